@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arenas: chunks that double up to a limit. Memory is zeroed when handed out, so that a reset chunk
+// can be used again.
+#include "base/base.h"
+
+#include <stdlib.h>
+
+struct ArenaChunk {
+  ArenaChunk *previous;
+  size_t size, used;
+  _Alignas(16) char data[];
+};
+
+enum { FIRST_CHUNK = 16 << 10, LARGEST_CHUNK = 4 << 20, ALIGNMENT = 16 };
+
+NO_RETURN void context_out_of_memory(Context *context, size_t wanted);
+
+void arena_init(Arena *arena, Context *context) {
+  *arena = (Arena){.context = context};
+}
+
+static void free_until(Arena *arena, ArenaChunk *stop) {
+  while (arena->chunk != stop) {
+    ArenaChunk *previous = arena->chunk->previous;
+    arena->used_bytes -= arena->chunk->size;
+    free(arena->chunk);
+    arena->chunk = previous;
+  }
+}
+
+void arena_free(Arena *arena) {
+  free_until(arena, NULL);
+}
+
+static bool allocation_refused(const Arena *arena, size_t size) {
+  Context *context = arena->context;
+  if (!context) return false;
+  if (context->fail_after && --context->fail_after == 0) return true;
+  return context->memory_limit &&
+         context->arena.used_bytes + context->scratch.used_bytes + size > context->memory_limit;
+}
+
+static void chunk_add(Arena *arena, size_t at_least) {
+  size_t size = arena->chunk ? MIN_OF(arena->chunk->size * 2, (size_t)LARGEST_CHUNK) : FIRST_CHUNK;
+  size = MAX_OF(size, at_least);
+  ArenaChunk *chunk = allocation_refused(arena, size) ? NULL : malloc(sizeof *chunk + size);
+  if (!chunk) context_out_of_memory(arena->context, size);
+  *chunk = (ArenaChunk){.previous = arena->chunk, .size = size};
+  arena->chunk = chunk;
+  arena->used_bytes += size;
+}
+
+void *arena_alloc(Arena *arena, size_t size) {
+  if (size > (size_t)1 << 46) context_out_of_memory(arena->context, size);
+  size = (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+  if (!arena->chunk || arena->chunk->size - arena->chunk->used < size) chunk_add(arena, size);
+  void *p = arena->chunk->data + arena->chunk->used;
+  arena->chunk->used += size;
+  return memset(p, 0, size);
+}
+
+ArenaMark arena_mark(Arena *arena) {
+  return (ArenaMark){arena->chunk, arena->chunk ? arena->chunk->used : 0, arena->used_bytes};
+}
+
+void arena_reset(Arena *arena, ArenaMark mark) {
+  free_until(arena, mark.chunk);
+  if (arena->chunk) arena->chunk->used = mark.used;
+}
+
+void *arena_copy(Arena *arena, const void *data, size_t size) {
+  void *copy = arena_alloc(arena, size);
+  return size ? memcpy(copy, data, size) : copy;
+}
+
+char *arena_vprintf(Arena *arena, const char *format, va_list args) {
+  va_list again;
+  va_copy(again, args);
+  int size = vsnprintf(NULL, 0, format, again);
+  va_end(again);
+  char *s = arena_alloc(arena, (size_t)size + 1);
+  vsnprintf(s, (size_t)size + 1, format, args);
+  return s;
+}
+
+char *arena_printf(Arena *arena, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  char *s = arena_vprintf(arena, format, args);
+  va_end(args);
+  return s;
+}
+
+void array_reserve(Arena *arena, void **items, int *capacity, int needed, size_t item_size) {
+  if (needed <= *capacity) return;
+  int grown = MAX_OF(needed, *capacity ? *capacity * 2 : 4);
+  void *copy = arena_alloc(arena, (size_t)grown * item_size);
+  if (*capacity) memcpy(copy, *items, (size_t)*capacity * item_size);
+  *items = copy;
+  *capacity = grown;
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every part of Pleat stands on: arenas, arrays, maps, interned strings, source positions,
+// diagnostics, and the context that owns them. A context is used by one thread at a time.
+#ifndef PLEAT_BASE_H
+#define PLEAT_BASE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#define COUNT_OF(a) ((int)(sizeof(a) / sizeof((a)[0])))
+#define MIN_OF(a, b) ((a) < (b) ? (a) : (b))
+#define MAX_OF(a, b) ((a) > (b) ? (a) : (b))
+#define PRINTF_LIKE(f, a) __attribute__((format(printf, f, a)))
+#define NO_RETURN __attribute__((noreturn))
+
+typedef struct Context Context;
+
+// ---- Arena: memory with one lifetime ---------------------------------------------------------
+
+typedef struct ArenaChunk ArenaChunk;
+typedef struct Arena {
+  Context *context; // where running out of memory is reported
+  ArenaChunk *chunk;
+  size_t used_bytes;
+} Arena;
+
+typedef struct ArenaMark {
+  ArenaChunk *chunk;
+  size_t used, used_bytes;
+} ArenaMark;
+
+void arena_init(Arena *arena, Context *context);
+void arena_free(Arena *arena); // gives all memory back; the arena is empty and usable afterwards
+// `size` zeroed bytes aligned to 16; never NULL (running out jumps to the API edge).
+void *arena_alloc(Arena *arena, size_t size);
+ArenaMark arena_mark(Arena *arena);
+void arena_reset(Arena *arena, ArenaMark mark); // frees what was allocated since `mark`
+void *arena_copy(Arena *arena, const void *data, size_t size);
+char *arena_printf(Arena *arena, const char *format, ...) PRINTF_LIKE(2, 3);
+char *arena_vprintf(Arena *arena, const char *format, va_list args);
+
+#define arena_new(arena, Type) ((Type *)arena_alloc((arena), sizeof(Type)))
+#define arena_array(arena, Type, n) ((Type *)arena_alloc((arena), sizeof(Type) * (size_t)(n)))
+
+// ---- Array: `Array(int) xs = {0}; array_push(arena, &xs, 3); xs.items[0]; xs.count` ----------
+
+#define Array(Type)                                                                                \
+  struct {                                                                                         \
+    Type *items;                                                                                   \
+    int count, capacity;                                                                           \
+  }
+#define array_push(arena, a, value)                                                                \
+  (array_reserve((arena), (void **)&(a)->items, &(a)->capacity, (a)->count + 1,                    \
+                 sizeof(*(a)->items)),                                                             \
+   (a)->items[(a)->count++] = (value))
+#define array_last(a) ((a)->items[(a)->count - 1])
+void array_reserve(Arena *arena, void **items, int *capacity, int needed, size_t item_size);
+
+typedef Array(int64_t) IntArray;
+typedef Array(void *) PtrArray;
+
+// ---- Text: a growing string ------------------------------------------------------------------
+
+typedef struct Text {
+  Arena *arena;
+  char *data; // always terminated once something was written
+  size_t size, capacity;
+} Text;
+
+Text text_new(Arena *arena);
+void text_printf(Text *text, const char *format, ...) PRINTF_LIKE(2, 3);
+void text_vprintf(Text *text, const char *format, va_list args);
+void text_append(Text *text, const char *data, size_t size);
+void text_puts(Text *text, const char *s);
+void text_pad(Text *text, char c, int count);
+const char *text_string(Text *text); // never NULL
+
+// ---- Interned strings: equal text, equal pointer ---------------------------------------------
+
+typedef const char *Str; // interned in a context, terminated
+Str str_intern(Context *context, const char *s);
+Str str_intern_n(Context *context, const char *s, size_t n);
+Str str_format(Context *context, const char *format, ...) PRINTF_LIKE(2, 3);
+
+// ---- Map: 64-bit keys (pointers, interned strings, integers) to pointers, insertion order kept -
+
+typedef struct MapEntry {
+  uint64_t key;
+  void *value;
+} MapEntry;
+typedef struct Map {
+  Arena *arena;
+  MapEntry *entries; // in insertion order: iterate these
+  int count, capacity;
+  int32_t *slots; // open addressing; entry + 1, or 0
+  int slot_count;
+} Map;
+
+Map map_new(Arena *arena);
+void map_set(Map *map, uint64_t key, void *value);
+void *map_get(const Map *map, uint64_t key); // NULL when absent
+bool map_has(const Map *map, uint64_t key);
+#define map_key(p) ((uint64_t)(uintptr_t)(p))
+#define map_put(map, p, value) map_set((map), map_key(p), (void *)(value))
+#define map_find(map, p) map_get((map), map_key(p))
+#define map_contains(map, p) map_has((map), map_key(p))
+
+uint64_t hash_mix(uint64_t h, uint64_t value);
+uint64_t hash_bytes(const void *data, size_t size);
+
+// ---- Bit set ---------------------------------------------------------------------------------
+
+typedef struct BitSet {
+  uint64_t *words;
+  int size;
+} BitSet;
+BitSet bit_set_new(Arena *arena, int size);
+void bit_set_add(BitSet *set, int i);
+void bit_set_remove(BitSet *set, int i);
+bool bit_set_has(const BitSet *set, int i);
+int bit_set_count(const BitSet *set);
+
+// ---- Source positions and diagnostics --------------------------------------------------------
+
+typedef struct SourceFile {
+  Str name;
+  const char *text; // may be NULL (binary input)
+  size_t size;
+} SourceFile;
+
+// A range of bytes of a file; `file` NULL means "no position". For models, `node` names the
+// operator as the user knows it.
+typedef struct SourcePos {
+  const SourceFile *file;
+  int32_t begin, end;
+  Str node;
+} SourcePos;
+
+typedef enum DiagSeverity { DIAG_ERROR, DIAG_WARNING, DIAG_NOTE } DiagSeverity;
+typedef struct Diag {
+  DiagSeverity severity;
+  SourcePos pos;
+  const char *message; // may hold several lines; the first stands beside the position
+} Diag;
+
+SourceFile *source_file_new(Context *context, const char *name, const char *text, size_t size);
+void source_line_column(const SourceFile *file, int32_t offset, int *line, int *column); // from 1
+// Report a user's mistake. Notes belong to the error before them. All return false, so that a
+// checker may `return diag_error(...)`.
+bool diag_error(Context *context, SourcePos pos, const char *format, ...) PRINTF_LIKE(3, 4);
+bool diag_warning(Context *context, SourcePos pos, const char *format, ...) PRINTF_LIKE(3, 4);
+bool diag_note(Context *context, SourcePos pos, const char *format, ...) PRINTF_LIKE(3, 4);
+// "file:line:col: error: message", the line and a caret when the file has text.
+void diag_print(const Diag *diag, Text *out);
+void diag_print_all(Context *context, FILE *out);
+
+// ---- Context ---------------------------------------------------------------------------------
+
+typedef enum FailureKind { FAILURE_NONE, FAILURE_BUG, FAILURE_MEMORY } FailureKind;
+
+struct Context {
+  Arena arena;   // lives as long as the context: strings, types, expressions, modules
+  Arena scratch; // take a mark, use, reset
+  struct Interner *strings;
+  struct ExprTable *exprs; // owned by src/ir
+  Array(Diag) diags;
+  int error_count;
+  uint32_t next_id; // for variables, buffers and the like: their order of creation
+  jmp_buf *edge;    // where `bug` and exhausted memory jump to
+  FailureKind failure;
+  const char *failure_message;
+  const char *current_pass; // named in a `bug` report
+  int64_t fail_after;       // allocation fault injection for tests: fails when it reaches 0
+  size_t memory_limit;      // bytes all arenas of the context may take; 0: no limit
+};
+
+Context *context_new(void); // NULL only when memory is exhausted
+void context_free(Context *context);
+// Runs body(arg) so that `bug` and exhausted memory return here. False after such a failure,
+// which is then described by context->failure and failure_message.
+bool context_protect(Context *context, void (*body)(void *arg), void *arg);
+uint32_t context_next_id(Context *context);
+// Pleat's own fault: never caused by input. Jumps to the API edge, or aborts without one.
+NO_RETURN void bug_at(Context *context, const char *file, int line, const char *format, ...)
+    PRINTF_LIKE(4, 5);
+#define bug(context, ...) bug_at((context), __FILE__, __LINE__, __VA_ARGS__)
+
+// ---- Integers --------------------------------------------------------------------------------
+
+// Floored division and modulo, as `//` and `%` mean; the divisor is not 0.
+int64_t floor_div(int64_t a, int64_t b);
+int64_t floor_mod(int64_t a, int64_t b);
+int64_t ceil_div(int64_t a, int64_t b);
+int64_t gcd_of(int64_t a, int64_t b);
+// True and *out set when the exact result fits.
+bool add_fits(int64_t a, int64_t b, int64_t *out);
+bool mul_fits(int64_t a, int64_t b, int64_t *out);
+
+// The nearest of `names` to `word` by edit distance, or NULL when none is close.
+const char *nearest_name(const char *word, const char *const *names, int count);
+
+// ---- Files -----------------------------------------------------------------------------------
+
+// The whole file in `arena`, terminated; NULL with a diagnostic when it cannot be read.
+char *file_read(Context *context, Arena *arena, const char *path, size_t *size);
+// Writes beside `path` and renames: the file appears whole or not at all. "-" is standard output.
+bool file_write(Context *context, const char *path, const void *data, size_t size);
+
+#endif

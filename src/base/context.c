@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// The context, and the one road by which our own faults and exhausted memory leave: a jump to the
+// API edge set up by `context_protect`.
+#include "base/base.h"
+
+#include <stdlib.h>
+
+void interner_create(Context *context);
+NO_RETURN void context_out_of_memory(Context *context, size_t wanted);
+
+static void create_parts(void *arg) {
+  interner_create(arg);
+}
+
+Context *context_new(void) {
+  Context *context = calloc(1, sizeof *context);
+  if (!context) return NULL;
+  arena_init(&context->arena, context);
+  arena_init(&context->scratch, context);
+  if (context_protect(context, create_parts, context)) return context;
+  context_free(context);
+  return NULL;
+}
+
+void context_free(Context *context) {
+  if (!context) return;
+  arena_free(&context->scratch);
+  arena_free(&context->arena);
+  free(context);
+}
+
+bool context_protect(Context *context, void (*body)(void *arg), void *arg) {
+  jmp_buf edge;
+  jmp_buf *volatile outer = context->edge;
+  context->failure = FAILURE_NONE;
+  context->edge = &edge;
+  if (setjmp(edge) == 0) body(arg);
+  context->edge = outer;
+  return context->failure == FAILURE_NONE;
+}
+
+NO_RETURN static void leave(Context *context, FailureKind kind, const char *message) {
+  if (!context || !context->edge) {
+    fprintf(stderr, "pleat: %s\n", message);
+    abort();
+  }
+  context->failure = kind;
+  context->failure_message = message;
+  longjmp(*context->edge, 1);
+}
+
+NO_RETURN void context_out_of_memory(Context *context, size_t wanted) {
+  (void)wanted;
+  leave(context, FAILURE_MEMORY, "out of memory");
+}
+
+void bug_at(Context *context, const char *file, int line, const char *format, ...) {
+  static _Thread_local char message[2048];
+  const char *pass = context && context->current_pass ? context->current_pass : "none";
+  int n = snprintf(message, sizeof message, "internal fault (%s:%d, pass %s): ", file, line, pass);
+  va_list args;
+  va_start(args, format);
+  vsnprintf(message + n, sizeof message - (size_t)n, format, args);
+  va_end(args);
+  leave(context, FAILURE_BUG, message);
+}
+
+uint32_t context_next_id(Context *context) {
+  return ++context->next_id;
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Diagnostics: kept on the context in the order they were found, printed with the user's own text.
+#include "base/base.h"
+
+enum { MOST_DIAGS = 1000 };
+
+SourceFile *source_file_new(Context *context, const char *name, const char *text, size_t size) {
+  SourceFile *file = arena_new(&context->arena, SourceFile);
+  *file = (SourceFile){str_intern(context, name), text, size};
+  return file;
+}
+
+void source_line_column(const SourceFile *file, int32_t offset, int *line, int *column) {
+  *line = *column = 1;
+  for (int32_t i = 0; i < offset && (size_t)i < file->size; i++) {
+    if (file->text[i] == '\n') {
+      ++*line;
+      *column = 1;
+    } else {
+      ++*column;
+    }
+  }
+}
+
+static void add(Context *context, DiagSeverity severity, SourcePos pos, const char *format,
+                va_list args) {
+  if (severity == DIAG_ERROR) context->error_count++;
+  if (context->diags.count >= MOST_DIAGS) return;
+  Diag diag = {severity, pos, arena_vprintf(&context->arena, format, args)};
+  array_push(&context->arena, &context->diags, diag);
+}
+
+#define DEFINE_REPORT(name, severity)                                                              \
+  bool name(Context *context, SourcePos pos, const char *format, ...) {                            \
+    va_list args;                                                                                  \
+    va_start(args, format);                                                                        \
+    add(context, severity, pos, format, args);                                                     \
+    va_end(args);                                                                                  \
+    return false;                                                                                  \
+  }
+DEFINE_REPORT(diag_error, DIAG_ERROR)
+DEFINE_REPORT(diag_warning, DIAG_WARNING)
+DEFINE_REPORT(diag_note, DIAG_NOTE)
+
+static void print_place(const Diag *diag, Text *out) {
+  const SourcePos *pos = &diag->pos;
+  if (!pos->file) return;
+  text_printf(out, "%s:", pos->file->name);
+  if (pos->file->text) {
+    int line, column;
+    source_line_column(pos->file, pos->begin, &line, &column);
+    text_printf(out, "%d:%d:", line, column);
+  }
+  text_puts(out, " ");
+}
+
+// The line of source that holds the position, its number, and carets below the range.
+static void print_excerpt(const Diag *diag, Text *out) {
+  const SourceFile *file = diag->pos.file;
+  if (!file || !file->text) return;
+  int32_t begin = MIN_OF(diag->pos.begin, (int32_t)file->size), start = begin, end = begin;
+  while (start > 0 && file->text[start - 1] != '\n') start--;
+  while ((size_t)end < file->size && file->text[end] != '\n') end++;
+  int line, column;
+  source_line_column(file, begin, &line, &column);
+  text_printf(out, "%5d | %.*s\n      | ", line, end - start, file->text + start);
+  for (int32_t i = start; i < begin; i++) text_pad(out, file->text[i] == '\t' ? '\t' : ' ', 1);
+  text_pad(out, '^', MAX_OF(1, MIN_OF(diag->pos.end, end) - begin));
+  text_puts(out, "\n");
+}
+
+static void print_message(const char *message, Text *out) {
+  const char *first_end = strchr(message, '\n');
+  text_append(out, message, first_end ? (size_t)(first_end - message) : strlen(message));
+  text_puts(out, "\n");
+}
+
+static void print_rest(const char *message, Text *out) {
+  for (const char *p = strchr(message, '\n'); p; p = strchr(p + 1, '\n')) {
+    const char *end = strchr(p + 1, '\n');
+    text_printf(out, "   %.*s\n", (int)(end ? end - p - 1 : (ptrdiff_t)strlen(p + 1)), p + 1);
+  }
+}
+
+void diag_print(const Diag *diag, Text *out) {
+  static const char *const names[] = {"error", "warning", "note"};
+  print_place(diag, out);
+  text_printf(out, "%s: ", names[diag->severity]);
+  if (diag->pos.node) text_printf(out, "node '%s': ", diag->pos.node);
+  print_message(diag->message, out);
+  print_excerpt(diag, out);
+  print_rest(diag->message, out);
+}
+
+void diag_print_all(Context *context, FILE *out) {
+  ArenaMark mark = arena_mark(&context->scratch);
+  Text text = text_new(&context->scratch);
+  for (int i = 0; i < context->diags.count; i++) diag_print(&context->diags.items[i], &text);
+  fputs(text_string(&text), out);
+  arena_reset(&context->scratch, mark);
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files are read whole; what is written appears whole or not at all.
+#include "base/base.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static SourcePos place_of(Context *context, const char *path) {
+  return (SourcePos){.file = source_file_new(context, path, NULL, 0)};
+}
+
+static char *read_stream(Arena *arena, FILE *stream, size_t *size) {
+  Text text = text_new(arena);
+  char buffer[1 << 14];
+  size_t n;
+  while ((n = fread(buffer, 1, sizeof buffer, stream)) > 0) text_append(&text, buffer, n);
+  *size = text.size;
+  if (!text.data) text.data = arena_alloc(arena, 1);
+  return ferror(stream) ? NULL : text.data;
+}
+
+char *file_read(Context *context, Arena *arena, const char *path, size_t *size) {
+  bool standard = strcmp(path, "-") == 0;
+  struct stat info;
+  FILE *stream = standard ? stdin : fopen(path, "rb");
+  if (!stream) {
+    diag_error(context, place_of(context, path), "cannot open: %s", strerror(errno));
+    return NULL;
+  }
+  char *data = NULL;
+  if (!standard && fstat(fileno(stream), &info) == 0 && S_ISDIR(info.st_mode))
+    diag_error(context, place_of(context, path), "is a folder, expected a file");
+  else if (!(data = read_stream(arena, stream, size)))
+    diag_error(context, place_of(context, path), "cannot read: %s", strerror(errno));
+  if (!standard) fclose(stream);
+  return data;
+}
+
+static bool write_all(FILE *stream, const void *data, size_t size) {
+  return stream && fwrite(data, 1, size, stream) == size && fflush(stream) == 0;
+}
+
+bool file_write(Context *context, const char *path, const void *data, size_t size) {
+  if (strcmp(path, "-") == 0)
+    return write_all(stdout, data, size) ||
+           diag_error(context, (SourcePos){0}, "cannot write standard output: %s",
+                      strerror(errno));
+  ArenaMark mark = arena_mark(&context->scratch);
+  char *temporary = arena_printf(&context->scratch, "%s.XXXXXX", path);
+  int descriptor = mkstemp(temporary);
+  FILE *stream = descriptor < 0 ? NULL : fdopen(descriptor, "wb");
+  mode_t mask = umask(0);
+  umask(mask);
+  bool ok = write_all(stream, data, size) && fchmod(descriptor, 0666 & ~mask) == 0;
+  if (stream) ok &= fclose(stream) == 0;
+  ok = ok && rename(temporary, path) == 0;
+  int reason = errno;
+  if (!ok && descriptor >= 0) unlink(temporary);
+  arena_reset(&context->scratch, mark);
+  return ok || diag_error(context, place_of(context, path), "cannot write: %s", strerror(reason));
+}

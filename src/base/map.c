@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// The hash map (insertion order kept, so that iterating never depends on a hash), interned strings,
+// and bit sets.
+#include "base/base.h"
+
+uint64_t hash_mix(uint64_t h, uint64_t value) {
+  h ^= value + 0x9e3779b97f4a7c15u + (h << 6) + (h >> 2);
+  h *= 0xff51afd7ed558ccdu;
+  return h ^ (h >> 32);
+}
+
+uint64_t hash_bytes(const void *data, size_t size) {
+  const unsigned char *p = data;
+  uint64_t h = 0xcbf29ce484222325u;
+  for (size_t i = 0; i < size; i++) h = (h ^ p[i]) * 0x100000001b3u;
+  return hash_mix(h, size);
+}
+
+// ---- Map
+
+Map map_new(Arena *arena) {
+  return (Map){.arena = arena};
+}
+
+static int32_t *slot_of(const Map *map, uint64_t key) {
+  uint64_t i = hash_mix(0, key) & (uint64_t)(map->slot_count - 1);
+  while (map->slots[i] && map->entries[map->slots[i] - 1].key != key)
+    i = (i + 1) & (uint64_t)(map->slot_count - 1);
+  return &map->slots[i];
+}
+
+static void grow(Map *map) {
+  map->slot_count = map->slot_count ? map->slot_count * 2 : 16;
+  map->slots = arena_array(map->arena, int32_t, map->slot_count);
+  for (int i = 0; i < map->count; i++) *slot_of(map, map->entries[i].key) = i + 1;
+}
+
+void map_set(Map *map, uint64_t key, void *value) {
+  if (map->count * 2 >= map->slot_count) grow(map);
+  int32_t *slot = slot_of(map, key);
+  if (*slot) {
+    map->entries[*slot - 1].value = value;
+    return;
+  }
+  array_reserve(map->arena, (void **)&map->entries, &map->capacity, map->count + 1,
+                sizeof *map->entries);
+  map->entries[map->count++] = (MapEntry){key, value};
+  *slot = map->count;
+}
+
+void *map_get(const Map *map, uint64_t key) {
+  if (!map->slot_count) return NULL;
+  int32_t slot = *slot_of(map, key);
+  return slot ? map->entries[slot - 1].value : NULL;
+}
+
+bool map_has(const Map *map, uint64_t key) {
+  return map->slot_count && *slot_of(map, key);
+}
+
+// ---- Interned strings
+
+typedef struct Interner {
+  const char **slots;
+  size_t count, capacity; // a power of two
+} Interner;
+
+void interner_create(Context *context) {
+  Interner *strings = arena_new(&context->arena, Interner);
+  strings->capacity = 256;
+  strings->slots = arena_array(&context->arena, const char *, strings->capacity);
+  context->strings = strings;
+}
+
+static const char **string_slot(const Interner *strings, const char *s, size_t n) {
+  size_t i = hash_bytes(s, n) & (strings->capacity - 1);
+  while (strings->slots[i] && (strlen(strings->slots[i]) != n || memcmp(strings->slots[i], s, n)))
+    i = (i + 1) & (strings->capacity - 1);
+  return &strings->slots[i];
+}
+
+static void strings_grow(Context *context, Interner *strings) {
+  Interner old = *strings;
+  strings->capacity *= 2;
+  strings->slots = arena_array(&context->arena, const char *, strings->capacity);
+  for (size_t i = 0; i < old.capacity; i++)
+    if (old.slots[i]) *string_slot(strings, old.slots[i], strlen(old.slots[i])) = old.slots[i];
+}
+
+Str str_intern_n(Context *context, const char *s, size_t n) {
+  const void *zero = memchr(s, 0, n);
+  if (zero) n = (size_t)((const char *)zero - s);
+  Interner *strings = context->strings;
+  const char **slot = string_slot(strings, s, n);
+  if (*slot) return *slot;
+  char *copy = arena_alloc(&context->arena, n + 1);
+  memcpy(copy, s, n);
+  *slot = copy;
+  if (++strings->count * 2 > strings->capacity) strings_grow(context, strings);
+  return copy;
+}
+
+Str str_intern(Context *context, const char *s) {
+  return str_intern_n(context, s, strlen(s));
+}
+
+Str str_format(Context *context, const char *format, ...) {
+  ArenaMark mark = arena_mark(&context->scratch);
+  va_list args;
+  va_start(args, format);
+  Str s = str_intern(context, arena_vprintf(&context->scratch, format, args));
+  va_end(args);
+  arena_reset(&context->scratch, mark);
+  return s;
+}
+
+// ---- Bit set
+
+BitSet bit_set_new(Arena *arena, int size) {
+  return (BitSet){arena_array(arena, uint64_t, (size + 63) / 64), size};
+}
+void bit_set_add(BitSet *set, int i) {
+  set->words[i / 64] |= (uint64_t)1 << (i % 64);
+}
+void bit_set_remove(BitSet *set, int i) {
+  set->words[i / 64] &= ~((uint64_t)1 << (i % 64));
+}
+bool bit_set_has(const BitSet *set, int i) {
+  return set->words[i / 64] >> (i % 64) & 1;
+}
+int bit_set_count(const BitSet *set) {
+  int count = 0;
+  for (int i = 0; i < (set->size + 63) / 64; i++) count += __builtin_popcountll(set->words[i]);
+  return count;
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// A growing string in an arena.
+#include "base/base.h"
+
+Text text_new(Arena *arena) {
+  return (Text){.arena = arena};
+}
+
+static void reserve(Text *text, size_t more) {
+  if (text->size + more + 1 <= text->capacity) return;
+  size_t grown = MAX_OF(text->capacity * 2, text->size + more + 64);
+  char *data = arena_alloc(text->arena, grown);
+  if (text->size) memcpy(data, text->data, text->size);
+  text->data = data;
+  text->capacity = grown;
+}
+
+void text_append(Text *text, const char *data, size_t size) {
+  reserve(text, size);
+  memcpy(text->data + text->size, data, size);
+  text->size += size;
+  text->data[text->size] = 0;
+}
+
+void text_puts(Text *text, const char *s) {
+  text_append(text, s, strlen(s));
+}
+
+void text_pad(Text *text, char c, int count) {
+  for (int i = 0; i < count; i++) text_append(text, &c, 1);
+}
+
+void text_vprintf(Text *text, const char *format, va_list args) {
+  va_list again;
+  va_copy(again, args);
+  int size = vsnprintf(NULL, 0, format, again);
+  va_end(again);
+  reserve(text, (size_t)size);
+  vsnprintf(text->data + text->size, (size_t)size + 1, format, args);
+  text->size += (size_t)size;
+}
+
+void text_printf(Text *text, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  text_vprintf(text, format, args);
+  va_end(args);
+}
+
+const char *text_string(Text *text) {
+  return text->data ? text->data : "";
+}

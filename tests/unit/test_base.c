@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/base.h"
+
+#include <stdlib.h>
+
+#include <setjmp.h>
+#include <cmocka.h>
+
+static void test_map_keeps_order(void **state) {
+  (void)state;
+  Context *context = context_new();
+  Map map = map_new(&context->arena);
+  for (uint64_t i = 0; i < 1000; i++) map_set(&map, i * 7919, (void *)(uintptr_t)(i + 1));
+  map_set(&map, 0, (void *)(uintptr_t)77);
+  assert_int_equal(map.count, 1000);
+  for (uint64_t i = 1; i < 1000; i++) {
+    assert_int_equal(map.entries[i].key, i * 7919);
+    assert_ptr_equal(map_get(&map, i * 7919), (void *)(uintptr_t)(i + 1));
+  }
+  assert_ptr_equal(map_get(&map, 0), (void *)(uintptr_t)77);
+  assert_null(map_get(&map, 5));
+  context_free(context);
+}
+
+static void test_strings_are_interned(void **state) {
+  (void)state;
+  Context *context = context_new();
+  for (int i = 0; i < 600; i++)
+    assert_ptr_equal(str_format(context, "name%d", i), str_format(context, "name%d", i));
+  assert_ptr_not_equal(str_intern(context, "a"), str_intern(context, "b"));
+  assert_string_equal(str_intern_n(context, "abc", 2), "ab");
+  context_free(context);
+}
+
+static void test_floored_division(void **state) {
+  (void)state;
+  for (int64_t a = -20; a <= 20; a++)
+    for (int64_t b = -7; b <= 7; b++) {
+      if (!b) continue;
+      int64_t r = floor_mod(a, b);
+      assert_int_equal(floor_div(a, b) * b + r, a);
+      assert_true(r == 0 || (r < 0) == (b < 0));
+      assert_true(llabs(r) < llabs(b));
+    }
+  assert_int_equal(ceil_div(7, 2), 4);
+  assert_int_equal(ceil_div(-7, 2), -3);
+  assert_int_equal(floor_mod(INT64_MIN, -1), 0);
+}
+
+static void test_diagnostic_shows_the_line(void **state) {
+  (void)state;
+  Context *context = context_new();
+  const char *source = "first\n  second line\n";
+  SourceFile *file = source_file_new(context, "k.py", source, strlen(source));
+  assert_false(diag_error(context, (SourcePos){file, 8, 14, NULL}, "bad %s\nwhy", "word"));
+  Text text = text_new(&context->scratch);
+  diag_print(&context->diags.items[0], &text);
+  assert_string_equal(text_string(&text), "k.py:2:3: error: bad word\n"
+                                          "    2 |   second line\n"
+                                          "      |   ^^^^^^\n"
+                                          "   why\n");
+  assert_int_equal(context->error_count, 1);
+  context_free(context);
+}
+
+static void allocate_much(void *arg) {
+  Context *context = arg;
+  for (int i = 0; i < 100; i++) arena_alloc(&context->arena, 1 << 16);
+}
+
+static void report_bug(void *arg) {
+  bug((Context *)arg, "node %d", 3);
+}
+
+static void test_failures_return_to_the_edge(void **state) {
+  (void)state;
+  Context *context = context_new();
+  context->fail_after = 3;
+  assert_false(context_protect(context, allocate_much, context));
+  assert_int_equal(context->failure, FAILURE_MEMORY);
+  context->memory_limit = 1 << 18;
+  assert_false(context_protect(context, allocate_much, context));
+  context->memory_limit = 0;
+  assert_true(context_protect(context, allocate_much, context));
+  assert_false(context_protect(context, report_bug, context));
+  assert_non_null(strstr(context->failure_message, "node 3"));
+  context_free(context);
+}
+
+static void test_reset_gives_zeroed_memory(void **state) {
+  (void)state;
+  Context *context = context_new();
+  ArenaMark mark = arena_mark(&context->scratch);
+  char *p = arena_alloc(&context->scratch, 100);
+  memset(p, 1, 100);
+  arena_reset(&context->scratch, mark);
+  char *q = arena_alloc(&context->scratch, 100);
+  for (int i = 0; i < 100; i++) assert_int_equal(q[i], 0);
+  context_free(context);
+}
+
+static void test_nearest_name(void **state) {
+  (void)state;
+  static const char *const names[] = {"compile", "plan", "inspect"};
+  assert_string_equal(nearest_name("complie", names, 3), "compile");
+  assert_null(nearest_name("zzzzz", names, 3));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_map_keeps_order),
+      cmocka_unit_test(test_strings_are_interned),
+      cmocka_unit_test(test_floored_division),
+      cmocka_unit_test(test_diagnostic_shows_the_line),
+      cmocka_unit_test(test_failures_return_to_the_edge),
+      cmocka_unit_test(test_reset_gives_zeroed_memory),
+      cmocka_unit_test(test_nearest_name),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
