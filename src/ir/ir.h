@@ -1,0 +1,500 @@
+// SPDX-License-Identifier: Apache-2.0
+// The intermediate representation: types, scalar expressions, buffers, statements, blocks,
+// functions and modules. Expressions are immutable and hash-consed in the context (equal means same
+// pointer, variables and buffers being equal only to themselves). Statements, blocks and functions
+// are immutable by convention: passes build new ones and share what did not change.
+#ifndef PLEAT_IR_H
+#define PLEAT_IR_H
+
+#include "base/base.h"
+
+typedef struct Expr Expr;
+typedef struct Stmt Stmt;
+typedef struct Block Block;
+typedef struct Buffer Buffer;
+typedef struct PrimFunc PrimFunc;
+typedef struct GraphFunc GraphFunc;
+typedef struct Layout Layout; // layout/layout.h
+
+// ---- Types -----------------------------------------------------------------------------------
+
+typedef enum TypeCode {
+  TYPE_VOID,
+  TYPE_BOOL,
+  TYPE_INT,
+  TYPE_UINT,
+  TYPE_FLOAT,
+  TYPE_BFLOAT,
+  TYPE_FLOAT8_E4M3,
+  TYPE_FLOAT8_E5M2,
+  TYPE_HANDLE,
+} TypeCode;
+
+typedef struct DType {
+  uint8_t code, bits;
+  uint16_t lanes;
+} DType;
+
+#define DTYPE(code, bits) ((DType){(code), (bits), 1})
+#define DTYPE_VOID DTYPE(TYPE_VOID, 0)
+#define DTYPE_BOOL DTYPE(TYPE_BOOL, 8)
+#define DTYPE_INT8 DTYPE(TYPE_INT, 8)
+#define DTYPE_INT32 DTYPE(TYPE_INT, 32)
+#define DTYPE_INT64 DTYPE(TYPE_INT, 64)
+#define DTYPE_UINT8 DTYPE(TYPE_UINT, 8)
+#define DTYPE_FLOAT16 DTYPE(TYPE_FLOAT, 16)
+#define DTYPE_BFLOAT16 DTYPE(TYPE_BFLOAT, 16)
+#define DTYPE_FLOAT32 DTYPE(TYPE_FLOAT, 32)
+#define DTYPE_FLOAT64 DTYPE(TYPE_FLOAT, 64)
+#define DTYPE_HANDLE DTYPE(TYPE_HANDLE, 64)
+#define DTYPE_STRING DTYPE(TYPE_VOID, 8) // of EXPR_STRING only
+
+static inline bool dtype_equal(DType a, DType b) {
+  return a.code == b.code && a.bits == b.bits && a.lanes == b.lanes;
+}
+static inline DType dtype_lanes(DType t, int lanes) {
+  t.lanes = (uint16_t)lanes;
+  return t;
+}
+static inline bool dtype_is_float(DType t) {
+  return t.code >= TYPE_FLOAT && t.code <= TYPE_FLOAT8_E5M2;
+}
+static inline bool dtype_is_int(DType t) { // signed or not, bool excluded
+  return t.code == TYPE_INT || t.code == TYPE_UINT;
+}
+static inline bool dtype_is_bool(DType t) {
+  return t.code == TYPE_BOOL;
+}
+int dtype_bytes(DType t);                            // of one lane, in memory; int4 takes 1
+const char *dtype_name(Context *context, DType t);   // "float32", "float32x16", "bool", "handle"
+bool dtype_parse(const char *s, size_t n, DType *t); // what dtype_name writes, and "boolx8"
+
+// ---- Expressions -----------------------------------------------------------------------------
+
+typedef enum ExprOp {
+#define OP(NAME, ...) EXPR_##NAME,
+#include "ir/ops.def"
+#undef OP
+  EXPR_OP_COUNT
+} ExprOp;
+
+typedef enum OpClass {
+  OP_LEAF, OP_ARITH, OP_COMPARE, OP_LOGIC, OP_BIT, OP_MATH, OP_CHOICE, OP_MEMORY, OP_VECTOR, OP_OTHER
+} OpClass;
+typedef enum OpResult { OP_SAME, OP_BOOL, OP_GIVEN } OpResult;
+enum OpFlag { OP_COMMUTES = 1, OP_INFIX = 2, OP_FLOATS = 4, OP_INTS = 8, OP_EFFECT = 16 };
+
+typedef struct OpInfo {
+  const char *name, *spelling; // "FLOOR_DIV", "//"
+  int arity;
+  OpClass class;
+  OpResult result;
+  int precedence, flags;
+} OpInfo;
+extern const OpInfo op_table[EXPR_OP_COUNT];
+
+// What a variable is beside its type. For a data variable (a handle that buffers lie over),
+// `pointee` and `scope` say what it points to; otherwise they are void and NULL.
+typedef struct Var {
+  Str name;
+  DType pointee;
+  Str scope;
+} Var;
+
+struct Expr {
+  uint16_t op;    // ExprOp
+  uint16_t count; // operands
+  DType type;
+  uint32_t id; // order of creation in the context: a stable order for sorting
+  uint64_t hash;
+  union {
+    int64_t i;
+    double f;
+    Str s;
+    Var *var;
+    Buffer *buffer;
+  } as;
+  Expr *args[];
+};
+
+// Constants. Vector types give a broadcast of the constant.
+Expr *expr_int(Context *context, DType type, int64_t value); // also bool and unsigned
+Expr *expr_float(Context *context, DType type, double value);
+Expr *expr_const(Context *context, DType type, double value); // by the kind of `type`
+Expr *expr_bool(Context *context, bool value);
+Expr *expr_string(Context *context, const char *s);
+Expr *expr_tuple(Context *context, Expr *const *items, int count);
+Expr *expr_index(Context *context, int64_t value); // int32 if it fits, else int64
+
+Expr *expr_var(Context *context, const char *name, DType type); // a new variable
+Expr *expr_data_var(Context *context, const char *name, DType pointee, const char *scope);
+
+// The node with these operands; folds constants and drops neutral elements (x + 0, x * 1, x // 1,
+// x % 1, select on a constant …), makes integer operands of one type (a constant adapts; otherwise
+// the wider), spreads a scalar beside a vector, and puts constants on the right of what commutes.
+Expr *expr_binary(Context *context, ExprOp op, Expr *a, Expr *b);
+Expr *expr_unary(Context *context, ExprOp op, Expr *a); // incl. NOT, BIT_NOT and the MATH rows
+Expr *expr_select(Context *context, Expr *condition, Expr *then_value, Expr *else_value);
+Expr *expr_if_then_else(Context *context, Expr *condition, Expr *then_value, Expr *else_value);
+Expr *expr_cast(Context *context, DType type, Expr *a);
+Expr *expr_load(Context *context, Buffer *buffer, Expr *const *indices, int rank);
+Expr *expr_ramp(Context *context, Expr *base, Expr *stride, int lanes);
+Expr *expr_broadcast(Context *context, Expr *value, int lanes); // lanes 1: the value itself
+Expr *expr_let(Context *context, Expr *var, Expr *value, Expr *body);
+Expr *expr_call(Context *context, DType type, const char *callee, Expr *const *args, int count);
+// Any node: `like` gives operation, type and payload, `args` the operands. Folds as above.
+Expr *expr_with_args(Context *context, const Expr *like, Expr *const *args);
+// Any node as it is, without folding (parsers keep what the user wrote with this).
+Expr *expr_raw(Context *context, ExprOp op, DType type, const void *payload, Expr *const *args,
+               int count);
+
+static inline Expr *expr_add(Context *c, Expr *a, Expr *b) {
+  return expr_binary(c, EXPR_ADD, a, b);
+}
+static inline Expr *expr_sub(Context *c, Expr *a, Expr *b) {
+  return expr_binary(c, EXPR_SUB, a, b);
+}
+static inline Expr *expr_mul(Context *c, Expr *a, Expr *b) {
+  return expr_binary(c, EXPR_MUL, a, b);
+}
+static inline Expr *expr_floor_div(Context *c, Expr *a, Expr *b) {
+  return expr_binary(c, EXPR_FLOOR_DIV, a, b);
+}
+static inline Expr *expr_floor_mod(Context *c, Expr *a, Expr *b) {
+  return expr_binary(c, EXPR_FLOOR_MOD, a, b);
+}
+static inline Expr *expr_min(Context *c, Expr *a, Expr *b) {
+  return expr_binary(c, EXPR_MIN, a, b);
+}
+static inline Expr *expr_max(Context *c, Expr *a, Expr *b) {
+  return expr_binary(c, EXPR_MAX, a, b);
+}
+static inline Expr *expr_and(Context *c, Expr *a, Expr *b) {
+  return expr_binary(c, EXPR_AND, a, b);
+}
+static inline Expr *expr_lt(Context *c, Expr *a, Expr *b) {
+  return expr_binary(c, EXPR_LT, a, b);
+}
+
+bool expr_is_int(const Expr *e, int64_t value);   // the constant `value`, broadcast or not
+bool expr_as_int(const Expr *e, int64_t *value);  // any integer or bool constant (not a broadcast)
+bool expr_is_true(const Expr *e);
+bool expr_uses(const Expr *e, const Expr *var);
+bool expr_is_pure(const Expr *e); // no CALL, no effect; loads are pure
+int expr_compare(const void *a, const void *b); // qsort on Expr*: by creation
+
+// ---- Attributes: sorted by insertion, few -----------------------------------------------------
+
+typedef struct Attr {
+  Str key;
+  Expr *value; // constant, string or tuple of such
+} Attr;
+typedef struct Attrs {
+  Attr *items;
+  int count;
+} Attrs;
+Expr *attrs_get(const Attrs *attrs, const char *key);                        // NULL when absent
+int64_t attrs_int(const Attrs *attrs, const char *key, int64_t otherwise);
+Attrs attrs_with(Arena *arena, Attrs attrs, Str key, Expr *value);           // replaces or adds
+Attrs attrs_without(Arena *arena, Attrs attrs, const char *key);
+
+// ---- Buffers ---------------------------------------------------------------------------------
+
+// A compile-time description of a block of memory over a data variable. Buffers with the same
+// `data` are aliases. Compared by identity; a pass that changes one makes a new one.
+struct Buffer {
+  Str name;
+  DType type; // element type; lanes > 1 when the memory holds vectors
+  Expr *data; // the data variable, with pointee and scope
+  int rank;
+  Expr **shape;
+  Expr **strides; // NULL: compact, row-major
+  Expr *offset;   // in elements; the constant 0 when absent, or a variable bound at the call
+  Str scope;      // "global", "local" (registers or stack), "shared", "global.texture", …
+  int separator_count;
+  int *separators; // axis separators: ascending, each the number of the first axis of its group
+  int alignment;   // of `data`, in bytes; 0: not stated
+  int offset_factor;
+  SourcePos pos;
+  uint32_t id;
+  // How `shape` came from the logical tensor: NULL when it is the logical shape itself.
+  const Layout *layout;
+};
+
+// A buffer over a data variable of its own. scope NULL is "global".
+Buffer *buffer_new(Context *context, const char *name, DType type, Expr *const *shape, int rank,
+                   const char *scope);
+Buffer *buffer_static(Context *context, const char *name, DType type, const int64_t *shape,
+                      int rank, const char *scope);
+Buffer *buffer_copy(Context *context, const Buffer *buffer); // a new identity, same data variable
+bool buffers_alias(const Buffer *a, const Buffer *b);
+bool buffer_static_shape(const Buffer *buffer, int64_t *shape); // false with a symbolic extent
+// Elements between neighbours along each axis, strides or row-major products, as expressions.
+void buffer_stride_exprs(Context *context, const Buffer *buffer, Expr **strides);
+Expr *buffer_element_count(Context *context, const Buffer *buffer);
+
+// ---- Statements ------------------------------------------------------------------------------
+
+typedef enum StmtKind {
+  STMT_FOR,
+  STMT_STORE,
+  STMT_LET,
+  STMT_IF,
+  STMT_WHILE,
+  STMT_ASSERT,
+  STMT_EVALUATE,
+  STMT_SEQ,
+  STMT_BLOCK,
+  STMT_ALLOCATE,
+  STMT_ALLOCATE_CONST,
+  STMT_DECL_BUFFER,
+  STMT_ATTR,
+} StmtKind;
+
+typedef enum LoopKind {
+  LOOP_SERIAL,
+  LOOP_PARALLEL,
+  LOOP_VECTORIZED,
+  LOOP_UNROLLED,
+  LOOP_THREAD,
+} LoopKind;
+
+// Constant contents: weights, tables. `data` may point into a mapped file.
+typedef struct ConstData {
+  Str name;
+  DType type;
+  int rank;
+  int64_t *shape;
+  const void *data;
+  size_t bytes;
+} ConstData;
+
+struct Stmt {
+  StmtKind kind;
+  SourcePos pos;
+  union {
+    struct {
+      Expr *var, *min, *extent;
+      LoopKind kind;
+      Str thread; // "threadIdx.x" … for LOOP_THREAD
+      Attrs annotations;
+      Stmt *body;
+    } loop;
+    struct {
+      Buffer *buffer;
+      int rank;
+      Expr **indices;
+      Expr *value;
+    } store;
+    struct {
+      Expr *var, *value;
+      Stmt *body;
+    } let;
+    struct {
+      Expr *condition;
+      Stmt *then_body, *else_body; // else_body may be NULL
+    } branch;
+    struct {
+      Expr *condition;
+      Stmt *body;
+    } repeat; // while
+    struct {
+      Expr *condition, *message;
+      Stmt *body; // may be NULL
+    } check; // assert
+    Expr *evaluate;
+    struct {
+      Stmt **items;
+      int count;
+    } seq;
+    Block *block;
+    struct {
+      Expr *var; // the data variable
+      DType type;
+      int rank;
+      Expr **extents;
+      Stmt *body;
+    } allocate;
+    struct {
+      Expr *var;
+      ConstData *data;
+      Stmt *body;
+    } allocate_const;
+    struct {
+      Buffer *buffer;
+      Stmt *body;
+    } declare;
+    struct {
+      Str key;
+      Expr *node; // may be NULL
+      Expr *value;
+      Stmt *body;
+    } attr;
+  } as;
+};
+
+typedef enum IterKind { ITER_SPATIAL, ITER_REDUCTION, ITER_OPAQUE } IterKind;
+
+typedef struct BlockVar {
+  Expr *var, *min, *extent;
+  IterKind kind;
+  Expr *binding; // in terms of the loops around
+} BlockVar;
+
+// A box of a buffer; extents 1 for points.
+typedef struct Region {
+  Buffer *buffer;
+  Expr **min, **extent; // buffer->rank of each
+} Region;
+
+typedef struct MatchBuffer {
+  Buffer *buffer; // a view of `source`
+  Region source;
+} MatchBuffer;
+
+// A block and its realisation: it runs once for each point of the loops around where `predicate`
+// holds, with its variables bound.
+struct Block {
+  Str name;
+  int var_count;
+  BlockVar *vars;
+  Expr *predicate; // over the loops around; the constant true when absent
+  int read_count, write_count;
+  Region *reads, *writes;
+  int alloc_count;
+  Buffer **allocs;
+  int match_count;
+  MatchBuffer *matches;
+  Stmt *init; // NULL without
+  Stmt *body;
+  Attrs annotations;
+};
+
+Stmt *stmt_for(Context *context, Expr *var, Expr *min, Expr *extent, LoopKind kind, Stmt *body);
+Stmt *stmt_store(Context *context, Buffer *buffer, Expr *const *indices, int rank, Expr *value);
+Stmt *stmt_let(Context *context, Expr *var, Expr *value, Stmt *body);
+Stmt *stmt_if(Context *context, Expr *condition, Stmt *then_body, Stmt *else_body); // folds
+Stmt *stmt_seq(Context *context, Stmt *const *items, int count); // flattens; one item: itself
+Stmt *stmt_evaluate(Context *context, Expr *value);
+Stmt *stmt_block(Context *context, Block *block);
+Stmt *stmt_attr(Context *context, const char *key, Expr *node, Expr *value, Stmt *body);
+Stmt *stmt_allocate(Context *context, Buffer *buffer, Stmt *body); // storage and declaration
+Stmt *stmt_declare(Context *context, Buffer *buffer, Stmt *body);
+Stmt *stmt_nothing(Context *context); // an empty sequence
+bool stmt_is_nothing(const Stmt *s);
+Stmt *stmt_copy(Context *context, const Stmt *s);
+Block *block_copy(Context *context, const Block *b);
+bool block_is_reduction(const Block *b);
+
+// ---- Functions and modules -------------------------------------------------------------------
+
+// `body` is a root block (no variables, name "root", holding the function's allocations) as long as
+// the function has blocks.
+struct PrimFunc {
+  Str name;
+  int param_count;
+  Expr **params;
+  Buffer **buffers; // per parameter: the buffer it is, or NULL for a scalar
+  Stmt *body;
+  DType result;
+  Attrs attrs;
+  SourcePos pos;
+  // For a flattened LOAD or STORE's index expression: the logical access it came from (a LOAD on
+  // the buffer before lowering). NULL until a pass that flattens fills it.
+  Map *origins;
+};
+
+PrimFunc *prim_func_new(Context *context, const char *name, Expr *const *params,
+                        Buffer *const *buffers, int param_count, Stmt *body);
+PrimFunc *prim_func_copy(Context *context, const PrimFunc *func);
+PrimFunc *prim_func_with_body(Context *context, const PrimFunc *func, Stmt *body);
+
+typedef struct ModuleFunc {
+  Str name;
+  PrimFunc *prim;   // one of the two
+  GraphFunc *graph; // see ir/graph.h
+} ModuleFunc;
+
+typedef struct Module {
+  Context *context;
+  Str name;
+  Array(ModuleFunc) funcs;
+  Attrs attrs;
+} Module;
+
+Module *module_new(Context *context, const char *name);
+void module_add_prim(Module *module, PrimFunc *func); // replaces one of the same name
+void module_add_graph(Module *module, GraphFunc *func);
+ModuleFunc *module_find(Module *module, const char *name);
+
+// ---- Walking and rewriting: the only drivers --------------------------------------------------
+
+// Calls on every expression and statement below, children first or last as the hooks ask. Any hook
+// may be NULL. `enter_*` false: do not go below.
+typedef struct Visitor Visitor;
+struct Visitor {
+  void *env;
+  bool (*enter_expr)(Visitor *visitor, Expr *e);
+  void (*leave_expr)(Visitor *visitor, Expr *e);
+  bool (*enter_stmt)(Visitor *visitor, Stmt *s);
+  void (*leave_stmt)(Visitor *visitor, Stmt *s);
+};
+void visit_expr(Visitor *visitor, Expr *e);
+void visit_stmt(Visitor *visitor, Stmt *s);
+// The expressions directly in a statement (not in its nested statements), regions included.
+void visit_stmt_exprs(Visitor *visitor, Stmt *s);
+
+// Rebuilds bottom-up, sharing what does not change. `expr` and `stmt` see a node whose children are
+// already rewritten and return it or another. `enter_stmt` (may be NULL) sees a statement first; a
+// non-NULL result replaces it without going below. `buffer` maps buffers wherever they occur (a
+// buffer's own shape, strides and offset are rewritten by `rewrite_buffer`, its default). Memoised
+// on expressions.
+typedef struct Rewriter Rewriter;
+struct Rewriter {
+  Context *context;
+  void *env;
+  Expr *(*expr)(Rewriter *rewriter, Expr *e);
+  Stmt *(*enter_stmt)(Rewriter *rewriter, Stmt *s);
+  Stmt *(*stmt)(Rewriter *rewriter, Stmt *s);
+  Buffer *(*buffer)(Rewriter *rewriter, Buffer *b);
+  Map memo, buffers; // initialised by the driver
+  bool no_memo;      // when `expr` depends on where it stands
+};
+Expr *rewrite_expr(Rewriter *rewriter, Expr *e);
+Stmt *rewrite_stmt(Rewriter *rewriter, Stmt *s);
+// One level: `s` with the rewriter applied to its own expressions, buffers and nested statements.
+Stmt *rewrite_stmt_children(Rewriter *rewriter, Stmt *s);
+Buffer *rewrite_buffer(Rewriter *rewriter, Buffer *b);
+Region rewrite_region(Rewriter *rewriter, Region region);
+
+// Variables (Expr*) to expressions; buffers to buffers. Either map may be NULL.
+Expr *substitute_expr(Context *context, Expr *e, const Map *vars);
+Stmt *substitute_stmt(Context *context, Stmt *s, const Map *vars, const Map *buffers);
+// `s` with every bound variable (loops, blocks, lets) and allocated buffer renewed, so that it may
+// stand beside the original.
+Stmt *stmt_renew(Context *context, Stmt *s);
+
+// ---- Equality and verification ---------------------------------------------------------------
+
+typedef struct IrDifference {
+  SourcePos a, b;
+  const char *what; // "extent of the loop: 30 and 31"
+} IrDifference;
+// Structural equality that ignores names of variables and buffers. The first difference goes to
+// *difference (may be NULL).
+bool prim_func_equal(Context *context, const PrimFunc *a, const PrimFunc *b,
+                     IrDifference *difference);
+bool module_equal(Context *context, const Module *a, const Module *b, IrDifference *difference);
+
+// What a function may hold at a stage of lowering; each verifier row names the stages it is for.
+typedef enum IrStage {
+  STAGE_TENSOR = 1,     // blocks, N-d buffers
+  STAGE_LOOPS = 2,      // no blocks
+  STAGE_FLAT = 4,       // buffers of one physical axis per separator group
+  STAGE_VECTOR = 8,     // no vectorised or unrolled loops
+  STAGE_LOWERED = 16,   // ready for a code generator
+} IrStage;
+// Reports what is ill-formed as diagnostics (ours when a pass made it). True when nothing is.
+bool verify_prim_func(Context *context, const PrimFunc *func, IrStage stage);
+
+#endif

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tensor expressions: stages, each a pure function from an index to a value of earlier tensors, with
+// or without a reduction. Operators are defined with these; `te_prim_func` makes the tensor program.
+#ifndef PLEAT_TE_H
+#define PLEAT_TE_H
+
+#include "ir/ir.h"
+
+enum { TE_MAX_RANK = 12 };
+
+// A tensor is a Buffer that some stage writes, or an input.
+typedef struct TeStage {
+  Str name;
+  Buffer *output;
+  int axis_count, reduce_count;
+  BlockVar *axes;   // spatial, one per axis of the output, then the reductions
+  Expr *init;       // NULL without a reduction
+  // The value; in a reduction, the update expression, in which the output at the axes is the value
+  // so far: load(output, axes) + a[…] * b[…].
+  Expr *value;
+  Expr **indices; // where it is written: the axes as they are
+} TeStage;
+
+typedef struct Te {
+  Context *context;
+  Array(Buffer *) inputs;
+  Array(TeStage *) stages; // in order of computation
+  Array(Buffer *) outputs;
+} Te;
+
+Te *te_new(Context *context);
+Buffer *te_input(Te *te, const char *name, DType type, Expr *const *shape, int rank);
+
+// Building a stage: te_begin gives the axes; set a value (te_compute) or a reduction.
+typedef struct TeAxes {
+  int rank;
+  Expr *at[TE_MAX_RANK];
+} TeAxes;
+TeAxes te_axes(Te *te, Expr *const *shape, int rank);
+Buffer *te_compute(Te *te, const char *name, DType type, Expr *const *shape, const TeAxes *axes,
+                   Expr *value);
+Expr *te_reduce_axis(Te *te, const char *name, Expr *extent);
+// output = init, then output = combine(output, value) over all reduce axes. `combine` is EXPR_ADD,
+// EXPR_MUL, EXPR_MIN, EXPR_MAX.
+Buffer *te_reduce(Te *te, const char *name, DType type, Expr *const *shape, const TeAxes *axes,
+                  Expr *const *reduce_axes, int reduce_count, ExprOp combine, Expr *init,
+                  Expr *value);
+Expr *te_at(Te *te, Buffer *tensor, Expr *const *indices);
+
+// The tensor program: one block a stage, parameters are the inputs, then the outputs; stages that
+// are not outputs become allocations of the root block.
+PrimFunc *te_prim_func(Te *te, const char *name);
+
+#endif
