@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+# make         build only: the command is build/pleat
+# make run     the demo: compile a small network, classify digits with it, check the answers
+# make test    every test, one closing line
+# make bench   kernels and whole models beside their peers
+# Each first installs what is missing.
+BUILD ?= build
+VENV ?= $(BUILD)/venv
+CASES ?=
+
+.PHONY: all run test bench bless packages python
+all: packages $(BUILD)/build.ninja
+	ninja -C $(BUILD)
+
+run: all
+	examples/digits/run.sh $(BUILD)/pleat
+
+test: all python
+	$(VENV)/bin/python scripts/test.py --build $(BUILD) $(CASES)
+
+bench: all python
+	$(VENV)/bin/python bench/bench.py --pleat $(BUILD)/pleat
+
+# Rewrite the expected outputs of the text cases; read the difference before committing it.
+bless: all
+	python3 scripts/cases.py --pleat $(BUILD)/pleat --bless $(CASES)
+
+packages:
+	@scripts/install.sh
+
+python: packages
+	@scripts/install.sh --python $(VENV)
+
+$(BUILD)/build.ninja:
+	meson setup $(BUILD)

@@ -1,0 +1,44 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Installs what is missing, and nothing else.
+#   scripts/install.sh              the Debian packages of the list below
+#   scripts/install.sh --python DIR also the Python packages of tests and benches, into DIR
+set -eu
+
+packages="
+  gcc libc6-dev make meson ninja-build pkg-config
+  libjansson-dev libminizip-dev libpthreadpool-dev libisl-dev
+  nanopb libnanopb-dev protobuf-compiler libonnx-dev
+  llvm-19-dev clang-19
+  libcmocka-dev libonnx-testdata python3 python3-venv
+"
+
+missing=
+for package in $packages; do
+  status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) || status=absent
+  [ "$status" = installed ] || missing="$missing $package"
+done
+
+as_root() {
+  if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
+}
+
+if [ -n "$missing" ]; then
+  if [ "$(id -u)" != 0 ] && ! command -v sudo >/dev/null; then
+    echo "install.sh: these packages are missing, and only root can install them:$missing" >&2
+    exit 1
+  fi
+  echo "installing:$missing"
+  as_root apt-get update -qq
+  as_root env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y -qq --no-install-recommends $missing >/dev/null
+fi
+
+[ "${1-}" = --python ] || exit 0
+venv=$2
+wanted=$(dirname "$0")/requirements.txt
+cmp -s "$wanted" "$venv/requirements.txt" && exit 0
+echo "installing the Python packages of tests and benches into $venv"
+/usr/bin/python3 -m venv "$venv"
+"$venv/bin/pip" install -q --disable-pip-version-check -r "$wanted"
+cp "$wanted" "$venv/requirements.txt"

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// `pleat <subcommand>`: finds the row, reads the options, runs it behind the API edge, and prints
+// what was found wrong. Exit status: 0 done, 1 the check failed or the input is bad, 2 wrong use,
+// 3 a fault of ours or memory ran out.
+#include "cli/cli.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+// In the order in which the help lists them; ends with NULL.
+static const Command *const commands[] = {
+    NULL,
+};
+
+static int command_count(void) {
+  return COUNT_OF(commands) - 1;
+}
+
+static void help_print(FILE *out) {
+  fprintf(out, "usage: pleat SUBCOMMAND [OPTIONS] FILE\n"
+               "       pleat SUBCOMMAND -h     its options and a worked example\n"
+               "       pleat --version         the version and the optional parts\n\n");
+  for (int i = 0; i < command_count(); i++)
+    fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
+}
+
+static const Command *command_find(const char *name) {
+  for (int i = 0; i < command_count(); i++)
+    if (strcmp(commands[i]->name, name) == 0) return commands[i];
+  return NULL;
+}
+
+static int unknown_word(const char *word) {
+  const char *names[COUNT_OF(commands) + 2];
+  for (int i = 0; i < command_count(); i++) names[i] = commands[i]->name;
+  names[command_count()] = "--version";
+  names[command_count() + 1] = "--help";
+  const char *nearest = nearest_name(word, names, command_count() + 2);
+  const char *kind = word[0] == '-' ? "option" : "subcommand";
+  fprintf(stderr, "pleat: unknown %s '%s'", kind, word);
+  if (nearest) fprintf(stderr, "; did you mean '%s'?", nearest);
+  fprintf(stderr, "\n'pleat --help' lists the subcommands\n");
+  return STATUS_MISUSE;
+}
+
+typedef struct Call {
+  Cli *cli;
+  const char *const *arguments;
+  int count, status;
+} Call;
+
+static void call_command(void *arg) {
+  Call *call = arg;
+  Cli *cli = call->cli;
+  bool help = false;
+  void *options = arena_alloc(&cli->context->arena, cli->command->options_size + 1);
+  if (!options_parse(cli, call->arguments, call->count, options, &help)) {
+    call->status = STATUS_MISUSE;
+  } else if (help) {
+    command_help(cli->command, stdout);
+  } else {
+    call->status = cli->command->run(cli, options);
+    if (call->status == STATUS_DONE && cli->context->error_count) call->status = STATUS_BAD;
+  }
+}
+
+static bool terminal_shows_colour(void) {
+  const char *term = getenv("TERM");
+  return isatty(STDOUT_FILENO) && !getenv("NO_COLOR") && term && strcmp(term, "dumb") != 0;
+}
+
+static int command_run(const Command *command, const char *const *arguments, int count) {
+  Cli cli = {.context = context_new(), .command = command, .color = terminal_shows_colour()};
+  if (!cli.context) return STATUS_FAULT;
+  Call call = {&cli, arguments, count, STATUS_DONE};
+  bool done = context_protect(cli.context, call_command, &call);
+  fflush(stdout);
+  diag_print_all(cli.context, stderr);
+  if (!done) fprintf(stderr, "pleat: %s\n", cli.context->failure_message);
+  context_free(cli.context);
+  return done ? call.status : STATUS_FAULT;
+}
+
+int main(int argc, char **argv) {
+  if (argc < 2) return help_print(stderr), STATUS_MISUSE;
+  const char *word = argv[1];
+  if (strcmp(word, "--version") == 0) return version_print(stdout), STATUS_DONE;
+  if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0)
+    return help_print(stdout), STATUS_DONE;
+  const Command *command = command_find(word);
+  if (!command) return unknown_word(word);
+  return command_run(command, (const char *const *)argv + 2, argc - 2);
+}
