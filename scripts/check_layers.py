@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Checks what holds for every source file: folders include only those before them in the order of
+layers, files stay under 1,500 lines, lines under 100 columns, and each names its licence."""
+import pathlib
+import re
+import sys
+
+LAYERS = ("base layout ir arith interp script te schedule graph plan lower target offload runtime "
+          "frontend tune explain driver cli").split()
+# What compiled code needs to run must never reach into the compiler.
+ALLOWED = {"runtime": {"base", "runtime"}, "layout": {"base", "layout"}}
+MOST_LINES, MANY_LINES, MOST_COLUMNS = 1500, 1000, 100
+TABLES = {".def"}
+SOURCES = {".c", ".h", ".def", ".py", ".sh", ".build"}
+FOLDERS = ("src", "include", "tests", "scripts", "bench", "examples", "fuzz", "python")
+
+
+def layer_problem(layer, included):
+    """Why a file of `layer` may not include one of `included`, or None."""
+    if included not in LAYERS:
+        return f"'{included}/' is not a layer"
+    allowed = ALLOWED.get(layer, set(LAYERS[:LAYERS.index(layer) + 1]))
+    return None if included in allowed else f"'{layer}' may not include '{included}'"
+
+
+def check_includes(path, layer, text):
+    for number, line in enumerate(text.splitlines(), 1):
+        match = re.match(r'\s*#\s*include\s+"([^"]+)"', line)
+        if not match or "/" not in match[1] or match[1].startswith("pleat/"):
+            continue
+        problem = layer_problem(layer, match[1].split("/")[0])
+        if problem:
+            yield f"{path}:{number}: {problem}"
+
+
+def check_form(path, text):
+    lines = text.splitlines()
+    if path.suffix not in TABLES and len(lines) > MOST_LINES:
+        yield f"{path}: {len(lines)} lines, more than {MOST_LINES}"
+    elif path.suffix not in TABLES and len(lines) > MANY_LINES:
+        print(f"{path}: {len(lines)} lines: is there a second idea in it?", file=sys.stderr)
+    if not any("SPDX-License-Identifier: Apache-2.0" in line for line in lines[:3]):
+        yield f"{path}: no line 'SPDX-License-Identifier: Apache-2.0' at the top"
+    if path.suffix in {".c", ".h"}:
+        for number, line in enumerate(lines, 1):
+            if len(line) > MOST_COLUMNS:
+                yield f"{path}:{number}: {len(line)} columns, more than {MOST_COLUMNS}"
+
+
+def sources(root):
+    for folder in FOLDERS:
+        for path in sorted((root / folder).rglob("*")):
+            in_cases = path.is_relative_to(root / "tests" / "cases")
+            if path.is_file() and path.suffix in SOURCES and not in_cases:
+                yield path.relative_to(root)
+
+
+def main():
+    root = pathlib.Path(__file__).resolve().parent.parent
+    problems, count = [], 0
+    for path in sources(root):
+        text = (root / path).read_text(encoding="utf-8")
+        problems += check_form(path, text)
+        count += 1
+        if path.parts[0] == "src" and len(path.parts) > 2:
+            if path.parts[1] not in LAYERS:
+                problems.append(f"{path}: '{path.parts[1]}' is not a layer")
+            else:
+                problems += check_includes(path, path.parts[1], text)
+    print(*problems, sep="\n", end="\n" if problems else "")
+    print(f"layers: {count} files, {len(problems)} problems")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

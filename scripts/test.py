@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs every test of one build and closes with one line, 'N passed, N failed'.
+
+    scripts/test.py --build build                       all parts
+    scripts/test.py --build build-asan --parts unit,cases
+    scripts/test.py --build build --parts unit parser   only the unit tests named so
+"""
+import argparse
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+import cases
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SANITIZER = {"ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1",
+             "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"}
+
+
+def run_layers(arguments):
+    done = subprocess.run([sys.executable, ROOT / "scripts" / "check_layers.py"])
+    return (1, 0) if done.returncode == 0 else (0, 1)
+
+
+def unit_tests(build):
+    listing = subprocess.run(["meson", "introspect", "--tests", build], check=True,
+                             capture_output=True, text=True)
+    return [(test["name"], test["cmd"]) for test in json.loads(listing.stdout)]
+
+
+def run_unit(name, command):
+    """(passed, failed) of one executable of cmocka; what it printed where it failed."""
+    environment = dict(os.environ, CMOCKA_MESSAGE_OUTPUT="TAP", **SANITIZER)
+    try:
+        done = subprocess.run(command, env=environment, capture_output=True, text=True,
+                              errors="replace", timeout=600)
+    except subprocess.TimeoutExpired:
+        print(f"FAILED unit {name}: took more than 600 s")
+        return 0, 1
+    text = done.stdout + done.stderr
+    passed = len(re.findall(r"^ok \d+", text, re.MULTILINE))
+    failed = len(re.findall(r"^not ok \d+(?!.*# SKIP)", text, re.MULTILINE))
+    if done.returncode != 0:
+        failed = max(failed, 1)
+        print(f"FAILED unit {name} (exit status {done.returncode})\n{text[-8000:]}")
+    return passed, failed
+
+
+def run_units(arguments):
+    passed = failed = 0
+    for name, command in unit_tests(arguments.build):
+        if arguments.wanted and not any(part in name for part in arguments.wanted):
+            continue
+        ok, bad = run_unit(name, command)
+        passed, failed = passed + ok, failed + bad
+    return passed, failed
+
+
+def run_cases(arguments):
+    return cases.run_all((arguments.build / "pleat").resolve(), arguments.wanted)
+
+
+def run_python(arguments):
+    """pytest under tests/python; cases marked `slow` are left out of sanitized builds."""
+    if not list((ROOT / "tests" / "python").glob("test_*.py")):
+        return 0, 0
+    report = arguments.build / "pytest.xml"
+    report.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "pytest", "-q", "-x" if arguments.first else "-q",
+               f"--junit-xml={report}", ROOT / "tests" / "python"]
+    command += ["-k", " or ".join(arguments.wanted)] if arguments.wanted else []
+    command += ["-m", "not slow"] if arguments.quick else []
+    environment = dict(os.environ, PLEAT=str((arguments.build / "pleat").resolve()), **SANITIZER)
+    done = subprocess.run(command, env=environment, cwd=ROOT)
+    if not report.exists():
+        return 0, 1
+    counts = {key: sum(int(value) for value in re.findall(rf'<testsuite [^>]*{key}="(\d+)"',
+                                                          report.read_text()))
+              for key in ("tests", "failures", "errors", "skipped")}
+    failed = counts["failures"] + counts["errors"]
+    if done.returncode not in (0, 5):
+        failed = max(failed, 1)
+    return counts["tests"] - failed - counts["skipped"], failed
+
+
+PARTS = {"layers": run_layers, "unit": run_units, "cases": run_cases, "python": run_python}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"))
+    parser.add_argument("--parts", default=",".join(PARTS))
+    parser.add_argument("--quick", action="store_true", help="leave out pytest's slow cases")
+    parser.add_argument("--first", action="store_true", help="pytest stops at its first failure")
+    parser.add_argument("wanted", nargs="*", help="part of the names of what to run")
+    arguments = parser.parse_args()
+    total_passed = total_failed = 0
+    for part in arguments.parts.split(","):
+        start = time.monotonic()
+        passed, failed = PARTS[part](arguments)
+        print(f"{part}: {passed} ok, {failed} not, {time.monotonic() - start:.1f} s", flush=True)
+        total_passed, total_failed = total_passed + passed, total_failed + failed
+    print(f"{total_passed} passed, {total_failed} failed")
+    return 1 if total_failed or not total_passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
