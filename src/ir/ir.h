@@ -79,7 +79,8 @@ typedef enum ExprOp {
 } ExprOp;
 
 typedef enum OpClass {
-  OP_LEAF, OP_ARITH, OP_COMPARE, OP_LOGIC, OP_BIT, OP_MATH, OP_CHOICE, OP_MEMORY, OP_VECTOR, OP_OTHER
+  OP_LEAF, OP_ARITH, OP_COMPARE, OP_LOGIC, OP_BIT, OP_MATH, OP_CHOICE, OP_MEMORY, OP_VECTOR,
+  OP_OTHER,
 } OpClass;
 typedef enum OpResult { OP_SAME, OP_BOOL, OP_GIVEN } OpResult;
 enum OpFlag { OP_COMMUTES = 1, OP_INFIX = 2, OP_FLOATS = 4, OP_INTS = 8, OP_EFFECT = 16 };

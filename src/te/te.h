@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensor expressions: stages, each a pure function from an index to a value of earlier tensors, with
-// or without a reduction. Operators are defined with these; `te_prim_func` makes the tensor program.
+// Tensor expressions: stages, each a pure function from an index to a value of earlier tensors,
+// with or without a reduction. Operators are defined with these; `te_prim_func` makes the tensor
+// program.
 #ifndef PLEAT_TE_H
 #define PLEAT_TE_H
 
