@@ -204,6 +204,17 @@ bool mul_fits(int64_t a, int64_t b, int64_t *out);
 // The nearest of `names` to `word` by edit distance, or NULL when none is close.
 const char *nearest_name(const char *word, const char *const *names, int count);
 
+// ---- Floats of 8 and 16 bits -----------------------------------------------------------------
+
+typedef struct FloatFormat {
+  int exponent_bits, mantissa_bits;
+  bool has_infinity; // without: the code above the largest number is the only NaN
+} FloatFormat;
+extern const FloatFormat FLOAT_FORMAT_16, FLOAT_FORMAT_BF16, FLOAT_FORMAT_E4M3, FLOAT_FORMAT_E5M2;
+double float_decode(FloatFormat format, uint32_t code);
+// The nearest, ties to even; what is too large becomes infinity, or NaN where there is none.
+uint32_t float_encode(FloatFormat format, double value);
+
 // ---- Files -----------------------------------------------------------------------------------
 
 // The whole file in `arena`, terminated; NULL with a diagnostic when it cannot be read.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/base.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include <setjmp.h>
@@ -106,6 +107,47 @@ static void test_nearest_name(void **state) {
   assert_null(nearest_name("zzzzz", names, 3));
 }
 
+static void test_small_floats_round_trip(void **state) {
+  (void)state;
+  const FloatFormat formats[] = {FLOAT_FORMAT_16, FLOAT_FORMAT_BF16, FLOAT_FORMAT_E4M3,
+                                 FLOAT_FORMAT_E5M2};
+  for (int i = 0; i < COUNT_OF(formats); i++) {
+    uint32_t codes = UINT32_C(2) << (formats[i].exponent_bits + formats[i].mantissa_bits);
+    for (uint32_t code = 0; code < codes; code++) {
+      double value = float_decode(formats[i], code);
+      if (isnan(value))
+        assert_true(isnan(float_decode(formats[i], float_encode(formats[i], value))));
+      else
+        assert_int_equal(float_encode(formats[i], value), code);
+    }
+  }
+}
+
+// Between neighbours, the middle goes to the even code, and anything off it to the nearer one.
+static void test_small_floats_round_to_even(void **state) {
+  (void)state;
+  const FloatFormat formats[] = {FLOAT_FORMAT_16, FLOAT_FORMAT_BF16, FLOAT_FORMAT_E4M3,
+                                 FLOAT_FORMAT_E5M2};
+  for (int i = 0; i < COUNT_OF(formats); i++) {
+    uint32_t half = UINT32_C(1) << (formats[i].exponent_bits + formats[i].mantissa_bits);
+    for (uint32_t code = 0; code + 1 < half; code++) {
+      double low = float_decode(formats[i], code), high = float_decode(formats[i], code + 1);
+      if (isnan(high) || isinf(high)) break;
+      double middle = (low + high) / 2;
+      assert_int_equal(float_encode(formats[i], middle), code + (code & 1));
+      assert_int_equal(float_encode(formats[i], nextafter(middle, low)), code);
+      assert_int_equal(float_encode(formats[i], -nextafter(middle, high)), half | (code + 1));
+    }
+  }
+  assert_int_equal(float_encode(FLOAT_FORMAT_16, 1.0), 0x3c00);
+  assert_int_equal(float_encode(FLOAT_FORMAT_16, 65519.9), 0x7bff);
+  assert_int_equal(float_encode(FLOAT_FORMAT_16, 65520), 0x7c00);
+  assert_int_equal(float_encode(FLOAT_FORMAT_BF16, -1e300), 0xff80);
+  assert_int_equal(float_encode(FLOAT_FORMAT_E4M3, 448), 0x7e);
+  assert_int_equal(float_encode(FLOAT_FORMAT_E4M3, 500), 0x7f);
+  assert_int_equal(float_encode(FLOAT_FORMAT_E5M2, 1e-300), 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_map_keeps_order),
@@ -115,6 +157,8 @@ int main(void) {
       cmocka_unit_test(test_failures_return_to_the_edge),
       cmocka_unit_test(test_reset_gives_zeroed_memory),
       cmocka_unit_test(test_nearest_name),
+      cmocka_unit_test(test_small_floats_round_trip),
+      cmocka_unit_test(test_small_floats_round_to_even),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
