@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lowering: a tensor program (blocks, N-d buffers, annotated loops) becomes straight loops over flat
+// memory, vectors and registers, which a code generator writes down without deciding anything.
+//
+// ---- What lowered code holds (STAGE_LOWERED): the contract for targets and for the interpreter ----
+//
+// The function. `params` are those of the source, in order, then one scalar parameter for each
+// symbolic size that occurs in the source's buffers (n of `A: T.Buffer((n, 4))`), in order of first
+// occurrence. `buffers[i]` stays the N-d description of a tensor argument (its type, shape and
+// strides are what the argument checker compares); the body never accesses it but a flat buffer over
+// the same data variable, declared by a DECL_BUFFER at the top. Memory of different parameters and
+// allocations does not overlap (targets may say noalias/restrict).
+//
+// The body is, from the outside: DECL_BUFFER, ALLOCATE_CONST, and ALLOCATE of workspace, nested; then
+// one *phase* or a SEQ of them. A phase is a LOOP_PARALLEL from 0, whose iterations (*tasks*) are
+// independent, or any other statement (one task). No LOOP_PARALLEL stands anywhere else. The
+// interpreter runs this body as it is. A code generator asks `lowered_kernel` for the same thing cut
+// up: for each phase one function
+//     void NAME(void *const *args, int64_t begin, int64_t end)   // tasks begin ≤ task < end
+// with a body that is ready to be written down, and the offsets of the workspace. args[i] is, for
+// parameter i, the address of its first element (tensor) or of its value in its own type (scalar and
+// symbolic size), and at args[param_count] the workspace (64-byte aligned), if there is one.
+//
+// Statements below a phase:
+//   FOR        LOOP_SERIAL only; min and extent of the variable's type. `annotations` may hold
+//              "pleat.unroll" = n: a hint to unroll by n and no more.
+//   STORE      one index per axis of a flat buffer (rank is 1, or the number of axis separators + 1)
+//   LET, IF, WHILE, EVALUATE, SEQ; conditions are scalar
+//   ASSERT     a condition that the caller must keep; a target may leave it out
+//   ALLOCATE   constant extents, scope "local", at most LOWER_STACK_BYTES a function: registers or
+//              the stack. Directly below it the DECL_BUFFER of its one buffer.
+//   ATTR       a hint; the body may be taken alone
+// Buffers are flat: rank 1 (or one axis per separator group), strides NULL, offset 0. A buffer of
+// scope "local" with one element is a *register*: always accessed at index 0 and as a whole, its
+// type may be a vector (float32x16), its address is never taken.
+//
+// Expressions: all rows of ops.def, where
+//   - STRING is only the message of an ASSERT, TUPLE only within SHUFFLE, ADDRESS_OF only within
+//     PREFETCH and CALL;
+//   - indices are int32 or int64. On a buffer of scalars a vector access has the index
+//     RAMP(base, 1, lanes): `lanes` neighbours, aligned to one element only; any other vector of
+//     integers gathers or scatters lane by lane (lanes of a scatter are different places);
+//   - lanes are powers of two up to LOWER_MAX_LANES; IF_THEN_ELSE and AND/OR with more lanes do not
+//     short-cut, and IF_THEN_ELSE has a scalar condition (with lanes it is SELECT);
+//   - `x // c` and `x % c` are floored; where both are known not to be negative they have become
+//     TRUNC_DIV and TRUNC_MOD, and a power of two SHIFT_RIGHT and BIT_AND;
+//   - bool in memory takes a byte, 0 or 1.
+// `func->origins` maps a flat index expression to the logical LOAD it came from.
+#ifndef PLEAT_LOWER_H
+#define PLEAT_LOWER_H
+
+#include "ir/ir.h"
+
+enum {
+  LOWER_STACK_BYTES = 64 * 1024, // larger local allocations become workspace
+  LOWER_MAX_LANES = 64,
+  LOWER_MAX_PASSES = 32,
+};
+
+// ---- Running ---------------------------------------------------------------------------------
+
+// What lowering did and did not do; every compile prints the second kind.
+typedef enum LowerCount {
+  LOWER_VECTORIZED,       // vector loops that became vectors
+  LOWER_SCALARIZED,       // vector loops that became scalar loops, in whole or in part
+  LOWER_GATHERS,          // vector accesses that are not contiguous
+  LOWER_UNROLLED,         // unrolled loops
+  LOWER_PARTITIONED,      // loops cut into ranges
+  LOWER_NOT_PARTITIONED,  // loops that keep conditions which cutting would remove
+  LOWER_REGISTERS,        // registers made from local buffers
+  LOWER_NOT_REGISTERS,    // local buffers that stay in memory
+  LOWER_SERIALIZED,       // parallel loops that run in one thread because they are not outermost
+  LOWER_COUNT_KINDS,
+} LowerCount;
+const char *lower_count_name(LowerCount kind);
+
+typedef struct LowerPassTime {
+  int runs, changes; // how often it ran, and how often the function came out different
+  double seconds;
+} LowerPassTime;
+
+typedef struct LowerReport {
+  LowerPassTime passes[LOWER_MAX_PASSES]; // by row of lower_passes
+  int counts[LOWER_COUNT_KINDS];
+  PtrArray notes; // const char *: one sentence for each thing that was not done, and why
+} LowerReport;
+
+typedef struct LowerOptions {
+  const char *print_after; // a pass, or "all": the function as TVMScript goes to `print_to`
+  const char *stop_after;  // a pass
+  FILE *print_to;          // NULL: standard error
+  bool verify;             // the verifier after each pass, also in builds that do not by default
+  bool verify_each;        // run before and after each pass on random inputs and compare
+  uint64_t seed;           // of those inputs
+  int partition_budget;    // statements a function may grow to by partitioning; 0: 4000
+  LowerReport *report;     // may be NULL; is added to
+} LowerOptions;
+
+// `func` ready for a code generator; `options` may be NULL. NULL with diagnostics in the context when
+// the function cannot be lowered (a free variable, an access outside of what is declared, …).
+PrimFunc *lower_prim_func(Context *context, PrimFunc *func, const LowerOptions *options);
+
+// ---- The passes ------------------------------------------------------------------------------
+
+typedef struct LowerState {
+  Context *context;
+  const LowerOptions *options; // never NULL
+  LowerReport *report;         // never NULL
+} LowerState;
+void lower_note(LowerState *state, LowerCount kind, const char *format, ...) PRINTF_LIKE(3, 4);
+
+// What holds of a function between passes.
+enum LowerFact {
+  FACT_NO_BLOCKS = 1,      // loops, ifs and allocations in place of blocks
+  FACT_COMPACT = 2,        // allocations are no larger than what is alive in them
+  FACT_PARTITIONED = 4,    // conditions are hoisted, and loops cut where that removes them
+  FACT_FLAT = 8,           // one index per separator group
+  FACT_NO_UNROLLED = 16,   // no LOOP_UNROLLED
+  FACT_NO_VECTORIZED = 32, // no LOOP_VECTORIZED
+  FACT_REGISTERS = 64,     // local buffers with constant indices are registers
+  FACT_PHASES = 128,       // parameters, workspace and phases as in the contract above
+  FACT_SIMPLE = 256,       // index expressions are simplified
+};
+
+typedef struct LowerPass {
+  const char *name;
+  PrimFunc *(*run)(LowerState *state, PrimFunc *func); // NULL after a diagnostic
+  unsigned needs, gives, breaks;                       // LowerFact
+  IrStage stage;                                       // what the verifier checks afterwards
+  const char *summary;
+} LowerPass;
+extern const LowerPass lower_passes[]; // in the order of lower_prim_func; ends with a NULL name
+int lower_pass_index(const char *name); // -1 when there is none
+const LowerPass *lower_pass_find(const char *name);
+
+// Runs the named passes in the given order, each with the checks and hooks of `options`. Reports an
+// unknown name, or a pass whose needs do not hold.
+PrimFunc *lower_run_passes(Context *context, PrimFunc *func, const char *const *names, int count,
+                           const LowerOptions *options);
+
+// ---- A lowered function, cut up for a code generator ------------------------------------------
+
+typedef enum LowerArgKind { LOWER_ARG_TENSOR, LOWER_ARG_SCALAR, LOWER_ARG_SYMBOL } LowerArgKind;
+
+typedef struct LowerArg {
+  LowerArgKind kind;
+  Str name;
+  Expr *var;      // the data variable (a handle), or the scalar variable
+  Buffer *buffer; // of a tensor: the N-d description
+  // Of a symbol: tensor argument `tensor` gives its value, as extent `axis` of its shape, as stride
+  // `axis`, or as element offset.
+  enum { LOWER_FROM_SHAPE, LOWER_FROM_STRIDE, LOWER_FROM_OFFSET } from;
+  int tensor, axis;
+} LowerArg;
+
+typedef struct LowerSlot { // a piece of the workspace
+  Expr *data;              // its data variable: args[arg_count] + offset bytes
+  Expr *offset, *bytes;    // int64, over scalar parameters; offset is a multiple of 64
+} LowerSlot;
+
+typedef struct LowerTask { // one generated function
+  Str name;                // NAME of the function, or NAME_2, NAME_3, … for later phases
+  Expr *begin, *end;       // int64 variables, free in the body
+  Expr *count;             // int64: how many tasks, over scalar parameters; the constant 1 if serial
+  Stmt *body;              // declarations and the loop over tasks; no LOOP_PARALLEL
+} LowerTask;
+
+typedef struct LowerKernel {
+  PrimFunc *func;
+  int arg_count, slot_count, task_count;
+  LowerArg *args;
+  LowerSlot *slots;
+  LowerTask *tasks;      // to be run one after the other
+  Expr *workspace_bytes; // int64; 0 without slots
+} LowerKernel;
+LowerKernel *lowered_kernel(Context *context, PrimFunc *lowered);
+
+// ---- Planning of one arena -------------------------------------------------------------------
+
+// A tensor that is alive from step `first` to step `last`, both included.
+typedef struct ArenaItem {
+  int64_t bytes, alignment;
+  int first, last;
+  int64_t offset; // result
+} ArenaItem;
+// Gives each item an offset so that items alive at the same step do not overlap; returns the size of
+// the arena (-1 when it does not fit int64). *bound (may be NULL): the largest sum of live items.
+int64_t arena_plan(Context *context, ArenaItem *items, int count, int64_t *bound);
+
+#endif
