@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Buffers: descriptions of memory over a data variable.
+#include "ir/ir.h"
+
+Buffer *buffer_new(Context *context, const char *name, DType type, Expr *const *shape, int rank,
+                   const char *scope) {
+  Buffer *buffer = arena_new(&context->arena, Buffer);
+  *buffer = (Buffer){
+      .name = str_intern(context, name),
+      .type = type,
+      .data = expr_data_var(context, name, dtype_lanes(type, 1), scope),
+      .rank = rank,
+      .shape = arena_copy(&context->arena, shape, sizeof *shape * (size_t)rank),
+      .offset = expr_int(context, DTYPE_INT32, 0),
+      .scope = str_intern(context, scope ? scope : "global"),
+      .offset_factor = 1,
+      .id = context_next_id(context),
+  };
+  return buffer;
+}
+
+Buffer *buffer_static(Context *context, const char *name, DType type, const int64_t *shape,
+                      int rank, const char *scope) {
+  Expr **extents = arena_array(&context->arena, Expr *, rank);
+  for (int i = 0; i < rank; i++) extents[i] = expr_index(context, shape[i]);
+  return buffer_new(context, name, type, extents, rank, scope);
+}
+
+Buffer *buffer_copy(Context *context, const Buffer *buffer) {
+  Buffer *copy = arena_copy(&context->arena, buffer, sizeof *buffer);
+  copy->id = context_next_id(context);
+  return copy;
+}
+
+bool buffers_alias(const Buffer *a, const Buffer *b) {
+  return a->data == b->data;
+}
+
+bool buffer_static_shape(const Buffer *buffer, int64_t *shape) {
+  for (int i = 0; i < buffer->rank; i++)
+    if (!expr_as_int(buffer->shape[i], &shape[i])) return false;
+  return true;
+}
+
+void buffer_stride_exprs(Context *context, const Buffer *buffer, Expr **strides) {
+  Expr *stride = expr_index(context, 1);
+  for (int i = buffer->rank - 1; i >= 0; i--) {
+    strides[i] = buffer->strides ? buffer->strides[i] : stride;
+    stride = expr_mul(context, stride, buffer->shape[i]);
+  }
+}
+
+Expr *buffer_element_count(Context *context, const Buffer *buffer) {
+  Expr *count = expr_index(context, 1);
+  for (int i = 0; i < buffer->rank; i++) count = expr_mul(context, count, buffer->shape[i]);
+  return count;
+}

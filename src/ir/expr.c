@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+// Expressions: the table of operations, hash-consing, and the plain constructors. Folding is in
+// fold.c.
+#include "ir/ir.h"
+
+#include <stdlib.h>
+
+#define LEAF OP_LEAF
+#define ARITH OP_ARITH
+#define COMPARE OP_COMPARE
+#define LOGIC OP_LOGIC
+#define BIT OP_BIT
+#define MATH OP_MATH
+#define CHOICE OP_CHOICE
+#define MEMORY OP_MEMORY
+#define VECTOR OP_VECTOR
+#define OTHER OP_OTHER
+#define SAME OP_SAME
+#define BOOL OP_BOOL
+#define GIVEN OP_GIVEN
+#define COMMUTES OP_COMMUTES
+#define INFIX OP_INFIX
+#define FLOATS OP_FLOATS
+#define INTS OP_INTS
+#define EFFECT OP_EFFECT
+
+const OpInfo op_table[EXPR_OP_COUNT] = {
+#define OP(NAME, spelling, arity, class, result, precedence, flags)                                \
+  [EXPR_##NAME] = {#NAME, spelling, arity, class, result, precedence, flags},
+#include "ir/ops.def"
+#undef OP
+};
+
+struct ExprTable {
+  Expr **slots;
+  size_t count, capacity; // a power of two
+};
+
+static uint64_t payload_bits(uint16_t op, const Expr *e) {
+  (void)op;
+  uint64_t bits;
+  memcpy(&bits, &e->as, sizeof bits);
+  return bits;
+}
+
+static uint64_t hash_of(const Expr *e, Expr *const *args) {
+  uint64_t h = hash_mix(e->op, ((uint64_t)e->type.code << 32) | ((uint64_t)e->type.bits << 16) |
+                                   e->type.lanes);
+  if (e->op == EXPR_LOAD)
+    h = hash_mix(h, e->as.buffer->id);
+  else if (e->op == EXPR_STRING || e->op == EXPR_CALL || e->op == EXPR_CALL_PURE)
+    h = hash_mix(h, hash_bytes(e->as.s, strlen(e->as.s)));
+  else
+    h = hash_mix(h, payload_bits(e->op, e));
+  for (int i = 0; i < e->count; i++) h = hash_mix(h, args[i]->hash);
+  return h;
+}
+
+static bool same_node(const Expr *a, const Expr *b, Expr *const *args) {
+  return a->hash == b->hash && a->op == b->op && a->count == b->count &&
+         dtype_equal(a->type, b->type) && payload_bits(a->op, a) == payload_bits(b->op, b) &&
+         (a->count == 0 || memcmp(a->args, args, sizeof(Expr *) * a->count) == 0);
+}
+
+static Expr **slot_of(const struct ExprTable *table, const Expr *like, Expr *const *args) {
+  size_t i = like->hash & (table->capacity - 1);
+  while (table->slots[i] && !same_node(table->slots[i], like, args))
+    i = (i + 1) & (table->capacity - 1);
+  return &table->slots[i];
+}
+
+static void table_grow(Context *context, struct ExprTable *table) {
+  struct ExprTable old = *table;
+  table->capacity = old.capacity ? old.capacity * 2 : 4096;
+  table->slots = arena_array(&context->arena, Expr *, table->capacity);
+  for (size_t i = 0; i < old.capacity; i++)
+    if (old.slots[i]) *slot_of(table, old.slots[i], old.slots[i]->args) = old.slots[i];
+}
+
+static Expr *node_copy(Context *context, const Expr *like, Expr *const *args) {
+  size_t operands = sizeof(Expr *) * like->count;
+  Expr *e = arena_alloc(&context->arena, sizeof *e + operands);
+  memcpy(e, like, sizeof *e);
+  if (operands) memcpy(e->args, args, operands);
+  e->id = context_next_id(context);
+  return e;
+}
+
+static Expr *cons(Context *context, Expr *like, Expr *const *args) {
+  if (!context->exprs) context->exprs = arena_new(&context->arena, struct ExprTable);
+  struct ExprTable *table = context->exprs;
+  if (table->count * 2 >= table->capacity) table_grow(context, table);
+  like->hash = hash_of(like, args);
+  Expr **slot = slot_of(table, like, args);
+  if (!*slot) {
+    *slot = node_copy(context, like, args);
+    table->count++;
+  }
+  return *slot;
+}
+
+static const void *payload_of(const Expr *e) {
+  static const bool pointer[EXPR_OP_COUNT] = {
+      [EXPR_STRING] = true, [EXPR_CALL] = true, [EXPR_CALL_PURE] = true, [EXPR_LOAD] = true};
+  return pointer[e->op] ? (const void *)e->as.s : &e->as;
+}
+
+Expr *expr_raw(Context *context, ExprOp op, DType type, const void *payload, Expr *const *args,
+               int count) {
+  Expr like = {.op = (uint16_t)op, .count = (uint16_t)count, .type = type};
+  if (op == EXPR_INT)
+    like.as.i = *(const int64_t *)payload;
+  else if (op == EXPR_FLOAT)
+    like.as.f = *(const double *)payload;
+  else
+    like.as.s = op == EXPR_STRING || op == EXPR_CALL || op == EXPR_CALL_PURE || op == EXPR_LOAD
+                    ? payload
+                    : NULL;
+  if (count > UINT16_MAX) bug(context, "%d operands", count);
+  return cons(context, &like, args);
+}
+
+static int64_t wrap_int(DType type, int64_t value) {
+  if (type.code == TYPE_BOOL) return value != 0;
+  if (type.bits >= 64) return value;
+  uint64_t bits = (uint64_t)value & (((uint64_t)1 << type.bits) - 1);
+  bool negative = type.code == TYPE_INT && bits >> (type.bits - 1);
+  return (int64_t)(negative ? bits | ~(uint64_t)0 << type.bits : bits);
+}
+
+Expr *expr_int(Context *context, DType type, int64_t value) {
+  DType scalar = dtype_lanes(type, 1);
+  value = wrap_int(scalar, value);
+  Expr *e = expr_raw(context, EXPR_INT, scalar, &value, NULL, 0);
+  return expr_broadcast(context, e, type.lanes);
+}
+
+Expr *expr_float(Context *context, DType type, double value) {
+  if (type.code == TYPE_FLOAT && type.bits == 32) value = (float)value;
+  Expr *e = expr_raw(context, EXPR_FLOAT, dtype_lanes(type, 1), &value, NULL, 0);
+  return expr_broadcast(context, e, type.lanes);
+}
+
+Expr *expr_const(Context *context, DType type, double value) {
+  return dtype_is_float(type) ? expr_float(context, type, value)
+                              : expr_int(context, type, (int64_t)value);
+}
+
+Expr *expr_bool(Context *context, bool value) {
+  return expr_int(context, DTYPE_BOOL, value);
+}
+
+Expr *expr_index(Context *context, int64_t value) {
+  bool small = value >= INT32_MIN && value <= INT32_MAX;
+  return expr_int(context, small ? DTYPE_INT32 : DTYPE_INT64, value);
+}
+
+Expr *expr_string(Context *context, const char *s) {
+  return expr_raw(context, EXPR_STRING, DTYPE_STRING, str_intern(context, s), NULL, 0);
+}
+
+Expr *expr_tuple(Context *context, Expr *const *items, int count) {
+  return expr_raw(context, EXPR_TUPLE, DTYPE_VOID, NULL, items, count);
+}
+
+// Variables are not in the table: each is itself.
+static Expr *new_var(Context *context, DType type, Var var) {
+  Expr like = {.op = EXPR_VAR, .type = type};
+  like.as.var = arena_copy(&context->arena, &var, sizeof var);
+  Expr *e = node_copy(context, &like, NULL);
+  e->hash = hash_mix(EXPR_VAR, e->id);
+  return e;
+}
+
+Expr *expr_var(Context *context, const char *name, DType type) {
+  return new_var(context, type, (Var){.name = str_intern(context, name)});
+}
+
+Expr *expr_data_var(Context *context, const char *name, DType pointee, const char *scope) {
+  Var var = {str_intern(context, name), pointee, str_intern(context, scope ? scope : "global")};
+  return new_var(context, DTYPE_HANDLE, var);
+}
+
+Expr *expr_load(Context *context, Buffer *buffer, Expr *const *indices, int rank) {
+  int lanes = rank ? indices[rank - 1]->type.lanes : 1;
+  DType type = dtype_lanes(buffer->type, buffer->type.lanes * lanes);
+  return expr_raw(context, EXPR_LOAD, type, buffer, indices, rank);
+}
+
+Expr *expr_let(Context *context, Expr *var, Expr *value, Expr *body) {
+  return expr_raw(context, EXPR_LET, body->type, NULL, (Expr *[]){var, value, body}, 3);
+}
+
+Expr *expr_call(Context *context, DType type, const char *callee, Expr *const *args, int count) {
+  return expr_raw(context, EXPR_CALL, type, str_intern(context, callee), args, count);
+}
+
+Expr *expr_with_args(Context *context, const Expr *like, Expr *const *args) {
+  const OpInfo *info = &op_table[like->op];
+  switch (info->arity) {
+  case 1:
+    if (info->result != OP_GIVEN) return expr_unary(context, like->op, args[0]);
+    break;
+  case 2:
+    if (info->result != OP_GIVEN) return expr_binary(context, like->op, args[0], args[1]);
+    break;
+  }
+  DType type = like->type;
+  switch ((ExprOp)like->op) {
+  case EXPR_SELECT: return expr_select(context, args[0], args[1], args[2]);
+  case EXPR_IF_THEN_ELSE: return expr_if_then_else(context, args[0], args[1], args[2]);
+  case EXPR_CAST: return expr_cast(context, dtype_lanes(type, args[0]->type.lanes), args[0]);
+  case EXPR_LOAD: return expr_load(context, like->as.buffer, args, like->count);
+  case EXPR_RAMP: return expr_ramp(context, args[0], args[1], type.lanes);
+  case EXPR_BROADCAST: return expr_broadcast(context, args[0], type.lanes);
+  case EXPR_LET: return expr_let(context, args[0], args[1], args[2]);
+  case EXPR_REINTERPRET:
+  case EXPR_FMA: type = dtype_lanes(type, args[0]->type.lanes); break;
+  default: break;
+  }
+  return expr_raw(context, like->op, type, payload_of(like), args, like->count);
+}
+
+// ---- Questions
+
+bool expr_as_int(const Expr *e, int64_t *value) {
+  if (e->op != EXPR_INT) return false;
+  *value = e->as.i;
+  return true;
+}
+
+bool expr_is_int(const Expr *e, int64_t value) {
+  if (e->op == EXPR_BROADCAST) e = e->args[0];
+  return e->op == EXPR_INT && e->as.i == value;
+}
+
+bool expr_is_true(const Expr *e) {
+  return dtype_is_bool(e->type) && expr_is_int(e, 1);
+}
+
+typedef struct Search {
+  const Expr *wanted;
+  bool found;
+} Search;
+
+static bool search_enter(Visitor *visitor, Expr *e) {
+  Search *search = visitor->env;
+  search->found |= e == search->wanted;
+  return !search->found;
+}
+
+bool expr_uses(const Expr *e, const Expr *var) {
+  Search search = {var, false};
+  Visitor visitor = {.env = &search, .enter_expr = search_enter};
+  visit_expr(&visitor, (Expr *)e);
+  return search.found;
+}
+
+static bool effect_enter(Visitor *visitor, Expr *e) {
+  *(bool *)visitor->env |= (op_table[e->op].flags & OP_EFFECT) != 0;
+  return true;
+}
+
+bool expr_is_pure(const Expr *e) {
+  bool effect = false;
+  Visitor visitor = {.env = &effect, .enter_expr = effect_enter};
+  visit_expr(&visitor, (Expr *)e);
+  return !effect;
+}
+
+int expr_compare(const void *a, const void *b) {
+  uint32_t x = (*(Expr *const *)a)->id, y = (*(Expr *const *)b)->id;
+  return (x > y) - (x < y);
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Constructors and simple questions of graph functions.
+#include "ir/graph.h"
+
+GraphFunc *graph_func_new(Context *context, const char *name) {
+  GraphFunc *graph = arena_new(&context->arena, GraphFunc);
+  graph->name = str_intern(context, name);
+  return graph;
+}
+
+Value *value_new(Context *context, const char *name, DType type, Expr *const *shape, int rank) {
+  Value *value = arena_new(&context->arena, Value);
+  *value = (Value){
+      .name = str_intern(context, name),
+      .type = type,
+      .rank = rank,
+      .shape = rank > 0 ? arena_copy(&context->arena, shape, sizeof *shape * (size_t)rank) : NULL,
+      .id = context_next_id(context),
+  };
+  return value;
+}
+
+Value *value_constant(Context *context, ConstData *data) {
+  Expr **shape = arena_array(&context->arena, Expr *, data->rank);
+  for (int i = 0; i < data->rank; i++) shape[i] = expr_index(context, data->shape[i]);
+  Value *value = value_new(context, data->name, data->type, shape, data->rank);
+  value->data = data;
+  return value;
+}
+
+static void store_scalar(void *out, DType type, double value) {
+  if (type.code == TYPE_FLOAT && type.bits == 32)
+    *(float *)out = (float)value;
+  else if (type.code == TYPE_FLOAT && type.bits == 64)
+    *(double *)out = value;
+  else
+    *(int64_t *)out = (int64_t)value; // little-endian: narrower types read its low bytes
+}
+
+Value *value_scalar(Context *context, DType type, double value) {
+  ConstData *data = arena_new(&context->arena, ConstData);
+  void *bytes = arena_alloc(&context->arena, 8);
+  store_scalar(bytes, type, value);
+  *data = (ConstData){.name = str_intern(context, "scalar"),
+                      .type = type,
+                      .data = bytes,
+                      .bytes = (size_t)dtype_bytes(type)};
+  return value_constant(context, data);
+}
+
+bool value_static_shape(const Value *value, int64_t *shape) {
+  for (int i = 0; i < value->rank; i++)
+    if (!expr_as_int(value->shape[i], &shape[i])) return false;
+  return value->rank >= 0;
+}
+
+int64_t value_static_bytes(const Value *value) {
+  int64_t bytes = dtype_bytes(value->type), extent;
+  for (int i = 0; i < value->rank; i++)
+    if (!expr_as_int(value->shape[i], &extent) || !mul_fits(bytes, extent, &bytes)) return -1;
+  return value->rank < 0 ? -1 : bytes;
+}
+
+Node *node_new(Context *context, NodeKind kind, const char *op, const char *name,
+               Value *const *inputs, int input_count, int output_count) {
+  Node *node = arena_new(&context->arena, Node);
+  *node = (Node){
+      .kind = kind,
+      .op = op ? str_intern(context, op) : NULL,
+      .name = str_intern(context, name),
+      .input_count = input_count,
+      .inputs = arena_copy(&context->arena, inputs, sizeof *inputs * (size_t)input_count),
+      .output_count = output_count,
+      .outputs = arena_array(&context->arena, Value *, output_count),
+      .id = context_next_id(context),
+  };
+  return node;
+}
+
+Map graph_users(Arena *arena, const GraphFunc *graph) {
+  Map users = map_new(arena);
+  for (int i = 0; i < graph->nodes.count; i++) {
+    Node *node = graph->nodes.items[i];
+    for (int j = 0; j < node->input_count; j++) {
+      if (!node->inputs[j]) continue;
+      PtrArray *list = map_find(&users, node->inputs[j]);
+      if (!list) map_put(&users, node->inputs[j], list = arena_new(arena, PtrArray));
+      array_push(arena, list, node);
+    }
+  }
+  return users;
+}

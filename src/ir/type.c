@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Element types and their names.
+#include "ir/ir.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+
+// "int", "uint" and "float" carry their width in the name; the others have one.
+static const struct {
+  const char *name;
+  uint8_t code, bits; // bits 0: written after the name
+} type_names[] = {
+    {"bool", TYPE_BOOL, 8},
+    {"int", TYPE_INT, 0},
+    {"uint", TYPE_UINT, 0},
+    {"bfloat16", TYPE_BFLOAT, 16},
+    {"float8_e4m3", TYPE_FLOAT8_E4M3, 8},
+    {"float8_e5m2", TYPE_FLOAT8_E5M2, 8},
+    {"float", TYPE_FLOAT, 0},
+    {"handle", TYPE_HANDLE, 64},
+    {"void", TYPE_VOID, 0},
+};
+
+int dtype_bytes(DType t) {
+  return (t.bits + 7) / 8;
+}
+
+const char *dtype_name(Context *context, DType t) {
+  for (int i = 0; i < COUNT_OF(type_names); i++) {
+    if (type_names[i].code != t.code) continue;
+    bool sized = !type_names[i].bits && t.code != TYPE_VOID;
+    const char *base =
+        sized ? str_format(context, "%s%d", type_names[i].name, t.bits) : type_names[i].name;
+    return t.lanes > 1 ? str_format(context, "%sx%d", base, t.lanes) : str_intern(context, base);
+  }
+  return "unknown";
+}
+
+static bool width_allowed(uint8_t code, long bits) {
+  if (code == TYPE_FLOAT) return bits == 16 || bits == 32 || bits == 64;
+  return bits == 1 || bits == 4 || bits == 8 || bits == 16 || bits == 32 || bits == 64;
+}
+
+bool dtype_parse(const char *s, size_t n, DType *t) {
+  char text[32];
+  if (n >= sizeof text) return false;
+  memcpy(text, s, n);
+  text[n] = 0;
+  for (int i = 0; i < COUNT_OF(type_names); i++) {
+    size_t length = strlen(type_names[i].name);
+    if (strncmp(text, type_names[i].name, length)) continue;
+    char *rest = text + length;
+    *t = DTYPE(type_names[i].code, type_names[i].bits);
+    if (!t->bits && t->code != TYPE_VOID) {
+      long bits = isdigit((unsigned char)*rest) ? strtol(rest, &rest, 10) : 0;
+      if (!width_allowed(t->code, bits)) continue;
+      t->bits = (uint8_t)bits;
+    }
+    if (*rest == 'x' && isdigit((unsigned char)rest[1])) {
+      long lanes = strtol(rest + 1, &rest, 10);
+      if (lanes < 1 || lanes > UINT16_MAX) return false;
+      t->lanes = (uint16_t)lanes;
+    }
+    if (!*rest) return true;
+  }
+  return false;
+}

@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: Apache-2.0
+// The drivers that walk and rebuild expressions and statements. Every pass uses these.
+#include "ir/ir.h"
+
+// ---- Visiting
+
+void visit_expr(Visitor *visitor, Expr *e) {
+  if (visitor->enter_expr && !visitor->enter_expr(visitor, e)) return;
+  for (int i = 0; i < e->count; i++) visit_expr(visitor, e->args[i]);
+  if (visitor->leave_expr) visitor->leave_expr(visitor, e);
+}
+
+static void visit_exprs(Visitor *visitor, Expr **items, int count) {
+  for (int i = 0; i < count; i++)
+    if (items[i]) visit_expr(visitor, items[i]);
+}
+
+static void visit_region(Visitor *visitor, const Region *region) {
+  visit_exprs(visitor, region->min, region->buffer->rank);
+  visit_exprs(visitor, region->extent, region->buffer->rank);
+}
+
+static void visit_block_exprs(Visitor *visitor, Block *block) {
+  for (int i = 0; i < block->var_count; i++) {
+    BlockVar *var = &block->vars[i];
+    visit_exprs(visitor, (Expr *[]){var->min, var->extent, var->binding}, 3);
+  }
+  visit_expr(visitor, block->predicate);
+  for (int i = 0; i < block->read_count; i++) visit_region(visitor, &block->reads[i]);
+  for (int i = 0; i < block->write_count; i++) visit_region(visitor, &block->writes[i]);
+  for (int i = 0; i < block->match_count; i++) visit_region(visitor, &block->matches[i].source);
+}
+
+void visit_stmt_exprs(Visitor *visitor, Stmt *s) {
+  switch (s->kind) {
+  case STMT_FOR: visit_exprs(visitor, (Expr *[]){s->as.loop.min, s->as.loop.extent}, 2); break;
+  case STMT_STORE:
+    visit_exprs(visitor, s->as.store.indices, s->as.store.rank);
+    visit_expr(visitor, s->as.store.value);
+    break;
+  case STMT_LET: visit_expr(visitor, s->as.let.value); break;
+  case STMT_IF: visit_expr(visitor, s->as.branch.condition); break;
+  case STMT_WHILE: visit_expr(visitor, s->as.repeat.condition); break;
+  case STMT_ASSERT: visit_exprs(visitor, (Expr *[]){s->as.check.condition, s->as.check.message}, 2); break;
+  case STMT_EVALUATE: visit_expr(visitor, s->as.evaluate); break;
+  case STMT_BLOCK: visit_block_exprs(visitor, s->as.block); break;
+  case STMT_ALLOCATE: visit_exprs(visitor, s->as.allocate.extents, s->as.allocate.rank); break;
+  case STMT_ATTR: visit_exprs(visitor, (Expr *[]){s->as.attr.node, s->as.attr.value}, 2); break;
+  case STMT_SEQ:
+  case STMT_ALLOCATE_CONST:
+  case STMT_DECL_BUFFER: break;
+  }
+}
+
+// The statements directly below, in order; at most two, except for a sequence.
+static int children_of(Stmt *s, Stmt *out[2]) {
+  out[0] = out[1] = NULL;
+  switch (s->kind) {
+  case STMT_FOR: out[0] = s->as.loop.body; break;
+  case STMT_LET: out[0] = s->as.let.body; break;
+  case STMT_IF:
+    out[0] = s->as.branch.then_body;
+    out[1] = s->as.branch.else_body;
+    break;
+  case STMT_WHILE: out[0] = s->as.repeat.body; break;
+  case STMT_ASSERT: out[0] = s->as.check.body; break;
+  case STMT_BLOCK:
+    out[0] = s->as.block->init;
+    out[1] = s->as.block->body;
+    break;
+  case STMT_ALLOCATE: out[0] = s->as.allocate.body; break;
+  case STMT_ALLOCATE_CONST: out[0] = s->as.allocate_const.body; break;
+  case STMT_DECL_BUFFER: out[0] = s->as.declare.body; break;
+  case STMT_ATTR: out[0] = s->as.attr.body; break;
+  case STMT_STORE:
+  case STMT_EVALUATE:
+  case STMT_SEQ: break;
+  }
+  return 2;
+}
+
+void visit_stmt(Visitor *visitor, Stmt *s) {
+  if (visitor->enter_stmt && !visitor->enter_stmt(visitor, s)) return;
+  if (visitor->enter_expr || visitor->leave_expr) visit_stmt_exprs(visitor, s);
+  Stmt *below[2];
+  int count = children_of(s, below);
+  for (int i = 0; i < count; i++)
+    if (below[i]) visit_stmt(visitor, below[i]);
+  if (s->kind == STMT_SEQ)
+    for (int i = 0; i < s->as.seq.count; i++) visit_stmt(visitor, s->as.seq.items[i]);
+  if (visitor->leave_stmt) visitor->leave_stmt(visitor, s);
+}
+
+// ---- Rewriting
+
+static void prepare(Rewriter *rewriter) {
+  if (!rewriter->memo.arena) rewriter->memo = map_new(&rewriter->context->arena);
+  if (!rewriter->buffers.arena) rewriter->buffers = map_new(&rewriter->context->arena);
+}
+
+static Buffer *mapped_buffer(Rewriter *rewriter, Buffer *b) {
+  if (!b) return NULL;
+  Buffer *known = map_find(&rewriter->buffers, b);
+  if (known) return known;
+  map_put(&rewriter->buffers, b, b); // a buffer whose shape mentions itself ends here
+  Buffer *result = rewriter->buffer ? rewriter->buffer(rewriter, b) : rewrite_buffer(rewriter, b);
+  map_put(&rewriter->buffers, b, result);
+  return result;
+}
+
+enum { LOCAL_OPERANDS = 8 };
+
+static Expr *rebuild(Rewriter *rewriter, Expr *e) {
+  Context *context = rewriter->context;
+  Expr *local[LOCAL_OPERANDS];
+  Expr **args = e->count <= LOCAL_OPERANDS ? local : arena_array(&context->arena, Expr *, e->count);
+  bool changed = false;
+  for (int i = 0; i < e->count; i++) {
+    args[i] = rewrite_expr(rewriter, e->args[i]);
+    changed |= args[i] != e->args[i];
+  }
+  if (e->op == EXPR_LOAD) {
+    Buffer *buffer = mapped_buffer(rewriter, e->as.buffer);
+    if (buffer != e->as.buffer) return expr_load(context, buffer, args, e->count);
+  }
+  return changed ? expr_with_args(context, e, args) : e;
+}
+
+Expr *rewrite_expr(Rewriter *rewriter, Expr *e) {
+  if (!e) return NULL;
+  prepare(rewriter);
+  bool memoise = !rewriter->no_memo && e->count > 0;
+  Expr *known = memoise ? map_find(&rewriter->memo, e) : NULL;
+  if (known) return known;
+  Expr *result = rebuild(rewriter, e);
+  if (rewriter->expr) result = rewriter->expr(rewriter, result);
+  if (memoise) map_put(&rewriter->memo, e, result);
+  return result;
+}
+
+// The array itself when nothing in it changes.
+static Expr **rewrite_exprs(Rewriter *rewriter, Expr **items, int count) {
+  Expr **result = items;
+  for (int i = 0; i < count; i++) {
+    Expr *e = rewrite_expr(rewriter, items[i]);
+    if (e == items[i]) continue;
+    if (result == items)
+      result = arena_copy(&rewriter->context->arena, items, sizeof *items * (size_t)count);
+    result[i] = e;
+  }
+  return result;
+}
+
+Buffer *rewrite_buffer(Rewriter *rewriter, Buffer *b) {
+  prepare(rewriter);
+  Expr **shape = rewrite_exprs(rewriter, b->shape, b->rank);
+  Expr **strides = b->strides ? rewrite_exprs(rewriter, b->strides, b->rank) : NULL;
+  Expr *offset = rewrite_expr(rewriter, b->offset);
+  Expr *data = rewrite_expr(rewriter, b->data);
+  if (shape == b->shape && strides == b->strides && offset == b->offset && data == b->data)
+    return b;
+  Buffer *copy = buffer_copy(rewriter->context, b);
+  copy->shape = shape;
+  copy->strides = strides;
+  copy->offset = offset;
+  copy->data = data;
+  return copy;
+}
+
+Region rewrite_region(Rewriter *rewriter, Region region) {
+  int rank = region.buffer->rank;
+  return (Region){mapped_buffer(rewriter, region.buffer),
+                  rewrite_exprs(rewriter, region.min, rank),
+                  rewrite_exprs(rewriter, region.extent, rank)};
+}
+
+static bool same_region(const Region *a, const Region *b) {
+  return a->buffer == b->buffer && a->min == b->min && a->extent == b->extent;
+}
+
+static Region *rewrite_regions(Rewriter *rewriter, Region *items, int count) {
+  Region *result = items;
+  for (int i = 0; i < count; i++) {
+    Region region = rewrite_region(rewriter, items[i]);
+    if (same_region(&region, &items[i])) continue;
+    if (result == items)
+      result = arena_copy(&rewriter->context->arena, items, sizeof *items * (size_t)count);
+    result[i] = region;
+  }
+  return result;
+}
+
+static BlockVar *rewrite_block_vars(Rewriter *rewriter, BlockVar *vars, int count) {
+  BlockVar *result = vars;
+  for (int i = 0; i < count; i++) {
+    BlockVar v = vars[i];
+    v.var = rewrite_expr(rewriter, v.var);
+    v.min = rewrite_expr(rewriter, v.min);
+    v.extent = rewrite_expr(rewriter, v.extent);
+    v.binding = rewrite_expr(rewriter, v.binding);
+    if (v.var == vars[i].var && v.min == vars[i].min && v.extent == vars[i].extent &&
+        v.binding == vars[i].binding)
+      continue;
+    if (result == vars)
+      result = arena_copy(&rewriter->context->arena, vars, sizeof *vars * (size_t)count);
+    result[i] = v;
+  }
+  return result;
+}
+
+static Buffer **rewrite_allocs(Rewriter *rewriter, Buffer **allocs, int count) {
+  Buffer **result = allocs;
+  for (int i = 0; i < count; i++) {
+    Buffer *b = mapped_buffer(rewriter, allocs[i]);
+    if (b == allocs[i]) continue;
+    if (result == allocs)
+      result = arena_copy(&rewriter->context->arena, allocs, sizeof *allocs * (size_t)count);
+    result[i] = b;
+  }
+  return result;
+}
+
+static MatchBuffer *rewrite_matches(Rewriter *rewriter, MatchBuffer *matches, int count) {
+  MatchBuffer *result = matches;
+  for (int i = 0; i < count; i++) {
+    MatchBuffer m = {mapped_buffer(rewriter, matches[i].buffer),
+                     rewrite_region(rewriter, matches[i].source)};
+    if (m.buffer == matches[i].buffer && same_region(&m.source, &matches[i].source)) continue;
+    if (result == matches)
+      result = arena_copy(&rewriter->context->arena, matches, sizeof *matches * (size_t)count);
+    result[i] = m;
+  }
+  return result;
+}
+
+static Block *rewrite_block(Rewriter *rewriter, Block *b) {
+  Block next = *b;
+  next.allocs = rewrite_allocs(rewriter, b->allocs, b->alloc_count);
+  next.matches = rewrite_matches(rewriter, b->matches, b->match_count);
+  next.vars = rewrite_block_vars(rewriter, b->vars, b->var_count);
+  next.predicate = rewrite_expr(rewriter, b->predicate);
+  next.reads = rewrite_regions(rewriter, b->reads, b->read_count);
+  next.writes = rewrite_regions(rewriter, b->writes, b->write_count);
+  next.init = b->init ? rewrite_stmt(rewriter, b->init) : NULL;
+  next.body = rewrite_stmt(rewriter, b->body);
+  return memcmp(&next, b, sizeof next) ? block_copy(rewriter->context, &next) : b;
+}
+
+static Stmt *rewrite_seq(Rewriter *rewriter, Stmt *s) {
+  int count = s->as.seq.count;
+  Stmt **items = arena_array(&rewriter->context->arena, Stmt *, count);
+  bool changed = false;
+  for (int i = 0; i < count; i++) {
+    items[i] = rewrite_stmt(rewriter, s->as.seq.items[i]);
+    changed |= items[i] != s->as.seq.items[i];
+  }
+  if (!changed) return s;
+  Stmt *next = stmt_seq(rewriter->context, items, count);
+  if (next->kind == STMT_SEQ) next->pos = s->pos;
+  return next;
+}
+
+Stmt *rewrite_stmt_children(Rewriter *rewriter, Stmt *s) {
+  prepare(rewriter);
+  Stmt next = *s;
+#define EXPR(field) next.as.field = rewrite_expr(rewriter, s->as.field)
+#define BODY(field) next.as.field = s->as.field ? rewrite_stmt(rewriter, s->as.field) : NULL
+  switch (s->kind) {
+  case STMT_FOR: EXPR(loop.var), EXPR(loop.min), EXPR(loop.extent), BODY(loop.body); break;
+  case STMT_STORE:
+    next.as.store.buffer = mapped_buffer(rewriter, s->as.store.buffer);
+    next.as.store.indices = rewrite_exprs(rewriter, s->as.store.indices, s->as.store.rank);
+    EXPR(store.value);
+    break;
+  case STMT_LET: EXPR(let.var), EXPR(let.value), BODY(let.body); break;
+  case STMT_IF: EXPR(branch.condition), BODY(branch.then_body), BODY(branch.else_body); break;
+  case STMT_WHILE: EXPR(repeat.condition), BODY(repeat.body); break;
+  case STMT_ASSERT: EXPR(check.condition), EXPR(check.message), BODY(check.body); break;
+  case STMT_EVALUATE: EXPR(evaluate); break;
+  case STMT_SEQ: return rewrite_seq(rewriter, s);
+  case STMT_BLOCK: next.as.block = rewrite_block(rewriter, s->as.block); break;
+  case STMT_ALLOCATE:
+    EXPR(allocate.var);
+    next.as.allocate.extents =
+        rewrite_exprs(rewriter, s->as.allocate.extents, s->as.allocate.rank);
+    BODY(allocate.body);
+    break;
+  case STMT_ALLOCATE_CONST: EXPR(allocate_const.var), BODY(allocate_const.body); break;
+  case STMT_DECL_BUFFER:
+    next.as.declare.buffer = mapped_buffer(rewriter, s->as.declare.buffer);
+    BODY(declare.body);
+    break;
+  case STMT_ATTR: EXPR(attr.node), EXPR(attr.value), BODY(attr.body); break;
+  }
+#undef EXPR
+#undef BODY
+  return memcmp(&next, s, sizeof next) ? stmt_copy(rewriter->context, &next) : s;
+}
+
+Stmt *rewrite_stmt(Rewriter *rewriter, Stmt *s) {
+  prepare(rewriter);
+  Stmt *instead = rewriter->enter_stmt ? rewriter->enter_stmt(rewriter, s) : NULL;
+  if (instead) return instead;
+  Stmt *next = rewrite_stmt_children(rewriter, s);
+  return rewriter->stmt ? rewriter->stmt(rewriter, next) : next;
+}
+
+// ---- Substitution
+
+typedef struct Substitution {
+  const Map *vars, *buffers;
+} Substitution;
+
+static Expr *substitute_one(Rewriter *rewriter, Expr *e) {
+  const Substitution *map = rewriter->env;
+  if (e->op != EXPR_VAR || !map->vars) return e;
+  Expr *value = map_find(map->vars, e);
+  return value ? value : e;
+}
+
+static Buffer *substitute_buffer(Rewriter *rewriter, Buffer *b) {
+  const Substitution *map = rewriter->env;
+  Buffer *other = map->buffers ? map_find(map->buffers, b) : NULL;
+  return other ? other : rewrite_buffer(rewriter, b);
+}
+
+static Rewriter substitution(Context *context, Substitution *map) {
+  return (Rewriter){
+      .context = context, .env = map, .expr = substitute_one, .buffer = substitute_buffer};
+}
+
+Expr *substitute_expr(Context *context, Expr *e, const Map *vars) {
+  if (!e || !vars || !vars->count) return e;
+  Rewriter rewriter = substitution(context, &(Substitution){vars, NULL});
+  return rewrite_expr(&rewriter, e);
+}
+
+Stmt *substitute_stmt(Context *context, Stmt *s, const Map *vars, const Map *buffers) {
+  Rewriter rewriter = substitution(context, &(Substitution){vars, buffers});
+  return rewrite_stmt(&rewriter, s);
+}
+
+// ---- Renewing what is bound
+
+typedef struct Renewal {
+  Context *context;
+  Map vars, buffers;
+} Renewal;
+
+static void renew_var(Renewal *renewal, Expr *var) {
+  if (var->op != EXPR_VAR || map_find(&renewal->vars, var)) return;
+  Var *v = var->as.var;
+  Expr *fresh = v->scope ? expr_data_var(renewal->context, v->name, v->pointee, v->scope)
+                         : expr_var(renewal->context, v->name, var->type);
+  map_put(&renewal->vars, var, fresh);
+}
+
+static void renew_buffer(Renewal *renewal, Buffer *b) {
+  Buffer *fresh = buffer_copy(renewal->context, b);
+  map_put(&renewal->buffers, b, fresh);
+}
+
+static bool renew_expr_binder(Visitor *visitor, Expr *e) {
+  if (e->op == EXPR_LET) renew_var(visitor->env, e->args[0]);
+  return true;
+}
+
+static bool renew_stmt_binder(Visitor *visitor, Stmt *s) {
+  Renewal *renewal = visitor->env;
+  switch (s->kind) {
+  case STMT_FOR: renew_var(renewal, s->as.loop.var); break;
+  case STMT_LET: renew_var(renewal, s->as.let.var); break;
+  case STMT_ALLOCATE: renew_var(renewal, s->as.allocate.var); break;
+  case STMT_ALLOCATE_CONST: renew_var(renewal, s->as.allocate_const.var); break;
+  case STMT_DECL_BUFFER: renew_buffer(renewal, s->as.declare.buffer); break;
+  case STMT_BLOCK:
+    for (int i = 0; i < s->as.block->var_count; i++) renew_var(renewal, s->as.block->vars[i].var);
+    for (int i = 0; i < s->as.block->alloc_count; i++) {
+      renew_var(renewal, s->as.block->allocs[i]->data);
+      renew_buffer(renewal, s->as.block->allocs[i]);
+    }
+    for (int i = 0; i < s->as.block->match_count; i++) {
+      renew_var(renewal, s->as.block->matches[i].buffer->data);
+      renew_buffer(renewal, s->as.block->matches[i].buffer);
+    }
+    break;
+  default: break;
+  }
+  return true;
+}
+
+Stmt *stmt_renew(Context *context, Stmt *s) {
+  Renewal renewal = {context, map_new(&context->arena), map_new(&context->arena)};
+  Visitor visitor = {
+      .env = &renewal, .enter_expr = renew_expr_binder, .enter_stmt = renew_stmt_binder};
+  visit_stmt(&visitor, s);
+  for (int i = 0; i < renewal.buffers.count; i++) { // their shapes and data variables
+    Buffer *fresh = renewal.buffers.entries[i].value;
+    fresh->data = substitute_expr(context, fresh->data, &renewal.vars);
+    for (int j = 0; j < fresh->rank; j++) {
+      if (j == 0) fresh->shape = arena_copy(&context->arena, fresh->shape, sizeof(Expr *) * (size_t)fresh->rank);
+      fresh->shape[j] = substitute_expr(context, fresh->shape[j], &renewal.vars);
+    }
+    fresh->offset = substitute_expr(context, fresh->offset, &renewal.vars);
+  }
+  return substitute_stmt(context, s, &renewal.vars, &renewal.buffers);
+}
