@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/graph.h"
+
+#include <setjmp.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+static void test_equal_expressions_are_one_node(void **state) {
+  (void)state;
+  Context *context = context_new();
+  Expr *x = expr_var(context, "x", DTYPE_INT32), *y = expr_var(context, "x", DTYPE_INT32);
+  assert_ptr_not_equal(x, y);
+  Expr *three = expr_int(context, DTYPE_INT32, 3);
+  assert_ptr_equal(expr_add(context, x, three), expr_add(context, three, x));
+  assert_ptr_not_equal(expr_add(context, x, three), expr_add(context, y, three));
+  Buffer *a = buffer_static(context, "A", DTYPE_FLOAT32, (int64_t[]){3, 5}, 2, NULL);
+  assert_ptr_equal(expr_load(context, a, (Expr *[]){x, y}, 2),
+                   expr_load(context, a, (Expr *[]){x, y}, 2));
+  context_free(context);
+}
+
+static void test_constants_fold_as_python_does(void **state) {
+  (void)state;
+  Context *context = context_new();
+  int64_t value;
+  for (int64_t a = -9; a <= 9; a++)
+    for (int64_t b = -4; b <= 4; b++) {
+      Expr *x = expr_int(context, DTYPE_INT32, a), *y = expr_int(context, DTYPE_INT32, b);
+      assert_true(expr_as_int(expr_add(context, x, y), &value) && value == a + b);
+      assert_true(expr_as_int(expr_min(context, x, y), &value) && value == MIN_OF(a, b));
+      assert_true(expr_as_int(expr_lt(context, x, y), &value) && value == (a < b));
+      Expr *quotient = expr_floor_div(context, x, y);
+      assert_int_equal(expr_as_int(quotient, &value), b != 0);
+      if (b) assert_int_equal(value, floor_div(a, b));
+    }
+  assert_true(expr_as_int(expr_int(context, DTYPE_INT8, 200), &value) && value == -56);
+  assert_true(expr_as_int(expr_int(context, DTYPE_UINT8, -1), &value) && value == 255);
+  context_free(context);
+}
+
+static void test_identities_and_vectors(void **state) {
+  (void)state;
+  Context *context = context_new();
+  Expr *x = expr_var(context, "x", DTYPE_INT32), *four = expr_int(context, DTYPE_INT32, 4);
+  Expr *zero = expr_int(context, DTYPE_INT32, 0), *one = expr_int(context, DTYPE_INT32, 1);
+  assert_ptr_equal(expr_add(context, x, zero), x);
+  assert_ptr_equal(expr_mul(context, one, x), x);
+  assert_ptr_equal(expr_floor_mod(context, x, one), zero);
+  assert_ptr_equal(expr_sub(context, x, x), zero);
+  assert_ptr_equal(expr_add(context, expr_add(context, x, four), four),
+                   expr_add(context, x, expr_int(context, DTYPE_INT32, 8)));
+  Expr *ramp = expr_ramp(context, x, one, 16);
+  Expr *moved = expr_add(context, expr_mul(context, ramp, four), one);
+  assert_int_equal(moved->op, EXPR_RAMP);
+  assert_ptr_equal(moved->args[0], expr_add(context, expr_mul(context, x, four), one));
+  assert_ptr_equal(moved->args[1], four);
+  assert_int_equal(expr_lt(context, ramp, four)->type.lanes, 16);
+  // A float product with zero stays: the other side may be NaN.
+  Expr *f = expr_var(context, "f", DTYPE_FLOAT32), *f0 = expr_float(context, DTYPE_FLOAT32, 0);
+  assert_int_equal(expr_mul(context, f, f0)->op, EXPR_MUL);
+  assert_int_equal(expr_add(context, f, f0)->op, EXPR_ADD);
+  context_free(context);
+}
+
+static void test_mixed_integer_types_meet(void **state) {
+  (void)state;
+  Context *context = context_new();
+  Expr *x = expr_var(context, "x", DTYPE_INT32), *n = expr_var(context, "n", DTYPE_INT64);
+  assert_true(dtype_equal(expr_add(context, x, n)->type, DTYPE_INT64));
+  Expr *c = expr_int(context, DTYPE_INT64, 5);
+  assert_true(dtype_equal(expr_mul(context, x, c)->type, DTYPE_INT32));
+  context_free(context);
+}
+
+static Stmt *copy_loop(Context *context, Buffer *a, Expr **loop_var) {
+  Expr *i = *loop_var = expr_var(context, "i", DTYPE_INT32);
+  Expr *load = expr_load(context, a, &i, 1);
+  Stmt *store = stmt_store(context, a, &i, 1, expr_add(context, load, load));
+  return stmt_for(context, i, expr_index(context, 0), expr_index(context, 7), LOOP_SERIAL, store);
+}
+
+static void test_rewriting_shares_what_stays(void **state) {
+  (void)state;
+  Context *context = context_new();
+  Buffer *a = buffer_static(context, "A", DTYPE_FLOAT32, (int64_t[]){7}, 1, NULL);
+  Buffer *b = buffer_static(context, "B", DTYPE_FLOAT32, (int64_t[]){7}, 1, NULL);
+  Expr *i;
+  Stmt *loop = copy_loop(context, a, &i);
+  Map none = map_new(&context->arena), swap = map_new(&context->arena);
+  map_put(&swap, a, b);
+  assert_ptr_equal(substitute_stmt(context, loop, &none, NULL), loop);
+  Stmt *other = substitute_stmt(context, loop, NULL, &swap);
+  assert_ptr_not_equal(other, loop);
+  assert_ptr_equal(other->as.loop.body->as.store.buffer, b);
+  assert_ptr_equal(other->as.loop.body->as.store.value->args[0]->as.buffer, b);
+  Stmt *fresh = stmt_renew(context, loop);
+  assert_ptr_not_equal(fresh->as.loop.var, i);
+  assert_ptr_equal(fresh->as.loop.body->as.store.indices[0], fresh->as.loop.var);
+  assert_ptr_equal(fresh->as.loop.body->as.store.buffer, a);
+  context_free(context);
+}
+
+static void test_type_names_round_trip(void **state) {
+  (void)state;
+  Context *context = context_new();
+  static const char *const names[] = {"bool",     "int8",        "uint16x4", "float32x16", "float64",
+                                      "bfloat16", "float8_e4m3", "int4",     "handle",     "float16"};
+  for (int i = 0; i < COUNT_OF(names); i++) {
+    DType t;
+    assert_true(dtype_parse(names[i], strlen(names[i]), &t));
+    assert_string_equal(dtype_name(context, t), names[i]);
+  }
+  DType t;
+  static const char *const wrong[] = {"int", "float33", "floatx4", "int8x", "int8x99999", "banana"};
+  for (int i = 0; i < COUNT_OF(wrong); i++)
+    assert_false(dtype_parse(wrong[i], strlen(wrong[i]), &t));
+  context_free(context);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_equal_expressions_are_one_node),
+      cmocka_unit_test(test_constants_fold_as_python_does),
+      cmocka_unit_test(test_identities_and_vectors),
+      cmocka_unit_test(test_mixed_integer_types_meet),
+      cmocka_unit_test(test_rewriting_shares_what_stays),
+      cmocka_unit_test(test_type_names_round_trip),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
