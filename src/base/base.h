@@ -177,6 +177,7 @@ struct Context {
   const char *current_pass; // named in a `bug` report
   int64_t fail_after;       // allocation fault injection for tests: fails when it reaches 0
   size_t memory_limit;      // bytes all arenas of the context may take; 0: no limit
+  struct Release *releases; // what context_at_free left, latest first
 };
 
 Context *context_new(void); // NULL only when memory is exhausted
@@ -185,6 +186,8 @@ void context_free(Context *context);
 // which is then described by context->failure and failure_message.
 bool context_protect(Context *context, void (*body)(void *arg), void *arg);
 uint32_t context_next_id(Context *context);
+// release(arg) runs in context_free, before the arenas go; latest first.
+void context_at_free(Context *context, void (*release)(void *arg), void *arg);
 // Pleat's own fault: never caused by input. Jumps to the API edge, or aborts without one.
 NO_RETURN void bug_at(Context *context, const char *file, int line, const char *format, ...)
     PRINTF_LIKE(4, 5);
@@ -219,6 +222,10 @@ uint32_t float_encode(FloatFormat format, double value);
 
 // The whole file in `arena`, terminated; NULL with a diagnostic when it cannot be read.
 char *file_read(Context *context, Arena *arena, const char *path, size_t *size);
+// The bytes of a regular file, mapped read-only for as long as the context lives (what is not a
+// regular file is read instead). NULL with a diagnostic at `blame`, or at the file itself when
+// `blame` has no position.
+const char *file_map(Context *context, const char *path, SourcePos blame, size_t *size);
 // Writes beside `path` and renames: the file appears whole or not at all. "-" is standard output.
 bool file_write(Context *context, const char *path, const void *data, size_t size);
 

@@ -8,6 +8,18 @@
 void interner_create(Context *context);
 NO_RETURN void context_out_of_memory(Context *context, size_t wanted);
 
+typedef struct Release {
+  void (*release)(void *arg);
+  void *arg;
+  struct Release *next;
+} Release;
+
+void context_at_free(Context *context, void (*release)(void *arg), void *arg) {
+  Release *entry = arena_new(&context->arena, Release);
+  *entry = (Release){release, arg, context->releases};
+  context->releases = entry;
+}
+
 static void create_parts(void *arg) {
   interner_create(arg);
 }
@@ -24,6 +36,7 @@ Context *context_new(void) {
 
 void context_free(Context *context) {
   if (!context) return;
+  for (Release *r = context->releases; r; r = r->next) r->release(r->arg);
   arena_free(&context->scratch);
   arena_free(&context->arena);
   free(context);

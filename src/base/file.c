@@ -3,7 +3,9 @@
 #include "base/base.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -35,6 +37,42 @@ char *file_read(Context *context, Arena *arena, const char *path, size_t *size) 
   else if (!(data = read_stream(arena, stream, size)))
     diag_error(context, place_of(context, path), "cannot read: %s", strerror(errno));
   if (!standard) fclose(stream);
+  return data;
+}
+
+typedef struct Mapping {
+  void *data;
+  size_t size;
+} Mapping;
+
+static void unmap(void *arg) {
+  Mapping *mapping = arg;
+  munmap(mapping->data, mapping->size);
+}
+
+// NULL with errno set.
+static const char *map_descriptor(Context *context, int descriptor, size_t size) {
+  if (size == 0) return "";
+  Mapping *mapping = arena_new(&context->arena, Mapping);
+  *mapping = (Mapping){mmap(NULL, size, PROT_READ, MAP_PRIVATE, descriptor, 0), size};
+  if (mapping->data == MAP_FAILED) return NULL;
+  context_at_free(context, unmap, mapping);
+  return mapping->data;
+}
+
+const char *file_map(Context *context, const char *path, SourcePos blame, size_t *size) {
+  struct stat info;
+  if (strcmp(path, "-") == 0 || (stat(path, &info) == 0 && !S_ISREG(info.st_mode)))
+    return file_read(context, &context->arena, path, size);
+  int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+  bool ok = descriptor >= 0 && fstat(descriptor, &info) == 0;
+  const char *data = ok ? map_descriptor(context, descriptor, (size_t)info.st_size) : NULL;
+  if (!data && blame.file)
+    diag_error(context, blame, "cannot open '%s': %s", path, strerror(errno));
+  else if (!data)
+    diag_error(context, place_of(context, path), "cannot open: %s", strerror(errno));
+  if (descriptor >= 0) close(descriptor);
+  *size = data ? (size_t)info.st_size : 0;
   return data;
 }
 
