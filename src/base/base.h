@@ -168,6 +168,7 @@ struct Context {
   Arena scratch; // take a mark, use, reset
   struct Interner *strings;
   struct ExprTable *exprs; // owned by src/ir
+  struct LayoutTable *layouts; // owned by src/layout
   Array(Diag) diags;
   int error_count;
   uint32_t next_id; // for variables, buffers and the like: their order of creation

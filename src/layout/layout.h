@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layouts: index maps on shapes, and exact answers to questions about them. Stands on src/base
+// alone and knows nothing of programs. Everything is owned by the context, immutable and consed:
+// equal expressions and equal maps are equal pointers.
+#ifndef PLEAT_LAYOUT_H
+#define PLEAT_LAYOUT_H
+
+#include "base/base.h"
+
+// ---- Expressions: what physical indices are made of ------------------------------------------
+
+typedef enum LayoutOp {
+#define OP(name, arguments, precedence, text) LAYOUT_##name,
+#include "layout/ops.def"
+#undef OP
+  LAYOUT_OP_COUNT
+} LayoutOp;
+
+typedef struct LayoutExpr LayoutExpr;
+struct LayoutExpr {
+  LayoutOp op;
+  uint32_t id;    // order of creation, for deterministic sorting
+  int64_t value;  // LAYOUT_CONST: the value; LAYOUT_AXIS: which logical axis, from 0
+  Str symbol;     // LAYOUT_SYMBOL
+  const LayoutExpr *args[3];
+};
+
+const char *layout_op_text(LayoutOp op);
+int layout_op_arguments(LayoutOp op);
+
+const LayoutExpr *layout_const(Context *context, int64_t value);
+const LayoutExpr *layout_axis(Context *context, int axis);
+const LayoutExpr *layout_symbol(Context *context, Str name);
+// Any other operation; unused arguments are NULL. Folds constants and neutral elements; division
+// by the constant 0 and results that do not fit 64 bits stay as they are and evaluate to nothing.
+const LayoutExpr *layout_expr(Context *context, LayoutOp op, const LayoutExpr *a,
+                              const LayoutExpr *b, const LayoutExpr *c);
+// `e` with axis i replaced by axes[i] (kept when NULL or i >= count).
+const LayoutExpr *layout_expr_substitute(Context *context, const LayoutExpr *e,
+                                         const LayoutExpr *const *axes, int count);
+// Python text; axes are called names[i], or i0, i1, … without names.
+const char *layout_expr_text(Context *context, const LayoutExpr *e, const Str *names, int count);
+
+// ---- Facts about symbolic extents ------------------------------------------------------------
+
+// min <= symbol <= max, and `multiple` divides it.
+typedef struct LayoutFact {
+  Str symbol;
+  int64_t min, max, multiple;
+} LayoutFact;
+typedef struct LayoutFacts {
+  const LayoutFact *items;
+  int count;
+} LayoutFacts;
+
+typedef struct LayoutValue { // one symbol of an instance
+  Str symbol;
+  int64_t value;
+} LayoutValue;
+
+// The value at an index. False when a division by zero, an overflow, or a symbol without value
+// stands in the way.
+bool layout_expr_value(const LayoutExpr *e, const int64_t *index, const LayoutValue *values,
+                       int value_count, int64_t *out);
+
+// ---- Index maps ------------------------------------------------------------------------------
+
+typedef struct IndexMap {
+  int input_count, output_count, separator_count;
+  const Str *inputs;                 // names of the logical axes
+  const LayoutExpr *const *outputs;  // one for each physical axis
+  const Str *resources;              // for each physical axis its resource; NULL is memory
+  const int *separators;             // ascending; k: a mark before output k (0 <= k <= count)
+  uint32_t id;
+} IndexMap;
+
+// Consed. `inputs` may be NULL (i0, i1, …), `resources` NULL (all memory). Axis separators must
+// ascend and lie in range: our fault otherwise, since parsers check what users write.
+const IndexMap *index_map_new(Context *context, int input_count, const Str *inputs,
+                              int output_count, const LayoutExpr *const *outputs,
+                              const Str *resources, const int *separators, int separator_count);
+const IndexMap *index_map_identity(Context *context, int rank);
+// The same function, names aside: separators and resources included.
+bool index_map_same(const IndexMap *a, const IndexMap *b);
+// outer after inner: outer's inputs are inner's outputs. Separators and resources of outer.
+const IndexMap *index_map_compose(Context *context, const IndexMap *outer, const IndexMap *inner);
+// Physical index of a logical one; false as layout_expr_value.
+bool index_map_apply(const IndexMap *map, const int64_t *index, int64_t *out);
+
+// What a spelling is read with.
+typedef struct LayoutSource {
+  const char *text;
+  size_t size;
+  SourcePos pos;      // where `text` begins in its file; errors point into it. {0}: a file of its own
+  int rank;           // of the logical shape, or -1 when not known (then `*indices` is refused)
+  const char *order;  // order of the logical axes for named axes, "NCHW"; NULL: the usual one
+  bool symbols;       // unknown names are symbols, not errors
+} LayoutSource;
+// A source for a whole terminated string that stands alone.
+LayoutSource layout_source(const char *text, int rank);
+
+// Reads `lambda n, h, w, c: [n, c // 4, h, w, c % 4]` (with *indices, AXIS_SEPARATOR),
+// `n, c, h, w -> n, c//16, h, w, c%16` (`|` between outputs separates, `e @lane` names a
+// resource), `NCHW16c`, `aBcd16b`, `(4, 8):(8, 1)`. NULL after located diagnostics.
+// Without an order, named axes are NCHW, NCW, NCDHW, OIHW, OIW, OIDHW, GOIHW … where the letters
+// are just those; else in their order of appearance.
+const IndexMap *index_map_parse(Context *context, const LayoutSource *source);
+// The arrow form; parses back to the same map.
+const char *index_map_text(Context *context, const IndexMap *map);
+// `lambda …: [...]`, likewise.
+const char *index_map_lambda(Context *context, const IndexMap *map);
+// The named form ("NCHW16c") over the given order, or NULL when the map is none. Order NULL: the
+// upper-case names of the inputs, where they are single letters. Read it back with that order.
+const char *index_map_name(Context *context, const IndexMap *map, const char *order);
+
+// ---- Layouts ---------------------------------------------------------------------------------
+
+typedef enum LayoutPaddingKind {
+  LAYOUT_PADDING_UNKNOWN,  // nothing is known of what the padding holds
+  LAYOUT_PADDING_ANY,      // any value may be there and may be written there
+  LAYOUT_PADDING_CONSTANT,
+} LayoutPaddingKind;
+typedef struct LayoutPadding {
+  LayoutPaddingKind kind;
+  double value;
+} LayoutPadding;
+
+typedef struct Layout {
+  int rank, physical_rank;
+  const IndexMap *map;
+  const LayoutExpr *const *shape;     // logical extents: constants or expressions of symbols
+  const LayoutExpr *const *physical;  // physical extents
+  bool is_static;                     // both are constants; then also:
+  const int64_t *extents, *physical_extents;
+  LayoutFacts facts;
+  LayoutPadding padding;
+  struct LayoutCache *cache;  // answers already given
+} Layout;
+
+// A map on a shape. `physical` NULL: extents are derived, so that they can be foretold from the
+// text: `e % m` spans m, `e & m` spans m + 1, `^` and `|` reach the next power of two, the rest is
+// interval arithmetic. NULL with a diagnostic at `pos` for ranks that differ, negative extents,
+// an index that leaves the physical shape (or cannot be proved to stay), a size beyond 64 bits.
+const Layout *layout_new(Context *context, const IndexMap *map, const LayoutExpr *const *shape,
+                         const LayoutExpr *const *physical, LayoutFacts facts,
+                         LayoutPadding padding, SourcePos pos);
+const Layout *layout_static(Context *context, const IndexMap *map, const int64_t *shape,
+                            SourcePos pos); // derived physical extents, padding unknown
+const Layout *layout_row_major(Context *context, int rank, const int64_t *shape);
+const Layout *layout_with_padding(Context *context, const Layout *layout, LayoutPadding padding);
+// Reads a spelling on a shape (`source.rank` is taken from it). After a map, ` in [4, 8, 16]`
+// overrides the physical extents.
+const Layout *layout_parse(Context *context, const LayoutSource *source,
+                           const LayoutExpr *const *shape, int rank, LayoutFacts facts);
+const Layout *layout_parse_static(Context *context, const char *text, const int64_t *shape,
+                                  int rank);
+// The map in arrow form, with ` in [...]` when the physical extents are not the derived ones.
+const char *layout_text(Context *context, const Layout *layout);
+
+// ---- Answers ---------------------------------------------------------------------------------
+
+typedef enum LayoutVerdict { LAYOUT_NO, LAYOUT_YES, LAYOUT_UNDECIDED } LayoutVerdict;
+typedef enum LayoutLevel { LAYOUT_DIGITS, LAYOUT_POINTS } LayoutLevel;
+typedef struct LayoutAnswer {
+  LayoutVerdict verdict;
+  LayoutLevel level;           // which level answered
+  const char *reason;          // LAYOUT_UNDECIDED, or a word on a "no"
+  // LAYOUT_NO: a logical index where the claim fails, and for a collision the other one (onto: a
+  // physical index that nothing reaches). NULL when the reason says it all (ranks that differ).
+  const int64_t *witness, *witness2;
+  int witness_rank;
+  const LayoutValue *instance;  // values of the symbols at which the witness holds
+  int instance_count;
+} LayoutAnswer;
+
+// "no: [0, 3] and [8, 3] share a place", for messages.
+const char *layout_answer_text(Context *context, const LayoutAnswer *answer);
+
+// Same logical shape, same map, same physical extents and separators (padding content aside).
+LayoutAnswer layout_equal(Context *context, const Layout *a, const Layout *b);
+// Same map on a's logical shape, whatever the physical extents.
+LayoutAnswer layout_maps_equal(Context *context, const Layout *a, const IndexMap *b);
+LayoutAnswer layout_is_identity(Context *context, const Layout *layout);
+LayoutAnswer layout_is_injective(Context *context, const Layout *layout);
+LayoutAnswer layout_is_onto(Context *context, const Layout *layout);
+LayoutAnswer layout_is_bijective(Context *context, const Layout *layout);
+
+// physical -> logical for an injective layout: the map, and the condition over physical axes that
+// says which places are padding (NULL: none are). "no" carries a collision.
+typedef struct LayoutInverse {
+  const IndexMap *map;
+  const LayoutExpr *padding;
+} LayoutInverse;
+LayoutAnswer layout_inverse(Context *context, const Layout *layout, LayoutInverse *out);
+
+// b's places to a's, for two layouts of one logical shape: a ∘ b⁻¹, as a layout on b's physical
+// shape. The copy of a tensor from b to a reads [p] and writes [out(p)] where not padding.
+LayoutAnswer layout_divide(Context *context, const Layout *a, const Layout *b,
+                           LayoutInverse *out);
+
+// ---- Numbers ---------------------------------------------------------------------------------
+
+// Places and elements. False with *out untouched when they do not fit 64 bits or are symbolic.
+bool layout_physical_size(const Layout *layout, int64_t *out);
+bool layout_logical_size(const Layout *layout, int64_t *out);
+// Places that hold no element. Undecided as the questions.
+LayoutAnswer layout_padding_count(Context *context, const Layout *layout, int64_t *out);
+// Flattened physical extents: one for each group of axes between separators.
+int layout_group_count(const Layout *layout);
+const LayoutExpr *const *layout_group_extents(Context *context, const Layout *layout);
+// Index within each group, as expressions of the logical axes (row-major over the group's axes).
+const LayoutExpr *const *layout_group_indices(Context *context, const Layout *layout);
+// Row-major offset over all physical axes, as an expression of the logical axes.
+const LayoutExpr *layout_offset_expr(Context *context, const Layout *layout);
+// Of one static logical index; false when it is out of the shape or does not fit.
+bool layout_offset(const Layout *layout, const int64_t *index, int64_t *offset);
+// The logical index at an offset: LAYOUT_YES and *index set, LAYOUT_NO on padding.
+LayoutAnswer layout_at_offset(Context *context, const Layout *layout, int64_t offset,
+                              int64_t *index);
+// strides[i]: the constant step of the offset per step of axis i, where has_stride[i].
+void layout_strides(Context *context, const Layout *layout, int64_t *strides, bool *has_stride);
+// The largest w such that for every index, elements x .. x + w - 1 along `axis` (x a multiple of
+// w) lie at consecutive offsets, the first a multiple of w. 1 when nothing better is proved.
+int64_t layout_vector_width(Context *context, const Layout *layout, int axis);
+
+#endif

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+// Spellings of index maps: lambda and arrow form here, the others in spell.c; and of layouts.
+#include "layout/parse.h"
+
+#include <ctype.h>
+
+LayoutSource layout_source(const char *text, int rank) {
+  return (LayoutSource){.text = text, .size = strlen(text), .rank = rank};
+}
+
+typedef struct Outputs {
+  Array(const LayoutExpr *) exprs;
+  Array(Str) resources;
+  Array(int) separators;
+} Outputs;
+
+static void push_output(LayoutReader *r, Outputs *out, const LayoutExpr *e, Str resource) {
+  array_push(&r->context->scratch, &out->exprs, e);
+  array_push(&r->context->scratch, &out->resources, resource);
+}
+
+// ---- Inputs ------------------------------------------------------------------------------------
+
+static const char *const reserved[] = {"and", "else", "if", "in", "lambda", "not", "or"};
+
+static bool add_axis(LayoutReader *r, const char *from, const char *to, Str name) {
+  for (int i = 0; i < COUNT_OF(reserved); i++)
+    if (!strcmp(reserved[i], name))
+      return reader_error(r, from, to, "`%s` cannot be the name of an axis", name);
+  for (int i = 0; i < r->axis_count; i++)
+    if (r->names[i] == name) return reader_error(r, from, to, "axis `%s` is named twice", name);
+  if (r->axis_count == MAX_RANK)
+    return reader_error(r, from, to, "more than %d axes", MAX_RANK);
+  r->names[r->axis_count++] = name;
+  return true;
+}
+
+// `*name`: its axes are inserted once the number of the others is known.
+static bool parse_star(LayoutReader *r, const char *from) {
+  const char *word;
+  int size;
+  if (!reader_word(r, &word, &size))
+    return reader_error(r, r->at, r->at, "expected a name after `*`, saw %s", reader_saw(r));
+  if (r->star) return reader_error(r, from, r->at, "only one `*` axis is possible");
+  if (r->rank < 0)
+    return reader_error(r, from, r->at, "`*%.*s` needs the rank of the tensor", size, word);
+  r->star = str_intern_n(r->context, word, (size_t)size);
+  r->star_begin = r->axis_count;
+  return true;
+}
+
+static Str star_axis_name(LayoutReader *r, int i) {
+  for (const char *mark = "";; mark = str_format(r->context, "%s_", mark)) {
+    Str name = str_format(r->context, "%s%s%d", r->star, mark, i);
+    bool taken = false;
+    for (int j = 0; j < r->axis_count; j++) taken |= r->names[j] == name;
+    if (!taken) return name;
+  }
+}
+
+static bool insert_star_axes(LayoutReader *r, const char *from) {
+  int count = r->rank - r->axis_count;
+  if (count < 0 || r->rank > MAX_RANK)
+    return reader_error(r, from, r->at, "the map has %d axes and more, the tensor %d",
+                        r->axis_count, r->rank);
+  Str stars[MAX_RANK];
+  for (int i = 0; i < count; i++) stars[i] = star_axis_name(r, i);
+  int after = r->axis_count - r->star_begin;
+  memmove(&r->names[r->star_begin + count], &r->names[r->star_begin], sizeof(Str) * (size_t)after);
+  memcpy(&r->names[r->star_begin], stars, sizeof(Str) * (size_t)count);
+  r->axis_count = r->rank;
+  r->star_count = count;
+  return true;
+}
+
+// inputs := [input ("," input)* [","]] stop; input := name | "*" name
+static bool parse_inputs(LayoutReader *r, const char *stop) {
+  const char *start = r->at;
+  for (bool first = true; !reader_accept(r, stop); first = false) {
+    if (!first && !reader_expect(r, ",")) return false;
+    if (!first && reader_accept(r, stop)) break;
+    reader_space(r);
+    const char *from = r->at, *word;
+    int size;
+    if (reader_accept(r, "*")) {
+      if (!parse_star(r, from)) return false;
+      continue;
+    }
+    if (!reader_word(r, &word, &size))
+      return reader_error(r, r->at, r->at + (r->at < r->end), "expected an axis name, saw %s",
+                          reader_saw(r));
+    if (!add_axis(r, word, r->at, str_intern_n(r->context, word, (size_t)size))) return false;
+  }
+  if (r->star) return insert_star_axes(r, start);
+  if (r->rank >= 0 && r->axis_count != r->rank)
+    return reader_error(r, start, r->at, "the map has %d axes, the tensor %d", r->axis_count,
+                        r->rank);
+  return true;
+}
+
+// ---- Outputs -----------------------------------------------------------------------------------
+
+static bool accept_separator(LayoutReader *r) {
+  const char *back = r->at, *word;
+  int size;
+  while (reader_word(r, &word, &size)) {
+    if (size == 14 && !memcmp(word, "AXIS_SEPARATOR", 14)) return true;
+    if (!reader_accept(r, ".")) break;
+  }
+  r->at = back;
+  return false;
+}
+
+// entry := "*" name | AXIS_SEPARATOR | expr ["@" name]
+static bool parse_entry(LayoutReader *r, Outputs *out, bool arrow) {
+  const char *word;
+  int size;
+  if (accept_separator(r)) {
+    array_push(&r->context->scratch, &out->separators, out->exprs.count);
+    return true;
+  }
+  if (reader_accept(r, "*")) {
+    if (!reader_word(r, &word, &size) ||
+        str_intern_n(r->context, word, (size_t)size) != r->star || !r->star)
+      return reader_error(r, r->at, r->at, "expected the name of the `*` axes after `*`");
+    for (int i = 0; i < r->star_count; i++)
+      push_output(r, out, layout_axis(r->context, r->star_begin + i), NULL);
+    return true;
+  }
+  const LayoutExpr *e = reader_expr(r, arrow);
+  if (!e) return false;
+  Str resource = NULL;
+  if (reader_accept(r, "@")) {
+    if (!reader_word(r, &word, &size))
+      return reader_error(r, r->at, r->at, "expected a resource after `@`, saw %s", reader_saw(r));
+    resource = str_intern_n(r->context, word, (size_t)size);
+  }
+  push_output(r, out, e, resource == str_intern(r->context, "memory") ? NULL : resource);
+  return true;
+}
+
+static bool at_stop(LayoutReader *r, const char *stop) {
+  if (*stop) return reader_accept(r, stop);
+  const char *back = r->at;
+  if (reader_at_end(r)) return true;
+  bool extents = reader_accept(r, "in");
+  r->at = back;
+  return extents;
+}
+
+// entries := [entry ("," entry)* [","]] stop; in arrow form `|` is a separator beside the commas
+static bool parse_entries(LayoutReader *r, Outputs *out, const char *stop, bool arrow) {
+  bool comma = true; // whether an entry may begin
+  while (!at_stop(r, stop)) {
+    if (arrow && reader_accept(r, "|")) {
+      array_push(&r->context->scratch, &out->separators, out->exprs.count);
+      comma = true;
+      reader_accept(r, ",");
+      continue;
+    }
+    if (!comma) return reader_expect(r, *stop ? stop : ",");
+    if (!parse_entry(r, out, arrow)) return false;
+    comma = reader_accept(r, ",");
+  }
+  return true;
+}
+
+// Whether the text from here is one parenthesised tuple: "(a, b)" or "()", not "(a + b) // 2".
+static bool is_tuple(LayoutReader *r) {
+  int depth = 0;
+  bool comma = false, empty = true;
+  const char *p = r->at;
+  if (p == r->end || *p != '(') return false;
+  for (; p < r->end; p++) {
+    if (*p == '(' || *p == '[') depth++;
+    else if ((*p == ')' || *p == ']') && --depth == 0) break;
+    else if (depth == 1 && *p == ',') comma = true;
+    else if (!isspace((unsigned char)*p)) empty = false;
+  }
+  if (p == r->end || !(comma || empty)) return false;
+  LayoutReader rest = *r;
+  rest.at = p + 1;
+  return at_stop(&rest, "");
+}
+
+static bool parse_body(LayoutReader *r, Outputs *out, bool arrow) {
+  reader_space(r);
+  if (reader_accept(r, "[")) return parse_entries(r, out, "]", false);
+  if (is_tuple(r) && reader_accept(r, "(")) return parse_entries(r, out, ")", false);
+  return parse_entries(r, out, "", arrow);
+}
+
+// ---- The whole text ----------------------------------------------------------------------------
+
+static bool parse_map(LayoutReader *r, bool arrow, LayoutSpelling *out) {
+  Outputs outputs = {0};
+  if (!parse_inputs(r, arrow ? "->" : ":") || !parse_body(r, &outputs, arrow)) return false;
+  if (outputs.exprs.count > MAX_RANK)
+    return reader_error(r, r->text, r->end, "more than %d physical axes", MAX_RANK);
+  out->map = index_map_new(r->context, r->axis_count, r->names, outputs.exprs.count,
+                           outputs.exprs.items, outputs.resources.items, outputs.separators.items,
+                           outputs.separators.count);
+  return true;
+}
+
+static bool has_arrow(const LayoutReader *r) {
+  return memmem(r->at, (size_t)(r->end - r->at), "->", 2) != NULL;
+}
+
+static bool parse_spelling(LayoutReader *r, LayoutSpelling *out) {
+  if (reader_at_end(r))
+    return reader_error(r, r->at, r->at, "expected a layout, saw the end of the text");
+  if (reader_accept(r, "lambda")) return parse_map(r, false, out);
+  if (has_arrow(r)) return parse_map(r, true, out);
+  if (*r->at == '(' || *r->at == '[' || isdigit((unsigned char)*r->at))
+    return spelling_strides(r, out);
+  return spelling_named(r, out);
+}
+
+// extents := "in" "[" [expr ("," expr)*] "]"
+static bool parse_extents(LayoutReader *r, LayoutSpelling *out) {
+  Array(const LayoutExpr *) extents = {0};
+  if (!reader_expect(r, "[")) return false;
+  r->axis_count = 0;
+  while (!reader_accept(r, "]")) {
+    if (extents.count && !reader_expect(r, ",")) return false;
+    if (extents.count && reader_accept(r, "]")) break;
+    const LayoutExpr *e = reader_expr(r, false);
+    if (!e) return false;
+    array_push(&r->context->arena, &extents, e);
+  }
+  out->physical = extents.items;
+  out->physical_count = extents.count;
+  return true;
+}
+
+bool layout_spelling_read(Context *context, const LayoutSource *source, bool allow_extents,
+                          LayoutSpelling *out) {
+  LayoutReader r = {.context = context,
+                    .text = source->text,
+                    .at = source->text,
+                    .end = source->text + source->size,
+                    .base = source->pos,
+                    .rank = source->rank,
+                    .order = source->order,
+                    .symbols = source->symbols};
+  ArenaMark mark = arena_mark(&context->scratch);
+  *out = (LayoutSpelling){.physical_count = -1};
+  bool good = parse_spelling(&r, out);
+  if (good && allow_extents && reader_accept(&r, "in")) good = parse_extents(&r, out);
+  if (good && !reader_at_end(&r)) {
+    const char *saw = reader_saw(&r);
+    good = reader_error(&r, r.at, r.at + 1, "unexpected %s after the layout", saw);
+  }
+  arena_reset(&context->scratch, mark);
+  return good;
+}
+
+const IndexMap *index_map_parse(Context *context, const LayoutSource *source) {
+  LayoutSpelling spelling;
+  return layout_spelling_read(context, source, false, &spelling) ? spelling.map : NULL;
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shared by the readers of spellings: a cursor over the text whose errors point into the file.
+#ifndef PLEAT_LAYOUT_PARSE_H
+#define PLEAT_LAYOUT_PARSE_H
+
+#include "layout/internal.h"
+
+enum { MAX_NESTING = 100, MAX_NODES = 4000 };
+
+typedef struct LayoutReader {
+  Context *context;
+  const char *text, *at, *end;
+  SourcePos base;
+  int rank;           // -1: not known
+  const char *order;
+  bool symbols, failed;
+  int depth, nodes;
+  Str names[MAX_RANK];  // of the logical axes
+  int axis_count;
+  Str star;             // name of `*indices`, or NULL
+  int star_begin, star_count;
+} LayoutReader;
+
+// What a spelling says: the map, and where the text says them the logical shape and the physical
+// extents.
+typedef struct LayoutSpelling {
+  const IndexMap *map;
+  const LayoutExpr *const *shape;
+  const LayoutExpr *const *physical;
+  int physical_count; // -1: not said
+} LayoutSpelling;
+
+bool reader_error(LayoutReader *r, const char *from, const char *to, const char *format, ...)
+    PRINTF_LIKE(4, 5);
+void reader_space(LayoutReader *r);
+bool reader_accept(LayoutReader *r, const char *token); // after space; words only as whole words
+bool reader_expect(LayoutReader *r, const char *token);
+bool reader_at_end(LayoutReader *r);
+// "`x`" or "the end of the text", for messages.
+const char *reader_saw(LayoutReader *r);
+bool reader_word(LayoutReader *r, const char **begin, int *size);
+bool reader_number(LayoutReader *r, int64_t *out);
+// NULL after an error. `outputs` in arrow form: `|` outside parentheses is not an operation.
+const LayoutExpr *reader_expr(LayoutReader *r, bool no_bar);
+
+// Reads the whole text. False after diagnostics.
+bool layout_spelling_read(Context *context, const LayoutSource *source, bool allow_extents,
+                          LayoutSpelling *out);
+// Named axes and oneDNN tags; shape:strides.
+bool spelling_named(LayoutReader *r, LayoutSpelling *out);
+bool spelling_strides(LayoutReader *r, LayoutSpelling *out);
+
+#endif

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// The last level: enumeration of the static domain, a batch of points at a time. Exact; refuses
+// domains over a limit.
+#include "layout/points.h"
+
+#include <stdlib.h>
+
+// ---- Evaluation of batches ---------------------------------------------------------------------
+
+typedef struct Batch {
+  Context *context;
+  int64_t *index; // [rank][LANES]
+  bool *undefined;
+  int count;
+} Batch;
+
+static int power_of_two(int64_t value) {
+  return value > 0 && (value & (value - 1)) == 0 ? __builtin_ctzll((uint64_t)value) : -1;
+}
+
+#define EACH_LANE(statement)                                                                       \
+  for (int i = 0; i < n; i++) {                                                                    \
+    statement;                                                                                     \
+  }                                                                                                \
+  return
+
+// Operations worth a loop of their own; the others go point by point.
+static void lanes_operation(LayoutOp op, const int64_t *a, const int64_t *b, const int64_t *c,
+                            int64_t *out, bool *undefined, int n) {
+  switch ((int)op) {
+  case LAYOUT_ADD: EACH_LANE(undefined[i] |= __builtin_add_overflow(a[i], b[i], &out[i]));
+  case LAYOUT_SUB: EACH_LANE(undefined[i] |= __builtin_sub_overflow(a[i], b[i], &out[i]));
+  case LAYOUT_MUL: EACH_LANE(undefined[i] |= __builtin_mul_overflow(a[i], b[i], &out[i]));
+  case LAYOUT_XOR: EACH_LANE(out[i] = a[i] ^ b[i]);
+  case LAYOUT_AND: EACH_LANE(out[i] = a[i] & b[i]);
+  case LAYOUT_SELECT: EACH_LANE(out[i] = a[i] ? b[i] : c[i]);
+  }
+  EACH_LANE(undefined[i] |= !layout_op_value(op, a[i], b ? b[i] : 0, c ? c[i] : 0, &out[i]));
+}
+
+static bool lanes_by_constant(LayoutOp op, const int64_t *a, int64_t value, int64_t *out, int n) {
+  int shift = power_of_two(value);
+  if (shift < 0 || (op != LAYOUT_DIV && op != LAYOUT_MOD)) return false;
+  for (int i = 0; i < n; i++) out[i] = op == LAYOUT_DIV ? a[i] >> shift : a[i] & (value - 1);
+  return true;
+}
+
+static void eval_lanes(const Batch *batch, const LayoutExpr *e, int64_t *out) {
+  Arena *scratch = &batch->context->scratch;
+  if (e->op == LAYOUT_CONST) {
+    for (int i = 0; i < batch->count; i++) out[i] = e->value;
+    return;
+  }
+  if (e->op == LAYOUT_AXIS) {
+    memcpy(out, batch->index + e->value * LANES, sizeof *out * (size_t)batch->count);
+    return;
+  }
+  if (e->op == LAYOUT_SYMBOL) {
+    memset(batch->undefined, true, (size_t)batch->count);
+    return;
+  }
+  ArenaMark mark = arena_mark(scratch);
+  int64_t *args[3] = {0};
+  for (int i = 0; i < 3 && e->args[i]; i++) {
+    if (i == 1 && is_const(e->args[1]) &&
+        lanes_by_constant(e->op, args[0], e->args[1]->value, out, batch->count)) {
+      arena_reset(scratch, mark);
+      return;
+    }
+    args[i] = arena_array(scratch, int64_t, LANES);
+    eval_lanes(batch, e->args[i], args[i]);
+  }
+  lanes_operation(e->op, args[0], args[1], args[2], out, batch->undefined, batch->count);
+  arena_reset(scratch, mark);
+}
+
+// ---- Walking a domain --------------------------------------------------------------------------
+
+static void index_of_ordinal(const int64_t *extents, int rank, int64_t ordinal, int64_t *index) {
+  for (int i = rank - 1; i >= 0; i--) {
+    index[i] = ordinal % extents[i];
+    ordinal /= extents[i];
+  }
+}
+
+static void fill_batch(Batch *batch, const PointDomain *domain, int64_t first) {
+  int64_t index[MAX_RANK];
+  index_of_ordinal(domain->extents, domain->rank, first, index);
+  batch->count = (int)MIN_OF((int64_t)LANES, domain->size - first);
+  for (int lane = 0; lane < batch->count; lane++) {
+    for (int i = 0; i < domain->rank; i++) batch->index[i * LANES + lane] = index[i];
+    for (int i = domain->rank - 1; i >= 0 && ++index[i] == domain->extents[i]; i--) index[i] = 0;
+  }
+  memset(batch->undefined, 0, LANES);
+}
+
+static Batch new_batch(Context *context, int rank) {
+  return (Batch){.context = context,
+                 .index = arena_array(&context->scratch, int64_t, LANES * MAX_OF(rank, 1)),
+                 .undefined = arena_array(&context->scratch, bool, LANES)};
+}
+
+bool points_domain(const int64_t *extents, int rank, PointDomain *out) {
+  *out = (PointDomain){.extents = extents, .rank = rank};
+  return row_major(extents, rank, NULL, &out->size) && out->size <= POINT_LIMIT;
+}
+
+const int64_t *points_index(Context *context, const int64_t *extents, int rank, int64_t ordinal) {
+  int64_t *index = arena_array(&context->arena, int64_t, rank);
+  index_of_ordinal(extents, rank, ordinal, index);
+  return index;
+}
+
+LayoutAnswer points_over_limit(Context *context, const int64_t *extents, int rank) {
+  int64_t size;
+  const char *reason = "the points do not fit 64 bits";
+  if (row_major(extents, rank, NULL, &size))
+    reason = str_format(context, "%lld points is over the limit of %lld",
+                        (long long)size, (long long)POINT_LIMIT);
+  return (LayoutAnswer){.verdict = LAYOUT_UNDECIDED, .level = LAYOUT_POINTS, .reason = reason};
+}
+
+static LayoutAnswer no_at(Context *context, const PointDomain *domain, int64_t ordinal,
+                          const char *reason) {
+  return (LayoutAnswer){.verdict = LAYOUT_NO,
+                        .level = LAYOUT_POINTS,
+                        .reason = reason,
+                        .witness = points_index(context, domain->extents, domain->rank, ordinal),
+                        .witness_rank = domain->rank};
+}
+
+LayoutAnswer points_hold(Context *context, const int64_t *extents, int rank,
+                         const LayoutExpr *const *claims, int count) {
+  PointDomain domain;
+  if (!points_domain(extents, rank, &domain)) return points_over_limit(context, extents, rank);
+  ArenaMark mark = arena_mark(&context->scratch);
+  Batch batch = new_batch(context, rank);
+  int64_t *value = arena_array(&context->scratch, int64_t, LANES), bad = -1;
+  const char *reason = NULL;
+  for (int64_t first = 0; first < domain.size && bad < 0; first += LANES) {
+    fill_batch(&batch, &domain, first);
+    for (int i = 0; i < count && bad < 0; i++) {
+      eval_lanes(&batch, claims[i], value);
+      for (int lane = 0; lane < batch.count && bad < 0; lane++) {
+        if (!batch.undefined[lane] && value[lane]) continue;
+        bad = first + lane;
+        reason = batch.undefined[lane] ? "the map has no value there" : NULL;
+      }
+    }
+  }
+  arena_reset(&context->scratch, mark);
+  if (bad >= 0) return no_at(context, &domain, bad, reason);
+  return (LayoutAnswer){.verdict = LAYOUT_YES, .level = LAYOUT_POINTS};
+}
+
+bool points_values(Context *context, const int64_t *extents, int rank, const LayoutExpr *e,
+                   int64_t *out) {
+  PointDomain domain;
+  if (!points_domain(extents, rank, &domain)) return false;
+  ArenaMark mark = arena_mark(&context->scratch);
+  Batch batch = new_batch(context, rank);
+  bool good = true;
+  for (int64_t first = 0; first < domain.size && good; first += LANES) {
+    fill_batch(&batch, &domain, first);
+    eval_lanes(&batch, e, out + first);
+    for (int lane = 0; lane < batch.count; lane++) good &= !batch.undefined[lane];
+  }
+  arena_reset(&context->scratch, mark);
+  return good;
+}
+
+// ---- The image of a layout ---------------------------------------------------------------------
+
+typedef struct Place {
+  int64_t offset, ordinal;
+} Place;
+
+static int compare_places(const void *a, const void *b) {
+  const Place *x = a, *y = b;
+  if (x->offset != y->offset) return x->offset < y->offset ? -1 : 1;
+  return (x->ordinal > y->ordinal) - (x->ordinal < y->ordinal);
+}
+
+static void image_of_sorted(const Place *places, int64_t count, PointImage *image) {
+  image->missing = 0;
+  for (int64_t i = 0; i < count; i++) {
+    bool again = i && places[i].offset == places[i - 1].offset;
+    if (again && image->first < 0) {
+      image->first = places[i - 1].ordinal;
+      image->second = places[i].ordinal;
+    }
+    image->count += !again;
+    if (places[i].offset == image->missing) image->missing++;
+  }
+}
+
+bool points_image(Context *context, const Layout *layout, PointImage *image) {
+  PointDomain domain;
+  *image = (PointImage){.first = -1};
+  if (!points_domain(layout->extents, layout->rank, &domain)) return false;
+  ArenaMark mark = arena_mark(&context->scratch);
+  int64_t *offsets = arena_array(&context->scratch, int64_t, domain.size + LANES);
+  Place *places = arena_array(&context->scratch, Place, domain.size);
+  bool good = points_values(context, layout->extents, layout->rank,
+                            layout_offset_expr(context, layout), offsets);
+  for (int64_t i = 0; i < domain.size; i++) places[i] = (Place){offsets[i], i};
+  qsort(places, (size_t)domain.size, sizeof *places, compare_places);
+  image_of_sorted(places, domain.size, image);
+  arena_reset(&context->scratch, mark);
+  return good;
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// Text of expressions, maps, layouts and answers. Whatever is printed as a map parses back to the
+// same map.
+#include "layout/internal.h"
+
+#include <ctype.h>
+
+static const int precedences[LAYOUT_OP_COUNT] = {
+#define OP(name, arguments, precedence, text) precedence,
+#include "layout/ops.def"
+#undef OP
+};
+
+typedef struct Printer {
+  Text *out;
+  const Str *names;
+  int name_count;
+} Printer;
+
+static void put_expr(Printer *p, const LayoutExpr *e, int limit);
+
+static void put_call(Printer *p, const LayoutExpr *e) {
+  text_printf(p->out, "%s(", layout_op_text(e->op));
+  for (int i = 0; i < layout_op_arguments(e->op); i++) {
+    if (i) text_puts(p->out, ", ");
+    put_expr(p, e->args[i], 99);
+  }
+  text_puts(p->out, ")");
+}
+
+static bool is_tight(LayoutOp op) {
+  return op == LAYOUT_DIV || op == LAYOUT_MOD || op == LAYOUT_MUL;
+}
+
+static void put_operation(Printer *p, const LayoutExpr *e, int precedence) {
+  if (e->op == LAYOUT_NOT) {
+    text_puts(p->out, "not ");
+    put_expr(p, e->args[0], precedence);
+    return;
+  }
+  bool comparison = precedence == 8;
+  put_expr(p, e->args[0], precedence - comparison);
+  text_printf(p->out, is_tight(e->op) ? "%s" : " %s ", layout_op_text(e->op));
+  put_expr(p, e->args[1], precedence - 1);
+}
+
+static void put_leaf(Printer *p, const LayoutExpr *e) {
+  if (e->op == LAYOUT_CONST) text_printf(p->out, "%lld", (long long)e->value);
+  else if (e->op == LAYOUT_SYMBOL) text_puts(p->out, e->symbol);
+  else if (e->value < p->name_count) text_puts(p->out, p->names[e->value]);
+  else text_printf(p->out, "i%lld", (long long)e->value);
+}
+
+// Operations that bind less than `limit` get parentheses.
+static void put_expr(Printer *p, const LayoutExpr *e, int limit) {
+  int precedence = precedences[e->op];
+  bool negative = e->op == LAYOUT_CONST && e->value < 0;
+  if (negative && limit < 99) {
+    text_printf(p->out, "(%lld)", (long long)e->value);
+    return;
+  }
+  if (!e->args[0]) return put_leaf(p, e);
+  if (precedence == 0) return put_call(p, e);
+  if (precedence > limit) text_puts(p->out, "(");
+  put_operation(p, e, precedence);
+  if (precedence > limit) text_puts(p->out, ")");
+}
+
+const char *layout_expr_text(Context *context, const LayoutExpr *e, const Str *names, int count) {
+  Text text = text_new(&context->arena);
+  put_expr(&(Printer){&text, names, names ? count : 0}, e, 99);
+  return text_string(&text);
+}
+
+static void put_outputs(Text *text, const IndexMap *map, const char *separator, int limit) {
+  Printer p = {text, map->inputs, map->input_count};
+  int mark = 0;
+  for (int i = 0; i <= map->output_count; i++) {
+    bool marked = false;
+    for (; mark < map->separator_count && map->separators[mark] == i; mark++, marked = true)
+      text_printf(text, "%s%s", i || marked ? limit < 99 ? " " : ", " : "", separator);
+    if (i == map->output_count) return;
+    if (i || marked) text_puts(text, marked && limit < 99 ? " " : ", ");
+    put_expr(&p, map->outputs[i], limit);
+    if (map->resources[i]) text_printf(text, " @%s", map->resources[i]);
+  }
+}
+
+static void put_inputs(Text *text, const IndexMap *map) {
+  for (int i = 0; i < map->input_count; i++)
+    text_printf(text, "%s%s", i ? ", " : "", map->inputs[i]);
+}
+
+static void put_arrow(Text *text, const IndexMap *map) {
+  put_inputs(text, map);
+  text_puts(text, map->input_count ? " -> " : "-> ");
+  put_outputs(text, map, "|", 6);
+}
+
+const char *index_map_text(Context *context, const IndexMap *map) {
+  Text text = text_new(&context->arena);
+  put_arrow(&text, map);
+  return text_string(&text);
+}
+
+const char *index_map_lambda(Context *context, const IndexMap *map) {
+  Text text = text_new(&context->arena);
+  text_puts(&text, map->input_count ? "lambda " : "lambda");
+  put_inputs(&text, map);
+  text_puts(&text, ": [");
+  put_outputs(&text, map, "AXIS_SEPARATOR", 99);
+  text_puts(&text, "]");
+  return text_string(&text);
+}
+
+// ---- Named form --------------------------------------------------------------------------------
+
+// One output read as `(axis // cut) % factor`; factor 0: no `%`.
+typedef struct Part {
+  int axis;
+  int64_t cut, factor;
+} Part;
+
+static bool read_part(const LayoutExpr *e, Part *part) {
+  *part = (Part){.cut = 1};
+  if (e->op == LAYOUT_MOD && is_const(e->args[1]) && e->args[1]->value > 1) {
+    part->factor = e->args[1]->value;
+    e = e->args[0];
+  }
+  if (e->op == LAYOUT_DIV && is_const(e->args[1]) && e->args[1]->value > 1) {
+    part->cut = e->args[1]->value;
+    e = e->args[0];
+  }
+  part->axis = (int)e->value;
+  return e->op == LAYOUT_AXIS;
+}
+
+// Whether the blocks of every axis are nested left to right and its primal covers just them.
+static bool parts_nest(const Part *parts, int count, int rank) {
+  for (int axis = 0; axis < rank; axis++) {
+    int64_t size = 1;
+    int primals = 0;
+    for (int i = count - 1; i >= 0; i--) {
+      if (parts[i].axis != axis || !parts[i].factor) continue;
+      if (parts[i].cut != size || !mul_fits(size, parts[i].factor, &size)) return false;
+    }
+    for (int i = 0; i < count; i++)
+      if (parts[i].axis == axis && !parts[i].factor) {
+        if (parts[i].cut != size) return false;
+        primals++;
+      }
+    if (primals != 1) return false;
+  }
+  return true;
+}
+
+static bool axis_letters(const IndexMap *map, const char *order, char *letters) {
+  if (order && (int)strlen(order) != map->input_count) return false;
+  for (int i = 0; i < map->input_count; i++) {
+    if (!order && map->inputs[i][1]) return false;
+    letters[i] = (char)toupper((unsigned char)(order ? order[i] : map->inputs[i][0]));
+    if (!isupper((unsigned char)letters[i])) return false;
+    for (int j = 0; j < i; j++)
+      if (letters[j] == letters[i]) return false;
+  }
+  return true;
+}
+
+const char *index_map_name(Context *context, const IndexMap *map, const char *order) {
+  Part parts[MAX_RANK];
+  char letters[MAX_RANK];
+  if (map->separator_count || map->output_count > MAX_RANK || !map->input_count) return NULL;
+  if (!axis_letters(map, order, letters)) return NULL;
+  for (int i = 0; i < map->output_count; i++)
+    if (map->resources[i] || !read_part(map->outputs[i], &parts[i])) return NULL;
+  if (!parts_nest(parts, map->output_count, map->input_count)) return NULL;
+  Text text = text_new(&context->arena);
+  for (int i = 0; i < map->output_count; i++) {
+    char letter = letters[parts[i].axis];
+    if (!parts[i].factor) text_printf(&text, "%c", letter);
+    else text_printf(&text, "%lld%c", (long long)parts[i].factor, tolower(letter));
+  }
+  return text_string(&text);
+}
+
+// ---- Layouts and answers -----------------------------------------------------------------------
+
+const char *layout_text(Context *context, const Layout *layout) {
+  Text text = text_new(&context->arena);
+  put_arrow(&text, layout->map);
+  if (!layout->cache->extents_given) return text_string(&text);
+  text_puts(&text, " in [");
+  for (int i = 0; i < layout->physical_rank; i++)
+    text_printf(&text, "%s%s", i ? ", " : "",
+                layout_expr_text(context, layout->physical[i], NULL, 0));
+  text_puts(&text, "]");
+  return text_string(&text);
+}
+
+static void put_index(Text *text, const int64_t *index, int rank) {
+  text_puts(text, "[");
+  for (int i = 0; i < rank; i++) text_printf(text, "%s%lld", i ? ", " : "", (long long)index[i]);
+  text_puts(text, "]");
+}
+
+static void put_witness(Text *text, const LayoutAnswer *answer) {
+  text_puts(text, ": ");
+  put_index(text, answer->witness, answer->witness_rank);
+  if (answer->witness2) {
+    text_puts(text, " and ");
+    put_index(text, answer->witness2, answer->witness_rank);
+    text_puts(text, " share a place");
+  }
+  for (int i = 0; i < answer->instance_count; i++)
+    text_printf(text, "%s%s = %lld", i ? ", " : " with ", answer->instance[i].symbol,
+                (long long)answer->instance[i].value);
+}
+
+const char *layout_answer_text(Context *context, const LayoutAnswer *answer) {
+  static const char *const verdicts[] = {"no", "yes", "undecided"};
+  Text text = text_new(&context->arena);
+  text_puts(&text, verdicts[answer->verdict]);
+  if (answer->witness) put_witness(&text, answer);
+  if (answer->reason) text_printf(&text, "%s%s", answer->witness ? "; " : ": ", answer->reason);
+  return text_string(&text);
+}

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cursor and the expression grammar that all spellings share.
+#include "layout/parse.h"
+
+#include <ctype.h>
+
+bool reader_error(LayoutReader *r, const char *from, const char *to, const char *format, ...) {
+  if (r->failed) return false;
+  r->failed = true;
+  if (!r->base.file) {
+    size_t size = (size_t)(r->end - r->text);
+    const char *text = arena_printf(&r->context->arena, "%.*s", (int)size, r->text);
+    r->base.file = source_file_new(r->context, "<layout>", text, size);
+  }
+  SourcePos pos = r->base;
+  pos.begin = r->base.begin + (int32_t)(from - r->text);
+  pos.end = r->base.begin + (int32_t)(MAX_OF(to, from) - r->text);
+  ArenaMark mark = arena_mark(&r->context->scratch);
+  va_list args;
+  va_start(args, format);
+  const char *message = arena_vprintf(&r->context->scratch, format, args);
+  va_end(args);
+  diag_error(r->context, pos, "%s", message);
+  arena_reset(&r->context->scratch, mark);
+  return false;
+}
+
+void reader_space(LayoutReader *r) {
+  for (;;) {
+    while (r->at < r->end && isspace((unsigned char)*r->at)) r->at++;
+    if (r->at == r->end || *r->at != '#') return;
+    while (r->at < r->end && *r->at != '\n') r->at++;
+  }
+}
+
+static bool is_word(char c) {
+  return isalnum((unsigned char)c) || c == '_';
+}
+
+bool reader_accept(LayoutReader *r, const char *token) {
+  reader_space(r);
+  size_t size = strlen(token);
+  if ((size_t)(r->end - r->at) < size || memcmp(r->at, token, size)) return false;
+  bool word = is_word(token[size - 1]);
+  if (word && r->at + size < r->end && is_word(r->at[size])) return false;
+  r->at += size;
+  return true;
+}
+
+bool reader_at_end(LayoutReader *r) {
+  reader_space(r);
+  return r->at == r->end;
+}
+
+static const char *token_end(LayoutReader *r) {
+  const char *p = r->at;
+  if (p == r->end) return p;
+  if (!is_word(*p)) return p + 1;
+  while (p < r->end && is_word(*p)) p++;
+  return p;
+}
+
+const char *reader_saw(LayoutReader *r) {
+  reader_space(r);
+  if (r->at == r->end) return "the end of the text";
+  return str_format(r->context, "`%.*s`", (int)(token_end(r) - r->at), r->at);
+}
+
+bool reader_expect(LayoutReader *r, const char *token) {
+  if (reader_accept(r, token)) return true;
+  const char *saw = reader_saw(r);
+  return reader_error(r, r->at, token_end(r), "expected `%s`, saw %s", token, saw);
+}
+
+bool reader_word(LayoutReader *r, const char **begin, int *size) {
+  reader_space(r);
+  if (r->at == r->end || !is_word(*r->at) || isdigit((unsigned char)*r->at)) return false;
+  const char *end = token_end(r);
+  *begin = r->at;
+  *size = (int)(end - r->at);
+  r->at = end;
+  return true;
+}
+
+static int digit_of(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  c = (char)tolower((unsigned char)c);
+  return c >= 'a' && c <= 'f' ? c - 'a' + 10 : 99;
+}
+
+bool reader_number(LayoutReader *r, int64_t *out) {
+  reader_space(r);
+  const char *start = r->at, *end = token_end(r);
+  if (start == end || !isdigit((unsigned char)*start)) {
+    const char *saw = reader_saw(r);
+    return reader_error(r, r->at, end, "expected a number, saw %s", saw);
+  }
+  int base = end - start > 2 && *start == '0' && tolower((unsigned char)start[1]) == 'x' ? 16 : 10;
+  *out = 0;
+  for (const char *p = base == 16 ? start + 2 : start; p < end; p++) {
+    if (*p == '_') continue;
+    if (digit_of(*p) >= base)
+      return reader_error(r, start, end, "`%.*s` is not a number", (int)(end - start), start);
+    if (!mul_fits(*out, base, out) || !add_fits(*out, digit_of(*p), out))
+      return reader_error(r, start, end, "this number does not fit 64 bits");
+  }
+  r->at = end;
+  return true;
+}
+
+// ---- Expressions -------------------------------------------------------------------------------
+
+// Binary operations, longest text first; the precedence as in ops.def, larger binds less.
+static const struct {
+  const char *text;
+  LayoutOp op;
+  int precedence;
+  bool swapped;
+} binary_rows[] = {
+    {"<<", LAYOUT_SHL, 4, false}, {">>", LAYOUT_SHR, 4, false},  {"<=", LAYOUT_LE, 8, false},
+    {">=", LAYOUT_LE, 8, true},   {"==", LAYOUT_EQ, 8, false},   {"!=", LAYOUT_NE, 8, false},
+    {"//", LAYOUT_DIV, 2, false}, {"<", LAYOUT_LT, 8, false},    {">", LAYOUT_LT, 8, true},
+    {"+", LAYOUT_ADD, 3, false},  {"-", LAYOUT_SUB, 3, false},   {"*", LAYOUT_MUL, 2, false},
+    {"%", LAYOUT_MOD, 2, false},  {"&", LAYOUT_AND, 5, false},   {"^", LAYOUT_XOR, 6, false},
+    {"|", LAYOUT_OR, 7, false},   {"and", LAYOUT_BOTH, 10, false}, {"or", LAYOUT_EITHER, 11, false},
+};
+
+static const struct {
+  const char *name;
+  LayoutOp op;
+  int arguments;
+} call_rows[] = {
+    {"min", LAYOUT_MIN, 2},           {"max", LAYOUT_MAX, 2},
+    {"select", LAYOUT_SELECT, 3},     {"Select", LAYOUT_SELECT, 3},
+    {"if_then_else", LAYOUT_SELECT, 3}, {"floordiv", LAYOUT_DIV, 2},
+    {"floormod", LAYOUT_MOD, 2},      {"indexdiv", LAYOUT_DIV, 2},
+    {"indexmod", LAYOUT_MOD, 2},      {"shift_left", LAYOUT_SHL, 2},
+    {"shift_right", LAYOUT_SHR, 2},   {"bitwise_and", LAYOUT_AND, 2},
+    {"bitwise_or", LAYOUT_OR, 2},     {"bitwise_xor", LAYOUT_XOR, 2},
+    {"int32", LAYOUT_ADD, 1},         {"int64", LAYOUT_ADD, 1},
+};
+
+static const LayoutExpr *parse_ternary(LayoutReader *r);
+static const LayoutExpr *parse_level(LayoutReader *r, int precedence);
+
+static const LayoutExpr *make(LayoutReader *r, const char *from, LayoutOp op, const LayoutExpr *a,
+                              const LayoutExpr *b, const LayoutExpr *c) {
+  if (!a || (layout_op_arguments(op) > 1 && !b) || (layout_op_arguments(op) > 2 && !c)) return NULL;
+  if (++r->nodes > MAX_NODES) {
+    reader_error(r, from, r->at, "this expression is too large");
+    return NULL;
+  }
+  if ((op == LAYOUT_DIV || op == LAYOUT_MOD) && is_const(b) && b->value == 0) {
+    reader_error(r, from, r->at, "division by zero");
+    return NULL;
+  }
+  if ((op == LAYOUT_SHL || op == LAYOUT_SHR) && is_const(b) && (b->value < 0 || b->value > 62)) {
+    reader_error(r, from, r->at, "shift by %lld is not between 0 and 62", (long long)b->value);
+    return NULL;
+  }
+  const LayoutExpr *e = layout_expr(r->context, op, a, b, c);
+  if (e->args[0] && is_const(a) && (!b || is_const(b)) && (!c || is_const(c))) {
+    reader_error(r, from, r->at, "this constant does not fit 64 bits");
+    return NULL;
+  }
+  return e;
+}
+
+static int call_row(const char *name, int size) {
+  for (int i = 0; i < COUNT_OF(call_rows); i++)
+    if (!strncmp(call_rows[i].name, name, (size_t)size) && !call_rows[i].name[size]) return i;
+  return -1;
+}
+
+// call := name "(" expr ("," expr)* [","] ")"
+static const LayoutExpr *parse_call(LayoutReader *r, const char *from, int size) {
+  int row = call_row(from, size);
+  if (row < 0) {
+    reader_error(r, from, from + size, "unknown function `%.*s`; known are min, max, select", size,
+                 from);
+    return NULL;
+  }
+  const LayoutExpr *args[3] = {0};
+  int count = 0;
+  while (!reader_accept(r, ")")) {
+    if (count && !reader_expect(r, ",")) return NULL;
+    if (count && reader_accept(r, ")")) break;
+    if (count == 3) break;
+    if (!(args[count++] = parse_ternary(r))) return NULL;
+  }
+  if (count != call_rows[row].arguments) {
+    reader_error(r, from, r->at, "%s takes %d arguments", call_rows[row].name,
+                 call_rows[row].arguments);
+    return NULL;
+  }
+  if (count == 1) return args[0];
+  return make(r, from, call_rows[row].op, args[0], args[1], args[2]);
+}
+
+// star_item := name "[" ["-"] number "]"
+static const LayoutExpr *parse_star_item(LayoutReader *r, const char *from) {
+  if (!reader_expect(r, "[")) return NULL;
+  bool negative = reader_accept(r, "-");
+  int64_t i;
+  if (!reader_number(r, &i) || !reader_expect(r, "]")) return NULL;
+  if (negative) i = r->star_count - i;
+  if (i < 0 || i >= r->star_count) {
+    reader_error(r, from, r->at, "`*%s` stands for %d axes", r->star, r->star_count);
+    return NULL;
+  }
+  return layout_axis(r->context, r->star_begin + (int)i);
+}
+
+static const LayoutExpr *parse_name(LayoutReader *r, const char *from, int size) {
+  Str name = str_intern_n(r->context, from, (size_t)size);
+  if (name == r->star) return parse_star_item(r, from);
+  for (int i = 0; i < r->axis_count; i++)
+    if (r->names[i] == name) return layout_axis(r->context, i);
+  if (r->symbols) return layout_symbol(r->context, name);
+  const char *near = nearest_name(name, r->names, r->axis_count);
+  if (near)
+    reader_error(r, from, from + size, "unknown axis `%s`; did you mean `%s`?", name, near);
+  else
+    reader_error(r, from, from + size, "unknown axis `%s`", name);
+  return NULL;
+}
+
+// Skips `T.`, `te.`, `tir.` before a name.
+static bool skip_module(LayoutReader *r, const char **from, int *size) {
+  while (r->at < r->end && *r->at == '.') {
+    r->at++;
+    if (!reader_word(r, from, size))
+      return reader_error(r, r->at, r->at, "expected a name after `.`, saw %s", reader_saw(r));
+  }
+  return true;
+}
+
+// primary := number | name | call | "(" expr ")"
+static const LayoutExpr *parse_primary(LayoutReader *r) {
+  const char *from;
+  int size;
+  if (reader_accept(r, "(")) {
+    const LayoutExpr *e = parse_ternary(r);
+    return e && reader_expect(r, ")") ? e : NULL;
+  }
+  if (reader_word(r, &from, &size)) {
+    if (!skip_module(r, &from, &size)) return NULL;
+    return reader_accept(r, "(") ? parse_call(r, from, size) : parse_name(r, from, size);
+  }
+  int64_t value;
+  if (r->at < r->end && isdigit((unsigned char)*r->at))
+    return reader_number(r, &value) ? layout_const(r->context, value) : NULL;
+  const char *saw = reader_saw(r);
+  reader_error(r, r->at, token_end(r), "expected an expression, saw %s", saw);
+  return NULL;
+}
+
+static const LayoutExpr *nested(LayoutReader *r, const LayoutExpr *(*parse)(LayoutReader *)) {
+  if (++r->depth > MAX_NESTING) {
+    reader_error(r, r->at, r->at, "nested more than %d deep", MAX_NESTING);
+    return NULL;
+  }
+  const LayoutExpr *e = parse(r);
+  r->depth--;
+  return e;
+}
+
+// unary := ("-" | "+") unary | primary
+static const LayoutExpr *parse_unary(LayoutReader *r) {
+  reader_space(r);
+  const char *from = r->at;
+  if (reader_accept(r, "-"))
+    return make(r, from, LAYOUT_SUB, layout_const(r->context, 0), nested(r, parse_unary), NULL);
+  if (reader_accept(r, "+")) return nested(r, parse_unary);
+  return parse_primary(r);
+}
+
+static int binary_row(LayoutReader *r, int precedence) {
+  if (r->at + 1 < r->end && r->at[0] == '-' && r->at[1] == '>') return -1;
+  for (int i = 0; i < COUNT_OF(binary_rows); i++)
+    if (binary_rows[i].precedence == precedence && reader_accept(r, binary_rows[i].text)) return i;
+  return -1;
+}
+
+// level(p) := level(p - 1) (op level(p - 1))*, comparisons not chained; level 9 is "not"
+static const LayoutExpr *parse_level(LayoutReader *r, int precedence) {
+  if (precedence < 2) return nested(r, parse_unary);
+  reader_space(r);
+  const char *from = r->at;
+  if (precedence == 9 && reader_accept(r, "not"))
+    return make(r, from, LAYOUT_NOT, parse_level(r, 9), NULL, NULL);
+  const LayoutExpr *left = parse_level(r, precedence - 1);
+  for (int row; left && (reader_space(r), row = binary_row(r, precedence)) >= 0;) {
+    const LayoutExpr *right = parse_level(r, precedence - 1);
+    bool swapped = binary_rows[row].swapped;
+    left = make(r, from, binary_rows[row].op, swapped ? right : left, swapped ? left : right, NULL);
+    if (precedence == 8) break;
+  }
+  return left;
+}
+
+// ternary := level(11) ["if" level(11) "else" ternary]
+static const LayoutExpr *parse_ternary_inner(LayoutReader *r) {
+  reader_space(r);
+  const char *from = r->at;
+  const LayoutExpr *yes = parse_level(r, 11);
+  if (!yes || !reader_accept(r, "if")) return yes;
+  const LayoutExpr *condition = parse_level(r, 11);
+  if (!condition || !reader_expect(r, "else")) return NULL;
+  return make(r, from, LAYOUT_SELECT, condition, yes, parse_ternary(r));
+}
+
+static const LayoutExpr *parse_ternary(LayoutReader *r) {
+  return nested(r, parse_ternary_inner);
+}
+
+const LayoutExpr *reader_expr(LayoutReader *r, bool no_bar) {
+  r->depth = 0;
+  return no_bar ? parse_level(r, 6) : parse_ternary(r);
+}
