@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// Offsets in one arena for tensors with known lifetimes. Each item goes to the lowest gap between
+// those placed before it that are alive with it; what decides the size is the order of placing. A
+// few orders are tried, and in each the items that came out on top are moved to the front and
+// placing is repeated ("squeaky wheel" optimisation); the smallest arena wins.
+//
+//   step    0 1 2 3           offset
+//   a (64)  ■ ■               0 ..64      a and c never live together: they share
+//   b (32)    ■ ■             64..96
+//   c (64)      ■ ■           0 ..64      arena: 96 = the largest sum of live items
+#include "lower/lower.h"
+
+#include <stdlib.h>
+
+enum { SLOW_ORDERS_UP_TO = 2000, ROUNDS = 12 }; // more items: one order, one round
+
+typedef struct Place {
+  const ArenaItem *item;
+  int64_t size;
+  int64_t pressure; // the largest live sum while the item is alive
+  int64_t offset;
+  int index, blame; // how often it was on top
+} Place;
+
+typedef int Order(const void *a, const void *b);
+
+static int sign(int64_t a, int64_t b) {
+  return (a > b) - (a < b);
+}
+
+static int by_size(const void *a, const void *b) {
+  const Place *p = a, *q = b;
+  int c = sign(q->blame, p->blame);
+  if (!c) c = sign(q->size, p->size);
+  if (!c) c = sign(p->item->first, q->item->first);
+  return c ? c : sign(p->index, q->index);
+}
+
+static int by_pressure(const void *a, const void *b) {
+  const Place *p = a, *q = b;
+  int c = sign(q->blame, p->blame);
+  if (!c) c = sign(q->pressure, p->pressure);
+  return c ? c : by_size(a, b);
+}
+
+static int by_start(const void *a, const void *b) {
+  const Place *p = a, *q = b;
+  int c = sign(q->blame, p->blame);
+  if (!c) c = sign(p->item->first, q->item->first);
+  return c ? c : by_size(a, b);
+}
+
+static int by_duration(const void *a, const void *b) {
+  const Place *p = a, *q = b;
+  int c = sign(q->blame, p->blame);
+  if (!c) c = sign(q->item->last - q->item->first, p->item->last - p->item->first);
+  return c ? c : by_size(a, b);
+}
+
+static int64_t round_up(int64_t value, int64_t alignment) {
+  return alignment > 1 ? ceil_div(value, alignment) * alignment : value;
+}
+
+// Live bytes at each step; false when a sum does not fit.
+static bool live_sums(const ArenaItem *items, int count, int64_t *sums, int steps) {
+  memset(sums, 0, sizeof *sums * (size_t)steps);
+  for (int i = 0; i < count; i++)
+    for (int t = items[i].first; t <= items[i].last; t++)
+      if (!add_fits(sums[t], items[i].bytes, &sums[t])) return false;
+  return true;
+}
+
+static bool alive_together(const Place *a, const Place *b) {
+  return a->item->first <= b->item->last && b->item->first <= a->item->last;
+}
+
+// The lowest offset for `place` beside `placed`, which are sorted by offset.
+static bool lowest_gap(Place *place, Place *const *placed, int count) {
+  int64_t at = 0, end;
+  for (int i = 0; i < count; i++) {
+    const Place *other = placed[i];
+    if (other->size == 0 || !alive_together(place, other)) continue;
+    if (!add_fits(at, place->size, &end)) return false;
+    if (end <= other->offset) break;
+    at = MAX_OF(at, round_up(other->offset + other->size, place->item->alignment));
+  }
+  place->offset = at;
+  return add_fits(at, place->size + 4096, &end);
+}
+
+static void insert_sorted(Place **placed, int count, Place *place) {
+  int at = count;
+  while (at > 0 && placed[at - 1]->offset > place->offset) at--;
+  memmove(placed + at + 1, placed + at, sizeof *placed * (size_t)(count - at));
+  placed[at] = place;
+}
+
+static int64_t place_all(Place *places, Place **placed, int count, Order *order) {
+  int64_t size = 0;
+  qsort(places, (size_t)count, sizeof *places, order);
+  for (int i = 0; i < count; i++) {
+    if (!lowest_gap(&places[i], placed, i)) return -1;
+    insert_sorted(placed, i, &places[i]);
+    size = MAX_OF(size, places[i].offset + places[i].size);
+  }
+  return size;
+}
+
+static int last_step(const ArenaItem *items, int count) {
+  int last = 0;
+  for (int i = 0; i < count; i++) last = MAX_OF(last, items[i].last);
+  return last;
+}
+
+static int64_t largest(const int64_t *sums, int first, int last) {
+  int64_t most = 0;
+  for (int t = first; t <= last; t++) most = MAX_OF(most, sums[t]);
+  return most;
+}
+
+typedef struct Planner {
+  ArenaItem *items;
+  int count;
+  Place *places, **placed;
+  int64_t bound, best;
+} Planner;
+
+static void try_order(Planner *planner, Order *order) {
+  Place *places = planner->places;
+  int64_t size = place_all(places, planner->placed, planner->count, order);
+  if (size < 0) return;
+  if (planner->best < 0 || size < planner->best) {
+    planner->best = size;
+    for (int i = 0; i < planner->count; i++)
+      planner->items[places[i].index].offset = places[i].offset;
+  }
+  for (int i = 0; i < planner->count; i++)
+    if (places[i].offset + places[i].size == size) places[i].blame++;
+}
+
+static void try_orders(Planner *planner) {
+  Order *const orders[] = {by_size, by_pressure, by_duration, by_start};
+  bool small = planner->count <= SLOW_ORDERS_UP_TO;
+  for (int k = 0; k < (small ? COUNT_OF(orders) : 1); k++) {
+    for (int i = 0; i < planner->count; i++) planner->places[i].blame = 0;
+    for (int round = 0; round < (small ? ROUNDS : 1) && planner->best != planner->bound; round++)
+      try_order(planner, orders[k]);
+  }
+}
+
+int64_t arena_plan(Context *context, ArenaItem *items, int count, int64_t *bound) {
+  ArenaMark mark = arena_mark(&context->scratch);
+  int steps = last_step(items, count) + 1;
+  int64_t *sums = arena_array(&context->scratch, int64_t, steps);
+  Place *places = arena_array(&context->scratch, Place, count);
+  Place **placed = arena_array(&context->scratch, Place *, count + 1);
+  int64_t size = -1;
+  if (live_sums(items, count, sums, steps)) {
+    for (int i = 0; i < count; i++)
+      places[i] = (Place){&items[i], items[i].bytes, largest(sums, items[i].first, items[i].last),
+                          0, i, 0};
+    int64_t most = largest(sums, 0, steps - 1);
+    if (bound) *bound = most;
+    Planner planner = {items, count, places, placed, most, -1};
+    try_orders(&planner);
+    size = planner.best;
+  }
+  arena_reset(&context->scratch, mark);
+  return size;
+}
