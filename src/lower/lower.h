@@ -4,11 +4,11 @@
 //
 // ---- What lowered code holds (STAGE_LOWERED): the contract for targets and for the interpreter ----
 //
-// The function. `params` are those of the source, in order, then one scalar parameter for each
-// symbolic size that occurs in the source's buffers (n of `A: T.Buffer((n, 4))`), in order of first
-// occurrence. `buffers[i]` stays the N-d description of a tensor argument (its type, shape and
-// strides are what the argument checker compares); the body never accesses it but a flat buffer over
-// the same data variable, declared by a DECL_BUFFER at the top. Memory of different parameters and
+// The function. `params` and `buffers` are those of the source: buffers[i] stays the N-d description
+// of a tensor argument (its type, shape and strides are what the argument checker compares). The
+// body never accesses it but a flat buffer over the same data variable, declared by a DECL_BUFFER at
+// the top. Symbolic sizes of the parameters (n of `A: T.Buffer((n, 4))`) stand free in the body and
+// are bound by the caller (`lowered_kernel` lists them). Memory of different parameters and
 // allocations does not overlap (targets may say noalias/restrict).
 //
 // The body is, from the outside: DECL_BUFFER, ALLOCATE_CONST, and ALLOCATE of workspace, nested; then
@@ -18,8 +18,9 @@
 // up: for each phase one function
 //     void NAME(void *const *args, int64_t begin, int64_t end)   // tasks begin ≤ task < end
 // with a body that is ready to be written down, and the offsets of the workspace. args[i] is, for
-// parameter i, the address of its first element (tensor) or of its value in its own type (scalar and
-// symbolic size), and at args[param_count] the workspace (64-byte aligned), if there is one.
+// LowerKernel.args[i] (the parameters, then the symbolic sizes), the address of the data (tensor) or
+// of the value in its own type (scalar, symbolic size); args[arg_count] is the workspace, 64-byte
+// aligned, if there is one.
 //
 // Statements below a phase:
 //   FOR        LOOP_SERIAL only; min and extent of the variable's type. `annotations` may hold
@@ -45,7 +46,8 @@
 //   - `x // c` and `x % c` are floored; where both are known not to be negative they have become
 //     TRUNC_DIV and TRUNC_MOD, and a power of two SHIFT_RIGHT and BIT_AND;
 //   - bool in memory takes a byte, 0 or 1.
-// `func->origins` maps a flat index expression to the logical LOAD it came from.
+// `func->origins` maps a flat Buffer to the logical Buffer it came from, and a flat LOAD (for a STORE:
+// the LOAD of the same place), as it was right after flattening, to the logical LOAD.
 #ifndef PLEAT_LOWER_H
 #define PLEAT_LOWER_H
 
