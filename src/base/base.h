@@ -229,5 +229,9 @@ char *file_read(Context *context, Arena *arena, const char *path, size_t *size);
 const char *file_map(Context *context, const char *path, SourcePos blame, size_t *size);
 // Writes beside `path` and renames: the file appears whole or not at all. "-" is standard output.
 bool file_write(Context *context, const char *path, const void *data, size_t size);
+// The same for what others write by name: a new empty file beside `path` (NULL with a diagnostic),
+// and then its move to `path`, or its removal with a diagnostic when it was not written.
+char *file_begin(Context *context, const char *path);
+bool file_end(Context *context, const char *path, const char *temporary, bool written);
 
 #endif

@@ -80,22 +80,33 @@ static bool write_all(FILE *stream, const void *data, size_t size) {
   return stream && fwrite(data, 1, size, stream) == size && fflush(stream) == 0;
 }
 
+// Makes an empty file beside `path` that has the rights of a new file.
+char *file_begin(Context *context, const char *path) {
+  char *temporary = arena_printf(&context->arena, "%s.XXXXXX", path);
+  int descriptor = mkstemp(temporary);
+  mode_t mask = umask(0);
+  umask(mask);
+  if (descriptor >= 0 && fchmod(descriptor, 0666 & ~mask) == 0 && close(descriptor) == 0)
+    return temporary;
+  diag_error(context, place_of(context, path), "cannot write: %s", strerror(errno));
+  return NULL;
+}
+
+bool file_end(Context *context, const char *path, const char *temporary, bool written) {
+  if (written && rename(temporary, path) == 0) return true;
+  int reason = errno;
+  unlink(temporary);
+  return diag_error(context, place_of(context, path), "cannot write: %s", strerror(reason));
+}
+
 bool file_write(Context *context, const char *path, const void *data, size_t size) {
   if (strcmp(path, "-") == 0)
     return write_all(stdout, data, size) ||
-           diag_error(context, (SourcePos){0}, "cannot write standard output: %s",
-                      strerror(errno));
-  ArenaMark mark = arena_mark(&context->scratch);
-  char *temporary = arena_printf(&context->scratch, "%s.XXXXXX", path);
-  int descriptor = mkstemp(temporary);
-  FILE *stream = descriptor < 0 ? NULL : fdopen(descriptor, "wb");
-  mode_t mask = umask(0);
-  umask(mask);
-  bool ok = write_all(stream, data, size) && fchmod(descriptor, 0666 & ~mask) == 0;
-  if (stream) ok &= fclose(stream) == 0;
-  ok = ok && rename(temporary, path) == 0;
-  int reason = errno;
-  if (!ok && descriptor >= 0) unlink(temporary);
-  arena_reset(&context->scratch, mark);
-  return ok || diag_error(context, place_of(context, path), "cannot write: %s", strerror(reason));
+           diag_error(context, (SourcePos){0}, "cannot write standard output: %s", strerror(errno));
+  char *temporary = file_begin(context, path);
+  if (!temporary) return false;
+  FILE *stream = fopen(temporary, "wb");
+  bool written = write_all(stream, data, size);
+  if (stream) written &= fclose(stream) == 0;
+  return file_end(context, path, temporary, written);
 }

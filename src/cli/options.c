@@ -13,11 +13,10 @@ static const struct {
     {TAKES_OUTPUT,
      {"output", 'o', OPTION_TEXT, "FILE", "where to write; - is standard output",
       offsetof(Cli, output)}},
-    {TAKES_THREADS,
-     {"threads", 0, OPTION_INT, "N", "threads to run with", offsetof(Cli, threads)}},
+    {TAKES_THREADS, {"threads", 0, OPTION_INT, "N", "threads to run with", offsetof(Cli, threads)}},
     {TAKES_CPU,
-     {"cpu", 0, OPTION_TEXT, "avx512|avx2|sse2|baseline",
-      "use no more of the processor than this", offsetof(Cli, cpu)}},
+     {"cpu", 0, OPTION_TEXT, "avx512|avx2|sse2|baseline", "use no more of the processor than this",
+      offsetof(Cli, cpu)}},
     {TAKES_JSON, {"json", 0, OPTION_FLAG, NULL, "print one JSON object", offsetof(Cli, json)}},
 };
 
@@ -165,8 +164,7 @@ bool options_parse(Cli *cli, const char *const *arguments, int count, void *opti
   read_all(&reader);
   const Command *command = cli->command;
   if (*help) return true;
-  if (cli->inputs.count < command->least_inputs)
-    misuse(&reader, "expected %s", command->arguments);
+  if (cli->inputs.count < command->least_inputs) misuse(&reader, "expected %s", command->arguments);
   if (cli->inputs.count > command->most_inputs)
     misuse(&reader, "unexpected argument '%s'", cli->inputs.items[command->most_inputs]);
   if (!reader.ok)
@@ -177,8 +175,8 @@ bool options_parse(Cli *cli, const char *const *arguments, int count, void *opti
 static void print_option(const Option *option, FILE *out) {
   char spelling[64], letter[8] = "    ";
   if (option->letter) snprintf(letter, sizeof letter, "-%c, ", option->letter);
-  snprintf(spelling, sizeof spelling, "%s--%s%s%s", letter, option->name,
-           option->value ? " " : "", option->value ? option->value : "");
+  snprintf(spelling, sizeof spelling, "%s--%s%s%s", letter, option->name, option->value ? " " : "",
+           option->value ? option->value : "");
   fprintf(out, "  %-30s %s\n", spelling, option->help);
 }
 

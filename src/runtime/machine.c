@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the processor can do and how large its caches are. Levels are sets of features that come
+// together in practice; code for a level runs on every machine of that level or above.
+#include "runtime/runtime.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+typedef struct LevelRow {
+  const char *name, *other_name;
+  int vector_bytes, vector_registers, fma_units;
+  bool fma;
+  const char *features, *march;
+} LevelRow;
+
+static const LevelRow levels[] = {
+    [CPU_BASELINE] = {"baseline", "sse2", 16, 16, 1, false, "", ""},
+    [CPU_AVX2] = {"avx2", "avx2", 32, 16, 2, true,
+                  "+avx,+avx2,+fma,+f16c,+bmi,+bmi2,+popcnt,+lzcnt",
+                  "-mavx2 -mfma -mf16c -mbmi -mbmi2 -mpopcnt -mlzcnt"},
+    [CPU_AVX512] = {"avx512", "avx512", 64, 32, 2, true,
+                    "+avx,+avx2,+fma,+f16c,+bmi,+bmi2,+popcnt,+lzcnt,"
+                    "+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl",
+                    "-mavx2 -mfma -mf16c -mbmi -mbmi2 -mpopcnt -mlzcnt -mavx512f -mavx512bw "
+                    "-mavx512cd -mavx512dq -mavx512vl"},
+};
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+
+// The compiler's own check, which includes that the system saves the registers.
+static CpuLevel level_here(void) {
+  __builtin_cpu_init();
+  bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+              __builtin_cpu_supports("bmi2");
+  bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+                __builtin_cpu_supports("avx512vl");
+  return avx2 && avx512 ? CPU_AVX512 : avx2 ? CPU_AVX2 : CPU_BASELINE;
+}
+
+static void name_processor(char *name) {
+  unsigned words[12] = {0};
+  for (unsigned i = 0; i < 3; i++)
+    if (!__get_cpuid(0x80000002u + i, &words[4 * i], &words[4 * i + 1], &words[4 * i + 2],
+                     &words[4 * i + 3]))
+      return;
+  char *text = (char *)words;
+  size_t start = strspn(text, " ");
+  memcpy(name, text + start, sizeof words - start);
+}
+#else
+static CpuLevel level_here(void) {
+  return CPU_BASELINE;
+}
+
+static void name_processor(char *name) {
+  (void)name;
+}
+#endif
+
+static void use_level(HostMachine *machine, CpuLevel level) {
+  const LevelRow *row = &levels[level];
+  machine->level = level;
+  machine->level_name = row->name;
+  machine->features = row->features;
+  machine->march = row->march;
+  machine->vector_bytes = row->vector_bytes;
+  machine->vector_registers = row->vector_registers;
+  machine->fma_units = row->fma_units;
+  machine->fma = row->fma;
+}
+
+// A figure from the system, or what most machines have where the system does not know.
+static int64_t figure(int name, int64_t otherwise) {
+  long value = sysconf(name);
+  return value > 0 ? value : otherwise;
+}
+
+static int usable_cores(void) {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return MAX_OF(1, CPU_COUNT(&set));
+  return (int)figure(_SC_NPROCESSORS_ONLN, 1);
+}
+
+HostMachine machine_probe(void) {
+  HostMachine machine = {
+      .cores = usable_cores(),
+      .line_bytes = figure(_SC_LEVEL1_DCACHE_LINESIZE, 64),
+      .l1_bytes = figure(_SC_LEVEL1_DCACHE_SIZE, 32 << 10),
+      .l1_ways = figure(_SC_LEVEL1_DCACHE_ASSOC, 8),
+      .l2_bytes = figure(_SC_LEVEL2_CACHE_SIZE, 512 << 10),
+      .l3_bytes = figure(_SC_LEVEL3_CACHE_SIZE, 0),
+  };
+  name_processor(machine.processor);
+  use_level(&machine, level_here());
+  return machine;
+}
+
+bool machine_limit(HostMachine *machine, const char *level) {
+  for (int i = 0; i < COUNT_OF(levels); i++) {
+    if (strcmp(level, levels[i].name) != 0 && strcmp(level, levels[i].other_name) != 0) continue;
+    if ((int)machine->level < i) return false;
+    use_level(machine, (CpuLevel)i);
+    return true;
+  }
+  return false;
+}

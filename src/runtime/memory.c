@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory for elements: whole cache lines, and huge pages where there is much of it, which spares
+// the translation of addresses.
+#include "runtime/runtime.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+static const size_t line = 64, huge_page = (size_t)2 << 20;
+
+void *memory_alloc(size_t bytes) {
+  bool large = bytes >= 2 * huge_page;
+  size_t alignment = large ? huge_page : line;
+  if (bytes > SIZE_MAX - alignment) return NULL;
+  size_t whole = MAX_OF((bytes + alignment - 1) / alignment, 1) * alignment;
+  void *data = NULL;
+  if (posix_memalign(&data, alignment, large ? whole : MAX_OF(bytes, line))) return NULL;
+  if (large) madvise(data, whole, MADV_HUGEPAGE);
+  return data;
+}
+
+void memory_free(void *data) {
+  free(data);
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// What compiled code needs to run, and what measures it: the machine, threads, tensors as DLPack
+// describes them, checks of arguments, .npy and .npz files, random data, clocks. Knows nothing of
+// the compiler.
+#ifndef PLEAT_RUNTIME_H
+#define PLEAT_RUNTIME_H
+
+#include "base/base.h"
+
+// ---- The machine -----------------------------------------------------------------------------
+
+typedef enum CpuLevel { CPU_BASELINE, CPU_AVX2, CPU_AVX512 } CpuLevel;
+
+typedef struct HostMachine {
+  CpuLevel level;
+  const char *level_name; // "baseline", "avx2", "avx512": as `--cpu` names them
+  const char *features;   // of that level, as LLVM spells them; "" for the baseline
+  const char *march;      // of that level, for a C compiler: "-mavx2 -mfma"
+  char processor[64];     // as it names itself; "" where it does not
+  int vector_bytes, vector_registers;
+  int fma_units;             // vector multiply-adds begun a cycle; a guess
+  bool fma;                  // multiplies and adds in one instruction
+  int cores;                 // that this process may use
+  int64_t line_bytes;        // of a cache line
+  int64_t l1_bytes, l1_ways; // data cache of a core
+  int64_t l2_bytes;          // of a core
+  int64_t l3_bytes;          // shared; 0: none
+} HostMachine;
+
+// What this machine has, found by asking the processor and the system; takes microseconds.
+HostMachine machine_probe(void);
+// Uses no more than `level` ("avx512", "avx2", "baseline", "sse2"). False when there is no such
+// level or the machine is below it.
+bool machine_limit(HostMachine *machine, const char *level);
+// The fp32 multiply-adds that one core does in registers, in GFLOP/s: the best of several runs
+// that take about `seconds` together. 0 on processors other than x86-64.
+double machine_fma_peak(const HostMachine *machine, double seconds);
+// GB/s of a copy from and to memory, bytes read and written both counted, by one core; `bytes` is
+// the size of each side. 0 when memory is short.
+double machine_copy_bandwidth(size_t bytes);
+
+// ---- Clocks ----------------------------------------------------------------------------------
+
+int64_t clock_now_ns(void); // never runs backwards
+typedef struct Spread {
+  double least, p10, median, p90, most;
+} Spread;
+Spread spread_of(double *samples, int count); // sorts the samples; count > 0
+int64_t process_peak_bytes(void);             // the most memory this process has held
+
+// ---- Threads ---------------------------------------------------------------------------------
+
+typedef struct ThreadPool ThreadPool;
+// Does the iterations begin <= i < end of a parallel loop.
+typedef void (*ParallelBody)(void *env, int64_t begin, int64_t end);
+// How compiled code runs a parallel loop: `pool` is what the caller handed it.
+typedef void (*ParallelFor)(void *pool, ParallelBody body, void *env, int64_t count);
+
+// Threads that wait for loops, the caller's own among them; 0: one for each core. One caller at a
+// time. Between loops they spin for a while before they sleep. NULL when none can be made.
+ThreadPool *thread_pool_new(int threads);
+void thread_pool_free(ThreadPool *pool);
+int thread_pool_size(const ThreadPool *pool); // 1 for NULL
+// A ParallelFor over a ThreadPool, or over NULL, which calls body(env, 0, count) at once. Returns
+// when all iterations are done; which thread does which is left open.
+void thread_pool_run(void *pool, ParallelBody body, void *env, int64_t count);
+
+// ---- Element types ---------------------------------------------------------------------------
+
+// DLPack's DLDataType and its codes.
+typedef struct ElementType {
+  uint8_t code, bits;
+  uint16_t lanes;
+} ElementType;
+enum {
+  ELEMENT_INT = 0,
+  ELEMENT_UINT = 1,
+  ELEMENT_FLOAT = 2,
+  ELEMENT_HANDLE = 3,
+  ELEMENT_BFLOAT = 4,
+  ELEMENT_BOOL = 6,
+  ELEMENT_FLOAT8_E4M3 = 10,
+  ELEMENT_FLOAT8_E5M2 = 12,
+};
+
+bool element_type_parse(const char *name, ElementType *type); // "float32", "int8", "bfloat16", …
+const char *element_type_name(ElementType type);              // "unknown" for what has no name
+bool element_type_equal(ElementType a, ElementType b);
+int64_t element_bytes(ElementType type); // in memory; narrower than a byte takes one
+double element_get(ElementType type, const void *place);
+void element_set(ElementType type, void *place, double value); // rounds to nearest, saturates ints
+
+// ---- Tensors ---------------------------------------------------------------------------------
+
+enum { TENSOR_MAX_RANK = 16 };
+
+// DLPack's DLTensor, field for field.
+typedef struct Tensor {
+  void *data;
+  int32_t device_type, device_id; // 1, 0: this processor's memory
+  int32_t rank;
+  ElementType type;
+  int64_t *shape;
+  int64_t *strides; // in elements; NULL: rows in order without gaps
+  uint64_t byte_offset;
+} Tensor;
+
+// Memory aligned to 64 bytes, large pieces to huge pages; NULL when there is none.
+void *memory_alloc(size_t bytes);
+void memory_free(void *data);
+
+// A compact tensor that owns its memory, contents unspecified; NULL when the shape is negative or
+// too large for memory. Freed with tensor_free.
+Tensor *tensor_new(ElementType type, const int64_t *shape, int rank);
+void tensor_free(Tensor *tensor);
+// A tensor without memory of its own, over `data` and `shape`, which must outlive it.
+Tensor tensor_over(void *data, ElementType type, int64_t *shape, int rank);
+int64_t tensor_count(const Tensor *tensor); // elements
+int64_t tensor_bytes(const Tensor *tensor); // of its elements, gaps not counted
+void *tensor_data(const Tensor *tensor);    // its first element
+bool tensor_is_compact(const Tensor *tensor);
+// The place of element number `i` in the order of rows.
+void *tensor_element(const Tensor *tensor, int64_t i);
+// Equal shapes and types; any strides on either side.
+void tensor_copy(Tensor *to, const Tensor *from);
+
+// What a compiled function expects of one argument.
+typedef struct ArgumentSpec {
+  const char *name;
+  ElementType type;
+  int rank;
+  const int64_t *shape;   // -1: any extent
+  const int64_t *strides; // NULL: compact
+} ArgumentSpec;
+// False with `message` filled in ("argument 1 'B' of 'f': axis 0 has extent 3, expected 5") for the
+// first thing that is wrong.
+bool arguments_check(const char *function, const ArgumentSpec *specs, int expected,
+                     Tensor *const *tensors, int given, char *message, size_t message_size);
+
+// Deterministic: the same seed, type and shape give the same elements on every machine. Floats lie
+// in [-1, 1), integers in their type's range within [-100, 100], unsigned ones in [0, 100].
+void tensor_fill_random(Tensor *tensor, uint64_t seed);
+
+// ---- Files of arrays -------------------------------------------------------------------------
+
+typedef struct NamedTensor {
+  const char *name;
+  Tensor *tensor; // owned where a file was read
+} NamedTensor;
+typedef Array(NamedTensor) NamedTensorArray;
+
+// NumPy's formats. Readers give NULL or false with a diagnostic that names the file and what is
+// wrong with it, and allocate no more than the file can fill. Any byte order and both element
+// orders are read; what is written is little-endian, rows in order, and the same bytes each time.
+Tensor *npy_read(Context *context, const char *path);
+Tensor *npy_parse(Context *context, const char *name, const void *data, size_t size);
+bool npy_write(Context *context, const char *path, const Tensor *tensor);
+void npy_print(const Tensor *tensor, Text *out); // the file's bytes
+bool npz_read(Context *context, const char *path, NamedTensorArray *out);
+bool npz_write(Context *context, const char *path, const NamedTensor *tensors, int count);
+
+#endif

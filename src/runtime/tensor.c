@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tensors as DLPack describes them. Strides count elements; axes of extent 1 and empty tensors are
+// compact whatever their strides are.
+#include "runtime/runtime.h"
+
+#include <stdlib.h>
+
+// What tensor_new hands out: the tensor first, so that tensor_free finds the rest.
+typedef struct OwnedTensor {
+  Tensor tensor;
+  int64_t shape[TENSOR_MAX_RANK];
+} OwnedTensor;
+
+// Bytes of a compact tensor; false when an extent is negative or the size does not fit.
+static bool size_fits(ElementType type, const int64_t *shape, int rank, int64_t *bytes) {
+  bool empty = false;
+  *bytes = element_bytes(type);
+  for (int i = 0; i < rank; i++) {
+    if (shape[i] < 0) return false;
+    empty |= shape[i] == 0;
+  }
+  for (int i = 0; i < rank && !empty; i++)
+    if (!mul_fits(*bytes, shape[i], bytes)) return false;
+  if (empty) *bytes = 0;
+  return true;
+}
+
+Tensor *tensor_new(ElementType type, const int64_t *shape, int rank) {
+  int64_t bytes;
+  if (rank > TENSOR_MAX_RANK || !size_fits(type, shape, rank, &bytes)) return NULL;
+  OwnedTensor *owned = calloc(1, sizeof *owned);
+  void *data = owned ? memory_alloc((size_t)bytes) : NULL;
+  if (!data) {
+    free(owned);
+    return NULL;
+  }
+  for (int i = 0; i < rank; i++) owned->shape[i] = shape[i];
+  owned->tensor = tensor_over(data, type, owned->shape, rank);
+  return &owned->tensor;
+}
+
+void tensor_free(Tensor *tensor) {
+  if (!tensor) return;
+  memory_free(tensor->data);
+  free(tensor);
+}
+
+Tensor tensor_over(void *data, ElementType type, int64_t *shape, int rank) {
+  return (Tensor){.data = data, .device_type = 1, .rank = rank, .type = type, .shape = shape};
+}
+
+int64_t tensor_count(const Tensor *tensor) {
+  int64_t count = 1;
+  for (int i = 0; i < tensor->rank; i++) count *= tensor->shape[i];
+  return count;
+}
+
+int64_t tensor_bytes(const Tensor *tensor) {
+  return tensor_count(tensor) * element_bytes(tensor->type);
+}
+
+void *tensor_data(const Tensor *tensor) {
+  return (char *)tensor->data + tensor->byte_offset;
+}
+
+bool tensor_is_compact(const Tensor *tensor) {
+  if (!tensor->strides || tensor_count(tensor) == 0) return true;
+  int64_t step = 1;
+  for (int i = tensor->rank - 1; i >= 0; i--) {
+    if (tensor->shape[i] != 1 && tensor->strides[i] != step) return false;
+    step *= tensor->shape[i];
+  }
+  return true;
+}
+
+void *tensor_element(const Tensor *tensor, int64_t i) {
+  int64_t offset = i;
+  if (tensor->strides) {
+    offset = 0;
+    for (int axis = tensor->rank - 1; axis >= 0; axis--) {
+      offset += i % tensor->shape[axis] * tensor->strides[axis];
+      i /= tensor->shape[axis];
+    }
+  }
+  return (char *)tensor_data(tensor) + offset * element_bytes(tensor->type);
+}
+
+void tensor_copy(Tensor *to, const Tensor *from) {
+  if (tensor_is_compact(to) && tensor_is_compact(from)) {
+    memcpy(tensor_data(to), tensor_data(from), (size_t)tensor_bytes(from));
+    return;
+  }
+  size_t size = (size_t)element_bytes(from->type);
+  for (int64_t i = 0, count = tensor_count(from); i < count; i++)
+    memcpy(tensor_element(to, i), tensor_element(from, i), size);
+}
