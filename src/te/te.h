@@ -5,7 +5,7 @@
 #ifndef PLEAT_TE_H
 #define PLEAT_TE_H
 
-#include "ir/ir.h"
+#include "arith/arith.h"
 
 enum { TE_MAX_RANK = 12 };
 
@@ -43,11 +43,18 @@ Buffer *te_compute(Te *te, const char *name, DType type, Expr *const *shape, con
 Expr *te_reduce_axis(Te *te, const char *name, Expr *extent);
 // output = init, then output = combine(output, value) over all reduce axes. `combine` is EXPR_ADD,
 // EXPR_MUL, EXPR_MIN, EXPR_MAX.
+typedef struct TeReduction {
+  ExprOp combine;
+  Expr *init;
+  int count;
+  Expr *axes[TE_MAX_RANK], *extents[TE_MAX_RANK];
+} TeReduction;
 Buffer *te_reduce(Te *te, const char *name, DType type, Expr *const *shape, const TeAxes *axes,
-                  Expr *const *reduce_axes, int reduce_count, ExprOp combine, Expr *init,
-                  Expr *value);
+                  const TeReduction *reduction, Expr *value);
 Expr *te_at(Te *te, Buffer *tensor, Expr *const *indices);
 
+// The loops and the block of one stage.
+Stmt *te_stage_stmt(Context *context, const TeStage *stage);
 // The tensor program: one block a stage, parameters are the inputs, then the outputs; stages that
 // are not outputs become allocations of the root block.
 PrimFunc *te_prim_func(Te *te, const char *name);

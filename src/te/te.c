@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tensor expressions to tensor programs: a stage becomes a nest of serial loops around one block.
+#include "te/te.h"
+
+Te *te_new(Context *context) {
+  Te *te = arena_new(&context->arena, Te);
+  te->context = context;
+  return te;
+}
+
+Buffer *te_input(Te *te, const char *name, DType type, Expr *const *shape, int rank) {
+  Buffer *buffer = buffer_new(te->context, name, type, shape, rank, NULL);
+  array_push(&te->context->arena, &te->inputs, buffer);
+  return buffer;
+}
+
+static DType index_type(const Expr *extent) {
+  return extent->op == EXPR_INT && extent->as.i <= INT32_MAX ? DTYPE_INT32 : extent->type;
+}
+
+static Expr *new_axis(Te *te, const char *name, Expr *extent) {
+  return expr_var(te->context, name, index_type(extent));
+}
+
+TeAxes te_axes(Te *te, Expr *const *shape, int rank) {
+  TeAxes axes = {.rank = rank};
+  if (rank > TE_MAX_RANK) bug(te->context, "a tensor of rank %d", rank);
+  for (int i = 0; i < rank; i++)
+    axes.at[i] = new_axis(te, str_format(te->context, "v%d", i), shape[i]);
+  return axes;
+}
+
+Expr *te_reduce_axis(Te *te, const char *name, Expr *extent) {
+  return new_axis(te, name, extent);
+}
+
+Expr *te_at(Te *te, Buffer *tensor, Expr *const *indices) {
+  return expr_load(te->context, tensor, indices, tensor->rank);
+}
+
+static TeStage *stage_new(Te *te, const char *name, DType type, Expr *const *shape,
+                          const TeAxes *axes, int reduce_count) {
+  Arena *arena = &te->context->arena;
+  TeStage *stage = arena_new(arena, TeStage);
+  stage->name = str_intern(te->context, name);
+  stage->output = buffer_new(te->context, name, type, shape, axes->rank, NULL);
+  stage->axis_count = axes->rank;
+  stage->reduce_count = reduce_count;
+  stage->axes = arena_array(arena, BlockVar, axes->rank + reduce_count);
+  stage->indices = arena_copy(arena, axes->at, sizeof(Expr *) * (size_t)axes->rank);
+  for (int i = 0; i < axes->rank; i++)
+    stage->axes[i] = (BlockVar){.var = axes->at[i],
+                                .min = expr_int(te->context, axes->at[i]->type, 0),
+                                .extent = shape[i],
+                                .kind = ITER_SPATIAL};
+  array_push(arena, &te->stages, stage);
+  return stage;
+}
+
+Buffer *te_compute(Te *te, const char *name, DType type, Expr *const *shape, const TeAxes *axes,
+                   Expr *value) {
+  TeStage *stage = stage_new(te, name, type, shape, axes, 0);
+  stage->value = expr_cast(te->context, type, value);
+  return stage->output;
+}
+
+Buffer *te_reduce(Te *te, const char *name, DType type, Expr *const *shape, const TeAxes *axes,
+                  const TeReduction *reduction, Expr *value) {
+  Context *context = te->context;
+  TeStage *stage = stage_new(te, name, type, shape, axes, reduction->count);
+  for (int i = 0; i < reduction->count; i++)
+    stage->axes[axes->rank + i] = (BlockVar){.var = reduction->axes[i],
+                                             .min = expr_int(context, reduction->axes[i]->type, 0),
+                                             .extent = reduction->extents[i],
+                                             .kind = ITER_REDUCTION};
+  Expr *so_far = expr_load(context, stage->output, axes->at, axes->rank);
+  stage->init = expr_cast(context, type, reduction->init);
+  stage->value = expr_binary(context, reduction->combine, so_far, expr_cast(context, type, value));
+  return stage->output;
+}
+
+// ---- The tensor program
+
+static BlockVar *bound_vars(Context *context, const TeStage *stage, Expr **loops) {
+  int count = stage->axis_count + stage->reduce_count;
+  BlockVar *vars = arena_copy(&context->arena, stage->axes, sizeof *vars * (size_t)count);
+  for (int i = 0; i < count; i++) {
+    const char *name = vars[i].var->as.var->name;
+    const char *loop_name = name[0] == 'v' && name[1] ? str_format(context, "i%s", name + 1) : name;
+    loops[i] = expr_var(context, loop_name, vars[i].var->type);
+    vars[i].binding = loops[i];
+  }
+  return vars;
+}
+
+static Region point_region(Context *context, const TeStage *stage) {
+  int rank = stage->output->rank;
+  Region region = {stage->output, stage->indices, arena_array(&context->arena, Expr *, rank)};
+  for (int i = 0; i < rank; i++) region.extent[i] = expr_int(context, stage->indices[i]->type, 1);
+  return region;
+}
+
+Stmt *te_stage_stmt(Context *context, const TeStage *stage) {
+  int count = stage->axis_count + stage->reduce_count;
+  Expr **loops = arena_array(&context->arena, Expr *, count);
+  Block block = {.name = stage->name, .var_count = count, .write_count = 1};
+  block.vars = bound_vars(context, stage, loops);
+  Region write = point_region(context, stage);
+  block.writes = arena_copy(&context->arena, &write, sizeof write);
+  block.body = stmt_store(context, stage->output, stage->indices, stage->axis_count, stage->value);
+  if (stage->init)
+    block.init = stmt_store(context, stage->output, stage->indices, stage->axis_count, stage->init);
+  Stmt *s = stmt_block(context, block_copy(context, &block));
+  for (int i = count - 1; i >= 0; i--)
+    s = stmt_for(context, loops[i], expr_int(context, loops[i]->type, 0), block.vars[i].extent,
+                 LOOP_SERIAL, s);
+  return s;
+}
+
+static bool is_output(const Te *te, const Buffer *buffer) {
+  for (int i = 0; i < te->outputs.count; i++)
+    if (te->outputs.items[i] == buffer) return true;
+  return false;
+}
+
+// Block names are unique in a function: a later stage of the same name is numbered.
+static void name_uniquely(Te *te) {
+  for (int i = 0; i < te->stages.count; i++) {
+    int same = 0;
+    for (int j = 0; j < i; j++) same += te->stages.items[j]->name == te->stages.items[i]->name;
+    if (!same) continue;
+    Str name = str_format(te->context, "%s_%d", te->stages.items[i]->name, i);
+    te->stages.items[i]->name = te->stages.items[i]->output->name = name;
+  }
+}
+
+static Block *root_block(Te *te) {
+  Context *context = te->context;
+  Arena *arena = &context->arena;
+  Block root = {.name = str_intern(context, "root")};
+  root.allocs = arena_array(arena, Buffer *, te->stages.count);
+  Stmt **items = arena_array(arena, Stmt *, te->stages.count);
+  for (int i = 0; i < te->stages.count; i++) {
+    items[i] = te_stage_stmt(context, te->stages.items[i]);
+    Buffer *output = te->stages.items[i]->output;
+    if (!is_output(te, output)) root.allocs[root.alloc_count++] = output;
+  }
+  root.body = stmt_seq(context, items, te->stages.count);
+  return block_copy(context, &root);
+}
+
+PrimFunc *te_prim_func(Te *te, const char *name) {
+  Context *context = te->context;
+  name_uniquely(te);
+  int count = te->inputs.count + te->outputs.count;
+  Expr **params = arena_array(&context->arena, Expr *, count);
+  Buffer **buffers = arena_array(&context->arena, Buffer *, count);
+  for (int i = 0; i < count; i++) {
+    buffers[i] = i < te->inputs.count ? te->inputs.items[i]
+                                      : te->outputs.items[i - te->inputs.count];
+    params[i] = expr_var(context, str_format(context, "p_%s", buffers[i]->name), DTYPE_HANDLE);
+  }
+  Stmt *body = blocks_find_regions(context, stmt_block(context, root_block(te)));
+  return prim_func_new(context, name, params, buffers, count, body);
+}
