@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+// The families of operators, and what every definition uses.
+#include "graph/graph.h"
+#include "graph/ops/ops.h"
+
+#include <math.h>
+
+typedef struct Family {
+  const OpRow *rows;
+  const int *count;
+} Family;
+
+static const Family families[] = {
+    {elementwise_ops, &elementwise_op_count}, {contraction_ops, &contraction_op_count},
+    {pool_ops, &pool_op_count},               {normalization_ops, &normalization_op_count},
+    {reduction_ops, &reduction_op_count},     {shape_ops, &shape_op_count},
+};
+
+int op_count(void) {
+  int count = 0;
+  for (int i = 0; i < COUNT_OF(families); i++) count += *families[i].count;
+  return count;
+}
+
+const OpRow *op_at(int i) {
+  int family = 0;
+  while (i >= *families[family].count) i -= *families[family++].count;
+  return &families[family].rows[i];
+}
+
+const OpRow *op_find(const char *name) {
+  for (int i = 0, count = op_count(); i < count; i++)
+    if (strcmp(op_at(i)->name, name) == 0) return op_at(i);
+  return NULL;
+}
+
+const OpRow *op_find_onnx(const char *name) {
+  for (int i = 0, count = op_count(); i < count; i++)
+    if (op_at(i)->onnx && strcmp(op_at(i)->onnx, name) == 0) return op_at(i);
+  return NULL;
+}
+
+// ---- Calls
+
+bool op_error(const OpCall *call, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  char *message = arena_vprintf(&call->context->arena, format, args);
+  va_end(args);
+  SourcePos pos = call->node->pos;
+  if (!pos.node) pos.node = call->node->name;
+  return diag_error(call->context, pos, "%s: %s", call->row ? call->row->name : call->node->op,
+                    message);
+}
+
+static bool knows_attr(const OpRow *row, const char *key) {
+  size_t n = strlen(key);
+  for (const char *p = row->attrs ? row->attrs : ""; *p;) {
+    size_t length = strcspn(p, " ");
+    if (length == n && !strncmp(p, key, n)) return true;
+    p += length + (p[length] == ' ');
+  }
+  return false;
+}
+
+static bool check_call(const OpCall *call) {
+  const OpRow *row = call->row;
+  int count = call->input_count;
+  if (count < row->min_inputs || (row->max_inputs >= 0 && count > row->max_inputs))
+    return op_error(call, "takes %d to %d inputs, got %d", row->min_inputs, row->max_inputs, count);
+  for (int i = 0; i < row->min_inputs; i++)
+    if (!call->inputs[i]) return op_error(call, "input %d is missing", i);
+  for (int i = 0; i < call->node->attrs.count; i++)
+    if (!knows_attr(row, call->node->attrs.items[i].key))
+      return op_error(call, "has no attribute '%s'%s%s", call->node->attrs.items[i].key,
+                      row->attrs ? "; it knows " : "", row->attrs ? row->attrs : "");
+  return true;
+}
+
+bool op_define(Context *context, Te *te, const Node *node, Buffer *const *inputs) {
+  OpCall call = {context, te, node, op_find(node->op), node->input_count, (Buffer **)inputs};
+  if (!call.row) return op_error(&call, "no such operator");
+  return check_call(&call) && call.row->define(&call);
+}
+
+static Buffer **input_tensors(Context *context, Te *te, const Node *node) {
+  Buffer **tensors = arena_array(&context->arena, Buffer *, node->input_count);
+  for (int i = 0; i < node->input_count; i++) {
+    Value *value = node->inputs[i];
+    if (value) tensors[i] = te_input(te, value->name, value->type, value->shape, value->rank);
+  }
+  return tensors;
+}
+
+bool op_infer(Context *context, Node *node) {
+  Te *te = te_new(context);
+  if (!op_define(context, te, node, input_tensors(context, te, node))) return false;
+  for (int i = 0; i < node->output_count && i < te->outputs.count; i++) {
+    Buffer *tensor = te->outputs.items[i];
+    Value *value = node->outputs[i];
+    if (!value)
+      value = node->outputs[i] =
+          value_new(context, node->name, tensor->type, tensor->shape, tensor->rank);
+    value->type = tensor->type;
+    value->rank = tensor->rank;
+    value->shape = tensor->shape;
+    value->producer = node;
+    value->output = i;
+  }
+  OpCall call = {context, te, node, op_find(node->op), 0, NULL};
+  if (node->output_count > te->outputs.count)
+    return op_error(&call, "has %d outputs, %d are asked for", te->outputs.count,
+                    node->output_count);
+  return true;
+}
+
+PrimFunc *op_prim_func(Context *context, const Node *node) {
+  Te *te = te_new(context);
+  if (!op_define(context, te, node, input_tensors(context, te, node))) return NULL;
+  return te_prim_func(te, node->name);
+}
+
+// ---- Attributes
+
+int64_t node_int(const Node *node, const char *key, int64_t otherwise) {
+  return attrs_int(&node->attrs, key, otherwise);
+}
+
+double node_float(const Node *node, const char *key, double otherwise) {
+  Expr *value = attrs_get(&node->attrs, key);
+  if (!value) return otherwise;
+  return value->op == EXPR_FLOAT ? value->as.f : value->op == EXPR_INT ? (double)value->as.i : otherwise;
+}
+
+const char *node_string(const Node *node, const char *key, const char *otherwise) {
+  Expr *value = attrs_get(&node->attrs, key);
+  return value && value->op == EXPR_STRING ? value->as.s : otherwise;
+}
+
+int node_ints(const Node *node, const char *key, int64_t *out, int most) {
+  Expr *value = attrs_get(&node->attrs, key);
+  if (!value) return 0;
+  if (value->op == EXPR_INT) return out[0] = value->as.i, 1;
+  if (value->op != EXPR_TUPLE || value->count > most) return -1;
+  for (int i = 0; i < value->count; i++)
+    if (!expr_as_int(value->args[i], &out[i])) return -1;
+  return value->count;
+}
+
+static void set(Context *context, Node *node, const char *key, Expr *value) {
+  node->attrs = attrs_with(&context->arena, node->attrs, str_intern(context, key), value);
+}
+void node_set_int(Context *context, Node *node, const char *key, int64_t value) {
+  set(context, node, key, expr_index(context, value));
+}
+void node_set_float(Context *context, Node *node, const char *key, double value) {
+  set(context, node, key, expr_float(context, DTYPE_FLOAT64, value));
+}
+void node_set_string(Context *context, Node *node, const char *key, const char *value) {
+  set(context, node, key, expr_string(context, value));
+}
+void node_set_ints(Context *context, Node *node, const char *key, const int64_t *values,
+                   int count) {
+  Expr **items = arena_array(&context->arena, Expr *, count);
+  for (int i = 0; i < count; i++) items[i] = expr_index(context, values[i]);
+  set(context, node, key, expr_tuple(context, items, count));
+}
+
+// ---- For definitions
+
+void op_output(OpCall *call, Buffer *tensor) {
+  array_push(&call->context->arena, &call->te->outputs, tensor);
+}
+
+bool op_axis(const OpCall *call, int64_t axis, int rank, int *out) {
+  if (axis < -rank || axis >= rank)
+    return op_error(call, "axis %lld is not within a tensor of rank %d", (long long)axis, rank);
+  *out = (int)(axis < 0 ? axis + rank : axis);
+  return true;
+}
+
+Expr *op_reduce_axis(OpCall *call, TeReduction *reduction, const char *name, Expr *extent) {
+  if (expr_is_int(extent, 1)) return expr_int(call->context, DTYPE_INT32, 0);
+  Expr *axis = te_reduce_axis(call->te, name, extent);
+  reduction->axes[reduction->count] = axis;
+  reduction->extents[reduction->count++] = extent;
+  return axis;
+}
+
+static const char *shape_text(Context *context, const Buffer *tensor) {
+  Text text = text_new(&context->arena);
+  text_puts(&text, "[");
+  for (int i = 0; i < tensor->rank; i++) {
+    Expr *e = tensor->shape[i];
+    if (i) text_puts(&text, ", ");
+    if (e->op == EXPR_INT)
+      text_printf(&text, "%lld", (long long)e->as.i);
+    else
+      text_puts(&text, e->op == EXPR_VAR ? e->as.var->name : "?");
+  }
+  text_puts(&text, "]");
+  return text_string(&text);
+}
+
+static bool extents_meet(Expr *a, Expr *b, Expr **out) {
+  *out = expr_is_int(a, 1) ? b : a;
+  return a == b || expr_is_int(a, 1) || expr_is_int(b, 1) ||
+         (a->op == EXPR_INT && b->op == EXPR_INT && a->as.i == b->as.i);
+}
+
+bool op_broadcast_shape(const OpCall *call, Buffer *const *inputs, int count, Expr **shape,
+                        int *rank) {
+  *rank = 0;
+  for (int i = 0; i < count; i++)
+    if (inputs[i]) *rank = MAX_OF(*rank, inputs[i]->rank);
+  for (int d = 0; d < *rank; d++) shape[d] = expr_index(call->context, 1);
+  for (int i = 0; i < count; i++)
+    for (int d = 0; inputs[i] && d < inputs[i]->rank; d++) {
+      int at = *rank - inputs[i]->rank + d;
+      if (!extents_meet(shape[at], inputs[i]->shape[d], &shape[at]))
+        return op_error(call, "shapes %s and %s do not broadcast",
+                        shape_text(call->context, inputs[0]), shape_text(call->context, inputs[i]));
+    }
+  return true;
+}
+
+Expr *op_broadcast_at(OpCall *call, Buffer *tensor, const TeAxes *axes) {
+  Expr *indices[TE_MAX_RANK];
+  for (int d = 0; d < tensor->rank; d++) {
+    Expr *axis = axes->at[axes->rank - tensor->rank + d];
+    indices[d] = expr_is_int(tensor->shape[d], 1) ? expr_int(call->context, axis->type, 0) : axis;
+  }
+  return te_at(call->te, tensor, indices);
+}
+
+Expr *op_lowest(Context *context, DType type) {
+  if (dtype_is_float(type)) return expr_float(context, type, -INFINITY);
+  bool is_signed = type.code == TYPE_INT;
+  return expr_int(context, type, is_signed ? (int64_t)(~(uint64_t)0 << (type.bits - 1)) : 0);
+}
+
+Expr *op_highest(Context *context, DType type) {
+  if (dtype_is_float(type)) return expr_float(context, type, INFINITY);
+  if (dtype_is_bool(type)) return expr_bool(context, true);
+  int bits = type.code == TYPE_INT ? type.bits - 1 : type.bits;
+  return expr_int(context, type, bits >= 64 ? -1 : (int64_t)(((uint64_t)1 << bits) - 1));
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolution and products of matrices.
+#include "graph/ops/ops.h"
+
+// ---- Convolution, 2-d: x[n, c, h, w], weight[k, c/groups, r, s], bias[k]
+
+static bool conv_shapes(OpCall *call, WindowAxis *windows, int64_t *groups) {
+  Buffer *x = call->inputs[0], *weight = call->inputs[1];
+  int64_t in, per_group, out;
+  if (x->rank != 4 || weight->rank != 4)
+    return op_error(call, "takes an image and weights of rank 4, got %d and %d", x->rank,
+                    weight->rank);
+  *groups = node_int(call->node, "groups", 1);
+  for (int i = 0; i < 2; i++)
+    if (!expr_as_int(weight->shape[i + 2], &windows[i].kernel))
+      return op_error(call, "the kernel's extents must be constants");
+  if (!expr_as_int(x->shape[1], &in) || !expr_as_int(weight->shape[1], &per_group) ||
+      !expr_as_int(weight->shape[0], &out))
+    return op_error(call, "channel counts must be constants");
+  if (*groups < 1 || per_group * *groups != in || out % *groups)
+    return op_error(call, "%lld input channels, weights for %lld in %lld groups with %lld outputs",
+                    (long long)in, (long long)per_group, (long long)*groups, (long long)out);
+  if (call->input_count > 2 && call->inputs[2] && call->inputs[2]->rank != 1)
+    return op_error(call, "the bias must have rank 1");
+  return op_windows(call, x, windows, 2);
+}
+
+static Buffer *add_bias(OpCall *call, Buffer *sum, Buffer *bias) {
+  TeAxes axes = te_axes(call->te, sum->shape, sum->rank);
+  Expr *value = expr_add(call->context, te_at(call->te, sum, axes.at),
+                         te_at(call->te, bias, &axes.at[1]));
+  return te_compute(call->te, str_format(call->context, "%s_bias", call->node->name), sum->type,
+                    sum->shape, &axes, value);
+}
+
+static bool define_conv2d(OpCall *call) {
+  Context *context = call->context;
+  Te *te = call->te;
+  Buffer *x = call->inputs[0], *weight = call->inputs[1];
+  WindowAxis windows[2];
+  int64_t groups;
+  if (!conv_shapes(call, windows, &groups)) return false;
+  Expr *shape[] = {x->shape[0], weight->shape[0], windows[0].output, windows[1].output};
+  TeAxes axes = te_axes(te, shape, 4);
+  TeReduction sum = {.combine = EXPR_ADD, .init = expr_const(context, x->type, 0)};
+  Expr *c = op_reduce_axis(call, &sum, "rc", weight->shape[1]);
+  Expr *taps[2] = {op_reduce_axis(call, &sum, "rh", weight->shape[2]),
+                   op_reduce_axis(call, &sum, "rw", weight->shape[3])};
+  Expr *per_group = expr_index(context, weight->shape[0]->as.i / groups);
+  Expr *group = groups == 1 ? expr_index(context, 0) : expr_floor_div(context, axes.at[1], per_group);
+  Expr *channel = expr_add(context, expr_mul(context, group, weight->shape[1]), c);
+  Expr *pixel = op_window_at(call, x, axes.at[0], channel, windows, 2, &axes.at[2], taps,
+                             expr_const(context, x->type, 0));
+  Expr *tap = te_at(te, weight, (Expr *[]){axes.at[1], c, taps[0], taps[1]});
+  Buffer *result = te_reduce(te, call->node->name, x->type, shape, &axes, &sum,
+                             expr_mul(context, pixel, tap));
+  if (call->input_count > 2 && call->inputs[2]) result = add_bias(call, result, call->inputs[2]);
+  op_output(call, result);
+  return true;
+}
+
+// ---- Products of matrices
+
+// The batch axes of an operand, as a tensor of lower rank for broadcasting.
+static Buffer batch_of(const Buffer *b) {
+  Buffer batch = *b;
+  batch.rank = MAX_OF(b->rank - 2, 0);
+  return batch;
+}
+
+static Expr *operand_at(OpCall *call, Buffer *b, const TeAxes *axes, int batch_rank, Expr *row,
+                        Expr *column) {
+  Expr *indices[TE_MAX_RANK];
+  int own = MAX_OF(b->rank - 2, 0), n = 0;
+  for (; n < own; n++) {
+    bool spread = expr_is_int(b->shape[n], 1);
+    indices[n] = spread ? expr_index(call->context, 0) : axes->at[batch_rank - own + n];
+  }
+  if (row) indices[n++] = row;
+  if (column) indices[n++] = column;
+  return te_at(call->te, b, indices);
+}
+
+static bool define_matmul(OpCall *call) {
+  Context *context = call->context;
+  Buffer *a = call->inputs[0], *b = call->inputs[1];
+  if (!a->rank || !b->rank) return op_error(call, "takes tensors of rank 1 and more");
+  Expr *k = a->shape[a->rank - 1], *k_of_b = b->shape[b->rank - (b->rank > 1 ? 2 : 1)];
+  if (k != k_of_b && !(k->op == EXPR_INT && k_of_b->op == EXPR_INT && k->as.i == k_of_b->as.i))
+    return op_error(call, "the inner extents differ: %lld and %lld",
+                    (long long)(k->op == EXPR_INT ? k->as.i : -1),
+                    (long long)(k_of_b->op == EXPR_INT ? k_of_b->as.i : -1));
+  Buffer batches[2] = {batch_of(a), batch_of(b)};
+  Expr *shape[TE_MAX_RANK];
+  int batch_rank;
+  if (!op_broadcast_shape(call, (Buffer *[]){&batches[0], &batches[1]}, 2, shape, &batch_rank))
+    return false;
+  int rank = batch_rank;
+  if (a->rank > 1) shape[rank++] = a->shape[a->rank - 2];
+  if (b->rank > 1) shape[rank++] = b->shape[b->rank - 1];
+  TeAxes axes = te_axes(call->te, shape, rank);
+  TeReduction sum = {.combine = EXPR_ADD, .init = expr_const(context, a->type, 0)};
+  Expr *inner = op_reduce_axis(call, &sum, "rk", k);
+  Expr *row = a->rank > 1 ? axes.at[batch_rank] : NULL;
+  Expr *column = b->rank > 1 ? axes.at[rank - 1] : NULL;
+  Expr *left = a->rank > 1 ? operand_at(call, a, &axes, batch_rank, row, inner)
+                           : operand_at(call, a, &axes, batch_rank, inner, NULL);
+  Expr *right = operand_at(call, b, &axes, batch_rank, inner, column);
+  op_output(call, te_reduce(call->te, call->node->name, a->type, shape, &axes, &sum,
+                            expr_mul(context, left, right)));
+  return true;
+}
+
+static bool same_extent(const Expr *a, const Expr *b) {
+  return a == b || (a->op == EXPR_INT && b->op == EXPR_INT && a->as.i == b->as.i);
+}
+
+static Expr *scaled(Context *context, Expr *e, double factor) {
+  return expr_mul(context, e, expr_const(context, e->type, factor));
+}
+
+// alpha * op(a) op(b) + beta * c
+static bool define_gemm(OpCall *call) {
+  Context *context = call->context;
+  Buffer *a = call->inputs[0], *b = call->inputs[1];
+  Buffer *c = call->input_count > 2 ? call->inputs[2] : NULL;
+  if (a->rank != 2 || b->rank != 2)
+    return op_error(call, "takes matrices, got ranks %d and %d", a->rank, b->rank);
+  int ta = node_int(call->node, "transpose_a", 0) != 0;
+  int tb = node_int(call->node, "transpose_b", 0) != 0;
+  if (!same_extent(a->shape[!ta], b->shape[tb])) return op_error(call, "the inner extents differ");
+  Expr *shape[] = {a->shape[ta], b->shape[!tb]};
+  TeAxes axes = te_axes(call->te, shape, 2);
+  TeReduction sum = {.combine = EXPR_ADD, .init = expr_const(context, a->type, 0)};
+  Expr *k = op_reduce_axis(call, &sum, "rk", a->shape[!ta]);
+  Expr *left = te_at(call->te, a, ta ? (Expr *[]){k, axes.at[0]} : (Expr *[]){axes.at[0], k});
+  Expr *right = te_at(call->te, b, tb ? (Expr *[]){axes.at[1], k} : (Expr *[]){k, axes.at[1]});
+  Buffer *product = te_reduce(call->te, call->node->name, a->type, shape, &axes, &sum,
+                              expr_mul(context, left, right));
+  double alpha = node_float(call->node, "alpha", 1), beta = node_float(call->node, "beta", 1);
+  if (c || alpha != 1) {
+    TeAxes at = te_axes(call->te, shape, 2);
+    Expr *value = scaled(context, te_at(call->te, product, at.at), alpha);
+    if (c) {
+      Expr *joined[2];
+      int rank;
+      if (!op_broadcast_shape(call, (Buffer *[]){product, c}, 2, joined, &rank)) return false;
+      if (rank != 2 || !same_extent(joined[0], shape[0]) || !same_extent(joined[1], shape[1]))
+        return op_error(call, "the added tensor does not broadcast to the product");
+      value = expr_add(context, value, scaled(context, op_broadcast_at(call, c, &at), beta));
+    }
+    product = te_compute(call->te, str_format(context, "%s_sum", call->node->name), a->type, shape,
+                         &at, value);
+  }
+  op_output(call, product);
+  return true;
+}
+
+const OpRow contraction_ops[] = {
+    {"nn.conv2d", "Conv", 2, 3, define_conv2d, "strides padding dilation groups auto_pad"},
+    {"matmul", "MatMul", 2, 2, define_matmul, NULL},
+    {"gemm", "Gemm", 2, 3, define_gemm, "alpha beta transpose_a transpose_b"},
+};
+const int contraction_op_count = COUNT_OF(contraction_ops);

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elementwise operators: the rows of elementwise.def, and the few whose operands are not broadcast in
+// the common way.
+#include "graph/ops/ops.h"
+
+#include <math.h>
+
+#define B(OP, a, b) expr_binary(c, EXPR_##OP, (a), (b))
+#define U(OP, a) expr_unary(c, EXPR_##OP, (a))
+#define K(v) expr_const(c, x->type, (v))
+#define ATTR(key, otherwise) node_float(node, (key), (otherwise))
+#define FLAG(key) expr_bool(c, node_int(node, (key), 1) != 0)
+#define IS_TEXT(key, text) (strcmp(node_string(node, (key), ""), (text)) == 0)
+#define IS_FLOAT(e) dtype_is_float((e)->type)
+#define IS_UNSIGNED(e) ((e)->type.code == TYPE_UINT)
+#define CHOOSE(condition, a, b) expr_select(c, (condition), (a), (b))
+
+#define ELEMENTWISE(id, name, onnx, operands, result, attrs, expression)                           \
+  static Expr *id##_body(Context *c, const Node *node, Expr *x, Expr *y, Expr *z) {                \
+    (void)c, (void)node, (void)x, (void)y, (void)z;                                                \
+    return expression;                                                                             \
+  }
+#include "graph/ops/elementwise.def"
+#undef ELEMENTWISE
+
+static bool define_elementwise(OpCall *call) {
+  Expr *shape[TE_MAX_RANK];
+  int rank;
+  if (!op_broadcast_shape(call, call->inputs, call->input_count, shape, &rank)) return false;
+  TeAxes axes = te_axes(call->te, shape, rank);
+  Expr *at[3] = {NULL};
+  for (int i = 0; i < call->input_count; i++)
+    at[i] = op_broadcast_at(call, call->inputs[i], &axes);
+  DType type = call->row->result;
+  if (type.code == TYPE_VOID) type = (type.bits ? at[1] : at[0])->type;
+  Expr *value = call->row->body(call->context, call->node, at[0], at[1], at[2]);
+  op_output(call, te_compute(call->te, call->node->name, type, shape, &axes, value));
+  return true;
+}
+
+// Max and Min of any number of tensors.
+static bool define_variadic(OpCall *call, ExprOp op) {
+  Expr *shape[TE_MAX_RANK];
+  int rank;
+  if (!op_broadcast_shape(call, call->inputs, call->input_count, shape, &rank)) return false;
+  TeAxes axes = te_axes(call->te, shape, rank);
+  Expr *value = op_broadcast_at(call, call->inputs[0], &axes);
+  for (int i = 1; i < call->input_count; i++)
+    value = expr_binary(call->context, op, value, op_broadcast_at(call, call->inputs[i], &axes));
+  op_output(call, te_compute(call->te, call->node->name, call->inputs[0]->type, shape, &axes, value));
+  return true;
+}
+
+static bool define_maximum(OpCall *call) {
+  return define_variadic(call, EXPR_MAX);
+}
+static bool define_minimum(OpCall *call) {
+  return define_variadic(call, EXPR_MIN);
+}
+static bool define_sum_of(OpCall *call) {
+  return define_variadic(call, EXPR_ADD);
+}
+
+// Bounds come as attributes or as scalar tensors; a missing one does not bound.
+static Expr *clip_bound(OpCall *call, int input, const char *key) {
+  DType type = call->inputs[0]->type;
+  Buffer *tensor = input < call->input_count ? call->inputs[input] : NULL;
+  Expr *zeros[TE_MAX_RANK];
+  for (int i = 0; i < TE_MAX_RANK; i++) zeros[i] = expr_index(call->context, 0);
+  if (tensor) return te_at(call->te, tensor, zeros);
+  double value = node_float(call->node, key, NAN);
+  return isnan(value) ? NULL : expr_const(call->context, type, value);
+}
+
+static bool define_clip(OpCall *call) {
+  Context *context = call->context;
+  Buffer *x = call->inputs[0];
+  for (int i = 1; i < call->input_count; i++)
+    if (call->inputs[i] && call->inputs[i]->rank > 1)
+      return op_error(call, "a bound must be a scalar, got rank %d", call->inputs[i]->rank);
+  TeAxes axes = te_axes(call->te, x->shape, x->rank);
+  Expr *value = te_at(call->te, x, axes.at);
+  Expr *low = clip_bound(call, 1, "min"), *high = clip_bound(call, 2, "max");
+  if (low) value = expr_max(context, value, low);
+  if (high) value = expr_min(context, value, high);
+  op_output(call, te_compute(call->te, call->node->name, x->type, x->shape, &axes, value));
+  return true;
+}
+
+static bool define_cast(OpCall *call) {
+  Buffer *x = call->inputs[0];
+  const char *name = node_string(call->node, "dtype", "");
+  DType type;
+  if (!dtype_parse(name, strlen(name), &type)) return op_error(call, "unknown type '%s'", name);
+  TeAxes axes = te_axes(call->te, x->shape, x->rank);
+  Expr *value = te_at(call->te, x, axes.at);
+  if (dtype_is_bool(type))
+    value = expr_binary(call->context, EXPR_NE, value, expr_const(call->context, x->type, 0));
+  op_output(call, te_compute(call->te, call->node->name, type, x->shape, &axes, value));
+  return true;
+}
+
+// At inference a dropout is the identity, and keeps everything.
+static bool define_dropout(OpCall *call) {
+  Buffer *x = call->inputs[0];
+  TeAxes axes = te_axes(call->te, x->shape, x->rank), mask = te_axes(call->te, x->shape, x->rank);
+  op_output(call, te_compute(call->te, call->node->name, x->type, x->shape, &axes,
+                             te_at(call->te, x, axes.at)));
+  if (call->node->output_count > 1)
+    op_output(call, te_compute(call->te, "mask", DTYPE_BOOL, x->shape, &mask,
+                               expr_bool(call->context, true)));
+  return true;
+}
+
+#define SAME_TYPE DTYPE_VOID
+#define SECOND_TYPE DTYPE_STRING // void with a width: the type of the second operand
+
+const OpRow elementwise_ops[] = {
+#define ELEMENTWISE(id, name, onnx, operands, result, attrs, expression)                           \
+  {name, onnx, operands, operands, define_elementwise, attrs, id##_body, result},
+#include "graph/ops/elementwise.def"
+#undef ELEMENTWISE
+    {"maximum", "Max", 1, -1, define_maximum, NULL},
+    {"minimum", "Min", 1, -1, define_minimum, NULL},
+    {"add_n", "Sum", 1, -1, define_sum_of, NULL},
+    {"clip", "Clip", 1, 3, define_clip, "min max"},
+    {"astype", "Cast", 1, 1, define_cast, "dtype"},
+    {"nn.dropout", "Dropout", 1, 3, define_dropout, NULL},
+};
+const int elementwise_op_count = COUNT_OF(elementwise_ops);

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batch normalisation and softmax. What depends on parameters alone stands in stages of its own, so
+// that it can be computed once.
+#include "graph/ops/ops.h"
+
+static Expr *channel_at(OpCall *call, Buffer *tensor, Expr *channel) {
+  return te_at(call->te, tensor, &channel);
+}
+
+// y = x * a[c] + b[c], a = scale / sqrt(variance + epsilon), b = bias - mean * a
+static bool define_batch_norm(OpCall *call) {
+  Context *context = call->context;
+  Te *te = call->te;
+  Buffer *x = call->inputs[0], *scale = call->inputs[1], *bias = call->inputs[2];
+  Buffer *mean = call->inputs[3], *variance = call->inputs[4];
+  if (x->rank < 2) return op_error(call, "takes a tensor of rank 2 and more, got %d", x->rank);
+  for (int i = 1; i < 5; i++)
+    if (call->inputs[i]->rank != 1 || call->inputs[i]->shape[0] != x->shape[1])
+      return op_error(call, "parameter %d must have one number per channel", i);
+  Expr *epsilon = expr_const(context, variance->type, node_float(call->node, "epsilon", 1e-5));
+  TeAxes at = te_axes(te, &x->shape[1], 1);
+  Expr *deviation = expr_unary(context, EXPR_SQRT,
+                               expr_add(context, channel_at(call, variance, at.at[0]), epsilon));
+  Buffer *a = te_compute(te, str_format(context, "%s_scale", call->node->name), variance->type,
+                         &x->shape[1], &at,
+                         expr_binary(context, EXPR_DIV, channel_at(call, scale, at.at[0]), deviation));
+  TeAxes bt = te_axes(te, &x->shape[1], 1);
+  Expr *shift = expr_mul(context, channel_at(call, mean, bt.at[0]), channel_at(call, a, bt.at[0]));
+  Buffer *b = te_compute(te, str_format(context, "%s_shift", call->node->name), variance->type,
+                         &x->shape[1], &bt,
+                         expr_sub(context, channel_at(call, bias, bt.at[0]), shift));
+  TeAxes axes = te_axes(te, x->shape, x->rank);
+  Expr *value = expr_mul(context, te_at(te, x, axes.at), channel_at(call, a, axes.at[1]));
+  value = expr_add(context, value, channel_at(call, b, axes.at[1]));
+  op_output(call, te_compute(te, call->node->name, x->type, x->shape, &axes, value));
+  return true;
+}
+
+// ---- Softmax
+
+typedef struct Rows {
+  bool reduced[TE_MAX_RANK];
+  Expr *shape[TE_MAX_RANK]; // extents 1 where reduced
+} Rows;
+
+static Buffer *reduce_rows(OpCall *call, Buffer *x, const Rows *rows, const char *suffix,
+                           ExprOp combine, Expr *init) {
+  Context *context = call->context;
+  TeAxes axes = te_axes(call->te, rows->shape, x->rank);
+  TeReduction reduction = {.combine = combine, .init = init};
+  Expr *indices[TE_MAX_RANK];
+  for (int i = 0; i < x->rank; i++)
+    indices[i] = rows->reduced[i] ? op_reduce_axis(call, &reduction, str_format(context, "r%d", i),
+                                                   x->shape[i])
+                                  : axes.at[i];
+  Str name = str_format(context, "%s_%s", call->node->name, suffix);
+  return te_reduce(call->te, name, x->type, rows->shape, &axes, &reduction,
+                   te_at(call->te, x, indices));
+}
+
+static Expr *row_at(OpCall *call, Buffer *row, const Rows *rows, const TeAxes *axes) {
+  Expr *indices[TE_MAX_RANK];
+  for (int i = 0; i < axes->rank; i++)
+    indices[i] = rows->reduced[i] ? expr_index(call->context, 0) : axes->at[i];
+  return te_at(call->te, row, indices);
+}
+
+static bool softmax_rows(OpCall *call, Rows *rows) {
+  Buffer *x = call->inputs[0];
+  int axis;
+  if (!op_axis(call, node_int(call->node, "axis", -1), x->rank, &axis)) return false;
+  bool behind = node_int(call->node, "all_behind", 0) != 0; // axis and all after it as one
+  for (int i = 0; i < x->rank; i++) {
+    rows->reduced[i] = behind ? i >= axis : i == axis;
+    rows->shape[i] = rows->reduced[i] ? expr_index(call->context, 1) : x->shape[i];
+  }
+  return true;
+}
+
+static Expr *shifted(OpCall *call, Buffer *x, Buffer *highest, const Rows *rows,
+                     const TeAxes *axes) {
+  return expr_sub(call->context, te_at(call->te, x, axes->at), row_at(call, highest, rows, axes));
+}
+
+static bool define_softmax(OpCall *call) {
+  Context *context = call->context;
+  Buffer *x = call->inputs[0];
+  Rows rows;
+  if (!softmax_rows(call, &rows)) return false;
+  Buffer *highest = reduce_rows(call, x, &rows, "max", EXPR_MAX, op_lowest(context, x->type));
+  TeAxes at = te_axes(call->te, x->shape, x->rank);
+  Expr *power = expr_unary(context, EXPR_EXP, shifted(call, x, highest, &rows, &at));
+  Buffer *e = te_compute(call->te, str_format(context, "%s_exp", call->node->name), x->type,
+                         x->shape, &at, power);
+  Buffer *sum = reduce_rows(call, e, &rows, "sum", EXPR_ADD, expr_const(context, x->type, 0));
+  TeAxes axes = te_axes(call->te, x->shape, x->rank);
+  Expr *value = expr_binary(context, EXPR_DIV, te_at(call->te, e, axes.at),
+                            row_at(call, sum, &rows, &axes));
+  op_output(call, te_compute(call->te, call->node->name, x->type, x->shape, &axes, value));
+  return true;
+}
+
+static bool define_log_softmax(OpCall *call) {
+  Context *context = call->context;
+  Buffer *x = call->inputs[0];
+  Rows rows;
+  if (!softmax_rows(call, &rows)) return false;
+  Buffer *highest = reduce_rows(call, x, &rows, "max", EXPR_MAX, op_lowest(context, x->type));
+  TeAxes at = te_axes(call->te, x->shape, x->rank), to = te_axes(call->te, x->shape, x->rank);
+  Buffer *e = te_compute(call->te, str_format(context, "%s_exp", call->node->name), x->type,
+                         x->shape, &at,
+                         expr_unary(context, EXPR_EXP, shifted(call, x, highest, &rows, &at)));
+  Buffer *sum = reduce_rows(call, e, &rows, "sum", EXPR_ADD, expr_const(context, x->type, 0));
+  Expr *value = expr_sub(context, shifted(call, x, highest, &rows, &to),
+                         expr_unary(context, EXPR_LOG, row_at(call, sum, &rows, &to)));
+  op_output(call, te_compute(call->te, call->node->name, x->type, x->shape, &to, value));
+  return true;
+}
+
+const OpRow normalization_ops[] = {
+    {"nn.batch_norm", "BatchNormalization", 5, 5, define_batch_norm, "epsilon"},
+    {"nn.softmax", "Softmax", 1, 1, define_softmax, "axis all_behind"},
+    {"nn.log_softmax", "LogSoftmax", 1, 1, define_log_softmax, "axis all_behind"},
+};
+const int normalization_op_count = COUNT_OF(normalization_ops);

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The families of operators, one file each.
+#ifndef PLEAT_GRAPH_OPS_H
+#define PLEAT_GRAPH_OPS_H
+
+#include "graph/graph.h"
+
+#define OP_FAMILY(family)                                                                          \
+  extern const OpRow family##_ops[];                                                               \
+  extern const int family##_op_count;
+OP_FAMILY(elementwise)
+OP_FAMILY(contraction)
+OP_FAMILY(pool)
+OP_FAMILY(normalization)
+OP_FAMILY(reduction)
+OP_FAMILY(shape)
+#undef OP_FAMILY
+
+// A sliding window along one axis: input index = at*stride + tap*dilation - begin.
+typedef struct WindowAxis {
+  Expr *input, *output; // extents
+  int64_t kernel, stride, dilation, begin, end;
+} WindowAxis;
+// Fills the windows of the axes 2… of `x` from the node's attributes strides, padding, dilation,
+// auto_pad, ceil_mode; each window's kernel is set before.
+bool op_windows(OpCall *call, Buffer *x, WindowAxis *windows, int count);
+// x at (n, c, windows…), or `outside` where a window reaches past the tensor.
+Expr *op_window_at(OpCall *call, Buffer *x, Expr *n, Expr *c, const WindowAxis *windows, int count,
+                   Expr *const *at, Expr *const *taps, Expr *outside);
+
+#endif

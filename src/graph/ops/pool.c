@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sliding windows, shared with convolution, and the operators that pool over them.
+#include "graph/ops/ops.h"
+
+// ---- Windows
+
+static bool window_attr(OpCall *call, const char *key, int64_t otherwise, int64_t *out, int count) {
+  int n = node_ints(call->node, key, out, count);
+  for (int i = 0; n == 0 && i < count; i++) out[i] = otherwise;
+  if (n != 0 && n != count) return op_error(call, "'%s' needs %d integers", key, count);
+  for (int i = 0; i < count; i++)
+    if (out[i] < 0 || out[i] > INT32_MAX)
+      return op_error(call, "'%s' has the value %lld", key, (long long)out[i]);
+  return true;
+}
+
+static int64_t reach(const WindowAxis *w) {
+  return (w->kernel - 1) * w->dilation + 1;
+}
+
+// SAME pads so that output = ceil(input / stride); the odd one goes behind (upper) or in front.
+static bool pad_same(OpCall *call, WindowAxis *w, bool upper) {
+  int64_t extent;
+  if (!expr_as_int(w->input, &extent))
+    return op_error(call, "auto_pad SAME needs constant extents");
+  int64_t out = ceil_div(extent, w->stride);
+  int64_t total = MAX_OF((out - 1) * w->stride + reach(w) - extent, (int64_t)0);
+  w->begin = upper ? total / 2 : total - total / 2;
+  w->end = total - w->begin;
+  return true;
+}
+
+static bool set_padding(OpCall *call, WindowAxis *windows, int count) {
+  const char *automatic = node_string(call->node, "auto_pad", "NOTSET");
+  int64_t pads[2 * TE_MAX_RANK];
+  if (!window_attr(call, "padding", 0, pads, 2 * count)) return false;
+  bool upper = !strcmp(automatic, "SAME_UPPER"), lower = !strcmp(automatic, "SAME_LOWER");
+  bool none = !strcmp(automatic, "VALID");
+  if (!upper && !lower && !none && strcmp(automatic, "NOTSET"))
+    return op_error(call, "auto_pad '%s' is not one of NOTSET, VALID, SAME_UPPER, SAME_LOWER",
+                    automatic);
+  for (int i = 0; i < count; i++) {
+    windows[i].begin = none ? 0 : pads[i];
+    windows[i].end = none ? 0 : pads[i + count];
+    if ((upper || lower) && !pad_same(call, &windows[i], upper)) return false;
+  }
+  return true;
+}
+
+static bool set_output(OpCall *call, WindowAxis *w, bool ceiling) {
+  Context *context = call->context;
+  int64_t extent, span;
+  if (!expr_as_int(w->input, &extent)) {
+    Expr *free_steps = expr_add(context, w->input, expr_index(context, w->begin + w->end - reach(w)));
+    w->output = expr_add(context, expr_floor_div(context, free_steps, expr_index(context, w->stride)),
+                         expr_index(context, 1));
+    return !ceiling || op_error(call, "ceil_mode needs constant extents");
+  }
+  if (!add_fits(extent, w->begin + w->end - reach(w), &span)) span = -1;
+  if (span < 0)
+    return op_error(call, "a window of %lld does not fit %lld places padded by %lld and %lld",
+                    (long long)reach(w), (long long)extent, (long long)w->begin, (long long)w->end);
+  int64_t steps = ceiling ? ceil_div(span, w->stride) : span / w->stride;
+  if (ceiling && steps * w->stride >= extent + w->begin) steps--; // it must start inside
+  w->output = expr_index(context, steps + 1);
+  return true;
+}
+
+bool op_windows(OpCall *call, Buffer *x, WindowAxis *windows, int count) {
+  int64_t strides[TE_MAX_RANK], dilation[TE_MAX_RANK];
+  if (!window_attr(call, "strides", 1, strides, count)) return false;
+  if (!window_attr(call, "dilation", 1, dilation, count)) return false;
+  for (int i = 0; i < count; i++) {
+    if (strides[i] < 1 || dilation[i] < 1 || windows[i].kernel < 1)
+      return op_error(call, "strides, dilation and kernel must be at least 1");
+    windows[i].input = x->shape[i + 2];
+    windows[i].stride = strides[i];
+    windows[i].dilation = dilation[i];
+  }
+  bool ceiling = node_int(call->node, "ceil_mode", 0) != 0;
+  if (!set_padding(call, windows, count)) return false;
+  for (int i = 0; i < count; i++)
+    if (!set_output(call, &windows[i], ceiling)) return false;
+  return true;
+}
+
+static Expr *window_index(Context *context, const WindowAxis *w, Expr *at, Expr *tap) {
+  Expr *start = expr_mul(context, at, expr_index(context, w->stride));
+  Expr *step = expr_mul(context, tap, expr_index(context, w->dilation));
+  return expr_sub(context, expr_add(context, start, step), expr_index(context, w->begin));
+}
+
+// Whether the window may reach past the end: unknown extents count as "may".
+static bool passes_end(const WindowAxis *w) {
+  int64_t input, output;
+  if (!expr_as_int(w->input, &input) || !expr_as_int(w->output, &output)) return w->end > 0;
+  return (output - 1) * w->stride + reach(w) - w->begin > input;
+}
+
+Expr *op_window_at(OpCall *call, Buffer *x, Expr *n, Expr *c, const WindowAxis *windows, int count,
+                   Expr *const *at, Expr *const *taps, Expr *outside) {
+  Context *context = call->context;
+  Expr *indices[TE_MAX_RANK] = {n, c};
+  Expr *inside = expr_bool(context, true);
+  for (int i = 0; i < count; i++) {
+    Expr *index = indices[i + 2] = window_index(context, &windows[i], at[i], taps[i]);
+    if (windows[i].begin > 0)
+      inside = expr_and(context, inside,
+                        expr_binary(context, EXPR_LE, expr_int(context, index->type, 0), index));
+    if (passes_end(&windows[i]))
+      inside = expr_and(context, inside, expr_lt(context, index, windows[i].input));
+  }
+  return expr_if_then_else(context, inside, te_at(call->te, x, indices), outside);
+}
+
+// ---- Pooling
+
+typedef struct Pool {
+  WindowAxis windows[TE_MAX_RANK];
+  int count; // spatial axes
+  Expr *shape[TE_MAX_RANK];
+} Pool;
+
+static bool pool_setup(OpCall *call, Pool *pool) {
+  Buffer *x = call->inputs[0];
+  int64_t kernel[TE_MAX_RANK];
+  pool->count = x->rank - 2;
+  if (pool->count < 1 || x->rank > TE_MAX_RANK - 2)
+    return op_error(call, "takes a tensor of rank 3 and more, got %d", x->rank);
+  if (!attrs_get(&call->node->attrs, "pool_size")) return op_error(call, "'pool_size' is missing");
+  if (!window_attr(call, "pool_size", 1, kernel, pool->count)) return false;
+  for (int i = 0; i < pool->count; i++) pool->windows[i].kernel = kernel[i];
+  if (!op_windows(call, x, pool->windows, pool->count)) return false;
+  pool->shape[0] = x->shape[0];
+  pool->shape[1] = x->shape[1];
+  for (int i = 0; i < pool->count; i++) pool->shape[i + 2] = pool->windows[i].output;
+  return true;
+}
+
+static Buffer *pool_reduce(OpCall *call, Pool *pool, const char *name, ExprOp combine, Expr *init) {
+  Buffer *x = call->inputs[0];
+  TeAxes axes = te_axes(call->te, pool->shape, x->rank);
+  TeReduction reduction = {.combine = combine, .init = init};
+  Expr *taps[TE_MAX_RANK];
+  for (int i = 0; i < pool->count; i++)
+    taps[i] = op_reduce_axis(call, &reduction, str_format(call->context, "r%d", i),
+                             expr_index(call->context, pool->windows[i].kernel));
+  Expr *value = op_window_at(call, x, axes.at[0], axes.at[1], pool->windows, pool->count,
+                             &axes.at[2], taps, init);
+  return te_reduce(call->te, name, x->type, pool->shape, &axes, &reduction, value);
+}
+
+static bool define_max_pool(OpCall *call) {
+  Pool pool;
+  if (!pool_setup(call, &pool)) return false;
+  Expr *lowest = op_lowest(call->context, call->inputs[0]->type);
+  op_output(call, pool_reduce(call, &pool, call->node->name, EXPR_MAX, lowest));
+  return true;
+}
+
+static Expr *ceil_quotient(Context *context, Expr *a, int64_t b) {
+  return expr_floor_div(context, expr_add(context, a, expr_index(context, b - 1)),
+                        expr_index(context, b));
+}
+
+// How many taps of the window at `at` count: those inside the tensor, or inside its padding too.
+static Expr *taps_counted(Context *context, const WindowAxis *w, Expr *at, bool with_padding) {
+  Expr *start = window_index(context, w, at, expr_index(context, 0));
+  int64_t before = with_padding ? w->begin : 0, behind = with_padding ? w->end : 0;
+  Expr *from = expr_sub(context, expr_index(context, -before), start);
+  Expr *to = expr_sub(context, expr_add(context, w->input, expr_index(context, behind)), start);
+  Expr *first = expr_max(context, ceil_quotient(context, from, w->dilation), expr_index(context, 0));
+  Expr *last = expr_min(context, ceil_quotient(context, to, w->dilation),
+                        expr_index(context, w->kernel));
+  return expr_sub(context, last, first);
+}
+
+static bool define_avg_pool(OpCall *call) {
+  Context *context = call->context;
+  Buffer *x = call->inputs[0];
+  Pool pool;
+  if (!pool_setup(call, &pool)) return false;
+  bool with_padding = node_int(call->node, "count_include_pad", 0) != 0;
+  Buffer *sum = pool_reduce(call, &pool, str_format(context, "%s_sum", call->node->name), EXPR_ADD,
+                            expr_const(context, x->type, 0));
+  TeAxes axes = te_axes(call->te, pool.shape, x->rank);
+  Expr *count = NULL;
+  int64_t window = 1;
+  bool whole = true; // every window has all its taps
+  for (int i = 0; i < pool.count; i++) {
+    const WindowAxis *w = &pool.windows[i];
+    Expr *taps = taps_counted(context, w, axes.at[i + 2], with_padding);
+    count = count ? expr_mul(context, count, taps) : taps;
+    window *= w->kernel;
+    whole &= !passes_end(w) && w->begin == 0;
+  }
+  if (whole) count = expr_index(context, window);
+  Expr *value = expr_binary(context, EXPR_DIV, te_at(call->te, sum, axes.at),
+                            expr_cast(context, x->type, count));
+  op_output(call, te_compute(call->te, call->node->name, x->type, pool.shape, &axes, value));
+  return true;
+}
+
+// ---- Pooling over everything
+
+static Buffer *reduce_space(OpCall *call, const char *name, ExprOp combine, Expr *init) {
+  Buffer *x = call->inputs[0];
+  Expr *shape[TE_MAX_RANK], *indices[TE_MAX_RANK];
+  for (int i = 0; i < x->rank; i++) shape[i] = i < 2 ? x->shape[i] : expr_index(call->context, 1);
+  TeAxes axes = te_axes(call->te, shape, x->rank);
+  TeReduction reduction = {.combine = combine, .init = init};
+  for (int i = 0; i < x->rank; i++)
+    indices[i] = i < 2 ? axes.at[i]
+                       : op_reduce_axis(call, &reduction, str_format(call->context, "r%d", i - 2),
+                                        x->shape[i]);
+  return te_reduce(call->te, name, x->type, shape, &axes, &reduction, te_at(call->te, x, indices));
+}
+
+static bool define_global_avg_pool(OpCall *call) {
+  Context *context = call->context;
+  Buffer *x = call->inputs[0];
+  if (x->rank < 2) return op_error(call, "takes a tensor of rank 2 and more, got %d", x->rank);
+  Buffer *sum = reduce_space(call, str_format(context, "%s_sum", call->node->name), EXPR_ADD,
+                             expr_const(context, x->type, 0));
+  Expr *count = expr_index(context, 1);
+  for (int i = 2; i < x->rank; i++) count = expr_mul(context, count, x->shape[i]);
+  TeAxes axes = te_axes(call->te, sum->shape, sum->rank);
+  Expr *value = expr_binary(context, EXPR_DIV, te_at(call->te, sum, axes.at),
+                            expr_cast(context, x->type, count));
+  op_output(call, te_compute(call->te, call->node->name, x->type, sum->shape, &axes, value));
+  return true;
+}
+
+static bool define_global_max_pool(OpCall *call) {
+  Buffer *x = call->inputs[0];
+  if (x->rank < 2) return op_error(call, "takes a tensor of rank 2 and more, got %d", x->rank);
+  op_output(call, reduce_space(call, call->node->name, EXPR_MAX, op_lowest(call->context, x->type)));
+  return true;
+}
+
+static const char window_attrs[] =
+    "pool_size strides padding dilation auto_pad ceil_mode count_include_pad";
+
+const OpRow pool_ops[] = {
+    {"nn.max_pool2d", "MaxPool", 1, 1, define_max_pool, window_attrs},
+    {"nn.avg_pool2d", "AveragePool", 1, 1, define_avg_pool, window_attrs},
+    {"nn.global_avg_pool2d", "GlobalAveragePool", 1, 1, define_global_avg_pool, NULL},
+    {"nn.global_max_pool2d", "GlobalMaxPool", 1, 1, define_global_max_pool, NULL},
+};
+const int pool_op_count = COUNT_OF(pool_ops);

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reductions over named axes.
+#include "graph/ops/ops.h"
+
+static bool reduced_axes(OpCall *call, bool *reduced) {
+  Buffer *x = call->inputs[0];
+  int64_t axes[TE_MAX_RANK];
+  int count = node_ints(call->node, "axis", axes, TE_MAX_RANK);
+  if (count < 0) return op_error(call, "'axis' must be a list of at most %d integers", TE_MAX_RANK);
+  bool all = count == 0 && !node_int(call->node, "noop_with_empty_axes", 0);
+  for (int i = 0; i < x->rank; i++) reduced[i] = all;
+  for (int i = 0; i < count; i++) {
+    int axis;
+    if (!op_axis(call, axes[i], x->rank, &axis)) return false;
+    reduced[axis] = true;
+  }
+  return true;
+}
+
+// The reduction of body(x) over the node's axes; *elements is how many are combined.
+static Buffer *reduce(OpCall *call, const char *name, ExprOp combine, Expr *init,
+                      Expr *(*body)(Context *context, Expr *x), Expr **elements) {
+  Context *context = call->context;
+  Buffer *x = call->inputs[0];
+  bool reduced[TE_MAX_RANK], keep = node_int(call->node, "keepdims", 0) != 0;
+  if (!reduced_axes(call, reduced)) return NULL;
+  Expr *shape[TE_MAX_RANK], *indices[TE_MAX_RANK];
+  int rank = 0, at = 0;
+  for (int i = 0; i < x->rank; i++)
+    if (!reduced[i] || keep) shape[rank++] = reduced[i] ? expr_index(context, 1) : x->shape[i];
+  TeAxes axes = te_axes(call->te, shape, rank);
+  TeReduction reduction = {.combine = combine, .init = init};
+  *elements = expr_index(context, 1);
+  for (int i = 0; i < x->rank; i++) {
+    indices[i] = reduced[i] ? op_reduce_axis(call, &reduction, str_format(context, "r%d", i),
+                                             x->shape[i])
+                            : axes.at[at];
+    if (reduced[i]) *elements = expr_mul(context, *elements, x->shape[i]);
+    at += !reduced[i] || keep;
+  }
+  Expr *value = te_at(call->te, x, indices);
+  if (body) value = body(context, value);
+  return te_reduce(call->te, name, x->type, shape, &axes, &reduction, value);
+}
+
+static Buffer *finish(OpCall *call, Buffer *sum, ExprOp op, Expr *operand) {
+  TeAxes axes = te_axes(call->te, sum->shape, sum->rank);
+  Expr *value = te_at(call->te, sum, axes.at);
+  value = operand ? expr_binary(call->context, op, value, operand)
+                  : expr_unary(call->context, op, value);
+  return te_compute(call->te, call->node->name, sum->type, sum->shape, &axes, value);
+}
+
+static bool define_simple(OpCall *call, ExprOp combine, Expr *init,
+                          Expr *(*body)(Context *context, Expr *x)) {
+  Expr *elements;
+  Buffer *result = reduce(call, call->node->name, combine, init, body, &elements);
+  if (result) op_output(call, result);
+  return result != NULL;
+}
+
+static Expr *zero_of(OpCall *call) {
+  return expr_const(call->context, call->inputs[0]->type, 0);
+}
+static Expr *square(Context *context, Expr *x) {
+  return expr_mul(context, x, x);
+}
+static Expr *magnitude(Context *context, Expr *x) {
+  return x->type.code == TYPE_UINT ? x : expr_unary(context, EXPR_ABS, x);
+}
+
+static bool define_sum(OpCall *call) {
+  return define_simple(call, EXPR_ADD, zero_of(call), NULL);
+}
+static bool define_sum_square(OpCall *call) {
+  return define_simple(call, EXPR_ADD, zero_of(call), square);
+}
+static bool define_norm1(OpCall *call) {
+  return define_simple(call, EXPR_ADD, zero_of(call), magnitude);
+}
+static bool define_prod(OpCall *call) {
+  return define_simple(call, EXPR_MUL, expr_const(call->context, call->inputs[0]->type, 1), NULL);
+}
+static bool define_max(OpCall *call) {
+  return define_simple(call, EXPR_MAX, op_lowest(call->context, call->inputs[0]->type), NULL);
+}
+static bool define_min(OpCall *call) {
+  return define_simple(call, EXPR_MIN, op_highest(call->context, call->inputs[0]->type), NULL);
+}
+
+static bool define_norm2(OpCall *call) {
+  Expr *elements;
+  Str name = str_format(call->context, "%s_sum", call->node->name);
+  Buffer *sum = reduce(call, name, EXPR_ADD, zero_of(call), square, &elements);
+  if (sum) op_output(call, finish(call, sum, EXPR_SQRT, NULL));
+  return sum != NULL;
+}
+
+static bool define_mean(OpCall *call) {
+  Expr *elements;
+  Str name = str_format(call->context, "%s_sum", call->node->name);
+  Buffer *sum = reduce(call, name, EXPR_ADD, zero_of(call), NULL, &elements);
+  if (!sum) return false;
+  ExprOp division = dtype_is_float(sum->type) ? EXPR_DIV : EXPR_TRUNC_DIV;
+  op_output(call, finish(call, sum, division, expr_cast(call->context, sum->type, elements)));
+  return true;
+}
+
+static const char reduce_attrs[] = "axis keepdims noop_with_empty_axes";
+
+const OpRow reduction_ops[] = {
+    {"sum", "ReduceSum", 1, 1, define_sum, reduce_attrs},
+    {"mean", "ReduceMean", 1, 1, define_mean, reduce_attrs},
+    {"max", "ReduceMax", 1, 1, define_max, reduce_attrs},
+    {"min", "ReduceMin", 1, 1, define_min, reduce_attrs},
+    {"prod", "ReduceProd", 1, 1, define_prod, reduce_attrs},
+    {"sum_square", "ReduceSumSquare", 1, 1, define_sum_square, reduce_attrs},
+    {"norm1", "ReduceL1", 1, 1, define_norm1, reduce_attrs},
+    {"norm2", "ReduceL2", 1, 1, define_norm2, reduce_attrs},
+};
+const int reduction_op_count = COUNT_OF(reduction_ops);

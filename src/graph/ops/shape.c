@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators that only move elements: each output element is one input element (or a padding value).
+#include "graph/ops/ops.h"
+
+// ---- Reshapes: the same elements in row-major order
+
+typedef struct Span { // axes [from, to) of one shape
+  int from, to;
+} Span;
+
+static bool static_product(Expr *const *shape, Span span, int64_t *product) {
+  *product = 1;
+  for (int i = span.from; i < span.to; i++)
+    if (shape[i]->op != EXPR_INT || !mul_fits(*product, shape[i]->as.i, product)) return false;
+  return true;
+}
+
+static Expr *fuse_axes(Context *context, Expr *const *at, Expr *const *shape, Span span) {
+  Expr *flat = expr_index(context, 0);
+  for (int i = span.from; i < span.to; i++)
+    flat = expr_add(context, expr_mul(context, flat, shape[i]), at[i]);
+  return flat;
+}
+
+static void split_index(Context *context, Expr *flat, Expr *const *shape, Span span, Expr **out) {
+  for (int i = span.to - 1; i >= span.from; i--) {
+    out[i] = i == span.from ? flat : expr_floor_mod(context, flat, shape[i]);
+    flat = expr_floor_div(context, flat, shape[i]);
+  }
+}
+
+// Cuts both shapes into the smallest spans of equal products, so that each input index depends on as
+// few output axes as possible.
+static void map_reshape(Context *context, Expr *const *to, int to_rank, Expr *const *at,
+                        Expr *const *from, int from_rank, Expr **indices) {
+  Span out = {0, 0}, in = {0, 0};
+  while (in.to < from_rank || out.to < to_rank) {
+    int64_t a = 1, b = 1;
+    if (in.to < from_rank) in.to++;
+    if (out.to < to_rank) out.to++;
+    bool same = in.to > in.from && out.to > out.from && from[in.from] == to[out.from];
+    while (!same) {
+      bool known = static_product(from, in, &a) && static_product(to, out, &b);
+      if (known && a == b) break;
+      bool grow_in = known && a < b ? in.to < from_rank : out.to == to_rank;
+      if (in.to == from_rank && out.to == to_rank) break;
+      if (grow_in && in.to < from_rank)
+        in.to++;
+      else if (out.to < to_rank)
+        out.to++;
+      else
+        in.to++;
+    }
+    split_index(context, fuse_axes(context, at, to, out), from, in, indices);
+    in.from = in.to;
+    out.from = out.to;
+  }
+}
+
+static bool reshape_to(OpCall *call, Expr *const *shape, int rank) {
+  Buffer *x = call->inputs[0];
+  Expr *indices[TE_MAX_RANK];
+  int64_t a, b;
+  if (static_product(x->shape, (Span){0, x->rank}, &a) && static_product(shape, (Span){0, rank}, &b) &&
+      a != b)
+    return op_error(call, "%lld elements do not fit a shape of %lld", (long long)a, (long long)b);
+  TeAxes axes = te_axes(call->te, shape, rank);
+  map_reshape(call->context, shape, rank, axes.at, x->shape, x->rank, indices);
+  op_output(call, te_compute(call->te, call->node->name, x->type, shape, &axes,
+                             te_at(call->te, x, indices)));
+  return true;
+}
+
+static Expr *elements_of(Context *context, Expr *const *shape, int rank) {
+  Expr *count = expr_index(context, 1);
+  for (int i = 0; i < rank; i++) count = expr_mul(context, count, shape[i]);
+  return count;
+}
+
+// 0 copies the input's extent (unless allow_zero), -1 is what is left.
+static bool define_reshape(OpCall *call) {
+  Context *context = call->context;
+  Buffer *x = call->inputs[0];
+  int64_t wanted[TE_MAX_RANK];
+  Expr *shape[TE_MAX_RANK];
+  int rank = node_ints(call->node, "shape", wanted, TE_MAX_RANK), open = -1;
+  bool zero = node_int(call->node, "allow_zero", 0) != 0;
+  if (rank < 0) return op_error(call, "'shape' must be a list of at most %d integers", TE_MAX_RANK);
+  for (int i = 0; i < rank; i++) {
+    shape[i] = expr_index(context, wanted[i]);
+    if (wanted[i] == -1 && open >= 0) return op_error(call, "'shape' has more than one -1");
+    if (wanted[i] == -1) open = i;
+    if (wanted[i] < -1) return op_error(call, "'shape' has the extent %lld", (long long)wanted[i]);
+    if (wanted[i] == 0 && !zero) {
+      if (i >= x->rank) return op_error(call, "'shape' copies axis %d of a tensor of rank %d", i, x->rank);
+      shape[i] = x->shape[i];
+    }
+  }
+  if (open >= 0) {
+    shape[open] = expr_index(context, 1);
+    Expr *all = elements_of(context, x->shape, x->rank), *others = elements_of(context, shape, rank);
+    int64_t a, b;
+    bool known = expr_as_int(all, &a) && expr_as_int(others, &b);
+    if (known && (b == 0 || a % b))
+      return op_error(call, "%lld elements do not divide by %lld", (long long)a, (long long)b);
+    shape[open] = all == others ? shape[open] : expr_floor_div(context, all, others);
+  }
+  return reshape_to(call, shape, rank);
+}
+
+static bool define_flatten(OpCall *call) {
+  Buffer *x = call->inputs[0];
+  int64_t axis = node_int(call->node, "axis", 1);
+  if (axis < 0) axis += x->rank;
+  if (axis < 0 || axis > x->rank)
+    return op_error(call, "axis %lld is not within a tensor of rank %d", (long long)axis, x->rank);
+  Expr *shape[] = {elements_of(call->context, x->shape, (int)axis),
+                   elements_of(call->context, x->shape + axis, x->rank - (int)axis)};
+  return reshape_to(call, shape, 2);
+}
+
+static bool marked_axes(OpCall *call, int rank, bool *marked, int *count) {
+  int64_t axes[TE_MAX_RANK];
+  memset(marked, 0, sizeof *marked * TE_MAX_RANK);
+  *count = node_ints(call->node, "axis", axes, TE_MAX_RANK);
+  if (*count < 0) return op_error(call, "'axis' must be a list of at most %d integers", TE_MAX_RANK);
+  for (int i = 0; i < *count; i++) {
+    int axis;
+    if (!op_axis(call, axes[i], rank, &axis)) return false;
+    if (marked[axis]) return op_error(call, "'axis' names axis %d twice", axis);
+    marked[axis] = true;
+  }
+  return true;
+}
+
+static bool define_squeeze(OpCall *call) {
+  Buffer *x = call->inputs[0];
+  Expr *shape[TE_MAX_RANK];
+  bool marked[TE_MAX_RANK];
+  int count, rank = 0;
+  if (!marked_axes(call, x->rank, marked, &count)) return false;
+  for (int i = 0; i < x->rank; i++) {
+    bool one = expr_is_int(x->shape[i], 1);
+    if (marked[i] && !one) return op_error(call, "axis %d has not the extent 1", i);
+    if (count ? !marked[i] : !one) shape[rank++] = x->shape[i];
+  }
+  return reshape_to(call, shape, rank);
+}
+
+static bool define_expand_dims(OpCall *call) {
+  Buffer *x = call->inputs[0];
+  int64_t axes[TE_MAX_RANK];
+  Expr *shape[TE_MAX_RANK];
+  bool marked[TE_MAX_RANK];
+  int count = node_ints(call->node, "axis", axes, TE_MAX_RANK), from = 0;
+  if (count < 0 || x->rank + count > TE_MAX_RANK) return op_error(call, "the rank is too large");
+  if (!marked_axes(call, x->rank + count, marked, &count)) return false;
+  for (int i = 0; i < x->rank + count; i++)
+    shape[i] = marked[i] ? expr_index(call->context, 1) : x->shape[from++];
+  return reshape_to(call, shape, x->rank + count);
+}
+
+// ---- Transpose, concat, pad
+
+static bool define_permute_dims(OpCall *call) {
+  Buffer *x = call->inputs[0];
+  int64_t perm[TE_MAX_RANK];
+  Expr *shape[TE_MAX_RANK], *indices[TE_MAX_RANK];
+  bool seen[TE_MAX_RANK] = {false};
+  int count = node_ints(call->node, "axes", perm, TE_MAX_RANK);
+  for (int i = 0; count == 0 && i < x->rank; i++) perm[i] = x->rank - 1 - i;
+  if (count != 0 && count != x->rank)
+    return op_error(call, "'axes' has %d entries for a tensor of rank %d", count, x->rank);
+  for (int i = 0; i < x->rank; i++) {
+    int axis;
+    if (!op_axis(call, perm[i], x->rank, &axis)) return false;
+    if (seen[axis]) return op_error(call, "'axes' names axis %d twice", axis);
+    seen[axis] = true;
+    perm[i] = axis;
+    shape[i] = x->shape[axis];
+  }
+  TeAxes axes = te_axes(call->te, shape, x->rank);
+  for (int i = 0; i < x->rank; i++) indices[perm[i]] = axes.at[i];
+  op_output(call, te_compute(call->te, call->node->name, x->type, shape, &axes,
+                             te_at(call->te, x, indices)));
+  return true;
+}
+
+static bool concat_shape(OpCall *call, int axis, Expr **shape, Expr **ends) {
+  Buffer *first = call->inputs[0];
+  Expr *end = expr_index(call->context, 0);
+  for (int i = 0; i < first->rank; i++) shape[i] = first->shape[i];
+  for (int i = 0; i < call->input_count; i++) {
+    Buffer *x = call->inputs[i];
+    if (!x) return op_error(call, "input %d is missing", i);
+    if (x->rank != first->rank)
+      return op_error(call, "input %d has rank %d, the first has %d", i, x->rank, first->rank);
+    for (int d = 0; d < x->rank; d++)
+      if (d != axis && x->shape[d] != first->shape[d])
+        return op_error(call, "input %d differs from the first on axis %d", i, d);
+    ends[i] = end = expr_add(call->context, end, x->shape[axis]);
+  }
+  shape[axis] = end;
+  return true;
+}
+
+static bool define_concat(OpCall *call) {
+  Context *context = call->context;
+  Buffer *first = call->inputs[0];
+  Expr *shape[TE_MAX_RANK], *indices[TE_MAX_RANK], *value = NULL;
+  int axis, n = call->input_count;
+  if (!op_axis(call, node_int(call->node, "axis", 0), first->rank, &axis)) return false;
+  Expr **ends = arena_array(&context->arena, Expr *, n);
+  if (!concat_shape(call, axis, shape, ends)) return false;
+  TeAxes axes = te_axes(call->te, shape, first->rank);
+  for (int i = n - 1; i >= 0; i--) {
+    memcpy(indices, axes.at, sizeof indices);
+    if (i) indices[axis] = expr_sub(context, axes.at[axis], ends[i - 1]);
+    Expr *element = te_at(call->te, call->inputs[i], indices);
+    value = value ? expr_if_then_else(context, expr_lt(context, axes.at[axis], ends[i]), element, value)
+                  : element;
+  }
+  op_output(call, te_compute(call->te, call->node->name, first->type, shape, &axes, value));
+  return true;
+}
+
+// Where an index outside [0, extent) takes its value from; NULL for the constant mode.
+static Expr *outside_index(Context *context, const char *mode, Expr *index, Expr *extent) {
+  Expr *zero = expr_int(context, index->type, 0), *one = expr_int(context, index->type, 1);
+  Expr *last = expr_sub(context, extent, one);
+  if (!strcmp(mode, "edge"))
+    return expr_min(context, expr_max(context, index, zero), last);
+  if (!strcmp(mode, "wrap")) return expr_floor_mod(context, index, extent);
+  Expr *period = expr_max(context, expr_mul(context, last, expr_int(context, index->type, 2)), one);
+  Expr *phase = expr_floor_mod(context, index, period); // reflect
+  return expr_min(context, phase, expr_sub(context, period, phase));
+}
+
+static bool define_pad(OpCall *call) {
+  Context *context = call->context;
+  Buffer *x = call->inputs[0];
+  int64_t pads[2 * TE_MAX_RANK];
+  Expr *shape[TE_MAX_RANK], *indices[TE_MAX_RANK], *inside = expr_bool(context, true);
+  const char *mode = node_string(call->node, "pad_mode", "constant");
+  bool constant = !strcmp(mode, "constant");
+  if (!constant && strcmp(mode, "edge") && strcmp(mode, "wrap") && strcmp(mode, "reflect"))
+    return op_error(call, "mode '%s' is not one of constant, edge, reflect, wrap", mode);
+  if (node_ints(call->node, "pad_width", pads, 2 * TE_MAX_RANK) != 2 * x->rank)
+    return op_error(call, "'pad_width' needs %d integers", 2 * x->rank);
+  for (int i = 0; i < x->rank; i++) {
+    shape[i] = expr_add(context, x->shape[i], expr_index(context, pads[i] + pads[i + x->rank]));
+    if (shape[i]->op == EXPR_INT && shape[i]->as.i < 0)
+      return op_error(call, "axis %d would have the extent %lld", i, (long long)shape[i]->as.i);
+  }
+  TeAxes axes = te_axes(call->te, shape, x->rank);
+  for (int i = 0; i < x->rank; i++) {
+    Expr *index = expr_sub(context, axes.at[i], expr_index(context, pads[i]));
+    indices[i] = constant || (pads[i] <= 0 && pads[i + x->rank] <= 0)
+                     ? index
+                     : outside_index(context, mode, index, x->shape[i]);
+    if (!constant) continue;
+    if (pads[i] > 0)
+      inside = expr_and(context, inside,
+                        expr_binary(context, EXPR_LE, expr_int(context, index->type, 0), index));
+    if (pads[i + x->rank] > 0)
+      inside = expr_and(context, inside, expr_lt(context, index, x->shape[i]));
+  }
+  Expr *filler = expr_const(context, x->type, node_float(call->node, "pad_value", 0));
+  if (call->input_count > 1 && call->inputs[1]) {
+    Expr *zeros[TE_MAX_RANK];
+    for (int i = 0; i < TE_MAX_RANK; i++) zeros[i] = expr_index(context, 0);
+    filler = te_at(call->te, call->inputs[1], zeros);
+  }
+  Expr *value = expr_if_then_else(context, inside, te_at(call->te, x, indices), filler);
+  op_output(call, te_compute(call->te, call->node->name, x->type, shape, &axes, value));
+  return true;
+}
+
+const OpRow shape_ops[] = {
+    {"reshape", "Reshape", 1, 1, define_reshape, "shape allow_zero"},
+    {"flatten", "Flatten", 1, 1, define_flatten, "axis"},
+    {"squeeze", "Squeeze", 1, 1, define_squeeze, "axis"},
+    {"expand_dims", "Unsqueeze", 1, 1, define_expand_dims, "axis"},
+    {"permute_dims", "Transpose", 1, 1, define_permute_dims, "axes"},
+    {"concat", "Concat", 1, -1, define_concat, "axis"},
+    {"nn.pad", "Pad", 1, 2, define_pad, "pad_width pad_mode pad_value"},
+};
+const int shape_op_count = COUNT_OF(shape_ops);
