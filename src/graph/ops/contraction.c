@@ -38,7 +38,7 @@ static bool define_conv2d(OpCall *call) {
   Te *te = call->te;
   Buffer *x = call->inputs[0], *weight = call->inputs[1];
   WindowAxis windows[2];
-  int64_t groups;
+  int64_t groups = 1;
   if (!conv_shapes(call, windows, &groups)) return false;
   Expr *shape[] = {x->shape[0], weight->shape[0], windows[0].output, windows[1].output};
   TeAxes axes = te_axes(te, shape, 4);
