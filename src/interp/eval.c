@@ -1,0 +1,458 @@
+// SPDX-License-Identifier: Apache-2.0
+// Evaluators of operations: one table row an operation, with a function for signed integers, for
+// unsigned ones, and for floats. Lanes are computed one after the other; every float result is
+// rounded to its type, every integer wrapped.
+#include "interp/program.h"
+
+#include <math.h>
+
+// ---- Arithmetic -------------------------------------------------------------------------------
+
+#define EACH_LANE(...)                                                                             \
+  Value *out = machine->frame + node->out;                                                         \
+  DType type = node->type;                                                                         \
+  for (int lane = 0; lane < node->lanes; lane++) __VA_ARGS__;                                      \
+  (void)type;
+
+// A function of two operands' lanes; FIELD is how they are read, RESULT the statement that leaves
+// the value.
+#define BINARY(name, FIELD, RESULT)                                                                \
+  static void name(Machine *machine, const Node *node) {                                           \
+    const Value *left = operand(machine, node, 0), *right = operand(machine, node, 1);             \
+    EACH_LANE({                                                                                    \
+      __typeof__(left->FIELD) a = left[lane].FIELD, b = right[lane].FIELD;                         \
+      RESULT;                                                                                      \
+    })                                                                                             \
+  }
+#define INT_BINARY(name, expression)                                                               \
+  BINARY(name, i, out[lane].i = number_wrap(type, (int64_t)(expression)))
+#define UINT_BINARY(name, expression)                                                              \
+  BINARY(name, u, out[lane].i = number_wrap(type, (int64_t)(expression)))
+#define FLOAT_BINARY(name, expression) BINARY(name, f, out[lane].f = number_round(type, expression))
+#define TEST(name, FIELD, operator) BINARY(name, FIELD, out[lane].i = a operator b)
+
+static int64_t power(int64_t base, int64_t exponent) {
+  if (exponent < 0) return base == 1 ? 1 : base == -1 ? (exponent & 1 ? -1 : 1) : 0;
+  uint64_t result = 1, square = (uint64_t)base;
+  for (; exponent; exponent >>= 1, square *= square)
+    if (exponent & 1) result *= square;
+  return (int64_t)result;
+}
+
+static int64_t divisor(Machine *machine, int lane, int64_t value) {
+  if (value) return value;
+  if (lane_counts(machine, lane)) machine_fail(machine, "division by zero");
+  return 1;
+}
+
+static double keep_nan(double a, double b, double chosen) {
+  return isnan(a) || isnan(b) ? NAN : chosen;
+}
+
+static double float_mod(double a, double b) {
+  double rest = fmod(a, b);
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
+static int64_t trunc_div(int64_t a, int64_t b) {
+  return b == -1 ? (int64_t)(0 - (uint64_t)a) : a / b;
+}
+
+INT_BINARY(int_add, (uint64_t)a + (uint64_t)b)
+INT_BINARY(int_sub, (uint64_t)a - (uint64_t)b)
+INT_BINARY(int_mul, (uint64_t)a *(uint64_t)b)
+INT_BINARY(int_floor_div, b == -1 ? trunc_div(a, b) : floor_div(a, divisor(machine, lane, b)))
+INT_BINARY(int_floor_mod, floor_mod(a, divisor(machine, lane, b)))
+INT_BINARY(int_trunc_div, trunc_div(a, divisor(machine, lane, b)))
+INT_BINARY(int_trunc_mod, b == -1 ? 0 : a % divisor(machine, lane, b))
+INT_BINARY(int_min, a < b ? a : b)
+INT_BINARY(int_max, a > b ? a : b)
+INT_BINARY(int_and, a &b)
+INT_BINARY(int_or, a | b)
+INT_BINARY(int_xor, a ^ b)
+INT_BINARY(int_shift_left, (uint64_t)a << (b & 63))
+INT_BINARY(int_shift_right, a >> (b & 63))
+INT_BINARY(int_pow, power(a, b))
+UINT_BINARY(uint_div, a / (uint64_t)divisor(machine, lane, (int64_t)b))
+UINT_BINARY(uint_mod, a % (uint64_t)divisor(machine, lane, (int64_t)b))
+UINT_BINARY(uint_min, a < b ? a : b)
+UINT_BINARY(uint_max, a > b ? a : b)
+UINT_BINARY(uint_shift_right, a >> (b & 63))
+FLOAT_BINARY(float_add, a + b)
+FLOAT_BINARY(float_sub, a - b)
+FLOAT_BINARY(float_mul, a *b)
+FLOAT_BINARY(float_div, a / b)
+FLOAT_BINARY(float_floor_div, floor(number_round(type, a / b)))
+FLOAT_BINARY(float_floor_mod, float_mod(a, b))
+FLOAT_BINARY(float_trunc_mod, fmod(a, b))
+FLOAT_BINARY(float_min, keep_nan(a, b, b < a ? b : a))
+FLOAT_BINARY(float_max, keep_nan(a, b, b > a ? b : a))
+FLOAT_BINARY(float_pow, pow(a, b))
+TEST(int_eq, i, ==)
+TEST(int_ne, i, !=)
+TEST(int_lt, i, <)
+TEST(int_le, i, <=)
+TEST(int_gt, i, >)
+TEST(int_ge, i, >=)
+TEST(uint_lt, u, <)
+TEST(uint_le, u, <=)
+TEST(uint_gt, u, >)
+TEST(uint_ge, u, >=)
+TEST(float_eq, f, ==)
+TEST(float_ne, f, !=)
+TEST(float_lt, f, <)
+TEST(float_le, f, <=)
+TEST(float_gt, f, >)
+TEST(float_ge, f, >=)
+
+// ---- Logic and choice -------------------------------------------------------------------------
+
+static void short_cut(Machine *machine, const Node *node, int64_t decides) {
+  Value *out = machine->frame + node->out;
+  if (node->lanes == 1) {
+    out->i = operand(machine, node, 0)->i;
+    if (out->i != decides) out->i = operand(machine, node, 1)->i;
+    return;
+  }
+  const Value *a = operand(machine, node, 0), *b = operand(machine, node, 1);
+  for (int lane = 0; lane < node->lanes; lane++)
+    out[lane].i = a[lane].i == decides ? decides : b[lane].i;
+}
+
+static void logic_and(Machine *machine, const Node *node) {
+  short_cut(machine, node, 0);
+}
+
+static void logic_or(Machine *machine, const Node *node) {
+  short_cut(machine, node, 1);
+}
+
+static void logic_not(Machine *machine, const Node *node) {
+  const Value *a = operand(machine, node, 0);
+  EACH_LANE(out[lane].i = !a[lane].i)
+}
+
+static void int_not(Machine *machine, const Node *node) {
+  const Value *a = operand(machine, node, 0);
+  EACH_LANE(out[lane].i = number_wrap(type, ~a[lane].i))
+}
+
+static void select_lanes(Machine *machine, const Node *node) {
+  const Value *c = operand(machine, node, 0);
+  const Value *a = operand(machine, node, 1), *b = operand(machine, node, 2);
+  int step = node->args[0]->lanes == 1 ? 0 : 1;
+  EACH_LANE(out[lane] = c[lane * step].i ? a[lane] : b[lane])
+}
+
+// One branch of a vector choice, with only the lanes that take it counting.
+static const Value *branch_lanes(Machine *machine, const Node *node, const Value *condition,
+                                 bool taken, Value *mask) {
+  const Value *outer = machine->mask;
+  bool any = false;
+  for (int lane = 0; lane < node->lanes; lane++) {
+    mask[lane].i = (condition[lane].i != 0) == taken && (!outer || outer[lane].i);
+    any |= mask[lane].i;
+  }
+  const Node *branch = node->args[taken ? 1 : 2];
+  if (!any) return machine->frame + branch->out;
+  machine->mask = mask;
+  const Value *value = node_value(machine, branch);
+  machine->mask = outer;
+  return value;
+}
+
+static void choose_lanes(Machine *machine, const Node *node) {
+  ArenaMark mark = arena_mark(machine->arena);
+  Value *mask = arena_array(machine->arena, Value, node->lanes);
+  const Value *c = operand(machine, node, 0);
+  const Value *a = branch_lanes(machine, node, c, true, mask);
+  const Value *b = branch_lanes(machine, node, c, false, mask);
+  EACH_LANE(out[lane] = c[lane].i ? a[lane] : b[lane])
+  arena_reset(machine->arena, mark);
+}
+
+static void if_then_else(Machine *machine, const Node *node) {
+  if (node->args[0]->lanes > 1) {
+    choose_lanes(machine, node);
+    return;
+  }
+  const Value *value = operand(machine, node, operand(machine, node, 0)->i ? 1 : 2);
+  EACH_LANE(out[lane] = value[lane])
+}
+
+// ---- Casts ------------------------------------------------------------------------------------
+
+static int64_t to_int(double value) {
+  if (isnan(value)) return 0;
+  if (value >= 0x1p63) return value < 0x1p64 ? (int64_t)(uint64_t)value : -1;
+  return value < -0x1p63 ? INT64_MIN : (int64_t)value;
+}
+
+static void cast_int_int(Machine *machine, const Node *node) {
+  const Value *a = operand(machine, node, 0);
+  EACH_LANE(out[lane].i = number_wrap(type, a[lane].i))
+}
+
+// In one rounding: 64-bit integers do not fit a double.
+static double int_to_float(DType type, int64_t value) {
+  bool single = type.code == TYPE_FLOAT && type.bits == 32;
+  return single ? (double)(float)value : number_round(type, (double)value);
+}
+
+static double uint_to_float(DType type, uint64_t value) {
+  bool single = type.code == TYPE_FLOAT && type.bits == 32;
+  return single ? (double)(float)value : number_round(type, (double)value);
+}
+
+static void cast_int_float(Machine *machine, const Node *node) {
+  const Value *a = operand(machine, node, 0);
+  EACH_LANE(out[lane].f = int_to_float(type, a[lane].i))
+}
+
+static void cast_uint_float(Machine *machine, const Node *node) {
+  const Value *a = operand(machine, node, 0);
+  EACH_LANE(out[lane].f = uint_to_float(type, a[lane].u))
+}
+
+static void cast_float_float(Machine *machine, const Node *node) {
+  const Value *a = operand(machine, node, 0);
+  EACH_LANE(out[lane].f = number_round(type, a[lane].f))
+}
+
+static void cast_float_int(Machine *machine, const Node *node) {
+  const Value *a = operand(machine, node, 0);
+  EACH_LANE(out[lane].i = number_wrap(type, to_int(a[lane].f)))
+}
+
+static void cast_float_bool(Machine *machine, const Node *node) {
+  const Value *a = operand(machine, node, 0);
+  EACH_LANE(out[lane].i = a[lane].f != 0)
+}
+
+static EvalFn cast_function(DType from, DType to) {
+  bool floats = dtype_is_float(from);
+  if (dtype_is_float(to))
+    return floats ? cast_float_float : from.code == TYPE_UINT ? cast_uint_float : cast_int_float;
+  if (floats) return dtype_is_bool(to) ? cast_float_bool : cast_float_int;
+  return cast_int_int;
+}
+
+static void reinterpret(Machine *machine, const Node *node) {
+  const Value *a = operand(machine, node, 0);
+  const Node *from = node->args[0];
+  ArenaMark mark = arena_mark(machine->arena);
+  int from_bytes = dtype_bytes(from->type), to_bytes = dtype_bytes(node->type);
+  int bytes = MAX_OF(from_bytes * from->lanes, to_bytes * node->lanes);
+  uint8_t *bits = arena_alloc(machine->arena, (size_t)bytes);
+  for (int i = 0; i < from->lanes; i++)
+    if (dtype_is_float(from->type)) number_store(from->type, bits + i * from_bytes, a[i].f);
+    else number_store_int(from->type, bits + i * from_bytes, a[i].i);
+  EACH_LANE({
+    const void *place = bits + lane * to_bytes;
+    if (dtype_is_float(type)) out[lane].f = number_load(type, place);
+    else out[lane].i = number_load_int(type, place);
+  })
+  arena_reset(machine->arena, mark);
+}
+
+// ---- Vectors ----------------------------------------------------------------------------------
+
+// Operands whose lanes are not the result's are computed as if every lane counted.
+static const Value *operand_unmasked(Machine *machine, const Node *node, int i) {
+  const Value *mask = machine->mask;
+  machine->mask = NULL;
+  const Value *value = operand(machine, node, i);
+  machine->mask = mask;
+  return value;
+}
+
+static void ramp(Machine *machine, const Node *node) {
+  const Value *base = operand_unmasked(machine, node, 0);
+  const Value *stride = operand_unmasked(machine, node, 1);
+  int inner = node->args[0]->lanes; // a ramp of vectors: lanes of the base first
+  EACH_LANE({
+    uint64_t steps = (uint64_t)(lane / inner);
+    out[lane].i = number_wrap(type, (int64_t)(base[lane % inner].u + steps * stride->u));
+  })
+}
+
+static void broadcast(Machine *machine, const Node *node) {
+  const Value *value = operand_unmasked(machine, node, 0);
+  int inner = node->args[0]->lanes;
+  EACH_LANE(out[lane] = value[lane % inner])
+}
+
+static Value lane_of(const Machine *machine, const Node *node, int number) {
+  int i = 0;
+  for (; number >= node->args[i]->lanes; i++) number -= node->args[i]->lanes;
+  return machine->frame[node->args[i]->out + number];
+}
+
+static void shuffle(Machine *machine, const Node *node) {
+  for (int i = 0; i < node->count; i++) operand_unmasked(machine, node, i);
+  EACH_LANE(out[lane] = lane_of(machine, node, node->as.lane_numbers[lane]))
+}
+
+#define REDUCE(name, FIELD, STEP, FINISH)                                                          \
+  static void name(Machine *machine, const Node *node) {                                           \
+    const Value *x = operand_unmasked(machine, node, 0);                                           \
+    DType type = node->type;                                                                       \
+    (void)type;                                                                                    \
+    Value sum = x[0];                                                                              \
+    for (int lane = 1; lane < node->args[0]->lanes; lane++) {                                      \
+      __typeof__(x->FIELD) a = sum.FIELD, b = x[lane].FIELD;                                       \
+      sum.FIELD = STEP;                                                                            \
+    }                                                                                              \
+    machine->frame[node->out].FIELD = FINISH(type, sum.FIELD);                                     \
+  }
+#define WRAP(type, value) ((uint64_t)number_wrap(type, (int64_t)(value)))
+#define KEEP(type, value) (value)
+
+REDUCE(int_sum, u, a + b, WRAP)
+REDUCE(int_least, i, MIN_OF(a, b), KEEP)
+REDUCE(int_greatest, i, MAX_OF(a, b), KEEP)
+REDUCE(uint_least, u, MIN_OF(a, b), KEEP)
+REDUCE(uint_greatest, u, MAX_OF(a, b), KEEP)
+REDUCE(float_sum, f, number_round(type, a + b), KEEP)
+REDUCE(float_least, f, keep_nan(a, b, MIN_OF(a, b)), KEEP)
+REDUCE(float_greatest, f, keep_nan(a, b, MAX_OF(a, b)), KEEP)
+
+// ---- Functions of one float -------------------------------------------------------------------
+
+static double rsqrt(double x) {
+  return 1 / sqrt(x);
+}
+
+static double sigmoid(double x) {
+  return 1 / (1 + exp(-x));
+}
+
+static void math_function(Machine *machine, const Node *node) {
+  const Value *a = operand(machine, node, 0);
+  EACH_LANE(out[lane].f = number_round(type, node->as.math(a[lane].f)))
+}
+
+static void float_fma(Machine *machine, const Node *node) {
+  const Value *a = operand(machine, node, 0), *b = operand(machine, node, 1);
+  const Value *c = operand(machine, node, 2);
+  bool single = node->type.code == TYPE_FLOAT && node->type.bits == 32;
+  EACH_LANE({
+    double x = a[lane].f, y = b[lane].f, z = c[lane].f;
+    if (single) out[lane].f = fmaf((float)x, (float)y, (float)z);
+    else out[lane].f = number_round(type, fma(x, y, z));
+  })
+}
+
+static void int_abs(Machine *machine, const Node *node) {
+  const Value *a = operand(machine, node, 0);
+  EACH_LANE(out[lane].i = number_wrap(type, a[lane].i < 0 ? (int64_t)(0 - a[lane].u) : a[lane].i))
+}
+
+static void uint_abs(Machine *machine, const Node *node) {
+  const Value *a = operand(machine, node, 0);
+  EACH_LANE(out[lane] = a[lane])
+}
+
+static void float_is_nan(Machine *machine, const Node *node) {
+  const Value *a = operand(machine, node, 0);
+  EACH_LANE(out[lane].i = isnan(a[lane].f) != 0)
+}
+
+static void float_is_inf(Machine *machine, const Node *node) {
+  const Value *a = operand(machine, node, 0);
+  EACH_LANE(out[lane].i = isinf(a[lane].f) != 0)
+}
+
+static void nothing(Machine *machine, const Node *node) {
+  machine->frame[node->out].i = 0;
+}
+
+// ---- The table --------------------------------------------------------------------------------
+
+typedef struct EvalRow {
+  EvalFn ints, uints, floats; // by the type of the first operand; uints NULL: as ints
+  double (*math)(double);     // with math_function
+} EvalRow;
+
+#define MATH(f) {NULL, NULL, math_function, f}
+#define ANY(f) {f, f, f, NULL}
+
+static const EvalRow rows[EXPR_OP_COUNT] = {
+    [EXPR_ADD] = {int_add, NULL, float_add},
+    [EXPR_SUB] = {int_sub, NULL, float_sub},
+    [EXPR_MUL] = {int_mul, NULL, float_mul},
+    [EXPR_DIV] = {int_trunc_div, uint_div, float_div},
+    [EXPR_FLOOR_DIV] = {int_floor_div, uint_div, float_floor_div},
+    [EXPR_FLOOR_MOD] = {int_floor_mod, uint_mod, float_floor_mod},
+    [EXPR_TRUNC_DIV] = {int_trunc_div, uint_div, NULL},
+    [EXPR_TRUNC_MOD] = {int_trunc_mod, uint_mod, float_trunc_mod},
+    [EXPR_MIN] = {int_min, uint_min, float_min},
+    [EXPR_MAX] = {int_max, uint_max, float_max},
+    [EXPR_EQ] = {int_eq, NULL, float_eq},
+    [EXPR_NE] = {int_ne, NULL, float_ne},
+    [EXPR_LT] = {int_lt, uint_lt, float_lt},
+    [EXPR_LE] = {int_le, uint_le, float_le},
+    [EXPR_GT] = {int_gt, uint_gt, float_gt},
+    [EXPR_GE] = {int_ge, uint_ge, float_ge},
+    [EXPR_AND] = {logic_and},
+    [EXPR_OR] = {logic_or},
+    [EXPR_NOT] = {logic_not},
+    [EXPR_BIT_AND] = {int_and},
+    [EXPR_BIT_OR] = {int_or},
+    [EXPR_BIT_XOR] = {int_xor},
+    [EXPR_BIT_NOT] = {int_not},
+    [EXPR_SHIFT_LEFT] = {int_shift_left},
+    [EXPR_SHIFT_RIGHT] = {int_shift_right, uint_shift_right},
+    [EXPR_SELECT] = ANY(select_lanes),
+    [EXPR_IF_THEN_ELSE] = ANY(if_then_else),
+    [EXPR_REINTERPRET] = ANY(reinterpret),
+    [EXPR_RAMP] = {ramp},
+    [EXPR_BROADCAST] = ANY(broadcast),
+    [EXPR_VECTOR_SUM] = {int_sum, NULL, float_sum},
+    [EXPR_VECTOR_MIN] = {int_least, uint_least, float_least},
+    [EXPR_VECTOR_MAX] = {int_greatest, uint_greatest, float_greatest},
+    [EXPR_FMA] = {NULL, NULL, float_fma},
+    [EXPR_ABS] = {int_abs, uint_abs, math_function, fabs},
+    [EXPR_EXP] = MATH(exp),
+    [EXPR_EXP2] = MATH(exp2),
+    [EXPR_LOG] = MATH(log),
+    [EXPR_LOG2] = MATH(log2),
+    [EXPR_LOG10] = MATH(log10),
+    [EXPR_LOG1P] = MATH(log1p),
+    [EXPR_SQRT] = MATH(sqrt),
+    [EXPR_RSQRT] = MATH(rsqrt),
+    [EXPR_POW] = {int_pow, NULL, float_pow},
+    [EXPR_FLOOR] = MATH(floor),
+    [EXPR_CEIL] = MATH(ceil),
+    [EXPR_TRUNC] = MATH(trunc),
+    [EXPR_ROUND] = MATH(nearbyint),
+    [EXPR_TANH] = MATH(tanh),
+    [EXPR_SIGMOID] = MATH(sigmoid),
+    [EXPR_ERF] = MATH(erf),
+    [EXPR_SIN] = MATH(sin),
+    [EXPR_COS] = MATH(cos),
+    [EXPR_TAN] = MATH(tan),
+    [EXPR_ASIN] = MATH(asin),
+    [EXPR_ACOS] = MATH(acos),
+    [EXPR_ATAN] = MATH(atan),
+    [EXPR_SINH] = MATH(sinh),
+    [EXPR_COSH] = MATH(cosh),
+    [EXPR_ASINH] = MATH(asinh),
+    [EXPR_ACOSH] = MATH(acosh),
+    [EXPR_ATANH] = MATH(atanh),
+    [EXPR_ISNAN] = {NULL, NULL, float_is_nan},
+    [EXPR_ISINF] = {NULL, NULL, float_is_inf},
+    [EXPR_PREFETCH] = ANY(nothing),
+};
+
+// Which operand's type chooses the function: a choice is the same for all.
+EvalFn eval_function(const Expr *e, Node *node) {
+  if (e->op == EXPR_CAST) return cast_function(e->args[0]->type, e->type);
+  if (e->op == EXPR_SHUFFLE) return shuffle;
+  if (!e->count) return NULL;
+  const EvalRow *row = &rows[e->op];
+  DType from = e->args[0]->type;
+  node->as.math = row->math;
+  if (dtype_is_float(from)) return row->floats;
+  return from.code == TYPE_UINT && row->uints ? row->uints : row->ints;
+}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// Running statements and calls. All loops are serial here, whatever their kind; storage lives as
+// long as the block or allocation that makes it, and is fresh each time.
+#include "interp/exec.h"
+
+static void run(Machine *machine, const Step *step) {
+  step->run(machine, step);
+}
+
+static void count_step(Machine *machine) {
+  if (machine->options.max_steps && ++machine->steps > machine->options.max_steps)
+    machine_fail(machine, "not done after %lld iterations", (long long)machine->options.max_steps);
+}
+
+void run_for(Machine *machine, const Step *step) {
+  machine->stmt = step->stmt;
+  int64_t min = node_value(machine, step->as.loop.min)->i;
+  int64_t extent = node_value(machine, step->as.loop.extent)->i;
+  for (int64_t i = 0; i < extent; i++) {
+    count_step(machine);
+    machine->frame[step->as.loop.var].i = min + i;
+    run(machine, step->as.loop.body);
+  }
+}
+
+void run_let(Machine *machine, const Step *step) {
+  machine->stmt = step->stmt;
+  const Node *node = step->as.let.value;
+  const Value *value = node_value(machine, node);
+  int width = node->type.code == TYPE_HANDLE ? 2 * node->lanes : node->lanes;
+  memmove(machine->frame + step->as.let.var, value, sizeof(Value) * (size_t)width);
+  run(machine, step->as.let.body);
+}
+
+void run_if(Machine *machine, const Step *step) {
+  machine->stmt = step->stmt;
+  bool holds = node_value(machine, step->as.branch.condition)->i;
+  const Step *taken = holds ? step->as.branch.then_body : step->as.branch.else_body;
+  if (taken) run(machine, taken);
+}
+
+void run_while(Machine *machine, const Step *step) {
+  for (;;) {
+    machine->stmt = step->stmt;
+    if (!node_value(machine, step->as.branch.condition)->i) return;
+    count_step(machine);
+    run(machine, step->as.branch.then_body);
+  }
+}
+
+void run_assert(Machine *machine, const Step *step) {
+  machine->stmt = step->stmt;
+  const Expr *message = step->stmt->as.check.message;
+  if (!node_value(machine, step->as.branch.condition)->i)
+    machine_fail(machine, "assertion failed: %s",
+                 message && message->op == EXPR_STRING ? message->as.s : "");
+  if (step->as.branch.then_body) run(machine, step->as.branch.then_body);
+}
+
+void run_evaluate(Machine *machine, const Step *step) {
+  machine->stmt = step->stmt;
+  node_value(machine, step->as.evaluate);
+}
+
+void run_seq(Machine *machine, const Step *step) {
+  for (int i = 0; i < step->as.seq.count; i++) run(machine, step->as.seq.items[i]);
+}
+
+void run_body(Machine *machine, const Step *step) {
+  run(machine, step->as.body);
+}
+
+// ---- Storage ----------------------------------------------------------------------------------
+
+typedef struct Scope {
+  ArenaMark mark;
+  int64_t bytes;
+} Scope;
+
+static Scope scope_enter(Machine *machine) {
+  return (Scope){arena_mark(machine->arena), machine->bytes};
+}
+
+static void scope_leave(Machine *machine, Scope scope) {
+  arena_reset(machine->arena, scope.mark);
+  machine->bytes = scope.bytes;
+}
+
+static int64_t checked_extent(Machine *machine, const BoundBuffer *buffer, int i) {
+  int64_t extent = node_value(machine, buffer->extents[i])->i;
+  if (extent < 0)
+    machine_fail(machine, "axis %d of %s has a negative extent: %lld", i, buffer->name,
+                 (long long)extent);
+  return extent;
+}
+
+// Elements from the start of the storage to the end of the last one.
+static int64_t element_span(Machine *machine, const BoundBuffer *buffer) {
+  int64_t span = 1;
+  bool fits = true;
+  for (int i = 0; i < buffer->rank; i++) {
+    int64_t extent = checked_extent(machine, buffer, i), step;
+    if (!extent) return 0;
+    if (!buffer->strides) {
+      fits &= mul_fits(span, extent, &span);
+      continue;
+    }
+    int64_t stride = node_value(machine, buffer->strides[i])->i;
+    fits &= mul_fits(extent - 1, stride, &step) && add_fits(span, step, &span);
+  }
+  if (buffer->offset) fits &= add_fits(span, node_value(machine, buffer->offset)->i, &span);
+  if (!fits) machine_fail(machine, "the size of %s does not fit 64 bits", buffer->name);
+  return span;
+}
+
+static void make_storage(Machine *machine, const BoundBuffer *buffer) {
+  int64_t bytes = (int64_t)dtype_bytes(buffer->type) * buffer->type.lanes;
+  if (!mul_fits(bytes, element_span(machine, buffer), &bytes)) bytes = INT64_MAX;
+  Value *handle = machine->frame + buffer->data;
+  handle[0].storage = storage_new(machine, buffer->name, buffer->type, bytes);
+  handle[1].i = 0;
+}
+
+void run_allocate(Machine *machine, const Step *step) {
+  Scope scope = scope_enter(machine);
+  machine->stmt = step->stmt;
+  make_storage(machine, &step->as.allocate.buffer);
+  run(machine, step->as.allocate.body);
+  scope_leave(machine, scope);
+}
+
+void run_constant(Machine *machine, const Step *step) {
+  Value *handle = machine->frame + step->as.constant.data;
+  handle[0].storage = step->as.constant.storage;
+  handle[1].i = 0;
+  run(machine, step->as.constant.body);
+}
+
+// ---- Blocks -----------------------------------------------------------------------------------
+
+static void bind_vars(Machine *machine, const BlockStep *block) {
+  for (int i = 0; i < block->var_count; i++) node_value(machine, block->vars[i].value);
+  for (int i = 0; i < block->var_count; i++)
+    machine->frame[block->vars[i].place] = machine->frame[block->vars[i].value->out];
+}
+
+// The first time a reduction comes to its element: all its reduction variables at their least.
+static bool is_first(Machine *machine, const BlockStep *block) {
+  for (int i = 0; i < block->var_count; i++) {
+    const BoundVar *var = &block->vars[i];
+    if (var->min && machine->frame[var->place].i != node_value(machine, var->min)->i) return false;
+  }
+  return true;
+}
+
+static void set_place(Machine *machine, int place, int64_t value) {
+  if (place >= 0) machine->frame[place].i = value;
+}
+
+// The view starts at the least element of the region; its extents and strides are the last axes of
+// the source's. A view that states an offset variable sees the source's storage from its start.
+static void bind_match(Machine *machine, const BoundMatch *match) {
+  const Access *source = &match->source;
+  for (int i = 0; i < source->rank; i++) {
+    node_value(machine, source->indices[i]);
+    node_value(machine, source->shape[i]);
+    node_value(machine, source->strides[i]);
+    node_value(machine, match->extents[i]);
+  }
+  if (source->offset) node_value(machine, source->offset);
+  int64_t size = (int64_t)source->element_bytes * source->element_lanes;
+  int64_t address = access_address(machine, source, 0, false);
+  const Value *from = machine->frame + source->data;
+  Value *view = machine->frame + match->data;
+  view[0] = from[0];
+  view[1].i = match->offset_place >= 0 ? from[1].i : address;
+  set_place(machine, match->offset_place, (address - from[1].i) / size);
+  for (int i = 0; i < match->rank; i++) {
+    int axis = source->rank - match->rank + i;
+    if (axis < 0) continue;
+    set_place(machine, match->shape_places[i], machine->frame[match->extents[axis]->out].i);
+    set_place(machine, match->stride_places[i], machine->frame[source->strides[axis]->out].i);
+  }
+}
+
+void run_block(Machine *machine, const Step *step) {
+  const BlockStep *block = step->as.block;
+  machine->stmt = step->stmt;
+  if (block->predicate && !node_value(machine, block->predicate)->i) return;
+  Scope scope = scope_enter(machine);
+  bind_vars(machine, block);
+  for (int i = 0; i < block->alloc_count; i++) make_storage(machine, &block->allocs[i]);
+  for (int i = 0; i < block->match_count; i++) bind_match(machine, &block->matches[i]);
+  if (block->init && is_first(machine, block)) run(machine, block->init);
+  run(machine, block->body);
+  scope_leave(machine, scope);
+}
+
+// ---- Calls ------------------------------------------------------------------------------------
+
+enum { MAX_CALL_DEPTH = 200, MAX_EXTERN_ARGS = 16 };
+
+void eval_call(Machine *machine, const Node *node) {
+  const Program *program = node->as.callee;
+  if (++machine->depth > MAX_CALL_DEPTH)
+    machine_fail(machine, "calls nest deeper than %d", MAX_CALL_DEPTH);
+  Scope scope = scope_enter(machine);
+  const Stmt *caller = machine->stmt;
+  Value *frame = arena_copy(machine->arena, program->image,
+                            sizeof(Value) * (size_t)MAX_OF(program->frame_size, 1));
+  for (int i = 0; i < node->count; i++) {
+    const Value *value = operand(machine, node, i);
+    int width = node->args[i]->type.code == TYPE_HANDLE ? 2 : node->args[i]->lanes;
+    memcpy(frame + program->params[i].place, value, sizeof(Value) * (size_t)width);
+  }
+  Value *outer = machine->frame;
+  machine->frame = frame;
+  run(machine, program->body);
+  machine->frame = outer;
+  machine->stmt = caller;
+  machine->depth--;
+  scope_leave(machine, scope);
+  machine->frame[node->out].i = 0;
+}
+
+void eval_extern(Machine *machine, const Node *node) {
+  InterpValue args[MAX_EXTERN_ARGS];
+  if (node->count > MAX_EXTERN_ARGS)
+    machine_fail(machine, "a call with more than %d arguments", MAX_EXTERN_ARGS);
+  for (int i = 0; i < node->count; i++) args[i].i = operand(machine, node, i)->i;
+  const InterpExtern *function = node->as.function;
+  InterpValue result = function->call(function->env, args, node->count);
+  Value *out = machine->frame + node->out;
+  if (dtype_is_float(node->type)) out->f = number_round(node->type, result.f);
+  else out->i = number_wrap(node->type, result.i);
+}

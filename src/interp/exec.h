@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Running statements: one function a kind, chosen when the statement is resolved.
+#ifndef PLEAT_INTERP_EXEC_H
+#define PLEAT_INTERP_EXEC_H
+
+#include "interp/program.h"
+
+void run_for(Machine *machine, const Step *step);
+void run_let(Machine *machine, const Step *step);
+void run_if(Machine *machine, const Step *step);
+void run_while(Machine *machine, const Step *step);
+void run_assert(Machine *machine, const Step *step);
+void run_evaluate(Machine *machine, const Step *step);
+void run_seq(Machine *machine, const Step *step);
+void run_allocate(Machine *machine, const Step *step);
+void run_constant(Machine *machine, const Step *step);
+void run_body(Machine *machine, const Step *step);
+void run_block(Machine *machine, const Step *step);
+
+#endif

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers of every element type: rounding, wrapping, and their encodings in memory.
+#include "interp/interp.h"
+
+static FloatFormat small_format(DType type) {
+  switch ((TypeCode)type.code) {
+  case TYPE_BFLOAT: return FLOAT_FORMAT_BF16;
+  case TYPE_FLOAT8_E4M3: return FLOAT_FORMAT_E4M3;
+  case TYPE_FLOAT8_E5M2: return FLOAT_FORMAT_E5M2;
+  case TYPE_FLOAT:
+  case TYPE_VOID:
+  case TYPE_BOOL:
+  case TYPE_INT:
+  case TYPE_UINT:
+  case TYPE_HANDLE: break;
+  }
+  return FLOAT_FORMAT_16;
+}
+
+double number_round(DType type, double value) {
+  if (type.bits == 32) return (float)value;
+  if (type.bits == 64) return value;
+  FloatFormat format = small_format(type);
+  return float_decode(format, float_encode(format, value));
+}
+
+int64_t number_wrap(DType type, int64_t value) {
+  if (type.code == TYPE_BOOL) return value != 0;
+  if (type.bits >= 64 || !dtype_is_int(type)) return value;
+  int unused = 64 - type.bits;
+  uint64_t shifted = (uint64_t)value << unused;
+  return type.code == TYPE_UINT ? (int64_t)(shifted >> unused) : (int64_t)shifted >> unused;
+}
+
+uint64_t number_bits(DType type, double value) {
+  uint64_t bits = 0;
+  float single = (float)value;
+  if (type.bits == 32) return memcpy(&bits, &single, 4), bits;
+  if (type.bits == 64) return memcpy(&bits, &value, 8), bits;
+  return float_encode(small_format(type), value);
+}
+
+int64_t number_load_int(DType type, const void *data) {
+  uint64_t bits = 0;
+  memcpy(&bits, data, (size_t)dtype_bytes(dtype_lanes(type, 1)));
+  return number_wrap(type, (int64_t)bits);
+}
+
+void number_store_int(DType type, void *data, int64_t value) {
+  int64_t wrapped = number_wrap(type, value);
+  memcpy(data, &wrapped, (size_t)dtype_bytes(dtype_lanes(type, 1)));
+}
+
+static double float_load(DType type, const void *data) {
+  float single;
+  double value;
+  uint64_t bits = 0;
+  if (type.bits == 32) {
+    memcpy(&single, data, 4);
+    return single;
+  }
+  if (type.bits == 64) {
+    memcpy(&value, data, 8);
+    return value;
+  }
+  memcpy(&bits, data, type.bits / 8);
+  return float_decode(small_format(type), (uint32_t)bits);
+}
+
+double number_load(DType type, const void *data) {
+  if (dtype_is_float(type)) return float_load(type, data);
+  int64_t value = number_load_int(type, data);
+  return type.code == TYPE_UINT ? (double)(uint64_t)value : (double)value;
+}
+
+void number_store(DType type, void *data, double value) {
+  if (dtype_is_float(type)) {
+    uint64_t bits = number_bits(type, value);
+    memcpy(data, &bits, type.bits / 8);
+  } else if (type.code == TYPE_UINT && value >= 0x1p63) {
+    number_store_int(type, data, (int64_t)(uint64_t)value);
+  } else {
+    number_store_int(type, data, (int64_t)value);
+  }
+}

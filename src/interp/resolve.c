@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+// Resolving expressions and functions: every variable, constant and intermediate result gets a
+// place in the function's frame, once, so that running looks nothing up. Statements are in
+// resolve_stmt.c.
+#include "interp/resolve.h"
+
+int place_new(Resolver *resolver, int width) {
+  int place = resolver->frame_size;
+  resolver->frame_size += width;
+  return place;
+}
+
+static int type_width(DType type) {
+  return type.code == TYPE_HANDLE ? 2 * type.lanes : type.lanes;
+}
+
+int place_bind(Resolver *resolver, const Expr *var) {
+  void *known = map_find(&resolver->places, var);
+  if (known) return (int)(intptr_t)known - 1;
+  int place = place_new(resolver, type_width(var->type));
+  map_put(&resolver->places, var, (intptr_t)place + 1);
+  return place;
+}
+
+void place_share(Resolver *resolver, const Expr *var, int place) {
+  map_put(&resolver->places, var, (intptr_t)place + 1);
+}
+
+int place_of(Resolver *resolver, const Expr *var) {
+  void *known = map_find(&resolver->places, var);
+  if (!known) machine_fail(resolver->machine, "'%s' has no value here", var->as.var->name);
+  return (int)(intptr_t)known - 1;
+}
+
+bool place_is_bound(Resolver *resolver, const Expr *var) {
+  return map_contains(&resolver->places, var);
+}
+
+static Node *node_new(Resolver *resolver, const Expr *e) {
+  Node *node = arena_new(resolver->arena, Node);
+  node->lanes = e->type.lanes;
+  node->type = dtype_lanes(e->type, 1);
+  return node;
+}
+
+static void constant_value(const Expr *e, Value *value) {
+  if (e->op == EXPR_FLOAT) value->f = number_round(e->type, e->as.f);
+  else if (e->op == EXPR_STRING) value->s = e->as.s;
+  else value->i = number_wrap(e->type, e->as.i);
+}
+
+static Node *resolve_constant(Resolver *resolver, const Expr *e) {
+  Node *node = map_find(&resolver->constants, e);
+  if (node) return node;
+  node = node_new(resolver, e);
+  node->out = place_new(resolver, 1);
+  Constant constant = {node->out, {0}};
+  constant_value(e, &constant.value);
+  array_push(resolver->arena, &resolver->image, constant);
+  map_put(&resolver->constants, e, node);
+  return node;
+}
+
+static Node *resolve_var(Resolver *resolver, const Expr *e) {
+  Node *node = node_new(resolver, e);
+  node->out = place_of(resolver, e);
+  return node;
+}
+
+Node **resolve_list(Resolver *resolver, Expr *const *exprs, int count) {
+  Node **nodes = arena_array(resolver->arena, Node *, count);
+  for (int i = 0; i < count; i++) nodes[i] = resolve_expr(resolver, exprs[i]);
+  return nodes;
+}
+
+Access *resolve_access(Resolver *resolver, Buffer *buffer, Expr *const *indices, int rank) {
+  Access *access = arena_new(resolver->arena, Access);
+  if (rank != buffer->rank)
+    machine_fail(resolver->machine, "%s has %d axes, the access %d", buffer->name, buffer->rank,
+                 rank);
+  Expr **strides = arena_array(resolver->arena, Expr *, rank);
+  buffer_stride_exprs(resolver->machine->context, buffer, strides);
+  access->buffer = buffer;
+  access->data = place_of(resolver, buffer->data);
+  access->rank = rank;
+  access->indices = resolve_list(resolver, indices, rank);
+  access->shape = resolve_list(resolver, buffer->shape, rank);
+  access->strides = resolve_list(resolver, strides, rank);
+  access->offset = buffer->offset ? resolve_expr(resolver, buffer->offset) : NULL;
+  access->element_lanes = buffer->type.lanes;
+  access->element_bytes = dtype_bytes(buffer->type);
+  return access;
+}
+
+static Node *resolve_load(Resolver *resolver, const Expr *e) {
+  Node *node = node_new(resolver, e);
+  node->as.access = resolve_access(resolver, e->as.buffer, e->args, e->count);
+  node->eval = eval_load;
+  node->out = place_new(resolver, node->lanes);
+  return node;
+}
+
+static Node *resolve_address(Resolver *resolver, const Expr *e) {
+  Node *node = node_new(resolver, e);
+  const Expr *load = e->args[0];
+  node->as.access = resolve_access(resolver, load->as.buffer, load->args, load->count);
+  node->eval = eval_address_of;
+  node->out = place_new(resolver, 2);
+  return node;
+}
+
+static void run_let(Machine *machine, const Node *node) {
+  const Value *value = operand(machine, node, 0);
+  memmove(machine->frame + node->args[2]->out, value, sizeof(Value) * (size_t)node->args[2]->lanes);
+  const Value *body = operand(machine, node, 1);
+  size_t width = (size_t)type_width(dtype_lanes(node->type, node->lanes));
+  memmove(machine->frame + node->out, body, sizeof(Value) * width);
+}
+
+// Operands: value, body, and the variable's place with its width as lanes.
+static Node *resolve_let(Resolver *resolver, const Expr *e) {
+  Node *node = node_new(resolver, e), *var = arena_new(resolver->arena, Node);
+  node->count = 3;
+  node->args = arena_array(resolver->arena, Node *, 3);
+  node->args[0] = resolve_expr(resolver, e->args[1]);
+  var->out = place_bind(resolver, e->args[0]);
+  var->lanes = type_width(e->args[0]->type);
+  node->args[2] = var;
+  node->args[1] = resolve_expr(resolver, e->args[2]);
+  node->out = place_new(resolver, type_width(e->type));
+  node->eval = run_let;
+  return node;
+}
+
+static Node *resolve_shuffle(Resolver *resolver, const Expr *e) {
+  Node *node = node_new(resolver, e);
+  const Expr *vectors = e->args[0], *lanes = e->args[1];
+  node->count = vectors->count;
+  node->args = resolve_list(resolver, vectors->args, vectors->count);
+  node->as.lane_numbers = arena_array(resolver->arena, int, e->type.lanes);
+  int given = 0;
+  for (int i = 0; i < vectors->count; i++) given += vectors->args[i]->type.lanes;
+  for (int i = 0; i < lanes->count && i < e->type.lanes; i++) {
+    int64_t lane = -1;
+    expr_as_int(lanes->args[i], &lane);
+    if (lane < 0 || lane >= given)
+      machine_fail(resolver->machine, "lane %lld of a shuffle of %d lanes", (long long)lane, given);
+    node->as.lane_numbers[i] = (int)lane;
+  }
+  node->eval = eval_function(e, node);
+  node->out = place_new(resolver, node->lanes);
+  return node;
+}
+
+static const InterpExtern *find_extern(const InterpOptions *options, const char *name) {
+  for (int i = 0; i < options->extern_count; i++)
+    if (!strcmp(options->externs[i].name, name)) return &options->externs[i];
+  return NULL;
+}
+
+static const PrimFunc *find_function(const Module *module, const char *name) {
+  for (int i = 0; module && i < module->funcs.count; i++)
+    if (!strcmp(module->funcs.items[i].name, name)) return module->funcs.items[i].prim;
+  return NULL;
+}
+
+static Node *resolve_call(Resolver *resolver, const Expr *e) {
+  Machine *machine = resolver->machine;
+  Node *node = node_new(resolver, e);
+  node->count = e->count;
+  node->args = resolve_list(resolver, e->args, e->count);
+  const PrimFunc *func = find_function(machine->module, e->as.s);
+  if (func && func->param_count != e->count)
+    machine_fail(machine, "%s takes %d arguments, the call gives %d", e->as.s, func->param_count,
+                 e->count);
+  if (func) {
+    node->as.callee = program_resolve(machine, func);
+    node->eval = eval_call;
+  } else {
+    node->as.function = find_extern(&machine->options, e->as.s);
+    node->eval = eval_extern;
+  }
+  if (!func && !node->as.function)
+    machine_fail(machine, "the interpreter knows no function '%s'", e->as.s);
+  node->out = place_new(resolver, MAX_OF(type_width(e->type), 1));
+  return node;
+}
+
+static Node *resolve_plain(Resolver *resolver, const Expr *e) {
+  Node *node = node_new(resolver, e);
+  node->count = e->op == EXPR_PREFETCH ? 0 : e->count; // a prefetch has no meaning here
+  node->args = resolve_list(resolver, e->args, node->count);
+  node->eval = eval_function(e, node);
+  if (!node->eval)
+    machine_fail(resolver->machine, "%s of %s has no meaning here", op_table[e->op].name,
+                 dtype_name(resolver->machine->context, e->type));
+  node->out = place_new(resolver, MAX_OF(type_width(e->type), 1));
+  return node;
+}
+
+Node *resolve_expr(Resolver *resolver, const Expr *e) {
+  switch (e->op) {
+  case EXPR_INT:
+  case EXPR_FLOAT:
+  case EXPR_STRING: return resolve_constant(resolver, e);
+  case EXPR_VAR: return resolve_var(resolver, e);
+  case EXPR_LOAD: return resolve_load(resolver, e);
+  case EXPR_ADDRESS_OF: return resolve_address(resolver, e);
+  case EXPR_LET: return resolve_let(resolver, e);
+  case EXPR_SHUFFLE: return resolve_shuffle(resolver, e);
+  case EXPR_CALL:
+  case EXPR_CALL_PURE: return resolve_call(resolver, e);
+  default: return resolve_plain(resolver, e);
+  }
+}
+
+// Shape, stride and offset variables of a parameter get their places before any is evaluated.
+static void bind_shape_vars(Resolver *resolver, const Buffer *buffer) {
+  for (int i = 0; i < buffer->rank; i++) {
+    if (buffer->shape[i]->op == EXPR_VAR) place_bind(resolver, buffer->shape[i]);
+    if (buffer->strides && buffer->strides[i]->op == EXPR_VAR)
+      place_bind(resolver, buffer->strides[i]);
+  }
+  if (buffer->offset && buffer->offset->op == EXPR_VAR) place_bind(resolver, buffer->offset);
+}
+
+static void resolve_param(Resolver *resolver, const PrimFunc *func, int i, BoundParam *param) {
+  const Buffer *buffer = func->buffers ? func->buffers[i] : NULL;
+  param->place = place_bind(resolver, func->params[i]);
+  param->buffer = buffer;
+  param->type = buffer ? buffer->type : func->params[i]->type;
+  if (!buffer) return;
+  place_share(resolver, buffer->data, param->place);
+  param->shape = resolve_list(resolver, buffer->shape, buffer->rank);
+  if (buffer->strides) param->strides = resolve_list(resolver, buffer->strides, buffer->rank);
+  if (buffer->offset) param->offset = resolve_expr(resolver, buffer->offset);
+}
+
+static void resolve_params(Resolver *resolver, const PrimFunc *func, Program *program) {
+  for (int i = 0; i < func->param_count; i++) {
+    place_bind(resolver, func->params[i]);
+    if (func->buffers && func->buffers[i]) bind_shape_vars(resolver, func->buffers[i]);
+  }
+  program->param_count = func->param_count;
+  program->params = arena_array(resolver->arena, BoundParam, func->param_count);
+  for (int i = 0; i < func->param_count; i++)
+    resolve_param(resolver, func, i, &program->params[i]);
+}
+
+Program *program_resolve(Machine *machine, const PrimFunc *func) {
+  Program *program = map_find(&machine->programs, func);
+  if (program) return program;
+  program = arena_new(machine->arena, Program);
+  map_put(&machine->programs, func, program);
+  Resolver resolver = {machine, machine->arena, map_new(machine->arena), map_new(machine->arena)};
+  const Stmt *caller = machine->stmt;
+  program->func = func;
+  resolve_params(&resolver, func, program);
+  program->body = resolve_stmt(&resolver, func->body);
+  program->frame_size = resolver.frame_size;
+  program->image = arena_array(machine->arena, Value, resolver.frame_size);
+  for (int i = 0; i < resolver.image.count; i++)
+    program->image[resolver.image.items[i].place] = resolver.image.items[i].value;
+  machine->stmt = caller;
+  return program;
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// Resolving statements. A variable gets its place where it is bound, so a use outside of its scope
+// is found here (unless an earlier sibling bound the same variable).
+#include "interp/resolve.h"
+
+#include "interp/exec.h"
+
+static Step *step_new(Resolver *resolver, const Stmt *s,
+                      void (*run)(Machine *machine, const Step *step)) {
+  Step *step = arena_new(resolver->arena, Step);
+  step->run = run;
+  step->stmt = s;
+  return step;
+}
+
+static Step *resolve_for(Resolver *resolver, const Stmt *s) {
+  Step *step = step_new(resolver, s, run_for);
+  step->as.loop.min = resolve_expr(resolver, s->as.loop.min);
+  step->as.loop.extent = resolve_expr(resolver, s->as.loop.extent);
+  step->as.loop.var = place_bind(resolver, s->as.loop.var);
+  step->as.loop.body = resolve_stmt(resolver, s->as.loop.body);
+  return step;
+}
+
+static Step *resolve_store(Resolver *resolver, const Stmt *s) {
+  Step *step = step_new(resolver, s, run_store);
+  Buffer *buffer = s->as.store.buffer;
+  step->as.store.value = resolve_expr(resolver, s->as.store.value);
+  Access *access = resolve_access(resolver, buffer, s->as.store.indices, s->as.store.rank);
+  step->as.store.access = access;
+  int lanes = 1;
+  for (int i = 0; i < access->rank; i++) lanes = MAX_OF(lanes, access->indices[i]->lanes);
+  DType given = s->as.store.value->type, wanted = dtype_lanes(buffer->type, given.lanes);
+  bool fits = given.lanes == lanes * buffer->type.lanes || given.lanes == 1;
+  if (!dtype_equal(given, wanted) || !fits)
+    machine_fail(resolver->machine, "a store of %s into %d places of %s, which holds %s",
+                 dtype_name(resolver->machine->context, given), lanes, buffer->name,
+                 dtype_name(resolver->machine->context, buffer->type));
+  return step;
+}
+
+static Step *resolve_let(Resolver *resolver, const Stmt *s) {
+  Step *step = step_new(resolver, s, run_let);
+  step->as.let.value = resolve_expr(resolver, s->as.let.value);
+  step->as.let.var = place_bind(resolver, s->as.let.var);
+  step->as.let.body = resolve_stmt(resolver, s->as.let.body);
+  return step;
+}
+
+static Step *resolve_if(Resolver *resolver, const Stmt *s) {
+  Step *step = step_new(resolver, s, run_if);
+  step->as.branch.condition = resolve_expr(resolver, s->as.branch.condition);
+  step->as.branch.then_body = resolve_stmt(resolver, s->as.branch.then_body);
+  if (s->as.branch.else_body)
+    step->as.branch.else_body = resolve_stmt(resolver, s->as.branch.else_body);
+  return step;
+}
+
+static Step *resolve_while(Resolver *resolver, const Stmt *s) {
+  Step *step = step_new(resolver, s, run_while);
+  step->as.branch.condition = resolve_expr(resolver, s->as.repeat.condition);
+  step->as.branch.then_body = resolve_stmt(resolver, s->as.repeat.body);
+  return step;
+}
+
+static Step *resolve_assert(Resolver *resolver, const Stmt *s) {
+  Step *step = step_new(resolver, s, run_assert);
+  step->as.branch.condition = resolve_expr(resolver, s->as.check.condition);
+  if (s->as.check.body) step->as.branch.then_body = resolve_stmt(resolver, s->as.check.body);
+  return step;
+}
+
+static Step *resolve_evaluate(Resolver *resolver, const Stmt *s) {
+  Step *step = step_new(resolver, s, run_evaluate);
+  step->as.evaluate = resolve_expr(resolver, s->as.evaluate);
+  return step;
+}
+
+static Step *resolve_seq(Resolver *resolver, const Stmt *s) {
+  Step *step = step_new(resolver, s, run_seq);
+  step->as.seq.count = s->as.seq.count;
+  step->as.seq.items = arena_array(resolver->arena, Step *, s->as.seq.count);
+  for (int i = 0; i < s->as.seq.count; i++)
+    step->as.seq.items[i] = resolve_stmt(resolver, s->as.seq.items[i]);
+  return step;
+}
+
+static Step *resolve_allocate(Resolver *resolver, const Stmt *s) {
+  Step *step = step_new(resolver, s, run_allocate);
+  BoundBuffer *buffer = &step->as.allocate.buffer;
+  buffer->extents = resolve_list(resolver, s->as.allocate.extents, s->as.allocate.rank);
+  buffer->name = s->as.allocate.var->as.var->name;
+  buffer->type = s->as.allocate.type;
+  buffer->rank = s->as.allocate.rank;
+  buffer->data = place_bind(resolver, s->as.allocate.var);
+  step->as.allocate.body = resolve_stmt(resolver, s->as.allocate.body);
+  return step;
+}
+
+static Step *resolve_constant(Resolver *resolver, const Stmt *s) {
+  Step *step = step_new(resolver, s, run_constant);
+  const ConstData *data = s->as.allocate_const.data;
+  Storage *storage = arena_new(resolver->arena, Storage);
+  storage->name = data->name ? data->name : "constant";
+  storage->bytes = (int64_t)data->bytes;
+  storage->data = (uint8_t *)data->data;
+  storage->constant = true;
+  step->as.constant.storage = storage;
+  step->as.constant.data = place_bind(resolver, s->as.allocate_const.var);
+  step->as.constant.body = resolve_stmt(resolver, s->as.allocate_const.body);
+  return step;
+}
+
+static Step *resolve_body(Resolver *resolver, const Stmt *s, const Stmt *body) {
+  Step *step = step_new(resolver, s, run_body);
+  step->as.body = resolve_stmt(resolver, body);
+  return step;
+}
+
+static Step *resolve_declare(Resolver *resolver, const Stmt *s) {
+  place_of(resolver, s->as.declare.buffer->data);
+  return resolve_body(resolver, s, s->as.declare.body);
+}
+
+static Step *resolve_attr(Resolver *resolver, const Stmt *s) {
+  return resolve_body(resolver, s, s->as.attr.body);
+}
+
+// ---- Blocks -----------------------------------------------------------------------------------
+
+static void resolve_block_vars(Resolver *resolver, const Block *block, BlockStep *step) {
+  step->var_count = block->var_count;
+  step->vars = arena_array(resolver->arena, BoundVar, block->var_count);
+  for (int i = 0; i < block->var_count; i++)
+    step->vars[i].value = resolve_expr(resolver, block->vars[i].binding);
+  for (int i = 0; i < block->var_count; i++) {
+    step->vars[i].place = place_bind(resolver, block->vars[i].var);
+    if (block->vars[i].kind == ITER_REDUCTION)
+      step->vars[i].min = resolve_expr(resolver, block->vars[i].min);
+  }
+}
+
+static void resolve_alloc(Resolver *resolver, const Buffer *buffer, BoundBuffer *bound) {
+  bound->buffer = buffer;
+  bound->name = buffer->name;
+  bound->type = buffer->type;
+  bound->rank = buffer->rank;
+  bound->extents = resolve_list(resolver, buffer->shape, buffer->rank);
+  if (buffer->strides) bound->strides = resolve_list(resolver, buffer->strides, buffer->rank);
+  if (buffer->offset) bound->offset = resolve_expr(resolver, buffer->offset);
+  bound->data = place_bind(resolver, buffer->data);
+}
+
+static int free_place(Resolver *resolver, const Expr *e) {
+  if (!e || e->op != EXPR_VAR || place_is_bound(resolver, e)) return -1;
+  return place_bind(resolver, e);
+}
+
+static void resolve_match(Resolver *resolver, const MatchBuffer *match, BoundMatch *bound) {
+  const Buffer *view = match->buffer;
+  const Region *source = &match->source;
+  Access *access = resolve_access(resolver, source->buffer, source->min, source->buffer->rank);
+  bound->buffer = view;
+  bound->source = *access;
+  bound->rank = view->rank;
+  bound->extents = resolve_list(resolver, source->extent, source->buffer->rank);
+  bound->data = place_bind(resolver, view->data);
+  bound->shape_places = arena_array(resolver->arena, int, view->rank);
+  bound->stride_places = arena_array(resolver->arena, int, view->rank);
+  for (int i = 0; i < view->rank; i++) {
+    bound->shape_places[i] = free_place(resolver, view->shape[i]);
+    bound->stride_places[i] = view->strides ? free_place(resolver, view->strides[i]) : -1;
+  }
+  bound->offset_place = free_place(resolver, view->offset);
+}
+
+static Step *resolve_block(Resolver *resolver, const Stmt *s) {
+  Step *step = step_new(resolver, s, run_block);
+  const Block *block = s->as.block;
+  BlockStep *bound = step->as.block = arena_new(resolver->arena, BlockStep);
+  if (block->predicate && !expr_is_true(block->predicate))
+    bound->predicate = resolve_expr(resolver, block->predicate);
+  resolve_block_vars(resolver, block, bound);
+  bound->alloc_count = block->alloc_count;
+  bound->allocs = arena_array(resolver->arena, BoundBuffer, block->alloc_count);
+  for (int i = 0; i < block->alloc_count; i++)
+    resolve_alloc(resolver, block->allocs[i], &bound->allocs[i]);
+  bound->match_count = block->match_count;
+  bound->matches = arena_array(resolver->arena, BoundMatch, block->match_count);
+  for (int i = 0; i < block->match_count; i++)
+    resolve_match(resolver, &block->matches[i], &bound->matches[i]);
+  if (block->init) bound->init = resolve_stmt(resolver, block->init);
+  bound->body = resolve_stmt(resolver, block->body);
+  return step;
+}
+
+static Step *(*const resolvers[])(Resolver *, const Stmt *) = {
+    [STMT_FOR] = resolve_for,
+    [STMT_STORE] = resolve_store,
+    [STMT_LET] = resolve_let,
+    [STMT_IF] = resolve_if,
+    [STMT_WHILE] = resolve_while,
+    [STMT_ASSERT] = resolve_assert,
+    [STMT_EVALUATE] = resolve_evaluate,
+    [STMT_SEQ] = resolve_seq,
+    [STMT_BLOCK] = resolve_block,
+    [STMT_ALLOCATE] = resolve_allocate,
+    [STMT_ALLOCATE_CONST] = resolve_constant,
+    [STMT_DECL_BUFFER] = resolve_declare,
+    [STMT_ATTR] = resolve_attr,
+};
+
+Step *resolve_stmt(Resolver *resolver, const Stmt *s) {
+  resolver->machine->stmt = s;
+  return resolvers[s->kind](resolver, s);
+}
