@@ -6,26 +6,9 @@
 #define PLEAT_RUNTIME_H
 
 #include "base/base.h"
+#include "base/machine.h"
 
 // ---- The machine -----------------------------------------------------------------------------
-
-typedef enum CpuLevel { CPU_BASELINE, CPU_AVX2, CPU_AVX512 } CpuLevel;
-
-typedef struct HostMachine {
-  CpuLevel level;
-  const char *level_name; // "baseline", "avx2", "avx512": as `--cpu` names them
-  const char *features;   // of that level, as LLVM spells them; "" for the baseline
-  const char *march;      // of that level, for a C compiler: "-mavx2 -mfma"
-  char processor[64];     // as it names itself; "" where it does not
-  int vector_bytes, vector_registers;
-  int fma_units;             // vector multiply-adds begun a cycle; a guess
-  bool fma;                  // multiplies and adds in one instruction
-  int cores;                 // that this process may use
-  int64_t line_bytes;        // of a cache line
-  int64_t l1_bytes, l1_ways; // data cache of a core
-  int64_t l2_bytes;          // of a core
-  int64_t l3_bytes;          // shared; 0: none
-} HostMachine;
 
 // What this machine has, found by asking the processor and the system; takes microseconds.
 HostMachine machine_probe(void);
