@@ -69,4 +69,46 @@ void command_help(const Command *command, FILE *out);
 
 void version_print(FILE *out); // the version, and which optional parts are in
 
+// ---- How results look ------------------------------------------------------------------------
+
+typedef enum Colour {
+  COLOUR_NONE, // back to plain
+  COLOUR_BOLD,
+  COLOUR_DIM,
+  COLOUR_RED,
+  COLOUR_GREEN,
+  COLOUR_YELLOW,
+  COLOUR_CYAN,
+} Colour;
+const char *paint(const Cli *cli, Colour colour); // "" where there is no colour
+
+// A line that says how far long work has come, when standard error is a terminal.
+typedef struct Progress {
+  const char *what;
+  int64_t total, next_ns;
+  bool shown;
+} Progress;
+Progress progress_begin(const char *what, int64_t total);
+void progress_step(Progress *progress, int64_t done);
+void progress_end(Progress *progress); // takes the line away
+
+const char *show_bytes(Arena *arena, int64_t bytes);    // "588 KiB"
+const char *show_count(Arena *arena, int64_t count);    // "25.6 M"
+const char *show_seconds(Arena *arena, double seconds); // "29.1 ms"
+
+// Cells row by row; `columns` has a letter for each column: l for left, r for right.
+typedef struct Table {
+  Arena *arena;
+  const char *columns;
+  int width; // columns, at most 16
+  StringList cells;
+} Table;
+Table table_new(Arena *arena, const char *columns);
+void table_cell(Table *table, const char *format, ...) PRINTF_LIKE(2, 3);
+void table_print(const Table *table, FILE *out);
+
+// Prints the object and gives it up; STATUS_DONE. Made with Jansson: json_pack("{s:b}", ...).
+struct json_t;
+int json_print(Cli *cli, struct json_t *object);
+
 #endif

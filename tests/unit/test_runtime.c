@@ -85,7 +85,8 @@ static void test_loops_run_each_iteration_once(void **state) {
     ThreadPool *pool = thread_pool_new(threads);
     assert_non_null(pool);
     if (threads) assert_int_equal(thread_pool_size(pool), threads);
-    for (int round = 0; round < 50; round++)
+    // More threads than cores take turns: few rounds of those.
+    for (int round = 0; round < (threads <= 2 ? 50 : 1); round++)
       for (int count = 0; count < 40; count += 3) check_loop(pool, count);
     check_loop(pool, MOST_ITERATIONS);
     thread_pool_free(pool);
