@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operator table. An operator is one row and one definition: a function that writes the operator
-// as tensor expressions of its inputs. Output shapes and types, the reference answer, the loops, what
-// it may be fused with and how layouts flow through it all follow from that definition.
+// The operator table. An operator is one row and one definition: a function that writes the
+// operator as tensor expressions of its inputs. Output shapes and types, the reference answer, the
+// loops, what it may be fused with and how layouts flow through it all follow from that definition.
 #ifndef PLEAT_GRAPH_H
 #define PLEAT_GRAPH_H
 

@@ -11,9 +11,12 @@ typedef struct Family {
 } Family;
 
 static const Family families[] = {
-    {elementwise_ops, &elementwise_op_count}, {contraction_ops, &contraction_op_count},
-    {pool_ops, &pool_op_count},               {normalization_ops, &normalization_op_count},
-    {reduction_ops, &reduction_op_count},     {shape_ops, &shape_op_count},
+    {elementwise_ops, &elementwise_op_count},
+    {contraction_ops, &contraction_op_count},
+    {pool_ops, &pool_op_count},
+    {normalization_ops, &normalization_op_count},
+    {reduction_ops, &reduction_op_count},
+    {shape_ops, &shape_op_count},
 };
 
 int op_count(void) {
@@ -129,7 +132,9 @@ int64_t node_int(const Node *node, const char *key, int64_t otherwise) {
 double node_float(const Node *node, const char *key, double otherwise) {
   Expr *value = attrs_get(&node->attrs, key);
   if (!value) return otherwise;
-  return value->op == EXPR_FLOAT ? value->as.f : value->op == EXPR_INT ? (double)value->as.i : otherwise;
+  return value->op == EXPR_FLOAT ? value->as.f
+         : value->op == EXPR_INT ? (double)value->as.i
+                                 : otherwise;
 }
 
 const char *node_string(const Node *node, const char *key, const char *otherwise) {

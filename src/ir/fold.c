@@ -24,7 +24,8 @@ static double scalar_float(const Expr *e) {
 
 static DType wider(DType a, DType b) {
   DType t = a.bits >= b.bits ? a : b;
-  if (a.code != b.code) t.code = a.code == TYPE_BOOL ? b.code : b.code == TYPE_BOOL ? a.code : TYPE_INT;
+  if (a.code != b.code)
+    t.code = a.code == TYPE_BOOL ? b.code : b.code == TYPE_BOOL ? a.code : TYPE_INT;
   return t;
 }
 
@@ -98,8 +99,7 @@ static Expr *fold_constants(Context *context, ExprOp op, Expr *a, Expr *b) {
   int64_t i;
   double f;
   DType type = result_type(op, a->type);
-  if (is_int_const(a) && is_int_const(b) &&
-      fold_int(op, a->type, scalar_int(a), scalar_int(b), &i))
+  if (is_int_const(a) && is_int_const(b) && fold_int(op, a->type, scalar_int(a), scalar_int(b), &i))
     return expr_int(context, type, i);
   bool floats = a->type.code == TYPE_FLOAT && a->type.bits >= 32 && is_const(a) && is_const(b);
   if (!floats) return NULL;
@@ -118,9 +118,14 @@ static Expr *fold_integer_identity(Context *context, ExprOp op, Expr *a, Expr *b
   case EXPR_SUB: return expr_is_int(b, 0) ? a : same ? expr_int(context, a->type, 0) : NULL;
   case EXPR_MUL: return expr_is_int(b, 1) ? a : expr_is_int(b, 0) && expr_is_pure(a) ? b : NULL;
   case EXPR_FLOOR_DIV:
-  case EXPR_TRUNC_DIV: return expr_is_int(b, 1) || (expr_is_int(a, 0) && !expr_is_int(b, 0) && is_int_const(b)) ? a : NULL;
+  case EXPR_TRUNC_DIV:
+    return expr_is_int(b, 1) || (expr_is_int(a, 0) && !expr_is_int(b, 0) && is_int_const(b)) ? a
+                                                                                             : NULL;
   case EXPR_FLOOR_MOD:
-  case EXPR_TRUNC_MOD: return expr_is_int(b, 1) ? expr_int(context, a->type, 0) : expr_is_int(a, 0) && is_int_const(b) && !expr_is_int(b, 0) ? a : NULL;
+  case EXPR_TRUNC_MOD:
+    return expr_is_int(b, 1) ? expr_int(context, a->type, 0)
+           : expr_is_int(a, 0) && is_int_const(b) && !expr_is_int(b, 0) ? a
+                                                                        : NULL;
   case EXPR_MIN:
   case EXPR_MAX: return same ? a : NULL;
   case EXPR_EQ:

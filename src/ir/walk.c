@@ -41,7 +41,9 @@ void visit_stmt_exprs(Visitor *visitor, Stmt *s) {
   case STMT_LET: visit_expr(visitor, s->as.let.value); break;
   case STMT_IF: visit_expr(visitor, s->as.branch.condition); break;
   case STMT_WHILE: visit_expr(visitor, s->as.repeat.condition); break;
-  case STMT_ASSERT: visit_exprs(visitor, (Expr *[]){s->as.check.condition, s->as.check.message}, 2); break;
+  case STMT_ASSERT:
+    visit_exprs(visitor, (Expr *[]){s->as.check.condition, s->as.check.message}, 2);
+    break;
   case STMT_EVALUATE: visit_expr(visitor, s->as.evaluate); break;
   case STMT_BLOCK: visit_block_exprs(visitor, s->as.block); break;
   case STMT_ALLOCATE: visit_exprs(visitor, s->as.allocate.extents, s->as.allocate.rank); break;
@@ -169,8 +171,7 @@ Buffer *rewrite_buffer(Rewriter *rewriter, Buffer *b) {
 
 Region rewrite_region(Rewriter *rewriter, Region region) {
   int rank = region.buffer->rank;
-  return (Region){mapped_buffer(rewriter, region.buffer),
-                  rewrite_exprs(rewriter, region.min, rank),
+  return (Region){mapped_buffer(rewriter, region.buffer), rewrite_exprs(rewriter, region.min, rank),
                   rewrite_exprs(rewriter, region.extent, rank)};
 }
 
@@ -281,8 +282,7 @@ Stmt *rewrite_stmt_children(Rewriter *rewriter, Stmt *s) {
   case STMT_BLOCK: next.as.block = rewrite_block(rewriter, s->as.block); break;
   case STMT_ALLOCATE:
     EXPR(allocate.var);
-    next.as.allocate.extents =
-        rewrite_exprs(rewriter, s->as.allocate.extents, s->as.allocate.rank);
+    next.as.allocate.extents = rewrite_exprs(rewriter, s->as.allocate.extents, s->as.allocate.rank);
     BODY(allocate.body);
     break;
   case STMT_ALLOCATE_CONST: EXPR(allocate_const.var), BODY(allocate_const.body); break;
@@ -398,7 +398,9 @@ Stmt *stmt_renew(Context *context, Stmt *s) {
     Buffer *fresh = renewal.buffers.entries[i].value;
     fresh->data = substitute_expr(context, fresh->data, &renewal.vars);
     for (int j = 0; j < fresh->rank; j++) {
-      if (j == 0) fresh->shape = arena_copy(&context->arena, fresh->shape, sizeof(Expr *) * (size_t)fresh->rank);
+      if (j == 0)
+        fresh->shape =
+            arena_copy(&context->arena, fresh->shape, sizeof(Expr *) * (size_t)fresh->rank);
       fresh->shape[j] = substitute_expr(context, fresh->shape[j], &renewal.vars);
     }
     fresh->offset = substitute_expr(context, fresh->offset, &renewal.vars);

@@ -19,9 +19,9 @@ typedef enum LayoutOp {
 typedef struct LayoutExpr LayoutExpr;
 struct LayoutExpr {
   LayoutOp op;
-  uint32_t id;    // order of creation, for deterministic sorting
-  int64_t value;  // LAYOUT_CONST: the value; LAYOUT_AXIS: which logical axis, from 0
-  Str symbol;     // LAYOUT_SYMBOL
+  uint32_t id;   // order of creation, for deterministic sorting
+  int64_t value; // LAYOUT_CONST: the value; LAYOUT_AXIS: which logical axis, from 0
+  Str symbol;    // LAYOUT_SYMBOL
   const LayoutExpr *args[3];
 };
 
@@ -67,10 +67,10 @@ bool layout_expr_value(const LayoutExpr *e, const int64_t *index, const LayoutVa
 
 typedef struct IndexMap {
   int input_count, output_count, separator_count;
-  const Str *inputs;                 // names of the logical axes
-  const LayoutExpr *const *outputs;  // one for each physical axis
-  const Str *resources;              // for each physical axis its resource; NULL is memory
-  const int *separators;             // ascending; k: a mark before output k (0 <= k <= count)
+  const Str *inputs;                // names of the logical axes
+  const LayoutExpr *const *outputs; // one for each physical axis
+  const Str *resources;             // for each physical axis its resource; NULL is memory
+  const int *separators;            // ascending; k: a mark before output k (0 <= k <= count)
   uint32_t id;
 } IndexMap;
 
@@ -91,10 +91,10 @@ bool index_map_apply(const IndexMap *map, const int64_t *index, int64_t *out);
 typedef struct LayoutSource {
   const char *text;
   size_t size;
-  SourcePos pos;      // where `text` begins in its file; errors point into it. {0}: a file of its own
-  int rank;           // of the logical shape, or -1 when not known (then `*indices` is refused)
-  const char *order;  // order of the logical axes for named axes, "NCHW"; NULL: the usual one
-  bool symbols;       // unknown names are symbols, not errors
+  SourcePos pos; // where `text` begins in its file; errors point into it. {0}: a file of its own
+  int rank;      // of the logical shape, or -1 when not known (then `*indices` is refused)
+  const char *order; // order of the logical axes for named axes, "NCHW"; NULL: the usual one
+  bool symbols;      // unknown names are symbols, not errors
 } LayoutSource;
 // A source for a whole terminated string that stands alone.
 LayoutSource layout_source(const char *text, int rank);
@@ -116,8 +116,8 @@ const char *index_map_name(Context *context, const IndexMap *map, const char *or
 // ---- Layouts ---------------------------------------------------------------------------------
 
 typedef enum LayoutPaddingKind {
-  LAYOUT_PADDING_UNKNOWN,  // nothing is known of what the padding holds
-  LAYOUT_PADDING_ANY,      // any value may be there and may be written there
+  LAYOUT_PADDING_UNKNOWN, // nothing is known of what the padding holds
+  LAYOUT_PADDING_ANY,     // any value may be there and may be written there
   LAYOUT_PADDING_CONSTANT,
 } LayoutPaddingKind;
 typedef struct LayoutPadding {
@@ -128,13 +128,13 @@ typedef struct LayoutPadding {
 typedef struct Layout {
   int rank, physical_rank;
   const IndexMap *map;
-  const LayoutExpr *const *shape;     // logical extents: constants or expressions of symbols
-  const LayoutExpr *const *physical;  // physical extents
-  bool is_static;                     // both are constants; then also:
+  const LayoutExpr *const *shape;    // logical extents: constants or expressions of symbols
+  const LayoutExpr *const *physical; // physical extents
+  bool is_static;                    // both are constants; then also:
   const int64_t *extents, *physical_extents;
   LayoutFacts facts;
   LayoutPadding padding;
-  struct LayoutCache *cache;  // answers already given
+  struct LayoutCache *cache; // answers already given
 } Layout;
 
 // A map on a shape. `physical` NULL: extents are derived, so that they can be foretold from the
@@ -163,13 +163,13 @@ typedef enum LayoutVerdict { LAYOUT_NO, LAYOUT_YES, LAYOUT_UNDECIDED } LayoutVer
 typedef enum LayoutLevel { LAYOUT_DIGITS, LAYOUT_POINTS } LayoutLevel;
 typedef struct LayoutAnswer {
   LayoutVerdict verdict;
-  LayoutLevel level;           // which level answered
-  const char *reason;          // LAYOUT_UNDECIDED, or a word on a "no"
+  LayoutLevel level;  // which level answered
+  const char *reason; // LAYOUT_UNDECIDED, or a word on a "no"
   // LAYOUT_NO: a logical index where the claim fails, and for a collision the other one (onto: a
   // physical index that nothing reaches). NULL when the reason says it all (ranks that differ).
   const int64_t *witness, *witness2;
   int witness_rank;
-  const LayoutValue *instance;  // values of the symbols at which the witness holds
+  const LayoutValue *instance; // values of the symbols at which the witness holds
   int instance_count;
 } LayoutAnswer;
 
@@ -195,8 +195,7 @@ LayoutAnswer layout_inverse(Context *context, const Layout *layout, LayoutInvers
 
 // b's places to a's, for two layouts of one logical shape: a ∘ b⁻¹, as a layout on b's physical
 // shape. The copy of a tensor from b to a reads [p] and writes [out(p)] where not padding.
-LayoutAnswer layout_divide(Context *context, const Layout *a, const Layout *b,
-                           LayoutInverse *out);
+LayoutAnswer layout_divide(Context *context, const Layout *a, const Layout *b, LayoutInverse *out);
 
 // ---- Numbers ---------------------------------------------------------------------------------
 

@@ -74,8 +74,9 @@ static bool check_part(LayoutReader *r, const Name *name, int at) {
     return reader_error(r, part->from, part->to, "a block is written in lower case: `%lld%c`",
                         (long long)part->factor, part->letter + 'a');
   if (part->factor && !has_primal(name, part->letter))
-    return reader_error(r, part->from, part->to, "`%.*s` is a block of an axis `%c` that is missing",
-                        size, part->from, part->letter + 'A');
+    return reader_error(r, part->from, part->to,
+                        "`%.*s` is a block of an axis `%c` that is missing", size, part->from,
+                        part->letter + 'A');
   if (!part->factor && !part->upper && !name->is_tag)
     return reader_error(r, part->from, part->to, "`%c` in lower case is a block and needs a size",
                         letter);
@@ -86,8 +87,8 @@ static bool check_part(LayoutReader *r, const Name *name, int at) {
 }
 
 // Orders used when the letters are just those.
-static const char *const usual_orders[] = {"NCHW", "NCW",   "NCDHW", "OIHW", "OIW",
-                                           "OIDHW", "GOIHW", "GOIW", "HWC",  "HW"};
+static const char *const usual_orders[] = {"NCHW",  "NCW",   "NCDHW", "OIHW", "OIW",
+                                           "OIDHW", "GOIHW", "GOIW",  "HWC",  "HW"};
 
 static bool order_fits(const Name *name, const char *order) {
   if ((int)strlen(order) != primal_count(name)) return false;
@@ -130,7 +131,6 @@ static bool inner_size(const Name *name, int at, int64_t *size) {
       return false;
   return true;
 }
-
 
 static const LayoutExpr *part_expr(LayoutReader *r, const Name *name, int at, int axis) {
   Context *context = r->context;

@@ -1,31 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lowering: a tensor program (blocks, N-d buffers, annotated loops) becomes straight loops over flat
-// memory, vectors and registers, which a code generator writes down without deciding anything.
+// Lowering: a tensor program (blocks, N-d buffers, annotated loops) becomes straight loops over
+// flat memory, vectors and registers, which a code generator writes down without deciding anything.
 //
-// ---- What lowered code holds (STAGE_LOWERED): the contract for targets and for the interpreter ----
+// ---- What lowered code holds (STAGE_LOWERED): the contract for targets and for the interpreter
 //
-// The function. `params` and `buffers` are those of the source: buffers[i] stays the N-d description
-// of a tensor argument (its type, shape and strides are what the argument checker compares). The
-// body never accesses it but a flat buffer over the same data variable, declared by a DECL_BUFFER at
-// the top. Symbolic sizes of the parameters (n of `A: T.Buffer((n, 4))`) stand free in the body and
-// are bound by the caller (`lowered_kernel` lists them). Memory of different parameters and
-// allocations does not overlap (targets may say noalias/restrict).
+// The function. `params` and `buffers` are those of the source: buffers[i] stays the N-d
+// description of a tensor argument (its type, shape and strides are what the argument checker
+// compares). The body never accesses it but a flat buffer over the same data variable, declared by
+// a DECL_BUFFER at the top. Symbolic sizes of the parameters (n of `A: T.Buffer((n, 4))`) stand
+// free in the body and are bound by the caller (`lowered_kernel` lists them). Memory of different
+// parameters and allocations does not overlap (targets may say noalias/restrict).
 //
-// The body is, from the outside: DECL_BUFFER, ALLOCATE_CONST, and ALLOCATE of workspace, nested; then
-// one *phase* or a SEQ of them. A phase is a LOOP_PARALLEL from 0, whose iterations (*tasks*) are
-// independent, or any other statement (one task). No LOOP_PARALLEL stands anywhere else. The
-// interpreter runs this body as it is. A code generator asks `lowered_kernel` for the same thing cut
-// up: for each phase one function
+// The body is, from the outside: DECL_BUFFER, ALLOCATE_CONST, and ALLOCATE of workspace, nested;
+// then one *phase* or a SEQ of them. A phase is a LOOP_PARALLEL from 0, whose iterations (*tasks*)
+// are independent, or any other statement (one task). No LOOP_PARALLEL stands anywhere else. The
+// interpreter runs this body as it is. A code generator asks `lowered_kernel` for the same thing
+// cut up: for each phase one function
 //     void NAME(void *const *args, int64_t begin, int64_t end)   // tasks begin ≤ task < end
 // with a body that is ready to be written down, and the offsets of the workspace. args[i] is, for
-// LowerKernel.args[i] (the parameters, then the symbolic sizes), the address of the data (tensor) or
-// of the value in its own type (scalar, symbolic size); args[arg_count] is the workspace, 64-byte
-// aligned, if there is one.
+// LowerKernel.args[i] (the parameters, then the symbolic sizes), the address of the data (tensor)
+// or of the value in its own type (scalar, symbolic size); args[arg_count] is the workspace,
+// 64-byte aligned, if there is one.
 //
 // Statements below a phase:
 //   FOR        LOOP_SERIAL only; min and extent of the variable's type. `annotations` may hold
 //              "pleat.unroll" = n: a hint to unroll by n and no more.
-//   STORE      one index per axis of a flat buffer (rank is 1, or the number of axis separators + 1)
+//   STORE      one index per axis of a flat buffer (rank is 1, or the number of axis separators +
+//              1)
 //   LET, IF, WHILE, EVALUATE, SEQ; conditions are scalar
 //   ASSERT     a condition that the caller must keep; a target may leave it out
 //   ALLOCATE   constant extents, scope "local", at most LOWER_STACK_BYTES a function: registers or
@@ -46,8 +47,8 @@
 //   - `x // c` and `x % c` are floored; where both are known not to be negative they have become
 //     TRUNC_DIV and TRUNC_MOD, and a power of two SHIFT_RIGHT and BIT_AND;
 //   - bool in memory takes a byte, 0 or 1.
-// `func->origins` maps a flat Buffer to the logical Buffer it came from, and a flat LOAD (for a STORE:
-// the LOAD of the same place), as it was right after flattening, to the logical LOAD.
+// `func->origins` maps a flat Buffer to the logical Buffer it came from, and a flat LOAD (for a
+// STORE: the LOAD of the same place), as it was right after flattening, to the logical LOAD.
 #ifndef PLEAT_LOWER_H
 #define PLEAT_LOWER_H
 
@@ -63,15 +64,15 @@ enum {
 
 // What lowering did and did not do; every compile prints the second kind.
 typedef enum LowerCount {
-  LOWER_VECTORIZED,       // vector loops that became vectors
-  LOWER_SCALARIZED,       // vector loops that became scalar loops, in whole or in part
-  LOWER_GATHERS,          // vector accesses that are not contiguous
-  LOWER_UNROLLED,         // unrolled loops
-  LOWER_PARTITIONED,      // loops cut into ranges
-  LOWER_NOT_PARTITIONED,  // loops that keep conditions which cutting would remove
-  LOWER_REGISTERS,        // registers made from local buffers
-  LOWER_NOT_REGISTERS,    // local buffers that stay in memory
-  LOWER_SERIALIZED,       // parallel loops that run in one thread because they are not outermost
+  LOWER_VECTORIZED,      // vector loops that became vectors
+  LOWER_SCALARIZED,      // vector loops that became scalar loops, in whole or in part
+  LOWER_GATHERS,         // vector accesses that are not contiguous
+  LOWER_UNROLLED,        // unrolled loops
+  LOWER_PARTITIONED,     // loops cut into ranges
+  LOWER_NOT_PARTITIONED, // loops that keep conditions which cutting would remove
+  LOWER_REGISTERS,       // registers made from local buffers
+  LOWER_NOT_REGISTERS,   // local buffers that stay in memory
+  LOWER_SERIALIZED,      // parallel loops that run in one thread because they are not outermost
   LOWER_COUNT_KINDS,
 } LowerCount;
 const char *lower_count_name(LowerCount kind);
@@ -98,8 +99,8 @@ typedef struct LowerOptions {
   LowerReport *report;     // may be NULL; is added to
 } LowerOptions;
 
-// `func` ready for a code generator; `options` may be NULL. NULL with diagnostics in the context when
-// the function cannot be lowered (a free variable, an access outside of what is declared, …).
+// `func` ready for a code generator; `options` may be NULL. NULL with diagnostics in the context
+// when the function cannot be lowered (a free variable, an access outside of what is declared, …).
 PrimFunc *lower_prim_func(Context *context, PrimFunc *func, const LowerOptions *options);
 
 // ---- The passes ------------------------------------------------------------------------------
@@ -131,7 +132,7 @@ typedef struct LowerPass {
   IrStage stage;                                       // what the verifier checks afterwards
   const char *summary;
 } LowerPass;
-extern const LowerPass lower_passes[]; // in the order of lower_prim_func; ends with a NULL name
+extern const LowerPass lower_passes[];  // in the order of lower_prim_func; ends with a NULL name
 int lower_pass_index(const char *name); // -1 when there is none
 const LowerPass *lower_pass_find(const char *name);
 
@@ -163,8 +164,8 @@ typedef struct LowerSlot { // a piece of the workspace
 typedef struct LowerTask { // one generated function
   Str name;                // NAME of the function, or NAME_2, NAME_3, … for later phases
   Expr *begin, *end;       // int64 variables, free in the body
-  Expr *count;             // int64: how many tasks, over scalar parameters; the constant 1 if serial
-  Stmt *body;              // declarations and the loop over tasks; no LOOP_PARALLEL
+  Expr *count; // int64: how many tasks, over scalar parameters; the constant 1 if serial
+  Stmt *body;  // declarations and the loop over tasks; no LOOP_PARALLEL
 } LowerTask;
 
 typedef struct LowerKernel {
@@ -185,8 +186,9 @@ typedef struct ArenaItem {
   int first, last;
   int64_t offset; // result
 } ArenaItem;
-// Gives each item an offset so that items alive at the same step do not overlap; returns the size of
-// the arena (-1 when it does not fit int64). *bound (may be NULL): the largest sum of live items.
+// Gives each item an offset so that items alive at the same step do not overlap; returns the size
+// of the arena (-1 when it does not fit int64). *bound (may be NULL): the largest sum of live
+// items.
 int64_t arena_plan(Context *context, ArenaItem *items, int count, int64_t *bound);
 
 #endif

@@ -103,8 +103,9 @@ static void test_rewriting_shares_what_stays(void **state) {
 static void test_type_names_round_trip(void **state) {
   (void)state;
   Context *context = context_new();
-  static const char *const names[] = {"bool",     "int8",        "uint16x4", "float32x16", "float64",
-                                      "bfloat16", "float8_e4m3", "int4",     "handle",     "float16"};
+  static const char *const names[] = {"bool",    "int8",     "uint16x4",    "float32x16",
+                                      "float64", "bfloat16", "float8_e4m3", "int4",
+                                      "handle",  "float16"};
   for (int i = 0; i < COUNT_OF(names); i++) {
     DType t;
     assert_true(dtype_parse(names[i], strlen(names[i]), &t));

@@ -35,7 +35,8 @@ static void test_spellings_agree(void **state) {
       {"lambda n, *s: (s[-1], n, *s)", "a, b, c, d -> d, a, b, c, d"},
       {"lambda i: i // 4", "i -> i//4"},
       {"lambda i: (i // 4) + 1", "i -> i//4 + 1"},
-      {"lambda i, j: T.if_then_else(i < 3, j, T.min(i, 2 * j))", "i, j -> select(i < 3, j, min(i, 2*j))"},
+      {"lambda i, j: T.if_then_else(i < 3, j, T.min(i, 2 * j))",
+       "i, j -> select(i < 3, j, min(i, 2*j))"},
       {"(4, 8):(8, 1)", "a, b -> a*8 + b"},
       {"((2, 4), 8):((1, 16), 2)", "a, b -> a%2 + a//2*16 + b*2"},
   };

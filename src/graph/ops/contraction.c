@@ -27,8 +27,8 @@ static bool conv_shapes(OpCall *call, WindowAxis *windows, int64_t *groups) {
 
 static Buffer *add_bias(OpCall *call, Buffer *sum, Buffer *bias) {
   TeAxes axes = te_axes(call->te, sum->shape, sum->rank);
-  Expr *value = expr_add(call->context, te_at(call->te, sum, axes.at),
-                         te_at(call->te, bias, &axes.at[1]));
+  Expr *value =
+      expr_add(call->context, te_at(call->te, sum, axes.at), te_at(call->te, bias, &axes.at[1]));
   return te_compute(call->te, str_format(call->context, "%s_bias", call->node->name), sum->type,
                     sum->shape, &axes, value);
 }
@@ -47,13 +47,14 @@ static bool define_conv2d(OpCall *call) {
   Expr *taps[2] = {op_reduce_axis(call, &sum, "rh", weight->shape[2]),
                    op_reduce_axis(call, &sum, "rw", weight->shape[3])};
   Expr *per_group = expr_index(context, weight->shape[0]->as.i / groups);
-  Expr *group = groups == 1 ? expr_index(context, 0) : expr_floor_div(context, axes.at[1], per_group);
+  Expr *group =
+      groups == 1 ? expr_index(context, 0) : expr_floor_div(context, axes.at[1], per_group);
   Expr *channel = expr_add(context, expr_mul(context, group, weight->shape[1]), c);
   Expr *pixel = op_window_at(call, x, axes.at[0], channel, windows, 2, &axes.at[2], taps,
                              expr_const(context, x->type, 0));
   Expr *tap = te_at(te, weight, (Expr *[]){axes.at[1], c, taps[0], taps[1]});
-  Buffer *result = te_reduce(te, call->node->name, x->type, shape, &axes, &sum,
-                             expr_mul(context, pixel, tap));
+  Buffer *result =
+      te_reduce(te, call->node->name, x->type, shape, &axes, &sum, expr_mul(context, pixel, tap));
   if (call->input_count > 2 && call->inputs[2]) result = add_bias(call, result, call->inputs[2]);
   op_output(call, result);
   return true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementwise operators: the rows of elementwise.def, and the few whose operands are not broadcast in
-// the common way.
+// Elementwise operators: the rows of elementwise.def, and the few whose operands are not broadcast
+// in the common way.
 #include "graph/ops/ops.h"
 
 #include <math.h>
@@ -29,8 +29,7 @@ static bool define_elementwise(OpCall *call) {
   if (!op_broadcast_shape(call, call->inputs, call->input_count, shape, &rank)) return false;
   TeAxes axes = te_axes(call->te, shape, rank);
   Expr *at[3] = {NULL};
-  for (int i = 0; i < call->input_count; i++)
-    at[i] = op_broadcast_at(call, call->inputs[i], &axes);
+  for (int i = 0; i < call->input_count; i++) at[i] = op_broadcast_at(call, call->inputs[i], &axes);
   DType type = call->row->result;
   if (type.code == TYPE_VOID) type = (type.bits ? at[1] : at[0])->type;
   Expr *value = call->row->body(call->context, call->node, at[0], at[1], at[2]);
@@ -47,7 +46,8 @@ static bool define_variadic(OpCall *call, ExprOp op) {
   Expr *value = op_broadcast_at(call, call->inputs[0], &axes);
   for (int i = 1; i < call->input_count; i++)
     value = expr_binary(call->context, op, value, op_broadcast_at(call, call->inputs[i], &axes));
-  op_output(call, te_compute(call->te, call->node->name, call->inputs[0]->type, shape, &axes, value));
+  op_output(call,
+            te_compute(call->te, call->node->name, call->inputs[0]->type, shape, &axes, value));
   return true;
 }
 

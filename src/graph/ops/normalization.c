@@ -21,14 +21,14 @@ static bool define_batch_norm(OpCall *call) {
   TeAxes at = te_axes(te, &x->shape[1], 1);
   Expr *deviation = expr_unary(context, EXPR_SQRT,
                                expr_add(context, channel_at(call, variance, at.at[0]), epsilon));
-  Buffer *a = te_compute(te, str_format(context, "%s_scale", call->node->name), variance->type,
-                         &x->shape[1], &at,
-                         expr_binary(context, EXPR_DIV, channel_at(call, scale, at.at[0]), deviation));
+  Buffer *a = te_compute(
+      te, str_format(context, "%s_scale", call->node->name), variance->type, &x->shape[1], &at,
+      expr_binary(context, EXPR_DIV, channel_at(call, scale, at.at[0]), deviation));
   TeAxes bt = te_axes(te, &x->shape[1], 1);
   Expr *shift = expr_mul(context, channel_at(call, mean, bt.at[0]), channel_at(call, a, bt.at[0]));
-  Buffer *b = te_compute(te, str_format(context, "%s_shift", call->node->name), variance->type,
-                         &x->shape[1], &bt,
-                         expr_sub(context, channel_at(call, bias, bt.at[0]), shift));
+  Buffer *b =
+      te_compute(te, str_format(context, "%s_shift", call->node->name), variance->type,
+                 &x->shape[1], &bt, expr_sub(context, channel_at(call, bias, bt.at[0]), shift));
   TeAxes axes = te_axes(te, x->shape, x->rank);
   Expr *value = expr_mul(context, te_at(te, x, axes.at), channel_at(call, a, axes.at[1]));
   value = expr_add(context, value, channel_at(call, b, axes.at[1]));
@@ -50,9 +50,9 @@ static Buffer *reduce_rows(OpCall *call, Buffer *x, const Rows *rows, const char
   TeReduction reduction = {.combine = combine, .init = init};
   Expr *indices[TE_MAX_RANK];
   for (int i = 0; i < x->rank; i++)
-    indices[i] = rows->reduced[i] ? op_reduce_axis(call, &reduction, str_format(context, "r%d", i),
-                                                   x->shape[i])
-                                  : axes.at[i];
+    indices[i] = rows->reduced[i]
+                     ? op_reduce_axis(call, &reduction, str_format(context, "r%d", i), x->shape[i])
+                     : axes.at[i];
   Str name = str_format(context, "%s_%s", call->node->name, suffix);
   return te_reduce(call->te, name, x->type, rows->shape, &axes, &reduction,
                    te_at(call->te, x, indices));
@@ -94,8 +94,8 @@ static bool define_softmax(OpCall *call) {
                          x->shape, &at, power);
   Buffer *sum = reduce_rows(call, e, &rows, "sum", EXPR_ADD, expr_const(context, x->type, 0));
   TeAxes axes = te_axes(call->te, x->shape, x->rank);
-  Expr *value = expr_binary(context, EXPR_DIV, te_at(call->te, e, axes.at),
-                            row_at(call, sum, &rows, &axes));
+  Expr *value =
+      expr_binary(context, EXPR_DIV, te_at(call->te, e, axes.at), row_at(call, sum, &rows, &axes));
   op_output(call, te_compute(call->te, call->node->name, x->type, x->shape, &axes, value));
   return true;
 }
@@ -107,9 +107,9 @@ static bool define_log_softmax(OpCall *call) {
   if (!softmax_rows(call, &rows)) return false;
   Buffer *highest = reduce_rows(call, x, &rows, "max", EXPR_MAX, op_lowest(context, x->type));
   TeAxes at = te_axes(call->te, x->shape, x->rank), to = te_axes(call->te, x->shape, x->rank);
-  Buffer *e = te_compute(call->te, str_format(context, "%s_exp", call->node->name), x->type,
-                         x->shape, &at,
-                         expr_unary(context, EXPR_EXP, shifted(call, x, highest, &rows, &at)));
+  Buffer *e =
+      te_compute(call->te, str_format(context, "%s_exp", call->node->name), x->type, x->shape, &at,
+                 expr_unary(context, EXPR_EXP, shifted(call, x, highest, &rows, &at)));
   Buffer *sum = reduce_rows(call, e, &rows, "sum", EXPR_ADD, expr_const(context, x->type, 0));
   Expr *value = expr_sub(context, shifted(call, x, highest, &rows, &to),
                          expr_unary(context, EXPR_LOG, row_at(call, sum, &rows, &to)));

@@ -51,9 +51,11 @@ static bool set_output(OpCall *call, WindowAxis *w, bool ceiling) {
   Context *context = call->context;
   int64_t extent, span;
   if (!expr_as_int(w->input, &extent)) {
-    Expr *free_steps = expr_add(context, w->input, expr_index(context, w->begin + w->end - reach(w)));
-    w->output = expr_add(context, expr_floor_div(context, free_steps, expr_index(context, w->stride)),
-                         expr_index(context, 1));
+    Expr *free_steps =
+        expr_add(context, w->input, expr_index(context, w->begin + w->end - reach(w)));
+    w->output =
+        expr_add(context, expr_floor_div(context, free_steps, expr_index(context, w->stride)),
+                 expr_index(context, 1));
     return !ceiling || op_error(call, "ceil_mode needs constant extents");
   }
   if (!add_fits(extent, w->begin + w->end - reach(w), &span)) span = -1;
@@ -169,9 +171,10 @@ static Expr *taps_counted(Context *context, const WindowAxis *w, Expr *at, bool 
   int64_t before = with_padding ? w->begin : 0, behind = with_padding ? w->end : 0;
   Expr *from = expr_sub(context, expr_index(context, -before), start);
   Expr *to = expr_sub(context, expr_add(context, w->input, expr_index(context, behind)), start);
-  Expr *first = expr_max(context, ceil_quotient(context, from, w->dilation), expr_index(context, 0));
-  Expr *last = expr_min(context, ceil_quotient(context, to, w->dilation),
-                        expr_index(context, w->kernel));
+  Expr *first =
+      expr_max(context, ceil_quotient(context, from, w->dilation), expr_index(context, 0));
+  Expr *last =
+      expr_min(context, ceil_quotient(context, to, w->dilation), expr_index(context, w->kernel));
   return expr_sub(context, last, first);
 }
 
@@ -234,7 +237,8 @@ static bool define_global_avg_pool(OpCall *call) {
 static bool define_global_max_pool(OpCall *call) {
   Buffer *x = call->inputs[0];
   if (x->rank < 2) return op_error(call, "takes a tensor of rank 2 and more, got %d", x->rank);
-  op_output(call, reduce_space(call, call->node->name, EXPR_MAX, op_lowest(call->context, x->type)));
+  op_output(call,
+            reduce_space(call, call->node->name, EXPR_MAX, op_lowest(call->context, x->type)));
   return true;
 }
 

@@ -29,8 +29,8 @@ static void split_index(Context *context, Expr *flat, Expr *const *shape, Span s
   }
 }
 
-// Cuts both shapes into the smallest spans of equal products, so that each input index depends on as
-// few output axes as possible.
+// Cuts both shapes into the smallest spans of equal products, so that each input index depends on
+// as few output axes as possible.
 static void map_reshape(Context *context, Expr *const *to, int to_rank, Expr *const *at,
                         Expr *const *from, int from_rank, Expr **indices) {
   Span out = {0, 0}, in = {0, 0};
@@ -61,8 +61,8 @@ static bool reshape_to(OpCall *call, Expr *const *shape, int rank) {
   Buffer *x = call->inputs[0];
   Expr *indices[TE_MAX_RANK];
   int64_t a, b;
-  if (static_product(x->shape, (Span){0, x->rank}, &a) && static_product(shape, (Span){0, rank}, &b) &&
-      a != b)
+  if (static_product(x->shape, (Span){0, x->rank}, &a) &&
+      static_product(shape, (Span){0, rank}, &b) && a != b)
     return op_error(call, "%lld elements do not fit a shape of %lld", (long long)a, (long long)b);
   TeAxes axes = te_axes(call->te, shape, rank);
   map_reshape(call->context, shape, rank, axes.at, x->shape, x->rank, indices);
@@ -92,13 +92,15 @@ static bool define_reshape(OpCall *call) {
     if (wanted[i] == -1) open = i;
     if (wanted[i] < -1) return op_error(call, "'shape' has the extent %lld", (long long)wanted[i]);
     if (wanted[i] == 0 && !zero) {
-      if (i >= x->rank) return op_error(call, "'shape' copies axis %d of a tensor of rank %d", i, x->rank);
+      if (i >= x->rank)
+        return op_error(call, "'shape' copies axis %d of a tensor of rank %d", i, x->rank);
       shape[i] = x->shape[i];
     }
   }
   if (open >= 0) {
     shape[open] = expr_index(context, 1);
-    Expr *all = elements_of(context, x->shape, x->rank), *others = elements_of(context, shape, rank);
+    Expr *all = elements_of(context, x->shape, x->rank),
+         *others = elements_of(context, shape, rank);
     int64_t a, b;
     bool known = expr_as_int(all, &a) && expr_as_int(others, &b);
     if (known && (b == 0 || a % b))
@@ -123,7 +125,8 @@ static bool marked_axes(OpCall *call, int rank, bool *marked, int *count) {
   int64_t axes[TE_MAX_RANK];
   memset(marked, 0, sizeof *marked * TE_MAX_RANK);
   *count = node_ints(call->node, "axis", axes, TE_MAX_RANK);
-  if (*count < 0) return op_error(call, "'axis' must be a list of at most %d integers", TE_MAX_RANK);
+  if (*count < 0)
+    return op_error(call, "'axis' must be a list of at most %d integers", TE_MAX_RANK);
   for (int i = 0; i < *count; i++) {
     int axis;
     if (!op_axis(call, axes[i], rank, &axis)) return false;
@@ -217,8 +220,9 @@ static bool define_concat(OpCall *call) {
     memcpy(indices, axes.at, sizeof indices);
     if (i) indices[axis] = expr_sub(context, axes.at[axis], ends[i - 1]);
     Expr *element = te_at(call->te, call->inputs[i], indices);
-    value = value ? expr_if_then_else(context, expr_lt(context, axes.at[axis], ends[i]), element, value)
-                  : element;
+    value =
+        value ? expr_if_then_else(context, expr_lt(context, axes.at[axis], ends[i]), element, value)
+              : element;
   }
   op_output(call, te_compute(call->te, call->node->name, first->type, shape, &axes, value));
   return true;
@@ -228,8 +232,7 @@ static bool define_concat(OpCall *call) {
 static Expr *outside_index(Context *context, const char *mode, Expr *index, Expr *extent) {
   Expr *zero = expr_int(context, index->type, 0), *one = expr_int(context, index->type, 1);
   Expr *last = expr_sub(context, extent, one);
-  if (!strcmp(mode, "edge"))
-    return expr_min(context, expr_max(context, index, zero), last);
+  if (!strcmp(mode, "edge")) return expr_min(context, expr_max(context, index, zero), last);
   if (!strcmp(mode, "wrap")) return expr_floor_mod(context, index, extent);
   Expr *period = expr_max(context, expr_mul(context, last, expr_int(context, index->type, 2)), one);
   Expr *phase = expr_floor_mod(context, index, period); // reflect
