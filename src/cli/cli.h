@@ -10,7 +10,7 @@
 #ifndef PLEAT_CLI_H
 #define PLEAT_CLI_H
 
-#include "base/base.h"
+#include "runtime/runtime.h"
 
 enum { STATUS_DONE = 0, STATUS_BAD = 1, STATUS_MISUSE = 2, STATUS_FAULT = 3 };
 
@@ -66,6 +66,10 @@ struct Cli {
 // one diagnostic for each mistake; *help is set when help was asked for.
 bool options_parse(Cli *cli, const char *const *arguments, int count, void *options, bool *help);
 void command_help(const Command *command, FILE *out);
+
+// The machine to compile for and to run on: what `--cpu` leaves of it, its cores the threads to use.
+// False with a diagnostic when that cannot be had.
+bool cli_machine(Cli *cli, HostMachine *machine);
 
 void version_print(FILE *out); // the version, and which optional parts are in
 

@@ -3,8 +3,6 @@
 // columns line up.
 #include "cli/cli.h"
 
-#include "runtime/runtime.h"
-
 #include <unistd.h>
 
 enum { PROGRESS_PERIOD_NS = 100000000, MOST_COLUMNS = 16 };

@@ -164,6 +164,18 @@ static void test_tables_line_up(void **state) {
   context_free(context);
 }
 
+static void test_machine_is_what_options_leave(void **state) {
+  Cli cli = {.context = context_new(), .cpu = "sse2", .threads = 3};
+  HostMachine machine;
+  assert_true(cli_machine(&cli, &machine));
+  assert_int_equal(machine.level, CPU_BASELINE);
+  assert_int_equal(machine.cores, 3);
+  cli.threads = 5000;
+  assert_false(cli_machine(&cli, &machine));
+  assert_string_equal(cli.context->diags.items[0].message, "--threads 5000: at most 1024");
+  context_free(cli.context);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_options_of_every_kind),
@@ -173,6 +185,7 @@ int main(void) {
       cmocka_unit_test(test_help_names_every_option),
       cmocka_unit_test(test_numbers_people_read),
       cmocka_unit_test(test_tables_line_up),
+      cmocka_unit_test(test_machine_is_what_options_leave),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

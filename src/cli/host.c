@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `--cpu` and `--threads` leave of the machine.
+#include "cli/cli.h"
+
+enum { MOST_THREADS = 1024 };
+
+bool cli_machine(Cli *cli, HostMachine *machine) {
+  *machine = machine_probe();
+  const char *here = machine->level_name;
+  if (cli->cpu && !machine_limit(machine, cli->cpu))
+    return diag_error(cli->context, (SourcePos){0}, "--cpu %s: this machine has no more than %s",
+                      cli->cpu, here);
+  if (cli->threads > MOST_THREADS)
+    return diag_error(cli->context, (SourcePos){0}, "--threads %lld: at most %d",
+                      (long long)cli->threads, MOST_THREADS);
+  if (cli->threads) machine->cores = (int)cli->threads;
+  return true;
+}
