@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+// The scoped store of facts, and the memo of what was found under them. A result is stamped with
+// the fact that was the last when it was found and dies with it; a fact about something already met
+// raises a barrier under which older results are not seen.
+#include "arith/internal.h"
+
+// ---- The store
+
+Analyzer *analyzer_new_in(Context *context, Arena *arena) {
+  Analyzer *analyzer = arena_new(arena, Analyzer);
+  analyzer->context = context;
+  analyzer->arena = arena;
+  analyzer->infos = map_new(arena);
+  array_push(arena, &analyzer->serials, ++analyzer->serial);
+  return analyzer;
+}
+
+Analyzer *analyzer_new(Context *context) {
+  return analyzer_new_in(context, &context->arena);
+}
+
+Info *info_of(Analyzer *analyzer, Expr *e) {
+  Info *info = map_find(&analyzer->infos, e);
+  if (info) return info;
+  info = arena_new(analyzer->arena, Info);
+  map_put(&analyzer->infos, e, info);
+  return info;
+}
+
+bool stamp_holds(const Analyzer *analyzer, Stamp stamp) {
+  return stamp.serial && stamp.depth <= analyzer->facts.count &&
+         stamp.depth >= analyzer->barrier && analyzer->serials.items[stamp.depth] == stamp.serial;
+}
+
+Stamp stamp_now(const Analyzer *analyzer) {
+  return (Stamp){analyzer->facts.count, array_last(&analyzer->serials)};
+}
+
+int analyzer_mark(const Analyzer *analyzer) {
+  return analyzer->facts.count;
+}
+
+static void count_fact(Analyzer *analyzer, const Fact *fact, int step) {
+  analyzer->sign_count += fact->kind == FACT_SIGN ? step : 0;
+  analyzer->truth_count += fact->kind == FACT_TRUTH ? step : 0;
+  analyzer->range_count += fact->kind == FACT_RANGE && (fact->first || fact->last) ? step : 0;
+}
+
+void analyzer_reset(Analyzer *analyzer, int mark) {
+  while (analyzer->facts.count > mark) {
+    Fact *fact = analyzer->facts.items[--analyzer->facts.count];
+    analyzer->serials.count--;
+    analyzer->barrier = fact->barrier;
+    count_fact(analyzer, fact, -1);
+    if (fact->atom) info_of(analyzer, fact->atom)->fact = fact->shadowed;
+  }
+}
+
+static void push_fact(Analyzer *analyzer, Fact fact) {
+  Fact *kept = arena_copy(analyzer->arena, &fact, sizeof fact);
+  kept->barrier = analyzer->barrier;
+  bool fresh = false;
+  if (kept->atom) {
+    Info *info = info_of(analyzer, kept->atom);
+    fresh = kept->atom->op == EXPR_VAR && !info->fact && !info->seen_serial;
+    kept->shadowed = info->fact;
+    info->fact = kept;
+  }
+  array_push(analyzer->arena, &analyzer->facts, kept);
+  array_push(analyzer->arena, &analyzer->serials, ++analyzer->serial);
+  if (!fresh) analyzer->barrier = analyzer->facts.count;
+  count_fact(analyzer, kept, 1);
+}
+
+void analyzer_fence(Analyzer *analyzer) {
+  push_fact(analyzer, (Fact){.kind = FACT_FENCE});
+}
+
+// ---- Ranges and values
+
+static const Fact no_range = {.kind = FACT_RANGE, .bounds = {NO_LOW, NO_HIGH}, .divisor = 1};
+
+// A copy of what is known of the atom's range, to be narrowed.
+static Fact range_of(Analyzer *analyzer, Expr *atom) {
+  Fact *fact = info_of(analyzer, atom)->fact;
+  Fact copy = fact && fact->kind == FACT_RANGE ? *fact : no_range;
+  copy.atom = atom;
+  return copy;
+}
+
+static const Form *unless_const(const Form *f) {
+  return f && f->count ? f : NULL;
+}
+
+static void bind_range(Analyzer *analyzer, Expr *var, const Form *first, const Form *last) {
+  Fact fact = no_range;
+  fact.atom = var;
+  if (first) fact.bounds.low = form_bounds(analyzer, first).low;
+  if (last) fact.bounds.high = form_bounds(analyzer, last).high;
+  fact.first = unless_const(first);
+  fact.last = unless_const(last);
+  push_fact(analyzer, fact);
+  const Form *steps = form_sub(analyzer, last, first);
+  if (unless_const(steps)) assume_sign(analyzer, steps); // else nothing runs here
+}
+
+static void bind_form(Analyzer *analyzer, Expr *atom, const Form *value) {
+  push_fact(analyzer, (Fact){.kind = FACT_VALUE, .atom = atom, .form = value});
+}
+
+void analyzer_bind(Analyzer *analyzer, Expr *var, Expr *min, Expr *extent) {
+  if (!is_index_type(var->type)) return;
+  const Form *first = simple_form(analyzer, min);
+  const Form *count = simple_form(analyzer, extent);
+  if (count->count == 0 && count->constant == 1)
+    bind_form(analyzer, var, form_typed(analyzer, first, var->type));
+  else
+    bind_range(analyzer, var, first,
+               form_add_const(analyzer, form_add(analyzer, first, count), -1));
+}
+
+static bool enter_memory(Visitor *visitor, Expr *e) {
+  OpClass class = op_table[e->op].class;
+  *(bool *)visitor->env |= class == OP_MEMORY || e->op == EXPR_CALL || e->op == EXPR_CALL_PURE;
+  return true;
+}
+
+static bool reads_memory(Expr *e) {
+  bool found = false;
+  visit_expr(&(Visitor){.env = &found, .enter_expr = enter_memory}, e);
+  return found;
+}
+
+void analyzer_bind_value(Analyzer *analyzer, Expr *var, Expr *value) {
+  if (!is_index_type(var->type) || !is_index_type(value->type)) return;
+  const Form *form = simple_form(analyzer, value);
+  if (!reads_memory(value)) {
+    bind_form(analyzer, var, form_typed(analyzer, form, var->type));
+    return;
+  }
+  Fact fact = no_range; // a later read may give another value: keep what holds of all
+  fact.atom = var;
+  fact.bounds = form_bounds(analyzer, form);
+  push_fact(analyzer, fact);
+}
+
+// ---- Assumptions
+
+// c * atom + k >= 0 bounds the atom itself.
+static void narrow(Analyzer *analyzer, const Form *f) {
+  int64_t coef = f->terms[0].coef;
+  Fact fact = range_of(analyzer, f->terms[0].atom);
+  if (coef == INT64_MIN || f->constant == INT64_MIN) return;
+  int64_t bound = coef > 0 ? ceil_div(-f->constant, coef) : floor_div(f->constant, -coef);
+  if (coef > 0)
+    fact.bounds.low = MAX_OF(fact.bounds.low, bound);
+  else
+    fact.bounds.high = MIN_OF(fact.bounds.high, bound);
+  push_fact(analyzer, fact);
+}
+
+void assume_sign(Analyzer *analyzer, const Form *f) {
+  if (!f || f->count == 0) return;
+  Fact *known = info_of(analyzer, f->terms[0].atom)->fact;
+  if (f->count == 1 && (!known || known->kind == FACT_RANGE)) narrow(analyzer, f);
+  push_fact(analyzer, (Fact){.kind = FACT_SIGN, .form = f});
+}
+
+void assume_truth(Analyzer *analyzer, Expr *condition, bool truth) {
+  push_fact(analyzer, (Fact){.kind = FACT_TRUTH, .atom = condition, .truth = truth});
+}
+
+// The variable that a == 0 gives in terms of the others: the one bound last.
+static int solvable_term(Analyzer *analyzer, const Form *f) {
+  int best = -1;
+  for (int i = 0; i < f->count; i++) {
+    const Term *t = &f->terms[i];
+    bool unit = (t->coef == 1 || t->coef == -1) && t->atom->op == EXPR_VAR;
+    Fact *known = unit ? info_of(analyzer, t->atom)->fact : NULL;
+    if (!unit || (known && known->kind != FACT_RANGE)) continue;
+    const Form *others = form_add_scaled(analyzer, f, form_of(analyzer, t->atom), -t->coef);
+    if (others && !form_uses(others, t->atom)) best = i;
+  }
+  return best;
+}
+
+// x - c * (x // c) == r: x is known modulo c.
+static bool assume_rest(Analyzer *analyzer, const Form *f) {
+  const Digits *digits = form_digits(analyzer, f);
+  const Digit *d = &digits->items[0];
+  if (digits->count != 1 || d->cut != 1 || !d->radix || d->cofactor || d->coef != 1) return false;
+  if (form_of(analyzer, d->base)->terms[0].atom != d->base) return false;
+  Fact fact = range_of(analyzer, d->base);
+  if (d->radix % fact.divisor) return false;
+  fact.divisor = d->radix;
+  fact.rest = floor_mod(-digits->constant, d->radix);
+  push_fact(analyzer, fact);
+  return true;
+}
+
+static void assume_zero(Analyzer *analyzer, const Form *f) {
+  int i = solvable_term(analyzer, f);
+  if (i >= 0) {
+    Term t = f->terms[i];
+    const Form *rest = form_add_scaled(analyzer, f, form_of(analyzer, t.atom), -t.coef);
+    rest = form_scale(analyzer, rest, -t.coef);
+    if (rest) bind_form(analyzer, t.atom, form_typed(analyzer, rest, t.atom->type));
+    return;
+  }
+  assume_rest(analyzer, f);
+  assume_sign(analyzer, f);
+  assume_sign(analyzer, form_scale(analyzer, f, -1));
+}
+
+static void assume_comparison(Analyzer *analyzer, Expr *condition) {
+  const Form *f;
+  if (condition->op != EXPR_NE && comparison_form(analyzer, condition, &f) && f->count) {
+    if (condition->op == EXPR_EQ)
+      assume_zero(analyzer, f);
+    else
+      assume_sign(analyzer, f);
+    return;
+  }
+  assume_truth(analyzer, condition, true);
+}
+
+static void assume_one(Analyzer *analyzer, Expr *condition) {
+  if (condition->op == EXPR_AND) {
+    assume_one(analyzer, condition->args[0]);
+    assume_one(analyzer, condition->args[1]);
+    return;
+  }
+  condition = simplify(analyzer, condition);
+  if (condition->op == EXPR_INT) return;
+  if (condition->op == EXPR_AND)
+    assume_one(analyzer, condition);
+  else if (condition->op == EXPR_NOT)
+    assume_truth(analyzer, condition->args[0], false);
+  else
+    assume_comparison(analyzer, condition);
+}
+
+void analyzer_assume(Analyzer *analyzer, Expr *condition) {
+  if (dtype_is_bool(condition->type) && condition->type.lanes == 1)
+    assume_one(analyzer, condition);
+}

@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: Apache-2.0
+// Constant bounds and residues of forms and atoms. Bounds of a number's digits follow the digits:
+// exact for sums over independent variables, an outer bound otherwise.
+#include "arith/internal.h"
+
+#include <stdlib.h>
+
+// ---- Arithmetic with infinite ends; what does not fit is infinite
+
+static int64_t add_end(int64_t a, int64_t b, int64_t infinity) {
+  int64_t sum;
+  if (a == infinity || b == infinity || !add_fits(a, b, &sum)) return infinity;
+  return sum;
+}
+
+static Bounds bounds_add(Bounds a, Bounds b) {
+  return (Bounds){add_end(a.low, b.low, NO_LOW), add_end(a.high, b.high, NO_HIGH)};
+}
+
+static bool infinite(int64_t x) {
+  return x == NO_LOW || x == NO_HIGH;
+}
+
+static int64_t mul_end(int64_t a, int64_t b) {
+  int64_t product;
+  if (a == 0 || b == 0) return 0;
+  bool negative = (a < 0) != (b < 0);
+  if (infinite(a) || infinite(b) || !mul_fits(a, b, &product)) return negative ? NO_LOW : NO_HIGH;
+  return product;
+}
+
+static Bounds bounds_mul(Bounds a, Bounds b) {
+  int64_t ends[] = {mul_end(a.low, b.low), mul_end(a.low, b.high), mul_end(a.high, b.low),
+                    mul_end(a.high, b.high)};
+  Bounds r = {ends[0], ends[0]};
+  for (int i = 1; i < 4; i++) {
+    r.low = MIN_OF(r.low, ends[i]);
+    r.high = MAX_OF(r.high, ends[i]);
+  }
+  return r;
+}
+
+static Bounds bounds_scale(Bounds a, int64_t factor) {
+  return bounds_mul(a, (Bounds){factor, factor});
+}
+
+Bounds bounds_join(Bounds a, Bounds b) {
+  return (Bounds){MIN_OF(a.low, b.low), MAX_OF(a.high, b.high)};
+}
+
+static Bounds bounds_meet(Bounds a, Bounds b) {
+  return (Bounds){MAX_OF(a.low, b.low), MIN_OF(a.high, b.high)};
+}
+
+static Bounds bounds_divide(Bounds a, int64_t cut) {
+  return (Bounds){a.low == NO_LOW ? NO_LOW : floor_div(a.low, cut),
+                  a.high == NO_HIGH ? NO_HIGH : floor_div(a.high, cut)};
+}
+
+static const Bounds unbounded = {NO_LOW, NO_HIGH};
+
+Bounds type_bounds(DType t) {
+  if (t.code == TYPE_BOOL) return (Bounds){0, 1};
+  if (t.code == TYPE_UINT && t.bits <= 32) return (Bounds){0, ((int64_t)1 << t.bits) - 1};
+  if (t.code == TYPE_UINT) return (Bounds){0, NO_HIGH};
+  if (t.code == TYPE_INT && t.bits < 32)
+    return (Bounds){-((int64_t)1 << (t.bits - 1)), ((int64_t)1 << (t.bits - 1)) - 1};
+  return unbounded;
+}
+
+// ---- A number of one base
+
+static Bounds expr_bounds(Analyzer *analyzer, Expr *e) {
+  return form_bounds(analyzer, form_of(analyzer, e));
+}
+
+// Σ weights[i] * d_i where d_i are the digits of x at cuts[i], the last one whole.
+typedef struct Radix {
+  int count;
+  int64_t cuts[MOST_CUTS], weights[MOST_CUTS];
+} Radix;
+
+static int64_t digit_count(const Radix *radix, int i) {
+  return radix->cuts[i + 1] / radix->cuts[i];
+}
+
+// Floors to digits; false when the cuts are no chain.
+static bool radix_of(const Group *group, Radix *radix) {
+  radix->count = group->count;
+  for (int i = 0; i < group->count; i++) {
+    radix->cuts[i] = group->cuts[i];
+    radix->weights[i] = group->coefs[i];
+    if (i == 0) continue;
+    int64_t carried;
+    if (group->cuts[i] % group->cuts[i - 1] ||
+        !mul_fits(radix->weights[i - 1], digit_count(radix, i - 1), &carried) ||
+        !add_fits(radix->weights[i], carried, &radix->weights[i]) ||
+        radix->weights[i] == INT64_MIN)
+      return false;
+  }
+  return group->coefs[0] != INT64_MIN;
+}
+
+// The largest value of the digits up to place i when each is free.
+static int64_t free_max(const Radix *radix, int i) {
+  int64_t sum = 0;
+  for (; i >= 0; i--)
+    if (radix->weights[i] > 0)
+      sum = add_end(sum, mul_end(radix->weights[i], digit_count(radix, i) - 1), NO_HIGH);
+  return sum;
+}
+
+// The largest value over low <= x <= high, of the places up to i.
+static int64_t radix_max(const Radix *radix, int i, int64_t low, int64_t high) {
+  if (i < 0) return 0;
+  int64_t c = radix->cuts[i], weight = radix->weights[i];
+  int64_t a = floor_div(low, c), b = floor_div(high, c);
+  int64_t at_a = mul_end(weight, a), at_b = mul_end(weight, b);
+  if (i == 0) return MAX_OF(at_a, at_b);
+  if (a == b)
+    return add_end(at_a, radix_max(radix, i - 1, low - a * c, high - a * c), NO_HIGH);
+  int64_t first = add_end(at_a, radix_max(radix, i - 1, low - a * c, c - 1), NO_HIGH);
+  int64_t last = add_end(at_b, radix_max(radix, i - 1, 0, high - b * c), NO_HIGH);
+  int64_t best = MAX_OF(first, last);
+  if (b - a < 2) return best;
+  int64_t between = mul_end(weight, weight > 0 ? b - 1 : a + 1);
+  return MAX_OF(best, add_end(between, free_max(radix, i - 1), NO_HIGH));
+}
+
+enum { SOME_CELLS = 2 };
+
+// As radix_max, where a side of x may be open: then the best lies within a few cells of the other.
+static int64_t open_max(const Radix *radix, Bounds x) {
+  int top = radix->count - 1;
+  int64_t c = radix->cuts[top], weight = radix->weights[top];
+  const int64_t far = (int64_t)1 << 61;
+  if ((x.high == NO_HIGH && weight > 0) || (x.low == NO_LOW && weight < 0)) return NO_HIGH;
+  if (c > far || (x.low != NO_LOW && llabs(x.low) > far) ||
+      (x.high != NO_HIGH && llabs(x.high) > far))
+    return NO_HIGH;
+  if (x.low == NO_LOW && x.high == NO_HIGH) x = (Bounds){0, c - 1};
+  if (x.high == NO_HIGH) x.high = (floor_div(x.low, c) + SOME_CELLS) * c - 1;
+  if (x.low == NO_LOW) x.low = (floor_div(x.high, c) - SOME_CELLS + 1) * c;
+  return x.low > x.high ? NO_HIGH : radix_max(radix, top, x.low, x.high);
+}
+
+static Bounds radix_bounds(Radix *radix, Bounds x) {
+  int64_t high = open_max(radix, x);
+  for (int i = 0; i < radix->count; i++) radix->weights[i] = -radix->weights[i];
+  int64_t low = open_max(radix, x);
+  return (Bounds){low == NO_HIGH ? NO_LOW : -low, high};
+}
+
+// Cuts that are no chain, few points: try them all.
+static bool points_bounds(const Group *group, Bounds x, Bounds *out) {
+  enum { FEW = 256 };
+  int64_t size;
+  if (x.low == NO_LOW || x.high == NO_HIGH || x.low > x.high ||
+      __builtin_sub_overflow(x.high, x.low, &size) || size > FEW)
+    return false;
+  *out = (Bounds){NO_HIGH, NO_LOW};
+  for (int64_t v = x.low; v <= x.high; v++) {
+    Bounds sum = {0, 0};
+    for (int i = 0; i < group->count; i++) {
+      int64_t floor = floor_div(v, group->cuts[i]);
+      sum = bounds_add(sum, bounds_scale((Bounds){floor, floor}, group->coefs[i]));
+    }
+    *out = bounds_join(*out, sum);
+  }
+  return true;
+}
+
+Bounds group_bounds(Analyzer *analyzer, const Group *group) {
+  Bounds x = group->count == 1 && group->cuts[0] == 1 ? atom_bounds(analyzer, group->base)
+                                                      : expr_bounds(analyzer, group->base);
+  Radix radix;
+  Bounds result;
+  if (group->count == 1)
+    result = bounds_scale(bounds_divide(x, group->cuts[0]), group->coefs[0]);
+  else if (radix_of(group, &radix))
+    result = radix_bounds(&radix, x);
+  else if (!points_bounds(group, x, &result)) {
+    result = (Bounds){0, 0};
+    for (int i = 0; i < group->count; i++)
+      result = bounds_add(result,
+                          bounds_scale(bounds_divide(x, group->cuts[i]), group->coefs[i]));
+  }
+  return group->cofactor ? bounds_mul(result, atom_bounds(analyzer, group->cofactor)) : result;
+}
+
+static bool has_digits(const Form *f) {
+  for (int i = 0; i < f->count; i++) {
+    uint16_t op = f->terms[i].atom->op;
+    if (op == EXPR_FLOOR_DIV || op == EXPR_MUL) return true;
+  }
+  return false;
+}
+
+Bounds form_bounds(Analyzer *analyzer, const Form *f) {
+  if (!f) return unbounded;
+  Bounds sum = {f->constant, f->constant};
+  if (!has_digits(f)) {
+    for (int i = 0; i < f->count; i++)
+      sum = bounds_add(sum, bounds_scale(atom_bounds(analyzer, f->terms[i].atom),
+                                         f->terms[i].coef));
+    return sum;
+  }
+  const Groups *groups = form_groups(analyzer, f);
+  sum = (Bounds){groups->constant, groups->constant};
+  for (int i = 0; i < groups->count; i++)
+    sum = bounds_add(sum, group_bounds(analyzer, &groups->items[i]));
+  return sum;
+}
+
+// ---- Atoms
+
+static Bounds operand_bounds(Analyzer *analyzer, Expr *e, int i) {
+  return expr_bounds(analyzer, e->args[i]);
+}
+
+static Bounds product_bounds(Analyzer *analyzer, Expr *e) {
+  Bounds a = operand_bounds(analyzer, e, 0), b = operand_bounds(analyzer, e, 1);
+  Bounds product = bounds_mul(a, b);
+  if (e->args[0] == e->args[1]) product.low = MAX_OF(product.low, 0);
+  return product;
+}
+
+static Bounds min_bounds(Analyzer *analyzer, Expr *e) {
+  Bounds a = operand_bounds(analyzer, e, 0), b = operand_bounds(analyzer, e, 1);
+  return (Bounds){MIN_OF(a.low, b.low), MIN_OF(a.high, b.high)};
+}
+
+static Bounds max_bounds(Analyzer *analyzer, Expr *e) {
+  Bounds a = operand_bounds(analyzer, e, 0), b = operand_bounds(analyzer, e, 1);
+  return (Bounds){MAX_OF(a.low, b.low), MAX_OF(a.high, b.high)};
+}
+
+static Bounds choice_bounds(Analyzer *analyzer, Expr *e) {
+  return bounds_join(operand_bounds(analyzer, e, 1), operand_bounds(analyzer, e, 2));
+}
+
+// By a divisor that is not a constant.
+static Bounds quotient_bounds(Analyzer *analyzer, Expr *e) {
+  Bounds a = operand_bounds(analyzer, e, 0), b = operand_bounds(analyzer, e, 1);
+  if (b.low < 1) return unbounded;
+  Bounds by_least = bounds_divide(a, b.low);
+  Bounds by_most = b.high == NO_HIGH
+                       ? (Bounds){a.low < 0 ? -1 : 0, a.high < 0 ? -1 : 0}
+                       : bounds_divide(a, b.high);
+  return bounds_join(by_least, by_most);
+}
+
+static Bounds rest_bounds(Analyzer *analyzer, Expr *e) {
+  Bounds a = operand_bounds(analyzer, e, 0), b = operand_bounds(analyzer, e, 1);
+  if (b.low < 1) return unbounded;
+  int64_t high = b.high == NO_HIGH ? NO_HIGH : b.high - 1;
+  return (Bounds){0, a.low >= 0 ? MIN_OF(high, a.high) : high};
+}
+
+// Also of a quotient truncated towards 0, for operands of one sign.
+static Bounds truncated_bounds(Analyzer *analyzer, Expr *e) {
+  return operand_bounds(analyzer, e, 0).low >= 0 ? quotient_bounds(analyzer, e) : unbounded;
+}
+
+static Bounds truncated_rest_bounds(Analyzer *analyzer, Expr *e) {
+  return operand_bounds(analyzer, e, 0).low >= 0 ? rest_bounds(analyzer, e) : unbounded;
+}
+
+static Bounds cast_bounds(Analyzer *analyzer, Expr *e) {
+  DType from = e->args[0]->type;
+  if (!is_index_type(e->type) || dtype_is_float(from) || from.lanes != 1) return unbounded;
+  Bounds inner = is_index_type(from) ? operand_bounds(analyzer, e, 0) : type_bounds(from);
+  Bounds fits = e->type.bits == 32 ? (Bounds){INT32_MIN, INT32_MAX} : unbounded;
+  bool kept = inner.low >= fits.low && inner.high <= fits.high;
+  return kept && from.code != TYPE_HANDLE ? inner : unbounded;
+}
+
+static Bounds mask_bounds(Analyzer *analyzer, Expr *e) {
+  Bounds a = operand_bounds(analyzer, e, 0), b = operand_bounds(analyzer, e, 1);
+  if (a.low < 0 && b.low < 0) return unbounded;
+  return (Bounds){0, MIN_OF(a.low >= 0 ? a.high : NO_HIGH, b.low >= 0 ? b.high : NO_HIGH)};
+}
+
+static Bounds bits_bounds(Analyzer *analyzer, Expr *e) { // or, xor
+  Bounds a = operand_bounds(analyzer, e, 0), b = operand_bounds(analyzer, e, 1);
+  if (a.low < 0 || b.low < 0) return unbounded;
+  int64_t high = MAX_OF(a.high, b.high);
+  while (high & (high + 1)) high |= high >> 1;
+  return (Bounds){0, high};
+}
+
+static Bounds shift_right_bounds(Analyzer *analyzer, Expr *e) {
+  Bounds a = operand_bounds(analyzer, e, 0);
+  return (Bounds){MIN_OF(a.low, 0), MAX_OF(a.high, -1)};
+}
+
+static Bounds abs_bounds(Analyzer *analyzer, Expr *e) {
+  Bounds a = operand_bounds(analyzer, e, 0);
+  int64_t most = MAX_OF(a.low == NO_LOW ? NO_HIGH : llabs(a.low),
+                        a.high == NO_HIGH ? NO_HIGH : llabs(a.high));
+  return (Bounds){a.low > 0 ? a.low : 0, most};
+}
+
+static Bounds let_bounds(Analyzer *analyzer, Expr *e) {
+  int mark = analyzer_mark(analyzer);
+  analyzer_bind_value(analyzer, e->args[0], e->args[1]);
+  Bounds bounds = operand_bounds(analyzer, e, 2);
+  analyzer_reset(analyzer, mark);
+  return bounds;
+}
+
+static Bounds (*const bounds_table[EXPR_OP_COUNT])(Analyzer *, Expr *) = {
+    [EXPR_MUL] = product_bounds,
+    [EXPR_MIN] = min_bounds,
+    [EXPR_MAX] = max_bounds,
+    [EXPR_SELECT] = choice_bounds,
+    [EXPR_IF_THEN_ELSE] = choice_bounds,
+    [EXPR_FLOOR_DIV] = quotient_bounds,
+    [EXPR_FLOOR_MOD] = rest_bounds,
+    [EXPR_TRUNC_DIV] = truncated_bounds,
+    [EXPR_TRUNC_MOD] = truncated_rest_bounds,
+    [EXPR_CAST] = cast_bounds,
+    [EXPR_BIT_AND] = mask_bounds,
+    [EXPR_BIT_OR] = bits_bounds,
+    [EXPR_BIT_XOR] = bits_bounds,
+    [EXPR_SHIFT_RIGHT] = shift_right_bounds,
+    [EXPR_ABS] = abs_bounds,
+    [EXPR_LET] = let_bounds,
+};
+
+static Bounds shape_bounds(Analyzer *analyzer, Expr *atom) {
+  if (!is_index_type(atom->type) || !bounds_table[atom->op]) return unbounded;
+  return bounds_table[atom->op](analyzer, atom);
+}
+
+Bounds atom_bounds(Analyzer *analyzer, Expr *atom) {
+  Info *info = info_of(analyzer, atom);
+  if (stamp_holds(analyzer, info->bounds_at)) return info->bounds;
+  Fact *fact = info->fact;
+  if (!fact) info->seen_serial = analyzer->serial;
+  info->bounds = unbounded; // what it is for an atom that leads back to itself
+  info->bounds_at = stamp_now(analyzer);
+  Bounds bounds = shape_bounds(analyzer, atom);
+  if (fact && fact->kind == FACT_RANGE) bounds = bounds_meet(bounds, fact->bounds);
+  if (fact && fact->kind == FACT_VALUE) bounds = form_bounds(analyzer, fact->form);
+  info->bounds = bounds;
+  info->bounds_at = stamp_now(analyzer);
+  return bounds;
+}
+
+bool const_bounds(Analyzer *analyzer, Expr *e, int64_t *low, int64_t *high) {
+  if (!is_index_type(e->type)) return false;
+  Bounds bounds = form_bounds(analyzer, simple_form(analyzer, e));
+  *low = bounds.low;
+  *high = bounds.high;
+  return bounds.low != NO_LOW && bounds.high != NO_HIGH;
+}
+
+// ---- Residues
+
+static void atom_modular(Analyzer *analyzer, Expr *atom, int64_t *divisor, int64_t *rest);
+
+// (d1, r1) and (d2, r2) of two values that one of: both hold modulo this.
+static void modular_join(int64_t *divisor, int64_t *rest, int64_t d, int64_t r) {
+  int64_t apart;
+  if (__builtin_sub_overflow(*rest, r, &apart) || apart == INT64_MIN) apart = 1;
+  *divisor = gcd_of(gcd_of(*divisor, d), apart);
+  if (*divisor) *rest = floor_mod(*rest, *divisor);
+}
+
+// Both facts hold of each side: for min, max and choices.
+static void sides_modular(Analyzer *analyzer, Expr *a, Expr *b, int64_t *divisor, int64_t *rest) {
+  int64_t d, r;
+  form_modular(analyzer, form_of(analyzer, a), divisor, rest);
+  form_modular(analyzer, form_of(analyzer, b), &d, &r);
+  modular_join(divisor, rest, d, r);
+}
+
+static void product_modular(Analyzer *analyzer, Expr *atom, int64_t *divisor, int64_t *rest) {
+  int64_t d, r, e, s, m;
+  form_modular(analyzer, form_of(analyzer, atom->args[0]), &d, &r);
+  form_modular(analyzer, form_of(analyzer, atom->args[1]), &e, &s);
+  // (d i + r)(e j + s) = de ij + ds i + re j + rs
+  int64_t de, ds, re;
+  *divisor = 1, *rest = 0;
+  if (!mul_fits(d, e, &de) || !mul_fits(d, s, &ds) || !mul_fits(r, e, &re) || !mul_fits(r, s, &m))
+    return;
+  if (de == INT64_MIN || ds == INT64_MIN || re == INT64_MIN) return;
+  *divisor = gcd_of(gcd_of(de, ds), re);
+  *rest = *divisor ? floor_mod(m, *divisor) : m;
+}
+
+static void find_modular(Analyzer *analyzer, Expr *atom, int64_t *divisor, int64_t *rest) {
+  Fact *fact = info_of(analyzer, atom)->fact;
+  *divisor = 1, *rest = 0;
+  if (fact && fact->kind == FACT_VALUE)
+    form_modular(analyzer, fact->form, divisor, rest);
+  else if (fact && fact->kind == FACT_RANGE && fact->divisor > 1)
+    *divisor = fact->divisor, *rest = fact->rest;
+  else if (atom->op == EXPR_MUL)
+    product_modular(analyzer, atom, divisor, rest);
+  else if (atom->op == EXPR_MIN || atom->op == EXPR_MAX)
+    sides_modular(analyzer, atom->args[0], atom->args[1], divisor, rest);
+  else if (atom->op == EXPR_SELECT || atom->op == EXPR_IF_THEN_ELSE)
+    sides_modular(analyzer, atom->args[1], atom->args[2], divisor, rest);
+}
+
+static void atom_modular(Analyzer *analyzer, Expr *atom, int64_t *divisor, int64_t *rest) {
+  Info *info = info_of(analyzer, atom);
+  if (!stamp_holds(analyzer, info->modular_at)) {
+    if (!info->fact) info->seen_serial = analyzer->serial;
+    int64_t d, r;
+    find_modular(analyzer, atom, &d, &r);
+    info->divisor = d;
+    info->rest = r;
+    info->modular_at = stamp_now(analyzer);
+  }
+  *divisor = info->divisor;
+  *rest = info->rest;
+}
+
+void form_modular(Analyzer *analyzer, const Form *f, int64_t *divisor, int64_t *rest) {
+  *divisor = 0;
+  *rest = f->constant;
+  for (int i = 0; i < f->count && *divisor != 1; i++) {
+    int64_t d, r, step, coef = f->terms[i].coef;
+    atom_modular(analyzer, f->terms[i].atom, &d, &r);
+    bool fits = mul_fits(coef, d, &step) && step != INT64_MIN && mul_fits(coef, r, &r) &&
+                add_fits(*rest, r, rest);
+    *divisor = fits ? gcd_of(*divisor, step) : 1;
+  }
+  if (*divisor) *rest = floor_mod(*rest, *divisor);
+}
+
+void modular_form(Analyzer *analyzer, Expr *e, int64_t *divisor, int64_t *rest) {
+  *divisor = 1, *rest = 0;
+  if (is_index_type(e->type)) form_modular(analyzer, simple_form(analyzer, e), divisor, rest);
+}

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+// Comparisons and the logic of conditions. A comparison of integers is the sign of one form,
+//   io*16 + ii < 96  =>  95 - io*16 - ii >= 0  =>  5 - io >= 0  =>  io < 6   for 0 <= ii < 16
+// which is decided, or made smaller and written back.
+#include "arith/internal.h"
+
+#include <stdlib.h>
+
+// ---- Comparisons to forms
+
+bool comparison_form(Analyzer *analyzer, Expr *e, const Form **out) {
+  if (op_table[e->op].class != OP_COMPARE) return false;
+  if (!is_index_type(e->args[0]->type) || !is_index_type(e->args[1]->type)) return false;
+  const Form *a = simple_form(analyzer, e->args[0]), *b = simple_form(analyzer, e->args[1]);
+  bool greater = e->op == EXPR_GT || e->op == EXPR_GE;
+  bool strict = e->op == EXPR_GT || e->op == EXPR_LT;
+  const Form *f = greater ? form_sub(analyzer, a, b) : form_sub(analyzer, b, a);
+  *out = form_add_const(analyzer, f, strict ? -1 : 0);
+  return *out != NULL;
+}
+
+// f >= 0 with the common divisor of its coefficients out.
+static const Form *reduce_gcd(Analyzer *analyzer, const Form *f) {
+  int64_t g = form_gcd(f);
+  if (g <= 1) return f;
+  const Form *r = form_const(analyzer, f->type, floor_div(f->constant, g));
+  for (int i = 0; i < f->count; i++)
+    r = form_add(analyzer, r, form_term(analyzer, f->type, f->terms[i].coef / g,
+                                        f->terms[i].atom));
+  return r ? r : f;
+}
+
+static int64_t largest_coef(const Digits *digits, int64_t below) {
+  int64_t best = 1;
+  for (int i = 0; i < digits->count; i++) {
+    int64_t c = digits->items[i].coef;
+    c = c < 0 ? -c : c;
+    if (c > best && c < below) best = c;
+  }
+  return best;
+}
+
+// g*H + L >= 0 is H + q >= 0 when L stays within [q*g, (q+1)*g).
+static const Form *drop_low_digits(Analyzer *analyzer, const Form *f) {
+  const Digits *digits = form_digits(analyzer, f);
+  for (int64_t g = largest_coef(digits, INT64_MAX); g > 1; g = largest_coef(digits, g)) {
+    const Form *high = form_const(analyzer, f->type, floor_div(digits->constant, g));
+    const Form *low = form_const(analyzer, f->type, floor_mod(digits->constant, g));
+    for (int i = 0; i < digits->count; i++) {
+      const Digit *d = &digits->items[i];
+      bool whole = d->coef % g == 0;
+      const Form *part = digit_form(analyzer, f->type, d, whole ? d->coef / g : d->coef);
+      *(whole ? &high : &low) = form_add(analyzer, whole ? high : low, part);
+    }
+    Bounds b = form_bounds(analyzer, low);
+    if (!high || b.low == NO_LOW || b.high == NO_HIGH) continue;
+    if (floor_div(b.low, g) == floor_div(b.high, g))
+      return form_add_const(analyzer, high, floor_div(b.low, g));
+  }
+  return f;
+}
+
+// The terms of one sign, that sign off.
+static const Form *side_of(Analyzer *analyzer, const Form *f, int sign) {
+  const Digits *digits = form_digits(analyzer, f);
+  const Form *side = form_const(analyzer, f->type, 0);
+  for (int i = 0; i < digits->count; i++) {
+    const Digit *d = &digits->items[i];
+    if ((d->coef > 0) == (sign > 0) && d->coef != INT64_MIN)
+      side = form_add(analyzer, side, digit_form(analyzer, f->type, d, d->coef * sign));
+  }
+  return side;
+}
+
+// What is left of f's constant when its digits are taken (bases may carry constants of their own).
+static int64_t digits_constant(Analyzer *analyzer, const Form *f) {
+  return form_digits(analyzer, f)->constant;
+}
+
+static Expr *write_compare(Analyzer *analyzer, ExprOp op, const Form *a, const Form *b) {
+  Expr *x = form_expr(analyzer, a), *y = form_expr(analyzer, b);
+  return x && y ? expr_binary(analyzer->context, op, x, y) : NULL;
+}
+
+// f >= 0, written with positive coefficients: -k <= pos, neg < k + 1, neg <= pos + k.
+static Expr *write_sign(Analyzer *analyzer, const Form *f) {
+  const Form *positive = side_of(analyzer, f, 1), *negative = side_of(analyzer, f, -1);
+  int64_t k = digits_constant(analyzer, f), negated, next;
+  if (!positive || !negative || !add_fits(k, 1, &next) || !mul_fits(k, -1, &negated)) return NULL;
+  if (!negative->count)
+    return write_compare(analyzer, EXPR_LE, form_const(analyzer, f->type, negated), positive);
+  if (!positive->count)
+    return write_compare(analyzer, EXPR_LT, negative, form_const(analyzer, f->type, next));
+  if (k == 0) return write_compare(analyzer, EXPR_LE, negative, positive);
+  if (k < 0)
+    return write_compare(analyzer, EXPR_LT, form_add_const(analyzer, negative, -next), positive);
+  return write_compare(analyzer, EXPR_LT, negative, form_add_const(analyzer, positive, next));
+}
+
+// f == 0 (or != 0), likewise: neg == pos + k, a lone constant on the right.
+static Expr *write_zero(Analyzer *analyzer, ExprOp op, const Form *f) {
+  int64_t g = form_gcd(f);
+  if (g > 1 && f->constant % g == 0) f = reduce_gcd(analyzer, f);
+  const Form *positive = side_of(analyzer, f, 1), *negative = side_of(analyzer, f, -1);
+  int64_t k = digits_constant(analyzer, f), negated;
+  if (!positive || !negative || !mul_fits(k, -1, &negated)) return NULL;
+  if (!negative->count)
+    return write_compare(analyzer, op, positive, form_const(analyzer, f->type, negated));
+  if (!positive->count || k >= 0)
+    return write_compare(analyzer, op, negative, form_add_const(analyzer, positive, k));
+  return write_compare(analyzer, op, positive, form_add_const(analyzer, negative, negated));
+}
+
+static Expr *verdict_expr(Analyzer *analyzer, bool value) {
+  return expr_bool(analyzer->context, value);
+}
+
+static Expr *simplify_equality(Analyzer *analyzer, Expr *e, const Form *f) {
+  Verdict v = form_zero(analyzer, f);
+  if (v != UNKNOWN) return verdict_expr(analyzer, (v == ALWAYS) == (e->op == EXPR_EQ));
+  Expr *r = write_zero(analyzer, e->op, f);
+  return r ? r : e;
+}
+
+static Expr *simplify_order(Analyzer *analyzer, Expr *e, const Form *f) {
+  Verdict v = form_sign(analyzer, f);
+  if (v != UNKNOWN) return verdict_expr(analyzer, v == ALWAYS);
+  const Form *smaller = reduce_gcd(analyzer, f);
+  smaller = reduce_gcd(analyzer, drop_low_digits(analyzer, smaller));
+  v = smaller == f ? UNKNOWN : form_sign(analyzer, smaller);
+  if (v != UNKNOWN) return verdict_expr(analyzer, v == ALWAYS);
+  Expr *r = write_sign(analyzer, smaller);
+  return r ? r : e;
+}
+
+static Expr *simplify_comparison(Analyzer *analyzer, Expr *e) {
+  const Form *f;
+  if (!comparison_form(analyzer, e, &f)) return rules_apply(analyzer, e);
+  bool equality = e->op == EXPR_EQ || e->op == EXPR_NE;
+  return equality ? simplify_equality(analyzer, e, f) : simplify_order(analyzer, e, f);
+}
+
+// ---- Conjunctions and disjunctions
+
+typedef struct Part {
+  Expr *e;
+  const Form *sign; // e says it is >= 0; NULL otherwise
+} Part;
+enum { MOST_PARTS = 24 };
+
+static int gather_parts(Expr *e, ExprOp op, Part *parts, int count) {
+  if (e->op == op && count < MOST_PARTS) {
+    count = gather_parts(e->args[0], op, parts, count);
+    return count < 0 ? count : gather_parts(e->args[1], op, parts, count);
+  }
+  if (count >= MOST_PARTS) return -1;
+  parts[count].e = e;
+  return count + 1;
+}
+
+static void find_signs(Analyzer *analyzer, Part *parts, int count) {
+  for (int i = 0; i < count; i++) {
+    parts[i].sign = NULL;
+    bool order = op_table[parts[i].e->op].class == OP_COMPARE && parts[i].e->op != EXPR_EQ &&
+                 parts[i].e->op != EXPR_NE;
+    if (order && !comparison_form(analyzer, parts[i].e, &parts[i].sign)) parts[i].sign = NULL;
+  }
+}
+
+// a - b when that is a constant.
+static bool constant_apart(Analyzer *analyzer, const Form *a, const Form *b, int factor,
+                           int64_t *out) {
+  if (!a || !b || a->count != b->count) return false;
+  return form_is_const(form_add_scaled(analyzer, a, b, factor), out);
+}
+
+static bool opposites(Analyzer *analyzer, const Part *a, const Part *b, bool conjunction) {
+  int64_t sum;
+  if (expr_unary(analyzer->context, EXPR_NOT, a->e) == b->e) return true;
+  if (!constant_apart(analyzer, a->sign, b->sign, 1, &sum)) return false;
+  return conjunction ? sum < 0 : sum >= -1; // never both, always one
+}
+
+// 1: the part of the two that says it all is `a`, -1: `b`, 0: neither.
+static int stronger(Analyzer *analyzer, const Part *a, const Part *b, bool conjunction) {
+  int64_t apart;
+  if (a->e == b->e) return 1;
+  if (!constant_apart(analyzer, a->sign, b->sign, -1, &apart)) return 0;
+  bool a_implies = apart <= 0;
+  return a_implies == conjunction ? 1 : -1;
+}
+
+// Drops parts that others imply; true when the whole is decided by two that contradict.
+static bool merge_parts(Analyzer *analyzer, Part *parts, int *count, bool conjunction) {
+  for (int i = 0; i < *count; i++)
+    for (int j = i + 1; j < *count; j++) {
+      if (opposites(analyzer, &parts[i], &parts[j], conjunction)) return true;
+      int which = stronger(analyzer, &parts[i], &parts[j], conjunction);
+      if (!which) continue;
+      if (which < 0) parts[i] = parts[j];
+      memmove(&parts[j], &parts[j + 1], sizeof *parts * (size_t)(*count - j - 1));
+      (*count)--;
+      j = which < 0 ? i : j - 1;
+    }
+  return false;
+}
+
+static Expr *simplify_parts(Analyzer *analyzer, Expr *e) {
+  Part parts[MOST_PARTS];
+  bool conjunction = e->op == EXPR_AND;
+  if (e->type.lanes > 1) return rules_apply(analyzer, e);
+  int count = gather_parts(e, e->op, parts, 0), before = count;
+  if (count < 0) return e;
+  find_signs(analyzer, parts, count);
+  if (merge_parts(analyzer, parts, &count, conjunction)) return verdict_expr(analyzer, !conjunction);
+  if (count == before) return e;
+  Expr *r = parts[0].e;
+  for (int i = 1; i < count; i++) r = expr_binary(analyzer->context, e->op, r, parts[i].e);
+  return r;
+}
+
+// Each part under the others' truth: for simplify_deep.
+static Expr *simplify_under(Analyzer *analyzer, Expr *e, Expr *given, bool truth) {
+  int mark = analyzer_mark(analyzer);
+  analyzer_assume(analyzer, truth ? given : expr_unary(analyzer->context, EXPR_NOT, given));
+  Expr *r = simplify(analyzer, e);
+  analyzer_reset(analyzer, mark);
+  return r;
+}
+
+static Expr *simplify_mutually(Analyzer *analyzer, Expr *e) {
+  bool conjunction = e->op == EXPR_AND;
+  Expr *b = simplify_under(analyzer, e->args[1], e->args[0], conjunction);
+  Expr *a = b->op == EXPR_INT ? e->args[0]
+                              : simplify_under(analyzer, e->args[0], b, conjunction);
+  return expr_binary(analyzer->context, e->op, a, b);
+}
+
+static Expr *known_truth(Analyzer *analyzer, Expr *e) {
+  Fact *fact = analyzer->truth_count ? info_of(analyzer, e)->fact : NULL;
+  if (fact && fact->kind == FACT_TRUTH) return verdict_expr(analyzer, fact->truth);
+  Expr *opposite = analyzer->truth_count ? expr_unary(analyzer->context, EXPR_NOT, e) : e;
+  fact = opposite != e ? info_of(analyzer, opposite)->fact : NULL;
+  if (fact && fact->kind == FACT_TRUTH) return verdict_expr(analyzer, !fact->truth);
+  return e;
+}
+
+Expr *simplify_condition(Analyzer *analyzer, Expr *e) {
+  if (op_table[e->op].class == OP_COMPARE) e = simplify_comparison(analyzer, e);
+  if (e->op == EXPR_AND || e->op == EXPR_OR) e = simplify_parts(analyzer, e);
+  if (analyzer->deep && e->type.lanes == 1 && (e->op == EXPR_AND || e->op == EXPR_OR))
+    e = simplify_mutually(analyzer, e);
+  return e->type.lanes == 1 && e->op != EXPR_INT ? known_truth(analyzer, e) : e;
+}

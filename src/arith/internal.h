@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the files of src/arith share. Everything stands on linear forms: an integer expression is a
+// constant plus a sum of integers times atoms. Floored division by a constant is an atom and modulo
+// is written out, x % 4 == x - 4 * (x // 4), so that digits of one number cancel and meet by
+// themselves; digits.c finds them again to print and to bound them.
+#ifndef PLEAT_ARITH_INTERNAL_H
+#define PLEAT_ARITH_INTERNAL_H
+
+#include "arith/arith.h"
+
+// ---- Forms -----------------------------------------------------------------------------------
+
+// Atoms are expressions that are no sum: variables, loads, min, `B // c`, and products of such.
+typedef struct Term {
+  int64_t coef; // not 0
+  Expr *atom;
+} Term;
+// Immutable, in the analyzer's arena. Functions on forms return NULL where 64 bits do not hold the
+// result (or it would be too long), and NULL for a NULL operand.
+typedef struct Form {
+  DType type;
+  int64_t constant;
+  int count;
+  Term terms[]; // ascending in atom->id
+} Form;
+
+enum { LONGEST_FORM = 64, MOST_CUTS = 8 };
+
+const Form *form_const(Analyzer *analyzer, DType type, int64_t value);
+const Form *form_term(Analyzer *analyzer, DType type, int64_t coef, Expr *atom);
+const Form *form_add(Analyzer *analyzer, const Form *a, const Form *b);
+const Form *form_sub(Analyzer *analyzer, const Form *a, const Form *b);
+const Form *form_add_scaled(Analyzer *analyzer, const Form *a, const Form *b, int64_t factor);
+const Form *form_add_const(Analyzer *analyzer, const Form *a, int64_t value);
+const Form *form_scale(Analyzer *analyzer, const Form *a, int64_t factor);
+const Form *form_mul(Analyzer *analyzer, const Form *a, const Form *b);
+const Form *form_typed(Analyzer *analyzer, const Form *a, DType type);
+bool form_is_const(const Form *f, int64_t *value);
+bool form_equal(const Form *a, const Form *b);
+int64_t form_coef(const Form *f, const Expr *atom); // 0 when absent
+int64_t form_gcd(const Form *f);                    // of the coefficients; 0 for a constant
+bool form_is_unit(const Form *f);                   // one atom, nothing else
+bool form_uses(const Form *f, const Expr *var);
+// The expression as it stands, without facts. Never NULL: what resists is an atom.
+const Form *form_of(Analyzer *analyzer, Expr *e);
+// The canonical expression of a form, NULL when its constants do not fit its type.
+Expr *form_expr(Analyzer *analyzer, const Form *f);
+
+bool is_index_type(DType t);  // signed scalar of 32 bits or more: arithmetic that must not overflow
+Expr *strip_widening(Expr *e); // below casts to wider index types
+bool split_division(Expr *atom, Expr **base, int64_t *cut); // B // c with a constant c > 1
+Expr *floor_atom(Analyzer *analyzer, Expr *base, int64_t cut); // base // cut, as forms hold it
+int product_factors(Expr *atom, Expr **factors, int most); // 0: more than `most`
+Expr *product_of(Analyzer *analyzer, Expr **factors, int count); // sorts; 1 factor: itself
+
+// ---- Digits: what forms are made of, seen as places of mixed-radix numbers ---------------------
+
+// cofactor * Σ coefs[i] * (base // cuts[i]), cuts ascending; the first may be 1.
+typedef struct Group {
+  Expr *cofactor, *base; // cofactor NULL: 1
+  int count;
+  int64_t cuts[MOST_CUTS], coefs[MOST_CUTS];
+} Group;
+typedef struct Groups {
+  int64_t constant;
+  int count;
+  Group items[]; // by first occurrence
+} Groups;
+const Groups *form_groups(Analyzer *analyzer, const Form *f);
+
+// coef * cofactor * ((base // cut) % radix), radix 0 without a modulo.
+typedef struct Digit {
+  int64_t coef, cut, radix;
+  Expr *cofactor, *base;
+} Digit;
+typedef struct Digits {
+  int64_t constant;
+  int count;
+  Digit items[];
+} Digits;
+const Digits *form_digits(Analyzer *analyzer, const Form *f);
+const Form *digit_form(Analyzer *analyzer, DType type, const Digit *digit, int64_t coef);
+
+// ---- Facts -----------------------------------------------------------------------------------
+
+// Bounds with infinities at the ends of int64_t.
+#define NO_LOW INT64_MIN
+#define NO_HIGH INT64_MAX
+typedef struct Bounds {
+  int64_t low, high;
+} Bounds;
+
+typedef enum FactKind { FACT_RANGE, FACT_VALUE, FACT_SIGN, FACT_TRUTH, FACT_FENCE } FactKind;
+typedef struct Fact Fact;
+struct Fact {
+  FactKind kind;
+  Expr *atom;               // RANGE, VALUE: what it is about; TRUTH: a condition
+  Bounds bounds;            // RANGE
+  const Form *first, *last; // RANGE: symbolic and inclusive, NULL when unknown
+  int64_t divisor, rest;    // RANGE: atom == rest (mod divisor)
+  const Form *form;         // VALUE: equals it; SIGN: is >= 0
+  bool truth;               // TRUTH
+  Fact *shadowed;           // the fact of the same atom that this one hides
+  int barrier;              // of the analyzer before
+};
+
+// Results hold while the fact that was the last when they were found is there, unless a later
+// one might better them (the barrier).
+typedef struct Stamp {
+  int depth;
+  uint32_t serial; // 0: never
+} Stamp;
+
+typedef struct Info {
+  const Form *form;
+  Fact *fact;
+  Stamp simple_at, bounds_at, modular_at, known_at;
+  const Form *simple; // of an index expression
+  Expr *simple_expr;
+  Bounds bounds;
+  int64_t divisor, rest;
+  uint32_t seen_serial; // was met while nothing was known of it
+} Info;
+
+struct Analyzer {
+  Context *context;
+  Arena *arena;
+  Map infos; // Expr* to Info*
+  Array(Fact *) facts;
+  Array(uint32_t) serials; // per depth
+  uint32_t serial;
+  int barrier;
+  int sign_count; // facts of kind SIGN
+  int range_count; // symbolic ranges
+  int truth_count;
+  bool deep;
+};
+
+Analyzer *analyzer_new_in(Context *context, Arena *arena);
+Info *info_of(Analyzer *analyzer, Expr *e);
+bool stamp_holds(const Analyzer *analyzer, Stamp stamp);
+Stamp stamp_now(const Analyzer *analyzer);
+void analyzer_fence(Analyzer *analyzer); // no result found before is seen behind it
+void assume_sign(Analyzer *analyzer, const Form *f); // f >= 0
+void assume_truth(Analyzer *analyzer, Expr *condition, bool truth);
+
+Bounds bounds_join(Bounds a, Bounds b);
+Bounds atom_bounds(Analyzer *analyzer, Expr *atom);
+Bounds form_bounds(Analyzer *analyzer, const Form *f);
+Bounds group_bounds(Analyzer *analyzer, const Group *group);
+Bounds type_bounds(DType t);
+void form_modular(Analyzer *analyzer, const Form *f, int64_t *divisor, int64_t *rest);
+
+// ---- Simplification ---------------------------------------------------------------------------
+
+const Form *simple_form(Analyzer *analyzer, Expr *e); // of an index expression, facts used
+const Form *form_divide(Analyzer *analyzer, const Form *f, int64_t divisor); // divisor > 0
+const Form *form_divide_by(Analyzer *analyzer, const Form *f, const Form *divisor); // or NULL
+// f = quotient * divisor + *rest as polynomials, for a divisor of one term; else quotient 0.
+const Form *form_divide_out(Analyzer *analyzer, const Form *f, const Form *divisor,
+                            const Form **rest);
+Expr *simplify_node(Analyzer *analyzer, Expr *e); // operands are simple already
+Expr *simplify_condition(Analyzer *analyzer, Expr *e); // compare and logic; operands are simple
+Expr *simplify_vector(Analyzer *analyzer, Expr *e); // one level; itself when nothing applies
+Expr *rules_apply(Analyzer *analyzer, Expr *e); // one step at the root; itself when none applies
+
+typedef enum Verdict { UNKNOWN, NEVER, ALWAYS } Verdict;
+bool form_nonnegative(Analyzer *analyzer, const Form *f); // proved
+Verdict form_sign(Analyzer *analyzer, const Form *f);     // f >= 0
+Verdict form_zero(Analyzer *analyzer, const Form *f);     // f == 0
+// The form that a comparison says is >= 0 (EQ, NE: is, is not 0). False for other types.
+bool comparison_form(Analyzer *analyzer, Expr *e, const Form **out);
+
+#endif

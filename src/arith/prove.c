@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+// Proofs of signs of linear forms: bounds first, then what was assumed, then symbolic ranges by
+// putting the end of a variable's range for it (the last bound first, since ranges speak of earlier
+// ones), then both sides of min, max and choices.
+#include "arith/internal.h"
+
+enum { EFFORT = 6, MOST_SIGNS = 32 };
+
+static bool nonnegative(Analyzer *analyzer, const Form *f, int effort);
+
+// ---- Assumptions
+
+static bool share_atoms(const Form *a, const Form *b) {
+  for (int i = 0; i < a->count; i++)
+    if (form_coef(b, a->terms[i].atom)) return true;
+  return false;
+}
+
+// f - k * fact for the k > 0 that cancels a common atom; f >= 0 follows when that is >= 0.
+static bool by_one_sign(Analyzer *analyzer, const Form *f, const Form *fact, int effort) {
+  int64_t tried[4];
+  int count = 0;
+  for (int i = 0; i < f->count && count < COUNT_OF(tried); i++) {
+    int64_t a = f->terms[i].coef, b = form_coef(fact, f->terms[i].atom);
+    if (b == 0 || b == -1 || a % b || a / b <= 0) {
+      if (b != -1 || a >= 0 || a == INT64_MIN) continue;
+    }
+    int64_t k = b == -1 ? -a : a / b;
+    bool again = false;
+    for (int j = 0; j < count; j++) again |= tried[j] == k;
+    if (again) continue;
+    tried[count++] = k;
+    const Form *left = form_add_scaled(analyzer, f, fact, -k);
+    if (left && nonnegative(analyzer, left, effort - 1)) return true;
+  }
+  return false;
+}
+
+static bool by_signs(Analyzer *analyzer, const Form *f, int effort) {
+  int seen = 0;
+  for (int i = analyzer->facts.count - 1; i >= 0 && seen < MOST_SIGNS; i--) {
+    const Fact *fact = analyzer->facts.items[i];
+    if (fact->kind != FACT_SIGN || !share_atoms(f, fact->form)) continue;
+    seen++;
+    if (by_one_sign(analyzer, f, fact->form, effort)) return true;
+  }
+  return false;
+}
+
+// ---- Symbolic ranges
+
+enum { MOST_FACTORS = 8 };
+
+// f as slope * var + rest, where neither holds var. False when var is inside an atom.
+static bool split_var(Analyzer *analyzer, const Form *f, Expr *var, const Form **slope,
+                      const Form **rest) {
+  *slope = form_const(analyzer, f->type, 0);
+  *rest = form_const(analyzer, f->type, f->constant);
+  for (int i = 0; i < f->count; i++) {
+    Term t = f->terms[i];
+    Expr *factors[MOST_FACTORS];
+    int count = product_factors(t.atom, factors, MOST_FACTORS), at = -1;
+    for (int j = 0; j < count; j++)
+      if (factors[j] == var) at = j;
+    if (at < 0) {
+      if (expr_uses(t.atom, var)) return false;
+      *rest = form_add(analyzer, *rest, form_term(analyzer, f->type, t.coef, t.atom));
+      continue;
+    }
+    factors[at] = factors[count - 1];
+    const Form *others = count == 1
+                             ? form_const(analyzer, f->type, t.coef)
+                             : form_term(analyzer, f->type, t.coef,
+                                         product_of(analyzer, factors, count - 1));
+    *slope = form_add(analyzer, *slope, others);
+  }
+  return *slope && *rest && !form_uses(*slope, var);
+}
+
+// The variable with a symbolic range that was bound last.
+static Fact *latest_range(Analyzer *analyzer, const Form *f) {
+  for (int i = analyzer->facts.count - 1; i >= 0; i--) {
+    Fact *fact = analyzer->facts.items[i];
+    bool symbolic = fact->kind == FACT_RANGE && (fact->first || fact->last);
+    if (!symbolic || info_of(analyzer, fact->atom)->fact != fact) continue;
+    if (form_uses(f, fact->atom)) return fact;
+  }
+  return NULL;
+}
+
+static const Form *range_end(Analyzer *analyzer, const Fact *fact, bool last) {
+  const Form *symbolic = last ? fact->last : fact->first;
+  int64_t constant = last ? fact->bounds.high : fact->bounds.low;
+  if (symbolic) return symbolic;
+  if (constant == NO_LOW || constant == NO_HIGH) return NULL;
+  return form_const(analyzer, fact->atom->type, constant);
+}
+
+static bool by_ranges(Analyzer *analyzer, const Form *f, int effort) {
+  Fact *fact = latest_range(analyzer, f);
+  const Form *slope, *rest;
+  if (!fact || !split_var(analyzer, f, fact->atom, &slope, &rest)) return false;
+  bool rising = nonnegative(analyzer, slope, effort - 2);
+  if (!rising && !nonnegative(analyzer, form_scale(analyzer, slope, -1), effort - 2)) return false;
+  const Form *end = range_end(analyzer, fact, !rising);
+  const Form *least = form_add(analyzer, rest, form_mul(analyzer, slope, end));
+  return least && nonnegative(analyzer, least, effort - 1);
+}
+
+// ---- Both sides of min, max and choices
+
+static const Form *replace_atom(Analyzer *analyzer, const Form *f, Term t, Expr *by) {
+  const Form *others = form_sub(analyzer, f, form_term(analyzer, f->type, t.coef, t.atom));
+  return form_add_scaled(analyzer, others, form_of(analyzer, by), t.coef);
+}
+
+static bool by_sides(Analyzer *analyzer, const Form *f, Term t, Expr *a, Expr *b, bool both,
+                     int effort) {
+  const Form *with_a = replace_atom(analyzer, f, t, a), *with_b = replace_atom(analyzer, f, t, b);
+  bool one = with_a && nonnegative(analyzer, with_a, effort - 1);
+  if (one != both) return one;
+  return with_b && nonnegative(analyzer, with_b, effort - 1);
+}
+
+static bool by_choices(Analyzer *analyzer, const Form *f, int effort) {
+  for (int i = 0; i < f->count; i++) {
+    Term t = f->terms[i];
+    Expr *const *args = t.atom->args;
+    bool lower = t.coef > 0; // f >= 0 needs the atom to be large
+    if (t.atom->op == EXPR_MIN || t.atom->op == EXPR_MAX)
+      return by_sides(analyzer, f, t, args[0], args[1], (t.atom->op == EXPR_MIN) == lower, effort);
+    if (t.atom->op == EXPR_SELECT || t.atom->op == EXPR_IF_THEN_ELSE)
+      return by_sides(analyzer, f, t, args[1], args[2], true, effort);
+  }
+  return false;
+}
+
+// ---- Floors and rests: c * (B // c) lies within c - 1 below B
+
+// f scaled so that one floor goes: least is a lower bound of a positive multiple of f.
+static bool by_floors(Analyzer *analyzer, const Form *f, int effort) {
+  for (int i = 0; i < f->count; i++) {
+    Term t = f->terms[i];
+    Expr *base;
+    int64_t cut;
+    if (!split_division(t.atom, &base, &cut)) continue;
+    const Form *others = form_sub(analyzer, f, form_term(analyzer, f->type, t.coef, t.atom));
+    const Form *least = form_of(analyzer, base);
+    if (t.coef > 0) least = form_add_const(analyzer, least, 1 - cut);
+    least = form_add(analyzer, form_scale(analyzer, others, cut),
+                     form_scale(analyzer, least, t.coef));
+    if (least && nonnegative(analyzer, least, effort - 2)) return true;
+  }
+  return false;
+}
+
+// x % n lies in [0, n) for n > 0.
+static bool by_rests(Analyzer *analyzer, const Form *f, int effort) {
+  for (int i = 0; i < f->count; i++) {
+    Term t = f->terms[i];
+    if (t.atom->op != EXPR_FLOOR_MOD) continue;
+    const Form *n = form_of(analyzer, t.atom->args[1]);
+    if (!nonnegative(analyzer, form_add_const(analyzer, n, -1), effort - 2)) continue;
+    const Form *others = form_sub(analyzer, f, form_term(analyzer, f->type, t.coef, t.atom));
+    if (t.coef < 0)
+      others = form_add_scaled(analyzer, others, form_add_const(analyzer, n, -1), t.coef);
+    return others && nonnegative(analyzer, others, effort - 1);
+  }
+  return false;
+}
+
+static bool nonnegative(Analyzer *analyzer, const Form *f, int effort) {
+  if (!f) return false;
+  Bounds b = form_bounds(analyzer, f);
+  if (b.low >= 0) return true;
+  if (b.high < 0 || effort <= 0 || f->count == 0) return false;
+  if (analyzer->sign_count && by_signs(analyzer, f, effort)) return true;
+  if (analyzer->range_count && by_ranges(analyzer, f, effort)) return true;
+  return by_choices(analyzer, f, effort) || by_floors(analyzer, f, effort) ||
+         by_rests(analyzer, f, effort);
+}
+
+bool form_nonnegative(Analyzer *analyzer, const Form *f) {
+  return nonnegative(analyzer, f, EFFORT);
+}
+
+Verdict form_sign(Analyzer *analyzer, const Form *f) {
+  if (!f) return UNKNOWN;
+  if (form_nonnegative(analyzer, f)) return ALWAYS;
+  const Form *opposite = form_add_const(analyzer, form_scale(analyzer, f, -1), -1);
+  return form_nonnegative(analyzer, opposite) ? NEVER : UNKNOWN;
+}
+
+static bool excluded_by_residue(Analyzer *analyzer, const Form *f) {
+  int64_t divisor, rest;
+  form_modular(analyzer, f, &divisor, &rest);
+  return rest != 0;
+}
+
+Verdict form_zero(Analyzer *analyzer, const Form *f) {
+  int64_t value;
+  if (!f) return UNKNOWN;
+  if (form_is_const(f, &value)) return value ? NEVER : ALWAYS;
+  if (excluded_by_residue(analyzer, f)) return NEVER;
+  Verdict at_least = form_sign(analyzer, f);
+  if (at_least == NEVER) return NEVER;
+  Verdict at_most = form_sign(analyzer, form_scale(analyzer, f, -1));
+  if (at_most == NEVER) return NEVER;
+  return at_least == ALWAYS && at_most == ALWAYS ? ALWAYS : UNKNOWN;
+}
+
+// ---- Conditions
+
+static bool prove_side(Analyzer *analyzer, Expr *given, bool truth, Expr *wanted) {
+  int mark = analyzer_mark(analyzer);
+  analyzer_assume(analyzer, truth ? given : expr_unary(analyzer->context, EXPR_NOT, given));
+  bool proved = prove(analyzer, wanted);
+  analyzer_reset(analyzer, mark);
+  return proved;
+}
+
+bool prove(Analyzer *analyzer, Expr *condition) {
+  condition = simplify(analyzer, condition);
+  if (expr_is_true(condition)) return true;
+  if (!dtype_is_bool(condition->type) || condition->type.lanes != 1) return false;
+  Expr *const *args = condition->args;
+  switch (condition->op) {
+  case EXPR_AND: return prove(analyzer, args[0]) && prove(analyzer, args[1]);
+  case EXPR_OR:
+    return prove_side(analyzer, args[0], false, args[1]) ||
+           prove_side(analyzer, args[1], false, args[0]);
+  case EXPR_SELECT:
+  case EXPR_IF_THEN_ELSE:
+    return prove_side(analyzer, args[0], true, args[1]) &&
+           prove_side(analyzer, args[0], false, args[2]);
+  default: return false;
+  }
+}
+
+bool prove_equal(Analyzer *analyzer, Expr *a, Expr *b) {
+  if (a == b) return true;
+  if (is_index_type(a->type) && is_index_type(b->type)) {
+    const Form *x = simple_form(analyzer, a), *y = simple_form(analyzer, b);
+    return form_zero(analyzer, form_sub(analyzer, x, y)) == ALWAYS;
+  }
+  if (!dtype_equal(a->type, b->type)) return false;
+  return simplify(analyzer, a) == simplify(analyzer, b);
+}

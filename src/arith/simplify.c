@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+// The driver: integer expressions become forms bottom-up (one handler an operation) and are written
+// back canonically; everything else is rebuilt over simple operands. Memoised under the facts.
+#include "arith/internal.h"
+
+// ---- What the handlers share
+
+static const Form *simple_arg(Analyzer *analyzer, Expr *e, int i) {
+  return simple_form(analyzer, e->args[i]);
+}
+
+enum { LOCAL_OPERANDS = 8 };
+
+static Expr *rebuild(Analyzer *analyzer, Expr *e) {
+  Expr *local[LOCAL_OPERANDS];
+  Expr **args = e->count <= LOCAL_OPERANDS ? local : arena_array(analyzer->arena, Expr *, e->count);
+  bool changed = false;
+  for (int i = 0; i < e->count; i++) {
+    args[i] = simplify(analyzer, e->args[i]);
+    changed |= args[i] != e->args[i];
+  }
+  return changed ? expr_with_args(analyzer->context, e, args) : e;
+}
+
+// The node as an atom, or what a rule makes of it.
+static const Form *form_or_rule(Analyzer *analyzer, Expr *e) {
+  if (e->count == 0 || e->op == EXPR_ADD || e->op == EXPR_SUB) return form_of(analyzer, e);
+  Expr *other = rules_apply(analyzer, e);
+  return other == e ? form_of(analyzer, e) : simple_form(analyzer, other);
+}
+
+static const Form *opaque(Analyzer *analyzer, Expr *e) {
+  Expr *r = rebuild(analyzer, e);
+  return is_index_type(r->type) ? form_or_rule(analyzer, r) : NULL;
+}
+
+// ---- Handlers: the simple form of e, or NULL when it has to be opaque
+
+typedef const Form *(*Handler)(Analyzer *, Expr *);
+
+static const Form *simple_var(Analyzer *analyzer, Expr *e) {
+  Info *info = info_of(analyzer, e);
+  Fact *fact = info->fact;
+  if (!fact) info->seen_serial = analyzer->serial;
+  if (fact && fact->kind == FACT_VALUE) return fact->form;
+  if (fact && fact->kind == FACT_RANGE && fact->bounds.low == fact->bounds.high)
+    return form_const(analyzer, e->type, fact->bounds.low);
+  return form_of(analyzer, e);
+}
+
+static const Form *simple_sum(Analyzer *analyzer, Expr *e) {
+  return form_add_scaled(analyzer, simple_arg(analyzer, e, 0), simple_arg(analyzer, e, 1),
+                         e->op == EXPR_SUB ? -1 : 1);
+}
+
+static const Form *simple_product(Analyzer *analyzer, Expr *e) {
+  return form_mul(analyzer, simple_arg(analyzer, e, 0), simple_arg(analyzer, e, 1));
+}
+
+static const Form *divide_symbolic(Analyzer *analyzer, Expr *e, const Form *a, const Form *b) {
+  const Form *q = form_divide_by(analyzer, a, b), *rest = a;
+  bool modulo = e->op == EXPR_FLOOR_MOD;
+  if (q) return modulo ? form_sub(analyzer, a, form_mul(analyzer, q, b)) : q;
+  q = form_divide_out(analyzer, a, b, &rest);
+  Expr *x = form_expr(analyzer, rest), *y = form_expr(analyzer, b);
+  if (!x || !y) return NULL;
+  const Form *left = expr_is_int(x, 0)
+                         ? form_const(analyzer, e->type, 0)
+                         : form_or_rule(analyzer, expr_binary(analyzer->context, e->op, x, y));
+  return modulo ? left : form_add(analyzer, q, left);
+}
+
+static const Form *simple_division(Analyzer *analyzer, Expr *e) {
+  const Form *a = simple_arg(analyzer, e, 0), *b = simple_arg(analyzer, e, 1);
+  if (b->count) return divide_symbolic(analyzer, e, a, b);
+  if (b->constant == 0) return NULL;
+  const Form *q = form_divide_by(analyzer, a, b);
+  return e->op == EXPR_FLOOR_MOD ? form_add_scaled(analyzer, a, q, -b->constant) : q;
+}
+
+static const Form *simple_cast(Analyzer *analyzer, Expr *e) {
+  DType from = e->args[0]->type;
+  if (!is_index_type(from)) return NULL;
+  const Form *a = simple_arg(analyzer, e, 0);
+  if (from.bits <= e->type.bits) return form_typed(analyzer, a, e->type);
+  bool fits = a->count == 0 && a->constant >= INT32_MIN && a->constant <= INT32_MAX;
+  return fits ? form_const(analyzer, e->type, a->constant) : NULL;
+}
+
+static const Form *simple_shift(Analyzer *analyzer, Expr *e) {
+  const Form *a = simple_arg(analyzer, e, 0), *b = simple_arg(analyzer, e, 1);
+  if (b->count || b->constant < 0 || b->constant >= e->type.bits - 1) return NULL;
+  int64_t power = (int64_t)1 << b->constant;
+  return e->op == EXPR_SHIFT_LEFT ? form_scale(analyzer, a, power)
+                                  : form_divide(analyzer, a, power);
+}
+
+// x & (2**k - 1) is x % 2**k.
+static const Form *simple_mask(Analyzer *analyzer, Expr *e) {
+  const Form *a = simple_arg(analyzer, e, 0), *b = simple_arg(analyzer, e, 1);
+  int64_t power;
+  if (b->count || b->constant < 0 || !add_fits(b->constant, 1, &power) ||
+      (power & b->constant))
+    return NULL;
+  return form_add_scaled(analyzer, a, form_divide(analyzer, a, power), -power);
+}
+
+static bool same_digit(const Digit *a, const Digit *b) {
+  return a->coef == b->coef && a->cut == b->cut && a->radix == b->radix && a->base == b->base &&
+         a->cofactor == b->cofactor;
+}
+
+// The digits that both have, and the constant when both have the same.
+static const Form *common_part(Analyzer *analyzer, const Form *a, const Form *b) {
+  const Digits *x = form_digits(analyzer, a), *y = form_digits(analyzer, b);
+  const Form *common = form_const(analyzer, a->type, x->constant == y->constant ? x->constant : 0);
+  for (int i = 0; i < x->count; i++)
+    for (int j = 0; j < y->count; j++)
+      if (same_digit(&x->items[i], &y->items[j]))
+        common = form_add(analyzer, common,
+                          digit_form(analyzer, a->type, &x->items[i], x->items[i].coef));
+  return common;
+}
+
+static int64_t common_gcd(const Form *a, const Form *b) {
+  int64_t g = gcd_of(form_gcd(a), form_gcd(b));
+  if (a->constant == INT64_MIN || b->constant == INT64_MIN) return 1;
+  return gcd_of(gcd_of(g, a->constant), b->constant);
+}
+
+static const Form *divided_form(Analyzer *analyzer, const Form *f, int64_t g) {
+  const Form *r = form_const(analyzer, f->type, f->constant / g);
+  for (int i = 0; i < f->count; i++)
+    r = form_add(analyzer, r, form_term(analyzer, f->type, f->terms[i].coef / g,
+                                        f->terms[i].atom));
+  return r;
+}
+
+static Expr *ordered_binary(Analyzer *analyzer, ExprOp op, Expr *a, Expr *b) {
+  bool swap = a->op != EXPR_INT && b->op != EXPR_INT && a->id > b->id;
+  return expr_binary(analyzer->context, op, swap ? b : a, swap ? a : b);
+}
+
+static const Form *write_extreme(Analyzer *analyzer, Expr *e, const Form *a, const Form *b) {
+  const Form *common = common_part(analyzer, a, b);
+  a = form_sub(analyzer, a, common);
+  b = form_sub(analyzer, b, common);
+  if (!a || !b) return NULL;
+  int64_t g = common_gcd(a, b);
+  Expr *x = form_expr(analyzer, g > 1 ? divided_form(analyzer, a, g) : a);
+  Expr *y = form_expr(analyzer, g > 1 ? divided_form(analyzer, b, g) : b);
+  if (!x || !y) return NULL;
+  const Form *extreme = form_or_rule(analyzer, ordered_binary(analyzer, e->op, x, y));
+  return form_add_scaled(analyzer, common, extreme, g > 1 ? g : 1);
+}
+
+static const Form *simple_extreme(Analyzer *analyzer, Expr *e) {
+  const Form *a = simple_arg(analyzer, e, 0), *b = simple_arg(analyzer, e, 1);
+  const Form *apart = form_sub(analyzer, a, b);
+  bool smallest = e->op == EXPR_MIN;
+  if (form_nonnegative(analyzer, apart)) return smallest ? b : a;
+  if (form_nonnegative(analyzer, form_scale(analyzer, apart, -1))) return smallest ? a : b;
+  return write_extreme(analyzer, e, a, b);
+}
+
+// ---- Choices and lets, of any type
+
+static Expr *simplify_given(Analyzer *analyzer, Expr *e, Expr *condition, bool truth) {
+  if (e->count == 0 || condition->type.lanes > 1) return simplify(analyzer, e);
+  int mark = analyzer_mark(analyzer);
+  analyzer_assume(analyzer,
+                  truth ? condition : expr_unary(analyzer->context, EXPR_NOT, condition));
+  Expr *r = simplify(analyzer, e);
+  analyzer_reset(analyzer, mark);
+  return r;
+}
+
+static Expr *simplify_choice(Analyzer *analyzer, Expr *e) {
+  Expr *condition = simplify(analyzer, e->args[0]);
+  int64_t value;
+  if (expr_as_int(condition, &value)) return simplify(analyzer, e->args[value ? 1 : 2]);
+  Expr *args[] = {condition, simplify_given(analyzer, e->args[1], condition, true),
+                  simplify_given(analyzer, e->args[2], condition, false)};
+  Expr *r = expr_with_args(analyzer->context, e, args);
+  return r->op == e->op ? rules_apply(analyzer, r) : r;
+}
+
+static Expr *simplify_let(Analyzer *analyzer, Expr *e) {
+  int mark = analyzer_mark(analyzer);
+  Expr *value = simplify(analyzer, e->args[1]);
+  analyzer_bind_value(analyzer, e->args[0], value);
+  Expr *body = simplify(analyzer, e->args[2]);
+  analyzer_reset(analyzer, mark);
+  if (!expr_uses(body, e->args[0]) && expr_is_pure(value)) return body;
+  return expr_let(analyzer->context, e->args[0], value, body);
+}
+
+static const Form *simple_choice(Analyzer *analyzer, Expr *e) {
+  Expr *r = simplify_choice(analyzer, e);
+  return r->op == e->op ? form_of(analyzer, r) : simple_form(analyzer, r);
+}
+
+static const Form *simple_let(Analyzer *analyzer, Expr *e) {
+  Expr *r = simplify_let(analyzer, e);
+  return r->op == EXPR_LET ? form_of(analyzer, r) : simple_form(analyzer, r);
+}
+
+// ---- The driver of integer expressions
+
+static const Handler handlers[EXPR_OP_COUNT] = {
+    [EXPR_INT] = form_of,
+    [EXPR_VAR] = simple_var,
+    [EXPR_ADD] = simple_sum,
+    [EXPR_SUB] = simple_sum,
+    [EXPR_MUL] = simple_product,
+    [EXPR_FLOOR_DIV] = simple_division,
+    [EXPR_FLOOR_MOD] = simple_division,
+    [EXPR_MIN] = simple_extreme,
+    [EXPR_MAX] = simple_extreme,
+    [EXPR_CAST] = simple_cast,
+    [EXPR_SHIFT_LEFT] = simple_shift,
+    [EXPR_SHIFT_RIGHT] = simple_shift,
+    [EXPR_BIT_AND] = simple_mask,
+    [EXPR_SELECT] = simple_choice,
+    [EXPR_IF_THEN_ELSE] = simple_choice,
+    [EXPR_LET] = simple_let,
+};
+
+const Form *simple_form(Analyzer *analyzer, Expr *e) {
+  Info *info = info_of(analyzer, e);
+  if (stamp_holds(analyzer, info->simple_at)) return info->simple;
+  const Form *f = NULL;
+  if (is_index_type(e->type) && handlers[e->op]) f = handlers[e->op](analyzer, e);
+  if (!f && is_index_type(e->type)) f = opaque(analyzer, e);
+  if (!f) f = form_of(analyzer, e);
+  info->simple = f;
+  info->simple_expr = NULL;
+  info->simple_at = stamp_now(analyzer);
+  return f;
+}
+
+static Expr *simplify_index(Analyzer *analyzer, Expr *e) {
+  const Form *f = simple_form(analyzer, e);
+  Info *info = info_of(analyzer, e);
+  if (info->simple_expr) return info->simple_expr;
+  Expr *r = form_expr(analyzer, form_typed(analyzer, f, e->type));
+  if (!r) r = rebuild(analyzer, e);
+  info->simple_expr = r;
+  return r;
+}
+
+// ---- Everything else
+
+static Expr *simplify_other(Analyzer *analyzer, Expr *e) {
+  OpClass class = op_table[e->op].class;
+  if (class == OP_CHOICE) return simplify_choice(analyzer, e);
+  if (e->op == EXPR_LET) return simplify_let(analyzer, e);
+  Expr *r = rebuild(analyzer, e);
+  if (r->type.lanes > 1) {
+    Expr *vector = simplify_vector(analyzer, r);
+    if (vector != r) return vector;
+  }
+  class = op_table[r->op].class;
+  if (class == OP_COMPARE || (class == OP_LOGIC && r->op != EXPR_NOT))
+    return simplify_condition(analyzer, r);
+  Expr *other = dtype_is_float(r->type) ? r : rules_apply(analyzer, r);
+  if (other != r) return simplify(analyzer, other);
+  return dtype_is_bool(r->type) ? simplify_condition(analyzer, r) : r;
+}
+
+Expr *simplify(Analyzer *analyzer, Expr *e) {
+  if (is_index_type(e->type)) return simplify_index(analyzer, e);
+  if (e->count == 0 && !dtype_is_bool(e->type)) return e;
+  Info *info = info_of(analyzer, e);
+  if (stamp_holds(analyzer, info->known_at)) return info->simple_expr;
+  Expr *r = simplify_other(analyzer, e);
+  info->simple_expr = r;
+  info->known_at = stamp_now(analyzer);
+  return r;
+}
+
+Expr *simplify_deep(Analyzer *analyzer, Expr *e) {
+  enum { MOST_ROUNDS = 8 };
+  bool outer = analyzer->deep;
+  int mark = analyzer_mark(analyzer);
+  analyzer->deep = true;
+  analyzer_fence(analyzer);
+  for (int i = 0; i < MOST_ROUNDS; i++) {
+    Expr *r = simplify(analyzer, e);
+    if (r == e) break;
+    e = r;
+  }
+  analyzer_reset(analyzer, mark);
+  analyzer->deep = outer;
+  return e;
+}
