@@ -10,6 +10,20 @@ static LayoutAnswer yes(LayoutLevel level) {
   return simple(LAYOUT_YES, level, NULL);
 }
 
+static LayoutAnswer no_at(Context *context, const int64_t *index, const int64_t *other, int rank) {
+  size_t size = sizeof *index * (size_t)rank;
+  LayoutAnswer no = simple(LAYOUT_NO, LAYOUT_DIGITS, NULL);
+  no.witness = arena_copy(&context->arena, index, size);
+  no.witness2 = other ? arena_copy(&context->arena, other, size) : NULL;
+  no.witness_rank = rank;
+  return no;
+}
+
+static bool is_empty(const Layout *layout) {
+  int64_t size;
+  return layout_logical_size(layout, &size) && size == 0;
+}
+
 static LayoutAnswer symbolic(void) {
   return simple(LAYOUT_UNDECIDED, LAYOUT_POINTS, "the extents are symbolic");
 }
@@ -17,6 +31,7 @@ static LayoutAnswer symbolic(void) {
 // ---- Inside ------------------------------------------------------------------------------------
 
 bool layout_prove_inside(Context *context, const Layout *layout, SourcePos pos) {
+  if (is_empty(layout) || digits_inside(context, layout)) return true;
   const LayoutExpr *claims[2 * MAX_RANK];
   int count = layout->physical_rank;
   for (int i = 0; i < count; i++) {
@@ -24,8 +39,7 @@ bool layout_prove_inside(Context *context, const Layout *layout, SourcePos pos) 
     claims[2 * i] = layout_expr(context, LAYOUT_LE, layout_const(context, 0), e, NULL);
     claims[2 * i + 1] = layout_expr(context, LAYOUT_LT, e, layout->physical[i], NULL);
   }
-  LayoutAnswer answer =
-      points_hold(context, layout->extents, layout->rank, claims, 2 * count);
+  LayoutAnswer answer = points_hold(context, layout->extents, layout->rank, claims, 2 * count);
   if (answer.verdict == LAYOUT_YES) return true;
   return diag_error(context, pos, "this map leaves its physical shape: %s",
                     layout_answer_text(context, &answer));
@@ -43,6 +57,12 @@ LayoutAnswer layout_maps_equal(Context *context, const Layout *a, const IndexMap
       claims[count++] = layout_expr(context, LAYOUT_EQ, a->map->outputs[i], b->outputs[i], NULL);
   if (!count) return yes(LAYOUT_DIGITS);
   if (!a->is_static) return symbolic();
+  if (is_empty(a)) return yes(LAYOUT_DIGITS);
+  int64_t witness[MAX_RANK];
+  Proof proof = digits_maps_equal(context, a->extents, a->rank, a->map->outputs, b->outputs,
+                                  a->physical_rank, witness);
+  if (proof == PROVED) return yes(LAYOUT_DIGITS);
+  if (proof == REFUTED) return no_at(context, witness, NULL, a->rank);
   return points_hold(context, a->extents, a->rank, claims, count);
 }
 
@@ -78,9 +98,8 @@ static LayoutAnswer identity(Context *context, const Layout *layout) {
   return layout_maps_equal(context, layout, index_map_identity(context, layout->rank));
 }
 
-static LayoutAnswer injective(Context *context, const Layout *layout) {
+static LayoutAnswer injective_by_points(Context *context, const Layout *layout) {
   PointImage image;
-  if (!layout->is_static) return symbolic();
   if (!points_image(context, layout, &image))
     return points_over_limit(context, layout->extents, layout->rank);
   if (image.first < 0) return yes(LAYOUT_POINTS);
@@ -91,33 +110,100 @@ static LayoutAnswer injective(Context *context, const Layout *layout) {
   return no;
 }
 
-static LayoutAnswer onto(Context *context, const Layout *layout) {
+static LayoutAnswer ask(Context *context, const Layout *layout, Question question);
+
+static LayoutAnswer injective(Context *context, const Layout *layout) {
+  int64_t a[MAX_RANK], b[MAX_RANK];
+  if (!layout->is_static) return symbolic();
+  if (is_empty(layout) || ask(context, layout, QUESTION_INVERSE).verdict == LAYOUT_YES)
+    return yes(LAYOUT_DIGITS);
+  if (digits_collision(context, layout, a, b)) return no_at(context, a, b, layout->rank);
+  return injective_by_points(context, layout);
+}
+
+static LayoutAnswer onto_by_points(Context *context, const Layout *layout, int64_t places) {
   PointImage image;
-  int64_t places;
-  if (!layout_physical_size(layout, &places)) return symbolic();
   if (!points_image(context, layout, &image))
     return points_over_limit(context, layout->extents, layout->rank);
   if (image.missing == places) return yes(LAYOUT_POINTS);
   LayoutAnswer no = simple(LAYOUT_NO, LAYOUT_POINTS, NULL);
-  no.witness = points_index(context, layout->physical_extents, layout->physical_rank,
-                            image.missing);
+  no.witness =
+      points_index(context, layout->physical_extents, layout->physical_rank, image.missing);
   no.witness_rank = layout->physical_rank;
   return no;
 }
 
+static bool is_padding(const Layout *layout, const int64_t *place) {
+  int64_t value;
+  const LayoutExpr *claim = layout->cache->inverse.padding;
+  return claim && layout_expr_value(claim, place, NULL, 0, &value) && value;
+}
+
+// A place that is padding by the predicate, at a corner of the physical box.
+static bool corner_padding(const Layout *layout, int64_t *place) {
+  const int64_t *extents = layout->physical_extents;
+  int rank = layout->physical_rank;
+  for (int i = 0; i < rank; i++) place[i] = extents[i] - 1;
+  if (is_padding(layout, place)) return true;
+  for (int at = 0; at < rank; at++)
+    for (int64_t other = 0; other < 2; other++) {
+      for (int i = 0; i < rank; i++) place[i] = (i == at) != other ? extents[i] - 1 : 0;
+      if (is_padding(layout, place)) return true;
+    }
+  return false;
+}
+
+static LayoutAnswer onto(Context *context, const Layout *layout) {
+  int64_t places, elements, place[MAX_RANK] = {0};
+  if (!layout_physical_size(layout, &places) || !layout_logical_size(layout, &elements))
+    return symbolic();
+  if (elements == 0 && places) return no_at(context, place, NULL, layout->physical_rank);
+  if (elements == 0) return yes(LAYOUT_DIGITS);
+  bool one_to_one = ask(context, layout, QUESTION_INVERSE).verdict == LAYOUT_YES;
+  if (one_to_one && elements == places) return yes(LAYOUT_DIGITS);
+  if (one_to_one && corner_padding(layout, place))
+    return no_at(context, place, NULL, layout->physical_rank);
+  LayoutAnswer answer = onto_by_points(context, layout, places);
+  if (answer.verdict == LAYOUT_UNDECIDED && elements < places)
+    return simple(LAYOUT_NO, LAYOUT_DIGITS,
+                  str_format(context, "%lld elements cannot fill %lld places", (long long)elements,
+                             (long long)places));
+  return answer;
+}
+
 static LayoutAnswer padding(Context *context, const Layout *layout) {
   PointImage image;
-  int64_t places;
-  if (!layout_physical_size(layout, &places)) return symbolic();
+  int64_t places, elements;
+  if (!layout_physical_size(layout, &places) || !layout_logical_size(layout, &elements))
+    return symbolic();
+  layout->cache->padding_count = places - elements;
+  if (elements == 0 || ask(context, layout, QUESTION_INVERSE).verdict == LAYOUT_YES)
+    return yes(LAYOUT_DIGITS);
   if (!points_image(context, layout, &image))
     return points_over_limit(context, layout->extents, layout->rank);
   layout->cache->padding_count = places - image.count;
   return yes(LAYOUT_POINTS);
 }
 
+// Of a layout without elements: every place is padding.
+static LayoutInverse empty_inverse(Context *context, const Layout *layout) {
+  const LayoutExpr *zeros[MAX_RANK];
+  for (int i = 0; i < layout->rank; i++) zeros[i] = layout_const(context, 0);
+  int64_t places;
+  bool any = layout_physical_size(layout, &places) && places;
+  return (LayoutInverse){
+      index_map_new(context, layout->physical_rank, NULL, layout->rank, zeros, NULL, NULL, 0),
+      any ? layout_const(context, 1) : NULL};
+}
+
+// Only "yes" or "undecided": why there is none is the injectivity's to say.
 static LayoutAnswer inverse(Context *context, const Layout *layout) {
-  LayoutAnswer answer = layout_is_injective(context, layout);
-  if (answer.verdict != LAYOUT_YES) return answer;
+  if (!layout->is_static) return symbolic();
+  if (is_empty(layout)) {
+    layout->cache->inverse = empty_inverse(context, layout);
+    return yes(LAYOUT_DIGITS);
+  }
+  if (digits_inverse(context, layout, &layout->cache->inverse)) return yes(LAYOUT_DIGITS);
   return simple(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "no closed form of the inverse was found");
 }
 
@@ -161,28 +247,27 @@ LayoutAnswer layout_padding_count(Context *context, const Layout *layout, int64_
 LayoutAnswer layout_inverse(Context *context, const Layout *layout, LayoutInverse *out) {
   LayoutAnswer answer = ask(context, layout, QUESTION_INVERSE);
   *out = layout->cache->inverse;
-  return answer;
+  if (answer.verdict == LAYOUT_YES) return answer;
+  LayoutAnswer injective = layout_is_injective(context, layout);
+  return injective.verdict == LAYOUT_NO ? injective : answer;
 }
 
-LayoutAnswer layout_divide(Context *context, const Layout *a, const Layout *b,
-                           LayoutInverse *out) {
+LayoutAnswer layout_divide(Context *context, const Layout *a, const Layout *b, LayoutInverse *out) {
   LayoutInverse inverse;
   LayoutAnswer answer = layout_inverse(context, b, &inverse);
   *out = (LayoutInverse){0};
   if (a->rank != b->rank) return simple(LAYOUT_NO, LAYOUT_DIGITS, "the ranks differ");
-  if (answer.verdict == LAYOUT_YES)
-    *out = (LayoutInverse){index_map_compose(context, a->map, inverse.map), inverse.padding};
+  if (answer.verdict != LAYOUT_YES) return answer;
+  const LayoutExpr *outputs[MAX_RANK];
+  const IndexMap *map = index_map_compose(context, a->map, inverse.map);
+  for (int i = 0; i < map->output_count && b->is_static; i++)
+    outputs[i] =
+        layout_expr_simplify(context, map->outputs[i], b->physical_extents, b->physical_rank);
+  if (b->is_static)
+    map = index_map_new(context, map->input_count, map->inputs, map->output_count, outputs,
+                        map->resources, map->separators, map->separator_count);
+  *out = (LayoutInverse){map, inverse.padding};
   return answer;
-}
-
-static bool inverse_at(const Layout *layout, const LayoutInverse *inverse, const int64_t *place,
-                       int64_t *index, bool *is_padding) {
-  int64_t padding = 0;
-  if (inverse->padding && !layout_expr_value(inverse->padding, place, NULL, 0, &padding))
-    return false;
-  *is_padding = padding != 0;
-  (void)layout;
-  return *is_padding || index_map_apply(inverse->map, place, index);
 }
 
 static LayoutAnswer search_offset(Context *context, const Layout *layout, int64_t offset,
@@ -190,9 +275,8 @@ static LayoutAnswer search_offset(Context *context, const Layout *layout, int64_
   PointDomain domain;
   if (!points_domain(layout->extents, layout->rank, &domain))
     return points_over_limit(context, layout->extents, layout->rank);
-  const LayoutExpr *differs =
-      layout_expr(context, LAYOUT_NE, layout_offset_expr(context, layout),
-                  layout_const(context, offset), NULL);
+  const LayoutExpr *differs = layout_expr(context, LAYOUT_NE, layout_offset_expr(context, layout),
+                                          layout_const(context, offset), NULL);
   LayoutAnswer none = points_hold(context, layout->extents, layout->rank, &differs, 1);
   if (none.verdict == LAYOUT_YES) return simple(LAYOUT_NO, LAYOUT_POINTS, "padding");
   memcpy(index, none.witness, sizeof *index * (size_t)layout->rank);
@@ -202,18 +286,17 @@ static LayoutAnswer search_offset(Context *context, const Layout *layout, int64_
 LayoutAnswer layout_at_offset(Context *context, const Layout *layout, int64_t offset,
                               int64_t *index) {
   int64_t places, place[MAX_RANK];
-  LayoutInverse found;
-  bool is_padding;
   if (!layout_physical_size(layout, &places)) return symbolic();
   if (offset < 0 || offset >= places)
     return simple(LAYOUT_NO, LAYOUT_DIGITS, "the offset is outside the layout");
-  if (layout_inverse(context, layout, &found).verdict != LAYOUT_YES)
+  if (ask(context, layout, QUESTION_INVERSE).verdict != LAYOUT_YES)
     return search_offset(context, layout, offset, index);
   for (int i = layout->physical_rank - 1; i >= 0; i--) {
     place[i] = offset % layout->physical_extents[i];
     offset /= layout->physical_extents[i];
   }
-  if (!inverse_at(layout, &found, place, index, &is_padding))
-    return simple(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "the inverse has no value there");
-  return is_padding ? simple(LAYOUT_NO, LAYOUT_DIGITS, "padding") : yes(LAYOUT_DIGITS);
+  if (is_padding(layout, place)) return simple(LAYOUT_NO, LAYOUT_DIGITS, "padding");
+  if (!index_map_apply(layout->cache->inverse.map, place, index))
+    bug(context, "the inverse of %s has no value", index_map_text(context, layout->map));
+  return yes(LAYOUT_DIGITS);
 }

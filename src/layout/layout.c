@@ -34,8 +34,10 @@ static bool bits_interval(LayoutOp op, Interval a, Interval b, Interval *out) {
   int64_t reach = mask_over(MAX_OF(MAX_OF(a.high, b.high), -1 - MIN_OF(a.low, b.low)));
   *out = (Interval){a_negative || b_negative ? -1 - reach : 0, reach};
   if (op != LAYOUT_AND) return true;
-  if (!b_negative) *out = (Interval){0, a_negative ? b.high : MIN_OF(a.high, b.high)};
-  else if (!a_negative) *out = (Interval){0, a.high};
+  if (!b_negative)
+    *out = (Interval){0, a_negative ? b.high : MIN_OF(a.high, b.high)};
+  else if (!a_negative)
+    *out = (Interval){0, a.high};
   return true;
 }
 
@@ -43,10 +45,12 @@ static bool expr_interval(const LayoutExpr *e, const int64_t *extents, Interval 
 
 static bool operation_interval(const LayoutExpr *e, Interval a, Interval b, Interval *out) {
   switch (e->op) {
-  case LAYOUT_ADD: return corners(e->op, (Interval){a.low, a.low}, (Interval){b.low, b.low}, out) &&
-                          add_fits(a.high, b.high, &out->high);
-  case LAYOUT_SUB: return !__builtin_sub_overflow(a.low, b.high, &out->low) &&
-                          !__builtin_sub_overflow(a.high, b.low, &out->high);
+  case LAYOUT_ADD:
+    return corners(e->op, (Interval){a.low, a.low}, (Interval){b.low, b.low}, out) &&
+           add_fits(a.high, b.high, &out->high);
+  case LAYOUT_SUB:
+    return !__builtin_sub_overflow(a.low, b.high, &out->low) &&
+           !__builtin_sub_overflow(a.high, b.low, &out->high);
   case LAYOUT_DIV:
     if (b.low <= 0 && b.high >= 0) return false;
     return corners(e->op, a, b, out);
@@ -133,8 +137,7 @@ static bool derive_static(Context *context, const Layout *layout, const int64_t 
   const IndexMap *map = layout->map;
   for (int i = 0; i < map->output_count; i++) {
     Interval range;
-    bool known = expr_interval(map->outputs[i], layout->extents, &range) &&
-                 range.high < INT64_MAX;
+    bool known = expr_interval(map->outputs[i], layout->extents, &range) && range.high < INT64_MAX;
     if (!known && !given)
       return diag_error(context, pos, "no bounds are known for physical axis %d, `%s`", i,
                         output_text(context, map, i));

@@ -197,6 +197,11 @@ LayoutAnswer layout_inverse(Context *context, const Layout *layout, LayoutInvers
 // shape. The copy of a tensor from b to a reads [p] and writes [out(p)] where not padding.
 LayoutAnswer layout_divide(Context *context, const Layout *a, const Layout *b, LayoutInverse *out);
 
+// `e` on the box 0 .. extents[i] - 1 of its axes, in normal form: equal values, and often simpler
+// (`(16*a + b)//16` with b < 16 is a). `e` itself where the digits do not carry it.
+const LayoutExpr *layout_expr_simplify(Context *context, const LayoutExpr *e,
+                                       const int64_t *extents, int rank);
+
 // ---- Numbers ---------------------------------------------------------------------------------
 
 // Places and elements. False with *out untouched when they do not fit 64 bits or are symbolic.

@@ -96,8 +96,8 @@ const IndexMap *index_map_compose(Context *context, const IndexMap *outer, const
   const LayoutExpr **outputs =
       arena_array(&context->arena, const LayoutExpr *, outer->output_count);
   for (int i = 0; i < outer->output_count; i++)
-    outputs[i] = layout_expr_substitute(context, outer->outputs[i], inner->outputs,
-                                        inner->output_count);
+    outputs[i] =
+        layout_expr_substitute(context, outer->outputs[i], inner->outputs, inner->output_count);
   return index_map_new(context, inner->input_count, inner->inputs, outer->output_count, outputs,
                        outer->resources, outer->separators, outer->separator_count);
 }

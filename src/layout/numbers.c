@@ -65,8 +65,7 @@ const LayoutExpr *const *layout_group_indices(Context *context, const Layout *la
 const LayoutExpr *layout_offset_expr(Context *context, const Layout *layout) {
   const LayoutExpr *size;
   LayoutCache *cache = layout->cache;
-  if (!cache->offset)
-    cache->offset = flat_index(context, layout, 0, layout->physical_rank, &size);
+  if (!cache->offset) cache->offset = flat_index(context, layout, 0, layout->physical_rank, &size);
   return cache->offset;
 }
 
@@ -83,6 +82,19 @@ bool layout_offset(const Layout *layout, const int64_t *index, int64_t *offset) 
   return true;
 }
 
+// The largest divisor of `value` (0: of everything) up to `limit`, which must be found by small
+// ones: pairs with a factor up to 2^16 are tried.
+int64_t largest_divisor(int64_t value, int64_t limit) {
+  if (value == 0) return limit;
+  int64_t best = 1;
+  for (int64_t v = 1; v <= MIN_OF(limit, (int64_t)1 << 16) && v <= value / v; v++) {
+    if (value % v) continue;
+    best = MAX_OF(best, v);
+    if (value / v <= limit) best = MAX_OF(best, value / v);
+  }
+  return best;
+}
+
 // ---- Strides and vectors -----------------------------------------------------------------------
 
 static const int64_t *domain_offsets(Context *context, const Layout *layout, int64_t *size) {
@@ -95,9 +107,8 @@ static const int64_t *domain_offsets(Context *context, const Layout *layout, int
 }
 
 // The step of the text itself at the origin, for an axis of one element.
-static bool step_at_origin(const Layout *layout, const LayoutExpr *offset, int axis, int64_t *out) {
+static bool step_at_origin(const LayoutExpr *offset, int axis, int64_t *out) {
   int64_t index[MAX_RANK] = {0}, a, b;
-  (void)layout;
   if (!layout_expr_value(offset, index, NULL, 0, &a)) return false;
   index[axis] = 1;
   return layout_expr_value(offset, index, NULL, 0, &b) && !__builtin_sub_overflow(b, a, out);
@@ -125,7 +136,7 @@ static void strides_by_points(Context *context, const Layout *layout, int64_t *s
   row_major(layout->extents, layout->rank, inner, &total);
   for (int i = 0; i < layout->rank; i++) {
     if (layout->extents[i] < 2 || size == 0)
-      has_stride[i] = step_at_origin(layout, layout_offset_expr(context, layout), i, &strides[i]);
+      has_stride[i] = step_at_origin(layout_offset_expr(context, layout), i, &strides[i]);
     else
       has_stride[i] =
           offsets && constant_step(offsets, size, layout->extents[i], inner[i], &strides[i]);
@@ -136,7 +147,14 @@ static void strides_by_points(Context *context, const Layout *layout, int64_t *s
 void layout_strides(Context *context, const Layout *layout, int64_t *strides, bool *has_stride) {
   memset(strides, 0, sizeof *strides * (size_t)layout->rank);
   memset(has_stride, 0, sizeof *has_stride * (size_t)layout->rank);
-  if (layout->is_static) strides_by_points(context, layout, strides, has_stride);
+  if (!layout->is_static) return;
+  int64_t size;
+  bool decided = layout_logical_size(layout, &size) && size > 0 &&
+                 digits_strides(context, layout, strides, has_stride);
+  if (!decided) strides_by_points(context, layout, strides, has_stride);
+  for (int i = 0; i < layout->rank && decided; i++)
+    if (layout->extents[i] == 1)
+      has_stride[i] = step_at_origin(layout_offset_expr(context, layout), i, &strides[i]);
 }
 
 // gcd of the places where runs of consecutive elements begin: of the index along the axis, and of
@@ -151,19 +169,7 @@ static int64_t run_gcd(const int64_t *offsets, int64_t size, int64_t extent, int
   return gcd;
 }
 
-static int64_t largest_divisor(int64_t value, int64_t limit) {
-  if (value == 0) return limit;
-  int64_t best = 1;
-  for (int64_t d = 1; d <= limit && d <= value / d; d++) {
-    if (value % d) continue;
-    best = MAX_OF(best, d);
-    if (value / d <= limit) best = MAX_OF(best, value / d);
-  }
-  return best;
-}
-
-int64_t layout_vector_width(Context *context, const Layout *layout, int axis) {
-  if (!layout->is_static || layout->extents[axis] < 2) return 1;
+static int64_t vector_by_points(Context *context, const Layout *layout, int axis) {
   ArenaMark mark = arena_mark(&context->scratch);
   int64_t size, inner[MAX_RANK], total, width = 1;
   const int64_t *offsets = domain_offsets(context, layout, &size);
@@ -173,4 +179,14 @@ int64_t layout_vector_width(Context *context, const Layout *layout, int axis) {
                             layout->extents[axis]);
   arena_reset(&context->scratch, mark);
   return width;
+}
+
+int64_t layout_vector_width(Context *context, const Layout *layout, int axis) {
+  int64_t size, *widths = layout->cache->vector_widths;
+  if (!layout_logical_size(layout, &size) || size == 0 || layout->extents[axis] < 2) return 1;
+  if (!widths)
+    widths = layout->cache->vector_widths = arena_array(&context->arena, int64_t, layout->rank);
+  if (!widths[axis] && !digits_vector_width(context, layout, axis, &widths[axis]))
+    widths[axis] = vector_by_points(context, layout, axis);
+  return widths[axis];
 }

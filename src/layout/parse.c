@@ -29,8 +29,7 @@ static bool add_axis(LayoutReader *r, const char *from, const char *to, Str name
       return reader_error(r, from, to, "`%s` cannot be the name of an axis", name);
   for (int i = 0; i < r->axis_count; i++)
     if (r->names[i] == name) return reader_error(r, from, to, "axis `%s` is named twice", name);
-  if (r->axis_count == MAX_RANK)
-    return reader_error(r, from, to, "more than %d axes", MAX_RANK);
+  if (r->axis_count == MAX_RANK) return reader_error(r, from, to, "more than %d axes", MAX_RANK);
   r->names[r->axis_count++] = name;
   return true;
 }
@@ -120,8 +119,8 @@ static bool parse_entry(LayoutReader *r, Outputs *out, bool arrow) {
     return true;
   }
   if (reader_accept(r, "*")) {
-    if (!reader_word(r, &word, &size) ||
-        str_intern_n(r->context, word, (size_t)size) != r->star || !r->star)
+    if (!reader_word(r, &word, &size) || str_intern_n(r->context, word, (size_t)size) != r->star ||
+        !r->star)
       return reader_error(r, r->at, r->at, "expected the name of the `*` axes after `*`");
     for (int i = 0; i < r->star_count; i++)
       push_output(r, out, layout_axis(r->context, r->star_begin + i), NULL);
@@ -172,10 +171,14 @@ static bool is_tuple(LayoutReader *r) {
   const char *p = r->at;
   if (p == r->end || *p != '(') return false;
   for (; p < r->end; p++) {
-    if (*p == '(' || *p == '[') depth++;
-    else if ((*p == ')' || *p == ']') && --depth == 0) break;
-    else if (depth == 1 && *p == ',') comma = true;
-    else if (!isspace((unsigned char)*p)) empty = false;
+    if (*p == '(' || *p == '[')
+      depth++;
+    else if ((*p == ')' || *p == ']') && --depth == 0)
+      break;
+    else if (depth == 1 && *p == ',')
+      comma = true;
+    else if (!isspace((unsigned char)*p))
+      empty = false;
   }
   if (p == r->end || !(comma || empty)) return false;
   LayoutReader rest = *r;
@@ -197,9 +200,9 @@ static bool parse_map(LayoutReader *r, bool arrow, LayoutSpelling *out) {
   if (!parse_inputs(r, arrow ? "->" : ":") || !parse_body(r, &outputs, arrow)) return false;
   if (outputs.exprs.count > MAX_RANK)
     return reader_error(r, r->text, r->end, "more than %d physical axes", MAX_RANK);
-  out->map = index_map_new(r->context, r->axis_count, r->names, outputs.exprs.count,
-                           outputs.exprs.items, outputs.resources.items, outputs.separators.items,
-                           outputs.separators.count);
+  out->map =
+      index_map_new(r->context, r->axis_count, r->names, outputs.exprs.count, outputs.exprs.items,
+                    outputs.resources.items, outputs.separators.items, outputs.separators.count);
   return true;
 }
 

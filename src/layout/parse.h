@@ -11,13 +11,13 @@ typedef struct LayoutReader {
   Context *context;
   const char *text, *at, *end;
   SourcePos base;
-  int rank;           // -1: not known
+  int rank; // -1: not known
   const char *order;
   bool symbols, failed;
   int depth, nodes;
-  Str names[MAX_RANK];  // of the logical axes
+  Str names[MAX_RANK]; // of the logical axes
   int axis_count;
-  Str star;             // name of `*indices`, or NULL
+  Str star; // name of `*indices`, or NULL
   int star_begin, star_count;
 } LayoutReader;
 

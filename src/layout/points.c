@@ -115,8 +115,8 @@ LayoutAnswer points_over_limit(Context *context, const int64_t *extents, int ran
   int64_t size;
   const char *reason = "the points do not fit 64 bits";
   if (row_major(extents, rank, NULL, &size))
-    reason = str_format(context, "%lld points is over the limit of %lld",
-                        (long long)size, (long long)POINT_LIMIT);
+    reason = str_format(context, "%lld points is over the limit of %lld", (long long)size,
+                        (long long)POINT_LIMIT);
   return (LayoutAnswer){.verdict = LAYOUT_UNDECIDED, .level = LAYOUT_POINTS, .reason = reason};
 }
 

@@ -45,10 +45,14 @@ static void put_operation(Printer *p, const LayoutExpr *e, int precedence) {
 }
 
 static void put_leaf(Printer *p, const LayoutExpr *e) {
-  if (e->op == LAYOUT_CONST) text_printf(p->out, "%lld", (long long)e->value);
-  else if (e->op == LAYOUT_SYMBOL) text_puts(p->out, e->symbol);
-  else if (e->value < p->name_count) text_puts(p->out, p->names[e->value]);
-  else text_printf(p->out, "i%lld", (long long)e->value);
+  if (e->op == LAYOUT_CONST)
+    text_printf(p->out, "%lld", (long long)e->value);
+  else if (e->op == LAYOUT_SYMBOL)
+    text_puts(p->out, e->symbol);
+  else if (e->value < p->name_count)
+    text_puts(p->out, p->names[e->value]);
+  else
+    text_printf(p->out, "i%lld", (long long)e->value);
 }
 
 // Operations that bind less than `limit` get parentheses.
@@ -177,8 +181,10 @@ const char *index_map_name(Context *context, const IndexMap *map, const char *or
   Text text = text_new(&context->arena);
   for (int i = 0; i < map->output_count; i++) {
     char letter = letters[parts[i].axis];
-    if (!parts[i].factor) text_printf(&text, "%c", letter);
-    else text_printf(&text, "%lld%c", (long long)parts[i].factor, tolower(letter));
+    if (!parts[i].factor)
+      text_printf(&text, "%c", letter);
+    else
+      text_printf(&text, "%lld%c", (long long)parts[i].factor, tolower(letter));
   }
   return text_string(&text);
 }

@@ -117,11 +117,11 @@ static const struct {
   int precedence;
   bool swapped;
 } binary_rows[] = {
-    {"<<", LAYOUT_SHL, 4, false}, {">>", LAYOUT_SHR, 4, false},  {"<=", LAYOUT_LE, 8, false},
-    {">=", LAYOUT_LE, 8, true},   {"==", LAYOUT_EQ, 8, false},   {"!=", LAYOUT_NE, 8, false},
-    {"//", LAYOUT_DIV, 2, false}, {"<", LAYOUT_LT, 8, false},    {">", LAYOUT_LT, 8, true},
-    {"+", LAYOUT_ADD, 3, false},  {"-", LAYOUT_SUB, 3, false},   {"*", LAYOUT_MUL, 2, false},
-    {"%", LAYOUT_MOD, 2, false},  {"&", LAYOUT_AND, 5, false},   {"^", LAYOUT_XOR, 6, false},
+    {"<<", LAYOUT_SHL, 4, false}, {">>", LAYOUT_SHR, 4, false},    {"<=", LAYOUT_LE, 8, false},
+    {">=", LAYOUT_LE, 8, true},   {"==", LAYOUT_EQ, 8, false},     {"!=", LAYOUT_NE, 8, false},
+    {"//", LAYOUT_DIV, 2, false}, {"<", LAYOUT_LT, 8, false},      {">", LAYOUT_LT, 8, true},
+    {"+", LAYOUT_ADD, 3, false},  {"-", LAYOUT_SUB, 3, false},     {"*", LAYOUT_MUL, 2, false},
+    {"%", LAYOUT_MOD, 2, false},  {"&", LAYOUT_AND, 5, false},     {"^", LAYOUT_XOR, 6, false},
     {"|", LAYOUT_OR, 7, false},   {"and", LAYOUT_BOTH, 10, false}, {"or", LAYOUT_EITHER, 11, false},
 };
 
@@ -130,14 +130,22 @@ static const struct {
   LayoutOp op;
   int arguments;
 } call_rows[] = {
-    {"min", LAYOUT_MIN, 2},           {"max", LAYOUT_MAX, 2},
-    {"select", LAYOUT_SELECT, 3},     {"Select", LAYOUT_SELECT, 3},
-    {"if_then_else", LAYOUT_SELECT, 3}, {"floordiv", LAYOUT_DIV, 2},
-    {"floormod", LAYOUT_MOD, 2},      {"indexdiv", LAYOUT_DIV, 2},
-    {"indexmod", LAYOUT_MOD, 2},      {"shift_left", LAYOUT_SHL, 2},
-    {"shift_right", LAYOUT_SHR, 2},   {"bitwise_and", LAYOUT_AND, 2},
-    {"bitwise_or", LAYOUT_OR, 2},     {"bitwise_xor", LAYOUT_XOR, 2},
-    {"int32", LAYOUT_ADD, 1},         {"int64", LAYOUT_ADD, 1},
+    {"min", LAYOUT_MIN, 2},
+    {"max", LAYOUT_MAX, 2},
+    {"select", LAYOUT_SELECT, 3},
+    {"Select", LAYOUT_SELECT, 3},
+    {"if_then_else", LAYOUT_SELECT, 3},
+    {"floordiv", LAYOUT_DIV, 2},
+    {"floormod", LAYOUT_MOD, 2},
+    {"indexdiv", LAYOUT_DIV, 2},
+    {"indexmod", LAYOUT_MOD, 2},
+    {"shift_left", LAYOUT_SHL, 2},
+    {"shift_right", LAYOUT_SHR, 2},
+    {"bitwise_and", LAYOUT_AND, 2},
+    {"bitwise_or", LAYOUT_OR, 2},
+    {"bitwise_xor", LAYOUT_XOR, 2},
+    {"int32", LAYOUT_ADD, 1},
+    {"int64", LAYOUT_ADD, 1},
 };
 
 static const LayoutExpr *parse_ternary(LayoutReader *r);

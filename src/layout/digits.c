@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+// Questions answered at the digits level. What is claimed is proved by normal forms or shown by an
+// index that was evaluated; everything else is left to the points.
+#include "layout/form.h"
+
+// Whether all forms of the expressions exist.
+static bool forms_of(Digits *d, const LayoutExpr *const *exprs, int count, const Form **forms) {
+  for (int i = 0; i < count; i++)
+    if (!(forms[i] = form_of(d, exprs[i]))) return false;
+  return true;
+}
+
+// ---- Equality ----------------------------------------------------------------------------------
+
+typedef bool (*IndexTest)(const int64_t *index, void *data);
+
+// Tries the origin, the last index, and on each axis the places where a floor of `f` steps.
+static bool try_breakpoints(const Digits *d, const Form *f, int64_t *index, IndexTest test,
+                            void *data) {
+  size_t size = sizeof *index * (size_t)d->axis_count;
+  memset(index, 0, size);
+  if (test(index, data)) return true;
+  for (int i = 0; i < f->count; i++) {
+    const Term *t = &f->terms[i];
+    if (d->bases[t->base].kind != BASE_AXIS) continue;
+    int axis = d->bases[t->base].axis;
+    for (int64_t before = 0; before < 2; before++) {
+      index[axis] = t->cut - t->offset - before;
+      if (index[axis] < d->extents[axis] && test(index, data)) return true;
+    }
+    index[axis] = d->extents[axis] - 1;
+    if (test(index, data)) return true;
+    index[axis] = 0;
+  }
+  for (int i = 0; i < d->axis_count; i++) index[i] = d->extents[i] - 1;
+  return test(index, data);
+}
+
+typedef struct Pair {
+  const LayoutExpr *a, *b;
+} Pair;
+
+static bool values_differ(const int64_t *index, void *data) {
+  const Pair *pair = data;
+  int64_t a, b;
+  bool a_good = layout_expr_value(pair->a, index, NULL, 0, &a);
+  bool b_good = layout_expr_value(pair->b, index, NULL, 0, &b);
+  return a_good != b_good || (a_good && a != b);
+}
+
+static Proof outputs_equal(Digits *d, const LayoutExpr *a, const LayoutExpr *b, int64_t *witness) {
+  if (a == b) return PROVED;
+  const Form *f = form_of(d, a), *g = form_of(d, b);
+  const Form *difference = form_linear(d, f, 1, g, -1);
+  if (!difference) return NOT_PROVED;
+  if (form_is_const(difference) && difference->constant == 0) return PROVED;
+  Pair pair = {a, b};
+  return try_breakpoints(d, difference, witness, values_differ, &pair) ? REFUTED : NOT_PROVED;
+}
+
+Proof digits_maps_equal(Context *context, const int64_t *extents, int rank,
+                        const LayoutExpr *const *a, const LayoutExpr *const *b, int count,
+                        int64_t *witness) {
+  ArenaMark mark = arena_mark(&context->scratch);
+  Digits d = digits_new(context, extents, rank);
+  Proof all = PROVED;
+  for (int i = 0; i < count && all != REFUTED; i++) {
+    Proof proof = outputs_equal(&d, a[i], b[i], witness);
+    if (proof != PROVED) all = proof;
+  }
+  arena_reset(&context->scratch, mark);
+  return all;
+}
+
+bool digits_inside(Context *context, const Layout *layout) {
+  ArenaMark mark = arena_mark(&context->scratch);
+  Digits d = digits_new(context, layout->extents, layout->rank);
+  bool inside = true;
+  for (int i = 0; i < layout->physical_rank && inside; i++) {
+    Bounds b;
+    const Form *f = form_of(&d, layout->map->outputs[i]);
+    inside = f && form_bounds(&d, f, &b) && b.low >= 0 && b.high < layout->physical_extents[i];
+  }
+  arena_reset(&context->scratch, mark);
+  return inside;
+}
+
+const LayoutExpr *layout_expr_simplify(Context *context, const LayoutExpr *e,
+                                       const int64_t *extents, int rank) {
+  for (int i = 0; i < rank; i++)
+    if (extents[i] < 1) return e;
+  ArenaMark mark = arena_mark(&context->scratch);
+  Digits d = digits_new(context, extents, rank);
+  const Form *f = form_of(&d, e);
+  const LayoutExpr *simple = f ? form_expr(&d, f, NULL) : NULL;
+  arena_reset(&context->scratch, mark);
+  return simple ? simple : e;
+}
+
+// ---- Inverse -----------------------------------------------------------------------------------
+
+typedef struct Inversion {
+  Context *context;
+  const Layout *layout;
+  Digits logical, physical;
+  const Form *outputs[MAX_RANK], *inverse[MAX_RANK];
+} Inversion;
+
+static const LayoutExpr *either(Context *context, const LayoutExpr *a, const LayoutExpr *b) {
+  return a ? layout_expr(context, LAYOUT_EITHER, a, b, NULL) : b;
+}
+
+// Places whose candidate index lies outside the logical shape.
+static bool outside_claims(Inversion *v, const LayoutExpr **padding) {
+  Context *context = v->context;
+  for (int i = 0; i < v->layout->rank; i++) {
+    Bounds b;
+    if (!form_bounds(&v->physical, v->inverse[i], &b)) return false;
+    const LayoutExpr *e = form_expr(&v->physical, v->inverse[i], NULL);
+    const LayoutExpr *extent = layout_const(context, v->layout->extents[i]);
+    if (b.low < 0)
+      *padding = either(context, *padding,
+                        layout_expr(context, LAYOUT_LT, e, layout_const(context, 0), NULL));
+    if (b.high >= v->layout->extents[i])
+      *padding = either(context, *padding, layout_expr(context, LAYOUT_LE, extent, e, NULL));
+  }
+  return true;
+}
+
+// Places that their candidate index does not map back to.
+static bool mismatch_claims(Inversion *v, const LayoutExpr **padding) {
+  Context *context = v->context;
+  for (int i = 0; i < v->layout->physical_rank; i++) {
+    const Form *back = form_apply(&v->physical, &v->logical, v->outputs[i], v->inverse);
+    const Form *place = form_floor(&v->physical, i, 0, 1);
+    if (!back || !place) return false;
+    if (form_same(back, place)) continue;
+    const LayoutExpr *differs = layout_expr(context, LAYOUT_NE, form_expr(&v->physical, back, NULL),
+                                            form_expr(&v->physical, place, NULL), NULL);
+    *padding = either(context, *padding, differs);
+  }
+  return true;
+}
+
+static const IndexMap *inverse_map(Inversion *v) {
+  const LayoutExpr *outputs[MAX_RANK];
+  Str names[MAX_RANK];
+  for (int i = 0; i < v->layout->rank; i++)
+    outputs[i] = form_expr(&v->physical, v->inverse[i], NULL);
+  for (int i = 0; i < v->layout->physical_rank; i++) names[i] = str_format(v->context, "p%d", i);
+  return index_map_new(v->context, v->layout->physical_rank, names, v->layout->rank, outputs, NULL,
+                       NULL, 0);
+}
+
+static bool invert(Inversion *v, LayoutInverse *out) {
+  const Layout *layout = v->layout;
+  v->logical = digits_new(v->context, layout->extents, layout->rank);
+  v->physical = digits_new(v->context, layout->physical_extents, layout->physical_rank);
+  const LayoutExpr *padding = NULL;
+  if (!forms_of(&v->logical, layout->map->outputs, layout->physical_rank, v->outputs)) return false;
+  if (!solve_inverse(&v->logical, &v->physical, v->outputs, layout->physical_rank, v->inverse) ||
+      !solve_checks(&v->logical, &v->physical, v->outputs, v->inverse))
+    return false;
+  if (!outside_claims(v, &padding) || !mismatch_claims(v, &padding)) return false;
+  *out = (LayoutInverse){inverse_map(v), padding};
+  return true;
+}
+
+bool digits_inverse(Context *context, const Layout *layout, LayoutInverse *out) {
+  ArenaMark mark = arena_mark(&context->scratch);
+  Inversion *v = arena_new(&context->scratch, Inversion);
+  v->context = context;
+  v->layout = layout;
+  bool found = invert(v, out);
+  arena_reset(&context->scratch, mark);
+  return found;
+}
+
+// ---- Collisions --------------------------------------------------------------------------------
+
+typedef struct Collision {
+  const Layout *layout;
+  int64_t origin[MAX_RANK];
+} Collision;
+
+static bool collides(const int64_t *index, void *data) {
+  const Collision *c = data;
+  int64_t place[MAX_RANK];
+  bool same = index_map_apply(c->layout->map, index, place), at_origin = true;
+  for (int i = 0; i < c->layout->physical_rank && same; i++) same = place[i] == c->origin[i];
+  for (int i = 0; i < c->layout->rank; i++) at_origin = at_origin && index[i] == 0;
+  return same && !at_origin;
+}
+
+static bool collide_on_axes(const Layout *layout, int64_t *index, Collision *c) {
+  enum { NEAR = 64 };
+  memset(index, 0, sizeof *index * (size_t)layout->rank);
+  for (int i = 0; i < layout->rank; i++) {
+    for (int64_t v = 1; v < MIN_OF(layout->extents[i], (int64_t)NEAR); v++) {
+      index[i] = v;
+      if (collides(index, c)) return true;
+    }
+    index[i] = 0;
+  }
+  return false;
+}
+
+bool digits_collision(Context *context, const Layout *layout, int64_t *a, int64_t *b) {
+  Collision c = {.layout = layout};
+  memset(a, 0, sizeof *a * (size_t)layout->rank);
+  if (!index_map_apply(layout->map, a, c.origin)) return false;
+  if (collide_on_axes(layout, b, &c)) return true;
+  ArenaMark mark = arena_mark(&context->scratch);
+  Digits d = digits_new(context, layout->extents, layout->rank);
+  bool found = false;
+  for (int i = 0; i < layout->physical_rank && !found; i++) {
+    const Form *f = form_of(&d, layout->map->outputs[i]);
+    found = f && try_breakpoints(&d, f, b, collides, &c);
+  }
+  arena_reset(&context->scratch, mark);
+  return found;
+}
+
+// ---- Strides and vectors -----------------------------------------------------------------------
+
+// The base of `axis` in a form of plain floors. False when other kinds take part.
+static bool is_plain(const Digits *d, const Form *f) {
+  for (int i = 0; i < f->count; i++)
+    if (d->bases[f->terms[i].base].kind != BASE_AXIS || f->terms[i].offset) return false;
+  return !f->xor_count;
+}
+
+// With plain floors an axis has a stride exactly when only its cut 1 occurs: floors of different
+// cuts are linearly independent.
+static void plain_strides(const Form *f, int64_t *strides, bool *has_stride) {
+  for (int i = 0; i < f->count; i++) {
+    const Term *t = &f->terms[i];
+    if (t->cut == 1)
+      strides[t->base] = t->coefficient;
+    else
+      has_stride[t->base] = false;
+  }
+}
+
+bool digits_strides(Context *context, const Layout *layout, int64_t *strides, bool *has_stride) {
+  ArenaMark mark = arena_mark(&context->scratch);
+  Digits d = digits_new(context, layout->extents, layout->rank);
+  const Form *f = form_of(&d, layout_offset_expr(context, layout));
+  bool plain = f && is_plain(&d, f);
+  for (int i = 0; i < layout->rank && plain; i++) {
+    strides[i] = 0;
+    has_stride[i] = true;
+  }
+  if (plain) plain_strides(f, strides, has_stride);
+  arena_reset(&context->scratch, mark);
+  return plain;
+}
+
+// Runs along the axis break at multiples of its other cuts; there every other coefficient must be
+// a multiple of the width.
+static int64_t plain_run(const Form *f, int axis) {
+  int64_t gcd = f->constant;
+  bool unit = false;
+  for (int i = 0; i < f->count; i++) {
+    const Term *t = &f->terms[i];
+    if (t->base != axis)
+      gcd = gcd_of(gcd, t->coefficient);
+    else if (t->cut == 1)
+      unit = t->coefficient == 1;
+    else
+      gcd = gcd_of(gcd_of(gcd, t->cut), t->coefficient);
+  }
+  return unit ? gcd : 1;
+}
+
+bool digits_vector_width(Context *context, const Layout *layout, int axis, int64_t *width) {
+  ArenaMark mark = arena_mark(&context->scratch);
+  Digits d = digits_new(context, layout->extents, layout->rank);
+  const Form *f = form_of(&d, layout_offset_expr(context, layout));
+  bool plain = f && is_plain(&d, f);
+  if (plain) *width = largest_divisor(plain_run(f, axis), layout->extents[axis]);
+  arena_reset(&context->scratch, mark);
+  return plain;
+}

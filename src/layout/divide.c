@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// Floored division of forms by constants.
+//
+// F // m is Q when F = m·Q + R with 0 <= R < m by the bounds. Digits split at m give Q and R:
+//   (16·n + x) // 4, x < 16   =>   4·n + x//4, the rest x % 4
+// Where that fails, the digits that do not divide are fused with those that continue them densely,
+// and the floor is taken of the fused base:
+//   (49·c + 7·h + w) // 16    =>   ⌊B/16⌋, B = 49·c + 7·h + w
+//   (x + 3) // 4              =>   ⌊(x + 3)/4⌋
+#include "layout/form.h"
+
+// The parts of F while it is divided.
+typedef struct Division {
+  Digits *d;
+  int64_t divisor;
+  Digit digits[MAX_DIGITS]; // F's, where it has chains
+  int count;
+} Division;
+
+static void add_to(Digits *d, const Form **sum, const Form *f, int64_t weight) {
+  *sum = form_linear(d, *sum, 1, f, weight);
+}
+
+// w·digit with w | m: the digit is cut at m/w where it can be.
+static bool cut_digit(Division *v, const Digit *digit, const Form **q, const Form **r) {
+  int64_t at = v->divisor / digit->weight;
+  Digit low = *digit, high = *digit;
+  if (!digit->open && digit->radix % at) return false;
+  low.radix = at;
+  low.open = false;
+  high.weight = 1;
+  high.radix = digit->open ? ceil_div(digit->radix, at) : digit->radix / at;
+  if (!mul_fits(digit->cut, at, &high.cut)) return false;
+  add_to(v->d, q, form_digit(v->d, &high), 1);
+  add_to(v->d, r, form_digit(v->d, &low), 1);
+  return true;
+}
+
+static void split_digit(Division *v, Digit digit, const Form **q, const Form **r) {
+  int64_t m = v->divisor, whole = floor_div(digit.weight, m), rest = floor_mod(digit.weight, m);
+  Digit part = digit;
+  if (whole) {
+    part.weight = whole;
+    add_to(v->d, q, form_digit(v->d, &part), 1);
+  }
+  if (!rest) return;
+  part.weight = rest;
+  if (m % rest == 0 && m / rest < digit.radix && cut_digit(v, &part, q, r)) return;
+  add_to(v->d, r, form_digit(v->d, &part), 1);
+}
+
+static void split_xors(Division *v, const Form *f, const Form **q, const Form **r) {
+  for (int i = 0; i < f->xor_count; i++) {
+    Xor whole = f->xors[i], rest = f->xors[i];
+    whole.coefficient = floor_div(f->xors[i].coefficient, v->divisor);
+    rest.coefficient = floor_mod(f->xors[i].coefficient, v->divisor);
+    if (whole.coefficient)
+      add_to(v->d, q,
+             &(Form){.xors = arena_copy(v->d->arena, &whole, sizeof whole), .xor_count = 1}, 1);
+    if (rest.coefficient)
+      add_to(v->d, r, &(Form){.xors = arena_copy(v->d->arena, &rest, sizeof rest), .xor_count = 1},
+             1);
+  }
+}
+
+// Digits cut one by one. NULL when the rest does not stay within one multiple of the divisor.
+static const Form *divide_evenly(Division *v, const Form *f) {
+  int64_t m = v->divisor;
+  const Form *q = form_const(v->d, floor_div(f->constant, m));
+  const Form *r = form_const(v->d, floor_mod(f->constant, m));
+  for (int i = 0; i < v->count; i++) split_digit(v, v->digits[i], &q, &r);
+  split_xors(v, f, &q, &r);
+  Bounds b;
+  if (!q || !r || !form_bounds(v->d, r, &b) || floor_div(b.low, m) != floor_div(b.high, m))
+    return NULL;
+  return form_add_const(v->d, q, floor_div(b.low, m));
+}
+
+// ---- Fusing ------------------------------------------------------------------------------------
+
+static int compare_weights(const Digit *a, const Digit *b) {
+  if (a->weight != b->weight) return a->weight < b->weight ? -1 : 1;
+  return a->base != b->base ? a->base - b->base : (a->cut > b->cut) - (a->cut < b->cut);
+}
+
+static void sort_by_weight(Digit *digits, int count) {
+  for (int i = 1; i < count; i++)
+    for (int j = i; j && compare_weights(&digits[j], &digits[j - 1]) < 0; j--) {
+      Digit t = digits[j];
+      digits[j] = digits[j - 1];
+      digits[j - 1] = t;
+    }
+}
+
+// The weight at which a dense run of digits would go on; 0 when it is not dense or too large.
+static int64_t dense_end(const Digit *run, int count) {
+  int64_t next = count ? run[0].weight : 0;
+  for (int i = 0; i < count; i++)
+    if (run[i].weight != next || next <= 0 || !mul_fits(next, run[i].radix, &next)) return 0;
+  return next;
+}
+
+// The uneven digits, and those that continue them densely; the others' part of the quotient is
+// added to *q.
+static int fused_run(Division *v, Digit *run, const Form **q) {
+  int count = 0;
+  bool taken[MAX_DIGITS] = {false};
+  for (int i = 0; i < v->count; i++)
+    if ((taken[i] = floor_mod(v->digits[i].weight, v->divisor) != 0)) run[count++] = v->digits[i];
+  sort_by_weight(run, count);
+  for (int64_t next = dense_end(run, count), found = 1; next && found;) {
+    found = 0;
+    for (int i = 0; i < v->count && !found; i++) {
+      if (taken[i] || v->digits[i].weight != next) continue;
+      found = taken[i] = true;
+      run[count++] = v->digits[i];
+      next = dense_end(run, count);
+    }
+  }
+  for (int i = 0; i < v->count; i++) {
+    Digit even = v->digits[i];
+    even.weight /= v->divisor;
+    if (!taken[i]) add_to(v->d, q, form_digit(v->d, &even), 1);
+  }
+  return count;
+}
+
+static int64_t form_gcd(const Form *f, int64_t gcd) {
+  for (int i = 0; i < f->count; i++) gcd = gcd_of(gcd, f->terms[i].coefficient);
+  for (int i = 0; i < f->xor_count; i++) gcd = gcd_of(gcd, f->xors[i].coefficient);
+  return gcd;
+}
+
+static const Form *form_exact_quotient(Digits *d, const Form *f, int64_t divisor) {
+  Form *out = arena_copy(d->arena, f, sizeof *f);
+  Term *terms = arena_copy(d->arena, f->terms, sizeof *terms * (size_t)f->count);
+  Xor *xors = arena_copy(d->arena, f->xors, sizeof *xors * (size_t)f->xor_count);
+  for (int i = 0; i < f->count; i++) terms[i].coefficient /= divisor;
+  for (int i = 0; i < f->xor_count; i++) xors[i].coefficient /= divisor;
+  out->constant = floor_div(f->constant, divisor);
+  out->terms = terms;
+  out->xors = xors;
+  return out;
+}
+
+// ⌊f / m⌋ as one floor of a base: f's own when f is one floor, else that of f.
+static const Form *floor_of(Digits *d, const Form *f, int64_t m) {
+  int64_t g = form_gcd(f, m), constant, offset, cut;
+  f = form_exact_quotient(d, f, g);
+  m /= g;
+  constant = f->constant;
+  f = form_add_const(d, f, -constant);
+  if (!f) return NULL;
+  if (f->count == 1 && !f->xor_count && f->terms[0].coefficient == 1) {
+    const Term *t = &f->terms[0];
+    if (!mul_fits(constant, t->cut, &offset) || !add_fits(offset, t->offset, &offset) ||
+        !mul_fits(t->cut, m, &cut))
+      return NULL;
+    return form_floor(d, t->base, offset, cut);
+  }
+  Bounds b;
+  int64_t extent;
+  if (!form_bounds(d, f, &b) || __builtin_sub_overflow(b.high, b.low, &extent) ||
+      extent > INT64_MAX / 4 || !add_fits(constant, b.low, &offset))
+    return NULL;
+  int base = base_of_form(d, form_add_const(d, f, -b.low), extent + 1);
+  return base < 0 ? NULL : form_floor(d, base, offset, m);
+}
+
+static const Form *sum_of_run(Division *v, const Digit *run, int count) {
+  const Form *sum = form_const(v->d, 0);
+  for (int i = 0; i < count; i++) add_to(v->d, &sum, form_digit(v->d, &run[i]), 1);
+  return sum;
+}
+
+// The whole form as one base, less the terms that divide.
+static const Form *divide_loosely(Digits *d, const Form *f, int64_t m) {
+  const Form *even = form_const(d, 0);
+  for (int i = 0; i < f->count; i++)
+    if (f->terms[i].coefficient % m == 0)
+      even = form_linear(d, even, 1, &(Form){.terms = &f->terms[i], .count = 1}, 1);
+  const Form *odd = form_linear(d, f, 1, even, -1);
+  if (!odd) return NULL;
+  return form_linear(d, form_exact_quotient(d, even, m), 1, floor_of(d, odd, m), 1);
+}
+
+static const Form *divide_fused(Division *v, const Form *f) {
+  Digit run[MAX_DIGITS];
+  const Form *q = form_const(v->d, 0);
+  int count = fused_run(v, run, &q);
+  const Form *fused = sum_of_run(v, run, count);
+  if (f->xor_count)
+    fused = form_linear(v->d, fused, 1, &(Form){.xors = f->xors, .xor_count = f->xor_count}, 1);
+  fused = form_add_const(v->d, fused, f->constant);
+  if (!fused || !q) return NULL;
+  return form_linear(v->d, q, 1, floor_of(v->d, fused, v->divisor), 1);
+}
+
+// Whether the uneven digit of the largest weight counts down.
+static bool counts_down(const Division *v) {
+  int64_t largest = 0, sign = 0;
+  for (int i = 0; i < v->count; i++) {
+    int64_t w = v->digits[i].weight;
+    if (w % v->divisor == 0 || w == INT64_MIN) continue;
+    if ((w < 0 ? -w : w) > largest) {
+      largest = w < 0 ? -w : w;
+      sign = w;
+    }
+  }
+  return sign < 0;
+}
+
+// ⌊F/m⌋ = -⌊(m - 1 - F)/m⌋
+static const Form *divide_negated(Digits *d, const Form *f, int64_t m) {
+  const Form *up = form_add_const(d, form_linear(d, f, -1, NULL, 0), m - 1);
+  return form_linear(d, form_divide(d, up, m), -1, NULL, 0);
+}
+
+const Form *form_divide(Digits *d, const Form *f, int64_t m) {
+  Bounds b;
+  if (!f || m == INT64_MIN) return NULL;
+  if (m < 0) return form_divide(d, form_linear(d, f, -1, NULL, 0), -m);
+  if (m == 1) return f;
+  if (!form_bounds(d, f, &b)) return NULL;
+  if (floor_div(b.low, m) == floor_div(b.high, m)) return form_const(d, floor_div(b.low, m));
+  Division v = {.d = d, .divisor = m};
+  if (!form_digits(d, f, v.digits, &v.count)) return divide_loosely(d, f, m);
+  const Form *q = divide_evenly(&v, f);
+  if (q) return q;
+  if (counts_down(&v)) return divide_negated(d, f, m);
+  return divide_fused(&v, f);
+}
+
+const Form *form_modulo(Digits *d, const Form *f, int64_t m) {
+  return form_linear(d, f, 1, form_divide(d, f, m), -m);
+}

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+// The inverse of a map by propagation. Equations `form over logical axes = form over physical axes`
+// start as `output j = p_j`. Each round takes out what is known, separates the digits that are left
+// by their weights, and learns floors, residues and XORs of bits, until every axis is known.
+//
+//   p0 = ⌊c/16⌋, p1 = c mod 16            =>   c = 16·p0 + p1
+//   p0 = i, p1 = 8·⌊j/8⌋ + (j%8 ^ i%8)    =>   j = 8·⌊p1/8⌋ + (p1%8 ^ p0%8)
+#include "layout/form.h"
+
+enum { MAX_KNOWN = 256, MAX_EQUATIONS = 96, MAX_ROUNDS = 64 };
+
+typedef struct Equation {
+  const Form *form;  // logical
+  const Form *value; // physical
+} Equation;
+
+// ⌊(base + offset)/cut⌋, or that modulo `radix` when it is not 0.
+typedef struct Known {
+  int base;
+  int64_t offset, cut, radix;
+  const Form *value;
+} Known;
+
+// ⊕ of the bits in the mask.
+typedef struct Parity {
+  BitMask mask;
+  const Form *value;
+} Parity;
+
+typedef struct Solver {
+  Digits *l, *p;
+  Equation equations[MAX_EQUATIONS];
+  Known known[MAX_KNOWN];
+  Parity parities[MAX_BITS];
+  int equation_count, known_count, parity_count;
+  bool progress;
+} Solver;
+
+// One part of an equation: weight · (digit, or parity), 0 <= part < radix.
+typedef struct Item {
+  int64_t weight, radix;
+  bool reversed, is_parity;
+  Digit digit;
+  BitMask mask;
+} Item;
+
+// ---- What is known -----------------------------------------------------------------------------
+
+static const Form *multiple(Digits *d, const Form *f, int64_t a) {
+  return form_linear(d, f, a, NULL, 0);
+}
+
+// ⌊(base + offset)/cut⌋ from a known floor whose cut divides this one.
+static const Form *known_floor(Solver *s, int base, int64_t offset, int64_t cut) {
+  for (int i = 0; i < s->known_count; i++) {
+    const Known *k = &s->known[i];
+    if (k->base != base || k->radix || cut % k->cut || (offset - k->offset) % k->cut) continue;
+    const Form *at = form_add_const(s->p, k->value, (offset - k->offset) / k->cut);
+    return form_divide(s->p, at, cut / k->cut);
+  }
+  return NULL;
+}
+
+// That modulo `radix`, from a known residue or floor.
+static const Form *known_residue(Solver *s, int base, int64_t offset, int64_t cut, int64_t radix) {
+  for (int i = 0; i < s->known_count; i++) {
+    const Known *k = &s->known[i];
+    if (k->base == base && k->radix && k->offset == offset && k->cut == cut &&
+        k->radix % radix == 0)
+      return form_modulo(s->p, k->value, radix);
+  }
+  const Form *floor = known_floor(s, base, offset, cut);
+  return floor ? form_modulo(s->p, floor, radix) : NULL;
+}
+
+static void learn(Solver *s, Known k) {
+  int64_t last = s->l->bases[k.base].extent - 1 + k.offset;
+  if (!k.value || s->known_count == MAX_KNOWN) return;
+  if (k.radix && last / k.cut < k.radix) k.radix = 0;
+  if (k.radix ? known_residue(s, k.base, k.offset, k.cut, k.radix) != NULL
+              : known_floor(s, k.base, k.offset, k.cut) != NULL)
+    return;
+  s->known[s->known_count++] = k;
+  s->progress = true;
+}
+
+// y = ⌊(B + o)/c⌋ from y mod r and ⌊(B + o')/c'⌋ = z with c | c', c | o - o', c'/c <= r:
+// y = y₀ + ((y mod r) - y₀) mod r with y₀ = (c'z - o' + o)/c.
+static void join(Solver *s, const Known *residue, const Known *floor) {
+  int64_t c = residue->cut;
+  if (floor->base != residue->base || floor->radix || floor->cut % c ||
+      (residue->offset - floor->offset) % c || floor->cut / c > residue->radix)
+    return;
+  const Form *start = form_add_const(s->p, multiple(s->p, floor->value, floor->cut / c),
+                                     (residue->offset - floor->offset) / c);
+  const Form *rest =
+      form_modulo(s->p, form_linear(s->p, residue->value, 1, start, -1), residue->radix);
+  learn(s, (Known){residue->base, residue->offset, c, 0, form_linear(s->p, start, 1, rest, 1)});
+}
+
+static void join_all(Solver *s) {
+  for (int i = 0; i < s->known_count; i++)
+    for (int j = 0; j < s->known_count && s->known[i].radix; j++)
+      join(s, &s->known[i], &s->known[j]);
+}
+
+// The value of a logical form whose parts are all known.
+static const Form *known_value(Solver *s, const Form *f) {
+  const Form *sum = form_const(s->p, f->constant);
+  if (f->xor_count) return NULL;
+  for (int i = 0; i < f->count && sum; i++) {
+    const Term *t = &f->terms[i];
+    const Form *floor = known_floor(s, t->base, t->offset, t->cut);
+    sum = floor ? form_linear(s->p, sum, 1, floor, t->coefficient) : NULL;
+  }
+  return sum;
+}
+
+// Derived bases: a known one gives an equation for its form, known parts give the base.
+static void relate_bases(Solver *s) {
+  for (int i = s->l->axis_count; i < s->l->base_count; i++) {
+    const Base *base = &s->l->bases[i];
+    if (base->kind != BASE_FORM) continue;
+    const Form *value = known_value(s, base->args[0]), *known = known_floor(s, i, 0, 1);
+    if (value && !known) learn(s, (Known){i, 0, 1, 0, value});
+    if (!known || value || s->equation_count == MAX_EQUATIONS) continue;
+    bool there = false;
+    for (int j = 0; j < s->equation_count; j++)
+      there |= s->equations[j].value == known || form_same(s->equations[j].form, base->args[0]);
+    if (there) continue;
+    s->equations[s->equation_count++] = (Equation){base->args[0], known};
+    s->progress = true;
+  }
+}
+
+// ---- Parities ----------------------------------------------------------------------------------
+
+static void add_parity(Solver *s, Parity p) {
+  for (int i = 0; i < s->parity_count; i++) {
+    BitMask pivot = s->parities[i].mask;
+    int at =
+        pivot.words[0] ? __builtin_ctzll(pivot.words[0]) : 64 + __builtin_ctzll(pivot.words[1]);
+    if (!mask_has(p.mask, at)) continue;
+    p.mask = mask_xor(p.mask, pivot);
+    p.value = form_bitwise(s->p, LAYOUT_XOR, p.value, s->parities[i].value);
+  }
+  if (mask_empty(p.mask) || !p.value || s->parity_count == MAX_BITS) return;
+  s->parities[s->parity_count++] = p;
+  s->progress = true;
+}
+
+static BitMask one_bit(int at) {
+  BitMask mask = {{0, 0}};
+  mask.words[at / 64] = (uint64_t)1 << (at % 64);
+  return mask;
+}
+
+static int lowest(BitMask m) {
+  return m.words[0] ? __builtin_ctzll(m.words[0]) : 64 + __builtin_ctzll(m.words[1]);
+}
+
+// Gauss: from the last row up, each pivot is removed from the rows before it.
+static void reduce_parities(Solver *s) {
+  for (int i = s->parity_count - 1; i > 0; i--) {
+    int pivot = lowest(s->parities[i].mask);
+    for (int j = 0; j < i; j++) {
+      Parity *row = &s->parities[j];
+      if (!mask_has(row->mask, pivot)) continue;
+      const Form *value = form_bitwise(s->p, LAYOUT_XOR, row->value, s->parities[i].value);
+      if (!value) continue;
+      row->mask = mask_xor(row->mask, s->parities[i].mask);
+      row->value = value;
+    }
+  }
+}
+
+// Bits that became known enter the system; single bits leave it as residues.
+static void exchange_bits(Solver *s) {
+  for (int i = 0; i < s->l->bit_count && s->parity_count; i++) {
+    const Bit *bit = &s->l->bits[i];
+    const Form *value = known_residue(s, bit->base, bit->offset, bit->cut, 2);
+    if (value) add_parity(s, (Parity){one_bit(i), value});
+  }
+  reduce_parities(s);
+  for (int i = 0; i < s->parity_count; i++) {
+    if (mask_count(s->parities[i].mask) != 1) continue;
+    const Bit *bit = &s->l->bits[lowest(s->parities[i].mask)];
+    learn(s, (Known){bit->base, bit->offset, bit->cut, 2, s->parities[i].value});
+  }
+}
+
+// ---- Equations ---------------------------------------------------------------------------------
+
+// Moves what is known to the other side. False when the equation cannot be carried on.
+static bool take_out_known(Solver *s, Equation *e) {
+  const Form *form = e->form, *value = form_add_const(s->p, e->value, -form->constant);
+  form = form_add_const(s->l, form, -form->constant);
+  for (int i = 0; i < e->form->count; i++) {
+    const Term *t = &e->form->terms[i];
+    const Form *floor = known_floor(s, t->base, t->offset, t->cut);
+    if (!floor) continue;
+    form = form_linear(s->l, form, 1, &(Form){.terms = t, .count = 1}, -1);
+    value = form_linear(s->p, value, 1, floor, -t->coefficient);
+    s->progress = true;
+  }
+  if (!form || !value) return false;
+  *e = (Equation){form, value};
+  return true;
+}
+
+static void digit_items(const Form *f, const Digits *l, Item *items, int *count) {
+  Digit digits[MAX_DIGITS];
+  int n;
+  *count = 0;
+  if (form_digits(l, f, digits, &n)) {
+    for (int i = 0; i < n; i++)
+      items[(*count)++] =
+          (Item){.weight = digits[i].weight, .radix = digits[i].radix, .digit = digits[i]};
+    return;
+  }
+  for (int i = 0; i < f->count; i++) {
+    const Term *t = &f->terms[i];
+    int64_t radix = (l->bases[t->base].extent - 1 + t->offset) / t->cut + 1;
+    Digit digit = {t->coefficient, t->offset, t->cut, radix, t->base, true};
+    items[(*count)++] = (Item){.weight = t->coefficient, .radix = radix, .digit = digit};
+  }
+}
+
+static void drop_known_items(Solver *s, Item *items, int *count, const Form **value) {
+  int kept = 0;
+  for (int i = 0; i < *count; i++) {
+    const Digit *g = &items[i].digit;
+    const Form *known = items[i].is_parity || g->open
+                            ? NULL
+                            : known_residue(s, g->base, g->offset, g->cut, g->radix);
+    if (known)
+      *value = form_linear(s->p, *value, 1, known, -items[i].weight);
+    else
+      items[kept++] = items[i];
+  }
+  *count = kept;
+}
+
+// The parts with positive weights, sorted; reversed digits move the constant of *value.
+static bool equation_items(Solver *s, const Form *f, Item *items, int *count, const Form **value) {
+  if (f->count + f->xor_count > MAX_DIGITS) return false;
+  digit_items(f, s->l, items, count);
+  for (int i = 0; i < f->xor_count; i++)
+    items[(*count)++] = (Item){
+        .weight = f->xors[i].coefficient, .radix = 2, .is_parity = true, .mask = f->xors[i].mask};
+  drop_known_items(s, items, count, value);
+  for (int i = 0; i < *count; i++) {
+    int64_t reach;
+    if (items[i].weight > 0) continue;
+    if (!mul_fits(items[i].weight, items[i].radix - 1, &reach) || reach == INT64_MIN) return false;
+    *value = form_add_const(s->p, *value, -reach);
+    items[i].weight = -items[i].weight;
+    items[i].reversed = true;
+  }
+  for (int i = 1; i < *count; i++)
+    for (int j = i; j && items[j].weight < items[j - 1].weight; j--) {
+      Item t = items[j];
+      items[j] = items[j - 1];
+      items[j - 1] = t;
+    }
+  return *value != NULL;
+}
+
+static void learn_item(Solver *s, const Item *item, const Form *value) {
+  if (value && item->reversed)
+    value = form_add_const(s->p, multiple(s->p, value, -1), item->radix - 1);
+  if (!value) return;
+  if (item->is_parity)
+    add_parity(s, (Parity){item->mask, value});
+  else
+    learn(s, (Known){item->digit.base, item->digit.offset, item->digit.cut,
+                     item->digit.open ? 0 : item->digit.radix, value});
+}
+
+static const Form *items_form(Solver *s, const Item *items, int count, int64_t divisor) {
+  const Form *sum = form_const(s->l, 0);
+  for (int i = 0; i < count; i++) {
+    int64_t sign = items[i].reversed ? -1 : 1, weight = items[i].weight / divisor * sign;
+    int64_t constant = items[i].reversed ? -weight * (items[i].radix - 1) : 0;
+    Digit digit = items[i].digit;
+    Xor parity = {weight, items[i].mask};
+    digit.weight = weight;
+    const Form *part =
+        items[i].is_parity
+            ? &(Form){.xors = arena_copy(s->l->arena, &parity, sizeof parity), .xor_count = 1}
+            : form_digit(s->l, &digit);
+    sum = form_add_const(s->l, form_linear(s->l, sum, 1, part, 1), constant);
+  }
+  return sum;
+}
+
+// A cluster [begin, end) of the items: value mod `above` (0: no items above), over `gcd`.
+static void take_cluster(Solver *s, const Item *items, int begin, int end, const Form *value,
+                         int64_t gcd, int64_t above, bool whole) {
+  if (above) value = form_modulo(s->p, value, above);
+  value = form_divide(s->p, value, gcd);
+  if (end - begin == 1)
+    return learn_item(s, &items[begin], form_divide(s->p, value, items[begin].weight / gcd));
+  const Form *form = items_form(s, items + begin, end - begin, gcd);
+  if (!value || !form || s->equation_count == MAX_EQUATIONS) return;
+  s->equations[s->equation_count++] = (Equation){form, value};
+  s->progress |= !whole;
+}
+
+// Splits the items where those below stay under the gcd of those above.
+static bool separate(Solver *s, const Item *items, int count, const Form *value) {
+  int64_t gcds[MAX_DIGITS + 1] = {0}, reach = 0;
+  for (int i = count - 1; i >= 0; i--) gcds[i] = gcd_of(gcds[i + 1], items[i].weight);
+  int begin = 0;
+  for (int i = 0; i < count; i++) {
+    int64_t part;
+    if (!mul_fits(items[i].weight, items[i].radix - 1, &part) || !add_fits(reach, part, &reach))
+      return false;
+    if (i + 1 < count && reach >= gcds[i + 1]) continue;
+    take_cluster(s, items, begin, i + 1, value, gcds[begin], gcds[i + 1],
+                 begin == 0 && i + 1 == count && gcds[0] == 1);
+    begin = i + 1;
+  }
+  return true;
+}
+
+static void work(Solver *s, Equation e) {
+  Item items[MAX_DIGITS];
+  int count;
+  if (!take_out_known(s, &e) || form_is_const(e.form)) return;
+  const Form *value = e.value;
+  if (equation_items(s, e.form, items, &count, &value) && separate(s, items, count, value)) return;
+  if (s->equation_count < MAX_EQUATIONS) s->equations[s->equation_count++] = e;
+}
+
+static void work_round(Solver *s) {
+  Equation todo[MAX_EQUATIONS];
+  int count = s->equation_count;
+  memcpy(todo, s->equations, sizeof *todo * (size_t)count);
+  s->equation_count = 0;
+  for (int i = 0; i < count; i++) work(s, todo[i]);
+  exchange_bits(s);
+  join_all(s);
+  relate_bases(s);
+}
+
+static bool axes_known(Solver *s, const Form **inverse) {
+  bool all = true;
+  for (int i = 0; i < s->l->axis_count; i++) {
+    inverse[i] = s->l->extents[i] == 1 ? form_const(s->p, 0) : known_floor(s, i, 0, 1);
+    all = all && inverse[i];
+  }
+  return all;
+}
+
+bool solve_inverse(Digits *logical, Digits *physical, const Form *const *outputs, int count,
+                   const Form **inverse) {
+  Solver *s = arena_new(logical->arena, Solver);
+  s->l = logical;
+  s->p = physical;
+  for (int i = 0; i < count; i++)
+    s->equations[s->equation_count++] = (Equation){outputs[i], form_floor(physical, i, 0, 1)};
+  for (int round = 0; round < MAX_ROUNDS; round++) {
+    s->progress = false;
+    work_round(s);
+    if (axes_known(s, inverse)) return true;
+    if (!s->progress) return false;
+  }
+  return false;
+}
+
+bool solve_checks(Digits *logical, const Digits *physical, const Form *const *outputs,
+                  const Form *const *inverse) {
+  for (int i = 0; i < logical->axis_count; i++) {
+    const Form *back = form_apply(logical, physical, inverse[i], outputs);
+    if (!back || !form_same(back, form_floor(logical, i, 0, 1))) return false;
+  }
+  return true;
+}

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every question on random small layouts against brute force.
+#include "layout/layout.h"
+
+#include <setjmp.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+enum { MAX_AXES = 12, MAX_PLACES = 1 << 16 };
+
+static Context *context;
+static uint64_t seed = 2024;
+
+static int random_below(int n) {
+  seed = seed * 6364136223846793005u + 1442695040888963407u;
+  return (int)((seed >> 33) % (uint64_t)n);
+}
+
+static const LayoutExpr *binary(LayoutOp op, const LayoutExpr *a, const LayoutExpr *b) {
+  return layout_expr(context, op, a, b, NULL);
+}
+
+static const LayoutExpr *number(int64_t value) {
+  return layout_const(context, value);
+}
+
+// ---- Random maps -------------------------------------------------------------------------------
+
+// A physical axis under construction and how far it reaches.
+typedef struct Part {
+  const LayoutExpr *e;
+  int64_t extent;
+} Part;
+
+typedef struct Parts {
+  Part items[MAX_AXES];
+  int count;
+} Parts;
+
+static void split(Parts *p, int at, int64_t factor) {
+  if (p->count == MAX_AXES) return;
+  Part *part = &p->items[at];
+  p->items[p->count++] = (Part){binary(LAYOUT_MOD, part->e, number(factor)), factor};
+  *part = (Part){binary(LAYOUT_DIV, part->e, number(factor)), ceil_div(part->extent, factor)};
+}
+
+static void fuse(Parts *p, int at, int other) {
+  if (at == other || p->items[at].extent * p->items[other].extent > 4000) return;
+  const LayoutExpr *e = binary(LAYOUT_MUL, p->items[at].e, number(p->items[other].extent));
+  p->items[at].e = binary(LAYOUT_ADD, e, p->items[other].e);
+  p->items[at].extent *= p->items[other].extent;
+  p->items[other] = p->items[--p->count];
+}
+
+static void exchange(Parts *p, int at, int other) {
+  Part t = p->items[at];
+  p->items[at] = p->items[other];
+  p->items[other] = t;
+}
+
+static void swizzle(Parts *p, int at, int other) {
+  int64_t reach = 1, m = 2 << random_below(3);
+  const LayoutExpr *mask = binary(LAYOUT_MOD, p->items[other].e, number(m));
+  if (at == other) return;
+  while (reach < p->items[at].extent || reach < m) reach *= 2;
+  p->items[at] = (Part){binary(LAYOUT_XOR, p->items[at].e, mask), reach};
+}
+
+static void step(Parts *p) {
+  static const int64_t factors[] = {2, 2, 3, 4, 4, 5, 8, 16};
+  int at = random_below(p->count), other = random_below(p->count);
+  int64_t k = random_below(6);
+  Part *part = &p->items[at];
+  switch (random_below(10)) {
+  case 0:
+  case 1:
+  case 2: split(p, at, factors[random_below(COUNT_OF(factors))]); break;
+  case 3:
+  case 4: fuse(p, at, other); break;
+  case 5:
+  case 6: exchange(p, at, other); break;
+  case 7: *part = (Part){binary(LAYOUT_ADD, part->e, number(k)), part->extent + k}; break;
+  case 8:
+    *part = (Part){binary(LAYOUT_SUB, number(part->extent - 1 + k), part->e), part->extent + k};
+    break;
+  default: swizzle(p, at, other); break;
+  }
+}
+
+// Now and then something that is not injective, or overlaps.
+static void spoil(Parts *p) {
+  int at = random_below(p->count), other = random_below(p->count);
+  Part *part = &p->items[at];
+  switch (random_below(8)) {
+  case 0: part->e = binary(LAYOUT_MOD, part->e, number(2 + random_below(5))); break;
+  case 1: part->e = binary(LAYOUT_DIV, part->e, number(2 + random_below(3))); break;
+  case 2: part->e = binary(LAYOUT_ADD, part->e, p->items[other].e); break;
+  case 3: part->e = binary(LAYOUT_MIN, part->e, number(random_below(6))); break;
+  case 4: part->e = binary(LAYOUT_AND, part->e, p->items[other].e); break;
+  case 5: p->count -= p->count > 1; break;
+  default: break;
+  }
+}
+
+static const Layout *random_layout(int64_t *shape, int *rank) {
+  static const int64_t sizes[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 16};
+  Parts p = {.count = *rank = 1 + random_below(3)};
+  for (int i = 0; i < *rank; i++) {
+    shape[i] = sizes[random_below(COUNT_OF(sizes))];
+    p.items[i] = (Part){layout_axis(context, i), shape[i]};
+  }
+  for (int steps = random_below(7); steps > 0; steps--) step(&p);
+  if (random_below(3) == 0) spoil(&p);
+  const LayoutExpr *outputs[MAX_AXES];
+  for (int i = 0; i < p.count; i++) outputs[i] = p.items[i].e;
+  const IndexMap *map = index_map_new(context, *rank, NULL, p.count, outputs, NULL, NULL, 0);
+  return layout_static(context, map, shape, (SourcePos){0});
+}
+
+// ---- Brute force -------------------------------------------------------------------------------
+
+typedef struct Truth {
+  int64_t size, places, image;
+  int64_t *offsets;  // of the logical ordinals
+  int64_t *ordinals; // at the offsets; -1: padding
+  bool injective;
+} Truth;
+
+static void unravel(int64_t ordinal, const int64_t *extents, int rank, int64_t *index) {
+  for (int i = rank - 1; i >= 0; i--) {
+    index[i] = ordinal % extents[i];
+    ordinal /= extents[i];
+  }
+}
+
+static Truth brute_force(const Layout *layout) {
+  Truth t = {.injective = true};
+  layout_logical_size(layout, &t.size);
+  layout_physical_size(layout, &t.places);
+  if (t.places > MAX_PLACES) return t;
+  t.offsets = arena_array(&context->arena, int64_t, t.size);
+  t.ordinals = arena_array(&context->arena, int64_t, t.places);
+  memset(t.ordinals, -1, sizeof *t.ordinals * (size_t)t.places);
+  for (int64_t i = 0; i < t.size; i++) {
+    int64_t index[MAX_AXES], place[MAX_AXES], offset = 0;
+    unravel(i, layout->extents, layout->rank, index);
+    assert_true(index_map_apply(layout->map, index, place));
+    for (int j = 0; j < layout->physical_rank; j++) {
+      assert_in_range(place[j], 0, layout->physical_extents[j] - 1);
+      offset = offset * layout->physical_extents[j] + place[j];
+    }
+    t.offsets[i] = offset;
+    t.image += t.ordinals[offset] < 0;
+    t.injective &= t.ordinals[offset] < 0;
+    t.ordinals[offset] = i;
+  }
+  return t;
+}
+
+// ---- Checks ------------------------------------------------------------------------------------
+
+static int by_digits, by_points, inverses, equal_by_digits, equal_by_points;
+
+static void count_level(const LayoutAnswer *answer) {
+  by_digits += answer->level == LAYOUT_DIGITS;
+  by_points += answer->level == LAYOUT_POINTS;
+}
+
+static void check_injective(const Layout *layout, const Truth *t) {
+  LayoutAnswer a = layout_is_injective(context, layout);
+  count_level(&a);
+  assert_int_equal(a.verdict, t->injective ? LAYOUT_YES : LAYOUT_NO);
+  if (a.verdict == LAYOUT_YES) return;
+  int64_t x, y;
+  assert_true(layout_offset(layout, a.witness, &x) && layout_offset(layout, a.witness2, &y));
+  assert_int_equal(x, y);
+  assert_memory_not_equal(a.witness, a.witness2, sizeof(int64_t) * (size_t)layout->rank);
+}
+
+static void check_onto(const Layout *layout, const Truth *t) {
+  LayoutAnswer a = layout_is_onto(context, layout);
+  count_level(&a);
+  assert_int_equal(a.verdict, t->image == t->places ? LAYOUT_YES : LAYOUT_NO);
+  if (a.verdict == LAYOUT_NO) {
+    int64_t offset = 0;
+    for (int i = 0; i < layout->physical_rank; i++)
+      offset = offset * layout->physical_extents[i] + a.witness[i];
+    assert_int_equal(t->ordinals[offset], -1);
+  }
+  int64_t padding = -1;
+  assert_int_equal(layout_padding_count(context, layout, &padding).verdict, LAYOUT_YES);
+  assert_int_equal(padding, t->places - t->image);
+}
+
+static void check_inverse(const Layout *layout, const Truth *t) {
+  LayoutInverse inverse;
+  LayoutAnswer a = layout_inverse(context, layout, &inverse);
+  if (!t->injective) assert_int_equal(a.verdict, LAYOUT_NO);
+  if (a.verdict != LAYOUT_YES) return;
+  inverses++;
+  for (int64_t offset = 0; offset < t->places; offset++) {
+    int64_t place[MAX_AXES], index[MAX_AXES], want[MAX_AXES], padding = 0;
+    unravel(offset, layout->physical_extents, layout->physical_rank, place);
+    if (inverse.padding) assert_true(layout_expr_value(inverse.padding, place, NULL, 0, &padding));
+    assert_int_equal(padding, t->ordinals[offset] < 0);
+    if (padding) continue;
+    assert_true(index_map_apply(inverse.map, place, index));
+    unravel(t->ordinals[offset], layout->extents, layout->rank, want);
+    assert_memory_equal(index, want, sizeof *index * (size_t)layout->rank);
+  }
+}
+
+static void check_offsets(const Layout *layout, const Truth *t) {
+  for (int tries = 0; tries < 5 && t->places; tries++) {
+    int64_t index[MAX_AXES], offset = random_below((int)t->places), back;
+    LayoutAnswer a = layout_at_offset(context, layout, offset, index);
+    assert_int_equal(a.verdict, t->ordinals[offset] < 0 ? LAYOUT_NO : LAYOUT_YES);
+    if (a.verdict == LAYOUT_YES) {
+      assert_true(layout_offset(layout, index, &back));
+      assert_int_equal(back, offset);
+    }
+  }
+}
+
+// The map in normal form is the same map; one point off by one is not.
+static void check_equal(const Layout *layout, const Truth *t) {
+  const LayoutExpr *outputs[MAX_AXES];
+  for (int i = 0; i < layout->physical_rank; i++)
+    outputs[i] =
+        layout_expr_simplify(context, layout->map->outputs[i], layout->extents, layout->rank);
+  const IndexMap *same =
+      index_map_new(context, layout->rank, NULL, layout->physical_rank, outputs, NULL, NULL, 0);
+  LayoutAnswer a = layout_maps_equal(context, layout, same);
+  assert_int_equal(a.verdict, LAYOUT_YES);
+  equal_by_digits += a.level == LAYOUT_DIGITS;
+  equal_by_points += a.level == LAYOUT_POINTS;
+  int64_t axis = random_below(layout->rank);
+  const LayoutExpr *edge =
+      binary(LAYOUT_DIV, layout_axis(context, (int)axis), number(1 + random_below(9)));
+  outputs[0] = binary(LAYOUT_ADD, outputs[0], edge);
+  a = layout_maps_equal(
+      context, layout,
+      index_map_new(context, layout->rank, NULL, layout->physical_rank, outputs, NULL, NULL, 0));
+  bool differ = false;
+  for (int64_t i = 0; i < t->size; i++) {
+    int64_t index[MAX_AXES], value;
+    unravel(i, layout->extents, layout->rank, index);
+    assert_true(layout_expr_value(edge, index, NULL, 0, &value));
+    differ |= value != 0;
+  }
+  assert_int_equal(a.verdict, differ ? LAYOUT_NO : LAYOUT_YES);
+  count_level(&a);
+}
+
+static void check_strides(const Layout *layout, const Truth *t) {
+  int64_t strides[MAX_AXES], inner = t->size;
+  bool has[MAX_AXES];
+  layout_strides(context, layout, strides, has);
+  for (int i = 0; i < layout->rank; i++) {
+    inner /= layout->extents[i];
+    bool constant = true;
+    int64_t step = 0, first = -1;
+    for (int64_t j = 0; j < t->size; j++) {
+      if (j / inner % layout->extents[i] == layout->extents[i] - 1) continue;
+      step = t->offsets[j + inner] - t->offsets[j];
+      if (first >= 0)
+        constant &= step == t->offsets[first + inner] - t->offsets[first];
+      else
+        first = j;
+    }
+    if (layout->extents[i] == 1) continue;
+    assert_int_equal(has[i], constant);
+    if (constant) assert_int_equal(strides[i], step);
+  }
+}
+
+static bool width_holds(const Layout *layout, const Truth *t, int64_t inner, int64_t extent,
+                        int64_t w) {
+  (void)layout;
+  for (int64_t j = 0; j < t->size; j++) {
+    int64_t x = j / inner % extent;
+    if (x % w == 0 ? t->offsets[j] % w != 0 : t->offsets[j] != t->offsets[j - inner] + 1)
+      return false;
+  }
+  return true;
+}
+
+static void check_vectors(const Layout *layout, const Truth *t) {
+  int64_t inner = t->size;
+  for (int i = 0; i < layout->rank; i++) {
+    inner /= layout->extents[i];
+    int64_t best = 1;
+    for (int64_t w = 2; w <= layout->extents[i]; w++)
+      if (width_holds(layout, t, inner, layout->extents[i], w)) best = w;
+    assert_int_equal(layout_vector_width(context, layout, i), best);
+  }
+}
+
+static void check_text(const Layout *layout) {
+  LayoutSource source = layout_source(index_map_text(context, layout->map), layout->rank);
+  assert_ptr_equal(index_map_parse(context, &source), layout->map);
+  source = layout_source(index_map_lambda(context, layout->map), -1);
+  assert_ptr_equal(index_map_parse(context, &source), layout->map);
+}
+
+static void test_random_layouts(void **state) {
+  (void)state;
+  int64_t points = 0;
+  int made = 0, injective = 0;
+  for (int i = 0; i < 30000; i++) {
+    int64_t shape[3];
+    int rank;
+    if (i % 500 == 0) {
+      context_free(context);
+      context = context_new();
+    }
+    const Layout *layout = random_layout(shape, &rank);
+    if (!layout) continue;
+    Truth t = brute_force(layout);
+    if (t.places > MAX_PLACES) continue;
+    points += t.size;
+    made++;
+    injective += t.injective;
+    check_injective(layout, &t);
+    check_onto(layout, &t);
+    check_inverse(layout, &t);
+    check_offsets(layout, &t);
+    check_equal(layout, &t);
+    check_strides(layout, &t);
+    check_vectors(layout, &t);
+    check_text(layout);
+  }
+  print_message("%d layouts, %lld points; %d of %d inverses in closed form; answers by digits %d, "
+                "by points %d; equal by digits %d, by points %d\n",
+                made, (long long)points, inverses, injective, by_digits, by_points, equal_by_digits,
+                equal_by_points);
+}
+
+int main(void) {
+  context = context_new();
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_random_layouts),
+  };
+  int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  context_free(context);
+  return failed;
+}
