@@ -31,7 +31,7 @@ static LayoutAnswer symbolic(void) {
 // ---- Inside ------------------------------------------------------------------------------------
 
 bool layout_prove_inside(Context *context, const Layout *layout, SourcePos pos) {
-  if (is_empty(layout) || digits_inside(context, layout)) return true;
+  if (is_empty(layout) || layout_digits_inside(context, layout)) return true;
   const LayoutExpr *claims[2 * MAX_RANK];
   int count = layout->physical_rank;
   for (int i = 0; i < count; i++) {
@@ -39,7 +39,8 @@ bool layout_prove_inside(Context *context, const Layout *layout, SourcePos pos) 
     claims[2 * i] = layout_expr(context, LAYOUT_LE, layout_const(context, 0), e, NULL);
     claims[2 * i + 1] = layout_expr(context, LAYOUT_LT, e, layout->physical[i], NULL);
   }
-  LayoutAnswer answer = points_hold(context, layout->extents, layout->rank, claims, 2 * count);
+  LayoutAnswer answer =
+      layout_points_hold(context, layout->extents, layout->rank, claims, 2 * count);
   if (answer.verdict == LAYOUT_YES) return true;
   return diag_error(context, pos, "this map leaves its physical shape: %s",
                     layout_answer_text(context, &answer));
@@ -59,11 +60,11 @@ LayoutAnswer layout_maps_equal(Context *context, const Layout *a, const IndexMap
   if (!a->is_static) return symbolic();
   if (is_empty(a)) return yes(LAYOUT_DIGITS);
   int64_t witness[MAX_RANK];
-  Proof proof = digits_maps_equal(context, a->extents, a->rank, a->map->outputs, b->outputs,
-                                  a->physical_rank, witness);
+  Proof proof = layout_digits_maps_equal(context, a->extents, a->rank, a->map->outputs, b->outputs,
+                                         a->physical_rank, witness);
   if (proof == PROVED) return yes(LAYOUT_DIGITS);
   if (proof == REFUTED) return no_at(context, witness, NULL, a->rank);
-  return points_hold(context, a->extents, a->rank, claims, count);
+  return layout_points_hold(context, a->extents, a->rank, claims, count);
 }
 
 static const char *form_difference(const Layout *a, const Layout *b) {
@@ -100,12 +101,12 @@ static LayoutAnswer identity(Context *context, const Layout *layout) {
 
 static LayoutAnswer injective_by_points(Context *context, const Layout *layout) {
   PointImage image;
-  if (!points_image(context, layout, &image))
-    return points_over_limit(context, layout->extents, layout->rank);
+  if (!layout_points_image(context, layout, &image))
+    return layout_points_over_limit(context, layout->extents, layout->rank);
   if (image.first < 0) return yes(LAYOUT_POINTS);
   LayoutAnswer no = simple(LAYOUT_NO, LAYOUT_POINTS, NULL);
-  no.witness = points_index(context, layout->extents, layout->rank, image.first);
-  no.witness2 = points_index(context, layout->extents, layout->rank, image.second);
+  no.witness = layout_points_index(context, layout->extents, layout->rank, image.first);
+  no.witness2 = layout_points_index(context, layout->extents, layout->rank, image.second);
   no.witness_rank = layout->rank;
   return no;
 }
@@ -117,18 +118,18 @@ static LayoutAnswer injective(Context *context, const Layout *layout) {
   if (!layout->is_static) return symbolic();
   if (is_empty(layout) || ask(context, layout, QUESTION_INVERSE).verdict == LAYOUT_YES)
     return yes(LAYOUT_DIGITS);
-  if (digits_collision(context, layout, a, b)) return no_at(context, a, b, layout->rank);
+  if (layout_digits_collision(context, layout, a, b)) return no_at(context, a, b, layout->rank);
   return injective_by_points(context, layout);
 }
 
 static LayoutAnswer onto_by_points(Context *context, const Layout *layout, int64_t places) {
   PointImage image;
-  if (!points_image(context, layout, &image))
-    return points_over_limit(context, layout->extents, layout->rank);
+  if (!layout_points_image(context, layout, &image))
+    return layout_points_over_limit(context, layout->extents, layout->rank);
   if (image.missing == places) return yes(LAYOUT_POINTS);
   LayoutAnswer no = simple(LAYOUT_NO, LAYOUT_POINTS, NULL);
   no.witness =
-      points_index(context, layout->physical_extents, layout->physical_rank, image.missing);
+      layout_points_index(context, layout->physical_extents, layout->physical_rank, image.missing);
   no.witness_rank = layout->physical_rank;
   return no;
 }
@@ -179,8 +180,8 @@ static LayoutAnswer padding(Context *context, const Layout *layout) {
   layout->cache->padding_count = places - elements;
   if (elements == 0 || ask(context, layout, QUESTION_INVERSE).verdict == LAYOUT_YES)
     return yes(LAYOUT_DIGITS);
-  if (!points_image(context, layout, &image))
-    return points_over_limit(context, layout->extents, layout->rank);
+  if (!layout_points_image(context, layout, &image))
+    return layout_points_over_limit(context, layout->extents, layout->rank);
   layout->cache->padding_count = places - image.count;
   return yes(LAYOUT_POINTS);
 }
@@ -203,7 +204,7 @@ static LayoutAnswer inverse(Context *context, const Layout *layout) {
     layout->cache->inverse = empty_inverse(context, layout);
     return yes(LAYOUT_DIGITS);
   }
-  if (digits_inverse(context, layout, &layout->cache->inverse)) return yes(LAYOUT_DIGITS);
+  if (layout_digits_inverse(context, layout, &layout->cache->inverse)) return yes(LAYOUT_DIGITS);
   return simple(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "no closed form of the inverse was found");
 }
 
@@ -273,11 +274,11 @@ LayoutAnswer layout_divide(Context *context, const Layout *a, const Layout *b, L
 static LayoutAnswer search_offset(Context *context, const Layout *layout, int64_t offset,
                                   int64_t *index) {
   PointDomain domain;
-  if (!points_domain(layout->extents, layout->rank, &domain))
-    return points_over_limit(context, layout->extents, layout->rank);
+  if (!layout_points_domain(layout->extents, layout->rank, &domain))
+    return layout_points_over_limit(context, layout->extents, layout->rank);
   const LayoutExpr *differs = layout_expr(context, LAYOUT_NE, layout_offset_expr(context, layout),
                                           layout_const(context, offset), NULL);
-  LayoutAnswer none = points_hold(context, layout->extents, layout->rank, &differs, 1);
+  LayoutAnswer none = layout_points_hold(context, layout->extents, layout->rank, &differs, 1);
   if (none.verdict == LAYOUT_YES) return simple(LAYOUT_NO, LAYOUT_POINTS, "padding");
   memcpy(index, none.witness, sizeof *index * (size_t)layout->rank);
   return yes(LAYOUT_POINTS);

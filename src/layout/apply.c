@@ -15,9 +15,9 @@ static const Form *apply_opaque(Application *a, const Base *base) {
   const Form *args[3] = {0};
   for (int i = 0; i < 3 && base->args[i]; i++)
     if (!(args[i] = apply_form(a, base->args[i]))) return NULL;
-  if (base->op >= LAYOUT_LT && base->op <= LAYOUT_NE) args[1] = form_const(a->to, 0);
-  return form_add_const(a->to, form_operation(a->to, base->op, args[0], args[1], args[2]),
-                        -base->low);
+  if (base->op >= LAYOUT_LT && base->op <= LAYOUT_NE) args[1] = layout_form_const(a->to, 0);
+  return layout_form_add_const(
+      a->to, layout_form_operation(a->to, base->op, args[0], args[1], args[2]), -base->low);
 }
 
 static const Form *apply_base(Application *a, int at) {
@@ -30,32 +30,34 @@ static const Form *apply_base(Application *a, int at) {
 }
 
 static const Form *apply_floor(Application *a, int base, int64_t offset, int64_t cut) {
-  return form_divide(a->to, form_add_const(a->to, apply_base(a, base), offset), cut);
+  return layout_form_divide(a->to, layout_form_add_const(a->to, apply_base(a, base), offset), cut);
 }
 
 static const Form *apply_xor(Application *a, const Xor *item) {
-  const Form *value = form_const(a->to, 0);
+  const Form *value = layout_form_const(a->to, 0);
   for (int i = 0; i < a->from->bit_count && value; i++) {
     if (!mask_has(item->mask, i)) continue;
     const Bit *bit = &a->from->bits[i];
-    const Form *digit = form_modulo(a->to, apply_floor(a, bit->base, bit->offset, bit->cut), 2);
-    value = form_bitwise(a->to, LAYOUT_XOR, value, digit);
+    const Form *digit =
+        layout_form_modulo(a->to, apply_floor(a, bit->base, bit->offset, bit->cut), 2);
+    value = layout_form_bitwise(a->to, LAYOUT_XOR, value, digit);
   }
   return value;
 }
 
 static const Form *apply_form(Application *a, const Form *f) {
-  const Form *sum = form_const(a->to, f->constant);
+  const Form *sum = layout_form_const(a->to, f->constant);
   for (int i = 0; i < f->count && sum; i++)
-    sum = form_linear(a->to, sum, 1,
-                      apply_floor(a, f->terms[i].base, f->terms[i].offset, f->terms[i].cut),
-                      f->terms[i].coefficient);
+    sum = layout_form_linear(a->to, sum, 1,
+                             apply_floor(a, f->terms[i].base, f->terms[i].offset, f->terms[i].cut),
+                             f->terms[i].coefficient);
   for (int i = 0; i < f->xor_count && sum; i++)
-    sum = form_linear(a->to, sum, 1, apply_xor(a, &f->xors[i]), f->xors[i].coefficient);
+    sum = layout_form_linear(a->to, sum, 1, apply_xor(a, &f->xors[i]), f->xors[i].coefficient);
   return sum;
 }
 
-const Form *form_apply(Digits *to, const Digits *from, const Form *f, const Form *const *axes) {
+const Form *layout_form_apply(Digits *to, const Digits *from, const Form *f,
+                              const Form *const *axes) {
   Application a = {to, from, axes, arena_array(to->arena, const Form *, from->base_count + 1)};
   return apply_form(&a, f);
 }

@@ -59,7 +59,7 @@ static bool digit_rows(Digits *d, const Digit *digit, BitRow *rows) {
 static bool placed_rows(Digits *d, const Form *f, BitRow *rows) {
   Digit digits[MAX_DIGITS];
   int count;
-  if (f->constant < 0 || !form_digits(d, f, digits, &count)) return false;
+  if (f->constant < 0 || !layout_form_digits(d, f, digits, &count)) return false;
   for (int i = 0; i < WORD; i++)
     if (f->constant >> i & 1 && !set_row(rows, i, (BitMask){{0, 0}}, true)) return false;
   if (f->constant >> WORD) return false;
@@ -75,7 +75,7 @@ static bool placed_rows(Digits *d, const Form *f, BitRow *rows) {
 // Rows of 2ᵏ - 1 - G, where G has rows: its bits negated.
 static bool negated_rows(Digits *d, const Form *f, int64_t high, BitRow *rows) {
   int64_t mask = ((int64_t)1 << bit_length(high)) - 1;
-  const Form *g = form_add_const(d, form_linear(d, f, -1, NULL, 0), mask);
+  const Form *g = layout_form_add_const(d, layout_form_linear(d, f, -1, NULL, 0), mask);
   if (!g || bit_length(high) >= WORD || !placed_rows(d, g, rows)) return false;
   for (int i = 0; i < bit_length(high); i++) {
     rows[i].negated ^= true;
@@ -87,12 +87,12 @@ static bool negated_rows(Digits *d, const Form *f, int64_t high, BitRow *rows) {
 // Rows of any form that is not negative; of a derived base where its parts overlap.
 static bool form_rows(Digits *d, const Form *f, BitRow *rows) {
   Bounds b;
-  if (!form_bounds(d, f, &b) || b.low < 0 || bit_length(b.high) >= WORD) return false;
+  if (!layout_form_bounds(d, f, &b) || b.low < 0 || bit_length(b.high) >= WORD) return false;
   if (placed_rows(d, f, rows)) return true;
   memset(rows, 0, sizeof *rows * WORD);
   if (negated_rows(d, f, b.high, rows)) return true;
   memset(rows, 0, sizeof *rows * WORD);
-  int base = base_of_form(d, f, b.high + 1);
+  int base = layout_base_of_form(d, f, b.high + 1);
   if (base < 0) return false;
   Digit whole = {.weight = 1, .cut = 1, .radix = b.high + 1, .base = base, .open = true};
   return digit_rows(d, &whole, rows);
@@ -101,13 +101,13 @@ static bool form_rows(Digits *d, const Form *f, BitRow *rows) {
 static const Form *single_bit(Digits *d, BitMask mask, int64_t weight) {
   int index = mask.words[0] ? __builtin_ctzll(mask.words[0]) : 64 + __builtin_ctzll(mask.words[1]);
   Bit bit = d->bits[index];
-  return form_linear(d, form_floor(d, bit.base, bit.offset, bit.cut), weight,
-                     form_floor(d, bit.base, bit.offset, bit.cut * 2), -2 * weight);
+  return layout_form_linear(d, layout_form_floor(d, bit.base, bit.offset, bit.cut), weight,
+                            layout_form_floor(d, bit.base, bit.offset, bit.cut * 2), -2 * weight);
 }
 
 static const Form *row_form(Digits *d, const BitRow *row, int64_t weight) {
   int bits = mask_count(row->mask);
-  if (bits == 0) return form_const(d, row->negated ? weight : 0);
+  if (bits == 0) return layout_form_const(d, row->negated ? weight : 0);
   const Form *f;
   if (bits == 1) {
     f = single_bit(d, row->mask, weight);
@@ -117,7 +117,7 @@ static const Form *row_form(Digits *d, const BitRow *row, int64_t weight) {
                    &(Form){.xors = arena_copy(d->arena, &item, sizeof item), .xor_count = 1},
                    sizeof *f);
   }
-  return row->negated ? form_add_const(d, form_linear(d, f, -1, NULL, 0), weight) : f;
+  return row->negated ? layout_form_add_const(d, layout_form_linear(d, f, -1, NULL, 0), weight) : f;
 }
 
 static bool is_constant_row(const BitRow *row) {
@@ -143,14 +143,14 @@ static bool combine_rows(LayoutOp op, const BitRow *a, const BitRow *b, BitRow *
   return mask_same(a->mask, b->mask) && a->negated == b->negated;
 }
 
-const Form *form_bitwise(Digits *d, LayoutOp op, const Form *a, const Form *b) {
+const Form *layout_form_bitwise(Digits *d, LayoutOp op, const Form *a, const Form *b) {
   BitRow x[WORD] = {0}, y[WORD] = {0}, z;
   if (!a || !b || !form_rows(d, a, x) || !form_rows(d, b, y)) return NULL;
-  const Form *sum = form_const(d, 0);
+  const Form *sum = layout_form_const(d, 0);
   for (int i = 0; i < WORD && sum; i++) {
     if (!x[i].used && !y[i].used) continue;
     if (!combine_rows(op, &x[i], &y[i], &z)) return NULL;
-    sum = form_linear(d, sum, 1, row_form(d, &z, (int64_t)1 << i), 1);
+    sum = layout_form_linear(d, sum, 1, row_form(d, &z, (int64_t)1 << i), 1);
   }
   return sum;
 }

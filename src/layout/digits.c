@@ -6,7 +6,7 @@
 // Whether all forms of the expressions exist.
 static bool forms_of(Digits *d, const LayoutExpr *const *exprs, int count, const Form **forms) {
   for (int i = 0; i < count; i++)
-    if (!(forms[i] = form_of(d, exprs[i]))) return false;
+    if (!(forms[i] = layout_form_of(d, exprs[i]))) return false;
   return true;
 }
 
@@ -50,19 +50,19 @@ static bool values_differ(const int64_t *index, void *data) {
 
 static Proof outputs_equal(Digits *d, const LayoutExpr *a, const LayoutExpr *b, int64_t *witness) {
   if (a == b) return PROVED;
-  const Form *f = form_of(d, a), *g = form_of(d, b);
-  const Form *difference = form_linear(d, f, 1, g, -1);
+  const Form *f = layout_form_of(d, a), *g = layout_form_of(d, b);
+  const Form *difference = layout_form_linear(d, f, 1, g, -1);
   if (!difference) return NOT_PROVED;
-  if (form_is_const(difference) && difference->constant == 0) return PROVED;
+  if (layout_form_is_const(difference) && difference->constant == 0) return PROVED;
   Pair pair = {a, b};
   return try_breakpoints(d, difference, witness, values_differ, &pair) ? REFUTED : NOT_PROVED;
 }
 
-Proof digits_maps_equal(Context *context, const int64_t *extents, int rank,
-                        const LayoutExpr *const *a, const LayoutExpr *const *b, int count,
-                        int64_t *witness) {
+Proof layout_digits_maps_equal(Context *context, const int64_t *extents, int rank,
+                               const LayoutExpr *const *a, const LayoutExpr *const *b, int count,
+                               int64_t *witness) {
   ArenaMark mark = arena_mark(&context->scratch);
-  Digits d = digits_new(context, extents, rank);
+  Digits d = layout_digits_new(context, extents, rank);
   Proof all = PROVED;
   for (int i = 0; i < count && all != REFUTED; i++) {
     Proof proof = outputs_equal(&d, a[i], b[i], witness);
@@ -72,14 +72,15 @@ Proof digits_maps_equal(Context *context, const int64_t *extents, int rank,
   return all;
 }
 
-bool digits_inside(Context *context, const Layout *layout) {
+bool layout_digits_inside(Context *context, const Layout *layout) {
   ArenaMark mark = arena_mark(&context->scratch);
-  Digits d = digits_new(context, layout->extents, layout->rank);
+  Digits d = layout_digits_new(context, layout->extents, layout->rank);
   bool inside = true;
   for (int i = 0; i < layout->physical_rank && inside; i++) {
     Bounds b;
-    const Form *f = form_of(&d, layout->map->outputs[i]);
-    inside = f && form_bounds(&d, f, &b) && b.low >= 0 && b.high < layout->physical_extents[i];
+    const Form *f = layout_form_of(&d, layout->map->outputs[i]);
+    inside =
+        f && layout_form_bounds(&d, f, &b) && b.low >= 0 && b.high < layout->physical_extents[i];
   }
   arena_reset(&context->scratch, mark);
   return inside;
@@ -90,9 +91,9 @@ const LayoutExpr *layout_expr_simplify(Context *context, const LayoutExpr *e,
   for (int i = 0; i < rank; i++)
     if (extents[i] < 1) return e;
   ArenaMark mark = arena_mark(&context->scratch);
-  Digits d = digits_new(context, extents, rank);
-  const Form *f = form_of(&d, e);
-  const LayoutExpr *simple = f ? form_expr(&d, f, NULL) : NULL;
+  Digits d = layout_digits_new(context, extents, rank);
+  const Form *f = layout_form_of(&d, e);
+  const LayoutExpr *simple = f ? layout_form_expr(&d, f, NULL) : NULL;
   arena_reset(&context->scratch, mark);
   return simple ? simple : e;
 }
@@ -115,8 +116,8 @@ static bool outside_claims(Inversion *v, const LayoutExpr **padding) {
   Context *context = v->context;
   for (int i = 0; i < v->layout->rank; i++) {
     Bounds b;
-    if (!form_bounds(&v->physical, v->inverse[i], &b)) return false;
-    const LayoutExpr *e = form_expr(&v->physical, v->inverse[i], NULL);
+    if (!layout_form_bounds(&v->physical, v->inverse[i], &b)) return false;
+    const LayoutExpr *e = layout_form_expr(&v->physical, v->inverse[i], NULL);
     const LayoutExpr *extent = layout_const(context, v->layout->extents[i]);
     if (b.low < 0)
       *padding = either(context, *padding,
@@ -131,12 +132,13 @@ static bool outside_claims(Inversion *v, const LayoutExpr **padding) {
 static bool mismatch_claims(Inversion *v, const LayoutExpr **padding) {
   Context *context = v->context;
   for (int i = 0; i < v->layout->physical_rank; i++) {
-    const Form *back = form_apply(&v->physical, &v->logical, v->outputs[i], v->inverse);
-    const Form *place = form_floor(&v->physical, i, 0, 1);
+    const Form *back = layout_form_apply(&v->physical, &v->logical, v->outputs[i], v->inverse);
+    const Form *place = layout_form_floor(&v->physical, i, 0, 1);
     if (!back || !place) return false;
-    if (form_same(back, place)) continue;
-    const LayoutExpr *differs = layout_expr(context, LAYOUT_NE, form_expr(&v->physical, back, NULL),
-                                            form_expr(&v->physical, place, NULL), NULL);
+    if (layout_form_same(back, place)) continue;
+    const LayoutExpr *differs =
+        layout_expr(context, LAYOUT_NE, layout_form_expr(&v->physical, back, NULL),
+                    layout_form_expr(&v->physical, place, NULL), NULL);
     *padding = either(context, *padding, differs);
   }
   return true;
@@ -146,7 +148,7 @@ static const IndexMap *inverse_map(Inversion *v) {
   const LayoutExpr *outputs[MAX_RANK];
   Str names[MAX_RANK];
   for (int i = 0; i < v->layout->rank; i++)
-    outputs[i] = form_expr(&v->physical, v->inverse[i], NULL);
+    outputs[i] = layout_form_expr(&v->physical, v->inverse[i], NULL);
   for (int i = 0; i < v->layout->physical_rank; i++) names[i] = str_format(v->context, "p%d", i);
   return index_map_new(v->context, v->layout->physical_rank, names, v->layout->rank, outputs, NULL,
                        NULL, 0);
@@ -154,19 +156,20 @@ static const IndexMap *inverse_map(Inversion *v) {
 
 static bool invert(Inversion *v, LayoutInverse *out) {
   const Layout *layout = v->layout;
-  v->logical = digits_new(v->context, layout->extents, layout->rank);
-  v->physical = digits_new(v->context, layout->physical_extents, layout->physical_rank);
+  v->logical = layout_digits_new(v->context, layout->extents, layout->rank);
+  v->physical = layout_digits_new(v->context, layout->physical_extents, layout->physical_rank);
   const LayoutExpr *padding = NULL;
   if (!forms_of(&v->logical, layout->map->outputs, layout->physical_rank, v->outputs)) return false;
-  if (!solve_inverse(&v->logical, &v->physical, v->outputs, layout->physical_rank, v->inverse) ||
-      !solve_checks(&v->logical, &v->physical, v->outputs, v->inverse))
+  if (!layout_solve_inverse(&v->logical, &v->physical, v->outputs, layout->physical_rank,
+                            v->inverse) ||
+      !layout_solve_checks(&v->logical, &v->physical, v->outputs, v->inverse))
     return false;
   if (!outside_claims(v, &padding) || !mismatch_claims(v, &padding)) return false;
   *out = (LayoutInverse){inverse_map(v), padding};
   return true;
 }
 
-bool digits_inverse(Context *context, const Layout *layout, LayoutInverse *out) {
+bool layout_digits_inverse(Context *context, const Layout *layout, LayoutInverse *out) {
   ArenaMark mark = arena_mark(&context->scratch);
   Inversion *v = arena_new(&context->scratch, Inversion);
   v->context = context;
@@ -205,16 +208,16 @@ static bool collide_on_axes(const Layout *layout, int64_t *index, Collision *c) 
   return false;
 }
 
-bool digits_collision(Context *context, const Layout *layout, int64_t *a, int64_t *b) {
+bool layout_digits_collision(Context *context, const Layout *layout, int64_t *a, int64_t *b) {
   Collision c = {.layout = layout};
   memset(a, 0, sizeof *a * (size_t)layout->rank);
   if (!index_map_apply(layout->map, a, c.origin)) return false;
   if (collide_on_axes(layout, b, &c)) return true;
   ArenaMark mark = arena_mark(&context->scratch);
-  Digits d = digits_new(context, layout->extents, layout->rank);
+  Digits d = layout_digits_new(context, layout->extents, layout->rank);
   bool found = false;
   for (int i = 0; i < layout->physical_rank && !found; i++) {
-    const Form *f = form_of(&d, layout->map->outputs[i]);
+    const Form *f = layout_form_of(&d, layout->map->outputs[i]);
     found = f && try_breakpoints(&d, f, b, collides, &c);
   }
   arena_reset(&context->scratch, mark);
@@ -242,10 +245,11 @@ static void plain_strides(const Form *f, int64_t *strides, bool *has_stride) {
   }
 }
 
-bool digits_strides(Context *context, const Layout *layout, int64_t *strides, bool *has_stride) {
+bool layout_digits_strides(Context *context, const Layout *layout, int64_t *strides,
+                           bool *has_stride) {
   ArenaMark mark = arena_mark(&context->scratch);
-  Digits d = digits_new(context, layout->extents, layout->rank);
-  const Form *f = form_of(&d, layout_offset_expr(context, layout));
+  Digits d = layout_digits_new(context, layout->extents, layout->rank);
+  const Form *f = layout_form_of(&d, layout_offset_expr(context, layout));
   bool plain = f && is_plain(&d, f);
   for (int i = 0; i < layout->rank && plain; i++) {
     strides[i] = 0;
@@ -273,12 +277,12 @@ static int64_t plain_run(const Form *f, int axis) {
   return unit ? gcd : 1;
 }
 
-bool digits_vector_width(Context *context, const Layout *layout, int axis, int64_t *width) {
+bool layout_digits_vector_width(Context *context, const Layout *layout, int axis, int64_t *width) {
   ArenaMark mark = arena_mark(&context->scratch);
-  Digits d = digits_new(context, layout->extents, layout->rank);
-  const Form *f = form_of(&d, layout_offset_expr(context, layout));
+  Digits d = layout_digits_new(context, layout->extents, layout->rank);
+  const Form *f = layout_form_of(&d, layout_offset_expr(context, layout));
   bool plain = f && is_plain(&d, f);
-  if (plain) *width = largest_divisor(plain_run(f, axis), layout->extents[axis]);
+  if (plain) *width = layout_largest_divisor(plain_run(f, axis), layout->extents[axis]);
   arena_reset(&context->scratch, mark);
   return plain;
 }

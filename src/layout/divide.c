@@ -18,7 +18,7 @@ typedef struct Division {
 } Division;
 
 static void add_to(Digits *d, const Form **sum, const Form *f, int64_t weight) {
-  *sum = form_linear(d, *sum, 1, f, weight);
+  *sum = layout_form_linear(d, *sum, 1, f, weight);
 }
 
 // w·digit with w | m: the digit is cut at m/w where it can be.
@@ -31,8 +31,8 @@ static bool cut_digit(Division *v, const Digit *digit, const Form **q, const For
   high.weight = 1;
   high.radix = digit->open ? ceil_div(digit->radix, at) : digit->radix / at;
   if (!mul_fits(digit->cut, at, &high.cut)) return false;
-  add_to(v->d, q, form_digit(v->d, &high), 1);
-  add_to(v->d, r, form_digit(v->d, &low), 1);
+  add_to(v->d, q, layout_form_digit(v->d, &high), 1);
+  add_to(v->d, r, layout_form_digit(v->d, &low), 1);
   return true;
 }
 
@@ -41,12 +41,12 @@ static void split_digit(Division *v, Digit digit, const Form **q, const Form **r
   Digit part = digit;
   if (whole) {
     part.weight = whole;
-    add_to(v->d, q, form_digit(v->d, &part), 1);
+    add_to(v->d, q, layout_form_digit(v->d, &part), 1);
   }
   if (!rest) return;
   part.weight = rest;
   if (m % rest == 0 && m / rest < digit.radix && cut_digit(v, &part, q, r)) return;
-  add_to(v->d, r, form_digit(v->d, &part), 1);
+  add_to(v->d, r, layout_form_digit(v->d, &part), 1);
 }
 
 static void split_xors(Division *v, const Form *f, const Form **q, const Form **r) {
@@ -66,14 +66,14 @@ static void split_xors(Division *v, const Form *f, const Form **q, const Form **
 // Digits cut one by one. NULL when the rest does not stay within one multiple of the divisor.
 static const Form *divide_evenly(Division *v, const Form *f) {
   int64_t m = v->divisor;
-  const Form *q = form_const(v->d, floor_div(f->constant, m));
-  const Form *r = form_const(v->d, floor_mod(f->constant, m));
+  const Form *q = layout_form_const(v->d, floor_div(f->constant, m));
+  const Form *r = layout_form_const(v->d, floor_mod(f->constant, m));
   for (int i = 0; i < v->count; i++) split_digit(v, v->digits[i], &q, &r);
   split_xors(v, f, &q, &r);
   Bounds b;
-  if (!q || !r || !form_bounds(v->d, r, &b) || floor_div(b.low, m) != floor_div(b.high, m))
+  if (!q || !r || !layout_form_bounds(v->d, r, &b) || floor_div(b.low, m) != floor_div(b.high, m))
     return NULL;
-  return form_add_const(v->d, q, floor_div(b.low, m));
+  return layout_form_add_const(v->d, q, floor_div(b.low, m));
 }
 
 // ---- Fusing ------------------------------------------------------------------------------------
@@ -120,7 +120,7 @@ static int fused_run(Division *v, Digit *run, const Form **q) {
   for (int i = 0; i < v->count; i++) {
     Digit even = v->digits[i];
     even.weight /= v->divisor;
-    if (!taken[i]) add_to(v->d, q, form_digit(v->d, &even), 1);
+    if (!taken[i]) add_to(v->d, q, layout_form_digit(v->d, &even), 1);
   }
   return count;
 }
@@ -149,51 +149,52 @@ static const Form *floor_of(Digits *d, const Form *f, int64_t m) {
   f = form_exact_quotient(d, f, g);
   m /= g;
   constant = f->constant;
-  f = form_add_const(d, f, -constant);
+  f = layout_form_add_const(d, f, -constant);
   if (!f) return NULL;
   if (f->count == 1 && !f->xor_count && f->terms[0].coefficient == 1) {
     const Term *t = &f->terms[0];
     if (!mul_fits(constant, t->cut, &offset) || !add_fits(offset, t->offset, &offset) ||
         !mul_fits(t->cut, m, &cut))
       return NULL;
-    return form_floor(d, t->base, offset, cut);
+    return layout_form_floor(d, t->base, offset, cut);
   }
   Bounds b;
   int64_t extent;
-  if (!form_bounds(d, f, &b) || __builtin_sub_overflow(b.high, b.low, &extent) ||
+  if (!layout_form_bounds(d, f, &b) || __builtin_sub_overflow(b.high, b.low, &extent) ||
       extent > INT64_MAX / 4 || !add_fits(constant, b.low, &offset))
     return NULL;
-  int base = base_of_form(d, form_add_const(d, f, -b.low), extent + 1);
-  return base < 0 ? NULL : form_floor(d, base, offset, m);
+  int base = layout_base_of_form(d, layout_form_add_const(d, f, -b.low), extent + 1);
+  return base < 0 ? NULL : layout_form_floor(d, base, offset, m);
 }
 
 static const Form *sum_of_run(Division *v, const Digit *run, int count) {
-  const Form *sum = form_const(v->d, 0);
-  for (int i = 0; i < count; i++) add_to(v->d, &sum, form_digit(v->d, &run[i]), 1);
+  const Form *sum = layout_form_const(v->d, 0);
+  for (int i = 0; i < count; i++) add_to(v->d, &sum, layout_form_digit(v->d, &run[i]), 1);
   return sum;
 }
 
 // The whole form as one base, less the terms that divide.
 static const Form *divide_loosely(Digits *d, const Form *f, int64_t m) {
-  const Form *even = form_const(d, 0);
+  const Form *even = layout_form_const(d, 0);
   for (int i = 0; i < f->count; i++)
     if (f->terms[i].coefficient % m == 0)
-      even = form_linear(d, even, 1, &(Form){.terms = &f->terms[i], .count = 1}, 1);
-  const Form *odd = form_linear(d, f, 1, even, -1);
+      even = layout_form_linear(d, even, 1, &(Form){.terms = &f->terms[i], .count = 1}, 1);
+  const Form *odd = layout_form_linear(d, f, 1, even, -1);
   if (!odd) return NULL;
-  return form_linear(d, form_exact_quotient(d, even, m), 1, floor_of(d, odd, m), 1);
+  return layout_form_linear(d, form_exact_quotient(d, even, m), 1, floor_of(d, odd, m), 1);
 }
 
 static const Form *divide_fused(Division *v, const Form *f) {
   Digit run[MAX_DIGITS];
-  const Form *q = form_const(v->d, 0);
+  const Form *q = layout_form_const(v->d, 0);
   int count = fused_run(v, run, &q);
   const Form *fused = sum_of_run(v, run, count);
   if (f->xor_count)
-    fused = form_linear(v->d, fused, 1, &(Form){.xors = f->xors, .xor_count = f->xor_count}, 1);
-  fused = form_add_const(v->d, fused, f->constant);
+    fused =
+        layout_form_linear(v->d, fused, 1, &(Form){.xors = f->xors, .xor_count = f->xor_count}, 1);
+  fused = layout_form_add_const(v->d, fused, f->constant);
   if (!fused || !q) return NULL;
-  return form_linear(v->d, q, 1, floor_of(v->d, fused, v->divisor), 1);
+  return layout_form_linear(v->d, q, 1, floor_of(v->d, fused, v->divisor), 1);
 }
 
 // Whether the uneven digit of the largest weight counts down.
@@ -212,25 +213,25 @@ static bool counts_down(const Division *v) {
 
 // ⌊F/m⌋ = -⌊(m - 1 - F)/m⌋
 static const Form *divide_negated(Digits *d, const Form *f, int64_t m) {
-  const Form *up = form_add_const(d, form_linear(d, f, -1, NULL, 0), m - 1);
-  return form_linear(d, form_divide(d, up, m), -1, NULL, 0);
+  const Form *up = layout_form_add_const(d, layout_form_linear(d, f, -1, NULL, 0), m - 1);
+  return layout_form_linear(d, layout_form_divide(d, up, m), -1, NULL, 0);
 }
 
-const Form *form_divide(Digits *d, const Form *f, int64_t m) {
+const Form *layout_form_divide(Digits *d, const Form *f, int64_t m) {
   Bounds b;
   if (!f || m == INT64_MIN) return NULL;
-  if (m < 0) return form_divide(d, form_linear(d, f, -1, NULL, 0), -m);
+  if (m < 0) return layout_form_divide(d, layout_form_linear(d, f, -1, NULL, 0), -m);
   if (m == 1) return f;
-  if (!form_bounds(d, f, &b)) return NULL;
-  if (floor_div(b.low, m) == floor_div(b.high, m)) return form_const(d, floor_div(b.low, m));
+  if (!layout_form_bounds(d, f, &b)) return NULL;
+  if (floor_div(b.low, m) == floor_div(b.high, m)) return layout_form_const(d, floor_div(b.low, m));
   Division v = {.d = d, .divisor = m};
-  if (!form_digits(d, f, v.digits, &v.count)) return divide_loosely(d, f, m);
+  if (!layout_form_digits(d, f, v.digits, &v.count)) return divide_loosely(d, f, m);
   const Form *q = divide_evenly(&v, f);
   if (q) return q;
   if (counts_down(&v)) return divide_negated(d, f, m);
   return divide_fused(&v, f);
 }
 
-const Form *form_modulo(Digits *d, const Form *f, int64_t m) {
-  return form_linear(d, f, 1, form_divide(d, f, m), -m);
+const Form *layout_form_modulo(Digits *d, const Form *f, int64_t m) {
+  return layout_form_linear(d, f, 1, layout_form_divide(d, f, m), -m);
 }

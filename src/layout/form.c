@@ -2,7 +2,7 @@
 // Forms: building, adding, comparing, bounds, and their reading as digits.
 #include "layout/form.h"
 
-Digits digits_new(Context *context, const int64_t *extents, int axis_count) {
+Digits layout_digits_new(Context *context, const int64_t *extents, int axis_count) {
   Arena *arena = &context->scratch;
   Digits d = {.context = context,
               .arena = arena,
@@ -25,11 +25,11 @@ static Form *new_form(Digits *d, int64_t constant, int terms, int xors) {
   return f;
 }
 
-const Form *form_const(Digits *d, int64_t value) {
+const Form *layout_form_const(Digits *d, int64_t value) {
   return new_form(d, value, 0, 0);
 }
 
-bool form_is_const(const Form *f) {
+bool layout_form_is_const(const Form *f) {
   return !f->count && !f->xor_count;
 }
 
@@ -42,15 +42,15 @@ static void canonical_step(int64_t extent, int64_t *offset, int64_t *cut) {
   *offset = plain ? 0 : extent - 2 * step;
 }
 
-const Form *form_floor(Digits *d, int base, int64_t offset, int64_t cut) {
+const Form *layout_form_floor(Digits *d, int base, int64_t offset, int64_t cut) {
   const Base *b = &d->bases[base];
   int64_t whole = floor_div(offset, cut), last;
   offset = floor_mod(offset, cut);
   if (b->extent > INT64_MAX / 4 || cut > INT64_MAX / 4) return NULL;
   last = b->extent - 1 + offset;
-  if (last < cut) return form_const(d, whole);
+  if (last < cut) return layout_form_const(d, whole);
   canonical_step(b->extent, &offset, &cut);
-  if (cut == 1 && b->kind == BASE_FORM) return form_add_const(d, b->args[0], whole);
+  if (cut == 1 && b->kind == BASE_FORM) return layout_form_add_const(d, b->args[0], whole);
   Form *f = new_form(d, whole, 1, 0);
   *(Term *)f->terms = (Term){1, offset, cut, base};
   f->count = 1;
@@ -107,7 +107,7 @@ static bool merge_xors(Form *out, const Form *x, int64_t a, const Form *y, int64
   return true;
 }
 
-const Form *form_linear(Digits *d, const Form *x, int64_t a, const Form *y, int64_t b) {
+const Form *layout_form_linear(Digits *d, const Form *x, int64_t a, const Form *y, int64_t b) {
   static const Form zero = {0};
   if (!x || (b && !y)) return NULL;
   if (!b) y = &zero;
@@ -118,13 +118,13 @@ const Form *form_linear(Digits *d, const Form *x, int64_t a, const Form *y, int6
   return merge_terms(out, x, a, y, b) && merge_xors(out, x, a, y, b) ? out : NULL;
 }
 
-const Form *form_add_const(Digits *d, const Form *x, int64_t value) {
+const Form *layout_form_add_const(Digits *d, const Form *x, int64_t value) {
   if (!x || !value) return x;
   Form *out = arena_copy(d->arena, x, sizeof *x);
   return add_fits(x->constant, value, &out->constant) ? out : NULL;
 }
 
-bool form_same(const Form *a, const Form *b) {
+bool layout_form_same(const Form *a, const Form *b) {
   if (a->constant != b->constant || a->count != b->count || a->xor_count != b->xor_count)
     return false;
   for (int i = 0; i < a->count; i++)
@@ -137,7 +137,7 @@ bool form_same(const Form *a, const Form *b) {
   return true;
 }
 
-int base_add(Digits *d, Base base) {
+int layout_base_add(Digits *d, Base base) {
   if (d->base_count == MAX_BASES) return -1;
   int capacity = d->axis_count + 8;
   while (capacity < d->base_count) capacity *= 2;
@@ -150,13 +150,13 @@ int base_add(Digits *d, Base base) {
   return d->base_count++;
 }
 
-int base_of_form(Digits *d, const Form *f, int64_t extent) {
+int layout_base_of_form(Digits *d, const Form *f, int64_t extent) {
   if (f->count == 1 && !f->xor_count && !f->constant && f->terms[0].coefficient == 1 &&
       f->terms[0].cut == 1)
     return f->terms[0].base;
   for (int i = d->axis_count; i < d->base_count; i++)
-    if (d->bases[i].kind == BASE_FORM && form_same(d->bases[i].args[0], f)) return i;
-  return base_add(d, (Base){.kind = BASE_FORM, .extent = extent, .args = {f}});
+    if (d->bases[i].kind == BASE_FORM && layout_form_same(d->bases[i].args[0], f)) return i;
+  return layout_base_add(d, (Base){.kind = BASE_FORM, .extent = extent, .args = {f}});
 }
 
 // ---- Digits ------------------------------------------------------------------------------------
@@ -187,7 +187,7 @@ static bool group_digits(const Digits *d, const Term *terms, int n, Digit *out) 
   return true;
 }
 
-bool form_digits(const Digits *d, const Form *f, Digit *digits, int *count) {
+bool layout_form_digits(const Digits *d, const Form *f, Digit *digits, int *count) {
   *count = 0;
   if (f->count > MAX_DIGITS) return false;
   for (int begin = 0, end; begin < f->count; begin = end) {
@@ -201,13 +201,14 @@ bool form_digits(const Digits *d, const Form *f, Digit *digits, int *count) {
   return true;
 }
 
-const Form *form_digit(Digits *d, const Digit *digit) {
-  const Form *low = form_floor(d, digit->base, digit->offset, digit->cut);
+const Form *layout_form_digit(Digits *d, const Digit *digit) {
+  const Form *low = layout_form_floor(d, digit->base, digit->offset, digit->cut);
   int64_t cut, weight;
-  if (digit->open) return form_linear(d, low, digit->weight, NULL, 0);
+  if (digit->open) return layout_form_linear(d, low, digit->weight, NULL, 0);
   if (!mul_fits(digit->cut, digit->radix, &cut) || !mul_fits(-digit->weight, digit->radix, &weight))
     return NULL;
-  return form_linear(d, low, digit->weight, form_floor(d, digit->base, digit->offset, cut), weight);
+  return layout_form_linear(d, low, digit->weight,
+                            layout_form_floor(d, digit->base, digit->offset, cut), weight);
 }
 
 // ---- Bounds ------------------------------------------------------------------------------------
@@ -259,7 +260,7 @@ static bool group_bounds(const Digits *d, const Term *terms, int n, Bounds *out)
   return chain_bounds(d, digits, n, out);
 }
 
-bool form_bounds(const Digits *d, const Form *f, Bounds *out) {
+bool layout_form_bounds(const Digits *d, const Form *f, Bounds *out) {
   *out = (Bounds){f->constant, f->constant};
   for (int begin = 0, end; begin < f->count; begin = end) {
     Bounds group;

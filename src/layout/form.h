@@ -74,47 +74,49 @@ typedef struct Digit {
 } Digit;
 
 // A workspace for questions over a box without empty axes.
-Digits digits_new(Context *context, const int64_t *extents, int axis_count);
+Digits layout_digits_new(Context *context, const int64_t *extents, int axis_count);
 
-const Form *form_const(Digits *d, int64_t value);
-const Form *form_floor(Digits *d, int base, int64_t offset, int64_t cut);
+const Form *layout_form_const(Digits *d, int64_t value);
+const Form *layout_form_floor(Digits *d, int base, int64_t offset, int64_t cut);
 // a·x + b·y; y may be absent when b is 0.
-const Form *form_linear(Digits *d, const Form *x, int64_t a, const Form *y, int64_t b);
-const Form *form_add_const(Digits *d, const Form *x, int64_t value);
-bool form_same(const Form *a, const Form *b);
-bool form_is_const(const Form *f);
+const Form *layout_form_linear(Digits *d, const Form *x, int64_t a, const Form *y, int64_t b);
+const Form *layout_form_add_const(Digits *d, const Form *x, int64_t value);
+bool layout_form_same(const Form *a, const Form *b);
+bool layout_form_is_const(const Form *f);
 // Valid bounds; exact for one chain of cuts on each base and offset. False on overflow.
-bool form_bounds(const Digits *d, const Form *f, Bounds *out);
+bool layout_form_bounds(const Digits *d, const Form *f, Bounds *out);
 // The terms as digits. False when the cuts of some base and offset are no chain, or overflow.
-bool form_digits(const Digits *d, const Form *f, Digit *digits, int *count);
-const Form *form_digit(Digits *d, const Digit *digit);
+bool layout_form_digits(const Digits *d, const Form *f, Digit *digits, int *count);
+const Form *layout_form_digit(Digits *d, const Digit *digit);
 // The base whose value is `f` (bounds [0, extent)): an existing one when there is one. -1: full.
-int base_of_form(Digits *d, const Form *f, int64_t extent);
+int layout_base_of_form(Digits *d, const Form *f, int64_t extent);
 
-int base_add(Digits *d, Base base); // -1: full
+int layout_base_add(Digits *d, Base base); // -1: full
 
-const Form *form_divide(Digits *d, const Form *f, int64_t divisor); // floored, divisor != 0
-const Form *form_modulo(Digits *d, const Form *f, int64_t divisor);
-const Form *form_bitwise(Digits *d, LayoutOp op, const Form *a, const Form *b); // & | ^
+const Form *layout_form_divide(Digits *d, const Form *f, int64_t divisor); // floored, divisor != 0
+const Form *layout_form_modulo(Digits *d, const Form *f, int64_t divisor);
+const Form *layout_form_bitwise(Digits *d, LayoutOp op, const Form *a, const Form *b); // & | ^
 
 // The normal form of an expression over the axes of the box.
-const Form *form_of(Digits *d, const LayoutExpr *e);
+const Form *layout_form_of(Digits *d, const LayoutExpr *e);
 // One operation on forms; b and c as the operation has them.
-const Form *form_operation(Digits *d, LayoutOp op, const Form *a, const Form *b, const Form *c);
+const Form *layout_form_operation(Digits *d, LayoutOp op, const Form *a, const Form *b,
+                                  const Form *c);
 // A form of `from` with axis i replaced by axes[i], which are forms of `to`. An axis that is NULL
 // is not carried.
-const Form *form_apply(Digits *to, const Digits *from, const Form *f, const Form *const *axes);
+const Form *layout_form_apply(Digits *to, const Digits *from, const Form *f,
+                              const Form *const *axes);
 // An expression with that value; axes[i] stands for axis i (NULL: itself).
-const LayoutExpr *form_expr(Digits *d, const Form *f, const LayoutExpr *const *axes);
+const LayoutExpr *layout_form_expr(Digits *d, const Form *f, const LayoutExpr *const *axes);
 
 // The inverse of the functions `outputs` (forms of `logical`) by propagation of what is known:
 // inverse[i] is axis i as a form of `physical`, whose axis j is the value of outputs[j]. False when
-// some axis does not get known. What it finds is checked, not trusted: see solve_checks.
-bool solve_inverse(Digits *logical, Digits *physical, const Form *const *outputs, int count,
-                   const Form **inverse);
+// some axis does not get known. What it finds is checked, not trusted: see layout_solve_checks.
+bool layout_solve_inverse(Digits *logical, Digits *physical, const Form *const *outputs, int count,
+                          const Form **inverse);
 // Whether inverse ∘ outputs is the identity, by normal form.
-bool solve_checks(Digits *logical, const Digits *physical, const Form *const *outputs,
-                  const Form *const *inverse);
+bool layout_solve_checks(Digits *logical, const Digits *physical, const Form *const *outputs,
+                         const Form *const *inverse);
 
 static inline bool mask_empty(BitMask m) {
   return !(m.words[0] | m.words[1]);

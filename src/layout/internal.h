@@ -45,26 +45,27 @@ static inline bool is_const(const LayoutExpr *e) {
 bool layout_op_value(LayoutOp op, int64_t a, int64_t b, int64_t c, int64_t *out);
 
 // Row-major strides (may be NULL), the size in *size; false when it does not fit.
-bool row_major(const int64_t *extents, int rank, int64_t *strides, int64_t *size);
+bool layout_row_major(const int64_t *extents, int rank, int64_t *strides, int64_t *size);
 
-int64_t largest_divisor(int64_t value, int64_t limit);
+int64_t layout_largest_divisor(int64_t value, int64_t limit);
 
 // The digits level (digits.c), for static layouts without empty axes. Each says what it proves and
 // leaves the rest to the points.
 typedef enum Proof { NOT_PROVED, PROVED, REFUTED } Proof;
 // Whether the maps agree on the box; REFUTED sets the witness index.
-Proof digits_maps_equal(Context *context, const int64_t *extents, int rank,
-                        const LayoutExpr *const *a, const LayoutExpr *const *b, int count,
-                        int64_t *witness);
+Proof layout_digits_maps_equal(Context *context, const int64_t *extents, int rank,
+                               const LayoutExpr *const *a, const LayoutExpr *const *b, int count,
+                               int64_t *witness);
 // Whether every output stays within [0, extent).
-bool digits_inside(Context *context, const Layout *layout);
+bool layout_digits_inside(Context *context, const Layout *layout);
 // The inverse and its padding predicate, checked.
-bool digits_inverse(Context *context, const Layout *layout, LayoutInverse *out);
+bool layout_digits_inverse(Context *context, const Layout *layout, LayoutInverse *out);
 // Two indices with one place, found on the cuts of the forms.
-bool digits_collision(Context *context, const Layout *layout, int64_t *a, int64_t *b);
+bool layout_digits_collision(Context *context, const Layout *layout, int64_t *a, int64_t *b);
 // Strides and the vector width from the form of the offset; false where it does not decide.
-bool digits_strides(Context *context, const Layout *layout, int64_t *strides, bool *has_stride);
-bool digits_vector_width(Context *context, const Layout *layout, int axis, int64_t *width);
+bool layout_digits_strides(Context *context, const Layout *layout, int64_t *strides,
+                           bool *has_stride);
+bool layout_digits_vector_width(Context *context, const Layout *layout, int axis, int64_t *width);
 
 // Proves that no index leaves the physical extents, or reports it at `pos`.
 bool layout_prove_inside(Context *context, const Layout *layout, SourcePos pos);

@@ -11,25 +11,26 @@ static const Form *opaque(Digits *d, LayoutOp op, const Form *const *args, Bound
   int base = -1;
   for (int i = d->axis_count; i < d->base_count && base < 0; i++) {
     bool same = d->bases[i].kind == BASE_OPAQUE && d->bases[i].op == op;
-    for (int j = 0; j < 3 && same; j++) same = !args[j] || form_same(args[j], d->bases[i].args[j]);
+    for (int j = 0; j < 3 && same; j++)
+      same = !args[j] || layout_form_same(args[j], d->bases[i].args[j]);
     if (same) base = i;
   }
   if (base < 0)
-    base = base_add(d, (Base){.kind = BASE_OPAQUE,
-                              .extent = extent + 1,
-                              .low = range.low,
-                              .op = op,
-                              .args = {args[0], args[1], args[2]}});
-  return base < 0 ? NULL : form_add_const(d, form_floor(d, base, 0, 1), range.low);
+    base = layout_base_add(d, (Base){.kind = BASE_OPAQUE,
+                                     .extent = extent + 1,
+                                     .low = range.low,
+                                     .op = op,
+                                     .args = {args[0], args[1], args[2]}});
+  return base < 0 ? NULL : layout_form_add_const(d, layout_form_floor(d, base, 0, 1), range.low);
 }
 
 static const Form *extreme(Digits *d, LayoutOp op, const Form *a, const Form *b) {
   Bounds x, y, difference;
-  const Form *less = form_linear(d, a, 1, b, -1);
-  if (!less || !form_bounds(d, less, &difference)) return NULL;
+  const Form *less = layout_form_linear(d, a, 1, b, -1);
+  if (!less || !layout_form_bounds(d, less, &difference)) return NULL;
   if (difference.high <= 0) return op == LAYOUT_MIN ? a : b;
   if (difference.low >= 0) return op == LAYOUT_MIN ? b : a;
-  if (!form_bounds(d, a, &x) || !form_bounds(d, b, &y)) return NULL;
+  if (!layout_form_bounds(d, a, &x) || !layout_form_bounds(d, b, &y)) return NULL;
   Bounds range = op == LAYOUT_MIN ? (Bounds){MIN_OF(x.low, y.low), MIN_OF(x.high, y.high)}
                                   : (Bounds){MAX_OF(x.low, y.low), MAX_OF(x.high, y.high)};
   return opaque(d, op, (const Form *[3]){a, b}, range);
@@ -37,43 +38,44 @@ static const Form *extreme(Digits *d, LayoutOp op, const Form *a, const Form *b)
 
 // Comparisons of a - b with 0.
 static const Form *comparison(Digits *d, LayoutOp op, const Form *a, const Form *b) {
-  const Form *difference = form_linear(d, a, 1, b, -1);
+  const Form *difference = layout_form_linear(d, a, 1, b, -1);
   Bounds r;
-  if (!difference || !form_bounds(d, difference, &r)) return NULL;
+  if (!difference || !layout_form_bounds(d, difference, &r)) return NULL;
   bool apart = r.low > 0 || r.high < 0, zero = r.low == 0 && r.high == 0;
-  if (op == LAYOUT_LT && (r.high < 0 || r.low >= 0)) return form_const(d, r.high < 0);
-  if (op == LAYOUT_LE && (r.high <= 0 || r.low > 0)) return form_const(d, r.high <= 0);
-  if (op == LAYOUT_EQ && (apart || zero)) return form_const(d, zero);
-  if (op == LAYOUT_NE && (apart || zero)) return form_const(d, apart);
+  if (op == LAYOUT_LT && (r.high < 0 || r.low >= 0)) return layout_form_const(d, r.high < 0);
+  if (op == LAYOUT_LE && (r.high <= 0 || r.low > 0)) return layout_form_const(d, r.high <= 0);
+  if (op == LAYOUT_EQ && (apart || zero)) return layout_form_const(d, zero);
+  if (op == LAYOUT_NE && (apart || zero)) return layout_form_const(d, apart);
   return opaque(d, op, (const Form *[3]){difference}, (Bounds){0, 1});
 }
 
 static const Form *choice(Digits *d, const Form *condition, const Form *a, const Form *b) {
   Bounds c, x, y;
-  if (form_same(a, b)) return a;
-  if (!form_bounds(d, condition, &c)) return NULL;
+  if (layout_form_same(a, b)) return a;
+  if (!layout_form_bounds(d, condition, &c)) return NULL;
   if (c.low > 0 || c.high < 0) return a;
   if (c.low == 0 && c.high == 0) return b;
-  if (!form_bounds(d, a, &x) || !form_bounds(d, b, &y)) return NULL;
+  if (!layout_form_bounds(d, a, &x) || !layout_form_bounds(d, b, &y)) return NULL;
   return opaque(d, LAYOUT_SELECT, (const Form *[3]){condition, a, b},
                 (Bounds){MIN_OF(x.low, y.low), MAX_OF(x.high, y.high)});
 }
 
 static const Form *product(Digits *d, const Form *a, const Form *b) {
-  if (form_is_const(b)) return form_linear(d, a, b->constant, NULL, 0);
-  return form_is_const(a) ? form_linear(d, b, a->constant, NULL, 0) : NULL;
+  if (layout_form_is_const(b)) return layout_form_linear(d, a, b->constant, NULL, 0);
+  return layout_form_is_const(a) ? layout_form_linear(d, b, a->constant, NULL, 0) : NULL;
 }
 
 static bool shift_factor(const Form *b, int64_t *factor) {
-  if (!form_is_const(b) || b->constant < 0 || b->constant > 61) return false;
+  if (!layout_form_is_const(b) || b->constant < 0 || b->constant > 61) return false;
   *factor = (int64_t)1 << b->constant;
   return true;
 }
 
 static const Form *bitwise(Digits *d, LayoutOp op, const Form *a, const Form *b) {
-  const Form *f = form_bitwise(d, op, a, b);
+  const Form *f = layout_form_bitwise(d, op, a, b);
   Bounds x, y;
-  if (f || !form_bounds(d, a, &x) || !form_bounds(d, b, &y) || x.low < 0 || y.low < 0) return f;
+  if (f || !layout_form_bounds(d, a, &x) || !layout_form_bounds(d, b, &y) || x.low < 0 || y.low < 0)
+    return f;
   int64_t reach = 0;
   while (reach < MAX_OF(x.high, y.high)) reach = reach * 2 + 1;
   return opaque(d, op, (const Form *[3]){a, b}, (Bounds){0, reach});
@@ -81,27 +83,31 @@ static const Form *bitwise(Digits *d, LayoutOp op, const Form *a, const Form *b)
 
 static const Form *truth(Digits *d, LayoutOp op, const Form *a, const Form *b) {
   Bounds x, y = {0, 0};
-  if (!form_bounds(d, a, &x) || (b && !form_bounds(d, b, &y))) return NULL;
+  if (!layout_form_bounds(d, a, &x) || (b && !layout_form_bounds(d, b, &y))) return NULL;
   bool a_true = x.low > 0, a_false = x.low == 0 && x.high == 0;
   bool b_true = y.low > 0, b_false = y.low == 0 && y.high == 0;
-  if (op == LAYOUT_NOT && (a_true || a_false)) return form_const(d, a_false);
-  if (op == LAYOUT_BOTH && (a_false || b_false)) return form_const(d, 0);
-  if (op == LAYOUT_EITHER && (a_true || b_true)) return form_const(d, 1);
-  if (op == LAYOUT_BOTH && a_true && b_true) return form_const(d, 1);
-  if (op == LAYOUT_EITHER && a_false && b_false) return form_const(d, 0);
+  if (op == LAYOUT_NOT && (a_true || a_false)) return layout_form_const(d, a_false);
+  if (op == LAYOUT_BOTH && (a_false || b_false)) return layout_form_const(d, 0);
+  if (op == LAYOUT_EITHER && (a_true || b_true)) return layout_form_const(d, 1);
+  if (op == LAYOUT_BOTH && a_true && b_true) return layout_form_const(d, 1);
+  if (op == LAYOUT_EITHER && a_false && b_false) return layout_form_const(d, 0);
   return opaque(d, op, (const Form *[3]){a, b}, (Bounds){0, 1});
 }
 
-const Form *form_operation(Digits *d, LayoutOp op, const Form *a, const Form *b, const Form *c) {
+const Form *layout_form_operation(Digits *d, LayoutOp op, const Form *a, const Form *b,
+                                  const Form *c) {
   int64_t factor;
   switch (op) {
-  case LAYOUT_ADD: return form_linear(d, a, 1, b, 1);
-  case LAYOUT_SUB: return form_linear(d, a, 1, b, -1);
+  case LAYOUT_ADD: return layout_form_linear(d, a, 1, b, 1);
+  case LAYOUT_SUB: return layout_form_linear(d, a, 1, b, -1);
   case LAYOUT_MUL: return product(d, a, b);
-  case LAYOUT_DIV: return form_is_const(b) && b->constant ? form_divide(d, a, b->constant) : NULL;
-  case LAYOUT_MOD: return form_is_const(b) && b->constant ? form_modulo(d, a, b->constant) : NULL;
-  case LAYOUT_SHL: return shift_factor(b, &factor) ? form_linear(d, a, factor, NULL, 0) : NULL;
-  case LAYOUT_SHR: return shift_factor(b, &factor) ? form_divide(d, a, factor) : NULL;
+  case LAYOUT_DIV:
+    return layout_form_is_const(b) && b->constant ? layout_form_divide(d, a, b->constant) : NULL;
+  case LAYOUT_MOD:
+    return layout_form_is_const(b) && b->constant ? layout_form_modulo(d, a, b->constant) : NULL;
+  case LAYOUT_SHL:
+    return shift_factor(b, &factor) ? layout_form_linear(d, a, factor, NULL, 0) : NULL;
+  case LAYOUT_SHR: return shift_factor(b, &factor) ? layout_form_divide(d, a, factor) : NULL;
   case LAYOUT_AND:
   case LAYOUT_XOR:
   case LAYOUT_OR: return bitwise(d, op, a, b);
@@ -123,13 +129,13 @@ const Form *form_operation(Digits *d, LayoutOp op, const Form *a, const Form *b,
   return NULL;
 }
 
-const Form *form_of(Digits *d, const LayoutExpr *e) {
-  if (e->op == LAYOUT_CONST) return form_const(d, e->value);
-  if (e->op == LAYOUT_AXIS) return form_floor(d, (int)e->value, 0, 1);
+const Form *layout_form_of(Digits *d, const LayoutExpr *e) {
+  if (e->op == LAYOUT_CONST) return layout_form_const(d, e->value);
+  if (e->op == LAYOUT_AXIS) return layout_form_floor(d, (int)e->value, 0, 1);
   const Form *args[3] = {0};
   for (int i = 0; i < 3 && e->args[i]; i++)
-    if (!(args[i] = form_of(d, e->args[i]))) return NULL;
-  return e->args[0] ? form_operation(d, e->op, args[0], args[1], args[2]) : NULL;
+    if (!(args[i] = layout_form_of(d, e->args[i]))) return NULL;
+  return e->args[0] ? layout_form_operation(d, e->op, args[0], args[1], args[2]) : NULL;
 }
 
 // ---- Form to expression ------------------------------------------------------------------------
@@ -180,7 +186,7 @@ static const LayoutExpr *write_terms(Writer *w, const Form *f) {
   Digit digits[MAX_DIGITS];
   int count;
   const LayoutExpr *sum = NULL;
-  if (!form_digits(w->d, f, digits, &count)) {
+  if (!layout_form_digits(w->d, f, digits, &count)) {
     for (int i = 0; i < f->count; i++)
       sum = add(w, sum, write_floor(w, f->terms[i].base, f->terms[i].offset, f->terms[i].cut),
                 f->terms[i].coefficient);
@@ -290,6 +296,6 @@ static const LayoutExpr *write_form(Writer *w, const Form *f) {
   return f->constant > INT64_MIN ? binary(w, LAYOUT_SUB, sum, number(w, -f->constant)) : NULL;
 }
 
-const LayoutExpr *form_expr(Digits *d, const Form *f, const LayoutExpr *const *axes) {
+const LayoutExpr *layout_form_expr(Digits *d, const Form *f, const LayoutExpr *const *axes) {
   return write_form(&(Writer){d, axes}, f);
 }

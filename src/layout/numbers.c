@@ -3,11 +3,12 @@
 #include "layout/points.h"
 
 bool layout_physical_size(const Layout *layout, int64_t *out) {
-  return layout->is_static && row_major(layout->physical_extents, layout->physical_rank, NULL, out);
+  return layout->is_static &&
+         layout_row_major(layout->physical_extents, layout->physical_rank, NULL, out);
 }
 
 bool layout_logical_size(const Layout *layout, int64_t *out) {
-  return layout->is_static && row_major(layout->extents, layout->rank, NULL, out);
+  return layout->is_static && layout_row_major(layout->extents, layout->rank, NULL, out);
 }
 
 // ---- Groups and offsets ------------------------------------------------------------------------
@@ -84,7 +85,7 @@ bool layout_offset(const Layout *layout, const int64_t *index, int64_t *offset) 
 
 // The largest divisor of `value` (0: of everything) up to `limit`, which must be found by small
 // ones: pairs with a factor up to 2^16 are tried.
-int64_t largest_divisor(int64_t value, int64_t limit) {
+int64_t layout_largest_divisor(int64_t value, int64_t limit) {
   if (value == 0) return limit;
   int64_t best = 1;
   for (int64_t v = 1; v <= MIN_OF(limit, (int64_t)1 << 16) && v <= value / v; v++) {
@@ -99,11 +100,12 @@ int64_t largest_divisor(int64_t value, int64_t limit) {
 
 static const int64_t *domain_offsets(Context *context, const Layout *layout, int64_t *size) {
   PointDomain domain;
-  if (!layout->is_static || !points_domain(layout->extents, layout->rank, &domain)) return NULL;
+  if (!layout->is_static || !layout_points_domain(layout->extents, layout->rank, &domain))
+    return NULL;
   *size = domain.size;
   int64_t *offsets = arena_array(&context->scratch, int64_t, domain.size + LANES);
   const LayoutExpr *e = layout_offset_expr(context, layout);
-  return points_values(context, layout->extents, layout->rank, e, offsets) ? offsets : NULL;
+  return layout_points_values(context, layout->extents, layout->rank, e, offsets) ? offsets : NULL;
 }
 
 // The step of the text itself at the origin, for an axis of one element.
@@ -133,7 +135,7 @@ static void strides_by_points(Context *context, const Layout *layout, int64_t *s
   ArenaMark mark = arena_mark(&context->scratch);
   int64_t size, inner[MAX_RANK], total;
   const int64_t *offsets = domain_offsets(context, layout, &size);
-  row_major(layout->extents, layout->rank, inner, &total);
+  layout_row_major(layout->extents, layout->rank, inner, &total);
   for (int i = 0; i < layout->rank; i++) {
     if (layout->extents[i] < 2 || size == 0)
       has_stride[i] = step_at_origin(layout_offset_expr(context, layout), i, &strides[i]);
@@ -150,7 +152,7 @@ void layout_strides(Context *context, const Layout *layout, int64_t *strides, bo
   if (!layout->is_static) return;
   int64_t size;
   bool decided = layout_logical_size(layout, &size) && size > 0 &&
-                 digits_strides(context, layout, strides, has_stride);
+                 layout_digits_strides(context, layout, strides, has_stride);
   if (!decided) strides_by_points(context, layout, strides, has_stride);
   for (int i = 0; i < layout->rank && decided; i++)
     if (layout->extents[i] == 1)
@@ -173,10 +175,10 @@ static int64_t vector_by_points(Context *context, const Layout *layout, int axis
   ArenaMark mark = arena_mark(&context->scratch);
   int64_t size, inner[MAX_RANK], total, width = 1;
   const int64_t *offsets = domain_offsets(context, layout, &size);
-  row_major(layout->extents, layout->rank, inner, &total);
+  layout_row_major(layout->extents, layout->rank, inner, &total);
   if (offsets && size)
-    width = largest_divisor(run_gcd(offsets, size, layout->extents[axis], inner[axis]),
-                            layout->extents[axis]);
+    width = layout_largest_divisor(run_gcd(offsets, size, layout->extents[axis], inner[axis]),
+                                   layout->extents[axis]);
   arena_reset(&context->scratch, mark);
   return width;
 }
@@ -186,7 +188,7 @@ int64_t layout_vector_width(Context *context, const Layout *layout, int axis) {
   if (!layout_logical_size(layout, &size) || size == 0 || layout->extents[axis] < 2) return 1;
   if (!widths)
     widths = layout->cache->vector_widths = arena_array(&context->arena, int64_t, layout->rank);
-  if (!widths[axis] && !digits_vector_width(context, layout, axis, &widths[axis]))
+  if (!widths[axis] && !layout_digits_vector_width(context, layout, axis, &widths[axis]))
     widths[axis] = vector_by_points(context, layout, axis);
   return widths[axis];
 }

@@ -26,10 +26,12 @@ static const char *const reserved[] = {"and", "else", "if", "in", "lambda", "not
 static bool add_axis(LayoutReader *r, const char *from, const char *to, Str name) {
   for (int i = 0; i < COUNT_OF(reserved); i++)
     if (!strcmp(reserved[i], name))
-      return reader_error(r, from, to, "`%s` cannot be the name of an axis", name);
+      return layout_reader_error(r, from, to, "`%s` cannot be the name of an axis", name);
   for (int i = 0; i < r->axis_count; i++)
-    if (r->names[i] == name) return reader_error(r, from, to, "axis `%s` is named twice", name);
-  if (r->axis_count == MAX_RANK) return reader_error(r, from, to, "more than %d axes", MAX_RANK);
+    if (r->names[i] == name)
+      return layout_reader_error(r, from, to, "axis `%s` is named twice", name);
+  if (r->axis_count == MAX_RANK)
+    return layout_reader_error(r, from, to, "more than %d axes", MAX_RANK);
   r->names[r->axis_count++] = name;
   return true;
 }
@@ -38,11 +40,12 @@ static bool add_axis(LayoutReader *r, const char *from, const char *to, Str name
 static bool parse_star(LayoutReader *r, const char *from) {
   const char *word;
   int size;
-  if (!reader_word(r, &word, &size))
-    return reader_error(r, r->at, r->at, "expected a name after `*`, saw %s", reader_saw(r));
-  if (r->star) return reader_error(r, from, r->at, "only one `*` axis is possible");
+  if (!layout_reader_word(r, &word, &size))
+    return layout_reader_error(r, r->at, r->at, "expected a name after `*`, saw %s",
+                               layout_reader_saw(r));
+  if (r->star) return layout_reader_error(r, from, r->at, "only one `*` axis is possible");
   if (r->rank < 0)
-    return reader_error(r, from, r->at, "`*%.*s` needs the rank of the tensor", size, word);
+    return layout_reader_error(r, from, r->at, "`*%.*s` needs the rank of the tensor", size, word);
   r->star = str_intern_n(r->context, word, (size_t)size);
   r->star_begin = r->axis_count;
   return true;
@@ -60,8 +63,8 @@ static Str star_axis_name(LayoutReader *r, int i) {
 static bool insert_star_axes(LayoutReader *r, const char *from) {
   int count = r->rank - r->axis_count;
   if (count < 0 || r->rank > MAX_RANK)
-    return reader_error(r, from, r->at, "the map has %d axes and more, the tensor %d",
-                        r->axis_count, r->rank);
+    return layout_reader_error(r, from, r->at, "the map has %d axes and more, the tensor %d",
+                               r->axis_count, r->rank);
   Str stars[MAX_RANK];
   for (int i = 0; i < count; i++) stars[i] = star_axis_name(r, i);
   int after = r->axis_count - r->star_begin;
@@ -75,25 +78,25 @@ static bool insert_star_axes(LayoutReader *r, const char *from) {
 // inputs := [input ("," input)* [","]] stop; input := name | "*" name
 static bool parse_inputs(LayoutReader *r, const char *stop) {
   const char *start = r->at;
-  for (bool first = true; !reader_accept(r, stop); first = false) {
-    if (!first && !reader_expect(r, ",")) return false;
-    if (!first && reader_accept(r, stop)) break;
-    reader_space(r);
+  for (bool first = true; !layout_reader_accept(r, stop); first = false) {
+    if (!first && !layout_reader_expect(r, ",")) return false;
+    if (!first && layout_reader_accept(r, stop)) break;
+    layout_reader_space(r);
     const char *from = r->at, *word;
     int size;
-    if (reader_accept(r, "*")) {
+    if (layout_reader_accept(r, "*")) {
       if (!parse_star(r, from)) return false;
       continue;
     }
-    if (!reader_word(r, &word, &size))
-      return reader_error(r, r->at, r->at + (r->at < r->end), "expected an axis name, saw %s",
-                          reader_saw(r));
+    if (!layout_reader_word(r, &word, &size))
+      return layout_reader_error(r, r->at, r->at + (r->at < r->end),
+                                 "expected an axis name, saw %s", layout_reader_saw(r));
     if (!add_axis(r, word, r->at, str_intern_n(r->context, word, (size_t)size))) return false;
   }
   if (r->star) return insert_star_axes(r, start);
   if (r->rank >= 0 && r->axis_count != r->rank)
-    return reader_error(r, start, r->at, "the map has %d axes, the tensor %d", r->axis_count,
-                        r->rank);
+    return layout_reader_error(r, start, r->at, "the map has %d axes, the tensor %d", r->axis_count,
+                               r->rank);
   return true;
 }
 
@@ -102,9 +105,9 @@ static bool parse_inputs(LayoutReader *r, const char *stop) {
 static bool accept_separator(LayoutReader *r) {
   const char *back = r->at, *word;
   int size;
-  while (reader_word(r, &word, &size)) {
+  while (layout_reader_word(r, &word, &size)) {
     if (size == 14 && !memcmp(word, "AXIS_SEPARATOR", 14)) return true;
-    if (!reader_accept(r, ".")) break;
+    if (!layout_reader_accept(r, ".")) break;
   }
   r->at = back;
   return false;
@@ -118,20 +121,21 @@ static bool parse_entry(LayoutReader *r, Outputs *out, bool arrow) {
     array_push(&r->context->scratch, &out->separators, out->exprs.count);
     return true;
   }
-  if (reader_accept(r, "*")) {
-    if (!reader_word(r, &word, &size) || str_intern_n(r->context, word, (size_t)size) != r->star ||
-        !r->star)
-      return reader_error(r, r->at, r->at, "expected the name of the `*` axes after `*`");
+  if (layout_reader_accept(r, "*")) {
+    if (!layout_reader_word(r, &word, &size) ||
+        str_intern_n(r->context, word, (size_t)size) != r->star || !r->star)
+      return layout_reader_error(r, r->at, r->at, "expected the name of the `*` axes after `*`");
     for (int i = 0; i < r->star_count; i++)
       push_output(r, out, layout_axis(r->context, r->star_begin + i), NULL);
     return true;
   }
-  const LayoutExpr *e = reader_expr(r, arrow);
+  const LayoutExpr *e = layout_reader_expr(r, arrow);
   if (!e) return false;
   Str resource = NULL;
-  if (reader_accept(r, "@")) {
-    if (!reader_word(r, &word, &size))
-      return reader_error(r, r->at, r->at, "expected a resource after `@`, saw %s", reader_saw(r));
+  if (layout_reader_accept(r, "@")) {
+    if (!layout_reader_word(r, &word, &size))
+      return layout_reader_error(r, r->at, r->at, "expected a resource after `@`, saw %s",
+                                 layout_reader_saw(r));
     resource = str_intern_n(r->context, word, (size_t)size);
   }
   push_output(r, out, e, resource == str_intern(r->context, "memory") ? NULL : resource);
@@ -139,10 +143,10 @@ static bool parse_entry(LayoutReader *r, Outputs *out, bool arrow) {
 }
 
 static bool at_stop(LayoutReader *r, const char *stop) {
-  if (*stop) return reader_accept(r, stop);
+  if (*stop) return layout_reader_accept(r, stop);
   const char *back = r->at;
-  if (reader_at_end(r)) return true;
-  bool extents = reader_accept(r, "in");
+  if (layout_reader_at_end(r)) return true;
+  bool extents = layout_reader_accept(r, "in");
   r->at = back;
   return extents;
 }
@@ -151,15 +155,15 @@ static bool at_stop(LayoutReader *r, const char *stop) {
 static bool parse_entries(LayoutReader *r, Outputs *out, const char *stop, bool arrow) {
   bool comma = true; // whether an entry may begin
   while (!at_stop(r, stop)) {
-    if (arrow && reader_accept(r, "|")) {
+    if (arrow && layout_reader_accept(r, "|")) {
       array_push(&r->context->scratch, &out->separators, out->exprs.count);
       comma = true;
-      reader_accept(r, ",");
+      layout_reader_accept(r, ",");
       continue;
     }
-    if (!comma) return reader_expect(r, *stop ? stop : ",");
+    if (!comma) return layout_reader_expect(r, *stop ? stop : ",");
     if (!parse_entry(r, out, arrow)) return false;
-    comma = reader_accept(r, ",");
+    comma = layout_reader_accept(r, ",");
   }
   return true;
 }
@@ -187,9 +191,9 @@ static bool is_tuple(LayoutReader *r) {
 }
 
 static bool parse_body(LayoutReader *r, Outputs *out, bool arrow) {
-  reader_space(r);
-  if (reader_accept(r, "[")) return parse_entries(r, out, "]", false);
-  if (is_tuple(r) && reader_accept(r, "(")) return parse_entries(r, out, ")", false);
+  layout_reader_space(r);
+  if (layout_reader_accept(r, "[")) return parse_entries(r, out, "]", false);
+  if (is_tuple(r) && layout_reader_accept(r, "(")) return parse_entries(r, out, ")", false);
   return parse_entries(r, out, "", arrow);
 }
 
@@ -199,7 +203,7 @@ static bool parse_map(LayoutReader *r, bool arrow, LayoutSpelling *out) {
   Outputs outputs = {0};
   if (!parse_inputs(r, arrow ? "->" : ":") || !parse_body(r, &outputs, arrow)) return false;
   if (outputs.exprs.count > MAX_RANK)
-    return reader_error(r, r->text, r->end, "more than %d physical axes", MAX_RANK);
+    return layout_reader_error(r, r->text, r->end, "more than %d physical axes", MAX_RANK);
   out->map =
       index_map_new(r->context, r->axis_count, r->names, outputs.exprs.count, outputs.exprs.items,
                     outputs.resources.items, outputs.separators.items, outputs.separators.count);
@@ -211,24 +215,24 @@ static bool has_arrow(const LayoutReader *r) {
 }
 
 static bool parse_spelling(LayoutReader *r, LayoutSpelling *out) {
-  if (reader_at_end(r))
-    return reader_error(r, r->at, r->at, "expected a layout, saw the end of the text");
-  if (reader_accept(r, "lambda")) return parse_map(r, false, out);
+  if (layout_reader_at_end(r))
+    return layout_reader_error(r, r->at, r->at, "expected a layout, saw the end of the text");
+  if (layout_reader_accept(r, "lambda")) return parse_map(r, false, out);
   if (has_arrow(r)) return parse_map(r, true, out);
   if (*r->at == '(' || *r->at == '[' || isdigit((unsigned char)*r->at))
-    return spelling_strides(r, out);
-  return spelling_named(r, out);
+    return layout_spelling_strides(r, out);
+  return layout_spelling_named(r, out);
 }
 
 // extents := "in" "[" [expr ("," expr)*] "]"
 static bool parse_extents(LayoutReader *r, LayoutSpelling *out) {
   Array(const LayoutExpr *) extents = {0};
-  if (!reader_expect(r, "[")) return false;
+  if (!layout_reader_expect(r, "[")) return false;
   r->axis_count = 0;
-  while (!reader_accept(r, "]")) {
-    if (extents.count && !reader_expect(r, ",")) return false;
-    if (extents.count && reader_accept(r, "]")) break;
-    const LayoutExpr *e = reader_expr(r, false);
+  while (!layout_reader_accept(r, "]")) {
+    if (extents.count && !layout_reader_expect(r, ",")) return false;
+    if (extents.count && layout_reader_accept(r, "]")) break;
+    const LayoutExpr *e = layout_reader_expr(r, false);
     if (!e) return false;
     array_push(&r->context->arena, &extents, e);
   }
@@ -250,10 +254,10 @@ bool layout_spelling_read(Context *context, const LayoutSource *source, bool all
   ArenaMark mark = arena_mark(&context->scratch);
   *out = (LayoutSpelling){.physical_count = -1};
   bool good = parse_spelling(&r, out);
-  if (good && allow_extents && reader_accept(&r, "in")) good = parse_extents(&r, out);
-  if (good && !reader_at_end(&r)) {
-    const char *saw = reader_saw(&r);
-    good = reader_error(&r, r.at, r.at + 1, "unexpected %s after the layout", saw);
+  if (good && allow_extents && layout_reader_accept(&r, "in")) good = parse_extents(&r, out);
+  if (good && !layout_reader_at_end(&r)) {
+    const char *saw = layout_reader_saw(&r);
+    good = layout_reader_error(&r, r.at, r.at + 1, "unexpected %s after the layout", saw);
   }
   arena_reset(&context->scratch, mark);
   return good;

@@ -30,24 +30,25 @@ typedef struct LayoutSpelling {
   int physical_count; // -1: not said
 } LayoutSpelling;
 
-bool reader_error(LayoutReader *r, const char *from, const char *to, const char *format, ...)
+bool layout_reader_error(LayoutReader *r, const char *from, const char *to, const char *format, ...)
     PRINTF_LIKE(4, 5);
-void reader_space(LayoutReader *r);
-bool reader_accept(LayoutReader *r, const char *token); // after space; words only as whole words
-bool reader_expect(LayoutReader *r, const char *token);
-bool reader_at_end(LayoutReader *r);
+void layout_reader_space(LayoutReader *r);
+bool layout_reader_accept(LayoutReader *r,
+                          const char *token); // after space; words only as whole words
+bool layout_reader_expect(LayoutReader *r, const char *token);
+bool layout_reader_at_end(LayoutReader *r);
 // "`x`" or "the end of the text", for messages.
-const char *reader_saw(LayoutReader *r);
-bool reader_word(LayoutReader *r, const char **begin, int *size);
-bool reader_number(LayoutReader *r, int64_t *out);
+const char *layout_reader_saw(LayoutReader *r);
+bool layout_reader_word(LayoutReader *r, const char **begin, int *size);
+bool layout_reader_number(LayoutReader *r, int64_t *out);
 // NULL after an error. `outputs` in arrow form: `|` outside parentheses is not an operation.
-const LayoutExpr *reader_expr(LayoutReader *r, bool no_bar);
+const LayoutExpr *layout_reader_expr(LayoutReader *r, bool no_bar);
 
 // Reads the whole text. False after diagnostics.
 bool layout_spelling_read(Context *context, const LayoutSource *source, bool allow_extents,
                           LayoutSpelling *out);
 // Named axes and oneDNN tags; shape:strides.
-bool spelling_named(LayoutReader *r, LayoutSpelling *out);
-bool spelling_strides(LayoutReader *r, LayoutSpelling *out);
+bool layout_spelling_named(LayoutReader *r, LayoutSpelling *out);
+bool layout_spelling_strides(LayoutReader *r, LayoutSpelling *out);
 
 #endif

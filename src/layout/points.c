@@ -100,21 +100,22 @@ static Batch new_batch(Context *context, int rank) {
                  .undefined = arena_array(&context->scratch, bool, LANES)};
 }
 
-bool points_domain(const int64_t *extents, int rank, PointDomain *out) {
+bool layout_points_domain(const int64_t *extents, int rank, PointDomain *out) {
   *out = (PointDomain){.extents = extents, .rank = rank};
-  return row_major(extents, rank, NULL, &out->size) && out->size <= POINT_LIMIT;
+  return layout_row_major(extents, rank, NULL, &out->size) && out->size <= POINT_LIMIT;
 }
 
-const int64_t *points_index(Context *context, const int64_t *extents, int rank, int64_t ordinal) {
+const int64_t *layout_points_index(Context *context, const int64_t *extents, int rank,
+                                   int64_t ordinal) {
   int64_t *index = arena_array(&context->arena, int64_t, rank);
   index_of_ordinal(extents, rank, ordinal, index);
   return index;
 }
 
-LayoutAnswer points_over_limit(Context *context, const int64_t *extents, int rank) {
+LayoutAnswer layout_points_over_limit(Context *context, const int64_t *extents, int rank) {
   int64_t size;
   const char *reason = "the points do not fit 64 bits";
-  if (row_major(extents, rank, NULL, &size))
+  if (layout_row_major(extents, rank, NULL, &size))
     reason = str_format(context, "%lld points is over the limit of %lld", (long long)size,
                         (long long)POINT_LIMIT);
   return (LayoutAnswer){.verdict = LAYOUT_UNDECIDED, .level = LAYOUT_POINTS, .reason = reason};
@@ -125,14 +126,16 @@ static LayoutAnswer no_at(Context *context, const PointDomain *domain, int64_t o
   return (LayoutAnswer){.verdict = LAYOUT_NO,
                         .level = LAYOUT_POINTS,
                         .reason = reason,
-                        .witness = points_index(context, domain->extents, domain->rank, ordinal),
+                        .witness =
+                            layout_points_index(context, domain->extents, domain->rank, ordinal),
                         .witness_rank = domain->rank};
 }
 
-LayoutAnswer points_hold(Context *context, const int64_t *extents, int rank,
-                         const LayoutExpr *const *claims, int count) {
+LayoutAnswer layout_points_hold(Context *context, const int64_t *extents, int rank,
+                                const LayoutExpr *const *claims, int count) {
   PointDomain domain;
-  if (!points_domain(extents, rank, &domain)) return points_over_limit(context, extents, rank);
+  if (!layout_points_domain(extents, rank, &domain))
+    return layout_points_over_limit(context, extents, rank);
   ArenaMark mark = arena_mark(&context->scratch);
   Batch batch = new_batch(context, rank);
   int64_t *value = arena_array(&context->scratch, int64_t, LANES), bad = -1;
@@ -153,10 +156,10 @@ LayoutAnswer points_hold(Context *context, const int64_t *extents, int rank,
   return (LayoutAnswer){.verdict = LAYOUT_YES, .level = LAYOUT_POINTS};
 }
 
-bool points_values(Context *context, const int64_t *extents, int rank, const LayoutExpr *e,
-                   int64_t *out) {
+bool layout_points_values(Context *context, const int64_t *extents, int rank, const LayoutExpr *e,
+                          int64_t *out) {
   PointDomain domain;
-  if (!points_domain(extents, rank, &domain)) return false;
+  if (!layout_points_domain(extents, rank, &domain)) return false;
   ArenaMark mark = arena_mark(&context->scratch);
   Batch batch = new_batch(context, rank);
   bool good = true;
@@ -194,15 +197,15 @@ static void image_of_sorted(const Place *places, int64_t count, PointImage *imag
   }
 }
 
-bool points_image(Context *context, const Layout *layout, PointImage *image) {
+bool layout_points_image(Context *context, const Layout *layout, PointImage *image) {
   PointDomain domain;
   *image = (PointImage){.first = -1};
-  if (!points_domain(layout->extents, layout->rank, &domain)) return false;
+  if (!layout_points_domain(layout->extents, layout->rank, &domain)) return false;
   ArenaMark mark = arena_mark(&context->scratch);
   int64_t *offsets = arena_array(&context->scratch, int64_t, domain.size + LANES);
   Place *places = arena_array(&context->scratch, Place, domain.size);
-  bool good = points_values(context, layout->extents, layout->rank,
-                            layout_offset_expr(context, layout), offsets);
+  bool good = layout_points_values(context, layout->extents, layout->rank,
+                                   layout_offset_expr(context, layout), offsets);
   for (int64_t i = 0; i < domain.size; i++) places[i] = (Place){offsets[i], i};
   qsort(places, (size_t)domain.size, sizeof *places, compare_places);
   image_of_sorted(places, domain.size, image);

@@ -15,24 +15,25 @@ typedef struct PointDomain {
 } PointDomain;
 
 // False when the box has more points than the limit.
-bool points_domain(const int64_t *extents, int rank, PointDomain *out);
+bool layout_points_domain(const int64_t *extents, int rank, PointDomain *out);
 // The index with a row-major ordinal.
-const int64_t *points_index(Context *context, const int64_t *extents, int rank, int64_t ordinal);
-LayoutAnswer points_over_limit(Context *context, const int64_t *extents, int rank);
+const int64_t *layout_points_index(Context *context, const int64_t *extents, int rank,
+                                   int64_t ordinal);
+LayoutAnswer layout_points_over_limit(Context *context, const int64_t *extents, int rank);
 
 // Whether all claims (truth values) hold at every point of the box.
-LayoutAnswer points_hold(Context *context, const int64_t *extents, int rank,
-                         const LayoutExpr *const *claims, int count);
+LayoutAnswer layout_points_hold(Context *context, const int64_t *extents, int rank,
+                                const LayoutExpr *const *claims, int count);
 // The values of `e` in row-major order; room for the points and LANES more. False when over the
 // limit or somewhere undefined.
-bool points_values(Context *context, const int64_t *extents, int rank, const LayoutExpr *e,
-                   int64_t *out);
+bool layout_points_values(Context *context, const int64_t *extents, int rank, const LayoutExpr *e,
+                          int64_t *out);
 
 // Distinct places, a colliding pair of ordinals (first < 0: none), the first place not reached
 // (the number of places when all are).
 typedef struct PointImage {
   int64_t count, first, second, missing;
 } PointImage;
-bool points_image(Context *context, const Layout *layout, PointImage *image);
+bool layout_points_image(Context *context, const Layout *layout, PointImage *image);
 
 #endif

@@ -4,7 +4,8 @@
 
 #include <ctype.h>
 
-bool reader_error(LayoutReader *r, const char *from, const char *to, const char *format, ...) {
+bool layout_reader_error(LayoutReader *r, const char *from, const char *to, const char *format,
+                         ...) {
   if (r->failed) return false;
   r->failed = true;
   if (!r->base.file) {
@@ -25,7 +26,7 @@ bool reader_error(LayoutReader *r, const char *from, const char *to, const char 
   return false;
 }
 
-void reader_space(LayoutReader *r) {
+void layout_reader_space(LayoutReader *r) {
   for (;;) {
     while (r->at < r->end && isspace((unsigned char)*r->at)) r->at++;
     if (r->at == r->end || *r->at != '#') return;
@@ -37,8 +38,8 @@ static bool is_word(char c) {
   return isalnum((unsigned char)c) || c == '_';
 }
 
-bool reader_accept(LayoutReader *r, const char *token) {
-  reader_space(r);
+bool layout_reader_accept(LayoutReader *r, const char *token) {
+  layout_reader_space(r);
   size_t size = strlen(token);
   if ((size_t)(r->end - r->at) < size || memcmp(r->at, token, size)) return false;
   bool word = is_word(token[size - 1]);
@@ -47,8 +48,8 @@ bool reader_accept(LayoutReader *r, const char *token) {
   return true;
 }
 
-bool reader_at_end(LayoutReader *r) {
-  reader_space(r);
+bool layout_reader_at_end(LayoutReader *r) {
+  layout_reader_space(r);
   return r->at == r->end;
 }
 
@@ -60,20 +61,20 @@ static const char *token_end(LayoutReader *r) {
   return p;
 }
 
-const char *reader_saw(LayoutReader *r) {
-  reader_space(r);
+const char *layout_reader_saw(LayoutReader *r) {
+  layout_reader_space(r);
   if (r->at == r->end) return "the end of the text";
   return str_format(r->context, "`%.*s`", (int)(token_end(r) - r->at), r->at);
 }
 
-bool reader_expect(LayoutReader *r, const char *token) {
-  if (reader_accept(r, token)) return true;
-  const char *saw = reader_saw(r);
-  return reader_error(r, r->at, token_end(r), "expected `%s`, saw %s", token, saw);
+bool layout_reader_expect(LayoutReader *r, const char *token) {
+  if (layout_reader_accept(r, token)) return true;
+  const char *saw = layout_reader_saw(r);
+  return layout_reader_error(r, r->at, token_end(r), "expected `%s`, saw %s", token, saw);
 }
 
-bool reader_word(LayoutReader *r, const char **begin, int *size) {
-  reader_space(r);
+bool layout_reader_word(LayoutReader *r, const char **begin, int *size) {
+  layout_reader_space(r);
   if (r->at == r->end || !is_word(*r->at) || isdigit((unsigned char)*r->at)) return false;
   const char *end = token_end(r);
   *begin = r->at;
@@ -88,21 +89,22 @@ static int digit_of(char c) {
   return c >= 'a' && c <= 'f' ? c - 'a' + 10 : 99;
 }
 
-bool reader_number(LayoutReader *r, int64_t *out) {
-  reader_space(r);
+bool layout_reader_number(LayoutReader *r, int64_t *out) {
+  layout_reader_space(r);
   const char *start = r->at, *end = token_end(r);
   if (start == end || !isdigit((unsigned char)*start)) {
-    const char *saw = reader_saw(r);
-    return reader_error(r, r->at, end, "expected a number, saw %s", saw);
+    const char *saw = layout_reader_saw(r);
+    return layout_reader_error(r, r->at, end, "expected a number, saw %s", saw);
   }
   int base = end - start > 2 && *start == '0' && tolower((unsigned char)start[1]) == 'x' ? 16 : 10;
   *out = 0;
   for (const char *p = base == 16 ? start + 2 : start; p < end; p++) {
     if (*p == '_') continue;
     if (digit_of(*p) >= base)
-      return reader_error(r, start, end, "`%.*s` is not a number", (int)(end - start), start);
+      return layout_reader_error(r, start, end, "`%.*s` is not a number", (int)(end - start),
+                                 start);
     if (!mul_fits(*out, base, out) || !add_fits(*out, digit_of(*p), out))
-      return reader_error(r, start, end, "this number does not fit 64 bits");
+      return layout_reader_error(r, start, end, "this number does not fit 64 bits");
   }
   r->at = end;
   return true;
@@ -155,20 +157,21 @@ static const LayoutExpr *make(LayoutReader *r, const char *from, LayoutOp op, co
                               const LayoutExpr *b, const LayoutExpr *c) {
   if (!a || (layout_op_arguments(op) > 1 && !b) || (layout_op_arguments(op) > 2 && !c)) return NULL;
   if (++r->nodes > MAX_NODES) {
-    reader_error(r, from, r->at, "this expression is too large");
+    layout_reader_error(r, from, r->at, "this expression is too large");
     return NULL;
   }
   if ((op == LAYOUT_DIV || op == LAYOUT_MOD) && is_const(b) && b->value == 0) {
-    reader_error(r, from, r->at, "division by zero");
+    layout_reader_error(r, from, r->at, "division by zero");
     return NULL;
   }
   if ((op == LAYOUT_SHL || op == LAYOUT_SHR) && is_const(b) && (b->value < 0 || b->value > 62)) {
-    reader_error(r, from, r->at, "shift by %lld is not between 0 and 62", (long long)b->value);
+    layout_reader_error(r, from, r->at, "shift by %lld is not between 0 and 62",
+                        (long long)b->value);
     return NULL;
   }
   const LayoutExpr *e = layout_expr(r->context, op, a, b, c);
   if (e->args[0] && is_const(a) && (!b || is_const(b)) && (!c || is_const(c))) {
-    reader_error(r, from, r->at, "this constant does not fit 64 bits");
+    layout_reader_error(r, from, r->at, "this constant does not fit 64 bits");
     return NULL;
   }
   return e;
@@ -184,21 +187,21 @@ static int call_row(const char *name, int size) {
 static const LayoutExpr *parse_call(LayoutReader *r, const char *from, int size) {
   int row = call_row(from, size);
   if (row < 0) {
-    reader_error(r, from, from + size, "unknown function `%.*s`; known are min, max, select", size,
-                 from);
+    layout_reader_error(r, from, from + size, "unknown function `%.*s`; known are min, max, select",
+                        size, from);
     return NULL;
   }
   const LayoutExpr *args[3] = {0};
   int count = 0;
-  while (!reader_accept(r, ")")) {
-    if (count && !reader_expect(r, ",")) return NULL;
-    if (count && reader_accept(r, ")")) break;
+  while (!layout_reader_accept(r, ")")) {
+    if (count && !layout_reader_expect(r, ",")) return NULL;
+    if (count && layout_reader_accept(r, ")")) break;
     if (count == 3) break;
     if (!(args[count++] = parse_ternary(r))) return NULL;
   }
   if (count != call_rows[row].arguments) {
-    reader_error(r, from, r->at, "%s takes %d arguments", call_rows[row].name,
-                 call_rows[row].arguments);
+    layout_reader_error(r, from, r->at, "%s takes %d arguments", call_rows[row].name,
+                        call_rows[row].arguments);
     return NULL;
   }
   if (count == 1) return args[0];
@@ -207,13 +210,13 @@ static const LayoutExpr *parse_call(LayoutReader *r, const char *from, int size)
 
 // star_item := name "[" ["-"] number "]"
 static const LayoutExpr *parse_star_item(LayoutReader *r, const char *from) {
-  if (!reader_expect(r, "[")) return NULL;
-  bool negative = reader_accept(r, "-");
+  if (!layout_reader_expect(r, "[")) return NULL;
+  bool negative = layout_reader_accept(r, "-");
   int64_t i;
-  if (!reader_number(r, &i) || !reader_expect(r, "]")) return NULL;
+  if (!layout_reader_number(r, &i) || !layout_reader_expect(r, "]")) return NULL;
   if (negative) i = r->star_count - i;
   if (i < 0 || i >= r->star_count) {
-    reader_error(r, from, r->at, "`*%s` stands for %d axes", r->star, r->star_count);
+    layout_reader_error(r, from, r->at, "`*%s` stands for %d axes", r->star, r->star_count);
     return NULL;
   }
   return layout_axis(r->context, r->star_begin + (int)i);
@@ -227,9 +230,9 @@ static const LayoutExpr *parse_name(LayoutReader *r, const char *from, int size)
   if (r->symbols) return layout_symbol(r->context, name);
   const char *near = nearest_name(name, r->names, r->axis_count);
   if (near)
-    reader_error(r, from, from + size, "unknown axis `%s`; did you mean `%s`?", name, near);
+    layout_reader_error(r, from, from + size, "unknown axis `%s`; did you mean `%s`?", name, near);
   else
-    reader_error(r, from, from + size, "unknown axis `%s`", name);
+    layout_reader_error(r, from, from + size, "unknown axis `%s`", name);
   return NULL;
 }
 
@@ -237,8 +240,9 @@ static const LayoutExpr *parse_name(LayoutReader *r, const char *from, int size)
 static bool skip_module(LayoutReader *r, const char **from, int *size) {
   while (r->at < r->end && *r->at == '.') {
     r->at++;
-    if (!reader_word(r, from, size))
-      return reader_error(r, r->at, r->at, "expected a name after `.`, saw %s", reader_saw(r));
+    if (!layout_reader_word(r, from, size))
+      return layout_reader_error(r, r->at, r->at, "expected a name after `.`, saw %s",
+                                 layout_reader_saw(r));
   }
   return true;
 }
@@ -247,25 +251,25 @@ static bool skip_module(LayoutReader *r, const char **from, int *size) {
 static const LayoutExpr *parse_primary(LayoutReader *r) {
   const char *from;
   int size;
-  if (reader_accept(r, "(")) {
+  if (layout_reader_accept(r, "(")) {
     const LayoutExpr *e = parse_ternary(r);
-    return e && reader_expect(r, ")") ? e : NULL;
+    return e && layout_reader_expect(r, ")") ? e : NULL;
   }
-  if (reader_word(r, &from, &size)) {
+  if (layout_reader_word(r, &from, &size)) {
     if (!skip_module(r, &from, &size)) return NULL;
-    return reader_accept(r, "(") ? parse_call(r, from, size) : parse_name(r, from, size);
+    return layout_reader_accept(r, "(") ? parse_call(r, from, size) : parse_name(r, from, size);
   }
   int64_t value;
   if (r->at < r->end && isdigit((unsigned char)*r->at))
-    return reader_number(r, &value) ? layout_const(r->context, value) : NULL;
-  const char *saw = reader_saw(r);
-  reader_error(r, r->at, token_end(r), "expected an expression, saw %s", saw);
+    return layout_reader_number(r, &value) ? layout_const(r->context, value) : NULL;
+  const char *saw = layout_reader_saw(r);
+  layout_reader_error(r, r->at, token_end(r), "expected an expression, saw %s", saw);
   return NULL;
 }
 
 static const LayoutExpr *nested(LayoutReader *r, const LayoutExpr *(*parse)(LayoutReader *)) {
   if (++r->depth > MAX_NESTING) {
-    reader_error(r, r->at, r->at, "nested more than %d deep", MAX_NESTING);
+    layout_reader_error(r, r->at, r->at, "nested more than %d deep", MAX_NESTING);
     return NULL;
   }
   const LayoutExpr *e = parse(r);
@@ -275,30 +279,31 @@ static const LayoutExpr *nested(LayoutReader *r, const LayoutExpr *(*parse)(Layo
 
 // unary := ("-" | "+") unary | primary
 static const LayoutExpr *parse_unary(LayoutReader *r) {
-  reader_space(r);
+  layout_reader_space(r);
   const char *from = r->at;
-  if (reader_accept(r, "-"))
+  if (layout_reader_accept(r, "-"))
     return make(r, from, LAYOUT_SUB, layout_const(r->context, 0), nested(r, parse_unary), NULL);
-  if (reader_accept(r, "+")) return nested(r, parse_unary);
+  if (layout_reader_accept(r, "+")) return nested(r, parse_unary);
   return parse_primary(r);
 }
 
 static int binary_row(LayoutReader *r, int precedence) {
   if (r->at + 1 < r->end && r->at[0] == '-' && r->at[1] == '>') return -1;
   for (int i = 0; i < COUNT_OF(binary_rows); i++)
-    if (binary_rows[i].precedence == precedence && reader_accept(r, binary_rows[i].text)) return i;
+    if (binary_rows[i].precedence == precedence && layout_reader_accept(r, binary_rows[i].text))
+      return i;
   return -1;
 }
 
 // level(p) := level(p - 1) (op level(p - 1))*, comparisons not chained; level 9 is "not"
 static const LayoutExpr *parse_level(LayoutReader *r, int precedence) {
   if (precedence < 2) return nested(r, parse_unary);
-  reader_space(r);
+  layout_reader_space(r);
   const char *from = r->at;
-  if (precedence == 9 && reader_accept(r, "not"))
+  if (precedence == 9 && layout_reader_accept(r, "not"))
     return make(r, from, LAYOUT_NOT, parse_level(r, 9), NULL, NULL);
   const LayoutExpr *left = parse_level(r, precedence - 1);
-  for (int row; left && (reader_space(r), row = binary_row(r, precedence)) >= 0;) {
+  for (int row; left && (layout_reader_space(r), row = binary_row(r, precedence)) >= 0;) {
     const LayoutExpr *right = parse_level(r, precedence - 1);
     bool swapped = binary_rows[row].swapped;
     left = make(r, from, binary_rows[row].op, swapped ? right : left, swapped ? left : right, NULL);
@@ -309,12 +314,12 @@ static const LayoutExpr *parse_level(LayoutReader *r, int precedence) {
 
 // ternary := level(11) ["if" level(11) "else" ternary]
 static const LayoutExpr *parse_ternary_inner(LayoutReader *r) {
-  reader_space(r);
+  layout_reader_space(r);
   const char *from = r->at;
   const LayoutExpr *yes = parse_level(r, 11);
-  if (!yes || !reader_accept(r, "if")) return yes;
+  if (!yes || !layout_reader_accept(r, "if")) return yes;
   const LayoutExpr *condition = parse_level(r, 11);
-  if (!condition || !reader_expect(r, "else")) return NULL;
+  if (!condition || !layout_reader_expect(r, "else")) return NULL;
   return make(r, from, LAYOUT_SELECT, condition, yes, parse_ternary(r));
 }
 
@@ -322,7 +327,7 @@ static const LayoutExpr *parse_ternary(LayoutReader *r) {
   return nested(r, parse_ternary_inner);
 }
 
-const LayoutExpr *reader_expr(LayoutReader *r, bool no_bar) {
+const LayoutExpr *layout_reader_expr(LayoutReader *r, bool no_bar) {
   r->depth = 0;
   return no_bar ? parse_level(r, 6) : parse_ternary(r);
 }

@@ -47,7 +47,7 @@ typedef struct Item {
 // ---- What is known -----------------------------------------------------------------------------
 
 static const Form *multiple(Digits *d, const Form *f, int64_t a) {
-  return form_linear(d, f, a, NULL, 0);
+  return layout_form_linear(d, f, a, NULL, 0);
 }
 
 // ⌊(base + offset)/cut⌋ from a known floor whose cut divides this one.
@@ -55,8 +55,8 @@ static const Form *known_floor(Solver *s, int base, int64_t offset, int64_t cut)
   for (int i = 0; i < s->known_count; i++) {
     const Known *k = &s->known[i];
     if (k->base != base || k->radix || cut % k->cut || (offset - k->offset) % k->cut) continue;
-    const Form *at = form_add_const(s->p, k->value, (offset - k->offset) / k->cut);
-    return form_divide(s->p, at, cut / k->cut);
+    const Form *at = layout_form_add_const(s->p, k->value, (offset - k->offset) / k->cut);
+    return layout_form_divide(s->p, at, cut / k->cut);
   }
   return NULL;
 }
@@ -67,10 +67,10 @@ static const Form *known_residue(Solver *s, int base, int64_t offset, int64_t cu
     const Known *k = &s->known[i];
     if (k->base == base && k->radix && k->offset == offset && k->cut == cut &&
         k->radix % radix == 0)
-      return form_modulo(s->p, k->value, radix);
+      return layout_form_modulo(s->p, k->value, radix);
   }
   const Form *floor = known_floor(s, base, offset, cut);
-  return floor ? form_modulo(s->p, floor, radix) : NULL;
+  return floor ? layout_form_modulo(s->p, floor, radix) : NULL;
 }
 
 static void learn(Solver *s, Known k) {
@@ -91,11 +91,12 @@ static void join(Solver *s, const Known *residue, const Known *floor) {
   if (floor->base != residue->base || floor->radix || floor->cut % c ||
       (residue->offset - floor->offset) % c || floor->cut / c > residue->radix)
     return;
-  const Form *start = form_add_const(s->p, multiple(s->p, floor->value, floor->cut / c),
-                                     (residue->offset - floor->offset) / c);
-  const Form *rest =
-      form_modulo(s->p, form_linear(s->p, residue->value, 1, start, -1), residue->radix);
-  learn(s, (Known){residue->base, residue->offset, c, 0, form_linear(s->p, start, 1, rest, 1)});
+  const Form *start = layout_form_add_const(s->p, multiple(s->p, floor->value, floor->cut / c),
+                                            (residue->offset - floor->offset) / c);
+  const Form *rest = layout_form_modulo(
+      s->p, layout_form_linear(s->p, residue->value, 1, start, -1), residue->radix);
+  learn(s,
+        (Known){residue->base, residue->offset, c, 0, layout_form_linear(s->p, start, 1, rest, 1)});
 }
 
 static void join_all(Solver *s) {
@@ -106,12 +107,12 @@ static void join_all(Solver *s) {
 
 // The value of a logical form whose parts are all known.
 static const Form *known_value(Solver *s, const Form *f) {
-  const Form *sum = form_const(s->p, f->constant);
+  const Form *sum = layout_form_const(s->p, f->constant);
   if (f->xor_count) return NULL;
   for (int i = 0; i < f->count && sum; i++) {
     const Term *t = &f->terms[i];
     const Form *floor = known_floor(s, t->base, t->offset, t->cut);
-    sum = floor ? form_linear(s->p, sum, 1, floor, t->coefficient) : NULL;
+    sum = floor ? layout_form_linear(s->p, sum, 1, floor, t->coefficient) : NULL;
   }
   return sum;
 }
@@ -126,7 +127,8 @@ static void relate_bases(Solver *s) {
     if (!known || value || s->equation_count == MAX_EQUATIONS) continue;
     bool there = false;
     for (int j = 0; j < s->equation_count; j++)
-      there |= s->equations[j].value == known || form_same(s->equations[j].form, base->args[0]);
+      there |=
+          s->equations[j].value == known || layout_form_same(s->equations[j].form, base->args[0]);
     if (there) continue;
     s->equations[s->equation_count++] = (Equation){base->args[0], known};
     s->progress = true;
@@ -142,7 +144,7 @@ static void add_parity(Solver *s, Parity p) {
         pivot.words[0] ? __builtin_ctzll(pivot.words[0]) : 64 + __builtin_ctzll(pivot.words[1]);
     if (!mask_has(p.mask, at)) continue;
     p.mask = mask_xor(p.mask, pivot);
-    p.value = form_bitwise(s->p, LAYOUT_XOR, p.value, s->parities[i].value);
+    p.value = layout_form_bitwise(s->p, LAYOUT_XOR, p.value, s->parities[i].value);
   }
   if (mask_empty(p.mask) || !p.value || s->parity_count == MAX_BITS) return;
   s->parities[s->parity_count++] = p;
@@ -166,7 +168,7 @@ static void reduce_parities(Solver *s) {
     for (int j = 0; j < i; j++) {
       Parity *row = &s->parities[j];
       if (!mask_has(row->mask, pivot)) continue;
-      const Form *value = form_bitwise(s->p, LAYOUT_XOR, row->value, s->parities[i].value);
+      const Form *value = layout_form_bitwise(s->p, LAYOUT_XOR, row->value, s->parities[i].value);
       if (!value) continue;
       row->mask = mask_xor(row->mask, s->parities[i].mask);
       row->value = value;
@@ -193,14 +195,14 @@ static void exchange_bits(Solver *s) {
 
 // Moves what is known to the other side. False when the equation cannot be carried on.
 static bool take_out_known(Solver *s, Equation *e) {
-  const Form *form = e->form, *value = form_add_const(s->p, e->value, -form->constant);
-  form = form_add_const(s->l, form, -form->constant);
+  const Form *form = e->form, *value = layout_form_add_const(s->p, e->value, -form->constant);
+  form = layout_form_add_const(s->l, form, -form->constant);
   for (int i = 0; i < e->form->count; i++) {
     const Term *t = &e->form->terms[i];
     const Form *floor = known_floor(s, t->base, t->offset, t->cut);
     if (!floor) continue;
-    form = form_linear(s->l, form, 1, &(Form){.terms = t, .count = 1}, -1);
-    value = form_linear(s->p, value, 1, floor, -t->coefficient);
+    form = layout_form_linear(s->l, form, 1, &(Form){.terms = t, .count = 1}, -1);
+    value = layout_form_linear(s->p, value, 1, floor, -t->coefficient);
     s->progress = true;
   }
   if (!form || !value) return false;
@@ -212,7 +214,7 @@ static void digit_items(const Form *f, const Digits *l, Item *items, int *count)
   Digit digits[MAX_DIGITS];
   int n;
   *count = 0;
-  if (form_digits(l, f, digits, &n)) {
+  if (layout_form_digits(l, f, digits, &n)) {
     for (int i = 0; i < n; i++)
       items[(*count)++] =
           (Item){.weight = digits[i].weight, .radix = digits[i].radix, .digit = digits[i]};
@@ -234,7 +236,7 @@ static void drop_known_items(Solver *s, Item *items, int *count, const Form **va
                             ? NULL
                             : known_residue(s, g->base, g->offset, g->cut, g->radix);
     if (known)
-      *value = form_linear(s->p, *value, 1, known, -items[i].weight);
+      *value = layout_form_linear(s->p, *value, 1, known, -items[i].weight);
     else
       items[kept++] = items[i];
   }
@@ -253,7 +255,7 @@ static bool equation_items(Solver *s, const Form *f, Item *items, int *count, co
     int64_t reach;
     if (items[i].weight > 0) continue;
     if (!mul_fits(items[i].weight, items[i].radix - 1, &reach) || reach == INT64_MIN) return false;
-    *value = form_add_const(s->p, *value, -reach);
+    *value = layout_form_add_const(s->p, *value, -reach);
     items[i].weight = -items[i].weight;
     items[i].reversed = true;
   }
@@ -268,7 +270,7 @@ static bool equation_items(Solver *s, const Form *f, Item *items, int *count, co
 
 static void learn_item(Solver *s, const Item *item, const Form *value) {
   if (value && item->reversed)
-    value = form_add_const(s->p, multiple(s->p, value, -1), item->radix - 1);
+    value = layout_form_add_const(s->p, multiple(s->p, value, -1), item->radix - 1);
   if (!value) return;
   if (item->is_parity)
     add_parity(s, (Parity){item->mask, value});
@@ -278,7 +280,7 @@ static void learn_item(Solver *s, const Item *item, const Form *value) {
 }
 
 static const Form *items_form(Solver *s, const Item *items, int count, int64_t divisor) {
-  const Form *sum = form_const(s->l, 0);
+  const Form *sum = layout_form_const(s->l, 0);
   for (int i = 0; i < count; i++) {
     int64_t sign = items[i].reversed ? -1 : 1, weight = items[i].weight / divisor * sign;
     int64_t constant = items[i].reversed ? -weight * (items[i].radix - 1) : 0;
@@ -288,8 +290,8 @@ static const Form *items_form(Solver *s, const Item *items, int count, int64_t d
     const Form *part =
         items[i].is_parity
             ? &(Form){.xors = arena_copy(s->l->arena, &parity, sizeof parity), .xor_count = 1}
-            : form_digit(s->l, &digit);
-    sum = form_add_const(s->l, form_linear(s->l, sum, 1, part, 1), constant);
+            : layout_form_digit(s->l, &digit);
+    sum = layout_form_add_const(s->l, layout_form_linear(s->l, sum, 1, part, 1), constant);
   }
   return sum;
 }
@@ -297,10 +299,10 @@ static const Form *items_form(Solver *s, const Item *items, int count, int64_t d
 // A cluster [begin, end) of the items: value mod `above` (0: no items above), over `gcd`.
 static void take_cluster(Solver *s, const Item *items, int begin, int end, const Form *value,
                          int64_t gcd, int64_t above, bool whole) {
-  if (above) value = form_modulo(s->p, value, above);
-  value = form_divide(s->p, value, gcd);
+  if (above) value = layout_form_modulo(s->p, value, above);
+  value = layout_form_divide(s->p, value, gcd);
   if (end - begin == 1)
-    return learn_item(s, &items[begin], form_divide(s->p, value, items[begin].weight / gcd));
+    return learn_item(s, &items[begin], layout_form_divide(s->p, value, items[begin].weight / gcd));
   const Form *form = items_form(s, items + begin, end - begin, gcd);
   if (!value || !form || s->equation_count == MAX_EQUATIONS) return;
   s->equations[s->equation_count++] = (Equation){form, value};
@@ -327,7 +329,7 @@ static bool separate(Solver *s, const Item *items, int count, const Form *value)
 static void work(Solver *s, Equation e) {
   Item items[MAX_DIGITS];
   int count;
-  if (!take_out_known(s, &e) || form_is_const(e.form)) return;
+  if (!take_out_known(s, &e) || layout_form_is_const(e.form)) return;
   const Form *value = e.value;
   if (equation_items(s, e.form, items, &count, &value) && separate(s, items, count, value)) return;
   if (s->equation_count < MAX_EQUATIONS) s->equations[s->equation_count++] = e;
@@ -347,19 +349,20 @@ static void work_round(Solver *s) {
 static bool axes_known(Solver *s, const Form **inverse) {
   bool all = true;
   for (int i = 0; i < s->l->axis_count; i++) {
-    inverse[i] = s->l->extents[i] == 1 ? form_const(s->p, 0) : known_floor(s, i, 0, 1);
+    inverse[i] = s->l->extents[i] == 1 ? layout_form_const(s->p, 0) : known_floor(s, i, 0, 1);
     all = all && inverse[i];
   }
   return all;
 }
 
-bool solve_inverse(Digits *logical, Digits *physical, const Form *const *outputs, int count,
-                   const Form **inverse) {
+bool layout_solve_inverse(Digits *logical, Digits *physical, const Form *const *outputs, int count,
+                          const Form **inverse) {
   Solver *s = arena_new(logical->arena, Solver);
   s->l = logical;
   s->p = physical;
   for (int i = 0; i < count; i++)
-    s->equations[s->equation_count++] = (Equation){outputs[i], form_floor(physical, i, 0, 1)};
+    s->equations[s->equation_count++] =
+        (Equation){outputs[i], layout_form_floor(physical, i, 0, 1)};
   for (int round = 0; round < MAX_ROUNDS; round++) {
     s->progress = false;
     work_round(s);
@@ -369,11 +372,11 @@ bool solve_inverse(Digits *logical, Digits *physical, const Form *const *outputs
   return false;
 }
 
-bool solve_checks(Digits *logical, const Digits *physical, const Form *const *outputs,
-                  const Form *const *inverse) {
+bool layout_solve_checks(Digits *logical, const Digits *physical, const Form *const *outputs,
+                         const Form *const *inverse) {
   for (int i = 0; i < logical->axis_count; i++) {
-    const Form *back = form_apply(logical, physical, inverse[i], outputs);
-    if (!back || !form_same(back, form_floor(logical, i, 0, 1))) return false;
+    const Form *back = layout_form_apply(logical, physical, inverse[i], outputs);
+    if (!back || !layout_form_same(back, layout_form_floor(logical, i, 0, 1))) return false;
   }
   return true;
 }

@@ -27,21 +27,23 @@ static bool read_parts(LayoutReader *r, Name *name) {
     for (; r->at < r->end && isdigit((unsigned char)*r->at); r->at++)
       if (!mul_fits(part.factor, 10, &part.factor) ||
           !add_fits(part.factor, *r->at - '0', &part.factor))
-        return reader_error(r, part.from, r->at + 1, "this block size does not fit 64 bits");
+        return layout_reader_error(r, part.from, r->at + 1, "this block size does not fit 64 bits");
     part.to = r->at + (r->at < r->end);
     if (r->at == r->end || !isalpha((unsigned char)*r->at))
-      return reader_error(r, part.from, part.to, "a block size needs the letter of its axis");
+      return layout_reader_error(r, part.from, part.to,
+                                 "a block size needs the letter of its axis");
     if (r->at > part.from && part.factor == 0)
-      return reader_error(r, part.from, part.to, "a block of 0 elements");
+      return layout_reader_error(r, part.from, part.to, "a block of 0 elements");
     part.upper = isupper((unsigned char)*r->at) != 0;
     part.letter = tolower((unsigned char)*r->at++) - 'a';
     if (name->count == MAX_RANK)
-      return reader_error(r, part.from, part.to, "more than %d physical axes", MAX_RANK);
+      return layout_reader_error(r, part.from, part.to, "more than %d physical axes", MAX_RANK);
     name->parts[name->count++] = part;
   }
   if (!name->count) {
-    const char *saw = reader_saw(r);
-    return reader_error(r, r->at, r->at + (r->at < r->end), "expected a layout, saw %s", saw);
+    const char *saw = layout_reader_saw(r);
+    return layout_reader_error(r, r->at, r->at + (r->at < r->end), "expected a layout, saw %s",
+                               saw);
   }
   return true;
 }
@@ -71,18 +73,19 @@ static bool check_part(LayoutReader *r, const Name *name, int at) {
   int size = (int)(part->to - part->from);
   int letter = part->letter + (part->upper ? 'A' : 'a');
   if (part->factor && part->upper)
-    return reader_error(r, part->from, part->to, "a block is written in lower case: `%lld%c`",
-                        (long long)part->factor, part->letter + 'a');
+    return layout_reader_error(r, part->from, part->to,
+                               "a block is written in lower case: `%lld%c`",
+                               (long long)part->factor, part->letter + 'a');
   if (part->factor && !has_primal(name, part->letter))
-    return reader_error(r, part->from, part->to,
-                        "`%.*s` is a block of an axis `%c` that is missing", size, part->from,
-                        part->letter + 'A');
+    return layout_reader_error(r, part->from, part->to,
+                               "`%.*s` is a block of an axis `%c` that is missing", size,
+                               part->from, part->letter + 'A');
   if (!part->factor && !part->upper && !name->is_tag)
-    return reader_error(r, part->from, part->to, "`%c` in lower case is a block and needs a size",
-                        letter);
+    return layout_reader_error(r, part->from, part->to,
+                               "`%c` in lower case is a block and needs a size", letter);
   for (int i = 0; i < at && !part->factor; i++)
     if (name->parts[i].letter == part->letter && !name->parts[i].factor)
-      return reader_error(r, part->from, part->to, "axis `%c` is named twice", letter);
+      return layout_reader_error(r, part->from, part->to, "axis `%c` is named twice", letter);
   return true;
 }
 
@@ -110,7 +113,7 @@ static bool logical_order(LayoutReader *r, const Name *name, int *letters) {
   const char *order = r->order;
   int count = 0;
   if (order && (!order_fits(name, order) || order_repeats(order)))
-    return reader_error(r, r->text, r->at, "the axes here are not those of `%s`", order);
+    return layout_reader_error(r, r->text, r->at, "the axes here are not those of `%s`", order);
   for (int i = 0; !order && !name->is_tag && i < COUNT_OF(usual_orders); i++)
     if (order_fits(name, usual_orders[i])) order = usual_orders[i];
   for (const char *p = order; p && *p; p++) letters[count++] = tolower((unsigned char)*p) - 'a';
@@ -142,7 +145,7 @@ static const LayoutExpr *part_expr(LayoutReader *r, const Name *name, int at, in
   return layout_expr(context, LAYOUT_MOD, e, layout_const(context, name->parts[at].factor), NULL);
 }
 
-bool spelling_named(LayoutReader *r, LayoutSpelling *out) {
+bool layout_spelling_named(LayoutReader *r, LayoutSpelling *out) {
   Name name = {0};
   int letters[MAX_RANK] = {0};
   if (!read_parts(r, &name)) return false;
@@ -152,7 +155,8 @@ bool spelling_named(LayoutReader *r, LayoutSpelling *out) {
   if (!logical_order(r, &name, letters)) return false;
   int rank = primal_count(&name);
   if (r->rank >= 0 && rank != r->rank)
-    return reader_error(r, r->text, r->at, "this layout has %d axes, the tensor %d", rank, r->rank);
+    return layout_reader_error(r, r->text, r->at, "this layout has %d axes, the tensor %d", rank,
+                               r->rank);
   const LayoutExpr *outputs[MAX_RANK];
   Str inputs[MAX_RANK];
   for (int i = 0; i < rank; i++) inputs[i] = str_format(r->context, "%c", 'a' + letters[i]);
@@ -160,7 +164,7 @@ bool spelling_named(LayoutReader *r, LayoutSpelling *out) {
     int axis = 0;
     while (letters[axis] != name.parts[i].letter) axis++;
     if (!(outputs[i] = part_expr(r, &name, i, axis)))
-      return reader_error(r, r->text, r->at, "the blocks of one axis do not fit 64 bits");
+      return layout_reader_error(r, r->text, r->at, "the blocks of one axis do not fit 64 bits");
   }
   out->map = index_map_new(r->context, rank, inputs, name.count, outputs, NULL, NULL, 0);
   return true;
@@ -175,28 +179,28 @@ typedef struct Tuple {
 } Tuple;
 
 static bool parse_leaf(LayoutReader *r, Tuple *tuple) {
-  bool negative = reader_accept(r, "-");
+  bool negative = layout_reader_accept(r, "-");
   int64_t value;
-  if (!reader_number(r, &value)) return false;
+  if (!layout_reader_number(r, &value)) return false;
   if (tuple->leaf_count == MAX_RANK)
-    return reader_error(r, r->at, r->at, "more than %d modes", MAX_RANK);
+    return layout_reader_error(r, r->at, r->at, "more than %d modes", MAX_RANK);
   tuple->leaves[tuple->leaf_count++] = negative ? -value : value;
   return true;
 }
 
 static char accept_open(LayoutReader *r) {
-  return reader_accept(r, "(") ? ')' : reader_accept(r, "[") ? ']' : 0;
+  return layout_reader_accept(r, "(") ? ')' : layout_reader_accept(r, "[") ? ']' : 0;
 }
 
 static bool parse_mode(LayoutReader *r, Tuple *tuple) {
   char close = accept_open(r);
   if (!close) return parse_leaf(r, tuple);
   if (++r->depth > MAX_NESTING)
-    return reader_error(r, r->at, r->at, "nested more than %d deep", MAX_NESTING);
+    return layout_reader_error(r, r->at, r->at, "nested more than %d deep", MAX_NESTING);
   char stop[2] = {close, 0};
-  for (bool first = true; !reader_accept(r, stop); first = false) {
-    if (!first && !reader_expect(r, ",")) return false;
-    if (!first && reader_accept(r, stop)) break;
+  for (bool first = true; !layout_reader_accept(r, stop); first = false) {
+    if (!first && !layout_reader_expect(r, ",")) return false;
+    if (!first && layout_reader_accept(r, stop)) break;
     if (!parse_mode(r, tuple)) return false;
   }
   r->depth--;
@@ -205,7 +209,7 @@ static bool parse_mode(LayoutReader *r, Tuple *tuple) {
 
 static bool end_mode(LayoutReader *r, Tuple *tuple) {
   if (tuple->mode_count == MAX_RANK)
-    return reader_error(r, r->at, r->at, "more than %d axes", MAX_RANK);
+    return layout_reader_error(r, r->at, r->at, "more than %d axes", MAX_RANK);
   tuple->mode_ends[tuple->mode_count++] = tuple->leaf_count;
   return true;
 }
@@ -216,9 +220,9 @@ static bool parse_tuple(LayoutReader *r, Tuple *tuple) {
   char close = accept_open(r);
   if (!close) return parse_leaf(r, tuple) && end_mode(r, tuple);
   char stop[2] = {close, 0};
-  for (bool first = true; !reader_accept(r, stop); first = false) {
-    if (!first && !reader_expect(r, ",")) return false;
-    if (!first && reader_accept(r, stop)) break;
+  for (bool first = true; !layout_reader_accept(r, stop); first = false) {
+    if (!first && !layout_reader_expect(r, ",")) return false;
+    if (!first && layout_reader_accept(r, stop)) break;
     if (!parse_mode(r, tuple) || !end_mode(r, tuple)) return false;
   }
   return true;
@@ -241,7 +245,7 @@ static const LayoutExpr *mode_offset(LayoutReader *r, const Tuple *shape, const 
     sum = layout_expr(context, LAYOUT_ADD, sum,
                       layout_expr(context, LAYOUT_MUL, digit, stride, NULL), NULL);
     if (!mul_fits(*extent, shape->leaves[leaf], extent)) {
-      reader_error(r, r->text, r->at, "this size does not fit 64 bits");
+      layout_reader_error(r, r->text, r->at, "this size does not fit 64 bits");
       return NULL;
     }
   }
@@ -253,18 +257,19 @@ static bool same_modes(const Tuple *a, const Tuple *b) {
          !memcmp(a->mode_ends, b->mode_ends, sizeof(int) * (size_t)a->mode_count);
 }
 
-bool spelling_strides(LayoutReader *r, LayoutSpelling *out) {
+bool layout_spelling_strides(LayoutReader *r, LayoutSpelling *out) {
   Tuple shape, strides;
   Context *context = r->context;
-  if (!parse_tuple(r, &shape) || !reader_expect(r, ":")) return false;
+  if (!parse_tuple(r, &shape) || !layout_reader_expect(r, ":")) return false;
   if (!parse_tuple(r, &strides)) return false;
   if (!same_modes(&shape, &strides))
-    return reader_error(r, r->text, r->at, "shape and strides differ in form");
+    return layout_reader_error(r, r->text, r->at, "shape and strides differ in form");
   int rank = shape.mode_count;
   if (r->rank >= 0 && rank != r->rank)
-    return reader_error(r, r->text, r->at, "this layout has %d axes, the tensor %d", rank, r->rank);
+    return layout_reader_error(r, r->text, r->at, "this layout has %d axes, the tensor %d", rank,
+                               r->rank);
   for (int i = 0; i < shape.leaf_count; i++)
-    if (shape.leaves[i] < 0) return reader_error(r, r->text, r->at, "a negative extent");
+    if (shape.leaves[i] < 0) return layout_reader_error(r, r->text, r->at, "a negative extent");
   const LayoutExpr **extents = arena_array(&context->arena, const LayoutExpr *, rank);
   const LayoutExpr *offset = layout_const(context, 0);
   for (int i = 0; i < rank; i++) {
