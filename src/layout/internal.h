@@ -45,7 +45,7 @@ static inline bool is_const(const LayoutExpr *e) {
 bool layout_op_value(LayoutOp op, int64_t a, int64_t b, int64_t c, int64_t *out);
 
 // Row-major strides (may be NULL), the size in *size; false when it does not fit.
-bool layout_row_major(const int64_t *extents, int rank, int64_t *strides, int64_t *size);
+bool layout_box_strides(const int64_t *extents, int rank, int64_t *strides, int64_t *size);
 
 int64_t layout_largest_divisor(int64_t value, int64_t limit);
 

@@ -97,7 +97,7 @@ static bool expr_interval(const LayoutExpr *e, const int64_t *extents, Interval 
 
 // ---- Construction ------------------------------------------------------------------------------
 
-bool layout_row_major(const int64_t *extents, int rank, int64_t *strides, int64_t *size) {
+bool layout_box_strides(const int64_t *extents, int rank, int64_t *strides, int64_t *size) {
   int64_t product = 1;
   bool empty = false, fits = true;
   for (int i = 0; i < rank; i++) empty |= extents[i] == 0;
@@ -153,7 +153,7 @@ static bool check_extents(Context *context, const char *kind, const int64_t *ext
   for (int i = 0; i < count; i++)
     if (extents[i] < 0)
       return diag_error(context, pos, "%s extent %d is %lld", kind, i, (long long)extents[i]);
-  if (!layout_row_major(extents, count, NULL, &size))
+  if (!layout_box_strides(extents, count, NULL, &size))
     return diag_error(context, pos, "the %s size does not fit 64 bits", kind);
   return true;
 }

@@ -4,11 +4,11 @@
 
 bool layout_physical_size(const Layout *layout, int64_t *out) {
   return layout->is_static &&
-         layout_row_major(layout->physical_extents, layout->physical_rank, NULL, out);
+         layout_box_strides(layout->physical_extents, layout->physical_rank, NULL, out);
 }
 
 bool layout_logical_size(const Layout *layout, int64_t *out) {
-  return layout->is_static && layout_row_major(layout->extents, layout->rank, NULL, out);
+  return layout->is_static && layout_box_strides(layout->extents, layout->rank, NULL, out);
 }
 
 // ---- Groups and offsets ------------------------------------------------------------------------
@@ -135,7 +135,7 @@ static void strides_by_points(Context *context, const Layout *layout, int64_t *s
   ArenaMark mark = arena_mark(&context->scratch);
   int64_t size, inner[MAX_RANK], total;
   const int64_t *offsets = domain_offsets(context, layout, &size);
-  layout_row_major(layout->extents, layout->rank, inner, &total);
+  layout_box_strides(layout->extents, layout->rank, inner, &total);
   for (int i = 0; i < layout->rank; i++) {
     if (layout->extents[i] < 2 || size == 0)
       has_stride[i] = step_at_origin(layout_offset_expr(context, layout), i, &strides[i]);
@@ -175,7 +175,7 @@ static int64_t vector_by_points(Context *context, const Layout *layout, int axis
   ArenaMark mark = arena_mark(&context->scratch);
   int64_t size, inner[MAX_RANK], total, width = 1;
   const int64_t *offsets = domain_offsets(context, layout, &size);
-  layout_row_major(layout->extents, layout->rank, inner, &total);
+  layout_box_strides(layout->extents, layout->rank, inner, &total);
   if (offsets && size)
     width = layout_largest_divisor(run_gcd(offsets, size, layout->extents[axis], inner[axis]),
                                    layout->extents[axis]);

@@ -102,7 +102,7 @@ static Batch new_batch(Context *context, int rank) {
 
 bool layout_points_domain(const int64_t *extents, int rank, PointDomain *out) {
   *out = (PointDomain){.extents = extents, .rank = rank};
-  return layout_row_major(extents, rank, NULL, &out->size) && out->size <= POINT_LIMIT;
+  return layout_box_strides(extents, rank, NULL, &out->size) && out->size <= POINT_LIMIT;
 }
 
 const int64_t *layout_points_index(Context *context, const int64_t *extents, int rank,
@@ -115,7 +115,7 @@ const int64_t *layout_points_index(Context *context, const int64_t *extents, int
 LayoutAnswer layout_points_over_limit(Context *context, const int64_t *extents, int rank) {
   int64_t size;
   const char *reason = "the points do not fit 64 bits";
-  if (layout_row_major(extents, rank, NULL, &size))
+  if (layout_box_strides(extents, rank, NULL, &size))
     reason = str_format(context, "%lld points is over the limit of %lld", (long long)size,
                         (long long)POINT_LIMIT);
   return (LayoutAnswer){.verdict = LAYOUT_UNDECIDED, .level = LAYOUT_POINTS, .reason = reason};
