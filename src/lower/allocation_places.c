@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the allocations of blocks go: to the innermost loop or block that holds all accesses and
+// carries no value of the memory from one iteration to the next.
+//
+//   B allocated by the root; written and read under `for i`, summed over `for k` inside of it
+//   → inside `for i`, outside of `for k`
+//
+// Values are carried by: loops in bindings of reduction and opaque variables of a block that writes
+// the memory; vectorised loops (one place for all lanes); the loops of a block's own body; and any
+// loop in whose body some of what is read was not written.
+#include "lower/pass.h"
+
+typedef struct Place {
+  Stmt **path; // loops and blocks from the outside in
+  int depth;
+} Place;
+
+typedef struct Placement {
+  Context *context;
+  Array(Stmt *) path;
+  Map vars;   // block variable → binding over loop variables
+  Map owners; // data variable → (depth of the block that allocates it) + 1
+  Map places; // data variable → Place*
+  int block_depth; // of the path up to and including the innermost block
+} Placement;
+
+static bool binding_uses(const Placement *placement, const Block *block, Expr *loop_var) {
+  for (int i = 0; i < block->var_count; i++) {
+    const BlockVar *v = &block->vars[i];
+    if (v->kind == ITER_SPATIAL) continue;
+    if (expr_uses(map_find(&placement->vars, v->var), loop_var)) return true;
+  }
+  return false;
+}
+
+static bool is_carried(const Placement *placement, int loop_at, int depth, bool is_write) {
+  Stmt *loop = placement->path.items[loop_at];
+  if (loop->as.loop.kind == LOOP_VECTORIZED) return true;
+  if (!is_write) return false;
+  for (int i = loop_at + 1; i < depth; i++) {
+    Stmt *s = placement->path.items[i];
+    if (s->kind == STMT_BLOCK && binding_uses(placement, s->as.block, loop->as.loop.var))
+      return true;
+  }
+  return false;
+}
+
+// How deep on the current path memory allocated at depth `owner` may live.
+static int deepest_place(const Placement *placement, int owner, bool is_write) {
+  int depth = MAX_OF(placement->block_depth, owner);
+  for (int i = owner; i < depth; i++)
+    if (placement->path.items[i]->kind == STMT_FOR && is_carried(placement, i, depth, is_write))
+      return i;
+  return depth;
+}
+
+static void note_access(Placement *placement, Expr *data, bool is_write) {
+  int owner = (int)(intptr_t)map_find(&placement->owners, data) - 1;
+  if (owner < 0) return;
+  Place *place = map_find(&placement->places, data);
+  int depth = deepest_place(placement, owner, is_write);
+  if (!place) {
+    place = arena_new(&placement->context->arena, Place);
+    *place = (Place){arena_copy(&placement->context->arena, placement->path.items,
+                                sizeof(Stmt *) * (size_t)placement->path.count), depth};
+    map_put(&placement->places, data, place);
+  }
+  int common = 0;
+  while (common < place->depth && common < depth &&
+         place->path[common] == placement->path.items[common])
+    common++;
+  place->depth = common;
+}
+
+static bool access_in_expr(Visitor *visitor, Expr *e) {
+  if (e->op == EXPR_LOAD) note_access(visitor->env, e->as.buffer->data, false);
+  if (e->op == EXPR_VAR && e->as.var->scope) note_access(visitor->env, e, true);
+  return true;
+}
+
+static void enter_block(Placement *placement, Block *block) {
+  for (int i = 0; i < block->var_count; i++)
+    map_put(&placement->vars, block->vars[i].var,
+            substitute_expr(placement->context, block->vars[i].binding, &placement->vars));
+  for (int i = 0; i < block->alloc_count; i++)
+    map_put(&placement->owners, block->allocs[i]->data, (intptr_t)placement->path.count + 1);
+  for (int i = 0; i < block->match_count; i++) // the view's accesses are the source's
+    note_access(placement, block->matches[i].source.buffer->data, true);
+}
+
+static void place_in(Placement *placement, Visitor *visitor, Stmt *s);
+
+static bool place_children(Visitor *visitor, Stmt *s) {
+  Placement *placement = visitor->env;
+  if (s->kind == STMT_STORE) note_access(placement, s->as.store.buffer->data, true);
+  if (s->kind != STMT_FOR && s->kind != STMT_BLOCK) return true;
+  place_in(placement, visitor, s);
+  return false;
+}
+
+static void place_in(Placement *placement, Visitor *visitor, Stmt *s) {
+  int outer = placement->block_depth;
+  array_push(&placement->context->arena, &placement->path, s);
+  if (s->kind == STMT_FOR) {
+    visit_stmt_exprs(visitor, s);
+    visit_stmt(visitor, s->as.loop.body);
+  } else {
+    placement->block_depth = placement->path.count;
+    enter_block(placement, s->as.block);
+    if (s->as.block->init) visit_stmt(visitor, s->as.block->init);
+    visit_stmt(visitor, s->as.block->body);
+  }
+  placement->path.count--;
+  placement->block_depth = outer;
+}
+
+// ---- Values that come from an earlier iteration
+
+static const Region *region_of(const RegionArray *regions, const Expr *data) {
+  for (int i = 0; i < regions->count; i++)
+    if (regions->items[i].buffer->data == data) return &regions->items[i];
+  return NULL;
+}
+
+static bool is_written_before_read(Context *context, Stmt *at, Expr *data) {
+  Analyzer *analyzer = analyzer_new(context);
+  RegionArray reads = {0}, writes = {0};
+  stmt_regions(analyzer, at->as.loop.body, &reads, &writes);
+  const Region *read = region_of(&reads, data), *written = region_of(&writes, data);
+  if (!read) return true;
+  return written && read->buffer == written->buffer && region_covers(analyzer, written, read);
+}
+
+static Stmt *settle(Context *context, const Placement *placement, Expr *data, Place *place) {
+  int owner = (int)(intptr_t)map_find(&placement->owners, data) - 1;
+  while (place->depth > owner) {
+    Stmt *at = place->path[place->depth - 1];
+    if (at->kind == STMT_FOR && is_written_before_read(context, at, data)) break;
+    place->depth--;
+  }
+  return place->path[place->depth - 1];
+}
+
+// ---- The answer
+
+typedef struct Collection {
+  Context *context;
+  const Placement *placement;
+  Map inside;
+} Collection;
+
+// Buffers that nobody accesses have no place and vanish.
+static bool collect_allocations(Visitor *visitor, Stmt *s) {
+  Collection *env = visitor->env;
+  if (s->kind != STMT_BLOCK) return true;
+  for (int i = 0; i < s->as.block->alloc_count; i++) {
+    Buffer *buffer = s->as.block->allocs[i];
+    Place *place = map_find(&env->placement->places, buffer->data);
+    if (!place) continue;
+    Stmt *at = settle(env->context, env->placement, buffer->data, place);
+    PtrArray *list = map_find(&env->inside, at);
+    if (!list) map_put(&env->inside, at, list = arena_new(&env->context->arena, PtrArray));
+    array_push(&env->context->arena, list, buffer);
+  }
+  return true;
+}
+
+Map allocation_places(Context *context, Stmt *body) {
+  Placement placement = {.context = context,
+                         .vars = map_new(&context->arena),
+                         .owners = map_new(&context->arena),
+                         .places = map_new(&context->arena)};
+  Visitor visitor = {
+      .env = &placement, .enter_expr = access_in_expr, .enter_stmt = place_children};
+  visit_stmt(&visitor, body);
+  Collection collection = {context, &placement, map_new(&context->arena)};
+  Visitor collector = {.env = &collection, .enter_stmt = collect_allocations};
+  visit_stmt(&collector, body);
+  return collection.inside;
+}

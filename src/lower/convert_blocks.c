@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// Blocks become loops: variables are replaced by their bindings, predicates and inits become ifs,
+// views (match_buffer) become accesses of their source, and each allocation of a block goes to the
+// innermost loop or block that holds all its accesses.
+//
+//   with T.block("root"):                         for i in range(30):
+//     B = T.alloc_buffer((30,))                     B = allocate(30)
+//     for i, k in T.grid(30, 7):                    for k in range(7):
+//       with T.block("sum"):                →         if k == 0:
+//         vi, vk = T.axis.remap("SR", [i, k])           B[i] = 0
+//         with T.init(): B[vi] = 0                    B[i] = B[i] + A[i, k]
+//         B[vi] = B[vi] + A[vi, vk]                 C[i] = B[i] * 2
+//     for i in range(30): ...                     (had both been computed under one loop i)
+//
+// What carries values from one iteration to the next, and so keeps an allocation outside, stands in
+// allocation_places.c.
+#include "lower/pass.h"
+
+// ---- Views
+
+// Axes of `source` that the view's axes stand for, from the right; the others have extent 1.
+static bool view_axes(Context *context, const MatchBuffer *match, int *axes) {
+  int extra = match->source.buffer->rank - match->buffer->rank;
+  for (int i = 0; i < extra; i++)
+    if (!expr_is_int(match->source.extent[i], 1))
+      return diag_error(context, match->buffer->pos,
+                        "view %s of %s: axis %d is dropped though its extent is not 1",
+                        match->buffer->name, match->source.buffer->name, i);
+  for (int i = 0; i < match->buffer->rank; i++) axes[i] = i + extra;
+  return extra >= 0 || diag_error(context, match->buffer->pos, "view %s has more axes than %s",
+                                  match->buffer->name, match->source.buffer->name);
+}
+
+static void bind_if_var(Map *vars, Expr *var, Expr *value) {
+  if (var && var->op == EXPR_VAR && !map_contains(vars, var)) map_put(vars, var, value);
+}
+
+// Variables that the view's description introduces: extents, strides, offset, data.
+static void bind_view_vars(Context *context, const MatchBuffer *match, const int *axes, Map *vars) {
+  const Buffer *view = match->buffer, *source = match->source.buffer;
+  Expr **strides = arena_array(&context->arena, Expr *, source->rank);
+  buffer_stride_exprs(context, source, strides);
+  Expr *offset = source->offset;
+  for (int i = 0; i < source->rank; i++)
+    offset = expr_add(context, offset, expr_mul(context, match->source.min[i], strides[i]));
+  for (int i = 0; i < view->rank; i++) {
+    bind_if_var(vars, view->shape[i], match->source.extent[axes[i]]);
+    if (view->strides) bind_if_var(vars, view->strides[i], strides[axes[i]]);
+  }
+  bind_if_var(vars, view->offset, offset);
+  bind_if_var(vars, view->data, source->data);
+}
+
+typedef struct View {
+  const MatchBuffer *match;
+  const int *axes;
+} View;
+
+static Expr **source_indices(Context *context, const View *view, Expr *const *indices) {
+  const Region *source = &view->match->source;
+  Expr **result = arena_array(&context->arena, Expr *, source->buffer->rank);
+  for (int i = 0; i < source->buffer->rank; i++) result[i] = source->min[i];
+  for (int i = 0; i < view->match->buffer->rank; i++)
+    result[view->axes[i]] = expr_add(context, source->min[view->axes[i]], indices[i]);
+  return result;
+}
+
+static Expr *view_load(Rewriter *rewriter, Expr *e) {
+  const View *view = rewriter->env;
+  if (e->op != EXPR_LOAD || e->as.buffer != view->match->buffer) return e;
+  Buffer *source = view->match->source.buffer;
+  return expr_load(rewriter->context, source, source_indices(rewriter->context, view, e->args),
+                   source->rank);
+}
+
+static Stmt *view_store(Rewriter *rewriter, Stmt *s) {
+  const View *view = rewriter->env;
+  if (s->kind != STMT_STORE || s->as.store.buffer != view->match->buffer) return s;
+  Stmt *next = stmt_copy(rewriter->context, s);
+  next->as.store.buffer = view->match->source.buffer;
+  next->as.store.rank = next->as.store.buffer->rank;
+  next->as.store.indices = source_indices(rewriter->context, view, s->as.store.indices);
+  return next;
+}
+
+static Buffer *keep_buffer(Rewriter *rewriter, Buffer *b) {
+  (void)rewriter;
+  return b;
+}
+
+static Stmt *resolve_view(Context *context, const MatchBuffer *match, Stmt *body) {
+  int *axes = arena_array(&context->arena, int, match->buffer->rank + 1);
+  if (!view_axes(context, match, axes)) return body;
+  if (!dtype_equal(match->buffer->type, match->source.buffer->type)) {
+    diag_error(context, match->buffer->pos, "view %s and its source %s differ in element type",
+               match->buffer->name, match->source.buffer->name);
+    return body;
+  }
+  View view = {match, axes};
+  Rewriter rewriter = {.context = context, .env = &view, .expr = view_load, .stmt = view_store,
+                       .buffer = keep_buffer};
+  body = rewrite_stmt(&rewriter, body);
+  Map vars = map_new(&context->arena);
+  bind_view_vars(context, match, axes, &vars);
+  return vars.count ? substitute_stmt(context, body, &vars, NULL) : body;
+}
+
+// ---- Blocks
+
+typedef struct Conversion {
+  Context *context;
+  Map inside; // loop or block (of the source) → PtrArray* of buffers to allocate in it
+} Conversion;
+
+static Expr *init_condition(Context *context, const Block *block) {
+  Expr *condition = expr_bool(context, true);
+  for (int i = 0; i < block->var_count; i++) {
+    const BlockVar *v = &block->vars[i];
+    if (v->kind != ITER_REDUCTION || expr_is_int(v->extent, 1)) continue;
+    condition = expr_and(context, condition, expr_binary(context, EXPR_EQ, v->var, v->min));
+  }
+  return condition;
+}
+
+static Stmt *bind_vars(Context *context, const Block *block, Stmt *body) {
+  if (!block->var_count) return body;
+  Map vars = map_new(&context->arena);
+  for (int i = 0; i < block->var_count; i++)
+    map_put(&vars, block->vars[i].var,
+            expr_cast(context, block->vars[i].var->type, block->vars[i].binding));
+  return substitute_stmt(context, body, &vars, NULL);
+}
+
+// `block` has children without blocks.
+static Stmt *convert_block(Context *context, const Block *block) {
+  Stmt *body = block->body;
+  if (block->init) {
+    Stmt *init = stmt_if(context, init_condition(context, block), block->init, NULL);
+    body = stmt_seq(context, (Stmt *[]){init, body}, 2);
+  }
+  for (int i = block->match_count - 1; i >= 0; i--)
+    body = resolve_view(context, &block->matches[i], body);
+  body = bind_vars(context, block, body);
+  return body;
+}
+
+static Stmt *allocate_inside(Conversion *conversion, const Stmt *original, Stmt *body) {
+  PtrArray *buffers = map_find(&conversion->inside, original);
+  for (int i = buffers ? buffers->count - 1 : -1; i >= 0; i--)
+    body = stmt_allocate(conversion->context, buffers->items[i], body);
+  return body;
+}
+
+static Stmt *convert(Rewriter *rewriter, Stmt *s) {
+  Conversion *conversion = rewriter->env;
+  Context *context = rewriter->context;
+  if (s->kind == STMT_FOR) {
+    Stmt *next = rewrite_stmt_children(rewriter, s);
+    Stmt *body = allocate_inside(conversion, s, next->as.loop.body);
+    return body == next->as.loop.body ? next : stmt_with_body(context, next, body);
+  }
+  if (s->kind != STMT_BLOCK) return NULL;
+  Stmt *next = rewrite_stmt_children(rewriter, s);
+  Stmt *body = convert_block(context, next->as.block);
+  body = allocate_inside(conversion, s, body);
+  return stmt_if(context, next->as.block->predicate, body, NULL);
+}
+
+PrimFunc *lower_convert_blocks(LowerState *state, PrimFunc *func) {
+  Context *context = state->context;
+  int errors = context->error_count;
+  Conversion conversion = {context, allocation_places(context, func->body)};
+  Rewriter rewriter = {.context = context, .env = &conversion, .enter_stmt = convert,
+                       .buffer = keep_buffer};
+  Stmt *body = rewrite_stmt(&rewriter, func->body);
+  return context->error_count > errors ? NULL : prim_func_with_body(context, func, body);
+}

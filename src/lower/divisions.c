@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Floored division and modulo become what processors have, where that is the same:
+//
+//   i // 7 → truncdiv(i, 7)   where 0 ≤ i is known        i // 8 → shift_right(i, 3)
+//   i % 7  → truncmod(i, 7)                               i % 8  → bitwise_and(i, 7)
+//
+// Powers of two need no bounds: an arithmetic shift is a floored division. What stays floored is for
+// the target to compute.
+#include "lower/pass.h"
+
+typedef struct Divisions {
+  LowerState *state;
+  Analyzer *analyzer;
+} Divisions;
+
+static bool is_never_negative(Analyzer *analyzer, Expr *e) {
+  int64_t low, high, stride;
+  if (e->type.code == TYPE_UINT) return true;
+  if (e->op == EXPR_BROADCAST) return is_never_negative(analyzer, e->args[0]);
+  if (e->op == EXPR_RAMP)
+    return expr_as_int(e->args[1], &stride) && stride >= 0 &&
+           is_never_negative(analyzer, e->args[0]);
+  return e->type.lanes == 1 && const_bounds(analyzer, e, &low, &high) && low >= 0;
+}
+
+static bool is_positive(Analyzer *analyzer, Expr *e) {
+  int64_t low, high;
+  if (e->op == EXPR_BROADCAST) e = e->args[0];
+  return e->type.lanes == 1 && const_bounds(analyzer, e, &low, &high) && low > 0;
+}
+
+static int log2_of(int64_t value) {
+  return value > 0 && (value & (value - 1)) == 0 ? __builtin_ctzll((unsigned long long)value) : -1;
+}
+
+static Expr *divide(Rewriter *rewriter, Expr *e) {
+  Divisions *env = rewriter->env;
+  Context *context = rewriter->context;
+  if ((e->op != EXPR_FLOOR_DIV && e->op != EXPR_FLOOR_MOD) || !dtype_is_int(e->type)) return e;
+  Expr *a = e->args[0], *b = e->args[1];
+  const Expr *scalar = b->op == EXPR_BROADCAST ? b->args[0] : b;
+  bool div = e->op == EXPR_FLOOR_DIV;
+  int64_t divisor;
+  int log2 = expr_as_int(scalar, &divisor) ? log2_of(divisor) : -1;
+  if (log2 >= 0)
+    return expr_binary(context, div ? EXPR_SHIFT_RIGHT : EXPR_BIT_AND, a,
+                       expr_int(context, e->type, div ? log2 : divisor - 1));
+  if (!is_never_negative(env->analyzer, a) || !is_positive(env->analyzer, b)) return e;
+  return expr_binary(context, div ? EXPR_TRUNC_DIV : EXPR_TRUNC_MOD, a, b);
+}
+
+static Stmt *keep_stmt(Rewriter *rewriter, Stmt *s) {
+  (void)rewriter;
+  return s;
+}
+
+static Buffer *keep_buffer(Rewriter *rewriter, Buffer *b) {
+  (void)rewriter;
+  return b;
+}
+
+// The statement's own expressions, under the facts that hold where it stands.
+static Stmt *divide_in(Divisions *env, Stmt *s) {
+  Rewriter shallow = {.context = env->state->context, .env = env, .expr = divide,
+                      .enter_stmt = keep_stmt, .buffer = keep_buffer};
+  return rewrite_stmt_children(&shallow, s);
+}
+
+static Stmt *enter_stmt(Rewriter *rewriter, Stmt *s) {
+  Divisions *env = rewriter->env;
+  Stmt *next = divide_in(env, s);
+  int mark = analyzer_mark(env->analyzer);
+  if (s->kind == STMT_FOR)
+    analyzer_bind(env->analyzer, s->as.loop.var, s->as.loop.min, s->as.loop.extent);
+  if (s->kind == STMT_LET && dtype_is_int(s->as.let.var->type))
+    analyzer_bind_value(env->analyzer, s->as.let.var, s->as.let.value);
+  next = rewrite_stmt_children(rewriter, next);
+  analyzer_reset(env->analyzer, mark);
+  return next;
+}
+
+PrimFunc *lower_divisions(LowerState *state, PrimFunc *func) {
+  Divisions env = {state, analyzer_new(state->context)};
+  Rewriter rewriter = {.context = state->context, .env = &env, .enter_stmt = enter_stmt,
+                       .buffer = keep_buffer};
+  Stmt *body = rewrite_stmt(&rewriter, func->body);
+  return body == func->body ? func : prim_func_with_body(state->context, func, body);
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// N-d accesses become accesses of flat memory: one axis for each group between axis separators,
+// strides and offsets multiplied out.
+//
+//   A: T.Buffer((4, 3, 8), strides=(32, 8, 1), offset=2)     A_1 = decl_buffer((122,), data=A.data)
+//   A[i, j, k]                                           →   A_1[i * 32 + j * 8 + k + 2]
+//
+// The flat buffer lies over the same data variable, so that aliases stay aliases. Parameters keep
+// their N-d description, and their flat buffers are declared at the top of the body. Index
+// arithmetic is int64 where the memory has 2³¹ elements or more, or an unknown number of them.
+#include "lower/pass.h"
+
+typedef struct Flat {
+  Buffer *buffer;
+  Expr **strides; // of each axis within its group
+  bool wide;      // int64 arithmetic
+} Flat;
+
+typedef struct Flattening {
+  Context *context;
+  Map flats; // Buffer* → Flat*
+  Map origins;
+  PtrArray undeclared; // flat buffers of parameters, in order of first access
+  Map params;          // Buffer* of parameters
+} Flattening;
+
+static int group_begin(const Buffer *b, int group) {
+  return group == 0 ? 0 : b->separators[group - 1];
+}
+
+static int group_end(const Buffer *b, int group) {
+  return group == b->separator_count ? b->rank : b->separators[group];
+}
+
+// int64 arithmetic down to variables and loads.
+static Expr *widened(Context *context, Expr *e) {
+  if (!dtype_is_int(e->type)) return e;
+  if (e->count == 2 && op_table[e->op].class == OP_ARITH)
+    return expr_binary(context, e->op, widened(context, e->args[0]), widened(context, e->args[1]));
+  return expr_cast(context, dtype_lanes(DTYPE_INT64, e->type.lanes), e);
+}
+
+// Strides of compact, row-major memory within each group.
+static void compact_strides(Context *context, const Buffer *b, Expr **strides, bool wide) {
+  for (int g = 0; g <= b->separator_count; g++) {
+    Expr *stride = expr_int(context, wide ? DTYPE_INT64 : DTYPE_INT32, 1);
+    for (int i = group_end(b, g) - 1; i >= group_begin(b, g); i--) {
+      strides[i] = stride;
+      stride = expr_mul(context, stride, wide ? widened(context, b->shape[i]) : b->shape[i]);
+    }
+  }
+}
+
+// Elements of a group, the offset included: one past the last that an access may reach.
+static Expr *group_size(Context *context, const Buffer *b, const Flat *flat, int group) {
+  int begin = group_begin(b, group), end = group_end(b, group);
+  Expr *size = expr_int(context, DTYPE_INT32, 1);
+  if (!b->strides && begin < end) {
+    size = expr_mul(context, flat->strides[begin], b->shape[begin]);
+  } else {
+    for (int i = begin; i < end; i++) {
+      Expr *last = expr_sub(context, b->shape[i], expr_int(context, b->shape[i]->type, 1));
+      size = expr_add(context, size, expr_mul(context, last, flat->strides[i]));
+    }
+  }
+  return group == b->separator_count && b->offset ? expr_add(context, size, b->offset) : size;
+}
+
+// Are there 2³¹ elements or more, or not known how many?
+static bool needs_wide(const Buffer *b) {
+  int64_t size = 1, offset = 0, extent, stride;
+  if (b->offset && !expr_as_int(b->offset, &offset)) return true;
+  for (int i = 0; i < b->rank; i++) {
+    if (!expr_as_int(b->shape[i], &extent)) return true;
+    if (b->strides && !expr_as_int(b->strides[i], &stride)) return true;
+    if (!mul_fits(b->strides ? MAX_OF(stride, 1) : 1, MAX_OF(extent, 1), &extent)) return true;
+    if (!mul_fits(size, extent, &size)) return true;
+  }
+  return size > INT32_MAX - MAX_OF(offset, 0) - 1;
+}
+
+static Flat *make_flat(Flattening *flattening, Buffer *b) {
+  Context *context = flattening->context;
+  Flat *flat = arena_new(&context->arena, Flat);
+  flat->wide = needs_wide(b);
+  flat->strides = arena_array(&context->arena, Expr *, b->rank + 1);
+  compact_strides(context, b, flat->strides, flat->wide);
+  for (int i = 0; b->strides && i < b->rank; i++)
+    flat->strides[i] = flat->wide ? widened(context, b->strides[i]) : b->strides[i];
+  Buffer *buffer = flat->buffer = buffer_copy(context, b);
+  buffer->rank = b->separator_count + 1;
+  buffer->shape = arena_array(&context->arena, Expr *, buffer->rank);
+  for (int g = 0; g < buffer->rank; g++) buffer->shape[g] = group_size(context, b, flat, g);
+  buffer->strides = NULL;
+  buffer->offset = expr_int(context, DTYPE_INT32, 0);
+  buffer->separators = arena_array(&context->arena, int, b->separator_count + 1);
+  for (int g = 0; g < b->separator_count; g++) buffer->separators[g] = g + 1;
+  buffer->layout = NULL;
+  map_put(&flattening->flats, b, flat);
+  map_put(&flattening->origins, buffer, b);
+  if (map_contains(&flattening->params, b))
+    array_push(&context->arena, &flattening->undeclared, buffer);
+  return flat;
+}
+
+static const Flat *flat_of(Flattening *flattening, Buffer *b) {
+  Flat *flat = map_find(&flattening->flats, b);
+  return flat ? flat : make_flat(flattening, b);
+}
+
+// One index per group.
+static Expr **flat_indices(Flattening *flattening, Buffer *b, Expr *const *indices) {
+  Context *context = flattening->context;
+  const Flat *flat = flat_of(flattening, b);
+  Expr **result = arena_array(&context->arena, Expr *, flat->buffer->rank);
+  for (int g = 0; g < flat->buffer->rank; g++) {
+    Expr *sum = g == b->separator_count && b->offset ? b->offset : expr_int(context, DTYPE_INT32, 0);
+    for (int i = group_end(b, g) - 1; i >= group_begin(b, g); i--) {
+      Expr *index = flat->wide ? widened(context, indices[i]) : indices[i];
+      sum = expr_add(context, expr_mul(context, index, flat->strides[i]), sum);
+    }
+    result[g] = sum;
+  }
+  return result;
+}
+
+static Expr *flatten_load(Rewriter *rewriter, Expr *e) {
+  Flattening *flattening = rewriter->env;
+  if (e->op != EXPR_LOAD) return e;
+  Buffer *buffer = e->as.buffer;
+  Expr **indices = flat_indices(flattening, buffer, e->args);
+  const Flat *flat = flat_of(flattening, buffer);
+  Expr *load = expr_load(rewriter->context, flat->buffer, indices, flat->buffer->rank);
+  map_put(&flattening->origins, load, e);
+  return load;
+}
+
+static Stmt *flatten_store(Flattening *flattening, Stmt *s) {
+  Context *context = flattening->context;
+  Stmt *next = stmt_copy(context, s);
+  const Flat *flat = flat_of(flattening, s->as.store.buffer);
+  next->as.store.buffer = flat->buffer;
+  next->as.store.rank = flat->buffer->rank;
+  next->as.store.indices = flat_indices(flattening, s->as.store.buffer, s->as.store.indices);
+  Expr *place = expr_load(context, flat->buffer, next->as.store.indices, flat->buffer->rank);
+  Expr *logical = expr_load(context, s->as.store.buffer, s->as.store.indices, s->as.store.rank);
+  map_put(&flattening->origins, place, logical);
+  return next;
+}
+
+// The allocation takes the extents of the buffer declared over it.
+static Stmt *flatten_allocate(Flattening *flattening, Stmt *s) {
+  Context *context = flattening->context;
+  Stmt *next = stmt_copy(context, s);
+  Stmt *below = s->as.allocate.body;
+  bool same = below->kind == STMT_DECL_BUFFER && below->as.declare.buffer->data == s->as.allocate.var;
+  if (same) {
+    next->as.allocate.rank = below->as.declare.buffer->rank;
+    next->as.allocate.extents = below->as.declare.buffer->shape;
+    return next;
+  }
+  Expr *count = expr_index(context, 1);
+  for (int i = 0; i < s->as.allocate.rank; i++)
+    count = expr_mul(context, count, s->as.allocate.extents[i]);
+  next->as.allocate.rank = 1;
+  next->as.allocate.extents = arena_copy(&context->arena, &count, sizeof(Expr *));
+  return next;
+}
+
+static Stmt *flatten_stmt(Rewriter *rewriter, Stmt *s) {
+  Flattening *flattening = rewriter->env;
+  if (s->kind == STMT_STORE) return flatten_store(flattening, s);
+  if (s->kind == STMT_ALLOCATE) return flatten_allocate(flattening, s);
+  if (s->kind != STMT_DECL_BUFFER) return s;
+  Stmt *next = stmt_copy(rewriter->context, s);
+  next->as.declare.buffer = flat_of(flattening, s->as.declare.buffer)->buffer;
+  return next;
+}
+
+static Buffer *keep_buffer(Rewriter *rewriter, Buffer *b) {
+  (void)rewriter;
+  return b;
+}
+
+static Map origins_of(Context *context, const PrimFunc *func) {
+  Map origins = map_new(&context->arena);
+  for (int i = 0; func->origins && i < func->origins->count; i++)
+    map_set(&origins, func->origins->entries[i].key, func->origins->entries[i].value);
+  return origins;
+}
+
+PrimFunc *lower_flatten_buffers(LowerState *state, PrimFunc *func) {
+  Context *context = state->context;
+  Flattening flattening = {.context = context, .flats = map_new(&context->arena),
+                           .origins = origins_of(context, func),
+                           .params = map_new(&context->arena)};
+  for (int i = 0; i < func->param_count; i++)
+    if (func->buffers[i]) map_put(&flattening.params, func->buffers[i], func->buffers[i]);
+  Rewriter rewriter = {.context = context, .env = &flattening, .expr = flatten_load,
+                       .stmt = flatten_stmt, .buffer = keep_buffer};
+  Stmt *body = rewrite_stmt(&rewriter, func->body);
+  for (int i = flattening.undeclared.count - 1; i >= 0; i--)
+    body = stmt_declare(context, flattening.undeclared.items[i], body);
+  PrimFunc *next = prim_func_with_body(context, func, body);
+  next->origins = arena_copy(&context->arena, &flattening.origins, sizeof(Map));
+  return next;
+}

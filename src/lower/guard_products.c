@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// An accumulation that padding makes neutral is left out instead of computed:
+//
+//   B[i] = B[i] + T.if_then_else(c, X[j], 0) * W[k]   →   if c: B[i] = B[i] + X[j] * W[k]
+//   B[i] = T.max(B[i], T.if_then_else(c, X[j], -inf)) →   if c: B[i] = T.max(B[i], X[j])
+//
+// so that later passes can turn the condition into loop bounds. Zero times a weight counts as zero
+// also where the weight is infinite or NaN: padding is no product. Conditions that read memory stay.
+#include "lower/pass.h"
+
+#include <math.h>
+
+// Is `e` neutral for accumulation by `op`?
+static bool is_neutral(ExprOp op, const Expr *e) {
+  if (e->op == EXPR_BROADCAST) e = e->args[0];
+  if (op == EXPR_ADD) return (e->op == EXPR_FLOAT && e->as.f == 0) || expr_is_int(e, 0);
+  double sign = op == EXPR_MAX ? -1 : 1;
+  if (e->op == EXPR_FLOAT) return isinf(e->as.f) && e->as.f * sign > 0;
+  if (e->op != EXPR_INT || e->type.code != TYPE_INT || e->type.bits > 64) return false;
+  int64_t most = INT64_MAX >> (64 - e->type.bits);
+  return e->as.i == (op == EXPR_MAX ? -most - 1 : most);
+}
+
+// `e` without the choices that make it neutral, whose conditions are pushed onto `conditions`.
+static Expr *without_choices(Context *context, ExprOp op, Expr *e, ExprArray *conditions) {
+  bool choice = e->op == EXPR_IF_THEN_ELSE || e->op == EXPR_SELECT;
+  if (choice && is_neutral(op, e->args[2]) && !expr_reads_memory(e->args[0])) {
+    conjuncts_of(context, e->args[0], conditions);
+    return without_choices(context, op, e->args[1], conditions);
+  }
+  if (op != EXPR_ADD || (e->op != EXPR_MUL && e->op != EXPR_CAST)) return e;
+  Expr *args[2] = {0};
+  for (int i = 0; i < e->count; i++)
+    args[i] = without_choices(context, op, e->args[i], conditions);
+  return expr_with_args(context, e, args);
+}
+
+static bool is_load_of(const Expr *e, const Stmt *store) {
+  if (e->op != EXPR_LOAD || e->as.buffer != store->as.store.buffer) return false;
+  for (int i = 0; i < e->count; i++)
+    if (e->args[i] != store->as.store.indices[i]) return false;
+  return true;
+}
+
+static Stmt *guard_store(Rewriter *rewriter, Stmt *s) {
+  if (s->kind != STMT_STORE) return s;
+  Expr *value = s->as.store.value;
+  if (value->op != EXPR_ADD && value->op != EXPR_MAX && value->op != EXPR_MIN) return s;
+  int self = is_load_of(value->args[0], s) ? 0 : 1;
+  if (!is_load_of(value->args[self], s)) return s;
+  ExprArray conditions = {0};
+  Expr *args[2] = {value->args[0], value->args[1]};
+  args[1 - self] = without_choices(rewriter->context, value->op, args[1 - self], &conditions);
+  if (!conditions.count) return s;
+  Stmt *next = stmt_copy(rewriter->context, s);
+  next->as.store.value = expr_with_args(rewriter->context, value, args);
+  return stmt_if(rewriter->context, conjunction_of(rewriter->context, &conditions), next, NULL);
+}
+
+PrimFunc *lower_guard_products(LowerState *state, PrimFunc *func) {
+  Rewriter rewriter = {.context = state->context, .stmt = guard_store};
+  Stmt *body = rewrite_stmt(&rewriter, func->body);
+  return body == func->body ? func : prim_func_with_body(state->context, func, body);
+}

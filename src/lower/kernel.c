@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// A lowered function, cut up for a code generator: arguments, workspace, and one body for each phase
+// (lower.h describes all three).
+//
+//   A_1 = decl_buffer(...); T = allocate(...)     NAME(args, begin, end):
+//   for i in T.parallel(30): body            →      A_1 = decl_buffer(...)
+//                                                   for i in range(begin, end): body
+#include "lower/pass.h"
+
+typedef struct Cutting {
+  Context *context;
+  LowerKernel *kernel;
+  PtrArray wrappers; // Stmt *, without the workspace
+  PtrArray slots;    // Stmt *: ALLOCATE
+  PtrArray phases;   // Stmt *
+} Cutting;
+
+static Expr *wide(Context *context, Expr *e) {
+  return expr_cast(context, DTYPE_INT64, e);
+}
+
+// ---- Arguments
+
+typedef struct Symbols {
+  Context *context;
+  Map known; // variable → true
+  Array(LowerArg) args;
+  LowerArg next; // where the expression at hand stands
+} Symbols;
+
+static bool enter_symbol(Visitor *visitor, Expr *e) {
+  Symbols *symbols = visitor->env;
+  if (e->op != EXPR_VAR || map_contains(&symbols->known, e)) return true;
+  map_put(&symbols->known, e, e);
+  LowerArg arg = symbols->next;
+  arg.kind = LOWER_ARG_SYMBOL;
+  arg.name = e->as.var->name;
+  arg.var = e;
+  array_push(&symbols->context->arena, &symbols->args, arg);
+  return true;
+}
+
+// A size that is a variable by itself is taken from there; only such sizes bind.
+static void find_symbols(Symbols *symbols, const PrimFunc *func) {
+  Visitor visitor = {.env = symbols, .enter_expr = enter_symbol};
+  for (int i = 0; i < func->param_count; i++) {
+    const Buffer *b = func->buffers[i];
+    if (!b) continue;
+    for (int axis = 0; axis < b->rank; axis++) {
+      symbols->next = (LowerArg){.from = LOWER_FROM_SHAPE, .tensor = i, .axis = axis};
+      if (b->shape[axis]->op == EXPR_VAR) visit_expr(&visitor, b->shape[axis]);
+      symbols->next.from = LOWER_FROM_STRIDE;
+      if (b->strides && b->strides[axis]->op == EXPR_VAR) visit_expr(&visitor, b->strides[axis]);
+    }
+    symbols->next = (LowerArg){.from = LOWER_FROM_OFFSET, .tensor = i};
+    if (b->offset && b->offset->op == EXPR_VAR) visit_expr(&visitor, b->offset);
+  }
+}
+
+static void find_args(Cutting *cutting, const PrimFunc *func) {
+  Context *context = cutting->context;
+  Symbols symbols = {.context = context, .known = map_new(&context->arena)};
+  for (int i = 0; i < func->param_count; i++) {
+    Buffer *b = func->buffers[i];
+    LowerArg arg = {.kind = b ? LOWER_ARG_TENSOR : LOWER_ARG_SCALAR, .buffer = b, .tensor = i};
+    arg.var = b ? b->data : func->params[i];
+    arg.name = b ? b->name : func->params[i]->as.var->name;
+    map_put(&symbols.known, arg.var, arg.var);
+    array_push(&context->arena, &symbols.args, arg);
+  }
+  find_symbols(&symbols, func);
+  cutting->kernel->args = symbols.args.items;
+  cutting->kernel->arg_count = symbols.args.count;
+}
+
+// ---- Taking the body apart
+
+static void take_apart(Cutting *cutting, Stmt *s) {
+  Arena *arena = &cutting->context->arena;
+  for (; stmt_body(s) && s->kind != STMT_FOR && s->kind != STMT_ATTR; s = stmt_body(s))
+    array_push(arena, s->kind == STMT_ALLOCATE ? &cutting->slots : &cutting->wrappers, s);
+  if (s->kind != STMT_ATTR || strcmp(s->as.attr.key, "pleat.phases"))
+    bug(cutting->context, "%s is not lowered: it has no phases", cutting->kernel->func->name);
+  s = s->as.attr.body;
+  if (s->kind != STMT_SEQ) {
+    array_push(arena, &cutting->phases, s);
+    return;
+  }
+  // Serial statements between parallel loops are one phase.
+  int begin = 0;
+  for (int i = 0; i <= s->as.seq.count; i++) {
+    Stmt *item = i < s->as.seq.count ? s->as.seq.items[i] : NULL;
+    bool parallel = item && item->kind == STMT_FOR && item->as.loop.kind == LOOP_PARALLEL;
+    if (item && !parallel) continue;
+    if (i > begin)
+      array_push(arena, &cutting->phases,
+                 stmt_seq(cutting->context, s->as.seq.items + begin, i - begin));
+    if (item) array_push(arena, &cutting->phases, item);
+    begin = i + 1;
+  }
+}
+
+// ---- Uses
+
+typedef struct Use {
+  const Expr *var;
+  bool found;
+} Use;
+
+static bool use_in_expr(Visitor *visitor, Expr *e) {
+  Use *use = visitor->env;
+  use->found |= e == use->var || (e->op == EXPR_LOAD && e->as.buffer->data == use->var);
+  return !use->found;
+}
+
+static bool use_in_stmt(Visitor *visitor, Stmt *s) {
+  Use *use = visitor->env;
+  use->found |= s->kind == STMT_STORE && s->as.store.buffer->data == use->var;
+  return !use->found;
+}
+
+static bool stmt_uses(Stmt *s, const Expr *var) {
+  Use use = {var, false};
+  Visitor visitor = {.env = &use, .enter_expr = use_in_expr, .enter_stmt = use_in_stmt};
+  visit_stmt(&visitor, s);
+  return use.found;
+}
+
+static const Expr *bound_by(const Stmt *wrapper) {
+  switch (wrapper->kind) {
+  case STMT_LET: return wrapper->as.let.var;
+  case STMT_ALLOCATE: return wrapper->as.allocate.var;
+  case STMT_ALLOCATE_CONST: return wrapper->as.allocate_const.var;
+  default: return wrapper->as.declare.buffer->data;
+  }
+}
+
+// ---- Workspace
+
+static int64_t slot_bytes(Context *context, const Stmt *s, Expr **bytes) {
+  DType type = s->as.allocate.type;
+  Expr *size = expr_int(context, DTYPE_INT64, dtype_bytes(type) * (int64_t)type.lanes);
+  for (int i = 0; i < s->as.allocate.rank; i++)
+    size = expr_mul(context, size, wide(context, s->as.allocate.extents[i]));
+  *bytes = size;
+  int64_t constant;
+  return expr_as_int(size, &constant) ? constant : -1;
+}
+
+static ArenaItem slot_item(const Cutting *cutting, const Stmt *slot, int64_t bytes) {
+  ArenaItem item = {bytes, 64, -1, 0, 0};
+  for (int k = 0; k < cutting->phases.count; k++) {
+    if (!stmt_uses(cutting->phases.items[k], slot->as.allocate.var)) continue;
+    if (item.first < 0) item.first = k;
+    item.last = k;
+  }
+  item.first = MAX_OF(item.first, 0);
+  return item;
+}
+
+// Slots of constant size share by lifetime; the others lie behind them, one after the other.
+static void plan_workspace(Cutting *cutting) {
+  Context *context = cutting->context;
+  LowerKernel *kernel = cutting->kernel;
+  int count = kernel->slot_count = cutting->slots.count, known = 0;
+  ArenaItem *items = arena_array(&context->arena, ArenaItem, count);
+  int *item_of = arena_array(&context->arena, int, count);
+  kernel->slots = arena_array(&context->arena, LowerSlot, count);
+  for (int i = 0; i < count; i++) {
+    const Stmt *slot = cutting->slots.items[i];
+    int64_t bytes = slot_bytes(context, slot, &kernel->slots[i].bytes);
+    kernel->slots[i].data = slot->as.allocate.var;
+    item_of[i] = bytes < 0 ? -1 : known;
+    if (bytes >= 0) items[known++] = slot_item(cutting, slot, bytes);
+  }
+  int64_t total = arena_plan(context, items, known, NULL);
+  if (total < 0) bug(context, "workspace of %s does not fit", kernel->func->name);
+  Expr *end = expr_int(context, DTYPE_INT64, ceil_div(total, 64) * 64);
+  Expr *line = expr_int(context, DTYPE_INT64, 64), *pad = expr_int(context, DTYPE_INT64, 63);
+  for (int i = 0; i < count; i++) {
+    LowerSlot *slot = &kernel->slots[i];
+    slot->offset = item_of[i] < 0 ? end : expr_int(context, DTYPE_INT64, items[item_of[i]].offset);
+    if (item_of[i] >= 0) continue;
+    Expr *lines = expr_binary(context, EXPR_TRUNC_DIV, expr_add(context, slot->bytes, pad), line);
+    end = expr_add(context, end, expr_mul(context, lines, line));
+  }
+  kernel->workspace_bytes = end;
+}
+
+// ---- Tasks
+
+static LowerTask make_task(Cutting *cutting, Stmt *phase, int number) {
+  Context *context = cutting->context;
+  Str name = cutting->kernel->func->name;
+  LowerTask task = {
+      .name = number ? str_format(context, "%s_%d", name, number + 1) : name,
+      .begin = expr_var(context, "begin", DTYPE_INT64),
+      .end = expr_var(context, "end", DTYPE_INT64),
+      .count = expr_int(context, DTYPE_INT64, 1),
+      .body = phase,
+  };
+  if (phase->kind == STMT_FOR && phase->as.loop.kind == LOOP_PARALLEL) {
+    task.count = wide(context, phase->as.loop.extent);
+    task.body = stmt_for(context, phase->as.loop.var, task.begin,
+                         expr_sub(context, task.end, task.begin), LOOP_SERIAL,
+                         phase->as.loop.body);
+    task.body->pos = phase->pos;
+  }
+  for (int i = cutting->wrappers.count - 1; i >= 0; i--) {
+    Stmt *wrapper = cutting->wrappers.items[i];
+    if (stmt_uses(task.body, bound_by(wrapper)))
+      task.body = stmt_with_body(context, wrapper, task.body);
+  }
+  return task;
+}
+
+LowerKernel *lowered_kernel(Context *context, PrimFunc *lowered) {
+  Cutting cutting = {.context = context, .kernel = arena_new(&context->arena, LowerKernel)};
+  cutting.kernel->func = lowered;
+  find_args(&cutting, lowered);
+  take_apart(&cutting, lowered->body);
+  plan_workspace(&cutting);
+  LowerKernel *kernel = cutting.kernel;
+  kernel->task_count = cutting.phases.count;
+  kernel->tasks = arena_array(&context->arena, LowerTask, kernel->task_count);
+  for (int i = 0; i < kernel->task_count; i++)
+    kernel->tasks[i] = make_task(&cutting, cutting.phases.items[i], i);
+  return kernel;
+}

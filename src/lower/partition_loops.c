@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loops are cut where conditions on their variable become constant, so that the long middle part has
+// none, and borders and tails get code of their own:
+//
+//   for wo in range(5):                            for wo in range(4):
+//     for wi in T.unroll(10):                        for wi in T.unroll(10): body
+//       if wo * 10 + wi < 49: body          →      for wi in T.unroll(10):
+//                                                    if 40 + wi < 49: body      (decided by unrolling)
+//
+// A condition takes part when it is linear in the variable, with the variables of loops inside of it
+// replaced by their worst values: where it then still holds, it holds for all of them. A loop becomes
+// at most three loops (before, middle, after); one of at most three iterations without a middle is
+// taken apart. Where a condition on a parallel loop, or one that is not linear in the loop's
+// variable, is linear in the inner ones, the body is doubled instead: one version under the worst
+// case without the conditions, one with them. Copies are made while the function stays in its budget.
+#include "lower/pass.h"
+
+enum { DEFAULT_BUDGET = 4000, MOST_ITERATIONS_APART = 3 };
+
+typedef struct Partition {
+  LowerState *state;
+  Context *context;
+  Analyzer *analyzer; // loops around the current one
+  int64_t budget;     // statements that may still be added
+} Partition;
+
+// A condition found below a loop.
+typedef struct Atom {
+  Expr *condition;
+  ConditionKind kind;
+  Expr *form;
+  int64_t low, high; // what the inner variables add to `rest`
+  Expr *rest;        // the form without the inner variables
+  int64_t factor;    // of the loop's variable in `rest`, which is factor * var + base
+  Expr *base;        // NULL: not linear in the variable
+} Atom;
+
+typedef struct Search {
+  Partition *partition;
+  Expr *var;
+  Array(VarRange) inner; // variables bound below the loop; min NULL for lets
+  Array(Atom) atoms;
+  bool wide; // there are vectorised or unrolled loops: conditions are dear
+} Search;
+
+// ---- Finding conditions
+
+static bool inner_bounds(Search *search, Atom *atom, const int64_t *factors) {
+  Analyzer *analyzer = search->partition->analyzer;
+  for (int i = 0; i < search->inner.count; i++) {
+    int64_t low, high, unused, most, a, b;
+    const VarRange *range = &search->inner.items[i];
+    if (!factors[i]) continue;
+    if (!range->min) return false;
+    Expr *last = expr_add(search->partition->context, range->min, range->extent);
+    if (!const_bounds(analyzer, range->min, &low, &unused)) return false;
+    if (!const_bounds(analyzer, last, &unused, &most)) return false;
+    high = most - 1;
+    if (!mul_fits(factors[i], low, &a) || !mul_fits(factors[i], high, &b)) return false;
+    if (!add_fits(atom->low, MIN_OF(a, b), &atom->low)) return false;
+    if (!add_fits(atom->high, MAX_OF(a, b), &atom->high)) return false;
+  }
+  return true;
+}
+
+static bool analyze(Search *search, Atom *atom) {
+  Context *context = search->partition->context;
+  int count = search->inner.count;
+  Expr **vars = arena_array(&context->arena, Expr *, count + 1);
+  int64_t *factors = arena_array(&context->arena, int64_t, count + 1);
+  for (int i = 0; i < count; i++) vars[i] = search->inner.items[i].var;
+  atom->low = atom->high = 0;
+  if (!linear_form(context, atom->form, vars, count, factors, &atom->rest)) return false;
+  if (!inner_bounds(search, atom, factors)) return false;
+  atom->rest = simplify(search->partition->analyzer, atom->rest);
+  if (!linear_form(context, atom->rest, &search->var, 1, &atom->factor, &atom->base))
+    atom->base = NULL;
+  return true;
+}
+
+static void note_condition(Search *search, Expr *condition) {
+  Context *context = search->partition->context;
+  ExprArray parts = {0};
+  conjuncts_of(context, condition, &parts);
+  for (int i = 0; i < parts.count; i++) {
+    Atom atom = {.condition = parts.items[i]};
+    bool known = !expr_uses(atom.condition, search->var) || expr_reads_memory(atom.condition);
+    for (int k = 0; k < search->atoms.count; k++)
+      known |= search->atoms.items[k].condition == atom.condition;
+    if (known || !condition_form(context, atom.condition, &atom.kind, &atom.form)) continue;
+    if (analyze(search, &atom)) array_push(&context->arena, &search->atoms, atom);
+  }
+}
+
+static void note_inner(Search *search, Expr *var, Expr *min, Expr *extent) {
+  VarRange range = {var, min, extent};
+  array_push(&search->partition->context->arena, &search->inner, range);
+}
+
+static bool condition_in_expr(Visitor *visitor, Expr *e) {
+  if (e->op == EXPR_LET) note_inner(visitor->env, e->args[0], NULL, NULL);
+  if (e->op == EXPR_IF_THEN_ELSE || e->op == EXPR_SELECT) note_condition(visitor->env, e->args[0]);
+  return true;
+}
+
+static bool condition_in_stmt(Visitor *visitor, Stmt *s) {
+  Search *search = visitor->env;
+  if (s->kind == STMT_IF) note_condition(search, s->as.branch.condition);
+  if (s->kind == STMT_LET) note_inner(search, s->as.let.var, NULL, NULL);
+  if (s->kind != STMT_FOR) return true;
+  Analyzer *analyzer = search->partition->analyzer;
+  int mark = analyzer_mark(analyzer), outer = search->inner.count;
+  search->wide |= s->as.loop.kind == LOOP_VECTORIZED || s->as.loop.kind == LOOP_UNROLLED;
+  note_inner(search, s->as.loop.var, s->as.loop.min, s->as.loop.extent);
+  analyzer_bind(analyzer, s->as.loop.var, s->as.loop.min, s->as.loop.extent);
+  visit_stmt(visitor, s->as.loop.body);
+  analyzer_reset(analyzer, mark);
+  search->inner.count = outer;
+  return false;
+}
+
+static Search find_conditions(Partition *partition, Stmt *loop) {
+  Search search = {.partition = partition, .var = loop->as.loop.var};
+  Visitor visitor = {
+      .env = &search, .enter_expr = condition_in_expr, .enter_stmt = condition_in_stmt};
+  int mark = analyzer_mark(partition->analyzer);
+  analyzer_bind(partition->analyzer, loop->as.loop.var, loop->as.loop.min, loop->as.loop.extent);
+  visit_stmt(&visitor, loop->as.loop.body);
+  analyzer_reset(partition->analyzer, mark);
+  return search;
+}
+
+// ---- The middle part
+
+typedef struct Middle {
+  Expr *low, *end;
+  Map decided; // condition → its constant in the middle
+} Middle;
+
+static Expr *shifted_base(Context *context, const Atom *atom, int64_t by) {
+  return expr_add(context, atom->base, expr_int(context, atom->base->type, by));
+}
+
+static void middle_of_least(Context *context, const Atom *atom, Middle *middle) {
+  Expr *worst = shifted_base(context, atom, atom->low);
+  DType type = worst->type;
+  int64_t c = atom->factor;
+  Expr *quotient = expr_floor_div(context, worst, expr_int(context, type, c > 0 ? c : -c));
+  if (c > 0)
+    middle->low = expr_max(context, middle->low,
+                           expr_sub(context, expr_int(context, type, 0), quotient));
+  else
+    middle->end = expr_min(context, middle->end,
+                           expr_add(context, quotient, expr_int(context, type, 1)));
+  map_put(&middle->decided, atom->condition, expr_bool(context, true));
+}
+
+// `form == 0` can hold for first ≤ var ≤ last only; those at an end of the loop are cut off.
+static void middle_of_equal(Context *context, const Atom *atom, int64_t begin, int64_t end,
+                            Middle *middle) {
+  int64_t base, c = atom->factor, low = atom->low, high = atom->high;
+  if (!expr_as_int(atom->base, &base)) return;
+  if (c < 0) c = -c, base = -base, low = -atom->high, high = -atom->low;
+  int64_t first = ceil_div(-(base + high), c), last = floor_div(-(base + low), c);
+  DType type = middle->low->type;
+  if (first <= begin && last >= begin && last < end - 1)
+    middle->low = expr_max(context, middle->low, expr_int(context, type, last + 1));
+  else if (last >= end - 1 && first < end && first > begin)
+    middle->end = expr_min(context, middle->end, expr_int(context, type, first));
+  else if (first <= last && first < end && last >= begin)
+    return;
+  Expr *value = expr_bool(context, atom->kind == CONDITION_DIFFERENT);
+  map_put(&middle->decided, atom->condition, value);
+}
+
+static Middle find_middle(Partition *partition, const Search *search, const Stmt *loop) {
+  Context *context = partition->context;
+  Expr *min = loop->as.loop.min, *end = expr_add(context, min, loop->as.loop.extent);
+  Middle middle = {min, end, map_new(&context->arena)};
+  int64_t first = 0, last = 0;
+  bool constant = expr_as_int(min, &first) && expr_as_int(end, &last);
+  bool asked = attrs_get(&loop->as.loop.annotations, "pleat.partition") != NULL;
+  for (int i = 0; i < search->atoms.count; i++) {
+    const Atom *atom = &search->atoms.items[i];
+    if (!atom->base || !atom->factor) continue;
+    if (atom->kind != CONDITION_LEAST) {
+      if (constant) middle_of_equal(context, atom, first, last, &middle);
+    } else if (atom->base->op == EXPR_INT || asked || search->wide) {
+      middle_of_least(context, atom, &middle);
+    }
+  }
+  return middle;
+}
+
+// ---- Cutting
+
+static Stmt *partition_stmt(Partition *partition, Stmt *s);
+static Stmt *partition_body(Partition *partition, Stmt *loop);
+
+static Expr *decide(Rewriter *rewriter, Expr *e) {
+  Expr *value = map_find((const Map *)rewriter->env, e);
+  return value ? value : e;
+}
+
+static Stmt *decided(Context *context, Stmt *s, Map *values) {
+  Rewriter rewriter = {.context = context, .env = values, .expr = decide};
+  return rewrite_stmt(&rewriter, s);
+}
+
+// The loop over [low, end) only, as a new statement.
+static Stmt *range_of(Partition *partition, const Stmt *loop, Expr *low, Expr *end, Map *values) {
+  Context *context = partition->context;
+  Stmt *part = stmt_copy(context, loop);
+  part->as.loop.min = expr_cast(context, loop->as.loop.var->type, low);
+  Expr *extent = expr_sub(context, end, low);
+  part->as.loop.extent = expr_cast(context, loop->as.loop.var->type, extent);
+  if (values) part->as.loop.body = decided(context, part->as.loop.body, values);
+  return simplify_stmt(context, stmt_renew(context, part));
+}
+
+static bool spend(Partition *partition, const Stmt *s, int copies, const char *name) {
+  int64_t size = stmt_size((Stmt *)s, partition->budget + 1) * copies;
+  if (size > partition->budget) {
+    lower_note(partition->state, LOWER_NOT_PARTITIONED,
+               "loop %s keeps its conditions: %lld more statements would pass the budget", name,
+               (long long)size);
+    return false;
+  }
+  partition->budget -= size;
+  return true;
+}
+
+static bool is_constant_range(const Expr *low, const Expr *end, int64_t *count) {
+  if (low->op != EXPR_INT || end->op != EXPR_INT) return false;
+  *count = end->as.i - low->as.i;
+  return true;
+}
+
+static Stmt *iterations_apart(Partition *partition, Stmt *loop, int64_t count) {
+  Stmt *items[MOST_ITERATIONS_APART];
+  Context *context = partition->context;
+  for (int64_t i = 0; i < count; i++) {
+    Expr *at = expr_add(context, loop->as.loop.min, expr_int(context, loop->as.loop.var->type, i));
+    Expr *next = expr_add(context, at, expr_int(context, at->type, 1));
+    items[i] = partition_stmt(partition, range_of(partition, loop, at, next, NULL));
+  }
+  return stmt_seq(context, items, (int)count);
+}
+
+static Stmt *three_ranges(Partition *partition, Stmt *loop, Middle *middle) {
+  Context *context = partition->context;
+  Expr *min = loop->as.loop.min, *end = expr_add(context, min, loop->as.loop.extent);
+  // Cut points that are not constants may lie outside of the loop, and cross.
+  Expr *low = expr_min(context, middle->low, end);
+  Expr *high = expr_max(context, middle->end, low);
+  low = simplify(partition->analyzer, low);
+  high = simplify(partition->analyzer, high);
+  Expr *cuts[] = {min, low, high, end};
+  Stmt *items[3];
+  int count = 0;
+  for (int i = 0; i < 3; i++) {
+    int64_t length;
+    bool constant = is_constant_range(cuts[i], cuts[i + 1], &length);
+    if (constant && length <= 0) continue;
+    Stmt *part = range_of(partition, loop, cuts[i], cuts[i + 1], i == 1 ? &middle->decided : NULL);
+    bool done = part->kind == STMT_FOR && (i == 1 || !constant); // no second cut of this loop
+    items[count++] = done ? partition_body(partition, part) : partition_stmt(partition, part);
+  }
+  return stmt_seq(context, items, count);
+}
+
+// NULL: there is nothing to cut.
+static Stmt *cut(Partition *partition, const Search *search, Stmt *loop) {
+  Middle middle = find_middle(partition, search, loop);
+  Expr *end = expr_add(partition->context, loop->as.loop.min, loop->as.loop.extent);
+  Str name = loop->as.loop.var->as.var->name;
+  int64_t count = 0, length;
+  if (!middle.decided.count || (middle.low == loop->as.loop.min && middle.end == end)) return NULL;
+  bool known = is_constant_range(loop->as.loop.min, end, &count);
+  if (is_constant_range(middle.low, middle.end, &length) && length <= 0) {
+    bool apart = known && count <= MOST_ITERATIONS_APART && count > 1 &&
+                 spend(partition, loop, (int)count - 1, name);
+    if (apart) partition->state->report->counts[LOWER_PARTITIONED]++;
+    if (!apart && search->wide)
+      lower_note(partition->state, LOWER_NOT_PARTITIONED,
+                 "loop %s keeps its conditions: no iteration is free of them", name);
+    return apart ? iterations_apart(partition, loop, count) : NULL;
+  }
+  if (!spend(partition, loop, 2, name)) return NULL;
+  partition->state->report->counts[LOWER_PARTITIONED]++;
+  return three_ranges(partition, loop, &middle);
+}
+
+// ---- Two versions of a body
+
+static Stmt *two_versions(Partition *partition, const Search *search, Stmt *loop) {
+  Context *context = partition->context;
+  Expr *all = expr_bool(context, true);
+  Map values = map_new(&context->arena);
+  for (int i = 0; i < search->atoms.count; i++) {
+    const Atom *atom = &search->atoms.items[i];
+    bool varies = atom->low != atom->high && atom->kind == CONDITION_LEAST;
+    if (!varies || (loop->as.loop.kind != LOOP_PARALLEL && atom->base)) continue;
+    Expr *worst = expr_add(context, atom->rest, expr_int(context, atom->rest->type, atom->low));
+    Expr *holds = expr_binary(context, EXPR_GE, worst, expr_int(context, worst->type, 0));
+    all = expr_and(context, all, holds);
+    map_put(&values, atom->condition, expr_bool(context, true));
+  }
+  if (!values.count || !spend(partition, loop, 1, loop->as.loop.var->as.var->name)) return NULL;
+  Stmt *fast = simplify_stmt(context, decided(context, loop->as.loop.body, &values));
+  Stmt *slow = stmt_renew(context, loop->as.loop.body);
+  partition->state->report->counts[LOWER_PARTITIONED]++;
+  return stmt_with_body(context, loop, stmt_if(context, all, fast, slow));
+}
+
+// ---- The driver: outer loops first
+
+static Stmt *partition_body(Partition *partition, Stmt *loop) {
+  int mark = analyzer_mark(partition->analyzer);
+  analyzer_bind(partition->analyzer, loop->as.loop.var, loop->as.loop.min, loop->as.loop.extent);
+  Stmt *body = partition_stmt(partition, loop->as.loop.body);
+  analyzer_reset(partition->analyzer, mark);
+  return body == loop->as.loop.body ? loop : stmt_with_body(partition->context, loop, body);
+}
+
+static Stmt *partition_loop(Partition *partition, Stmt *s) {
+  LoopKind kind = s->as.loop.kind;
+  if (kind == LOOP_SERIAL || kind == LOOP_PARALLEL) {
+    Search search = find_conditions(partition, s);
+    Stmt *next = kind == LOOP_SERIAL && search.atoms.count ? cut(partition, &search, s) : NULL;
+    if (next) return next;
+    if (search.atoms.count && search.wide) next = two_versions(partition, &search, s);
+    if (next) s = next;
+  }
+  return partition_body(partition, s);
+}
+
+static Stmt *enter_loop(Rewriter *rewriter, Stmt *s) {
+  return s->kind == STMT_FOR ? partition_loop(rewriter->env, s) : NULL;
+}
+
+static Stmt *partition_stmt(Partition *partition, Stmt *s) {
+  Rewriter rewriter = {.context = partition->context, .env = partition, .enter_stmt = enter_loop};
+  return rewrite_stmt(&rewriter, s);
+}
+
+PrimFunc *lower_partition_loops(LowerState *state, PrimFunc *func) {
+  int budget = state->options->partition_budget ? state->options->partition_budget : DEFAULT_BUDGET;
+  Partition partition = {state, state->context, analyzer_new(state->context), budget};
+  Stmt *body = partition_stmt(&partition, func->body);
+  return body == func->body ? func : prim_func_with_body(state->context, func, body);
+}

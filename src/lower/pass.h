@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the passes of this folder share with one another, not with neighbours.
+#ifndef PLEAT_LOWER_PASS_H
+#define PLEAT_LOWER_PASS_H
+
+#include "arith/arith.h"
+#include "lower/lower.h"
+
+// One function per row of the table; each file's head says what it does.
+PrimFunc *lower_convert_blocks(LowerState *state, PrimFunc *func);
+PrimFunc *lower_compact_buffers(LowerState *state, PrimFunc *func);
+PrimFunc *lower_guard_products(LowerState *state, PrimFunc *func);
+PrimFunc *lower_hoist_conditions(LowerState *state, PrimFunc *func);
+PrimFunc *lower_partition_loops(LowerState *state, PrimFunc *func);
+PrimFunc *lower_flatten_buffers(LowerState *state, PrimFunc *func);
+PrimFunc *lower_unroll_loops(LowerState *state, PrimFunc *func);
+PrimFunc *lower_vectorize_loops(LowerState *state, PrimFunc *func);
+PrimFunc *lower_promote_registers(LowerState *state, PrimFunc *func);
+PrimFunc *lower_divisions(LowerState *state, PrimFunc *func);
+PrimFunc *lower_make_phases(LowerState *state, PrimFunc *func);
+PrimFunc *lower_simplify(LowerState *state, PrimFunc *func);
+
+// Buffers to allocate directly inside of each loop and block of a body with blocks: Stmt* to
+// PtrArray* of Buffer*.
+Map allocation_places(Context *context, Stmt *body);
+
+// ---- Conditions ------------------------------------------------------------------------------
+
+typedef Array(Expr *) ExprArray;
+// The conjuncts of `condition`, taken apart; pushes onto `out`.
+void conjuncts_of(Context *context, Expr *condition, ExprArray *out);
+Expr *conjunction_of(Context *context, const ExprArray *conjuncts); // true when empty
+// An integer comparison as `form >= 0` (for EQ and NE: `form == 0`, `form != 0`). False for others.
+typedef enum ConditionKind { CONDITION_LEAST, CONDITION_EQUAL, CONDITION_DIFFERENT } ConditionKind;
+bool condition_form(Context *context, Expr *condition, ConditionKind *kind, Expr **form);
+bool expr_reads_memory(Expr *e);
+
+// ---- Statements ------------------------------------------------------------------------------
+
+// How many statements `s` becomes when its unrolled loops are unrolled; stops counting at `limit`.
+int64_t stmt_size(Stmt *s, int64_t limit);
+Stmt *stmt_with_body(Context *context, const Stmt *s, Stmt *body); // FOR, LET, ALLOCATE, DECL, ATTR
+Stmt *stmt_body(const Stmt *s); // of the same kinds; NULL for others
+// substitute_stmt of one variable.
+Stmt *stmt_substitute_one(Context *context, Stmt *s, Expr *var, Expr *value);
+
+#endif

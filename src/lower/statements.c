@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small questions about statements and conditions that several passes ask.
+#include "lower/pass.h"
+
+// ---- Statements with one body
+
+static Stmt **body_place(Stmt *s) {
+  switch (s->kind) {
+  case STMT_FOR: return &s->as.loop.body;
+  case STMT_LET: return &s->as.let.body;
+  case STMT_ALLOCATE: return &s->as.allocate.body;
+  case STMT_ALLOCATE_CONST: return &s->as.allocate_const.body;
+  case STMT_DECL_BUFFER: return &s->as.declare.body;
+  case STMT_ATTR: return &s->as.attr.body;
+  case STMT_STORE:
+  case STMT_IF:
+  case STMT_WHILE:
+  case STMT_ASSERT:
+  case STMT_EVALUATE:
+  case STMT_SEQ:
+  case STMT_BLOCK: break;
+  }
+  return NULL;
+}
+
+Stmt *stmt_body(const Stmt *s) {
+  Stmt **place = body_place((Stmt *)s);
+  return place ? *place : NULL;
+}
+
+Stmt *stmt_with_body(Context *context, const Stmt *s, Stmt *body) {
+  Stmt *next = stmt_copy(context, s);
+  *body_place(next) = body;
+  return next;
+}
+
+Stmt *stmt_substitute_one(Context *context, Stmt *s, Expr *var, Expr *value) {
+  Map vars = map_new(&context->arena);
+  map_put(&vars, var, value);
+  return substitute_stmt(context, s, &vars, NULL);
+}
+
+// ---- Size
+
+typedef struct SizeCount {
+  int64_t size, times, limit;
+} SizeCount;
+
+static bool count_statement(Visitor *visitor, Stmt *s) {
+  SizeCount *count = visitor->env;
+  if (count->size >= count->limit) return false;
+  if (s->kind == STMT_STORE || s->kind == STMT_EVALUATE) count->size += count->times;
+  int64_t extent;
+  if (s->kind != STMT_FOR || s->as.loop.kind != LOOP_UNROLLED ||
+      !expr_as_int(s->as.loop.extent, &extent) || extent < 1)
+    return true;
+  int64_t outer = count->times;
+  count->times = MIN_OF(outer, count->limit) * MIN_OF(extent, count->limit);
+  visit_stmt(visitor, s->as.loop.body);
+  count->times = outer;
+  return false;
+}
+
+int64_t stmt_size(Stmt *s, int64_t limit) {
+  SizeCount count = {0, 1, limit};
+  Visitor visitor = {.env = &count, .enter_stmt = count_statement};
+  visit_stmt(&visitor, s);
+  return MIN_OF(count.size, limit);
+}
+
+// ---- Conditions
+
+void conjuncts_of(Context *context, Expr *condition, ExprArray *out) {
+  if (condition->op == EXPR_AND) {
+    conjuncts_of(context, condition->args[0], out);
+    conjuncts_of(context, condition->args[1], out);
+    return;
+  }
+  if (expr_is_true(condition)) return;
+  for (int i = 0; i < out->count; i++)
+    if (out->items[i] == condition) return;
+  array_push(&context->arena, out, condition);
+}
+
+Expr *conjunction_of(Context *context, const ExprArray *conjuncts) {
+  Expr *result = expr_bool(context, true);
+  for (int i = 0; i < conjuncts->count; i++)
+    result = expr_and(context, result, conjuncts->items[i]);
+  return result;
+}
+
+bool condition_form(Context *context, Expr *condition, ConditionKind *kind, Expr **form) {
+  if (condition->count != 2 || !dtype_is_int(condition->args[0]->type)) return false;
+  Expr *a = condition->args[0], *b = condition->args[1];
+  Expr *one = expr_int(context, a->type, 1);
+  *kind = CONDITION_LEAST;
+  switch ((ExprOp)condition->op) {
+  case EXPR_LT: *form = expr_sub(context, expr_sub(context, b, a), one); return true;
+  case EXPR_LE: *form = expr_sub(context, b, a); return true;
+  case EXPR_GT: *form = expr_sub(context, expr_sub(context, a, b), one); return true;
+  case EXPR_GE: *form = expr_sub(context, a, b); return true;
+  case EXPR_EQ: *kind = CONDITION_EQUAL; break;
+  case EXPR_NE: *kind = CONDITION_DIFFERENT; break;
+  default: return false;
+  }
+  *form = expr_sub(context, a, b);
+  return true;
+}
+
+static bool enter_load(Visitor *visitor, Expr *e) {
+  *(bool *)visitor->env |= e->op == EXPR_LOAD || e->op == EXPR_CALL;
+  return true;
+}
+
+bool expr_reads_memory(Expr *e) {
+  bool reads = false;
+  Visitor visitor = {.env = &reads, .enter_expr = enter_load};
+  visit_expr(&visitor, e);
+  return reads;
+}

@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: Apache-2.0
+// Vectorised loops of constant extent become vectors; their buffers are flat already.
+//
+//   for v in T.vectorized(16): C[i * 16 + v] = A[i * 16 + v] * B[0]
+//     →  C[T.Ramp(i * 16, 1, 16)] = A[T.Ramp(i * 16, 1, 16)] * T.Broadcast(B[0], 16)
+//
+// An extent that is no power of two is taken in pieces (10 = 8 + 2). Of what a lane cannot do as a
+// vector, the smallest statement becomes a scalar loop over the lanes, and is counted: a condition
+// that differs between lanes and guards a store to memory that others may share, or a load that is
+// not proved to stay inside; calls; loops whose bounds differ between lanes. Sums, minima and maxima
+// over the lanes of one place become one vector operation and a reduction of its lanes.
+#include "lower/pass.h"
+
+typedef struct Vector {
+  LowerState *state;
+  Context *context;
+  Analyzer *analyzer;
+  Expr *var, *first; // the loop's variable; its value in lane 0
+  int lanes;
+  Map values; // variables that differ between lanes → their vectors
+  bool failed; // the expression at hand cannot be a vector
+} Vector;
+
+// ---- Expressions
+
+static Expr *vector_of(Vector *vector, Expr *e);
+
+static bool differs(const Vector *vector, Expr *e) {
+  for (int i = 0; i < vector->values.count; i++)
+    if (expr_uses(e, (Expr *)(uintptr_t)vector->values.entries[i].key)) return true;
+  return false;
+}
+
+// Does every lane's index lie in the buffer, whatever conditions stand around?
+static bool stays_inside(Vector *vector, Expr *e) {
+  int64_t low, high, size;
+  for (int i = 0; i < e->count; i++)
+    if (!expr_as_int(e->as.buffer->shape[i], &size) ||
+        !const_bounds(vector->analyzer, e->args[i], &low, &high) || low < 0 || high >= size)
+      return false;
+  return true;
+}
+
+typedef struct Safety {
+  Vector *vector;
+  bool safe;
+} Safety;
+
+static bool enter_unsafe(Visitor *visitor, Expr *e) {
+  Safety *safety = visitor->env;
+  bool division = (e->op == EXPR_FLOOR_DIV || e->op == EXPR_FLOOR_MOD || e->op == EXPR_TRUNC_DIV ||
+                   e->op == EXPR_TRUNC_MOD) && dtype_is_int(e->type) && e->args[1]->op != EXPR_INT;
+  if (division || e->op == EXPR_CALL || e->op == EXPR_CALL_PURE) safety->safe = false;
+  if (e->op == EXPR_LOAD && !stays_inside(safety->vector, e)) safety->safe = false;
+  return safety->safe;
+}
+
+// May `e` be computed where its condition does not hold?
+static bool is_safe(Vector *vector, Expr *e) {
+  Safety safety = {vector, true};
+  Visitor visitor = {.env = &safety, .enter_expr = enter_unsafe};
+  visit_expr(&visitor, e);
+  return safety.safe;
+}
+
+// An index as base + stride * lane, where it is so.
+static Expr *index_vector(Vector *vector, Expr *index) {
+  Expr *base;
+  int64_t stride;
+  Context *context = vector->context;
+  index = simplify(vector->analyzer, index);
+  if (!differs(vector, index)) return index;
+  if (!linear_form(context, index, &vector->var, 1, &stride, &base) || differs(vector, base))
+    return vector_of(vector, index);
+  Expr *first = expr_cast(context, base->type, vector->first);
+  Expr *step = expr_int(context, base->type, stride);
+  base = simplify(vector->analyzer, expr_add(context, base, expr_mul(context, first, step)));
+  return expr_ramp(context, base, expr_int(context, base->type, stride), vector->lanes);
+}
+
+static void count_gather(Vector *vector, const Expr *index) {
+  bool contiguous = index->op == EXPR_RAMP && expr_is_int(index->args[1], 1);
+  if (index->type.lanes > 1 && !contiguous) vector->state->report->counts[LOWER_GATHERS]++;
+}
+
+static Expr *vector_load(Vector *vector, Expr *e) {
+  Expr **indices = arena_array(&vector->context->arena, Expr *, e->count);
+  for (int i = 0; i < e->count; i++) indices[i] = index_vector(vector, e->args[i]);
+  bool plain = e->count == 1 && e->as.buffer->type.lanes == 1;
+  for (int i = 0; i < e->count; i++)
+    if (indices[i]->type.lanes > 1 && !plain) vector->failed = true;
+  if (plain) count_gather(vector, indices[0]);
+  return vector->failed ? e : expr_load(vector->context, e->as.buffer, indices, e->count);
+}
+
+static Expr *vector_choice(Vector *vector, Expr *e) {
+  Context *context = vector->context;
+  Expr *condition = vector_of(vector, e->args[0]);
+  bool masked = condition->type.lanes > 1;
+  if (masked && e->op == EXPR_IF_THEN_ELSE &&
+      !(is_safe(vector, e->args[1]) && is_safe(vector, e->args[2])))
+    vector->failed = true;
+  Expr *a = vector_of(vector, e->args[1]);
+  Expr *b = vector_of(vector, e->args[2]);
+  if (vector->failed) return e;
+  if (masked) return expr_select(context, condition, a, b);
+  return e->op == EXPR_SELECT ? expr_select(context, condition, a, b)
+                              : expr_if_then_else(context, condition, a, b);
+}
+
+static Expr *vector_let(Vector *vector, Expr *e) {
+  Context *context = vector->context;
+  Expr *value = vector_of(vector, e->args[1]);
+  if (vector->failed) return e;
+  Expr *var = e->args[0];
+  if (value->type.lanes > 1) {
+    var = expr_var(context, e->args[0]->as.var->name, value->type);
+    map_put(&vector->values, e->args[0], var);
+  }
+  Expr *body = vector_of(vector, e->args[2]);
+  return vector->failed ? e : expr_let(context, var, value, body);
+}
+
+static Expr *spread(Vector *vector, Expr *e) {
+  return e->type.lanes == 1 ? expr_broadcast(vector->context, e, vector->lanes) : e;
+}
+
+// Scalar operands beside vectors are spread by the builders, except in calls of many operands.
+static Expr *vector_operands(Vector *vector, Expr *e) {
+  Context *context = vector->context;
+  const OpInfo *info = &op_table[e->op];
+  if (info->class == OP_VECTOR || info->class == OP_MEMORY || info->arity < 0) vector->failed = true;
+  if (vector->failed) return e;
+  Expr **args = arena_array(&context->arena, Expr *, e->count);
+  for (int i = 0; i < e->count; i++) args[i] = vector_of(vector, e->args[i]);
+  for (int i = 0; i < e->count; i++) args[i] = spread(vector, args[i]);
+  if (vector->failed) return e;
+  if (e->op == EXPR_CAST && args[0]->op == EXPR_RAMP && dtype_is_int(e->type)) {
+    DType scalar = e->type;
+    return expr_ramp(context, expr_cast(context, scalar, args[0]->args[0]),
+                     expr_cast(context, scalar, args[0]->args[1]), vector->lanes);
+  }
+  return expr_with_args(context, e, args);
+}
+
+// A scalar where all lanes agree, else a vector of `lanes` times as many lanes.
+static Expr *vector_of(Vector *vector, Expr *e) {
+  if (vector->failed || !differs(vector, e)) return e;
+  Expr *known = map_find(&vector->values, e);
+  if (known) return known;
+  if (e->type.lanes > 1) vector->failed = true;
+  if (vector->failed) return e;
+  switch ((ExprOp)e->op) {
+  case EXPR_LOAD: return vector_load(vector, e);
+  case EXPR_SELECT:
+  case EXPR_IF_THEN_ELSE: return vector_choice(vector, e);
+  case EXPR_LET: return vector_let(vector, e);
+  default: return vector_operands(vector, e);
+  }
+}
+
+// ---- Statements: NULL where it cannot be done
+
+static Stmt *vector_stmt(Vector *vector, Stmt *s);
+
+static Expr *try_vector(Vector *vector, Expr *e) {
+  vector->failed = false;
+  Expr *result = vector_of(vector, e);
+  return vector->failed ? NULL : result;
+}
+
+static bool is_load_of(const Expr *e, const Stmt *store) {
+  if (e->op != EXPR_LOAD || e->as.buffer != store->as.store.buffer) return false;
+  for (int i = 0; i < e->count; i++)
+    if (e->args[i] != store->as.store.indices[i]) return false;
+  return true;
+}
+
+// B[k] = B[k] op x(lane)  →  B[k] = B[k] op reduce(x)
+static Stmt *reduce_lanes(Vector *vector, Stmt *s) {
+  Expr *value = s->as.store.value;
+  ExprOp reduce = value->op == EXPR_ADD   ? EXPR_VECTOR_SUM
+                  : value->op == EXPR_MIN ? EXPR_VECTOR_MIN
+                  : value->op == EXPR_MAX ? EXPR_VECTOR_MAX
+                                          : EXPR_OP_COUNT;
+  if (reduce == EXPR_OP_COUNT) return NULL;
+  int self = is_load_of(value->args[0], s) ? 0 : 1;
+  if (!is_load_of(value->args[self], s)) return NULL;
+  Expr *x = try_vector(vector, value->args[1 - self]);
+  if (!x) return NULL;
+  Context *context = vector->context;
+  Expr *sum = expr_unary(context, reduce, spread(vector, x));
+  Stmt *next = stmt_copy(context, s);
+  next->as.store.value = expr_binary(context, value->op, value->args[self], sum);
+  return next;
+}
+
+static bool reads_buffer(Expr *e, const Buffer *buffer) {
+  if (e->op == EXPR_LOAD && e->as.buffer->data == buffer->data) return true;
+  for (int i = 0; i < e->count; i++)
+    if (reads_buffer(e->args[i], buffer)) return true;
+  return false;
+}
+
+static Stmt *vector_store(Vector *vector, Stmt *s) {
+  Context *context = vector->context;
+  bool plain = s->as.store.rank == 1 && s->as.store.buffer->type.lanes == 1;
+  bool moves = false;
+  for (int i = 0; i < s->as.store.rank; i++) moves |= differs(vector, s->as.store.indices[i]);
+  if (!moves) {
+    bool same = !differs(vector, s->as.store.value);
+    return same && !reads_buffer(s->as.store.value, s->as.store.buffer) ? s
+                                                                        : reduce_lanes(vector, s);
+  }
+  if (!plain) return NULL;
+  vector->failed = false;
+  Expr *index = index_vector(vector, s->as.store.indices[0]);
+  if (vector->failed || index->type.lanes == 1) return NULL;
+  Expr *value = try_vector(vector, s->as.store.value);
+  if (!value) return NULL;
+  count_gather(vector, index);
+  return stmt_store(context, s->as.store.buffer, &index, 1, spread(vector, value));
+}
+
+static bool is_local(const Buffer *buffer) {
+  return strcmp(buffer->scope, "local") == 0;
+}
+
+// A store under a condition that differs between lanes: what is not chosen keeps its value, which
+// only memory of this thread's own may be written back.
+static Stmt *masked_store(Vector *vector, Expr *condition, Stmt *s) {
+  if (s->kind != STMT_STORE || s->as.store.rank != 1 || !is_local(s->as.store.buffer)) return NULL;
+  Context *context = vector->context;
+  Expr *old = expr_load(context, s->as.store.buffer, s->as.store.indices, 1);
+  if (!is_safe(vector, old) || !is_safe(vector, s->as.store.value)) return NULL;
+  Stmt *next = stmt_copy(context, s);
+  next->as.store.value = expr_select(context, condition, s->as.store.value, old);
+  return vector_store(vector, next);
+}
+
+static Stmt *vector_branch(Vector *vector, Stmt *s) {
+  Context *context = vector->context;
+  Expr *condition = s->as.branch.condition;
+  if (differs(vector, condition))
+    return s->as.branch.else_body ? NULL : masked_store(vector, condition, s->as.branch.then_body);
+  Stmt *then_body = vector_stmt(vector, s->as.branch.then_body);
+  Stmt *else_body = s->as.branch.else_body ? vector_stmt(vector, s->as.branch.else_body) : NULL;
+  if (!then_body || (s->as.branch.else_body && !else_body)) return NULL;
+  return stmt_if(context, condition, then_body, else_body);
+}
+
+static Stmt *vector_let_stmt(Vector *vector, Stmt *s) {
+  Expr *value = try_vector(vector, s->as.let.value), *var = s->as.let.var;
+  if (!value) return NULL;
+  if (value->type.lanes > 1) {
+    var = expr_var(vector->context, s->as.let.var->as.var->name, value->type);
+    map_put(&vector->values, s->as.let.var, var);
+  }
+  Stmt *body = vector_stmt(vector, s->as.let.body);
+  return body ? stmt_let(vector->context, var, value, body) : NULL;
+}
+
+static Stmt *vector_inner_loop(Vector *vector, Stmt *s) {
+  if (differs(vector, s->as.loop.min) || differs(vector, s->as.loop.extent)) return NULL;
+  int mark = analyzer_mark(vector->analyzer);
+  analyzer_bind(vector->analyzer, s->as.loop.var, s->as.loop.min, s->as.loop.extent);
+  Stmt *body = vector_stmt(vector, s->as.loop.body);
+  analyzer_reset(vector->analyzer, mark);
+  return body ? stmt_with_body(vector->context, s, body) : NULL;
+}
+
+// A prefetch of neighbours is one of the first lane's address.
+static Stmt *vector_evaluate(Vector *vector, Stmt *s) {
+  Expr *e = s->as.evaluate;
+  if (!differs(vector, e)) return expr_is_pure(e) || e->op == EXPR_PREFETCH ? s : NULL;
+  if (e->op != EXPR_PREFETCH) return expr_is_pure(e) ? stmt_nothing(vector->context) : NULL;
+  return stmt_substitute_one(vector->context, s, vector->var, vector->first);
+}
+
+static Stmt *scalar_loop(Vector *vector, Stmt *s) {
+  Context *context = vector->context;
+  Expr *lane = expr_var(context, vector->var->as.var->name, vector->var->type);
+  Expr *at = expr_add(context, vector->first, lane);
+  Stmt *body = stmt_substitute_one(context, stmt_renew(context, s), vector->var, at);
+  vector->state->report->counts[LOWER_SCALARIZED]++;
+  return stmt_for(context, lane, expr_int(context, lane->type, 0),
+                  expr_int(context, lane->type, vector->lanes), LOOP_SERIAL, body);
+}
+
+// A scalar loop can stand for `s` only where no vector of an outer let is needed in it.
+static bool may_be_scalar(const Vector *vector) {
+  return vector->values.count == 1;
+}
+
+static Stmt *vector_or_scalar(Vector *vector, Stmt *s) {
+  Stmt *next = vector_stmt(vector, s);
+  return next || !may_be_scalar(vector) ? next : scalar_loop(vector, s);
+}
+
+static Stmt *vector_seq(Vector *vector, Stmt *s) {
+  Stmt **items = arena_array(&vector->context->arena, Stmt *, s->as.seq.count);
+  for (int i = 0; i < s->as.seq.count; i++) {
+    items[i] = vector_or_scalar(vector, s->as.seq.items[i]);
+    if (!items[i]) return NULL;
+  }
+  return stmt_seq(vector->context, items, s->as.seq.count);
+}
+
+static Stmt *vector_scope(Vector *vector, Stmt *s) {
+  Stmt *body = vector_stmt(vector, stmt_body(s));
+  return body ? stmt_with_body(vector->context, s, body) : NULL;
+}
+
+static Stmt *vector_stmt(Vector *vector, Stmt *s) {
+  switch (s->kind) {
+  case STMT_STORE: return vector_store(vector, s);
+  case STMT_IF: return vector_branch(vector, s);
+  case STMT_LET: return vector_let_stmt(vector, s);
+  case STMT_FOR: return vector_inner_loop(vector, s);
+  case STMT_EVALUATE: return vector_evaluate(vector, s);
+  case STMT_SEQ: return vector_seq(vector, s);
+  case STMT_DECL_BUFFER:
+  case STMT_ATTR: return vector_scope(vector, s);
+  case STMT_WHILE:
+  case STMT_ASSERT:
+  case STMT_BLOCK:
+  case STMT_ALLOCATE:
+  case STMT_ALLOCATE_CONST: break;
+  }
+  return NULL;
+}
+
+// ---- Loops
+
+typedef struct Vectorization {
+  LowerState *state;
+  Analyzer *analyzer;
+} Vectorization;
+
+// `lanes` iterations of the body from `first` on.
+static Stmt *piece(Vectorization *env, Stmt *loop, Expr *first, int lanes) {
+  Context *context = env->state->context;
+  Expr *var = loop->as.loop.var;
+  Stmt *body = stmt_renew(context, loop->as.loop.body);
+  if (lanes == 1) return stmt_substitute_one(context, body, var, first);
+  Vector vector = {env->state, context, env->analyzer, var, first, lanes, map_new(&context->arena),
+                   false};
+  Expr *one = expr_int(context, var->type, 1);
+  map_put(&vector.values, var, expr_ramp(context, first, one, lanes));
+  int mark = analyzer_mark(env->analyzer);
+  analyzer_bind(env->analyzer, var, first, expr_int(context, var->type, lanes));
+  Stmt *result = vector_or_scalar(&vector, body);
+  analyzer_reset(env->analyzer, mark);
+  return result;
+}
+
+static Stmt *serial(Vectorization *env, Stmt *loop, const char *why) {
+  Stmt *next = stmt_copy(env->state->context, loop);
+  next->as.loop.kind = LOOP_SERIAL;
+  lower_note(env->state, LOWER_SCALARIZED, "loop %s is not vectorised: %s",
+             loop->as.loop.var->as.var->name, why);
+  return next;
+}
+
+// Whole vectors of the most lanes in a loop, then what is left in powers of two.
+static Stmt *in_pieces(Vectorization *env, Stmt *loop, int64_t extent) {
+  Context *context = env->state->context;
+  DType type = loop->as.loop.var->type;
+  Array(Stmt *) items = {0};
+  int64_t at = 0, whole = extent / LOWER_MAX_LANES;
+  if (whole > 1) {
+    Expr *outer = expr_var(context, loop->as.loop.var->as.var->name, type);
+    Expr *step = expr_mul(context, outer, expr_int(context, type, LOWER_MAX_LANES));
+    int mark = analyzer_mark(env->analyzer);
+    Expr *zero = expr_int(context, type, 0), *count = expr_int(context, type, whole);
+    analyzer_bind(env->analyzer, outer, zero, count);
+    Stmt *body = piece(env, loop, expr_add(context, loop->as.loop.min, step), LOWER_MAX_LANES);
+    analyzer_reset(env->analyzer, mark);
+    array_push(&context->arena, &items, stmt_for(context, outer, zero, count, LOOP_SERIAL, body));
+    at = whole * LOWER_MAX_LANES;
+  }
+  for (int lanes = LOWER_MAX_LANES; lanes >= 1; lanes /= 2)
+    for (; extent - at >= lanes; at += lanes) {
+      Expr *first = expr_add(context, loop->as.loop.min, expr_int(context, type, at));
+      array_push(&context->arena, &items, piece(env, loop, first, lanes));
+    }
+  return stmt_seq(context, items.items, items.count);
+}
+
+static Stmt *vectorize(Vectorization *env, Stmt *loop) {
+  int64_t extent;
+  if (!expr_as_int(loop->as.loop.extent, &extent))
+    return serial(env, loop, "its extent is not constant");
+  env->state->report->counts[LOWER_VECTORIZED]++;
+  return in_pieces(env, loop, extent);
+}
+
+static Stmt *enter_loop(Rewriter *rewriter, Stmt *s) {
+  Vectorization *env = rewriter->env;
+  if (s->kind != STMT_FOR) return NULL;
+  int mark = analyzer_mark(env->analyzer);
+  analyzer_bind(env->analyzer, s->as.loop.var, s->as.loop.min, s->as.loop.extent);
+  Stmt *next = rewrite_stmt_children(rewriter, s);
+  analyzer_reset(env->analyzer, mark);
+  return next->as.loop.kind == LOOP_VECTORIZED ? vectorize(env, next) : next;
+}
+
+PrimFunc *lower_vectorize_loops(LowerState *state, PrimFunc *func) {
+  Vectorization env = {state, analyzer_new(state->context)};
+  Rewriter rewriter = {.context = state->context, .env = &env, .enter_stmt = enter_loop};
+  Stmt *body = rewrite_stmt(&rewriter, func->body);
+  return body == func->body ? func : prim_func_with_body(state->context, func, body);
+}
