@@ -219,7 +219,10 @@ static const TypedCase typed_cases[] = {
     {4, 5, {1, 2, 65535}, {TYPE_UINT, 16, 1}, {1, 0, 2, 0, 255, 255}},
     {5, 5, {-2, 0, 3}, {TYPE_INT, 16, 1}, {254, 255, 0, 0, 3, 0}},
     {6, 5, {-2, 0, 1 << 24}, {TYPE_INT, 32, 1}, {254, 255, 255, 255, 0, 0, 0, 0, 0, 0, 0, 1}},
-    {7, 7, {-1, 5, 256}, {TYPE_INT, 64, 1},
+    {7,
+     7,
+     {-1, 5, 256},
+     {TYPE_INT, 64, 1},
      {255, 255, 255, 255, 255, 255, 255, 255, 5, 0, 0, 0, 0, 0, 0, 0, 0, 1}},
     {9, 5, {1, 0, 1}, {TYPE_BOOL, 8, 1}, {1, 0, 1}},
     {10, 5, {0x3c00, 0, 0x8000}, {TYPE_FLOAT, 16, 1}, {0, 0x3c, 0, 0, 0, 0x80}},
@@ -342,7 +345,9 @@ static void test_files_that_are_not_models(void **state) {
   } cases[] = {
       {"", 0, "is empty"},
       {"hello, world\n", 13, "is not an ONNX file, or is truncated"},
-      {"\x7f" "ELF\x02\x01\x01\x00", 8, "is not an ONNX file, or is truncated"},
+      {"\x7f"
+       "ELF\x02\x01\x01\x00",
+       8, "is not an ONNX file, or is truncated"},
       {"\x08\x08", 2, "it has no graph"},
       {"\x3a\x05\x0a\x03\x0a\x01", 6, "a field is cut off"},
       {"\x3d\x05\x0a\x03\x0a", 5, "a field has the wrong type (byte 1"},

@@ -20,14 +20,22 @@ static const struct {
   const pb_msgdesc_t *type;
   size_t size;
 } message_sizes[] = {
-#define ROW(Message) {&Message##_msg, sizeof(Message)}
-    ROW(onnx_AttributeProto),       ROW(onnx_FunctionProto),
-    ROW(onnx_GraphProto),           ROW(onnx_ModelProto),
-    ROW(onnx_NodeProto),            ROW(onnx_OperatorSetIdProto),
-    ROW(onnx_SparseTensorProto),    ROW(onnx_StringStringEntryProto),
-    ROW(onnx_TensorProto),          ROW(onnx_TensorShapeProto),
-    ROW(onnx_TensorShapeProto_Dimension), ROW(onnx_TypeProto),
-    ROW(onnx_TypeProto_Tensor),     ROW(onnx_ValueInfoProto),
+#define ROW(Message)                                                                               \
+  { &Message##_msg, sizeof(Message) }
+    ROW(onnx_AttributeProto),
+    ROW(onnx_FunctionProto),
+    ROW(onnx_GraphProto),
+    ROW(onnx_ModelProto),
+    ROW(onnx_NodeProto),
+    ROW(onnx_OperatorSetIdProto),
+    ROW(onnx_SparseTensorProto),
+    ROW(onnx_StringStringEntryProto),
+    ROW(onnx_TensorProto),
+    ROW(onnx_TensorShapeProto),
+    ROW(onnx_TensorShapeProto_Dimension),
+    ROW(onnx_TypeProto),
+    ROW(onnx_TypeProto_Tensor),
+    ROW(onnx_ValueInfoProto),
 #undef ROW
 };
 
@@ -81,10 +89,8 @@ static bool decode_number(const pb_field_iter_t *field, pb_istream_t *stream, vo
                           size_t size) {
   uint64_t value;
   switch (PB_LTYPE(field->type)) {
-  case PB_LTYPE_FIXED32:
-    return pb_decode_fixed32(stream, to);
-  case PB_LTYPE_FIXED64:
-    return pb_decode_fixed64(stream, to);
+  case PB_LTYPE_FIXED32: return pb_decode_fixed32(stream, to);
+  case PB_LTYPE_FIXED64: return pb_decode_fixed64(stream, to);
   default:
     if (!pb_decode_varint(stream, &value)) return false;
     memcpy(to, &value, size); // little-endian: the low half of what is shorter
@@ -127,16 +133,11 @@ static bool wire_type_fits(const pb_field_iter_t *field, pb_wire_type_t wire) {
   bool repeated = PB_HTYPE(field->type) == PB_HTYPE_REPEATED;
   switch (PB_LTYPE(field->type)) {
   case PB_LTYPE_STRING:
-  case PB_LTYPE_SUBMESSAGE:
-    return wire == PB_WT_STRING;
-  case PB_LTYPE_BYTES:
-    return wire == PB_WT_STRING || repeated;
-  case PB_LTYPE_FIXED32:
-    return wire == PB_WT_32BIT || (repeated && wire == PB_WT_STRING);
-  case PB_LTYPE_FIXED64:
-    return wire == PB_WT_64BIT || (repeated && wire == PB_WT_STRING);
-  default:
-    return wire == PB_WT_VARINT || (repeated && wire == PB_WT_STRING);
+  case PB_LTYPE_SUBMESSAGE: return wire == PB_WT_STRING;
+  case PB_LTYPE_BYTES: return wire == PB_WT_STRING || repeated;
+  case PB_LTYPE_FIXED32: return wire == PB_WT_32BIT || (repeated && wire == PB_WT_STRING);
+  case PB_LTYPE_FIXED64: return wire == PB_WT_64BIT || (repeated && wire == PB_WT_STRING);
+  default: return wire == PB_WT_VARINT || (repeated && wire == PB_WT_STRING);
   }
 }
 
@@ -145,14 +146,10 @@ static bool decode_field(Decoder *decoder, const pb_field_iter_t *field, pb_wire
   if (!wire_type_fits(field, wire))
     return refuse(decoder, payload.data, "a field has the wrong type");
   switch (PB_LTYPE(field->type)) {
-  case PB_LTYPE_STRING:
-    return decode_text(decoder, field, payload);
-  case PB_LTYPE_BYTES:
-    return decode_bytes(decoder, field, payload);
-  case PB_LTYPE_SUBMESSAGE:
-    return decode_submessage(decoder, field, payload);
-  default:
-    return decode_numbers(decoder, field, payload);
+  case PB_LTYPE_STRING: return decode_text(decoder, field, payload);
+  case PB_LTYPE_BYTES: return decode_bytes(decoder, field, payload);
+  case PB_LTYPE_SUBMESSAGE: return decode_submessage(decoder, field, payload);
+  default: return decode_numbers(decoder, field, payload);
   }
 }
 
@@ -163,8 +160,8 @@ static bool take_payload(pb_istream_t *stream, const uint8_t *end, pb_wire_type_
   if (wire == PB_WT_STRING && !pb_decode_varint(stream, &length)) return false;
   if (wire == PB_WT_STRING && length > stream->bytes_left) return false;
   payload->data = end - stream->bytes_left;
-  bool ok = wire == PB_WT_STRING ? pb_read(stream, NULL, (size_t)length)
-                                 : pb_skip_field(stream, wire);
+  bool ok =
+      wire == PB_WT_STRING ? pb_read(stream, NULL, (size_t)length) : pb_skip_field(stream, wire);
   payload->size = (size_t)(end - stream->bytes_left - payload->data);
   return ok;
 }
@@ -213,7 +210,7 @@ bool onnx_decode(Context *context, const pb_msgdesc_t *type, OnnxBytes bytes, vo
   return false;
 }
 
-// ---- Files --------------------------------------------------------------------------------------
+// ---- Files ------------------------------------------------------------------------------------
 
 enum { LARGEST_FILE = 0x7fffffff }; // of a protocol buffer
 
@@ -231,15 +228,17 @@ static OnnxFile *file_decode(Context *context, const char *path, const pb_msgdes
   const char *problem;
   size_t at;
   if (bytes.size > LARGEST_FILE)
-    diag_error(context, pos, "is larger than 2 GiB, which ONNX files cannot be: "
-                             "keep the weights as external data");
+    diag_error(context, pos,
+               "is larger than 2 GiB, which ONNX files cannot be: "
+               "keep the weights as external data");
   else if (bytes.size == 0)
     diag_error(context, pos, "is empty");
   else if (onnx_decode(context, type, bytes, message, &problem, &at))
     return file;
   else
-    diag_error(context, pos, "is not an ONNX file, or is truncated or damaged: %s (byte %zu of "
-                             "%zu)",
+    diag_error(context, pos,
+               "is not an ONNX file, or is truncated or damaged: %s (byte %zu of "
+               "%zu)",
                problem, at, bytes.size);
   return NULL;
 }

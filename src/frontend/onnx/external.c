@@ -30,8 +30,9 @@ static bool read_place(OnnxFile *file, const OnnxTensor *tensor, SourcePos pos,
     if (strcmp(pair->key, "offset") == 0) ok = parse_size(pair->value, &place->offset);
     if (strcmp(pair->key, "length") == 0) ok = parse_size(pair->value, &place->length);
     if (!ok)
-      return diag_error(file->context, pos, "tensor '%s': the %s of its external data is '%s', "
-                                            "expected a number of bytes",
+      return diag_error(file->context, pos,
+                        "tensor '%s': the %s of its external data is '%s', "
+                        "expected a number of bytes",
                         tensor->name, pair->key, pair->value);
   }
   if (*place->location) return true;
@@ -60,8 +61,9 @@ static Str resolve(OnnxFile *file, const OnnxTensor *tensor, const char *locatio
   struct stat info;
   Str path = NULL;
   if (location[0] == '/')
-    diag_error(context, pos, "tensor '%s': its external data '%s' have an absolute path, expected "
-                             "one relative to the model's folder",
+    diag_error(context, pos,
+               "tensor '%s': its external data '%s' have an absolute path, expected "
+               "one relative to the model's folder",
                tensor->name, location);
   else if (!root || !(found = realpath(wanted, NULL)) || stat(found, &info) != 0)
     diag_error(context, pos, "tensor '%s': cannot open its external data '%s': %s", tensor->name,
@@ -88,8 +90,7 @@ static OnnxBytes *map_once(OnnxFile *file, Str path, SourcePos pos) {
   return bytes;
 }
 
-OnnxBytes onnx_external_data(OnnxFile *file, const OnnxTensor *tensor, size_t size,
-                             SourcePos pos) {
+OnnxBytes onnx_external_data(OnnxFile *file, const OnnxTensor *tensor, size_t size, SourcePos pos) {
   OnnxBytes none = {0};
   ExternalPlace place;
   if (!read_place(file, tensor, pos, &place)) return none;

@@ -15,7 +15,8 @@ typedef struct TypeRow {
   int raw_bits; // of a value in raw_data
 } TypeRow;
 
-static const TypeRow type_rows[] = { // by TensorProto.DataType
+static const TypeRow type_rows[] = {
+    // by TensorProto.DataType
     [0] = {"undefined"},
     [1] = {"float", {TYPE_FLOAT, 32, 1}, IN_FLOAT, 32},
     [2] = {"uint8", {TYPE_UINT, 8, 1}, IN_INT32, 8},
@@ -65,7 +66,7 @@ const char *onnx_type_name(int32_t code) {
   return row ? row->name : "of an unknown number";
 }
 
-// ---- Size ---------------------------------------------------------------------------------------
+// ---- Size -------------------------------------------------------------------------------------
 
 enum { LARGEST_BYTES_LOG2 = 47 }; // no process addresses more
 
@@ -96,22 +97,16 @@ static bool count_values(Context *context, const OnnxTensor *tensor, SourcePos p
   return true;
 }
 
-// ---- Encoded values -----------------------------------------------------------------------------
+// ---- Encoded values ---------------------------------------------------------------------------
 
 static const OnnxBytesList *pieces_of(const OnnxTensor *tensor, TypedField field) {
   switch (field) {
-  case IN_FLOAT:
-    return &tensor->float_data;
-  case IN_INT32:
-    return &tensor->int32_data;
-  case IN_INT64:
-    return &tensor->int64_data;
-  case IN_DOUBLE:
-    return &tensor->double_data;
-  case IN_UINT64:
-    return &tensor->uint64_data;
-  case IN_NONE:
-    break;
+  case IN_FLOAT: return &tensor->float_data;
+  case IN_INT32: return &tensor->int32_data;
+  case IN_INT64: return &tensor->int64_data;
+  case IN_DOUBLE: return &tensor->double_data;
+  case IN_UINT64: return &tensor->uint64_data;
+  case IN_NONE: break;
   }
   return NULL;
 }
@@ -156,8 +151,7 @@ static uint8_t *decode_varints(Context *context, OnnxBytes bytes, DType type, in
 }
 
 // Values of four bits, two to a byte, the low half first; a byte each in memory.
-static OnnxBytes unpack_halves(Context *context, const uint8_t *packed, DType type,
-                               int64_t count) {
+static OnnxBytes unpack_halves(Context *context, const uint8_t *packed, DType type, int64_t count) {
   uint8_t *values = arena_alloc(&context->arena, (size_t)count);
   for (int64_t i = 0; i < count; i++) {
     uint8_t half = i % 2 ? packed[i / 2] >> 4 : packed[i / 2] & 15;
@@ -166,7 +160,7 @@ static OnnxBytes unpack_halves(Context *context, const uint8_t *packed, DType ty
   return (OnnxBytes){values, (size_t)count};
 }
 
-// ---- Where the values are -----------------------------------------------------------------------
+// ---- Where the values are ---------------------------------------------------------------------
 
 static OnnxBytes typed_values(OnnxFile *file, const OnnxTensor *tensor, const TypeRow *row,
                               int64_t count, SourcePos pos) {
@@ -185,8 +179,9 @@ static OnnxBytes typed_values(OnnxFile *file, const OnnxTensor *tensor, const Ty
     values.data = decode_varints(context, pieces_joined(context, pieces), row->type, count);
   }
   if (!values.data)
-    diag_error(context, pos, "tensor '%s': its data are not the %lld values of type %s that its "
-                             "dims [%s] ask for",
+    diag_error(context, pos,
+               "tensor '%s': its data are not the %lld values of type %s that its "
+               "dims [%s] ask for",
                tensor->name, (long long)count, row->name, dims_text(context, tensor));
   return values;
 }
@@ -225,7 +220,7 @@ ConstData *onnx_tensor_data(OnnxFile *file, const OnnxTensor *tensor, SourcePos 
     values = typed_values(file, tensor, row, count, pos);
   if (!values.data) return NULL;
   ConstData *data = arena_new(&context->arena, ConstData);
-  *data = (ConstData){tensor->name, row->type, tensor->dims.count, tensor->dims.items, values.data,
-                      values.size};
+  *data = (ConstData){tensor->name,       row->type,   tensor->dims.count,
+                      tensor->dims.items, values.data, values.size};
   return data;
 }

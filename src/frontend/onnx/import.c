@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model to a graph function: what the graph takes and holds (inputs.c), its nodes (node.c) in an
+// order in which they can be computed (order.c), what it gives. Nothing stops at the first
+// problem: results that could not be made are "poisoned", and their users only looked at for what
+// can be said without them.
+#include "frontend/onnx/import.h"
+
+#include "graph/graph.h"
+
+// ---- Versions ---------------------------------------------------------------------------------
+
+static bool find_opset(Importer *importer) {
+  OnnxModel *model = importer->model;
+  int64_t opset = model->ir_version < 3 ? 1 : 0; // before there were versions
+  for (int i = 0; i < model->opset_import.count; i++) {
+    const OnnxOpset *import = &model->opset_import.items[i];
+    bool standard = !*import->domain || strcmp(import->domain, "ai.onnx") == 0;
+    if (standard) opset = import->version;
+  }
+  importer->result->opset = opset;
+  importer->result->ir_version = model->ir_version;
+  SourcePos pos = importer_pos(importer, NULL);
+  if (opset > ONNX_NEWEST_OPSET)
+    diag_warning(importer->context, pos,
+                 "opset %lld is newer than %d, the newest known here: operators may have changed",
+                 (long long)opset, ONNX_NEWEST_OPSET);
+  return opset > 0 ||
+         diag_error(importer->context, pos, "the model does not say which opset it uses");
+}
+
+// ---- Results ----------------------------------------------------------------------------------
+
+static const char *shape_text(Context *context, const Value *value) {
+  Text text = text_new(&context->arena);
+  for (int i = 0; i < value->rank; i++)
+    text_printf(&text, "%s%lld", i ? ", " : "", (long long)import_dim(value, i));
+  return text_string(&text);
+}
+
+static const char *declared_text(Context *context, const OnnxDims *dims) {
+  Text text = text_new(&context->arena);
+  for (int i = 0; i < dims->count; i++)
+    if (dims->items[i].has_dim_value)
+      text_printf(&text, "%s%lld", i ? ", " : "", (long long)dims->items[i].dim_value);
+    else
+      text_printf(&text, "%s%s", i ? ", " : "",
+                  *dims->items[i].dim_param ? dims->items[i].dim_param : "?");
+  return text_string(&text);
+}
+
+// What the model says of a value against what was computed; free dimensions agree with anything.
+static void check_declared(Importer *importer, const OnnxValue *declared) {
+  Context *context = importer->context;
+  const Value *value = map_find(&importer->values, declared->name);
+  const OnnxTensorType *tensor = declared->type ? declared->type->tensor_type : NULL;
+  DType type;
+  if (!value || !tensor) return;
+  if (tensor->elem_type && onnx_dtype(tensor->elem_type, &type) && !dtype_equal(type, value->type))
+    diag_error(context, value->pos, "'%s' is declared as %s but is %s", declared->name,
+               onnx_type_name(tensor->elem_type), dtype_name(context, value->type));
+  if (!tensor->shape) return;
+  const OnnxDims *dims = &tensor->shape->dim;
+  bool agrees = dims->count == value->rank;
+  for (int i = 0; agrees && i < dims->count; i++)
+    agrees = !dims->items[i].has_dim_value || dims->items[i].dim_value == import_dim(value, i);
+  if (!agrees)
+    diag_error(context, value->pos, "'%s' is declared with shape [%s] but has [%s]", declared->name,
+               declared_text(context, dims), shape_text(context, value));
+}
+
+static bool is_output(const GraphFunc *graph, const Value *value) {
+  for (int i = 0; i < graph->output_count; i++)
+    if (graph->outputs[i] == value) return true;
+  return false;
+}
+
+// A result must be a value of its own, under its own name.
+static Value *own_value(Importer *importer, Value *value, Str name) {
+  if (value->producer && !is_output(importer->graph, value)) {
+    value->name = name;
+    return value;
+  }
+  Node *node = node_new(importer->context, NODE_OP, "identity", name, &value, 1, 1);
+  if (!op_infer(importer->context, node)) return NULL;
+  array_push(&importer->context->arena, &importer->graph->nodes, node);
+  node->outputs[0]->name = name;
+  return node->outputs[0];
+}
+
+static void import_outputs(Importer *importer) {
+  OnnxValues *outputs = &importer->model->graph->output;
+  GraphFunc *graph = importer->graph;
+  graph->outputs = arena_array(&importer->context->arena, Value *, outputs->count);
+  if (!outputs->count)
+    diag_error(importer->context, importer_pos(importer, NULL), "the graph has no output");
+  for (int i = 0; i < outputs->count; i++) {
+    Str name = outputs->items[i].name;
+    Value *value = map_find(&importer->values, name);
+    if (value)
+      value = own_value(importer, value, name);
+    else if (!map_contains(&importer->poisoned, name))
+      diag_error(importer->context, importer_pos(importer, NULL),
+                 "output '%s' is missing: no node of the graph makes it", name);
+    if (value) graph->outputs[graph->output_count++] = value;
+  }
+}
+
+// ---- The whole --------------------------------------------------------------------------------
+
+static void import_graph(Importer *importer) {
+  OnnxGraph *graph = importer->model->graph;
+  importer_inputs(importer);
+  IntArray order = importer_order(importer);
+  for (int i = 0; i < order.count; i++) importer_node(importer, &graph->node.items[order.items[i]]);
+  if (order.count < graph->node.count) return; // a cycle
+  import_outputs(importer);
+  for (int i = 0; i < graph->value_info.count; i++)
+    check_declared(importer, &graph->value_info.items[i]);
+  for (int i = 0; i < graph->output.count; i++) check_declared(importer, &graph->output.items[i]);
+}
+
+static void import_file(Importer *importer) {
+  OnnxImport *result = importer->result;
+  importer->model = importer->file->model;
+  importer->graph = graph_func_new(importer->context, "main");
+  importer->graph->pos = importer_pos(importer, NULL);
+  result->node_count = importer->model->graph->node.count;
+  if (find_opset(importer)) import_graph(importer);
+}
+
+OnnxImport *onnx_import(Context *context, const char *path, const OnnxOptions *options) {
+  static const OnnxOptions none = {0};
+  Arena *arena = &context->arena;
+  int errors = context->error_count;
+  OnnxImport *result = arena_new(arena, OnnxImport);
+  result->operators = map_new(arena);
+  Importer importer = {.context = context,
+                       .file = onnx_model_open(context, path),
+                       .options = options ? options : &none,
+                       .result = result,
+                       .values = map_new(arena),
+                       .named = map_new(arena),
+                       .poisoned = map_new(arena)};
+  if (importer.file) import_file(&importer);
+  if (context->error_count > errors) return result;
+  result->graph = importer.graph;
+  result->module = module_new(context, "module");
+  module_add_graph(result->module, result->graph);
+  return result;
+}
+
+ConstData *onnx_read_tensor(Context *context, const char *path) {
+  OnnxFile *file = onnx_tensor_open(context, path);
+  return file ? onnx_tensor_data(file, file->tensor, (SourcePos){.file = file->source}) : NULL;
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inside the ONNX import: one node on its way in, and what the rows of operators.c use to read its
+// attributes and inputs and to build operators of src/graph from it.
+#ifndef PLEAT_FRONTEND_ONNX_IMPORT_H
+#define PLEAT_FRONTEND_ONNX_IMPORT_H
+
+#include "frontend/onnx/onnx.h"
+#include "frontend/onnx/onnx_proto.h"
+
+enum { ONNX_OLDEST_OPSET = 7, ONNX_NEWEST_OPSET = 28 }; // older: what did not change since
+
+typedef struct Import Import;
+
+// What an ONNX operator becomes. Operators whose inputs and attributes mean the same in src/graph
+// need no row here: the row of the operator table that names them is enough.
+typedef struct OnnxRow {
+  const char *name;
+  int least_inputs, most_inputs; // most -1: any number
+  const char *attributes;        // all that any opset has: "alpha:float axes:ints mode:string"
+  void (*import)(Import *import);
+} OnnxRow;
+const OnnxRow *onnx_row_find(const char *name); // NULL: none
+
+typedef struct Importer {
+  Context *context;
+  OnnxFile *file;
+  OnnxModel *model;
+  const OnnxOptions *options;
+  OnnxImport *result;
+  GraphFunc *graph;
+  Map values;   // name (Str) to Value *
+  Map named;    // values that have a name of the model
+  Map poisoned; // names of results that could not be made; their users are not complained about
+} Importer;
+
+struct Import {
+  Importer *importer;
+  Context *context;
+  const OnnxNode *node;
+  const OnnxRow *row;
+  SourcePos pos;
+  Str name;     // as diagnostics have it
+  int op_count; // operators built so far
+  int input_count;
+  Value **inputs; // NULL entries: optional inputs that are absent
+};
+
+// inputs.c: the graph's inputs and initializers become parameters and constants.
+void importer_inputs(Importer *importer);
+bool importer_size_ok(Importer *importer, const Value *value); // fits some memory
+// order.c: the nodes' numbers in an order of computation. Reports names given twice, inputs that
+// nothing gives (they are poisoned then), and a cycle ({NULL, 0} after that).
+IntArray importer_order(Importer *importer);
+// node.c: one node, its results to `values` or `poisoned`.
+void importer_node(Importer *importer, const OnnxNode *node);
+Str onnx_node_name(const OnnxNode *node);                   // its own, or that of its first result
+SourcePos importer_pos(const Importer *importer, Str node); // "" or NULL: of the file
+
+// ---- Reading ----------------------------------------------------------------------------------
+
+// Reports that the node cannot be imported. Returns false.
+bool import_refuse(Import *import, const char *format, ...) PRINTF_LIKE(2, 3);
+
+bool import_has(const Import *import, const char *attribute);
+int64_t import_int(const Import *import, const char *attribute, int64_t otherwise);
+double import_float(const Import *import, const char *attribute, double otherwise);
+const char *import_text(const Import *import, const char *attribute, const char *otherwise);
+const OnnxAttribute *import_attribute(const Import *import, const char *name); // NULL: absent
+IntArray import_ints(const Import *import, const char *attribute); // {NULL, 0} when absent
+// Checks kinds and names of all attributes against the row.
+bool import_check_attributes(Import *import);
+
+Value *import_input(const Import *import, int i); // NULL when absent
+bool import_wants_output(const Import *import, int i);
+int import_rank(const Import *import, int i);
+int64_t import_dim(const Value *value, int axis);
+// Axis from -rank to rank - 1 made to count from 0; refuses others.
+bool import_axis(Import *import, int64_t *axis, int rank);
+// The known value of an input; refuses (and says how to give it) when it is only known at run time.
+ConstData *import_constant(Import *import, int i);
+bool import_constant_ints(Import *import, int i, IntArray *values);
+bool import_constant_number(Import *import, int i, double *value);
+// A list of integers that newer opsets have as input `i`, older ones as an attribute. *present is
+// false when there is neither.
+bool import_list(Import *import, int i, const char *attribute, IntArray *values, bool *present);
+
+int64_t const_count(const ConstData *data);
+int64_t const_int(const ConstData *data, int64_t i);
+double const_number(const ConstData *data, int64_t i);
+
+// ---- Building ---------------------------------------------------------------------------------
+
+// An operator of src/graph to be added with import_add, its attributes set in between.
+Node *import_begin(Import *import, const char *op, Value *const *inputs, int count);
+void import_set_ints(Import *import, Node *node, const char *key, IntArray values);
+// Adds it to the graph; its first result, NULL after a diagnostic.
+Value *import_add(Import *import, Node *node);
+// Both in one, without attributes. NULL also when an input is NULL because an earlier step failed.
+Value *import_op(Import *import, const char *op, Value *a, Value *b);
+// A constant scalar of the element type of `like`.
+Value *import_scalar(Import *import, const Value *like, double value);
+Value *import_cast(Import *import, Value *value, DType type);
+// The same elements in another shape; a constant stays one.
+Value *import_reshape(Import *import, Value *value, const int64_t *shape, int rank);
+// A constant of `type` and `shape` over `data`.
+Value *import_const(Import *import, DType type, const int64_t *shape, int rank, const void *data);
+// `value` becomes output `i` of the node; NULL: the node failed.
+void import_result(Import *import, int i, Value *value);
+
+// fold.c: integers computed from shapes. True when the node's result is known and was set.
+bool import_fold(Import *import);
+
+#endif

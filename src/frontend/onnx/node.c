@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+// One ONNX node: found in a table, its attributes and inputs checked, then built from operators of
+// src/graph. An operator with a row in operators.c goes its own way; one that only the operator
+// table knows is taken as it is.
+#include "frontend/onnx/import.h"
+
+#include "graph/graph.h"
+#include "interp/interp.h"
+
+SourcePos importer_pos(const Importer *importer, Str node) {
+  return (SourcePos){.file = importer->file->source, .node = node && *node ? node : NULL};
+}
+
+bool import_refuse(Import *import, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  char *message = arena_vprintf(&import->context->arena, format, args);
+  va_end(args);
+  return diag_error(import->context, import->pos, "%s: %s", import->node->op_type, message);
+}
+
+// ---- Inputs -----------------------------------------------------------------------------------
+
+Value *import_input(const Import *import, int i) {
+  return i < import->input_count ? import->inputs[i] : NULL;
+}
+
+bool import_wants_output(const Import *import, int i) {
+  return i < import->node->output.count && *import->node->output.items[i];
+}
+
+int64_t import_dim(const Value *value, int axis) {
+  int64_t extent = -1;
+  expr_as_int(value->shape[axis], &extent);
+  return extent;
+}
+
+bool import_axis(Import *import, int64_t *axis, int rank) {
+  if (*axis < -rank || *axis >= rank)
+    return import_refuse(import, "axis %lld is not an axis of a tensor of rank %d",
+                         (long long)*axis, rank);
+  if (*axis < 0) *axis += rank;
+  return true;
+}
+
+static ConstData *bound_value(const Importer *importer, Str name) {
+  for (int i = 0; i < importer->options->value_count; i++)
+    if (strcmp(importer->options->values[i].name, name) == 0)
+      return importer->options->values[i].data;
+  return NULL;
+}
+
+ConstData *import_constant(Import *import, int i) {
+  Value *value = import_input(import, i);
+  if (!value) return NULL;
+  bool is_parameter = !value->data && !value->producer;
+  ConstData *data = is_parameter ? bound_value(import->importer, value->name) : value->data;
+  if (!data)
+    import_refuse(import,
+                  "its input '%s' must be known when the model is compiled: make it an initializer",
+                  value->name);
+  return data;
+}
+
+int64_t const_count(const ConstData *data) {
+  return (int64_t)data->bytes / dtype_bytes(data->type);
+}
+
+int64_t const_int(const ConstData *data, int64_t i) {
+  return number_load_int(data->type, (const char *)data->data + i * dtype_bytes(data->type));
+}
+
+double const_number(const ConstData *data, int64_t i) {
+  return number_load(data->type, (const char *)data->data + i * dtype_bytes(data->type));
+}
+
+bool import_constant_ints(Import *import, int i, IntArray *values) {
+  ConstData *data = import_constant(import, i);
+  *values = (IntArray){0};
+  if (!data) return false;
+  if (!dtype_is_int(data->type) || data->rank > 1)
+    return import_refuse(import, "its input '%s' must be a list of integers",
+                         import_input(import, i)->name);
+  for (int64_t k = 0; k < const_count(data); k++)
+    array_push(&import->context->arena, values, const_int(data, k));
+  return true;
+}
+
+bool import_list(Import *import, int i, const char *attribute, IntArray *values, bool *present) {
+  *present = true;
+  if (import_input(import, i)) return import_constant_ints(import, i, values);
+  *present = import_has(import, attribute);
+  *values = import_ints(import, attribute);
+  return true;
+}
+
+// ---- Building ---------------------------------------------------------------------------------
+
+Node *import_begin(Import *import, const char *op, Value *const *inputs, int count) {
+  Str name =
+      import->op_count++ ? str_format(import->context, "%s.%s", import->name, op) : import->name;
+  Node *node = node_new(import->context, NODE_OP, op, name, inputs, count, 1);
+  node->pos = import->pos;
+  return node;
+}
+
+void import_set_ints(Import *import, Node *node, const char *key, IntArray values) {
+  node_set_ints(import->context, node, key, values.items, values.count);
+}
+
+Value *import_add(Import *import, Node *node) {
+  if (!op_infer(import->context, node)) return NULL;
+  for (int i = 0; i < node->output_count; i++) {
+    node->outputs[i]->pos = import->pos;
+    if (!importer_size_ok(import->importer, node->outputs[i])) return NULL;
+  }
+  array_push(&import->context->arena, &import->importer->graph->nodes, node);
+  return node->outputs[0];
+}
+
+Value *import_op(Import *import, const char *op, Value *a, Value *b) {
+  if (!a) return NULL;
+  return import_add(import, import_begin(import, op, (Value *[]){a, b}, b ? 2 : 1));
+}
+
+Value *import_const(Import *import, DType type, const int64_t *shape, int rank, const void *data) {
+  Arena *arena = &import->context->arena;
+  ConstData *constant = arena_new(arena, ConstData);
+  size_t bytes = (size_t)dtype_bytes(type);
+  for (int i = 0; i < rank; i++) bytes *= (size_t)shape[i];
+  *constant = (ConstData){import->name, type, rank, arena_array(arena, int64_t, rank), data, bytes};
+  for (int i = 0; i < rank; i++) constant->shape[i] = shape[i];
+  return value_constant(import->context, constant);
+}
+
+Value *import_scalar(Import *import, const Value *like, double value) {
+  void *data = arena_alloc(&import->context->arena, 8);
+  number_store(like->type, data, value);
+  return import_const(import, like->type, NULL, 0, data);
+}
+
+Value *import_cast(Import *import, Value *value, DType type) {
+  if (!value || dtype_equal(value->type, type)) return value;
+  Node *node = import_begin(import, "astype", &value, 1);
+  node_set_string(import->context, node, "dtype", dtype_name(import->context, type));
+  return import_add(import, node);
+}
+
+Value *import_reshape(Import *import, Value *value, const int64_t *shape, int rank) {
+  if (!value) return NULL;
+  if (value->data) return import_const(import, value->type, shape, rank, value->data->data);
+  Node *node = import_begin(import, "reshape", &value, 1);
+  node_set_ints(import->context, node, "shape", shape, rank);
+  node_set_int(import->context, node, "allow_zero", 1);
+  return import_add(import, node);
+}
+
+void import_result(Import *import, int i, Value *value) {
+  Importer *importer = import->importer;
+  if (!import_wants_output(import, i)) return;
+  Str name = import->node->output.items[i];
+  if (!value) {
+    map_put(&importer->poisoned, name, import);
+    return;
+  }
+  // What already has a name of the model keeps it: this is another name for the same value.
+  if (!map_contains(&importer->named, value)) value->name = name;
+  map_put(&importer->named, value, name);
+  map_put(&importer->values, name, value);
+}
+
+// ---- One node ---------------------------------------------------------------------------------
+
+static const char *advice(const OnnxNode *node) {
+  static const char *const control[] = {"If", "Loop", "Scan", "SequenceMap"};
+  for (int i = 0; i < COUNT_OF(control); i++)
+    if (strcmp(node->op_type, control[i]) == 0)
+      return "control flow: export the model without it, for fixed conditions and counts";
+  if (strstr(node->op_type, "Quantize") || strstr(node->op_type, "QLinear") ||
+      strstr(node->op_type, "Integer"))
+    return "quantized arithmetic: use the model in floating point";
+  if (strncmp(node->op_type, "Sequence", 8) == 0 || strncmp(node->op_type, "Optional", 8) == 0)
+    return "only tensors can be computed with";
+  return "write it with operators that are, or compute it outside the model";
+}
+
+static bool is_local_function(const Importer *importer, const OnnxNode *node) {
+  const OnnxFunctions *functions = &importer->model->functions;
+  for (int i = 0; i < functions->count; i++)
+    if (functions->items[i].name == node->op_type && functions->items[i].domain == node->domain)
+      return true;
+  return false;
+}
+
+static bool is_onnx_domain(Str domain) {
+  return !*domain || strcmp(domain, "ai.onnx") == 0;
+}
+
+// Whose meaning changed with opset 7 without an attribute that would show it.
+static bool changed_since(const Import *import) {
+  static const char *const changed[] = {"BatchNormalization", "Dropout", "PRelu"};
+  for (int i = 0; i < COUNT_OF(changed); i++)
+    if (strcmp(import->node->op_type, changed[i]) == 0)
+      return import->importer->result->opset < ONNX_OLDEST_OPSET;
+  return false;
+}
+
+// "alpha fmod" to "alpha:float fmod:int".
+static const char *attributes_of(Context *context, const char *names) {
+  static const char *const others[] = {"approximate:string", "axis:int", "detect_negative:int",
+                                       "detect_positive:int", "fmod:int"};
+  Text text = text_new(&context->arena);
+  for (const char *p = names ? names : ""; *p; p += strcspn(p, " "), p += *p == ' ') {
+    size_t n = strcspn(p, " ");
+    const char *kind = ":float";
+    for (int i = 0; i < COUNT_OF(others); i++)
+      if (strncmp(others[i], p, n) == 0 && others[i][n] == ':') kind = others[i] + n;
+    text_printf(&text, "%s%.*s%s", text.size ? " " : "", (int)n, p, kind);
+  }
+  return text_string(&text);
+}
+
+// Its own row, or one made from the operator table's.
+static const OnnxRow *row_of(Import *import) {
+  const OnnxNode *node = import->node;
+  if (is_local_function(import->importer, node)) {
+    import_refuse(import, "functions of the model itself are not supported: inline them");
+    return NULL;
+  }
+  if (!is_onnx_domain(node->domain)) {
+    import_refuse(import, "operators of domain '%s' are not supported: write it with standard ones",
+                  node->domain);
+    return NULL;
+  }
+  if (changed_since(import)) {
+    import_refuse(import,
+                  "its form before opset %d is not supported: convert the model with "
+                  "onnx.version_converter",
+                  ONNX_OLDEST_OPSET);
+    return NULL;
+  }
+  const OnnxRow *row = onnx_row_find(node->op_type);
+  const OpRow *op = row ? NULL : op_find_onnx(node->op_type);
+  if (op) {
+    OnnxRow *made = arena_new(&import->context->arena, OnnxRow);
+    *made = (OnnxRow){node->op_type, op->min_inputs, op->max_inputs,
+                      attributes_of(import->context, op->attrs), NULL};
+    row = made;
+  }
+  if (!row) import_refuse(import, "not supported; %s", advice(node));
+  return row;
+}
+
+// Collects the inputs. False when one could not be made, or the number is wrong.
+static bool collect_inputs(Import *import) {
+  const OnnxRow *row = import->row;
+  const OnnxNames *names = &import->node->input;
+  int count = names->count;
+  while (count > 0 && !*names->items[count - 1]) count--;
+  if (count < row->least_inputs || (row->most_inputs >= 0 && count > row->most_inputs))
+    return import_refuse(import, "has %d inputs, expected %d%s%s", count, row->least_inputs,
+                         row->most_inputs == row->least_inputs ? "" : " to ",
+                         row->most_inputs == row->least_inputs ? ""
+                         : row->most_inputs < 0
+                             ? "any number"
+                             : arena_printf(&import->context->arena, "%d", row->most_inputs));
+  import->input_count = count;
+  import->inputs = arena_array(&import->context->arena, Value *, count);
+  bool known = true;
+  for (int i = 0; i < count; i++) {
+    import->inputs[i] = map_find(&import->importer->values, names->items[i]);
+    if (i < row->least_inputs && !*names->items[i])
+      return import_refuse(import, "its input %d is absent", i);
+    known &= import->inputs[i] || !*names->items[i];
+  }
+  return known;
+}
+
+static void set_attribute(Import *import, Node *node, const OnnxAttribute *attribute) {
+  Context *context = import->context;
+  if (attribute->type == onnx_AttributeProto_AttributeType_INT)
+    node_set_int(context, node, attribute->name, attribute->i);
+  else if (attribute->type == onnx_AttributeProto_AttributeType_STRING)
+    node_set_string(context, node, attribute->name, import_text(import, attribute->name, ""));
+  else
+    node_set_float(context, node, attribute->name, (double)attribute->f);
+}
+
+// An operator that means the same in ONNX and in src/graph, attributes included.
+static void import_as_it_is(Import *import) {
+  const OpRow *row = op_find_onnx(import->node->op_type);
+  Node *node = import_begin(import, row->name, import->inputs, import->input_count);
+  for (int i = 0; i < import->node->attribute.count; i++)
+    set_attribute(import, node, &import->node->attribute.items[i]);
+  import_result(import, 0, import_add(import, node));
+}
+
+static void poison_outputs(Import *import) {
+  for (int i = 0; i < import->node->output.count; i++) {
+    Str name = import->node->output.items[i];
+    if (*name && !map_contains(&import->importer->values, name))
+      map_put(&import->importer->poisoned, name, import);
+  }
+}
+
+void importer_node(Importer *importer, const OnnxNode *node) {
+  Str name = onnx_node_name(node);
+  Import *import = arena_new(&importer->context->arena, Import);
+  *import = (Import){.importer = importer,
+                     .context = importer->context,
+                     .node = node,
+                     .pos = importer_pos(importer, name),
+                     .name = name};
+  map_put(&importer->result->operators, name, node->op_type);
+  import->row = row_of(import);
+  if (import->row && import_check_attributes(import) && collect_inputs(import) &&
+      !import_fold(import))
+    import->row->import ? import->row->import(import) : import_as_it_is(import);
+  poison_outputs(import);
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// ONNX models to graph functions. Opsets 7 to the newest (and older ones, as far as the operators
+// did not change) are brought to one form: the operators of src/graph, attributes where ONNX has
+// constant inputs, static shapes. Weights stay in the mapped file.
+#ifndef PLEAT_FRONTEND_ONNX_H
+#define PLEAT_FRONTEND_ONNX_H
+
+#include "ir/graph.h"
+
+typedef struct OnnxBinding {
+  const char *name;
+  ConstData *data;
+} OnnxBinding;
+
+typedef struct OnnxOptions {
+  // "x=1x3x224x224" gives the shape of an input, "batch=4" the size of a free dimension.
+  const char *const *shapes;
+  int shape_count;
+  // What inputs are going to hold. Used only where an operator must know a value when it is
+  // imported, such as the target of Reshape; the function is then right for these values alone.
+  const OnnxBinding *values;
+  int value_count;
+} OnnxOptions;
+
+typedef struct OnnxImport {
+  Module *module;   // holds `graph`; NULL when the model was refused
+  GraphFunc *graph; // "main"; parameters and outputs in the model's order, under its names
+  Map operators;    // name of a node as diagnostics have it (Str) to its ONNX operator (Str)
+  int64_t opset, ir_version;
+  int node_count;
+} OnnxImport;
+
+// Never NULL. Every reason to refuse the model is a diagnostic, at the node it is about: operators,
+// attributes and element types that are not supported, what is missing, wrong or inconsistent.
+OnnxImport *onnx_import(Context *context, const char *path, const OnnxOptions *options);
+
+// The value in a file that holds a TensorProto, such as input_0.pb; NULL with a diagnostic.
+ConstData *onnx_read_tensor(Context *context, const char *path);
+
+#endif

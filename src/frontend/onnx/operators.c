@@ -1,0 +1,485 @@
+// SPDX-License-Identifier: Apache-2.0
+// ONNX operators that are not simply an operator of src/graph: inputs that became attributes (or
+// the other way round) between opsets, defaults that differ, forms that are written with others.
+#include "frontend/onnx/import.h"
+
+#include "graph/graph.h"
+
+// ---- Windows ----------------------------------------------------------------------------------
+
+static void set_windows(Import *import, Node *node) {
+  static const char *const keys[][2] = {
+      {"strides", "strides"}, {"pads", "padding"}, {"dilations", "dilation"}};
+  for (int i = 0; i < COUNT_OF(keys); i++)
+    if (import_has(import, keys[i][0]))
+      import_set_ints(import, node, keys[i][1], import_ints(import, keys[i][0]));
+  const char *automatic = import_text(import, "auto_pad", "NOTSET");
+  if (*automatic && strcmp(automatic, "NOTSET") != 0)
+    node_set_string(import->context, node, "auto_pad", automatic);
+}
+
+static bool check_kernel(Import *import, const Value *weight) {
+  IntArray kernel = import_ints(import, "kernel_shape");
+  bool agrees = !kernel.count || kernel.count == weight->rank - 2;
+  for (int i = 0; agrees && i < kernel.count; i++)
+    agrees = kernel.items[i] == import_dim(weight, i + 2);
+  return agrees ||
+         import_refuse(import, "kernel_shape is not the shape of the weights '%s'", weight->name);
+}
+
+// [n, c, w] to [n, c, 1, w], and back.
+static Value *with_height(Import *import, Value *value) {
+  if (!value) return NULL;
+  int64_t shape[] = {import_dim(value, 0), import_dim(value, 1), 1, import_dim(value, 2)};
+  return import_reshape(import, value, shape, 4);
+}
+
+static Value *without_height(Import *import, Value *value) {
+  if (!value) return NULL;
+  int64_t shape[] = {import_dim(value, 0), import_dim(value, 1), import_dim(value, 3)};
+  return import_reshape(import, value, shape, 3);
+}
+
+static IntArray widened(Import *import, const char *key, int64_t filler) {
+  IntArray given = import_ints(import, key), result = {0};
+  for (int i = 0; i < given.count; i++) {
+    array_push(&import->context->arena, &result, filler);
+    array_push(&import->context->arena, &result, given.items[i]);
+  }
+  return result;
+}
+
+static Node *begin_conv(Import *import, Value *x, Value *weight) {
+  Value *inputs[] = {x, weight, import_input(import, 2)};
+  Node *node = import_begin(import, "nn.conv2d", inputs, inputs[2] ? 3 : 2);
+  node_set_int(import->context, node, "groups", import_int(import, "group", 1));
+  set_windows(import, node);
+  return node;
+}
+
+// A convolution along one axis is one of height 1.
+static Value *conv_1d(Import *import, Value *x, Value *weight) {
+  x = with_height(import, x);
+  weight = with_height(import, weight);
+  if (!x || !weight) return NULL;
+  Node *node = begin_conv(import, x, weight);
+  if (import_has(import, "strides"))
+    import_set_ints(import, node, "strides", widened(import, "strides", 1));
+  if (import_has(import, "dilations"))
+    import_set_ints(import, node, "dilation", widened(import, "dilations", 1));
+  if (import_has(import, "pads"))
+    import_set_ints(import, node, "padding", widened(import, "pads", 0));
+  return without_height(import, import_add(import, node));
+}
+
+static void import_conv(Import *import) {
+  Value *x = import_input(import, 0), *weight = import_input(import, 1), *result = NULL;
+  if (x->rank != weight->rank)
+    import_refuse(import, "its input has rank %d, its weights have rank %d", x->rank, weight->rank);
+  else if (x->rank != 3 && x->rank != 4)
+    import_refuse(import,
+                  "of rank %d is not supported, only of images [n, c, h, w] and rows "
+                  "[n, c, w]",
+                  x->rank);
+  else if (check_kernel(import, weight))
+    result = x->rank == 3 ? conv_1d(import, x, weight)
+                          : import_add(import, begin_conv(import, x, weight));
+  import_result(import, 0, result);
+}
+
+static void import_pool(Import *import) {
+  Value *x = import_input(import, 0);
+  if (import_wants_output(import, 1)) {
+    import_refuse(import, "its second result, the places of the maxima, is not supported");
+    return;
+  }
+  if (!import_has(import, "kernel_shape")) {
+    import_refuse(import, "attribute 'kernel_shape' is missing");
+    return;
+  }
+  bool largest = strcmp(import->node->op_type, "MaxPool") == 0;
+  Node *node = import_begin(import, largest ? "nn.max_pool2d" : "nn.avg_pool2d", &x, 1);
+  import_set_ints(import, node, "pool_size", import_ints(import, "kernel_shape"));
+  set_windows(import, node);
+  if (import_int(import, "ceil_mode", 0)) node_set_int(import->context, node, "ceil_mode", 1);
+  if (import_int(import, "count_include_pad", 0))
+    node_set_int(import->context, node, "count_include_pad", 1);
+  import_result(import, 0, import_add(import, node));
+}
+
+// ---- Products ---------------------------------------------------------------------------------
+
+static void import_gemm(Import *import) {
+  Node *node = import_begin(import, "gemm", import->inputs, import->input_count);
+  Context *context = import->context;
+  if (import_has(import, "alpha"))
+    node_set_float(context, node, "alpha", import_float(import, "alpha", 1));
+  if (import_has(import, "beta"))
+    node_set_float(context, node, "beta", import_float(import, "beta", 1));
+  if (import_int(import, "transA", 0)) node_set_int(context, node, "transpose_a", 1);
+  if (import_int(import, "transB", 0)) node_set_int(context, node, "transpose_b", 1);
+  import_result(import, 0, import_add(import, node));
+}
+
+// ---- Elementwise ------------------------------------------------------------------------------
+
+// The type of the result is that of the base; where the exponent's is wider in kind, the power is
+// taken in it.
+static void import_pow(Import *import) {
+  Value *base = import_input(import, 0), *exponent = import_input(import, 1);
+  DType type = base->type;
+  if (dtype_is_float(type) || !dtype_is_float(exponent->type))
+    exponent = import_cast(import, exponent, type);
+  else
+    base = import_cast(import, base, exponent->type);
+  import_result(
+      import, 0,
+      import_cast(import, exponent ? import_op(import, "power", base, exponent) : NULL, type));
+}
+
+static bool scalar_bound(Import *import, int i, double *bound, bool *present) {
+  Value *value = import_input(import, i);
+  *present = value != NULL;
+  if (!value || !value->data || const_count(value->data) != 1) return !value;
+  *bound = const_number(value->data, 0);
+  return dtype_equal(value->type, import_input(import, 0)->type);
+}
+
+// Bounds that are known numbers become attributes; others stay inputs.
+static void import_clip(Import *import) {
+  static const char *const keys[] = {"min", "max"};
+  Context *context = import->context;
+  double bounds[2] = {0};
+  bool present[2];
+  bool exact = dtype_is_float(import_input(import, 0)->type);
+  for (int i = 0; i < 2; i++) exact &= scalar_bound(import, i + 1, &bounds[i], &present[i]);
+  Node *node = import_begin(import, "clip", import->inputs, exact ? 1 : import->input_count);
+  for (int i = 0; i < 2; i++) {
+    if (exact && present[i]) node_set_float(context, node, keys[i], bounds[i]);
+    if (import_has(import, keys[i]))
+      node_set_float(context, node, keys[i], import_float(import, keys[i], 0));
+  }
+  import_result(import, 0, import_add(import, node));
+}
+
+// To eight bits, what is too large becomes the largest there is, unless the node says otherwise.
+static Value *saturated(Import *import, Value *value, DType type) {
+  double most = type.code == TYPE_FLOAT8_E4M3 ? 448 : type.code == TYPE_FLOAT8_E5M2 ? 57344 : 0;
+  if (most == 0 || !import_int(import, "saturate", 1) || !dtype_is_float(value->type)) return value;
+  Node *node = import_begin(import, "clip", &value, 1);
+  node_set_float(import->context, node, "min", -most);
+  node_set_float(import->context, node, "max", most);
+  return import_add(import, node);
+}
+
+static void cast_to(Import *import, DType type) {
+  Value *value = import_input(import, 0);
+  if (!dtype_equal(value->type, type)) value = saturated(import, value, type);
+  import_result(import, 0, import_cast(import, value, type));
+}
+
+static void import_cast_node(Import *import) {
+  DType type;
+  int32_t code = (int32_t)import_int(import, "to", 0);
+  if (onnx_dtype(code, &type))
+    cast_to(import, type);
+  else
+    import_refuse(import, "to type %s (%d) is not supported", onnx_type_name(code), code);
+}
+
+static void import_cast_like(Import *import) {
+  cast_to(import, import_input(import, 1)->type);
+}
+
+static void import_mean(Import *import) {
+  Node *node = import_begin(import, "add_n", import->inputs, import->input_count);
+  Value *sum = import_add(import, node);
+  Value *count = sum ? import_scalar(import, sum, import->input_count) : NULL;
+  import_result(import, 0, import_op(import, "divide", sum, count));
+}
+
+static void import_identity(Import *import) {
+  import_result(import, 0, import_input(import, 0));
+}
+
+// At inference, the identity; the mask that goes with it keeps everything.
+static void import_dropout(Import *import) {
+  Value *x = import_input(import, 0);
+  if (import_input(import, 2)) {
+    ConstData *training = import_constant(import, 2);
+    if (!training) return;
+    if (const_count(training) && const_int(training, 0)) {
+      import_refuse(import, "training_mode is on: export the model for inference");
+      return;
+    }
+  }
+  if (!import_wants_output(import, 1)) {
+    import_result(import, 0, x);
+    return;
+  }
+  Node *node = import_begin(import, "nn.dropout", &x, 1);
+  node->output_count = 2;
+  node->outputs = arena_array(&import->context->arena, Value *, 2);
+  import_result(import, 0, import_add(import, node));
+  import_result(import, 1, node->outputs[1]);
+}
+
+// ---- Normalisation ----------------------------------------------------------------------------
+
+static void import_batch_norm(Import *import) {
+  for (int i = 1; i < import->node->output.count; i++)
+    if (import_wants_output(import, i)) {
+      import_refuse(import, "its results for training are not supported: export the model for "
+                            "inference");
+      return;
+    }
+  if (import_int(import, "training_mode", 0)) {
+    import_refuse(import, "training_mode is on: export the model for inference");
+  } else if (!import_int(import, "spatial", 1)) {
+    import_refuse(import, "attribute 'spatial' 0 is not supported, only one mean per channel");
+  } else {
+    Node *node = import_begin(import, "nn.batch_norm", import->inputs, 5);
+    node_set_float(import->context, node, "epsilon", import_float(import, "epsilon", 1e-5));
+    import_result(import, 0, import_add(import, node));
+  }
+}
+
+// Up to opset 12 the axis and all behind it are one, and 1 is the default.
+static void import_softmax(Import *import) {
+  bool old = import->importer->result->opset < 13;
+  int64_t axis = import_int(import, "axis", old ? 1 : -1);
+  bool log = strcmp(import->node->op_type, "LogSoftmax") == 0;
+  if (!import_axis(import, &axis, import_input(import, 0)->rank)) return;
+  Node *node = import_begin(import, log ? "nn.log_softmax" : "nn.softmax", import->inputs, 1);
+  node_set_int(import->context, node, "axis", axis);
+  if (old && axis < import_input(import, 0)->rank - 1)
+    node_set_int(import->context, node, "all_behind", 1);
+  import_result(import, 0, import_add(import, node));
+}
+
+// ---- Reductions -------------------------------------------------------------------------------
+
+static Value *reduce(Import *import, const char *op, Value *x, IntArray axes, bool keep) {
+  if (!x) return NULL;
+  Node *node = import_begin(import, op, &x, 1);
+  if (axes.count) import_set_ints(import, node, "axis", axes);
+  if (keep) node_set_int(import->context, node, "keepdims", 1);
+  return import_add(import, node);
+}
+
+// log(sum(exp(x))) = m + log(sum(exp(x - m))), m the largest.
+static Value *reduce_log_sum_exp(Import *import, Value *x, IntArray axes, bool keep) {
+  Value *most = reduce(import, "max", x, axes, true);
+  Value *shifted = most ? import_op(import, "subtract", x, most) : NULL;
+  Value *sum = reduce(import, "sum", import_op(import, "exp", shifted, NULL), axes, keep);
+  Value *base = keep ? most : reduce(import, "max", x, axes, false);
+  return base ? import_op(import, "add", import_op(import, "log", sum, NULL), base) : NULL;
+}
+
+static void import_reduce(Import *import) {
+  const char *type = import->node->op_type;
+  Value *x = import_input(import, 0), *result;
+  bool keep = import_int(import, "keepdims", 1) != 0, present;
+  IntArray axes;
+  if (!import_list(import, 1, "axes", &axes, &present)) return;
+  if (!axes.count && import_int(import, "noop_with_empty_axes", 0)) {
+    import_result(import, 0, x);
+    return;
+  }
+  if (strcmp(type, "ReduceLogSumExp") == 0)
+    result = reduce_log_sum_exp(import, x, axes, keep);
+  else if (strcmp(type, "ReduceLogSum") == 0)
+    result = import_op(import, "log", reduce(import, "sum", x, axes, keep), NULL);
+  else
+    result = reduce(import, op_find_onnx(type)->name, x, axes, keep);
+  import_result(import, 0, result);
+}
+
+// ---- Shapes -----------------------------------------------------------------------------------
+
+// A reshape of a constant is a constant: the operator only finds the shape.
+static void finish_reshape(Import *import, Node *node) {
+  Value *x = node->inputs[0];
+  int64_t shape[TE_MAX_RANK];
+  if (!x->data) {
+    import_result(import, 0, import_add(import, node));
+  } else if (op_infer(import->context, node) && value_static_shape(node->outputs[0], shape)) {
+    int rank = node->outputs[0]->rank;
+    import_result(import, 0, import_const(import, x->type, shape, rank, x->data->data));
+  }
+}
+
+static void import_reshape_node(Import *import) {
+  IntArray shape;
+  if (!import_constant_ints(import, 1, &shape)) return;
+  Node *node = import_begin(import, "reshape", import->inputs, 1);
+  import_set_ints(import, node, "shape", shape);
+  if (import_int(import, "allowzero", 0)) node_set_int(import->context, node, "allow_zero", 1);
+  finish_reshape(import, node);
+}
+
+static void import_flatten(Import *import) {
+  Node *node = import_begin(import, "flatten", import->inputs, 1);
+  node_set_int(import->context, node, "axis", import_int(import, "axis", 1));
+  finish_reshape(import, node);
+}
+
+static void import_squeeze(Import *import) {
+  bool squeeze = strcmp(import->node->op_type, "Squeeze") == 0, present;
+  IntArray axes;
+  if (!import_list(import, 1, "axes", &axes, &present)) return;
+  if (!present && !squeeze) {
+    import_refuse(import, "attribute 'axes' is missing");
+    return;
+  }
+  if (present && !axes.count) {
+    import_result(import, 0, import_input(import, 0));
+    return;
+  }
+  Node *node = import_begin(import, squeeze ? "squeeze" : "expand_dims", import->inputs, 1);
+  if (present) import_set_ints(import, node, "axis", axes);
+  finish_reshape(import, node);
+}
+
+static void import_transpose(Import *import) {
+  Node *node = import_begin(import, "permute_dims", import->inputs, 1);
+  if (import_ints(import, "perm").count)
+    import_set_ints(import, node, "axes", import_ints(import, "perm"));
+  import_result(import, 0, import_add(import, node));
+}
+
+static void import_concat(Import *import) {
+  if (!import_has(import, "axis")) {
+    import_refuse(import, "attribute 'axis' is missing");
+    return;
+  }
+  Node *node = import_begin(import, "concat", import->inputs, import->input_count);
+  node_set_int(import->context, node, "axis", import_int(import, "axis", 0));
+  import_result(import, 0, import_add(import, node));
+}
+
+// Pads are for the axes of input 3, where that is given; here for all.
+static bool spread_pads(Import *import, IntArray *pads, int rank) {
+  IntArray axes, all = {0};
+  if (!import_input(import, 3))
+    return pads->count == 2 * rank ||
+           import_refuse(import, "has %d pads for a tensor of rank %d", pads->count, rank);
+  if (!import_constant_ints(import, 3, &axes)) return false;
+  if (pads->count != 2 * axes.count)
+    return import_refuse(import, "has %d pads for %d axes", pads->count, axes.count);
+  for (int i = 0; i < 2 * rank; i++) array_push(&import->context->arena, &all, 0);
+  for (int i = 0; i < axes.count; i++) {
+    if (!import_axis(import, &axes.items[i], rank)) return false;
+    all.items[axes.items[i]] = pads->items[i];
+    all.items[axes.items[i] + rank] = pads->items[i + axes.count];
+  }
+  *pads = all;
+  return true;
+}
+
+static void import_pad(Import *import) {
+  Value *x = import_input(import, 0), *filler = import_input(import, 2);
+  IntArray pads;
+  bool present;
+  if (!import_list(import, 1, "pads", &pads, &present)) return;
+  if (!spread_pads(import, &pads, x->rank)) return;
+  Value *inputs[] = {x, filler};
+  bool known = filler && filler->data && const_count(filler->data) == 1;
+  Node *node = import_begin(import, "nn.pad", inputs, filler && !known ? 2 : 1);
+  import_set_ints(import, node, "pad_width", pads);
+  node_set_string(import->context, node, "pad_mode", import_text(import, "mode", "constant"));
+  double value = known ? const_number(filler->data, 0) : import_float(import, "value", 0);
+  if (value != 0) node_set_float(import->context, node, "pad_value", value);
+  import_result(import, 0, import_add(import, node));
+}
+
+// ---- Constants --------------------------------------------------------------------------------
+
+static void import_constant_node(Import *import) {
+  Arena *arena = &import->context->arena;
+  const OnnxAttribute *a =
+      import->node->attribute.count == 1 ? &import->node->attribute.items[0] : NULL;
+  Value *value = NULL;
+  if (!a) {
+    import_refuse(import, "has %d attributes, expected its value", import->node->attribute.count);
+  } else if (a->t) {
+    ConstData *data = onnx_tensor_data(import->importer->file, a->t, import->pos);
+    if (data) value = value_constant(import->context, data);
+  } else if (a->type == onnx_AttributeProto_AttributeType_FLOAT) {
+    value = import_const(import, DTYPE_FLOAT32, NULL, 0, &a->f);
+  } else if (a->type == onnx_AttributeProto_AttributeType_INT) {
+    value = import_const(import, DTYPE_INT64, NULL, 0, &a->i);
+  } else if (a->type == onnx_AttributeProto_AttributeType_FLOATS) {
+    int64_t count = a->floats.count;
+    value = import_const(import, DTYPE_FLOAT32, &count, 1,
+                         a->floats.items ? (void *)a->floats.items : arena_alloc(arena, 1));
+  } else if (a->type == onnx_AttributeProto_AttributeType_INTS) {
+    int64_t count = a->ints.count;
+    value = import_const(import, DTYPE_INT64, &count, 1,
+                         a->ints.items ? (void *)a->ints.items : arena_alloc(arena, 1));
+  } else {
+    import_refuse(import, "attribute '%s' is not supported: only dense tensors and numbers are",
+                  a->name);
+  }
+  import_result(import, 0, value);
+}
+
+// What fold.c could not compute.
+static void import_only_folded(Import *import) {
+  import_refuse(import, "only supported on shapes and other integers that are known at import");
+}
+
+// ---- The table --------------------------------------------------------------------------------
+
+#define WINDOW_ATTRIBUTES "kernel_shape:ints strides:ints pads:ints dilations:ints auto_pad:string "
+#define REDUCE_ATTRIBUTES "axes:ints keepdims:int noop_with_empty_axes:int"
+
+static const OnnxRow rows[] = {
+    {"AveragePool", 1, 1, WINDOW_ATTRIBUTES "ceil_mode:int count_include_pad:int", import_pool},
+    {"BatchNormalization", 5, 5, "epsilon:float momentum:float spatial:int training_mode:int",
+     import_batch_norm},
+    {"Cast", 1, 1, "to:int saturate:int round_mode:string", import_cast_node},
+    {"CastLike", 2, 2, "saturate:int round_mode:string", import_cast_like},
+    {"Clip", 1, 3, "min:float max:float", import_clip},
+    {"Concat", 1, -1, "axis:int", import_concat},
+    {"Constant", 0, 0,
+     "value:tensor value_float:float value_floats:floats value_int:int value_ints:ints "
+     "value_string:string value_strings:strings",
+     import_constant_node},
+    {"ConstantOfShape", 1, 1, "value:tensor", import_only_folded},
+    {"Conv", 2, 3, WINDOW_ATTRIBUTES "group:int", import_conv},
+    {"Dropout", 1, 3, "ratio:float seed:int", import_dropout},
+    {"Flatten", 1, 1, "axis:int", import_flatten},
+    {"Gather", 2, 2, "axis:int", import_only_folded},
+    {"Gemm", 2, 3, "alpha:float beta:float transA:int transB:int", import_gemm},
+    {"Identity", 1, 1, NULL, import_identity},
+    {"LogSoftmax", 1, 1, "axis:int", import_softmax},
+    {"MaxPool", 1, 1, WINDOW_ATTRIBUTES "ceil_mode:int storage_order:int", import_pool},
+    {"Mean", 1, -1, NULL, import_mean},
+    {"Pad", 1, 4, "mode:string pads:ints value:float", import_pad},
+    {"Pow", 2, 2, NULL, import_pow},
+    {"ReduceL1", 1, 2, REDUCE_ATTRIBUTES, import_reduce},
+    {"ReduceL2", 1, 2, REDUCE_ATTRIBUTES, import_reduce},
+    {"ReduceLogSum", 1, 2, REDUCE_ATTRIBUTES, import_reduce},
+    {"ReduceLogSumExp", 1, 2, REDUCE_ATTRIBUTES, import_reduce},
+    {"ReduceMax", 1, 2, REDUCE_ATTRIBUTES, import_reduce},
+    {"ReduceMean", 1, 2, REDUCE_ATTRIBUTES, import_reduce},
+    {"ReduceMin", 1, 2, REDUCE_ATTRIBUTES, import_reduce},
+    {"ReduceProd", 1, 2, REDUCE_ATTRIBUTES, import_reduce},
+    {"ReduceSum", 1, 2, REDUCE_ATTRIBUTES, import_reduce},
+    {"ReduceSumSquare", 1, 2, REDUCE_ATTRIBUTES, import_reduce},
+    {"Reshape", 2, 2, "allowzero:int", import_reshape_node},
+    {"Shape", 1, 1, "start:int end:int", import_only_folded},
+    {"Size", 1, 1, NULL, import_only_folded},
+    {"Slice", 1, 5, "axes:ints ends:ints starts:ints", import_only_folded},
+    {"Softmax", 1, 1, "axis:int", import_softmax},
+    {"Squeeze", 1, 2, "axes:ints", import_squeeze},
+    {"Transpose", 1, 1, "perm:ints", import_transpose},
+    {"Unsqueeze", 1, 2, "axes:ints", import_squeeze},
+};
+
+const OnnxRow *onnx_row_find(const char *name) {
+  for (int i = 0; i < COUNT_OF(rows); i++)
+    if (strcmp(rows[i].name, name) == 0) return &rows[i];
+  return NULL;
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// An order in which the nodes of a graph can be computed. Files are meant to be in such an order
+// and then keep it; otherwise every node comes after those it needs. A cycle is named.
+#include "frontend/onnx/import.h"
+
+enum { MOST_NAMED = 8 };
+
+typedef struct Order {
+  Importer *importer;
+  OnnxNodes *nodes;
+  Map producers; // name (Str) to OnnxNode *
+  int *waiting;  // per node: inputs whose producer has not come yet
+} Order;
+
+Str onnx_node_name(const OnnxNode *node) {
+  return *node->name ? node->name : node->output.count ? node->output.items[0] : node->op_type;
+}
+
+static int producer_of(const Order *order, Str name) {
+  OnnxNode *producer = *name ? map_find(&order->producers, name) : NULL;
+  return producer ? (int)(producer - order->nodes->items) : -1;
+}
+
+static bool is_given(const Importer *importer, Str name) {
+  return map_contains(&importer->values, name) || map_contains(&importer->poisoned, name);
+}
+
+static void check_output(Order *order, OnnxNode *node, Str name) {
+  Importer *importer = order->importer;
+  if (map_contains(&order->producers, name) || is_given(importer, name))
+    diag_error(importer->context, importer_pos(importer, onnx_node_name(node)),
+               "its result '%s' has the name of another value", name);
+  map_put(&order->producers, name, node);
+}
+
+static void check_input(Order *order, OnnxNode *node, Str name) {
+  Importer *importer = order->importer;
+  if (producer_of(order, name) >= 0 || is_given(importer, name)) return;
+  diag_error(importer->context, importer_pos(importer, onnx_node_name(node)),
+             "its input '%s' is missing: no node, input or initializer of the graph has that name",
+             name);
+  map_put(&importer->poisoned, name, node);
+}
+
+// Every result has one producer and no other value its name; every input comes from somewhere.
+static void check_names(Order *order) {
+  for (int i = 0; i < order->nodes->count; i++) {
+    OnnxNode *node = &order->nodes->items[i];
+    for (int k = 0; k < node->output.count; k++)
+      if (*node->output.items[k]) check_output(order, node, node->output.items[k]);
+  }
+  for (int i = 0; i < order->nodes->count; i++) {
+    OnnxNode *node = &order->nodes->items[i];
+    for (int k = 0; k < node->input.count; k++)
+      if (*node->input.items[k]) check_input(order, node, node->input.items[k]);
+  }
+}
+
+static bool is_in_order(const Order *order) {
+  for (int i = 0; i < order->nodes->count; i++)
+    for (int k = 0; k < order->nodes->items[i].input.count; k++)
+      if (producer_of(order, order->nodes->items[i].input.items[k]) >= i) return false;
+  return true;
+}
+
+// A node that `at` waits for and that waits itself.
+static int waiting_for(const Order *order, int at) {
+  const OnnxNode *node = &order->nodes->items[at];
+  for (int k = 0; k < node->input.count; k++) {
+    int producer = producer_of(order, node->input.items[k]);
+    if (producer >= 0 && order->waiting[producer]) return producer;
+  }
+  bug(order->importer->context, "node %d waits for nothing", at);
+}
+
+// Whoever waits, waits for somebody who waits: following them far enough ends on a cycle.
+static void report_cycle(Order *order) {
+  Context *context = order->importer->context;
+  int at = 0, count = 0;
+  while (!order->waiting[at]) at++;
+  for (int i = 0; i < order->nodes->count; i++) at = waiting_for(order, at);
+  Text text = text_new(&context->arena);
+  int start = at;
+  do {
+    if (count++ < MOST_NAMED)
+      text_printf(&text, "'%s' needs ", onnx_node_name(&order->nodes->items[at]));
+    at = waiting_for(order, at);
+  } while (at != start);
+  diag_error(context, importer_pos(order->importer, onnx_node_name(&order->nodes->items[start])),
+             "the graph has a cycle: %s%s'%s'", text_string(&text),
+             count > MOST_NAMED ? "… needs " : "", onnx_node_name(&order->nodes->items[start]));
+}
+
+static void count_waiting(Order *order, IntArray *users) {
+  for (int i = 0; i < order->nodes->count; i++) {
+    OnnxNode *node = &order->nodes->items[i];
+    for (int k = 0; k < node->input.count; k++) {
+      int producer = producer_of(order, node->input.items[k]);
+      if (producer < 0) continue;
+      order->waiting[i]++;
+      array_push(&order->importer->context->arena, &users[producer], i);
+    }
+  }
+}
+
+static IntArray sorted(Order *order) {
+  Arena *arena = &order->importer->context->arena;
+  IntArray result = {0};
+  IntArray *users = arena_array(arena, IntArray, order->nodes->count);
+  order->waiting = arena_array(arena, int, order->nodes->count);
+  count_waiting(order, users);
+  for (int i = 0; i < order->nodes->count; i++)
+    if (!order->waiting[i]) array_push(arena, &result, i);
+  for (int at = 0; at < result.count; at++) {
+    IntArray *ready = &users[result.items[at]];
+    for (int k = 0; k < ready->count; k++)
+      if (--order->waiting[ready->items[k]] == 0) array_push(arena, &result, ready->items[k]);
+  }
+  if (result.count == order->nodes->count) return result;
+  report_cycle(order);
+  return (IntArray){0};
+}
+
+IntArray importer_order(Importer *importer) {
+  Order order = {.importer = importer,
+                 .nodes = &importer->model->graph->node,
+                 .producers = map_new(&importer->context->arena)};
+  IntArray result = {0};
+  check_names(&order);
+  if (!is_in_order(&order)) return sorted(&order);
+  for (int i = 0; i < order.nodes->count; i++) array_push(&importer->context->arena, &result, i);
+  return result;
+}
