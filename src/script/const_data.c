@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elements of constant contents, by type, and the lists of numbers that scripts write for them.
+#include "script/const_data.h"
+
+#include "script/parser.h"
+
+static const FloatFormat *small_format(DType type) {
+  if (type.code == TYPE_BFLOAT) return &FLOAT_FORMAT_BF16;
+  if (type.code == TYPE_FLOAT8_E4M3) return &FLOAT_FORMAT_E4M3;
+  if (type.code == TYPE_FLOAT8_E5M2) return &FLOAT_FORMAT_E5M2;
+  return type.code == TYPE_FLOAT && type.bits == 16 ? &FLOAT_FORMAT_16 : NULL;
+}
+
+bool const_data_storable(DType type) {
+  return dtype_is_float(type) || dtype_is_int(type) || dtype_is_bool(type);
+}
+
+int64_t const_data_count(const ConstData *data) {
+  int64_t count = 1;
+  for (int i = 0; i < data->rank; i++) count *= data->shape[i];
+  return count;
+}
+
+void const_data_store(void *data, DType type, int64_t at, double real, int64_t integer) {
+  int bytes = dtype_bytes(type);
+  char *place = (char *)data + at * bytes;
+  const FloatFormat *format = small_format(type);
+  float single = (float)real;
+  uint32_t code = format ? float_encode(*format, real) : 0;
+  const void *source = format                  ? (const void *)&code
+                       : !dtype_is_float(type) ? (const void *)&integer
+                       : type.bits == 32       ? (const void *)&single
+                                               : (const void *)&real;
+  memcpy(place, source, (size_t)bytes); // little-endian: the low bytes are the narrower value
+}
+
+static int64_t load_integer(const char *place, DType type) {
+  int bytes = dtype_bytes(type);
+  uint64_t value = 0;
+  memcpy(&value, place, (size_t)bytes);
+  if (type.code == TYPE_INT && bytes < 8 && value >> (8 * bytes - 1))
+    value |= ~(uint64_t)0 << (8 * bytes);
+  return (int64_t)value;
+}
+
+Expr *const_data_load(Context *context, const ConstData *data, int64_t at) {
+  DType type = data->type;
+  const char *place = (const char *)data->data + at * dtype_bytes(type);
+  if (!dtype_is_float(type)) return expr_int(context, type, load_integer(place, type));
+  const FloatFormat *format = small_format(type);
+  uint32_t code = 0;
+  float single;
+  double real;
+  if (format) {
+    memcpy(&code, place, (size_t)dtype_bytes(type));
+    real = float_decode(*format, code);
+  } else if (type.bits == 32) {
+    memcpy(&single, place, sizeof single);
+    real = single;
+  } else {
+    memcpy(&real, place, sizeof real);
+  }
+  return expr_float(context, type, real);
+}
+
+// ---- Lists of numbers
+
+enum { MOST_ELEMENTS = 1 << 24, MOST_AXES = 16 };
+
+static int64_t list_count(const PyNode *node) {
+  if (node->kind != PY_LIST && node->kind != PY_TUPLE) return 1;
+  int64_t count = 0;
+  for (int i = 0; i < node->count; i++) count += list_count(node->items[i]);
+  return count;
+}
+
+static int list_shape(const PyNode *node, int64_t *shape) {
+  int rank = 0;
+  while ((node->kind == PY_LIST || node->kind == PY_TUPLE) && rank < MOST_AXES) {
+    shape[rank++] = node->count;
+    if (!node->count) break;
+    node = node->items[0];
+  }
+  return rank;
+}
+
+static bool store_list(Parser *parser, const PyNode *node, ConstData *data, void *bytes,
+                       int64_t *at) {
+  if (node->kind == PY_LIST || node->kind == PY_TUPLE) {
+    for (int i = 0; i < node->count; i++)
+      if (!store_list(parser, node->items[i], data, bytes, at)) return false;
+    return true;
+  }
+  Expr *e = parse_operand(parser, node).e;
+  if (!e) return false;
+  bool is_number = e->op == EXPR_INT || (e->op == EXPR_FLOAT && dtype_is_float(data->type));
+  if (!is_number)
+    return REPORT(parser, node, "expected a number for %s",
+                  dtype_name(parser->context, data->type));
+  bool is_int = e->op == EXPR_INT;
+  const_data_store(bytes, data->type, (*at)++, is_int ? (double)e->as.i : e->as.f,
+                   is_int ? e->as.i : 0);
+  return true;
+}
+
+static bool read_extents(Parser *parser, const PyNode *node, ConstData *data) {
+  Expr **shape;
+  if (!parse_shape(parser, node, &shape, &data->rank)) return false;
+  data->shape = arena_array(&parser->context->arena, int64_t, data->rank);
+  for (int i = 0; i < data->rank; i++)
+    if (!expr_as_int(shape[i], &data->shape[i]) || data->shape[i] < 0)
+      return REPORT(parser, node, "expected constant extents");
+  return true;
+}
+
+static bool count_agrees(Parser *parser, const PyNode *node, const ConstData *data, int64_t count) {
+  int64_t expected = 1;
+  bool fits = count <= MOST_ELEMENTS;
+  for (int i = 0; i < data->rank; i++) fits &= mul_fits(expected, data->shape[i], &expected);
+  if (fits && expected == count) return true;
+  return REPORT(parser, node, "%lld numbers do not fill the extents", (long long)count);
+}
+
+ConstData *parse_const_data(Parser *parser, const PyNode *node, const PyNode *dtype,
+                            const PyNode *extents) {
+  Arena *arena = &parser->context->arena;
+  ConstData *data = arena_new(arena, ConstData);
+  data->type = DTYPE_FLOAT32;
+  data->name = "constant";
+  if (dtype && !parse_dtype(parser, dtype, &data->type)) return NULL;
+  if (!const_data_storable(data->type) || data->type.lanes > 1) {
+    REPORT(parser, dtype, "there are no constants of this type");
+    return NULL;
+  }
+  int64_t count = list_count(node), shape[MOST_AXES], at = 0;
+  if (extents && !read_extents(parser, extents, data)) return NULL;
+  if (!extents) {
+    data->rank = list_shape(node, shape);
+    data->shape = arena_copy(arena, shape, sizeof *shape * (size_t)data->rank);
+  }
+  if (!count_agrees(parser, node, data, count)) return NULL;
+  data->bytes = (size_t)(count * dtype_bytes(data->type));
+  void *bytes = arena_alloc(arena, data->bytes);
+  data->data = bytes;
+  return store_list(parser, node, data, bytes, &at) ? data : NULL;
+}

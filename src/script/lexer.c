@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+// Python's tokens with indentation. The stream always balances: a bracket that a definition on a
+// later line shows to be unclosed is reported and closed, and every INDENT gets its DEDENT.
+#include "script/python.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+
+enum { MOST_INDENTS = 100, MOST_BRACKETS = 200, TAB_WIDTH = 8 };
+
+typedef struct Lexer {
+  Context *context;
+  Arena *arena;
+  const SourceFile *file;
+  int32_t at, size;
+  int indents[MOST_INDENTS], indent_count;
+  Token brackets[MOST_BRACKETS];
+  int bracket_count;
+  TokenArray tokens;
+} Lexer;
+
+static int peek(const Lexer *lexer, int ahead) {
+  return lexer->at + ahead < lexer->size ? (unsigned char)lexer->file->text[lexer->at + ahead] : -1;
+}
+
+static SourcePos range(const Lexer *lexer, int32_t begin, int32_t end) {
+  return (SourcePos){lexer->file, begin, end, NULL};
+}
+
+static Token *add(Lexer *lexer, TokenKind kind, int32_t begin) {
+  Token token = {kind, begin, lexer->at, NULL, {0}};
+  array_push(lexer->arena, &lexer->tokens, token);
+  return &array_last(&lexer->tokens);
+}
+
+static void add_text(Lexer *lexer, TokenKind kind, int32_t begin) {
+  const char *text = lexer->file->text + begin;
+  add(lexer, kind, begin)->text = str_intern_n(lexer->context, text, (size_t)(lexer->at - begin));
+}
+
+static void add_error(Lexer *lexer, int32_t begin, const char *message) {
+  add(lexer, TOKEN_ERROR, begin)->text = str_intern(lexer->context, message);
+}
+
+// ---- Names and numbers
+
+static bool is_name_start(int c) {
+  return c == '_' || c >= 0x80 || isalpha(c);
+}
+
+static bool is_name_part(int c) {
+  return c >= 0 && (is_name_start(c) || isdigit(c));
+}
+
+static void name(Lexer *lexer) {
+  int32_t begin = lexer->at;
+  while (is_name_part(peek(lexer, 0))) lexer->at++;
+  add_text(lexer, TOKEN_NAME, begin);
+}
+
+// Copies the number's characters without underscores.
+static const char *number_text(Lexer *lexer, int32_t begin) {
+  char *copy = arena_alloc(lexer->arena, (size_t)(lexer->at - begin) + 1), *out = copy;
+  for (int32_t i = begin; i < lexer->at; i++)
+    if (lexer->file->text[i] != '_') *out++ = lexer->file->text[i];
+  return copy;
+}
+
+static void integer(Lexer *lexer, int32_t begin, int base) {
+  const char *text = number_text(lexer, begin);
+  errno = 0;
+  char *end;
+  unsigned long long value = strtoull(base == 10 ? text : text + 2, &end, base);
+  if (*end || (base != 10 && !text[2])) {
+    add_error(lexer, begin, "this is not a number");
+  } else if (errno) {
+    add_error(lexer, begin, "this integer does not fit into 64 bits");
+  } else {
+    Token *token = add(lexer, TOKEN_INT, begin);
+    token->i = (int64_t)value;
+    if (value > INT64_MAX) token->text = str_intern(lexer->context, text);
+  }
+}
+
+static void real(Lexer *lexer, int32_t begin) {
+  char *end;
+  double value = strtod(number_text(lexer, begin), &end);
+  if (*end)
+    add_error(lexer, begin, "this is not a number");
+  else
+    add(lexer, TOKEN_FLOAT, begin)->f = value;
+}
+
+static void number(Lexer *lexer) {
+  int32_t begin = lexer->at;
+  int second = tolower(MAX_OF(0, peek(lexer, 1)));
+  int base = peek(lexer, 0) != '0' ? 10
+             : second == 'x'       ? 16
+             : second == 'b'       ? 2
+             : second == 'o'       ? 8
+                                   : 10;
+  bool is_real = false;
+  while (true) {
+    int c = peek(lexer, 0);
+    if (base == 10 && (c == 'e' || c == 'E') && (peek(lexer, 1) == '-' || peek(lexer, 1) == '+'))
+      lexer->at++;
+    else if (!is_name_part(c) && !(c == '.' && base == 10))
+      break;
+    is_real |= base == 10 && (c == '.' || c == 'e' || c == 'E');
+    lexer->at++;
+  }
+  if (is_real)
+    real(lexer, begin);
+  else
+    integer(lexer, begin, base);
+}
+
+// ---- Strings
+
+static int hex_digit(int c) {
+  return isdigit(c) ? c - '0' : isxdigit(c) ? tolower(c) - 'a' + 10 : -1;
+}
+
+static void escape(Lexer *lexer, Text *out) {
+  static const char from[] = "n\\t'\"ra", to[] = "\n\\\t'\"\r\a";
+  int c = peek(lexer, 0);
+  const char *found = c > 0 ? strchr(from, c) : NULL;
+  char byte;
+  if (c == '\n') {
+    lexer->at++;
+  } else if (found) {
+    lexer->at++;
+    text_append(out, &to[found - from], 1);
+  } else if (c == 'x' && peek(lexer, 1) >= 0 && hex_digit(peek(lexer, 1)) >= 0 &&
+             peek(lexer, 2) >= 0 && hex_digit(peek(lexer, 2)) >= 0) {
+    byte = (char)(hex_digit(peek(lexer, 1)) * 16 + hex_digit(peek(lexer, 2)));
+    lexer->at += 3;
+    text_append(out, &byte, 1);
+  } else {
+    text_puts(out, "\\");
+  }
+}
+
+// After the prefix. False when the string does not end (reported).
+static void string(Lexer *lexer, int32_t begin, bool raw) {
+  int quote = peek(lexer, 0);
+  bool triple = peek(lexer, 1) == quote && peek(lexer, 2) == quote;
+  lexer->at += triple ? 3 : 1;
+  Text text = text_new(lexer->arena);
+  while (true) {
+    int c = peek(lexer, 0);
+    if (c < 0 || (c == '\n' && !triple)) {
+      add_error(lexer, begin, "this string is never closed");
+      if (c < 0)
+        diag_error(lexer->context, range(lexer, begin, begin + 1), "this string is never closed");
+      return;
+    }
+    if (c == quote && (!triple || (peek(lexer, 1) == quote && peek(lexer, 2) == quote))) break;
+    lexer->at++;
+    if (c == '\\' && !raw) {
+      escape(lexer, &text);
+    } else {
+      text_append(&text, &(char){(char)c}, 1);
+      if (c == '\\' && peek(lexer, 0) >= 0) {
+        text_append(&text, &(char){(char)peek(lexer, 0)}, 1);
+        lexer->at++;
+      }
+    }
+  }
+  lexer->at += triple ? 3 : 1;
+  add(lexer, TOKEN_STRING, begin)->text = str_intern(lexer->context, text_string(&text));
+}
+
+// The number of characters of a string prefix (r, b, u, f in any mix) before a quote, or -1.
+static int string_prefix(const Lexer *lexer, bool *raw) {
+  *raw = false;
+  for (int n = 0; n <= 2; n++) {
+    int c = peek(lexer, n);
+    if (c == '"' || c == '\'') return n;
+    if (c <= 0 || !strchr("rRbBuUfF", c)) return -1;
+    *raw |= c == 'r' || c == 'R';
+  }
+  return -1;
+}
+
+// ---- Operators and brackets
+
+static void open_bracket(Lexer *lexer) {
+  if (lexer->bracket_count < MOST_BRACKETS)
+    lexer->brackets[lexer->bracket_count] = array_last(&lexer->tokens);
+  else if (lexer->bracket_count == MOST_BRACKETS)
+    diag_error(lexer->context, range(lexer, lexer->at - 1, lexer->at),
+               "brackets nest deeper than %d", MOST_BRACKETS);
+  lexer->bracket_count++;
+}
+
+static void operator(Lexer *lexer) {
+  static const char *const spellings[] = {"**=", "//=", ">>=", "<<=", "...", "->", ":=", "**",
+                                          "//",  "<<",  ">>",  "<=",  ">=",  "==", "!=", "+=",
+                                          "-=",  "*=",  "/=",  "%=",  "&=",  "|=", "^=", "@="};
+  int32_t begin = lexer->at;
+  const char *rest = lexer->file->text + begin;
+  int length = 1;
+  for (int i = 0; i < COUNT_OF(spellings) && length == 1; i++) {
+    size_t n = strlen(spellings[i]);
+    if ((size_t)(lexer->size - begin) >= n && !memcmp(rest, spellings[i], n)) length = (int)n;
+  }
+  lexer->at += length;
+  if (length == 1 && !strchr("+-*/%@&|^~<>()[]{},:.;=", *rest)) {
+    while ((peek(lexer, 0) & 0xC0) == 0x80 && peek(lexer, 0) >= 0) lexer->at++;
+    add_error(lexer, begin, "this character has no meaning here");
+    return;
+  }
+  add_text(lexer, TOKEN_OPERATOR, begin);
+  if (length > 1) return;
+  if (strchr("([{", *rest)) open_bracket(lexer);
+  if (strchr(")]}", *rest) && lexer->bracket_count) lexer->bracket_count--;
+}
+
+// ---- Lines
+
+static bool line_starts_with_keyword(const Lexer *lexer, int32_t at) {
+  static const char *const words[] = {"def ",   "class ",  "with ", "return ",
+                                      "while ", "import ", "from "};
+  for (int i = 0; i < COUNT_OF(words); i++) {
+    size_t n = strlen(words[i]);
+    if ((size_t)(lexer->size - at) >= n && !memcmp(lexer->file->text + at, words[i], n))
+      return true;
+  }
+  return false;
+}
+
+static void close_brackets(Lexer *lexer) {
+  if (!lexer->bracket_count) return;
+  Token open = lexer->brackets[MIN_OF(lexer->bracket_count, MOST_BRACKETS) - 1];
+  diag_error(lexer->context, range(lexer, open.begin, open.end), "this '%s' is never closed",
+             open.text);
+  lexer->bracket_count = 0;
+  add_error(lexer, lexer->at, "the brackets before are not closed");
+  add(lexer, TOKEN_NEWLINE, lexer->at);
+}
+
+static void set_indent(Lexer *lexer, int column) {
+  if (column > lexer->indents[lexer->indent_count - 1]) {
+    if (lexer->indent_count == MOST_INDENTS) {
+      diag_error(lexer->context, range(lexer, lexer->at, lexer->at + 1),
+                 "statements nest deeper than %d", MOST_INDENTS);
+      lexer->at = lexer->size;
+      return;
+    }
+    lexer->indents[lexer->indent_count++] = column;
+    add(lexer, TOKEN_INDENT, lexer->at);
+    return;
+  }
+  while (column < lexer->indents[lexer->indent_count - 1]) {
+    lexer->indent_count--;
+    add(lexer, TOKEN_DEDENT, lexer->at);
+  }
+  if (column != lexer->indents[lexer->indent_count - 1]) {
+    diag_error(lexer->context, range(lexer, lexer->at, lexer->at + 1),
+               "this line's indentation matches no line before it");
+    lexer->indents[lexer->indent_count - 1] =
+        MIN_OF(column, lexer->indents[lexer->indent_count - 1]);
+  }
+}
+
+static void skip_comment(Lexer *lexer) {
+  while (peek(lexer, 0) >= 0 && peek(lexer, 0) != '\n') lexer->at++;
+}
+
+static bool is_blank(int c) {
+  return c == ' ' || c == '\t' || c == '\r' || c == '\f';
+}
+
+// At the start of a line: measures its indentation; blank lines and comments give no token. The
+// first line may be indented: it sets the margin.
+static void line_start(Lexer *lexer) {
+  int column = 0;
+  for (; is_blank(peek(lexer, 0)); lexer->at++)
+    column = peek(lexer, 0) == '\t' ? (column / TAB_WIDTH + 1) * TAB_WIDTH : column + 1;
+  int c = peek(lexer, 0);
+  if (c < 0 || c == '\n' || c == '#') return;
+  if (lexer->bracket_count && line_starts_with_keyword(lexer, lexer->at)) close_brackets(lexer);
+  if (!lexer->tokens.count) lexer->indents[0] = column;
+  if (!lexer->bracket_count) set_indent(lexer, column);
+}
+
+static void newline(Lexer *lexer) {
+  lexer->at++;
+  bool empty = !lexer->tokens.count || array_last(&lexer->tokens).kind == TOKEN_NEWLINE ||
+               array_last(&lexer->tokens).kind == TOKEN_INDENT ||
+               array_last(&lexer->tokens).kind == TOKEN_DEDENT;
+  if (!lexer->bracket_count && !empty) {
+    lexer->at--;
+    add(lexer, TOKEN_NEWLINE, lexer->at);
+    lexer->at++;
+  }
+  line_start(lexer);
+}
+
+static void token(Lexer *lexer) {
+  int c = peek(lexer, 0);
+  bool raw;
+  int prefix = string_prefix(lexer, &raw);
+  if (prefix >= 0) {
+    int32_t begin = lexer->at;
+    lexer->at += prefix;
+    string(lexer, begin, raw);
+  } else if (is_name_start(c)) {
+    name(lexer);
+  } else if (isdigit(c) || (c == '.' && peek(lexer, 1) >= 0 && isdigit(peek(lexer, 1)))) {
+    number(lexer);
+  } else {
+    operator(lexer);
+  }
+}
+
+static void finish(Lexer *lexer) {
+  close_brackets(lexer);
+  if (lexer->tokens.count && array_last(&lexer->tokens).kind != TOKEN_NEWLINE)
+    add(lexer, TOKEN_NEWLINE, lexer->at);
+  for (; lexer->indent_count > 1; lexer->indent_count--) add(lexer, TOKEN_DEDENT, lexer->at);
+  add(lexer, TOKEN_END, lexer->at);
+}
+
+TokenArray py_tokens(Context *context, Arena *arena, const SourceFile *file) {
+  Lexer *lexer = arena_new(arena, Lexer);
+  *lexer = (Lexer){context, arena, file, .size = (int32_t)file->size, .indent_count = 1};
+  if (lexer->size >= 3 && !memcmp(file->text, "\xEF\xBB\xBF", 3)) lexer->at = 3;
+  line_start(lexer);
+  while (lexer->at < lexer->size) {
+    int c = peek(lexer, 0);
+    if (is_blank(c))
+      lexer->at++;
+    else if (c == '#')
+      skip_comment(lexer);
+    else if (c == '\n')
+      newline(lexer);
+    else if (c == '\\' && peek(lexer, 1) == '\n')
+      lexer->at += 2;
+    else if (c == '\\' && peek(lexer, 1) == '\r' && peek(lexer, 2) == '\n')
+      lexer->at += 3;
+    else
+      token(lexer);
+  }
+  finish(lexer);
+  return lexer->tokens;
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names in force while a script is read, and the dialects' aliases.
+#include "script/parser.h"
+
+static Str dotted_rest(Parser *parser, const PyNode *node, Dialect dialect) {
+  if (node->kind == PY_NAME)
+    return (Dialect)(uintptr_t)map_find(&parser->dialects, node->text) == dialect ? "" : NULL;
+  if (node->kind != PY_ATTRIBUTE) return NULL;
+  Str object = dotted_rest(parser, node->items[0], dialect);
+  if (!object) return NULL;
+  return *object ? str_format(parser->context, "%s.%s", object, node->text) : node->text;
+}
+
+Str parser_member(Parser *parser, const PyNode *node, Dialect dialect) {
+  Str member = dotted_rest(parser, node, dialect);
+  return member && *member ? member : NULL;
+}
+
+Str parser_called(Parser *parser, const PyNode *node, Dialect dialect) {
+  return node->kind == PY_CALL ? parser_member(parser, node->items[0], dialect) : NULL;
+}
+
+// ---- Bindings
+
+static int index_of(const Parser *parser, Str name) {
+  return (int)(intptr_t)map_find(&parser->names, name);
+}
+
+Binding *parser_bind(Parser *parser, Str name, BindingKind kind) {
+  Binding binding = {.name = name, .kind = kind, .hidden = index_of(parser, name)};
+  array_push(parser->arena, &parser->bindings, binding);
+  map_put(&parser->names, name, (intptr_t)parser->bindings.count);
+  return &array_last(&parser->bindings);
+}
+
+void parser_bind_expr(Parser *parser, Str name, Expr *e) {
+  parser_bind(parser, name, BOUND_EXPR)->expr = e;
+}
+
+void parser_bind_buffer(Parser *parser, Str name, Buffer *buffer) {
+  parser_bind(parser, name, BOUND_BUFFER)->buffer = buffer;
+}
+
+void parser_bind_nothing(Parser *parser, const PyNode *target) {
+  if (!target) return;
+  if (target->kind == PY_NAME) parser_bind(parser, target->text, BOUND_NOTHING);
+  if (target->kind == PY_TUPLE || target->kind == PY_LIST)
+    for (int i = 0; i < target->count; i++) parser_bind_nothing(parser, target->items[i]);
+}
+
+Binding *parser_find(Parser *parser, Str name) {
+  int index = index_of(parser, name);
+  return index ? &parser->bindings.items[index - 1] : NULL;
+}
+
+int parser_mark(const Parser *parser) {
+  return parser->bindings.count;
+}
+
+void parser_reset(Parser *parser, int mark) {
+  while (parser->bindings.count > mark) {
+    Binding *last = &array_last(&parser->bindings);
+    map_put(&parser->names, last->name, (intptr_t)last->hidden);
+    parser->bindings.count--;
+  }
+}
+
+// ---- Suggestions
+
+const char *parser_suggestion(Parser *parser, const char *word, const char *const *names,
+                              int count) {
+  const char *near = nearest_name(word, names, count);
+  return near ? str_format(parser->context, "; did you mean '%s'?", near) : "";
+}
+
+const char *parser_suggest_bound(Parser *parser, const char *word) {
+  Array(const char *) names = {0};
+  for (int i = 0; i < parser->bindings.count; i++)
+    array_push(parser->arena, &names, parser->bindings.items[i].name);
+  return parser_suggestion(parser, word, names.items, names.count);
+}
+
+Binding *parser_lookup(Parser *parser, const PyNode *name) {
+  Binding *binding = parser_find(parser, name->text);
+  if (binding) return binding;
+  REPORT(parser, name, "'%s' is not defined%s", name->text,
+         parser_suggest_bound(parser, name->text));
+  parser_bind(parser, name->text, BOUND_NOTHING);
+  return NULL;
+}

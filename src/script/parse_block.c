@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+// Blocks: `with T.block("name"):` and what may stand in its heading. The function itself has a
+// heading too: its implicit root block.
+#include "script/parse_stmt.h"
+
+static BlockBuilder *heading(Parser *parser, const PyNode *node) {
+  if (parser->block) return parser->block;
+  REPORT(parser, node, "this belongs directly into a block, not into its loops or branches");
+  return NULL;
+}
+
+static BlockBuilder *block_heading(Parser *parser, const PyNode *node) {
+  BlockBuilder *block = heading(parser, node);
+  if (!block || !block->is_function) return block;
+  REPORT(parser, node, "this belongs into a block (with T.block(\"name\"):)");
+  return NULL;
+}
+
+// ---- Axes
+
+static bool domain(Parser *parser, const PyNode *node, DType type, Expr **min, Expr **extent) {
+  if (node->kind != PY_TUPLE) {
+    *extent = parse_value_as(parser, node, type);
+    *min = *extent ? expr_int(parser->context, (*extent)->type, 0) : NULL;
+    return *extent;
+  }
+  if (node->count != 2)
+    return REPORT(parser, node, "expected an extent or a pair of begin and end");
+  Operand start = parse_operand(parser, node->items[0]),
+          stop = parse_operand(parser, node->items[1]);
+  Operand like = {expr_int(parser->context, type, 0), false};
+  if (start.is_literal && stop.is_literal && !parse_same_type(parser, node, &start, &like))
+    return false;
+  if (!parse_same_type(parser, node, &start, &stop)) return false;
+  *min = start.e;
+  *extent = parse_difference(parser, start.e, stop.e);
+  return true;
+}
+
+static void axis_add(Parser *parser, const PyNode *target, BlockBuilder *block, BlockVar var) {
+  if (target->kind != PY_NAME) {
+    REPORT(parser, target, "expected the name of a block variable");
+    return;
+  }
+  var.var = expr_var(parser->context, target->text, var.extent->type);
+  array_push(parser->arena, &block->vars, var);
+  parser_bind_expr(parser, target->text, var.var);
+}
+
+// vi = T.axis.spatial(30, i)
+static void axis(Parser *parser, const PyNode *node, const PyNode *call, IterKind kind) {
+  PyNode *args[3];
+  const PyNode *target = node->items[0];
+  BlockVar var = {.kind = kind};
+  BlockBuilder *block = block_heading(parser, node);
+  bool ok = py_arguments(parser->context, call, "dom binding dtype?", args, NULL) && block;
+  var.binding = ok ? parse_value(parser, args[1]) : NULL;
+  if (var.binding && !dtype_is_int(var.binding->type)) {
+    REPORT(parser, args[1], "a block variable is bound to an integer");
+    var.binding = NULL;
+  }
+  if (var.binding && domain(parser, args[0], var.binding->type, &var.min, &var.extent))
+    axis_add(parser, target, block, var);
+  else
+    parser_bind_nothing(parser, target);
+}
+
+#define DEFINE_AXIS(name, kind)                                                                    \
+  static void name(Parser *parser, Sequence *sequence, const PyNode *node, const PyNode *call) {   \
+    (void)sequence;                                                                                \
+    axis(parser, node, call, kind);                                                                \
+  }
+DEFINE_AXIS(axis_spatial, ITER_SPATIAL)
+DEFINE_AXIS(axis_reduce, ITER_REDUCTION)
+DEFINE_AXIS(axis_opaque, ITER_OPAQUE)
+
+static bool remap_one(Parser *parser, const PyNode *target, const PyNode *value, char kind,
+                      BlockBuilder *block) {
+  Binding *loop = value->kind == PY_NAME ? parser_lookup(parser, value) : NULL;
+  if (value->kind == PY_NAME && (!loop || loop->kind == BOUND_NOTHING)) return false;
+  if (!loop || !loop->extent)
+    return REPORT(parser, value, "T.axis.remap takes loop variables; use T.axis.spatial(…) here");
+  if (kind != 'S' && kind != 'R')
+    return REPORT(parser, value, "expected 'S' (spatial) or 'R' (reduction), saw '%c'", kind);
+  IterKind iter = kind == 'S' ? ITER_SPATIAL : ITER_REDUCTION;
+  axis_add(parser, target, block, (BlockVar){NULL, loop->min, loop->extent, iter, loop->expr});
+  return true;
+}
+
+// vi, vj = T.axis.remap("SR", [i, j])
+static void remap(Parser *parser, Sequence *sequence, const PyNode *node, const PyNode *call) {
+  (void)sequence;
+  PyNode *args[2];
+  const PyNode *target = node->items[0];
+  BlockBuilder *block = block_heading(parser, node);
+  bool ok = block && py_arguments(parser->context, call, "kinds bindings", args, NULL);
+  Str kinds = ok ? parse_string(parser, args[0], "the kinds of the axes") : NULL;
+  bool is_tuple = target->kind == PY_TUPLE || target->kind == PY_LIST;
+  const PyNode *const *names = is_tuple ? (const PyNode *const *)target->items : &target;
+  int count = is_tuple ? target->count : 1;
+  if (kinds && ((args[1]->kind != PY_LIST && args[1]->kind != PY_TUPLE) ||
+                args[1]->count != count || (int)strlen(kinds) != count)) {
+    REPORT(parser, call, "expected %d kinds and a list of %d loop variables", count, count);
+    kinds = NULL;
+  }
+  for (int i = 0; i < count; i++)
+    if (!kinds || !remap_one(parser, names[i], args[1]->items[i], kinds[i], block))
+      parser_bind_nothing(parser, names[i]);
+}
+
+// ---- Regions, predicate, annotations, allocations
+
+static bool regions(Parser *parser, const PyNode *call, Region **out, int *count) {
+  bool is_list = call->count == 2 && call->items[1]->kind == PY_LIST;
+  const PyNode *list = is_list ? call->items[1] : call;
+  int first = is_list ? 0 : 1;
+  *count = list->count - first;
+  *out = arena_array(&parser->context->arena, Region, *count);
+  for (int i = 0; i < *count; i++)
+    if (!parse_region(parser, list->items[first + i], &(*out)[i])) return false;
+  return true;
+}
+
+static void reads(Parser *parser, Sequence *sequence, const PyNode *node, const PyNode *call) {
+  (void)sequence;
+  BlockBuilder *block = heading(parser, node);
+  if (!block) return;
+  regions(parser, call, &block->reads.items, &block->reads.count);
+  block->states_regions = true;
+}
+
+static void writes(Parser *parser, Sequence *sequence, const PyNode *node, const PyNode *call) {
+  (void)sequence;
+  BlockBuilder *block = heading(parser, node);
+  if (!block) return;
+  regions(parser, call, &block->writes.items, &block->writes.count);
+  block->states_regions = true;
+}
+
+static void where(Parser *parser, Sequence *sequence, const PyNode *node, const PyNode *call) {
+  (void)sequence;
+  PyNode *args[1];
+  BlockBuilder *block = block_heading(parser, node);
+  if (!block || !py_arguments(parser->context, call, "predicate", args, NULL)) return;
+  if (block->predicate)
+    REPORT(parser, node, "this block has a predicate already; join them with `and`");
+  block->predicate = parse_condition(parser, args[0]);
+}
+
+static void block_attr(Parser *parser, Sequence *sequence, const PyNode *node, const PyNode *call) {
+  (void)sequence;
+  PyNode *args[1];
+  BlockBuilder *block = heading(parser, node);
+  if (block && py_arguments(parser->context, call, "attrs", args, NULL))
+    parse_attributes(parser, args[0], &block->annotations);
+}
+
+static void alloc_buffer(Parser *parser, Sequence *sequence, const PyNode *node,
+                         const PyNode *call) {
+  (void)sequence;
+  const PyNode *target = node->items[0];
+  BlockBuilder *block = heading(parser, node);
+  Buffer *buffer = block ? parse_buffer(parser, call, target->text, NULL) : NULL;
+  if (!buffer) {
+    parser_bind_nothing(parser, target);
+    return;
+  }
+  array_push(parser->arena, &block->allocs, buffer);
+  parser_bind_buffer(parser, target->text, buffer);
+}
+
+// ---- T.match_buffer: of a parameter, or of a region
+
+static int param_index(const Parser *parser, const Expr *var) {
+  for (int i = 0; i < parser->params.count; i++)
+    if (parser->params.items[i] == var) return i;
+  return -1;
+}
+
+// The parameter is the buffer from here on. A second buffer over it is an alias of the first.
+static void match_param(Parser *parser, Sequence *sequence, const PyNode *node, Expr *handle,
+                        Buffer *buffer) {
+  int index = param_index(parser, handle);
+  if (index < 0) {
+    REPORT(parser, node, "expected a parameter or a region of a buffer");
+    return;
+  }
+  if (parser->matched.items[index]) {
+    buffer->data = parser->matched.items[index]->data;
+    Stmt *s = stmt_declare(parser->context, buffer, NULL);
+    sequence_open(parser, sequence, node, s, &s->as.declare.body);
+    return;
+  }
+  parser->matched.items[index] = buffer;
+}
+
+static void match_region(Parser *parser, const PyNode *node, const PyNode *source, Buffer *buffer) {
+  BlockBuilder *block = block_heading(parser, node);
+  MatchBuffer match = {.buffer = buffer};
+  if (!block || !parse_region(parser, source, &match.source)) return;
+  buffer->data = match.source.buffer->data;
+  array_push(parser->arena, &block->matches, match);
+}
+
+static void match_buffer(Parser *parser, Sequence *sequence, const PyNode *node,
+                         const PyNode *call) {
+  const PyNode *target = node->items[0];
+  PyNode *source = NULL;
+  Buffer *buffer = parse_buffer(parser, call, target->text, &source);
+  if (!buffer) {
+    parser_bind_nothing(parser, target);
+    return;
+  }
+  parser_bind_buffer(parser, target->text, buffer);
+  Binding *binding = source->kind == PY_NAME ? parser_lookup(parser, source) : NULL;
+  if (source->kind == PY_NAME && (!binding || binding->kind == BOUND_NOTHING)) return;
+  if (binding && binding->kind == BOUND_EXPR)
+    match_param(parser, sequence, source, binding->expr, buffer);
+  else
+    match_region(parser, node, source, buffer);
+}
+
+// ---- Tables
+
+const StatementCall block_statements[] = {
+    {"reads", reads},           {"writes", writes},          {"where", where},
+    {"block_attr", block_attr}, {"sblock_attr", block_attr}, {NULL},
+};
+
+const StatementCall block_assignments[] = {
+    {"axis.spatial", axis_spatial},
+    {"axis.S", axis_spatial},
+    {"axis.reduce", axis_reduce},
+    {"axis.R", axis_reduce},
+    {"axis.opaque", axis_opaque},
+    {"axis.O", axis_opaque},
+    {"axis.remap", remap},
+    {"alloc_buffer", alloc_buffer},
+    {"sblock_alloc_buffer", alloc_buffer},
+    {"match_buffer", match_buffer},
+    {NULL},
+};
+
+// ---- The block
+
+Stmt *block_builder_finish(Parser *parser, BlockBuilder *builder, Str name, Stmt *body) {
+  Context *context = parser->context;
+#define COPY(list)                                                                                 \
+  arena_copy(&context->arena, (list).items, sizeof *(list).items *(size_t)(list).count)
+  Block block = {
+      .name = name,
+      .var_count = builder->vars.count,
+      .vars = COPY(builder->vars),
+      .predicate = builder->predicate,
+      .read_count = builder->reads.count,
+      .reads = builder->reads.items,
+      .write_count = builder->writes.count,
+      .writes = builder->writes.items,
+      .alloc_count = builder->allocs.count,
+      .allocs = COPY(builder->allocs),
+      .match_count = builder->matches.count,
+      .matches = COPY(builder->matches),
+      .init = builder->init,
+      .body = body,
+      .annotations = builder->annotations,
+  };
+#undef COPY
+  parser->has_blocks = true;
+  return stmt_block(context, block_copy(context, &block));
+}
+
+void parse_block(Parser *parser, Sequence *sequence, const PyNode *node, const PyNode *call,
+                 const PyNode *suite) {
+  PyNode *args[3];
+  Str name = "";
+  bool ok = py_arguments(parser->context, call, "name? no_realize? exec_scope?", args, NULL);
+  if (ok && args[0]) name = parse_string(parser, args[0], "the block's name");
+  BlockBuilder builder = {0}, *outer = parser->block;
+  int mark = parser_mark(parser);
+  parser->block = &builder;
+  Stmt *body = parse_body(parser, suite);
+  parser->block = outer;
+  parser_reset(parser, mark);
+  if (ok && name)
+    sequence_add(parser, sequence, node,
+                 block_builder_finish(parser, &builder, str_intern(parser->context, name), body));
+}
+
+void parse_init(Parser *parser, const PyNode *node, const PyNode *suite) {
+  BlockBuilder *block = block_heading(parser, node);
+  if (block && block->init) REPORT(parser, node, "this block has an init already");
+  Stmt *init = parse_suite(parser, suite);
+  if (block) block->init = init;
+}

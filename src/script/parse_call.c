@@ -1,0 +1,494 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls in expressions: T.<name>(…). Operations of one type come from the table of operations; what
+// has a form of its own is a row of `rules` here.
+#include "script/parser.h"
+
+#include <math.h>
+
+static const Operand nothing = {NULL, false};
+
+static Operand typed(Expr *e) {
+  return (Operand){e, false};
+}
+
+static Operand raw(Parser *parser, ExprOp op, DType type, Expr *const *args, int count) {
+  return typed(expr_raw(parser->context, op, type, NULL, args, count));
+}
+
+// ---- Casts and constants
+
+static Operand cast_of(Parser *parser, const PyNode *type_node, const PyNode *value_node,
+                       bool folds) {
+  DType type;
+  Operand value = parse_operand(parser, value_node);
+  if (!parse_dtype(parser, type_node, &type) || !value.e) return nothing;
+  if (folds && value.is_literal) return typed(operand_as(parser, value_node, value, type));
+  value.e = operand_as(parser, value_node, value, value.e->type);
+  if (value.e->op == EXPR_FLOAT && value.is_literal)
+    value.e = expr_float(parser->context, DTYPE_FLOAT32, value.e->as.f);
+  type = dtype_lanes(type, MAX_OF(type.lanes, value.e->type.lanes));
+  if (folds) return typed(expr_cast(parser->context, type, value.e));
+  return raw(parser, EXPR_CAST, type, &value.e, 1);
+}
+
+static Operand cast(Parser *parser, const PyNode *call) {
+  PyNode *args[2];
+  if (!py_arguments(parser->context, call, "value dtype", args, NULL)) return nothing;
+  return cast_of(parser, args[1], args[0], true);
+}
+
+static Operand cast_node(Parser *parser, const PyNode *call) {
+  PyNode *args[2];
+  if (!py_arguments(parser->context, call, "dtype value", args, NULL)) return nothing;
+  return cast_of(parser, args[0], args[1], false);
+}
+
+static Operand reinterpret(Parser *parser, const PyNode *call) {
+  PyNode *args[2];
+  DType type;
+  if (!py_arguments(parser->context, call, "dtype value", args, NULL)) return nothing;
+  Expr *value = parse_value(parser, args[1]);
+  if (!parse_dtype(parser, args[0], &type) || !value) return nothing;
+  if (type.bits * type.lanes == value->type.bits * value->type.lanes)
+    return raw(parser, EXPR_REINTERPRET, type, &value, 1);
+  REPORT(parser, call, "%s and %s differ in size", dtype_name(parser->context, value->type),
+         dtype_name(parser->context, type));
+  return nothing;
+}
+
+static Operand special_number(Parser *parser, const PyNode *node, DType type) {
+  static const struct {
+    const char *name;
+    double value;
+  } numbers[] = {{"inf", INFINITY}, {"-inf", -INFINITY}, {"nan", NAN}};
+  for (int i = 0; i < COUNT_OF(numbers); i++)
+    if (!strcmp(numbers[i].name, node->text) && dtype_is_float(type))
+      return typed(expr_float(parser->context, type, numbers[i].value));
+  REPORT(parser, node, "'%s' is not a value of type %s", node->text,
+         dtype_name(parser->context, type));
+  return nothing;
+}
+
+static Operand typed_literal(Parser *parser, const PyNode *node, Operand value, DType type) {
+  if (dtype_is_float(type) || dtype_is_int(type)) {
+    if (value.e->op == EXPR_FLOAT && dtype_is_int(type)) {
+      REPORT(parser, node, "expected an integer for %s", dtype_name(parser->context, type));
+      return nothing;
+    }
+    Expr *e = operand_as(parser, node, value, type);
+    return typed(e ? expr_broadcast(parser->context, e, type.lanes) : NULL);
+  }
+  if (dtype_is_bool(type)) return typed(expr_int(parser->context, type, value.e->as.i));
+  REPORT(parser, node, "there are no constants of type %s", dtype_name(parser->context, type));
+  return nothing;
+}
+
+// T.float32(x): a constant of that type, or a cast. Without an argument: a new variable.
+static Operand type_call(Parser *parser, const PyNode *call, DType type) {
+  PyNode *args[1];
+  if (!py_arguments(parser->context, call, "value?", args, NULL)) return nothing;
+  if (!args[0]) return typed(expr_var(parser->context, "v", type));
+  if (args[0]->kind == PY_STRING) return special_number(parser, args[0], type);
+  if (args[0]->kind == PY_INT && args[0]->text && type.code == TYPE_UINT && type.bits == 64)
+    return typed(expr_int(parser->context, type, args[0]->i));
+  Operand value = parse_operand(parser, args[0]);
+  if (!value.e) return nothing;
+  if (value.is_literal) return typed_literal(parser, args[0], value, type);
+  type = dtype_lanes(type, MAX_OF(type.lanes, value.e->type.lanes));
+  return typed(expr_cast(parser->context, type, value.e));
+}
+
+static Operand immediate(Parser *parser, const PyNode *call) {
+  PyNode *args[2];
+  DType type;
+  if (!py_arguments(parser->context, call, "dtype value", args, NULL)) return nothing;
+  Operand value = parse_operand(parser, args[1]);
+  if (!parse_dtype(parser, args[0], &type) || !value.e) return nothing;
+  if (value.is_literal) return typed_literal(parser, args[1], value, type);
+  return value;
+}
+
+static Operand string_immediate(Parser *parser, const PyNode *call) {
+  PyNode *args[1];
+  if (!py_arguments(parser->context, call, "value", args, NULL)) return nothing;
+  return parse_operand(parser, args[0]);
+}
+
+// ---- Limits of types
+
+static double largest_float(DType type) {
+  if (type.code == TYPE_BFLOAT) return 0x1.FEp127;
+  if (type.code == TYPE_FLOAT8_E4M3) return 448;
+  if (type.code == TYPE_FLOAT8_E5M2) return 57344;
+  return type.bits == 16 ? 65504 : type.bits == 32 ? 0x1.FFFFFEp127 : 0x1.FFFFFFFFFFFFFp1023;
+}
+
+static Operand limit(Parser *parser, const PyNode *call, bool is_largest) {
+  PyNode *args[1];
+  DType type;
+  if (!py_arguments(parser->context, call, "dtype", args, NULL)) return nothing;
+  if (!parse_dtype(parser, args[0], &type)) return nothing;
+  double real = is_largest ? largest_float(type) : -largest_float(type);
+  if (dtype_is_float(type)) return typed(expr_float(parser->context, type, real));
+  bool is_signed = type.code == TYPE_INT;
+  uint64_t all = ~(uint64_t)0 >> (64 - type.bits + is_signed);
+  int64_t value = is_largest ? (int64_t)all : is_signed ? -(int64_t)all - 1 : 0;
+  if (dtype_is_int(type)) return typed(expr_int(parser->context, type, value));
+  REPORT(parser, args[0], "expected a type of numbers");
+  return nothing;
+}
+
+static Operand min_value(Parser *parser, const PyNode *call) {
+  return limit(parser, call, false);
+}
+
+static Operand max_value(Parser *parser, const PyNode *call) {
+  return limit(parser, call, true);
+}
+
+static Operand infinity(Parser *parser, const PyNode *call) {
+  PyNode *args[1];
+  DType type;
+  if (!py_arguments(parser->context, call, "dtype", args, NULL)) return nothing;
+  if (!parse_dtype(parser, args[0], &type)) return nothing;
+  if (dtype_is_float(type)) return typed(expr_float(parser->context, type, INFINITY));
+  REPORT(parser, args[0], "expected a floating-point type");
+  return nothing;
+}
+
+// ---- Choices
+
+static Operand choice(Parser *parser, const PyNode *call, ExprOp op, const char *signature) {
+  PyNode *args[3];
+  if (!py_arguments(parser->context, call, signature, args, NULL)) return nothing;
+  Expr *condition = parse_condition(parser, args[0]);
+  Operand a = parse_operand(parser, args[1]), b = parse_operand(parser, args[2]);
+  if (!condition || !parse_same_type(parser, call, &a, &b)) return nothing;
+  return raw(parser, op, a.e->type, (Expr *[]){condition, a.e, b.e}, 3);
+}
+
+static Operand if_then_else(Parser *parser, const PyNode *call) {
+  return choice(parser, call, EXPR_IF_THEN_ELSE, "cond t f");
+}
+
+static Operand select_call(Parser *parser, const PyNode *call) {
+  return choice(parser, call, EXPR_SELECT, "condition true_value false_value");
+}
+
+// T.Let(body, where={x: value})
+static Operand let(Parser *parser, const PyNode *call) {
+  PyNode *args[2];
+  if (!py_arguments(parser->context, call, "expr where", args, NULL)) return nothing;
+  const PyNode *where = args[1];
+  if (where->kind != PY_DICT || where->count != 2 || where->items[0]->kind != PY_NAME) {
+    REPORT(parser, where, "expected {variable: value}");
+    return nothing;
+  }
+  Expr *value = parse_value(parser, where->items[1]);
+  if (!value) return nothing;
+  int mark = parser_mark(parser);
+  Expr *var = expr_var(parser->context, where->items[0]->text, value->type);
+  parser_bind_expr(parser, where->items[0]->text, var);
+  Expr *body = parse_value(parser, args[0]);
+  parser_reset(parser, mark);
+  return typed(body ? expr_let(parser->context, var, value, body) : NULL);
+}
+
+// ---- Vectors
+
+static bool parse_lanes(Parser *parser, const PyNode *node, int *lanes) {
+  int64_t value;
+  if (!parse_int(parser, node, "the number of lanes", &value)) return false;
+  *lanes = (int)value;
+  if (value >= 2 && value <= 4096) return true;
+  return REPORT(parser, node, "expected 2 to 4096 lanes, saw %lld", (long long)value);
+}
+
+static bool is_scalar(Parser *parser, const PyNode *node, const Expr *e) {
+  if (e->type.lanes == 1) return true;
+  return REPORT(parser, node, "expected a scalar, saw %s", dtype_name(parser->context, e->type));
+}
+
+static Operand ramp(Parser *parser, const PyNode *call) {
+  PyNode *args[3];
+  int lanes;
+  if (!py_arguments(parser->context, call, "base stride lanes", args, NULL)) return nothing;
+  Operand base = parse_operand(parser, args[0]), stride = parse_operand(parser, args[1]);
+  if (!parse_lanes(parser, args[2], &lanes) || !parse_same_type(parser, call, &base, &stride))
+    return nothing;
+  if (!is_scalar(parser, args[0], base.e)) return nothing;
+  DType type = dtype_lanes(base.e->type, lanes);
+  return raw(parser, EXPR_RAMP, type, (Expr *[]){base.e, stride.e}, 2);
+}
+
+static Operand broadcast(Parser *parser, const PyNode *call) {
+  PyNode *args[2];
+  int lanes;
+  if (!py_arguments(parser->context, call, "value lanes", args, NULL)) return nothing;
+  Expr *value = parse_value(parser, args[0]);
+  if (!value || !parse_lanes(parser, args[1], &lanes) || !is_scalar(parser, args[0], value))
+    return nothing;
+  return raw(parser, EXPR_BROADCAST, dtype_lanes(value->type, lanes), &value, 1);
+}
+
+static Expr *tuple_of(Parser *parser, const PyNode *node) {
+  if (node->kind != PY_LIST && node->kind != PY_TUPLE) {
+    REPORT(parser, node, "expected a list, saw %s", py_kind_name(node->kind));
+    return NULL;
+  }
+  Expr **items = arena_array(parser->arena, Expr *, node->count);
+  for (int i = 0; i < node->count; i++)
+    if (!(items[i] = parse_value(parser, node->items[i]))) return NULL;
+  return expr_tuple(parser->context, items, node->count);
+}
+
+static Operand shuffle(Parser *parser, const PyNode *call) {
+  PyNode *args[2];
+  if (!py_arguments(parser->context, call, "vectors indices", args, NULL)) return nothing;
+  Expr *vectors = tuple_of(parser, args[0]), *indices = tuple_of(parser, args[1]);
+  if (!vectors || !indices) return nothing;
+  if (!vectors->count || !indices->count) {
+    REPORT(parser, call, "expected vectors and lane numbers");
+    return nothing;
+  }
+  DType type = dtype_lanes(vectors->args[0]->type, indices->count);
+  return raw(parser, EXPR_SHUFFLE, type, (Expr *[]){vectors, indices}, 2);
+}
+
+static Operand vector_reduction(Parser *parser, const PyNode *call, ExprOp op) {
+  PyNode *args[1];
+  if (!py_arguments(parser->context, call, "value", args, NULL)) return nothing;
+  Expr *value = parse_value(parser, args[0]);
+  return value ? raw(parser, op, dtype_lanes(value->type, 1), &value, 1) : nothing;
+}
+
+// ---- Memory and functions outside
+
+static Operand address_of(Parser *parser, const PyNode *call) {
+  PyNode *args[1];
+  if (!py_arguments(parser->context, call, "load", args, NULL)) return nothing;
+  Expr *load = parse_value(parser, args[0]);
+  if (!load) return nothing;
+  if (load->op == EXPR_LOAD) return raw(parser, EXPR_ADDRESS_OF, DTYPE_HANDLE, &load, 1);
+  REPORT(parser, args[0], "expected an element of a buffer, such as A[0]");
+  return nothing;
+}
+
+static Operand prefetch(Parser *parser, const PyNode *call) {
+  PyNode *nodes[3];
+  if (!py_arguments(parser->context, call, "address rw locality", nodes, NULL)) return nothing;
+  Expr *args[3];
+  for (int i = 0; i < 3; i++)
+    if (!(args[i] = parse_value(parser, nodes[i]))) return nothing;
+  return raw(parser, EXPR_PREFETCH, DTYPE_VOID, args, 3);
+}
+
+static Operand call_outside(Parser *parser, const PyNode *call, ExprOp op) {
+  PyNode *args[2];
+  int rest;
+  DType type;
+  if (!py_arguments(parser->context, call, "dtype global_symbol *args", args, &rest))
+    return nothing;
+  Str callee = parse_string(parser, args[1], "the function's name");
+  if (!callee || !parse_dtype(parser, args[0], &type)) return nothing;
+  int count = MAX_OF(0, call->count - rest);
+  Expr **values = arena_array(parser->arena, Expr *, count);
+  for (int i = 0; i < count; i++)
+    if (!(values[i] = parse_value(parser, call->items[rest + i]))) return nothing;
+  return typed(expr_raw(parser->context, op, type, callee, values, count));
+}
+
+static Operand call_extern(Parser *parser, const PyNode *call) {
+  return call_outside(parser, call, EXPR_CALL);
+}
+
+static Operand call_pure_extern(Parser *parser, const PyNode *call) {
+  return call_outside(parser, call, EXPR_CALL_PURE);
+}
+
+// ---- Shorthands
+
+static Operand likely(Parser *parser, const PyNode *call) {
+  PyNode *args[1];
+  if (!py_arguments(parser->context, call, "cond", args, NULL)) return nothing;
+  return parse_operand(parser, args[0]);
+}
+
+// (a + b - 1) // b
+static Operand ceildiv(Parser *parser, const PyNode *call) {
+  PyNode *args[2];
+  if (!py_arguments(parser->context, call, "lhs rhs", args, NULL)) return nothing;
+  Operand a = parse_operand(parser, args[0]), b = parse_operand(parser, args[1]);
+  Operand one = {expr_index(parser->context, 1), true};
+  Operand sum = parse_binary(parser, call, EXPR_ADD, a, b);
+  Operand top = parse_binary(parser, call, EXPR_SUB, sum, one);
+  return parse_binary(parser, call, EXPR_FLOOR_DIV, top, b);
+}
+
+static Operand meta_value(Parser *parser, const PyNode *call) {
+  PyNode *args[1];
+  if (!py_arguments(parser->context, call, "value", args, NULL)) return nothing;
+  return parse_operand(parser, args[0]);
+}
+
+static Operand new_var(Parser *parser, const PyNode *call) {
+  PyNode *args[2];
+  DType type = DTYPE_INT32;
+  if (!py_arguments(parser->context, call, "dtype? name?", args, NULL)) return nothing;
+  if (args[0] && !parse_dtype(parser, args[0], &type)) return nothing;
+  return typed(expr_var(parser->context, "v", type));
+}
+
+// ---- The table
+
+typedef struct CallRule {
+  const char *name;
+  Operand (*parse)(Parser *parser, const PyNode *call);
+} CallRule;
+
+static const CallRule rules[] = {
+    {"Cast", cast_node},
+    {"cast", cast},
+    {"astype", cast},
+    {"reinterpret", reinterpret},
+    {"if_then_else", if_then_else},
+    {"Select", select_call},
+    {"Let", let},
+    {"Ramp", ramp},
+    {"ramp", ramp},
+    {"Broadcast", broadcast},
+    {"broadcast", broadcast},
+    {"Shuffle", shuffle},
+    {"address_of", address_of},
+    {"prefetch", prefetch},
+    {"call_extern", call_extern},
+    {"call_pure_extern", call_pure_extern},
+    {"likely", likely},
+    {"ceildiv", ceildiv},
+    {"min_value", min_value},
+    {"max_value", max_value},
+    {"infinity", infinity},
+    {"IntImm", immediate},
+    {"FloatImm", immediate},
+    {"StringImm", string_immediate},
+    {"meta_var", meta_value},
+    {"var", new_var},
+    {"dyn", new_var},
+};
+
+// Names beside those of the table of operations.
+static const struct {
+  const char *name;
+  ExprOp op;
+} other_names[] = {
+    {"Add", EXPR_ADD},
+    {"Sub", EXPR_SUB},
+    {"Mul", EXPR_MUL},
+    {"Div", EXPR_DIV},
+    {"Mod", EXPR_TRUNC_MOD},
+    {"FloorDiv", EXPR_FLOOR_DIV},
+    {"FloorMod", EXPR_FLOOR_MOD},
+    {"floordiv", EXPR_FLOOR_DIV},
+    {"floormod", EXPR_FLOOR_MOD},
+    {"indexdiv", EXPR_FLOOR_DIV},
+    {"indexmod", EXPR_FLOOR_MOD},
+    {"Min", EXPR_MIN},
+    {"Max", EXPR_MAX},
+    {"EQ", EXPR_EQ},
+    {"NE", EXPR_NE},
+    {"LT", EXPR_LT},
+    {"LE", EXPR_LE},
+    {"GT", EXPR_GT},
+    {"GE", EXPR_GE},
+    {"And", EXPR_AND},
+    {"Or", EXPR_OR},
+    {"Not", EXPR_NOT},
+    {"power", EXPR_POW},
+    {"fabs", EXPR_ABS},
+};
+
+static ExprOp operation_named(const char *name) {
+  for (int op = 0; op < EXPR_OP_COUNT; op++) {
+    const OpInfo *info = &op_table[op];
+    bool is_call = info->arity > 0 && !(info->flags & OP_INFIX);
+    if (is_call && !strcmp(info->spelling, name)) return (ExprOp)op;
+  }
+  for (int i = 0; i < COUNT_OF(other_names); i++)
+    if (!strcmp(other_names[i].name, name)) return other_names[i].op;
+  return EXPR_OP_COUNT;
+}
+
+static Operand fused_multiply_add(Parser *parser, const PyNode *call, Operand *args) {
+  if (!parse_same_type(parser, call, &args[0], &args[1]) ||
+      !parse_same_type(parser, call, &args[0], &args[2]) ||
+      !parse_same_type(parser, call, &args[0], &args[1]))
+    return nothing;
+  return raw(parser, EXPR_FMA, args[0].e->type, (Expr *[]){args[0].e, args[1].e, args[2].e}, 3);
+}
+
+// An operation of the table, its operands of one type.
+static Operand operation(Parser *parser, const PyNode *call, ExprOp op) {
+  int arity = op_table[op].arity;
+  if (op_table[op].class == OP_VECTOR) return vector_reduction(parser, call, op);
+  if (call->count - 1 != arity) {
+    REPORT(parser, call, "'%s' takes %d operand%s, saw %d", op_table[op].spelling, arity,
+           arity == 1 ? "" : "s", call->count - 1);
+    return nothing;
+  }
+  Operand args[3];
+  for (int i = 0; i < arity; i++) {
+    if (call->items[i + 1]->kind == PY_KEYWORD) {
+      REPORT(parser, call->items[i + 1], "'%s' takes no keyword arguments", op_table[op].spelling);
+      return nothing;
+    }
+    args[i] = parse_operand(parser, call->items[i + 1]);
+  }
+  if (arity == 1) return parse_unary(parser, call, op, args[0]);
+  if (arity == 2) return parse_binary(parser, call, op, args[0], args[1]);
+  return fused_multiply_add(parser, call, args);
+}
+
+static const char *known_call(Parser *parser, const char *word) {
+  Array(const char *) names = {0};
+  for (int i = 0; i < COUNT_OF(rules); i++) array_push(parser->arena, &names, rules[i].name);
+  for (int op = 0; op < EXPR_OP_COUNT; op++)
+    if (op_table[op].arity > 0 && !(op_table[op].flags & OP_INFIX))
+      array_push(parser->arena, &names, op_table[op].spelling);
+  static const char *const types[] = {"float16", "float32", "float64", "bfloat16", "int8",
+                                      "int32",   "int64",   "uint8",   "bool"};
+  for (int i = 0; i < COUNT_OF(types); i++) array_push(parser->arena, &names, types[i]);
+  return parser_suggestion(parser, word, names.items, names.count);
+}
+
+// min, max and abs of Python itself.
+static const char *builtin_name(const PyNode *callee) {
+  static const char *const names[] = {"min", "max", "abs"};
+  if (callee->kind != PY_NAME) return NULL;
+  for (int i = 0; i < COUNT_OF(names); i++)
+    if (!strcmp(callee->text, names[i])) return names[i];
+  return NULL;
+}
+
+static const char *callee_text(Parser *parser, const PyNode *callee) {
+  Str dotted = py_dotted_name(parser->context, callee);
+  return dotted ? dotted : "this";
+}
+
+Operand parse_call(Parser *parser, const PyNode *call) {
+  Str member = parser_called(parser, call, DIALECT_TIR);
+  const char *name = member ? member : builtin_name(call->items[0]);
+  if (!name) {
+    REPORT(parser, call, "%s cannot be called in a tensor program",
+           callee_text(parser, call->items[0]));
+    return nothing;
+  }
+  for (int i = 0; i < COUNT_OF(rules); i++)
+    if (!strcmp(rules[i].name, name)) return rules[i].parse(parser, call);
+  DType type;
+  if (dtype_parse(name, strlen(name), &type)) return type_call(parser, call, type);
+  ExprOp op = operation_named(name);
+  if (op != EXPR_OP_COUNT) return operation(parser, call, op);
+  REPORT(parser, call->items[0], "there is no %s%s", callee_text(parser, call->items[0]),
+         known_call(parser, name));
+  return nothing;
+}

@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: Apache-2.0
+// Expressions: literals, names, operators, loads. Nodes are built as they are written, without
+// folding; only arithmetic among Python's own numbers is done here, as Python would do it. Operands
+// of different types are brought together: a literal takes the other's type, a scalar is spread
+// beside a vector, integers and floats widen, an integer beside a float is cast.
+#include "script/parser.h"
+
+static const Operand nothing = {NULL, false};
+
+static Operand typed(Expr *e) {
+  return (Operand){e, false};
+}
+
+static Operand literal(Expr *e) {
+  return (Operand){e, true};
+}
+
+// ---- Types of literals
+
+static bool literal_fits(int64_t value, DType type) {
+  if (type.code == TYPE_BOOL) return value == 0 || value == 1;
+  if (type.bits >= 64) return type.code == TYPE_INT || value >= 0;
+  int64_t span = (int64_t)1 << (type.bits - (type.code == TYPE_INT));
+  return value < span && value >= (type.code == TYPE_INT ? -span : 0);
+}
+
+// A literal that meets nothing: int32 (int64 if it is large), float32.
+static Expr *settled(Parser *parser, Operand operand) {
+  bool is_real = operand.e && operand.is_literal && operand.e->op == EXPR_FLOAT;
+  return is_real ? expr_float(parser->context, DTYPE_FLOAT32, operand.e->as.f) : operand.e;
+}
+
+static Expr *literal_as(Parser *parser, const PyNode *node, Expr *e, DType type) {
+  int64_t value;
+  if (dtype_is_float(type))
+    return expr_float(parser->context, type, expr_as_int(e, &value) ? (double)value : e->as.f);
+  if (!dtype_is_int(type) || !expr_as_int(e, &value)) return settled(parser, literal(e));
+  if (literal_fits(value, type)) return expr_int(parser->context, type, value);
+  REPORT(parser, node, "%lld does not fit %s", (long long)value, dtype_name(parser->context, type));
+  return NULL;
+}
+
+Expr *operand_as(Parser *parser, const PyNode *node, Operand operand, DType type) {
+  if (!operand.e || !operand.is_literal) return operand.e;
+  return literal_as(parser, node, operand.e, dtype_lanes(type, 1));
+}
+
+Expr *parse_value(Parser *parser, const PyNode *node) {
+  return settled(parser, parse_operand(parser, node));
+}
+
+Expr *parse_value_as(Parser *parser, const PyNode *node, DType type) {
+  return operand_as(parser, node, parse_operand(parser, node), type);
+}
+
+Expr *parse_condition(Parser *parser, const PyNode *node) {
+  Expr *e = parse_value(parser, node);
+  if (!e || dtype_is_bool(e->type)) return e;
+  REPORT(parser, node, "expected a condition, saw a value of type %s",
+         dtype_name(parser->context, e->type));
+  return NULL;
+}
+
+// ---- Operands of one type
+
+static int rank_of_kind(DType type) {
+  return type.code == TYPE_BOOL ? 0 : dtype_is_int(type) ? 1 : dtype_is_float(type) ? 2 : -1;
+}
+
+static bool widen(Parser *parser, Expr **e, DType type) {
+  *e = expr_cast(parser->context, dtype_lanes(type, (*e)->type.lanes), *e);
+  return true;
+}
+
+static bool same_lanes(Parser *parser, Expr **a, Expr **b) {
+  int lanes = MAX_OF((*a)->type.lanes, (*b)->type.lanes);
+  if ((*a)->type.lanes != lanes && (*a)->type.lanes != 1) return false;
+  if ((*b)->type.lanes != lanes && (*b)->type.lanes != 1) return false;
+  if ((*a)->type.lanes != lanes) *a = expr_broadcast(parser->context, *a, lanes);
+  if ((*b)->type.lanes != lanes) *b = expr_broadcast(parser->context, *b, lanes);
+  return true;
+}
+
+static bool same_element(Parser *parser, Expr **a, Expr **b) {
+  DType x = (*a)->type, y = (*b)->type;
+  if (x.code == y.code && x.bits == y.bits) return true;
+  int kind_x = rank_of_kind(x), kind_y = rank_of_kind(y);
+  if (kind_x == 1 && kind_y == 2) return widen(parser, a, y);
+  if (kind_x == 2 && kind_y == 1) return widen(parser, b, x);
+  if (x.code != y.code || kind_x < 1) return false;
+  return x.bits < y.bits ? widen(parser, a, y) : widen(parser, b, x);
+}
+
+bool parse_same_type(Parser *parser, const PyNode *node, Operand *a, Operand *b) {
+  if (!a->e || !b->e) return false;
+  bool both = a->is_literal && b->is_literal;
+  Expr *x = both ? settled(parser, *a) : operand_as(parser, node, *a, b->e->type);
+  Expr *y = both ? settled(parser, *b) : operand_as(parser, node, *b, a->e->type);
+  a->e = x;
+  b->e = y;
+  a->is_literal = b->is_literal = false;
+  if (!a->e || !b->e) return false;
+  if (same_element(parser, &a->e, &b->e) && same_lanes(parser, &a->e, &b->e)) return true;
+  return REPORT(parser, node, "operands of types %s and %s do not go together; cast one",
+                dtype_name(parser->context, a->e->type), dtype_name(parser->context, b->e->type));
+}
+
+// ---- Operators
+
+static double number_of(const Expr *e) {
+  return e->op == EXPR_INT ? (double)e->as.i : e->as.f;
+}
+
+static Operand literal_quotient(Parser *parser, Operand a, Operand b) {
+  return literal(expr_float(parser->context, DTYPE_FLOAT64, number_of(a.e) / number_of(b.e)));
+}
+
+static bool literal_arithmetic(ExprOp op, int64_t a, int64_t b, int64_t *out) {
+  switch (op) {
+  case EXPR_ADD: return add_fits(a, b, out);
+  case EXPR_SUB: return b != INT64_MIN && add_fits(a, -b, out);
+  case EXPR_MUL: return mul_fits(a, b, out);
+  case EXPR_FLOOR_DIV: *out = floor_div(a, b); return !(a == INT64_MIN && b == -1);
+  case EXPR_FLOOR_MOD: *out = floor_mod(a, b); return true;
+  case EXPR_MIN: *out = MIN_OF(a, b); return true;
+  case EXPR_MAX: *out = MAX_OF(a, b); return true;
+  default: return false;
+  }
+}
+
+// Python computes this before any tensor program sees it.
+static Operand fold_literals(Parser *parser, const PyNode *node, ExprOp op, Operand a, Operand b) {
+  bool divides = op == EXPR_DIV || op == EXPR_FLOOR_DIV || op == EXPR_FLOOR_MOD;
+  if (divides && number_of(b.e) == 0) {
+    REPORT(parser, node, "division by zero");
+    return nothing;
+  }
+  if (op == EXPR_DIV) return literal_quotient(parser, a, b);
+  int64_t value;
+  if (a.e->op != EXPR_INT || b.e->op != EXPR_INT) {
+    Expr *x = expr_float(parser->context, DTYPE_FLOAT64, number_of(a.e));
+    Expr *y = expr_float(parser->context, DTYPE_FLOAT64, number_of(b.e));
+    Expr *e = expr_binary(parser->context, op, x, y);
+    return (Operand){e, e->op == EXPR_FLOAT};
+  }
+  if (literal_arithmetic(op, a.e->as.i, b.e->as.i, &value))
+    return literal(expr_index(parser->context, value));
+  REPORT(parser, node, "this does not fit into 64 bits");
+  return nothing;
+}
+
+static bool operands_allowed(Parser *parser, const PyNode *node, ExprOp op, DType type) {
+  const OpInfo *info = &op_table[op];
+  const char *name = dtype_name(parser->context, type);
+  if (type.code == TYPE_HANDLE && info->class == OP_COMPARE) return true;
+  if (info->class == OP_LOGIC && !dtype_is_bool(type))
+    return REPORT(parser, node, "'%s' needs conditions, saw %s", info->spelling, name);
+  if (op == EXPR_DIV && !dtype_is_float(type))
+    return REPORT(parser, node, "'/' on %s is ambiguous: write '//' or T.truncdiv", name);
+  if (info->flags & OP_FLOATS && !dtype_is_float(type))
+    return REPORT(parser, node, "'%s' needs a floating-point value, saw %s", info->spelling, name);
+  if (info->flags & OP_INTS && !dtype_is_int(type) && !dtype_is_bool(type))
+    return REPORT(parser, node, "'%s' needs an integer, saw %s", info->spelling, name);
+  if (rank_of_kind(type) < 0)
+    return REPORT(parser, node, "'%s' cannot take a value of type %s", info->spelling, name);
+  return true;
+}
+
+static DType result_type(ExprOp op, DType operand) {
+  return op_table[op].result == OP_BOOL ? dtype_lanes(DTYPE_BOOL, operand.lanes) : operand;
+}
+
+Operand parse_binary(Parser *parser, const PyNode *node, ExprOp op, Operand a, Operand b) {
+  if (!a.e || !b.e) return nothing;
+  bool arithmetic = op_table[op].class == OP_ARITH;
+  if (arithmetic && a.is_literal && b.is_literal) return fold_literals(parser, node, op, a, b);
+  if (!parse_same_type(parser, node, &a, &b)) return nothing;
+  if (!operands_allowed(parser, node, op, a.e->type)) return nothing;
+  bool divides =
+      op == EXPR_FLOOR_DIV || op == EXPR_FLOOR_MOD || op == EXPR_TRUNC_DIV || op == EXPR_TRUNC_MOD;
+  if (divides && dtype_is_int(a.e->type) && expr_is_int(b.e, 0)) {
+    REPORT(parser, node, "division by zero");
+    return nothing;
+  }
+  DType type = result_type(op, a.e->type);
+  return typed(expr_raw(parser->context, op, type, NULL, (Expr *[]){a.e, b.e}, 2));
+}
+
+Operand parse_unary(Parser *parser, const PyNode *node, ExprOp op, Operand a) {
+  a.e = settled(parser, a);
+  if (!a.e || !operands_allowed(parser, node, op, a.e->type)) return nothing;
+  return typed(expr_raw(parser->context, op, result_type(op, a.e->type), NULL, &a.e, 1));
+}
+
+static Operand negated(Parser *parser, const PyNode *node, Operand a) {
+  if (!a.e) return nothing;
+  if (a.is_literal && a.e->op == EXPR_FLOAT)
+    return literal(expr_float(parser->context, a.e->type, -a.e->as.f));
+  Operand minus_one = literal(expr_index(parser->context, -1));
+  return parse_binary(parser, node, EXPR_MUL, a, minus_one);
+}
+
+static Operand unary_operator(Parser *parser, const PyNode *node) {
+  const PyNode *operand = node->items[0];
+  bool is_minus = !strcmp(node->text, "-");
+  if (is_minus && operand->kind == PY_INT && operand->text && operand->i == INT64_MIN)
+    return literal(expr_int(parser->context, DTYPE_INT64, INT64_MIN));
+  Operand a = parse_operand(parser, operand);
+  if (is_minus) return negated(parser, node, a);
+  if (!strcmp(node->text, "+")) return a;
+  bool is_not = !strcmp(node->text, "not");
+  return parse_unary(parser, node, is_not ? EXPR_NOT : EXPR_BIT_NOT, a);
+}
+
+static ExprOp binary_op(const char *spelling) {
+  static const struct {
+    const char *spelling;
+    ExprOp op;
+  } others[] = {{"&", EXPR_BIT_AND},     {"|", EXPR_BIT_OR},       {"^", EXPR_BIT_XOR},
+                {"<<", EXPR_SHIFT_LEFT}, {">>", EXPR_SHIFT_RIGHT}, {"**", EXPR_POW}};
+  for (int i = 0; i < COUNT_OF(others); i++)
+    if (!strcmp(others[i].spelling, spelling)) return others[i].op;
+  for (int op = 0; op < EXPR_OP_COUNT; op++)
+    if (op_table[op].flags & OP_INFIX && !strcmp(op_table[op].spelling, spelling))
+      return (ExprOp)op;
+  return EXPR_OP_COUNT;
+}
+
+static Operand binary_operator(Parser *parser, const PyNode *node) {
+  Operand a = parse_operand(parser, node->items[0]), b = parse_operand(parser, node->items[1]);
+  ExprOp op = binary_op(node->text);
+  if (op != EXPR_OP_COUNT) return parse_binary(parser, node, op, a, b);
+  REPORT(parser, node, "the operator '%s' is not supported", node->text);
+  return nothing;
+}
+
+// ---- Leaves
+
+static Operand integer(Parser *parser, const PyNode *node) {
+  if (!node->text) return literal(expr_index(parser->context, node->i));
+  REPORT(parser, node, "this integer does not fit int64 (write T.uint64(%s))", node->text);
+  return nothing;
+}
+
+static Operand name(Parser *parser, const PyNode *node) {
+  Binding *binding = parser_lookup(parser, node);
+  if (!binding || binding->kind == BOUND_NOTHING) return nothing;
+  if (binding->kind == BOUND_EXPR) return (Operand){binding->expr, binding->is_literal};
+  REPORT(parser, node, "expected a value, saw the %s '%s'",
+         binding->kind == BOUND_BUFFER ? "buffer" : "tensor", node->text);
+  return nothing;
+}
+
+static Buffer *buffer_if(Parser *parser, const PyNode *node) {
+  Binding *binding = node->kind == PY_NAME ? parser_find(parser, node->text) : NULL;
+  return binding && binding->kind == BOUND_BUFFER ? binding->buffer : NULL;
+}
+
+static Operand attribute(Parser *parser, const PyNode *node) {
+  Buffer *buffer = buffer_if(parser, node->items[0]);
+  if (buffer && !strcmp(node->text, "data")) return typed(buffer->data);
+  if (buffer && !strcmp(node->text, "elem_offset")) return typed(buffer->offset);
+  if (buffer)
+    REPORT(parser, node,
+           "a buffer has no value '%s'; it has data, elem_offset, shape[i], strides[i]",
+           node->text);
+  else if (node->items[0]->kind == PY_NAME && !parser_member(parser, node, DIALECT_TIR))
+    parser_lookup(parser, node->items[0]);
+  else
+    REPORT(parser, node, "expected a value, saw '%s'", py_dotted_name(parser->context, node));
+  return nothing;
+}
+
+// A.shape[1], A.strides[0]
+static Operand extent_of(Parser *parser, const PyNode *node, Buffer *buffer) {
+  int64_t axis;
+  bool is_shape = !strcmp(node->items[0]->text, "shape");
+  if (node->count != 2 || !parse_int(parser, node->items[1], "the number of an axis", &axis))
+    return nothing;
+  if (axis < -buffer->rank || axis >= buffer->rank) {
+    REPORT(parser, node, "%s has %d axes", buffer->name, buffer->rank);
+    return nothing;
+  }
+  axis += axis < 0 ? buffer->rank : 0;
+  if (is_shape) return typed(buffer->shape[axis]);
+  Expr **strides = arena_array(parser->arena, Expr *, buffer->rank);
+  buffer_stride_exprs(parser->context, buffer, strides);
+  return typed(strides[axis]);
+}
+
+static Operand subscript(Parser *parser, const PyNode *node) {
+  const PyNode *object = node->items[0];
+  bool is_extent = object->kind == PY_ATTRIBUTE && buffer_if(parser, object->items[0]) &&
+                   (!strcmp(object->text, "shape") || !strcmp(object->text, "strides"));
+  if (is_extent) return extent_of(parser, node, buffer_if(parser, object->items[0]));
+  Buffer *buffer = parse_buffer_name(parser, object);
+  Expr **indices = buffer ? parse_indices(parser, node, buffer) : NULL;
+  if (!indices) return nothing;
+  return typed(expr_load(parser->context, buffer, indices, buffer->rank));
+}
+
+static Operand conditional(Parser *parser, const PyNode *node) {
+  Expr *condition = parse_condition(parser, node->items[1]);
+  Operand a = parse_operand(parser, node->items[0]), b = parse_operand(parser, node->items[2]);
+  if (!condition || !parse_same_type(parser, node, &a, &b)) return nothing;
+  Expr *args[] = {condition, a.e, b.e};
+  return typed(expr_raw(parser->context, EXPR_IF_THEN_ELSE, a.e->type, NULL, args, 3));
+}
+
+Operand parse_operand(Parser *parser, const PyNode *node) {
+  switch (node->kind) {
+  case PY_INT: return integer(parser, node);
+  case PY_FLOAT: return literal(expr_float(parser->context, DTYPE_FLOAT64, node->f));
+  case PY_BOOL: return typed(expr_bool(parser->context, node->i));
+  case PY_STRING: return typed(expr_string(parser->context, node->text));
+  case PY_NAME: return name(parser, node);
+  case PY_ATTRIBUTE: return attribute(parser, node);
+  case PY_SUBSCRIPT: return subscript(parser, node);
+  case PY_CALL: return parse_call(parser, node);
+  case PY_UNARY: return unary_operator(parser, node);
+  case PY_BINARY: return binary_operator(parser, node);
+  case PY_CONDITIONAL: return conditional(parser, node);
+  default: break;
+  }
+  REPORT(parser, node, "expected a value, saw %s", py_kind_name(node->kind));
+  return nothing;
+}
+
+// ---- Small things that calls take
+
+bool parse_int(Parser *parser, const PyNode *node, const char *what, int64_t *out) {
+  Expr *e = parse_value(parser, node);
+  if (!e) return false;
+  if (e->op == EXPR_INT) return expr_as_int(e, out);
+  return REPORT(parser, node, "expected %s, a constant integer", what);
+}
+
+Str parse_string(Parser *parser, const PyNode *node, const char *what) {
+  if (node->kind == PY_STRING) return node->text;
+  REPORT(parser, node, "expected %s as a string, saw %s", what, py_kind_name(node->kind));
+  return NULL;
+}
+
+static bool named_type(const char *s, DType *out) {
+  static const struct {
+    const char *name;
+    DType type;
+  } shorts[] = {
+      {"float", {TYPE_FLOAT, 32, 1}}, {"int", {TYPE_INT, 32, 1}}, {"uint", {TYPE_UINT, 32, 1}}};
+  for (int i = 0; i < COUNT_OF(shorts); i++) {
+    if (strcmp(shorts[i].name, s)) continue;
+    *out = shorts[i].type;
+    return true;
+  }
+  return dtype_parse(s, strlen(s), out);
+}
+
+bool parse_dtype(Parser *parser, const PyNode *node, DType *out) {
+  Buffer *buffer = node->kind == PY_ATTRIBUTE && !strcmp(node->text, "dtype")
+                       ? buffer_if(parser, node->items[0])
+                       : NULL;
+  if (buffer) {
+    *out = buffer->type;
+    return true;
+  }
+  Str member = parser_member(parser, node, DIALECT_TIR);
+  if (member && named_type(member, out)) return true;
+  Str name = parse_string(parser, node, "an element type");
+  if (!name) return false;
+  if (named_type(name, out)) return true;
+  return REPORT(parser, node, "'%s' is not an element type", name);
+}
+
+// ---- Attributes
+
+static Expr *attribute_tuple(Parser *parser, const PyNode *node) {
+  Expr **items = arena_array(parser->arena, Expr *, node->count);
+  for (int i = 0; i < node->count; i++)
+    if (!(items[i] = parse_attribute_value(parser, node->items[i]))) return NULL;
+  return expr_tuple(parser->context, items, node->count);
+}
+
+Expr *parse_attribute_value(Parser *parser, const PyNode *node) {
+  if (node->kind == PY_LIST || node->kind == PY_TUPLE) return attribute_tuple(parser, node);
+  if (node->kind == PY_DICT || node->kind == PY_NONE) {
+    REPORT(parser, node, "%s is not supported as an attribute", py_kind_name(node->kind));
+    return NULL;
+  }
+  return parse_operand(parser, node).e;
+}
+
+bool parse_attributes(Parser *parser, const PyNode *node, Attrs *attrs) {
+  if (node->kind != PY_DICT)
+    return REPORT(parser, node, "expected a dictionary, saw %s", py_kind_name(node->kind));
+  for (int i = 0; i < node->count; i += 2) {
+    Str key = parse_string(parser, node->items[i], "a key");
+    Expr *value = key ? parse_attribute_value(parser, node->items[i + 1]) : NULL;
+    if (!value) return false;
+    *attrs = attrs_with(&parser->context->arena, *attrs, key, value);
+  }
+  return true;
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tensor programs: @T.prim_func.
+#include "script/parse_stmt.h"
+
+// ---- Parameters
+
+static Expr *handle_param(Parser *parser, const PyNode *call, Str name) {
+  PyNode *args[2];
+  DType type;
+  Str scope = "global";
+  if (!py_arguments(parser->context, call, "dtype? storage_scope?", args, NULL)) return NULL;
+  if (!args[0]) return expr_var(parser->context, name, DTYPE_HANDLE);
+  if (!parse_dtype(parser, args[0], &type)) return NULL;
+  if (args[1] && !(scope = parse_string(parser, args[1], "a scope"))) return NULL;
+  return expr_data_var(parser->context, name, type, scope);
+}
+
+static Expr *scalar_param(Parser *parser, const PyNode *annotation, Str name) {
+  DType type;
+  if (!parse_dtype(parser, annotation, &type)) return NULL;
+  return expr_var(parser->context, name, type);
+}
+
+static bool is_buffer_annotation(Parser *parser, const PyNode *annotation) {
+  bool has_form = annotation->kind == PY_CALL || annotation->kind == PY_SUBSCRIPT;
+  Str member = has_form ? parser_member(parser, annotation->items[0], DIALECT_TIR) : NULL;
+  return member && !strcmp(member, "Buffer");
+}
+
+static void add_param(Parser *parser, const PyNode *node, Expr *var, Buffer *buffer) {
+  Binding *old = parser_find(parser, node->text);
+  for (int i = 0; i < parser->params.count; i++)
+    if (old && (old->expr == parser->params.items[i] ||
+                (old->buffer && old->buffer == parser->matched.items[i])))
+      REPORT(parser, node, "there are two parameters '%s'", node->text);
+  array_push(parser->arena, &parser->params, var);
+  array_push(parser->arena, &parser->matched, buffer);
+  if (buffer)
+    parser_bind_buffer(parser, node->text, buffer);
+  else
+    parser_bind_expr(parser, node->text, var);
+}
+
+static void param(Parser *parser, const PyNode *node) {
+  const PyNode *annotation = node->items[0];
+  Expr *var = NULL;
+  Buffer *buffer = NULL;
+  if (!annotation) {
+    REPORT(parser, node, "parameter '%s' needs a type: T.Buffer(shape, type), T.handle, T.int32 …",
+           node->text);
+  } else if (is_buffer_annotation(parser, annotation)) {
+    buffer = parse_buffer(parser, annotation, node->text, NULL);
+    if (buffer) buffer->pos = node->pos;
+    if (buffer)
+      var =
+          expr_var(parser->context, str_format(parser->context, "p_%s", node->text), DTYPE_HANDLE);
+  } else if (annotation->kind == PY_CALL) {
+    var = handle_param(parser, annotation, node->text);
+  } else {
+    var = scalar_param(parser, annotation, node->text);
+  }
+  if (var)
+    add_param(parser, node, var, buffer);
+  else
+    parser_bind(parser, node->text, BOUND_NOTHING);
+}
+
+// ---- Leading declarations of variables: `n = T.int64()`, which parameters may name
+
+static bool is_declaration(Parser *parser, const PyNode *node) {
+  return node->kind == PY_ASSIGN && node->items[0]->kind == PY_NAME &&
+         parse_is_variable(parser, node->items[1]);
+}
+
+// The number of leading statements that were taken.
+static int declarations(Parser *parser, const PyNode *suite) {
+  int count = 0;
+  Sequence none = {0};
+  for (; count < suite->count; count++) {
+    const PyNode *node = suite->items[count];
+    bool is_comment = node->kind == PY_EXPRESSION && node->items[0]->kind == PY_STRING;
+    if (is_comment) continue;
+    if (!is_declaration(parser, node)) break;
+    parse_statement(parser, &none, node);
+  }
+  return count;
+}
+
+// ---- Body
+
+static bool is_root(const Stmt *body) {
+  return body->kind == STMT_BLOCK && body->as.block->var_count == 0 &&
+         !strcmp(body->as.block->name, "root");
+}
+
+static Stmt *func_body(Parser *parser, const PyNode *suite) {
+  BlockBuilder root = {.is_function = true};
+  parser->block = &root;
+  parser->has_blocks = false;
+  Stmt *body = parse_body(parser, suite);
+  parser->block = NULL;
+  bool has_heading = root.allocs.count || root.states_regions || root.annotations.count;
+  bool needs_root = has_heading || (parser->has_blocks && !is_root(body));
+  if (!needs_root) return body;
+  return block_builder_finish(parser, &root, str_intern(parser->context, "root"), body);
+}
+
+static bool decorator_options(Parser *parser, const PyNode *def) {
+  const PyNode *list = def->items[0];
+  for (int i = 0; i < list->count; i++) {
+    if (list->items[i]->kind != PY_CALL) continue;
+    PyNode *args[3];
+    if (!py_arguments(parser->context, list->items[i], "private? check_well_formed? s_tir?", args,
+                      NULL))
+      return false;
+    if (args[0] && args[0]->kind == PY_BOOL && args[0]->i)
+      parser->func_attrs =
+          attrs_with(&parser->context->arena, parser->func_attrs,
+                     str_intern(parser->context, "private"), expr_bool(parser->context, true));
+  }
+  return true;
+}
+
+PrimFunc *parse_prim_func(Parser *parser, const PyNode *def) {
+  int errors = parser->context->error_count, mark = parser_mark(parser);
+  parser->params.count = parser->matched.count = 0;
+  parser->func_attrs = (Attrs){0};
+  decorator_options(parser, def);
+  const PyNode *params = def->items[1];
+  PyNode suite = *def->items[3];
+  int taken = declarations(parser, &suite);
+  for (int i = 0; i < params->count; i++) param(parser, params->items[i]);
+  suite.items += taken;
+  suite.count -= taken;
+  Stmt *body = func_body(parser, &suite);
+  DType result = DTYPE_VOID;
+  if (def->items[2] && def->items[2]->kind != PY_NONE) parse_dtype(parser, def->items[2], &result);
+  parser_reset(parser, mark);
+  if (errors != parser->context->error_count) return NULL;
+  PrimFunc *func = prim_func_new(parser->context, def->text, parser->params.items,
+                                 parser->matched.items, parser->params.count, body);
+  func->result = result;
+  func->attrs = parser->func_attrs;
+  func->pos = def->pos;
+  return func;
+}

@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: Apache-2.0
+// Graph functions: @R.function. Positional arguments of an operator are tensors (None where one is
+// absent, a tuple for several), keyword arguments are its attributes. Operators are not checked
+// here: their table is a later layer.
+#include "script/const_data.h"
+#include "script/parse_stmt.h"
+
+typedef struct GraphParser {
+  Parser *parser;
+  GraphFunc *func;
+} GraphParser;
+
+static Value *tensor(GraphParser *graph, const PyNode *node);
+
+// ---- Types: R.Tensor((1, 3, "h"), "float32")
+
+static void bind_new_names(Parser *parser, const PyNode *node) {
+  bool is_new = node->kind == PY_NAME && !parser_find(parser, node->text) &&
+                !map_contains(&parser->dialects, node->text);
+  if (is_new)
+    parser_bind_expr(parser, node->text, expr_var(parser->context, node->text, DTYPE_INT64));
+  for (int i = 0; i < node->count; i++)
+    if (node->items[i]) bind_new_names(parser, node->items[i]);
+}
+
+// "h" or "2 * h" in quotes: variables that are new are made.
+static Expr *quoted_extent(Parser *parser, const PyNode *node) {
+  SourceFile *file =
+      source_file_new(parser->context, "a quoted extent", node->text, strlen(node->text));
+  PyNode *inner = py_parse_expression(parser->context, parser->arena, file);
+  if (!inner) return NULL;
+  bind_new_names(parser, inner);
+  return parse_value(parser, inner);
+}
+
+static bool tensor_shape(Parser *parser, const PyNode *node, Value *value) {
+  bool is_list = node->kind == PY_TUPLE || node->kind == PY_LIST;
+  if (parser_called(parser, node, DIALECT_GRAPH) && node->count == 2) // R.shape([…])
+    return tensor_shape(parser, node->items[1], value);
+  if (!is_list) return REPORT(parser, node, "expected a tuple of extents");
+  value->rank = node->count;
+  value->shape = arena_array(&parser->context->arena, Expr *, node->count);
+  for (int i = 0; i < node->count; i++) {
+    const PyNode *item = node->items[i];
+    Expr *e = item->kind == PY_STRING ? quoted_extent(parser, item) : parse_value(parser, item);
+    int64_t extent;
+    if (!e) return false;
+    if (!dtype_is_int(e->type)) return REPORT(parser, item, "an extent is an integer");
+    if (expr_as_int(e, &extent) && extent < 0)
+      return REPORT(parser, item, "extent %lld is negative", (long long)extent);
+    value->shape[i] = e;
+  }
+  return true;
+}
+
+static bool tensor_type(Parser *parser, const PyNode *node, Value *value) {
+  PyNode *args[4];
+  Str member = parser_called(parser, node, DIALECT_GRAPH);
+  if (!member || strcmp(member, "Tensor"))
+    return REPORT(parser, node, "expected a type such as R.Tensor((1, 3), \"float32\")");
+  if (!py_arguments(parser->context, node, "shape? dtype? vdevice? ndim?", args, NULL))
+    return false;
+  const PyNode *dtype = args[1];
+  if (args[0] && args[0]->kind == PY_STRING && !dtype) {
+    dtype = args[0];
+    args[0] = NULL;
+  }
+  value->type = DTYPE_FLOAT32;
+  value->rank = -1;
+  if (dtype && !parse_dtype(parser, dtype, &value->type)) return false;
+  return !args[0] || tensor_shape(parser, args[0], value);
+}
+
+static Value *value_of_type(Parser *parser, const PyNode *node, const PyNode *type, Str name) {
+  Value *value = value_new(parser->context, name, DTYPE_VOID, NULL, -1);
+  value->pos = node->pos;
+  return !type || tensor_type(parser, type, value) ? value : NULL;
+}
+
+// ---- Constants: R.const([1.0, 2.0], "float32"); R.const("name", R.Tensor(…)) for contents kept
+// elsewhere
+
+static Value *outside_constant(Parser *parser, const PyNode *name, const PyNode *type) {
+  Value *like = type ? value_of_type(parser, name, type, name->text) : NULL;
+  if (!type) REPORT(parser, name, "expected R.const(\"name\", R.Tensor(shape, type))");
+  if (!like) return NULL;
+  ConstData *data = arena_new(&parser->context->arena, ConstData);
+  data->name = name->text;
+  data->type = like->type;
+  data->rank = MAX_OF(like->rank, 0);
+  data->shape = arena_array(&parser->context->arena, int64_t, data->rank);
+  if (like->rank >= 0 && value_static_shape(like, data->shape))
+    return value_constant(parser->context, data);
+  REPORT(parser, type, "a constant has constant extents");
+  return NULL;
+}
+
+static Value *constant(GraphParser *graph, const PyNode *node) {
+  Parser *parser = graph->parser;
+  PyNode *args[2];
+  if (!py_arguments(parser->context, node, "value dtype?", args, NULL)) return NULL;
+  if (args[0]->kind == PY_STRING) return outside_constant(parser, args[0], args[1]);
+  bool has_shape = args[1] && args[1]->kind == PY_CALL;
+  ConstData *data = NULL;
+  if (has_shape) {
+    const PyNode *shape = args[1]->count > 1 ? args[1]->items[1] : NULL;
+    const PyNode *dtype = args[1]->count > 2 ? args[1]->items[2] : NULL;
+    data = parse_const_data(parser, args[0],
+                            dtype && dtype->kind == PY_KEYWORD ? dtype->items[0] : dtype, shape);
+  } else {
+    data = parse_const_data(parser, args[0], args[1], NULL);
+  }
+  if (!data) return NULL;
+  Value *value = value_constant(parser->context, data);
+  value->pos = node->pos;
+  return value;
+}
+
+// ---- Calls
+
+static bool add_input(GraphParser *graph, const PyNode *node, PtrArray *inputs) {
+  Parser *parser = graph->parser;
+  if (node->kind == PY_TUPLE || node->kind == PY_LIST) {
+    for (int i = 0; i < node->count; i++)
+      if (!add_input(graph, node->items[i], inputs)) return false;
+    return true;
+  }
+  Value *value = node->kind == PY_NONE ? NULL : tensor(graph, node);
+  if (!value && node->kind != PY_NONE) return false;
+  array_push(parser->arena, inputs, value);
+  return true;
+}
+
+static bool add_attribute(GraphParser *graph, const PyNode *keyword, Node *node) {
+  Expr *value = parse_attribute_value(graph->parser, keyword->items[0]);
+  if (!value) return false;
+  node->attrs = attrs_with(&graph->parser->context->arena, node->attrs, keyword->text, value);
+  return true;
+}
+
+static Node *add_node(GraphParser *graph, const PyNode *call, Node *node, int outputs) {
+  Context *context = graph->parser->context;
+  node->pos = call->pos;
+  for (int i = 0; i < outputs; i++) {
+    Value *value = value_new(context, "lv", DTYPE_VOID, NULL, -1);
+    value->producer = node;
+    value->output = i;
+    value->pos = call->pos;
+    node->outputs[i] = value;
+  }
+  array_push(&context->arena, &graph->func->nodes, node);
+  return node;
+}
+
+static Node *operator_node(GraphParser *graph, const PyNode *call, Str member, int outputs) {
+  PtrArray inputs = {0};
+  Parser *parser = graph->parser;
+  for (int i = 1; i < call->count; i++)
+    if (call->items[i]->kind != PY_KEYWORD && !add_input(graph, call->items[i], &inputs))
+      return NULL;
+  Node *node = node_new(parser->context, NODE_OP, member, member, (Value **)inputs.items,
+                        inputs.count, outputs);
+  for (int i = 1; i < call->count; i++)
+    if (call->items[i]->kind == PY_KEYWORD && !add_attribute(graph, call->items[i], node))
+      return NULL;
+  return add_node(graph, call, node, outputs);
+}
+
+// cls.f, Module.f or f
+static PrimFunc *callee(Parser *parser, const PyNode *node) {
+  bool is_member = node->kind == PY_ATTRIBUTE && node->items[0]->kind == PY_NAME;
+  if (node->kind != PY_NAME && !is_member) {
+    REPORT(parser, node, "expected the name of a tensor program, such as cls.f");
+    return NULL;
+  }
+  ModuleFunc *found = module_find(parser->module, node->text);
+  if (found && found->prim) return found->prim;
+  Array(const char *) names = {0};
+  for (int i = 0; i < parser->module->funcs.count; i++)
+    array_push(parser->arena, &names, parser->module->funcs.items[i].name);
+  REPORT(parser, node, "there is no tensor program '%s'%s", node->text,
+         parser_suggestion(parser, node->text, names.items, names.count));
+  return NULL;
+}
+
+static bool output_types(Parser *parser, const PyNode *info, const PyNode *dtype, Node *node) {
+  bool is_shape = info->kind == PY_TUPLE && dtype; // the spelling of the planning proposal
+  if (is_shape) {
+    Value *value = node->outputs[0];
+    return parse_dtype(parser, dtype, &value->type) && tensor_shape(parser, info, value);
+  }
+  bool is_list = info->kind == PY_LIST || info->kind == PY_TUPLE;
+  for (int i = 0; i < node->output_count; i++)
+    if (!tensor_type(parser, is_list ? info->items[i] : info, node->outputs[i])) return false;
+  return true;
+}
+
+// R.call_tir(cls.f, (x, y), out_sinfo=R.Tensor(…)); further keywords are attributes.
+static Node *call_tir(GraphParser *graph, const PyNode *call) {
+  Parser *parser = graph->parser;
+  PyNode *parts[4] = {NULL};
+  static const char *const names[] = {"func", "args", "out_sinfo", "dtype"};
+  Node *node = node_new(parser->context, NODE_CALL_TIR, NULL, "call_tir", NULL, 0, 0);
+  for (int i = 1; i < call->count; i++) {
+    PyNode *item = call->items[i];
+    int at = item->kind == PY_KEYWORD ? 0 : i - 1;
+    if (item->kind == PY_KEYWORD)
+      while (at < 4 && strcmp(names[at], item->text)) at++;
+    if (at < 4)
+      parts[at] = item->kind == PY_KEYWORD ? item->items[0] : item;
+    else if (item->kind != PY_KEYWORD || !add_attribute(graph, item, node))
+      return NULL;
+  }
+  PtrArray inputs = {0};
+  if (!parts[0] || !parts[1] || !parts[2]) {
+    REPORT(parser, call, "expected R.call_tir(function, (tensors…), out_sinfo=R.Tensor(…))");
+    return NULL;
+  }
+  PrimFunc *func = callee(parser, parts[0]);
+  if (!func || !add_input(graph, parts[1], &inputs)) return NULL;
+  bool is_list = parts[2]->kind == PY_LIST || (parts[2]->kind == PY_TUPLE && !parts[3]);
+  int outputs = is_list ? parts[2]->count : 1;
+  Node *made = node_new(parser->context, NODE_CALL_TIR, NULL, func->name, (Value **)inputs.items,
+                        inputs.count, outputs);
+  made->callee = func;
+  made->attrs = node->attrs;
+  add_node(graph, call, made, outputs);
+  return output_types(parser, parts[2], parts[3], made) ? made : NULL;
+}
+
+static Node *call_node(GraphParser *graph, const PyNode *call, int outputs) {
+  Parser *parser = graph->parser;
+  Str member = parser_called(parser, call, DIALECT_GRAPH);
+  if (member && !strcmp(member, "call_tir")) return call_tir(graph, call);
+  if (member) return operator_node(graph, call, member, outputs);
+  REPORT(parser, call, "expected a call of an operator (R.…), saw %s", py_kind_name(call->kind));
+  return NULL;
+}
+
+static Value *named_tensor(Parser *parser, const PyNode *node) {
+  Binding *binding = parser_lookup(parser, node);
+  if (!binding || binding->kind == BOUND_NOTHING) return NULL;
+  if (binding->kind == BOUND_VALUE) return binding->value;
+  REPORT(parser, node, "'%s' is not a tensor", node->text);
+  return NULL;
+}
+
+static Value *tensor(GraphParser *graph, const PyNode *node) {
+  Parser *parser = graph->parser;
+  if (node->kind == PY_NAME) return named_tensor(parser, node);
+  if (node->kind != PY_CALL) {
+    REPORT(parser, node, "expected a tensor, saw %s; attributes are passed by their names",
+           py_kind_name(node->kind));
+    return NULL;
+  }
+  Str member = parser_called(parser, node, DIALECT_GRAPH);
+  if (member && !strcmp(member, "const")) return constant(graph, node);
+  Node *made = call_node(graph, node, 1);
+  return made && made->output_count ? made->outputs[0] : NULL;
+}
+
+// ---- Statements
+
+static bool bind_value(Parser *parser, const PyNode *target, Value *value) {
+  if (target->kind != PY_NAME) return REPORT(parser, target, "expected a name");
+  if (value->producer) value->name = target->text;
+  parser_bind(parser, target->text, BOUND_VALUE)->value = value;
+  return true;
+}
+
+static void assign_several(GraphParser *graph, const PyNode *target, const PyNode *value) {
+  Parser *parser = graph->parser;
+  Node *node = call_node(graph, value, target->count);
+  if (node && node->output_count != target->count) {
+    REPORT(parser, target, "%d names for %d tensors", target->count, node->output_count);
+    node = NULL;
+  }
+  if (!node) parser_bind_nothing(parser, target);
+  for (int i = 0; node && i < target->count; i++)
+    bind_value(parser, target->items[i], node->outputs[i]);
+}
+
+static bool annotated_tensor(Parser *parser, const PyNode *annotation, Value *value) {
+  Value like = {.rank = -1};
+  if (!tensor_type(parser, annotation, &like)) return false;
+  value->type = like.type;
+  value->rank = like.rank;
+  value->shape = like.shape;
+  return true;
+}
+
+static void assign_tensor(GraphParser *graph, const PyNode *target, const PyNode *annotation,
+                          const PyNode *expression) {
+  Parser *parser = graph->parser;
+  if (target->kind == PY_NAME && parse_is_variable(parser, expression)) { // n = T.int64()
+    if (parser_find(parser, target->text)) return;
+    Expr *var = parse_value(parser, expression);
+    if (var) var->as.var->name = target->text;
+    if (var) parser_bind_expr(parser, target->text, var);
+    return;
+  }
+  if (target->kind == PY_TUPLE || target->kind == PY_LIST) {
+    assign_several(graph, target, expression);
+    return;
+  }
+  Value *value = tensor(graph, expression);
+  if (!value || !bind_value(parser, target, value)) {
+    parser_bind_nothing(parser, target);
+    return;
+  }
+  if (annotation && value->producer) annotated_tensor(parser, annotation, value);
+}
+
+// x: R.Tensor(…), of a tensor that is there already
+static void declare_tensor(GraphParser *graph, const PyNode *node) {
+  Value *value =
+      node->items[0]->kind == PY_NAME ? named_tensor(graph->parser, node->items[0]) : NULL;
+  if (value) annotated_tensor(graph->parser, node->items[1], value);
+}
+
+static void graph_suite(GraphParser *graph, const PyNode *suite);
+
+static void graph_call(GraphParser *graph, const PyNode *node) {
+  Parser *parser = graph->parser;
+  const PyNode *call = node->items[0];
+  if (call->kind == PY_STRING) return;
+  Str member = parser_called(parser, call, DIALECT_GRAPH);
+  if (member && !strcmp(member, "output")) return;
+  PyNode *args[1];
+  if (!member || strcmp(member, "func_attr")) {
+    REPORT(parser, node, "expected an assignment, R.output(…) or R.func_attr(…)");
+  } else if (py_arguments(parser->context, call, "attrs", args, NULL)) {
+    parse_attributes(parser, args[0], &graph->func->attrs);
+  }
+}
+
+static void graph_return(GraphParser *graph, const PyNode *node) {
+  Parser *parser = graph->parser;
+  PtrArray outputs = {0};
+  if (!node->items[0]) {
+    REPORT(parser, node, "expected the tensors that the function returns");
+    return;
+  }
+  if (!add_input(graph, node->items[0], &outputs)) return;
+  graph->func->outputs = arena_copy(&parser->context->arena, outputs.items,
+                                    sizeof *outputs.items * (size_t)outputs.count);
+  graph->func->output_count = outputs.count;
+}
+
+static void graph_statement(GraphParser *graph, const PyNode *node) {
+  Parser *parser = graph->parser;
+  if (node->kind == PY_ASSIGN && !strcmp(node->text, "=")) {
+    assign_tensor(graph, node->items[0], NULL, node->items[1]);
+  } else if (node->kind == PY_ANNOTATED && node->items[2]) {
+    assign_tensor(graph, node->items[0], node->items[1], node->items[2]);
+  } else if (node->kind == PY_ANNOTATED) {
+    declare_tensor(graph, node);
+  } else if (node->kind == PY_EXPRESSION) {
+    graph_call(graph, node);
+  } else if (node->kind == PY_RETURN) {
+    graph_return(graph, node);
+  } else if (node->kind == PY_WITH && parser_called(parser, node->items[0], DIALECT_GRAPH)) {
+    graph_suite(graph, node->items[node->count - 1]);
+  } else if (node->kind != PY_PASS) {
+    REPORT(parser, node, "this statement is not supported in a graph function");
+  }
+}
+
+static void graph_suite(GraphParser *graph, const PyNode *suite) {
+  for (int i = 0; i < suite->count; i++) graph_statement(graph, suite->items[i]);
+}
+
+static void graph_param(GraphParser *graph, const PyNode *node, PtrArray *params) {
+  Parser *parser = graph->parser;
+  if (!node->items[0]) {
+    REPORT(parser, node, "parameter '%s' needs a type: R.Tensor(shape, type)", node->text);
+    parser_bind(parser, node->text, BOUND_NOTHING);
+    return;
+  }
+  Value *value = value_of_type(parser, node, node->items[0], node->text);
+  if (!value) {
+    parser_bind(parser, node->text, BOUND_NOTHING);
+    return;
+  }
+  array_push(parser->arena, params, value);
+  parser_bind(parser, node->text, BOUND_VALUE)->value = value;
+}
+
+GraphFunc *parse_graph_func(Parser *parser, const PyNode *def) {
+  int errors = parser->context->error_count, mark = parser_mark(parser);
+  GraphParser graph = {parser, graph_func_new(parser->context, def->text)};
+  PtrArray params = {0};
+  graph.func->pos = def->pos;
+  for (int i = 0; i < def->items[1]->count; i++)
+    graph_param(&graph, def->items[1]->items[i], &params);
+  graph.func->param_count = params.count;
+  graph.func->params = arena_copy(&parser->context->arena, params.items,
+                                  sizeof *params.items * (size_t)params.count);
+  graph_suite(&graph, def->items[3]);
+  if (!graph.func->output_count && errors == parser->context->error_count)
+    REPORT(parser, def, "this function returns no tensor");
+  parser_reset(parser, mark);
+  return errors == parser->context->error_count ? graph.func : NULL;
+}

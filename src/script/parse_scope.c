@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+// Statements with a scope, in both spellings: `with T.attr(…):` over an indented suite, and bare
+// or assigned over the rest of the suite.
+#include "script/parse_stmt.h"
+
+Stmt *stmt_assert(Parser *parser, Expr *condition, Expr *message, Stmt *body) {
+  Stmt *s = arena_new(&parser->context->arena, Stmt);
+  s->kind = STMT_ASSERT;
+  s->as.check.condition = condition;
+  s->as.check.message = message;
+  s->as.check.body = body;
+  return s;
+}
+
+// What a scope makes: a statement and the place of its body. `target` may be NULL.
+typedef struct Scope {
+  Stmt *stmt, **hole;
+} Scope;
+
+// ---- T.attr
+
+static Scope attr_scope(Parser *parser, const PyNode *call, const PyNode *target) {
+  (void)target;
+  PyNode *args[3];
+  if (!py_arguments(parser->context, call, "node? attr_key value", args, NULL)) return (Scope){0};
+  Str key = parse_string(parser, args[1], "the key");
+  Expr *value = parse_attribute_value(parser, args[2]);
+  Expr *node = args[0] ? parse_attribute_value(parser, args[0]) : NULL;
+  if (!key || !value || (args[0] && !node)) return (Scope){0};
+  Stmt *s = stmt_attr(parser->context, key, node, value, NULL);
+  return (Scope){s, &s->as.attr.body};
+}
+
+// ---- T.LetStmt
+
+static Scope let_scope(Parser *parser, const PyNode *call, const PyNode *target) {
+  PyNode *args[2];
+  if (!py_arguments(parser->context, call, "value var?", args, NULL)) return (Scope){0};
+  const PyNode *name = args[1] && args[1]->kind == PY_NAME ? args[1] : target;
+  Expr *value = parse_value(parser, args[0]);
+  if (!value) return (Scope){0};
+  if (!name || name->kind != PY_NAME) {
+    REPORT(parser, call, "expected `as` and a name");
+    return (Scope){0};
+  }
+  Binding *known = name == target ? NULL : parser_find(parser, name->text);
+  Expr *var = known && known->kind == BOUND_EXPR
+                  ? known->expr
+                  : expr_var(parser->context, name->text, value->type);
+  parser_bind_expr(parser, name->text, var);
+  Stmt *s = stmt_let(parser->context, var, value, NULL);
+  return (Scope){s, &s->as.let.body};
+}
+
+// T.let(x, value)
+static Scope classic_let_scope(Parser *parser, const PyNode *call, const PyNode *target) {
+  (void)target;
+  PyNode *args[2];
+  if (!py_arguments(parser->context, call, "var value", args, NULL)) return (Scope){0};
+  Expr *value = parse_value(parser, args[1]);
+  if (!value) return (Scope){0};
+  if (args[0]->kind != PY_NAME) {
+    REPORT(parser, args[0], "expected the name of a variable");
+    return (Scope){0};
+  }
+  Binding *known = parser_find(parser, args[0]->text);
+  Expr *var = known && known->kind == BOUND_EXPR
+                  ? known->expr
+                  : expr_var(parser->context, args[0]->text, value->type);
+  parser_bind_expr(parser, args[0]->text, var);
+  Stmt *s = stmt_let(parser->context, var, value, NULL);
+  return (Scope){s, &s->as.let.body};
+}
+
+// ---- T.Assert
+
+static Scope assert_scope(Parser *parser, const PyNode *call, const PyNode *target) {
+  (void)target;
+  PyNode *args[2];
+  if (!py_arguments(parser->context, call, "condition message", args, NULL)) return (Scope){0};
+  Expr *condition = parse_condition(parser, args[0]), *message = parse_value(parser, args[1]);
+  if (!condition || !message) return (Scope){0};
+  Stmt *s = stmt_assert(parser, condition, message, NULL);
+  return (Scope){s, &s->as.check.body};
+}
+
+// ---- Storage
+
+static bool has_name(Parser *parser, const PyNode *call, const PyNode *target) {
+  if (target && target->kind == PY_NAME) return true;
+  return REPORT(parser, call, "expected a name for this");
+}
+
+static Scope decl_buffer_scope(Parser *parser, const PyNode *call, const PyNode *target) {
+  if (!has_name(parser, call, target)) return (Scope){0};
+  Buffer *buffer = parse_buffer(parser, call, target->text, NULL);
+  if (!buffer) return (Scope){0};
+  parser_bind_buffer(parser, target->text, buffer);
+  bool is_alias = false;
+  for (int i = 1; i < call->count; i++) {
+    bool is_keyword = call->items[i]->kind == PY_KEYWORD;
+    is_alias |= is_keyword ? !strcmp(call->items[i]->text, "data") : i == 3;
+  }
+  Stmt *s = is_alias ? stmt_declare(parser->context, buffer, NULL)
+                     : stmt_allocate(parser->context, buffer, NULL);
+  Stmt *declare = is_alias ? s : s->as.allocate.body;
+  declare->pos = call->pos;
+  return (Scope){s, &declare->as.declare.body};
+}
+
+static Scope allocate_scope(Parser *parser, const PyNode *call, const PyNode *target) {
+  PyNode *args[5];
+  DType type;
+  Str scope = "global";
+  Stmt *s = arena_new(&parser->context->arena, Stmt);
+  s->kind = STMT_ALLOCATE;
+  if (!has_name(parser, call, target)) return (Scope){0};
+  if (!py_arguments(parser->context, call, "extents dtype scope? condition? annotations?", args,
+                    NULL))
+    return (Scope){0};
+  if (!parse_shape(parser, args[0], &s->as.allocate.extents, &s->as.allocate.rank) ||
+      !parse_dtype(parser, args[1], &type))
+    return (Scope){0};
+  if (args[2] && !(scope = parse_string(parser, args[2], "a scope"))) return (Scope){0};
+  s->as.allocate.type = type;
+  s->as.allocate.var = expr_data_var(parser->context, target->text, dtype_lanes(type, 1), scope);
+  parser_bind_expr(parser, target->text, s->as.allocate.var);
+  return (Scope){s, &s->as.allocate.body};
+}
+
+static Scope allocate_const_scope(Parser *parser, const PyNode *call, const PyNode *target) {
+  PyNode *args[4];
+  if (!has_name(parser, call, target)) return (Scope){0};
+  if (!py_arguments(parser->context, call, "data dtype extents annotations?", args, NULL))
+    return (Scope){0};
+  ConstData *data = parse_const_data(parser, args[0], args[1], args[2]);
+  if (!data) return (Scope){0};
+  data->name = target->text;
+  Stmt *s = arena_new(&parser->context->arena, Stmt);
+  s->kind = STMT_ALLOCATE_CONST;
+  s->as.allocate_const.data = data;
+  s->as.allocate_const.var = expr_data_var(parser->context, target->text, data->type, "global");
+  parser_bind_expr(parser, target->text, s->as.allocate_const.var);
+  return (Scope){s, &s->as.allocate_const.body};
+}
+
+// tx = T.launch_thread("threadIdx.x", 128)
+static Scope launch_thread_scope(Parser *parser, const PyNode *call, const PyNode *target) {
+  PyNode *args[2];
+  if (!has_name(parser, call, target)) return (Scope){0};
+  if (!py_arguments(parser->context, call, "thread extent", args, NULL)) return (Scope){0};
+  Str thread = parse_string(parser, args[0], "a thread axis");
+  Expr *extent = parse_value(parser, args[1]);
+  if (!thread || !extent) return (Scope){0};
+  Binding *binding = parser_bind(parser, target->text, BOUND_EXPR);
+  binding->expr = expr_var(parser->context, target->text, extent->type);
+  binding->min = expr_int(parser->context, extent->type, 0);
+  binding->extent = extent;
+  Stmt *s = stmt_for(parser->context, binding->expr, binding->min, extent, LOOP_THREAD, NULL);
+  s->as.loop.thread = thread;
+  return (Scope){s, &s->as.loop.body};
+}
+
+typedef struct ScopeRule {
+  const char *name;
+  Scope (*make)(Parser *parser, const PyNode *call, const PyNode *target);
+} ScopeRule;
+
+static const ScopeRule scope_rules[] = {
+    {"attr", attr_scope},
+    {"LetStmt", let_scope},
+    {"let", classic_let_scope},
+    {"Assert", assert_scope},
+    {"decl_buffer", decl_buffer_scope},
+    {"buffer_decl", decl_buffer_scope},
+    {"Buffer", decl_buffer_scope},
+    {"allocate", allocate_scope},
+    {"allocate_const", allocate_const_scope},
+    {"launch_thread", launch_thread_scope},
+};
+
+static const ScopeRule *scope_rule(Str member) {
+  for (int i = 0; i < COUNT_OF(scope_rules); i++)
+    if (!strcmp(scope_rules[i].name, member)) return &scope_rules[i];
+  return NULL;
+}
+
+// ---- Other calls that are statements
+
+static void evaluate(Parser *parser, Sequence *sequence, const PyNode *node, const PyNode *call) {
+  PyNode *args[1];
+  if (!py_arguments(parser->context, call, "value", args, NULL)) return;
+  Expr *e = parse_value(parser, args[0]);
+  if (e) sequence_add(parser, sequence, node, stmt_evaluate(parser->context, e));
+}
+
+static void func_attr(Parser *parser, Sequence *sequence, const PyNode *node, const PyNode *call) {
+  (void)sequence, (void)node;
+  PyNode *args[1];
+  if (py_arguments(parser->context, call, "attrs", args, NULL))
+    parse_attributes(parser, args[0], &parser->func_attrs);
+}
+
+// T.buffer_store(A, value, [i, j])
+static void buffer_store(Parser *parser, Sequence *sequence, const PyNode *node,
+                         const PyNode *call) {
+  PyNode *args[3];
+  if (!py_arguments(parser->context, call, "buffer value indices", args, NULL)) return;
+  Buffer *buffer = parse_buffer_name(parser, args[0]);
+  Operand value = parse_operand(parser, args[1]);
+  if (!buffer || !value.e) return;
+  PyNode access = *args[2];
+  PyNode **items = arena_array(parser->arena, PyNode *, access.count + 1);
+  items[0] = args[0];
+  memcpy(items + 1, access.items, sizeof *items * (size_t)access.count);
+  access.items = items;
+  access.count++;
+  Expr **indices = parse_indices(parser, &access, buffer);
+  if (indices)
+    sequence_add(parser, sequence, node, parse_store(parser, args[1], buffer, indices, value));
+}
+
+static const StatementCall other_statements[] = {
+    {"evaluate", evaluate},
+    {"func_attr", func_attr},
+    {"buffer_store", buffer_store},
+    {NULL},
+};
+
+static const StatementCall *find_call(const StatementCall *table, Str member) {
+  for (; table->name; table++)
+    if (!strcmp(table->name, member)) return table;
+  return NULL;
+}
+
+bool parse_statement_call(Parser *parser, Sequence *sequence, const PyNode *node, Str member) {
+  const PyNode *call = node->items[0];
+  const StatementCall *row = find_call(block_statements, member);
+  if (!row) row = find_call(other_statements, member);
+  const ScopeRule *scope = scope_rule(member);
+  if (row) row->parse(parser, sequence, node, call);
+  if (row || !scope) return row != NULL;
+  Scope made = scope->make(parser, call, NULL);
+  if (made.stmt) sequence_open(parser, sequence, node, made.stmt, made.hole);
+  return true;
+}
+
+bool parse_assigned_call(Parser *parser, Sequence *sequence, const PyNode *node, Str member) {
+  const PyNode *target = node->items[0], *call = node->items[1];
+  const StatementCall *row = find_call(block_assignments, member);
+  const ScopeRule *scope = scope_rule(member);
+  if (row) row->parse(parser, sequence, node, call);
+  if (row || !scope) return row != NULL;
+  Scope made = scope->make(parser, call, target);
+  if (made.stmt)
+    sequence_open(parser, sequence, node, made.stmt, made.hole);
+  else
+    parser_bind_nothing(parser, target);
+  return true;
+}
+
+// ---- with
+
+static bool is_block_name(Str member) {
+  return !strcmp(member, "block") || !strcmp(member, "sblock");
+}
+
+static void with_items(Parser *parser, Sequence *sequence, const PyNode *node, int at);
+
+static Stmt *with_rest(Parser *parser, const PyNode *node, int at) {
+  Sequence inner = {0};
+  const PyNode *suite = node->items[node->count - 1];
+  if (at + 1 == node->count) return parse_suite(parser, suite);
+  with_items(parser, &inner, node, at);
+  return stmt_seq(parser->context, inner.items.items, inner.items.count);
+}
+
+static void with_scope(Parser *parser, Sequence *sequence, const PyNode *node, int at,
+                       const ScopeRule *rule) {
+  int mark = parser_mark(parser);
+  const PyNode *target = node->items[at + 1];
+  Scope made = rule->make(parser, node->items[at], target);
+  if (!made.stmt) parser_bind_nothing(parser, target);
+  Stmt *body = with_rest(parser, node, at + 2);
+  parser_reset(parser, mark);
+  if (!made.stmt) return;
+  *made.hole = body;
+  sequence_add(parser, sequence, node, made.stmt);
+}
+
+static void with_items(Parser *parser, Sequence *sequence, const PyNode *node, int at) {
+  const PyNode *call = node->items[at], *suite = node->items[node->count - 1];
+  Str member = parser_called(parser, call, DIALECT_TIR);
+  const ScopeRule *rule = member ? scope_rule(member) : NULL;
+  bool is_last = at + 3 == node->count;
+  if (rule) {
+    with_scope(parser, sequence, node, at, rule);
+  } else if (member && is_last && is_block_name(member)) {
+    parse_block(parser, sequence, node, call, suite);
+  } else if (member && is_last && !strcmp(member, "init")) {
+    parse_init(parser, node, suite);
+  } else {
+    static const char *const names[] = {"block",    "init",        "LetStmt",        "attr",
+                                        "allocate", "decl_buffer", "allocate_const", "Assert"};
+    REPORT(parser, call, "expected a scope such as T.block(\"name\")%s",
+           member ? parser_suggestion(parser, member, names, COUNT_OF(names)) : "");
+    parser_bind_nothing(parser, node->items[at + 1]);
+    parse_suite(parser, suite);
+  }
+}
+
+void parse_with(Parser *parser, Sequence *sequence, const PyNode *node) {
+  with_items(parser, sequence, node, 0);
+}

@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: Apache-2.0
+// Statements. A suite becomes a sequence; a statement whose scope is the rest of its suite
+// (`x = …`, T.attr(…), T.decl_buffer(…)) stays open until the suite ends.
+#include "script/parse_stmt.h"
+
+enum { MOST_DEPTH = 1000 };
+
+// ---- Sequences
+
+void sequence_add(Parser *parser, Sequence *sequence, const PyNode *node, Stmt *s) {
+  if (!s) return;
+  s->pos = node->pos;
+  array_push(parser->arena, &sequence->items, s);
+}
+
+void sequence_open(Parser *parser, Sequence *sequence, const PyNode *node, Stmt *s, Stmt **hole) {
+  s->pos = node->pos;
+  OpenStmt open = {s, hole, sequence->items.count};
+  array_push(parser->arena, &sequence->open, open);
+  if (++parser->depth == MOST_DEPTH) REPORT(parser, node, "statements nest too deep here");
+}
+
+static Stmt *sequence_close(Parser *parser, Sequence *sequence) {
+  for (int i = sequence->open.count - 1; i >= 0; i--) {
+    OpenStmt *open = &sequence->open.items[i];
+    int count = sequence->items.count - open->first;
+    *open->hole = stmt_seq(parser->context, sequence->items.items + open->first, count);
+    sequence->items.count = open->first;
+    array_push(parser->arena, &sequence->items, open->stmt);
+  }
+  parser->depth -= sequence->open.count;
+  return stmt_seq(parser->context, sequence->items.items, sequence->items.count);
+}
+
+Stmt *parse_body(Parser *parser, const PyNode *suite) {
+  Sequence sequence = {0};
+  for (int i = 0; i < suite->count && parser->depth < MOST_DEPTH; i++)
+    parse_statement(parser, &sequence, suite->items[i]);
+  return sequence_close(parser, &sequence);
+}
+
+Stmt *parse_suite(Parser *parser, const PyNode *suite) {
+  int mark = parser_mark(parser);
+  BlockBuilder *block = parser->block;
+  parser->block = NULL;
+  if (++parser->depth == MOST_DEPTH) REPORT(parser, suite, "statements nest too deep here");
+  Stmt *body = parse_body(parser, suite);
+  parser->depth--;
+  parser->block = block;
+  parser_reset(parser, mark);
+  return body;
+}
+
+// ---- Loops
+
+typedef struct LoopForm {
+  const char *name;
+  LoopKind kind;
+  bool is_thread, is_grid;
+} LoopForm;
+
+static const LoopForm loop_forms[] = {
+    {"serial", LOOP_SERIAL},
+    {"parallel", LOOP_PARALLEL},
+    {"vectorized", LOOP_VECTORIZED},
+    {"unroll", LOOP_UNROLLED},
+    {"thread_binding", LOOP_THREAD, .is_thread = true},
+    {"grid", LOOP_SERIAL, .is_grid = true},
+};
+
+static const LoopForm *loop_form(Parser *parser, const PyNode *iterator) {
+  static const LoopForm range = {"range", LOOP_SERIAL};
+  if (iterator->kind == PY_CALL && iterator->items[0]->kind == PY_NAME &&
+      !strcmp(iterator->items[0]->text, "range"))
+    return &range;
+  Str member = parser_called(parser, iterator, DIALECT_TIR);
+  for (int i = 0; member && i < COUNT_OF(loop_forms); i++)
+    if (!strcmp(loop_forms[i].name, member)) return &loop_forms[i];
+  const char *names[COUNT_OF(loop_forms)];
+  for (int i = 0; i < COUNT_OF(loop_forms); i++) names[i] = loop_forms[i].name;
+  REPORT(parser, iterator,
+         "expected a loop: range, T.serial, T.parallel, T.vectorized, T.unroll, "
+         "T.thread_binding or T.grid%s",
+         member ? parser_suggestion(parser, member, names, COUNT_OF(names)) : "");
+  return NULL;
+}
+
+static Stmt *loop_new(Parser *parser, const PyNode *target, Expr *min, Expr *extent,
+                      LoopKind kind) {
+  if (target->kind != PY_NAME) {
+    REPORT(parser, target, "expected the name of a loop variable");
+    return NULL;
+  }
+  Expr *var = expr_var(parser->context, target->text, extent->type);
+  Binding *binding = parser_bind(parser, target->text, BOUND_EXPR);
+  binding->expr = var;
+  binding->min = min;
+  binding->extent = extent;
+  Stmt *loop = stmt_for(parser->context, var, min, extent, kind, NULL);
+  loop->pos = target->pos;
+  return loop;
+}
+
+static Expr *loop_extent(Parser *parser, const PyNode *node, Operand extent) {
+  if (!extent.e) return NULL;
+  bool is_number = extent.is_literal && extent.e->op == EXPR_INT;
+  Expr *e = is_number ? extent.e : operand_as(parser, node, extent, DTYPE_INT32);
+  if (!e || (dtype_is_int(e->type) && e->type.lanes == 1)) return e;
+  REPORT(parser, node, "the extent of a loop is an integer, saw %s",
+         dtype_name(parser->context, e->type));
+  return NULL;
+}
+
+// (stop) or (start, stop)
+static bool loop_bounds(Parser *parser, const PyNode *first, const PyNode *second, Expr **min,
+                        Expr **extent) {
+  if (!second) {
+    *extent = loop_extent(parser, first, parse_operand(parser, first));
+    *min = *extent ? expr_int(parser->context, (*extent)->type, 0) : NULL;
+    return *extent != NULL;
+  }
+  Operand start = parse_operand(parser, first), stop = parse_operand(parser, second);
+  if (!parse_same_type(parser, first, &start, &stop)) return false;
+  *min = start.e;
+  *extent =
+      loop_extent(parser, second, (Operand){parse_difference(parser, start.e, stop.e), false});
+  return *extent != NULL;
+}
+
+static Stmt *single_loop(Parser *parser, const PyNode *node, const LoopForm *form) {
+  const PyNode *iterator = node->items[1];
+  PyNode *args[4];
+  const char *signature =
+      form->is_thread ? "start stop? thread? annotations?" : "start stop? annotations?";
+  if (!py_arguments(parser->context, iterator, signature, args, NULL)) return NULL;
+  PyNode *annotations = args[form->is_thread ? 3 : 2], *thread = form->is_thread ? args[2] : NULL;
+  if (form->is_thread && !thread && args[1] && args[1]->kind == PY_STRING) {
+    thread = args[1]; // T.thread_binding(4, "threadIdx.x")
+    args[1] = NULL;
+  }
+  Expr *min, *extent;
+  if (!loop_bounds(parser, args[0], args[1], &min, &extent)) return NULL;
+  Stmt *loop = loop_new(parser, node->items[0], min, extent, form->kind);
+  if (!loop) return NULL;
+  if (annotations && !parse_attributes(parser, annotations, &loop->as.loop.annotations))
+    return NULL;
+  if (!form->is_thread) return loop;
+  if (thread)
+    loop->as.loop.thread = parse_string(parser, thread, "a thread axis");
+  else
+    REPORT(parser, iterator, "argument 'thread' is missing, such as \"threadIdx.x\"");
+  return loop->as.loop.thread ? loop : NULL;
+}
+
+// The innermost of the loops of `for i, j in T.grid(30, 64)`, the outermost in *outer.
+static Stmt *grid_loops(Parser *parser, const PyNode *node, Stmt **outer) {
+  const PyNode *target = node->items[0], *iterator = node->items[1];
+  int count = iterator->count - 1;
+  const PyNode *const *names = target->kind == PY_TUPLE || target->kind == PY_LIST
+                                   ? (const PyNode *const *)target->items
+                                   : &target;
+  int name_count = names == &target ? 1 : target->count;
+  if (name_count != count || !count) {
+    REPORT(parser, node->items[0], "%d loop variables for %d extents", name_count, count);
+    return NULL;
+  }
+  Stmt *inner = NULL;
+  for (int i = 0; i < count; i++) {
+    Expr *min, *extent;
+    const PyNode *extent_node = iterator->items[i + 1];
+    bool is_range = extent_node->kind == PY_TUPLE && extent_node->count == 2;
+    if (!loop_bounds(parser, is_range ? extent_node->items[0] : extent_node,
+                     is_range ? extent_node->items[1] : NULL, &min, &extent))
+      return NULL;
+    Stmt *loop = loop_new(parser, names[i], min, extent, LOOP_SERIAL);
+    if (!loop) return NULL;
+    if (inner)
+      inner->as.loop.body = loop;
+    else
+      *outer = loop;
+    inner = loop;
+  }
+  return inner;
+}
+
+static void for_statement(Parser *parser, Sequence *sequence, const PyNode *node) {
+  int mark = parser_mark(parser);
+  const LoopForm *form = loop_form(parser, node->items[1]);
+  Stmt *outer = NULL, *inner = NULL;
+  if (form && form->is_grid)
+    inner = grid_loops(parser, node, &outer);
+  else if (form)
+    inner = outer = single_loop(parser, node, form);
+  if (!inner) parser_bind_nothing(parser, node->items[0]);
+  Stmt *body = parse_suite(parser, node->items[2]);
+  parser_reset(parser, mark);
+  if (!inner) return;
+  inner->as.loop.body = body;
+  sequence_add(parser, sequence, node, outer);
+}
+
+// ---- Control
+
+static void while_statement(Parser *parser, Sequence *sequence, const PyNode *node) {
+  Expr *condition = parse_condition(parser, node->items[0]);
+  Stmt *body = parse_suite(parser, node->items[1]);
+  if (!condition) return;
+  Stmt *s = arena_new(&parser->context->arena, Stmt);
+  s->kind = STMT_WHILE;
+  s->as.repeat.condition = condition;
+  s->as.repeat.body = body;
+  sequence_add(parser, sequence, node, s);
+}
+
+static void if_statement(Parser *parser, Sequence *sequence, const PyNode *node) {
+  Expr *condition = parse_condition(parser, node->items[0]);
+  Stmt *then_body = parse_suite(parser, node->items[1]);
+  Stmt *else_body = node->items[2] ? parse_suite(parser, node->items[2]) : NULL;
+  if (condition)
+    sequence_add(parser, sequence, node, stmt_if(parser->context, condition, then_body, else_body));
+}
+
+static void assert_statement(Parser *parser, Sequence *sequence, const PyNode *node) {
+  Expr *condition = parse_condition(parser, node->items[0]);
+  Expr *message = node->items[1] ? parse_value(parser, node->items[1])
+                                 : expr_string(parser->context, "assertion failed");
+  if (condition && message)
+    sequence_add(parser, sequence, node, stmt_assert(parser, condition, message, NULL));
+}
+
+// ---- Stores
+
+static ExprOp augmented_op(const char *text) {
+  static const struct {
+    const char *text;
+    ExprOp op;
+  } table[] = {{"+=", EXPR_ADD},     {"-=", EXPR_SUB},        {"*=", EXPR_MUL},
+               {"/=", EXPR_DIV},     {"//=", EXPR_FLOOR_DIV}, {"%=", EXPR_FLOOR_MOD},
+               {"&=", EXPR_BIT_AND}, {"|=", EXPR_BIT_OR},     {"^=", EXPR_BIT_XOR}};
+  for (int i = 0; i < COUNT_OF(table); i++)
+    if (!strcmp(table[i].text, text)) return table[i].op;
+  return EXPR_OP_COUNT;
+}
+
+Stmt *parse_store(Parser *parser, const PyNode *node, Buffer *buffer, Expr **indices,
+                  Operand value) {
+  Expr *place = expr_load(parser->context, buffer, indices, buffer->rank);
+  Expr *e = operand_as(parser, node, value, buffer->type);
+  if (!e) return NULL;
+  if (e->type.lanes == 1) e = expr_broadcast(parser->context, e, place->type.lanes);
+  if (dtype_equal(e->type, place->type))
+    return stmt_store(parser->context, buffer, indices, buffer->rank, e);
+  REPORT(parser, node, "a value of type %s is stored in %s, which holds %s; cast it",
+         dtype_name(parser->context, e->type), buffer->name,
+         dtype_name(parser->context, place->type));
+  return NULL;
+}
+
+static void store_statement(Parser *parser, Sequence *sequence, const PyNode *node) {
+  const PyNode *target = node->items[0];
+  Buffer *buffer = parse_buffer_name(parser, target->items[0]);
+  Expr **indices = buffer ? parse_indices(parser, target, buffer) : NULL;
+  Operand value = parse_operand(parser, node->items[1]);
+  if (!indices || !value.e) return;
+  if (strcmp(node->text, "=")) {
+    ExprOp op = augmented_op(node->text);
+    if (op == EXPR_OP_COUNT) {
+      REPORT(parser, node, "'%s' is not supported", node->text);
+      return;
+    }
+    Operand old = {expr_load(parser->context, buffer, indices, buffer->rank), false};
+    value = parse_binary(parser, node->items[1], op, old, value);
+    if (!value.e) return;
+  }
+  sequence_add(parser, sequence, node, parse_store(parser, node->items[1], buffer, indices, value));
+}
+
+// ---- Assignments
+
+static void let_statement(Parser *parser, Sequence *sequence, const PyNode *node,
+                          const PyNode *target, Expr *value) {
+  if (!value) {
+    parser_bind_nothing(parser, target);
+    return;
+  }
+  Expr *var = expr_var(parser->context, target->text, value->type);
+  if (value->type.code == TYPE_HANDLE && value->op == EXPR_VAR) *var->as.var = *value->as.var;
+  var->as.var->name = target->text;
+  parser_bind_expr(parser, target->text, var);
+  Stmt *s = stmt_let(parser->context, var, value, NULL);
+  sequence_open(parser, sequence, node, s, &s->as.let.body);
+}
+
+bool parse_is_variable(Parser *parser, const PyNode *value) {
+  Str member = parser_called(parser, value, DIALECT_TIR);
+  DType type;
+  if (!member) return false;
+  if (!strcmp(member, "var") || !strcmp(member, "dyn")) return true;
+  return value->count == 1 && dtype_parse(member, strlen(member), &type);
+}
+
+static void assign_name(Parser *parser, Sequence *sequence, const PyNode *node) {
+  const PyNode *target = node->items[0], *value = node->items[1];
+  Str member = parser_called(parser, value, DIALECT_TIR);
+  if (member && parse_assigned_call(parser, sequence, node, member)) return;
+  if (parse_is_variable(parser, value)) {
+    Expr *var = parse_value(parser, value);
+    if (var) var->as.var->name = target->text;
+    if (var) parser_bind_expr(parser, target->text, var);
+    return;
+  }
+  bool is_meta = member && !strcmp(member, "meta_var");
+  Expr *e = parse_value(parser, value);
+  if (is_meta && e)
+    parser_bind_expr(parser, target->text, e);
+  else
+    let_statement(parser, sequence, node, target, e);
+}
+
+static void assign_statement(Parser *parser, Sequence *sequence, const PyNode *node) {
+  const PyNode *target = node->items[0], *value = node->items[1];
+  if (target->kind == PY_SUBSCRIPT) {
+    store_statement(parser, sequence, node);
+    return;
+  }
+  bool is_plain = !strcmp(node->text, "=");
+  Str member = parser_called(parser, value, DIALECT_TIR);
+  if (target->kind == PY_NAME && is_plain) {
+    assign_name(parser, sequence, node);
+  } else if (is_plain && member && !strcmp(member, "axis.remap")) {
+    parse_assigned_call(parser, sequence, node, member);
+  } else {
+    REPORT(parser, target, "expected a name or an element of a buffer before '%s'", node->text);
+    parser_bind_nothing(parser, target);
+  }
+}
+
+// x: T.int32 = value, x: T.let = value, x: T.int32
+static void annotated_statement(Parser *parser, Sequence *sequence, const PyNode *node) {
+  const PyNode *target = node->items[0], *annotation = node->items[1], *value = node->items[2];
+  if (annotation->kind == PY_SUBSCRIPT) annotation = annotation->items[annotation->count - 1];
+  Str member = parser_member(parser, annotation, DIALECT_TIR);
+  DType type = DTYPE_VOID;
+  bool is_let = member && !strcmp(member, "let");
+  bool is_handle = annotation->kind == PY_CALL;
+  if (target->kind != PY_NAME) {
+    REPORT(parser, target, "expected a name");
+    return;
+  }
+  if (!is_let && !is_handle && !parse_dtype(parser, annotation, &type)) {
+    parser_bind_nothing(parser, target);
+    return;
+  }
+  if (!value) {
+    parser_bind_expr(parser, target->text, expr_var(parser->context, target->text, type));
+    return;
+  }
+  Expr *e = type.bits ? parse_value_as(parser, value, type) : parse_value(parser, value);
+  if (e && type.bits && !dtype_equal(e->type, type)) {
+    REPORT(parser, value, "a value of type %s, declared %s", dtype_name(parser->context, e->type),
+           dtype_name(parser->context, type));
+    e = NULL;
+  }
+  let_statement(parser, sequence, node, target, e);
+}
+
+// ---- Expressions as statements
+
+static void expression_statement(Parser *parser, Sequence *sequence, const PyNode *node) {
+  const PyNode *value = node->items[0];
+  if (value->kind == PY_STRING) return; // a comment
+  Str member = parser_called(parser, value, DIALECT_TIR);
+  if (member && parse_statement_call(parser, sequence, node, member)) return;
+  Expr *e = parse_value(parser, value);
+  if (e) sequence_add(parser, sequence, node, stmt_evaluate(parser->context, e));
+}
+
+static void pass_statement(Parser *parser, Sequence *sequence, const PyNode *node) {
+  (void)parser, (void)sequence, (void)node;
+}
+
+static void return_statement(Parser *parser, Sequence *sequence, const PyNode *node) {
+  (void)sequence;
+  if (node->items[0])
+    REPORT(parser, node, "a tensor program returns nothing: it writes its buffers");
+}
+
+void parse_statement(Parser *parser, Sequence *sequence, const PyNode *node) {
+  static void (*const rules[PY_KIND_COUNT])(Parser *, Sequence *, const PyNode *) = {
+      [PY_EXPRESSION] = expression_statement,
+      [PY_ASSIGN] = assign_statement,
+      [PY_ANNOTATED] = annotated_statement,
+      [PY_FOR] = for_statement,
+      [PY_WHILE] = while_statement,
+      [PY_IF] = if_statement,
+      [PY_WITH] = parse_with,
+      [PY_ASSERT] = assert_statement,
+      [PY_PASS] = pass_statement,
+      [PY_RETURN] = return_statement,
+  };
+  if (rules[node->kind])
+    rules[node->kind](parser, sequence, node);
+  else
+    REPORT(parser, node, "this statement is not supported in a tensor program");
+}

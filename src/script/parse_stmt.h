@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shared by the files that read statements.
+#ifndef PLEAT_SCRIPT_PARSE_STMT_H
+#define PLEAT_SCRIPT_PARSE_STMT_H
+
+#include "script/parser.h"
+
+// A statement whose body is the rest of the suite, to be put into *hole.
+typedef struct OpenStmt {
+  Stmt *stmt, **hole;
+  int first;
+} OpenStmt;
+
+typedef struct Sequence {
+  Array(Stmt *) items;
+  Array(OpenStmt) open;
+} Sequence;
+
+void sequence_add(Parser *parser, Sequence *sequence, const PyNode *node, Stmt *s); // s may be NULL
+void sequence_open(Parser *parser, Sequence *sequence, const PyNode *node, Stmt *s, Stmt **hole);
+void parse_statement(Parser *parser, Sequence *sequence, const PyNode *node);
+Stmt *parse_store(Parser *parser, const PyNode *node, Buffer *buffer, Expr **indices,
+                  Operand value);
+bool parse_is_variable(Parser *parser, const PyNode *value); // T.int64() or T.var(…)
+// stop - start where it can be read off: constants, or stop written as start + extent.
+Expr *parse_difference(Parser *parser, Expr *start, Expr *stop);
+Stmt *stmt_assert(Parser *parser, Expr *condition, Expr *message, Stmt *body);
+
+// Calls that are statements, alone, assigned to names, or after `with` (parse_block.c,
+// parse_scope.c). False when `member` is not such a call.
+bool parse_statement_call(Parser *parser, Sequence *sequence, const PyNode *node, Str member);
+bool parse_assigned_call(Parser *parser, Sequence *sequence, const PyNode *node, Str member);
+void parse_with(Parser *parser, Sequence *sequence, const PyNode *node);
+
+// Rows of the tables of such calls. `node` is the whole statement, `call` the call in it.
+typedef struct StatementCall {
+  const char *name;
+  void (*parse)(Parser *parser, Sequence *sequence, const PyNode *node, const PyNode *call);
+} StatementCall;
+extern const StatementCall block_statements[], block_assignments[]; // ended by a NULL name
+// The block of `with T.block("name"):`.
+void parse_block(Parser *parser, Sequence *sequence, const PyNode *node, const PyNode *call,
+                 const PyNode *suite);
+void parse_init(Parser *parser, const PyNode *node, const PyNode *suite);
+
+#endif

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// Printing graph functions. Small constants are written out; large ones by name, their contents
+// staying with whoever gave them.
+#include "script/const_data.h"
+#include "script/printer.h"
+
+enum { MOST_WRITTEN = 64 };
+
+// ---- Types and constants
+
+static void print_extent(Printer *printer, const Expr *e, bool quoted) {
+  if (!quoted || e->op == EXPR_INT) {
+    print_expr(printer, e);
+    return;
+  }
+  text_puts(printer->out, "\"");
+  print_expr(printer, e);
+  text_puts(printer->out, "\"");
+}
+
+static void print_tensor_type(Printer *printer, const Value *value, bool quoted) {
+  Text *out = printer->out;
+  text_puts(out, "R.Tensor(");
+  if (value->rank >= 0) text_puts(out, "(");
+  for (int i = 0; i < value->rank; i++) {
+    if (i) text_puts(out, ", ");
+    print_extent(printer, value->shape[i], quoted);
+  }
+  if (value->rank >= 0) text_puts(out, value->rank == 1 ? ",), " : "), ");
+  text_printf(out, "dtype=\"%s\")", dtype_name(printer->context, value->type));
+}
+
+static void print_constant(Printer *printer, const Value *value) {
+  Text *out = printer->out;
+  const ConstData *data = value->data;
+  text_puts(out, "R.const(");
+  if (!data->data || const_data_count(data) > MOST_WRITTEN) {
+    print_string(printer, data->name ? data->name : value->name);
+    text_puts(out, ", ");
+    print_tensor_type(printer, value, false);
+  } else if (!data->rank) {
+    print_attribute_value(printer, const_data_load(printer->context, data, 0));
+    text_printf(out, ", \"%s\"", dtype_name(printer->context, data->type));
+  } else {
+    print_const_data(printer, data);
+    text_puts(out, ", ");
+    print_tensor_type(printer, value, false);
+  }
+  text_puts(out, ")");
+}
+
+static void print_value(Printer *printer, const Value *value) {
+  if (!value)
+    text_puts(printer->out, "None");
+  else if (value->data)
+    print_constant(printer, value);
+  else
+    text_puts(printer->out, printer_name(printer, value, value->name));
+}
+
+static void print_values(Printer *printer, Value *const *values, int count) {
+  for (int i = 0; i < count; i++) {
+    if (i) text_puts(printer->out, ", ");
+    print_value(printer, values[i]);
+  }
+}
+
+// ---- Nodes
+
+static void print_node_attrs(Printer *printer, const Node *node, bool comma) {
+  for (int i = 0; i < node->attrs.count; i++) {
+    if (comma || i) text_puts(printer->out, ", ");
+    text_printf(printer->out, "%s=", node->attrs.items[i].key);
+    print_attribute_value(printer, node->attrs.items[i].value);
+  }
+  text_puts(printer->out, ")");
+}
+
+static void print_call_tir(Printer *printer, const Node *node, const Module *module) {
+  Text *out = printer->out;
+  bool is_class = module && module->name && *module->name;
+  text_printf(out, "R.call_tir(%s%s, (", is_class ? "cls." : "", node->callee->name);
+  print_values(printer, node->inputs, node->input_count);
+  text_puts(out, node->input_count == 1 ? ",), out_sinfo=" : "), out_sinfo=");
+  if (node->output_count != 1) text_puts(out, "[");
+  for (int i = 0; i < node->output_count; i++) {
+    if (i) text_puts(out, ", ");
+    print_tensor_type(printer, node->outputs[i], false);
+  }
+  if (node->output_count != 1) text_puts(out, "]");
+  print_node_attrs(printer, node, true);
+}
+
+static void print_targets(Printer *printer, const Node *node) {
+  for (int i = 0; i < node->output_count; i++) {
+    if (i) text_puts(printer->out, ", ");
+    text_puts(printer->out, printer_define(printer, node->outputs[i], node->outputs[i]->name));
+  }
+  bool is_typed = node->output_count == 1 && node->kind == NODE_OP && node->outputs[0]->rank >= 0;
+  if (is_typed) {
+    text_puts(printer->out, ": ");
+    print_tensor_type(printer, node->outputs[0], false);
+  }
+  text_puts(printer->out, " = ");
+}
+
+// Of several outputs: a line each.
+static void print_types(Printer *printer, const Node *node) {
+  for (int i = 0; i < node->output_count; i++) {
+    if (node->outputs[i]->rank < 0) continue;
+    printer_line(printer);
+    print_value(printer, node->outputs[i]);
+    text_puts(printer->out, ": ");
+    print_tensor_type(printer, node->outputs[i], false);
+  }
+}
+
+static void print_node(Printer *printer, const Node *node, const Module *module) {
+  printer_line(printer);
+  Text call = text_new(printer->arena), *out = printer->out;
+  printer->out = &call; // in terms of the names before
+  if (node->kind == NODE_CALL_TIR) {
+    print_call_tir(printer, node, module);
+  } else {
+    text_printf(&call, "R.%s(", node->op);
+    print_values(printer, node->inputs, node->input_count);
+    print_node_attrs(printer, node, node->input_count > 0);
+  }
+  printer->out = out;
+  print_targets(printer, node);
+  text_puts(out, text_string(&call));
+  if (node->kind == NODE_OP && node->output_count > 1) print_types(printer, node);
+}
+
+// ---- Functions
+
+static bool define_var(Visitor *visitor, Expr *e) {
+  Printer *printer = visitor->env;
+  if (e->op == EXPR_VAR && !printer_knows(printer, e)) printer_define(printer, e, e->as.var->name);
+  return true;
+}
+
+// Variables of a parameter's shape are first seen here; single ones come first, so that compound
+// extents find them when the text is read.
+static void define_shape_vars(Printer *printer, const Value *value) {
+  Visitor visitor = {.env = printer, .enter_expr = define_var};
+  for (int i = 0; i < value->rank; i++) visit_expr(&visitor, value->shape[i]);
+}
+
+static void print_shape_vars(Printer *printer, int from, int to) {
+  for (int i = from; i < to; i++) {
+    const Expr *var = printer->visible.items[i].object;
+    printer_line(printer);
+    text_printf(printer->out, "%s = T.%s()", printer->visible.items[i].name,
+                dtype_name(printer->context, var->type));
+  }
+}
+
+static void print_returned(Printer *printer, const GraphFunc *func) {
+  bool single = func->output_count == 1;
+  printer_line(printer);
+  text_puts(printer->out, single ? "return " : "return (");
+  print_values(printer, func->outputs, func->output_count);
+  text_puts(printer->out, single ? "" : ")");
+}
+
+static void print_dataflow(Printer *printer, const GraphFunc *func, const Module *module) {
+  if (!func->nodes.count) return;
+  printer_line(printer);
+  text_puts(printer->out, "with R.dataflow():");
+  printer->indent++;
+  for (int i = 0; i < func->nodes.count; i++) print_node(printer, func->nodes.items[i], module);
+  printer_line(printer);
+  text_puts(printer->out, "R.output(");
+  bool first = true;
+  for (int i = 0; i < func->output_count; i++) {
+    if (!func->outputs[i]->producer) continue;
+    if (!first) text_puts(printer->out, ", ");
+    first = false;
+    print_value(printer, func->outputs[i]);
+  }
+  text_puts(printer->out, ")");
+  printer->indent--;
+}
+
+void print_graph_func(Printer *printer, const GraphFunc *func, const Module *module) {
+  int mark = printer_mark(printer);
+  Text *out = printer->out;
+  for (int i = 0; i < func->param_count; i++) define_shape_vars(printer, func->params[i]);
+  int vars = printer_mark(printer);
+  text_puts(out, "@R.function");
+  printer_line(printer);
+  text_printf(out, "def %s(", func->name);
+  for (int i = 0; i < func->param_count; i++) {
+    if (i) text_puts(out, ", ");
+    text_printf(out, "%s: ", printer_define(printer, func->params[i], func->params[i]->name));
+    print_tensor_type(printer, func->params[i], true);
+  }
+  text_puts(out, "):");
+  printer->indent++;
+  if (func->attrs.count) {
+    printer_line(printer);
+    text_puts(out, "R.func_attr(");
+    print_attributes(printer, &func->attrs, NULL);
+    text_puts(out, ")");
+  }
+  print_shape_vars(printer, mark, vars);
+  print_dataflow(printer, func, module);
+  print_returned(printer, func);
+  printer->indent--;
+  printer_reset(printer, mark);
+}

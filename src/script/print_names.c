@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names for printing: valid in Python, unique among those visible.
+#include "script/printer.h"
+
+#include <ctype.h>
+
+Printer printer_new(Context *context, Text *out, const ScriptOptions *options) {
+  Arena *arena = out->arena;
+  Printer printer = {.context = context, .arena = arena, .out = out};
+  if (options) printer.options = *options;
+  printer.names = map_new(arena);
+  printer.used = map_new(arena);
+  printer.owners = map_new(arena);
+  printer.loops = map_new(arena);
+  return printer;
+}
+
+void printer_line(Printer *printer) {
+  text_puts(printer->out, "\n");
+  text_pad(printer->out, ' ', printer->indent * 4);
+}
+
+static bool is_reserved(const char *name) {
+  static const char *const words[] = {
+      "T",      "R",     "I",      "cls",    "range",   "min",      "max",     "abs",   "True",
+      "False",  "None",  "and",    "as",     "assert",  "break",    "class",   "def",   "del",
+      "elif",   "else",  "except", "for",    "from",    "if",       "import",  "in",    "is",
+      "lambda", "not",   "or",     "pass",   "raise",   "return",   "try",     "while", "with",
+      "yield",  "await", "async",  "global", "finally", "continue", "nonlocal"};
+  for (int i = 0; i < COUNT_OF(words); i++)
+    if (!strcmp(words[i], name)) return true;
+  return false;
+}
+
+static Str valid_name(Printer *printer, const char *name) {
+  ArenaMark mark = arena_mark(printer->arena);
+  char *copy =
+      arena_printf(printer->arena, "%s%s%s", isdigit((unsigned char)*name) || !*name ? "v" : "",
+                   name, is_reserved(name) ? "_" : "");
+  for (char *p = copy; *p; p++)
+    if (!isalnum((unsigned char)*p) && *p != '_') *p = '_';
+  Str valid = str_intern(printer->context, copy);
+  arena_reset(printer->arena, mark);
+  return valid;
+}
+
+static Str unique_name(Printer *printer, const char *name) {
+  Str base = valid_name(printer, name), unique = base;
+  for (int i = 1; map_find(&printer->used, unique); i++)
+    unique = str_format(printer->context, "%s_%d", base, i);
+  return unique;
+}
+
+Str printer_define(Printer *printer, const void *object, Str name) {
+  Str unique = unique_name(printer, name);
+  map_put(&printer->names, object, unique);
+  map_put(&printer->used, unique, unique);
+  Named named = {object, unique, NULL};
+  array_push(printer->arena, &printer->visible, named);
+  return unique;
+}
+
+Str printer_define_buffer(Printer *printer, const Buffer *buffer) {
+  Str name = printer_define(printer, buffer, buffer->name);
+  if (printer_knows(printer, buffer->data) || map_find(&printer->owners, buffer->data)) return name;
+  map_put(&printer->owners, buffer->data, buffer);
+  array_last(&printer->visible).data = buffer->data;
+  return name;
+}
+
+bool printer_knows(const Printer *printer, const void *object) {
+  return map_find(&printer->names, object);
+}
+
+// What is used without a definition keeps the name it gets to the end.
+Str printer_name(Printer *printer, const void *object, Str otherwise) {
+  Str name = map_find(&printer->names, object);
+  if (name) return name;
+  name = unique_name(printer, otherwise);
+  map_put(&printer->names, object, name);
+  map_put(&printer->used, name, name);
+  return name;
+}
+
+int printer_mark(const Printer *printer) {
+  return printer->visible.count;
+}
+
+void printer_reset(Printer *printer, int mark) {
+  while (printer->visible.count > mark) {
+    Named *named = &array_last(&printer->visible);
+    map_put(&printer->names, named->object, (void *)NULL);
+    map_put(&printer->used, named->name, (void *)NULL);
+    if (named->data) map_put(&printer->owners, named->data, (void *)NULL);
+    printer->visible.count--;
+  }
+}

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+// Printing statements. What has a scope is written bare where its scope is the rest of the lines
+// around it, and as `with` otherwise.
+#include "script/printer.h"
+
+static void body_lines(Printer *printer, const Stmt *s) {
+  if (s->kind != STMT_SEQ) {
+    print_stmt(printer, s, true);
+    return;
+  }
+  for (int i = 0; i < s->as.seq.count; i++)
+    print_stmt(printer, s->as.seq.items[i], i + 1 == s->as.seq.count);
+}
+
+void print_body(Printer *printer, const Stmt *s) {
+  int mark = printer_mark(printer);
+  printer->indent++;
+  size_t before = printer->out->size;
+  body_lines(printer, s);
+  if (printer->out->size == before) {
+    printer_line(printer);
+    text_puts(printer->out, "pass");
+  }
+  printer->indent--;
+  printer_reset(printer, mark);
+}
+
+// ---- Loops
+
+static const char *loop_spelling(const Stmt *s) {
+  static const char *const names[] = {[LOOP_SERIAL] = "T.serial",
+                                      [LOOP_PARALLEL] = "T.parallel",
+                                      [LOOP_VECTORIZED] = "T.vectorized",
+                                      [LOOP_UNROLLED] = "T.unroll",
+                                      [LOOP_THREAD] = "T.thread_binding"};
+  bool is_plain = s->as.loop.kind == LOOP_SERIAL && !s->as.loop.annotations.count &&
+                  expr_is_int(s->as.loop.min, 0);
+  return is_plain ? "range" : names[s->as.loop.kind];
+}
+
+static bool is_plain_loop(const Stmt *s) {
+  return s->kind == STMT_FOR && s->as.loop.kind == LOOP_SERIAL && !s->as.loop.annotations.count &&
+         expr_is_int(s->as.loop.min, 0);
+}
+
+// How many plain loops stand directly inside one another from `s` on, their extents independent.
+static int grid_depth(const Stmt *s) {
+  int depth = 0;
+  for (const Stmt *inner = s; is_plain_loop(inner); inner = inner->as.loop.body, depth++)
+    for (const Stmt *outer = s; outer != inner; outer = outer->as.loop.body)
+      if (expr_uses(inner->as.loop.extent, outer->as.loop.var)) return depth;
+  return depth;
+}
+
+static void define_loop(Printer *printer, const Stmt *s) {
+  Str name = printer_define(printer, s->as.loop.var, s->as.loop.var->as.var->name);
+  map_put(&printer->loops, s->as.loop.var, s);
+  text_puts(printer->out, name);
+}
+
+static void print_grid(Printer *printer, const Stmt *s, int depth) {
+  const Stmt *loop = s;
+  text_puts(printer->out, "for ");
+  for (int i = 0; i < depth; i++, loop = loop->as.loop.body) {
+    if (i) text_puts(printer->out, ", ");
+    define_loop(printer, loop);
+  }
+  text_puts(printer->out, " in T.grid(");
+  loop = s;
+  for (int i = 0; i < depth; i++, loop = loop->as.loop.body) {
+    if (i) text_puts(printer->out, ", ");
+    print_expr(printer, loop->as.loop.extent);
+  }
+  text_puts(printer->out, "):");
+  print_body(printer, loop);
+}
+
+static void print_single_loop(Printer *printer, const Stmt *s) {
+  Text *out = printer->out;
+  text_puts(out, "for ");
+  define_loop(printer, s);
+  text_printf(out, " in %s(", loop_spelling(s));
+  if (!expr_is_int(s->as.loop.min, 0)) {
+    print_expr(printer, s->as.loop.min);
+    text_puts(out, ", ");
+    print_stop(printer, s->as.loop.min, s->as.loop.extent);
+  } else {
+    print_expr(printer, s->as.loop.extent);
+  }
+  if (s->as.loop.kind == LOOP_THREAD) {
+    text_puts(out, ", thread=");
+    print_string(printer, s->as.loop.thread ? s->as.loop.thread : "");
+  }
+  if (s->as.loop.annotations.count) {
+    text_puts(out, ", annotations=");
+    print_attributes(printer, &s->as.loop.annotations, NULL);
+  }
+  text_puts(out, "):");
+  print_body(printer, s->as.loop.body);
+}
+
+static void print_for(Printer *printer, const Stmt *s, bool is_last) {
+  (void)is_last;
+  int mark = printer_mark(printer), depth = grid_depth(s);
+  if (depth > 1)
+    print_grid(printer, s, depth);
+  else
+    print_single_loop(printer, s);
+  printer_reset(printer, mark);
+}
+
+// ---- Plain statements
+
+static void print_store(Printer *printer, const Stmt *s, bool is_last) {
+  (void)is_last;
+  print_expr(printer, expr_load(printer->context, s->as.store.buffer, s->as.store.indices,
+                                s->as.store.rank));
+  text_puts(printer->out, " = ");
+  print_expr(printer, s->as.store.value);
+}
+
+static void print_branch(Printer *printer, const Stmt *s, const char *keyword) {
+  text_printf(printer->out, "%s ", keyword);
+  print_expr(printer, s->as.branch.condition);
+  text_puts(printer->out, ":");
+  print_body(printer, s->as.branch.then_body);
+  const Stmt *other = s->as.branch.else_body;
+  if (!other) return;
+  printer_line(printer);
+  if (other->kind == STMT_IF) {
+    print_branch(printer, other, "elif");
+  } else {
+    text_puts(printer->out, "else:");
+    print_body(printer, other);
+  }
+}
+
+static void print_if(Printer *printer, const Stmt *s, bool is_last) {
+  (void)is_last;
+  print_branch(printer, s, "if");
+}
+
+static void print_while(Printer *printer, const Stmt *s, bool is_last) {
+  (void)is_last;
+  text_puts(printer->out, "while ");
+  print_expr(printer, s->as.repeat.condition);
+  text_puts(printer->out, ":");
+  print_body(printer, s->as.repeat.body);
+}
+
+static void print_evaluate(Printer *printer, const Stmt *s, bool is_last) {
+  (void)is_last;
+  const Expr *e = s->as.evaluate;
+  bool bare = op_table[e->op].flags & OP_EFFECT || e->op == EXPR_CALL_PURE;
+  if (!bare) text_puts(printer->out, "T.evaluate(");
+  print_expr(printer, e);
+  if (!bare) text_puts(printer->out, ")");
+}
+
+// ---- Scopes
+
+// After the scope's text: the rest of these lines, or an indented suite.
+static void scope_body(Printer *printer, const Stmt *body, bool is_bare) {
+  if (is_bare) {
+    body_lines(printer, body);
+    return;
+  }
+  text_puts(printer->out, ":");
+  print_body(printer, body);
+}
+
+static void print_let(Printer *printer, const Stmt *s, bool is_last) {
+  int mark = printer_mark(printer);
+  Expr *var = s->as.let.var, *value = s->as.let.value;
+  Text *out = printer->out;
+  if (!is_last) {
+    text_puts(out, "with T.LetStmt(");
+    print_expr(printer, value);
+    text_printf(out, ") as %s", printer_define(printer, var, var->as.var->name));
+  } else {
+    // The value is in terms of the names before; its text comes after the name.
+    Text text = text_new(printer->arena);
+    printer->out = &text;
+    print_expr(printer, value);
+    printer->out = out;
+    bool is_typed = var->type.code != TYPE_HANDLE;
+    text_puts(out, printer_define(printer, var, var->as.var->name));
+    if (is_typed) text_printf(out, ": T.%s", dtype_name(printer->context, var->type));
+    text_printf(out, " = %s", text_string(&text));
+  }
+  scope_body(printer, s->as.let.body, is_last);
+  if (!is_last) printer_reset(printer, mark);
+}
+
+static void print_assert(Printer *printer, const Stmt *s, bool is_last) {
+  const Stmt *body = s->as.check.body;
+  text_puts(printer->out, body && !is_last ? "with T.Assert(" : body ? "T.Assert(" : "assert ");
+  print_expr(printer, s->as.check.condition);
+  text_puts(printer->out, ", ");
+  print_expr(printer, s->as.check.message);
+  if (!body) return;
+  text_puts(printer->out, ")");
+  scope_body(printer, body, is_last);
+}
+
+static void print_attr(Printer *printer, const Stmt *s, bool is_last) {
+  Text *out = printer->out;
+  text_puts(out, is_last ? "T.attr(" : "with T.attr(");
+  if (s->as.attr.node)
+    print_attribute_value(printer, s->as.attr.node);
+  else
+    text_puts(out, "None");
+  text_puts(out, ", ");
+  print_string(printer, s->as.attr.key);
+  text_puts(out, ", ");
+  print_attribute_value(printer, s->as.attr.value);
+  text_puts(out, ")");
+  scope_body(printer, s->as.attr.body, is_last);
+}
+
+// `name = call` or `with call as name`; the call's text was written with the names before.
+static void named_scope(Printer *printer, Text *call, Str name, const Stmt *body, bool is_last) {
+  if (is_last)
+    text_printf(printer->out, "%s = %s", name, text_string(call));
+  else
+    text_printf(printer->out, "with %s as %s", text_string(call), name);
+  scope_body(printer, body, is_last);
+}
+
+static void print_declare(Printer *printer, const Stmt *s, bool is_last) {
+  int mark = printer_mark(printer);
+  const Buffer *buffer = s->as.declare.buffer;
+  Text call = text_new(printer->arena), *out = printer->out;
+  print_free_vars(printer, buffer);
+  printer_line(printer);
+  printer->out = &call;
+  text_puts(&call, "T.decl_buffer(");
+  print_buffer_arguments(printer, buffer, buffer->data);
+  text_puts(&call, ")");
+  printer->out = out;
+  Str name = printer_define_buffer(printer, buffer);
+  named_scope(printer, &call, name, s->as.declare.body, is_last);
+  if (!is_last) printer_reset(printer, mark);
+}
+
+// Storage and the one buffer that fills it exactly.
+static bool is_simple_allocation(const Stmt *s) {
+  const Stmt *body = s->as.allocate.body;
+  if (body->kind != STMT_DECL_BUFFER) return false;
+  const Buffer *buffer = body->as.declare.buffer;
+  bool same = buffer->data == s->as.allocate.var && buffer->rank == s->as.allocate.rank &&
+              dtype_equal(buffer->type, s->as.allocate.type) && buffer->data->as.var->scope &&
+              !strcmp(buffer->data->as.var->scope, buffer->scope);
+  for (int i = 0; same && i < buffer->rank; i++)
+    same = buffer->shape[i] == s->as.allocate.extents[i];
+  return same;
+}
+
+static void print_extents(Printer *printer, const Stmt *s) {
+  text_puts(printer->out, "[");
+  for (int i = 0; i < s->as.allocate.rank; i++) {
+    if (i) text_puts(printer->out, ", ");
+    print_expr(printer, s->as.allocate.extents[i]);
+  }
+  text_puts(printer->out, "]");
+}
+
+static void print_allocate(Printer *printer, const Stmt *s, bool is_last) {
+  int mark = printer_mark(printer);
+  bool simple = is_simple_allocation(s);
+  const Stmt *body = simple ? s->as.allocate.body->as.declare.body : s->as.allocate.body;
+  const Expr *var = s->as.allocate.var;
+  Text call = text_new(printer->arena), *out = printer->out;
+  printer->out = &call;
+  text_puts(&call, simple ? "T.decl_buffer(" : "T.allocate(");
+  if (simple) {
+    print_buffer_arguments(printer, s->as.allocate.body->as.declare.buffer, NULL);
+  } else {
+    print_extents(printer, s);
+    text_printf(&call, ", \"%s\", \"%s\"", dtype_name(printer->context, s->as.allocate.type),
+                var->as.var->scope ? var->as.var->scope : "global");
+  }
+  text_puts(&call, ")");
+  printer->out = out;
+  Str name = simple ? printer_define_buffer(printer, s->as.allocate.body->as.declare.buffer)
+                    : printer_define(printer, var, var->as.var->name);
+  named_scope(printer, &call, name, body, is_last);
+  if (!is_last) printer_reset(printer, mark);
+}
+
+static void print_allocate_const(Printer *printer, const Stmt *s, bool is_last) {
+  int mark = printer_mark(printer);
+  const ConstData *data = s->as.allocate_const.data;
+  Text call = text_new(printer->arena), *out = printer->out;
+  printer->out = &call;
+  text_puts(&call, "T.allocate_const(");
+  print_const_data(printer, data);
+  text_printf(&call, ", \"%s\", [", dtype_name(printer->context, data->type));
+  for (int i = 0; i < data->rank; i++)
+    text_printf(&call, "%s%lld", i ? ", " : "", (long long)data->shape[i]);
+  text_puts(&call, "])");
+  printer->out = out;
+  const Expr *var = s->as.allocate_const.var;
+  named_scope(printer, &call, printer_define(printer, var, var->as.var->name),
+              s->as.allocate_const.body, is_last);
+  if (!is_last) printer_reset(printer, mark);
+}
+
+// ---- Blocks
+
+static void print_block(Printer *printer, const Stmt *s, bool is_last) {
+  (void)is_last;
+  const Block *block = s->as.block;
+  int mark = printer_mark(printer);
+  text_puts(printer->out, printer->options.newer ? "with T.sblock(" : "with T.block(");
+  print_string(printer, block->name);
+  text_puts(printer->out, "):");
+  printer->indent++;
+  size_t before = printer->out->size;
+  print_block_heading(printer, block);
+  body_lines(printer, block->body);
+  if (printer->out->size == before) {
+    printer_line(printer);
+    text_puts(printer->out, "pass");
+  }
+  printer->indent--;
+  printer_reset(printer, mark);
+}
+
+void print_stmt(Printer *printer, const Stmt *s, bool is_last) {
+  static void (*const forms[])(Printer *, const Stmt *, bool) = {
+      [STMT_FOR] = print_for,
+      [STMT_STORE] = print_store,
+      [STMT_LET] = print_let,
+      [STMT_IF] = print_if,
+      [STMT_WHILE] = print_while,
+      [STMT_ASSERT] = print_assert,
+      [STMT_EVALUATE] = print_evaluate,
+      [STMT_BLOCK] = print_block,
+      [STMT_ALLOCATE] = print_allocate,
+      [STMT_ALLOCATE_CONST] = print_allocate_const,
+      [STMT_DECL_BUFFER] = print_declare,
+      [STMT_ATTR] = print_attr,
+  };
+  if (s->kind == STMT_SEQ) {
+    body_lines(printer, s);
+    return;
+  }
+  if (s->kind != STMT_DECL_BUFFER) printer_line(printer);
+  forms[s->kind](printer, s, is_last);
+}

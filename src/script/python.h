@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of Python's grammar that TVMScript and schedule scripts use, as a tree. It knows nothing
+// of tensor programs: src/script/parse_*.c and the reader of schedules give it meaning.
+#ifndef PLEAT_SCRIPT_PYTHON_H
+#define PLEAT_SCRIPT_PYTHON_H
+
+#include "base/base.h"
+
+// What stands in `items` (NULL where optional and absent) and `text` of each kind.
+typedef enum PyKind {
+  // Expressions.
+  PY_NAME,        // text
+  PY_INT,         // i; text holds the digits when the value is above INT64_MAX (i: its low 64 bits)
+  PY_FLOAT,       // f
+  PY_STRING,      // text
+  PY_BOOL,        // i
+  PY_NONE,        //
+  PY_ATTRIBUTE,   // [object], text
+  PY_CALL,        // [callee, arguments…], keyword arguments as PY_KEYWORD
+  PY_KEYWORD,     // [value], text
+  PY_SUBSCRIPT,   // [object, indices…]
+  PY_SLICE,       // [start?, stop?, step?]
+  PY_LIST,        // items
+  PY_TUPLE,       // items
+  PY_DICT,        // [key, value, key, value, …]
+  PY_LAMBDA,      // [parameters…, body]; parameters are PY_NAME or PY_STAR
+  PY_STAR,        // [operand?]
+  PY_UNARY,       // [operand], text "-", "+", "~", "not"
+  PY_BINARY,      // [left, right], text the operator, "and", "or", comparisons
+  PY_CONDITIONAL, // [then, condition, else]
+  // Statements.
+  PY_SUITE,      // statements
+  PY_EXPRESSION, // [value]
+  PY_ASSIGN,     // [target, value], text "=" or "+=" …
+  PY_ANNOTATED,  // [target, annotation, value?]
+  PY_FOR,        // [target, iterator, suite]
+  PY_WHILE,      // [condition, suite]
+  PY_IF,         // [condition, suite, suite?]
+  PY_WITH,       // [context, target?, context, target?, …, suite]
+  PY_DEF,        // [list of decorators, list of PY_PARAM, result?, suite], text
+  PY_PARAM,      // [annotation?, default?], text
+  PY_CLASS,      // [list of decorators, list of bases, suite], text
+  PY_RETURN,     // [value?]
+  PY_ASSERT,     // [condition, message?]
+  PY_PASS,       //
+  PY_IMPORT, // [alias…]: PY_KEYWORD with text the local name and [name] the dotted name as text
+  PY_KIND_COUNT,
+} PyKind;
+
+typedef struct PyNode PyNode;
+struct PyNode {
+  PyKind kind;
+  int count;
+  int depth; // of the tree below: limited, so that walking it needs no care
+  bool parenthesized;
+  SourcePos pos;
+  Str text;
+  union {
+    int64_t i;
+    double f;
+  };
+  PyNode **items;
+};
+
+// PY_STATEMENTS: every statement must be of the grammar above (schedule scripts).
+// PY_DEFINITIONS: at the outermost level and in classes that are kept, keeps imports, simple
+// statements it can read and definitions decorated with `prim_func`, `function` or `ir_module`;
+// skips all other Python.
+typedef enum PyMode { PY_STATEMENTS, PY_DEFINITIONS } PyMode;
+
+// The file as a PY_SUITE in `arena`, with what could be read; mistakes are reported as diagnostics.
+PyNode *py_parse_file(Context *context, Arena *arena, const SourceFile *file, PyMode mode);
+// The one expression that is the file (a lambda, a call). NULL after reporting a mistake.
+PyNode *py_parse_expression(Context *context, Arena *arena, const SourceFile *file);
+// "T.axis.spatial" for attributes of names, NULL for anything else. Interned.
+Str py_dotted_name(Context *context, const PyNode *node);
+const char *py_kind_name(PyKind kind); // "a call", for messages
+
+// ---- Arguments of a call ---------------------------------------------------------------------
+
+enum { PY_MOST_ARGUMENTS = 16 };
+
+// Matches a call's arguments to a signature such as "shape dtype? data? *rest": names in order, `?`
+// for those that may be left out (NULL in `out`), a last `*name` for any number of further positional
+// ones, which start at call->items[*rest]. False after reporting what does not fit.
+bool py_arguments(Context *context, const PyNode *call, const char *signature, PyNode **out,
+                  int *rest);
+
+// ---- Tokens (between the lexer and the parser) -------------------------------------------------
+
+typedef enum TokenKind {
+  TOKEN_END,
+  TOKEN_NEWLINE,
+  TOKEN_INDENT,
+  TOKEN_DEDENT,
+  TOKEN_NAME, // keywords too
+  TOKEN_INT,
+  TOKEN_FLOAT,
+  TOKEN_STRING, // text is the value
+  TOKEN_OPERATOR,
+  TOKEN_ERROR, // text is what is wrong; only a mistake where the parser meets it
+} TokenKind;
+
+typedef struct Token {
+  TokenKind kind;
+  int32_t begin, end;
+  Str text; // of names, operators, strings; of integers above INT64_MAX
+  union {
+    int64_t i;
+    double f;
+  };
+} Token;
+typedef Array(Token) TokenArray;
+
+// All tokens of the file, the last being TOKEN_END. Brackets and indentation are made to balance.
+TokenArray py_tokens(Context *context, Arena *arena, const SourceFile *file);
+
+#endif

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a file to a module: imports, captured numbers, the class or the functions that stand alone.
+#include "script/parser.h"
+
+// ---- Imports
+
+static Dialect dialect_of(const char *dotted) {
+  static const struct {
+    const char *name;
+    Dialect dialect;
+  } names[] = {{"tir", DIALECT_TIR},
+               {"tirx", DIALECT_TIR},
+               {"s_tir", DIALECT_TIR},
+               {"relax", DIALECT_GRAPH},
+               {"ir", DIALECT_MODULE}};
+  const char *last = strrchr(dotted, '.');
+  last = last ? last + 1 : dotted;
+  for (int i = 0; i < COUNT_OF(names); i++)
+    if (!strcmp(names[i].name, last)) return names[i].dialect;
+  return DIALECT_NONE;
+}
+
+static void take_import(Parser *parser, const PyNode *node) {
+  for (int i = 0; i < node->count; i++) {
+    const PyNode *alias = node->items[i];
+    if (alias->kind != PY_KEYWORD || !strstr(alias->items[0]->text, "script")) continue;
+    Dialect dialect = dialect_of(alias->items[0]->text);
+    if (dialect) map_put(&parser->dialects, alias->text, (uintptr_t)dialect);
+  }
+}
+
+// ---- Numbers that functions capture from the file: `N = 64`
+
+static bool is_constant(Parser *parser, const PyNode *node) {
+  if (node->kind == PY_NAME) return parser_find(parser, node->text) != NULL;
+  bool is_operator = node->kind == PY_UNARY || node->kind == PY_BINARY;
+  for (int i = 0; is_operator && i < node->count; i++)
+    if (!is_constant(parser, node->items[i])) return false;
+  return is_operator || node->kind == PY_INT || node->kind == PY_FLOAT || node->kind == PY_BOOL ||
+         node->kind == PY_STRING;
+}
+
+static void take_assignment(Parser *parser, const PyNode *node) {
+  bool is_number = node->items[0]->kind == PY_NAME && !strcmp(node->text, "=") &&
+                   is_constant(parser, node->items[1]);
+  if (!is_number) return;
+  Operand value = parse_operand(parser, node->items[1]);
+  if (!value.e) return;
+  Binding *binding = parser_bind(parser, node->items[0]->text, BOUND_EXPR);
+  binding->expr = value.e;
+  binding->is_literal = value.is_literal;
+}
+
+// ---- Definitions
+
+static bool is_decorated(Parser *parser, const PyNode *definition, Dialect dialect,
+                         const char *name) {
+  const PyNode *list = definition->items[0];
+  for (int i = 0; i < list->count; i++) {
+    const PyNode *node =
+        list->items[i]->kind == PY_CALL ? list->items[i]->items[0] : list->items[i];
+    Str member = parser_member(parser, node, dialect);
+    if (!member && node->kind == PY_NAME) member = node->text;
+    if (member && !strcmp(member, name)) return true;
+  }
+  return false;
+}
+
+static bool name_is_free(Parser *parser, const PyNode *def) {
+  if (!module_find(parser->module, def->text)) return true;
+  return REPORT(parser, def, "there are two functions '%s'", def->text);
+}
+
+static void take_function(Parser *parser, const PyNode *def) {
+  if (!name_is_free(parser, def)) return;
+  if (is_decorated(parser, def, DIALECT_TIR, "prim_func")) {
+    PrimFunc *func = parse_prim_func(parser, def);
+    if (func) module_add_prim(parser->module, func);
+  } else if (is_decorated(parser, def, DIALECT_GRAPH, "function")) {
+    GraphFunc *func = parse_graph_func(parser, def);
+    if (func) module_add_graph(parser->module, func);
+  } else {
+    REPORT(parser, def, "expected @T.prim_func or @R.function (import their aliases, or use T, R)");
+  }
+}
+
+static void take_module_call(Parser *parser, const PyNode *node) {
+  Str member = parser_called(parser, node->items[0], DIALECT_MODULE);
+  PyNode *args[1];
+  if (!member || strcmp(member, "module_attrs")) return;
+  if (py_arguments(parser->context, node->items[0], "attrs", args, NULL))
+    parse_attributes(parser, args[0], &parser->module->attrs);
+}
+
+static void take_items(Parser *parser, const PyNode *suite, PyKind kind) {
+  for (int i = 0; i < suite->count; i++) {
+    const PyNode *node = suite->items[i];
+    if (node->kind == PY_DEF && kind == PY_DEF) take_function(parser, node);
+    if (node->kind == PY_ASSIGN && kind == PY_ASSIGN) take_assignment(parser, node);
+    if (node->kind == PY_IMPORT && kind == PY_IMPORT) take_import(parser, node);
+    if (node->kind == PY_EXPRESSION && kind == PY_EXPRESSION) take_module_call(parser, node);
+  }
+}
+
+// Tensor programs first: graph functions call them, wherever they stand.
+static void take_functions(Parser *parser, const PyNode *suite) {
+  for (int pass = 0; pass < 2; pass++)
+    for (int i = 0; i < suite->count; i++) {
+      const PyNode *node = suite->items[i];
+      if (node->kind != PY_DEF) continue;
+      bool is_graph = is_decorated(parser, node, DIALECT_GRAPH, "function");
+      if (is_graph == pass) take_function(parser, node);
+    }
+}
+
+static void take_class(Parser *parser, const PyNode *node) {
+  if (!is_decorated(parser, node, DIALECT_MODULE, "ir_module")) {
+    REPORT(parser, node, "expected @I.ir_module on this class");
+    return;
+  }
+  if (parser->class_name) {
+    REPORT(parser, node, "there are two modules in this file");
+    return;
+  }
+  parser->class_name = node->text;
+  parser->module->name = node->text;
+  take_items(parser, node->items[2], PY_EXPRESSION);
+  take_functions(parser, node->items[2]);
+}
+
+static void parser_init(Parser *parser, Context *context) {
+  *parser = (Parser){.context = context, .arena = &context->scratch};
+  parser->dialects = map_new(parser->arena);
+  parser->names = map_new(parser->arena);
+  parser->module = module_new(context, "");
+  map_put(&parser->dialects, str_intern(context, "T"), (uintptr_t)DIALECT_TIR);
+  map_put(&parser->dialects, str_intern(context, "R"), (uintptr_t)DIALECT_GRAPH);
+  map_put(&parser->dialects, str_intern(context, "I"), (uintptr_t)DIALECT_MODULE);
+}
+
+static void take_file(Parser *parser, const PyNode *suite) {
+  take_items(parser, suite, PY_IMPORT);
+  take_items(parser, suite, PY_ASSIGN);
+  for (int i = 0; i < suite->count; i++)
+    if (suite->items[i]->kind == PY_CLASS) take_class(parser, suite->items[i]);
+  take_functions(parser, suite);
+}
+
+// Functions as they stand in the file, though tensor programs were read first.
+static void restore_order(Module *module) {
+  for (int i = 1; i < module->funcs.count; i++)
+    for (int k = i; k > 0; k--) {
+      ModuleFunc *a = &module->funcs.items[k - 1], *b = a + 1, held = *a;
+      int32_t at_a = a->prim ? a->prim->pos.begin : a->graph->pos.begin;
+      int32_t at_b = b->prim ? b->prim->pos.begin : b->graph->pos.begin;
+      if (at_a <= at_b) break;
+      *a = *b;
+      *b = held;
+    }
+}
+
+Module *script_parse(Context *context, const SourceFile *file) {
+  int errors = context->error_count;
+  ArenaMark mark = arena_mark(&context->scratch);
+  PyNode *suite = py_parse_file(context, &context->scratch, file, PY_DEFINITIONS);
+  Parser parser;
+  parser_init(&parser, context);
+  if (suite) take_file(&parser, suite);
+  Module *module = parser.module;
+  restore_order(module);
+  if (errors == context->error_count && !module->funcs.count)
+    diag_error(context, (SourcePos){file, 0, 0, NULL},
+               "there is no function marked @T.prim_func or @R.function in this file");
+  arena_reset(&context->scratch, mark);
+  return errors == context->error_count ? module : NULL;
+}
