@@ -92,9 +92,11 @@ static const Form *unless_const(const Form *f) {
   return f && f->count ? f : NULL;
 }
 
-static void bind_range(Analyzer *analyzer, Expr *var, const Form *first, const Form *last) {
+static void bind_range(Analyzer *analyzer, Expr *var, const Form *first, const Form *last,
+                       bool kept) {
   Fact fact = no_range;
   fact.atom = var;
+  fact.kept = kept;
   if (first) fact.bounds.low = form_bounds(analyzer, first).low;
   if (last) fact.bounds.high = form_bounds(analyzer, last).high;
   fact.first = unless_const(first);
@@ -116,7 +118,14 @@ void analyzer_bind(Analyzer *analyzer, Expr *var, Expr *min, Expr *extent) {
     bind_form(analyzer, var, form_typed(analyzer, first, var->type));
   else
     bind_range(analyzer, var, first,
-               form_add_const(analyzer, form_add(analyzer, first, count), -1));
+               form_add_const(analyzer, form_add(analyzer, first, count), -1), false);
+}
+
+void analyzer_bind_kept(Analyzer *analyzer, Expr *var, Expr *min, Expr *extent) {
+  if (!is_index_type(var->type)) return;
+  const Form *first = simple_form(analyzer, min);
+  const Form *end = form_add(analyzer, first, simple_form(analyzer, extent));
+  bind_range(analyzer, var, first, form_add_const(analyzer, end, -1), true);
 }
 
 static bool enter_memory(Visitor *visitor, Expr *e) {
@@ -125,7 +134,7 @@ static bool enter_memory(Visitor *visitor, Expr *e) {
   return true;
 }
 
-static bool reads_memory(Expr *e) {
+bool expr_reads_memory(Expr *e) {
   bool found = false;
   visit_expr(&(Visitor){.env = &found, .enter_expr = enter_memory}, e);
   return found;
@@ -134,13 +143,25 @@ static bool reads_memory(Expr *e) {
 void analyzer_bind_value(Analyzer *analyzer, Expr *var, Expr *value) {
   if (!is_index_type(var->type) || !is_index_type(value->type)) return;
   const Form *form = simple_form(analyzer, value);
-  if (!reads_memory(value)) {
+  if (!expr_reads_memory(value)) {
     bind_form(analyzer, var, form_typed(analyzer, form, var->type));
     return;
   }
   Fact fact = no_range; // a later read may give another value: keep what holds of all
   fact.atom = var;
   fact.bounds = form_bounds(analyzer, form);
+  push_fact(analyzer, fact);
+}
+
+void analyzer_bind_named(Analyzer *analyzer, Expr *var, Expr *value) {
+  if (!is_index_type(var->type) || !is_index_type(value->type)) return;
+  const Form *form = simple_form(analyzer, value);
+  Fact fact = no_range;
+  fact.atom = var;
+  fact.bounds = form_bounds(analyzer, form);
+  form_modular(analyzer, form, &fact.divisor, &fact.rest);
+  if (fact.divisor == 0) fact.divisor = 1, fact.rest = 0; // a constant: the bounds say so
+  if (!expr_reads_memory(value)) fact.first = fact.last = unless_const(form);
   push_fact(analyzer, fact);
 }
 

@@ -29,6 +29,11 @@ void modular_form(Analyzer *analyzer, Expr *e, int64_t *divisor, int64_t *rest);
 // Simplifies a whole statement with the facts of its loops, blocks, lets and conditions; conditions
 // that are proved go, loops of one iteration and dead branches too.
 Stmt *simplify_stmt(Context *context, Stmt *s);
+Stmt *simplify_stmt_under(Analyzer *analyzer, Stmt *s); // with facts of what stands around
+
+// The value of an integer or boolean expression where each vars[i] is values[i]. False when it has
+// none: another variable, memory, a call, a division by zero, an overflow, floats, vectors.
+bool expr_value(const Expr *e, Expr *const *vars, const int64_t *values, int count, int64_t *out);
 
 // e == base + Σ coefficients[i] * vars[i], with base free of vars. False when it is not linear.
 bool linear_form(Context *context, Expr *e, Expr *const *vars, int count, int64_t *coefficients,
@@ -36,7 +41,8 @@ bool linear_form(Context *context, Expr *e, Expr *const *vars, int count, int64_
 
 // The box of values that the index expressions take while `vars` run over their ranges: min and
 // extent per axis in terms of the other variables. Exact when *exact (may be NULL) is set; never
-// smaller than the truth.
+// smaller than the truth. An axis without bounds (an index that is loaded) gets NULL in both. Exact:
+// every point of the box is taken.
 typedef struct VarRange {
   Expr *var, *min, *extent;
 } VarRange;

@@ -191,7 +191,10 @@ static void group_digits(const Group *group, Digits *digits) {
 }
 
 const Digits *form_digits(Analyzer *analyzer, const Form *f) {
-  const Groups *groups = form_groups(analyzer, f);
+  return groups_digits(analyzer, form_groups(analyzer, f));
+}
+
+const Digits *groups_digits(Analyzer *analyzer, const Groups *groups) {
   int most = 0;
   for (int i = 0; i < groups->count; i++) most += groups->items[i].count;
   Digits *digits = arena_alloc(analyzer->arena, sizeof(Digits) + sizeof(Digit) * (size_t)most);

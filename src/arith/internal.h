@@ -79,6 +79,7 @@ typedef struct Digits {
   Digit items[];
 } Digits;
 const Digits *form_digits(Analyzer *analyzer, const Form *f);
+const Digits *groups_digits(Analyzer *analyzer, const Groups *groups);
 const Form *digit_form(Analyzer *analyzer, DType type, const Digit *digit, int64_t coef);
 
 // ---- Facts -----------------------------------------------------------------------------------
@@ -98,6 +99,7 @@ struct Fact {
   Bounds bounds;            // RANGE
   const Form *first, *last; // RANGE: symbolic and inclusive, NULL when unknown
   int64_t divisor, rest;    // RANGE: atom == rest (mod divisor)
+  bool kept;                // RANGE: the variable stays even when one value is left
   const Form *form;         // VALUE: equals it; SIGN: is >= 0
   bool truth;               // TRUTH
   Fact *shadowed;           // the fact of the same atom that this one hides
@@ -136,6 +138,11 @@ struct Analyzer {
   bool deep;
 };
 
+// The range is known; the variable stays in the expressions.
+void analyzer_bind_named(Analyzer *analyzer, Expr *var, Expr *value);
+// analyzer_bind, but a variable of extent 1 stays.
+void analyzer_bind_kept(Analyzer *analyzer, Expr *var, Expr *min, Expr *extent);
+bool expr_reads_memory(Expr *e); // loads, or calls anything
 Analyzer *analyzer_new_in(Context *context, Arena *arena);
 Info *info_of(Analyzer *analyzer, Expr *e);
 bool stamp_holds(const Analyzer *analyzer, Stamp stamp);
@@ -150,6 +157,11 @@ Bounds form_bounds(Analyzer *analyzer, const Form *f);
 Bounds group_bounds(Analyzer *analyzer, const Group *group);
 Bounds type_bounds(DType t);
 void form_modular(Analyzer *analyzer, const Form *f, int64_t *divisor, int64_t *rest);
+
+// index_region for variables that are bound already.
+void index_region_of_bound(Analyzer *analyzer, Expr *const *indices, int rank,
+                           const VarRange *vars, int var_count, Expr **min, Expr **extent,
+                           bool *exact);
 
 // ---- Simplification ---------------------------------------------------------------------------
 

@@ -43,7 +43,7 @@ static const Form *simple_var(Analyzer *analyzer, Expr *e) {
   Fact *fact = info->fact;
   if (!fact) info->seen_serial = analyzer->serial;
   if (fact && fact->kind == FACT_VALUE) return fact->form;
-  if (fact && fact->kind == FACT_RANGE && fact->bounds.low == fact->bounds.high)
+  if (fact && fact->kind == FACT_RANGE && !fact->kept && fact->bounds.low == fact->bounds.high)
     return form_const(analyzer, e->type, fact->bounds.low);
   return form_of(analyzer, e);
 }

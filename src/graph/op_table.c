@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The families of operators, and what every definition uses.
 #include "graph/graph.h"
+#include "graph/op_types.h"
 #include "graph/ops/ops.h"
 
 #include <math.h>
@@ -66,6 +67,24 @@ static bool knows_attr(const OpRow *row, const char *key) {
   return false;
 }
 
+// Tensors of one call have one element type; `where` chooses by another, and the parameters of
+// these may have a type of their own.
+static bool check_types(const OpCall *call) {
+  static const char *const mixed[] = {"nn.batch_norm", "nn.dropout"};
+  for (int i = 0; i < COUNT_OF(mixed); i++)
+    if (strcmp(call->row->name, mixed[i]) == 0) return true;
+  bool second = call->row->result.code == TYPE_VOID && call->row->result.bits;
+  const Buffer *first = NULL;
+  for (int i = second; i < call->input_count; i++) {
+    const Buffer *x = call->inputs[i];
+    if (!first) first = x;
+    if (x && !dtype_equal(first->type, x->type))
+      return op_error(call, "takes tensors of one element type, got %s and %s",
+                      dtype_name(call->context, first->type), dtype_name(call->context, x->type));
+  }
+  return true;
+}
+
 static bool check_call(const OpCall *call) {
   const OpRow *row = call->row;
   int count = call->input_count;
@@ -77,13 +96,15 @@ static bool check_call(const OpCall *call) {
     if (!knows_attr(row, call->node->attrs.items[i].key))
       return op_error(call, "has no attribute '%s'%s%s", call->node->attrs.items[i].key,
                       row->attrs ? "; it knows " : "", row->attrs ? row->attrs : "");
-  return true;
+  return check_types(call);
 }
 
 bool op_define(Context *context, Te *te, const Node *node, Buffer *const *inputs) {
   OpCall call = {context, te, node, op_find(node->op), node->input_count, (Buffer **)inputs};
   if (!call.row) return op_error(&call, "no such operator");
-  return check_call(&call) && call.row->define(&call);
+  if (!check_call(&call) || !call.row->define(&call)) return false;
+  const char *problem = op_type_problem(context, te);
+  return !problem || op_error(&call, "%s", problem);
 }
 
 static Buffer **input_tensors(Context *context, Te *te, const Node *node) {

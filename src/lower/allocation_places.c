@@ -18,9 +18,9 @@ typedef struct Place {
 typedef struct Placement {
   Context *context;
   Array(Stmt *) path;
-  Map vars;   // block variable → binding over loop variables
-  Map owners; // data variable → (depth of the block that allocates it) + 1
-  Map places; // data variable → Place*
+  Map vars;        // block variable → binding over loop variables
+  Map owners;      // data variable → (depth of the block that allocates it) + 1
+  Map places;      // data variable → Place*
   int block_depth; // of the path up to and including the innermost block
 } Placement;
 
@@ -62,7 +62,8 @@ static void note_access(Placement *placement, Expr *data, bool is_write) {
   if (!place) {
     place = arena_new(&placement->context->arena, Place);
     *place = (Place){arena_copy(&placement->context->arena, placement->path.items,
-                                sizeof(Stmt *) * (size_t)placement->path.count), depth};
+                                sizeof(Stmt *) * (size_t)placement->path.count),
+                     depth};
     map_put(&placement->places, data, place);
   }
   int common = 0;
@@ -170,8 +171,7 @@ Map allocation_places(Context *context, Stmt *body) {
                          .vars = map_new(&context->arena),
                          .owners = map_new(&context->arena),
                          .places = map_new(&context->arena)};
-  Visitor visitor = {
-      .env = &placement, .enter_expr = access_in_expr, .enter_stmt = place_children};
+  Visitor visitor = {.env = &placement, .enter_expr = access_in_expr, .enter_stmt = place_children};
   visit_stmt(&visitor, body);
   Collection collection = {context, &placement, map_new(&context->arena)};
   Visitor collector = {.env = &collection, .enter_stmt = collect_allocations};

@@ -157,8 +157,8 @@ int64_t arena_plan(Context *context, ArenaItem *items, int count, int64_t *bound
   int64_t size = -1;
   if (live_sums(items, count, sums, steps)) {
     for (int i = 0; i < count; i++)
-      places[i] = (Place){&items[i], items[i].bytes, largest(sums, items[i].first, items[i].last),
-                          0, i, 0};
+      places[i] =
+          (Place){&items[i], items[i].bytes, largest(sums, items[i].first, items[i].last), 0, i, 0};
     int64_t most = largest(sums, 0, steps - 1);
     if (bound) *bound = most;
     Planner planner = {items, count, places, placed, most, -1};

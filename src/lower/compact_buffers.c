@@ -61,8 +61,8 @@ static bool accessed_box(Compaction *compaction, Stmt *body, const Buffer *buffe
     const RegionArray *regions = k ? &reads : &writes;
     for (int i = 0; i < regions->count; i++) {
       if (regions->items[i].buffer != buffer) continue;
-      *box = found ? region_union(compaction->analyzer, box, &regions->items[i])
-                   : regions->items[i];
+      *box =
+          found ? region_union(compaction->analyzer, box, &regions->items[i]) : regions->items[i];
       found = true;
     }
   }
@@ -87,8 +87,8 @@ static Shift *find_shift(Compaction *compaction, const Stmt *allocate) {
   if (!buffer || !accessed_box(compaction, allocate->as.allocate.body, buffer, &box)) return NULL;
   Arena *arena = &compaction->context->arena;
   Shift *shift = arena_new(arena, Shift);
-  *shift = (Shift){buffer_copy(compaction->context, buffer),
-                   arena_array(arena, Expr *, buffer->rank)};
+  *shift =
+      (Shift){buffer_copy(compaction->context, buffer), arena_array(arena, Expr *, buffer->rank)};
   shift->buffer->shape = arena_array(arena, Expr *, buffer->rank);
   bool smaller = false;
   for (int i = 0; i < buffer->rank; i++)
@@ -128,15 +128,15 @@ static Expr *shift_load(Rewriter *rewriter, Expr *e) {
   const Compaction *compaction = rewriter->env;
   const Shift *shift = e->op == EXPR_LOAD ? map_find(&compaction->moved, e->as.buffer) : NULL;
   if (!shift) return e;
-  return expr_load(rewriter->context, shift->buffer,
-                   shifted(rewriter->context, shift, e->args), e->count);
+  return expr_load(rewriter->context, shift->buffer, shifted(rewriter->context, shift, e->args),
+                   e->count);
 }
 
 static Stmt *shift_stmt(Rewriter *rewriter, Stmt *s) {
   const Compaction *compaction = rewriter->env;
-  const Buffer *buffer = s->kind == STMT_STORE          ? s->as.store.buffer
+  const Buffer *buffer = s->kind == STMT_STORE         ? s->as.store.buffer
                          : s->kind == STMT_DECL_BUFFER ? s->as.declare.buffer
-                                                        : NULL;
+                                                       : NULL;
   const Shift *shift = buffer ? map_find(&compaction->moved, buffer) : NULL;
   if (s->kind == STMT_ALLOCATE && s->as.allocate.body->kind == STMT_DECL_BUFFER) {
     const Buffer *now = s->as.allocate.body->as.declare.buffer;
@@ -156,22 +156,19 @@ static Stmt *shift_stmt(Rewriter *rewriter, Stmt *s) {
   return next;
 }
 
-static Buffer *keep_buffer(Rewriter *rewriter, Buffer *b) {
-  (void)rewriter;
-  return b;
-}
-
 PrimFunc *lower_compact_buffers(LowerState *state, PrimFunc *func) {
   Context *context = state->context;
   Compaction compaction = {context, analyzer_new(context), map_new(&context->arena),
                            map_new(&context->arena)};
-  Visitor counter = {
-      .env = &compaction, .enter_expr = count_in_expr, .enter_stmt = count_in_stmt};
+  Visitor counter = {.env = &compaction, .enter_expr = count_in_expr, .enter_stmt = count_in_stmt};
   visit_stmt(&counter, func->body);
   Visitor finder = {.env = &compaction, .enter_stmt = enter_with_facts};
   visit_stmt(&finder, func->body);
   if (!compaction.moved.count) return func;
-  Rewriter rewriter = {.context = context, .env = &compaction, .expr = shift_load,
-                       .stmt = shift_stmt, .buffer = keep_buffer};
+  Rewriter rewriter = {.context = context,
+                       .env = &compaction,
+                       .expr = shift_load,
+                       .stmt = shift_stmt,
+                       .buffer = keep_buffer};
   return prim_func_with_body(context, func, rewrite_stmt(&rewriter, func->body));
 }

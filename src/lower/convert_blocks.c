@@ -83,11 +83,6 @@ static Stmt *view_store(Rewriter *rewriter, Stmt *s) {
   return next;
 }
 
-static Buffer *keep_buffer(Rewriter *rewriter, Buffer *b) {
-  (void)rewriter;
-  return b;
-}
-
 static Stmt *resolve_view(Context *context, const MatchBuffer *match, Stmt *body) {
   int *axes = arena_array(&context->arena, int, match->buffer->rank + 1);
   if (!view_axes(context, match, axes)) return body;
@@ -97,7 +92,10 @@ static Stmt *resolve_view(Context *context, const MatchBuffer *match, Stmt *body
     return body;
   }
   View view = {match, axes};
-  Rewriter rewriter = {.context = context, .env = &view, .expr = view_load, .stmt = view_store,
+  Rewriter rewriter = {.context = context,
+                       .env = &view,
+                       .expr = view_load,
+                       .stmt = view_store,
                        .buffer = keep_buffer};
   body = rewrite_stmt(&rewriter, body);
   Map vars = map_new(&context->arena);
@@ -170,8 +168,8 @@ PrimFunc *lower_convert_blocks(LowerState *state, PrimFunc *func) {
   Context *context = state->context;
   int errors = context->error_count;
   Conversion conversion = {context, allocation_places(context, func->body)};
-  Rewriter rewriter = {.context = context, .env = &conversion, .enter_stmt = convert,
-                       .buffer = keep_buffer};
+  Rewriter rewriter = {
+      .context = context, .env = &conversion, .enter_stmt = convert, .buffer = keep_buffer};
   Stmt *body = rewrite_stmt(&rewriter, func->body);
   return context->error_count > errors ? NULL : prim_func_with_body(context, func, body);
 }

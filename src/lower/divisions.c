@@ -4,8 +4,8 @@
 //   i // 7 → truncdiv(i, 7)   where 0 ≤ i is known        i // 8 → shift_right(i, 3)
 //   i % 7  → truncmod(i, 7)                               i % 8  → bitwise_and(i, 7)
 //
-// Powers of two need no bounds: an arithmetic shift is a floored division. What stays floored is for
-// the target to compute.
+// Powers of two need no bounds: an arithmetic shift is a floored division. What stays floored is
+// for the target to compute.
 #include "lower/pass.h"
 
 typedef struct Divisions {
@@ -54,15 +54,13 @@ static Stmt *keep_stmt(Rewriter *rewriter, Stmt *s) {
   return s;
 }
 
-static Buffer *keep_buffer(Rewriter *rewriter, Buffer *b) {
-  (void)rewriter;
-  return b;
-}
-
 // The statement's own expressions, under the facts that hold where it stands.
 static Stmt *divide_in(Divisions *env, Stmt *s) {
-  Rewriter shallow = {.context = env->state->context, .env = env, .expr = divide,
-                      .enter_stmt = keep_stmt, .buffer = keep_buffer};
+  Rewriter shallow = {.context = env->state->context,
+                      .env = env,
+                      .expr = divide,
+                      .enter_stmt = keep_stmt,
+                      .buffer = keep_buffer};
   return rewrite_stmt_children(&shallow, s);
 }
 
@@ -81,8 +79,8 @@ static Stmt *enter_stmt(Rewriter *rewriter, Stmt *s) {
 
 PrimFunc *lower_divisions(LowerState *state, PrimFunc *func) {
   Divisions env = {state, analyzer_new(state->context)};
-  Rewriter rewriter = {.context = state->context, .env = &env, .enter_stmt = enter_stmt,
-                       .buffer = keep_buffer};
+  Rewriter rewriter = {
+      .context = state->context, .env = &env, .enter_stmt = enter_stmt, .buffer = keep_buffer};
   Stmt *body = rewrite_stmt(&rewriter, func->body);
   return body == func->body ? func : prim_func_with_body(state->context, func, body);
 }

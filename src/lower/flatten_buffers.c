@@ -114,7 +114,8 @@ static Expr **flat_indices(Flattening *flattening, Buffer *b, Expr *const *indic
   const Flat *flat = flat_of(flattening, b);
   Expr **result = arena_array(&context->arena, Expr *, flat->buffer->rank);
   for (int g = 0; g < flat->buffer->rank; g++) {
-    Expr *sum = g == b->separator_count && b->offset ? b->offset : expr_int(context, DTYPE_INT32, 0);
+    Expr *sum =
+        g == b->separator_count && b->offset ? b->offset : expr_int(context, DTYPE_INT32, 0);
     for (int i = group_end(b, g) - 1; i >= group_begin(b, g); i--) {
       Expr *index = flat->wide ? widened(context, indices[i]) : indices[i];
       sum = expr_add(context, expr_mul(context, index, flat->strides[i]), sum);
@@ -153,7 +154,8 @@ static Stmt *flatten_allocate(Flattening *flattening, Stmt *s) {
   Context *context = flattening->context;
   Stmt *next = stmt_copy(context, s);
   Stmt *below = s->as.allocate.body;
-  bool same = below->kind == STMT_DECL_BUFFER && below->as.declare.buffer->data == s->as.allocate.var;
+  bool same =
+      below->kind == STMT_DECL_BUFFER && below->as.declare.buffer->data == s->as.allocate.var;
   if (same) {
     next->as.allocate.rank = below->as.declare.buffer->rank;
     next->as.allocate.extents = below->as.declare.buffer->shape;
@@ -177,11 +179,6 @@ static Stmt *flatten_stmt(Rewriter *rewriter, Stmt *s) {
   return next;
 }
 
-static Buffer *keep_buffer(Rewriter *rewriter, Buffer *b) {
-  (void)rewriter;
-  return b;
-}
-
 static Map origins_of(Context *context, const PrimFunc *func) {
   Map origins = map_new(&context->arena);
   for (int i = 0; func->origins && i < func->origins->count; i++)
@@ -191,13 +188,17 @@ static Map origins_of(Context *context, const PrimFunc *func) {
 
 PrimFunc *lower_flatten_buffers(LowerState *state, PrimFunc *func) {
   Context *context = state->context;
-  Flattening flattening = {.context = context, .flats = map_new(&context->arena),
+  Flattening flattening = {.context = context,
+                           .flats = map_new(&context->arena),
                            .origins = origins_of(context, func),
                            .params = map_new(&context->arena)};
   for (int i = 0; i < func->param_count; i++)
     if (func->buffers[i]) map_put(&flattening.params, func->buffers[i], func->buffers[i]);
-  Rewriter rewriter = {.context = context, .env = &flattening, .expr = flatten_load,
-                       .stmt = flatten_stmt, .buffer = keep_buffer};
+  Rewriter rewriter = {.context = context,
+                       .env = &flattening,
+                       .expr = flatten_load,
+                       .stmt = flatten_stmt,
+                       .buffer = keep_buffer};
   Stmt *body = rewrite_stmt(&rewriter, func->body);
   for (int i = flattening.undeclared.count - 1; i >= 0; i--)
     body = stmt_declare(context, flattening.undeclared.items[i], body);

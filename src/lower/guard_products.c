@@ -5,7 +5,8 @@
 //   B[i] = T.max(B[i], T.if_then_else(c, X[j], -inf)) →   if c: B[i] = T.max(B[i], X[j])
 //
 // so that later passes can turn the condition into loop bounds. Zero times a weight counts as zero
-// also where the weight is infinite or NaN: padding is no product. Conditions that read memory stay.
+// also where the weight is infinite or NaN: padding is no product. Conditions that read memory
+// stay.
 #include "lower/pass.h"
 
 #include <math.h>
@@ -30,24 +31,16 @@ static Expr *without_choices(Context *context, ExprOp op, Expr *e, ExprArray *co
   }
   if (op != EXPR_ADD || (e->op != EXPR_MUL && e->op != EXPR_CAST)) return e;
   Expr *args[2] = {0};
-  for (int i = 0; i < e->count; i++)
-    args[i] = without_choices(context, op, e->args[i], conditions);
+  for (int i = 0; i < e->count; i++) args[i] = without_choices(context, op, e->args[i], conditions);
   return expr_with_args(context, e, args);
-}
-
-static bool is_load_of(const Expr *e, const Stmt *store) {
-  if (e->op != EXPR_LOAD || e->as.buffer != store->as.store.buffer) return false;
-  for (int i = 0; i < e->count; i++)
-    if (e->args[i] != store->as.store.indices[i]) return false;
-  return true;
 }
 
 static Stmt *guard_store(Rewriter *rewriter, Stmt *s) {
   if (s->kind != STMT_STORE) return s;
   Expr *value = s->as.store.value;
   if (value->op != EXPR_ADD && value->op != EXPR_MAX && value->op != EXPR_MIN) return s;
-  int self = is_load_of(value->args[0], s) ? 0 : 1;
-  if (!is_load_of(value->args[self], s)) return s;
+  int self = loads_stored_place(value->args[0], s) ? 0 : 1;
+  if (!loads_stored_place(value->args[self], s)) return s;
   ExprArray conditions = {0};
   Expr *args[2] = {value->args[0], value->args[1]};
   args[1 - self] = without_choices(rewriter->context, value->op, args[1 - self], &conditions);

@@ -45,7 +45,8 @@ static bool narrow(Context *context, Expr *condition, Expr *var, Bounds *bounds)
   ConditionKind kind;
   Expr *form, *base;
   int64_t c;
-  if (!condition_form(context, condition, &kind, &form) || kind == CONDITION_DIFFERENT) return false;
+  if (!condition_form(context, condition, &kind, &form) || kind == CONDITION_DIFFERENT)
+    return false;
   if (!linear_form(context, form, &var, 1, &c, &base) || c == 0) return false;
   Expr *zero = expr_int(context, base->type, 0), *one = expr_int(context, base->type, 1);
   if (kind == CONDITION_EQUAL) {
@@ -89,8 +90,8 @@ static Stmt *hoist_from_loop(Context *context, Stmt *loop) {
       array_push(&context->arena, &inside, all.items[i]);
   }
   if (!outside.count && bounds.low == original.low && bounds.end == original.end) return loop;
-  Stmt *next = stmt_with_body(context, loop,
-                              guarded(context, &inside, branch->as.branch.then_body));
+  Stmt *next =
+      stmt_with_body(context, loop, guarded(context, &inside, branch->as.branch.then_body));
   if (bounds.low != original.low || bounds.end != original.end) {
     Expr *extent = expr_sub(context, bounds.end, bounds.low);
     extent = expr_max(context, extent, expr_int(context, extent->type, 0));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A lowered function, cut up for a code generator: arguments, workspace, and one body for each phase
-// (lower.h describes all three).
+// A lowered function, cut up for a code generator: arguments, workspace, and one body for each
+// phase (lower.h describes all three).
 //
 //   A_1 = decl_buffer(...); T = allocate(...)     NAME(args, begin, end):
 //   for i in T.parallel(30): body            →      A_1 = decl_buffer(...)
@@ -202,8 +202,7 @@ static LowerTask make_task(Cutting *cutting, Stmt *phase, int number) {
   if (phase->kind == STMT_FOR && phase->as.loop.kind == LOOP_PARALLEL) {
     task.count = wide(context, phase->as.loop.extent);
     task.body = stmt_for(context, phase->as.loop.var, task.begin,
-                         expr_sub(context, task.end, task.begin), LOOP_SERIAL,
-                         phase->as.loop.body);
+                         expr_sub(context, task.end, task.begin), LOOP_SERIAL, phase->as.loop.body);
     task.body->pos = phase->pos;
   }
   for (int i = cutting->wrappers.count - 1; i >= 0; i--) {

@@ -14,8 +14,8 @@
 // The body is, from the outside: DECL_BUFFER, ALLOCATE_CONST, LET of what reads no memory, and
 // ALLOCATE of workspace, nested; then ATTR "pleat.phases" around one *phase* or a SEQ of them. A
 // phase is a LOOP_PARALLEL from 0, whose iterations (*tasks*) are independent, or serial statements
-// (one task). No LOOP_PARALLEL stands anywhere else. The interpreter runs this body as it is. A code
-// generator asks `lowered_kernel` for the same thing cut up: for each phase one function
+// (one task). No LOOP_PARALLEL stands anywhere else. The interpreter runs this body as it is. A
+// code generator asks `lowered_kernel` for the same thing cut up: for each phase one function
 //     void NAME(void *const *args, int64_t begin, int64_t end)   // tasks begin ≤ task < end
 // with a body that is ready to be written down, and the offsets of the workspace. args[i] is, for
 // LowerKernel.args[i] (the parameters, then the symbolic sizes), the address of the data (tensor)
@@ -25,11 +25,11 @@
 // Statements below a phase:
 //   FOR        LOOP_SERIAL only; min and extent of the variable's type; an extent below 0 runs no
 //              iteration. `annotations` may hold "pleat.unroll" = n: a hint to unroll by n, no more
-//   STORE      one index per axis of a flat buffer (rank is 1, or the number of axis separators + 1)
+//   STORE      one index per axis of a flat buffer: 1, or the number of axis separators + 1
 //   LET, IF, WHILE, EVALUATE, SEQ; conditions are scalar
 //   ASSERT     a condition that the caller must keep; a target may leave it out
-//   ALLOCATE   constant extents, at most LOWER_STACK_BYTES a phase: registers or the stack. Directly
-//              below it the DECL_BUFFER of its buffer
+//   ALLOCATE   constant extents, at most LOWER_STACK_BYTES a phase: registers or the stack.
+//              Directly below it stands the DECL_BUFFER of its buffer
 //   DECL_BUFFER another name for memory (an alias)
 //   ATTR       a hint; the body may be taken alone
 // Buffers are flat: rank 1 (or one axis per separator group), strides NULL, offset 0. A buffer of

@@ -138,7 +138,8 @@ static Stmt *lift_large(Rewriter *rewriter, Stmt *s) {
   Stmt *declare = s->as.allocate.body;
   Buffer *buffer = declare->kind == STMT_DECL_BUFFER ? declare->as.declare.buffer : NULL;
   if (uses_any(s, &lifting->bound) || !buffer || (phases->task && buffer->rank != 1)) {
-    diag_error(context, s->pos, "the size of %s depends on a loop around it, so it cannot be planned",
+    diag_error(context, s->pos,
+               "the size of %s depends on a loop around it, so it cannot be planned",
                s->as.allocate.var->as.var->name);
     return s;
   }
@@ -167,22 +168,20 @@ static Stmt *shift_store(Rewriter *rewriter, Stmt *s) {
   return stmt_store(rewriter->context, moved->buffer, &index, 1, s->as.store.value);
 }
 
-static Buffer *keep_buffer(Rewriter *rewriter, Buffer *b) {
-  (void)rewriter;
-  return b;
-}
-
 static Stmt *without_large(Phases *phases, Stmt *s) {
   Lifting lifting = {phases, map_new(&phases->context->arena)};
   Visitor visitor = {.env = &lifting.bound, .enter_stmt = note_bound};
   visit_stmt(&visitor, s);
-  Rewriter rewriter = {.context = phases->context, .env = &lifting, .stmt = lift_large,
-                       .buffer = keep_buffer};
+  Rewriter rewriter = {
+      .context = phases->context, .env = &lifting, .stmt = lift_large, .buffer = keep_buffer};
   phases->moved = map_new(&phases->context->arena);
   s = rewrite_stmt(&rewriter, s);
   if (!phases->moved.count) return s;
-  Rewriter shifter = {.context = phases->context, .env = phases, .expr = shift_load,
-                      .stmt = shift_store, .buffer = keep_buffer};
+  Rewriter shifter = {.context = phases->context,
+                      .env = phases,
+                      .expr = shift_load,
+                      .stmt = shift_store,
+                      .buffer = keep_buffer};
   return rewrite_stmt(&shifter, s);
 }
 

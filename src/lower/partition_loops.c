@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops are cut where conditions on their variable become constant, so that the long middle part has
-// none, and borders and tails get code of their own:
+// Loops are cut where conditions on their variable become constant, so that the long middle part
+// has none, and borders and tails get code of their own:
 //
 //   for wo in range(5):                            for wo in range(4):
 //     for wi in T.unroll(10):                        for wi in T.unroll(10): body
 //       if wo * 10 + wi < 49: body          →      for wi in T.unroll(10):
-//                                                    if 40 + wi < 49: body      (decided by unrolling)
+//                                                    if 40 + wi < 49: body   (for unrolling)
 //
-// A condition takes part when it is linear in the variable, with the variables of loops inside of it
-// replaced by their worst values: where it then still holds, it holds for all of them. A loop becomes
-// at most three loops (before, middle, after); one of at most three iterations without a middle is
-// taken apart. Where a condition on a parallel loop, or one that is not linear in the loop's
-// variable, is linear in the inner ones, the body is doubled instead: one version under the worst
-// case without the conditions, one with them. Copies are made while the function stays in its budget.
+// A condition takes part when it is linear in the variable, with the variables of loops inside of
+// it replaced by their worst values: where it then still holds, it holds for all of them. A loop
+// becomes at most three loops (before, middle, after); one of at most three iterations without a
+// middle is taken apart. Where a condition on a parallel loop, or one that is not linear in the
+// loop's variable, is linear in the inner ones, the body is doubled instead: one version under the
+// worst case without the conditions, one with them. Copies are made while the function stays in its
+// budget.
 #include "lower/pass.h"
 
 enum { DEFAULT_BUDGET = 4000, MOST_ITERATIONS_APART = 3 };
@@ -147,11 +148,11 @@ static void middle_of_least(Context *context, const Atom *atom, Middle *middle) 
   int64_t c = atom->factor;
   Expr *quotient = expr_floor_div(context, worst, expr_int(context, type, c > 0 ? c : -c));
   if (c > 0)
-    middle->low = expr_max(context, middle->low,
-                           expr_sub(context, expr_int(context, type, 0), quotient));
+    middle->low =
+        expr_max(context, middle->low, expr_sub(context, expr_int(context, type, 0), quotient));
   else
-    middle->end = expr_min(context, middle->end,
-                           expr_add(context, quotient, expr_int(context, type, 1)));
+    middle->end =
+        expr_min(context, middle->end, expr_add(context, quotient, expr_int(context, type, 1)));
   map_put(&middle->decided, atom->condition, expr_bool(context, true));
 }
 

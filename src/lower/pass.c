@@ -38,8 +38,9 @@ const LowerPass lower_passes[] = {
      FACT_SIMPLE, STAGE_VECTOR, "vectorised loops become vectors"},
     {"simplify_vectors", lower_simplify, FACT_NO_VECTORIZED, FACT_SIMPLE, 0, STAGE_VECTOR,
      "indices and conditions are simplified"},
-    {"promote_registers", lower_promote_registers, FACT_FLAT | FACT_NO_UNROLLED | FACT_NO_VECTORIZED,
-     FACT_REGISTERS, 0, STAGE_VECTOR, "local buffers with constant indices become registers"},
+    {"promote_registers", lower_promote_registers,
+     FACT_FLAT | FACT_NO_UNROLLED | FACT_NO_VECTORIZED, FACT_REGISTERS, 0, STAGE_VECTOR,
+     "local buffers with constant indices become registers"},
     {"make_phases", lower_make_phases, FACT_FLAT, FACT_PHASES, FACT_SIMPLE, STAGE_VECTOR,
      "parallel loops outermost, workspace around them"},
     {"simplify_phases", lower_simplify, FACT_PHASES, FACT_SIMPLE, 0, STAGE_VECTOR,
@@ -125,9 +126,13 @@ static bool compare(LowerState *state, const LowerPass *pass, const PrimFunc *be
                     const PrimFunc *after) {
   Context *context = state->context;
   FreeSizes sizes = choose_sizes(context, before);
-  InterpCompare how = {.sizes = sizes.sizes.items, .size_count = sizes.sizes.count,
-                       .seed = state->options->seed, .fill = INTERP_FILL_EIGHTHS, .rtol = 1e-4,
-                       .atol = 1e-6, .options = {.poison = true}};
+  InterpCompare how = {.sizes = sizes.sizes.items,
+                       .size_count = sizes.sizes.count,
+                       .seed = state->options->seed,
+                       .fill = INTERP_FILL_EIGHTHS,
+                       .rtol = 1e-4,
+                       .atol = 1e-6,
+                       .options = {.poison = true}};
   InterpDifference difference = {0};
   int errors = context->error_count;
   if (interp_compare(context, before, after, &how, &difference)) return true;
@@ -172,8 +177,8 @@ static PrimFunc *run_pass(LowerState *state, const LowerPass *pass, PrimFunc *fu
 static LowerState new_state(Context *context, const LowerOptions *options) {
   static const LowerOptions nothing;
   LowerState state = {context, options ? options : &nothing, NULL};
-  state.report = state.options->report ? state.options->report
-                                       : arena_new(&context->arena, LowerReport);
+  state.report =
+      state.options->report ? state.options->report : arena_new(&context->arena, LowerReport);
   return state;
 }
 

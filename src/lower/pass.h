@@ -41,6 +41,8 @@ bool expr_reads_memory(Expr *e);
 int64_t stmt_size(Stmt *s, int64_t limit);
 Stmt *stmt_with_body(Context *context, const Stmt *s, Stmt *body); // FOR, LET, ALLOCATE, DECL, ATTR
 Stmt *stmt_body(const Stmt *s); // of the same kinds; NULL for others
+bool loads_stored_place(const Expr *e, const Stmt *store); // the very place that `store` writes
+Buffer *keep_buffer(Rewriter *rewriter, Buffer *b); // for rewriters that leave buffers alone
 // substitute_stmt of one variable.
 Stmt *stmt_substitute_one(Context *context, Stmt *s, Expr *var, Expr *value);
 

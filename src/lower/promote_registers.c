@@ -7,8 +7,8 @@
 //   acc[T.Ramp(16, 1, 16)] = ...                acc_1[0] = ...
 //
 // All accesses must fall into the same pieces. Otherwise, and when an index is not constant, the
-// address is taken, or there are more than MOST_REGISTERS pieces, the buffer stays in memory, and is
-// reported.
+// address is taken, or there are more than MOST_REGISTERS pieces, the buffer stays in memory, and
+// is reported.
 #include "lower/pass.h"
 
 enum { MOST_REGISTERS = 512, MOST_ELEMENTS = 1 << 16 };
@@ -41,7 +41,9 @@ static bool enter_allocate(Visitor *visitor, Stmt *s) {
   if (buffer->rank != 1 || buffer->type.lanes != 1) return true;
   if (!expr_as_int(buffer->shape[0], &size) || size > MOST_ELEMENTS || size < 1) return true;
   Candidate *candidate = arena_new(arena, Candidate);
-  *candidate = (Candidate){.buffer = buffer, .size = size, .lanes = arena_array(arena, int, size),
+  *candidate = (Candidate){.buffer = buffer,
+                           .size = size,
+                           .lanes = arena_array(arena, int, size),
                            .owner = arena_array(arena, int, size),
                            .pieces = arena_array(arena, Buffer *, size)};
   map_put(&promotion->candidates, buffer, candidate);
@@ -112,8 +114,8 @@ static void make_pieces(LowerState *state, Candidate *candidate) {
   int64_t one = 1;
   int number = 0;
   if (candidate->obstacle) {
-    lower_note(state, LOWER_NOT_REGISTERS, "buffer %s stays in memory: %s",
-               candidate->buffer->name, candidate->obstacle);
+    lower_note(state, LOWER_NOT_REGISTERS, "buffer %s stays in memory: %s", candidate->buffer->name,
+               candidate->obstacle);
     return;
   }
   for (int64_t i = 0; i < candidate->size; i++) {
@@ -164,23 +166,20 @@ static Stmt *promote_stmt(Rewriter *rewriter, Stmt *s) {
   return body;
 }
 
-static Buffer *keep_buffer(Rewriter *rewriter, Buffer *b) {
-  (void)rewriter;
-  return b;
-}
-
 PrimFunc *lower_promote_registers(LowerState *state, PrimFunc *func) {
   Context *context = state->context;
   Promotion promotion = {context, map_new(&context->arena), map_new(&context->arena)};
   Visitor finder = {.env = &promotion, .enter_stmt = enter_allocate};
   visit_stmt(&finder, func->body);
   if (!promotion.candidates.count) return func;
-  Visitor visitor = {
-      .env = &promotion, .enter_expr = access_in_expr, .enter_stmt = access_in_stmt};
+  Visitor visitor = {.env = &promotion, .enter_expr = access_in_expr, .enter_stmt = access_in_stmt};
   visit_stmt(&visitor, func->body);
   for (int i = 0; i < promotion.candidates.count; i++)
     make_pieces(state, promotion.candidates.entries[i].value);
-  Rewriter rewriter = {.context = context, .env = &promotion, .expr = promote_load,
-                       .stmt = promote_stmt, .buffer = keep_buffer};
+  Rewriter rewriter = {.context = context,
+                       .env = &promotion,
+                       .expr = promote_load,
+                       .stmt = promote_stmt,
+                       .buffer = keep_buffer};
   return prim_func_with_body(context, func, rewrite_stmt(&rewriter, func->body));
 }

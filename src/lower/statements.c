@@ -40,6 +40,18 @@ Stmt *stmt_substitute_one(Context *context, Stmt *s, Expr *var, Expr *value) {
   return substitute_stmt(context, s, &vars, NULL);
 }
 
+bool loads_stored_place(const Expr *e, const Stmt *store) {
+  if (e->op != EXPR_LOAD || e->as.buffer != store->as.store.buffer) return false;
+  for (int i = 0; i < e->count; i++)
+    if (e->args[i] != store->as.store.indices[i]) return false;
+  return true;
+}
+
+Buffer *keep_buffer(Rewriter *rewriter, Buffer *b) {
+  (void)rewriter;
+  return b;
+}
+
 // ---- Size
 
 typedef struct SizeCount {

@@ -14,9 +14,9 @@ static Stmt *as_serial(LowerState *state, Stmt *s, const char *why) {
   Context *context = state->context;
   Stmt *next = stmt_copy(context, s);
   next->as.loop.kind = LOOP_SERIAL;
-  next->as.loop.annotations = attrs_with(&context->arena, s->as.loop.annotations,
-                                         str_intern(context, "pleat.unroll"),
-                                         expr_int(context, DTYPE_INT32, 4));
+  next->as.loop.annotations =
+      attrs_with(&context->arena, s->as.loop.annotations, str_intern(context, "pleat.unroll"),
+                 expr_int(context, DTYPE_INT32, 4));
   lower_note(state, LOWER_COUNT_KINDS, "loop %s is not unrolled: %s", s->as.loop.var->as.var->name,
              why);
   return next;
@@ -39,8 +39,7 @@ static Stmt *unroll(Rewriter *rewriter, Stmt *s) {
     Expr *step = expr_int(context, s->as.loop.var->type, constant ? min + i : i);
     Expr *value = constant ? step : expr_add(context, s->as.loop.min, step);
     Stmt *body = i ? stmt_renew(context, s->as.loop.body) : s->as.loop.body;
-    array_push(&context->arena, &items,
-               stmt_substitute_one(context, body, s->as.loop.var, value));
+    array_push(&context->arena, &items, stmt_substitute_one(context, body, s->as.loop.var, value));
   }
   state->report->counts[LOWER_UNROLLED]++;
   return stmt_seq(context, items.items, items.count);

@@ -7,8 +7,8 @@
 // An extent that is no power of two is taken in pieces (10 = 8 + 2). Of what a lane cannot do as a
 // vector, the smallest statement becomes a scalar loop over the lanes, and is counted: a condition
 // that differs between lanes and guards a store to memory that others may share, or a load that is
-// not proved to stay inside; calls; loops whose bounds differ between lanes. Sums, minima and maxima
-// over the lanes of one place become one vector operation and a reduction of its lanes.
+// not proved to stay inside; calls; loops whose bounds differ between lanes. Sums, minima and
+// maxima over the lanes of one place become one vector operation and a reduction of its lanes.
 #include "lower/pass.h"
 
 typedef struct Vector {
@@ -17,7 +17,7 @@ typedef struct Vector {
   Analyzer *analyzer;
   Expr *var, *first; // the loop's variable; its value in lane 0
   int lanes;
-  Map values; // variables that differ between lanes → their vectors
+  Map values;  // variables that differ between lanes → their vectors
   bool failed; // the expression at hand cannot be a vector
 } Vector;
 
@@ -49,7 +49,8 @@ typedef struct Safety {
 static bool enter_unsafe(Visitor *visitor, Expr *e) {
   Safety *safety = visitor->env;
   bool division = (e->op == EXPR_FLOOR_DIV || e->op == EXPR_FLOOR_MOD || e->op == EXPR_TRUNC_DIV ||
-                   e->op == EXPR_TRUNC_MOD) && dtype_is_int(e->type) && e->args[1]->op != EXPR_INT;
+                   e->op == EXPR_TRUNC_MOD) &&
+                  dtype_is_int(e->type) && e->args[1]->op != EXPR_INT;
   if (division || e->op == EXPR_CALL || e->op == EXPR_CALL_PURE) safety->safe = false;
   if (e->op == EXPR_LOAD && !stays_inside(safety->vector, e)) safety->safe = false;
   return safety->safe;
@@ -129,7 +130,8 @@ static Expr *spread(Vector *vector, Expr *e) {
 static Expr *vector_operands(Vector *vector, Expr *e) {
   Context *context = vector->context;
   const OpInfo *info = &op_table[e->op];
-  if (info->class == OP_VECTOR || info->class == OP_MEMORY || info->arity < 0) vector->failed = true;
+  if (info->class == OP_VECTOR || info->class == OP_MEMORY || info->arity < 0)
+    vector->failed = true;
   if (vector->failed) return e;
   Expr **args = arena_array(&context->arena, Expr *, e->count);
   for (int i = 0; i < e->count; i++) args[i] = vector_of(vector, e->args[i]);
@@ -169,13 +171,6 @@ static Expr *try_vector(Vector *vector, Expr *e) {
   return vector->failed ? NULL : result;
 }
 
-static bool is_load_of(const Expr *e, const Stmt *store) {
-  if (e->op != EXPR_LOAD || e->as.buffer != store->as.store.buffer) return false;
-  for (int i = 0; i < e->count; i++)
-    if (e->args[i] != store->as.store.indices[i]) return false;
-  return true;
-}
-
 // B[k] = B[k] op x(lane)  →  B[k] = B[k] op reduce(x)
 static Stmt *reduce_lanes(Vector *vector, Stmt *s) {
   Expr *value = s->as.store.value;
@@ -184,8 +179,8 @@ static Stmt *reduce_lanes(Vector *vector, Stmt *s) {
                   : value->op == EXPR_MAX ? EXPR_VECTOR_MAX
                                           : EXPR_OP_COUNT;
   if (reduce == EXPR_OP_COUNT) return NULL;
-  int self = is_load_of(value->args[0], s) ? 0 : 1;
-  if (!is_load_of(value->args[self], s)) return NULL;
+  int self = loads_stored_place(value->args[0], s) ? 0 : 1;
+  if (!loads_stored_place(value->args[self], s)) return NULL;
   Expr *x = try_vector(vector, value->args[1 - self]);
   if (!x) return NULL;
   Context *context = vector->context;

@@ -2,81 +2,10 @@
 // Reading ONNX files: messages, tensor values, external data, and everything that can be wrong with
 // them. The files are written here, byte by byte.
 #include "frontend/onnx/onnx_proto.h"
+#include "onnx_writer.h"
 
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <setjmp.h>
-#include <cmocka.h>
-
-// ---- A writer of protocol buffers ---------------------------------------------------------------
-
-static void put_varint(Text *out, uint64_t value) {
-  for (; value >= 128; value >>= 7) text_append(out, (char[]){(char)(value | 128)}, 1);
-  text_append(out, (char[]){(char)value}, 1);
-}
-
-static void put_int(Text *out, int field, int64_t value) {
-  put_varint(out, (uint64_t)field << 3);
-  put_varint(out, (uint64_t)value);
-}
-
-static void put_bytes(Text *out, int field, const void *data, size_t size) {
-  put_varint(out, (uint64_t)field << 3 | 2);
-  put_varint(out, size);
-  text_append(out, data, size);
-}
-
-static void put_text(Text *out, int field, const char *s) {
-  put_bytes(out, field, s, strlen(s));
-}
-
-static void put_message(Text *out, int field, const Text *message) {
-  put_bytes(out, field, message->data ? message->data : "", message->size);
-}
-
-static void put_float(Text *out, int field, float value) {
-  put_varint(out, (uint64_t)field << 3 | 5);
-  text_append(out, (const char *)&value, sizeof value);
-}
-
-// ---- The world of one test ----------------------------------------------------------------------
-
-typedef struct World {
-  Context *context;
-  char folder[64];
-} World;
-
-static World world_new(void) {
-  World world = {context_new(), "/tmp/pleat-onnx-XXXXXX"};
-  assert_non_null(mkdtemp(world.folder));
-  return world;
-}
-
-static void world_free(World *world) {
-  char *command = arena_printf(&world->context->arena, "rm -r '%s'", world->folder);
-  assert_int_equal(system(command), 0);
-  context_free(world->context);
-}
-
-static const char *world_path(World *world, const char *name) {
-  return arena_printf(&world->context->arena, "%s/%s", world->folder, name);
-}
-
-static const char *world_write(World *world, const char *name, const void *data, size_t size) {
-  const char *path = world_path(world, name);
-  assert_true(file_write(world->context, path, data, size));
-  return path;
-}
-
-static void assert_one_error(Context *context, const char *words) {
-  if (context->error_count != 1 || !strstr(context->diags.items[0].message, words))
-    diag_print_all(context, stderr);
-  assert_int_equal(context->error_count, 1);
-  assert_non_null(strstr(context->diags.items[0].message, words));
-  assert_non_null(context->diags.items[0].pos.file);
-}
 
 // A tensor alone, written to a file and opened.
 static OnnxFile *open_tensor(World *world, const Text *tensor) {

@@ -27,10 +27,11 @@ static bool is_given(const Importer *importer, Str name) {
 
 static void check_output(Order *order, OnnxNode *node, Str name) {
   Importer *importer = order->importer;
-  if (map_contains(&order->producers, name) || is_given(importer, name))
+  if (!map_contains(&order->producers, name) && !is_given(importer, name))
+    map_put(&order->producers, name, node);
+  else
     diag_error(importer->context, importer_pos(importer, onnx_node_name(node)),
                "its result '%s' has the name of another value", name);
-  map_put(&order->producers, name, node);
 }
 
 static void check_input(Order *order, OnnxNode *node, Str name) {

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which parts of which buffers a statement touches: a walk that binds loops, lets, blocks and
+// conditions, and turns each access into a box over what is free at the statement.
+#include "arith/internal.h"
+
+typedef struct Walk {
+  Context *context;
+  Analyzer *analyzer;
+  RegionArray reads, writes; // one an access: merged later, when the facts inside are gone
+  Map inside;                // data variables allocated below
+  Map views;                 // buffers that a block matches to a region: MatchBuffer
+  Array(VarRange) vars;      // loops around, within the statement
+} Walk;
+
+static void walk_stmt(Walk *walk, Stmt *s);
+static void walk_expr(Walk *walk, Expr *e);
+
+// ---- Recording
+
+static Region whole_region(Walk *walk, Buffer *buffer) {
+  Arena *arena = &walk->context->arena;
+  Region r = {buffer, arena_array(arena, Expr *, buffer->rank),
+              arena_array(arena, Expr *, buffer->rank)};
+  for (int i = 0; i < buffer->rank; i++) {
+    r.min[i] = expr_int(walk->context, buffer->shape[i]->type, 0);
+    r.extent[i] = buffer->shape[i];
+  }
+  return r;
+}
+
+// A region over the loops inside becomes one over what is free outside.
+static Region run_through(Walk *walk, Buffer *buffer, Expr *const *first, Expr *const *last) {
+  Region r = whole_region(walk, buffer), end = r;
+  Arena *arena = walk->analyzer->arena;
+  Expr **min = arena_array(arena, Expr *, 2 * buffer->rank + 1), **extent = min + buffer->rank;
+  index_region_of_bound(walk->analyzer, first, buffer->rank, walk->vars.items, walk->vars.count,
+                        min, extent, NULL);
+  for (int i = 0; i < buffer->rank; i++)
+    if (min[i]) r.min[i] = min[i], r.extent[i] = extent[i];
+  if (!last) return r;
+  end = whole_region(walk, buffer);
+  index_region_of_bound(walk->analyzer, last, buffer->rank, walk->vars.items, walk->vars.count,
+                        min, extent, NULL);
+  for (int i = 0; i < buffer->rank; i++)
+    if (min[i]) end.min[i] = min[i], end.extent[i] = extent[i];
+  return region_union(walk->analyzer, &r, &end);
+}
+
+static Region region_through(Walk *walk, const Region *region) {
+  Expr **last = arena_array(walk->analyzer->arena, Expr *, region->buffer->rank + 1);
+  for (int i = 0; i < region->buffer->rank; i++) {
+    Expr *end = expr_add(walk->context, region->min[i], region->extent[i]);
+    last[i] = expr_sub(walk->context, end, expr_int(walk->context, end->type, 1));
+  }
+  return run_through(walk, region->buffer, region->min, last);
+}
+
+static void record_access(Walk *walk, Buffer *buffer, const Region *region, bool writes) {
+  const MatchBuffer *view = map_find(&walk->views, buffer);
+  if (view) {
+    Region source = region_through(walk, &view->source);
+    record_access(walk, source.buffer, &source, writes);
+  } else if (!map_contains(&walk->inside, buffer->data)) {
+    array_push(walk->analyzer->arena, writes ? &walk->writes : &walk->reads, *region);
+  }
+}
+
+// Vector indices: from the base to the last lane.
+static void record_indices(Walk *walk, Buffer *buffer, Expr *const *indices, bool writes) {
+  Expr **first = arena_array(walk->analyzer->arena, Expr *, 2 * buffer->rank + 1);
+  Expr **last = first + buffer->rank;
+  bool vector = false;
+  for (int i = 0; i < buffer->rank; i++) {
+    Expr *e = indices[i];
+    first[i] = last[i] = e;
+    if (e->op == EXPR_BROADCAST) first[i] = last[i] = e->args[0];
+    if (e->op != EXPR_RAMP) continue;
+    Expr *steps = expr_int(walk->context, e->args[1]->type, e->type.lanes - 1);
+    first[i] = e->args[0];
+    last[i] = expr_add(walk->context, e->args[0], expr_mul(walk->context, e->args[1], steps));
+    vector = true;
+  }
+  Region r = run_through(walk, buffer, first, vector ? last : NULL);
+  record_access(walk, buffer, &r, writes);
+}
+
+static void record_whole(Walk *walk, Buffer *buffer) {
+  Region r = whole_region(walk, buffer);
+  record_access(walk, buffer, &r, false);
+  record_access(walk, buffer, &r, true);
+}
+
+// ---- Expressions
+
+static void walk_exprs(Walk *walk, Expr *const *items, int count) {
+  for (int i = 0; i < count; i++) walk_expr(walk, items[i]);
+}
+
+static void walk_given(Walk *walk, Expr *e, Expr *condition, bool truth) {
+  int mark = analyzer_mark(walk->analyzer);
+  analyzer_assume(walk->analyzer,
+                  truth ? condition : expr_unary(walk->context, EXPR_NOT, condition));
+  walk_expr(walk, e);
+  analyzer_reset(walk->analyzer, mark);
+}
+
+static void walk_expr(Walk *walk, Expr *e) {
+  if (!e) return;
+  if (e->op == EXPR_ADDRESS_OF && e->args[0]->op == EXPR_LOAD) {
+    record_whole(walk, e->args[0]->as.buffer);
+    walk_exprs(walk, e->args[0]->args, e->args[0]->count);
+    return;
+  }
+  if (e->op == EXPR_IF_THEN_ELSE) {
+    walk_expr(walk, e->args[0]);
+    walk_given(walk, e->args[1], e->args[0], true);
+    walk_given(walk, e->args[2], e->args[0], false);
+    return;
+  }
+  if (e->op == EXPR_LOAD) record_indices(walk, e->as.buffer, e->args, false);
+  int mark = analyzer_mark(walk->analyzer);
+  if (e->op == EXPR_LET) {
+    walk_expr(walk, e->args[1]);
+    analyzer_bind_value(walk->analyzer, e->args[0], e->args[1]);
+    walk_expr(walk, e->args[2]);
+  } else {
+    walk_exprs(walk, e->args, e->count);
+  }
+  analyzer_reset(walk->analyzer, mark);
+}
+
+// ---- Statements
+
+static void walk_loop(Walk *walk, Stmt *s) {
+  VarRange range = {s->as.loop.var, s->as.loop.min, s->as.loop.extent};
+  walk_expr(walk, range.min);
+  walk_expr(walk, range.extent);
+  analyzer_bind(walk->analyzer, range.var, range.min, range.extent);
+  array_push(walk->analyzer->arena, &walk->vars, range);
+  walk_stmt(walk, s->as.loop.body);
+  walk->vars.count--;
+}
+
+static void walk_store(Walk *walk, Stmt *s) {
+  walk_exprs(walk, s->as.store.indices, s->as.store.rank);
+  walk_expr(walk, s->as.store.value);
+  record_indices(walk, s->as.store.buffer, s->as.store.indices, true);
+}
+
+static void walk_let(Walk *walk, Stmt *s) {
+  walk_expr(walk, s->as.let.value);
+  analyzer_bind_value(walk->analyzer, s->as.let.var, s->as.let.value);
+  walk_stmt(walk, s->as.let.body);
+}
+
+static void assume_if_stable(Walk *walk, Expr *condition) {
+  if (condition->op == EXPR_AND) {
+    assume_if_stable(walk, condition->args[0]);
+    assume_if_stable(walk, condition->args[1]);
+  } else if (!expr_reads_memory(condition)) {
+    analyzer_assume(walk->analyzer, condition);
+  }
+}
+
+static void walk_branch(Walk *walk, Stmt *s) {
+  Expr *condition = s->as.branch.condition;
+  int mark = analyzer_mark(walk->analyzer);
+  walk_expr(walk, condition);
+  assume_if_stable(walk, condition);
+  walk_stmt(walk, s->as.branch.then_body);
+  analyzer_reset(walk->analyzer, mark);
+  if (!s->as.branch.else_body) return;
+  assume_if_stable(walk, expr_unary(walk->context, EXPR_NOT, condition));
+  walk_stmt(walk, s->as.branch.else_body);
+}
+
+static void walk_seq(Walk *walk, Stmt *s) {
+  for (int i = 0; i < s->as.seq.count; i++) walk_stmt(walk, s->as.seq.items[i]);
+}
+
+static bool find_address(Visitor *visitor, Expr *e) {
+  *(bool *)visitor->env |= e->op == EXPR_ADDRESS_OF;
+  return true;
+}
+
+// Takes addresses: what it touches is what it states.
+static bool is_opaque(const Block *block) {
+  bool opaque = false;
+  if (block->read_count + block->write_count == 0) return false;
+  visit_stmt(&(Visitor){.env = &opaque, .enter_expr = find_address}, block->body);
+  return opaque;
+}
+
+static void record_stated(Walk *walk, const Block *block) {
+  for (int i = 0; i < block->read_count + block->write_count; i++) {
+    bool writes = i >= block->read_count;
+    const Region *stated = writes ? &block->writes[i - block->read_count] : &block->reads[i];
+    Region r = region_through(walk, stated);
+    record_access(walk, r.buffer, &r, writes);
+  }
+}
+
+static void walk_block(Walk *walk, Stmt *s) {
+  Block *block = s->as.block;
+  walk_expr(walk, block->predicate);
+  for (int i = 0; i < block->var_count; i++) walk_expr(walk, block->vars[i].binding);
+  assume_if_stable(walk, block->predicate);
+  for (int i = 0; i < block->var_count; i++)
+    analyzer_bind_value(walk->analyzer, block->vars[i].var, block->vars[i].binding);
+  for (int i = 0; i < block->alloc_count; i++)
+    map_put(&walk->inside, block->allocs[i]->data, block);
+  for (int i = 0; i < block->match_count; i++)
+    map_put(&walk->views, block->matches[i].buffer, &block->matches[i]);
+  if (is_opaque(block)) {
+    record_stated(walk, block);
+    return;
+  }
+  if (block->init) walk_stmt(walk, block->init);
+  walk_stmt(walk, block->body);
+}
+
+static void walk_check(Walk *walk, Stmt *s) {
+  walk_expr(walk, s->as.check.condition);
+  if (!s->as.check.body) return;
+  assume_if_stable(walk, s->as.check.condition);
+  walk_stmt(walk, s->as.check.body);
+}
+
+static void walk_allocate(Walk *walk, Stmt *s) {
+  map_put(&walk->inside, s->as.allocate.var, s);
+  walk_stmt(walk, s->as.allocate.body);
+}
+
+static void walk_allocate_const(Walk *walk, Stmt *s) {
+  map_put(&walk->inside, s->as.allocate_const.var, s);
+  walk_stmt(walk, s->as.allocate_const.body);
+}
+
+static void walk_repeat(Walk *walk, Stmt *s) {
+  walk_expr(walk, s->as.repeat.condition);
+  walk_stmt(walk, s->as.repeat.body);
+}
+
+static void walk_evaluate(Walk *walk, Stmt *s) {
+  walk_expr(walk, s->as.evaluate);
+}
+
+static void walk_declare(Walk *walk, Stmt *s) {
+  walk_stmt(walk, s->as.declare.body);
+}
+
+static void walk_attr(Walk *walk, Stmt *s) {
+  walk_stmt(walk, s->as.attr.body);
+}
+
+static void (*const walkers[])(Walk *, Stmt *) = {
+    [STMT_FOR] = walk_loop,           [STMT_STORE] = walk_store,
+    [STMT_LET] = walk_let,            [STMT_IF] = walk_branch,
+    [STMT_WHILE] = walk_repeat,       [STMT_ASSERT] = walk_check,
+    [STMT_EVALUATE] = walk_evaluate,  [STMT_SEQ] = walk_seq,
+    [STMT_BLOCK] = walk_block,        [STMT_ALLOCATE] = walk_allocate,
+    [STMT_ALLOCATE_CONST] = walk_allocate_const,
+    [STMT_DECL_BUFFER] = walk_declare, [STMT_ATTR] = walk_attr,
+};
+
+static void walk_stmt(Walk *walk, Stmt *s) {
+  int mark = analyzer_mark(walk->analyzer);
+  walkers[s->kind](walk, s);
+  analyzer_reset(walk->analyzer, mark);
+}
+
+// Into `all`, one region a buffer.
+static void merge(Analyzer *analyzer, const RegionArray *found, RegionArray *all) {
+  Map places = map_new(analyzer->arena); // buffer to its place + 1
+  for (int i = 0; i < all->count; i++) map_put(&places, all->items[i].buffer, (intptr_t)i + 1);
+  for (int i = 0; i < found->count; i++) {
+    const Region *region = &found->items[i];
+    intptr_t at = (intptr_t)map_find(&places, region->buffer);
+    if (at) {
+      all->items[at - 1] = region_union(analyzer, &all->items[at - 1], region);
+    } else {
+      array_push(&analyzer->context->arena, all, *region);
+      map_put(&places, region->buffer, (intptr_t)all->count);
+    }
+  }
+}
+
+void stmt_regions(Analyzer *analyzer, Stmt *s, RegionArray *reads, RegionArray *writes) {
+  Arena *arena = analyzer->arena;
+  Walk walk = {.context = analyzer->context, .analyzer = analyzer, .inside = map_new(arena),
+               .views = map_new(arena)};
+  walk_stmt(&walk, s);
+  merge(analyzer, &walk.reads, reads);
+  merge(analyzer, &walk.writes, writes);
+}
+
+// ---- Blocks that do not state their regions
+
+static bool same_region(const Region *a, const Region *b) {
+  if (a->buffer != b->buffer) return false;
+  for (int i = 0; i < a->buffer->rank; i++)
+    if (a->min[i] != b->min[i] || a->extent[i] != b->extent[i]) return false;
+  return true;
+}
+
+// An update reads what it writes; as in TVMScript that is not stated where an init begins it.
+static void drop_updates(RegionArray *reads, const RegionArray *writes) {
+  int kept = 0;
+  for (int i = 0; i < reads->count; i++) {
+    bool update = false;
+    for (int j = 0; j < writes->count; j++)
+      update |= same_region(&reads->items[i], &writes->items[j]);
+    if (!update) reads->items[kept++] = reads->items[i];
+  }
+  reads->count = kept;
+}
+
+static void find_block_regions(Context *context, Block *block) {
+  ArenaMark mark = arena_mark(&context->scratch);
+  Analyzer *analyzer = analyzer_new_in(context, &context->scratch);
+  RegionArray reads = {0}, writes = {0};
+  for (int i = 0; i < block->var_count; i++)
+    analyzer_bind_kept(analyzer, block->vars[i].var, block->vars[i].min, block->vars[i].extent);
+  if (block->init) stmt_regions(analyzer, block->init, &reads, &writes);
+  stmt_regions(analyzer, block->body, &reads, &writes);
+  if (block->init) drop_updates(&reads, &writes);
+  block->reads = reads.items;
+  block->read_count = reads.count;
+  block->writes = writes.items;
+  block->write_count = writes.count;
+  arena_reset(&context->scratch, mark);
+}
+
+static Stmt *find_regions(Rewriter *rewriter, Stmt *s) {
+  if (s->kind != STMT_BLOCK) return s;
+  const Block *block = s->as.block;
+  bool root = block->var_count == 0 && strcmp(block->name, "root") == 0;
+  if (block->read_count || block->write_count || root) return s;
+  Stmt *next = stmt_copy(rewriter->context, s);
+  next->as.block = block_copy(rewriter->context, block);
+  find_block_regions(rewriter->context, next->as.block);
+  return next;
+}
+
+Stmt *blocks_find_regions(Context *context, Stmt *s) {
+  Rewriter rewriter = {.context = context, .stmt = find_regions};
+  return rewrite_stmt(&rewriter, s);
+}

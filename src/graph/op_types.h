@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef PLEAT_GRAPH_OP_TYPES_H
+#define PLEAT_GRAPH_OP_TYPES_H
+
+#include "te/te.h"
+
+// What is wrong with the element types that meet in a definition ("takes floating point, got
+// int64"), NULL when nothing is.
+const char *op_type_problem(Context *context, const Te *te);
+
+#endif

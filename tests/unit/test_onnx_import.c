@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models to graph functions: what the forms of different opsets become, what is refused and how.
+#include "frontend/onnx/onnx.h"
+#include "graph/graph.h"
+#include "onnx_writer.h"
+
+static OnnxImport *import_text(World *world, const char *text, const char *shape) {
+  OnnxOptions options = {.shapes = &shape, .shape_count = shape ? 1 : 0};
+  return onnx_import(world->context, world_model(world, text), &options);
+}
+
+// ---- What models become -----------------------------------------------------------------------
+
+static void put_expr(Text *out, const Expr *e) {
+  if (e->op == EXPR_TUPLE) {
+    text_puts(out, "[");
+    for (int i = 0; i < e->count; i++) {
+      text_puts(out, i ? "," : "");
+      put_expr(out, e->args[i]);
+    }
+    text_puts(out, "]");
+  } else if (e->op == EXPR_STRING) {
+    text_puts(out, e->as.s);
+  } else if (e->op == EXPR_FLOAT) {
+    text_printf(out, "%g", e->as.f);
+  } else {
+    text_printf(out, "%lld", (long long)e->as.i);
+  }
+}
+
+static void put_value(Text *out, const Value *value) {
+  text_printf(out, "%s[", value->data ? "const" : value->name);
+  for (int i = 0; i < value->rank; i++) {
+    text_puts(out, i ? "," : "");
+    put_expr(out, value->shape[i]);
+  }
+  text_puts(out, "]");
+}
+
+// "y[1,2] = nn.relu(x[1,2]) alpha=1; …": a form in which graphs are easy to compare.
+static const char *graph_text(Context *context, const GraphFunc *graph) {
+  Text out = text_new(&context->arena);
+  for (int i = 0; i < graph->nodes.count; i++) {
+    const Node *node = graph->nodes.items[i];
+    text_puts(&out, i ? "; " : "");
+    put_value(&out, node->outputs[0]);
+    text_printf(&out, " = %s(", node->op);
+    for (int k = 0; k < node->input_count; k++) {
+      text_puts(&out, k ? ", " : "");
+      if (node->inputs[k]) put_value(&out, node->inputs[k]);
+    }
+    text_puts(&out, ")");
+    for (int k = 0; k < node->attrs.count; k++) {
+      text_printf(&out, " %s=", node->attrs.items[k].key);
+      put_expr(&out, node->attrs.items[k].value);
+    }
+  }
+  return text_string(&out);
+}
+
+typedef struct Good {
+  const char *model, *shape, *graph;
+} Good;
+
+static const Good good[] = {
+    {"in x float 2x3; node Relu r x y; out y float 2x3", NULL, "y[2,3] = nn.relu(x[2,3])"},
+    // free dimensions
+    {"in x float Nx3; node Relu r x y; out y float Nx3", "N=5", "y[5,3] = nn.relu(x[5,3])"},
+    {"in x float Nx3; node Relu r x y; out y", "x=4x3", "y[4,3] = nn.relu(x[4,3])"},
+    {"in x float none; node Relu r x y; out y", "x=7,1", "y[7,1] = nn.relu(x[7,1])"},
+    // nodes out of order are put in order
+    {"in x float 2; node Abs b h y; node Neg a x h; out y", NULL,
+     "h[2] = negative(x[2]); y[2] = abs(h[2])"},
+    // attributes go along; the name decides
+    {"in x float 2; node LeakyRelu l x y alpha=0.25; out y", NULL,
+     "y[2] = nn.leakyrelu(x[2]) alpha=0.25"},
+    {"in x float 2; node IsInf l x y detect_negative=0; out y bool 2", NULL,
+     "y[2] = isinf(x[2]) detect_negative=0"},
+    // axes: attribute, then input
+    {"opset 11; in x float 2x1x3x1; node Squeeze s x y axes=[1]; out y float 2x3x1", NULL,
+     "y[2,3,1] = squeeze(x[2,1,3,1]) axis=[1]"},
+    {"in x float 2x1x3x1; ints a 1,3; node Squeeze s x,a y; out y", NULL,
+     "y[2,3] = squeeze(x[2,1,3,1]) axis=[1,3]"},
+    {"in x float 2x3; ints a 0,-1; node Unsqueeze s x,a y; out y", NULL,
+     "y[1,2,3,1] = expand_dims(x[2,3]) axis=[0,-1]"},
+    {"in x float 2x3; ints a -1; node ReduceSum s x,a y; out y", NULL,
+     "y[2,1] = sum(x[2,3]) axis=[-1] keepdims=1"},
+    {"in x float 2x3; node ReduceMean s x y axes=[0] keepdims=0; out y", NULL,
+     "y[3] = mean(x[2,3]) axis=[0]"},
+    // softmax over the axis, or over all behind it
+    {"in x float 2x3x5; node Softmax s x y; out y", NULL, "y[2,3,5] = nn.softmax(x[2,3,5]) axis=2"},
+    {"opset 11; in x float 2x3x5; node Softmax s x y; out y", NULL,
+     "y[2,3,5] = nn.softmax(x[2,3,5]) axis=1 all_behind=1"},
+    // bounds: attributes, constants, values
+    {"opset 9; in x float 2; node Clip c x y min=-1.0 max=6.0; out y", NULL,
+     "y[2] = clip(x[2]) min=-1 max=6"},
+    {"in x float 2; zeros lo float 1; node Clip c x,lo y; out y", NULL, "y[2] = clip(x[2]) min=0"},
+    {"in x float 2; in hi float 1; node Clip c x,,hi y; out y", NULL, "y[2] = clip(x[2], , hi[1])"},
+    // windows
+    {"in x float 1x3x8x8; zeros w float 4x3x3x3; node Conv c x,w y pads=[1,1,1,1] "
+     "strides=[2,2] kernel_shape=[3,3]; out y float 1x4x4x4",
+     NULL,
+     "y[1,4,4,4] = nn.conv2d(x[1,3,8,8], const[4,3,3,3]) groups=1 strides=[2,2] "
+     "padding=[1,1,1,1]"},
+    {"in x float 1x3x7x7; zeros w float 4x3x2x2; node Conv c x,w y auto_pad='SAME_LOWER'; out y",
+     NULL, "y[1,4,7,7] = nn.conv2d(x[1,3,7,7], const[4,3,2,2]) groups=1 auto_pad=SAME_LOWER"},
+    {"in x float 1x3x8; zeros w float 4x3x3; node Conv c x,w y pads=[1,0]; out y", NULL,
+     "c[1,3,1,8] = reshape(x[1,3,8]) shape=[1,3,1,8] allow_zero=1; c.nn.conv2d[1,4,1,7] = "
+     "nn.conv2d(c[1,3,1,8], const[4,3,1,3]) groups=1 padding=[0,1,0,0]; y[1,4,7] = "
+     "reshape(c.nn.conv2d[1,4,1,7]) shape=[1,4,7] allow_zero=1"},
+    {"in x float 1x2x5x5; node MaxPool m x y kernel_shape=[2,2] strides=[2,2] ceil_mode=1; out y",
+     NULL, "y[1,2,3,3] = nn.max_pool2d(x[1,2,5,5]) pool_size=[2,2] strides=[2,2] ceil_mode=1"},
+    {"in x float 2x3; zeros w float 5x3; node Gemm g x,w y transB=1 alpha=0.5; out y", NULL,
+     "y[2,5] = gemm(x[2,3], const[5,3]) alpha=0.5 transpose_b=1"},
+    // shapes
+    {"in x float 2x3x5; ints s 0,-1; node Reshape r x,s y; out y", NULL,
+     "y[2,15] = reshape(x[2,3,5]) shape=[0,-1]"},
+    {"in x float 2x3; node Transpose t x y; out y", NULL, "y[3,2] = permute_dims(x[2,3])"},
+    {"in x float 2x3; node Flatten f x y axis=-1; out y", NULL, "y[2,3] = flatten(x[2,3]) axis=-1"},
+    {"in x float 2x3; ints p 1,2; ints a -1; node Pad q x,p,,a y; out y", NULL,
+     "y[2,6] = nn.pad(x[2,3]) pad_width=[0,1,0,2] pad_mode=constant"},
+    {"opset 2; in x float 2x3; node Pad q x y pads=[1,0,0,0] value=1.5; out y", NULL,
+     "y[3,3] = nn.pad(x[2,3]) pad_width=[1,0,0,0] pad_mode=constant pad_value=1.5"},
+    // what exporters write for x.view(x.size(0), -1)
+    {"in x float 2x3x5; node Shape s x d; ints i 0; node Gather g d,i n; ints m -1; "
+     "node Concat c n,m to axis=0; node Reshape r x,to y; out y",
+     NULL, "y[2,15] = reshape(x[2,3,5]) shape=[2,-1]"},
+    {"in x float 2x3; node Constant k , s value_ints=[3,2]; node Reshape r x,s y; out y", NULL,
+     "y[3,2] = reshape(x[2,3]) shape=[3,2]"},
+    // names that share a value
+    {"in x float 2; node Identity i x h; node Relu r h y; out y", NULL, "y[2] = nn.relu(x[2])"},
+    {"in x float 2; node Identity i x y; out y", NULL, "y[2] = identity(x[2])"},
+    {"in x float 2; node Relu r x h; node Dropout d h y; out y; out h", NULL,
+     "y[2] = nn.relu(x[2]); h[2] = identity(y[2])"},
+    {"in x float 2; zeros w float 2; node Add a x,w y; out y; out w", NULL,
+     "y[2] = add(x[2], const[2]); w[2] = identity(const[2])"},
+    // an input with an initializer is a constant
+    {"in x float 2; in w float 2; zeros w float 2; node Add a x,w y; out y", NULL,
+     "y[2] = add(x[2], const[2])"},
+    // the power takes the type of its base
+    {"in x float 2; in n int64 2; node Pow p x,n y; out y float 2", NULL,
+     "p[2] = astype(n[2]) dtype=float32; y[2] = power(x[2], p[2])"},
+};
+
+static void test_models(void **state) {
+  (void)state;
+  for (int i = 0; i < COUNT_OF(good); i++) {
+    World world = world_new();
+    OnnxImport *import = import_text(&world, good[i].model, good[i].shape);
+    if (!import->graph) diag_print_all(world.context, stderr);
+    assert_non_null(import->graph);
+    assert_int_equal(world.context->error_count, 0);
+    assert_string_equal(graph_text(world.context, import->graph), good[i].graph);
+    world_free(&world);
+  }
+}
+
+static void test_parameters_keep_their_order(void **state) {
+  (void)state;
+  World world = world_new();
+  OnnxImport *import =
+      import_text(&world,
+                  "in b float 2; zeros w float 2; in a float 3; in w float 2; node Relu r a y;"
+                  " node Add s b,w z; out z; out y",
+                  NULL);
+  assert_int_equal(import->graph->param_count, 2);
+  assert_string_equal(import->graph->params[0]->name, "b");
+  assert_string_equal(import->graph->params[1]->name, "a");
+  assert_int_equal(import->graph->output_count, 2);
+  assert_string_equal(import->graph->outputs[0]->name, "z");
+  assert_string_equal(import->graph->outputs[1]->name, "y");
+  assert_string_equal(map_find(&import->operators, str_intern(world.context, "s")), "Add");
+  assert_int_equal(import->opset, 17);
+  assert_non_null(module_find(import->module, "main"));
+  world_free(&world);
+}
+
+static void test_a_value_given_for_an_input(void **state) {
+  (void)state;
+  World world = world_new();
+  int64_t numbers[] = {3, 2}, shape = 2;
+  ConstData data = {"s", DTYPE_INT64, 1, &shape, numbers, sizeof numbers};
+  OnnxBinding binding = {"s", &data};
+  OnnxOptions options = {.values = &binding, .value_count = 1};
+  const char *path =
+      world_model(&world, "in x float 2x3; in s int64 2; node Reshape r x,s y; out y");
+  OnnxImport *import = onnx_import(world.context, path, &options);
+  assert_non_null(import->graph);
+  assert_int_equal(import->graph->param_count, 2);
+  assert_string_equal(graph_text(world.context, import->graph),
+                      "y[3,2] = reshape(x[2,3]) shape=[3,2]");
+  world_free(&world);
+}
+
+// ---- What is refused --------------------------------------------------------------------------
+
+typedef struct Bad {
+  const char *model, *shape, *node, *message;
+} Bad;
+
+static const Bad bad[] = {
+    {"in x float Nx3; node Relu r x y; out y", NULL, NULL,
+     "input 'x' [N, 3]: dimension 0 is free; give it with --input-shape N=1 or --input-shape "
+     "x=1x3"},
+    {"in x float none; node Relu r x y; out y", NULL, NULL, "give it with --input-shape x="},
+    {"in x float 2x3; node Relu r x y; out y", "M=1", NULL, "no such input or free dimension"},
+    {"in x float Nx3; node Relu r x y; out y", "x=1x4", NULL, "does not agree with the model"},
+    {"in x float 2; node Relu r x y; out y", "xx=2", NULL, "did you mean 'x'?"},
+    {"in x float 2; node Relu r x y; out y", "x=1y4", NULL, "'x=1y4' is not a shape"},
+    {"in x float 2x-3; node Relu r x y; out y", NULL, NULL, "dimension 1 is negative"},
+    {"in x float 1152921504606846976; node Relu r x y; out y", NULL, NULL,
+     "larger than any memory"},
+    {"in x float 4611686018427387904x4; node Relu r x y; out y", NULL, NULL,
+     "larger than any memory"},
+    {"in x string 2; node Relu r x y; out y", NULL, NULL, "elements of type string (8)"},
+    {"in x float 2; node Relu r h y; out y", NULL, "r", "its input 'h' is missing"},
+    {"in x float 2; node Relu r x y; out z", NULL, NULL, "output 'z' is missing"},
+    {"in x float 2; node Relu r x y", NULL, NULL, "has no output"},
+    {"in x float 2; node Relu r x x; out x", NULL, "r", "its result 'x' has the name of another"},
+    {"in x float 2; node Relu a x y; node Abs b x y; out y", NULL, "b", "has the name of another"},
+    {"in x float 2; in x float 2; node Relu a x y; out y", NULL, NULL, "is given to two values"},
+    {"in x float 2; node Add a x,c b; node Neg c0 d c; node Abs d0 b d; out b", NULL, "a",
+     "the graph has a cycle: 'a' needs 'c0' needs 'd0' needs 'a'"},
+    {"in x float 2; node Add a a,x a; out a", NULL, "a", "the graph has a cycle: 'a' needs 'a'"},
+    {"in x float 2; node Frobnicate f x y; out y", NULL, "f", "Frobnicate: not supported"},
+    {"in x float 2; node Loop f x y; out y", NULL, "f", "Loop: not supported; control flow"},
+    {"in x float 2; node QuantizeLinear f x y; out y", NULL, "f", "quantized arithmetic"},
+    {"in x float 2; node Relu f x y alpha=0.5; out y", NULL, "f",
+     "Relu: attribute 'alpha' is not supported"},
+    {"in x float 2; node LeakyRelu f x y alpha='a'; out y", NULL, "f",
+     "LeakyRelu: attribute 'alpha' is text, expected a number"},
+    {"in x float 1x2x3x3; node MaxPool f x y kernel_shape=2; out y", NULL, "f",
+     "attribute 'kernel_shape' is an integer, expected integers"},
+    {"in x float 1x2x3x3; node MaxPool f x y; out y", NULL, "f", "'kernel_shape' is missing"},
+    {"in x float 1x2x3x3; node MaxPool f x y,i kernel_shape=[2,2]; out y", NULL, "f",
+     "the places of the maxima"},
+    {"in x float 1x2x3x3; node MaxPool f x y kernel_shape=[4,2]; out y", NULL, "f",
+     "does not fit 3 places"},
+    {"in x float 1x2x3x3; node MaxPool f x y kernel_shape=[2,2] strides=[0,1]; out y", NULL, "f",
+     "must be at least 1"},
+    {"in x float 1x3x8x8; zeros w float 4x2x3x3; node Conv f x,w y; out y", NULL, "f",
+     "3 input channels"},
+    {"in x float 1x3x8x8; zeros w float 4x3x3x3; node Conv f x,w y kernel_shape=[3,2]; out y", NULL,
+     "f", "kernel_shape is not the shape of the weights"},
+    {"in x float 1x3x4x4x4; zeros w float 4x3x3x3x3; node Conv f x,w y; out y", NULL, "f",
+     "of rank 5 is not supported"},
+    {"in x float 2x3; in z float 2x4; node Add f x,z y; out y", NULL, "f", "do not broadcast"},
+    {"in x float 2x3; in z int64 2x3; node Add f x,z y; out y", NULL, "f", "float32 and int64"},
+    {"in x int64 2x3; node Sqrt f x y; out y", NULL, "f", "int64"},
+    {"in x float 2x3; node Not f x y; out y", NULL, "f", "float32"},
+    {"in x float 2x3; in z float 2x4; node MatMul f x,z y; out y", NULL, "f", "inner extents"},
+    {"in x float 2x3; node Add f x y; out y", NULL, "f", "Add: has 1 inputs, expected 2"},
+    {"in x float 2x3; node Relu f , y; out y", NULL, "f", "has 0 inputs"},
+    {"in x float 2x3; ints s 4,2; node Reshape f x,s y; out y", NULL, "f", "6 elements"},
+    {"in x float 2x3; ints s 4,-1; node Reshape f x,s y; out y", NULL, "f", "do not divide"},
+    {"in x float 2x3; ints s -2; node Reshape f x,s y; out y", NULL, "f", "-2"},
+    {"in x float 2x3; in s int64 2; node Reshape f x,s y; out y", NULL, "f",
+     "its input 's' must be known when the model is compiled: make it an initializer"},
+    {"in x float 2x3; node Concat f x,x y axis=2; out y", NULL, "f", "axis 2"},
+    {"in x float 2x3; node Softmax f x y axis=5; out y", NULL, "f", "axis 5"},
+    {"in x float 2x3; node Transpose f x y perm=[0,0]; out y", NULL, "f", "twice"},
+    {"in x float 2x3; node Relu f x y; out y float 2x4", NULL, "f",
+     "'y' is declared with shape [2, 4] but has [2, 3]"},
+    {"in x float 2x3; node Relu f x h; node Abs g h y; info h float 2; out y", NULL, "f",
+     "'h' is declared with shape [2] but has [2, 3]"},
+    {"in x float 2x3; node Relu f x y; out y int64 2x3", NULL, "f",
+     "'y' is declared as int64 but is float32"},
+    {"in x float 2x3; node Cast f x y to=8; out y", NULL, "f", "to type string (8)"},
+    {"in x float 2x3; ints s 1099511627776,1024; node ConstantOfShape f s y; out y", NULL, "f",
+     "more than"},
+    {"in x float 2x3; node Gather f x,x y; out y", NULL, "f", "only supported on shapes"},
+    {"opset 6; in x float 2; node Dropout f x y; out y", NULL, "f", "before opset 7"},
+    {"opset 0; in x float 2; node Relu f x y; out y", NULL, NULL, "does not say which opset"},
+};
+
+static void test_models_that_are_refused(void **state) {
+  (void)state;
+  for (int i = 0; i < COUNT_OF(bad); i++) {
+    World world = world_new();
+    OnnxImport *import = import_text(&world, bad[i].model, bad[i].shape);
+    if (import->graph) print_error("accepted: %s\n", bad[i].model);
+    assert_null(import->graph);
+    assert_one_error(world.context, bad[i].message);
+    Str node = world.context->diags.items[0].pos.node;
+    assert_string_equal(node ? node : "", bad[i].node ? bad[i].node : "");
+    world_free(&world);
+  }
+}
+
+// All that is not supported in one run, and nothing about what only follows from it.
+static void test_every_problem_is_listed(void **state) {
+  (void)state;
+  World world = world_new();
+  OnnxImport *import = import_text(
+      &world,
+      "in x float 2x3; node Lstm a x h; node Relu b h i; node Gru c i j; node Relu d j k beta=1;"
+      "node MaxPool e x l; node Relu f x y; out k; out l; out y",
+      NULL);
+  assert_null(import->graph);
+  Context *context = world.context;
+  assert_int_equal(context->error_count, 4);
+  static const char *const nodes[] = {"a", "c", "d", "e"};
+  for (int i = 0; i < 4; i++) assert_string_equal(context->diags.items[i].pos.node, nodes[i]);
+  assert_string_equal(map_find(&import->operators, str_intern(context, "c")), "Gru");
+  world_free(&world);
+}
+
+// ---- Damage -----------------------------------------------------------------------------------
+
+static void import_mutant(void *arg) {
+  World *world = arg;
+  onnx_import(world->context, world_path(world, "mutant.onnx"), NULL);
+}
+
+static uint32_t next_random(uint32_t *seed) {
+  *seed = *seed * 1664525u + 1013904223u;
+  return *seed >> 8;
+}
+
+// Models with wrong bytes, among them many that are still ONNX: a diagnostic or a graph, no fault.
+static void test_damaged_models(void **state) {
+  (void)state;
+  uint32_t seed = 7;
+  for (int i = 0; i < COUNT_OF(good); i++) {
+    World world = world_new();
+    size_t size;
+    char *model =
+        file_read(world.context, &world.context->arena, world_model(&world, good[i].model), &size);
+    for (int k = 0; k < 100; k++) {
+      char *bytes = arena_copy(&world.context->arena, model, size);
+      for (uint32_t n = 0; n <= next_random(&seed) % 3; n++)
+        bytes[next_random(&seed) % size] = (char)next_random(&seed);
+      World mutant = world;
+      mutant.context = context_new();
+      mutant.context->memory_limit = 64 << 20;
+      world_write(&mutant, "mutant.onnx", bytes, size);
+      bool ok = context_protect(mutant.context, import_mutant, &mutant);
+      if (!ok) print_error("%s\n%s\n", good[i].model, mutant.context->failure_message);
+      assert_true(ok);
+      context_free(mutant.context);
+    }
+    world_free(&world);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_models),
+      cmocka_unit_test(test_parameters_keep_their_order),
+      cmocka_unit_test(test_a_value_given_for_an_input),
+      cmocka_unit_test(test_models_that_are_refused),
+      cmocka_unit_test(test_every_problem_is_listed),
+      cmocka_unit_test(test_damaged_models),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
