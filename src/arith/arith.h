@@ -4,6 +4,7 @@
 #ifndef PLEAT_ARITH_H
 #define PLEAT_ARITH_H
 
+#include "ir/index_map.h"
 #include "ir/ir.h"
 
 // Facts about variables, scoped: enter a loop, bind its variable; leave, and the facts go.
@@ -38,6 +39,10 @@ bool expr_value(const Expr *e, Expr *const *vars, const int64_t *values, int cou
 // e == base + Σ coefficients[i] * vars[i], with base free of vars. False when it is not linear.
 bool linear_form(Context *context, Expr *e, Expr *const *vars, int count, int64_t *coefficients,
                  Expr **base);
+
+// index_map_apply_exprs, simplified under the facts. False as that.
+bool index_map_simple_exprs(Analyzer *analyzer, const IndexMap *map, Expr *const *indices,
+                            Expr **outputs);
 
 // The box of values that the index expressions take while `vars` run over their ranges: min and
 // extent per axis in terms of the other variables. Exact when *exact (may be NULL) is set; never

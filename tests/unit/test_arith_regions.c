@@ -374,6 +374,50 @@ static void test_vectors(void **state) {
   context_free(c);
 }
 
+// NCHW4c and back over expressions; random maps keep their values through both conversions.
+static void test_index_maps(void **state) {
+  (void)state;
+  World w = world_new();
+  Context *c = w.context;
+  Analyzer *a = analyzer_new(c);
+  Expr *co = world_var(&w, "co", 0, 5), *ci = world_var(&w, "ci", 0, 4), *h = world_var(&w, "h", 0, 7);
+  world_bind(&w, a);
+  LayoutSource source = layout_source("c, h -> c//4, h, c%4", 2);
+  const IndexMap *map = index_map_parse(c, &source);
+  Expr *in[] = {ADD(TIMES(co, I(4)), ci), h}, *out[3], *back[2], *holds;
+  assert_true(index_map_simple_exprs(a, map, in, out));
+  expect_same(&w, out[0], co);
+  expect_same(&w, out[1], h);
+  expect_same(&w, out[2], ci);
+  const Layout *layout = layout_static(c, map, (int64_t[]){18, 7}, (SourcePos){0});
+  assert_true(layout_inverse_exprs(c, layout, out, NULL, back, &holds, NULL));
+  expect_same(&w, simplify(a, back[0]), in[0]);
+  expect_same(&w, simplify(a, holds), simplify(a, LESS(in[0], I(18))));
+  uint64_t seed = 11;
+  int converted = 0;
+  for (int n = 0; n < 500; n++) {
+    Expr *e[] = {random_expr(&w, &seed, 3), random_condition(&w, &seed, 3)}, *again[2];
+    const IndexMap *made = index_map_from_exprs(c, w.vars, 3, e, 2, false);
+    if (!made || !index_map_apply_exprs(c, made, w.vars, NULL, again)) continue;
+    converted++;
+    world_first(&w);
+    do {
+      w.undefined = false;
+      int64_t x = eval(&w, e[0]), y = eval(&w, e[1]);
+      if (w.undefined) continue;
+      assert_int_equal(eval(&w, again[0]), x);
+      assert_int_equal(eval(&w, again[1]), y);
+    } while (world_next(&w));
+  }
+  assert_true(converted > 400);
+  Expr *load = expr_load(c, buffer_static(c, "B", DTYPE_INT32, (int64_t[]){3}, 1, NULL), &h, 1);
+  assert_null(layout_from_expr(c, load, w.vars, 3, true));
+  Expr *n = expr_var(c, "n", DTYPE_INT32);
+  assert_null(layout_from_expr(c, ADD(n, h), w.vars, 3, false));
+  assert_non_null(layout_from_expr(c, ADD(n, h), w.vars, 3, true));
+  context_free(c);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_linear_form),
@@ -387,6 +431,7 @@ int main(void) {
       cmocka_unit_test(test_memory_is_no_fact),
       cmocka_unit_test(test_blocks_get_regions),
       cmocka_unit_test(test_vectors),
+      cmocka_unit_test(test_index_maps),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
