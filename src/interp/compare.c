@@ -76,6 +76,18 @@ static bool make_scalar(Comparison *c, int i, InterpTensor *arg) {
   return true;
 }
 
+// Gaps of a buffer with strides belong to the memory that is filled and compared.
+static bool param_strides(Comparison *c, const Buffer *buffer, InterpTensor *arg) {
+  int64_t *strides = arena_array(c->arena, int64_t, buffer->rank);
+  arg->strides = buffer->strides ? strides : NULL;
+  for (int i = 0; buffer->strides && i < buffer->rank; i++)
+    if (!extent_value(c->context, buffer->strides[i], c->options->sizes, c->options->size_count,
+                      &strides[i]))
+      return diag_error(c->context, c->a->pos, "the stride of axis %d of %s is not given", i,
+                        buffer->name);
+  return true;
+}
+
 static bool make_argument(Comparison *c, int i, InterpTensor *arg) {
   const Buffer *buffer = c->a->buffers ? c->a->buffers[i] : NULL;
   const InterpCompare *options = c->options;
@@ -84,6 +96,7 @@ static bool make_argument(Comparison *c, int i, InterpTensor *arg) {
   *arg = (InterpTensor){.type = buffer->type, .rank = buffer->rank, .shape = shape};
   if (!interp_param_shape(c->context, c->a, i, options->sizes, options->size_count, shape))
     return false;
+  if (!param_strides(c, buffer, arg)) return false;
   int64_t bytes = interp_tensor_bytes(arg);
   arg->data = arena_alloc(c->arena, (size_t)bytes + 64);
   int64_t size = (int64_t)dtype_bytes(arg->type) * arg->type.lanes;

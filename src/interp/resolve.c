@@ -81,7 +81,8 @@ Access *resolve_access(Resolver *resolver, Buffer *buffer, Expr *const *indices,
   Expr **strides = arena_array(resolver->arena, Expr *, rank);
   buffer_stride_exprs(resolver->machine->context, buffer, strides);
   access->buffer = buffer;
-  access->data = place_of(resolver, buffer->data);
+  void *view = map_find(&resolver->views, buffer);
+  access->data = view ? (int)(intptr_t)view - 1 : place_of(resolver, buffer->data);
   access->rank = rank;
   access->indices = resolve_list(resolver, indices, rank);
   access->shape = resolve_list(resolver, buffer->shape, rank);
@@ -252,7 +253,8 @@ Program *program_resolve(Machine *machine, const PrimFunc *func) {
   if (program) return program;
   program = arena_new(machine->arena, Program);
   map_put(&machine->programs, func, program);
-  Resolver resolver = {machine, machine->arena, map_new(machine->arena), map_new(machine->arena)};
+  Resolver resolver = {machine, machine->arena, map_new(machine->arena), map_new(machine->arena),
+                       map_new(machine->arena)};
   const Stmt *caller = machine->stmt;
   program->func = func;
   resolve_params(&resolver, func, program);

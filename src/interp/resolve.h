@@ -15,6 +15,7 @@ typedef struct Resolver {
   Arena *arena;
   Map places;    // variable to place + 1
   Map constants; // Expr* to Node*
+  Map views;     // Buffer* of a view that shares its source's data variable, to its own place + 1
   Array(Constant) image;
   int frame_size;
 } Resolver;

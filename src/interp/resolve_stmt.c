@@ -164,7 +164,12 @@ static void resolve_match(Resolver *resolver, const MatchBuffer *match, BoundMat
   bound->source = *access;
   bound->rank = view->rank;
   bound->extents = resolve_list(resolver, source->extent, source->buffer->rank);
-  bound->data = place_bind(resolver, view->data);
+  if (view->data == source->buffer->data) {
+    bound->data = place_new(resolver, 2);
+    map_put(&resolver->views, view, (intptr_t)bound->data + 1);
+  } else {
+    bound->data = place_bind(resolver, view->data);
+  }
   bound->shape_places = arena_array(resolver->arena, int, view->rank);
   bound->stride_places = arena_array(resolver->arena, int, view->rank);
   for (int i = 0; i < view->rank; i++) {

@@ -25,7 +25,7 @@ static bool is_neutral(ExprOp op, const Expr *e) {
 // `e` without the choices that make it neutral, whose conditions are pushed onto `conditions`.
 static Expr *without_choices(Context *context, ExprOp op, Expr *e, ExprArray *conditions) {
   bool choice = e->op == EXPR_IF_THEN_ELSE || e->op == EXPR_SELECT;
-  if (choice && is_neutral(op, e->args[2]) && !expr_reads_memory(e->args[0])) {
+  if (choice && is_neutral(op, e->args[2]) && !expr_touches_memory(e->args[0])) {
     conjuncts_of(context, e->args[0], conditions);
     return without_choices(context, op, e->args[1], conditions);
   }

@@ -20,7 +20,7 @@ static bool divides_by_constants(Visitor *visitor, Expr *e) {
 }
 
 static bool is_movable(Expr *condition) {
-  bool ok = !expr_reads_memory(condition) && expr_is_pure(condition);
+  bool ok = !expr_touches_memory(condition) && expr_is_pure(condition);
   Visitor visitor = {.env = &ok, .enter_expr = divides_by_constants};
   visit_expr(&visitor, condition);
   return ok;

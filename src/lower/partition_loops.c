@@ -85,7 +85,7 @@ static void note_condition(Search *search, Expr *condition) {
   conjuncts_of(context, condition, &parts);
   for (int i = 0; i < parts.count; i++) {
     Atom atom = {.condition = parts.items[i]};
-    bool known = !expr_uses(atom.condition, search->var) || expr_reads_memory(atom.condition);
+    bool known = !expr_uses(atom.condition, search->var) || expr_touches_memory(atom.condition);
     for (int k = 0; k < search->atoms.count; k++)
       known |= search->atoms.items[k].condition == atom.condition;
     if (known || !condition_form(context, atom.condition, &atom.kind, &atom.form)) continue;
@@ -252,17 +252,17 @@ static Stmt *three_ranges(Partition *partition, Stmt *loop, Middle *middle) {
   Context *context = partition->context;
   Expr *min = loop->as.loop.min, *end = expr_add(context, min, loop->as.loop.extent);
   // Cut points that are not constants may lie outside of the loop, and cross.
-  Expr *low = expr_min(context, middle->low, end);
-  Expr *high = expr_max(context, middle->end, low);
-  low = simplify(partition->analyzer, low);
-  high = simplify(partition->analyzer, high);
+  Expr *low = middle->low == min ? min : expr_min(context, middle->low, end);
+  Expr *high = middle->end == end ? end : expr_max(context, middle->end, low);
+  if (low != min) low = simplify(partition->analyzer, low);
+  if (high != end) high = simplify(partition->analyzer, high);
   Expr *cuts[] = {min, low, high, end};
   Stmt *items[3];
   int count = 0;
   for (int i = 0; i < 3; i++) {
     int64_t length;
     bool constant = is_constant_range(cuts[i], cuts[i + 1], &length);
-    if (constant && length <= 0) continue;
+    if (cuts[i] == cuts[i + 1] || (constant && length <= 0)) continue;
     Stmt *part = range_of(partition, loop, cuts[i], cuts[i + 1], i == 1 ? &middle->decided : NULL);
     bool done = part->kind == STMT_FOR && (i == 1 || !constant); // no second cut of this loop
     items[count++] = done ? partition_body(partition, part) : partition_stmt(partition, part);

@@ -3,8 +3,8 @@
 // stopping, time and counts, and running the function before and after on the same inputs.
 #include "lower/pass.h"
 
-#include "config.h"
 #include "interp/interp.h"
+#include "script/script.h"
 
 #include <time.h>
 
@@ -94,6 +94,17 @@ void lower_note(LowerState *state, LowerCount kind, const char *format, ...) {
 
 // ---- Around a pass
 
+static bool is_named(const char *wanted, const char *name) {
+  return wanted && (strcmp(wanted, name) == 0 || strcmp(wanted, "all") == 0);
+}
+
+static void print_func(const LowerState *state, const LowerPass *pass, const PrimFunc *func) {
+  FILE *out = state->options->print_to ? state->options->print_to : stderr;
+  Text text = text_new(&state->context->arena);
+  script_print_prim_func(state->context, func, &text, &(ScriptOptions){.no_imports = true});
+  fprintf(out, "# after %s\n%s\n", pass->name, text_string(&text));
+}
+
 typedef struct FreeSizes {
   Context *context;
   Map seen;
@@ -118,6 +129,7 @@ static FreeSizes choose_sizes(Context *context, const PrimFunc *func) {
     const Buffer *b = func->buffers[i];
     if (!b && dtype_is_int(func->params[i]->type)) note_size(&visitor, func->params[i]);
     for (int k = 0; b && k < b->rank; k++) visit_expr(&visitor, b->shape[k]);
+    for (int k = 0; b && b->strides && k < b->rank; k++) visit_expr(&visitor, b->strides[k]);
   }
   return sizes;
 }
@@ -165,8 +177,7 @@ static PrimFunc *run_pass(LowerState *state, const LowerPass *pass, PrimFunc *fu
   context->current_pass = pass->name;
   PrimFunc *next = run_timed(state, pass, func);
   bool ok = next != NULL;
-  bool verify = PLEAT_VERIFY_EACH || state->options->verify || state->options->verify_each;
-  if (ok && verify) ok = verify_prim_func(context, next, pass->stage);
+  if (ok && is_named(state->options->print_after, pass->name)) print_func(state, pass, next);
   if (ok && state->options->verify_each && next != func) ok = compare(state, pass, func, next);
   context->current_pass = outer;
   return ok ? next : NULL;

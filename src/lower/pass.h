@@ -33,16 +33,16 @@ Expr *conjunction_of(Context *context, const ExprArray *conjuncts); // true when
 // An integer comparison as `form >= 0` (for EQ and NE: `form == 0`, `form != 0`). False for others.
 typedef enum ConditionKind { CONDITION_LEAST, CONDITION_EQUAL, CONDITION_DIFFERENT } ConditionKind;
 bool condition_form(Context *context, Expr *condition, ConditionKind *kind, Expr **form);
-bool expr_reads_memory(Expr *e);
+bool expr_touches_memory(Expr *e);
 
 // ---- Statements ------------------------------------------------------------------------------
 
 // How many statements `s` becomes when its unrolled loops are unrolled; stops counting at `limit`.
 int64_t stmt_size(Stmt *s, int64_t limit);
 Stmt *stmt_with_body(Context *context, const Stmt *s, Stmt *body); // FOR, LET, ALLOCATE, DECL, ATTR
-Stmt *stmt_body(const Stmt *s); // of the same kinds; NULL for others
+Stmt *stmt_body(const Stmt *s);                            // of the same kinds; NULL for others
 bool loads_stored_place(const Expr *e, const Stmt *store); // the very place that `store` writes
-Buffer *keep_buffer(Rewriter *rewriter, Buffer *b); // for rewriters that leave buffers alone
+Buffer *keep_buffer(Rewriter *rewriter, Buffer *b);        // for rewriters that leave buffers alone
 // substitute_stmt of one variable.
 Stmt *stmt_substitute_one(Context *context, Stmt *s, Expr *var, Expr *value);
 

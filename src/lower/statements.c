@@ -124,7 +124,7 @@ static bool enter_load(Visitor *visitor, Expr *e) {
   return true;
 }
 
-bool expr_reads_memory(Expr *e) {
+bool expr_touches_memory(Expr *e) {
   bool reads = false;
   Visitor visitor = {.env = &reads, .enter_expr = enter_load};
   visit_expr(&visitor, e);
