@@ -67,6 +67,9 @@ Buffer *te_compute(Te *te, const char *name, DType type, Expr *const *shape, con
 Buffer *te_reduce(Te *te, const char *name, DType type, Expr *const *shape, const TeAxes *axes,
                   const TeReduction *reduction, Expr *value) {
   Context *context = te->context;
+  for (int i = 0; i < reduction->count; i++) // over nothing: no iteration would store the init
+    if (expr_is_int(reduction->extents[i], 0))
+      return te_compute(te, name, type, shape, axes, reduction->init);
   TeStage *stage = stage_new(te, name, type, shape, axes, reduction->count);
   for (int i = 0; i < reduction->count; i++)
     stage->axes[axes->rank + i] = (BlockVar){.var = reduction->axes[i],
