@@ -3,7 +3,7 @@
 // import; they are computed here, on small constant integer tensors of rank 0 and 1.
 #include "frontend/onnx/import.h"
 
-enum { MOST_VALUES = 1024, MOST_FILLED_BYTES = 1 << 24 };
+enum { MOST_VALUES = 1024, MOST_FILLED_BYTES = 1 << 30 };
 
 typedef struct Ints {
   DType type;
