@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: Apache-2.0
+// The schedule: steps run through one door, which restores the function when a step is refused and
+// records it otherwise. The exported functions make step calls of their arguments.
+#include "schedule/internal.h"
+
+#define P(name, kind) {name, PARAM_##kind, false, false}
+#define K(name, kind) {name, PARAM_##kind, true, false}
+#define O(name, kind) {name, PARAM_##kind, true, true}
+const StepInfo step_table[STEP_COUNT] = {
+#define STEP(NAME, ...) {#NAME, step_##NAME, {__VA_ARGS__}},
+#include "schedule/steps.def"
+#undef STEP
+};
+#undef P
+#undef K
+#undef O
+
+// ---- Life ------------------------------------------------------------------------------------
+
+typedef struct Naming {
+  Context *context;
+  Map seen;
+} Naming;
+
+static Stmt *name_block(Rewriter *rewriter, Stmt *s) {
+  if (s->kind != STMT_BLOCK) return s;
+  Naming *naming = rewriter->env;
+  Str base = s->as.block->name && *s->as.block->name ? s->as.block->name
+                                                     : str_intern(naming->context, "block");
+  Str name = base;
+  for (int i = 1; map_contains(&naming->seen, name); i++)
+    name = str_format(naming->context, "%s_%d", base, i);
+  map_put(&naming->seen, name, name);
+  if (name == s->as.block->name) return s;
+  Stmt *copy = stmt_copy(naming->context, s);
+  copy->as.block = block_copy(naming->context, s->as.block);
+  copy->as.block->name = name;
+  return copy;
+}
+
+Schedule *schedule_new(Context *context, PrimFunc *func) {
+  Schedule *schedule = arena_new(&context->arena, Schedule);
+  schedule->context = context;
+  schedule->known = map_new(&context->arena);
+  Naming naming = {context, map_new(&context->arena)};
+  Rewriter rewriter = {.context = context, .env = &naming, .stmt = name_block};
+  Stmt *body = rewrite_stmt(&rewriter, blocks_find_regions(context, func->body));
+  schedule->func = body == func->body ? func : prim_func_with_body(context, func, body);
+  return schedule;
+}
+
+Schedule *schedule_copy(const Schedule *schedule) {
+  Context *context = schedule->context;
+  Schedule *copy = arena_copy(&context->arena, schedule, sizeof *schedule);
+  copy->trace.capacity = copy->trace.count; // the next step gets an array of its own
+  copy->known = map_new(&context->arena);
+  for (int i = 0; i < schedule->known.count; i++)
+    map_set(&copy->known, schedule->known.entries[i].key, schedule->known.entries[i].value);
+  return copy;
+}
+
+PrimFunc *schedule_func(const Schedule *schedule) {
+  return schedule->func;
+}
+Context *schedule_context(const Schedule *schedule) {
+  return schedule->context;
+}
+
+Block *schedule_block(const Schedule *schedule, BlockRef block) {
+  Stmt *s = block_stmt(schedule, block);
+  return s ? s->as.block : NULL;
+}
+
+Stmt *schedule_loop(const Schedule *schedule, LoopRef loop) {
+  Path path;
+  return path_to_loop(schedule, loop, &path) ? path_end(&path) : NULL;
+}
+
+void schedule_at(Schedule *schedule, SourcePos pos) {
+  schedule->pos = pos;
+}
+void schedule_quiet(Schedule *schedule, bool quiet) {
+  schedule->quiet = quiet;
+}
+const char *schedule_refusal(const Schedule *schedule) {
+  return schedule->refusal;
+}
+
+bool refuse(Schedule *schedule, SourcePos pos, const char *format, ...) {
+  Context *context = schedule->context;
+  va_list args;
+  va_start(args, format);
+  const char *text = arena_vprintf(&context->arena, format, args);
+  va_end(args);
+  const char *step = schedule->step ? schedule->step->name : "schedule";
+  schedule->refusal = arena_printf(&context->arena, "%s: %s", step, text);
+  if (schedule->quiet) return false;
+  return diag_error(context, schedule->pos.file ? schedule->pos : pos, "%s", schedule->refusal);
+}
+
+// ---- Values ----------------------------------------------------------------------------------
+
+StepValue value_loops(Schedule *schedule, const LoopRef *loops, int count) {
+  StepValue list = {VALUE_LIST, {.list = {NULL, count}}};
+  list.as.list.items = arena_array(&schedule->context->arena, StepValue, count);
+  for (int i = 0; i < count; i++) list.as.list.items[i] = value_loop(loops[i]);
+  return list;
+}
+
+StepValue value_target(BlockRef block, LoopRef loop) {
+  return loop ? value_loop(loop) : value_block(block);
+}
+
+StepValue value_slot(Schedule *schedule, BufferSlot slot) {
+  Context *context = schedule->context;
+  StepValue list = {VALUE_LIST, {.list = {NULL, 2}}};
+  list.as.list.items = arena_array(&context->arena, StepValue, 2);
+  list.as.list.items[0] = value_string(str_intern(context, slot.write ? "write" : "read"));
+  list.as.list.items[1] = value_int(slot.index);
+  return list;
+}
+
+static StepValue value_ints(Schedule *schedule, const int *items, int count) {
+  StepValue list = {VALUE_LIST, {.list = {NULL, count}}};
+  list.as.list.items = arena_array(&schedule->context->arena, StepValue, count);
+  for (int i = 0; i < count; i++) list.as.list.items[i] = value_int(items[i]);
+  return list;
+}
+
+// ---- Running steps ---------------------------------------------------------------------------
+
+static bool is_query(const StepInfo *info) {
+  return info <= &step_table[STEP_get_consumers];
+}
+
+static const void *handle_of(const StepValue *value) {
+  if (value->kind == VALUE_BLOCK) return value->as.block;
+  return value->kind == VALUE_LOOP ? value->as.loop : NULL;
+}
+
+static void record(Schedule *schedule, const StepCall *call) {
+  bool news = !is_query(call->info);
+  for (int i = 0; i < call->results.count; i++) {
+    const void *handle = handle_of(&call->results.items[i]);
+    news |= !map_contains(&schedule->known, handle);
+    map_put(&schedule->known, handle, handle);
+  }
+  if (news) array_push(&schedule->context->arena, &schedule->trace, *call);
+}
+
+void step_result(Schedule *schedule, StepCall *call, StepValue value) {
+  array_push(&schedule->context->arena, &call->results, value);
+}
+
+// Handles that came from elsewhere than a step are first taken by steps, so that the trace is
+// complete: a block by its name, a loop with those around the first block below it.
+static void introduce(Schedule *schedule, const StepValue *value) {
+  if (value->kind == VALUE_LIST)
+    for (int i = 0; i < value->as.list.count; i++) introduce(schedule, &value->as.list.items[i]);
+  const void *handle = handle_of(value);
+  if (!handle || map_contains(&schedule->known, handle)) return;
+  if (value->kind == VALUE_BLOCK) {
+    if (block_stmt(schedule, value->as.block))
+      schedule_get_block(schedule, value->as.block, NULL);
+    return;
+  }
+  Stmt *loop = schedule_loop(schedule, value->as.loop);
+  StmtArray blocks = {0};
+  if (loop) blocks_below(&schedule->context->arena, loop, &blocks);
+  if (blocks.count) schedule_get_loops(schedule, blocks.items[0]->as.block->name, NULL);
+}
+
+bool step_apply(Schedule *schedule, StepCall *call) {
+  for (int i = 0; i < STEP_MAX_PARAMS; i++) introduce(schedule, &call->args[i]);
+  const StepInfo *outer = schedule->step;
+  PrimFunc *before = schedule->func;
+  schedule->step = call->info;
+  schedule->refusal = NULL;
+  bool made = call->info->run(schedule, call);
+  schedule->step = outer;
+  if (made)
+    record(schedule, call);
+  else
+    schedule->func = before;
+  return made;
+}
+
+bool step_run(Schedule *schedule, StepId id, const StepValue *args, int count, StepCall *call) {
+  StepCall local = {0};
+  if (!call) call = &local;
+  *call = (StepCall){.info = &step_table[id]};
+  for (int i = 0; i < count; i++) call->args[i] = args[i];
+  return step_apply(schedule, call);
+}
+
+// ---- The exported functions ------------------------------------------------------------------
+
+#define ARGS(...) (StepValue[]){__VA_ARGS__}, COUNT_OF(((StepValue[]){__VA_ARGS__}))
+
+static bool run_for_block(Schedule *schedule, StepId id, const StepValue *args, int count,
+                          BlockRef *out) {
+  StepCall call;
+  if (!step_run(schedule, id, args, count, &call)) return false;
+  if (out) *out = call.results.items[0].as.block;
+  return true;
+}
+
+static bool run_for_blocks(Schedule *schedule, StepId id, StepValue arg, BlockRefs *out) {
+  StepCall call;
+  if (!step_run(schedule, id, &arg, 1, &call)) return false;
+  for (int i = 0; out && i < call.results.count; i++)
+    array_push(&schedule->context->arena, out, call.results.items[i].as.block);
+  return true;
+}
+
+static bool run_for_loops(Schedule *schedule, StepId id, const StepValue *args, int count,
+                          LoopRef *out) {
+  StepCall call;
+  if (!step_run(schedule, id, args, count, &call)) return false;
+  for (int i = 0; out && i < call.results.count; i++) out[i] = call.results.items[i].as.loop;
+  return true;
+}
+
+bool schedule_get_block(Schedule *schedule, const char *name, BlockRef *out) {
+  return run_for_block(schedule, STEP_get_block,
+                       ARGS(value_string(str_intern(schedule->context, name))), out);
+}
+
+bool schedule_get_loops(Schedule *schedule, BlockRef block, LoopRefs *out) {
+  StepCall call;
+  if (!step_run(schedule, STEP_get_loops, ARGS(value_block(block)), &call)) return false;
+  for (int i = 0; out && i < call.results.count; i++)
+    array_push(&schedule->context->arena, out, call.results.items[i].as.loop);
+  return true;
+}
+
+bool schedule_get_child_blocks(Schedule *schedule, BlockRef block, LoopRef loop, BlockRefs *out) {
+  return run_for_blocks(schedule, STEP_get_child_blocks, value_target(block, loop), out);
+}
+bool schedule_get_producers(Schedule *schedule, BlockRef block, BlockRefs *out) {
+  return run_for_blocks(schedule, STEP_get_producers, value_block(block), out);
+}
+bool schedule_get_consumers(Schedule *schedule, BlockRef block, BlockRefs *out) {
+  return run_for_blocks(schedule, STEP_get_consumers, value_block(block), out);
+}
+
+bool schedule_split(Schedule *schedule, LoopRef loop, const int64_t *factors, int count,
+                    LoopRef *out) {
+  StepValue list = {VALUE_LIST, {.list = {NULL, count}}};
+  list.as.list.items = arena_array(&schedule->context->arena, StepValue, count);
+  for (int i = 0; i < count; i++)
+    list.as.list.items[i] = factors[i] > 0 ? value_int(factors[i]) : (StepValue){VALUE_NONE};
+  return run_for_loops(schedule, STEP_split, ARGS(value_loop(loop), list), out);
+}
+
+bool schedule_fuse(Schedule *schedule, const LoopRef *loops, int count, LoopRef *out) {
+  return run_for_loops(schedule, STEP_fuse, ARGS(value_loops(schedule, loops, count)), out);
+}
+bool schedule_reorder(Schedule *schedule, const LoopRef *loops, int count) {
+  return step_run(schedule, STEP_reorder, ARGS(value_loops(schedule, loops, count)), NULL);
+}
+bool schedule_add_unit_loop(Schedule *schedule, BlockRef block, LoopRef loop, LoopRef *out) {
+  return run_for_loops(schedule, STEP_add_unit_loop, ARGS(value_target(block, loop)), out);
+}
+
+bool schedule_parallel(Schedule *schedule, LoopRef loop) {
+  return step_run(schedule, STEP_parallel, ARGS(value_loop(loop)), NULL);
+}
+bool schedule_vectorize(Schedule *schedule, LoopRef loop) {
+  return step_run(schedule, STEP_vectorize, ARGS(value_loop(loop)), NULL);
+}
+bool schedule_unroll(Schedule *schedule, LoopRef loop) {
+  return step_run(schedule, STEP_unroll, ARGS(value_loop(loop)), NULL);
+}
+bool schedule_loop_partition(Schedule *schedule, LoopRef loop) {
+  return step_run(schedule, STEP_loop_partition, ARGS(value_loop(loop)), NULL);
+}
+bool schedule_bind(Schedule *schedule, LoopRef loop, const char *thread) {
+  StepValue axis = value_string(str_intern(schedule->context, thread));
+  return step_run(schedule, STEP_bind, ARGS(value_loop(loop), axis), NULL);
+}
+
+static StepValue value_of_expr(Schedule *schedule, const Expr *e) {
+  switch (e->op) {
+  case EXPR_FLOAT: return (StepValue){VALUE_FLOAT, {.f = e->as.f}};
+  case EXPR_STRING: return value_string(e->as.s);
+  case EXPR_INT:
+    return (StepValue){dtype_is_bool(e->type) ? VALUE_BOOL : VALUE_INT, {.i = e->as.i}};
+  default: break;
+  }
+  if (e->op != EXPR_TUPLE) bug(schedule->context, "an annotation that is not constant");
+  StepValue list = {VALUE_LIST, {.list = {NULL, e->count}}};
+  list.as.list.items = arena_array(&schedule->context->arena, StepValue, e->count);
+  for (int i = 0; i < e->count; i++) list.as.list.items[i] = value_of_expr(schedule, e->args[i]);
+  return list;
+}
+
+bool schedule_annotate(Schedule *schedule, BlockRef block, LoopRef loop, const char *key,
+                       Expr *value) {
+  StepValue name = value_string(str_intern(schedule->context, key));
+  return step_run(schedule, STEP_annotate,
+                  ARGS(value_target(block, loop), name, value_of_expr(schedule, value)), NULL);
+}
+bool schedule_unannotate(Schedule *schedule, BlockRef block, LoopRef loop, const char *key) {
+  StepValue name = value_string(str_intern(schedule->context, key));
+  return step_run(schedule, STEP_unannotate, ARGS(value_target(block, loop), name), NULL);
+}
+
+bool schedule_compute_inline(Schedule *schedule, BlockRef block) {
+  return step_run(schedule, STEP_compute_inline, ARGS(value_block(block)), NULL);
+}
+bool schedule_reverse_compute_inline(Schedule *schedule, BlockRef block) {
+  return step_run(schedule, STEP_reverse_compute_inline, ARGS(value_block(block)), NULL);
+}
+
+static StepValue value_bool(bool b) {
+  return b ? (StepValue){VALUE_BOOL, {.i = 1}} : (StepValue){VALUE_NONE};
+}
+
+bool schedule_compute_at(Schedule *schedule, BlockRef block, LoopRef loop,
+                         bool preserve_unit_loops) {
+  return step_run(schedule, STEP_compute_at,
+                  ARGS(value_block(block), value_loop(loop), value_bool(preserve_unit_loops)),
+                  NULL);
+}
+bool schedule_reverse_compute_at(Schedule *schedule, BlockRef block, LoopRef loop,
+                                 bool preserve_unit_loops) {
+  return step_run(schedule, STEP_reverse_compute_at,
+                  ARGS(value_block(block), value_loop(loop), value_bool(preserve_unit_loops)),
+                  NULL);
+}
+
+bool schedule_cache_read(Schedule *schedule, BlockRef block, int read_index, const char *scope,
+                         BlockRef *out) {
+  StepValue name = value_string(str_intern(schedule->context, scope));
+  return run_for_block(schedule, STEP_cache_read,
+                       ARGS(value_block(block), value_int(read_index), name), out);
+}
+bool schedule_cache_write(Schedule *schedule, BlockRef block, int write_index, const char *scope,
+                          BlockRef *out) {
+  StepValue name = value_string(str_intern(schedule->context, scope));
+  return run_for_block(schedule, STEP_cache_write,
+                       ARGS(value_block(block), value_int(write_index), name), out);
+}
+bool schedule_set_scope(Schedule *schedule, BlockRef block, int write_index, const char *scope) {
+  StepValue name = value_string(str_intern(schedule->context, scope));
+  return step_run(schedule, STEP_set_scope,
+                  ARGS(value_block(block), value_int(write_index), name), NULL);
+}
+
+bool schedule_decompose_reduction(Schedule *schedule, BlockRef block, LoopRef loop,
+                                  BlockRef *out) {
+  return run_for_block(schedule, STEP_decompose_reduction,
+                       ARGS(value_block(block), value_loop(loop)), out);
+}
+bool schedule_rfactor(Schedule *schedule, LoopRef loop, int factor_axis, BlockRef *out) {
+  return run_for_block(schedule, STEP_rfactor, ARGS(value_loop(loop), value_int(factor_axis)),
+                       out);
+}
+
+static StepValue value_map(const IndexMap *map) {
+  return (StepValue){VALUE_MAP, {.map = map}};
+}
+
+static StepValue value_padding(Schedule *schedule, const LayoutPadding *padding) {
+  if (!padding || padding->kind == LAYOUT_PADDING_ANY) return (StepValue){VALUE_NONE};
+  if (padding->kind == LAYOUT_PADDING_UNKNOWN)
+    return value_string(str_intern(schedule->context, "unknown"));
+  return (StepValue){VALUE_FLOAT, {.f = padding->value}};
+}
+
+bool schedule_transform_layout(Schedule *schedule, BlockRef block, BufferSlot slot,
+                               const IndexMap *map, const LayoutPadding *padding) {
+  return step_run(schedule, STEP_transform_layout,
+                  ARGS(value_block(block), value_slot(schedule, slot), value_map(map),
+                       value_padding(schedule, padding)),
+                  NULL);
+}
+bool schedule_transform_block_layout(Schedule *schedule, BlockRef block, const IndexMap *map) {
+  return step_run(schedule, STEP_transform_block_layout, ARGS(value_block(block), value_map(map)),
+                  NULL);
+}
+bool schedule_set_axis_separator(Schedule *schedule, BlockRef block, BufferSlot slot,
+                                 const int *separators, int count) {
+  return step_run(schedule, STEP_set_axis_separator,
+                  ARGS(value_block(block), value_slot(schedule, slot),
+                       value_ints(schedule, separators, count)),
+                  NULL);
+}
+bool schedule_pad_value(Schedule *schedule, BlockRef block, BufferSlot slot, double value) {
+  return step_run(schedule, STEP_pad_value,
+                  ARGS(value_block(block), value_slot(schedule, slot),
+                       (StepValue){VALUE_FLOAT, {.f = value}}),
+                  NULL);
+}
+bool schedule_drop_padding_predicate(Schedule *schedule, BlockRef block) {
+  return step_run(schedule, STEP_drop_padding_predicate, ARGS(value_block(block)), NULL);
+}
+bool schedule_predicate_reduction(Schedule *schedule, BlockRef block) {
+  return step_run(schedule, STEP_predicate_reduction, ARGS(value_block(block)), NULL);
+}

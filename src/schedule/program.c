@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// What steps ask of programs: conditions as lists, facts at a place, regions of blocks, the form of
+// reductions.
+#include "schedule/internal.h"
+
+// ---- Conditions ------------------------------------------------------------------------------
+
+Expr *conjunction(Context *context, Expr *a, Expr *b) {
+  if (!a || expr_is_true(a)) return b ? b : expr_bool(context, true);
+  return b && !expr_is_true(b) ? expr_and(context, a, b) : a;
+}
+
+void conjuncts(Arena *arena, Expr *condition, ExprArray *out) {
+  if (expr_is_true(condition)) return;
+  if (condition->op == EXPR_AND) {
+    conjuncts(arena, condition->args[0], out);
+    conjuncts(arena, condition->args[1], out);
+  } else {
+    array_push(arena, out, condition);
+  }
+}
+
+Expr *conjunction_of(Context *context, const ExprArray *list) {
+  Expr *all = expr_bool(context, true);
+  for (int i = 0; i < list->count; i++) all = conjunction(context, all, list->items[i]);
+  return all;
+}
+
+bool uses_any(const Expr *e, Expr *const *vars, int count) {
+  for (int i = 0; i < count; i++)
+    if (expr_uses(e, vars[i])) return true;
+  return false;
+}
+
+bool uses_block_vars(const Expr *e, const Block *block) {
+  for (int i = 0; i < block->var_count; i++)
+    if (expr_uses(e, block->vars[i].var)) return true;
+  return false;
+}
+
+// ---- Loops -----------------------------------------------------------------------------------
+
+int64_t const_extent(const Stmt *loop) {
+  int64_t extent;
+  return expr_as_int(loop->as.loop.extent, &extent) ? extent : -1;
+}
+
+bool loop_is_plain(const Stmt *loop) {
+  return loop->as.loop.kind == LOOP_SERIAL && !loop->as.loop.annotations.count;
+}
+
+VarRange loop_range(const Stmt *loop) {
+  return (VarRange){loop->as.loop.var, loop->as.loop.min, loop->as.loop.extent};
+}
+
+void bind_domain(Analyzer *analyzer, const Block *block) {
+  for (int i = 0; i < block->var_count; i++)
+    analyzer_bind(analyzer, block->vars[i].var, block->vars[i].min, block->vars[i].extent);
+}
+
+Analyzer *path_analyzer(Schedule *schedule, const Path *path, int depth) {
+  Analyzer *analyzer = analyzer_new(schedule->context);
+  for (int i = 0; i < depth; i++) {
+    Stmt *s = path->items[i];
+    if (s->kind == STMT_FOR)
+      analyzer_bind(analyzer, s->as.loop.var, s->as.loop.min, s->as.loop.extent);
+    if (s->kind == STMT_BLOCK) bind_domain(analyzer, s->as.block);
+    if (s->kind == STMT_LET) analyzer_bind_value(analyzer, s->as.let.var, s->as.let.value);
+    if (s->kind == STMT_IF && path->child[i] == 0)
+      analyzer_assume(analyzer, s->as.branch.condition);
+  }
+  return analyzer;
+}
+
+Stmt *loop_like(Context *context, const Stmt *loop, Expr *var, Expr *min, Expr *extent,
+                Stmt *body) {
+  Stmt *copy = stmt_copy(context, loop);
+  copy->as.loop.var = var;
+  copy->as.loop.min = expr_cast(context, var->type, min);
+  copy->as.loop.extent = expr_cast(context, var->type, extent);
+  copy->as.loop.body = body;
+  return copy;
+}
+
+// ---- Blocks ----------------------------------------------------------------------------------
+
+Map bindings_of(Context *context, const Block *block) {
+  Map map = map_new(&context->arena);
+  for (int i = 0; i < block->var_count; i++)
+    map_put(&map, block->vars[i].var, block->vars[i].binding);
+  return map;
+}
+
+static bool same_storage(const Region *a, const Region *writes, int count) {
+  for (int i = 0; i < count; i++)
+    if (buffers_alias(a->buffer, writes[i].buffer)) return true;
+  return false;
+}
+
+Block *block_with_regions(Context *context, Block *b) {
+  RegionArray reads = {0}, writes = {0};
+  Analyzer *analyzer = analyzer_new(context);
+  bind_domain(analyzer, b);
+  Stmt *parts[2];
+  int count = 0;
+  if (b->init) parts[count++] = b->init;
+  parts[count++] = b->body;
+  stmt_regions(analyzer, stmt_seq(context, parts, count), &reads, &writes);
+  Block *copy = block_copy(context, b);
+  copy->reads = arena_array(&context->arena, Region, reads.count);
+  copy->read_count = 0;
+  for (int i = 0; i < reads.count; i++)
+    if (!b->init || !same_storage(&reads.items[i], writes.items, writes.count))
+      copy->reads[copy->read_count++] = reads.items[i];
+  copy->writes = writes.items;
+  copy->write_count = writes.count;
+  return copy;
+}
+
+Stmt *stmt_with_block(Context *context, const Stmt *s, Block *block) {
+  Stmt *copy = stmt_copy(context, s);
+  copy->as.block = block;
+  return copy;
+}
+
+
+typedef struct LoadSearch {
+  const Buffer *buffer;
+  bool found, opaque;
+} LoadSearch;
+
+static bool see_load(Visitor *visitor, Expr *e) {
+  LoadSearch *find = visitor->env;
+  if (e->op == EXPR_LOAD && buffers_alias(e->as.buffer, find->buffer)) find->found = true;
+  if (e == find->buffer->data) find->found = find->opaque = true;
+  return true;
+}
+
+bool expr_reads(Expr *e, const Buffer *buffer) {
+  LoadSearch find = {buffer};
+  Visitor visitor = {.env = &find, .enter_expr = see_load};
+  visit_expr(&visitor, e);
+  return find.found;
+}
+
+// ---- Reductions ------------------------------------------------------------------------------
+
+static bool combines(ExprOp op) {
+  switch (op) {
+  case EXPR_ADD:
+  case EXPR_MUL:
+  case EXPR_MIN:
+  case EXPR_MAX:
+  case EXPR_AND:
+  case EXPR_OR:
+  case EXPR_BIT_AND:
+  case EXPR_BIT_OR:
+  case EXPR_BIT_XOR: return true;
+  default: return false;
+  }
+}
+
+static bool is_target(const Expr *e, const Stmt *store) {
+  if (e->op != EXPR_LOAD || e->as.buffer != store->as.store.buffer) return false;
+  for (int i = 0; i < store->as.store.rank; i++)
+    if (e->args[i] != store->as.store.indices[i]) return false;
+  return true;
+}
+
+static bool update_parts(const Stmt *store, Expr *value, ReductionUpdate *out) {
+  if (!combines(value->op) && value->op != EXPR_SUB) return false;
+  int self = is_target(value->args[0], store) ? 0 : is_target(value->args[1], store) ? 1 : -1;
+  if (self < 0 || (value->op == EXPR_SUB && self == 1)) return false;
+  *out = (ReductionUpdate){value->op, value->args[self], value->args[1 - self], NULL};
+  return !expr_reads(out->term, store->as.store.buffer);
+}
+
+bool reduction_update(const Block *block, ReductionUpdate *out) {
+  const Stmt *store = block->body;
+  if (store->kind != STMT_STORE) return false;
+  Expr *value = store->as.store.value;
+  if (value->op != EXPR_IF_THEN_ELSE && value->op != EXPR_SELECT)
+    return update_parts(store, value, out);
+  if (!is_target(value->args[2], store) || !update_parts(store, value->args[1], out)) return false;
+  out->condition = value->args[0];
+  return !expr_reads(value->args[0], store->as.store.buffer);
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps that change nothing: they name blocks and loops for later steps.
+#include "schedule/internal.h"
+
+bool step_get_block(Schedule *schedule, StepCall *call) {
+  Path path;
+  if (!find_block(schedule, call->args[0].as.s, &path)) return false;
+  step_result(schedule, call, value_block(path_end(&path)->as.block->name));
+  return true;
+}
+
+bool step_get_loops(Schedule *schedule, StepCall *call) {
+  Path path;
+  if (!find_block(schedule, call->args[0].as.block, &path)) return false;
+  Stmt **loops;
+  int count = path_loops(schedule, &path, path.count - 1, &loops);
+  for (int i = 0; i < count; i++)
+    step_result(schedule, call, value_loop(loops[i]->as.loop.var));
+  return true;
+}
+
+static void result_blocks(Schedule *schedule, StepCall *call, const StmtArray *blocks) {
+  for (int i = 0; i < blocks->count; i++)
+    step_result(schedule, call, value_block(blocks->items[i]->as.block->name));
+}
+
+bool step_get_child_blocks(Schedule *schedule, StepCall *call) {
+  Path path;
+  const StepValue *target = &call->args[0];
+  bool found = target->kind == VALUE_LOOP ? find_loop(schedule, target->as.loop, &path)
+                                          : find_block(schedule, target->as.block, &path);
+  if (!found) return false;
+  StmtArray blocks = {0};
+  blocks_below(&schedule->context->arena, path_end(&path), &blocks);
+  result_blocks(schedule, call, &blocks);
+  return true;
+}
+
+static bool regions_meet(const Region *a, int a_count, const Region *b, int b_count) {
+  for (int i = 0; i < a_count; i++)
+    for (int j = 0; j < b_count; j++)
+      if (buffers_alias(a[i].buffer, b[j].buffer)) return true;
+  return false;
+}
+
+void related_blocks(Schedule *schedule, const Path *path, bool consumers, StmtArray *out) {
+  Block *block = path_end(path)->as.block;
+  int scope = path_scope(path, path->count - 1);
+  StmtArray all = {0};
+  blocks_below(&schedule->context->arena, path->items[scope < 0 ? 0 : scope], &all);
+  for (int i = 0; i < all.count; i++) {
+    Block *other = all.items[i]->as.block;
+    if (other == block) continue;
+    bool related = consumers ? regions_meet(other->reads, other->read_count, block->writes,
+                                            block->write_count)
+                             : regions_meet(other->writes, other->write_count, block->reads,
+                                            block->read_count);
+    if (related) array_push(&schedule->context->arena, out, all.items[i]);
+  }
+}
+
+static bool get_related(Schedule *schedule, StepCall *call, bool consumers) {
+  Path path;
+  if (!find_block(schedule, call->args[0].as.block, &path)) return false;
+  StmtArray blocks = {0};
+  related_blocks(schedule, &path, consumers, &blocks);
+  result_blocks(schedule, call, &blocks);
+  return true;
+}
+
+bool step_get_producers(Schedule *schedule, StepCall *call) {
+  return get_related(schedule, call, false);
+}
+bool step_get_consumers(Schedule *schedule, StepCall *call) {
+  return get_related(schedule, call, true);
+}
+
+bool schedule_is_output(const Schedule *schedule, BlockRef block) {
+  Block *b = schedule_block(schedule, block);
+  PrimFunc *func = schedule->func;
+  for (int i = 0; b && i < b->write_count; i++)
+    for (int k = 0; k < func->param_count; k++)
+      if (func->buffers[k] && buffers_alias(func->buffers[k], b->writes[i].buffer)) return true;
+  return false;
+}

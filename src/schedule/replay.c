@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+// Traces, and scripts that users write in the same form, made into steps again.
+//   script    ::= statement*
+//   statement ::= targets "=" call | call | target "=" value
+//   call      ::= sch "." step "(" arguments ")"
+// Values are literals, lists, tuples, lambdas, names bound before, and subscripts of lists of them.
+#include "schedule/internal.h"
+#include "script/python.h"
+
+#include <math.h>
+
+typedef struct Replay {
+  Schedule *schedule;
+  Context *context;
+  Arena *arena;
+  Map names; // interned name to StepValue
+  const char *text; // of the script's file
+} Replay;
+
+#define COMPLAIN(replay, node, ...) diag_error((replay)->context, (node)->pos, __VA_ARGS__)
+
+static bool read_value(Replay *replay, const PyNode *node, StepValue *out);
+
+static bool read_list(Replay *replay, PyNode *const *items, int count, StepValue *out) {
+  *out = (StepValue){VALUE_LIST, {.list = {arena_array(replay->arena, StepValue, count), count}}};
+  for (int i = 0; i < count; i++)
+    if (!read_value(replay, items[i], &out->as.list.items[i])) return false;
+  return true;
+}
+
+static bool read_name(Replay *replay, const PyNode *node, StepValue *out) {
+  if (strcmp(node->text, "AXIS_SEPARATOR") == 0)
+    return COMPLAIN(replay, node, "AXIS_SEPARATOR belongs into an index map");
+  StepValue *value = map_find(&replay->names, node->text);
+  if (!value) return COMPLAIN(replay, node, "'%s' is not defined", node->text);
+  *out = *value;
+  return true;
+}
+
+static bool read_subscript(Replay *replay, const PyNode *node, StepValue *out) {
+  StepValue list, index;
+  if (node->count != 2 || !read_value(replay, node->items[0], &list) ||
+      !read_value(replay, node->items[1], &index))
+    return node->count == 2 ? false : COMPLAIN(replay, node, "one index is expected");
+  int64_t i = index.kind == VALUE_INT ? index.as.i : 0;
+  if (list.kind != VALUE_LIST || index.kind != VALUE_INT)
+    return COMPLAIN(replay, node, "an item of a list is expected");
+  if (i < 0) i += list.as.list.count;
+  if (i < 0 || i >= list.as.list.count)
+    return COMPLAIN(replay, node, "index %lld of a list of %d", (long long)index.as.i,
+                    list.as.list.count);
+  *out = list.as.list.items[i];
+  return true;
+}
+
+static bool read_negative(Replay *replay, const PyNode *node, StepValue *out) {
+  if (!read_value(replay, node->items[0], out)) return false;
+  if (strcmp(node->text, "-") == 0 && out->kind == VALUE_INT)
+    out->as.i = -out->as.i;
+  else if (strcmp(node->text, "-") == 0 && out->kind == VALUE_FLOAT)
+    out->as.f = -out->as.f;
+  else
+    return COMPLAIN(replay, node, "a number is expected");
+  return true;
+}
+
+// float("inf")
+static bool read_call_value(Replay *replay, const PyNode *node, StepValue *out) {
+  Str name = py_dotted_name(replay->context, node->items[0]);
+  static const struct {
+    const char *text;
+    double value;
+  } words[] = {{"inf", INFINITY}, {"-inf", -INFINITY}, {"nan", NAN}};
+  bool is_float = name && strcmp(name, "float") == 0 && node->count == 2 &&
+                  node->items[1]->kind == PY_STRING;
+  for (int i = 0; is_float && i < COUNT_OF(words); i++)
+    if (strcmp(node->items[1]->text, words[i].text) == 0) {
+      *out = (StepValue){VALUE_FLOAT, {.f = words[i].value}};
+      return true;
+    }
+  return COMPLAIN(replay, node, "a step cannot be an argument; give its result a name first");
+}
+
+static bool read_value(Replay *replay, const PyNode *node, StepValue *out) {
+  *out = (StepValue){VALUE_NONE};
+  switch (node->kind) {
+  case PY_NONE: return true;
+  case PY_INT: *out = value_int(node->i); return true;
+  case PY_FLOAT: *out = (StepValue){VALUE_FLOAT, {.f = node->f}}; return true;
+  case PY_BOOL: *out = (StepValue){VALUE_BOOL, {.i = node->i}}; return true;
+  case PY_STRING: *out = value_string(node->text); return true;
+  case PY_NAME: return read_name(replay, node, out);
+  case PY_LIST:
+  case PY_TUPLE: return read_list(replay, node->items, node->count, out);
+  case PY_SUBSCRIPT: return read_subscript(replay, node, out);
+  case PY_UNARY: return read_negative(replay, node, out);
+  case PY_CALL: return read_call_value(replay, node, out);
+  default: return COMPLAIN(replay, node, "%s is no value of a step", py_kind_name(node->kind));
+  }
+}
+
+// ---- Arguments -------------------------------------------------------------------------------
+
+static const char *const kind_words[] = {
+    [PARAM_STRING] = "a string",       [PARAM_BLOCK] = "a block",
+    [PARAM_LOOP] = "a loop",           [PARAM_TARGET] = "a block or a loop",
+    [PARAM_LIST] = "a list",           [PARAM_ANY] = "a value",
+    [PARAM_BOOL] = "True or False",    [PARAM_INT] = "an integer",
+    [PARAM_NUMBER] = "a number",       [PARAM_SLOT] = "(\"read\", index), (\"write\", index) or a name",
+    [PARAM_MAP] = "an index map",
+};
+
+static bool fits(ParamKind kind, const StepValue *value) {
+  switch (kind) {
+  case PARAM_STRING: return value->kind == VALUE_STRING;
+  case PARAM_BLOCK: return value->kind == VALUE_BLOCK;
+  case PARAM_LOOP: return value->kind == VALUE_LOOP;
+  case PARAM_TARGET: return value->kind == VALUE_BLOCK || value->kind == VALUE_LOOP;
+  case PARAM_LIST: return value->kind == VALUE_LIST;
+  case PARAM_ANY: return true;
+  case PARAM_BOOL: return value->kind == VALUE_BOOL;
+  case PARAM_INT: return value->kind == VALUE_INT;
+  case PARAM_NUMBER: return value->kind == VALUE_INT || value->kind == VALUE_FLOAT;
+  case PARAM_SLOT: return value->kind == VALUE_LIST || value->kind == VALUE_STRING;
+  case PARAM_MAP: return value->kind == VALUE_MAP;
+  }
+  return false;
+}
+
+// The rank an index map of this call is for, so that `*indices` can be read; -1 when not known.
+static int map_rank(Replay *replay, const StepCall *call) {
+  const Block *block = schedule_block(replay->schedule, call->args[0].as.block);
+  if (call->args[0].kind != VALUE_BLOCK || !block) return -1;
+  if (call->info == &step_table[STEP_transform_block_layout]) return block->var_count;
+  const StepValue *slot = &call->args[1];
+  if (slot->kind != VALUE_LIST || slot->as.list.count != 2) return -1;
+  const StepValue *items = slot->as.list.items;
+  if (items[0].kind != VALUE_STRING || items[1].kind != VALUE_INT) return -1;
+  bool write = strcmp(items[0].as.s, "write") == 0;
+  int count = write ? block->write_count : block->read_count;
+  if (items[1].as.i < 0 || items[1].as.i >= count) return -1;
+  return (write ? block->writes : block->reads)[items[1].as.i].buffer->rank;
+}
+
+static bool read_map(Replay *replay, const PyNode *node, const StepCall *call, StepValue *out) {
+  if (node->kind == PY_CALL && node->count == 2) node = node->items[1]; // IndexMap.from_func(…)
+  LayoutSource source = {.rank = map_rank(replay, call), .pos = node->pos};
+  if (node->kind == PY_STRING) {
+    source.text = node->text;
+    source.size = strlen(node->text);
+    source.pos.file = NULL;
+  } else if (node->kind == PY_LAMBDA) {
+    source.text = node->pos.file->text + node->pos.begin;
+    source.size = (size_t)(node->pos.end - node->pos.begin);
+  } else {
+    return COMPLAIN(replay, node, "an index map is a lambda or a layout's spelling in quotes");
+  }
+  *out = (StepValue){VALUE_MAP, {.map = index_map_parse(replay->context, &source)}};
+  return out->as.map != NULL;
+}
+
+static bool read_argument(Replay *replay, const PyNode *node, const StepParam *param,
+                          StepCall *call, StepValue *out) {
+  if (param->kind == PARAM_MAP) return read_map(replay, node, call, out);
+  if (!read_value(replay, node, out)) return false;
+  if (param->kind == PARAM_TARGET && out->kind == VALUE_STRING) // a block may be named
+    *out = value_block(out->as.s);
+  if (param->kind == PARAM_BLOCK && out->kind == VALUE_STRING) *out = value_block(out->as.s);
+  if (param->kind == PARAM_BOOL && param->optional && out->kind == VALUE_BOOL && !out->as.i)
+    *out = (StepValue){VALUE_NONE};
+  if (fits(param->kind, out) || (param->optional && out->kind == VALUE_NONE)) return true;
+  return COMPLAIN(replay, node, "%s: '%s' is %s", call->info->name,
+                  param->name + (param->name[0] == '*'), kind_words[param->kind]);
+}
+
+static int param_count(const StepInfo *info) {
+  int count = 0;
+  while (count < STEP_MAX_PARAMS && info->params[count].name) count++;
+  return count;
+}
+
+static bool read_rest(Replay *replay, const PyNode *node, int from, const StepParam *param,
+                      StepCall *call, StepValue *out) {
+  int count = 0;
+  while (from + count < node->count && node->items[from + count]->kind != PY_KEYWORD) count++;
+  *out = (StepValue){VALUE_LIST, {.list = {arena_array(replay->arena, StepValue, count), count}}};
+  for (int i = 0; i < count; i++)
+    if (!read_argument(replay, node->items[from + i], param, call, &out->as.list.items[i]))
+      return false;
+  return true;
+}
+
+static const PyNode *keyword_for(const PyNode *node, const char *name) {
+  for (int i = 1; i < node->count; i++)
+    if (node->items[i]->kind == PY_KEYWORD && strcmp(node->items[i]->text, name) == 0)
+      return node->items[i]->items[0];
+  return NULL;
+}
+
+static bool check_keywords(Replay *replay, const PyNode *node, const StepInfo *info) {
+  const char *names[STEP_MAX_PARAMS];
+  int count = param_count(info);
+  for (int i = 0; i < count; i++) names[i] = info->params[i].name;
+  for (int i = 1; i < node->count; i++) {
+    const PyNode *keyword = node->items[i];
+    bool known = keyword->kind != PY_KEYWORD;
+    for (int k = 0; k < count; k++) known |= !known && strcmp(names[k], keyword->text) == 0;
+    if (known) continue;
+    const char *near = nearest_name(keyword->text, names, count);
+    return COMPLAIN(replay, keyword, "%s has no argument '%s'%s%s%s", info->name, keyword->text,
+                    near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+  }
+  return true;
+}
+
+static bool read_arguments(Replay *replay, const PyNode *node, StepCall *call) {
+  const StepInfo *info = call->info;
+  int next = 1, count = param_count(info);
+  if (!check_keywords(replay, node, info)) return false;
+  for (int i = 0; i < count; i++) {
+    const StepParam *param = &info->params[i];
+    if (param->name[0] == '*') {
+      if (!read_rest(replay, node, next, param, call, &call->args[i])) return false;
+      next += call->args[i].as.list.count;
+      continue;
+    }
+    const PyNode *given = keyword_for(node, param->name);
+    if (!given && next < node->count && node->items[next]->kind != PY_KEYWORD)
+      given = node->items[next++];
+    if (!given && !param->optional)
+      return COMPLAIN(replay, node, "%s needs '%s'", info->name, param->name);
+    if (given && !read_argument(replay, given, param, call, &call->args[i])) return false;
+  }
+  if (next < node->count && node->items[next]->kind != PY_KEYWORD)
+    return COMPLAIN(replay, node->items[next], "%s takes no more arguments", info->name);
+  return true;
+}
+
+// ---- Statements ------------------------------------------------------------------------------
+
+static const StepInfo *find_step(Replay *replay, const PyNode *node, Str name) {
+  const char *names[STEP_COUNT];
+  Context *context = replay->context;
+  if (strcmp(name, "get_sblock") == 0) name = str_intern(context, "get_block"); // newer name
+  for (int i = 0; i < STEP_COUNT; i++) {
+    names[i] = step_table[i].name;
+    if (strcmp(names[i], name) == 0) return &step_table[i];
+  }
+  const char *near = nearest_name(name, names, STEP_COUNT);
+  COMPLAIN(replay, node, "there is no step '%s'%s%s%s", name, near ? "; did you mean '" : "",
+           near ? near : "", near ? "'?" : "");
+  return NULL;
+}
+
+static void bind_name(Replay *replay, const PyNode *target, StepValue value) {
+  StepValue *kept = arena_new(replay->arena, StepValue);
+  *kept = value;
+  map_put(&replay->names, target->text, kept);
+}
+
+// Steps whose results are a list in Python, even of one.
+static bool gives_list(const StepInfo *info) {
+  return info == &step_table[STEP_get_loops] || info == &step_table[STEP_split] ||
+         info == &step_table[STEP_get_child_blocks] || info == &step_table[STEP_get_producers] ||
+         info == &step_table[STEP_get_consumers];
+}
+
+static bool bind_results(Replay *replay, const PyNode *target, const StepCall *call) {
+  int count = call->results.count;
+  if (target->kind == PY_NAME) {
+    StepValue list = {VALUE_LIST, {.list = {call->results.items, count}}};
+    if (count != 1 && !gives_list(call->info))
+      return COMPLAIN(replay, target, "%s has no result", call->info->name);
+    bind_name(replay, target, gives_list(call->info) ? list : call->results.items[0]);
+    return true;
+  }
+  if (target->kind != PY_TUPLE && target->kind != PY_LIST)
+    return COMPLAIN(replay, target, "names are expected on the left");
+  if (target->count != count)
+    return COMPLAIN(replay, target, "%s gives %d results for %d names", call->info->name, count,
+                    target->count);
+  for (int i = 0; i < count; i++) {
+    if (target->items[i]->kind != PY_NAME)
+      return COMPLAIN(replay, target->items[i], "a name is expected");
+    bind_name(replay, target->items[i], call->results.items[i]);
+  }
+  return true;
+}
+
+static bool replay_call(Replay *replay, const PyNode *node, const PyNode *target) {
+  const PyNode *callee = node->items[0];
+  if (callee->kind != PY_ATTRIBUTE || callee->items[0]->kind != PY_NAME)
+    return COMPLAIN(replay, node, "a step is written sch.name(…)");
+  StepCall call = {.info = find_step(replay, callee, callee->text)};
+  if (!call.info || !read_arguments(replay, node, &call)) return false;
+  schedule_at(replay->schedule, node->pos);
+  bool made = step_apply(replay->schedule, &call);
+  schedule_at(replay->schedule, (SourcePos){0});
+  return made && (!target || bind_results(replay, target, &call));
+}
+
+static bool is_heading(const PyNode *node) {
+  return node->kind == PY_IMPORT || node->kind == PY_PASS ||
+         (node->kind == PY_EXPRESSION && node->items[0]->kind == PY_STRING);
+}
+
+static bool replay_statement(Replay *replay, const PyNode *node) {
+  if (is_heading(node)) return true;
+  if (node->kind == PY_EXPRESSION && node->items[0]->kind == PY_CALL)
+    return replay_call(replay, node->items[0], NULL);
+  if (node->kind != PY_ASSIGN || strcmp(node->text, "=") != 0)
+    return COMPLAIN(replay, node, "a schedule holds steps, sch.name(…), and assignments");
+  if (node->items[1]->kind == PY_CALL) return replay_call(replay, node->items[1], node->items[0]);
+  StepValue value;
+  if (!read_value(replay, node->items[1], &value)) return false;
+  StepCall values = {.info = &step_table[STEP_get_loops]};
+  if (node->items[0]->kind == PY_NAME) {
+    bind_name(replay, node->items[0], value);
+    return true;
+  }
+  if (value.kind != VALUE_LIST) return COMPLAIN(replay, node, "a list is expected");
+  values.results.items = value.as.list.items;
+  values.results.count = value.as.list.count;
+  return bind_results(replay, node->items[0], &values);
+}
+
+bool schedule_replay(Schedule *schedule, const SourceFile *script) {
+  Context *context = schedule->context;
+  int errors = context->error_count;
+  PyNode *suite = py_parse_file(context, &context->arena, script, PY_STATEMENTS);
+  if (!suite || context->error_count > errors) return false;
+  Replay replay = {schedule, context, &context->arena, map_new(&context->arena), script->text};
+  for (int i = 0; i < suite->count; i++)
+    if (!replay_statement(&replay, suite->items[i])) return false;
+  return true;
+}

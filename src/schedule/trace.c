@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// The trace as text: one line a step, in Python's syntax. Blocks are b0, b1, …, loops l0, l1, …, by
+// their first occurrence as results.
+#include "schedule/internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+typedef struct TracePrinter {
+  Context *context;
+  Text *out;
+  Map names; // handle to its name
+  int blocks, loops;
+} TracePrinter;
+
+static const char *result_name(TracePrinter *printer, const StepValue *value) {
+  bool block = value->kind == VALUE_BLOCK;
+  Str name = block ? str_format(printer->context, "b%d", printer->blocks++)
+                   : str_format(printer->context, "l%d", printer->loops++);
+  map_put(&printer->names, block ? (const void *)value->as.block : value->as.loop, name);
+  return name;
+}
+
+static void print_float(Text *out, double f) {
+  if (!isfinite(f)) {
+    text_printf(out, "float(\"%s\")", isnan(f) ? "nan" : f < 0 ? "-inf" : "inf");
+    return;
+  }
+  char digits[40];
+  for (int precision = 1; precision <= 17; precision++) {
+    snprintf(digits, sizeof digits, "%.*g", precision, f);
+    if (strtod(digits, NULL) == f) break;
+  }
+  text_puts(out, digits);
+  if (!strpbrk(digits, ".e")) text_puts(out, ".0");
+}
+
+static void print_string(Text *out, const char *s) {
+  text_puts(out, "\"");
+  for (; *s; s++) {
+    if (*s == '"' || *s == '\\') text_puts(out, "\\");
+    if (*s == '\n')
+      text_puts(out, "\\n");
+    else
+      text_append(out, s, 1);
+  }
+  text_puts(out, "\"");
+}
+
+static void print_value(TracePrinter *printer, const StepValue *value);
+
+static void print_items(TracePrinter *printer, const StepValue *list) {
+  for (int i = 0; i < list->as.list.count; i++) {
+    if (i) text_puts(printer->out, ", ");
+    print_value(printer, &list->as.list.items[i]);
+  }
+}
+
+static void print_value(TracePrinter *printer, const StepValue *value) {
+  Text *out = printer->out;
+  const char *name;
+  switch (value->kind) {
+  case VALUE_NONE: text_puts(out, "None"); break;
+  case VALUE_BLOCK:
+    name = map_find(&printer->names, value->as.block);
+    text_puts(out, name ? name : "None");
+    break;
+  case VALUE_LOOP:
+    name = map_find(&printer->names, value->as.loop);
+    text_puts(out, name ? name : "None");
+    break;
+  case VALUE_INT: text_printf(out, "%lld", (long long)value->as.i); break;
+  case VALUE_FLOAT: print_float(out, value->as.f); break;
+  case VALUE_BOOL: text_puts(out, value->as.i ? "True" : "False"); break;
+  case VALUE_STRING: print_string(out, value->as.s); break;
+  case VALUE_MAP: text_puts(out, index_map_lambda(printer->context, value->as.map)); break;
+  case VALUE_LIST:
+    text_puts(out, "[");
+    print_items(printer, value);
+    text_puts(out, "]");
+    break;
+  }
+}
+
+static void print_slot(TracePrinter *printer, const StepValue *value) {
+  if (value->kind != VALUE_LIST) {
+    print_value(printer, value);
+    return;
+  }
+  text_puts(printer->out, "(");
+  print_items(printer, value);
+  text_puts(printer->out, ")");
+}
+
+static void print_arguments(TracePrinter *printer, const StepCall *call) {
+  const char *comma = "";
+  for (int i = 0; i < STEP_MAX_PARAMS && call->info->params[i].name; i++) {
+    const StepParam *param = &call->info->params[i];
+    const StepValue *value = &call->args[i];
+    if (param->optional && value->kind == VALUE_NONE) continue;
+    text_puts(printer->out, comma);
+    comma = ", ";
+    if (param->keyword) text_printf(printer->out, "%s=", param->name);
+    if (param->name[0] == '*')
+      print_items(printer, value);
+    else if (param->kind == PARAM_SLOT)
+      print_slot(printer, value);
+    else
+      print_value(printer, value);
+  }
+}
+
+const char *schedule_trace(const Schedule *schedule) {
+  Context *context = schedule->context;
+  Text out = text_new(&context->arena);
+  TracePrinter printer = {context, &out, map_new(&context->arena), 0, 0};
+  for (int i = 0; i < schedule->trace.count; i++) {
+    const StepCall *call = &schedule->trace.items[i];
+    // Arguments first: a result may take over the name of a handle that is an argument.
+    Text arguments = text_new(&context->arena);
+    printer.out = &arguments;
+    print_arguments(&printer, call);
+    printer.out = &out;
+    for (int k = 0; k < call->results.count; k++)
+      text_printf(&out, "%s%s", k ? ", " : "", result_name(&printer, &call->results.items[k]));
+    // One result in a list is taken out of it: `l0, = …`.
+    bool list = call->info == &step_table[STEP_get_loops] ||
+                call->info == &step_table[STEP_get_child_blocks] ||
+                call->info == &step_table[STEP_get_producers] ||
+                call->info == &step_table[STEP_get_consumers] ||
+                call->info == &step_table[STEP_split];
+    if (call->results.count)
+      text_printf(&out, "%s = ", list && call->results.count == 1 ? "," : "");
+    text_printf(&out, "sch.%s(%s)\n", call->info->name, text_string(&arguments));
+  }
+  return text_string(&out);
+}
+
+int schedule_step_count(const Schedule *schedule) {
+  return schedule->trace.count;
+}

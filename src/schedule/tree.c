@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+// Places in a program: paths from the function's body down to a statement, and the tree with one
+// statement replaced. The tree is immutable; what lies off the path is shared.
+#include "schedule/internal.h"
+
+// ---- Nested statements -----------------------------------------------------------------------
+
+// Where the i-th statement below is kept; NULL for a child that is absent.
+static Stmt **slot(Stmt *s, int i) {
+  switch (s->kind) {
+  case STMT_FOR: return &s->as.loop.body;
+  case STMT_LET: return &s->as.let.body;
+  case STMT_IF: return i == 0 ? &s->as.branch.then_body : &s->as.branch.else_body;
+  case STMT_WHILE: return &s->as.repeat.body;
+  case STMT_ASSERT: return &s->as.check.body;
+  case STMT_SEQ: return &s->as.seq.items[i];
+  case STMT_BLOCK: return i == 0 ? &s->as.block->init : &s->as.block->body;
+  case STMT_ALLOCATE: return &s->as.allocate.body;
+  case STMT_ALLOCATE_CONST: return &s->as.allocate_const.body;
+  case STMT_DECL_BUFFER: return &s->as.declare.body;
+  case STMT_ATTR: return &s->as.attr.body;
+  case STMT_STORE:
+  case STMT_EVALUATE: break;
+  }
+  return NULL;
+}
+
+int stmt_child_count(const Stmt *s) {
+  switch (s->kind) {
+  case STMT_STORE:
+  case STMT_EVALUATE: return 0;
+  case STMT_SEQ: return s->as.seq.count;
+  case STMT_IF:
+  case STMT_BLOCK: return 2;
+  default: return 1;
+  }
+}
+
+Stmt *stmt_child(const Stmt *s, int i) {
+  return *slot((Stmt *)s, i);
+}
+
+Stmt *stmt_with_child(Context *context, const Stmt *s, int i, Stmt *child) {
+  if (stmt_child(s, i) == child) return (Stmt *)s;
+  Stmt *copy = stmt_copy(context, s);
+  if (s->kind == STMT_BLOCK) copy->as.block = block_copy(context, s->as.block);
+  if (s->kind == STMT_SEQ)
+    copy->as.seq.items = arena_copy(&context->arena, s->as.seq.items,
+                                    sizeof(Stmt *) * (size_t)s->as.seq.count);
+  *slot(copy, i) = child;
+  return copy;
+}
+
+// ---- Paths -----------------------------------------------------------------------------------
+
+typedef bool (*Match)(const Stmt *s, const void *what);
+
+static bool is_stmt(const Stmt *s, const void *what) {
+  return s == what;
+}
+static bool is_block(const Stmt *s, const void *what) {
+  return s->kind == STMT_BLOCK && s->as.block->name == what;
+}
+static bool is_loop(const Stmt *s, const void *what) {
+  return s->kind == STMT_FOR && s->as.loop.var == what;
+}
+
+typedef struct Search {
+  Arena *arena;
+  Match match;
+  const void *what;
+  StmtArray items;
+  Array(int) child;
+} Search;
+
+static bool search(Search *state, Stmt *s) {
+  if (!s) return false;
+  array_push(state->arena, &state->items, s);
+  if (state->match(s, state->what)) return true;
+  int count = stmt_child_count(s);
+  for (int i = 0; i < count; i++) {
+    array_push(state->arena, &state->child, i);
+    if (search(state, stmt_child(s, i))) return true;
+    state->child.count--;
+  }
+  state->items.count--;
+  return false;
+}
+
+static bool path_find(const Schedule *schedule, Match match, const void *what, Path *out) {
+  Search state = {.arena = &schedule->context->arena, .match = match, .what = what};
+  if (!what || !search(&state, schedule->func->body)) return false;
+  *out = (Path){state.items.items, state.child.items, state.items.count};
+  return true;
+}
+
+bool path_to_stmt(const Schedule *schedule, const Stmt *s, Path *out) {
+  return path_find(schedule, is_stmt, s, out);
+}
+bool path_to_block(const Schedule *schedule, BlockRef block, Path *out) {
+  return path_find(schedule, is_block, block, out);
+}
+bool path_to_loop(const Schedule *schedule, LoopRef loop, Path *out) {
+  return path_find(schedule, is_loop, loop, out);
+}
+
+static void collect_names(Arena *arena, Stmt *s, PtrArray *names) {
+  StmtArray blocks = {0};
+  blocks_all(arena, s, &blocks);
+  for (int i = 0; i < blocks.count; i++)
+    array_push(arena, names, (void *)blocks.items[i]->as.block->name);
+}
+
+static const char *name_near(Schedule *schedule, const char *name) {
+  PtrArray names = {0};
+  collect_names(&schedule->context->scratch, schedule->func->body, &names);
+  return nearest_name(name, (const char *const *)names.items, names.count);
+}
+
+bool find_block(Schedule *schedule, BlockRef block, Path *out) {
+  if (path_to_block(schedule, block, out)) return true;
+  SourcePos pos = schedule->func->pos;
+  if (!block) return refuse(schedule, pos, "no block was given");
+  const char *near = name_near(schedule, block);
+  return refuse(schedule, pos, "the function has no block '%s'%s%s%s", block,
+                near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+}
+
+bool find_loop(Schedule *schedule, LoopRef loop, Path *out) {
+  if (path_to_loop(schedule, loop, out)) return true;
+  if (!loop) return refuse(schedule, schedule->func->pos, "no loop was given");
+  return refuse(schedule, schedule->func->pos,
+                "loop '%s' is no longer in the function: an earlier step replaced it; take the "
+                "loops again with get_loops",
+                loop->as.var->name);
+}
+
+// ---- Replacing -------------------------------------------------------------------------------
+
+static bool vanishes_when_empty(const Stmt *s) {
+  switch (s->kind) {
+  case STMT_FOR:
+  case STMT_ATTR:
+  case STMT_LET: return true;
+  case STMT_IF: return !s->as.branch.else_body;
+  default: return false;
+  }
+}
+
+static Stmt *seq_with(Context *context, const Stmt *seq, int i, Stmt *child) {
+  int count = seq->as.seq.count;
+  Stmt **items = arena_array(&context->arena, Stmt *, count);
+  int n = 0;
+  for (int k = 0; k < count; k++) {
+    Stmt *item = k == i ? child : seq->as.seq.items[k];
+    if (item && !stmt_is_nothing(item)) items[n++] = item;
+  }
+  return n ? stmt_seq(context, items, n) : stmt_nothing(context);
+}
+
+Stmt *path_replace(Context *context, const Path *path, int depth, Stmt *replacement) {
+  Stmt *s = replacement ? replacement : stmt_nothing(context);
+  for (int i = depth - 1; i >= 0; i--) {
+    Stmt *parent = path->items[i];
+    if (parent->kind == STMT_SEQ)
+      s = seq_with(context, parent, path->child[i], s);
+    else if (!stmt_is_nothing(s) || !vanishes_when_empty(parent))
+      s = stmt_with_child(context, parent, path->child[i], s);
+  }
+  return s;
+}
+
+void schedule_set_body(Schedule *schedule, Stmt *body) {
+  schedule->func = prim_func_with_body(schedule->context, schedule->func, body);
+}
+
+int path_scope(const Path *path, int depth) {
+  for (int i = depth - 1; i >= 0; i--)
+    if (path->items[i]->kind == STMT_BLOCK) return i;
+  return -1;
+}
+
+bool precedes(const Path *a, const Path *b) {
+  for (int i = 0; i + 1 < a->count && i + 1 < b->count && a->items[i] == b->items[i]; i++)
+    if (a->child[i] != b->child[i]) return a->child[i] < b->child[i];
+  return false;
+}
+
+int path_loops(Schedule *schedule, const Path *path, int depth, Stmt ***loops) {
+  int scope = path_scope(path, depth), count = 0;
+  *loops = arena_array(&schedule->context->arena, Stmt *, depth - scope);
+  for (int i = scope + 1; i < depth; i++)
+    if (path->items[i]->kind == STMT_FOR) (*loops)[count++] = path->items[i];
+  return count;
+}
+
+// ---- Blocks ----------------------------------------------------------------------------------
+
+static void gather_blocks(Arena *arena, Stmt *s, bool within, StmtArray *out) {
+  if (!s) return;
+  if (s->kind == STMT_BLOCK) array_push(arena, out, s);
+  if (s->kind == STMT_BLOCK && !within) return;
+  int count = stmt_child_count(s);
+  for (int i = 0; i < count; i++) gather_blocks(arena, stmt_child(s, i), within, out);
+}
+
+void blocks_below(Arena *arena, Stmt *s, StmtArray *out) {
+  if (s->kind == STMT_BLOCK) {
+    gather_blocks(arena, s->as.block->init, false, out);
+    gather_blocks(arena, s->as.block->body, false, out);
+  } else {
+    gather_blocks(arena, s, false, out);
+  }
+}
+
+void blocks_all(Arena *arena, Stmt *s, StmtArray *out) {
+  gather_blocks(arena, s, true, out);
+}
+
+bool has_loose_stores(Stmt *s) {
+  if (!s || s->kind == STMT_BLOCK) return false;
+  if (s->kind == STMT_STORE || s->kind == STMT_EVALUATE) return true;
+  int count = stmt_child_count(s);
+  for (int i = 0; i < count; i++)
+    if (has_loose_stores(stmt_child(s, i))) return true;
+  return false;
+}
+
+Str unique_block_name(const Schedule *schedule, const char *name) {
+  Context *context = schedule->context;
+  Path path;
+  Str candidate = str_intern(context, name);
+  for (int i = 1; path_to_block(schedule, candidate, &path); i++)
+    candidate = str_format(context, "%s_%d", name, i);
+  return candidate;
+}
+
+Stmt *block_stmt(const Schedule *schedule, BlockRef block) {
+  Path path;
+  return path_to_block(schedule, block, &path) ? path_end(&path) : NULL;
+}
+
+typedef struct BlockMapping {
+  BlockMap map;
+  void *env;
+} BlockMapping;
+
+static Stmt *map_one(Rewriter *rewriter, Stmt *s) {
+  BlockMapping *mapping = rewriter->env;
+  return s->kind == STMT_BLOCK ? mapping->map(mapping->env, s) : NULL;
+}
+
+Stmt *map_blocks(Context *context, Stmt *s, BlockMap f, void *env) {
+  BlockMapping mapping = {f, env};
+  Rewriter rewriter = {.context = context, .env = &mapping, .enter_stmt = map_one};
+  return rewrite_stmt(&rewriter, s);
+}
+
+// ---- New nests beside old ones ---------------------------------------------------------------
+
+void replace_joined(Schedule *schedule, const Path *path, int depth, Stmt *replacement) {
+  Context *context = schedule->context;
+  if (depth && path->items[depth - 1]->kind == STMT_SEQ) {
+    Stmt *seq = path->items[depth - 1];
+    Stmt **items = arena_array(&context->arena, Stmt *, seq->as.seq.count);
+    for (int i = 0; i < seq->as.seq.count; i++)
+      items[i] = i == path->child[depth - 1] ? replacement : seq->as.seq.items[i];
+    replacement = stmt_seq(context, items, seq->as.seq.count);
+    depth--;
+  }
+  schedule_set_body(schedule, path_replace(context, path, depth, replacement));
+}
+
+static Stmt *add_alloc(Context *context, const Stmt *s, Buffer *buffer) {
+  Block *copy = block_copy(context, s->as.block);
+  copy->allocs = arena_array(&context->arena, Buffer *, copy->alloc_count + 1);
+  for (int i = 0; i < copy->alloc_count; i++) copy->allocs[i] = s->as.block->allocs[i];
+  copy->allocs[copy->alloc_count++] = buffer;
+  return stmt_with_block(context, s, copy);
+}
+
+
+void place_beside(Schedule *schedule, const Path *path, int depth, Stmt *kept, Stmt *nest,
+                  bool after, Buffer *buffer) {
+  Context *context = schedule->context;
+  Stmt *pair[2] = {after ? kept : nest, after ? nest : kept};
+  BlockRef scope = path->items[path_scope(path, depth)]->as.block->name;
+  replace_joined(schedule, path, depth, stmt_seq(context, pair, 2));
+  Path root;
+  path_to_block(schedule, scope, &root);
+  Stmt *with = add_alloc(context, path_end(&root), buffer);
+  schedule_set_body(schedule, path_replace(context, &root, root.count - 1, with));
+}
