@@ -1,0 +1,587 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dependences between the iterations of loops. Storage that is written below a chain of loops keeps
+// no two iterations in order when
+//   separate   the box it is touched in tells the iteration: different iterations touch different
+//              places (the map from the loops to the boxes is injective);
+//   private    nobody outside sees it, and an iteration reads only what it wrote itself;
+//   the same   one block writes it, to each place always the same value, and nobody reads it;
+//   reduced    one block updates it by an operation whose order does not matter, and it is set to
+//              its initial value first.
+// Everything is proved on supersets of what is touched; writes that must cover reads are exact.
+#include "schedule/internal.h"
+
+// ---- Collecting ------------------------------------------------------------------------------
+
+typedef struct Gather {
+  Schedule *schedule;
+  Analyzer *analyzer;
+  AccessArray *out;
+  Array(VarRange) loops;
+} Gather;
+
+static bool depends(const Expr *e, const Gather *gather) {
+  for (int i = 0; i < gather->loops.count; i++)
+    if (expr_uses(e, gather->loops.items[i].var)) return true;
+  return false;
+}
+
+static void add_access(Gather *gather, Block *block, const Region *region, bool write,
+                       const Map *bindings) {
+  Context *context = gather->schedule->context;
+  Buffer *buffer = region->buffer;
+  int rank = buffer->rank;
+  int inner = gather->loops.count;
+  Expr **points = arena_array(&context->arena, Expr *, rank);
+  Access access = {block, write, buffer, arena_array(&context->arena, Expr *, rank),
+                   arena_array(&context->arena, Expr *, rank), true, points,
+                   arena_copy(&context->arena, gather->loops.items, sizeof(VarRange) * (size_t)inner),
+                   inner};
+  for (int d = 0; d < rank; d++) points[d] = substitute_expr(context, region->min[d], bindings);
+  index_region(gather->analyzer, points, rank, gather->loops.items, gather->loops.count,
+               access.min, access.extent, &access.exact);
+  for (int d = 0; d < rank; d++) {
+    Expr *extent = substitute_expr(context, region->extent[d], bindings);
+    if (!expr_is_int(extent, 1)) access.points = NULL;
+    if (access.min[d] && expr_is_int(extent, 1)) continue;
+    if (!access.min[d] || depends(extent, gather)) {
+      access.exact = false;
+      access.min[d] = expr_index(context, 0);
+      access.extent[d] = buffer->shape[d];
+      continue;
+    }
+    Expr *more = expr_sub(context, extent, expr_index(context, 1));
+    access.extent[d] = simplify(gather->analyzer, expr_add(context, access.extent[d], more));
+  }
+  array_push(&context->arena, gather->out, access);
+}
+
+static void add_block(Gather *gather, Block *block) {
+  Map bindings = bindings_of(gather->schedule->context, block);
+  for (int i = 0; i < block->read_count; i++)
+    add_access(gather, block, &block->reads[i], false, &bindings);
+  for (int i = 0; i < block->write_count; i++)
+    add_access(gather, block, &block->writes[i], true, &bindings);
+}
+
+static void gather_accesses(Gather *gather, Stmt *s) {
+  if (!s) return;
+  if (s->kind == STMT_BLOCK) {
+    add_block(gather, s->as.block);
+    return;
+  }
+  int mark = analyzer_mark(gather->analyzer), loops = gather->loops.count;
+  if (s->kind == STMT_FOR) {
+    array_push(&gather->schedule->context->arena, &gather->loops, loop_range(s));
+    analyzer_bind(gather->analyzer, s->as.loop.var, s->as.loop.min, s->as.loop.extent);
+  }
+  int count = stmt_child_count(s);
+  for (int i = 0; i < count; i++) gather_accesses(gather, stmt_child(s, i));
+  gather->loops.count = loops;
+  analyzer_reset(gather->analyzer, mark);
+}
+
+void accesses_below(Schedule *schedule, Analyzer *analyzer, Stmt *s, AccessArray *out) {
+  Gather gather = {schedule, analyzer, out, {0}};
+  gather_accesses(&gather, s);
+}
+
+// ---- Injectivity -----------------------------------------------------------------------------
+
+typedef struct Injection {
+  Schedule *schedule;
+  Analyzer *analyzer;
+  Expr **ids; // one for each axis that tells something
+  int id_count;
+  VarRange *loops; // what they are to tell
+  int loop_count;
+} Injection;
+
+static bool each_loop_alone(const Injection *q) {
+  for (int i = 0; i < q->loop_count; i++) {
+    bool alone = expr_is_int(q->loops[i].extent, 1);
+    for (int k = 0; k < q->id_count && !alone; k++) alone = q->ids[k] == q->loops[i].var;
+    if (!alone) return false;
+  }
+  return true;
+}
+
+typedef struct VarList {
+  Arena *arena;
+  ExprArray vars;
+} VarList;
+
+static bool list_var(Visitor *visitor, Expr *e) {
+  VarList *list = visitor->env;
+  if (e->op != EXPR_VAR) return true;
+  for (int i = 0; i < list->vars.count; i++)
+    if (list->vars.items[i] == e) return true;
+  array_push(list->arena, &list->vars, e);
+  return true;
+}
+
+// The map (loops, other variables) -> (ids, other variables), on constant ranges that start at 0.
+static const Layout *injection_layout(const Injection *q) {
+  Context *context = q->schedule->context;
+  VarList list = {&context->arena, {0}};
+  for (int i = 0; i < q->loop_count; i++) array_push(list.arena, &list.vars, q->loops[i].var);
+  Visitor visitor = {.env = &list, .enter_expr = list_var};
+  for (int k = 0; k < q->id_count; k++) visit_expr(&visitor, q->ids[k]);
+  int axes = list.vars.count, outputs = q->id_count + axes - q->loop_count;
+  int64_t *shape = arena_array(&context->arena, int64_t, axes);
+  Map shift = map_new(&context->arena);
+  for (int i = 0; i < axes; i++) {
+    int64_t low, high;
+    Expr *var = list.vars.items[i];
+    if (!const_bounds(q->analyzer, var, &low, &high)) return NULL;
+    shape[i] = high - low + 1;
+    if (low) map_put(&shift, var, expr_add(context, var, expr_index(context, low)));
+  }
+  const LayoutExpr **maps = arena_array(&context->arena, const LayoutExpr *, outputs);
+  for (int k = 0; k < q->id_count; k++) {
+    int64_t low, high;
+    if (!const_bounds(q->analyzer, q->ids[k], &low, &high)) return NULL;
+    Expr *id = substitute_expr(context, q->ids[k], &shift);
+    id = low < 0 ? expr_add(context, id, expr_index(context, -low)) : id;
+    maps[k] = layout_expr_of(context, id, list.vars.items, axes, false);
+    if (!maps[k]) return NULL;
+  }
+  for (int i = q->loop_count; i < axes; i++)
+    maps[q->id_count + i - q->loop_count] = layout_axis(context, i);
+  const IndexMap *map = index_map_new(context, axes, NULL, outputs, maps, NULL, NULL, 0);
+  int diags = context->diags.count, errors = context->error_count;
+  const Layout *layout = layout_static(context, map, shape, (SourcePos){0});
+  context->diags.count = diags; // a refusal here is no mistake of the user's
+  context->error_count = errors;
+  return layout;
+}
+
+static bool is_injective(const Injection *q) {
+  if (each_loop_alone(q)) return true;
+  if (!q->id_count) return false;
+  const Layout *layout = injection_layout(q);
+  return layout && layout_is_injective(q->schedule->context, layout).verdict == LAYOUT_YES;
+}
+
+// ---- What storage tells of the iteration -------------------------------------------------------
+
+typedef struct Storage {
+  Buffer *buffer; // one of the aliases
+  AccessArray accesses;
+  bool mixed; // several buffers over the data: places cannot be compared
+} Storage;
+typedef Array(Storage) StorageArray;
+
+static void by_storage(Context *context, const AccessArray *accesses, StorageArray *out) {
+  for (int i = 0; i < accesses->count; i++) {
+    Access *access = &accesses->items[i];
+    Storage *home = NULL;
+    for (int k = 0; k < out->count && !home; k++)
+      if (buffers_alias(out->items[k].buffer, access->buffer)) home = &out->items[k];
+    if (!home) {
+      array_push(&context->arena, out, (Storage){.buffer = access->buffer});
+      home = &array_last(out);
+    }
+    home->mixed |= home->buffer != access->buffer;
+    array_push(&context->arena, &home->accesses, *access);
+  }
+}
+
+static bool is_written(const Storage *storage) {
+  for (int i = 0; i < storage->accesses.count; i++)
+    if (storage->accesses.items[i].write) return true;
+  return false;
+}
+
+// The number of the box of extent `width` that all accesses fall into along an axis; NULL when
+// there is no such constant width, or boxes of different iterations could overlap.
+static Expr *box_id(Schedule *schedule, Analyzer *analyzer, const Storage *storage, int axis) {
+  Context *context = schedule->context;
+  const Access *first = &storage->accesses.items[0];
+  int64_t low = 0, high = 0;
+  for (int i = 0; i < storage->accesses.count; i++) {
+    const Access *a = &storage->accesses.items[i];
+    int64_t delta, extent;
+    Expr *difference = simplify(analyzer, expr_sub(context, a->min[axis], first->min[axis]));
+    if (!expr_as_int(difference, &delta) || !expr_as_int(a->extent[axis], &extent)) return NULL;
+    low = MIN_OF(low, delta);
+    high = MAX_OF(high, delta + extent);
+  }
+  int64_t width = high - low, divisor, rest;
+  Expr *start = simplify(analyzer, expr_add(context, first->min[axis], expr_index(context, low)));
+  if (width <= 1) return start;
+  modular_form(analyzer, start, &divisor, &rest);
+  if (divisor % width) return NULL;
+  return simplify(analyzer, expr_floor_div(context, start, expr_index(context, width)));
+}
+
+typedef struct Chain {
+  Schedule *schedule;
+  Analyzer *analyzer; // knows the loops above the body
+  Stmt *const *loops; // outermost first
+  int count;
+  Stmt *body;
+  AccessArray accesses; // of the body
+  const char *why;
+} Chain;
+
+// Which of the chain's loops the places of a storage depend on.
+static void mark_used(const Chain *chain, const Storage *storage, bool *used) {
+  for (int i = 0; i < chain->count; i++) {
+    const Expr *var = chain->loops[i]->as.loop.var;
+    used[i] = false;
+    for (int a = 0; a < storage->accesses.count; a++)
+      for (int d = 0; d < storage->buffer->rank; d++) {
+        const Access *access = &storage->accesses.items[a];
+        used[i] |= expr_uses(access->min[d], var) || expr_uses(access->extent[d], var);
+        used[i] |= access->points && expr_uses(access->points[d], var);
+      }
+  }
+}
+
+// By the boxes that one iteration of the chain touches.
+static bool boxes_tell(const Chain *chain, const Storage *storage, const bool *used) {
+  Context *context = chain->schedule->context;
+  int rank = storage->buffer->rank;
+  Injection q = {chain->schedule, chain->analyzer, arena_array(&context->arena, Expr *, rank)};
+  for (int d = 0; d < rank; d++) {
+    Expr *id = box_id(chain->schedule, chain->analyzer, storage, d);
+    if (id) q.ids[q.id_count++] = id;
+  }
+  q.loops = arena_array(&context->arena, VarRange, chain->count);
+  for (int i = 0; i < chain->count; i++)
+    if (used[i]) q.loops[q.loop_count++] = loop_range(chain->loops[i]);
+  return is_injective(&q);
+}
+
+static bool same_points(const Access *a, const Access *b) {
+  for (int d = 0; d < a->buffer->rank; d++)
+    if (!a->points || !b->points || a->points[d] != b->points[d]) return false;
+  return true;
+}
+
+// By the points, when one block touches it at one point: these tell the inner loops as well.
+static bool points_tell(const Chain *chain, const Storage *storage, const bool *used) {
+  Context *context = chain->schedule->context;
+  const Access *access = &storage->accesses.items[0];
+  for (int i = 0; i < storage->accesses.count; i++)
+    if (storage->accesses.items[i].block != access->block ||
+        !same_points(access, &storage->accesses.items[i]))
+      return false;
+  Injection q = {chain->schedule, chain->analyzer, access->points, access->buffer->rank};
+  q.loops = arena_array(&context->arena, VarRange, chain->count + access->inner_count);
+  for (int i = 0; i < chain->count; i++)
+    if (used[i]) q.loops[q.loop_count++] = loop_range(chain->loops[i]);
+  int mark = analyzer_mark(chain->analyzer);
+  for (int i = 0; i < access->inner_count; i++) {
+    const VarRange *inner = &access->inner[i];
+    analyzer_bind(chain->analyzer, inner->var, inner->min, inner->extent);
+    for (int d = 0; d < access->buffer->rank; d++)
+      if (expr_uses(access->points[d], inner->var)) {
+        q.loops[q.loop_count++] = *inner;
+        break;
+      }
+  }
+  bool tell = is_injective(&q);
+  analyzer_reset(chain->analyzer, mark);
+  return tell;
+}
+
+// used[i] is set for the loops the places depend on. Do the places tell those loops' iterations?
+static bool tells_iterations(const Chain *chain, const Storage *storage, bool *used) {
+  mark_used(chain, storage, used);
+  return !storage->mixed && storage->accesses.count &&
+         (boxes_tell(chain, storage, used) || points_tell(chain, storage, used));
+}
+
+// ---- Private storage -------------------------------------------------------------------------
+
+typedef struct CountUses {
+  const Buffer *buffer;
+  int uses;
+} CountUses;
+
+static bool count_expr(Visitor *visitor, Expr *e) {
+  CountUses *count = visitor->env;
+  if (e->op == EXPR_LOAD && buffers_alias(e->as.buffer, count->buffer)) count->uses++;
+  if (e == count->buffer->data) count->uses++;
+  return true;
+}
+
+static bool count_stmt(Visitor *visitor, Stmt *s) {
+  CountUses *count = visitor->env;
+  if (s->kind == STMT_STORE && buffers_alias(s->as.store.buffer, count->buffer)) count->uses++;
+  return true;
+}
+
+int storage_uses(Stmt *s, const Buffer *buffer) {
+  CountUses count = {buffer, 0};
+  Visitor visitor = {.env = &count, .enter_expr = count_expr, .enter_stmt = count_stmt};
+  visit_stmt(&visitor, s);
+  return count.uses;
+}
+
+bool is_parameter(const Schedule *schedule, const Buffer *buffer) {
+  PrimFunc *func = schedule->func;
+  for (int i = 0; i < func->param_count; i++)
+    if (func->buffers[i] && buffers_alias(func->buffers[i], buffer)) return true;
+  return false;
+}
+
+bool index_is_axis(const Block *block, const Expr *index, const Expr *extent) {
+  if (expr_is_int(index, 0) && expr_is_int(extent, 1)) return true;
+  for (int i = 0; i < block->var_count; i++) {
+    const BlockVar *v = &block->vars[i];
+    if (v->var == index) return expr_is_int(v->min, 0) && v->extent == extent;
+  }
+  return false;
+}
+
+// Every place of the buffer that a valid program may read is written when the block runs over its
+// whole domain, and the predicate keeps it from nothing but what is outside its domain or padding.
+bool writes_whole_domain(Schedule *schedule, const Block *block, Analyzer *analyzer) {
+  Context *context = schedule->context;
+  if (expr_is_true(block->predicate)) return true;
+  if (block->write_count != 1) return false;
+  const Region *write = &block->writes[0];
+  for (int d = 0; d < write->buffer->rank; d++)
+    if (!index_is_axis(block, write->min[d], write->buffer->shape[d])) return false;
+  int mark = analyzer_mark(analyzer);
+  for (int i = 0; i < block->var_count; i++) {
+    const BlockVar *v = &block->vars[i];
+    Expr *end = expr_add(context, v->min, v->extent);
+    analyzer_assume(analyzer, expr_binary(context, EXPR_GE, v->binding, v->min));
+    analyzer_assume(analyzer, expr_lt(context, v->binding, end));
+  }
+  Map bindings = bindings_of(context, block);
+  Expr *padding = padding_condition(schedule, write->buffer, write->min);
+  if (padding)
+    analyzer_assume(analyzer, expr_unary(context, EXPR_NOT,
+                                         substitute_expr(context, padding, &bindings)));
+  bool whole = prove(analyzer, block->predicate);
+  analyzer_reset(analyzer, mark);
+  return whole;
+}
+
+static bool covered_before(const Chain *chain, const Storage *storage, int read) {
+  const Access *r = &storage->accesses.items[read];
+  Region inner = {r->buffer, r->min, r->extent};
+  for (int i = 0; i < read; i++) {
+    const Access *w = &storage->accesses.items[i];
+    Region outer = {w->buffer, w->min, w->extent};
+    if (w->write && w->exact && w->block != r->block &&
+        writes_whole_domain(chain->schedule, w->block, chain->analyzer) &&
+        region_covers(chain->analyzer, &outer, &inner))
+      return true;
+  }
+  return false;
+}
+
+static bool is_private(const Chain *chain, const Storage *storage) {
+  Schedule *schedule = chain->schedule;
+  if (storage->mixed || is_parameter(schedule, storage->buffer)) return false;
+  if (storage_uses(schedule->func->body, storage->buffer) !=
+      storage_uses(chain->body, storage->buffer))
+    return false;
+  for (int i = 0; i < storage->accesses.count; i++)
+    if (!storage->accesses.items[i].write && !covered_before(chain, storage, i)) return false;
+  return true;
+}
+
+// ---- Storage that always gets the same values --------------------------------------------------
+
+static bool block_is_function(const Block *block) {
+  if (block_is_reduction(block) || block->init || block->write_count != 1) return false;
+  const Region *write = &block->writes[0];
+  for (int i = 0; i < block->read_count; i++)
+    if (buffers_alias(block->reads[i].buffer, write->buffer)) return false;
+  for (int i = 0; i < block->var_count; i++) {
+    bool alone = expr_is_int(block->vars[i].extent, 1);
+    for (int d = 0; d < write->buffer->rank && !alone; d++)
+      alone = write->min[d] == block->vars[i].var;
+    if (!alone) return false;
+  }
+  return true;
+}
+
+static bool is_always_the_same(const Chain *chain, const Storage *storage,
+                               const StorageArray *all) {
+  const Block *block = storage->accesses.items[0].block;
+  for (int i = 0; i < storage->accesses.count; i++)
+    if (storage->accesses.items[i].block != block || !storage->accesses.items[i].write)
+      return false;
+  if (!block_is_function(block)) return false;
+  for (int k = 0; k < all->count; k++)
+    for (int i = 0; i < block->read_count; i++)
+      if (buffers_alias(all->items[k].buffer, block->reads[i].buffer) &&
+          is_written(&all->items[k]))
+        return false;
+  return true;
+}
+
+// ---- Reductions ------------------------------------------------------------------------------
+
+static bool reduction_starts_first(const Chain *chain, const Block *block, const bool *used) {
+  Context *context = chain->schedule->context;
+  Map low = map_new(&context->arena);
+  for (int i = 0; i < chain->count; i++)
+    map_put(&low, chain->loops[i]->as.loop.var, chain->loops[i]->as.loop.min);
+  Injection q = {chain->schedule, chain->analyzer,
+                 arena_array(&context->arena, Expr *, block->var_count)};
+  for (int i = 0; i < block->var_count; i++) {
+    if (block->vars[i].kind != ITER_REDUCTION) continue;
+    q.ids[q.id_count++] = block->vars[i].binding;
+    Expr *first = substitute_expr(context, block->vars[i].binding, &low);
+    for (int k = 0; k < chain->count; k++)
+      if (used[k] && expr_uses(block->vars[i].binding, chain->loops[k]->as.loop.var)) return false;
+    // With the chain at its start, the binding is the smallest it ever is.
+    Expr *least = expr_binary(context, EXPR_LE, first, block->vars[i].binding);
+    if (!prove(chain->analyzer, least)) return false;
+  }
+  q.loops = arena_array(&context->arena, VarRange, chain->count);
+  for (int k = 0; k < chain->count; k++)
+    if (!used[k] && const_extent(chain->loops[k]) != 1)
+      q.loops[q.loop_count++] = loop_range(chain->loops[k]);
+  return is_injective(&q);
+}
+
+static bool is_reduced(const Chain *chain, const Storage *storage, const bool *used) {
+  const Block *block = storage->accesses.items[0].block;
+  ReductionUpdate update;
+  for (int i = 0; i < storage->accesses.count; i++)
+    if (storage->accesses.items[i].block != block) return false;
+  if (!reduction_update(block, &update)) return false;
+  return !block->init || reduction_starts_first(chain, block, used);
+}
+
+static Chain chain_make(Schedule *schedule, const Path *path, int top, int bottom) {
+  Chain chain = {.schedule = schedule,
+                 .analyzer = path_analyzer(schedule, path, bottom + 1),
+                 .count = bottom - top + 1,
+                 .loops = path->items + top,
+                 .body = path->items[bottom]->as.loop.body};
+  accesses_below(schedule, chain.analyzer, chain.body, &chain.accesses);
+  return chain;
+}
+
+bool is_private_below(Schedule *schedule, const Path *path, int depth, const Buffer *buffer) {
+  Chain chain = chain_make(schedule, path, depth, depth);
+  StorageArray all = {0};
+  by_storage(schedule->context, &chain.accesses, &all);
+  for (int i = 0; i < all.count; i++)
+    if (buffers_alias(all.items[i].buffer, buffer)) return is_private(&chain, &all.items[i]);
+  return false;
+}
+
+// ---- Answers ---------------------------------------------------------------------------------
+
+static const char *blame(const Chain *chain, const Storage *storage) {
+  const Access *first = NULL;
+  for (int i = 0; i < storage->accesses.count && !first; i++)
+    if (storage->accesses.items[i].write) first = &storage->accesses.items[i];
+  return arena_printf(&chain->schedule->context->arena,
+                      "block '%s' writes '%s', and iterations may touch the same place",
+                      first->block->name, storage->buffer->name);
+}
+
+bool loops_independent(Schedule *schedule, const Path *path, int depth, bool allow_private,
+                       const char **why) {
+  if (const_extent(path->items[depth]) == 1) return true;
+  if (has_loose_stores(path->items[depth]->as.loop.body)) {
+    *why = "there are statements outside of blocks below it";
+    return false;
+  }
+  Chain chain = chain_make(schedule, path, depth, depth);
+  StorageArray all = {0};
+  by_storage(schedule->context, &chain.accesses, &all);
+  for (int i = 0; i < all.count; i++) {
+    bool used;
+    if (!is_written(&all.items[i])) continue;
+    if (tells_iterations(&chain, &all.items[i], &used) && used) continue;
+    if (allow_private && is_private(&chain, &all.items[i])) continue;
+    *why = blame(&chain, &all.items[i]);
+    return false;
+  }
+  return true;
+}
+
+static int place_in(Stmt *const *loops, int count, const Stmt *loop) {
+  for (int i = 0; i < count; i++)
+    if (loops[i] == loop) return i;
+  return -1;
+}
+
+// Do loops that this storage does not tell apart change places among themselves?
+static bool order_matters(const Chain *chain, Stmt *const *new_order, const bool *used) {
+  for (int i = 0; i < chain->count; i++)
+    for (int k = i + 1; k < chain->count; k++) {
+      if (used[i] || used[k]) continue;
+      if (const_extent(chain->loops[i]) == 1 || const_extent(chain->loops[k]) == 1) continue;
+      if (place_in(new_order, chain->count, chain->loops[i]) >
+          place_in(new_order, chain->count, chain->loops[k]))
+        return true;
+    }
+  return false;
+}
+
+bool order_is_free(Schedule *schedule, const Path *path, int top, int bottom,
+                   Stmt *const *new_order, const char **why) {
+  Chain chain = chain_make(schedule, path, top, bottom);
+  if (has_loose_stores(chain.body)) {
+    *why = "there are statements outside of blocks below them";
+    return false;
+  }
+  StorageArray all = {0};
+  by_storage(schedule->context, &chain.accesses, &all);
+  bool *used = arena_array(&schedule->context->arena, bool, chain.count);
+  for (int i = 0; i < all.count; i++) {
+    Storage *storage = &all.items[i];
+    if (!is_written(storage)) continue;
+    bool tells = tells_iterations(&chain, storage, used);
+    if (tells && (!order_matters(&chain, new_order, used) || is_reduced(&chain, storage, used)))
+      continue;
+    if (is_private(&chain, storage) || is_always_the_same(&chain, storage, &all)) continue;
+    *why = blame(&chain, storage);
+    return false;
+  }
+  return true;
+}
+
+bool order_survives(const Path *path, const char **why) {
+  const Block *block = path_end(path)->as.block;
+  ReductionUpdate update;
+  if (block_is_function(block)) return true;
+  *why = "its instances are not proved to be independent";
+  if (!reduction_update(block, &update) || block->write_count != 1) return false;
+  for (int i = 0; i < block->var_count; i++) {
+    const BlockVar *v = &block->vars[i];
+    bool alone = v->kind == ITER_REDUCTION || expr_is_int(v->extent, 1);
+    for (int d = 0; d < block->writes[0].buffer->rank && !alone; d++)
+      alone = block->writes[0].min[d] == v->var;
+    if (!alone) return false;
+  }
+  return true;
+}
+
+bool writes_tell_iterations(Schedule *schedule, const Path *path, int top, const Buffer *buffer) {
+  Context *context = schedule->context;
+  Chain chain = {.schedule = schedule, .analyzer = path_analyzer(schedule, path, path->count),
+                 .loops = arena_array(&context->arena, Stmt *, path->count),
+                 .body = path_end(path)->as.loop.body};
+  Stmt **loops = arena_array(&context->arena, Stmt *, path->count);
+  for (int i = top; i < path->count; i++)
+    if (path->items[i]->kind == STMT_FOR) loops[chain.count++] = path->items[i];
+  chain.loops = loops;
+  accesses_below(schedule, chain.analyzer, chain.body, &chain.accesses);
+  Storage storage = {.buffer = (Buffer *)buffer};
+  for (int i = 0; i < chain.accesses.count; i++) {
+    const Access *a = &chain.accesses.items[i];
+    if (!a->write || !buffers_alias(a->buffer, buffer)) continue;
+    storage.mixed |= a->buffer != buffer;
+    array_push(&context->arena, &storage.accesses, *a);
+  }
+  bool *used = arena_array(&context->arena, bool, chain.count);
+  if (!tells_iterations(&chain, &storage, used)) return false;
+  for (int i = 0; i < chain.count; i++)
+    if (!used[i] && const_extent(chain.loops[i]) != 1) return false;
+  return true;
+}

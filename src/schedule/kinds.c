@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps that say how a loop runs, and annotations.
+#include "schedule/internal.h"
+
+static bool set_kind(Schedule *schedule, const Path *path, LoopKind kind, Str thread) {
+  Stmt *copy = stmt_copy(schedule->context, path_end(path));
+  copy->as.loop.kind = kind;
+  copy->as.loop.thread = thread;
+  schedule_set_body(schedule, path_replace(schedule->context, path, path->count - 1, copy));
+  return true;
+}
+
+static bool make_kind(Schedule *schedule, StepCall *call, LoopKind kind, bool allow_private,
+                      Str thread) {
+  Path path;
+  const char *why = NULL;
+  if (!find_loop(schedule, call->args[0].as.loop, &path)) return false;
+  Stmt *loop = path_end(&path);
+  const char *name = loop->as.loop.var->as.var->name;
+  if (kind != LOOP_THREAD && loop->as.loop.kind == LOOP_THREAD)
+    return refuse(schedule, loop->pos, "loop '%s' is bound to a thread", name);
+  if (kind == LOOP_VECTORIZED && const_extent(loop) < 0)
+    return refuse(schedule, loop->pos,
+                  "loop '%s' has a symbolic extent; split it by the number of lanes first", name);
+  if (kind != LOOP_UNROLLED &&
+      !loops_independent(schedule, &path, path.count - 1, allow_private, &why))
+    return refuse(schedule, loop->pos,
+                  "iterations of loop '%s' are not proved to be independent: %s%s", name, why,
+                  kind == LOOP_VECTORIZED ? "; a reduction can be vectorized after rfactor" : "");
+  return set_kind(schedule, &path, kind, thread);
+}
+
+bool step_parallel(Schedule *schedule, StepCall *call) {
+  return make_kind(schedule, call, LOOP_PARALLEL, true, NULL);
+}
+bool step_vectorize(Schedule *schedule, StepCall *call) {
+  return make_kind(schedule, call, LOOP_VECTORIZED, false, NULL);
+}
+bool step_unroll(Schedule *schedule, StepCall *call) {
+  return make_kind(schedule, call, LOOP_UNROLLED, false, NULL);
+}
+
+bool step_bind(Schedule *schedule, StepCall *call) {
+  static const char *const threads[] = {"blockIdx.x",  "blockIdx.y",  "blockIdx.z", "threadIdx.x",
+                                        "threadIdx.y", "threadIdx.z", "vthread.x",  "vthread.y",
+                                        "vthread.z",   "vthread"};
+  Str thread = call->args[1].as.s;
+  for (int i = 0; i < COUNT_OF(threads); i++)
+    if (strcmp(threads[i], thread) == 0)
+      return make_kind(schedule, call, LOOP_THREAD, true, thread);
+  const char *near = nearest_name(thread, threads, COUNT_OF(threads));
+  return refuse(schedule, schedule->func->pos, "'%s' is no thread axis%s%s%s", thread,
+                near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+}
+
+// ---- Annotations -----------------------------------------------------------------------------
+
+static Expr *value_expr(Context *context, const StepValue *value) {
+  switch (value->kind) {
+  case VALUE_INT: return expr_index(context, value->as.i);
+  case VALUE_BOOL: return expr_bool(context, value->as.i);
+  case VALUE_FLOAT: return expr_float(context, DTYPE_FLOAT64, value->as.f);
+  case VALUE_STRING: return expr_string(context, value->as.s);
+  case VALUE_LIST: {
+    Expr **items = arena_array(&context->arena, Expr *, value->as.list.count);
+    for (int i = 0; i < value->as.list.count; i++)
+      if (!(items[i] = value_expr(context, &value->as.list.items[i]))) return NULL;
+    return expr_tuple(context, items, value->as.list.count);
+  }
+  default: return NULL;
+  }
+}
+
+static bool find_target(Schedule *schedule, const StepValue *target, Path *path) {
+  return target->kind == VALUE_LOOP ? find_loop(schedule, target->as.loop, path)
+                                    : find_block(schedule, target->as.block, path);
+}
+
+// value NULL removes.
+static bool set_annotation(Schedule *schedule, const Path *path, Str key, Expr *value) {
+  Context *context = schedule->context;
+  Stmt *copy = stmt_copy(context, path_end(path));
+  if (copy->kind == STMT_BLOCK) copy->as.block = block_copy(context, copy->as.block);
+  Attrs *attrs = copy->kind == STMT_BLOCK ? &copy->as.block->annotations
+                                          : &copy->as.loop.annotations;
+  if (!value && !attrs_get(attrs, key))
+    return refuse(schedule, copy->pos, "there is no annotation '%s'", key);
+  *attrs = value ? attrs_with(&context->arena, *attrs, key, value)
+                 : attrs_without(&context->arena, *attrs, key);
+  schedule_set_body(schedule, path_replace(context, path, path->count - 1, copy));
+  return true;
+}
+
+bool step_annotate(Schedule *schedule, StepCall *call) {
+  Path path;
+  if (!find_target(schedule, &call->args[0], &path)) return false;
+  Expr *value = value_expr(schedule->context, &call->args[2]);
+  if (!value)
+    return refuse(schedule, path_end(&path)->pos,
+                  "the value of '%s' is not a number, a string or a list of such",
+                  call->args[1].as.s);
+  return set_annotation(schedule, &path, call->args[1].as.s, value);
+}
+
+bool step_unannotate(Schedule *schedule, StepCall *call) {
+  Path path;
+  if (!find_target(schedule, &call->args[0], &path)) return false;
+  return set_annotation(schedule, &path, call->args[1].as.s, NULL);
+}
+
+bool step_loop_partition(Schedule *schedule, StepCall *call) {
+  Path path;
+  if (!find_loop(schedule, call->args[0].as.loop, &path)) return false;
+  Context *context = schedule->context;
+  return set_annotation(schedule, &path, str_intern(context, "pleat.partition"),
+                        expr_bool(context, true));
+}

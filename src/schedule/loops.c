@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps that re-make loops: split, fuse, reorder, unit loops.
+//   split     for i in 30: …i…         =>  for i_0, i_1 in (8, 4): …i_0*4 + i_1… where < 30
+//   fuse      for i in 5: for j in 7:  =>  for i_j in 35: …i_j // 7…, …i_j % 7…
+//   reorder   the loops of a chain in another order, when no dependence is turned around
+#include "schedule/internal.h"
+
+// ---- Split -----------------------------------------------------------------------------------
+
+typedef struct Split {
+  Schedule *schedule;
+  Stmt *loop;
+  int count;
+  Expr **extents;
+  Expr *value;    // of the loop's variable in the new ones
+  Expr *in_range; // NULL when always
+} Split;
+
+static bool split_factors(Split *split, const StepValue *factors) {
+  Schedule *schedule = split->schedule;
+  Context *context = schedule->context;
+  int open = -1;
+  int64_t product = 1;
+  const char *name = split->loop->as.loop.var->as.var->name;
+  split->count = factors->as.list.count;
+  if (!split->count)
+    return refuse(schedule, split->loop->pos, "loop '%s': no factors were given", name);
+  split->extents = arena_array(&context->arena, Expr *, split->count);
+  for (int i = 0; i < split->count; i++) {
+    const StepValue *f = &factors->as.list.items[i];
+    bool none = f->kind == VALUE_NONE || (f->kind == VALUE_INT && f->as.i == -1);
+    if (none && open >= 0)
+      return refuse(schedule, split->loop->pos, "loop '%s': only one factor may be None", name);
+    if (none) {
+      open = i;
+      continue;
+    }
+    if (f->kind != VALUE_INT || f->as.i < 1 || !mul_fits(product, f->as.i, &product))
+      return refuse(schedule, split->loop->pos,
+                    "loop '%s': factor %d is not a positive integer, or they are too large", name,
+                    i);
+    split->extents[i] = expr_int(context, split->loop->as.loop.var->type, f->as.i);
+  }
+  Expr *extent = split->loop->as.loop.extent, *all = expr_int(context, extent->type, product);
+  if (open < 0) return true;
+  Expr *up = expr_add(context, extent, expr_int(context, extent->type, product - 1));
+  split->extents[open] = expr_floor_div(context, up, all);
+  return true;
+}
+
+// Whether the factors reach the whole extent, and the condition that keeps what is beyond out.
+static bool split_covers(Split *split, Analyzer *analyzer) {
+  Context *context = split->schedule->context;
+  Expr *extent = split->loop->as.loop.extent, *product = expr_int(context, extent->type, 1);
+  for (int i = 0; i < split->count; i++)
+    product = expr_mul(context, product, split->extents[i]);
+  if (prove_equal(analyzer, product, extent)) return true;
+  int64_t have, want;
+  bool fixed = expr_as_int(product, &have) && expr_as_int(extent, &want);
+  bool rounded_up = false; // an open factor was derived so that it covers
+  for (int i = 0; i < split->count; i++) rounded_up |= !fixed && split->extents[i]->op != EXPR_INT;
+  split->in_range = expr_lt(context, split->value, extent);
+  if (rounded_up || (fixed && have >= want)) return true;
+  if (!fixed && prove(analyzer, expr_binary(context, EXPR_GE, product, extent))) return true;
+  const char *name = split->loop->as.loop.var->as.var->name;
+  if (!fixed)
+    return refuse(split->schedule, split->loop->pos,
+                  "loop '%s' has a symbolic extent, which the factors are not proved to reach; "
+                  "leave one factor None",
+                  name);
+  return refuse(split->schedule, split->loop->pos,
+                "the factors make %lld iterations of the %lld of loop '%s'; leave one None, or "
+                "choose larger ones",
+                (long long)have, (long long)want, name);
+}
+
+static Stmt *block_also_where(void *env, Stmt *s) {
+  Split *split = env;
+  Context *context = split->schedule->context;
+  Block *copy = block_copy(context, s->as.block);
+  copy->predicate = conjunction(context, copy->predicate, split->in_range);
+  return stmt_with_block(context, s, copy);
+}
+
+// The body with the loop's variable replaced, and out of it what is beyond the range.
+static Stmt *split_body(Split *split) {
+  Context *context = split->schedule->context;
+  Map vars = map_new(&context->arena);
+  Expr *value = expr_add(context, split->loop->as.loop.min, split->value);
+  map_put(&vars, split->loop->as.loop.var, value);
+  Stmt *body = substitute_stmt(context, split->loop->as.loop.body, &vars, NULL);
+  if (!split->in_range) return body;
+  if (has_loose_stores(body)) return stmt_if(context, split->in_range, body, NULL);
+  return map_blocks(context, body, block_also_where, split);
+}
+
+static bool refuse_decorated(Schedule *schedule, const Stmt *loop) {
+  return refuse(schedule, loop->pos,
+                "loop '%s' is already %s; do this step before", loop->as.loop.var->as.var->name,
+                loop->as.loop.kind == LOOP_SERIAL ? "annotated" : "parallel, vectorized, unrolled "
+                                                                  "or bound");
+}
+
+bool step_split(Schedule *schedule, StepCall *call) {
+  Path path;
+  if (!find_loop(schedule, call->args[0].as.loop, &path)) return false;
+  Context *context = schedule->context;
+  Split split = {schedule, path_end(&path)};
+  if (!loop_is_plain(split.loop)) return refuse_decorated(schedule, split.loop);
+  if (!split_factors(&split, &call->args[1])) return false;
+  Expr *old = split.loop->as.loop.var, **vars = arena_array(&context->arena, Expr *, split.count);
+  for (int i = 0; i < split.count; i++) {
+    vars[i] = expr_var(context, str_format(context, "%s_%d", old->as.var->name, i), old->type);
+    split.value = i == 0 ? vars[i]
+                         : expr_add(context, expr_mul(context, split.value, split.extents[i]),
+                                    vars[i]);
+  }
+  if (!split_covers(&split, path_analyzer(schedule, &path, path.count - 1))) return false;
+  Stmt *s = split_body(&split);
+  for (int i = split.count - 1; i >= 0; i--)
+    s = loop_like(context, split.loop, vars[i], expr_index(context, 0), split.extents[i], s);
+  schedule_set_body(schedule, path_replace(context, &path, path.count - 1, s));
+  for (int i = 0; i < split.count; i++) step_result(schedule, call, value_loop(vars[i]));
+  return true;
+}
+
+// ---- Fuse ------------------------------------------------------------------------------------
+
+static const char *loop_name(const Stmt *loop) {
+  return loop->as.loop.var->as.var->name;
+}
+
+static bool extent_uses(const Stmt *loop, const Expr *var) {
+  return expr_uses(loop->as.loop.min, var) || expr_uses(loop->as.loop.extent, var);
+}
+
+static bool check_neighbours(Schedule *schedule, const StepValue *loops, Path *path) {
+  int count = loops->as.list.count;
+  if (!find_loop(schedule, loops->as.list.items[count - 1].as.loop, path)) return false;
+  int top = path->count - count;
+  for (int i = 0; i < count; i++) {
+    Stmt *loop = top < 0 ? NULL : path->items[top + i];
+    LoopRef want = loops->as.list.items[i].as.loop;
+    if (!loop || loop->kind != STMT_FOR || loop->as.loop.var != want)
+      return refuse(schedule, path_end(path)->pos,
+                    "loop '%s' does not stand directly around the next; reorder them first, "
+                    "outermost first",
+                    want->as.var->name);
+    if (!loop_is_plain(loop)) return refuse_decorated(schedule, loop);
+    for (int k = 0; k < i; k++)
+      if (extent_uses(loop, path->items[top + k]->as.loop.var))
+        return refuse(schedule, loop->pos, "the extent of loop '%s' depends on loop '%s'",
+                      loop_name(loop), loop_name(path->items[top + k]));
+  }
+  return true;
+}
+
+bool step_fuse(Schedule *schedule, StepCall *call) {
+  Context *context = schedule->context;
+  StepValue *loops = &call->args[0];
+  int count = loops->as.list.count;
+  if (!count) return refuse(schedule, schedule->func->pos, "no loops were given");
+  Path path;
+  if (!check_neighbours(schedule, loops, &path)) return false;
+  int top = path.count - count;
+  Text name = text_new(&context->arena);
+  for (int i = 0; i < count; i++) text_printf(&name, "%s_", loop_name(path.items[top + i]));
+  text_puts(&name, "fused");
+  DType type = path.items[top]->as.loop.var->type;
+  for (int i = 0; i < count; i++)
+    if (path.items[top + i]->as.loop.var->type.bits > type.bits)
+      type = path.items[top + i]->as.loop.var->type;
+  Expr *fused = expr_var(context, text_string(&name), type), *rest = fused;
+  Expr *extent = expr_int(context, type, 1);
+  Map vars = map_new(&context->arena);
+  for (int i = count - 1; i >= 0; i--) {
+    Stmt *loop = path.items[top + i];
+    Expr *digit = i ? expr_floor_mod(context, rest, loop->as.loop.extent) : rest;
+    digit = expr_add(context, digit, loop->as.loop.min);
+    map_put(&vars, loop->as.loop.var, expr_cast(context, loop->as.loop.var->type, digit));
+    rest = expr_floor_div(context, rest, loop->as.loop.extent);
+    extent = expr_mul(context, extent, loop->as.loop.extent);
+  }
+  Stmt *body = substitute_stmt(context, path_end(&path)->as.loop.body, &vars, NULL);
+  Stmt *s = loop_like(context, path.items[top], fused, expr_index(context, 0), extent, body);
+  schedule_set_body(schedule, path_replace(context, &path, top, s));
+  step_result(schedule, call, value_loop(fused));
+  return true;
+}
+
+// ---- Reorder ---------------------------------------------------------------------------------
+
+typedef struct Order {
+  int top, bottom; // depths of the outermost and innermost loop that move
+  Stmt **loops;    // by place, from top
+} Order;
+
+static bool find_order(Schedule *schedule, const StepValue *loops, Path *path, Order *order) {
+  int count = loops->as.list.count;
+  *order = (Order){-1, -1, NULL};
+  for (int i = 0; i < count; i++) { // the path to the innermost of them
+    Path other;
+    if (!find_loop(schedule, loops->as.list.items[i].as.loop, &other)) return false;
+    if (other.count > order->bottom + 1) {
+      order->bottom = other.count - 1;
+      *path = other;
+    }
+  }
+  for (int i = 0; i < count; i++) {
+    LoopRef var = loops->as.list.items[i].as.loop;
+    int depth = -1;
+    for (int k = 0; k <= order->bottom; k++)
+      if (path->items[k]->kind == STMT_FOR && path->items[k]->as.loop.var == var) depth = k;
+    if (depth < 0)
+      return refuse(schedule, path_end(path)->pos, "loops '%s' and '%s' are not nested",
+                    var->as.var->name, loop_name(path_end(path)));
+    for (int k = 0; k < i; k++)
+      if (loops->as.list.items[k].as.loop == var)
+        return refuse(schedule, path->items[depth]->pos, "loop '%s' is given twice",
+                      var->as.var->name);
+    if (order->top < 0 || depth < order->top) order->top = depth;
+  }
+  for (int k = order->top; k <= order->bottom; k++)
+    if (path->items[k]->kind != STMT_FOR)
+      return refuse(schedule, path->items[k]->pos,
+                    "between loops '%s' and '%s' there is more than loops",
+                    loop_name(path->items[order->top]), loop_name(path->items[order->bottom]));
+  return true;
+}
+
+static bool is_named(const StepValue *loops, const Stmt *loop) {
+  for (int i = 0; i < loops->as.list.count; i++)
+    if (loops->as.list.items[i].as.loop == loop->as.loop.var) return true;
+  return false;
+}
+
+static void place_loops(Schedule *schedule, const StepValue *loops, const Path *path,
+                        Order *order) {
+  int next = 0, count = order->bottom - order->top + 1;
+  order->loops = arena_array(&schedule->context->arena, Stmt *, count);
+  for (int i = 0; i < count; i++) {
+    order->loops[i] = path->items[order->top + i];
+    if (!is_named(loops, order->loops[i])) continue;
+    LoopRef var = loops->as.list.items[next++].as.loop;
+    for (int k = order->top; k <= order->bottom; k++)
+      if (path->items[k]->as.loop.var == var) order->loops[i] = path->items[k];
+  }
+}
+
+static bool extents_allow(Schedule *schedule, const Order *order) {
+  int count = order->bottom - order->top + 1;
+  for (int i = 0; i < count; i++)
+    for (int k = i; k < count; k++)
+      if (extent_uses(order->loops[i], order->loops[k]->as.loop.var))
+        return refuse(schedule, order->loops[i]->pos,
+                      "the extent of loop '%s' depends on loop '%s', which would be inside it",
+                      loop_name(order->loops[i]), loop_name(order->loops[k]));
+  return true;
+}
+
+bool step_reorder(Schedule *schedule, StepCall *call) {
+  Context *context = schedule->context;
+  const StepValue *loops = &call->args[0];
+  if (!loops->as.list.count) return refuse(schedule, schedule->func->pos, "no loops were given");
+  Path path;
+  Order order;
+  const char *why = NULL;
+  if (!find_order(schedule, loops, &path, &order)) return false;
+  place_loops(schedule, loops, &path, &order);
+  if (!extents_allow(schedule, &order)) return false;
+  if (!order_is_free(schedule, &path, order.top, order.bottom, order.loops, &why))
+    return refuse(schedule, path.items[order.top]->pos,
+                  "loops '%s' to '%s' are not proved to allow another order: %s",
+                  loop_name(path.items[order.top]), loop_name(path.items[order.bottom]), why);
+  Stmt *s = path.items[order.bottom]->as.loop.body;
+  for (int i = order.bottom - order.top; i >= 0; i--)
+    s = stmt_with_child(context, order.loops[i], 0, s);
+  schedule_set_body(schedule, path_replace(context, &path, order.top, s));
+  return true;
+}
+
+// ---- Unit loops ------------------------------------------------------------------------------
+
+bool step_add_unit_loop(Schedule *schedule, StepCall *call) {
+  Context *context = schedule->context;
+  Path path;
+  const StepValue *target = &call->args[0];
+  bool found = target->kind == VALUE_LOOP ? find_loop(schedule, target->as.loop, &path)
+                                          : find_block(schedule, target->as.block, &path);
+  if (!found) return false;
+  if (path.count == 1) return refuse(schedule, schedule->func->pos, "the root block has no loops");
+  Expr *var = expr_var(context, "u", DTYPE_INT32);
+  Stmt *s = stmt_for(context, var, expr_index(context, 0), expr_index(context, 1), LOOP_SERIAL,
+                     path_end(&path));
+  s->pos = path_end(&path)->pos;
+  schedule_set_body(schedule, path_replace(context, &path, path.count - 1, s));
+  step_result(schedule, call, value_loop(var));
+  return true;
+}
