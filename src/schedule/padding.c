@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps about padding: what it holds, and the predicates that keep a block out of it.
+//   drop_padding_predicate   C[p] = … where p is no padding   =>   C[p] = …
+//   pad_value                C[p] = …                         =>   C[p] = … if p is no padding else 0
+//   predicate_reduction      C += select(cond, a, 0) * b      =>   C += a * b where cond
+#include "schedule/internal.h"
+
+Expr *padding_condition(Schedule *schedule, const Buffer *buffer, Expr *const *indices) {
+  Context *context = schedule->context;
+  LayoutInverse inverse;
+  if (!buffer->layout || !buffer->layout->is_static) return NULL;
+  if (layout_inverse(context, buffer->layout, &inverse).verdict != LAYOUT_YES) return NULL;
+  return inverse.padding ? layout_expr_ir(context, inverse.padding, indices) : NULL;
+}
+
+// ---- Which conditions only keep a block out of padding -----------------------------------------
+
+typedef struct Dropping {
+  Schedule *schedule;
+  const Path *path;
+  const Block *block;
+  Analyzer *analyzer; // knows the loops around the block
+  Map bindings;
+  ExprArray kept, dropped;
+} Dropping;
+
+// Wherever the condition does not hold (and the others do), the block writes padding of `write`.
+static bool keeps_out_of_padding(Dropping *d, const Region *write, Expr *condition) {
+  Context *context = d->schedule->context;
+  Expr *padding = padding_condition(d->schedule, write->buffer, write->min);
+  if (!padding) return false;
+  int mark = analyzer_mark(d->analyzer);
+  analyzer_assume(d->analyzer, expr_unary(context, EXPR_NOT, condition));
+  bool proved = prove(d->analyzer, substitute_expr(context, padding, &d->bindings));
+  analyzer_reset(d->analyzer, mark);
+  return proved;
+}
+
+static Dropping dropping_begin(Schedule *schedule, const Path *path) {
+  Context *context = schedule->context;
+  Dropping d = {schedule, path, path_end(path)->as.block,
+                path_analyzer(schedule, path, path->count - 1)};
+  d.bindings = bindings_of(context, d.block);
+  ExprArray all = {0};
+  conjuncts(&context->arena, d.block->predicate, &all);
+  for (int i = 0; i < all.count; i++) {
+    bool drop = d.block->write_count == 1 &&
+                keeps_out_of_padding(&d, &d.block->writes[0], all.items[i]);
+    array_push(&context->arena, drop ? &d.dropped : &d.kept, all.items[i]);
+  }
+  for (int i = 0; i < d.kept.count; i++) analyzer_assume(d.analyzer, d.kept.items[i]);
+  return d;
+}
+
+// ---- Bounds of accesses ------------------------------------------------------------------------
+
+typedef struct BoundsCheck {
+  Schedule *schedule;
+  Analyzer *analyzer;
+  const Map *bindings;
+  const char *why; // NULL: all in bounds
+} BoundsCheck;
+
+static bool index_in_bounds(BoundsCheck *check, Expr *index, Expr *extent) {
+  Context *context = check->schedule->context;
+  index = substitute_expr(context, index, check->bindings);
+  return prove(check->analyzer, expr_binary(context, EXPR_GE, index, expr_index(context, 0))) &&
+         prove(check->analyzer, expr_lt(context, index, extent));
+}
+
+static void check_access(BoundsCheck *check, const Buffer *buffer, Expr *const *indices) {
+  for (int i = 0; i < buffer->rank && !check->why; i++)
+    if (!index_in_bounds(check, indices[i], buffer->shape[i]))
+      check->why = arena_printf(&check->schedule->context->arena,
+                                "axis %d of '%s' is not proved to stay in its extent", i,
+                                buffer->name);
+}
+
+static bool may_fault(const Expr *e) {
+  bool divides = e->op == EXPR_FLOOR_DIV || e->op == EXPR_FLOOR_MOD || e->op == EXPR_TRUNC_DIV ||
+                 e->op == EXPR_TRUNC_MOD;
+  return divides && dtype_is_int(e->type) && e->args[1]->op != EXPR_INT;
+}
+
+static void check_expr(BoundsCheck *check, Expr *e);
+
+// Only the chosen value is computed: each is checked where its condition holds.
+static void check_choice(BoundsCheck *check, Expr *e) {
+  Context *context = check->schedule->context;
+  Expr *condition = substitute_expr(context, e->args[0], check->bindings);
+  int mark = analyzer_mark(check->analyzer);
+  analyzer_assume(check->analyzer, condition);
+  check_expr(check, e->args[1]);
+  analyzer_reset(check->analyzer, mark);
+  analyzer_assume(check->analyzer, expr_unary(context, EXPR_NOT, condition));
+  check_expr(check, e->args[2]);
+  analyzer_reset(check->analyzer, mark);
+}
+
+static void check_expr(BoundsCheck *check, Expr *e) {
+  if (check->why) return;
+  if (e->op == EXPR_IF_THEN_ELSE) {
+    check_expr(check, e->args[0]);
+    check_choice(check, e);
+    return;
+  }
+  for (int i = 0; i < e->count; i++) check_expr(check, e->args[i]);
+  if (e->op == EXPR_LOAD) check_access(check, e->as.buffer, e->args);
+  if (may_fault(e) || !expr_is_pure(e))
+    check->why = "it computes something that may fail on what padding holds";
+}
+
+static void check_stmt(BoundsCheck *check, Stmt *s) {
+  if (s->kind == STMT_SEQ) {
+    for (int i = 0; i < s->as.seq.count; i++) check_stmt(check, s->as.seq.items[i]);
+    return;
+  }
+  if (s->kind != STMT_STORE) {
+    check->why = "its body is more than stores";
+    return;
+  }
+  for (int i = 0; i < s->as.store.rank; i++) check_expr(check, s->as.store.indices[i]);
+  check_expr(check, s->as.store.value);
+  check_access(check, s->as.store.buffer, s->as.store.indices);
+}
+
+bool block_in_bounds(Schedule *schedule, const Path *path, const char **why) {
+  const Block *block = path_end(path)->as.block;
+  Analyzer *analyzer = path_analyzer(schedule, path, path->count - 1);
+  analyzer_assume(analyzer, block->predicate);
+  Map bindings = bindings_of(schedule->context, block);
+  BoundsCheck check = {schedule, analyzer, &bindings, NULL};
+  if (block->init) check_stmt(&check, block->init);
+  check_stmt(&check, block->body);
+  *why = check.why;
+  return !check.why;
+}
+
+// ---- drop_padding_predicate --------------------------------------------------------------------
+
+static Stmt *with_predicate(const Dropping *d) {
+  Context *context = d->schedule->context;
+  Block *copy = block_copy(context, d->block);
+  copy->predicate = conjunction_of(context, &d->kept);
+  return stmt_with_block(context, path_end(d->path), copy);
+}
+
+static bool content_is_any(const Buffer *buffer) {
+  return buffer->layout->padding.kind == LAYOUT_PADDING_ANY;
+}
+
+bool step_drop_padding_predicate(Schedule *schedule, StepCall *call) {
+  Context *context = schedule->context;
+  Path path;
+  if (!find_block(schedule, call->args[0].as.block, &path)) return false;
+  Stmt *at = path_end(&path);
+  const Block *block = at->as.block;
+  if (expr_is_true(block->predicate))
+    return refuse(schedule, at->pos, "block '%s' has no predicate", block->name);
+  Dropping d = dropping_begin(schedule, &path);
+  if (!d.dropped.count)
+    return refuse(schedule, at->pos,
+                  "no condition of block '%s' is proved to keep it only out of padding", block->name);
+  const Buffer *written = block->writes[0].buffer;
+  if (!content_is_any(written))
+    return refuse(schedule, at->pos,
+                  "the padding of '%s' has stated content, which block '%s' would overwrite",
+                  written->name, block->name);
+  BoundsCheck check = {schedule, d.analyzer, &d.bindings, NULL};
+  if (block->init) check_stmt(&check, block->init);
+  check_stmt(&check, block->body);
+  if (check.why)
+    return refuse(schedule, at->pos,
+                  "block '%s' cannot run in the padding of '%s': %s; pad that buffer as well, or "
+                  "keep the predicate",
+                  block->name, written->name, check.why);
+  schedule_set_body(schedule, path_replace(context, &path, path.count - 1, with_predicate(&d)));
+  return true;
+}
+
+// ---- Content of padding ------------------------------------------------------------------------
+
+static Stmt *store_or(Context *context, Stmt *s, Expr *valid, Expr *otherwise) {
+  Expr *value = expr_if_then_else(context, valid, s->as.store.value, otherwise);
+  return stmt_store(context, s->as.store.buffer, s->as.store.indices, s->as.store.rank, value);
+}
+
+// The writer stores `value` to padding, in place of keeping out of it.
+static bool write_padding(Dropping *d, double value) {
+  Context *context = d->schedule->context;
+  const Block *block = d->block;
+  Stmt *store = block->body;
+  Expr *padding = padding_condition(d->schedule, block->writes[0].buffer, block->writes[0].min);
+  if (store->kind != STMT_STORE || (block->init && block->init->kind != STMT_STORE) || !padding)
+    return false;
+  Analyzer *analyzer = analyzer_new(context);
+  bind_domain(analyzer, block);
+  Expr *valid = simplify(analyzer, expr_unary(context, EXPR_NOT, padding));
+  Expr *constant = expr_const(context, block->writes[0].buffer->type, value);
+  Stmt *s = with_predicate(d);
+  Block *copy = s->as.block;
+  Expr *self = expr_load(context, store->as.store.buffer, store->as.store.indices,
+                         store->as.store.rank);
+  bool updates = block_is_reduction(block);
+  if (updates && !block->init) return false;
+  copy->body = store_or(context, store, valid, updates ? self : constant);
+  if (block->init) copy->init = store_or(context, block->init, valid, constant);
+  schedule_set_body(d->schedule, path_replace(context, d->path, d->path->count - 1, s));
+  return true;
+}
+
+typedef struct NewLayout {
+  LayoutPadding padding;
+  Context *context;
+} NewLayout;
+
+static void change_padding(void *env, Buffer *b) {
+  NewLayout *to = env;
+  if (b->layout) b->layout = layout_with_padding(to->context, b->layout, to->padding);
+}
+
+static bool fill_by_writers(Schedule *schedule, SourcePos pos, Buffer *buffer, double value) {
+  StmtArray blocks = {0};
+  blocks_all(&schedule->context->arena, schedule->func->body, &blocks);
+  int writers = 0;
+  for (int i = 0; i < blocks.count; i++) {
+    const Block *block = blocks.items[i]->as.block;
+    StmtArray inner = {0};
+    blocks_below(&schedule->context->arena, blocks.items[i], &inner);
+    bool writes = false;
+    for (int k = 0; k < block->write_count; k++)
+      writes |= buffers_alias(block->writes[k].buffer, buffer);
+    if (inner.count || !writes) continue;
+    Path path;
+    path_to_block(schedule, block->name, &path);
+    Dropping d = dropping_begin(schedule, &path);
+    if (writers++ || d.kept.count || !d.dropped.count || !write_padding(&d, value))
+      return refuse(schedule, pos,
+                    "the padding of '%s' cannot be made to hold %g: block '%s' does not iterate "
+                    "over it; transform the layout before its loops are changed, or leave the "
+                    "content open",
+                    buffer->name, value, block->name);
+  }
+  if (writers || is_parameter(schedule, buffer)) return true;
+  return refuse(schedule, pos, "no block writes '%s'", buffer->name);
+}
+
+bool set_padding(Schedule *schedule, SourcePos pos, Buffer *buffer, LayoutPadding padding) {
+  Expr **origin = arena_array(&schedule->context->arena, Expr *, buffer->rank);
+  for (int i = 0; i < buffer->rank; i++) origin[i] = expr_var(schedule->context, "p", DTYPE_INT32);
+  bool has_padding = padding_condition(schedule, buffer, origin) != NULL;
+  if (has_padding && padding.kind == LAYOUT_PADDING_CONSTANT &&
+      !fill_by_writers(schedule, pos, buffer, padding.value))
+    return false;
+  NewLayout to = {padding, schedule->context};
+  replace_storage(schedule, buffer, change_padding, &to, NULL);
+  return true;
+}
+
+bool step_pad_value(Schedule *schedule, StepCall *call) {
+  Path path;
+  if (!find_block(schedule, call->args[0].as.block, &path)) return false;
+  Stmt *at = path_end(&path);
+  Buffer *buffer = find_slot(schedule, at, &call->args[1]);
+  if (!buffer) return false;
+  if (!buffer->layout)
+    return refuse(schedule, at->pos, "'%s' has no padding: its layout was not transformed",
+                  buffer->name);
+  const StepValue *value = &call->args[2];
+  double number = value->kind == VALUE_INT ? (double)value->as.i : value->as.f;
+  return set_padding(schedule, at->pos, buffer, (LayoutPadding){LAYOUT_PADDING_CONSTANT, number});
+}
+
+// ---- predicate_reduction -----------------------------------------------------------------------
+
+// Does the operation leave its target alone when the term is this constant?
+static bool is_neutral(const Expr *term, ExprOp op) {
+  double value;
+  if (term->op == EXPR_FLOAT)
+    value = term->as.f;
+  else if (term->op == EXPR_INT)
+    value = (double)term->as.i;
+  else
+    return false;
+  bool is_float = dtype_is_float(term->type);
+  switch (op) {
+  case EXPR_ADD:
+  case EXPR_SUB:
+  case EXPR_OR:
+  case EXPR_BIT_OR:
+  case EXPR_BIT_XOR: return value == 0;
+  case EXPR_MUL:
+  case EXPR_AND: return value == 1;
+  case EXPR_MAX: return is_float && (term->type.bits == 64 ? value <= -1.7976931348623157e308
+                                                           : value <= -3.4028234663852886e38);
+  case EXPR_MIN: return is_float && (term->type.bits == 64 ? value >= 1.7976931348623157e308
+                                                           : value >= 3.4028234663852886e38);
+  default: return false;
+  }
+}
+
+// The term under a condition that some factor of it depends on: where the condition does not hold,
+// the term is `rest`. Products with 0 are 0 (what is multiplied is finite by assumption).
+typedef struct Guarded {
+  Expr *condition, *inside, *rest;
+} Guarded;
+
+static bool take_guard(Context *context, Expr *e, Guarded *out) {
+  if (e->op == EXPR_SELECT || e->op == EXPR_IF_THEN_ELSE) {
+    *out = (Guarded){e->args[0], e->args[1], e->args[2]};
+    return true;
+  }
+  if (e->op == EXPR_CAST && take_guard(context, e->args[0], out)) {
+    out->inside = expr_cast(context, e->type, out->inside);
+    out->rest = expr_cast(context, e->type, out->rest);
+    return true;
+  }
+  if (e->op != EXPR_MUL) return false;
+  for (int i = 0; i < 2; i++) {
+    if (!take_guard(context, e->args[i], out)) continue;
+    Expr *pair[2] = {e->args[0], e->args[1]};
+    bool zero = is_neutral(out->rest, EXPR_ADD);
+    pair[i] = out->inside;
+    out->inside = expr_mul(context, pair[0], pair[1]);
+    pair[i] = out->rest;
+    if (!zero) out->rest = expr_mul(context, pair[0], pair[1]);
+    return true;
+  }
+  return false;
+}
+
+bool step_predicate_reduction(Schedule *schedule, StepCall *call) {
+  Context *context = schedule->context;
+  Path path;
+  if (!find_block(schedule, call->args[0].as.block, &path)) return false;
+  Stmt *at = path_end(&path);
+  const Block *block = at->as.block;
+  ReductionUpdate update;
+  Guarded guarded;
+  if (block->init)
+    return refuse(schedule, at->pos,
+                  "block '%s' has an init, which must not be skipped; decompose_reduction first",
+                  block->name);
+  if (!reduction_update(block, &update) || update.condition)
+    return refuse(schedule, at->pos, "block '%s' is no reduction of one term", block->name);
+  if (!take_guard(context, update.term, &guarded))
+    return refuse(schedule, at->pos, "the term of block '%s' is under no condition", block->name);
+  if (!is_neutral(guarded.rest, update.op))
+    return refuse(schedule, at->pos,
+                  "where the condition of block '%s' does not hold, the update is not proved to "
+                  "change nothing",
+                  block->name);
+  Map bindings = bindings_of(context, block);
+  Block *copy = block_copy(context, block);
+  Expr *condition = substitute_expr(context, guarded.condition, &bindings);
+  Analyzer *analyzer = path_analyzer(schedule, &path, path.count - 1);
+  copy->predicate = conjunction(context, copy->predicate, simplify(analyzer, condition));
+  Expr *value = expr_binary(context, update.op, update.target, guarded.inside);
+  copy->body = stmt_store(context, block->body->as.store.buffer, block->body->as.store.indices,
+                          block->body->as.store.rank, value);
+  Stmt *s = stmt_with_block(context, at, block_with_regions(context, copy));
+  schedule_set_body(schedule, path_replace(context, &path, path.count - 1, s));
+  return true;
+}

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+// Re-making a block's iteration over the outputs of an index map: new loops in the map's order in
+// place of the old ones, block variables for them, and the old variables as expressions of these.
+//   for c, h: C[vc, vh] = …   by c, h -> c // 4, h, c % 4   =>
+//   for c_0, h, c_1: C[vc_0*4 + vc_1, vh] = …   where c_0*4 + c_1 < extent of c
+#include "schedule/internal.h"
+
+// ---- Where it is possible --------------------------------------------------------------------
+
+static int loop_of_binding(const Remake *remake, const BlockVar *v) {
+  for (int i = 0; i < remake->loop_count; i++) {
+    const Stmt *loop = remake->loops[i];
+    if (v->binding == loop->as.loop.var && loop_is_plain(loop) &&
+        expr_is_int(loop->as.loop.min, 0) && loop->as.loop.extent == v->extent)
+      return i;
+  }
+  return -1;
+}
+
+static bool others_use(const Remake *remake, const Expr *loop_var) {
+  const Block *block = remake->block;
+  for (int i = 0; i < block->var_count; i++) {
+    bool chosen = false;
+    for (int k = 0; k < remake->count; k++) chosen |= remake->chosen[k] == i;
+    if (!chosen && expr_uses(block->vars[i].binding, loop_var)) return true;
+  }
+  return false;
+}
+
+bool remake_begin(Schedule *schedule, const Path *path, const int *chosen, int count,
+                  Remake *remake, const char **why) {
+  Arena *arena = &schedule->context->arena;
+  *remake = (Remake){.schedule = schedule, .path = path, .block = path_end(path)->as.block,
+                     .chosen = chosen, .count = count,
+                     .loop_at = arena_array(arena, int, count)};
+  int depth = path->count - 1;
+  while (depth > 0 && path->items[depth - 1]->kind == STMT_FOR) depth--;
+  remake->depth = depth;
+  remake->loops = path->items + depth;
+  remake->loop_count = path->count - 1 - depth;
+  for (int k = 0; k < count; k++) {
+    const BlockVar *v = &remake->block->vars[chosen[k]];
+    remake->loop_at[k] = loop_of_binding(remake, v);
+    bool unit = expr_is_int(v->extent, 1) && expr_is_int(v->binding, 0);
+    *why = arena_printf(arena, "its variable '%s' is not bound to a loop of its own",
+                        v->var->as.var->name);
+    if (!expr_is_int(v->min, 0) || (remake->loop_at[k] < 0 && !unit)) return false;
+    if (remake->loop_at[k] < 0) continue;
+    for (int i = 0; i < k; i++)
+      if (remake->loop_at[i] == remake->loop_at[k]) return false;
+    if (others_use(remake, remake->loops[remake->loop_at[k]]->as.loop.var)) return false;
+  }
+  return true;
+}
+
+// ---- Names -----------------------------------------------------------------------------------
+
+static int first_axis(const LayoutExpr *e) {
+  if (e->op == LAYOUT_AXIS) return (int)e->value;
+  for (int i = 0; i < layout_op_arguments(e->op); i++) {
+    int axis = first_axis(e->args[i]);
+    if (axis >= 0) return axis;
+  }
+  return -1;
+}
+
+// "c_0" and "c_1" for c // 4 and c % 4, "h" for h.
+static Str name_of_output(Context *context, const IndexMap *map, int output, Str const *names) {
+  int axis = first_axis(map->outputs[output]), before = 0, total = 0;
+  if (axis < 0) return str_intern(context, "u");
+  for (int i = 0; i < map->output_count; i++) {
+    bool same = first_axis(map->outputs[i]) == axis;
+    total += same;
+    before += same && i < output;
+  }
+  return total == 1 ? names[axis] : str_format(context, "%s_%d", names[axis], before);
+}
+
+void remake_names(Remake *remake, const IndexMap *map) {
+  Context *context = remake->schedule->context;
+  const Block *block = remake->block;
+  Str *loop_names = arena_array(&context->arena, Str, remake->count);
+  Str *var_names = arena_array(&context->arena, Str, remake->count);
+  for (int k = 0; k < remake->count; k++) {
+    var_names[k] = block->vars[remake->chosen[k]].var->as.var->name;
+    loop_names[k] = remake->loop_at[k] < 0
+                        ? var_names[k]
+                        : remake->loops[remake->loop_at[k]]->as.loop.var->as.var->name;
+  }
+  remake->new_count = map->output_count;
+  remake->new_vars = arena_array(&context->arena, Expr *, map->output_count);
+  remake->new_loops = arena_array(&context->arena, Expr *, map->output_count);
+  for (int i = 0; i < map->output_count; i++) {
+    remake->new_vars[i] =
+        expr_var(context, name_of_output(context, map, i, var_names), DTYPE_INT32);
+    remake->new_loops[i] =
+        expr_var(context, name_of_output(context, map, i, loop_names), DTYPE_INT32);
+  }
+}
+
+// ---- Making ----------------------------------------------------------------------------------
+
+typedef struct Indices {
+  Analyzer *analyzer;
+} Indices;
+
+static Expr *simplify_load(Rewriter *rewriter, Expr *e) {
+  Indices *env = rewriter->env;
+  if (e->op != EXPR_LOAD) return dtype_is_bool(e->type) ? simplify(env->analyzer, e) : e;
+  Expr **indices = arena_array(&rewriter->context->arena, Expr *, e->count);
+  for (int i = 0; i < e->count; i++) indices[i] = simplify(env->analyzer, e->args[i]);
+  return expr_load(rewriter->context, e->as.buffer, indices, e->count);
+}
+
+static Stmt *simplify_store(Rewriter *rewriter, Stmt *s) {
+  Indices *env = rewriter->env;
+  if (s->kind != STMT_STORE) return s;
+  Stmt *copy = stmt_copy(rewriter->context, s);
+  copy->as.store.indices = arena_array(&rewriter->context->arena, Expr *, s->as.store.rank);
+  for (int i = 0; i < s->as.store.rank; i++)
+    copy->as.store.indices[i] = simplify(env->analyzer, s->as.store.indices[i]);
+  return copy;
+}
+
+Stmt *simplify_indices(Context *context, Analyzer *analyzer, Stmt *s) {
+  Indices env = {analyzer};
+  Rewriter rewriter = {
+      .context = context, .env = &env, .expr = simplify_load, .stmt = simplify_store};
+  return s ? rewrite_stmt(&rewriter, s) : NULL;
+}
+
+static void remake_vars(const Remake *remake, Block *copy) {
+  Context *context = remake->schedule->context;
+  const Block *block = remake->block;
+  copy->vars = arena_array(&context->arena, BlockVar,
+                           block->var_count - remake->count + remake->new_count);
+  copy->var_count = 0;
+  bool placed = false;
+  for (int i = 0; i < block->var_count; i++) {
+    bool chosen = false;
+    for (int k = 0; k < remake->count; k++) chosen |= remake->chosen[k] == i;
+    if (!chosen) copy->vars[copy->var_count++] = block->vars[i];
+    if (!chosen || placed) continue;
+    placed = true;
+    for (int k = 0; k < remake->new_count; k++)
+      copy->vars[copy->var_count++] =
+          (BlockVar){remake->new_vars[k], expr_index(context, 0), remake->extents[k],
+                     remake->kinds ? remake->kinds[k] : ITER_SPATIAL, remake->new_loops[k]};
+  }
+}
+
+// The old loops' variables in the new ones.
+static Map loop_values(const Remake *remake) {
+  Context *context = remake->schedule->context;
+  Map to_loops = map_new(&context->arena), values = map_new(&context->arena);
+  for (int i = 0; i < remake->new_count; i++)
+    map_put(&to_loops, remake->new_vars[i], remake->new_loops[i]);
+  for (int k = 0; k < remake->count; k++)
+    if (remake->loop_at[k] >= 0)
+      map_put(&values, remake->loops[remake->loop_at[k]]->as.loop.var,
+              substitute_expr(context, remake->logical[k], &to_loops));
+  return values;
+}
+
+static Stmt *remake_loops(const Remake *remake, Stmt *s) {
+  Context *context = remake->schedule->context;
+  bool *gone = arena_array(&context->arena, bool, remake->loop_count);
+  int outermost = remake->loop_count;
+  for (int k = 0; k < remake->count; k++)
+    if (remake->loop_at[k] >= 0) {
+      gone[remake->loop_at[k]] = true;
+      outermost = MIN_OF(outermost, remake->loop_at[k]);
+    }
+  for (int i = remake->loop_count; i >= 0; i--) {
+    if (i < remake->loop_count && !gone[i]) s = stmt_with_child(context, remake->loops[i], 0, s);
+    if (i != outermost) continue;
+    for (int k = remake->new_count - 1; k >= 0; k--) {
+      s = stmt_for(context, remake->new_loops[k], expr_index(context, 0), remake->extents[k],
+                   LOOP_SERIAL, s);
+      s->pos = path_end(remake->path)->pos;
+    }
+  }
+  return s;
+}
+
+Stmt *remake_block(const Remake *remake) {
+  Context *context = remake->schedule->context;
+  Block *copy = block_copy(context, remake->block);
+  remake_vars(remake, copy);
+  Map vars = map_new(&context->arena), values = loop_values(remake);
+  for (int k = 0; k < remake->count; k++)
+    map_put(&vars, remake->block->vars[remake->chosen[k]].var, remake->logical[k]);
+  Analyzer *analyzer = analyzer_new(context);
+  bind_domain(analyzer, copy);
+  copy->init = copy->init ? substitute_stmt(context, copy->init, &vars, NULL) : NULL;
+  copy->init = simplify_indices(context, analyzer, copy->init);
+  copy->body = simplify_indices(context, analyzer,
+                                substitute_stmt(context, copy->body, &vars, NULL));
+  copy->predicate = substitute_expr(context, copy->predicate, &values);
+  if (remake->valid) {
+    Map to_loops = map_new(&context->arena);
+    for (int i = 0; i < remake->new_count; i++)
+      map_put(&to_loops, remake->new_vars[i], remake->new_loops[i]);
+    copy->predicate = conjunction(context, copy->predicate,
+                                  substitute_expr(context, remake->valid, &to_loops));
+  }
+  Stmt *s = stmt_with_block(context, path_end(remake->path), block_with_regions(context, copy));
+  return remake_loops(remake, s);
+}
+
+// ---- transform_block_layout --------------------------------------------------------------------
+
+static bool kinds_of_outputs(Remake *remake, const IndexMap *map) {
+  Context *context = remake->schedule->context;
+  IterKind *kinds = arena_array(&context->arena, IterKind, map->output_count);
+  for (int i = 0; i < map->output_count; i++) {
+    bool any = false;
+    for (int k = 0; k < remake->count; k++) {
+      const LayoutExpr *probe = layout_axis(context, k);
+      if (!layout_expr_uses(map->outputs[i], probe)) continue;
+      IterKind kind = remake->block->vars[k].kind;
+      if (any && kinds[i] != kind) return false;
+      kinds[i] = kind;
+      any = true;
+    }
+    if (!any) kinds[i] = ITER_SPATIAL;
+  }
+  remake->kinds = kinds;
+  return true;
+}
+
+bool layout_expr_uses(const LayoutExpr *e, const LayoutExpr *part) {
+  if (e == part) return true;
+  for (int i = 0; i < layout_op_arguments(e->op); i++)
+    if (layout_expr_uses(e->args[i], part)) return true;
+  return false;
+}
+
+bool remake_by_map(Remake *remake, const Layout *layout, const char **why) {
+  Context *context = remake->schedule->context;
+  LayoutInverse inverse;
+  LayoutAnswer answer = layout_inverse(context, layout, &inverse);
+  if (answer.verdict != LAYOUT_YES) {
+    *why = arena_printf(&context->arena, "the map has no proved inverse: %s",
+                        layout_answer_text(context, &answer));
+    return false;
+  }
+  remake_names(remake, layout->map);
+  remake->extents = arena_array(&context->arena, Expr *, remake->new_count);
+  for (int i = 0; i < remake->new_count; i++)
+    remake->extents[i] = expr_index(context, layout->physical_extents[i]);
+  Analyzer *analyzer = analyzer_new(context);
+  for (int i = 0; i < remake->new_count; i++)
+    analyzer_bind(analyzer, remake->new_vars[i], expr_index(context, 0), remake->extents[i]);
+  remake->logical = arena_array(&context->arena, Expr *, remake->count);
+  index_map_exprs(context, inverse.map, remake->new_vars, remake->logical);
+  for (int k = 0; k < remake->count; k++)
+    remake->logical[k] = simplify(analyzer, remake->logical[k]);
+  if (inverse.padding) {
+    Expr *padding = layout_expr_ir(context, inverse.padding, remake->new_vars);
+    remake->valid = simplify(analyzer, expr_unary(context, EXPR_NOT, padding));
+  }
+  return true;
+}
+
+bool step_transform_block_layout(Schedule *schedule, StepCall *call) {
+  Context *context = schedule->context;
+  Path path;
+  if (!find_block(schedule, call->args[0].as.block, &path)) return false;
+  const Block *block = path_end(&path)->as.block;
+  const IndexMap *map = call->args[1].as.map;
+  SourcePos pos = path_end(&path)->pos;
+  int count = block->var_count;
+  if (map->input_count != count)
+    return refuse(schedule, pos, "the map takes %d axes, block '%s' has %d variables",
+                  map->input_count, block->name, count);
+  int *all = arena_array(&context->arena, int, count);
+  int64_t *shape = arena_array(&context->arena, int64_t, count);
+  for (int i = 0; i < count; i++) {
+    all[i] = i;
+    if (!expr_as_int(block->vars[i].extent, &shape[i]))
+      return refuse(schedule, pos, "variable '%s' of block '%s' has a symbolic extent",
+                    block->vars[i].var->as.var->name, block->name);
+  }
+  Remake remake;
+  const char *why = NULL;
+  if (!remake_begin(schedule, &path, all, count, &remake, &why))
+    return refuse(schedule, pos, "the iteration of block '%s' cannot be re-made: %s; do this step "
+                  "before its loops are split or fused", block->name, why);
+  const Layout *layout = layout_static(context, map, shape, schedule->pos);
+  if (!layout) return refuse(schedule, pos, "the map does not fit block '%s'", block->name);
+  if (!kinds_of_outputs(&remake, map))
+    return refuse(schedule, pos, "the map mixes spatial and reduction variables of block '%s'",
+                  block->name);
+  if (!remake_by_map(&remake, layout, &why))
+    return refuse(schedule, pos, "block '%s': %s", block->name, why);
+  Stmt *s = remake_block(&remake);
+  if (!order_survives(&path, &why))
+    return refuse(schedule, pos, "block '%s': %s", block->name, why);
+  schedule_set_body(schedule, path_replace(context, &path, remake.depth, s));
+  return true;
+}

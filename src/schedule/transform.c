@@ -1,0 +1,533 @@
+// SPDX-License-Identifier: Apache-2.0
+// transform_layout: the storage of a buffer is laid out by an index map (RFC 39). Every access of
+// every alias goes through the map; parameters and allocations take the physical shape; the block
+// that writes the buffer iterates the physical axes afterwards when it iterated the logical ones.
+//   for c, h: B[c, h] = A[c, h]    by  c, h -> c // 4, h, c % 4   =>
+//   for c_0, h, c_1: B[c_0, h, c_1] = A[c_0*4 + c_1, h]   where c_0*4 + c_1 < C
+#include "schedule/internal.h"
+
+// ---- Buffers of blocks -----------------------------------------------------------------------
+
+static Buffer *buffer_named(const Block *block, Str name) {
+  for (int i = 0; i < block->write_count; i++)
+    if (strcmp(block->writes[i].buffer->name, name) == 0) return block->writes[i].buffer;
+  for (int i = 0; i < block->read_count; i++)
+    if (strcmp(block->reads[i].buffer->name, name) == 0) return block->reads[i].buffer;
+  return NULL;
+}
+
+Buffer *find_slot(Schedule *schedule, const Stmt *at, const StepValue *slot) {
+  const Block *block = at->as.block;
+  if (slot->kind == VALUE_STRING) {
+    Buffer *buffer = buffer_named(block, slot->as.s);
+    if (!buffer)
+      refuse(schedule, at->pos, "block '%s' neither reads nor writes '%s'", block->name,
+             slot->as.s);
+    return buffer;
+  }
+  const StepValue *items = slot->as.list.items;
+  bool formed = slot->kind == VALUE_LIST && slot->as.list.count == 2 &&
+                items[0].kind == VALUE_STRING && items[1].kind == VALUE_INT;
+  bool write = formed && strcmp(items[0].as.s, "write") == 0;
+  if (!formed || (!write && strcmp(items[0].as.s, "read") != 0)) {
+    refuse(schedule, at->pos, "the buffer is given as (\"read\", index), (\"write\", index) or by "
+                              "its name");
+    return NULL;
+  }
+  int count = write ? block->write_count : block->read_count;
+  int64_t index = items[1].as.i;
+  if (index >= 0 && index < count)
+    return write ? block->writes[index].buffer : block->reads[index].buffer;
+  refuse(schedule, at->pos, "block '%s' has %d %s buffers; there is no number %lld", block->name,
+         count, write ? "written" : "read", (long long)index);
+  return NULL;
+}
+
+// ---- Aliases ---------------------------------------------------------------------------------
+
+static bool same_exprs(Expr *const *a, Expr *const *b, int count) {
+  for (int i = 0; i < count; i++)
+    if (a[i] != b[i]) return false;
+  return true;
+}
+
+static bool same_description(const Buffer *a, const Buffer *b) {
+  return a->rank == b->rank && dtype_equal(a->type, b->type) && a->layout == b->layout &&
+         same_exprs(a->shape, b->shape, a->rank) && !a->strides == !b->strides &&
+         a->offset == b->offset && a->separator_count == b->separator_count;
+}
+
+// All buffers over one data variable, and what else names it.
+typedef struct Aliases {
+  Arena *arena;
+  const Buffer *buffer;
+  Array(Buffer *) found;
+  const char *opaque; // how the storage is used other than by accesses
+} Aliases;
+
+static void add_alias(Aliases *aliases, Buffer *b) {
+  if (!b || !buffers_alias(b, aliases->buffer)) return;
+  for (int i = 0; i < aliases->found.count; i++)
+    if (aliases->found.items[i] == b) return;
+  array_push(aliases->arena, &aliases->found, b);
+}
+
+static bool alias_expr(Visitor *visitor, Expr *e) {
+  Aliases *aliases = visitor->env;
+  if (e->op == EXPR_LOAD) add_alias(aliases, e->as.buffer);
+  if (e == aliases->buffer->data) aliases->opaque = "its data pointer is passed on";
+  if (e->op == EXPR_ADDRESS_OF && buffers_alias(e->args[0]->as.buffer, aliases->buffer))
+    aliases->opaque = "the address of an element is taken";
+  return true;
+}
+
+static bool alias_stmt(Visitor *visitor, Stmt *s) {
+  Aliases *aliases = visitor->env;
+  if (s->kind == STMT_STORE) add_alias(aliases, s->as.store.buffer);
+  if (s->kind == STMT_DECL_BUFFER) add_alias(aliases, s->as.declare.buffer);
+  if (s->kind != STMT_BLOCK) return true;
+  const Block *block = s->as.block;
+  for (int i = 0; i < block->alloc_count; i++) add_alias(aliases, block->allocs[i]);
+  for (int i = 0; i < block->match_count; i++)
+    if (buffers_alias(block->matches[i].source.buffer, aliases->buffer))
+      aliases->opaque = arena_printf(aliases->arena, "'%s' is a view of a part of it",
+                                     block->matches[i].buffer->name);
+  return true;
+}
+
+static Aliases aliases_of(Schedule *schedule, const Buffer *buffer) {
+  Aliases aliases = {.arena = &schedule->context->arena, .buffer = buffer};
+  for (int i = 0; i < schedule->func->param_count; i++)
+    add_alias(&aliases, schedule->func->buffers[i]);
+  Visitor visitor = {.env = &aliases, .enter_expr = alias_expr, .enter_stmt = alias_stmt};
+  visit_stmt(&visitor, schedule->func->body);
+  return aliases;
+}
+
+bool storage_is_opaque(Schedule *schedule, const Buffer *buffer, const char **why) {
+  Aliases aliases = aliases_of(schedule, buffer);
+  *why = aliases.opaque;
+  if (!*why && aliases.found.count > 1)
+    *why = arena_printf(aliases.arena, "'%s' and '%s' lie over the same memory",
+                        aliases.found.items[0]->name, aliases.found.items[1]->name);
+  return *why != NULL;
+}
+
+// Refuses unless all aliases can change together.
+static bool check_aliases(Schedule *schedule, const Stmt *at, const Aliases *aliases) {
+  const Buffer *buffer = aliases->buffer;
+  if (aliases->opaque)
+    return refuse(schedule, at->pos, "the layout of '%s' cannot change: %s", buffer->name,
+                  aliases->opaque);
+  for (int i = 0; i < aliases->found.count; i++)
+    if (!same_description(aliases->found.items[i], buffer))
+      return refuse(schedule, at->pos,
+                    "the layout of '%s' cannot change: '%s' lies over the same memory with another "
+                    "shape, type or offset, and aliases change together",
+                    buffer->name, aliases->found.items[i]->name);
+  if (buffer->strides || !expr_is_int(buffer->offset, 0))
+    return refuse(schedule, at->pos,
+                  "the layout of '%s' cannot change: its strides or offset are given from outside",
+                  buffer->name);
+  return true;
+}
+
+// ---- Layouts ---------------------------------------------------------------------------------
+
+static const LayoutExpr **shape_of(Context *context, const Buffer *buffer) {
+  const LayoutExpr **shape = arena_array(&context->arena, const LayoutExpr *, buffer->rank);
+  for (int i = 0; i < buffer->rank; i++)
+    shape[i] = layout_expr_of(context, buffer->shape[i], NULL, 0, true);
+  return shape;
+}
+
+static LayoutFacts size_facts(Context *context, const Buffer *buffer) {
+  LayoutFact *facts = arena_array(&context->arena, LayoutFact, buffer->rank);
+  int count = 0;
+  for (int i = 0; i < buffer->rank; i++)
+    if (buffer->shape[i]->op == EXPR_VAR)
+      facts[count++] = (LayoutFact){buffer->shape[i]->as.var->name, 1, INT32_MAX, 1};
+  return (LayoutFacts){facts, count};
+}
+
+static const char *point_text(Context *context, const int64_t *point, int rank) {
+  Text text = text_new(&context->arena);
+  for (int i = 0; i < rank; i++) text_printf(&text, "%s%lld", i ? ", " : "", (long long)point[i]);
+  return text_string(&text);
+}
+
+static bool refuse_collision(Schedule *schedule, const Stmt *at, const Buffer *buffer,
+                             const Layout *layout, const LayoutAnswer *answer) {
+  Context *context = schedule->context;
+  if (answer->verdict != LAYOUT_NO || !answer->witness || !answer->witness2)
+    return refuse(schedule, at->pos, "the index map is not proved injective on the shape of '%s': %s",
+                  buffer->name, answer->reason ? answer->reason : "no proof was found");
+  const char *first = point_text(context, answer->witness, answer->witness_rank);
+  const char *second = point_text(context, answer->witness2, answer->witness_rank);
+  int64_t *place = arena_array(&context->arena, int64_t, layout->physical_rank);
+  bool known = index_map_apply(layout->map, answer->witness, place);
+  return refuse(schedule, at->pos,
+                "index map is not injective on the shape of '%s'\n%s[%s] and %s[%s] would share the "
+                "place [%s]",
+                buffer->name, buffer->name, first, buffer->name, second,
+                known ? point_text(context, place, layout->physical_rank) : "?");
+}
+
+static const Layout *layout_on_buffer(Schedule *schedule, const Stmt *at, const Buffer *buffer,
+                                      const IndexMap *map) {
+  Context *context = schedule->context;
+  if (map->input_count != buffer->rank) {
+    refuse(schedule, at->pos, "the map takes %d axes, '%s' has %d", map->input_count,
+           buffer->name, buffer->rank);
+    return NULL;
+  }
+  const LayoutExpr **shape = shape_of(context, buffer);
+  for (int i = 0; i < buffer->rank; i++)
+    if (!shape[i]) {
+      refuse(schedule, at->pos, "the extent of axis %d of '%s' is too complex", i, buffer->name);
+      return NULL;
+    }
+  LayoutPadding any = {LAYOUT_PADDING_ANY, 0};
+  const Layout *layout = layout_new(context, map, shape, NULL, size_facts(context, buffer), any,
+                                    schedule->pos.file ? schedule->pos : at->pos);
+  if (!layout) {
+    refuse(schedule, at->pos, "the map does not fit the shape of '%s'", buffer->name);
+    return NULL;
+  }
+  LayoutAnswer answer = layout_is_injective(context, layout);
+  if (answer.verdict == LAYOUT_YES) return layout;
+  refuse_collision(schedule, at, buffer, layout, &answer);
+  return NULL;
+}
+
+// Symbols of a buffer's shape, back to its variables.
+static Expr *extent_expr(Context *context, const Buffer *buffer, const LayoutExpr *e) {
+  if (e->op == LAYOUT_SYMBOL) {
+    for (int i = 0; i < buffer->rank; i++)
+      if (buffer->shape[i]->op == EXPR_VAR && buffer->shape[i]->as.var->name == e->symbol)
+        return buffer->shape[i];
+    bug(context, "symbol '%s' of a layout is in no shape", e->symbol);
+  }
+  if (e->op == LAYOUT_CONST) return expr_index(context, e->value);
+  // One level at a time, the operands standing in as axes.
+  Expr *args[3];
+  const LayoutExpr *axes[3] = {0};
+  for (int i = 0; i < layout_op_arguments(e->op); i++) {
+    args[i] = extent_expr(context, buffer, e->args[i]);
+    axes[i] = layout_axis(context, i);
+  }
+  return layout_expr_ir(context, layout_expr(context, e->op, axes[0], axes[1], axes[2]), args);
+}
+
+// The new layout of `buffer` when `on_buffer` is applied on top of what it has.
+static const Layout *whole_layout(Context *context, const Buffer *buffer, const Layout *on_buffer,
+                                  LayoutPadding padding) {
+  const Layout *old = buffer->layout;
+  if (!old) return layout_with_padding(context, on_buffer, padding);
+  const IndexMap *map = index_map_compose(context, on_buffer->map, old->map);
+  const Layout *whole = layout_new(context, map, old->shape, on_buffer->physical, old->facts,
+                                   padding, (SourcePos){0});
+  return whole ? whole : layout_with_padding(context, on_buffer, padding);
+}
+
+static Buffer *physical_buffer(Schedule *schedule, const Buffer *buffer, const Layout *on_buffer,
+                               LayoutPadding padding) {
+  Context *context = schedule->context;
+  Buffer *copy = buffer_copy(context, buffer);
+  copy->rank = on_buffer->physical_rank;
+  copy->shape = arena_array(&context->arena, Expr *, copy->rank);
+  for (int i = 0; i < copy->rank; i++)
+    copy->shape[i] = extent_expr(context, buffer, on_buffer->physical[i]);
+  copy->separator_count = on_buffer->map->separator_count;
+  copy->separators = (int *)on_buffer->map->separators;
+  copy->layout = whole_layout(context, buffer, on_buffer, padding);
+  return copy;
+}
+
+// ---- Rewriting accesses ----------------------------------------------------------------------
+
+typedef struct Relayout {
+  Schedule *schedule;
+  const IndexMap *map;
+  Map buffers; // old to new
+} Relayout;
+
+static Expr **physical_indices(Relayout *relayout, Expr *const *indices) {
+  Context *context = relayout->schedule->context;
+  Expr **out = arena_array(&context->arena, Expr *, relayout->map->output_count);
+  index_map_exprs(context, relayout->map, indices, out);
+  return out;
+}
+
+static Expr *relayout_load(Rewriter *rewriter, Expr *e) {
+  Relayout *relayout = rewriter->env;
+  Buffer *to = e->op == EXPR_LOAD ? map_find(&relayout->buffers, e->as.buffer) : NULL;
+  if (!to) return e;
+  return expr_load(rewriter->context, to, physical_indices(relayout, e->args),
+                   relayout->map->output_count);
+}
+
+static Stmt *relayout_block(Relayout *relayout, Stmt *s) {
+  Context *context = relayout->schedule->context;
+  Block *copy = block_copy(context, s->as.block);
+  copy->allocs = arena_copy(&context->arena, copy->allocs,
+                            sizeof *copy->allocs * (size_t)copy->alloc_count);
+  for (int i = 0; i < copy->alloc_count; i++) {
+    Buffer *to = map_find(&relayout->buffers, copy->allocs[i]);
+    if (to) copy->allocs[i] = to;
+  }
+  bool touches = false;
+  for (int i = 0; i < copy->read_count + copy->write_count; i++) {
+    const Region *region =
+        i < copy->read_count ? &copy->reads[i] : &copy->writes[i - copy->read_count];
+    touches |= map_find(&relayout->buffers, region->buffer) != NULL;
+  }
+  return stmt_with_block(context, s, touches ? block_with_regions(context, copy) : copy);
+}
+
+static Stmt *relayout_stmt(Rewriter *rewriter, Stmt *s) {
+  Relayout *relayout = rewriter->env;
+  Context *context = rewriter->context;
+  if (s->kind == STMT_BLOCK) return relayout_block(relayout, s);
+  Buffer *old = s->kind == STMT_STORE        ? s->as.store.buffer
+                : s->kind == STMT_DECL_BUFFER ? s->as.declare.buffer
+                                              : NULL;
+  Buffer *to = old ? map_find(&relayout->buffers, old) : NULL;
+  if (!to) return s;
+  Stmt *copy = stmt_copy(context, s);
+  if (s->kind == STMT_DECL_BUFFER) {
+    copy->as.declare.buffer = to;
+    return copy;
+  }
+  copy->as.store.buffer = to;
+  copy->as.store.rank = relayout->map->output_count;
+  copy->as.store.indices = physical_indices(relayout, s->as.store.indices);
+  return copy;
+}
+
+static void relayout_func(Relayout *relayout) {
+  Schedule *schedule = relayout->schedule;
+  Context *context = schedule->context;
+  Rewriter rewriter = {
+      .context = context, .env = relayout, .expr = relayout_load, .stmt = relayout_stmt};
+  PrimFunc *func =
+      prim_func_with_body(context, schedule->func, rewrite_stmt(&rewriter, schedule->func->body));
+  func->buffers = arena_copy(&context->arena, func->buffers,
+                             sizeof *func->buffers * (size_t)func->param_count);
+  for (int i = 0; i < func->param_count; i++) {
+    Buffer *to = func->buffers[i] ? map_find(&relayout->buffers, func->buffers[i]) : NULL;
+    if (to) func->buffers[i] = to;
+  }
+  schedule->func = func;
+}
+
+// ---- The block that writes -------------------------------------------------------------------
+
+// Which variables of the block the buffer's axes are, when it writes the buffer at exactly these.
+static int *axis_variables(Context *context, const Block *block, const Buffer *buffer) {
+  if (block->write_count != 1) return NULL;
+  const Region *write = &block->writes[0];
+  int *chosen = arena_array(&context->arena, int, buffer->rank);
+  for (int d = 0; d < buffer->rank; d++) {
+    chosen[d] = -1;
+    for (int i = 0; i < block->var_count; i++) {
+      const BlockVar *v = &block->vars[i];
+      if (v->var == write->min[d] && v->kind == ITER_SPATIAL && v->extent == buffer->shape[d] &&
+          expr_is_int(write->extent[d], 1))
+        chosen[d] = i;
+    }
+    for (int k = 0; k < d; k++)
+      if (chosen[k] == chosen[d]) return NULL;
+    if (chosen[d] < 0) return NULL;
+  }
+  return chosen;
+}
+
+typedef struct Pointwise {
+  Schedule *schedule;
+  Buffer *buffer;         // physical
+  Expr **from;            // the map at the chosen variables
+  Expr *const *new_vars;  // what the access becomes; NULL: only check
+  bool elsewhere;         // an access at other indices was seen
+} Pointwise;
+
+static bool at_from(Pointwise *env, Expr *const *indices) {
+  bool same = same_exprs(indices, env->from, env->buffer->rank);
+  env->elsewhere |= !same;
+  return same && env->new_vars;
+}
+
+static Expr *pointwise_load(Rewriter *rewriter, Expr *e) {
+  Pointwise *env = rewriter->env;
+  if (e->op != EXPR_LOAD || e->as.buffer != env->buffer || !at_from(env, e->args)) return e;
+  return expr_load(rewriter->context, env->buffer, env->new_vars, env->buffer->rank);
+}
+
+static Stmt *pointwise_store(Rewriter *rewriter, Stmt *s) {
+  Pointwise *env = rewriter->env;
+  if (s->kind != STMT_STORE || s->as.store.buffer != env->buffer ||
+      !at_from(env, s->as.store.indices))
+    return s;
+  return stmt_store(rewriter->context, env->buffer, env->new_vars, env->buffer->rank,
+                    s->as.store.value);
+}
+
+static Stmt *pointwise(Pointwise *env, Stmt *s) {
+  Rewriter rewriter = {.context = env->schedule->context, .env = env, .expr = pointwise_load,
+                       .stmt = pointwise_store};
+  return s ? rewrite_stmt(&rewriter, s) : NULL;
+}
+
+// Makes the block over the physical axes if it was one over the logical axes.
+static void remake_writer(Schedule *schedule, BlockRef name, const Layout *on_buffer,
+                          const int *chosen, Buffer *physical) {
+  Context *context = schedule->context;
+  Path path;
+  Remake remake;
+  const char *why;
+  if (!on_buffer->is_static || !path_to_block(schedule, name, &path)) return;
+  int count = on_buffer->rank;
+  if (!remake_begin(schedule, &path, chosen, count, &remake, &why)) return;
+  if (!remake_by_map(&remake, on_buffer, &why)) return;
+  Expr **logical = arena_array(&context->arena, Expr *, count);
+  for (int k = 0; k < count; k++) logical[k] = remake.block->vars[chosen[k]].var;
+  Pointwise env = {schedule, physical, arena_array(&context->arena, Expr *, physical->rank)};
+  index_map_exprs(context, on_buffer->map, logical, env.from);
+  Block *copy = block_copy(context, remake.block);
+  env.new_vars = remake.new_vars;
+  copy->init = pointwise(&env, copy->init);
+  copy->body = pointwise(&env, copy->body);
+  if (env.elsewhere) return;
+  remake.block = copy;
+  Stmt *s = remake_block(&remake);
+  schedule_set_body(schedule, path_replace(context, &path, remake.depth, s));
+}
+
+typedef struct Writer {
+  BlockRef name;
+  int *chosen;
+} Writer;
+typedef Array(Writer) WriterArray;
+
+static void find_writers(Schedule *schedule, const Buffer *buffer, WriterArray *out) {
+  Arena *arena = &schedule->context->arena;
+  StmtArray blocks = {0};
+  blocks_all(arena, schedule->func->body, &blocks);
+  for (int i = 0; i < blocks.count; i++) {
+    const Block *block = blocks.items[i]->as.block;
+    StmtArray inner = {0};
+    blocks_below(arena, blocks.items[i], &inner);
+    if (inner.count || !block->write_count || block->writes[0].buffer != buffer) continue;
+    int *chosen = axis_variables(schedule->context, block, buffer);
+    if (chosen) array_push(arena, out, ((Writer){block->name, chosen}));
+  }
+}
+
+// ---- The step --------------------------------------------------------------------------------
+
+static bool padding_of(Schedule *schedule, const Stmt *at, const StepValue *value,
+                       LayoutPadding *out) {
+  *out = (LayoutPadding){LAYOUT_PADDING_ANY, 0};
+  if (value->kind == VALUE_NONE) return true;
+  if (value->kind == VALUE_STRING && strcmp(value->as.s, "unknown") == 0) {
+    out->kind = LAYOUT_PADDING_UNKNOWN;
+    return true;
+  }
+  if (value->kind != VALUE_INT && value->kind != VALUE_FLOAT)
+    return refuse(schedule, at->pos, "pad_value is a number or None");
+  out->kind = LAYOUT_PADDING_CONSTANT;
+  out->value = value->kind == VALUE_INT ? (double)value->as.i : value->as.f;
+  return true;
+}
+
+bool step_transform_layout(Schedule *schedule, StepCall *call) {
+  Context *context = schedule->context;
+  Path path;
+  if (!find_block(schedule, call->args[0].as.block, &path)) return false;
+  Stmt *at = path_end(&path);
+  Buffer *buffer = find_slot(schedule, at, &call->args[1]);
+  LayoutPadding padding;
+  if (!buffer || !padding_of(schedule, at, &call->args[3], &padding)) return false;
+  Aliases aliases = aliases_of(schedule, buffer);
+  if (!check_aliases(schedule, at, &aliases)) return false;
+  const Layout *on_buffer = layout_on_buffer(schedule, at, buffer, call->args[2].as.map);
+  if (!on_buffer) return false;
+
+  WriterArray writers = {0};
+  find_writers(schedule, buffer, &writers);
+  Relayout relayout = {schedule, on_buffer->map, map_new(&context->arena)};
+  for (int i = 0; i < aliases.found.count; i++) {
+    Buffer *alias = aliases.found.items[i];
+    LayoutPadding any = {LAYOUT_PADDING_ANY, 0};
+    map_put(&relayout.buffers, alias, physical_buffer(schedule, alias, on_buffer, any));
+  }
+  relayout_func(&relayout);
+  Buffer *physical = map_find(&relayout.buffers, buffer);
+  for (int i = 0; i < writers.count; i++)
+    remake_writer(schedule, writers.items[i].name, on_buffer, writers.items[i].chosen, physical);
+  if (padding.kind == LAYOUT_PADDING_ANY) return true;
+  return set_padding(schedule, at->pos, physical, padding);
+}
+
+// ---- Axis separators -------------------------------------------------------------------------
+
+// Replaces buffers, of the same rank, everywhere.
+void replace_buffers(Schedule *schedule, const Map *buffers, const Map *vars) {
+  Context *context = schedule->context;
+  PrimFunc *func = prim_func_with_body(
+      context, schedule->func, substitute_stmt(context, schedule->func->body, vars, buffers));
+  func->buffers = arena_copy(&context->arena, func->buffers,
+                             sizeof *func->buffers * (size_t)func->param_count);
+  for (int i = 0; i < func->param_count; i++) {
+    Buffer *to = func->buffers[i] ? map_find(buffers, func->buffers[i]) : NULL;
+    if (to) func->buffers[i] = to;
+  }
+  schedule->func = func;
+}
+
+void replace_storage(Schedule *schedule, const Buffer *buffer, void (*change)(void *env, Buffer *b),
+                     void *env, const Map *vars) {
+  Aliases aliases = aliases_of(schedule, buffer);
+  Map buffers = map_new(&schedule->context->arena);
+  for (int i = 0; i < aliases.found.count; i++) {
+    Buffer *copy = buffer_copy(schedule->context, aliases.found.items[i]);
+    change(env, copy);
+    map_put(&buffers, aliases.found.items[i], copy);
+  }
+  replace_buffers(schedule, &buffers, vars);
+}
+
+typedef struct Separators {
+  int *items;
+  int count;
+} Separators;
+
+static void change_separators(void *env, Buffer *b) {
+  Separators *separators = env;
+  b->separators = separators->items;
+  b->separator_count = separators->count;
+}
+
+bool step_set_axis_separator(Schedule *schedule, StepCall *call) {
+  Context *context = schedule->context;
+  Path path;
+  if (!find_block(schedule, call->args[0].as.block, &path)) return false;
+  Stmt *at = path_end(&path);
+  Buffer *buffer = find_slot(schedule, at, &call->args[1]);
+  if (!buffer) return false;
+  Aliases aliases = aliases_of(schedule, buffer);
+  if (!check_aliases(schedule, at, &aliases)) return false;
+  int count = call->args[2].as.list.count;
+  Separators separators = {arena_array(&context->arena, int, count), count};
+  for (int i = 0; i < count; i++) {
+    const StepValue *v = &call->args[2].as.list.items[i];
+    int64_t low = i ? separators.items[i - 1] + 1 : 1;
+    if (v->kind != VALUE_INT || v->as.i < low || v->as.i >= buffer->rank)
+      return refuse(schedule, at->pos,
+                    "axis separators of '%s' ascend and lie between 1 and %d", buffer->name,
+                    buffer->rank - 1);
+    separators.items[i] = (int)v->as.i;
+  }
+  replace_storage(schedule, buffer, change_separators, &separators, NULL);
+  return true;
+}
