@@ -1,0 +1,472 @@
+// SPDX-License-Identifier: Apache-2.0
+// Moving a block under a loop of another nest.
+//   compute_at           a producer, before its consumers there, over what they read in an iteration
+//   reverse_compute_at   a consumer, after its producers there, over what an iteration completes
+//
+//   for i: for j: B[i, j] = …          for i:
+//   for i: for j: C[i, j] = B[i, j]  =>    for ax in n: B[i, ax] = …
+//                                          for j: C[i, j] = B[i, j]
+#include "schedule/internal.h"
+
+// ---- New nests -------------------------------------------------------------------------------
+
+// What a block's variables run over in the new place: min over the loops there, constant or
+// symbolic extent. `whole`: its domain.
+typedef struct Window {
+  bool whole;
+  Expr *min, *extent;
+} Window;
+
+typedef struct Move {
+  Schedule *schedule;
+  Path block, loop; // where it stands, and the loop it goes under
+  const Block *moved;
+  Analyzer *analyzer; // knows the loops down to the target
+  Window *windows;    // of the moved block's variables
+  bool keep_unit_loops;
+} Move;
+
+static const char *base_name(const BlockVar *v) {
+  if (v->binding->op == EXPR_VAR) return v->binding->as.var->name;
+  return v->var->as.var->name;
+}
+
+// The window is all of the domain, or proved to reach over it on both sides.
+static void settle_window(Move *move, const BlockVar *v, Window *window) {
+  int64_t extent, domain;
+  window->whole |= window->min == v->min && window->extent == v->extent;
+  bool fixed = !window->whole && expr_as_int(window->extent, &extent);
+  if (fixed && expr_as_int(v->extent, &domain) && extent >= domain) window->whole = true;
+  if (!window->whole) return;
+  window->min = v->min;
+  window->extent = v->extent;
+}
+
+static Stmt *new_nest(Move *move, Expr *condition) {
+  Context *context = move->schedule->context;
+  Block *copy = block_copy(context, move->moved);
+  copy->vars = arena_copy(&context->arena, copy->vars,
+                          sizeof *copy->vars * (size_t)copy->var_count);
+  Expr **loops = arena_array(&context->arena, Expr *, copy->var_count);
+  int mark = analyzer_mark(move->analyzer);
+  for (int i = 0; i < copy->var_count; i++) {
+    BlockVar *v = &copy->vars[i];
+    Window *w = &move->windows[i];
+    bool unit = expr_is_int(w->extent, 1) && !move->keep_unit_loops;
+    loops[i] = unit ? NULL : expr_var(context, base_name(&move->moved->vars[i]), v->var->type);
+    if (loops[i]) analyzer_bind(move->analyzer, loops[i], expr_index(context, 0), w->extent);
+    v->binding = unit ? w->min : expr_add(context, w->min, loops[i]);
+    if (w->whole) continue;
+    Expr *low = expr_binary(context, EXPR_GE, v->binding, v->min);
+    Expr *high = expr_lt(context, v->binding, expr_add(context, v->min, v->extent));
+    if (!prove(move->analyzer, low)) condition = conjunction(context, condition, low);
+    if (!prove(move->analyzer, high)) condition = conjunction(context, condition, high);
+  }
+  analyzer_reset(move->analyzer, mark);
+  copy->predicate = conjunction(context, NULL, condition);
+  Stmt *s = stmt_with_block(context, path_end(&move->block), copy);
+  for (int i = copy->var_count - 1; i >= 0; i--)
+    if (loops[i]) {
+      s = stmt_for(context, loops[i], expr_index(context, 0), move->windows[i].extent, LOOP_SERIAL,
+                   s);
+      s->pos = path_end(&move->block)->pos;
+    }
+  return s;
+}
+
+// The moved block's predicate over its variables becomes one over their new bindings; what follows
+// from the domain goes. False when it cannot be moved.
+static bool predicate_of_vars(Move *move, Map *loop_to_var, ExprArray *out) {
+  Context *context = move->schedule->context;
+  const Block *block = move->moved;
+  Analyzer *analyzer = path_analyzer(move->schedule, &move->block, move->block.count - 1);
+  *loop_to_var = map_new(&context->arena);
+  for (int i = 0; i < block->var_count; i++) {
+    const BlockVar *v = &block->vars[i];
+    Expr *end = expr_add(context, v->min, v->extent);
+    analyzer_assume(analyzer, expr_binary(context, EXPR_GE, v->binding, v->min));
+    analyzer_assume(analyzer, expr_lt(context, v->binding, end));
+    if (v->binding->op == EXPR_VAR) map_put(loop_to_var, v->binding, v->var);
+  }
+  ExprArray all = {0};
+  conjuncts(&context->arena, block->predicate, &all);
+  for (int i = 0; i < all.count; i++) {
+    if (prove(analyzer, all.items[i])) continue;
+    Expr *moved = substitute_expr(context, all.items[i], loop_to_var);
+    for (int k = 0; k < move->block.count; k++)
+      if (move->block.items[k]->kind == STMT_FOR &&
+          expr_uses(moved, move->block.items[k]->as.loop.var))
+        return false;
+    array_push(&context->arena, out, moved);
+  }
+  return true;
+}
+
+// The new nest with the old predicate carried over.
+static Stmt *moved_nest(Move *move, const char **why) {
+  Context *context = move->schedule->context;
+  Map loop_to_var;
+  ExprArray carried = {0};
+  *why = "its predicate depends on its loops in a way that cannot be moved";
+  if (!predicate_of_vars(move, &loop_to_var, &carried)) return NULL;
+  Stmt *s = new_nest(move, NULL);
+  StmtArray blocks = {0};
+  blocks_below(&context->arena, s, &blocks);
+  Block *block = blocks.items[0]->as.block; // made here, so it may be completed here
+  Map bindings = bindings_of(context, block);
+  for (int i = 0; i < carried.count; i++)
+    block->predicate = conjunction(context, block->predicate,
+                                   substitute_expr(context, carried.items[i], &bindings));
+  return s;
+}
+
+// ---- Common conditions -------------------------------------------------------------------------
+
+static bool refuse_move(Move *move, const char *why) {
+  return refuse(move->schedule, path_end(&move->block)->pos,
+                "block '%s' cannot move under loop '%s': %s", move->moved->name,
+                path_end(&move->loop)->as.loop.var->as.var->name, why);
+}
+
+static int order_of(const StmtArray *blocks, const Block *block) {
+  for (int i = 0; i < blocks->count; i++)
+    if (blocks->items[i]->as.block == block) return i;
+  return -1;
+}
+
+static bool is_below(const Path *path, const Stmt *loop) {
+  for (int i = 0; i < path->count; i++)
+    if (path->items[i] == loop) return true;
+  return false;
+}
+
+static bool move_begin(Schedule *schedule, StepCall *call, Move *move) {
+  *move = (Move){.schedule = schedule, .keep_unit_loops = call->args[2].kind == VALUE_BOOL &&
+                                                          call->args[2].as.i};
+  if (!find_block(schedule, call->args[0].as.block, &move->block) ||
+      !find_loop(schedule, call->args[1].as.loop, &move->loop))
+    return false;
+  move->moved = path_end(&move->block)->as.block;
+  move->analyzer = path_analyzer(schedule, &move->loop, move->loop.count);
+  move->windows = arena_array(&schedule->context->arena, Window, move->moved->var_count);
+  for (int i = 0; i < move->moved->var_count; i++)
+    move->windows[i] = (Window){true, move->moved->vars[i].min, move->moved->vars[i].extent};
+  int scope = path_scope(&move->block, move->block.count - 1);
+  if (scope < 0 || scope != path_scope(&move->loop, move->loop.count - 1) ||
+      move->block.items[scope] != move->loop.items[scope])
+    return refuse_move(move, "they are not in the same block");
+  if (is_below(&move->block, path_end(&move->loop)))
+    return refuse_move(move, "it is there already");
+  if (path_end(&move->loop)->as.loop.kind == LOOP_VECTORIZED)
+    return refuse_move(move, "that loop is vectorized");
+  return true;
+}
+
+// Each point of the domain once, all of it: so that a new nest may take the place of the old one.
+static bool covers_domain(Move *move) {
+  Schedule *schedule = move->schedule;
+  Stmt **loops;
+  int count = path_loops(schedule, &move->block, move->block.count - 1, &loops);
+  VarRange *ranges = arena_array(&schedule->context->arena, VarRange, count);
+  Analyzer *analyzer = path_analyzer(schedule, &move->block, move->block.count - 1);
+  for (int i = 0; i < count; i++) ranges[i] = loop_range(loops[i]);
+  const char *why = bindings_check(analyzer, move->moved, ranges, count);
+  if (!why) return true;
+  return refuse_move(move, arena_printf(&schedule->context->arena,
+                                        "its loops are not proved to run over its domain: %s", why));
+}
+
+// Its value at a place depends on nothing but the place: one store, or a reduction with its init.
+static bool is_whole_computation(Move *move, const StmtArray *blocks) {
+  Arena *arena = &move->schedule->context->arena;
+  const Block *block = move->moved;
+  StmtArray inner = {0};
+  blocks_below(arena, path_end(&move->block), &inner);
+  if (inner.count) return refuse_move(move, "it holds other blocks");
+  if (block_is_reduction(block) && !block->init)
+    return refuse_move(move, "its init is a block of its own; move it before decompose_reduction");
+  for (int i = 0; i < block->write_count; i++) {
+    if (block_touches(block, block->writes[i].buffer, false))
+      return refuse_move(move, "it reads what it writes");
+    for (int k = 0; k < blocks->count; k++) {
+      const Block *other = blocks->items[k]->as.block;
+      StmtArray below = {0};
+      blocks_below(arena, blocks->items[k], &below);
+      if (other != block && !below.count && block_touches(other, block->writes[i].buffer, true))
+        return refuse_move(move, arena_printf(arena, "block '%s' writes '%s' too", other->name,
+                                              block->writes[i].buffer->name));
+    }
+  }
+  return true;
+}
+
+// Inserts `nest` into the loop's body before or after the child that holds `anchor`.
+static Stmt *insert_at(Context *context, Stmt *body, int at, Stmt *nest) {
+  if (body->kind != STMT_SEQ) {
+    Stmt *pair[2] = {at ? body : nest, at ? nest : body};
+    return stmt_seq(context, pair, 2);
+  }
+  int count = body->as.seq.count;
+  Stmt **items = arena_array(&context->arena, Stmt *, count + 1);
+  for (int i = 0; i < count + 1; i++)
+    items[i] = i == at ? nest : body->as.seq.items[i < at ? i : i - 1];
+  return stmt_seq(context, items, count + 1);
+}
+
+static int child_holding(Arena *arena, Stmt *body, const Block *block) {
+  int count = body->kind == STMT_SEQ ? body->as.seq.count : 1;
+  for (int i = 0; i < count; i++) {
+    StmtArray below = {0};
+    Stmt *child = body->kind == STMT_SEQ ? body->as.seq.items[i] : body;
+    if (child->kind == STMT_BLOCK && child->as.block == block) return i;
+    if (child->kind != STMT_BLOCK) blocks_below(arena, child, &below);
+    for (int k = 0; k < below.count; k++)
+      if (below.items[k]->as.block == block) return i;
+  }
+  return -1;
+}
+
+// Removes the old nest and puts the new one into the loop's body.
+static bool finish_move(Move *move, Stmt *nest, int at) {
+  Schedule *schedule = move->schedule;
+  Context *context = schedule->context;
+  Stmt *loop = path_end(&move->loop);
+  Stmt *with = stmt_with_child(context, loop, 0,
+                               insert_at(context, loop->as.loop.body, at, nest));
+  schedule_set_body(schedule, path_replace(context, &move->loop, move->loop.count - 1, with));
+  // The old block: the one of this name that is not below the new nest.
+  Path old;
+  path_to_stmt(schedule, path_end(&move->block), &old);
+  schedule_set_body(schedule, path_replace(context, &old, old.count - 1, NULL));
+  return true;
+}
+
+// ---- compute_at ------------------------------------------------------------------------------
+
+// What is read of the moved block's buffers below the loop, per buffer.
+static bool needed_regions(Move *move, const AccessArray *accesses, const Buffer *buffer,
+                           Region *out) {
+  bool any = false;
+  for (int i = 0; i < accesses->count; i++) {
+    const Access *a = &accesses->items[i];
+    if (a->write || !buffers_alias(a->buffer, buffer)) continue;
+    Region region = {a->buffer, a->min, a->extent};
+    *out = any ? region_union(move->analyzer, out, &region) : region;
+    any = true;
+  }
+  return any;
+}
+
+static void producer_windows(Move *move, const Region *write, const Region *needed) {
+  for (int i = 0; i < move->moved->var_count; i++) {
+    const BlockVar *v = &move->moved->vars[i];
+    for (int d = 0; v->kind == ITER_SPATIAL && d < write->buffer->rank; d++) {
+      if (write->min[d] != v->var || !expr_is_int(write->extent[d], 1)) continue;
+      Window *w = &move->windows[i];
+      *w = (Window){false, simplify(move->analyzer, needed->min[d]),
+                    simplify(move->analyzer, needed->extent[d])};
+      int64_t low, high;
+      if (w->extent->op != EXPR_INT && const_bounds(move->analyzer, w->extent, &low, &high))
+        w->extent = expr_index(move->schedule->context, high);
+      settle_window(move, v, w);
+    }
+  }
+}
+
+static bool check_producer(Move *move, const StmtArray *blocks, int *first_consumer) {
+  Schedule *schedule = move->schedule;
+  Arena *arena = &schedule->context->arena;
+  int here = order_of(blocks, move->moved);
+  *first_consumer = -1;
+  for (int i = 0; i < blocks->count; i++) {
+    const Block *other = blocks->items[i]->as.block;
+    StmtArray inner = {0};
+    blocks_below(arena, blocks->items[i], &inner);
+    if (inner.count || other == move->moved) continue;
+    Path path;
+    path_to_block(schedule, other->name, &path);
+    bool below = is_below(&path, path_end(&move->loop));
+    for (int k = 0; k < move->moved->write_count; k++) {
+      if (!block_touches(other, move->moved->writes[k].buffer, false)) continue;
+      if (!below)
+        return refuse_move(move, arena_printf(arena, "its consumer '%s' is not below that loop",
+                                              other->name));
+      if (*first_consumer < 0) *first_consumer = i;
+    }
+    for (int k = 0; k < move->moved->read_count; k++)
+      if (block_touches(other, move->moved->reads[k].buffer, true) && (i > here || below))
+        return refuse_move(move, arena_printf(arena, "block '%s' writes '%s', which it reads",
+                                              other->name, move->moved->reads[k].buffer->name));
+  }
+  if (*first_consumer < 0) return refuse_move(move, "none of its consumers is below that loop");
+  if (*first_consumer < here) return refuse_move(move, "it stands after its consumers");
+  return true;
+}
+
+bool step_compute_at(Schedule *schedule, StepCall *call) {
+  Context *context = schedule->context;
+  Move move;
+  if (!move_begin(schedule, call, &move)) return false;
+  StmtArray blocks = {0};
+  blocks_all(&context->arena, schedule->func->body, &blocks);
+  const Block *block = move.moved;
+  if (block->write_count != 1) return refuse_move(&move, "it does not write exactly one buffer");
+  const char *why;
+  int first;
+  if (is_parameter(schedule, block->writes[0].buffer))
+    return refuse_move(&move, "it writes a parameter of the function");
+  if (!is_whole_computation(&move, &blocks) || !check_producer(&move, &blocks, &first) ||
+      !covers_domain(&move))
+    return false;
+  if (storage_is_opaque(schedule, block->writes[0].buffer, &why)) return refuse_move(&move, why);
+  AccessArray accesses = {0};
+  Stmt *body = path_end(&move.loop)->as.loop.body;
+  accesses_below(schedule, move.analyzer, body, &accesses);
+  Region needed;
+  if (!needed_regions(&move, &accesses, block->writes[0].buffer, &needed))
+    return refuse_move(&move, "nothing of it is read there");
+  producer_windows(&move, &block->writes[0], &needed);
+  Stmt *nest = moved_nest(&move, &why);
+  if (!nest) return refuse_move(&move, why);
+  int at = child_holding(&context->arena, body, blocks.items[first]->as.block);
+  if (at < 0) bug(context, "a consumer is in no child of the loop");
+  return finish_move(&move, nest, at);
+}
+
+// ---- reverse_compute_at ------------------------------------------------------------------------
+
+// Is each place of the buffer that is written below the loop written in one iteration only of the
+// loops down to it?
+static bool completes_below(Move *move, const Buffer *buffer) {
+  const Path *loop = &move->loop;
+  int scope = path_scope(loop, loop->count - 1), top = scope + 1;
+  while (top < loop->count && loop->items[top]->kind != STMT_FOR) top++;
+  for (int i = top; i < loop->count; i++)
+    if (loop->items[i]->kind != STMT_FOR && loop->items[i]->kind != STMT_SEQ) return false;
+  return writes_tell_iterations(move->schedule, loop, top, buffer);
+}
+
+static bool written_region(Move *move, const AccessArray *accesses, const Buffer *buffer,
+                           Region *out) {
+  bool any = false;
+  for (int i = 0; i < accesses->count; i++) {
+    const Access *a = &accesses->items[i];
+    if (!a->write || a->buffer != buffer) continue;
+    Region region = {a->buffer, a->min, a->extent};
+    *out = any ? region_union(move->analyzer, out, &region) : region;
+    any = true;
+  }
+  return any;
+}
+
+static bool is_whole_axis(Move *move, const Region *region, int d) {
+  Context *context = move->schedule->context;
+  Expr *end = expr_add(context, region->min[d], region->extent[d]);
+  return prove(move->analyzer,
+               expr_binary(context, EXPR_LE, region->min[d], expr_index(context, 0))) &&
+         prove(move->analyzer, expr_binary(context, EXPR_GE, end, region->buffer->shape[d]));
+}
+
+static int variable_at(const Block *block, const Expr *index) {
+  for (int i = 0; i < block->var_count; i++)
+    if (block->vars[i].var == index) return i;
+  return -1;
+}
+
+// Narrows the windows to the part of the domain that reads what is written there.
+static bool consumer_windows(Move *move, const Region *read, const Region *written) {
+  Context *context = move->schedule->context;
+  Arena *arena = &context->arena;
+  for (int d = 0; d < read->buffer->rank; d++) {
+    if (is_whole_axis(move, written, d)) continue;
+    int i = variable_at(move->moved, read->min[d]);
+    if (i < 0 || !expr_is_int(read->extent[d], 1))
+      return refuse_move(move,
+                         arena_printf(arena,
+                                      "axis %d of '%s' is completed there in parts, and it does "
+                                      "not read it by one of its variables",
+                                      d, read->buffer->name));
+    const BlockVar *v = &move->moved->vars[i];
+    if (v->kind != ITER_SPATIAL)
+      return refuse_move(move, arena_printf(arena,
+                                            "it reduces over axis %d of '%s', which is completed "
+                                            "there in parts",
+                                            d, read->buffer->name));
+    Window next = {false, simplify(move->analyzer, written->min[d]),
+                   simplify(move->analyzer, written->extent[d])};
+    int64_t low, high;
+    if (next.extent->op != EXPR_INT && const_bounds(move->analyzer, next.extent, &low, &high))
+      next.extent = expr_index(context, high);
+    Window *w = &move->windows[i];
+    if (!w->whole && (!prove_equal(move->analyzer, w->min, next.min) || w->extent != next.extent))
+      return refuse_move(move, "its producers complete different parts there");
+    *w = next;
+  }
+  return true;
+}
+
+
+static bool check_consumer(Move *move, const StmtArray *blocks, int *last_producer) {
+  Schedule *schedule = move->schedule;
+  Arena *arena = &schedule->context->arena;
+  int here = order_of(blocks, move->moved);
+  *last_producer = -1;
+  for (int i = 0; i < blocks->count; i++) {
+    const Block *other = blocks->items[i]->as.block;
+    StmtArray inner = {0};
+    blocks_below(arena, blocks->items[i], &inner);
+    if (inner.count || other == move->moved) continue;
+    Path path;
+    path_to_block(schedule, other->name, &path);
+    bool below = is_below(&path, path_end(&move->loop));
+    bool before_loop = !below && i < here && precedes(&path, &move->loop);
+    for (int k = 0; k < move->moved->read_count; k++) {
+      if (!block_touches(other, move->moved->reads[k].buffer, true)) continue;
+      if (!below && !before_loop)
+        return refuse_move(move, arena_printf(arena, "its producer '%s' does not stand before that "
+                                                     "loop or below it", other->name));
+      if (below) *last_producer = i;
+    }
+    for (int k = 0; k < move->moved->write_count; k++)
+      if (block_touches(other, move->moved->writes[k].buffer, false) && !before_loop && i < here)
+        return refuse_move(move, arena_printf(arena, "block '%s' reads '%s' before", other->name,
+                                              move->moved->writes[k].buffer->name));
+  }
+  if (*last_producer < 0) return refuse_move(move, "none of its producers is below that loop");
+  if (*last_producer > here) return refuse_move(move, "it stands before its producers");
+  return true;
+}
+
+bool step_reverse_compute_at(Schedule *schedule, StepCall *call) {
+  Context *context = schedule->context;
+  Move move;
+  if (!move_begin(schedule, call, &move)) return false;
+  StmtArray blocks = {0};
+  blocks_all(&context->arena, schedule->func->body, &blocks);
+  const Block *block = move.moved;
+  int last;
+  const char *why;
+  if (!is_whole_computation(&move, &blocks) || !check_consumer(&move, &blocks, &last) ||
+      !covers_domain(&move))
+    return false;
+  AccessArray accesses = {0};
+  Stmt *body = path_end(&move.loop)->as.loop.body;
+  accesses_below(schedule, move.analyzer, body, &accesses);
+  for (int i = 0; i < block->read_count; i++) {
+    Region written;
+    if (!written_region(&move, &accesses, block->reads[i].buffer, &written)) continue;
+    if (!completes_below(&move, block->reads[i].buffer))
+      return refuse_move(&move, arena_printf(&context->arena,
+                                             "'%s' is not proved to be complete within one of its "
+                                             "iterations; choose a loop outside of the reduction",
+                                             block->reads[i].buffer->name));
+    if (!consumer_windows(&move, &block->reads[i], &written)) return false;
+  }
+  for (int i = 0; i < block->var_count; i++)
+    settle_window(&move, &block->vars[i], &move.windows[i]);
+  Stmt *nest = moved_nest(&move, &why);
+  if (!nest) return refuse_move(&move, why);
+  int at = child_holding(&context->arena, body, blocks.items[last]->as.block);
+  if (at < 0) bug(context, "a producer is in no child of the loop");
+  return finish_move(&move, nest, at + 1);
+}

@@ -1,0 +1,425 @@
+// SPDX-License-Identifier: Apache-2.0
+// A block into its consumers, or into its producer.
+//   compute_inline           B[i] = A[i] * 2;  C[i] = B[i] + 1   =>   C[i] = A[i] * 2 + 1
+//   reverse_compute_inline   the same, in the place and with the loops of B's block
+// What moves must read the same values where it goes: nobody writes its inputs in between.
+#include "schedule/internal.h"
+
+// ---- Order of blocks -------------------------------------------------------------------------
+
+static int position(const StmtArray *blocks, const Block *block) {
+  for (int i = 0; i < blocks->count; i++)
+    if (blocks->items[i]->as.block == block) return i;
+  return -1;
+}
+
+static bool is_leaf(Arena *arena, Stmt *block) {
+  StmtArray inner = {0};
+  blocks_below(arena, block, &inner);
+  return !inner.count;
+}
+
+bool block_touches(const Block *block, const Buffer *buffer, bool write) {
+  const Region *regions = write ? block->writes : block->reads;
+  int count = write ? block->write_count : block->read_count;
+  for (int i = 0; i < count; i++)
+    if (buffers_alias(regions[i].buffer, buffer)) return true;
+  return false;
+}
+
+// The depth of the innermost loop that stands above both blocks; -1 without one. Of a's path.
+static int common_loop(const Path *a, const Path *b) {
+  int depth = -1;
+  for (int i = 0; i < a->count && i < b->count && a->items[i] == b->items[i]; i++)
+    if (a->items[i]->kind == STMT_FOR) depth = i;
+  return depth;
+}
+
+// Every leaf that writes `input` stands before `first` and, where they share a loop, `carried` is
+// filled and used within one iteration of it.
+static bool input_is_settled(Schedule *schedule, const StmtArray *blocks, const Path *first,
+                             const Buffer *input, const Buffer *carried, const char **why) {
+  Arena *arena = &schedule->context->arena;
+  int limit = position(blocks, path_end(first)->as.block);
+  for (int i = 0; i < blocks->count; i++) {
+    const Block *writer = blocks->items[i]->as.block;
+    if (!is_leaf(arena, blocks->items[i]) || !block_touches(writer, input, true)) continue;
+    Path path;
+    path_to_block(schedule, writer->name, &path);
+    int shared = common_loop(first, &path);
+    if (i < limit && (shared < 0 || is_private_below(schedule, first, shared, carried))) continue;
+    *why = arena_printf(arena, "block '%s' writes '%s', which it reads", writer->name, input->name);
+    return false;
+  }
+  return true;
+}
+
+static bool only_writer(Schedule *schedule, const StmtArray *blocks, const Block *block,
+                        const Buffer *buffer, const char **why) {
+  Arena *arena = &schedule->context->arena;
+  for (int i = 0; i < blocks->count; i++) {
+    const Block *other = blocks->items[i]->as.block;
+    if (other == block || !is_leaf(arena, blocks->items[i])) continue;
+    if (!block_touches(other, buffer, true)) continue;
+    *why = arena_printf(arena, "block '%s' writes '%s' too", other->name, buffer->name);
+    return false;
+  }
+  return true;
+}
+
+// ---- Shape of what can be inlined --------------------------------------------------------------
+
+// One store, no reduction, to a place that tells all its variables.
+static bool is_pointwise(Schedule *schedule, Stmt *s, const char **why) {
+  const Block *block = s->as.block;
+  *why = arena_printf(&schedule->context->arena, "block '%s' is a reduction", block->name);
+  if (block_is_reduction(block) || block->init) return false;
+  *why = arena_printf(&schedule->context->arena, "block '%s' is more than one store", block->name);
+  if (block->body->kind != STMT_STORE || block->match_count) return false;
+  *why = arena_printf(&schedule->context->arena, "block '%s' reads what it writes", block->name);
+  return !expr_reads(block->body->as.store.value, block->body->as.store.buffer);
+}
+
+static bool is_allocation(const Schedule *schedule, const Buffer *buffer) {
+  StmtArray blocks = {0};
+  blocks_all(&schedule->context->arena, schedule->func->body, &blocks);
+  for (int i = 0; i < blocks.count; i++)
+    for (int k = 0; k < blocks.items[i]->as.block->alloc_count; k++)
+      if (blocks.items[i]->as.block->allocs[k] == buffer) return true;
+  return false;
+}
+
+// Values of the variables at an index of the store; false when the indices do not give them.
+static bool variables_at(Context *context, const Block *block, Expr *const *indices, Map *out) {
+  const Stmt *store = block->body;
+  *out = map_new(&context->arena);
+  for (int d = 0; d < store->as.store.rank; d++) {
+    Expr *index = store->as.store.indices[d];
+    if (index->op == EXPR_VAR && !map_contains(out, index)) map_put(out, index, indices[d]);
+    else if (index->op != EXPR_INT) return false;
+  }
+  for (int i = 0; i < block->var_count; i++) {
+    const BlockVar *v = &block->vars[i];
+    if (map_contains(out, v->var)) continue;
+    if (!expr_is_int(v->extent, 1)) return false;
+    map_put(out, v->var, v->min);
+  }
+  return true;
+}
+
+// ---- Rewriting consumers -----------------------------------------------------------------------
+
+typedef struct Inlining {
+  Context *context;
+  const Block *block;
+  const Buffer *buffer;
+} Inlining;
+
+static Expr *inline_load(Rewriter *rewriter, Expr *e) {
+  Inlining *env = rewriter->env;
+  if (e->op != EXPR_LOAD || e->as.buffer != env->buffer) return e;
+  Map values;
+  if (!variables_at(env->context, env->block, e->args, &values)) bug(env->context, "inlining");
+  return substitute_expr(env->context, env->block->body->as.store.value, &values);
+}
+
+static Stmt *inline_block(Rewriter *rewriter, Stmt *s) {
+  Inlining *env = rewriter->env;
+  if (s->kind != STMT_BLOCK || !block_touches(s->as.block, env->buffer, false)) return s;
+  return stmt_with_block(env->context, s, block_with_regions(env->context, s->as.block));
+}
+
+typedef struct Removal {
+  Context *context;
+  const Buffer *buffer;
+} Removal;
+
+static Stmt *remove_alloc(Rewriter *rewriter, Stmt *s) {
+  Removal *env = rewriter->env;
+  if (s->kind != STMT_BLOCK) return s;
+  const Block *block = s->as.block;
+  for (int i = 0; i < block->alloc_count; i++) {
+    if (block->allocs[i] != env->buffer) continue;
+    Block *copy = block_copy(env->context, block);
+    copy->allocs = arena_array(&env->context->arena, Buffer *, block->alloc_count);
+    copy->alloc_count = 0;
+    for (int k = 0; k < block->alloc_count; k++)
+      if (k != i) copy->allocs[copy->alloc_count++] = block->allocs[k];
+    return stmt_with_block(env->context, s, copy);
+  }
+  return s;
+}
+
+Stmt *without_allocation(Context *context, Stmt *body, const Buffer *buffer) {
+  Removal env = {context, buffer};
+  Rewriter rewriter = {.context = context, .env = &env, .stmt = remove_alloc};
+  return rewrite_stmt(&rewriter, body);
+}
+
+static bool refuse_block(Schedule *schedule, const Stmt *at, const char *why) {
+  return refuse(schedule, at->pos, "block '%s' cannot be inlined: %s", at->as.block->name, why);
+}
+
+static bool check_inputs(Schedule *schedule, const StmtArray *blocks, const Path *path,
+                         const Buffer *carried, const char **why) {
+  const Block *block = path_end(path)->as.block;
+  for (int i = 0; i < block->read_count; i++)
+    if (!input_is_settled(schedule, blocks, path, block->reads[i].buffer, carried, why))
+      return false;
+  return true;
+}
+
+// A block with a predicate computes only where it holds: its text may read outside elsewhere.
+static bool check_readers(Schedule *schedule, const StmtArray *readers, const char **why) {
+  for (int i = 0; i < readers->count; i++) {
+    Path path;
+    if (!path_to_block(schedule, readers->items[i]->as.block->name, &path)) continue;
+    if (!block_in_bounds(schedule, &path, why)) return false;
+  }
+  return true;
+}
+
+bool step_compute_inline(Schedule *schedule, StepCall *call) {
+  Context *context = schedule->context;
+  Path path;
+  const char *why;
+  if (!find_block(schedule, call->args[0].as.block, &path)) return false;
+  Stmt *at = path_end(&path);
+  const Block *block = at->as.block;
+  if (!is_pointwise(schedule, at, &why)) return refuse_block(schedule, at, why);
+  Buffer *buffer = block->body->as.store.buffer;
+  StmtArray blocks = {0}, readers = {0};
+  blocks_all(&context->arena, schedule->func->body, &blocks);
+  Map values;
+  if (!is_allocation(schedule, buffer))
+    return refuse_block(schedule, at, "what it writes is not an allocation of this function");
+  if (!variables_at(context, block, block->body->as.store.indices, &values))
+    return refuse_block(schedule, at, "its indices do not give its variables one by one");
+  if (!only_writer(schedule, &blocks, block, buffer, &why) ||
+      !check_inputs(schedule, &blocks, &path, buffer, &why))
+    return refuse_block(schedule, at, why);
+  if (storage_is_opaque(schedule, buffer, &why)) return refuse_block(schedule, at, why);
+  related_blocks(schedule, &path, true, &readers);
+
+  Inlining env = {context, block, buffer};
+  Rewriter rewriter = {
+      .context = context, .env = &env, .expr = inline_load, .stmt = inline_block};
+  Stmt *body = path_replace(context, &path, path.count - 1, NULL);
+  body = rewrite_stmt(&rewriter, without_allocation(context, body, buffer));
+  schedule_set_body(schedule, body);
+  if (!expr_is_true(block->predicate) && !check_readers(schedule, &readers, &why))
+    return refuse_block(schedule, at, why);
+  return true;
+}
+
+// ---- reverse_compute_inline --------------------------------------------------------------------
+
+typedef struct Backward {
+  Schedule *schedule;
+  Path consumer, producer;
+  const Block *into, *block; // producer and consumer
+  Buffer *buffer;            // between them
+  Expr **indices;            // where the consumer reads it
+  Map values;                // consumer's variables in the producer's
+  Expr *condition;           // for which of the producer's points there is one of the consumer's
+} Backward;
+
+typedef struct FindIndices {
+  const Buffer *buffer;
+  Expr *load;
+  bool several;
+} FindIndices;
+
+static bool find_indices(Visitor *visitor, Expr *e) {
+  FindIndices *find = visitor->env;
+  if (e->op != EXPR_LOAD || e->as.buffer != find->buffer) return true;
+  find->several |= find->load && find->load != e;
+  find->load = e;
+  return true;
+}
+
+// The producer whose buffer only this consumer reads; the last of several.
+static bool find_producer(Backward *b, const StmtArray *blocks, const char **why) {
+  Schedule *schedule = b->schedule;
+  *why = "no block of this function writes, for it alone, what it reads";
+  for (int i = position(blocks, b->block) - 1; i >= 0; i--) {
+    const Block *other = blocks->items[i]->as.block;
+    if (!is_leaf(&schedule->context->arena, blocks->items[i]) || other->write_count != 1) continue;
+    Buffer *buffer = other->writes[0].buffer;
+    if (!block_touches(b->block, buffer, false) || !is_allocation(schedule, buffer)) continue;
+    bool alone = true;
+    for (int k = 0; k < blocks->count; k++)
+      alone &= blocks->items[k]->as.block == b->block ||
+               !is_leaf(&schedule->context->arena, blocks->items[k]) ||
+               !block_touches(blocks->items[k]->as.block, buffer, false);
+    if (!alone) continue;
+    b->into = other;
+    b->buffer = buffer;
+    return path_to_block(schedule, other->name, &b->producer);
+  }
+  return false;
+}
+
+static Expr *in_domain(Context *context, Analyzer *analyzer, const BlockVar *v, Expr *value) {
+  Expr *low = expr_binary(context, EXPR_GE, value, v->min);
+  Expr *high = expr_lt(context, value, expr_add(context, v->min, v->extent));
+  Expr *all = prove(analyzer, low) ? NULL : low;
+  return prove(analyzer, high) ? all : conjunction(context, all, high);
+}
+
+// Inverts the consumer's read indices at the place the producer writes.
+static bool solve_backward(Backward *b, const char **why) {
+  Context *context = b->schedule->context;
+  const Stmt *store = b->into->body;
+  Analyzer *analyzer = analyzer_new(context);
+  bind_domain(analyzer, b->into);
+  b->values = map_new(&context->arena);
+  for (int d = 0; d < store->as.store.rank; d++) {
+    Expr *index = b->indices[d], *place = store->as.store.indices[d];
+    if (index->op == EXPR_VAR && !map_contains(&b->values, index)) {
+      map_put(&b->values, index, place);
+      continue;
+    }
+    if (uses_block_vars(index, b->block) && !map_contains(&b->values, index)) {
+      *why = "where it reads is not one of its variables, axis by axis; transform_block_layout "
+             "may make it so";
+      return false;
+    }
+    Expr *same = expr_binary(context, EXPR_EQ, place,
+                             substitute_expr(context, index, &b->values));
+    if (!prove(analyzer, same)) b->condition = conjunction(context, b->condition, same);
+  }
+  for (int i = 0; i < b->block->var_count; i++) {
+    const BlockVar *v = &b->block->vars[i];
+    Expr *value = map_find(&b->values, v->var);
+    if (!value && !expr_is_int(v->extent, 1)) {
+      *why = "what it reads does not tell where it writes";
+      return false;
+    }
+    if (!value) map_put(&b->values, v->var, v->min);
+    else b->condition = conjunction(context, b->condition, in_domain(context, analyzer, v, value));
+  }
+  return true;
+}
+
+// The consumer's own predicate, over its variables, over those of the producer.
+static bool move_predicate(Backward *b, const char **why) {
+  Context *context = b->schedule->context;
+  Analyzer *analyzer = path_analyzer(b->schedule, &b->consumer, b->consumer.count - 1);
+  Map loops = map_new(&context->arena);
+  for (int i = 0; i < b->block->var_count; i++) {
+    const BlockVar *v = &b->block->vars[i];
+    analyzer_assume(analyzer, expr_binary(context, EXPR_GE, v->binding, v->min));
+    analyzer_assume(analyzer, expr_lt(context, v->binding, expr_add(context, v->min, v->extent)));
+    if (v->binding->op == EXPR_VAR) map_put(&loops, v->binding, map_find(&b->values, v->var));
+  }
+  ExprArray all = {0};
+  conjuncts(&context->arena, b->block->predicate, &all);
+  for (int i = 0; i < all.count; i++) {
+    if (prove(analyzer, all.items[i])) continue; // says no more than its domain
+    Expr *moved = substitute_expr(context, all.items[i], &loops);
+    for (int k = 0; k < b->consumer.count; k++)
+      if (b->consumer.items[k]->kind == STMT_FOR &&
+          expr_uses(moved, b->consumer.items[k]->as.loop.var)) {
+        *why = "its predicate cannot be moved";
+        return false;
+      }
+    b->condition = conjunction(context, b->condition, moved);
+  }
+  return true;
+}
+
+static bool backward_in_order(Backward *b, const StmtArray *blocks, const char **why) {
+  Arena *arena = &b->schedule->context->arena;
+  int from = position(blocks, b->into), to = position(blocks, b->block);
+  const Buffer *output = b->block->body->as.store.buffer;
+  if (!only_writer(b->schedule, blocks, b->block, output, why)) return false;
+  for (int i = 0; i < b->block->read_count; i++) {
+    const Buffer *input = b->block->reads[i].buffer;
+    if (!buffers_alias(input, b->buffer) &&
+        !input_is_settled(b->schedule, blocks, &b->producer, input, b->buffer, why))
+      return false;
+  }
+  for (int i = 0; i <= to; i++) {
+    const Block *other = blocks->items[i]->as.block;
+    if (i == to || !is_leaf(arena, blocks->items[i])) continue;
+    Path path;
+    path_to_block(b->schedule, other->name, &path);
+    if ((i < from && common_loop(&path, &b->producer) < 0) || !block_touches(other, output, false))
+      continue;
+    *why = arena_printf(arena, "block '%s' reads '%s' before", other->name, output->name);
+    return false;
+  }
+  return true;
+}
+
+typedef struct ReplaceLoad {
+  const Buffer *buffer;
+  Expr *value;
+} ReplaceLoad;
+
+static Expr *replace_load(Rewriter *rewriter, Expr *e) {
+  ReplaceLoad *env = rewriter->env;
+  return e->op == EXPR_LOAD && e->as.buffer == env->buffer ? env->value : e;
+}
+
+static Stmt *backward_block(Backward *b) {
+  Context *context = b->schedule->context;
+  const Stmt *store = b->block->body;
+  ReplaceLoad env = {b->buffer, NULL};
+  Expr **indices = arena_array(&context->arena, Expr *, store->as.store.rank);
+  for (int d = 0; d < store->as.store.rank; d++)
+    indices[d] = substitute_expr(context, store->as.store.indices[d], &b->values);
+  env.value = b->into->body->as.store.value;
+  // Loads of the buffer go first: substituting variables would change what they look like.
+  Rewriter rewriter = {.context = context, .env = &env, .expr = replace_load};
+  Expr *hole = expr_var(context, "hole", env.value->type), *value = env.value;
+  env.value = hole;
+  Expr *shape = substitute_expr(context, rewrite_expr(&rewriter, store->as.store.value), &b->values);
+  Map fill = map_new(&context->arena);
+  map_put(&fill, hole, value);
+  Block *copy = block_copy(context, b->into);
+  copy->body = stmt_store(context, store->as.store.buffer, indices, store->as.store.rank,
+                          substitute_expr(context, shape, &fill));
+  copy->body->pos = store->pos;
+  Analyzer *analyzer = analyzer_new(context);
+  bind_domain(analyzer, copy);
+  copy->body = simplify_indices(context, analyzer, copy->body);
+  Map bindings = bindings_of(context, copy);
+  if (b->condition)
+    copy->predicate = conjunction(context, copy->predicate,
+                                  substitute_expr(context, b->condition, &bindings));
+  return stmt_with_block(context, path_end(&b->producer), block_with_regions(context, copy));
+}
+
+bool step_reverse_compute_inline(Schedule *schedule, StepCall *call) {
+  Context *context = schedule->context;
+  Backward b = {.schedule = schedule};
+  const char *why;
+  if (!find_block(schedule, call->args[0].as.block, &b.consumer)) return false;
+  Stmt *at = path_end(&b.consumer);
+  b.block = at->as.block;
+  StmtArray blocks = {0};
+  blocks_all(&context->arena, schedule->func->body, &blocks);
+  if (!is_pointwise(schedule, at, &why) || !find_producer(&b, &blocks, &why))
+    return refuse_block(schedule, at, why);
+  if (!is_pointwise(schedule, path_end(&b.producer), &why))
+    return refuse_block(schedule, at, arena_printf(&context->arena, "%s; move it there with "
+                                                   "reverse_compute_at instead", why));
+  FindIndices find = {b.buffer};
+  Visitor visitor = {.env = &find, .enter_expr = find_indices};
+  visit_expr(&visitor, b.block->body->as.store.value);
+  if (!find.load || find.several)
+    return refuse_block(schedule, at, "it reads several elements of its producer's buffer");
+  b.indices = find.load->args;
+  if (!only_writer(schedule, &blocks, b.into, b.buffer, &why) || !solve_backward(&b, &why) ||
+      !move_predicate(&b, &why) || !backward_in_order(&b, &blocks, &why) ||
+      storage_is_opaque(schedule, b.buffer, &why))
+    return refuse_block(schedule, at, why);
+  Path producer;
+  schedule_set_body(schedule, path_replace(context, &b.consumer, b.consumer.count - 1, NULL));
+  path_to_block(schedule, b.into->name, &producer);
+  Stmt *body = path_replace(context, &producer, producer.count - 1, backward_block(&b));
+  schedule_set_body(schedule, without_allocation(context, body, b.buffer));
+  return true;
+}

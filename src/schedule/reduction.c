@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reductions taken apart.
+//   decompose_reduction   for k: { if k == 0: C = 0;  C += … }   =>   C = 0;  for k: C += …
+//   rfactor               C += A[k0*4 + k1] over k0, k1          =>   R[k1] += A[k0*4 + k1] over k0;
+//                                                                     C += R[k1]
+#include "schedule/internal.h"
+
+// ---- decompose_reduction -----------------------------------------------------------------------
+
+typedef struct Decompose {
+  Schedule *schedule;
+  Path path;
+  const Block *block;
+  int depth; // of the loop before which the init goes
+  Map fresh; // loops and block variables of the init
+} Decompose;
+
+static bool feeds(const Block *block, const Expr *loop_var, bool reduction) {
+  for (int i = 0; i < block->var_count; i++)
+    if ((block->vars[i].kind == ITER_REDUCTION) == reduction &&
+        expr_uses(block->vars[i].binding, loop_var))
+      return true;
+  return false;
+}
+
+static bool check_decompose(Decompose *d) {
+  Schedule *schedule = d->schedule;
+  const Block *block = d->block;
+  SourcePos pos = path_end(&d->path)->pos;
+  if (!block->init)
+    return refuse(schedule, pos, "block '%s' has no init", block->name);
+  for (int i = path_scope(&d->path, d->path.count - 1) + 1; i < d->path.count - 1; i++) {
+    Stmt *s = d->path.items[i];
+    if (s->kind != STMT_FOR) continue;
+    const char *name = s->as.loop.var->as.var->name;
+    bool reduces = feeds(block, s->as.loop.var, true);
+    if (i < d->depth && reduces && const_extent(s) != 1)
+      return refuse(schedule, s->pos,
+                    "loop '%s' outside of it belongs to the reduction; the init goes before the "
+                    "outermost loop of the reduction",
+                    name);
+    if (i >= d->depth && reduces && feeds(block, s->as.loop.var, false))
+      return refuse(schedule, s->pos,
+                    "loop '%s' is used by spatial and reduction variables of block '%s'", name,
+                    block->name);
+  }
+  return true;
+}
+
+// Other blocks below the loop must not see what the init changes.
+static bool alone_below(Decompose *d) {
+  StmtArray blocks = {0};
+  blocks_below(&d->schedule->context->arena, d->path.items[d->depth], &blocks);
+  for (int i = 0; i < blocks.count; i++) {
+    const Block *other = blocks.items[i]->as.block;
+    if (other == d->block) continue;
+    for (int k = 0; k < d->block->write_count; k++) {
+      const Buffer *buffer = d->block->writes[k].buffer;
+      if (block_touches(other, buffer, true) || block_touches(other, buffer, false))
+        return refuse(d->schedule, blocks.items[i]->pos,
+                      "block '%s' below that loop uses '%s' too", other->name, buffer->name);
+    }
+  }
+  return true;
+}
+
+// Loops of the init: those below that its variables use, new; reduction loops stand at their start.
+static Stmt *init_nest(Decompose *d, Str name) {
+  Context *context = d->schedule->context;
+  const Block *block = d->block;
+  d->fresh = map_new(&context->arena);
+  Block *init = arena_new(&context->arena, Block);
+  init->name = name;
+  init->vars = arena_array(&context->arena, BlockVar, block->var_count);
+  for (int i = d->depth; i < d->path.count - 1; i++) {
+    Stmt *s = d->path.items[i];
+    if (s->kind != STMT_FOR) continue;
+    Expr *var = s->as.loop.var;
+    bool spatial = feeds(block, var, false);
+    map_put(&d->fresh, var,
+            spatial ? expr_var(context, var->as.var->name, var->type) : s->as.loop.min);
+  }
+  Map vars = map_new(&context->arena);
+  for (int i = 0; i < block->var_count; i++) {
+    BlockVar v = block->vars[i];
+    if (v.kind == ITER_REDUCTION) continue;
+    Expr *var = expr_var(context, v.var->as.var->name, v.var->type);
+    map_put(&vars, v.var, var);
+    v.var = var;
+    v.binding = substitute_expr(context, v.binding, &d->fresh);
+    init->vars[init->var_count++] = v;
+  }
+  init->predicate = substitute_expr(context, block->predicate, &d->fresh);
+  init->body = substitute_stmt(context, block->init, &vars, NULL);
+  Stmt *s = stmt_block(context, block_with_regions(context, init));
+  s->pos = path_end(&d->path)->pos;
+  for (int i = d->path.count - 2; i >= d->depth; i--) {
+    Stmt *loop = d->path.items[i];
+    if (loop->kind != STMT_FOR || !feeds(block, loop->as.loop.var, false)) continue;
+    Expr *var = map_find(&d->fresh, loop->as.loop.var);
+    s = loop_like(context, loop, var, substitute_expr(context, loop->as.loop.min, &d->fresh),
+                  substitute_expr(context, loop->as.loop.extent, &d->fresh), s);
+  }
+  return s;
+}
+
+bool step_decompose_reduction(Schedule *schedule, StepCall *call) {
+  Context *context = schedule->context;
+  Decompose d = {schedule};
+  Path loop;
+  if (!find_block(schedule, call->args[0].as.block, &d.path) ||
+      !find_loop(schedule, call->args[1].as.loop, &loop))
+    return false;
+  d.block = path_end(&d.path)->as.block;
+  d.depth = loop.count - 1;
+  if (d.depth >= d.path.count - 1 || d.path.items[d.depth] != path_end(&loop) ||
+      path_scope(&d.path, d.path.count - 1) > d.depth)
+    return refuse(schedule, path_end(&loop)->pos, "loop '%s' does not stand around block '%s'",
+                  path_end(&loop)->as.loop.var->as.var->name, d.block->name);
+  if (!check_decompose(&d) || !alone_below(&d)) return false;
+  Str name = unique_block_name(schedule, arena_printf(&context->arena, "%s_init", d.block->name));
+  Stmt *init = init_nest(&d, name);
+  Block *update = block_copy(context, d.block);
+  update->init = NULL;
+  Stmt *s = stmt_with_block(context, path_end(&d.path), block_with_regions(context, update));
+  for (int i = d.path.count - 2; i >= d.depth; i--)
+    s = stmt_with_child(context, d.path.items[i], d.path.child[i], s);
+  replace_joined(schedule, &d.path, d.depth,
+               stmt_seq(context, (Stmt *[]){init, s}, 2));
+  step_result(schedule, call, value_block(name));
+  return true;
+}
