@@ -25,7 +25,22 @@ static bool is_empty(const Layout *layout) {
 }
 
 static LayoutAnswer symbolic(void) {
-  return simple(LAYOUT_UNDECIDED, LAYOUT_POINTS, "the extents are symbolic");
+  return simple(LAYOUT_UNDECIDED, LAYOUT_DIGITS,
+                "not proved for all values of the symbols, nor false for those tried");
+}
+
+// "no" when the question is answered so on some instance.
+static LayoutAnswer ask_instances(Context *context, const Layout *layout,
+                                  LayoutAnswer (*question)(Context *, const Layout *)) {
+  for (int i = 0; i < MAX_INSTANCES; i++) {
+    Instance instance;
+    if (!layout_instance(context, layout, i, &instance)) continue;
+    LayoutAnswer answer = question(context, instance.layout);
+    answer.instance = instance.values;
+    answer.instance_count = instance.count;
+    if (answer.verdict == LAYOUT_NO) return answer;
+  }
+  return symbolic();
 }
 
 // ---- Inside ------------------------------------------------------------------------------------
@@ -48,6 +63,24 @@ bool layout_prove_inside(Context *context, const Layout *layout, SourcePos pos) 
 
 // ---- Equality ----------------------------------------------------------------------------------
 
+static LayoutAnswer maps_equal_symbolic(Context *context, const Layout *a, const IndexMap *b) {
+  if (layout_symbolic_equal(context, a, b->outputs)) return yes(LAYOUT_DIGITS);
+  for (int i = 0; i < MAX_INSTANCES; i++) {
+    Instance instance;
+    const LayoutExpr *outputs[MAX_RANK];
+    if (!layout_instance(context, a, i, &instance)) continue;
+    for (int j = 0; j < b->output_count; j++)
+      outputs[j] = layout_instantiate(context, b->outputs[j], instance.values, instance.count);
+    const IndexMap *map = index_map_new(context, b->input_count, b->inputs, b->output_count,
+                                        outputs, b->resources, b->separators, b->separator_count);
+    LayoutAnswer answer = layout_maps_equal(context, instance.layout, map);
+    answer.instance = instance.values;
+    answer.instance_count = instance.count;
+    if (answer.verdict == LAYOUT_NO) return answer;
+  }
+  return symbolic();
+}
+
 LayoutAnswer layout_maps_equal(Context *context, const Layout *a, const IndexMap *b) {
   const LayoutExpr *claims[MAX_RANK];
   if (a->rank != b->input_count || a->physical_rank != b->output_count)
@@ -57,7 +90,7 @@ LayoutAnswer layout_maps_equal(Context *context, const Layout *a, const IndexMap
     if (a->map->outputs[i] != b->outputs[i])
       claims[count++] = layout_expr(context, LAYOUT_EQ, a->map->outputs[i], b->outputs[i], NULL);
   if (!count) return yes(LAYOUT_DIGITS);
-  if (!a->is_static) return symbolic();
+  if (!a->is_static) return maps_equal_symbolic(context, a, b);
   if (is_empty(a)) return yes(LAYOUT_DIGITS);
   int64_t witness[MAX_RANK];
   Proof proof = layout_digits_maps_equal(context, a->extents, a->rank, a->map->outputs, b->outputs,
@@ -67,24 +100,39 @@ LayoutAnswer layout_maps_equal(Context *context, const Layout *a, const IndexMap
   return layout_points_hold(context, a->extents, a->rank, claims, count);
 }
 
-static const char *form_difference(const Layout *a, const Layout *b) {
-  if (a->rank != b->rank || a->physical_rank != b->physical_rank) return "the ranks differ";
-  for (int i = 0; i < a->rank; i++)
-    if (a->shape[i] != b->shape[i]) return "the logical shapes differ";
-  for (int i = 0; i < a->physical_rank; i++)
-    if (a->physical[i] != b->physical[i]) return "the physical shapes differ";
-  for (int i = 0; i < a->physical_rank; i++)
-    if (a->map->resources[i] != b->map->resources[i]) return "the resources differ";
-  if (a->map->separator_count != b->map->separator_count) return "the axis separators differ";
-  for (int i = 0; i < a->map->separator_count; i++)
-    if (a->map->separators[i] != b->map->separators[i]) return "the axis separators differ";
+static bool same_extents(Context *context, const Layout *layout, const LayoutExpr *const *a,
+                         const LayoutExpr *const *b, int count) {
+  for (int i = 0; i < count; i++)
+    if (a[i] != b[i] &&
+        (layout->is_static || !layout_symbolic_same_extent(context, layout->facts, a[i], b[i])))
+      return false;
+  return true;
+}
+
+static const char *map_difference(const IndexMap *a, const IndexMap *b) {
+  for (int i = 0; i < a->output_count; i++)
+    if (a->resources[i] != b->resources[i]) return "the resources differ";
+  if (a->separator_count != b->separator_count) return "the axis separators differ";
+  for (int i = 0; i < a->separator_count; i++)
+    if (a->separators[i] != b->separators[i]) return "the axis separators differ";
   return NULL;
+}
+
+static LayoutAnswer extents_differ(const Layout *a, const Layout *b, const char *reason) {
+  bool sure = a->is_static && b->is_static;
+  return simple(sure ? LAYOUT_NO : LAYOUT_UNDECIDED, LAYOUT_DIGITS, reason);
 }
 
 LayoutAnswer layout_equal(Context *context, const Layout *a, const Layout *b) {
   if (a == b) return yes(LAYOUT_DIGITS);
-  const char *difference = form_difference(a, b);
+  if (a->rank != b->rank || a->physical_rank != b->physical_rank)
+    return simple(LAYOUT_NO, LAYOUT_DIGITS, "the ranks differ");
+  const char *difference = map_difference(a->map, b->map);
   if (difference) return simple(LAYOUT_NO, LAYOUT_DIGITS, difference);
+  if (!same_extents(context, a, a->shape, b->shape, a->rank))
+    return extents_differ(a, b, "the logical shapes differ");
+  if (!same_extents(context, a, a->physical, b->physical, a->physical_rank))
+    return extents_differ(a, b, "the physical shapes differ");
   return layout_maps_equal(context, a, b->map);
 }
 
@@ -93,9 +141,9 @@ LayoutAnswer layout_equal(Context *context, const Layout *a, const Layout *b) {
 static LayoutAnswer identity(Context *context, const Layout *layout) {
   if (layout->rank != layout->physical_rank)
     return simple(LAYOUT_NO, LAYOUT_DIGITS, "the ranks differ");
-  for (int i = 0; i < layout->rank; i++)
-    if (layout->shape[i] != layout->physical[i])
-      return simple(LAYOUT_NO, LAYOUT_DIGITS, "the physical shape is not the logical one");
+  bool same = same_extents(context, layout, layout->shape, layout->physical, layout->rank);
+  if (!same && !layout->is_static) return ask_instances(context, layout, layout_is_identity);
+  if (!same) return simple(LAYOUT_NO, LAYOUT_DIGITS, "the physical shape is not the logical one");
   return layout_maps_equal(context, layout, index_map_identity(context, layout->rank));
 }
 
@@ -115,7 +163,9 @@ static LayoutAnswer ask(Context *context, const Layout *layout, Question questio
 
 static LayoutAnswer injective(Context *context, const Layout *layout) {
   int64_t a[MAX_RANK], b[MAX_RANK];
-  if (!layout->is_static) return symbolic();
+  if (!layout->is_static && ask(context, layout, QUESTION_INVERSE).verdict == LAYOUT_YES)
+    return yes(LAYOUT_DIGITS);
+  if (!layout->is_static) return ask_instances(context, layout, layout_is_injective);
   if (is_empty(layout) || ask(context, layout, QUESTION_INVERSE).verdict == LAYOUT_YES)
     return yes(LAYOUT_DIGITS);
   if (layout_digits_collision(context, layout, a, b)) return no_at(context, a, b, layout->rank);
@@ -156,6 +206,10 @@ static bool corner_padding(const Layout *layout, int64_t *place) {
 
 static LayoutAnswer onto(Context *context, const Layout *layout) {
   int64_t places, elements, place[MAX_RANK] = {0};
+  if (!layout->is_static && ask(context, layout, QUESTION_INVERSE).verdict == LAYOUT_YES &&
+      !layout->cache->inverse.padding)
+    return yes(LAYOUT_DIGITS);
+  if (!layout->is_static) return ask_instances(context, layout, layout_is_onto);
   if (!layout_physical_size(layout, &places) || !layout_logical_size(layout, &elements))
     return symbolic();
   if (elements == 0 && places) return no_at(context, place, NULL, layout->physical_rank);
@@ -199,6 +253,8 @@ static LayoutInverse empty_inverse(Context *context, const Layout *layout) {
 
 // Only "yes" or "undecided": why there is none is the injectivity's to say.
 static LayoutAnswer inverse(Context *context, const Layout *layout) {
+  if (!layout->is_static && layout_symbolic_inverse(context, layout, &layout->cache->inverse))
+    return yes(LAYOUT_DIGITS);
   if (!layout->is_static) return symbolic();
   if (is_empty(layout)) {
     layout->cache->inverse = empty_inverse(context, layout);

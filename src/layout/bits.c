@@ -59,6 +59,7 @@ static bool digit_rows(Digits *d, const Digit *digit, BitRow *rows) {
 static bool placed_rows(Digits *d, const Form *f, BitRow *rows) {
   Digit digits[MAX_DIGITS];
   int count;
+  f = layout_form_regroup(d, f);
   if (f->constant < 0 || !layout_form_digits(d, f, digits, &count)) return false;
   for (int i = 0; i < WORD; i++)
     if (f->constant >> i & 1 && !set_row(rows, i, (BitMask){{0, 0}}, true)) return false;

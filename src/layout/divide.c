@@ -225,7 +225,9 @@ const Form *layout_form_divide(Digits *d, const Form *f, int64_t m) {
   if (!layout_form_bounds(d, f, &b)) return NULL;
   if (floor_div(b.low, m) == floor_div(b.high, m)) return layout_form_const(d, floor_div(b.low, m));
   Division v = {.d = d, .divisor = m};
-  if (!layout_form_digits(d, f, v.digits, &v.count)) return divide_loosely(d, f, m);
+  const Form *plain = f;
+  f = layout_form_regroup(d, f);
+  if (!layout_form_digits(d, f, v.digits, &v.count)) return divide_loosely(d, plain, m);
   const Form *q = divide_evenly(&v, f);
   if (q) return q;
   if (counts_down(&v)) return divide_negated(d, f, m);

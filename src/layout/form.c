@@ -187,6 +187,38 @@ static bool group_digits(const Digits *d, const Term *terms, int n, Digit *out) 
   return true;
 }
 
+static int find_term(const Form *f, const Term *like) {
+  for (int i = 0; i < f->count; i++)
+    if (compare_terms(&f->terms[i], like) == 0) return i;
+  return -1;
+}
+
+// f - q·B + q·⌊B/1⌋ for a derived base B all of whose terms f contains q times: then B's floors
+// read as digits of B. NULL when it does not.
+static const Form *regroup_base(Digits *d, const Form *f, int base) {
+  const Form *b = d->bases[base].args[0];
+  if (!b->count || b->xor_count) return NULL;
+  int at = find_term(f, &b->terms[0]);
+  int64_t q = at < 0 ? 0 : f->terms[at].coefficient / b->terms[0].coefficient;
+  if (!q) return NULL;
+  const Form *rest = layout_form_linear(d, f, 1, b, -q);
+  if (!rest || rest->count + b->count != f->count) return NULL;
+  Term whole = {q, 0, 1, base};
+  return layout_form_linear(d, rest, 1, &(Form){.terms = &whole, .count = 1}, 1);
+}
+
+const Form *layout_form_regroup(Digits *d, const Form *f) {
+  if (!f->count || f->terms[f->count - 1].base < d->axis_count) return f;
+  const Form *out = f;
+  for (int i = 0; i < f->count; i++) {
+    int base = f->terms[i].base;
+    if (d->bases[base].kind != BASE_FORM || (i && f->terms[i - 1].base == base)) continue;
+    const Form *better = regroup_base(d, out, base);
+    if (better) out = better;
+  }
+  return out;
+}
+
 bool layout_form_digits(const Digits *d, const Form *f, Digit *digits, int *count) {
   *count = 0;
   if (f->count > MAX_DIGITS) return false;
@@ -260,7 +292,8 @@ static bool group_bounds(const Digits *d, const Term *terms, int n, Bounds *out)
   return chain_bounds(d, digits, n, out);
 }
 
-bool layout_form_bounds(const Digits *d, const Form *f, Bounds *out) {
+bool layout_form_bounds(Digits *d, const Form *f, Bounds *out) {
+  f = layout_form_regroup(d, f);
   *out = (Bounds){f->constant, f->constant};
   for (int begin = 0, end; begin < f->count; begin = end) {
     Bounds group;

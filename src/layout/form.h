@@ -84,7 +84,10 @@ const Form *layout_form_add_const(Digits *d, const Form *x, int64_t value);
 bool layout_form_same(const Form *a, const Form *b);
 bool layout_form_is_const(const Form *f);
 // Valid bounds; exact for one chain of cuts on each base and offset. False on overflow.
-bool layout_form_bounds(const Digits *d, const Form *f, Bounds *out);
+bool layout_form_bounds(Digits *d, const Form *f, Bounds *out);
+// The form with derived bases in place of their parts where it has floors of them, so that these
+// read as digits of one base. Not canonical: for reading only.
+const Form *layout_form_regroup(Digits *d, const Form *f);
 // The terms as digits. False when the cuts of some base and offset are no chain, or overflow.
 bool layout_form_digits(const Digits *d, const Form *f, Digit *digits, int *count);
 const Form *layout_form_digit(Digits *d, const Digit *digit);

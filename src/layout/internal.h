@@ -67,6 +67,27 @@ bool layout_digits_strides(Context *context, const Layout *layout, int64_t *stri
                            bool *has_stride);
 bool layout_digits_vector_width(Context *context, const Layout *layout, int axis, int64_t *width);
 
+// Symbolic extents (symbolic.c): "yes" proved, anything else left open.
+bool layout_symbolic_equal(Context *context, const Layout *layout, const LayoutExpr *const *other);
+bool layout_symbolic_same_extent(Context *context, LayoutFacts facts, const LayoutExpr *a,
+                                 const LayoutExpr *b);
+bool layout_symbolic_inverse(Context *context, const Layout *layout, LayoutInverse *out);
+// Physical extents derived, or those given; -1, or the output whose bounds are not proved.
+int layout_symbolic_extents(Context *context, const Layout *layout, const LayoutExpr *const *given,
+                            const LayoutExpr **physical);
+
+// Instances (instance.c): values of the symbols that satisfy the facts.
+enum { MAX_INSTANCES = 12 };
+typedef struct Instance {
+  const Layout *layout; // static
+  LayoutValue *values;
+  int count;
+} Instance;
+// Instance `which` of a symbolic layout. False when there is none, or it does not fit.
+bool layout_instance(Context *context, const Layout *layout, int which, Instance *out);
+const LayoutExpr *layout_instantiate(Context *context, const LayoutExpr *e,
+                                     const LayoutValue *values, int count);
+
 // Proves that no index leaves the physical extents, or reports it at `pos`.
 bool layout_prove_inside(Context *context, const Layout *layout, SourcePos pos);
 

@@ -218,12 +218,23 @@ static const Layout *find_layout(const LayoutTable *table, uint64_t hash, const 
   return found;
 }
 
+static bool build_symbolic(Context *context, Layout *layout, const LayoutExpr *const *physical,
+                           SourcePos pos) {
+  const LayoutExpr **extents =
+      arena_array(&context->arena, const LayoutExpr *, layout->physical_rank);
+  int bad = layout_symbolic_extents(context, layout, physical, extents);
+  layout->physical = extents;
+  if (bad < 0) return true;
+  return diag_error(context, pos, "no bounds are proved for physical axis %d, `%s`", bad,
+                    bad < layout->physical_rank ? output_text(context, layout->map, bad) : "");
+}
+
 static bool build(Context *context, Layout *layout, const LayoutExpr *const *physical,
                   SourcePos pos) {
   bool is_static = all_const(layout->shape, layout->rank) &&
                    (!physical || all_const(physical, layout->physical_rank));
   if (is_static) return build_static(context, layout, physical, pos);
-  return diag_error(context, pos, "symbolic extents are not known to this layout");
+  return build_symbolic(context, layout, physical, pos);
 }
 
 const Layout *layout_new(Context *context, const IndexMap *map, const LayoutExpr *const *shape,

@@ -43,7 +43,8 @@ const char *layout_expr_text(Context *context, const LayoutExpr *e, const Str *n
 
 // ---- Facts about symbolic extents ------------------------------------------------------------
 
-// min <= symbol <= max, and `multiple` divides it.
+// min <= symbol <= max (max 0: no limit), and `multiple` divides it. A symbol without facts is at
+// least 1.
 typedef struct LayoutFact {
   Str symbol;
   int64_t min, max, multiple;

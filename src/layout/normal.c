@@ -240,8 +240,9 @@ static const LayoutExpr *write_run(Writer *w, BitMask mask, int bits) {
   const LayoutExpr *e = NULL;
   for (; !mask_empty(mask); remove_bit(&mask, lowest_bit(mask))) {
     Bit bit = w->d->bits[lowest_bit(mask)];
-    const LayoutExpr *part = binary(w, LAYOUT_MOD, write_floor(w, bit.base, bit.offset, bit.cut),
-                                    number(w, (int64_t)1 << bits));
+    const LayoutExpr *part = write_floor(w, bit.base, bit.offset, bit.cut);
+    if ((w->d->bases[bit.base].extent - 1 + bit.offset) / bit.cut >> bits)
+      part = binary(w, LAYOUT_MOD, part, number(w, (int64_t)1 << bits));
     e = e ? binary(w, LAYOUT_XOR, e, part) : part;
   }
   return e;
@@ -290,6 +291,7 @@ static const LayoutExpr *write_xors(Writer *w, const Form *f, const LayoutExpr *
 }
 
 static const LayoutExpr *write_form(Writer *w, const Form *f) {
+  f = layout_form_regroup(w->d, f);
   const LayoutExpr *sum = write_xors(w, f, write_terms(w, f));
   if (!sum) return number(w, f->constant);
   if (f->constant >= 0) return binary(w, LAYOUT_ADD, sum, number(w, f->constant));

@@ -195,6 +195,7 @@ static void exchange_bits(Solver *s) {
 
 // Moves what is known to the other side. False when the equation cannot be carried on.
 static bool take_out_known(Solver *s, Equation *e) {
+  e->form = layout_form_regroup(s->l, e->form);
   const Form *form = e->form, *value = layout_form_add_const(s->p, e->value, -form->constant);
   form = layout_form_add_const(s->l, form, -form->constant);
   for (int i = 0; i < e->form->count; i++) {

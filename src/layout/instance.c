@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Instances of symbolic layouts: a claim that fails on one is refuted.
+#include "layout/internal.h"
+
+enum { MAX_SYMBOLS = 16 };
+
+// Steps above the least value a symbol may have, in multiples; different for each symbol.
+static const int64_t steps[MAX_INSTANCES] = {0, 1, 2, 4, 6, 10, 16, 3, 5, 12, 17, 40};
+
+static bool add_symbol(const LayoutExpr *e, LayoutValue *values, int *count) {
+  for (int i = 0; i < *count; i++)
+    if (values[i].symbol == e->symbol) return true;
+  if (*count == MAX_SYMBOLS) return false;
+  values[(*count)++] = (LayoutValue){e->symbol, 0};
+  return true;
+}
+
+static bool collect(const LayoutExpr *e, LayoutValue *values, int *count) {
+  if (e->op == LAYOUT_SYMBOL) return add_symbol(e, values, count);
+  for (int i = 0; i < 3 && e->args[i]; i++)
+    if (!collect(e->args[i], values, count)) return false;
+  return true;
+}
+
+static bool collect_all(const Layout *layout, LayoutValue *values, int *count) {
+  *count = 0;
+  for (int i = 0; i < layout->rank; i++)
+    if (!collect(layout->shape[i], values, count)) return false;
+  for (int i = 0; i < layout->physical_rank; i++)
+    if (!collect(layout->map->outputs[i], values, count) ||
+        !collect(layout->physical[i], values, count))
+      return false;
+  return true;
+}
+
+static bool choose(LayoutFacts facts, LayoutValue *value, int64_t step) {
+  LayoutFact fact = {.min = 1, .max = INT64_MAX, .multiple = 1};
+  for (int i = 0; i < facts.count; i++)
+    if (facts.items[i].symbol == value->symbol) fact = facts.items[i];
+  int64_t multiple = MAX_OF(fact.multiple, (int64_t)1), least = ceil_div(fact.min, multiple);
+  return add_fits(least, step, &least) && mul_fits(least, multiple, &value->value) &&
+         (fact.max <= 0 || value->value <= fact.max);
+}
+
+const LayoutExpr *layout_instantiate(Context *context, const LayoutExpr *e,
+                                     const LayoutValue *values, int count) {
+  for (int i = 0; i < count && e->op == LAYOUT_SYMBOL; i++)
+    if (values[i].symbol == e->symbol) return layout_const(context, values[i].value);
+  if (!e->args[0]) return e;
+  const LayoutExpr *args[3] = {0};
+  for (int i = 0; i < 3 && e->args[i]; i++)
+    args[i] = layout_instantiate(context, e->args[i], values, count);
+  return layout_expr(context, e->op, args[0], args[1], args[2]);
+}
+
+bool layout_instance(Context *context, const Layout *layout, int which, Instance *out) {
+  const LayoutExpr *shape[MAX_RANK], *physical[MAX_RANK], *outputs[MAX_RANK];
+  const IndexMap *map = layout->map;
+  out->values = arena_array(&context->arena, LayoutValue, MAX_SYMBOLS);
+  if (!collect_all(layout, out->values, &out->count)) return false;
+  for (int i = 0; i < out->count; i++)
+    if (!choose(layout->facts, &out->values[i], steps[(which + 5 * i) % MAX_INSTANCES]))
+      return false;
+  for (int i = 0; i < layout->rank; i++) {
+    shape[i] = layout_instantiate(context, layout->shape[i], out->values, out->count);
+    if (!is_const(shape[i]) || shape[i]->value < 0) return false;
+  }
+  for (int i = 0; i < layout->physical_rank; i++) {
+    outputs[i] = layout_instantiate(context, map->outputs[i], out->values, out->count);
+    physical[i] = layout_instantiate(context, layout->physical[i], out->values, out->count);
+    if (!is_const(physical[i]) || physical[i]->value < 0) return false;
+  }
+  map = index_map_new(context, map->input_count, map->inputs, map->output_count, outputs,
+                      map->resources, map->separators, map->separator_count);
+  out->layout =
+      layout_new(context, map, shape, physical, (LayoutFacts){0}, layout->padding, (SourcePos){0});
+  return out->layout != NULL;
+}

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layouts of symbolic extents: known cases, and random ones whose answers are held against
+// instances.
+#include "layout/internal.h"
+
+#include <setjmp.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+static Context *context;
+static uint64_t seed = 77;
+
+static int random_below(int n) {
+  seed = seed * 6364136223846793005u + 1442695040888963407u;
+  return (int)((seed >> 33) % (uint64_t)n);
+}
+
+static const LayoutExpr *symbol(const char *name) {
+  return layout_symbol(context, str_intern(context, name));
+}
+
+static const LayoutExpr *parse_extent(const char *text) {
+  bool number = text[0] >= '0' && text[0] <= '9';
+  return number ? layout_const(context, strtol(text, NULL, 10)) : symbol(text);
+}
+
+typedef struct Case {
+  const char *map;
+  const char *shape[4];
+  const char *symbol; // with a fact
+  int64_t min, multiple;
+  LayoutVerdict injective, onto;
+  const char *extents, *inverse, *padding;
+} Case;
+
+static const Layout *case_layout(const Case *c) {
+  const LayoutExpr *shape[4];
+  int rank = 0;
+  for (; rank < 4 && c->shape[rank]; rank++) shape[rank] = parse_extent(c->shape[rank]);
+  LayoutSource source = layout_source(c->map, rank);
+  source.symbols = true;
+  LayoutFact fact = {c->symbol ? str_intern(context, c->symbol) : NULL, c->min, 0, c->multiple};
+  LayoutFacts facts = {&fact, c->symbol != NULL};
+  const Layout *layout = layout_parse(context, &source, shape, rank, facts);
+  diag_print_all(context, stderr);
+  return layout;
+}
+
+static const char *extents_text(const Layout *layout) {
+  Text text = text_new(&context->arena);
+  for (int i = 0; i < layout->physical_rank; i++)
+    text_printf(&text, "%s%s", i ? ", " : "",
+                layout_expr_text(context, layout->physical[i], NULL, 0));
+  return text_string(&text);
+}
+
+static const Case cases[] = {
+    {"NCHW16c",
+     {"1", "C", "H", "W"},
+     "C",
+     16,
+     16,
+     LAYOUT_YES,
+     LAYOUT_YES,
+     "1, C//16, H, W, 16",
+     "p0, p1, p2, p3, p4 -> 0, p1*16 + p4, p2, p3",
+     NULL},
+    {"NCHW16c",
+     {"1", "C", "H", "W"},
+     NULL,
+     0,
+     0,
+     LAYOUT_YES,
+     LAYOUT_NO,
+     "1, (C + 15)//16, H, W, 16",
+     "p0, p1, p2, p3, p4 -> 0, p1*16 + p4, p2, p3",
+     "C <= p1*16 + p4"},
+    {"NHWC",
+     {"N", "C", "H", "W"},
+     NULL,
+     0,
+     0,
+     LAYOUT_YES,
+     LAYOUT_YES,
+     "N, H, W, C",
+     "p0, p1, p2, p3 -> p0, p3, p1, p2",
+     NULL},
+    {"h, w -> h*W + w",
+     {"H", "W"},
+     NULL,
+     0,
+     0,
+     LAYOUT_YES,
+     LAYOUT_YES,
+     "H*W",
+     "p0 -> p0//W, p0%W",
+     NULL},
+    {"h, w -> (h*W + w)//W, (h*W + w)%W",
+     {"H", "W"},
+     NULL,
+     0,
+     0,
+     LAYOUT_YES,
+     LAYOUT_YES,
+     "H, W",
+     "p0, p1 -> p0, p1",
+     NULL},
+    {"c -> c%16", {"C"}, NULL, 0, 0, LAYOUT_NO, LAYOUT_NO, "16", NULL, NULL},
+    {"x -> X - 1 - x", {"X"}, NULL, 0, 0, LAYOUT_YES, LAYOUT_YES, "X", NULL, NULL},
+    {"i, j -> i, j//4, i, j%4",
+     {"I", "J"},
+     NULL,
+     0,
+     0,
+     LAYOUT_YES,
+     LAYOUT_NO,
+     "I, (J + 3)//4, I, 4",
+     NULL,
+     NULL},
+    {"b, s, h, d -> b, h, s//8, d//4, s%8, d%4",
+     {"B", "S", "12", "64"},
+     "S",
+     8,
+     8,
+     LAYOUT_YES,
+     LAYOUT_YES,
+     "B, 12, S//8, 16, 8, 4",
+     NULL,
+     NULL},
+    {"s, h, w -> (s*H + h)*W + w",
+     {"S", "H", "W"},
+     NULL,
+     0,
+     0,
+     LAYOUT_YES,
+     LAYOUT_YES,
+     "S*H*W",
+     NULL,
+     NULL},
+};
+
+static void test_cases(void **state) {
+  (void)state;
+  for (int i = 0; i < COUNT_OF(cases); i++) {
+    const Layout *layout = case_layout(&cases[i]);
+    assert_non_null(layout);
+    LayoutInverse inverse;
+    LayoutAnswer injective = layout_is_injective(context, layout);
+    LayoutAnswer onto = layout_is_onto(context, layout);
+    if (injective.verdict != cases[i].injective || onto.verdict != cases[i].onto)
+      print_error("%s: injective %s, onto %s\n", cases[i].map,
+                  layout_answer_text(context, &injective), layout_answer_text(context, &onto));
+    assert_int_equal(injective.verdict, cases[i].injective);
+    assert_int_equal(onto.verdict, cases[i].onto);
+    assert_string_equal(extents_text(layout), cases[i].extents);
+    if (!cases[i].inverse) continue;
+    assert_int_equal(layout_inverse(context, layout, &inverse).verdict, LAYOUT_YES);
+    assert_string_equal(index_map_text(context, inverse.map), cases[i].inverse);
+    assert_true(!inverse.padding == !cases[i].padding);
+    if (inverse.padding)
+      assert_string_equal(
+          layout_expr_text(context, inverse.padding, inverse.map->inputs, inverse.map->input_count),
+          cases[i].padding);
+  }
+}
+
+static void test_equality(void **state) {
+  (void)state;
+  const Layout *layout = case_layout(&(Case){"h, w -> (h*W + w)//W, w", {"H", "W"}});
+  LayoutSource same = layout_source("h, w -> h, w", 2), other = layout_source("h, w -> h, w%16", 2);
+  LayoutAnswer a = layout_maps_equal(context, layout, index_map_parse(context, &same));
+  assert_int_equal(a.verdict, LAYOUT_YES);
+  assert_int_equal(layout_is_identity(context, layout).verdict, LAYOUT_YES);
+  // c % 16 is c exactly when C <= 16: a "no" needs an instance above.
+  a = layout_maps_equal(context, layout, index_map_parse(context, &other));
+  assert_int_equal(a.verdict, LAYOUT_NO);
+  assert_int_equal(a.instance_count, 2);
+  int64_t w =
+      a.instance[0].symbol == str_intern(context, "W") ? a.instance[0].value : a.instance[1].value;
+  assert_true(w > 16 && a.witness[1] >= 16 && a.witness[1] < w);
+}
+
+// ---- Random ones -------------------------------------------------------------------------------
+
+typedef struct Parts {
+  const LayoutExpr *e[8], *extent[8];
+  int count;
+} Parts;
+
+static const LayoutExpr *binary(LayoutOp op, const LayoutExpr *a, const LayoutExpr *b) {
+  return layout_expr(context, op, a, b, NULL);
+}
+
+static void random_step(Parts *p) {
+  static const int64_t factors[] = {2, 3, 4, 8};
+  int i = random_below(p->count), j = random_below(p->count);
+  const LayoutExpr *f = layout_const(context, factors[random_below(4)]);
+  const LayoutExpr *one = layout_const(context, 1), *e = p->e[i], *extent = p->extent[i];
+  switch (random_below(4)) {
+  case 0:
+    if (p->count == 8) return;
+    p->e[p->count] = binary(LAYOUT_MOD, e, f);
+    p->extent[p->count++] = f;
+    p->e[i] = binary(LAYOUT_DIV, e, f);
+    p->extent[i] = binary(LAYOUT_DIV, binary(LAYOUT_SUB, binary(LAYOUT_ADD, extent, f), one), f);
+    return;
+  case 1:
+    if (i == j) return;
+    p->e[i] = binary(LAYOUT_ADD, binary(LAYOUT_MUL, e, p->extent[j]), p->e[j]);
+    p->extent[i] = binary(LAYOUT_MUL, extent, p->extent[j]);
+    p->count--;
+    p->e[j] = p->e[p->count];
+    p->extent[j] = p->extent[p->count];
+    return;
+  case 2: p->e[i] = binary(LAYOUT_SUB, binary(LAYOUT_SUB, extent, one), e); return;
+  default:
+    p->e[i] = p->e[j];
+    p->e[j] = e;
+    p->extent[i] = p->extent[j];
+    p->extent[j] = extent;
+  }
+}
+
+static const Layout *random_layout(LayoutFact *facts) {
+  static const char *const names[] = {"A", "B", "C"};
+  Parts p = {.count = 1 + random_below(3)};
+  const LayoutExpr *shape[3];
+  for (int i = 0; i < p.count; i++) {
+    int64_t multiple = 1 + random_below(4);
+    facts[i] = (LayoutFact){str_intern(context, names[i]), 1, 0, multiple};
+    p.e[i] = layout_axis(context, i);
+    shape[i] = p.extent[i] = random_below(4) ? symbol(names[i]) : layout_const(context, 6);
+  }
+  int rank = p.count;
+  for (int steps = random_below(5); steps > 0; steps--) random_step(&p);
+  const IndexMap *map = index_map_new(context, rank, NULL, p.count, p.e, NULL, NULL, 0);
+  return layout_new(context, map, shape, NULL, (LayoutFacts){facts, rank}, (LayoutPadding){0},
+                    (SourcePos){0});
+}
+
+static bool same_on_points(const Layout *layout, const LayoutInverse *symbolic,
+                           const Instance *instance) {
+  int64_t place[MAX_RANK] = {0}, index[MAX_RANK], back[MAX_RANK], padding, size;
+  int n = instance->count;
+  assert_true(layout_physical_size(instance->layout, &size));
+  for (int64_t offset = 0; offset < size; offset++) {
+    int64_t rest = offset, symbolic_padding = 0;
+    for (int i = layout->physical_rank - 1; i >= 0; i--) {
+      place[i] = rest % instance->layout->physical_extents[i];
+      rest /= instance->layout->physical_extents[i];
+    }
+    LayoutAnswer at = layout_at_offset(context, instance->layout, offset, index);
+    padding = at.verdict == LAYOUT_NO;
+    if (symbolic->padding &&
+        !layout_expr_value(symbolic->padding, place, instance->values, n, &symbolic_padding))
+      return false;
+    if (padding != symbolic_padding) return false;
+    for (int i = 0; i < layout->rank && !padding; i++)
+      if (!layout_expr_value(symbolic->map->outputs[i], place, instance->values, n, &back[i]) ||
+          back[i] != index[i])
+        return false;
+  }
+  return true;
+}
+
+static void check_instances(const Layout *layout) {
+  LayoutInverse inverse;
+  LayoutAnswer injective = layout_is_injective(context, layout);
+  LayoutAnswer onto = layout_is_onto(context, layout);
+  bool inverted = layout_inverse(context, layout, &inverse).verdict == LAYOUT_YES;
+  for (int i = 0; i < 4; i++) {
+    Instance instance;
+    if (!layout_instance(context, layout, i, &instance)) continue;
+    int64_t size;
+    if (!layout_physical_size(instance.layout, &size) || size > 5000) continue;
+    if (injective.verdict == LAYOUT_YES)
+      assert_int_equal(layout_is_injective(context, instance.layout).verdict, LAYOUT_YES);
+    if (onto.verdict == LAYOUT_YES)
+      assert_int_equal(layout_is_onto(context, instance.layout).verdict, LAYOUT_YES);
+    if (!inverted) continue;
+    bool good = same_on_points(layout, &inverse, &instance);
+    if (!good)
+      print_error("%s\n  inverse %s\n  padding %s\n", index_map_text(context, layout->map),
+                  index_map_text(context, inverse.map),
+                  inverse.padding ? layout_expr_text(context, inverse.padding, NULL, 0) : "none");
+    assert_true(good);
+  }
+}
+
+static void test_random(void **state) {
+  (void)state;
+  int made = 0, injective = 0, onto = 0, inverses = 0, tried = 3000;
+  for (int i = 0; i < tried; i++) {
+    if (i % 300 == 0) {
+      context_free(context);
+      context = context_new();
+    }
+    LayoutFact facts[3];
+    const Layout *layout = random_layout(facts);
+    if (!layout) continue;
+    made++;
+    LayoutInverse inverse;
+    injective += layout_is_injective(context, layout).verdict != LAYOUT_UNDECIDED;
+    onto += layout_is_onto(context, layout).verdict != LAYOUT_UNDECIDED;
+    inverses += layout_inverse(context, layout, &inverse).verdict == LAYOUT_YES;
+    check_instances(layout);
+  }
+  assert_true(made > tried * 9 / 10 && injective > made * 8 / 10 && inverses > made * 8 / 10);
+  print_message("%d of %d symbolic layouts; decided: injective %d, onto %d; inverses %d\n", made,
+                tried, injective, onto, inverses);
+}
+
+int main(void) {
+  context = context_new();
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_cases),
+      cmocka_unit_test(test_equality),
+      cmocka_unit_test(test_random),
+  };
+  int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  context_free(context);
+  return failed;
+}
