@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Blocks: `with T.block("name"):` and what may stand in its heading. The function itself has a
 // heading too: its implicit root block.
+#include "arith/arith.h"
 #include "script/parse_stmt.h"
 
 static BlockBuilder *heading(Parser *parser, const PyNode *node) {
@@ -121,12 +122,27 @@ static bool regions(Parser *parser, const PyNode *call, Region **out, int *count
   return true;
 }
 
+// Where only reads or only writes are stated, the other is found in the body.
+static void find_other_regions(Parser *parser, const BlockBuilder *builder, Block *block) {
+  if (builder->states_reads == builder->states_writes) return;
+  Block bare = *block;
+  bare.read_count = bare.write_count = 0;
+  Stmt *found = blocks_find_regions(parser->context, stmt_block(parser->context, &bare));
+  if (builder->states_reads) {
+    block->writes = found->as.block->writes;
+    block->write_count = found->as.block->write_count;
+  } else {
+    block->reads = found->as.block->reads;
+    block->read_count = found->as.block->read_count;
+  }
+}
+
 static void reads(Parser *parser, Sequence *sequence, const PyNode *node, const PyNode *call) {
   (void)sequence;
   BlockBuilder *block = heading(parser, node);
   if (!block) return;
   regions(parser, call, &block->reads.items, &block->reads.count);
-  block->states_regions = true;
+  block->states_reads = true;
 }
 
 static void writes(Parser *parser, Sequence *sequence, const PyNode *node, const PyNode *call) {
@@ -134,7 +150,7 @@ static void writes(Parser *parser, Sequence *sequence, const PyNode *node, const
   BlockBuilder *block = heading(parser, node);
   if (!block) return;
   regions(parser, call, &block->writes.items, &block->writes.count);
-  block->states_regions = true;
+  block->states_writes = true;
 }
 
 static void where(Parser *parser, Sequence *sequence, const PyNode *node, const PyNode *call) {
@@ -266,6 +282,7 @@ Stmt *block_builder_finish(Parser *parser, BlockBuilder *builder, Str name, Stmt
   };
 #undef COPY
   parser->has_blocks = true;
+  if (!builder->is_function) find_other_regions(parser, builder, &block);
   return stmt_block(context, block_copy(context, &block));
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensor programs: @T.prim_func.
+#include "arith/arith.h"
 #include "script/parse_stmt.h"
 
 // ---- Parameters
@@ -99,7 +100,8 @@ static Stmt *func_body(Parser *parser, const PyNode *suite) {
   parser->has_blocks = false;
   Stmt *body = parse_body(parser, suite);
   parser->block = NULL;
-  bool has_heading = root.allocs.count || root.states_regions || root.annotations.count;
+  bool has_heading =
+      root.allocs.count || root.states_reads || root.states_writes || root.annotations.count;
   bool needs_root = has_heading || (parser->has_blocks && !is_root(body));
   if (!needs_root) return body;
   return block_builder_finish(parser, &root, str_intern(parser->context, "root"), body);
@@ -137,6 +139,7 @@ PrimFunc *parse_prim_func(Parser *parser, const PyNode *def) {
   if (def->items[2] && def->items[2]->kind != PY_NONE) parse_dtype(parser, def->items[2], &result);
   parser_reset(parser, mark);
   if (errors != parser->context->error_count) return NULL;
+  if (parser->has_blocks) body = blocks_find_regions(parser->context, body);
   PrimFunc *func = prim_func_new(parser->context, def->text, parser->params.items,
                                  parser->matched.items, parser->params.count, body);
   func->result = result;

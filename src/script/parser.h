@@ -39,7 +39,7 @@ typedef struct BlockBuilder {
   Stmt *init;
   Attrs annotations;
   bool is_function; // the implicit root block
-  bool states_regions;
+  bool states_reads, states_writes;
 } BlockBuilder;
 
 typedef struct Parser {

@@ -73,13 +73,26 @@ static void expect_stored(Context *context, const char *name, const char *suffix
   assert_string_equal(seen, read_case(context, name, suffix));
 }
 
-static void expect_round_trip(const char *name, const char *printed, bool newer) {
-  Context *context = context_new();
+static void expect_round_trip(Context *context, const Module *module, const char *name,
+                              bool newer) {
+  const char *printed = print_module(context, module, newer);
   Module *again = parse_text(context, name, printed);
   if (!again) print_message("%s\n%s", printed, messages(context));
   assert_non_null(again);
   assert_string_equal(print_module(context, again, newer), printed);
-  context_free(context);
+  IrDifference difference;
+  bool equal = module_equal(context, module, again, &difference);
+  if (!equal) print_message("%s: %s\n", name, difference.what);
+  assert_true(equal);
+}
+
+static void expect_well_formed(Context *context, const Module *module) {
+  bool ok = true;
+  for (int i = 0; i < module->funcs.count; i++)
+    if (module->funcs.items[i].prim)
+      ok &= verify_prim_func(context, module->funcs.items[i].prim, STAGE_TENSOR);
+  if (!ok) print_message("%s", messages(context));
+  assert_true(ok);
 }
 
 static void check_case(const char *name) {
@@ -89,8 +102,9 @@ static void check_case(const char *name) {
   expect_stored(context, name, ".out", printed);
   expect_stored(context, name, ".err", messages(context));
   if (module) {
-    expect_round_trip(name, printed, false);
-    expect_round_trip(name, print_module(context, module, true), true);
+    expect_well_formed(context, module);
+    expect_round_trip(context, module, name, false);
+    expect_round_trip(context, module, name, true);
   }
   context_free(context);
 }

@@ -1,0 +1,551 @@
+// SPDX-License-Identifier: Apache-2.0
+// Structural equality. Names of variables and buffers do not count: each gets its partner where it
+// is bound, and the partners must stay the same. Attributes are compared by key, numbers in them by
+// value. What is stated of the root block's regions does not count: they are derived.
+#include "ir/graph.h"
+
+typedef struct Comparison {
+  Context *context;
+  Arena *arena;
+  Map forth, back; // variables, buffers and values of a to those of b, and back
+  Map same;        // pairs of expressions found equal, under the present partners
+  SourcePos a, b;
+  IrDifference *difference; // may be NULL
+  bool in_module;
+} Comparison;
+
+static Comparison comparison_new(Context *context, IrDifference *difference) {
+  Arena *arena = &context->scratch;
+  return (Comparison){.context = context,
+                      .arena = arena,
+                      .forth = map_new(arena),
+                      .back = map_new(arena),
+                      .same = map_new(arena),
+                      .difference = difference};
+}
+
+// Records the first difference; false.
+PRINTF_LIKE(2, 3) static bool differ(Comparison *c, const char *format, ...) {
+  if (!c->difference || c->difference->what) return false;
+  va_list args;
+  va_start(args, format);
+  *c->difference = (IrDifference){c->a, c->b, arena_vprintf(&c->context->arena, format, args)};
+  va_end(args);
+  return false;
+}
+
+// ---- Partners
+
+static void pair(Comparison *c, const void *a, const void *b) {
+  if (c->same.count) c->same = map_new(c->arena);
+  map_put(&c->forth, a, b);
+  map_put(&c->back, b, a);
+}
+
+static bool is_pair(const Comparison *c, const void *a, const void *b) {
+  const void *forth = map_find(&c->forth, a), *back = map_find(&c->back, b);
+  return forth || back ? forth == b && back == a : a == b;
+}
+
+static bool is_free(const Comparison *c, const void *a, const void *b) {
+  return !map_find(&c->forth, a) && !map_find(&c->back, b);
+}
+
+// ---- Expressions
+
+static const char *brief(Comparison *c, const Expr *e) {
+  switch ((ExprOp)e->op) {
+  case EXPR_INT: return str_format(c->context, "%lld", (long long)e->as.i);
+  case EXPR_FLOAT: return str_format(c->context, "%.9g", e->as.f);
+  case EXPR_STRING: return str_format(c->context, "\"%s\"", e->as.s);
+  case EXPR_VAR: return e->as.var->name;
+  case EXPR_LOAD: return str_format(c->context, "an element of %s", e->as.buffer->name);
+  case EXPR_CALL:
+  case EXPR_CALL_PURE: return str_format(c->context, "a call of %s", e->as.s);
+  default: break;
+  }
+  const OpInfo *info = &op_table[e->op];
+  return str_format(c->context, "an expression with '%s'", *info->spelling ? info->spelling : "[]");
+}
+
+static bool expr_differs(Comparison *c, const char *what, const Expr *a, const Expr *b) {
+  bool alike = a->op == b->op && !dtype_equal(a->type, b->type);
+  if (alike)
+    return differ(c, "%s: types %s and %s", what, dtype_name(c->context, a->type),
+                  dtype_name(c->context, b->type));
+  return differ(c, "%s: %s and %s", what, brief(c, a), brief(c, b));
+}
+
+static bool same_buffer(Comparison *c, const Buffer *a, const Buffer *b);
+
+static bool same_real(double a, double b) {
+  return memcmp(&a, &b, sizeof a) == 0 || (a != a && b != b);
+}
+
+static bool same_payload(Comparison *c, const Expr *a, const Expr *b) {
+  switch ((ExprOp)a->op) {
+  case EXPR_INT: return a->as.i == b->as.i;
+  case EXPR_FLOAT: return same_real(a->as.f, b->as.f);
+  case EXPR_STRING:
+  case EXPR_CALL:
+  case EXPR_CALL_PURE: return strcmp(a->as.s, b->as.s) == 0;
+  case EXPR_VAR: return is_pair(c, a, b);
+  case EXPR_LOAD: return same_buffer(c, a->as.buffer, b->as.buffer);
+  default: return true;
+  }
+}
+
+static bool same_expr(Comparison *c, const char *what, const Expr *a, const Expr *b);
+
+static bool same_operands(Comparison *c, const char *what, const Expr *a, const Expr *b) {
+  int first = 0;
+  if (a->op == EXPR_LET) { // the variable is bound here
+    if (!same_expr(c, what, a->args[1], b->args[1])) return false;
+    pair(c, a->args[0], b->args[0]);
+    first = 2;
+  }
+  for (int i = first; i < a->count; i++)
+    if (!same_expr(c, what, a->args[i], b->args[i])) return false;
+  return true;
+}
+
+static bool same_expr(Comparison *c, const char *what, const Expr *a, const Expr *b) {
+  if (!a || !b) return a == b || differ(c, "%s: only one has it", what);
+  uint64_t key = (uint64_t)a->id << 32 | b->id;
+  if (map_get(&c->same, key)) return true;
+  bool alike = a->op == b->op && a->count == b->count && dtype_equal(a->type, b->type) &&
+               same_payload(c, a, b);
+  if (!alike) return expr_differs(c, what, a, b);
+  if (!same_operands(c, what, a, b)) return false;
+  if (a->op != EXPR_VAR) map_set(&c->same, key, (void *)a);
+  return true;
+}
+
+static bool same_exprs(Comparison *c, const char *what, Expr *const *a, Expr *const *b, int count) {
+  for (int i = 0; i < count; i++)
+    if (!same_expr(c, what, a[i], b[i])) return false;
+  return true;
+}
+
+// ---- Attributes
+
+static bool same_attribute(const Expr *a, const Expr *b) {
+  bool numbers = (a->op == EXPR_INT || a->op == EXPR_FLOAT) && a->op == b->op;
+  if (numbers && a->op == EXPR_INT) return a->as.i == b->as.i;
+  if (numbers) return same_real(a->as.f, b->as.f) || (float)a->as.f == (float)b->as.f;
+  if (a->op != b->op || a->count != b->count) return a == b;
+  if (a->op == EXPR_STRING) return strcmp(a->as.s, b->as.s) == 0;
+  if (a->op != EXPR_TUPLE) return a == b;
+  for (int i = 0; i < a->count; i++)
+    if (!same_attribute(a->args[i], b->args[i])) return false;
+  return true;
+}
+
+static bool same_attrs(Comparison *c, const Attrs *a, const Attrs *b) {
+  for (int i = 0; i < a->count; i++) {
+    const Expr *other = attrs_get(b, a->items[i].key);
+    if (!other) return differ(c, "attribute '%s': only the first has it", a->items[i].key);
+    if (!same_attribute(a->items[i].value, other))
+      return differ(c, "attribute '%s': %s and %s", a->items[i].key, brief(c, a->items[i].value),
+                    brief(c, other));
+  }
+  for (int i = 0; i < b->count; i++)
+    if (!attrs_get(a, b->items[i].key))
+      return differ(c, "attribute '%s': only the second has it", b->items[i].key);
+  return true;
+}
+
+// ---- Buffers
+
+// Variables that stand in both at the same place and have no partner yet become partners.
+static void bind_free(Comparison *c, const Expr *a, const Expr *b) {
+  if (!a || !b || a->op != b->op || a->count != b->count) return;
+  bool fresh = a->op == EXPR_VAR && is_free(c, a, b) && dtype_equal(a->type, b->type);
+  if (fresh) pair(c, a, b);
+  for (int i = 0; i < a->count; i++) bind_free(c, a->args[i], b->args[i]);
+}
+
+static bool same_fields(Comparison *c, const Buffer *a, const Buffer *b) {
+  if (!dtype_equal(a->type, b->type))
+    return differ(c, "element type of buffer '%s': %s and %s", a->name,
+                  dtype_name(c->context, a->type), dtype_name(c->context, b->type));
+  if (a->rank != b->rank)
+    return differ(c, "axes of buffer '%s': %d and %d", a->name, a->rank, b->rank);
+  if (strcmp(a->scope, b->scope))
+    return differ(c, "scope of buffer '%s': %s and %s", a->name, a->scope, b->scope);
+  if (!a->strides != !b->strides)
+    return differ(c, "strides of buffer '%s': only one has them", a->name);
+  if (a->alignment != b->alignment || a->offset_factor != b->offset_factor)
+    return differ(c, "alignment of buffer '%s'", a->name);
+  bool same = a->separator_count == b->separator_count;
+  for (int i = 0; same && i < a->separator_count; i++) same = a->separators[i] == b->separators[i];
+  return same || differ(c, "axis separators of buffer '%s'", a->name);
+}
+
+// Two declarations; the buffers become partners.
+static bool same_declaration(Comparison *c, const Buffer *a, const Buffer *b) {
+  SourcePos outer_a = c->a, outer_b = c->b;
+  if (a->pos.file) c->a = a->pos;
+  if (b->pos.file) c->b = b->pos;
+  if (!same_fields(c, a, b)) return false;
+  for (int i = 0; i < a->rank; i++) {
+    bind_free(c, a->shape[i], b->shape[i]);
+    if (a->strides) bind_free(c, a->strides[i], b->strides[i]);
+  }
+  bind_free(c, a->offset, b->offset);
+  if (!same_exprs(c, "extent of a buffer", a->shape, b->shape, a->rank)) return false;
+  if (a->strides && !same_exprs(c, "stride of a buffer", a->strides, b->strides, a->rank))
+    return false;
+  if (!same_expr(c, "offset of a buffer", a->offset, b->offset)) return false;
+  if (is_free(c, a->data, b->data)) pair(c, a->data, b->data);
+  if (!is_pair(c, a->data, b->data)) return differ(c, "data of buffer '%s'", a->name);
+  pair(c, a, b);
+  c->a = outer_a;
+  c->b = outer_b;
+  return true;
+}
+
+// A use: partners already, or declared nowhere and alike.
+static bool same_buffer(Comparison *c, const Buffer *a, const Buffer *b) {
+  if (!is_free(c, a, b)) return is_pair(c, a, b);
+  return a == b || same_declaration(c, a, b);
+}
+
+static bool same_data(Comparison *c, const ConstData *a, const ConstData *b) {
+  bool same = dtype_equal(a->type, b->type) && a->rank == b->rank && a->bytes == b->bytes;
+  for (int i = 0; same && i < a->rank; i++) same = a->shape[i] == b->shape[i];
+  if (!same) return differ(c, "type or shape of constant '%s'", a->name);
+  if (!a->data || !b->data)
+    return !strcmp(a->name, b->name) || differ(c, "constants '%s' and '%s'", a->name, b->name);
+  return !memcmp(a->data, b->data, a->bytes) || differ(c, "contents of constant '%s'", a->name);
+}
+
+// ---- Statements
+
+static bool same_stmt(Comparison *c, const Stmt *a, const Stmt *b);
+
+static bool same_optional(Comparison *c, const char *what, const Stmt *a, const Stmt *b) {
+  if (!a || !b) return a == b || differ(c, "%s: only one has it", what);
+  return same_stmt(c, a, b);
+}
+
+static bool same_for(Comparison *c, const Stmt *a, const Stmt *b) {
+  if (a->as.loop.kind != b->as.loop.kind)
+    return differ(c, "kind of loop '%s'", a->as.loop.var->as.var->name);
+  if (!same_expr(c, "start of the loop", a->as.loop.min, b->as.loop.min)) return false;
+  if (!same_expr(c, "extent of the loop", a->as.loop.extent, b->as.loop.extent)) return false;
+  if (!dtype_equal(a->as.loop.var->type, b->as.loop.var->type))
+    return expr_differs(c, "loop variable", a->as.loop.var, b->as.loop.var);
+  const char *x = a->as.loop.thread ? a->as.loop.thread : "";
+  const char *y = b->as.loop.thread ? b->as.loop.thread : "";
+  if (strcmp(x, y)) return differ(c, "thread axis of the loop: '%s' and '%s'", x, y);
+  if (!same_attrs(c, &a->as.loop.annotations, &b->as.loop.annotations)) return false;
+  pair(c, a->as.loop.var, b->as.loop.var);
+  return same_stmt(c, a->as.loop.body, b->as.loop.body);
+}
+
+static bool same_store(Comparison *c, const Stmt *a, const Stmt *b) {
+  if (!same_buffer(c, a->as.store.buffer, b->as.store.buffer))
+    return differ(c, "buffer of the store: '%s' and '%s'", a->as.store.buffer->name,
+                  b->as.store.buffer->name);
+  if (a->as.store.rank != b->as.store.rank) return differ(c, "number of indices of the store");
+  return same_exprs(c, "index of the store", a->as.store.indices, b->as.store.indices,
+                    a->as.store.rank) &&
+         same_expr(c, "value of the store", a->as.store.value, b->as.store.value);
+}
+
+static bool same_let(Comparison *c, const Stmt *a, const Stmt *b) {
+  if (!same_expr(c, "value of the variable", a->as.let.value, b->as.let.value)) return false;
+  if (!dtype_equal(a->as.let.var->type, b->as.let.var->type))
+    return expr_differs(c, "variable", a->as.let.var, b->as.let.var);
+  pair(c, a->as.let.var, b->as.let.var);
+  return same_stmt(c, a->as.let.body, b->as.let.body);
+}
+
+static bool same_if(Comparison *c, const Stmt *a, const Stmt *b) {
+  return same_expr(c, "condition", a->as.branch.condition, b->as.branch.condition) &&
+         same_stmt(c, a->as.branch.then_body, b->as.branch.then_body) &&
+         same_optional(c, "else", a->as.branch.else_body, b->as.branch.else_body);
+}
+
+static bool same_while(Comparison *c, const Stmt *a, const Stmt *b) {
+  return same_expr(c, "condition", a->as.repeat.condition, b->as.repeat.condition) &&
+         same_stmt(c, a->as.repeat.body, b->as.repeat.body);
+}
+
+static bool same_assert(Comparison *c, const Stmt *a, const Stmt *b) {
+  return same_expr(c, "condition", a->as.check.condition, b->as.check.condition) &&
+         same_expr(c, "message", a->as.check.message, b->as.check.message) &&
+         same_optional(c, "body of the assert", a->as.check.body, b->as.check.body);
+}
+
+static bool same_evaluate(Comparison *c, const Stmt *a, const Stmt *b) {
+  return same_expr(c, "value", a->as.evaluate, b->as.evaluate);
+}
+
+static bool same_seq(Comparison *c, const Stmt *a, const Stmt *b) {
+  for (int i = 0; i < MIN_OF(a->as.seq.count, b->as.seq.count); i++)
+    if (!same_stmt(c, a->as.seq.items[i], b->as.seq.items[i])) return false;
+  return a->as.seq.count == b->as.seq.count ||
+         differ(c, "%d and %d statements", a->as.seq.count, b->as.seq.count);
+}
+
+static bool same_allocate(Comparison *c, const Stmt *a, const Stmt *b) {
+  if (!dtype_equal(a->as.allocate.type, b->as.allocate.type) ||
+      a->as.allocate.rank != b->as.allocate.rank)
+    return differ(c, "type or axes of allocation '%s'", a->as.allocate.var->as.var->name);
+  if (!same_exprs(c, "extent of the allocation", a->as.allocate.extents, b->as.allocate.extents,
+                  a->as.allocate.rank))
+    return false;
+  pair(c, a->as.allocate.var, b->as.allocate.var);
+  return same_stmt(c, a->as.allocate.body, b->as.allocate.body);
+}
+
+static bool same_allocate_const(Comparison *c, const Stmt *a, const Stmt *b) {
+  if (!same_data(c, a->as.allocate_const.data, b->as.allocate_const.data)) return false;
+  pair(c, a->as.allocate_const.var, b->as.allocate_const.var);
+  return same_stmt(c, a->as.allocate_const.body, b->as.allocate_const.body);
+}
+
+static bool same_declare(Comparison *c, const Stmt *a, const Stmt *b) {
+  return same_declaration(c, a->as.declare.buffer, b->as.declare.buffer) &&
+         same_stmt(c, a->as.declare.body, b->as.declare.body);
+}
+
+static bool same_attr(Comparison *c, const Stmt *a, const Stmt *b) {
+  if (strcmp(a->as.attr.key, b->as.attr.key))
+    return differ(c, "attributes '%s' and '%s'", a->as.attr.key, b->as.attr.key);
+  return same_expr(c, "node of the attribute", a->as.attr.node, b->as.attr.node) &&
+         (same_attribute(a->as.attr.value, b->as.attr.value) ||
+          same_expr(c, "value of the attribute", a->as.attr.value, b->as.attr.value)) &&
+         same_stmt(c, a->as.attr.body, b->as.attr.body);
+}
+
+// ---- Blocks
+
+static bool same_region(Comparison *c, const char *what, const Region *a, const Region *b) {
+  if (!same_buffer(c, a->buffer, b->buffer))
+    return differ(c, "%s: '%s' and '%s'", what, a->buffer->name, b->buffer->name);
+  for (int i = 0; i < a->buffer->rank; i++) {
+    int64_t x, y;
+    if (!same_expr(c, what, a->min[i], b->min[i])) return false;
+    bool numbers = expr_as_int(a->extent[i], &x) && expr_as_int(b->extent[i], &y);
+    if (numbers ? x != y : !same_expr(c, what, a->extent[i], b->extent[i]))
+      return differ(c, "%s of '%s': extents of axis %d", what, a->buffer->name, i);
+  }
+  return true;
+}
+
+static bool same_regions(Comparison *c, const char *what, const Region *a, int count_a,
+                         const Region *b, int count_b) {
+  if (count_a != count_b) return differ(c, "%s: %d and %d", what, count_a, count_b);
+  for (int i = 0; i < count_a; i++)
+    if (!same_region(c, what, &a[i], &b[i])) return false;
+  return true;
+}
+
+static bool same_block_vars(Comparison *c, const Block *a, const Block *b) {
+  if (a->var_count != b->var_count)
+    return differ(c, "variables of block '%s': %d and %d", a->name, a->var_count, b->var_count);
+  for (int i = 0; i < a->var_count; i++) {
+    const BlockVar *x = &a->vars[i], *y = &b->vars[i];
+    if (x->kind != y->kind) return differ(c, "kind of block variable '%s'", x->var->as.var->name);
+    if (!same_expr(c, "start of a block variable", x->min, y->min) ||
+        !same_expr(c, "extent of a block variable", x->extent, y->extent) ||
+        !same_expr(c, "binding of a block variable", x->binding, y->binding))
+      return false;
+  }
+  if (!same_expr(c, "predicate", a->predicate, b->predicate)) return false;
+  for (int i = 0; i < a->var_count; i++) pair(c, a->vars[i].var, b->vars[i].var);
+  return true;
+}
+
+static bool same_block_buffers(Comparison *c, const Block *a, const Block *b) {
+  if (a->alloc_count != b->alloc_count || a->match_count != b->match_count)
+    return differ(c, "buffers of block '%s'", a->name);
+  for (int i = 0; i < a->alloc_count; i++)
+    if (!same_declaration(c, a->allocs[i], b->allocs[i])) return false;
+  for (int i = 0; i < a->match_count; i++) {
+    if (!same_region(c, "matched region", &a->matches[i].source, &b->matches[i].source))
+      return false;
+    if (!same_declaration(c, a->matches[i].buffer, b->matches[i].buffer)) return false;
+  }
+  return true;
+}
+
+static bool same_block(Comparison *c, const Stmt *s, const Stmt *t) {
+  const Block *a = s->as.block, *b = t->as.block;
+  if (strcmp(a->name, b->name)) return differ(c, "blocks '%s' and '%s'", a->name, b->name);
+  bool root = !a->var_count && !strcmp(a->name, "root");
+  return same_block_vars(c, a, b) && same_block_buffers(c, a, b) &&
+         (root ||
+          (same_regions(c, "reads", a->reads, a->read_count, b->reads, b->read_count) &&
+           same_regions(c, "writes", a->writes, a->write_count, b->writes, b->write_count))) &&
+         same_attrs(c, &a->annotations, &b->annotations) &&
+         same_optional(c, "init", a->init, b->init) && same_stmt(c, a->body, b->body);
+}
+
+static bool (*const comparers[])(Comparison *, const Stmt *, const Stmt *) = {
+    [STMT_FOR] = same_for,
+    [STMT_STORE] = same_store,
+    [STMT_LET] = same_let,
+    [STMT_IF] = same_if,
+    [STMT_WHILE] = same_while,
+    [STMT_ASSERT] = same_assert,
+    [STMT_EVALUATE] = same_evaluate,
+    [STMT_SEQ] = same_seq,
+    [STMT_BLOCK] = same_block,
+    [STMT_ALLOCATE] = same_allocate,
+    [STMT_ALLOCATE_CONST] = same_allocate_const,
+    [STMT_DECL_BUFFER] = same_declare,
+    [STMT_ATTR] = same_attr,
+};
+
+static bool same_stmt(Comparison *c, const Stmt *a, const Stmt *b) {
+  SourcePos outer_a = c->a, outer_b = c->b;
+  if (a->pos.file) c->a = a->pos;
+  if (b->pos.file) c->b = b->pos;
+  if (a->kind != b->kind) return differ(c, "different statements");
+  if (!comparers[a->kind](c, a, b)) return false;
+  c->a = outer_a;
+  c->b = outer_b;
+  return true;
+}
+
+// ---- Tensor programs
+
+static bool same_param(Comparison *c, const PrimFunc *a, const PrimFunc *b, int i) {
+  if (!a->buffers[i] != !b->buffers[i])
+    return differ(c, "parameter %d: only one is a buffer", i + 1);
+  if (!dtype_equal(a->params[i]->type, b->params[i]->type))
+    return expr_differs(c, "parameter", a->params[i], b->params[i]);
+  pair(c, a->params[i], b->params[i]);
+  return !a->buffers[i] || same_declaration(c, a->buffers[i], b->buffers[i]);
+}
+
+static bool same_prim_func(Comparison *c, const PrimFunc *a, const PrimFunc *b) {
+  c->a = a->pos;
+  c->b = b->pos;
+  if (a->param_count != b->param_count)
+    return differ(c, "parameters: %d and %d", a->param_count, b->param_count);
+  if (!dtype_equal(a->result, b->result)) return differ(c, "type of the result");
+  if (!same_attrs(c, &a->attrs, &b->attrs)) return false;
+  for (int i = 0; i < a->param_count; i++)
+    if (!same_param(c, a, b, i)) return false;
+  return same_stmt(c, a->body, b->body);
+}
+
+// ---- Graph functions
+
+static bool same_shape(Comparison *c, const Value *a, const Value *b) {
+  if (!dtype_equal(a->type, b->type)) return differ(c, "element type of '%s'", a->name);
+  if (a->rank != b->rank) return differ(c, "axes of '%s': %d and %d", a->name, a->rank, b->rank);
+  for (int i = 0; i < a->rank; i++) {
+    int64_t x, y;
+    if (expr_as_int(a->shape[i], &x) && expr_as_int(b->shape[i], &y) && x == y) continue;
+    bind_free(c, a->shape[i], b->shape[i]);
+    if (!same_expr(c, "extent of a tensor", a->shape[i], b->shape[i])) return false;
+  }
+  return true;
+}
+
+static bool same_value(Comparison *c, const Value *a, const Value *b) {
+  if (!a || !b) return a == b || differ(c, "an input is absent in one");
+  if (!a->data != !b->data)
+    return differ(c, "only one of '%s' and '%s' is a constant", a->name, b->name);
+  if (a->data) return same_data(c, a->data, b->data);
+  return is_pair(c, a, b) || differ(c, "tensors '%s' and '%s'", a->name, b->name);
+}
+
+static bool same_callee(Comparison *c, const Node *a, const Node *b) {
+  if (a->kind == NODE_OP)
+    return !strcmp(a->op, b->op) || differ(c, "operators %s and %s", a->op, b->op);
+  if (c->in_module)
+    return !strcmp(a->callee->name, b->callee->name) ||
+           differ(c, "calls of %s and %s", a->callee->name, b->callee->name);
+  Comparison inner = comparison_new(c->context, c->difference);
+  return same_prim_func(&inner, a->callee, b->callee);
+}
+
+static bool same_node(Comparison *c, const Node *a, const Node *b) {
+  if (a->pos.file) c->a = a->pos;
+  if (b->pos.file) c->b = b->pos;
+  if (a->kind != b->kind) return differ(c, "an operator and a call of a tensor program");
+  if (!same_callee(c, a, b)) return false;
+  if (a->input_count != b->input_count || a->output_count != b->output_count)
+    return differ(c, "number of inputs or outputs");
+  if (!same_attrs(c, &a->attrs, &b->attrs)) return false;
+  for (int i = 0; i < a->input_count; i++)
+    if (!same_value(c, a->inputs[i], b->inputs[i])) return false;
+  for (int i = 0; i < a->output_count; i++) {
+    if (!same_shape(c, a->outputs[i], b->outputs[i])) return false;
+    pair(c, a->outputs[i], b->outputs[i]);
+  }
+  return true;
+}
+
+static bool same_graph_func(Comparison *c, const GraphFunc *a, const GraphFunc *b) {
+  c->a = a->pos;
+  c->b = b->pos;
+  if (a->param_count != b->param_count || a->output_count != b->output_count)
+    return differ(c, "number of parameters or results");
+  if (!same_attrs(c, &a->attrs, &b->attrs)) return false;
+  for (int i = 0; i < a->param_count; i++) {
+    if (!same_shape(c, a->params[i], b->params[i])) return false;
+    pair(c, a->params[i], b->params[i]);
+  }
+  for (int i = 0; i < MIN_OF(a->nodes.count, b->nodes.count); i++)
+    if (!same_node(c, a->nodes.items[i], b->nodes.items[i])) return false;
+  if (a->nodes.count != b->nodes.count)
+    return differ(c, "%d and %d calls", a->nodes.count, b->nodes.count);
+  for (int i = 0; i < a->output_count; i++)
+    if (!same_value(c, a->outputs[i], b->outputs[i])) return false;
+  return true;
+}
+
+// ---- Modules
+
+static bool same_module_func(Comparison *c, const ModuleFunc *a, const ModuleFunc *b) {
+  if (!b) return differ(c, "function '%s': only the first has it", a->name);
+  if (!a->prim != !b->prim) return differ(c, "kinds of function '%s'", a->name);
+  Comparison inner = comparison_new(c->context, c->difference);
+  inner.in_module = true;
+  return a->prim ? same_prim_func(&inner, a->prim, b->prim)
+                 : same_graph_func(&inner, a->graph, b->graph);
+}
+
+static bool same_module(Comparison *c, const Module *a, const Module *b) {
+  if (!same_attrs(c, &a->attrs, &b->attrs)) return false;
+  for (int i = 0; i < a->funcs.count; i++) {
+    const ModuleFunc *func = &a->funcs.items[i];
+    if (!same_module_func(c, func, module_find((Module *)b, func->name))) return false;
+  }
+  for (int i = 0; i < b->funcs.count; i++)
+    if (!module_find((Module *)a, b->funcs.items[i].name))
+      return differ(c, "function '%s': only the second has it", b->funcs.items[i].name);
+  return true;
+}
+
+// ---- Entry points
+
+#define COMPARE(same, a, b)                                                                        \
+  if (difference) *difference = (IrDifference){0};                                                 \
+  ArenaMark mark = arena_mark(&context->scratch);                                                  \
+  Comparison comparison = comparison_new(context, difference);                                     \
+  bool result = same(&comparison, a, b);                                                           \
+  arena_reset(&context->scratch, mark);                                                            \
+  return result
+
+bool prim_func_equal(Context *context, const PrimFunc *a, const PrimFunc *b,
+                     IrDifference *difference) {
+  COMPARE(same_prim_func, a, b);
+}
+
+bool graph_func_equal(Context *context, const GraphFunc *a, const GraphFunc *b,
+                      IrDifference *difference) {
+  COMPARE(same_graph_func, a, b);
+}
+
+bool module_equal(Context *context, const Module *a, const Module *b, IrDifference *difference) {
+  COMPARE(same_module, a, b);
+}

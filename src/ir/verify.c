@@ -1,0 +1,501 @@
+// SPDX-License-Identifier: Apache-2.0
+// The verifier: what every function must be at its stage, as tables of checks. One walk keeps what
+// is defined at each place; a variable may be bound again beside, but not inside, its scope.
+#include "ir/ir.h"
+
+enum {
+  MOST_ERRORS = 20,
+  TENSOR = STAGE_TENSOR,
+  FROM_FLAT = STAGE_FLAT | STAGE_VECTOR | STAGE_LOWERED
+};
+enum { BEFORE_VECTOR = STAGE_TENSOR | STAGE_LOOPS | STAGE_FLAT, ALL_STAGES = 31 };
+
+typedef struct Verifier {
+  Context *context;
+  const PrimFunc *func;
+  IrStage stage;
+  Map variables, buffers; // defined here: to a non-NULL value
+  SourcePos pos;
+  int errors;
+} Verifier;
+
+PRINTF_LIKE(2, 3) static void report(Verifier *verifier, const char *format, ...) {
+  if (verifier->errors++ >= MOST_ERRORS) return;
+  ArenaMark mark = arena_mark(&verifier->context->scratch);
+  va_list args;
+  va_start(args, format);
+  const char *message = arena_vprintf(&verifier->context->scratch, format, args);
+  va_end(args);
+  diag_error(verifier->context, verifier->pos, "%s: %s", verifier->func->name, message);
+  arena_reset(&verifier->context->scratch, mark);
+}
+
+static const char *type_text(Verifier *verifier, const Expr *e) {
+  return dtype_name(verifier->context, e->type);
+}
+
+// ---- What is defined
+
+static void define(Verifier *verifier, const Expr *var) {
+  if (map_find(&verifier->variables, var))
+    report(verifier, "variable '%s' is bound again inside its scope", var->as.var->name);
+  map_put(&verifier->variables, var, var);
+}
+
+static void undefine(Verifier *verifier, const Expr *var) {
+  map_put(&verifier->variables, var, (void *)NULL);
+}
+
+static void check_expr(Verifier *verifier, const Expr *e);
+
+static void check_exprs(Verifier *verifier, Expr *const *items, int count) {
+  for (int i = 0; i < count; i++)
+    if (items[i]) check_expr(verifier, items[i]);
+}
+
+static void check_buffer(Verifier *verifier, const Buffer *buffer) {
+  if (!map_find(&verifier->variables, buffer->data))
+    report(verifier, "the data of buffer '%s' is not defined", buffer->name);
+  check_exprs(verifier, buffer->shape, buffer->rank);
+  if (buffer->strides) check_exprs(verifier, buffer->strides, buffer->rank);
+  check_expr(verifier, buffer->offset);
+  for (int i = 0; i < buffer->separator_count; i++) {
+    int last = i ? buffer->separators[i - 1] : 0;
+    if (buffer->separators[i] < last || buffer->separators[i] > buffer->rank)
+      report(verifier, "the axis separators of buffer '%s' do not ascend within its axes",
+             buffer->name);
+  }
+}
+
+static void define_buffer(Verifier *verifier, const Buffer *buffer) {
+  if (map_find(&verifier->buffers, buffer))
+    report(verifier, "buffer '%s' is declared again inside its scope", buffer->name);
+  map_put(&verifier->buffers, buffer, buffer);
+}
+
+static void undefine_buffer(Verifier *verifier, const Buffer *buffer) {
+  map_put(&verifier->buffers, buffer, (void *)NULL);
+}
+
+static bool define_free_var(Visitor *visitor, Expr *e) {
+  Verifier *verifier = visitor->env;
+  if (e->op == EXPR_VAR && !map_find(&verifier->variables, e)) map_put(&verifier->variables, e, e);
+  return true;
+}
+
+// Sizes, strides and offsets that the caller's tensors bind.
+static void define_sizes(Verifier *verifier, const Buffer *buffer) {
+  Visitor visitor = {.env = verifier, .enter_expr = define_free_var};
+  for (int i = 0; i < buffer->rank; i++) {
+    visit_expr(&visitor, buffer->shape[i]);
+    if (buffer->strides) visit_expr(&visitor, buffer->strides[i]);
+  }
+  visit_expr(&visitor, buffer->offset);
+}
+
+// ---- Expressions
+
+static void check_same_types(Verifier *verifier, const Expr *e) {
+  for (int i = 1; i < e->count; i++)
+    if (!dtype_equal(e->args[0]->type, e->args[i]->type))
+      report(verifier, "operands of '%s' have the types %s and %s", op_table[e->op].spelling,
+             type_text(verifier, e->args[0]), type_text(verifier, e->args[i]));
+}
+
+static void check_logic(Verifier *verifier, const Expr *e) {
+  check_same_types(verifier, e);
+  if (!dtype_is_bool(e->args[0]->type))
+    report(verifier, "'%s' of %s; it takes conditions", op_table[e->op].spelling,
+           type_text(verifier, e->args[0]));
+}
+
+static void check_variable(Verifier *verifier, const Expr *e) {
+  if (!map_find(&verifier->variables, e))
+    report(verifier, "variable '%s' is used where it is not defined", e->as.var->name);
+}
+
+static void check_lanes(Verifier *verifier, const Expr *e) {
+  if (e->type.lanes != e->args[0]->type.lanes)
+    report(verifier, "a cast from %s to %s changes the lanes", type_text(verifier, e->args[0]),
+           type_text(verifier, e));
+}
+
+static void check_reinterpret(Verifier *verifier, const Expr *e) {
+  DType from = e->args[0]->type;
+  if (from.bits * from.lanes != e->type.bits * e->type.lanes)
+    report(verifier, "%s and %s differ in size", type_text(verifier, e->args[0]),
+           type_text(verifier, e));
+}
+
+static void check_choice(Verifier *verifier, const Expr *e) {
+  const Expr *condition = e->args[0];
+  bool spread = condition->type.lanes == 1 || condition->type.lanes == e->type.lanes;
+  if (!dtype_is_bool(condition->type) || !spread)
+    report(verifier, "a choice of %s by a condition of %s", type_text(verifier, e),
+           type_text(verifier, condition));
+  if (!dtype_equal(e->args[1]->type, e->type) || !dtype_equal(e->args[2]->type, e->type))
+    report(verifier, "a choice between %s and %s", type_text(verifier, e->args[1]),
+           type_text(verifier, e->args[2]));
+  bool wide = e->op == EXPR_IF_THEN_ELSE && condition->type.lanes > 1;
+  if (wide && verifier->stage == STAGE_LOWERED)
+    report(verifier, "if_then_else has a condition of %s", type_text(verifier, condition));
+}
+
+static bool is_flat(const Buffer *buffer) {
+  return buffer->rank <= buffer->separator_count + 1 && !buffer->strides &&
+         expr_is_int(buffer->offset, 0);
+}
+
+static void check_access(Verifier *verifier, const Buffer *buffer, Expr *const *indices, int rank) {
+  if (!map_find(&verifier->buffers, buffer))
+    report(verifier, "buffer '%s' is used where it is not declared", buffer->name);
+  if (rank != buffer->rank)
+    report(verifier, "buffer '%s' of %d axes has %d indices", buffer->name, buffer->rank, rank);
+  for (int i = 0; i < rank; i++) {
+    DType type = indices[i]->type;
+    if (!dtype_is_int(type) && !dtype_is_bool(type))
+      report(verifier, "an index of buffer '%s' has the type %s", buffer->name,
+             type_text(verifier, indices[i]));
+    if (type.lanes > 1 && i + 1 < rank)
+      report(verifier, "an index of buffer '%s' before the last is a vector", buffer->name);
+  }
+  if (verifier->stage & FROM_FLAT && !is_flat(buffer))
+    report(verifier, "buffer '%s' is not flat", buffer->name);
+}
+
+static DType element_type(const Buffer *buffer, Expr *const *indices, int rank) {
+  int lanes = rank ? indices[rank - 1]->type.lanes : 1;
+  return dtype_lanes(buffer->type, buffer->type.lanes * lanes);
+}
+
+static void check_load(Verifier *verifier, const Expr *e) {
+  check_access(verifier, e->as.buffer, e->args, e->count);
+  if (!dtype_equal(e->type, element_type(e->as.buffer, e->args, e->count)))
+    report(verifier, "an element of '%s' is taken for %s", e->as.buffer->name,
+           type_text(verifier, e));
+}
+
+static void check_address(Verifier *verifier, const Expr *e) {
+  if (e->args[0]->op != EXPR_LOAD) report(verifier, "the address of what is not in memory");
+}
+
+static void check_ramp(Verifier *verifier, const Expr *e) {
+  check_same_types(verifier, e);
+  if (e->args[0]->type.lanes != 1 || e->type.lanes < 2)
+    report(verifier, "a ramp from %s to %s", type_text(verifier, e->args[0]),
+           type_text(verifier, e));
+}
+
+static void check_broadcast(Verifier *verifier, const Expr *e) {
+  if (e->args[0]->type.lanes != 1 || e->type.lanes < 2)
+    report(verifier, "a broadcast of %s to %s", type_text(verifier, e->args[0]),
+           type_text(verifier, e));
+}
+
+static void check_shuffle(Verifier *verifier, const Expr *e) {
+  if (e->args[0]->op != EXPR_TUPLE || e->args[1]->op != EXPR_TUPLE ||
+      e->args[1]->count != e->type.lanes)
+    report(verifier, "a shuffle to %s has not as many lane numbers", type_text(verifier, e));
+}
+
+// Operands, by class; then what one operation asks for itself.
+static void check_class(Verifier *verifier, const Expr *e) {
+  const OpInfo *info = &op_table[e->op];
+  bool uniform = info->class == OP_ARITH || info->class == OP_COMPARE || info->class == OP_BIT ||
+                 info->class == OP_MATH;
+  if (info->arity >= 0 && e->count != info->arity) {
+    report(verifier, "'%s' has %d operands", info->name, e->count);
+    return;
+  }
+  if (info->class == OP_LOGIC) check_logic(verifier, e);
+  if (uniform) check_same_types(verifier, e);
+  if (!e->count) return;
+  DType type = e->args[0]->type;
+  if (info->flags & OP_FLOATS && !dtype_is_float(type))
+    report(verifier, "'%s' of %s", info->spelling, type_text(verifier, e->args[0]));
+  if (info->flags & OP_INTS && !dtype_is_int(type) && !dtype_is_bool(type))
+    report(verifier, "'%s' of %s", info->spelling, type_text(verifier, e->args[0]));
+  DType result = info->result == OP_BOOL ? dtype_lanes(DTYPE_BOOL, type.lanes) : type;
+  if (info->result != OP_GIVEN && !dtype_equal(e->type, result))
+    report(verifier, "'%s' of %s gives %s", info->spelling, type_text(verifier, e->args[0]),
+           type_text(verifier, e));
+}
+
+static void (*const op_checks[EXPR_OP_COUNT])(Verifier *, const Expr *) = {
+    [EXPR_VAR] = check_variable,
+    [EXPR_CAST] = check_lanes,
+    [EXPR_REINTERPRET] = check_reinterpret,
+    [EXPR_SELECT] = check_choice,
+    [EXPR_IF_THEN_ELSE] = check_choice,
+    [EXPR_LOAD] = check_load,
+    [EXPR_ADDRESS_OF] = check_address,
+    [EXPR_RAMP] = check_ramp,
+    [EXPR_BROADCAST] = check_broadcast,
+    [EXPR_SHUFFLE] = check_shuffle,
+};
+
+static void check_let(Verifier *verifier, const Expr *e) {
+  check_expr(verifier, e->args[1]);
+  if (!dtype_equal(e->args[0]->type, e->args[1]->type))
+    report(verifier, "variable '%s' of type %s is let be %s", e->args[0]->as.var->name,
+           type_text(verifier, e->args[0]), type_text(verifier, e->args[1]));
+  define(verifier, e->args[0]);
+  check_expr(verifier, e->args[2]);
+  undefine(verifier, e->args[0]);
+}
+
+static void check_expr(Verifier *verifier, const Expr *e) {
+  if (e->op == EXPR_LET && e->count == 3) {
+    check_let(verifier, e);
+    return;
+  }
+  for (int i = 0; i < e->count; i++) check_expr(verifier, e->args[i]);
+  check_class(verifier, e);
+  if (op_checks[e->op]) op_checks[e->op](verifier, e);
+}
+
+// ---- Statements
+
+static void check_stmt(Verifier *verifier, const Stmt *s);
+
+static void check_body(Verifier *verifier, const Stmt *body, const char *of) {
+  if (body)
+    check_stmt(verifier, body);
+  else
+    report(verifier, "%s has no body", of);
+}
+
+static void check_condition(Verifier *verifier, const Expr *condition) {
+  check_expr(verifier, condition);
+  if (!dtype_is_bool(condition->type) || condition->type.lanes != 1)
+    report(verifier, "a condition has the type %s", type_text(verifier, condition));
+}
+
+static const struct {
+  LoopKind kind;
+  int stages;
+  const char *name;
+} loop_stages[] = {
+    {LOOP_SERIAL, ALL_STAGES, "serial"},
+    {LOOP_PARALLEL, ALL_STAGES, "parallel"},
+    {LOOP_VECTORIZED, BEFORE_VECTOR, "vectorized"},
+    {LOOP_UNROLLED, BEFORE_VECTOR, "unrolled"},
+    {LOOP_THREAD, ALL_STAGES, "thread"},
+};
+
+static void check_for(Verifier *verifier, const Stmt *s) {
+  const Expr *var = s->as.loop.var, *parts[] = {s->as.loop.min, s->as.loop.extent};
+  if (!dtype_is_int(var->type) || var->type.lanes != 1)
+    report(verifier, "loop variable '%s' has the type %s", var->as.var->name,
+           type_text(verifier, var));
+  for (int i = 0; i < 2; i++) {
+    check_expr(verifier, parts[i]);
+    if (!dtype_equal(parts[i]->type, var->type))
+      report(verifier, "the %s of loop '%s' (%s) has the type %s", i ? "extent" : "start",
+             var->as.var->name, type_text(verifier, var), type_text(verifier, parts[i]));
+  }
+  for (int i = 0; i < COUNT_OF(loop_stages); i++)
+    if (loop_stages[i].kind == s->as.loop.kind && !(loop_stages[i].stages & verifier->stage))
+      report(verifier, "loop '%s' is %s, which this stage has no longer", var->as.var->name,
+             loop_stages[i].name);
+  define(verifier, var);
+  check_body(verifier, s->as.loop.body, "a loop");
+  undefine(verifier, var);
+}
+
+static void check_store(Verifier *verifier, const Stmt *s) {
+  const Buffer *buffer = s->as.store.buffer;
+  check_exprs(verifier, s->as.store.indices, s->as.store.rank);
+  check_expr(verifier, s->as.store.value);
+  check_access(verifier, buffer, s->as.store.indices, s->as.store.rank);
+  DType expected = element_type(buffer, s->as.store.indices, s->as.store.rank);
+  if (!dtype_equal(expected, s->as.store.value->type))
+    report(verifier, "a value of type %s is stored in '%s', which holds %s",
+           type_text(verifier, s->as.store.value), buffer->name,
+           dtype_name(verifier->context, expected));
+}
+
+static void check_let_stmt(Verifier *verifier, const Stmt *s) {
+  const Expr *var = s->as.let.var, *value = s->as.let.value;
+  check_expr(verifier, value);
+  if (!dtype_equal(var->type, value->type))
+    report(verifier, "variable '%s' of type %s is let be %s", var->as.var->name,
+           type_text(verifier, var), type_text(verifier, value));
+  define(verifier, var);
+  check_body(verifier, s->as.let.body, "a let");
+  undefine(verifier, var);
+}
+
+static void check_if(Verifier *verifier, const Stmt *s) {
+  check_condition(verifier, s->as.branch.condition);
+  check_body(verifier, s->as.branch.then_body, "an if");
+  if (s->as.branch.else_body) check_stmt(verifier, s->as.branch.else_body);
+}
+
+static void check_while(Verifier *verifier, const Stmt *s) {
+  check_condition(verifier, s->as.repeat.condition);
+  check_body(verifier, s->as.repeat.body, "a while");
+}
+
+static void check_assert(Verifier *verifier, const Stmt *s) {
+  check_condition(verifier, s->as.check.condition);
+  if (s->as.check.body) check_stmt(verifier, s->as.check.body);
+}
+
+static void check_evaluate(Verifier *verifier, const Stmt *s) {
+  check_expr(verifier, s->as.evaluate);
+}
+
+static void check_seq(Verifier *verifier, const Stmt *s) {
+  for (int i = 0; i < s->as.seq.count; i++) check_stmt(verifier, s->as.seq.items[i]);
+}
+
+static void check_allocate(Verifier *verifier, const Stmt *s) {
+  check_exprs(verifier, s->as.allocate.extents, s->as.allocate.rank);
+  for (int i = 0; i < s->as.allocate.rank; i++)
+    if (!dtype_is_int(s->as.allocate.extents[i]->type))
+      report(verifier, "an extent of allocation '%s' has the type %s",
+             s->as.allocate.var->as.var->name, type_text(verifier, s->as.allocate.extents[i]));
+  define(verifier, s->as.allocate.var);
+  check_body(verifier, s->as.allocate.body, "an allocation");
+  undefine(verifier, s->as.allocate.var);
+}
+
+static void check_allocate_const(Verifier *verifier, const Stmt *s) {
+  define(verifier, s->as.allocate_const.var);
+  check_body(verifier, s->as.allocate_const.body, "a constant");
+  undefine(verifier, s->as.allocate_const.var);
+}
+
+static void check_declare(Verifier *verifier, const Stmt *s) {
+  const Buffer *buffer = s->as.declare.buffer;
+  check_buffer(verifier, buffer);
+  define_buffer(verifier, buffer);
+  check_body(verifier, s->as.declare.body, "a declaration");
+  undefine_buffer(verifier, buffer);
+}
+
+static void check_attr(Verifier *verifier, const Stmt *s) {
+  if (s->as.attr.node) check_expr(verifier, s->as.attr.node);
+  check_expr(verifier, s->as.attr.value);
+  check_body(verifier, s->as.attr.body, "an attribute");
+}
+
+// ---- Blocks
+
+static void check_block_var(Verifier *verifier, const Block *block, const BlockVar *var) {
+  const Expr *parts[] = {var->min, var->extent, var->binding};
+  static const char *const names[] = {"start", "extent", "binding"};
+  for (int i = 0; i < COUNT_OF(parts); i++) {
+    if (!parts[i]) {
+      report(verifier, "variable '%s' of block '%s' has no %s", var->var->as.var->name, block->name,
+             names[i]);
+      continue;
+    }
+    check_expr(verifier, parts[i]);
+    if (!dtype_equal(parts[i]->type, var->var->type))
+      report(verifier, "the %s of variable '%s' (%s) of block '%s' has the type %s", names[i],
+             var->var->as.var->name, type_text(verifier, var->var), block->name,
+             type_text(verifier, parts[i]));
+  }
+}
+
+static void check_region(Verifier *verifier, const Region *region) {
+  if (!map_find(&verifier->buffers, region->buffer))
+    report(verifier, "buffer '%s' is used where it is not declared", region->buffer->name);
+  check_exprs(verifier, region->min, region->buffer->rank);
+  check_exprs(verifier, region->extent, region->buffer->rank);
+}
+
+// Allocations and views bring their data and, for views, the sizes bound to the region matched.
+static void define_block_buffers(Verifier *verifier, const Block *block) {
+  for (int i = 0; i < block->alloc_count; i++) {
+    define(verifier, block->allocs[i]->data);
+    check_buffer(verifier, block->allocs[i]);
+    define_buffer(verifier, block->allocs[i]);
+  }
+  for (int i = 0; i < block->match_count; i++) {
+    const MatchBuffer *match = &block->matches[i];
+    check_region(verifier, &match->source);
+    define_sizes(verifier, match->buffer);
+    define_buffer(verifier, match->buffer);
+  }
+}
+
+static void undefine_block(Verifier *verifier, const Block *block) {
+  for (int i = 0; i < block->match_count; i++) undefine_buffer(verifier, block->matches[i].buffer);
+  for (int i = 0; i < block->alloc_count; i++) {
+    undefine_buffer(verifier, block->allocs[i]);
+    undefine(verifier, block->allocs[i]->data);
+  }
+  for (int i = 0; i < block->var_count; i++) undefine(verifier, block->vars[i].var);
+}
+
+static void check_block(Verifier *verifier, const Stmt *s) {
+  const Block *block = s->as.block;
+  for (int i = 0; i < block->var_count; i++) check_block_var(verifier, block, &block->vars[i]);
+  check_condition(verifier, block->predicate);
+  for (int i = 0; i < block->var_count; i++) define(verifier, block->vars[i].var);
+  define_block_buffers(verifier, block);
+  for (int i = 0; i < block->read_count; i++) check_region(verifier, &block->reads[i]);
+  for (int i = 0; i < block->write_count; i++) check_region(verifier, &block->writes[i]);
+  if (block->init) check_stmt(verifier, block->init);
+  check_body(verifier, block->body, "a block");
+  undefine_block(verifier, block);
+}
+
+static const struct {
+  void (*check)(Verifier *verifier, const Stmt *s);
+  const char *name;
+  int stages;
+} stmt_rules[] = {
+    [STMT_FOR] = {check_for, "a loop", ALL_STAGES},
+    [STMT_STORE] = {check_store, "a store", ALL_STAGES},
+    [STMT_LET] = {check_let_stmt, "a let", ALL_STAGES},
+    [STMT_IF] = {check_if, "an if", ALL_STAGES},
+    [STMT_WHILE] = {check_while, "a while", ALL_STAGES},
+    [STMT_ASSERT] = {check_assert, "an assert", ALL_STAGES},
+    [STMT_EVALUATE] = {check_evaluate, "an evaluation", ALL_STAGES},
+    [STMT_SEQ] = {check_seq, "a sequence", ALL_STAGES},
+    [STMT_BLOCK] = {check_block, "a block", TENSOR},
+    [STMT_ALLOCATE] = {check_allocate, "an allocation", ALL_STAGES},
+    [STMT_ALLOCATE_CONST] = {check_allocate_const, "a constant", ALL_STAGES},
+    [STMT_DECL_BUFFER] = {check_declare, "a declaration", ALL_STAGES},
+    [STMT_ATTR] = {check_attr, "an attribute", ALL_STAGES},
+};
+
+static void check_stmt(Verifier *verifier, const Stmt *s) {
+  SourcePos outer = verifier->pos;
+  if (s->pos.file) verifier->pos = s->pos;
+  if (!(stmt_rules[s->kind].stages & verifier->stage))
+    report(verifier, "%s stands where this stage has none", stmt_rules[s->kind].name);
+  stmt_rules[s->kind].check(verifier, s);
+  verifier->pos = outer;
+}
+
+// ---- Functions
+
+static void define_params(Verifier *verifier) {
+  const PrimFunc *func = verifier->func;
+  for (int i = 0; i < func->param_count; i++) {
+    define(verifier, func->params[i]);
+    const Buffer *buffer = func->buffers[i];
+    if (!buffer) continue;
+    if (buffer->data != func->params[i]) define(verifier, buffer->data);
+    define_buffer(verifier, buffer);
+  }
+  for (int i = 0; i < func->param_count; i++)
+    if (func->buffers[i]) define_sizes(verifier, func->buffers[i]);
+}
+
+bool verify_prim_func(Context *context, const PrimFunc *func, IrStage stage) {
+  ArenaMark mark = arena_mark(&context->scratch);
+  Verifier verifier = {
+      context, func, stage, map_new(&context->scratch), map_new(&context->scratch), func->pos, 0};
+  define_params(&verifier);
+  for (int i = 0; i < func->param_count; i++)
+    if (func->buffers[i]) check_buffer(&verifier, func->buffers[i]);
+  check_body(&verifier, func->body, "the function");
+  arena_reset(&context->scratch, mark);
+  return verifier.errors == 0;
+}
