@@ -324,20 +324,32 @@ static Buffer *substitute_buffer(Rewriter *rewriter, Buffer *b) {
   return other ? other : rewrite_buffer(rewriter, b);
 }
 
+// What a substitution remembers is of no use afterwards.
 static Rewriter substitution(Context *context, Substitution *map) {
-  return (Rewriter){
-      .context = context, .env = map, .expr = substitute_one, .buffer = substitute_buffer};
+  return (Rewriter){.context = context,
+                    .env = map,
+                    .expr = substitute_one,
+                    .buffer = substitute_buffer,
+                    .memo = map_new(&context->scratch),
+                    .buffers = map_new(&context->scratch)};
 }
 
 Expr *substitute_expr(Context *context, Expr *e, const Map *vars) {
   if (!e || !vars || !vars->count) return e;
+  ArenaMark mark = arena_mark(&context->scratch);
   Rewriter rewriter = substitution(context, &(Substitution){vars, NULL});
-  return rewrite_expr(&rewriter, e);
+  Expr *result = rewrite_expr(&rewriter, e);
+  arena_reset(&context->scratch, mark);
+  return result;
 }
 
 Stmt *substitute_stmt(Context *context, Stmt *s, const Map *vars, const Map *buffers) {
+  if (!(vars && vars->count) && !(buffers && buffers->count)) return s;
+  ArenaMark mark = arena_mark(&context->scratch);
   Rewriter rewriter = substitution(context, &(Substitution){vars, buffers});
-  return rewrite_stmt(&rewriter, s);
+  Stmt *result = rewrite_stmt(&rewriter, s);
+  arena_reset(&context->scratch, mark);
+  return result;
 }
 
 // ---- Renewing what is bound
@@ -394,6 +406,7 @@ Stmt *stmt_renew(Context *context, Stmt *s) {
   Visitor visitor = {
       .env = &renewal, .enter_expr = renew_expr_binder, .enter_stmt = renew_stmt_binder};
   visit_stmt(&visitor, s);
+  if (!renewal.vars.count && !renewal.buffers.count) return s;
   for (int i = 0; i < renewal.buffers.count; i++) { // their shapes and data variables
     Buffer *fresh = renewal.buffers.entries[i].value;
     fresh->data = substitute_expr(context, fresh->data, &renewal.vars);

@@ -56,12 +56,17 @@ static Stmt *keep_stmt(Rewriter *rewriter, Stmt *s) {
 
 // The statement's own expressions, under the facts that hold where it stands.
 static Stmt *divide_in(Divisions *env, Stmt *s) {
-  Rewriter shallow = {.context = env->state->context,
+  Context *context = env->state->context;
+  ArenaMark mark = arena_mark(&context->scratch);
+  Rewriter shallow = {.context = context,
                       .env = env,
                       .expr = divide,
                       .enter_stmt = keep_stmt,
-                      .buffer = keep_buffer};
-  return rewrite_stmt_children(&shallow, s);
+                      .buffer = keep_buffer,
+                      .memo = map_new(&context->scratch)};
+  Stmt *result = rewrite_stmt_children(&shallow, s);
+  arena_reset(&context->scratch, mark);
+  return result;
 }
 
 static Stmt *enter_stmt(Rewriter *rewriter, Stmt *s) {

@@ -65,18 +65,26 @@ static bool is_safe(Vector *vector, Expr *e) {
 }
 
 // An index as base + stride * lane, where it is so.
-static Expr *index_vector(Vector *vector, Expr *index) {
+static Expr *ramp_of(Vector *vector, Expr *index) {
   Expr *base;
   int64_t stride;
   Context *context = vector->context;
-  index = simplify(vector->analyzer, index);
-  if (!differs(vector, index)) return index;
   if (!linear_form(context, index, &vector->var, 1, &stride, &base) || differs(vector, base))
-    return vector_of(vector, index);
+    return NULL;
   Expr *first = expr_cast(context, base->type, vector->first);
   Expr *step = expr_int(context, base->type, stride);
-  base = simplify(vector->analyzer, expr_add(context, base, expr_mul(context, first, step)));
-  return expr_ramp(context, base, expr_int(context, base->type, stride), vector->lanes);
+  base = expr_add(context, base, expr_mul(context, first, step));
+  return expr_ramp(context, base, step, vector->lanes);
+}
+
+static Expr *index_vector(Vector *vector, Expr *index) {
+  if (!differs(vector, index)) return index;
+  Expr *ramp = ramp_of(vector, index);
+  if (ramp) return ramp;
+  index = simplify(vector->analyzer, index);
+  if (!differs(vector, index)) return index;
+  ramp = ramp_of(vector, index);
+  return ramp ? ramp : vector_of(vector, index);
 }
 
 static void count_gather(Vector *vector, const Expr *index) {
