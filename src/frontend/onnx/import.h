@@ -72,14 +72,12 @@ bool import_check_attributes(Import *import);
 
 Value *import_input(const Import *import, int i); // NULL when absent
 bool import_wants_output(const Import *import, int i);
-int import_rank(const Import *import, int i);
 int64_t import_dim(const Value *value, int axis);
 // Axis from -rank to rank - 1 made to count from 0; refuses others.
 bool import_axis(Import *import, int64_t *axis, int rank);
 // The known value of an input; refuses (and says how to give it) when it is only known at run time.
 ConstData *import_constant(Import *import, int i);
 bool import_constant_ints(Import *import, int i, IntArray *values);
-bool import_constant_number(Import *import, int i, double *value);
 // A list of integers that newer opsets have as input `i`, older ones as an attribute. *present is
 // false when there is neither.
 bool import_list(Import *import, int i, const char *attribute, IntArray *values, bool *present);
