@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+// The solver's problems and its top level:
+//
+//   problem ── reductions ──► core ── dominance, elimination, bound, branches ──► its choices
+//      ▲                                                                             │
+//      └──────────── choices of eliminated variables, latest first ◄─────────────────┘
+//
+// Most problems of layout planning end after the reductions. The core is scaled up before bounds
+// are computed on it, so that rounding in the messages does not cost proven optimality.
+#include "plan/solve_state.h"
+
+#include <stdlib.h>
+
+static const double WORK_PER_SECOND = 4e8;
+
+typedef struct Variable {
+  int choices;
+  const int64_t *cost;
+} Variable;
+
+typedef struct Factor {
+  int a, b;
+  const Table *table;
+} Factor;
+
+struct PlanProblem {
+  Context *context;
+  Arena arena;
+  Array(Variable) variables;
+  Array(Factor) factors;
+  int most_choices;
+  int64_t most_entries;
+  int64_t magnitude; // sum of the largest finite magnitudes
+};
+
+// ---- Problems ----------------------------------------------------------------------------------
+
+static void release(void *problem) {
+  arena_free(&((PlanProblem *)problem)->arena);
+}
+
+PlanProblem *problem_new(Context *context) {
+  PlanProblem *p = arena_new(&context->arena, PlanProblem);
+  p->context = context;
+  p->most_entries = 4 << 20;
+  arena_init(&p->arena, context);
+  context_at_free(context, release, p);
+  return p;
+}
+
+void problem_free(PlanProblem *p) {
+  release(p);
+  p->variables.items = NULL;
+  p->factors.items = NULL;
+  p->variables.count = p->factors.count = p->variables.capacity = p->factors.capacity = 0;
+}
+
+void problem_limit_tables(PlanProblem *p, int64_t entries) {
+  p->most_entries = entries;
+}
+
+static void add_magnitude(PlanProblem *p, const int64_t *costs, int count) {
+  int64_t largest = 0;
+  for (int i = 0; i < count; i++) {
+    if (cost_infinite(costs[i])) continue;
+    int64_t size = costs[i] < 0 ? -(costs[i] + 1) : costs[i];
+    if (size > largest) largest = size;
+  }
+  p->magnitude += largest + 1;
+  if (largest >> 56 || p->magnitude >> 56) bug(p->context, "costs of a plan exceed 2^56");
+}
+
+int problem_variable(PlanProblem *p, int choices, const int64_t *costs) {
+  int64_t *copy = arena_copy(&p->arena, costs, sizeof(int64_t) * (size_t)choices);
+  for (int i = 0; i < choices; i++)
+    if (cost_infinite(copy[i])) copy[i] = PROBLEM_INFINITY;
+  add_magnitude(p, copy, choices);
+  if (choices > p->most_choices) p->most_choices = choices;
+  array_push(&p->arena, &p->variables, ((Variable){choices, copy}));
+  return p->variables.count - 1;
+}
+
+void problem_edge_classes(PlanProblem *p, int a, int b, const int *class_a, int classes_a,
+                          const int *class_b, int classes_b, const int64_t *table) {
+  size_t entries = (size_t)classes_a * (size_t)classes_b;
+  Table *t = arena_new(&p->arena, Table);
+  int64_t *cost = arena_copy(&p->arena, table, sizeof(int64_t) * entries);
+  for (size_t i = 0; i < entries; i++) {
+    if (!cost_infinite(cost[i])) continue;
+    cost[i] = PROBLEM_INFINITY;
+    t->has_infinity = true;
+  }
+  t->rows = classes_a;
+  t->columns = classes_b;
+  t->row_class = arena_copy(&p->arena, class_a,
+                            sizeof(int) * (size_t)p->variables.items[a].choices);
+  t->column_class = arena_copy(&p->arena, class_b,
+                               sizeof(int) * (size_t)p->variables.items[b].choices);
+  t->cost = cost;
+  add_magnitude(p, cost, (int)entries);
+  array_push(&p->arena, &p->factors, ((Factor){a, b, t}));
+  int classes = MAX_OF(classes_a, classes_b);
+  if (classes > p->most_choices) p->most_choices = classes;
+}
+
+void problem_compatible(PlanProblem *p, int a, int b, const int *class_a, int classes_a,
+                        const int *class_b, int classes_b, const uint8_t *compatible) {
+  ArenaMark mark = arena_mark(&p->context->scratch);
+  int entries = classes_a * classes_b;
+  int64_t *table = arena_array(&p->context->scratch, int64_t, entries);
+  for (int i = 0; i < entries; i++) table[i] = compatible[i] ? 0 : PROBLEM_INFINITY;
+  problem_edge_classes(p, a, b, class_a, classes_a, class_b, classes_b, table);
+  arena_reset(&p->context->scratch, mark);
+}
+
+// Numbers equal lines of a matrix alike: classes[i] for line i, first[c] a line of class c.
+static int line_classes(Arena *arena, const int64_t *matrix, int lines, int line_step, int entries,
+                        int entry_step, int *classes, int *first) {
+  Map seen = map_new(arena);
+  int count = 0;
+  for (int i = 0; i < lines; i++) {
+    const int64_t *line = matrix + (int64_t)i * line_step;
+    uint64_t hash = 1;
+    for (int k = 0; k < entries; k++) hash = hash_mix(hash, (uint64_t)line[(int64_t)k * entry_step]);
+    int *class = map_get(&seen, hash);
+    bool same = class != NULL;
+    for (int k = 0; same && k < entries; k++)
+      same = line[(int64_t)k * entry_step] ==
+             matrix[(int64_t)first[*class] * line_step + (int64_t)k * entry_step];
+    classes[i] = same ? *class : count;
+    if (same) continue;
+    first[count++] = i;
+    if (!class) map_set(&seen, hash, &classes[i]);
+  }
+  return count;
+}
+
+void problem_edge(PlanProblem *p, int a, int b, const int64_t *matrix) {
+  int rows = p->variables.items[a].choices, columns = p->variables.items[b].choices;
+  Arena *scratch = &p->context->scratch;
+  ArenaMark mark = arena_mark(scratch);
+  int *row_class = arena_array(scratch, int, rows), *row = arena_array(scratch, int, rows);
+  int *column_class = arena_array(scratch, int, columns);
+  int *column = arena_array(scratch, int, columns);
+  int row_count = line_classes(scratch, matrix, rows, columns, columns, 1, row_class, row);
+  int column_count = line_classes(scratch, matrix, columns, 1, rows, columns, column_class, column);
+  int64_t *table = arena_array(scratch, int64_t, (size_t)row_count * (size_t)column_count);
+  for (int i = 0; i < row_count; i++)
+    for (int j = 0; j < column_count; j++)
+      table[i * column_count + j] = matrix[(int64_t)row[i] * columns + column[j]];
+  problem_edge_classes(p, a, b, row_class, row_count, column_class, column_count, table);
+  arena_reset(scratch, mark);
+}
+
+static int64_t factor_cost(const Factor *f, int a, int b) {
+  const Table *t = f->table;
+  return t->cost[t->row_class[a] * t->columns + t->column_class[b]];
+}
+
+int64_t problem_cost(const PlanProblem *p, const int *choices) {
+  int64_t cost = 0;
+  for (int i = 0; i < p->variables.count; i++)
+    cost = cost_add(cost, p->variables.items[i].cost[choices[i]]);
+  for (int i = 0; i < p->factors.count; i++) {
+    const Factor *f = &p->factors.items[i];
+    cost = cost_add(cost, factor_cost(f, choices[f->a], choices[f->b]));
+  }
+  return cost;
+}
+
+// ---- Solving -----------------------------------------------------------------------------------
+
+static void add_diagonal(State *state, const Factor *f) {
+  Node *n = &state->nodes[f->a];
+  for (int i = 0; i < n->choices; i++)
+    n->cost[i] = cost_add(n->cost[i], factor_cost(f, i, i));
+}
+
+static void drop_infinite(State *state, int node, bool *keep) {
+  Node *n = &state->nodes[node];
+  for (int i = 0; i < n->count; i++) keep[i] = !cost_infinite(n->cost[n->value[i]]);
+  state_keep_values(state, node, keep);
+}
+
+static State *first_state(PlanProblem *p, Solver *solver) {
+  State *state = state_new(solver, p->variables.count);
+  for (int i = 0; i < p->variables.count; i++)
+    state_add_node(state, i, p->variables.items[i].choices, p->variables.items[i].cost);
+  for (int i = 0; i < p->factors.count; i++) {
+    const Factor *f = &p->factors.items[i];
+    if (f->a == f->b)
+      add_diagonal(state, f);
+    else
+      state_add_edge(state, f->a, f->b, f->table);
+  }
+  bool *keep = arena_array(solver->arena, bool, p->most_choices + 1);
+  for (int i = 0; i < p->variables.count; i++) {
+    drop_infinite(state, i, keep);
+    state_enqueue(state, i);
+  }
+  return state;
+}
+
+// Searches what the reductions left; choices of its nodes in `choice`. Returns the bound.
+static int64_t solve_core(PlanProblem *p, State *state, int *choice, PlanSolution *solution) {
+  Solver *solver = state->solver;
+  int count = 0, *pick = arena_array(solver->arena, int, state->left);
+  for (int i = 0; i < state->node_count; i++)
+    if (!state->nodes[i].gone) pick[count++] = i;
+  int64_t scale = 1;
+  while (scale < 4096 && p->magnitude < (INT64_C(1) << 50) / scale) scale *= 2;
+  State *core = state_copy(state, pick, count, scale);
+  int *core_choice = arena_array(solver->arena, int, count);
+  int64_t cost = PROBLEM_INFINITY;
+  int64_t bound = state_search(core, PROBLEM_INFINITY, core_choice, &cost, 0);
+  solution->core_variables = count;
+  if (!cost_infinite(cost)) {
+    for (int i = 0; i < count; i++) choice[pick[i]] = core_choice[i];
+    solution->cost = 0;
+  }
+  return cost_infinite(bound) ? PROBLEM_INFINITY : ceil_div(bound, scale) + state->constant;
+}
+
+static void finish(PlanProblem *p, State *state, int *choice, PlanSolution *solution) {
+  if (cost_infinite(solution->cost)) return;
+  state_restore(state, choice);
+  solution->choices = arena_copy(&p->context->arena, choice,
+                                 sizeof(int) * (size_t)MAX_OF(p->variables.count, 1));
+  solution->cost = problem_cost(p, choice);
+}
+
+PlanSolution problem_solve(PlanProblem *p, double seconds) {
+  ArenaMark mark = arena_mark(&p->arena);
+  Solver solver = {.context = p->context, .arena = &p->arena, .most_choices = p->most_choices,
+                   .most_entries = p->most_entries};
+  solver.work_limit = (int64_t)(MIN_OF(MAX_OF(seconds, 0.0), 1e9) * WORK_PER_SECOND);
+  for (int i = 0; i < COUNT_OF(solver.temporary); i++)
+    solver.temporary[i] = arena_array(&p->arena, int64_t, p->most_choices + 1);
+  PlanSolution solution = {.cost = PROBLEM_INFINITY, .bound = PROBLEM_INFINITY};
+  State *state = first_state(p, &solver);
+  int *choice = arena_array(&p->arena, int, p->variables.count + 1);
+  if (state_reduce(state)) {
+    if (state->left) {
+      solution.bound = solve_core(p, state, choice, &solution);
+    } else {
+      solution.bound = state->constant;
+      solution.cost = 0;
+    }
+    finish(p, state, choice, &solution);
+  }
+  solution.optimal = solution.cost == solution.bound;
+  solution.branches = solver.branches;
+  solution.work = solver.work;
+  arena_reset(&p->arena, mark);
+  return solution;
+}

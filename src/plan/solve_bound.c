@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+// A lower bound by sequential tree-reweighted message passing (Kolmogorov, PAMI 2006), in the
+// reparametrised form: every step moves costs between a node, its edges and the constant without
+// changing the cost of any assignment. At each node, in order:
+//
+//   pull   from every edge the least over the far end, into the node
+//   lift   the node's least cost into the constant
+//   push   what is left, in equal shares, to the edges towards the nodes still to come
+//
+// After one sweep all costs in nodes and edges are at least 0, so the constant is a lower bound, in
+// integers and therefore proven, and grows from sweep to sweep. A node's value whose pulled cost
+// lifts the constant to the limit is dropped.
+#include "plan/solve_state.h"
+
+typedef struct Link { // an edge over the values left
+  int edge, a, b;     // nodes by position, a < b
+  int rows, columns;
+  const int64_t *cost;                 // [rows][columns]
+  int *class_a, *class_b;              // per position of a value
+  int64_t *shift_a, *shift_b;          // per position of a value
+} Link;
+
+typedef struct Site {
+  int node, count;
+  int64_t *cost; // per position of a value
+  int *before, *after, before_count, after_count; // links
+} Site;
+
+typedef struct Sweep {
+  State *state;
+  Arena *arena;
+  int site_count, link_count;
+  Site *sites;
+  Link *links;
+  int64_t *least, *result;
+  int64_t lower; // the constant gained
+} Sweep;
+
+// ---- Building ----------------------------------------------------------------------------------
+
+static int compress(Arena *arena, const Node *n, const int *class_of, int classes, int *class,
+                    int *used) {
+  int *position = arena_array(arena, int, classes);
+  int count = 0;
+  for (int c = 0; c < classes; c++) position[c] = -1;
+  for (int i = 0; i < n->count; i++) {
+    int c = class_of[n->value[i]];
+    if (position[c] < 0) {
+      position[c] = count;
+      used[count++] = c;
+    }
+    class[i] = position[c];
+  }
+  return count;
+}
+
+static int64_t *shifts_left(Arena *arena, const Node *n, const int64_t *shift) {
+  int64_t *left = arena_array(arena, int64_t, n->count);
+  for (int i = 0; shift && i < n->count; i++) left[i] = shift[n->value[i]];
+  return left;
+}
+
+static void build_link(Sweep *s, Link *link, int edge, const int *site_of) {
+  Edge *e = &s->state->edges.items[edge];
+  bool forward = site_of[e->a] < site_of[e->b];
+  int from = forward ? e->a : e->b;
+  EdgeView v = edge_view(e, from);
+  const Node *a = &s->state->nodes[from], *b = &s->state->nodes[v.other];
+  link->edge = edge;
+  link->a = site_of[from];
+  link->b = site_of[v.other];
+  link->class_a = arena_array(s->arena, int, a->count);
+  link->class_b = arena_array(s->arena, int, b->count);
+  int *used_a = arena_array(s->arena, int, v.mine_count);
+  int *used_b = arena_array(s->arena, int, v.other_count);
+  link->rows = compress(s->arena, a, v.mine_class, v.mine_count, link->class_a, used_a);
+  link->columns = compress(s->arena, b, v.other_class, v.other_count, link->class_b, used_b);
+  int64_t *cost = arena_array(s->arena, int64_t, (size_t)link->rows * (size_t)link->columns);
+  for (int i = 0; i < link->rows; i++)
+    for (int k = 0; k < link->columns; k++)
+      cost[i * link->columns + k] =
+          v.table->cost[used_a[i] * v.mine_step + used_b[k] * v.other_step];
+  link->cost = cost;
+  link->shift_a = shifts_left(s->arena, a, v.mine_shift);
+  link->shift_b = shifts_left(s->arena, b, v.other_shift);
+}
+
+static void build_site(Sweep *s, Site *site, int node) {
+  const Node *n = &s->state->nodes[node];
+  site->node = node;
+  site->count = n->count;
+  site->cost = arena_array(s->arena, int64_t, n->count);
+  for (int i = 0; i < n->count; i++) site->cost[i] = n->cost[n->value[i]];
+  site->before = arena_array(s->arena, int, n->degree);
+  site->after = arena_array(s->arena, int, n->degree);
+}
+
+static void build(Sweep *s) {
+  State *state = s->state;
+  int *site_of = arena_array(s->arena, int, state->node_count);
+  s->sites = arena_array(s->arena, Site, state->left);
+  for (int i = 0; i < state->node_count; i++) {
+    if (state->nodes[i].gone) continue;
+    site_of[i] = s->site_count;
+    build_site(s, &s->sites[s->site_count++], i);
+  }
+  s->links = arena_array(s->arena, Link, state->edges.count);
+  for (int i = 0; i < state->edges.count; i++) {
+    if (!state->edges.items[i].table) continue;
+    Link *link = &s->links[s->link_count];
+    build_link(s, link, i, site_of);
+    Site *a = &s->sites[link->a], *b = &s->sites[link->b];
+    a->after[a->after_count++] = s->link_count;
+    b->before[b->before_count++] = s->link_count++;
+    state->solver->work += (int64_t)link->rows * link->columns;
+  }
+  s->least = state->solver->temporary[0];
+  s->result = state->solver->temporary[1];
+}
+
+// ---- Steps -------------------------------------------------------------------------------------
+
+static void least_per_class(int64_t *least, int classes, const int *class, const int64_t *shift,
+                            int count) {
+  for (int c = 0; c < classes; c++) least[c] = PROBLEM_INFINITY;
+  for (int i = 0; i < count; i++) least[class[i]] = MIN_OF(least[class[i]], shift[i]);
+}
+
+static void pull_rows(const Link *link, const int64_t *least, int64_t *result) {
+  for (int i = 0; i < link->rows; i++) {
+    const int64_t *line = link->cost + (int64_t)i * link->columns;
+    int64_t best = INT64_MAX;
+    for (int k = 0; k < link->columns; k++) best = MIN_OF(best, line[k] + least[k]);
+    result[i] = best;
+  }
+}
+
+static void pull_columns(const Link *link, const int64_t *least, int64_t *result) {
+  for (int k = 0; k < link->columns; k++) result[k] = INT64_MAX;
+  for (int i = 0; i < link->rows; i++) {
+    const int64_t *line = link->cost + (int64_t)i * link->columns;
+    for (int k = 0; k < link->columns; k++) result[k] = MIN_OF(result[k], line[k] + least[i]);
+  }
+}
+
+// Afterwards every value of the site has some value at the far end at which the edge costs 0.
+static void pull(Sweep *s, Site *site, const Link *link, bool from_b) {
+  const Site *far = &s->sites[from_b ? link->b : link->a];
+  int64_t *shift = from_b ? link->shift_a : link->shift_b;
+  const int *class = from_b ? link->class_a : link->class_b;
+  if (from_b) {
+    least_per_class(s->least, link->columns, link->class_b, link->shift_b, far->count);
+    pull_rows(link, s->least, s->result);
+  } else {
+    least_per_class(s->least, link->rows, link->class_a, link->shift_a, far->count);
+    pull_columns(link, s->least, s->result);
+  }
+  for (int i = 0; i < site->count; i++) {
+    int64_t moved = s->result[class[i]] + shift[i];
+    site->cost[i] += moved;
+    shift[i] -= moved;
+  }
+  s->state->solver->work += (int64_t)link->rows * link->columns + site->count + far->count;
+}
+
+static void pull_all(Sweep *s, Site *site) {
+  for (int i = 0; i < site->before_count; i++) pull(s, site, &s->links[site->before[i]], false);
+  for (int i = 0; i < site->after_count; i++) pull(s, site, &s->links[site->after[i]], true);
+}
+
+static void lift(Sweep *s, Site *site) {
+  int64_t least = INT64_MAX;
+  for (int i = 0; i < site->count; i++) least = MIN_OF(least, site->cost[i]);
+  for (int i = 0; i < site->count; i++) site->cost[i] -= least;
+  s->lower += least;
+}
+
+static void push(Sweep *s, Site *site, bool to_after) {
+  int count = to_after ? site->after_count : site->before_count;
+  int shares = MAX_OF(site->after_count, site->before_count);
+  for (int i = 0; i < site->count && count; i++) {
+    int64_t share = site->cost[i] / shares;
+    if (!share) continue;
+    site->cost[i] -= share * count;
+    for (int k = 0; k < count; k++) {
+      Link *link = &s->links[to_after ? site->after[k] : site->before[k]];
+      (to_after ? link->shift_a : link->shift_b)[i] += share;
+    }
+  }
+}
+
+static void sweep_once(Sweep *s) {
+  for (int i = 0; i < s->site_count; i++) {
+    pull_all(s, &s->sites[i]);
+    lift(s, &s->sites[i]);
+    push(s, &s->sites[i], true);
+  }
+  for (int i = s->site_count; i-- > 0;) {
+    pull_all(s, &s->sites[i]);
+    lift(s, &s->sites[i]);
+    push(s, &s->sites[i], false);
+  }
+}
+
+// ---- Back to the state -------------------------------------------------------------------------
+
+static void store_shift(const Node *n, int64_t *to, const int64_t *from) {
+  for (int i = 0; i < n->count; i++) to[n->value[i]] = from[i];
+}
+
+static void store(Sweep *s) {
+  State *state = s->state;
+  for (int i = 0; i < s->link_count; i++) {
+    const Link *link = &s->links[i];
+    Edge *e = &state->edges.items[link->edge];
+    bool forward = s->sites[link->a].node == e->a;
+    store_shift(&state->nodes[e->a], e->shift_a, forward ? link->shift_a : link->shift_b);
+    store_shift(&state->nodes[e->b], e->shift_b, forward ? link->shift_b : link->shift_a);
+  }
+  for (int i = 0; i < s->site_count; i++) {
+    Node *n = &state->nodes[s->sites[i].node];
+    for (int k = 0; k < n->count; k++) n->cost[n->value[k]] = s->sites[i].cost[k];
+  }
+  state->constant += s->lower;
+}
+
+static int drop_by_bound(State *state, const bool *keep) {
+  int dropped = 0;
+  for (int i = 0; i < state->node_count; i++) {
+    Node *n = &state->nodes[i];
+    if (n->gone) continue;
+    int before = n->count;
+    state_keep_values(state, i, keep);
+    keep += before;
+    dropped += before - n->count;
+    state_enqueue(state, i);
+  }
+  return dropped;
+}
+
+// Pulls everything to each node in turn and keeps the values that stay below the limit.
+static void find_hopeless(Sweep *s, int64_t limit, bool *keep) {
+  for (int i = 0; i < s->site_count; i++) {
+    Site *site = &s->sites[i];
+    pull_all(s, site);
+    lift(s, site);
+    int64_t room = limit - s->state->step - s->state->constant - s->lower;
+    for (int k = 0; k < site->count; k++) *keep++ = cost_infinite(limit) || site->cost[k] <= room;
+  }
+}
+
+// Room for the result, which outlives the sweep. Returns how many values are left.
+static int64_t prepare(State *state) {
+  Arena *arena = state->solver->arena;
+  int64_t values = 0;
+  for (int i = 0; i < state->edges.count; i++) {
+    Edge *e = &state->edges.items[i];
+    if (!e->table) continue;
+    if (!e->shift_a) e->shift_a = arena_array(arena, int64_t, state->nodes[e->a].choices);
+    if (!e->shift_b) e->shift_b = arena_array(arena, int64_t, state->nodes[e->b].choices);
+  }
+  for (int i = 0; i < state->node_count; i++)
+    if (!state->nodes[i].gone) values += state->nodes[i].count;
+  return values;
+}
+
+int state_bound(State *state, int64_t limit, int sweeps, int64_t work) {
+  Solver *solver = state->solver;
+  bool *keep = arena_array(solver->arena, bool, prepare(state) + 1);
+  ArenaMark mark = arena_mark(solver->arena);
+  Sweep s = {.state = state, .arena = solver->arena};
+  build(&s);
+  int64_t end = MIN_OF(solver->work_limit, solver->work + work);
+  int stalled = 0;
+  for (int i = 0; i < sweeps && solver->work < end && stalled < 4; i++) {
+    int64_t before = s.lower;
+    sweep_once(&s);
+    int64_t missing = limit - state->step - state->constant - s.lower;
+    if (missing < 0 || s.lower > PROBLEM_INFINITY / 8) break;
+    stalled = i && (s.lower - before) * 400 < missing + 400 ? stalled + 1 : 0;
+  }
+  find_hopeless(&s, limit, keep);
+  store(&s);
+  arena_reset(solver->arena, mark);
+  return drop_by_bound(state, keep);
+}

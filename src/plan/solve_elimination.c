@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bucket elimination (Dechter 1999): nodes go one by one, each replaced by a table of its least cost
+// over the values of all its neighbours. Exact, and cheap while the tables stay small; the order is
+// greedy by the size of the next table. It is tried out on the graph alone first.
+#include "plan/solve_state.h"
+
+enum { MAX_NODES = 1000, MAX_SCOPE = 24, TABLES_TOGETHER = 3 };
+
+typedef struct Bucket { // one elimination
+  int node, scope_count;
+  int scope[MAX_SCOPE]; // neighbours at that time, ascending
+  int64_t entries;      // of the new table
+} Bucket;
+
+typedef struct Relation { // a table over the values left of several nodes, the last one fastest
+  int scope_count;
+  int scope[MAX_SCOPE];
+  const int64_t *cost;
+  bool used;
+} Relation;
+
+typedef struct Eliminator {
+  State *state;
+  Arena *arena;
+  int count, *node_of; // nodes by position
+  BitSet *neighbours;  // by position
+  bool *gone;
+  Bucket *buckets;
+  Array(Relation) relations;
+} Eliminator;
+
+static int values_of(const Eliminator *e, int i) {
+  return e->state->nodes[e->node_of[i]].count;
+}
+
+// ---- The order ---------------------------------------------------------------------------------
+
+// Fills the bucket of position i; false when its table is too large.
+static bool bucket_of(const Eliminator *e, int i, Bucket *bucket) {
+  *bucket = (Bucket){.node = i, .entries = 1};
+  int64_t most = e->state->solver->most_entries;
+  for (int k = 0; k < e->count; k++) {
+    if (!bit_set_has(&e->neighbours[i], k)) continue;
+    bucket->entries *= values_of(e, k);
+    if (bucket->scope_count == MAX_SCOPE - 1 || bucket->entries > most) return false;
+    bucket->scope[bucket->scope_count++] = k;
+  }
+  return true;
+}
+
+static int64_t table_size(const Eliminator *e, int i) {
+  Bucket bucket;
+  return bucket_of(e, i, &bucket) ? bucket.entries : INT64_MAX;
+}
+
+static void connect_scope(Eliminator *e, const Bucket *bucket) {
+  for (int i = 0; i < bucket->scope_count; i++) {
+    BitSet *set = &e->neighbours[bucket->scope[i]];
+    for (int k = 0; k < bucket->scope_count; k++)
+      if (k != i) bit_set_add(set, bucket->scope[k]);
+    bit_set_remove(set, bucket->node);
+  }
+}
+
+// Chooses the order; false when tables or their sum would be too large, or the work.
+static bool find_order(Eliminator *e) {
+  Solver *solver = e->state->solver;
+  int64_t tables = 0, work = 0, *size = arena_array(e->arena, int64_t, e->count);
+  for (int i = 0; i < e->count; i++) size[i] = table_size(e, i);
+  for (int done = 0; done < e->count; done++) {
+    int best = -1;
+    for (int i = 0; i < e->count; i++)
+      if (!e->gone[i] && (best < 0 || size[i] < size[best])) best = i;
+    Bucket *bucket = &e->buckets[done];
+    if (size[best] == INT64_MAX || !bucket_of(e, best, bucket)) return false;
+    tables += bucket->entries;
+    work += bucket->entries * values_of(e, best) * (bucket->scope_count + 1);
+    if (tables > TABLES_TOGETHER * solver->most_entries || solver->work + work > solver->work_limit)
+      return false;
+    e->gone[best] = true;
+    connect_scope(e, bucket);
+    for (int i = 0; i < bucket->scope_count; i++)
+      size[bucket->scope[i]] = table_size(e, bucket->scope[i]);
+    solver->work += e->count * (bucket->scope_count + 1) / 2;
+  }
+  return true;
+}
+
+// ---- Tables ------------------------------------------------------------------------------------
+
+// How far apart two neighbouring values of position i lie in the relation's table; 0 if not in it.
+static int64_t stride_of(const Eliminator *e, const Relation *r, int i) {
+  int64_t stride = 1;
+  for (int k = r->scope_count; k-- > 0;) {
+    if (r->scope[k] == i) return stride;
+    stride *= values_of(e, r->scope[k]);
+  }
+  return 0;
+}
+
+static bool relation_has(const Relation *r, int i) {
+  for (int k = 0; k < r->scope_count; k++)
+    if (r->scope[k] == i) return true;
+  return false;
+}
+
+typedef struct Term { // a relation in the product over a bucket
+  const int64_t *cost;
+  int64_t stride[MAX_SCOPE]; // per scope entry of the bucket, then the node's own
+  int64_t at;
+} Term;
+
+// sum[x] for the node's values at the scope's values that the terms stand at.
+static int64_t least_over(const Term *terms, int term_count, int own, const int64_t *base,
+                          int count) {
+  int64_t best = PROBLEM_INFINITY;
+  for (int x = 0; x < count; x++) {
+    int64_t sum = base[x];
+    for (int t = 0; t < term_count; t++)
+      sum = cost_add(sum, terms[t].cost[terms[t].at + x * terms[t].stride[own]]);
+    best = MIN_OF(best, sum);
+  }
+  return best;
+}
+
+// Steps to the next combination of values of the scope, the last one fastest.
+static void next_values(const Eliminator *e, const Bucket *b, Term *terms, int term_count, int *at) {
+  for (int k = b->scope_count; k-- > 0;) {
+    int count = values_of(e, b->scope[k]);
+    bool wraps = ++at[k] == count;
+    for (int t = 0; t < term_count; t++)
+      terms[t].at += wraps ? -(count - 1) * terms[t].stride[k] : terms[t].stride[k];
+    if (!wraps) return;
+    at[k] = 0;
+  }
+}
+
+static int collect_terms(Eliminator *e, const Bucket *b, Term *terms) {
+  int count = 0;
+  for (int i = 0; i < e->relations.count; i++) {
+    Relation *r = &e->relations.items[i];
+    if (r->used || !relation_has(r, b->node)) continue;
+    r->used = true;
+    Term *term = &terms[count++];
+    *term = (Term){.cost = r->cost};
+    for (int k = 0; k < b->scope_count; k++) term->stride[k] = stride_of(e, r, b->scope[k]);
+    term->stride[b->scope_count] = stride_of(e, r, b->node);
+  }
+  return count;
+}
+
+static int64_t *base_costs(const Eliminator *e, int i) {
+  const Node *n = &e->state->nodes[e->node_of[i]];
+  int64_t *base = arena_array(e->arena, int64_t, n->count);
+  for (int k = 0; k < n->count; k++) base[k] = n->cost[n->value[k]];
+  return base;
+}
+
+typedef struct Step { // what choosing the node's value needs later
+  Term *terms;
+  int term_count;
+  int64_t *base;
+} Step;
+
+static Step run_bucket(Eliminator *e, const Bucket *b) {
+  Step step = {.base = base_costs(e, b->node)};
+  step.terms = arena_array(e->arena, Term, e->relations.count);
+  step.term_count = collect_terms(e, b, step.terms);
+  int64_t *cost = arena_array(e->arena, int64_t, b->entries);
+  int at[MAX_SCOPE] = {0}, values = values_of(e, b->node);
+  for (int64_t i = 0; i < b->entries; i++) {
+    cost[i] = least_over(step.terms, step.term_count, b->scope_count, step.base, values);
+    next_values(e, b, step.terms, step.term_count, at);
+  }
+  Relation made = {.scope_count = b->scope_count, .cost = cost};
+  memcpy(made.scope, b->scope, sizeof made.scope);
+  array_push(e->arena, &e->relations, made);
+  e->state->solver->work += b->entries * values * (step.term_count + 1);
+  return step;
+}
+
+static void choose_value(const Eliminator *e, const Bucket *b, const Step *step, int *position) {
+  int64_t best = INT64_MAX;
+  for (int x = 0; x < values_of(e, b->node); x++) {
+    int64_t sum = step->base[x];
+    for (int t = 0; t < step->term_count; t++) {
+      int64_t at = x * step->terms[t].stride[b->scope_count];
+      for (int k = 0; k < b->scope_count; k++)
+        at += position[b->scope[k]] * step->terms[t].stride[k];
+      sum = cost_add(sum, step->terms[t].cost[at]);
+    }
+    if (sum >= best) continue;
+    best = sum;
+    position[b->node] = x;
+  }
+}
+
+// ---- The whole ---------------------------------------------------------------------------------
+
+static void add_relations(Eliminator *e, const int *position_of) {
+  State *state = e->state;
+  for (int i = 0; i < state->edges.count; i++) {
+    const Edge *edge = &state->edges.items[i];
+    if (!edge->table) continue;
+    EdgeView v = edge_view(edge, edge->a);
+    const Node *a = &state->nodes[edge->a], *b = &state->nodes[edge->b];
+    int64_t *cost = arena_array(e->arena, int64_t, (size_t)a->count * (size_t)b->count);
+    for (int k = 0; k < a->count; k++)
+      for (int j = 0; j < b->count; j++)
+        cost[k * b->count + j] = view_cost(&v, a->value[k], b->value[j]);
+    Relation r = {.scope_count = 2, .scope = {position_of[edge->a], position_of[edge->b]},
+                  .cost = cost};
+    array_push(e->arena, &e->relations, r);
+  }
+}
+
+static void start(Eliminator *e, int *position_of) {
+  State *state = e->state;
+  e->node_of = arena_array(e->arena, int, state->left);
+  for (int i = 0; i < state->node_count; i++) {
+    if (state->nodes[i].gone) continue;
+    position_of[i] = e->count;
+    e->node_of[e->count++] = i;
+  }
+  e->neighbours = arena_array(e->arena, BitSet, e->count);
+  e->gone = arena_array(e->arena, bool, e->count);
+  e->buckets = arena_array(e->arena, Bucket, e->count);
+  for (int i = 0; i < e->count; i++) e->neighbours[i] = bit_set_new(e->arena, e->count);
+  for (int i = 0; i < state->edges.count; i++) {
+    const Edge *edge = &state->edges.items[i];
+    if (!edge->table) continue;
+    bit_set_add(&e->neighbours[position_of[edge->a]], position_of[edge->b]);
+    bit_set_add(&e->neighbours[position_of[edge->b]], position_of[edge->a]);
+  }
+}
+
+static int64_t eliminate_all(Eliminator *e, int *choice) {
+  int64_t cost = e->state->constant;
+  Step *steps = arena_array(e->arena, Step, e->count);
+  for (int i = 0; i < e->count; i++) {
+    steps[i] = run_bucket(e, &e->buckets[i]);
+    if (!e->buckets[i].scope_count) cost = cost_add(cost, array_last(&e->relations).cost[0]);
+  }
+  int *position = arena_array(e->arena, int, e->count);
+  for (int i = e->count; i-- > 0;) {
+    choose_value(e, &e->buckets[i], &steps[i], position);
+    int node = e->node_of[e->buckets[i].node];
+    choice[node] = e->state->nodes[node].value[position[e->buckets[i].node]];
+  }
+  return cost;
+}
+
+bool state_solve_by_elimination(State *state, int *choice, int64_t *cost) {
+  if (state->left > MAX_NODES || !state->solver->most_entries) return false;
+  Arena *arena = state->solver->arena;
+  ArenaMark mark = arena_mark(arena);
+  Eliminator e = {.state = state, .arena = arena};
+  int *position_of = arena_array(arena, int, state->node_count);
+  start(&e, position_of);
+  bool small = find_order(&e);
+  if (small) {
+    add_relations(&e, position_of);
+    *cost = eliminate_all(&e, choice);
+  }
+  arena_reset(arena, mark);
+  return small;
+}

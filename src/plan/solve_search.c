@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// Branch and bound over what the reductions leave. Each round makes the state smaller exactly; when
+// nothing more happens, one node is fixed to its most promising value in a copy, and the value is
+// dropped here. When the work runs out, what is left open counts with its bound, so the result is
+// a plan and a proven distance from the best.
+#include "plan/solve_state.h"
+
+enum { MAX_DEPTH = 400, ROOT_SWEEPS = 2000, BRANCH_SWEEPS = 12 };
+
+typedef struct Search {
+  State *state;
+  int *choice, *trial; // of the state's nodes
+  int64_t limit;       // a plan must cost less; *cost once one was found
+  int64_t *cost;
+  int64_t open;        // least bound of what was left open
+  int depth;
+} Search;
+
+static bool above(const Search *s, int64_t bound) {
+  return bound > s->limit - s->state->step || cost_infinite(bound);
+}
+
+// `trial` holds a choice for all nodes that are left in the state.
+static void accept(Search *s, int64_t cost) {
+  if (cost >= s->limit || cost_infinite(cost)) return;
+  state_restore(s->state, s->trial);
+  memcpy(s->choice, s->trial, sizeof(int) * (size_t)s->state->node_count);
+  *s->cost = s->limit = cost;
+}
+
+// ---- Parts that do not touch -------------------------------------------------------------------
+
+// part[node] numbers the connected parts by their first node; their count.
+static int find_parts(State *state, int *part) {
+  int count = 0, *stack = arena_array(state->solver->arena, int, state->node_count);
+  for (int i = 0; i < state->node_count; i++) part[i] = -1;
+  for (int i = 0; i < state->node_count; i++) {
+    if (state->nodes[i].gone || part[i] >= 0) continue;
+    int depth = 0;
+    stack[depth++] = i;
+    part[i] = count;
+    while (depth) {
+      int node = stack[--depth], degree = state_edges(state, node);
+      for (int k = 0; k < degree; k++) {
+        const Edge *e = &state->edges.items[state->nodes[node].edges.items[k]];
+        int other = e->a == node ? e->b : e->a;
+        if (part[other] >= 0) continue;
+        part[other] = count;
+        stack[depth++] = other;
+      }
+    }
+    count++;
+  }
+  return count;
+}
+
+// Solves part number `number` alone; adds to *bound and *cost.
+static void search_part(Search *s, const int *part, int number, int64_t *bound, int64_t *cost) {
+  State *state = s->state;
+  Arena *arena = state->solver->arena;
+  ArenaMark mark = arena_mark(arena);
+  int count = 0, *pick = arena_array(arena, int, state->left);
+  for (int i = 0; i < state->node_count; i++)
+    if (part[i] == number) pick[count++] = i;
+  State *copy = state_copy(state, pick, count, 1);
+  int *choice = arena_array(arena, int, count);
+  int64_t part_cost = PROBLEM_INFINITY;
+  *bound = cost_add(*bound, state_search(copy, PROBLEM_INFINITY, choice, &part_cost, s->depth + 1));
+  *cost = cost_add(*cost, part_cost);
+  for (int i = 0; i < count; i++) s->trial[pick[i]] = choice[i];
+  arena_reset(arena, mark);
+}
+
+static bool search_parts(Search *s) {
+  Arena *arena = s->state->solver->arena;
+  ArenaMark mark = arena_mark(arena);
+  int *part = arena_array(arena, int, s->state->node_count);
+  int count = find_parts(s->state, part);
+  if (count < 2) arena_reset(arena, mark);
+  if (count < 2) return false;
+  int64_t bound = s->state->constant, cost = s->state->constant;
+  for (int i = 0; i < count; i++) search_part(s, part, i, &bound, &cost);
+  accept(s, cost);
+  s->open = MIN_OF(s->open, bound);
+  return true;
+}
+
+// ---- Branching ---------------------------------------------------------------------------------
+
+// The node of highest degree; among those the one whose second best value is farthest.
+static int branch_node(State *state, int *value) {
+  int best = -1;
+  int64_t best_gap = -1;
+  for (int i = 0; i < state->node_count; i++) {
+    const Node *n = &state->nodes[i];
+    if (n->gone) continue;
+    int64_t first = INT64_MAX, second = INT64_MAX;
+    int at = 0;
+    for (int k = 0; k < n->count; k++) {
+      int64_t cost = n->cost[n->value[k]];
+      if (cost < first) {
+        second = first;
+        first = cost;
+        at = n->value[k];
+      } else if (cost < second) {
+        second = cost;
+      }
+    }
+    int64_t gap = (second - first + 1) * n->degree;
+    if (gap <= best_gap) continue;
+    best = i;
+    best_gap = gap;
+    *value = at;
+  }
+  return best;
+}
+
+static void branch(Search *s) {
+  State *state = s->state;
+  Arena *arena = state->solver->arena;
+  int value = 0, node = branch_node(state, &value);
+  ArenaMark mark = arena_mark(arena);
+  int count = 0, *pick = arena_array(arena, int, state->left), at = 0;
+  for (int i = 0; i < state->node_count; i++) {
+    if (state->nodes[i].gone) continue;
+    if (i == node) at = count;
+    pick[count++] = i;
+  }
+  State *copy = state_copy(state, pick, count, 1);
+  copy->constant = state->constant;
+  state_fix(copy, at, value);
+  int *choice = arena_array(arena, int, count);
+  int64_t cost = PROBLEM_INFINITY;
+  state->solver->branches++;
+  int64_t bound = state_search(copy, s->limit, choice, &cost, s->depth + 1);
+  s->open = MIN_OF(s->open, bound);
+  if (cost < s->limit) {
+    for (int i = 0; i < count; i++) s->trial[pick[i]] = choice[i];
+    accept(s, cost);
+  }
+  arena_reset(arena, mark);
+  state_drop_value(state, node, value);
+}
+
+// ---- One round ---------------------------------------------------------------------------------
+
+static void guess(Search *s) {
+  int64_t cost;
+  if (state_guess(s->state, s->trial, &cost)) accept(s, cost);
+}
+
+static bool shrink(Search *s) {
+  State *state = s->state;
+  do {
+    if (!state_reduce(state) || !state_filter(state) || !state_reduce(state)) return false;
+  } while (state->left && state_dominate(state));
+  return !state->infeasible;
+}
+
+typedef enum Round { ROUND_DONE, ROUND_SMALLER, ROUND_STUCK } Round;
+
+static Round bound_round(Search *s, bool first) {
+  State *state = s->state;
+  Solver *solver = state->solver;
+  bool root = s->depth == 0 && first;
+  if (first && cost_infinite(s->limit)) guess(s);
+  int64_t work = root ? solver->work_limit / 3 : solver->work_limit;
+  int dropped = state_bound(state, s->limit, root ? ROOT_SWEEPS : BRANCH_SWEEPS, work);
+  if (above(s, state->constant) || state->infeasible) return ROUND_DONE;
+  if (first || !solver->branches) {
+    int64_t before = s->limit;
+    guess(s);
+    if (above(s, state->constant)) return ROUND_DONE;
+    if (s->limit < before)
+      dropped += state_bound(state, s->limit, 1, work);
+  }
+  if (solver_out_of_work(solver) || s->depth >= MAX_DEPTH) {
+    s->open = MIN_OF(s->open, state->constant);
+    return ROUND_DONE;
+  }
+  return dropped ? ROUND_SMALLER : ROUND_STUCK;
+}
+
+static Round one_round(Search *s, bool first) {
+  State *state = s->state;
+  if (!shrink(s)) return ROUND_DONE;
+  int64_t cost;
+  if (!state->left) {
+    accept(s, state->constant);
+    return ROUND_DONE;
+  }
+  if (state_solve_by_elimination(state, s->trial, &cost)) {
+    accept(s, cost);
+    return ROUND_DONE;
+  }
+  if (search_parts(s)) return ROUND_DONE;
+  return bound_round(s, first);
+}
+
+int64_t state_search(State *state, int64_t limit, int *choice, int64_t *cost, int depth) {
+  Arena *arena = state->solver->arena;
+  ArenaMark mark = arena_mark(arena);
+  Search s = {.state = state, .choice = choice, .limit = limit, .cost = cost,
+              .open = PROBLEM_INFINITY, .depth = depth};
+  s.trial = arena_array(arena, int, state->node_count);
+  Round round = one_round(&s, true);
+  while (round != ROUND_DONE) {
+    if (round == ROUND_STUCK) branch(&s);
+    round = one_round(&s, false);
+  }
+  arena_reset(arena, mark);
+  return MIN_OF(s.open, s.limit);
+}

@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/solve.h"
+
+#include <setjmp.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static uint64_t random_state = 11;
+static int random_below(int n) {
+  random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+  return (int)((random_state >> 33) % (uint64_t)n);
+}
+
+// ---- Random problems, kept as plain matrices -----------------------------------------------------
+
+typedef struct Pair {
+  int a, b;
+  int64_t *matrix;
+} Pair;
+
+typedef struct Given {
+  int count, pair_count;
+  int choices[200000];
+  int64_t *costs[200000];
+  Pair *pairs;
+  int pair_capacity;
+} Given;
+
+static Given given;
+static bool only_search; // no bucket elimination
+
+static void given_clear(void) {
+  for (int i = 0; i < given.count; i++) free(given.costs[i]);
+  for (int i = 0; i < given.pair_count; i++) free(given.pairs[i].matrix);
+  given.count = given.pair_count = 0;
+}
+
+static int64_t random_cost(int most, int infinite_percent) {
+  if (random_below(100) < infinite_percent) return PROBLEM_INFINITY;
+  return random_below(most) - most / 8;
+}
+
+static void add_variable(int choices, int most, int infinite_percent) {
+  int64_t *costs = malloc(sizeof(int64_t) * (size_t)choices);
+  for (int i = 0; i < choices; i++) costs[i] = random_cost(most, infinite_percent);
+  given.choices[given.count] = choices;
+  given.costs[given.count++] = costs;
+}
+
+static int64_t *new_pair(int a, int b) {
+  if (given.pair_count == given.pair_capacity) {
+    given.pair_capacity = given.pair_capacity * 2 + 64;
+    given.pairs = realloc(given.pairs, sizeof(Pair) * (size_t)given.pair_capacity);
+  }
+  size_t entries = (size_t)given.choices[a] * (size_t)given.choices[b];
+  int64_t *matrix = malloc(sizeof(int64_t) * entries);
+  given.pairs[given.pair_count++] = (Pair){a, b, matrix};
+  return matrix;
+}
+
+static void add_pair(int a, int b, int most, int infinite_percent) {
+  int64_t *matrix = new_pair(a, b);
+  for (int i = 0; i < given.choices[a] * given.choices[b]; i++)
+    matrix[i] = random_cost(most, infinite_percent);
+}
+
+// As layouts have it: 0 where classes agree, a price where not, now and then forbidden.
+static void add_layout_pair(int a, int b, int most, int infinite_percent) {
+  int64_t *matrix = new_pair(a, b);
+  int price = 1 + random_below(most);
+  for (int i = 0; i < given.choices[a]; i++)
+    for (int k = 0; k < given.choices[b]; k++) {
+      bool agree = i % 4 == k % 4;
+      bool never = !agree && random_below(100) < infinite_percent;
+      matrix[i * given.choices[b] + k] = agree ? 0 : never ? PROBLEM_INFINITY : price;
+    }
+}
+
+static int64_t add(int64_t a, int64_t b) {
+  return a >= PROBLEM_INFINITY || b >= PROBLEM_INFINITY ? PROBLEM_INFINITY : a + b;
+}
+
+static int64_t given_cost(const int *choices) {
+  int64_t cost = 0;
+  for (int i = 0; i < given.count; i++) cost = add(cost, given.costs[i][choices[i]]);
+  for (int i = 0; i < given.pair_count; i++) {
+    const Pair *p = &given.pairs[i];
+    cost = add(cost, p->matrix[choices[p->a] * given.choices[p->b] + choices[p->b]]);
+  }
+  return cost;
+}
+
+static int64_t brute_force(void) {
+  int choices[16] = {0};
+  int64_t best = PROBLEM_INFINITY;
+  for (;;) {
+    int64_t cost = given_cost(choices);
+    if (cost < best) best = cost;
+    int i = 0;
+    while (i < given.count && ++choices[i] == given.choices[i]) choices[i++] = 0;
+    if (i == given.count) return best;
+  }
+}
+
+// Some edges go in by classes, one class a value.
+static void give_edge(PlanProblem *p, const Pair *pair) {
+  int a = given.choices[pair->a], b = given.choices[pair->b];
+  int class_a[64], class_b[64];
+  uint8_t allowed[4096];
+  if (a > 64 || b > 64 || pair->a % 2) {
+    problem_edge(p, pair->a, pair->b, pair->matrix);
+    return;
+  }
+  bool plain = true;
+  for (int i = 0; i < a; i++) class_a[i] = i;
+  for (int i = 0; i < b; i++) class_b[i] = i;
+  for (int i = 0; i < a * b; i++) {
+    plain &= pair->matrix[i] == 0 || pair->matrix[i] == PROBLEM_INFINITY;
+    allowed[i] = pair->matrix[i] == 0;
+  }
+  if (plain)
+    problem_compatible(p, pair->a, pair->b, class_a, a, class_b, b, allowed);
+  else
+    problem_edge_classes(p, pair->a, pair->b, class_a, a, class_b, b, pair->matrix);
+}
+
+static PlanProblem *give(Context *context) {
+  PlanProblem *p = problem_new(context);
+  for (int i = 0; i < given.count; i++)
+    assert_int_equal(problem_variable(p, given.choices[i], given.costs[i]), i);
+  for (int i = 0; i < given.pair_count; i++) give_edge(p, &given.pairs[i]);
+  return p;
+}
+
+// Solves what is given and checks what any solution must keep.
+static PlanSolution solve_given(double seconds) {
+  static int kept[200000];
+  Context *context = context_new();
+  PlanProblem *p = give(context);
+  if (only_search) problem_limit_tables(p, 0);
+  PlanSolution s = problem_solve(p, seconds);
+  assert_true(s.bound <= s.cost);
+  assert_true(s.optimal == (s.bound == s.cost));
+  if (s.choices) {
+    assert_true(s.cost < PROBLEM_INFINITY);
+    assert_true(s.cost == given_cost(s.choices));
+    memcpy(kept, s.choices, sizeof(int) * (size_t)given.count);
+    s.choices = kept;
+  } else {
+    assert_true(s.cost == PROBLEM_INFINITY);
+  }
+  context_free(context);
+  return s;
+}
+
+// ---- Shapes ------------------------------------------------------------------------------------
+
+typedef void Shape(int count, int most, int infinite);
+
+static void shape_tree(int count, int most, int infinite) {
+  for (int i = 1; i < count; i++) add_pair(random_below(i), i, most, infinite);
+}
+
+static void shape_cycle(int count, int most, int infinite) {
+  for (int i = 0; i < count; i++) add_pair(i, (i + 1) % count, most, infinite);
+}
+
+static void shape_dense(int count, int most, int infinite) {
+  for (int i = 0; i < count; i++)
+    for (int k = 0; k < i; k++)
+      if (random_below(10) < 8) add_pair(k, i, most, infinite);
+}
+
+static void shape_any(int count, int most, int infinite) {
+  int pairs = random_below(2 * count + 1);
+  for (int i = 0; i < pairs; i++) add_pair(random_below(count), random_below(count), most, infinite);
+}
+
+static void shape_layouts(int count, int most, int infinite) {
+  for (int i = 1; i < count; i++) {
+    add_layout_pair(i - 1, i, most, infinite);
+    if (i > 2) add_layout_pair(random_below(i - 2), i, most, infinite);
+    if (i > 3) add_layout_pair(random_below(i - 3), i, most, infinite);
+  }
+}
+
+static Shape *const shapes[] = {shape_tree, shape_cycle, shape_dense, shape_any, shape_layouts};
+
+static void make(Shape *shape, int count, int most_choices, int most, int infinite) {
+  given_clear();
+  for (int i = 0; i < count; i++)
+    add_variable(1 + random_below(most_choices), most, infinite / 2);
+  shape(count, most, infinite);
+}
+
+// ---- Tests -------------------------------------------------------------------------------------
+
+static void test_against_brute_force(void **state) {
+  (void)state;
+  static const int infinite[] = {0, 5, 30, 60};
+  static const int most[] = {2, 9, 1000};
+  int without = 0;
+  for (int round = 0; round < 8000; round++) {
+    only_search = round % 2;
+    make(shapes[round % 5], 1 + random_below(7), 5, most[round % 3], infinite[round / 3 % 4]);
+    int64_t best = brute_force();
+    PlanSolution s = solve_given(1);
+    assert_true(s.optimal);
+    assert_true(s.cost == best);
+    without += !s.choices;
+  }
+  only_search = false;
+  assert_true(without > 100);
+}
+
+// Two ways that share little: bucket elimination, and the search without it.
+static void test_search_against_elimination(void **state) {
+  (void)state;
+  int branched = 0;
+  for (int round = 0; round < 400; round++) {
+    make(shapes[2 + round % 3], 10 + random_below(6), 6, 100, round % 5 * 5);
+    PlanSolution s = solve_given(1);
+    only_search = true;
+    PlanSolution t = solve_given(10);
+    only_search = false;
+    assert_true(s.optimal && t.optimal);
+    assert_true(s.cost == t.cost);
+    branched += t.branches > 0;
+  }
+  assert_true(branched > 50);
+}
+
+// Little work: whatever was found, the bound holds.
+static void test_bounds_hold_at_any_limit(void **state) {
+  (void)state;
+  static const double seconds[] = {0, 1e-6, 1e-5, 1e-4};
+  int open = 0;
+  for (int round = 0; round < 1500; round++) {
+    make(shapes[2 + round % 3], 5 + random_below(3), 5, 100, round % 4 * 8);
+    int64_t best = brute_force();
+    for (int i = 0; i < COUNT_OF(seconds); i++) {
+      only_search = round % 2;
+      PlanSolution s = solve_given(seconds[i]);
+      assert_true(s.bound <= best && best <= s.cost);
+      open += !s.optimal;
+    }
+  }
+  only_search = false;
+  assert_true(open > 50);
+}
+
+static void test_small_cases(void **state) {
+  (void)state;
+  Context *context = context_new();
+  PlanProblem *p = problem_new(context);
+  PlanSolution s = problem_solve(p, 1);
+  assert_true(s.optimal && s.choices && s.cost == 0);
+  const int64_t costs[] = {4, 3, PROBLEM_INFINITY};
+  int a = problem_variable(p, 3, costs), b = problem_variable(p, 3, costs);
+  const int64_t same[] = {-1, 0, 0, 0, 5, 0, 0, 0, 0};
+  problem_edge(p, a, a, same);
+  s = problem_solve(p, 1);
+  assert_true(s.optimal && s.cost == 6);
+  assert_int_equal(s.choices[a], 0);
+  assert_int_equal(s.choices[b], 1);
+  problem_edge(p, a, b, same);
+  problem_edge(p, b, a, same);
+  s = problem_solve(p, 1);
+  assert_true(s.optimal && s.cost == 5);
+  assert_int_equal(s.choices[b], 0);
+  const uint8_t never[] = {0};
+  const int one_class[] = {0, 0, 0};
+  problem_compatible(p, a, b, one_class, 1, one_class, 1, never);
+  s = problem_solve(p, 1);
+  assert_true(s.optimal && !s.choices && s.cost == PROBLEM_INFINITY);
+  problem_free(p);
+  context_free(context);
+}
+
+static double seconds_now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static PlanSolution timed(const char *name, double limit) {
+  double start = seconds_now();
+  PlanSolution s = solve_given(limit);
+  print_message("%-28s %6d variables  core %5d  branches %5d  gap %.4f %%  %.3f s\n", name,
+                given.count, s.core_variables, s.branches,
+                100.0 * (double)(s.cost - s.bound) / (double)MAX_OF(s.cost, 1),
+                seconds_now() - start);
+  return s;
+}
+
+static void shape_chain(int count) {
+  for (int i = 1; i < count; i++) add_layout_pair(i - 1, i, 1000, 10);
+}
+
+static void fill(int count, int choices) {
+  given_clear();
+  for (int i = 0; i < count; i++) add_variable(choices, 1000, 0);
+}
+
+static void test_chain_of_100000(void **state) {
+  (void)state;
+  fill(100000, 10);
+  shape_chain(given.count);
+  PlanSolution s = timed("chain", 2);
+  assert_true(s.optimal && s.core_variables == 0);
+}
+
+// Blocks of a network: two convolutions and an addition with what came in; sometimes the shortcut
+// passes a convolution.
+static void test_residual_of_30000(void **state) {
+  (void)state;
+  fill(30000, 9);
+  int trunk = 0;
+  for (int i = 1; i + 3 < given.count; i += 4) {
+    add_layout_pair(trunk, i, 1000, 10);
+    add_layout_pair(i, i + 1, 1000, 10);
+    add_layout_pair(i + 1, i + 2, 1000, 10);
+    add_layout_pair(trunk, i + 3, 1000, 10);
+    add_layout_pair(i + 3, i + 2, 1000, 10);
+    trunk = i + 2;
+  }
+  PlanSolution s = timed("residual", 2);
+  assert_true(s.optimal && s.core_variables == 0);
+}
+
+static void dense_blocks(int blocks, int layers, int choices) {
+  fill(blocks * layers, choices);
+  for (int b = 0; b < blocks; b++) {
+    if (b) add_layout_pair(b * layers - 1, b * layers, 1000, 0);
+    for (int i = 0; i < layers; i++)
+      for (int k = 0; k < i; k++) add_layout_pair(b * layers + k, b * layers + i, 150, 0);
+  }
+}
+
+static void test_dense_blocks(void **state) {
+  (void)state;
+  for (int round = 0; round < 3; round++) {
+    dense_blocks(4, 24, 8);
+    PlanSolution s = timed("dense blocks", 5);
+    assert_non_null(s.choices);
+    assert_true((double)(s.cost - s.bound) <= 0.02 * (double)s.cost);
+  }
+}
+
+static void test_random_skips(void **state) {
+  (void)state;
+  fill(1000, 8);
+  for (int i = 1; i < given.count; i++) {
+    add_layout_pair(i - 1, i, 1000, 0);
+    if (i > 1 && random_below(2)) add_layout_pair(random_below(i - 1), i, 1000, 0);
+  }
+  PlanSolution s = timed("random long skips", 1);
+  assert_non_null(s.choices);
+  assert_true((double)(s.cost - s.bound) <= 0.05 * (double)s.cost);
+}
+
+static void test_same_input_same_plan(void **state) {
+  (void)state;
+  static int first[200];
+  fill(200, 8);
+  shape_layouts(given.count, 1000, 20);
+  static const double limits[] = {0, 0.001, 0.01, 0.2};
+  for (int i = 0; i < COUNT_OF(limits); i++) {
+    PlanSolution s = solve_given(limits[i]);
+    assert_non_null(s.choices);
+    memcpy(first, s.choices, sizeof first);
+    PlanSolution again = solve_given(limits[i]);
+    assert_true(again.cost == s.cost && again.bound == s.bound && again.work == s.work);
+    assert_memory_equal(first, again.choices, sizeof first);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_small_cases),
+      cmocka_unit_test(test_against_brute_force),
+      cmocka_unit_test(test_search_against_elimination),
+      cmocka_unit_test(test_bounds_hold_at_any_limit),
+      cmocka_unit_test(test_chain_of_100000),
+      cmocka_unit_test(test_residual_of_30000),
+      cmocka_unit_test(test_dense_blocks),
+      cmocka_unit_test(test_random_skips),
+      cmocka_unit_test(test_same_input_same_plan),
+  };
+  int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  given_clear();
+  free(given.pairs);
+  return failed;
+}
