@@ -14,6 +14,8 @@ int analyzer_mark(const Analyzer *analyzer); // of the facts so far
 void analyzer_reset(Analyzer *analyzer, int mark);
 // min <= var < min + extent (symbolic allowed); binding to extent 1 makes var equal min.
 void analyzer_bind(Analyzer *analyzer, Expr *var, Expr *min, Expr *extent);
+// analyzer_bind, but a variable of extent 1 stays.
+void analyzer_bind_kept(Analyzer *analyzer, Expr *var, Expr *min, Expr *extent);
 void analyzer_bind_value(Analyzer *analyzer, Expr *var, Expr *value);
 // A condition known to hold here; conjunctions are taken apart.
 void analyzer_assume(Analyzer *analyzer, Expr *condition);

@@ -140,8 +140,6 @@ struct Analyzer {
 
 // The range is known; the variable stays in the expressions.
 void analyzer_bind_named(Analyzer *analyzer, Expr *var, Expr *value);
-// analyzer_bind, but a variable of extent 1 stays.
-void analyzer_bind_kept(Analyzer *analyzer, Expr *var, Expr *min, Expr *extent);
 bool expr_reads_memory(Expr *e); // loads, or calls anything
 Analyzer *analyzer_new_in(Context *context, Arena *arena);
 Info *info_of(Analyzer *analyzer, Expr *e);

@@ -142,7 +142,7 @@ static const Layout *injection_layout(const Injection *q) {
     if (!const_bounds(q->analyzer, q->ids[k], &low, &high)) return NULL;
     Expr *id = substitute_expr(context, q->ids[k], &shift);
     id = low < 0 ? expr_add(context, id, expr_index(context, -low)) : id;
-    maps[k] = layout_expr_of(context, id, list.vars.items, axes, false);
+    maps[k] = layout_from_expr(context, id, list.vars.items, axes, false);
     if (!maps[k]) return NULL;
   }
   for (int i = q->loop_count; i < axes; i++)

@@ -5,6 +5,7 @@
 #define PLEAT_SCHEDULE_INTERNAL_H
 
 #include "arith/arith.h"
+#include "ir/index_map.h"
 #include "schedule/schedule.h"
 
 // ---- Steps as data ---------------------------------------------------------------------------
@@ -206,11 +207,6 @@ typedef struct ReductionUpdate {
 } ReductionUpdate;
 bool reduction_update(const Block *block, ReductionUpdate *out);
 
-// `e` as a layout expression over these axes; NULL when it is none. Other variables are symbols,
-// or make it none.
-const LayoutExpr *layout_expr_of(Context *context, const Expr *e, Expr *const *axes, int count,
-                                 bool symbols);
-
 // ---- Dependences -----------------------------------------------------------------------------
 
 // What one execution of a statement touches, as seen from below a chain of loops.
@@ -290,6 +286,8 @@ Stmt *simplify_indices(Context *context, Analyzer *analyzer, Stmt *s);
 
 // ---- Buffers ---------------------------------------------------------------------------------
 
+// Names (Str) of the sizes that the parameters' shapes mention, to their variables.
+Map size_symbols(const Schedule *schedule);
 // The buffer a SLOT names in a block; NULL after refusing.
 Buffer *find_slot(Schedule *schedule, const Stmt *at, const StepValue *slot);
 void replace_buffers(Schedule *schedule, const Map *buffers, const Map *vars);

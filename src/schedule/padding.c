@@ -7,10 +7,12 @@
 
 Expr *padding_condition(Schedule *schedule, const Buffer *buffer, Expr *const *indices) {
   Context *context = schedule->context;
-  LayoutInverse inverse;
-  if (!buffer->layout || !buffer->layout->is_static) return NULL;
-  if (layout_inverse(context, buffer->layout, &inverse).verdict != LAYOUT_YES) return NULL;
-  return inverse.padding ? layout_expr_ir(context, inverse.padding, indices) : NULL;
+  const Layout *layout = buffer->layout;
+  if (!layout) return NULL;
+  Map symbols = size_symbols(schedule);
+  Expr **logical = arena_array(&context->arena, Expr *, layout->rank), *holds;
+  if (!layout_inverse_exprs(context, layout, indices, &symbols, logical, &holds, NULL)) return NULL;
+  return expr_is_true(holds) ? NULL : expr_unary(context, EXPR_NOT, holds);
 }
 
 // ---- Which conditions only keep a block out of padding -----------------------------------------

@@ -197,7 +197,7 @@ Stmt *remake_block(const Remake *remake) {
   copy->body = simplify_indices(context, analyzer,
                                 substitute_stmt(context, copy->body, &vars, NULL));
   copy->predicate = substitute_expr(context, copy->predicate, &values);
-  if (remake->valid) {
+  if (!expr_is_true(remake->valid)) {
     Map to_loops = map_new(&context->arena);
     for (int i = 0; i < remake->new_count; i++)
       map_put(&to_loops, remake->new_vars[i], remake->new_loops[i]);
@@ -238,28 +238,25 @@ bool layout_expr_uses(const LayoutExpr *e, const LayoutExpr *part) {
 
 bool remake_by_map(Remake *remake, const Layout *layout, const char **why) {
   Context *context = remake->schedule->context;
-  LayoutInverse inverse;
-  LayoutAnswer answer = layout_inverse(context, layout, &inverse);
-  if (answer.verdict != LAYOUT_YES) {
+  LayoutAnswer answer;
+  Map symbols = size_symbols(remake->schedule);
+  remake_names(remake, layout->map);
+  remake->logical = arena_array(&context->arena, Expr *, remake->count);
+  if (!layout_inverse_exprs(context, layout, remake->new_vars, &symbols, remake->logical,
+                            &remake->valid, &answer)) {
     *why = arena_printf(&context->arena, "the map has no proved inverse: %s",
                         layout_answer_text(context, &answer));
     return false;
   }
-  remake_names(remake, layout->map);
   remake->extents = arena_array(&context->arena, Expr *, remake->new_count);
   for (int i = 0; i < remake->new_count; i++)
-    remake->extents[i] = expr_index(context, layout->physical_extents[i]);
+    remake->extents[i] = expr_from_layout(context, layout->physical[i], NULL, 0, &symbols);
   Analyzer *analyzer = analyzer_new(context);
   for (int i = 0; i < remake->new_count; i++)
     analyzer_bind(analyzer, remake->new_vars[i], expr_index(context, 0), remake->extents[i]);
-  remake->logical = arena_array(&context->arena, Expr *, remake->count);
-  index_map_exprs(context, inverse.map, remake->new_vars, remake->logical);
   for (int k = 0; k < remake->count; k++)
     remake->logical[k] = simplify(analyzer, remake->logical[k]);
-  if (inverse.padding) {
-    Expr *padding = layout_expr_ir(context, inverse.padding, remake->new_vars);
-    remake->valid = simplify(analyzer, expr_unary(context, EXPR_NOT, padding));
-  }
+  remake->valid = simplify(analyzer, remake->valid);
   return true;
 }
 

@@ -126,10 +126,4 @@ int schedule_step_count(const Schedule *schedule);
 // blocks are the text's own; `sch` may have any name.
 bool schedule_replay(Schedule *schedule, const SourceFile *script);
 
-// ---- Index maps over expressions -------------------------------------------------------------
-
-// outputs[map->output_count] of the map at these inputs; symbols are not allowed.
-void index_map_exprs(Context *context, const IndexMap *map, Expr *const *inputs, Expr **outputs);
-Expr *layout_expr_ir(Context *context, const LayoutExpr *e, Expr *const *axes);
-
 #endif

@@ -137,7 +137,7 @@ static bool check_aliases(Schedule *schedule, const Stmt *at, const Aliases *ali
 static const LayoutExpr **shape_of(Context *context, const Buffer *buffer) {
   const LayoutExpr **shape = arena_array(&context->arena, const LayoutExpr *, buffer->rank);
   for (int i = 0; i < buffer->rank; i++)
-    shape[i] = layout_expr_of(context, buffer->shape[i], NULL, 0, true);
+    shape[i] = layout_from_expr(context, buffer->shape[i], NULL, 0, true);
   return shape;
 }
 
@@ -200,25 +200,6 @@ static const Layout *layout_on_buffer(Schedule *schedule, const Stmt *at, const 
   return NULL;
 }
 
-// Symbols of a buffer's shape, back to its variables.
-static Expr *extent_expr(Context *context, const Buffer *buffer, const LayoutExpr *e) {
-  if (e->op == LAYOUT_SYMBOL) {
-    for (int i = 0; i < buffer->rank; i++)
-      if (buffer->shape[i]->op == EXPR_VAR && buffer->shape[i]->as.var->name == e->symbol)
-        return buffer->shape[i];
-    bug(context, "symbol '%s' of a layout is in no shape", e->symbol);
-  }
-  if (e->op == LAYOUT_CONST) return expr_index(context, e->value);
-  // One level at a time, the operands standing in as axes.
-  Expr *args[3];
-  const LayoutExpr *axes[3] = {0};
-  for (int i = 0; i < layout_op_arguments(e->op); i++) {
-    args[i] = extent_expr(context, buffer, e->args[i]);
-    axes[i] = layout_axis(context, i);
-  }
-  return layout_expr_ir(context, layout_expr(context, e->op, axes[0], axes[1], axes[2]), args);
-}
-
 // The new layout of `buffer` when `on_buffer` is applied on top of what it has.
 static const Layout *whole_layout(Context *context, const Buffer *buffer, const Layout *on_buffer,
                                   LayoutPadding padding) {
@@ -230,14 +211,32 @@ static const Layout *whole_layout(Context *context, const Buffer *buffer, const 
   return whole ? whole : layout_with_padding(context, on_buffer, padding);
 }
 
+static bool name_size(Visitor *visitor, Expr *e) {
+  Map *names = visitor->env;
+  if (e->op == EXPR_VAR && !map_contains(names, e->as.var->name))
+    map_put(names, e->as.var->name, e);
+  return true;
+}
+
+Map size_symbols(const Schedule *schedule) {
+  Map names = map_new(&schedule->context->arena);
+  Visitor visitor = {.env = &names, .enter_expr = name_size};
+  PrimFunc *func = schedule->func;
+  for (int i = 0; i < func->param_count; i++)
+    for (int d = 0; func->buffers[i] && d < func->buffers[i]->rank; d++)
+      visit_expr(&visitor, func->buffers[i]->shape[d]);
+  return names;
+}
+
 static Buffer *physical_buffer(Schedule *schedule, const Buffer *buffer, const Layout *on_buffer,
                                LayoutPadding padding) {
   Context *context = schedule->context;
   Buffer *copy = buffer_copy(context, buffer);
+  Map symbols = size_symbols(schedule);
   copy->rank = on_buffer->physical_rank;
   copy->shape = arena_array(&context->arena, Expr *, copy->rank);
   for (int i = 0; i < copy->rank; i++)
-    copy->shape[i] = extent_expr(context, buffer, on_buffer->physical[i]);
+    copy->shape[i] = expr_from_layout(context, on_buffer->physical[i], NULL, 0, &symbols);
   copy->separator_count = on_buffer->map->separator_count;
   copy->separators = (int *)on_buffer->map->separators;
   copy->layout = whole_layout(context, buffer, on_buffer, padding);
@@ -255,7 +254,8 @@ typedef struct Relayout {
 static Expr **physical_indices(Relayout *relayout, Expr *const *indices) {
   Context *context = relayout->schedule->context;
   Expr **out = arena_array(&context->arena, Expr *, relayout->map->output_count);
-  index_map_exprs(context, relayout->map, indices, out);
+  if (!index_map_apply_exprs(context, relayout->map, indices, NULL, out))
+    bug(context, "an index map that was applied before");
   return out;
 }
 
@@ -282,7 +282,12 @@ static Stmt *relayout_block(Relayout *relayout, Stmt *s) {
         i < copy->read_count ? &copy->reads[i] : &copy->writes[i - copy->read_count];
     touches |= map_find(&relayout->buffers, region->buffer) != NULL;
   }
-  return stmt_with_block(context, s, touches ? block_with_regions(context, copy) : copy);
+  if (!touches) return stmt_with_block(context, s, copy);
+  Analyzer *analyzer = analyzer_new(context);
+  bind_domain(analyzer, copy);
+  copy->init = simplify_indices(context, analyzer, copy->init);
+  copy->body = simplify_indices(context, analyzer, copy->body);
+  return stmt_with_block(context, s, block_with_regions(context, copy));
 }
 
 static Stmt *relayout_stmt(Rewriter *rewriter, Stmt *s) {
@@ -323,17 +328,31 @@ static void relayout_func(Relayout *relayout) {
 
 // ---- The block that writes -------------------------------------------------------------------
 
+typedef struct FirstStore {
+  const Buffer *buffer;
+  Stmt *store;
+} FirstStore;
+
+static bool see_store(Visitor *visitor, Stmt *s) {
+  FirstStore *first = visitor->env;
+  if (s->kind == STMT_STORE && s->as.store.buffer == first->buffer && !first->store)
+    first->store = s;
+  return true;
+}
+
 // Which variables of the block the buffer's axes are, when it writes the buffer at exactly these.
 static int *axis_variables(Context *context, const Block *block, const Buffer *buffer) {
-  if (block->write_count != 1) return NULL;
-  const Region *write = &block->writes[0];
+  FirstStore first = {buffer, NULL};
+  Visitor visitor = {.env = &first, .enter_stmt = see_store};
+  visit_stmt(&visitor, block->body);
+  if (block->write_count != 1 || !first.store) return NULL;
   int *chosen = arena_array(&context->arena, int, buffer->rank);
   for (int d = 0; d < buffer->rank; d++) {
     chosen[d] = -1;
     for (int i = 0; i < block->var_count; i++) {
       const BlockVar *v = &block->vars[i];
-      if (v->var == write->min[d] && v->kind == ITER_SPATIAL && v->extent == buffer->shape[d] &&
-          expr_is_int(write->extent[d], 1))
+      if (v->var == first.store->as.store.indices[d] && v->kind == ITER_SPATIAL &&
+          v->extent == buffer->shape[d])
         chosen[d] = i;
     }
     for (int k = 0; k < d; k++)
@@ -385,14 +404,17 @@ static void remake_writer(Schedule *schedule, BlockRef name, const Layout *on_bu
   Path path;
   Remake remake;
   const char *why;
-  if (!on_buffer->is_static || !path_to_block(schedule, name, &path)) return;
+  if (!path_to_block(schedule, name, &path)) return;
   int count = on_buffer->rank;
   if (!remake_begin(schedule, &path, chosen, count, &remake, &why)) return;
   if (!remake_by_map(&remake, on_buffer, &why)) return;
   Expr **logical = arena_array(&context->arena, Expr *, count);
   for (int k = 0; k < count; k++) logical[k] = remake.block->vars[chosen[k]].var;
   Pointwise env = {schedule, physical, arena_array(&context->arena, Expr *, physical->rank)};
-  index_map_exprs(context, on_buffer->map, logical, env.from);
+  if (!index_map_apply_exprs(context, on_buffer->map, logical, NULL, env.from)) return;
+  Analyzer *analyzer = analyzer_new(context);
+  bind_domain(analyzer, remake.block);
+  for (int i = 0; i < physical->rank; i++) env.from[i] = simplify(analyzer, env.from[i]);
   Block *copy = block_copy(context, remake.block);
   env.new_vars = remake.new_vars;
   copy->init = pointwise(&env, copy->init);

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs schedules written as text on programs written as text, and holds the results against the
+// reference interpreter: parameters whose layout was transformed are packed and unpacked.
+#ifndef PLEAT_TEST_SCHEDULE_CHECK_H
+#define PLEAT_TEST_SCHEDULE_CHECK_H
+
+#include "interp/interp.h"
+#include "ir/ir.h"
+#include "schedule/schedule.h"
+#include "script/script.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static PrimFunc *check_parse(Context *context, const char *program) {
+  SourceFile *file = source_file_new(context, "program.py", program, strlen(program));
+  Module *module = script_parse(context, file);
+  if (!module || context->error_count) diag_print_all(context, stderr);
+  assert_non_null(module);
+  assert_int_equal(context->error_count, 0);
+  return module->funcs.items[0].prim;
+}
+
+static const char *check_text(Context *context, const PrimFunc *func) {
+  Text out = text_new(&context->arena);
+  script_print_prim_func(context, func, &out, NULL);
+  return text_string(&out);
+}
+
+typedef struct CheckPack {
+  const PrimFunc *func; // whose parameters are physical
+} CheckPack;
+
+static const Layout *check_layout(void *env, int param) {
+  const CheckPack *pack = env;
+  return pack->func->buffers[param] ? pack->func->buffers[param]->layout : NULL;
+}
+
+static bool check_next(int64_t *index, const int64_t *shape, int rank) {
+  for (int d = rank - 1; d >= 0; d--) {
+    if (++index[d] < shape[d]) return true;
+    index[d] = 0;
+  }
+  return false;
+}
+
+static InterpTensor check_pack(void *env, Arena *arena, int param, const InterpTensor *logical) {
+  const Layout *layout = check_layout(env, param);
+  if (!layout) return *logical;
+  InterpTensor out = {logical->type, layout->physical_rank, layout->physical_extents, NULL, NULL};
+  int64_t places, index[12] = {0}, from = 0;
+  assert_true(layout_physical_size(layout, &places));
+  size_t size = (size_t)dtype_bytes(logical->type);
+  out.data = arena_alloc(arena, size * (size_t)places);
+  bool constant = layout->padding.kind == LAYOUT_PADDING_CONSTANT;
+  for (int64_t i = 0; i < places; i++) // what may be anything is the worst there is
+    if (dtype_is_float(logical->type))
+      number_store(logical->type, (char *)out.data + size * (size_t)i,
+                   constant ? layout->padding.value : NAN);
+    else
+      number_store_int(logical->type, (char *)out.data + size * (size_t)i, constant ? (int64_t)layout->padding.value : 77);
+  do {
+    int64_t offset;
+    assert_true(layout_offset(layout, index, &offset));
+    memcpy((char *)out.data + size * (size_t)offset, (char *)logical->data + size * (size_t)from++,
+           size);
+  } while (check_next(index, layout->extents, layout->rank));
+  return out;
+}
+
+static void check_unpack(void *env, int param, const InterpTensor *physical,
+                         InterpTensor *logical) {
+  const Layout *layout = check_layout(env, param);
+  if (!layout) {
+    memcpy(logical->data, physical->data, (size_t)interp_tensor_bytes(logical));
+    return;
+  }
+  int64_t index[12] = {0}, to = 0;
+  size_t size = (size_t)dtype_bytes(logical->type);
+  do {
+    int64_t offset;
+    assert_true(layout_offset(layout, index, &offset));
+    memcpy((char *)logical->data + size * (size_t)to++,
+           (char *)physical->data + size * (size_t)offset, size);
+  } while (check_next(index, layout->extents, layout->rank));
+}
+
+// The two do the same on random inputs.
+static void check_same_meaning(Context *context, const PrimFunc *before, const PrimFunc *after) {
+  CheckPack pack = {after};
+  InterpCompare compare = {.seed = 7, .fill = INTERP_FILL_EIGHTHS, .rtol = 1e-5, .atol = 1e-5,
+                           .env = &pack, .pack = check_pack, .unpack = check_unpack,
+                           .options = {.poison = true, .report_reads = true}};
+  InterpDifference difference;
+  if (interp_compare(context, before, after, &compare, &difference)) return;
+  diag_print_all(context, stderr);
+  if (!context->error_count)
+    fprintf(stderr, "%s\n", interp_difference_text(&context->arena, before, &difference));
+  fprintf(stderr, "%s\n", check_text(context, after));
+  fail();
+}
+
+static bool check_replay(Schedule *schedule, const char *steps) {
+  Context *context = schedule_context(schedule);
+  return schedule_replay(schedule, source_file_new(context, "steps.py", steps, strlen(steps)));
+}
+
+// The trace makes an equal function out of the original.
+static void check_trace(Context *context, PrimFunc *before, const Schedule *schedule) {
+  const char *trace = schedule_trace(schedule);
+  Schedule *again = schedule_new(context, before);
+  bool made = check_replay(again, trace);
+  if (!made) {
+    diag_print_all(context, stderr);
+    fprintf(stderr, "trace:\n%s", trace);
+  }
+  assert_true(made);
+  IrDifference difference = {0};
+  bool equal = prim_func_equal(context, schedule_func(schedule), schedule_func(again), &difference);
+  if (!equal) fprintf(stderr, "%s\ntrace:\n%s", difference.what, trace);
+  assert_true(equal);
+  assert_string_equal(trace, schedule_trace(again));
+}
+
+// The steps are made, the program means the same, is well formed, and the trace replays.
+static Schedule *check_made(Context *context, const char *program, const char *steps) {
+  PrimFunc *before = check_parse(context, program);
+  Schedule *schedule = schedule_new(context, before);
+  bool made = check_replay(schedule, steps);
+  if (!made) {
+    diag_print_all(context, stderr);
+    fprintf(stderr, "%s\n", check_text(context, schedule_func(schedule)));
+  }
+  assert_true(made);
+  if (!verify_prim_func(context, schedule_func(schedule), STAGE_TENSOR)) {
+    diag_print_all(context, stderr);
+    fprintf(stderr, "%s\n", check_text(context, schedule_func(schedule)));
+    fail();
+  }
+  check_same_meaning(context, schedule_func(schedule_new(context, before)),
+                     schedule_func(schedule));
+  check_trace(context, before, schedule);
+  return schedule;
+}
+
+// The last step is refused with a message that holds `message`, and changes nothing.
+static void check_refused(const char *program, const char *steps, const char *message) {
+  Context *context = context_new();
+  PrimFunc *before = check_parse(context, program);
+  Schedule *schedule = schedule_new(context, before);
+  bool made = check_replay(schedule, steps);
+  const char *text = schedule_refusal(schedule);
+  if (made || !text || !strstr(text, message)) {
+    fprintf(stderr, "made: %d, refusal: %s\nwanted: %s\n", made, text ? text : "none", message);
+    if (made) fprintf(stderr, "%s\n", check_text(context, schedule_func(schedule)));
+    diag_print_all(context, stderr);
+    fail();
+  }
+  assert_int_equal(context->error_count, 1);
+  assert_non_null(context->diags.items[0].pos.file);
+  check_trace(context, before, schedule);
+  context_free(context);
+}
+
+#endif

@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+// Schedule steps one by one, on small programs: what they make means the same and replays from its
+// trace; what they refuse says why.
+#include "schedule_check.h"
+
+#define HEAD "from pleat.script import tir as T\n@T.prim_func\n"
+
+static const char copy[] = HEAD
+    "def f(A: T.Buffer((30, 7), 'float32'), B: T.Buffer((30, 7), 'float32')):\n"
+    "    for i, j in T.grid(30, 7):\n"
+    "        with T.block('B'):\n"
+    "            vi, vj = T.axis.remap('SS', [i, j])\n"
+    "            B[vi, vj] = A[vi, vj] * T.float32(2)\n";
+
+static const char matmul[] = HEAD
+    "def f(A: T.Buffer((13, 11), 'float32'), B: T.Buffer((11, 6), 'float32'),\n"
+    "      C: T.Buffer((13, 6), 'float32')):\n"
+    "    for i, j, k in T.grid(13, 6, 11):\n"
+    "        with T.block('C'):\n"
+    "            vi, vj, vk = T.axis.remap('SSR', [i, j, k])\n"
+    "            with T.init():\n"
+    "                C[vi, vj] = T.float32(0)\n"
+    "            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]\n";
+
+static const char scan[] = HEAD
+    "def f(A: T.Buffer((9, 5), 'float32')):\n"
+    "    for i, j in T.grid(8, 5):\n"
+    "        with T.block('A'):\n"
+    "            vi, vj = T.axis.remap('SS', [i, j])\n"
+    "            A[vi + 1, vj] = A[vi, 4 - vj] + T.float32(1)\n";
+
+// Three stages in a row and a side branch.
+static const char chain[] = HEAD
+    "def f(A: T.Buffer((12, 10), 'float32'), R: T.Buffer((12, 10), 'float32'),\n"
+    "      D: T.Buffer((12, 10), 'float32')):\n"
+    "    B = T.alloc_buffer((12, 10))\n"
+    "    C = T.alloc_buffer((12, 10))\n"
+    "    for i, j in T.grid(12, 10):\n"
+    "        with T.block('B'):\n"
+    "            vi, vj = T.axis.remap('SS', [i, j])\n"
+    "            B[vi, vj] = A[vi, vj] * T.float32(2)\n"
+    "    for i, j in T.grid(12, 10):\n"
+    "        with T.block('C'):\n"
+    "            vi, vj = T.axis.remap('SS', [i, j])\n"
+    "            C[vi, vj] = B[vi, vj] + R[vi, vj]\n"
+    "    for i, j in T.grid(12, 10):\n"
+    "        with T.block('D'):\n"
+    "            vi, vj = T.axis.remap('SS', [i, j])\n"
+    "            D[vi, vj] = T.max(C[vi, vj], T.float32(0))\n";
+
+// A padded convolution in one dimension with a bias and an activation.
+static const char conv[] = HEAD
+    "def f(X: T.Buffer((5, 17), 'float32'), W: T.Buffer((6, 5, 3), 'float32'),\n"
+    "      b: T.Buffer((6,), 'float32'), Y: T.Buffer((6, 17), 'float32')):\n"
+    "    P = T.alloc_buffer((5, 19))\n"
+    "    C = T.alloc_buffer((6, 17))\n"
+    "    for c, x in T.grid(5, 19):\n"
+    "        with T.block('pad'):\n"
+    "            vc, vx = T.axis.remap('SS', [c, x])\n"
+    "            P[vc, vx] = T.if_then_else(1 <= vx and vx < 18, X[vc, vx - 1], T.float32(0))\n"
+    "    for o, x, c, k in T.grid(6, 17, 5, 3):\n"
+    "        with T.block('conv'):\n"
+    "            vo, vx, vc, vk = T.axis.remap('SSRR', [o, x, c, k])\n"
+    "            with T.init():\n"
+    "                C[vo, vx] = T.float32(0)\n"
+    "            C[vo, vx] = C[vo, vx] + P[vc, vx + vk] * W[vo, vc, vk]\n"
+    "    for o, x in T.grid(6, 17):\n"
+    "        with T.block('relu'):\n"
+    "            vo, vx = T.axis.remap('SS', [o, x])\n"
+    "            Y[vo, vx] = T.max(C[vo, vx] + b[vo], T.float32(0))\n";
+
+static void made(const char *program, const char *steps) {
+  Context *context = context_new();
+  check_made(context, program, steps);
+  context_free(context);
+}
+
+static void refused(const char *program, const char *steps, const char *message) {
+  check_refused(program, steps, message);
+}
+
+// ---- Loops -----------------------------------------------------------------------------------
+
+static void test_split(void **state) {
+  (void)state;
+  made(copy, "i, j = sch.get_loops('B')\n"
+             "x, y = sch.split(i, factors=[None, 5])\n"
+             "p, q, r = sch.split(j, factors=[2, None, 2])\n"
+             "sch.split(x, factors=[6])\n");
+  made(matmul, "i, j, k = sch.get_loops('C')\n"
+               "sch.split(i, factors=[None, 4])\n"
+               "sch.split(k, factors=[3, -1])\n"
+               "sch.split(j, factors=[7, 1])\n");
+  refused(copy, "i, j = sch.get_loops('B')\nsch.split(i, factors=[3, 7])\n",
+          "21 iterations of the 30");
+  refused(copy, "i, j = sch.get_loops('B')\nsch.split(i, factors=[None, None])\n", "only one");
+  refused(copy, "i, j = sch.get_loops('B')\nsch.split(i, factors=[None, 0])\n", "factor 1");
+  refused(copy, "i, j = sch.get_loops('B')\nsch.parallel(i)\nsch.split(i, factors=[None, 4])\n",
+          "do this step before");
+}
+
+static void test_fuse(void **state) {
+  (void)state;
+  made(copy, "i, j = sch.get_loops('B')\nf = sch.fuse(i, j)\n"
+             "a, b = sch.split(f, factors=[None, 16])\nsch.parallel(a)\nsch.vectorize(b)\n");
+  made(matmul, "i, j, k = sch.get_loops('C')\nf = sch.fuse(j, k)\nsch.split(f, factors=[4, None])\n");
+  refused(matmul, "i, j, k = sch.get_loops('C')\nsch.fuse(i, k)\n", "does not stand directly around");
+  refused(matmul, "i, j, k = sch.get_loops('C')\nsch.fuse(j, i)\n", "does not stand directly around");
+}
+
+static void test_reorder(void **state) {
+  (void)state;
+  made(matmul, "i, j, k = sch.get_loops('C')\nsch.reorder(k, j, i)\n");
+  made(matmul, "i, j, k = sch.get_loops('C')\n"
+               "k0, k1 = sch.split(k, factors=[None, 4])\ni0, i1 = sch.split(i, factors=[None, 3])\n"
+               "sch.reorder(i0, k1, j, k0, i1)\n");
+  made(copy, "i, j = sch.get_loops('B')\nf = sch.fuse(i, j)\n"
+             "a, b = sch.split(f, factors=[None, 4])\nsch.reorder(b, a)\n");
+  refused(scan, "i, j = sch.get_loops('A')\nsch.reorder(j, i)\n", "may touch the same place");
+  // Part of the output and part of the reduction in one loop: its parts cannot change places.
+  refused(matmul, "i, j, k = sch.get_loops('C')\nf = sch.fuse(j, k)\n"
+                  "a, b = sch.split(f, factors=[None, 5])\nsch.reorder(b, a)\n",
+          "may touch the same place");
+  refused(matmul, "i, j, k = sch.get_loops('C')\nsch.reorder(k, k)\n", "given twice");
+  refused(chain, "i, j = sch.get_loops('B')\nx, y = sch.get_loops('C')\nsch.reorder(j, x)\n",
+          "not nested");
+}
+
+static void test_unit_loops_and_kinds(void **state) {
+  (void)state;
+  made(copy, "b = sch.get_block('B')\nu = sch.add_unit_loop(b)\ni, j, k = sch.get_loops(b)\n"
+             "sch.parallel(i)\nsch.unroll(j)\nv = sch.add_unit_loop(i)\nsch.reorder(v, i)\n");
+  made(copy, "i, j = sch.get_loops('B')\nsch.bind(i, 'blockIdx.x')\nsch.bind(j, 'threadIdx.x')\n");
+  refused(matmul, "i, j, k = sch.get_loops('C')\nsch.parallel(k)\n", "may touch the same place");
+  refused(matmul, "i, j, k = sch.get_loops('C')\nsch.vectorize(k)\n", "rfactor");
+  refused(scan, "i, j = sch.get_loops('A')\nsch.parallel(i)\n", "may touch the same place");
+  refused(copy, "i, j = sch.get_loops('B')\nsch.bind(i, 'threadIdx.w')\n", "no thread axis");
+}
+
+static void test_annotations(void **state) {
+  (void)state;
+  Context *context = context_new();
+  Schedule *schedule = check_made(
+      context, copy, "b = sch.get_block('B')\ni, j = sch.get_loops(b)\n"
+                     "sch.annotate(b, 'note', ['a', 1, True])\nsch.annotate(i, 'pace', 2.5)\n"
+                     "sch.annotate(j, 'gone', 1)\nsch.unannotate(j, ann_key='gone')\n"
+                     "sch.loop_partition(j)\n");
+  Block *block = schedule_block(schedule, str_intern(context, "B"));
+  assert_int_equal(attrs_get(&block->annotations, "note")->count, 3);
+  LoopRefs loops = {0};
+  schedule_get_loops(schedule, block->name, &loops);
+  assert_non_null(attrs_get(&schedule_loop(schedule, loops.items[0])->as.loop.annotations, "pace"));
+  const Attrs *attrs = &schedule_loop(schedule, loops.items[1])->as.loop.annotations;
+  assert_null(attrs_get(attrs, "gone"));
+  assert_non_null(attrs_get(attrs, "pleat.partition"));
+  context_free(context);
+  refused(copy, "sch.unannotate('B', 'x')\n",
+          "no annotation");
+}
+
+static void test_queries(void **state) {
+  (void)state;
+  Context *context = context_new();
+  Schedule *schedule = schedule_new(context, check_parse(context, chain));
+  BlockRef block;
+  BlockRefs refs = {0};
+  assert_true(schedule_get_block(schedule, "C", &block));
+  assert_true(schedule_get_producers(schedule, block, &refs));
+  assert_int_equal(refs.count, 1);
+  assert_string_equal(refs.items[0], "B");
+  assert_true(schedule_get_consumers(schedule, block, &refs));
+  assert_string_equal(refs.items[1], "D");
+  refs.count = 0;
+  assert_true(schedule_get_child_blocks(schedule, str_intern(context, "root"), NULL, &refs));
+  assert_int_equal(refs.count, 3);
+  assert_false(schedule_is_output(schedule, block));
+  assert_true(schedule_is_output(schedule, refs.items[2]));
+  schedule_quiet(schedule, true);
+  assert_false(schedule_get_block(schedule, "roots", NULL));
+  assert_non_null(strstr(schedule_refusal(schedule), "no block 'roots'; did you mean 'root'"));
+  assert_int_equal(context->error_count, 0);
+  context_free(context);
+}
+
+// ---- Inlining --------------------------------------------------------------------------------
+
+static void test_compute_inline(void **state) {
+  (void)state;
+  made(chain, "sch.compute_inline('B')\nsch.compute_inline('C')\n");
+  made(chain, "i, j = sch.get_loops('C')\nsch.fuse(i, j)\nsch.compute_inline('C')\n"
+              "sch.compute_inline('B')\n");
+  made(conv, "sch.compute_inline('pad')\n");
+  refused(chain, "sch.compute_inline('D')\n", "not an allocation");
+  refused(conv, "sch.compute_inline('conv')\n", "is a reduction");
+  refused(HEAD "def f(A: T.Buffer((6,), 'float32'), C: T.Buffer((6,), 'float32')):\n"
+               "    B = T.alloc_buffer((6,))\n"
+               "    for i in range(6):\n"
+               "        with T.block('B'):\n"
+               "            vi = T.axis.spatial(6, i)\n"
+               "            B[vi] = A[vi] + T.float32(1)\n"
+               "    for i in range(6):\n"
+               "        with T.block('A'):\n"
+               "            vi = T.axis.spatial(6, i)\n"
+               "            A[vi] = T.float32(0)\n"
+               "    for i in range(6):\n"
+               "        with T.block('C'):\n"
+               "            vi = T.axis.spatial(6, i)\n"
+               "            C[vi] = B[vi]\n",
+          "sch.compute_inline('B')\n", "block 'A' writes 'A'");
+}
+
+static void test_reverse_compute_inline(void **state) {
+  (void)state;
+  made(chain, "sch.reverse_compute_inline('D')\nsch.reverse_compute_inline('C')\n");
+  made(chain, "i, j = sch.get_loops('B')\nsch.split(j, factors=[None, 4])\n"
+              "sch.reverse_compute_inline('C')\nsch.reverse_compute_inline('D')\n");
+  // Transposed, and cropped.
+  made(HEAD "def f(A: T.Buffer((6, 9), 'float32'), C: T.Buffer((5, 6), 'float32')):\n"
+            "    B = T.alloc_buffer((6, 9))\n"
+            "    for i, j in T.grid(6, 9):\n"
+            "        with T.block('B'):\n"
+            "            vi, vj = T.axis.remap('SS', [i, j])\n"
+            "            B[vi, vj] = A[vi, vj] + T.float32(1)\n"
+            "    for j, i in T.grid(5, 6):\n"
+            "        with T.block('C'):\n"
+            "            vj, vi = T.axis.remap('SS', [j, i])\n"
+            "            C[vj, vi] = B[vi, vj] * T.float32(3)\n",
+       "sch.reverse_compute_inline('C')\n");
+  refused(conv, "sch.reverse_compute_inline('relu')\n", "reverse_compute_at instead");
+  refused(conv, "sch.reverse_compute_inline('conv')\n", "is a reduction");
+}
+
+// ---- Moving ----------------------------------------------------------------------------------
+
+static void test_compute_at(void **state) {
+  (void)state;
+  made(chain, "i, j = sch.get_loops('D')\nsch.compute_at('C', i)\n"
+              "sch.compute_at('B', i, preserve_unit_loops=True)\n");
+  made(chain, "i, j = sch.get_loops('D')\na, b = sch.split(i, factors=[None, 5])\n"
+              "c, d = sch.split(j, factors=[None, 3])\nsch.reorder(a, c, b, d)\n"
+              "sch.compute_at('C', c)\nsch.compute_at('B', a)\n");
+  // Overlapping windows: the padded input by tiles of the convolution.
+  made(conv, "o, x, c, k = sch.get_loops('conv')\nx0, x1 = sch.split(x, factors=[None, 4])\n"
+             "sch.reorder(x0, o)\nsch.compute_at('pad', x0)\nsch.parallel(x0)\n");
+  made(conv, "o, x = sch.get_loops('relu')\nx0, x1 = sch.split(x, factors=[None, 7])\n"
+             "sch.compute_at('conv', x0)\nsch.compute_at('pad', x0)\n");
+  refused(chain, "i, j = sch.get_loops('C')\nsch.compute_at('D', i)\n", "parameter");
+  refused(chain, "i, j = sch.get_loops('D')\nsch.compute_at('B', i)\n", "consumer 'C'");
+  refused(chain, "i, j = sch.get_loops('C')\nsch.compute_at('C', i)\n", "there already");
+}
+
+static void test_reverse_compute_at(void **state) {
+  (void)state;
+  made(chain, "i, j = sch.get_loops('B')\nsch.reverse_compute_at('C', i)\n"
+              "sch.reverse_compute_at('D', i)\n");
+  made(conv, "o, x, c, k = sch.get_loops('conv')\nx0, x1 = sch.split(x, factors=[None, 4])\n"
+             "sch.reorder(x0, o, c, k, x1)\nsch.reverse_compute_at('relu', o)\n"
+             "sch.decompose_reduction('conv', c)\nsch.parallel(x0)\nsch.unroll(x1)\n");
+  made(conv, "o, x, c, k = sch.get_loops('conv')\nf = sch.fuse(o, x)\n"
+             "a, b = sch.split(f, factors=[None, 17])\nsch.reverse_compute_at('relu', a)\n");
+  refused(conv, "o, x, c, k = sch.get_loops('conv')\nsch.reorder(c, o)\n"
+                "sch.reverse_compute_at('relu', o)\n",
+          "not proved to be complete");
+  refused(conv, "c, x = sch.get_loops('pad')\nsch.reverse_compute_at('conv', c)\n",
+          "reduces over axis 0");
+  refused(conv, "c, x = sch.get_loops('pad')\nsch.reverse_compute_at('relu', c)\n",
+          "does not stand before");
+}
+
+// ---- Caches ----------------------------------------------------------------------------------
+
+static void test_caches(void **state) {
+  (void)state;
+  made(matmul, "sch.cache_write('C', 0, 'local')\n");
+  made(matmul, "i, j, k = sch.get_loops('C')\nc = sch.cache_write('C', 0, 'local')\n"
+               "sch.reverse_compute_at(c, i)\nsch.decompose_reduction('C', k)\nsch.parallel(i)\n");
+  made(matmul, "a = sch.cache_read('C', 0, 'local')\nb = sch.cache_read('C', 1, 'global')\n"
+               "i, j, k = sch.get_loops('C')\nsch.compute_at(a, i)\nsch.compute_at(b, j)\n");
+  made(conv, "sch.cache_read('conv', 0, 'local')\nsch.set_scope('conv', 0, 'local')\n");
+  refused(matmul, "sch.set_scope('C', 0, 'local')\n", "use cache_write");
+  refused(matmul, "sch.cache_read('C', 2, 'local')\n", "no number 2");
+  refused(matmul, "sch.cache_write('C', 0, 'locl')\n", "did you mean 'local'");
+}
+
+// ---- Reductions ------------------------------------------------------------------------------
+
+static void test_decompose_reduction(void **state) {
+  (void)state;
+  made(matmul, "i, j, k = sch.get_loops('C')\nsch.decompose_reduction('C', i)\n");
+  made(matmul, "i, j, k = sch.get_loops('C')\nk0, k1 = sch.split(k, factors=[None, 4])\n"
+               "i0, i1 = sch.split(i, factors=[None, 5])\nsch.reorder(i0, k0, j, k1, i1)\n"
+               "b = sch.decompose_reduction('C', k0)\nx, y, z = sch.get_loops(b)\n"
+               "sch.vectorize(y)\n");
+  refused(matmul, "i, j, k = sch.get_loops('C')\nsch.reorder(k, i)\n"
+                  "sch.decompose_reduction('C', i)\n",
+          "belongs to the reduction");
+  refused(copy, "i, j = sch.get_loops('B')\nsch.decompose_reduction('B', i)\n", "has no init");
+}
+
+static void test_rfactor(void **state) {
+  (void)state;
+  made(matmul, "i, j, k = sch.get_loops('C')\nsch.rfactor(k, 0)\n");
+  made(matmul, "i, j, k = sch.get_loops('C')\nk0, k1 = sch.split(k, factors=[None, 4])\n"
+               "r = sch.rfactor(k0, 2)\nsch.parallel(i)\n");
+  made(conv, "o, x, c, k = sch.get_loops('conv')\nr = sch.rfactor(c, 1)\n"
+             "i, j, a, b = sch.get_loops(r)\nsch.reorder(a, i, j, b)\nsch.parallel(a)\n");
+  refused(matmul, "i, j, k = sch.get_loops('C')\nsch.rfactor(i, 0)\n", "not one of the reduction");
+  refused(matmul, "i, j, k = sch.get_loops('C')\nsch.rfactor(k, 3)\n", "axes 0 to 2");
+}
+
+static void test_predicate_reduction(void **state) {
+  (void)state;
+  made(conv, "sch.compute_inline('pad')\no, x, c, k = sch.get_loops('conv')\n"
+             "sch.decompose_reduction('conv', c)\nsch.predicate_reduction('conv')\n");
+  refused(conv, "sch.compute_inline('pad')\nsch.predicate_reduction('conv')\n",
+          "decompose_reduction first");
+  refused(matmul, "i, j, k = sch.get_loops('C')\nsch.decompose_reduction('C', k)\n"
+                  "sch.predicate_reduction('C')\n",
+          "under no condition");
+}
+
+// ---- Scripts ---------------------------------------------------------------------------------
+
+static void bad_script(const char *steps, const char *message) {
+  Context *context = context_new();
+  Schedule *schedule = schedule_new(context, check_parse(context, copy));
+  assert_false(check_replay(schedule, steps));
+  assert_true(context->error_count > 0);
+  if (!strstr(context->diags.items[0].message, message)) {
+    diag_print_all(context, stderr);
+    fail();
+  }
+  context_free(context);
+}
+
+static void test_scripts_with_mistakes(void **state) {
+  (void)state;
+  bad_script("sch.splitt(1)\n", "did you mean 'split'");
+  bad_script("sch.split(x, factors=[1])\n", "'x' is not defined");
+  bad_script("b = sch.get_block('B')\nsch.split(b, factors=[1])\n", "'loop' is a loop");
+  bad_script("i, j = sch.get_loops('B')\nsch.split(i)\n", "needs 'factors'");
+  bad_script("i, j = sch.get_loops('B')\nsch.split(i, factor=[2])\n", "did you mean 'factors'");
+  bad_script("i, j, k = sch.get_loops('B')\n", "2 results for 3 names");
+  bad_script("i, j = sch.get_loops('B')\nsch.parallel(i, j)\n", "no more arguments");
+  bad_script("for i in range(3):\n    pass\n", "holds steps");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_split),
+      cmocka_unit_test(test_fuse),
+      cmocka_unit_test(test_reorder),
+      cmocka_unit_test(test_unit_loops_and_kinds),
+      cmocka_unit_test(test_annotations),
+      cmocka_unit_test(test_queries),
+      cmocka_unit_test(test_compute_inline),
+      cmocka_unit_test(test_reverse_compute_inline),
+      cmocka_unit_test(test_compute_at),
+      cmocka_unit_test(test_reverse_compute_at),
+      cmocka_unit_test(test_caches),
+      cmocka_unit_test(test_decompose_reduction),
+      cmocka_unit_test(test_rfactor),
+      cmocka_unit_test(test_predicate_reduction),
+      cmocka_unit_test(test_scripts_with_mistakes),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// transform_layout and what goes with it: all accesses and aliases, physical iteration, padding and
+// its content, predicates, separators. Padding that may hold anything holds NaN here.
+#include "schedule_check.h"
+
+#define HEAD "from pleat.script import tir as T\n@T.prim_func\n"
+
+static const char copy[] = HEAD
+    "def f(A: T.Buffer((30, 7), 'float32'), B: T.Buffer((30, 7), 'float32')):\n"
+    "    for i, j in T.grid(30, 7):\n"
+    "        with T.block('B'):\n"
+    "            vi, vj = T.axis.remap('SS', [i, j])\n"
+    "            B[vi, vj] = A[vi, vj] * T.float32(2)\n";
+
+// 1x1 convolution with channels that no block divides, bias and activation.
+static const char pointwise[] = HEAD
+    "def f(X: T.Buffer((1, 13, 5, 6), 'float32'), W: T.Buffer((11, 13), 'float32'),\n"
+    "      b: T.Buffer((11,), 'float32'), Y: T.Buffer((1, 11, 5, 6), 'float32')):\n"
+    "    C = T.alloc_buffer((1, 11, 5, 6))\n"
+    "    for n, o, h, w, c in T.grid(1, 11, 5, 6, 13):\n"
+    "        with T.block('conv'):\n"
+    "            vn, vo, vh, vw, vc = T.axis.remap('SSSSR', [n, o, h, w, c])\n"
+    "            with T.init():\n"
+    "                C[vn, vo, vh, vw] = T.float32(0)\n"
+    "            C[vn, vo, vh, vw] = C[vn, vo, vh, vw] + X[vn, vc, vh, vw] * W[vo, vc]\n"
+    "    for n, o, h, w in T.grid(1, 11, 5, 6):\n"
+    "        with T.block('relu'):\n"
+    "            vn, vo, vh, vw = T.axis.remap('SSSS', [n, o, h, w])\n"
+    "            Y[vn, vo, vh, vw] = T.max(C[vn, vo, vh, vw] + b[vo], T.float32(0))\n";
+
+static void made(const char *program, const char *steps) {
+  Context *context = context_new();
+  check_made(context, program, steps);
+  context_free(context);
+}
+
+static void test_every_access_is_mapped(void **state) {
+  (void)state;
+  made(copy, "sch.transform_layout('B', ('read', 0), lambda i, j: [j, i])\n");
+  made(copy, "sch.transform_layout('B', 'A', lambda i, j: [i // 4, j, i % 4])\n");
+  made(copy, "sch.transform_layout('B', ('write', 0), lambda i, j: [j, i])\n");
+  made(copy, "sch.transform_layout('B', ('write', 0), lambda i, j: [i // 5, j, i % 5])\n");
+  made(copy, "sch.transform_layout('B', ('write', 0), lambda *x: [x[1], x[0]])\n"
+             "sch.transform_layout('B', ('write', 0), lambda j, i: [i, j])\n");
+  made(pointwise, "sch.transform_layout('conv', ('read', 0), 'NCHW4c')\n"
+                  "sch.transform_layout('relu', ('write', 0), lambda n, c, h, w: [n, h, w, c])\n"
+                  "sch.transform_layout('conv', ('write', 0), lambda n, c, h, w: [n, h, w, c])\n");
+}
+
+static void test_flat_and_swizzled(void **state) {
+  (void)state;
+  made(copy, "sch.transform_layout('B', ('write', 0), lambda i, j: [i * 7 + j])\n");
+  made(copy, "sch.transform_layout('B', ('write', 0), lambda i, j: [(i * 7 + j) // 16, (i * 7 + j) % 16])\n");
+  made(copy, "sch.transform_layout('B', ('read', 0), lambda i, j: [i, j ^ (i % 4)])\n");
+  made(copy, "sch.transform_layout('B', ('write', 0), lambda i, j: [29 - i, j])\n");
+}
+
+static int loop_count(Schedule *schedule, const char *block) {
+  LoopRefs loops = {0};
+  assert_true(schedule_get_loops(schedule, str_intern(schedule_context(schedule), block), &loops));
+  return loops.count;
+}
+
+static void test_the_writer_iterates_physically(void **state) {
+  (void)state;
+  Context *context = context_new();
+  Schedule *schedule = check_made(
+      context, copy, "sch.transform_layout('B', ('write', 0), lambda i, j: [i // 4, j, i % 4])\n");
+  Block *block = schedule_block(schedule, str_intern(context, "B"));
+  assert_int_equal(loop_count(schedule, "B"), 3);
+  assert_int_equal(block->var_count, 3);
+  for (int d = 0; d < 3; d++)
+    assert_ptr_equal(block->body->as.store.indices[d], block->vars[d].var);
+  assert_false(expr_is_true(block->predicate)); // 30 = 7·4 + 2
+  const Buffer *b = schedule_func(schedule)->buffers[1];
+  assert_true(expr_is_int(b->shape[0], 8) && expr_is_int(b->shape[1], 7) &&
+              expr_is_int(b->shape[2], 4));
+  // A reduction keeps its own loops, inside.
+  schedule = check_made(context, pointwise,
+                        "sch.transform_layout('conv', ('write', 0), 'NCHW4c')\n");
+  assert_int_equal(loop_count(schedule, "conv"), 6);
+  block = schedule_block(schedule, str_intern(context, "conv"));
+  assert_int_equal(block->vars[5].kind, ITER_REDUCTION);
+  // Where it was scheduled before, its loops stay and only its accesses change.
+  schedule = check_made(context, copy,
+                        "i, j = sch.get_loops('B')\nsch.split(j, factors=[None, 4])\n"
+                        "sch.transform_layout('B', ('write', 0), lambda i, j: [i // 4, j, i % 4])\n");
+  assert_int_equal(schedule_block(schedule, str_intern(context, "B"))->var_count, 2);
+  context_free(context);
+}
+
+static void test_padding_predicates_drop(void **state) {
+  (void)state;
+  made(pointwise, "sch.transform_layout('conv', ('write', 0), 'NCHW4c')\n"
+                  "sch.transform_layout('conv', ('read', 1), lambda o, c: [o // 4, c, o % 4])\n"
+                  "sch.drop_padding_predicate('conv')\n");
+  made(pointwise, "sch.transform_layout('conv', ('write', 0), 'NCHW4c')\n"
+                  "sch.transform_layout('conv', ('read', 1), lambda o, c: [o // 4, c, o % 4])\n"
+                  "sch.transform_layout('relu', ('write', 0), 'NCHW4c')\n"
+                  "sch.transform_layout('relu', 'b', lambda c: [c // 4, c % 4])\n"
+                  "sch.drop_padding_predicate('conv')\nsch.drop_padding_predicate('relu')\n"
+                  "n, o, h, w, p, c = sch.get_loops('conv')\nw0, w1 = sch.split(w, factors=[None, 4])\n"
+                  "sch.reorder(n, o, h, w0, c, w1, p)\nsch.reverse_compute_at('relu', w0)\n"
+                  "sch.vectorize(p)\nsch.unroll(w1)\nsch.decompose_reduction('conv', c)\n"
+                  "sch.set_scope('conv', 0, 'local')\nsch.parallel(o)\n");
+  check_refused(pointwise, "sch.transform_layout('conv', ('write', 0), 'NCHW4c')\n"
+                           "sch.drop_padding_predicate('conv')\n",
+                "axis 0 of 'W' is not proved to stay");
+  check_refused(copy, "sch.drop_padding_predicate('B')\n", "has no predicate");
+  check_refused(copy, "i, j = sch.get_loops('B')\nsch.split(i, factors=[None, 4])\n"
+                      "sch.drop_padding_predicate('B')\n",
+                "only out of padding");
+  check_refused(copy, "sch.transform_layout('B', ('write', 0), lambda i, j: [i // 4, j, i % 4], "
+                      "pad_value=1.5)\nsch.drop_padding_predicate('B')\n",
+                "has no predicate");
+}
+
+static void test_padding_content(void **state) {
+  (void)state;
+  Context *context = context_new();
+  // The consumer reads padding that holds zeros: its own predicate goes.
+  made(pointwise, "sch.transform_layout('conv', ('write', 0), 'NCHW4c', pad_value=0.0)\n");
+  Schedule *schedule = check_made(
+      context, copy,
+      "sch.transform_layout('B', ('write', 0), lambda i, j: [i // 4, j, i % 4], pad_value=-1)\n");
+  const Layout *layout = schedule_func(schedule)->buffers[1]->layout;
+  assert_int_equal(layout->padding.kind, LAYOUT_PADDING_CONSTANT);
+  // Run it: the padding really holds it.
+  float a[210], b[8 * 7 * 4];
+  for (int i = 0; i < 210; i++) a[i] = (float)i;
+  for (int i = 0; i < COUNT_OF(b); i++) b[i] = NAN;
+  InterpTensor args[2] = {{DTYPE_FLOAT32, 2, (int64_t[]){30, 7}, NULL, a},
+                          {DTYPE_FLOAT32, 3, (int64_t[]){8, 7, 4}, NULL, b}};
+  assert_true(interp_run(context, NULL, schedule_func(schedule), args, 2, NULL));
+  int padding = 0;
+  for (int i = 0; i < COUNT_OF(b); i++) padding += b[i] == -1.0f;
+  assert_int_equal(padding, 2 * 7);
+  made(copy, "sch.transform_layout('B', ('write', 0), lambda i, j: [i // 4, j, i % 4])\n"
+             "sch.pad_value('B', ('write', 0), 3.0)\n");
+  made(copy, "sch.transform_layout('B', ('read', 0), lambda i, j: [i // 4, j, i % 4], pad_value=0)\n");
+  check_refused(copy, "i, j = sch.get_loops('B')\nsch.fuse(i, j)\n"
+                      "sch.transform_layout('B', ('write', 0), lambda i, j: [i // 4, j, i % 4], "
+                      "pad_value=0)\n",
+                "does not iterate over it");
+  context_free(context);
+}
+
+static void test_maps_that_are_refused(void **state) {
+  (void)state;
+  check_refused(copy, "sch.transform_layout('B', ('write', 0), lambda i, j: [i % 8, j])\n",
+                "B[0, 0] and B[8, 0] would share the place [0, 0]");
+  check_refused(copy, "sch.transform_layout('B', ('write', 0), lambda i, j: [i + j])\n",
+                "not injective on the shape of 'B'");
+  check_refused(copy, "sch.transform_layout('B', ('write', 1), lambda i, j: [j, i])\n",
+                "1 written buffers");
+  check_refused(copy, "sch.transform_layout('B', 'C', lambda i, j: [j, i])\n",
+                "neither reads nor writes 'C'");
+  check_refused(copy, "sch.transform_layout('B', 'B', lambda i: [i])\n", "takes 1 axes");
+}
+
+static const char viewed[] = HEAD
+    "def f(A: T.Buffer((6, 4), 'float32'), B: T.Buffer((6, 4), 'float32')):\n"
+    "    A_flat = T.decl_buffer((24,), 'float32', data=A.data)\n"
+    "    for i, j in T.grid(6, 4):\n"
+    "        with T.block('B'):\n"
+    "            vi, vj = T.axis.remap('SS', [i, j])\n"
+    "            B[vi, vj] = A[vi, vj] + A_flat[vi * 4 + vj]\n";
+
+static const char twin[] = HEAD
+    "def f(A: T.Buffer((6, 4), 'float32'), B: T.Buffer((6, 4), 'float32')):\n"
+    "    A2 = T.decl_buffer((6, 4), 'float32', data=A.data)\n"
+    "    for i, j in T.grid(6, 4):\n"
+    "        with T.block('B'):\n"
+    "            vi, vj = T.axis.remap('SS', [i, j])\n"
+    "            B[vi, vj] = A[vi, vj] + A2[5 - vi, vj]\n";
+
+static void test_aliases_move_together(void **state) {
+  (void)state;
+  check_refused(viewed, "sch.transform_layout('B', 'A', lambda i, j: [j, i])\n",
+                "'A_flat' lies over the same memory");
+  made(twin, "sch.transform_layout('B', 'A', lambda i, j: [j, i])\n");
+  made(twin, "sch.transform_layout('B', 'A2', lambda i, j: [i // 4, j, i % 4])\n");
+}
+
+static void test_separators(void **state) {
+  (void)state;
+  Context *context = context_new();
+  Schedule *schedule = check_made(
+      context, copy,
+      "sch.transform_layout('B', ('write', 0), lambda i, j: [i // 5, AXIS_SEPARATOR, j, i % 5])\n"
+      "sch.set_axis_separator('B', ('read', 0), [1])\n");
+  for (int k = 0; k < 2; k++) {
+    assert_int_equal(schedule_func(schedule)->buffers[k]->separator_count, 1);
+    assert_int_equal(schedule_func(schedule)->buffers[k]->separators[0], 1);
+  }
+  check_refused(copy, "sch.set_axis_separator('B', ('read', 0), [2])\n", "between 1 and 1");
+  context_free(context);
+}
+
+static void test_block_layout(void **state) {
+  (void)state;
+  made(copy, "sch.transform_block_layout('B', lambda i, j: [j, i // 5, i % 5])\n");
+  made(copy, "sch.transform_block_layout('B', lambda i, j: [i * 7 + j])\n"
+             "f, = sch.get_loops('B')\nsch.parallel(f)\n");
+  made(pointwise, "sch.transform_block_layout('conv', lambda n, o, h, w, c: "
+                  "[n, h * 6 + w, o // 4, c // 5, o % 4, c % 5])\n");
+  check_refused(pointwise, "sch.transform_block_layout('conv', lambda n, o, h, w, c: "
+                           "[n, h, w, o * 13 + c])\n",
+                "mixes spatial and reduction");
+  check_refused(copy, "sch.transform_block_layout('B', lambda i, j: [i])\n", "no proved inverse");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_every_access_is_mapped),
+      cmocka_unit_test(test_flat_and_swizzled),
+      cmocka_unit_test(test_the_writer_iterates_physically),
+      cmocka_unit_test(test_padding_predicates_drop),
+      cmocka_unit_test(test_padding_content),
+      cmocka_unit_test(test_maps_that_are_refused),
+      cmocka_unit_test(test_aliases_move_together),
+      cmocka_unit_test(test_separators),
+      cmocka_unit_test(test_block_layout),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
