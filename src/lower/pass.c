@@ -3,6 +3,7 @@
 // stopping, time and counts, and running the function before and after on the same inputs.
 #include "lower/pass.h"
 
+#include "config.h"
 #include "interp/interp.h"
 #include "script/script.h"
 
@@ -177,7 +178,9 @@ static PrimFunc *run_pass(LowerState *state, const LowerPass *pass, PrimFunc *fu
   context->current_pass = pass->name;
   PrimFunc *next = run_timed(state, pass, func);
   bool ok = next != NULL;
+  bool verify = PLEAT_VERIFY_EACH || state->options->verify || state->options->verify_each;
   if (ok && is_named(state->options->print_after, pass->name)) print_func(state, pass, next);
+  if (ok && verify) ok = verify_prim_func(context, next, pass->stage);
   if (ok && state->options->verify_each && next != func) ok = compare(state, pass, func, next);
   context->current_pass = outer;
   return ok ? next : NULL;

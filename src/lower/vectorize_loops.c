@@ -333,6 +333,33 @@ static Stmt *vector_stmt(Vector *vector, Stmt *s) {
   return NULL;
 }
 
+// ---- One place for all lanes
+
+typedef struct LaneSearch {
+  Vector *vector;
+  int stores;
+  bool shared; // a store of all lanes to one place
+} LaneSearch;
+
+static bool enter_store(Visitor *visitor, Stmt *s) {
+  LaneSearch *search = visitor->env;
+  if (s->kind != STMT_STORE) return true;
+  bool moves = false;
+  for (int i = 0; i < s->as.store.rank; i++)
+    moves |= expr_uses(s->as.store.indices[i], search->vector->var);
+  search->shared |= !moves;
+  search->stores++;
+  return true;
+}
+
+// Statements that hand values on through one place for all lanes must run lane after lane.
+static bool hands_on(Vector *vector, Stmt *body) {
+  LaneSearch search = {vector, 0, false};
+  Visitor visitor = {.env = &search, .enter_stmt = enter_store};
+  visit_stmt(&visitor, body);
+  return search.shared && search.stores > 1;
+}
+
 // ---- Loops
 
 typedef struct Vectorization {
@@ -352,7 +379,8 @@ static Stmt *piece(Vectorization *env, Stmt *loop, Expr *first, int lanes) {
   map_put(&vector.values, var, expr_ramp(context, first, one, lanes));
   int mark = analyzer_mark(env->analyzer);
   analyzer_bind(env->analyzer, var, first, expr_int(context, var->type, lanes));
-  Stmt *result = vector_or_scalar(&vector, body);
+  Stmt *result =
+      hands_on(&vector, body) ? scalar_loop(&vector, body) : vector_or_scalar(&vector, body);
   analyzer_reset(env->analyzer, mark);
   return result;
 }
