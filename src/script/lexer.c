@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { MOST_INDENTS = 100, MOST_BRACKETS = 200, TAB_WIDTH = 8 };
+enum { MOST_INDENTS = 100, MOST_BRACKETS = 200, TAB_WIDTH = 8, MOST_REWINDS = 20 };
 
 typedef struct Lexer {
   Context *context;
@@ -16,7 +16,7 @@ typedef struct Lexer {
   int32_t at, size;
   int indents[MOST_INDENTS], indent_count;
   Token brackets[MOST_BRACKETS];
-  int bracket_count;
+  int bracket_count, rewinds;
   TokenArray tokens;
 } Lexer;
 
@@ -152,8 +152,9 @@ static void string(Lexer *lexer, int32_t begin, bool raw) {
     int c = peek(lexer, 0);
     if (c < 0 || (c == '\n' && !triple)) {
       add_error(lexer, begin, "this string is never closed");
-      if (c < 0)
-        diag_error(lexer->context, range(lexer, begin, begin + 1), "this string is never closed");
+      if (c >= 0) return;
+      diag_error(lexer->context, range(lexer, begin, begin + 1), "this string is never closed");
+      array_last(&lexer->tokens).text = NULL; // told
       return;
     }
     if (c == quote && (!triple || (peek(lexer, 1) == quote && peek(lexer, 2) == quote))) break;
@@ -231,13 +232,24 @@ static bool line_starts_with_keyword(const Lexer *lexer, int32_t at) {
   return false;
 }
 
+static int32_t line_end(const Lexer *lexer, int32_t at) {
+  while (at < lexer->size && lexer->file->text[at] != '\n') at++;
+  return at;
+}
+
+// The innermost open bracket is never closed: reading starts again after the line it stands on, as
+// if it were closed there. The parser meets a mistake that was told here.
 static void close_brackets(Lexer *lexer) {
   if (!lexer->bracket_count) return;
   Token open = lexer->brackets[MIN_OF(lexer->bracket_count, MOST_BRACKETS) - 1];
   diag_error(lexer->context, range(lexer, open.begin, open.end), "this '%s' is never closed",
              open.text);
   lexer->bracket_count = 0;
-  add_error(lexer, lexer->at, "the brackets before are not closed");
+  if (lexer->rewinds++ < MOST_REWINDS) {
+    lexer->at = line_end(lexer, open.begin);
+    while (array_last(&lexer->tokens).begin > lexer->at) lexer->tokens.count--;
+  }
+  add(lexer, TOKEN_ERROR, lexer->at);
   add(lexer, TOKEN_NEWLINE, lexer->at);
 }
 
@@ -253,7 +265,7 @@ static void set_indent(Lexer *lexer, int column) {
     add(lexer, TOKEN_INDENT, lexer->at);
     return;
   }
-  while (column < lexer->indents[lexer->indent_count - 1]) {
+  while (lexer->indent_count > 1 && column < lexer->indents[lexer->indent_count - 1]) {
     lexer->indent_count--;
     add(lexer, TOKEN_DEDENT, lexer->at);
   }
@@ -281,7 +293,11 @@ static void line_start(Lexer *lexer) {
     column = peek(lexer, 0) == '\t' ? (column / TAB_WIDTH + 1) * TAB_WIDTH : column + 1;
   int c = peek(lexer, 0);
   if (c < 0 || c == '\n' || c == '#') return;
-  if (lexer->bracket_count && line_starts_with_keyword(lexer, lexer->at)) close_brackets(lexer);
+  if (lexer->bracket_count && line_starts_with_keyword(lexer, lexer->at)) {
+    int rewinds = lexer->rewinds;
+    close_brackets(lexer);
+    if (rewinds < MOST_REWINDS) return;
+  }
   if (!lexer->tokens.count) lexer->indents[0] = column;
   if (!lexer->bracket_count) set_indent(lexer, column);
 }
@@ -317,11 +333,26 @@ static void token(Lexer *lexer) {
 }
 
 static void finish(Lexer *lexer) {
-  close_brackets(lexer);
   if (lexer->tokens.count && array_last(&lexer->tokens).kind != TOKEN_NEWLINE)
     add(lexer, TOKEN_NEWLINE, lexer->at);
   for (; lexer->indent_count > 1; lexer->indent_count--) add(lexer, TOKEN_DEDENT, lexer->at);
   add(lexer, TOKEN_END, lexer->at);
+}
+
+static void next(Lexer *lexer) {
+  int c = peek(lexer, 0);
+  if (is_blank(c))
+    lexer->at++;
+  else if (c == '#')
+    skip_comment(lexer);
+  else if (c == '\n')
+    newline(lexer);
+  else if (c == '\\' && peek(lexer, 1) == '\n')
+    lexer->at += 2;
+  else if (c == '\\' && peek(lexer, 1) == '\r' && peek(lexer, 2) == '\n')
+    lexer->at += 3;
+  else
+    token(lexer);
 }
 
 TokenArray py_tokens(Context *context, Arena *arena, const SourceFile *file) {
@@ -329,21 +360,10 @@ TokenArray py_tokens(Context *context, Arena *arena, const SourceFile *file) {
   *lexer = (Lexer){context, arena, file, .size = (int32_t)file->size, .indent_count = 1};
   if (lexer->size >= 3 && !memcmp(file->text, "\xEF\xBB\xBF", 3)) lexer->at = 3;
   line_start(lexer);
-  while (lexer->at < lexer->size) {
-    int c = peek(lexer, 0);
-    if (is_blank(c))
-      lexer->at++;
-    else if (c == '#')
-      skip_comment(lexer);
-    else if (c == '\n')
-      newline(lexer);
-    else if (c == '\\' && peek(lexer, 1) == '\n')
-      lexer->at += 2;
-    else if (c == '\\' && peek(lexer, 1) == '\r' && peek(lexer, 2) == '\n')
-      lexer->at += 3;
-    else
-      token(lexer);
-  }
+  do {
+    while (lexer->at < lexer->size) next(lexer);
+    close_brackets(lexer); // may go back
+  } while (lexer->at < lexer->size);
   finish(lexer);
   return lexer->tokens;
 }

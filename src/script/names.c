@@ -88,3 +88,7 @@ Binding *parser_lookup(Parser *parser, const PyNode *name) {
   parser_bind(parser, name->text, BOUND_NOTHING);
   return NULL;
 }
+
+const char *parser_type_name(Parser *parser, DType type) {
+  return dtype_equal(type, DTYPE_STRING) ? "string" : dtype_name(parser->context, type);
+}

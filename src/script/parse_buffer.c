@@ -27,7 +27,7 @@ static bool rank_agrees(Parser *parser, const PyNode *node, const Buffer *buffer
 static Expr *index_value(Parser *parser, const PyNode *node) {
   Expr *e = parse_value(parser, node);
   if (!e || dtype_is_int(e->type) || dtype_is_bool(e->type)) return e;
-  REPORT(parser, node, "an index is an integer, saw %s", dtype_name(parser->context, e->type));
+  REPORT(parser, node, "an index is an integer, saw %s", parser_type_name(parser, e->type));
   return NULL;
 }
 
@@ -130,7 +130,7 @@ static Expr *extent_value(Parser *parser, const PyNode *node) {
   if (node->kind != PY_STRING) {
     Expr *e = parse_value(parser, node);
     if (!e || (dtype_is_int(e->type) && e->type.lanes == 1)) return e;
-    REPORT(parser, node, "expected an integer, saw %s", dtype_name(parser->context, e->type));
+    REPORT(parser, node, "expected an integer, saw %s", parser_type_name(parser, e->type));
     return NULL;
   }
   Binding *binding = parser_find(parser, node->text);

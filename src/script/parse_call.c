@@ -51,8 +51,8 @@ static Operand reinterpret(Parser *parser, const PyNode *call) {
   if (!parse_dtype(parser, args[0], &type) || !value) return nothing;
   if (type.bits * type.lanes == value->type.bits * value->type.lanes)
     return raw(parser, EXPR_REINTERPRET, type, &value, 1);
-  REPORT(parser, call, "%s and %s differ in size", dtype_name(parser->context, value->type),
-         dtype_name(parser->context, type));
+  REPORT(parser, call, "%s and %s differ in size", parser_type_name(parser, value->type),
+         parser_type_name(parser, type));
   return nothing;
 }
 
@@ -65,21 +65,21 @@ static Operand special_number(Parser *parser, const PyNode *node, DType type) {
     if (!strcmp(numbers[i].name, node->text) && dtype_is_float(type))
       return typed(expr_float(parser->context, type, numbers[i].value));
   REPORT(parser, node, "'%s' is not a value of type %s", node->text,
-         dtype_name(parser->context, type));
+         parser_type_name(parser, type));
   return nothing;
 }
 
 static Operand typed_literal(Parser *parser, const PyNode *node, Operand value, DType type) {
   if (dtype_is_float(type) || dtype_is_int(type)) {
     if (value.e->op == EXPR_FLOAT && dtype_is_int(type)) {
-      REPORT(parser, node, "expected an integer for %s", dtype_name(parser->context, type));
+      REPORT(parser, node, "expected an integer for %s", parser_type_name(parser, type));
       return nothing;
     }
     Expr *e = operand_as(parser, node, value, type);
     return typed(e ? expr_broadcast(parser->context, e, type.lanes) : NULL);
   }
   if (dtype_is_bool(type)) return typed(expr_int(parser->context, type, value.e->as.i));
-  REPORT(parser, node, "there are no constants of type %s", dtype_name(parser->context, type));
+  REPORT(parser, node, "there are no constants of type %s", parser_type_name(parser, type));
   return nothing;
 }
 
@@ -206,7 +206,7 @@ static bool parse_lanes(Parser *parser, const PyNode *node, int *lanes) {
 
 static bool is_scalar(Parser *parser, const PyNode *node, const Expr *e) {
   if (e->type.lanes == 1) return true;
-  return REPORT(parser, node, "expected a scalar, saw %s", dtype_name(parser->context, e->type));
+  return REPORT(parser, node, "expected a scalar, saw %s", parser_type_name(parser, e->type));
 }
 
 static Operand ramp(Parser *parser, const PyNode *call) {

@@ -36,7 +36,7 @@ static Expr *literal_as(Parser *parser, const PyNode *node, Expr *e, DType type)
     return expr_float(parser->context, type, expr_as_int(e, &value) ? (double)value : e->as.f);
   if (!dtype_is_int(type) || !expr_as_int(e, &value)) return settled(parser, literal(e));
   if (literal_fits(value, type)) return expr_int(parser->context, type, value);
-  REPORT(parser, node, "%lld does not fit %s", (long long)value, dtype_name(parser->context, type));
+  REPORT(parser, node, "%lld does not fit %s", (long long)value, parser_type_name(parser, type));
   return NULL;
 }
 
@@ -57,7 +57,7 @@ Expr *parse_condition(Parser *parser, const PyNode *node) {
   Expr *e = parse_value(parser, node);
   if (!e || dtype_is_bool(e->type)) return e;
   REPORT(parser, node, "expected a condition, saw a value of type %s",
-         dtype_name(parser->context, e->type));
+         parser_type_name(parser, e->type));
   return NULL;
 }
 
@@ -102,7 +102,7 @@ bool parse_same_type(Parser *parser, const PyNode *node, Operand *a, Operand *b)
   if (!a->e || !b->e) return false;
   if (same_element(parser, &a->e, &b->e) && same_lanes(parser, &a->e, &b->e)) return true;
   return REPORT(parser, node, "operands of types %s and %s do not go together; cast one",
-                dtype_name(parser->context, a->e->type), dtype_name(parser->context, b->e->type));
+                parser_type_name(parser, a->e->type), parser_type_name(parser, b->e->type));
 }
 
 // ---- Operators
@@ -151,7 +151,7 @@ static Operand fold_literals(Parser *parser, const PyNode *node, ExprOp op, Oper
 
 static bool operands_allowed(Parser *parser, const PyNode *node, ExprOp op, DType type) {
   const OpInfo *info = &op_table[op];
-  const char *name = dtype_name(parser->context, type);
+  const char *name = parser_type_name(parser, type);
   if (type.code == TYPE_HANDLE && info->class == OP_COMPARE) return true;
   if (info->class == OP_LOGIC && !dtype_is_bool(type))
     return REPORT(parser, node, "'%s' needs conditions, saw %s", info->spelling, name);
@@ -365,8 +365,10 @@ bool parse_dtype(Parser *parser, const PyNode *node, DType *out) {
   }
   Str member = parser_member(parser, node, DIALECT_TIR);
   if (member && named_type(member, out)) return true;
-  Str name = parse_string(parser, node, "an element type");
-  if (!name) return false;
+  if (node->kind != PY_STRING)
+    return REPORT(parser, node, "expected an element type (\"float32\" or T.float32), saw %s",
+                  py_kind_name(node->kind));
+  Str name = node->text;
   if (named_type(name, out)) return true;
   return REPORT(parser, node, "'%s' is not an element type", name);
 }

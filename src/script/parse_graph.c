@@ -23,14 +23,19 @@ static void bind_new_names(Parser *parser, const PyNode *node) {
     if (node->items[i]) bind_new_names(parser, node->items[i]);
 }
 
-// "h" or "2 * h" in quotes: variables that are new are made.
+// "h" or "2 * h" in quotes: variables that are new are made. Mistakes inside are told of the whole.
 static Expr *quoted_extent(Parser *parser, const PyNode *node) {
-  SourceFile *file =
-      source_file_new(parser->context, "a quoted extent", node->text, strlen(node->text));
-  PyNode *inner = py_parse_expression(parser->context, parser->arena, file);
-  if (!inner) return NULL;
-  bind_new_names(parser, inner);
-  return parse_value(parser, inner);
+  Context *context = parser->context;
+  int diags = context->diags.count, errors = context->error_count;
+  SourceFile *file = source_file_new(context, "", node->text, strlen(node->text));
+  PyNode *inner = py_parse_expression(context, parser->arena, file);
+  if (inner) bind_new_names(parser, inner);
+  Expr *e = inner ? parse_value(parser, inner) : NULL;
+  if (e) return e;
+  context->diags.count = diags;
+  context->error_count = errors;
+  REPORT(parser, node, "\"%s\" is not an extent", node->text);
+  return NULL;
 }
 
 static bool tensor_shape(Parser *parser, const PyNode *node, Value *value) {

@@ -107,7 +107,7 @@ static Expr *loop_extent(Parser *parser, const PyNode *node, Operand extent) {
   Expr *e = is_number ? extent.e : operand_as(parser, node, extent, DTYPE_INT32);
   if (!e || (dtype_is_int(e->type) && e->type.lanes == 1)) return e;
   REPORT(parser, node, "the extent of a loop is an integer, saw %s",
-         dtype_name(parser->context, e->type));
+         parser_type_name(parser, e->type));
   return NULL;
 }
 
@@ -251,8 +251,7 @@ Stmt *parse_store(Parser *parser, const PyNode *node, Buffer *buffer, Expr **ind
   if (dtype_equal(e->type, place->type))
     return stmt_store(parser->context, buffer, indices, buffer->rank, e);
   REPORT(parser, node, "a value of type %s is stored in %s, which holds %s; cast it",
-         dtype_name(parser->context, e->type), buffer->name,
-         dtype_name(parser->context, place->type));
+         parser_type_name(parser, e->type), buffer->name, parser_type_name(parser, place->type));
   return NULL;
 }
 
@@ -357,8 +356,8 @@ static void annotated_statement(Parser *parser, Sequence *sequence, const PyNode
   }
   Expr *e = type.bits ? parse_value_as(parser, value, type) : parse_value(parser, value);
   if (e && type.bits && !dtype_equal(e->type, type)) {
-    REPORT(parser, value, "a value of type %s, declared %s", dtype_name(parser->context, e->type),
-           dtype_name(parser->context, type));
+    REPORT(parser, value, "a value of type %s, declared %s", parser_type_name(parser, e->type),
+           parser_type_name(parser, type));
     e = NULL;
   }
   let_statement(parser, sequence, node, target, e);

@@ -77,6 +77,7 @@ void parser_reset(Parser *parser, int mark);
 // "; did you mean 'x'?" or "".
 const char *parser_suggestion(Parser *parser, const char *word, const char *const *names,
                               int count);
+const char *parser_type_name(Parser *parser, DType type); // for messages
 const char *parser_suggest_bound(Parser *parser, const char *word);
 
 // ---- Expressions (parse_expr.c, parse_call.c)

@@ -83,6 +83,7 @@ static const char *token_description(PyParser *parser, const Token *token) {
 PyNode *py_expected(PyParser *parser, const char *what) {
   const Token *token = py_token(parser);
   if (parser->quiet) return NULL;
+  if (token->kind == TOKEN_ERROR && !token->text) return NULL;
   if (token->kind == TOKEN_ERROR)
     diag_error(parser->context, token_pos(parser, token), "%s", token->text);
   else
@@ -335,8 +336,8 @@ static PyNode *trailer(PyParser *parser, PyNode *object, PyKind kind, const char
   PtrArray items = {0};
   array_push(parser->arena, &items, object);
   bool has_comma = false;
+  if (kind == PY_SUBSCRIPT && py_at(parser, "]")) return py_expected(parser, "an index");
   if (!items_until(parser, close, item, &items, &has_comma)) return NULL;
-  if (kind == PY_SUBSCRIPT && items.count == 1) return py_expected(parser, "an index before this");
   // A[()] has no index, A[(i, j)] has two.
   PyNode *only = items.count == 2 && !has_comma ? items.items[1] : NULL;
   if (kind == PY_SUBSCRIPT && only && only->kind == PY_TUPLE) {

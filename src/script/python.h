@@ -81,8 +81,8 @@ const char *py_kind_name(PyKind kind); // "a call", for messages
 enum { PY_MOST_ARGUMENTS = 16 };
 
 // Matches a call's arguments to a signature such as "shape dtype? data? *rest": names in order, `?`
-// for those that may be left out (NULL in `out`), a last `*name` for any number of further positional
-// ones, which start at call->items[*rest]. False after reporting what does not fit.
+// for those that may be left out (NULL in `out`), a last `*name` for any number of further
+// positional ones, which start at call->items[*rest]. False after reporting what does not fit.
 bool py_arguments(Context *context, const PyNode *call, const char *signature, PyNode **out,
                   int *rest);
 
@@ -98,7 +98,7 @@ typedef enum TokenKind {
   TOKEN_FLOAT,
   TOKEN_STRING, // text is the value
   TOKEN_OPERATOR,
-  TOKEN_ERROR, // text is what is wrong; only a mistake where the parser meets it
+  TOKEN_ERROR, // text: what is wrong, told where the parser meets it; NULL: told already
 } TokenKind;
 
 typedef struct Token {

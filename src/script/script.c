@@ -75,7 +75,8 @@ static void take_function(Parser *parser, const PyNode *def) {
   if (!name_is_free(parser, def)) return;
   if (is_decorated(parser, def, DIALECT_TIR, "prim_func")) {
     PrimFunc *func = parse_prim_func(parser, def);
-    if (func) module_add_prim(parser->module, func);
+    if (func && verify_prim_func(parser->context, func, STAGE_TENSOR))
+      module_add_prim(parser->module, func);
   } else if (is_decorated(parser, def, DIALECT_GRAPH, "function")) {
     GraphFunc *func = parse_graph_func(parser, def);
     if (func) module_add_graph(parser->module, func);
@@ -159,8 +160,19 @@ static void restore_order(Module *module) {
     }
 }
 
+// Mistakes of one run in the order of the text, whichever stage found them.
+static void sort_messages(Context *context, int first) {
+  Diag *diags = context->diags.items;
+  for (int i = first + 1; i < context->diags.count; i++)
+    for (int k = i; k > first && diags[k - 1].pos.begin > diags[k].pos.begin; k--) {
+      Diag held = diags[k];
+      diags[k] = diags[k - 1];
+      diags[k - 1] = held;
+    }
+}
+
 Module *script_parse(Context *context, const SourceFile *file) {
-  int errors = context->error_count;
+  int errors = context->error_count, first = context->diags.count;
   ArenaMark mark = arena_mark(&context->scratch);
   PyNode *suite = py_parse_file(context, &context->scratch, file, PY_DEFINITIONS);
   Parser parser;
@@ -172,5 +184,6 @@ Module *script_parse(Context *context, const SourceFile *file) {
     diag_error(context, (SourcePos){file, 0, 0, NULL},
                "there is no function marked @T.prim_func or @R.function in this file");
   arena_reset(&context->scratch, mark);
+  sort_messages(context, first);
   return errors == context->error_count ? module : NULL;
 }

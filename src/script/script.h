@@ -13,7 +13,7 @@ typedef struct ScriptOptions {
 
 // The module in `file`: the class marked @I.ir_module, or the marked functions that stand alone
 // (then the module has no name). Both generations of names are read, under the aliases that the
-// file imports. NULL after reporting when something is wrong; all mistakes of the file are reported.
+// file imports. NULL after reporting when something is wrong; all mistakes of the file are told.
 Module *script_parse(Context *context, const SourceFile *file);
 
 // `options` may be NULL. Functions, statements and expressions are printed with unique names.

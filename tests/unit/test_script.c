@@ -118,9 +118,177 @@ static void test_stored_cases(void **state) {
   context_free(context);
 }
 
+// ---- Damaged text
+
+typedef struct Random {
+  uint64_t state;
+} Random;
+
+static uint32_t random_below(Random *random, uint32_t n) {
+  random->state = random->state * 6364136223846793005u + 1442695040888963407u;
+  return (uint32_t)(random->state >> 33) % n;
+}
+
+// The text with one to four pieces removed, repeated, exchanged for another's, or a word put in.
+static char *damaged(Context *context, Random *random, const char *text) {
+  static const char *const words[] = {"(",
+                                      ")",
+                                      "[",
+                                      "]",
+                                      "{",
+                                      ":",
+                                      ",",
+                                      "\n",
+                                      "    ",
+                                      "\"",
+                                      "\"\"\"",
+                                      "\\",
+                                      "T.",
+                                      "-",
+                                      "not ",
+                                      "lambda x:",
+                                      "0",
+                                      "1e",
+                                      "0x",
+                                      "#",
+                                      "\xff\xfe",
+                                      "\t",
+                                      "@T.prim_func\n",
+                                      "99999999999999999999",
+                                      "for i in range(",
+                                      "T.block(\"x\")",
+                                      "A",
+                                      "float32",
+                                      "*",
+                                      "=",
+                                      "None",
+                                      "as x",
+                                      "if",
+                                      "else:"};
+  Text out = text_new(&context->arena);
+  size_t size = strlen(text);
+  for (uint32_t edits = 1 + random_below(random, 4), at = 0; edits && at < size; edits--) {
+    uint32_t keep = random_below(random, (uint32_t)(size - at) + 1);
+    uint32_t length = random_below(random, 30);
+    text_append(&out, text + at, keep);
+    at += keep;
+    length = MIN_OF(length, (uint32_t)(size - at));
+    switch (random_below(random, 4)) {
+    case 0: at += length; break;
+    case 1: text_append(&out, text + at, length); break;
+    case 2: text_puts(&out, words[random_below(random, COUNT_OF(words))]); break;
+    case 3: text_append(&out, text + random_below(random, (uint32_t)size - length), length); break;
+    }
+    if (edits == 1 && random_below(random, 8)) text_append(&out, text + at, size - at);
+  }
+  return (char *)text_string(&out);
+}
+
+typedef struct Attempt {
+  Context *context;
+  const char *text;
+} Attempt;
+
+static void read_and_print(void *arg) {
+  Attempt *attempt = arg;
+  Context *context = attempt->context;
+  Module *module = parse_text(context, "damaged.py", attempt->text);
+  if (!module != !!context->error_count) bug(context, "errors and a module");
+  messages(context);
+  if (module) expect_round_trip(context, module, attempt->text, false);
+}
+
+static void test_damaged_text_is_refused_with_messages(void **state) {
+  (void)state;
+  Context *outer = context_new();
+  Random random = {20240607};
+  for (char **names = case_names(outer); *names; names++) {
+    const char *text = read_case(outer, *names, "");
+    for (int i = 0; i < 120; i++) {
+      Context *context = context_new();
+      Attempt attempt = {context, damaged(context, &random, text)};
+      if (!context_protect(context, read_and_print, &attempt))
+        print_message("%s\n%s\n", context->failure_message, attempt.text);
+      assert_int_equal(context->failure, FAILURE_NONE);
+      context_free(context);
+    }
+  }
+  context_free(outer);
+}
+
+// Text repeated so often that something must give; never the stack.
+static void expect_refused(const char *before, const char *piece, const char *after, int times,
+                           const char *message) {
+  Context *context = context_new();
+  Text text = text_new(&context->arena);
+  text_puts(&text, "@T.prim_func\ndef f(A: T.Buffer((4,), \"int32\")):\n");
+  text_puts(&text, before);
+  for (int i = 0; i < times; i++) text_puts(&text, piece);
+  text_puts(&text, after);
+  assert_null(parse_text(context, "deep.py", text_string(&text)));
+  if (!strstr(messages(context), message)) print_message("%.2000s\n", messages(context));
+  assert_non_null(strstr(messages(context), message));
+  context_free(context);
+}
+
+static void test_depth_is_limited(void **state) {
+  (void)state;
+  expect_refused("    A[0] = ", "(", "1", 100000, "nest");
+  expect_refused("    A[0] = ", "-", "1", 100000, "nest");
+  expect_refused("    A[0] = ", "A[", "0", 100000, "nest");
+  expect_refused("    A[0] = A[0]", " + A[0]", "\n", 100000, "nest");
+  expect_refused("    A[0] = A", ".b", "\n", 100000, "nest");
+  expect_refused("    A[0] = ", "lambda x: ", "0\n", 100000, "nest");
+  expect_refused("    A[0] = ", "1 if A[0] else ", "0\n", 100000, "nest");
+  expect_refused("    x = 1\n", "    x = x + 1\n", "    A[0] = x\n", 100000, "nest");
+  expect_refused("    if A[0] > 1:\n        pass\n", "    elif A[0] > 2:\n        pass\n", "",
+                 100000, "expected");
+  Context *context = context_new();
+  Text text = text_new(&context->arena);
+  text_puts(&text, "@T.prim_func\ndef f(A: T.Buffer((4,), \"int32\")):\n");
+  for (int i = 1; i < 3000; i++) {
+    text_pad(&text, ' ', 2 * i);
+    text_puts(&text, "for i in range(3):\n");
+  }
+  assert_null(parse_text(context, "deep.py", text_string(&text)));
+  assert_non_null(strstr(messages(context), "nest deeper"));
+  context_free(context);
+}
+
+// Long, but not deep: fine.
+static void test_length_is_not_limited(void **state) {
+  (void)state;
+  Context *context = context_new();
+  Text text = text_new(&context->arena);
+  text_puts(&text, "@T.prim_func\ndef f(A: T.Buffer((4,), \"int32\")):\n");
+  for (int i = 0; i < 50000; i++) text_printf(&text, "    A[%d] = A[%d] + %d\n", i % 4, i % 3, i);
+  Module *module = parse_text(context, "long.py", text_string(&text));
+  assert_non_null(module);
+  expect_round_trip(context, module, "long.py", false);
+  context_free(context);
+}
+
+// ---- Memory that runs out
+
+static void test_exhausted_memory_returns(void **state) {
+  (void)state;
+  for (int64_t n = 1; n < 12; n++) {
+    Context *context = context_new();
+    Attempt attempt = {context, read_case(context, "blocks.py", "")};
+    context->fail_after = n;
+    bool ok = context_protect(context, read_and_print, &attempt);
+    assert_true(ok || context->failure == FAILURE_MEMORY);
+    context_free(context);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_stored_cases),
+      cmocka_unit_test(test_damaged_text_is_refused_with_messages),
+      cmocka_unit_test(test_depth_is_limited),
+      cmocka_unit_test(test_length_is_not_limited),
+      cmocka_unit_test(test_exhausted_memory_returns),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

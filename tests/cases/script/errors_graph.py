@@ -1,0 +1,43 @@
+# Mistakes in graph functions.
+from pleat.script import ir as I, relax as R, tir as T
+
+
+@I.ir_module
+class Module:
+    @T.prim_func
+    def scale(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
+        B[0] = A[0]
+
+    @R.function
+    def main(x: R.Tensor((4,), "float32"), y, z: R.Tensor((-1, "n +"), "float32"),
+             w: T.Buffer((4,), "float32"), v: R.Tensor(4, "float32"), u: R.Tensor((1.5,), "int8")):
+        with R.dataflow():
+            a = R.add(x, q)
+            b = R.call_tir(cls.scal, (x,), out_sinfo=R.Tensor((4,), "float32"))
+            c = R.call_tir(cls.scale, (x,))
+            d = R.relu(x, 3)
+            e = R.relu(x, alpha=[x])
+            f, g = R.call_tir(cls.scale, (x,), out_sinfo=R.Tensor((4,), "float32"))
+            h = x + x
+            i = R.const("weights")
+            j = R.const([[1, 2], [3]], "int8")
+            k = R.const([1, 2], "handle")
+            x[0] = R.relu(x)
+            for t in range(3):
+                pass
+            R.unknown_statement(x)
+            R.output(a)
+        return
+
+    @R.function
+    def nothing(x: R.Tensor((4,), "float32")):
+        y = R.relu(x)
+
+    @R.function
+    def undefined(x: R.Tensor((4,), "float32")):
+        return y
+
+
+@I.ir_module
+class Second:
+    pass
