@@ -43,6 +43,7 @@ int analyzer_mark(const Analyzer *analyzer) {
 static void count_fact(Analyzer *analyzer, const Fact *fact, int step) {
   analyzer->sign_count += fact->kind == FACT_SIGN ? step : 0;
   analyzer->truth_count += fact->kind == FACT_TRUTH ? step : 0;
+  analyzer->divisor_count += fact->kind == FACT_RANGE && fact->divisor > 1 ? step : 0;
   analyzer->range_count += fact->kind == FACT_RANGE && (fact->first || fact->last) ? step : 0;
 }
 
@@ -171,7 +172,6 @@ void analyzer_bind_named(Analyzer *analyzer, Expr *var, Expr *value) {
 static void narrow(Analyzer *analyzer, const Form *f) {
   int64_t coef = f->terms[0].coef;
   Fact fact = range_of(analyzer, f->terms[0].atom);
-  if (coef == INT64_MIN || f->constant == INT64_MIN) return;
   int64_t bound = coef > 0 ? ceil_div(-f->constant, coef) : floor_div(f->constant, -coef);
   if (coef > 0)
     fact.bounds.low = MAX_OF(fact.bounds.low, bound);
@@ -209,8 +209,9 @@ static int solvable_term(Analyzer *analyzer, const Form *f) {
 static bool assume_rest(Analyzer *analyzer, const Form *f) {
   const Digits *digits = form_digits(analyzer, f);
   const Digit *d = &digits->items[0];
-  if (digits->count != 1 || d->cut != 1 || !d->radix || d->cofactor || d->coef != 1) return false;
-  if (form_of(analyzer, d->base)->terms[0].atom != d->base) return false;
+  if (digits->count != 1 || d->cut != 1 || !d->radix || d->cofactor) return false;
+  if (d->coef == -1) return assume_rest(analyzer, form_scale(analyzer, f, -1));
+  if (d->coef != 1 || form_of(analyzer, d->base)->terms[0].atom != d->base) return false;
   Fact fact = range_of(analyzer, d->base);
   if (d->radix % fact.divisor) return false;
   fact.divisor = d->radix;

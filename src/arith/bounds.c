@@ -170,6 +170,21 @@ static bool points_bounds(const Group *group, Bounds x, Bounds *out) {
   return true;
 }
 
+// Places below a known residue of the base hold one digit: their part of the sum, taken out.
+static int64_t known_places(Analyzer *analyzer, Expr *base, Radix *radix) {
+  int64_t divisor, rest, sum = 0;
+  form_modular(analyzer, form_of(analyzer, base), &divisor, &rest);
+  if (divisor <= 1) return 0;
+  for (int i = 0; i + 1 < radix->count; i++) {
+    if (divisor % radix->cuts[i + 1]) break;
+    int64_t digit = floor_mod(floor_div(rest, radix->cuts[i]), digit_count(radix, i)), part;
+    if (!mul_fits(radix->weights[i], digit, &part) || !add_fits(sum, part, &part)) break;
+    sum = part;
+    radix->weights[i] = 0;
+  }
+  return sum;
+}
+
 Bounds group_bounds(Analyzer *analyzer, const Group *group) {
   Bounds x = group->count == 1 && group->cuts[0] == 1 ? atom_bounds(analyzer, group->base)
                                                       : expr_bounds(analyzer, group->base);
@@ -177,9 +192,10 @@ Bounds group_bounds(Analyzer *analyzer, const Group *group) {
   Bounds result;
   if (group->count == 1)
     result = bounds_scale(bounds_divide(x, group->cuts[0]), group->coefs[0]);
-  else if (radix_of(group, &radix))
-    result = radix_bounds(&radix, x);
-  else if (!points_bounds(group, x, &result)) {
+  else if (radix_of(group, &radix)) {
+    int64_t known = known_places(analyzer, group->base, &radix);
+    result = bounds_add(radix_bounds(&radix, x), (Bounds){known, known});
+  } else if (!points_bounds(group, x, &result)) {
     result = (Bounds){0, 0};
     for (int i = 0; i < group->count; i++)
       result = bounds_add(result,

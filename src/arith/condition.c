@@ -66,7 +66,7 @@ static const Form *side_of(Analyzer *analyzer, const Form *f, int sign) {
   const Form *side = form_const(analyzer, f->type, 0);
   for (int i = 0; i < digits->count; i++) {
     const Digit *d = &digits->items[i];
-    if ((d->coef > 0) == (sign > 0) && d->coef != INT64_MIN)
+    if ((d->coef > 0) == (sign > 0))
       side = form_add(analyzer, side, digit_form(analyzer, f->type, d, d->coef * sign));
   }
   return side;

@@ -89,7 +89,7 @@ static int64_t times_within(Rest *rest, const Form *f, int sign) {
   for (int i = 0; i < f->count; i++) {
     Term *term = rest_term(rest, f->terms[i].atom);
     bool same_sign = term && (term->coef > 0) == (f->terms[i].coef * sign > 0);
-    if (!same_sign || term->coef == INT64_MIN) return 0;
+    if (!same_sign) return 0;
     times = MIN_OF(times, magnitude(term->coef) / magnitude(f->terms[i].coef));
   }
   return times == INT64_MAX ? 0 : times;
@@ -119,7 +119,6 @@ static void take_base(Rest *rest, Group *group) {
     return;
   }
   int64_t coef = group->coefs[0], cut = group->cuts[0];
-  if (coef == INT64_MIN) return;
   int sign = coef > 0 ? -1 : 1;
   int64_t wanted = magnitude(coef) / cut + (magnitude(coef) % cut != 0);
   int64_t times = sign * MIN_OF(wanted, times_within(rest, base, sign));
@@ -171,7 +170,7 @@ static int digit_end(const Group *group, const int64_t *coefs, int i) {
   for (int j = i + 1; j < group->count; j++) {
     int64_t radix = group->cuts[j] / group->cuts[i], over;
     if (group->cuts[j] % group->cuts[i] || (coefs[j] > 0) == (coefs[i] > 0)) continue;
-    if (coefs[j] == INT64_MIN || !mul_fits(radix, coefs[i], &over) || over == INT64_MIN) continue;
+    if (!mul_fits(radix, coefs[i], &over) || over == INT64_MIN) continue;
     if (magnitude(coefs[j]) >= magnitude(over)) return j;
   }
   return -1;

@@ -52,7 +52,6 @@ static Parts split_terms(Analyzer *analyzer, const Form *f, int64_t c) {
 static int64_t next_divisor(const Digits *digits, int64_t c, int64_t below) {
   int64_t best = 1;
   for (int i = 0; i < digits->count; i++) {
-    if (digits->items[i].coef == INT64_MIN) continue;
     int64_t g = gcd_of(digits->items[i].coef, c);
     if (g < below && g > best) best = g;
   }
@@ -242,7 +241,7 @@ const Form *form_divide_by(Analyzer *analyzer, const Form *f, const Form *diviso
   int64_t c;
   if (!f || !divisor) return NULL;
   if (form_is_const(divisor, &c)) {
-    if (c == 0 || c == INT64_MIN) return NULL;
+    if (c == 0) return NULL;
     return form_divide(analyzer, c > 0 ? f : form_scale(analyzer, f, -1), c > 0 ? c : -c);
   }
   Parts parts = divide_polynomials(analyzer, f, divisor);

@@ -96,9 +96,10 @@ const Form *form_typed(Analyzer *analyzer, const Form *a, DType type) {
   return f;
 }
 
+// Numbers of forms may be negated: the least of 64 bits is not among them.
 static bool scaled_sum(int64_t a, int64_t b, int64_t factor, int64_t *out) {
   int64_t scaled;
-  return mul_fits(b, factor, &scaled) && add_fits(a, scaled, out);
+  return mul_fits(b, factor, &scaled) && add_fits(a, scaled, out) && *out != INT64_MIN;
 }
 
 static bool push_term(Form *f, Expr *atom, int64_t a, int64_t b, int64_t factor) {
@@ -135,7 +136,7 @@ const Form *form_sub(Analyzer *analyzer, const Form *a, const Form *b) {
 const Form *form_add_const(Analyzer *analyzer, const Form *a, int64_t value) {
   if (!a || value == 0) return a;
   Form *f = form_new(analyzer, a->type, 0, a->count);
-  if (!add_fits(a->constant, value, &f->constant)) return NULL;
+  if (!scaled_sum(a->constant, value, 1, &f->constant)) return NULL;
   memcpy(f->terms, a->terms, sizeof(Term) * (size_t)a->count);
   f->count = a->count;
   return f;
@@ -144,7 +145,7 @@ const Form *form_add_const(Analyzer *analyzer, const Form *a, int64_t value) {
 const Form *form_scale(Analyzer *analyzer, const Form *a, int64_t factor) {
   if (!a || factor == 1) return a;
   Form *f = form_new(analyzer, a->type, 0, a->count);
-  if (!mul_fits(a->constant, factor, &f->constant)) return NULL;
+  if (!scaled_sum(0, a->constant, factor, &f->constant)) return NULL;
   for (int i = 0; i < a->count; i++)
     if (!push_term(f, a->terms[i].atom, 0, a->terms[i].coef, factor)) return NULL;
   return f;
@@ -156,11 +157,11 @@ static const Form *form_mul_term(Analyzer *analyzer, const Form *a, DType type, 
   for (int i = 0; i < a->count && sum; i++) {
     int64_t coef;
     Expr *atom = product_of_atoms(analyzer, a->terms[i].atom, term.atom);
-    if (!atom || !mul_fits(a->terms[i].coef, term.coef, &coef)) return NULL;
+    if (!atom || !scaled_sum(0, a->terms[i].coef, term.coef, &coef)) return NULL;
     sum = form_add(analyzer, sum, form_term(analyzer, type, coef, atom));
   }
   int64_t last;
-  if (!mul_fits(a->constant, term.coef, &last)) return NULL;
+  if (!scaled_sum(0, a->constant, term.coef, &last)) return NULL;
   return form_add(analyzer, sum, form_term(analyzer, type, last, term.atom));
 }
 
@@ -199,7 +200,7 @@ int64_t form_coef(const Form *f, const Expr *atom) {
 int64_t form_gcd(const Form *f) {
   int64_t g = 0;
   for (int i = 0; i < f->count; i++)
-    g = f->terms[i].coef == INT64_MIN ? 1 : gcd_of(g, f->terms[i].coef);
+    g = gcd_of(g, f->terms[i].coef);
   return g;
 }
 
@@ -254,7 +255,7 @@ static const Form *read(Analyzer *analyzer, Expr *e) {
   if (inner != e) return form_typed(analyzer, form_of(analyzer, inner), e->type);
   if (!is_index_type(e->type)) return NULL;
   switch (e->op) {
-  case EXPR_INT: return form_const(analyzer, e->type, e->as.i);
+  case EXPR_INT: return e->as.i == INT64_MIN ? NULL : form_const(analyzer, e->type, e->as.i);
   case EXPR_ADD:
     return form_add(analyzer, form_of(analyzer, e->args[0]), form_of(analyzer, e->args[1]));
   case EXPR_SUB:
@@ -349,8 +350,7 @@ static bool constants_fit(DType type, const Digits *digits) {
   bool fit = fits_type(type, digits->constant) && digits->constant != INT64_MIN;
   for (int i = 0; i < digits->count; i++) {
     const Digit *d = &digits->items[i];
-    fit &= fits_type(type, d->coef) && d->coef != INT64_MIN && fits_type(type, d->cut) &&
-           fits_type(type, d->radix);
+    fit &= fits_type(type, d->coef) && fits_type(type, d->cut) && fits_type(type, d->radix);
   }
   return fit;
 }

@@ -12,7 +12,7 @@
 
 // Atoms are expressions that are no sum: variables, loads, min, `B // c`, and products of such.
 typedef struct Term {
-  int64_t coef; // not 0
+  int64_t coef; // not 0 (and no number of a form is INT64_MIN)
   Expr *atom;
 } Term;
 // Immutable, in the analyzer's arena. Functions on forms return NULL where 64 bits do not hold the
@@ -134,7 +134,7 @@ struct Analyzer {
   int barrier;
   int sign_count; // facts of kind SIGN
   int range_count; // symbolic ranges
-  int truth_count;
+  int truth_count, divisor_count;
   bool deep;
 };
 

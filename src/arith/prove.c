@@ -22,10 +22,8 @@ static bool by_one_sign(Analyzer *analyzer, const Form *f, const Form *fact, int
   int count = 0;
   for (int i = 0; i < f->count && count < COUNT_OF(tried); i++) {
     int64_t a = f->terms[i].coef, b = form_coef(fact, f->terms[i].atom);
-    if (b == 0 || b == -1 || a % b || a / b <= 0) {
-      if (b != -1 || a >= 0 || a == INT64_MIN) continue;
-    }
-    int64_t k = b == -1 ? -a : a / b;
+    if (b == 0 || a % b || a / b <= 0) continue;
+    int64_t k = a / b;
     bool again = false;
     for (int j = 0; j < count; j++) again |= tried[j] == k;
     if (again) continue;

@@ -337,7 +337,7 @@ static void draw_in(Running *run, const Form *f, Span *span) {
   for (int i = 0; i < analyzer->facts.count; i++) {
     const Fact *fact = analyzer->facts.items[i];
     if (fact->kind != FACT_SIGN) continue;
-    if (form_is_const(form_sub(analyzer, fact->form, f), &k) && k != INT64_MIN)
+    if (form_is_const(form_sub(analyzer, fact->form, f), &k))
       low = MAX_OF(low, -k);
     if (form_is_const(form_add(analyzer, fact->form, f), &k)) high = MIN_OF(high, k);
   }

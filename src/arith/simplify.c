@@ -124,7 +124,6 @@ static const Form *common_part(Analyzer *analyzer, const Form *a, const Form *b)
 
 static int64_t common_gcd(const Form *a, const Form *b) {
   int64_t g = gcd_of(form_gcd(a), form_gcd(b));
-  if (a->constant == INT64_MIN || b->constant == INT64_MIN) return 1;
   return gcd_of(gcd_of(g, a->constant), b->constant);
 }
 
@@ -207,6 +206,24 @@ static const Form *simple_let(Analyzer *analyzer, Expr *e) {
 
 // ---- The driver of integer expressions
 
+// 16 * (n // 16) is n when 16 is known to divide n.
+static const Form *undo_divisions(Analyzer *analyzer, const Form *f) {
+  for (int i = 0; f && i < f->count; i++) {
+    Term t = f->terms[i];
+    Expr *base;
+    int64_t cut, divisor, rest;
+    if (!split_division(t.atom, &base, &cut) || t.coef % cut) continue;
+    const Form *b = form_of(analyzer, base);
+    form_modular(analyzer, b, &divisor, &rest);
+    if (divisor % cut) continue;
+    const Form *others = form_sub(analyzer, f, form_term(analyzer, f->type, t.coef, t.atom));
+    const Form *whole = form_add_const(analyzer, b, -floor_mod(rest, cut));
+    const Form *r = form_add_scaled(analyzer, others, whole, t.coef / cut);
+    return r ? undo_divisions(analyzer, r) : f;
+  }
+  return f;
+}
+
 static const Handler handlers[EXPR_OP_COUNT] = {
     [EXPR_INT] = form_of,
     [EXPR_VAR] = simple_var,
@@ -233,6 +250,7 @@ const Form *simple_form(Analyzer *analyzer, Expr *e) {
   if (is_index_type(e->type) && handlers[e->op]) f = handlers[e->op](analyzer, e);
   if (!f && is_index_type(e->type)) f = opaque(analyzer, e);
   if (!f) f = form_of(analyzer, e);
+  if (analyzer->divisor_count) f = undo_divisions(analyzer, f);
   info->simple = f;
   info->simple_expr = NULL;
   info->simple_at = stamp_now(analyzer);
