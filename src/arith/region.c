@@ -365,6 +365,11 @@ void index_region_of_bound(Analyzer *analyzer, Expr *const *indices, int rank,
   for (int i = 0; i < var_count; i++) all_exact &= used_once(analyzer, &vars[i], indices, rank);
   for (int i = 0; i < rank; i++) {
     min[i] = extent[i] = NULL;
+    if (var_count == 0 && indices[i]->type.lanes == 1) { // a point stays as it is written
+      min[i] = indices[i];
+      extent[i] = expr_int(analyzer->context, indices[i]->type, 1);
+      continue;
+    }
     const Form *f = simple_form(analyzer, indices[i]);
     Span span = is_index_type(indices[i]->type) ? span_of(&run, f) : no_span;
     if (span.low) draw_in(&run, f, &span);

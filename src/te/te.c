@@ -70,6 +70,7 @@ Buffer *te_reduce(Te *te, const char *name, DType type, Expr *const *shape, cons
   for (int i = 0; i < reduction->count; i++) // over nothing: no iteration would store the init
     if (expr_is_int(reduction->extents[i], 0))
       return te_compute(te, name, type, shape, axes, reduction->init);
+  if (!reduction->count) return te_compute(te, name, type, shape, axes, value); // init is neutral
   TeStage *stage = stage_new(te, name, type, shape, axes, reduction->count);
   for (int i = 0; i < reduction->count; i++)
     stage->axes[axes->rank + i] = (BlockVar){.var = reduction->axes[i],
@@ -96,20 +97,11 @@ static BlockVar *bound_vars(Context *context, const TeStage *stage, Expr **loops
   return vars;
 }
 
-static Region point_region(Context *context, const TeStage *stage) {
-  int rank = stage->output->rank;
-  Region region = {stage->output, stage->indices, arena_array(&context->arena, Expr *, rank)};
-  for (int i = 0; i < rank; i++) region.extent[i] = expr_int(context, stage->indices[i]->type, 1);
-  return region;
-}
-
 Stmt *te_stage_stmt(Context *context, const TeStage *stage) {
   int count = stage->axis_count + stage->reduce_count;
   Expr **loops = arena_array(&context->arena, Expr *, count);
-  Block block = {.name = stage->name, .var_count = count, .write_count = 1};
+  Block block = {.name = stage->name, .var_count = count};
   block.vars = bound_vars(context, stage, loops);
-  Region write = point_region(context, stage);
-  block.writes = arena_copy(&context->arena, &write, sizeof write);
   block.body = stmt_store(context, stage->output, stage->indices, stage->axis_count, stage->value);
   if (stage->init)
     block.init = stmt_store(context, stage->output, stage->indices, stage->axis_count, stage->init);

@@ -42,7 +42,7 @@ Buffer *te_compute(Te *te, const char *name, DType type, Expr *const *shape, con
                    Expr *value);
 Expr *te_reduce_axis(Te *te, const char *name, Expr *extent);
 // output = init, then output = combine(output, value) over all reduce axes. `combine` is EXPR_ADD,
-// EXPR_MUL, EXPR_MIN, EXPR_MAX.
+// EXPR_MUL, EXPR_MIN, EXPR_MAX, and `init` its neutral element: over no axes it is the value.
 typedef struct TeReduction {
   ExprOp combine;
   Expr *init;

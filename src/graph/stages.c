@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: Apache-2.0
+// Graph functions as stages: building, folding of constants, inlining of views.
+#include "graph/stages.h"
+
+#include "interp/interp.h"
+
+static StageTensor *tensor_new(StageGraph *s, Buffer *buffer) {
+  StageTensor *tensor = arena_new(&s->context->arena, StageTensor);
+  *tensor = (StageTensor){.buffer = buffer, .input = -1, .index = s->tensors.count};
+  array_push(&s->context->arena, &s->tensors, tensor);
+  return tensor;
+}
+
+StageTensor *stage_tensor_of(const StageGraph *s, const Buffer *buffer) {
+  for (int i = 0; i < s->tensors.count; i++)
+    if (s->tensors.items[i]->buffer == buffer) return s->tensors.items[i];
+  return NULL;
+}
+
+// ---- Reads and users
+
+typedef struct Reads {
+  Map *by_buffer;
+  Stage *stage;
+  Arena *arena;
+} Reads;
+
+static bool contains(const PtrArray *array, const void *item) {
+  for (int i = 0; i < array->count; i++)
+    if (array->items[i] == item) return true;
+  return false;
+}
+
+static bool note_read(Visitor *visitor, Expr *e) {
+  Reads *reads = visitor->env;
+  if (e->op != EXPR_LOAD) return true;
+  StageTensor *tensor = map_find(reads->by_buffer, e->as.buffer);
+  if (!tensor || tensor == reads->stage->output) return true;
+  if (!contains(&reads->stage->reads, tensor))
+    array_push(reads->arena, &reads->stage->reads, tensor);
+  if (!contains(&tensor->users, reads->stage))
+    array_push(reads->arena, &tensor->users, reads->stage);
+  return true;
+}
+
+static void connect(StageGraph *s) {
+  Arena *arena = &s->context->arena;
+  Map by_buffer = map_new(arena);
+  for (int i = 0; i < s->tensors.count; i++) {
+    s->tensors.items[i]->index = i;
+    s->tensors.items[i]->users = (PtrArray){0};
+    map_put(&by_buffer, s->tensors.items[i]->buffer, s->tensors.items[i]);
+  }
+  for (int i = 0; i < s->stages.count; i++) {
+    Stage *stage = s->stages.items[i];
+    stage->index = i;
+    stage->reads = (PtrArray){0};
+    Reads reads = {&by_buffer, stage, arena};
+    Visitor visitor = {.env = &reads, .enter_expr = note_read};
+    visit_expr(&visitor, stage->te->value);
+    if (stage->te->init) visit_expr(&visitor, stage->te->init);
+  }
+}
+
+// ---- Building
+
+typedef struct Building {
+  StageGraph *stages;
+  Te *te;
+  Map tensors; // Value* -> StageTensor*
+} Building;
+
+static StageTensor *value_tensor(Building *b, Value *value) {
+  StageTensor *tensor = map_find(&b->tensors, value);
+  if (tensor) return tensor;
+  tensor = tensor_new(b->stages, te_input(b->te, value->name, value->type, value->shape, value->rank));
+  tensor->value = value;
+  tensor->data = value->data;
+  map_put(&b->tensors, value, tensor);
+  return tensor;
+}
+
+static void add_stage(Building *b, TeStage *te, const Node *node) {
+  Arena *arena = &b->stages->context->arena;
+  Stage *stage = arena_new(arena, Stage);
+  *stage = (Stage){.te = te, .node = node, .output = tensor_new(b->stages, te->output)};
+  stage->output->producer = stage;
+  array_push(arena, &b->stages->stages, stage);
+}
+
+static bool add_node(Building *b, const Node *node) {
+  Context *context = b->stages->context;
+  Buffer **inputs = arena_array(&context->arena, Buffer *, node->input_count);
+  for (int i = 0; i < node->input_count; i++)
+    if (node->inputs[i]) inputs[i] = value_tensor(b, node->inputs[i])->buffer;
+  int first_stage = b->te->stages.count, first_output = b->te->outputs.count;
+  if (node->kind != NODE_OP)
+    return diag_error(context, node->pos, "a call of a tensor program cannot be taken apart");
+  if (!op_define(context, b->te, node, inputs)) return false;
+  for (int i = first_stage; i < b->te->stages.count; i++) add_stage(b, b->te->stages.items[i], node);
+  for (int i = 0; i < node->output_count; i++) {
+    if (!node->outputs[i]) continue;
+    StageTensor *tensor = stage_tensor_of(b->stages, b->te->outputs.items[first_output + i]);
+    tensor->value = node->outputs[i];
+    map_put(&b->tensors, node->outputs[i], tensor);
+  }
+  return true;
+}
+
+static StageTensor *copy_of(Building *b, StageTensor *tensor) {
+  Buffer *buffer = tensor->buffer;
+  TeAxes axes = te_axes(b->te, buffer->shape, buffer->rank);
+  te_compute(b->te, buffer->name, buffer->type, buffer->shape, &axes, te_at(b->te, buffer, axes.at));
+  add_stage(b, array_last(&b->te->stages), NULL);
+  return array_last(&b->stages->stages)->output;
+}
+
+static void add_output(Building *b, Value *value) {
+  StageTensor *tensor = value_tensor(b, value);
+  if (!tensor->producer || tensor->is_output) tensor = copy_of(b, tensor);
+  tensor->value = value;
+  tensor->is_output = true;
+  array_push(&b->stages->context->arena, &b->stages->outputs, tensor);
+}
+
+StageGraph *stage_graph_new(Context *context, const GraphFunc *graph) {
+  StageGraph *s = arena_new(&context->arena, StageGraph);
+  s->context = context;
+  s->graph = graph;
+  Building b = {s, te_new(context), map_new(&context->arena)};
+  for (int i = 0; i < graph->param_count; i++) {
+    StageTensor *tensor = value_tensor(&b, graph->params[i]);
+    tensor->input = i;
+    array_push(&context->arena, &s->inputs, tensor);
+  }
+  for (int i = 0; i < graph->nodes.count; i++)
+    if (!add_node(&b, graph->nodes.items[i])) return NULL;
+  for (int i = 0; i < graph->output_count; i++) add_output(&b, graph->outputs[i]);
+  connect(s);
+  return s;
+}
+
+// ---- Questions
+
+bool stage_is_reduction(const Stage *stage) {
+  return stage->te->init != NULL;
+}
+
+static bool same_shape(const Buffer *a, const Buffer *b) {
+  for (int i = 0; i < a->rank; i++)
+    if (i >= b->rank || a->shape[i] != b->shape[i]) return false;
+  return a->rank == b->rank;
+}
+
+typedef struct InPlace {
+  const Stage *stage;
+  const Buffer *buffer;
+  bool in_place;
+} InPlace;
+
+static bool check_in_place(Visitor *visitor, Expr *e) {
+  InPlace *check = visitor->env;
+  if (e->op != EXPR_LOAD || e->as.buffer != check->buffer) return true;
+  for (int i = 0; i < e->count; i++) {
+    bool unit = expr_is_int(check->buffer->shape[i], 1) && expr_is_int(e->args[i], 0);
+    check->in_place &= e->args[i] == check->stage->te->indices[i] || unit;
+  }
+  return true;
+}
+
+bool stage_reads_in_place(const Stage *stage, const StageTensor *tensor) {
+  InPlace check = {stage, tensor->buffer, true};
+  if (!same_shape(stage->te->output, tensor->buffer)) return false;
+  Visitor visitor = {.env = &check, .enter_expr = check_in_place};
+  visit_expr(&visitor, stage->te->value);
+  return check.in_place;
+}
+
+// ---- Pruning
+
+static void mark_needed(StageTensor *tensor, bool *needed) {
+  Stage *stage = tensor->producer;
+  if (!stage || needed[stage->index]) return;
+  needed[stage->index] = true;
+  for (int i = 0; i < stage->reads.count; i++) mark_needed(stage->reads.items[i], needed);
+}
+
+void stage_graph_prune(StageGraph *s) {
+  bool *needed = arena_array(&s->context->arena, bool, s->stages.count);
+  for (int i = 0; i < s->outputs.count; i++) mark_needed(s->outputs.items[i], needed);
+  int kept = 0;
+  for (int i = 0; i < s->stages.count; i++)
+    if (needed[i]) s->stages.items[kept++] = s->stages.items[i];
+  s->stages.count = kept;
+  connect(s);
+  int tensors = 0;
+  for (int i = 0; i < s->tensors.count; i++) {
+    StageTensor *tensor = s->tensors.items[i];
+    bool made = tensor->producer && contains((PtrArray *)&s->stages, tensor->producer);
+    if (made || tensor->users.count || tensor->input >= 0 || tensor->is_output)
+      s->tensors.items[tensors++] = tensor;
+  }
+  s->tensors.count = tensors;
+  connect(s);
+}
+
+// ---- One program of several stages
+
+static void add_param(StageGraph *s, Te *te, StageTensors *params, StageTensor *tensor) {
+  for (int i = 0; i < params->count; i++)
+    if (params->items[i] == tensor) return;
+  array_push(&s->context->arena, params, tensor);
+  array_push(&s->context->arena, &te->inputs, tensor->buffer);
+}
+
+PrimFunc *stages_prim_func(StageGraph *s, Stage *const *items, int count, const char *name,
+                           StageTensors *params) {
+  Te *te = te_new(s->context);
+  StageTensors own = {0};
+  for (int i = 0; i < count; i++) {
+    for (int j = 0; j < items[i]->reads.count; j++) {
+      StageTensor *tensor = items[i]->reads.items[j];
+      bool inside = false;
+      for (int k = 0; k < i; k++) inside |= items[k]->output == tensor;
+      if (!inside) add_param(s, te, &own, tensor);
+    }
+    array_push(&s->context->arena, &te->stages, items[i]->te);
+  }
+  StageTensor *output = items[count - 1]->output;
+  array_push(&s->context->arena, &own, output);
+  array_push(&s->context->arena, &te->outputs, output->buffer);
+  if (params) *params = own;
+  return te_prim_func(te, name);
+}
+
+// ---- Folding
+
+static bool all_constant(const Stage *stage) {
+  for (int i = 0; i < stage->reads.count; i++)
+    if (!((StageTensor *)stage->reads.items[i])->data) return false;
+  return true;
+}
+
+static double iterations_of(const Stage *stage) {
+  double count = 1;
+  for (int i = 0; i < stage->te->axis_count + stage->te->reduce_count; i++) {
+    int64_t extent;
+    if (!expr_as_int(stage->te->axes[i].extent, &extent)) return -1;
+    count *= (double)extent;
+  }
+  return count;
+}
+
+static InterpTensor interp_tensor(const ConstData *data) {
+  return (InterpTensor){
+      .type = data->type, .rank = data->rank, .shape = data->shape, .data = (void *)data->data};
+}
+
+static ConstData *result_data(Context *context, const Buffer *buffer) {
+  ConstData *data = arena_new(&context->arena, ConstData);
+  data->name = buffer->name;
+  data->type = buffer->type;
+  data->rank = buffer->rank;
+  data->shape = arena_array(&context->arena, int64_t, buffer->rank);
+  if (!buffer_static_shape(buffer, data->shape)) return NULL;
+  data->bytes = (size_t)dtype_bytes(buffer->type);
+  for (int i = 0; i < buffer->rank; i++) data->bytes *= (size_t)data->shape[i];
+  data->data = arena_alloc(&context->arena, data->bytes + 1);
+  return data;
+}
+
+static bool fold_stage(StageGraph *s, Stage *stage) {
+  Context *context = s->context;
+  StageTensors params;
+  PrimFunc *func = stages_prim_func(s, &stage, 1, stage->te->name, &params);
+  ConstData *result = result_data(context, stage->te->output);
+  if (!result) return true;
+  InterpTensor *args = arena_array(&context->arena, InterpTensor, params.count);
+  for (int i = 0; i + 1 < params.count; i++) args[i] = interp_tensor(params.items[i]->data);
+  args[params.count - 1] = interp_tensor(result);
+  if (!interp_run(context, NULL, func, args, params.count, NULL)) return false;
+  stage->output->data = result;
+  stage->output->producer = NULL;
+  s->folded_stages++;
+  return true;
+}
+
+bool stage_graph_fold(StageGraph *s, double limit) {
+  int kept = 0;
+  for (int i = 0; i < s->stages.count; i++) {
+    Stage *stage = s->stages.items[i];
+    double iterations = iterations_of(stage);
+    bool fold = !stage->output->is_output && all_constant(stage) && iterations >= 0 &&
+                iterations <= limit;
+    if (fold && !fold_stage(s, stage)) return false;
+    if (!fold) s->stages.items[kept++] = stage;
+  }
+  s->stages.count = kept;
+  stage_graph_prune(s);
+  return true;
+}
+
+// ---- Views
+
+typedef struct Inlining {
+  Context *context;
+  const Stage *view;
+} Inlining;
+
+static Expr *inline_load(Rewriter *rewriter, Expr *e) {
+  const Inlining *inlining = rewriter->env;
+  const TeStage *te = inlining->view->te;
+  if (e->op != EXPR_LOAD || e->as.buffer != te->output) return e;
+  Map vars = map_new(&inlining->context->scratch);
+  for (int i = 0; i < e->count; i++) map_put(&vars, te->indices[i], e->args[i]);
+  return substitute_expr(inlining->context, te->value, &vars);
+}
+
+static Expr *simplify_over(Context *context, const TeStage *te, Expr *value) {
+  Analyzer *analyzer = analyzer_new(context);
+  for (int i = 0; i < te->axis_count + te->reduce_count; i++)
+    analyzer_bind(analyzer, te->axes[i].var, te->axes[i].min, te->axes[i].extent);
+  return simplify_deep(analyzer, value);
+}
+
+static void inline_view(StageGraph *s, Stage *view) {
+  Inlining inlining = {s->context, view};
+  for (int i = 0; i < view->output->users.count; i++) {
+    Stage *user = view->output->users.items[i];
+    Rewriter rewriter = {.context = s->context, .env = &inlining, .expr = inline_load};
+    TeStage *te = arena_copy(&s->context->arena, user->te, sizeof *te);
+    te->value = simplify_over(s->context, te, rewrite_expr(&rewriter, te->value));
+    user->te = te;
+  }
+}
+
+static bool divides(Visitor *visitor, Expr *e) {
+  *(bool *)visitor->env |= e->op == EXPR_FLOOR_DIV || e->op == EXPR_FLOOR_MOD;
+  return true;
+}
+
+// Reading through this view costs divisions.
+static bool view_divides(StageGraph *s, const Stage *view) {
+  bool found = false;
+  Visitor visitor = {.env = &found, .enter_expr = divides};
+  visit_expr(&visitor, simplify_over(s->context, view->te, view->te->value));
+  return found;
+}
+
+static bool is_view(const Stage *stage) {
+  return !stage_is_reduction(stage) && stage->te->value->op == EXPR_LOAD;
+}
+
+static bool read_by_reduction(const StageTensor *tensor) {
+  for (int i = 0; i < tensor->users.count; i++)
+    if (stage_is_reduction(tensor->users.items[i])) return true;
+  return false;
+}
+
+void stage_graph_inline_views(StageGraph *s) {
+  for (int i = 0; i < s->stages.count; i++) {
+    Stage *stage = s->stages.items[i];
+    if (!is_view(stage) || stage->output->is_output) continue;
+    if (read_by_reduction(stage->output) && view_divides(s, stage)) continue;
+    inline_view(s, stage);
+    connect(s);
+  }
+  stage_graph_prune(s);
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// A graph function taken apart into the stages of its operators' definitions: what fusion and
+// planning work on. A stage is one block to be; tensors connect stages.
+#ifndef PLEAT_GRAPH_STAGES_H
+#define PLEAT_GRAPH_STAGES_H
+
+#include "graph/graph.h"
+
+typedef struct Stage Stage;
+
+typedef struct StageTensor {
+  Buffer *buffer;  // logical
+  Value *value;    // the graph's value; NULL inside an operator
+  ConstData *data; // for constants
+  Stage *producer; // NULL for inputs and constants
+  PtrArray users;  // Stage*, in order, once each
+  bool is_output;  // of the graph
+  int input;       // number among the graph's inputs; -1
+  int index;       // in StageGraph.tensors
+} StageTensor;
+
+struct Stage {
+  TeStage *te;
+  const Node *node;
+  StageTensor *output;
+  PtrArray reads; // StageTensor*, once each, in order of occurrence
+  int index;      // in StageGraph.stages
+};
+
+typedef struct StageGraph {
+  Context *context;
+  const GraphFunc *graph;
+  Array(StageTensor *) tensors;
+  Array(Stage *) stages; // in order of computation
+  Array(StageTensor *) inputs, outputs;
+  int folded_stages; // computed while compiling
+} StageGraph;
+
+// Defines all nodes. NULL with diagnostics. Values that reach an output without being computed get
+// a copying stage.
+StageGraph *stage_graph_new(Context *context, const GraphFunc *graph);
+// Computes stages whose inputs are constants (with the interpreter); `limit` bounds the loop
+// iterations of one stage, beyond which it stays.
+bool stage_graph_fold(StageGraph *stages, double limit);
+// Puts stages that only move elements (each value is one element of one tensor) into their readers.
+// Those that write an output, or that a reduction would have to divide for, stay.
+void stage_graph_inline_views(StageGraph *stages);
+// Removes what no output needs, and renumbers.
+void stage_graph_prune(StageGraph *stages);
+
+bool stage_is_reduction(const Stage *stage);
+// The stage reads `tensor` only at its own axes, and tensor and output have one shape.
+bool stage_reads_in_place(const Stage *stage, const StageTensor *tensor);
+StageTensor *stage_tensor_of(const StageGraph *stages, const Buffer *buffer);
+
+// One tensor program of some stages, in order: its parameters are the tensors that come from
+// outside, in order of occurrence, then the output of the last stage. *params (may be NULL) gets
+// them.
+typedef Array(StageTensor *) StageTensors;
+PrimFunc *stages_prim_func(StageGraph *stages, Stage *const *items, int count, const char *name,
+                           StageTensors *params);
+
+#endif

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// The feasible ways to run each stage, and what they cost in cycles of this machine.
+#include "plan/internal.h"
+
+double tensor_bytes_as(const StageTensor *tensor, const Layout *layout) {
+  int64_t count = 1, extent;
+  if (!layout || !layout_physical_size(layout, &count))
+    for (int d = 0; d < tensor->buffer->rank; d++)
+      if (expr_as_int(tensor->buffer->shape[d], &extent)) count *= extent;
+  return (double)count * dtype_bytes(tensor->buffer->type);
+}
+
+// Cycles to move bytes that come from, or go to, the level of memory that holds them all.
+double planner_move_cost(const Planner *p, double bytes) {
+  double rate = bytes <= (double)p->machine->l1_bytes   ? 48
+                : bytes <= (double)p->machine->l2_bytes ? 20
+                : bytes <= (double)p->machine->l3_bytes ? 8
+                                                        : 4;
+  return bytes / rate;
+}
+
+double planner_rewrite_cost(const Planner *p, const StageTensor *tensor, int from, int to) {
+  if (from == to) return 0;
+  const Candidates *c = &p->candidates[tensor->index];
+  double bytes = tensor_bytes_as(tensor, c->items[from]) + tensor_bytes_as(tensor, c->items[to]);
+  enum { CALL_CYCLES = 2000 };
+  return 3 * planner_move_cost(p, bytes) + CALL_CYCLES; // strided on one side
+}
+
+static StageChoice *add_choice(StageChoices *choices) {
+  if (choices->count == PLAN_MAX_CHOICES) return NULL;
+  StageChoice *choice = &choices->items[choices->count++];
+  *choice = (StageChoice){.fused = -1};
+  return choice;
+}
+
+// The candidate of `tensor` that lies as candidate `like` of another tensor of the same rank: same
+// innermost axis, same blocking. Row-major when it has none.
+static int candidate_like(const Planner *p, const StageTensor *tensor, const StageTensor *other,
+                          int like) {
+  const Candidates *c = &p->candidates[tensor->index], *o = &p->candidates[other->index];
+  for (int i = 0; i < c->count && tensor->buffer->rank == other->buffer->rank; i++)
+    if (c->axis[i] == o->axis[like] && c->blocked[i] == o->blocked[like]) return i;
+  return 0;
+}
+
+// ---- Reductions
+
+typedef struct Combination {
+  Planner *planner;
+  const Stage *stage;
+  const Nest *nest;
+  StageChoice choice;
+} Combination;
+
+static double reduction_cost(const Combination *c) {
+  NestLayouts layouts = {0};
+  Planner *p = c->planner;
+  layouts.output = p->candidates[c->stage->output->index].items[c->choice.output];
+  for (int i = 0; i < c->nest->read_count; i++)
+    for (int j = 0; j < c->stage->reads.count; j++) {
+      const StageTensor *tensor = c->stage->reads.items[j];
+      if (tensor->buffer != c->nest->reads[i].buffer) continue;
+      layouts.packed[i] = tensor->data != NULL;
+      if (!tensor->data) layouts.reads[i] = p->candidates[tensor->index].items[c->choice.reads[j]];
+    }
+  double write = planner_move_cost(p, tensor_bytes_as(c->stage->output, layouts.output));
+  Tile tile;
+  if (tile_choose(p->context, p->machine, c->nest, &layouts, &tile))
+    return tile_cost(p->machine, &tile) + write;
+  return c->nest->points * 2 + write; // scalar code
+}
+
+static void combine_reads(Combination *c, int read) {
+  Planner *p = c->planner;
+  if (read == c->stage->reads.count) {
+    StageChoice *choice = add_choice(&p->choices[c->stage->index]);
+    if (!choice) return;
+    *choice = c->choice;
+    choice->cost = reduction_cost(c);
+    return;
+  }
+  const StageTensor *tensor = c->stage->reads.items[read];
+  int count = tensor->data ? 1 : p->candidates[tensor->index].count;
+  for (int i = 0; i < count; i++) {
+    c->choice.reads[read] = tensor->data ? -1 : i;
+    combine_reads(c, read + 1);
+  }
+}
+
+static void reduction_choices(Planner *p, const Stage *stage) {
+  Nest nest;
+  Stmt *s = te_stage_stmt(p->context, stage->te);
+  while (s->kind == STMT_FOR) s = s->as.loop.body;
+  if (!nest_of_block(p->context, s->as.block, &nest)) { // symbolic: as it comes
+    StageChoice *choice = add_choice(&p->choices[stage->index]);
+    for (int i = 0; i < stage->reads.count; i++)
+      choice->reads[i] = ((StageTensor *)stage->reads.items[i])->data ? -1 : 0;
+    return;
+  }
+  Combination c = {p, stage, &nest, {.fused = -1}};
+  int outputs = p->candidates[stage->output->index].count;
+  for (c.choice.output = 0; c.choice.output < outputs; c.choice.output++) combine_reads(&c, 0);
+}
+
+// ---- Stages without a reduction
+
+// Blocks must not be cut: along a blocked axis every piece begins at a block. Decided by the
+// conditions of the value: comparisons of that axis with a number that is no multiple of the block.
+typedef struct CutSearch {
+  const Expr *axis;
+  int64_t block;
+  bool cuts;
+} CutSearch;
+
+static bool find_cut(Visitor *visitor, Expr *e) {
+  CutSearch *search = visitor->env;
+  int64_t bound;
+  if (e->op == EXPR_IF_THEN_ELSE && expr_uses(e->args[0], search->axis)) {
+    const Expr *condition = e->args[0];
+    bool aligned = condition->op == EXPR_LT && condition->args[0] == search->axis &&
+                   expr_as_int(condition->args[1], &bound) && bound % search->block == 0;
+    search->cuts |= !aligned;
+  }
+  return true;
+}
+
+static bool cuts_blocks(const Planner *p, const Stage *stage, int output) {
+  const Candidates *c = &p->candidates[stage->output->index];
+  if (c->axis[output] < 0) return false;
+  int lanes = p->machine->vector_bytes / MAX_OF(dtype_bytes(stage->output->buffer->type), 1);
+  CutSearch search = {stage->te->indices[c->axis[output]], lanes, false};
+  Visitor visitor = {.env = &search, .enter_expr = find_cut};
+  visit_expr(&visitor, stage->te->value);
+  return search.cuts;
+}
+
+static double stage_bytes(const Planner *p, const Stage *stage, const StageChoice *choice) {
+  double bytes = 0;
+  for (int i = 0; i < stage->reads.count; i++) {
+    const StageTensor *tensor = stage->reads.items[i];
+    if (i == choice->fused) continue;
+    int candidate = MAX_OF(choice->reads[i], 0);
+    bytes += tensor_bytes_as(tensor, p->candidates[tensor->index].items[candidate]);
+  }
+  if (choice->fused < 0)
+    bytes += tensor_bytes_as(stage->output,
+                             p->candidates[stage->output->index].items[choice->output]);
+  return bytes;
+}
+
+static double elementwise_cost(const Planner *p, const Stage *stage, const StageChoice *choice) {
+  enum { CALL_CYCLES = 2000 };
+  double cycles = planner_move_cost(p, stage_bytes(p, stage, choice));
+  return choice->fused < 0 ? cycles + CALL_CYCLES : cycles;
+}
+
+static bool can_join(const Stage *stage, const StageTensor *tensor) {
+  return tensor->producer && !tensor->is_output && tensor->users.count == 1 &&
+         stage_reads_in_place(stage, tensor) &&
+         dtype_equal(tensor->buffer->type, stage->output->buffer->type);
+}
+
+static void elementwise_choices(Planner *p, const Stage *stage) {
+  StageChoices *choices = &p->choices[stage->index];
+  int outputs = p->candidates[stage->output->index].count;
+  for (int output = 0; output < outputs; output++) {
+    if (cuts_blocks(p, stage, output)) continue;
+    for (int fused = -1; fused < stage->reads.count; fused++) {
+      if (fused >= 0 && !can_join(stage, stage->reads.items[fused])) continue;
+      StageChoice *choice = add_choice(choices);
+      if (!choice) return;
+      choice->output = output;
+      choice->fused = fused;
+      for (int i = 0; i < stage->reads.count; i++) {
+        const StageTensor *tensor = stage->reads.items[i];
+        choice->reads[i] = tensor->data ? -1 : candidate_like(p, tensor, stage->output, output);
+      }
+      choice->cost = elementwise_cost(p, stage, choice);
+    }
+  }
+}
+
+void planner_find_choices(Planner *p, int index) {
+  const Stage *stage = p->stages->stages.items[index];
+  if (stage->reads.count > NEST_MAX_READS) bug(p->context, "a stage with %d reads", stage->reads.count);
+  if (stage_is_reduction(stage))
+    reduction_choices(p, stage);
+  else
+    elementwise_choices(p, stage);
+}

@@ -1,0 +1,508 @@
+// SPDX-License-Identifier: Apache-2.0
+// The model's steps. For a reduction: inline what surrounds it, lay the tensors out, cut the output in
+// register tiles, compute the reduction of a tile in registers, store it through the epilogue. For
+// elementwise kernels: vectorise along memory.
+#include "schedule/model.h"
+
+typedef struct Model {
+  Context *context;
+  const HostMachine *machine;
+  Schedule *sch;
+  PrimFunc *func;
+  const KernelParam *params;
+  KernelChoice *choice;
+  BlockRef anchor, tail; // the reduction (NULL without) and the block that writes the output
+  Nest nest;             // of the anchor before any layout was changed
+  NestLayouts layouts;
+} Model;
+
+#define TRY(step)                                                                                  \
+  do {                                                                                             \
+    if (!(step)) return false;                                                                     \
+  } while (0)
+
+// ---- Blocks: inline all that is not the anchor or the last
+
+static bool is_reduction(const Model *m, BlockRef block) {
+  return block_is_reduction(schedule_block(m->sch, block));
+}
+
+static bool top_blocks(Model *m, BlockRefs *blocks) {
+  BlockRef root;
+  TRY(schedule_get_block(m->sch, "root", &root));
+  return schedule_get_child_blocks(m->sch, root, NULL, blocks);
+}
+
+static bool inline_others(Model *m) {
+  BlockRefs blocks = {0};
+  TRY(top_blocks(m, &blocks));
+  for (int i = 0; i < blocks.count; i++)
+    if (is_reduction(m, blocks.items[i])) m->anchor = blocks.items[i];
+  m->tail = array_last(&blocks);
+  for (int i = 0; i + 1 < blocks.count; i++)
+    if (blocks.items[i] != m->anchor) TRY(schedule_compute_inline(m->sch, blocks.items[i]));
+  return true;
+}
+
+// ---- Layouts
+
+static int param_of(const Model *m, const Buffer *buffer) {
+  const PrimFunc *func = schedule_func(m->sch);
+  for (int i = 0; i < func->param_count; i++)
+    if (func->buffers[i] && func->buffers[i]->data == buffer->data) return i;
+  return -1;
+}
+
+// The slot by which `block` accesses parameter `param`; index -1 when it does not.
+static BufferSlot slot_of(const Model *m, BlockRef ref, int param) {
+  const Block *block = schedule_block(m->sch, ref);
+  for (int w = 0; w < 2; w++) {
+    const Region *regions = w ? block->writes : block->reads;
+    int count = w ? block->write_count : block->read_count;
+    for (int i = 0; i < count; i++)
+      if (param_of(m, regions[i].buffer) == param) return (BufferSlot){w, i};
+  }
+  return (BufferSlot){false, -1};
+}
+
+static bool lay_out(Model *m, int param, const Layout *layout) {
+  static const LayoutPadding any = {LAYOUT_PADDING_ANY, 0};
+  BlockRef blocks[2] = {m->tail, m->anchor};
+  m->choice->layouts[param] = layout;
+  if (!layout) return true;
+  for (int i = 0; i < 2; i++) {
+    if (!blocks[i]) continue;
+    BufferSlot slot = slot_of(m, blocks[i], param);
+    if (slot.index < 0) continue;
+    const LayoutPadding *padding =
+        layout->padding.kind == LAYOUT_PADDING_UNKNOWN ? &any : &layout->padding;
+    return schedule_transform_layout(m->sch, blocks[i], slot, layout->map, padding);
+  }
+  return true;
+}
+
+static const LayoutExpr *digit(Context *context, int d, int64_t cut, int64_t radix) {
+  const LayoutExpr *e = layout_axis(context, d);
+  if (cut > 1)
+    e = layout_expr(context, LAYOUT_DIV, e, layout_const(context, cut), NULL);
+  if (radix > 1)
+    e = layout_expr(context, LAYOUT_MOD, e, layout_const(context, radix), NULL);
+  return e;
+}
+
+static const Layout *layout_on(Context *context, const Buffer *buffer, int count,
+                               const LayoutExpr *const *outputs) {
+  int64_t shape[NEST_MAX_RANK];
+  if (!buffer_static_shape(buffer, shape)) return NULL;
+  const IndexMap *map = index_map_new(context, buffer->rank, NULL, count, outputs, NULL, NULL, 0);
+  const Layout *layout = layout_static(context, map, shape, buffer->pos);
+  return layout ? layout_with_padding(context, layout,
+                                      (LayoutPadding){LAYOUT_PADDING_CONSTANT, 0})
+                : NULL;
+}
+
+// A constant operand of the anchor, in the order in which the loops read it: panel, then the
+// reduction from outside to inside, then the values of one panel side by side.
+static const Layout *packed_layout(Model *m, const NestRead *read) {
+  const Nest *nest = &m->nest;
+  const Tile *tile = &m->choice->tile;
+  const LayoutExpr *outputs[2 * NEST_MAX_RANK];
+  int count = 0, panel = nest_dimension_of(nest, read, tile->vector_axis);
+  bool used[NEST_MAX_RANK] = {false};
+  int64_t width = (int64_t)tile->vectors * tile->lanes, block = 0;
+  int blocked = -1;
+  outputs[count++] = digit(m->context, panel, width, 0);
+  used[panel] = true;
+  for (int a = nest->spatial_count; a < nest->axis_count; a++) {
+    int d = nest_dimension_of(nest, read, a);
+    if (d < 0) continue;
+    used[d] = true;
+    if (blocked < 0 && a == nest->spatial_count && nest->axis_count > a + 1) {
+      blocked = d;
+      block = tile_reduction_block(nest, a, tile);
+      if (block < nest->axes[a].extent) outputs[count++] = digit(m->context, d, block, 0);
+    } else {
+      outputs[count++] = digit(m->context, d, 0, 0);
+    }
+  }
+  for (int d = 0; d < read->buffer->rank; d++)
+    if (!used[d]) outputs[count++] = digit(m->context, d, 0, 0);
+  if (blocked >= 0)
+    outputs[count++] = digit(m->context, blocked, 0,
+                             block < nest->axes[nest->spatial_count].extent ? block : 0);
+  outputs[count++] = digit(m->context, panel, 0, width);
+  return layout_on(m->context, read->buffer, count, outputs);
+}
+
+// A constant of the epilogue that moves with the vector axis: padded to whole vectors.
+static const Layout *padded_vector(Model *m, const Buffer *buffer, int lanes) {
+  int last = buffer->rank - 1;
+  const LayoutExpr *outputs[NEST_MAX_RANK + 1];
+  for (int d = 0; d < last; d++) outputs[d] = digit(m->context, d, 0, 0);
+  outputs[last] = digit(m->context, last, lanes, 0);
+  outputs[last + 1] = digit(m->context, last, 0, lanes);
+  return layout_on(m->context, buffer, buffer->rank + 1, outputs);
+}
+
+static bool read_packs(const Model *m, int read) {
+  int param = param_of(m, m->nest.reads[read].buffer);
+  return param >= 0 && m->params[param].constant;
+}
+
+static void find_layouts(Model *m) {
+  for (int i = 0; i < m->nest.read_count; i++) {
+    int param = param_of(m, m->nest.reads[i].buffer);
+    m->layouts.reads[i] = param >= 0 ? m->params[param].layout : NULL;
+    m->layouts.packed[i] = read_packs(m, i);
+  }
+  m->layouts.output = m->params[m->func->param_count - 1].layout;
+}
+
+static bool lay_out_constant(Model *m, int param) {
+  const Buffer *buffer = schedule_func(m->sch)->buffers[param];
+  for (int i = 0; i < m->nest.read_count; i++) {
+    const NestRead *read = &m->nest.reads[i];
+    if (read->buffer->data != buffer->data) continue;
+    if (nest_dimension_of(&m->nest, read, m->choice->tile.vector_axis) < 0) return true;
+    return lay_out(m, param, packed_layout(m, read));
+  }
+  const Tile *tile = &m->choice->tile;
+  int64_t last;
+  bool vector = buffer->rank > 0 && expr_as_int(buffer->shape[buffer->rank - 1], &last) &&
+                last == m->nest.axes[tile->vector_axis].extent && last % tile->lanes;
+  return !vector || lay_out(m, param, padded_vector(m, buffer, tile->lanes));
+}
+
+static bool lay_out_params(Model *m) {
+  for (int i = m->func->param_count - 1; i >= 0; i--) {
+    if (!m->func->buffers[i]) continue;
+    TRY(m->params[i].constant && m->choice->tiled ? lay_out_constant(m, i)
+                                                  : lay_out(m, i, m->params[i].layout));
+  }
+  return true;
+}
+
+// ---- The reduction in tiles
+
+// Two axes that run as one loop: outer * extent of inner + inner.
+static const LayoutExpr *fused_axes(Model *m, int outer, int inner) {
+  Context *context = m->context;
+  const NestAxis *axis = &m->nest.axes[m->choice->tile.row_axis[1]];
+  const LayoutExpr *scaled = layout_expr(context, LAYOUT_MUL, layout_axis(context, outer),
+                                         layout_const(context, axis->extent), NULL);
+  return layout_expr(context, LAYOUT_ADD, scaled, layout_axis(context, inner), NULL);
+}
+
+// The accumulators, vector axis innermost: all other axes, then the vector axis. Rows that run as
+// one loop are one axis, so that a tile of them is a box.
+static bool lay_out_accumulators(Model *m) {
+  const Nest *nest = &m->nest;
+  const Tile *tile = &m->choice->tile;
+  const LayoutExpr *outputs[NEST_MAX_RANK + 1];
+  int rank = nest->output->rank, count = 0, last = -1;
+  for (int d = 0; d < rank; d++) {
+    int axis = nest->output_axis[d];
+    if (axis == tile->vector_axis)
+      last = d;
+    else if (tile->flat && axis == tile->row_axis[0])
+      outputs[count++] = fused_axes(m, d, d + 1);
+    else if (!tile->flat || axis != tile->row_axis[1])
+      outputs[count++] = digit(m->context, d, 0, 0);
+  }
+  outputs[count++] = digit(m->context, last, tile->lanes, 0);
+  outputs[count++] = digit(m->context, last, 0, tile->lanes);
+  const IndexMap *map = index_map_new(m->context, rank, NULL, count, outputs, NULL, NULL, 0);
+  static const LayoutPadding any = {LAYOUT_PADDING_ANY, 0};
+  return schedule_transform_layout(m->sch, m->anchor, (BufferSlot){true, 0}, map, &any);
+}
+
+typedef struct TileLoops {
+  LoopRef outer[NEST_MAX_AXES];
+  int outer_count;
+  LoopRef vector;
+} TileLoops;
+
+// The loops of the tail, one for each physical axis of the output in order, told apart by the
+// logical axis that each walks.
+typedef struct TailLoops {
+  LoopRef of_axis[NEST_MAX_AXES]; // whole loop, or the blocks of the vector axis
+  LoopRef lanes;                  // within a block of the vector axis; NULL when not blocked
+} TailLoops;
+
+static int logical_axis_of(const Layout *layout, const Nest *nest, int physical, bool *inner) {
+  *inner = false;
+  if (!layout) return nest->output_axis[physical];
+  const LayoutExpr *e = layout->map->outputs[physical];
+  if (e->op == LAYOUT_MOD) *inner = true;
+  while (e->op != LAYOUT_AXIS && e->args[0]) e = e->args[0];
+  return e->op == LAYOUT_AXIS ? nest->output_axis[e->value] : -1;
+}
+
+static bool find_tail_loops(Model *m, TailLoops *tail) {
+  LoopRefs loops = {0};
+  const Layout *layout = m->layouts.output;
+  int rank = layout ? layout->physical_rank : m->nest.output->rank;
+  *tail = (TailLoops){0};
+  TRY(schedule_get_loops(m->sch, m->tail, &loops));
+  if (loops.count != rank) bug(m->context, "%d loops for %d physical axes", loops.count, rank);
+  for (int i = 0; i < rank; i++) {
+    bool inner;
+    int axis = logical_axis_of(layout, &m->nest, i, &inner);
+    if (axis < 0) continue;
+    if (inner)
+      tail->lanes = loops.items[i];
+    else
+      tail->of_axis[axis] = loops.items[i];
+  }
+  return true;
+}
+
+static int64_t loop_extent(const Model *m, LoopRef loop) {
+  int64_t extent = 0;
+  expr_as_int(schedule_loop(m->sch, loop)->as.loop.extent, &extent);
+  return extent;
+}
+
+// Splits `loop` by `size`; a whole loop becomes the inner part, with a unit loop outside.
+static bool split_off(Model *m, LoopRef loop, int64_t size, LoopRef *outer, LoopRef *inner) {
+  LoopRef parts[2];
+  TRY(schedule_split(m->sch, loop, (int64_t[]){0, size}, 2, parts));
+  *outer = parts[0];
+  *inner = parts[1];
+  return true;
+}
+
+static bool split_vector_axis(Model *m, TailLoops *tail, LoopRef *panels, LoopRef *vectors) {
+  const Tile *tile = &m->choice->tile;
+  LoopRef loop = tail->of_axis[tile->vector_axis];
+  if (tail->lanes) return split_off(m, loop, tile->vectors, panels, vectors);
+  LoopRef parts[3];
+  TRY(schedule_split(m->sch, loop, (int64_t[]){0, tile->vectors, tile->lanes}, 3, parts));
+  *panels = parts[0];
+  *vectors = parts[1];
+  tail->lanes = parts[2];
+  return true;
+}
+
+static bool fuse_flat_rows(Model *m, TailLoops *tail) {
+  const Tile *tile = &m->choice->tile;
+  if (!tile->flat) return true;
+  LoopRef fused, pair[2] = {tail->of_axis[tile->row_axis[0]], tail->of_axis[tile->row_axis[1]]};
+  TRY(schedule_fuse(m->sch, pair, 2, &fused));
+  tail->of_axis[tile->row_axis[1]] = fused;
+  tail->of_axis[tile->row_axis[0]] = NULL;
+  return true;
+}
+
+// outer loops … | rows, vectors, lanes. Panels of the vector axis stand before the tiles of rows.
+static bool tile_tail(Model *m, TileLoops *out) {
+  const Tile *tile = &m->choice->tile;
+  TailLoops tail;
+  LoopRef order[2 * NEST_MAX_AXES], rows_in[2] = {NULL}, rows_out[2] = {NULL}, panels, vectors;
+  int n = 0;
+  TRY(find_tail_loops(m, &tail));
+  TRY(fuse_flat_rows(m, &tail));
+  TRY(split_vector_axis(m, &tail, &panels, &vectors));
+  for (int r = 0; r < 2; r++)
+    if (tile->row_axis[r] >= 0 && tail.of_axis[tile->row_axis[r]])
+      TRY(split_off(m, tail.of_axis[tile->row_axis[r]], tile->rows[r], &rows_out[r], &rows_in[r]));
+  for (int a = 0; a < m->nest.spatial_count; a++)
+    if (tail.of_axis[a] && a != tile->vector_axis && a != tile->row_axis[0] &&
+        a != tile->row_axis[1])
+      order[n++] = tail.of_axis[a];
+  order[n++] = panels;
+  for (int r = 0; r < 2; r++)
+    if (rows_out[r]) order[n++] = rows_out[r];
+  out->outer_count = n;
+  memcpy(out->outer, order, sizeof *order * (size_t)n);
+  for (int r = 0; r < 2; r++)
+    if (rows_in[r]) order[n++] = rows_in[r];
+  order[n++] = vectors;
+  order[n++] = out->vector = tail.lanes;
+  TRY(schedule_reorder(m->sch, order, n));
+  for (int r = 0; r < 2; r++)
+    if (rows_in[r]) TRY(schedule_unroll(m->sch, rows_in[r]));
+  TRY(schedule_unroll(m->sch, vectors));
+  return schedule_vectorize(m->sch, tail.lanes);
+}
+
+// The anchor's loops below the tile: its accumulators' axes, then its reductions.
+static bool anchor_loops(Model *m, int outer, LoopRef *spatial, int *spatial_count, LoopRef *reduce,
+                         int *reduce_count) {
+  LoopRefs loops = {0};
+  TRY(schedule_get_loops(m->sch, m->anchor, &loops));
+  *spatial_count = *reduce_count = 0;
+  int reductions = m->nest.axis_count - m->nest.spatial_count;
+  for (int i = outer; i < loops.count; i++) {
+    if (i >= loops.count - reductions)
+      reduce[(*reduce_count)++] = loops.items[i];
+    else
+      spatial[(*spatial_count)++] = loops.items[i];
+  }
+  return true;
+}
+
+// Reduction order: blocks of the first axis, the other axes, within the block. The innermost but
+// one loop (kernel columns) is unrolled, so that conditions on it become constants.
+static bool order_reduction(Model *m, LoopRef *reduce, int *count, LoopRef *first) {
+  const Nest *nest = &m->nest;
+  int n = *count;
+  *first = reduce[0];
+  if (n == 1) {
+    int64_t step = loop_extent(m, reduce[0]) >= 2 ? 2 : 1;
+    return schedule_annotate(m->sch, NULL, reduce[0], "pleat.unroll",
+                             expr_index(m->context, step));
+  }
+  int64_t block = tile_reduction_block(nest, nest->spatial_count, &m->choice->tile);
+  LoopRef outer, inner;
+  TRY(split_off(m, reduce[0], block, &outer, &inner));
+  reduce[0] = outer;
+  reduce[n] = inner;
+  *count = n + 1;
+  *first = outer;
+  return true;
+}
+
+enum { MOST_UNROLLED = 320 };
+
+static bool unroll_taps(Model *m, LoopRef *reduce, int count) {
+  const Tile *tile = &m->choice->tile;
+  if (count < 3) return true;
+  int64_t taps = loop_extent(m, reduce[count - 2]);
+  int64_t products = tile->vectors * tile->rows[0] * tile->rows[1] * taps;
+  TRY(schedule_annotate(m->sch, NULL, reduce[count - 1], "pleat.unroll",
+                        expr_index(m->context, products > 100 ? 1 : 2)));
+  return products > MOST_UNROLLED || schedule_unroll(m->sch, reduce[count - 2]);
+}
+
+static bool finish_block(Model *m, BlockRef block, int skip, int keep) {
+  LoopRefs loops = {0};
+  TRY(schedule_get_loops(m->sch, block, &loops));
+  for (int i = skip; i < loops.count; i++) {
+    if (i == loops.count - 1)
+      TRY(schedule_vectorize(m->sch, loops.items[i]));
+    else if (i >= loops.count - keep)
+      TRY(schedule_unroll(m->sch, loops.items[i]));
+  }
+  return true;
+}
+
+static bool schedule_reduction(Model *m, const TileLoops *loops) {
+  LoopRef spatial[NEST_MAX_AXES], reduce[NEST_MAX_AXES + 1], order[2 * NEST_MAX_AXES], first;
+  int spatial_count, reduce_count, n = 0;
+  BlockRef init;
+  TRY(schedule_compute_at(m->sch, m->anchor, loops->outer[loops->outer_count - 1], true));
+  TRY(anchor_loops(m, loops->outer_count, spatial, &spatial_count, reduce, &reduce_count));
+  if (reduce_count == 0) return true;
+  TRY(order_reduction(m, reduce, &reduce_count, &first));
+  for (int i = 0; i < reduce_count; i++) order[n++] = reduce[i];
+  for (int i = 0; i < spatial_count; i++) order[n++] = spatial[i];
+  TRY(schedule_reorder(m->sch, order, n));
+  TRY(schedule_decompose_reduction(m->sch, m->anchor, first, &init));
+  if (m->nest.conditional) TRY(schedule_predicate_reduction(m->sch, m->anchor));
+  TRY(unroll_taps(m, reduce, reduce_count));
+  TRY(finish_block(m, init, loops->outer_count, spatial_count));
+  return finish_block(m, m->anchor, loops->outer_count + reduce_count, spatial_count);
+}
+
+// Outer loops run in parallel as far as they are whole; the last two keep their tails apart.
+static bool parallelise(Model *m, TileLoops *loops) {
+  int count = loops->outer_count, fused = MAX_OF(1, count - 1);
+  for (int i = fused; i < count; i++) TRY(schedule_loop_partition(m->sch, loops->outer[i]));
+  LoopRef all = loops->outer[0];
+  if (fused > 1) TRY(schedule_fuse(m->sch, loops->outer, fused, &all));
+  return schedule_parallel(m->sch, all);
+}
+
+// Where it cannot be proved harmless the conditions stay.
+static void drop_predicates(Model *m) {
+  schedule_drop_padding_predicate(m->sch, m->tail);
+  schedule_drop_padding_predicate(m->sch, m->anchor);
+}
+
+static bool schedule_tiled(Model *m) {
+  TileLoops loops;
+  if (m->tail == m->anchor)
+    TRY(schedule_cache_write(m->sch, m->anchor, 0, "local", &m->tail));
+  else
+    TRY(schedule_set_scope(m->sch, m->anchor, 0, "local"));
+  TRY(lay_out_params(m));
+  TRY(lay_out_accumulators(m));
+  drop_predicates(m);
+  TRY(tile_tail(m, &loops));
+  TRY(schedule_reduction(m, &loops));
+  return parallelise(m, &loops);
+}
+
+// ---- Kernels without a tile: vectors along memory where the last axis allows it
+
+static bool vectorise_last(Model *m, BlockRef block) {
+  LoopRefs loops = {0};
+  TRY(schedule_get_loops(m->sch, block, &loops));
+  if (loops.count == 0) return true;
+  LoopRef last = array_last(&loops), outer = NULL, inner = last;
+  int lanes = m->machine->vector_bytes / 4;
+  int64_t extent = loop_extent(m, last);
+  if (extent >= 2 && extent != lanes && extent > lanes) TRY(split_off(m, last, lanes, &outer, &inner));
+  if (extent >= lanes) {
+    TRY(schedule_vectorize(m->sch, inner));
+    if (outer && extent % lanes) TRY(schedule_loop_partition(m->sch, outer));
+  } else {
+    m->choice->slow = "the innermost axis is shorter than a vector";
+  }
+  int parallel = MIN_OF(loops.count - 1, 3);
+  LoopRef all = loops.items[0];
+  if (parallel < 1) return true;
+  if (parallel > 1) TRY(schedule_fuse(m->sch, loops.items, parallel, &all));
+  return schedule_parallel(m->sch, all);
+}
+
+static bool schedule_plain(Model *m) {
+  TRY(lay_out_params(m));
+  if (m->tail) {
+    schedule_quiet(m->sch, true);
+    schedule_drop_padding_predicate(m->sch, m->tail);
+    schedule_quiet(m->sch, false);
+  }
+  if (m->anchor) {
+    m->choice->slow = "no axis of the reduction can be a vector";
+    return true;
+  }
+  return vectorise_last(m, m->tail);
+}
+
+static bool begin(Model *m) {
+  Context *context = m->context;
+  KernelChoice *choice = m->choice;
+  *choice = (KernelChoice){.schedule = schedule_new(context, m->func)};
+  choice->layouts = arena_array(&context->arena, const Layout *, m->func->param_count);
+  m->sch = choice->schedule;
+  m->anchor = m->tail = NULL;
+  return inline_others(m);
+}
+
+// The tiled schedule. Where one of its steps is refused, *refusal says why.
+static bool try_tiled(Model *m, const char **refusal) {
+  m->choice->tiled = true;
+  schedule_quiet(m->sch, true);
+  bool made = schedule_tiled(m);
+  if (!made) *refusal = schedule_refusal(m->sch);
+  schedule_quiet(m->sch, false);
+  return made;
+}
+
+bool kernel_schedule(Context *context, const HostMachine *machine, PrimFunc *func,
+                     const KernelParam *params, KernelChoice *choice) {
+  Model m = {context, machine, NULL, func, params, choice, NULL, NULL, {0}, {0}};
+  const char *refusal = NULL;
+  TRY(begin(&m));
+  if (m.anchor && nest_of_block(context, schedule_block(m.sch, m.anchor), &m.nest)) {
+    find_layouts(&m);
+    bool found = tile_choose(context, machine, &m.nest, &m.layouts, &choice->tile);
+    if (found && try_tiled(&m, &refusal)) return true;
+    if (found) TRY(begin(&m));
+  }
+  TRY(schedule_plain(&m));
+  if (refusal) choice->slow = refusal;
+  return true;
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading a block's loops: axes, accesses as linear forms, and how accesses move along an axis.
+#include "schedule/nest.h"
+
+#include "arith/arith.h"
+
+typedef struct Reading {
+  Context *context;
+  Nest *nest;
+  Expr *vars[NEST_MAX_AXES];
+  bool ok;
+} Reading;
+
+static void add_read(Reading *reading, Expr *load) {
+  Nest *nest = reading->nest;
+  for (int i = 0; i < nest->read_count; i++)
+    if (nest->reads[i].indices == load->args) return;
+  if (load->as.buffer == nest->output) return;
+  if (nest->read_count == NEST_MAX_READS || load->count > NEST_MAX_RANK) {
+    reading->ok = false;
+    return;
+  }
+  NestRead *read = &nest->reads[nest->read_count++];
+  *read = (NestRead){.buffer = load->as.buffer, .indices = load->args};
+  for (int d = 0; d < load->count; d++) {
+    Expr *base;
+    read->linear[d] = linear_form(reading->context, load->args[d], reading->vars, nest->axis_count,
+                                  read->coefficient[d], &base);
+  }
+}
+
+static bool enter(Visitor *visitor, Expr *e) {
+  Reading *reading = visitor->env;
+  OpClass class = op_table[e->op].class;
+  if (e->op == EXPR_LOAD) {
+    add_read(reading, e);
+    return false; // index arithmetic is not counted
+  }
+  if (e->op == EXPR_IF_THEN_ELSE) reading->nest->conditional = true;
+  if (class == OP_ARITH || class == OP_MATH) reading->nest->operations += class == OP_MATH ? 10 : 1;
+  return true;
+}
+
+static bool read_axes(const Block *block, Reading *reading) {
+  Nest *nest = reading->nest;
+  nest->points = 1;
+  if (block->var_count > NEST_MAX_AXES) return false;
+  for (int pass = 0; pass < 2; pass++)
+    for (int i = 0; i < block->var_count; i++) {
+      const BlockVar *v = &block->vars[i];
+      bool reduction = v->kind == ITER_REDUCTION;
+      if (reduction != (pass == 1)) continue;
+      int64_t extent;
+      if (!expr_as_int(v->extent, &extent) || !expr_is_int(v->min, 0)) return false;
+      reading->vars[nest->axis_count] = v->var;
+      nest->axes[nest->axis_count++] = (NestAxis){v->var, extent, reduction};
+      nest->spatial_count += !reduction;
+      nest->points *= (double)extent;
+    }
+  return true;
+}
+
+bool nest_of_block(Context *context, const Block *block, Nest *nest) {
+  *nest = (Nest){0};
+  Reading reading = {.context = context, .nest = nest, .ok = true};
+  if (block->body->kind != STMT_STORE || !read_axes(block, &reading)) return false;
+  const Stmt *store = block->body;
+  nest->output = store->as.store.buffer;
+  if (store->as.store.rank > NEST_MAX_RANK) return false;
+  for (int d = 0; d < store->as.store.rank; d++) {
+    nest->output_axis[d] = -1;
+    for (int a = 0; a < nest->spatial_count; a++)
+      if (store->as.store.indices[d] == nest->axes[a].var) nest->output_axis[d] = a;
+    if (nest->output_axis[d] < 0 && !expr_is_int(store->as.store.indices[d], 0)) return false;
+  }
+  Visitor visitor = {.env = &reading, .enter_expr = enter};
+  visit_expr(&visitor, store->as.store.value);
+  return reading.ok;
+}
+
+bool nest_depends(const NestRead *read, int axis) {
+  for (int d = 0; d < read->buffer->rank; d++)
+    if (!read->linear[d] || read->coefficient[d][axis]) return true;
+  return false;
+}
+
+static bool only_axis(const Nest *nest, const NestRead *read, int d, int axis) {
+  if (!read->linear[d] || read->coefficient[d][axis] != 1) return false;
+  for (int a = 0; a < nest->axis_count; a++)
+    if (a != axis && read->coefficient[d][a]) return false;
+  return read->indices[d] == nest->axes[axis].var;
+}
+
+int nest_dimension_of(const Nest *nest, const NestRead *read, int axis) {
+  int found = -1;
+  for (int d = 0; d < read->buffer->rank; d++) {
+    if (read->linear[d] && !read->coefficient[d][axis]) continue;
+    if (found >= 0 || !only_axis(nest, read, d, axis)) return -1;
+    found = d;
+  }
+  return found;
+}
+
+NestStep nest_step(Context *context, const Nest *nest, const NestRead *read, const Layout *layout,
+                   int axis, int lanes) {
+  int moved = -1;
+  for (int d = 0; d < read->buffer->rank; d++) {
+    if (!read->linear[d]) return NEST_STRIDED;
+    if (!read->coefficient[d][axis]) continue;
+    if (moved >= 0 || read->coefficient[d][axis] != 1) return NEST_STRIDED;
+    moved = d;
+  }
+  if (moved < 0) return NEST_SAME;
+  if (!layout) {
+    for (int d = moved + 1; d < read->buffer->rank; d++)
+      if (!expr_is_int(read->buffer->shape[d], 1)) return NEST_STRIDED;
+    return NEST_CONTIGUOUS;
+  }
+  int64_t strides[NEST_MAX_RANK];
+  bool has[NEST_MAX_RANK];
+  layout_strides(context, layout, strides, has);
+  if (has[moved] && strides[moved] == 1) return NEST_CONTIGUOUS; // aligned or not
+  bool aligned = only_axis(nest, read, moved, axis);
+  bool wide = aligned && layout_vector_width(context, layout, moved) % lanes == 0;
+  return wide ? NEST_CONTIGUOUS : NEST_STRIDED;
+}

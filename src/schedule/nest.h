@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a model of the machine reads off a block's loops: its axes, its accesses as linear forms of
+// them, and a register tile chosen from these and from the layouts, never from an operator's name.
+#ifndef PLEAT_SCHEDULE_NEST_H
+#define PLEAT_SCHEDULE_NEST_H
+
+#include "base/machine.h"
+#include "ir/ir.h"
+#include "layout/layout.h"
+
+enum { NEST_MAX_AXES = 16, NEST_MAX_READS = 24, NEST_MAX_RANK = 12 };
+
+typedef struct NestAxis {
+  Expr *var;
+  int64_t extent;
+  bool reduction;
+} NestAxis;
+
+typedef struct NestRead {
+  Buffer *buffer;
+  Expr *const *indices;
+  // index d = base + Σ coefficient[d][a] * axis a, where linear[d]
+  int64_t coefficient[NEST_MAX_RANK][NEST_MAX_AXES];
+  bool linear[NEST_MAX_RANK];
+} NestRead;
+
+typedef struct Nest {
+  int axis_count, spatial_count; // spatial axes first
+  NestAxis axes[NEST_MAX_AXES];
+  int read_count;
+  NestRead reads[NEST_MAX_READS];
+  Buffer *output;
+  int output_axis[NEST_MAX_RANK]; // the axis that is index d of the output
+  bool conditional;               // a read stands under a condition
+  int operations;                 // arithmetic operations a point
+  double points;                  // product of all extents
+} Nest;
+
+// False when an extent is symbolic, or the block is not one store at its own spatial variables.
+bool nest_of_block(Context *context, const Block *block, Nest *nest);
+bool nest_depends(const NestRead *read, int axis);
+// The one dimension of the read that is `axis` itself (coefficient 1, nothing else); -1 without.
+int nest_dimension_of(const Nest *nest, const NestRead *read, int axis);
+
+// How an access behaves when `axis` takes `lanes` neighbouring values.
+typedef enum NestStep { NEST_SAME, NEST_CONTIGUOUS, NEST_STRIDED } NestStep;
+// `layout` NULL is row-major.
+NestStep nest_step(Context *context, const Nest *nest, const NestRead *read, const Layout *layout,
+                   int axis, int lanes);
+
+// ---- Register tiles --------------------------------------------------------------------------
+
+// Iterations that are computed together in registers: `vectors` vectors of `lanes` values along
+// vector_axis, times rows[0] × rows[1] along row_axis[0] (outer) and row_axis[1] (inner).
+typedef struct Tile {
+  int vector_axis, lanes, vectors;
+  int row_axis[2]; // -1: none
+  int64_t rows[2];
+  bool flat; // row_axis[0] and row_axis[1] run as one loop, split by rows[1]
+  double cycles; // predicted, arithmetic only
+  double bytes;  // predicted traffic beyond the first-level cache
+} Tile;
+
+// The layouts a choice is made for. Entries of `reads` belong to nest->reads; NULL is row-major;
+// `packed[i]` says that read i is a constant whose layout follows the tile.
+typedef struct NestLayouts {
+  const Layout *output;
+  const Layout *reads[NEST_MAX_READS];
+  bool packed[NEST_MAX_READS];
+} NestLayouts;
+
+// The cheapest tile by the model; false when no axis can be a vector axis.
+bool tile_choose(Context *context, const HostMachine *machine, const Nest *nest,
+                 const NestLayouts *layouts, Tile *tile);
+// Cycles and traffic together, as one number of cycles.
+double tile_cost(const HostMachine *machine, const Tile *tile);
+// The largest block of the reduction axis that one tile walks before the next kernel tap.
+int64_t tile_reduction_block(const Nest *nest, int axis, const Tile *tile);
+
+#endif

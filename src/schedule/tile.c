@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+// Choosing a register tile. Cycles of one innermost iteration are the largest of what multiply-adds,
+// loads, decoding and latency need; every tile size within the registers is tried, tails included.
+// The structure (few vectors times many rows, one broadcast a row) is that of the classic outer
+// product kernels (Goto and van de Geijn, "Anatomy of high-performance matrix multiplication").
+#include "schedule/nest.h"
+
+enum { FMA_LATENCY = 4, LOADS_A_CYCLE = 2, UOPS_A_CYCLE = 4, MOST_ROWS = 28 };
+
+typedef struct Search {
+  Context *context;
+  const HostMachine *machine;
+  const Nest *nest;
+  const NestLayouts *layouts;
+  NestStep steps[NEST_MAX_READS]; // along the vector axis
+  bool depends[NEST_MAX_READS][2]; // on the row axes
+  double reductions;
+  Tile best;
+  double best_cost;
+} Search;
+
+static double loads_of(const Search *s, int read, const Tile *tile, double vectors,
+                       const double rows[2]) {
+  double loads = 1;
+  for (int i = 0; i < 2; i++)
+    if (tile->row_axis[i] >= 0 && s->depends[read][i]) loads *= rows[i];
+  if (s->steps[read] == NEST_CONTIGUOUS) return loads * vectors;
+  if (s->steps[read] == NEST_STRIDED) return loads * vectors * tile->lanes * 2;
+  return loads;
+}
+
+static double iteration_cycles(const Search *s, const Tile *tile, double vectors,
+                               const double rows[2]) {
+  double products = vectors * rows[0] * rows[1], loads = 0;
+  for (int i = 0; i < s->nest->read_count; i++) loads += loads_of(s, i, tile, vectors, rows);
+  double work = products * (s->machine->fma ? 1 : 2);
+  double cycles = work / s->machine->fma_units;
+  cycles = MAX_OF(cycles, loads / LOADS_A_CYCLE);
+  cycles = MAX_OF(cycles, (work + loads) / UOPS_A_CYCLE);
+  return MAX_OF(cycles, FMA_LATENCY);
+}
+
+typedef struct Cut { // an axis cut in tiles: `count` whole ones and a last one of `rest`
+  double size, count, rest;
+} Cut;
+
+static Cut cut_of(double extent, double size) {
+  size = MIN_OF(size, extent);
+  double count = (double)(int64_t)(extent / size);
+  return (Cut){size, count, extent - count * size};
+}
+
+// All tiles, whole and partial.
+static double total_cycles(const Search *s, const Tile *tile, const Cut *v, const Cut rows[2],
+                           double others) {
+  double total = 0;
+  for (int mask = 0; mask < 8; mask++) {
+    const Cut *cuts[3] = {v, &rows[0], &rows[1]};
+    double size[3], count = others;
+    for (int i = 0; i < 3; i++) {
+      bool partial = mask >> i & 1;
+      size[i] = partial ? cuts[i]->rest : cuts[i]->size;
+      count *= partial ? cuts[i]->rest > 0 : cuts[i]->count;
+    }
+    if (count == 0) continue;
+    double each = iteration_cycles(s, tile, size[0], &size[1]) * s->reductions;
+    total += count * (each + 2 * size[0] * size[1] * size[2] + 12);
+  }
+  return total;
+}
+
+static int registers_needed(const Search *s, const Tile *tile) {
+  int64_t accumulators = tile->vectors * tile->rows[0] * tile->rows[1];
+  int held = 0; // vectors that stay while the rows are walked
+  for (int i = 0; i < s->nest->read_count; i++)
+    if (s->steps[i] == NEST_CONTIGUOUS && !s->depends[i][0] && !s->depends[i][1])
+      held += tile->vectors;
+  return (int)(accumulators + MAX_OF(held, 1) + 1);
+}
+
+static double extent_of(const Nest *nest, int axis) {
+  return axis < 0 ? 1 : (double)nest->axes[axis].extent;
+}
+
+static double read_bytes(const Nest *nest, const NestRead *read) {
+  double bytes = dtype_bytes(read->buffer->type);
+  for (int d = 0; d < read->buffer->rank; d++) {
+    int64_t extent;
+    if (expr_as_int(read->buffer->shape[d], &extent)) bytes *= (double)extent;
+  }
+  (void)nest;
+  return bytes;
+}
+
+// Bytes from beyond the first cache: a panel of what moves with the vector axis is read again for
+// each tile of rows when it does not stay there; what moves with the rows, once per panel.
+static double traffic(const Search *s, const Tile *tile) {
+  const Nest *nest = s->nest;
+  double panels = extent_of(nest, tile->vector_axis) / (tile->vectors * tile->lanes);
+  double row_tiles = 1, bytes = 0;
+  for (int i = 0; i < 2; i++)
+    row_tiles *= MAX_OF(1.0, extent_of(nest, tile->row_axis[i]) / (double)tile->rows[i]);
+  panels = MAX_OF(1.0, panels);
+  for (int i = 0; i < nest->read_count; i++) {
+    double size = read_bytes(nest, &nest->reads[i]);
+    bool by_vector = s->steps[i] != NEST_SAME;
+    bool by_rows = s->depends[i][0] || s->depends[i][1];
+    double again = 1;
+    if (by_vector && !by_rows)
+      again = size / panels > (double)s->machine->l1_bytes / 2 ? row_tiles : 1;
+    if (by_rows && !by_vector) again = size > (double)s->machine->l1_bytes / 2 ? panels : 1;
+    bytes += size * again;
+  }
+  return bytes;
+}
+
+double tile_cost(const HostMachine *machine, const Tile *tile) {
+  (void)machine;
+  enum { BYTES_A_CYCLE = 40 }; // from the second cache, mostly hidden behind arithmetic
+  double memory = tile->bytes / BYTES_A_CYCLE;
+  return MAX_OF(tile->cycles, memory) + 0.1 * MIN_OF(tile->cycles, memory);
+}
+
+// Rows whose distance is a multiple of 4096 bytes share the sets of the first cache.
+static bool rows_collide(const Search *s, const Tile *tile) {
+  for (int i = 0; i < s->nest->read_count; i++) {
+    const NestRead *read = &s->nest->reads[i];
+    if (s->layouts->reads[i] || s->layouts->packed[i]) continue;
+    int64_t pitch = dtype_bytes(read->buffer->type), extent;
+    for (int d = read->buffer->rank - 1; d >= 0; d--) {
+      bool moves = tile->row_axis[1] >= 0 && read->coefficient[d][tile->row_axis[1]];
+      if (moves && pitch % 4096 == 0 && tile->rows[1] > s->machine->l1_ways - 1) return true;
+      if (expr_as_int(read->buffer->shape[d], &extent)) pitch *= extent;
+    }
+  }
+  return false;
+}
+
+static void try_tile(Search *s, Tile tile) {
+  const Nest *nest = s->nest;
+  if (registers_needed(s, &tile) > s->machine->vector_registers || rows_collide(s, &tile)) return;
+  Cut v = cut_of((double)ceil_div(nest->axes[tile.vector_axis].extent, tile.lanes), tile.vectors);
+  double inner = extent_of(nest, tile.row_axis[1]), outer = extent_of(nest, tile.row_axis[0]);
+  if (tile.flat) {
+    inner *= outer;
+    outer = 1;
+  }
+  Cut rows[2] = {cut_of(outer, (double)tile.rows[0]), cut_of(inner, (double)tile.rows[1])};
+  double others = 1;
+  for (int a = 0; a < nest->spatial_count; a++)
+    if (a != tile.vector_axis && a != tile.row_axis[0] && a != tile.row_axis[1])
+      others *= (double)nest->axes[a].extent;
+  tile.cycles = total_cycles(s, &tile, &v, rows, others);
+  tile.bytes = traffic(s, &tile);
+  double cost = tile_cost(s->machine, &tile);
+  if (s->best_cost >= 0 && cost >= s->best_cost * 0.999) return;
+  s->best = tile;
+  s->best_cost = cost;
+}
+
+// Every access that moves with the two row axes moves through whole neighbouring dimensions that lie
+// behind one another, so that the two loops may run as one.
+static bool rows_fuse(const Search *s, int outer, int inner) {
+  const Nest *nest = s->nest;
+  if (outer < 0 || inner < 0 || nest->conditional) return false;
+  for (int i = 0; i < nest->read_count; i++) {
+    const NestRead *read = &nest->reads[i];
+    if (!nest_depends(read, outer) && !nest_depends(read, inner)) continue;
+    int a = nest_dimension_of(nest, read, outer), b = nest_dimension_of(nest, read, inner);
+    if (a < 0 || b != a + 1 || !expr_is_int(read->buffer->shape[b], nest->axes[inner].extent) ||
+        !expr_is_int(read->buffer->shape[a], nest->axes[outer].extent))
+      return false;
+  }
+  for (int d = 0; d + 1 < nest->output->rank; d++)
+    if (nest->output_axis[d] == outer) return nest->output_axis[d + 1] == inner;
+  return false;
+}
+
+static void try_rows(Search *s, Tile tile) {
+  const Nest *nest = s->nest;
+  for (int i = 0; i < nest->read_count; i++)
+    for (int r = 0; r < 2; r++)
+      s->depends[i][r] = tile.row_axis[r] >= 0 && nest_depends(&nest->reads[i], tile.row_axis[r]);
+  tile.flat = rows_fuse(s, tile.row_axis[0], tile.row_axis[1]);
+  int64_t most_inner = (int64_t)extent_of(nest, tile.row_axis[1]);
+  int64_t most_outer = (int64_t)extent_of(nest, tile.row_axis[0]);
+  if (tile.flat) {
+    most_inner *= most_outer;
+    most_outer = 1;
+  }
+  int64_t most_vectors = ceil_div(nest->axes[tile.vector_axis].extent, tile.lanes);
+  for (tile.vectors = 1; tile.vectors <= MIN_OF(most_vectors, 8); tile.vectors++)
+    for (tile.rows[1] = 1; tile.rows[1] <= MIN_OF(most_inner, MOST_ROWS); tile.rows[1]++)
+      for (tile.rows[0] = 1; tile.rows[0] <= most_outer; tile.rows[0]++) {
+        if (tile.rows[0] * tile.rows[1] > MOST_ROWS) break;
+        if (tile.rows[0] > 1 && tile.rows[1] < most_inner && !s->nest->conditional) continue;
+        try_tile(s, tile);
+      }
+}
+
+static bool vector_axis_fits(Search *s, int axis, int lanes) {
+  const Nest *nest = s->nest;
+  if (nest->axes[axis].extent < 2) return false;
+  for (int i = 0; i < nest->read_count; i++) {
+    bool packed = s->layouts->packed[i] && nest_dimension_of(nest, &nest->reads[i], axis) >= 0;
+    s->steps[i] = packed ? NEST_CONTIGUOUS
+                         : nest_step(s->context, nest, &nest->reads[i], s->layouts->reads[i], axis,
+                                     lanes);
+  }
+  return true;
+}
+
+// What storing costs when the output is not contiguous along the vector axis.
+static bool output_contiguous(const Search *s, int axis, int lanes) {
+  const Nest *nest = s->nest;
+  for (int d = 0; d < nest->output->rank; d++) {
+    if (nest->output_axis[d] != axis) continue;
+    if (s->layouts->output) {
+      int64_t strides[NEST_MAX_RANK];
+      bool has[NEST_MAX_RANK];
+      layout_strides(s->context, s->layouts->output, strides, has);
+      return (has[d] && strides[d] == 1) ||
+             layout_vector_width(s->context, s->layouts->output, d) % lanes == 0;
+    }
+    for (int e = d + 1; e < nest->output->rank; e++)
+      if (!expr_is_int(nest->output->shape[e], 1)) return false;
+    return true;
+  }
+  return false;
+}
+
+static void try_vector_axis(Search *s, int axis) {
+  const Nest *nest = s->nest;
+  int lanes = s->machine->vector_bytes / MAX_OF(dtype_bytes(nest->output->type), 1);
+  if (lanes < 1 || !vector_axis_fits(s, axis, lanes)) return;
+  if (!output_contiguous(s, axis, lanes)) return;
+  Tile tile = {.vector_axis = axis, .lanes = lanes, .rows = {1, 1}, .row_axis = {-1, -1}};
+  try_rows(s, tile);
+  for (int inner = 0; inner < nest->spatial_count; inner++) {
+    if (inner == axis || nest->axes[inner].extent == 1) continue;
+    tile.row_axis[1] = inner;
+    tile.row_axis[0] = -1;
+    try_rows(s, tile);
+    for (int outer = 0; outer < inner; outer++) {
+      if (outer == axis || nest->axes[outer].extent == 1) continue;
+      tile.row_axis[0] = outer;
+      try_rows(s, tile);
+    }
+  }
+}
+
+bool tile_choose(Context *context, const HostMachine *machine, const Nest *nest,
+                 const NestLayouts *layouts, Tile *tile) {
+  Search search = {context, machine, nest, layouts, .reductions = 1, .best_cost = -1};
+  for (int a = nest->spatial_count; a < nest->axis_count; a++)
+    search.reductions *= (double)nest->axes[a].extent;
+  for (int a = nest->spatial_count - 1; a >= 0; a--) try_vector_axis(&search, a);
+  *tile = search.best;
+  return search.best_cost >= 0;
+}
+
+int64_t tile_reduction_block(const Nest *nest, int axis, const Tile *tile) {
+  enum { LARGEST_BLOCK = 32 };
+  int64_t extent = nest->axes[axis].extent;
+  if (extent <= LARGEST_BLOCK) return extent;
+  for (int64_t block = tile->lanes; block >= 4; block /= 2)
+    if (extent % block == 0) return block;
+  return tile->lanes;
+}
