@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Code in memory, as the targets that make it see it.
+#ifndef PLEAT_TARGET_CODE_H
+#define PLEAT_TARGET_CODE_H
+
+#include "target/target.h"
+
+struct TargetCode { // a target's own struct begins with this
+  void *(*find)(TargetCode *code, const char *name); // NULL when there is no such task
+  void (*free)(TargetCode *code);
+};
+
+#endif

@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rewriting what hardware does not compute into what it does, before any target sees it. Bottom-up,
+// one node at a time; a node keeps its type, and what replaces it is legalized in turn:
+//     a + b : float16   ->   cast<float16>(cast<float32>(a) + cast<float32>(b))
+//     a // b : int32    ->   truncdiv and a correction
+//     exp(x) : float32  ->   a polynomial (expand_math.c)
+//     sin(x)            ->   a call of the C library for each lane
+#include "target/legalize.h"
+
+#include <math.h>
+
+static const DType f32 = {TYPE_FLOAT, 32, 1};
+
+// ---- Building ----------------------------------------------------------------------------------
+
+Expr *like_const(Legalizer *l, const Expr *like, double value) {
+  Expr *scalar = expr_const(l->context, dtype_lanes(like->type, 1), value);
+  return expr_broadcast(l->context, scalar, like->type.lanes);
+}
+
+Expr *like_int(Legalizer *l, const Expr *like, int64_t value) {
+  Expr *scalar = expr_int(l->context, dtype_lanes(like->type, 1), value);
+  return expr_broadcast(l->context, scalar, like->type.lanes);
+}
+
+Expr *make_cast(Legalizer *l, DType scalar, Expr *a) {
+  return expr_cast(l->context, dtype_lanes(scalar, a->type.lanes), a);
+}
+
+Expr *make_reinterpret(Legalizer *l, DType scalar, Expr *a) {
+  DType type = dtype_lanes(scalar, a->type.lanes);
+  return expr_raw(l->context, EXPR_REINTERPRET, type, NULL, &a, 1);
+}
+
+Expr *make_fma(Legalizer *l, Expr *a, Expr *b, Expr *c) {
+  return expr_raw(l->context, EXPR_FMA, a->type, NULL, (Expr *[]){a, b, c}, 3);
+}
+
+Expr *make_polynomial(Legalizer *l, Expr *x, const double *coefficients, int count) {
+  Expr *y = like_const(l, x, coefficients[count - 1]);
+  for (int i = count - 2; i >= 0; i--) y = make_fma(l, y, x, like_const(l, x, coefficients[i]));
+  return y;
+}
+
+Expr *hold(Legalizer *l, Expr *value) {
+  if (!value->count || value->op == EXPR_BROADCAST) return value;
+  Held held = {expr_var(l->context, "t", value->type), value};
+  array_push(&l->context->arena, &l->held, held);
+  return held.var;
+}
+
+// The LETs of what was held since `mark`, the first one outermost.
+static Expr *release(Legalizer *l, int mark, Expr *body) {
+  while (l->held.count > mark) {
+    Held held = l->held.items[--l->held.count];
+    body = expr_let(l->context, held.var, held.value, body);
+  }
+  return body;
+}
+
+static Expr *unary(Legalizer *l, ExprOp op, Expr *a) {
+  return expr_unary(l->context, op, a);
+}
+
+// ---- Small floats ------------------------------------------------------------------------------
+
+static bool is_small_float(DType type) {
+  return dtype_is_float(type) && type.bits < 32;
+}
+
+static bool converts_natively(const Legalizer *l, DType type) {
+  return type.code == TYPE_FLOAT && type.bits == 16 && l->features->half_conversion;
+}
+
+static bool is_single(DType type) {
+  return type.code == TYPE_FLOAT && type.bits == 32;
+}
+
+static Expr *legalize_cast(Legalizer *l, Expr *e) {
+  Expr *value = e->args[0];
+  DType from = value->type, to = e->type;
+  if (is_small_float(from)) {
+    if (dtype_equal(from, to)) return value;
+    if (!is_single(to)) return make_cast(l, dtype_lanes(to, 1), make_cast(l, f32, value));
+    return converts_natively(l, from) ? e : expand_widen(l, value);
+  }
+  if (!is_small_float(to)) return e;
+  if (!is_single(from)) return make_cast(l, dtype_lanes(to, 1), make_cast(l, f32, value));
+  return converts_natively(l, to) ? e : expand_narrow(l, dtype_lanes(to, 1), value);
+}
+
+// The operation on float32, rounded back. (float32 has more than twice the bits and two more, so
+// the two roundings of + - * / and sqrt give what one would.)
+static Expr *in_single(Legalizer *l, Expr *e) {
+  Expr *args[3];
+  for (int i = 0; i < e->count; i++) args[i] = make_cast(l, f32, e->args[i]);
+  DType type = dtype_is_float(e->type) ? dtype_lanes(f32, e->type.lanes) : e->type;
+  Expr *wide = expr_raw(l->context, (ExprOp)e->op, type, NULL, args, e->count);
+  return dtype_is_float(e->type) ? make_cast(l, dtype_lanes(e->type, 1), wide) : wide;
+}
+
+// ---- Integers ----------------------------------------------------------------------------------
+
+static bool is_power_of_two(const Expr *e, int *log) {
+  const Expr *scalar = e->op == EXPR_BROADCAST ? e->args[0] : e;
+  int64_t value = 0;
+  if (!expr_as_int(scalar, &value) || value <= 0 || (value & (value - 1))) return false;
+  for (*log = 0; INT64_C(1) << *log < value; ++*log)
+    ;
+  return true;
+}
+
+// Whether the truncated quotient's remainder has the other sign than the divisor.
+static Expr *remainder_is_off(Legalizer *l, Expr *rest, Expr *divisor) {
+  Expr *zero = like_int(l, rest, 0);
+  Expr *differ = make(l, EXPR_LT, make(l, EXPR_BIT_XOR, rest, divisor), zero);
+  return make(l, EXPR_AND, make(l, EXPR_NE, rest, zero), differ);
+}
+
+static Expr *floor_div_int(Legalizer *l, Expr *e) {
+  Expr *a = e->args[0], *b = e->args[1];
+  int log;
+  if (is_power_of_two(b, &log)) return make(l, EXPR_SHIFT_RIGHT, a, like_int(l, a, log));
+  if (a->type.code == TYPE_UINT) return make(l, EXPR_TRUNC_DIV, a, b);
+  a = hold(l, a), b = hold(l, b);
+  Expr *quotient = hold(l, make(l, EXPR_TRUNC_DIV, a, b));
+  Expr *rest = hold(l, make(l, EXPR_SUB, a, make(l, EXPR_MUL, quotient, b)));
+  Expr *less = make(l, EXPR_SUB, quotient, like_int(l, a, 1));
+  return make_select(l, remainder_is_off(l, rest, b), less, quotient);
+}
+
+static Expr *floor_mod_int(Legalizer *l, Expr *e) {
+  Expr *a = e->args[0], *b = e->args[1];
+  int log;
+  if (is_power_of_two(b, &log))
+    return make(l, EXPR_BIT_AND, a, like_int(l, a, (INT64_C(1) << log) - 1));
+  if (a->type.code == TYPE_UINT) return make(l, EXPR_TRUNC_MOD, a, b);
+  a = hold(l, a), b = hold(l, b);
+  Expr *rest = hold(l, make(l, EXPR_TRUNC_MOD, a, b));
+  return make_select(l, remainder_is_off(l, rest, b), make(l, EXPR_ADD, rest, b), rest);
+}
+
+static Expr *legalize_abs(Legalizer *l, Expr *e) {
+  Expr *a = e->args[0], *zero;
+  if (dtype_is_float(e->type)) return e;
+  if (e->type.code == TYPE_UINT) return a;
+  a = hold(l, a);
+  zero = like_int(l, a, 0);
+  return make_select(l, make(l, EXPR_LT, a, zero), make(l, EXPR_SUB, zero, a), a);
+}
+
+// By squaring, a bit of the exponent at a time; negative exponents leave 1, -1 or 0.
+static Expr *pow_int(Legalizer *l, Expr *e) {
+  Expr *base = hold(l, e->args[0]), *exponent = hold(l, e->args[1]);
+  Expr *one = like_int(l, base, 1), *zero = like_int(l, base, 0), *result = one, *square = base;
+  int bits = e->type.code == TYPE_INT ? e->type.bits - 1 : e->type.bits;
+  Expr *odd = make(l, EXPR_NE, make(l, EXPR_BIT_AND, exponent, one), zero);
+  for (int i = 0; i < bits; i++) {
+    Expr *bit = make(l, EXPR_BIT_AND, make(l, EXPR_SHIFT_RIGHT, exponent, like_int(l, base, i)),
+                     one);
+    Expr *product = make(l, EXPR_MUL, result, square);
+    result = hold(l, make_select(l, make(l, EXPR_NE, bit, zero), product, result));
+    square = hold(l, make(l, EXPR_MUL, square, square));
+  }
+  if (e->type.code == TYPE_UINT) return result;
+  Expr *minus = like_int(l, base, -1);
+  Expr *of_minus = make_select(l, odd, minus, one);
+  Expr *inverse = make_select(l, make(l, EXPR_EQ, base, minus), of_minus, zero);
+  inverse = make_select(l, make(l, EXPR_EQ, base, one), one, inverse);
+  return make_select(l, make(l, EXPR_LT, exponent, zero), inverse, result);
+}
+
+// ---- The C library -----------------------------------------------------------------------------
+
+static const char *const library_names[EXPR_OP_COUNT] = {
+    [EXPR_EXP] = "exp",     [EXPR_EXP2] = "exp2",   [EXPR_LOG] = "log",     [EXPR_LOG2] = "log2",
+    [EXPR_LOG10] = "log10", [EXPR_LOG1P] = "log1p", [EXPR_POW] = "pow",     [EXPR_TANH] = "tanh",
+    [EXPR_ERF] = "erf",     [EXPR_SIN] = "sin",     [EXPR_COS] = "cos",     [EXPR_TAN] = "tan",
+    [EXPR_ASIN] = "asin",   [EXPR_ACOS] = "acos",   [EXPR_ATAN] = "atan",   [EXPR_SINH] = "sinh",
+    [EXPR_COSH] = "cosh",   [EXPR_ASINH] = "asinh", [EXPR_ACOSH] = "acosh", [EXPR_ATANH] = "atanh",
+    [EXPR_TRUNC_MOD] = "fmod",
+};
+
+static Expr *lane_of(Legalizer *l, Expr *vector, int lane) {
+  if (vector->type.lanes == 1) return vector;
+  if (vector->op == EXPR_BROADCAST) return vector->args[0];
+  Expr *number = expr_int(l->context, DTYPE_INT32, lane);
+  Expr *args[] = {expr_tuple(l->context, &vector, 1), expr_tuple(l->context, &number, 1)};
+  return expr_raw(l->context, EXPR_SHUFFLE, dtype_lanes(vector->type, 1), NULL, args, 2);
+}
+
+static Expr *from_lanes(Legalizer *l, Expr **lanes, int count) {
+  Expr **numbers = arena_array(&l->context->arena, Expr *, count);
+  for (int i = 0; i < count; i++) numbers[i] = expr_int(l->context, DTYPE_INT32, i);
+  Expr *args[] = {expr_tuple(l->context, lanes, count), expr_tuple(l->context, numbers, count)};
+  return expr_raw(l->context, EXPR_SHUFFLE, dtype_lanes(lanes[0]->type, count), NULL, args, 2);
+}
+
+static Expr *call_library(Legalizer *l, Expr *e) {
+  int lanes = e->type.lanes;
+  DType scalar = dtype_lanes(e->type, 1);
+  Str name = str_format(l->context, "%s%s", library_names[e->op], scalar.bits == 32 ? "f" : "");
+  Expr **calls = arena_array(&l->context->arena, Expr *, lanes), *vectors[2];
+  for (int i = 0; i < e->count; i++) vectors[i] = hold(l, e->args[i]);
+  for (int lane = 0; lane < lanes; lane++) {
+    Expr *args[2];
+    for (int i = 0; i < e->count; i++) args[i] = lane_of(l, vectors[i], lane);
+    calls[lane] = expr_raw(l->context, EXPR_CALL_PURE, scalar, name, args, e->count);
+  }
+  if (lanes == 1) return calls[0];
+  l->report->counts[TARGET_CALLS]++;
+  return from_lanes(l, calls, lanes);
+}
+
+// ---- Floats ------------------------------------------------------------------------------------
+
+static Expr *legalize_math(Legalizer *l, Expr *e) {
+  Expr *expanded = is_single(dtype_lanes(e->type, 1)) ? expand_math(l, e) : NULL;
+  return expanded ? expanded : call_library(l, e);
+}
+
+static Expr *legalize_sigmoid(Legalizer *l, Expr *e) {
+  Expr *x = e->args[0], *one = like_const(l, x, 1);
+  if (is_single(dtype_lanes(e->type, 1))) return expand_math(l, e);
+  Expr *power = unary(l, EXPR_EXP, make(l, EXPR_MUL, x, like_const(l, x, -1)));
+  return make(l, EXPR_DIV, one, make(l, EXPR_ADD, power, one));
+}
+
+static Expr *legalize_rsqrt(Legalizer *l, Expr *e) {
+  return make(l, EXPR_DIV, like_const(l, e, 1), unary(l, EXPR_SQRT, e->args[0]));
+}
+
+static Expr *legalize_isnan(Legalizer *l, Expr *e) {
+  Expr *x = hold(l, e->args[0]), *args[] = {x, x}; // not folded: a NaN differs from itself
+  return expr_raw(l->context, EXPR_NE, e->type, NULL, args, 2);
+}
+
+static Expr *legalize_isinf(Legalizer *l, Expr *e) {
+  Expr *a = unary(l, EXPR_ABS, e->args[0]);
+  return make(l, EXPR_EQ, a, like_const(l, a, INFINITY));
+}
+
+static bool constant_of(const Expr *e, double *value) {
+  if (e->op == EXPR_BROADCAST) e = e->args[0];
+  if (e->op != EXPR_FLOAT) return false;
+  *value = e->as.f;
+  return true;
+}
+
+static Expr *pow_float(Legalizer *l, Expr *e) {
+  Expr *x = hold(l, e->args[0]);
+  double power = 0;
+  if (!constant_of(e->args[1], &power)) return call_library(l, e);
+  if (power == 1) return x;
+  if (power == 2) return make(l, EXPR_MUL, x, x);
+  if (power == 3) return make(l, EXPR_MUL, make(l, EXPR_MUL, x, x), x);
+  if (power == 0.5) return unary(l, EXPR_SQRT, x);
+  if (power == -1) return make(l, EXPR_DIV, like_const(l, x, 1), x);
+  return call_library(l, e);
+}
+
+static Expr *legalize_pow(Legalizer *l, Expr *e) {
+  return dtype_is_float(e->type) ? pow_float(l, e) : pow_int(l, e);
+}
+
+static Expr *legalize_floor_div(Legalizer *l, Expr *e) {
+  if (!dtype_is_float(e->type)) return floor_div_int(l, e);
+  return unary(l, EXPR_FLOOR, make(l, EXPR_DIV, e->args[0], e->args[1]));
+}
+
+static Expr *legalize_floor_mod(Legalizer *l, Expr *e) {
+  if (!dtype_is_float(e->type)) return floor_mod_int(l, e);
+  Expr *b = hold(l, e->args[1]), *zero = like_const(l, b, 0);
+  Expr *rest = hold(l, make(l, EXPR_TRUNC_MOD, e->args[0], b));
+  Expr *differ = make(l, EXPR_NE, make(l, EXPR_LT, rest, zero), make(l, EXPR_LT, b, zero));
+  Expr *off = make(l, EXPR_AND, make(l, EXPR_NE, rest, zero), differ);
+  return make_select(l, off, make(l, EXPR_ADD, rest, b), rest);
+}
+
+static Expr *legalize_trunc_mod(Legalizer *l, Expr *e) {
+  return dtype_is_float(e->type) ? call_library(l, e) : e;
+}
+
+// ---- Rounding without an instruction for it ----------------------------------------------------
+
+// From this size on every number is whole.
+static Expr *whole_limit(Legalizer *l, Expr *x) {
+  return like_const(l, x, x->type.bits == 32 ? 0x1p23 : 0x1p52);
+}
+
+static Expr *if_fractional(Legalizer *l, Expr *x, Expr *rounded) {
+  Expr *small = make(l, EXPR_LT, unary(l, EXPR_ABS, x), whole_limit(l, x));
+  return make_select(l, small, rounded, x);
+}
+
+static Expr *truncated(Legalizer *l, Expr *x) {
+  DType scalar = dtype_lanes(x->type, 1);
+  return make_cast(l, scalar, make_cast(l, DTYPE(TYPE_INT, scalar.bits), x));
+}
+
+static Expr *expand_trunc(Legalizer *l, Expr *e) {
+  Expr *x = hold(l, e->args[0]);
+  return if_fractional(l, x, truncated(l, x));
+}
+
+static Expr *expand_floor(Legalizer *l, Expr *e) {
+  Expr *x = hold(l, e->args[0]), *t = hold(l, truncated(l, x)), *one = like_const(l, x, 1);
+  Expr *lower = make_select(l, make(l, EXPR_GT, t, x), make(l, EXPR_SUB, t, one), t);
+  return if_fractional(l, x, lower);
+}
+
+static Expr *expand_ceil(Legalizer *l, Expr *e) {
+  Expr *x = hold(l, e->args[0]), *t = hold(l, truncated(l, x)), *one = like_const(l, x, 1);
+  Expr *upper = make_select(l, make(l, EXPR_LT, t, x), make(l, EXPR_ADD, t, one), t);
+  return if_fractional(l, x, upper);
+}
+
+// Adding and taking away the limit leaves the nearest whole number, halves to even.
+static Expr *expand_round(Legalizer *l, Expr *e) {
+  Expr *x = hold(l, e->args[0]), *limit = whole_limit(l, x), *zero = like_const(l, x, 0);
+  Expr *sum = make(l, EXPR_ADD, unary(l, EXPR_ABS, x), limit);
+  Expr *near = hold(l, make(l, EXPR_SUB, sum, limit));
+  Expr *signed_near = make_select(l, make(l, EXPR_LT, x, zero), make(l, EXPR_SUB, zero, near),
+                                  near);
+  return if_fractional(l, x, signed_near);
+}
+
+// ---- The driver --------------------------------------------------------------------------------
+
+typedef Expr *(*LegalizeFn)(Legalizer *, Expr *);
+
+static const LegalizeFn rules[EXPR_OP_COUNT] = {
+    [EXPR_CAST] = legalize_cast,           [EXPR_FLOOR_DIV] = legalize_floor_div,
+    [EXPR_FLOOR_MOD] = legalize_floor_mod, [EXPR_TRUNC_MOD] = legalize_trunc_mod,
+    [EXPR_ABS] = legalize_abs,             [EXPR_POW] = legalize_pow,
+    [EXPR_RSQRT] = legalize_rsqrt,         [EXPR_SIGMOID] = legalize_sigmoid,
+    [EXPR_ISNAN] = legalize_isnan,         [EXPR_ISINF] = legalize_isinf,
+    [EXPR_EXP] = legalize_math,            [EXPR_EXP2] = legalize_math,
+    [EXPR_LOG] = legalize_math,            [EXPR_LOG2] = legalize_math,
+    [EXPR_LOG10] = legalize_math,          [EXPR_LOG1P] = legalize_math,
+    [EXPR_TANH] = legalize_math,           [EXPR_ERF] = legalize_math,
+    [EXPR_SIN] = legalize_math,            [EXPR_COS] = legalize_math,
+    [EXPR_TAN] = legalize_math,            [EXPR_ASIN] = legalize_math,
+    [EXPR_ACOS] = legalize_math,           [EXPR_ATAN] = legalize_math,
+    [EXPR_SINH] = legalize_math,           [EXPR_COSH] = legalize_math,
+    [EXPR_ASINH] = legalize_math,          [EXPR_ACOSH] = legalize_math,
+    [EXPR_ATANH] = legalize_math,
+};
+
+static const LegalizeFn rounding_rules[EXPR_OP_COUNT] = {
+    [EXPR_TRUNC] = expand_trunc,
+    [EXPR_FLOOR] = expand_floor,
+    [EXPR_CEIL] = expand_ceil,
+    [EXPR_ROUND] = expand_round,
+};
+
+// Computes with its operands' values, rather than handing them on.
+static bool computes(const Expr *e) {
+  switch (op_table[e->op].class) {
+  case OP_ARITH:
+  case OP_COMPARE:
+  case OP_MATH: return true;
+  case OP_VECTOR: return e->op >= EXPR_VECTOR_SUM && e->op <= EXPR_VECTOR_MAX;
+  case OP_LEAF:
+  case OP_LOGIC:
+  case OP_BIT:
+  case OP_CHOICE:
+  case OP_MEMORY:
+  case OP_OTHER: break;
+  }
+  return false;
+}
+
+static Expr *legalize_node(Rewriter *rewriter, Expr *e) {
+  Legalizer *l = rewriter->env;
+  Expr *result = e;
+  int mark = l->held.count;
+  bool narrow = computes(e) && is_small_float(e->args[0]->type);
+  if (narrow && e->op != EXPR_FLOOR_DIV) result = in_single(l, e);
+  else if (rules[e->op]) result = rules[e->op](l, e);
+  else if (rounding_rules[e->op] && !l->features->rounding) result = rounding_rules[e->op](l, e);
+  return result == e ? e : rewrite_expr(rewriter, release(l, mark, result));
+}
+
+Stmt *target_legalize(Context *context, Stmt *s, const TargetFeatures *features,
+                      TargetReport *report) {
+  Legalizer legalizer = {context, features, report};
+  Rewriter rewriter = {.context = context, .env = &legalizer, .expr = legalize_node};
+  return rewrite_stmt(&rewriter, s);
+}

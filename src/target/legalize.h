@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the parts of legalizing share: short names for building expressions of one vector type.
+#ifndef PLEAT_TARGET_LEGALIZE_H
+#define PLEAT_TARGET_LEGALIZE_H
+
+#include "target/target.h"
+
+typedef struct Held { // a value used more than once, and the variable that stands for it
+  Expr *var, *value;
+} Held;
+
+typedef struct Legalizer {
+  Context *context;
+  const TargetFeatures *features;
+  TargetReport *report;
+  Array(Held) held; // by the node that is being expanded: become LETs around the result
+} Legalizer;
+
+// A variable for `value`, which is computed once; a leaf stands for itself.
+Expr *hold(Legalizer *l, Expr *value);
+
+// Constants take the type of `like`, lanes included.
+Expr *like_const(Legalizer *l, const Expr *like, double value);
+Expr *like_int(Legalizer *l, const Expr *like, int64_t value);
+Expr *make_cast(Legalizer *l, DType scalar, Expr *a);        // to `scalar` with a's lanes
+Expr *make_reinterpret(Legalizer *l, DType scalar, Expr *a); // likewise
+Expr *make_fma(Legalizer *l, Expr *a, Expr *b, Expr *c);
+// ((c[n-1] * x + c[n-2]) * x + …) + c[0]
+Expr *make_polynomial(Legalizer *l, Expr *x, const double *coefficients, int count);
+
+static inline Expr *make(Legalizer *l, ExprOp op, Expr *a, Expr *b) {
+  return expr_binary(l->context, op, a, b);
+}
+static inline Expr *make_select(Legalizer *l, Expr *condition, Expr *a, Expr *b) {
+  return expr_select(l->context, condition, a, b);
+}
+
+// expand_math.c: a function of a float32, or NULL when it has no expansion.
+Expr *expand_math(Legalizer *l, Expr *e);
+// expand_float.c: a small floating type from and to float32, by integer arithmetic.
+Expr *expand_widen(Legalizer *l, Expr *value);
+Expr *expand_narrow(Legalizer *l, DType scalar, Expr *value);
+
+#endif

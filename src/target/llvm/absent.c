@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// In place of the LLVM target, in builds without it.
+#include "target/llvm/rows.h"
+
+static bool absent(Context *context) {
+  return diag_error(context, (SourcePos){NULL},
+                    "target llvm: this build is without LLVM (see `pleat --version`)");
+}
+
+bool llvm_emit(Context *context, const TargetUnit *unit, const TargetOptions *options,
+               const char *ending, Text *out) {
+  return absent(context);
+}
+
+TargetCode *llvm_load(Context *context, const TargetUnit *unit, const TargetOptions *options) {
+  absent(context);
+  return NULL;
+}

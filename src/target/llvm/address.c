@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// Addresses, loads and stores. An index is taken apart into a sum of products with constants, and
+// its terms are added to the pointer from the outermost loop to the innermost, constants last:
+//     A[i*64 + k + 3]   ->   p1 = &A[i*64];  p2 = &p1[k];  p3 = &p2[3]
+// so that what does not change in a loop is computed before it, and the constant becomes part of the
+// instruction. All of it in 64 bits: an index that left its own type would be outside the buffer.
+#include "target/llvm/emit.h"
+
+enum { MAX_TERMS = 64, INNERMOST = 1 << 20 };
+
+typedef struct Term {
+  Expr *e;
+  int64_t factor;
+  int depth;
+} Term;
+
+typedef struct Sum {
+  Term terms[MAX_TERMS];
+  int count;
+  int64_t constant;
+} Sum;
+
+// The number of loops around the innermost definition that `e` depends on.
+static int depth_of(Emit *emit, const Expr *e) {
+  if (e->op == EXPR_VAR) return (int)(intptr_t)map_find(&emit->depths, e);
+  if (e->op == EXPR_LOAD) return INNERMOST;
+  int depth = 0;
+  for (int i = 0; i < e->count; i++) depth = MAX_OF(depth, depth_of(emit, e->args[i]));
+  return depth;
+}
+
+static void add_term(Emit *emit, Sum *sum, Expr *e, int64_t factor) {
+  for (int i = 0; i < sum->count; i++)
+    if (sum->terms[i].e == e) {
+      sum->terms[i].factor += factor;
+      return;
+    }
+  if (sum->count == MAX_TERMS) bug(emit->context, "an index of more than %d terms", MAX_TERMS);
+  Term term = {e, factor, depth_of(emit, e)};
+  int at = sum->count++;
+  for (; at > 0 && sum->terms[at - 1].depth > term.depth; at--) sum->terms[at] = sum->terms[at - 1];
+  sum->terms[at] = term;
+}
+
+static void collect(Emit *emit, Sum *sum, Expr *e, int64_t factor) {
+  int64_t value;
+  bool narrows = e->op == EXPR_CAST && (e->args[0]->type.code != TYPE_INT ||
+                                        e->args[0]->type.bits > e->type.bits);
+  if (expr_as_int(e, &value)) {
+    sum->constant += factor * value;
+  } else if (e->op == EXPR_ADD || e->op == EXPR_SUB) {
+    collect(emit, sum, e->args[0], factor);
+    collect(emit, sum, e->args[1], e->op == EXPR_SUB ? -factor : factor);
+  } else if (e->op == EXPR_MUL && expr_as_int(e->args[1], &value)) {
+    collect(emit, sum, e->args[0], factor * value);
+  } else if (e->op == EXPR_CAST && dtype_is_int(e->type) && !narrows) {
+    collect(emit, sum, e->args[0], factor);
+  } else {
+    add_term(emit, sum, e, factor);
+  }
+}
+
+static Expr **wide_key(Expr *e) {
+  return (Expr **)((char *)e + 1); // beside the expression's own entry
+}
+
+static const char *widen(Emit *emit, Expr *e) {
+  const char *value = emit_expr(emit, e), *type = llvm_type(emit, e->type);
+  if (e->type.bits == 64) return value;
+  return emit_value(emit, "%s %s %s to i64", e->type.code == TYPE_INT ? "sext" : "zext", type,
+                    value);
+}
+
+static const char *emit_term(Emit *emit, Expr *e) {
+  const char *value = map_find(&emit->wide, e);
+  if (!value) value = map_find(&emit->values, wide_key(e));
+  if (value) return value;
+  if (e->op == EXPR_MUL && e->type.code == TYPE_INT)
+    value = emit_value(emit, "mul nsw i64 %s, %s", emit_index(emit, e->args[0]),
+                       emit_index(emit, e->args[1]));
+  else
+    value = widen(emit, e);
+  map_put(&emit->values, wide_key(e), value);
+  array_push(emit->arena, &emit->computed, (void *)wide_key(e));
+  return value;
+}
+
+static const char *emit_scaled(Emit *emit, const Term *term) {
+  const char *value = emit_term(emit, term->e);
+  if (term->factor == 1) return value;
+  return emit_value(emit, "mul nsw i64 %s, %lld", value, (long long)term->factor);
+}
+
+// The sum of terms first..last-1.
+static const char *emit_terms(Emit *emit, const Sum *sum, int first, int last) {
+  const char *total = emit_scaled(emit, &sum->terms[first]);
+  for (int i = first + 1; i < last; i++)
+    total = emit_value(emit, "add nsw i64 %s, %s", total, emit_scaled(emit, &sum->terms[i]));
+  return total;
+}
+
+const char *emit_index(Emit *emit, Expr *e) {
+  Sum sum = {.count = 0};
+  collect(emit, &sum, e, 1);
+  if (!sum.count) return arena_printf(emit->arena, "%lld", (long long)sum.constant);
+  const char *total = emit_terms(emit, &sum, 0, sum.count);
+  if (!sum.constant) return total;
+  return emit_value(emit, "add nsw i64 %s, %lld", total, (long long)sum.constant);
+}
+
+static const char *step_pointer(Emit *emit, const char *pointer, const char *type,
+                                const char *index) {
+  return emit_value(emit, "getelementptr inbounds %s, ptr %s, i64 %s", type, pointer, index);
+}
+
+static const char *sum_pointer(Emit *emit, const char *pointer, const char *type, const Sum *sum) {
+  for (int first = 0, last; first < sum->count; first = last) {
+    for (last = first; last < sum->count && sum->terms[last].depth == sum->terms[first].depth;)
+      last++;
+    pointer = step_pointer(emit, pointer, type, emit_terms(emit, sum, first, last));
+  }
+  if (!sum->constant) return pointer;
+  return step_pointer(emit, pointer, type,
+                      arena_printf(emit->arena, "%lld", (long long)sum->constant));
+}
+
+static const char *data_pointer(Emit *emit, const Buffer *buffer) {
+  const char *pointer = map_find(&emit->data, buffer->data);
+  if (!pointer) bug(emit->context, "%s lies over no memory", buffer->name);
+  return pointer;
+}
+
+// Axes of a flat buffer (more than one with separators) as one index.
+static Expr *flat_index(Emit *emit, const Buffer *buffer, Expr *const *indices, int rank) {
+  Expr *index = indices[0];
+  for (int i = 1; i < rank; i++)
+    index = expr_add(emit->context, expr_mul(emit->context, index, buffer->shape[i]), indices[i]);
+  return index;
+}
+
+const char *emit_pointer(Emit *emit, Buffer *buffer, Expr *const *indices, int rank) {
+  Sum sum = {.count = 0};
+  if (rank) collect(emit, &sum, flat_index(emit, buffer, indices, rank), 1);
+  return sum_pointer(emit, data_pointer(emit, buffer), llvm_memory_type(emit, buffer->type), &sum);
+}
+
+// ---- Loads and stores --------------------------------------------------------------------------
+
+static int alignment_of(const Buffer *buffer, int lanes) {
+  int bytes = dtype_bytes(dtype_lanes(buffer->type, 1));
+  if (strcmp(buffer->scope, "local") || lanes != buffer->type.lanes) return bytes;
+  return MIN_OF(bytes * lanes, 64); // of allocas, which are aligned to 64
+}
+
+static const char *load_value(Emit *emit, DType type, const char *pointer, int alignment) {
+  const char *memory = llvm_memory_type(emit, type), *wanted = llvm_type(emit, type);
+  const char *value = emit_value(emit, "load %s, ptr %s, align %d", memory, pointer, alignment);
+  if (dtype_is_bool(type)) return emit_value(emit, "icmp ne %s %s, %s", memory, value,
+                                             llvm_zero(type));
+  if (type.bits < 8) return emit_value(emit, "trunc %s %s to %s", memory, value, wanted);
+  return value;
+}
+
+static void store_value(Emit *emit, DType type, const char *value, const char *pointer,
+                        int alignment) {
+  const char *memory = llvm_memory_type(emit, type), *given = llvm_type(emit, type);
+  if (dtype_is_bool(type) || type.bits < 8)
+    value = emit_value(emit, "%s %s %s to %s", type.code == TYPE_INT ? "sext" : "zext", given,
+                       value, memory);
+  emit_line(emit, "store %s %s, ptr %s, align %d", memory, value, pointer, alignment);
+}
+
+// The lanes of an access are neighbours: one axis, a ramp of step 1 from a scalar.
+static bool is_contiguous(Expr *const *indices, int rank) {
+  for (int i = 0; i + 1 < rank; i++)
+    if (indices[i]->type.lanes > 1) return false;
+  const Expr *last = indices[rank - 1];
+  return last->op == EXPR_RAMP && last->args[0]->type.lanes == 1 && expr_is_int(last->args[1], 1);
+}
+
+static int index_lanes(Expr *const *indices, int rank) {
+  int lanes = 1;
+  for (int i = 0; i < rank; i++) lanes = MAX_OF(lanes, indices[i]->type.lanes);
+  return lanes;
+}
+
+static const char *contiguous_pointer(Emit *emit, Buffer *buffer, Expr *const *indices, int rank) {
+  Expr **scalars = arena_copy(emit->arena, indices, sizeof(Expr *) * (size_t)rank);
+  if (scalars[rank - 1]->op == EXPR_RAMP) scalars[rank - 1] = scalars[rank - 1]->args[0];
+  return emit_pointer(emit, buffer, scalars, rank);
+}
+
+// A lane of a vector index: of a ramp by arithmetic, of anything else from the vector.
+static const char *lane_pointer(Emit *emit, Buffer *buffer, Expr *index, int lane) {
+  const char *pointer = data_pointer(emit, buffer), *type = llvm_memory_type(emit, buffer->type);
+  int64_t stride;
+  bool regular = index->op == EXPR_RAMP && index->args[0]->type.lanes == 1 &&
+                 expr_as_int(index->args[1], &stride);
+  if (regular) {
+    Sum sum = {.constant = stride * lane};
+    collect(emit, &sum, index->args[0], 1);
+    return sum_pointer(emit, pointer, type, &sum);
+  }
+  const char *value = emit_lane(emit, emit_expr(emit, index), index->type, lane);
+  const char *wide = value;
+  if (index->type.bits < 64)
+    wide = emit_value(emit, "%s %s %s to i64", index->type.code == TYPE_INT ? "sext" : "zext",
+                      llvm_type(emit, dtype_lanes(index->type, 1)), value);
+  return step_pointer(emit, pointer, type, wide);
+}
+
+static const char *gather(Emit *emit, Expr *e) {
+  Buffer *buffer = e->as.buffer;
+  Expr *index = flat_index(emit, buffer, e->args, e->count);
+  DType scalar = dtype_lanes(e->type, 1);
+  const char *result = "poison";
+  emit->module->report->counts[TARGET_GATHERS]++;
+  for (int lane = 0; lane < index->type.lanes; lane++) {
+    const char *pointer = lane_pointer(emit, buffer, index, lane);
+    const char *value = load_value(emit, scalar, pointer, dtype_bytes(scalar));
+    result = emit_with_lane(emit, result, e->type, value, lane);
+  }
+  return result;
+}
+
+const char *emit_load(Emit *emit, Expr *e) {
+  Buffer *buffer = e->as.buffer;
+  if (index_lanes(e->args, e->count) > 1 && !is_contiguous(e->args, e->count))
+    return gather(emit, e);
+  const char *pointer = contiguous_pointer(emit, buffer, e->args, e->count);
+  return load_value(emit, e->type, pointer, alignment_of(buffer, e->type.lanes));
+}
+
+static void scatter(Emit *emit, Buffer *buffer, Expr *index, const char *value, DType type) {
+  DType scalar = dtype_lanes(type, 1);
+  emit->module->report->counts[TARGET_GATHERS]++;
+  for (int lane = 0; lane < index->type.lanes; lane++) {
+    const char *pointer = lane_pointer(emit, buffer, index, lane);
+    const char *lane_value = emit_lane(emit, value, type, lane);
+    store_value(emit, scalar, lane_value, pointer, dtype_bytes(scalar));
+  }
+}
+
+void emit_store(Emit *emit, const Stmt *s) {
+  Buffer *buffer = s->as.store.buffer;
+  int rank = s->as.store.rank, lanes = index_lanes(s->as.store.indices, rank);
+  DType given = s->as.store.value->type;
+  DType type = dtype_lanes(buffer->type, lanes * buffer->type.lanes);
+  const char *value = emit_expr(emit, s->as.store.value);
+  if (given.lanes < type.lanes) value = emit_spread(emit, value, type);
+  if (lanes > 1 && !is_contiguous(s->as.store.indices, rank)) {
+    scatter(emit, buffer, flat_index(emit, buffer, s->as.store.indices, rank), value, type);
+    return;
+  }
+  const char *pointer = contiguous_pointer(emit, buffer, s->as.store.indices, rank);
+  store_value(emit, type, value, pointer, alignment_of(buffer, type.lanes));
+}

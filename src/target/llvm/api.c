@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opening LLVM. The table of its functions is the process's, made once and then only read. LLVM's
+// answer to a fatal error is to end the process; here it comes back to llvm_protect instead, by a
+// jump over frames whose memory is lost.
+#include "target/llvm/api.h"
+
+#include "config.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+
+static struct {
+  LlvmApi api;
+  const char *why; // it could not be opened
+} library;
+
+static _Thread_local struct {
+  jmp_buf *edge;
+  char *message;
+  size_t size;
+} fatal;
+
+static void on_fatal_error(const char *reason) {
+  if (!fatal.edge) return;
+  snprintf(fatal.message, fatal.size, "%s", reason);
+  longjmp(*fatal.edge, 1);
+}
+
+static void *open_library(void) {
+  void *handle = dlopen(PLEAT_LLVM_LIBRARY, RTLD_LAZY | RTLD_LOCAL);
+  return handle ? handle : dlopen(PLEAT_LLVM_FOLDER "/" PLEAT_LLVM_LIBRARY, RTLD_LAZY | RTLD_LOCAL);
+}
+
+static void open_once(void) {
+  void *handle = open_library();
+  if (!handle) {
+    library.why = PLEAT_LLVM_LIBRARY " cannot be opened";
+    return;
+  }
+  bool missing = false;
+#define X(name) missing |= !(library.api.name = (__typeof__(&LLVM##name))dlsym(handle, "LLVM" #name));
+  LLVM_FUNCTIONS(X)
+#undef X
+  if (missing) {
+    library.why = PLEAT_LLVM_LIBRARY " lacks functions of LLVM 19";
+    return;
+  }
+  library.api.InitializeX86TargetInfo();
+  library.api.InitializeX86Target();
+  library.api.InitializeX86TargetMC();
+  library.api.InitializeX86AsmPrinter();
+  library.api.InstallFatalErrorHandler(on_fatal_error);
+}
+
+const LlvmApi *llvm_api(const char **why) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, open_once);
+  *why = library.why;
+  return library.why ? NULL : &library.api;
+}
+
+bool llvm_protect(void (*body)(void *arg), void *arg, char *message, size_t message_size) {
+  jmp_buf edge;
+  fatal.message = message;
+  fatal.size = message_size;
+  bool done = !setjmp(edge);
+  if (done) {
+    fatal.edge = &edge;
+    body(arg);
+  }
+  fatal.edge = NULL;
+  return done;
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// LLVM's C interface, opened when code is made: the library is large and nothing links it.
+#ifndef PLEAT_TARGET_LLVM_API_H
+#define PLEAT_TARGET_LLVM_API_H
+
+#include "base/base.h"
+
+#include <llvm-c/Core.h>
+#include <llvm-c/Error.h>
+#include <llvm-c/ErrorHandling.h>
+#include <llvm-c/IRReader.h>
+#include <llvm-c/LLJIT.h>
+#include <llvm-c/Target.h>
+#include <llvm-c/TargetMachine.h>
+#include <llvm-c/Transforms/PassBuilder.h>
+
+#define LLVM_FUNCTIONS(X)                                                                          \
+  X(ContextCreate)                                                                                 \
+  X(ContextDispose)                                                                                \
+  X(ContextSetDiagnosticHandler)                                                                   \
+  X(CreateMemoryBufferWithMemoryRangeCopy)                                                         \
+  X(CreateMemoryBufferWithMemoryRange)                                                             \
+  X(GetBufferStart)                                                                                \
+  X(GetBufferSize)                                                                                 \
+  X(DisposeMemoryBuffer)                                                                           \
+  X(ParseIRInContext)                                                                              \
+  X(DisposeModule)                                                                                 \
+  X(PrintModuleToString)                                                                           \
+  X(DisposeMessage)                                                                                \
+  X(GetDiagInfoDescription)                                                                        \
+  X(GetDiagInfoSeverity)                                                                           \
+  X(CreatePassBuilderOptions)                                                                      \
+  X(DisposePassBuilderOptions)                                                                     \
+  X(RunPasses)                                                                                     \
+  X(GetErrorMessage)                                                                               \
+  X(DisposeErrorMessage)                                                                           \
+  X(InstallFatalErrorHandler)                                                                      \
+  X(GetTargetFromTriple)                                                                           \
+  X(CreateTargetMachineOptions)                                                                    \
+  X(DisposeTargetMachineOptions)                                                                   \
+  X(TargetMachineOptionsSetCPU)                                                                    \
+  X(TargetMachineOptionsSetFeatures)                                                               \
+  X(TargetMachineOptionsSetCodeGenOptLevel)                                                        \
+  X(TargetMachineOptionsSetRelocMode)                                                              \
+  X(CreateTargetMachineWithOptions)                                                                \
+  X(DisposeTargetMachine)                                                                          \
+  X(TargetMachineEmitToMemoryBuffer)                                                               \
+  X(InitializeX86TargetInfo)                                                                       \
+  X(InitializeX86Target)                                                                           \
+  X(InitializeX86TargetMC)                                                                         \
+  X(InitializeX86AsmPrinter)                                                                       \
+  X(OrcCreateLLJIT)                                                                                \
+  X(OrcDisposeLLJIT)                                                                               \
+  X(OrcLLJITGetMainJITDylib)                                                                       \
+  X(OrcLLJITGetGlobalPrefix)                                                                       \
+  X(OrcLLJITAddObjectFile)                                                                         \
+  X(OrcLLJITLookup)                                                                                \
+  X(OrcJITDylibAddGenerator)                                                                       \
+  X(OrcCreateDynamicLibrarySearchGeneratorForProcess)
+
+typedef struct LlvmApi {
+#define X(name) __typeof__(&LLVM##name) name;
+  LLVM_FUNCTIONS(X)
+#undef X
+} LlvmApi;
+
+// The functions, or NULL with *why: the library is not there or not the right one. Opened once a
+// process.
+const LlvmApi *llvm_api(const char **why);
+
+// Runs body(arg); false when LLVM met what it calls a fatal error, described in `message`.
+bool llvm_protect(void (*body)(void *arg), void *arg, char *message, size_t message_size);
+
+#endif

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// From LLVM text to bytes: the passes, and the code generator.
+#ifndef PLEAT_TARGET_LLVM_COMPILE_H
+#define PLEAT_TARGET_LLVM_COMPILE_H
+
+#include "target/llvm/api.h"
+#include "target/llvm/emit.h"
+#include "target/llvm/rows.h"
+
+typedef enum LlvmOutput { LLVM_OUTPUT_TEXT, LLVM_OUTPUT_ASSEMBLY, LLVM_OUTPUT_OBJECT } LlvmOutput;
+
+// The unit as text of LLVM after the passes, as assembly, or as an object file, in *out. False with
+// a diagnostic.
+bool llvm_compile(Context *context, const LlvmApi *api, const TargetUnit *unit,
+                  const TargetOptions *options, LlvmOutput output, Text *out);
+
+#endif

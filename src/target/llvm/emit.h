@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writing lowered and legalized code down as LLVM's textual IR. Text is parsed in microseconds, can
+// be read, and needs no part of the library until it is compiled.
+#ifndef PLEAT_TARGET_LLVM_EMIT_H
+#define PLEAT_TARGET_LLVM_EMIT_H
+
+#include "target/target.h"
+
+// A module under construction.
+typedef struct LlvmModule {
+  Context *context;
+  Arena *arena;
+  Text globals;   // constants
+  Text functions;
+  Text declarations, metadata;
+  Map declared;   // names in `declarations`
+  int next;       // constants and metadata
+  const HostMachine *machine;
+  TargetFeatures features;
+  TargetReport *report;
+} LlvmModule;
+
+// A function under construction. A value is known by its name as text: "%v12", "i32 7" without type.
+typedef struct Emit {
+  LlvmModule *module;
+  Context *context;
+  Arena *arena;
+  Text entry, body; // allocas; then code
+  int next;         // names and labels
+  const char *block; // label of the current one
+  Map values;        // expressions computed in the current statement
+  PtrArray computed; // the keys of `values`, to be forgotten
+  Map vars;          // variables: their values
+  Map wide;          // loop variables: the same as i64
+  Map depths;        // variables: number of loops around
+  Map data;          // data variables: pointers
+  int depth;
+} Emit;
+
+// text.c. Types, constants, instructions.
+const char *llvm_type(Emit *emit, DType type);        // of a value in a register
+const char *llvm_memory_type(Emit *emit, DType type); // where it differs: bool, int4
+const char *llvm_constant(Emit *emit, DType type, const Expr *e); // of one lane: "7", "0x3FF…"
+const char *llvm_zero(DType type);
+// "  %vN = …": the new name. `emit_line` has no result.
+const char *emit_value(Emit *emit, const char *format, ...) PRINTF_LIKE(2, 3);
+void emit_line(Emit *emit, const char *format, ...) PRINTF_LIKE(2, 3);
+int emit_label_number(Emit *emit);
+void emit_label(Emit *emit, const char *prefix, int number); // begins a block
+const char *emit_alloca(Emit *emit, const char *type, int alignment);
+// Declares a function of the module once.
+void emit_declare(Emit *emit, const char *name, const char *format, ...) PRINTF_LIKE(3, 4);
+
+// expr.c
+const char *emit_expr(Emit *emit, Expr *e);
+const char *emit_spread(Emit *emit, const char *value, DType type); // a scalar to type's lanes
+int emit_mark(const Emit *emit);            // of computed values
+void emit_forget(Emit *emit, int mark);     // those computed since
+bool expr_is_cheap(const Expr *e);          // may be computed although it is not needed
+
+// address.c
+const char *emit_index(Emit *emit, Expr *e); // an integer scalar as i64
+const char *emit_pointer(Emit *emit, Buffer *buffer, Expr *const *indices, int rank);
+const char *emit_load(Emit *emit, Expr *e);
+void emit_store(Emit *emit, const Stmt *s);
+
+// vector.c
+const char *emit_ramp(Emit *emit, Expr *e);
+const char *emit_shuffle(Emit *emit, Expr *e);
+const char *emit_reduction(Emit *emit, Expr *e);
+const char *emit_lane(Emit *emit, const char *value, DType type, int lane);
+const char *emit_with_lane(Emit *emit, const char *value, DType type, const char *lane_value,
+                           int lane);
+
+// stmt.c
+void emit_stmt(Emit *emit, const Stmt *s);
+
+// module.c. The whole unit as text, in the scratch arena.
+const char *llvm_module_text(Context *context, const TargetUnit *unit,
+                             const TargetOptions *options);
+
+#endif

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the table of targets takes from the LLVM target, whether LLVM is there or not.
+#ifndef PLEAT_TARGET_LLVM_ROWS_H
+#define PLEAT_TARGET_LLVM_ROWS_H
+
+#include "target/target.h"
+
+bool llvm_emit(Context *context, const TargetUnit *unit, const TargetOptions *options,
+               const char *ending, Text *out);
+TargetCode *llvm_load(Context *context, const TargetUnit *unit, const TargetOptions *options);
+
+#endif

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// Statements as LLVM's blocks. A loop counts in 64 bits and tests at its end:
+//     head:  i = phi [min, before], [next, latch] … next = i + 1; br (next < end), head, exit
+#include "target/llvm/emit.h"
+
+static void end_statement(Emit *emit, int mark) {
+  emit_forget(emit, mark);
+}
+
+static void bind_loop_var(Emit *emit, Expr *var, const char *wide) {
+  bool narrow = var->type.bits < 64;
+  map_put(&emit->wide, var, wide);
+  map_put(&emit->depths, var, (intptr_t)emit->depth);
+  const char *value = wide;
+  if (narrow && wide[0] == '%')
+    value = emit_value(emit, "trunc i64 %s to %s", wide, llvm_type(emit, var->type));
+  map_put(&emit->vars, var, value);
+}
+
+// What the loop's branch says to the unroller: as often as asked, and not otherwise.
+static const char *loop_metadata(Emit *emit, const Stmt *s) {
+  int64_t count = attrs_int(&s->as.loop.annotations, "pleat.unroll", 1);
+  int number = emit->module->next++;
+  Text *text = &emit->module->metadata;
+  text_printf(text, "!%d = distinct !{!%d, ", number, number);
+  if (count > 1) text_printf(text, "!{!\"llvm.loop.unroll.count\", i32 %d}}\n", (int)count);
+  else text_puts(text, "!{!\"llvm.loop.unroll.disable\"}}\n");
+  return arena_printf(emit->arena, "!%d", number);
+}
+
+static const char *loop_end(Emit *emit, const Stmt *s, const char *min) {
+  const char *extent = emit_index(emit, s->as.loop.extent);
+  if (!strcmp(min, "0")) return extent;
+  return emit_index(emit, expr_add(emit->context,
+                                   expr_cast(emit->context, DTYPE_INT64, s->as.loop.min),
+                                   expr_cast(emit->context, DTYPE_INT64, s->as.loop.extent)));
+}
+
+static void emit_loop(Emit *emit, const Stmt *s, const char *min, const char *end, bool guarded) {
+  int number = emit_label_number(emit);
+  const char *i = arena_printf(emit->arena, "%%i%d", number), *before = emit->block;
+  if (guarded) {
+    const char *enters = emit_value(emit, "icmp slt i64 %s, %s", min, end);
+    emit_line(emit, "br i1 %s, label %%head%d, label %%exit%d", enters, number, number);
+  } else {
+    emit_line(emit, "br label %%head%d", number);
+  }
+  // The body goes to a text of its own: its last block is named in the loop's phi.
+  Text outer = emit->body;
+  emit->body = text_new(emit->arena);
+  emit->block = arena_printf(emit->arena, "%%head%d", number);
+  bind_loop_var(emit, s->as.loop.var, i);
+  emit_stmt(emit, s->as.loop.body);
+  emit_line(emit, "%s.next = add nuw nsw i64 %s, 1", i, i);
+  const char *again = emit_value(emit, "icmp slt i64 %s.next, %s", i, end);
+  emit_line(emit, "br i1 %s, label %%head%d, label %%exit%d, !llvm.loop %s", again, number, number,
+            loop_metadata(emit, s));
+  text_printf(&outer, "head%d:\n  %s = phi i64 [ %s, %s ], [ %s.next, %s ]\n", number, i, min,
+              before, i, emit->block);
+  text_puts(&outer, text_string(&emit->body));
+  emit->body = outer;
+  emit_label(emit, "exit", number);
+}
+
+static void emit_for(Emit *emit, const Stmt *s) {
+  int64_t extent = 0;
+  int mark = emit_mark(emit);
+  bool constant = expr_as_int(s->as.loop.extent, &extent);
+  if (constant && extent <= 0) return;
+  const char *min = emit_index(emit, s->as.loop.min);
+  if (constant && extent == 1) {
+    bind_loop_var(emit, s->as.loop.var, min);
+    end_statement(emit, mark);
+    emit_stmt(emit, s->as.loop.body);
+    return;
+  }
+  const char *end = loop_end(emit, s, min);
+  end_statement(emit, mark);
+  emit->depth++;
+  emit_loop(emit, s, min, end, !constant);
+  emit->depth--;
+}
+
+static void emit_if(Emit *emit, const Stmt *s) {
+  int number = emit_label_number(emit), mark = emit_mark(emit);
+  const char *condition = emit_expr(emit, s->as.branch.condition);
+  emit_line(emit, "br i1 %s, label %%then%d, label %%%s%d", condition, number,
+            s->as.branch.else_body ? "else" : "join", number);
+  end_statement(emit, mark);
+  emit_label(emit, "then", number);
+  emit_stmt(emit, s->as.branch.then_body);
+  emit_line(emit, "br label %%join%d", number);
+  if (s->as.branch.else_body) {
+    emit_label(emit, "else", number);
+    emit_stmt(emit, s->as.branch.else_body);
+    emit_line(emit, "br label %%join%d", number);
+  }
+  emit_label(emit, "join", number);
+}
+
+static void emit_while(Emit *emit, const Stmt *s) {
+  int number = emit_label_number(emit), mark = emit_mark(emit);
+  emit_line(emit, "br label %%test%d", number);
+  emit_label(emit, "test", number);
+  const char *condition = emit_expr(emit, s->as.repeat.condition);
+  emit_line(emit, "br i1 %s, label %%body%d, label %%exit%d", condition, number, number);
+  end_statement(emit, mark);
+  emit_label(emit, "body", number);
+  emit->depth++;
+  emit_stmt(emit, s->as.repeat.body);
+  emit->depth--;
+  emit_line(emit, "br label %%test%d", number);
+  emit_label(emit, "exit", number);
+}
+
+static void emit_let(Emit *emit, const Stmt *s) {
+  Expr *var = s->as.let.var;
+  int mark = emit_mark(emit);
+  map_put(&emit->vars, var, emit_expr(emit, s->as.let.value));
+  map_put(&emit->depths, var, (intptr_t)emit->depth);
+  end_statement(emit, mark);
+  emit_stmt(emit, s->as.let.body);
+}
+
+static void emit_allocate(Emit *emit, const Stmt *s) {
+  int64_t count = 1, extent = 0;
+  for (int i = 0; i < s->as.allocate.rank; i++) {
+    if (!expr_as_int(s->as.allocate.extents[i], &extent))
+      bug(emit->context, "an allocation of variable size in lowered code");
+    count *= extent;
+  }
+  const char *element = llvm_memory_type(emit, s->as.allocate.type);
+  const char *type =
+      count == 1 ? element : arena_printf(emit->arena, "[%lld x %s]", (long long)count, element);
+  map_put(&emit->data, s->as.allocate.var, emit_alloca(emit, type, 64));
+  emit_stmt(emit, s->as.allocate.body);
+}
+
+static void emit_allocate_const(Emit *emit, const Stmt *s) {
+  const ConstData *data = s->as.allocate_const.data;
+  Text *text = &emit->module->globals;
+  const char *name = arena_printf(emit->arena, "@const%d", emit->module->next++);
+  text_printf(text, "%s = private unnamed_addr constant [%zu x i8] c\"", name, data->bytes);
+  const uint8_t *bytes = data->data;
+  for (size_t i = 0; i < data->bytes; i++) text_printf(text, "\\%02X", bytes[i]);
+  text_puts(text, "\", align 64\n");
+  map_put(&emit->data, s->as.allocate_const.var, name);
+  emit_stmt(emit, s->as.allocate_const.body);
+}
+
+static void emit_assert(Emit *emit, const Stmt *s) {
+  if (s->as.check.body) emit_stmt(emit, s->as.check.body);
+}
+
+static void emit_evaluate(Emit *emit, const Stmt *s) {
+  int mark = emit_mark(emit);
+  if (!expr_is_cheap(s->as.evaluate)) emit_expr(emit, s->as.evaluate);
+  end_statement(emit, mark);
+}
+
+static void emit_store_stmt(Emit *emit, const Stmt *s) {
+  int mark = emit_mark(emit);
+  emit_store(emit, s);
+  end_statement(emit, mark);
+}
+
+static void emit_seq(Emit *emit, const Stmt *s) {
+  for (int i = 0; i < s->as.seq.count; i++) emit_stmt(emit, s->as.seq.items[i]);
+}
+
+static void emit_declare_buffer(Emit *emit, const Stmt *s) {
+  emit_stmt(emit, s->as.declare.body);
+}
+
+static void emit_attr(Emit *emit, const Stmt *s) {
+  emit_stmt(emit, s->as.attr.body);
+}
+
+static void emit_block(Emit *emit, const Stmt *s) {
+  bug(emit->context, "block %s in lowered code", s->as.block->name);
+}
+
+static void (*const emitters[])(Emit *, const Stmt *) = {
+    [STMT_FOR] = emit_for,
+    [STMT_STORE] = emit_store_stmt,
+    [STMT_LET] = emit_let,
+    [STMT_IF] = emit_if,
+    [STMT_WHILE] = emit_while,
+    [STMT_ASSERT] = emit_assert,
+    [STMT_EVALUATE] = emit_evaluate,
+    [STMT_SEQ] = emit_seq,
+    [STMT_BLOCK] = emit_block,
+    [STMT_ALLOCATE] = emit_allocate,
+    [STMT_ALLOCATE_CONST] = emit_allocate_const,
+    [STMT_DECL_BUFFER] = emit_declare_buffer,
+    [STMT_ATTR] = emit_attr,
+};
+
+void emit_stmt(Emit *emit, const Stmt *s) {
+  emitters[s->kind](emit, s);
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Vectors: lanes, ramps, shuffles, reductions.
+#include "target/llvm/emit.h"
+
+const char *emit_lane(Emit *emit, const char *value, DType type, int lane) {
+  if (type.lanes == 1) return value;
+  return emit_value(emit, "extractelement %s %s, i64 %d", llvm_type(emit, type), value, lane);
+}
+
+const char *emit_with_lane(Emit *emit, const char *value, DType type, const char *lane_value,
+                           int lane) {
+  return emit_value(emit, "insertelement %s %s, %s %s, i64 %d", llvm_type(emit, type), value,
+                    llvm_type(emit, dtype_lanes(type, 1)), lane_value, lane);
+}
+
+static const char *lane_numbers(Emit *emit, const char *scalar, int lanes, int64_t first,
+                                int64_t step) {
+  Text text = text_new(emit->arena);
+  for (int i = 0; i < lanes; i++)
+    text_printf(&text, "%s%s %lld", i ? ", " : "<", scalar, (long long)(first + step * i));
+  text_puts(&text, ">");
+  return text_string(&text);
+}
+
+const char *emit_ramp(Emit *emit, Expr *e) {
+  const char *vector = llvm_type(emit, e->type), *scalar = llvm_type(emit, e->args[0]->type);
+  int lanes = e->type.lanes;
+  int64_t stride;
+  const char *base = emit_spread(emit, emit_expr(emit, e->args[0]), e->type);
+  if (expr_as_int(e->args[1], &stride))
+    return emit_value(emit, "add %s %s, %s", vector, base,
+                      lane_numbers(emit, scalar, lanes, 0, stride));
+  const char *step = emit_spread(emit, emit_expr(emit, e->args[1]), e->type);
+  const char *offset = emit_value(emit, "mul %s %s, %s", vector, step,
+                                  lane_numbers(emit, scalar, lanes, 0, 1));
+  return emit_value(emit, "add %s %s, %s", vector, base, offset);
+}
+
+// Lanes of one or two vectors of the same width are one instruction; the rest goes lane by lane,
+// which LLVM puts together again.
+static const char *shuffle_pair(Emit *emit, Expr *e) {
+  Expr *const *vectors = e->args[0]->args;
+  const char *type = llvm_type(emit, vectors[0]->type);
+  const char *a = emit_expr(emit, vectors[0]);
+  const char *b = e->args[0]->count > 1 ? emit_expr(emit, vectors[1]) : "poison";
+  Text mask = text_new(emit->arena);
+  for (int i = 0; i < e->type.lanes; i++)
+    text_printf(&mask, "%si32 %lld", i ? ", " : "", (long long)e->args[1]->args[i]->as.i);
+  return emit_value(emit, "shufflevector %s %s, %s %s, <%d x i32> <%s>", type, a, type, b,
+                    e->type.lanes, text_string(&mask));
+}
+
+static const char *numbered_lane(Emit *emit, Expr *const *vectors, int64_t number) {
+  int i = 0;
+  for (; number >= vectors[i]->type.lanes; i++) number -= vectors[i]->type.lanes;
+  return emit_lane(emit, emit_expr(emit, vectors[i]), vectors[i]->type, (int)number);
+}
+
+const char *emit_shuffle(Emit *emit, Expr *e) {
+  const Expr *vectors = e->args[0], *order = e->args[1];
+  DType first = vectors->args[0]->type;
+  bool pair = vectors->count <= 2 && first.lanes > 1 && e->type.lanes > 1 &&
+              vectors->args[vectors->count - 1]->type.lanes == first.lanes;
+  if (pair) return shuffle_pair(emit, e);
+  if (e->type.lanes == 1) return numbered_lane(emit, vectors->args, order->args[0]->as.i);
+  const char *result = "poison";
+  for (int i = 0; i < e->type.lanes; i++) {
+    const char *lane = numbered_lane(emit, vectors->args, order->args[i]->as.i);
+    result = emit_with_lane(emit, result, e->type, lane, i);
+  }
+  return result;
+}
+
+// ---- Reductions --------------------------------------------------------------------------------
+
+static const char *combine(Emit *emit, ExprOp op, DType type, const char *a, const char *b) {
+  const char *text = llvm_type(emit, type);
+  bool floats = dtype_is_float(type), is_signed = type.code == TYPE_INT;
+  if (op == EXPR_VECTOR_SUM)
+    return emit_value(emit, "%s %s %s, %s", floats ? "fadd" : "add", text, a, b);
+  const char *least = floats ? "fcmp olt" : is_signed ? "icmp slt" : "icmp ult";
+  const char *most = floats ? "fcmp ogt" : is_signed ? "icmp sgt" : "icmp ugt";
+  const char *test = op == EXPR_VECTOR_MIN ? least : most;
+  const char *condition = emit_value(emit, "%s %s %s, %s", test, text, b, a);
+  return emit_value(emit, "select %s %s, %s %s, %s %s",
+                    llvm_type(emit, dtype_lanes(DTYPE_BOOL, type.lanes)), condition, text, b, text,
+                    a);
+}
+
+static const char *half_of(Emit *emit, const char *value, DType type, bool upper) {
+  int half = type.lanes / 2;
+  if (half == 1) return emit_lane(emit, value, type, upper);
+  return emit_value(emit, "shufflevector %s %s, %s poison, <%d x i32> %s", llvm_type(emit, type),
+                    value, llvm_type(emit, type), half,
+                    lane_numbers(emit, "i32", half, upper ? half : 0, 1));
+}
+
+// Halves are combined until one lane is left: a tree, so a float sum rounds as a tree does.
+const char *emit_reduction(Emit *emit, Expr *e) {
+  DType type = e->args[0]->type;
+  const char *value = emit_expr(emit, e->args[0]);
+  while (type.lanes > 1) {
+    const char *low = half_of(emit, value, type, false), *high = half_of(emit, value, type, true);
+    type = dtype_lanes(type, type.lanes / 2);
+    value = combine(emit, (ExprOp)e->op, type, low, high);
+  }
+  return value;
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Looking for what must not be in an inner loop: vectors that do not fit the registers. A loop is a
+// label and a later jump back to it; an innermost one has no other loop between the two. Reads
+// assembly as LLVM and gcc print it for x86-64 (AT&T syntax).
+#include "target/target.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+
+typedef struct Line {
+  const char *text;
+  int size;
+} Line;
+
+typedef struct Lines {
+  Line *items;
+  int count;
+} Lines;
+
+static Lines split(const char *assembly) {
+  Lines lines = {NULL};
+  int capacity = 0;
+  for (const char *at = assembly; *at;) {
+    int size = (int)strcspn(at, "\n");
+    if (lines.count == capacity) {
+      Line *more = realloc(lines.items, sizeof(Line) * (size_t)(capacity = 2 * capacity + 64));
+      if (!more) break;
+      lines.items = more;
+    }
+    lines.items[lines.count++] = (Line){at, size};
+    at += size + (at[size] == '\n');
+  }
+  return lines;
+}
+
+static bool has(Line line, const char *word) {
+  return memmem(line.text, (size_t)line.size, word, strlen(word)) != NULL;
+}
+
+// The label that this line jumps to, or NULL.
+static const char *jump_target(Line line, int *size) {
+  int at = 0;
+  while (at < line.size && isspace((unsigned char)line.text[at])) at++;
+  if (at == line.size || line.text[at] != 'j') return NULL;
+  while (at < line.size && !isspace((unsigned char)line.text[at])) at++;
+  while (at < line.size && isspace((unsigned char)line.text[at])) at++;
+  const char *label = line.text + at;
+  *size = 0;
+  while (at + *size < line.size && !isspace((unsigned char)label[*size])) ++*size;
+  return *size && label[0] == '.' ? label : NULL;
+}
+
+// The line of the label that line `jump` goes back to, or -1.
+static int loop_begin(const Lines *lines, int jump) {
+  int size;
+  const char *label = jump_target(lines->items[jump], &size);
+  for (int i = label ? jump - 1 : -1; i >= 0; i--) {
+    Line line = lines->items[i];
+    if (line.size > size && line.text[size] == ':' && !memcmp(line.text, label, (size_t)size))
+      return i;
+    if (has(line, ".cfi_startproc")) return -1;
+  }
+  return -1;
+}
+
+static bool is_vector_stack_move(Line line) {
+  bool vector = has(line, "%xmm") || has(line, "%ymm") || has(line, "%zmm");
+  return vector && has(line, "(%rsp");
+}
+
+int target_count_spills(const char *assembly) {
+  Lines lines = split(assembly);
+  int spills = 0, last_begin = -1;
+  for (int i = 0; i < lines.count; i++) {
+    int begin = loop_begin(&lines, i);
+    if (begin < 0 || begin <= last_begin) continue; // no loop, or around one already seen
+    last_begin = begin;
+    for (int k = begin; k <= i; k++) spills += is_vector_stack_move(lines.items[k]);
+  }
+  free(lines.items);
+  return spills;
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of targets, and what is the same for all of them.
+#include "target/target.h"
+
+#include "target/code.h"
+#include "target/link.h"
+#include "target/llvm/rows.h"
+
+#include <time.h>
+
+static const char *const llvm_endings[] = {".o", ".s", ".ll", ".so", NULL};
+
+const TargetRow target_table[] = {
+    {"llvm", "native code by LLVM: run now, .o, .s, .ll, .so", llvm_endings, llvm_emit, llvm_load},
+    {NULL},
+};
+
+static const char *const count_names[TARGET_COUNT_KINDS] = {
+    [TARGET_GATHERS] = "vector accesses taken lane by lane",
+    [TARGET_CALLS] = "vector functions called lane by lane",
+    [TARGET_UNFUSED_FMA] = "multiply-adds in two roundings",
+};
+
+const char *target_count_name(TargetCount kind) {
+  return count_names[kind];
+}
+
+const TargetRow *target_find(const char *name) {
+  for (const TargetRow *row = target_table; row->name; row++)
+    if (!strcmp(row->name, name)) return row;
+  return NULL;
+}
+
+static const char *ending_of(const TargetRow *row, const char *path) {
+  size_t size = strlen(path);
+  for (int i = 0; row->endings[i]; i++) {
+    size_t length = strlen(row->endings[i]);
+    if (size > length && !strcmp(path + size - length, row->endings[i])) return row->endings[i];
+  }
+  return NULL;
+}
+
+const TargetRow *target_for_file(const char *path) {
+  for (const TargetRow *row = target_table; row->name; row++)
+    if (ending_of(row, path)) return row;
+  return NULL;
+}
+
+static double seconds_now(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void add_time(const TargetOptions *options, double start) {
+  if (options->report) options->report->seconds += seconds_now() - start;
+}
+
+// A shared library is an object file that the system's linker has seen.
+static bool write_file(Context *context, const TargetRow *target, const TargetUnit *unit,
+                       const TargetOptions *options, const char *ending, const char *path) {
+  bool shared = !strcmp(ending, ".so");
+  Text bytes = text_new(&context->scratch);
+  if (!target->emit(context, unit, options, shared ? ".o" : ending, &bytes)) return false;
+  if (shared) return link_shared(context, &bytes, path);
+  return file_write(context, path, bytes.data, bytes.size);
+}
+
+bool target_write_file(Context *context, const TargetRow *target, const TargetUnit *unit,
+                       const TargetOptions *options, const char *path) {
+  static const TargetOptions none;
+  const char *ending = ending_of(target, path);
+  if (!ending)
+    return diag_error(context, (SourcePos){NULL}, "%s: target %s writes no such file", path,
+                      target->name);
+  ArenaMark mark = arena_mark(&context->scratch);
+  double start = seconds_now();
+  if (!options) options = &none;
+  bool done = write_file(context, target, unit, options, ending, path);
+  add_time(options, start);
+  arena_reset(&context->scratch, mark);
+  return done;
+}
+
+TargetCode *target_load(Context *context, const TargetRow *target, const TargetUnit *unit,
+                        const TargetOptions *options) {
+  static const TargetOptions none;
+  if (!target->load) {
+    diag_error(context, (SourcePos){NULL}, "target %s cannot run code in this process",
+               target->name);
+    return NULL;
+  }
+  ArenaMark mark = arena_mark(&context->scratch);
+  double start = seconds_now();
+  if (!options) options = &none;
+  TargetCode *code = target->load(context, unit, options);
+  add_time(options, start);
+  arena_reset(&context->scratch, mark);
+  return code;
+}
+
+TargetTask target_code_task(TargetCode *code, const char *name) {
+  union { // a data pointer as a function pointer, as POSIX allows
+    void *data;
+    TargetTask task;
+  } found = {code->find(code, name)};
+  return found.task;
+}
+
+void target_code_free(TargetCode *code) {
+  if (code) code->free(code);
+}
+
+TargetFeatures target_features(const HostMachine *machine) {
+  bool vectors = machine && machine->level >= CPU_AVX2;
+  return (TargetFeatures){.fma = vectors,
+                          .half_conversion = vectors,
+                          .rounding = vectors,
+                          .vector_bytes = machine ? machine->vector_bytes : 16};
+}

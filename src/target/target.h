@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Code generators, behind one table. A target takes lowered kernels (lower/lower.h has the contract)
+// and writes a file, or makes code that can be called at once. What all of them share stands here
+// too: `target_legalize` rewrites what hardware has no instruction for (exp, bfloat16, floored
+// division, …) into what it has, so that no target computes anything its own way.
+//
+// Each kernel's task becomes a function
+//     void NAME(void *const *args, int64_t begin, int64_t end)
+#ifndef PLEAT_TARGET_H
+#define PLEAT_TARGET_H
+
+#include "base/machine.h"
+#include "lower/lower.h"
+
+typedef void (*TargetTask)(void *const *args, int64_t begin, int64_t end);
+
+// What code generation did not do well; every compile prints what is not 0.
+typedef enum TargetCount {
+  TARGET_GATHERS,      // vector loads and stores taken lane by lane
+  TARGET_CALLS,        // vector functions computed lane by lane with calls of the C library
+  TARGET_UNFUSED_FMA,  // multiply-adds in two roundings for want of an instruction
+  TARGET_COUNT_KINDS,
+} TargetCount;
+const char *target_count_name(TargetCount kind);
+
+typedef struct TargetReport {
+  int counts[TARGET_COUNT_KINDS];
+  double seconds; // of code generation
+} TargetReport;
+
+typedef struct TargetOptions {
+  const HostMachine *machine; // level, features, vector width; NULL: the baseline
+  TargetReport *report;       // may be NULL; is added to
+} TargetOptions;
+
+// What one file or one piece of code in memory holds. Names of tasks differ from one another.
+typedef struct TargetUnit {
+  Str name;
+  LowerKernel **kernels;
+  int kernel_count;
+} TargetUnit;
+
+// Code in memory: owned by the caller, not by the context; thread-safe to call.
+typedef struct TargetCode TargetCode;
+
+typedef struct TargetRow {
+  const char *name, *summary;
+  const char *const *endings; // of files it can write, NULL-terminated: ".o", ".s"
+  // The file's bytes in *out; false with a diagnostic.
+  bool (*emit)(Context *context, const TargetUnit *unit, const TargetOptions *options,
+               const char *ending, Text *out);
+  // NULL when the target cannot run code in this process.
+  TargetCode *(*load)(Context *context, const TargetUnit *unit, const TargetOptions *options);
+} TargetRow;
+extern const TargetRow target_table[]; // ends with a NULL name
+const TargetRow *target_find(const char *name);          // NULL when there is none
+const TargetRow *target_for_file(const char *path);      // by ending; NULL when none writes it
+
+// Writes the file whole or not at all. False with a diagnostic.
+bool target_write_file(Context *context, const TargetRow *target, const TargetUnit *unit,
+                       const TargetOptions *options, const char *path);
+// Code for this process; NULL with a diagnostic.
+TargetCode *target_load(Context *context, const TargetRow *target, const TargetUnit *unit,
+                        const TargetOptions *options);
+TargetTask target_code_task(TargetCode *code, const char *name); // NULL when there is none
+void target_code_free(TargetCode *code);
+
+// Instructions in the innermost loops of a text in assembly that move vectors to or from the stack.
+int target_count_spills(const char *assembly);
+
+// ---- For code generators -----------------------------------------------------------------------
+
+// What a machine of this level computes by itself.
+typedef struct TargetFeatures {
+  bool fma, half_conversion, rounding; // multiply-add; float16 to float32; floor, ceil, …
+  int vector_bytes;
+} TargetFeatures;
+TargetFeatures target_features(const HostMachine *machine);
+
+// `s` with only these operations left, on int, uint, bool, float32 and float64 (float16 only as the
+// operand or result of a CAST from or to float32 where there is half_conversion; other small floats
+// only loaded, stored, and REINTERPRETed): constants, VAR, CAST, REINTERPRET, ADD, SUB, MUL, float
+// DIV, TRUNC_DIV and TRUNC_MOD of integers, MIN, MAX, comparisons, logic, bits, SELECT,
+// IF_THEN_ELSE, LET, memory, vectors, FMA, SQRT, float ABS, FLOOR, CEIL, TRUNC and ROUND where there
+// is `rounding`, CALL and PREFETCH. Calls of the C library's functions are CALL_PURE of scalars.
+Stmt *target_legalize(Context *context, Stmt *s, const TargetFeatures *features,
+                      TargetReport *report);
+
+#endif

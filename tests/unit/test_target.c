@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every target and every processor level this machine has, against the interpreter.
+#include "interp/interp.h"
+#include "runtime/runtime.h"
+#include "target/target.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+static Context *context;
+
+static int set_up(void **state) {
+  (void)state;
+  return (context = context_new()) ? 0 : -1;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  context_free(context);
+  return 0;
+}
+
+static Expr *i32(int64_t value) {
+  return expr_int(context, DTYPE_INT32, value);
+}
+
+static Expr *raw(ExprOp op, DType type, Expr *a, Expr *b, Expr *c) {
+  Expr *args[] = {a, b, c};
+  return expr_raw(context, op, type, NULL, args, c ? 3 : b ? 2 : 1);
+}
+
+// ---- Kernels -----------------------------------------------------------------------------------
+
+// A function whose body is lowered already, as a kernel of one task.
+static LowerKernel *kernel_of(PrimFunc *func) {
+  LowerKernel *kernel = arena_new(&context->arena, LowerKernel);
+  LowerTask *task = kernel->tasks = arena_new(&context->arena, LowerTask);
+  kernel->func = func;
+  kernel->arg_count = func->param_count;
+  kernel->args = arena_array(&context->arena, LowerArg, func->param_count);
+  for (int i = 0; i < func->param_count; i++)
+    kernel->args[i] = (LowerArg){.kind = func->buffers[i] ? LOWER_ARG_TENSOR : LOWER_ARG_SCALAR,
+                                 .name = func->name,
+                                 .var = func->params[i],
+                                 .buffer = func->buffers[i]};
+  kernel->task_count = 1;
+  kernel->workspace_bytes = expr_int(context, DTYPE_INT64, 0);
+  *task = (LowerTask){.name = func->name,
+                      .begin = expr_var(context, "begin", DTYPE_INT64),
+                      .end = expr_var(context, "end", DTYPE_INT64),
+                      .count = expr_int(context, DTYPE_INT64, 1),
+                      .body = func->body};
+  return kernel;
+}
+
+static bool run_task(void *env, const InterpTensor *args, int count) {
+  void *pointers[16];
+  for (int i = 0; i < count; i++) pointers[i] = args[i].data;
+  ((TargetTask)env)(pointers, 0, 1);
+  return true;
+}
+
+typedef Array(PrimFunc *) FuncArray;
+
+static PrimFunc *func_of(const char *name, Buffer *const *buffers, int count, Stmt *body) {
+  Expr **params = arena_array(&context->arena, Expr *, count);
+  for (int i = 0; i < count; i++) params[i] = buffers[i]->data;
+  return prim_func_new(context, name, params, buffers, count, body);
+}
+
+static void check_func(PrimFunc *func, TargetCode *code, const char *where, double rtol) {
+  InterpCompare compare = {.seed = 11, .rtol = rtol, .atol = rtol * 1e-3};
+  InterpDifference difference;
+  TargetTask task = target_code_task(code, func->name);
+  assert_non_null(task);
+  compare.env = (void *)task;
+  compare.run_b = run_task;
+  if (interp_compare(context, func, func, &compare, &difference)) return;
+  if (context->diags.count) diag_print_all(context, stderr);
+  fail_msg("%s on %s: %s", func->name, where,
+           interp_difference_text(&context->arena, func, &difference));
+}
+
+// All functions in one unit, on every level up to this machine's.
+static void check_all(const FuncArray *funcs, double rtol) {
+  TargetUnit unit = {.name = "test", .kernel_count = funcs->count};
+  unit.kernels = arena_array(&context->arena, LowerKernel *, funcs->count);
+  for (int i = 0; i < funcs->count; i++) unit.kernels[i] = kernel_of(funcs->items[i]);
+  static const char *const levels[] = {"baseline", "avx2", "avx512"};
+  for (int level = 0; level < COUNT_OF(levels); level++) {
+    HostMachine machine = machine_probe();
+    if (!machine_limit(&machine, levels[level])) continue;
+    TargetOptions options = {.machine = &machine};
+    TargetCode *code = target_load(context, target_find("llvm"), &unit, &options);
+    if (!code) diag_print_all(context, stderr);
+    assert_non_null(code);
+    for (int i = 0; i < funcs->count; i++)
+      check_func(funcs->items[i], code, levels[level], rtol);
+    target_code_free(code);
+  }
+}
+
+// ---- Operations --------------------------------------------------------------------------------
+
+enum { COUNT = 35 };
+
+static Expr *vector_load(Buffer *buffer, Expr *base, int lanes) {
+  Expr *index = lanes == 1 ? base : raw(EXPR_RAMP, dtype_lanes(DTYPE_INT32, lanes), base, i32(1),
+                                        NULL);
+  return expr_load(context, buffer, &index, 1);
+}
+
+static Stmt *vector_store(Buffer *buffer, Expr *base, Expr *value) {
+  int lanes = value->type.lanes;
+  Expr *index = lanes == 1 ? base : raw(EXPR_RAMP, dtype_lanes(DTYPE_INT32, lanes), base, i32(1),
+                                        NULL);
+  return stmt_store(context, buffer, &index, 1, value);
+}
+
+// out[i] = op(a[i], b[i], …), `lanes` at a time and the rest one by one. Divisors are not 0.
+static PrimFunc *op_func(ExprOp op, DType type, int lanes) {
+  const OpInfo *info = &op_table[op];
+  const int64_t shape[] = {COUNT};
+  DType result = info->result == OP_BOOL ? DTYPE_BOOL : type;
+  Buffer *in[3], *out = buffer_static(context, "out", result, shape, 1, NULL);
+  for (int i = 0; i < 3; i++) in[i] = buffer_static(context, "in", type, shape, 1, NULL);
+  Stmt *parts[2];
+  for (int part = 0; part < 2; part++) {
+    int step = part ? 1 : lanes, whole = COUNT / lanes;
+    Expr *i = expr_var(context, "i", DTYPE_INT32);
+    Expr *base = part ? expr_add(context, i, i32(whole * lanes)) : expr_mul(context, i, i32(step));
+    Expr *args[3] = {NULL};
+    for (int k = 0; k < info->arity; k++) args[k] = vector_load(in[k], base, step);
+    bool divides = op == EXPR_FLOOR_DIV || op == EXPR_FLOOR_MOD || op == EXPR_TRUNC_DIV ||
+                   op == EXPR_TRUNC_MOD;
+    DType lane_type = dtype_lanes(type, step);
+    if (divides && dtype_is_int(type))
+      args[1] = expr_select(context, expr_binary(context, EXPR_EQ, args[1],
+                                                 expr_const(context, lane_type, 0)),
+                            expr_const(context, lane_type, 3), args[1]);
+    if (op == EXPR_SHIFT_LEFT || op == EXPR_SHIFT_RIGHT)
+      args[1] = expr_binary(context, EXPR_BIT_AND, args[1], expr_const(context, lane_type, 3));
+    if (op == EXPR_POW && dtype_is_float(type)) args[0] = expr_unary(context, EXPR_ABS, args[0]);
+    Expr *value = raw(op, dtype_lanes(result, step), args[0], args[1], args[2]);
+    parts[part] = stmt_for(context, i, i32(0), i32(part ? COUNT % lanes : whole), LOOP_SERIAL,
+                           vector_store(out, base, value));
+  }
+  char name[64];
+  snprintf(name, sizeof name, "%s_%s_%d", info->name, dtype_name(context, type), lanes);
+  Buffer *buffers[] = {out, in[0], in[1], in[2]};
+  return func_of(name, buffers, 4, stmt_seq(context, parts, 2));
+}
+
+static bool is_scalar_op(const OpInfo *info) {
+  return info->class == OP_ARITH || info->class == OP_COMPARE || info->class == OP_BIT ||
+         info->class == OP_MATH || info->class == OP_LOGIC;
+}
+
+static void check_type(DType type, double rtol) {
+  FuncArray funcs = {0};
+  for (int op = EXPR_ADD; op < EXPR_OP_COUNT; op++) {
+    const OpInfo *info = &op_table[op];
+    bool floats = dtype_is_float(type), is_bool = dtype_is_bool(type);
+    if (!is_scalar_op(info) || (info->class == OP_LOGIC) != is_bool) continue;
+    if (info->flags & (floats ? OP_INTS : OP_FLOATS)) continue;
+    array_push(&context->arena, &funcs, op_func((ExprOp)op, type, 16)); // and one by one at the end
+    if (floats) array_push(&context->arena, &funcs, op_func((ExprOp)op, type, 4));
+  }
+  check_all(&funcs, rtol);
+}
+
+static void test_float32(void **state) {
+  (void)state;
+  check_type(DTYPE_FLOAT32, 1e-6);
+}
+
+static void test_float64(void **state) {
+  (void)state;
+  check_type(DTYPE_FLOAT64, 1e-14);
+}
+
+static void test_small_floats(void **state) {
+  (void)state;
+  check_type(DTYPE_FLOAT16, 1e-3);
+  check_type(DTYPE_BFLOAT16, 8e-3);
+  check_type(DTYPE(TYPE_FLOAT8_E4M3, 8), 0.13);
+  check_type(DTYPE(TYPE_FLOAT8_E5M2, 8), 0.26);
+}
+
+static void test_integers(void **state) {
+  (void)state;
+  const int bits[] = {4, 8, 16, 32, 64};
+  for (int i = 0; i < COUNT_OF(bits); i++) {
+    check_type(DTYPE(TYPE_INT, (uint8_t)bits[i]), 0);
+    check_type(DTYPE(TYPE_UINT, (uint8_t)bits[i]), 0);
+  }
+  check_type(DTYPE_BOOL, 0);
+}
+
+// ---- Assembly ----------------------------------------------------------------------------------
+
+static void test_spills_are_counted_in_inner_loops(void **state) {
+  (void)state;
+  static const char outer[] = "f:\n\t.cfi_startproc\n\tvmovups %zmm1, 8(%rsp)\n"
+                              ".LBB0_1:\n\tvmovups %zmm1, 64(%rsp)\n"
+                              ".LBB0_2:\n\tvmovups 64(%rsp), %zmm1\n\tvaddps (%rdi), %zmm1, %zmm2\n"
+                              "\tmovq 8(%rsp), %rax\n\tjne .LBB0_2\n"
+                              "\tvmovups %ymm1, (%rsp)\n\tjne .LBB0_1\n\tjmp .LBB0_9\n.LBB0_9:\n";
+  assert_int_equal(target_count_spills(outer), 1);
+  assert_int_equal(target_count_spills(""), 0);
+  assert_int_equal(target_count_spills("\tvmovups %zmm1, 8(%rsp)\n"), 0);
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+  const struct CMUnitTest tests[] = {
+      TEST(test_float32),
+      TEST(test_float64),
+      TEST(test_small_floats),
+      TEST(test_integers),
+      TEST(test_spills_are_counted_in_inner_loops),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
