@@ -38,7 +38,9 @@ static void open_once(void) {
     return;
   }
   bool missing = false;
-#define X(name) missing |= !(library.api.name = (__typeof__(&LLVM##name))dlsym(handle, "LLVM" #name));
+#define X(name)                                                                                    \
+  library.api.name = (__typeof__(&LLVM##name))dlsym(handle, "LLVM" #name);                         \
+  missing |= !library.api.name;
   LLVM_FUNCTIONS(X)
 #undef X
   if (missing) {

@@ -6,8 +6,8 @@
 #include "target/llvm/compile.h"
 
 static const char passes[] =
-    "function(sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,loop-simplify,lcssa,"
-    "loop-mssa(licm),loop-unroll<O2;no-runtime;no-partial;no-peeling;no-upperbound>,"
+    "function(sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,loop-simplify,"
+    "lcssa,loop-mssa(licm),loop-unroll<O2;no-runtime;no-partial;no-peeling;no-upperbound>,"
     "early-cse<memssa>,instcombine<no-verify-fixpoint>,loop-mssa(licm),simplifycfg),globaldce";
 
 typedef struct Job {

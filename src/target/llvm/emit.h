@@ -20,7 +20,7 @@ typedef struct LlvmModule {
   TargetReport *report;
 } LlvmModule;
 
-// A function under construction. A value is known by its name as text: "%v12", "i32 7" without type.
+// A function under construction. A value is known by its name as text, without type: "%v12", "7".
 typedef struct Emit {
   LlvmModule *module;
   Context *context;

@@ -184,8 +184,8 @@ static const char *emit_select(Emit *emit, Expr *e) {
                     condition, type, a, type, b);
 }
 
-// `then_value`'s block where the condition holds; otherwise `else_value`, computed in a block of its
-// own or (else_value NULL) the constant `otherwise`.
+// `then_value` where the condition holds; otherwise `else_value`, each computed in a block of its
+// own, or (else_value NULL) the constant `otherwise`.
 static const char *emit_branches(Emit *emit, Expr *e, const char *condition, Expr *then_value,
                                  Expr *else_value, const char *otherwise) {
   int number = emit_label_number(emit), mark = emit_mark(emit);
