@@ -7,8 +7,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+extern const Command command_run;
+
 // In the order in which the help lists them; ends with NULL.
 static const Command *const commands[] = {
+    &command_run,
     NULL,
 };
 
@@ -69,7 +72,7 @@ static bool terminal_shows_colour(void) {
   return isatty(STDOUT_FILENO) && !getenv("NO_COLOR") && term && strcmp(term, "dumb") != 0;
 }
 
-static int command_run(const Command *command, const char *const *arguments, int count) {
+static int run_command(const Command *command, const char *const *arguments, int count) {
   Cli cli = {.context = context_new(), .command = command, .color = terminal_shows_colour()};
   if (!cli.context) return STATUS_FAULT;
   Call call = {&cli, arguments, count, STATUS_DONE};
@@ -89,5 +92,5 @@ int main(int argc, char **argv) {
     return help_print(stdout), STATUS_DONE;
   const Command *command = command_find(word);
   if (!command) return unknown_word(word);
-  return command_run(command, (const char *const *)argv + 2, argc - 2);
+  return run_command(command, (const char *const *)argv + 2, argc - 2);
 }

@@ -186,6 +186,7 @@ static void mark_needed(StageTensor *tensor, bool *needed) {
 }
 
 void stage_graph_prune(StageGraph *s) {
+  connect(s); // numbers the stages
   bool *needed = arena_array(&s->context->arena, bool, s->stages.count);
   for (int i = 0; i < s->outputs.count; i++) mark_needed(s->outputs.items[i], needed);
   int kept = 0;

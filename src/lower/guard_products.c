@@ -47,7 +47,7 @@ static Stmt *guard_store(Rewriter *rewriter, Stmt *s) {
   if (!conditions.count) return s;
   Stmt *next = stmt_copy(rewriter->context, s);
   next->as.store.value = expr_with_args(rewriter->context, value, args);
-  return stmt_if(rewriter->context, conjunction_of(rewriter->context, &conditions), next, NULL);
+  return stmt_if(rewriter->context, conjuncts_joined(rewriter->context, &conditions), next, NULL);
 }
 
 PrimFunc *lower_guard_products(LowerState *state, PrimFunc *func) {

@@ -31,7 +31,7 @@ static bool is_plain_if(const Stmt *s) {
 }
 
 static Stmt *guarded(Context *context, const ExprArray *conditions, Stmt *body) {
-  return stmt_if(context, conjunction_of(context, conditions), body, NULL);
+  return stmt_if(context, conjuncts_joined(context, conditions), body, NULL);
 }
 
 // ---- Bounds

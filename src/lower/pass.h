@@ -29,7 +29,7 @@ Map allocation_places(Context *context, Stmt *body);
 typedef Array(Expr *) ExprArray;
 // The conjuncts of `condition`, taken apart; pushes onto `out`.
 void conjuncts_of(Context *context, Expr *condition, ExprArray *out);
-Expr *conjunction_of(Context *context, const ExprArray *conjuncts); // true when empty
+Expr *conjuncts_joined(Context *context, const ExprArray *conjuncts); // true when empty
 // An integer comparison as `form >= 0` (for EQ and NE: `form == 0`, `form != 0`). False for others.
 typedef enum ConditionKind { CONDITION_LEAST, CONDITION_EQUAL, CONDITION_DIFFERENT } ConditionKind;
 bool condition_form(Context *context, Expr *condition, ConditionKind *kind, Expr **form);

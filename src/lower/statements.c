@@ -94,7 +94,7 @@ void conjuncts_of(Context *context, Expr *condition, ExprArray *out) {
   array_push(&context->arena, out, condition);
 }
 
-Expr *conjunction_of(Context *context, const ExprArray *conjuncts) {
+Expr *conjuncts_joined(Context *context, const ExprArray *conjuncts) {
   Expr *result = expr_bool(context, true);
   for (int i = 0; i < conjuncts->count; i++)
     result = expr_and(context, result, conjuncts->items[i]);

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// What subcommands that take a model share: loading, compiling, tensors for its arguments.
+#ifndef PLEAT_CLI_MODEL_H
+#define PLEAT_CLI_MODEL_H
+
+#include "cli/cli.h"
+#include "driver/driver.h"
+
+typedef struct ModelOptions {
+  StringList input_shapes; // --input-shape
+  const char *policy;      // --policy
+  const char *print_after; // --print-ir-after
+  bool verify_each;        // --verify-each
+} ModelOptions;
+
+// Rows of a subcommand's options for a ModelOptions at the start of its struct.
+#define MODEL_OPTIONS                                                                              \
+  {"input-shape", 0, OPTION_LIST, "NAME=1x3x224x224", "size of an input, or of a free dimension",  \
+   offsetof(ModelOptions, input_shapes)},                                                          \
+      {"policy", 0, OPTION_TEXT, "optimal|none", "how layouts are planned",                        \
+       offsetof(ModelOptions, policy)},                                                            \
+      {"print-ir-after", 0, OPTION_TEXT, "PASS", "print every kernel after a lowering pass",       \
+       offsetof(ModelOptions, print_after)},                                                       \
+  {                                                                                                \
+    "verify-each", 0, OPTION_FLAG, NULL, "check every pass on random inputs",                      \
+        offsetof(ModelOptions, verify_each)                                                        \
+  }
+
+// The file's graph function; NULL with diagnostics.
+GraphFunc *model_load(Cli *cli, const char *path, const ModelOptions *options);
+// Its program for this machine; NULL with diagnostics.
+Program *model_build(Cli *cli, const GraphFunc *graph, const ModelOptions *options);
+
+// A tensor of a value's type and static shape; NULL with a diagnostic.
+Tensor *model_tensor(Cli *cli, const Value *value);
+
+#endif

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a graph to something that runs: plan, schedule, lower, lay out constants and the arena, make
+// code. A Program is the result before code generation; an Executable runs in this process.
+#ifndef PLEAT_DRIVER_H
+#define PLEAT_DRIVER_H
+
+#include "lower/lower.h"
+#include "plan/plan.h"
+#include "runtime/runtime.h"
+#include "target/target.h"
+
+typedef struct CompileOptions {
+  HostMachine machine;
+  PlanPolicy policy;
+  LowerOptions lower;        // hooks: print, stop, verify
+  void (*progress)(void *env, const char *what, int done, int all); // may be NULL
+  void *progress_env;
+} CompileOptions;
+
+typedef enum SlotKind { SLOT_INPUT, SLOT_OUTPUT, SLOT_CONSTANT, SLOT_ARENA } SlotKind;
+
+// A tensor in memory while the program runs: a version of a tensor of the graph.
+typedef struct ProgramSlot {
+  SlotKind kind;
+  int number;     // of the input or output
+  int64_t offset; // in the weights or the arena, in bytes
+  int64_t bytes;
+  const Layout *layout; // NULL: row-major
+  StageTensor *tensor;
+  int first, last; // steps between which it is alive
+} ProgramSlot;
+
+typedef struct ProgramStep {
+  PlanKernel *plan;
+  int kernel;  // in Program.kernels
+  int *slots;  // one per parameter of the kernel
+} ProgramStep;
+
+typedef struct Program {
+  Context *context;
+  Str name;
+  const GraphFunc *graph;
+  Plan *plan;
+  CompileOptions options;
+  Array(LowerKernel *) kernels;
+  Array(ProgramStep) steps;
+  Array(ProgramSlot) slots;
+  int64_t arena_bytes, arena_bound; // with workspace; largest sum of live tensors
+  int64_t workspace_offset, workspace_bytes;
+  int64_t weight_bytes, original_weight_bytes;
+  LowerReport lower_report;
+  double plan_seconds, schedule_seconds, lower_seconds;
+  int nodes_folded;
+} Program;
+
+// NULL with diagnostics.
+Program *program_build(Context *context, const GraphFunc *graph, const CompileOptions *options);
+// The constants as the kernels read them, program->weight_bytes into `weights` (aligned to 64).
+void program_fill_weights(const Program *program, void *weights);
+
+typedef struct Executable Executable;
+// Code for this process, weights and arena. NULL with diagnostics. Freed with executable_free.
+Executable *executable_new(Program *program, TargetReport *report);
+void executable_free(Executable *executable);
+// Tensors in the order of the graph's parameters and outputs, compact and of its types and shapes.
+// False with a diagnostic that says which argument is wrong.
+bool executable_run(Executable *executable, ThreadPool *pool, Tensor *const *inputs,
+                    Tensor *const *outputs);
+// As executable_run, adding each step's time to ns[steps].
+bool executable_profile(Executable *executable, ThreadPool *pool, Tensor *const *inputs,
+                        Tensor *const *outputs, int64_t *ns);
+
+// `to` gets the elements of row-major `from` where `layout` puts them, zeros elsewhere.
+void layout_pack(Context *context, const Layout *layout, int element_bytes, const void *from,
+                 void *to);
+
+#endif

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program made runnable in this process: code, weights, arena, and the pointers of every step.
+#include "driver/driver.h"
+
+#include <stdlib.h>
+
+typedef struct Phase {
+  TargetTask task;
+  int64_t count;
+} Phase;
+
+typedef struct Step {
+  Phase *phases;
+  int phase_count;
+  void **args; // parameters, then the workspace
+  int arg_count;
+} Step;
+
+struct Executable {
+  Program *program;
+  TargetCode *code;
+  char *weights, *arena;
+  Step *steps;
+  ArgumentSpec *specs; // inputs, then outputs
+};
+
+// ---- Making
+
+static bool find_phases(Executable *e, Step *step, const LowerKernel *kernel) {
+  Context *context = e->program->context;
+  step->phase_count = kernel->task_count;
+  step->phases = arena_array(&context->arena, Phase, kernel->task_count);
+  for (int i = 0; i < kernel->task_count; i++) {
+    const LowerTask *task = &kernel->tasks[i];
+    step->phases[i].task = target_code_task(e->code, task->name);
+    if (!step->phases[i].task) bug(context, "no code for '%s'", task->name);
+    if (!expr_as_int(task->count, &step->phases[i].count))
+      return diag_error(context, kernel->func->pos, "'%s' has a size that is not known", task->name);
+  }
+  return true;
+}
+
+static void *slot_place(const Executable *e, const ProgramSlot *slot) {
+  switch (slot->kind) {
+  case SLOT_CONSTANT: return e->weights + slot->offset;
+  case SLOT_ARENA: return e->arena + slot->offset;
+  case SLOT_INPUT:
+  case SLOT_OUTPUT: break; // set at each run
+  }
+  return NULL;
+}
+
+static bool make_steps(Executable *e) {
+  Program *p = e->program;
+  e->steps = arena_array(&p->context->arena, Step, p->steps.count);
+  for (int i = 0; i < p->steps.count; i++) {
+    const ProgramStep *from = &p->steps.items[i];
+    const LowerKernel *kernel = p->kernels.items[from->kernel];
+    Step *step = &e->steps[i];
+    step->arg_count = kernel->arg_count;
+    step->args = arena_array(&p->context->arena, void *, kernel->arg_count + 1);
+    for (int j = 0; j < from->plan->params.count; j++)
+      step->args[j] = slot_place(e, &p->slots.items[from->slots[j]]);
+    step->args[kernel->arg_count] = e->arena + p->workspace_offset;
+    if (!find_phases(e, step, kernel)) return false;
+  }
+  return true;
+}
+
+static ArgumentSpec spec_of(Context *context, const Value *value) {
+  int64_t *shape = arena_array(&context->arena, int64_t, value->rank);
+  value_static_shape(value, shape);
+  ArgumentSpec spec = {.name = value->name, .rank = value->rank, .shape = shape};
+  element_type_parse(dtype_name(context, value->type), &spec.type);
+  return spec;
+}
+
+static void make_specs(Executable *e) {
+  const GraphFunc *graph = e->program->graph;
+  Context *context = e->program->context;
+  int inputs = graph->param_count;
+  e->specs = arena_array(&context->arena, ArgumentSpec, inputs + graph->output_count);
+  for (int i = 0; i < inputs; i++) e->specs[i] = spec_of(context, graph->params[i]);
+  for (int i = 0; i < graph->output_count; i++)
+    e->specs[inputs + i] = spec_of(context, graph->outputs[i]);
+}
+
+static bool generate(Executable *e, TargetReport *report) {
+  Program *p = e->program;
+  TargetUnit unit = {p->name, p->kernels.items, p->kernels.count};
+  TargetOptions options = {&p->options.machine, report};
+  const TargetRow *row = target_find("llvm");
+  if (!row || !row->load)
+    return diag_error(p->context, p->graph->pos,
+                      "running at once needs LLVM, which this build has not\n"
+                      "compile to C instead: pleat compile model.onnx -o model.c");
+  e->code = target_load(p->context, row, &unit, &options);
+  return e->code != NULL;
+}
+
+Executable *executable_new(Program *program, TargetReport *report) {
+  Executable *e = calloc(1, sizeof *e);
+  if (!e) return NULL;
+  e->program = program;
+  e->weights = memory_alloc((size_t)program->weight_bytes + 64);
+  e->arena = memory_alloc((size_t)program->arena_bytes + 64);
+  bool ok = e->weights && e->arena;
+  if (!ok) diag_error(program->context, program->graph->pos, "not enough memory for the weights");
+  if (ok && generate(e, report) && make_steps(e)) {
+    program_fill_weights(program, e->weights);
+    make_specs(e);
+    return e;
+  }
+  executable_free(e);
+  return NULL;
+}
+
+void executable_free(Executable *e) {
+  if (!e) return;
+  if (e->code) target_code_free(e->code);
+  memory_free(e->weights);
+  memory_free(e->arena);
+  free(e);
+}
+
+// ---- Running
+
+static bool check_arguments(Executable *e, Tensor *const *inputs, Tensor *const *outputs) {
+  const GraphFunc *graph = e->program->graph;
+  Context *context = e->program->context;
+  char message[512];
+  if (!arguments_check(graph->name, e->specs, graph->param_count, inputs, graph->param_count,
+                       message, sizeof message))
+    return diag_error(context, graph->pos, "%s", message);
+  if (!arguments_check(graph->name, e->specs + graph->param_count, graph->output_count, outputs,
+                       graph->output_count, message, sizeof message))
+    return diag_error(context, graph->pos, "%s", message);
+  return true;
+}
+
+static void bind_arguments(Executable *e, Tensor *const *inputs, Tensor *const *outputs) {
+  Program *p = e->program;
+  for (int i = 0; i < p->steps.count; i++)
+    for (int j = 0; j < p->steps.items[i].plan->params.count; j++) {
+      const ProgramSlot *slot = &p->slots.items[p->steps.items[i].slots[j]];
+      if (slot->kind == SLOT_INPUT) e->steps[i].args[j] = tensor_data(inputs[slot->number]);
+      if (slot->kind == SLOT_OUTPUT) e->steps[i].args[j] = tensor_data(outputs[slot->number]);
+    }
+}
+
+typedef struct Call {
+  TargetTask task;
+  void **args;
+} Call;
+
+static void call_task(void *env, int64_t begin, int64_t end) {
+  const Call *call = env;
+  call->task(call->args, begin, end);
+}
+
+static void run_step(const Step *step, ThreadPool *pool) {
+  for (int i = 0; i < step->phase_count; i++) {
+    Call call = {step->phases[i].task, step->args};
+    if (step->phases[i].count == 1)
+      call.task(call.args, 0, 1);
+    else
+      thread_pool_run(pool, call_task, &call, step->phases[i].count);
+  }
+}
+
+bool executable_run(Executable *e, ThreadPool *pool, Tensor *const *inputs, Tensor *const *outputs) {
+  if (!check_arguments(e, inputs, outputs)) return false;
+  bind_arguments(e, inputs, outputs);
+  for (int i = 0; i < e->program->steps.count; i++) run_step(&e->steps[i], pool);
+  return true;
+}
+
+bool executable_profile(Executable *e, ThreadPool *pool, Tensor *const *inputs,
+                        Tensor *const *outputs, int64_t *ns) {
+  if (!check_arguments(e, inputs, outputs)) return false;
+  bind_arguments(e, inputs, outputs);
+  int64_t before = clock_now_ns();
+  for (int i = 0; i < e->program->steps.count; i++) {
+    run_step(&e->steps[i], pool);
+    int64_t now = clock_now_ns();
+    ns[i] += now - before;
+    before = now;
+  }
+  return true;
+}
