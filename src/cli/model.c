@@ -15,31 +15,43 @@ static bool ends_with(const char *s, const char *ending) {
   return n >= m && strcmp(s + n - m, ending) == 0;
 }
 
-static GraphFunc *load_script(Cli *cli, const char *path) {
+bool is_script(const char *path) {
+  return strcmp(path, "-") == 0 || ends_with(path, ".py");
+}
+
+Module *script_load(Cli *cli, const char *path) {
   Context *context = cli->context;
   size_t size;
   char *text = file_read(context, &context->arena, path, &size);
-  if (!text) return NULL;
-  SourceFile *file = source_file_new(context, path, text, size);
-  Module *module = script_parse(context, file);
+  const char *name = strcmp(path, "-") == 0 ? "<stdin>" : path;
+  return text ? script_parse(context, source_file_new(context, name, text, size)) : NULL;
+}
+
+static GraphFunc *load_script(Cli *cli, const char *path) {
+  Module *module = script_load(cli, path);
   for (int i = 0; module && i < module->funcs.count; i++)
     if (module->funcs.items[i].graph) return module->funcs.items[i].graph;
   if (module)
-    diag_error(context, (SourcePos){.file = file}, "holds no graph function (@R.function)");
+    diag_error(cli->context, (SourcePos){0}, "%s holds no graph function (@R.function)", path);
   return NULL;
 }
 
-GraphFunc *model_load(Cli *cli, const char *path, const ModelOptions *options) {
-  if (ends_with(path, ".py")) return load_script(cli, path);
+bool model_read(Cli *cli, const char *path, const ModelOptions *options, LoadedModel *model) {
 #if PLEAT_HAVE_ONNX
   OnnxOptions onnx = {.shapes = options->input_shapes.items,
                       .shape_count = options->input_shapes.count};
   OnnxImport *import = onnx_import(cli->context, path, &onnx);
-  return import->graph;
+  *model = (LoadedModel){import->graph, import->operators, import->node_count, import->opset};
+  return import->graph != NULL;
 #else
-  diag_error(cli->context, (SourcePos){0}, "%s: this build reads no ONNX", path);
-  return NULL;
+  return diag_error(cli->context, (SourcePos){0}, "%s: this build reads no ONNX", path);
 #endif
+}
+
+GraphFunc *model_load(Cli *cli, const char *path, const ModelOptions *options) {
+  LoadedModel model;
+  if (is_script(path)) return load_script(cli, path);
+  return model_read(cli, path, options, &model) ? model.graph : NULL;
 }
 
 typedef struct Shown {

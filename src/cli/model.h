@@ -26,6 +26,19 @@ typedef struct ModelOptions {
         offsetof(ModelOptions, verify_each)                                                        \
   }
 
+// A model as it was read.
+typedef struct LoadedModel {
+  GraphFunc *graph; // NULL when it was refused
+  Map operators;    // name of a node (Str) to its operator as the file has it
+  int node_count;
+  int64_t opset;    // 0: not an ONNX model
+} LoadedModel;
+
+bool is_script(const char *path); // TVMScript rather than a model, by the path
+// The module in a file of TVMScript ("-": standard input); NULL with diagnostics.
+Module *script_load(Cli *cli, const char *path);
+// Reads an ONNX model as far as it can be read. False with diagnostics.
+bool model_read(Cli *cli, const char *path, const ModelOptions *options, LoadedModel *model);
 // The file's graph function; NULL with diagnostics.
 GraphFunc *model_load(Cli *cli, const char *path, const ModelOptions *options);
 // Its program for this machine; NULL with diagnostics.

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// `pleat check`: everything in a model or a kernel that is not supported or ill-formed, at once.
+#include "cli/model.h"
+
+#include <jansson.h>
+
+#include "graph/stages.h"
+
+static const ModelOptions no_options;
+
+// What one file holds, and the operators of its nodes as far as they are known.
+typedef struct Checked {
+  Cli *cli;
+  const char *path;
+  LoadedModel model;
+} Checked;
+
+static bool load(Checked *c) {
+  if (is_script(c->path)) {
+    Module *module = script_load(c->cli, c->path);
+    for (int i = 0; module && i < module->funcs.count && !c->model.graph; i++)
+      c->model.graph = module->funcs.items[i].graph;
+    c->model.node_count = c->model.graph ? c->model.graph->nodes.count : 0;
+    return module != NULL;
+  }
+  return model_read(c->cli, c->path, &no_options, &c->model);
+}
+
+// The definitions of all operators, as compiling them would find them.
+static void check_definitions(Checked *c) {
+  if (c->model.graph) stage_graph_new(c->cli->context, c->model.graph);
+}
+
+static const char *operator_of(const Checked *c, Str node) {
+  const char *name = node ? map_find(&c->model.operators, node) : NULL;
+  return name ? name : "";
+}
+
+// "line:column: " of a problem in text.
+static const char *place_text(Arena *arena, const SourcePos *pos) {
+  if (!pos->file || !pos->file->text) return "";
+  int line, column;
+  source_line_column(pos->file, pos->begin, &line, &column);
+  return arena_printf(arena, "%d:%d: ", line, column);
+}
+
+// Errors, each with the notes that follow it.
+static json_t *problem_list(const Checked *c) {
+  Context *context = c->cli->context;
+  json_t *list = json_array();
+  for (int i = 0; i < context->diags.count; i++) {
+    const Diag *diag = &context->diags.items[i];
+    if (diag->severity != DIAG_ERROR) continue;
+    Text what = text_new(&context->arena);
+    Str node = diag->pos.node;
+    text_printf(&what, "%s%s", place_text(&context->arena, &diag->pos), diag->message);
+    for (; i + 1 < context->diags.count && diag[1].severity == DIAG_NOTE; i++, diag++)
+      text_printf(&what, "\n%s", diag[1].message);
+    json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "node", node ? node : "", "operator",
+                                          operator_of(c, node), "what", text_string(&what)));
+  }
+  return list;
+}
+
+static int show_json(const Checked *c) {
+  Context *context = c->cli->context;
+  bool supported = context->error_count == 0;
+  json_print(c->cli, json_pack("{s:b, s:o}", "supported", supported, "problems", problem_list(c)));
+  context->diags.count = 0; // they were told
+  return supported ? STATUS_DONE : STATUS_BAD;
+}
+
+// Operators with problems and how many: "Loop (2), NonZero (1)"; empty when none is known.
+static const char *operators_text(const Checked *c) {
+  Context *context = c->cli->context;
+  Map counts = map_new(&context->arena);
+  for (int i = 0; i < context->diags.count; i++) {
+    const Diag *diag = &context->diags.items[i];
+    const char *name = operator_of(c, diag->pos.node);
+    if (diag->severity != DIAG_ERROR || !*name) continue;
+    Str key = str_intern(context, name);
+    map_put(&counts, key, (uintptr_t)map_find(&counts, key) + 1);
+  }
+  Text text = text_new(&context->arena);
+  for (int i = 0; i < counts.count; i++)
+    text_printf(&text, "%s%s (%d)", i ? ", " : "", (const char *)(uintptr_t)counts.entries[i].key,
+                (int)(uintptr_t)counts.entries[i].value);
+  return text_string(&text);
+}
+
+static int show_text(const Checked *c) {
+  Cli *cli = c->cli;
+  int errors = cli->context->error_count;
+  const char *operators = operators_text(c);
+  printf("%s: ", c->path);
+  if (c->model.node_count) printf("%d operators, ", c->model.node_count);
+  if (c->model.opset) printf("opset %lld, ", (long long)c->model.opset);
+  if (errors == 0)
+    printf("%ssupported%s\n", paint(cli, COLOUR_GREEN), paint(cli, COLOUR_NONE));
+  else
+    printf("%s%d problem%s%s%s%s\n", paint(cli, COLOUR_RED), errors, errors == 1 ? "" : "s",
+           paint(cli, COLOUR_NONE), *operators ? ": " : "", operators);
+  return errors ? STATUS_BAD : STATUS_DONE;
+}
+
+static int run(Cli *cli, void *given) {
+  Checked checked = {.cli = cli, .path = cli->inputs.items[0]};
+  checked.model.operators = map_new(&cli->context->arena);
+  if (load(&checked)) check_definitions(&checked);
+  return cli->json ? show_json(&checked) : show_text(&checked);
+}
+
+const Command command_check = {
+    .name = "check",
+    .arguments = "MODEL",
+    .summary = "list everything in a model or kernel that is not supported or wrong",
+    .example = "  $ pleat check detector.onnx\n"
+               "  detector.onnx: error: node 'boxes/NonZero': operator NonZero is not supported\n"
+               "  detector.onnx: 301 operators, opset 17, 1 problem: NonZero (1)\n",
+    .takes = TAKES_JSON,
+    .options_size = 0,
+    .least_inputs = 1,
+    .most_inputs = 1,
+    .run = run,
+};

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// `pleat opt`: TVMScript in, schedule steps and passes over it, TVMScript out.
+#include "cli/model.h"
+
+#include "script/script.h"
+
+typedef struct OptOptions {
+  StringList passes; // each may hold several names with commas between
+  const char *schedule, *function, *stop_after, *print_after;
+  bool verify_each, newer, list;
+} OptOptions;
+
+static const Option options[] = {
+    {"pass", 'p', OPTION_LIST, "A,B", "passes to run, in this order; 'lower' is all of them",
+     offsetof(OptOptions, passes)},
+    {"schedule", 's', OPTION_TEXT, "STEPS.py", "schedule steps to make first",
+     offsetof(OptOptions, schedule)},
+    {"func", 0, OPTION_TEXT, "NAME", "only this function; needed for a schedule when there are two",
+     offsetof(OptOptions, function)},
+    {"stop-after", 0, OPTION_TEXT, "PASS", "run no pass behind this one",
+     offsetof(OptOptions, stop_after)},
+    {"print-ir-after", 0, OPTION_TEXT, "PASS", "print the functions after it; 'all' is every pass",
+     offsetof(OptOptions, print_after)},
+    {"verify-each", 0, OPTION_FLAG, NULL, "run each pass's input and output and compare",
+     offsetof(OptOptions, verify_each)},
+    {"newer-names", 0, OPTION_FLAG, NULL, "print T.sblock and tirx", offsetof(OptOptions, newer)},
+    {"list", 0, OPTION_FLAG, NULL, "print the passes", offsetof(OptOptions, list)},
+};
+
+static int list_passes(Cli *cli) {
+  Table table = table_new(&cli->context->arena, "ll");
+  for (int i = 0; lower_passes[i].name; i++) {
+    table_cell(&table, "%s", lower_passes[i].name);
+    table_cell(&table, "%s", lower_passes[i].summary);
+  }
+  table_print(&table, stdout);
+  return STATUS_DONE;
+}
+
+// The names in `--pass`, 'lower' spelled out, none behind `--stop-after`.
+static StringList pass_names(Cli *cli, const OptOptions *o) {
+  StringList names = {0};
+  Arena *arena = &cli->context->arena;
+  for (int i = 0; i < o->passes.count; i++)
+    for (const char *p = o->passes.items[i]; *p; p += strspn(p, ",")) {
+      Str name = str_intern_n(cli->context, p, strcspn(p, ","));
+      p += strlen(name);
+      for (int k = 0; strcmp(name, "lower") == 0 && lower_passes[k].name; k++)
+        array_push(arena, &names, lower_passes[k].name);
+      if (strcmp(name, "lower") != 0) array_push(arena, &names, name);
+    }
+  for (int i = 0; o->stop_after && i < names.count; i++)
+    if (strcmp(names.items[i], o->stop_after) == 0) names.count = i + 1;
+  return names;
+}
+
+static bool check_pass_name(Cli *cli, const char *option, const char *name) {
+  if (!name || strcmp(name, "all") == 0 || lower_pass_find(name)) return true;
+  return diag_error(cli->context, (SourcePos){0},
+                    "%s: there is no pass '%s'; 'pleat opt --list' prints them", option, name);
+}
+
+static PrimFunc *scheduled(Cli *cli, PrimFunc *func, const char *path) {
+  size_t size;
+  char *text = file_read(cli->context, &cli->context->arena, path, &size);
+  if (!text) return NULL;
+  Schedule *schedule = schedule_new(cli->context, func);
+  return schedule_replay(schedule, source_file_new(cli->context, path, text, size))
+             ? schedule_func(schedule)
+             : NULL;
+}
+
+static bool is_chosen(const OptOptions *o, const ModuleFunc *func) {
+  return func->prim && (!o->function || strcmp(o->function, func->name) == 0);
+}
+
+// The functions that steps and passes are for: as many as are wanted, or a diagnostic.
+static bool check_functions(Cli *cli, const OptOptions *o, const Module *module) {
+  int chosen = 0;
+  for (int i = 0; i < module->funcs.count; i++) chosen += is_chosen(o, &module->funcs.items[i]);
+  const char *path = cli->inputs.items[0];
+  if (o->function && chosen == 0)
+    return diag_error(cli->context, (SourcePos){0}, "%s holds no tensor program '%s'", path,
+                      o->function);
+  if (o->schedule && chosen != 1)
+    return diag_error(cli->context, (SourcePos){0},
+                      "%s holds %d tensor programs; say with --func which to schedule", path,
+                      chosen);
+  return true;
+}
+
+static bool transform(Cli *cli, const OptOptions *o, Module *module) {
+  StringList names = pass_names(cli, o);
+  LowerOptions lower = {.print_after = o->print_after, .verify_each = o->verify_each};
+  if (!check_functions(cli, o, module)) return false;
+  for (int i = 0; i < module->funcs.count; i++) {
+    if (!is_chosen(o, &module->funcs.items[i])) continue;
+    PrimFunc *func = module->funcs.items[i].prim;
+    if (o->schedule) func = scheduled(cli, func, o->schedule);
+    if (func) func = lower_run_passes(cli->context, func, names.items, names.count, &lower);
+    if (!func) return false;
+    module->funcs.items[i].prim = func;
+  }
+  return true;
+}
+
+static int run(Cli *cli, void *given) {
+  const OptOptions *o = given;
+  if (o->list) return list_passes(cli);
+  if (cli->inputs.count == 0) {
+    diag_error(cli->context, (SourcePos){0}, "opt needs a file of TVMScript; - is standard input");
+    return STATUS_MISUSE;
+  }
+  if (!check_pass_name(cli, "--stop-after", o->stop_after) ||
+      !check_pass_name(cli, "--print-ir-after", o->print_after))
+    return STATUS_MISUSE;
+  Module *module = script_load(cli, cli->inputs.items[0]);
+  if (!module || !transform(cli, o, module)) return STATUS_BAD;
+  Text text = text_new(&cli->context->arena);
+  script_print_module(cli->context, module, &text, &(ScriptOptions){.newer = o->newer});
+  const char *path = cli->output ? cli->output : "-";
+  return file_write(cli->context, path, text_string(&text), text.size) ? STATUS_DONE : STATUS_BAD;
+}
+
+const Command command_opt = {
+    .name = "opt",
+    .arguments = "KERNEL.py",
+    .summary = "run schedule steps and passes on TVMScript and print it",
+    .example = "  $ pleat opt scale.py --pass convert_blocks,simplify_loops\n"
+               "  # from tvm.script import tir as T\n"
+               "  @T.prim_func\n"
+               "  def scale(A: T.Buffer((30, 64), \"float32\"), B: T.Buffer((30, 64), "
+               "\"float32\")):\n"
+               "      for i, j in T.grid(30, 64):\n"
+               "          B[i, j] = A[i, j] * T.float32(2.0)\n",
+    .takes = TAKES_OUTPUT,
+    .options = options,
+    .option_count = COUNT_OF(options),
+    .options_size = sizeof(OptOptions),
+    .least_inputs = 0,
+    .most_inputs = 1,
+    .run = run,
+};
