@@ -127,7 +127,7 @@ const Command command_opt = {
     .arguments = "KERNEL.py",
     .summary = "run schedule steps and passes on TVMScript and print it",
     .example = "  $ pleat opt scale.py --pass convert_blocks,simplify_loops\n"
-               "  # from tvm.script import tir as T\n"
+               "  # from pleat.script import tir as T\n"
                "  @T.prim_func\n"
                "  def scale(A: T.Buffer((30, 64), \"float32\"), B: T.Buffer((30, 64), "
                "\"float32\")):\n"
