@@ -19,6 +19,39 @@ Analyzer *analyzer_new(Context *context) {
   return analyzer_new_in(context, &context->arena);
 }
 
+enum { FIRST_PASSING = 1 << 10, LARGEST_PASSING = 64 << 10 };
+
+static Passing *passing_block(Analyzer *analyzer, size_t at_least) {
+  size_t size = analyzer->current ? 2 * analyzer->current->size : FIRST_PASSING;
+  size = MAX_OF(MIN_OF(size, (size_t)LARGEST_PASSING), at_least);
+  Passing *block = arena_alloc(analyzer->arena, sizeof *block + size);
+  block->size = size;
+  return block;
+}
+
+void *passing_alloc(Analyzer *analyzer, size_t size) {
+  size = (size + 15) & ~(size_t)15;
+  if (!analyzer->passing) analyzer->passing = analyzer->current = passing_block(analyzer, size);
+  while (analyzer->current->size - analyzer->used < size) {
+    if (!analyzer->current->next) analyzer->current->next = passing_block(analyzer, size);
+    analyzer->current = analyzer->current->next;
+    analyzer->used = 0;
+  }
+  void *p = analyzer->current->data + analyzer->used;
+  analyzer->used += size;
+  return p;
+}
+
+void analyzer_enter(Analyzer *analyzer) {
+  analyzer->nesting++;
+}
+
+void analyzer_leave(Analyzer *analyzer) {
+  if (--analyzer->nesting) return;
+  analyzer->current = analyzer->passing;
+  analyzer->used = 0;
+}
+
 Info *info_of(Analyzer *analyzer, Expr *e) {
   Info *info = map_find(&analyzer->infos, e);
   if (info) return info;
@@ -57,8 +90,24 @@ void analyzer_reset(Analyzer *analyzer, int mark) {
   }
 }
 
+// Places of facts that went are used again.
+static Fact *next_fact(Analyzer *analyzer) {
+  int depth = analyzer->facts.count;
+  if (depth < analyzer->most_facts) {
+    analyzer->facts.count++;
+    return analyzer->facts.items[depth];
+  }
+  array_push(analyzer->arena, &analyzer->facts, arena_new(analyzer->arena, Fact));
+  analyzer->most_facts = analyzer->facts.count;
+  return array_last(&analyzer->facts);
+}
+
 static void push_fact(Analyzer *analyzer, Fact fact) {
-  Fact *kept = arena_copy(analyzer->arena, &fact, sizeof fact);
+  Fact *kept = next_fact(analyzer);
+  *kept = fact;
+  kept->first = form_keep(analyzer, fact.first);
+  kept->last = form_keep(analyzer, fact.last);
+  kept->form = form_keep(analyzer, fact.form);
   kept->barrier = analyzer->barrier;
   bool fresh = false;
   if (kept->atom) {
@@ -67,7 +116,6 @@ static void push_fact(Analyzer *analyzer, Fact fact) {
     kept->shadowed = info->fact;
     info->fact = kept;
   }
-  array_push(analyzer->arena, &analyzer->facts, kept);
   array_push(analyzer->arena, &analyzer->serials, ++analyzer->serial);
   if (!fresh) analyzer->barrier = analyzer->facts.count;
   count_fact(analyzer, kept, 1);
@@ -113,6 +161,7 @@ static void bind_form(Analyzer *analyzer, Expr *atom, const Form *value) {
 
 void analyzer_bind(Analyzer *analyzer, Expr *var, Expr *min, Expr *extent) {
   if (!is_index_type(var->type)) return;
+  analyzer_enter(analyzer);
   const Form *first = simple_form(analyzer, min);
   const Form *count = simple_form(analyzer, extent);
   if (count->count == 0 && count->constant == 1)
@@ -120,13 +169,16 @@ void analyzer_bind(Analyzer *analyzer, Expr *var, Expr *min, Expr *extent) {
   else
     bind_range(analyzer, var, first,
                form_add_const(analyzer, form_add(analyzer, first, count), -1), false);
+  analyzer_leave(analyzer);
 }
 
 void analyzer_bind_kept(Analyzer *analyzer, Expr *var, Expr *min, Expr *extent) {
   if (!is_index_type(var->type)) return;
+  analyzer_enter(analyzer);
   const Form *first = simple_form(analyzer, min);
   const Form *end = form_add(analyzer, first, simple_form(analyzer, extent));
   bind_range(analyzer, var, first, form_add_const(analyzer, end, -1), true);
+  analyzer_leave(analyzer);
 }
 
 static bool enter_memory(Visitor *visitor, Expr *e) {
@@ -141,22 +193,8 @@ bool expr_reads_memory(Expr *e) {
   return found;
 }
 
-void analyzer_bind_value(Analyzer *analyzer, Expr *var, Expr *value) {
-  if (!is_index_type(var->type) || !is_index_type(value->type)) return;
-  const Form *form = simple_form(analyzer, value);
-  if (!expr_reads_memory(value)) {
-    bind_form(analyzer, var, form_typed(analyzer, form, var->type));
-    return;
-  }
-  Fact fact = no_range; // a later read may give another value: keep what holds of all
-  fact.atom = var;
-  fact.bounds = form_bounds(analyzer, form);
-  push_fact(analyzer, fact);
-}
-
-void analyzer_bind_named(Analyzer *analyzer, Expr *var, Expr *value) {
-  if (!is_index_type(var->type) || !is_index_type(value->type)) return;
-  const Form *form = simple_form(analyzer, value);
+// What holds of the value holds of the variable, at whatever time the value is read.
+static void bind_range_of(Analyzer *analyzer, Expr *var, Expr *value, const Form *form) {
   Fact fact = no_range;
   fact.atom = var;
   fact.bounds = form_bounds(analyzer, form);
@@ -164,6 +202,24 @@ void analyzer_bind_named(Analyzer *analyzer, Expr *var, Expr *value) {
   if (fact.divisor == 0) fact.divisor = 1, fact.rest = 0; // a constant: the bounds say so
   if (!expr_reads_memory(value)) fact.first = fact.last = unless_const(form);
   push_fact(analyzer, fact);
+}
+
+void analyzer_bind_value(Analyzer *analyzer, Expr *var, Expr *value) {
+  if (!is_index_type(var->type) || !is_index_type(value->type)) return;
+  analyzer_enter(analyzer);
+  const Form *form = simple_form(analyzer, value);
+  if (expr_reads_memory(value))
+    bind_range_of(analyzer, var, value, form);
+  else
+    bind_form(analyzer, var, form_typed(analyzer, form, var->type));
+  analyzer_leave(analyzer);
+}
+
+void analyzer_bind_named(Analyzer *analyzer, Expr *var, Expr *value) {
+  if (!is_index_type(var->type) || !is_index_type(value->type)) return;
+  analyzer_enter(analyzer);
+  bind_range_of(analyzer, var, value, simple_form(analyzer, value));
+  analyzer_leave(analyzer);
 }
 
 // ---- Assumptions
@@ -263,6 +319,8 @@ static void assume_one(Analyzer *analyzer, Expr *condition) {
 }
 
 void analyzer_assume(Analyzer *analyzer, Expr *condition) {
-  if (dtype_is_bool(condition->type) && condition->type.lanes == 1)
-    assume_one(analyzer, condition);
+  if (!dtype_is_bool(condition->type) || condition->type.lanes != 1) return;
+  analyzer_enter(analyzer);
+  assume_one(analyzer, condition);
+  analyzer_leave(analyzer);
 }

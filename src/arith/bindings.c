@@ -343,8 +343,14 @@ const char *bindings_check(Analyzer *analyzer, const Block *block, const VarRang
                            int loop_count) {
   Check check = {.analyzer = analyzer};
   int mark = analyzer_mark(analyzer);
+  analyzer_enter(analyzer);
   bool good = check_numbers(&check, block, loops, loop_count);
+  analyzer_leave(analyzer);
   analyzer_reset(analyzer, mark);
-  if (good || check_points(analyzer, block, loops, loop_count)) return NULL;
+  if (good) return NULL;
+  analyzer_enter(analyzer);
+  good = check_points(analyzer, block, loops, loop_count);
+  analyzer_leave(analyzer);
+  if (good) return NULL;
   return check.reason;
 }

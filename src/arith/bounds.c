@@ -366,7 +366,9 @@ Bounds atom_bounds(Analyzer *analyzer, Expr *atom) {
 
 bool const_bounds(Analyzer *analyzer, Expr *e, int64_t *low, int64_t *high) {
   if (!is_index_type(e->type)) return false;
+  analyzer_enter(analyzer);
   Bounds bounds = form_bounds(analyzer, simple_form(analyzer, e));
+  analyzer_leave(analyzer);
   *low = bounds.low;
   *high = bounds.high;
   return bounds.low != NO_LOW && bounds.high != NO_HIGH;
@@ -450,5 +452,8 @@ void form_modular(Analyzer *analyzer, const Form *f, int64_t *divisor, int64_t *
 
 void modular_form(Analyzer *analyzer, Expr *e, int64_t *divisor, int64_t *rest) {
   *divisor = 1, *rest = 0;
-  if (is_index_type(e->type)) form_modular(analyzer, simple_form(analyzer, e), divisor, rest);
+  if (!is_index_type(e->type)) return;
+  analyzer_enter(analyzer);
+  form_modular(analyzer, simple_form(analyzer, e), divisor, rest);
+  analyzer_leave(analyzer);
 }

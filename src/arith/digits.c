@@ -43,8 +43,8 @@ typedef struct Rest {
 } Rest;
 
 static Rest rest_new(Analyzer *analyzer, const Form *f) {
-  Rest rest = {analyzer, f->constant, f->count, arena_array(analyzer->arena, Term, f->count),
-               arena_array(analyzer->arena, Key, f->count)};
+  Rest rest = {analyzer, f->constant, f->count, passing_array(analyzer, Term, f->count),
+               passing_array(analyzer, Key, f->count)};
   for (int i = 0; i < f->count; i++) {
     rest.terms[i] = f->terms[i];
     if (!find_key(analyzer, f->terms[i].atom, &rest.keys[i])) rest.keys[i].base = NULL;
@@ -146,9 +146,9 @@ static int sorted_keys(Rest *rest, Key *keys) {
 
 const Groups *form_groups(Analyzer *analyzer, const Form *f) {
   Rest rest = rest_new(analyzer, f);
-  Groups *groups = arena_alloc(analyzer->arena,
-                               sizeof(Groups) + sizeof(Group) * 2 * (size_t)f->count);
-  Key *keys = arena_array(analyzer->arena, Key, f->count);
+  Groups *groups = passing_alloc(analyzer, sizeof(Groups) + sizeof(Group) * 2 * (size_t)f->count);
+  Key *keys = passing_array(analyzer, Key, f->count);
+  groups->count = 0;
   int key_count = sorted_keys(&rest, keys);
   for (int i = 0; i < key_count; i++) {
     Group *group = &groups->items[groups->count];
@@ -196,7 +196,8 @@ const Digits *form_digits(Analyzer *analyzer, const Form *f) {
 const Digits *groups_digits(Analyzer *analyzer, const Groups *groups) {
   int most = 0;
   for (int i = 0; i < groups->count; i++) most += groups->items[i].count;
-  Digits *digits = arena_alloc(analyzer->arena, sizeof(Digits) + sizeof(Digit) * (size_t)most);
+  Digits *digits = passing_alloc(analyzer, sizeof(Digits) + sizeof(Digit) * (size_t)most);
+  digits->count = 0;
   digits->constant = groups->constant;
   for (int i = 0; i < groups->count; i++) group_digits(&groups->items[i], digits);
   return digits;

@@ -68,10 +68,19 @@ static Expr *product_of_atoms(Analyzer *analyzer, Expr *a, Expr *b) {
 // ---- Building
 
 static Form *form_new(Analyzer *analyzer, DType type, int64_t constant, int most) {
-  Form *f = arena_alloc(analyzer->arena, sizeof(Form) + sizeof(Term) * (size_t)most);
+  Form *f = passing_alloc(analyzer, sizeof(Form) + sizeof(Term) * (size_t)most);
   f->type = type;
+  f->kept = false;
   f->constant = constant;
+  f->count = 0;
   return f;
+}
+
+const Form *form_keep(Analyzer *analyzer, const Form *f) {
+  if (!f || f->kept) return f;
+  Form *copy = arena_copy(analyzer->arena, f, sizeof *f + sizeof(Term) * (size_t)f->count);
+  copy->kept = true;
+  return copy;
 }
 
 const Form *form_const(Analyzer *analyzer, DType type, int64_t value) {
@@ -272,7 +281,7 @@ const Form *form_of(Analyzer *analyzer, Expr *e) {
   Info *info = info_of(analyzer, e);
   if (!info->form) {
     const Form *f = read(analyzer, e);
-    info->form = f ? f : read_atom(analyzer, e);
+    info->form = form_keep(analyzer, f ? f : read_atom(analyzer, e));
   }
   return info->form;
 }
@@ -360,12 +369,12 @@ Expr *form_expr(Analyzer *analyzer, const Form *f) {
   if (form_is_unit(f)) return expr_cast(analyzer->context, f->type, f->terms[0].atom);
   const Digits *digits = form_digits(analyzer, f);
   if (!digits || !constants_fit(f->type, digits)) return NULL;
-  Item *items = arena_array(analyzer->arena, Item, digits->count);
+  Item *items = passing_array(analyzer, Item, digits->count);
   for (int i = 0; i < digits->count; i++)
     items[i] = write_digit(analyzer, f->type, &digits->items[i]);
   qsort(items, (size_t)digits->count, sizeof *items, item_compare);
   Expr *e = write_sum(analyzer, f->type, items, digits->count, digits->constant);
   Info *info = info_of(analyzer, e);
-  if (!info->form) info->form = f;
+  if (!info->form) info->form = form_keep(analyzer, f);
   return e;
 }

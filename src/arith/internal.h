@@ -15,10 +15,11 @@ typedef struct Term {
   int64_t coef; // not 0 (and no number of a form is INT64_MIN)
   Expr *atom;
 } Term;
-// Immutable, in the analyzer's arena. Functions on forms return NULL where 64 bits do not hold the
-// result (or it would be too long), and NULL for a NULL operand.
+// Immutable, in the analyzer's passing memory until kept. Functions on forms return NULL where 64
+// bits do not hold the result (or it would be too long), and NULL for a NULL operand.
 typedef struct Form {
   DType type;
+  bool kept;
   int64_t constant;
   int count;
   Term terms[]; // ascending in atom->id
@@ -26,6 +27,7 @@ typedef struct Form {
 
 enum { LONGEST_FORM = 64, MOST_CUTS = 8 };
 
+const Form *form_keep(Analyzer *analyzer, const Form *f); // for as long as the analyzer lives
 const Form *form_const(Analyzer *analyzer, DType type, int64_t value);
 const Form *form_term(Analyzer *analyzer, DType type, int64_t coef, Expr *atom);
 const Form *form_add(Analyzer *analyzer, const Form *a, const Form *b);
@@ -124,11 +126,23 @@ typedef struct Info {
   uint32_t seen_serial; // was met while nothing was known of it
 } Info;
 
+// Passing memory: all of it is free again when the outermost call of arith.h returns.
+typedef struct Passing Passing;
+struct Passing {
+  Passing *next;
+  size_t size;
+  _Alignas(16) char data[];
+};
+
 struct Analyzer {
   Context *context;
   Arena *arena;
+  Passing *passing, *current; // the first block, and the one in use
+  size_t used;                // of the current block
+  int nesting;                // calls of arith.h under way
   Map infos; // Expr* to Info*
-  Array(Fact *) facts;
+  Array(Fact *) facts; // those above the count were popped
+  int most_facts;
   Array(uint32_t) serials; // per depth
   uint32_t serial;
   int barrier;
@@ -142,6 +156,11 @@ struct Analyzer {
 void analyzer_bind_named(Analyzer *analyzer, Expr *var, Expr *value);
 bool expr_reads_memory(Expr *e); // loads, or calls anything
 Analyzer *analyzer_new_in(Context *context, Arena *arena);
+void *passing_alloc(Analyzer *analyzer, size_t size); // not zeroed
+#define passing_array(analyzer, Type, n)                                                           \
+  ((Type *)passing_alloc((analyzer), sizeof(Type) * (size_t)(n)))
+void analyzer_enter(Analyzer *analyzer); // around what arith.h exports
+void analyzer_leave(Analyzer *analyzer);
 Info *info_of(Analyzer *analyzer, Expr *e);
 bool stamp_holds(const Analyzer *analyzer, Stamp stamp);
 Stamp stamp_now(const Analyzer *analyzer);

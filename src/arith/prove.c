@@ -217,7 +217,7 @@ static bool prove_side(Analyzer *analyzer, Expr *given, bool truth, Expr *wanted
   return proved;
 }
 
-bool prove(Analyzer *analyzer, Expr *condition) {
+static bool prove_condition(Analyzer *analyzer, Expr *condition) {
   condition = simplify(analyzer, condition);
   if (expr_is_true(condition)) return true;
   if (!dtype_is_bool(condition->type) || condition->type.lanes != 1) return false;
@@ -235,12 +235,20 @@ bool prove(Analyzer *analyzer, Expr *condition) {
   }
 }
 
+bool prove(Analyzer *analyzer, Expr *condition) {
+  analyzer_enter(analyzer);
+  bool proved = prove_condition(analyzer, condition);
+  analyzer_leave(analyzer);
+  return proved;
+}
+
 bool prove_equal(Analyzer *analyzer, Expr *a, Expr *b) {
   if (a == b) return true;
-  if (is_index_type(a->type) && is_index_type(b->type)) {
-    const Form *x = simple_form(analyzer, a), *y = simple_form(analyzer, b);
-    return form_zero(analyzer, form_sub(analyzer, x, y)) == ALWAYS;
-  }
-  if (!dtype_equal(a->type, b->type)) return false;
-  return simplify(analyzer, a) == simplify(analyzer, b);
+  if (!is_index_type(a->type) || !is_index_type(b->type))
+    return dtype_equal(a->type, b->type) && simplify(analyzer, a) == simplify(analyzer, b);
+  analyzer_enter(analyzer);
+  const Form *x = simple_form(analyzer, a), *y = simple_form(analyzer, b);
+  bool equal = form_zero(analyzer, form_sub(analyzer, x, y)) == ALWAYS;
+  analyzer_leave(analyzer);
+  return equal;
 }

@@ -239,7 +239,8 @@ static Span span_of_group(Running *run, DType type, const Group *group) {
   bool plain = group->count == 1 && group->cuts[0] == 1;
   if (plain && !group->cofactor)
     return span_scale(run, span_of_plain(run, type, group->base), group->coefs[0]);
-  Groups *one = arena_alloc(analyzer->arena, sizeof(Groups) + sizeof(Group));
+  Groups *one = passing_alloc(analyzer, sizeof(Groups) + sizeof(Group));
+  one->constant = 0;
   one->count = 1;
   one->items[0] = *group;
   one->items[0].cofactor = NULL;
@@ -362,6 +363,7 @@ void index_region_of_bound(Analyzer *analyzer, Expr *const *indices, int rank,
                            bool *exact) {
   Running run = {analyzer, vars, var_count, 0};
   bool all_exact = true;
+  analyzer_enter(analyzer);
   for (int i = 0; i < var_count; i++) all_exact &= used_once(analyzer, &vars[i], indices, rank);
   for (int i = 0; i < rank; i++) {
     min[i] = extent[i] = NULL;
@@ -379,6 +381,7 @@ void index_region_of_bound(Analyzer *analyzer, Expr *const *indices, int rank,
     if (from && count) min[i] = from, extent[i] = count;
   }
   if (exact) *exact = all_exact;
+  analyzer_leave(analyzer);
 }
 
 void index_region(Analyzer *analyzer, Expr *const *indices, int rank, const VarRange *vars,

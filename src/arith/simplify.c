@@ -13,7 +13,7 @@ enum { LOCAL_OPERANDS = 8 };
 
 static Expr *rebuild(Analyzer *analyzer, Expr *e) {
   Expr *local[LOCAL_OPERANDS];
-  Expr **args = e->count <= LOCAL_OPERANDS ? local : arena_array(analyzer->arena, Expr *, e->count);
+  Expr **args = e->count <= LOCAL_OPERANDS ? local : passing_array(analyzer, Expr *, e->count);
   bool changed = false;
   for (int i = 0; i < e->count; i++) {
     args[i] = simplify(analyzer, e->args[i]);
@@ -251,10 +251,10 @@ const Form *simple_form(Analyzer *analyzer, Expr *e) {
   if (!f && is_index_type(e->type)) f = opaque(analyzer, e);
   if (!f) f = form_of(analyzer, e);
   if (analyzer->divisor_count) f = undo_divisions(analyzer, f);
-  info->simple = f;
+  info->simple = form_keep(analyzer, f);
   info->simple_expr = NULL;
   info->simple_at = stamp_now(analyzer);
-  return f;
+  return info->simple;
 }
 
 static Expr *simplify_index(Analyzer *analyzer, Expr *e) {
@@ -286,7 +286,7 @@ static Expr *simplify_other(Analyzer *analyzer, Expr *e) {
   return dtype_is_bool(r->type) ? simplify_condition(analyzer, r) : r;
 }
 
-Expr *simplify(Analyzer *analyzer, Expr *e) {
+static Expr *simplify_any(Analyzer *analyzer, Expr *e) {
   if (is_index_type(e->type)) return simplify_index(analyzer, e);
   if (e->count == 0 && !dtype_is_bool(e->type)) return e;
   Info *info = info_of(analyzer, e);
@@ -294,6 +294,13 @@ Expr *simplify(Analyzer *analyzer, Expr *e) {
   Expr *r = simplify_other(analyzer, e);
   info->simple_expr = r;
   info->known_at = stamp_now(analyzer);
+  return r;
+}
+
+Expr *simplify(Analyzer *analyzer, Expr *e) {
+  analyzer_enter(analyzer);
+  Expr *r = simplify_any(analyzer, e);
+  analyzer_leave(analyzer);
   return r;
 }
 
