@@ -138,7 +138,7 @@ static bool is_complete_writer(Schedule *schedule, const Path *path, int top,
                                const Buffer *buffer) {
   Context *context = schedule->context;
   StmtArray blocks = {0};
-  blocks_below(&context->arena, path->items[top], &blocks);
+  blocks_at(&context->arena, path->items[top], &blocks);
   for (int i = 0; i < blocks.count; i++) {
     const Block *block = blocks.items[i]->as.block;
     bool reads = block_touches(block, buffer, false), writes = block_touches(block, buffer, true);

@@ -111,7 +111,7 @@ static Stmt *moved_nest(Move *move, const char **why) {
   if (!predicate_of_vars(move, &loop_to_var, &carried)) return NULL;
   Stmt *s = new_nest(move, NULL);
   StmtArray blocks = {0};
-  blocks_below(&context->arena, s, &blocks);
+  blocks_at(&context->arena, s, &blocks);
   Block *block = blocks.items[0]->as.block; // made here, so it may be completed here
   Map bindings = bindings_of(context, block);
   for (int i = 0; i < carried.count; i++)
@@ -218,8 +218,7 @@ static int child_holding(Arena *arena, Stmt *body, const Block *block) {
   for (int i = 0; i < count; i++) {
     StmtArray below = {0};
     Stmt *child = body->kind == STMT_SEQ ? body->as.seq.items[i] : body;
-    if (child->kind == STMT_BLOCK && child->as.block == block) return i;
-    if (child->kind != STMT_BLOCK) blocks_below(arena, child, &below);
+    blocks_at(arena, child, &below);
     for (int k = 0; k < below.count; k++)
       if (below.items[k]->as.block == block) return i;
   }
@@ -346,9 +345,13 @@ static bool completes_below(Move *move, const Buffer *buffer) {
   return writes_tell_iterations(move->schedule, loop, top, buffer);
 }
 
-static bool written_region(Move *move, const AccessArray *accesses, const Buffer *buffer,
-                           Region *out) {
-  bool any = false;
+typedef enum Written { WRITTEN_NOTHING, WRITTEN_BOX, WRITTEN_PARTS } Written;
+
+// What one iteration of the loop writes of the buffer: a box, every place of it (up to predicates
+// that keep to the domain), or something that is not known to be one.
+static Written written_region(Move *move, const AccessArray *accesses, const Buffer *buffer,
+                              Region *out) {
+  bool any = false, full = false;
   for (int i = 0; i < accesses->count; i++) {
     const Access *a = &accesses->items[i];
     if (!a->write || a->buffer != buffer) continue;
@@ -356,7 +359,14 @@ static bool written_region(Move *move, const AccessArray *accesses, const Buffer
     *out = any ? region_union(move->analyzer, out, &region) : region;
     any = true;
   }
-  return any;
+  for (int i = 0; i < accesses->count && !full; i++) {
+    const Access *a = &accesses->items[i];
+    Region region = {a->buffer, a->min, a->extent};
+    full = a->write && a->buffer == buffer && a->exact &&
+           region_covers(move->analyzer, &region, out) &&
+           writes_whole_domain(move->schedule, a->block, move->analyzer);
+  }
+  return !any ? WRITTEN_NOTHING : full ? WRITTEN_BOX : WRITTEN_PARTS;
 }
 
 static bool is_whole_axis(Move *move, const Region *region, int d) {
@@ -454,7 +464,13 @@ bool step_reverse_compute_at(Schedule *schedule, StepCall *call) {
   accesses_below(schedule, move.analyzer, body, &accesses);
   for (int i = 0; i < block->read_count; i++) {
     Region written;
-    if (!written_region(&move, &accesses, block->reads[i].buffer, &written)) continue;
+    Written found = written_region(&move, &accesses, block->reads[i].buffer, &written);
+    if (found == WRITTEN_NOTHING) continue;
+    if (found == WRITTEN_PARTS)
+      return refuse_move(&move, arena_printf(&context->arena,
+                                             "what one of its iterations writes of '%s' is not "
+                                             "proved to be a full box",
+                                             block->reads[i].buffer->name));
     if (!completes_below(&move, block->reads[i].buffer))
       return refuse_move(&move, arena_printf(&context->arena,
                                              "'%s' is not proved to be complete within one of its "

@@ -36,7 +36,8 @@ static void add_access(Gather *gather, Block *block, const Region *region, bool 
                    arena_array(&context->arena, Expr *, rank), true, points,
                    arena_copy(&context->arena, gather->loops.items, sizeof(VarRange) * (size_t)inner),
                    inner};
-  for (int d = 0; d < rank; d++) points[d] = substitute_expr(context, region->min[d], bindings);
+  for (int d = 0; d < rank; d++)
+    points[d] = simplify(gather->analyzer, substitute_expr(context, region->min[d], bindings));
   index_region(gather->analyzer, points, rank, gather->loops.items, gather->loops.count,
                access.min, access.extent, &access.exact);
   for (int d = 0; d < rank; d++) {

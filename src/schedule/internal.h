@@ -164,6 +164,7 @@ void place_beside(Schedule *schedule, const Path *path, int depth, Stmt *kept, S
 // Blocks directly below `s` (not those within blocks), in order. `s` may be a block: those in it.
 typedef Array(Stmt *) StmtArray;
 void blocks_below(Arena *arena, Stmt *s, StmtArray *out);
+void blocks_at(Arena *arena, Stmt *s, StmtArray *out); // the same, or `s` itself if it is one
 // Every block at any depth below or at `s`.
 void blocks_all(Arena *arena, Stmt *s, StmtArray *out);
 bool has_loose_stores(Stmt *s); // stores, calls or the like below `s` that are in no block

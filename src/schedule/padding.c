@@ -38,6 +38,23 @@ static bool keeps_out_of_padding(Dropping *d, const Region *write, Expr *conditi
   return proved;
 }
 
+// Without the condition the block's variables stay in their domains.
+static bool domain_holds_without(Dropping *d, const ExprArray *all, int left_out) {
+  Context *context = d->schedule->context;
+  int mark = analyzer_mark(d->analyzer);
+  bool inside = true;
+  for (int i = 0; i < all->count; i++)
+    if (i != left_out) analyzer_assume(d->analyzer, all->items[i]);
+  for (int i = 0; i < d->block->var_count && inside; i++) {
+    const BlockVar *v = &d->block->vars[i];
+    Expr *end = expr_add(context, v->min, v->extent);
+    inside = prove(d->analyzer, expr_binary(context, EXPR_GE, v->binding, v->min)) &&
+             prove(d->analyzer, expr_lt(context, v->binding, end));
+  }
+  analyzer_reset(d->analyzer, mark);
+  return inside;
+}
+
 static Dropping dropping_begin(Schedule *schedule, const Path *path) {
   Context *context = schedule->context;
   Dropping d = {schedule, path, path_end(path)->as.block,
@@ -46,9 +63,13 @@ static Dropping dropping_begin(Schedule *schedule, const Path *path) {
   ExprArray all = {0};
   conjuncts(&context->arena, d.block->predicate, &all);
   for (int i = 0; i < all.count; i++) {
-    bool drop = d.block->write_count == 1 &&
+    bool drop = d.block->write_count == 1 && domain_holds_without(&d, &all, i) &&
                 keeps_out_of_padding(&d, &d.block->writes[0], all.items[i]);
     array_push(&context->arena, drop ? &d.dropped : &d.kept, all.items[i]);
+  }
+  if (d.dropped.count > 1 && !domain_holds_without(&d, &d.kept, -1)) {
+    d.kept = all;
+    d.dropped.count = 0;
   }
   for (int i = 0; i < d.kept.count; i++) analyzer_assume(d.analyzer, d.kept.items[i]);
   return d;

@@ -220,6 +220,12 @@ bool step_rfactor(Schedule *schedule, StepCall *call) {
   f.block = blocks.items[0]->as.block;
   Stmt **loops;
   int count = path_loops(schedule, &f.path, f.path.count - 1, &loops);
+  int top = f.path.count - 1 - count;
+  if (top <= path_scope(&f.path, f.path.count - 1) || f.path.items[top] != loops[0])
+    return refuse(schedule, f.loop->pos,
+                  "other statements share the loops of block '%s'; do this step before blocks are "
+                  "moved there",
+                  f.block->name);
   if (!check_factor(&f, loops, count)) return false;
   Expr *condition = started(&f);
   // Conditions on spatial loops alone say no more than the domain, over which the new nest runs.
@@ -233,10 +239,6 @@ bool step_rfactor(Schedule *schedule, StepCall *call) {
                   f.block->name);
   make_partial(&f);
   Str name = unique_block_name(schedule, arena_printf(&context->arena, "%s_rf", f.block->name));
-  int top = f.path.count - 1;
-  while (top > 0 && f.path.items[top - 1]->kind != STMT_BLOCK &&
-         f.path.items[top - 1]->kind != STMT_SEQ)
-    top--;
   Stmt *kept = partial_block(&f, name);
   for (int i = f.path.count - 2; i >= top; i--)
     kept = stmt_with_child(context, f.path.items[i], f.path.child[i], kept);

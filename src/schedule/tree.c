@@ -213,6 +213,10 @@ void blocks_below(Arena *arena, Stmt *s, StmtArray *out) {
   }
 }
 
+void blocks_at(Arena *arena, Stmt *s, StmtArray *out) {
+  gather_blocks(arena, s, false, out);
+}
+
 void blocks_all(Arena *arena, Stmt *s, StmtArray *out) {
   gather_blocks(arena, s, true, out);
 }

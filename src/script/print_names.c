@@ -33,14 +33,15 @@ static bool is_reserved(const char *name) {
 }
 
 static Str valid_name(Printer *printer, const char *name) {
-  ArenaMark mark = arena_mark(printer->arena);
+  Arena *scratch = &printer->context->scratch; // not where the interned name will lie
+  ArenaMark mark = arena_mark(scratch);
   char *copy =
-      arena_printf(printer->arena, "%s%s%s", isdigit((unsigned char)*name) || !*name ? "v" : "",
+      arena_printf(scratch, "%s%s%s", isdigit((unsigned char)*name) || !*name ? "v" : "",
                    name, is_reserved(name) ? "_" : "");
   for (char *p = copy; *p; p++)
     if (!isalnum((unsigned char)*p) && *p != '_') *p = '_';
   Str valid = str_intern(printer->context, copy);
-  arena_reset(printer->arena, mark);
+  arena_reset(scratch, mark);
   return valid;
 }
 

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random sequences of steps on small programs: whatever was not refused means the same, is well
+// formed, and replays from its trace. Every kind of step must get through at times.
+#include "schedule_check.h"
+
+#define HEAD "from pleat.script import tir as T\n@T.prim_func\n"
+
+static const char *const programs[] = {
+    HEAD "def f(A: T.Buffer((13, 7), 'float32'), R: T.Buffer((13, 7), 'float32'),\n"
+         "      D: T.Buffer((7, 13), 'float32')):\n"
+         "    B = T.alloc_buffer((13, 7))\n"
+         "    C = T.alloc_buffer((13, 7))\n"
+         "    for i, j in T.grid(13, 7):\n"
+         "        with T.block('B'):\n"
+         "            vi, vj = T.axis.remap('SS', [i, j])\n"
+         "            B[vi, vj] = A[vi, vj] * T.float32(2)\n"
+         "    for i, j in T.grid(13, 7):\n"
+         "        with T.block('C'):\n"
+         "            vi, vj = T.axis.remap('SS', [i, j])\n"
+         "            C[vi, vj] = B[vi, 6 - vj] + R[vi, vj]\n"
+         "    for j, i in T.grid(7, 13):\n"
+         "        with T.block('D'):\n"
+         "            vj, vi = T.axis.remap('SS', [j, i])\n"
+         "            D[vj, vi] = T.max(C[vi, vj], T.float32(0)) - B[vi, vj]\n",
+    HEAD "def f(X: T.Buffer((3, 5, 6), 'float32'), W: T.Buffer((5, 3, 3, 2), 'float32'),\n"
+         "      b: T.Buffer((5,), 'float32'), Y: T.Buffer((5, 5, 3), 'float32')):\n"
+         "    P = T.alloc_buffer((3, 7, 6))\n"
+         "    C = T.alloc_buffer((5, 5, 3))\n"
+         "    for c, h, w in T.grid(3, 7, 6):\n"
+         "        with T.block('P'):\n"
+         "            vc, vh, vw = T.axis.remap('SSS', [c, h, w])\n"
+         "            P[vc, vh, vw] = T.if_then_else(1 <= vh and vh < 6, X[vc, vh - 1, vw], T.float32(0))\n"
+         "    for o, h, w, c, k, l in T.grid(5, 5, 3, 3, 3, 2):\n"
+         "        with T.block('C'):\n"
+         "            vo, vh, vw, vc, vk, vl = T.axis.remap('SSSRRR', [o, h, w, c, k, l])\n"
+         "            with T.init():\n"
+         "                C[vo, vh, vw] = b[vo]\n"
+         "            C[vo, vh, vw] = C[vo, vh, vw] + P[vc, vh + vk, vw * 2 + vl] * W[vo, vc, vk, vl]\n"
+         "    for o, h, w in T.grid(5, 5, 3):\n"
+         "        with T.block('Y'):\n"
+         "            vo, vh, vw = T.axis.remap('SSS', [o, h, w])\n"
+         "            Y[vo, vh, vw] = T.max(C[vo, vh, vw], T.float32(0))\n",
+    HEAD "def f(A: T.Buffer((9, 10), 'float32'), S: T.Buffer((9,), 'float32')):\n"
+         "    M = T.alloc_buffer((9,))\n"
+         "    E = T.alloc_buffer((9, 10))\n"
+         "    for i, k in T.grid(9, 10):\n"
+         "        with T.block('M'):\n"
+         "            vi, vk = T.axis.remap('SR', [i, k])\n"
+         "            with T.init():\n"
+         "                M[vi] = T.float32(-100)\n"
+         "            M[vi] = T.max(M[vi], A[vi, vk])\n"
+         "    for i, k in T.grid(9, 10):\n"
+         "        with T.block('E'):\n"
+         "            vi, vk = T.axis.remap('SS', [i, k])\n"
+         "            E[vi, vk] = A[vi, vk] - M[vi]\n"
+         "    for i, k in T.grid(9, 10):\n"
+         "        with T.block('S'):\n"
+         "            vi, vk = T.axis.remap('SR', [i, k])\n"
+         "            with T.init():\n"
+         "                S[vi] = T.float32(0)\n"
+         "            S[vi] = S[vi] + E[vi, vk]\n",
+};
+
+typedef struct Random {
+  uint64_t state;
+} Random;
+
+static int pick(Random *random, int count) {
+  random->state = random->state * 6364136223846793005u + 1442695040888963407u;
+  return (int)((random->state >> 33) % (uint64_t)count);
+}
+
+typedef struct Walk {
+  Random random;
+  Schedule *schedule;
+  BlockRefs blocks;
+  LoopRefs loops; // of a block picked at random
+  BlockRef block;
+} Walk;
+
+static void look_around(Walk *walk) {
+  Context *context = schedule_context(walk->schedule);
+  BlockRef root = str_intern(context, "root");
+  walk->blocks.count = walk->loops.count = 0;
+  schedule_get_child_blocks(walk->schedule, root, NULL, &walk->blocks);
+  walk->block = walk->blocks.items[pick(&walk->random, walk->blocks.count)];
+  schedule_get_loops(walk->schedule, walk->block, &walk->loops);
+}
+
+static LoopRef some_loop(Walk *walk) {
+  return walk->loops.count ? walk->loops.items[pick(&walk->random, walk->loops.count)] : NULL;
+}
+
+static LoopRef other_loop(Walk *walk) {
+  LoopRefs loops = {0};
+  BlockRef other = walk->blocks.items[pick(&walk->random, walk->blocks.count)];
+  schedule_get_loops(walk->schedule, other, &loops);
+  return loops.count ? loops.items[pick(&walk->random, loops.count)] : NULL;
+}
+
+static BufferSlot some_slot(Walk *walk) {
+  Block *block = schedule_block(walk->schedule, walk->block);
+  bool write = !block->read_count || pick(&walk->random, 2);
+  return (BufferSlot){write, pick(&walk->random, write ? block->write_count : block->read_count)};
+}
+
+// A random map for a rank: some axes split by 2, 3 or 4, then shuffled.
+static const IndexMap *some_map(Walk *walk, int rank) {
+  Context *context = schedule_context(walk->schedule);
+  const LayoutExpr *outputs[12];
+  int count = 0;
+  for (int i = 0; i < rank; i++) {
+    const LayoutExpr *axis = layout_axis(context, i);
+    const LayoutExpr *factor = layout_const(context, 2 + pick(&walk->random, 3));
+    if (pick(&walk->random, 3) || count > 8) {
+      outputs[count++] = axis;
+      continue;
+    }
+    outputs[count++] = layout_expr(context, LAYOUT_DIV, axis, factor, NULL);
+    outputs[count++] = layout_expr(context, LAYOUT_MOD, axis, factor, NULL);
+  }
+  for (int i = count - 1; i > 0; i--) {
+    int k = pick(&walk->random, i + 1);
+    const LayoutExpr *t = outputs[i];
+    outputs[i] = outputs[k];
+    outputs[k] = t;
+  }
+  return index_map_new(context, rank, NULL, count, outputs, NULL, NULL, 0);
+}
+
+static bool try_split(Walk *walk) {
+  int64_t factors[3] = {0, 2 + pick(&walk->random, 4), 2};
+  return schedule_split(walk->schedule, some_loop(walk), factors, 2 + pick(&walk->random, 2), NULL);
+}
+static bool try_fuse(Walk *walk) {
+  if (walk->loops.count < 2) return false;
+  int at = pick(&walk->random, walk->loops.count - 1);
+  return schedule_fuse(walk->schedule, walk->loops.items + at, 2, NULL);
+}
+static bool try_reorder(Walk *walk) {
+  LoopRef loops[2] = {some_loop(walk), some_loop(walk)};
+  return schedule_reorder(walk->schedule, loops, 2);
+}
+static bool try_kind(Walk *walk) {
+  LoopRef loop = some_loop(walk);
+  switch (pick(&walk->random, 3)) {
+  case 0: return schedule_parallel(walk->schedule, loop);
+  case 1: return schedule_vectorize(walk->schedule, loop);
+  default: return schedule_unroll(walk->schedule, loop);
+  }
+}
+static bool try_unit(Walk *walk) {
+  return schedule_add_unit_loop(walk->schedule, walk->block, NULL, NULL);
+}
+static bool try_inline(Walk *walk) {
+  return schedule_compute_inline(walk->schedule, walk->block);
+}
+static bool try_reverse_inline(Walk *walk) {
+  return schedule_reverse_compute_inline(walk->schedule, walk->block);
+}
+static bool try_compute_at(Walk *walk) {
+  return schedule_compute_at(walk->schedule, walk->block, other_loop(walk), pick(&walk->random, 2));
+}
+static bool try_reverse_compute_at(Walk *walk) {
+  return schedule_reverse_compute_at(walk->schedule, walk->block, other_loop(walk),
+                                     pick(&walk->random, 2));
+}
+static bool try_cache_read(Walk *walk) {
+  return schedule_cache_read(walk->schedule, walk->block, pick(&walk->random, 2), "local", NULL);
+}
+static bool try_cache_write(Walk *walk) {
+  return schedule_cache_write(walk->schedule, walk->block, 0, "local", NULL);
+}
+static bool try_decompose(Walk *walk) {
+  return schedule_decompose_reduction(walk->schedule, walk->block, some_loop(walk), NULL);
+}
+static bool try_rfactor(Walk *walk) {
+  return schedule_rfactor(walk->schedule, some_loop(walk), 0, NULL);
+}
+static bool try_predicate(Walk *walk) {
+  Context *context = schedule_context(walk->schedule); // what it needs comes together rarely
+  schedule_compute_inline(walk->schedule, str_intern(context, "P"));
+  if (walk->loops.count)
+    schedule_decompose_reduction(walk->schedule, walk->block, walk->loops.items[0], NULL);
+  return schedule_predicate_reduction(walk->schedule, walk->block);
+}
+// All buffers of a block's rank in one layout with padding, then out of the predicate.
+static bool try_drop(Walk *walk) {
+  Block *block = schedule_block(walk->schedule, walk->block);
+  int rank = block->writes[0].buffer->rank;
+  const IndexMap *map = some_map(walk, rank);
+  for (int i = -1; i < block->read_count; i++)
+    if (i < 0 || block->reads[i].buffer->rank == rank)
+      schedule_transform_layout(walk->schedule, walk->block, (BufferSlot){i < 0, MAX_OF(i, 0)}, map,
+                                NULL);
+  return schedule_drop_padding_predicate(walk->schedule, walk->block);
+}
+static bool try_layout(Walk *walk) {
+  BufferSlot slot = some_slot(walk);
+  Block *block = schedule_block(walk->schedule, walk->block);
+  const Buffer *buffer = (slot.write ? block->writes : block->reads)[slot.index].buffer;
+  LayoutPadding padding = {pick(&walk->random, 3) ? LAYOUT_PADDING_ANY : LAYOUT_PADDING_CONSTANT, 2};
+  return schedule_transform_layout(walk->schedule, walk->block, slot, some_map(walk, buffer->rank),
+                                   &padding);
+}
+static bool try_block_layout(Walk *walk) {
+  Block *block = schedule_block(walk->schedule, walk->block);
+  return schedule_transform_block_layout(walk->schedule, walk->block,
+                                         some_map(walk, block->var_count));
+}
+
+static const struct {
+  const char *name;
+  bool (*run)(Walk *walk);
+} tries[] = {
+    {"split", try_split},
+    {"fuse", try_fuse},
+    {"reorder", try_reorder},
+    {"kind", try_kind},
+    {"unit", try_unit},
+    {"compute_inline", try_inline},
+    {"reverse_compute_inline", try_reverse_inline},
+    {"compute_at", try_compute_at},
+    {"reverse_compute_at", try_reverse_compute_at},
+    {"cache_read", try_cache_read},
+    {"cache_write", try_cache_write},
+    {"decompose_reduction", try_decompose},
+    {"rfactor", try_rfactor},
+    {"predicate_reduction", try_predicate},
+    {"drop_padding_predicate", try_drop},
+    {"transform_layout", try_layout},
+    {"transform_block_layout", try_block_layout},
+};
+
+static int through[COUNT_OF(tries)];
+
+static void walk_once(uint64_t seed) {
+  Context *context = context_new();
+  Walk walk = {.random = {seed * 977 + 5}};
+  PrimFunc *before = check_parse(context, programs[seed % COUNT_OF(programs)]);
+  walk.schedule = schedule_new(context, before);
+  schedule_quiet(walk.schedule, true);
+  int steps = 3 + pick(&walk.random, 10);
+  for (int i = 0; i < steps; i++) {
+    look_around(&walk);
+    int t = pick(&walk.random, COUNT_OF(tries));
+    through[t] += tries[t].run(&walk);
+  }
+  schedule_quiet(walk.schedule, false);
+  context->error_count = context->diags.count = 0; // what layouts say of maps that do not fit
+  if (getenv("SHOW")) fprintf(stderr, "seed %llu\n%s", (unsigned long long)seed, schedule_trace(walk.schedule));
+  bool fine = verify_prim_func(context, schedule_func(walk.schedule), STAGE_TENSOR);
+  if (!fine) {
+    diag_print_all(context, stderr);
+    fprintf(stderr, "seed %llu\n%s%s", (unsigned long long)seed, schedule_trace(walk.schedule),
+            check_text(context, schedule_func(walk.schedule)));
+  }
+  assert_true(fine);
+  bool dropped = strstr(schedule_trace(walk.schedule), "drop_padding_predicate");
+  check_same_meaning(context, before, schedule_func(walk.schedule), !dropped);
+  check_trace(context, before, walk.schedule);
+  context_free(context);
+}
+
+static void test_random_schedules(void **state) {
+  (void)state;
+  const char *given = getenv("SEED"), *runs = getenv("RUNS");
+  if (given) {
+    walk_once(strtoull(given, NULL, 10));
+    return;
+  }
+  int count = runs ? atoi(runs) : 300;
+  for (int seed = 0; seed < count; seed++) walk_once((uint64_t)seed);
+  for (int i = 0; i < COUNT_OF(tries); i++) {
+    if (!through[i]) fprintf(stderr, "no %s was made\n", tries[i].name);
+    if (runs) fprintf(stderr, "%s %d\n", tries[i].name, through[i]);
+    assert_true(through[i] > 0);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_random_schedules),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
