@@ -401,10 +401,16 @@ static bool (*const comparers[])(Comparison *, const Stmt *, const Stmt *) = {
     [STMT_ATTR] = same_attr,
 };
 
+static SourcePos place_of(const Stmt *s, SourcePos otherwise) {
+  if (s->pos.file) return s->pos;
+  bool is_seq = s->kind == STMT_SEQ && s->as.seq.count;
+  return is_seq ? place_of(s->as.seq.items[0], otherwise) : otherwise;
+}
+
 static bool same_stmt(Comparison *c, const Stmt *a, const Stmt *b) {
   SourcePos outer_a = c->a, outer_b = c->b;
-  if (a->pos.file) c->a = a->pos;
-  if (b->pos.file) c->b = b->pos;
+  c->a = place_of(a, outer_a);
+  c->b = place_of(b, outer_b);
   if (a->kind != b->kind) return differ(c, "different statements");
   if (!comparers[a->kind](c, a, b)) return false;
   c->a = outer_a;

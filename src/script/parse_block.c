@@ -124,7 +124,8 @@ static bool regions(Parser *parser, const PyNode *call, Region **out, int *count
 
 // Where only reads or only writes are stated, the other is found in the body.
 static void find_other_regions(Parser *parser, const BlockBuilder *builder, Block *block) {
-  if (builder->states_reads == builder->states_writes) return;
+  bool one_sided = builder->states_reads != builder->states_writes;
+  if (!one_sided || parser->context->error_count != parser->errors_before) return;
   Block bare = *block;
   bare.read_count = bare.write_count = 0;
   Stmt *found = blocks_find_regions(parser->context, stmt_block(parser->context, &bare));

@@ -52,6 +52,7 @@ typedef struct Parser {
   Map names;           // name to index + 1 of its binding in force
   BlockBuilder *block; // NULL inside loops and branches
   int depth;
+  int errors_before; // of the context when reading began
   bool has_blocks;
   Array(Buffer *) matched; // of the function: per parameter
   Array(Expr *) params;

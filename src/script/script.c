@@ -131,6 +131,7 @@ static void take_class(Parser *parser, const PyNode *node) {
 
 static void parser_init(Parser *parser, Context *context) {
   *parser = (Parser){.context = context, .arena = &context->scratch};
+  parser->errors_before = context->error_count;
   parser->dialects = map_new(parser->arena);
   parser->names = map_new(parser->arena);
   parser->module = module_new(context, "");
