@@ -166,7 +166,7 @@ static bool collect_allocations(Visitor *visitor, Stmt *s) {
   return true;
 }
 
-Map allocation_places(Context *context, Stmt *body) {
+Map lower_allocation_places(Context *context, Stmt *body) {
   Placement placement = {.context = context,
                          .vars = map_new(&context->arena),
                          .owners = map_new(&context->arena),

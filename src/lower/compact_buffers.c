@@ -110,7 +110,7 @@ static bool enter_with_facts(Visitor *visitor, Stmt *s) {
     if (s->kind == STMT_ALLOCATE) find_shift(compaction, s);
     return true;
   }
-  visit_stmt(visitor, stmt_body(s));
+  visit_stmt(visitor, lower_body(s));
   analyzer_reset(compaction->analyzer, mark);
   return false;
 }
@@ -169,6 +169,6 @@ PrimFunc *lower_compact_buffers(LowerState *state, PrimFunc *func) {
                        .env = &compaction,
                        .expr = shift_load,
                        .stmt = shift_stmt,
-                       .buffer = keep_buffer};
+                       .buffer = lower_keep_buffer};
   return prim_func_with_body(context, func, rewrite_stmt(&rewriter, func->body));
 }

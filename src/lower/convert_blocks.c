@@ -96,7 +96,7 @@ static Stmt *resolve_view(Context *context, const MatchBuffer *match, Stmt *body
                        .env = &view,
                        .expr = view_load,
                        .stmt = view_store,
-                       .buffer = keep_buffer};
+                       .buffer = lower_keep_buffer};
   body = rewrite_stmt(&rewriter, body);
   Map vars = map_new(&context->arena);
   bind_view_vars(context, match, axes, &vars);
@@ -155,7 +155,7 @@ static Stmt *convert(Rewriter *rewriter, Stmt *s) {
   if (s->kind == STMT_FOR) {
     Stmt *next = rewrite_stmt_children(rewriter, s);
     Stmt *body = allocate_inside(conversion, s, next->as.loop.body);
-    return body == next->as.loop.body ? next : stmt_with_body(context, next, body);
+    return body == next->as.loop.body ? next : lower_with_body(context, next, body);
   }
   if (s->kind != STMT_BLOCK) return NULL;
   Stmt *next = rewrite_stmt_children(rewriter, s);
@@ -167,9 +167,9 @@ static Stmt *convert(Rewriter *rewriter, Stmt *s) {
 PrimFunc *lower_convert_blocks(LowerState *state, PrimFunc *func) {
   Context *context = state->context;
   int errors = context->error_count;
-  Conversion conversion = {context, allocation_places(context, func->body)};
+  Conversion conversion = {context, lower_allocation_places(context, func->body)};
   Rewriter rewriter = {
-      .context = context, .env = &conversion, .enter_stmt = convert, .buffer = keep_buffer};
+      .context = context, .env = &conversion, .enter_stmt = convert, .buffer = lower_keep_buffer};
   Stmt *body = rewrite_stmt(&rewriter, func->body);
   return context->error_count > errors ? NULL : prim_func_with_body(context, func, body);
 }

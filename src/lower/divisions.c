@@ -62,7 +62,7 @@ static Stmt *divide_in(Divisions *env, Stmt *s) {
                       .env = env,
                       .expr = divide,
                       .enter_stmt = keep_stmt,
-                      .buffer = keep_buffer,
+                      .buffer = lower_keep_buffer,
                       .memo = map_new(&context->scratch)};
   Stmt *result = rewrite_stmt_children(&shallow, s);
   arena_reset(&context->scratch, mark);
@@ -84,8 +84,10 @@ static Stmt *enter_stmt(Rewriter *rewriter, Stmt *s) {
 
 PrimFunc *lower_divisions(LowerState *state, PrimFunc *func) {
   Divisions env = {state, analyzer_new(state->context)};
-  Rewriter rewriter = {
-      .context = state->context, .env = &env, .enter_stmt = enter_stmt, .buffer = keep_buffer};
+  Rewriter rewriter = {.context = state->context,
+                       .env = &env,
+                       .enter_stmt = enter_stmt,
+                       .buffer = lower_keep_buffer};
   Stmt *body = rewrite_stmt(&rewriter, func->body);
   return body == func->body ? func : prim_func_with_body(state->context, func, body);
 }

@@ -198,7 +198,7 @@ PrimFunc *lower_flatten_buffers(LowerState *state, PrimFunc *func) {
                        .env = &flattening,
                        .expr = flatten_load,
                        .stmt = flatten_stmt,
-                       .buffer = keep_buffer};
+                       .buffer = lower_keep_buffer};
   Stmt *body = rewrite_stmt(&rewriter, func->body);
   for (int i = flattening.undeclared.count - 1; i >= 0; i--)
     body = stmt_declare(context, flattening.undeclared.items[i], body);

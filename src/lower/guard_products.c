@@ -25,8 +25,8 @@ static bool is_neutral(ExprOp op, const Expr *e) {
 // `e` without the choices that make it neutral, whose conditions are pushed onto `conditions`.
 static Expr *without_choices(Context *context, ExprOp op, Expr *e, ExprArray *conditions) {
   bool choice = e->op == EXPR_IF_THEN_ELSE || e->op == EXPR_SELECT;
-  if (choice && is_neutral(op, e->args[2]) && !expr_touches_memory(e->args[0])) {
-    conjuncts_of(context, e->args[0], conditions);
+  if (choice && is_neutral(op, e->args[2]) && !lower_reads_memory(e->args[0])) {
+    lower_conjuncts(context, e->args[0], conditions);
     return without_choices(context, op, e->args[1], conditions);
   }
   if (op != EXPR_ADD || (e->op != EXPR_MUL && e->op != EXPR_CAST)) return e;
@@ -39,15 +39,15 @@ static Stmt *guard_store(Rewriter *rewriter, Stmt *s) {
   if (s->kind != STMT_STORE) return s;
   Expr *value = s->as.store.value;
   if (value->op != EXPR_ADD && value->op != EXPR_MAX && value->op != EXPR_MIN) return s;
-  int self = loads_stored_place(value->args[0], s) ? 0 : 1;
-  if (!loads_stored_place(value->args[self], s)) return s;
+  int self = lower_loads_stored(value->args[0], s) ? 0 : 1;
+  if (!lower_loads_stored(value->args[self], s)) return s;
   ExprArray conditions = {0};
   Expr *args[2] = {value->args[0], value->args[1]};
   args[1 - self] = without_choices(rewriter->context, value->op, args[1 - self], &conditions);
   if (!conditions.count) return s;
   Stmt *next = stmt_copy(rewriter->context, s);
   next->as.store.value = expr_with_args(rewriter->context, value, args);
-  return stmt_if(rewriter->context, conjuncts_joined(rewriter->context, &conditions), next, NULL);
+  return stmt_if(rewriter->context, lower_conjunction(rewriter->context, &conditions), next, NULL);
 }
 
 PrimFunc *lower_guard_products(LowerState *state, PrimFunc *func) {

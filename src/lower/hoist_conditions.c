@@ -20,7 +20,7 @@ static bool divides_by_constants(Visitor *visitor, Expr *e) {
 }
 
 static bool is_movable(Expr *condition) {
-  bool ok = !expr_touches_memory(condition) && expr_is_pure(condition);
+  bool ok = !lower_reads_memory(condition) && expr_is_pure(condition);
   Visitor visitor = {.env = &ok, .enter_expr = divides_by_constants};
   visit_expr(&visitor, condition);
   return ok;
@@ -31,7 +31,7 @@ static bool is_plain_if(const Stmt *s) {
 }
 
 static Stmt *guarded(Context *context, const ExprArray *conditions, Stmt *body) {
-  return stmt_if(context, conjuncts_joined(context, conditions), body, NULL);
+  return stmt_if(context, lower_conjunction(context, conditions), body, NULL);
 }
 
 // ---- Bounds
@@ -45,7 +45,7 @@ static bool narrow(Context *context, Expr *condition, Expr *var, Bounds *bounds)
   ConditionKind kind;
   Expr *form, *base;
   int64_t c;
-  if (!condition_form(context, condition, &kind, &form) || kind == CONDITION_DIFFERENT)
+  if (!lower_condition_form(context, condition, &kind, &form) || kind == CONDITION_DIFFERENT)
     return false;
   if (!linear_form(context, form, &var, 1, &c, &base) || c == 0) return false;
   Expr *zero = expr_int(context, base->type, 0), *one = expr_int(context, base->type, 1);
@@ -76,7 +76,7 @@ static Stmt *hoist_from_loop(Context *context, Stmt *loop) {
   ExprArray all = {0}, outside = {0}, inside = {0};
   Stmt *branch = loop->as.loop.body;
   Expr *var = loop->as.loop.var;
-  conjuncts_of(context, branch->as.branch.condition, &all);
+  lower_conjuncts(context, branch->as.branch.condition, &all);
   Bounds bounds = {loop->as.loop.min, expr_add(context, loop->as.loop.min, loop->as.loop.extent)};
   Bounds original = bounds;
   for (int i = 0; i < all.count; i++) {
@@ -91,7 +91,7 @@ static Stmt *hoist_from_loop(Context *context, Stmt *loop) {
   }
   if (!outside.count && bounds.low == original.low && bounds.end == original.end) return loop;
   Stmt *next =
-      stmt_with_body(context, loop, guarded(context, &inside, branch->as.branch.then_body));
+      lower_with_body(context, loop, guarded(context, &inside, branch->as.branch.then_body));
   if (bounds.low != original.low || bounds.end != original.end) {
     Expr *extent = expr_sub(context, bounds.end, bounds.low);
     extent = expr_max(context, extent, expr_int(context, extent->type, 0));
@@ -104,8 +104,8 @@ static Stmt *hoist_from_loop(Context *context, Stmt *loop) {
 // LET, ALLOCATE, DECL_BUFFER, ATTR.
 static Stmt *hoist_from_scope(Context *context, Stmt *s) {
   ExprArray all = {0}, outside = {0}, inside = {0};
-  Stmt *branch = stmt_body(s);
-  conjuncts_of(context, branch->as.branch.condition, &all);
+  Stmt *branch = lower_body(s);
+  lower_conjuncts(context, branch->as.branch.condition, &all);
   for (int i = 0; i < all.count; i++) {
     bool bound = s->kind == STMT_LET && expr_uses(all.items[i], s->as.let.var);
     ExprArray *place = bound || !is_movable(all.items[i]) ? &inside : &outside;
@@ -113,12 +113,12 @@ static Stmt *hoist_from_scope(Context *context, Stmt *s) {
   }
   if (!outside.count) return s;
   Stmt *body = guarded(context, &inside, branch->as.branch.then_body);
-  return guarded(context, &outside, stmt_with_body(context, s, body));
+  return guarded(context, &outside, lower_with_body(context, s, body));
 }
 
 static bool has_conjunct(Context *context, const Stmt *s, const Expr *condition) {
   ExprArray all = {0};
-  conjuncts_of(context, s->as.branch.condition, &all);
+  lower_conjuncts(context, s->as.branch.condition, &all);
   for (int i = 0; i < all.count; i++)
     if (all.items[i] == condition) return true;
   return false;
@@ -126,7 +126,7 @@ static bool has_conjunct(Context *context, const Stmt *s, const Expr *condition)
 
 static Stmt *without_conjuncts(Context *context, const Stmt *s, const ExprArray *gone) {
   ExprArray all = {0}, kept = {0};
-  conjuncts_of(context, s->as.branch.condition, &all);
+  lower_conjuncts(context, s->as.branch.condition, &all);
   for (int i = 0; i < all.count; i++) {
     bool found = false;
     for (int k = 0; k < gone->count; k++) found |= gone->items[k] == all.items[i];
@@ -140,7 +140,7 @@ static Stmt *hoist_from_seq(Context *context, Stmt *s) {
   for (int i = 0; i < s->as.seq.count; i++)
     if (!is_plain_if(s->as.seq.items[i])) return s;
   if (s->as.seq.count == 0) return s;
-  conjuncts_of(context, s->as.seq.items[0]->as.branch.condition, &first);
+  lower_conjuncts(context, s->as.seq.items[0]->as.branch.condition, &first);
   for (int k = 0; k < first.count; k++) {
     bool everywhere = is_movable(first.items[k]);
     for (int i = 1; i < s->as.seq.count; i++)
@@ -165,7 +165,7 @@ static Stmt *hoist_stmt(Rewriter *rewriter, Stmt *s) {
   Context *context = rewriter->context;
   if (s->kind == STMT_SEQ) return hoist_from_seq(context, s);
   if (s->kind == STMT_IF) return merge_ifs(context, s);
-  Stmt *body = stmt_body(s);
+  Stmt *body = lower_body(s);
   if (!body || !is_plain_if(body)) return s;
   return s->kind == STMT_FOR ? hoist_from_loop(context, s) : hoist_from_scope(context, s);
 }

@@ -77,7 +77,7 @@ static void find_args(Cutting *cutting, const PrimFunc *func) {
 
 static void take_apart(Cutting *cutting, Stmt *s) {
   Arena *arena = &cutting->context->arena;
-  for (; stmt_body(s) && s->kind != STMT_FOR && s->kind != STMT_ATTR; s = stmt_body(s))
+  for (; lower_body(s) && s->kind != STMT_FOR && s->kind != STMT_ATTR; s = lower_body(s))
     array_push(arena, s->kind == STMT_ALLOCATE ? &cutting->slots : &cutting->wrappers, s);
   if (s->kind != STMT_ATTR || strcmp(s->as.attr.key, "pleat.phases"))
     bug(cutting->context, "%s is not lowered: it has no phases", cutting->kernel->func->name);
@@ -208,7 +208,7 @@ static LowerTask make_task(Cutting *cutting, Stmt *phase, int number) {
   for (int i = cutting->wrappers.count - 1; i >= 0; i--) {
     Stmt *wrapper = cutting->wrappers.items[i];
     if (stmt_uses(task.body, bound_by(wrapper)))
-      task.body = stmt_with_body(context, wrapper, task.body);
+      task.body = lower_with_body(context, wrapper, task.body);
   }
   return task;
 }

@@ -62,9 +62,9 @@ static Stmt *serialized(Phases *phases, Stmt *s) {
 static Stmt *from_zero(Context *context, Stmt *loop) {
   if (expr_is_int(loop->as.loop.min, 0)) return loop;
   Expr *var = loop->as.loop.var;
-  Stmt *body = stmt_substitute_one(context, loop->as.loop.body, var,
-                                   expr_add(context, var, loop->as.loop.min));
-  Stmt *next = stmt_with_body(context, loop, body);
+  Stmt *body =
+      lower_substitute(context, loop->as.loop.body, var, expr_add(context, var, loop->as.loop.min));
+  Stmt *next = lower_with_body(context, loop, body);
   next->as.loop.min = expr_int(context, var->type, 0);
   return next;
 }
@@ -173,7 +173,7 @@ static Stmt *without_large(Phases *phases, Stmt *s) {
   Visitor visitor = {.env = &lifting.bound, .enter_stmt = note_bound};
   visit_stmt(&visitor, s);
   Rewriter rewriter = {
-      .context = phases->context, .env = &lifting, .stmt = lift_large, .buffer = keep_buffer};
+      .context = phases->context, .env = &lifting, .stmt = lift_large, .buffer = lower_keep_buffer};
   phases->moved = map_new(&phases->context->arena);
   s = rewrite_stmt(&rewriter, s);
   if (!phases->moved.count) return s;
@@ -181,7 +181,7 @@ static Stmt *without_large(Phases *phases, Stmt *s) {
                       .env = phases,
                       .expr = shift_load,
                       .stmt = shift_store,
-                      .buffer = keep_buffer};
+                      .buffer = lower_keep_buffer};
   return rewrite_stmt(&shifter, s);
 }
 
@@ -194,7 +194,8 @@ static void add_parallel(Phases *phases, Stmt *loop) {
   phases->task_count = loop->as.loop.extent;
   phases->stack = 0;
   body = without_large(phases, body);
-  array_push(&phases->context->arena, &phases->phases, stmt_with_body(phases->context, loop, body));
+  array_push(&phases->context->arena, &phases->phases,
+             lower_with_body(phases->context, loop, body));
   phases->task = NULL;
 }
 
@@ -215,7 +216,7 @@ static bool is_wrapper(const Stmt *s) {
   return s->kind == STMT_DECL_BUFFER || s->kind == STMT_ALLOCATE ||
          s->kind == STMT_ALLOCATE_CONST ||
          (s->kind == STMT_LET && expr_is_pure(s->as.let.value) &&
-          !expr_touches_memory(s->as.let.value));
+          !lower_reads_memory(s->as.let.value));
 }
 
 static void split(Phases *phases, Stmt *s, bool outermost) {
@@ -228,7 +229,7 @@ static void split(Phases *phases, Stmt *s, bool outermost) {
   } else if (is_wrapper(s) &&
              (has_parallel(s) || (outermost && s->kind != STMT_ALLOCATE && s->kind != STMT_LET))) {
     array_push(&phases->context->arena, &phases->wrappers, s);
-    split(phases, stmt_body(s), outermost);
+    split(phases, lower_body(s), outermost);
   } else {
     add_serial(phases, s);
   }
@@ -242,6 +243,6 @@ PrimFunc *lower_make_phases(LowerState *state, PrimFunc *func) {
   Stmt *body = stmt_seq(context, (Stmt *const *)phases.phases.items, phases.phases.count);
   body = stmt_attr(context, "pleat.phases", NULL, expr_index(context, phases.phases.count), body);
   for (int i = phases.wrappers.count - 1; i >= 0; i--)
-    body = stmt_with_body(context, phases.wrappers.items[i], body);
+    body = lower_with_body(context, phases.wrappers.items[i], body);
   return context->error_count > errors ? NULL : prim_func_with_body(context, func, body);
 }

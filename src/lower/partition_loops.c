@@ -41,7 +41,8 @@ typedef struct Search {
   Expr *var;
   Array(VarRange) inner; // variables bound below the loop; min NULL for lets
   Array(Atom) atoms;
-  bool wide; // there are vectorised or unrolled loops: conditions are dear
+  bool wide;  // there are vectorised or unrolled loops: conditions are dear
+  bool lanes; // the loop itself is vectorised: choices between values are cheap
 } Search;
 
 // ---- Finding conditions
@@ -82,13 +83,13 @@ static bool analyze(Search *search, Atom *atom) {
 static void note_condition(Search *search, Expr *condition) {
   Context *context = search->partition->context;
   ExprArray parts = {0};
-  conjuncts_of(context, condition, &parts);
+  lower_conjuncts(context, condition, &parts);
   for (int i = 0; i < parts.count; i++) {
     Atom atom = {.condition = parts.items[i]};
-    bool known = !expr_uses(atom.condition, search->var) || expr_touches_memory(atom.condition);
+    bool known = !expr_uses(atom.condition, search->var) || lower_reads_memory(atom.condition);
     for (int k = 0; k < search->atoms.count; k++)
       known |= search->atoms.items[k].condition == atom.condition;
-    if (known || !condition_form(context, atom.condition, &atom.kind, &atom.form)) continue;
+    if (known || !lower_condition_form(context, atom.condition, &atom.kind, &atom.form)) continue;
     if (analyze(search, &atom)) array_push(&context->arena, &search->atoms, atom);
   }
 }
@@ -100,7 +101,10 @@ static void note_inner(Search *search, Expr *var, Expr *min, Expr *extent) {
 
 static bool condition_in_expr(Visitor *visitor, Expr *e) {
   if (e->op == EXPR_LET) note_inner(visitor->env, e->args[0], NULL, NULL);
-  if (e->op == EXPR_IF_THEN_ELSE || e->op == EXPR_SELECT) note_condition(visitor->env, e->args[0]);
+  Search *search = visitor->env;
+  if (e->op != EXPR_IF_THEN_ELSE && e->op != EXPR_SELECT) return true;
+  bool guards = lower_reads_memory(e->args[1]) || lower_reads_memory(e->args[2]);
+  if (!search->lanes || (e->op == EXPR_IF_THEN_ELSE && guards)) note_condition(search, e->args[0]);
   return true;
 }
 
@@ -121,7 +125,9 @@ static bool condition_in_stmt(Visitor *visitor, Stmt *s) {
 }
 
 static Search find_conditions(Partition *partition, Stmt *loop) {
-  Search search = {.partition = partition, .var = loop->as.loop.var};
+  Search search = {.partition = partition,
+                   .var = loop->as.loop.var,
+                   .lanes = loop->as.loop.kind == LOOP_VECTORIZED};
   Visitor visitor = {
       .env = &search, .enter_expr = condition_in_expr, .enter_stmt = condition_in_stmt};
   int mark = analyzer_mark(partition->analyzer);
@@ -186,7 +192,8 @@ static Middle find_middle(Partition *partition, const Search *search, const Stmt
     if (!atom->base || !atom->factor) continue;
     if (atom->kind != CONDITION_LEAST) {
       if (constant) middle_of_equal(context, atom, first, last, &middle);
-    } else if (atom->base->op == EXPR_INT || asked || search->wide) {
+    } else if (atom->base->op == EXPR_INT ||
+               (loop->as.loop.kind == LOOP_SERIAL && (asked || search->wide))) {
       middle_of_least(context, atom, &middle);
     }
   }
@@ -220,7 +227,7 @@ static Stmt *range_of(Partition *partition, const Stmt *loop, Expr *low, Expr *e
 }
 
 static bool spend(Partition *partition, const Stmt *s, int copies, const char *name) {
-  int64_t size = stmt_size((Stmt *)s, partition->budget + 1) * copies;
+  int64_t size = lower_size((Stmt *)s, partition->budget + 1) * copies;
   if (size > partition->budget) {
     lower_note(partition->state, LOWER_NOT_PARTITIONED,
                "loop %s keeps its conditions: %lld more statements would pass the budget", name,
@@ -311,7 +318,7 @@ static Stmt *two_versions(Partition *partition, const Search *search, Stmt *loop
   Stmt *fast = simplify_stmt(context, decided(context, loop->as.loop.body, &values));
   Stmt *slow = stmt_renew(context, loop->as.loop.body);
   partition->state->report->counts[LOWER_PARTITIONED]++;
-  return stmt_with_body(context, loop, stmt_if(context, all, fast, slow));
+  return lower_with_body(context, loop, stmt_if(context, all, fast, slow));
 }
 
 // ---- The driver: outer loops first
@@ -321,14 +328,14 @@ static Stmt *partition_body(Partition *partition, Stmt *loop) {
   analyzer_bind(partition->analyzer, loop->as.loop.var, loop->as.loop.min, loop->as.loop.extent);
   Stmt *body = partition_stmt(partition, loop->as.loop.body);
   analyzer_reset(partition->analyzer, mark);
-  return body == loop->as.loop.body ? loop : stmt_with_body(partition->context, loop, body);
+  return body == loop->as.loop.body ? loop : lower_with_body(partition->context, loop, body);
 }
 
 static Stmt *partition_loop(Partition *partition, Stmt *s) {
   LoopKind kind = s->as.loop.kind;
-  if (kind == LOOP_SERIAL || kind == LOOP_PARALLEL) {
+  if (kind != LOOP_UNROLLED && kind != LOOP_THREAD) {
     Search search = find_conditions(partition, s);
-    Stmt *next = kind == LOOP_SERIAL && search.atoms.count ? cut(partition, &search, s) : NULL;
+    Stmt *next = kind != LOOP_PARALLEL && search.atoms.count ? cut(partition, &search, s) : NULL;
     if (next) return next;
     if (search.atoms.count && search.wide) next = two_versions(partition, &search, s);
     if (next) s = next;

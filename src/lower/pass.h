@@ -22,28 +22,29 @@ PrimFunc *lower_simplify(LowerState *state, PrimFunc *func);
 
 // Buffers to allocate directly inside of each loop and block of a body with blocks: Stmt* to
 // PtrArray* of Buffer*.
-Map allocation_places(Context *context, Stmt *body);
+Map lower_allocation_places(Context *context, Stmt *body);
 
 // ---- Conditions ------------------------------------------------------------------------------
 
 typedef Array(Expr *) ExprArray;
 // The conjuncts of `condition`, taken apart; pushes onto `out`.
-void conjuncts_of(Context *context, Expr *condition, ExprArray *out);
-Expr *conjuncts_joined(Context *context, const ExprArray *conjuncts); // true when empty
+void lower_conjuncts(Context *context, Expr *condition, ExprArray *out);
+Expr *lower_conjunction(Context *context, const ExprArray *conjuncts); // true when empty
 // An integer comparison as `form >= 0` (for EQ and NE: `form == 0`, `form != 0`). False for others.
 typedef enum ConditionKind { CONDITION_LEAST, CONDITION_EQUAL, CONDITION_DIFFERENT } ConditionKind;
-bool condition_form(Context *context, Expr *condition, ConditionKind *kind, Expr **form);
-bool expr_touches_memory(Expr *e);
+bool lower_condition_form(Context *context, Expr *condition, ConditionKind *kind, Expr **form);
+bool lower_reads_memory(Expr *e);
 
 // ---- Statements ------------------------------------------------------------------------------
 
 // How many statements `s` becomes when its unrolled loops are unrolled; stops counting at `limit`.
-int64_t stmt_size(Stmt *s, int64_t limit);
-Stmt *stmt_with_body(Context *context, const Stmt *s, Stmt *body); // FOR, LET, ALLOCATE, DECL, ATTR
-Stmt *stmt_body(const Stmt *s);                            // of the same kinds; NULL for others
-bool loads_stored_place(const Expr *e, const Stmt *store); // the very place that `store` writes
-Buffer *keep_buffer(Rewriter *rewriter, Buffer *b);        // for rewriters that leave buffers alone
+int64_t lower_size(Stmt *s, int64_t limit);
+Stmt *lower_with_body(Context *context, const Stmt *s,
+                      Stmt *body);                         // FOR, LET, ALLOCATE, DECL, ATTR
+Stmt *lower_body(const Stmt *s);                           // of the same kinds; NULL for others
+bool lower_loads_stored(const Expr *e, const Stmt *store); // the very place that `store` writes
+Buffer *lower_keep_buffer(Rewriter *rewriter, Buffer *b);  // for rewriters that leave buffers alone
 // substitute_stmt of one variable.
-Stmt *stmt_substitute_one(Context *context, Stmt *s, Expr *var, Expr *value);
+Stmt *lower_substitute(Context *context, Stmt *s, Expr *var, Expr *value);
 
 #endif

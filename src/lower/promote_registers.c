@@ -5,22 +5,29 @@
 //   acc = allocate(32, scope="local")           acc_0, acc_1 = allocate(1, "float32x16", "local")
 //   acc[T.Ramp(0, 1, 16)] = ...           →     acc_0[0] = ...
 //   acc[T.Ramp(16, 1, 16)] = ...                acc_1[0] = ...
+//   C[...] = acc[T.Ramp(16, 1, 8)]              C[...] = shuffle(acc_1[0], lanes 0 to 7)
 //
-// All accesses must fall into the same pieces. Otherwise, and when an index is not constant, the
-// address is taken, or there are more than MOST_REGISTERS pieces, the buffer stays in memory, and
-// is reported.
+// A buffer stays in memory, and is reported, when two accesses overlap and neither holds the other,
+// an index is not constant, the address is taken, or there are more than MOST_REGISTERS pieces.
 #include "lower/pass.h"
 
+#include <stdlib.h>
+
 enum { MOST_REGISTERS = 512, MOST_ELEMENTS = 1 << 16 };
+
+typedef struct Piece {
+  int64_t first;
+  int lanes;
+  Buffer *buffer;
+} Piece;
 
 typedef struct Candidate {
   Buffer *buffer;
   int64_t size;
-  const char *obstacle; // why it stays in memory; NULL: it does not
-  int *lanes;           // by first element of a piece; 0: no piece begins here
-  int *owner;           // by element: its piece's first element + 1; 0: in none
-  Buffer **pieces;      // by first element
-  int count;
+  const char *obstacle;  // why it stays in memory; NULL: it does not
+  Array(Piece) accesses; // all that occur, once each
+  Array(Piece) pieces;
+  int *owner; // by element: its piece + 1; 0: none
 } Candidate;
 
 typedef struct Promotion {
@@ -41,11 +48,7 @@ static bool enter_allocate(Visitor *visitor, Stmt *s) {
   if (buffer->rank != 1 || buffer->type.lanes != 1) return true;
   if (!expr_as_int(buffer->shape[0], &size) || size > MOST_ELEMENTS || size < 1) return true;
   Candidate *candidate = arena_new(arena, Candidate);
-  *candidate = (Candidate){.buffer = buffer,
-                           .size = size,
-                           .lanes = arena_array(arena, int, size),
-                           .owner = arena_array(arena, int, size),
-                           .pieces = arena_array(arena, Buffer *, size)};
+  *candidate = (Candidate){.buffer = buffer, .size = size, .owner = arena_array(arena, int, size)};
   map_put(&promotion->candidates, buffer, candidate);
   map_put(&promotion->by_data, buffer->data, candidate);
   return true;
@@ -60,34 +63,30 @@ static bool constant_piece(const Expr *index, int64_t *first, int *lanes) {
          expr_as_int(index->args[0], first);
 }
 
-static void note_piece(Candidate *candidate, const Expr *index) {
-  int64_t first;
-  int lanes;
+static void note_access(Promotion *promotion, Candidate *candidate, const Expr *index) {
+  Piece access = {0};
   if (candidate->obstacle) return;
-  if (!constant_piece(index, &first, &lanes)) {
+  if (!constant_piece(index, &access.first, &access.lanes)) {
     candidate->obstacle = "an index is not constant";
     return;
   }
-  if (first < 0 || first + lanes > candidate->size) {
+  if (access.first < 0 || access.first + access.lanes > candidate->size) {
     candidate->obstacle = "an index is outside of it";
     return;
   }
-  if (candidate->lanes[first] == lanes) return;
-  for (int i = 0; i < lanes; i++)
-    if (candidate->owner[first + i]) {
-      candidate->obstacle = "its accesses differ in width";
-      return;
-    }
-  for (int i = 0; i < lanes; i++) candidate->owner[first + i] = (int)first + 1;
-  candidate->lanes[first] = lanes;
-  if (++candidate->count > MOST_REGISTERS) candidate->obstacle = "it is too large";
+  for (int i = 0; i < candidate->accesses.count; i++) {
+    const Piece *known = &candidate->accesses.items[i];
+    if (known->first == access.first && known->lanes == access.lanes) return;
+  }
+  array_push(&promotion->context->arena, &candidate->accesses, access);
+  if (candidate->accesses.count > 2 * MOST_REGISTERS) candidate->obstacle = "it is too large";
 }
 
 static bool access_in_expr(Visitor *visitor, Expr *e) {
   Promotion *promotion = visitor->env;
   Candidate *candidate = NULL;
   if (e->op == EXPR_LOAD && (candidate = map_find(&promotion->candidates, e->as.buffer)))
-    note_piece(candidate, e->args[0]);
+    note_access(promotion, candidate, e->args[0]);
   else if (e->op == EXPR_LOAD && (candidate = map_find(&promotion->by_data, e->as.buffer->data)))
     candidate->obstacle = "it has an alias";
   if (e->op == EXPR_ADDRESS_OF &&
@@ -103,66 +102,131 @@ static bool access_in_stmt(Visitor *visitor, Stmt *s) {
   if (s->kind != STMT_STORE) return true;
   Candidate *candidate = map_find(&promotion->candidates, s->as.store.buffer);
   if (candidate)
-    note_piece(candidate, s->as.store.indices[0]);
+    note_access(promotion, candidate, s->as.store.indices[0]);
   else if ((candidate = map_find(&promotion->by_data, s->as.store.buffer->data)))
     candidate->obstacle = "it has an alias";
   return true;
 }
 
-static void make_pieces(LowerState *state, Candidate *candidate) {
-  Context *context = state->context;
+static int by_width(const void *a, const void *b) {
+  const Piece *p = a, *q = b;
+  if (p->lanes != q->lanes) return q->lanes - p->lanes;
+  return (p->first > q->first) - (p->first < q->first);
+}
+
+static int by_place(const void *a, const void *b) {
+  const Piece *p = a, *q = b;
+  return (p->first > q->first) - (p->first < q->first);
+}
+
+// Widest accesses first: each is a new piece or lies in one.
+static void find_pieces(Promotion *promotion, Candidate *candidate) {
+  qsort(candidate->accesses.items, (size_t)candidate->accesses.count, sizeof(Piece), by_width);
+  for (int i = 0; i < candidate->accesses.count && !candidate->obstacle; i++) {
+    Piece access = candidate->accesses.items[i];
+    int *owner = candidate->owner + access.first;
+    for (int k = 1; k < access.lanes; k++)
+      if (owner[k] != owner[0]) candidate->obstacle = "its accesses overlap";
+    if (owner[0] || candidate->obstacle) continue;
+    array_push(&promotion->context->arena, &candidate->pieces, access);
+    for (int k = 0; k < access.lanes; k++) owner[k] = candidate->pieces.count;
+  }
+  if (candidate->pieces.count > MOST_REGISTERS) candidate->obstacle = "it is too large";
+}
+
+// Pieces in the order of their elements, each with a buffer.
+static void make_buffers(Promotion *promotion, Candidate *candidate) {
+  Context *context = promotion->context;
   int64_t one = 1;
-  int number = 0;
+  int count = candidate->pieces.count;
+  qsort(candidate->pieces.items, (size_t)count, sizeof(Piece), by_place);
+  for (int i = 0; i < count; i++) {
+    Piece *piece = &candidate->pieces.items[i];
+    Str name = candidate->buffer->name;
+    if (count > 1) name = str_format(context, "%s_%d", name, i);
+    DType type = dtype_lanes(candidate->buffer->type, piece->lanes);
+    piece->buffer = buffer_static(context, name, type, &one, 1, "local");
+    piece->buffer->pos = candidate->buffer->pos;
+    for (int k = 0; k < piece->lanes; k++) candidate->owner[piece->first + k] = i + 1;
+  }
+}
+
+static void settle(LowerState *state, Promotion *promotion, Candidate *candidate) {
+  find_pieces(promotion, candidate);
   if (candidate->obstacle) {
     lower_note(state, LOWER_NOT_REGISTERS, "buffer %s stays in memory: %s", candidate->buffer->name,
                candidate->obstacle);
     return;
   }
-  for (int64_t i = 0; i < candidate->size; i++) {
-    if (!candidate->lanes[i]) continue;
-    bool alone = candidate->count == 1;
-    Str name = alone ? candidate->buffer->name
-                     : str_format(context, "%s_%d", candidate->buffer->name, number++);
-    DType type = dtype_lanes(candidate->buffer->type, candidate->lanes[i]);
-    candidate->pieces[i] = buffer_static(context, name, type, &one, 1, "local");
-    candidate->pieces[i]->pos = candidate->buffer->pos;
-  }
-  state->report->counts[LOWER_REGISTERS] += candidate->count;
+  make_buffers(promotion, candidate);
+  state->report->counts[LOWER_REGISTERS] += candidate->pieces.count;
 }
 
 // ---- Rewriting
 
-static Buffer *piece_at(const Promotion *promotion, const Buffer *buffer, const Expr *index) {
+// The piece that an access lies in, and where in it; NULL where the buffer stays in memory.
+static const Piece *piece_of(const Promotion *promotion, const Buffer *buffer, const Expr *index,
+                             int *at, int *lanes) {
   const Candidate *candidate = map_find(&promotion->candidates, buffer);
   int64_t first;
-  int lanes;
-  if (!candidate || candidate->obstacle || !constant_piece(index, &first, &lanes)) return NULL;
-  return candidate->pieces[first];
+  if (!candidate || candidate->obstacle || !constant_piece(index, &first, lanes)) return NULL;
+  const Piece *piece = &candidate->pieces.items[candidate->owner[first] - 1];
+  *at = (int)(first - piece->first);
+  return piece;
+}
+
+static Expr *whole(Context *context, const Piece *piece) {
+  Expr *zero = expr_int(context, DTYPE_INT32, 0);
+  return expr_load(context, piece->buffer, &zero, 1);
+}
+
+// Lane numbers first, first + 1, … of the vectors one after the other.
+static Expr *shuffle(Context *context, Expr *const *vectors, int count, const int *lanes, int n) {
+  Expr *numbers[LOWER_MAX_LANES];
+  for (int i = 0; i < n; i++) numbers[i] = expr_int(context, DTYPE_INT32, lanes[i]);
+  Expr *args[] = {expr_tuple(context, vectors, count), expr_tuple(context, numbers, n)};
+  return expr_raw(context, EXPR_SHUFFLE, dtype_lanes(vectors[0]->type, n), NULL, args, 2);
 }
 
 static Expr *promote_load(Rewriter *rewriter, Expr *e) {
-  Buffer *piece = e->op == EXPR_LOAD ? piece_at(rewriter->env, e->as.buffer, e->args[0]) : NULL;
+  int at, lanes, numbers[LOWER_MAX_LANES];
+  const Piece *piece =
+      e->op == EXPR_LOAD ? piece_of(rewriter->env, e->as.buffer, e->args[0], &at, &lanes) : NULL;
   if (!piece) return e;
-  Expr *zero = expr_int(rewriter->context, DTYPE_INT32, 0);
-  return expr_load(rewriter->context, piece, &zero, 1);
+  Expr *value = whole(rewriter->context, piece);
+  if (lanes == piece->lanes) return value;
+  for (int i = 0; i < lanes; i++) numbers[i] = at + i;
+  return shuffle(rewriter->context, &value, 1, numbers, lanes);
+}
+
+// A store of part of a piece keeps the other lanes.
+static Stmt *promote_store(Rewriter *rewriter, Stmt *s) {
+  Context *context = rewriter->context;
+  int at, lanes, numbers[LOWER_MAX_LANES];
+  Expr *value = s->as.store.value, *zero = expr_int(context, DTYPE_INT32, 0);
+  const Piece *piece =
+      piece_of(rewriter->env, s->as.store.buffer, s->as.store.indices[0], &at, &lanes);
+  if (!piece) return s;
+  if (lanes < piece->lanes) {
+    for (int i = 0; i < piece->lanes; i++)
+      numbers[i] = i >= at && i < at + lanes ? piece->lanes + i - at : i;
+    Expr *vectors[] = {whole(context, piece), value};
+    value = shuffle(context, vectors, 2, numbers, piece->lanes);
+  }
+  Stmt *next = stmt_store(context, piece->buffer, &zero, 1, value);
+  next->pos = s->pos;
+  return next;
 }
 
 static Stmt *promote_stmt(Rewriter *rewriter, Stmt *s) {
   const Promotion *promotion = rewriter->env;
-  if (s->kind == STMT_STORE) {
-    Buffer *piece = piece_at(promotion, s->as.store.buffer, s->as.store.indices[0]);
-    if (!piece) return s;
-    Expr *zero = expr_int(rewriter->context, DTYPE_INT32, 0);
-    Stmt *next = stmt_store(rewriter->context, piece, &zero, 1, s->as.store.value);
-    next->pos = s->pos;
-    return next;
-  }
+  if (s->kind == STMT_STORE) return promote_store(rewriter, s);
   const Candidate *candidate =
       s->kind == STMT_ALLOCATE ? map_find(&promotion->by_data, s->as.allocate.var) : NULL;
   if (!candidate || candidate->obstacle) return s;
   Stmt *body = s->as.allocate.body->as.declare.body;
-  for (int64_t i = candidate->size - 1; i >= 0; i--)
-    if (candidate->pieces[i]) body = stmt_allocate(rewriter->context, candidate->pieces[i], body);
+  for (int i = candidate->pieces.count - 1; i >= 0; i--)
+    body = stmt_allocate(rewriter->context, candidate->pieces.items[i].buffer, body);
   return body;
 }
 
@@ -175,11 +239,11 @@ PrimFunc *lower_promote_registers(LowerState *state, PrimFunc *func) {
   Visitor visitor = {.env = &promotion, .enter_expr = access_in_expr, .enter_stmt = access_in_stmt};
   visit_stmt(&visitor, func->body);
   for (int i = 0; i < promotion.candidates.count; i++)
-    make_pieces(state, promotion.candidates.entries[i].value);
+    settle(state, &promotion, promotion.candidates.entries[i].value);
   Rewriter rewriter = {.context = context,
                        .env = &promotion,
                        .expr = promote_load,
                        .stmt = promote_stmt,
-                       .buffer = keep_buffer};
+                       .buffer = lower_keep_buffer};
   return prim_func_with_body(context, func, rewrite_stmt(&rewriter, func->body));
 }

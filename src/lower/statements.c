@@ -23,31 +23,31 @@ static Stmt **body_place(Stmt *s) {
   return NULL;
 }
 
-Stmt *stmt_body(const Stmt *s) {
+Stmt *lower_body(const Stmt *s) {
   Stmt **place = body_place((Stmt *)s);
   return place ? *place : NULL;
 }
 
-Stmt *stmt_with_body(Context *context, const Stmt *s, Stmt *body) {
+Stmt *lower_with_body(Context *context, const Stmt *s, Stmt *body) {
   Stmt *next = stmt_copy(context, s);
   *body_place(next) = body;
   return next;
 }
 
-Stmt *stmt_substitute_one(Context *context, Stmt *s, Expr *var, Expr *value) {
+Stmt *lower_substitute(Context *context, Stmt *s, Expr *var, Expr *value) {
   Map vars = map_new(&context->arena);
   map_put(&vars, var, value);
   return substitute_stmt(context, s, &vars, NULL);
 }
 
-bool loads_stored_place(const Expr *e, const Stmt *store) {
+bool lower_loads_stored(const Expr *e, const Stmt *store) {
   if (e->op != EXPR_LOAD || e->as.buffer != store->as.store.buffer) return false;
   for (int i = 0; i < e->count; i++)
     if (e->args[i] != store->as.store.indices[i]) return false;
   return true;
 }
 
-Buffer *keep_buffer(Rewriter *rewriter, Buffer *b) {
+Buffer *lower_keep_buffer(Rewriter *rewriter, Buffer *b) {
   (void)rewriter;
   return b;
 }
@@ -73,7 +73,7 @@ static bool count_statement(Visitor *visitor, Stmt *s) {
   return false;
 }
 
-int64_t stmt_size(Stmt *s, int64_t limit) {
+int64_t lower_size(Stmt *s, int64_t limit) {
   SizeCount count = {0, 1, limit};
   Visitor visitor = {.env = &count, .enter_stmt = count_statement};
   visit_stmt(&visitor, s);
@@ -82,10 +82,10 @@ int64_t stmt_size(Stmt *s, int64_t limit) {
 
 // ---- Conditions
 
-void conjuncts_of(Context *context, Expr *condition, ExprArray *out) {
+void lower_conjuncts(Context *context, Expr *condition, ExprArray *out) {
   if (condition->op == EXPR_AND) {
-    conjuncts_of(context, condition->args[0], out);
-    conjuncts_of(context, condition->args[1], out);
+    lower_conjuncts(context, condition->args[0], out);
+    lower_conjuncts(context, condition->args[1], out);
     return;
   }
   if (expr_is_true(condition)) return;
@@ -94,14 +94,14 @@ void conjuncts_of(Context *context, Expr *condition, ExprArray *out) {
   array_push(&context->arena, out, condition);
 }
 
-Expr *conjuncts_joined(Context *context, const ExprArray *conjuncts) {
+Expr *lower_conjunction(Context *context, const ExprArray *conjuncts) {
   Expr *result = expr_bool(context, true);
   for (int i = 0; i < conjuncts->count; i++)
     result = expr_and(context, result, conjuncts->items[i]);
   return result;
 }
 
-bool condition_form(Context *context, Expr *condition, ConditionKind *kind, Expr **form) {
+bool lower_condition_form(Context *context, Expr *condition, ConditionKind *kind, Expr **form) {
   if (condition->count != 2 || !dtype_is_int(condition->args[0]->type)) return false;
   Expr *a = condition->args[0], *b = condition->args[1];
   Expr *one = expr_int(context, a->type, 1);
@@ -124,7 +124,7 @@ static bool enter_load(Visitor *visitor, Expr *e) {
   return true;
 }
 
-bool expr_touches_memory(Expr *e) {
+bool lower_reads_memory(Expr *e) {
   bool reads = false;
   Visitor visitor = {.env = &reads, .enter_expr = enter_load};
   visit_expr(&visitor, e);

@@ -31,7 +31,7 @@ static Stmt *unroll(Rewriter *rewriter, Stmt *s) {
   if (!expr_as_int(s->as.loop.extent, &extent))
     return as_serial(state, s, "its extent is not constant");
   if (extent > MOST_STATEMENTS ||
-      stmt_size(s->as.loop.body, MOST_STATEMENTS) * extent > MOST_STATEMENTS)
+      lower_size(s->as.loop.body, MOST_STATEMENTS) * extent > MOST_STATEMENTS)
     return as_serial(state, s, "it would take too many statements");
   bool constant = expr_as_int(s->as.loop.min, &min);
   Array(Stmt *) items = {0};
@@ -39,7 +39,7 @@ static Stmt *unroll(Rewriter *rewriter, Stmt *s) {
     Expr *step = expr_int(context, s->as.loop.var->type, constant ? min + i : i);
     Expr *value = constant ? step : expr_add(context, s->as.loop.min, step);
     Stmt *body = i ? stmt_renew(context, s->as.loop.body) : s->as.loop.body;
-    array_push(&context->arena, &items, stmt_substitute_one(context, body, s->as.loop.var, value));
+    array_push(&context->arena, &items, lower_substitute(context, body, s->as.loop.var, value));
   }
   state->report->counts[LOWER_UNROLLED]++;
   return stmt_seq(context, items.items, items.count);

@@ -187,8 +187,8 @@ static Stmt *reduce_lanes(Vector *vector, Stmt *s) {
                   : value->op == EXPR_MAX ? EXPR_VECTOR_MAX
                                           : EXPR_OP_COUNT;
   if (reduce == EXPR_OP_COUNT) return NULL;
-  int self = loads_stored_place(value->args[0], s) ? 0 : 1;
-  if (!loads_stored_place(value->args[self], s)) return NULL;
+  int self = lower_loads_stored(value->args[0], s) ? 0 : 1;
+  if (!lower_loads_stored(value->args[self], s)) return NULL;
   Expr *x = try_vector(vector, value->args[1 - self]);
   if (!x) return NULL;
   Context *context = vector->context;
@@ -269,7 +269,7 @@ static Stmt *vector_inner_loop(Vector *vector, Stmt *s) {
   analyzer_bind(vector->analyzer, s->as.loop.var, s->as.loop.min, s->as.loop.extent);
   Stmt *body = vector_stmt(vector, s->as.loop.body);
   analyzer_reset(vector->analyzer, mark);
-  return body ? stmt_with_body(vector->context, s, body) : NULL;
+  return body ? lower_with_body(vector->context, s, body) : NULL;
 }
 
 // A prefetch of neighbours is one of the first lane's address.
@@ -277,14 +277,14 @@ static Stmt *vector_evaluate(Vector *vector, Stmt *s) {
   Expr *e = s->as.evaluate;
   if (!differs(vector, e)) return expr_is_pure(e) || e->op == EXPR_PREFETCH ? s : NULL;
   if (e->op != EXPR_PREFETCH) return expr_is_pure(e) ? stmt_nothing(vector->context) : NULL;
-  return stmt_substitute_one(vector->context, s, vector->var, vector->first);
+  return lower_substitute(vector->context, s, vector->var, vector->first);
 }
 
 static Stmt *scalar_loop(Vector *vector, Stmt *s) {
   Context *context = vector->context;
   Expr *lane = expr_var(context, vector->var->as.var->name, vector->var->type);
   Expr *at = expr_add(context, vector->first, lane);
-  Stmt *body = stmt_substitute_one(context, stmt_renew(context, s), vector->var, at);
+  Stmt *body = lower_substitute(context, stmt_renew(context, s), vector->var, at);
   vector->state->report->counts[LOWER_SCALARIZED]++;
   return stmt_for(context, lane, expr_int(context, lane->type, 0),
                   expr_int(context, lane->type, vector->lanes), LOOP_SERIAL, body);
@@ -310,8 +310,8 @@ static Stmt *vector_seq(Vector *vector, Stmt *s) {
 }
 
 static Stmt *vector_scope(Vector *vector, Stmt *s) {
-  Stmt *body = vector_stmt(vector, stmt_body(s));
-  return body ? stmt_with_body(vector->context, s, body) : NULL;
+  Stmt *body = vector_stmt(vector, lower_body(s));
+  return body ? lower_with_body(vector->context, s, body) : NULL;
 }
 
 static Stmt *vector_stmt(Vector *vector, Stmt *s) {
@@ -372,7 +372,7 @@ static Stmt *piece(Vectorization *env, Stmt *loop, Expr *first, int lanes) {
   Context *context = env->state->context;
   Expr *var = loop->as.loop.var;
   Stmt *body = stmt_renew(context, loop->as.loop.body);
-  if (lanes == 1) return stmt_substitute_one(context, body, var, first);
+  if (lanes == 1) return lower_substitute(context, body, var, first);
   Vector vector = {env->state, context, env->analyzer, var, first, lanes, map_new(&context->arena),
                    false};
   Expr *one = expr_int(context, var->type, 1);
