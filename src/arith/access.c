@@ -10,6 +10,7 @@ typedef struct Walk {
   Map inside;                // data variables allocated below
   Map views;                 // buffers that a block matches to a region: MatchBuffer
   Array(VarRange) vars;      // loops around, within the statement
+  int bound;                 // lets and block variables around, within the statement
 } Walk;
 
 static void walk_stmt(Walk *walk, Stmt *s);
@@ -28,17 +29,27 @@ static Region whole_region(Walk *walk, Buffer *buffer) {
   return r;
 }
 
+// Without loops, an index stays as it is written, but for what lets and blocks inside bind.
+static Expr *const *free_outside(Walk *walk, Buffer *buffer, Expr *const *indices) {
+  if (!walk->bound || walk->vars.count) return indices;
+  Expr **result = arena_array(walk->analyzer->arena, Expr *, buffer->rank + 1);
+  for (int i = 0; i < buffer->rank; i++) result[i] = simplify(walk->analyzer, indices[i]);
+  return result;
+}
+
 // A region over the loops inside becomes one over what is free outside.
 static Region run_through(Walk *walk, Buffer *buffer, Expr *const *first, Expr *const *last) {
   Region r = whole_region(walk, buffer), end = r;
   Arena *arena = walk->analyzer->arena;
   Expr **min = arena_array(arena, Expr *, 2 * buffer->rank + 1), **extent = min + buffer->rank;
+  first = free_outside(walk, buffer, first);
   index_region_of_bound(walk->analyzer, first, buffer->rank, walk->vars.items, walk->vars.count,
                         min, extent, NULL);
   for (int i = 0; i < buffer->rank; i++)
     if (min[i]) r.min[i] = min[i], r.extent[i] = extent[i];
   if (!last) return r;
   end = whole_region(walk, buffer);
+  last = free_outside(walk, buffer, last);
   index_region_of_bound(walk->analyzer, last, buffer->rank, walk->vars.items, walk->vars.count,
                         min, extent, NULL);
   for (int i = 0; i < buffer->rank; i++)
@@ -122,7 +133,9 @@ static void walk_expr(Walk *walk, Expr *e) {
   if (e->op == EXPR_LET) {
     walk_expr(walk, e->args[1]);
     analyzer_bind_value(walk->analyzer, e->args[0], e->args[1]);
+    walk->bound++;
     walk_expr(walk, e->args[2]);
+    walk->bound--;
   } else {
     walk_exprs(walk, e->args, e->count);
   }
@@ -150,7 +163,9 @@ static void walk_store(Walk *walk, Stmt *s) {
 static void walk_let(Walk *walk, Stmt *s) {
   walk_expr(walk, s->as.let.value);
   analyzer_bind_value(walk->analyzer, s->as.let.var, s->as.let.value);
+  walk->bound++;
   walk_stmt(walk, s->as.let.body);
+  walk->bound--;
 }
 
 static void assume_if_stable(Walk *walk, Expr *condition) {
@@ -211,12 +226,14 @@ static void walk_block(Walk *walk, Stmt *s) {
     map_put(&walk->inside, block->allocs[i]->data, block);
   for (int i = 0; i < block->match_count; i++)
     map_put(&walk->views, block->matches[i].buffer, &block->matches[i]);
+  walk->bound += block->var_count;
   if (is_opaque(block)) {
     record_stated(walk, block);
-    return;
+  } else {
+    if (block->init) walk_stmt(walk, block->init);
+    walk_stmt(walk, block->body);
   }
-  if (block->init) walk_stmt(walk, block->init);
-  walk_stmt(walk, block->body);
+  walk->bound -= block->var_count;
 }
 
 static void walk_check(Walk *walk, Stmt *s) {
