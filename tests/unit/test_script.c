@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // TVMScript: every case of tests/cases/script reads, prints as stored, and what is printed reads
 // back to an equal module; wrong ones give the stored messages; damaged text never does worse.
+#include "lower/lower.h"
+#include "lower/pass.h"
 #include "script/script.h"
 
 #include <dirent.h>
@@ -116,6 +118,28 @@ static void test_stored_cases(void **state) {
   assert_non_null(names[0]);
   for (; *names; names++) check_case(*names);
   context_free(context);
+}
+
+// What every pass makes of the cases is printed and read again, too.
+static void test_lowered_programs_read_back(void **state) {
+  (void)state;
+  Context *outer = context_new();
+  for (char **names = case_names(outer); *names; names++)
+    for (int last = 0; lower_passes[last].name; last++) {
+      Context *context = context_new();
+      Module *module = parse_text(context, *names, read_case(context, *names, ""));
+      const char *passes[LOWER_MAX_PASSES];
+      for (int i = 0; i <= last; i++) passes[i] = lower_passes[i].name;
+      for (int i = 0; module && i < module->funcs.count; i++) {
+        if (!module->funcs.items[i].prim) continue;
+        PrimFunc *func =
+            lower_run_passes(context, module->funcs.items[i].prim, passes, last + 1, NULL);
+        if (func) module->funcs.items[i].prim = func;
+      }
+      if (module) expect_round_trip(context, module, *names, false);
+      context_free(context);
+    }
+  context_free(outer);
 }
 
 // ---- Damaged text
@@ -285,6 +309,7 @@ static void test_exhausted_memory_returns(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_stored_cases),
+      cmocka_unit_test(test_lowered_programs_read_back),
       cmocka_unit_test(test_damaged_text_is_refused_with_messages),
       cmocka_unit_test(test_depth_is_limited),
       cmocka_unit_test(test_length_is_not_limited),

@@ -1,3 +1,4 @@
+# RUN: pleat opt %s
 # Blocks as in the block syntax proposal, in a file with other Python around them.
 import numpy as np
 from tvm.script import tir as T

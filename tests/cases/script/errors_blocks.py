@@ -1,3 +1,4 @@
+# RUN 1: pleat opt %s
 # Blocks: what stands where it may not, and bindings that cannot be.
 from pleat.script import tir as T
 

@@ -1,3 +1,4 @@
+# RUN 1: pleat opt %s
 # A bracket that is never closed does not hide what comes after.
 @T.prim_func
 def first(A: T.Buffer((4,), "float32")):

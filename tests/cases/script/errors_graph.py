@@ -1,3 +1,4 @@
+# RUN 1: pleat opt %s
 # Mistakes in graph functions.
 from pleat.script import ir as I, relax as R, tir as T
 

@@ -1,3 +1,4 @@
+# RUN 1: pleat opt %s
 # Names that are not defined, and names that are something else.
 from tvm.script import tir as TT
 

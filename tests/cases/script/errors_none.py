@@ -1,3 +1,4 @@
+# RUN 1: pleat opt %s
 # Python, but nothing for us.
 import numpy
 

@@ -1,3 +1,4 @@
+# RUN 1: pleat opt %s
 # Mistakes of syntax: each is told once, and reading goes on after it.
 from pleat.script import tir as T
 

@@ -1,3 +1,4 @@
+# RUN 1: pleat opt %s
 # Two functions of one name, an extent in quotes that is none.
 from pleat.script import relax as R, tir as T
 

@@ -1,3 +1,4 @@
+# RUN 1: pleat opt %s
 # Types and values that do not fit.
 from pleat.script import tir as T
 

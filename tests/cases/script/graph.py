@@ -1,3 +1,4 @@
+# RUN: pleat opt %s
 # Graph functions beside the tensor programs they call.
 from pleat.script import ir as I, relax as R, tir as T
 

@@ -1,3 +1,4 @@
+# RUN: pleat opt %s
 # Regions that are not stated are found; what is stated stays as it is.
 from tvm.script import tirx as T
 

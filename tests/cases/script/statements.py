@@ -1,3 +1,4 @@
+# RUN: pleat opt %s
 # Statements and expressions below blocks.
 from tvm.script import tir as T
 
