@@ -48,7 +48,8 @@ static Buffer *sole_buffer(const Compaction *compaction, const Stmt *allocate) {
   if (below->kind != STMT_DECL_BUFFER) return NULL;
   Buffer *buffer = below->as.declare.buffer;
   bool sole = (intptr_t)map_find(&compaction->users, buffer->data) == 1;
-  return sole && buffer->data == allocate->as.allocate.var && !buffer->strides ? buffer : NULL;
+  bool plain = !buffer->strides && expr_is_int(buffer->offset, 0);
+  return sole && plain && buffer->data == allocate->as.allocate.var ? buffer : NULL;
 }
 
 // ---- The box
@@ -132,6 +133,12 @@ static Expr *shift_load(Rewriter *rewriter, Expr *e) {
                    e->count);
 }
 
+static bool is_compacted(const Compaction *compaction, const Buffer *buffer) {
+  for (int i = 0; i < compaction->moved.count; i++)
+    if (((const Shift *)compaction->moved.entries[i].value)->buffer == buffer) return true;
+  return false;
+}
+
 static Stmt *shift_stmt(Rewriter *rewriter, Stmt *s) {
   const Compaction *compaction = rewriter->env;
   const Buffer *buffer = s->kind == STMT_STORE         ? s->as.store.buffer
@@ -140,8 +147,10 @@ static Stmt *shift_stmt(Rewriter *rewriter, Stmt *s) {
   const Shift *shift = buffer ? map_find(&compaction->moved, buffer) : NULL;
   if (s->kind == STMT_ALLOCATE && s->as.allocate.body->kind == STMT_DECL_BUFFER) {
     const Buffer *now = s->as.allocate.body->as.declare.buffer;
-    if (now->data != s->as.allocate.var || now->shape == s->as.allocate.extents) return s;
+    if (now->data != s->as.allocate.var || !is_compacted(compaction, now)) return s;
     Stmt *next = stmt_copy(rewriter->context, s);
+    next->as.allocate.type = now->type;
+    next->as.allocate.rank = now->rank;
     next->as.allocate.extents = now->shape;
     return next;
   }

@@ -125,9 +125,10 @@ static Expr **flat_indices(Flattening *flattening, Buffer *b, Expr *const *indic
   return result;
 }
 
+// A load may come here twice: alone, and as what is left of an expression around it.
 static Expr *flatten_load(Rewriter *rewriter, Expr *e) {
   Flattening *flattening = rewriter->env;
-  if (e->op != EXPR_LOAD) return e;
+  if (e->op != EXPR_LOAD || map_contains(&flattening->origins, e->as.buffer)) return e;
   Buffer *buffer = e->as.buffer;
   Expr **indices = flat_indices(flattening, buffer, e->args);
   const Flat *flat = flat_of(flattening, buffer);
@@ -149,14 +150,25 @@ static Stmt *flatten_store(Flattening *flattening, Stmt *s) {
   return next;
 }
 
-// The allocation takes the extents of the buffer declared over it.
+// Does the buffer declared below fill the allocation exactly?
+static bool fills_allocation(const Flattening *flattening, const Stmt *s) {
+  const Stmt *below = s->as.allocate.body;
+  if (below->kind != STMT_DECL_BUFFER) return false;
+  const Buffer *flat = below->as.declare.buffer, *logical = map_find(&flattening->origins, flat);
+  if (!logical) logical = flat;
+  bool same = flat->data == s->as.allocate.var && logical->rank == s->as.allocate.rank &&
+              dtype_equal(flat->type, s->as.allocate.type);
+  for (int i = 0; same && i < logical->rank; i++)
+    same = logical->shape[i] == s->as.allocate.extents[i];
+  return same;
+}
+
+// The allocation takes the extents of the buffer declared over it, or their product.
 static Stmt *flatten_allocate(Flattening *flattening, Stmt *s) {
   Context *context = flattening->context;
   Stmt *next = stmt_copy(context, s);
   Stmt *below = s->as.allocate.body;
-  bool same =
-      below->kind == STMT_DECL_BUFFER && below->as.declare.buffer->data == s->as.allocate.var;
-  if (same) {
+  if (fills_allocation(flattening, s)) {
     next->as.allocate.rank = below->as.declare.buffer->rank;
     next->as.allocate.extents = below->as.declare.buffer->shape;
     return next;
