@@ -65,16 +65,26 @@ static void show_progress(void *env, const char *what, int done, int all) {
   progress_step(&shown->progress, done);
 }
 
-Program *model_build(Cli *cli, const GraphFunc *graph, const ModelOptions *options) {
+typedef Program *(*Build)(Context *context, const GraphFunc *graph, const CompileOptions *options);
+
+static Program *build(Cli *cli, const GraphFunc *graph, const ModelOptions *options, Build make) {
   Shown shown = {progress_begin("compiling", 1)};
   CompileOptions compile = {.progress = show_progress, .progress_env = &shown};
   if (!cli_machine(cli, &compile.machine)) return NULL;
   if (options->policy && !strcmp(options->policy, "none")) compile.policy = PLAN_NONE;
   compile.lower.print_after = options->print_after;
   compile.lower.verify_each = options->verify_each;
-  Program *program = program_build(cli->context, graph, &compile);
+  Program *program = make(cli->context, graph, &compile);
   progress_end(&shown.progress);
   return program;
+}
+
+Program *model_build(Cli *cli, const GraphFunc *graph, const ModelOptions *options) {
+  return build(cli, graph, options, program_build);
+}
+
+Program *model_plan(Cli *cli, const GraphFunc *graph, const ModelOptions *options) {
+  return build(cli, graph, options, program_plan);
 }
 
 Tensor *model_tensor(Cli *cli, const Value *value) {

@@ -43,6 +43,8 @@ bool model_read(Cli *cli, const char *path, const ModelOptions *options, LoadedM
 GraphFunc *model_load(Cli *cli, const char *path, const ModelOptions *options);
 // Its program for this machine; NULL with diagnostics.
 Program *model_build(Cli *cli, const GraphFunc *graph, const ModelOptions *options);
+// The same without lowered kernels.
+Program *model_plan(Cli *cli, const GraphFunc *graph, const ModelOptions *options);
 
 // A tensor of a value's type and static shape; NULL with a diagnostic.
 Tensor *model_tensor(Cli *cli, const Value *value);

@@ -53,6 +53,8 @@ typedef struct Program {
   int nodes_folded;
 } Program;
 
+// Plan and schedules only: nothing is lowered or placed. NULL with diagnostics.
+Program *program_plan(Context *context, const GraphFunc *graph, const CompileOptions *options);
 // NULL with diagnostics.
 Program *program_build(Context *context, const GraphFunc *graph, const CompileOptions *options);
 // The constants as the kernels read them, program->weight_bytes into `weights` (aligned to 64).

@@ -167,7 +167,7 @@ static StageGraph *make_stages(Program *p) {
   return stages;
 }
 
-Program *program_build(Context *context, const GraphFunc *graph, const CompileOptions *options) {
+Program *program_plan(Context *context, const GraphFunc *graph, const CompileOptions *options) {
   Program *p = arena_new(&context->arena, Program);
   *p = (Program){.context = context, .name = graph->name, .graph = graph, .options = *options};
   int64_t start = clock_now_ns();
@@ -179,8 +179,13 @@ Program *program_build(Context *context, const GraphFunc *graph, const CompileOp
   start = clock_now_ns();
   if (!plan_schedule(p->plan)) return NULL;
   p->schedule_seconds = seconds_since(start);
-  start = clock_now_ns();
-  if (!lower_all(p)) return NULL;
+  return p;
+}
+
+Program *program_build(Context *context, const GraphFunc *graph, const CompileOptions *options) {
+  Program *p = program_plan(context, graph, options);
+  int64_t start = clock_now_ns();
+  if (!p || !lower_all(p)) return NULL;
   p->lower_seconds = seconds_since(start);
   place_weights(p);
   return place_arena(p) ? p : NULL;

@@ -167,10 +167,12 @@ static int written_number(const Solving *s, const StageTensor *tensor) {
 }
 
 const char *plan_layout_name(Context *context, const StageTensor *tensor, const Layout *layout) {
-  static const char *const usual[] = {"scalar", "C", "NC", "NCW", "NCHW", "NCDHW"};
+  static const char *const data[] = {"scalar", "C", "NC", "NCW", "NCHW", "NCDHW"};
+  static const char *const weights[] = {"scalar", "C", "OI", "OIW", "OIHW", "OIDHW"};
   int rank = tensor->buffer->rank;
-  if (!layout) return rank < COUNT_OF(usual) ? usual[rank] : "row-major";
-  const char *name = index_map_name(context, layout->map, NULL);
+  const char *usual = rank >= COUNT_OF(data) ? NULL : tensor->data ? weights[rank] : data[rank];
+  if (!layout) return usual ? usual : "row-major";
+  const char *name = index_map_name(context, layout->map, usual);
   return name ? name : index_map_text(context, layout->map);
 }
 

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+// `pleat plan`: which rewrites of layouts are left, where, why and what they cost; what the plan
+// gains over no plan, and how far it may be from the best; the schedule of each kernel.
+#include "cli/model.h"
+
+#include <jansson.h>
+#include <math.h>
+
+#include "script/script.h"
+
+typedef struct PlanCommand {
+  ModelOptions model; // first: MODEL_OPTIONS
+  bool schedules, program;
+  int64_t why, kernel;
+} PlanCommand;
+
+static const Option options[] = {
+    MODEL_OPTIONS,
+    {"why", 0, OPTION_INT, "N", "all about rewrite N of the table", offsetof(PlanCommand, why)},
+    {"schedules", 0, OPTION_FLAG, NULL, "print the steps that schedule each kernel",
+     offsetof(PlanCommand, schedules)},
+    {"programs", 0, OPTION_FLAG, NULL, "print the kernels before they are scheduled",
+     offsetof(PlanCommand, program)},
+    {"kernel", 0, OPTION_INT, "N", "with these two: only kernel N (from 1)",
+     offsetof(PlanCommand, kernel)},
+};
+
+// A line of the table: a rewrite at run time, or constants that are folded alike.
+typedef struct Row {
+  const PlanRewrite *first;
+  const char *from, *to;
+  PtrArray members; // const PlanRewrite *
+  int64_t bytes;
+} Row;
+
+typedef struct View {
+  Cli *cli;
+  const PlanCommand *options;
+  const char *path;
+  Program *program;
+  Plan *plan;
+  Array(Row) rows;
+} View;
+
+static const char *name_of(const View *v, const StageTensor *tensor, const Layout *layout) {
+  return plan_layout_name(v->cli->context, tensor, layout);
+}
+
+// ---- Rows -------------------------------------------------------------------------------------
+
+static Row *row_for(View *v, const PlanRewrite *rewrite, const char *from, const char *to) {
+  for (int i = 0; rewrite->folded && i < v->rows.count; i++) {
+    Row *row = &v->rows.items[i];
+    if (row->first->folded && !strcmp(row->from, from) && !strcmp(row->to, to)) return row;
+  }
+  array_push(&v->cli->context->arena, &v->rows, ((Row){rewrite, from, to, {0}, 0}));
+  return &array_last(&v->rows);
+}
+
+static void make_rows(View *v) {
+  for (int folded = 0; folded < 2; folded++)
+    for (int i = 0; i < v->plan->rewrites.count; i++) {
+      const PlanRewrite *r = &v->plan->rewrites.items[i];
+      if (r->folded != folded) continue;
+      Row *row = row_for(v, r, name_of(v, r->tensor, r->from), name_of(v, r->tensor, r->to));
+      array_push(&v->cli->context->arena, &row->members, (void *)r);
+      row->bytes += r->bytes;
+    }
+}
+
+static const char *member_name(const Row *row, int i) {
+  return plan_tensor_name(((const PlanRewrite *)row->members.items[i])->tensor);
+}
+
+// What the names of the row's tensors share at both ends, with a star between: "conv*.weight".
+static const char *row_name(const View *v, const Row *row) {
+  const char *first = member_name(row, 0);
+  size_t head = strlen(first), tail = head;
+  for (int i = 1; i < row->members.count; i++) {
+    const char *name = member_name(row, i);
+    size_t n = strlen(name), same = 0;
+    while (same < head && name[same] == first[same]) same++;
+    head = same;
+    for (same = 0; same < tail && same < n && name[n - 1 - same] == first[strlen(first) - 1 - same];)
+      same++;
+    tail = same;
+  }
+  if (row->members.count == 1) return first;
+  tail = MIN_OF(tail, strlen(first) - head);
+  return arena_printf(&v->cli->context->arena, "%.*s*%s", (int)head, first,
+                      first + strlen(first) - tail);
+}
+
+static const char *row_because(const View *v, const Row *row) {
+  if (!row->first->folded || row->members.count == 1) return row->first->because;
+  return arena_printf(&v->cli->context->arena, "%d constants, originals dropped",
+                      row->members.count);
+}
+
+static const char *show_cycles(const View *v, double cycles) {
+  return show_count(&v->cli->context->arena, (int64_t)(cycles + 0.5));
+}
+
+// ---- The table --------------------------------------------------------------------------------
+
+static void print_rows(const View *v) {
+  Table table = table_new(&v->cli->context->arena, "rllllrrl");
+  static const char *const heads[] = {"#",    "tensor", "from",   "to",
+                                      "when", "bytes",  "cycles", "because"};
+  for (int i = 0; i < COUNT_OF(heads); i++) table_cell(&table, "%s", heads[i]);
+  for (int i = 0; i < v->rows.count; i++) {
+    const Row *row = &v->rows.items[i];
+    table_cell(&table, "%d", i + 1);
+    table_cell(&table, "%s", row_name(v, row));
+    table_cell(&table, "%s", row->from);
+    table_cell(&table, "%s", row->to);
+    table_cell(&table, "%s", row->first->folded ? "folded" : "run");
+    table_cell(&table, "%s", show_bytes(&v->cli->context->arena, row->bytes));
+    table_cell(&table, "%s", row->first->folded ? "-" : show_cycles(v, row->first->cost));
+    table_cell(&table, "%s", row_because(v, row));
+  }
+  table_print(&table, stdout);
+}
+
+static const char *gap_text(const View *v) {
+  const Plan *plan = v->plan;
+  if (plan->optimal) return "optimal (gap 0)";
+  double gap = plan->cost > 0 ? 100 * (plan->cost - plan->lower_bound) / plan->cost : 0;
+  return arena_printf(&v->cli->context->arena, "at most %.1f %% above the best plan",
+                      fmax(gap, 0));
+}
+
+static void print_totals(const View *v) {
+  const Plan *plan = v->plan;
+  int at_run = 0;
+  double cost = 0;
+  for (int i = 0; i < plan->rewrites.count; i++) {
+    at_run += !plan->rewrites.items[i].folded;
+    cost += plan->rewrites.items[i].cost;
+  }
+  printf("%d kernels, %d rewrites at run time: %s of %s cycles · %s\n", plan->kernels.count, at_run,
+         show_cycles(v, cost), show_cycles(v, plan->cost), gap_text(v));
+  printf("row-major throughout: %s cycles, %.2f times as many\n",
+         show_cycles(v, plan->cost_unplanned), plan->cost_unplanned / fmax(plan->cost, 1));
+  if (v->rows.count)
+    printf("%ssee one:  pleat plan %s --why 1%s\n", paint(v->cli, COLOUR_DIM), v->path,
+           paint(v->cli, COLOUR_NONE));
+}
+
+// ---- One rewrite ------------------------------------------------------------------------------
+
+static const char *shape_text(const View *v, const Buffer *buffer) {
+  int64_t shape[TENSOR_MAX_RANK];
+  Text text = text_new(&v->cli->context->arena);
+  if (buffer->rank > TENSOR_MAX_RANK || !buffer_static_shape(buffer, shape)) return "?";
+  for (int i = 0; i < buffer->rank; i++)
+    text_printf(&text, "%s%lld", i ? ", " : "", (long long)shape[i]);
+  return text_string(&text);
+}
+
+static const char *padding_text(const View *v, const Layout *layout) {
+  int64_t physical, logical;
+  if (!layout || !layout_physical_size(layout, &physical) ||
+      !layout_logical_size(layout, &logical) || physical == logical)
+    return "";
+  return arena_printf(&v->cli->context->arena, "   %lld of %lld places are padding",
+                      (long long)(physical - logical), (long long)physical);
+}
+
+// Who writes and reads the tensor, and in which layout; a rewrite is both.
+static void print_uses(const View *v, const StageTensor *tensor) {
+  for (int i = 0; i < v->plan->kernels.count; i++) {
+    const PlanKernel *kernel = v->plan->kernels.items[i];
+    for (int j = 0; j < kernel->params.count; j++) {
+      if (kernel->params.items[j] != tensor) continue;
+      const Layout *layout = kernel->choice.layouts[j];
+      bool writes = j == kernel->params.count - 1;
+      printf("  %-8s %-16s kernel %d '%s'%s\n", writes ? "written" : "read",
+             name_of(v, tensor, layout), i + 1, kernel->name, padding_text(v, layout));
+    }
+  }
+}
+
+static void print_rewrite(const View *v, const Row *row, const PlanRewrite *r) {
+  const Buffer *buffer = r->tensor->buffer;
+  printf("%s  [%s] %s\n", plan_tensor_name(r->tensor), shape_text(v, buffer),
+         dtype_name(v->cli->context, buffer->type));
+  if (r->tensor->input >= 0) printf("  given    %s\n", name_of(v, r->tensor, NULL));
+  print_uses(v, r->tensor);
+  if (r->folded)
+    printf("  folded   %s -> %s while compiling: %s\n", row->from, row->to, r->because);
+  else
+    printf("  rewritten %s -> %s at each run: moves %s, %s cycles: %s\n", row->from, row->to,
+           show_bytes(&v->cli->context->arena, r->bytes), show_cycles(v, r->cost), r->because);
+}
+
+static int print_why(const View *v) {
+  enum { SHOWN = 3 };
+  int64_t number = v->options->why;
+  if (number > v->rows.count) {
+    diag_error(v->cli->context, (SourcePos){0}, "--why %lld: the plan has %d rewrites",
+               (long long)number, v->rows.count);
+    return STATUS_BAD;
+  }
+  const Row *row = &v->rows.items[number - 1];
+  int shown = row->members.count <= SHOWN + 1 ? row->members.count : SHOWN;
+  for (int i = 0; i < shown; i++) print_rewrite(v, row, row->members.items[i]);
+  if (shown == row->members.count) return STATUS_DONE;
+  printf("and %d like these:", row->members.count - shown);
+  for (int i = shown; i < row->members.count; i++)
+    printf("%s %s", i > shown ? "," : "", member_name(row, i));
+  printf("\n");
+  return STATUS_DONE;
+}
+
+// ---- Kernels ----------------------------------------------------------------------------------
+
+static void print_kernel_head(const View *v, int number) {
+  const PlanKernel *kernel = v->plan->kernels.items[number];
+  printf("# kernel %d '%s':", number + 1, kernel->name);
+  for (int i = 0; i < kernel->params.count; i++)
+    printf("%s %s %s", i == kernel->params.count - 1 ? " ->" : i ? "," : "",
+           plan_tensor_name(kernel->params.items[i]),
+           name_of(v, kernel->params.items[i], kernel->choice.layouts[i]));
+  printf("\n");
+  for (int i = number + 1; i < v->plan->kernels.count; i++) {
+    const PlanKernel *other = v->plan->kernels.items[i];
+    if (other->same_as == number) printf("# also serves kernel %d '%s'\n", i + 1, other->name);
+  }
+  if (kernel->choice.slow) printf("# not vectorised: %s\n", kernel->choice.slow);
+}
+
+static void print_program(const View *v, const PlanKernel *kernel) {
+  PrimFunc *func = prim_func_copy(v->cli->context, kernel->func);
+  Text text = text_new(&v->cli->context->arena);
+  Module *module = module_new(v->cli->context, "");
+  module_add_prim(module, func);
+  script_print_module(v->cli->context, module, &text, NULL);
+  fputs(text_string(&text), stdout);
+}
+
+static int print_kernels(const View *v) {
+  int64_t only = v->options->kernel;
+  if (only > v->plan->kernels.count) {
+    diag_error(v->cli->context, (SourcePos){0}, "--kernel %lld: the plan has %d kernels",
+               (long long)only, v->plan->kernels.count);
+    return STATUS_BAD;
+  }
+  for (int i = 0; i < v->plan->kernels.count; i++) {
+    const PlanKernel *kernel = v->plan->kernels.items[i];
+    if (only ? only != i + 1 : kernel->same_as >= 0) continue;
+    print_kernel_head(v, i);
+    if (v->options->program) print_program(v, kernel);
+    if (v->options->schedules) fputs(schedule_trace(kernel->choice.schedule), stdout);
+    if (!only) printf("\n");
+  }
+  return STATUS_DONE;
+}
+
+// ---- As JSON ----------------------------------------------------------------------------------
+
+static int show_json(const View *v) {
+  const Plan *plan = v->plan;
+  json_t *list = json_array();
+  for (int i = 0; i < v->rows.count; i++)
+    for (int j = 0; j < v->rows.items[i].members.count; j++) {
+      const Row *row = &v->rows.items[i];
+      const PlanRewrite *r = row->members.items[j];
+      json_array_append_new(
+          list, json_pack("{s:s, s:s, s:s, s:s, s:I, s:s, s:f}", "tensor",
+                          plan_tensor_name(r->tensor), "from", row->from, "to", row->to, "reason",
+                          r->because, "bytes", (json_int_t)r->bytes, "when",
+                          r->folded ? "folded" : "run", "cost", r->cost));
+    }
+  return json_print(v->cli, json_pack("{s:o, s:f, s:f, s:f, s:b, s:i}", "rewrites", list, "cost",
+                                      plan->cost, "cost_unplanned", plan->cost_unplanned,
+                                      "lower_bound", plan->lower_bound, "optimal", plan->optimal,
+                                      "kernels", plan->kernels.count));
+}
+
+static int run(Cli *cli, void *given) {
+  View v = {.cli = cli, .options = given, .path = cli->inputs.items[0]};
+  GraphFunc *graph = model_load(cli, v.path, &v.options->model);
+  v.program = graph ? model_plan(cli, graph, &v.options->model) : NULL;
+  if (!v.program) return STATUS_BAD;
+  v.plan = v.program->plan;
+  make_rows(&v);
+  if (v.options->schedules || v.options->program) return print_kernels(&v);
+  if (v.options->why) return print_why(&v);
+  if (cli->json) return show_json(&v);
+  print_rows(&v);
+  print_totals(&v);
+  return STATUS_DONE;
+}
+
+const Command command_plan = {
+    .name = "plan",
+    .arguments = "MODEL",
+    .summary = "show which tensors change their layout, where, why and at what cost",
+    .example = "  $ pleat plan resnet50.onnx\n"
+               "  #  tensor    from  to          when      bytes  cycles  because\n"
+               "  1  input     NCHW  NHWC4c      run     588 KiB  94.1 k  conv1 reads NHWC4c, the "
+               "input is NCHW\n"
+               "  2  *_weight  OIHW  OI16i16o    folded   97 MiB       -  53 constants, originals "
+               "dropped\n",
+    .takes = TAKES_JSON | TAKES_THREADS | TAKES_CPU,
+    .options = options,
+    .option_count = COUNT_OF(options),
+    .options_size = sizeof(PlanCommand),
+    .least_inputs = 1,
+    .most_inputs = 1,
+    .run = run,
+};
