@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// `pleat inspect`: one line for each operator, made for grep: its name, what it is, shapes, types,
+// the layouts that the plan gives what it reads and writes, bytes and operations.
+#include "cli/model.h"
+
+#include <jansson.h>
+
+#include "script/script.h"
+
+static const Option options[] = {MODEL_OPTIONS};
+
+// What the plan made of one operator.
+typedef struct Placed {
+  const PlanKernel *kernel; // NULL: computed while compiling, or only moves elements
+  int number;               // of the kernel, from 1
+  double operations;
+} Placed;
+
+typedef struct View {
+  Cli *cli;
+  const GraphFunc *graph;
+  Plan *plan;
+  Map tensors; // Value to StageTensor
+  Map placed;  // Node to Placed
+} View;
+
+// ---- Work -------------------------------------------------------------------------------------
+
+static bool count_operation(Visitor *visitor, Expr *e) {
+  double *count = visitor->env;
+  OpClass class = op_table[e->op].class;
+  *count += dtype_is_float(e->type) && (class == OP_ARITH || class == OP_MATH);
+  return e->op != EXPR_LOAD; // indices are no work
+}
+
+static double stage_operations(const TeStage *stage) {
+  double count = 0;
+  Visitor visitor = {.env = &count, .enter_expr = count_operation};
+  visit_expr(&visitor, stage->value);
+  for (int i = 0; i < stage->axis_count + stage->reduce_count; i++) {
+    int64_t extent = 1;
+    expr_as_int(stage->axes[i].extent, &extent);
+    count *= (double)extent;
+  }
+  return count;
+}
+
+// ---- Looking up -------------------------------------------------------------------------------
+
+static Placed *placed_of(View *v, const Node *node) {
+  Placed *placed = map_find(&v->placed, node);
+  if (!placed) map_put(&v->placed, node, placed = arena_new(&v->cli->context->arena, Placed));
+  return placed;
+}
+
+static void collect(View *v) {
+  StageGraph *stages = v->plan->stages;
+  v->tensors = map_new(&v->cli->context->arena);
+  v->placed = map_new(&v->cli->context->arena);
+  for (int i = 0; i < stages->tensors.count; i++)
+    if (stages->tensors.items[i]->value)
+      map_put(&v->tensors, stages->tensors.items[i]->value, stages->tensors.items[i]);
+  for (int i = 0; i < v->plan->kernels.count; i++)
+    for (int k = 0; k < v->plan->kernels.items[i]->stage_count; k++) {
+      const Stage *stage = v->plan->kernels.items[i]->stages[k];
+      Placed *placed = placed_of(v, stage->node);
+      placed->kernel = v->plan->kernels.items[i];
+      placed->number = i + 1;
+      placed->operations += stage_operations(stage->te);
+    }
+}
+
+static const char *layout_of(const View *v, const Placed *placed, const Value *value) {
+  const StageTensor *tensor = map_find(&v->tensors, value);
+  for (int i = 0; placed->kernel && tensor && i < placed->kernel->params.count; i++)
+    if (placed->kernel->params.items[i] == tensor)
+      return plan_layout_name(v->cli->context, tensor, placed->kernel->choice.layouts[i]);
+  return "_"; // never in memory: fused or folded
+}
+
+// ---- A line -----------------------------------------------------------------------------------
+
+static const char *shape_text(const View *v, const Value *value) {
+  Text text = text_new(&v->cli->context->arena);
+  for (int i = 0; i < value->rank; i++) {
+    int64_t extent;
+    text_puts(&text, i ? "x" : "");
+    if (expr_as_int(value->shape[i], &extent))
+      text_printf(&text, "%lld", (long long)extent);
+    else
+      text_puts(&text, script_expr_text(v->cli->context, value->shape[i]));
+  }
+  return value->rank ? text_string(&text) : "scalar";
+}
+
+typedef const char *(*Describe)(const View *v, const Placed *placed, const Value *value);
+
+static const char *describe_shape(const View *v, const Placed *placed, const Value *value) {
+  return shape_text(v, value);
+}
+
+static const char *joined(const View *v, const Node *node, const Placed *placed,
+                          Describe describe) {
+  Text text = text_new(&v->cli->context->arena);
+  for (int i = 0; i < node->input_count; i++)
+    if (node->inputs[i])
+      text_printf(&text, "%s%s", i ? "," : "", describe(v, placed, node->inputs[i]));
+  text_puts(&text, "->");
+  for (int i = 0; i < node->output_count; i++)
+    text_printf(&text, "%s%s", i ? "," : "", describe(v, placed, node->outputs[i]));
+  return text_string(&text);
+}
+
+static int64_t node_bytes(const Node *node) {
+  int64_t bytes = 0;
+  for (int i = 0; i < node->input_count; i++)
+    if (node->inputs[i]) bytes += MAX_OF(value_static_bytes(node->inputs[i]), 0);
+  for (int i = 0; i < node->output_count; i++)
+    bytes += MAX_OF(value_static_bytes(node->outputs[i]), 0);
+  return bytes;
+}
+
+static const char *kernel_text(const View *v, const Placed *placed) {
+  Arena *arena = &v->cli->context->arena;
+  return placed->kernel ? arena_printf(arena, "kernel:%d", placed->number) : "no-kernel";
+}
+
+static void print_line(View *v, Table *table, const Node *node) {
+  Context *context = v->cli->context;
+  const Placed *placed = placed_of(v, node);
+  table_cell(table, "%s", node->name ? node->name : "-");
+  table_cell(table, "%s", node->kind == NODE_OP ? node->op : node->callee->name);
+  table_cell(table, "%s", joined(v, node, placed, describe_shape));
+  table_cell(table, "%s",
+             node->output_count ? dtype_name(context, node->outputs[0]->type) : "-");
+  table_cell(table, "%s", joined(v, node, placed, layout_of));
+  table_cell(table, "%lld", (long long)node_bytes(node));
+  table_cell(table, "%.0f", placed->operations);
+  table_cell(table, "%s", kernel_text(v, placed));
+}
+
+static void print_text(View *v) {
+  static const char *const heads[] = {"#name", "operator", "shapes",     "type",
+                                      "layouts", "bytes",    "operations", "kernel"};
+  Table table = table_new(&v->cli->context->arena, "lllllrrl");
+  for (int i = 0; i < COUNT_OF(heads); i++) table_cell(&table, "%s", heads[i]);
+  for (int i = 0; i < v->graph->nodes.count; i++) print_line(v, &table, v->graph->nodes.items[i]);
+  table_print(&table, stdout);
+}
+
+// ---- As JSON ----------------------------------------------------------------------------------
+
+static json_t *value_json(const View *v, const Placed *placed, const Value *value) {
+  json_t *shape = json_array();
+  for (int i = 0; i < value->rank; i++) {
+    int64_t extent = -1;
+    expr_as_int(value->shape[i], &extent);
+    json_array_append_new(shape, json_integer(extent));
+  }
+  return json_pack("{s:s, s:s, s:o, s:s}", "name", value->name, "type",
+                   dtype_name(v->cli->context, value->type), "shape", shape, "layout",
+                   layout_of(v, placed, value));
+}
+
+static json_t *node_json(View *v, const Node *node) {
+  const Placed *placed = placed_of(v, node);
+  json_t *inputs = json_array(), *outputs = json_array();
+  for (int i = 0; i < node->input_count; i++)
+    if (node->inputs[i]) json_array_append_new(inputs, value_json(v, placed, node->inputs[i]));
+  for (int i = 0; i < node->output_count; i++)
+    json_array_append_new(outputs, value_json(v, placed, node->outputs[i]));
+  return json_pack("{s:s, s:s, s:o, s:o, s:I, s:f, s:i}", "name", node->name ? node->name : "",
+                   "operator", node->kind == NODE_OP ? node->op : node->callee->name, "inputs",
+                   inputs, "outputs", outputs, "bytes", (json_int_t)node_bytes(node), "operations",
+                   placed->operations, "kernel", placed->number);
+}
+
+static int show_json(View *v) {
+  json_t *list = json_array();
+  for (int i = 0; i < v->graph->nodes.count; i++)
+    json_array_append_new(list, node_json(v, v->graph->nodes.items[i]));
+  return json_print(v->cli, json_pack("{s:o}", "operators", list));
+}
+
+static int run(Cli *cli, void *given) {
+  const ModelOptions *model = given;
+  View v = {.cli = cli, .graph = model_load(cli, cli->inputs.items[0], model)};
+  Program *program = v.graph ? model_plan(cli, v.graph, model) : NULL;
+  if (!program) return STATUS_BAD;
+  v.plan = program->plan;
+  collect(&v);
+  if (cli->json) return show_json(&v);
+  print_text(&v);
+  return STATUS_DONE;
+}
+
+const Command command_inspect = {
+    .name = "inspect",
+    .arguments = "MODEL",
+    .summary = "print one line for each operator: shapes, types, layouts, bytes, operations",
+    .example = "  $ pleat inspect resnet50.onnx | grep conv2d\n"
+               "  stem.conv  nn.conv2d  1x3x224x224,64x3x7x7->1x64x112x112  float32  "
+               "NCHW,OHWI32o->NHWC  3851264  236027904  kernel:1\n",
+    .takes = TAKES_JSON | TAKES_THREADS | TAKES_CPU,
+    .options = options,
+    .option_count = COUNT_OF(options),
+    .options_size = sizeof(ModelOptions),
+    .least_inputs = 1,
+    .most_inputs = 1,
+    .run = run,
+};
