@@ -236,7 +236,7 @@ static void try_vector_axis(Search *s, int axis) {
   if (!output_contiguous(s, axis, lanes)) return;
   Tile tile = {.vector_axis = axis, .lanes = lanes, .rows = {1, 1}, .row_axis = {-1, -1}};
   try_rows(s, tile);
-  for (int inner = 0; inner < nest->spatial_count; inner++) {
+  for (int inner = nest->spatial_count - 1; inner >= 0; inner--) {
     if (inner == axis || nest->axes[inner].extent == 1) continue;
     tile.row_axis[1] = inner;
     tile.row_axis[0] = -1;
