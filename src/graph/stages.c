@@ -214,6 +214,15 @@ static void add_param(StageGraph *s, Te *te, StageTensors *params, StageTensor *
   array_push(&s->context->arena, &te->inputs, tensor->buffer);
 }
 
+// Blocks are named by their operator, not by the user's node, so that kernels that differ in names
+// alone are equal.
+static TeStage *renamed(Context *context, const Stage *stage) {
+  TeStage *te = arena_copy(&context->arena, stage->te, sizeof *te);
+  const char *op = stage->node ? stage->node->op : "copy", *dot = strrchr(op, '.');
+  te->name = str_intern(context, dot ? dot + 1 : op);
+  return te;
+}
+
 PrimFunc *stages_prim_func(StageGraph *s, Stage *const *items, int count, const char *name,
                            StageTensors *params) {
   Te *te = te_new(s->context);
@@ -225,7 +234,7 @@ PrimFunc *stages_prim_func(StageGraph *s, Stage *const *items, int count, const 
       for (int k = 0; k < i; k++) inside |= items[k]->output == tensor;
       if (!inside) add_param(s, te, &own, tensor);
     }
-    array_push(&s->context->arena, &te->stages, items[i]->te);
+    array_push(&s->context->arena, &te->stages, renamed(s->context, items[i]));
   }
   StageTensor *output = items[count - 1]->output;
   array_push(&s->context->arena, &own, output);

@@ -209,8 +209,8 @@ static bool lay_out_accumulators(Model *m) {
     else if (!tile->flat || axis != tile->row_axis[1])
       outputs[count++] = digit(m->context, d, 0, 0);
   }
-  outputs[count++] = digit(m->context, last, tile->lanes, 0);
-  outputs[count++] = digit(m->context, last, 0, tile->lanes);
+  if (tile->padded) outputs[count++] = digit(m->context, last, tile->lanes, 0);
+  outputs[count++] = digit(m->context, last, 0, tile->padded ? tile->lanes : 0);
   const IndexMap *map = index_map_new(m->context, rank, NULL, count, outputs, NULL, NULL, 0);
   static const LayoutPadding any = {LAYOUT_PADDING_ANY, 0};
   return schedule_transform_layout(m->sch, m->anchor, (BufferSlot){true, 0}, map, &any);
@@ -326,7 +326,8 @@ static bool tile_tail(Model *m, TileLoops *out) {
   return schedule_vectorize(m->sch, tail.lanes);
 }
 
-// The anchor's loops below the tile: its accumulators' axes, then its reductions.
+// The anchor's loops below the tile: its accumulators' axes, the vector axis in two, then its
+// reductions.
 static bool anchor_loops(Model *m, int outer, LoopRef *spatial, int *spatial_count, LoopRef *reduce,
                          int *reduce_count) {
   LoopRefs loops = {0};
@@ -339,7 +340,9 @@ static bool anchor_loops(Model *m, int outer, LoopRef *spatial, int *spatial_cou
     else
       spatial[(*spatial_count)++] = loops.items[i];
   }
-  return true;
+  if (m->choice->tile.padded) return true;
+  int last = (*spatial_count)++ - 1;
+  return split_off(m, spatial[last], m->choice->tile.lanes, &spatial[last], &spatial[last + 1]);
 }
 
 // Reduction order: blocks of the first axis, the other axes, within the block. The innermost but

@@ -56,6 +56,7 @@ typedef struct Tile {
   int vector_axis, lanes, vectors;
   int row_axis[2]; // -1: none
   int64_t rows[2];
+  bool padded; // the vector axis may run on into padding: whole blocks of lanes
   bool flat; // row_axis[0] and row_axis[1] run as one loop, split by rows[1]
   double cycles; // predicted, arithmetic only
   double bytes;  // predicted traffic beyond the first-level cache

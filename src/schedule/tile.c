@@ -189,13 +189,15 @@ static void try_rows(Search *s, Tile tile) {
     most_outer = 1;
   }
   int64_t most_vectors = ceil_div(nest->axes[tile.vector_axis].extent, tile.lanes);
-  for (tile.vectors = 1; tile.vectors <= MIN_OF(most_vectors, 8); tile.vectors++)
+  for (tile.vectors = 1; tile.vectors <= MIN_OF(most_vectors, 8); tile.vectors++) {
+    if (!tile.padded && most_vectors % tile.vectors) continue;
     for (tile.rows[1] = 1; tile.rows[1] <= MIN_OF(most_inner, MOST_ROWS); tile.rows[1]++)
       for (tile.rows[0] = 1; tile.rows[0] <= most_outer; tile.rows[0]++) {
         if (tile.rows[0] * tile.rows[1] > MOST_ROWS) break;
         if (tile.rows[0] > 1 && tile.rows[1] < most_inner && !s->nest->conditional) continue;
         try_tile(s, tile);
       }
+  }
 }
 
 static bool vector_axis_fits(Search *s, int axis, int lanes) {
@@ -229,12 +231,24 @@ static bool output_contiguous(const Search *s, int axis, int lanes) {
   return false;
 }
 
-static void try_vector_axis(Search *s, int axis) {
+// Every read that moves along the vector axis lies in whole vectors, padding included.
+static bool reads_padded(const Search *s, int axis, int lanes) {
+  for (int i = 0; i < s->nest->read_count; i++) {
+    const NestRead *read = &s->nest->reads[i];
+    if (s->steps[i] == NEST_SAME || s->layouts->packed[i]) continue;
+    int d = nest_dimension_of(s->nest, read, axis);
+    const Layout *layout = s->layouts->reads[i];
+    if (d < 0 || !layout || layout_vector_width(s->context, layout, d) % lanes) return false;
+  }
+  return true;
+}
+
+static void try_vector_axis(Search *s, int axis, int lanes) {
   const Nest *nest = s->nest;
-  int lanes = s->machine->vector_bytes / MAX_OF(dtype_bytes(nest->output->type), 1);
-  if (lanes < 1 || !vector_axis_fits(s, axis, lanes)) return;
-  if (!output_contiguous(s, axis, lanes)) return;
+  if (!vector_axis_fits(s, axis, lanes) || !output_contiguous(s, axis, lanes)) return;
   Tile tile = {.vector_axis = axis, .lanes = lanes, .rows = {1, 1}, .row_axis = {-1, -1}};
+  tile.padded = reads_padded(s, axis, lanes);
+  if (!tile.padded && nest->axes[axis].extent % lanes) return; // lanes would read past the end
   try_rows(s, tile);
   for (int inner = nest->spatial_count - 1; inner >= 0; inner--) {
     if (inner == axis || nest->axes[inner].extent == 1) continue;
@@ -254,7 +268,10 @@ bool tile_choose(Context *context, const HostMachine *machine, const Nest *nest,
   Search search = {context, machine, nest, layouts, .reductions = 1, .best_cost = -1};
   for (int a = nest->spatial_count; a < nest->axis_count; a++)
     search.reductions *= (double)nest->axes[a].extent;
-  for (int a = nest->spatial_count - 1; a >= 0; a--) try_vector_axis(&search, a);
+  int most = machine->vector_bytes / MAX_OF(dtype_bytes(nest->output->type), 1);
+  for (int a = nest->spatial_count - 1; a >= 0; a--)
+    for (int lanes = most; lanes >= MAX_OF(most / 4, 2); lanes /= 2)
+      try_vector_axis(&search, a, lanes);
   *tile = search.best;
   return search.best_cost >= 0;
 }

@@ -125,7 +125,7 @@ static void name_uniquely(Te *te) {
     for (int j = 0; j < i; j++) same += te->stages.items[j]->name == te->stages.items[i]->name;
     if (!same) continue;
     Str name = str_format(te->context, "%s_%d", te->stages.items[i]->name, i);
-    te->stages.items[i]->name = te->stages.items[i]->output->name = name;
+    te->stages.items[i]->name = name;
   }
 }
 

@@ -121,6 +121,7 @@ static void check_kernel(Kernel *k, const char *cpu, bool print) {
     fail_with_diagnostics(k->context, "schedule");
   }
   PrimFunc *scheduled = schedule_func(choice.schedule);
+  if (choice.slow && getenv("PLEAT_TEST_SLOW")) fprintf(stderr, "slow: %s   x %lld k %lld\n", choice.slow, (long long)k->shape[0][1], (long long)k->shape[last][1]);
   if (print) {
     Text text = text_new(&k->context->arena);
     script_print_prim_func(k->context, scheduled, &text, NULL);
@@ -188,6 +189,7 @@ static const Conv convs[] = {
     {1, 20, 6, 5, 40, 3, 1, 1, 1, 1, 1},  {1, 32, 8, 9, 32, 3, 3, 1, 1, 1, 32},
     {1, 17, 7, 5, 17, 3, 3, 2, 1, 1, 17}, {1, 12, 9, 10, 24, 3, 3, 1, 2, 2, 3},
     {1, 1, 1, 1, 1, 1, 1, 1, 0, 1, 1},    {1, 3, 15, 14, 33, 7, 7, 2, 3, 1, 1},
+    {1, 96, 5, 6, 24, 1, 1, 1, 0, 1, 1},  {1, 24, 6, 7, 144, 1, 1, 1, 0, 1, 1},
 };
 
 static void check_all(const char *in, const char *out, const char *cpu) {
@@ -209,6 +211,8 @@ static void test_conv_row_major(void **state) {
 static void test_conv_channels_last(void **state) {
   (void)state;
   check_all("NHWC", "NHWC", "avx512");
+  check_all("NHWC", "NCHW16c", "avx512");
+  check_all("NCHW16c", "NHWC", "avx512");
 }
 static void test_conv_avx2(void **state) {
   (void)state;
