@@ -326,10 +326,12 @@ static Expr *inline_load(Rewriter *rewriter, Expr *e) {
   return substitute_expr(inlining->context, te->value, &vars);
 }
 
+// Axes of extent 1 stay variables: a reduction finds its own place by them.
 static Expr *simplify_over(Context *context, const TeStage *te, Expr *value) {
   Analyzer *analyzer = analyzer_new(context);
   for (int i = 0; i < te->axis_count + te->reduce_count; i++)
-    analyzer_bind(analyzer, te->axes[i].var, te->axes[i].min, te->axes[i].extent);
+    if (!expr_is_int(te->axes[i].extent, 1))
+      analyzer_bind(analyzer, te->axes[i].var, te->axes[i].min, te->axes[i].extent);
   return simplify_deep(analyzer, value);
 }
 
