@@ -10,8 +10,12 @@ typedef struct Interval {
   int64_t low, high;
 } Interval;
 
+// Extremes over the corners; ends stay in order by a positive constant, as empty intervals need.
 static bool corners(LayoutOp op, Interval a, Interval b, Interval *out) {
   int64_t v[4];
+  if (b.low == b.high && b.low > 0)
+    return layout_op_value(op, a.low, b.low, 0, &out->low) &&
+           layout_op_value(op, a.high, b.low, 0, &out->high);
   if (!layout_op_value(op, a.low, b.low, 0, &v[0]) || !layout_op_value(op, a.low, b.high, 0, &v[1]))
     return false;
   if (!layout_op_value(op, a.high, b.low, 0, &v[2]) ||
