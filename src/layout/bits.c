@@ -99,8 +99,12 @@ static bool form_rows(Digits *d, const Form *f, BitRow *rows) {
   return digit_rows(d, &whole, rows);
 }
 
-static const Form *single_bit(Digits *d, BitMask mask, int64_t weight) {
-  int index = mask.words[0] ? __builtin_ctzll(mask.words[0]) : 64 + __builtin_ctzll(mask.words[1]);
+bool layout_form_is_placed(Digits *d, const Form *f) {
+  BitRow rows[WORD] = {0};
+  return placed_rows(d, f, rows);
+}
+
+const Form *layout_form_bit(Digits *d, int index, int64_t weight) {
   Bit bit = d->bits[index];
   return layout_form_linear(d, layout_form_floor(d, bit.base, bit.offset, bit.cut), weight,
                             layout_form_floor(d, bit.base, bit.offset, bit.cut * 2), -2 * weight);
@@ -111,7 +115,9 @@ static const Form *row_form(Digits *d, const BitRow *row, int64_t weight) {
   if (bits == 0) return layout_form_const(d, row->negated ? weight : 0);
   const Form *f;
   if (bits == 1) {
-    f = single_bit(d, row->mask, weight);
+    BitMask m = row->mask;
+    int index = m.words[0] ? __builtin_ctzll(m.words[0]) : 64 + __builtin_ctzll(m.words[1]);
+    f = layout_form_bit(d, index, weight);
   } else {
     Xor item = {weight, row->mask};
     f = arena_copy(d->arena,

@@ -99,6 +99,10 @@ int layout_base_add(Digits *d, Base base); // -1: full
 const Form *layout_form_divide(Digits *d, const Form *f, int64_t divisor); // floored, divisor != 0
 const Form *layout_form_modulo(Digits *d, const Form *f, int64_t divisor);
 const Form *layout_form_bitwise(Digits *d, LayoutOp op, const Form *a, const Form *b); // & | ^
+// weight · bit number `index`
+const Form *layout_form_bit(Digits *d, int index, int64_t weight);
+// Whether the parts of the form occupy separate bits.
+bool layout_form_is_placed(Digits *d, const Form *f);
 
 // The normal form of an expression over the axes of the box.
 const Form *layout_form_of(Digits *d, const LayoutExpr *e);

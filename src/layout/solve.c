@@ -50,25 +50,39 @@ static const Form *multiple(Digits *d, const Form *f, int64_t a) {
   return layout_form_linear(d, f, a, NULL, 0);
 }
 
-// ⌊(base + offset)/cut⌋ from a known floor whose cut divides this one.
-static const Form *known_floor(Solver *s, int base, int64_t offset, int64_t cut) {
+// A known floor whose cut divides this one, so that it says ⌊(base + offset)/cut⌋.
+static const Known *find_floor(const Solver *s, int base, int64_t offset, int64_t cut) {
   for (int i = 0; i < s->known_count; i++) {
     const Known *k = &s->known[i];
-    if (k->base != base || k->radix || cut % k->cut || (offset - k->offset) % k->cut) continue;
-    const Form *at = layout_form_add_const(s->p, k->value, (offset - k->offset) / k->cut);
-    return layout_form_divide(s->p, at, cut / k->cut);
+    if (k->base == base && !k->radix && cut % k->cut == 0 && (offset - k->offset) % k->cut == 0)
+      return k;
   }
   return NULL;
 }
 
-// That modulo `radix`, from a known residue or floor.
-static const Form *known_residue(Solver *s, int base, int64_t offset, int64_t cut, int64_t radix) {
+static const Known *find_residue(const Solver *s, int base, int64_t offset, int64_t cut,
+                                 int64_t radix) {
   for (int i = 0; i < s->known_count; i++) {
     const Known *k = &s->known[i];
     if (k->base == base && k->radix && k->offset == offset && k->cut == cut &&
         k->radix % radix == 0)
-      return layout_form_modulo(s->p, k->value, radix);
+      return k;
   }
+  return NULL;
+}
+
+// ⌊(base + offset)/cut⌋ where it is known.
+static const Form *known_floor(Solver *s, int base, int64_t offset, int64_t cut) {
+  const Known *k = find_floor(s, base, offset, cut);
+  if (!k) return NULL;
+  const Form *at = layout_form_add_const(s->p, k->value, (offset - k->offset) / k->cut);
+  return layout_form_divide(s->p, at, cut / k->cut);
+}
+
+// That modulo `radix`, from a known residue or floor.
+static const Form *known_residue(Solver *s, int base, int64_t offset, int64_t cut, int64_t radix) {
+  const Known *k = find_residue(s, base, offset, cut, radix);
+  if (k) return layout_form_modulo(s->p, k->value, radix);
   const Form *floor = known_floor(s, base, offset, cut);
   return floor ? layout_form_modulo(s->p, floor, radix) : NULL;
 }
@@ -77,9 +91,8 @@ static void learn(Solver *s, Known k) {
   int64_t last = s->l->bases[k.base].extent - 1 + k.offset;
   if (!k.value || s->known_count == MAX_KNOWN) return;
   if (k.radix && last / k.cut < k.radix) k.radix = 0;
-  if (k.radix ? known_residue(s, k.base, k.offset, k.cut, k.radix) != NULL
-              : known_floor(s, k.base, k.offset, k.cut) != NULL)
-    return;
+  if (find_floor(s, k.base, k.offset, k.cut)) return;
+  if (k.radix && find_residue(s, k.base, k.offset, k.cut, k.radix)) return;
   s->known[s->known_count++] = k;
   s->progress = true;
 }
@@ -89,7 +102,8 @@ static void learn(Solver *s, Known k) {
 static void join(Solver *s, const Known *residue, const Known *floor) {
   int64_t c = residue->cut;
   if (floor->base != residue->base || floor->radix || floor->cut % c ||
-      (residue->offset - floor->offset) % c || floor->cut / c > residue->radix)
+      (residue->offset - floor->offset) % c || floor->cut / c > residue->radix ||
+      find_floor(s, residue->base, residue->offset, c))
     return;
   const Form *start = layout_form_add_const(s->p, multiple(s->p, floor->value, floor->cut / c),
                                             (residue->offset - floor->offset) / c);
@@ -211,6 +225,41 @@ static bool take_out_known(Solver *s, Equation *e) {
   return true;
 }
 
+// Where the parts of a form occupy separate bits, what is known of its XORs can be XORed away from
+// the whole: f ^ Y = f without the known bits, Y = Σ weight·(known bit).
+static void take_out_known_bits(Solver *s, Equation *e) {
+  Form *rest = arena_copy(s->l->arena, e->form, sizeof *rest);
+  Xor *xors = arena_array(s->l->arena, Xor, rest->xor_count);
+  const Form *known = layout_form_const(s->l, 0);
+  int kept = 0, taken = 0;
+  for (int i = 0; i < rest->xor_count && known; i++) {
+    Xor item = e->form->xors[i];
+    for (int j = 0; j < s->l->bit_count && known; j++) {
+      const Bit *bit = &s->l->bits[j];
+      if (!mask_has(item.mask, j) || !find_floor(s, bit->base, bit->offset, bit->cut)) continue;
+      known = layout_form_linear(s->l, known, 1, layout_form_bit(s->l, j, item.coefficient), 1);
+      item.mask = mask_xor(item.mask, one_bit(j));
+      taken++;
+      break;
+    }
+    int left = mask_count(item.mask);
+    if (left > 1) xors[kept++] = item;
+    if (left == 1)
+      rest = (Form *)layout_form_linear(
+          s->l, rest, 1, layout_form_bit(s->l, lowest(item.mask), item.coefficient), 1);
+    if (!rest) return;
+  }
+  const Form *value = taken && known && layout_form_is_placed(s->l, e->form)
+                          ? layout_form_bitwise(s->p, LAYOUT_XOR, e->value, known_value(s, known))
+                          : NULL;
+  if (!value) return;
+  Form *form = arena_copy(s->l->arena, rest, sizeof *rest);
+  form->xors = xors;
+  form->xor_count = kept;
+  *e = (Equation){form, value};
+  s->progress = true;
+}
+
 static void digit_items(const Form *f, const Digits *l, Item *items, int *count) {
   Digit digits[MAX_DIGITS];
   int n;
@@ -330,6 +379,7 @@ static bool separate(Solver *s, const Item *items, int count, const Form *value)
 static void work(Solver *s, Equation e) {
   Item items[MAX_DIGITS];
   int count;
+  if (e.form->xor_count) take_out_known_bits(s, &e);
   if (!take_out_known(s, &e) || layout_form_is_const(e.form)) return;
   const Form *value = e.value;
   if (equation_items(s, e.form, items, &count, &value) && separate(s, items, count, value)) return;
