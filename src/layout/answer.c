@@ -166,8 +166,9 @@ static LayoutAnswer injective(Context *context, const Layout *layout) {
   if (!layout->is_static && ask(context, layout, QUESTION_INVERSE).verdict == LAYOUT_YES)
     return yes(LAYOUT_DIGITS);
   if (!layout->is_static) return ask_instances(context, layout, layout_is_injective);
-  if (is_empty(layout) || ask(context, layout, QUESTION_INVERSE).verdict == LAYOUT_YES)
-    return yes(LAYOUT_DIGITS);
+  if (is_empty(layout)) return yes(LAYOUT_DIGITS);
+  LayoutAnswer inverse = ask(context, layout, QUESTION_INVERSE);
+  if (inverse.verdict == LAYOUT_YES) return inverse;
   if (layout_digits_collision(context, layout, a, b)) return no_at(context, a, b, layout->rank);
   return injective_by_points(context, layout);
 }
@@ -260,7 +261,8 @@ static LayoutAnswer inverse(Context *context, const Layout *layout) {
     layout->cache->inverse = empty_inverse(context, layout);
     return yes(LAYOUT_DIGITS);
   }
-  if (layout_digits_inverse(context, layout, &layout->cache->inverse)) return yes(LAYOUT_DIGITS);
+  LayoutLevel level;
+  if (layout_digits_inverse(context, layout, &layout->cache->inverse, &level)) return yes(level);
   return simple(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "no closed form of the inverse was found");
 }
 

@@ -26,14 +26,19 @@ static bool set_row(BitRow *rows, int at, BitMask mask, bool negated) {
   return true;
 }
 
-// Row `at` becomes one bit; dropped where the base is too small for it to vary.
+// Row `at` becomes one bit, whose offset matters modulo twice its cut: past the cut it negates. A
+// bit that cannot vary on its base is a constant.
 static bool set_bit_row(Digits *d, BitRow *rows, int at, Bit bit) {
-  if (d->bases[bit.base].extent - 1 + bit.offset < bit.cut) return true;
-  int index = bit_index(d, bit);
   BitMask mask = {{0, 0}};
-  if (index < 0) return false;
-  mask.words[index / 64] |= (uint64_t)1 << (index % 64);
-  return set_row(rows, at, mask, false);
+  bit.offset %= 2 * bit.cut;
+  bool negated = bit.offset >= bit.cut;
+  bit.offset -= negated ? bit.cut : 0;
+  if (d->bases[bit.base].extent - 1 + bit.offset >= bit.cut) {
+    int index = bit_index(d, bit);
+    if (index < 0) return false;
+    mask.words[index / 64] |= (uint64_t)1 << (index % 64);
+  }
+  return (mask_empty(mask) && !negated) || set_row(rows, at, mask, negated);
 }
 
 static int log_of(int64_t value) {
@@ -85,6 +90,18 @@ static bool negated_rows(Digits *d, const Form *f, int64_t high, BitRow *rows) {
   return true;
 }
 
+// ⌊(B + o)/c⌋ + k = ⌊(B + o + k·c)/c⌋.
+static bool floor_rows(Digits *d, const Form *f, int64_t high, BitRow *rows) {
+  if (f->count != 1 || f->xor_count || f->terms[0].coefficient != 1) return false;
+  const Term *t = &f->terms[0];
+  int64_t offset;
+  if (!mul_fits(f->constant, t->cut, &offset) || !add_fits(offset, t->offset, &offset) ||
+      offset < 0 || offset > INT64_MAX / 8)
+    return false;
+  Digit whole = {1, offset, t->cut, high + 1, t->base, true};
+  return digit_rows(d, &whole, rows);
+}
+
 // Rows of any form that is not negative; of a derived base where its parts overlap.
 static bool form_rows(Digits *d, const Form *f, BitRow *rows) {
   Bounds b;
@@ -92,6 +109,8 @@ static bool form_rows(Digits *d, const Form *f, BitRow *rows) {
   if (placed_rows(d, f, rows)) return true;
   memset(rows, 0, sizeof *rows * WORD);
   if (negated_rows(d, f, b.high, rows)) return true;
+  memset(rows, 0, sizeof *rows * WORD);
+  if (floor_rows(d, f, b.high, rows)) return true;
   memset(rows, 0, sizeof *rows * WORD);
   int base = layout_base_of_form(d, f, b.high + 1);
   if (base < 0) return false;
@@ -104,27 +123,26 @@ bool layout_form_is_placed(Digits *d, const Form *f) {
   return placed_rows(d, f, rows);
 }
 
-const Form *layout_form_bit(Digits *d, int index, int64_t weight) {
+static const Form *bit_form(Digits *d, BitMask mask, int64_t weight) {
+  int index = mask.words[0] ? __builtin_ctzll(mask.words[0]) : 64 + __builtin_ctzll(mask.words[1]);
   Bit bit = d->bits[index];
   return layout_form_linear(d, layout_form_floor(d, bit.base, bit.offset, bit.cut), weight,
                             layout_form_floor(d, bit.base, bit.offset, bit.cut * 2), -2 * weight);
 }
 
+const Form *layout_form_parity(Digits *d, BitMask mask, int64_t weight) {
+  int bits = mask_count(mask);
+  if (bits == 0) return layout_form_const(d, 0);
+  if (bits == 1) return bit_form(d, mask, weight);
+  Xor item = {weight, mask};
+  Form f = {.xors = arena_copy(d->arena, &item, sizeof item), .xor_count = 1};
+  return arena_copy(d->arena, &f, sizeof f);
+}
+
 static const Form *row_form(Digits *d, const BitRow *row, int64_t weight) {
-  int bits = mask_count(row->mask);
-  if (bits == 0) return layout_form_const(d, row->negated ? weight : 0);
-  const Form *f;
-  if (bits == 1) {
-    BitMask m = row->mask;
-    int index = m.words[0] ? __builtin_ctzll(m.words[0]) : 64 + __builtin_ctzll(m.words[1]);
-    f = layout_form_bit(d, index, weight);
-  } else {
-    Xor item = {weight, row->mask};
-    f = arena_copy(d->arena,
-                   &(Form){.xors = arena_copy(d->arena, &item, sizeof item), .xor_count = 1},
-                   sizeof *f);
-  }
-  return row->negated ? layout_form_add_const(d, layout_form_linear(d, f, -1, NULL, 0), weight) : f;
+  const Form *f = layout_form_parity(d, row->mask, weight);
+  if (!row->negated) return f;
+  return layout_form_add_const(d, layout_form_linear(d, f, -1, NULL, 0), weight);
 }
 
 static bool is_constant_row(const BitRow *row) {

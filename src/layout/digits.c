@@ -2,6 +2,7 @@
 // Questions answered at the digits level. What is claimed is proved by normal forms or shown by an
 // index that was evaluated; everything else is left to the points.
 #include "layout/form.h"
+#include "layout/points.h"
 
 // Whether all forms of the expressions exist.
 static bool forms_of(Digits *d, const LayoutExpr *const *exprs, int count, const Form **forms) {
@@ -53,7 +54,7 @@ static Proof outputs_equal(Digits *d, const LayoutExpr *a, const LayoutExpr *b, 
   const Form *f = layout_form_of(d, a), *g = layout_form_of(d, b);
   const Form *difference = layout_form_linear(d, f, 1, g, -1);
   if (!difference) return NOT_PROVED;
-  if (layout_form_is_const(difference) && difference->constant == 0) return PROVED;
+  if (layout_form_equal(d, f, g)) return PROVED;
   Pair pair = {a, b};
   return try_breakpoints(d, difference, witness, values_differ, &pair) ? REFUTED : NOT_PROVED;
 }
@@ -105,6 +106,7 @@ typedef struct Inversion {
   const Layout *layout;
   Digits logical, physical;
   const Form *outputs[MAX_RANK], *inverse[MAX_RANK];
+  const LayoutExpr *indices[MAX_RANK]; // of the inverse
 } Inversion;
 
 static const LayoutExpr *either(Context *context, const LayoutExpr *a, const LayoutExpr *b) {
@@ -117,7 +119,7 @@ static bool outside_claims(Inversion *v, const LayoutExpr **padding) {
   for (int i = 0; i < v->layout->rank; i++) {
     Bounds b;
     if (!layout_form_bounds(&v->physical, v->inverse[i], &b)) return false;
-    const LayoutExpr *e = layout_form_expr(&v->physical, v->inverse[i], NULL);
+    const LayoutExpr *e = v->indices[i];
     const LayoutExpr *extent = layout_const(context, v->layout->extents[i]);
     if (b.low < 0)
       *padding = either(context, *padding,
@@ -129,52 +131,67 @@ static bool outside_claims(Inversion *v, const LayoutExpr **padding) {
 }
 
 // Places that their candidate index does not map back to.
-static bool mismatch_claims(Inversion *v, const LayoutExpr **padding) {
+static void mismatch_claims(Inversion *v, const LayoutExpr **padding) {
   Context *context = v->context;
+  const IndexMap *map = v->layout->map;
   for (int i = 0; i < v->layout->physical_rank; i++) {
     const Form *back = layout_form_apply(&v->physical, &v->logical, v->outputs[i], v->inverse);
     const Form *place = layout_form_floor(&v->physical, i, 0, 1);
-    if (!back || !place) return false;
-    if (layout_form_same(back, place)) continue;
-    const LayoutExpr *differs =
-        layout_expr(context, LAYOUT_NE, layout_form_expr(&v->physical, back, NULL),
-                    layout_form_expr(&v->physical, place, NULL), NULL);
-    *padding = either(context, *padding, differs);
+    if (back && place && layout_form_equal(&v->physical, back, place)) continue;
+    const LayoutExpr *e =
+        back ? layout_form_expr(&v->physical, back, NULL)
+             : layout_expr_substitute(context, map->outputs[i], v->indices, v->layout->rank);
+    *padding = either(context, *padding,
+                      layout_expr(context, LAYOUT_NE, e, layout_axis(context, i), NULL));
   }
-  return true;
+}
+
+// Whether inverse ∘ map is the identity at every point.
+static bool holds_on_points(Inversion *v) {
+  const Layout *layout = v->layout;
+  const LayoutExpr *claims[MAX_RANK];
+  for (int i = 0; i < layout->rank; i++)
+    claims[i] = layout_expr(v->context, LAYOUT_EQ, layout_axis(v->context, i),
+                            layout_expr_substitute(v->context, v->indices[i], layout->map->outputs,
+                                                   layout->physical_rank),
+                            NULL);
+  return layout_points_hold(v->context, layout->extents, layout->rank, claims, layout->rank)
+             .verdict == LAYOUT_YES;
 }
 
 static const IndexMap *inverse_map(Inversion *v) {
-  const LayoutExpr *outputs[MAX_RANK];
   Str names[MAX_RANK];
-  for (int i = 0; i < v->layout->rank; i++)
-    outputs[i] = layout_form_expr(&v->physical, v->inverse[i], NULL);
   for (int i = 0; i < v->layout->physical_rank; i++) names[i] = str_format(v->context, "p%d", i);
-  return index_map_new(v->context, v->layout->physical_rank, names, v->layout->rank, outputs, NULL,
-                       NULL, 0);
+  return index_map_new(v->context, v->layout->physical_rank, names, v->layout->rank, v->indices,
+                       NULL, NULL, 0);
 }
 
-static bool invert(Inversion *v, LayoutInverse *out) {
+static bool invert(Inversion *v, LayoutInverse *out, LayoutLevel *level) {
   const Layout *layout = v->layout;
-  v->logical = layout_digits_new(v->context, layout->extents, layout->rank);
-  v->physical = layout_digits_new(v->context, layout->physical_extents, layout->physical_rank);
+  int rank = layout->rank, count = layout->physical_rank;
   const LayoutExpr *padding = NULL;
-  if (!forms_of(&v->logical, layout->map->outputs, layout->physical_rank, v->outputs)) return false;
-  if (!layout_solve_inverse(&v->logical, &v->physical, v->outputs, layout->physical_rank,
-                            v->inverse) ||
-      !layout_solve_checks(&v->logical, &v->physical, v->outputs, v->inverse))
+  v->logical = layout_digits_new(v->context, layout->extents, rank);
+  v->physical = layout_digits_new(v->context, layout->physical_extents, count);
+  if (!forms_of(&v->logical, layout->map->outputs, count, v->outputs) ||
+      !layout_solve_inverse(&v->logical, &v->physical, v->outputs, count, v->inverse))
     return false;
-  if (!outside_claims(v, &padding) || !mismatch_claims(v, &padding)) return false;
+  for (int i = 0; i < rank; i++)
+    v->indices[i] = layout_form_expr(&v->physical, v->inverse[i], NULL);
+  bool proved = layout_solve_checks(&v->logical, &v->physical, v->outputs, v->inverse);
+  *level = proved ? LAYOUT_DIGITS : LAYOUT_POINTS;
+  if (!(proved || holds_on_points(v)) || !outside_claims(v, &padding)) return false;
+  mismatch_claims(v, &padding);
   *out = (LayoutInverse){inverse_map(v), padding};
   return true;
 }
 
-bool layout_digits_inverse(Context *context, const Layout *layout, LayoutInverse *out) {
+bool layout_digits_inverse(Context *context, const Layout *layout, LayoutInverse *out,
+                           LayoutLevel *level) {
   ArenaMark mark = arena_mark(&context->scratch);
   Inversion *v = arena_new(&context->scratch, Inversion);
   v->context = context;
   v->layout = layout;
-  bool found = invert(v, out);
+  bool found = invert(v, out, level);
   arena_reset(&context->scratch, mark);
   return found;
 }

@@ -13,67 +13,79 @@
 typedef struct Division {
   Digits *d;
   int64_t divisor;
+  bool floored;
   Digit digits[MAX_DIGITS]; // F's, where it has chains
   int count;
 } Division;
 
-static void add_to(Digits *d, const Form **sum, const Form *f, int64_t weight) {
-  *sum = layout_form_linear(d, *sum, 1, f, weight);
+static void add_to(Digits *d, const Form **sum, const Form *f) {
+  *sum = layout_form_linear(d, *sum, 1, f, 1);
 }
 
-// w·digit with w | m: the digit is cut at m/w where it can be.
+// w = divisor·whole + rest, the rest of w's sign, or not negative when `floored`.
+static int64_t split_weight(const Division *v, int64_t w, int64_t *rest) {
+  int64_t whole = v->floored ? floor_div(w, v->divisor) : w / v->divisor;
+  *rest = w - whole * v->divisor;
+  return whole;
+}
+
+// w·digit with |w| dividing the divisor m: the digit is cut at m/|w| where it can be.
 static bool cut_digit(Division *v, const Digit *digit, const Form **q, const Form **r) {
-  int64_t at = v->divisor / digit->weight;
+  int64_t sign = digit->weight < 0 ? -1 : 1, at = v->divisor / (sign * digit->weight);
   Digit low = *digit, high = *digit;
   if (!digit->open && digit->radix % at) return false;
   low.radix = at;
   low.open = false;
-  high.weight = 1;
+  high.weight = sign;
   high.radix = digit->open ? ceil_div(digit->radix, at) : digit->radix / at;
   if (!mul_fits(digit->cut, at, &high.cut)) return false;
-  add_to(v->d, q, layout_form_digit(v->d, &high), 1);
-  add_to(v->d, r, layout_form_digit(v->d, &low), 1);
+  add_to(v->d, q, layout_form_digit(v->d, &high));
+  add_to(v->d, r, layout_form_digit(v->d, &low));
   return true;
 }
 
 static void split_digit(Division *v, Digit digit, const Form **q, const Form **r) {
-  int64_t m = v->divisor, whole = floor_div(digit.weight, m), rest = floor_mod(digit.weight, m);
+  int64_t m = v->divisor, rest, whole = split_weight(v, digit.weight, &rest);
+  int64_t size = rest < 0 ? -rest : rest;
   Digit part = digit;
   if (whole) {
     part.weight = whole;
-    add_to(v->d, q, layout_form_digit(v->d, &part), 1);
+    add_to(v->d, q, layout_form_digit(v->d, &part));
   }
   if (!rest) return;
   part.weight = rest;
-  if (m % rest == 0 && m / rest < digit.radix && cut_digit(v, &part, q, r)) return;
-  add_to(v->d, r, layout_form_digit(v->d, &part), 1);
+  if (m % size == 0 && m / size < digit.radix && cut_digit(v, &part, q, r)) return;
+  add_to(v->d, r, layout_form_digit(v->d, &part));
 }
 
 static void split_xors(Division *v, const Form *f, const Form **q, const Form **r) {
   for (int i = 0; i < f->xor_count; i++) {
-    Xor whole = f->xors[i], rest = f->xors[i];
-    whole.coefficient = floor_div(f->xors[i].coefficient, v->divisor);
-    rest.coefficient = floor_mod(f->xors[i].coefficient, v->divisor);
-    if (whole.coefficient)
-      add_to(v->d, q,
-             &(Form){.xors = arena_copy(v->d->arena, &whole, sizeof whole), .xor_count = 1}, 1);
-    if (rest.coefficient)
-      add_to(v->d, r, &(Form){.xors = arena_copy(v->d->arena, &rest, sizeof rest), .xor_count = 1},
-             1);
+    int64_t rest, whole = split_weight(v, f->xors[i].coefficient, &rest);
+    if (whole) add_to(v->d, q, layout_form_parity(v->d, f->xors[i].mask, whole));
+    if (rest) add_to(v->d, r, layout_form_parity(v->d, f->xors[i].mask, rest));
   }
 }
 
 // Digits cut one by one. NULL when the rest does not stay within one multiple of the divisor.
-static const Form *divide_evenly(Division *v, const Form *f) {
+static const Form *divide_evenly(Division *v, const Form *f, bool floored) {
   int64_t m = v->divisor;
   const Form *q = layout_form_const(v->d, floor_div(f->constant, m));
   const Form *r = layout_form_const(v->d, floor_mod(f->constant, m));
+  v->floored = floored;
   for (int i = 0; i < v->count; i++) split_digit(v, v->digits[i], &q, &r);
   split_xors(v, f, &q, &r);
   Bounds b;
   if (!q || !r || !layout_form_bounds(v->d, r, &b) || floor_div(b.low, m) != floor_div(b.high, m))
     return NULL;
   return layout_form_add_const(v->d, q, floor_div(b.low, m));
+}
+
+static bool has_negative(const Division *v, const Form *f) {
+  for (int i = 0; i < v->count; i++)
+    if (v->digits[i].weight < 0) return true;
+  for (int i = 0; i < f->xor_count; i++)
+    if (f->xors[i].coefficient < 0) return true;
+  return false;
 }
 
 // ---- Fusing ------------------------------------------------------------------------------------
@@ -120,7 +132,7 @@ static int fused_run(Division *v, Digit *run, const Form **q) {
   for (int i = 0; i < v->count; i++) {
     Digit even = v->digits[i];
     even.weight /= v->divisor;
-    if (!taken[i]) add_to(v->d, q, layout_form_digit(v->d, &even), 1);
+    if (!taken[i]) add_to(v->d, q, layout_form_digit(v->d, &even));
   }
   return count;
 }
@@ -169,18 +181,25 @@ static const Form *floor_of(Digits *d, const Form *f, int64_t m) {
 
 static const Form *sum_of_run(Division *v, const Digit *run, int count) {
   const Form *sum = layout_form_const(v->d, 0);
-  for (int i = 0; i < count; i++) add_to(v->d, &sum, layout_form_digit(v->d, &run[i]), 1);
+  for (int i = 0; i < count; i++) add_to(v->d, &sum, layout_form_digit(v->d, &run[i]));
   return sum;
 }
 
-// The whole form as one base, less the terms that divide.
-static const Form *divide_loosely(Digits *d, const Form *f, int64_t m) {
+// The terms that divide, and the others with the constant.
+static const Form *even_terms(Digits *d, const Form *f, int64_t m) {
   const Form *even = layout_form_const(d, 0);
   for (int i = 0; i < f->count; i++)
     if (f->terms[i].coefficient % m == 0)
       even = layout_form_linear(d, even, 1, &(Form){.terms = &f->terms[i], .count = 1}, 1);
-  const Form *odd = layout_form_linear(d, f, 1, even, -1);
-  if (!odd) return NULL;
+  return even;
+}
+
+// The terms that divide apart, the rest as one floor. `single`: only where that rest is one term,
+// as in (x%3 + 1)//3 = ⌊(x + 1)/3⌋ - ⌊x/3⌋.
+static const Form *divide_terms(Digits *d, const Form *f, int64_t m, bool single) {
+  const Form *even = even_terms(d, f, m), *odd = layout_form_linear(d, f, 1, even, -1);
+  if (!odd || (single && (odd->count != 1 || odd->xor_count))) return NULL;
+  if (single && m % odd->terms[0].coefficient) return NULL;
   return layout_form_linear(d, form_exact_quotient(d, even, m), 1, floor_of(d, odd, m), 1);
 }
 
@@ -225,11 +244,12 @@ const Form *layout_form_divide(Digits *d, const Form *f, int64_t m) {
   if (!layout_form_bounds(d, f, &b)) return NULL;
   if (floor_div(b.low, m) == floor_div(b.high, m)) return layout_form_const(d, floor_div(b.low, m));
   Division v = {.d = d, .divisor = m};
-  const Form *plain = f;
+  const Form *plain = f, *q;
   f = layout_form_regroup(d, f);
-  if (!layout_form_digits(d, f, v.digits, &v.count)) return divide_loosely(d, plain, m);
-  const Form *q = divide_evenly(&v, f);
-  if (q) return q;
+  if (!layout_form_digits(d, f, v.digits, &v.count)) return divide_terms(d, plain, m, false);
+  if ((q = divide_evenly(&v, f, false))) return q;
+  if (has_negative(&v, f) && (q = divide_evenly(&v, f, true))) return q;
+  if ((q = divide_terms(d, plain, m, true))) return q;
   if (counts_down(&v)) return divide_negated(d, f, m);
   return divide_fused(&v, f);
 }

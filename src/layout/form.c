@@ -33,7 +33,8 @@ bool layout_form_is_const(const Form *f) {
   return !f->count && !f->xor_count;
 }
 
-// A floor that steps only once on its base has many spellings; this picks one.
+// A floor that steps only once on its base has many spellings; this picks one. Only for
+// comparisons, since it hides the digit.
 static void canonical_step(int64_t extent, int64_t *offset, int64_t *cut) {
   int64_t step = *cut - *offset;
   if (*offset == 0 || extent - 1 + *offset >= 2 * *cut) return;
@@ -49,7 +50,10 @@ const Form *layout_form_floor(Digits *d, int base, int64_t offset, int64_t cut) 
   if (b->extent > INT64_MAX / 4 || cut > INT64_MAX / 4) return NULL;
   last = b->extent - 1 + offset;
   if (last < cut) return layout_form_const(d, whole);
-  canonical_step(b->extent, &offset, &cut);
+  if (b->extent == 2) { // the only floor that varies is the base itself
+    offset = 0;
+    cut = 1;
+  }
   if (cut == 1 && b->kind == BASE_FORM) return layout_form_add_const(d, b->args[0], whole);
   Form *f = new_form(d, whole, 1, 0);
   *(Term *)f->terms = (Term){1, offset, cut, base};
@@ -207,7 +211,7 @@ static const Form *regroup_base(Digits *d, const Form *f, int base) {
   return layout_form_linear(d, rest, 1, &(Form){.terms = &whole, .count = 1}, 1);
 }
 
-const Form *layout_form_regroup(Digits *d, const Form *f) {
+static const Form *regroup_bases(Digits *d, const Form *f) {
   if (!f->count || f->terms[f->count - 1].base < d->axis_count) return f;
   const Form *out = f;
   for (int i = 0; i < f->count; i++) {
@@ -217,6 +221,46 @@ const Form *layout_form_regroup(Digits *d, const Form *f) {
     if (better) out = better;
   }
   return out;
+}
+
+// The first offset of the base of term `at` that is not 0.
+static int64_t other_offset(const Form *f, int at) {
+  for (int i = at; i < f->count && f->terms[i].base == f->terms[at].base; i++)
+    if (f->terms[i].offset) return f->terms[i].offset;
+  return 0;
+}
+
+// ⌊x/c⌋ = ⌊(x + o)/c⌋ - o/c where c | o: joins the digits of x + o.
+static const Form *regroup_offsets(Digits *d, const Form *f) {
+  const Form *out = f;
+  for (int i = 0; i < f->count && out; i++) {
+    const Term *t = &f->terms[i];
+    int64_t o = t->offset ? 0 : other_offset(f, i), constant;
+    if (!o || o % t->cut || !mul_fits(-t->coefficient, o / t->cut, &constant)) continue;
+    Term moved = *t;
+    moved.offset = o;
+    out = layout_form_linear(d, out, 1, &(Form){.terms = t, .count = 1}, -1);
+    out = layout_form_linear(d, out, 1, &(Form){constant, &moved, NULL, 1, 0}, 1);
+  }
+  return out ? out : f;
+}
+
+const Form *layout_form_regroup(Digits *d, const Form *f) {
+  return regroup_offsets(d, regroup_bases(d, f));
+}
+
+bool layout_form_equal(Digits *d, const Form *a, const Form *b) {
+  const Form *difference = layout_form_linear(d, a, 1, b, -1), *sum = difference;
+  for (int i = 0; sum && i < difference->count; i++) {
+    const Term *t = &difference->terms[i];
+    Term same = *t;
+    canonical_step(d->bases[t->base].extent, &same.offset, &same.cut);
+    if (same.cut == t->cut) continue;
+    sum = layout_form_linear(d, sum, 1, &(Form){.terms = t, .count = 1}, -1);
+    const Form *step = layout_form_floor(d, same.base, same.offset, same.cut);
+    sum = layout_form_linear(d, sum, 1, step, same.coefficient);
+  }
+  return sum && layout_form_is_const(sum) && sum->constant == 0;
 }
 
 bool layout_form_digits(const Digits *d, const Form *f, Digit *digits, int *count) {
@@ -292,8 +336,7 @@ static bool group_bounds(const Digits *d, const Term *terms, int n, Bounds *out)
   return chain_bounds(d, digits, n, out);
 }
 
-bool layout_form_bounds(Digits *d, const Form *f, Bounds *out) {
-  f = layout_form_regroup(d, f);
+static bool sum_of_bounds(const Digits *d, const Form *f, Bounds *out) {
   *out = (Bounds){f->constant, f->constant};
   for (int begin = 0, end; begin < f->count; begin = end) {
     Bounds group;
@@ -303,5 +346,14 @@ bool layout_form_bounds(Digits *d, const Form *f, Bounds *out) {
   }
   for (int i = 0; i < f->xor_count; i++)
     if (!widen(out, f->xors[i].coefficient, 1)) return false;
+  return true;
+}
+
+bool layout_form_bounds(Digits *d, const Form *f, Bounds *out) {
+  const Form *grouped = regroup_bases(d, f), *joined = regroup_offsets(d, grouped);
+  Bounds other;
+  if (!sum_of_bounds(d, grouped, out)) return false;
+  if (joined != grouped && sum_of_bounds(d, joined, &other))
+    *out = (Bounds){MAX_OF(out->low, other.low), MIN_OF(out->high, other.high)};
   return true;
 }

@@ -82,11 +82,14 @@ const Form *layout_form_floor(Digits *d, int base, int64_t offset, int64_t cut);
 const Form *layout_form_linear(Digits *d, const Form *x, int64_t a, const Form *y, int64_t b);
 const Form *layout_form_add_const(Digits *d, const Form *x, int64_t value);
 bool layout_form_same(const Form *a, const Form *b);
+// The same function; also where floors step at the same places though written differently.
+bool layout_form_equal(Digits *d, const Form *a, const Form *b);
 bool layout_form_is_const(const Form *f);
 // Valid bounds; exact for one chain of cuts on each base and offset. False on overflow.
 bool layout_form_bounds(Digits *d, const Form *f, Bounds *out);
-// The form with derived bases in place of their parts where it has floors of them, so that these
-// read as digits of one base. Not canonical: for reading only.
+// The form with derived bases in place of their parts where it has floors of them, and with one
+// offset for each base where that is possible, so that floors read as digits of one number. Not
+// canonical, offsets may reach their cut: for reading only.
 const Form *layout_form_regroup(Digits *d, const Form *f);
 // The terms as digits. False when the cuts of some base and offset are no chain, or overflow.
 bool layout_form_digits(const Digits *d, const Form *f, Digit *digits, int *count);
@@ -99,8 +102,8 @@ int layout_base_add(Digits *d, Base base); // -1: full
 const Form *layout_form_divide(Digits *d, const Form *f, int64_t divisor); // floored, divisor != 0
 const Form *layout_form_modulo(Digits *d, const Form *f, int64_t divisor);
 const Form *layout_form_bitwise(Digits *d, LayoutOp op, const Form *a, const Form *b); // & | ^
-// weight · bit number `index`
-const Form *layout_form_bit(Digits *d, int index, int64_t weight);
+// weight · (⊕ of the bits in the mask)
+const Form *layout_form_parity(Digits *d, BitMask mask, int64_t weight);
 // Whether the parts of the form occupy separate bits.
 bool layout_form_is_placed(Digits *d, const Form *f);
 

@@ -58,8 +58,9 @@ Proof layout_digits_maps_equal(Context *context, const int64_t *extents, int ran
                                int64_t *witness);
 // Whether every output stays within [0, extent).
 bool layout_digits_inside(Context *context, const Layout *layout);
-// The inverse and its padding predicate, checked.
-bool layout_digits_inverse(Context *context, const Layout *layout, LayoutInverse *out);
+// The inverse and its padding predicate, checked: by normal form, or point by point (*level).
+bool layout_digits_inverse(Context *context, const Layout *layout, LayoutInverse *out,
+                           LayoutLevel *level);
 // Two indices with one place, found on the cuts of the forms.
 bool layout_digits_collision(Context *context, const Layout *layout, int64_t *a, int64_t *b);
 // Strides and the vector width from the form of the offset; false where it does not decide.

@@ -60,12 +60,13 @@ static const Known *find_floor(const Solver *s, int base, int64_t offset, int64_
   return NULL;
 }
 
+// A known residue of which that of ⌊(base + offset)/cut⌋ modulo `radix` is a digit.
 static const Known *find_residue(const Solver *s, int base, int64_t offset, int64_t cut,
                                  int64_t radix) {
   for (int i = 0; i < s->known_count; i++) {
     const Known *k = &s->known[i];
-    if (k->base == base && k->radix && k->offset == offset && k->cut == cut &&
-        k->radix % radix == 0)
+    if (k->base == base && k->radix && k->offset == offset && cut % k->cut == 0 &&
+        k->radix % (cut / k->cut) == 0 && k->radix / (cut / k->cut) % radix == 0)
       return k;
   }
   return NULL;
@@ -82,15 +83,26 @@ static const Form *known_floor(Solver *s, int base, int64_t offset, int64_t cut)
 // That modulo `radix`, from a known residue or floor.
 static const Form *known_residue(Solver *s, int base, int64_t offset, int64_t cut, int64_t radix) {
   const Known *k = find_residue(s, base, offset, cut, radix);
-  if (k) return layout_form_modulo(s->p, k->value, radix);
+  if (k) return layout_form_modulo(s->p, layout_form_divide(s->p, k->value, cut / k->cut), radix);
   const Form *floor = known_floor(s, base, offset, cut);
   return floor ? layout_form_modulo(s->p, floor, radix) : NULL;
 }
 
+// y mod r where y takes at most r values from y₀ on is y: y = y₀ + (y - y₀) mod r.
+static void widen_residue(Solver *s, Known *k) {
+  int64_t first = k->offset / k->cut;
+  int64_t last = (s->l->bases[k->base].extent - 1 + k->offset) / k->cut;
+  if (!k->radix || last - first >= k->radix) return;
+  if (last >= k->radix)
+    k->value = layout_form_add_const(
+        s->p, layout_form_modulo(s->p, layout_form_add_const(s->p, k->value, -first), k->radix),
+        first);
+  k->radix = 0;
+}
+
 static void learn(Solver *s, Known k) {
-  int64_t last = s->l->bases[k.base].extent - 1 + k.offset;
+  widen_residue(s, &k);
   if (!k.value || s->known_count == MAX_KNOWN) return;
-  if (k.radix && last / k.cut < k.radix) k.radix = 0;
   if (find_floor(s, k.base, k.offset, k.cut)) return;
   if (k.radix && find_residue(s, k.base, k.offset, k.cut, k.radix)) return;
   s->known[s->known_count++] = k;
@@ -119,15 +131,21 @@ static void join_all(Solver *s) {
       join(s, &s->known[i], &s->known[j]);
 }
 
-// The value of a logical form whose parts are all known.
+static const Form *known_digit(Solver *s, const Digit *g) {
+  if (g->open) return known_floor(s, g->base, g->offset, g->cut);
+  return known_residue(s, g->base, g->offset, g->cut, g->radix);
+}
+
+// The value of a logical form whose digits are all known.
 static const Form *known_value(Solver *s, const Form *f) {
-  const Form *sum = layout_form_const(s->p, f->constant);
+  Digit digits[MAX_DIGITS];
+  int count;
   if (f->xor_count) return NULL;
-  for (int i = 0; i < f->count && sum; i++) {
-    const Term *t = &f->terms[i];
-    const Form *floor = known_floor(s, t->base, t->offset, t->cut);
-    sum = floor ? layout_form_linear(s->p, sum, 1, floor, t->coefficient) : NULL;
-  }
+  f = layout_form_regroup(s->l, f);
+  if (!layout_form_digits(s->l, f, digits, &count)) return NULL;
+  const Form *sum = layout_form_const(s->p, f->constant);
+  for (int i = 0; i < count && sum; i++)
+    sum = layout_form_linear(s->p, sum, 1, known_digit(s, &digits[i]), digits[i].weight);
   return sum;
 }
 
@@ -207,56 +225,68 @@ static void exchange_bits(Solver *s) {
 
 // ---- Equations ---------------------------------------------------------------------------------
 
-// Moves what is known to the other side. False when the equation cannot be carried on.
+// Derived bases read as such, no constant on the left, XORs that count up. False when it does not
+// fit.
+static bool prepare(Solver *s, Equation *e) {
+  if (e->form->xor_count && e->form->xors[0].coefficient < 0)
+    *e = (Equation){multiple(s->l, e->form, -1), multiple(s->p, e->value, -1)};
+  if (!e->form || !e->value) return false;
+  const Form *form = layout_form_regroup(s->l, e->form);
+  e->value = layout_form_add_const(s->p, e->value, -form->constant);
+  e->form = layout_form_add_const(s->l, form, -form->constant);
+  return e->form && e->value;
+}
+
+// Moves known floors to the other side. False when the equation cannot be carried on.
 static bool take_out_known(Solver *s, Equation *e) {
-  e->form = layout_form_regroup(s->l, e->form);
-  const Form *form = e->form, *value = layout_form_add_const(s->p, e->value, -form->constant);
-  form = layout_form_add_const(s->l, form, -form->constant);
+  const Form *form = e->form, *value = e->value;
   for (int i = 0; i < e->form->count; i++) {
     const Term *t = &e->form->terms[i];
     const Form *floor = known_floor(s, t->base, t->offset, t->cut);
     if (!floor) continue;
     form = layout_form_linear(s->l, form, 1, &(Form){.terms = t, .count = 1}, -1);
     value = layout_form_linear(s->p, value, 1, floor, -t->coefficient);
-    s->progress = true;
   }
-  if (!form || !value) return false;
   *e = (Equation){form, value};
-  return true;
+  return form && value;
+}
+
+static bool is_known_bit(const Solver *s, const Bit *bit) {
+  return find_floor(s, bit->base, bit->offset, bit->cut) ||
+         find_residue(s, bit->base, bit->offset, bit->cut, 2);
+}
+
+// The bits of a mask that are known.
+static BitMask known_bits(const Solver *s, BitMask mask) {
+  BitMask known = {{0, 0}};
+  for (int i = 0; i < s->l->bit_count; i++)
+    if (mask_has(mask, i) && is_known_bit(s, &s->l->bits[i])) known = mask_xor(known, one_bit(i));
+  return known;
 }
 
 // Where the parts of a form occupy separate bits, what is known of its XORs can be XORed away from
 // the whole: f ^ Y = f without the known bits, Y = Σ weight·(known bit).
 static void take_out_known_bits(Solver *s, Equation *e) {
-  Form *rest = arena_copy(s->l->arena, e->form, sizeof *rest);
-  Xor *xors = arena_array(s->l->arena, Xor, rest->xor_count);
-  const Form *known = layout_form_const(s->l, 0);
-  int kept = 0, taken = 0;
-  for (int i = 0; i < rest->xor_count && known; i++) {
-    Xor item = e->form->xors[i];
-    for (int j = 0; j < s->l->bit_count && known; j++) {
-      const Bit *bit = &s->l->bits[j];
-      if (!mask_has(item.mask, j) || !find_floor(s, bit->base, bit->offset, bit->cut)) continue;
-      known = layout_form_linear(s->l, known, 1, layout_form_bit(s->l, j, item.coefficient), 1);
-      item.mask = mask_xor(item.mask, one_bit(j));
-      taken++;
-      break;
-    }
-    int left = mask_count(item.mask);
-    if (left > 1) xors[kept++] = item;
-    if (left == 1)
-      rest = (Form *)layout_form_linear(
-          s->l, rest, 1, layout_form_bit(s->l, lowest(item.mask), item.coefficient), 1);
-    if (!rest) return;
+  const Form *rest = e->form, *taken = layout_form_const(s->l, 0);
+  for (int i = 0; i < e->form->xor_count; i++) {
+    const Xor *item = &e->form->xors[i];
+    BitMask known = known_bits(s, item->mask);
+    if (mask_count(known) != 1) continue;
+    BitMask left = mask_xor(item->mask, known);
+    taken =
+        layout_form_linear(s->l, taken, 1, layout_form_parity(s->l, known, item->coefficient), 1);
+    rest = layout_form_linear(s->l, rest, 1, &(Form){.xors = item, .xor_count = 1}, -1);
+    rest = layout_form_linear(s->l, rest, 1, layout_form_parity(s->l, left, item->coefficient), 1);
   }
-  const Form *value = taken && known && layout_form_is_placed(s->l, e->form)
-                          ? layout_form_bitwise(s->p, LAYOUT_XOR, e->value, known_value(s, known))
-                          : NULL;
+  if (!rest || !taken || rest == e->form || !layout_form_is_placed(s->l, e->form)) return;
+  Bounds reach;
+  const Form *value = known_value(s, taken);
+  if (!value || !layout_form_bounds(s->l, e->form, &reach) || reach.high >= INT64_MAX / 4) return;
+  int64_t modulus = 1;
+  while (modulus <= reach.high) modulus *= 2;
+  value = layout_form_bitwise(s->p, LAYOUT_XOR, layout_form_modulo(s->p, e->value, modulus), value);
   if (!value) return;
-  Form *form = arena_copy(s->l->arena, rest, sizeof *rest);
-  form->xors = xors;
-  form->xor_count = kept;
-  *e = (Equation){form, value};
+  *e = (Equation){rest, value};
   s->progress = true;
 }
 
@@ -348,7 +378,7 @@ static const Form *items_form(Solver *s, const Item *items, int count, int64_t d
 
 // A cluster [begin, end) of the items: value mod `above` (0: no items above), over `gcd`.
 static void take_cluster(Solver *s, const Item *items, int begin, int end, const Form *value,
-                         int64_t gcd, int64_t above, bool whole) {
+                         int64_t gcd, int64_t above) {
   if (above) value = layout_form_modulo(s->p, value, above);
   value = layout_form_divide(s->p, value, gcd);
   if (end - begin == 1)
@@ -356,42 +386,60 @@ static void take_cluster(Solver *s, const Item *items, int begin, int end, const
   const Form *form = items_form(s, items + begin, end - begin, gcd);
   if (!value || !form || s->equation_count == MAX_EQUATIONS) return;
   s->equations[s->equation_count++] = (Equation){form, value};
-  s->progress |= !whole;
+  s->progress = true;
 }
 
-// Splits the items where those below stay under the gcd of those above.
+// Splits the items where those below stay under the gcd of those above. False, with nothing done,
+// when they stay together.
 static bool separate(Solver *s, const Item *items, int count, const Form *value) {
   int64_t gcds[MAX_DIGITS + 1] = {0}, reach = 0;
+  int ends[MAX_DIGITS], clusters = 0;
   for (int i = count - 1; i >= 0; i--) gcds[i] = gcd_of(gcds[i + 1], items[i].weight);
-  int begin = 0;
   for (int i = 0; i < count; i++) {
     int64_t part;
     if (!mul_fits(items[i].weight, items[i].radix - 1, &part) || !add_fits(reach, part, &reach))
       return false;
-    if (i + 1 < count && reach >= gcds[i + 1]) continue;
-    take_cluster(s, items, begin, i + 1, value, gcds[begin], gcds[i + 1],
-                 begin == 0 && i + 1 == count && gcds[0] == 1);
-    begin = i + 1;
+    if (i + 1 == count || reach < gcds[i + 1]) ends[clusters++] = i + 1;
   }
+  if (clusters == 1 && count > 1) return false;
+  for (int i = 0, begin = 0; i < clusters; begin = ends[i++])
+    take_cluster(s, items, begin, ends[i], value, gcds[begin], gcds[ends[i]]);
   return true;
 }
 
-static void work(Solver *s, Equation e) {
+static bool learn_from(Solver *s, const Equation *e) {
   Item items[MAX_DIGITS];
   int count;
-  if (e.form->xor_count) take_out_known_bits(s, &e);
-  if (!take_out_known(s, &e) || layout_form_is_const(e.form)) return;
-  const Form *value = e.value;
-  if (equation_items(s, e.form, items, &count, &value) && separate(s, items, count, value)) return;
+  const Form *value = e->value;
+  return equation_items(s, e->form, items, &count, &value) && separate(s, items, count, value);
+}
+
+static void keep(Solver *s, Equation e) {
   if (s->equation_count < MAX_EQUATIONS) s->equations[s->equation_count++] = e;
 }
 
-static void work_round(Solver *s) {
+// XORs wait a round, for their bits may become known; digits are read before what is known is taken
+// out, which may tear them apart.
+static void work(Solver *s, Equation e, bool first_round) {
+  if (!prepare(s, &e) || layout_form_is_const(e.form)) return;
+  if (e.form->xor_count) take_out_known_bits(s, &e);
+  if (!prepare(s, &e) || layout_form_is_const(e.form)) return;
+  if (e.form->xor_count && first_round) {
+    s->progress = true;
+    return keep(s, e);
+  }
+  if (learn_from(s, &e)) return;
+  Equation rest = e;
+  if (!take_out_known(s, &rest) || layout_form_is_const(rest.form)) return;
+  if (!learn_from(s, &rest)) keep(s, e);
+}
+
+static void work_round(Solver *s, bool first) {
   Equation todo[MAX_EQUATIONS];
   int count = s->equation_count;
   memcpy(todo, s->equations, sizeof *todo * (size_t)count);
   s->equation_count = 0;
-  for (int i = 0; i < count; i++) work(s, todo[i]);
+  for (int i = 0; i < count; i++) work(s, todo[i], first);
   exchange_bits(s);
   join_all(s);
   relate_bases(s);
@@ -416,7 +464,7 @@ bool layout_solve_inverse(Digits *logical, Digits *physical, const Form *const *
         (Equation){outputs[i], layout_form_floor(physical, i, 0, 1)};
   for (int round = 0; round < MAX_ROUNDS; round++) {
     s->progress = false;
-    work_round(s);
+    work_round(s, round == 0);
     if (axes_known(s, inverse)) return true;
     if (!s->progress) return false;
   }
@@ -427,7 +475,8 @@ bool layout_solve_checks(Digits *logical, const Digits *physical, const Form *co
                          const Form *const *inverse) {
   for (int i = 0; i < logical->axis_count; i++) {
     const Form *back = layout_form_apply(logical, physical, inverse[i], outputs);
-    if (!back || !layout_form_same(back, layout_form_floor(logical, i, 0, 1))) return false;
+    if (!back || !layout_form_equal(logical, back, layout_form_floor(logical, i, 0, 1)))
+      return false;
   }
   return true;
 }
