@@ -60,6 +60,19 @@ static const Form *drop_low_digits(Analyzer *analyzer, const Form *f) {
   return f;
 }
 
+// k - B // c >= 0 is k*c + c - 1 - B >= 0, and B // c + k >= 0 is B + k*c >= 0.
+static const Form *drop_floor(Analyzer *analyzer, const Form *f) {
+  Expr *base;
+  int64_t cut, k;
+  if (f->count != 1 || !split_division(f->terms[0].atom, &base, &cut)) return f;
+  int64_t coef = f->terms[0].coef;
+  if ((coef != 1 && coef != -1) || !mul_fits(f->constant, cut, &k)) return f;
+  if (coef < 0 && !add_fits(k, cut - 1, &k)) return f;
+  const Form *b = form_typed(analyzer, form_of(analyzer, base), f->type);
+  const Form *r = form_add_const(analyzer, form_scale(analyzer, b, coef), k);
+  return r ? r : f;
+}
+
 // The terms of one sign, that sign off.
 static const Form *side_of(Analyzer *analyzer, const Form *f, int sign) {
   const Digits *digits = form_digits(analyzer, f);
@@ -127,6 +140,7 @@ static Expr *simplify_order(Analyzer *analyzer, Expr *e, const Form *f) {
   if (v != UNKNOWN) return verdict_expr(analyzer, v == ALWAYS);
   const Form *smaller = reduce_gcd(analyzer, f);
   smaller = reduce_gcd(analyzer, drop_low_digits(analyzer, smaller));
+  smaller = reduce_gcd(analyzer, drop_floor(analyzer, smaller));
   v = smaller == f ? UNKNOWN : form_sign(analyzer, smaller);
   if (v != UNKNOWN) return verdict_expr(analyzer, v == ALWAYS);
   Expr *r = write_sign(analyzer, smaller);

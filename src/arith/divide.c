@@ -215,8 +215,9 @@ static Parts split_by(Analyzer *analyzer, const Form *f, const Form *g) {
   return divide_polynomials(analyzer, f, g);
 }
 
-// f // divisor and f % divisor when g times something is the divisor and the low part is below g.
-static bool divide_by_factor(Analyzer *analyzer, const Form *f, const Form *divisor, Parts *out) {
+// f = g*high + low and divisor = g*over with over > 0 and 0 <= low < g.
+bool form_split_by_factor(Analyzer *analyzer, const Form *f, const Form *divisor,
+                          const Form **high, const Form **low, const Form **over) {
   for (int n = 0; n <= 2 * MOST_FACTORS; n++) {
     const Form *g = nth_divisor(analyzer, divisor, n);
     if (!g) continue;
@@ -225,13 +226,12 @@ static bool divide_by_factor(Analyzer *analyzer, const Form *f, const Form *divi
     int64_t c;
     bool found = parts.quotient && parts.rest && parts.quotient->count && other.quotient &&
                  form_is_const(other.rest, &c) && c == 0 && below(analyzer, parts.rest, g);
-    bool positive = found && (!form_is_const(other.quotient, &c) || c > 0);
-    if (!positive) continue;
-    const Form *quotient = form_divide_by(analyzer, parts.quotient, other.quotient);
-    if (!quotient) continue;
-    const Form *rest = form_sub(analyzer, f, form_mul(analyzer, quotient, divisor));
-    *out = (Parts){quotient, rest};
-    return rest != NULL;
+    if (!found || !form_nonnegative(analyzer, form_add_const(analyzer, other.quotient, -1)))
+      continue;
+    *high = parts.quotient;
+    *low = parts.rest;
+    *over = other.quotient;
+    return true;
   }
   return false;
 }
@@ -245,8 +245,8 @@ const Form *form_divide_by(Analyzer *analyzer, const Form *f, const Form *diviso
     return form_divide(analyzer, c > 0 ? f : form_scale(analyzer, f, -1), c > 0 ? c : -c);
   }
   Parts parts = divide_polynomials(analyzer, f, divisor);
-  if (parts.quotient && parts.rest && below(analyzer, parts.rest, divisor)) return parts.quotient;
-  return divide_by_factor(analyzer, f, divisor, &parts) ? parts.quotient : NULL;
+  bool settled = parts.quotient && parts.rest && below(analyzer, parts.rest, divisor);
+  return settled ? parts.quotient : NULL;
 }
 
 const Form *form_divide_out(Analyzer *analyzer, const Form *f, const Form *divisor,

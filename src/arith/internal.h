@@ -185,6 +185,8 @@ void index_region_of_bound(Analyzer *analyzer, Expr *const *indices, int rank,
 const Form *simple_form(Analyzer *analyzer, Expr *e); // of an index expression, facts used
 const Form *form_divide(Analyzer *analyzer, const Form *f, int64_t divisor); // divisor > 0
 const Form *form_divide_by(Analyzer *analyzer, const Form *f, const Form *divisor); // or NULL
+bool form_split_by_factor(Analyzer *analyzer, const Form *f, const Form *divisor,
+                          const Form **high, const Form **low, const Form **over);
 // f = quotient * divisor + *rest as polynomials, for a divisor of one term; else quotient 0.
 const Form *form_divide_out(Analyzer *analyzer, const Form *f, const Form *divisor,
                             const Form **rest);

@@ -48,19 +48,51 @@ static const Form *simple_var(Analyzer *analyzer, Expr *e) {
   return form_of(analyzer, e);
 }
 
+// v*(x % n) + v*n*(x // n) is v*x, for a symbolic n.
+static const Form *undo_rest(Analyzer *analyzer, const Form *f, Term t) {
+  Expr *quotient = expr_floor_div(analyzer->context, t.atom->args[0], t.atom->args[1]);
+  if (quotient->op != EXPR_FLOOR_DIV) return f;
+  const Form *whole = form_mul(analyzer, form_of(analyzer, t.atom->args[1]),
+                               form_of(analyzer, quotient));
+  whole = form_add(analyzer, whole, form_term(analyzer, f->type, 1, t.atom));
+  whole = form_sub(analyzer, form_of(analyzer, t.atom->args[0]), whole);
+  const Form *r = form_add_scaled(analyzer, f, whole, t.coef);
+  return r && r->count < f->count ? r : f;
+}
+
 static const Form *simple_sum(Analyzer *analyzer, Expr *e) {
-  return form_add_scaled(analyzer, simple_arg(analyzer, e, 0), simple_arg(analyzer, e, 1),
-                         e->op == EXPR_SUB ? -1 : 1);
+  const Form *f = form_add_scaled(analyzer, simple_arg(analyzer, e, 0),
+                                  simple_arg(analyzer, e, 1), e->op == EXPR_SUB ? -1 : 1);
+  for (int i = 0; f && i < f->count; i++)
+    if (f->terms[i].atom->op == EXPR_FLOOR_MOD) {
+      const Form *r = undo_rest(analyzer, f, f->terms[i]);
+      if (r != f) f = r, i = -1;
+    }
+  return f;
 }
 
 static const Form *simple_product(Analyzer *analyzer, Expr *e) {
   return form_mul(analyzer, simple_arg(analyzer, e, 0), simple_arg(analyzer, e, 1));
 }
 
+// (g*high + low) // (g*over) is high // over for 0 <= low < g; the rest g*(high % over) + low.
+static const Form *divide_high(Analyzer *analyzer, Expr *e, const Form *divisor, const Form *high,
+                               const Form *low, const Form *over) {
+  Expr *x = form_expr(analyzer, high), *y = form_expr(analyzer, over);
+  if (!x || !y) return NULL;
+  const Form *inner = simple_form(analyzer, expr_binary(analyzer->context, e->op, x, y));
+  if (e->op == EXPR_FLOOR_DIV) return inner;
+  const Form *g = form_divide_by(analyzer, divisor, over);
+  return g ? form_add(analyzer, form_mul(analyzer, inner, g), low) : NULL;
+}
+
 static const Form *divide_symbolic(Analyzer *analyzer, Expr *e, const Form *a, const Form *b) {
   const Form *q = form_divide_by(analyzer, a, b), *rest = a;
   bool modulo = e->op == EXPR_FLOOR_MOD;
   if (q) return modulo ? form_sub(analyzer, a, form_mul(analyzer, q, b)) : q;
+  const Form *high, *low, *over;
+  if (form_split_by_factor(analyzer, a, b, &high, &low, &over))
+    return divide_high(analyzer, e, b, high, low, over);
   q = form_divide_out(analyzer, a, b, &rest);
   Expr *x = form_expr(analyzer, rest), *y = form_expr(analyzer, b);
   if (!x || !y) return NULL;

@@ -179,6 +179,12 @@ static void test_symbolic_proofs(void **state) {
   assert_ptr_equal(simplify(a, OVER(row, m)), i);
   assert_ptr_equal(simplify(a, REST(row, m)), j);
   assert_ptr_not_equal(simplify(a, OVER(row, n)), i);
+  Expr *p = expr_var(c, "p", DTYPE_INT32), *q = expr_var(c, "q", DTYPE_INT32);
+  Expr *cell = ADD(TIMES(ADD(TIMES(p, n), q), m), j), *area = TIMES(n, m);
+  assert_ptr_equal(simplify(a, OVER(cell, area)), simplify(a, ADD(p, OVER(q, n))));
+  assert_ptr_equal(simplify(a, REST(cell, area)), simplify(a, ADD(TIMES(REST(q, n), m), j)));
+  assert_ptr_equal(simplify(a, ADD(TIMES(OVER(q, n), n), REST(q, n))), q);
+  assert_ptr_equal(simplify(a, LESS(OVER(q, I(7)), I(3))), simplify(a, LESS(q, I(21))));
   assert_ptr_equal(simplify(a, ADD(TIMES(OVER(row, I(16)), I(16)), REST(row, I(16)))),
                    simplify(a, row));
   analyzer_bind(a, io, I(0), OVER(ADD(n, I(15)), I(16)));
