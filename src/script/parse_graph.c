@@ -5,6 +5,8 @@
 #include "script/const_data.h"
 #include "script/parse_stmt.h"
 
+enum { MOST_OUTPUTS = 1024 };
+
 typedef struct GraphParser {
   Parser *parser;
   GraphFunc *func;
@@ -137,6 +139,7 @@ static bool add_input(GraphParser *graph, const PyNode *node, PtrArray *inputs) 
 }
 
 static bool add_attribute(GraphParser *graph, const PyNode *keyword, Node *node) {
+  if (keyword->items[0]->kind == PY_NONE) return true;
   Expr *value = parse_attribute_value(graph->parser, keyword->items[0]);
   if (!value) return false;
   node->attrs = attrs_with(&graph->parser->context->arena, node->attrs, keyword->text, value);
@@ -205,12 +208,14 @@ static Node *call_tir(GraphParser *graph, const PyNode *call) {
   Parser *parser = graph->parser;
   PyNode *parts[4] = {NULL};
   static const char *const names[] = {"func", "args", "out_sinfo", "dtype"};
+  static const char newer_name[] = "out_ty"; // of out_sinfo
   Node *node = node_new(parser->context, NODE_CALL_TIR, NULL, "call_tir", NULL, 0, 0);
   for (int i = 1; i < call->count; i++) {
     PyNode *item = call->items[i];
     int at = item->kind == PY_KEYWORD ? 0 : i - 1;
     if (item->kind == PY_KEYWORD)
       while (at < 4 && strcmp(names[at], item->text)) at++;
+    if (item->kind == PY_KEYWORD && !strcmp(newer_name, item->text)) at = 2;
     if (at < 4)
       parts[at] = item->kind == PY_KEYWORD ? item->items[0] : item;
     else if (item->kind != PY_KEYWORD || !add_attribute(graph, item, node))
@@ -250,9 +255,40 @@ static Value *named_tensor(Parser *parser, const PyNode *node) {
   return NULL;
 }
 
+static void grow_outputs(Context *context, Node *node, int count) {
+  Value **outputs = arena_array(&context->arena, Value *, count);
+  for (int i = 0; i < count; i++) {
+    outputs[i] =
+        i < node->output_count ? node->outputs[i] : value_new(context, "lv", DTYPE_VOID, NULL, -1);
+    outputs[i]->producer = node;
+    outputs[i]->output = i;
+    if (i >= node->output_count) outputs[i]->pos = node->pos;
+  }
+  node->outputs = outputs;
+  node->output_count = MAX_OF(node->output_count, count);
+}
+
+// lv[1]: of an operator with several outputs.
+static Value *item_of_tuple(GraphParser *graph, const PyNode *node) {
+  Parser *parser = graph->parser;
+  int64_t at;
+  Value *first = node->items[0]->kind == PY_NAME ? named_tensor(parser, node->items[0]) : NULL;
+  if (node->items[0]->kind != PY_NAME)
+    REPORT(parser, node, "expected the name of a tuple of tensors");
+  if (!first || !parse_int(parser, node->items[1], "the number of an output", &at)) return NULL;
+  if (!first->producer || node->count != 2 || at < 0 || at >= MOST_OUTPUTS) {
+    REPORT(parser, node, "'%s' is not a tuple with this item", first->name);
+    return NULL;
+  }
+  if (at >= first->producer->output_count)
+    grow_outputs(parser->context, first->producer, (int)at + 1);
+  return first->producer->outputs[at];
+}
+
 static Value *tensor(GraphParser *graph, const PyNode *node) {
   Parser *parser = graph->parser;
   if (node->kind == PY_NAME) return named_tensor(parser, node);
+  if (node->kind == PY_SUBSCRIPT) return item_of_tuple(graph, node);
   if (node->kind != PY_CALL) {
     REPORT(parser, node, "expected a tensor, saw %s; attributes are passed by their names",
            py_kind_name(node->kind));
@@ -285,8 +321,23 @@ static void assign_several(GraphParser *graph, const PyNode *target, const PyNod
     bind_value(parser, target->items[i], node->outputs[i]);
 }
 
+static bool annotated_tensor(Parser *parser, const PyNode *annotation, Value *value);
+
+// R.Tuple(R.Tensor(…), …): the operator has that many outputs.
+static bool annotated_tuple(Parser *parser, const PyNode *annotation, Value *value) {
+  if (annotation->count - 1 > MOST_OUTPUTS || annotation->count < 2)
+    return REPORT(parser, annotation, "expected 1 to %d tensors", MOST_OUTPUTS);
+  grow_outputs(parser->context, value->producer, annotation->count - 1);
+  for (int i = 1; i < annotation->count; i++)
+    if (!annotated_tensor(parser, annotation->items[i], value->producer->outputs[i - 1]))
+      return false;
+  return true;
+}
+
 static bool annotated_tensor(Parser *parser, const PyNode *annotation, Value *value) {
   Value like = {.rank = -1};
+  Str member = parser_called(parser, annotation, DIALECT_GRAPH);
+  if (member && !strcmp(member, "Tuple")) return annotated_tuple(parser, annotation, value);
   if (!tensor_type(parser, annotation, &like)) return false;
   value->type = like.type;
   value->rank = like.rank;
@@ -304,6 +355,9 @@ static void assign_tensor(GraphParser *graph, const PyNode *target, const PyNode
     if (var) parser_bind_expr(parser, target->text, var);
     return;
   }
+  bool names_module = expression->kind == PY_NAME && parser->class_name &&
+                      !strcmp(expression->text, parser->class_name);
+  if (names_module) return; // cls = Module
   if (target->kind == PY_TUPLE || target->kind == PY_LIST) {
     assign_several(graph, target, expression);
     return;

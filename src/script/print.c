@@ -54,13 +54,14 @@ const char *script_buffer_text(Context *context, const Buffer *buffer) {
   return result;
 }
 
+// TVM prints its imports as comments, and reads no others.
 static void print_imports(const Module *module, Text *out, bool newer) {
-  bool has_graph = false;
+  bool has_graph = false, is_class = module->name && *module->name;
   for (int i = 0; i < module->funcs.count; i++) has_graph |= module->funcs.items[i].graph != NULL;
-  bool is_class = module->name && *module->name;
-  text_printf(out, "from %s.script import %s%s%s\n\n", newer ? "tvm" : "pleat",
-              is_class ? "ir as I, " : "", has_graph ? "relax as R, " : "",
-              newer ? "tirx as T" : "tir as T");
+  text_puts(out, newer ? "# from tvm.script import " : "from pleat.script import ");
+  if (is_class) text_puts(out, "ir as I, ");
+  if (has_graph) text_puts(out, "relax as R, ");
+  text_puts(out, newer ? "tirx as T\n\n" : "tir as T\n\n");
 }
 
 static void print_function(Printer *printer, const Module *module, const ModuleFunc *func) {

@@ -81,7 +81,8 @@ static void print_call_tir(Printer *printer, const Node *node, const Module *mod
   bool is_class = module && module->name && *module->name;
   text_printf(out, "R.call_tir(%s%s, (", is_class ? "cls." : "", node->callee->name);
   print_values(printer, node->inputs, node->input_count);
-  text_puts(out, node->input_count == 1 ? ",), out_sinfo=" : "), out_sinfo=");
+  text_puts(out, node->input_count == 1 ? ",), " : "), ");
+  text_puts(out, printer->options.newer ? "out_ty=" : "out_sinfo=");
   if (node->output_count != 1) text_puts(out, "[");
   for (int i = 0; i < node->output_count; i++) {
     if (i) text_puts(out, ", ");
@@ -91,45 +92,61 @@ static void print_call_tir(Printer *printer, const Node *node, const Module *mod
   print_node_attrs(printer, node, true);
 }
 
-static void print_targets(Printer *printer, const Node *node) {
-  for (int i = 0; i < node->output_count; i++) {
-    if (i) text_puts(printer->out, ", ");
-    text_puts(printer->out, printer_define(printer, node->outputs[i], node->outputs[i]->name));
+// The name that stands for all outputs; their own names are given below it.
+static Str print_targets(Printer *printer, const Node *node) {
+  Text *out = printer->out;
+  if (node->output_count == 1) {
+    Str name = printer_define(printer, node->outputs[0], node->outputs[0]->name);
+    text_puts(out, name);
+    if (node->kind == NODE_OP && node->outputs[0]->rank >= 0) {
+      text_puts(out, ": ");
+      print_tensor_type(printer, node->outputs[0], false);
+    }
+    return name;
   }
-  bool is_typed = node->output_count == 1 && node->kind == NODE_OP && node->outputs[0]->rank >= 0;
-  if (is_typed) {
-    text_puts(printer->out, ": ");
-    print_tensor_type(printer, node->outputs[0], false);
-  }
-  text_puts(printer->out, " = ");
-}
-
-// Of several outputs: a line each.
-static void print_types(Printer *printer, const Node *node) {
+  Str name = printer_define(printer, node, "tuple");
+  text_printf(out, "%s: R.Tuple(", name);
   for (int i = 0; i < node->output_count; i++) {
-    if (node->outputs[i]->rank < 0) continue;
-    printer_line(printer);
-    print_value(printer, node->outputs[i]);
-    text_puts(printer->out, ": ");
+    if (i) text_puts(out, ", ");
     print_tensor_type(printer, node->outputs[i], false);
   }
+  text_puts(out, ")");
+  return name;
+}
+
+static void print_items(Printer *printer, const Node *node, Str tuple) {
+  for (int i = 0; i < node->output_count; i++) {
+    printer_line(printer);
+    Str name = printer_define(printer, node->outputs[i], node->outputs[i]->name);
+    text_printf(printer->out, "%s = %s[%d]", name, tuple, i);
+  }
+}
+
+// Operators that take their inputs as one tuple.
+static bool takes_tuple(const Node *node) {
+  return !strcmp(node->op, "concat");
+}
+
+static void print_operator(Printer *printer, const Node *node) {
+  bool tuple = takes_tuple(node);
+  text_printf(printer->out, tuple ? "R.%s((" : "R.%s(", node->op);
+  print_values(printer, node->inputs, node->input_count);
+  if (tuple) text_puts(printer->out, node->input_count == 1 ? ",)" : ")");
+  print_node_attrs(printer, node, tuple || node->input_count > 0);
 }
 
 static void print_node(Printer *printer, const Node *node, const Module *module) {
   printer_line(printer);
   Text call = text_new(printer->arena), *out = printer->out;
   printer->out = &call; // in terms of the names before
-  if (node->kind == NODE_CALL_TIR) {
+  if (node->kind == NODE_CALL_TIR)
     print_call_tir(printer, node, module);
-  } else {
-    text_printf(&call, "R.%s(", node->op);
-    print_values(printer, node->inputs, node->input_count);
-    print_node_attrs(printer, node, node->input_count > 0);
-  }
+  else
+    print_operator(printer, node);
   printer->out = out;
-  print_targets(printer, node);
-  text_puts(out, text_string(&call));
-  if (node->kind == NODE_OP && node->output_count > 1) print_types(printer, node);
+  Str name = print_targets(printer, node);
+  text_printf(out, " = %s", text_string(&call));
+  if (node->output_count != 1) print_items(printer, node, name);
 }
 
 // ---- Functions
@@ -164,8 +181,18 @@ static void print_returned(Printer *printer, const GraphFunc *func) {
   text_puts(printer->out, single ? "" : ")");
 }
 
+static bool calls_programs(const GraphFunc *func) {
+  for (int i = 0; i < func->nodes.count; i++)
+    if (func->nodes.items[i]->kind == NODE_CALL_TIR) return true;
+  return false;
+}
+
 static void print_dataflow(Printer *printer, const GraphFunc *func, const Module *module) {
   if (!func->nodes.count) return;
+  if (module && *module->name && calls_programs(func)) {
+    printer_line(printer);
+    text_printf(printer->out, "cls = %s", module->name);
+  }
   printer_line(printer);
   text_puts(printer->out, "with R.dataflow():");
   printer->indent++;

@@ -35,9 +35,8 @@ static bool is_reserved(const char *name) {
 static Str valid_name(Printer *printer, const char *name) {
   Arena *scratch = &printer->context->scratch; // not where the interned name will lie
   ArenaMark mark = arena_mark(scratch);
-  char *copy =
-      arena_printf(scratch, "%s%s%s", isdigit((unsigned char)*name) || !*name ? "v" : "",
-                   name, is_reserved(name) ? "_" : "");
+  char *copy = arena_printf(scratch, "%s%s%s", isdigit((unsigned char)*name) || !*name ? "v" : "",
+                            name, is_reserved(name) ? "_" : "");
   for (char *p = copy; *p; p++)
     if (!isalnum((unsigned char)*p) && *p != '_') *p = '_';
   Str valid = str_intern(printer->context, copy);
