@@ -11,28 +11,66 @@ static const LayoutExpr *axis_part(Context *context, int axis, LayoutOp op, int6
   return layout_expr(context, op, layout_axis(context, axis), layout_const(context, by), NULL);
 }
 
-// [.., axis // lanes, .., axis % lanes], or the axis moved to the end.
-static const Layout *with_inner_axis(const Planner *p, const Buffer *buffer, int axis, bool blocked) {
+static const Layout *layout_of_outputs(const Planner *p, const Buffer *buffer, int count,
+                                       const LayoutExpr *const *outputs) {
+  static const char *const usual[TE_MAX_RANK + 1] = {[3] = "NCW", [4] = "NCHW", [5] = "NCDHW"};
   Context *context = p->context;
   int64_t shape[TE_MAX_RANK];
-  const LayoutExpr *outputs[TE_MAX_RANK + 1];
-  int count = 0, lanes = lanes_of(p, buffer);
-  if (!buffer_static_shape(buffer, shape)) return NULL;
-  for (int d = 0; d < buffer->rank; d++) {
-    if (d != axis)
-      outputs[count++] = layout_axis(context, d);
-    else if (blocked)
-      outputs[count++] = axis_part(context, d, LAYOUT_DIV, lanes);
-  }
-  outputs[count++] = blocked ? axis_part(context, axis, LAYOUT_MOD, lanes) : layout_axis(context, axis);
-  static const char *const usual[TE_MAX_RANK + 1] = {[3] = "NCW", [4] = "NCHW", [5] = "NCDHW"};
   Str names[TE_MAX_RANK];
+  if (!buffer_static_shape(buffer, shape)) return NULL;
   for (int d = 0; d < buffer->rank; d++)
     names[d] = usual[buffer->rank] ? str_format(context, "%c", usual[buffer->rank][d])
                                    : str_format(context, "i%d", d);
-  const IndexMap *map = index_map_new(context, buffer->rank, names, count, outputs, NULL, NULL, 0);
+  const IndexMap *map =
+      index_map_new(context, buffer->rank, names, count, outputs, NULL, NULL, 0);
   const Layout *layout = layout_static(context, map, shape, buffer->pos);
-  return layout ? layout_with_padding(context, layout, (LayoutPadding){LAYOUT_PADDING_ANY, 0}) : NULL;
+  return layout ? layout_with_padding(context, layout, (LayoutPadding){LAYOUT_PADDING_ANY, 0})
+                : NULL;
+}
+
+// [.., axis // lanes, .., axis % lanes], or the axis moved to the end.
+static const Layout *with_inner_axis(const Planner *p, const Buffer *buffer, int axis,
+                                     bool blocked) {
+  const LayoutExpr *outputs[TE_MAX_RANK + 1];
+  int count = 0, lanes = lanes_of(p, buffer);
+  for (int d = 0; d < buffer->rank; d++) {
+    if (d != axis)
+      outputs[count++] = layout_axis(p->context, d);
+    else if (blocked)
+      outputs[count++] = axis_part(p->context, d, LAYOUT_DIV, lanes);
+  }
+  outputs[count++] = blocked ? axis_part(p->context, axis, LAYOUT_MOD, lanes)
+                             : layout_axis(p->context, axis);
+  return layout_of_outputs(p, buffer, count, outputs);
+}
+
+enum { PANEL_VECTORS = 4 };
+
+// [batches.., axis // width, reduced.., axis % width]: what one panel reads lies in one piece.
+static const Layout *in_panels(const Planner *p, const Nest *nest, const NestRead *read, int axis) {
+  const LayoutExpr *outputs[TE_MAX_RANK + 1];
+  int count = 0, width = lanes_of(p, read->buffer) * PANEL_VECTORS;
+  bool reduced[TE_MAX_RANK] = {false};
+  for (int a = nest->spatial_count; a < nest->axis_count; a++) {
+    int d = nest_dimension_of(nest, read, a);
+    if (d >= 0) reduced[d] = true;
+  }
+  for (int pass = 0; pass < 2; pass++) {
+    for (int d = 0; d < read->buffer->rank; d++)
+      if (d != axis && reduced[d] == (pass == 1)) outputs[count++] = layout_axis(p->context, d);
+    if (pass == 0) outputs[count++] = axis_part(p->context, axis, LAYOUT_DIV, width);
+  }
+  outputs[count++] = axis_part(p->context, axis, LAYOUT_MOD, width);
+  return layout_of_outputs(p, read->buffer, count, outputs);
+}
+
+static void add_candidate(Candidates *c, const Layout *layout, int axis, bool blocked,
+                          bool panels) {
+  if (!layout || c->count == PLAN_MAX_LAYOUTS) return;
+  c->items[c->count] = layout;
+  c->axis[c->count] = axis;
+  c->panels[c->count] = panels;
+  c->blocked[c->count++] = blocked;
 }
 
 static void propose(Planner *p, const StageTensor *tensor, int axis, bool blocked) {
@@ -43,11 +81,28 @@ static void propose(Planner *p, const StageTensor *tensor, int axis, bool blocke
   if (!blocked && axis == tensor->buffer->rank - 1) return;
   for (int i = 1; i < c->count; i++)
     if (c->axis[i] == axis && c->blocked[i] == blocked) return;
-  const Layout *layout = with_inner_axis(p, tensor->buffer, axis, blocked);
-  if (!layout) return;
-  c->items[c->count] = layout;
-  c->axis[c->count] = axis;
-  c->blocked[c->count++] = blocked;
+  add_candidate(c, with_inner_axis(p, tensor->buffer, axis, blocked), axis, blocked, false);
+}
+
+// A tensor computed at run time that is the matrix of a product: read again for every tile of rows.
+static void propose_panels(Planner *p, const Stage *stage) {
+  enum { SMALLEST = 1 << 16 }; // bytes; below, all of it stays in the first cache
+  Nest nest;
+  Stmt *s = te_stage_stmt(p->context, stage->te);
+  while (s->kind == STMT_FOR) s = s->as.loop.body;
+  if (!nest_of_block(p->context, s->as.block, &nest)) return;
+  for (int i = 0; i < nest.read_count; i++) {
+    const NestRead *read = &nest.reads[i];
+    const StageTensor *tensor = stage_tensor_of(p->stages, read->buffer);
+    int last = nest.output_axis[nest.output->rank - 1];
+    int d = last < 0 ? -1 : nest_dimension_of(&nest, read, last);
+    if (!tensor || tensor->data || d < 0 || tensor_bytes_as(tensor, NULL) < SMALLEST) continue;
+    bool matrix = false; // other axes of the output do not move it
+    for (int a = 0; a < nest.spatial_count; a++)
+      matrix |= a != last && nest.axes[a].extent > 1 && !nest_depends(read, a);
+    Candidates *c = &p->candidates[tensor->index];
+    if (matrix) add_candidate(c, in_panels(p, &nest, read, d), d, true, true);
+  }
 }
 
 // The dimension of the output along which the model would vectorise.
@@ -83,7 +138,8 @@ static void hand_on(Planner *p, const Stage *stage) {
     const StageTensor *from = stage->reads.items[i];
     const Candidates *c = &p->candidates[from->index];
     if (from->buffer->rank != stage->output->buffer->rank) continue;
-    for (int j = 1; j < c->count; j++) propose(p, stage->output, c->axis[j], c->blocked[j]);
+    for (int j = 1; j < c->count; j++)
+      if (!c->panels[j]) propose(p, stage->output, c->axis[j], c->blocked[j]);
   }
 }
 
@@ -103,5 +159,6 @@ void planner_find_candidates(Planner *p) {
     int preferred = stage->output->buffer->rank < 3 ? -1 : preferred_dimension(p, stage);
     propose(p, stage->output, preferred, true);
     propose(p, stage->output, preferred, false);
+    propose_panels(p, stage);
   }
 }

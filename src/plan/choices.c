@@ -40,7 +40,9 @@ static int candidate_like(const Planner *p, const StageTensor *tensor, const Sta
                           int like) {
   const Candidates *c = &p->candidates[tensor->index], *o = &p->candidates[other->index];
   for (int i = 0; i < c->count && tensor->buffer->rank == other->buffer->rank; i++)
-    if (c->axis[i] == o->axis[like] && c->blocked[i] == o->blocked[like]) return i;
+    if (c->axis[i] == o->axis[like] && c->blocked[i] == o->blocked[like] &&
+        c->panels[i] == o->panels[like])
+      return i;
   return 0;
 }
 

@@ -13,6 +13,7 @@ typedef struct Candidates {
   const Layout *items[PLAN_MAX_LAYOUTS];
   int axis[PLAN_MAX_LAYOUTS];     // the logical axis that is innermost; -1 for row-major
   bool blocked[PLAN_MAX_LAYOUTS]; // in blocks of the machine's vectors
+  bool panels[PLAN_MAX_LAYOUTS];  // in panels that a reduction reads from end to end
 } Candidates;
 
 // One feasible way to run a stage: numbers of candidates.

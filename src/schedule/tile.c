@@ -5,7 +5,7 @@
 // product kernels (Goto and van de Geijn, "Anatomy of high-performance matrix multiplication").
 #include "schedule/nest.h"
 
-enum { FMA_LATENCY = 4, LOADS_A_CYCLE = 2, UOPS_A_CYCLE = 4, MOST_ROWS = 28 };
+enum { FMA_LATENCY = 4, LOADS_A_CYCLE = 2, UOPS_A_CYCLE = 4, MOST_ROWS = 28, PAGE_CYCLES = 8 };
 
 typedef struct Search {
   Context *context;
@@ -13,8 +13,10 @@ typedef struct Search {
   const Nest *nest;
   const NestLayouts *layouts;
   NestStep steps[NEST_MAX_READS]; // along the vector axis
+  int64_t panel;                  // vectors side by side in a read laid out in panels; 0: any
   bool depends[NEST_MAX_READS][2]; // on the row axes
   double reductions;
+  int paging; // reads that move to another page at each step of the reduction
   Tile best;
   double best_cost;
 } Search;
@@ -29,6 +31,15 @@ static double loads_of(const Search *s, int read, const Tile *tile, double vecto
   return loads;
 }
 
+static double read_bytes(const NestRead *read) {
+  double bytes = dtype_bytes(read->buffer->type);
+  for (int d = 0; d < read->buffer->rank; d++) {
+    int64_t extent;
+    if (expr_as_int(read->buffer->shape[d], &extent)) bytes *= (double)extent;
+  }
+  return bytes;
+}
+
 static double iteration_cycles(const Search *s, const Tile *tile, double vectors,
                                const double rows[2]) {
   double products = vectors * rows[0] * rows[1], loads = 0;
@@ -37,7 +48,29 @@ static double iteration_cycles(const Search *s, const Tile *tile, double vectors
   double cycles = work / s->machine->fma_units;
   cycles = MAX_OF(cycles, loads / LOADS_A_CYCLE);
   cycles = MAX_OF(cycles, (work + loads) / UOPS_A_CYCLE);
-  return MAX_OF(cycles, FMA_LATENCY);
+  return MAX_OF(cycles, FMA_LATENCY) + PAGE_CYCLES * s->paging;
+}
+
+// Bytes between neighbours along the axis that the innermost loop walks, in row-major order.
+static int64_t reduction_step(const Nest *nest, const NestRead *read) {
+  int64_t pitch = dtype_bytes(read->buffer->type), extent, step = 0;
+  for (int d = read->buffer->rank - 1; d >= 0; d--) {
+    if (read->linear[d]) step += read->coefficient[d][nest->spatial_count] * pitch;
+    if (expr_as_int(read->buffer->shape[d], &extent)) pitch *= extent;
+  }
+  return step;
+}
+
+static int count_paging(const Search *s) {
+  enum { PAGE = 4096 };
+  int count = 0;
+  for (int i = 0; i < s->nest->read_count; i++) {
+    bool laid_out = s->layouts->packed[i] || s->layouts->reads[i];
+    const NestRead *read = &s->nest->reads[i];
+    bool large = read_bytes(read) > (double)s->machine->l1_bytes;
+    count += !laid_out && large && reduction_step(s->nest, read) >= PAGE;
+  }
+  return count;
 }
 
 typedef struct Cut { // an axis cut in tiles: `count` whole ones and a last one of `rest`
@@ -82,16 +115,6 @@ static double extent_of(const Nest *nest, int axis) {
   return axis < 0 ? 1 : (double)nest->axes[axis].extent;
 }
 
-static double read_bytes(const Nest *nest, const NestRead *read) {
-  double bytes = dtype_bytes(read->buffer->type);
-  for (int d = 0; d < read->buffer->rank; d++) {
-    int64_t extent;
-    if (expr_as_int(read->buffer->shape[d], &extent)) bytes *= (double)extent;
-  }
-  (void)nest;
-  return bytes;
-}
-
 // Bytes from beyond the first cache: a panel of what moves with the vector axis is read again for
 // each tile of rows when it does not stay there; what moves with the rows, once per panel.
 static double traffic(const Search *s, const Tile *tile) {
@@ -102,7 +125,7 @@ static double traffic(const Search *s, const Tile *tile) {
     row_tiles *= MAX_OF(1.0, extent_of(nest, tile->row_axis[i]) / (double)tile->rows[i]);
   panels = MAX_OF(1.0, panels);
   for (int i = 0; i < nest->read_count; i++) {
-    double size = read_bytes(nest, &nest->reads[i]);
+    double size = read_bytes(&nest->reads[i]);
     bool by_vector = s->steps[i] != NEST_SAME;
     bool by_rows = s->depends[i][0] || s->depends[i][1];
     double again = 1;
@@ -191,6 +214,7 @@ static void try_rows(Search *s, Tile tile) {
   int64_t most_vectors = ceil_div(nest->axes[tile.vector_axis].extent, tile.lanes);
   for (tile.vectors = 1; tile.vectors <= MIN_OF(most_vectors, 8); tile.vectors++) {
     if (!tile.padded && most_vectors % tile.vectors) continue;
+    if (s->panel && s->panel % tile.vectors) continue;
     for (tile.rows[1] = 1; tile.rows[1] <= MIN_OF(most_inner, MOST_ROWS); tile.rows[1]++)
       for (tile.rows[0] = 1; tile.rows[0] <= most_outer; tile.rows[0]++) {
         if (tile.rows[0] * tile.rows[1] > MOST_ROWS) break;
@@ -243,6 +267,17 @@ static bool reads_padded(const Search *s, int axis, int lanes) {
   return true;
 }
 
+static int64_t panel_vectors(const Search *s, int axis, int lanes) {
+  int64_t panel = 0;
+  for (int i = 0; i < s->nest->read_count; i++) {
+    int d = nest_dimension_of(s->nest, &s->nest->reads[i], axis);
+    if (d < 0 || !s->layouts->reads[i] || s->layouts->packed[i]) continue;
+    int64_t width = layout_vector_width(s->context, s->layouts->reads[i], d);
+    if (width > lanes && width % lanes == 0) panel = gcd_of(panel, width / lanes);
+  }
+  return panel;
+}
+
 static void try_vector_axis(Search *s, int axis, int lanes) {
   const Nest *nest = s->nest;
   if (!vector_axis_fits(s, axis, lanes) || !output_contiguous(s, axis, lanes)) return;
@@ -266,6 +301,7 @@ static void try_vector_axis(Search *s, int axis, int lanes) {
 bool tile_choose(Context *context, const HostMachine *machine, const Nest *nest,
                  const NestLayouts *layouts, Tile *tile) {
   Search search = {context, machine, nest, layouts, .reductions = 1, .best_cost = -1};
+  if (nest->axis_count > nest->spatial_count) search.paging = count_paging(&search);
   for (int a = nest->spatial_count; a < nest->axis_count; a++)
     search.reductions *= (double)nest->axes[a].extent;
   int most = machine->vector_bytes / MAX_OF(dtype_bytes(nest->output->type), 1);
