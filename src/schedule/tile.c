@@ -284,6 +284,7 @@ static void try_vector_axis(Search *s, int axis, int lanes) {
   Tile tile = {.vector_axis = axis, .lanes = lanes, .rows = {1, 1}, .row_axis = {-1, -1}};
   tile.padded = reads_padded(s, axis, lanes);
   if (!tile.padded && nest->axes[axis].extent % lanes) return; // lanes would read past the end
+  s->panel = panel_vectors(s, axis, lanes);
   try_rows(s, tile);
   for (int inner = nest->spatial_count - 1; inner >= 0; inner--) {
     if (inner == axis || nest->axes[inner].extent == 1) continue;
