@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared libraries: the object goes to a temporary folder, the linker's output is read back and
+// Shared libraries: the input goes to a temporary folder, the compiler's output is read back and
 // written as every output is.
 #include "target/link.h"
 
@@ -10,44 +10,85 @@
 
 extern char **environ;
 
+enum { MAX_ARGUMENTS = 64 };
+
+typedef struct Command {
+  const char *words[MAX_ARGUMENTS];
+  int count;
+} Command;
+
 static bool fail(Context *context, const char *path, const char *why) {
   return diag_error(context, (SourcePos){NULL}, "%s: %s", path, why);
 }
 
-// The linker's exit status; -1 when it cannot be started.
-static int run_linker(const char *object, const char *output) {
+static void add(Command *command, const char *word) {
+  if (command->count + 1 < MAX_ARGUMENTS) command->words[command->count++] = word;
+}
+
+static void add_all(Command *command, Arena *arena, const char *words) {
+  char *copy = arena_printf(arena, "%s", words), *rest = NULL;
+  for (char *word = strtok_r(copy, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
+    add(command, word);
+}
+
+static Command command_for(Arena *arena, const char *input, const char *kind,
+                           const HostMachine *machine, const char *output) {
   const char *cc = getenv("CC");
-  if (!cc || !*cc) cc = "cc";
-  const char *arguments[] = {cc, "-shared", "-o", output, object, "-lm", NULL};
+  Command command = {.count = 0};
+  add_all(&command, arena, cc && *cc ? cc : "cc");
+  add_all(&command, arena, "-shared -fPIC");
+  if (!strcmp(kind, ".c")) add_all(&command, arena, "-O2 -w -Wno-psabi");
+  if (!strcmp(kind, ".c") && machine) add_all(&command, arena, machine->march);
+  if (!strcmp(kind, ".c") && machine && machine->level == CPU_AVX512)
+    add(&command, "-mprefer-vector-width=512");
+  add(&command, "-o");
+  add(&command, output);
+  add(&command, input);
+  add(&command, "-lm");
+  return command;
+}
+
+// The exit status; -1 when it cannot be started.
+static int run_command(const Command *command) {
   pid_t child;
   int status;
-  if (posix_spawnp(&child, cc, NULL, NULL, (char *const *)arguments, environ)) return -1;
+  if (posix_spawnp(&child, command->words[0], NULL, NULL, (char *const *)command->words, environ))
+    return -1;
   if (waitpid(child, &status, 0) != child) return -1;
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
-static bool link_in_folder(Context *context, const Text *object, const char *folder,
-                           const char *path) {
+static bool link_in_folder(Context *context, const Text *bytes, const char *kind,
+                           const HostMachine *machine, const char *folder, const char *path) {
   Arena *arena = &context->scratch;
-  const char *input = arena_printf(arena, "%s/unit.o", folder);
+  const char *input = arena_printf(arena, "%s/unit%s", folder, kind);
   const char *output = arena_printf(arena, "%s/unit.so", folder);
-  bool done = file_write(context, input, object->data, object->size);
-  int status = done ? run_linker(input, output) : 1;
-  if (done && status < 0) fail(context, path, "no linker: `cc` (or $CC) cannot be started");
-  if (done && status > 0) fail(context, path, "the linker failed; what it said is above");
+  bool done = file_write(context, input, bytes->data, bytes->size);
+  Command command = command_for(arena, input, kind, machine, output);
+  int status = done ? run_command(&command) : 1;
+  if (done && status < 0) fail(context, path, "no compiler: `cc` (or $CC) cannot be started");
+  if (done && status > 0) fail(context, path, "the C compiler failed; what it said is above");
   size_t size;
-  char *bytes = status == 0 ? file_read(context, arena, output, &size) : NULL;
-  if (bytes) done = file_write(context, path, bytes, size);
+  char *result = status == 0 ? file_read(context, arena, output, &size) : NULL;
+  if (result) done = file_write(context, path, result, size);
   unlink(input);
   unlink(output);
-  return bytes && done;
+  return result && done;
 }
 
-bool link_shared(Context *context, const Text *object, const char *path) {
+char *link_folder(Context *context) {
   const char *place = getenv("TMPDIR");
   char *folder = arena_printf(&context->scratch, "%s/pleat-XXXXXX", place ? place : "/tmp");
-  if (!mkdtemp(folder)) return fail(context, folder, "cannot be made");
-  bool done = link_in_folder(context, object, folder, path);
+  if (mkdtemp(folder)) return folder;
+  fail(context, folder, "cannot be made");
+  return NULL;
+}
+
+bool link_shared(Context *context, const Text *bytes, const char *kind, const HostMachine *machine,
+                 const char *path) {
+  char *folder = link_folder(context);
+  if (!folder) return false;
+  bool done = link_in_folder(context, bytes, kind, machine, folder, path);
   rmdir(folder);
   return done;
 }

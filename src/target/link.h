@@ -3,9 +3,14 @@
 #define PLEAT_TARGET_LINK_H
 
 #include "base/base.h"
+#include "base/machine.h"
 
-// Makes the object file's bytes a shared library at `path`, with the system's C compiler as the
-// linker ($CC, or cc). The file appears whole or not at all. False with a diagnostic.
-bool link_shared(Context *context, const Text *object, const char *path);
+// Makes the bytes of an object file (kind ".o") or of C (".c", compiled with -O2 for `machine`) a
+// shared library at `path`, with the system's C compiler ($CC, or cc). The file appears whole or not
+// at all. False with a diagnostic.
+bool link_shared(Context *context, const Text *bytes, const char *kind, const HostMachine *machine,
+                 const char *path);
+// A new temporary folder; NULL with a diagnostic.
+char *link_folder(Context *context);
 
 #endif

@@ -2,16 +2,19 @@
 // The table of targets, and what is the same for all of them.
 #include "target/target.h"
 
+#include "target/c/rows.h"
 #include "target/code.h"
 #include "target/link.h"
 #include "target/llvm/rows.h"
 
 #include <time.h>
 
+static const char *const c_endings[] = {".c", NULL};
 static const char *const llvm_endings[] = {".o", ".s", ".ll", ".so", NULL};
 
 const TargetRow target_table[] = {
     {"llvm", "native code by LLVM: run now, .o, .s, .ll, .so", llvm_endings, llvm_emit, llvm_load},
+    {"c", "C for GCC and Clang", c_endings, c_target_emit, c_target_load},
     {NULL},
 };
 
@@ -62,7 +65,7 @@ static bool write_file(Context *context, const TargetRow *target, const TargetUn
   bool shared = !strcmp(ending, ".so");
   Text bytes = text_new(&context->scratch);
   if (!target->emit(context, unit, options, shared ? ".o" : ending, &bytes)) return false;
-  if (shared) return link_shared(context, &bytes, path);
+  if (shared) return link_shared(context, &bytes, ".o", options->machine, path);
   return file_write(context, path, bytes.data, bytes.size);
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Code generators, behind one table. A target takes lowered kernels (lower/lower.h has the
-// contract) and writes a file, or makes code that can be called at once. What all share is here: `target_legalize` rewrites what hardware has no instruction for (exp, bfloat16, floored
-// division, …) into what it has, so that no target computes anything its own way.
+// contract) and writes a file, or makes code that can be called at once. `target_legalize` is
+// shared: it rewrites what hardware has no instruction for (exp, bfloat16, floored division, …)
+// into what it has, so that no target computes anything its own way.
 //
 // Each kernel's task becomes a function
 //     void NAME(void *const *args, int64_t begin, int64_t end)
@@ -78,10 +79,10 @@ TargetFeatures target_features(const HostMachine *machine);
 
 // `s` with only these operations left, on int, uint, bool, float32 and float64 (float16 only as the
 // operand or result of a CAST from or to float32 where there is half_conversion; other small
-// floats only loaded, stored, REINTERPRETed): constants, VAR, CAST, REINTERPRET, ADD, SUB, MUL, float
-// DIV, TRUNC_DIV and TRUNC_MOD of integers, MIN, MAX, comparisons, logic, bits, SELECT,
-// IF_THEN_ELSE, LET, memory, vectors, FMA, SQRT, float ABS, FLOOR, CEIL, TRUNC and ROUND where there
-// is `rounding`, CALL and PREFETCH. Calls of the C library's functions are CALL_PURE of scalars.
+// floats only loaded, stored, REINTERPRETed): constants, VAR, CAST, REINTERPRET, ADD, SUB, MUL,
+// float DIV, TRUNC_DIV and TRUNC_MOD of integers, MIN, MAX, comparisons, logic, bits, SELECT,
+// IF_THEN_ELSE, LET, memory, vectors, FMA, SQRT, float ABS, FLOOR, CEIL, TRUNC and ROUND where
+// there is `rounding`, CALL and PREFETCH. The C library's functions are CALL_PURE of scalars.
 Stmt *target_legalize(Context *context, Stmt *s, const TargetFeatures *features,
                       TargetReport *report);
 

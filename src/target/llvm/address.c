@@ -3,7 +3,7 @@
 // its terms are added to the pointer from the outermost loop to the innermost, constants last:
 //     A[i*64 + k + 3]   ->   p1 = &A[i*64];  p2 = &p1[k];  p3 = &p2[3]
 // so that what does not change in a loop is computed before it, and the constant becomes part of
-// the instruction. All of it in 64 bits: an index that left its own type would be outside the buffer.
+// the instruction. All of it in 64 bits: an index that left its own type would be outside.
 #include "target/llvm/emit.h"
 
 enum { MAX_TERMS = 64, INNERMOST = 1 << 20 };

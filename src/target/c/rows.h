@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the table of targets takes from the C target.
+#ifndef PLEAT_TARGET_C_ROWS_H
+#define PLEAT_TARGET_C_ROWS_H
+
+#include "target/target.h"
+
+bool c_target_emit(Context *context, const TargetUnit *unit, const TargetOptions *options,
+                   const char *ending, Text *out);
+// By the system's C compiler and the dynamic linker: for tests, and where LLVM is missing.
+TargetCode *c_target_load(Context *context, const TargetUnit *unit, const TargetOptions *options);
+
+#endif
