@@ -100,3 +100,40 @@ Tensor *model_tensor(Cli *cli, const Value *value) {
   if (!tensor) diag_error(cli->context, value->pos, "no memory for '%s'", value->name);
   return tensor;
 }
+
+// ---- --input name=file.npy
+
+static bool names_value(const char *given, const Value *value) {
+  size_t n = strlen(value->name);
+  return strncmp(given, value->name, n) == 0 && given[n] == '=';
+}
+
+Tensor *model_given_input(Cli *cli, const StringList *given, const Value *value) {
+  for (int i = 0; i < given->count; i++)
+    if (names_value(given->items[i], value))
+      return npy_read(cli->context, given->items[i] + strlen(value->name) + 1);
+  return NULL;
+}
+
+static bool unknown_input(Cli *cli, const char *given, const GraphFunc *graph) {
+  const char *names[64];
+  int count = MIN_OF(graph->param_count, COUNT_OF(names));
+  for (int i = 0; i < count; i++) names[i] = graph->params[i]->name;
+  const char *word = str_intern_n(cli->context, given, strcspn(given, "="));
+  const char *nearest = nearest_name(word, names, count);
+  if (!strchr(given, '='))
+    return diag_error(cli->context, (SourcePos){0}, "--input %s: expected NAME=FILE.npy", given);
+  return diag_error(cli->context, (SourcePos){0}, "--input %s: the model has no input '%s'%s%s%s",
+                    given, word, nearest ? "; did you mean '" : "", nearest ? nearest : "",
+                    nearest ? "'?" : "");
+}
+
+bool model_check_inputs(Cli *cli, const StringList *given, const GraphFunc *graph) {
+  for (int i = 0; i < given->count; i++) {
+    bool known = false;
+    for (int j = 0; j < graph->param_count; j++)
+      known |= names_value(given->items[i], graph->params[j]);
+    if (!known) unknown_input(cli, given->items[i], graph);
+  }
+  return cli->context->error_count == 0;
+}

@@ -40,47 +40,15 @@ typedef struct Session {
 
 // ---- Inputs
 
-static Tensor *given_input(Session *s, const Value *value) {
-  Cli *cli = s->cli;
-  size_t n = strlen(value->name);
-  for (int i = 0; i < s->options->inputs.count; i++) {
-    const char *given = s->options->inputs.items[i];
-    if (strncmp(given, value->name, n) == 0 && given[n] == '=')
-      return npy_read(cli->context, given + n + 1);
-  }
-  return NULL;
-}
-
-static bool check_names(Session *s) {
-  Cli *cli = s->cli;
-  for (int i = 0; i < s->options->inputs.count; i++) {
-    const char *given = s->options->inputs.items[i];
-    bool known = false;
-    for (int j = 0; j < s->graph->param_count; j++) {
-      size_t n = strlen(s->graph->params[j]->name);
-      known |= strncmp(given, s->graph->params[j]->name, n) == 0 && given[n] == '=';
-    }
-    if (known) continue;
-    const char *names[64];
-    int count = MIN_OF(s->graph->param_count, 64);
-    for (int j = 0; j < count; j++) names[j] = s->graph->params[j]->name;
-    const char *word = str_intern_n(cli->context, given, strcspn(given, "="));
-    const char *nearest = nearest_name(word, names, count);
-    diag_error(cli->context, (SourcePos){0}, "--input %s: the model has no input '%s'%s%s%s", given,
-               word, nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
-  }
-  return cli->context->error_count == 0;
-}
-
 static bool make_inputs(Session *s) {
   Arena *arena = &s->cli->context->arena;
   s->inputs = arena_array(arena, Tensor *, s->graph->param_count);
   s->outputs = arena_array(arena, Tensor *, s->graph->output_count);
-  if (!check_names(s)) return false;
+  if (!model_check_inputs(s->cli, &s->options->inputs, s->graph)) return false;
   bool random = s->options->fill && !strcmp(s->options->fill, "random");
   for (int i = 0; i < s->graph->param_count; i++) {
     const Value *value = s->graph->params[i];
-    s->inputs[i] = given_input(s, value);
+    s->inputs[i] = model_given_input(s->cli, &s->options->inputs, value);
     if (s->cli->context->error_count) return false;
     if (s->inputs[i]) continue;
     if (!s->options->fill)

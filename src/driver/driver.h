@@ -4,6 +4,7 @@
 #ifndef PLEAT_DRIVER_H
 #define PLEAT_DRIVER_H
 
+#include "interp/interp.h"
 #include "lower/lower.h"
 #include "plan/plan.h"
 #include "runtime/runtime.h"
@@ -72,8 +73,27 @@ bool executable_run(Executable *executable, ThreadPool *pool, Tensor *const *inp
 bool executable_profile(Executable *executable, ThreadPool *pool, Tensor *const *inputs,
                         Tensor *const *outputs, int64_t *ns);
 
+// As executable_run, calling after(env, step) behind each step; false from it ends the run.
+typedef bool (*AfterStep)(void *env, int step);
+bool executable_trace(Executable *executable, ThreadPool *pool, Tensor *const *inputs,
+                      Tensor *const *outputs, AfterStep after, void *env);
+// Where parameter `param` of a step lies, during executable_trace.
+const void *executable_argument(const Executable *executable, int step, int param);
+
+// Tensor programs made runnable one by one, lowered as they are. NULL with diagnostics.
+typedef struct KernelCode KernelCode;
+KernelCode *kernel_code_new(Context *context, PrimFunc *const *funcs, int count,
+                            const CompileOptions *options, TargetReport *report);
+// Arguments as for interp_run: one a parameter, sizes taken from their shapes. False with a
+// diagnostic when one does not fit.
+bool kernel_code_run(KernelCode *code, int number, ThreadPool *pool, const InterpTensor *args);
+void kernel_code_free(KernelCode *code);
+
 // `to` gets the elements of row-major `from` where `layout` puts them, zeros elsewhere.
 void layout_pack(Context *context, const Layout *layout, int element_bytes, const void *from,
                  void *to);
+// The opposite: row-major `to` gets the elements that lie in `from` as `layout` says.
+void layout_unpack(Context *context, const Layout *layout, int element_bytes, const void *from,
+                   void *to);
 
 #endif

@@ -188,3 +188,18 @@ bool executable_profile(Executable *e, ThreadPool *pool, Tensor *const *inputs,
   }
   return true;
 }
+
+bool executable_trace(Executable *e, ThreadPool *pool, Tensor *const *inputs,
+                      Tensor *const *outputs, AfterStep after, void *env) {
+  if (!check_arguments(e, inputs, outputs)) return false;
+  bind_arguments(e, inputs, outputs);
+  for (int i = 0; i < e->program->steps.count; i++) {
+    run_step(&e->steps[i], pool);
+    if (!after(env, i)) return false;
+  }
+  return true;
+}
+
+const void *executable_argument(const Executable *e, int step, int param) {
+  return e->steps[step].args[param];
+}

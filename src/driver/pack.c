@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Laying out constants while compiling.
+// Tensors laid out and brought back: constants while compiling, results when they are checked.
 #include "driver/driver.h"
 
 typedef struct Separable { // offset = Σ table[axis][index of the axis]
@@ -37,12 +37,23 @@ static bool make_tables(Context *context, const Layout *layout, Separable *table
   return true;
 }
 
-#define COPY_ROW(Type)                                                                             \
-  for (int64_t i = 0; i < n; i++) ((Type *)to)[base + table[i]] = ((const Type *)from)[i]
+// A copy between a row-major tensor and the same one laid out.
+typedef struct Copy {
+  const Layout *layout;
+  int bytes; // of an element
+  bool back; // to the row-major one
+  char *logical, *physical;
+} Copy;
 
-static void copy_row(int bytes, const char *from, char *to, int64_t base, const int64_t *table,
-                     int64_t n) {
-  switch (bytes) {
+#define COPY_ROW(Type)                                                                             \
+  do {                                                                                             \
+    Type *rows = (Type *)copy->logical, *places = (Type *)copy->physical + base;                   \
+    for (int64_t i = 0; copy->back && i < n; i++) rows[i] = places[table[i]];                      \
+    for (int64_t i = 0; !copy->back && i < n; i++) places[table[i]] = rows[i];                     \
+  } while (0)
+
+static void copy_row(const Copy *copy, int64_t base, const int64_t *table, int64_t n) {
+  switch (copy->bytes) {
   case 1: COPY_ROW(uint8_t); break;
   case 2: COPY_ROW(uint16_t); break;
   case 4: COPY_ROW(uint32_t); break;
@@ -59,38 +70,52 @@ static bool next_row(const Layout *layout, int64_t *index, int axes) {
   return false;
 }
 
-static void pack_rows(Context *context, const Layout *layout, const Separable *tables, int bytes,
-                      const char *from, char *to) {
+static void copy_rows(Context *context, Copy copy, const Separable *tables) {
+  const Layout *layout = copy.layout;
   int last = layout->rank - 1;
   int64_t *index = arena_array(&context->scratch, int64_t, layout->rank), n = layout->extents[last];
   do {
     int64_t base = 0;
     for (int a = 0; a < last; a++) base += tables->table[a][index[a]];
-    copy_row(bytes, from, to, base, tables->table[last], n);
-    from += n * bytes;
+    copy_row(&copy, base, tables->table[last], n);
+    copy.logical += n * copy.bytes;
   } while (next_row(layout, index, last));
 }
 
-static void pack_points(Context *context, const Layout *layout, int bytes, const char *from, char *to) {
+static void copy_points(Context *context, Copy copy) {
+  const Layout *layout = copy.layout;
   int64_t *index = arena_array(&context->scratch, int64_t, layout->rank + 1), offset;
   do {
-    if (layout_offset(layout, index, &offset)) memcpy(to + offset * bytes, from, (size_t)bytes);
-    from += bytes;
+    if (!layout_offset(layout, index, &offset)) bug(context, "an index has no place");
+    char *place = copy.physical + offset * copy.bytes;
+    memcpy(copy.back ? copy.logical : place, copy.back ? place : copy.logical, (size_t)copy.bytes);
+    copy.logical += copy.bytes;
   } while (next_row(layout, index, layout->rank));
 }
 
-void layout_pack(Context *context, const Layout *layout, int element_bytes, const void *from,
-                 void *to) {
-  int64_t size = 0, elements = 0;
-  layout_physical_size(layout, &size);
+static void copy_all(Context *context, Copy copy) {
+  const Layout *layout = copy.layout;
+  int64_t elements = 0;
   layout_logical_size(layout, &elements);
-  memset(to, 0, (size_t)(size * element_bytes));
   if (!elements) return;
   ArenaMark mark = arena_mark(&context->scratch);
   Separable tables;
   if (layout->rank > 0 && layout->rank <= TENSOR_MAX_RANK && make_tables(context, layout, &tables))
-    pack_rows(context, layout, &tables, element_bytes, from, to);
+    copy_rows(context, copy, &tables);
   else
-    pack_points(context, layout, element_bytes, from, to);
+    copy_points(context, copy);
   arena_reset(&context->scratch, mark);
+}
+
+void layout_pack(Context *context, const Layout *layout, int element_bytes, const void *from,
+                 void *to) {
+  int64_t size = 0;
+  layout_physical_size(layout, &size);
+  memset(to, 0, (size_t)(size * element_bytes));
+  copy_all(context, (Copy){layout, element_bytes, false, (char *)from, to});
+}
+
+void layout_unpack(Context *context, const Layout *layout, int element_bytes, const void *from,
+                   void *to) {
+  copy_all(context, (Copy){layout, element_bytes, true, to, (char *)from});
 }

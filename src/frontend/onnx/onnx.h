@@ -34,6 +34,10 @@ typedef struct OnnxImport {
 // attributes and element types that are not supported, what is missing, wrong or inconsistent.
 OnnxImport *onnx_import(Context *context, const char *path, const OnnxOptions *options);
 
+// The names of the model's inputs in its order, those that have an initial value included, into
+// *names; how many, or -1 with a diagnostic. Files of test data are numbered so.
+int onnx_input_names(Context *context, const char *path, Str **names);
+
 // The value in a file that holds a TensorProto, such as input_0.pb; NULL with a diagnostic.
 ConstData *onnx_read_tensor(Context *context, const char *path);
 

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// What compiled results are compared with: the definitions of a graph's operators, run one node
+// after the other by the interpreter, or as code that was lowered without any schedule.
+#include "cli/reference.h"
+
+#include <math.h>
+
+enum { MOST_ARGUMENTS = 256 };
+
+// ---- Computing --------------------------------------------------------------------------------
+
+bool reference_begin(Cli *cli, const GraphFunc *graph, Tensor *const *inputs, bool compiled,
+                     const CompileOptions *options, Reference *reference) {
+  Context *context = cli->context;
+  int count = graph->nodes.count;
+  *reference = (Reference){.context = context, .graph = graph, .data = map_new(&context->arena)};
+  for (int i = 0; i < graph->param_count; i++)
+    map_put(&reference->data, graph->params[i], tensor_data(inputs[i]));
+  reference->funcs = arena_array(&context->arena, PrimFunc *, count);
+  for (int i = 0; i < count; i++) {
+    reference->funcs[i] = op_prim_func(context, graph->nodes.items[i]);
+    if (!reference->funcs[i]) return false;
+  }
+  reference->progress = progress_begin("reference", count);
+  if (compiled) reference->code = kernel_code_new(context, reference->funcs, count, options, NULL);
+  return !compiled || reference->code;
+}
+
+void reference_end(Reference *reference) {
+  progress_end(&reference->progress);
+  kernel_code_free(reference->code);
+}
+
+static InterpTensor argument_of(Context *context, const Value *value, const void *data) {
+  int64_t *shape = arena_array(&context->arena, int64_t, value->rank + 1);
+  value_static_shape(value, shape);
+  return (InterpTensor){
+      .type = value->type, .rank = value->rank, .shape = shape, .data = (void *)data};
+}
+
+static bool compute_node(Reference *r, int number) {
+  const Node *node = r->graph->nodes.items[number];
+  InterpTensor args[MOST_ARGUMENTS];
+  int count = 0;
+  if (node->input_count + node->output_count > MOST_ARGUMENTS)
+    return diag_error(r->context, node->pos, "too many inputs to check");
+  for (int i = 0; i < node->input_count; i++) {
+    const Value *value = node->inputs[i];
+    if (!value) continue;
+    const void *data = value->data ? value->data->data : map_find(&r->data, value);
+    args[count++] = argument_of(r->context, value, data);
+  }
+  for (int i = 0; i < node->output_count; i++) {
+    const Value *value = node->outputs[i];
+    void *data = arena_alloc(&r->context->arena, (size_t)value_static_bytes(value) + 64);
+    map_put(&r->data, value, data);
+    args[count++] = argument_of(r->context, value, data);
+  }
+  if (r->code) return kernel_code_run(r->code, number, NULL, args);
+  return interp_run(r->context, NULL, r->funcs[number], args, count, NULL);
+}
+
+const void *reference_value(Reference *r, const Value *value) {
+  if (value->data) return value->data->data;
+  while (!map_contains(&r->data, value)) {
+    if (r->next == r->graph->nodes.count) bug(r->context, "'%s' is computed by no node", value->name);
+    progress_step(&r->progress, r->next);
+    if (!compute_node(r, r->next++)) return NULL;
+  }
+  return map_find(&r->data, value);
+}
+
+// ---- Comparing --------------------------------------------------------------------------------
+
+// Floats in the order of their values as integers one apart.
+static int64_t float_order(DType type, double value) {
+  int64_t bits = (int64_t)number_bits(type, value);
+  int64_t sign = type.bits == 64 ? INT64_MIN : (int64_t)1 << (type.bits - 1);
+  return bits & sign ? -(bits & ~sign) : bits;
+}
+
+typedef struct Judge {
+  DType type;
+  const Tolerance *tolerance;
+  double rtol, atol;
+} Judge;
+
+static bool elements_agree(const Judge *judge, double expected, double actual) {
+  if (isnan(expected) || isnan(actual)) return isnan(expected) && isnan(actual);
+  if (expected == actual) return true;
+  if (!dtype_is_float(judge->type) || isinf(expected) || isinf(actual)) return false;
+  if (judge->tolerance->max_ulp) {
+    int64_t apart = float_order(judge->type, expected) - float_order(judge->type, actual);
+    return (apart < 0 ? -apart : apart) <= judge->tolerance->max_ulp;
+  }
+  return fabs(expected - actual) <= judge->atol + judge->rtol * fabs(expected);
+}
+
+static double largest_of(DType type, const char *data, int64_t count) {
+  double largest = 0;
+  int bytes = dtype_bytes(type);
+  for (int64_t i = 0; i < count; i++) {
+    double value = fabs(number_load(type, data + i * bytes));
+    if (isfinite(value) && value > largest) largest = value;
+  }
+  return largest;
+}
+
+static Judge judge_new(DType type, const Tolerance *tolerance, double largest) {
+  Judge judge = {type, tolerance, tolerance->rtol, tolerance->atol};
+  bool small = dtype_is_float(type) && type.bits <= 16;
+  if (judge.rtol == 0 && judge.atol == 0) {
+    judge.rtol = small ? 2e-2 : 1e-4;
+    judge.atol = (small ? 2e-2 : 1e-5) * largest;
+  }
+  return judge;
+}
+
+bool values_agree(DType type, const void *expected, const void *actual, int64_t count,
+                  const Tolerance *tolerance, Difference *difference) {
+  double largest = largest_of(type, expected, count), apart = 0;
+  Judge judge = judge_new(type, tolerance, largest);
+  int bytes = dtype_bytes(type);
+  *difference = (Difference){.count = count, .index = -1};
+  for (int64_t i = 0; i < count; i++) {
+    double want = number_load(type, (const char *)expected + i * bytes);
+    double got = number_load(type, (const char *)actual + i * bytes);
+    if (isfinite(want) && isfinite(got)) apart = fmax(apart, fabs(want - got));
+    if (elements_agree(&judge, want, got)) continue;
+    if (!difference->mismatches++) {
+      difference->index = i;
+      difference->expected = want;
+      difference->actual = got;
+    }
+  }
+  difference->largest = largest > 0 ? apart / largest : apart;
+  return difference->mismatches == 0;
+}

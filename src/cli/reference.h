@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The values of a graph as its operators' definitions give them, node by node.
+#ifndef PLEAT_CLI_REFERENCE_H
+#define PLEAT_CLI_REFERENCE_H
+
+#include "cli/cli.h"
+#include "driver/driver.h"
+
+typedef struct Reference {
+  Context *context;
+  const GraphFunc *graph;
+  KernelCode *code;  // the definitions as unscheduled code; NULL: the interpreter
+  PrimFunc **funcs;  // of the nodes
+  Map data;          // Value to its elements, row-major
+  int next;          // the first node that has not been computed
+  Progress progress;
+} Reference;
+
+// `compiled`: with unscheduled code instead of the interpreter. False with diagnostics.
+bool reference_begin(Cli *cli, const GraphFunc *graph, Tensor *const *inputs, bool compiled,
+                     const CompileOptions *options, Reference *reference);
+// The elements of `value`; computes the nodes before it. NULL with diagnostics.
+const void *reference_value(Reference *reference, const Value *value);
+void reference_end(Reference *reference);
+
+// How close results must be. Without any: 1e-4 relative, and 1e-5 of the tensor's largest element.
+typedef struct Tolerance {
+  double rtol, atol;
+  int64_t max_ulp;
+} Tolerance;
+
+typedef struct Difference {
+  int64_t count, mismatches; // elements compared, and those that differ
+  int64_t index;             // of the first that differs
+  double expected, actual;
+  double largest; // difference relative to the tensor's largest element
+} Difference;
+// Do `count` elements agree? NaN agrees with NaN.
+bool values_agree(DType type, const void *expected, const void *actual, int64_t count,
+                  const Tolerance *tolerance, Difference *difference);
+
+#endif

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+// `pleat verify`: runs compiled code beside the reference and compares, kernel by kernel and in
+// logical coordinates, every value of the graph that reaches memory. Stops at the first that
+// differs.
+#include "cli/model.h"
+#include "cli/reference.h"
+
+#include <jansson.h>
+#include <sys/stat.h>
+
+#include "config.h"
+
+#if PLEAT_HAVE_ONNX
+#include "frontend/onnx/onnx.h"
+#endif
+
+typedef struct VerifyOptions {
+  ModelOptions model; // first: MODEL_OPTIONS
+  StringList inputs;
+  const char *test_data, *against;
+  int64_t seed;
+  Tolerance tolerance;
+} VerifyOptions;
+
+static const Option options[] = {
+    MODEL_OPTIONS,
+    {"input", 'i', OPTION_LIST, "NAME=FILE.npy", "contents of an input; others are random",
+     offsetof(VerifyOptions, inputs)},
+    {"seed", 0, OPTION_INT, "N", "of the random contents", offsetof(VerifyOptions, seed)},
+    {"test-data", 0, OPTION_TEXT, "DIR", "a folder of input_N.pb and output_N.pb",
+     offsetof(VerifyOptions, test_data)},
+    {"against", 0, OPTION_TEXT, "interpreter|definitions",
+     "what to compare with: definitions are unscheduled code, faster on large models",
+     offsetof(VerifyOptions, against)},
+    {"rtol", 0, OPTION_NUMBER, "X", "relative difference allowed (1e-4)",
+     offsetof(VerifyOptions, tolerance.rtol)},
+    {"atol", 0, OPTION_NUMBER, "X", "absolute difference allowed (1e-5 of the largest element)",
+     offsetof(VerifyOptions, tolerance.atol)},
+    {"max-ulp", 0, OPTION_INT, "N", "instead: so many floating-point numbers apart",
+     offsetof(VerifyOptions, tolerance.max_ulp)},
+};
+
+typedef struct Session {
+  Cli *cli;
+  const VerifyOptions *options;
+  const char *path;
+  const GraphFunc *graph;
+  Program *program;
+  Executable *executable;
+  ThreadPool *pool;
+  Tensor **inputs, **outputs;
+  ConstData **expected; // of the outputs, from files; NULL without
+  Reference reference;
+  int compared; // tensors
+  double largest;
+  const char *largest_at, *differs_at; // names of values
+  Difference difference;
+} Session;
+
+// ---- Test data --------------------------------------------------------------------------------
+
+#if PLEAT_HAVE_ONNX
+static ConstData *read_test_tensor(Session *s, const char *kind, int number) {
+  struct stat info;
+  const char *path = arena_printf(&s->cli->context->arena, "%s/%s_%d.pb", s->options->test_data,
+                                  kind, number);
+  return stat(path, &info) == 0 ? onnx_read_tensor(s->cli->context, path) : NULL;
+}
+
+typedef Array(OnnxBinding) Bindings;
+
+static bool read_test_inputs(Session *s, Bindings *bindings) {
+  Str *names;
+  int count = onnx_input_names(s->cli->context, s->path, &names);
+  struct stat info;
+  if (stat(s->options->test_data, &info) != 0)
+    return diag_error(s->cli->context, (SourcePos){0}, "--test-data %s: there is no such folder",
+                      s->options->test_data);
+  for (int i = 0; i < count; i++) {
+    ConstData *data = read_test_tensor(s, "input", i);
+    if (data) array_push(&s->cli->context->arena, bindings, ((OnnxBinding){names[i], data}));
+  }
+  return s->cli->context->error_count == 0;
+}
+
+static bool read_expected(Session *s) {
+  s->expected = arena_array(&s->cli->context->arena, ConstData *, s->graph->output_count);
+  bool any = false;
+  for (int i = 0; i < s->graph->output_count; i++)
+    any |= (s->expected[i] = read_test_tensor(s, "output", i)) != NULL;
+  if (!any && !s->cli->context->error_count)
+    diag_error(s->cli->context, (SourcePos){0}, "%s holds no output_0.pb", s->options->test_data);
+  return s->cli->context->error_count == 0;
+}
+
+// An input of the test data as a tensor; NULL when there is none of this name, or with a diagnostic.
+static Tensor *tensor_from_file(Session *s, const Bindings *bindings, const Value *value) {
+  for (int i = 0; i < bindings->count; i++) {
+    if (strcmp(bindings->items[i].name, value->name) != 0) continue;
+    const ConstData *data = bindings->items[i].data;
+    Tensor *tensor = model_tensor(s->cli, value);
+    if (tensor && tensor_bytes(tensor) == (int64_t)data->bytes) {
+      memcpy(tensor->data, data->data, data->bytes);
+      return tensor;
+    }
+    if (tensor)
+      diag_error(s->cli->context, value->pos, "'%s': the test data have another size", value->name);
+    return NULL;
+  }
+  return NULL;
+}
+
+static bool load_with_data(Session *s, Bindings *bindings) {
+  if (!read_test_inputs(s, bindings)) return false;
+  OnnxOptions onnx = {.shapes = s->options->model.input_shapes.items,
+                      .shape_count = s->options->model.input_shapes.count,
+                      .values = bindings->items,
+                      .value_count = bindings->count};
+  s->graph = onnx_import(s->cli->context, s->path, &onnx)->graph;
+  return s->graph && read_expected(s);
+}
+#else
+typedef Array(int) Bindings;
+static Tensor *tensor_from_file(Session *s, const Bindings *bindings, const Value *value) {
+  return NULL;
+}
+static bool load_with_data(Session *s, Bindings *bindings) {
+  return diag_error(s->cli->context, (SourcePos){0}, "--test-data: this build reads no ONNX");
+}
+#endif
+
+// ---- Inputs -----------------------------------------------------------------------------------
+
+static Tensor *make_input(Session *s, const Bindings *bindings, int number) {
+  const Value *value = s->graph->params[number];
+  Tensor *tensor = tensor_from_file(s, bindings, value);
+  if (tensor || s->cli->context->error_count) return tensor;
+  if ((tensor = model_given_input(s->cli, &s->options->inputs, value))) return tensor;
+  if (s->cli->context->error_count || !(tensor = model_tensor(s->cli, value))) return NULL;
+  tensor_fill_random(tensor, (uint64_t)(s->options->seed + number));
+  return tensor;
+}
+
+static bool load(Session *s) {
+  Bindings bindings = {0};
+  Arena *arena = &s->cli->context->arena;
+  if (s->options->test_data) {
+    if (!load_with_data(s, &bindings)) return false;
+  } else {
+    s->graph = model_load(s->cli, s->path, &s->options->model);
+  }
+  if (!s->graph || !model_check_inputs(s->cli, &s->options->inputs, s->graph)) return false;
+  s->inputs = arena_array(arena, Tensor *, s->graph->param_count);
+  s->outputs = arena_array(arena, Tensor *, s->graph->output_count);
+  for (int i = 0; i < s->graph->param_count; i++)
+    if (!(s->inputs[i] = make_input(s, &bindings, i))) return false;
+  for (int i = 0; i < s->graph->output_count; i++)
+    if (!(s->outputs[i] = model_tensor(s->cli, s->graph->outputs[i]))) return false;
+  return true;
+}
+
+// ---- Comparing --------------------------------------------------------------------------------
+
+static const char *index_text(Session *s, const Value *value, int64_t flat) {
+  int64_t shape[TENSOR_MAX_RANK], index[TENSOR_MAX_RANK];
+  value_static_shape(value, shape);
+  for (int i = value->rank - 1; i >= 0; flat /= shape[i--]) index[i] = flat % shape[i];
+  Text text = text_new(&s->cli->context->arena);
+  for (int i = 0; i < value->rank; i++)
+    text_printf(&text, "%s%lld", i ? ", " : "", (long long)index[i]);
+  return arena_printf(&s->cli->context->arena, "[%s]", text_string(&text));
+}
+
+static const char *kernel_text(Session *s, int step) {
+  Context *context = s->cli->context;
+  const PlanKernel *kernel = s->program->steps.items[step].plan;
+  Text text = text_new(&context->arena);
+  text_printf(&text, "kernel %d '%s':", step + 1, kernel->name);
+  for (int i = 0; i < kernel->params.count; i++) {
+    const StageTensor *tensor = kernel->params.items[i];
+    text_printf(&text, "%s %s %s", i == kernel->params.count - 1 ? " ->" : i ? "," : "",
+                plan_tensor_name(tensor),
+                plan_layout_name(context, tensor, kernel->choice.layouts[i]));
+  }
+  return text_string(&text);
+}
+
+static bool note_result(Session *s, const Value *value, bool agrees, const Difference *difference) {
+  s->compared++;
+  if (!s->largest_at || difference->largest > s->largest) {
+    s->largest = difference->largest;
+    s->largest_at = value->name;
+  }
+  if (agrees) return true;
+  s->difference = *difference;
+  s->differs_at = value->name;
+  return false;
+}
+
+static bool report(Session *s, const Value *value, int step, const char *reference) {
+  const Difference *d = &s->difference;
+  SourcePos pos = value->producer ? value->producer->pos : value->pos;
+  diag_error(s->cli->context, pos,
+             "'%s'%s is %.9g, but %.9g by %s (%lld of %lld elements differ)%s%s", value->name,
+             index_text(s, value, d->index), d->actual, d->expected, reference,
+             (long long)d->mismatches, (long long)d->count,
+             step >= 0 ? "\nall before it agree; it is written by " : "",
+             step >= 0 ? kernel_text(s, step) : "");
+  return false;
+}
+
+static const char *reference_name(const Session *s) {
+  return s->reference.code ? "the definitions" : "the interpreter";
+}
+
+// The value that a step has written, if it is one of the graph's.
+static bool check_step(void *env, int step) {
+  Session *s = env;
+  Context *context = s->cli->context;
+  const PlanKernel *kernel = s->program->steps.items[step].plan;
+  int last = kernel->params.count - 1;
+  const StageTensor *tensor = kernel->params.items[last];
+  if (!tensor->value) return true;
+  const void *expected = reference_value(&s->reference, tensor->value);
+  const void *actual = executable_argument(s->executable, step, last);
+  if (!expected) return false;
+  ArenaMark mark = arena_mark(&context->scratch);
+  DType type = tensor->value->type;
+  int64_t bytes = value_static_bytes(tensor->value);
+  if (kernel->choice.layouts[last]) {
+    void *logical = arena_alloc(&context->scratch, (size_t)bytes + 1);
+    layout_unpack(context, kernel->choice.layouts[last], dtype_bytes(type), actual, logical);
+    actual = logical;
+  }
+  Difference difference;
+  bool agrees = values_agree(type, expected, actual, bytes / dtype_bytes(type),
+                             &s->options->tolerance, &difference);
+  arena_reset(&context->scratch, mark);
+  return note_result(s, tensor->value, agrees, &difference) ||
+         report(s, tensor->value, step, reference_name(s));
+}
+
+// bfloat16 lies in such files as the bits of uint16.
+static bool same_type(DType a, DType b) {
+  return dtype_equal(a, b) || (a.code == TYPE_BFLOAT && b.code == TYPE_UINT && b.bits == 16);
+}
+
+static bool check_files(Session *s) {
+  for (int i = 0; s->expected && i < s->graph->output_count; i++) {
+    const Value *value = s->graph->outputs[i];
+    const ConstData *expected = s->expected[i];
+    if (!expected) continue;
+    Difference difference;
+    if (!same_type(value->type, expected->type) ||
+        tensor_bytes(s->outputs[i]) != (int64_t)expected->bytes)
+      return diag_error(s->cli->context, value->pos, "'%s' has another type or shape than its file",
+                        value->name);
+    bool agrees = values_agree(value->type, expected->data, s->outputs[i]->data,
+                               tensor_count(s->outputs[i]), &s->options->tolerance, &difference);
+    if (!note_result(s, value, agrees, &difference))
+      return report(s, value, -1, s->options->test_data);
+  }
+  return true;
+}
+
+// ---- All of it --------------------------------------------------------------------------------
+
+static bool compare(Session *s) {
+  bool compiled = s->options->against && !strcmp(s->options->against, "definitions");
+  s->program = model_build(s->cli, s->graph, &s->options->model);
+  s->executable = s->program ? executable_new(s->program, NULL) : NULL;
+  if (!s->executable) return false;
+  s->pool = thread_pool_new(s->program->options.machine.cores);
+  bool ok = reference_begin(s->cli, s->graph, s->inputs, compiled, &s->program->options,
+                            &s->reference) &&
+            executable_trace(s->executable, s->pool, s->inputs, s->outputs, check_step, s) &&
+            check_files(s);
+  reference_end(&s->reference);
+  thread_pool_free(s->pool);
+  executable_free(s->executable);
+  return ok;
+}
+
+static int show_json(Session *s, bool agrees) {
+  json_t *difference = json_null();
+  const Difference *d = &s->difference;
+  if (s->differs_at)
+    difference = json_pack("{s:s, s:I, s:f, s:f, s:I, s:I}", "tensor", s->differs_at, "index",
+                           (json_int_t)d->index, "expected", d->expected, "actual", d->actual,
+                           "elements", (json_int_t)d->count, "differ", (json_int_t)d->mismatches);
+  json_print(s->cli, json_pack("{s:b, s:i, s:f, s:o}", "agrees", agrees, "compared", s->compared,
+                               "largest_relative_difference", s->largest, "difference",
+                               difference));
+  return agrees ? STATUS_DONE : STATUS_BAD;
+}
+
+static int run(Cli *cli, void *given) {
+  Session s = {.cli = cli, .options = given, .path = cli->inputs.items[0]};
+  bool agrees = load(&s) && compare(&s);
+  if (cli->json) return show_json(&s, agrees);
+  if (!agrees) return STATUS_BAD;
+  printf("%s: %sagrees%s with %s%s%s: %d tensors of %d kernels", s.path,
+         paint(cli, COLOUR_GREEN), paint(cli, COLOUR_NONE), reference_name(&s),
+         s.expected ? " and " : "", s.expected ? s.options->test_data : "", s.compared,
+         s.program->steps.count);
+  if (s.largest_at) printf("; at most %.2g apart, relative, at '%s'", s.largest, s.largest_at);
+  printf("\n");
+  return STATUS_DONE;
+}
+
+const Command command_verify = {
+    .name = "verify",
+    .arguments = "MODEL",
+    .summary = "compare compiled code with the reference, kernel by kernel",
+    .example = "  $ pleat verify digits.onnx\n"
+               "  digits.onnx: agrees with the interpreter: 14 tensors of 16 kernels; at most "
+               "3.5e-07 apart, relative, at 'dense_out'\n",
+    .takes = TAKES_JSON | TAKES_THREADS | TAKES_CPU,
+    .options = options,
+    .option_count = COUNT_OF(options),
+    .options_size = sizeof(VerifyOptions),
+    .least_inputs = 1,
+    .most_inputs = 1,
+    .run = run,
+};

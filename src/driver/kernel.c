@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tensor programs made runnable in this process one by one, lowered as they are written.
+#include "driver/driver.h"
+
+#include <stdlib.h>
+
+struct KernelCode {
+  Context *context;
+  LowerKernel **kernels;
+  int count;
+  TargetCode *code;
+};
+
+static LowerKernel *lower_one(Context *context, PrimFunc *func, const LowerOptions *options,
+                              int number) {
+  PrimFunc *lowered = lower_prim_func(context, func, options);
+  if (!lowered) return NULL;
+  lowered = prim_func_copy(context, lowered);
+  lowered->name = str_format(context, "k%d", number);
+  return lowered_kernel(context, lowered);
+}
+
+KernelCode *kernel_code_new(Context *context, PrimFunc *const *funcs, int count,
+                            const CompileOptions *options, TargetReport *report) {
+  KernelCode *code = arena_new(&context->arena, KernelCode);
+  *code = (KernelCode){context, arena_array(&context->arena, LowerKernel *, count), count, NULL};
+  for (int i = 0; i < count; i++)
+    if (!(code->kernels[i] = lower_one(context, funcs[i], &options->lower, i))) return NULL;
+  const TargetRow *row = target_find("llvm");
+  TargetUnit unit = {str_intern(context, "kernels"), code->kernels, count};
+  TargetOptions target = {.machine = &options->machine, .report = report};
+  if (!row || !row->load) {
+    diag_error(context, (SourcePos){0}, "running at once needs LLVM, which this build has not");
+    return NULL;
+  }
+  code->code = target_load(context, row, &unit, &target);
+  return code->code ? code : NULL;
+}
+
+void kernel_code_free(KernelCode *code) {
+  if (code && code->code) target_code_free(code->code);
+}
+
+// ---- A call
+
+typedef struct KernelCall {
+  Context *context;
+  const LowerKernel *kernel;
+  const InterpTensor *args;
+  void **pointers;
+  Expr **vars; // scalars and symbols, with their values
+  int64_t *values;
+  int var_count;
+} KernelCall;
+
+static int64_t symbol_value(const KernelCall *call, const LowerArg *arg) {
+  const InterpTensor *tensor = &call->args[arg->tensor];
+  if (arg->from == LOWER_FROM_SHAPE) return tensor->shape[arg->axis];
+  if (arg->from == LOWER_FROM_OFFSET) return 0;
+  if (tensor->strides) return tensor->strides[arg->axis];
+  int64_t stride = 1;
+  for (int i = arg->axis + 1; i < tensor->rank; i++) stride *= tensor->shape[i];
+  return stride;
+}
+
+static void bind(KernelCall *call) {
+  const LowerKernel *kernel = call->kernel;
+  for (int i = 0; i < kernel->arg_count; i++) {
+    const LowerArg *arg = &kernel->args[i];
+    if (arg->kind != LOWER_ARG_SYMBOL) call->pointers[i] = call->args[i].data;
+    if (arg->kind == LOWER_ARG_TENSOR) continue;
+    int64_t value = arg->kind == LOWER_ARG_SYMBOL
+                        ? symbol_value(call, arg)
+                        : (int64_t)number_load(arg->var->type, call->args[i].data);
+    if (arg->kind == LOWER_ARG_SYMBOL) {
+      call->pointers[i] = arena_alloc(&call->context->scratch, sizeof value);
+      number_store_int(arg->var->type, call->pointers[i], value);
+    }
+    call->vars[call->var_count] = arg->var;
+    call->values[call->var_count++] = value;
+  }
+}
+
+static bool check_argument(const KernelCall *call, const LowerArg *arg, const InterpTensor *given) {
+  const PrimFunc *func = call->kernel->func;
+  const Buffer *b = arg->buffer;
+  if (given->rank != b->rank || !dtype_equal(given->type, b->type))
+    return diag_error(call->context, func->pos, "argument '%s' has another rank or type", arg->name);
+  for (int i = 0; i < b->rank; i++) {
+    int64_t extent;
+    if (!expr_value(b->shape[i], call->vars, call->values, call->var_count, &extent) ||
+        extent != given->shape[i])
+      return diag_error(call->context, func->pos,
+                        "argument '%s': axis %d has extent %lld, expected %lld", arg->name, i,
+                        (long long)given->shape[i], (long long)extent);
+  }
+  return true;
+}
+
+static bool check_arguments(const KernelCall *call) {
+  for (int i = 0; i < call->kernel->arg_count; i++)
+    if (call->kernel->args[i].kind == LOWER_ARG_TENSOR &&
+        !check_argument(call, &call->kernel->args[i], &call->args[i]))
+      return false;
+  return true;
+}
+
+static int64_t size_of(const KernelCall *call, const Expr *e) {
+  int64_t value;
+  if (!expr_value(e, call->vars, call->values, call->var_count, &value))
+    bug(call->context, "'%s' has a size that its arguments do not give", call->kernel->func->name);
+  return value;
+}
+
+typedef struct Loop {
+  TargetTask task;
+  void **args;
+} Loop;
+
+static void run_tasks(void *env, int64_t begin, int64_t end) {
+  const Loop *loop = env;
+  loop->task(loop->args, begin, end);
+}
+
+bool kernel_code_run(KernelCode *code, int number, ThreadPool *pool, const InterpTensor *args) {
+  Context *context = code->context;
+  ArenaMark mark = arena_mark(&context->scratch);
+  const LowerKernel *kernel = code->kernels[number];
+  int n = kernel->arg_count;
+  KernelCall call = {.context = context, .kernel = kernel, .args = args};
+  call.pointers = arena_array(&context->scratch, void *, n + 1);
+  call.vars = arena_array(&context->scratch, Expr *, n + 1);
+  call.values = arena_array(&context->scratch, int64_t, n + 1);
+  bind(&call);
+  bool ok = check_arguments(&call);
+  int64_t workspace = ok ? size_of(&call, kernel->workspace_bytes) : 0;
+  if (workspace) ok = (call.pointers[n] = memory_alloc((size_t)workspace)) != NULL;
+  for (int i = 0; ok && i < kernel->task_count; i++) {
+    Loop loop = {target_code_task(code->code, kernel->tasks[i].name), call.pointers};
+    thread_pool_run(pool, run_tasks, &loop, size_of(&call, kernel->tasks[i].count));
+  }
+  if (workspace) memory_free(call.pointers[n]);
+  arena_reset(&context->scratch, mark);
+  return ok;
+}
