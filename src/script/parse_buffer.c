@@ -225,12 +225,15 @@ enum {
 };
 #define BUFFER_SIGNATURE                                                                           \
   "shape dtype? data? strides? elem_offset? scope? align? offset_factor? buffer_type? "            \
-  "axis_separators? layout?"
+  "axis_separators?"
 
 static bool parse_layout_fields(Parser *parser, PyNode **args, Buffer *buffer) {
   if (args[AT_STRIDES] && !parse_strides(parser, args[AT_STRIDES], buffer)) return false;
   if (args[AT_OFFSET] && !(buffer->offset = extent_value(parser, args[AT_OFFSET]))) return false;
   if (args[AT_SEPARATORS] && !parse_separators(parser, args[AT_SEPARATORS], buffer)) return false;
+  const PyNode *kind = args[AT_TYPE];
+  if (kind && (kind->kind != PY_STRING || *kind->text))
+    return REPORT(parser, kind, "buffers that broadcast by themselves are not supported");
   if (!parse_small_int(parser, args[AT_ALIGN], "alignment", &buffer->alignment)) return false;
   if (!parse_small_int(parser, args[AT_FACTOR], "offset factor", &buffer->offset_factor))
     return false;
@@ -256,7 +259,7 @@ static Buffer *buffer_of(Parser *parser, const PyNode *node, Str name, PyNode **
 
 // T.Buffer[(30, 64), "float32"], of the source documents' time.
 static Buffer *buffer_of_subscript(Parser *parser, const PyNode *node, Str name) {
-  PyNode *args[FIELD_COUNT + 1] = {NULL};
+  PyNode *args[FIELD_COUNT] = {NULL};
   args[AT_SHAPE] = node->items[1];
   if (node->count > 2) args[AT_DTYPE] = node->items[2];
   if (node->count <= 3) return buffer_of(parser, node, name, args);
@@ -265,7 +268,7 @@ static Buffer *buffer_of_subscript(Parser *parser, const PyNode *node, Str name)
 }
 
 Buffer *parse_buffer(Parser *parser, const PyNode *node, Str name, PyNode **source) {
-  PyNode *args[FIELD_COUNT + 2] = {NULL};
+  PyNode *args[FIELD_COUNT + 1] = {NULL};
   if (node->kind == PY_SUBSCRIPT) return buffer_of_subscript(parser, node, name);
   const char *signature = source ? "param " BUFFER_SIGNATURE : BUFFER_SIGNATURE;
   if (!py_arguments(parser->context, node, signature, args, NULL)) return NULL;

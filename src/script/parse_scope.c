@@ -108,6 +108,19 @@ static Scope decl_buffer_scope(Parser *parser, const PyNode *call, const PyNode 
   return (Scope){s, &declare->as.declare.body};
 }
 
+static bool is_empty_or_absent(const PyNode *node) {
+  return !node || (node->kind == PY_DICT && !node->count);
+}
+
+// What an allocation may have elsewhere and not here.
+static bool check_plain(Parser *parser, const PyNode *condition, const PyNode *annotations) {
+  if (condition && (condition->kind != PY_BOOL || !condition->i))
+    return REPORT(parser, condition, "an allocation under a condition is not supported");
+  if (!is_empty_or_absent(annotations))
+    return REPORT(parser, annotations, "annotations of an allocation are not supported");
+  return true;
+}
+
 static Scope allocate_scope(Parser *parser, const PyNode *call, const PyNode *target) {
   PyNode *args[5];
   DType type;
@@ -122,6 +135,7 @@ static Scope allocate_scope(Parser *parser, const PyNode *call, const PyNode *ta
       !parse_dtype(parser, args[1], &type))
     return (Scope){0};
   if (args[2] && !(scope = parse_string(parser, args[2], "a scope"))) return (Scope){0};
+  if (!check_plain(parser, args[3], args[4])) return (Scope){0};
   s->as.allocate.type = type;
   s->as.allocate.var = expr_data_var(parser->context, target->text, dtype_lanes(type, 1), scope);
   parser_bind_expr(parser, target->text, s->as.allocate.var);
@@ -133,6 +147,7 @@ static Scope allocate_const_scope(Parser *parser, const PyNode *call, const PyNo
   if (!has_name(parser, call, target)) return (Scope){0};
   if (!py_arguments(parser->context, call, "data dtype extents annotations?", args, NULL))
     return (Scope){0};
+  if (!check_plain(parser, NULL, args[3])) return (Scope){0};
   ConstData *data = parse_const_data(parser, args[0], args[1], args[2]);
   if (!data) return (Scope){0};
   data->name = target->text;
