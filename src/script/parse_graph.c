@@ -63,6 +63,8 @@ static bool tensor_shape(Parser *parser, const PyNode *node, Value *value) {
 static bool tensor_type(Parser *parser, const PyNode *node, Value *value) {
   PyNode *args[4];
   Str member = parser_called(parser, node, DIALECT_GRAPH);
+  bool is_short = node->kind == PY_CALL && node->items[0]->kind == PY_NAME;
+  if (is_short) member = node->items[0]->text; // Tensor(…), in the planning proposal's time
   if (!member || strcmp(member, "Tensor"))
     return REPORT(parser, node, "expected a type such as R.Tensor((1, 3), \"float32\")");
   if (!py_arguments(parser->context, node, "shape? dtype? vdevice? ndim?", args, NULL))
@@ -203,6 +205,40 @@ static bool output_types(Parser *parser, const PyNode *info, const PyNode *dtype
   return true;
 }
 
+// Where both are known, a tensor is what the program's parameter says.
+static bool fits_param(Parser *parser, const PyNode *node, const Value *value, const Buffer *buffer,
+                       int at) {
+  if (!value || !buffer || value->rank < 0) return true;
+  if (!dtype_equal(value->type, buffer->type))
+    return REPORT(parser, node, "tensor %d is %s; parameter '%s' is %s", at + 1,
+                  parser_type_name(parser, value->type), buffer->name,
+                  parser_type_name(parser, buffer->type));
+  if (value->rank != buffer->rank)
+    return REPORT(parser, node, "tensor %d has %d axes; parameter '%s' has %d", at + 1, value->rank,
+                  buffer->name, buffer->rank);
+  for (int i = 0; i < value->rank; i++) {
+    int64_t x, y;
+    if (!expr_as_int(value->shape[i], &x) || !expr_as_int(buffer->shape[i], &y) || x == y) continue;
+    return REPORT(parser, node, "axis %d of tensor %d is %lld; of parameter '%s' %lld", i, at + 1,
+                  (long long)x, buffer->name, (long long)y);
+  }
+  return true;
+}
+
+static bool fits_program(Parser *parser, const PyNode *call, const Node *node) {
+  const PrimFunc *func = node->callee;
+  int count = node->input_count + node->output_count;
+  if (func->param_count != count)
+    return REPORT(parser, call, "'%s' takes %d tensors, saw %d to read and %d to write", func->name,
+                  func->param_count, node->input_count, node->output_count);
+  for (int i = 0; i < count; i++) {
+    const Value *value =
+        i < node->input_count ? node->inputs[i] : node->outputs[i - node->input_count];
+    if (!fits_param(parser, call, value, func->buffers[i], i)) return false;
+  }
+  return true;
+}
+
 // R.call_tir(cls.f, (x, y), out_sinfo=R.Tensor(…)); further keywords are attributes.
 static Node *call_tir(GraphParser *graph, const PyNode *call) {
   Parser *parser = graph->parser;
@@ -235,7 +271,8 @@ static Node *call_tir(GraphParser *graph, const PyNode *call) {
   made->callee = func;
   made->attrs = node->attrs;
   add_node(graph, call, made, outputs);
-  return output_types(parser, parts[2], parts[3], made) ? made : NULL;
+  bool fits = output_types(parser, parts[2], parts[3], made) && fits_program(parser, call, made);
+  return fits ? made : NULL;
 }
 
 static Node *call_node(GraphParser *graph, const PyNode *call, int outputs) {

@@ -135,9 +135,13 @@ static void parser_init(Parser *parser, Context *context) {
   parser->dialects = map_new(parser->arena);
   parser->names = map_new(parser->arena);
   parser->module = module_new(context, "");
-  map_put(&parser->dialects, str_intern(context, "T"), (uintptr_t)DIALECT_TIR);
-  map_put(&parser->dialects, str_intern(context, "R"), (uintptr_t)DIALECT_GRAPH);
-  map_put(&parser->dialects, str_intern(context, "I"), (uintptr_t)DIALECT_MODULE);
+  static const struct {
+    const char *name;
+    Dialect dialect;
+  } usual[] = {{"T", DIALECT_TIR},   {"tir", DIALECT_TIR},     {"tirx", DIALECT_TIR},
+               {"R", DIALECT_GRAPH}, {"relax", DIALECT_GRAPH}, {"I", DIALECT_MODULE}};
+  for (int i = 0; i < COUNT_OF(usual); i++)
+    map_put(&parser->dialects, str_intern(context, usual[i].name), (uintptr_t)usual[i].dialect);
 }
 
 static void take_file(Parser *parser, const PyNode *suite) {

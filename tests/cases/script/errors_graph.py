@@ -23,6 +23,10 @@ class Module:
             i = R.const("weights")
             j = R.const([[1, 2], [3]], "int8")
             k = R.const([1, 2], "handle")
+            l = R.call_tir(cls.scale, (x, x), out_sinfo=R.Tensor((4,), "float32"))
+            m = R.call_tir(cls.scale, (x,), out_sinfo=R.Tensor((5,), "float32"))
+            n = R.call_tir(cls.scale, (x,), out_sinfo=R.Tensor((4,), "float16"))
+            o = R.call_tir(cls.scale, (x,), out_sinfo=R.Tensor((4, 1), "float32"))
             x[0] = R.relu(x)
             for t in range(3):
                 pass
