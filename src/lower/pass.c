@@ -48,6 +48,8 @@ const LowerPass lower_passes[] = {
      "indices and conditions are simplified"},
     {"lower_divisions", lower_divisions, FACT_SIMPLE, 0, FACT_SIMPLE, STAGE_LOWERED,
      "floored divisions become shifts, masks and truncated ones"},
+    {"hoist_addresses", lower_hoist_addresses, FACT_PHASES, 0, 0, STAGE_LOWERED,
+     "parts of indices are computed outside of the loops they do not change in"},
     {NULL, NULL, 0, 0, 0, 0, NULL},
 };
 

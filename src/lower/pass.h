@@ -17,6 +17,7 @@ PrimFunc *lower_unroll_loops(LowerState *state, PrimFunc *func);
 PrimFunc *lower_vectorize_loops(LowerState *state, PrimFunc *func);
 PrimFunc *lower_promote_registers(LowerState *state, PrimFunc *func);
 PrimFunc *lower_divisions(LowerState *state, PrimFunc *func);
+PrimFunc *lower_hoist_addresses(LowerState *state, PrimFunc *func);
 PrimFunc *lower_make_phases(LowerState *state, PrimFunc *func);
 PrimFunc *lower_simplify(LowerState *state, PrimFunc *func);
 

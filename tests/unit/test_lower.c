@@ -441,7 +441,10 @@ static void test_more_than_int32(void **state) {
   func = lower_prim_func(context, func, &options);
   assert_non_null(func);
   Stmt *s = lowered_kernel(context, func)->tasks[0].body;
-  while (s->kind != STMT_STORE) s = s->kind == STMT_FOR ? s->as.loop.body : s->as.declare.body;
+  while (s->kind != STMT_STORE)
+    s = s->kind == STMT_FOR   ? s->as.loop.body
+        : s->kind == STMT_LET ? s->as.let.body
+                              : s->as.declare.body;
   assert_int_equal(s->as.store.indices[0]->type.bits, 64);
   context_free(context);
 }

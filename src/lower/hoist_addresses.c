@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parts of index expressions that do not change in a loop are computed outside of it, once for all
+// accesses that share them:
+//
+//   for i in range(30):                        for i in range(30):
+//     for k in range(16):                        X_at = i * 896
+//       a0[0] = a0[0] + X[i * 896 + k - 16]  →   for k in range(16):
+//       a1[0] = a1[0] + X[i * 896 + k]             a0[0] = a0[0] + X[X_at + k - 16]
+//                                                  a1[0] = a1[0] + X[X_at + k]
+//
+// A compiler would find this too; there are thousands of such statements in an unrolled kernel, and
+// most of its time would go into them. An index is taken as a sum; terms are grouped by the
+// innermost loop (or let) they depend on, and each prefix of the groups gets a variable there. The
+// constant stays at the access, and so do terms that read memory.
+#include "lower/pass.h"
+
+enum { FEWEST_OPERATIONS = 3, MOST_TERMS = 32 };
+
+typedef struct Scope {
+  Expr *var;
+  Map sums;      // a sum → its variable here
+  PtrArray vars; // in order of creation
+  PtrArray values;
+} Scope;
+
+typedef struct Hoisting {
+  Context *context;
+  Array(Scope *) scopes; // [0]: the phase; then loops and lets from the outside in
+  Map depths;            // variable → depth of its scope + 1
+  const char *name;      // of the buffer whose index is at hand
+} Hoisting;
+
+typedef struct Terms {
+  Expr *items[MOST_TERMS];
+  int depth[MOST_TERMS];
+  int count;
+  Expr *constant; // may be NULL
+  bool ok;
+} Terms;
+
+// ---- An index as terms
+
+static bool enter_var(Visitor *visitor, Expr *e) {
+  void **env = visitor->env;
+  const Hoisting *hoisting = env[0];
+  int *depth = env[1];
+  if (e->op == EXPR_VAR) *depth = MAX_OF(*depth, (int)(intptr_t)map_find(&hoisting->depths, e) - 1);
+  return true;
+}
+
+static int depth_of(const Hoisting *hoisting, Expr *e) {
+  int depth = 0;
+  Visitor visitor = {.env = (void *[]){(void *)hoisting, &depth}, .enter_expr = enter_var};
+  visit_expr(&visitor, e);
+  return depth;
+}
+
+static void add_terms(Hoisting *hoisting, Expr *e, Terms *terms) {
+  if (e->op == EXPR_ADD) {
+    add_terms(hoisting, e->args[0], terms);
+    add_terms(hoisting, e->args[1], terms);
+    return;
+  }
+  if (e->op == EXPR_SUB && e->args[1]->op == EXPR_INT) {
+    Expr *zero = expr_int(hoisting->context, e->type, 0);
+    add_terms(hoisting, e->args[0], terms);
+    add_terms(hoisting, expr_sub(hoisting->context, zero, e->args[1]), terms);
+    return;
+  }
+  if (e->op == EXPR_INT) {
+    terms->constant = terms->constant ? expr_add(hoisting->context, terms->constant, e) : e;
+    return;
+  }
+  if (terms->count == MOST_TERMS || !expr_is_pure(e) || lower_reads_memory(e)) {
+    terms->ok = false;
+    return;
+  }
+  terms->depth[terms->count] = depth_of(hoisting, e);
+  terms->items[terms->count++] = e;
+}
+
+static int operations(const Expr *e) {
+  int count = e->count > 0;
+  for (int i = 0; i < e->count; i++) count += operations(e->args[i]);
+  return count;
+}
+
+// ---- Variables for prefixes
+
+static Expr *variable_for(Hoisting *hoisting, int depth, Expr *sum) {
+  Context *context = hoisting->context;
+  Scope *scope = hoisting->scopes.items[depth];
+  if (sum->op == EXPR_VAR || sum->op == EXPR_INT) return sum;
+  Expr *var = map_find(&scope->sums, sum);
+  if (var) return var;
+  var = expr_var(context, str_format(context, "%s_at", hoisting->name), sum->type);
+  map_put(&scope->sums, sum, var);
+  map_put(&hoisting->depths, var, (intptr_t)depth + 1);
+  array_push(&context->arena, &scope->vars, var);
+  array_push(&context->arena, &scope->values, sum);
+  return var;
+}
+
+// The terms of one depth added to `sum`; *plain when each is a variable as it is.
+static Expr *add_depth(Hoisting *hoisting, const Terms *terms, int depth, Expr *sum, bool *plain) {
+  *plain = true;
+  for (int i = 0; i < terms->count; i++) {
+    if (terms->depth[i] != depth) continue;
+    *plain = *plain && terms->items[i]->op == EXPR_VAR;
+    sum = sum ? expr_add(hoisting->context, sum, terms->items[i]) : terms->items[i];
+  }
+  return sum;
+}
+
+// What changes with every iteration by one is added at the access, where it is an address mode.
+static Expr *hoisted(Hoisting *hoisting, Expr *e) {
+  Terms terms = {.ok = true};
+  if (!dtype_is_int(e->type) || e->type.lanes > 1 || operations(e) < FEWEST_OPERATIONS) return e;
+  add_terms(hoisting, e, &terms);
+  if (!terms.ok || !terms.count) return e;
+  Expr *sum = NULL;
+  for (int depth = 0; depth < hoisting->scopes.count; depth++) {
+    bool plain;
+    Expr *next = add_depth(hoisting, &terms, depth, sum, &plain);
+    if (next != sum) sum = plain && sum ? next : variable_for(hoisting, depth, next);
+  }
+  return terms.constant ? expr_add(hoisting->context, sum, terms.constant) : sum;
+}
+
+static Expr *hoisted_index(Hoisting *hoisting, const Buffer *buffer, Expr *index) {
+  hoisting->name = buffer->name;
+  if (index->op != EXPR_RAMP) return hoisted(hoisting, index);
+  return expr_ramp(hoisting->context, hoisted(hoisting, index->args[0]), index->args[1],
+                   index->type.lanes);
+}
+
+// ---- Rewriting
+
+static Expr *hoist_load(Rewriter *rewriter, Expr *e) {
+  if (e->op != EXPR_LOAD || e->count != 1) return e;
+  Expr *index = hoisted_index(rewriter->env, e->as.buffer, e->args[0]);
+  return index == e->args[0] ? e : expr_load(rewriter->context, e->as.buffer, &index, 1);
+}
+
+static void push_scope(Hoisting *hoisting, Expr *var) {
+  Context *context = hoisting->context;
+  Scope *scope = arena_new(&context->arena, Scope);
+  *scope = (Scope){.var = var, .sums = map_new(&context->arena)};
+  if (var) map_put(&hoisting->depths, var, (intptr_t)hoisting->scopes.count + 1);
+  array_push(&context->arena, &hoisting->scopes, scope);
+}
+
+static Stmt *pop_scope(Hoisting *hoisting, Stmt *body) {
+  Scope *scope = hoisting->scopes.items[--hoisting->scopes.count];
+  for (int i = scope->vars.count - 1; i >= 0; i--)
+    body = stmt_let(hoisting->context, scope->vars.items[i], scope->values.items[i], body);
+  return body;
+}
+
+static Stmt *enter_scope(Rewriter *rewriter, Stmt *s) {
+  Hoisting *hoisting = rewriter->env;
+  if (s->kind != STMT_FOR && s->kind != STMT_LET) return NULL;
+  Stmt *next = stmt_copy(rewriter->context, s);
+  if (s->kind == STMT_FOR) {
+    next->as.loop.min = rewrite_expr(rewriter, s->as.loop.min);
+    next->as.loop.extent = rewrite_expr(rewriter, s->as.loop.extent);
+  } else {
+    next->as.let.value = rewrite_expr(rewriter, s->as.let.value);
+  }
+  push_scope(hoisting, s->kind == STMT_FOR ? s->as.loop.var : s->as.let.var);
+  Stmt *body = pop_scope(hoisting, rewrite_stmt(rewriter, lower_body(s)));
+  return lower_with_body(rewriter->context, next, body);
+}
+
+static Stmt *hoist_store(Rewriter *rewriter, Stmt *s) {
+  if (s->kind != STMT_STORE || s->as.store.rank != 1) return s;
+  Expr *index = hoisted_index(rewriter->env, s->as.store.buffer, s->as.store.indices[0]);
+  if (index == s->as.store.indices[0]) return s;
+  Stmt *next = stmt_copy(rewriter->context, s);
+  next->as.store.indices = arena_copy(&rewriter->context->arena, &index, sizeof index);
+  return next;
+}
+
+// ---- Phases
+
+static Stmt *hoist_in_phase(Context *context, Stmt *phase) {
+  Hoisting hoisting = {.context = context, .depths = map_new(&context->arena)};
+  Rewriter rewriter = {.context = context,
+                       .env = &hoisting,
+                       .expr = hoist_load,
+                       .enter_stmt = enter_scope,
+                       .stmt = hoist_store,
+                       .buffer = lower_keep_buffer};
+  if (phase->kind == STMT_FOR && phase->as.loop.kind == LOOP_PARALLEL) {
+    // What every task shares is computed by each: nothing stands outside of the parallel loop.
+    push_scope(&hoisting, phase->as.loop.var);
+    map_put(&hoisting.depths, phase->as.loop.var, (intptr_t)1);
+    Stmt *body = pop_scope(&hoisting, rewrite_stmt(&rewriter, phase->as.loop.body));
+    return lower_with_body(context, phase, body);
+  }
+  push_scope(&hoisting, NULL);
+  return pop_scope(&hoisting, rewrite_stmt(&rewriter, phase));
+}
+
+static Stmt *enter_phases(Rewriter *rewriter, Stmt *s) {
+  if (s->kind != STMT_ATTR || strcmp(s->as.attr.key, "pleat.phases")) return NULL;
+  Context *context = rewriter->context;
+  Stmt *body = s->as.attr.body;
+  if (body->kind != STMT_SEQ) return lower_with_body(context, s, hoist_in_phase(context, body));
+  Stmt **items = arena_array(&context->arena, Stmt *, body->as.seq.count);
+  for (int i = 0; i < body->as.seq.count; i++)
+    items[i] = hoist_in_phase(context, body->as.seq.items[i]);
+  return lower_with_body(context, s, stmt_seq(context, items, body->as.seq.count));
+}
+
+PrimFunc *lower_hoist_addresses(LowerState *state, PrimFunc *func) {
+  Rewriter rewriter = {
+      .context = state->context, .enter_stmt = enter_phases, .buffer = lower_keep_buffer};
+  Stmt *body = rewrite_stmt(&rewriter, func->body);
+  return body == func->body ? func : prim_func_with_body(state->context, func, body);
+}
