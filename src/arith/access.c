@@ -9,7 +9,7 @@ typedef struct Walk {
   RegionArray reads, writes; // one an access: merged later, when the facts inside are gone
   Map inside;                // data variables allocated below
   Map views;                 // buffers that a block matches to a region: MatchBuffer
-  Array(VarRange) vars;      // loops around, within the statement
+  Array(VarRange) vars;      // what runs within the statement: loops around, values that are loaded
   int bound;                 // lets and block variables around, within the statement
 } Walk;
 
@@ -101,6 +101,14 @@ static void record_whole(Walk *walk, Buffer *buffer) {
   record_access(walk, buffer, &r, true);
 }
 
+// A value that is loaded runs over its range; any other stands for its variable.
+static void bind_inside(Walk *walk, Expr *var, Expr *value) {
+  analyzer_bind_value(walk->analyzer, var, value);
+  if (expr_reads_memory(value))
+    array_push(walk->analyzer->arena, &walk->vars, (VarRange){.var = var});
+  walk->bound++;
+}
+
 // ---- Expressions
 
 static void walk_exprs(Walk *walk, Expr *const *items, int count) {
@@ -132,10 +140,11 @@ static void walk_expr(Walk *walk, Expr *e) {
   int mark = analyzer_mark(walk->analyzer);
   if (e->op == EXPR_LET) {
     walk_expr(walk, e->args[1]);
-    analyzer_bind_value(walk->analyzer, e->args[0], e->args[1]);
-    walk->bound++;
+    int vars = walk->vars.count;
+    bind_inside(walk, e->args[0], e->args[1]);
     walk_expr(walk, e->args[2]);
     walk->bound--;
+    walk->vars.count = vars;
   } else {
     walk_exprs(walk, e->args, e->count);
   }
@@ -162,10 +171,11 @@ static void walk_store(Walk *walk, Stmt *s) {
 
 static void walk_let(Walk *walk, Stmt *s) {
   walk_expr(walk, s->as.let.value);
-  analyzer_bind_value(walk->analyzer, s->as.let.var, s->as.let.value);
-  walk->bound++;
+  int vars = walk->vars.count;
+  bind_inside(walk, s->as.let.var, s->as.let.value);
   walk_stmt(walk, s->as.let.body);
   walk->bound--;
+  walk->vars.count = vars;
 }
 
 static void assume_if_stable(Walk *walk, Expr *condition) {
@@ -217,16 +227,16 @@ static void record_stated(Walk *walk, const Block *block) {
 
 static void walk_block(Walk *walk, Stmt *s) {
   Block *block = s->as.block;
+  int vars = walk->vars.count;
   walk_expr(walk, block->predicate);
   for (int i = 0; i < block->var_count; i++) walk_expr(walk, block->vars[i].binding);
   assume_if_stable(walk, block->predicate);
   for (int i = 0; i < block->var_count; i++)
-    analyzer_bind_value(walk->analyzer, block->vars[i].var, block->vars[i].binding);
+    bind_inside(walk, block->vars[i].var, block->vars[i].binding);
   for (int i = 0; i < block->alloc_count; i++)
     map_put(&walk->inside, block->allocs[i]->data, block);
   for (int i = 0; i < block->match_count; i++)
     map_put(&walk->views, block->matches[i].buffer, &block->matches[i]);
-  walk->bound += block->var_count;
   if (is_opaque(block)) {
     record_stated(walk, block);
   } else {
@@ -234,6 +244,7 @@ static void walk_block(Walk *walk, Stmt *s) {
     walk_stmt(walk, block->body);
   }
   walk->bound -= block->var_count;
+  walk->vars.count = vars;
 }
 
 static void walk_check(Walk *walk, Stmt *s) {
