@@ -84,13 +84,20 @@ static void propose(Planner *p, const StageTensor *tensor, int axis, bool blocke
   add_candidate(c, with_inner_axis(p, tensor->buffer, axis, blocked), axis, blocked, false);
 }
 
-// A tensor computed at run time that is the matrix of a product: read again for every tile of rows.
+static bool reads_constant(const Stage *stage) {
+  for (int i = 0; i < stage->reads.count; i++)
+    if (((const StageTensor *)stage->reads.items[i])->data) return true;
+  return false;
+}
+
+// A tensor computed at run time that is the matrix of a product, read again for every tile of rows.
+// Where the other operand is a constant, that one is packed instead.
 static void propose_panels(Planner *p, const Stage *stage) {
   enum { SMALLEST = 1 << 16 }; // bytes; below, all of it stays in the first cache
   Nest nest;
   Stmt *s = te_stage_stmt(p->context, stage->te);
   while (s->kind == STMT_FOR) s = s->as.loop.body;
-  if (!nest_of_block(p->context, s->as.block, &nest)) return;
+  if (reads_constant(stage) || !nest_of_block(p->context, s->as.block, &nest)) return;
   for (int i = 0; i < nest.read_count; i++) {
     const NestRead *read = &nest.reads[i];
     const StageTensor *tensor = stage_tensor_of(p->stages, read->buffer);
