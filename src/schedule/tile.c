@@ -51,24 +51,27 @@ static double iteration_cycles(const Search *s, const Tile *tile, double vectors
   return MAX_OF(cycles, FMA_LATENCY) + PAGE_CYCLES * s->paging;
 }
 
-// Bytes between neighbours along the axis that the innermost loop walks, in row-major order.
-static int64_t reduction_step(const Nest *nest, const NestRead *read) {
-  int64_t pitch = dtype_bytes(read->buffer->type), extent, step = 0;
+// Bytes between neighbours along the axis that the innermost loop walks; within a block of an axis
+// that is blocked.
+static int64_t reduction_step(const Search *s, int i) {
+  const NestRead *read = &s->nest->reads[i];
+  int64_t strides[NEST_MAX_RANK], pitch = 1, extent, step = 0;
+  bool has[NEST_MAX_RANK];
+  if (s->layouts->reads[i]) layout_strides(s->context, s->layouts->reads[i], strides, has);
   for (int d = read->buffer->rank - 1; d >= 0; d--) {
-    if (read->linear[d]) step += read->coefficient[d][nest->spatial_count] * pitch;
+    int64_t stride = !s->layouts->reads[i] ? pitch : has[d] ? strides[d] : 1;
+    if (read->linear[d]) step += read->coefficient[d][s->nest->spatial_count] * stride;
     if (expr_as_int(read->buffer->shape[d], &extent)) pitch *= extent;
   }
-  return step;
+  return step * dtype_bytes(read->buffer->type);
 }
 
 static int count_paging(const Search *s) {
   enum { PAGE = 4096 };
   int count = 0;
   for (int i = 0; i < s->nest->read_count; i++) {
-    bool laid_out = s->layouts->packed[i] || s->layouts->reads[i];
-    const NestRead *read = &s->nest->reads[i];
-    bool large = read_bytes(read) > (double)s->machine->l1_bytes;
-    count += !laid_out && large && reduction_step(s->nest, read) >= PAGE;
+    bool large = read_bytes(&s->nest->reads[i]) > (double)s->machine->l1_bytes;
+    count += !s->layouts->packed[i] && large && reduction_step(s, i) >= PAGE;
   }
   return count;
 }
