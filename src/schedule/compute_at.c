@@ -74,41 +74,12 @@ static Stmt *new_nest(Move *move, Expr *condition) {
   return s;
 }
 
-// The moved block's predicate over its variables becomes one over their new bindings; what follows
-// from the domain goes. False when it cannot be moved.
-static bool predicate_of_vars(Move *move, Map *loop_to_var, ExprArray *out) {
-  Context *context = move->schedule->context;
-  const Block *block = move->moved;
-  Analyzer *analyzer = path_analyzer(move->schedule, &move->block, move->block.count - 1);
-  *loop_to_var = map_new(&context->arena);
-  for (int i = 0; i < block->var_count; i++) {
-    const BlockVar *v = &block->vars[i];
-    Expr *end = expr_add(context, v->min, v->extent);
-    analyzer_assume(analyzer, expr_binary(context, EXPR_GE, v->binding, v->min));
-    analyzer_assume(analyzer, expr_lt(context, v->binding, end));
-    if (v->binding->op == EXPR_VAR) map_put(loop_to_var, v->binding, v->var);
-  }
-  ExprArray all = {0};
-  conjuncts(&context->arena, block->predicate, &all);
-  for (int i = 0; i < all.count; i++) {
-    if (prove(analyzer, all.items[i])) continue;
-    Expr *moved = substitute_expr(context, all.items[i], loop_to_var);
-    for (int k = 0; k < move->block.count; k++)
-      if (move->block.items[k]->kind == STMT_FOR &&
-          expr_uses(moved, move->block.items[k]->as.loop.var))
-        return false;
-    array_push(&context->arena, out, moved);
-  }
-  return true;
-}
-
 // The new nest with the old predicate carried over.
 static Stmt *moved_nest(Move *move, const char **why) {
   Context *context = move->schedule->context;
-  Map loop_to_var;
-  ExprArray carried = {0};
+  ExprArray of_domain = {0}, carried = {0};
   *why = "its predicate depends on its loops in a way that cannot be moved";
-  if (!predicate_of_vars(move, &loop_to_var, &carried)) return NULL;
+  if (!divide_predicate(move->schedule, &move->block, &of_domain, &carried)) return NULL;
   Stmt *s = new_nest(move, NULL);
   StmtArray blocks = {0};
   blocks_at(&context->arena, s, &blocks);
@@ -162,7 +133,8 @@ static bool move_begin(Schedule *schedule, StepCall *call, Move *move) {
   return true;
 }
 
-// Each point of the domain once, all of it: so that a new nest may take the place of the old one.
+// Each point of the domain once, all of it, but for conditions on the point itself, which move
+// along: so that a new nest may take the place of the old one.
 static bool covers_domain(Move *move) {
   Schedule *schedule = move->schedule;
   Stmt **loops;
@@ -170,7 +142,12 @@ static bool covers_domain(Move *move) {
   VarRange *ranges = arena_array(&schedule->context->arena, VarRange, count);
   Analyzer *analyzer = path_analyzer(schedule, &move->block, move->block.count - 1);
   for (int i = 0; i < count; i++) ranges[i] = loop_range(loops[i]);
-  const char *why = bindings_check(analyzer, move->moved, ranges, count);
+  ExprArray of_domain = {0}, of_vars = {0};
+  if (!divide_predicate(schedule, &move->block, &of_domain, &of_vars))
+    return refuse_move(move, "its predicate depends on its loops in a way that cannot be moved");
+  Block *check = block_copy(schedule->context, move->moved);
+  check->predicate = conjunction_of(schedule->context, &of_domain);
+  const char *why = bindings_check(analyzer, check, ranges, count);
   if (!why) return true;
   return refuse_move(move, arena_printf(&schedule->context->arena,
                                         "its loops are not proved to run over its domain: %s", why));

@@ -226,6 +226,7 @@ typedef struct Backward {
 
 typedef struct FindIndices {
   const Buffer *buffer;
+  const Block *block;
   Expr *load;
   bool several;
 } FindIndices;
@@ -233,7 +234,7 @@ typedef struct FindIndices {
 static bool find_indices(Visitor *visitor, Expr *e) {
   FindIndices *find = visitor->env;
   if (e->op != EXPR_LOAD || e->as.buffer != find->buffer) return true;
-  find->several |= find->load && find->load != e;
+  find->several |= find->load && !same_place(find->block, find->load->args, e->args, e->count);
   find->load = e;
   return true;
 }
@@ -305,27 +306,12 @@ static bool solve_backward(Backward *b, const char **why) {
 // The consumer's own predicate, over its variables, over those of the producer.
 static bool move_predicate(Backward *b, const char **why) {
   Context *context = b->schedule->context;
-  Analyzer *analyzer = path_analyzer(b->schedule, &b->consumer, b->consumer.count - 1);
-  Map loops = map_new(&context->arena);
-  for (int i = 0; i < b->block->var_count; i++) {
-    const BlockVar *v = &b->block->vars[i];
-    analyzer_assume(analyzer, expr_binary(context, EXPR_GE, v->binding, v->min));
-    analyzer_assume(analyzer, expr_lt(context, v->binding, expr_add(context, v->min, v->extent)));
-    if (v->binding->op == EXPR_VAR) map_put(&loops, v->binding, map_find(&b->values, v->var));
-  }
-  ExprArray all = {0};
-  conjuncts(&context->arena, b->block->predicate, &all);
-  for (int i = 0; i < all.count; i++) {
-    if (prove(analyzer, all.items[i])) continue; // says no more than its domain
-    Expr *moved = substitute_expr(context, all.items[i], &loops);
-    for (int k = 0; k < b->consumer.count; k++)
-      if (b->consumer.items[k]->kind == STMT_FOR &&
-          expr_uses(moved, b->consumer.items[k]->as.loop.var)) {
-        *why = "its predicate cannot be moved";
-        return false;
-      }
-    b->condition = conjunction(context, b->condition, moved);
-  }
+  ExprArray of_domain = {0}, of_vars = {0};
+  *why = "its predicate depends on its loops in a way that cannot be moved";
+  if (!divide_predicate(b->schedule, &b->consumer, &of_domain, &of_vars)) return false;
+  for (int i = 0; i < of_vars.count; i++)
+    b->condition = conjunction(context, b->condition,
+                               substitute_expr(context, of_vars.items[i], &b->values));
   return true;
 }
 
@@ -406,7 +392,7 @@ bool step_reverse_compute_inline(Schedule *schedule, StepCall *call) {
   if (!is_pointwise(schedule, path_end(&b.producer), &why))
     return refuse_block(schedule, at, arena_printf(&context->arena, "%s; move it there with "
                                                    "reverse_compute_at instead", why));
-  FindIndices find = {b.buffer};
+  FindIndices find = {b.buffer, b.block};
   Visitor visitor = {.env = &find, .enter_expr = find_indices};
   visit_expr(&visitor, b.block->body->as.store.value);
   if (!find.load || find.several)

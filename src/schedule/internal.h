@@ -192,6 +192,10 @@ Stmt *loop_like(Context *context, const Stmt *loop, Expr *var, Expr *min, Expr *
 Analyzer *path_analyzer(Schedule *schedule, const Path *path, int depth);
 void bind_domain(Analyzer *analyzer, const Block *block);
 
+// A block's predicate in two: what follows from the domain of its variables (it keeps split loops
+// in their range), and the rest, over the variables. False when some of it cannot be written so.
+bool divide_predicate(Schedule *schedule, const Path *path, ExprArray *of_domain,
+                      ExprArray *of_vars);
 Map bindings_of(Context *context, const Block *block); // block variables to their bindings
 // With reads and writes found in the body. A reduction with init does not list what it writes as
 // read.
@@ -206,6 +210,8 @@ typedef struct ReductionUpdate {
   ExprOp op; // ADD, SUB, MUL, MIN, MAX, AND, OR or a bit operation
   Expr *target, *term, *condition;
 } ReductionUpdate;
+// The same indices, a variable of extent 1 being as good as its value.
+bool same_place(const Block *block, Expr *const *a, Expr *const *b, int rank);
 bool reduction_update(const Block *block, ReductionUpdate *out);
 
 // ---- Dependences -----------------------------------------------------------------------------

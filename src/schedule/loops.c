@@ -173,9 +173,13 @@ bool step_fuse(Schedule *schedule, StepCall *call) {
   Expr *fused = expr_var(context, text_string(&name), type), *rest = fused;
   Expr *extent = expr_int(context, type, 1);
   Map vars = map_new(&context->arena);
+  int first = 0; // the outermost loop that iterates
+  while (first < count - 1 && const_extent(path.items[top + first]) == 1) first++;
   for (int i = count - 1; i >= 0; i--) {
     Stmt *loop = path.items[top + i];
-    Expr *digit = i ? expr_floor_mod(context, rest, loop->as.loop.extent) : rest;
+    Expr *digit = i < first    ? expr_int(context, type, 0)
+                  : i == first ? rest
+                               : expr_floor_mod(context, rest, loop->as.loop.extent);
     digit = expr_add(context, digit, loop->as.loop.min);
     map_put(&vars, loop->as.loop.var, expr_cast(context, loop->as.loop.var->type, digit));
     rest = expr_floor_div(context, rest, loop->as.loop.extent);

@@ -38,6 +38,43 @@ bool uses_block_vars(const Expr *e, const Block *block) {
   return false;
 }
 
+// ---- Predicates ------------------------------------------------------------------------------
+
+static Expr *binding_to_var(Rewriter *rewriter, Expr *e) {
+  const Block *block = rewriter->env;
+  for (int i = 0; i < block->var_count; i++)
+    if (block->vars[i].binding == e && e->op != EXPR_INT) return block->vars[i].var;
+  return e;
+}
+
+bool divide_predicate(Schedule *schedule, const Path *path, ExprArray *of_domain,
+                      ExprArray *of_vars) {
+  Context *context = schedule->context;
+  const Block *block = path_end(path)->as.block;
+  Analyzer *analyzer = path_analyzer(schedule, path, path->count - 1);
+  for (int i = 0; i < block->var_count; i++) {
+    const BlockVar *v = &block->vars[i];
+    Expr *end = expr_add(context, v->min, v->extent);
+    analyzer_assume(analyzer, expr_binary(context, EXPR_GE, v->binding, v->min));
+    analyzer_assume(analyzer, expr_lt(context, v->binding, end));
+  }
+  Rewriter rewriter = {.context = context, .env = (void *)block, .expr = binding_to_var};
+  ExprArray all = {0};
+  conjuncts(&context->arena, block->predicate, &all);
+  for (int i = 0; i < all.count; i++) {
+    if (prove(analyzer, all.items[i])) {
+      array_push(&context->arena, of_domain, all.items[i]);
+      continue;
+    }
+    Expr *moved = rewrite_expr(&rewriter, all.items[i]);
+    for (int k = 0; k < path->count; k++)
+      if (path->items[k]->kind == STMT_FOR && expr_uses(moved, path->items[k]->as.loop.var))
+        return false;
+    array_push(&context->arena, of_vars, moved);
+  }
+  return true;
+}
+
 // ---- Loops -----------------------------------------------------------------------------------
 
 int64_t const_extent(const Stmt *loop) {
@@ -161,16 +198,32 @@ static bool combines(ExprOp op) {
   }
 }
 
-static bool is_target(const Expr *e, const Stmt *store) {
-  if (e->op != EXPR_LOAD || e->as.buffer != store->as.store.buffer) return false;
-  for (int i = 0; i < store->as.store.rank; i++)
-    if (e->args[i] != store->as.store.indices[i]) return false;
+static bool same_index(const Block *block, const Expr *a, const Expr *b) {
+  for (int i = 0; i < block->var_count; i++) {
+    const BlockVar *v = &block->vars[i];
+    if (!expr_is_int(v->extent, 1)) continue;
+    if (a == v->var) a = v->min;
+    if (b == v->var) b = v->min;
+  }
+  return a == b;
+}
+
+bool same_place(const Block *block, Expr *const *a, Expr *const *b, int rank) {
+  for (int i = 0; i < rank; i++)
+    if (!same_index(block, a[i], b[i])) return false;
   return true;
 }
 
-static bool update_parts(const Stmt *store, Expr *value, ReductionUpdate *out) {
+static bool is_target(const Block *block, const Expr *e) {
+  const Stmt *store = block->body;
+  return e->op == EXPR_LOAD && e->as.buffer == store->as.store.buffer &&
+         same_place(block, e->args, store->as.store.indices, store->as.store.rank);
+}
+
+static bool update_parts(const Block *block, Expr *value, ReductionUpdate *out) {
+  const Stmt *store = block->body;
   if (!combines(value->op) && value->op != EXPR_SUB) return false;
-  int self = is_target(value->args[0], store) ? 0 : is_target(value->args[1], store) ? 1 : -1;
+  int self = is_target(block, value->args[0]) ? 0 : is_target(block, value->args[1]) ? 1 : -1;
   if (self < 0 || (value->op == EXPR_SUB && self == 1)) return false;
   *out = (ReductionUpdate){value->op, value->args[self], value->args[1 - self], NULL};
   return !expr_reads(out->term, store->as.store.buffer);
@@ -181,8 +234,8 @@ bool reduction_update(const Block *block, ReductionUpdate *out) {
   if (store->kind != STMT_STORE) return false;
   Expr *value = store->as.store.value;
   if (value->op != EXPR_IF_THEN_ELSE && value->op != EXPR_SELECT)
-    return update_parts(store, value, out);
-  if (!is_target(value->args[2], store) || !update_parts(store, value->args[1], out)) return false;
+    return update_parts(block, value, out);
+  if (!is_target(block, value->args[2]) || !update_parts(block, value->args[1], out)) return false;
   out->condition = value->args[0];
   return !expr_reads(value->args[0], store->as.store.buffer);
 }

@@ -365,13 +365,16 @@ static int *axis_variables(Context *context, const Block *block, const Buffer *b
 typedef struct Pointwise {
   Schedule *schedule;
   Buffer *buffer;         // physical
+  Analyzer *analyzer;
   Expr **from;            // the map at the chosen variables
   Expr *const *new_vars;  // what the access becomes; NULL: only check
   bool elsewhere;         // an access at other indices was seen
 } Pointwise;
 
 static bool at_from(Pointwise *env, Expr *const *indices) {
-  bool same = same_exprs(indices, env->from, env->buffer->rank);
+  bool same = true;
+  for (int i = 0; i < env->buffer->rank; i++)
+    same &= simplify(env->analyzer, indices[i]) == env->from[i];
   env->elsewhere |= !same;
   return same && env->new_vars;
 }
@@ -410,11 +413,14 @@ static void remake_writer(Schedule *schedule, BlockRef name, const Layout *on_bu
   if (!remake_by_map(&remake, on_buffer, &why)) return;
   Expr **logical = arena_array(&context->arena, Expr *, count);
   for (int k = 0; k < count; k++) logical[k] = remake.block->vars[chosen[k]].var;
-  Pointwise env = {schedule, physical, arena_array(&context->arena, Expr *, physical->rank)};
+  Pointwise env = {schedule, physical, analyzer_new(context),
+                   arena_array(&context->arena, Expr *, physical->rank)};
   if (!index_map_apply_exprs(context, on_buffer->map, logical, NULL, env.from)) return;
-  Analyzer *analyzer = analyzer_new(context);
-  bind_domain(analyzer, remake.block);
-  for (int i = 0; i < physical->rank; i++) env.from[i] = simplify(analyzer, env.from[i]);
+  for (int i = 0; i < remake.block->var_count; i++) { // variables of extent 1 are their value
+    const BlockVar *v = &remake.block->vars[i];
+    analyzer_bind(env.analyzer, v->var, v->min, v->extent);
+  }
+  for (int i = 0; i < physical->rank; i++) env.from[i] = simplify(env.analyzer, env.from[i]);
   Block *copy = block_copy(context, remake.block);
   env.new_vars = remake.new_vars;
   copy->init = pointwise(&env, copy->init);

@@ -28,6 +28,15 @@ static const char pointwise[] = HEAD
     "            vn, vo, vh, vw = T.axis.remap('SSSS', [n, o, h, w])\n"
     "            Y[vn, vo, vh, vw] = T.max(C[vn, vo, vh, vw] + b[vo], T.float32(0))\n";
 
+static const char unit_batch[] = HEAD
+    "def f(A: T.Buffer((1, 6, 5, 7, 3), 'float32'), C: T.Buffer((1, 6, 5, 7), 'float32')):\n"
+    "    for n, c, h, w, k in T.grid(1, 6, 5, 7, 3):\n"
+    "        with T.block('C'):\n"
+    "            vn, vc, vh, vw, vk = T.axis.remap('SSSSR', [n, c, h, w, k])\n"
+    "            with T.init():\n"
+    "                C[vn, vc, vh, vw] = T.float32(0)\n"
+    "            C[vn, vc, vh, vw] = C[0, vc, vh, vw] + A[0, vc, vh, vw, vk]\n";
+
 static void made(const char *program, const char *steps) {
   Context *context = context_new();
   check_made(context, program, steps);
@@ -81,6 +90,9 @@ static void test_the_writer_iterates_physically(void **state) {
   assert_int_equal(loop_count(schedule, "conv"), 6);
   block = schedule_block(schedule, str_intern(context, "conv"));
   assert_int_equal(block->vars[5].kind, ITER_REDUCTION);
+  // So does one whose update names a variable of extent 1 by its value.
+  schedule = check_made(context, unit_batch, "sch.transform_layout('C', ('write', 0), 'NCHW4c')\n");
+  assert_int_equal(loop_count(schedule, "C"), 6);
   // Where it was scheduled before, its loops stay and only its accesses change.
   schedule = check_made(context, copy,
                         "i, j = sch.get_loops('B')\nsch.split(j, factors=[None, 4])\n"
@@ -103,6 +115,12 @@ static void test_padding_predicates_drop(void **state) {
                   "sch.reorder(n, o, h, w0, c, w1, p)\nsch.reverse_compute_at('relu', w0)\n"
                   "sch.vectorize(p)\nsch.unroll(w1)\nsch.decompose_reduction('conv', c)\n"
                   "sch.set_scope('conv', 0, 'local')\nsch.parallel(o)\n");
+  // A block that keeps its predicate takes it along.
+  made(pointwise, "sch.transform_layout('conv', ('write', 0), 'NCHW4c')\n"
+                  "sch.transform_layout('relu', ('write', 0), 'NCHW4c')\n"
+                  "n, o, h, w, p, c = sch.get_loops('conv')\nsch.split(o, factors=[2, None])\n"
+                  "n, o, h, w, p = sch.get_loops('relu')\nw0, w1 = sch.split(w, factors=[None, 4])\n"
+                  "sch.reorder(w0, h)\nsch.compute_at('conv', w0)\n");
   check_refused(pointwise, "sch.transform_layout('conv', ('write', 0), 'NCHW4c')\n"
                            "sch.drop_padding_predicate('conv')\n",
                 "axis 0 of 'W' is not proved to stay");
