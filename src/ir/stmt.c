@@ -169,6 +169,7 @@ PrimFunc *prim_func_new(Context *context, const char *name, Expr *const *params,
       .params = arena_copy(&context->arena, params, sizeof *params * (size_t)param_count),
       .buffers = arena_copy(&context->arena, buffers, sizeof *buffers * (size_t)param_count),
       .body = body,
+      .result = DTYPE_VOID,
   };
   return func;
 }

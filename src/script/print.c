@@ -72,7 +72,7 @@ static void print_function(Printer *printer, const Module *module, const ModuleF
 }
 
 static void print_class_heading(Printer *printer, const Module *module) {
-  text_printf(printer->out, "@I.ir_module\nclass %s:", module->name);
+  text_printf(printer->out, "@I.ir_module\nclass %s:", printer_valid_name(printer, module->name));
   printer->indent = 1;
   if (module->attrs.count) {
     printer_line(printer);

@@ -251,10 +251,14 @@ void print_prim_func(Printer *printer, const PrimFunc *func) {
   Text *out = printer->out;
   print_decorator(printer, func);
   printer_line(printer);
-  text_printf(out, "def %s(", func->name);
+  text_printf(out, "def %s(", printer_valid_name(printer, func->name));
+  int column = printer_column(printer);
   for (int i = 0; i < func->param_count; i++) {
-    if (i) text_puts(out, ", ");
+    Text param = text_new(printer->arena);
+    printer->out = &param;
     print_param(printer, func, i);
+    printer->out = out;
+    print_parameter(printer, column, i == 0, text_string(&param));
   }
   text_puts(out, ")");
   if (func->result.code != TYPE_VOID)

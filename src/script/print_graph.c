@@ -79,7 +79,8 @@ static void print_node_attrs(Printer *printer, const Node *node, bool comma) {
 static void print_call_tir(Printer *printer, const Node *node, const Module *module) {
   Text *out = printer->out;
   bool is_class = module && module->name && *module->name;
-  text_printf(out, "R.call_tir(%s%s, (", is_class ? "cls." : "", node->callee->name);
+  text_printf(out, "R.call_tir(%s%s, (", is_class ? "cls." : "",
+              printer_valid_name(printer, node->callee->name));
   print_values(printer, node->inputs, node->input_count);
   text_puts(out, node->input_count == 1 ? ",), " : "), ");
   text_puts(out, printer->options.newer ? "out_ty=" : "out_sinfo=");
@@ -191,7 +192,7 @@ static void print_dataflow(Printer *printer, const GraphFunc *func, const Module
   if (!func->nodes.count) return;
   if (module && *module->name && calls_programs(func)) {
     printer_line(printer);
-    text_printf(printer->out, "cls = %s", module->name);
+    text_printf(printer->out, "cls = %s", printer_valid_name(printer, module->name));
   }
   printer_line(printer);
   text_puts(printer->out, "with R.dataflow():");
@@ -210,6 +211,22 @@ static void print_dataflow(Printer *printer, const GraphFunc *func, const Module
   printer->indent--;
 }
 
+static void print_signature(Printer *printer, const GraphFunc *func) {
+  Text *out = printer->out;
+  text_printf(out, "def %s(", printer_valid_name(printer, func->name));
+  int column = printer_column(printer);
+  for (int i = 0; i < func->param_count; i++) {
+    Value *value = func->params[i];
+    Text param = text_new(printer->arena);
+    printer->out = &param;
+    text_printf(&param, "%s: ", printer_define(printer, value, value->name));
+    print_tensor_type(printer, value, true);
+    printer->out = out;
+    print_parameter(printer, column, i == 0, text_string(&param));
+  }
+  text_puts(out, "):");
+}
+
 void print_graph_func(Printer *printer, const GraphFunc *func, const Module *module) {
   int mark = printer_mark(printer);
   Text *out = printer->out;
@@ -217,13 +234,7 @@ void print_graph_func(Printer *printer, const GraphFunc *func, const Module *mod
   int vars = printer_mark(printer);
   text_puts(out, "@R.function");
   printer_line(printer);
-  text_printf(out, "def %s(", func->name);
-  for (int i = 0; i < func->param_count; i++) {
-    if (i) text_puts(out, ", ");
-    text_printf(out, "%s: ", printer_define(printer, func->params[i], func->params[i]->name));
-    print_tensor_type(printer, func->params[i], true);
-  }
-  text_puts(out, "):");
+  print_signature(printer, func);
   printer->indent++;
   if (func->attrs.count) {
     printer_line(printer);

@@ -20,6 +20,25 @@ void printer_line(Printer *printer) {
   text_pad(printer->out, ' ', printer->indent * 4);
 }
 
+int printer_column(const Printer *printer) {
+  size_t at = printer->out->size;
+  while (at > 0 && printer->out->data[at - 1] != '\n') at--;
+  return (int)(printer->out->size - at);
+}
+
+// Parameters go on below the first one where the line would pass the margin.
+void print_parameter(Printer *printer, int column, bool is_first, const char *text) {
+  enum { MARGIN = 98 };
+  if (!is_first) text_puts(printer->out, ",");
+  if (!is_first && printer_column(printer) + 1 + (int)strlen(text) > MARGIN) {
+    text_puts(printer->out, "\n");
+    text_pad(printer->out, ' ', column);
+  } else if (!is_first) {
+    text_puts(printer->out, " ");
+  }
+  text_puts(printer->out, text);
+}
+
 static bool is_reserved(const char *name) {
   static const char *const words[] = {
       "T",      "R",     "I",      "cls",    "range",   "min",      "max",     "abs",   "True",
@@ -32,7 +51,7 @@ static bool is_reserved(const char *name) {
   return false;
 }
 
-static Str valid_name(Printer *printer, const char *name) {
+Str printer_valid_name(Printer *printer, const char *name) {
   Arena *scratch = &printer->context->scratch; // not where the interned name will lie
   ArenaMark mark = arena_mark(scratch);
   char *copy = arena_printf(scratch, "%s%s%s", isdigit((unsigned char)*name) || !*name ? "v" : "",
@@ -45,7 +64,7 @@ static Str valid_name(Printer *printer, const char *name) {
 }
 
 static Str unique_name(Printer *printer, const char *name) {
-  Str base = valid_name(printer, name), unique = base;
+  Str base = printer_valid_name(printer, name), unique = base;
   for (int i = 1; map_find(&printer->used, unique); i++)
     unique = str_format(printer->context, "%s_%d", base, i);
   return unique;

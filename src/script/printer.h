@@ -27,6 +27,9 @@ typedef struct Printer {
 } Printer;
 
 Printer printer_new(Context *context, Text *out, const ScriptOptions *options);
+int printer_column(const Printer *printer);                 // characters on the line so far
+Str printer_valid_name(Printer *printer, const char *name); // as Python allows
+void print_parameter(Printer *printer, int column, bool is_first, const char *text);
 void printer_line(Printer *printer); // starts a line at the indentation
 Str printer_define(Printer *printer, const void *object, Str name); // until its scope is left
 Str printer_define_buffer(Printer *printer, const Buffer *buffer);

@@ -142,6 +142,55 @@ static void test_lowered_programs_read_back(void **state) {
   context_free(outer);
 }
 
+// Names as models have them: with strange letters, reserved, empty, the same for different things.
+static void test_any_names_print_as_python(void **state) {
+  (void)state;
+  Context *context = context_new();
+  Buffer *in = buffer_static(context, "/conv1/Conv:0", DTYPE_FLOAT32, (int64_t[]){7}, 1, NULL);
+  Buffer *out = buffer_static(context, "for", DTYPE_FLOAT32, (int64_t[]){7}, 1, NULL);
+  Buffer *temporary = buffer_static(context, "T", DTYPE_FLOAT32, (int64_t[]){7}, 1, NULL);
+  Expr *i = expr_var(context, "", DTYPE_INT32), *j = expr_var(context, "9", DTYPE_INT32);
+  Expr *x = expr_var(context, "for", DTYPE_FLOAT32), *y = expr_var(context, "T", DTYPE_FLOAT32);
+  Expr *zero = expr_index(context, 0), *seven = expr_index(context, 7);
+  Stmt *store = stmt_store(context, out, &i, 1, expr_add(context, x, y));
+  Stmt *body = stmt_let(context, x, expr_load(context, in, &i, 1),
+                        stmt_let(context, y, expr_load(context, temporary, &j, 1), store));
+  body = stmt_for(context, i, zero, seven, LOOP_SERIAL,
+                  stmt_for(context, j, zero, seven, LOOP_SERIAL, body));
+  Expr *params[] = {expr_var(context, "p", DTYPE_HANDLE), expr_var(context, "p", DTYPE_HANDLE)};
+  Buffer *buffers[] = {in, out};
+  PrimFunc *func = prim_func_new(context, "/conv1/Conv", params, buffers, 2,
+                                 stmt_allocate(context, temporary, body));
+  Text text = text_new(&context->arena);
+  script_print_prim_func(context, func, &text, NULL);
+  Module *again = parse_text(context, "names.py", text_string(&text));
+  if (!again) print_message("%s%s", text_string(&text), messages(context));
+  assert_non_null(again);
+  IrDifference difference;
+  bool equal = prim_func_equal(context, func, again->funcs.items[0].prim, &difference);
+  if (!equal) print_message("%s%s\n", text_string(&text), difference.what);
+  assert_true(equal);
+  context_free(context);
+}
+
+// What is told in messages: parts of programs, with the names they have.
+static void test_parts_print_alone(void **state) {
+  (void)state;
+  Context *context = context_new();
+  Buffer *a = buffer_static(context, "A", DTYPE_FLOAT32, (int64_t[]){5, 7}, 2, "local");
+  Expr *i = expr_var(context, "i", DTYPE_INT32), *indices[] = {i, expr_index(context, 3)};
+  Expr *load = expr_load(context, a, indices, 2);
+  assert_string_equal(script_expr_text(context, expr_mul(context, load, load)),
+                      "A[i, 3] * A[i, 3]");
+  assert_string_equal(script_buffer_text(context, a),
+                      "A: T.Buffer((5, 7), \"float32\", scope=\"local\")");
+  Text text = text_new(&context->arena);
+  script_print_stmt(context, stmt_store(context, a, indices, 2, load), &text, NULL);
+  script_print_stmt(context, stmt_nothing(context), &text, NULL);
+  assert_string_equal(text_string(&text), "A[i, 3] = A[i, 3]\npass\n");
+  context_free(context);
+}
+
 // ---- Damaged text
 
 typedef struct Random {
@@ -310,6 +359,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_stored_cases),
       cmocka_unit_test(test_lowered_programs_read_back),
+      cmocka_unit_test(test_any_names_print_as_python),
+      cmocka_unit_test(test_parts_print_alone),
       cmocka_unit_test(test_damaged_text_is_refused_with_messages),
       cmocka_unit_test(test_depth_is_limited),
       cmocka_unit_test(test_length_is_not_limited),
