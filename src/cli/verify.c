@@ -3,7 +3,7 @@
 // logical coordinates, every value of the graph that reaches memory. Stops at the first that
 // differs.
 #include "cli/model.h"
-#include "cli/reference.h"
+#include "driver/reference.h"
 
 #include <jansson.h>
 #include <sys/stat.h>
@@ -51,6 +51,7 @@ typedef struct Session {
   Tensor **inputs, **outputs;
   ConstData **expected; // of the outputs, from files; NULL without
   Reference reference;
+  Progress progress;
   int compared; // tensors
   double largest;
   const char *largest_at, *differs_at; // names of values
@@ -220,6 +221,7 @@ static bool check_step(void *env, int step) {
   const PlanKernel *kernel = s->program->steps.items[step].plan;
   int last = kernel->params.count - 1;
   const StageTensor *tensor = kernel->params.items[last];
+  progress_step(&s->progress, step);
   if (!tensor->value) return true;
   const void *expected = reference_value(&s->reference, tensor->value);
   const void *actual = executable_argument(s->executable, step, last);
@@ -271,10 +273,12 @@ static bool compare(Session *s) {
   s->executable = s->program ? executable_new(s->program, NULL) : NULL;
   if (!s->executable) return false;
   s->pool = thread_pool_new(s->program->options.machine.cores);
-  bool ok = reference_begin(s->cli, s->graph, s->inputs, compiled, &s->program->options,
-                            &s->reference) &&
+  s->progress = progress_begin("checking", s->program->steps.count);
+  bool ok = reference_begin(s->cli->context, s->graph, s->inputs, compiled,
+                            &s->program->options, &s->reference) &&
             executable_trace(s->executable, s->pool, s->inputs, s->outputs, check_step, s) &&
             check_files(s);
+  progress_end(&s->progress);
   reference_end(&s->reference);
   thread_pool_free(s->pool);
   executable_free(s->executable);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What compiled results are compared with: the definitions of a graph's operators, run one node
 // after the other by the interpreter, or as code that was lowered without any schedule.
-#include "cli/reference.h"
+#include "driver/reference.h"
 
 #include <math.h>
 
@@ -9,25 +9,28 @@ enum { MOST_ARGUMENTS = 256 };
 
 // ---- Computing --------------------------------------------------------------------------------
 
-bool reference_begin(Cli *cli, const GraphFunc *graph, Tensor *const *inputs, bool compiled,
-                     const CompileOptions *options, Reference *reference) {
-  Context *context = cli->context;
+void reference_restart(Reference *reference, Tensor *const *inputs) {
+  reference->data = map_new(&reference->context->arena);
+  reference->next = 0;
+  for (int i = 0; i < reference->graph->param_count; i++)
+    map_put(&reference->data, reference->graph->params[i], tensor_data(inputs[i]));
+}
+
+bool reference_begin(Context *context, const GraphFunc *graph, Tensor *const *inputs,
+                     bool compiled, const CompileOptions *options, Reference *reference) {
   int count = graph->nodes.count;
-  *reference = (Reference){.context = context, .graph = graph, .data = map_new(&context->arena)};
-  for (int i = 0; i < graph->param_count; i++)
-    map_put(&reference->data, graph->params[i], tensor_data(inputs[i]));
+  *reference = (Reference){.context = context, .graph = graph};
+  reference_restart(reference, inputs);
   reference->funcs = arena_array(&context->arena, PrimFunc *, count);
   for (int i = 0; i < count; i++) {
     reference->funcs[i] = op_prim_func(context, graph->nodes.items[i]);
     if (!reference->funcs[i]) return false;
   }
-  reference->progress = progress_begin("reference", count);
   if (compiled) reference->code = kernel_code_new(context, reference->funcs, count, options, NULL);
   return !compiled || reference->code;
 }
 
 void reference_end(Reference *reference) {
-  progress_end(&reference->progress);
   kernel_code_free(reference->code);
 }
 
@@ -63,8 +66,7 @@ static bool compute_node(Reference *r, int number) {
 const void *reference_value(Reference *r, const Value *value) {
   if (value->data) return value->data->data;
   while (!map_contains(&r->data, value)) {
-    if (r->next == r->graph->nodes.count) bug(r->context, "'%s' is computed by no node", value->name);
-    progress_step(&r->progress, r->next);
+    if (r->next == r->graph->nodes.count) bug(r->context, "no node computes '%s'", value->name);
     if (!compute_node(r, r->next++)) return NULL;
   }
   return map_find(&r->data, value);

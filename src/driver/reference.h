@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The values of a graph as its operators' definitions give them, node by node.
-#ifndef PLEAT_CLI_REFERENCE_H
-#define PLEAT_CLI_REFERENCE_H
+#ifndef PLEAT_DRIVER_REFERENCE_H
+#define PLEAT_DRIVER_REFERENCE_H
 
-#include "cli/cli.h"
 #include "driver/driver.h"
 
 typedef struct Reference {
@@ -13,12 +12,13 @@ typedef struct Reference {
   PrimFunc **funcs;  // of the nodes
   Map data;          // Value to its elements, row-major
   int next;          // the first node that has not been computed
-  Progress progress;
 } Reference;
 
 // `compiled`: with unscheduled code instead of the interpreter. False with diagnostics.
-bool reference_begin(Cli *cli, const GraphFunc *graph, Tensor *const *inputs, bool compiled,
-                     const CompileOptions *options, Reference *reference);
+bool reference_begin(Context *context, const GraphFunc *graph, Tensor *const *inputs,
+                     bool compiled, const CompileOptions *options, Reference *reference);
+// Forgets what was computed: other inputs.
+void reference_restart(Reference *reference, Tensor *const *inputs);
 // The elements of `value`; computes the nodes before it. NULL with diagnostics.
 const void *reference_value(Reference *reference, const Value *value);
 void reference_end(Reference *reference);
