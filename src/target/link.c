@@ -37,7 +37,9 @@ static Command command_for(Arena *arena, const char *input, const char *kind,
   Command command = {.count = 0};
   add_all(&command, arena, cc && *cc ? cc : "cc");
   add_all(&command, arena, "-shared -fPIC");
-  if (!strcmp(kind, ".c")) add_all(&command, arena, "-O2 -w -Wno-psabi");
+  const char *flags = getenv("CFLAGS");
+  if (!strcmp(kind, ".c")) add_all(&command, arena, "-std=gnu11 -O2 -fno-math-errno -w");
+  if (!strcmp(kind, ".c") && flags) add_all(&command, arena, flags);
   if (!strcmp(kind, ".c") && machine) add_all(&command, arena, machine->march);
   if (!strcmp(kind, ".c") && machine && machine->level == CPU_AVX512)
     add(&command, "-mprefer-vector-width=512");

@@ -5,9 +5,9 @@
 #include "base/base.h"
 #include "base/machine.h"
 
-// Makes the bytes of an object file (kind ".o") or of C (".c", compiled with -O2 for `machine`) a
-// shared library at `path`, with the system's C compiler ($CC, or cc). The file appears whole or not
-// at all. False with a diagnostic.
+// Makes the bytes of an object file (kind ".o") or of C (".c", compiled for `machine` with -O2 and
+// then $CFLAGS) a shared library at `path`, with the system's C compiler ($CC, or cc). The file
+// appears whole or not at all. False with a diagnostic.
 bool link_shared(Context *context, const Text *bytes, const char *kind, const HostMachine *machine,
                  const char *path);
 // A new temporary folder; NULL with a diagnostic.

@@ -14,7 +14,7 @@ static const char *const llvm_endings[] = {".o", ".s", ".ll", ".so", NULL};
 
 const TargetRow target_table[] = {
     {"llvm", "native code by LLVM: run now, .o, .s, .ll, .so", llvm_endings, llvm_emit, llvm_load},
-    {"c", "C for GCC and Clang", c_endings, c_target_emit, c_target_load},
+    {"c", "C11 for GCC and Clang: run now through a compiler, .c", c_endings, c_target_emit, c_target_load},
     {NULL},
 };
 

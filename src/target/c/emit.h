@@ -1,67 +1,106 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing lowered and legalized code down as C. Vectors are those of GCC and Clang
-// (`vector_size`); code without vectors is plain C. A vector of bools is a vector of integers, 0 or
-// -1, as wide as what was compared.
+// Writing lowered and legalized code down as C11 with the vector extensions of GCC and Clang.
 #ifndef PLEAT_TARGET_C_EMIT_H
 #define PLEAT_TARGET_C_EMIT_H
 
 #include "target/target.h"
 
-typedef struct CUnit {
+// A file under construction.
+typedef struct CModule {
   Context *context;
   Arena *arena;
-  Text types, helpers, functions;
-  Map declared; // names of types, helpers, and functions of the C library
+  Text types, macros;          // of vectors that are used, each once
+  Text constants, declarations, functions;
+  Map defined;                 // interned names in `types`, `macros`, `declarations`
+  Map names;                   // of the file's functions and constants
+  int next_constant;
+  bool with_entries;           // functions that take `args` beside those with plain parameters
+  bool comments;               // logical accesses above statements
   TargetFeatures features;
   TargetReport *report;
-  int next; // constants
-} CUnit;
+} CModule;
 
+// How tightly the text of a value holds together, as in C's grammar.
+typedef enum CPrecedence {
+  C_CONDITIONAL, C_OR, C_AND, C_BIT_OR, C_BIT_XOR, C_BIT_AND, C_EQUAL, C_RELATION, C_SHIFT, C_SUM,
+  C_PRODUCT, C_UNARY, C_POSTFIX, C_NAME,
+} CPrecedence;
+
+typedef struct CValue {
+  const char *text;
+  CPrecedence precedence; // C_NAME: a name or a constant, which may be written twice
+} CValue;
+
+// A function under construction.
 typedef struct CEmit {
-  CUnit *unit;
+  CModule *module;
   Context *context;
   Arena *arena;
+  const PrimFunc *func; // whose origins name logical accesses
   Text body;
-  int indent;
-  int next;          // temporaries
-  Map texts;         // expressions written in the current statement
-  PtrArray computed; // the keys of `texts`
-  Map names;         // variables and data variables
-  Map taken;         // names in use
-  Map mask_bits;     // variables that hold masks: the width of a lane
-  Map registers;     // data variables of one element, which are plain C variables
+  int depth;         // of indentation
+  Map names;         // interned names that are taken → how many were made of each
+  Map vars;          // variables and data variables: their names
+  Map pointees;      // data variables: what the name points to, as text
+  Map registers;     // data variables of registers: their names
+  Map uses;          // expressions of the current statement: how often they occur
+  Map values;        // those that have a name
+  PtrArray computed; // the keys of `values`, to be forgotten
+  bool in_index;     // arithmetic that cannot overflow
 } CEmit;
 
-// types.c
-const char *c_type(CUnit *unit, DType type);          // of a value; declares vector types
-const char *c_memory_type(CUnit *unit, DType type);   // of one element of a buffer
-const char *c_unaligned_type(CUnit *unit, DType type); // of a vector in a buffer of scalars
-const char *c_mask_type(CUnit *unit, int bits, int lanes);
-// A helper's name, "max_float32x16"; its text is written once, from `format`.
-bool c_helper_is_new(CUnit *unit, const char *name);
-const char *c_select(CUnit *unit, DType type);         // name(mask, a, b)
-const char *c_extreme(CUnit *unit, ExprOp op, DType type);
-const char *c_unary(CUnit *unit, DType type, const char *function); // lane by lane
-const char *c_spread(CUnit *unit, DType type);         // all lanes from a scalar
-const char *c_reduction(CUnit *unit, ExprOp op, DType type);
-const char *c_reinterpret(CUnit *unit, const char *from, const char *to);
+// text.c
+const char *c_type(CModule *module, DType type);        // of a value; defines vector types
+const char *c_memory_type(CModule *module, DType type); // where it differs: bool
+const char *c_unaligned_type(CModule *module, DType memory_type); // a vector at any address
+DType c_bits_type(DType type);  // signed integers of the same bits and lanes
+DType c_mask_type(DType type);  // of a vector of bools: 32 bits a lane, 0 or −1
+DType c_value_type(DType type); // what stands for it: small floats are their bits, masks for bools
+const char *c_name(CEmit *emit, const char *wish); // a new name in the function
+const char *c_global_name(CModule *module, const char *wish);
+const char *c_identifier(Arena *arena, const char *wish);
+void c_line(CEmit *emit, const char *format, ...) PRINTF_LIKE(2, 3);
+bool c_define(CModule *module, const char *name); // true the first time
 
 // expr.c
-const char *c_expr(CEmit *emit, Expr *e);
-const char *c_index(CEmit *emit, Expr *e); // integer arithmetic that does not wrap
-int c_mask_bits(CEmit *emit, const Expr *e);
-const char *c_name(CEmit *emit, const Expr *var); // makes one the first time
+CValue c_expr(CEmit *emit, Expr *e);
+const char *c_text(CEmit *emit, Expr *e); // on its own
+CValue c_value(CPrecedence precedence, const char *text);
+CValue c_format(CEmit *emit, CPrecedence precedence, const char *format, ...) PRINTF_LIKE(3, 4);
+const char *c_operand(CEmit *emit, CValue value, CPrecedence at_least); // parenthesised if needed
+const char *c_hold(CEmit *emit, CValue value, DType type);              // a name for it
+CValue c_wrapped(CEmit *emit, DType type, CValue value); // narrow integers back to their range
+void c_count_uses(CEmit *emit, Expr *e);
 int c_mark(const CEmit *emit);
 void c_forget(CEmit *emit, int mark);
-void c_line(CEmit *emit, const char *format, ...) PRINTF_LIKE(2, 3);
-const char *c_text(CEmit *emit, const char *format, ...) PRINTF_LIKE(2, 3);
+CValue c_index(CEmit *emit, Expr *e);
+
+// vector.c
+CValue c_ramp(CEmit *emit, Expr *e);
+CValue c_broadcast(CEmit *emit, Expr *e);
+CValue c_spread(CEmit *emit, CValue scalar, DType vector); // a scalar of that lane type
+CValue c_shuffle(CEmit *emit, Expr *e);
+CValue c_reduction(CEmit *emit, Expr *e);
+CValue c_vector_select(CEmit *emit, DType type, const char *mask, CValue a, CValue b);
+CValue c_vector_extreme(CEmit *emit, DType type, bool least, CValue a, CValue b);
+CValue c_convert(CEmit *emit, DType from, DType to, CValue value); // vectors of equal lanes
 
 // memory.c
-const char *c_load(CEmit *emit, Expr *e);
-const char *c_address(CEmit *emit, Expr *e);
+CValue c_load(CEmit *emit, Expr *e);
+CValue c_address(CEmit *emit, Expr *load);
 void c_store(CEmit *emit, const Stmt *s);
 
 // stmt.c
 void c_stmt(CEmit *emit, const Stmt *s);
+
+// module.c
+typedef struct CFunction { // a task: void name(tensors, scalars, workspace pieces, begin, end)
+  Str name;
+  const LowerTask *task;
+} CFunction;
+CModule c_module_new(Context *context, const TargetOptions *options);
+// Adds the functions of a kernel; functions[task_count] are filled.
+void c_module_add(CModule *module, const LowerKernel *kernel, CFunction *functions);
+void c_module_text(CModule *module, Text *out); // all but the head comment
 
 #endif

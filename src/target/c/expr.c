@@ -1,31 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expressions as C. Short ones are written where they are used; what grows long becomes a constant
-// of its own before the statement, so shared subexpressions are computed once.
+// Expressions as C, one table row an operation. What occurs more than once in a statement gets a
+// name in front of it; a value that is computed only under a condition gets an `if` when it needs
+// such names. Integers wrap: arithmetic on them goes through unsigned types, except in indices,
+// which stay inside their buffers.
 #include "target/c/emit.h"
-
-#include "interp/interp.h"
 
 #include <math.h>
 
-enum { LONGEST = 70 }; // characters of an expression that is written in place
+typedef struct OperatorRow {
+  const char *spelling;
+  CPrecedence precedence;
+  bool wraps; // can leave the range of integers
+  CValue (*emit)(CEmit *emit, Expr *e); // instead
+} OperatorRow;
 
-// ---- Text and names ----------------------------------------------------------------------------
+// ---- Values ------------------------------------------------------------------------------------
 
-const char *c_text(CEmit *emit, const char *format, ...) {
-  va_list args;
-  va_start(args, format);
-  const char *text = arena_vprintf(emit->arena, format, args);
-  va_end(args);
-  return text;
+CValue c_value(CPrecedence precedence, const char *text) {
+  return (CValue){text, precedence};
 }
 
-void c_line(CEmit *emit, const char *format, ...) {
+CValue c_format(CEmit *emit, CPrecedence precedence, const char *format, ...) {
   va_list args;
   va_start(args, format);
-  text_pad(&emit->body, ' ', 2 * emit->indent);
-  text_vprintf(&emit->body, format, args);
-  text_puts(&emit->body, "\n");
+  CValue value = {arena_vprintf(emit->arena, format, args), precedence};
   va_end(args);
+  return value;
+}
+
+const char *c_operand(CEmit *emit, CValue value, CPrecedence at_least) {
+  if (value.precedence >= at_least) return value.text;
+  return arena_printf(emit->arena, "(%s)", value.text);
+}
+
+const char *c_hold(CEmit *emit, CValue value, DType type) {
+  if (value.precedence == C_NAME) return value.text;
+  const char *name = c_name(emit, "t");
+  c_line(emit, "const %s %s = %s;", c_type(emit->module, type), name, value.text);
+  return name;
 }
 
 int c_mark(const CEmit *emit) {
@@ -34,438 +46,442 @@ int c_mark(const CEmit *emit) {
 
 void c_forget(CEmit *emit, int mark) {
   for (int i = mark; i < emit->computed.count; i++)
-    map_put(&emit->texts, emit->computed.items[i], NULL);
+    map_put(&emit->values, emit->computed.items[i], NULL);
   emit->computed.count = mark;
 }
 
-static Str clean_name(CEmit *emit, const char *name) {
-  char *copy = arena_printf(emit->arena, "%s%s", name[0] >= '0' && name[0] <= '9' ? "_" : "", name);
-  for (char *c = copy; *c; c++) {
-    bool plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9');
-    if (!plain) *c = '_';
-  }
-  return str_intern(emit->context, copy);
+void c_count_uses(CEmit *emit, Expr *e) {
+  intptr_t count = (intptr_t)map_find(&emit->uses, e);
+  map_put(&emit->uses, e, count + 1);
+  for (int i = 0; i < e->count && !count; i++) c_count_uses(emit, e->args[i]);
 }
 
-const char *c_name(CEmit *emit, const Expr *var) {
-  const char *known = map_find(&emit->names, var);
-  if (known) return known;
-  Str base = clean_name(emit, var->as.var->name), name = base;
-  for (int i = 1; map_contains(&emit->taken, name); i++)
-    name = str_format(emit->context, "%s_%d", base, i);
-  map_put(&emit->taken, name, name);
-  map_put(&emit->names, var, name);
-  return name;
+static int size_of(const Expr *e, int limit) {
+  int size = 1;
+  for (int i = 0; i < e->count && size < limit; i++) size += size_of(e->args[i], limit - size);
+  return size;
 }
 
-// The type of a value as it is held: a vector of bools is a mask.
-static const char *held_type(CEmit *emit, const Expr *e) {
-  if (dtype_is_bool(e->type) && e->type.lanes > 1)
-    return c_mask_type(emit->unit, c_mask_bits(emit, e), e->type.lanes);
-  return c_type(emit->unit, e->type);
-}
-
-static const char *temporary(CEmit *emit, const char *type, const char *value) {
-  const char *name = c_text(emit, "t%d", emit->next++);
-  c_line(emit, "const %s %s = %s;", type, name, value);
-  return name;
-}
-
-// ---- Masks -------------------------------------------------------------------------------------
-
-static int lane_bits(DType type) {
-  return MAX_OF(type.bits, 8);
-}
-
-int c_mask_bits(CEmit *emit, const Expr *e) {
-  switch (op_table[e->op].class) {
-  case OP_COMPARE:
-    return dtype_is_bool(e->args[0]->type) ? c_mask_bits(emit, e->args[0])
-                                           : lane_bits(e->args[0]->type);
-  case OP_LOGIC:
-  case OP_BIT: return c_mask_bits(emit, e->args[0]);
-  case OP_CHOICE: return c_mask_bits(emit, e->args[1]);
-  case OP_LEAF:
-  case OP_ARITH:
-  case OP_MATH:
-  case OP_MEMORY:
-  case OP_VECTOR:
-  case OP_OTHER: break;
-  }
-  if (e->op == EXPR_CAST) return lane_bits(e->args[0]->type);
-  if (e->op == EXPR_LET) return c_mask_bits(emit, e->args[2]);
-  void *bits = e->op == EXPR_VAR ? map_find(&emit->mask_bits, e) : NULL;
-  return bits ? (int)(intptr_t)bits : 8;
-}
-
-static const char *convert(CEmit *emit, const char *value, const char *type) {
-  return c_text(emit, "__builtin_convertvector(%s, %s)", value, type);
-}
-
-static const char *mask(CEmit *emit, Expr *e, int bits) {
-  const char *value = c_expr(emit, e);
-  if (c_mask_bits(emit, e) == bits) return value;
-  return convert(emit, value, c_mask_type(emit->unit, bits, e->type.lanes));
-}
-
-static bool is_mask(const Expr *e) {
-  return dtype_is_bool(e->type) && e->type.lanes > 1;
+static bool deserves_name(CEmit *emit, const Expr *e) {
+  if (!e->count || (intptr_t)map_find(&emit->uses, e) < 2) return false;
+  if (e->op == EXPR_TUPLE || e->op == EXPR_ADDRESS_OF || e->op == EXPR_LET) return false;
+  if (e->op == EXPR_BROADCAST && !e->args[0]->count) return false;
+  if (e->op == EXPR_LOAD && map_find(&emit->registers, e->as.buffer->data)) return false;
+  return e->type.lanes > 1 || dtype_is_float(e->type) || size_of(e, 6) > 5;
 }
 
 // ---- Leaves ------------------------------------------------------------------------------------
 
-static const char *float_text(CEmit *emit, DType type, double value) {
-  const char *suffix = type.bits == 32 ? "f" : "";
-  if (isnan(value)) return c_text(emit, "__builtin_nan%s(\"\")", suffix);
-  if (isinf(value)) return c_text(emit, "%s__builtin_inf%s()", value < 0 ? "-" : "", suffix);
-  if (value == floor(value) && fabs(value) < 1e6) return c_text(emit, "%.1f%s", value, suffix);
-  return c_text(emit, "%a%s", number_round(type, value), suffix);
+static CValue int_constant(CEmit *emit, DType type, int64_t value) {
+  if (dtype_is_bool(type)) return c_value(C_NAME, value ? "1" : "0");
+  if (type.code == TYPE_UINT && type.bits == 64)
+    return c_format(emit, C_NAME, "UINT64_C(%llu)", (unsigned long long)value);
+  if (type.code == TYPE_UINT && type.bits == 32)
+    return c_format(emit, C_NAME, "%lluu", (unsigned long long)(uint32_t)value);
+  if (value == INT64_MIN) return c_value(C_NAME, "INT64_MIN");
+  if (value == INT32_MIN && type.bits == 32) return c_value(C_NAME, "INT32_MIN");
+  if (type.bits == 64 && (value > INT32_MAX || value < INT32_MIN))
+    return c_format(emit, value < 0 ? C_UNARY : C_NAME, "%s%sINT64_C(%lld)", "", value < 0 ? "-" : "",
+                    (long long)(value < 0 ? -value : value));
+  return c_format(emit, value < 0 ? C_UNARY : C_NAME, "%lld", (long long)value);
 }
 
-static const char *int_text(CEmit *emit, DType type, int64_t value) {
-  if (type.code == TYPE_UINT && type.bits > 31)
-    return c_text(emit, type.bits == 64 ? "%lluull" : "%lluu", (unsigned long long)value);
-  if (value == INT64_MIN) return "(-9223372036854775807ll - 1)";
-  return c_text(emit, type.bits == 64 ? "%lldll" : "%lld", (long long)value);
+static CValue float_constant(CEmit *emit, DType type, double value) {
+  const char *end = type.bits == 64 ? "" : "f";
+  if (isnan(value)) return c_format(emit, C_POSTFIX, "__builtin_nan%s(\"\")", end);
+  if (isinf(value))
+    return c_format(emit, C_POSTFIX, "%s__builtin_inf%s()", value < 0 ? "-" : "", end);
+  const char *digits = arena_printf(emit->arena, type.bits == 64 ? "%.17g" : "%.9g", value);
+  const char *point = strpbrk(digits, ".e") ? "" : ".0";
+  return c_format(emit, *digits == '-' ? C_UNARY : C_NAME, "%s%s%s", digits, point, end);
 }
 
-static const char *constant(CEmit *emit, Expr *e) {
-  DType type = e->type;
-  double value = e->op == EXPR_FLOAT ? e->as.f : (double)e->as.i;
+static CValue emit_constant(CEmit *emit, Expr *e) {
+  DType type = dtype_lanes(e->type, 1);
   if (dtype_is_float(type) && type.bits < 32)
-    return c_text(emit, "%llu", (unsigned long long)number_bits(type, value));
-  if (dtype_is_float(type)) return float_text(emit, type, value);
-  if (dtype_is_bool(type)) return e->as.i ? "true" : "false";
-  return int_text(emit, type, number_wrap(type, e->as.i));
+    bug(emit->context, "a constant of %s was not legalized", dtype_name(emit->context, type));
+  CValue value = e->op == EXPR_INT ? int_constant(emit, type, e->as.i)
+                                   : float_constant(emit, type, e->as.f);
+  return e->type.lanes > 1 ? c_spread(emit, value, e->type) : value;
 }
 
-static const char *variable(CEmit *emit, Expr *e) {
-  return c_name(emit, e);
-}
-
-// ---- Arithmetic --------------------------------------------------------------------------------
-
-// Integers wrap: computed unsigned, brought back to the type. Four bits live in a byte.
-static const char *wrapped(CEmit *emit, const Expr *e, const char *value) {
-  const char *type = c_type(emit->unit, e->type);
-  if (e->type.bits >= 8) return c_text(emit, "(%s)(%s)", type, value);
-  if (e->type.code == TYPE_UINT) return c_text(emit, "(%s)((%s) & 15)", type, value);
-  return c_text(emit, "(%s)((%s)((%s) << 4) >> 4)", type, type, value);
-}
-
-static const char *as_unsigned(CEmit *emit, const Expr *e, const char *value) {
-  if (e->type.code == TYPE_UINT && e->type.bits >= 32) return value;
-  DType type = e->type;
-  type.code = TYPE_UINT;
-  if (type.lanes == 1) type.bits = (uint8_t)MAX_OF(type.bits, 32);
-  return c_text(emit, "(%s)%s", c_type(emit->unit, type), value);
-}
-
-static const char *operator_of(const Expr *e) {
-  static const char *const signs[EXPR_OP_COUNT] = {
-      [EXPR_ADD] = "+",       [EXPR_SUB] = "-",        [EXPR_MUL] = "*",
-      [EXPR_DIV] = "/",       [EXPR_TRUNC_DIV] = "/",  [EXPR_TRUNC_MOD] = "%",
-      [EXPR_EQ] = "==",       [EXPR_NE] = "!=",        [EXPR_LT] = "<",
-      [EXPR_LE] = "<=",       [EXPR_GT] = ">",         [EXPR_GE] = ">=",
-      [EXPR_BIT_AND] = "&",   [EXPR_BIT_OR] = "|",     [EXPR_BIT_XOR] = "^",
-      [EXPR_SHIFT_LEFT] = "<<", [EXPR_SHIFT_RIGHT] = ">>"};
-  return signs[e->op];
-}
-
-static const char *arithmetic(CEmit *emit, Expr *e) {
-  const char *a = c_expr(emit, e->args[0]), *b = c_expr(emit, e->args[1]);
-  bool wraps = e->op == EXPR_ADD || e->op == EXPR_SUB || e->op == EXPR_MUL ||
-               e->op == EXPR_SHIFT_LEFT || e->op == EXPR_TRUNC_DIV;
-  if (dtype_is_float(e->type) || !wraps)
-    return c_text(emit, "(%s %s %s)", a, operator_of(e), b);
-  if (e->op != EXPR_TRUNC_DIV)
-    a = as_unsigned(emit, e, a), b = as_unsigned(emit, e, b);
-  return wrapped(emit, e, c_text(emit, "%s %s %s", a, operator_of(e), b));
-}
-
-static const char *comparison(CEmit *emit, Expr *e) {
-  const char *a = c_expr(emit, e->args[0]), *b;
-  if (!is_mask(e->args[0])) b = c_expr(emit, e->args[1]);
-  else b = mask(emit, e->args[1], c_mask_bits(emit, e->args[0]));
-  const char *value = c_text(emit, "(%s %s %s)", a, operator_of(e), b);
-  if (!is_mask(e)) return value;
-  const char *type = c_mask_type(emit->unit, c_mask_bits(emit, e), e->type.lanes);
-  return c_text(emit, "(%s)%s", type, value);
-}
-
-static const char *extreme(CEmit *emit, Expr *e) {
-  const char *helper = c_extreme(emit->unit, (ExprOp)e->op, e->type);
-  const char *a = c_expr(emit, e->args[0]), *b = c_expr(emit, e->args[1]);
-  return c_text(emit, "%s(%s, %s)", helper, a, b);
-}
-
-static const char *fma_of(CEmit *emit, Expr *e) {
-  if (!emit->unit->features.fma) emit->unit->report->counts[TARGET_UNFUSED_FMA]++;
-  const char *a = c_expr(emit, e->args[0]), *b = c_expr(emit, e->args[1]);
-  return c_text(emit, "(%s * %s + %s)", a, b, c_expr(emit, e->args[2]));
-}
-
-static const char *function_of(CEmit *emit, Expr *e, const char *name) {
-  const char *a = c_expr(emit, e->args[0]);
-  const char *function = c_text(emit, "%s%s", name, e->type.bits == 32 ? "f" : "");
-  if (e->type.lanes == 1) return c_text(emit, "__builtin_%s(%s)", function, a);
-  return c_text(emit, "%s(%s)", c_unary(emit->unit, e->type, function), a);
-}
-
-static const char *square_root(CEmit *emit, Expr *e) {
-  return function_of(emit, e, "sqrt");
-}
-
-static const char *absolute(CEmit *emit, Expr *e) {
-  return function_of(emit, e, "fabs");
-}
-
-static const char *not_of(CEmit *emit, Expr *e) {
-  const char *a = c_expr(emit, e->args[0]);
-  if (dtype_is_bool(e->type) && e->type.lanes == 1) return c_text(emit, "(!%s)", a);
-  return is_mask(e) ? c_text(emit, "(~%s)", a) : wrapped(emit, e, c_text(emit, "~%s", a));
-}
-
-static const char *logic(CEmit *emit, Expr *e) {
-  bool is_and = e->op == EXPR_AND;
-  if (is_mask(e)) {
-    const char *a = c_expr(emit, e->args[0]);
-    const char *b = mask(emit, e->args[1], c_mask_bits(emit, e));
-    return c_text(emit, "(%s %s %s)", a, is_and ? "&" : "|", b);
-  }
-  const char *a = c_expr(emit, e->args[0]);
-  Text before = emit->body;
-  emit->body = text_new(emit->arena);
-  int mark = c_mark(emit);
-  const char *b = c_expr(emit, e->args[1]);
-  bool lines = emit->body.size > 0;
-  const char *extra = text_string(&emit->body);
-  emit->body = before;
-  if (!lines) return c_text(emit, "(%s %s %s)", a, is_and ? "&&" : "||", b);
-  const char *name = c_text(emit, "t%d", emit->next++);
-  c_line(emit, "bool %s = %s;", name, a);
-  c_line(emit, "if (%s%s) {", is_and ? "" : "!", name);
-  text_puts(&emit->body, extra);
-  c_line(emit, "  %s = %s;", name, b);
-  c_line(emit, "}");
-  c_forget(emit, mark);
-  return name;
-}
-
-// ---- Choice ------------------------------------------------------------------------------------
-
-static const char *select_of(CEmit *emit, Expr *e) {
-  const char *a = c_expr(emit, e->args[1]), *b = c_expr(emit, e->args[2]);
-  if (e->args[0]->type.lanes == 1)
-    return c_text(emit, "(%s ? %s : %s)", c_expr(emit, e->args[0]), a, b);
-  DType type = e->type;
-  if (is_mask(e)) {
-    type = (DType){TYPE_INT, (uint8_t)c_mask_bits(emit, e), e->type.lanes};
-    b = mask(emit, e->args[2], type.bits);
-  }
-  const char *condition = mask(emit, e->args[0], lane_bits(type));
-  return c_text(emit, "%s(%s, %s, %s)", c_select(emit->unit, type), condition, a, b);
-}
-
-static void branch(CEmit *emit, const char *name, Expr *value) {
-  int mark = c_mark(emit);
-  emit->indent++;
-  c_line(emit, "%s = %s;", name, c_expr(emit, value));
-  emit->indent--;
-  c_forget(emit, mark);
-}
-
-// Only the chosen value is computed.
-static const char *if_then_else(CEmit *emit, Expr *e) {
-  if (e->args[0]->type.lanes > 1) return select_of(emit, e);
-  const char *name = c_text(emit, "t%d", emit->next++);
-  const char *condition = c_expr(emit, e->args[0]);
-  c_line(emit, "%s %s;", held_type(emit, e), name);
-  c_line(emit, "if (%s) {", condition);
-  branch(emit, name, e->args[1]);
-  c_line(emit, "} else {");
-  branch(emit, name, e->args[2]);
-  c_line(emit, "}");
-  return name;
-}
-
-static const char *let(CEmit *emit, Expr *e) {
-  const char *value = c_expr(emit, e->args[1]), *type = held_type(emit, e->args[1]);
-  if (is_mask(e->args[1]))
-    map_put(&emit->mask_bits, e->args[0], (intptr_t)c_mask_bits(emit, e->args[1]));
-  map_put(&emit->names, e->args[0], NULL);
-  const char *name = c_text(emit, "t%d", emit->next++);
-  map_put(&emit->names, e->args[0], name);
-  c_line(emit, "const %s %s = %s;", type, name, value);
-  return c_expr(emit, e->args[2]);
+static CValue emit_var(CEmit *emit, Expr *e) {
+  const char *name = map_find(&emit->vars, e);
+  if (!name) bug(emit->context, "%s has no value in lowered code", e->as.var->name);
+  return c_value(C_NAME, name);
 }
 
 // ---- Casts -------------------------------------------------------------------------------------
 
-static const char *cast(CEmit *emit, Expr *e) {
-  Expr *a = e->args[0];
-  const char *value = c_expr(emit, a), *type = c_type(emit->unit, e->type);
-  if (e->type.lanes == 1) {
-    if (dtype_is_bool(e->type)) return c_text(emit, "(%s != 0)", value);
-    return dtype_is_int(e->type) ? wrapped(emit, e, value) : c_text(emit, "(%s)%s", type, value);
+CValue c_wrapped(CEmit *emit, DType type, CValue value) {
+  if (!dtype_is_int(type) || type.bits >= 32) return value;
+  const char *name = c_type(emit->module, type);
+  if (type.bits >= 8) {
+    if (type.lanes > 1) return value;
+    return c_format(emit, C_UNARY, "(%s)%s", name, c_operand(emit, value, C_UNARY));
   }
-  if (dtype_is_bool(e->type))
-    return c_text(emit, "(%s != 0)", value);
-  if (is_mask(a)) value = c_text(emit, "(%s & 1)", value);
-  const char *converted = convert(emit, value, type);
-  return e->type.bits < 8 ? wrapped(emit, e, converted) : converted;
+  int shift = 8 - type.bits; // of int4: its sign bit becomes that of the byte
+  return c_format(emit, C_SHIFT, "(%s)(%s << %d) >> %d", name, c_operand(emit, value, C_POSTFIX),
+                  shift, shift);
 }
 
-static const char *reinterpret(CEmit *emit, Expr *e) {
-  const char *value = c_expr(emit, e->args[0]);
-  const char *from = c_type(emit->unit, e->args[0]->type), *to = c_type(emit->unit, e->type);
-  if (from == to || !strcmp(from, to)) return value;
-  return c_text(emit, "%s(%s)", c_reinterpret(emit->unit, from, to), value);
+static CValue cast_scalar(CEmit *emit, DType from, DType to, CValue value) {
+  if (dtype_is_bool(to))
+    return c_format(emit, C_EQUAL, "%s != 0", c_operand(emit, value, C_RELATION));
+  CValue cast = c_format(emit, C_UNARY, "(%s)%s", c_type(emit->module, to),
+                         c_operand(emit, value, C_UNARY));
+  (void)from;
+  return to.bits < 8 ? c_wrapped(emit, to, cast) : cast;
 }
 
-// ---- Vectors -----------------------------------------------------------------------------------
-
-static const char *broadcast(CEmit *emit, Expr *e) {
-  const char *value = c_expr(emit, e->args[0]);
-  DType type = e->type;
-  if (is_mask(e)) {
-    type = (DType){TYPE_INT, 8, e->type.lanes};
-    value = c_text(emit, "-(int8_t)%s", value);
+static CValue emit_cast(CEmit *emit, Expr *e) {
+  DType from = e->args[0]->type, to = e->type;
+  CValue value = c_expr(emit, e->args[0]);
+  if (from.code == to.code && from.bits == to.bits) return value;
+  if (to.lanes == 1) return cast_scalar(emit, from, to, value);
+  if (dtype_is_bool(to)) {
+    value = c_format(emit, C_UNARY, "(%s)(%s != 0)", c_type(emit->module, c_bits_type(from)),
+                     c_operand(emit, value, C_RELATION));
+    return c_convert(emit, c_bits_type(c_value_type(from)), c_mask_type(to), value);
   }
-  return c_text(emit, "%s(%s)", c_spread(emit->unit, type), value);
-}
-
-static const char *ramp(CEmit *emit, Expr *e) {
-  const char *type = c_type(emit->unit, e->type), *all = c_spread(emit->unit, e->type);
-  const char *base = c_expr(emit, e->args[0]), *stride = c_expr(emit, e->args[1]);
-  Text steps = text_new(emit->arena);
-  for (int i = 0; i < e->type.lanes; i++) text_printf(&steps, "%s%d", i ? ", " : "", i);
-  return c_text(emit, "(%s(%s) + %s(%s) * (%s){%s})", all, base, all, stride, type,
-                text_string(&steps));
-}
-
-static const char *numbered_lane(CEmit *emit, Expr *const *vectors, int64_t number) {
-  int i = 0;
-  for (; number >= vectors[i]->type.lanes; i++) number -= vectors[i]->type.lanes;
-  const char *value = c_expr(emit, vectors[i]);
-  if (vectors[i]->type.lanes == 1) return value;
-  return c_text(emit, "%s[%lld]", value, (long long)number);
-}
-
-static const char *shuffle(CEmit *emit, Expr *e) {
-  const Expr *vectors = e->args[0], *order = e->args[1];
-  DType first = vectors->args[0]->type;
-  if (e->type.lanes == 1) return numbered_lane(emit, vectors->args, order->args[0]->as.i);
-  bool pair = vectors->count <= 2 && first.lanes > 1 &&
-              vectors->args[vectors->count - 1]->type.lanes == first.lanes;
-  Text lanes = text_new(emit->arena);
-  for (int i = 0; i < e->type.lanes; i++) {
-    int64_t number = order->args[i]->as.i;
-    if (pair) text_printf(&lanes, ", %lld", (long long)number);
-    else text_printf(&lanes, "%s%s", i ? ", " : "", numbered_lane(emit, vectors->args, number));
+  if (dtype_is_bool(from)) {
+    value = c_format(emit, C_UNARY, "-%s", c_operand(emit, value, C_POSTFIX));
+    return c_convert(emit, c_mask_type(from), to, value);
   }
-  if (!pair) return c_text(emit, "(%s){%s}", held_type(emit, e), text_string(&lanes));
-  const char *a = c_expr(emit, vectors->args[0]);
-  const char *b = vectors->count > 1 ? c_expr(emit, vectors->args[1]) : a;
-  return c_text(emit, "__builtin_shufflevector(%s, %s%s)", a, b, text_string(&lanes));
+  return c_wrapped(emit, to, c_convert(emit, from, to, value));
 }
 
-static const char *reduction(CEmit *emit, Expr *e) {
-  const char *helper = c_reduction(emit->unit, (ExprOp)e->op, e->args[0]->type);
-  return c_text(emit, "%s(%s)", helper, c_expr(emit, e->args[0]));
+static CValue emit_reinterpret(CEmit *emit, Expr *e) {
+  const char *from = c_type(emit->module, e->args[0]->type), *to = c_type(emit->module, e->type);
+  CValue value = c_expr(emit, e->args[0]);
+  if (!strcmp(from, to)) return value;
+  bool floats = dtype_is_float(c_value_type(e->type)) ||
+                dtype_is_float(c_value_type(e->args[0]->type));
+  if (e->type.lanes > 1 || !floats)
+    return c_format(emit, C_UNARY, "(%s)%s", to, c_operand(emit, value, C_UNARY));
+  return c_format(emit, C_POSTFIX, "((union { %s from; %s to; }){%s}).to", from, to, value.text);
 }
 
-// ---- Calls -------------------------------------------------------------------------------------
+// ---- Arithmetic --------------------------------------------------------------------------------
 
-static const char *call(CEmit *emit, Expr *e) {
-  Text given = text_new(emit->arena), wanted = text_new(emit->arena);
-  for (int i = 0; i < e->count; i++) {
-    const char *value = c_expr(emit, e->args[i]);
-    text_printf(&given, "%s%s", i ? ", " : "", value);
-    text_printf(&wanted, "%s%s", i ? ", " : "", c_type(emit->unit, e->args[i]->type));
+static CValue emit_extreme(CEmit *emit, Expr *e) {
+  bool least = e->op == EXPR_MIN;
+  CValue a = c_expr(emit, e->args[0]), b = c_expr(emit, e->args[1]);
+  if (e->type.lanes > 1) return c_vector_extreme(emit, e->type, least, a, b);
+  const char *x = c_hold(emit, a, e->type), *y = c_hold(emit, b, e->type);
+  return c_format(emit, C_CONDITIONAL, "%s %s %s ? %s : %s", y, least ? "<" : ">", x, y, x);
+}
+
+static CValue emit_fma(CEmit *emit, Expr *e) {
+  CValue a = c_expr(emit, e->args[0]), b = c_expr(emit, e->args[1]), c = c_expr(emit, e->args[2]);
+  bool fused = emit->module->features.fma;
+  if (!fused) emit->module->report->counts[TARGET_UNFUSED_FMA]++;
+  if (e->type.lanes == 1 && fused)
+    return c_format(emit, C_POSTFIX, "__builtin_fma%s(%s, %s, %s)", e->type.bits == 64 ? "" : "f",
+                    a.text, b.text, c.text);
+  return c_format(emit, C_SUM, "%s * %s + %s", c_operand(emit, a, C_UNARY),
+                  c_operand(emit, b, C_UNARY), c_operand(emit, c, C_UNARY));
+}
+
+// A function of the C library, lane by lane.
+static CValue by_lane(CEmit *emit, Expr *e, const char *function) {
+  CValue a = c_expr(emit, e->args[0]);
+  const char *end = e->type.bits == 64 ? "" : "f";
+  if (e->type.lanes == 1) return c_format(emit, C_POSTFIX, "%s%s(%s)", function, end, a.text);
+  const char *x = c_hold(emit, a, e->type);
+  Text text = text_new(emit->arena);
+  for (int i = 0; i < e->type.lanes; i++)
+    text_printf(&text, "%s%s%s(%s[%d])", i ? ", " : "", function, end, x, i);
+  return c_format(emit, C_POSTFIX, "(%s){%s}", c_type(emit->module, e->type), text_string(&text));
+}
+
+static CValue emit_sqrt(CEmit *emit, Expr *e) {
+  return by_lane(emit, e, "__builtin_sqrt");
+}
+
+static CValue emit_floor(CEmit *emit, Expr *e) {
+  return by_lane(emit, e, "__builtin_floor");
+}
+
+static CValue emit_ceil(CEmit *emit, Expr *e) {
+  return by_lane(emit, e, "__builtin_ceil");
+}
+
+static CValue emit_trunc(CEmit *emit, Expr *e) {
+  return by_lane(emit, e, "__builtin_trunc");
+}
+
+static CValue emit_round(CEmit *emit, Expr *e) {
+  return by_lane(emit, e, "__builtin_nearbyint");
+}
+
+static CValue emit_abs(CEmit *emit, Expr *e) {
+  if (e->type.lanes == 1) return by_lane(emit, e, "__builtin_fabs");
+  const char *bits = c_type(emit->module, c_bits_type(e->type));
+  return c_format(emit, C_UNARY, "(%s)((%s)%s & %s)", c_type(emit->module, e->type), bits,
+                  c_operand(emit, c_expr(emit, e->args[0]), C_UNARY),
+                  e->type.bits == 64 ? "INT64_MAX" : "INT32_MAX");
+}
+
+static CValue emit_not(CEmit *emit, Expr *e) {
+  bool is_scalar_bool = dtype_is_bool(e->type) && e->type.lanes == 1;
+  CValue value = c_expr(emit, e->args[0]);
+  value = c_format(emit, C_UNARY, "%s%s", is_scalar_bool ? "!" : "~",
+                   c_operand(emit, value, C_POSTFIX));
+  return c_wrapped(emit, e->type, value);
+}
+
+// ---- Choice ------------------------------------------------------------------------------------
+
+typedef struct Branch { // a value that is computed only when it is wanted
+  CValue value;
+  Text lines;
+} Branch;
+
+static Branch branch_of(CEmit *emit, Expr *e) {
+  Text outer = emit->body;
+  int mark = c_mark(emit);
+  emit->body = text_new(emit->arena);
+  emit->depth++;
+  Branch branch = {.value = c_expr(emit, e)};
+  emit->depth--;
+  c_forget(emit, mark);
+  branch.lines = emit->body;
+  emit->body = outer;
+  return branch;
+}
+
+static void branch_lines(CEmit *emit, const Branch *branch, const char *name) {
+  if (branch->lines.size) text_puts(&emit->body, branch->lines.data);
+  c_line(emit, "  %s = %s;", name, branch->value.text);
+}
+
+static CValue choose(CEmit *emit, Expr *condition, DType type, const Branch *yes, const Branch *no) {
+  CValue test = c_expr(emit, condition);
+  if (!yes->lines.size && !no->lines.size)
+    return c_format(emit, C_CONDITIONAL, "%s ? %s : %s", c_operand(emit, test, C_EQUAL),
+                    c_operand(emit, yes->value, C_OR), c_operand(emit, no->value, C_OR));
+  const char *name = c_name(emit, "t");
+  c_line(emit, "%s %s;", c_type(emit->module, type), name);
+  c_line(emit, "if (%s) {", test.text);
+  branch_lines(emit, yes, name);
+  c_line(emit, "} else {");
+  branch_lines(emit, no, name);
+  c_line(emit, "}");
+  return c_value(C_NAME, name);
+}
+
+static CValue emit_if_then_else(CEmit *emit, Expr *e) {
+  Branch yes = branch_of(emit, e->args[1]), no = branch_of(emit, e->args[2]);
+  return choose(emit, e->args[0], e->type, &yes, &no);
+}
+
+static CValue emit_select(CEmit *emit, Expr *e) {
+  if (e->args[0]->type.lanes == 1) return emit_if_then_else(emit, e);
+  const char *mask = c_hold(emit, c_expr(emit, e->args[0]), e->args[0]->type);
+  CValue a = c_expr(emit, e->args[1]), b = c_expr(emit, e->args[2]);
+  return c_vector_select(emit, e->type, mask, a, b);
+}
+
+static CValue emit_logic(CEmit *emit, Expr *e) {
+  bool is_and = e->op == EXPR_AND;
+  if (e->type.lanes > 1) {
+    CValue a = c_expr(emit, e->args[0]), b = c_expr(emit, e->args[1]);
+    return c_format(emit, is_and ? C_BIT_AND : C_BIT_OR, "%s %s %s", c_operand(emit, a, C_UNARY),
+                    is_and ? "&" : "|", c_operand(emit, b, C_UNARY));
   }
-  if (c_helper_is_new(emit->unit, e->as.s))
-    text_printf(&emit->unit->types, "extern %s %s(%s);\n", c_type(emit->unit, e->type), e->as.s,
-                e->count ? text_string(&wanted) : "void");
-  return c_text(emit, "%s(%s)", e->as.s, text_string(&given));
+  Branch second = branch_of(emit, e->args[1]);
+  if (second.lines.size) {
+    Branch fixed = {.value = c_value(C_NAME, is_and ? "0" : "1")};
+    return is_and ? choose(emit, e->args[0], e->type, &second, &fixed)
+                  : choose(emit, e->args[0], e->type, &fixed, &second);
+  }
+  CValue first = c_expr(emit, e->args[0]);
+  CPrecedence own = is_and ? C_AND : C_OR;
+  return c_format(emit, own, "%s %s %s",
+                  c_operand(emit, first, first.precedence == own ? own : C_EQUAL),
+                  is_and ? "&&" : "||", c_operand(emit, second.value, C_EQUAL));
 }
 
-static const char *prefetch(CEmit *emit, Expr *e) {
+static CValue emit_let(CEmit *emit, Expr *e) {
+  Expr *var = e->args[0];
+  bool in_index = emit->in_index;
+  emit->in_index = false;
+  CValue value = c_expr(emit, e->args[1]);
+  emit->in_index = in_index;
+  const char *name = c_name(emit, var->as.var->name);
+  c_line(emit, "const %s %s = %s;", c_type(emit->module, var->type), name, value.text);
+  map_put(&emit->vars, var, name);
+  return c_expr(emit, e->args[2]);
+}
+
+// ---- Calls and memory --------------------------------------------------------------------------
+
+static CValue emit_prefetch(CEmit *emit, Expr *e) {
   int64_t write = 0, level = 1;
   expr_as_int(e->args[1], &write);
   expr_as_int(e->args[2], &level);
-  return c_text(emit, "__builtin_prefetch(%s, %d, %d)", c_expr(emit, e->args[0]), write != 0,
-                4 - (int)level);
+  return c_format(emit, C_POSTFIX, "__builtin_prefetch(%s, %d, %d)", c_text(emit, e->args[0]),
+                  write != 0, 4 - (int)level);
 }
 
-// ---- The table ---------------------------------------------------------------------------------
+static CValue emit_call(CEmit *emit, Expr *e) {
+  CModule *module = emit->module;
+  Text given = text_new(emit->arena), wanted = text_new(emit->arena);
+  for (int i = 0; i < e->count; i++) {
+    text_printf(&given, "%s%s", i ? ", " : "", c_text(emit, e->args[i]));
+    text_printf(&wanted, "%s%s", i ? ", " : "", c_type(module, e->args[i]->type));
+  }
+  if (c_define(module, e->as.s))
+    text_printf(&module->declarations, "extern %s %s(%s);\n", c_type(module, e->type), e->as.s,
+                e->count ? text_string(&wanted) : "void");
+  return c_format(emit, C_POSTFIX, "%s(%s)", e->as.s, text_string(&given));
+}
 
-static const char *(*const emitters[EXPR_OP_COUNT])(CEmit *, Expr *) = {
-    [EXPR_INT] = constant,
-    [EXPR_FLOAT] = constant,
-    [EXPR_VAR] = variable,
-    [EXPR_CAST] = cast,
-    [EXPR_REINTERPRET] = reinterpret,
-    [EXPR_ADD] = arithmetic,
-    [EXPR_SUB] = arithmetic,
-    [EXPR_MUL] = arithmetic,
-    [EXPR_DIV] = arithmetic,
-    [EXPR_TRUNC_DIV] = arithmetic,
-    [EXPR_TRUNC_MOD] = arithmetic,
-    [EXPR_MIN] = extreme,
-    [EXPR_MAX] = extreme,
-    [EXPR_EQ] = comparison,
-    [EXPR_NE] = comparison,
-    [EXPR_LT] = comparison,
-    [EXPR_LE] = comparison,
-    [EXPR_GT] = comparison,
-    [EXPR_GE] = comparison,
-    [EXPR_AND] = logic,
-    [EXPR_OR] = logic,
-    [EXPR_NOT] = not_of,
-    [EXPR_BIT_AND] = arithmetic,
-    [EXPR_BIT_OR] = arithmetic,
-    [EXPR_BIT_XOR] = arithmetic,
-    [EXPR_BIT_NOT] = not_of,
-    [EXPR_SHIFT_LEFT] = arithmetic,
-    [EXPR_SHIFT_RIGHT] = arithmetic,
-    [EXPR_SELECT] = select_of,
-    [EXPR_IF_THEN_ELSE] = if_then_else,
-    [EXPR_LET] = let,
-    [EXPR_LOAD] = c_load,
-    [EXPR_ADDRESS_OF] = c_address,
-    [EXPR_RAMP] = ramp,
-    [EXPR_BROADCAST] = broadcast,
-    [EXPR_SHUFFLE] = shuffle,
-    [EXPR_VECTOR_SUM] = reduction,
-    [EXPR_VECTOR_MIN] = reduction,
-    [EXPR_VECTOR_MAX] = reduction,
-    [EXPR_CALL] = call,
-    [EXPR_CALL_PURE] = call,
-    [EXPR_PREFETCH] = prefetch,
-    [EXPR_FMA] = fma_of,
-    [EXPR_ABS] = absolute,
-    [EXPR_SQRT] = square_root,
+static CValue emit_address_of(CEmit *emit, Expr *e) {
+  return c_address(emit, e->args[0]);
+}
+
+// ---- Operators ---------------------------------------------------------------------------------
+
+static const OperatorRow rows[EXPR_OP_COUNT] = {
+    [EXPR_INT] = {.emit = emit_constant},
+    [EXPR_FLOAT] = {.emit = emit_constant},
+    [EXPR_VAR] = {.emit = emit_var},
+    [EXPR_CAST] = {.emit = emit_cast},
+    [EXPR_REINTERPRET] = {.emit = emit_reinterpret},
+    [EXPR_ADD] = {"+", C_SUM, true},
+    [EXPR_SUB] = {"-", C_SUM, true},
+    [EXPR_MUL] = {"*", C_PRODUCT, true},
+    [EXPR_DIV] = {"/", C_PRODUCT, false},
+    [EXPR_TRUNC_DIV] = {"/", C_PRODUCT, false},
+    [EXPR_TRUNC_MOD] = {"%", C_PRODUCT, false},
+    [EXPR_MIN] = {.emit = emit_extreme},
+    [EXPR_MAX] = {.emit = emit_extreme},
+    [EXPR_EQ] = {"==", C_EQUAL, false},
+    [EXPR_NE] = {"!=", C_EQUAL, false},
+    [EXPR_LT] = {"<", C_RELATION, false},
+    [EXPR_LE] = {"<=", C_RELATION, false},
+    [EXPR_GT] = {">", C_RELATION, false},
+    [EXPR_GE] = {">=", C_RELATION, false},
+    [EXPR_AND] = {.emit = emit_logic},
+    [EXPR_OR] = {.emit = emit_logic},
+    [EXPR_NOT] = {.emit = emit_not},
+    [EXPR_BIT_AND] = {"&", C_BIT_AND, false},
+    [EXPR_BIT_OR] = {"|", C_BIT_OR, false},
+    [EXPR_BIT_XOR] = {"^", C_BIT_XOR, false},
+    [EXPR_BIT_NOT] = {.emit = emit_not},
+    [EXPR_SHIFT_LEFT] = {"<<", C_SHIFT, true},
+    [EXPR_SHIFT_RIGHT] = {">>", C_SHIFT, false},
+    [EXPR_SELECT] = {.emit = emit_select},
+    [EXPR_IF_THEN_ELSE] = {.emit = emit_if_then_else},
+    [EXPR_LET] = {.emit = emit_let},
+    [EXPR_LOAD] = {.emit = c_load},
+    [EXPR_ADDRESS_OF] = {.emit = emit_address_of},
+    [EXPR_RAMP] = {.emit = c_ramp},
+    [EXPR_BROADCAST] = {.emit = c_broadcast},
+    [EXPR_SHUFFLE] = {.emit = c_shuffle},
+    [EXPR_VECTOR_SUM] = {.emit = c_reduction},
+    [EXPR_VECTOR_MIN] = {.emit = c_reduction},
+    [EXPR_VECTOR_MAX] = {.emit = c_reduction},
+    [EXPR_CALL] = {.emit = emit_call},
+    [EXPR_CALL_PURE] = {.emit = emit_call},
+    [EXPR_PREFETCH] = {.emit = emit_prefetch},
+    [EXPR_FMA] = {.emit = emit_fma},
+    [EXPR_ABS] = {.emit = emit_abs},
+    [EXPR_SQRT] = {.emit = emit_sqrt},
+    [EXPR_FLOOR] = {.emit = emit_floor},
+    [EXPR_CEIL] = {.emit = emit_ceil},
+    [EXPR_TRUNC] = {.emit = emit_trunc},
+    [EXPR_ROUND] = {.emit = emit_round},
 };
 
-const char *c_expr(CEmit *emit, Expr *e) {
-  const char *text = e->count ? map_find(&emit->texts, e) : NULL;
-  if (text) return text;
-  if (!emitters[e->op]) bug(emit->context, "%s was not legalized", op_table[e->op].name);
-  text = emitters[e->op](emit, e);
-  if (!e->count) return text;
-  bool is_void = e->type.code == TYPE_VOID || e->op == EXPR_PREFETCH;
-  if (strlen(text) > LONGEST && !is_void) text = temporary(emit, held_type(emit, e), text);
-  map_put(&emit->texts, e, text);
-  array_push(emit->arena, &emit->computed, (void *)e);
-  return text;
+// What compilers warn about is parenthesised although C's grammar does not ask for it.
+static const char *left_of(CEmit *emit, const OperatorRow *row, CValue value) {
+  CPrecedence own = row->precedence;
+  bool chain = (own == C_SUM || own == C_PRODUCT) && value.precedence == own;
+  if (own == C_SUM && value.precedence == C_PRODUCT) chain = true;
+  if ((own == C_RELATION || own == C_EQUAL) && value.precedence >= C_SUM) chain = true;
+  return chain ? value.text : c_operand(emit, value, C_UNARY);
 }
 
-// Indices do not leave their type, so plain C arithmetic says it.
-const char *c_index(CEmit *emit, Expr *e) {
-  bool sum = e->op == EXPR_ADD || e->op == EXPR_SUB || e->op == EXPR_MUL;
-  if (!sum || e->type.lanes > 1) return c_expr(emit, e);
-  const char *a = c_index(emit, e->args[0]), *b = c_index(emit, e->args[1]);
-  bool product = e->op == EXPR_MUL;
-  return c_text(emit, product ? "%s %s %s" : "(%s %s %s)", a, operator_of(e), b);
+static const char *right_of(CEmit *emit, const OperatorRow *row, CValue value) {
+  CPrecedence own = row->precedence;
+  bool chain = own == C_SUM && value.precedence == C_PRODUCT;
+  if ((own == C_RELATION || own == C_EQUAL) && value.precedence >= C_SUM) chain = true;
+  return chain ? value.text : c_operand(emit, value, C_UNARY);
+}
+
+// A vector operation takes a scalar beside a vector; C spreads it.
+static CValue side_of(CEmit *emit, const Expr *other, Expr *e) {
+  bool plain = e->type.bits >= 32 && !dtype_is_bool(e->type) && e->type.code != TYPE_UINT;
+  bool scalar = e->op == EXPR_BROADCAST && e->args[0]->type.lanes == 1 && plain;
+  if (!scalar || other->op == EXPR_BROADCAST || map_find(&emit->values, e)) return c_expr(emit, e);
+  CValue value = c_expr(emit, e->args[0]);
+  if (e->type.bits == 32 || value.precedence != C_NAME || dtype_is_float(e->type)) return value;
+  return c_format(emit, C_UNARY, "(int64_t)%s", value.text);
+}
+
+static CValue compare_lanes(CEmit *emit, Expr *e, const char *a, const char *spelling,
+                            const char *b) {
+  DType lanes = c_bits_type(c_value_type(e->args[0]->type));
+  CValue value = c_format(emit, C_UNARY, "(%s)(%s %s %s)", c_type(emit->module, lanes), a, spelling,
+                          b);
+  return c_convert(emit, lanes, c_mask_type(e->type), value);
+}
+
+static CValue through_unsigned(CEmit *emit, Expr *e, const OperatorRow *row, CValue a, CValue b) {
+  DType type = {TYPE_UINT, e->type.bits, 1};
+  const char *name = c_type(emit->module, type);
+  CValue value = c_format(emit, row->precedence, "(%s)%s %s (%s)%s", name,
+                          c_operand(emit, a, C_UNARY), row->spelling, name,
+                          c_operand(emit, b, C_UNARY));
+  return c_format(emit, C_UNARY, "(%s)(%s)", c_type(emit->module, e->type), value.text);
+}
+
+static CValue emit_operator(CEmit *emit, Expr *e) {
+  const OperatorRow *row = &rows[e->op];
+  bool vector = e->args[0]->type.lanes > 1;
+  CValue a = vector ? side_of(emit, e->args[1], e->args[0]) : c_expr(emit, e->args[0]);
+  CValue b = vector ? side_of(emit, e->args[0], e->args[1]) : c_expr(emit, e->args[1]);
+  const char *left = left_of(emit, row, a), *right = right_of(emit, row, b);
+  if (op_table[e->op].result == OP_BOOL && vector)
+    return compare_lanes(emit, e, left, row->spelling, right);
+  bool is_int = dtype_is_int(e->type);
+  if (row->wraps && e->type.code == TYPE_INT && !vector && e->type.bits >= 32 && !emit->in_index)
+    return through_unsigned(emit, e, row, a, b);
+  CValue value = c_format(emit, row->precedence, "%s %s %s", left, row->spelling, right);
+  return is_int && (row->wraps || e->type.bits >= 8) ? c_wrapped(emit, e->type, value) : value;
+}
+
+static CValue emit_new(CEmit *emit, Expr *e) {
+  const OperatorRow *row = &rows[e->op];
+  if (row->emit) return row->emit(emit, e);
+  if (!row->spelling)
+    bug(emit->context, "%s of %s was not legalized", op_table[e->op].name,
+        dtype_name(emit->context, e->type));
+  return emit_operator(emit, e);
+}
+
+CValue c_expr(CEmit *emit, Expr *e) {
+  const char *known = e->count ? map_find(&emit->values, e) : NULL;
+  if (known) return c_value(C_NAME, known);
+  CValue value = emit_new(emit, e);
+  if (!deserves_name(emit, e)) return value;
+  value = c_value(C_NAME, c_hold(emit, value, e->type));
+  map_put(&emit->values, e, value.text);
+  array_push(emit->arena, &emit->computed, (void *)e);
+  return value;
+}
+
+const char *c_text(CEmit *emit, Expr *e) {
+  return c_expr(emit, e).text;
+}
+
+CValue c_index(CEmit *emit, Expr *e) {
+  bool before = emit->in_index;
+  emit->in_index = true;
+  CValue value = c_expr(emit, e);
+  emit->in_index = before;
+  return value;
 }

@@ -1,31 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loads and stores in C.
+// Loads and stores. Registers are variables; vectors of neighbours are loaded through a type that
+// may stand at any address; everything else goes lane by lane.
 #include "target/c/emit.h"
-
-static const char *without_parentheses(CEmit *emit, const char *text) {
-  size_t size = strlen(text);
-  if (text[0] != '(') return text;
-  int depth = 0;
-  for (size_t i = 0; i < size; i++) { // the first closes at the end?
-    depth += text[i] == '(';
-    depth -= text[i] == ')';
-    if (!depth) return i + 1 == size ? c_text(emit, "%.*s", (int)size - 2, text + 1) : text;
-  }
-  return text;
-}
-
-static int index_lanes(Expr *const *indices, int rank) {
-  int lanes = 1;
-  for (int i = 0; i < rank; i++) lanes = MAX_OF(lanes, indices[i]->type.lanes);
-  return lanes;
-}
-
-static bool is_contiguous(Expr *const *indices, int rank) {
-  for (int i = 0; i + 1 < rank; i++)
-    if (indices[i]->type.lanes > 1) return false;
-  const Expr *last = indices[rank - 1];
-  return last->op == EXPR_RAMP && last->args[0]->type.lanes == 1 && expr_is_int(last->args[1], 1);
-}
 
 static Expr *flat_index(CEmit *emit, const Buffer *buffer, Expr *const *indices, int rank) {
   Expr *index = indices[0];
@@ -34,98 +10,121 @@ static Expr *flat_index(CEmit *emit, const Buffer *buffer, Expr *const *indices,
   return index;
 }
 
-static const char *index_text(CEmit *emit, const Buffer *buffer, Expr *const *indices, int rank) {
-  if (!rank) return "0";
-  Expr **scalars = arena_copy(emit->arena, indices, sizeof(Expr *) * (size_t)rank);
-  if (scalars[rank - 1]->op == EXPR_RAMP) scalars[rank - 1] = scalars[rank - 1]->args[0];
-  Expr *index = flat_index(emit, buffer, scalars, rank);
-  return without_parentheses(emit, c_index(emit, index));
+// The data of the buffer as a pointer to its elements.
+static const char *data_of(CEmit *emit, const Buffer *buffer) {
+  const char *name = map_find(&emit->vars, buffer->data);
+  if (!name) bug(emit->context, "%s lies over no memory", buffer->name);
+  const char *element = c_memory_type(emit->module, buffer->type);
+  const char *pointee = map_find(&emit->pointees, buffer->data);
+  if (!strcmp(pointee, element)) return name;
+  return arena_printf(emit->arena, "((%s *)%s)", element, name);
 }
 
-// The place as an lvalue: a variable, an element, or a vector of neighbours.
-static const char *place(CEmit *emit, Buffer *buffer, Expr *const *indices, int rank, DType type) {
-  const char *name = c_name(emit, buffer->data);
-  if (map_contains(&emit->registers, buffer->data)) return name;
-  const char *index = index_text(emit, buffer, indices, rank);
-  if (type.lanes == buffer->type.lanes) return c_text(emit, "%s[%s]", name, index);
-  return c_text(emit, "*(%s *)&%s[%s]", c_unaligned_type(emit->unit, type), name, index);
+static bool is_register(CEmit *emit, const Buffer *buffer) {
+  return map_find(&emit->registers, buffer->data) != NULL;
 }
 
-static const char *const_place(CEmit *emit, Buffer *buffer, Expr *const *indices, int rank,
-                               DType type) {
-  const char *text = place(emit, buffer, indices, rank, type);
-  return text[0] == '*' ? c_text(emit, "(*(const %s)", text + 2) : text;
+// The lanes of an access are neighbours: a ramp of step 1 from a scalar.
+static bool is_contiguous(const Expr *index) {
+  return index->op == EXPR_RAMP && index->args[0]->type.lanes == 1 && expr_is_int(index->args[1], 1);
 }
 
-const char *c_address(CEmit *emit, Expr *e) {
-  const Expr *load = e->args[0];
-  const char *name = c_name(emit, load->as.buffer->data);
-  return c_text(emit, "&%s[%s]", name,
-                index_text(emit, load->as.buffer, load->args, load->count));
+static const char *element_at(CEmit *emit, const Buffer *buffer, const char *index) {
+  return arena_printf(emit->arena, "%s[%s]", data_of(emit, buffer), index);
 }
 
-// A lane of a vector index.
-static const char *lane_index(CEmit *emit, Expr *index, int lane) {
-  Expr *stride = index->op == EXPR_RAMP ? index->args[1] : NULL;
-  int64_t step;
-  if (stride && index->args[0]->type.lanes == 1 && expr_as_int(stride, &step))
-    return c_text(emit, "%s + %lld", c_index(emit, index->args[0]), (long long)step * lane);
-  const char *value = c_expr(emit, index);
-  return index->type.lanes == 1 ? value : c_text(emit, "%s[%d]", value, lane);
+// The place of a whole access: a scalar, an element of vectors, or neighbours as one vector.
+static const char *place_of(CEmit *emit, const Buffer *buffer, Expr *index, int lanes) {
+  if (lanes == 1) return element_at(emit, buffer, c_index(emit, index).text);
+  const char *first = c_index(emit, index->args[0]).text;
+  const char *type = c_unaligned_type(emit->module, dtype_lanes(buffer->type, lanes));
+  return arena_printf(emit->arena, "*(%s *)&%s", type, element_at(emit, buffer, first));
 }
 
-static const char *gather(CEmit *emit, Expr *e) {
-  Buffer *buffer = e->as.buffer;
-  Expr *index = flat_index(emit, buffer, e->args, e->count);
-  const char *name = c_name(emit, buffer->data);
-  DType type = dtype_is_bool(e->type) ? dtype_lanes(DTYPE_UINT8, e->type.lanes) : e->type;
-  Text lanes = text_new(emit->arena);
-  emit->unit->report->counts[TARGET_GATHERS]++;
-  for (int i = 0; i < e->type.lanes; i++)
-    text_printf(&lanes, "%s%s[%s]", i ? ", " : "", name, lane_index(emit, index, i));
-  return c_text(emit, "(%s){%s}", c_type(emit->unit, type), text_string(&lanes));
+// The index of one lane: of a ramp by arithmetic, of anything else from the vector.
+static const char *lane_index(CEmit *emit, Expr *index, int lane, const char *vector) {
+  if (vector) return arena_printf(emit->arena, "%s[%d]", vector, lane);
+  Expr *step = expr_int(emit->context, index->args[1]->type, lane);
+  Expr *offset = expr_mul(emit->context, index->args[1], step);
+  return c_index(emit, expr_add(emit->context, index->args[0], offset)).text;
 }
 
-const char *c_load(CEmit *emit, Expr *e) {
-  Buffer *buffer = e->as.buffer;
-  bool gathers = index_lanes(e->args, e->count) > 1 && !is_contiguous(e->args, e->count);
-  const char *value = gathers ? gather(emit, e)
-                              : const_place(emit, buffer, e->args, e->count, e->type);
-  if (!dtype_is_bool(e->type)) return value;
-  if (e->type.lanes == 1) return c_text(emit, "(%s != 0)", value);
-  return c_text(emit, "(%s)(%s != 0)", c_mask_type(emit->unit, 8, e->type.lanes), value);
+static const char *vector_of_indices(CEmit *emit, Expr *index) {
+  bool ramp = index->op == EXPR_RAMP && index->args[0]->type.lanes == 1;
+  return ramp ? NULL : c_hold(emit, c_expr(emit, index), index->type);
 }
 
-static const char *stored_value(CEmit *emit, const Stmt *s, DType type) {
-  Expr *e = s->as.store.value;
-  if (e->type.lanes < type.lanes) e = expr_broadcast(emit->context, e, type.lanes);
-  const char *value = without_parentheses(emit, c_expr(emit, e));
+// ---- Memory to value, value to memory ----------------------------------------------------------
+
+static CValue loaded(CEmit *emit, DType type, const char *place, CPrecedence precedence) {
+  CValue value = c_value(precedence, place);
   if (!dtype_is_bool(type) || type.lanes == 1) return value;
-  const char *bytes = c_type(emit->unit, dtype_lanes(DTYPE_UINT8, type.lanes));
-  return c_text(emit, "__builtin_convertvector(%s & 1, %s)", value, bytes);
+  DType bytes = {TYPE_UINT, 8, type.lanes};
+  value = c_convert(emit, bytes, c_mask_type(type), value);
+  return c_format(emit, C_UNARY, "-%s", value.text);
 }
 
-static void scatter(CEmit *emit, const Stmt *s, const char *value, DType type) {
-  Buffer *buffer = s->as.store.buffer;
-  Expr *index = flat_index(emit, buffer, s->as.store.indices, s->as.store.rank);
-  DType held = dtype_is_bool(type) ? dtype_lanes(DTYPE_UINT8, type.lanes) : type;
-  const char *name = c_text(emit, "t%d", emit->next++);
-  emit->unit->report->counts[TARGET_GATHERS]++;
-  c_line(emit, "const %s %s = %s;", c_type(emit->unit, held), name, value);
-  for (int i = 0; i < type.lanes; i++)
-    c_line(emit, "%s[%s] = %s[%d];", c_name(emit, buffer->data), lane_index(emit, index, i), name,
-           i);
+static const char *stored(CEmit *emit, DType type, CValue value) {
+  if (!dtype_is_bool(type) || type.lanes == 1) return value.text;
+  DType bytes = {TYPE_UINT, 8, type.lanes};
+  value = c_format(emit, C_UNARY, "-%s", c_operand(emit, value, C_POSTFIX));
+  return c_convert(emit, c_mask_type(type), bytes, value).text;
+}
+
+static CValue gather(CEmit *emit, Expr *e, Expr *index) {
+  Buffer *buffer = e->as.buffer;
+  const char *vector = vector_of_indices(emit, index);
+  Text lanes = text_new(emit->arena);
+  emit->module->report->counts[TARGET_GATHERS]++;
+  for (int i = 0; i < index->type.lanes; i++)
+    text_printf(&lanes, "%s%s", i ? ", " : "",
+                element_at(emit, buffer, lane_index(emit, index, i, vector)));
+  CValue value = c_format(emit, C_POSTFIX, "(%s){%s}", c_memory_type(emit->module, e->type),
+                          text_string(&lanes));
+  return loaded(emit, e->type, value.text, C_POSTFIX);
+}
+
+CValue c_load(CEmit *emit, Expr *e) {
+  Buffer *buffer = e->as.buffer;
+  const char *held = map_find(&emit->registers, buffer->data);
+  if (held) return loaded(emit, e->type, held, C_NAME);
+  Expr *index = flat_index(emit, buffer, e->args, e->count);
+  if (index->type.lanes > 1 && !is_contiguous(index)) return gather(emit, e, index);
+  bool vector = index->type.lanes > 1;
+  return loaded(emit, e->type, place_of(emit, buffer, index, index->type.lanes),
+                vector ? C_UNARY : C_POSTFIX);
+}
+
+CValue c_address(CEmit *emit, Expr *load) {
+  Expr *index = flat_index(emit, load->as.buffer, load->args, load->count);
+  if (index->op == EXPR_RAMP) index = index->args[0];
+  return c_format(emit, C_UNARY, "&%s",
+                  element_at(emit, load->as.buffer, c_index(emit, index).text));
+}
+
+static void scatter(CEmit *emit, const Buffer *buffer, Expr *index, CValue value, DType type) {
+  const char *vector = vector_of_indices(emit, index);
+  DType lane_type = dtype_lanes(type, 1);
+  const char *held = c_hold(emit, value, type);
+  emit->module->report->counts[TARGET_GATHERS]++;
+  for (int i = 0; i < type.lanes; i++) {
+    const char *place = element_at(emit, buffer, lane_index(emit, index, i, vector));
+    c_line(emit, "%s = %s%s[%d];", place, dtype_is_bool(lane_type) ? "-" : "", held, i);
+  }
 }
 
 void c_store(CEmit *emit, const Stmt *s) {
   Buffer *buffer = s->as.store.buffer;
-  int rank = s->as.store.rank, lanes = index_lanes(s->as.store.indices, rank);
+  Expr *index = flat_index(emit, buffer, s->as.store.indices, s->as.store.rank);
+  int lanes = index->type.lanes;
   DType type = dtype_lanes(buffer->type, lanes * buffer->type.lanes);
-  const char *value = stored_value(emit, s, type);
-  if (lanes > 1 && !is_contiguous(s->as.store.indices, rank)) {
-    scatter(emit, s, value, type);
+  CValue value = c_expr(emit, s->as.store.value);
+  if (s->as.store.value->type.lanes < type.lanes) value = c_spread(emit, value, type);
+  if (lanes > 1 && !is_contiguous(index)) {
+    scatter(emit, buffer, index, value, type);
     return;
   }
-  const char *target = place(emit, buffer, s->as.store.indices, rank, type);
-  c_line(emit, "%s = %s;", target, value);
+  const char *place = is_register(emit, buffer) ? map_find(&emit->registers, buffer->data)
+                                                : place_of(emit, buffer, index, lanes);
+  c_line(emit, "%s = %s;", place, stored(emit, type, value));
 }

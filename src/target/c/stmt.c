@@ -1,150 +1,237 @@
 // SPDX-License-Identifier: Apache-2.0
-// Statements in C.
+// Statements as C. Registers become variables, and a store carries the logical access it came from:
+//     // C[n, k, h, w] = ... A[n, c, h, w] ...
 #include "target/c/emit.h"
 
-static void block(CEmit *emit, const Stmt *s) {
-  emit->indent++;
-  c_stmt(emit, s);
-  emit->indent--;
+#include "script/script.h"
+
+enum { COMMENT_WIDTH = 96 };
+
+static void begin_statement(CEmit *emit) {
+  emit->uses = map_new(emit->arena);
+}
+
+// ---- Comments ----------------------------------------------------------------------------------
+
+typedef struct Logical { // logical loads of a value
+  CEmit *emit;
+  Text text;
+  Map seen;
+} Logical;
+
+static bool note_load(Visitor *visitor, Expr *e) {
+  Logical *logical = visitor->env;
+  if (e->op != EXPR_LOAD) return true;
+  Expr *origin = map_find(logical->emit->func->origins, e);
+  if (!origin || map_contains(&logical->seen, origin)) return true;
+  map_put(&logical->seen, origin, origin);
+  text_printf(&logical->text, "%s%s", logical->text.size ? ", " : "",
+              script_expr_text(logical->emit->context, origin));
+  return true;
+}
+
+static const char *logical_loads(CEmit *emit, Expr *e) {
+  Logical logical = {emit, text_new(emit->arena), map_new(emit->arena)};
+  Visitor visitor = {.env = &logical, .enter_expr = note_load};
+  visit_expr(&visitor, e);
+  return text_string(&logical.text);
+}
+
+static void comment_store(CEmit *emit, const Stmt *s) {
+  if (!emit->func->origins || !emit->module->comments) return;
+  DType type = s->as.store.value->type;
+  Expr *place = expr_raw(emit->context, EXPR_LOAD, type, s->as.store.buffer, s->as.store.indices,
+                         s->as.store.rank);
+  Expr *origin = map_find(emit->func->origins, place);
+  const char *loads = logical_loads(emit, s->as.store.value);
+  if (!origin && !*loads) return;
+  const char *text = arena_printf(emit->arena, "// %s%s%s",
+                                  origin ? script_expr_text(emit->context, origin) : "",
+                                  *loads ? (origin ? " <- " : "<- ") : "", loads);
+  int width = COMMENT_WIDTH - 2 * emit->depth;
+  bool fits = (int)strlen(text) <= width || width < 20;
+  c_line(emit, "%.*s%s", fits ? (int)strlen(text) : width, text, fits ? "" : " ...");
+}
+
+// ---- Loops -------------------------------------------------------------------------------------
+
+static const char *loop_hint(CEmit *emit, const Stmt *s) {
+  int64_t count = attrs_int(&s->as.loop.annotations, "pleat.unroll", 1);
+  return arena_printf(emit->arena, "UNROLL(%d)", (int)MAX_OF(count, 1));
+}
+
+static void emit_for(CEmit *emit, const Stmt *s) {
+  begin_statement(emit);
+  Expr *var = s->as.loop.var;
+  int64_t extent = 0;
+  int mark = c_mark(emit);
+  bool constant = expr_as_int(s->as.loop.extent, &extent);
+  if (constant && extent <= 0) return;
+  const char *type = c_type(emit->module, var->type), *name = c_name(emit, var->as.var->name);
+  const char *min = c_index(emit, s->as.loop.min).text;
+  map_put(&emit->vars, var, name);
+  if (constant && extent == 1) {
+    c_line(emit, "{");
+    c_line(emit, "  const %s %s = %s;", type, name, min);
+  } else {
+    Expr *end = expr_add(emit->context, s->as.loop.min, s->as.loop.extent);
+    const char *last = c_hold(emit, c_index(emit, end), var->type);
+    c_line(emit, "%s", loop_hint(emit, s));
+    c_line(emit, "for (%s %s = %s; %s < %s; %s++) {", type, name, min, name, last, name);
+  }
+  c_forget(emit, mark);
+  emit->depth++;
+  c_stmt(emit, s->as.loop.body);
+  if (constant && extent == 1) c_line(emit, "(void)%s;", name);
+  emit->depth--;
   c_line(emit, "}");
 }
 
-static void for_loop(CEmit *emit, const Stmt *s) {
+static void emit_while(CEmit *emit, const Stmt *s) {
   int mark = c_mark(emit);
-  const char *type = c_type(emit->unit, s->as.loop.var->type);
-  const char *min = c_index(emit, s->as.loop.min);
-  const char *end = c_index(
-      emit, expr_add(emit->context, s->as.loop.min, s->as.loop.extent));
-  int64_t unroll = attrs_int(&s->as.loop.annotations, "pleat.unroll", 1);
-  const char *name = c_name(emit, s->as.loop.var);
+  c_line(emit, "for (;;) {");
+  emit->depth++;
+  begin_statement(emit);
+  c_count_uses(emit, s->as.repeat.condition);
+  CValue condition = c_expr(emit, s->as.repeat.condition);
+  c_line(emit, "if (!%s) break;", c_operand(emit, condition, C_NAME));
   c_forget(emit, mark);
-  c_line(emit, "#pragma GCC unroll %d", (int)MAX_OF(unroll, 1));
-  c_line(emit, "for (%s %s = %s; %s < %s; %s++) {", type, name, min, name, end, name);
-  block(emit, s->as.loop.body);
+  c_stmt(emit, s->as.repeat.body);
+  emit->depth--;
+  c_line(emit, "}");
 }
 
-static void store(CEmit *emit, const Stmt *s) {
+// ---- Others ------------------------------------------------------------------------------------
+
+static void emit_if(CEmit *emit, const Stmt *s) {
   int mark = c_mark(emit);
+  begin_statement(emit);
+  c_count_uses(emit, s->as.branch.condition);
+  const char *condition = c_text(emit, s->as.branch.condition);
+  c_forget(emit, mark);
+  c_line(emit, "if (%s) {", condition);
+  emit->depth++;
+  c_stmt(emit, s->as.branch.then_body);
+  emit->depth--;
+  if (s->as.branch.else_body) {
+    c_line(emit, "} else {");
+    emit->depth++;
+    c_stmt(emit, s->as.branch.else_body);
+    emit->depth--;
+  }
+  c_line(emit, "}");
+}
+
+static void emit_let(CEmit *emit, const Stmt *s) {
+  Expr *var = s->as.let.var;
+  int mark = c_mark(emit);
+  begin_statement(emit);
+  c_count_uses(emit, s->as.let.value);
+  const char *value = c_text(emit, s->as.let.value), *name = c_name(emit, var->as.var->name);
+  c_forget(emit, mark);
+  c_line(emit, "const %s %s = %s;", c_type(emit->module, var->type), name, value);
+  map_put(&emit->vars, var, name);
+  c_stmt(emit, s->as.let.body);
+}
+
+static void emit_store(CEmit *emit, const Stmt *s) {
+  int mark = c_mark(emit);
+  begin_statement(emit);
+  for (int i = 0; i < s->as.store.rank; i++) c_count_uses(emit, s->as.store.indices[i]);
+  c_count_uses(emit, s->as.store.value);
+  comment_store(emit, s);
   c_store(emit, s);
   c_forget(emit, mark);
 }
 
-static void let(CEmit *emit, const Stmt *s) {
+static void emit_evaluate(CEmit *emit, const Stmt *s) {
   int mark = c_mark(emit);
-  Expr *value = s->as.let.value;
-  const char *text = c_expr(emit, value), *type = c_type(emit->unit, value->type);
-  if (dtype_is_bool(value->type) && value->type.lanes > 1) {
-    int bits = c_mask_bits(emit, value);
-    map_put(&emit->mask_bits, s->as.let.var, (intptr_t)bits);
-    type = c_mask_type(emit->unit, bits, value->type.lanes);
-  }
-  c_forget(emit, mark);
-  c_line(emit, "const %s %s = %s;", type, c_name(emit, s->as.let.var), text);
-  c_stmt(emit, s->as.let.body);
-}
-
-static void if_else(CEmit *emit, const Stmt *s) {
-  int mark = c_mark(emit);
-  const char *condition = c_expr(emit, s->as.branch.condition);
-  c_forget(emit, mark);
-  c_line(emit, "if (%s) {", condition);
-  block(emit, s->as.branch.then_body);
-  if (!s->as.branch.else_body) return;
-  c_line(emit, "else {");
-  block(emit, s->as.branch.else_body);
-}
-
-static void while_loop(CEmit *emit, const Stmt *s) {
-  int mark = c_mark(emit);
-  c_line(emit, "for (;;) {");
-  emit->indent++;
-  const char *condition = c_expr(emit, s->as.repeat.condition);
-  c_forget(emit, mark);
-  c_line(emit, "if (!%s) break;", condition);
-  emit->indent--;
-  block(emit, s->as.repeat.body);
-}
-
-static void assert_of(CEmit *emit, const Stmt *s) {
-  if (s->as.check.body) c_stmt(emit, s->as.check.body);
-}
-
-static void evaluate(CEmit *emit, const Stmt *s) {
-  int mark = c_mark(emit);
-  c_line(emit, "(void)%s;", c_expr(emit, s->as.evaluate));
+  if (!s->as.evaluate->count) return;
+  begin_statement(emit);
+  c_count_uses(emit, s->as.evaluate);
+  bool effect = s->as.evaluate->op == EXPR_CALL || s->as.evaluate->op == EXPR_PREFETCH;
+  c_line(emit, "%s%s;", effect ? "" : "(void)", c_operand(emit, c_expr(emit, s->as.evaluate), C_UNARY));
   c_forget(emit, mark);
 }
 
-static void sequence(CEmit *emit, const Stmt *s) {
-  for (int i = 0; i < s->as.seq.count; i++) {
-    bool scoped = s->as.seq.items[i]->kind == STMT_LET || s->as.seq.items[i]->kind == STMT_ALLOCATE;
-    if (scoped) c_line(emit, "{");
-    if (scoped) block(emit, s->as.seq.items[i]);
-    else c_stmt(emit, s->as.seq.items[i]);
-  }
+static void emit_seq(CEmit *emit, const Stmt *s) {
+  for (int i = 0; i < s->as.seq.count; i++) c_stmt(emit, s->as.seq.items[i]);
 }
 
-static void allocate(CEmit *emit, const Stmt *s) {
+static bool is_register(const Stmt *s, int64_t count) {
+  return count == 1 && !strcmp(s->as.allocate.var->as.var->scope, "local");
+}
+
+static void emit_allocate(CEmit *emit, const Stmt *s) {
   int64_t count = 1, extent = 0;
+  Expr *var = s->as.allocate.var;
   for (int i = 0; i < s->as.allocate.rank; i++) {
     if (!expr_as_int(s->as.allocate.extents[i], &extent))
       bug(emit->context, "an allocation of variable size in lowered code");
     count *= extent;
   }
-  const char *type = c_memory_type(emit->unit, s->as.allocate.type);
-  const char *name = c_name(emit, s->as.allocate.var);
-  if (count == 1) {
-    map_put(&emit->registers, s->as.allocate.var, name);
-    c_line(emit, "%s %s;", type, name);
+  const char *name = c_name(emit, var->as.var->name);
+  DType type = s->as.allocate.type;
+  if (is_register(s, count)) {
+    c_line(emit, "%s %s;", c_memory_type(emit->module, type), name);
+    map_put(&emit->registers, var, name);
   } else {
-    c_line(emit, "%s %s[%lld] __attribute__((aligned(64)));", type, name, (long long)count);
+    c_line(emit, "_Alignas(64) %s %s[%lld];", c_memory_type(emit->module, type), name,
+           (long long)count);
+    map_put(&emit->vars, var, name);
+    map_put(&emit->pointees, var, c_memory_type(emit->module, type));
   }
   c_stmt(emit, s->as.allocate.body);
 }
 
-// A table of bytes beside the functions.
-static void allocate_const(CEmit *emit, const Stmt *s) {
+static void emit_allocate_const(CEmit *emit, const Stmt *s) {
   const ConstData *data = s->as.allocate_const.data;
-  Text *text = &emit->unit->types;
-  int number = emit->unit->next++;
+  CModule *module = emit->module;
+  const char *name = c_global_name(module, data->name ? data->name : "constant");
+  const char *element = c_memory_type(module, data->type);
+  Text *text = &module->constants;
+  text_printf(text, "static const union {\n  uint8_t bytes[%zu];\n  %s values[%zu];\n} %s "
+              "__attribute__((aligned(64))) = {{", data->bytes, element,
+              data->bytes / (size_t)(dtype_bytes(data->type) * data->type.lanes), name);
   const uint8_t *bytes = data->data;
-  text_printf(text, "static const uint8_t constant%d[%zu] __attribute__((aligned(64))) = {", number,
-              data->bytes);
   for (size_t i = 0; i < data->bytes; i++)
-    text_printf(text, "%s%d,", i % 24 ? "" : "\n  ", bytes[i]);
-  text_puts(text, "\n};\n");
-  const char *type = c_memory_type(emit->unit, dtype_lanes(data->type, 1));
-  const char *name = c_name(emit, s->as.allocate_const.var);
-  c_line(emit, "const %s *const %s = (const void *)constant%d;", type, name, number);
+    text_printf(text, "%s%u,", i % 24 ? "" : "\n  ", bytes[i]);
+  text_puts(text, "\n}};\n");
+  map_put(&emit->vars, s->as.allocate_const.var, arena_printf(emit->arena, "%s.values", name));
+  map_put(&emit->pointees, s->as.allocate_const.var, element);
   c_stmt(emit, s->as.allocate_const.body);
 }
 
-static void declare(CEmit *emit, const Stmt *s) {
+static void emit_assert(CEmit *emit, const Stmt *s) {
+  if (s->as.check.body) c_stmt(emit, s->as.check.body);
+}
+
+static void emit_declare(CEmit *emit, const Stmt *s) {
   c_stmt(emit, s->as.declare.body);
 }
 
-static void attribute(CEmit *emit, const Stmt *s) {
+static void emit_attr(CEmit *emit, const Stmt *s) {
   c_stmt(emit, s->as.attr.body);
 }
 
-static void no_block(CEmit *emit, const Stmt *s) {
+static void emit_block(CEmit *emit, const Stmt *s) {
   bug(emit->context, "block %s in lowered code", s->as.block->name);
 }
 
 static void (*const emitters[])(CEmit *, const Stmt *) = {
-    [STMT_FOR] = for_loop,
-    [STMT_STORE] = store,
-    [STMT_LET] = let,
-    [STMT_IF] = if_else,
-    [STMT_WHILE] = while_loop,
-    [STMT_ASSERT] = assert_of,
-    [STMT_EVALUATE] = evaluate,
-    [STMT_SEQ] = sequence,
-    [STMT_BLOCK] = no_block,
-    [STMT_ALLOCATE] = allocate,
-    [STMT_ALLOCATE_CONST] = allocate_const,
-    [STMT_DECL_BUFFER] = declare,
-    [STMT_ATTR] = attribute,
+    [STMT_FOR] = emit_for,
+    [STMT_STORE] = emit_store,
+    [STMT_LET] = emit_let,
+    [STMT_IF] = emit_if,
+    [STMT_WHILE] = emit_while,
+    [STMT_ASSERT] = emit_assert,
+    [STMT_EVALUATE] = emit_evaluate,
+    [STMT_SEQ] = emit_seq,
+    [STMT_BLOCK] = emit_block,
+    [STMT_ALLOCATE] = emit_allocate,
+    [STMT_ALLOCATE_CONST] = emit_allocate_const,
+    [STMT_DECL_BUFFER] = emit_declare,
+    [STMT_ATTR] = emit_attr,
 };
 
 void c_stmt(CEmit *emit, const Stmt *s) {

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// Vectors: lanes, ramps, choices, shuffles, reductions. A vector of bools is a mask of 32 bits a
+// lane, which is what comparing float32 gives; other widths are converted, and compilers see
+// through that.
+#include "target/c/emit.h"
+
+static const char *vector_macro(CEmit *emit, DType type, const char *what) {
+  return arena_printf(emit->arena, "%s_%s", c_type(emit->module, type), what);
+}
+
+// ---- Building ----------------------------------------------------------------------------------
+
+// #define f32x4_all(x) ((f32x4){x, x, x, x})
+CValue c_spread(CEmit *emit, CValue scalar, DType vector) {
+  if (dtype_is_bool(vector)) {
+    vector = c_mask_type(vector);
+    scalar = c_format(emit, C_UNARY, "-(int32_t)%s", c_operand(emit, scalar, C_UNARY));
+  }
+  const char *macro = vector_macro(emit, vector, "all");
+  if (c_define(emit->module, macro)) {
+    Text *text = &emit->module->macros;
+    text_printf(text, "#define %s(x) ((%s){", macro, c_type(emit->module, vector));
+    for (int i = 0; i < vector.lanes; i++) text_printf(text, "%sx", i ? ", " : "");
+    text_puts(text, "})\n");
+  }
+  bool simple = scalar.precedence == C_NAME || (*scalar.text == '-' && strlen(scalar.text) < 24);
+  const char *x = simple ? scalar.text : c_hold(emit, scalar, dtype_lanes(vector, 1));
+  return c_format(emit, C_POSTFIX, "%s(%s)", macro, x);
+}
+
+CValue c_broadcast(CEmit *emit, Expr *e) {
+  if (e->args[0]->type.lanes > 1) bug(emit->context, "a broadcast of a vector was not legalized");
+  return c_spread(emit, c_expr(emit, e->args[0]), e->type);
+}
+
+CValue c_ramp(CEmit *emit, Expr *e) {
+  CModule *module = emit->module;
+  Text steps = text_new(emit->arena);
+  int64_t stride = 1;
+  bool constant = expr_as_int(e->args[1], &stride);
+  for (int i = 0; i < e->type.lanes; i++)
+    text_printf(&steps, "%s%lld", i ? ", " : "", (long long)(constant ? stride * i : i));
+  CValue base = c_spread(emit, c_expr(emit, e->args[0]), e->type);
+  const char *type = c_type(module, e->type);
+  if (constant) return c_format(emit, C_SUM, "%s + (%s){%s}", base.text, type, text_string(&steps));
+  CValue step = c_spread(emit, c_expr(emit, e->args[1]), e->type);
+  return c_format(emit, C_SUM, "%s + %s * (%s){%s}", base.text, step.text, type,
+                  text_string(&steps));
+}
+
+CValue c_convert(CEmit *emit, DType from, DType to, CValue value) {
+  const char *source = c_type(emit->module, from), *target = c_type(emit->module, to);
+  if (!strcmp(source, target)) return value;
+  return c_format(emit, C_POSTFIX, "__builtin_convertvector(%s, %s)", value.text, target);
+}
+
+// ---- Choosing ----------------------------------------------------------------------------------
+
+CValue c_vector_select(CEmit *emit, DType type, const char *mask, CValue a, CValue b) {
+  DType value = c_value_type(type), bits = c_bits_type(value);
+  const char *wide = c_hold(emit, c_convert(emit, c_mask_type(type), bits, c_value(C_NAME, mask)),
+                            bits);
+  const char *name = c_type(emit->module, bits);
+  return c_format(emit, C_UNARY, "(%s)(((%s)%s & %s) | ((%s)%s & ~%s))", c_type(emit->module, value),
+                  name, c_operand(emit, a, C_UNARY), wide, name, c_operand(emit, b, C_UNARY), wide);
+}
+
+typedef struct ExtremeRow { // an instruction that GCC does not find by itself
+  int bits, lanes;
+  const char *when, *call; // of min or max, a and b
+} ExtremeRow;
+
+static const ExtremeRow extremes[] = {
+    {32, 16, "__AVX512F__", "__builtin_ia32_%sps512_mask(b, a, b, -1, 4)"},
+    {32, 8, "__AVX__", "__builtin_ia32_%sps256(b, a)"},
+    {32, 4, "__SSE__", "__builtin_ia32_%sps(b, a)"},
+    {64, 8, "__AVX512F__", "__builtin_ia32_%spd512_mask(b, a, b, -1, 4)"},
+    {64, 4, "__AVX__", "__builtin_ia32_%spd256(b, a)"},
+    {64, 2, "__SSE2__", "__builtin_ia32_%spd(b, a)"},
+};
+
+static const char *extreme_macro(CEmit *emit, DType type, bool least) {
+  const char *what = least ? "min" : "max", *macro = vector_macro(emit, type, what);
+  if (!c_define(emit->module, macro)) return macro;
+  Text *text = &emit->module->macros;
+  const char *bits = c_type(emit->module, c_bits_type(type)), *name = c_type(emit->module, type);
+  const ExtremeRow *found = NULL;
+  for (int i = 0; i < COUNT_OF(extremes); i++)
+    if (dtype_is_float(type) && extremes[i].bits == type.bits && extremes[i].lanes == type.lanes)
+      found = &extremes[i];
+  if (found) {
+    text_printf(text, "#if defined(%s) && !defined(__clang__)\n#define %s(a, b) (", found->when,
+                macro);
+    text_printf(text, "%.*s%s%s)\n#else\n", (int)(strstr(found->call, "%s") - found->call),
+                found->call, what, strstr(found->call, "%s") + 2);
+  }
+  const char *test = least ? "<" : ">";
+  text_printf(text,
+              "#define %s(a, b) \\\n  ((%s)(((%s)(b) & (%s)((b) %s (a))) | "
+              "((%s)(a) & ~(%s)((b) %s (a)))))\n",
+              macro, name, bits, bits, test, bits, bits, test);
+  if (found) text_puts(text, "#endif\n");
+  return macro;
+}
+
+CValue c_vector_extreme(CEmit *emit, DType type, bool least, CValue a, CValue b) {
+  DType value = c_value_type(type);
+  const char *x = c_hold(emit, a, type), *y = c_hold(emit, b, type);
+  return c_format(emit, C_POSTFIX, "%s(%s, %s)", extreme_macro(emit, value, least), x, y);
+}
+
+// ---- Shuffles ----------------------------------------------------------------------------------
+
+static CValue shuffle_pair(CEmit *emit, Expr *e) {
+  const Expr *vectors = e->args[0];
+  DType type = vectors->args[0]->type;
+  const char *a = c_hold(emit, c_expr(emit, vectors->args[0]), type), *b = a;
+  if (vectors->count > 1) b = c_hold(emit, c_expr(emit, vectors->args[1]), type);
+  Text lanes = text_new(emit->arena);
+  for (int i = 0; i < e->type.lanes; i++)
+    text_printf(&lanes, ", %lld", (long long)e->args[1]->args[i]->as.i);
+  return c_format(emit, C_POSTFIX, "__builtin_shufflevector(%s, %s%s)", a, b, text_string(&lanes));
+}
+
+static const char *numbered_lane(CEmit *emit, const char *const *names, Expr *const *vectors,
+                                 int64_t number) {
+  int i = 0;
+  for (; number >= vectors[i]->type.lanes; i++) number -= vectors[i]->type.lanes;
+  if (vectors[i]->type.lanes == 1) return names[i];
+  return arena_printf(emit->arena, "%s[%d]", names[i], (int)number);
+}
+
+CValue c_shuffle(CEmit *emit, Expr *e) {
+  const Expr *vectors = e->args[0], *order = e->args[1];
+  DType first = vectors->args[0]->type;
+  bool pair = vectors->count <= 2 && first.lanes > 1 && e->type.lanes > 1 &&
+              vectors->args[vectors->count - 1]->type.lanes == first.lanes;
+  if (pair) return shuffle_pair(emit, e);
+  const char **names = arena_array(emit->arena, const char *, vectors->count);
+  for (int i = 0; i < vectors->count; i++)
+    names[i] = c_hold(emit, c_expr(emit, vectors->args[i]), vectors->args[i]->type);
+  bool is_mask = dtype_is_bool(e->type);
+  if (e->type.lanes == 1)
+    return c_format(emit, is_mask ? C_EQUAL : C_POSTFIX, is_mask ? "%s != 0" : "%s",
+                    numbered_lane(emit, names, vectors->args, order->args[0]->as.i));
+  Text lanes = text_new(emit->arena);
+  for (int i = 0; i < e->type.lanes; i++) {
+    int64_t number = order->args[i]->as.i;
+    text_printf(&lanes, "%s%s", i ? ", " : "", numbered_lane(emit, names, vectors->args, number));
+  }
+  return c_format(emit, C_POSTFIX, "(%s){%s}", c_type(emit->module, e->type), text_string(&lanes));
+}
+
+// ---- Reductions --------------------------------------------------------------------------------
+
+static const char *half_of(CEmit *emit, const char *value, DType half, bool upper) {
+  if (half.lanes == 1) return arena_printf(emit->arena, "%s[%d]", value, upper);
+  Text lanes = text_new(emit->arena);
+  for (int i = 0; i < half.lanes; i++)
+    text_printf(&lanes, ", %d", i + (upper ? half.lanes : 0));
+  return arena_printf(emit->arena, "__builtin_shufflevector(%s, %s%s)", value, value,
+                      text_string(&lanes));
+}
+
+static CValue combine(CEmit *emit, ExprOp op, DType type, const char *a, const char *b) {
+  if (op == EXPR_VECTOR_SUM)
+    return c_wrapped(emit, type, c_format(emit, C_SUM, "%s + %s", a, b));
+  bool least = op == EXPR_VECTOR_MIN;
+  if (type.lanes > 1)
+    return c_vector_extreme(emit, type, least, c_value(C_POSTFIX, a), c_value(C_POSTFIX, b));
+  return c_format(emit, C_CONDITIONAL, "%s %s %s ? %s : %s", b, least ? "<" : ">", a, b, a);
+}
+
+// Halves are combined until one lane is left: a tree, so a float sum rounds as a tree does.
+CValue c_reduction(CEmit *emit, Expr *e) {
+  DType type = e->args[0]->type;
+  CValue value = c_expr(emit, e->args[0]);
+  while (type.lanes > 1) {
+    const char *whole = c_hold(emit, value, type);
+    type = dtype_lanes(type, type.lanes / 2);
+    value = combine(emit, (ExprOp)e->op, type, half_of(emit, whole, type, false),
+                    half_of(emit, whole, type, true));
+  }
+  return value;
+}
