@@ -61,6 +61,10 @@ Program *program_build(Context *context, const GraphFunc *graph, const CompileOp
 // The constants as the kernels read them, program->weight_bytes into `weights` (aligned to 64).
 void program_fill_weights(const Program *program, void *weights);
 
+// The whole program as C source at `path`, with a header and perhaps weights beside it
+// (target_write_c). False with diagnostics.
+bool program_write_c(const Program *program, const TargetProgramOptions *options, const char *path);
+
 typedef struct Executable Executable;
 // Code for this process, weights and arena. NULL with diagnostics. Freed with executable_free.
 Executable *executable_new(Program *program, TargetReport *report);

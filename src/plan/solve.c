@@ -92,10 +92,10 @@ void problem_edge_classes(PlanProblem *p, int a, int b, const int *class_a, int 
   }
   t->rows = classes_a;
   t->columns = classes_b;
-  t->row_class = arena_copy(&p->arena, class_a,
-                            sizeof(int) * (size_t)p->variables.items[a].choices);
-  t->column_class = arena_copy(&p->arena, class_b,
-                               sizeof(int) * (size_t)p->variables.items[b].choices);
+  t->row_class =
+      arena_copy(&p->arena, class_a, sizeof(int) * (size_t)p->variables.items[a].choices);
+  t->column_class =
+      arena_copy(&p->arena, class_b, sizeof(int) * (size_t)p->variables.items[b].choices);
   t->cost = cost;
   add_magnitude(p, cost, (int)entries);
   array_push(&p->arena, &p->factors, ((Factor){a, b, t}));
@@ -121,7 +121,8 @@ static int line_classes(Arena *arena, const int64_t *matrix, int lines, int line
   for (int i = 0; i < lines; i++) {
     const int64_t *line = matrix + (int64_t)i * line_step;
     uint64_t hash = 1;
-    for (int k = 0; k < entries; k++) hash = hash_mix(hash, (uint64_t)line[(int64_t)k * entry_step]);
+    for (int k = 0; k < entries; k++)
+      hash = hash_mix(hash, (uint64_t)line[(int64_t)k * entry_step]);
     int *class = map_get(&seen, hash);
     bool same = class != NULL;
     for (int k = 0; same && k < entries; k++)
@@ -172,8 +173,7 @@ int64_t problem_cost(const PlanProblem *p, const int *choices) {
 
 static void add_diagonal(State *state, const Factor *f) {
   Node *n = &state->nodes[f->a];
-  for (int i = 0; i < n->choices; i++)
-    n->cost[i] = cost_add(n->cost[i], factor_cost(f, i, i));
+  for (int i = 0; i < n->choices; i++) n->cost[i] = cost_add(n->cost[i], factor_cost(f, i, i));
 }
 
 static void drop_infinite(State *state, int node, bool *keep) {
@@ -224,14 +224,16 @@ static int64_t solve_core(PlanProblem *p, State *state, int *choice, PlanSolutio
 static void finish(PlanProblem *p, State *state, int *choice, PlanSolution *solution) {
   if (cost_infinite(solution->cost)) return;
   state_restore(state, choice);
-  solution->choices = arena_copy(&p->context->arena, choice,
-                                 sizeof(int) * (size_t)MAX_OF(p->variables.count, 1));
+  solution->choices =
+      arena_copy(&p->context->arena, choice, sizeof(int) * (size_t)MAX_OF(p->variables.count, 1));
   solution->cost = problem_cost(p, choice);
 }
 
 PlanSolution problem_solve(PlanProblem *p, double seconds) {
   ArenaMark mark = arena_mark(&p->arena);
-  Solver solver = {.context = p->context, .arena = &p->arena, .most_choices = p->most_choices,
+  Solver solver = {.context = p->context,
+                   .arena = &p->arena,
+                   .most_choices = p->most_choices,
                    .most_entries = p->most_entries};
   solver.work_limit = (int64_t)(MIN_OF(MAX_OF(seconds, 0.0), 1e9) * WORK_PER_SECOND);
   for (int i = 0; i < COUNT_OF(solver.temporary); i++)

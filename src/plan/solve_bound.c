@@ -15,14 +15,14 @@
 typedef struct Link { // an edge over the values left
   int edge, a, b;     // nodes by position, a < b
   int rows, columns;
-  const int64_t *cost;                 // [rows][columns]
-  int *class_a, *class_b;              // per position of a value
-  int64_t *shift_a, *shift_b;          // per position of a value
+  const int64_t *cost;        // [rows][columns]
+  int *class_a, *class_b;     // per position of a value
+  int64_t *shift_a, *shift_b; // per position of a value
 } Link;
 
 typedef struct Site {
   int node, count;
-  int64_t *cost; // per position of a value
+  int64_t *cost;                                  // per position of a value
   int *before, *after, before_count, after_count; // links
 } Site;
 

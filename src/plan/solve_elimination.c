@@ -124,7 +124,8 @@ static int64_t least_over(const Term *terms, int term_count, int own, const int6
 }
 
 // Steps to the next combination of values of the scope, the last one fastest.
-static void next_values(const Eliminator *e, const Bucket *b, Term *terms, int term_count, int *at) {
+static void next_values(const Eliminator *e, const Bucket *b, Term *terms, int term_count,
+                        int *at) {
   for (int k = b->scope_count; k-- > 0;) {
     int count = values_of(e, b->scope[k]);
     bool wraps = ++at[k] == count;
@@ -208,8 +209,8 @@ static void add_relations(Eliminator *e, const int *position_of) {
     for (int k = 0; k < a->count; k++)
       for (int j = 0; j < b->count; j++)
         cost[k * b->count + j] = view_cost(&v, a->value[k], b->value[j]);
-    Relation r = {.scope_count = 2, .scope = {position_of[edge->a], position_of[edge->b]},
-                  .cost = cost};
+    Relation r = {
+        .scope_count = 2, .scope = {position_of[edge->a], position_of[edge->b]}, .cost = cost};
     array_push(e->arena, &e->relations, r);
   }
 }

@@ -100,8 +100,7 @@ bool state_guess(State *state, int *choice, int64_t *cost) {
   for (int try = 0; try < TRIES && failed >= 0; try++) {
     ArenaMark before = arena_mark(arena);
     State *copy = state_copy(state, pick, count, 1);
-    for (int i = 0; i < count; i++)
-      order[i] = (Rank){i, copy->nodes[i].degree, failures[i]};
+    for (int i = 0; i < count; i++) order[i] = (Rank){i, copy->nodes[i].degree, failures[i]};
     qsort(order, (size_t)count, sizeof *order, by_rank);
     failed = fix_all(copy, order);
     if (failed < 0) state_restore(copy, copied);

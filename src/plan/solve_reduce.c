@@ -147,8 +147,8 @@ static Side side_of(State *state, int node, const Edge *edge) {
 
 static int64_t side_entry(const Side *side, int class, int value) {
   const EdgeView *v = &side->view;
-  int64_t cost = v->table->cost[v->mine_class[value] * v->mine_step +
-                                side->used[class] * v->other_step];
+  int64_t cost =
+      v->table->cost[v->mine_class[value] * v->mine_step + side->used[class] * v->other_step];
   return v->mine_shift ? cost + v->mine_shift[value] : cost;
 }
 
@@ -158,8 +158,7 @@ static int64_t *side_rows(State *state, const Node *n, const Side *side, bool ow
   for (int c = 0; c < side->count; c++)
     for (int i = 0; i < n->count; i++) {
       int64_t cost = side_entry(side, c, n->value[i]);
-      rows[(int64_t)c * n->count + i] =
-          own_costs ? cost_add(cost, n->cost[n->value[i]]) : cost;
+      rows[(int64_t)c * n->count + i] = own_costs ? cost_add(cost, n->cost[n->value[i]]) : cost;
     }
   return rows;
 }
@@ -191,8 +190,8 @@ static void reduce_2(State *state, int node) {
   const int64_t *rows_a = side_rows(state, n, &a, true), *rows_b = side_rows(state, n, &b, false);
   for (int i = 0; i < a.count; i++)
     for (int k = 0; k < b.count; k++) {
-      int64_t least = least_sum(rows_a + (int64_t)i * n->count, rows_b + (int64_t)k * n->count,
-                                n->count);
+      int64_t least =
+          least_sum(rows_a + (int64_t)i * n->count, rows_b + (int64_t)k * n->count, n->count);
       cost[i * b.count + k] = least;
       table->has_infinity |= cost_infinite(least);
     }

@@ -12,7 +12,7 @@ typedef struct Search {
   int *choice, *trial; // of the state's nodes
   int64_t limit;       // a plan must cost less; *cost once one was found
   int64_t *cost;
-  int64_t open;        // least bound of what was left open
+  int64_t open; // least bound of what was left open
   int depth;
 } Search;
 
@@ -171,8 +171,7 @@ static Round bound_round(Search *s, bool first) {
     int64_t before = s->limit;
     guess(s);
     if (above(s, state->constant)) return ROUND_DONE;
-    if (s->limit < before)
-      dropped += state_bound(state, s->limit, 1, work);
+    if (s->limit < before) dropped += state_bound(state, s->limit, 1, work);
   }
   if (solver_out_of_work(solver) || s->depth >= MAX_DEPTH) {
     s->open = MIN_OF(s->open, state->constant);
@@ -200,8 +199,12 @@ static Round one_round(Search *s, bool first) {
 int64_t state_search(State *state, int64_t limit, int *choice, int64_t *cost, int depth) {
   Arena *arena = state->solver->arena;
   ArenaMark mark = arena_mark(arena);
-  Search s = {.state = state, .choice = choice, .limit = limit, .cost = cost,
-              .open = PROBLEM_INFINITY, .depth = depth};
+  Search s = {.state = state,
+              .choice = choice,
+              .limit = limit,
+              .cost = cost,
+              .open = PROBLEM_INFINITY,
+              .depth = depth};
   s.trial = arena_array(arena, int, state->node_count);
   Round round = one_round(&s, true);
   while (round != ROUND_DONE) {

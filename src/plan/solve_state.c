@@ -38,10 +38,10 @@ int state_edges(State *state, int node) {
 EdgeView edge_view(const Edge *e, int from) {
   const Table *t = e->table;
   if (from == e->a)
-    return (EdgeView){t, e->b, t->rows, t->columns, t->row_class, t->column_class, e->shift_a,
-                      e->shift_b, t->columns, 1};
-  return (EdgeView){t, e->a, t->columns, t->rows, t->column_class, t->row_class, e->shift_b,
-                    e->shift_a, 1, t->columns};
+    return (EdgeView){t,          e->b,       t->rows,    t->columns, t->row_class, t->column_class,
+                      e->shift_a, e->shift_b, t->columns, 1};
+  return (EdgeView){t,          e->a,       t->columns, t->rows,   t->column_class, t->row_class,
+                    e->shift_b, e->shift_a, 1,          t->columns};
 }
 
 // ---- Edges -------------------------------------------------------------------------------------
@@ -231,8 +231,7 @@ State *state_copy(State *from, const int *pick, int count, int64_t scale) {
     int degree = state_edges(from, pick[i]);
     for (int k = 0; k < degree; k++) {
       const Edge *e = &from->edges.items[from->nodes[pick[i]].edges.items[k]];
-      if (e->a == pick[i] && number[e->b] >= 0)
-        copy_edge(to, e, i, number[e->b], scale);
+      if (e->a == pick[i] && number[e->b] >= 0) copy_edge(to, e, i, number[e->b], scale);
     }
   }
   to->step = from->step * scale;

@@ -25,8 +25,8 @@ typedef struct Edge {
 // An edge seen from one of its ends.
 typedef struct EdgeView {
   const Table *table;
-  int other, mine_count, other_count;    // the other variable; numbers of classes
-  const int *mine_class, *other_class;   // per value
+  int other, mine_count, other_count;  // the other variable; numbers of classes
+  const int *mine_class, *other_class; // per value
   const int64_t *mine_shift, *other_shift;
   int mine_step, other_step; // between classes in the table
 } EdgeView;
@@ -56,7 +56,7 @@ typedef struct Solver {
   Arena *arena;
   int64_t work, work_limit;
   int branches, most_choices;
-  int64_t most_entries; // of a table of bucket elimination
+  int64_t most_entries;  // of a table of bucket elimination
   int64_t *temporary[4]; // [most_choices] each, or of classes
 } Solver;
 
@@ -67,8 +67,8 @@ typedef struct State {
   Array(Edge) edges;
   Array(Elimination) eliminated;
   Queue low, middle; // nodes to look at: degree ≤ 1 or one value; degree 2
-  Queue unfiltered; // nodes whose neighbours state_filter has to look at
-  BitSet waiting;   // those that are in it
+  Queue unfiltered;  // nodes whose neighbours state_filter has to look at
+  BitSet waiting;    // those that are in it
   int64_t constant;
   int64_t step; // all costs of complete assignments are multiples of it
   bool infeasible;
@@ -96,8 +96,8 @@ void state_add_edge(State *state, int a, int b, const Table *table);
 int state_edges(State *state, int node);
 EdgeView edge_view(const Edge *edge, int from);
 static inline int64_t view_cost(const EdgeView *v, int mine, int other) {
-  int64_t c = v->table->cost[v->mine_class[mine] * v->mine_step + v->other_class[other] *
-                                                                      v->other_step];
+  int64_t c =
+      v->table->cost[v->mine_class[mine] * v->mine_step + v->other_class[other] * v->other_step];
   if (v->mine_shift) c += v->mine_shift[mine];
   if (v->other_shift) c += v->other_shift[other];
   return cost_infinite(c) ? PROBLEM_INFINITY : c;

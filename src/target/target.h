@@ -65,6 +65,57 @@ TargetCode *target_load(Context *context, const TargetRow *target, const TargetU
 TargetTask target_code_task(TargetCode *code, const char *name); // NULL when there is none
 void target_code_free(TargetCode *code);
 
+// ---- A whole program in one file ---------------------------------------------------------------
+
+typedef enum TargetPlace {
+  TARGET_INPUT,   // input `number`
+  TARGET_OUTPUT,  // output `number`
+  TARGET_WEIGHTS, // `offset` bytes into the weights
+  TARGET_ARENA,   // `offset` bytes into the arena
+} TargetPlace;
+
+typedef struct TargetArgument {
+  TargetPlace place;
+  int number;
+  int64_t offset;
+} TargetArgument;
+
+typedef struct TargetStep { // a kernel is run
+  int kernel;
+  const TargetArgument *arguments; // one per argument of the kernel; tensors only
+  const char *comment;             // one line; may be NULL
+} TargetStep;
+
+typedef struct TargetTensor { // row-major
+  Str name;
+  DType type;
+  int rank;
+  const int64_t *shape;
+} TargetTensor;
+
+typedef struct TargetProgram {
+  TargetUnit unit;
+  const char *const *names; // per kernel: what its functions shall be called; may be NULL
+  const TargetTensor *inputs, *outputs;
+  int input_count, output_count;
+  const TargetStep *steps;
+  int step_count;
+  int64_t arena_bytes, workspace_offset; // the workspace of all kernels lies in the arena
+  const void *weights;
+  int64_t weight_bytes;
+} TargetProgram;
+
+typedef struct TargetProgramOptions {
+  TargetOptions target;
+  bool weights_beside; // in a file NAME.weights that the user loads, instead of in the source
+  bool openmp;         // tasks in parallel, where the compiler is asked to (-fopenmp)
+} TargetProgramOptions;
+
+// C source at `path` (NAME.c), its header NAME.h and, where asked for, NAME.weights, beside one
+// another. The header is the manual. False with a diagnostic.
+bool target_write_c(Context *context, const TargetProgram *program,
+                    const TargetProgramOptions *options, const char *path);
+
 // Instructions in the innermost loops of a text in assembly that move vectors to or from the stack.
 int target_count_spills(const char *assembly);
 

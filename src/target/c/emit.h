@@ -9,21 +9,33 @@
 typedef struct CModule {
   Context *context;
   Arena *arena;
-  Text types, macros;          // of vectors that are used, each once
+  Text types, macros; // of vectors that are used, each once
   Text constants, declarations, functions;
-  Map defined;                 // interned names in `types`, `macros`, `declarations`
-  Map names;                   // of the file's functions and constants
+  Map defined; // interned names in `types`, `macros`, `declarations`
+  Map names;   // of the file's functions and constants
   int next_constant;
-  bool with_entries;           // functions that take `args` beside those with plain parameters
-  bool comments;               // logical accesses above statements
+  bool with_entries; // functions that take `args` beside those with plain parameters
+  bool comments;     // logical accesses above statements
   TargetFeatures features;
   TargetReport *report;
 } CModule;
 
 // How tightly the text of a value holds together, as in C's grammar.
 typedef enum CPrecedence {
-  C_CONDITIONAL, C_OR, C_AND, C_BIT_OR, C_BIT_XOR, C_BIT_AND, C_EQUAL, C_RELATION, C_SHIFT, C_SUM,
-  C_PRODUCT, C_UNARY, C_POSTFIX, C_NAME,
+  C_CONDITIONAL,
+  C_OR,
+  C_AND,
+  C_BIT_OR,
+  C_BIT_XOR,
+  C_BIT_AND,
+  C_EQUAL,
+  C_RELATION,
+  C_SHIFT,
+  C_SUM,
+  C_PRODUCT,
+  C_UNARY,
+  C_POSTFIX,
+  C_NAME,
 } CPrecedence;
 
 typedef struct CValue {
@@ -94,13 +106,23 @@ void c_store(CEmit *emit, const Stmt *s);
 void c_stmt(CEmit *emit, const Stmt *s);
 
 // module.c
-typedef struct CFunction { // a task: void name(tensors, scalars, workspace pieces, begin, end)
-  Str name;
+typedef struct CFunction { // a task: void name(what it uses, begin, end)
+  const char *name;
+  const LowerKernel *kernel;
   const LowerTask *task;
+  int *params, param_count; // arguments of the kernel by number, then pieces of the workspace
+  Map written;              // data variables
+  bool uses_range;          // begin and end
 } CFunction;
 CModule c_module_new(Context *context, const TargetOptions *options);
-// Adds the functions of a kernel; functions[task_count] are filled.
-void c_module_add(CModule *module, const LowerKernel *kernel, CFunction *functions);
+CEmit c_emit_new(CModule *module, const PrimFunc *func);
+// Adds the functions of a kernel, named as wished (NULL: by its tasks); task_count are filled.
+void c_module_add(CModule *module, const LowerKernel *kernel, const char *wish,
+                  CFunction *functions);
+// Arguments of a call, each followed by ", ". from[i]: the address of argument i of the kernel as
+// text, the last one of the workspace (a char *).
+const char *c_arguments(CEmit *emit, const CFunction *function, const char *const *from);
+bool c_uses(CModule *module, Stmt *body, Expr *var);
 void c_module_text(CModule *module, Text *out); // all but the head comment
 
 #endif

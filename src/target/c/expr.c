@@ -10,7 +10,7 @@
 typedef struct OperatorRow {
   const char *spelling;
   CPrecedence precedence;
-  bool wraps; // can leave the range of integers
+  bool wraps;                           // can leave the range of integers
   CValue (*emit)(CEmit *emit, Expr *e); // instead
 } OperatorRow;
 
@@ -81,8 +81,8 @@ static CValue int_constant(CEmit *emit, DType type, int64_t value) {
   if (value == INT64_MIN) return c_value(C_NAME, "INT64_MIN");
   if (value == INT32_MIN && type.bits == 32) return c_value(C_NAME, "INT32_MIN");
   if (type.bits == 64 && (value > INT32_MAX || value < INT32_MIN))
-    return c_format(emit, value < 0 ? C_UNARY : C_NAME, "%s%sINT64_C(%lld)", "", value < 0 ? "-" : "",
-                    (long long)(value < 0 ? -value : value));
+    return c_format(emit, value < 0 ? C_UNARY : C_NAME, "%s%sINT64_C(%lld)", "",
+                    value < 0 ? "-" : "", (long long)(value < 0 ? -value : value));
   return c_format(emit, value < 0 ? C_UNARY : C_NAME, "%lld", (long long)value);
 }
 
@@ -100,8 +100,8 @@ static CValue emit_constant(CEmit *emit, Expr *e) {
   DType type = dtype_lanes(e->type, 1);
   if (dtype_is_float(type) && type.bits < 32)
     bug(emit->context, "a constant of %s was not legalized", dtype_name(emit->context, type));
-  CValue value = e->op == EXPR_INT ? int_constant(emit, type, e->as.i)
-                                   : float_constant(emit, type, e->as.f);
+  CValue value =
+      e->op == EXPR_INT ? int_constant(emit, type, e->as.i) : float_constant(emit, type, e->as.f);
   return e->type.lanes > 1 ? c_spread(emit, value, e->type) : value;
 }
 
@@ -128,8 +128,8 @@ CValue c_wrapped(CEmit *emit, DType type, CValue value) {
 static CValue cast_scalar(CEmit *emit, DType from, DType to, CValue value) {
   if (dtype_is_bool(to))
     return c_format(emit, C_EQUAL, "%s != 0", c_operand(emit, value, C_RELATION));
-  CValue cast = c_format(emit, C_UNARY, "(%s)%s", c_type(emit->module, to),
-                         c_operand(emit, value, C_UNARY));
+  CValue cast =
+      c_format(emit, C_UNARY, "(%s)%s", c_type(emit->module, to), c_operand(emit, value, C_UNARY));
   (void)from;
   return to.bits < 8 ? c_wrapped(emit, to, cast) : cast;
 }
@@ -155,8 +155,8 @@ static CValue emit_reinterpret(CEmit *emit, Expr *e) {
   const char *from = c_type(emit->module, e->args[0]->type), *to = c_type(emit->module, e->type);
   CValue value = c_expr(emit, e->args[0]);
   if (!strcmp(from, to)) return value;
-  bool floats = dtype_is_float(c_value_type(e->type)) ||
-                dtype_is_float(c_value_type(e->args[0]->type));
+  bool floats =
+      dtype_is_float(c_value_type(e->type)) || dtype_is_float(c_value_type(e->args[0]->type));
   if (e->type.lanes > 1 || !floats)
     return c_format(emit, C_UNARY, "(%s)%s", to, c_operand(emit, value, C_UNARY));
   return c_format(emit, C_POSTFIX, "((union { %s from; %s to; }){%s}).to", from, to, value.text);
@@ -256,7 +256,8 @@ static void branch_lines(CEmit *emit, const Branch *branch, const char *name) {
   c_line(emit, "  %s = %s;", name, branch->value.text);
 }
 
-static CValue choose(CEmit *emit, Expr *condition, DType type, const Branch *yes, const Branch *no) {
+static CValue choose(CEmit *emit, Expr *condition, DType type, const Branch *yes,
+                     const Branch *no) {
   CValue test = c_expr(emit, condition);
   if (!yes->lines.size && !no->lines.size)
     return c_format(emit, C_CONDITIONAL, "%s ? %s : %s", c_operand(emit, test, C_EQUAL),
@@ -425,17 +426,17 @@ static CValue side_of(CEmit *emit, const Expr *other, Expr *e) {
 static CValue compare_lanes(CEmit *emit, Expr *e, const char *a, const char *spelling,
                             const char *b) {
   DType lanes = c_bits_type(c_value_type(e->args[0]->type));
-  CValue value = c_format(emit, C_UNARY, "(%s)(%s %s %s)", c_type(emit->module, lanes), a, spelling,
-                          b);
+  CValue value =
+      c_format(emit, C_UNARY, "(%s)(%s %s %s)", c_type(emit->module, lanes), a, spelling, b);
   return c_convert(emit, lanes, c_mask_type(e->type), value);
 }
 
 static CValue through_unsigned(CEmit *emit, Expr *e, const OperatorRow *row, CValue a, CValue b) {
   DType type = {TYPE_UINT, e->type.bits, 1};
   const char *name = c_type(emit->module, type);
-  CValue value = c_format(emit, row->precedence, "(%s)%s %s (%s)%s", name,
-                          c_operand(emit, a, C_UNARY), row->spelling, name,
-                          c_operand(emit, b, C_UNARY));
+  CValue value =
+      c_format(emit, row->precedence, "(%s)%s %s (%s)%s", name, c_operand(emit, a, C_UNARY),
+               row->spelling, name, c_operand(emit, b, C_UNARY));
   return c_format(emit, C_UNARY, "(%s)(%s)", c_type(emit->module, e->type), value.text);
 }
 

@@ -34,8 +34,7 @@ static TargetCode *open_library(Context *context, const char *path) {
   return NULL;
 }
 
-TargetCode *c_target_load(Context *context, const TargetUnit *unit,
-                          const TargetOptions *options) {
+TargetCode *c_target_load(Context *context, const TargetUnit *unit, const TargetOptions *options) {
   Text source = text_new(&context->scratch);
   char *folder = link_folder(context);
   if (!folder || !c_target_emit(context, unit, options, ".c", &source)) return NULL;

@@ -26,7 +26,8 @@ static bool is_register(CEmit *emit, const Buffer *buffer) {
 
 // The lanes of an access are neighbours: a ramp of step 1 from a scalar.
 static bool is_contiguous(const Expr *index) {
-  return index->op == EXPR_RAMP && index->args[0]->type.lanes == 1 && expr_is_int(index->args[1], 1);
+  return index->op == EXPR_RAMP && index->args[0]->type.lanes == 1 &&
+         expr_is_int(index->args[1], 1);
 }
 
 static const char *element_at(CEmit *emit, const Buffer *buffer, const char *index) {

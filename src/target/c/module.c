@@ -13,11 +13,13 @@ static const char prelude[] =
     "#define PRAGMA(x) _Pragma(#x)\n"
     "#if defined(__clang__)\n#define UNROLL(n) PRAGMA(clang loop unroll_count(n))\n"
     "#else\n#define UNROLL(n) PRAGMA(GCC unroll n)\n#endif\n"
-    "#if defined(__clang__)\n#pragma STDC FP_CONTRACT ON\n#endif\n";
+    "#if defined(__clang__)\n#pragma STDC FP_CONTRACT ON\n"
+    "#else\n#pragma GCC diagnostic ignored \"-Wmaybe-uninitialized\"\n#endif\n";
 
 CModule c_module_new(Context *context, const TargetOptions *options) {
   Arena *arena = &context->scratch;
-  CModule module = {.context = context, .arena = arena, .features = target_features(options->machine)};
+  CModule module = {
+      .context = context, .arena = arena, .features = target_features(options->machine)};
   module.report = options->report ? options->report : arena_new(arena, TargetReport);
   module.features.half_conversion = module.features.rounding = false; // no vector form in C
   module.types = text_new(arena);
@@ -31,7 +33,7 @@ CModule c_module_new(Context *context, const TargetOptions *options) {
   return module;
 }
 
-static CEmit emit_new(CModule *module, const PrimFunc *func) {
+CEmit c_emit_new(CModule *module, const PrimFunc *func) {
   CEmit emit = {.module = module, .context = module->context, .arena = module->arena};
   emit.func = func;
   emit.body = text_new(emit.arena);
@@ -47,73 +49,121 @@ static CEmit emit_new(CModule *module, const PrimFunc *func) {
   return emit;
 }
 
-// ---- What is written to ------------------------------------------------------------------------
+// ---- What a task uses --------------------------------------------------------------------------
 
-static bool note_store(Visitor *visitor, Stmt *s) {
-  if (s->kind == STMT_STORE)
-    map_put((Map *)visitor->env, s->as.store.buffer->data, (intptr_t)1);
+typedef struct Use { // of data variables and scalars
+  Map used, written;
+} Use;
+
+static bool note_stmt(Visitor *visitor, Stmt *s) {
+  Use *use = visitor->env;
+  if (s->kind != STMT_STORE) return true;
+  map_put(&use->used, s->as.store.buffer->data, (intptr_t)1);
+  map_put(&use->written, s->as.store.buffer->data, (intptr_t)1);
   return true;
 }
 
 // What a called function gets the address of may be written.
-static bool note_call(Visitor *visitor, Expr *e) {
-  if (e->op != EXPR_CALL && e->op != EXPR_CALL_PURE) return true;
-  for (int i = 0; i < e->count; i++)
+static bool note_expr(Visitor *visitor, Expr *e) {
+  Use *use = visitor->env;
+  if (e->op == EXPR_VAR) map_put(&use->used, e, (intptr_t)1);
+  if (e->op == EXPR_LOAD) map_put(&use->used, e->as.buffer->data, (intptr_t)1);
+  bool call = e->op == EXPR_CALL || e->op == EXPR_CALL_PURE;
+  for (int i = 0; i < e->count && call; i++)
     if (e->args[i]->op == EXPR_ADDRESS_OF)
-      map_put((Map *)visitor->env, e->args[i]->args[0]->as.buffer->data, (intptr_t)1);
+      map_put(&use->written, e->args[i]->args[0]->as.buffer->data, (intptr_t)1);
   return true;
 }
 
-static Map written_data(CModule *module, Stmt *body) {
-  Map written = map_new(module->arena);
-  Visitor visitor = {.env = &written, .enter_stmt = note_store, .enter_expr = note_call};
+static Use use_of(CModule *module, Stmt *body) {
+  Use use = {map_new(module->arena), map_new(module->arena)};
+  Visitor visitor = {.env = &use, .enter_stmt = note_stmt, .enter_expr = note_expr};
   visit_stmt(&visitor, body);
-  return written;
+  return use;
+}
+
+bool c_uses(CModule *module, Stmt *body, Expr *var) {
+  Use use = use_of(module, body);
+  return map_contains(&use.used, var);
 }
 
 // ---- Parameters --------------------------------------------------------------------------------
 
-typedef struct Parameters {
-  Text definition, unpacking; // of the task; arguments of the entry's call
-} Parameters;
-
-static void add_pointer(CEmit *emit, Parameters *p, const Map *written, Expr *data, const char *wish,
-                        const char *from) {
-  const char *name = c_name(emit, wish);
-  const char *element = c_memory_type(emit->module, data->as.var->pointee);
-  const char *constant = map_find(written, data) ? "" : "const ";
-  text_printf(&p->definition, "%s%s *restrict %s, ", constant, element, name);
-  text_printf(&p->unpacking, "(%s%s *)%s, ", constant, element, from);
-  map_put(&emit->vars, data, name);
-  map_put(&emit->pointees, data, element);
+static Expr *var_of(const LowerArg *arg) {
+  return arg->kind == LOWER_ARG_TENSOR ? arg->buffer->data : arg->var;
 }
 
-static void add_scalar(CEmit *emit, Parameters *p, const LowerArg *arg, int i) {
-  const char *name = c_name(emit, arg->name), *type = c_type(emit->module, arg->var->type);
-  text_printf(&p->definition, "%s %s, ", type, name);
-  text_printf(&p->unpacking, "*(const %s *)args[%d], ", type, i);
+static const char *argument_type(CModule *module, const CFunction *function, const Expr *data) {
+  const char *element = c_memory_type(module, data->as.var->pointee);
+  bool written = map_contains(&function->written, data);
+  return arena_printf(module->arena, "%s%s *", written ? "" : "const ", element);
+}
+
+static void define_pointer(CEmit *emit, Text *text, const CFunction *function, Expr *data,
+                           const char *wish) {
+  const char *name = c_name(emit, wish);
+  text_printf(text, "%srestrict %s, ", argument_type(emit->module, function, data), name);
+  map_put(&emit->vars, data, name);
+  map_put(&emit->pointees, data, c_memory_type(emit->module, data->as.var->pointee));
+}
+
+static void define_scalar(CEmit *emit, Text *text, const LowerArg *arg) {
+  const char *name = c_name(emit, arg->name);
+  text_printf(text, "%s %s, ", c_type(emit->module, arg->var->type), name);
   map_put(&emit->vars, arg->var, name);
 }
 
-static Parameters parameters_of(CEmit *emit, const LowerKernel *kernel, const LowerTask *task) {
-  Parameters p = {text_new(emit->arena), text_new(emit->arena)};
-  Map written = written_data(emit->module, task->body);
-  for (int i = 0; i < kernel->arg_count; i++) {
-    const LowerArg *arg = &kernel->args[i];
-    const char *from = arena_printf(emit->arena, "args[%d]", i);
-    if (arg->kind == LOWER_ARG_TENSOR)
-      add_pointer(emit, &p, &written, arg->buffer->data, arg->name, from);
+static const char *definition_of(CEmit *emit, const CFunction *function) {
+  Text text = text_new(emit->arena);
+  const LowerKernel *kernel = function->kernel;
+  for (int i = 0; i < function->param_count; i++) {
+    int number = function->params[i], slot = number - kernel->arg_count;
+    const LowerArg *arg = &kernel->args[number < kernel->arg_count ? number : 0];
+    if (slot >= 0) {
+      Expr *data = kernel->slots[slot].data;
+      define_pointer(emit, &text, function, data, data->as.var->name);
+    } else if (arg->kind == LOWER_ARG_TENSOR) {
+      define_pointer(emit, &text, function, arg->buffer->data, arg->name);
+    } else {
+      define_scalar(emit, &text, arg);
+    }
+  }
+  return text_string(&text);
+}
+
+static CFunction function_of(CModule *module, const LowerKernel *kernel, const LowerTask *task,
+                             Stmt *body) {
+  Use use = use_of(module, body);
+  CFunction function = {.kernel = kernel, .task = task, .written = use.written};
+  function.params = arena_array(module->arena, int, kernel->arg_count + kernel->slot_count);
+  for (int i = 0; i < kernel->arg_count; i++)
+    if (map_contains(&use.used, var_of(&kernel->args[i])))
+      function.params[function.param_count++] = i;
+  for (int i = 0; i < kernel->slot_count; i++)
+    if (map_contains(&use.used, kernel->slots[i].data))
+      function.params[function.param_count++] = kernel->arg_count + i;
+  function.uses_range = map_contains(&use.used, task->begin) || map_contains(&use.used, task->end);
+  return function;
+}
+
+// "(const float *)FROM, …": the arguments of a call. from[i] is an address as text, of argument i,
+// or after those of the workspace.
+const char *c_arguments(CEmit *emit, const CFunction *function, const char *const *from) {
+  Text text = text_new(emit->arena);
+  const LowerKernel *kernel = function->kernel;
+  for (int i = 0; i < function->param_count; i++) {
+    int number = function->params[i], slot = number - kernel->arg_count;
+    const LowerArg *arg = &kernel->args[number < kernel->arg_count ? number : 0];
+    Expr *data = slot >= 0 ? kernel->slots[slot].data : var_of(arg);
+    if (slot >= 0)
+      text_printf(&text, "(%s)(%s + %s), ", argument_type(emit->module, function, data),
+                  from[kernel->arg_count], c_index(emit, kernel->slots[slot].offset).text);
+    else if (arg->kind == LOWER_ARG_TENSOR)
+      text_printf(&text, "(%s)%s, ", argument_type(emit->module, function, data), from[number]);
     else
-      add_scalar(emit, &p, arg, i);
+      text_printf(&text, "*(const %s *)%s, ", c_type(emit->module, arg->var->type), from[number]);
   }
-  for (int i = 0; i < kernel->slot_count; i++) {
-    const LowerSlot *slot = &kernel->slots[i];
-    const char *offset = c_index(emit, slot->offset).text;
-    const char *from = arena_printf(emit->arena, "((char *)args[%d] + %s)", kernel->arg_count,
-                                    offset);
-    add_pointer(emit, &p, &written, slot->data, slot->data->as.var->name, from);
-  }
-  return p;
+  return text_string(&text);
 }
 
 // ---- Functions ---------------------------------------------------------------------------------
@@ -124,57 +174,60 @@ static void name_scalars_by_place(CEmit *emit, const LowerKernel *kernel) {
     const LowerArg *arg = &kernel->args[i];
     if (arg->kind == LOWER_ARG_TENSOR) continue;
     const char *type = c_type(emit->module, arg->var->type);
-    map_put(&emit->vars, arg->var,
-            arena_printf(emit->arena, "(*(const %s *)args[%d])", type, i));
+    map_put(&emit->vars, arg->var, arena_printf(emit->arena, "(*(const %s *)args[%d])", type, i));
   }
 }
 
-static void add_entry(CModule *module, const LowerKernel *kernel, const LowerTask *task, Str name) {
-  CEmit entry = emit_new(module, kernel->func);
+static void add_entry(CModule *module, const CFunction *function) {
+  const LowerKernel *kernel = function->kernel;
+  CEmit entry = c_emit_new(module, kernel->func);
   name_scalars_by_place(&entry, kernel);
-  Parameters p = parameters_of(&entry, kernel, task);
+  const char **from = arena_array(module->arena, const char *, kernel->arg_count + 1);
+  for (int i = 0; i < kernel->arg_count; i++) from[i] = arena_printf(module->arena, "args[%d]", i);
+  from[kernel->arg_count] = arena_printf(module->arena, "(char *)args[%d]", kernel->arg_count);
   text_printf(&module->functions,
               "void %s(void *const *args, int64_t begin, int64_t end) {\n"
-              "  %s(%sbegin, end);\n}\n\n",
-              task->name, name, text_string(&p.unpacking));
+              "  %s%s(%sbegin, end);\n}\n\n",
+              function->task->name, function->param_count ? "" : "(void)args;\n  ", function->name,
+              c_arguments(&entry, function, from));
 }
 
-static void mark_used(CEmit *emit) {
-  c_line(emit, "(void)begin, (void)end;");
-}
-
-static Str add_task(CModule *module, const LowerKernel *kernel, const LowerTask *task) {
-  const char *wish = task->name;
+static CFunction add_task(CModule *module, const LowerKernel *kernel, const LowerTask *task,
+                          const char *wish) {
   if (module->with_entries) wish = arena_printf(module->arena, "%s_task", wish);
-  Str name = c_global_name(module, wish);
-  CEmit emit = emit_new(module, kernel->func);
-  Parameters p = parameters_of(&emit, kernel, task);
+  Stmt *body = target_legalize(module->context, task->body, &module->features, module->report);
+  CFunction function = function_of(module, kernel, task, body);
+  function.name = c_global_name(module, wish);
+  CEmit emit = c_emit_new(module, kernel->func);
+  const char *definition = definition_of(&emit, &function);
   map_put(&emit.vars, task->begin, "begin");
   map_put(&emit.vars, task->end, "end");
-  mark_used(&emit);
-  Stmt *body = target_legalize(module->context, task->body, &module->features, module->report);
+  if (!function.uses_range) c_line(&emit, "(void)begin, (void)end;");
   c_stmt(&emit, body);
-  text_printf(&module->functions, "static void %s(%sint64_t begin, int64_t end) {\n%s}\n\n", name,
-              text_string(&p.definition), text_string(&emit.body));
-  if (module->with_entries) add_entry(module, kernel, task, name);
-  return name;
+  text_printf(&module->functions, "static void %s(%sint64_t begin, int64_t end) {\n%s}\n\n",
+              function.name, definition, text_string(&emit.body));
+  if (module->with_entries) add_entry(module, &function);
+  return function;
 }
 
-void c_module_add(CModule *module, const LowerKernel *kernel, CFunction *functions) {
-  for (int i = 0; i < kernel->task_count; i++)
-    functions[i] = (CFunction){add_task(module, kernel, &kernel->tasks[i]), &kernel->tasks[i]};
+void c_module_add(CModule *module, const LowerKernel *kernel, const char *wish,
+                  CFunction *functions) {
+  for (int i = 0; i < kernel->task_count; i++) {
+    const LowerTask *task = &kernel->tasks[i];
+    functions[i] = add_task(module, kernel, task, wish ? wish : task->name);
+  }
 }
 
 void c_module_text(CModule *module, Text *out) {
-  const Text *parts[] = {&module->types, &module->macros, &module->declarations,
-                         &module->constants, &module->functions};
+  const Text *parts[] = {&module->types, &module->macros, &module->declarations, &module->constants,
+                         &module->functions};
   text_puts(out, prelude);
   for (int i = 0; i < COUNT_OF(parts); i++)
     if (parts[i]->size) text_printf(out, "\n%s", parts[i]->data);
 }
 
 bool c_target_emit(Context *context, const TargetUnit *unit, const TargetOptions *options,
-            const char *ending, Text *out) {
+                   const char *ending, Text *out) {
   CModule module = c_module_new(context, options);
   (void)ending;
   module.with_entries = true;
@@ -183,9 +236,10 @@ bool c_target_emit(Context *context, const TargetUnit *unit, const TargetOptions
       c_global_name(&module, unit->kernels[k]->tasks[t].name);
   for (int k = 0; k < unit->kernel_count; k++) {
     const LowerKernel *kernel = unit->kernels[k];
-    c_module_add(&module, kernel, arena_array(module.arena, CFunction, kernel->task_count));
+    c_module_add(&module, kernel, NULL, arena_array(module.arena, CFunction, kernel->task_count));
   }
-  text_printf(out, "// %s: %d kernel%s, each void NAME(void *const *args, int64_t begin, int64_t end)\n",
+  text_printf(out,
+              "// %s: %d kernel%s, each void NAME(void *const *args, int64_t begin, int64_t end)\n",
               unit->name, unit->kernel_count, unit->kernel_count == 1 ? "" : "s");
   c_module_text(&module, out);
   return true;

@@ -45,9 +45,9 @@ static void comment_store(CEmit *emit, const Stmt *s) {
   Expr *origin = map_find(emit->func->origins, place);
   const char *loads = logical_loads(emit, s->as.store.value);
   if (!origin && !*loads) return;
-  const char *text = arena_printf(emit->arena, "// %s%s%s",
-                                  origin ? script_expr_text(emit->context, origin) : "",
-                                  *loads ? (origin ? " <- " : "<- ") : "", loads);
+  const char *text =
+      arena_printf(emit->arena, "// %s%s%s", origin ? script_expr_text(emit->context, origin) : "",
+                   *loads ? (origin ? " <- " : "<- ") : "", loads);
   int width = COMMENT_WIDTH - 2 * emit->depth;
   bool fits = (int)strlen(text) <= width || width < 20;
   c_line(emit, "%.*s%s", fits ? (int)strlen(text) : width, text, fits ? "" : " ...");
@@ -82,7 +82,8 @@ static void emit_for(CEmit *emit, const Stmt *s) {
   c_forget(emit, mark);
   emit->depth++;
   c_stmt(emit, s->as.loop.body);
-  if (constant && extent == 1) c_line(emit, "(void)%s;", name);
+  if (constant && extent == 1 && !c_uses(emit->module, s->as.loop.body, var))
+    c_line(emit, "(void)%s;", name);
   emit->depth--;
   c_line(emit, "}");
 }
@@ -130,6 +131,7 @@ static void emit_let(CEmit *emit, const Stmt *s) {
   const char *value = c_text(emit, s->as.let.value), *name = c_name(emit, var->as.var->name);
   c_forget(emit, mark);
   c_line(emit, "const %s %s = %s;", c_type(emit->module, var->type), name, value);
+  if (!c_uses(emit->module, s->as.let.body, var)) c_line(emit, "(void)%s;", name);
   map_put(&emit->vars, var, name);
   c_stmt(emit, s->as.let.body);
 }
@@ -150,7 +152,8 @@ static void emit_evaluate(CEmit *emit, const Stmt *s) {
   begin_statement(emit);
   c_count_uses(emit, s->as.evaluate);
   bool effect = s->as.evaluate->op == EXPR_CALL || s->as.evaluate->op == EXPR_PREFETCH;
-  c_line(emit, "%s%s;", effect ? "" : "(void)", c_operand(emit, c_expr(emit, s->as.evaluate), C_UNARY));
+  c_line(emit, "%s%s;", effect ? "" : "(void)",
+         c_operand(emit, c_expr(emit, s->as.evaluate), C_UNARY));
   c_forget(emit, mark);
 }
 
@@ -190,8 +193,10 @@ static void emit_allocate_const(CEmit *emit, const Stmt *s) {
   const char *name = c_global_name(module, data->name ? data->name : "constant");
   const char *element = c_memory_type(module, data->type);
   Text *text = &module->constants;
-  text_printf(text, "static const union {\n  uint8_t bytes[%zu];\n  %s values[%zu];\n} %s "
-              "__attribute__((aligned(64))) = {{", data->bytes, element,
+  text_printf(text,
+              "static const union {\n  uint8_t bytes[%zu];\n  %s values[%zu];\n} %s "
+              "__attribute__((aligned(64))) = {{",
+              data->bytes, element,
               data->bytes / (size_t)(dtype_bytes(data->type) * data->type.lanes), name);
   const uint8_t *bytes = data->data;
   for (size_t i = 0; i < data->bytes; i++)

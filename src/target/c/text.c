@@ -7,16 +7,16 @@
 // ---- Names -------------------------------------------------------------------------------------
 
 static const char *const taken[] = {
-    "auto",     "break",    "case",   "char",   "const",    "continue", "default", "do",
-    "double",   "else",     "enum",   "extern", "float",    "for",      "goto",    "if",
-    "inline",   "int",      "long",   "main",   "register", "restrict", "return",  "short",
-    "signed",   "sizeof",   "static", "struct", "switch",   "typedef",  "union",   "unsigned",
-    "void",     "volatile", "while",  "args",   "begin",    "end",      "linux",   "unix",
-    "asm",      "typeof",   "bool",   "true",   "false",    "weights",  "arena",   "inputs",
-    "outputs",  "i386",     "y0",     "y1",     "yn",       "j0",       "j1",      "jn",
-    "gamma",    "index",    "exp",    "log",    "pow",      "sqrt",     "tanh",    "erf",
-    "sin",      "cos",      "tan",    "signal", "read",     "write",    "abs",     "floor",
-    "ceil",     "trunc",    "round",
+    "auto",    "break",    "case",   "char",   "const",    "continue", "default", "do",
+    "double",  "else",     "enum",   "extern", "float",    "for",      "goto",    "if",
+    "inline",  "int",      "long",   "main",   "register", "restrict", "return",  "short",
+    "signed",  "sizeof",   "static", "struct", "switch",   "typedef",  "union",   "unsigned",
+    "void",    "volatile", "while",  "args",   "begin",    "end",      "linux",   "unix",
+    "asm",     "typeof",   "bool",   "true",   "false",    "weights",  "arena",   "inputs",
+    "outputs", "i386",     "y0",     "y1",     "yn",       "j0",       "j1",      "jn",
+    "gamma",   "index",    "exp",    "log",    "pow",      "sqrt",     "tanh",    "erf",
+    "sin",     "cos",      "tan",    "signal", "read",     "write",    "abs",     "floor",
+    "ceil",    "trunc",    "round",
 };
 
 const char *c_identifier(Arena *arena, const char *wish) {
@@ -36,7 +36,8 @@ static const char *unique_name(Context *context, Arena *arena, Map *names, const
       map_put(names, str_intern(context, taken[i]), (intptr_t)1);
   Str base = str_intern(context, c_identifier(arena, wish)), name = base;
   intptr_t count = (intptr_t)map_find(names, base);
-  while (count && map_contains(names, name)) name = str_format(context, "%s_%d", base, (int)++count);
+  while (count && map_contains(names, name))
+    name = str_format(context, "%s_%d", base, (int)++count);
   map_put(names, base, count ? count : 1);
   map_put(names, name, (intptr_t)1);
   return name;
@@ -113,10 +114,9 @@ const char *c_unaligned_type(CModule *module, DType type) {
   type = memory_type(type);
   const char *name = arena_printf(module->arena, "%su", vector_name(module, type));
   if (c_define(module, name))
-    text_printf(&module->types,
-                "typedef %s %s __attribute__((vector_size(%d), aligned(%d), may_alias));\n",
-                scalar_type(module, dtype_lanes(type, 1)), name, type.bits / 8 * type.lanes,
-                type.bits / 8);
+    text_printf(
+        &module->types, "typedef %s %s __attribute__((vector_size(%d), aligned(%d), may_alias));\n",
+        scalar_type(module, dtype_lanes(type, 1)), name, type.bits / 8 * type.lanes, type.bits / 8);
   return name;
 }
 

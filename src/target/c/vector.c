@@ -58,11 +58,12 @@ CValue c_convert(CEmit *emit, DType from, DType to, CValue value) {
 
 CValue c_vector_select(CEmit *emit, DType type, const char *mask, CValue a, CValue b) {
   DType value = c_value_type(type), bits = c_bits_type(value);
-  const char *wide = c_hold(emit, c_convert(emit, c_mask_type(type), bits, c_value(C_NAME, mask)),
-                            bits);
+  const char *wide =
+      c_hold(emit, c_convert(emit, c_mask_type(type), bits, c_value(C_NAME, mask)), bits);
   const char *name = c_type(emit->module, bits);
-  return c_format(emit, C_UNARY, "(%s)(((%s)%s & %s) | ((%s)%s & ~%s))", c_type(emit->module, value),
-                  name, c_operand(emit, a, C_UNARY), wide, name, c_operand(emit, b, C_UNARY), wide);
+  return c_format(emit, C_UNARY, "(%s)(((%s)%s & %s) | ((%s)%s & ~%s))",
+                  c_type(emit->module, value), name, c_operand(emit, a, C_UNARY), wide, name,
+                  c_operand(emit, b, C_UNARY), wide);
 }
 
 typedef struct ExtremeRow { // an instruction that GCC does not find by itself
@@ -156,15 +157,13 @@ CValue c_shuffle(CEmit *emit, Expr *e) {
 static const char *half_of(CEmit *emit, const char *value, DType half, bool upper) {
   if (half.lanes == 1) return arena_printf(emit->arena, "%s[%d]", value, upper);
   Text lanes = text_new(emit->arena);
-  for (int i = 0; i < half.lanes; i++)
-    text_printf(&lanes, ", %d", i + (upper ? half.lanes : 0));
+  for (int i = 0; i < half.lanes; i++) text_printf(&lanes, ", %d", i + (upper ? half.lanes : 0));
   return arena_printf(emit->arena, "__builtin_shufflevector(%s, %s%s)", value, value,
                       text_string(&lanes));
 }
 
 static CValue combine(CEmit *emit, ExprOp op, DType type, const char *a, const char *b) {
-  if (op == EXPR_VECTOR_SUM)
-    return c_wrapped(emit, type, c_format(emit, C_SUM, "%s + %s", a, b));
+  if (op == EXPR_VECTOR_SUM) return c_wrapped(emit, type, c_format(emit, C_SUM, "%s + %s", a, b));
   bool least = op == EXPR_VECTOR_MIN;
   if (type.lanes > 1)
     return c_vector_extreme(emit, type, least, c_value(C_POSTFIX, a), c_value(C_POSTFIX, b));

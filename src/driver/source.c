@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program as C source: its steps and places as the C target takes them.
+#include "driver/driver.h"
+
+static const TargetPlace places[] = {
+    [SLOT_INPUT] = TARGET_INPUT,
+    [SLOT_OUTPUT] = TARGET_OUTPUT,
+    [SLOT_CONSTANT] = TARGET_WEIGHTS,
+    [SLOT_ARENA] = TARGET_ARENA,
+};
+
+static TargetStep step_of(const Program *p, const ProgramStep *from) {
+  int count = from->plan->params.count;
+  TargetArgument *arguments = arena_array(&p->context->scratch, TargetArgument, count);
+  for (int i = 0; i < count; i++) {
+    const ProgramSlot *slot = &p->slots.items[from->slots[i]];
+    arguments[i] = (TargetArgument){places[slot->kind], slot->number, slot->offset};
+  }
+  return (TargetStep){from->kernel, arguments, from->plan->name};
+}
+
+static TargetTensor tensor_of(const Program *p, const Value *value) {
+  int64_t *shape = arena_array(&p->context->scratch, int64_t, value->rank + 1);
+  value_static_shape(value, shape);
+  return (TargetTensor){value->name, value->type, value->rank, shape};
+}
+
+static const TargetTensor *tensors_of(const Program *p, Value *const *values, int count) {
+  TargetTensor *tensors = arena_array(&p->context->scratch, TargetTensor, count);
+  for (int i = 0; i < count; i++) tensors[i] = tensor_of(p, values[i]);
+  return tensors;
+}
+
+// The kernel's number and what it computes first: k3_conv1.
+static const char *const *kernel_names(const Program *p) {
+  Arena *arena = &p->context->scratch;
+  const char **names = arena_array(arena, const char *, p->kernels.count);
+  for (int i = p->steps.count; i-- > 0;) {
+    const ProgramStep *step = &p->steps.items[i];
+    const char *name = step->plan->name;
+    names[step->kernel] =
+        arena_printf(arena, "k%d_%.*s", step->kernel, (int)strcspn(name, " +,("), name);
+  }
+  return names;
+}
+
+bool program_write_c(const Program *p, const TargetProgramOptions *options, const char *path) {
+  Arena *arena = &p->context->scratch;
+  ArenaMark mark = arena_mark(arena);
+  TargetStep *steps = arena_array(arena, TargetStep, p->steps.count);
+  for (int i = 0; i < p->steps.count; i++) steps[i] = step_of(p, &p->steps.items[i]);
+  void *weights = arena_alloc(arena, (size_t)p->weight_bytes);
+  program_fill_weights(p, weights);
+  TargetProgram program = {
+      .unit = {p->name, p->kernels.items, p->kernels.count},
+      .names = kernel_names(p),
+      .inputs = tensors_of(p, p->graph->params, p->graph->param_count),
+      .outputs = tensors_of(p, p->graph->outputs, p->graph->output_count),
+      .input_count = p->graph->param_count,
+      .output_count = p->graph->output_count,
+      .steps = steps,
+      .step_count = p->steps.count,
+      .arena_bytes = p->arena_bytes,
+      .workspace_offset = p->workspace_offset,
+      .weights = weights,
+      .weight_bytes = p->weight_bytes,
+  };
+  bool done = target_write_c(p->context, &program, options, path);
+  arena_reset(arena, mark);
+  return done;
+}

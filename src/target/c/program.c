@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// A whole program as C: kernels, weights, and a function that runs the steps in order. It allocates
+// nothing: inputs, outputs and one arena are given by the caller.
+#include "target/c/emit.h"
+
+#include <ctype.h>
+
+typedef struct Writing {
+  Context *context;
+  Arena *arena;
+  const TargetProgram *program;
+  const TargetProgramOptions *options;
+  const char *name, *upper; // prefixes of functions and constants
+  const char *base;         // the path without ".c"
+} Writing;
+
+static const char *upper_case(Arena *arena, const char *name) {
+  char *text = arena_printf(arena, "%s", name);
+  for (char *c = text; *c; c++) *c = (char)toupper((unsigned char)*c);
+  return text;
+}
+
+static const char *file_name(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
+// ---- The header --------------------------------------------------------------------------------
+
+static int64_t tensor_bytes(const TargetTensor *tensor) {
+  int64_t bytes = dtype_bytes(tensor->type) * (int64_t)MAX_OF(tensor->type.lanes, 1);
+  for (int i = 0; i < tensor->rank; i++) bytes *= tensor->shape[i];
+  return bytes;
+}
+
+static void describe_tensors(Writing *w, Text *out, const char *kind, const TargetTensor *tensors,
+                             int count) {
+  for (int i = 0; i < count; i++) {
+    const TargetTensor *t = &tensors[i];
+    text_printf(out, "// %ss[%d] '%s': %s [", kind, i, t->name, dtype_name(w->context, t->type));
+    for (int k = 0; k < t->rank; k++)
+      text_printf(out, "%s%lld", k ? ", " : "", (long long)t->shape[k]);
+    text_printf(out, "], row-major\n#define %s_%s_%d_BYTES %lld\n", w->upper,
+                upper_case(w->arena, kind), i, (long long)tensor_bytes(t));
+  }
+}
+
+static void declare_run(Writing *w, Text *out) {
+  const char *weights = w->options->weights_beside ? "const void *weights, " : "";
+  text_printf(out, "int %s_run(%sconst void *const inputs[], void *const outputs[], void *arena)",
+              w->name, weights);
+}
+
+static const char manual[] =
+    "// Runs the model. `arena` is memory for intermediate results, aligned to 64 bytes; it need\n"
+    "// not be cleared and holds nothing between runs, so threads may run at once with an arena\n"
+    "// each. Inputs, outputs and the arena do not overlap. Returns 0, or 1 when a pointer is "
+    "NULL\n"
+    "// or not aligned.\n";
+
+static void write_header(Writing *w, Text *out) {
+  const TargetProgram *p = w->program;
+  const char *source = file_name(w->base);
+  text_printf(out, "// %s, as C without dependencies. Compile for the machine it was made for:\n",
+              p->unit.name);
+  const HostMachine *machine = w->options->target.machine;
+  text_printf(out, "//   cc -std=gnu11 -O2 %s%s -c %s.c\n", machine ? machine->march : "",
+              w->options->openmp ? " -fopenmp" : "", source);
+  text_printf(out, "// with GCC 12, Clang 14, or later.\n#ifndef %s_H\n#define %s_H\n\n", w->upper,
+              w->upper);
+  text_puts(out, "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
+  describe_tensors(w, out, "input", p->inputs, p->input_count);
+  describe_tensors(w, out, "output", p->outputs, p->output_count);
+  text_printf(out, "#define %s_ARENA_BYTES %lld\n", w->upper, (long long)p->arena_bytes);
+  text_printf(out, "#define %s_WEIGHT_BYTES %lld\n\n", w->upper, (long long)p->weight_bytes);
+  if (w->options->weights_beside)
+    text_printf(out, "// `weights` holds the bytes of %s.weights, aligned to 64 bytes.\n", source);
+  text_puts(out, manual);
+  declare_run(w, out);
+  text_puts(out, ";\n\n#ifdef __cplusplus\n}\n#endif\n#endif\n");
+}
+
+// ---- Steps -------------------------------------------------------------------------------------
+
+static const char *place_of(Writing *w, const TargetArgument *argument) {
+  long long offset = (long long)argument->offset;
+  switch (argument->place) {
+  case TARGET_INPUT: return arena_printf(w->arena, "inputs[%d]", argument->number);
+  case TARGET_OUTPUT: return arena_printf(w->arena, "outputs[%d]", argument->number);
+  case TARGET_WEIGHTS: return arena_printf(w->arena, "(constants + %lld)", offset);
+  case TARGET_ARENA: break;
+  }
+  return arena_printf(w->arena, "(memory + %lld)", offset);
+}
+
+static bool write_call(Writing *w, CEmit *emit, const CFunction *function, const char *arguments) {
+  int64_t count;
+  if (!expr_as_int(function->task->count, &count))
+    return diag_error(w->context, function->kernel->func->pos, "'%s' has a size that is not known",
+                      function->name);
+  if (count == 1 || !w->options->openmp) {
+    c_line(emit, "%s(%s0, %lld);", function->name, arguments, (long long)count);
+    return true;
+  }
+  c_line(emit, "PARALLEL");
+  c_line(emit, "for (int64_t task = 0; task < %lld; task++)", (long long)count);
+  c_line(emit, "  %s(%stask, task + 1);", function->name, arguments);
+  return true;
+}
+
+static bool write_step(Writing *w, CEmit *emit, const TargetStep *step,
+                       CFunction *const *functions) {
+  const LowerKernel *kernel = w->program->unit.kernels[step->kernel];
+  const char **from = arena_array(w->arena, const char *, kernel->arg_count + 1);
+  if (step->comment) c_line(emit, "// %s", step->comment);
+  for (int i = 0; i < kernel->arg_count; i++) {
+    if (kernel->args[i].kind != LOWER_ARG_TENSOR)
+      return diag_error(w->context, kernel->func->pos, "'%s' has a size that is not known",
+                        kernel->args[i].name);
+    from[i] = place_of(w, &step->arguments[i]);
+  }
+  from[kernel->arg_count] =
+      arena_printf(w->arena, "memory + %lld", (long long)w->program->workspace_offset);
+  for (int i = 0; i < kernel->task_count; i++) {
+    const CFunction *function = &functions[step->kernel][i];
+    if (!write_call(w, emit, function, c_arguments(emit, function, from))) return false;
+  }
+  return true;
+}
+
+static void check_pointers(Writing *w, CEmit *emit) {
+  const TargetProgram *p = w->program;
+  if (w->options->weights_beside && p->weight_bytes)
+    c_line(emit, "if (!weights || (uintptr_t)weights %% 64) return 1;");
+  c_line(emit, "if (%s(uintptr_t)arena %% 64) return 1;", p->arena_bytes ? "!arena || " : "");
+  c_line(emit, "for (int i = 0; i < %d; i++)", p->input_count);
+  c_line(emit, "  if (!inputs[i]) return 1;");
+  c_line(emit, "for (int i = 0; i < %d; i++)", p->output_count);
+  c_line(emit, "  if (!outputs[i]) return 1;");
+}
+
+static bool write_run(Writing *w, CModule *module, CFunction *const *functions, Text *out) {
+  const TargetProgram *p = w->program;
+  CEmit emit = c_emit_new(module, NULL);
+  check_pointers(w, &emit);
+  c_line(&emit, "const char *constants = (const char *)%s;",
+         w->options->weights_beside || !p->weight_bytes ? (p->weight_bytes ? "weights" : "arena")
+                                                        : "weight_words");
+  c_line(&emit, "char *memory = arena;");
+  c_line(&emit, "(void)constants, (void)memory%s;",
+         w->options->weights_beside ? ", (void)weights" : "");
+  for (int i = 0; i < p->step_count; i++)
+    if (!write_step(w, &emit, &p->steps[i], functions)) return false;
+  c_line(&emit, "return 0;");
+  declare_run(w, out);
+  text_printf(out, " {\n%s}\n", text_string(&emit.body));
+  return true;
+}
+
+// ---- Weights -----------------------------------------------------------------------------------
+
+static void write_words(Writing *w, Text *out) {
+  const uint8_t *bytes = w->program->weights;
+  int64_t size = w->program->weight_bytes, count = (size + 3) / 4;
+  text_printf(out,
+              "\ntypedef uint32_t word __attribute__((may_alias));\n"
+              "static const word weight_words[%lld] __attribute__((aligned(64))) = {",
+              (long long)count);
+  for (int64_t i = 0; i < count; i++) {
+    uint32_t word = 0;
+    memcpy(&word, bytes + 4 * i, (size_t)MIN_OF(size - 4 * i, 4));
+    text_printf(out, "%s0x%x,", i % 10 ? " " : "\n  ", word);
+  }
+  text_puts(out, "\n};\n");
+}
+
+static bool write_weights(Writing *w, Text *source) {
+  if (!w->program->weight_bytes) return true;
+  if (!w->options->weights_beside) {
+    write_words(w, source);
+    return true;
+  }
+  return file_write(w->context, arena_printf(w->arena, "%s.weights", w->base), w->program->weights,
+                    (size_t)w->program->weight_bytes);
+}
+
+// ---- All of it ---------------------------------------------------------------------------------
+
+static const char parallel[] = "#if defined(_OPENMP)\n"
+                               "#define PARALLEL PRAGMA(omp parallel for schedule(static))\n"
+                               "#else\n#define PARALLEL\n#endif\n";
+
+static bool write_source(Writing *w, Text *out) {
+  const TargetProgram *p = w->program;
+  CModule module = c_module_new(w->context, &w->options->target);
+  CFunction **functions = arena_array(w->arena, CFunction *, p->unit.kernel_count);
+  for (int k = 0; k < p->unit.kernel_count; k++) {
+    const LowerKernel *kernel = p->unit.kernels[k];
+    functions[k] = arena_array(w->arena, CFunction, kernel->task_count);
+    c_module_add(&module, kernel, p->names ? p->names[k] : NULL, functions[k]);
+  }
+  Text run = text_new(w->arena);
+  if (!write_run(w, &module, functions, &run)) return false;
+  text_printf(out, "// %s: %d kernels in %d steps\n#include \"%s.h\"\n\n", p->unit.name,
+              p->unit.kernel_count, p->step_count, file_name(w->base));
+  c_module_text(&module, out);
+  if (!write_weights(w, out)) return false;
+  if (w->options->openmp) text_puts(out, parallel);
+  text_printf(out, "\n%s", text_string(&run));
+  return true;
+}
+
+static bool write_files(Writing *w, const char *path) {
+  Text source = text_new(w->arena), header = text_new(w->arena);
+  write_header(w, &header);
+  return write_source(w, &source) &&
+         file_write(w->context, arena_printf(w->arena, "%s.h", w->base), header.data,
+                    header.size) &&
+         file_write(w->context, path, source.data, source.size);
+}
+
+bool target_write_c(Context *context, const TargetProgram *program,
+                    const TargetProgramOptions *options, const char *path) {
+  size_t size = strlen(path);
+  if (size < 3 || strcmp(path + size - 2, ".c"))
+    return diag_error(context, (SourcePos){NULL}, "%s: C source goes to a file that ends in .c",
+                      path);
+  ArenaMark mark = arena_mark(&context->scratch);
+  Writing w = {context, &context->scratch, program, options};
+  w.base = arena_printf(w.arena, "%.*s", (int)size - 2, path);
+  w.name = c_identifier(w.arena, file_name(w.base));
+  w.upper = upper_case(w.arena, w.name);
+  bool done = write_files(&w, path);
+  arena_reset(&context->scratch, mark);
+  return done;
+}
