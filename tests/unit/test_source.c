@@ -83,7 +83,7 @@ static void *compile(Fixture *f, const char *compiler, const char *flags) {
            "%s -std=gnu11 -O2 %s %s -Wall -Wextra -Werror -shared -fPIC -o %s %s/digits.c -lm",
            compiler, f->machine.march, flags, library, f->folder);
   if (system(command)) fail_msg("%s", command);
-  void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+  void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE); // OpenMP threads stay
   if (!handle) fail_msg("%s", dlerror());
   return handle;
 }
