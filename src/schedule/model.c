@@ -294,6 +294,30 @@ static bool fuse_flat_rows(Model *m, TailLoops *tail) {
   return true;
 }
 
+static double buffer_bytes(const Buffer *buffer) {
+  double bytes = dtype_bytes(buffer->type);
+  int64_t extent;
+  for (int d = 0; d < buffer->rank; d++)
+    if (expr_as_int(buffer->shape[d], &extent)) bytes *= (double)extent;
+  return bytes;
+}
+
+// Is it cheaper to walk all rows for one panel of the vector axis than all panels for one row? What
+// moves with the vector axis alone is read once then, and what does not, once a panel.
+static bool panels_outermost(const Model *m) {
+  const Nest *nest = &m->nest;
+  const Tile *tile = &m->choice->tile;
+  double panels = (double)nest->axes[tile->vector_axis].extent / (tile->vectors * tile->lanes);
+  double rows = 1, by_panel = 0, by_row = 0;
+  for (int a = 0; a < nest->spatial_count; a++)
+    if (a != tile->vector_axis && a != tile->row_axis[0] && a != tile->row_axis[1])
+      rows *= (double)nest->axes[a].extent;
+  for (int i = 0; i < nest->read_count; i++)
+    *(nest_depends(&nest->reads[i], tile->vector_axis) ? &by_panel : &by_row) +=
+        buffer_bytes(nest->reads[i].buffer);
+  return by_panel > (double)m->machine->l2_bytes / 2 && by_row * panels < by_panel * rows;
+}
+
 // outer loops … | rows, vectors, lanes. Panels of the vector axis stand before the tiles of rows.
 static bool tile_tail(Model *m, TileLoops *out) {
   const Tile *tile = &m->choice->tile;
@@ -306,11 +330,13 @@ static bool tile_tail(Model *m, TileLoops *out) {
   for (int r = 0; r < 2; r++)
     if (tile->row_axis[r] >= 0 && tail.of_axis[tile->row_axis[r]])
       TRY(split_off(m, tail.of_axis[tile->row_axis[r]], tile->rows[r], &rows_out[r], &rows_in[r]));
+  bool first = panels_outermost(m);
+  if (first) order[n++] = panels;
   for (int a = 0; a < m->nest.spatial_count; a++)
     if (tail.of_axis[a] && a != tile->vector_axis && a != tile->row_axis[0] &&
         a != tile->row_axis[1])
       order[n++] = tail.of_axis[a];
-  order[n++] = panels;
+  if (!first) order[n++] = panels;
   for (int r = 0; r < 2; r++)
     if (rows_out[r]) order[n++] = rows_out[r];
   out->outer_count = n;
