@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `pleat inspect`: one line for each operator, made for grep: its name, what it is, shapes, types,
 // the layouts that the plan gives what it reads and writes, bytes and operations.
-#include "cli/model.h"
+#include "cli/session.h"
 
 #include <jansson.h>
 
@@ -24,27 +24,6 @@ typedef struct View {
   Map placed;  // Node to Placed
 } View;
 
-// ---- Work -------------------------------------------------------------------------------------
-
-static bool count_operation(Visitor *visitor, Expr *e) {
-  double *count = visitor->env;
-  OpClass class = op_table[e->op].class;
-  *count += dtype_is_float(e->type) && (class == OP_ARITH || class == OP_MATH);
-  return e->op != EXPR_LOAD; // indices are no work
-}
-
-static double stage_operations(const TeStage *stage) {
-  double count = 0;
-  Visitor visitor = {.env = &count, .enter_expr = count_operation};
-  visit_expr(&visitor, stage->value);
-  for (int i = 0; i < stage->axis_count + stage->reduce_count; i++) {
-    int64_t extent = 1;
-    expr_as_int(stage->axes[i].extent, &extent);
-    count *= (double)extent;
-  }
-  return count;
-}
-
 // ---- Looking up -------------------------------------------------------------------------------
 
 static Placed *placed_of(View *v, const Node *node) {
@@ -66,7 +45,7 @@ static void collect(View *v) {
       Placed *placed = placed_of(v, stage->node);
       placed->kernel = v->plan->kernels.items[i];
       placed->number = i + 1;
-      placed->operations += stage_operations(stage->te);
+      placed->operations += stage_operations(stage);
     }
 }
 

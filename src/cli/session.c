@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compiling a graph for this process, running and measuring it.
+#include "cli/session.h"
+
+static double seconds_since(int64_t start) {
+  return (double)(clock_now_ns() - start) * 1e-9;
+}
+
+// ---- Tensors ----------------------------------------------------------------------------------
+
+static Tensor *make_input(Session *s, const InputContents *contents, int number) {
+  const Value *value = s->graph->params[number];
+  Tensor *tensor = model_given_input(s->cli, &contents->given, value);
+  if (tensor || s->cli->context->error_count) return tensor;
+  if (!contents->fill) {
+    diag_error(s->cli->context, (SourcePos){0},
+               "input '%s' has no contents\ngive --input %s=file.npy, or --fill random",
+               value->name, value->name);
+    return NULL;
+  }
+  if (!(tensor = model_tensor(s->cli, value))) return NULL;
+  if (strcmp(contents->fill, "random") == 0)
+    tensor_fill_random(tensor, (uint64_t)(contents->seed + number));
+  else
+    memset(tensor->data, 0, (size_t)tensor_bytes(tensor));
+  return tensor;
+}
+
+static bool make_tensors(Session *s, const InputContents *contents) {
+  Arena *arena = &s->cli->context->arena;
+  s->inputs = arena_array(arena, Tensor *, s->graph->param_count + 1);
+  s->outputs = arena_array(arena, Tensor *, s->graph->output_count + 1);
+  if (!model_check_inputs(s->cli, &contents->given, s->graph)) return false;
+  for (int i = 0; i < s->graph->param_count; i++)
+    if (!(s->inputs[i] = make_input(s, contents, i))) return false;
+  for (int i = 0; i < s->graph->output_count; i++)
+    if (!(s->outputs[i] = model_tensor(s->cli, s->graph->outputs[i]))) return false;
+  return true;
+}
+
+// ---- Running ----------------------------------------------------------------------------------
+
+bool session_begin(Session *s, const GraphFunc *graph, const InputContents *contents) {
+  s->graph = graph;
+  if (!graph || !make_tensors(s, contents)) return false;
+  s->program = model_build(s->cli, graph, s->model);
+  s->executable = s->program ? executable_new(s->program, &s->target) : NULL;
+  s->code_seconds = seconds_since(s->start_ns);
+  if (!s->executable) return false;
+  s->pool = thread_pool_new(session_threads(s));
+  return s->pool || diag_error(s->cli->context, (SourcePos){0}, "no threads could be made");
+}
+
+static bool run_once(Session *s, bool profile) {
+  if (profile)
+    return executable_profile(s->executable, s->pool, s->inputs, s->outputs, s->step_ns);
+  return executable_run(s->executable, s->pool, s->inputs, s->outputs);
+}
+
+bool session_measure(Session *s, int64_t repeat, bool profile) {
+  enum { MOST_RUNS = 1000000 };
+  Arena *arena = &s->cli->context->arena;
+  s->runs = (int)MIN_OF(MAX_OF(repeat, 1), MOST_RUNS);
+  double *samples = arena_array(arena, double, s->runs);
+  s->step_ns = profile ? arena_array(arena, int64_t, s->program->steps.count) : NULL;
+  int64_t start = clock_now_ns();
+  if (!run_once(s, profile)) return false;
+  samples[0] = seconds_since(start);
+  s->first_seconds = seconds_since(s->start_ns);
+  if (profile && s->runs > 1)
+    memset(s->step_ns, 0, sizeof *s->step_ns * (size_t)s->program->steps.count);
+  for (int i = 0; s->runs > 1 && i < s->runs; i++) {
+    start = clock_now_ns();
+    if (!run_once(s, profile)) return false;
+    samples[i] = seconds_since(start);
+  }
+  s->latency = spread_of(samples, s->runs);
+  return true;
+}
+
+void session_end(Session *s) {
+  thread_pool_free(s->pool);
+  executable_free(s->executable);
+}
+
+// ---- Figures ----------------------------------------------------------------------------------
+
+int session_threads(const Session *s) {
+  return s->program->options.machine.cores;
+}
+
+static bool count_operation(Visitor *visitor, Expr *e) {
+  double *count = visitor->env;
+  OpClass class = op_table[e->op].class;
+  *count += dtype_is_float(e->type) && (class == OP_ARITH || class == OP_MATH);
+  return e->op != EXPR_LOAD; // indices are no work
+}
+
+double stage_operations(const Stage *stage) {
+  double count = 0;
+  Visitor visitor = {.env = &count, .enter_expr = count_operation};
+  visit_expr(&visitor, stage->te->value);
+  for (int i = 0; i < stage->te->axis_count + stage->te->reduce_count; i++) {
+    int64_t extent = 1;
+    expr_as_int(stage->te->axes[i].extent, &extent);
+    count *= (double)extent;
+  }
+  return count;
+}
+
+double session_operations(const Session *s) {
+  double count = 0;
+  const StageGraph *stages = s->program->plan->stages;
+  for (int i = 0; i < stages->stages.count; i++) count += stage_operations(stages->stages.items[i]);
+  return count;
+}
+
+int64_t session_bytes(const Session *s) {
+  int64_t bytes = s->program->weight_bytes;
+  for (int i = 0; i < s->graph->param_count; i++) bytes += tensor_bytes(s->inputs[i]);
+  for (int i = 0; i < s->graph->output_count; i++) bytes += tensor_bytes(s->outputs[i]);
+  return bytes;
+}
+
+double session_peak(const Session *s) {
+  return machine_fma_peak(&s->program->options.machine, 0.05) * session_threads(s);
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model that is compiled and run in this process, and what its runs took: `run` and `bench`.
+#ifndef PLEAT_CLI_SESSION_H
+#define PLEAT_CLI_SESSION_H
+
+#include "cli/model.h"
+
+typedef struct Session {
+  Cli *cli;
+  const ModelOptions *model;
+  int64_t start_ns; // when work on the file began
+  const GraphFunc *graph;
+  Program *program;
+  Executable *executable;
+  ThreadPool *pool;
+  Tensor **inputs, **outputs; // as the graph's parameters and outputs
+  TargetReport target;
+  double code_seconds, first_seconds; // both from the start; the second to the first result
+  Spread latency;                     // seconds of a run
+  int runs;
+  int64_t *step_ns; // of all runs together, by step; NULL without a profile
+} Session;
+
+// What inputs hold: `--input`, else random or zero as `fill` says; NULL: they must be given.
+typedef struct InputContents {
+  StringList given;
+  const char *fill;
+  int64_t seed;
+} InputContents;
+
+// Compiles `graph` and makes its tensors. False with diagnostics.
+bool session_begin(Session *session, const GraphFunc *graph, const InputContents *contents);
+// Runs once, and if `repeat` is more than 1 so often again, which then are the latency.
+bool session_measure(Session *session, int64_t repeat, bool profile);
+void session_end(Session *session); // also after a failure
+
+int session_threads(const Session *session);
+double session_operations(const Session *session); // of a run
+int64_t session_bytes(const Session *session);     // of inputs, outputs and weights
+// GFLOP/s of all the threads' multiply-adds together; measured, in about 50 ms.
+double session_peak(const Session *session);
+// Arithmetic on floating-point numbers in one stage; divisions and functions count as 1.
+double stage_operations(const Stage *stage);
+
+#endif
