@@ -4,6 +4,7 @@
 
 #include <jansson.h>
 
+#include "graph/graph.h"
 #include "graph/stages.h"
 
 static const ModelOptions no_options;
@@ -21,7 +22,7 @@ static bool load(Checked *c) {
     for (int i = 0; module && i < module->funcs.count && !c->model.graph; i++)
       c->model.graph = module->funcs.items[i].graph;
     c->model.node_count = c->model.graph ? c->model.graph->nodes.count : 0;
-    return module != NULL;
+    return module && (!c->model.graph || graph_infer(c->cli->context, c->model.graph));
   }
   return model_read(c->cli, c->path, &no_options, &c->model);
 }

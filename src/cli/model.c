@@ -30,7 +30,10 @@ Module *script_load(Cli *cli, const char *path) {
 static GraphFunc *load_script(Cli *cli, const char *path) {
   Module *module = script_load(cli, path);
   for (int i = 0; module && i < module->funcs.count; i++)
-    if (module->funcs.items[i].graph) return module->funcs.items[i].graph;
+    if (module->funcs.items[i].graph) {
+      GraphFunc *graph = module->funcs.items[i].graph;
+      return graph_infer(cli->context, graph) ? graph : NULL;
+    }
   if (module)
     diag_error(cli->context, (SourcePos){0}, "%s holds no graph function (@R.function)", path);
   return NULL;

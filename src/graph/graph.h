@@ -46,6 +46,9 @@ bool op_define(Context *context, Te *te, const Node *node, Buffer *const *inputs
 // Gives the outputs of `node` their shapes and types from its definition (inputs' must be known).
 // Creates output values that are NULL. False with diagnostics.
 bool op_infer(Context *context, Node *node);
+// The same for all nodes of a graph function, and that every constant's contents are here. False
+// with diagnostics for each that fails, or that is not as it was stated to be.
+bool graph_infer(Context *context, GraphFunc *graph);
 // A tensor program of one node, parameters as the node's inputs (absent ones left out) and outputs.
 PrimFunc *op_prim_func(Context *context, const Node *node);
 

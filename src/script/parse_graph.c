@@ -98,8 +98,11 @@ static Value *outside_constant(Parser *parser, const PyNode *name, const PyNode 
   data->type = like->type;
   data->rank = MAX_OF(like->rank, 0);
   data->shape = arena_array(&parser->context->arena, int64_t, data->rank);
-  if (like->rank >= 0 && value_static_shape(like, data->shape))
-    return value_constant(parser->context, data);
+  if (like->rank >= 0 && value_static_shape(like, data->shape)) {
+    Value *value = value_constant(parser->context, data);
+    value->pos = name->pos;
+    return value;
+  }
   REPORT(parser, type, "a constant has constant extents");
   return NULL;
 }
@@ -342,6 +345,7 @@ static Value *tensor(GraphParser *graph, const PyNode *node) {
 static bool bind_value(Parser *parser, const PyNode *target, Value *value) {
   if (target->kind != PY_NAME) return REPORT(parser, target, "expected a name");
   if (value->producer) value->name = target->text;
+  if (value->producer && value->producer->output_count == 1) value->producer->name = target->text;
   parser_bind(parser, target->text, BOUND_VALUE)->value = value;
   return true;
 }

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shapes and types of a whole graph function, as a script states only some of them. What is stated
+// must be what the definitions say.
+#include "graph/graph.h"
+
+static const char *shape_text(Context *context, const Value *value) {
+  Text text = text_new(&context->arena);
+  text_printf(&text, "%s [", dtype_name(context, value->type));
+  for (int i = 0; i < value->rank; i++) {
+    int64_t extent;
+    if (i) text_puts(&text, ", ");
+    if (expr_as_int(value->shape[i], &extent))
+      text_printf(&text, "%lld", (long long)extent);
+    else
+      text_puts(&text, value->shape[i]->op == EXPR_VAR ? value->shape[i]->as.var->name : "?");
+  }
+  text_puts(&text, "]");
+  return text_string(&text);
+}
+
+static bool agree(const Value *a, const Value *b) {
+  if (!dtype_equal(a->type, b->type) || a->rank != b->rank) return false;
+  for (int i = 0; i < a->rank; i++) {
+    int64_t x, y;
+    if (expr_as_int(a->shape[i], &x) && expr_as_int(b->shape[i], &y) && x != y) return false;
+  }
+  return true;
+}
+
+static bool is_known(Context *context, const Value *value) {
+  if (!value) return true;
+  if (value->data && !value->data->data)
+    return diag_error(context, value->pos, "the contents of constant '%s' are not in this file",
+                      value->data->name);
+  return value->rank >= 0 ||
+         diag_error(context, value->pos, "the shape of '%s' is not known", value->name);
+}
+
+static bool infer_node(Context *context, Node *node) {
+  for (int i = 0; i < node->input_count; i++)
+    if (!is_known(context, node->inputs[i])) return false;
+  if (node->kind != NODE_OP) return true;
+  Value *stated = arena_array(&context->arena, Value, node->output_count);
+  for (int i = 0; i < node->output_count; i++) stated[i] = *node->outputs[i];
+  if (!op_infer(context, node)) return false;
+  for (int i = 0; i < node->output_count; i++) {
+    const Value *found = node->outputs[i];
+    if (stated[i].rank >= 0 && !agree(&stated[i], found))
+      return diag_error(context, node->pos, "'%s' is stated to be %s and is %s", found->name,
+                        shape_text(context, &stated[i]), shape_text(context, found));
+  }
+  return true;
+}
+
+// A node whose inputs came out wrong is passed over: its own mistake was told there.
+static bool infer_after(Context *context, Map *wrong, Node *node) {
+  bool reached = true;
+  for (int i = 0; i < node->input_count; i++)
+    reached &= !node->inputs[i] || !map_contains(wrong, node->inputs[i]);
+  if (reached && infer_node(context, node)) return true;
+  for (int i = 0; i < node->output_count; i++) map_put(wrong, node->outputs[i], node);
+  return false;
+}
+
+bool graph_infer(Context *context, GraphFunc *graph) {
+  bool ok = true;
+  Map wrong = map_new(&context->arena);
+  for (int i = 0; i < graph->nodes.count; i++)
+    ok &= infer_after(context, &wrong, graph->nodes.items[i]);
+  for (int i = 0; i < graph->output_count; i++)
+    ok &= map_contains(&wrong, graph->outputs[i]) || is_known(context, graph->outputs[i]);
+  return ok;
+}
