@@ -17,9 +17,9 @@ static void change_scope(void *env, Buffer *b) {
 }
 
 static bool known_scope(Schedule *schedule, const Stmt *at, const char *scope) {
-  static const char *const scopes[] = {"global", "local",  "shared",         "shared.dyn",
-                                       "warp",   "global.texture", "wmma.matrix_a",
-                                       "wmma.matrix_b", "wmma.accumulator"};
+  static const char *const scopes[] = {"global",        "local",         "shared",
+                                       "shared.dyn",    "warp",          "global.texture",
+                                       "wmma.matrix_a", "wmma.matrix_b", "wmma.accumulator"};
   for (int i = 0; i < COUNT_OF(scopes); i++)
     if (strcmp(scope, scopes[i]) == 0) return true;
   const char *near = nearest_name(scope, scopes, COUNT_OF(scopes));
@@ -45,7 +45,8 @@ bool step_set_scope(Schedule *schedule, StepCall *call) {
   if (!buffer || !known_scope(schedule, at, scope)) return false;
   if (is_parameter(schedule, buffer))
     return refuse(schedule, at->pos,
-                  "'%s' is a parameter, whose memory is the caller's; use cache_write", buffer->name);
+                  "'%s' is a parameter, whose memory is the caller's; use cache_write",
+                  buffer->name);
   ScopeChange to = {context, scope,
                     expr_data_var(context, buffer->data->as.var->name, buffer->type, scope)};
   Map vars = map_new(&context->arena);
@@ -72,8 +73,8 @@ static Stmt *copy_nest(Schedule *schedule, Str name, Buffer *to, Buffer *from, E
     vars[d] = expr_var(context, arena_printf(&context->arena, "v%d", d), DTYPE_INT32);
     loops[d] = expr_var(context, arena_printf(&context->arena, "ax%d", d), DTYPE_INT32);
     bindings[d] = expr_add(context, min[d], loops[d]);
-    block->vars[d] = (BlockVar){vars[d], expr_index(context, 0), to->shape[d], ITER_SPATIAL,
-                                bindings[d]};
+    block->vars[d] =
+        (BlockVar){vars[d], expr_index(context, 0), to->shape[d], ITER_SPATIAL, bindings[d]};
   }
   block->body = stmt_store(context, to, vars, rank, expr_load(context, from, vars, rank));
   Expr *padding = padding_condition(schedule, to, bindings);
@@ -228,8 +229,9 @@ bool step_cache_read(Schedule *schedule, StepCall *call) {
   if (!any) return refuse(schedule, at->pos, "'%s' is not read", buffer->name);
   for (int d = 0; d < buffer->rank; d++) { // no further than the buffer goes
     Expr *end = expr_add(context, read.min[d], read.extent[d]);
-    bool inside = prove(analyzer, expr_binary(context, EXPR_GE, read.min[d], expr_index(context, 0))) &&
-                  prove(analyzer, expr_binary(context, EXPR_LE, end, buffer->shape[d]));
+    bool inside =
+        prove(analyzer, expr_binary(context, EXPR_GE, read.min[d], expr_index(context, 0))) &&
+        prove(analyzer, expr_binary(context, EXPR_LE, end, buffer->shape[d]));
     if (inside) continue;
     read.min[d] = expr_index(context, 0);
     read.extent[d] = buffer->shape[d];

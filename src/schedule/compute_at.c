@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Moving a block under a loop of another nest.
-//   compute_at           a producer, before its consumers there, over what they read in an iteration
-//   reverse_compute_at   a consumer, after its producers there, over what an iteration completes
+//   compute_at           a producer, before its consumers there, over what they read at a time
+//   reverse_compute_at   a consumer, after its producers there, over what they complete in one
 //
 //   for i: for j: B[i, j] = …          for i:
 //   for i: for j: C[i, j] = B[i, j]  =>    for ax in n: B[i, ax] = …
@@ -45,8 +45,8 @@ static void settle_window(Move *move, const BlockVar *v, Window *window) {
 static Stmt *new_nest(Move *move, Expr *condition) {
   Context *context = move->schedule->context;
   Block *copy = block_copy(context, move->moved);
-  copy->vars = arena_copy(&context->arena, copy->vars,
-                          sizeof *copy->vars * (size_t)copy->var_count);
+  copy->vars =
+      arena_copy(&context->arena, copy->vars, sizeof *copy->vars * (size_t)copy->var_count);
   Expr **loops = arena_array(&context->arena, Expr *, copy->var_count);
   int mark = analyzer_mark(move->analyzer);
   for (int i = 0; i < copy->var_count; i++) {
@@ -112,8 +112,8 @@ static bool is_below(const Path *path, const Stmt *loop) {
 }
 
 static bool move_begin(Schedule *schedule, StepCall *call, Move *move) {
-  *move = (Move){.schedule = schedule, .keep_unit_loops = call->args[2].kind == VALUE_BOOL &&
-                                                          call->args[2].as.i};
+  *move = (Move){.schedule = schedule,
+                 .keep_unit_loops = call->args[2].kind == VALUE_BOOL && call->args[2].as.i};
   if (!find_block(schedule, call->args[0].as.block, &move->block) ||
       !find_loop(schedule, call->args[1].as.loop, &move->loop))
     return false;
@@ -149,8 +149,9 @@ static bool covers_domain(Move *move) {
   check->predicate = conjunction_of(schedule->context, &of_domain);
   const char *why = bindings_check(analyzer, check, ranges, count);
   if (!why) return true;
-  return refuse_move(move, arena_printf(&schedule->context->arena,
-                                        "its loops are not proved to run over its domain: %s", why));
+  return refuse_move(move,
+                     arena_printf(&schedule->context->arena,
+                                  "its loops are not proved to run over its domain: %s", why));
 }
 
 // Its value at a place depends on nothing but the place: one store, or a reduction with its init.
@@ -207,8 +208,7 @@ static bool finish_move(Move *move, Stmt *nest, int at) {
   Schedule *schedule = move->schedule;
   Context *context = schedule->context;
   Stmt *loop = path_end(&move->loop);
-  Stmt *with = stmt_with_child(context, loop, 0,
-                               insert_at(context, loop->as.loop.body, at, nest));
+  Stmt *with = stmt_with_child(context, loop, 0, insert_at(context, loop->as.loop.body, at, nest));
   schedule_set_body(schedule, path_replace(context, &move->loop, move->loop.count - 1, with));
   // The old block: the one of this name that is not below the new nest.
   Path old;
@@ -265,8 +265,8 @@ static bool check_producer(Move *move, const StmtArray *blocks, int *first_consu
     for (int k = 0; k < move->moved->write_count; k++) {
       if (!block_touches(other, move->moved->writes[k].buffer, false)) continue;
       if (!below)
-        return refuse_move(move, arena_printf(arena, "its consumer '%s' is not below that loop",
-                                              other->name));
+        return refuse_move(
+            move, arena_printf(arena, "its consumer '%s' is not below that loop", other->name));
       if (*first_consumer < 0) *first_consumer = i;
     }
     for (int k = 0; k < move->moved->read_count; k++)
@@ -392,7 +392,6 @@ static bool consumer_windows(Move *move, const Region *read, const Region *writt
   return true;
 }
 
-
 static bool check_consumer(Move *move, const StmtArray *blocks, int *last_producer) {
   Schedule *schedule = move->schedule;
   Arena *arena = &schedule->context->arena;
@@ -410,8 +409,10 @@ static bool check_consumer(Move *move, const StmtArray *blocks, int *last_produc
     for (int k = 0; k < move->moved->read_count; k++) {
       if (!block_touches(other, move->moved->reads[k].buffer, true)) continue;
       if (!below && !before_loop)
-        return refuse_move(move, arena_printf(arena, "its producer '%s' does not stand before that "
-                                                     "loop or below it", other->name));
+        return refuse_move(move, arena_printf(arena,
+                                              "its producer '%s' does not stand before that "
+                                              "loop or below it",
+                                              other->name));
       if (below) *last_producer = i;
     }
     for (int k = 0; k < move->moved->write_count; k++)

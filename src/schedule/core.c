@@ -3,9 +3,12 @@
 // records it otherwise. The exported functions make step calls of their arguments.
 #include "schedule/internal.h"
 
-#define P(name, kind) {name, PARAM_##kind, false, false}
-#define K(name, kind) {name, PARAM_##kind, true, false}
-#define O(name, kind) {name, PARAM_##kind, true, true}
+#define P(name, kind)                                                                              \
+  { name, PARAM_##kind, false, false }
+#define K(name, kind)                                                                              \
+  { name, PARAM_##kind, true, false }
+#define O(name, kind)                                                                              \
+  { name, PARAM_##kind, true, true }
 const StepInfo step_table[STEP_COUNT] = {
 #define STEP(NAME, ...) {#NAME, step_##NAME, {__VA_ARGS__}},
 #include "schedule/steps.def"
@@ -160,8 +163,7 @@ static void introduce(Schedule *schedule, const StepValue *value) {
   const void *handle = handle_of(value);
   if (!handle || map_contains(&schedule->known, handle)) return;
   if (value->kind == VALUE_BLOCK) {
-    if (block_stmt(schedule, value->as.block))
-      schedule_get_block(schedule, value->as.block, NULL);
+    if (block_stmt(schedule, value->as.block)) schedule_get_block(schedule, value->as.block, NULL);
     return;
   }
   Stmt *loop = schedule_loop(schedule, value->as.loop);
@@ -344,18 +346,16 @@ bool schedule_cache_write(Schedule *schedule, BlockRef block, int write_index, c
 }
 bool schedule_set_scope(Schedule *schedule, BlockRef block, int write_index, const char *scope) {
   StepValue name = value_string(str_intern(schedule->context, scope));
-  return step_run(schedule, STEP_set_scope,
-                  ARGS(value_block(block), value_int(write_index), name), NULL);
+  return step_run(schedule, STEP_set_scope, ARGS(value_block(block), value_int(write_index), name),
+                  NULL);
 }
 
-bool schedule_decompose_reduction(Schedule *schedule, BlockRef block, LoopRef loop,
-                                  BlockRef *out) {
+bool schedule_decompose_reduction(Schedule *schedule, BlockRef block, LoopRef loop, BlockRef *out) {
   return run_for_block(schedule, STEP_decompose_reduction,
                        ARGS(value_block(block), value_loop(loop)), out);
 }
 bool schedule_rfactor(Schedule *schedule, LoopRef loop, int factor_axis, BlockRef *out) {
-  return run_for_block(schedule, STEP_rfactor, ARGS(value_loop(loop), value_int(factor_axis)),
-                       out);
+  return run_for_block(schedule, STEP_rfactor, ARGS(value_loop(loop), value_int(factor_axis)), out);
 }
 
 static StepValue value_map(const IndexMap *map) {
@@ -382,16 +382,16 @@ bool schedule_transform_block_layout(Schedule *schedule, BlockRef block, const I
 }
 bool schedule_set_axis_separator(Schedule *schedule, BlockRef block, BufferSlot slot,
                                  const int *separators, int count) {
-  return step_run(schedule, STEP_set_axis_separator,
-                  ARGS(value_block(block), value_slot(schedule, slot),
-                       value_ints(schedule, separators, count)),
-                  NULL);
+  return step_run(
+      schedule, STEP_set_axis_separator,
+      ARGS(value_block(block), value_slot(schedule, slot), value_ints(schedule, separators, count)),
+      NULL);
 }
 bool schedule_pad_value(Schedule *schedule, BlockRef block, BufferSlot slot, double value) {
-  return step_run(schedule, STEP_pad_value,
-                  ARGS(value_block(block), value_slot(schedule, slot),
-                       (StepValue){VALUE_FLOAT, {.f = value}}),
-                  NULL);
+  return step_run(
+      schedule, STEP_pad_value,
+      ARGS(value_block(block), value_slot(schedule, slot), (StepValue){VALUE_FLOAT, {.f = value}}),
+      NULL);
 }
 bool schedule_drop_padding_predicate(Schedule *schedule, BlockRef block) {
   return step_run(schedule, STEP_drop_padding_predicate, ARGS(value_block(block)), NULL);

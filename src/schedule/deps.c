@@ -32,14 +32,20 @@ static void add_access(Gather *gather, Block *block, const Region *region, bool 
   int rank = buffer->rank;
   int inner = gather->loops.count;
   Expr **points = arena_array(&context->arena, Expr *, rank);
-  Access access = {block, write, buffer, arena_array(&context->arena, Expr *, rank),
-                   arena_array(&context->arena, Expr *, rank), true, points,
-                   arena_copy(&context->arena, gather->loops.items, sizeof(VarRange) * (size_t)inner),
-                   inner};
+  Access access = {
+      block,
+      write,
+      buffer,
+      arena_array(&context->arena, Expr *, rank),
+      arena_array(&context->arena, Expr *, rank),
+      true,
+      points,
+      arena_copy(&context->arena, gather->loops.items, sizeof(VarRange) * (size_t)inner),
+      inner};
   for (int d = 0; d < rank; d++)
     points[d] = simplify(gather->analyzer, substitute_expr(context, region->min[d], bindings));
-  index_region(gather->analyzer, points, rank, gather->loops.items, gather->loops.count,
-               access.min, access.extent, &access.exact);
+  index_region(gather->analyzer, points, rank, gather->loops.items, gather->loops.count, access.min,
+               access.extent, &access.exact);
   for (int d = 0; d < rank; d++) {
     Expr *extent = substitute_expr(context, region->extent[d], bindings);
     if (!expr_is_int(extent, 1)) access.points = NULL;
@@ -356,8 +362,8 @@ bool writes_whole_domain(Schedule *schedule, const Block *block, Analyzer *analy
   Map bindings = bindings_of(context, block);
   Expr *padding = padding_condition(schedule, write->buffer, write->min);
   if (padding)
-    analyzer_assume(analyzer, expr_unary(context, EXPR_NOT,
-                                         substitute_expr(context, padding, &bindings)));
+    analyzer_assume(analyzer,
+                    expr_unary(context, EXPR_NOT, substitute_expr(context, padding, &bindings)));
   bool whole = prove(analyzer, block->predicate);
   analyzer_reset(analyzer, mark);
   return whole;
@@ -413,8 +419,7 @@ static bool is_always_the_same(const Chain *chain, const Storage *storage,
   if (!block_is_function(block)) return false;
   for (int k = 0; k < all->count; k++)
     for (int i = 0; i < block->read_count; i++)
-      if (buffers_alias(all->items[k].buffer, block->reads[i].buffer) &&
-          is_written(&all->items[k]))
+      if (buffers_alias(all->items[k].buffer, block->reads[i].buffer) && is_written(&all->items[k]))
         return false;
   return true;
 }
@@ -565,7 +570,8 @@ bool order_survives(const Path *path, const char **why) {
 
 bool writes_tell_iterations(Schedule *schedule, const Path *path, int top, const Buffer *buffer) {
   Context *context = schedule->context;
-  Chain chain = {.schedule = schedule, .analyzer = path_analyzer(schedule, path, path->count),
+  Chain chain = {.schedule = schedule,
+                 .analyzer = path_analyzer(schedule, path, path->count),
                  .loops = arena_array(&context->arena, Stmt *, path->count),
                  .body = path_end(path)->as.loop.body};
   Stmt **loops = arena_array(&context->arena, Stmt *, path->count);

@@ -95,8 +95,10 @@ static bool variables_at(Context *context, const Block *block, Expr *const *indi
   *out = map_new(&context->arena);
   for (int d = 0; d < store->as.store.rank; d++) {
     Expr *index = store->as.store.indices[d];
-    if (index->op == EXPR_VAR && !map_contains(out, index)) map_put(out, index, indices[d]);
-    else if (index->op != EXPR_INT) return false;
+    if (index->op == EXPR_VAR && !map_contains(out, index))
+      map_put(out, index, indices[d]);
+    else if (index->op != EXPR_INT)
+      return false;
   }
   for (int i = 0; i < block->var_count; i++) {
     const BlockVar *v = &block->vars[i];
@@ -202,8 +204,7 @@ bool step_compute_inline(Schedule *schedule, StepCall *call) {
   related_blocks(schedule, &path, true, &readers);
 
   Inlining env = {context, block, buffer};
-  Rewriter rewriter = {
-      .context = context, .env = &env, .expr = inline_load, .stmt = inline_block};
+  Rewriter rewriter = {.context = context, .env = &env, .expr = inline_load, .stmt = inline_block};
   Stmt *body = path_replace(context, &path, path.count - 1, NULL);
   body = rewrite_stmt(&rewriter, without_allocation(context, body, buffer));
   schedule_set_body(schedule, body);
@@ -286,8 +287,7 @@ static bool solve_backward(Backward *b, const char **why) {
              "may make it so";
       return false;
     }
-    Expr *same = expr_binary(context, EXPR_EQ, place,
-                             substitute_expr(context, index, &b->values));
+    Expr *same = expr_binary(context, EXPR_EQ, place, substitute_expr(context, index, &b->values));
     if (!prove(analyzer, same)) b->condition = conjunction(context, b->condition, same);
   }
   for (int i = 0; i < b->block->var_count; i++) {
@@ -297,8 +297,10 @@ static bool solve_backward(Backward *b, const char **why) {
       *why = "what it reads does not tell where it writes";
       return false;
     }
-    if (!value) map_put(&b->values, v->var, v->min);
-    else b->condition = conjunction(context, b->condition, in_domain(context, analyzer, v, value));
+    if (!value)
+      map_put(&b->values, v->var, v->min);
+    else
+      b->condition = conjunction(context, b->condition, in_domain(context, analyzer, v, value));
   }
   return true;
 }
@@ -310,8 +312,8 @@ static bool move_predicate(Backward *b, const char **why) {
   *why = "its predicate depends on its loops in a way that cannot be moved";
   if (!divide_predicate(b->schedule, &b->consumer, &of_domain, &of_vars)) return false;
   for (int i = 0; i < of_vars.count; i++)
-    b->condition = conjunction(context, b->condition,
-                               substitute_expr(context, of_vars.items[i], &b->values));
+    b->condition =
+        conjunction(context, b->condition, substitute_expr(context, of_vars.items[i], &b->values));
   return true;
 }
 
@@ -361,7 +363,8 @@ static Stmt *backward_block(Backward *b) {
   Rewriter rewriter = {.context = context, .env = &env, .expr = replace_load};
   Expr *hole = expr_var(context, "hole", env.value->type), *value = env.value;
   env.value = hole;
-  Expr *shape = substitute_expr(context, rewrite_expr(&rewriter, store->as.store.value), &b->values);
+  Expr *shape =
+      substitute_expr(context, rewrite_expr(&rewriter, store->as.store.value), &b->values);
   Map fill = map_new(&context->arena);
   map_put(&fill, hole, value);
   Block *copy = block_copy(context, b->into);
@@ -373,8 +376,8 @@ static Stmt *backward_block(Backward *b) {
   copy->body = simplify_indices(context, analyzer, copy->body);
   Map bindings = bindings_of(context, copy);
   if (b->condition)
-    copy->predicate = conjunction(context, copy->predicate,
-                                  substitute_expr(context, b->condition, &bindings));
+    copy->predicate =
+        conjunction(context, copy->predicate, substitute_expr(context, b->condition, &bindings));
   return stmt_with_block(context, path_end(&b->producer), block_with_regions(context, copy));
 }
 
@@ -390,8 +393,11 @@ bool step_reverse_compute_inline(Schedule *schedule, StepCall *call) {
   if (!is_pointwise(schedule, at, &why) || !find_producer(&b, &blocks, &why))
     return refuse_block(schedule, at, why);
   if (!is_pointwise(schedule, path_end(&b.producer), &why))
-    return refuse_block(schedule, at, arena_printf(&context->arena, "%s; move it there with "
-                                                   "reverse_compute_at instead", why));
+    return refuse_block(schedule, at,
+                        arena_printf(&context->arena,
+                                     "%s; move it there with "
+                                     "reverse_compute_at instead",
+                                     why));
   FindIndices find = {b.buffer, b.block};
   Visitor visitor = {.env = &find, .enter_expr = find_indices};
   visit_expr(&visitor, b.block->body->as.store.value);

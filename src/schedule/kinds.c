@@ -81,8 +81,8 @@ static bool set_annotation(Schedule *schedule, const Path *path, Str key, Expr *
   Context *context = schedule->context;
   Stmt *copy = stmt_copy(context, path_end(path));
   if (copy->kind == STMT_BLOCK) copy->as.block = block_copy(context, copy->as.block);
-  Attrs *attrs = copy->kind == STMT_BLOCK ? &copy->as.block->annotations
-                                          : &copy->as.loop.annotations;
+  Attrs *attrs =
+      copy->kind == STMT_BLOCK ? &copy->as.block->annotations : &copy->as.loop.annotations;
   if (!value && !attrs_get(attrs, key))
     return refuse(schedule, copy->pos, "there is no annotation '%s'", key);
   *attrs = value ? attrs_with(&context->arena, *attrs, key, value)

@@ -52,8 +52,7 @@ static bool split_factors(Split *split, const StepValue *factors) {
 static bool split_covers(Split *split, Analyzer *analyzer) {
   Context *context = split->schedule->context;
   Expr *extent = split->loop->as.loop.extent, *product = expr_int(context, extent->type, 1);
-  for (int i = 0; i < split->count; i++)
-    product = expr_mul(context, product, split->extents[i]);
+  for (int i = 0; i < split->count; i++) product = expr_mul(context, product, split->extents[i]);
   if (prove_equal(analyzer, product, extent)) return true;
   int64_t have, want;
   bool fixed = expr_as_int(product, &have) && expr_as_int(extent, &want);
@@ -95,10 +94,11 @@ static Stmt *split_body(Split *split) {
 }
 
 static bool refuse_decorated(Schedule *schedule, const Stmt *loop) {
-  return refuse(schedule, loop->pos,
-                "loop '%s' is already %s; do this step before", loop->as.loop.var->as.var->name,
-                loop->as.loop.kind == LOOP_SERIAL ? "annotated" : "parallel, vectorized, unrolled "
-                                                                  "or bound");
+  return refuse(schedule, loop->pos, "loop '%s' is already %s; do this step before",
+                loop->as.loop.var->as.var->name,
+                loop->as.loop.kind == LOOP_SERIAL ? "annotated"
+                                                  : "parallel, vectorized, unrolled "
+                                                    "or bound");
 }
 
 bool step_split(Schedule *schedule, StepCall *call) {
@@ -111,9 +111,9 @@ bool step_split(Schedule *schedule, StepCall *call) {
   Expr *old = split.loop->as.loop.var, **vars = arena_array(&context->arena, Expr *, split.count);
   for (int i = 0; i < split.count; i++) {
     vars[i] = expr_var(context, str_format(context, "%s_%d", old->as.var->name, i), old->type);
-    split.value = i == 0 ? vars[i]
-                         : expr_add(context, expr_mul(context, split.value, split.extents[i]),
-                                    vars[i]);
+    split.value =
+        i == 0 ? vars[i]
+               : expr_add(context, expr_mul(context, split.value, split.extents[i]), vars[i]);
   }
   if (!split_covers(&split, path_analyzer(schedule, &path, path.count - 1))) return false;
   Stmt *s = split_body(&split);

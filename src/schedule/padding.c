@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps about padding: what it holds, and the predicates that keep a block out of it.
 //   drop_padding_predicate   C[p] = … where p is no padding   =>   C[p] = …
-//   pad_value                C[p] = …                         =>   C[p] = … if p is no padding else 0
+//   pad_value                C[p] = …                         =>   C[p] = … if no padding else 0
 //   predicate_reduction      C += select(cond, a, 0) * b      =>   C += a * b where cond
 #include "schedule/internal.h"
 
@@ -94,9 +94,9 @@ static bool index_in_bounds(BoundsCheck *check, Expr *index, Expr *extent) {
 static void check_access(BoundsCheck *check, const Buffer *buffer, Expr *const *indices) {
   for (int i = 0; i < buffer->rank && !check->why; i++)
     if (!index_in_bounds(check, indices[i], buffer->shape[i]))
-      check->why = arena_printf(&check->schedule->context->arena,
-                                "axis %d of '%s' is not proved to stay in its extent", i,
-                                buffer->name);
+      check->why =
+          arena_printf(&check->schedule->context->arena,
+                       "axis %d of '%s' is not proved to stay in its extent", i, buffer->name);
 }
 
 static bool may_fault(const Expr *e) {
@@ -183,7 +183,8 @@ bool step_drop_padding_predicate(Schedule *schedule, StepCall *call) {
   Dropping d = dropping_begin(schedule, &path);
   if (!d.dropped.count)
     return refuse(schedule, at->pos,
-                  "no condition of block '%s' is proved to keep it only out of padding", block->name);
+                  "no condition of block '%s' is proved to keep it only out of padding",
+                  block->name);
   const Buffer *written = block->writes[0].buffer;
   if (!content_is_any(written))
     return refuse(schedule, at->pos,
@@ -222,8 +223,8 @@ static bool write_padding(Dropping *d, double value) {
   Expr *constant = expr_const(context, block->writes[0].buffer->type, value);
   Stmt *s = with_predicate(d);
   Block *copy = s->as.block;
-  Expr *self = expr_load(context, store->as.store.buffer, store->as.store.indices,
-                         store->as.store.rank);
+  Expr *self =
+      expr_load(context, store->as.store.buffer, store->as.store.indices, store->as.store.rank);
   bool updates = block_is_reduction(block);
   if (updates && !block->init) return false;
   copy->body = store_or(context, store, valid, updates ? self : constant);
@@ -314,10 +315,12 @@ static bool is_neutral(const Expr *term, ExprOp op) {
   case EXPR_BIT_XOR: return value == 0;
   case EXPR_MUL:
   case EXPR_AND: return value == 1;
-  case EXPR_MAX: return is_float && (term->type.bits == 64 ? value <= -1.7976931348623157e308
-                                                           : value <= -3.4028234663852886e38);
-  case EXPR_MIN: return is_float && (term->type.bits == 64 ? value >= 1.7976931348623157e308
-                                                           : value >= 3.4028234663852886e38);
+  case EXPR_MAX:
+    return is_float && (term->type.bits == 64 ? value <= -1.7976931348623157e308
+                                              : value <= -3.4028234663852886e38);
+  case EXPR_MIN:
+    return is_float && (term->type.bits == 64 ? value >= 1.7976931348623157e308
+                                              : value >= 3.4028234663852886e38);
   default: return false;
   }
 }

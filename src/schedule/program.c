@@ -92,8 +92,7 @@ VarRange loop_range(const Stmt *loop) {
 
 void bind_domain(Analyzer *analyzer, const Block *block) {
   for (int i = 0; i < block->var_count; i++)
-    analyzer_bind_kept(analyzer, block->vars[i].var, block->vars[i].min,
-                       block->vars[i].extent);
+    analyzer_bind_kept(analyzer, block->vars[i].var, block->vars[i].min, block->vars[i].extent);
 }
 
 Analyzer *path_analyzer(Schedule *schedule, const Path *path, int depth) {
@@ -160,7 +159,6 @@ Stmt *stmt_with_block(Context *context, const Stmt *s, Block *block) {
   copy->as.block = block;
   return copy;
 }
-
 
 typedef struct LoadSearch {
   const Buffer *buffer;

@@ -14,8 +14,7 @@ bool step_get_loops(Schedule *schedule, StepCall *call) {
   if (!find_block(schedule, call->args[0].as.block, &path)) return false;
   Stmt **loops;
   int count = path_loops(schedule, &path, path.count - 1, &loops);
-  for (int i = 0; i < count; i++)
-    step_result(schedule, call, value_loop(loops[i]->as.loop.var));
+  for (int i = 0; i < count; i++) step_result(schedule, call, value_loop(loops[i]->as.loop.var));
   return true;
 }
 
@@ -51,10 +50,10 @@ void related_blocks(Schedule *schedule, const Path *path, bool consumers, StmtAr
   for (int i = 0; i < all.count; i++) {
     Block *other = all.items[i]->as.block;
     if (other == block) continue;
-    bool related = consumers ? regions_meet(other->reads, other->read_count, block->writes,
-                                            block->write_count)
-                             : regions_meet(other->writes, other->write_count, block->reads,
-                                            block->read_count);
+    bool related =
+        consumers
+            ? regions_meet(other->reads, other->read_count, block->writes, block->write_count)
+            : regions_meet(other->writes, other->write_count, block->reads, block->read_count);
     if (related) array_push(&schedule->context->arena, out, all.items[i]);
   }
 }

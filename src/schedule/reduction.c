@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions taken apart.
+// A reduction's init taken out of its updates.
 //   decompose_reduction   for k: { if k == 0: C = 0;  C += … }   =>   C = 0;  for k: C += …
-//   rfactor               C += A[k0*4 + k1] over k0, k1          =>   R[k1] += A[k0*4 + k1] over k0;
-//                                                                     C += R[k1]
 #include "schedule/internal.h"
 
 // ---- decompose_reduction -----------------------------------------------------------------------
@@ -27,8 +25,7 @@ static bool check_decompose(Decompose *d) {
   Schedule *schedule = d->schedule;
   const Block *block = d->block;
   SourcePos pos = path_end(&d->path)->pos;
-  if (!block->init)
-    return refuse(schedule, pos, "block '%s' has no init", block->name);
+  if (!block->init) return refuse(schedule, pos, "block '%s' has no init", block->name);
   for (int i = path_scope(&d->path, d->path.count - 1) + 1; i < d->path.count - 1; i++) {
     Stmt *s = d->path.items[i];
     if (s->kind != STMT_FOR) continue;
@@ -57,8 +54,8 @@ static bool alone_below(Decompose *d) {
     for (int k = 0; k < d->block->write_count; k++) {
       const Buffer *buffer = d->block->writes[k].buffer;
       if (block_touches(other, buffer, true) || block_touches(other, buffer, false))
-        return refuse(d->schedule, blocks.items[i]->pos,
-                      "block '%s' below that loop uses '%s' too", other->name, buffer->name);
+        return refuse(d->schedule, blocks.items[i]->pos, "block '%s' below that loop uses '%s' too",
+                      other->name, buffer->name);
     }
   }
   return true;
@@ -125,8 +122,7 @@ bool step_decompose_reduction(Schedule *schedule, StepCall *call) {
   Stmt *s = stmt_with_block(context, path_end(&d.path), block_with_regions(context, update));
   for (int i = d.path.count - 2; i >= d.depth; i--)
     s = stmt_with_child(context, d.path.items[i], d.path.child[i], s);
-  replace_joined(schedule, &d.path, d.depth,
-               stmt_seq(context, (Stmt *[]){init, s}, 2));
+  replace_joined(schedule, &d.path, d.depth, stmt_seq(context, (Stmt *[]){init, s}, 2));
   step_result(schedule, call, value_block(name));
   return true;
 }

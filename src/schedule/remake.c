@@ -30,8 +30,11 @@ static bool others_use(const Remake *remake, const Expr *loop_var) {
 bool remake_begin(Schedule *schedule, const Path *path, const int *chosen, int count,
                   Remake *remake, const char **why) {
   Arena *arena = &schedule->context->arena;
-  *remake = (Remake){.schedule = schedule, .path = path, .block = path_end(path)->as.block,
-                     .chosen = chosen, .count = count,
+  *remake = (Remake){.schedule = schedule,
+                     .path = path,
+                     .block = path_end(path)->as.block,
+                     .chosen = chosen,
+                     .count = count,
                      .loop_at = arena_array(arena, int, count)};
   int depth = path->count - 1;
   while (depth > 0 && path->items[depth - 1]->kind == STMT_FOR) depth--;
@@ -132,8 +135,8 @@ Stmt *simplify_indices(Context *context, Analyzer *analyzer, Stmt *s) {
 static void remake_vars(const Remake *remake, Block *copy) {
   Context *context = remake->schedule->context;
   const Block *block = remake->block;
-  copy->vars = arena_array(&context->arena, BlockVar,
-                           block->var_count - remake->count + remake->new_count);
+  copy->vars =
+      arena_array(&context->arena, BlockVar, block->var_count - remake->count + remake->new_count);
   copy->var_count = 0;
   bool placed = false;
   for (int i = 0; i < block->var_count; i++) {
@@ -194,15 +197,15 @@ Stmt *remake_block(const Remake *remake) {
   bind_domain(analyzer, copy);
   copy->init = copy->init ? substitute_stmt(context, copy->init, &vars, NULL) : NULL;
   copy->init = simplify_indices(context, analyzer, copy->init);
-  copy->body = simplify_indices(context, analyzer,
-                                substitute_stmt(context, copy->body, &vars, NULL));
+  copy->body =
+      simplify_indices(context, analyzer, substitute_stmt(context, copy->body, &vars, NULL));
   copy->predicate = substitute_expr(context, copy->predicate, &values);
   if (!expr_is_true(remake->valid)) {
     Map to_loops = map_new(&context->arena);
     for (int i = 0; i < remake->new_count; i++)
       map_put(&to_loops, remake->new_vars[i], remake->new_loops[i]);
-    copy->predicate = conjunction(context, copy->predicate,
-                                  substitute_expr(context, remake->valid, &to_loops));
+    copy->predicate =
+        conjunction(context, copy->predicate, substitute_expr(context, remake->valid, &to_loops));
   }
   Stmt *s = stmt_with_block(context, path_end(remake->path), block_with_regions(context, copy));
   return remake_loops(remake, s);
@@ -282,8 +285,10 @@ bool step_transform_block_layout(Schedule *schedule, StepCall *call) {
   Remake remake;
   const char *why = NULL;
   if (!remake_begin(schedule, &path, all, count, &remake, &why))
-    return refuse(schedule, pos, "the iteration of block '%s' cannot be re-made: %s; do this step "
-                  "before its loops are split or fused", block->name, why);
+    return refuse(schedule, pos,
+                  "the iteration of block '%s' cannot be re-made: %s; do this step "
+                  "before its loops are split or fused",
+                  block->name, why);
   const Layout *layout = layout_static(context, map, shape, schedule->pos);
   if (!layout) return refuse(schedule, pos, "the map does not fit block '%s'", block->name);
   if (!kinds_of_outputs(&remake, map))

@@ -13,7 +13,7 @@ typedef struct Replay {
   Schedule *schedule;
   Context *context;
   Arena *arena;
-  Map names; // interned name to StepValue
+  Map names;        // interned name to StepValue
   const char *text; // of the script's file
 } Replay;
 
@@ -71,8 +71,8 @@ static bool read_call_value(Replay *replay, const PyNode *node, StepValue *out) 
     const char *text;
     double value;
   } words[] = {{"inf", INFINITY}, {"-inf", -INFINITY}, {"nan", NAN}};
-  bool is_float = name && strcmp(name, "float") == 0 && node->count == 2 &&
-                  node->items[1]->kind == PY_STRING;
+  bool is_float =
+      name && strcmp(name, "float") == 0 && node->count == 2 && node->items[1]->kind == PY_STRING;
   for (int i = 0; is_float && i < COUNT_OF(words); i++)
     if (strcmp(node->items[1]->text, words[i].text) == 0) {
       *out = (StepValue){VALUE_FLOAT, {.f = words[i].value}};
@@ -102,11 +102,16 @@ static bool read_value(Replay *replay, const PyNode *node, StepValue *out) {
 // ---- Arguments -------------------------------------------------------------------------------
 
 static const char *const kind_words[] = {
-    [PARAM_STRING] = "a string",       [PARAM_BLOCK] = "a block",
-    [PARAM_LOOP] = "a loop",           [PARAM_TARGET] = "a block or a loop",
-    [PARAM_LIST] = "a list",           [PARAM_ANY] = "a value",
-    [PARAM_BOOL] = "True or False",    [PARAM_INT] = "an integer",
-    [PARAM_NUMBER] = "a number",       [PARAM_SLOT] = "(\"read\", index), (\"write\", index) or a name",
+    [PARAM_STRING] = "a string",
+    [PARAM_BLOCK] = "a block",
+    [PARAM_LOOP] = "a loop",
+    [PARAM_TARGET] = "a block or a loop",
+    [PARAM_LIST] = "a list",
+    [PARAM_ANY] = "a value",
+    [PARAM_BOOL] = "True or False",
+    [PARAM_INT] = "an integer",
+    [PARAM_NUMBER] = "a number",
+    [PARAM_SLOT] = "(\"read\", index), (\"write\", index) or a name",
     [PARAM_MAP] = "an index map",
 };
 

@@ -49,11 +49,11 @@ static bool check_factor(Factor *f, Stmt **loops, int count) {
   SourcePos pos = path_end(&f->path)->pos;
   if (!block->init || block->init->kind != STMT_STORE || block->write_count != 1 ||
       !reduction_update(block, &f->update) || f->update.condition)
-    return refuse(schedule, pos, "block '%s' is no reduction of one term with an init", block->name);
+    return refuse(schedule, pos, "block '%s' is no reduction of one term with an init",
+                  block->name);
   f->target = block->writes[0].buffer;
   if (!neutral_of(context, f->update.op, f->target->type))
-    return refuse(schedule, pos, "the operation of block '%s' has no neutral element",
-                  block->name);
+    return refuse(schedule, pos, "the operation of block '%s' has no neutral element", block->name);
   if (!uses_loop(block, ITER_REDUCTION, f->loop->as.loop.var) ||
       uses_loop(block, ITER_SPATIAL, f->loop->as.loop.var))
     return refuse(schedule, f->loop->pos, "loop '%s' is not one of the reduction of block '%s'",
@@ -74,8 +74,9 @@ static bool check_factor(Factor *f, Stmt **loops, int count) {
   Analyzer *analyzer = path_analyzer(schedule, &f->path, f->path.count - 1);
   const char *why = bindings_check(analyzer, block, ranges, count);
   if (why)
-    return refuse(schedule, pos, "the loops of block '%s' are not proved to run over its domain: %s",
-                  block->name, why);
+    return refuse(schedule, pos,
+                  "the loops of block '%s' are not proved to run over its domain: %s", block->name,
+                  why);
   for (int d = 0; d < f->target->rank; d++)
     if (block->writes[0].min[d]->op != EXPR_VAR && block->writes[0].min[d]->op != EXPR_INT)
       return refuse(schedule, pos, "block '%s' does not write '%s' by its variables", block->name,
@@ -116,8 +117,8 @@ static Stmt *partial_block(Factor *f, Str name) {
   Expr *at = expr_var(context, arena_printf(&context->arena, "v%s", loop_var->as.var->name),
                       loop_var->type);
   Expr *zero = expr_int(context, at->type, 0);
-  copy->vars[copy->var_count++] = (BlockVar){at, zero, f->loop->as.loop.extent, ITER_SPATIAL,
-                                             expr_sub(context, loop_var, min)};
+  copy->vars[copy->var_count++] =
+      (BlockVar){at, zero, f->loop->as.loop.extent, ITER_SPATIAL, expr_sub(context, loop_var, min)};
   map_put(&loops, loop_var, expr_add(context, at, min));
   for (int i = 0; i < f->inner.count; i++) {
     Expr *old = f->inner.items[i];
@@ -167,8 +168,8 @@ static Stmt *final_nest(Factor *f, Expr *condition) {
     if (v.kind == ITER_REDUCTION) continue;
     Expr *var = expr_var(context, v.var->as.var->name, v.var->type);
     map_put(&vars, v.var, var);
-    loops[copy->var_count] = expr_var(context, arena_printf(&context->arena, "ax%d",
-                                                            copy->var_count), var->type);
+    loops[copy->var_count] =
+        expr_var(context, arena_printf(&context->arena, "ax%d", copy->var_count), var->type);
     v.binding = expr_add(context, v.min, loops[copy->var_count]);
     v.var = var;
     copy->vars[copy->var_count++] = v;
@@ -176,9 +177,9 @@ static Stmt *final_nest(Factor *f, Expr *condition) {
   Expr *old = f->loop->as.loop.var;
   Expr *at = expr_var(context, arena_printf(&context->arena, "v%s", old->as.var->name), old->type);
   loops[copy->var_count] = expr_var(context, old->as.var->name, old->type);
-  copy->vars[copy->var_count] = (BlockVar){at, expr_int(context, old->type, 0),
-                                           f->loop->as.loop.extent, ITER_REDUCTION,
-                                           loops[copy->var_count]};
+  copy->vars[copy->var_count] =
+      (BlockVar){at, expr_int(context, old->type, 0), f->loop->as.loop.extent, ITER_REDUCTION,
+                 loops[copy->var_count]};
   Map slot = map_new(&context->arena);
   map_put(&slot, old, expr_add(context, loops[copy->var_count], f->loop->as.loop.min));
   copy->var_count++;

@@ -30,8 +30,9 @@ Buffer *find_slot(Schedule *schedule, const Stmt *at, const StepValue *slot) {
                 items[0].kind == VALUE_STRING && items[1].kind == VALUE_INT;
   bool write = formed && strcmp(items[0].as.s, "write") == 0;
   if (!formed || (!write && strcmp(items[0].as.s, "read") != 0)) {
-    refuse(schedule, at->pos, "the buffer is given as (\"read\", index), (\"write\", index) or by "
-                              "its name");
+    refuse(schedule, at->pos,
+           "the buffer is given as (\"read\", index), (\"write\", index) or by "
+           "its name");
     return NULL;
   }
   int count = write ? block->write_count : block->read_count;
@@ -160,25 +161,27 @@ static bool refuse_collision(Schedule *schedule, const Stmt *at, const Buffer *b
                              const Layout *layout, const LayoutAnswer *answer) {
   Context *context = schedule->context;
   if (answer->verdict != LAYOUT_NO || !answer->witness || !answer->witness2)
-    return refuse(schedule, at->pos, "the index map is not proved injective on the shape of '%s': %s",
-                  buffer->name, answer->reason ? answer->reason : "no proof was found");
+    return refuse(schedule, at->pos,
+                  "the index map is not proved injective on the shape of '%s': %s", buffer->name,
+                  answer->reason ? answer->reason : "no proof was found");
   const char *first = point_text(context, answer->witness, answer->witness_rank);
   const char *second = point_text(context, answer->witness2, answer->witness_rank);
   int64_t *place = arena_array(&context->arena, int64_t, layout->physical_rank);
   bool known = index_map_apply(layout->map, answer->witness, place);
-  return refuse(schedule, at->pos,
-                "index map is not injective on the shape of '%s'\n%s[%s] and %s[%s] would share the "
-                "place [%s]",
-                buffer->name, buffer->name, first, buffer->name, second,
-                known ? point_text(context, place, layout->physical_rank) : "?");
+  return refuse(
+      schedule, at->pos,
+      "index map is not injective on the shape of '%s'\n%s[%s] and %s[%s] would share the "
+      "place [%s]",
+      buffer->name, buffer->name, first, buffer->name, second,
+      known ? point_text(context, place, layout->physical_rank) : "?");
 }
 
 static const Layout *layout_on_buffer(Schedule *schedule, const Stmt *at, const Buffer *buffer,
                                       const IndexMap *map) {
   Context *context = schedule->context;
   if (map->input_count != buffer->rank) {
-    refuse(schedule, at->pos, "the map takes %d axes, '%s' has %d", map->input_count,
-           buffer->name, buffer->rank);
+    refuse(schedule, at->pos, "the map takes %d axes, '%s' has %d", map->input_count, buffer->name,
+           buffer->rank);
     return NULL;
   }
   const LayoutExpr **shape = shape_of(context, buffer);
@@ -270,8 +273,8 @@ static Expr *relayout_load(Rewriter *rewriter, Expr *e) {
 static Stmt *relayout_block(Relayout *relayout, Stmt *s) {
   Context *context = relayout->schedule->context;
   Block *copy = block_copy(context, s->as.block);
-  copy->allocs = arena_copy(&context->arena, copy->allocs,
-                            sizeof *copy->allocs * (size_t)copy->alloc_count);
+  copy->allocs =
+      arena_copy(&context->arena, copy->allocs, sizeof *copy->allocs * (size_t)copy->alloc_count);
   for (int i = 0; i < copy->alloc_count; i++) {
     Buffer *to = map_find(&relayout->buffers, copy->allocs[i]);
     if (to) copy->allocs[i] = to;
@@ -294,7 +297,7 @@ static Stmt *relayout_stmt(Rewriter *rewriter, Stmt *s) {
   Relayout *relayout = rewriter->env;
   Context *context = rewriter->context;
   if (s->kind == STMT_BLOCK) return relayout_block(relayout, s);
-  Buffer *old = s->kind == STMT_STORE        ? s->as.store.buffer
+  Buffer *old = s->kind == STMT_STORE         ? s->as.store.buffer
                 : s->kind == STMT_DECL_BUFFER ? s->as.declare.buffer
                                               : NULL;
   Buffer *to = old ? map_find(&relayout->buffers, old) : NULL;
@@ -317,8 +320,8 @@ static void relayout_func(Relayout *relayout) {
       .context = context, .env = relayout, .expr = relayout_load, .stmt = relayout_stmt};
   PrimFunc *func =
       prim_func_with_body(context, schedule->func, rewrite_stmt(&rewriter, schedule->func->body));
-  func->buffers = arena_copy(&context->arena, func->buffers,
-                             sizeof *func->buffers * (size_t)func->param_count);
+  func->buffers =
+      arena_copy(&context->arena, func->buffers, sizeof *func->buffers * (size_t)func->param_count);
   for (int i = 0; i < func->param_count; i++) {
     Buffer *to = func->buffers[i] ? map_find(&relayout->buffers, func->buffers[i]) : NULL;
     if (to) func->buffers[i] = to;
@@ -364,11 +367,11 @@ static int *axis_variables(Context *context, const Block *block, const Buffer *b
 
 typedef struct Pointwise {
   Schedule *schedule;
-  Buffer *buffer;         // physical
+  Buffer *buffer; // physical
   Analyzer *analyzer;
-  Expr **from;            // the map at the chosen variables
-  Expr *const *new_vars;  // what the access becomes; NULL: only check
-  bool elsewhere;         // an access at other indices was seen
+  Expr **from;           // the map at the chosen variables
+  Expr *const *new_vars; // what the access becomes; NULL: only check
+  bool elsewhere;        // an access at other indices was seen
 } Pointwise;
 
 static bool at_from(Pointwise *env, Expr *const *indices) {
@@ -395,7 +398,9 @@ static Stmt *pointwise_store(Rewriter *rewriter, Stmt *s) {
 }
 
 static Stmt *pointwise(Pointwise *env, Stmt *s) {
-  Rewriter rewriter = {.context = env->schedule->context, .env = env, .expr = pointwise_load,
+  Rewriter rewriter = {.context = env->schedule->context,
+                       .env = env,
+                       .expr = pointwise_load,
                        .stmt = pointwise_store};
   return s ? rewrite_stmt(&rewriter, s) : NULL;
 }
@@ -504,8 +509,8 @@ void replace_buffers(Schedule *schedule, const Map *buffers, const Map *vars) {
   Context *context = schedule->context;
   PrimFunc *func = prim_func_with_body(
       context, schedule->func, substitute_stmt(context, schedule->func->body, vars, buffers));
-  func->buffers = arena_copy(&context->arena, func->buffers,
-                             sizeof *func->buffers * (size_t)func->param_count);
+  func->buffers =
+      arena_copy(&context->arena, func->buffers, sizeof *func->buffers * (size_t)func->param_count);
   for (int i = 0; i < func->param_count; i++) {
     Buffer *to = func->buffers[i] ? map_find(buffers, func->buffers[i]) : NULL;
     if (to) func->buffers[i] = to;
@@ -551,9 +556,8 @@ bool step_set_axis_separator(Schedule *schedule, StepCall *call) {
     const StepValue *v = &call->args[2].as.list.items[i];
     int64_t low = i ? separators.items[i - 1] + 1 : 1;
     if (v->kind != VALUE_INT || v->as.i < low || v->as.i >= buffer->rank)
-      return refuse(schedule, at->pos,
-                    "axis separators of '%s' ascend and lie between 1 and %d", buffer->name,
-                    buffer->rank - 1);
+      return refuse(schedule, at->pos, "axis separators of '%s' ascend and lie between 1 and %d",
+                    buffer->name, buffer->rank - 1);
     separators.items[i] = (int)v->as.i;
   }
   replace_storage(schedule, buffer, change_separators, &separators, NULL);

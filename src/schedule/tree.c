@@ -45,8 +45,8 @@ Stmt *stmt_with_child(Context *context, const Stmt *s, int i, Stmt *child) {
   Stmt *copy = stmt_copy(context, s);
   if (s->kind == STMT_BLOCK) copy->as.block = block_copy(context, s->as.block);
   if (s->kind == STMT_SEQ)
-    copy->as.seq.items = arena_copy(&context->arena, s->as.seq.items,
-                                    sizeof(Stmt *) * (size_t)s->as.seq.count);
+    copy->as.seq.items =
+        arena_copy(&context->arena, s->as.seq.items, sizeof(Stmt *) * (size_t)s->as.seq.count);
   *slot(copy, i) = child;
   return copy;
 }
@@ -282,7 +282,6 @@ static Stmt *add_alloc(Context *context, const Stmt *s, Buffer *buffer) {
   copy->allocs[copy->alloc_count++] = buffer;
   return stmt_with_block(context, s, copy);
 }
-
 
 void place_beside(Schedule *schedule, const Path *path, int depth, Stmt *kept, Stmt *nest,
                   bool after, Buffer *buffer) {

@@ -47,7 +47,8 @@ static inline bool check_next(int64_t *index, const int64_t *shape, int rank) {
   return false;
 }
 
-static inline InterpTensor check_pack(void *env, Arena *arena, int param, const InterpTensor *logical) {
+static inline InterpTensor check_pack(void *env, Arena *arena, int param,
+                                      const InterpTensor *logical) {
   const Layout *layout = check_layout(env, param);
   if (!layout) return *logical;
   InterpTensor out = {logical->type, layout->physical_rank, layout->physical_extents, NULL, NULL};
@@ -69,7 +70,7 @@ static inline InterpTensor check_pack(void *env, Arena *arena, int param, const 
 }
 
 static inline void check_unpack(void *env, int param, const InterpTensor *physical,
-                         InterpTensor *logical) {
+                                InterpTensor *logical) {
   const Layout *layout = check_layout(env, param);
   if (!layout) {
     memcpy(logical->data, physical->data, (size_t)interp_tensor_bytes(logical));
@@ -90,8 +91,13 @@ static inline void check_unpack(void *env, int param, const InterpTensor *physic
 static inline void check_same_meaning(Context *context, const PrimFunc *before,
                                       const PrimFunc *after, bool strict) {
   CheckPack pack = {after};
-  InterpCompare compare = {.seed = 7, .fill = INTERP_FILL_EIGHTHS, .rtol = 1e-5, .atol = 1e-5,
-                           .env = &pack, .pack = check_pack, .unpack = check_unpack,
+  InterpCompare compare = {.seed = 7,
+                           .fill = INTERP_FILL_EIGHTHS,
+                           .rtol = 1e-5,
+                           .atol = 1e-5,
+                           .env = &pack,
+                           .pack = check_pack,
+                           .unpack = check_unpack,
                            .options = {.poison = true, .report_reads = strict}};
   InterpDifference difference;
   if (interp_compare(context, before, after, &compare, &difference)) return;
@@ -139,8 +145,8 @@ static inline Schedule *check_made(Context *context, const char *program, const 
     fprintf(stderr, "%s\n", check_text(context, schedule_func(schedule)));
     fail();
   }
-  check_same_meaning(context, schedule_func(schedule_new(context, before)),
-                     schedule_func(schedule), !strstr(steps, "drop_padding_predicate"));
+  check_same_meaning(context, schedule_func(schedule_new(context, before)), schedule_func(schedule),
+                     !strstr(steps, "drop_padding_predicate"));
   check_trace(context, before, schedule);
   return schedule;
 }

@@ -5,48 +5,47 @@
 
 #define HEAD "from pleat.script import tir as T\n@T.prim_func\n"
 
-static const char copy[] = HEAD
-    "def f(A: T.Buffer((30, 7), 'float32'), B: T.Buffer((30, 7), 'float32')):\n"
-    "    for i, j in T.grid(30, 7):\n"
-    "        with T.block('B'):\n"
-    "            vi, vj = T.axis.remap('SS', [i, j])\n"
-    "            B[vi, vj] = A[vi, vj] * T.float32(2)\n";
+static const char copy[] =
+    HEAD "def f(A: T.Buffer((30, 7), 'float32'), B: T.Buffer((30, 7), 'float32')):\n"
+         "    for i, j in T.grid(30, 7):\n"
+         "        with T.block('B'):\n"
+         "            vi, vj = T.axis.remap('SS', [i, j])\n"
+         "            B[vi, vj] = A[vi, vj] * T.float32(2)\n";
 
-static const char matmul[] = HEAD
-    "def f(A: T.Buffer((13, 11), 'float32'), B: T.Buffer((11, 6), 'float32'),\n"
-    "      C: T.Buffer((13, 6), 'float32')):\n"
-    "    for i, j, k in T.grid(13, 6, 11):\n"
-    "        with T.block('C'):\n"
-    "            vi, vj, vk = T.axis.remap('SSR', [i, j, k])\n"
-    "            with T.init():\n"
-    "                C[vi, vj] = T.float32(0)\n"
-    "            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]\n";
+static const char matmul[] =
+    HEAD "def f(A: T.Buffer((13, 11), 'float32'), B: T.Buffer((11, 6), 'float32'),\n"
+         "      C: T.Buffer((13, 6), 'float32')):\n"
+         "    for i, j, k in T.grid(13, 6, 11):\n"
+         "        with T.block('C'):\n"
+         "            vi, vj, vk = T.axis.remap('SSR', [i, j, k])\n"
+         "            with T.init():\n"
+         "                C[vi, vj] = T.float32(0)\n"
+         "            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]\n";
 
-static const char scan[] = HEAD
-    "def f(A: T.Buffer((9, 5), 'float32')):\n"
-    "    for i, j in T.grid(8, 5):\n"
-    "        with T.block('A'):\n"
-    "            vi, vj = T.axis.remap('SS', [i, j])\n"
-    "            A[vi + 1, vj] = A[vi, 4 - vj] + T.float32(1)\n";
+static const char scan[] = HEAD "def f(A: T.Buffer((9, 5), 'float32')):\n"
+                                "    for i, j in T.grid(8, 5):\n"
+                                "        with T.block('A'):\n"
+                                "            vi, vj = T.axis.remap('SS', [i, j])\n"
+                                "            A[vi + 1, vj] = A[vi, 4 - vj] + T.float32(1)\n";
 
 // Three stages in a row and a side branch.
-static const char chain[] = HEAD
-    "def f(A: T.Buffer((12, 10), 'float32'), R: T.Buffer((12, 10), 'float32'),\n"
-    "      D: T.Buffer((12, 10), 'float32')):\n"
-    "    B = T.alloc_buffer((12, 10))\n"
-    "    C = T.alloc_buffer((12, 10))\n"
-    "    for i, j in T.grid(12, 10):\n"
-    "        with T.block('B'):\n"
-    "            vi, vj = T.axis.remap('SS', [i, j])\n"
-    "            B[vi, vj] = A[vi, vj] * T.float32(2)\n"
-    "    for i, j in T.grid(12, 10):\n"
-    "        with T.block('C'):\n"
-    "            vi, vj = T.axis.remap('SS', [i, j])\n"
-    "            C[vi, vj] = B[vi, vj] + R[vi, vj]\n"
-    "    for i, j in T.grid(12, 10):\n"
-    "        with T.block('D'):\n"
-    "            vi, vj = T.axis.remap('SS', [i, j])\n"
-    "            D[vi, vj] = T.max(C[vi, vj], T.float32(0))\n";
+static const char chain[] =
+    HEAD "def f(A: T.Buffer((12, 10), 'float32'), R: T.Buffer((12, 10), 'float32'),\n"
+         "      D: T.Buffer((12, 10), 'float32')):\n"
+         "    B = T.alloc_buffer((12, 10))\n"
+         "    C = T.alloc_buffer((12, 10))\n"
+         "    for i, j in T.grid(12, 10):\n"
+         "        with T.block('B'):\n"
+         "            vi, vj = T.axis.remap('SS', [i, j])\n"
+         "            B[vi, vj] = A[vi, vj] * T.float32(2)\n"
+         "    for i, j in T.grid(12, 10):\n"
+         "        with T.block('C'):\n"
+         "            vi, vj = T.axis.remap('SS', [i, j])\n"
+         "            C[vi, vj] = B[vi, vj] + R[vi, vj]\n"
+         "    for i, j in T.grid(12, 10):\n"
+         "        with T.block('D'):\n"
+         "            vi, vj = T.axis.remap('SS', [i, j])\n"
+         "            D[vi, vj] = T.max(C[vi, vj], T.float32(0))\n";
 
 // A padded convolution in one dimension with a bias and an activation.
 static const char conv[] = HEAD
@@ -103,23 +102,28 @@ static void test_fuse(void **state) {
   (void)state;
   made(copy, "i, j = sch.get_loops('B')\nf = sch.fuse(i, j)\n"
              "a, b = sch.split(f, factors=[None, 16])\nsch.parallel(a)\nsch.vectorize(b)\n");
-  made(matmul, "i, j, k = sch.get_loops('C')\nf = sch.fuse(j, k)\nsch.split(f, factors=[4, None])\n");
-  refused(matmul, "i, j, k = sch.get_loops('C')\nsch.fuse(i, k)\n", "does not stand directly around");
-  refused(matmul, "i, j, k = sch.get_loops('C')\nsch.fuse(j, i)\n", "does not stand directly around");
+  made(matmul,
+       "i, j, k = sch.get_loops('C')\nf = sch.fuse(j, k)\nsch.split(f, factors=[4, None])\n");
+  refused(matmul, "i, j, k = sch.get_loops('C')\nsch.fuse(i, k)\n",
+          "does not stand directly around");
+  refused(matmul, "i, j, k = sch.get_loops('C')\nsch.fuse(j, i)\n",
+          "does not stand directly around");
 }
 
 static void test_reorder(void **state) {
   (void)state;
   made(matmul, "i, j, k = sch.get_loops('C')\nsch.reorder(k, j, i)\n");
-  made(matmul, "i, j, k = sch.get_loops('C')\n"
-               "k0, k1 = sch.split(k, factors=[None, 4])\ni0, i1 = sch.split(i, factors=[None, 3])\n"
-               "sch.reorder(i0, k1, j, k0, i1)\n");
+  made(matmul,
+       "i, j, k = sch.get_loops('C')\n"
+       "k0, k1 = sch.split(k, factors=[None, 4])\ni0, i1 = sch.split(i, factors=[None, 3])\n"
+       "sch.reorder(i0, k1, j, k0, i1)\n");
   made(copy, "i, j = sch.get_loops('B')\nf = sch.fuse(i, j)\n"
              "a, b = sch.split(f, factors=[None, 4])\nsch.reorder(b, a)\n");
   refused(scan, "i, j = sch.get_loops('A')\nsch.reorder(j, i)\n", "may touch the same place");
   // Part of the output and part of the reduction in one loop: its parts cannot change places.
-  refused(matmul, "i, j, k = sch.get_loops('C')\nf = sch.fuse(j, k)\n"
-                  "a, b = sch.split(f, factors=[None, 5])\nsch.reorder(b, a)\n",
+  refused(matmul,
+          "i, j, k = sch.get_loops('C')\nf = sch.fuse(j, k)\n"
+          "a, b = sch.split(f, factors=[None, 5])\nsch.reorder(b, a)\n",
           "may touch the same place");
   refused(matmul, "i, j, k = sch.get_loops('C')\nsch.reorder(k, k)\n", "given twice");
   refused(chain, "i, j = sch.get_loops('B')\nx, y = sch.get_loops('C')\nsch.reorder(j, x)\n",
@@ -140,11 +144,12 @@ static void test_unit_loops_and_kinds(void **state) {
 static void test_annotations(void **state) {
   (void)state;
   Context *context = context_new();
-  Schedule *schedule = check_made(
-      context, copy, "b = sch.get_block('B')\ni, j = sch.get_loops(b)\n"
-                     "sch.annotate(b, 'note', ['a', 1, True])\nsch.annotate(i, 'pace', 2.5)\n"
-                     "sch.annotate(j, 'gone', 1)\nsch.unannotate(j, ann_key='gone')\n"
-                     "sch.loop_partition(j)\n");
+  Schedule *schedule =
+      check_made(context, copy,
+                 "b = sch.get_block('B')\ni, j = sch.get_loops(b)\n"
+                 "sch.annotate(b, 'note', ['a', 1, True])\nsch.annotate(i, 'pace', 2.5)\n"
+                 "sch.annotate(j, 'gone', 1)\nsch.unannotate(j, ann_key='gone')\n"
+                 "sch.loop_partition(j)\n");
   Block *block = schedule_block(schedule, str_intern(context, "B"));
   assert_int_equal(attrs_get(&block->annotations, "note")->count, 3);
   LoopRefs loops = {0};
@@ -154,8 +159,7 @@ static void test_annotations(void **state) {
   assert_null(attrs_get(attrs, "gone"));
   assert_non_null(attrs_get(attrs, "pleat.partition"));
   context_free(context);
-  refused(copy, "sch.unannotate('B', 'x')\n",
-          "no annotation");
+  refused(copy, "sch.unannotate('B', 'x')\n", "no annotation");
 }
 
 static void test_queries(void **state) {
@@ -258,8 +262,9 @@ static void test_reverse_compute_at(void **state) {
              "sch.decompose_reduction('conv', c)\nsch.parallel(x0)\nsch.unroll(x1)\n");
   made(conv, "o, x, c, k = sch.get_loops('conv')\nf = sch.fuse(o, x)\n"
              "a, b = sch.split(f, factors=[None, 17])\nsch.reverse_compute_at('relu', a)\n");
-  refused(conv, "o, x, c, k = sch.get_loops('conv')\nsch.reorder(c, o)\n"
-                "sch.reverse_compute_at('relu', o)\n",
+  refused(conv,
+          "o, x, c, k = sch.get_loops('conv')\nsch.reorder(c, o)\n"
+          "sch.reverse_compute_at('relu', o)\n",
           "not proved to be complete");
   refused(conv, "c, x = sch.get_loops('pad')\nsch.reverse_compute_at('conv', c)\n",
           "reduces over axis 0");
@@ -291,8 +296,9 @@ static void test_decompose_reduction(void **state) {
                "i0, i1 = sch.split(i, factors=[None, 5])\nsch.reorder(i0, k0, j, k1, i1)\n"
                "b = sch.decompose_reduction('C', k0)\nx, y, z = sch.get_loops(b)\n"
                "sch.vectorize(y)\n");
-  refused(matmul, "i, j, k = sch.get_loops('C')\nsch.reorder(k, i)\n"
-                  "sch.decompose_reduction('C', i)\n",
+  refused(matmul,
+          "i, j, k = sch.get_loops('C')\nsch.reorder(k, i)\n"
+          "sch.decompose_reduction('C', i)\n",
           "belongs to the reduction");
   refused(copy, "i, j = sch.get_loops('B')\nsch.decompose_reduction('B', i)\n", "has no init");
 }
@@ -314,8 +320,9 @@ static void test_predicate_reduction(void **state) {
              "sch.decompose_reduction('conv', c)\nsch.predicate_reduction('conv')\n");
   refused(conv, "sch.compute_inline('pad')\nsch.predicate_reduction('conv')\n",
           "decompose_reduction first");
-  refused(matmul, "i, j, k = sch.get_loops('C')\nsch.decompose_reduction('C', k)\n"
-                  "sch.predicate_reduction('C')\n",
+  refused(matmul,
+          "i, j, k = sch.get_loops('C')\nsch.decompose_reduction('C', k)\n"
+          "sch.predicate_reduction('C')\n",
           "under no condition");
 }
 

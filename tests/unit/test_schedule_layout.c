@@ -5,37 +5,37 @@
 
 #define HEAD "from pleat.script import tir as T\n@T.prim_func\n"
 
-static const char copy[] = HEAD
-    "def f(A: T.Buffer((30, 7), 'float32'), B: T.Buffer((30, 7), 'float32')):\n"
-    "    for i, j in T.grid(30, 7):\n"
-    "        with T.block('B'):\n"
-    "            vi, vj = T.axis.remap('SS', [i, j])\n"
-    "            B[vi, vj] = A[vi, vj] * T.float32(2)\n";
+static const char copy[] =
+    HEAD "def f(A: T.Buffer((30, 7), 'float32'), B: T.Buffer((30, 7), 'float32')):\n"
+         "    for i, j in T.grid(30, 7):\n"
+         "        with T.block('B'):\n"
+         "            vi, vj = T.axis.remap('SS', [i, j])\n"
+         "            B[vi, vj] = A[vi, vj] * T.float32(2)\n";
 
 // 1x1 convolution with channels that no block divides, bias and activation.
-static const char pointwise[] = HEAD
-    "def f(X: T.Buffer((1, 13, 5, 6), 'float32'), W: T.Buffer((11, 13), 'float32'),\n"
-    "      b: T.Buffer((11,), 'float32'), Y: T.Buffer((1, 11, 5, 6), 'float32')):\n"
-    "    C = T.alloc_buffer((1, 11, 5, 6))\n"
-    "    for n, o, h, w, c in T.grid(1, 11, 5, 6, 13):\n"
-    "        with T.block('conv'):\n"
-    "            vn, vo, vh, vw, vc = T.axis.remap('SSSSR', [n, o, h, w, c])\n"
-    "            with T.init():\n"
-    "                C[vn, vo, vh, vw] = T.float32(0)\n"
-    "            C[vn, vo, vh, vw] = C[vn, vo, vh, vw] + X[vn, vc, vh, vw] * W[vo, vc]\n"
-    "    for n, o, h, w in T.grid(1, 11, 5, 6):\n"
-    "        with T.block('relu'):\n"
-    "            vn, vo, vh, vw = T.axis.remap('SSSS', [n, o, h, w])\n"
-    "            Y[vn, vo, vh, vw] = T.max(C[vn, vo, vh, vw] + b[vo], T.float32(0))\n";
+static const char pointwise[] =
+    HEAD "def f(X: T.Buffer((1, 13, 5, 6), 'float32'), W: T.Buffer((11, 13), 'float32'),\n"
+         "      b: T.Buffer((11,), 'float32'), Y: T.Buffer((1, 11, 5, 6), 'float32')):\n"
+         "    C = T.alloc_buffer((1, 11, 5, 6))\n"
+         "    for n, o, h, w, c in T.grid(1, 11, 5, 6, 13):\n"
+         "        with T.block('conv'):\n"
+         "            vn, vo, vh, vw, vc = T.axis.remap('SSSSR', [n, o, h, w, c])\n"
+         "            with T.init():\n"
+         "                C[vn, vo, vh, vw] = T.float32(0)\n"
+         "            C[vn, vo, vh, vw] = C[vn, vo, vh, vw] + X[vn, vc, vh, vw] * W[vo, vc]\n"
+         "    for n, o, h, w in T.grid(1, 11, 5, 6):\n"
+         "        with T.block('relu'):\n"
+         "            vn, vo, vh, vw = T.axis.remap('SSSS', [n, o, h, w])\n"
+         "            Y[vn, vo, vh, vw] = T.max(C[vn, vo, vh, vw] + b[vo], T.float32(0))\n";
 
-static const char unit_batch[] = HEAD
-    "def f(A: T.Buffer((1, 6, 5, 7, 3), 'float32'), C: T.Buffer((1, 6, 5, 7), 'float32')):\n"
-    "    for n, c, h, w, k in T.grid(1, 6, 5, 7, 3):\n"
-    "        with T.block('C'):\n"
-    "            vn, vc, vh, vw, vk = T.axis.remap('SSSSR', [n, c, h, w, k])\n"
-    "            with T.init():\n"
-    "                C[vn, vc, vh, vw] = T.float32(0)\n"
-    "            C[vn, vc, vh, vw] = C[0, vc, vh, vw] + A[0, vc, vh, vw, vk]\n";
+static const char unit_batch[] =
+    HEAD "def f(A: T.Buffer((1, 6, 5, 7, 3), 'float32'), C: T.Buffer((1, 6, 5, 7), 'float32')):\n"
+         "    for n, c, h, w, k in T.grid(1, 6, 5, 7, 3):\n"
+         "        with T.block('C'):\n"
+         "            vn, vc, vh, vw, vk = T.axis.remap('SSSSR', [n, c, h, w, k])\n"
+         "            with T.init():\n"
+         "                C[vn, vc, vh, vw] = T.float32(0)\n"
+         "            C[vn, vc, vh, vw] = C[0, vc, vh, vw] + A[0, vc, vh, vw, vk]\n";
 
 static void made(const char *program, const char *steps) {
   Context *context = context_new();
@@ -59,7 +59,8 @@ static void test_every_access_is_mapped(void **state) {
 static void test_flat_and_swizzled(void **state) {
   (void)state;
   made(copy, "sch.transform_layout('B', ('write', 0), lambda i, j: [i * 7 + j])\n");
-  made(copy, "sch.transform_layout('B', ('write', 0), lambda i, j: [(i * 7 + j) // 16, (i * 7 + j) % 16])\n");
+  made(copy, "sch.transform_layout('B', ('write', 0), lambda i, j: [(i * 7 + j) // 16, (i * 7 + j) "
+             "% 16])\n");
   made(copy, "sch.transform_layout('B', ('read', 0), lambda i, j: [i, j ^ (i % 4)])\n");
   made(copy, "sch.transform_layout('B', ('write', 0), lambda i, j: [29 - i, j])\n");
 }
@@ -85,8 +86,8 @@ static void test_the_writer_iterates_physically(void **state) {
   assert_true(expr_is_int(b->shape[0], 8) && expr_is_int(b->shape[1], 7) &&
               expr_is_int(b->shape[2], 4));
   // A reduction keeps its own loops, inside.
-  schedule = check_made(context, pointwise,
-                        "sch.transform_layout('conv', ('write', 0), 'NCHW4c')\n");
+  schedule =
+      check_made(context, pointwise, "sch.transform_layout('conv', ('write', 0), 'NCHW4c')\n");
   assert_int_equal(loop_count(schedule, "conv"), 6);
   block = schedule_block(schedule, str_intern(context, "conv"));
   assert_int_equal(block->vars[5].kind, ITER_REDUCTION);
@@ -94,9 +95,10 @@ static void test_the_writer_iterates_physically(void **state) {
   schedule = check_made(context, unit_batch, "sch.transform_layout('C', ('write', 0), 'NCHW4c')\n");
   assert_int_equal(loop_count(schedule, "C"), 6);
   // Where it was scheduled before, its loops stay and only its accesses change.
-  schedule = check_made(context, copy,
-                        "i, j = sch.get_loops('B')\nsch.split(j, factors=[None, 4])\n"
-                        "sch.transform_layout('B', ('write', 0), lambda i, j: [i // 4, j, i % 4])\n");
+  schedule =
+      check_made(context, copy,
+                 "i, j = sch.get_loops('B')\nsch.split(j, factors=[None, 4])\n"
+                 "sch.transform_layout('B', ('write', 0), lambda i, j: [i // 4, j, i % 4])\n");
   assert_int_equal(schedule_block(schedule, str_intern(context, "B"))->var_count, 2);
   context_free(context);
 }
@@ -106,30 +108,35 @@ static void test_padding_predicates_drop(void **state) {
   made(pointwise, "sch.transform_layout('conv', ('write', 0), 'NCHW4c')\n"
                   "sch.transform_layout('conv', ('read', 1), lambda o, c: [o // 4, c, o % 4])\n"
                   "sch.drop_padding_predicate('conv')\n");
-  made(pointwise, "sch.transform_layout('conv', ('write', 0), 'NCHW4c')\n"
-                  "sch.transform_layout('conv', ('read', 1), lambda o, c: [o // 4, c, o % 4])\n"
-                  "sch.transform_layout('relu', ('write', 0), 'NCHW4c')\n"
-                  "sch.transform_layout('relu', 'b', lambda c: [c // 4, c % 4])\n"
-                  "sch.drop_padding_predicate('conv')\nsch.drop_padding_predicate('relu')\n"
-                  "n, o, h, w, p, c = sch.get_loops('conv')\nw0, w1 = sch.split(w, factors=[None, 4])\n"
-                  "sch.reorder(n, o, h, w0, c, w1, p)\nsch.reverse_compute_at('relu', w0)\n"
-                  "sch.vectorize(p)\nsch.unroll(w1)\nsch.decompose_reduction('conv', c)\n"
-                  "sch.set_scope('conv', 0, 'local')\nsch.parallel(o)\n");
+  made(pointwise,
+       "sch.transform_layout('conv', ('write', 0), 'NCHW4c')\n"
+       "sch.transform_layout('conv', ('read', 1), lambda o, c: [o // 4, c, o % 4])\n"
+       "sch.transform_layout('relu', ('write', 0), 'NCHW4c')\n"
+       "sch.transform_layout('relu', 'b', lambda c: [c // 4, c % 4])\n"
+       "sch.drop_padding_predicate('conv')\nsch.drop_padding_predicate('relu')\n"
+       "n, o, h, w, p, c = sch.get_loops('conv')\nw0, w1 = sch.split(w, factors=[None, 4])\n"
+       "sch.reorder(n, o, h, w0, c, w1, p)\nsch.reverse_compute_at('relu', w0)\n"
+       "sch.vectorize(p)\nsch.unroll(w1)\nsch.decompose_reduction('conv', c)\n"
+       "sch.set_scope('conv', 0, 'local')\nsch.parallel(o)\n");
   // A block that keeps its predicate takes it along.
-  made(pointwise, "sch.transform_layout('conv', ('write', 0), 'NCHW4c')\n"
-                  "sch.transform_layout('relu', ('write', 0), 'NCHW4c')\n"
-                  "n, o, h, w, p, c = sch.get_loops('conv')\nsch.split(o, factors=[2, None])\n"
-                  "n, o, h, w, p = sch.get_loops('relu')\nw0, w1 = sch.split(w, factors=[None, 4])\n"
-                  "sch.reorder(w0, h)\nsch.compute_at('conv', w0)\n");
-  check_refused(pointwise, "sch.transform_layout('conv', ('write', 0), 'NCHW4c')\n"
-                           "sch.drop_padding_predicate('conv')\n",
+  made(pointwise,
+       "sch.transform_layout('conv', ('write', 0), 'NCHW4c')\n"
+       "sch.transform_layout('relu', ('write', 0), 'NCHW4c')\n"
+       "n, o, h, w, p, c = sch.get_loops('conv')\nsch.split(o, factors=[2, None])\n"
+       "n, o, h, w, p = sch.get_loops('relu')\nw0, w1 = sch.split(w, factors=[None, 4])\n"
+       "sch.reorder(w0, h)\nsch.compute_at('conv', w0)\n");
+  check_refused(pointwise,
+                "sch.transform_layout('conv', ('write', 0), 'NCHW4c')\n"
+                "sch.drop_padding_predicate('conv')\n",
                 "axis 0 of 'W' is not proved to stay");
   check_refused(copy, "sch.drop_padding_predicate('B')\n", "has no predicate");
-  check_refused(copy, "i, j = sch.get_loops('B')\nsch.split(i, factors=[None, 4])\n"
-                      "sch.drop_padding_predicate('B')\n",
+  check_refused(copy,
+                "i, j = sch.get_loops('B')\nsch.split(i, factors=[None, 4])\n"
+                "sch.drop_padding_predicate('B')\n",
                 "only out of padding");
-  check_refused(copy, "sch.transform_layout('B', ('write', 0), lambda i, j: [i // 4, j, i % 4], "
-                      "pad_value=1.5)\nsch.drop_padding_predicate('B')\n",
+  check_refused(copy,
+                "sch.transform_layout('B', ('write', 0), lambda i, j: [i // 4, j, i % 4], "
+                "pad_value=1.5)\nsch.drop_padding_predicate('B')\n",
                 "has no predicate");
 }
 
@@ -155,10 +162,12 @@ static void test_padding_content(void **state) {
   assert_int_equal(padding, 2 * 7);
   made(copy, "sch.transform_layout('B', ('write', 0), lambda i, j: [i // 4, j, i % 4])\n"
              "sch.pad_value('B', ('write', 0), 3.0)\n");
-  made(copy, "sch.transform_layout('B', ('read', 0), lambda i, j: [i // 4, j, i % 4], pad_value=0)\n");
-  check_refused(copy, "i, j = sch.get_loops('B')\nsch.fuse(i, j)\n"
-                      "sch.transform_layout('B', ('write', 0), lambda i, j: [i // 4, j, i % 4], "
-                      "pad_value=0)\n",
+  made(copy,
+       "sch.transform_layout('B', ('read', 0), lambda i, j: [i // 4, j, i % 4], pad_value=0)\n");
+  check_refused(copy,
+                "i, j = sch.get_loops('B')\nsch.fuse(i, j)\n"
+                "sch.transform_layout('B', ('write', 0), lambda i, j: [i // 4, j, i % 4], "
+                "pad_value=0)\n",
                 "does not iterate over it");
   context_free(context);
 }
@@ -176,21 +185,21 @@ static void test_maps_that_are_refused(void **state) {
   check_refused(copy, "sch.transform_layout('B', 'B', lambda i: [i])\n", "takes 1 axes");
 }
 
-static const char viewed[] = HEAD
-    "def f(A: T.Buffer((6, 4), 'float32'), B: T.Buffer((6, 4), 'float32')):\n"
-    "    A_flat = T.decl_buffer((24,), 'float32', data=A.data)\n"
-    "    for i, j in T.grid(6, 4):\n"
-    "        with T.block('B'):\n"
-    "            vi, vj = T.axis.remap('SS', [i, j])\n"
-    "            B[vi, vj] = A[vi, vj] + A_flat[vi * 4 + vj]\n";
+static const char viewed[] =
+    HEAD "def f(A: T.Buffer((6, 4), 'float32'), B: T.Buffer((6, 4), 'float32')):\n"
+         "    A_flat = T.decl_buffer((24,), 'float32', data=A.data)\n"
+         "    for i, j in T.grid(6, 4):\n"
+         "        with T.block('B'):\n"
+         "            vi, vj = T.axis.remap('SS', [i, j])\n"
+         "            B[vi, vj] = A[vi, vj] + A_flat[vi * 4 + vj]\n";
 
-static const char twin[] = HEAD
-    "def f(A: T.Buffer((6, 4), 'float32'), B: T.Buffer((6, 4), 'float32')):\n"
-    "    A2 = T.decl_buffer((6, 4), 'float32', data=A.data)\n"
-    "    for i, j in T.grid(6, 4):\n"
-    "        with T.block('B'):\n"
-    "            vi, vj = T.axis.remap('SS', [i, j])\n"
-    "            B[vi, vj] = A[vi, vj] + A2[5 - vi, vj]\n";
+static const char twin[] =
+    HEAD "def f(A: T.Buffer((6, 4), 'float32'), B: T.Buffer((6, 4), 'float32')):\n"
+         "    A2 = T.decl_buffer((6, 4), 'float32', data=A.data)\n"
+         "    for i, j in T.grid(6, 4):\n"
+         "        with T.block('B'):\n"
+         "            vi, vj = T.axis.remap('SS', [i, j])\n"
+         "            B[vi, vj] = A[vi, vj] + A2[5 - vi, vj]\n";
 
 static void test_aliases_move_together(void **state) {
   (void)state;
@@ -222,8 +231,9 @@ static void test_block_layout(void **state) {
              "f, = sch.get_loops('B')\nsch.parallel(f)\n");
   made(pointwise, "sch.transform_block_layout('conv', lambda n, o, h, w, c: "
                   "[n, h * 6 + w, o // 4, c // 5, o % 4, c % 5])\n");
-  check_refused(pointwise, "sch.transform_block_layout('conv', lambda n, o, h, w, c: "
-                           "[n, h, w, o * 13 + c])\n",
+  check_refused(pointwise,
+                "sch.transform_block_layout('conv', lambda n, o, h, w, c: "
+                "[n, h, w, o * 13 + c])\n",
                 "mixes spatial and reduction");
   check_refused(copy, "sch.transform_block_layout('B', lambda i, j: [i])\n", "no proved inverse");
 }

@@ -22,24 +22,26 @@ static const char *const programs[] = {
          "        with T.block('D'):\n"
          "            vj, vi = T.axis.remap('SS', [j, i])\n"
          "            D[vj, vi] = T.max(C[vi, vj], T.float32(0)) - B[vi, vj]\n",
-    HEAD "def f(X: T.Buffer((3, 5, 6), 'float32'), W: T.Buffer((5, 3, 3, 2), 'float32'),\n"
-         "      b: T.Buffer((5,), 'float32'), Y: T.Buffer((5, 5, 3), 'float32')):\n"
-         "    P = T.alloc_buffer((3, 7, 6))\n"
-         "    C = T.alloc_buffer((5, 5, 3))\n"
-         "    for c, h, w in T.grid(3, 7, 6):\n"
-         "        with T.block('P'):\n"
-         "            vc, vh, vw = T.axis.remap('SSS', [c, h, w])\n"
-         "            P[vc, vh, vw] = T.if_then_else(1 <= vh and vh < 6, X[vc, vh - 1, vw], T.float32(0))\n"
-         "    for o, h, w, c, k, l in T.grid(5, 5, 3, 3, 3, 2):\n"
-         "        with T.block('C'):\n"
-         "            vo, vh, vw, vc, vk, vl = T.axis.remap('SSSRRR', [o, h, w, c, k, l])\n"
-         "            with T.init():\n"
-         "                C[vo, vh, vw] = b[vo]\n"
-         "            C[vo, vh, vw] = C[vo, vh, vw] + P[vc, vh + vk, vw * 2 + vl] * W[vo, vc, vk, vl]\n"
-         "    for o, h, w in T.grid(5, 5, 3):\n"
-         "        with T.block('Y'):\n"
-         "            vo, vh, vw = T.axis.remap('SSS', [o, h, w])\n"
-         "            Y[vo, vh, vw] = T.max(C[vo, vh, vw], T.float32(0))\n",
+    HEAD
+    "def f(X: T.Buffer((3, 5, 6), 'float32'), W: T.Buffer((5, 3, 3, 2), 'float32'),\n"
+    "      b: T.Buffer((5,), 'float32'), Y: T.Buffer((5, 5, 3), 'float32')):\n"
+    "    P = T.alloc_buffer((3, 7, 6))\n"
+    "    C = T.alloc_buffer((5, 5, 3))\n"
+    "    for c, h, w in T.grid(3, 7, 6):\n"
+    "        with T.block('P'):\n"
+    "            vc, vh, vw = T.axis.remap('SSS', [c, h, w])\n"
+    "            P[vc, vh, vw] = T.if_then_else(1 <= vh and vh < 6, X[vc, vh - 1, vw], "
+    "T.float32(0))\n"
+    "    for o, h, w, c, k, l in T.grid(5, 5, 3, 3, 3, 2):\n"
+    "        with T.block('C'):\n"
+    "            vo, vh, vw, vc, vk, vl = T.axis.remap('SSSRRR', [o, h, w, c, k, l])\n"
+    "            with T.init():\n"
+    "                C[vo, vh, vw] = b[vo]\n"
+    "            C[vo, vh, vw] = C[vo, vh, vw] + P[vc, vh + vk, vw * 2 + vl] * W[vo, vc, vk, vl]\n"
+    "    for o, h, w in T.grid(5, 5, 3):\n"
+    "        with T.block('Y'):\n"
+    "            vo, vh, vw = T.axis.remap('SSS', [o, h, w])\n"
+    "            Y[vo, vh, vw] = T.max(C[vo, vh, vw], T.float32(0))\n",
     HEAD "def f(A: T.Buffer((9, 10), 'float32'), S: T.Buffer((9,), 'float32')):\n"
          "    M = T.alloc_buffer((9,))\n"
          "    E = T.alloc_buffer((9, 10))\n"
@@ -107,12 +109,12 @@ static BufferSlot some_slot(Walk *walk) {
 // A random map for a rank: some axes split by 2, 3 or 4, then shuffled.
 static const IndexMap *some_map(Walk *walk, int rank) {
   Context *context = schedule_context(walk->schedule);
-  const LayoutExpr *outputs[12];
+  const LayoutExpr *outputs[64];
   int count = 0;
   for (int i = 0; i < rank; i++) {
     const LayoutExpr *axis = layout_axis(context, i);
     const LayoutExpr *factor = layout_const(context, 2 + pick(&walk->random, 3));
-    if (pick(&walk->random, 3) || count > 8) {
+    if (pick(&walk->random, 3) || rank > 8) {
       outputs[count++] = axis;
       continue;
     }
@@ -199,7 +201,8 @@ static bool try_layout(Walk *walk) {
   BufferSlot slot = some_slot(walk);
   Block *block = schedule_block(walk->schedule, walk->block);
   const Buffer *buffer = (slot.write ? block->writes : block->reads)[slot.index].buffer;
-  LayoutPadding padding = {pick(&walk->random, 3) ? LAYOUT_PADDING_ANY : LAYOUT_PADDING_CONSTANT, 2};
+  LayoutPadding padding = {pick(&walk->random, 3) ? LAYOUT_PADDING_ANY : LAYOUT_PADDING_CONSTANT,
+                           2};
   return schedule_transform_layout(walk->schedule, walk->block, slot, some_map(walk, buffer->rank),
                                    &padding);
 }
@@ -248,7 +251,8 @@ static void walk_once(uint64_t seed) {
   }
   schedule_quiet(walk.schedule, false);
   context->error_count = context->diags.count = 0; // what layouts say of maps that do not fit
-  if (getenv("SHOW")) fprintf(stderr, "seed %llu\n%s", (unsigned long long)seed, schedule_trace(walk.schedule));
+  if (getenv("SHOW"))
+    fprintf(stderr, "seed %llu\n%s", (unsigned long long)seed, schedule_trace(walk.schedule));
   bool fine = verify_prim_func(context, schedule_func(walk.schedule), STAGE_TENSOR);
   if (!fine) {
     diag_print_all(context, stderr);
