@@ -179,6 +179,7 @@ struct Context {
   int64_t fail_after;       // allocation fault injection for tests: fails when it reaches 0
   size_t memory_limit;      // bytes all arenas of the context may take; 0: no limit
   struct Release *releases; // what context_at_free left, latest first
+  struct Mapping *mappings; // of files
 };
 
 Context *context_new(void); // NULL only when memory is exhausted
@@ -227,6 +228,9 @@ char *file_read(Context *context, Arena *arena, const char *path, size_t *size);
 // regular file is read instead). NULL with a diagnostic at `blame`, or at the file itself when
 // `blame` has no position.
 const char *file_map(Context *context, const char *path, SourcePos blame, size_t *size);
+// Bytes that will hardly be read again: where they lie in a mapped file, their memory is given back
+// (reading them again works, and reads the file).
+void file_forget(Context *context, const void *data, size_t size);
 // Writes beside `path` and renames: the file appears whole or not at all. "-" is standard output.
 bool file_write(Context *context, const char *path, const void *data, size_t size);
 // The same for what others write by name: a new empty file beside `path` (NULL with a diagnostic),

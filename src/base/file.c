@@ -40,10 +40,12 @@ char *file_read(Context *context, Arena *arena, const char *path, size_t *size) 
   return data;
 }
 
-typedef struct Mapping {
+typedef struct Mapping Mapping;
+struct Mapping {
   void *data;
   size_t size;
-} Mapping;
+  Mapping *next;
+};
 
 static void unmap(void *arg) {
   Mapping *mapping = arg;
@@ -54,10 +56,24 @@ static void unmap(void *arg) {
 static const char *map_descriptor(Context *context, int descriptor, size_t size) {
   if (size == 0) return "";
   Mapping *mapping = arena_new(&context->arena, Mapping);
-  *mapping = (Mapping){mmap(NULL, size, PROT_READ, MAP_PRIVATE, descriptor, 0), size};
+  *mapping = (Mapping){mmap(NULL, size, PROT_READ, MAP_PRIVATE, descriptor, 0), size,
+                       context->mappings};
   if (mapping->data == MAP_FAILED) return NULL;
+  context->mappings = mapping;
   context_at_free(context, unmap, mapping);
   return mapping->data;
+}
+
+void file_forget(Context *context, const void *data, size_t size) {
+  uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = (uintptr_t)data, end = begin + size;
+  for (const Mapping *m = context->mappings; m; m = m->next) {
+    uintptr_t from = (uintptr_t)m->data;
+    if (begin < from || end > from + m->size) continue;
+    begin = (begin + page - 1) / page * page;
+    end = end / page * page;
+    if (begin < end) madvise((void *)begin, end - begin, MADV_DONTNEED);
+    return;
+  }
 }
 
 const char *file_map(Context *context, const char *path, SourcePos blame, size_t *size) {

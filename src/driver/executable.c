@@ -106,8 +106,8 @@ Executable *executable_new(Program *program, TargetReport *report) {
   e->arena = memory_alloc((size_t)program->arena_bytes + 64);
   bool ok = e->weights && e->arena;
   if (!ok) diag_error(program->context, program->graph->pos, "not enough memory for the weights");
+  if (ok) program_fill_weights(program, e->weights); // first: the originals' memory goes back
   if (ok && generate(e, report) && make_steps(e)) {
-    program_fill_weights(program, e->weights);
     make_specs(e);
     return e;
   }

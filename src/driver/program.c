@@ -98,6 +98,7 @@ void program_fill_weights(const Program *p, void *weights) {
       layout_pack(p->context, slot->layout, dtype_bytes(data->type), data->data, to);
     else
       memcpy(to, data->data, data->bytes);
+    file_forget(p->context, data->data, data->bytes);
   }
 }
 
