@@ -61,6 +61,9 @@ Program *program_build(Context *context, const GraphFunc *graph, const CompileOp
 // The constants as the kernels read them, program->weight_bytes into `weights` (aligned to 64).
 void program_fill_weights(const Program *program, void *weights);
 
+// The whole program as a file: target_write_program.
+bool program_write(const Program *program, const TargetRow *target,
+                   const TargetProgramOptions *options, const char *path);
 // The whole program as C source at `path`, with a header and perhaps weights beside it
 // (target_write_c). False with diagnostics.
 bool program_write_c(const Program *program, const TargetProgramOptions *options, const char *path);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program as C source: its steps and places as the C target takes them.
+// A program as a file: its steps and places as targets take them.
 #include "driver/driver.h"
 
 static const TargetPlace places[] = {
@@ -44,7 +44,8 @@ static const char *const *kernel_names(const Program *p) {
   return names;
 }
 
-bool program_write_c(const Program *p, const TargetProgramOptions *options, const char *path) {
+bool program_write(const Program *p, const TargetRow *target, const TargetProgramOptions *options,
+                   const char *path) {
   Arena *arena = &p->context->scratch;
   ArenaMark mark = arena_mark(arena);
   TargetStep *steps = arena_array(arena, TargetStep, p->steps.count);
@@ -65,7 +66,11 @@ bool program_write_c(const Program *p, const TargetProgramOptions *options, cons
       .weights = weights,
       .weight_bytes = p->weight_bytes,
   };
-  bool done = target_write_c(p->context, &program, options, path);
+  bool done = target_write_program(p->context, target, &program, options, path);
   arena_reset(arena, mark);
   return done;
+}
+
+bool program_write_c(const Program *p, const TargetProgramOptions *options, const char *path) {
+  return program_write(p, target_find("c"), options, path);
 }

@@ -13,8 +13,10 @@ static const char *const c_endings[] = {".c", NULL};
 static const char *const llvm_endings[] = {".o", ".s", ".ll", ".so", NULL};
 
 const TargetRow target_table[] = {
-    {"llvm", "native code by LLVM: run now, .o, .s, .ll, .so", llvm_endings, llvm_emit, llvm_load},
-    {"c", "C11 for GCC and Clang: run now through a compiler, .c", c_endings, c_target_emit, c_target_load},
+    {"llvm", "native code by LLVM: run now, .o, .s, .ll, .so", llvm_endings, llvm_emit, llvm_load,
+     llvm_write_program},
+    {"c", "C11 for GCC and Clang: run now through a compiler, .c", c_endings, c_target_emit,
+     c_target_load, target_write_c},
     {NULL},
 };
 
@@ -82,6 +84,17 @@ bool target_write_file(Context *context, const TargetRow *target, const TargetUn
   bool done = write_file(context, target, unit, options, ending, path);
   add_time(options, start);
   arena_reset(&context->scratch, mark);
+  return done;
+}
+
+bool target_write_program(Context *context, const TargetRow *target, const TargetProgram *program,
+                          const TargetProgramOptions *options, const char *path) {
+  if (!target) target = target_for_file(path);
+  if (!target || !ending_of(target, path))
+    return diag_error(context, (SourcePos){NULL}, "%s: no target writes such a file", path);
+  double start = seconds_now();
+  bool done = target->write_program(context, program, options, path);
+  add_time(&options->target, start);
   return done;
 }
 

@@ -40,32 +40,7 @@ typedef struct TargetUnit {
   int kernel_count;
 } TargetUnit;
 
-// Code in memory: owned by the caller, not by the context; thread-safe to call.
-typedef struct TargetCode TargetCode;
-
-typedef struct TargetRow {
-  const char *name, *summary;
-  const char *const *endings; // of files it can write, NULL-terminated: ".o", ".s"
-  // The file's bytes in *out; false with a diagnostic.
-  bool (*emit)(Context *context, const TargetUnit *unit, const TargetOptions *options,
-               const char *ending, Text *out);
-  // NULL when the target cannot run code in this process.
-  TargetCode *(*load)(Context *context, const TargetUnit *unit, const TargetOptions *options);
-} TargetRow;
-extern const TargetRow target_table[]; // ends with a NULL name
-const TargetRow *target_find(const char *name);          // NULL when there is none
-const TargetRow *target_for_file(const char *path);      // by ending; NULL when none writes it
-
-// Writes the file whole or not at all. False with a diagnostic.
-bool target_write_file(Context *context, const TargetRow *target, const TargetUnit *unit,
-                       const TargetOptions *options, const char *path);
-// Code for this process; NULL with a diagnostic.
-TargetCode *target_load(Context *context, const TargetRow *target, const TargetUnit *unit,
-                        const TargetOptions *options);
-TargetTask target_code_task(TargetCode *code, const char *name); // NULL when there is none
-void target_code_free(TargetCode *code);
-
-// ---- A whole program in one file ---------------------------------------------------------------
+// A whole program in one file.
 
 typedef enum TargetPlace {
   TARGET_INPUT,   // input `number`
@@ -111,6 +86,38 @@ typedef struct TargetProgramOptions {
   bool openmp;         // tasks in parallel, where the compiler is asked to (-fopenmp)
 } TargetProgramOptions;
 
+// Code in memory: owned by the caller, not by the context; thread-safe to call.
+typedef struct TargetCode TargetCode;
+
+typedef struct TargetRow {
+  const char *name, *summary;
+  const char *const *endings; // of files it can write, NULL-terminated: ".o", ".s"
+  // The file's bytes in *out; false with a diagnostic.
+  bool (*emit)(Context *context, const TargetUnit *unit, const TargetOptions *options,
+               const char *ending, Text *out);
+  // NULL when the target cannot run code in this process.
+  TargetCode *(*load)(Context *context, const TargetUnit *unit, const TargetOptions *options);
+  bool (*write_program)(Context *context, const TargetProgram *program,
+                        const TargetProgramOptions *options, const char *path);
+} TargetRow;
+extern const TargetRow target_table[]; // ends with a NULL name
+const TargetRow *target_find(const char *name);          // NULL when there is none
+const TargetRow *target_for_file(const char *path);      // by ending; NULL when none writes it
+
+// Writes the file whole or not at all. False with a diagnostic.
+bool target_write_file(Context *context, const TargetRow *target, const TargetUnit *unit,
+                       const TargetOptions *options, const char *path);
+// Code for this process; NULL with a diagnostic.
+TargetCode *target_load(Context *context, const TargetRow *target, const TargetUnit *unit,
+                        const TargetOptions *options);
+TargetTask target_code_task(TargetCode *code, const char *name); // NULL when there is none
+void target_code_free(TargetCode *code);
+
+// A program by the path's ending, or by `target` if that is not NULL: native code or C, with a
+// header NAME.h and, where asked for, NAME.weights beside it. Native code has NAME_run as the C has,
+// and NAME_run_parallel for threads. False with a diagnostic.
+bool target_write_program(Context *context, const TargetRow *target, const TargetProgram *program,
+                          const TargetProgramOptions *options, const char *path);
 // C source at `path` (NAME.c), its header NAME.h and, where asked for, NAME.weights, beside one
 // another. The header is the manual. False with a diagnostic.
 bool target_write_c(Context *context, const TargetProgram *program,

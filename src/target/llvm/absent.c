@@ -16,3 +16,8 @@ TargetCode *llvm_load(Context *context, const TargetUnit *unit, const TargetOpti
   absent(context);
   return NULL;
 }
+
+bool llvm_write_program(Context *context, const TargetProgram *program,
+                        const TargetProgramOptions *options, const char *path) {
+  return absent(context);
+}

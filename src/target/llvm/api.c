@@ -51,6 +51,7 @@ static void open_once(void) {
   library.api.InitializeX86Target();
   library.api.InitializeX86TargetMC();
   library.api.InitializeX86AsmPrinter();
+  library.api.InitializeX86AsmParser();
   library.api.InstallFatalErrorHandler(on_fatal_error);
 }
 

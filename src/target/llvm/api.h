@@ -48,6 +48,7 @@
   X(InitializeX86TargetInfo)                                                                       \
   X(InitializeX86Target)                                                                           \
   X(InitializeX86TargetMC)                                                                         \
+  X(InitializeX86AsmParser)                                                                        \
   X(InitializeX86AsmPrinter)                                                                       \
   X(OrcCreateLLJIT)                                                                                \
   X(OrcDisposeLLJIT)                                                                               \

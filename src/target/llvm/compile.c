@@ -113,15 +113,15 @@ static void clean_up(Job *job) {
 }
 
 // After a fatal error LLVM's own state is unknown, and what it held is given up.
-bool llvm_compile(Context *context, const LlvmApi *api, const TargetUnit *unit,
+bool llvm_compile(Context *context, const LlvmApi *api, const char *name, const char *text,
                   const TargetOptions *options, LlvmOutput output, Text *out) {
   Job job = {.api = api, .machine = options->machine, .output = output, .out = out};
   char why[400];
-  job.text = llvm_module_text(context, unit, options);
+  job.text = text;
   if (!llvm_protect(compile, &job, why, sizeof why)) fail(&job, "LLVM", why);
   else clean_up(&job);
   if (!job.message[0]) return true;
-  return diag_error(context, (SourcePos){NULL}, "%s: %s", unit->name, job.message);
+  return diag_error(context, (SourcePos){NULL}, "%s: %s", name, job.message);
 }
 
 static const struct {
@@ -130,13 +130,17 @@ static const struct {
 } outputs[] = {
     {".ll", LLVM_OUTPUT_TEXT}, {".s", LLVM_OUTPUT_ASSEMBLY}, {".o", LLVM_OUTPUT_OBJECT}};
 
+LlvmOutput llvm_output_of(const char *ending) {
+  for (int i = 0; i < COUNT_OF(outputs); i++)
+    if (!strcmp(outputs[i].ending, ending)) return outputs[i].output;
+  return LLVM_OUTPUT_OBJECT;
+}
+
 bool llvm_emit(Context *context, const TargetUnit *unit, const TargetOptions *options,
                const char *ending, Text *out) {
   const char *why;
   const LlvmApi *api = llvm_api(&why);
   if (!api) return diag_error(context, (SourcePos){NULL}, "target llvm: %s", why);
-  for (int i = 0; i < COUNT_OF(outputs); i++)
-    if (!strcmp(outputs[i].ending, ending))
-      return llvm_compile(context, api, unit, options, outputs[i].output, out);
-  return diag_error(context, (SourcePos){NULL}, "target llvm writes no %s", ending);
+  const char *text = llvm_module_text(context, unit, options, NULL);
+  return llvm_compile(context, api, unit->name, text, options, llvm_output_of(ending), out);
 }

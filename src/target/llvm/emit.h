@@ -4,7 +4,7 @@
 #ifndef PLEAT_TARGET_LLVM_EMIT_H
 #define PLEAT_TARGET_LLVM_EMIT_H
 
-#include "target/target.h"
+#include "target/llvm/program.h"
 
 // A module under construction.
 typedef struct LlvmModule {
@@ -18,6 +18,7 @@ typedef struct LlvmModule {
   const HostMachine *machine;
   TargetFeatures features;
   TargetReport *report;
+  bool local; // tasks are seen in this module only
 } LlvmModule;
 
 // A function under construction. A value is known by its name as text, without type: "%v12", "7".
@@ -75,8 +76,12 @@ const char *emit_with_lane(Emit *emit, const char *value, DType type, const char
 // stmt.c
 void emit_stmt(Emit *emit, const Stmt *s);
 
-// module.c. The whole unit as text, in the scratch arena.
+// entry.c
+void llvm_add_program(Emit *emit, const LlvmProgram *whole);
+
+// module.c. The unit, and the program's own functions unless `whole` is NULL, as text in the scratch
+// arena.
 const char *llvm_module_text(Context *context, const TargetUnit *unit,
-                             const TargetOptions *options);
+                             const TargetOptions *options, const LlvmProgram *whole);
 
 #endif

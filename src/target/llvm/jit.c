@@ -66,7 +66,9 @@ TargetCode *llvm_load(Context *context, const TargetUnit *unit, const TargetOpti
     return NULL;
   }
   Text object = text_new(&context->scratch);
-  if (!llvm_compile(context, api, unit, options, LLVM_OUTPUT_OBJECT, &object)) return NULL;
+  const char *text = llvm_module_text(context, unit, options, NULL);
+  if (!llvm_compile(context, api, unit->name, text, options, LLVM_OUTPUT_OBJECT, &object))
+    return NULL;
   LlvmCode *llvm = calloc(1, sizeof *llvm);
   if (!llvm) return NULL;
   llvm->code = (TargetCode){find_task, free_code};

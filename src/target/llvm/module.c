@@ -106,9 +106,10 @@ static void module_add_task(LlvmModule *module, const LowerKernel *kernel, const
   Stmt *legal = target_legalize(module->context, task->body, &module->features, module->report);
   emit_stmt(&body, legal);
   text_printf(&module->functions,
-              "define void @%s(ptr %%args, i64 %%begin, i64 %%end) #0 {\nentry:\n%s"
+              "define %svoid @%s(ptr %%args, i64 %%begin, i64 %%end) #0 {\nentry:\n%s"
               "  tail call void @%s.body(%si64 %%begin, i64 %%end)\n  ret void\n}\n",
-              task->name, text_string(&wrapper.body), task->name, text_string(&parameters.call));
+              module->local ? "internal " : "", task->name, text_string(&wrapper.body), task->name,
+              text_string(&parameters.call));
   text_printf(&module->functions,
               "define internal void @%s.body(%si64 %%begin, i64 %%end) #0 {\nentry:\n%s%s"
               "  ret void\n}\n",
@@ -117,7 +118,7 @@ static void module_add_task(LlvmModule *module, const LowerKernel *kernel, const
 }
 
 const char *llvm_module_text(Context *context, const TargetUnit *unit,
-                             const TargetOptions *options) {
+                             const TargetOptions *options, const LlvmProgram *whole) {
   Arena *arena = &context->scratch;
   LlvmModule module = {.context = context, .arena = arena, .machine = options->machine};
   module.features = target_features(options->machine);
@@ -127,9 +128,14 @@ const char *llvm_module_text(Context *context, const TargetUnit *unit,
   module.declarations = text_new(arena);
   module.metadata = text_new(arena);
   module.declared = map_new(arena);
+  module.local = whole != NULL;
   for (int k = 0; k < unit->kernel_count; k++)
     for (int t = 0; t < unit->kernels[k]->task_count; t++)
       module_add_task(&module, unit->kernels[k], &unit->kernels[k]->tasks[t]);
+  if (whole) {
+    Emit entry = emit_new(&module);
+    llvm_add_program(&entry, whole);
+  }
   Text text = text_new(arena);
   text_printf(&text, "source_filename = \"%s\"\ntarget triple = \"x86_64-unknown-linux-gnu\"\n",
               unit->name);

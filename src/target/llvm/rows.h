@@ -8,5 +8,7 @@
 bool llvm_emit(Context *context, const TargetUnit *unit, const TargetOptions *options,
                const char *ending, Text *out);
 TargetCode *llvm_load(Context *context, const TargetUnit *unit, const TargetOptions *options);
+bool llvm_write_program(Context *context, const TargetProgram *program,
+                        const TargetProgramOptions *options, const char *path);
 
 #endif

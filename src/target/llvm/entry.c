@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program's functions as LLVM's text: its steps one after the other, each with an array of
+// pointers. NAME_run is what the C target writes, in the caller's thread; NAME_run_parallel hands
+// the tasks of each kernel to the caller's threads.
+#include "target/llvm/emit.h"
+
+static void add_bytes(Text *out, const char *name, const void *data, size_t size) {
+  const uint8_t *bytes = data;
+  text_printf(out, "@%s = internal constant [%zu x i8] c\"", name, size);
+  for (size_t i = 0; i < size; i++) {
+    bool plain = bytes[i] >= 32 && bytes[i] < 127 && bytes[i] != '"' && bytes[i] != '\\';
+    if (plain) text_append(out, (const char *)bytes + i, 1);
+    else text_printf(out, "\\%02X", bytes[i]);
+  }
+  text_puts(out, "\", align 64\n");
+}
+
+static void add_weights(LlvmModule *module, const LlvmProgram *whole) {
+  const TargetProgram *p = whole->program;
+  if (whole->weights_beside || !p->weight_bytes) return;
+  if (!whole->weights_file) {
+    add_bytes(&module->globals, "own_weights", p->weights, (size_t)p->weight_bytes);
+    return;
+  }
+  text_printf(&module->globals,
+              "module asm \".section .rodata,\\22a\\22,@progbits\"\nmodule asm \".balign 64\"\n"
+              "module asm \"own_weights:\"\nmodule asm \".incbin \\22%s\\22\"\n"
+              "module asm \".text\"\n@own_weights = external hidden constant i8\n",
+              whole->weights_file);
+}
+
+static const char *offset_from(Emit *emit, const char *base, int64_t offset) {
+  return emit_value(emit, "getelementptr i8, ptr %s, i64 %lld", base, (long long)offset);
+}
+
+static const char *caller_pointer(Emit *emit, const char *array, int number) {
+  const char *place = emit_value(emit, "getelementptr ptr, ptr %s, i64 %d", array, number);
+  return emit_value(emit, "load ptr, ptr %s, align 8", place);
+}
+
+static const char *place_pointer(Emit *emit, const TargetArgument *argument, const char *weights) {
+  switch (argument->place) {
+  case TARGET_INPUT: return caller_pointer(emit, "%inputs", argument->number);
+  case TARGET_OUTPUT: return caller_pointer(emit, "%outputs", argument->number);
+  case TARGET_WEIGHTS: return offset_from(emit, weights, argument->offset);
+  case TARGET_ARENA: break;
+  }
+  return offset_from(emit, "%arena", argument->offset);
+}
+
+// By the caller's threads when there are some and there is more than one task.
+static void call_task(Emit *emit, const char *name, int64_t count, const char *args) {
+  int number = emit_label_number(emit);
+  long long n = (long long)count;
+  if (count > 1) {
+    emit_line(emit, "br i1 %%serial, label %%one%d, label %%many%d", number, number);
+    emit_label(emit, "many", number);
+    emit_line(emit, "call void %%parallel(ptr %%pool, ptr @%s, ptr %s, i64 %lld)", name, args, n);
+    emit_line(emit, "br label %%done%d", number);
+    emit_label(emit, "one", number);
+  }
+  emit_line(emit, "call void @%s(ptr %s, i64 0, i64 %lld)", name, args, n);
+  if (count <= 1) return;
+  emit_line(emit, "br label %%done%d", number);
+  emit_label(emit, "done", number);
+}
+
+static void add_step(Emit *emit, const TargetProgram *p, const TargetStep *step,
+                     const char *weights, const char *args) {
+  const LowerKernel *kernel = p->unit.kernels[step->kernel];
+  for (int i = 0; i <= kernel->arg_count; i++) {
+    const char *pointer = i < kernel->arg_count
+                              ? place_pointer(emit, &step->arguments[i], weights)
+                              : offset_from(emit, "%arena", p->workspace_offset);
+    const char *place = emit_value(emit, "getelementptr ptr, ptr %s, i64 %d", args, i);
+    emit_line(emit, "store ptr %s, ptr %s, align 8", pointer, place);
+  }
+  for (int i = 0; i < kernel->task_count; i++) {
+    int64_t count = 1;
+    expr_as_int(kernel->tasks[i].count, &count);
+    call_task(emit, kernel->tasks[i].name, count, args);
+  }
+}
+
+static int most_arguments(const TargetProgram *p) {
+  int most = 0;
+  for (int i = 0; i < p->step_count; i++)
+    most = MAX_OF(most, p->unit.kernels[p->steps[i].kernel]->arg_count);
+  return most + 1;
+}
+
+void llvm_add_program(Emit *emit, const LlvmProgram *whole) {
+  const TargetProgram *p = whole->program;
+  LlvmModule *module = emit->module;
+  const char *given = whole->weights_beside ? "ptr %weights, " : "";
+  add_weights(module, whole);
+  emit_line(emit, "%%serial = icmp eq ptr %%parallel, null");
+  const char *args =
+      emit_alloca(emit, arena_printf(module->arena, "[%d x ptr]", most_arguments(p)), 16);
+  for (int i = 0; i < p->step_count; i++)
+    add_step(emit, p, &p->steps[i], whole->weights_beside ? "%weights" : "@own_weights", args);
+  text_printf(&module->functions,
+              "define i32 @%s_run_parallel(%sptr %%inputs, ptr %%outputs, ptr %%arena, "
+              "ptr %%parallel, ptr %%pool) #0 {\nentry:\n%s%s  ret i32 0\n}\n",
+              whole->name, given, text_string(&emit->entry), text_string(&emit->body));
+  text_printf(&module->functions,
+              "define i32 @%s_run(%sptr %%inputs, ptr %%outputs, ptr %%arena) #0 {\n"
+              "  %%r = tail call i32 @%s_run_parallel(%sptr %%inputs, ptr %%outputs, ptr %%arena, "
+              "ptr null, ptr null)\n  ret i32 %%r\n}\n",
+              whole->name, given, whole->name, given);
+}

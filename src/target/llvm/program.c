@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// A whole program as a file that LLVM writes, with a header, and its weights inside or beside it.
+#include "target/llvm/program.h"
+
+#include "target/link.h"
+#include "target/llvm/compile.h"
+
+#include <ctype.h>
+#include <unistd.h>
+
+enum { WEIGHTS_IN_TEXT = 1 << 14 }; // bytes; more are read by the assembler
+
+// ---- What can be written -----------------------------------------------------------------------
+
+static bool check_kernel(Context *context, const LowerKernel *kernel) {
+  int64_t ignored;
+  for (int i = 0; i < kernel->arg_count; i++)
+    if (kernel->args[i].kind != LOWER_ARG_TENSOR)
+      return diag_error(context, kernel->func->pos, "'%s' has a size that is not known",
+                        kernel->args[i].name);
+  for (int i = 0; i < kernel->task_count; i++)
+    if (!expr_as_int(kernel->tasks[i].count, &ignored))
+      return diag_error(context, kernel->func->pos, "'%s' has a size that is not known",
+                        kernel->tasks[i].name);
+  return true;
+}
+
+static bool check_kernels(Context *context, const TargetProgram *program) {
+  for (int i = 0; i < program->unit.kernel_count; i++)
+    if (!check_kernel(context, program->unit.kernels[i])) return false;
+  return true;
+}
+
+// ---- The header --------------------------------------------------------------------------------
+
+static void describe(Context *context, const char *kind, const TargetTensor *tensors, int count,
+                     Text *out) {
+  for (int i = 0; i < count; i++) {
+    text_printf(out, "// %s[%d] '%s': %s [", kind, i, tensors[i].name,
+                dtype_name(context, tensors[i].type));
+    for (int j = 0; j < tensors[i].rank; j++)
+      text_printf(out, "%s%lld", j ? ", " : "", (long long)tensors[i].shape[j]);
+    text_puts(out, "], row-major\n");
+  }
+}
+
+static const char manual[] =
+    "#include <stdint.h>\n\n"
+    "#define %1$s_ARENA_BYTES %2$lld\n#define %1$s_WEIGHT_BYTES %3$lld\n\n"
+    "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n%4$s"
+    "// Runs the model. `arena` is memory for intermediate results, aligned to 64 bytes; it need\n"
+    "// not be cleared and holds nothing between runs, so threads may run at once with an arena\n"
+    "// each. Inputs, outputs and the arena do not overlap. Returns 0.\n"
+    "int %1$s_run(%5$sconst void *const inputs[], void *const outputs[], void *arena);\n\n"
+    "// The same with threads: `parallel` runs body(env, begin, end) over 0 <= begin < end <=\n"
+    "// count, in any pieces on any threads, and returns when all are done.\n"
+    "typedef void (*%1$s_body)(void *env, int64_t begin, int64_t end);\n"
+    "typedef void (*%1$s_parallel)(void *pool, %1$s_body body, void *env, int64_t count);\n"
+    "int %1$s_run_parallel(%5$sconst void *const inputs[], void *const outputs[], void *arena,\n"
+    "    %1$s_parallel parallel, void *pool);\n\n"
+    "#ifdef __cplusplus\n}\n#endif\n#endif\n";
+
+static bool write_header(Context *context, const LlvmProgram *whole, const char *base) {
+  const TargetProgram *p = whole->program;
+  const char *beside = "// `weights`: the bytes of the .weights file, aligned to 64.\n";
+  Text out = text_new(&context->scratch);
+  text_printf(&out, "// %s, as native code.\n#ifndef %s_H\n#define %s_H\n\n", p->unit.name,
+              whole->name, whole->name);
+  describe(context, "inputs", p->inputs, p->input_count, &out);
+  describe(context, "outputs", p->outputs, p->output_count, &out);
+  text_printf(&out, manual, whole->name, (long long)p->arena_bytes, (long long)p->weight_bytes,
+              whole->weights_beside ? beside : "",
+              whole->weights_beside ? "const void *weights, " : "");
+  return file_write(context, arena_printf(&context->scratch, "%s.h", base), out.data, out.size);
+}
+
+// ---- The code ----------------------------------------------------------------------------------
+
+static bool write_code(Context *context, const LlvmProgram *whole,
+                       const TargetProgramOptions *options, const char *ending, const char *path) {
+  const char *why;
+  const LlvmApi *api = llvm_api(&why);
+  if (!api) return diag_error(context, (SourcePos){NULL}, "target llvm: %s", why);
+  const TargetUnit *unit = &whole->program->unit;
+  const char *text = llvm_module_text(context, unit, &options->target, whole);
+  bool shared = !strcmp(ending, ".so");
+  Text bytes = text_new(&context->scratch);
+  LlvmOutput output = shared ? LLVM_OUTPUT_OBJECT : llvm_output_of(ending);
+  if (!llvm_compile(context, api, unit->name, text, &options->target, output, &bytes)) return false;
+  if (shared) return link_shared(context, &bytes, ".o", options->target.machine, path);
+  return file_write(context, path, bytes.data, bytes.size);
+}
+
+// Many weights go by way of a temporary file, which the assembler reads.
+static bool write_with_weights(Context *context, LlvmProgram *whole,
+                               const TargetProgramOptions *options, const char *ending,
+                               const char *path) {
+  const TargetProgram *p = whole->program;
+  bool object = !strcmp(ending, ".o") || !strcmp(ending, ".so");
+  if (whole->weights_beside || !object || p->weight_bytes <= WEIGHTS_IN_TEXT)
+    return write_code(context, whole, options, ending, path);
+  char *folder = link_folder(context);
+  if (!folder) return false;
+  whole->weights_file = arena_printf(&context->scratch, "%s/weights", folder);
+  bool done = file_write(context, whole->weights_file, p->weights, (size_t)p->weight_bytes) &&
+              write_code(context, whole, options, ending, path);
+  unlink(whole->weights_file);
+  rmdir(folder);
+  return done;
+}
+
+static const char *identifier(Arena *arena, const char *base) {
+  const char *name = strrchr(base, '/') ? strrchr(base, '/') + 1 : base;
+  char *copy = arena_printf(arena, "%s%s", isdigit((unsigned char)*name) ? "_" : "", name);
+  for (char *c = copy; *c; c++)
+    if (!isalnum((unsigned char)*c)) *c = '_';
+  return copy;
+}
+
+static bool write_files(Context *context, LlvmProgram *whole, const TargetProgramOptions *options,
+                        const char *ending, const char *path) {
+  Arena *arena = &context->scratch;
+  const TargetProgram *p = whole->program;
+  const char *base = arena_printf(arena, "%.*s", (int)(strlen(path) - strlen(ending)), path);
+  whole->name = identifier(arena, base);
+  if (!check_kernels(context, p)) return false;
+  if (!write_with_weights(context, whole, options, ending, path)) return false;
+  if (whole->weights_beside && !file_write(context, arena_printf(arena, "%s.weights", base),
+                                           p->weights, (size_t)p->weight_bytes))
+    return false;
+  return write_header(context, whole, base);
+}
+
+bool llvm_write_program(Context *context, const TargetProgram *program,
+                        const TargetProgramOptions *options, const char *path) {
+  const char *ending = strrchr(path, '.');
+  ArenaMark mark = arena_mark(&context->scratch);
+  LlvmProgram whole = {.program = program, .weights_beside = options->weights_beside};
+  bool done = write_files(context, &whole, options, ending ? ending : "", path);
+  arena_reset(&context->scratch, mark);
+  return done;
+}

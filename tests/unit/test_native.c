@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model as native files: a shared library with weights inside or beside, serial or with threads,
+// gives what the program gives in this process, and two compiles give the same bytes.
+#include "driver/driver.h"
+#include "frontend/onnx/onnx.h"
+
+#include <dlfcn.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+typedef int (*RunFn)(const void *const *inputs, void *const *outputs, void *arena);
+typedef int (*ParallelRunFn)(const void *weights, const void *const *inputs, void *const *outputs,
+                             void *arena, ParallelFor parallel, void *pool);
+
+typedef struct Fixture {
+  Context *context;
+  Program *program;
+  Tensor *input, *expected;
+  char folder[32];
+} Fixture;
+
+static Tensor *tensor_for(const Value *value) {
+  int64_t shape[TENSOR_MAX_RANK];
+  assert_true(value_static_shape(value, shape));
+  return tensor_new((ElementType){ELEMENT_FLOAT, 32, 1}, shape, value->rank);
+}
+
+static int set_up(void **state) {
+  Fixture *f = *state = calloc(1, sizeof *f);
+  f->context = context_new();
+  GraphFunc *graph =
+      onnx_import(f->context, SOURCE_ROOT "/examples/digits/digits.onnx", NULL)->graph;
+  if (!graph) diag_print_all(f->context, stderr);
+  assert_non_null(graph);
+  CompileOptions options = {.machine = machine_probe()};
+  f->program = program_build(f->context, graph, &options);
+  assert_non_null(f->program);
+  f->input = tensor_for(graph->params[0]);
+  f->expected = tensor_for(graph->outputs[0]);
+  interp_fill(DTYPE_FLOAT32, f->input->data, tensor_count(f->input), 5, INTERP_FILL_UNIT);
+  Executable *executable = executable_new(f->program, NULL);
+  assert_non_null(executable);
+  assert_true(executable_run(executable, NULL, &f->input, &f->expected));
+  executable_free(executable);
+  strcpy(f->folder, "/tmp/pleat-test-XXXXXX");
+  return mkdtemp(f->folder) ? 0 : -1;
+}
+
+static int tear_down(void **state) {
+  Fixture *f = *state;
+  rmdir(f->folder);
+  tensor_free(f->input);
+  tensor_free(f->expected);
+  context_free(f->context);
+  free(f);
+  return 0;
+}
+
+static void check_output(Fixture *f, const Tensor *output, const char *path) {
+  for (int64_t i = 0; i < tensor_count(output); i++) {
+    float expected = ((float *)f->expected->data)[i], actual = ((float *)output->data)[i];
+    if (fabsf(actual - expected) > 1e-5f * fmaxf(1, fabsf(expected)))
+      fail_msg("%s: element %d is %g, not %g", path, (int)i, actual, expected);
+  }
+}
+
+// With weights inside: serial. With weights handed over: in two threads.
+static void run_library(Fixture *f, const char *path, const void *weights) {
+  void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (!library) fail_msg("%s", dlerror());
+  union {
+    void *data;
+    RunFn run;
+    ParallelRunFn parallel;
+  } entry = {dlsym(library, weights ? "digits_run_parallel" : "digits_run")};
+  assert_non_null(entry.data);
+  Tensor *output = tensor_for(f->program->graph->outputs[0]);
+  void *arena = memory_alloc((size_t)f->program->arena_bytes + 64);
+  const void *inputs[] = {f->input->data};
+  void *outputs[] = {output->data};
+  ThreadPool *pool = thread_pool_new(2);
+  if (weights)
+    assert_int_equal(
+        entry.parallel(weights, inputs, outputs, arena, thread_pool_run, pool), 0);
+  else assert_int_equal(entry.run(inputs, outputs, arena), 0);
+  check_output(f, output, path);
+  thread_pool_free(pool);
+  memory_free(arena);
+  tensor_free(output);
+  dlclose(library);
+}
+
+static const char *path_in(const Fixture *f, const char *name) {
+  return arena_printf(&f->context->arena, "%s/%s", f->folder, name);
+}
+
+static void write_program(Fixture *f, const char *path, bool beside) {
+  TargetProgramOptions options = {.target = {.machine = &f->program->options.machine},
+                                  .weights_beside = beside};
+  if (program_write(f->program, NULL, &options, path)) return;
+  diag_print_all(f->context, stderr);
+  fail_msg("%s was not written", path);
+}
+
+static void test_weights_inside(void **state) {
+  Fixture *f = *state;
+  write_program(f, path_in(f, "digits.so"), false);
+  run_library(f, path_in(f, "digits.so"), NULL);
+  unlink(path_in(f, "digits.so"));
+  unlink(path_in(f, "digits.h"));
+}
+
+static void test_weights_beside(void **state) {
+  Fixture *f = *state;
+  write_program(f, path_in(f, "digits.so"), true);
+  size_t size;
+  char *file = file_read(f->context, &f->context->arena, path_in(f, "digits.weights"), &size);
+  assert_int_equal(size, f->program->weight_bytes);
+  void *weights = memory_alloc(size + 64);
+  memcpy(weights, file, size);
+  run_library(f, path_in(f, "digits.so"), weights);
+  memory_free(weights);
+  const char *names[] = {"digits.h", "digits.weights", "digits.so"};
+  for (int i = 0; i < COUNT_OF(names); i++) assert_int_equal(unlink(path_in(f, names[i])), 0);
+}
+
+static void test_the_header_compiles(void **state) {
+  Fixture *f = *state;
+  write_program(f, path_in(f, "digits.o"), false);
+  static const char source[] = "#include \"digits.h\"\n#include <stdlib.h>\nstatic char arena[1 + "
+                               "digits_ARENA_BYTES];\nint main(void) { void *volatile run = "
+                               "(void *)digits_run; return !run + arena[0]; }\n";
+  assert_true(file_write(f->context, path_in(f, "main.c"), source, sizeof source - 1));
+  const char *command = arena_printf(&f->context->arena,
+                                     "cd %s && cc -Wall -Werror main.c digits.o -o main -lm && "
+                                     "./main", f->folder);
+  assert_int_equal(system(command), 0);
+  const char *names[] = {"digits.h", "digits.o", "main.c", "main"};
+  for (int i = 0; i < COUNT_OF(names); i++) assert_int_equal(unlink(path_in(f, names[i])), 0);
+}
+
+static void test_writing_is_deterministic(void **state) {
+  Fixture *f = *state;
+  const char *names[] = {"a.o", "a.c", "a.s", "a.ll"};
+  for (int i = 0; i < COUNT_OF(names); i++) {
+    char *text[2];
+    size_t size[2];
+    for (int k = 0; k < 2; k++) {
+      write_program(f, path_in(f, names[i]), false);
+      text[k] = file_read(f->context, &f->context->arena, path_in(f, names[i]), &size[k]);
+      unlink(path_in(f, names[i]));
+    }
+    assert_int_equal(size[0], size[1]);
+    assert_memory_equal(text[0], text[1], size[0]);
+  }
+  unlink(path_in(f, "a.h"));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(test_weights_inside, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_weights_beside, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_the_header_compiles, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_writing_is_deterministic, set_up, tear_down),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
