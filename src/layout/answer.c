@@ -85,6 +85,8 @@ LayoutAnswer layout_maps_equal(Context *context, const Layout *a, const IndexMap
   const LayoutExpr *claims[MAX_RANK];
   if (a->rank != b->input_count || a->physical_rank != b->output_count)
     return simple(LAYOUT_NO, LAYOUT_DIGITS, "the ranks differ");
+  if (!layout_map_is_small(b))
+    return simple(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "the map is too large");
   int count = 0;
   for (int i = 0; i < a->physical_rank; i++)
     if (a->map->outputs[i] != b->outputs[i])

@@ -89,6 +89,7 @@ bool layout_digits_inside(Context *context, const Layout *layout) {
 
 const LayoutExpr *layout_expr_simplify(Context *context, const LayoutExpr *e,
                                        const int64_t *extents, int rank) {
+  if (layout_expr_size(e) > MAX_TREE) return e;
   for (int i = 0; i < rank; i++)
     if (extents[i] < 1) return e;
   ArenaMark mark = arena_mark(&context->scratch);

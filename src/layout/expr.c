@@ -60,15 +60,32 @@ static void table_grow(Context *context, LayoutTable *table) {
     if (old[i]) table->exprs[find_slot(table, old[i])] = old[i];
 }
 
+// A consed expression, with its nodes counted as often as they occur (up to a limit).
+typedef struct ExprNode {
+  LayoutExpr e;
+  uint32_t size;
+} ExprNode;
+
+uint32_t layout_expr_size(const LayoutExpr *e) {
+  return ((const ExprNode *)e)->size;
+}
+
+static uint32_t count_nodes(const LayoutExpr *e) {
+  uint64_t size = 1;
+  for (int i = 0; i < 3 && e->args[i]; i++) size += layout_expr_size(e->args[i]);
+  return (uint32_t)MIN_OF(size, (uint64_t)UINT32_MAX);
+}
+
 static const LayoutExpr *cons(Context *context, const LayoutExpr *e) {
   LayoutTable *table = layout_table(context);
   if (table->expr_count * 2 >= table->expr_slots) table_grow(context, table);
   int slot = find_slot(table, e);
   if (table->exprs[slot]) return table->exprs[slot];
-  LayoutExpr *made = arena_copy(&context->arena, e, sizeof *e);
-  made->id = ++table->next_id;
+  ExprNode *made = arena_new(&context->arena, ExprNode);
+  *made = (ExprNode){*e, count_nodes(e)};
+  made->e.id = ++table->next_id;
   table->expr_count++;
-  return table->exprs[slot] = made;
+  return table->exprs[slot] = &made->e;
 }
 
 const LayoutExpr *layout_const(Context *context, int64_t value) {

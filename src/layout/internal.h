@@ -5,7 +5,7 @@
 
 #include "layout/layout.h"
 
-enum { MAX_RANK = 64 };
+enum { MAX_RANK = 64, MAX_TREE = 1 << 16 };
 
 // The tables in which a context keeps consed expressions, maps and layouts.
 typedef struct LayoutTable {
@@ -40,6 +40,11 @@ typedef struct LayoutCache {
 static inline bool is_const(const LayoutExpr *e) {
   return e->op == LAYOUT_CONST;
 }
+
+// Nodes of the expression as a tree; stays at its maximum.
+uint32_t layout_expr_size(const LayoutExpr *e);
+// Whether every output is small enough to be walked as a tree.
+bool layout_map_is_small(const IndexMap *map);
 
 // The value of one operation on values; false on division by zero, bad shift or overflow.
 bool layout_op_value(LayoutOp op, int64_t a, int64_t b, int64_t c, int64_t *out);

@@ -235,6 +235,8 @@ static bool build_symbolic(Context *context, Layout *layout, const LayoutExpr *c
 
 static bool build(Context *context, Layout *layout, const LayoutExpr *const *physical,
                   SourcePos pos) {
+  if (!layout_map_is_small(layout->map))
+    return diag_error(context, pos, "an index of this map has more than %d operations", MAX_TREE);
   bool is_static = all_const(layout->shape, layout->rank) &&
                    (!physical || all_const(physical, layout->physical_rank));
   if (is_static) return build_static(context, layout, physical, pos);

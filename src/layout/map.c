@@ -107,3 +107,9 @@ bool index_map_apply(const IndexMap *map, const int64_t *index, int64_t *out) {
     if (!layout_expr_value(map->outputs[i], index, NULL, 0, &out[i])) return false;
   return true;
 }
+
+bool layout_map_is_small(const IndexMap *map) {
+  for (int i = 0; i < map->output_count; i++)
+    if (layout_expr_size(map->outputs[i]) > MAX_TREE) return false;
+  return true;
+}

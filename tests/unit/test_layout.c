@@ -237,6 +237,18 @@ static void test_edges(void **state) {
   assert_true(layout_offset(huge, (int64_t[]){(1ll << 40) - 1, 5}, &offset));
 }
 
+// Composition shares nodes, so maps can be large as trees.
+static void test_large_composition(void **state) {
+  (void)state;
+  const IndexMap *twist = map_of("i, j -> i + j, i + 2*j", 2), *map = twist;
+  for (int i = 0; i < 40; i++) map = index_map_compose(context, twist, map);
+  assert_null(layout_static(context, map, (int64_t[]){2, 3}, (SourcePos){0}));
+  assert_string_equal(array_last(&context->diags).message,
+                      "an index of this map has more than 65536 operations");
+  const Layout *small = layout_static(context, twist, (int64_t[]){2, 3}, (SourcePos){0});
+  assert_int_equal(layout_maps_equal(context, small, map).verdict, LAYOUT_UNDECIDED);
+}
+
 static void test_texture(void **state) {
   (void)state;
   const Layout *layout = layout_parse_static(context, "n, c, h, w -> n, c//4, h | w, c%4",
@@ -383,17 +395,10 @@ static void test_hostile_text(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(test_spellings_agree),
-      TEST(test_blocked_layout),
-      TEST(test_claims),
-      TEST(test_equations),
-      TEST(test_extents),
-      TEST(test_edges),
-      TEST(test_texture),
-      TEST(test_division),
-      TEST(test_messages),
-      TEST(test_refused_layouts),
-      TEST(test_positions_in_a_file),
+      TEST(test_spellings_agree), TEST(test_blocked_layout),    TEST(test_claims),
+      TEST(test_equations),       TEST(test_extents),           TEST(test_edges),
+      TEST(test_texture),         TEST(test_large_composition), TEST(test_division),
+      TEST(test_messages),        TEST(test_refused_layouts),   TEST(test_positions_in_a_file),
       TEST(test_hostile_text),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
