@@ -126,7 +126,39 @@ static bool list_var(Visitor *visitor, Expr *e) {
   return true;
 }
 
-// The map (loops, other variables) -> (ids, other variables), on constant ranges that start at 0.
+// The extent of an axis that starts at 0 once *low is taken off: constant, or a loop's symbolic one.
+static const LayoutExpr *axis_extent(const Injection *q, Expr *var, int64_t *low) {
+  Context *context = q->schedule->context;
+  int64_t high;
+  *low = 0;
+  if (const_bounds(q->analyzer, var, low, &high)) return layout_const(context, high - *low + 1);
+  for (int i = 0; i < q->loop_count; i++)
+    if (q->loops[i].var == var && expr_is_int(q->loops[i].min, 0))
+      return layout_from_expr(context, q->loops[i].extent, NULL, 0, true);
+  return NULL;
+}
+
+// An index over the axes, moved up where it may be negative.
+static const LayoutExpr *axis_output(const Injection *q, Expr *id, const Map *shift,
+                                     const VarList *axes) {
+  Context *context = q->schedule->context;
+  int64_t low = 0, high;
+  bool positive = prove(q->analyzer, expr_binary(context, EXPR_GE, id, expr_index(context, 0)));
+  if (!positive && !const_bounds(q->analyzer, id, &low, &high)) return NULL;
+  id = substitute_expr(context, id, shift);
+  if (low < 0) id = expr_add(context, id, expr_index(context, -low));
+  return layout_from_expr(context, id, axes->vars.items, axes->vars.count, false);
+}
+
+static LayoutFacts size_facts_of(const Schedule *schedule) {
+  Map sizes = size_symbols(schedule);
+  LayoutFact *facts = arena_array(&schedule->context->arena, LayoutFact, sizes.count);
+  for (int i = 0; i < sizes.count; i++)
+    facts[i] = (LayoutFact){(Str)(uintptr_t)sizes.entries[i].key, 1, INT32_MAX, 1};
+  return (LayoutFacts){facts, sizes.count};
+}
+
+// The map (loops, other variables) -> (ids, other variables), on ranges that start at 0.
 static const Layout *injection_layout(const Injection *q) {
   Context *context = q->schedule->context;
   VarList list = {&context->arena, {0}};
@@ -134,29 +166,24 @@ static const Layout *injection_layout(const Injection *q) {
   Visitor visitor = {.env = &list, .enter_expr = list_var};
   for (int k = 0; k < q->id_count; k++) visit_expr(&visitor, q->ids[k]);
   int axes = list.vars.count, outputs = q->id_count + axes - q->loop_count;
-  int64_t *shape = arena_array(&context->arena, int64_t, axes);
+  const LayoutExpr **shape = arena_array(&context->arena, const LayoutExpr *, axes);
+  const LayoutExpr **maps = arena_array(&context->arena, const LayoutExpr *, outputs);
   Map shift = map_new(&context->arena);
   for (int i = 0; i < axes; i++) {
-    int64_t low, high;
+    int64_t low;
     Expr *var = list.vars.items[i];
-    if (!const_bounds(q->analyzer, var, &low, &high)) return NULL;
-    shape[i] = high - low + 1;
+    if (!(shape[i] = axis_extent(q, var, &low))) return NULL;
     if (low) map_put(&shift, var, expr_add(context, var, expr_index(context, low)));
   }
-  const LayoutExpr **maps = arena_array(&context->arena, const LayoutExpr *, outputs);
-  for (int k = 0; k < q->id_count; k++) {
-    int64_t low, high;
-    if (!const_bounds(q->analyzer, q->ids[k], &low, &high)) return NULL;
-    Expr *id = substitute_expr(context, q->ids[k], &shift);
-    id = low < 0 ? expr_add(context, id, expr_index(context, -low)) : id;
-    maps[k] = layout_from_expr(context, id, list.vars.items, axes, false);
-    if (!maps[k]) return NULL;
-  }
+  for (int k = 0; k < q->id_count; k++)
+    if (!(maps[k] = axis_output(q, q->ids[k], &shift, &list))) return NULL;
   for (int i = q->loop_count; i < axes; i++)
     maps[q->id_count + i - q->loop_count] = layout_axis(context, i);
   const IndexMap *map = index_map_new(context, axes, NULL, outputs, maps, NULL, NULL, 0);
   int diags = context->diags.count, errors = context->error_count;
-  const Layout *layout = layout_static(context, map, shape, (SourcePos){0});
+  LayoutPadding any = {LAYOUT_PADDING_ANY, 0};
+  const Layout *layout =
+      layout_new(context, map, shape, NULL, size_facts_of(q->schedule), any, (SourcePos){0});
   context->diags.count = diags; // a refusal here is no mistake of the user's
   context->error_count = errors;
   return layout;

@@ -238,6 +238,57 @@ static void test_block_layout(void **state) {
   check_refused(copy, "sch.transform_block_layout('B', lambda i, j: [i])\n", "no proved inverse");
 }
 
+static const char symbolic[] = HEAD "def f(a: T.handle, b: T.handle):\n"
+                                    "    n = T.int32()\n"
+                                    "    A = T.match_buffer(a, (n, 10), 'float32')\n"
+                                    "    B = T.match_buffer(b, (n, 10), 'float32')\n"
+                                    "    for i, j in T.grid(n, 10):\n"
+                                    "        with T.block('B'):\n"
+                                    "            vi, vj = T.axis.remap('SS', [i, j])\n"
+                                    "            B[vi, vj] = A[vi, vj] + T.float32(1)\n";
+
+static void symbolic_made(const char *steps, int64_t n) {
+  Context *context = context_new();
+  PrimFunc *before = check_parse(context, symbolic);
+  Schedule *schedule = schedule_new(context, before);
+  bool made = check_replay(schedule, steps);
+  if (!made) diag_print_all(context, stderr);
+  assert_true(made);
+  const PrimFunc *after = schedule_func(schedule);
+  assert_true(verify_prim_func(context, after, STAGE_TENSOR));
+  InterpSize size = {before->buffers[0]->shape[0], n};
+  InterpCompare compare = {.sizes = &size, .size_count = 1, .seed = 3, .rtol = 1e-5, .atol = 1e-5};
+  InterpDifference difference;
+  bool same = interp_compare(context, before, after, &compare, &difference);
+  if (!same) fprintf(stderr, "%s\n", check_text(context, after));
+  assert_true(same);
+  check_trace(context, before, schedule);
+  context_free(context);
+}
+
+static void test_symbolic_sizes(void **state) {
+  (void)state;
+  symbolic_made("i, j = sch.get_loops('B')\na, b = sch.split(i, factors=[None, 4])\n"
+                "sch.reorder(b, j, a)\nsch.parallel(a)\nsch.vectorize(b)\n",
+                7);
+  symbolic_made("i, j = sch.get_loops('B')\nf = sch.fuse(i, j)\n"
+                "sch.parallel(f)\n",
+                13);
+  symbolic_made("c = sch.cache_read('B', 0, 'local')\ni, j = sch.get_loops('B')\n"
+                "a, b = sch.split(i, factors=[None, 3])\nsch.compute_at(c, a)\n",
+                8);
+  Context *context = context_new();
+  Schedule *schedule = schedule_new(context, check_parse(context, symbolic));
+  bool made = check_replay(
+      schedule, "sch.transform_layout('B', ('write', 0), lambda i, j: [i // 4, j, i % 4])\n");
+  if (!made) diag_print_all(context, stderr);
+  assert_true(made);
+  assert_int_equal(schedule_func(schedule)->buffers[1]->rank, 3);
+  assert_true(expr_is_int(schedule_func(schedule)->buffers[1]->shape[2], 4));
+  assert_true(verify_prim_func(context, schedule_func(schedule), STAGE_TENSOR));
+  context_free(context);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_every_access_is_mapped),
@@ -249,6 +300,7 @@ int main(void) {
       cmocka_unit_test(test_aliases_move_together),
       cmocka_unit_test(test_separators),
       cmocka_unit_test(test_block_layout),
+      cmocka_unit_test(test_symbolic_sizes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
