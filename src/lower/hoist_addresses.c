@@ -14,7 +14,7 @@
 // constant stays at the access, and so do terms that read memory.
 #include "lower/pass.h"
 
-enum { FEWEST_OPERATIONS = 3, MOST_TERMS = 32 };
+enum { FEWEST_OPERATIONS = 3, MOST_TERMS = 32, INNER = INT32_MAX };
 
 typedef struct Scope {
   Expr *var;
@@ -27,6 +27,7 @@ typedef struct Hoisting {
   Context *context;
   Array(Scope *) scopes; // [0]: the phase; then loops and lets from the outside in
   Map depths;            // variable → depth of its scope + 1
+  Map inner;             // variables that expressions bind: what uses them stays
   const char *name;      // of the buffer whose index is at hand
 } Hoisting;
 
@@ -71,7 +72,8 @@ static void add_terms(Hoisting *hoisting, Expr *e, Terms *terms) {
     terms->constant = terms->constant ? expr_add(hoisting->context, terms->constant, e) : e;
     return;
   }
-  if (terms->count == MOST_TERMS || !expr_is_pure(e) || lower_reads_memory(e)) {
+  if (terms->count == MOST_TERMS || !expr_is_pure(e) || lower_reads_memory(e) ||
+      depth_of(hoisting, e) == INNER) {
     terms->ok = false;
     return;
   }
@@ -183,8 +185,15 @@ static Stmt *hoist_store(Rewriter *rewriter, Stmt *s) {
 
 // ---- Phases
 
+static bool enter_let(Visitor *visitor, Expr *e) {
+  if (e->op == EXPR_LET) map_put((Map *)visitor->env, e->args[0], e);
+  return true;
+}
+
 static Stmt *hoist_in_phase(Context *context, Stmt *phase) {
-  Hoisting hoisting = {.context = context, .depths = map_new(&context->arena)};
+  Hoisting hoisting = {
+      .context = context, .depths = map_new(&context->arena), .inner = map_new(&context->arena)};
+  visit_stmt(&(Visitor){.env = &hoisting.inner, .enter_expr = enter_let}, phase);
   Rewriter rewriter = {.context = context,
                        .env = &hoisting,
                        .expr = hoist_load,

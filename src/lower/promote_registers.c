@@ -121,6 +121,7 @@ static int by_place(const void *a, const void *b) {
 
 // Widest accesses first: each is a new piece or lies in one.
 static void find_pieces(Promotion *promotion, Candidate *candidate) {
+  if (!candidate->accesses.count) return;
   qsort(candidate->accesses.items, (size_t)candidate->accesses.count, sizeof(Piece), by_width);
   for (int i = 0; i < candidate->accesses.count && !candidate->obstacle; i++) {
     Piece access = candidate->accesses.items[i];
@@ -139,6 +140,7 @@ static void make_buffers(Promotion *promotion, Candidate *candidate) {
   Context *context = promotion->context;
   int64_t one = 1;
   int count = candidate->pieces.count;
+  if (!count) return;
   qsort(candidate->pieces.items, (size_t)count, sizeof(Piece), by_place);
   for (int i = 0; i < count; i++) {
     Piece *piece = &candidate->pieces.items[i];

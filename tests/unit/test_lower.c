@@ -539,6 +539,27 @@ static void test_divisions(void **state) {
   done(&lowered);
 }
 
+static bool find_let(Visitor *visitor, Stmt *s) {
+  *(int *)visitor->env += s->kind == STMT_LET;
+  return true;
+}
+
+static void test_addresses_are_hoisted(void **state) {
+  (void)state;
+  Lowered lowered = lower_text(
+      "@T.prim_func\n"
+      "def f(A: T.Buffer((3, 5, 7, 4), \"float32\"), B: T.Buffer((3, 5, 7, 4), \"float32\")):\n"
+      "    for i, j, k in T.grid(3, 5, 7):\n"
+      "        for u in T.unroll(4):\n"
+      "            with T.block(\"b\"):\n"
+      "                vi, vj, vk, vu = T.axis.remap(\"SSSS\", [i, j, k, u])\n"
+      "                B[vi, vj, vk, vu] = T.Let(A[vi, vj, vk, x], where={x: 3 - vu})\n");
+  int lets = 0;
+  visit_stmt(&(Visitor){.env = &lets, .enter_stmt = find_let}, lowered.func->body);
+  assert_int_equal(lets, 3); // one for each loop, shared by the eight accesses
+  done(&lowered);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_table_is_in_order),
@@ -561,6 +582,7 @@ int main(void) {
       cmocka_unit_test(test_lanes_that_gather),
       cmocka_unit_test(test_odd_lanes_in_pieces),
       cmocka_unit_test(test_divisions),
+      cmocka_unit_test(test_addresses_are_hoisted),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
