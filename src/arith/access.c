@@ -50,8 +50,8 @@ static Region run_through(Walk *walk, Buffer *buffer, Expr *const *first, Expr *
   if (!last) return r;
   end = whole_region(walk, buffer);
   last = free_outside(walk, buffer, last);
-  index_region_of_bound(walk->analyzer, last, buffer->rank, walk->vars.items, walk->vars.count,
-                        min, extent, NULL);
+  index_region_of_bound(walk->analyzer, last, buffer->rank, walk->vars.items, walk->vars.count, min,
+                        extent, NULL);
   for (int i = 0; i < buffer->rank; i++)
     if (min[i]) end.min[i] = min[i], end.extent[i] = extent[i];
   return region_union(walk->analyzer, &r, &end);
@@ -282,13 +282,19 @@ static void walk_attr(Walk *walk, Stmt *s) {
 }
 
 static void (*const walkers[])(Walk *, Stmt *) = {
-    [STMT_FOR] = walk_loop,           [STMT_STORE] = walk_store,
-    [STMT_LET] = walk_let,            [STMT_IF] = walk_branch,
-    [STMT_WHILE] = walk_repeat,       [STMT_ASSERT] = walk_check,
-    [STMT_EVALUATE] = walk_evaluate,  [STMT_SEQ] = walk_seq,
-    [STMT_BLOCK] = walk_block,        [STMT_ALLOCATE] = walk_allocate,
+    [STMT_FOR] = walk_loop,
+    [STMT_STORE] = walk_store,
+    [STMT_LET] = walk_let,
+    [STMT_IF] = walk_branch,
+    [STMT_WHILE] = walk_repeat,
+    [STMT_ASSERT] = walk_check,
+    [STMT_EVALUATE] = walk_evaluate,
+    [STMT_SEQ] = walk_seq,
+    [STMT_BLOCK] = walk_block,
+    [STMT_ALLOCATE] = walk_allocate,
     [STMT_ALLOCATE_CONST] = walk_allocate_const,
-    [STMT_DECL_BUFFER] = walk_declare, [STMT_ATTR] = walk_attr,
+    [STMT_DECL_BUFFER] = walk_declare,
+    [STMT_ATTR] = walk_attr,
 };
 
 static void walk_stmt(Walk *walk, Stmt *s) {
@@ -315,7 +321,9 @@ static void merge(Analyzer *analyzer, const RegionArray *found, RegionArray *all
 
 void stmt_regions(Analyzer *analyzer, Stmt *s, RegionArray *reads, RegionArray *writes) {
   Arena *arena = analyzer->arena;
-  Walk walk = {.context = analyzer->context, .analyzer = analyzer, .inside = map_new(arena),
+  Walk walk = {.context = analyzer->context,
+               .analyzer = analyzer,
+               .inside = map_new(arena),
                .views = map_new(arena)};
   walk_stmt(&walk, s);
   merge(analyzer, &walk.reads, reads);

@@ -42,6 +42,15 @@ void *passing_alloc(Analyzer *analyzer, size_t size) {
   return p;
 }
 
+PassingMark passing_mark(const Analyzer *analyzer) {
+  return (PassingMark){analyzer->current, analyzer->used};
+}
+
+void passing_reset(Analyzer *analyzer, PassingMark mark) {
+  analyzer->current = mark.block ? mark.block : analyzer->passing;
+  analyzer->used = mark.used;
+}
+
 void analyzer_enter(Analyzer *analyzer) {
   analyzer->nesting++;
 }
@@ -61,8 +70,8 @@ Info *info_of(Analyzer *analyzer, Expr *e) {
 }
 
 bool stamp_holds(const Analyzer *analyzer, Stamp stamp) {
-  return stamp.serial && stamp.depth <= analyzer->facts.count &&
-         stamp.depth >= analyzer->barrier && analyzer->serials.items[stamp.depth] == stamp.serial;
+  return stamp.serial && stamp.depth <= analyzer->facts.count && stamp.depth >= analyzer->barrier &&
+         analyzer->serials.items[stamp.depth] == stamp.serial;
 }
 
 Stamp stamp_now(const Analyzer *analyzer) {
@@ -167,8 +176,8 @@ void analyzer_bind(Analyzer *analyzer, Expr *var, Expr *min, Expr *extent) {
   if (count->count == 0 && count->constant == 1)
     bind_form(analyzer, var, form_typed(analyzer, first, var->type));
   else
-    bind_range(analyzer, var, first,
-               form_add_const(analyzer, form_add(analyzer, first, count), -1), false);
+    bind_range(analyzer, var, first, form_add_const(analyzer, form_add(analyzer, first, count), -1),
+               false);
   analyzer_leave(analyzer);
 }
 

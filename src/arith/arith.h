@@ -20,7 +20,7 @@ void analyzer_bind_value(Analyzer *analyzer, Expr *var, Expr *value);
 // A condition known to hold here; conjunctions are taken apart.
 void analyzer_assume(Analyzer *analyzer, Expr *condition);
 
-Expr *simplify(Analyzer *analyzer, Expr *e); // equal in value, not larger; canonical for sums
+Expr *simplify(Analyzer *analyzer, Expr *e);      // equal in value, not larger; canonical for sums
 Expr *simplify_deep(Analyzer *analyzer, Expr *e); // until nothing changes, with proofs of guards
 bool prove(Analyzer *analyzer, Expr *condition);  // true only when it holds for all allowed values
 bool prove_equal(Analyzer *analyzer, Expr *a, Expr *b);

@@ -33,8 +33,7 @@ typedef struct Check {
 } Check;
 
 static bool refuse(Check *check, const char *format, const char *name) {
-  if (!check->reason)
-    check->reason = arena_printf(&check->analyzer->context->arena, format, name);
+  if (!check->reason) check->reason = arena_printf(&check->analyzer->context->arena, format, name);
   return false;
 }
 
@@ -54,13 +53,13 @@ static bool free_of_sources(const Check *check, const Form *f) {
 static const Form *cut_extent(Check *check, const Form *f, const Form *extent) {
   for (int i = 0; i < check->clause_count; i++) {
     Clause *clause = &check->clauses[i];
-    const Form *end = form_add_const(check->analyzer,
-                                     form_add(check->analyzer, clause->form, f), 1);
+    const Form *end =
+        form_add_const(check->analyzer, form_add(check->analyzer, clause->form, f), 1);
     if (!end || !free_of_sources(check, end)) continue;
     const Form *spare = form_sub(check->analyzer, extent, end);
     bool cuts = form_nonnegative(check->analyzer, spare);
-    clause->used |= cuts || form_nonnegative(check->analyzer,
-                                             form_scale(check->analyzer, spare, -1));
+    clause->used |=
+        cuts || form_nonnegative(check->analyzer, form_scale(check->analyzer, spare, -1));
     if (cuts) extent = end;
   }
   return extent;
@@ -212,8 +211,7 @@ static bool check_sources(Check *check) {
       return refuse(check, "the digits of %s are not each used once", name);
   }
   for (int i = 0; i < check->clause_count; i++)
-    if (!check->clauses[i].used)
-      return refuse(check, "the predicate leaves out iterations%s", "");
+    if (!check->clauses[i].used) return refuse(check, "the predicate leaves out iterations%s", "");
   return true;
 }
 
@@ -223,13 +221,14 @@ static bool check_var(Check *check, const BlockVar *v) {
   Analyzer *analyzer = check->analyzer;
   const char *name = v->var->as.var->name;
   const Form *wanted = simple_form(analyzer, v->extent);
-  const Form *f = form_sub(analyzer, simple_form(analyzer, v->binding),
-                           simple_form(analyzer, v->min));
+  const Form *f =
+      form_sub(analyzer, simple_form(analyzer, v->binding), simple_form(analyzer, v->min));
   const Form *extent = f ? number_extent(check, f) : NULL;
   if (!extent) return refuse(check, "the binding of %s is no fused or split loop", name);
   extent = cut_extent(check, f, extent);
   Verdict enough = form_sign(analyzer, form_sub(analyzer, extent, wanted));
-  if (enough == NEVER) return refuse(check, "the binding of %s does not reach its whole range", name);
+  if (enough == NEVER)
+    return refuse(check, "the binding of %s does not reach its whole range", name);
   if (!same_value(check, extent, wanted))
     return refuse(check, "the binding of %s is not proved to end where its range does", name);
   return true;
@@ -255,8 +254,8 @@ static void add_loops(Check *check, const VarRange *loops, int count) {
 static void cut_loops(Check *check) {
   int loops = check->source_count;
   for (int i = 0; i < loops; i++)
-    check->sources[i].extent = cut_extent(check, form_of(check->analyzer, check->sources[i].e),
-                                          check->sources[i].extent);
+    check->sources[i].extent =
+        cut_extent(check, form_of(check->analyzer, check->sources[i].e), check->sources[i].extent);
 }
 
 static bool check_numbers(Check *check, const Block *block, const VarRange *loops, int count) {

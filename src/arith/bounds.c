@@ -94,8 +94,7 @@ static bool radix_of(const Group *group, Radix *radix) {
     int64_t carried;
     if (group->cuts[i] % group->cuts[i - 1] ||
         !mul_fits(radix->weights[i - 1], digit_count(radix, i - 1), &carried) ||
-        !add_fits(radix->weights[i], carried, &radix->weights[i]) ||
-        radix->weights[i] == INT64_MIN)
+        !add_fits(radix->weights[i], carried, &radix->weights[i]) || radix->weights[i] == INT64_MIN)
       return false;
   }
   return group->coefs[0] != INT64_MIN;
@@ -117,8 +116,7 @@ static int64_t radix_max(const Radix *radix, int i, int64_t low, int64_t high) {
   int64_t a = floor_div(low, c), b = floor_div(high, c);
   int64_t at_a = mul_end(weight, a), at_b = mul_end(weight, b);
   if (i == 0) return MAX_OF(at_a, at_b);
-  if (a == b)
-    return add_end(at_a, radix_max(radix, i - 1, low - a * c, high - a * c), NO_HIGH);
+  if (a == b) return add_end(at_a, radix_max(radix, i - 1, low - a * c, high - a * c), NO_HIGH);
   int64_t first = add_end(at_a, radix_max(radix, i - 1, low - a * c, c - 1), NO_HIGH);
   int64_t last = add_end(at_b, radix_max(radix, i - 1, 0, high - b * c), NO_HIGH);
   int64_t best = MAX_OF(first, last);
@@ -198,8 +196,7 @@ Bounds group_bounds(Analyzer *analyzer, const Group *group) {
   } else if (!points_bounds(group, x, &result)) {
     result = (Bounds){0, 0};
     for (int i = 0; i < group->count; i++)
-      result = bounds_add(result,
-                          bounds_scale(bounds_divide(x, group->cuts[i]), group->coefs[i]));
+      result = bounds_add(result, bounds_scale(bounds_divide(x, group->cuts[i]), group->coefs[i]));
   }
   return group->cofactor ? bounds_mul(result, atom_bounds(analyzer, group->cofactor)) : result;
 }
@@ -217,14 +214,16 @@ Bounds form_bounds(Analyzer *analyzer, const Form *f) {
   Bounds sum = {f->constant, f->constant};
   if (!has_digits(f)) {
     for (int i = 0; i < f->count; i++)
-      sum = bounds_add(sum, bounds_scale(atom_bounds(analyzer, f->terms[i].atom),
-                                         f->terms[i].coef));
+      sum =
+          bounds_add(sum, bounds_scale(atom_bounds(analyzer, f->terms[i].atom), f->terms[i].coef));
     return sum;
   }
+  PassingMark mark = passing_mark(analyzer);
   const Groups *groups = form_groups(analyzer, f);
   sum = (Bounds){groups->constant, groups->constant};
   for (int i = 0; i < groups->count; i++)
     sum = bounds_add(sum, group_bounds(analyzer, &groups->items[i]));
+  passing_reset(analyzer, mark);
   return sum;
 }
 
@@ -260,9 +259,8 @@ static Bounds quotient_bounds(Analyzer *analyzer, Expr *e) {
   Bounds a = operand_bounds(analyzer, e, 0), b = operand_bounds(analyzer, e, 1);
   if (b.low < 1) return unbounded;
   Bounds by_least = bounds_divide(a, b.low);
-  Bounds by_most = b.high == NO_HIGH
-                       ? (Bounds){a.low < 0 ? -1 : 0, a.high < 0 ? -1 : 0}
-                       : bounds_divide(a, b.high);
+  Bounds by_most = b.high == NO_HIGH ? (Bounds){a.low < 0 ? -1 : 0, a.high < 0 ? -1 : 0}
+                                     : bounds_divide(a, b.high);
   return bounds_join(by_least, by_most);
 }
 
@@ -312,8 +310,8 @@ static Bounds shift_right_bounds(Analyzer *analyzer, Expr *e) {
 
 static Bounds abs_bounds(Analyzer *analyzer, Expr *e) {
   Bounds a = operand_bounds(analyzer, e, 0);
-  int64_t most = MAX_OF(a.low == NO_LOW ? NO_HIGH : llabs(a.low),
-                        a.high == NO_HIGH ? NO_HIGH : llabs(a.high));
+  int64_t most =
+      MAX_OF(a.low == NO_LOW ? NO_HIGH : llabs(a.low), a.high == NO_HIGH ? NO_HIGH : llabs(a.high));
   return (Bounds){a.low > 0 ? a.low : 0, most};
 }
 

@@ -25,8 +25,7 @@ static const Form *reduce_gcd(Analyzer *analyzer, const Form *f) {
   if (g <= 1) return f;
   const Form *r = form_const(analyzer, f->type, floor_div(f->constant, g));
   for (int i = 0; i < f->count; i++)
-    r = form_add(analyzer, r, form_term(analyzer, f->type, f->terms[i].coef / g,
-                                        f->terms[i].atom));
+    r = form_add(analyzer, r, form_term(analyzer, f->type, f->terms[i].coef / g, f->terms[i].atom));
   return r ? r : f;
 }
 
@@ -226,7 +225,8 @@ static Expr *simplify_parts(Analyzer *analyzer, Expr *e) {
   int count = gather_parts(e, e->op, parts, 0), before = count;
   if (count < 0) return e;
   find_signs(analyzer, parts, count);
-  if (merge_parts(analyzer, parts, &count, conjunction)) return verdict_expr(analyzer, !conjunction);
+  if (merge_parts(analyzer, parts, &count, conjunction))
+    return verdict_expr(analyzer, !conjunction);
   if (count == before) return e;
   Expr *r = parts[0].e;
   for (int i = 1; i < count; i++) r = expr_binary(analyzer->context, e->op, r, parts[i].e);
@@ -235,9 +235,12 @@ static Expr *simplify_parts(Analyzer *analyzer, Expr *e) {
 
 // Each part under the others' truth: for simplify_deep.
 static Expr *simplify_under(Analyzer *analyzer, Expr *e, Expr *given, bool truth) {
+  if (analyzer->assumed >= MOST_ASSUMED) return e;
   int mark = analyzer_mark(analyzer);
+  analyzer->assumed++;
   analyzer_assume(analyzer, truth ? given : expr_unary(analyzer->context, EXPR_NOT, given));
   Expr *r = simplify(analyzer, e);
+  analyzer->assumed--;
   analyzer_reset(analyzer, mark);
   return r;
 }
@@ -245,8 +248,7 @@ static Expr *simplify_under(Analyzer *analyzer, Expr *e, Expr *given, bool truth
 static Expr *simplify_mutually(Analyzer *analyzer, Expr *e) {
   bool conjunction = e->op == EXPR_AND;
   Expr *b = simplify_under(analyzer, e->args[1], e->args[0], conjunction);
-  Expr *a = b->op == EXPR_INT ? e->args[0]
-                              : simplify_under(analyzer, e->args[0], b, conjunction);
+  Expr *a = b->op == EXPR_INT ? e->args[0] : simplify_under(analyzer, e->args[0], b, conjunction);
   return expr_binary(analyzer->context, e->op, a, b);
 }
 

@@ -159,8 +159,8 @@ const Groups *form_groups(Analyzer *analyzer, const Form *f) {
   }
   for (int i = 0; i < rest.count; i++)
     if (rest.terms[i].coef)
-      groups->items[groups->count++] = (Group){.base = rest.terms[i].atom, .count = 1,
-                                               .cuts = {1}, .coefs = {rest.terms[i].coef}};
+      groups->items[groups->count++] = (Group){
+          .base = rest.terms[i].atom, .count = 1, .cuts = {1}, .coefs = {rest.terms[i].coef}};
   groups->constant = rest.constant;
   return groups;
 }

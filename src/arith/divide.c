@@ -63,8 +63,7 @@ static const Form *divide_by_digits(Analyzer *analyzer, const Form *f, int64_t c
   Parts parts = split_digits(analyzer, f, digits, c);
   int64_t q;
   if (!parts.rest || !parts.quotient) return NULL;
-  if (within_cell(analyzer, parts.rest, c, &q))
-    return form_add_const(analyzer, parts.quotient, q);
+  if (within_cell(analyzer, parts.rest, c, &q)) return form_add_const(analyzer, parts.quotient, q);
   for (int64_t g = next_divisor(digits, c, c); g > 1; g = next_divisor(digits, c, g)) {
     Parts high_low = split_digits(analyzer, f, digits, g);
     if (!high_low.rest || !within_cell(analyzer, high_low.rest, g, &q)) continue;
@@ -216,8 +215,8 @@ static Parts split_by(Analyzer *analyzer, const Form *f, const Form *g) {
 }
 
 // f = g*high + low and divisor = g*over with over > 0 and 0 <= low < g.
-bool form_split_by_factor(Analyzer *analyzer, const Form *f, const Form *divisor,
-                          const Form **high, const Form **low, const Form **over) {
+bool form_split_by_factor(Analyzer *analyzer, const Form *f, const Form *divisor, const Form **high,
+                          const Form **low, const Form **over) {
   for (int n = 0; n <= 2 * MOST_FACTORS; n++) {
     const Form *g = nth_divisor(analyzer, divisor, n);
     if (!g) continue;

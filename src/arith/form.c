@@ -51,8 +51,7 @@ Expr *product_of(Analyzer *analyzer, Expr **factors, int count) {
     if (factors[i]->type.bits > type.bits) type = factors[i]->type;
   Expr *product = count == 1 ? factors[0] : expr_cast(analyzer->context, type, factors[0]);
   for (int i = 1; i < count; i++)
-    product = expr_mul(analyzer->context, product,
-                       expr_cast(analyzer->context, type, factors[i]));
+    product = expr_mul(analyzer->context, product, expr_cast(analyzer->context, type, factors[i]));
   return product;
 }
 
@@ -208,8 +207,7 @@ int64_t form_coef(const Form *f, const Expr *atom) {
 
 int64_t form_gcd(const Form *f) {
   int64_t g = 0;
-  for (int i = 0; i < f->count; i++)
-    g = gcd_of(g, f->terms[i].coef);
+  for (int i = 0; i < f->count; i++) g = gcd_of(g, f->terms[i].coef);
   return g;
 }
 

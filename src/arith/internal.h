@@ -48,11 +48,11 @@ const Form *form_of(Analyzer *analyzer, Expr *e);
 // The canonical expression of a form, NULL when its constants do not fit its type.
 Expr *form_expr(Analyzer *analyzer, const Form *f);
 
-bool is_index_type(DType t);  // signed scalar of 32 bits or more: arithmetic that must not overflow
-Expr *strip_widening(Expr *e); // below casts to wider index types
-bool split_division(Expr *atom, Expr **base, int64_t *cut); // B // c with a constant c > 1
-Expr *floor_atom(Analyzer *analyzer, Expr *base, int64_t cut); // base // cut, as forms hold it
-int product_factors(Expr *atom, Expr **factors, int most); // 0: more than `most`
+bool is_index_type(DType t); // signed scalar of 32 bits or more: arithmetic that must not overflow
+Expr *strip_widening(Expr *e);                                   // below casts to wider index types
+bool split_division(Expr *atom, Expr **base, int64_t *cut);      // B // c with a constant c > 1
+Expr *floor_atom(Analyzer *analyzer, Expr *base, int64_t cut);   // base // cut, as forms hold it
+int product_factors(Expr *atom, Expr **factors, int most);       // 0: more than `most`
 Expr *product_of(Analyzer *analyzer, Expr **factors, int count); // sorts; 1 factor: itself
 
 // ---- Digits: what forms are made of, seen as places of mixed-radix numbers ---------------------
@@ -140,16 +140,19 @@ struct Analyzer {
   Passing *passing, *current; // the first block, and the one in use
   size_t used;                // of the current block
   int nesting;                // calls of arith.h under way
-  Map infos; // Expr* to Info*
-  Array(Fact *) facts; // those above the count were popped
+  Map infos;                  // Expr* to Info*
+  Array(Fact *) facts;        // those above the count were popped
   int most_facts;
   Array(uint32_t) serials; // per depth
   uint32_t serial;
   int barrier;
-  int sign_count; // facts of kind SIGN
+  int sign_count;  // facts of kind SIGN
   int range_count; // symbolic ranges
   int truth_count, divisor_count;
   bool deep;
+  int assumed;  // conditions assumed by the expression under simplification: see MOST_ASSUMED
+  int steps;    // left to the search under way
+  bool proving; // asked to prove: search longer than for a simpler expression
 };
 
 // The range is known; the variable stays in the expressions.
@@ -159,12 +162,18 @@ Analyzer *analyzer_new_in(Context *context, Arena *arena);
 void *passing_alloc(Analyzer *analyzer, size_t size); // not zeroed
 #define passing_array(analyzer, Type, n)                                                           \
   ((Type *)passing_alloc((analyzer), sizeof(Type) * (size_t)(n)))
-void analyzer_enter(Analyzer *analyzer); // around what arith.h exports
+typedef struct PassingMark {
+  Passing *block;
+  size_t used;
+} PassingMark;
+PassingMark passing_mark(const Analyzer *analyzer);
+void passing_reset(Analyzer *analyzer, PassingMark mark); // what was taken since is free
+void analyzer_enter(Analyzer *analyzer);                  // around what arith.h exports
 void analyzer_leave(Analyzer *analyzer);
 Info *info_of(Analyzer *analyzer, Expr *e);
 bool stamp_holds(const Analyzer *analyzer, Stamp stamp);
 Stamp stamp_now(const Analyzer *analyzer);
-void analyzer_fence(Analyzer *analyzer); // no result found before is seen behind it
+void analyzer_fence(Analyzer *analyzer);             // no result found before is seen behind it
 void assume_sign(Analyzer *analyzer, const Form *f); // f >= 0
 void assume_truth(Analyzer *analyzer, Expr *condition, bool truth);
 
@@ -176,24 +185,26 @@ Bounds type_bounds(DType t);
 void form_modular(Analyzer *analyzer, const Form *f, int64_t *divisor, int64_t *rest);
 
 // index_region for variables that are bound already.
-void index_region_of_bound(Analyzer *analyzer, Expr *const *indices, int rank,
-                           const VarRange *vars, int var_count, Expr **min, Expr **extent,
-                           bool *exact);
+void index_region_of_bound(Analyzer *analyzer, Expr *const *indices, int rank, const VarRange *vars,
+                           int var_count, Expr **min, Expr **extent, bool *exact);
 
 // ---- Simplification ---------------------------------------------------------------------------
 
 const Form *simple_form(Analyzer *analyzer, Expr *e); // of an index expression, facts used
-const Form *form_divide(Analyzer *analyzer, const Form *f, int64_t divisor); // divisor > 0
+const Form *form_divide(Analyzer *analyzer, const Form *f, int64_t divisor);        // divisor > 0
 const Form *form_divide_by(Analyzer *analyzer, const Form *f, const Form *divisor); // or NULL
-bool form_split_by_factor(Analyzer *analyzer, const Form *f, const Form *divisor,
-                          const Form **high, const Form **low, const Form **over);
+bool form_split_by_factor(Analyzer *analyzer, const Form *f, const Form *divisor, const Form **high,
+                          const Form **low, const Form **over);
 // f = quotient * divisor + *rest as polynomials, for a divisor of one term; else quotient 0.
 const Form *form_divide_out(Analyzer *analyzer, const Form *f, const Form *divisor,
                             const Form **rest);
-Expr *simplify_node(Analyzer *analyzer, Expr *e); // operands are simple already
+Expr *simplify_node(Analyzer *analyzer, Expr *e);      // operands are simple already
 Expr *simplify_condition(Analyzer *analyzer, Expr *e); // compare and logic; operands are simple
-Expr *simplify_vector(Analyzer *analyzer, Expr *e); // one level; itself when nothing applies
+Expr *simplify_vector(Analyzer *analyzer, Expr *e);    // one level; itself when nothing applies
 Expr *rules_apply(Analyzer *analyzer, Expr *e); // one step at the root; itself when none applies
+
+// Shared operands are simplified again under each condition: deeper ones are not assumed.
+enum { MOST_ASSUMED = 2 };
 
 typedef enum Verdict { UNKNOWN, NEVER, ALWAYS } Verdict;
 bool form_nonnegative(Analyzer *analyzer, const Form *f); // proved

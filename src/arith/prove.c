@@ -4,7 +4,10 @@
 // ones), then both sides of min, max and choices.
 #include "arith/internal.h"
 
-enum { EFFORT = 6, MOST_SIGNS = 32 };
+enum { MOST_SIGNS = 32 };
+
+// How deep and how long to search: for simplification, for a proof that is asked for.
+static const struct { int depth, steps; } effort_of[] = {{4, 40}, {6, 400}};
 
 static bool nonnegative(Analyzer *analyzer, const Form *f, int effort);
 
@@ -66,10 +69,9 @@ static bool split_var(Analyzer *analyzer, const Form *f, Expr *var, const Form *
       continue;
     }
     factors[at] = factors[count - 1];
-    const Form *others = count == 1
-                             ? form_const(analyzer, f->type, t.coef)
-                             : form_term(analyzer, f->type, t.coef,
-                                         product_of(analyzer, factors, count - 1));
+    const Form *others =
+        count == 1 ? form_const(analyzer, f->type, t.coef)
+                   : form_term(analyzer, f->type, t.coef, product_of(analyzer, factors, count - 1));
     *slope = form_add(analyzer, *slope, others);
   }
   return *slope && *rest && !form_uses(*slope, var);
@@ -145,8 +147,8 @@ static bool by_floors(Analyzer *analyzer, const Form *f, int effort) {
     const Form *others = form_sub(analyzer, f, form_term(analyzer, f->type, t.coef, t.atom));
     const Form *least = form_of(analyzer, base);
     if (t.coef > 0) least = form_add_const(analyzer, least, 1 - cut);
-    least = form_add(analyzer, form_scale(analyzer, others, cut),
-                     form_scale(analyzer, least, t.coef));
+    least =
+        form_add(analyzer, form_scale(analyzer, others, cut), form_scale(analyzer, least, t.coef));
     if (least && nonnegative(analyzer, least, effort - 2)) return true;
   }
   return false;
@@ -168,7 +170,7 @@ static bool by_rests(Analyzer *analyzer, const Form *f, int effort) {
 }
 
 static bool nonnegative(Analyzer *analyzer, const Form *f, int effort) {
-  if (!f) return false;
+  if (!f || analyzer->steps-- <= 0) return false;
   Bounds b = form_bounds(analyzer, f);
   if (b.low >= 0) return true;
   if (b.high < 0 || effort <= 0 || f->count == 0) return false;
@@ -179,7 +181,11 @@ static bool nonnegative(Analyzer *analyzer, const Form *f, int effort) {
 }
 
 bool form_nonnegative(Analyzer *analyzer, const Form *f) {
-  return nonnegative(analyzer, f, EFFORT);
+  PassingMark mark = passing_mark(analyzer);
+  analyzer->steps = effort_of[analyzer->proving].steps;
+  bool proved = nonnegative(analyzer, f, effort_of[analyzer->proving].depth);
+  passing_reset(analyzer, mark);
+  return proved;
 }
 
 Verdict form_sign(Analyzer *analyzer, const Form *f) {
@@ -217,6 +223,20 @@ static bool prove_side(Analyzer *analyzer, Expr *given, bool truth, Expr *wanted
   return proved;
 }
 
+// With all the effort, for what simplification left open.
+static bool prove_comparison(Analyzer *analyzer, Expr *condition) {
+  const Form *f;
+  bool outer = analyzer->proving;
+  if (!comparison_form(analyzer, condition, &f)) return false;
+  analyzer->proving = true;
+  bool equality = condition->op == EXPR_EQ || condition->op == EXPR_NE;
+  Verdict verdict = equality                        ? form_zero(analyzer, f)
+                    : form_nonnegative(analyzer, f) ? ALWAYS
+                                                    : UNKNOWN;
+  analyzer->proving = outer;
+  return verdict == (condition->op == EXPR_NE ? NEVER : ALWAYS);
+}
+
 static bool prove_condition(Analyzer *analyzer, Expr *condition) {
   condition = simplify(analyzer, condition);
   if (expr_is_true(condition)) return true;
@@ -231,7 +251,7 @@ static bool prove_condition(Analyzer *analyzer, Expr *condition) {
   case EXPR_IF_THEN_ELSE:
     return prove_side(analyzer, args[0], true, args[1]) &&
            prove_side(analyzer, args[0], false, args[2]);
-  default: return false;
+  default: return prove_comparison(analyzer, condition);
   }
 }
 
@@ -248,7 +268,10 @@ bool prove_equal(Analyzer *analyzer, Expr *a, Expr *b) {
     return dtype_equal(a->type, b->type) && simplify(analyzer, a) == simplify(analyzer, b);
   analyzer_enter(analyzer);
   const Form *x = simple_form(analyzer, a), *y = simple_form(analyzer, b);
+  bool outer = analyzer->proving;
+  analyzer->proving = true;
   bool equal = form_zero(analyzer, form_sub(analyzer, x, y)) == ALWAYS;
+  analyzer->proving = outer;
   analyzer_leave(analyzer);
   return equal;
 }

@@ -152,7 +152,8 @@ static Span span_modulo(Running *run, DType type, Span s, int64_t radix) {
   int64_t width;
   if (radix == 0) return s;
   if (span_width(run, &s, &width) && width < radix) {
-    const Form *rest = form_add_scaled(analyzer, s.low, form_divide(analyzer, s.low, radix), -radix);
+    const Form *rest =
+        form_add_scaled(analyzer, s.low, form_divide(analyzer, s.low, radix), -radix);
     Bounds b = form_bounds(analyzer, rest);
     if (b.high != NO_HIGH && b.high + width < radix)
       return (Span){rest, form_add_const(analyzer, rest, width), s.exact, s.dense, s.step};
@@ -221,8 +222,10 @@ static Span span_add(Running *run, Span a, Span b) {
               a.exact && b.exact, false, 1};
   int64_t wa, wb;
   bool known = span_width(run, &a, &wa) && span_width(run, &b, &wb);
-  if (known && wa == 0) sum.dense = b.dense, sum.step = b.step;
-  else if (known && wb == 0) sum.dense = a.dense, sum.step = a.step;
+  if (known && wa == 0)
+    sum.dense = b.dense, sum.step = b.step;
+  else if (known && wb == 0)
+    sum.dense = a.dense, sum.step = a.step;
   else if (known) {
     const Span *fine = a.step <= b.step ? &a : &b, *coarse = a.step <= b.step ? &b : &a;
     int64_t reach = (fine == &a ? wa : wb) + fine->step;
@@ -338,8 +341,7 @@ static void draw_in(Running *run, const Form *f, Span *span) {
   for (int i = 0; i < analyzer->facts.count; i++) {
     const Fact *fact = analyzer->facts.items[i];
     if (fact->kind != FACT_SIGN) continue;
-    if (form_is_const(form_sub(analyzer, fact->form, f), &k))
-      low = MAX_OF(low, -k);
+    if (form_is_const(form_sub(analyzer, fact->form, f), &k)) low = MAX_OF(low, -k);
     if (form_is_const(form_add(analyzer, fact->form, f), &k)) high = MIN_OF(high, k);
   }
   if (low > high || (low == old_low && high == old_high)) return;
@@ -358,9 +360,8 @@ static bool used_once(Analyzer *analyzer, const VarRange *var, Expr *const *indi
   return uses <= 1;
 }
 
-void index_region_of_bound(Analyzer *analyzer, Expr *const *indices, int rank,
-                           const VarRange *vars, int var_count, Expr **min, Expr **extent,
-                           bool *exact) {
+void index_region_of_bound(Analyzer *analyzer, Expr *const *indices, int rank, const VarRange *vars,
+                           int var_count, Expr **min, Expr **extent, bool *exact) {
   Running run = {analyzer, vars, var_count, 0};
   bool all_exact = true;
   analyzer_enter(analyzer);
@@ -406,8 +407,8 @@ Region region_union(Analyzer *analyzer, const Region *a, const Region *b) {
               arena_array(&context->arena, Expr *, rank)};
   for (int i = 0; i < rank; i++) {
     bool same = a->min[i] == b->min[i] && a->extent[i] == b->extent[i];
-    Expr *end = same ? NULL
-                     : expr_max(context, region_end(context, a, i), region_end(context, b, i));
+    Expr *end =
+        same ? NULL : expr_max(context, region_end(context, a, i), region_end(context, b, i));
     r.min[i] = same ? a->min[i] : simplify(analyzer, expr_min(context, a->min[i], b->min[i]));
     r.extent[i] = same ? a->extent[i] : simplify(analyzer, expr_sub(context, end, r.min[i]));
   }
@@ -419,8 +420,8 @@ bool region_covers(Analyzer *analyzer, const Region *outer, const Region *inner)
   for (int i = 0; i < outer->buffer->rank; i++) {
     if (outer->min[i] == inner->min[i] && outer->extent[i] == inner->extent[i]) continue;
     Expr *below = expr_binary(context, EXPR_LE, outer->min[i], inner->min[i]);
-    Expr *above = expr_binary(context, EXPR_LE, region_end(context, inner, i),
-                              region_end(context, outer, i));
+    Expr *above =
+        expr_binary(context, EXPR_LE, region_end(context, inner, i), region_end(context, outer, i));
     if (!prove(analyzer, below) || !prove(analyzer, above)) return false;
   }
   return true;

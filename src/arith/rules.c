@@ -101,8 +101,7 @@ static Expr *build(Context *context, const Pattern *p, const Match *m, DType typ
   if (p->op == PATTERN_SLOT) return m->slots[p->slot];
   if (p->op == PATTERN_NUMBER) return expr_int(context, type, p->number);
   Expr *args[3];
-  for (int i = 0; i < op_table[p->op].arity; i++)
-    args[i] = build(context, p->args[i], m, type);
+  for (int i = 0; i < op_table[p->op].arity; i++) args[i] = build(context, p->args[i], m, type);
   if (op_of(p) == EXPR_SELECT) return expr_select(context, args[0], args[1], args[2]);
   if (op_of(p) == EXPR_IF_THEN_ELSE) return expr_if_then_else(context, args[0], args[1], args[2]);
   if (op_table[p->op].arity == 1) return expr_unary(context, op_of(p), args[0]);

@@ -52,8 +52,8 @@ static const Form *simple_var(Analyzer *analyzer, Expr *e) {
 static const Form *undo_rest(Analyzer *analyzer, const Form *f, Term t) {
   Expr *quotient = expr_floor_div(analyzer->context, t.atom->args[0], t.atom->args[1]);
   if (quotient->op != EXPR_FLOOR_DIV) return f;
-  const Form *whole = form_mul(analyzer, form_of(analyzer, t.atom->args[1]),
-                               form_of(analyzer, quotient));
+  const Form *whole =
+      form_mul(analyzer, form_of(analyzer, t.atom->args[1]), form_of(analyzer, quotient));
   whole = form_add(analyzer, whole, form_term(analyzer, f->type, 1, t.atom));
   whole = form_sub(analyzer, form_of(analyzer, t.atom->args[0]), whole);
   const Form *r = form_add_scaled(analyzer, f, whole, t.coef);
@@ -61,8 +61,8 @@ static const Form *undo_rest(Analyzer *analyzer, const Form *f, Term t) {
 }
 
 static const Form *simple_sum(Analyzer *analyzer, Expr *e) {
-  const Form *f = form_add_scaled(analyzer, simple_arg(analyzer, e, 0),
-                                  simple_arg(analyzer, e, 1), e->op == EXPR_SUB ? -1 : 1);
+  const Form *f = form_add_scaled(analyzer, simple_arg(analyzer, e, 0), simple_arg(analyzer, e, 1),
+                                  e->op == EXPR_SUB ? -1 : 1);
   for (int i = 0; f && i < f->count; i++)
     if (f->terms[i].atom->op == EXPR_FLOOR_MOD) {
       const Form *r = undo_rest(analyzer, f, f->terms[i]);
@@ -131,8 +131,7 @@ static const Form *simple_shift(Analyzer *analyzer, Expr *e) {
 static const Form *simple_mask(Analyzer *analyzer, Expr *e) {
   const Form *a = simple_arg(analyzer, e, 0), *b = simple_arg(analyzer, e, 1);
   int64_t power;
-  if (b->count || b->constant < 0 || !add_fits(b->constant, 1, &power) ||
-      (power & b->constant))
+  if (b->count || b->constant < 0 || !add_fits(b->constant, 1, &power) || (power & b->constant))
     return NULL;
   return form_add_scaled(analyzer, a, form_divide(analyzer, a, power), -power);
 }
@@ -162,8 +161,7 @@ static int64_t common_gcd(const Form *a, const Form *b) {
 static const Form *divided_form(Analyzer *analyzer, const Form *f, int64_t g) {
   const Form *r = form_const(analyzer, f->type, f->constant / g);
   for (int i = 0; i < f->count; i++)
-    r = form_add(analyzer, r, form_term(analyzer, f->type, f->terms[i].coef / g,
-                                        f->terms[i].atom));
+    r = form_add(analyzer, r, form_term(analyzer, f->type, f->terms[i].coef / g, f->terms[i].atom));
   return r;
 }
 
@@ -197,11 +195,13 @@ static const Form *simple_extreme(Analyzer *analyzer, Expr *e) {
 // ---- Choices and lets, of any type
 
 static Expr *simplify_given(Analyzer *analyzer, Expr *e, Expr *condition, bool truth) {
-  if (e->count == 0 || condition->type.lanes > 1) return simplify(analyzer, e);
+  if (e->count == 0 || condition->type.lanes > 1 || analyzer->assumed >= MOST_ASSUMED)
+    return simplify(analyzer, e);
   int mark = analyzer_mark(analyzer);
-  analyzer_assume(analyzer,
-                  truth ? condition : expr_unary(analyzer->context, EXPR_NOT, condition));
+  analyzer->assumed++;
+  analyzer_assume(analyzer, truth ? condition : expr_unary(analyzer->context, EXPR_NOT, condition));
   Expr *r = simplify(analyzer, e);
+  analyzer->assumed--;
   analyzer_reset(analyzer, mark);
   return r;
 }

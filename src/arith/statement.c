@@ -304,13 +304,19 @@ static Stmt *pass_attr(Pass *pass, Stmt *s) {
 }
 
 static Stmt *(*const passes[])(Pass *, Stmt *) = {
-    [STMT_FOR] = pass_loop,           [STMT_STORE] = pass_store,
-    [STMT_LET] = pass_let,            [STMT_IF] = pass_branch,
-    [STMT_WHILE] = pass_repeat,       [STMT_ASSERT] = pass_check,
-    [STMT_EVALUATE] = pass_evaluate,  [STMT_SEQ] = pass_seq,
-    [STMT_BLOCK] = pass_block,        [STMT_ALLOCATE] = pass_allocate,
+    [STMT_FOR] = pass_loop,
+    [STMT_STORE] = pass_store,
+    [STMT_LET] = pass_let,
+    [STMT_IF] = pass_branch,
+    [STMT_WHILE] = pass_repeat,
+    [STMT_ASSERT] = pass_check,
+    [STMT_EVALUATE] = pass_evaluate,
+    [STMT_SEQ] = pass_seq,
+    [STMT_BLOCK] = pass_block,
+    [STMT_ALLOCATE] = pass_allocate,
     [STMT_ALLOCATE_CONST] = pass_allocate_const,
-    [STMT_DECL_BUFFER] = pass_declare, [STMT_ATTR] = pass_attr,
+    [STMT_DECL_BUFFER] = pass_declare,
+    [STMT_ATTR] = pass_attr,
 };
 
 static Stmt *pass_stmt(Pass *pass, Stmt *s) {

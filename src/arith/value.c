@@ -30,26 +30,37 @@ OPERATION(less, true, a < b)
 OPERATION(less_equal, true, a <= b)
 OPERATION(greater, true, a > b)
 OPERATION(greater_equal, true, a >= b)
-OPERATION(both, true, a && b)
+OPERATION(both, true, a &&b)
 OPERATION(either, true, a || b)
-OPERATION(bit_and, true, a & b)
+OPERATION(bit_and, true, a &b)
 OPERATION(bit_or, true, a | b)
 OPERATION(bit_xor, true, a ^ b)
 OPERATION(shift_left, b >= 0 && b < 62 && a >> (62 - b) == 0, a << b)
 OPERATION(shift_right, b >= 0 && b < 64, a >> b)
 
 static const Operation operations[EXPR_OP_COUNT] = {
-    [EXPR_ADD] = add_fits,           [EXPR_SUB] = subtract,
-    [EXPR_MUL] = mul_fits,           [EXPR_FLOOR_DIV] = floor_quotient,
-    [EXPR_FLOOR_MOD] = floor_rest,   [EXPR_TRUNC_DIV] = trunc_quotient,
-    [EXPR_TRUNC_MOD] = trunc_rest,   [EXPR_MIN] = smaller,
-    [EXPR_MAX] = larger,             [EXPR_EQ] = equal,
-    [EXPR_NE] = unequal,             [EXPR_LT] = less,
-    [EXPR_LE] = less_equal,          [EXPR_GT] = greater,
-    [EXPR_GE] = greater_equal,       [EXPR_AND] = both,
-    [EXPR_OR] = either,              [EXPR_BIT_AND] = bit_and,
-    [EXPR_BIT_OR] = bit_or,          [EXPR_BIT_XOR] = bit_xor,
-    [EXPR_SHIFT_LEFT] = shift_left,  [EXPR_SHIFT_RIGHT] = shift_right,
+    [EXPR_ADD] = add_fits,
+    [EXPR_SUB] = subtract,
+    [EXPR_MUL] = mul_fits,
+    [EXPR_FLOOR_DIV] = floor_quotient,
+    [EXPR_FLOOR_MOD] = floor_rest,
+    [EXPR_TRUNC_DIV] = trunc_quotient,
+    [EXPR_TRUNC_MOD] = trunc_rest,
+    [EXPR_MIN] = smaller,
+    [EXPR_MAX] = larger,
+    [EXPR_EQ] = equal,
+    [EXPR_NE] = unequal,
+    [EXPR_LT] = less,
+    [EXPR_LE] = less_equal,
+    [EXPR_GT] = greater,
+    [EXPR_GE] = greater_equal,
+    [EXPR_AND] = both,
+    [EXPR_OR] = either,
+    [EXPR_BIT_AND] = bit_and,
+    [EXPR_BIT_OR] = bit_or,
+    [EXPR_BIT_XOR] = bit_xor,
+    [EXPR_SHIFT_LEFT] = shift_left,
+    [EXPR_SHIFT_RIGHT] = shift_right,
 };
 
 typedef struct Point {

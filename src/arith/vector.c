@@ -34,8 +34,8 @@ static Expr *vector_of(Analyzer *analyzer, Expr *base, Expr *stride, int lanes) 
 // The two ends of what the lanes hold, least first.
 static void lane_ends(Analyzer *analyzer, const Even *v, Expr **least, Expr **most) {
   Context *context = analyzer->context;
-  Expr *far = expr_add(context, v->base,
-                       expr_int(context, v->base->type, v->step * (v->lanes - 1)));
+  Expr *far =
+      expr_add(context, v->base, expr_int(context, v->base->type, v->step * (v->lanes - 1)));
   *least = v->step >= 0 ? v->base : far;
   *most = v->step >= 0 ? far : v->base;
 }
@@ -44,10 +44,10 @@ static Expr *linear_vector(Analyzer *analyzer, Expr *e, const Even *a, const Eve
   Context *context = analyzer->context;
   Expr *base = expr_binary(context, e->op, a->base, b->base);
   Expr *zero = expr_int(context, base->type, 0);
-  Expr *stride = !a->stride && !b->stride
-                     ? NULL
-                     : expr_binary(context, e->op, a->stride ? a->stride : zero,
-                                   b->stride ? b->stride : zero);
+  Expr *stride =
+      !a->stride && !b->stride
+          ? NULL
+          : expr_binary(context, e->op, a->stride ? a->stride : zero, b->stride ? b->stride : zero);
   return vector_of(analyzer, base, stride, a->lanes);
 }
 
@@ -65,8 +65,7 @@ static bool in_one_cell(Analyzer *analyzer, const Even *a, Expr *c) {
   if (!a->has_step) return false;
   lane_ends(analyzer, a, &least, &most);
   Context *context = analyzer->context;
-  return prove_equal(analyzer, expr_floor_div(context, least, c),
-                     expr_floor_div(context, most, c));
+  return prove_equal(analyzer, expr_floor_div(context, least, c), expr_floor_div(context, most, c));
 }
 
 static Expr *divided_vector(Analyzer *analyzer, Expr *e, const Even *a, const Even *b) {
@@ -88,8 +87,8 @@ static Expr *divided_vector(Analyzer *analyzer, Expr *e, const Even *a, const Ev
 static Expr *compared_vector(Analyzer *analyzer, Expr *e, const Even *a, const Even *b) {
   Context *context = analyzer->context;
   if (!a->stride && !b->stride)
-    return expr_broadcast(context, simplify(analyzer, expr_binary(context, e->op, a->base, b->base)),
-                          a->lanes);
+    return expr_broadcast(
+        context, simplify(analyzer, expr_binary(context, e->op, a->base, b->base)), a->lanes);
   if (!a->has_step || !b->has_step) return e;
   Expr *first = expr_binary(context, e->op, a->base, b->base);
   int last = a->lanes - 1;
@@ -98,8 +97,7 @@ static Expr *compared_vector(Analyzer *analyzer, Expr *e, const Even *a, const E
   Expr *final = expr_binary(context, e->op, x, y);
   if (e->op == EXPR_EQ || e->op == EXPR_NE) return e;
   // The difference of two even vectors is even: what holds of both ends holds of all lanes.
-  if (prove(analyzer, first) && prove(analyzer, final))
-    return expr_int(context, e->type, 1);
+  if (prove(analyzer, first) && prove(analyzer, final)) return expr_int(context, e->type, 1);
   if (prove(analyzer, expr_unary(context, EXPR_NOT, first)) &&
       prove(analyzer, expr_unary(context, EXPR_NOT, final)))
     return expr_int(context, e->type, 0);

@@ -197,8 +197,7 @@ static inline Expr *random_expr(World *w, uint64_t *seed, int depth) {
   case 11: return expr_max(c, a, random_expr(w, seed, depth - 1));
   case 12: return expr_mul(c, a, random_expr(w, seed, depth - 2));
   default:
-    return expr_select(c, random_condition(w, seed, depth - 1), a,
-                       random_expr(w, seed, depth - 1));
+    return expr_select(c, random_condition(w, seed, depth - 1), a, random_expr(w, seed, depth - 1));
   }
 }
 

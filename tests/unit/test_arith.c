@@ -76,8 +76,8 @@ static void test_random_expressions_keep_their_value(void **state) {
         int64_t after = eval(&w, s);
         if (before != after)
           fail_msg("%s is %lld, %s is %lld at %lld %lld %lld", expr_text(&w, e), (long long)before,
-                   expr_text(&w, s), (long long)after, (long long)w.value[0],
-                   (long long)w.value[1], (long long)w.value[2]);
+                   expr_text(&w, s), (long long)after, (long long)w.value[0], (long long)w.value[1],
+                   (long long)w.value[2]);
         if (bounded && (before < low || before > high))
           fail_msg("%s is %lld, not within [%lld, %lld]", expr_text(&w, e), (long long)before,
                    (long long)low, (long long)high);
@@ -121,10 +121,36 @@ static void test_each_rule(void **state) {
   context_free(w.context);
 }
 
+// Work does not double with each level of shared operands or conditions.
+static void test_shared_operands(void **state) {
+  (void)state;
+  World w = world_new();
+  Context *c = w.context;
+  Analyzer *a = analyzer_new(c);
+  Expr *e = world_var(&w, "x", 0, 1 << 20), *all = expr_bool(c, true);
+  for (int i = 0; i < 18; i++) {
+    Expr *condition = CMP(LT, REST(ADD(e, I(i)), I(7 + i)), I(3));
+    e = expr_select(c, condition, OVER(ADD(e, I(3)), I(2)), TIMES(e, I(1)));
+    all = expr_and(c, all, condition);
+  }
+  simplify(a, e);
+  simplify_deep(a, all);
+  Expr *sum = I(0);
+  for (int i = 0; i < 30; i++) {
+    Expr *v = expr_var(c, "v", DTYPE_INT32), *u = expr_var(c, "u", DTYPE_INT32);
+    analyzer_assume(a, CMP(LT, ADD(v, sum), TIMES(u, I(2))));
+    analyzer_assume(a, CMP(LE, u, ADD(v, sum)));
+    sum = ADD(sum, ADD(v, u));
+  }
+  assert_false(prove(a, CMP(LT, sum, I(1000))));
+  context_free(c);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_splits_and_fuses),
       cmocka_unit_test(test_each_rule),
+      cmocka_unit_test(test_shared_operands),
       cmocka_unit_test(test_random_expressions_keep_their_value),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -104,7 +104,8 @@ static void test_random_assumptions(void **state) {
   Analyzer *a;
   World w = symbolic_world(&a);
   for (int n = 0; n < FUZZ_ROUNDS; n++) {
-    Expr *given = pick(&seed, 2) ? symbolic_condition(&w, &seed, 1) : random_condition(&w, &seed, 2);
+    Expr *given =
+        pick(&seed, 2) ? symbolic_condition(&w, &seed, 1) : random_condition(&w, &seed, 2);
     Expr *e = pick(&seed, 2) ? symbolic_condition(&w, &seed, 2) : random_condition(&w, &seed, 2);
     Expr *before = simplify(a, e);
     int mark = analyzer_mark(a);
@@ -147,8 +148,8 @@ static void test_random_symbolic_boxes(void **state) {
       if (w.undefined) continue;
       int64_t low = eval(&w, min), count = eval(&w, extent);
       if (v < low || v >= low + count)
-        fail_msg("%s is %lld outside [%s, +%s)", expr_text(&w, e), (long long)v,
-                 expr_text(&w, min), expr_text(&w, extent));
+        fail_msg("%s is %lld outside [%s, +%s)", expr_text(&w, e), (long long)v, expr_text(&w, min),
+                 expr_text(&w, extent));
     } while (world_next(&w));
   }
   assert_true(found > FUZZ_ROUNDS / 3);
@@ -246,8 +247,7 @@ static void test_bounds_are_exact(void **state) {
     Context *c = w.context;
     Analyzer *a = analyzer_new(c);
     for (int i = 0; i < 3; i++)
-      world_var(&w, str_format(c, "v%d", i), (int64_t)pick(&seed, 9) - 4,
-                extents[round % 4][i]);
+      world_var(&w, str_format(c, "v%d", i), (int64_t)pick(&seed, 9) - 4, extents[round % 4][i]);
     world_bind(&w, a);
     Expr *e = I((int64_t)pick(&seed, 7));
     for (int i = 0; i < 3; i++) {
@@ -291,9 +291,14 @@ static void test_large_numbers(void **state) {
   assert_false(prove(a, LESS(sum, expr_int(c, DTYPE_INT64, INT64_MAX))));
   assert_true(prove(a, LE(zero, sum)));
   Expr *most = expr_int(c, DTYPE_INT64, INT64_MAX), *least = expr_int(c, DTYPE_INT64, INT64_MIN);
-  Expr *odd[] = {TIMES(x, most), TIMES(x, least), ADD(TIMES(x, most), TIMES(y, most)),
-                 OVER(ADD(x, most), expr_int(c, DTYPE_INT64, 2)), REST(x, least), OVER(x, least),
-                 expr_min(c, ADD(x, least), y), expr_sub(c, least, x)};
+  Expr *odd[] = {TIMES(x, most),
+                 TIMES(x, least),
+                 ADD(TIMES(x, most), TIMES(y, most)),
+                 OVER(ADD(x, most), expr_int(c, DTYPE_INT64, 2)),
+                 REST(x, least),
+                 OVER(x, least),
+                 expr_min(c, ADD(x, least), y),
+                 expr_sub(c, least, x)};
   for (int i = 0; i < COUNT_OF(odd); i++) {
     Expr *s = simplify(a, odd[i]);
     prove(a, LE(s, most));

@@ -272,7 +272,8 @@ static void test_statements_become_small(void **state) {
   (void)state;
   World w = world_new();
   Context *c = w.context;
-  Expr *io = world_var(&w, "io", 0, 7), *ii = world_var(&w, "ii", 0, 16), *k = world_var(&w, "k", 0, 1);
+  Expr *io = world_var(&w, "io", 0, 7), *ii = world_var(&w, "ii", 0, 16),
+       *k = world_var(&w, "k", 0, 1);
   Buffer *x = buffer_1d(c, "X", 7), *y = buffer_1d(c, "Y", 100);
   Expr *fused = ADD(TIMES(io, I(16)), ii);
   Expr *from = OVER(fused, I(16)), *to = ADD(fused, k);
@@ -290,7 +291,8 @@ static void test_statements_become_small(void **state) {
   expect_same(&w, inner->as.store.value->args[0], io);
   assert_ptr_equal(simplify_stmt(c, r), r);
   Stmt *never = stmt_if(c, LESS(fused, I(0)), store, NULL);
-  never = stmt_for(c, io, I(0), I(7), LOOP_SERIAL, stmt_for(c, ii, I(0), I(16), LOOP_SERIAL, never));
+  never =
+      stmt_for(c, io, I(0), I(7), LOOP_SERIAL, stmt_for(c, ii, I(0), I(16), LOOP_SERIAL, never));
   assert_true(stmt_is_nothing(simplify_stmt(c, never)));
   context_free(c);
 }
@@ -321,8 +323,7 @@ static void test_blocks_get_regions(void **state) {
   set_var(c, b, 1, 3, k);
   b->vars[1].kind = ITER_REDUCTION;
   Expr *vi = b->vars[0].var, *at = ADD(TIMES(vi, I(3)), b->vars[1].var);
-  b->body = stmt_store(c, y, &vi, 1,
-                       expr_add(c, expr_load(c, y, &vi, 1), expr_load(c, x, &at, 1)));
+  b->body = stmt_store(c, y, &vi, 1, expr_add(c, expr_load(c, y, &vi, 1), expr_load(c, x, &at, 1)));
   b->init = stmt_store(c, y, &vi, 1, expr_float(c, DTYPE_FLOAT32, 0));
   Stmt *s = stmt_for(c, i, I(0), I(5), LOOP_SERIAL,
                      stmt_for(c, k, I(0), I(3), LOOP_SERIAL, stmt_block(c, b)));
@@ -380,7 +381,8 @@ static void test_index_maps(void **state) {
   World w = world_new();
   Context *c = w.context;
   Analyzer *a = analyzer_new(c);
-  Expr *co = world_var(&w, "co", 0, 5), *ci = world_var(&w, "ci", 0, 4), *h = world_var(&w, "h", 0, 7);
+  Expr *co = world_var(&w, "co", 0, 5), *ci = world_var(&w, "ci", 0, 4),
+       *h = world_var(&w, "h", 0, 7);
   world_bind(&w, a);
   LayoutSource source = layout_source("c, h -> c//4, h, c%4", 2);
   const IndexMap *map = index_map_parse(c, &source);

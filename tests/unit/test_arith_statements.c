@@ -92,8 +92,12 @@ static void machine_run(Machine *m, Stmt *s) {
 }
 
 static Machine machine_new(Context *c, Buffer *buffer) {
-  Machine m = {.context = c, .buffer = buffer, .values = map_new(&c->arena),
-               .read_low = INT64_MAX, .read_high = INT64_MIN, .write_low = INT64_MAX,
+  Machine m = {.context = c,
+               .buffer = buffer,
+               .values = map_new(&c->arena),
+               .read_low = INT64_MAX,
+               .read_high = INT64_MIN,
+               .write_low = INT64_MAX,
                .write_high = INT64_MIN};
   for (int i = 0; i < SIZE; i++) m.memory[i] = i * 7 % 11 - 3;
   return m;
@@ -134,7 +138,8 @@ static Stmt *make_loop(Maker *maker, int depth) {
   World *w = &maker->w;
   Context *c = w->context;
   Expr *extent = expr_index(c, (int64_t[]){1, 2, 3, 5, 7}[pick(&maker->seed, 5)]);
-  if (pick(&maker->seed, 4) == 0) extent = expr_min(c, extent, w->vars[pick(&maker->seed, (uint32_t)w->count)]);
+  if (pick(&maker->seed, 4) == 0)
+    extent = expr_min(c, extent, w->vars[pick(&maker->seed, (uint32_t)w->count)]);
   Expr *min = expr_index(c, pick(&maker->seed, 3) ? 0 : (int64_t)pick(&maker->seed, 5) - 2);
   Expr *var = world_var(w, str_format(c, "l%d", w->count), 0, 1);
   Stmt *body = make_stmt(maker, depth - 1);
@@ -161,8 +166,8 @@ static Stmt *make_block(Maker *maker, int depth) {
   block->var_count = 1;
   block->vars = arena_new(&c->arena, BlockVar);
   block->predicate = make_condition(maker);
-  block->vars[0] = (BlockVar){world_var(w, str_format(c, "v%d", w->count), 0, 1),
-                              expr_index(c, 0), expr_index(c, radix), ITER_SPATIAL,
+  block->vars[0] = (BlockVar){world_var(w, str_format(c, "v%d", w->count), 0, 1), expr_index(c, 0),
+                              expr_index(c, radix), ITER_SPATIAL,
                               expr_floor_mod(c, binding, expr_index(c, radix))};
   block->body = make_stmt(maker, depth - 1);
   w->count--;
