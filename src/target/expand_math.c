@@ -180,10 +180,10 @@ static Expr *expand_log1p(Legalizer *l, Expr *e) {
 
 // ---- tanh and erf ------------------------------------------------------------------------------
 
-// (tanh √z - √z) / z^1.5, erf √z / √z, and log(1 - erf x).
+// (tanh √z - √z) / z^1.5, erf √z / √z - 1, and log(1 - erf x).
 static const double tanh_tail[] = {-0.3333328068256378, 0.13331441581249237, -0.05373970791697502,
                                    0.020639067515730858, -0.005704967770725489};
-static const double erf_small[] = {1.128379225730896,    -0.37612634897232056, 0.11283695697784424,
+static const double erf_small[] = {0.12837916709551256,    -0.37612634897232056, 0.11283695697784424,
                                    -0.026859398931264877, 0.005201031919568777,
                                    -0.0008142702863551676, 8.370094292331487e-05};
 static const double erf_large[] = {0.00017518753884360194, -1.1295173168182373,
@@ -207,7 +207,7 @@ static Expr *expand_erf(Legalizer *l, Expr *e) {
   Expr *x = hold(l, e->args[0]), *a = hold(l, absolute(l, x));
   Expr *square = hold(l, make(l, EXPR_MUL, x, x));
   Expr *small = make_polynomial(l, square, erf_small, COUNT_OF(erf_small));
-  small = make(l, EXPR_MUL, small, x);
+  small = make_fma(l, small, x, x);
   Expr *t = hold(l, make(l, EXPR_MIN, a, like_const(l, x, 3.94)));
   Expr *rest = exp_of(l, make_polynomial(l, t, erf_large, COUNT_OF(erf_large)));
   Expr *large = with_sign_of(l, make(l, EXPR_SUB, like_const(l, x, 1), rest), x);

@@ -79,8 +79,8 @@ void emit_stmt(Emit *emit, const Stmt *s);
 // entry.c
 void llvm_add_program(Emit *emit, const LlvmProgram *whole);
 
-// module.c. The unit, and the program's own functions unless `whole` is NULL, as text in the scratch
-// arena.
+// module.c. The unit, and the program's own functions unless `whole` is NULL, as text in the
+// scratch arena.
 const char *llvm_module_text(Context *context, const TargetUnit *unit,
                              const TargetOptions *options, const LlvmProgram *whole);
 

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions that targets compute as polynomials, on a million arguments of all magnitudes,
+// against the C library in double: the largest error in units of the last place.
+#include "interp/interp.h"
+#include "runtime/runtime.h"
+#include "target/target.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+enum { LANES = 16, STEP = 4099 }; // a prime: every place of the mantissa is met
+
+static double sigmoid(double x) {
+  return 1 / (1 + exp(-x));
+}
+
+typedef struct Function {
+  ExprOp op;
+  double (*exact)(double);
+  double most; // ulp
+} Function;
+
+static const Function functions[] = {
+    {EXPR_EXP, exp, 1.5},   {EXPR_EXP2, exp2, 1.5},   {EXPR_LOG, log, 1.5},
+    {EXPR_LOG2, log2, 2},   {EXPR_LOG10, log10, 2},   {EXPR_LOG1P, log1p, 3},
+    {EXPR_TANH, tanh, 2.5}, {EXPR_SIGMOID, sigmoid, 3}, {EXPR_ERF, erf, 2},
+};
+
+// out[16*i + l] = f(in[16*i + l])
+static PrimFunc *function_of(Context *context, const Function *function, int64_t count) {
+  Buffer *out = buffer_static(context, "out", DTYPE_FLOAT32, &count, 1, NULL);
+  Buffer *in = buffer_static(context, "in", DTYPE_FLOAT32, &count, 1, NULL);
+  Expr *i = expr_var(context, "i", DTYPE_INT32);
+  Expr *base = expr_mul(context, i, expr_int(context, DTYPE_INT32, LANES));
+  Expr *index = expr_ramp(context, base, expr_int(context, DTYPE_INT32, 1), LANES);
+  Expr *value = expr_unary(context, function->op, expr_load(context, in, &index, 1));
+  Stmt *body = stmt_for(context, i, expr_int(context, DTYPE_INT32, 0),
+                        expr_int(context, DTYPE_INT32, count / LANES), LOOP_SERIAL,
+                        stmt_store(context, out, &index, 1, value));
+  return prim_func_new(context, op_table[function->op].name, (Expr *[]){out->data, in->data},
+                       (Buffer *[]){out, in}, 2, body);
+}
+
+static LowerKernel *kernel_of(Context *context, PrimFunc *func) {
+  LowerKernel *kernel = arena_new(&context->arena, LowerKernel);
+  kernel->func = func;
+  kernel->arg_count = 2;
+  kernel->args = arena_array(&context->arena, LowerArg, 2);
+  for (int i = 0; i < 2; i++)
+    kernel->args[i] = (LowerArg){.kind = LOWER_ARG_TENSOR, .name = func->name,
+                                 .var = func->params[i], .buffer = func->buffers[i]};
+  kernel->task_count = 1;
+  kernel->tasks = arena_new(&context->arena, LowerTask);
+  kernel->tasks[0] = (LowerTask){.name = func->name,
+                                 .begin = expr_var(context, "begin", DTYPE_INT64),
+                                 .end = expr_var(context, "end", DTYPE_INT64),
+                                 .count = expr_int(context, DTYPE_INT64, 1),
+                                 .body = func->body};
+  return kernel;
+}
+
+// The distance in float32's last places at the exact value; infinite beside what is special.
+static double ulps(double exact, float actual) {
+  float rounded = (float)exact;
+  if (isnan(rounded) || isinf(rounded)) {
+    bool same = isnan(rounded) ? isnan(actual) : rounded == actual;
+    return same ? 0 : INFINITY;
+  }
+  double unit = ldexp(1, MAX_OF(ilogb(fmax(fabs(exact), 0x1p-126)), -126) - 23);
+  return fabs((double)actual - exact) / unit;
+}
+
+static void check_function(const Function *function, const float *in, const float *out,
+                           int64_t count, const char *level) {
+  double worst = 0;
+  float at = 0;
+  for (int64_t i = 0; i < count; i++) {
+    double exact = function->exact(in[i]), error = ulps(exact, out[i]);
+    if (!(error > worst) && !isnan(error)) continue;
+    worst = error;
+    at = in[i];
+  }
+  if (!(worst <= function->most))
+    fail_msg("%s on %s: %g ulp at %a", op_table[function->op].name, level, worst, at);
+}
+
+static void check_level(Context *context, const char *level, const float *in, float *out,
+                        int64_t count) {
+  HostMachine machine = machine_probe();
+  if (!machine_limit(&machine, level)) return;
+  LowerKernel *kernels[COUNT_OF(functions)];
+  for (int i = 0; i < COUNT_OF(functions); i++)
+    kernels[i] = kernel_of(context, function_of(context, &functions[i], count));
+  TargetUnit unit = {"math", kernels, COUNT_OF(functions)};
+  TargetReport report = {0};
+  TargetOptions options = {&machine, &report};
+  TargetCode *code = target_load(context, target_find("llvm"), &unit, &options);
+  assert_non_null(code);
+  assert_int_equal(report.counts[TARGET_CALLS], 0);
+  for (int i = 0; i < COUNT_OF(functions); i++) {
+    TargetTask task = target_code_task(code, op_table[functions[i].op].name);
+    task((void *[]){out, (void *)in}, 0, 1);
+    check_function(&functions[i], in, out, count, level);
+  }
+  target_code_free(code);
+}
+
+static void test_errors_of_functions(void **state) {
+  (void)state;
+  Context *context = context_new();
+  int64_t count = (INT64_C(1) << 32) / STEP / LANES * LANES;
+  float *in = malloc(sizeof *in * (size_t)count), *out = malloc(sizeof *out * (size_t)count);
+  for (int64_t i = 0; i < count; i++) {
+    uint32_t bits = (uint32_t)(i * STEP);
+    memcpy(&in[i], &bits, 4);
+  }
+  static const char *const levels[] = {"baseline", "avx2", "avx512"};
+  for (int i = 0; i < COUNT_OF(levels); i++) check_level(context, levels[i], in, out, count);
+  free(in);
+  free(out);
+  context_free(context);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_errors_of_functions)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
