@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small models that broke other tools, and the two architectures at a reduced size: `pleat run` gives
+what ONNX Runtime gives, at every level of the processor, and the same bytes each time."""
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+np = pytest.importorskip("numpy")
+onnx = pytest.importorskip("onnx")
+ort = pytest.importorskip("onnxruntime")
+from onnx import TensorProto, helper  # noqa: E402
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PLEAT = os.environ.get("PLEAT", str(ROOT / "build" / "pleat"))
+LEVELS = ["avx512", "avx2", "baseline"]
+
+
+def level_here(level):
+    flags = pathlib.Path("/proc/cpuinfo").read_text()
+    return {"avx512": "avx512f" in flags, "avx2": "avx2" in flags, "baseline": True}[level]
+
+
+class Builder:
+    """An ONNX graph of float32 tensors, grown node by node; weights are random but fixed."""
+
+    def __init__(self, **inputs):
+        self.random = np.random.default_rng(5)
+        self.nodes, self.weights, self.count = [], [], 0
+        self.inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+                       for name, shape in inputs.items()]
+
+    def weight(self, *shape):
+        self.count += 1
+        values = self.random.standard_normal(shape) / max(1, np.prod(shape[1:])) ** 0.5
+        values = np.asarray(values, np.float32)
+        self.weights.append(onnx.numpy_helper.from_array(values, f"w{self.count}"))
+        return f"w{self.count}"
+
+    def constant(self, values):
+        self.count += 1
+        self.weights.append(onnx.numpy_helper.from_array(np.asarray(values), f"c{self.count}"))
+        return f"c{self.count}"
+
+    def __call__(self, op, *inputs, outputs=1, **attributes):
+        self.count += 1
+        names = [f"t{self.count}_{i}" for i in range(outputs)]
+        self.nodes.append(helper.make_node(op, list(inputs), names, f"n{self.count}", **attributes))
+        return names[0] if outputs == 1 else names
+
+    def conv(self, x, c, k, size=3, **attributes):
+        return self("Conv", x, self.weight(k, c // attributes.get("group", 1), size, size),
+                    self.weight(k), pads=[size // 2] * 4, **attributes)
+
+    def model(self, *outputs):
+        results = [helper.make_empty_tensor_value_info(name) for name in outputs]
+        graph = helper.make_graph(self.nodes, "case", self.inputs, results, self.weights)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        return onnx.shape_inference.infer_shapes(model)
+
+
+def all_ones():
+    b = Builder(x=[1, 1, 1, 1])
+    return b.model(b("Relu", b.conv("x", 1, 1, 1)))
+
+
+def one_channel():
+    b = Builder(x=[2, 1, 7, 5])
+    return b.model(b.conv(b.conv("x", 1, 1), 1, 3))
+
+
+def one_pixel():
+    b = Builder(x=[3, 13, 1, 1])
+    return b.model(b.conv(b("Relu", b.conv("x", 13, 9)), 9, 17, 1))
+
+
+def coprime():
+    b = Builder(x=[1, 7, 11, 13])
+    return b.model(b.conv("x", 7, 17, 3, strides=[2, 3]))
+
+
+def odd_channels(c):
+    def build():
+        b = Builder(x=[1, 3, 10, 9])
+        y = b("Relu", b.conv("x", 3, c))
+        return b.model(b("Add", b.conv(y, c, c), y))
+    return build
+
+
+def transposed_between():
+    b = Builder(x=[1, 5, 6, 7])
+    y = b("Transpose", b.conv("x", 5, 20), perm=[0, 1, 3, 2])
+    return b.model(b.conv(y, 20, 9))
+
+
+def mean_then_conv():
+    b = Builder(x=[1, 6, 7, 9])
+    y = b("ReduceMean", b.conv("x", 6, 18), axes=[3], keepdims=1)
+    return b.model(b.conv(y, 18, 5, 1))
+
+
+def squeeze_then_dense():
+    b = Builder(x=[1, 6, 4, 3])
+    y = b("GlobalAveragePool", b.conv("x", 6, 21))
+    y = b("Squeeze", y, b.constant(np.array([2, 3], np.int64)))
+    return b.model(b("Gemm", y, b.weight(11, 21), b.weight(11), transB=1))
+
+
+def flatten_image_then_dense():
+    b = Builder(x=[2, 3, 5, 4])
+    y = b("Flatten", b("Relu", b.conv("x", 3, 10)))
+    return b.model(b("Gemm", y, b.weight(7, 200), b.weight(7), transB=1))
+
+
+def broadcasts():
+    b = Builder(x=[2, 17, 5, 6])
+    y = b.conv("x", 17, 20)
+    y = b("Add", y, b.constant(np.float32(0.5)))
+    y = b("Mul", y, b.weight(1))
+    y = b("Add", y, b.weight(20, 1, 1))
+    return b.model(b("Mul", y, b.weight(2, 1, 5, 6)))
+
+
+def two_layouts_meet():
+    b = Builder(x=[1, 16, 6, 8])
+    return b.model(b("Add", b.conv("x", 16, 32), b("Transpose", b.conv("x", 16, 32),
+                                                   perm=[0, 1, 2, 3])))
+
+
+def reductions():
+    b = Builder(x=[2, 19, 5, 4])
+    y = b.conv("x", 19, 24)
+    return b.model(b("ReduceMax", y, axes=[1], keepdims=0), b("ReduceMean", y, axes=[1, 3]),
+                   b("ReduceMean", y, axes=[2, 3], keepdims=0))
+
+
+def own_transpose_rank3():
+    b = Builder(x=[1, 12, 5, 6])
+    y = b("Reshape", b.conv("x", 12, 24), b.constant(np.array([1, 24, 30], np.int64)))
+    y = b("Transpose", y, perm=[0, 2, 1])
+    return b.model(b("MatMul", y, b.weight(24, 10)))
+
+
+def concat_of_two():
+    b = Builder(x=[1, 8, 6, 5])
+    y = b("Concat", b.conv("x", 8, 24), b("Transpose", b.conv("x", 8, 40), perm=[0, 1, 2, 3]), axis=1)
+    return b.model(b.conv(y, 64, 9))
+
+
+def padding_then_extremes():
+    b = Builder(x=[1, 3, 7, 6])
+    y = b("Add", b("Relu", b.conv("x", 3, 13)), b.constant(np.float32(-3)))  # f(0) is not 0
+    return b.model(b("Softmax", y, axis=1), b("ReduceMax", y, axes=[1], keepdims=1),
+                   b("ReduceMean", y, axes=[1], keepdims=1))
+
+
+def constants_everywhere():
+    b = Builder(x=[1, 4, 5, 5])
+    w = b("Transpose", b.weight(3, 3, 4, 12), perm=[3, 2, 0, 1])
+    return b.model(b("Conv", "x", w, pads=[1, 1, 1, 1]))
+
+
+def scalar_input():
+    b = Builder(x=[1, 6, 4, 4], s=[])
+    return b.model(b("Mul", b.conv("x", 6, 10), "s"))
+
+
+def pools():
+    b = Builder(x=[1, 5, 11, 10])
+    y = b.conv("x", 5, 19)
+    return b.model(b("MaxPool", y, kernel_shape=[3, 2], strides=[2, 2], pads=[1, 0, 1, 1]),
+                   b("AveragePool", y, kernel_shape=[3, 3], strides=[2, 1], pads=[1, 1, 1, 1]))
+
+
+def depthwise():
+    b = Builder(x=[1, 20, 9, 8])
+    y = b("Clip", b.conv("x", 20, 40, 1), b.constant(np.float32(0)), b.constant(np.float32(6)))
+    y = b.conv(y, 40, 40, 3, group=40, strides=[2, 2])
+    return b.model(b.conv(y, 40, 15, 1))
+
+
+def batched_products():
+    b = Builder(x=[2, 3, 17, 20], y=[2, 1, 20, 33])
+    return b.model(b("MatMul", "x", "y"))
+
+
+CASES = [all_ones, one_channel, one_pixel, coprime, transposed_between, mean_then_conv,
+         squeeze_then_dense, flatten_image_then_dense, broadcasts, two_layouts_meet, reductions,
+         own_transpose_rank3, concat_of_two, padding_then_extremes, constants_everywhere,
+         scalar_input, pools, depthwise, batched_products]
+CASES += [pytest.param(odd_channels(c), id=f"channels_{c}") for c in (3, 9, 13, 15, 17, 91)]
+
+
+def run_pleat(path, feeds, folder, *options):
+    arguments = [PLEAT, "run", str(path), "-o", str(folder / "out.npz"), *options]
+    for name, value in feeds.items():
+        np.save(folder / f"{name}.npy", value)
+        arguments += ["--input", f"{name}={folder / name}.npy"]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return dict(np.load(folder / "out.npz"))
+
+
+def check(model, folder, *options, tolerance=1e-4):
+    path = folder / "case.onnx"
+    onnx.save(model, path)
+    random = np.random.default_rng(9)
+    constants = {w.name for w in model.graph.initializer}
+    feeds = {
+        i.name: np.asarray(random.standard_normal(
+            [d.dim_value for d in i.type.tensor_type.shape.dim]), np.float32)
+        for i in model.graph.input if i.name not in constants
+    }
+    expected = ort.InferenceSession(str(path), providers=["CPUExecutionProvider"]).run(None, feeds)
+    got = run_pleat(path, feeds, folder, *options)
+    for output, want in zip(model.graph.output, expected):
+        have = got[output.name]
+        assert have.shape == want.shape
+        np.testing.assert_allclose(have, want, rtol=tolerance, atol=tolerance * np.abs(want).max())
+    return got
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("build", CASES)
+def test_case(build, level, tmp_path):
+    if not level_here(level):
+        pytest.skip(f"no {level} here")
+    check(build(), tmp_path, "--cpu", level)
+
+
+@pytest.mark.parametrize("build", [broadcasts, padding_then_extremes, concat_of_two])
+def test_without_planning(build, tmp_path):
+    planned = check(build(), tmp_path)
+    plain = check(build(), tmp_path, "--policy", "none")
+    for name, value in planned.items():
+        np.testing.assert_allclose(value, plain[name], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["resnet50", "mobilenetv2"])
+def test_architecture(name, tmp_path):
+    path = tmp_path / f"{name}.onnx"
+    subprocess.check_call([sys.executable, ROOT / "examples/models/build.py", name, path, "--small"])
+    check(onnx.load(path), tmp_path)
+
+
+def test_one_rewrite_serves_all_users(tmp_path):
+    """A tensor that three users want in one other layout is rewritten once at most."""
+    b = Builder(x=[1, 32, 8, 8])
+    y = b.conv("x", 32, 32)
+    model = b.model(*[b.conv(y, 32, 16 * (i + 1)) for i in range(3)])
+    onnx.save(model, tmp_path / "case.onnx")
+    done = subprocess.run([PLEAT, "plan", str(tmp_path / "case.onnx"), "--json"],
+                          capture_output=True, text=True, check=True)
+    import json
+    plan = json.loads(done.stdout)
+    tensors = [r["tensor"] for r in plan["rewrites"] if r["when"] == "run"]
+    assert len(tensors) == len(set(tensors))
+    assert plan["cost"] <= plan["cost_unplanned"]
+
+
+def test_two_compiles_are_equal(tmp_path):
+    onnx.save(depthwise(), tmp_path / "case.onnx")
+    for name in ("a.c", "b.c"):
+        done = subprocess.run([PLEAT, "compile", str(tmp_path / "case.onnx"), "-o",
+                               str(tmp_path / name), "--name", "model"],
+                              capture_output=True, text=True, check=False)
+        if done.returncode:
+            pytest.skip(done.stderr)
+    assert (tmp_path / "a.c").read_bytes() == (tmp_path / "b.c").read_bytes()
+
+
+@pytest.mark.parametrize("size", [0, 1, 10, 100, 1000])
+def test_truncated_model(size, tmp_path):
+    onnx.save(depthwise(), tmp_path / "case.onnx")
+    data = (tmp_path / "case.onnx").read_bytes()
+    (tmp_path / "cut.onnx").write_bytes(data[:size])
+    done = subprocess.run([PLEAT, "run", str(tmp_path / "cut.onnx"), "--fill", "random", "-o",
+                           str(tmp_path / "out.npz")], capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "cut.onnx" in done.stderr
+    assert not (tmp_path / "out.npz").exists()
