@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// `pleat bench`: how long a model, or one operator, takes, and how near that is to what the machine
+// can do.
+#include "cli/bench_op.h"
+#include "cli/session.h"
+
+#include <jansson.h>
+
+typedef struct BenchOptions {
+  ModelOptions model; // first: MODEL_OPTIONS
+  const char *op;
+  int64_t repeat;
+  bool spills;
+} BenchOptions;
+
+static const Option options[] = {
+    MODEL_OPTIONS,
+    {"op", 0, OPTION_TEXT, "'NAME SHAPE…'",
+     "one operator: 'matmul 64x128x32', 'conv2d 1x64x56x56 64x64x3x3 stride=1 pad=1'",
+     offsetof(BenchOptions, op)},
+    {"repeat", 0, OPTION_INT, "N", "runs to measure (as many as take a second, 10 at least)",
+     offsetof(BenchOptions, repeat)},
+    {"spills", 0, OPTION_FLAG, NULL, "count vectors moved to the stack in innermost loops",
+     offsetof(BenchOptions, spills)},
+};
+
+typedef struct Figures {
+  double operations, gflops, gbytes, peak; // of a run; per second; GFLOP/s of the machine
+  int64_t bytes;
+  int spills; // -1: not counted
+} Figures;
+
+static int64_t repeat_for_a_second(const Session *s) {
+  enum { LEAST = 10, MOST = 10000 };
+  double runs = 1 / (s->latency.median > 0 ? s->latency.median : 1);
+  return runs < LEAST ? LEAST : runs > MOST ? MOST : (int64_t)runs;
+}
+
+// The first run is slow, so a few tell how many there should be.
+static bool measure(Session *s, const BenchOptions *o) {
+  if (o->repeat) return session_measure(s, o->repeat, false);
+  if (!session_measure(s, 1, false)) return false;
+  double first = s->first_seconds;
+  bool ok = session_measure(s, 3, false) && session_measure(s, repeat_for_a_second(s), false);
+  s->first_seconds = first;
+  return ok;
+}
+
+static int count_spills(const Session *s) {
+  Program *p = s->program;
+  const TargetRow *row = target_for_file("kernels.s");
+  TargetUnit unit = {p->name, p->kernels.items, p->kernels.count};
+  TargetOptions target = {.machine = &p->options.machine};
+  Text text = text_new(&p->context->arena);
+  return row && row->emit(p->context, &unit, &target, ".s", &text)
+             ? target_count_spills(text_string(&text))
+             : -1;
+}
+
+static Figures figures_of(const Session *s, const BenchOptions *o) {
+  Figures f = {.operations = session_operations(s), .bytes = session_bytes(s), .spills = -1};
+  f.gflops = f.operations / s->latency.median * 1e-9;
+  f.gbytes = (double)f.bytes / s->latency.median * 1e-9;
+  f.peak = session_peak(s);
+  if (o->spills) f.spills = count_spills(s);
+  return f;
+}
+
+static void show_text(const Session *s, const Figures *f, const char *what) {
+  Arena *arena = &s->cli->context->arena;
+  int threads = session_threads(s);
+  printf("%s%s%s\n", paint(s->cli, COLOUR_BOLD), what, paint(s->cli, COLOUR_NONE));
+  printf("latency         %s median   %s p10   %s p90   (%d thread%s, %d runs, %s)\n",
+         show_seconds(arena, s->latency.median), show_seconds(arena, s->latency.p10),
+         show_seconds(arena, s->latency.p90), threads, threads == 1 ? "" : "s", s->runs,
+         s->program->options.machine.level_name);
+  printf("work            %s operations, %.1f GFLOP/s", show_count(arena, (int64_t)f->operations),
+         f->gflops);
+  if (f->peak > 0)
+    printf("   %.0f %% of the measured FMA peak, %.0f GFLOP/s", 100 * f->gflops / f->peak, f->peak);
+  printf("\ntensors         %s in, out and constant, %.1f GB/s\n", show_bytes(arena, f->bytes),
+         f->gbytes);
+  printf("first result    %s   memory at most %s\n", show_seconds(arena, s->first_seconds),
+         show_bytes(arena, process_peak_bytes()));
+  if (f->spills >= 0) printf("spills          %d vector moves in innermost loops\n", f->spills);
+}
+
+static int show_json(const Session *s, const Figures *f) {
+  json_t *object = json_pack(
+      "{s:{s:f, s:f, s:f}, s:f, s:I, s:i, s:i, s:s, s:f, s:I, s:f, s:f, s:f}", "latency_ms",
+      "median", s->latency.median * 1e3, "p10", s->latency.p10 * 1e3, "p90", s->latency.p90 * 1e3,
+      "first_result_s", s->first_seconds, "peak_memory_bytes", (json_int_t)process_peak_bytes(),
+      "threads", session_threads(s), "runs", s->runs, "cpu", s->program->options.machine.level_name,
+      "operations", f->operations, "bytes", (json_int_t)f->bytes, "gflops", f->gflops, "gbytes_s",
+      f->gbytes, "peak_gflops", f->peak);
+  if (object && f->peak > 0)
+    json_object_set_new(object, "peak_share", json_real(f->gflops / f->peak));
+  if (object && f->spills >= 0) json_object_set_new(object, "spills", json_integer(f->spills));
+  return json_print(s->cli, object);
+}
+
+static int bench(Session *s, const BenchOptions *o) {
+  Cli *cli = s->cli;
+  const char *what = o->op ? o->op : cli->inputs.items[0];
+  InputContents contents = {.fill = "random"};
+  GraphFunc *graph = o->op ? bench_op_parse(cli, o->op) : model_load(cli, what, s->model);
+  if (!session_begin(s, graph, &contents) || !measure(s, o)) return STATUS_BAD;
+  Figures figures = figures_of(s, o);
+  if (cli->json) return show_json(s, &figures);
+  show_text(s, &figures, what);
+  return STATUS_DONE;
+}
+
+static int run(Cli *cli, void *given) {
+  const BenchOptions *o = given;
+  if (!o->op == !cli->inputs.count) {
+    diag_error(cli->context, (SourcePos){0}, "bench takes a model, or an operator with --op");
+    return STATUS_MISUSE;
+  }
+  Session session = {.cli = cli, .model = &o->model, .start_ns = clock_now_ns()};
+  int status = bench(&session, o);
+  session_end(&session);
+  return status;
+}
+
+const Command command_bench = {
+    .name = "bench",
+    .arguments = "MODEL",
+    .summary = "measure a model or one operator beside what the machine can do",
+    .example = "  $ pleat bench --op 'matmul 1024x1024x1024' --threads 1\n"
+               "  matmul 1024x1024x1024\n"
+               "  latency         24.1 ms median   24.0 ms p10   24.6 ms p90   (1 thread, 41 runs, "
+               "avx512)\n"
+               "  work            2.1 G operations, 89.1 GFLOP/s   81 % of the measured FMA peak, "
+               "110 GFLOP/s\n"
+               "  tensors         12.0 MiB in, out and constant, 0.5 GB/s\n"
+               "  first result    0.31 s   memory at most 96.1 MiB\n",
+    .takes = TAKES_JSON | TAKES_THREADS | TAKES_CPU,
+    .options = options,
+    .option_count = COUNT_OF(options),
+    .options_size = sizeof(BenchOptions),
+    .least_inputs = 0,
+    .most_inputs = 1,
+    .run = run,
+};
