@@ -57,7 +57,7 @@ bool step_set_scope(Schedule *schedule, StepCall *call) {
 
 // ---- Copies ----------------------------------------------------------------------------------
 
-// to[min + ax] = from[min + ax] over a box, where it is no padding.
+// to[min + ax] = from[min + ax] over a box; padding is copied only when it has stated content.
 static Stmt *copy_nest(Schedule *schedule, Str name, Buffer *to, Buffer *from, Expr *const *min,
                        Expr *const *extent) {
   Context *context = schedule->context;
@@ -77,7 +77,8 @@ static Stmt *copy_nest(Schedule *schedule, Str name, Buffer *to, Buffer *from, E
         (BlockVar){vars[d], expr_index(context, 0), to->shape[d], ITER_SPATIAL, bindings[d]};
   }
   block->body = stmt_store(context, to, vars, rank, expr_load(context, from, vars, rank));
-  Expr *padding = padding_condition(schedule, to, bindings);
+  bool content = to->layout && to->layout->padding.kind == LAYOUT_PADDING_CONSTANT;
+  Expr *padding = content ? NULL : padding_condition(schedule, to, bindings);
   if (padding) {
     Analyzer *analyzer = analyzer_new(context);
     for (int d = 0; d < rank; d++)

@@ -374,6 +374,11 @@ static bool consumer_windows(Move *move, const Region *read, const Region *writt
                                       "not read it by one of its variables",
                                       d, read->buffer->name));
     const BlockVar *v = &move->moved->vars[i];
+    if (reads_conditionally(move->moved, read->buffer))
+      return refuse_move(move, arena_printf(arena,
+                                            "it reads '%s' under a condition, so that not each of "
+                                            "its points is where that is completed",
+                                            read->buffer->name));
     if (v->kind != ITER_SPATIAL)
       return refuse_move(move, arena_printf(arena,
                                             "it reduces over axis %d of '%s', which is completed "

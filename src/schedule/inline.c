@@ -403,6 +403,10 @@ bool step_reverse_compute_inline(Schedule *schedule, StepCall *call) {
   visit_expr(&visitor, b.block->body->as.store.value);
   if (!find.load || find.several)
     return refuse_block(schedule, at, "it reads several elements of its producer's buffer");
+  if (reads_conditionally(b.block, b.buffer))
+    return refuse_block(schedule, at,
+                        "it reads its producer's buffer under a condition, so that not each of its "
+                        "points has one of the producer's");
   b.indices = find.load->args;
   if (!only_writer(schedule, &blocks, b.into, b.buffer, &why) || !solve_backward(&b, &why) ||
       !move_predicate(&b, &why) || !backward_in_order(&b, &blocks, &why) ||

@@ -202,6 +202,8 @@ Map bindings_of(Context *context, const Block *block); // block variables to the
 Block *block_with_regions(Context *context, Block *b);
 Stmt *stmt_with_block(Context *context, const Stmt *s, Block *block);
 bool expr_reads(Expr *e, const Buffer *buffer); // any alias of it, or its address
+// Is there a point of the block that might not read the buffer?
+bool reads_conditionally(const Block *block, const Buffer *buffer);
 // Consumers or producers in the block's scope, in order.
 void related_blocks(Schedule *schedule, const Path *path, bool consumers, StmtArray *out);
 

@@ -38,7 +38,13 @@ static bool keeps_out_of_padding(Dropping *d, const Region *write, Expr *conditi
   return proved;
 }
 
-// Without the condition the block's variables stay in their domains.
+static bool is_between(Dropping *d, Expr *value, Expr *low, Expr *end) {
+  Context *context = d->schedule->context;
+  return prove(d->analyzer, expr_binary(context, EXPR_GE, value, low)) &&
+         prove(d->analyzer, expr_lt(context, value, end));
+}
+
+// Without the condition the block's variables stay in their domains, and what it writes in place.
 static bool domain_holds_without(Dropping *d, const ExprArray *all, int left_out) {
   Context *context = d->schedule->context;
   int mark = analyzer_mark(d->analyzer);
@@ -48,9 +54,12 @@ static bool domain_holds_without(Dropping *d, const ExprArray *all, int left_out
   for (int i = 0; i < d->block->var_count && inside; i++) {
     const BlockVar *v = &d->block->vars[i];
     Expr *end = expr_add(context, v->min, v->extent);
-    inside = prove(d->analyzer, expr_binary(context, EXPR_GE, v->binding, v->min)) &&
-             prove(d->analyzer, expr_lt(context, v->binding, end));
+    inside = is_between(d, v->binding, v->min, end);
   }
+  const Region *write = &d->block->writes[0];
+  for (int i = 0; i < write->buffer->rank && inside; i++)
+    inside = is_between(d, substitute_expr(context, write->min[i], &d->bindings),
+                        expr_index(context, 0), write->buffer->shape[i]);
   analyzer_reset(d->analyzer, mark);
   return inside;
 }
@@ -209,13 +218,31 @@ static Stmt *store_or(Context *context, Stmt *s, Expr *valid, Expr *otherwise) {
   return stmt_store(context, s->as.store.buffer, s->as.store.indices, s->as.store.rank, value);
 }
 
+// Every physical place is one point of the block, once without what was dropped of its predicate.
+static bool covers_places(const Dropping *d) {
+  const Block *block = d->block;
+  const Region *write = &block->writes[0];
+  for (int i = 0; i < write->buffer->rank; i++)
+    if (!index_is_axis(block, write->min[i], write->buffer->shape[i])) return false;
+  Schedule *schedule = d->schedule;
+  Stmt **loops;
+  int count = path_loops(schedule, d->path, d->path->count - 1, &loops);
+  VarRange *ranges = arena_array(&schedule->context->arena, VarRange, count);
+  for (int i = 0; i < count; i++) ranges[i] = loop_range(loops[i]);
+  Block *whole = block_copy(schedule->context, block);
+  whole->predicate = conjunction_of(schedule->context, &d->kept);
+  Analyzer *analyzer = path_analyzer(schedule, d->path, d->path->count - 1);
+  return !bindings_check(analyzer, whole, ranges, count);
+}
+
 // The writer stores `value` to padding, in place of keeping out of it.
 static bool write_padding(Dropping *d, double value) {
   Context *context = d->schedule->context;
   const Block *block = d->block;
   Stmt *store = block->body;
   Expr *padding = padding_condition(d->schedule, block->writes[0].buffer, block->writes[0].min);
-  if (store->kind != STMT_STORE || (block->init && block->init->kind != STMT_STORE) || !padding)
+  if (store->kind != STMT_STORE || (block->init && block->init->kind != STMT_STORE) || !padding ||
+      !covers_places(d))
     return false;
   Analyzer *analyzer = analyzer_new(context);
   bind_domain(analyzer, block);

@@ -179,6 +179,37 @@ bool expr_reads(Expr *e, const Buffer *buffer) {
   return find.found;
 }
 
+typedef struct GuardSearch {
+  const Buffer *buffer;
+  int depth; // of conditional values above
+  bool found;
+} GuardSearch;
+
+static void search_guarded(GuardSearch *find, Expr *e) {
+  if (e->op == EXPR_LOAD && buffers_alias(e->as.buffer, find->buffer) && find->depth)
+    find->found = true;
+  bool shortcuts = e->op == EXPR_IF_THEN_ELSE || e->op == EXPR_AND || e->op == EXPR_OR;
+  for (int i = 0; i < e->count; i++) {
+    find->depth += shortcuts && i > 0;
+    search_guarded(find, e->args[i]);
+    find->depth -= shortcuts && i > 0;
+  }
+}
+
+static bool search_stores(Visitor *visitor, Stmt *s) {
+  GuardSearch *find = visitor->env;
+  if (s->kind == STMT_STORE) search_guarded(find, s->as.store.value);
+  find->found |= s->kind == STMT_IF || s->kind == STMT_WHILE;
+  return true;
+}
+
+bool reads_conditionally(const Block *block, const Buffer *buffer) {
+  GuardSearch find = {buffer, 0, false};
+  Visitor visitor = {.env = &find, .enter_stmt = search_stores};
+  visit_stmt(&visitor, block->body);
+  return find.found;
+}
+
 // ---- Reductions ------------------------------------------------------------------------------
 
 static bool combines(ExprOp op) {

@@ -234,6 +234,29 @@ static void test_reverse_compute_inline(void **state) {
   refused(conv, "sch.reverse_compute_inline('conv')\n", "is a reduction");
 }
 
+static const char widened[] =
+    HEAD "def f(A: T.Buffer((5,), 'float32'), C: T.Buffer((8,), 'float32')):\n"
+         "    B = T.alloc_buffer((5,))\n"
+         "    for i in range(5):\n"
+         "        with T.block('B'):\n"
+         "            vi = T.axis.spatial(5, i)\n"
+         "            B[vi] = A[vi] + T.float32(1)\n"
+         "    for i in range(8):\n"
+         "        with T.block('C'):\n"
+         "            vi = T.axis.spatial(8, i)\n"
+         "            C[vi] = T.if_then_else(vi < 5, B[vi], T.float32(0))\n";
+
+// A consumer with more points than its producer would lose some.
+static void test_consumers_that_pad(void **state) {
+  (void)state;
+  refused(widened, "sch.reverse_compute_inline('C')\n", "under a condition");
+  refused(widened, "i, = sch.get_loops('B')\nsch.reverse_compute_at('C', i)\n",
+          "under a condition");
+  made(widened, "sch.compute_inline('B')\n");
+  made(widened, "i, = sch.get_loops('C')\na, b = sch.split(i, factors=[None, 3])\n"
+                "sch.compute_at('B', a)\n");
+}
+
 // ---- Moving ----------------------------------------------------------------------------------
 
 static void test_compute_at(void **state) {
@@ -362,6 +385,7 @@ int main(void) {
       cmocka_unit_test(test_queries),
       cmocka_unit_test(test_compute_inline),
       cmocka_unit_test(test_reverse_compute_inline),
+      cmocka_unit_test(test_consumers_that_pad),
       cmocka_unit_test(test_compute_at),
       cmocka_unit_test(test_reverse_compute_at),
       cmocka_unit_test(test_caches),

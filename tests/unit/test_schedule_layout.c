@@ -169,6 +169,33 @@ static void test_padding_content(void **state) {
                 "sch.transform_layout('B', ('write', 0), lambda i, j: [i // 4, j, i % 4], "
                 "pad_value=0)\n",
                 "does not iterate over it");
+  // The block runs over more than the buffer's places: what is beyond is no padding.
+  check_refused(copy,
+                "sch.transform_block_layout('B', lambda i, j: [i // 16, j, i % 16])\n"
+                "sch.transform_layout('B', ('write', 0), lambda i, j: [i // 3, j, i % 3])\n"
+                "sch.drop_padding_predicate('B')\n",
+                "only out of padding");
+  check_refused(copy,
+                "sch.transform_block_layout('B', lambda i, j: [i // 16, j, i % 16])\n"
+                "sch.transform_layout('B', ('write', 0), lambda i, j: [i // 4, j, i % 4], "
+                "pad_value=2)\n",
+                "does not iterate over it");
+  context_free(context);
+}
+
+// A copy between the writer and memory carries the content of the padding along.
+static void test_padding_content_through_a_cache(void **state) {
+  (void)state;
+  Context *context = context_new();
+  Schedule *schedule = check_made(
+      context, copy,
+      "sch.transform_layout('B', ('write', 0), lambda i, j: [i // 4, j, i % 4], pad_value=-1)\n"
+      "sch.cache_write('B', 0, 'local')\n");
+  BlockRefs blocks = {0};
+  schedule_get_child_blocks(schedule, str_intern(context, "root"), NULL, &blocks);
+  assert_int_equal(blocks.count, 2);
+  for (int i = 0; i < 2; i++)
+    assert_true(expr_is_true(schedule_block(schedule, blocks.items[i])->predicate));
   context_free(context);
 }
 
@@ -296,6 +323,7 @@ int main(void) {
       cmocka_unit_test(test_the_writer_iterates_physically),
       cmocka_unit_test(test_padding_predicates_drop),
       cmocka_unit_test(test_padding_content),
+      cmocka_unit_test(test_padding_content_through_a_cache),
       cmocka_unit_test(test_maps_that_are_refused),
       cmocka_unit_test(test_aliases_move_together),
       cmocka_unit_test(test_separators),
