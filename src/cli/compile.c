@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// `pleat compile`: a model, or kernels, as a file: native code or C with a header, or the tensor
+// programs as TVMScript.
+#include "cli/model.h"
+
+#include "script/script.h"
+
+enum { WEIGHTS_INSIDE = 1 << 20 }; // bytes that a file of code holds without being asked to
+
+typedef struct CompileCommand {
+  ModelOptions model; // first: MODEL_OPTIONS
+  const char *target, *weights;
+  bool openmp, lowered;
+} CompileCommand;
+
+static const Option options[] = {
+    MODEL_OPTIONS,
+    {"target", 0, OPTION_TEXT, "llvm|c", "code generator (by the ending of the output)",
+     offsetof(CompileCommand, target)},
+    {"emit-weights", 0, OPTION_TEXT, "inside|beside",
+     "where weights go (inside up to 1 MiB, otherwise NAME.weights)",
+     offsetof(CompileCommand, weights)},
+    {"openmp", 0, OPTION_FLAG, NULL, "C: parallel loops for -fopenmp",
+     offsetof(CompileCommand, openmp)},
+    {"lowered", 0, OPTION_FLAG, NULL, "TVMScript: as lowered, not as scheduled",
+     offsetof(CompileCommand, lowered)},
+};
+
+static bool ends_with(const char *s, const char *ending) {
+  size_t n = strlen(s), m = strlen(ending);
+  return n >= m && strcmp(s + n - m, ending) == 0;
+}
+
+static const TargetRow *choose_target(Cli *cli, const CompileCommand *o) {
+  const TargetRow *row = o->target ? target_find(o->target) : target_for_file(cli->output);
+  if (row) return row;
+  diag_error(cli->context, (SourcePos){0},
+             "-o %s: its ending says what to write: .so, .o, .s, .ll, .c or .py", cli->output);
+  return NULL;
+}
+
+// ---- TVMScript --------------------------------------------------------------------------------
+
+static bool write_module(Cli *cli, const Module *module) {
+  Text text = text_new(&cli->context->arena);
+  script_print_module(cli->context, module, &text, NULL);
+  return file_write(cli->context, cli->output, text_string(&text), text.size);
+}
+
+// Every kernel once, named k0, k1, … as in profiles.
+static bool write_script(Cli *cli, const CompileCommand *o, const Program *program) {
+  Module *module = module_new(cli->context, "");
+  for (int i = 0; i < program->steps.count; i++) {
+    const ProgramStep *step = &program->steps.items[i];
+    if (step->plan->same_as >= 0) continue;
+    PrimFunc *func = o->lowered ? program->kernels.items[step->kernel]->func
+                                : schedule_func(step->plan->choice.schedule);
+    func = prim_func_copy(cli->context, func);
+    func->name = str_format(cli->context, "k%d", step->kernel);
+    module_add_prim(module, func);
+  }
+  return write_module(cli, module);
+}
+
+// ---- Kernels ----------------------------------------------------------------------------------
+
+static bool compile_kernels(Cli *cli, const CompileCommand *o, Module *module) {
+  Context *context = cli->context;
+  HostMachine machine;
+  TargetUnit unit = {str_intern(context, "kernels")};
+  unit.kernels = arena_array(&context->arena, LowerKernel *, module->funcs.count);
+  LowerOptions lower = {.print_after = o->model.print_after, .verify_each = o->model.verify_each};
+  if (!cli_machine(cli, &machine)) return false;
+  for (int i = 0; i < module->funcs.count; i++) {
+    PrimFunc *func = lower_prim_func(context, module->funcs.items[i].prim, &lower);
+    if (!func) return false;
+    module->funcs.items[i].prim = func;
+    unit.kernels[unit.kernel_count++] = lowered_kernel(context, func);
+  }
+  if (ends_with(cli->output, ".py")) return write_module(cli, module);
+  const TargetRow *row = choose_target(cli, o);
+  TargetOptions target = {.machine = &machine};
+  return row && target_write_file(context, row, &unit, &target, cli->output);
+}
+
+// ---- Models -----------------------------------------------------------------------------------
+
+static bool compile_model(Cli *cli, const CompileCommand *o, const GraphFunc *graph) {
+  bool script = ends_with(cli->output, ".py");
+  const TargetRow *row = script ? NULL : choose_target(cli, o);
+  Program *program = script || row ? model_build(cli, graph, &o->model) : NULL;
+  if (!program) return false;
+  if (script) return write_script(cli, o, program);
+  bool beside = o->weights ? !strcmp(o->weights, "beside") : program->weight_bytes > WEIGHTS_INSIDE;
+  TargetProgramOptions write = {.target = {.machine = &program->options.machine},
+                                .weights_beside = beside,
+                                .openmp = o->openmp};
+  return program_write(program, row, &write, cli->output);
+}
+
+static GraphFunc *graph_of(const Module *module) {
+  for (int i = 0; i < module->funcs.count; i++)
+    if (module->funcs.items[i].graph) return module->funcs.items[i].graph;
+  return NULL;
+}
+
+static int run(Cli *cli, void *given) {
+  const CompileCommand *o = given;
+  const char *path = cli->inputs.items[0];
+  if (!cli->output) {
+    diag_error(cli->context, (SourcePos){0}, "compile needs -o FILE; its ending says what to write");
+    return STATUS_MISUSE;
+  }
+  Module *module = is_script(path) ? script_load(cli, path) : NULL;
+  GraphFunc *graph = module ? graph_of(module) : NULL;
+  if (!is_script(path)) graph = model_load(cli, path, &o->model);
+  bool done = graph ? compile_model(cli, o, graph) : module && compile_kernels(cli, o, module);
+  return done ? STATUS_DONE : STATUS_BAD;
+}
+
+const Command command_compile = {
+    .name = "compile",
+    .arguments = "MODEL -o FILE",
+    .summary = "write native code, C or TVMScript, by the ending of the output",
+    .example = "  $ pleat compile digits.onnx -o digits.c\n"
+               "  $ cc -O2 -march=native -c digits.c      # digits.h says how to call it\n",
+    .takes = TAKES_OUTPUT | TAKES_THREADS | TAKES_CPU,
+    .options = options,
+    .option_count = COUNT_OF(options),
+    .options_size = sizeof(CompileCommand),
+    .least_inputs = 1,
+    .most_inputs = 1,
+    .run = run,
+};
