@@ -72,6 +72,8 @@ const char *c_name(CEmit *emit, const char *wish); // a new name in the function
 const char *c_global_name(CModule *module, const char *wish);
 const char *c_identifier(Arena *arena, const char *wish);
 void c_line(CEmit *emit, const char *format, ...) PRINTF_LIKE(2, 3);
+// "a, b, c" with line breaks so that lines end before column 100, if the text begins at `column`.
+const char *c_broken(Arena *arena, const char *list, int column, int indent);
 bool c_define(CModule *module, const char *name); // true the first time
 
 // expr.c

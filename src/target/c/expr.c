@@ -451,7 +451,9 @@ static CValue emit_operator(CEmit *emit, Expr *e) {
   bool is_int = dtype_is_int(e->type);
   if (row->wraps && e->type.code == TYPE_INT && !vector && e->type.bits >= 32 && !emit->in_index)
     return through_unsigned(emit, e, row, a, b);
-  CValue value = c_format(emit, row->precedence, "%s %s %s", left, row->spelling, right);
+  bool less = e->op == EXPR_ADD && *right == '-' && !vector && b.precedence == C_UNARY;
+  CValue value = c_format(emit, row->precedence, "%s %s %s", left, less ? "-" : row->spelling,
+                          right + less); // x - 3, not x + -3
   return is_int && (row->wraps || e->type.bits >= 8) ? c_wrapped(emit, e->type, value) : value;
 }
 

@@ -5,6 +5,7 @@
 //     void f(void *const *args, int64_t begin, int64_t end)
 #include "target/c/rows.h"
 
+#include "script/script.h"
 #include "target/c/emit.h"
 
 static const char prelude[] =
@@ -192,6 +193,22 @@ static void add_entry(CModule *module, const CFunction *function) {
               c_arguments(&entry, function, from));
 }
 
+// What the tensors are, as memory holds them.
+static void comment_buffers(CModule *module, const CFunction *function) {
+  const LowerKernel *kernel = function->kernel;
+  for (int i = 0; i < function->param_count && module->comments; i++) {
+    int number = function->params[i];
+    const Buffer *buffer = number < kernel->arg_count ? kernel->args[number].buffer : NULL;
+    if (!buffer) continue;
+    text_printf(&module->functions, "// %s: %s [", buffer->name,
+                dtype_name(module->context, buffer->type));
+    for (int k = 0; k < buffer->rank; k++)
+      text_printf(&module->functions, "%s%s", k ? ", " : "",
+                  script_expr_text(module->context, buffer->shape[k]));
+    text_puts(&module->functions, "]\n");
+  }
+}
+
 static CFunction add_task(CModule *module, const LowerKernel *kernel, const LowerTask *task,
                           const char *wish) {
   if (module->with_entries) wish = arena_printf(module->arena, "%s_task", wish);
@@ -204,8 +221,11 @@ static CFunction add_task(CModule *module, const LowerKernel *kernel, const Lowe
   map_put(&emit.vars, task->end, "end");
   if (!function.uses_range) c_line(&emit, "(void)begin, (void)end;");
   c_stmt(&emit, body);
-  text_printf(&module->functions, "static void %s(%sint64_t begin, int64_t end) {\n%s}\n\n",
-              function.name, definition, text_string(&emit.body));
+  definition = arena_printf(module->arena, "%sint64_t begin, int64_t end", definition);
+  int column = (int)strlen(function.name) + 13; // after "static void NAME("
+  comment_buffers(module, &function);
+  text_printf(&module->functions, "static void %s(%s) {\n%s}\n\n", function.name,
+              c_broken(module->arena, definition, column, 4), text_string(&emit.body));
   if (module->with_entries) add_entry(module, &function);
   return function;
 }

@@ -98,13 +98,17 @@ static bool write_call(Writing *w, CEmit *emit, const CFunction *function, const
   if (!expr_as_int(function->task->count, &count))
     return diag_error(w->context, function->kernel->func->pos, "'%s' has a size that is not known",
                       function->name);
-  if (count == 1 || !w->options->openmp) {
-    c_line(emit, "%s(%s0, %lld);", function->name, arguments, (long long)count);
-    return true;
+  bool parallel = count > 1 && w->options->openmp;
+  if (parallel) {
+    c_line(emit, "PARALLEL");
+    c_line(emit, "for (int64_t task = 0; task < %lld; task++)", (long long)count);
+    arguments = arena_printf(w->arena, "%stask, task + 1", arguments);
+  } else {
+    arguments = arena_printf(w->arena, "%s0, %lld", arguments, (long long)count);
   }
-  c_line(emit, "PARALLEL");
-  c_line(emit, "for (int64_t task = 0; task < %lld; task++)", (long long)count);
-  c_line(emit, "  %s(%stask, task + 1);", function->name, arguments);
+  int column = (int)strlen(function->name) + (parallel ? 7 : 5); // with ");" at the end
+  c_line(emit, "%s%s(%s);", parallel ? "  " : "", function->name,
+         c_broken(w->arena, arguments, column, 6));
   return true;
 }
 

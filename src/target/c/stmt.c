@@ -123,12 +123,62 @@ static void emit_if(CEmit *emit, const Stmt *s) {
   c_line(emit, "}");
 }
 
+typedef struct Wanted { // is `var` needed as a value, and not only to say a place or a count?
+  Expr *var;
+  bool as_value;
+} Wanted;
+
+static bool only_index(Stmt *body, Expr *var);
+
+static bool wanted_expr(Visitor *visitor, Expr *e) {
+  Wanted *wanted = visitor->env;
+  if (e == wanted->var) wanted->as_value = true;
+  return e->op != EXPR_LOAD;
+}
+
+static bool wanted_stmt(Visitor *visitor, Stmt *s) {
+  Wanted *wanted = visitor->env;
+  Expr *next = s->kind == STMT_LET ? s->as.let.var : NULL;
+  if (wanted->as_value) return false;
+  switch (s->kind) {
+  case STMT_STORE: visit_expr(visitor, s->as.store.value); return false;
+  case STMT_FOR: visit_stmt(visitor, s->as.loop.body); return false;
+  case STMT_LET:
+    if (expr_uses(s->as.let.value, wanted->var) &&
+        !(dtype_is_int(next->type) && only_index(s->as.let.body, next)))
+      visit_expr(visitor, s->as.let.value);
+    visit_stmt(visitor, s->as.let.body);
+    return false;
+  case STMT_IF:
+  case STMT_WHILE:
+  case STMT_ASSERT:
+  case STMT_EVALUATE:
+  case STMT_SEQ:
+  case STMT_BLOCK:
+  case STMT_ALLOCATE:
+  case STMT_ALLOCATE_CONST:
+  case STMT_DECL_BUFFER:
+  case STMT_ATTR: break;
+  }
+  return true;
+}
+
+// Arithmetic for places stays inside their type, so it need not wrap.
+static bool only_index(Stmt *body, Expr *var) {
+  Wanted wanted = {.var = var};
+  Visitor visitor = {.env = &wanted, .enter_expr = wanted_expr, .enter_stmt = wanted_stmt};
+  visit_stmt(&visitor, body);
+  return !wanted.as_value;
+}
+
 static void emit_let(CEmit *emit, const Stmt *s) {
   Expr *var = s->as.let.var;
   int mark = c_mark(emit);
   begin_statement(emit);
   c_count_uses(emit, s->as.let.value);
-  const char *value = c_text(emit, s->as.let.value), *name = c_name(emit, var->as.var->name);
+  bool index = dtype_is_int(var->type) && only_index(s->as.let.body, var);
+  const char *value = index ? c_index(emit, s->as.let.value).text : c_text(emit, s->as.let.value);
+  const char *name = c_name(emit, var->as.var->name);
   c_forget(emit, mark);
   c_line(emit, "const %s %s = %s;", c_type(emit->module, var->type), name, value);
   if (!c_uses(emit->module, s->as.let.body, var)) c_line(emit, "(void)%s;", name);

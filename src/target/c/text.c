@@ -130,3 +130,23 @@ void c_line(CEmit *emit, const char *format, ...) {
   text_puts(&emit->body, "\n");
   va_end(args);
 }
+
+enum { COLUMNS = 100 };
+
+const char *c_broken(Arena *arena, const char *list, int column, int indent) {
+  Text text = text_new(arena);
+  while (*list) {
+    const char *comma = strstr(list, ", ");
+    int size = comma ? (int)(comma - list) + 2 : (int)strlen(list);
+    if (column + size > COLUMNS && text.size) {
+      text.data[--text.size] = 0; // the space
+      text_puts(&text, "\n");
+      text_pad(&text, ' ', indent);
+      column = indent;
+    }
+    text_append(&text, list, (size_t)size);
+    column += size;
+    list += size;
+  }
+  return text_string(&text);
+}
