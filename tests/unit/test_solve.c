@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/solve.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdlib.h>
 #include <time.h>
@@ -280,6 +281,91 @@ static void test_small_cases(void **state) {
   context_free(context);
 }
 
+// ---- An independent solver -----------------------------------------------------------------------
+
+// The problem as an integer program: x choices, y pairs of choices.
+static void write_program(FILE *out) {
+  fprintf(out, "Minimize\nobj: 0 zero");
+  for (int i = 0; i < given.count; i++)
+    for (int k = 0; k < given.choices[i]; k++)
+      if (given.costs[i][k] < PROBLEM_INFINITY)
+        fprintf(out, "\n%+lld x%d_%d", (long long)given.costs[i][k], i, k);
+  for (int e = 0; e < given.pair_count; e++) {
+    const Pair *p = &given.pairs[e];
+    int b = given.choices[p->b];
+    for (int i = 0; i < given.choices[p->a] * b; i++)
+      if (p->matrix[i] < PROBLEM_INFINITY)
+        fprintf(out, "\n%+lld y%d_%d_%d", (long long)p->matrix[i], e, i / b, i % b);
+  }
+  fprintf(out, "\nSubject To\nfixed: zero = 0\n");
+  for (int i = 0; i < given.count; i++) {
+    for (int k = 0; k < given.choices[i]; k++) fprintf(out, "+ x%d_%d ", i, k);
+    fprintf(out, "= 1\n");
+    for (int k = 0; k < given.choices[i]; k++)
+      if (given.costs[i][k] >= PROBLEM_INFINITY) fprintf(out, "x%d_%d = 0\n", i, k);
+  }
+  for (int e = 0; e < given.pair_count; e++) {
+    const Pair *p = &given.pairs[e];
+    int a = given.choices[p->a], b = given.choices[p->b];
+    for (int i = 0; i < a; i++) {
+      for (int k = 0; k < b; k++) fprintf(out, "+ y%d_%d_%d ", e, i, k);
+      fprintf(out, "- x%d_%d = 0\n", p->a, i);
+    }
+    for (int k = 0; k < b; k++) {
+      for (int i = 0; i < a; i++) fprintf(out, "+ y%d_%d_%d ", e, i, k);
+      fprintf(out, "- x%d_%d = 0\n", p->b, k);
+    }
+    for (int i = 0; i < a * b; i++)
+      if (p->matrix[i] >= PROBLEM_INFINITY) fprintf(out, "y%d_%d_%d = 0\n", e, i / b, i % b);
+  }
+  fprintf(out, "Binary\n");
+  for (int i = 0; i < given.count; i++)
+    for (int k = 0; k < given.choices[i]; k++) fprintf(out, "x%d_%d\n", i, k);
+  fprintf(out, "End\n");
+}
+
+// The optimum by CBC; infinite when it says there is none.
+static int64_t optimum_by_cbc(const char *folder) {
+  char path[96], command[256], line[256] = "";
+  snprintf(path, sizeof path, "%s/problem.lp", folder);
+  FILE *file = fopen(path, "w");
+  assert_non_null(file);
+  write_program(file);
+  fclose(file);
+  snprintf(command, sizeof command, "cbc %s/problem.lp solve solution %s/out >/dev/null 2>&1", folder,
+           folder);
+  assert_int_equal(system(command), 0);
+  snprintf(path, sizeof path, "%s/out", folder);
+  file = fopen(path, "r");
+  assert_non_null(file);
+  assert_non_null(fgets(line, sizeof line, file));
+  fclose(file);
+  const char *value = strstr(line, "objective value");
+  if (strncmp(line, "Optimal", 7)) return PROBLEM_INFINITY;
+  assert_non_null(value);
+  return (int64_t)llround(strtod(value + 15, NULL));
+}
+
+static void test_against_an_integer_program(void **state) {
+  (void)state;
+  if (system("command -v cbc >/dev/null 2>&1")) {
+    print_message("cbc is not here: not compared\n");
+    skip();
+  }
+  char folder[] = "/tmp/pleat-solve-XXXXXX", command[64];
+  assert_non_null(mkdtemp(folder));
+  for (int round = 0; round < 12; round++) {
+    make(round % 3 ? shape_layouts : shape_tree, 20 + 5 * round, 6, 100, round % 4 * 10);
+    only_search = round % 2;
+    PlanSolution s = solve_given(20);
+    assert_true(s.optimal);
+    assert_true(s.cost == optimum_by_cbc(folder));
+  }
+  only_search = false;
+  snprintf(command, sizeof command, "rm -rf %s", folder);
+  assert_int_equal(system(command), 0);
+}
+
 static double seconds_now(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
@@ -383,6 +469,7 @@ int main(void) {
       cmocka_unit_test(test_small_cases),
       cmocka_unit_test(test_against_brute_force),
       cmocka_unit_test(test_search_against_elimination),
+      cmocka_unit_test(test_against_an_integer_program),
       cmocka_unit_test(test_bounds_hold_at_any_limit),
       cmocka_unit_test(test_chain_of_100000),
       cmocka_unit_test(test_residual_of_30000),
