@@ -120,6 +120,10 @@ static void show_slow_paths(const Session *s) {
     if (!kernel->choice.slow) continue;
     printf("%s%s: %s\n", found++ ? "                " : "", kernel->name, kernel->choice.slow);
   }
+  for (int i = 0; i < LOWER_COUNT_KINDS; i++)
+    if (lower_count_is_loss(i) && p->lower_report.counts[i])
+      printf("%s%d %s\n", found++ ? "                " : "", p->lower_report.counts[i],
+             lower_count_name(i));
   for (int i = 0; i < TARGET_COUNT_KINDS; i++)
     if (s->target.counts[i])
       printf("%s%d %s\n", found++ ? "                " : "", s->target.counts[i],

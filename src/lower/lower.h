@@ -75,7 +75,8 @@ typedef enum LowerCount {
   LOWER_SERIALIZED,      // parallel loops that run in one thread because they are not outermost
   LOWER_COUNT_KINDS,
 } LowerCount;
-const char *lower_count_name(LowerCount kind);
+const char *lower_count_name(LowerCount kind); // "loops vectorised"
+bool lower_count_is_loss(LowerCount kind);     // it counts what was not done
 
 typedef struct LowerPassTime {
   int runs, changes; // how often it ran, and how often the function came out different

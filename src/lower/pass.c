@@ -86,6 +86,14 @@ const char *lower_count_name(LowerCount kind) {
   return names[kind];
 }
 
+bool lower_count_is_loss(LowerCount kind) {
+  static const bool loss[LOWER_COUNT_KINDS] = {
+      [LOWER_SCALARIZED] = true,    [LOWER_GATHERS] = true,    [LOWER_NOT_PARTITIONED] = true,
+      [LOWER_NOT_REGISTERS] = true, [LOWER_SERIALIZED] = true,
+  };
+  return loss[kind];
+}
+
 void lower_note(LowerState *state, LowerCount kind, const char *format, ...) {
   va_list args;
   va_start(args, format);
