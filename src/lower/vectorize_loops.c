@@ -4,11 +4,12 @@
 //   for v in T.vectorized(16): C[i * 16 + v] = A[i * 16 + v] * B[0]
 //     →  C[T.Ramp(i * 16, 1, 16)] = A[T.Ramp(i * 16, 1, 16)] * T.Broadcast(B[0], 16)
 //
-// An extent that is no power of two is taken in pieces (10 = 8 + 2). Of what a lane cannot do as a
-// vector, the smallest statement becomes a scalar loop over the lanes, and is counted: a condition
-// that differs between lanes and guards a store to memory that others may share, or a load that is
-// not proved to stay inside; calls; loops whose bounds differ between lanes. Sums, minima and
-// maxima over the lanes of one place become one vector operation and a reduction of its lanes.
+// An extent that is no power of two is taken in pieces (10 = 8 + 2), and so are the lanes for which
+// a condition holds, where these are neighbours and known. Of what a lane cannot do as a vector, the
+// smallest statement becomes a scalar loop over the lanes, and is counted: any other condition that
+// differs between lanes and guards a store to memory that others may share, or a load that is not
+// proved to stay inside; calls; loops whose bounds differ between lanes. Sums, minima and maxima
+// over the lanes of one place become one vector operation and a reduction of its lanes.
 #include "lower/pass.h"
 
 typedef struct Vector {
@@ -241,11 +242,79 @@ static Stmt *masked_store(Vector *vector, Expr *condition, Stmt *s) {
   return vector_store(vector, next);
 }
 
+// ---- A condition that holds for neighbouring lanes
+
+// Narrows lanes *from to *to by one condition; false where it has another form.
+static bool narrow_lanes(Vector *vector, Expr *condition, int64_t *from, int64_t *to) {
+  Context *context = vector->context;
+  ConditionKind kind;
+  Expr *form, *base;
+  int64_t c, k;
+  if (!lower_condition_form(context, condition, &kind, &form) || kind == CONDITION_DIFFERENT ||
+      !linear_form(context, form, &vector->var, 1, &c, &base) || c == 0)
+    return false;
+  Expr *first = expr_cast(context, base->type, vector->first);
+  base = expr_add(context, base, expr_mul(context, first, expr_int(context, base->type, c)));
+  if (!expr_as_int(simplify(vector->analyzer, base), &k)) return false;
+  if (c > 0 || kind == CONDITION_EQUAL)
+    *from = MAX_OF(*from, c > 0 ? ceil_div(-k, c) : ceil_div(k, -c));
+  if (c < 0 || kind == CONDITION_EQUAL)
+    *to = MIN_OF(*to, 1 + (c < 0 ? floor_div(k, -c) : floor_div(-k, c)));
+  return true;
+}
+
+static Stmt *vector_or_scalar(Vector *vector, Stmt *s);
+
+// `s` in `lanes` lanes from `from` on.
+static Stmt *some_lanes(Vector *vector, Stmt *s, int64_t from, int lanes) {
+  Context *context = vector->context;
+  Expr *one = expr_int(context, vector->var->type, 1);
+  Expr *first = expr_add(context, vector->first, expr_int(context, one->type, from));
+  s = stmt_renew(context, s);
+  if (lanes == 1) return lower_substitute(context, s, vector->var, first);
+  Vector part = *vector;
+  part.first = first;
+  part.lanes = lanes;
+  part.values = map_new(&context->arena);
+  map_put(&part.values, vector->var, expr_ramp(context, first, one, lanes));
+  int mark = analyzer_mark(vector->analyzer);
+  Expr *from_first = expr_binary(context, EXPR_GE, vector->var, first);
+  Expr *end = expr_add(context, first, expr_int(context, one->type, lanes));
+  analyzer_assume(vector->analyzer,
+                  expr_and(context, from_first, expr_lt(context, vector->var, end)));
+  Stmt *result = vector_or_scalar(&part, s);
+  analyzer_reset(vector->analyzer, mark);
+  return result;
+}
+
+// The lanes where the condition holds, in pieces of powers of two.
+static Stmt *chosen_lanes(Vector *vector, Stmt *s) {
+  Context *context = vector->context;
+  ExprArray parts = {0}, rest = {0};
+  Array(Stmt *) items = {0};
+  int64_t from = 0, to = vector->lanes;
+  if (vector->values.count > 1) return NULL;
+  lower_conjuncts(context, s->as.branch.condition, &parts);
+  for (int i = 0; i < parts.count; i++)
+    if (!differs(vector, parts.items[i]))
+      array_push(&context->arena, &rest, parts.items[i]);
+    else if (!narrow_lanes(vector, parts.items[i], &from, &to))
+      return NULL;
+  for (int lanes = vector->lanes; lanes >= 1; lanes /= 2)
+    for (; to - from >= lanes; from += lanes)
+      array_push(&context->arena, &items, some_lanes(vector, s->as.branch.then_body, from, lanes));
+  Stmt *all = stmt_seq(context, items.items, items.count);
+  return stmt_if(context, lower_conjunction(context, &rest), all, NULL);
+}
+
 static Stmt *vector_branch(Vector *vector, Stmt *s) {
   Context *context = vector->context;
   Expr *condition = s->as.branch.condition;
-  if (differs(vector, condition))
-    return s->as.branch.else_body ? NULL : masked_store(vector, condition, s->as.branch.then_body);
+  if (differs(vector, condition)) {
+    if (s->as.branch.else_body) return NULL;
+    Stmt *masked = masked_store(vector, condition, s->as.branch.then_body);
+    return masked ? masked : chosen_lanes(vector, s);
+  }
   Stmt *then_body = vector_stmt(vector, s->as.branch.then_body);
   Stmt *else_body = s->as.branch.else_body ? vector_stmt(vector, s->as.branch.else_body) : NULL;
   if (!then_body || (s->as.branch.else_body && !else_body)) return NULL;
