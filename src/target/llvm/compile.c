@@ -5,6 +5,8 @@
 // tiles. Each compilation has an LLVM context of its own, so several may run at once.
 #include "target/llvm/compile.h"
 
+#include <pthread.h>
+
 static const char passes[] =
     "function(sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,loop-simplify,"
     "lcssa,loop-mssa(licm),loop-unroll<O2;no-runtime;no-partial;no-peeling;no-upperbound>,"
@@ -15,7 +17,8 @@ typedef struct Job {
   const HostMachine *machine;
   const char *text;
   LlvmOutput output;
-  Text *out;
+  LLVMMemoryBufferRef code; // the result, except for text
+  char *printed;            // the result as text
   LLVMContextRef context;
   LLVMModuleRef module;
   LLVMTargetMachineRef machine_ref;
@@ -74,24 +77,18 @@ static void run_passes(Job *job) {
 }
 
 static void write_text(Job *job) {
-  char *text = job->api->PrintModuleToString(job->module);
-  text_puts(job->out, text);
-  job->api->DisposeMessage(text);
+  job->printed = job->api->PrintModuleToString(job->module);
 }
 
 static void write_code(Job *job) {
   const LlvmApi *api = job->api;
   LLVMCodeGenFileType type =
       job->output == LLVM_OUTPUT_OBJECT ? LLVMObjectFile : LLVMAssemblyFile;
-  LLVMMemoryBufferRef buffer;
   char *why = NULL;
-  if (api->TargetMachineEmitToMemoryBuffer(job->machine_ref, job->module, type, &why, &buffer)) {
-    fail(job, "LLVM's code generator", why);
-    api->DisposeMessage(why);
+  if (!api->TargetMachineEmitToMemoryBuffer(job->machine_ref, job->module, type, &why, &job->code))
     return;
-  }
-  text_append(job->out, api->GetBufferStart(buffer), api->GetBufferSize(buffer));
-  api->DisposeMemoryBuffer(buffer);
+  fail(job, "LLVM's code generator", why);
+  api->DisposeMessage(why);
 }
 
 static void compile(void *arg) {
@@ -113,15 +110,57 @@ static void clean_up(Job *job) {
 }
 
 // After a fatal error LLVM's own state is unknown, and what it held is given up.
+static void *run_job(void *arg) {
+  Job *job = arg;
+  char why[400];
+  if (llvm_protect(compile, job, why, sizeof why)) clean_up(job);
+  else fail(job, "LLVM", why);
+  return NULL;
+}
+
+static void take_result(Job *job, Text *out) {
+  if (job->code) {
+    text_append(out, job->api->GetBufferStart(job->code), job->api->GetBufferSize(job->code));
+    job->api->DisposeMemoryBuffer(job->code);
+  }
+  if (job->printed) {
+    text_puts(out, job->printed);
+    job->api->DisposeMessage(job->printed);
+  }
+}
+
+// Each in a thread of its own but the first, which is the caller's.
+static void run_jobs(Job *jobs, int count) {
+  pthread_t threads[LLVM_MAX_PARTS];
+  bool started[LLVM_MAX_PARTS] = {false};
+  for (int i = 1; i < count; i++)
+    started[i] = !pthread_create(&threads[i], NULL, run_job, &jobs[i]);
+  for (int i = 0; i < count; i++)
+    if (!started[i]) run_job(&jobs[i]);
+  for (int i = 1; i < count; i++)
+    if (started[i]) pthread_join(threads[i], NULL);
+}
+
+bool llvm_compile_parts(Context *context, const LlvmApi *api, const char *name,
+                        const char *const *texts, int count, const TargetOptions *options,
+                        LlvmOutput output, Text *outs) {
+  Job jobs[LLVM_MAX_PARTS] = {{NULL}};
+  bool done = true;
+  for (int i = 0; i < count; i++)
+    jobs[i] = (Job){
+        .api = api, .machine = options->machine, .text = texts[i], .output = output};
+  run_jobs(jobs, count);
+  for (int i = 0; i < count; i++) {
+    if (jobs[i].message[0])
+      done = diag_error(context, (SourcePos){NULL}, "%s: %s", name, jobs[i].message);
+    take_result(&jobs[i], &outs[i]);
+  }
+  return done;
+}
+
 bool llvm_compile(Context *context, const LlvmApi *api, const char *name, const char *text,
                   const TargetOptions *options, LlvmOutput output, Text *out) {
-  Job job = {.api = api, .machine = options->machine, .output = output, .out = out};
-  char why[400];
-  job.text = text;
-  if (!llvm_protect(compile, &job, why, sizeof why)) fail(&job, "LLVM", why);
-  else clean_up(&job);
-  if (!job.message[0]) return true;
-  return diag_error(context, (SourcePos){NULL}, "%s: %s", name, job.message);
+  return llvm_compile_parts(context, api, name, &text, 1, options, output, out);
 }
 
 static const struct {

@@ -48,14 +48,43 @@ static bool add_process_symbols(Context *context, LlvmCode *llvm, LLVMOrcJITDyli
   return true;
 }
 
-static bool link_object(Context *context, LlvmCode *llvm, const Text *object) {
+static bool link_objects(Context *context, LlvmCode *llvm, const Text *objects, int count) {
   const LlvmApi *api = llvm->api;
   if (!check(context, api, api->OrcCreateLLJIT(&llvm->jit, NULL))) return false;
   LLVMOrcJITDylibRef library = api->OrcLLJITGetMainJITDylib(llvm->jit);
   if (!add_process_symbols(context, llvm, library)) return false;
-  LLVMMemoryBufferRef buffer =
-      api->CreateMemoryBufferWithMemoryRangeCopy(object->data, object->size, "unit");
-  return check(context, api, api->OrcLLJITAddObjectFile(llvm->jit, library, buffer));
+  for (int i = 0; i < count; i++) {
+    LLVMMemoryBufferRef buffer =
+        api->CreateMemoryBufferWithMemoryRangeCopy(objects[i].data, objects[i].size, "unit");
+    if (!check(context, api, api->OrcLLJITAddObjectFile(llvm->jit, library, buffer))) return false;
+  }
+  return true;
+}
+
+// Every `count`-th kernel of the unit, from number `part` on.
+static TargetUnit part_of(Context *context, const TargetUnit *unit, int part, int count) {
+  TargetUnit result = {.name = unit->name};
+  result.kernels = arena_array(&context->scratch, LowerKernel *, unit->kernel_count);
+  for (int i = part; i < unit->kernel_count; i += count)
+    result.kernels[result.kernel_count++] = unit->kernels[i];
+  return result;
+}
+
+// Kernels are compiled in as many pieces as there are processors.
+static bool compile_and_link(Context *context, LlvmCode *llvm, const TargetUnit *unit,
+                             const TargetOptions *options) {
+  const char *texts[LLVM_MAX_PARTS];
+  Text objects[LLVM_MAX_PARTS];
+  int cores = options->machine ? options->machine->cores : 1;
+  int count = MAX_OF(1, MIN_OF(MIN_OF(cores, LLVM_MAX_PARTS), unit->kernel_count));
+  for (int i = 0; i < count; i++) {
+    TargetUnit part = part_of(context, unit, i, count);
+    texts[i] = llvm_module_text(context, &part, options, NULL);
+    objects[i] = text_new(&context->scratch);
+  }
+  return llvm_compile_parts(context, llvm->api, unit->name, texts, count, options,
+                            LLVM_OUTPUT_OBJECT, objects) &&
+         link_objects(context, llvm, objects, count);
 }
 
 TargetCode *llvm_load(Context *context, const TargetUnit *unit, const TargetOptions *options) {
@@ -65,15 +94,11 @@ TargetCode *llvm_load(Context *context, const TargetUnit *unit, const TargetOpti
     diag_error(context, (SourcePos){NULL}, "target llvm: %s", why);
     return NULL;
   }
-  Text object = text_new(&context->scratch);
-  const char *text = llvm_module_text(context, unit, options, NULL);
-  if (!llvm_compile(context, api, unit->name, text, options, LLVM_OUTPUT_OBJECT, &object))
-    return NULL;
   LlvmCode *llvm = calloc(1, sizeof *llvm);
   if (!llvm) return NULL;
   llvm->code = (TargetCode){find_task, free_code};
   llvm->api = api;
-  if (link_object(context, llvm, &object)) return &llvm->code;
+  if (compile_and_link(context, llvm, unit, options)) return &llvm->code;
   free_code(&llvm->code);
   return NULL;
 }
