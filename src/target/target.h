@@ -114,8 +114,8 @@ TargetTask target_code_task(TargetCode *code, const char *name); // NULL when th
 void target_code_free(TargetCode *code);
 
 // A program by the path's ending, or by `target` if that is not NULL: native code or C, with a
-// header NAME.h and, where asked for, NAME.weights beside it. Native code has NAME_run as the C has,
-// and NAME_run_parallel for threads. False with a diagnostic.
+// header NAME.h and, where asked for, NAME.weights beside it. Native code has NAME_run as the C
+// has, and NAME_run_parallel for threads. False with a diagnostic.
 bool target_write_program(Context *context, const TargetRow *target, const TargetProgram *program,
                           const TargetProgramOptions *options, const char *path);
 // C source at `path` (NAME.c), its header NAME.h and, where asked for, NAME.weights, beside one
