@@ -22,7 +22,7 @@ void problem_free(PlanProblem *problem);
 // A new variable with `choice_count` values and their costs (copied); its number, from 0.
 int problem_variable(PlanProblem *problem, int choice_count, const int64_t *costs);
 // Adds matrix[i * choices(b) + j] for the values i of `a` and j of `b` (copied). Several edges
-// between one pair add up; a and b may be the same variable. Equal rows and columns are stored once.
+// between one pair add up; a and b may be the same variable. Equal lines are stored once.
 void problem_edge(PlanProblem *problem, int a, int b, const int64_t *matrix);
 // The same with values sorted into classes: table[class_a[i] * classes_b + class_b[j]].
 void problem_edge_classes(PlanProblem *problem, int a, int b, const int *class_a, int classes_a,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shared by the files of the solver. A *state* is a problem on its way to being solved: values are
-// dropped, variables eliminated (and restored from a stack), edges replaced. Tables never change, so
-// states copied for a branch share them. Values keep their numbers through all states.
+// dropped, variables eliminated (and restored from a stack), edges replaced. Tables never change,
+// so states copied for a branch share them. Values keep their numbers through all states.
 #ifndef PLEAT_PLAN_SOLVE_STATE_H
 #define PLEAT_PLAN_SOLVE_STATE_H
 

@@ -15,7 +15,7 @@ static int random_below(int n) {
   return (int)((random_state >> 33) % (uint64_t)n);
 }
 
-// ---- Random problems, kept as plain matrices -----------------------------------------------------
+// ---- Random problems, kept as plain matrices ----------------------------------------------------
 
 typedef struct Pair {
   int a, b;
@@ -177,7 +177,8 @@ static void shape_dense(int count, int most, int infinite) {
 
 static void shape_any(int count, int most, int infinite) {
   int pairs = random_below(2 * count + 1);
-  for (int i = 0; i < pairs; i++) add_pair(random_below(count), random_below(count), most, infinite);
+  for (int i = 0; i < pairs; i++)
+    add_pair(random_below(count), random_below(count), most, infinite);
 }
 
 static void shape_layouts(int count, int most, int infinite) {
@@ -192,8 +193,7 @@ static Shape *const shapes[] = {shape_tree, shape_cycle, shape_dense, shape_any,
 
 static void make(Shape *shape, int count, int most_choices, int most, int infinite) {
   given_clear();
-  for (int i = 0; i < count; i++)
-    add_variable(1 + random_below(most_choices), most, infinite / 2);
+  for (int i = 0; i < count; i++) add_variable(1 + random_below(most_choices), most, infinite / 2);
   shape(count, most, infinite);
 }
 
@@ -281,7 +281,7 @@ static void test_small_cases(void **state) {
   context_free(context);
 }
 
-// ---- An independent solver -----------------------------------------------------------------------
+// ---- An independent solver ----------------------------------------------------------------------
 
 // The problem as an integer program: x choices, y pairs of choices.
 static void write_program(FILE *out) {
@@ -332,8 +332,8 @@ static int64_t optimum_by_cbc(const char *folder) {
   assert_non_null(file);
   write_program(file);
   fclose(file);
-  snprintf(command, sizeof command, "cbc %s/problem.lp solve solution %s/out >/dev/null 2>&1", folder,
-           folder);
+  snprintf(command, sizeof command, "cbc %s/problem.lp solve solution %s/out >/dev/null 2>&1",
+           folder, folder);
   assert_int_equal(system(command), 0);
   snprintf(path, sizeof path, "%s/out", folder);
   file = fopen(path, "r");
