@@ -152,8 +152,9 @@ static bool check_image(Demo *d, Reference *reference, int i, double *apart) {
   bool agree =
       values_agree(DTYPE_FLOAT32, expected, d->outputs[i], CLASSES, &tolerance, &difference);
   if (difference.largest > *apart) *apart = difference.largest;
-  return agree || diag_error(d->context, (SourcePos){0}, "image %d: the interpreter gives %g, not %g",
-                             i, difference.expected, difference.actual);
+  return agree ||
+         diag_error(d->context, (SourcePos){0}, "image %d: the interpreter gives %g, not %g", i,
+                    difference.expected, difference.actual);
 }
 
 // The first images only: the interpreter is slow.

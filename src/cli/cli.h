@@ -67,7 +67,8 @@ struct Cli {
 bool options_parse(Cli *cli, const char *const *arguments, int count, void *options, bool *help);
 void command_help(const Command *command, FILE *out);
 
-// The machine to compile for and to run on: what `--cpu` leaves of it, its cores the threads to use.
+// The machine to compile for and to run on: what `--cpu` leaves of it, its cores the threads to
+// use.
 // False with a diagnostic when that cannot be had.
 bool cli_machine(Cli *cli, HostMachine *machine);
 

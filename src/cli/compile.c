@@ -98,21 +98,17 @@ static bool compile_model(Cli *cli, const CompileCommand *o, const GraphFunc *gr
   return program_write(program, row, &write, cli->output);
 }
 
-static GraphFunc *graph_of(const Module *module) {
-  for (int i = 0; i < module->funcs.count; i++)
-    if (module->funcs.items[i].graph) return module->funcs.items[i].graph;
-  return NULL;
-}
-
 static int run(Cli *cli, void *given) {
   const CompileCommand *o = given;
   const char *path = cli->inputs.items[0];
   if (!cli->output) {
-    diag_error(cli->context, (SourcePos){0}, "compile needs -o FILE; its ending says what to write");
+    diag_error(cli->context, (SourcePos){0},
+               "compile needs -o FILE; its ending says what to write");
     return STATUS_MISUSE;
   }
   Module *module = is_script(path) ? script_load(cli, path) : NULL;
-  GraphFunc *graph = module ? graph_of(module) : NULL;
+  GraphFunc *graph = module ? module_graph(module) : NULL;
+  if (graph && !graph_infer(cli->context, graph)) return STATUS_BAD;
   if (!is_script(path)) graph = model_load(cli, path, &o->model);
   bool done = graph ? compile_model(cli, o, graph) : module && compile_kernels(cli, o, module);
   return done ? STATUS_DONE : STATUS_BAD;

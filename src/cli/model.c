@@ -27,6 +27,12 @@ Module *script_load(Cli *cli, const char *path) {
   return text ? script_parse(context, source_file_new(context, name, text, size)) : NULL;
 }
 
+GraphFunc *module_graph(const Module *module) {
+  for (int i = 0; i < module->funcs.count; i++)
+    if (module->funcs.items[i].graph) return module->funcs.items[i].graph;
+  return NULL;
+}
+
 static GraphFunc *load_script(Cli *cli, const char *path) {
   Module *module = script_load(cli, path);
   for (int i = 0; module && i < module->funcs.count; i++)

@@ -37,6 +37,7 @@ typedef struct LoadedModel {
 bool is_script(const char *path); // TVMScript rather than a model, by the path
 // The module in a file of TVMScript ("-": standard input); NULL with diagnostics.
 Module *script_load(Cli *cli, const char *path);
+GraphFunc *module_graph(const Module *module); // its first graph function, or NULL
 // Reads an ONNX model as far as it can be read. False with diagnostics.
 bool model_read(Cli *cli, const char *path, const ModelOptions *options, LoadedModel *model);
 // The file's graph function; NULL with diagnostics.

@@ -74,14 +74,14 @@ static const char *member_name(const Row *row, int i) {
 
 // What the names of the row's tensors share at both ends, with a star between: "conv*.weight".
 static const char *row_name(const View *v, const Row *row) {
-  const char *first = member_name(row, 0);
+  const char *first = member_name(row, 0), *end = first + strlen(first);
   size_t head = strlen(first), tail = head;
   for (int i = 1; i < row->members.count; i++) {
     const char *name = member_name(row, i);
     size_t n = strlen(name), same = 0;
     while (same < head && name[same] == first[same]) same++;
     head = same;
-    for (same = 0; same < tail && same < n && name[n - 1 - same] == first[strlen(first) - 1 - same];)
+    for (same = 0; same < MIN_OF(tail, n) && name[n - 1 - same] == end[-1 - (ptrdiff_t)same];)
       same++;
     tail = same;
   }

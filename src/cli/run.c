@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `pleat run`: compile a model for this machine, run it, and say in a few lines what was made of it.
+// `pleat run`: compile a model for this machine, run it, and say in a few lines what was made of
+// it.
 #include "cli/session.h"
 
 #include <jansson.h>
@@ -136,7 +137,8 @@ static void show_summary(const Session *s, const char *path) {
   const Program *p = s->program;
   const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
   printf("%s%-14s%s  %s      %s of weights\n", paint(s->cli, COLOUR_BOLD), name,
-         paint(s->cli, COLOUR_NONE), operators_text(s), show_bytes(arena, p->original_weight_bytes));
+         paint(s->cli, COLOUR_NONE), operators_text(s),
+         show_bytes(arena, p->original_weight_bytes));
   show_plan(s);
   printf("code            %d kernels, %s, %s             arena %s\n", p->kernels.count,
          p->options.machine.level_name, show_seconds(arena, s->code_seconds),

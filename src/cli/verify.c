@@ -94,7 +94,8 @@ static bool read_expected(Session *s) {
   return s->cli->context->error_count == 0;
 }
 
-// An input of the test data as a tensor; NULL when there is none of this name, or with a diagnostic.
+// An input of the test data as a tensor; NULL when there is none of this name, or with a
+// diagnostic.
 static Tensor *tensor_from_file(Session *s, const Bindings *bindings, const Value *value) {
   for (int i = 0; i < bindings->count; i++) {
     if (strcmp(bindings->items[i].name, value->name) != 0) continue;
@@ -298,8 +299,68 @@ static int show_json(Session *s, bool agrees) {
   return agrees ? STATUS_DONE : STATUS_BAD;
 }
 
+// ---- Kernels ----------------------------------------------------------------------------------
+
+typedef struct KernelRun {
+  KernelCode *code;
+  int number;
+  ThreadPool *pool;
+} KernelRun;
+
+static bool run_kernel(void *env, const InterpTensor *args, int count) {
+  const KernelRun *run = env;
+  return kernel_code_run(run->code, run->number, run->pool, args);
+}
+
+static bool verify_kernel(Cli *cli, const VerifyOptions *o, const Module *module, PrimFunc *func,
+                          KernelRun *kernel) {
+  double rtol = o->tolerance.rtol > 0 ? o->tolerance.rtol : 1e-4;
+  InterpCompare how = {.module_a = module,
+                       .seed = (uint64_t)o->seed,
+                       .fill = INTERP_FILL_UNIT,
+                       .rtol = rtol,
+                       .atol = o->tolerance.atol > 0 ? o->tolerance.atol : 1e-5,
+                       .env = kernel,
+                       .run_b = run_kernel};
+  InterpDifference difference = {0};
+  int errors = cli->context->error_count;
+  bool agrees = interp_compare(cli->context, func, func, &how, &difference);
+  if (!agrees && cli->context->error_count == errors)
+    diag_error(cli->context, func->pos, "compiled, '%s' differs: %s", func->name,
+               interp_difference_text(&cli->context->arena, func, &difference));
+  if (agrees && !cli->json)
+    printf("%s: '%s' %sagrees%s with the interpreter; at most %.2g apart, relative\n",
+           cli->inputs.items[0], func->name, paint(cli, COLOUR_GREEN), paint(cli, COLOUR_NONE),
+           difference.max_rel);
+  return agrees;
+}
+
+// Each tensor program of a file of kernels, as it is written, on random inputs.
+static int verify_kernels(Cli *cli, const VerifyOptions *o, const Module *module) {
+  CompileOptions compile = {0};
+  if (!cli_machine(cli, &compile.machine)) return STATUS_BAD;
+  int count = module->funcs.count;
+  PrimFunc **funcs = arena_array(&cli->context->arena, PrimFunc *, count);
+  for (int i = 0; i < count; i++) funcs[i] = module->funcs.items[i].prim;
+  KernelRun kernel = {.code = kernel_code_new(cli->context, funcs, count, &compile, NULL)};
+  if (!kernel.code) return STATUS_BAD;
+  kernel.pool = thread_pool_new(compile.machine.cores);
+  bool agree = true;
+  for (; kernel.number < count; kernel.number++)
+    agree &= verify_kernel(cli, o, module, funcs[kernel.number], &kernel);
+  thread_pool_free(kernel.pool);
+  kernel_code_free(kernel.code);
+  if (cli->json) json_print(cli, json_pack("{s:b, s:i}", "agrees", agree, "compared", count));
+  return agree ? STATUS_DONE : STATUS_BAD;
+}
+
 static int run(Cli *cli, void *given) {
   Session s = {.cli = cli, .options = given, .path = cli->inputs.items[0]};
+  if (is_script(s.path)) {
+    Module *module = script_load(cli, s.path);
+    if (!module) return STATUS_BAD;
+    if (!module_graph(module)) return verify_kernels(cli, given, module);
+  }
   bool agrees = load(&s) && compare(&s);
   if (cli->json) return show_json(&s, agrees);
   if (!agrees) return STATUS_BAD;

@@ -35,7 +35,8 @@ static bool find_phases(Executable *e, Step *step, const LowerKernel *kernel) {
     step->phases[i].task = target_code_task(e->code, task->name);
     if (!step->phases[i].task) bug(context, "no code for '%s'", task->name);
     if (!expr_as_int(task->count, &step->phases[i].count))
-      return diag_error(context, kernel->func->pos, "'%s' has a size that is not known", task->name);
+      return diag_error(context, kernel->func->pos, "'%s' has a size that is not known",
+                        task->name);
   }
   return true;
 }
@@ -168,7 +169,8 @@ static void run_step(const Step *step, ThreadPool *pool) {
   }
 }
 
-bool executable_run(Executable *e, ThreadPool *pool, Tensor *const *inputs, Tensor *const *outputs) {
+bool executable_run(Executable *e, ThreadPool *pool, Tensor *const *inputs,
+                    Tensor *const *outputs) {
   if (!check_arguments(e, inputs, outputs)) return false;
   bind_arguments(e, inputs, outputs);
   for (int i = 0; i < e->program->steps.count; i++) run_step(&e->steps[i], pool);

@@ -25,7 +25,8 @@ static bool same_layout(const Layout *a, const Layout *b) {
 
 static int64_t slot_bytes(const StageTensor *tensor, const Layout *layout) {
   int64_t count = 1, extent;
-  if (layout && layout_physical_size(layout, &count)) return count * dtype_bytes(tensor->buffer->type);
+  if (layout && layout_physical_size(layout, &count))
+    return count * dtype_bytes(tensor->buffer->type);
   for (int d = 0; d < tensor->buffer->rank; d++)
     if (expr_as_int(tensor->buffer->shape[d], &extent)) count *= extent;
   return count * dtype_bytes(tensor->buffer->type);
@@ -43,7 +44,8 @@ static int slot_for(Program *p, StageTensor *tensor, const Layout *layout, int s
       p->slots.items[i].last = step;
       return i;
     }
-  ProgramSlot slot = {.kind = SLOT_ARENA, .layout = layout, .tensor = tensor, .first = step, .last = step};
+  ProgramSlot slot = {
+      .kind = SLOT_ARENA, .layout = layout, .tensor = tensor, .first = step, .last = step};
   slot.bytes = slot_bytes(tensor, layout);
   int output = layout ? -1 : output_number(p->plan->stages, tensor);
   if (tensor->data) {
@@ -115,7 +117,8 @@ static bool lower_kernel(Program *p, const PlanKernel *kernel) {
   LowerKernel *result = lowered_kernel(p->context, lowered);
   int64_t workspace;
   if (!expr_as_int(result->workspace_bytes, &workspace))
-    return diag_error(p->context, func->pos, "kernel '%s' needs workspace of unknown size", kernel->name);
+    return diag_error(p->context, func->pos, "kernel '%s' needs workspace of unknown size",
+                      kernel->name);
   p->workspace_bytes = MAX_OF(p->workspace_bytes, workspace);
   array_push(&p->context->arena, &p->kernels, result);
   return true;
@@ -151,7 +154,8 @@ static bool check_static(Context *context, const StageGraph *stages) {
     int64_t shape[TE_MAX_RANK];
     if (!buffer_static_shape(tensor->buffer, shape))
       return diag_error(context, tensor->buffer->pos,
-                        "'%s' has a symbolic extent; give sizes with --input-shape name=1x3x224x224",
+                        "'%s' has a symbolic extent; give sizes with --input-shape "
+                        "name=1x3x224x224",
                         plan_tensor_name(tensor));
   }
   return true;
