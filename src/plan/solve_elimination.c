@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bucket elimination (Dechter 1999): nodes go one by one, each replaced by a table of its least
-// cost over the values of all its neighbours. Exact, and cheap while the tables stay small; the order is
-// greedy by the size of the next table. It is tried out on the graph alone first.
+// cost over the values of all its neighbours. Exact, and cheap while the tables stay small; the
+// order is greedy by the size of the next table. It is tried out on the graph alone first.
 #include "plan/solve_state.h"
 
 enum { MAX_NODES = 1000, MAX_SCOPE = 24, TABLES_TOGETHER = 3 };

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A plan for what the exact reductions leave (the rule RN of PBQP): the node of highest degree
-// takes the value that is best with its neighbours' best, and the exact reductions go on. With costs that
-// `state_bound` has moved towards the nodes, that value is mostly the right one. Where a node is
-// left without a value, it goes first in another try. What comes out is improved one node at a time.
+// takes the value that is best with its neighbours' best, and the exact reductions go on. With
+// costs that `state_bound` has moved towards the nodes, that value is mostly the right one. Where a
+// node is left without a value, it goes first in another try. What comes out is improved one node
+// at a time.
 #include "plan/solve_state.h"
 
 #include <stdlib.h>
