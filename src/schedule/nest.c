@@ -101,6 +101,14 @@ int nest_dimension_of(const Nest *nest, const NestRead *read, int axis) {
   return found;
 }
 
+int64_t nest_block(const Layout *layout, int d) {
+  if (!layout || !layout->map->output_count) return 1;
+  const LayoutExpr *e = layout->map->outputs[layout->map->output_count - 1];
+  bool digit = e->op == LAYOUT_MOD && e->args[0]->op == LAYOUT_AXIS && e->args[0]->value == d &&
+               e->args[1]->op == LAYOUT_CONST;
+  return digit ? e->args[1]->value : 1;
+}
+
 NestStep nest_step(Context *context, const Nest *nest, const NestRead *read, const Layout *layout,
                    int axis, int lanes) {
   int moved = -1;
@@ -121,6 +129,6 @@ NestStep nest_step(Context *context, const Nest *nest, const NestRead *read, con
   layout_strides(context, layout, strides, has);
   if (has[moved] && strides[moved] == 1) return NEST_CONTIGUOUS; // aligned or not
   bool aligned = only_axis(nest, read, moved, axis);
-  bool wide = aligned && layout_vector_width(context, layout, moved) % lanes == 0;
+  bool wide = aligned && nest_block(layout, moved) % lanes == 0;
   return wide ? NEST_CONTIGUOUS : NEST_STRIDED;
 }

@@ -42,6 +42,10 @@ bool nest_depends(const NestRead *read, int axis);
 // The one dimension of the read that is `axis` itself (coefficient 1, nothing else); -1 without.
 int nest_dimension_of(const Nest *nest, const NestRead *read, int axis);
 
+// How many values of logical axis `d` lie side by side in whole blocks, padding included: m for a
+// layout whose innermost physical axis is d % m; 1 otherwise.
+int64_t nest_block(const Layout *layout, int d);
+
 // How an access behaves when `axis` takes `lanes` neighbouring values.
 typedef enum NestStep { NEST_SAME, NEST_CONTIGUOUS, NEST_STRIDED } NestStep;
 // `layout` NULL is row-major.

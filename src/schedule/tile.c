@@ -249,7 +249,7 @@ static bool output_contiguous(const Search *s, int axis, int lanes) {
       bool has[NEST_MAX_RANK];
       layout_strides(s->context, s->layouts->output, strides, has);
       return (has[d] && strides[d] == 1) ||
-             layout_vector_width(s->context, s->layouts->output, d) % lanes == 0;
+             nest_block(s->layouts->output, d) % lanes == 0;
     }
     for (int e = d + 1; e < nest->output->rank; e++)
       if (!expr_is_int(nest->output->shape[e], 1)) return false;
@@ -265,7 +265,7 @@ static bool reads_padded(const Search *s, int axis, int lanes) {
     if (s->steps[i] == NEST_SAME || s->layouts->packed[i]) continue;
     int d = nest_dimension_of(s->nest, read, axis);
     const Layout *layout = s->layouts->reads[i];
-    if (d < 0 || !layout || layout_vector_width(s->context, layout, d) % lanes) return false;
+    if (d < 0 || !layout || nest_block(layout, d) % lanes) return false;
   }
   return true;
 }
@@ -275,7 +275,7 @@ static int64_t panel_vectors(const Search *s, int axis, int lanes) {
   for (int i = 0; i < s->nest->read_count; i++) {
     int d = nest_dimension_of(s->nest, &s->nest->reads[i], axis);
     if (d < 0 || !s->layouts->reads[i] || s->layouts->packed[i]) continue;
-    int64_t width = layout_vector_width(s->context, s->layouts->reads[i], d);
+    int64_t width = nest_block(s->layouts->reads[i], d);
     if (width > lanes && width % lanes == 0) panel = gcd_of(panel, width / lanes);
   }
   return panel;
