@@ -48,8 +48,8 @@ bool index_map_simple_exprs(Analyzer *analyzer, const IndexMap *map, Expr *const
 
 // The box of values that the index expressions take while `vars` run over their ranges: min and
 // extent per axis in terms of the other variables. Exact when *exact (may be NULL) is set; never
-// smaller than the truth. An axis without bounds (an index that is loaded) gets NULL in both. Exact:
-// every point of the box is taken.
+// smaller than the truth. An axis without bounds (an index that is loaded) gets NULL in both.
+// Exact: every point of the box is taken.
 typedef struct VarRange {
   Expr *var, *min, *extent;
 } VarRange;

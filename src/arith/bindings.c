@@ -3,8 +3,8 @@
 // mixed-radix number of digits of loops, or of fused numbers that are such themselves:
 //   v = io*16 + ii where io*16 + ii < 100        weights 1 and 16, cut to 100 by the predicate
 //   v = f // 7, u = f % 7 with f = io*16 + ii    both digits of the fused number f
-// Every loop (and every fused number) must be used up by its digits, none twice. What is no such map
-// is enumerated when it is small, and refused otherwise.
+// Every loop (and every fused number) must be used up by its digits, none twice. What is no such
+// map is enumerated when it is small, and refused otherwise.
 #include "arith/internal.h"
 
 enum { MOST_SOURCES = 64, MOST_USES = 8, MOST_CLAUSES = 16 };

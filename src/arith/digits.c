@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Places of mixed-radix numbers inside linear forms. A form holds floors only; here they are brought
-// together per base,
+// Places of mixed-radix numbers inside linear forms. A form holds floors only; here they are
+// brought together per base,
 //   i*7 + j - 16*((i*7 + j)//16) + 3*(x//4) - 12*(x//8)   =>   base i*7 + j: 1 at 1, -16 at 16
 //                                                              base x: 3 at 4, -12 at 8
 // and read as digits: (i*7 + j) % 16 + (x//4)%2*3 - (x//8)*6. What a digit representation shows

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Integer vectors that step evenly: base + stride * lane. Sums and products with broadcasts stay so;
-// a quotient does when the steps divide, or when all lanes fall into one cell:
+// Integer vectors that step evenly: base + stride * lane. Sums and products with broadcasts stay
+// so; a quotient does when the steps divide, or when all lanes fall into one cell:
 //   ramp(i*8, 1, 8) // 8  =>  broadcast(i, 8)        ramp(i*8, 1, 8) % 8  =>  ramp(0, 1, 8)
 #include "arith/internal.h"
 

@@ -73,7 +73,8 @@ typedef struct Building {
 static StageTensor *value_tensor(Building *b, Value *value) {
   StageTensor *tensor = map_find(&b->tensors, value);
   if (tensor) return tensor;
-  tensor = tensor_new(b->stages, te_input(b->te, value->name, value->type, value->shape, value->rank));
+  tensor =
+      tensor_new(b->stages, te_input(b->te, value->name, value->type, value->shape, value->rank));
   tensor->value = value;
   tensor->data = value->data;
   map_put(&b->tensors, value, tensor);
@@ -97,7 +98,8 @@ static bool add_node(Building *b, const Node *node) {
   if (node->kind != NODE_OP)
     return diag_error(context, node->pos, "a call of a tensor program cannot be taken apart");
   if (!op_define(context, b->te, node, inputs)) return false;
-  for (int i = first_stage; i < b->te->stages.count; i++) add_stage(b, b->te->stages.items[i], node);
+  for (int i = first_stage; i < b->te->stages.count; i++)
+    add_stage(b, b->te->stages.items[i], node);
   for (int i = 0; i < node->output_count; i++) {
     if (!node->outputs[i]) continue;
     StageTensor *tensor = stage_tensor_of(b->stages, b->te->outputs.items[first_output + i]);
@@ -110,7 +112,8 @@ static bool add_node(Building *b, const Node *node) {
 static StageTensor *copy_of(Building *b, StageTensor *tensor) {
   Buffer *buffer = tensor->buffer;
   TeAxes axes = te_axes(b->te, buffer->shape, buffer->rank);
-  te_compute(b->te, buffer->name, buffer->type, buffer->shape, &axes, te_at(b->te, buffer, axes.at));
+  te_compute(b->te, buffer->name, buffer->type, buffer->shape, &axes,
+             te_at(b->te, buffer, axes.at));
   add_stage(b, array_last(&b->te->stages), NULL);
   return array_last(&b->stages->stages)->output;
 }
@@ -300,8 +303,8 @@ bool stage_graph_fold(StageGraph *s, double limit) {
   for (int i = 0; i < s->stages.count; i++) {
     Stage *stage = s->stages.items[i];
     double iterations = iterations_of(stage);
-    bool fold = !stage->output->is_output && all_constant(stage) && iterations >= 0 &&
-                iterations <= limit;
+    bool fold =
+        !stage->output->is_output && all_constant(stage) && iterations >= 0 && iterations <= limit;
     if (fold && !fold_stage(s, stage)) return false;
     if (!fold) s->stages.items[kept++] = stage;
   }

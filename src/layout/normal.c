@@ -206,7 +206,8 @@ static const LayoutExpr *write_terms(Writer *w, const Form *f) {
   return sum;
 }
 
-// ---- XORs, in runs of neighbouring bits ----------------------------------------------------------
+// ---- XORs, in runs of neighbouring bits
+// ----------------------------------------------------------
 
 static int lowest_bit(BitMask m) {
   return m.words[0] ? __builtin_ctzll(m.words[0]) : 64 + __builtin_ctzll(m.words[1]);

@@ -5,11 +5,11 @@
 //     →  C[T.Ramp(i * 16, 1, 16)] = A[T.Ramp(i * 16, 1, 16)] * T.Broadcast(B[0], 16)
 //
 // An extent that is no power of two is taken in pieces (10 = 8 + 2), and so are the lanes for which
-// a condition holds, where these are neighbours and known. Of what a lane cannot do as a vector, the
-// smallest statement becomes a scalar loop over the lanes, and is counted: any other condition that
-// differs between lanes and guards a store to memory that others may share, or a load that is not
-// proved to stay inside; calls; loops whose bounds differ between lanes. Sums, minima and maxima
-// over the lanes of one place become one vector operation and a reduction of its lanes.
+// a condition holds, where these are neighbours and known. Of what a lane cannot do as a vector,
+// the smallest statement becomes a scalar loop over the lanes, and is counted: any other condition
+// that differs between lanes and guards a store to memory that others may share, or a load that is
+// not proved to stay inside; calls; loops whose bounds differ between lanes. Sums, minima and
+// maxima over the lanes of one place become one vector operation and a reduction of its lanes.
 #include "lower/pass.h"
 
 typedef struct Vector {

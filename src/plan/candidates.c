@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which layouts a tensor may have. A reduction proposes the axis that the model would make its vector
-// axis if layouts were free; what only moves or combines elements hands proposals on.
+// Which layouts a tensor may have. A reduction proposes the axis that the model would make its
+// vector axis if layouts were free; what only moves or combines elements hands proposals on.
 #include "plan/internal.h"
 
 static int lanes_of(const Planner *p, const Buffer *buffer) {
@@ -21,8 +21,7 @@ static const Layout *layout_of_outputs(const Planner *p, const Buffer *buffer, i
   for (int d = 0; d < buffer->rank; d++)
     names[d] = usual[buffer->rank] ? str_format(context, "%c", usual[buffer->rank][d])
                                    : str_format(context, "i%d", d);
-  const IndexMap *map =
-      index_map_new(context, buffer->rank, names, count, outputs, NULL, NULL, 0);
+  const IndexMap *map = index_map_new(context, buffer->rank, names, count, outputs, NULL, NULL, 0);
   const Layout *layout = layout_static(context, map, shape, buffer->pos);
   return layout ? layout_with_padding(context, layout, (LayoutPadding){LAYOUT_PADDING_ANY, 0})
                 : NULL;
@@ -39,8 +38,8 @@ static const Layout *with_inner_axis(const Planner *p, const Buffer *buffer, int
     else if (blocked)
       outputs[count++] = axis_part(p->context, d, LAYOUT_DIV, lanes);
   }
-  outputs[count++] = blocked ? axis_part(p->context, axis, LAYOUT_MOD, lanes)
-                             : layout_axis(p->context, axis);
+  outputs[count++] =
+      blocked ? axis_part(p->context, axis, LAYOUT_MOD, lanes) : layout_axis(p->context, axis);
   return layout_of_outputs(p, buffer, count, outputs);
 }
 

@@ -146,8 +146,8 @@ static double stage_bytes(const Planner *p, const Stage *stage, const StageChoic
     bytes += tensor_bytes_as(tensor, p->candidates[tensor->index].items[candidate]);
   }
   if (choice->fused < 0)
-    bytes += tensor_bytes_as(stage->output,
-                             p->candidates[stage->output->index].items[choice->output]);
+    bytes +=
+        tensor_bytes_as(stage->output, p->candidates[stage->output->index].items[choice->output]);
   return bytes;
 }
 
@@ -185,7 +185,8 @@ static void elementwise_choices(Planner *p, const Stage *stage) {
 
 void planner_find_choices(Planner *p, int index) {
   const Stage *stage = p->stages->stages.items[index];
-  if (stage->reads.count > NEST_MAX_READS) bug(p->context, "a stage with %d reads", stage->reads.count);
+  if (stage->reads.count > NEST_MAX_READS)
+    bug(p->context, "a stage with %d reads", stage->reads.count);
   if (stage_is_reduction(stage))
     reduction_choices(p, stage);
   else

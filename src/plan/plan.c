@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Planning: one variable per stage; for a tensor with several users, an input or an output, one more
-// variable that says in which layout it is written and in which it exists, so that one rewrite serves
-// every user that wants it. The solution becomes groups of stages and rewrites between them.
+// Planning: one variable per stage; for a tensor with several users, an input or an output, one
+// more variable that says in which layout it is written and in which it exists, so that one rewrite
+// serves every user that wants it. The solution becomes groups of stages and rewrites between them.
 #include "plan/internal.h"
 #include "plan/solve.h"
 
@@ -13,9 +13,9 @@ typedef struct TensorState { // a value of a tensor's variable
 typedef struct Solving {
   Planner planner;
   PlanProblem *problem;
-  int *stage_variable;   // by stage->index
-  int *tensor_variable;  // by tensor->index; -1: an edge between producer and user serves
-  int *choice;           // by stage->index: the choice taken
+  int *stage_variable;  // by stage->index
+  int *tensor_variable; // by tensor->index; -1: an edge between producer and user serves
+  int *choice;          // by stage->index: the choice taken
   PlanSolution solution;
 } Solving;
 
@@ -117,7 +117,8 @@ static void edge_direct(Solving *s, const StageTensor *tensor, const Stage *user
       int written = from->items[i].output, wanted = to->items[j].reads[read];
       double cost = planner_rewrite_cost(&s->planner, tensor, written, wanted);
       bool joins = to->items[j].fused == read;
-      matrix[i * to->count + j] = joins && written != wanted ? PROBLEM_INFINITY : integer_cost(cost);
+      matrix[i * to->count + j] =
+          joins && written != wanted ? PROBLEM_INFINITY : integer_cost(cost);
     }
   problem_edge(s->problem, s->stage_variable[tensor->producer->index],
                s->stage_variable[user->index], matrix);
@@ -214,10 +215,13 @@ static void add_rewrite(Grouping *g, StageTensor *tensor, int from, int to, cons
   array_push(&context->arena, &plan->kernels, kernel);
   double bytes = MAX_OF(tensor_bytes_as(tensor, kernel->layouts[0].layout),
                         tensor_bytes_as(tensor, kernel->layouts[1].layout));
-  PlanRewrite rewrite = {tensor, kernel->layouts[0].layout, kernel->layouts[1].layout,
+  PlanRewrite rewrite = {tensor,
+                         kernel->layouts[0].layout,
+                         kernel->layouts[1].layout,
                          .bytes = (int64_t)bytes,
                          .cost = planner_rewrite_cost(&g->s->planner, tensor, from, to),
-                         .because = because, .kernel = kernel};
+                         .because = because,
+                         .kernel = kernel};
   array_push(&context->arena, &plan->rewrites, rewrite);
 }
 
@@ -233,9 +237,9 @@ static void add_rewrites_of(Grouping *g, StageTensor *tensor) {
     if (to < 0 || done >> to & 1) continue;
     done |= 1u << to;
     const Layout *layout = layout_number(g->s, tensor, to);
-    const char *from_name =
-        tensor->producer ? str_format(context, "%s writes", stage_label(tensor->producer))
-                         : "the input is";
+    const char *from_name = tensor->producer
+                                ? str_format(context, "%s writes", stage_label(tensor->producer))
+                                : "the input is";
     add_rewrite(g, tensor, from, to,
                 str_format(context, "%s reads %s, %s %s", stage_label(user),
                            plan_layout_name(context, tensor, layout), from_name,
@@ -311,7 +315,8 @@ static Solving prepare(StageGraph *stages, const PlanOptions *options, bool layo
   Context *context = stages->context;
   Solving s = {.planner = {context, stages, options->machine, NULL, NULL}};
   planner_find_candidates(&s.planner);
-  for (int i = 0; i < stages->tensors.count && !layouts_free; i++) s.planner.candidates[i].count = 1;
+  for (int i = 0; i < stages->tensors.count && !layouts_free; i++)
+    s.planner.candidates[i].count = 1;
   s.planner.choices = arena_array(&context->arena, StageChoices, stages->stages.count);
   for (int i = 0; i < stages->stages.count; i++) planner_find_choices(&s.planner, i);
   return s;
@@ -347,10 +352,13 @@ static void note_folded(Plan *plan, PlanKernel *kernel) {
     const Layout *layout = kernel->choice.layouts[i];
     StageTensor *tensor = kernel->params.items[i];
     if (!tensor->data || !layout) continue;
-    PlanRewrite rewrite = {tensor, NULL, layout, .folded = true,
+    PlanRewrite rewrite = {tensor,
+                           NULL,
+                           layout,
+                           .folded = true,
                            .bytes = (int64_t)tensor_bytes_as(tensor, layout),
-                           .because = str_format(plan->context, "read in the order of %s",
-                                                 kernel->name)};
+                           .because =
+                               str_format(plan->context, "read in the order of %s", kernel->name)};
     array_push(&plan->context->arena, &plan->rewrites, rewrite);
   }
 }

@@ -126,7 +126,8 @@ static bool list_var(Visitor *visitor, Expr *e) {
   return true;
 }
 
-// The extent of an axis that starts at 0 once *low is taken off: constant, or a loop's symbolic one.
+// The extent of an axis that starts at 0 once *low is taken off: constant, or a loop's symbolic
+// one.
 static const LayoutExpr *axis_extent(const Injection *q, Expr *var, int64_t *low) {
   Context *context = q->schedule->context;
   int64_t high;

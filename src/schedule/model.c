@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The model's steps. For a reduction: inline what surrounds it, lay the tensors out, cut the output in
-// register tiles, compute the reduction of a tile in registers, store it through the epilogue. For
-// elementwise kernels: vectorise along memory.
+// The model's steps. For a reduction: inline what surrounds it, lay the tensors out, cut the output
+// in register tiles, compute the reduction of a tile in registers, store it through the epilogue.
+// For elementwise kernels: vectorise along memory.
 #include "schedule/model.h"
 
 typedef struct Model {
@@ -83,10 +83,8 @@ static bool lay_out(Model *m, int param, const Layout *layout) {
 
 static const LayoutExpr *digit(Context *context, int d, int64_t cut, int64_t radix) {
   const LayoutExpr *e = layout_axis(context, d);
-  if (cut > 1)
-    e = layout_expr(context, LAYOUT_DIV, e, layout_const(context, cut), NULL);
-  if (radix > 1)
-    e = layout_expr(context, LAYOUT_MOD, e, layout_const(context, radix), NULL);
+  if (cut > 1) e = layout_expr(context, LAYOUT_DIV, e, layout_const(context, cut), NULL);
+  if (radix > 1) e = layout_expr(context, LAYOUT_MOD, e, layout_const(context, radix), NULL);
   return e;
 }
 
@@ -96,8 +94,7 @@ static const Layout *layout_on(Context *context, const Buffer *buffer, int count
   if (!buffer_static_shape(buffer, shape)) return NULL;
   const IndexMap *map = index_map_new(context, buffer->rank, NULL, count, outputs, NULL, NULL, 0);
   const Layout *layout = layout_static(context, map, shape, buffer->pos);
-  return layout ? layout_with_padding(context, layout,
-                                      (LayoutPadding){LAYOUT_PADDING_CONSTANT, 0})
+  return layout ? layout_with_padding(context, layout, (LayoutPadding){LAYOUT_PADDING_CONSTANT, 0})
                 : NULL;
 }
 
@@ -128,8 +125,8 @@ static const Layout *packed_layout(Model *m, const NestRead *read) {
   for (int d = 0; d < read->buffer->rank; d++)
     if (!used[d]) outputs[count++] = digit(m->context, d, 0, 0);
   if (blocked >= 0)
-    outputs[count++] = digit(m->context, blocked, 0,
-                             block < nest->axes[nest->spatial_count].extent ? block : 0);
+    outputs[count++] =
+        digit(m->context, blocked, 0, block < nest->axes[nest->spatial_count].extent ? block : 0);
   outputs[count++] = digit(m->context, panel, 0, width);
   return layout_on(m->context, read->buffer, count, outputs);
 }
@@ -379,8 +376,7 @@ static bool order_reduction(Model *m, LoopRef *reduce, int *count, LoopRef *firs
   *first = reduce[0];
   if (n == 1) {
     int64_t step = loop_extent(m, reduce[0]) >= 2 ? 2 : 1;
-    return schedule_annotate(m->sch, NULL, reduce[0], "pleat.unroll",
-                             expr_index(m->context, step));
+    return schedule_annotate(m->sch, NULL, reduce[0], "pleat.unroll", expr_index(m->context, step));
   }
   int64_t block = tile_reduction_block(nest, nest->spatial_count, &m->choice->tile);
   LoopRef outer, inner;
@@ -472,7 +468,8 @@ static bool vectorise_last(Model *m, BlockRef block) {
   LoopRef last = array_last(&loops), outer = NULL, inner = last;
   int lanes = m->machine->vector_bytes / 4;
   int64_t extent = loop_extent(m, last);
-  if (extent >= 2 && extent != lanes && extent > lanes) TRY(split_off(m, last, lanes, &outer, &inner));
+  if (extent >= 2 && extent != lanes && extent > lanes)
+    TRY(split_off(m, last, lanes, &outer, &inner));
   if (extent >= lanes) {
     TRY(schedule_vectorize(m->sch, inner));
     if (outer && extent % lanes) TRY(schedule_loop_partition(m->sch, outer));

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Choosing a register tile. Cycles of one innermost iteration are the largest of what multiply-adds,
-// loads, decoding and latency need; every tile size within the registers is tried, tails included.
-// The structure (few vectors times many rows, one broadcast a row) is that of the classic outer
-// product kernels (Goto and van de Geijn, "Anatomy of high-performance matrix multiplication").
+// Choosing a register tile. Cycles of one innermost iteration are the largest of what multiply-
+// adds, loads, decoding and latency need; every tile size within the registers is tried, tails
+// included. The structure (few vectors times many rows, one broadcast a row) is that of the classic
+// outer product kernels (Goto and van de Geijn, "Anatomy of high-performance matrix
+// multiplication").
 #include "schedule/nest.h"
 
 enum { FMA_LATENCY = 4, LOADS_A_CYCLE = 2, UOPS_A_CYCLE = 4, MOST_ROWS = 28, PAGE_CYCLES = 8 };
@@ -12,8 +13,8 @@ typedef struct Search {
   const HostMachine *machine;
   const Nest *nest;
   const NestLayouts *layouts;
-  NestStep steps[NEST_MAX_READS]; // along the vector axis
-  int64_t panel;                  // vectors side by side in a read laid out in panels; 0: any
+  NestStep steps[NEST_MAX_READS];  // along the vector axis
+  int64_t panel;                   // vectors side by side in a read laid out in panels; 0: any
   bool depends[NEST_MAX_READS][2]; // on the row axes
   double reductions;
   int paging; // reads that move to another page at each step of the reduction
@@ -184,8 +185,8 @@ static void try_tile(Search *s, Tile tile) {
   s->best_cost = cost;
 }
 
-// Every access that moves with the two row axes moves through whole neighbouring dimensions that lie
-// behind one another, so that the two loops may run as one.
+// Every access that moves with the two row axes moves through whole neighbouring dimensions that
+// lie behind one another, so that the two loops may run as one.
 static bool rows_fuse(const Search *s, int outer, int inner) {
   const Nest *nest = s->nest;
   if (outer < 0 || inner < 0 || nest->conditional) return false;
@@ -232,9 +233,9 @@ static bool vector_axis_fits(Search *s, int axis, int lanes) {
   if (nest->axes[axis].extent < 2) return false;
   for (int i = 0; i < nest->read_count; i++) {
     bool packed = s->layouts->packed[i] && nest_dimension_of(nest, &nest->reads[i], axis) >= 0;
-    s->steps[i] = packed ? NEST_CONTIGUOUS
-                         : nest_step(s->context, nest, &nest->reads[i], s->layouts->reads[i], axis,
-                                     lanes);
+    s->steps[i] =
+        packed ? NEST_CONTIGUOUS
+               : nest_step(s->context, nest, &nest->reads[i], s->layouts->reads[i], axis, lanes);
   }
   return true;
 }
@@ -248,8 +249,7 @@ static bool output_contiguous(const Search *s, int axis, int lanes) {
       int64_t strides[NEST_MAX_RANK];
       bool has[NEST_MAX_RANK];
       layout_strides(s->context, s->layouts->output, strides, has);
-      return (has[d] && strides[d] == 1) ||
-             nest_block(s->layouts->output, d) % lanes == 0;
+      return (has[d] && strides[d] == 1) || nest_block(s->layouts->output, d) % lanes == 0;
     }
     for (int e = d + 1; e < nest->output->rank; e++)
       if (!expr_is_int(nest->output->shape[e], 1)) return false;

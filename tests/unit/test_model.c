@@ -30,10 +30,8 @@ static int64_t count_of(const Kernel *k, int param) {
 
 static InterpTensor row_major(const Kernel *k, int param) {
   const Buffer *buffer = k->func->buffers[param];
-  return (InterpTensor){.type = buffer->type,
-                        .rank = buffer->rank,
-                        .shape = k->shape[param],
-                        .data = k->data[param]};
+  return (InterpTensor){
+      .type = buffer->type, .rank = buffer->rank, .shape = k->shape[param], .data = k->data[param]};
 }
 
 static void fill(Kernel *k) {
@@ -121,7 +119,9 @@ static void check_kernel(Kernel *k, const char *cpu, bool print) {
     fail_with_diagnostics(k->context, "schedule");
   }
   PrimFunc *scheduled = schedule_func(choice.schedule);
-  if (choice.slow && getenv("PLEAT_TEST_SLOW")) fprintf(stderr, "slow: %s   x %lld k %lld\n", choice.slow, (long long)k->shape[0][1], (long long)k->shape[last][1]);
+  if (choice.slow && getenv("PLEAT_TEST_SLOW"))
+    fprintf(stderr, "slow: %s   x %lld k %lld\n", choice.slow, (long long)k->shape[0][1],
+            (long long)k->shape[last][1]);
   if (print) {
     Text text = text_new(&k->context->arena);
     script_print_prim_func(k->context, scheduled, &text, NULL);
@@ -166,8 +166,7 @@ static const Layout *laid(Context *context, PrimFunc *func, int param, const cha
   int64_t shape[NEST_MAX_RANK];
   if (!spelling) return NULL;
   buffer_static_shape(func->buffers[param], shape);
-  const Layout *layout =
-      layout_parse_static(context, spelling, shape, func->buffers[param]->rank);
+  const Layout *layout = layout_parse_static(context, spelling, shape, func->buffers[param]->rank);
   assert_non_null(layout);
   return layout_with_padding(context, layout, (LayoutPadding){LAYOUT_PADDING_ANY, 0});
 }
@@ -225,9 +224,9 @@ static void test_conv_baseline(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_conv_blocked),       cmocka_unit_test(test_conv_row_major_in),
-      cmocka_unit_test(test_conv_row_major),     cmocka_unit_test(test_conv_channels_last),
-      cmocka_unit_test(test_conv_avx2),          cmocka_unit_test(test_conv_baseline),
+      cmocka_unit_test(test_conv_blocked),   cmocka_unit_test(test_conv_row_major_in),
+      cmocka_unit_test(test_conv_row_major), cmocka_unit_test(test_conv_channels_last),
+      cmocka_unit_test(test_conv_avx2),      cmocka_unit_test(test_conv_baseline),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
