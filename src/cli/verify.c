@@ -2,7 +2,7 @@
 // `pleat verify`: runs compiled code beside the reference and compares, kernel by kernel and in
 // logical coordinates, every value of the graph that reaches memory. Stops at the first that
 // differs.
-#include "cli/model.h"
+#include "cli/session.h"
 #include "driver/reference.h"
 
 #include <jansson.h>
@@ -40,7 +40,7 @@ static const Option options[] = {
      offsetof(VerifyOptions, tolerance.max_ulp)},
 };
 
-typedef struct Session {
+typedef struct Checking {
   Cli *cli;
   const VerifyOptions *options;
   const char *path;
@@ -56,12 +56,12 @@ typedef struct Session {
   double largest;
   const char *largest_at, *differs_at; // names of values
   Difference difference;
-} Session;
+} Checking;
 
 // ---- Test data --------------------------------------------------------------------------------
 
 #if PLEAT_HAVE_ONNX
-static ConstData *read_test_tensor(Session *s, const char *kind, int number) {
+static ConstData *read_test_tensor(Checking *s, const char *kind, int number) {
   struct stat info;
   const char *path = arena_printf(&s->cli->context->arena, "%s/%s_%d.pb", s->options->test_data,
                                   kind, number);
@@ -70,7 +70,7 @@ static ConstData *read_test_tensor(Session *s, const char *kind, int number) {
 
 typedef Array(OnnxBinding) Bindings;
 
-static bool read_test_inputs(Session *s, Bindings *bindings) {
+static bool read_test_inputs(Checking *s, Bindings *bindings) {
   Str *names;
   int count = onnx_input_names(s->cli->context, s->path, &names);
   struct stat info;
@@ -84,7 +84,7 @@ static bool read_test_inputs(Session *s, Bindings *bindings) {
   return s->cli->context->error_count == 0;
 }
 
-static bool read_expected(Session *s) {
+static bool read_expected(Checking *s) {
   s->expected = arena_array(&s->cli->context->arena, ConstData *, s->graph->output_count);
   bool any = false;
   for (int i = 0; i < s->graph->output_count; i++)
@@ -96,7 +96,7 @@ static bool read_expected(Session *s) {
 
 // An input of the test data as a tensor; NULL when there is none of this name, or with a
 // diagnostic.
-static Tensor *tensor_from_file(Session *s, const Bindings *bindings, const Value *value) {
+static Tensor *tensor_from_file(Checking *s, const Bindings *bindings, const Value *value) {
   for (int i = 0; i < bindings->count; i++) {
     if (strcmp(bindings->items[i].name, value->name) != 0) continue;
     const ConstData *data = bindings->items[i].data;
@@ -112,7 +112,7 @@ static Tensor *tensor_from_file(Session *s, const Bindings *bindings, const Valu
   return NULL;
 }
 
-static bool load_with_data(Session *s, Bindings *bindings) {
+static bool load_with_data(Checking *s, Bindings *bindings) {
   if (!read_test_inputs(s, bindings)) return false;
   OnnxOptions onnx = {.shapes = s->options->model.input_shapes.items,
                       .shape_count = s->options->model.input_shapes.count,
@@ -123,17 +123,17 @@ static bool load_with_data(Session *s, Bindings *bindings) {
 }
 #else
 typedef Array(int) Bindings;
-static Tensor *tensor_from_file(Session *s, const Bindings *bindings, const Value *value) {
+static Tensor *tensor_from_file(Checking *s, const Bindings *bindings, const Value *value) {
   return NULL;
 }
-static bool load_with_data(Session *s, Bindings *bindings) {
+static bool load_with_data(Checking *s, Bindings *bindings) {
   return diag_error(s->cli->context, (SourcePos){0}, "--test-data: this build reads no ONNX");
 }
 #endif
 
 // ---- Inputs -----------------------------------------------------------------------------------
 
-static Tensor *make_input(Session *s, const Bindings *bindings, int number) {
+static Tensor *make_input(Checking *s, const Bindings *bindings, int number) {
   const Value *value = s->graph->params[number];
   Tensor *tensor = tensor_from_file(s, bindings, value);
   if (tensor || s->cli->context->error_count) return tensor;
@@ -143,7 +143,7 @@ static Tensor *make_input(Session *s, const Bindings *bindings, int number) {
   return tensor;
 }
 
-static bool load(Session *s) {
+static bool load(Checking *s) {
   Bindings bindings = {0};
   Arena *arena = &s->cli->context->arena;
   if (s->options->test_data) {
@@ -163,7 +163,7 @@ static bool load(Session *s) {
 
 // ---- Comparing --------------------------------------------------------------------------------
 
-static const char *index_text(Session *s, const Value *value, int64_t flat) {
+static const char *index_text(Checking *s, const Value *value, int64_t flat) {
   int64_t shape[TENSOR_MAX_RANK], index[TENSOR_MAX_RANK];
   value_static_shape(value, shape);
   for (int i = value->rank - 1; i >= 0; flat /= shape[i--]) index[i] = flat % shape[i];
@@ -173,7 +173,7 @@ static const char *index_text(Session *s, const Value *value, int64_t flat) {
   return arena_printf(&s->cli->context->arena, "[%s]", text_string(&text));
 }
 
-static const char *kernel_text(Session *s, int step) {
+static const char *kernel_text(Checking *s, int step) {
   Context *context = s->cli->context;
   const PlanKernel *kernel = s->program->steps.items[step].plan;
   Text text = text_new(&context->arena);
@@ -187,7 +187,7 @@ static const char *kernel_text(Session *s, int step) {
   return text_string(&text);
 }
 
-static bool note_result(Session *s, const Value *value, bool agrees, const Difference *difference) {
+static bool note_result(Checking *s, const Value *value, bool agrees, const Difference *difference) {
   s->compared++;
   if (!s->largest_at || difference->largest > s->largest) {
     s->largest = difference->largest;
@@ -199,7 +199,7 @@ static bool note_result(Session *s, const Value *value, bool agrees, const Diffe
   return false;
 }
 
-static bool report(Session *s, const Value *value, int step, const char *reference) {
+static bool report(Checking *s, const Value *value, int step, const char *reference) {
   const Difference *d = &s->difference;
   SourcePos pos = value->producer ? value->producer->pos : value->pos;
   diag_error(s->cli->context, pos,
@@ -211,13 +211,13 @@ static bool report(Session *s, const Value *value, int step, const char *referen
   return false;
 }
 
-static const char *reference_name(const Session *s) {
+static const char *reference_name(const Checking *s) {
   return s->reference.code ? "the definitions" : "the interpreter";
 }
 
 // The value that a step has written, if it is one of the graph's.
 static bool check_step(void *env, int step) {
-  Session *s = env;
+  Checking *s = env;
   Context *context = s->cli->context;
   const PlanKernel *kernel = s->program->steps.items[step].plan;
   int last = kernel->params.count - 1;
@@ -248,7 +248,7 @@ static bool same_type(DType a, DType b) {
   return dtype_equal(a, b) || (a.code == TYPE_BFLOAT && b.code == TYPE_UINT && b.bits == 16);
 }
 
-static bool check_files(Session *s) {
+static bool check_files(Checking *s) {
   for (int i = 0; s->expected && i < s->graph->output_count; i++) {
     const Value *value = s->graph->outputs[i];
     const ConstData *expected = s->expected[i];
@@ -268,12 +268,24 @@ static bool check_files(Session *s) {
 
 // ---- All of it --------------------------------------------------------------------------------
 
-static bool compare(Session *s) {
+// The interpreter does some five million operations a second.
+static void warn_of_time(Checking *s) {
+  const StageGraph *stages = s->program->plan->stages;
+  double seconds = 0;
+  for (int i = 0; i < stages->stages.count; i++)
+    seconds += stage_operations(stages->stages.items[i]) * 2e-7;
+  if (seconds > 60)
+    fprintf(stderr, "note: the interpreter takes about %.0f minutes for this; "
+                    "--against definitions takes seconds\n", seconds / 60);
+}
+
+static bool compare(Checking *s) {
   bool compiled = s->options->against && !strcmp(s->options->against, "definitions");
   s->program = model_build(s->cli, s->graph, &s->options->model);
   s->executable = s->program ? executable_new(s->program, NULL) : NULL;
   if (!s->executable) return false;
   s->pool = thread_pool_new(s->program->options.machine.cores);
+  if (!compiled) warn_of_time(s);
   s->progress = progress_begin("checking", s->program->steps.count);
   bool ok = reference_begin(s->cli->context, s->graph, s->inputs, compiled,
                             &s->program->options, &s->reference) &&
@@ -286,7 +298,7 @@ static bool compare(Session *s) {
   return ok;
 }
 
-static int show_json(Session *s, bool agrees) {
+static int show_json(Checking *s, bool agrees) {
   json_t *difference = json_null();
   const Difference *d = &s->difference;
   if (s->differs_at)
@@ -355,7 +367,7 @@ static int verify_kernels(Cli *cli, const VerifyOptions *o, const Module *module
 }
 
 static int run(Cli *cli, void *given) {
-  Session s = {.cli = cli, .options = given, .path = cli->inputs.items[0]};
+  Checking s = {.cli = cli, .options = given, .path = cli->inputs.items[0]};
   if (is_script(s.path)) {
     Module *module = script_load(cli, s.path);
     if (!module) return STATUS_BAD;
