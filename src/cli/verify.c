@@ -187,7 +187,8 @@ static const char *kernel_text(Checking *s, int step) {
   return text_string(&text);
 }
 
-static bool note_result(Checking *s, const Value *value, bool agrees, const Difference *difference) {
+static bool note_result(Checking *s, const Value *value, bool agrees,
+                        const Difference *difference) {
   s->compared++;
   if (!s->largest_at || difference->largest > s->largest) {
     s->largest = difference->largest;
