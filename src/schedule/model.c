@@ -466,14 +466,14 @@ static bool vectorise_last(Model *m, BlockRef block) {
   TRY(schedule_get_loops(m->sch, block, &loops));
   if (loops.count == 0) return true;
   LoopRef last = array_last(&loops), outer = NULL, inner = last;
-  int lanes = m->machine->vector_bytes / 4;
+  int lanes = m->machine->vector_bytes / 4; // 1 where only scalars are wanted
   int64_t extent = loop_extent(m, last);
-  if (extent >= 2 && extent != lanes && extent > lanes)
+  if (lanes > 1 && extent > lanes)
     TRY(split_off(m, last, lanes, &outer, &inner));
-  if (extent >= lanes) {
+  if (lanes > 1 && extent >= lanes) {
     TRY(schedule_vectorize(m->sch, inner));
     if (outer && extent % lanes) TRY(schedule_loop_partition(m->sch, outer));
-  } else {
+  } else if (lanes > 1) {
     m->choice->slow = "the innermost axis is shorter than a vector";
   }
   int parallel = MIN_OF(loops.count - 1, 3);
