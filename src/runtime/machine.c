@@ -104,5 +104,9 @@ bool machine_limit(HostMachine *machine, const char *level) {
     use_level(machine, (CpuLevel)i);
     return true;
   }
-  return false;
+  if (strcmp(level, "scalar") != 0) return false;
+  use_level(machine, CPU_BASELINE);
+  machine->level_name = "scalar";
+  machine->vector_bytes = 4;
+  return true;
 }

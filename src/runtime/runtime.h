@@ -12,7 +12,8 @@
 
 // What this machine has, found by asking the processor and the system; takes microseconds.
 HostMachine machine_probe(void);
-// Uses no more than `level` ("avx512", "avx2", "baseline", "sse2"). False when there is no such
+// Uses no more than `level` ("avx512", "avx2", "baseline", "sse2", or "scalar": no vectors, for
+// portable C). False when there is no such
 // level or the machine is below it.
 bool machine_limit(HostMachine *machine, const char *level);
 // The fp32 multiply-adds that one core does in registers, in GFLOP/s: the best of several runs

@@ -346,7 +346,7 @@ static bool tile_tail(Model *m, TileLoops *out) {
   for (int r = 0; r < 2; r++)
     if (rows_in[r]) TRY(schedule_unroll(m->sch, rows_in[r]));
   TRY(schedule_unroll(m->sch, vectors));
-  return schedule_vectorize(m->sch, tail.lanes);
+  return tile->lanes == 1 || schedule_vectorize(m->sch, tail.lanes);
 }
 
 // The anchor's loops below the tile: its accumulators' axes, the vector axis in two, then its
@@ -404,7 +404,7 @@ static bool finish_block(Model *m, BlockRef block, int skip, int keep) {
   LoopRefs loops = {0};
   TRY(schedule_get_loops(m->sch, block, &loops));
   for (int i = skip; i < loops.count; i++) {
-    if (i == loops.count - 1)
+    if (i == loops.count - 1 && m->choice->tile.lanes > 1)
       TRY(schedule_vectorize(m->sch, loops.items[i]));
     else if (i >= loops.count - keep)
       TRY(schedule_unroll(m->sch, loops.items[i]));

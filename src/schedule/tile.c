@@ -310,7 +310,7 @@ bool tile_choose(Context *context, const HostMachine *machine, const Nest *nest,
     search.reductions *= (double)nest->axes[a].extent;
   int most = machine->vector_bytes / MAX_OF(dtype_bytes(nest->output->type), 1);
   for (int a = nest->spatial_count - 1; a >= 0; a--)
-    for (int lanes = most; lanes >= MAX_OF(most / 4, 2); lanes /= 2)
+    for (int lanes = most; lanes >= MAX_OF(most / 4, MIN_OF(most, 2)); lanes /= 2)
       try_vector_axis(&search, a, lanes);
   *tile = search.best;
   return search.best_cost >= 0;
