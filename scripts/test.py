@@ -33,11 +33,11 @@ def unit_tests(build):
     return [(test["name"], test["cmd"]) for test in json.loads(listing.stdout)]
 
 
-def run_unit(name, command):
-    """(passed, failed) of one executable of cmocka; what it printed where it failed."""
+def run_unit(name, command, build):
+    """(passed, failed) of one executable of cmocka, run in the build folder as Meson does."""
     environment = dict(os.environ, CMOCKA_MESSAGE_OUTPUT="TAP", **SANITIZER)
     try:
-        done = subprocess.run(command, env=environment, capture_output=True, text=True,
+        done = subprocess.run(command, env=environment, cwd=build, capture_output=True, text=True,
                               errors="replace", timeout=600)
     except subprocess.TimeoutExpired:
         print(f"FAILED unit {name}: took more than 600 s")
@@ -56,7 +56,7 @@ def run_units(arguments):
     for name, command in unit_tests(arguments.build):
         if arguments.wanted and not any(part in name for part in arguments.wanted):
             continue
-        ok, bad = run_unit(name, command)
+        ok, bad = run_unit(name, command, arguments.build)
         passed, failed = passed + ok, failed + bad
     return passed, failed
 
