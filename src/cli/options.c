@@ -15,8 +15,8 @@ static const struct {
       offsetof(Cli, output)}},
     {TAKES_THREADS, {"threads", 0, OPTION_INT, "N", "threads to run with", offsetof(Cli, threads)}},
     {TAKES_CPU,
-     {"cpu", 0, OPTION_TEXT, "avx512|avx2|sse2|baseline|scalar", "use no more of the processor than this",
-      offsetof(Cli, cpu)}},
+     {"cpu", 0, OPTION_TEXT, "avx512|avx2|sse2|baseline|scalar",
+      "use no more of the processor than this", offsetof(Cli, cpu)}},
     {TAKES_JSON, {"json", 0, OPTION_FLAG, NULL, "print one JSON object", offsetof(Cli, json)}},
 };
 

@@ -242,8 +242,17 @@ void c_module_text(CModule *module, Text *out) {
   const Text *parts[] = {&module->types, &module->macros, &module->declarations, &module->constants,
                          &module->functions};
   text_puts(out, prelude);
+  // Clang otherwise cuts vectors of 64 bytes in two on processors where it prefers 32.
+  bool wide = module->features.vector_bytes > 32;
+  if (wide)
+    text_puts(out, "\n#if defined(__clang__) && defined(__x86_64__)\n"
+                   "#pragma clang attribute push(__attribute__((min_vector_width(512))), "
+                   "apply_to = function)\n#endif\n");
   for (int i = 0; i < COUNT_OF(parts); i++)
     if (parts[i]->size) text_printf(out, "\n%s", parts[i]->data);
+  if (wide)
+    text_puts(out, "#if defined(__clang__) && defined(__x86_64__)\n"
+                   "#pragma clang attribute pop\n#endif\n\n");
 }
 
 bool c_target_emit(Context *context, const TargetUnit *unit, const TargetOptions *options,
