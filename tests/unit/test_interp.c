@@ -406,7 +406,7 @@ static __int128 wide_op(ExprOp op, __int128 a, __int128 b) {
   switch ((int)op) {
   case EXPR_ADD: return a + b;
   case EXPR_SUB: return a - b;
-  case EXPR_MUL: return a * b;
+  case EXPR_MUL: return (__int128)((unsigned __int128)a * (unsigned __int128)b);
   case EXPR_TRUNC_DIV: return quotient;
   case EXPR_TRUNC_MOD: return a - quotient * b;
   case EXPR_FLOOR_DIV: return quotient - below;
