@@ -90,12 +90,7 @@ static bool generate(Executable *e, TargetReport *report) {
   Program *p = e->program;
   TargetUnit unit = {p->name, p->kernels.items, p->kernels.count};
   TargetOptions options = {&p->options.machine, report};
-  const TargetRow *row = target_find("llvm");
-  if (!row || !row->load)
-    return diag_error(p->context, p->graph->pos,
-                      "running at once needs LLVM, which this build has not\n"
-                      "compile to C instead: pleat compile model.onnx -o model.c");
-  e->code = target_load(p->context, row, &unit, &options);
+  e->code = target_load(p->context, target_for_running(), &unit, &options);
   return e->code != NULL;
 }
 

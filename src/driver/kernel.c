@@ -26,14 +26,9 @@ KernelCode *kernel_code_new(Context *context, PrimFunc *const *funcs, int count,
   *code = (KernelCode){context, arena_array(&context->arena, LowerKernel *, count), count, NULL};
   for (int i = 0; i < count; i++)
     if (!(code->kernels[i] = lower_one(context, funcs[i], &options->lower, i))) return NULL;
-  const TargetRow *row = target_find("llvm");
   TargetUnit unit = {str_intern(context, "kernels"), code->kernels, count};
   TargetOptions target = {.machine = &options->machine, .report = report};
-  if (!row || !row->load) {
-    diag_error(context, (SourcePos){0}, "running at once needs LLVM, which this build has not");
-    return NULL;
-  }
-  code->code = target_load(context, row, &unit, &target);
+  code->code = target_load(context, target_for_running(), &unit, &target);
   return code->code ? code : NULL;
 }
 

@@ -2,6 +2,7 @@
 // The table of targets, and what is the same for all of them.
 #include "target/target.h"
 
+#include "config.h"
 #include "target/c/rows.h"
 #include "target/code.h"
 #include "target/link.h"
@@ -43,6 +44,10 @@ static const char *ending_of(const TargetRow *row, const char *path) {
     if (size > length && !strcmp(path + size - length, row->endings[i])) return row->endings[i];
   }
   return NULL;
+}
+
+const TargetRow *target_for_running(void) {
+  return target_find(PLEAT_HAVE_LLVM ? "llvm" : "c");
 }
 
 const TargetRow *target_for_file(const char *path) {

@@ -104,6 +104,9 @@ extern const TargetRow target_table[]; // ends with a NULL name
 const TargetRow *target_find(const char *name);          // NULL when there is none
 const TargetRow *target_for_file(const char *path);      // by ending; NULL when none writes it
 
+// What code for this process is made with: LLVM, or in builds without it the system's C compiler.
+const TargetRow *target_for_running(void);
+
 // Writes the file whole or not at all. False with a diagnostic.
 bool target_write_file(Context *context, const TargetRow *target, const TargetUnit *unit,
                        const TargetOptions *options, const char *path);
