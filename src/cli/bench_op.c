@@ -6,6 +6,8 @@
 // operator under "nn.", are constants, as in models.
 #include "cli/bench_op.h"
 
+#include "cli/model.h"
+
 #include <stdlib.h>
 
 enum { MOST_SHAPES = 8, MOST_RANK = 8 };
@@ -113,7 +115,8 @@ static bool set_attribute(OpText *t, Node *node, const char *word) {
 
 static Value *make_constant(OpText *t, const int64_t *shape, int rank) {
   Context *context = t->cli->context;
-  Tensor *tensor = tensor_new((ElementType){ELEMENT_FLOAT, 32, 1}, shape, rank);
+  ElementType type = {ELEMENT_FLOAT, 32, 1};
+  Tensor *tensor = cli_keep_tensor(t->cli, tensor_new(type, shape, rank));
   if (!tensor) return complain(t, "no memory for", "its weights"), NULL;
   tensor_fill_random(tensor, 1);
   ConstData *data = arena_new(&context->arena, ConstData);

@@ -96,6 +96,15 @@ Program *model_plan(Cli *cli, const GraphFunc *graph, const ModelOptions *option
   return build(cli, graph, options, program_plan);
 }
 
+static void release_tensor(void *tensor) {
+  tensor_free(tensor);
+}
+
+Tensor *cli_keep_tensor(Cli *cli, Tensor *tensor) {
+  if (tensor) context_at_free(cli->context, release_tensor, tensor);
+  return tensor;
+}
+
 Tensor *model_tensor(Cli *cli, const Value *value) {
   int64_t shape[TENSOR_MAX_RANK];
   ElementType type;
@@ -105,7 +114,7 @@ Tensor *model_tensor(Cli *cli, const Value *value) {
     diag_error(cli->context, value->pos, "'%s' has no static shape", value->name);
     return NULL;
   }
-  Tensor *tensor = tensor_new(type, shape, value->rank);
+  Tensor *tensor = cli_keep_tensor(cli, tensor_new(type, shape, value->rank));
   if (!tensor) diag_error(cli->context, value->pos, "no memory for '%s'", value->name);
   return tensor;
 }
@@ -120,7 +129,8 @@ static bool names_value(const char *given, const Value *value) {
 Tensor *model_given_input(Cli *cli, const StringList *given, const Value *value) {
   for (int i = 0; i < given->count; i++)
     if (names_value(given->items[i], value))
-      return npy_read(cli->context, given->items[i] + strlen(value->name) + 1);
+      return cli_keep_tensor(
+          cli, npy_read(cli->context, given->items[i] + strlen(value->name) + 1));
   return NULL;
 }
 

@@ -49,6 +49,7 @@ Program *model_plan(Cli *cli, const GraphFunc *graph, const ModelOptions *option
 
 // A tensor of a value's type and static shape; NULL with a diagnostic.
 Tensor *model_tensor(Cli *cli, const Value *value);
+Tensor *cli_keep_tensor(Cli *cli, Tensor *tensor); // freed with the context; NULL stays NULL
 // What `--input name=file.npy` says this input holds; NULL when nothing, or with a diagnostic.
 Tensor *model_given_input(Cli *cli, const StringList *given, const Value *value);
 // Does each `--input` name an input of the graph? False with diagnostics.
