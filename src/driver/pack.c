@@ -45,6 +45,13 @@ typedef struct Copy {
   char *logical, *physical;
 } Copy;
 
+// Elements of a mapped file may lie at any address.
+#define UNALIGNED __attribute__((aligned(1), may_alias))
+typedef uint8_t Word1 UNALIGNED;
+typedef uint16_t Word2 UNALIGNED;
+typedef uint32_t Word4 UNALIGNED;
+typedef uint64_t Word8 UNALIGNED;
+
 #define COPY_ROW(Type)                                                                             \
   do {                                                                                             \
     Type *rows = (Type *)copy->logical, *places = (Type *)copy->physical + base;                   \
@@ -54,10 +61,10 @@ typedef struct Copy {
 
 static void copy_row(const Copy *copy, int64_t base, const int64_t *table, int64_t n) {
   switch (copy->bytes) {
-  case 1: COPY_ROW(uint8_t); break;
-  case 2: COPY_ROW(uint16_t); break;
-  case 4: COPY_ROW(uint32_t); break;
-  default: COPY_ROW(uint64_t); break;
+  case 1: COPY_ROW(Word1); break;
+  case 2: COPY_ROW(Word2); break;
+  case 4: COPY_ROW(Word4); break;
+  default: COPY_ROW(Word8); break;
   }
 }
 
