@@ -76,8 +76,9 @@ def run_python(arguments):
     command += ["-k", " or ".join(arguments.wanted)] if arguments.wanted else []
     command += ["-m", "not slow"] if arguments.quick else []
     environment = dict(os.environ, PLEAT=str((arguments.build / "pleat").resolve()), **SANITIZER)
-    # The leak checker's own tracer can crash beside code made in the process; units and cases have it.
-    environment["ASAN_OPTIONS"] = SANITIZER["ASAN_OPTIONS"].replace("detect_leaks=1", "detect_leaks=0")
+    # The leak checker's own tracer can crash beside code made in the process; units have it.
+    environment["ASAN_OPTIONS"] = environment.get("ASAN_OPTIONS", "").replace(
+        "detect_leaks=1", "detect_leaks=0")
     done = subprocess.run(command, env=environment, cwd=ROOT)
     if not report.exists():
         return 0, 1
