@@ -114,25 +114,51 @@ static Buffer *cached_buffer(Schedule *schedule, const Buffer *buffer, Str scope
   return copy;
 }
 
-static Str copy_name(Schedule *schedule, const Buffer *buffer) {
-  return unique_block_name(schedule, buffer->name);
-}
-
 static bool touched_outside(Schedule *schedule, const Path *path, int depth, const Buffer *buffer,
                             bool write, const char **who) {
   StmtArray blocks = {0};
-  blocks_all(&schedule->context->arena, schedule->func->body, &blocks);
+  blocks_innermost(&schedule->context->arena, schedule->func->body, &blocks);
   for (int i = 0; i < blocks.count; i++) {
     Path other;
-    StmtArray inner = {0};
-    blocks_below(&schedule->context->arena, blocks.items[i], &inner);
     path_to_block(schedule, blocks.items[i]->as.block->name, &other);
     bool inside = depth < other.count && other.items[depth] == path->items[depth];
-    if (inner.count || inside || !block_touches(blocks.items[i]->as.block, buffer, write)) continue;
+    if (inside || !block_touches(blocks.items[i]->as.block, buffer, write)) continue;
     *who = blocks.items[i]->as.block->name;
     return true;
   }
   return false;
+}
+
+// What both caching steps begin with: the block, its buffer, the nest they stand in.
+typedef struct Caching {
+  Path path;
+  Stmt *at; // the block
+  Buffer *buffer;
+  Str scope;
+  int top; // of the path: the outermost statement of the nest
+} Caching;
+
+static bool caching_begin(Schedule *schedule, StepCall *call, bool write, Caching *c) {
+  const char *who;
+  if (!find_block(schedule, call->args[0].as.block, &c->path)) return false;
+  c->at = path_end(&c->path);
+  c->scope = call->args[2].as.s;
+  c->buffer = buffer_of(schedule, c->at, write, call->args[1].as.i);
+  if (!c->buffer || !known_scope(schedule, c->at, c->scope)) return false;
+  if (path_scope(&c->path, c->path.count - 1) < 0)
+    return refuse(schedule, c->at->pos, "the root block %s nothing of its own",
+                  write ? "writes" : "reads");
+  if (storage_is_opaque(schedule, c->buffer, &who))
+    return refuse(schedule, c->at->pos, "'%s' cannot be cached: %s", c->buffer->name, who);
+  c->top = nest_depth(&c->path, c->path.count - 1);
+  return true;
+}
+
+// `s` with the copy in place of the buffer.
+static Stmt *with_copy(Schedule *schedule, Stmt *s, const Caching *c, Buffer *copy) {
+  Map buffers = map_new(&schedule->context->arena);
+  map_put(&buffers, c->buffer, copy);
+  return substitute_stmt(schedule->context, s, NULL, &buffers);
 }
 
 // The block writes every place of the buffer, and is the first of its nest to touch it.
@@ -164,89 +190,71 @@ static bool is_complete_writer(Schedule *schedule, const Path *path, int top,
 
 bool step_cache_write(Schedule *schedule, StepCall *call) {
   Context *context = schedule->context;
-  Path path;
-  if (!find_block(schedule, call->args[0].as.block, &path)) return false;
-  Stmt *at = path_end(&path);
-  Str scope = call->args[2].as.s;
+  Caching c;
   const char *who;
-  Buffer *buffer = buffer_of(schedule, at, true, call->args[1].as.i);
-  if (!buffer || !known_scope(schedule, at, scope)) return false;
-  if (path_scope(&path, path.count - 1) < 0)
-    return refuse(schedule, at->pos, "the root block writes nothing of its own");
-  if (storage_is_opaque(schedule, buffer, &who))
-    return refuse(schedule, at->pos, "'%s' cannot be cached: %s", buffer->name, who);
-  int top = nest_depth(&path, path.count - 1);
-  if (touched_outside(schedule, &path, top, buffer, true, &who))
-    return refuse(schedule, at->pos, "'%s' is also written by block '%s' in another nest",
+  if (!caching_begin(schedule, call, true, &c)) return false;
+  Buffer *buffer = c.buffer;
+  if (touched_outside(schedule, &c.path, c.top, buffer, true, &who))
+    return refuse(schedule, c.at->pos, "'%s' is also written by block '%s' in another nest",
                   buffer->name, who);
-  if (!is_complete_writer(schedule, &path, top, buffer))
-    return refuse(schedule, at->pos,
+  if (!is_complete_writer(schedule, &c.path, c.top, buffer))
+    return refuse(schedule, c.at->pos,
                   "the nest of block '%s' is not proved to write all of '%s'; what it leaves would "
                   "be overwritten by the copy",
-                  at->as.block->name, buffer->name);
-  Buffer *local = cached_buffer(schedule, buffer, scope);
-  Map buffers = map_new(&context->arena);
-  map_put(&buffers, buffer, local);
-  Stmt *kept = substitute_stmt(context, path.items[top], NULL, &buffers);
+                  c.at->as.block->name, buffer->name);
+  Buffer *local = cached_buffer(schedule, buffer, c.scope);
+  Stmt *kept = with_copy(schedule, c.path.items[c.top], &c, local);
   Expr **zero = arena_array(&context->arena, Expr *, buffer->rank);
   for (int d = 0; d < buffer->rank; d++) zero[d] = expr_index(context, 0);
-  Str name = copy_name(schedule, buffer);
+  Str name = unique_block_name(schedule, buffer->name);
   Stmt *nest = copy_nest(schedule, name, buffer, local, zero, buffer->shape);
-  place_beside(schedule, &path, top, kept, nest, true, local);
+  place_beside(schedule, &c.path, c.top, kept, nest, true, local);
   step_result(schedule, call, value_block(name));
+  return true;
+}
+
+// What the block reads of its buffer, no further than the buffer goes. False after a refusal.
+static bool region_read(Schedule *schedule, Caching *c, Region *read) {
+  Context *context = schedule->context;
+  Analyzer *analyzer = path_analyzer(schedule, &c->path, c->top);
+  AccessArray accesses = {0};
+  bool any = false;
+  accesses_below(schedule, analyzer, c->path.items[c->top], &accesses);
+  for (int i = 0; i < accesses.count; i++) {
+    Access *a = &accesses.items[i];
+    if (!buffers_alias(a->buffer, c->buffer)) continue;
+    if (a->write)
+      return refuse(schedule, c->at->pos, "block '%s' writes '%s' in the same nest", a->block->name,
+                    c->buffer->name);
+    if (a->block != c->at->as.block) continue;
+    Region region = {c->buffer, a->min, a->extent};
+    *read = any ? region_union(analyzer, read, &region) : region;
+    any = true;
+  }
+  if (!any) return refuse(schedule, c->at->pos, "'%s' is not read", c->buffer->name);
+  for (int d = 0; d < c->buffer->rank; d++) {
+    Expr *zero = expr_index(context, 0), *end = expr_add(context, read->min[d], read->extent[d]);
+    if (prove(analyzer, expr_binary(context, EXPR_GE, read->min[d], zero)) &&
+        prove(analyzer, expr_binary(context, EXPR_LE, end, c->buffer->shape[d])))
+      continue;
+    read->min[d] = zero;
+    read->extent[d] = c->buffer->shape[d];
+  }
   return true;
 }
 
 bool step_cache_read(Schedule *schedule, StepCall *call) {
   Context *context = schedule->context;
-  Path path;
-  if (!find_block(schedule, call->args[0].as.block, &path)) return false;
-  Stmt *at = path_end(&path);
-  Str scope = call->args[2].as.s;
-  const char *who;
-  Buffer *buffer = buffer_of(schedule, at, false, call->args[1].as.i);
-  if (!buffer || !known_scope(schedule, at, scope)) return false;
-  if (path_scope(&path, path.count - 1) < 0)
-    return refuse(schedule, at->pos, "the root block reads nothing of its own");
-  if (storage_is_opaque(schedule, buffer, &who))
-    return refuse(schedule, at->pos, "'%s' cannot be cached: %s", buffer->name, who);
-  int top = nest_depth(&path, path.count - 1);
-  AccessArray accesses = {0};
-  Analyzer *analyzer = path_analyzer(schedule, &path, top);
-  accesses_below(schedule, analyzer, path.items[top], &accesses);
+  Caching c;
   Region read;
-  bool any = false;
-  for (int i = 0; i < accesses.count; i++) {
-    Access *a = &accesses.items[i];
-    if (!buffers_alias(a->buffer, buffer)) continue;
-    if (a->write)
-      return refuse(schedule, at->pos, "block '%s' writes '%s' in the same nest", a->block->name,
-                    buffer->name);
-    if (a->block != at->as.block) continue;
-    Region region = {buffer, a->min, a->extent};
-    read = any ? region_union(analyzer, &read, &region) : region;
-    any = true;
-  }
-  if (!any) return refuse(schedule, at->pos, "'%s' is not read", buffer->name);
-  for (int d = 0; d < buffer->rank; d++) { // no further than the buffer goes
-    Expr *end = expr_add(context, read.min[d], read.extent[d]);
-    bool inside =
-        prove(analyzer, expr_binary(context, EXPR_GE, read.min[d], expr_index(context, 0))) &&
-        prove(analyzer, expr_binary(context, EXPR_LE, end, buffer->shape[d]));
-    if (inside) continue;
-    read.min[d] = expr_index(context, 0);
-    read.extent[d] = buffer->shape[d];
-  }
-  Buffer *local = cached_buffer(schedule, buffer, scope);
-  Map buffers = map_new(&context->arena);
-  map_put(&buffers, buffer, local);
-  Stmt *block = substitute_stmt(context, at, NULL, &buffers);
-  Stmt *kept = block;
-  for (int i = path.count - 2; i >= top; i--)
-    kept = stmt_with_child(context, path.items[i], path.child[i], kept);
+  if (!caching_begin(schedule, call, false, &c) || !region_read(schedule, &c, &read)) return false;
+  Buffer *local = cached_buffer(schedule, c.buffer, c.scope);
+  Stmt *kept = with_copy(schedule, c.at, &c, local);
+  for (int i = c.path.count - 2; i >= c.top; i--)
+    kept = stmt_with_child(context, c.path.items[i], c.path.child[i], kept);
   Str name = unique_block_name(schedule, local->name);
-  Stmt *nest = copy_nest(schedule, name, local, buffer, read.min, read.extent);
-  place_beside(schedule, &path, top, kept, nest, false, local);
+  Stmt *nest = copy_nest(schedule, name, local, c.buffer, read.min, read.extent);
+  place_beside(schedule, &c.path, c.top, kept, nest, false, local);
   step_result(schedule, call, value_block(name));
   return true;
 }

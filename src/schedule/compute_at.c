@@ -168,9 +168,7 @@ static bool is_whole_computation(Move *move, const StmtArray *blocks) {
       return refuse_move(move, "it reads what it writes");
     for (int k = 0; k < blocks->count; k++) {
       const Block *other = blocks->items[k]->as.block;
-      StmtArray below = {0};
-      blocks_below(arena, blocks->items[k], &below);
-      if (other != block && !below.count && block_touches(other, block->writes[i].buffer, true))
+      if (other != block && block_touches(other, block->writes[i].buffer, true))
         return refuse_move(move, arena_printf(arena, "block '%s' writes '%s' too", other->name,
                                               block->writes[i].buffer->name));
     }
@@ -217,6 +215,16 @@ static bool finish_move(Move *move, Stmt *nest, int at) {
   return true;
 }
 
+// Axis `d` of a region, its extent a constant where it has a bound.
+static Window window_of(Move *move, const Region *region, int d) {
+  Window w = {false, simplify(move->analyzer, region->min[d]),
+              simplify(move->analyzer, region->extent[d])};
+  int64_t low, high;
+  if (w.extent->op != EXPR_INT && const_bounds(move->analyzer, w.extent, &low, &high))
+    w.extent = expr_index(move->schedule->context, high);
+  return w;
+}
+
 // ---- compute_at ------------------------------------------------------------------------------
 
 // What is read of the moved block's buffers below the loop, per buffer.
@@ -239,11 +247,7 @@ static void producer_windows(Move *move, const Region *write, const Region *need
     for (int d = 0; v->kind == ITER_SPATIAL && d < write->buffer->rank; d++) {
       if (write->min[d] != v->var || !expr_is_int(write->extent[d], 1)) continue;
       Window *w = &move->windows[i];
-      *w = (Window){false, simplify(move->analyzer, needed->min[d]),
-                    simplify(move->analyzer, needed->extent[d])};
-      int64_t low, high;
-      if (w->extent->op != EXPR_INT && const_bounds(move->analyzer, w->extent, &low, &high))
-        w->extent = expr_index(move->schedule->context, high);
+      *w = window_of(move, needed, d);
       settle_window(move, v, w);
     }
   }
@@ -256,9 +260,7 @@ static bool check_producer(Move *move, const StmtArray *blocks, int *first_consu
   *first_consumer = -1;
   for (int i = 0; i < blocks->count; i++) {
     const Block *other = blocks->items[i]->as.block;
-    StmtArray inner = {0};
-    blocks_below(arena, blocks->items[i], &inner);
-    if (inner.count || other == move->moved) continue;
+    if (other == move->moved) continue;
     Path path;
     path_to_block(schedule, other->name, &path);
     bool below = is_below(&path, path_end(&move->loop));
@@ -284,7 +286,7 @@ bool step_compute_at(Schedule *schedule, StepCall *call) {
   Move move;
   if (!move_begin(schedule, call, &move)) return false;
   StmtArray blocks = {0};
-  blocks_all(&context->arena, schedule->func->body, &blocks);
+  blocks_innermost(&context->arena, schedule->func->body, &blocks);
   const Block *block = move.moved;
   if (block->write_count != 1) return refuse_move(&move, "it does not write exactly one buffer");
   const char *why;
@@ -384,11 +386,7 @@ static bool consumer_windows(Move *move, const Region *read, const Region *writt
                                             "it reduces over axis %d of '%s', which is completed "
                                             "there in parts",
                                             d, read->buffer->name));
-    Window next = {false, simplify(move->analyzer, written->min[d]),
-                   simplify(move->analyzer, written->extent[d])};
-    int64_t low, high;
-    if (next.extent->op != EXPR_INT && const_bounds(move->analyzer, next.extent, &low, &high))
-      next.extent = expr_index(context, high);
+    Window next = window_of(move, written, d);
     Window *w = &move->windows[i];
     if (!w->whole && (!prove_equal(move->analyzer, w->min, next.min) || w->extent != next.extent))
       return refuse_move(move, "its producers complete different parts there");
@@ -404,9 +402,7 @@ static bool check_consumer(Move *move, const StmtArray *blocks, int *last_produc
   *last_producer = -1;
   for (int i = 0; i < blocks->count; i++) {
     const Block *other = blocks->items[i]->as.block;
-    StmtArray inner = {0};
-    blocks_below(arena, blocks->items[i], &inner);
-    if (inner.count || other == move->moved) continue;
+    if (other == move->moved) continue;
     Path path;
     path_to_block(schedule, other->name, &path);
     bool below = is_below(&path, path_end(&move->loop));
@@ -435,7 +431,7 @@ bool step_reverse_compute_at(Schedule *schedule, StepCall *call) {
   Move move;
   if (!move_begin(schedule, call, &move)) return false;
   StmtArray blocks = {0};
-  blocks_all(&context->arena, schedule->func->body, &blocks);
+  blocks_innermost(&context->arena, schedule->func->body, &blocks);
   const Block *block = move.moved;
   int last;
   const char *why;

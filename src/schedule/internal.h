@@ -167,6 +167,7 @@ void blocks_below(Arena *arena, Stmt *s, StmtArray *out);
 void blocks_at(Arena *arena, Stmt *s, StmtArray *out); // the same, or `s` itself if it is one
 // Every block at any depth below or at `s`.
 void blocks_all(Arena *arena, Stmt *s, StmtArray *out);
+void blocks_innermost(Arena *arena, Stmt *s, StmtArray *out); // of those, the ones that hold none
 bool has_loose_stores(Stmt *s); // stores, calls or the like below `s` that are in no block
 Str unique_block_name(const Schedule *schedule, const char *name);
 Stmt *block_stmt(const Schedule *schedule, BlockRef block);

@@ -272,16 +272,14 @@ static void change_padding(void *env, Buffer *b) {
 
 static bool fill_by_writers(Schedule *schedule, SourcePos pos, Buffer *buffer, double value) {
   StmtArray blocks = {0};
-  blocks_all(&schedule->context->arena, schedule->func->body, &blocks);
+  blocks_innermost(&schedule->context->arena, schedule->func->body, &blocks);
   int writers = 0;
   for (int i = 0; i < blocks.count; i++) {
     const Block *block = blocks.items[i]->as.block;
-    StmtArray inner = {0};
-    blocks_below(&schedule->context->arena, blocks.items[i], &inner);
     bool writes = false;
     for (int k = 0; k < block->write_count; k++)
       writes |= buffers_alias(block->writes[k].buffer, buffer);
-    if (inner.count || !writes) continue;
+    if (!writes) continue;
     Path path;
     path_to_block(schedule, block->name, &path);
     Dropping d = dropping_begin(schedule, &path);

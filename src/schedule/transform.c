@@ -445,12 +445,10 @@ typedef Array(Writer) WriterArray;
 static void find_writers(Schedule *schedule, const Buffer *buffer, WriterArray *out) {
   Arena *arena = &schedule->context->arena;
   StmtArray blocks = {0};
-  blocks_all(arena, schedule->func->body, &blocks);
+  blocks_innermost(arena, schedule->func->body, &blocks);
   for (int i = 0; i < blocks.count; i++) {
     const Block *block = blocks.items[i]->as.block;
-    StmtArray inner = {0};
-    blocks_below(arena, blocks.items[i], &inner);
-    if (inner.count || !block->write_count || block->writes[0].buffer != buffer) continue;
+    if (!block->write_count || block->writes[0].buffer != buffer) continue;
     int *chosen = axis_variables(schedule->context, block, buffer);
     if (chosen) array_push(arena, out, ((Writer){block->name, chosen}));
   }

@@ -221,6 +221,16 @@ void blocks_all(Arena *arena, Stmt *s, StmtArray *out) {
   gather_blocks(arena, s, true, out);
 }
 
+void blocks_innermost(Arena *arena, Stmt *s, StmtArray *out) {
+  StmtArray all = {0};
+  blocks_all(arena, s, &all);
+  for (int i = 0; i < all.count; i++) {
+    StmtArray inner = {0};
+    blocks_below(arena, all.items[i], &inner);
+    if (!inner.count) array_push(arena, out, all.items[i]);
+  }
+}
+
 bool has_loose_stores(Stmt *s) {
   if (!s || s->kind == STMT_BLOCK) return false;
   if (s->kind == STMT_STORE || s->kind == STMT_EVALUATE) return true;
