@@ -231,11 +231,14 @@ const char *file_map(Context *context, const char *path, SourcePos blame, size_t
 // Bytes that will hardly be read again: where they lie in a mapped file, their memory is given back
 // (reading them again works, and reads the file).
 void file_forget(Context *context, const void *data, size_t size);
-// Writes beside `path` and renames: the file appears whole or not at all. "-" is standard output.
+// Writes beside `path` and renames: the file appears whole or not at all. "-" is standard output,
+// which, as devices and pipes, is written in place.
 bool file_write(Context *context, const char *path, const void *data, size_t size);
 // The same for what others write by name: a new empty file beside `path` (NULL with a diagnostic),
 // and then its move to `path`, or its removal with a diagnostic when it was not written.
 char *file_begin(Context *context, const char *path);
 bool file_end(Context *context, const char *path, const char *temporary, bool written);
+// Could a file be written there now? False with a diagnostic; leaves nothing behind.
+bool file_can_write(Context *context, const char *path);
 
 #endif

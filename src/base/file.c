@@ -56,8 +56,8 @@ static void unmap(void *arg) {
 static const char *map_descriptor(Context *context, int descriptor, size_t size) {
   if (size == 0) return "";
   Mapping *mapping = arena_new(&context->arena, Mapping);
-  *mapping = (Mapping){mmap(NULL, size, PROT_READ, MAP_PRIVATE, descriptor, 0), size,
-                       context->mappings};
+  *mapping =
+      (Mapping){mmap(NULL, size, PROT_READ, MAP_PRIVATE, descriptor, 0), size, context->mappings};
   if (mapping->data == MAP_FAILED) return NULL;
   context->mappings = mapping;
   context_at_free(context, unmap, mapping);
@@ -96,29 +96,83 @@ static bool write_all(FILE *stream, const void *data, size_t size) {
   return stream && fwrite(data, 1, size, stream) == size && fflush(stream) == 0;
 }
 
-// Makes an empty file beside `path` that has the rights of a new file.
+// Where bytes for `path` end up: the file that a link names, and itself otherwise.
+static const char *link_target(Context *context, const char *path) {
+  struct stat info;
+  if (lstat(path, &info) != 0 || !S_ISLNK(info.st_mode)) return path;
+  char *found = realpath(path, NULL);
+  const char *target = found ? str_intern(context, found) : path;
+  free(found);
+  return target;
+}
+
+// Standard output, a device or a pipe: cannot be replaced, only written.
+static bool is_stream(const char *path) {
+  struct stat info;
+  return strcmp(path, "-") == 0 ||
+         (stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode));
+}
+
+static bool refuse_output(Context *context, const char *path, int reason) {
+  if (strcmp(path, "-") == 0)
+    return diag_error(context, (SourcePos){0}, "cannot write standard output: %s",
+                      strerror(reason));
+  return diag_error(context, place_of(context, path), "cannot write: %s", strerror(reason));
+}
+
+// Makes an empty file beside `path`, or for a stream among the temporary ones, that has the rights
+// of a new file.
 char *file_begin(Context *context, const char *path) {
-  char *temporary = arena_printf(&context->arena, "%s.XXXXXX", path);
+  const char *folder = getenv("TMPDIR");
+  struct stat info;
+  if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+    return refuse_output(context, path, EISDIR), NULL;
+  char *temporary = is_stream(path)
+                        ? arena_printf(&context->arena, "%s/pleat.XXXXXX", folder ? folder : "/tmp")
+                        : arena_printf(&context->arena, "%s.XXXXXX", link_target(context, path));
   int descriptor = mkstemp(temporary);
   mode_t mask = umask(0);
   umask(mask);
   if (descriptor >= 0 && fchmod(descriptor, 0666 & ~mask) == 0 && close(descriptor) == 0)
     return temporary;
-  diag_error(context, place_of(context, path), "cannot write: %s", strerror(errno));
+  refuse_output(context, path, errno);
   return NULL;
 }
 
+bool file_can_write(Context *context, const char *path) {
+  char *temporary = is_stream(path) ? "" : file_begin(context, path);
+  if (temporary && *temporary) unlink(temporary);
+  return temporary != NULL;
+}
+
+static bool write_stream(const char *path, const void *data, size_t size) {
+  bool standard = strcmp(path, "-") == 0;
+  FILE *stream = standard ? stdout : fopen(path, "wb");
+  bool written = write_all(stream, data, size);
+  if (stream && !standard) written &= fclose(stream) == 0;
+  return written;
+}
+
+static bool copy_to_stream(Context *context, const char *path, const char *temporary) {
+  size_t size;
+  ArenaMark mark = arena_mark(&context->scratch);
+  char *data = file_read(context, &context->scratch, temporary, &size);
+  bool written = data && write_stream(path, data, size);
+  arena_reset(&context->scratch, mark);
+  return written;
+}
+
 bool file_end(Context *context, const char *path, const char *temporary, bool written) {
-  if (written && rename(temporary, path) == 0) return true;
+  bool stream = is_stream(path);
+  if (written && !stream && rename(temporary, link_target(context, path)) == 0) return true;
+  written = written && stream && copy_to_stream(context, path, temporary);
   int reason = errno;
   unlink(temporary);
-  return diag_error(context, place_of(context, path), "cannot write: %s", strerror(reason));
+  return written || refuse_output(context, path, reason);
 }
 
 bool file_write(Context *context, const char *path, const void *data, size_t size) {
-  if (strcmp(path, "-") == 0)
-    return write_all(stdout, data, size) ||
-           diag_error(context, (SourcePos){0}, "cannot write standard output: %s", strerror(errno));
+  if (is_stream(path)) return write_stream(path, data, size) || refuse_output(context, path, errno);
   char *temporary = file_begin(context, path);
   if (!temporary) return false;
   FILE *stream = fopen(temporary, "wb");
