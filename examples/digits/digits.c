@@ -143,7 +143,7 @@ static void draw(const Demo *d) {
 // ---- Checking
 
 static bool check_image(Demo *d, Reference *reference, int i, double *apart) {
-  Tolerance tolerance = {0};
+  Tolerance tolerance = TOLERANCE_DEFAULT;
   Difference difference;
   memcpy(d->input->data, image(d, i), PIXELS * sizeof(float));
   reference_restart(reference, &d->input);

@@ -117,10 +117,7 @@ static int run(Cli *cli, void *given) {
     diag_error(cli->context, (SourcePos){0}, "bench takes a model, or an operator with --op");
     return STATUS_MISUSE;
   }
-  Session session = {.cli = cli, .model = &o->model, .start_ns = clock_now_ns()};
-  int status = bench(&session, o);
-  session_end(&session);
-  return status;
+  return bench(session_new(cli, &o->model), o);
 }
 
 const Command command_bench = {

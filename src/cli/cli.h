@@ -16,7 +16,7 @@ enum { STATUS_DONE = 0, STATUS_BAD = 1, STATUS_MISUSE = 2, STATUS_FAULT = 3 };
 
 typedef Array(const char *) StringList;
 
-// What an option stores at `offset` of the subcommand's option struct, which starts zeroed.
+// What an option stores at `offset` of the subcommand's option struct, which starts as `defaults`.
 typedef enum OptionKind {
   OPTION_FLAG,   // bool: true when given
   OPTION_INT,    // int64_t, not negative
@@ -46,7 +46,8 @@ typedef struct Command {
   unsigned takes;
   const Option *options;
   int option_count;
-  size_t options_size; // of the struct that `run` gets
+  size_t options_size;  // of the struct that `run` gets
+  const void *defaults; // its contents where options are not given; NULL: zeros
   int least_inputs, most_inputs;
   int (*run)(Cli *cli, void *options); // a STATUS; errors in the context make it STATUS_BAD
 } Command;

@@ -58,13 +58,17 @@ static void call_command(void *arg) {
   Call *call = arg;
   Cli *cli = call->cli;
   bool help = false;
-  void *options = arena_alloc(&cli->context->arena, cli->command->options_size + 1);
+  const Command *command = cli->command;
+  void *options = arena_alloc(&cli->context->arena, command->options_size + 1);
+  if (command->defaults) memcpy(options, command->defaults, command->options_size);
   if (!options_parse(cli, call->arguments, call->count, options, &help)) {
     call->status = STATUS_MISUSE;
   } else if (help) {
-    command_help(cli->command, stdout);
+    command_help(command, stdout);
+  } else if (cli->output && !file_can_write(cli->context, cli->output)) {
+    call->status = STATUS_BAD; // before any work is done
   } else {
-    call->status = cli->command->run(cli, options);
+    call->status = command->run(cli, options);
     if (call->status == STATUS_DONE && cli->context->error_count) call->status = STATUS_BAD;
   }
 }

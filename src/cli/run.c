@@ -205,6 +205,7 @@ static int run_model(Session *s, const RunOptions *o) {
       !session_measure(s, o->repeat, o->profile))
     return STATUS_BAD;
   if (s->cli->output && !save(s)) return STATUS_BAD;
+  if (s->cli->output && strcmp(s->cli->output, "-") == 0) return STATUS_DONE; // that was all
   if (s->cli->json) return show_json(s);
   show_summary(s, path);
   if (o->profile) show_profile(s);
@@ -214,10 +215,7 @@ static int run_model(Session *s, const RunOptions *o) {
 
 static int run(Cli *cli, void *given) {
   const RunOptions *o = given;
-  Session session = {.cli = cli, .model = &o->model, .start_ns = clock_now_ns()};
-  int status = run_model(&session, o);
-  session_end(&session);
-  return status;
+  return run_model(session_new(cli, &o->model), o);
 }
 
 const Command command_run = {

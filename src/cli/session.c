@@ -40,6 +40,19 @@ static bool make_tensors(Session *s, const InputContents *contents) {
 
 // ---- Running ----------------------------------------------------------------------------------
 
+static void release(void *arg) {
+  Session *s = arg;
+  thread_pool_free(s->pool);
+  executable_free(s->executable);
+}
+
+Session *session_new(Cli *cli, const ModelOptions *model) {
+  Session *s = arena_new(&cli->context->arena, Session);
+  *s = (Session){.cli = cli, .model = model, .start_ns = clock_now_ns()};
+  context_at_free(cli->context, release, s);
+  return s;
+}
+
 bool session_begin(Session *s, const GraphFunc *graph, const InputContents *contents) {
   s->graph = graph;
   if (!graph || !make_tensors(s, contents)) return false;
@@ -52,8 +65,7 @@ bool session_begin(Session *s, const GraphFunc *graph, const InputContents *cont
 }
 
 static bool run_once(Session *s, bool profile) {
-  if (profile)
-    return executable_profile(s->executable, s->pool, s->inputs, s->outputs, s->step_ns);
+  if (profile) return executable_profile(s->executable, s->pool, s->inputs, s->outputs, s->step_ns);
   return executable_run(s->executable, s->pool, s->inputs, s->outputs);
 }
 
@@ -76,11 +88,6 @@ bool session_measure(Session *s, int64_t repeat, bool profile) {
   }
   s->latency = spread_of(samples, s->runs);
   return true;
-}
-
-void session_end(Session *s) {
-  thread_pool_free(s->pool);
-  executable_free(s->executable);
 }
 
 // ---- Figures ----------------------------------------------------------------------------------

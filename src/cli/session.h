@@ -28,11 +28,12 @@ typedef struct InputContents {
   int64_t seed;
 } InputContents;
 
+// In the context's arena; what it holds is given back with the context.
+Session *session_new(Cli *cli, const ModelOptions *model);
 // Compiles `graph` and makes its tensors. False with diagnostics.
 bool session_begin(Session *session, const GraphFunc *graph, const InputContents *contents);
 // Runs once, and if `repeat` is more than 1 so often again, which then are the latency.
 bool session_measure(Session *session, int64_t repeat, bool profile);
-void session_end(Session *session); // also after a failure
 
 int session_threads(const Session *session);
 double session_operations(const Session *session); // of a run

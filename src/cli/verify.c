@@ -3,16 +3,10 @@
 // logical coordinates, every value of the graph that reaches memory. Stops at the first that
 // differs.
 #include "cli/session.h"
+#include "cli/test_data.h"
 #include "driver/reference.h"
 
 #include <jansson.h>
-#include <sys/stat.h>
-
-#include "config.h"
-
-#if PLEAT_HAVE_ONNX
-#include "frontend/onnx/onnx.h"
-#endif
 
 typedef struct VerifyOptions {
   ModelOptions model; // first: MODEL_OPTIONS
@@ -27,16 +21,17 @@ static const Option options[] = {
     {"input", 'i', OPTION_LIST, "NAME=FILE.npy", "contents of an input; others are random",
      offsetof(VerifyOptions, inputs)},
     {"seed", 0, OPTION_INT, "N", "of the random contents", offsetof(VerifyOptions, seed)},
-    {"test-data", 0, OPTION_TEXT, "DIR", "a folder of input_N.pb and output_N.pb",
+    {"test-data", 0, OPTION_TEXT, "DIR",
+     "a folder of input_N.pb and output_N.pb, or of test_data_set_N",
      offsetof(VerifyOptions, test_data)},
     {"against", 0, OPTION_TEXT, "interpreter|definitions",
      "what to compare with: definitions are unscheduled code, faster on large models",
      offsetof(VerifyOptions, against)},
-    {"rtol", 0, OPTION_NUMBER, "X", "relative difference allowed (1e-4)",
+    {"rtol", 0, OPTION_NUMBER, "X", "relative difference allowed (1e-4); 0 is exact",
      offsetof(VerifyOptions, tolerance.rtol)},
     {"atol", 0, OPTION_NUMBER, "X", "absolute difference allowed (1e-5 of the largest element)",
      offsetof(VerifyOptions, tolerance.atol)},
-    {"max-ulp", 0, OPTION_INT, "N", "instead: so many floating-point numbers apart",
+    {"max-ulp", 0, OPTION_INT, "N", "or so many floating-point numbers apart; 0 is exact",
      offsetof(VerifyOptions, tolerance.max_ulp)},
 };
 
@@ -49,7 +44,8 @@ typedef struct Checking {
   Executable *executable;
   ThreadPool *pool;
   Tensor **inputs, **outputs;
-  ConstData **expected; // of the outputs, from files; NULL without
+  TestData data; // of files; all zeros without
+  int sets;      // of test data, compared so far
   Reference reference;
   Progress progress;
   int compared; // tensors
@@ -58,84 +54,13 @@ typedef struct Checking {
   Difference difference;
 } Checking;
 
-// ---- Test data --------------------------------------------------------------------------------
-
-#if PLEAT_HAVE_ONNX
-static ConstData *read_test_tensor(Checking *s, const char *kind, int number) {
-  struct stat info;
-  const char *path = arena_printf(&s->cli->context->arena, "%s/%s_%d.pb", s->options->test_data,
-                                  kind, number);
-  return stat(path, &info) == 0 ? onnx_read_tensor(s->cli->context, path) : NULL;
-}
-
-typedef Array(OnnxBinding) Bindings;
-
-static bool read_test_inputs(Checking *s, Bindings *bindings) {
-  Str *names;
-  int count = onnx_input_names(s->cli->context, s->path, &names);
-  struct stat info;
-  if (stat(s->options->test_data, &info) != 0)
-    return diag_error(s->cli->context, (SourcePos){0}, "--test-data %s: there is no such folder",
-                      s->options->test_data);
-  for (int i = 0; i < count; i++) {
-    ConstData *data = read_test_tensor(s, "input", i);
-    if (data) array_push(&s->cli->context->arena, bindings, ((OnnxBinding){names[i], data}));
-  }
-  return s->cli->context->error_count == 0;
-}
-
-static bool read_expected(Checking *s) {
-  s->expected = arena_array(&s->cli->context->arena, ConstData *, s->graph->output_count);
-  bool any = false;
-  for (int i = 0; i < s->graph->output_count; i++)
-    any |= (s->expected[i] = read_test_tensor(s, "output", i)) != NULL;
-  if (!any && !s->cli->context->error_count)
-    diag_error(s->cli->context, (SourcePos){0}, "%s holds no output_0.pb", s->options->test_data);
-  return s->cli->context->error_count == 0;
-}
-
-// An input of the test data as a tensor; NULL when there is none of this name, or with a
-// diagnostic.
-static Tensor *tensor_from_file(Checking *s, const Bindings *bindings, const Value *value) {
-  for (int i = 0; i < bindings->count; i++) {
-    if (strcmp(bindings->items[i].name, value->name) != 0) continue;
-    const ConstData *data = bindings->items[i].data;
-    Tensor *tensor = model_tensor(s->cli, value);
-    if (tensor && tensor_bytes(tensor) == (int64_t)data->bytes) {
-      memcpy(tensor->data, data->data, data->bytes);
-      return tensor;
-    }
-    if (tensor)
-      diag_error(s->cli->context, value->pos, "'%s': the test data have another size", value->name);
-    return NULL;
-  }
-  return NULL;
-}
-
-static bool load_with_data(Checking *s, Bindings *bindings) {
-  if (!read_test_inputs(s, bindings)) return false;
-  OnnxOptions onnx = {.shapes = s->options->model.input_shapes.items,
-                      .shape_count = s->options->model.input_shapes.count,
-                      .values = bindings->items,
-                      .value_count = bindings->count};
-  s->graph = onnx_import(s->cli->context, s->path, &onnx)->graph;
-  return s->graph && read_expected(s);
-}
-#else
-typedef Array(int) Bindings;
-static Tensor *tensor_from_file(Checking *s, const Bindings *bindings, const Value *value) {
-  return NULL;
-}
-static bool load_with_data(Checking *s, Bindings *bindings) {
-  return diag_error(s->cli->context, (SourcePos){0}, "--test-data: this build reads no ONNX");
-}
-#endif
+static const VerifyOptions defaults = {.tolerance = {-1, -1, -1}};
 
 // ---- Inputs -----------------------------------------------------------------------------------
 
-static Tensor *make_input(Checking *s, const Bindings *bindings, int number) {
+static Tensor *make_input(Checking *s, int number) {
   const Value *value = s->graph->params[number];
-  Tensor *tensor = tensor_from_file(s, bindings, value);
+  Tensor *tensor = test_data_tensor(s->cli, &s->data, value);
   if (tensor || s->cli->context->error_count) return tensor;
   if ((tensor = model_given_input(s->cli, &s->options->inputs, value))) return tensor;
   if (s->cli->context->error_count || !(tensor = model_tensor(s->cli, value))) return NULL;
@@ -143,19 +68,17 @@ static Tensor *make_input(Checking *s, const Bindings *bindings, int number) {
   return tensor;
 }
 
-static bool load(Checking *s) {
-  Bindings bindings = {0};
+// The graph and its tensors; `folder` of test data, or NULL.
+static bool load(Checking *s, const char *folder) {
   Arena *arena = &s->cli->context->arena;
-  if (s->options->test_data) {
-    if (!load_with_data(s, &bindings)) return false;
-  } else {
-    s->graph = model_load(s->cli, s->path, &s->options->model);
-  }
+  const ModelOptions *model = &s->options->model;
+  if (folder && !test_data_load(s->cli, s->path, folder, model, &s->data)) return false;
+  s->graph = folder ? s->data.graph : model_load(s->cli, s->path, model);
   if (!s->graph || !model_check_inputs(s->cli, &s->options->inputs, s->graph)) return false;
   s->inputs = arena_array(arena, Tensor *, s->graph->param_count);
   s->outputs = arena_array(arena, Tensor *, s->graph->output_count);
   for (int i = 0; i < s->graph->param_count; i++)
-    if (!(s->inputs[i] = make_input(s, &bindings, i))) return false;
+    if (!(s->inputs[i] = make_input(s, i))) return false;
   for (int i = 0; i < s->graph->output_count; i++)
     if (!(s->outputs[i] = model_tensor(s->cli, s->graph->outputs[i]))) return false;
   return true;
@@ -180,7 +103,10 @@ static const char *kernel_text(Checking *s, int step) {
   text_printf(&text, "kernel %d '%s':", step + 1, kernel->name);
   for (int i = 0; i < kernel->params.count; i++) {
     const StageTensor *tensor = kernel->params.items[i];
-    text_printf(&text, "%s %s %s", i == kernel->params.count - 1 ? " ->" : i ? "," : "",
+    text_printf(&text, "%s %s %s",
+                i == kernel->params.count - 1 ? " ->"
+                : i                           ? ","
+                                              : "",
                 plan_tensor_name(tensor),
                 plan_layout_name(context, tensor, kernel->choice.layouts[i]));
   }
@@ -200,13 +126,18 @@ static bool note_result(Checking *s, const Value *value, bool agrees,
   return false;
 }
 
+static const char *allowed(const Checking *s) {
+  return tolerance_text(&s->cli->context->arena, &s->options->tolerance);
+}
+
 static bool report(Checking *s, const Value *value, int step, const char *reference) {
   const Difference *d = &s->difference;
   SourcePos pos = value->producer ? value->producer->pos : value->pos;
   diag_error(s->cli->context, pos,
-             "'%s'%s is %.9g, but %.9g by %s (%lld of %lld elements differ)%s%s", value->name,
-             index_text(s, value, d->index), d->actual, d->expected, reference,
-             (long long)d->mismatches, (long long)d->count,
+             "'%s'%s is %.9g, but %.9g by %s (%lld of %lld elements differ)\n"
+             "they should agree %s%s%s",
+             value->name, index_text(s, value, d->index), d->actual, d->expected, reference,
+             (long long)d->mismatches, (long long)d->count, allowed(s),
              step >= 0 ? "\nall before it agree; it is written by " : "",
              step >= 0 ? kernel_text(s, step) : "");
   return false;
@@ -244,25 +175,19 @@ static bool check_step(void *env, int step) {
          report(s, tensor->value, step, reference_name(s));
 }
 
-// bfloat16 lies in such files as the bits of uint16.
-static bool same_type(DType a, DType b) {
-  return dtype_equal(a, b) || (a.code == TYPE_BFLOAT && b.code == TYPE_UINT && b.bits == 16);
-}
-
 static bool check_files(Checking *s) {
-  for (int i = 0; s->expected && i < s->graph->output_count; i++) {
+  for (int i = 0; s->data.expected && i < s->graph->output_count; i++) {
     const Value *value = s->graph->outputs[i];
-    const ConstData *expected = s->expected[i];
+    const ConstData *expected = s->data.expected[i];
     if (!expected) continue;
     Difference difference;
-    if (!same_type(value->type, expected->type) ||
+    if (!test_data_type_fits(value->type, expected->type) ||
         tensor_bytes(s->outputs[i]) != (int64_t)expected->bytes)
       return diag_error(s->cli->context, value->pos, "'%s' has another type or shape than its file",
                         value->name);
     bool agrees = values_agree(value->type, expected->data, s->outputs[i]->data,
                                tensor_count(s->outputs[i]), &s->options->tolerance, &difference);
-    if (!note_result(s, value, agrees, &difference))
-      return report(s, value, -1, s->options->test_data);
+    if (!note_result(s, value, agrees, &difference)) return report(s, value, -1, s->data.folder);
   }
   return true;
 }
@@ -276,8 +201,21 @@ static void warn_of_time(Checking *s) {
   for (int i = 0; i < stages->stages.count; i++)
     seconds += stage_operations(stages->stages.items[i]) * 2e-7;
   if (seconds > 60)
-    fprintf(stderr, "note: the interpreter takes about %.0f minutes for this; "
-                    "--against definitions takes seconds\n", seconds / 60);
+    fprintf(stderr,
+            "note: the interpreter takes about %.0f minutes for this; "
+            "--against definitions takes seconds\n",
+            seconds / 60);
+}
+
+// Gives back what one set of inputs needed.
+static void release(void *arg) {
+  Checking *s = arg;
+  reference_end(&s->reference);
+  thread_pool_free(s->pool);
+  executable_free(s->executable);
+  s->reference = (Reference){0};
+  s->pool = NULL;
+  s->executable = NULL;
 }
 
 static bool compare(Checking *s) {
@@ -288,15 +226,25 @@ static bool compare(Checking *s) {
   s->pool = thread_pool_new(s->program->options.machine.cores);
   if (!compiled) warn_of_time(s);
   s->progress = progress_begin("checking", s->program->steps.count);
-  bool ok = reference_begin(s->cli->context, s->graph, s->inputs, compiled,
-                            &s->program->options, &s->reference) &&
+  bool ok = reference_begin(s->cli->context, s->graph, s->inputs, compiled, &s->program->options,
+                            &s->reference) &&
             executable_trace(s->executable, s->pool, s->inputs, s->outputs, check_step, s) &&
             check_files(s);
   progress_end(&s->progress);
-  reference_end(&s->reference);
-  thread_pool_free(s->pool);
-  executable_free(s->executable);
   return ok;
+}
+
+// Stops at the first set of test data that differs.
+static bool compare_all(Checking *s) {
+  StringList folders = {0};
+  const char *path = s->options->test_data;
+  if (!path) return load(s, NULL) && compare(s);
+  if (!test_data_folders(s->cli, path, &folders)) return false;
+  for (int i = 0; i < folders.count; i++, s->sets++) {
+    if (!load(s, folders.items[i]) || !compare(s)) return false;
+    release(s);
+  }
+  return true;
 }
 
 static int show_json(Checking *s, bool agrees) {
@@ -306,10 +254,31 @@ static int show_json(Checking *s, bool agrees) {
     difference = json_pack("{s:s, s:I, s:f, s:f, s:I, s:I}", "tensor", s->differs_at, "index",
                            (json_int_t)d->index, "expected", d->expected, "actual", d->actual,
                            "elements", (json_int_t)d->count, "differ", (json_int_t)d->mismatches);
-  json_print(s->cli, json_pack("{s:b, s:i, s:f, s:o}", "agrees", agrees, "compared", s->compared,
-                               "largest_relative_difference", s->largest, "difference",
-                               difference));
+  json_print(s->cli, json_pack("{s:b, s:i, s:i, s:f, s:s, s:o}", "agrees", agrees, "compared",
+                               s->compared, "sets", s->sets, "largest_relative_difference",
+                               s->largest, "tolerance", allowed(s), "difference", difference));
   return agrees ? STATUS_DONE : STATUS_BAD;
+}
+
+static int show_text(Checking *s) {
+  const Cli *cli = s->cli;
+  printf("%s: %sagrees%s with %s", s->path, paint(cli, COLOUR_GREEN), paint(cli, COLOUR_NONE),
+         reference_name(s));
+  if (s->sets) printf(" and %d set%s of test data", s->sets, s->sets == 1 ? "" : "s");
+  printf(", %s: %d tensors of %d kernels", allowed(s), s->compared, s->program->steps.count);
+  if (s->largest_at)
+    printf("; at most %.2g of the largest element apart, at '%s'", s->largest, s->largest_at);
+  printf("\n");
+  return STATUS_DONE;
+}
+
+static int verify_model(Cli *cli, const VerifyOptions *o) {
+  Checking *s = arena_new(&cli->context->arena, Checking);
+  *s = (Checking){.cli = cli, .options = o, .path = cli->inputs.items[0]};
+  context_at_free(cli->context, release, s);
+  bool agrees = compare_all(s);
+  if (cli->json) return show_json(s, agrees);
+  return agrees ? show_text(s) : STATUS_BAD;
 }
 
 // ---- Kernels ----------------------------------------------------------------------------------
@@ -327,12 +296,12 @@ static bool run_kernel(void *env, const InterpTensor *args, int count) {
 
 static bool verify_kernel(Cli *cli, const VerifyOptions *o, const Module *module, PrimFunc *func,
                           KernelRun *kernel) {
-  double rtol = o->tolerance.rtol > 0 ? o->tolerance.rtol : 1e-4;
+  double rtol = o->tolerance.rtol >= 0 ? o->tolerance.rtol : 1e-4;
   InterpCompare how = {.module_a = module,
                        .seed = (uint64_t)o->seed,
                        .fill = INTERP_FILL_UNIT,
                        .rtol = rtol,
-                       .atol = o->tolerance.atol > 0 ? o->tolerance.atol : 1e-5,
+                       .atol = o->tolerance.atol >= 0 ? o->tolerance.atol : 1e-5,
                        .env = kernel,
                        .run_b = run_kernel};
   InterpDifference difference = {0};
@@ -368,22 +337,13 @@ static int verify_kernels(Cli *cli, const VerifyOptions *o, const Module *module
 }
 
 static int run(Cli *cli, void *given) {
-  Checking s = {.cli = cli, .options = given, .path = cli->inputs.items[0]};
-  if (is_script(s.path)) {
-    Module *module = script_load(cli, s.path);
+  const char *path = cli->inputs.items[0];
+  if (is_script(path)) {
+    Module *module = script_load(cli, path);
     if (!module) return STATUS_BAD;
     if (!module_graph(module)) return verify_kernels(cli, given, module);
   }
-  bool agrees = load(&s) && compare(&s);
-  if (cli->json) return show_json(&s, agrees);
-  if (!agrees) return STATUS_BAD;
-  printf("%s: %sagrees%s with %s%s%s: %d tensors of %d kernels", s.path,
-         paint(cli, COLOUR_GREEN), paint(cli, COLOUR_NONE), reference_name(&s),
-         s.expected ? " and " : "", s.expected ? s.options->test_data : "", s.compared,
-         s.program->steps.count);
-  if (s.largest_at) printf("; at most %.2g apart, relative, at '%s'", s.largest, s.largest_at);
-  printf("\n");
-  return STATUS_DONE;
+  return verify_model(cli, given);
 }
 
 const Command command_verify = {
@@ -397,6 +357,7 @@ const Command command_verify = {
     .options = options,
     .option_count = COUNT_OF(options),
     .options_size = sizeof(VerifyOptions),
+    .defaults = &defaults,
     .least_inputs = 1,
     .most_inputs = 1,
     .run = run,

@@ -16,8 +16,8 @@ void reference_restart(Reference *reference, Tensor *const *inputs) {
     map_put(&reference->data, reference->graph->params[i], tensor_data(inputs[i]));
 }
 
-bool reference_begin(Context *context, const GraphFunc *graph, Tensor *const *inputs,
-                     bool compiled, const CompileOptions *options, Reference *reference) {
+bool reference_begin(Context *context, const GraphFunc *graph, Tensor *const *inputs, bool compiled,
+                     const CompileOptions *options, Reference *reference) {
   int count = graph->nodes.count;
   *reference = (Reference){.context = context, .graph = graph};
   reference_restart(reference, inputs);
@@ -83,19 +83,18 @@ static int64_t float_order(DType type, double value) {
 
 typedef struct Judge {
   DType type;
-  const Tolerance *tolerance;
-  double rtol, atol;
+  double rtol, atol; // absolute
+  int64_t max_ulp;
 } Judge;
 
 static bool elements_agree(const Judge *judge, double expected, double actual) {
   if (isnan(expected) || isnan(actual)) return isnan(expected) && isnan(actual);
   if (expected == actual) return true;
   if (!dtype_is_float(judge->type) || isinf(expected) || isinf(actual)) return false;
-  if (judge->tolerance->max_ulp) {
-    int64_t apart = float_order(judge->type, expected) - float_order(judge->type, actual);
-    return (apart < 0 ? -apart : apart) <= judge->tolerance->max_ulp;
-  }
-  return fabs(expected - actual) <= judge->atol + judge->rtol * fabs(expected);
+  if (fabs(expected - actual) <= judge->atol + judge->rtol * fabs(expected)) return true;
+  int64_t from = float_order(judge->type, expected), to = float_order(judge->type, actual);
+  uint64_t apart = from < to ? (uint64_t)to - (uint64_t)from : (uint64_t)from - (uint64_t)to;
+  return judge->max_ulp > 0 && apart <= (uint64_t)judge->max_ulp;
 }
 
 static double largest_of(DType type, const char *data, int64_t count) {
@@ -108,14 +107,24 @@ static double largest_of(DType type, const char *data, int64_t count) {
   return largest;
 }
 
-static Judge judge_new(DType type, const Tolerance *tolerance, double largest) {
-  Judge judge = {type, tolerance, tolerance->rtol, tolerance->atol};
+static bool is_default(const Tolerance *t) {
+  return t->rtol < 0 && t->atol < 0 && t->max_ulp < 0;
+}
+
+static Judge judge_new(DType type, const Tolerance *t, double largest) {
   bool small = dtype_is_float(type) && type.bits <= 16;
-  if (judge.rtol == 0 && judge.atol == 0) {
-    judge.rtol = small ? 2e-2 : 1e-4;
-    judge.atol = (small ? 2e-2 : 1e-5) * largest;
-  }
-  return judge;
+  if (is_default(t)) return (Judge){type, small ? 2e-2 : 1e-4, (small ? 2e-2 : 1e-5) * largest, 0};
+  return (Judge){type, fmax(t->rtol, 0), fmax(t->atol, 0), t->max_ulp};
+}
+
+const char *tolerance_text(Arena *arena, const Tolerance *t) {
+  if (is_default(t)) return "within 1e-4 relative and 1e-5 of the largest element";
+  Text text = text_new(arena);
+  if (t->rtol > 0) text_printf(&text, "%g relative", t->rtol);
+  if (t->atol > 0) text_printf(&text, "%s%g absolute", text.size ? " and " : "", t->atol);
+  if (t->max_ulp > 0)
+    text_printf(&text, "%s%lld ulp", text.size ? " or " : "", (long long)t->max_ulp);
+  return text.size ? arena_printf(arena, "within %s", text_string(&text)) : "exactly";
 }
 
 bool values_agree(DType type, const void *expected, const void *actual, int64_t count,

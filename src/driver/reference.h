@@ -8,26 +8,32 @@
 typedef struct Reference {
   Context *context;
   const GraphFunc *graph;
-  KernelCode *code;  // the definitions as unscheduled code; NULL: the interpreter
-  PrimFunc **funcs;  // of the nodes
-  Map data;          // Value to its elements, row-major
-  int next;          // the first node that has not been computed
+  KernelCode *code; // the definitions as unscheduled code; NULL: the interpreter
+  PrimFunc **funcs; // of the nodes
+  Map data;         // Value to its elements, row-major
+  int next;         // the first node that has not been computed
 } Reference;
 
 // `compiled`: with unscheduled code instead of the interpreter. False with diagnostics.
-bool reference_begin(Context *context, const GraphFunc *graph, Tensor *const *inputs,
-                     bool compiled, const CompileOptions *options, Reference *reference);
+bool reference_begin(Context *context, const GraphFunc *graph, Tensor *const *inputs, bool compiled,
+                     const CompileOptions *options, Reference *reference);
 // Forgets what was computed: other inputs.
 void reference_restart(Reference *reference, Tensor *const *inputs);
 // The elements of `value`; computes the nodes before it. NULL with diagnostics.
 const void *reference_value(Reference *reference, const Value *value);
 void reference_end(Reference *reference);
 
-// How close results must be. Without any: 1e-4 relative, and 1e-5 of the tensor's largest element.
+// How close results must be: |expected - actual| <= atol + rtol * |expected|, or at most max_ulp
+// numbers of their type apart; either is enough. Negative: not given. What is given beside others
+// not given leaves those at 0; when none is, 1e-4 relative and 1e-5 of the tensor's largest element
+// are allowed (2e-2 of both for floats of 16 bits or fewer).
 typedef struct Tolerance {
   double rtol, atol;
   int64_t max_ulp;
 } Tolerance;
+#define TOLERANCE_DEFAULT ((Tolerance){-1, -1, -1})
+// "within 0.001 relative or 4 ulp", "exactly"
+const char *tolerance_text(Arena *arena, const Tolerance *tolerance);
 
 typedef struct Difference {
   int64_t count, mismatches; // elements compared, and those that differ

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command on files that other tools write and read: test data beside a model, what bad input
+meets, traces. Needs no ONNX Runtime."""
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+np = pytest.importorskip("numpy")
+onnx = pytest.importorskip("onnx")
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PLEAT = os.environ.get("PLEAT", str(ROOT / "build" / "pleat"))
+
+
+def pleat(*arguments, status=0):
+    done = subprocess.run([PLEAT, *map(str, arguments)], capture_output=True, text=True, check=False,
+                          env=dict(os.environ, TERM="dumb"))
+    assert done.returncode == status, done.stdout + done.stderr
+    return done.stdout if status == 0 else done.stderr
+
+
+def value_info(name, shape, kind=TensorProto.FLOAT):
+    return helper.make_tensor_value_info(name, kind, shape)
+
+
+def save_model(path, nodes, inputs, outputs, weights=()):
+    graph = helper.make_graph(nodes, "case", inputs, outputs, list(weights))
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, path)
+    return path
+
+
+def save_tensor(path, array):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(numpy_helper.from_array(np.asarray(array)).SerializeToString())
+
+
+# ---- Test data
+
+
+@pytest.fixture(name="tanh_model")
+def make_tanh_model(tmp_path):
+    """tanh of the sum of two inputs, beside two sets of test data, numbered so that text order is
+    another one."""
+    path = save_model(tmp_path / "m.onnx",
+                      [helper.make_node("Add", ["a", "b"], ["s"], "add"),
+                       helper.make_node("Tanh", ["s"], ["y"], "tanh")],
+                      [value_info("a", [3, 7]), value_info("b", [7])], [value_info("y", [3, 7])])
+    random = np.random.default_rng(3)
+    for number in (2, 10):
+        a, b = (np.float32(random.standard_normal(shape)) for shape in ((3, 7), (7,)))
+        folder = tmp_path / f"test_data_set_{number}"
+        save_tensor(folder / "input_0.pb", a)
+        save_tensor(folder / "input_1.pb", b)
+        save_tensor(folder / "output_0.pb", np.tanh(a + b))
+    return path
+
+
+def test_one_set(tanh_model):
+    folder = tanh_model.parent / "test_data_set_2"
+    assert "1 set of test data" in pleat("verify", tanh_model, "--test-data", folder)
+
+
+def test_every_set_of_a_folder(tanh_model):
+    assert "2 sets of test data" in pleat("verify", tanh_model, "--test-data", tanh_model.parent)
+
+
+def test_first_set_that_differs(tanh_model):
+    wrong = tanh_model.parent / "test_data_set_10" / "output_0.pb"
+    expected = numpy_helper.to_array(onnx.load_tensor(str(wrong))).copy()
+    expected[2, 5] += 0.01
+    save_tensor(wrong, expected)
+    folder = tanh_model.parent
+    said = pleat("verify", tanh_model, "--test-data", folder, status=1)
+    assert "'y'[2, 5]" in said and "test_data_set_10" in said and "1 of 21 elements" in said
+    assert "2 sets" in pleat("verify", tanh_model, "--test-data", folder, "--atol", "0.02")
+
+
+@pytest.mark.parametrize("name, array, words", [
+    ("input_0.pb", np.zeros((3, 6), np.float32), "'a'"),
+    ("input_0.pb", np.zeros((3, 7), np.float64), "'a'"),
+    ("input_2.pb", np.zeros(1, np.float32), "input_2.pb: the model has 2 inputs"),
+    ("output_1.pb", np.zeros(1, np.float32), "output_1.pb: the model has 1 output"),
+    ("output_0.pb", np.zeros((7, 3, 1, 2), np.float32), "'y'"),
+])
+def test_data_that_do_not_fit(tanh_model, name, array, words):
+    save_tensor(tanh_model.parent / "test_data_set_2" / name, array)
+    assert words in pleat("verify", tanh_model, "--test-data", tanh_model.parent, status=1)
+
+
+def test_folders_without_data(tanh_model, tmp_path):
+    (tmp_path / "empty").mkdir()
+    assert "output_0.pb" in pleat("verify", tanh_model, "--test-data", tmp_path / "empty", status=1)
+    assert "no such folder" in pleat("verify", tanh_model, "--test-data", tmp_path / "no", status=1)
