@@ -147,8 +147,6 @@ static bool is_small(Expr *e) {
          e->args[1]->op == EXPR_INT;
 }
 
-static bool stmt_uses(Stmt *s, const Expr *var);
-
 static Stmt *pass_let(Pass *pass, Stmt *s) {
   Stmt next = *s;
   Expr *value = pass_expr(pass, s->as.let.value);
@@ -159,44 +157,6 @@ static Stmt *pass_let(Pass *pass, Stmt *s) {
   next.as.let.body = pass_stmt(pass, s->as.let.body);
   if (expr_is_pure(value) && !stmt_uses(next.as.let.body, s->as.let.var)) return next.as.let.body;
   return changed(pass, s, &next);
-}
-
-typedef struct Use {
-  const Expr *var;
-  bool found;
-} Use;
-
-static bool use_in_expr(Visitor *visitor, Expr *e) {
-  Use *use = visitor->env;
-  if (e->op == EXPR_LOAD) {
-    const Buffer *b = e->as.buffer;
-    use->found |= b->data == use->var || expr_uses(b->offset, use->var);
-  }
-  use->found |= e == use->var;
-  return !use->found;
-}
-
-static void use_in_buffer(Use *use, const Buffer *b) {
-  use->found |= b->data == use->var || expr_uses(b->offset, use->var);
-  for (int i = 0; i < b->rank; i++) {
-    use->found |= expr_uses(b->shape[i], use->var);
-    if (b->strides) use->found |= expr_uses(b->strides[i], use->var);
-  }
-}
-
-static bool use_in_stmt(Visitor *visitor, Stmt *s) {
-  Use *use = visitor->env;
-  if (s->kind == STMT_STORE) use_in_buffer(use, s->as.store.buffer);
-  if (s->kind == STMT_DECL_BUFFER) use_in_buffer(use, s->as.declare.buffer);
-  if (s->kind == STMT_BLOCK)
-    for (int i = 0; i < s->as.block->alloc_count; i++) use_in_buffer(use, s->as.block->allocs[i]);
-  return !use->found;
-}
-
-static bool stmt_uses(Stmt *s, const Expr *var) {
-  Use use = {var, false};
-  visit_stmt(&(Visitor){.env = &use, .enter_expr = use_in_expr, .enter_stmt = use_in_stmt}, s);
-  return use.found;
 }
 
 // ---- Blocks

@@ -167,7 +167,7 @@ struct Context {
   Arena arena;   // lives as long as the context: strings, types, expressions, modules
   Arena scratch; // take a mark, use, reset
   struct Interner *strings;
-  struct ExprTable *exprs; // owned by src/ir
+  struct ExprTable *exprs;     // owned by src/ir
   struct LayoutTable *layouts; // owned by src/layout
   Array(Diag) diags;
   int error_count;
@@ -216,6 +216,8 @@ typedef struct FloatFormat {
   bool has_infinity; // without: the code above the largest number is the only NaN
 } FloatFormat;
 extern const FloatFormat FLOAT_FORMAT_16, FLOAT_FORMAT_BF16, FLOAT_FORMAT_E4M3, FLOAT_FORMAT_E5M2;
+int float_bias(FloatFormat format);
+uint32_t float_beyond(FloatFormat format); // the code after the largest number: infinity, or NaN
 double float_decode(FloatFormat format, uint32_t code);
 // The nearest, ties to even; what is too large becomes infinity, or NaN where there is none.
 uint32_t float_encode(FloatFormat format, double value);

@@ -2,25 +2,10 @@
 // Numbers of every element type: rounding, wrapping, and their encodings in memory.
 #include "interp/interp.h"
 
-static FloatFormat small_format(DType type) {
-  switch ((TypeCode)type.code) {
-  case TYPE_BFLOAT: return FLOAT_FORMAT_BF16;
-  case TYPE_FLOAT8_E4M3: return FLOAT_FORMAT_E4M3;
-  case TYPE_FLOAT8_E5M2: return FLOAT_FORMAT_E5M2;
-  case TYPE_FLOAT:
-  case TYPE_VOID:
-  case TYPE_BOOL:
-  case TYPE_INT:
-  case TYPE_UINT:
-  case TYPE_HANDLE: break;
-  }
-  return FLOAT_FORMAT_16;
-}
-
 double number_round(DType type, double value) {
   if (type.bits == 32) return (float)value;
   if (type.bits == 64) return value;
-  FloatFormat format = small_format(type);
+  FloatFormat format = *dtype_small_float(type);
   return float_decode(format, float_encode(format, value));
 }
 
@@ -37,7 +22,7 @@ uint64_t number_bits(DType type, double value) {
   float single = (float)value;
   if (type.bits == 32) return memcpy(&bits, &single, 4), bits;
   if (type.bits == 64) return memcpy(&bits, &value, 8), bits;
-  return float_encode(small_format(type), value);
+  return float_encode(*dtype_small_float(type), value);
 }
 
 int64_t number_load_int(DType type, const void *data) {
@@ -64,7 +49,7 @@ static double float_load(DType type, const void *data) {
     return value;
   }
   memcpy(&bits, data, type.bits / 8);
-  return float_decode(small_format(type), (uint32_t)bits);
+  return float_decode(*dtype_small_float(type), (uint32_t)bits);
 }
 
 double number_load(DType type, const void *data) {

@@ -65,7 +65,8 @@ static inline bool dtype_is_int(DType t) { // signed or not, bool excluded
 static inline bool dtype_is_bool(DType t) {
   return t.code == TYPE_BOOL;
 }
-int dtype_bytes(DType t);                            // of one lane, in memory; int4 takes 1
+const FloatFormat *dtype_small_float(DType t); // floats of 8 and 16 bits; NULL for any other type
+int dtype_bytes(DType t);                      // of one lane, in memory; int4 takes 1
 const char *dtype_name(Context *context, DType t);   // "float32", "float32x16", "bool", "handle"
 bool dtype_parse(const char *s, size_t n, DType *t); // what dtype_name writes, and "boolx8"
 
@@ -79,7 +80,15 @@ typedef enum ExprOp {
 } ExprOp;
 
 typedef enum OpClass {
-  OP_LEAF, OP_ARITH, OP_COMPARE, OP_LOGIC, OP_BIT, OP_MATH, OP_CHOICE, OP_MEMORY, OP_VECTOR,
+  OP_LEAF,
+  OP_ARITH,
+  OP_COMPARE,
+  OP_LOGIC,
+  OP_BIT,
+  OP_MATH,
+  OP_CHOICE,
+  OP_MEMORY,
+  OP_VECTOR,
   OP_OTHER,
 } OpClass;
 typedef enum OpResult { OP_SAME, OP_BOOL, OP_GIVEN } OpResult;
@@ -177,11 +186,13 @@ static inline Expr *expr_lt(Context *c, Expr *a, Expr *b) {
   return expr_binary(c, EXPR_LT, a, b);
 }
 
-bool expr_is_int(const Expr *e, int64_t value);   // the constant `value`, broadcast or not
-bool expr_as_int(const Expr *e, int64_t *value);  // any integer or bool constant (not a broadcast)
+bool expr_is_int(const Expr *e, int64_t value);  // the constant `value`, broadcast or not
+bool expr_as_int(const Expr *e, int64_t *value); // any integer or bool constant (not a broadcast)
 bool expr_is_true(const Expr *e);
 bool expr_uses(const Expr *e, const Expr *var);
-bool expr_is_pure(const Expr *e); // no CALL, no effect; loads are pure
+// Also in the buffers that `s` reads, writes, declares, matches or allocates.
+bool stmt_uses(Stmt *s, const Expr *var);
+bool expr_is_pure(const Expr *e);               // no CALL, no effect; loads are pure
 int expr_compare(const void *a, const void *b); // qsort on Expr*: by creation
 
 // ---- Attributes: sorted by insertion, few -----------------------------------------------------
@@ -194,9 +205,9 @@ typedef struct Attrs {
   Attr *items;
   int count;
 } Attrs;
-Expr *attrs_get(const Attrs *attrs, const char *key);                        // NULL when absent
+Expr *attrs_get(const Attrs *attrs, const char *key); // NULL when absent
 int64_t attrs_int(const Attrs *attrs, const char *key, int64_t otherwise);
-Attrs attrs_with(Arena *arena, Attrs attrs, Str key, Expr *value);           // replaces or adds
+Attrs attrs_with(Arena *arena, Attrs attrs, Str key, Expr *value); // replaces or adds
 Attrs attrs_without(Arena *arena, Attrs attrs, const char *key);
 
 // ---- Buffers ---------------------------------------------------------------------------------
@@ -302,7 +313,7 @@ struct Stmt {
     struct {
       Expr *condition, *message;
       Stmt *body; // may be NULL
-    } check; // assert
+    } check;      // assert
     Expr *evaluate;
     struct {
       Stmt **items;
@@ -489,11 +500,11 @@ bool module_equal(Context *context, const Module *a, const Module *b, IrDifferen
 
 // What a function may hold at a stage of lowering; each verifier row names the stages it is for.
 typedef enum IrStage {
-  STAGE_TENSOR = 1,     // blocks, N-d buffers
-  STAGE_LOOPS = 2,      // no blocks
-  STAGE_FLAT = 4,       // buffers of one physical axis per separator group
-  STAGE_VECTOR = 8,     // no vectorised or unrolled loops
-  STAGE_LOWERED = 16,   // ready for a code generator
+  STAGE_TENSOR = 1,   // blocks, N-d buffers
+  STAGE_LOOPS = 2,    // no blocks
+  STAGE_FLAT = 4,     // buffers of one physical axis per separator group
+  STAGE_VECTOR = 8,   // no vectorised or unrolled loops
+  STAGE_LOWERED = 16, // ready for a code generator
 } IrStage;
 // Reports what is ill-formed as diagnostics (ours when a pass made it). True when nothing is.
 bool verify_prim_func(Context *context, const PrimFunc *func, IrStage stage);

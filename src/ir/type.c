@@ -21,6 +21,13 @@ static const struct {
     {"void", TYPE_VOID, 0},
 };
 
+const FloatFormat *dtype_small_float(DType t) {
+  if (t.code == TYPE_BFLOAT) return &FLOAT_FORMAT_BF16;
+  if (t.code == TYPE_FLOAT8_E4M3) return &FLOAT_FORMAT_E4M3;
+  if (t.code == TYPE_FLOAT8_E5M2) return &FLOAT_FORMAT_E5M2;
+  return t.code == TYPE_FLOAT && t.bits == 16 ? &FLOAT_FORMAT_16 : NULL;
+}
+
 int dtype_bytes(DType t) {
   return (t.bits + 7) / 8;
 }

@@ -420,3 +420,43 @@ Stmt *stmt_renew(Context *context, Stmt *s) {
   }
   return substitute_stmt(context, s, &renewal.vars, &renewal.buffers);
 }
+
+// ---- Uses -------------------------------------------------------------------------------------
+
+typedef struct Use {
+  const Expr *var;
+  bool found;
+} Use;
+
+static void use_in_buffer(Use *use, const Buffer *b) {
+  use->found |= b->data == use->var || expr_uses(b->offset, use->var);
+  for (int i = 0; i < b->rank; i++) {
+    use->found |= expr_uses(b->shape[i], use->var);
+    if (b->strides) use->found |= expr_uses(b->strides[i], use->var);
+  }
+}
+
+static bool use_in_expr(Visitor *visitor, Expr *e) {
+  Use *use = visitor->env;
+  if (e->op == EXPR_LOAD) use_in_buffer(use, e->as.buffer);
+  use->found |= e == use->var;
+  return !use->found;
+}
+
+static bool use_in_stmt(Visitor *visitor, Stmt *s) {
+  Use *use = visitor->env;
+  if (s->kind == STMT_STORE) use_in_buffer(use, s->as.store.buffer);
+  if (s->kind == STMT_DECL_BUFFER) use_in_buffer(use, s->as.declare.buffer);
+  if (s->kind == STMT_BLOCK) {
+    const Block *block = s->as.block;
+    for (int i = 0; i < block->alloc_count; i++) use_in_buffer(use, block->allocs[i]);
+    for (int i = 0; i < block->match_count; i++) use_in_buffer(use, block->matches[i].buffer);
+  }
+  return !use->found;
+}
+
+bool stmt_uses(Stmt *s, const Expr *var) {
+  Use use = {var, false};
+  visit_stmt(&(Visitor){.env = &use, .enter_expr = use_in_expr, .enter_stmt = use_in_stmt}, s);
+  return use.found;
+}

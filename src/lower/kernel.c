@@ -100,32 +100,6 @@ static void take_apart(Cutting *cutting, Stmt *s) {
   }
 }
 
-// ---- Uses
-
-typedef struct Use {
-  const Expr *var;
-  bool found;
-} Use;
-
-static bool use_in_expr(Visitor *visitor, Expr *e) {
-  Use *use = visitor->env;
-  use->found |= e == use->var || (e->op == EXPR_LOAD && e->as.buffer->data == use->var);
-  return !use->found;
-}
-
-static bool use_in_stmt(Visitor *visitor, Stmt *s) {
-  Use *use = visitor->env;
-  use->found |= s->kind == STMT_STORE && s->as.store.buffer->data == use->var;
-  return !use->found;
-}
-
-static bool stmt_uses(Stmt *s, const Expr *var) {
-  Use use = {var, false};
-  Visitor visitor = {.env = &use, .enter_expr = use_in_expr, .enter_stmt = use_in_stmt};
-  visit_stmt(&visitor, s);
-  return use.found;
-}
-
 static const Expr *bound_by(const Stmt *wrapper) {
   switch (wrapper->kind) {
   case STMT_LET: return wrapper->as.let.var;

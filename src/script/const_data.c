@@ -4,13 +4,6 @@
 
 #include "script/parser.h"
 
-static const FloatFormat *small_format(DType type) {
-  if (type.code == TYPE_BFLOAT) return &FLOAT_FORMAT_BF16;
-  if (type.code == TYPE_FLOAT8_E4M3) return &FLOAT_FORMAT_E4M3;
-  if (type.code == TYPE_FLOAT8_E5M2) return &FLOAT_FORMAT_E5M2;
-  return type.code == TYPE_FLOAT && type.bits == 16 ? &FLOAT_FORMAT_16 : NULL;
-}
-
 bool const_data_storable(DType type) {
   return dtype_is_float(type) || dtype_is_int(type) || dtype_is_bool(type);
 }
@@ -24,7 +17,7 @@ int64_t const_data_count(const ConstData *data) {
 void const_data_store(void *data, DType type, int64_t at, double real, int64_t integer) {
   int bytes = dtype_bytes(type);
   char *place = (char *)data + at * bytes;
-  const FloatFormat *format = small_format(type);
+  const FloatFormat *format = dtype_small_float(type);
   float single = (float)real;
   uint32_t code = format ? float_encode(*format, real) : 0;
   const void *source = format                  ? (const void *)&code
@@ -47,7 +40,7 @@ Expr *const_data_load(Context *context, const ConstData *data, int64_t at) {
   DType type = data->type;
   const char *place = (const char *)data->data + at * dtype_bytes(type);
   if (!dtype_is_float(type)) return expr_int(context, type, load_integer(place, type));
-  const FloatFormat *format = small_format(type);
+  const FloatFormat *format = dtype_small_float(type);
   uint32_t code = 0;
   float single;
   double real;

@@ -6,52 +6,27 @@
 
 #include <math.h>
 
-typedef struct Format {
-  int mantissa, exponent, bias;
-  bool infinite;
-} Format;
-
-static Format format_of(DType type) {
-  switch ((TypeCode)type.code) {
-  case TYPE_BFLOAT: return (Format){7, 8, 127, true};
-  case TYPE_FLOAT8_E4M3: return (Format){3, 4, 7, false};
-  case TYPE_FLOAT8_E5M2: return (Format){2, 5, 15, true};
-  case TYPE_FLOAT:
-  case TYPE_VOID:
-  case TYPE_BOOL:
-  case TYPE_INT:
-  case TYPE_UINT:
-  case TYPE_HANDLE: break;
-  }
-  return (Format){10, 5, 15, true};
-}
-
 static const DType u32 = {TYPE_UINT, 32, 1};
 static const DType f32 = {TYPE_FLOAT, 32, 1};
 
-// The code of infinity, or of the only NaN.
-static int64_t beyond_code(Format format) {
-  int64_t top = (1 << format.exponent) - 1;
-  return format.infinite ? top << format.mantissa : ((top + 1) << format.mantissa) - 1;
-}
-
 // Infinities and NaNs keep their mantissa under the largest exponent of a float32.
-static Expr *widen_magnitude(Legalizer *l, Format format, Expr *magnitude) {
-  Expr *shifted = make(l, EXPR_SHIFT_LEFT, magnitude, like_int(l, magnitude, 23 - format.mantissa));
+static Expr *widen_magnitude(Legalizer *l, FloatFormat format, Expr *magnitude) {
+  Expr *shifted =
+      make(l, EXPR_SHIFT_LEFT, magnitude, like_int(l, magnitude, 23 - format.mantissa_bits));
   shifted = hold(l, shifted);
-  if (format.bias == 127) return shifted;
+  if (float_bias(format) == 127) return shifted;
   Expr *scaled = make_reinterpret(l, f32, shifted);
-  scaled = make(l, EXPR_MUL, scaled, like_const(l, scaled, ldexp(1, 127 - format.bias)));
+  scaled = make(l, EXPR_MUL, scaled, like_const(l, scaled, ldexp(1, 127 - float_bias(format))));
   Expr *finite = make_reinterpret(l, u32, scaled);
   Expr *special = make(l, EXPR_BIT_OR, shifted, like_int(l, shifted, 0x7f800000));
-  Expr *beyond = make(l, EXPR_GE, magnitude, like_int(l, magnitude, beyond_code(format)));
+  Expr *beyond = make(l, EXPR_GE, magnitude, like_int(l, magnitude, float_beyond(format)));
   return make_select(l, beyond, special, finite);
 }
 
 Expr *expand_widen(Legalizer *l, Expr *value) {
   DType type = dtype_lanes(value->type, 1);
-  Format format = format_of(type);
-  int sign = format.exponent + format.mantissa;
+  FloatFormat format = *dtype_small_float(type);
+  int sign = format.exponent_bits + format.mantissa_bits;
   Expr *code = make_cast(l, u32, make_reinterpret(l, DTYPE(TYPE_UINT, type.bits), value));
   code = hold(l, code);
   Expr *magnitude = hold(l, make(l, EXPR_BIT_AND, code, like_int(l, code, (1 << sign) - 1)));
@@ -62,20 +37,20 @@ Expr *expand_widen(Legalizer *l, Expr *value) {
 }
 
 // Rounded to the nearest by adding half of the last place, one less where it is even already.
-static Expr *narrow_normal(Legalizer *l, Format format, Expr *bits) {
-  int dropped = 23 - format.mantissa;
+static Expr *narrow_normal(Legalizer *l, FloatFormat format, Expr *bits) {
+  int dropped = 23 - format.mantissa_bits;
   Expr *odd = make(l, EXPR_SHIFT_RIGHT, bits, like_int(l, bits, dropped));
   odd = make(l, EXPR_BIT_AND, odd, like_int(l, bits, 1));
   Expr *rounded = make(l, EXPR_ADD, bits, like_int(l, bits, (1 << (dropped - 1)) - 1));
   rounded = make(l, EXPR_ADD, rounded, odd);
   rounded = make(l, EXPR_SHIFT_RIGHT, rounded, like_int(l, bits, dropped));
-  int64_t shift = (int64_t)(127 - format.bias) << format.mantissa;
+  int64_t shift = (int64_t)(127 - float_bias(format)) << format.mantissa_bits;
   return make(l, EXPR_SUB, rounded, like_int(l, bits, shift));
 }
 
 // Adding a power of two whose last place is that of the subnormals makes the hardware round.
-static Expr *narrow_subnormal(Legalizer *l, Format format, Expr *absolute) {
-  double magic = ldexp(1, 23 + 1 - format.bias - format.mantissa);
+static Expr *narrow_subnormal(Legalizer *l, FloatFormat format, Expr *absolute) {
+  double magic = ldexp(1, 23 + 1 - float_bias(format) - format.mantissa_bits);
   Expr *sum = make(l, EXPR_ADD, absolute, like_const(l, absolute, magic));
   Expr *bits = make_reinterpret(l, u32, sum);
   float base = (float)magic;
@@ -85,22 +60,24 @@ static Expr *narrow_subnormal(Legalizer *l, Format format, Expr *absolute) {
 }
 
 Expr *expand_narrow(Legalizer *l, DType scalar, Expr *value) {
-  Format format = format_of(scalar);
+  FloatFormat format = *dtype_small_float(scalar);
   Expr *all = hold(l, make_reinterpret(l, u32, value));
   Expr *bits = hold(l, make(l, EXPR_BIT_AND, all, like_int(l, all, 0x7fffffff)));
   Expr *code = narrow_normal(l, format, bits);
-  if (format.bias != 127) {
-    int64_t smallest = (int64_t)(127 + 1 - format.bias) << 23; // of the normal numbers
+  if (float_bias(format) != 127) {
+    int64_t smallest = (int64_t)(127 + 1 - float_bias(format)) << 23; // of the normal numbers
     Expr *small = make(l, EXPR_LT, bits, like_int(l, bits, smallest));
     Expr *absolute = make_reinterpret(l, f32, bits);
     code = make_select(l, small, narrow_subnormal(l, format, absolute), code);
   }
-  int64_t beyond = beyond_code(format), quiet = format.infinite ? 1 << (format.mantissa - 1) : 0;
+  int64_t beyond = float_beyond(format),
+          quiet = format.has_infinity ? 1 << (format.mantissa_bits - 1) : 0;
   code = make(l, EXPR_MIN, code, like_int(l, code, beyond));
   Expr *nan = make(l, EXPR_GT, bits, like_int(l, bits, 0x7f800000));
   code = make_select(l, nan, like_int(l, code, beyond | quiet), code);
   Expr *sign = make(l, EXPR_SHIFT_RIGHT, all, like_int(l, all, 31));
-  sign = make(l, EXPR_SHIFT_LEFT, sign, like_int(l, all, format.exponent + format.mantissa));
+  sign =
+      make(l, EXPR_SHIFT_LEFT, sign, like_int(l, all, format.exponent_bits + format.mantissa_bits));
   code = make(l, EXPR_BIT_OR, code, sign);
   return make_reinterpret(l, scalar, make_cast(l, DTYPE(TYPE_UINT, scalar.bits), code));
 }
