@@ -55,7 +55,7 @@ bool layout_prove_inside(Context *context, const Layout *layout, SourcePos pos) 
     claims[2 * i + 1] = layout_expr(context, LAYOUT_LT, e, layout->physical[i], NULL);
   }
   LayoutAnswer answer =
-      layout_points_hold(context, layout->extents, layout->rank, claims, 2 * count);
+      layout_points_hold(context, layout->extents, layout_box_rank(layout), claims, 2 * count);
   if (answer.verdict == LAYOUT_YES) return true;
   return diag_error(context, pos, "this map leaves its physical shape: %s",
                     layout_answer_text(context, &answer));
@@ -71,8 +71,7 @@ static LayoutAnswer maps_equal_symbolic(Context *context, const Layout *a, const
     if (!layout_instance(context, a, i, &instance)) continue;
     for (int j = 0; j < b->output_count; j++)
       outputs[j] = layout_instantiate(context, b->outputs[j], instance.values, instance.count);
-    const IndexMap *map = index_map_new(context, b->input_count, b->inputs, b->output_count,
-                                        outputs, b->resources, b->separators, b->separator_count);
+    const IndexMap *map = index_map_with_outputs(context, b, outputs);
     LayoutAnswer answer = layout_maps_equal(context, instance.layout, map);
     answer.instance = instance.values;
     answer.instance_count = instance.count;
@@ -87,6 +86,7 @@ LayoutAnswer layout_maps_equal(Context *context, const Layout *a, const IndexMap
     return simple(LAYOUT_NO, LAYOUT_DIGITS, "the ranks differ");
   if (!layout_map_is_small(b))
     return simple(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "the map is too large");
+  if (a->map->replica_count || b->replica_count) return layout_copies_equal(context, a, b);
   int count = 0;
   for (int i = 0; i < a->physical_rank; i++)
     if (a->map->outputs[i] != b->outputs[i])
@@ -276,7 +276,9 @@ static LayoutAnswer (*const question_rows[QUESTION_COUNT])(Context *, const Layo
 static LayoutAnswer ask(Context *context, const Layout *layout, Question question) {
   LayoutCache *cache = layout->cache;
   if (!cache->known[question]) {
-    cache->answers[question] = question_rows[question](context, layout);
+    cache->answers[question] = layout->map->replica_count
+                                   ? layout_copies_answer(context, layout, question)
+                                   : question_rows[question](context, layout);
     cache->known[question] = true;
   }
   return cache->answers[question];
@@ -296,7 +298,10 @@ LayoutAnswer layout_is_onto(Context *context, const Layout *layout) {
 
 LayoutAnswer layout_is_bijective(Context *context, const Layout *layout) {
   LayoutAnswer answer = layout_is_injective(context, layout);
-  return answer.verdict == LAYOUT_YES ? layout_is_onto(context, layout) : answer;
+  if (answer.verdict == LAYOUT_YES) answer = layout_is_onto(context, layout);
+  if (answer.verdict == LAYOUT_YES && layout_of_copies(context, layout)->rank > layout->rank)
+    return simple(LAYOUT_NO, answer.level, "elements lie in several places");
+  return answer;
 }
 
 LayoutAnswer layout_padding_count(Context *context, const Layout *layout, int64_t *out) {
@@ -319,14 +324,19 @@ LayoutAnswer layout_divide(Context *context, const Layout *a, const Layout *b, L
   *out = (LayoutInverse){0};
   if (a->rank != b->rank) return simple(LAYOUT_NO, LAYOUT_DIGITS, "the ranks differ");
   if (answer.verdict != LAYOUT_YES) return answer;
+  if (b->physical_rank + a->map->replica_count > MAX_RANK)
+    return simple(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "the division has too many axes");
   const LayoutExpr *outputs[MAX_RANK];
+  int64_t box[MAX_RANK];
   const IndexMap *map = index_map_compose(context, a->map, inverse.map);
+  if (b->is_static) {
+    memcpy(box, b->physical_extents, sizeof *box * (size_t)b->physical_rank);
+    memcpy(box + b->physical_rank, map->replicas, sizeof *box * (size_t)map->replica_count);
+  }
   for (int i = 0; i < map->output_count && b->is_static; i++)
-    outputs[i] =
-        layout_expr_simplify(context, map->outputs[i], b->physical_extents, b->physical_rank);
-  if (b->is_static)
-    map = index_map_new(context, map->input_count, map->inputs, map->output_count, outputs,
-                        map->resources, map->separators, map->separator_count);
+    outputs[i] = layout_expr_simplify(context, map->outputs[i], box,
+                                      b->physical_rank + map->replica_count);
+  if (b->is_static) map = index_map_with_outputs(context, map, outputs);
   *out = (LayoutInverse){map, inverse.padding};
   return answer;
 }
@@ -346,7 +356,13 @@ static LayoutAnswer search_offset(Context *context, const Layout *layout, int64_
 
 LayoutAnswer layout_at_offset(Context *context, const Layout *layout, int64_t offset,
                               int64_t *index) {
-  int64_t places, place[MAX_RANK];
+  int64_t places, place[MAX_RANK], copy[MAX_RANK];
+  if (layout->map->replica_count) {
+    LayoutAnswer answer =
+        layout_at_offset(context, layout_of_copies(context, layout), offset, copy);
+    if (answer.verdict == LAYOUT_YES) memcpy(index, copy, sizeof *index * (size_t)layout->rank);
+    return answer;
+  }
   if (!layout_physical_size(layout, &places)) return symbolic();
   if (offset < 0 || offset >= places)
     return simple(LAYOUT_NO, LAYOUT_DIGITS, "the offset is outside the layout");

@@ -75,7 +75,7 @@ Proof layout_digits_maps_equal(Context *context, const int64_t *extents, int ran
 
 bool layout_digits_inside(Context *context, const Layout *layout) {
   ArenaMark mark = arena_mark(&context->scratch);
-  Digits d = layout_digits_new(context, layout->extents, layout->rank);
+  Digits d = layout_digits_new(context, layout->extents, layout_box_rank(layout));
   bool inside = true;
   for (int i = 0; i < layout->physical_rank && inside; i++) {
     Bounds b;

@@ -70,8 +70,7 @@ bool layout_instance(Context *context, const Layout *layout, int which, Instance
     physical[i] = layout_instantiate(context, layout->physical[i], out->values, out->count);
     if (!is_const(physical[i]) || physical[i]->value < 0) return false;
   }
-  map = index_map_new(context, map->input_count, map->inputs, map->output_count, outputs,
-                      map->resources, map->separators, map->separator_count);
+  map = index_map_with_outputs(context, map, outputs);
   out->layout =
       layout_new(context, map, shape, physical, (LayoutFacts){0}, layout->padding, (SourcePos){0});
   return out->layout != NULL;

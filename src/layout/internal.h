@@ -34,8 +34,14 @@ typedef struct LayoutCache {
   LayoutInverse inverse;
   int64_t padding_count;
   const LayoutExpr *offset;
+  const Layout *copies;   // layout_of_copies
   int64_t *vector_widths; // by axis; 0: not asked yet
 } LayoutCache;
+
+// Logical and replica axes: the box that the map's outputs are functions on.
+static inline int layout_box_rank(const Layout *layout) {
+  return layout->rank + layout->map->replica_count;
+}
 
 static inline bool is_const(const LayoutExpr *e) {
   return e->op == LAYOUT_CONST;
@@ -81,6 +87,17 @@ bool layout_symbolic_inverse(Context *context, const Layout *layout, LayoutInver
 // Physical extents derived, or those given; -1, or the output whose bounds are not proved.
 int layout_symbolic_extents(Context *context, const Layout *layout, const LayoutExpr *const *given,
                             const LayoutExpr **physical);
+
+// Layouts with replica axes (copies.c): the questions by way of the layout of the copies.
+LayoutAnswer layout_copies_answer(Context *context, const Layout *layout, Question question);
+// Whether every element has the same set of places under both; one of them has replica axes.
+LayoutAnswer layout_copies_equal(Context *context, const Layout *a, const IndexMap *b);
+
+// Layouts on several resources (resources.c). Plain: all memory, one copy.
+bool layout_is_plain(const Layout *layout);
+void layout_memory_strides(Context *context, const Layout *layout, int64_t *strides,
+                           bool *has_stride);
+int64_t layout_memory_vector_width(Context *context, const Layout *layout, int axis);
 
 // Instances (instance.c): values of the symbols that satisfy the facts.
 enum { MAX_INSTANCES = 12 };

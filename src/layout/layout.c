@@ -166,9 +166,11 @@ static bool build_static(Context *context, Layout *layout, const LayoutExpr *con
                          SourcePos pos) {
   bool proved = true;
   int64_t *extents = arena_array(&context->arena, int64_t, layout->physical_rank);
-  layout->extents = const_values(context, layout->shape, layout->rank);
+  layout->extents = const_values(context, layout->shape, layout_box_rank(layout));
   layout->physical_extents = extents;
   if (!check_extents(context, "logical", layout->extents, layout->rank, pos)) return false;
+  if (!check_extents(context, "replicated", layout->extents, layout_box_rank(layout), pos))
+    return false;
   const int64_t *given = physical ? const_values(context, physical, layout->physical_rank) : NULL;
   if (!derive_static(context, layout, given, extents, &proved, pos)) return false;
   if (!check_extents(context, "physical", extents, layout->physical_rank, pos)) return false;
@@ -243,6 +245,17 @@ static bool build(Context *context, Layout *layout, const LayoutExpr *const *phy
   return build_symbolic(context, layout, physical, pos);
 }
 
+static const LayoutExpr *const *box_shape(Context *context, const IndexMap *map,
+                                          const LayoutExpr *const *shape) {
+  int rank = map->input_count;
+  const LayoutExpr **box =
+      arena_array(&context->arena, const LayoutExpr *, rank + map->replica_count);
+  for (int i = 0; i < rank; i++) box[i] = shape[i];
+  for (int i = 0; i < map->replica_count; i++)
+    box[rank + i] = layout_const(context, map->replicas[i]);
+  return box;
+}
+
 const Layout *layout_new(Context *context, const IndexMap *map, const LayoutExpr *const *shape,
                          const LayoutExpr *const *physical, LayoutFacts facts,
                          LayoutPadding padding, SourcePos pos) {
@@ -258,7 +271,7 @@ const Layout *layout_new(Context *context, const IndexMap *map, const LayoutExpr
   if (found) return found;
   Arena *arena = &context->arena;
   Layout *made = arena_copy(arena, &layout, sizeof layout);
-  made->shape = arena_copy(arena, shape, sizeof *shape * (size_t)layout.rank);
+  made->shape = box_shape(context, map, shape);
   made->facts.items = arena_copy(arena, facts.items, sizeof *facts.items * (size_t)facts.count);
   made->cache = arena_new(arena, LayoutCache);
   made->cache->extents_given = physical != NULL;

@@ -66,9 +66,12 @@ bool layout_expr_value(const LayoutExpr *e, const int64_t *index, const LayoutVa
 
 // ---- Index maps ------------------------------------------------------------------------------
 
+// Replica axes stand after the logical ones: LAYOUT_AXIS values from input_count on. The element of
+// a logical index x lies at all places F(x, r), r in the box of the replica extents.
 typedef struct IndexMap {
-  int input_count, output_count, separator_count;
-  const Str *inputs;                // names of the logical axes
+  int input_count, output_count, separator_count, replica_count;
+  const Str *inputs;                // names of the logical axes, then of the replica axes
+  const int64_t *replicas;          // extents of the replica axes, at least 1
   const LayoutExpr *const *outputs; // one for each physical axis
   const Str *resources;             // for each physical axis its resource; NULL is memory
   const int *separators;            // ascending; k: a mark before output k (0 <= k <= count)
@@ -80,13 +83,26 @@ typedef struct IndexMap {
 const IndexMap *index_map_new(Context *context, int input_count, const Str *inputs,
                               int output_count, const LayoutExpr *const *outputs,
                               const Str *resources, const int *separators, int separator_count);
+// The same with replica axes; `inputs` then holds input_count + replica_count names, or is NULL.
+const IndexMap *index_map_replicated(Context *context, int input_count, int replica_count,
+                                     const Str *inputs, const int64_t *replicas, int output_count,
+                                     const LayoutExpr *const *outputs, const Str *resources,
+                                     const int *separators, int separator_count);
 const IndexMap *index_map_identity(Context *context, int rank);
-// The same function, names aside: separators and resources included.
+// `map` with other outputs, as many as it has: its axes, resources and separators stay.
+const IndexMap *index_map_with_outputs(Context *context, const IndexMap *map,
+                                       const LayoutExpr *const *outputs);
+// The same function, names aside: separators, resources and replica axes included.
 bool index_map_same(const IndexMap *a, const IndexMap *b);
-// outer after inner: outer's inputs are inner's outputs. Separators and resources of outer.
+// outer after inner: outer's inputs are inner's outputs. Separators and resources of outer; the
+// replica axes of both, inner's first.
 const IndexMap *index_map_compose(Context *context, const IndexMap *outer, const IndexMap *inner);
-// Physical index of a logical one; false as layout_expr_value.
+// Physical index of a logical one, of its first copy (all replica axes at 0); false as
+// layout_expr_value.
 bool index_map_apply(const IndexMap *map, const int64_t *index, int64_t *out);
+// Of the copy at the index `replica`; NULL is the first.
+bool index_map_apply_copy(const IndexMap *map, const int64_t *index, const int64_t *replica,
+                          int64_t *out);
 
 // What a spelling is read with.
 typedef struct LayoutSource {
@@ -129,7 +145,8 @@ typedef struct LayoutPadding {
 typedef struct Layout {
   int rank, physical_rank;
   const IndexMap *map;
-  const LayoutExpr *const *shape;    // logical extents: constants or expressions of symbols
+  // Logical extents, constants or expressions of symbols; then those of the map's replica axes.
+  const LayoutExpr *const *shape;
   const LayoutExpr *const *physical; // physical extents
   bool is_static;                    // both are constants; then also:
   const int64_t *extents, *physical_extents;
@@ -147,6 +164,13 @@ const Layout *layout_new(Context *context, const IndexMap *map, const LayoutExpr
                          LayoutPadding padding, SourcePos pos);
 const Layout *layout_static(Context *context, const IndexMap *map, const int64_t *shape,
                             SourcePos pos); // derived physical extents, padding unknown
+// The layout of the copies: replica axes become logical axes after the others, those that change no
+// place are left out. The layout itself when it has none. What reads `outputs` over a box of
+// `shape` asks this one.
+const Layout *layout_of_copies(Context *context, const Layout *layout);
+// The part of a layout on one resource (NULL: memory): only those physical axes, read as memory, so
+// that offsets and strides are those within the resource. Without separators.
+const Layout *layout_on_resource(Context *context, const Layout *layout, Str resource);
 const Layout *layout_row_major(Context *context, int rank, const int64_t *shape);
 const Layout *layout_with_padding(Context *context, const Layout *layout, LayoutPadding padding);
 // Reads a spelling on a shape (`source.rank` is taken from it). After a map, ` in [4, 8, 16]`
@@ -178,12 +202,16 @@ typedef struct LayoutAnswer {
 const char *layout_answer_text(Context *context, const LayoutAnswer *answer);
 
 // Same logical shape, same map, same physical extents and separators (padding content aside).
+// With replicas: the same set of places for every element.
 LayoutAnswer layout_equal(Context *context, const Layout *a, const Layout *b);
 // Same map on a's logical shape, whatever the physical extents.
 LayoutAnswer layout_maps_equal(Context *context, const Layout *a, const IndexMap *b);
 LayoutAnswer layout_is_identity(Context *context, const Layout *layout);
+// Two different elements share no place.
 LayoutAnswer layout_is_injective(Context *context, const Layout *layout);
+// Every place holds an element.
 LayoutAnswer layout_is_onto(Context *context, const Layout *layout);
+// Injective and onto, and every element lies in one place only.
 LayoutAnswer layout_is_bijective(Context *context, const Layout *layout);
 
 // physical -> logical for an injective layout: the map, and the condition over physical axes that
@@ -205,7 +233,8 @@ const LayoutExpr *layout_expr_simplify(Context *context, const LayoutExpr *e,
 
 // ---- Numbers ---------------------------------------------------------------------------------
 
-// Places and elements. False with *out untouched when they do not fit 64 bits or are symbolic.
+// Places (over all physical axes, whatever their resource) and elements. False with *out untouched
+// when they do not fit 64 bits or are symbolic.
 bool layout_physical_size(const Layout *layout, int64_t *out);
 bool layout_logical_size(const Layout *layout, int64_t *out);
 // Places that hold no element. Undecided as the questions.
@@ -215,17 +244,20 @@ int layout_group_count(const Layout *layout);
 const LayoutExpr *const *layout_group_extents(Context *context, const Layout *layout);
 // Index within each group, as expressions of the logical axes (row-major over the group's axes).
 const LayoutExpr *const *layout_group_indices(Context *context, const Layout *layout);
-// Row-major offset over all physical axes, as an expression of the logical axes.
+// Row-major offset over all physical axes, whatever their resource: the number of the place. An
+// expression of the logical axes and the replica axes. (Of one resource: ask layout_on_resource.)
 const LayoutExpr *layout_offset_expr(Context *context, const Layout *layout);
-// Of one static logical index; false when it is out of the shape or does not fit.
+// Of one static logical index (its first copy); false when it is out of the shape or does not fit.
 bool layout_offset(const Layout *layout, const int64_t *index, int64_t *offset);
 // The logical index at an offset: LAYOUT_YES and *index set, LAYOUT_NO on padding.
 LayoutAnswer layout_at_offset(Context *context, const Layout *layout, int64_t offset,
                               int64_t *index);
-// strides[i]: the constant step of the offset per step of axis i, where has_stride[i].
+// strides[i]: the constant step of the offset per step of axis i, where has_stride[i]. With axes on
+// other resources: of the memory offset, where the step stays on the same lane, register, ….
 void layout_strides(Context *context, const Layout *layout, int64_t *strides, bool *has_stride);
 // The largest w such that for every index, elements x .. x + w - 1 along `axis` (x a multiple of
-// w) lie at consecutive offsets, the first a multiple of w. 1 when nothing better is proved.
+// w) lie at consecutive offsets, the first a multiple of w. 1 when nothing better is proved. With
+// axes on other resources: in memory, all w on the same lane, register, ….
 int64_t layout_vector_width(Context *context, const Layout *layout, int axis);
 
 #endif

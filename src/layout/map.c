@@ -4,7 +4,9 @@
 
 static uint64_t map_hash(const IndexMap *map) {
   uint64_t h = hash_mix((uint64_t)map->input_count, (uint64_t)map->output_count);
-  for (int i = 0; i < map->input_count; i++) h = hash_mix(h, map_key(map->inputs[i]));
+  int names = map->input_count + map->replica_count;
+  for (int i = 0; i < names; i++) h = hash_mix(h, map_key(map->inputs[i]));
+  for (int i = 0; i < map->replica_count; i++) h = hash_mix(h, (uint64_t)map->replicas[i]);
   for (int i = 0; i < map->output_count; i++) {
     h = hash_mix(h, map->outputs[i]->id);
     if (map->resources[i]) h = hash_mix(h, map_key(map->resources[i]));
@@ -16,8 +18,10 @@ static uint64_t map_hash(const IndexMap *map) {
 bool index_map_same(const IndexMap *a, const IndexMap *b) {
   if (a == b) return true;
   if (a->input_count != b->input_count || a->output_count != b->output_count ||
-      a->separator_count != b->separator_count)
+      a->separator_count != b->separator_count || a->replica_count != b->replica_count)
     return false;
+  for (int i = 0; i < a->replica_count; i++)
+    if (a->replicas[i] != b->replicas[i]) return false;
   for (int i = 0; i < a->output_count; i++)
     if (a->outputs[i] != b->outputs[i] || a->resources[i] != b->resources[i]) return false;
   for (int i = 0; i < a->separator_count; i++)
@@ -27,7 +31,8 @@ bool index_map_same(const IndexMap *a, const IndexMap *b) {
 
 static bool consed_same(const IndexMap *a, const IndexMap *b) {
   return index_map_same(a, b) &&
-         !memcmp(a->inputs, b->inputs, (size_t)a->input_count * sizeof *a->inputs);
+         !memcmp(a->inputs, b->inputs,
+                 (size_t)(a->input_count + a->replica_count) * sizeof *a->inputs);
 }
 
 // Maps of one hash.
@@ -49,9 +54,10 @@ static const IndexMap *cons(Context *context, const IndexMap *map) {
   return &made->map;
 }
 
-static const Str *default_names(Context *context, int count) {
-  Str *names = arena_array(&context->arena, Str, count);
-  for (int i = 0; i < count; i++) names[i] = str_format(context, "i%d", i);
+static const Str *default_names(Context *context, int inputs, int replicas) {
+  Str *names = arena_array(&context->arena, Str, inputs + replicas);
+  for (int i = 0; i < inputs; i++) names[i] = str_format(context, "i%d", i);
+  for (int i = 0; i < replicas; i++) names[inputs + i] = str_format(context, "r%d", i);
   return names;
 }
 
@@ -61,12 +67,20 @@ static void check_separators(Context *context, const int *separators, int count,
       bug(context, "axis separator %d is %d of %d outputs", i, separators[i], outputs);
 }
 
-const IndexMap *index_map_new(Context *context, int input_count, const Str *inputs,
-                              int output_count, const LayoutExpr *const *outputs,
-                              const Str *resources, const int *separators, int separator_count) {
+static void check_replicas(Context *context, const int64_t *replicas, int count) {
+  for (int i = 0; i < count; i++)
+    if (replicas[i] < 1) bug(context, "replica axis %d has %lld", i, (long long)replicas[i]);
+}
+
+const IndexMap *index_map_replicated(Context *context, int input_count, int replica_count,
+                                     const Str *inputs, const int64_t *replicas, int output_count,
+                                     const LayoutExpr *const *outputs, const Str *resources,
+                                     const int *separators, int separator_count) {
   Arena *arena = &context->arena;
-  if (input_count > MAX_RANK || output_count > MAX_RANK)
-    bug(context, "an index map of %d to %d axes", input_count, output_count);
+  int names = input_count + replica_count;
+  if (names > MAX_RANK || output_count > MAX_RANK)
+    bug(context, "an index map of %d to %d axes", names, output_count);
+  check_replicas(context, replicas, replica_count);
   check_separators(context, separators, separator_count, output_count);
   Str *own_resources = arena_array(arena, Str, output_count);
   for (int i = 0; resources && i < output_count; i++) own_resources[i] = resources[i];
@@ -74,13 +88,29 @@ const IndexMap *index_map_new(Context *context, int input_count, const Str *inpu
       .input_count = input_count,
       .output_count = output_count,
       .separator_count = separator_count,
-      .inputs = inputs ? arena_copy(arena, inputs, sizeof *inputs * (size_t)input_count)
-                       : default_names(context, input_count),
+      .replica_count = replica_count,
+      .inputs = inputs ? arena_copy(arena, inputs, sizeof *inputs * (size_t)names)
+                       : default_names(context, input_count, replica_count),
+      .replicas = arena_copy(arena, replicas, sizeof *replicas * (size_t)replica_count),
       .outputs = arena_copy(arena, outputs, sizeof *outputs * (size_t)output_count),
       .resources = own_resources,
       .separators = arena_copy(arena, separators, sizeof *separators * (size_t)separator_count),
   };
   return cons(context, &map);
+}
+
+const IndexMap *index_map_new(Context *context, int input_count, const Str *inputs,
+                              int output_count, const LayoutExpr *const *outputs,
+                              const Str *resources, const int *separators, int separator_count) {
+  return index_map_replicated(context, input_count, 0, inputs, NULL, output_count, outputs,
+                              resources, separators, separator_count);
+}
+
+const IndexMap *index_map_with_outputs(Context *context, const IndexMap *map,
+                                       const LayoutExpr *const *outputs) {
+  return index_map_replicated(context, map->input_count, map->replica_count, map->inputs,
+                              map->replicas, map->output_count, outputs, map->resources,
+                              map->separators, map->separator_count);
 }
 
 const IndexMap *index_map_identity(Context *context, int rank) {
@@ -89,23 +119,58 @@ const IndexMap *index_map_identity(Context *context, int rank) {
   return index_map_new(context, rank, NULL, rank, axes, NULL, NULL, 0);
 }
 
+// A name for a replica axis of a composition: `name`, or where that is taken with a number.
+static Str free_name(Context *context, Str name, const Str *names, int count) {
+  Str made = name;
+  for (int i = 0, tries = 1; i < count; i++)
+    if (names[i] == made) {
+      made = str_format(context, "%s_%d", name, tries++);
+      i = -1;
+    }
+  return made;
+}
+
 const IndexMap *index_map_compose(Context *context, const IndexMap *outer, const IndexMap *inner) {
   if (outer->input_count != inner->output_count)
     bug(context, "composing a map of %d inputs after one of %d outputs", outer->input_count,
         inner->output_count);
-  const LayoutExpr **outputs =
-      arena_array(&context->arena, const LayoutExpr *, outer->output_count);
+  int own = inner->input_count + inner->replica_count, outers = outer->replica_count;
+  if (own + outers > MAX_RANK) bug(context, "a composition of %d axes", own + outers);
+  const LayoutExpr *outputs[MAX_RANK], *axes[MAX_RANK];
+  int64_t replicas[MAX_RANK];
+  Str names[MAX_RANK];
+  memcpy(axes, inner->outputs, sizeof *axes * (size_t)inner->output_count);
+  memcpy(names, inner->inputs, sizeof *names * (size_t)own);
+  memcpy(replicas, inner->replicas, sizeof *replicas * (size_t)inner->replica_count);
+  for (int i = 0; i < outers; i++) {
+    axes[outer->input_count + i] = layout_axis(context, own + i);
+    names[own + i] = free_name(context, outer->inputs[outer->input_count + i], names, own + i);
+    replicas[inner->replica_count + i] = outer->replicas[i];
+  }
   for (int i = 0; i < outer->output_count; i++)
     outputs[i] =
-        layout_expr_substitute(context, outer->outputs[i], inner->outputs, inner->output_count);
-  return index_map_new(context, inner->input_count, inner->inputs, outer->output_count, outputs,
-                       outer->resources, outer->separators, outer->separator_count);
+        layout_expr_substitute(context, outer->outputs[i], axes, outer->input_count + outers);
+  return index_map_replicated(context, inner->input_count, inner->replica_count + outers, names,
+                              replicas, outer->output_count, outputs, outer->resources,
+                              outer->separators, outer->separator_count);
 }
 
-bool index_map_apply(const IndexMap *map, const int64_t *index, int64_t *out) {
+bool index_map_apply_copy(const IndexMap *map, const int64_t *index, const int64_t *replica,
+                          int64_t *out) {
+  int64_t both[MAX_RANK] = {0};
+  if (map->replica_count) {
+    memcpy(both, index, sizeof *both * (size_t)map->input_count);
+    if (replica)
+      memcpy(both + map->input_count, replica, sizeof *both * (size_t)map->replica_count);
+    index = both;
+  }
   for (int i = 0; i < map->output_count; i++)
     if (!layout_expr_value(map->outputs[i], index, NULL, 0, &out[i])) return false;
   return true;
+}
+
+bool index_map_apply(const IndexMap *map, const int64_t *index, int64_t *out) {
+  return index_map_apply_copy(map, index, NULL, out);
 }
 
 bool layout_map_is_small(const IndexMap *map) {

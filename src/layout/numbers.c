@@ -75,11 +75,10 @@ bool layout_offset(const Layout *layout, const int64_t *index, int64_t *offset) 
   for (int i = 0; i < layout->rank; i++)
     if (index[i] < 0 || index[i] >= layout->extents[i]) return false;
   *offset = 0;
-  for (int i = 0; i < layout->physical_rank; i++) {
-    int64_t part;
-    if (!layout_expr_value(layout->map->outputs[i], index, NULL, 0, &part)) return false;
-    *offset = *offset * layout->physical_extents[i] + part;
-  }
+  int64_t place[MAX_RANK];
+  if (!index_map_apply(layout->map, index, place)) return false;
+  for (int i = 0; i < layout->physical_rank; i++)
+    *offset = *offset * layout->physical_extents[i] + place[i];
   return true;
 }
 
@@ -150,6 +149,7 @@ void layout_strides(Context *context, const Layout *layout, int64_t *strides, bo
   memset(strides, 0, sizeof *strides * (size_t)layout->rank);
   memset(has_stride, 0, sizeof *has_stride * (size_t)layout->rank);
   if (!layout->is_static) return;
+  if (!layout_is_plain(layout)) return layout_memory_strides(context, layout, strides, has_stride);
   int64_t size;
   bool decided = layout_logical_size(layout, &size) && size > 0 &&
                  layout_digits_strides(context, layout, strides, has_stride);
@@ -186,6 +186,7 @@ static int64_t vector_by_points(Context *context, const Layout *layout, int axis
 int64_t layout_vector_width(Context *context, const Layout *layout, int axis) {
   int64_t size, *widths = layout->cache->vector_widths;
   if (!layout_logical_size(layout, &size) || size == 0 || layout->extents[axis] < 2) return 1;
+  if (!layout_is_plain(layout)) return layout_memory_vector_width(context, layout, axis);
   if (!widths)
     widths = layout->cache->vector_widths = arena_array(&context->arena, int64_t, layout->rank);
   if (!widths[axis] && !layout_digits_vector_width(context, layout, axis, &widths[axis]))

@@ -61,41 +61,71 @@ static Str star_axis_name(LayoutReader *r, int i) {
 }
 
 static bool insert_star_axes(LayoutReader *r, const char *from) {
-  int count = r->rank - r->axis_count;
-  if (count < 0 || r->rank > MAX_RANK)
+  int others = r->axis_count - r->replica_count, count = r->rank - others;
+  if (count < 0)
     return layout_reader_error(r, from, r->at, "the map has %d axes and more, the tensor %d",
-                               r->axis_count, r->rank);
+                               others, r->rank);
+  if (r->rank + r->replica_count > MAX_RANK)
+    return layout_reader_error(r, from, r->at, "more than %d axes", MAX_RANK);
   Str stars[MAX_RANK];
   for (int i = 0; i < count; i++) stars[i] = star_axis_name(r, i);
   int after = r->axis_count - r->star_begin;
   memmove(&r->names[r->star_begin + count], &r->names[r->star_begin], sizeof(Str) * (size_t)after);
   memcpy(&r->names[r->star_begin], stars, sizeof(Str) * (size_t)count);
-  r->axis_count = r->rank;
+  r->axis_count += count;
   r->star_count = count;
   return true;
 }
 
-// inputs := [input ("," input)* [","]] stop; input := name | "*" name
+// The `=2` of a replica axis, which is the last name; `must`: after `;`, where all are.
+static bool parse_copies(LayoutReader *r, const char *from, bool must) {
+  const char *end = r->at;
+  Str name = r->names[r->axis_count - 1];
+  if (!layout_reader_accept(r, "=")) {
+    if (must) return layout_reader_error(r, from, end, "how many copies? write `%s=2`", name);
+    if (r->replica_count)
+      return layout_reader_error(r, from, end, "axis `%s` stands after a replica axis", name);
+    return true;
+  }
+  int64_t *copies = &r->replicas[r->replica_count++];
+  if (!layout_reader_number(r, copies)) return false;
+  if (*copies < 1)
+    return layout_reader_error(r, from, r->at, "replica axis `%s` needs at least 1 copy", name);
+  return true;
+}
+
+static bool parse_axis(LayoutReader *r, bool must_copy) {
+  const char *word;
+  int size;
+  if (!layout_reader_word(r, &word, &size))
+    return layout_reader_error(r, r->at, r->at + (r->at < r->end), "expected an axis name, saw %s",
+                               layout_reader_saw(r));
+  return add_axis(r, word, r->at, str_intern_n(r->context, word, (size_t)size)) &&
+         parse_copies(r, word, must_copy);
+}
+
+// inputs := [input ("," input)* [","]] [";" copies ("," copies)*] stop
+// input := name | "*" name | copies; copies := name "=" number, after all others
 static bool parse_inputs(LayoutReader *r, const char *stop) {
   const char *start = r->at;
+  bool copies = false;
   for (bool first = true; !layout_reader_accept(r, stop); first = false) {
-    if (!first && !layout_reader_expect(r, ",")) return false;
+    bool mark = !copies && layout_reader_accept(r, ";");
+    copies |= mark;
+    if (!first && !mark && !layout_reader_expect(r, ",")) return false;
     if (!first && layout_reader_accept(r, stop)) break;
     layout_reader_space(r);
-    const char *from = r->at, *word;
-    int size;
-    if (layout_reader_accept(r, "*")) {
+    const char *from = r->at;
+    if (!copies && layout_reader_accept(r, "*")) {
       if (!parse_star(r, from)) return false;
       continue;
     }
-    if (!layout_reader_word(r, &word, &size))
-      return layout_reader_error(r, r->at, r->at + (r->at < r->end),
-                                 "expected an axis name, saw %s", layout_reader_saw(r));
-    if (!add_axis(r, word, r->at, str_intern_n(r->context, word, (size_t)size))) return false;
+    if (!parse_axis(r, copies)) return false;
   }
+  int axes = r->axis_count - r->replica_count;
   if (r->star) return insert_star_axes(r, start);
-  if (r->rank >= 0 && r->axis_count != r->rank)
-    return layout_reader_error(r, start, r->at, "the map has %d axes, the tensor %d", r->axis_count,
+  if (r->rank >= 0 && axes != r->rank)
+    return layout_reader_error(r, start, r->at, "the map has %d axes, the tensor %d", axes,
                                r->rank);
   return true;
 }
@@ -204,9 +234,10 @@ static bool parse_map(LayoutReader *r, bool arrow, LayoutSpelling *out) {
   if (!parse_inputs(r, arrow ? "->" : ":") || !parse_body(r, &outputs, arrow)) return false;
   if (outputs.exprs.count > MAX_RANK)
     return layout_reader_error(r, r->text, r->end, "more than %d physical axes", MAX_RANK);
-  out->map =
-      index_map_new(r->context, r->axis_count, r->names, outputs.exprs.count, outputs.exprs.items,
-                    outputs.resources.items, outputs.separators.items, outputs.separators.count);
+  out->map = index_map_replicated(r->context, r->axis_count - r->replica_count, r->replica_count,
+                                  r->names, r->replicas, outputs.exprs.count, outputs.exprs.items,
+                                  outputs.resources.items, outputs.separators.items,
+                                  outputs.separators.count);
   return true;
 }
 

@@ -15,8 +15,9 @@ typedef struct LayoutReader {
   const char *order;
   bool symbols, failed;
   int depth, nodes;
-  Str names[MAX_RANK]; // of the logical axes
-  int axis_count;
+  Str names[MAX_RANK];           // of the logical axes, then of the replica axes
+  int axis_count, replica_count; // of all of them, of the replica axes
+  int64_t replicas[MAX_RANK];
   Str star; // name of `*indices`, or NULL
   int star_begin, star_count;
 } LayoutReader;

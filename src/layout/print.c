@@ -77,7 +77,7 @@ const char *layout_expr_text(Context *context, const LayoutExpr *e, const Str *n
 }
 
 static void put_outputs(Text *text, const IndexMap *map, const char *separator, int limit) {
-  Printer p = {text, map->inputs, map->input_count};
+  Printer p = {text, map->inputs, map->input_count + map->replica_count};
   int mark = 0;
   for (int i = 0; i <= map->output_count; i++) {
     bool marked = false;
@@ -90,14 +90,18 @@ static void put_outputs(Text *text, const IndexMap *map, const char *separator, 
   }
 }
 
-static void put_inputs(Text *text, const IndexMap *map) {
+// Replica axes are `r=2`, in arrow form after a semicolon.
+static void put_inputs(Text *text, const IndexMap *map, const char *before_replicas) {
   for (int i = 0; i < map->input_count; i++)
     text_printf(text, "%s%s", i ? ", " : "", map->inputs[i]);
+  for (int i = 0; i < map->replica_count; i++)
+    text_printf(text, "%s%s=%lld", i ? ", " : before_replicas, map->inputs[map->input_count + i],
+                (long long)map->replicas[i]);
 }
 
 static void put_arrow(Text *text, const IndexMap *map) {
-  put_inputs(text, map);
-  text_puts(text, map->input_count ? " -> " : "-> ");
+  put_inputs(text, map, "; ");
+  text_puts(text, map->input_count + map->replica_count ? " -> " : "-> ");
   put_outputs(text, map, "|", 6);
 }
 
@@ -109,8 +113,8 @@ const char *index_map_text(Context *context, const IndexMap *map) {
 
 const char *index_map_lambda(Context *context, const IndexMap *map) {
   Text text = text_new(&context->arena);
-  text_puts(&text, map->input_count ? "lambda " : "lambda");
-  put_inputs(&text, map);
+  text_puts(&text, map->input_count + map->replica_count ? "lambda " : "lambda");
+  put_inputs(&text, map, map->input_count ? ", " : "");
   text_puts(&text, ": [");
   put_outputs(&text, map, "AXIS_SEPARATOR", 99);
   text_puts(&text, "]");
@@ -173,7 +177,7 @@ static bool axis_letters(const IndexMap *map, const char *order, char *letters) 
 const char *index_map_name(Context *context, const IndexMap *map, const char *order) {
   Part parts[MAX_RANK];
   char letters[MAX_RANK];
-  if (map->separator_count || map->output_count > MAX_RANK || !map->input_count) return NULL;
+  if (map->separator_count || map->replica_count || !map->input_count) return NULL;
   if (!axis_letters(map, order, letters)) return NULL;
   for (int i = 0; i < map->output_count; i++)
     if (map->resources[i] || !read_part(map->outputs[i], &parts[i])) return NULL;

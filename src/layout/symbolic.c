@@ -325,7 +325,7 @@ bool layout_symbolic_equal(Context *context, const Layout *layout, const LayoutE
   Polys polys = layout_polys_new(context, layout->facts);
   Box *box = arena_new(&context->scratch, Box);
   const Sum *axes[MAX_RANK];
-  bool equal = box_init(box, &polys, layout->shape, layout->rank, axes);
+  bool equal = box_init(box, &polys, layout->shape, layout_box_rank(layout), axes);
   for (int i = 0; i < layout->physical_rank && equal; i++)
     equal = layout->map->outputs[i] == other[i] ||
             sum_same(sum_of(box, layout->map->outputs[i], axes), sum_of(box, other[i], axes));
@@ -609,7 +609,7 @@ int layout_symbolic_extents(Context *context, const Layout *layout, const Layout
   Polys polys = layout_polys_new(context, layout->facts);
   Box *box = arena_new(&context->scratch, Box);
   const Sum *axes[MAX_RANK];
-  int bad = box_init(box, &polys, layout->shape, layout->rank, axes)
+  int bad = box_init(box, &polys, layout->shape, layout_box_rank(layout), axes)
                 ? derive(box, layout, given, physical, axes)
                 : 0;
   arena_reset(&context->scratch, mark);

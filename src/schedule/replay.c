@@ -160,8 +160,11 @@ static bool read_map(Replay *replay, const PyNode *node, const StepCall *call, S
   } else {
     return COMPLAIN(replay, node, "an index map is a lambda or a layout's spelling in quotes");
   }
-  *out = (StepValue){VALUE_MAP, {.map = index_map_parse(replay->context, &source)}};
-  return out->as.map != NULL;
+  const IndexMap *map = index_map_parse(replay->context, &source);
+  if (map && map->replica_count)
+    return COMPLAIN(replay, node, "a buffer cannot be replicated: the map has replica axes");
+  *out = (StepValue){VALUE_MAP, {.map = map}};
+  return map != NULL;
 }
 
 static bool read_argument(Replay *replay, const PyNode *node, const StepParam *param,
