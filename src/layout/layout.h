@@ -260,4 +260,33 @@ void layout_strides(Context *context, const Layout *layout, int64_t *strides, bo
 // axes on other resources: in memory, all w on the same lane, register, ….
 int64_t layout_vector_width(Context *context, const Layout *layout, int axis);
 
+// ---- Lines, pages, padding -------------------------------------------------------------------
+
+// The axes on memory alone, as a layout (itself when all are). NULL when that has no bounds.
+const Layout *layout_memory_part(Context *context, const Layout *layout);
+
+// Neighbouring lines (or places): numbers first .. first + count - 1.
+typedef struct LayoutRun {
+  int64_t first, count;
+} LayoutRun;
+typedef struct LayoutRuns {
+  int64_t total;         // lines (places) in all
+  int64_t run_count;     // maximal runs of neighbours
+  const LayoutRun *runs; // the first of them, ascending
+  int shown;
+} LayoutRuns;
+// Elements of `element_bits` lie densely from byte `base_bytes` on; line n is the bytes
+// n·line_bytes .. n·line_bytes + line_bytes - 1.
+typedef struct LayoutLineSize {
+  int64_t element_bits, line_bytes, base_bytes;
+} LayoutLineSize;
+// The cache lines or pages that the elements low[i] .. low[i] + extent[i] - 1 touch (NULL: all),
+// with the first `wanted` runs of them. YES: *out is exact. NO: the box leaves the shape. Undecided
+// with symbolic extents, and for digits that are not in order on more points than the limit.
+LayoutAnswer layout_lines(Context *context, const Layout *layout, const int64_t *low,
+                          const int64_t *extent, LayoutLineSize size, int wanted, LayoutRuns *out);
+// The places (memory offsets) that hold no element, likewise.
+LayoutAnswer layout_padding_runs(Context *context, const Layout *layout, int wanted,
+                                 LayoutRuns *out);
+
 #endif
