@@ -261,9 +261,7 @@ void layout_strides(Context *context, const Layout *layout, int64_t *strides, bo
 int64_t layout_vector_width(Context *context, const Layout *layout, int axis);
 
 // ---- Lines, pages, padding -------------------------------------------------------------------
-
-// The axes on memory alone, as a layout (itself when all are). NULL when that has no bounds.
-const Layout *layout_memory_part(Context *context, const Layout *layout);
+// Of the part in memory, all copies.
 
 // Neighbouring lines (or places): numbers first .. first + count - 1.
 typedef struct LayoutRun {

@@ -10,19 +10,22 @@ static LayoutAnswer answer(LayoutVerdict verdict, LayoutLevel level, const char 
   return (LayoutAnswer){.verdict = verdict, .level = level, .reason = reason};
 }
 
-const Layout *layout_memory_part(Context *context, const Layout *layout) {
-  const LayoutExpr *outputs[MAX_RANK], *physical[MAX_RANK];
-  const IndexMap *map = layout->map;
-  int count = 0;
-  for (int i = 0; i < map->output_count; i++) {
-    if (map->resources[i]) continue;
-    physical[count] = layout->physical[i];
-    outputs[count++] = map->outputs[i];
-  }
-  if (count == map->output_count) return layout;
-  map = index_map_new(context, map->input_count, map->inputs, count, outputs, NULL, NULL, 0);
-  return layout_new(context, map, layout->shape, physical, layout->facts, layout->padding,
-                    (SourcePos){0});
+// The part in memory, replica axes as axes.
+static const Layout *memory_of(Context *context, const Layout *layout) {
+  return layout_on_resource(context, layout_of_copies(context, layout), NULL);
+}
+
+// A box of the logical axes (NULL: all) with the replica axes whole.
+typedef struct Box {
+  int64_t low[MAX_RANK], extent[MAX_RANK];
+} Box;
+
+static Box box_of(const Layout *copies, int rank, const int64_t *low, const int64_t *extent) {
+  Box box = {0};
+  memcpy(box.extent, copies->extents, sizeof *box.extent * (size_t)copies->rank);
+  if (low) memcpy(box.low, low, sizeof *low * (size_t)rank);
+  if (extent) memcpy(box.extent, extent, sizeof *extent * (size_t)rank);
+  return box;
 }
 
 // ---- By points ---------------------------------------------------------------------------------
@@ -57,15 +60,14 @@ static void add_lines(WalkSpan *sum, int64_t first, int64_t last, LayoutRun *run
   }
 }
 
-static bool lines_by_points(Context *context, const LayoutExpr *offset, const int64_t *low,
-                            const int64_t *extent, int rank, WalkLines lines, WalkSpan *span,
-                            LayoutRun *runs, int *room) {
+static bool lines_by_points(Context *context, const LayoutExpr *offset, const Box *box, int rank,
+                            WalkLines lines, WalkSpan *span, LayoutRun *runs, int *room) {
   PointDomain domain;
-  if (!layout_points_domain(extent, rank, &domain)) return false;
+  if (!layout_points_domain(box->extent, rank, &domain)) return false;
   ArenaMark mark = arena_mark(&context->scratch);
   int64_t *offsets = arena_array(&context->scratch, int64_t, domain.size + LANES), at, last;
-  bool good =
-      layout_points_values(context, extent, rank, boxed(context, offset, low, rank), offsets);
+  bool good = layout_points_values(context, box->extent, rank,
+                                   boxed(context, offset, box->low, rank), offsets);
   int count = 0;
   *span = (WalkSpan){0};
   qsort(offsets, good ? (size_t)domain.size : 0, sizeof *offsets, compare_numbers);
@@ -81,7 +83,8 @@ static bool lines_by_points(Context *context, const LayoutExpr *offset, const in
 
 // ---- Questions ---------------------------------------------------------------------------------
 
-static const char *box_problem(const Layout *layout, const int64_t *low, const int64_t *extent) {
+static const char *box_problem(const Layout *layout, const Box *box) {
+  const int64_t *low = box->low, *extent = box->extent;
   for (int i = 0; i < layout->rank; i++)
     if (low[i] < 0 || extent[i] < 0 || extent[i] > layout->extents[i] ||
         low[i] > layout->extents[i] - extent[i])
@@ -89,25 +92,23 @@ static const char *box_problem(const Layout *layout, const int64_t *low, const i
   return NULL;
 }
 
-static LayoutAnswer touched(Context *context, const Layout *layout, const int64_t *low,
-                            const int64_t *extent, WalkLines lines, int wanted, WalkSpan *span,
-                            LayoutRuns *out) {
-  Walk *walk = arena_new(&context->scratch, Walk);
+static LayoutAnswer touched(Context *context, const Layout *layout, const Box *box, WalkLines lines,
+                            int wanted, WalkSpan *span, LayoutRuns *out) {
   LayoutRun *runs = arena_array(&context->arena, LayoutRun, wanted);
   const LayoutExpr *offset = layout_offset_expr(context, layout);
   LayoutLevel level = LAYOUT_DIGITS;
+  Walk walk;
   *span = (WalkSpan){0};
-  out->shown = wanted;
-  out->runs = runs;
+  *out = (LayoutRuns){.runs = runs, .shown = wanted};
   for (int i = 0; i < layout->rank; i++)
-    if (extent[i] == 0) return *out = (LayoutRuns){0}, answer(LAYOUT_YES, level, NULL);
-  if (!layout_walk_new(context, offset, layout->extents, layout->rank, low, extent, walk) ||
-      !layout_walk_lines(context, walk, lines, span, runs, &out->shown)) {
+    if (box->extent[i] == 0) return out->shown = 0, answer(LAYOUT_YES, level, NULL);
+  if (!layout_walk_new(context, offset, layout->extents, layout->rank, box->low, box->extent,
+                       &walk) ||
+      !layout_walk_lines(context, &walk, lines, span, runs, &out->shown)) {
     level = LAYOUT_POINTS;
     out->shown = wanted;
-    if (!lines_by_points(context, offset, low, extent, layout->rank, lines, span, runs,
-                         &out->shown))
-      return layout_points_over_limit(context, extent, layout->rank);
+    if (!lines_by_points(context, offset, box, layout->rank, lines, span, runs, &out->shown))
+      return layout_points_over_limit(context, box->extent, layout->rank);
   }
   out->total = span->count;
   out->run_count = span->runs;
@@ -125,22 +126,16 @@ static const char *lines_problem(const Layout *layout, LayoutLineSize size, int 
 
 LayoutAnswer layout_lines(Context *context, const Layout *layout, const int64_t *low,
                           const int64_t *extent, LayoutLineSize size, int wanted, LayoutRuns *out) {
-  static const int64_t zeros[MAX_RANK];
   *out = (LayoutRuns){0};
   const char *problem = lines_problem(layout, size, wanted);
   if (problem) return answer(LAYOUT_UNDECIDED, LAYOUT_DIGITS, problem);
-  if (!low) low = zeros;
-  if (!extent) extent = layout->extents;
-  problem = box_problem(layout, low, extent);
+  const Layout *memory = memory_of(context, layout);
+  Box box = box_of(memory, layout->rank, low, extent);
+  problem = box_problem(memory, &box);
   if (problem) return answer(LAYOUT_NO, LAYOUT_DIGITS, problem);
   WalkLines lines = {size.element_bits, size.line_bytes * 8, size.base_bytes * 8};
   WalkSpan span;
-  const Layout *memory = layout_memory_part(context, layout);
-  if (!memory) return answer(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "it has no part in memory");
-  ArenaMark mark = arena_mark(&context->scratch);
-  LayoutAnswer result = touched(context, memory, low, extent, lines, wanted, &span, out);
-  arena_reset(&context->scratch, mark);
-  return result;
+  return touched(context, memory, &box, lines, wanted, &span, out);
 }
 
 // The gaps between runs of places that are used.
@@ -162,19 +157,17 @@ static void gaps(const LayoutRuns *used, const WalkSpan *span, int64_t places, i
 
 LayoutAnswer layout_padding_runs(Context *context, const Layout *layout, int wanted,
                                  LayoutRuns *out) {
-  static const int64_t zeros[MAX_RANK];
-  const Layout *memory = layout_memory_part(context, layout);
-  int64_t places;
-  LayoutRuns used = {0};
-  WalkSpan span;
   *out = (LayoutRuns){0};
-  if (!memory || !layout_physical_size(memory, &places))
+  if (!layout->is_static)
     return answer(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "the extents are symbolic");
-  ArenaMark mark = arena_mark(&context->scratch);
-  LayoutAnswer result = touched(context, memory, zeros, memory->extents, (WalkLines){1, 1, 0},
-                                wanted + 1, &span, &used);
-  arena_reset(&context->scratch, mark);
-  if (result.verdict == LAYOUT_YES)
+  const Layout *memory = memory_of(context, layout);
+  Box box = box_of(memory, layout->rank, NULL, NULL);
+  LayoutRuns used;
+  WalkSpan span;
+  int64_t places;
+  LayoutAnswer result =
+      touched(context, memory, &box, (WalkLines){1, 1, 0}, wanted + 1, &span, &used);
+  if (result.verdict == LAYOUT_YES && layout_physical_size(memory, &places))
     gaps(&used, &span, places, wanted, arena_array(&context->arena, LayoutRun, wanted), out);
   return result;
 }

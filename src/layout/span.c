@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counting what a box touches, in memory order. The lines of a sub-nest have a summary (first,
 // last, count, runs) that depends on its start only modulo the line, and on how the digits visited
-// so far compare with the ends of their axes' ranges. Memory order makes neighbours share one line at
-// most, so their summaries merge; repetitions are merged by doubling.
+// so far compare with the ends of their axes' ranges. Memory order makes neighbours share one line
+// at most, so their summaries merge; repetitions are merged by doubling.
 #include "layout/walk.h"
 
 enum { MAX_STEPS = 1 << 22, SETTLED = 100 };
