@@ -1,48 +1,80 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parallel loops on pthreadpool, whose workers take pieces from one another when they run out and
-// spin between loops.
+// Parallel loops on pthreadpool, whose workers take pieces from one another when they run out. Its
+// workers spin between loops, so that the next begins at once, and a loop ends when each of them
+// has reported. Where the processors are shared, a spinning worker uses up its time and is put
+// aside, and each loop waits for it to come back: a hundred times the loop's own time. So the time
+// from the last piece to the end of the loop is watched: after a stall workers sleep between loops,
+// which keeps them welcome to the scheduler, for a while that doubles with each further stall.
 #include "runtime/runtime.h"
 
 #include <pthreadpool.h>
+#include <stdatomic.h>
+#include <stdlib.h>
 
-// Pieces a thread, so that one that is held up can be relieved.
-enum { PIECES_A_THREAD = 4 };
+enum {
+  PIECES_A_THREAD = 4, // so that one that is held up can be relieved
+  STALL_NS = 500000,
+  FEWEST_SLEEPY_LOOPS = 256,
+  MOST_SLEEPY_LOOPS = 1 << 16,
+};
+
+struct ThreadPool {
+  pthreadpool_t inner;
+  int sleepy_loops; // left
+  int penalty;      // how many the next stall brings
+};
 
 typedef struct Loop {
   ParallelBody body;
   void *env;
+  atomic_llong last_piece_ns;
 } Loop;
 
-static pthreadpool_t inner(void *pool) {
+ThreadPool *thread_pool_new(int threads) {
+  ThreadPool *pool = calloc(1, sizeof *pool);
+  if (!pool) return NULL;
+  pool->inner = pthreadpool_create((size_t)MAX_OF(threads, 0));
+  pool->penalty = FEWEST_SLEEPY_LOOPS;
   return pool;
 }
 
-ThreadPool *thread_pool_new(int threads) {
-  return (ThreadPool *)pthreadpool_create((size_t)MAX_OF(threads, 0));
-}
-
 void thread_pool_free(ThreadPool *pool) {
-  if (pool) pthreadpool_destroy(inner(pool));
+  if (!pool) return;
+  if (pool->inner) pthreadpool_destroy(pool->inner);
+  free(pool);
 }
 
 int thread_pool_size(const ThreadPool *pool) {
-  return pool ? (int)pthreadpool_get_threads_count(inner((void *)pool)) : 1;
+  return pool && pool->inner ? (int)pthreadpool_get_threads_count(pool->inner) : 1;
 }
 
 static void run_piece(void *arg, size_t begin, size_t count) {
-  const Loop *loop = arg;
+  Loop *loop = arg;
   loop->body(loop->env, (int64_t)begin, (int64_t)(begin + count));
+  atomic_store_explicit(&loop->last_piece_ns, clock_now_ns(), memory_order_relaxed);
 }
 
-void thread_pool_run(void *pool, ParallelBody body, void *env, int64_t count) {
-  if (count <= 0) return;
+static void watch_for_stalls(ThreadPool *pool, const Loop *loop) {
+  if (pool->sleepy_loops) {
+    pool->sleepy_loops--;
+    return;
+  }
+  if (clock_now_ns() - loop->last_piece_ns < STALL_NS) return;
+  pool->sleepy_loops = pool->penalty;
+  pool->penalty = MIN_OF(2 * pool->penalty, MOST_SLEEPY_LOOPS);
+}
+
+void thread_pool_run(void *arg, ParallelBody body, void *env, int64_t count) {
+  ThreadPool *pool = arg;
   int threads = thread_pool_size(pool);
+  if (count <= 0) return;
   if (threads == 1 || count == 1) {
     body(env, 0, count);
     return;
   }
-  Loop loop = {body, env};
+  Loop loop = {.body = body, .env = env};
   int64_t piece = ceil_div(count, (int64_t)threads * PIECES_A_THREAD);
-  pthreadpool_parallelize_1d_tile_1d(inner(pool), run_piece, &loop, (size_t)count, (size_t)piece,
-                                     0);
+  pthreadpool_parallelize_1d_tile_1d(pool->inner, run_piece, &loop, (size_t)count, (size_t)piece,
+                                     pool->sleepy_loops ? PTHREADPOOL_FLAG_YIELD_WORKERS : 0);
+  watch_for_stalls(pool, &loop);
 }
