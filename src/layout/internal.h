@@ -111,6 +111,10 @@ bool layout_instance(Context *context, const Layout *layout, int which, Instance
 const LayoutExpr *layout_instantiate(Context *context, const LayoutExpr *e,
                                      const LayoutValue *values, int count);
 
+// layout_new without diagnostics, padding unknown: NULL where it would report one.
+const Layout *layout_try(Context *context, const IndexMap *map, const LayoutExpr *const *shape,
+                         const LayoutExpr *const *physical, LayoutFacts facts);
+
 // Proves that no index leaves the physical extents, or reports it at `pos`.
 bool layout_prove_inside(Context *context, const Layout *layout, SourcePos pos);
 

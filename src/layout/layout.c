@@ -281,6 +281,16 @@ const Layout *layout_new(Context *context, const IndexMap *map, const LayoutExpr
   return made;
 }
 
+const Layout *layout_try(Context *context, const IndexMap *map, const LayoutExpr *const *shape,
+                         const LayoutExpr *const *physical, LayoutFacts facts) {
+  int diags = context->diags.count, errors = context->error_count;
+  const Layout *layout =
+      layout_new(context, map, shape, physical, facts, (LayoutPadding){0}, (SourcePos){0});
+  context->diags.count = diags;
+  context->error_count = errors;
+  return layout;
+}
+
 const Layout *layout_static(Context *context, const IndexMap *map, const int64_t *shape,
                             SourcePos pos) {
   const LayoutExpr *extents[MAX_RANK];

@@ -287,4 +287,58 @@ LayoutAnswer layout_lines(Context *context, const Layout *layout, const int64_t 
 LayoutAnswer layout_padding_runs(Context *context, const Layout *layout, int wanted,
                                  LayoutRuns *out);
 
+// ---- Bank conflicts --------------------------------------------------------------------------
+
+// Elements of `element_bits` lie densely from an address that is a multiple of a whole row of banks
+// on; bank k holds the words n of bank_bytes with n mod bank_count = k.
+typedef struct LayoutBanks {
+  int64_t element_bits, bank_bytes, bank_count;
+} LayoutBanks;
+
+// What lanes want at once. `lanes` maps (positions …, lane) to the logical index where the lane's
+// `vector` consecutive elements of memory begin (0: one); the other axes are the times that this
+// happens. `extents` are those of its axes. `weight` (0: 1) counts in the search for a swizzle.
+typedef struct LayoutAccess {
+  const IndexMap *lanes;
+  const int64_t *extents;
+  int64_t vector, weight;
+} LayoutAccess;
+
+// lane -> start + step·lane along one axis of a tensor of that rank (start NULL: the origin).
+const IndexMap *layout_run_lanes(Context *context, int rank, const int64_t *start, int axis,
+                                 int64_t step);
+
+typedef struct LayoutConflicts {
+  int64_t degree; // the largest number of distinct words that one bank has to give in one phase
+  int64_t bank;   // where
+  int64_t waves;  // the sum over phases and positions of their degrees
+  int64_t words;  // distinct words, summed likewise
+  int64_t phase;  // lanes that are served together: a full row of banks, at least one
+} LayoutConflicts;
+// YES: no two lanes of a phase want different words of one bank (the same word is broadcast). NO:
+// the witnesses are the two lanes, as indices of `lanes`. *out is exact in both cases.
+LayoutAnswer layout_bank_conflicts(Context *context, const Layout *layout,
+                                   const LayoutAccess *access, LayoutBanks banks,
+                                   LayoutConflicts *out);
+
+// A linear bijection of offsets over GF(2): bit i of the new offset is the parity of the old one's
+// bits in rows[i], for i < bits; higher bits stay.
+typedef struct LayoutSwizzle {
+  const IndexMap *map;  // o -> the new offset
+  const Layout *layout; // the layout with the swizzle after its offset, in whole blocks of 2^bits
+  int bits;
+  const uint64_t *rows;
+  bool is_named; // it is CuTe's Swizzle<b, m, s>; b = 0 is the identity
+  int b, m, s;
+  const int64_t *waves; // of each access under it
+  const int64_t *bound; // the fewest that any linear bijection gives that access
+} LayoutSwizzle;
+// The swizzle with the least Σ weight · waves over the accesses, among the linear bijections that
+// keep aligned units (the wider of a bank's word and the widest vector) whole and in order. YES:
+// proved, by the bounds being met (always so for one or two accesses) or by trying all. Undecided
+// with out->map set: the best that was found; without: the accesses are not linear over bits.
+// Method: docs/layouts.md, "The best swizzle".
+LayoutAnswer layout_best_swizzle(Context *context, const Layout *layout, LayoutBanks banks,
+                                 const LayoutAccess *accesses, int count, LayoutSwizzle *out);
+
 #endif

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Accesses of lanes to memory, for bank conflicts and the swizzles against them.
+#ifndef PLEAT_LAYOUT_BANKS_H
+#define PLEAT_LAYOUT_BANKS_H
+
+#include "layout/internal.h"
+
+// The memory offsets of an access: a layout of one physical axis on (positions …, lane). NULL with
+// a reason.
+const Layout *layout_access_offsets(Context *context, const Layout *layout,
+                                    const LayoutAccess *access, LayoutBanks banks,
+                                    const char **reason);
+// Whether the offset at (position, lane) is that of the position joined by `op` (ADD or XOR) with
+// the step of the lane from the origin.
+bool layout_access_separates(Context *context, const Layout *at, LayoutOp op);
+
+#endif
