@@ -2,13 +2,13 @@
 // `pleat bench`: how long a model, or one operator, takes, and how near that is to what the machine
 // can do.
 #include "cli/bench_op.h"
-#include "cli/session.h"
+#include "cli/kernel.h"
 
 #include <jansson.h>
 
 typedef struct BenchOptions {
   ModelOptions model; // first: MODEL_OPTIONS
-  const char *op;
+  const char *op, *func;
   int64_t repeat;
   bool spills;
 } BenchOptions;
@@ -18,6 +18,7 @@ static const Option options[] = {
     {"op", 0, OPTION_TEXT, "'NAME SHAPE…'",
      "one operator: 'matmul 64x128x32', 'conv2d 1x64x56x56 64x64x3x3 stride=1 pad=1'",
      offsetof(BenchOptions, op)},
+    FUNC_OPTION(BenchOptions, func),
     {"repeat", 0, OPTION_INT, "N", "runs to measure (as many as take a second, 10 at least)",
      offsetof(BenchOptions, repeat)},
     {"spills", 0, OPTION_FLAG, NULL, "count vectors moved to the stack in innermost loops",
@@ -48,6 +49,7 @@ static bool measure(Session *s, const BenchOptions *o) {
 
 static int count_spills(const Session *s) {
   Program *p = s->program;
+  if (!p) return -1;
   const TargetRow *row = target_for_file("kernels.s");
   TargetUnit unit = {p->name, p->kernels.items, p->kernels.count};
   TargetOptions target = {.machine = &p->options.machine};
@@ -73,7 +75,7 @@ static void show_text(const Session *s, const Figures *f, const char *what) {
   printf("latency         %s median   %s p10   %s p90   (%d thread%s, %d runs, %s)\n",
          show_seconds(arena, s->latency.median), show_seconds(arena, s->latency.p10),
          show_seconds(arena, s->latency.p90), threads, threads == 1 ? "" : "s", s->runs,
-         s->program->options.machine.level_name);
+         s->machine.level_name);
   printf("work            %s operations, %.1f GFLOP/s", show_count(arena, (int64_t)f->operations),
          f->gflops);
   if (f->peak > 0)
@@ -90,9 +92,9 @@ static int show_json(const Session *s, const Figures *f) {
       "{s:{s:f, s:f, s:f}, s:f, s:I, s:i, s:i, s:s, s:f, s:I, s:f, s:f, s:f}", "latency_ms",
       "median", s->latency.median * 1e3, "p10", s->latency.p10 * 1e3, "p90", s->latency.p90 * 1e3,
       "first_result_s", s->first_seconds, "peak_memory_bytes", (json_int_t)process_peak_bytes(),
-      "threads", session_threads(s), "runs", s->runs, "cpu", s->program->options.machine.level_name,
-      "operations", f->operations, "bytes", (json_int_t)f->bytes, "gflops", f->gflops, "gbytes_s",
-      f->gbytes, "peak_gflops", f->peak);
+      "threads", session_threads(s), "runs", s->runs, "cpu", s->machine.level_name, "operations",
+      f->operations, "bytes", (json_int_t)f->bytes, "gflops", f->gflops, "gbytes_s", f->gbytes,
+      "peak_gflops", f->peak);
   if (object && f->peak > 0)
     json_object_set_new(object, "peak_share", json_real(f->gflops / f->peak));
   if (object && f->spills >= 0) json_object_set_new(object, "spills", json_integer(f->spills));
@@ -103,8 +105,9 @@ static int bench(Session *s, const BenchOptions *o) {
   Cli *cli = s->cli;
   const char *what = o->op ? o->op : cli->inputs.items[0];
   InputContents contents = {.fill = "random"};
-  GraphFunc *graph = o->op ? bench_op_parse(cli, o->op) : model_load(cli, what, s->model);
-  if (!session_begin(s, graph, &contents) || !measure(s, o)) return STATUS_BAD;
+  bool begun = o->op ? session_begin(s, bench_op_parse(cli, o->op), &contents)
+                     : session_begin_file(s, what, o->func, &contents);
+  if (!begun || !measure(s, o)) return STATUS_BAD;
   Figures figures = figures_of(s, o);
   if (cli->json) return show_json(s, &figures);
   show_text(s, &figures, what);
@@ -122,7 +125,7 @@ static int run(Cli *cli, void *given) {
 
 const Command command_bench = {
     .name = "bench",
-    .arguments = "MODEL",
+    .arguments = "MODEL|KERNEL.py",
     .summary = "measure a model or one operator beside what the machine can do",
     .example = "  $ pleat bench --op 'matmul 1024x1024x1024' --threads 1\n"
                "  matmul 1024x1024x1024\n"

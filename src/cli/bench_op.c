@@ -83,7 +83,7 @@ static const struct {
   const char *name, *full;
   int repeat;
 } aliases[] = {
-    {"stride", "strides", 2}, {"pad", "padding", 4},       {"dilation", "dilation", 2},
+    {"stride", "strides", 2}, {"pad", "padding", 4},      {"dilation", "dilation", 2},
     {"group", "groups", 1},   {"window", "pool_size", 2},
 };
 
@@ -120,8 +120,9 @@ static Value *make_constant(OpText *t, const int64_t *shape, int rank) {
   if (!tensor) return complain(t, "no memory for", "its weights"), NULL;
   tensor_fill_random(tensor, 1);
   ConstData *data = arena_new(&context->arena, ConstData);
-  *data = (ConstData){str_intern(context, "weight"), DTYPE_FLOAT32, rank, tensor->shape,
-                      tensor->data, (size_t)tensor_bytes(tensor)};
+  *data =
+      (ConstData){str_intern(context, "weight"), DTYPE_FLOAT32, rank, tensor->shape, tensor->data,
+                  (size_t)tensor_bytes(tensor)};
   return value_constant(context, data);
 }
 
@@ -145,8 +146,8 @@ static GraphFunc *make_graph(OpText *t) {
   Value *inputs[MOST_SHAPES];
   for (int i = 0; i < t->shape_count; i++)
     if (!(inputs[i] = make_input(t, graph, i))) return NULL;
-  Node *node = node_new(context, NODE_OP, t->row->name, t->words.items[0], inputs, t->shape_count,
-                        1);
+  Node *node =
+      node_new(context, NODE_OP, t->row->name, t->words.items[0], inputs, t->shape_count, 1);
   for (int i = 1; i < t->words.count; i++)
     if (strchr(t->words.items[i], '=') && !set_attribute(t, node, t->words.items[i])) return NULL;
   if (!op_infer(context, node)) return NULL;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `pleat compile`: a model, or kernels, as a file: native code or C with a header, or the tensor
 // programs as TVMScript.
-#include "cli/model.h"
+#include "cli/kernel.h"
 
 #include "script/script.h"
 
@@ -9,12 +9,13 @@ enum { WEIGHTS_INSIDE = 1 << 20 }; // bytes that a file of code holds without be
 
 typedef struct CompileCommand {
   ModelOptions model; // first: MODEL_OPTIONS
-  const char *target, *weights;
+  const char *target, *weights, *func;
   bool openmp, lowered;
 } CompileCommand;
 
 static const Option options[] = {
     MODEL_OPTIONS,
+    FUNC_OPTION(CompileCommand, func),
     {"target", 0, OPTION_TEXT, "llvm|c", "code generator (by the ending of the output)",
      offsetof(CompileCommand, target)},
     {"emit-weights", 0, OPTION_TEXT, "inside|beside",
@@ -64,23 +65,39 @@ static bool write_script(Cli *cli, const CompileCommand *o, const Program *progr
 
 // ---- Kernels ----------------------------------------------------------------------------------
 
-static bool compile_kernels(Cli *cli, const CompileCommand *o, Module *module) {
-  Context *context = cli->context;
-  HostMachine machine;
-  TargetUnit unit = {str_intern(context, "kernels")};
-  unit.kernels = arena_array(&context->arena, LowerKernel *, module->funcs.count);
+// Each as it is to run, or with --lowered as code generators read it.
+static bool write_kernel_script(Cli *cli, const Kernels *kernels) {
+  Module *module = module_new(cli->context, "");
+  for (int i = 0; i < kernels->count; i++) module_add_prim(module, kernels->items[i].scheduled);
+  return write_module(cli, module);
+}
+
+static LowerKernel *lower_kernel(Cli *cli, const CompileCommand *o, Kernel *kernel) {
   LowerOptions lower = {.print_after = o->model.print_after, .verify_each = o->model.verify_each};
-  if (!cli_machine(cli, &machine)) return false;
-  for (int i = 0; i < module->funcs.count; i++) {
-    PrimFunc *func = lower_prim_func(context, module->funcs.items[i].prim, &lower);
-    if (!func) return false;
-    module->funcs.items[i].prim = func;
-    unit.kernels[unit.kernel_count++] = lowered_kernel(context, func);
+  PrimFunc *func = lower_prim_func(cli->context, kernel->scheduled, &lower);
+  if (!func) return NULL;
+  kernel->scheduled = func;
+  return lowered_kernel(cli->context, func);
+}
+
+static bool compile_kernels(Cli *cli, const CompileCommand *o, const Module *module) {
+  Context *context = cli->context;
+  bool script = ends_with(cli->output, ".py");
+  HostMachine machine;
+  Kernels kernels = {0};
+  const TargetRow *row = script ? NULL : choose_target(cli, o);
+  if ((!script && !row) || !cli_machine(cli, &machine) ||
+      !kernels_load(cli, module, o->func, &machine, &kernels))
+    return false;
+  LowerKernel **lowered = arena_array(&context->arena, LowerKernel *, kernels.count);
+  const uint8_t **access = arena_array(&context->arena, const uint8_t *, kernels.count);
+  for (int i = 0; i < kernels.count && (!script || o->lowered); i++) {
+    access[i] = kernels.items[i].access;
+    if (!(lowered[i] = lower_kernel(cli, o, &kernels.items[i]))) return false;
   }
-  if (ends_with(cli->output, ".py")) return write_module(cli, module);
-  const TargetRow *row = choose_target(cli, o);
-  TargetOptions target = {.machine = &machine};
-  return row && target_write_file(context, row, &unit, &target, cli->output);
+  if (script) return write_kernel_script(cli, &kernels);
+  TargetProgramOptions options = {.target = {.machine = &machine}, .openmp = o->openmp};
+  return kernels_write(context, lowered, access, kernels.count, row, &options, cli->output);
 }
 
 // ---- Models -----------------------------------------------------------------------------------
@@ -116,7 +133,7 @@ static int run(Cli *cli, void *given) {
 
 const Command command_compile = {
     .name = "compile",
-    .arguments = "MODEL -o FILE",
+    .arguments = "MODEL|KERNEL.py -o FILE",
     .summary = "write native code, C or TVMScript, by the ending of the output",
     .example = "  $ pleat compile digits.onnx -o digits.c\n"
                "  $ cc -O2 -march=native -c digits.c      # digits.h says how to call it\n",

@@ -12,9 +12,8 @@ extern const Command command_bench, command_check, command_compile, command_insp
 
 // In the order in which the help lists them; ends with NULL.
 static const Command *const commands[] = {
-    &command_check, &command_inspect, &command_run,    &command_compile, &command_plan,
-    &command_opt,   &command_verify,  &command_bench,
-    NULL,
+    &command_check,  &command_inspect, &command_run, &command_compile, &command_plan, &command_opt,
+    &command_verify, &command_bench,   NULL,
 };
 
 static int command_count(void) {

@@ -121,38 +121,41 @@ Tensor *model_tensor(Cli *cli, const Value *value) {
 
 // ---- --input name=file.npy
 
-static bool names_value(const char *given, const Value *value) {
-  size_t n = strlen(value->name);
-  return strncmp(given, value->name, n) == 0 && given[n] == '=';
+static bool gives(const char *given, const char *name) {
+  size_t n = strlen(name);
+  return strncmp(given, name, n) == 0 && given[n] == '=';
 }
 
-Tensor *model_given_input(Cli *cli, const StringList *given, const Value *value) {
+Tensor *cli_given_array(Cli *cli, const StringList *given, const char *name) {
   for (int i = 0; i < given->count; i++)
-    if (names_value(given->items[i], value))
-      return cli_keep_tensor(
-          cli, npy_read(cli->context, given->items[i] + strlen(value->name) + 1));
+    if (gives(given->items[i], name))
+      return cli_keep_tensor(cli, npy_read(cli->context, given->items[i] + strlen(name) + 1));
   return NULL;
 }
 
-static bool unknown_input(Cli *cli, const char *given, const GraphFunc *graph) {
-  const char *names[64];
-  int count = MIN_OF(graph->param_count, COUNT_OF(names));
-  for (int i = 0; i < count; i++) names[i] = graph->params[i]->name;
+static bool unknown_input(Cli *cli, const char *given, const char *what, const char *const *names,
+                          int count) {
   const char *word = str_intern_n(cli->context, given, strcspn(given, "="));
   const char *nearest = nearest_name(word, names, count);
   if (!strchr(given, '='))
     return diag_error(cli->context, (SourcePos){0}, "--input %s: expected NAME=FILE.npy", given);
-  return diag_error(cli->context, (SourcePos){0}, "--input %s: the model has no input '%s'%s%s%s",
-                    given, word, nearest ? "; did you mean '" : "", nearest ? nearest : "",
+  return diag_error(cli->context, (SourcePos){0}, "--input %s: the %s has no input '%s'%s%s%s",
+                    given, what, word, nearest ? "; did you mean '" : "", nearest ? nearest : "",
                     nearest ? "'?" : "");
 }
 
-bool model_check_inputs(Cli *cli, const StringList *given, const GraphFunc *graph) {
+bool cli_check_given(Cli *cli, const StringList *given, const char *what, const char *const *names,
+                     int count) {
   for (int i = 0; i < given->count; i++) {
     bool known = false;
-    for (int j = 0; j < graph->param_count; j++)
-      known |= names_value(given->items[i], graph->params[j]);
-    if (!known) unknown_input(cli, given->items[i], graph);
+    for (int j = 0; j < count; j++) known |= gives(given->items[i], names[j]);
+    if (!known) unknown_input(cli, given->items[i], what, names, count);
   }
   return cli->context->error_count == 0;
+}
+
+bool model_check_inputs(Cli *cli, const StringList *given, const GraphFunc *graph) {
+  const char **names = arena_array(&cli->context->arena, const char *, graph->param_count);
+  for (int i = 0; i < graph->param_count; i++) names[i] = graph->params[i]->name;
+  return cli_check_given(cli, given, "model", names, graph->param_count);
 }

@@ -31,7 +31,7 @@ typedef struct LoadedModel {
   GraphFunc *graph; // NULL when it was refused
   Map operators;    // name of a node (Str) to its operator as the file has it
   int node_count;
-  int64_t opset;    // 0: not an ONNX model
+  int64_t opset; // 0: not an ONNX model
 } LoadedModel;
 
 bool is_script(const char *path); // TVMScript rather than a model, by the path
@@ -51,8 +51,10 @@ Program *model_plan(Cli *cli, const GraphFunc *graph, const ModelOptions *option
 Tensor *model_tensor(Cli *cli, const Value *value);
 Tensor *cli_keep_tensor(Cli *cli, Tensor *tensor); // freed with the context; NULL stays NULL
 // What `--input name=file.npy` says this input holds; NULL when nothing, or with a diagnostic.
-Tensor *model_given_input(Cli *cli, const StringList *given, const Value *value);
-// Does each `--input` name an input of the graph? False with diagnostics.
+Tensor *cli_given_array(Cli *cli, const StringList *given, const char *name);
+// Does each `--input` give one of these to a "model" or the like? False with diagnostics.
+bool cli_check_given(Cli *cli, const StringList *given, const char *what, const char *const *names,
+                     int count);
 bool model_check_inputs(Cli *cli, const StringList *given, const GraphFunc *graph);
 
 #endif

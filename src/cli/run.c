@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // `pleat run`: compile a model for this machine, run it, and say in a few lines what was made of
 // it.
-#include "cli/session.h"
+#include "cli/kernel.h"
 
 #include <jansson.h>
 
 typedef struct RunOptions {
   ModelOptions model; // first: MODEL_OPTIONS
   InputContents contents;
+  const char *func;
   int64_t repeat;
   bool profile;
 } RunOptions;
@@ -19,17 +20,17 @@ static const Option options[] = {
     {"fill", 0, OPTION_TEXT, "random|zero", "contents of the inputs not given",
      offsetof(RunOptions, contents.fill)},
     {"seed", 0, OPTION_INT, "N", "of the random contents", offsetof(RunOptions, contents.seed)},
+    FUNC_OPTION(RunOptions, func),
     {"repeat", 0, OPTION_INT, "N", "runs to measure", offsetof(RunOptions, repeat)},
     {"profile", 0, OPTION_FLAG, NULL, "time of each kernel", offsetof(RunOptions, profile)},
 };
 
 static bool save(const Session *s) {
-  const GraphFunc *graph = s->graph;
   Arena *arena = &s->cli->context->arena;
-  NamedTensor *named = arena_array(arena, NamedTensor, graph->output_count);
-  for (int i = 0; i < graph->output_count; i++)
-    named[i] = (NamedTensor){graph->outputs[i]->name, s->outputs[i]};
-  return npz_write(s->cli->context, s->cli->output, named, graph->output_count);
+  NamedTensor *named = arena_array(arena, NamedTensor, s->output_count);
+  for (int i = 0; i < s->output_count; i++)
+    named[i] = (NamedTensor){s->output_names[i], s->outputs[i]};
+  return npz_write(s->cli->context, s->cli->output, named, s->output_count);
 }
 
 // ---- Summary ----------------------------------------------------------------------------------
@@ -67,8 +68,8 @@ static int layout_count(const Session *s) {
     for (int j = 0; j < plan->kernels.items[i]->params.count; j++) {
       const StageTensor *tensor = plan->kernels.items[i]->params.items[j];
       if (tensor->data || tensor->buffer->rank < 2) continue;
-      const char *name = plan_layout_name(s->cli->context, tensor,
-                                          plan->kernels.items[i]->choice.layouts[j]);
+      const char *name =
+          plan_layout_name(s->cli->context, tensor, plan->kernels.items[i]->choice.layouts[j]);
       map_put(&names, str_intern(s->cli->context, name), name);
     }
   return names.count;
@@ -116,14 +117,16 @@ static void show_slow_paths(const Session *s) {
   const Program *p = s->program;
   int found = 0;
   printf("slow paths      ");
-  for (int i = 0; i < p->steps.count; i++) {
+  for (int i = 0; p && i < p->steps.count; i++) {
     const PlanKernel *kernel = p->steps.items[i].plan;
     if (!kernel->choice.slow) continue;
     printf("%s%s: %s\n", found++ ? "                " : "", kernel->name, kernel->choice.slow);
   }
+  if (s->kernel && s->kernel->choice.slow && ++found)
+    printf("%s: %s\n", s->kernel->func->name, s->kernel->choice.slow);
   for (int i = 0; i < LOWER_COUNT_KINDS; i++)
-    if (lower_count_is_loss(i) && p->lower_report.counts[i])
-      printf("%s%d %s\n", found++ ? "                " : "", p->lower_report.counts[i],
+    if (lower_count_is_loss(i) && s->lower_report.counts[i])
+      printf("%s%d %s\n", found++ ? "                " : "", s->lower_report.counts[i],
              lower_count_name(i));
   for (int i = 0; i < TARGET_COUNT_KINDS; i++)
     if (s->target.counts[i])
@@ -132,10 +135,21 @@ static void show_slow_paths(const Session *s) {
   if (!found) printf("none\n");
 }
 
-static void show_summary(const Session *s, const char *path) {
+static void show_kernel(const Session *s, const char *name) {
+  Arena *arena = &s->cli->context->arena;
+  const Kernel *kernel = s->kernel;
+  printf("%s%-14s%s  %s: %s\n", paint(s->cli, COLOUR_BOLD), name, paint(s->cli, COLOUR_NONE),
+         kernel->func->name, kernel_signature(s->cli, kernel));
+  if (kernel->why_written)
+    printf("schedule        as written: %s\n", kernel->why_written);
+  else
+    printf("schedule        %d steps by the model\n", schedule_step_count(kernel->choice.schedule));
+  printf("code            %s, %s\n", s->machine.level_name, show_seconds(arena, s->code_seconds));
+}
+
+static void show_model(const Session *s, const char *name) {
   Arena *arena = &s->cli->context->arena;
   const Program *p = s->program;
-  const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
   printf("%s%-14s%s  %s      %s of weights\n", paint(s->cli, COLOUR_BOLD), name,
          paint(s->cli, COLOUR_NONE), operators_text(s),
          show_bytes(arena, p->original_weight_bytes));
@@ -143,6 +157,14 @@ static void show_summary(const Session *s, const char *path) {
   printf("code            %d kernels, %s, %s             arena %s\n", p->kernels.count,
          p->options.machine.level_name, show_seconds(arena, s->code_seconds),
          show_bytes(arena, p->arena_bytes));
+}
+
+static void show_summary(const Session *s, const char *path) {
+  const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+  if (s->kernel)
+    show_kernel(s, name);
+  else
+    show_model(s, name);
   show_latency(s);
   show_slow_paths(s);
 }
@@ -174,10 +196,10 @@ static void show_profile(const Session *s) {
 
 static void show_values(const Session *s) {
   enum { SHOWN = 8 };
-  for (int i = 0; i < s->graph->output_count; i++) {
+  for (int i = 0; i < s->output_count; i++) {
     const Tensor *t = s->outputs[i];
     int64_t count = tensor_count(t);
-    printf("%-15s [", s->graph->outputs[i]->name);
+    printf("%-15s [", s->output_names[i]);
     for (int64_t j = 0; j < MIN_OF(count, SHOWN); j++)
       printf("%s%.6g", j ? " " : "", element_get(t->type, tensor_element(t, j)));
     if (count > SHOWN) printf(" … %lld values", (long long)count);
@@ -188,40 +210,40 @@ static void show_values(const Session *s) {
 static int show_json(const Session *s) {
   json_t *kernels = json_array();
   for (int i = 0; s->step_ns && i < s->program->steps.count; i++)
-    json_array_append_new(kernels, json_pack("{s:s, s:f}", "name",
-                                             s->program->steps.items[i].plan->name, "ms",
-                                             (double)s->step_ns[i] * 1e-6 / s->runs));
-  json_t *object = json_pack(
-      "{s:{s:f, s:f, s:f}, s:f, s:I, s:i, s:o}", "latency_ms", "median", s->latency.median * 1e3,
-      "p10", s->latency.p10 * 1e3, "p90", s->latency.p90 * 1e3, "first_result_s", s->first_seconds,
-      "peak_memory_bytes", (json_int_t)process_peak_bytes(), "threads", session_threads(s),
-      "kernels", kernels);
+    json_array_append_new(kernels,
+                          json_pack("{s:s, s:f}", "name", s->program->steps.items[i].plan->name,
+                                    "ms", (double)s->step_ns[i] * 1e-6 / s->runs));
+  json_t *object = json_pack("{s:{s:f, s:f, s:f}, s:f, s:I, s:i, s:o}", "latency_ms", "median",
+                             s->latency.median * 1e3, "p10", s->latency.p10 * 1e3, "p90",
+                             s->latency.p90 * 1e3, "first_result_s", s->first_seconds,
+                             "peak_memory_bytes", (json_int_t)process_peak_bytes(), "threads",
+                             session_threads(s), "kernels", kernels);
   return json_print(s->cli, object);
 }
 
-static int run_model(Session *s, const RunOptions *o) {
+static int run_file(Session *s, const RunOptions *o) {
   const char *path = s->cli->inputs.items[0];
-  if (!session_begin(s, model_load(s->cli, path, s->model), &o->contents) ||
+  if (!session_begin_file(s, path, o->func, &o->contents) ||
       !session_measure(s, o->repeat, o->profile))
     return STATUS_BAD;
   if (s->cli->output && !save(s)) return STATUS_BAD;
   if (s->cli->output && strcmp(s->cli->output, "-") == 0) return STATUS_DONE; // that was all
   if (s->cli->json) return show_json(s);
   show_summary(s, path);
-  if (o->profile) show_profile(s);
+  if (s->step_ns) show_profile(s);
   if (!s->cli->output) show_values(s);
   return STATUS_DONE;
 }
 
 static int run(Cli *cli, void *given) {
   const RunOptions *o = given;
-  return run_model(session_new(cli, &o->model), o);
+  return run_file(session_new(cli, &o->model), o);
 }
 
 const Command command_run = {
     .name = "run",
-    .arguments = "MODEL",
-    .summary = "compile a model for this machine and run it",
+    .arguments = "MODEL|KERNEL.py",
+    .summary = "compile a model or a kernel for this machine and run it",
     .example =
         "  $ pleat run resnet50.onnx --fill random --repeat 50\n"
         "  resnet50.onnx   53 conv2d · 49 relu · 16 add · 4 others      97.5 MiB of weights\n"

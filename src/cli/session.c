@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compiling a graph for this process, running and measuring it.
-#include "cli/session.h"
+#include "cli/kernel.h"
 
 static double seconds_since(int64_t start) {
   return (double)(clock_now_ns() - start) * 1e-9;
@@ -10,7 +10,7 @@ static double seconds_since(int64_t start) {
 
 static Tensor *make_input(Session *s, const InputContents *contents, int number) {
   const Value *value = s->graph->params[number];
-  Tensor *tensor = model_given_input(s->cli, &contents->given, value);
+  Tensor *tensor = cli_given_array(s->cli, &contents->given, value->name);
   if (tensor || s->cli->context->error_count) return tensor;
   if (!contents->fill) {
     diag_error(s->cli->context, (SourcePos){0},
@@ -28,13 +28,18 @@ static Tensor *make_input(Session *s, const InputContents *contents, int number)
 
 static bool make_tensors(Session *s, const InputContents *contents) {
   Arena *arena = &s->cli->context->arena;
-  s->inputs = arena_array(arena, Tensor *, s->graph->param_count + 1);
-  s->outputs = arena_array(arena, Tensor *, s->graph->output_count + 1);
+  s->input_count = s->graph->param_count;
+  s->output_count = s->graph->output_count;
+  s->inputs = arena_array(arena, Tensor *, s->input_count);
+  s->outputs = arena_array(arena, Tensor *, s->output_count);
+  s->output_names = arena_array(arena, const char *, s->output_count);
   if (!model_check_inputs(s->cli, &contents->given, s->graph)) return false;
-  for (int i = 0; i < s->graph->param_count; i++)
+  for (int i = 0; i < s->input_count; i++)
     if (!(s->inputs[i] = make_input(s, contents, i))) return false;
-  for (int i = 0; i < s->graph->output_count; i++)
+  for (int i = 0; i < s->output_count; i++) {
+    s->output_names[i] = s->graph->outputs[i]->name;
     if (!(s->outputs[i] = model_tensor(s->cli, s->graph->outputs[i]))) return false;
+  }
   return true;
 }
 
@@ -44,6 +49,7 @@ static void release(void *arg) {
   Session *s = arg;
   thread_pool_free(s->pool);
   executable_free(s->executable);
+  kernel_code_free(s->kernel_code);
 }
 
 Session *session_new(Cli *cli, const ModelOptions *model) {
@@ -53,18 +59,25 @@ Session *session_new(Cli *cli, const ModelOptions *model) {
   return s;
 }
 
+bool session_ready(Session *s) {
+  s->code_seconds = seconds_since(s->start_ns);
+  s->pool = thread_pool_new(s->machine.cores);
+  return s->pool || diag_error(s->cli->context, (SourcePos){0}, "no threads could be made");
+}
+
 bool session_begin(Session *s, const GraphFunc *graph, const InputContents *contents) {
   s->graph = graph;
   if (!graph || !make_tensors(s, contents)) return false;
   s->program = model_build(s->cli, graph, s->model);
   s->executable = s->program ? executable_new(s->program, &s->target) : NULL;
-  s->code_seconds = seconds_since(s->start_ns);
   if (!s->executable) return false;
-  s->pool = thread_pool_new(session_threads(s));
-  return s->pool || diag_error(s->cli->context, (SourcePos){0}, "no threads could be made");
+  s->machine = s->program->options.machine;
+  s->lower_report = s->program->lower_report;
+  return session_ready(s);
 }
 
 static bool run_once(Session *s, bool profile) {
+  if (s->kernel_code) return kernel_code_run(s->kernel_code, 0, s->pool, s->kernel_args);
   if (profile) return executable_profile(s->executable, s->pool, s->inputs, s->outputs, s->step_ns);
   return executable_run(s->executable, s->pool, s->inputs, s->outputs);
 }
@@ -74,6 +87,7 @@ bool session_measure(Session *s, int64_t repeat, bool profile) {
   Arena *arena = &s->cli->context->arena;
   s->runs = (int)MIN_OF(MAX_OF(repeat, 1), MOST_RUNS);
   double *samples = arena_array(arena, double, s->runs);
+  profile &= s->program != NULL; // a kernel is one step
   s->step_ns = profile ? arena_array(arena, int64_t, s->program->steps.count) : NULL;
   int64_t start = clock_now_ns();
   if (!run_once(s, profile)) return false;
@@ -93,20 +107,11 @@ bool session_measure(Session *s, int64_t repeat, bool profile) {
 // ---- Figures ----------------------------------------------------------------------------------
 
 int session_threads(const Session *s) {
-  return s->program->options.machine.cores;
-}
-
-static bool count_operation(Visitor *visitor, Expr *e) {
-  double *count = visitor->env;
-  OpClass class = op_table[e->op].class;
-  *count += dtype_is_float(e->type) && (class == OP_ARITH || class == OP_MATH);
-  return e->op != EXPR_LOAD; // indices are no work
+  return s->machine.cores;
 }
 
 double stage_operations(const Stage *stage) {
-  double count = 0;
-  Visitor visitor = {.env = &count, .enter_expr = count_operation};
-  visit_expr(&visitor, stage->te->value);
+  double count = expr_operations(stage->te->value);
   for (int i = 0; i < stage->te->axis_count + stage->te->reduce_count; i++) {
     int64_t extent = 1;
     expr_as_int(stage->te->axes[i].extent, &extent);
@@ -117,18 +122,19 @@ double stage_operations(const Stage *stage) {
 
 double session_operations(const Session *s) {
   double count = 0;
+  if (s->kernel) return prim_func_operations(s->kernel->func);
   const StageGraph *stages = s->program->plan->stages;
   for (int i = 0; i < stages->stages.count; i++) count += stage_operations(stages->stages.items[i]);
   return count;
 }
 
 int64_t session_bytes(const Session *s) {
-  int64_t bytes = s->program->weight_bytes;
-  for (int i = 0; i < s->graph->param_count; i++) bytes += tensor_bytes(s->inputs[i]);
-  for (int i = 0; i < s->graph->output_count; i++) bytes += tensor_bytes(s->outputs[i]);
+  int64_t bytes = s->program ? s->program->weight_bytes : 0;
+  for (int i = 0; i < s->input_count; i++) bytes += tensor_bytes(s->inputs[i]);
+  for (int i = 0; i < s->output_count && !s->kernel; i++) bytes += tensor_bytes(s->outputs[i]);
   return bytes;
 }
 
 double session_peak(const Session *s) {
-  return machine_fma_peak(&s->program->options.machine, 0.05) * session_threads(s);
+  return machine_fma_peak(&s->machine, 0.05) * session_threads(s);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model that is compiled and run in this process, and what its runs took: `run` and `bench`.
+// A model, or a kernel, that is compiled and run in this process, and what its runs took: `run` and `bench`.
 #ifndef PLEAT_CLI_SESSION_H
 #define PLEAT_CLI_SESSION_H
 
@@ -9,12 +9,22 @@ typedef struct Session {
   Cli *cli;
   const ModelOptions *model;
   int64_t start_ns; // when work on the file began
+  HostMachine machine;
+  // A model:
   const GraphFunc *graph;
   Program *program;
   Executable *executable;
+  // Or a kernel (cli/kernel.h):
+  struct Kernel *kernel;
+  KernelCode *kernel_code;
+  InterpTensor *kernel_args;
+  // Either:
   ThreadPool *pool;
-  Tensor **inputs, **outputs; // as the graph's parameters and outputs
+  Tensor **inputs, **outputs; // as the parameters and outputs; a kernel's inputs are all parameters
+  const char **output_names;
+  int input_count, output_count;
   TargetReport target;
+  LowerReport lower_report;
   double code_seconds, first_seconds; // both from the start; the second to the first result
   Spread latency;                     // seconds of a run
   int runs;
@@ -32,6 +42,7 @@ typedef struct InputContents {
 Session *session_new(Cli *cli, const ModelOptions *model);
 // Compiles `graph` and makes its tensors. False with diagnostics.
 bool session_begin(Session *session, const GraphFunc *graph, const InputContents *contents);
+bool session_ready(Session *session); // code is made: threads are
 // Runs once, and if `repeat` is more than 1 so often again, which then are the latency.
 bool session_measure(Session *session, int64_t repeat, bool profile);
 

@@ -2,7 +2,7 @@
 // `pleat verify`: runs compiled code beside the reference and compares, kernel by kernel and in
 // logical coordinates, every value of the graph that reaches memory. Stops at the first that
 // differs.
-#include "cli/session.h"
+#include "cli/kernel.h"
 #include "cli/test_data.h"
 #include "driver/reference.h"
 
@@ -11,7 +11,7 @@
 typedef struct VerifyOptions {
   ModelOptions model; // first: MODEL_OPTIONS
   StringList inputs;
-  const char *test_data, *against;
+  const char *test_data, *against, *func;
   int64_t seed;
   Tolerance tolerance;
 } VerifyOptions;
@@ -21,6 +21,7 @@ static const Option options[] = {
     {"input", 'i', OPTION_LIST, "NAME=FILE.npy", "contents of an input; others are random",
      offsetof(VerifyOptions, inputs)},
     {"seed", 0, OPTION_INT, "N", "of the random contents", offsetof(VerifyOptions, seed)},
+    FUNC_OPTION(VerifyOptions, func),
     {"test-data", 0, OPTION_TEXT, "DIR",
      "a folder of input_N.pb and output_N.pb, or of test_data_set_N",
      offsetof(VerifyOptions, test_data)},
@@ -62,7 +63,7 @@ static Tensor *make_input(Checking *s, int number) {
   const Value *value = s->graph->params[number];
   Tensor *tensor = test_data_tensor(s->cli, &s->data, value);
   if (tensor || s->cli->context->error_count) return tensor;
-  if ((tensor = model_given_input(s->cli, &s->options->inputs, value))) return tensor;
+  if ((tensor = cli_given_array(s->cli, &s->options->inputs, value->name))) return tensor;
   if (s->cli->context->error_count || !(tensor = model_tensor(s->cli, value))) return NULL;
   tensor_fill_random(tensor, (uint64_t)(s->options->seed + number));
   return tensor;
@@ -86,14 +87,19 @@ static bool load(Checking *s, const char *folder) {
 
 // ---- Comparing --------------------------------------------------------------------------------
 
+// "[2, 0, 5]" of an element's number in the order of rows.
+static const char *place_text(Arena *arena, const int64_t *shape, int rank, int64_t flat) {
+  int64_t index[TENSOR_MAX_RANK];
+  for (int i = rank - 1; i >= 0; flat /= shape[i--]) index[i] = flat % shape[i];
+  Text text = text_new(arena);
+  for (int i = 0; i < rank; i++) text_printf(&text, "%s%lld", i ? ", " : "", (long long)index[i]);
+  return arena_printf(arena, "[%s]", text_string(&text));
+}
+
 static const char *index_text(Checking *s, const Value *value, int64_t flat) {
-  int64_t shape[TENSOR_MAX_RANK], index[TENSOR_MAX_RANK];
+  int64_t shape[TENSOR_MAX_RANK];
   value_static_shape(value, shape);
-  for (int i = value->rank - 1; i >= 0; flat /= shape[i--]) index[i] = flat % shape[i];
-  Text text = text_new(&s->cli->context->arena);
-  for (int i = 0; i < value->rank; i++)
-    text_printf(&text, "%s%lld", i ? ", " : "", (long long)index[i]);
-  return arena_printf(&s->cli->context->arena, "[%s]", text_string(&text));
+  return place_text(&s->cli->context->arena, shape, value->rank, flat);
 }
 
 static const char *kernel_text(Checking *s, int step) {
@@ -283,56 +289,119 @@ static int verify_model(Cli *cli, const VerifyOptions *o) {
 
 // ---- Kernels ----------------------------------------------------------------------------------
 
-typedef struct KernelRun {
-  KernelCode *code;
-  int number;
+typedef struct KernelCheck {
+  Cli *cli;
+  const VerifyOptions *options;
+  const Module *module;
+  HostMachine machine;
   ThreadPool *pool;
-} KernelRun;
+  KernelCode *code;
+  Difference difference; // of the parameter that differs
+  double largest;
+} KernelCheck;
 
-static bool run_kernel(void *env, const InterpTensor *args, int count) {
-  const KernelRun *run = env;
-  return kernel_code_run(run->code, run->number, run->pool, args);
+static void release_kernels(void *arg) {
+  KernelCheck *k = arg;
+  thread_pool_free(k->pool);
+  kernel_code_free(k->code);
 }
 
-static bool verify_kernel(Cli *cli, const VerifyOptions *o, const Module *module, PrimFunc *func,
-                          KernelRun *kernel) {
-  double rtol = o->tolerance.rtol >= 0 ? o->tolerance.rtol : 1e-4;
-  InterpCompare how = {.module_a = module,
-                       .seed = (uint64_t)o->seed,
-                       .fill = INTERP_FILL_UNIT,
-                       .rtol = rtol,
-                       .atol = o->tolerance.atol >= 0 ? o->tolerance.atol : 1e-5,
-                       .env = kernel,
-                       .run_b = run_kernel};
-  InterpDifference difference = {0};
-  int errors = cli->context->error_count;
-  bool agrees = interp_compare(cli->context, func, func, &how, &difference);
-  if (!agrees && cli->context->error_count == errors)
-    diag_error(cli->context, func->pos, "compiled, '%s' differs: %s", func->name,
-               interp_difference_text(&cli->context->arena, func, &difference));
-  if (agrees && !cli->json)
-    printf("%s: '%s' %sagrees%s with the interpreter; at most %.2g apart, relative\n",
-           cli->inputs.items[0], func->name, paint(cli, COLOUR_GREEN), paint(cli, COLOUR_NONE),
-           difference.max_rel);
-  return agrees;
+static InterpTensor *copy_arguments(Context *context, const InterpTensor *args, int count) {
+  InterpTensor *copies = arena_copy(&context->arena, args, sizeof *args * (size_t)count + 1);
+  for (int i = 0; i < count; i++) {
+    size_t bytes = (size_t)interp_tensor_bytes(&args[i]);
+    copies[i].data = memcpy(arena_alloc(&context->arena, bytes + 64), args[i].data, bytes);
+  }
+  return copies;
 }
 
-// Each tensor program of a file of kernels, as it is written, on random inputs.
+static bool report_parameter(KernelCheck *k, const PrimFunc *func, int param) {
+  const Difference *d = &k->difference;
+  Context *context = k->cli->context;
+  const Buffer *buffer = func->buffers[param];
+  int64_t shape[TENSOR_MAX_RANK];
+  bool plain = buffer && !buffer->strides && buffer->rank <= TENSOR_MAX_RANK &&
+               buffer_static_shape(buffer, shape);
+  const char *place = plain ? place_text(&context->arena, shape, buffer->rank, d->index)
+                            : arena_printf(&context->arena, "[%lld]", (long long)d->index);
+  return diag_error(context, func->pos,
+                    "'%s': %s%s is %.9g, but %.9g by the interpreter (%lld of %lld elements "
+                    "differ)\nthey should agree %s",
+                    func->name, buffer ? buffer->name : func->params[param]->as.var->name, place,
+                    d->actual, d->expected, (long long)d->mismatches, (long long)d->count,
+                    tolerance_text(&context->arena, &k->options->tolerance));
+}
+
+// All parameters are compared, so that what should not be written is seen too.
+static bool compare_parameters(KernelCheck *k, const PrimFunc *func, const InterpTensor *expected,
+                               const InterpTensor *actual) {
+  for (int i = 0; i < func->param_count; i++) {
+    DType type = dtype_lanes(expected[i].type, 1);
+    int64_t count = interp_tensor_bytes(&expected[i]) / dtype_bytes(type);
+    bool agrees = values_agree(type, expected[i].data, actual[i].data, count,
+                               &k->options->tolerance, &k->difference);
+    k->largest = MAX_OF(k->largest, k->difference.largest);
+    if (!agrees) return report_parameter(k, func, i);
+  }
+  return true;
+}
+
+static bool verify_kernel(KernelCheck *k, const Kernel *kernel, int number) {
+  Cli *cli = k->cli;
+  const PrimFunc *func = kernel->func;
+  InputContents contents = {k->options->inputs, "random", k->options->seed};
+  KernelArguments arguments;
+  if (!kernel_arguments(cli, kernel, &contents, &k->options->model.input_shapes, true, &arguments))
+    return false;
+  InterpTensor *expected = copy_arguments(cli->context, arguments.args, func->param_count);
+  k->largest = 0;
+  return interp_run(cli->context, k->module, func, expected, func->param_count, NULL) &&
+         kernel_code_run(k->code, number, k->pool, arguments.args) &&
+         compare_parameters(k, func, expected, arguments.args);
+}
+
+static void show_kernel(const KernelCheck *k, const Kernel *kernel) {
+  const Cli *cli = k->cli;
+  printf("%s: '%s' %sagrees%s with the interpreter, %s; at most %.2g of the largest element apart "
+         "(%s)\n",
+         cli->inputs.items[0], kernel->func->name, paint(cli, COLOUR_GREEN),
+         paint(cli, COLOUR_NONE), tolerance_text(&cli->context->arena, &k->options->tolerance),
+         k->largest, kernel->why_written ? "as written" : "scheduled by the model");
+}
+
+static bool begin_kernels(KernelCheck *k, Kernels *kernels) {
+  Context *context = k->cli->context;
+  CompileOptions compile = {.lower = {.print_after = k->options->model.print_after,
+                                      .verify_each = k->options->model.verify_each}};
+  context_at_free(context, release_kernels, k);
+  if (!cli_machine(k->cli, &k->machine) ||
+      !kernels_load(k->cli, k->module, k->options->func, &k->machine, kernels) ||
+      !kernels_check_given(k->cli, kernels, &k->options->inputs, &k->options->model.input_shapes))
+    return false;
+  PrimFunc **funcs = arena_array(&context->arena, PrimFunc *, kernels->count);
+  for (int i = 0; i < kernels->count; i++) funcs[i] = kernels->items[i].scheduled;
+  compile.machine = k->machine;
+  k->code = kernel_code_new(context, funcs, kernels->count, &compile, NULL);
+  k->pool = thread_pool_new(k->machine.cores);
+  return k->code != NULL;
+}
+
+// Each tensor program of a file of kernels on random inputs, as it would run, beside the
+// interpreter of what was written.
 static int verify_kernels(Cli *cli, const VerifyOptions *o, const Module *module) {
-  CompileOptions compile = {0};
-  if (!cli_machine(cli, &compile.machine)) return STATUS_BAD;
-  int count = module->funcs.count;
-  PrimFunc **funcs = arena_array(&cli->context->arena, PrimFunc *, count);
-  for (int i = 0; i < count; i++) funcs[i] = module->funcs.items[i].prim;
-  KernelRun kernel = {.code = kernel_code_new(cli->context, funcs, count, &compile, NULL)};
-  if (!kernel.code) return STATUS_BAD;
-  kernel.pool = thread_pool_new(compile.machine.cores);
+  KernelCheck *k = arena_new(&cli->context->arena, KernelCheck);
+  *k = (KernelCheck){.cli = cli, .options = o, .module = module};
+  Kernels kernels = {0};
+  if (!begin_kernels(k, &kernels)) return STATUS_BAD;
   bool agree = true;
-  for (; kernel.number < count; kernel.number++)
-    agree &= verify_kernel(cli, o, module, funcs[kernel.number], &kernel);
-  thread_pool_free(kernel.pool);
-  kernel_code_free(kernel.code);
-  if (cli->json) json_print(cli, json_pack("{s:b, s:i}", "agrees", agree, "compared", count));
+  for (int i = 0; i < kernels.count; i++) {
+    bool agrees = verify_kernel(k, &kernels.items[i], i);
+    agree &= agrees;
+    if (agrees && !cli->json) show_kernel(k, &kernels.items[i]);
+  }
+  if (cli->json)
+    json_print(cli, json_pack("{s:b, s:i, s:s}", "agrees", agree, "compared", kernels.count,
+                              "tolerance", tolerance_text(&cli->context->arena, &o->tolerance)));
   return agree ? STATUS_DONE : STATUS_BAD;
 }
 
@@ -348,7 +417,7 @@ static int run(Cli *cli, void *given) {
 
 const Command command_verify = {
     .name = "verify",
-    .arguments = "MODEL",
+    .arguments = "MODEL|KERNEL.py",
     .summary = "compare compiled code with the reference, kernel by kernel",
     .example = "  $ pleat verify digits.onnx\n"
                "  digits.onnx: agrees with the interpreter: 14 tensors of 16 kernels; at most "

@@ -96,6 +96,20 @@ KernelCode *kernel_code_new(Context *context, PrimFunc *const *funcs, int count,
 bool kernel_code_run(KernelCode *code, int number, ThreadPool *pool, const InterpTensor *args);
 void kernel_code_free(KernelCode *code);
 
+// What a tensor program does with each parameter. Reading back what it wrote itself in a reduction
+// that has an init does not count.
+enum { PARAM_READ = 1, PARAM_WRITTEN = 2 };
+const uint8_t *prim_func_access(Context *context, const PrimFunc *func);
+// Arithmetic on floating-point numbers; divisions and functions count as 1, symbolic extents too.
+double prim_func_operations(const PrimFunc *func);
+double expr_operations(Expr *e);
+
+// Kernels as a file. One alone of static shapes becomes a program (target_write_program): what it
+// writes are the outputs, all else are inputs; others are written as they lie in `kernels`.
+// `access` has a prim_func_access for each. False with a diagnostic.
+bool kernels_write(Context *context, LowerKernel **kernels, const uint8_t *const *access, int count,
+                   const TargetRow *target, const TargetProgramOptions *options, const char *path);
+
 // `to` gets the elements of row-major `from` where `layout` puts them, zeros elsewhere.
 void layout_pack(Context *context, const Layout *layout, int element_bytes, const void *from,
                  void *to);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command on files that other tools write and read: test data beside a model, what bad input
 meets, traces. Needs no ONNX Runtime."""
+import ctypes
 import os
 import pathlib
 import subprocess
@@ -95,3 +96,70 @@ def test_folders_without_data(tanh_model, tmp_path):
     (tmp_path / "empty").mkdir()
     assert "output_0.pb" in pleat("verify", tanh_model, "--test-data", tmp_path / "empty", status=1)
     assert "no such folder" in pleat("verify", tanh_model, "--test-data", tmp_path / "no", status=1)
+
+
+# ---- Kernels
+
+KERNEL = """
+from pleat.script import tir as T
+
+@T.prim_func
+def dense(a: T.handle, W: T.Buffer((19, 37), "float32"), bias: T.Buffer((37,), "float32"),
+          c: T.handle):
+    n = T.int64()
+    A = T.match_buffer(a, (N, 19), "float32")
+    C = T.match_buffer(c, (N, 37), "float32")
+    product = T.alloc_buffer((N, 37), "float32")
+    for i, j, k in T.grid(N, 37, 19):
+        with T.block("product"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                product[vi, vj] = T.float32(0)
+            product[vi, vj] = product[vi, vj] + A[vi, vk] * W[vk, vj]
+    for i, j in T.grid(N, 37):
+        with T.block("bias"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = T.max(product[vi, vj] + bias[vj], T.float32(0))
+"""
+
+
+@pytest.fixture(name="dense_arguments")
+def make_dense_arguments(tmp_path):
+    """What `dense` takes, as options, and what it gives."""
+    random = np.random.default_rng(11)
+    arrays = {name: np.float32(random.standard_normal(shape))
+              for name, shape in (("A", (23, 19)), ("W", (19, 37)), ("bias", (37,)))}
+    options = []
+    for name, array in arrays.items():
+        np.save(tmp_path / f"{name}.npy", array)
+        options += ["--input", f"{name}={tmp_path / name}.npy"]
+    return options, arrays, np.maximum(arrays["A"] @ arrays["W"] + arrays["bias"], 0)
+
+
+@pytest.mark.parametrize("rows", ["23", "n"])
+@pytest.mark.parametrize("level", ["avx512", "avx2", "baseline"])
+def test_kernel_gives_what_numpy_gives(rows, level, dense_arguments, tmp_path):
+    if level != "baseline" and level not in pathlib.Path("/proc/cpuinfo").read_text():
+        pytest.skip(f"no {level} here")
+    options, _, expected = dense_arguments
+    (tmp_path / "k.py").write_text(KERNEL.replace("N,", rows + ","))
+    pleat("run", tmp_path / "k.py", *options, "-o", tmp_path / "out.npz", "--cpu", level)
+    out = np.load(tmp_path / "out.npz")
+    assert out.files == ["C"]
+    np.testing.assert_allclose(out["C"], expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("ending", ["so", "c"])
+def test_compiled_kernel_can_be_called(ending, dense_arguments, tmp_path):
+    _, arrays, expected = dense_arguments
+    (tmp_path / "k.py").write_text(KERNEL.replace("N,", "23,"))
+    pleat("compile", tmp_path / "k.py", "-o", tmp_path / f"dense.{ending}")
+    if ending == "c":
+        subprocess.check_call(["cc", "-O2", "-march=native", "-shared", "-fPIC",
+                               tmp_path / "dense.c", "-o", tmp_path / "dense.so", "-lm"])
+    library = ctypes.CDLL(str(tmp_path / "dense.so"))
+    result = np.empty_like(expected)
+    inputs = (ctypes.c_void_p * 3)(*[arrays[name].ctypes.data for name in ("A", "W", "bias")])
+    outputs = (ctypes.c_void_p * 1)(result.ctypes.data)
+    assert library.dense_run(inputs, outputs, None) == 0
+    np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-5)

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels of a file of TVMScript: their schedules and arguments.
+#include "cli/kernel.h"
+
+#include "graph/graph.h"
+#include "script/script.h"
+
+#include <stdlib.h>
+
+// ---- Which --------------------------------------------------------------------------------------
+
+static void add_kernel(Cli *cli, PrimFunc *func, const HostMachine *machine, Kernels *kernels) {
+  Context *context = cli->context;
+  Kernel kernel = {.func = func, .scheduled = func, .access = prim_func_access(context, func)};
+  if (kernel_schedule_plain(context, machine, func, &kernel.choice, &kernel.why_written))
+    kernel.scheduled = schedule_func(kernel.choice.schedule);
+  array_push(&context->arena, kernels, kernel);
+}
+
+static bool no_such_kernel(Cli *cli, const Module *module, const char *name) {
+  StringList names = {0};
+  for (int i = 0; i < module->funcs.count; i++)
+    if (module->funcs.items[i].prim)
+      array_push(&cli->context->arena, &names, module->funcs.items[i].name);
+  const char *nearest = nearest_name(name, names.items, names.count);
+  return diag_error(cli->context, (SourcePos){0}, "%s holds no tensor program '%s'%s%s%s",
+                    cli->inputs.items[0], name, nearest ? "; did you mean '" : "",
+                    nearest ? nearest : "", nearest ? "'?" : "");
+}
+
+bool kernels_load(Cli *cli, const Module *module, const char *name, const HostMachine *machine,
+                  Kernels *kernels) {
+  const char *path = cli->inputs.items[0];
+  for (int i = 0; i < module->funcs.count; i++) {
+    PrimFunc *func = module->funcs.items[i].prim;
+    if (func && (!name || strcmp(func->name, name) == 0)) add_kernel(cli, func, machine, kernels);
+  }
+  if (kernels->count) return true;
+  if (name) return no_such_kernel(cli, module, name);
+  return diag_error(cli->context, (SourcePos){0}, "%s holds no tensor program", path);
+}
+
+const char *kernel_signature(Cli *cli, const Kernel *kernel) {
+  Context *context = cli->context;
+  Text text[2] = {text_new(&context->arena), text_new(&context->arena)};
+  for (int i = 0; i < kernel->func->param_count; i++) {
+    const Buffer *buffer = kernel->func->buffers[i];
+    const Expr *param = kernel->func->params[i];
+    Text *out = &text[(kernel->access[i] & PARAM_WRITTEN) != 0];
+    text_printf(out, "%s%s ", out->size ? ", " : "", buffer ? buffer->name : param->as.var->name);
+    for (int d = 0; buffer && d < buffer->rank; d++)
+      text_printf(out, "%s%s", d ? ", " : "[", script_expr_text(context, buffer->shape[d]));
+    if (buffer && buffer->rank) text_puts(out, "] ");
+    text_puts(out, dtype_name(context, buffer ? buffer->type : param->type));
+  }
+  return arena_printf(&context->arena, "%s -> %s", text_string(&text[0]), text_string(&text[1]));
+}
+
+// ---- Arguments ----------------------------------------------------------------------------------
+
+typedef struct Making {
+  Cli *cli;
+  const Kernel *kernel;
+  const InputContents *contents;
+  bool fill_all;
+  Array(InterpSize) sizes; // of the variables in shapes
+  KernelArguments *out;
+} Making;
+
+static const char *param_name(const PrimFunc *func, int i) {
+  return func->buffers[i] ? func->buffers[i]->name : func->params[i]->as.var->name;
+}
+
+static bool known_size(const Making *m, const Expr *var, int64_t *value) {
+  for (int i = 0; i < m->sizes.count; i++)
+    if (m->sizes.items[i].var == var) return *value = m->sizes.items[i].value, true;
+  return false;
+}
+
+static void set_size(Making *m, const Expr *var, int64_t value) {
+  int64_t known;
+  InterpSize size = {var, value};
+  if (!known_size(m, var, &known)) array_push(&m->cli->context->arena, &m->sizes, size);
+}
+
+// The variable of that name in the shapes and strides of parameters, or a scalar parameter.
+static const Expr *find_size(const PrimFunc *func, const char *name) {
+  for (int i = 0; i < func->param_count; i++) {
+    const Buffer *buffer = func->buffers[i];
+    if (!buffer && strcmp(func->params[i]->as.var->name, name) == 0) return func->params[i];
+    for (int d = 0; buffer && d < buffer->rank; d++)
+      if (buffer->shape[d]->op == EXPR_VAR && strcmp(buffer->shape[d]->as.var->name, name) == 0)
+        return buffer->shape[d];
+  }
+  return NULL;
+}
+
+static bool read_size(Context *context, const char *text, Str *name, int64_t *value) {
+  const char *equals = strchr(text, '=');
+  char *end = "";
+  *value = equals ? strtoll(equals + 1, &end, 10) : 0;
+  if (!equals || end == equals + 1 || *end || *value < 1)
+    return diag_error(context, (SourcePos){0}, "--input-shape %s: expected NAME=SIZE, as in n=128",
+                      text);
+  *name = str_intern_n(context, text, (size_t)(equals - text));
+  return true;
+}
+
+static bool has_size(const Kernels *kernels, const char *name) {
+  for (int i = 0; i < kernels->count; i++)
+    if (find_size(kernels->items[i].func, name)) return true;
+  return false;
+}
+
+bool kernels_check_given(Cli *cli, const Kernels *kernels, const StringList *given,
+                         const StringList *sizes) {
+  Context *context = cli->context;
+  StringList names = {0};
+  for (int i = 0; i < sizes->count; i++) {
+    Str name;
+    int64_t value;
+    if (!read_size(context, sizes->items[i], &name, &value)) continue;
+    if (!has_size(kernels, name))
+      diag_error(context, (SourcePos){0}, "--input-shape %s: '%s' is no free size", sizes->items[i],
+                 name);
+  }
+  for (int i = 0; i < kernels->count; i++)
+    for (int j = 0; j < kernels->items[i].func->param_count; j++)
+      array_push(&context->arena, &names, param_name(kernels->items[i].func, j));
+  return cli_check_given(cli, given, "kernel", names.items, names.count);
+}
+
+static void read_sizes(Making *m, const StringList *given) {
+  for (int i = 0; i < given->count; i++) {
+    Str name;
+    int64_t value;
+    read_size(m->cli->context, given->items[i], &name, &value);
+    const Expr *var = find_size(m->kernel->func, name);
+    if (var) set_size(m, var, value);
+  }
+}
+
+static bool refuse(Making *m, int i, const char *what) {
+  const PrimFunc *func = m->kernel->func;
+  return diag_error(m->cli->context, func->pos, "parameter '%s' of '%s' %s", param_name(func, i),
+                    func->name, what);
+}
+
+static bool not_given(Making *m, int i) {
+  const PrimFunc *func = m->kernel->func;
+  const char *name = param_name(func, i);
+  return diag_error(m->cli->context, (SourcePos){0},
+                    "'%s' of '%s' has no contents\ngive --input %s=%s, or --fill random", name,
+                    func->name, name, func->buffers[i] ? "file.npy" : "NUMBER");
+}
+
+static bool is_random(const Making *m) {
+  return m->contents->fill && strcmp(m->contents->fill, "random") == 0;
+}
+
+static uint64_t seed_of(const Making *m, int i) {
+  return (uint64_t)(m->contents->seed + i);
+}
+
+// ---- Scalars
+
+// The text behind NAME= in `--input`; NULL when it was not given.
+static const char *given_text(const Making *m, const char *name) {
+  size_t n = strlen(name);
+  for (int i = 0; i < m->contents->given.count; i++) {
+    const char *text = m->contents->given.items[i];
+    if (strncmp(text, name, n) == 0 && text[n] == '=') return text + n + 1;
+  }
+  return NULL;
+}
+
+static bool make_scalar(Making *m, int i) {
+  const Expr *var = m->kernel->func->params[i];
+  const char *text = given_text(m, var->as.var->name);
+  int64_t size;
+  char *end = "";
+  double value = 0;
+  if (text) value = strtod(text, &end);
+  if (text && (end == text || *end)) return refuse(m, i, "is a number; give --input NAME=NUMBER");
+  if (!text && known_size(m, var, &size))
+    value = (double)size;
+  else if (!text && !m->contents->fill)
+    return not_given(m, i);
+  else if (!text && is_random(m))
+    value = 1;
+  if (dtype_is_int(var->type)) set_size(m, var, (int64_t)value);
+  ElementType type;
+  if (!element_type_parse(dtype_name(m->cli->context, var->type), &type))
+    return refuse(m, i, "has a type that cannot be given here");
+  Tensor *tensor = cli_keep_tensor(m->cli, tensor_new(type, NULL, 0));
+  if (!tensor) return refuse(m, i, "finds no memory");
+  element_set(type, tensor->data, value);
+  m->out->tensors[i] = tensor;
+  m->out->args[i] = (InterpTensor){.type = var->type, .data = tensor->data};
+  return true;
+}
+
+// ---- Tensors
+
+static InterpTensor argument_over(Context *context, const Buffer *buffer, Tensor *tensor) {
+  InterpTensor arg = {.type = buffer->type, .rank = tensor->rank, .data = tensor->data};
+  arg.shape =
+      arena_copy(&context->arena, tensor->shape, sizeof(int64_t) * (size_t)tensor->rank + 1);
+  return arg;
+}
+
+// An array from a file says how large the free sizes are.
+static bool take_given(Making *m, int i) {
+  Context *context = m->cli->context;
+  const Buffer *buffer = m->kernel->func->buffers[i];
+  Tensor *tensor = cli_given_array(m->cli, &m->contents->given, buffer->name);
+  if (!tensor) return context->error_count == 0;
+  if (strcmp(element_type_name(tensor->type), dtype_name(context, buffer->type)) != 0)
+    return refuse(m, i,
+                  arena_printf(&context->arena, "holds %s, the file has %s",
+                               dtype_name(context, buffer->type), element_type_name(tensor->type)));
+  if (tensor->rank != buffer->rank)
+    return refuse(m, i,
+                  arena_printf(&context->arena, "has rank %d, the file's array has %d",
+                               buffer->rank, tensor->rank));
+  if (buffer->strides) return refuse(m, i, "has strides: it can only be filled");
+  for (int d = 0; d < buffer->rank; d++)
+    if (buffer->shape[d]->op == EXPR_VAR) set_size(m, buffer->shape[d], tensor->shape[d]);
+  m->out->tensors[i] = tensor;
+  m->out->args[i] = argument_over(context, buffer, tensor);
+  return true;
+}
+
+static bool has_contents(Making *m, int i) {
+  return m->fill_all || (m->kernel->access[i] & PARAM_READ);
+}
+
+// The elements that a buffer's strides span lie in one flat tensor.
+static bool spanned(Making *m, int i, InterpTensor *arg, Tensor **flat) {
+  Context *context = m->cli->context;
+  const Buffer *buffer = m->kernel->func->buffers[i];
+  int64_t *strides = arena_array(&context->arena, int64_t, buffer->rank + 1);
+  for (int d = 0; buffer->strides && d < buffer->rank; d++)
+    if (!expr_as_int(buffer->strides[d], &strides[d])) return refuse(m, i, "has free strides");
+  if (buffer->strides) arg->strides = strides;
+  int64_t bytes = interp_tensor_bytes(arg);
+  ElementType type;
+  if (!element_type_parse(dtype_name(context, dtype_lanes(buffer->type, 1)), &type))
+    return refuse(m, i, "has a type that cannot be filled");
+  *flat = cli_keep_tensor(m->cli, tensor_new(type, (int64_t[]){bytes / element_bytes(type)}, 1));
+  return *flat || refuse(m, i, "finds no memory");
+}
+
+static bool fill_tensor(Making *m, int i) {
+  Context *context = m->cli->context;
+  const Buffer *buffer = m->kernel->func->buffers[i];
+  int64_t *shape = arena_array(&context->arena, int64_t, buffer->rank + 1);
+  Tensor *flat = NULL;
+  if (has_contents(m, i) && !m->contents->fill) return not_given(m, i);
+  InterpTensor arg = {.type = buffer->type, .rank = buffer->rank, .shape = shape};
+  if (!interp_param_shape(context, m->kernel->func, i, m->sizes.items, m->sizes.count, shape))
+    return diag_note(context, (SourcePos){0}, "--input-shape n=128 gives the size n");
+  if (!spanned(m, i, &arg, &flat)) return false;
+  if (has_contents(m, i) && is_random(m))
+    tensor_fill_random(flat, seed_of(m, i));
+  else
+    memset(flat->data, 0, (size_t)tensor_bytes(flat));
+  arg.data = flat->data;
+  Tensor *tensor = arena_new(&context->arena, Tensor);
+  *tensor = tensor_over(flat->data, flat->type, shape, buffer->rank);
+  tensor->strides = (int64_t *)arg.strides;
+  m->out->tensors[i] = buffer->type.lanes == 1 ? tensor : flat;
+  m->out->args[i] = arg;
+  return true;
+}
+
+bool kernel_arguments(Cli *cli, const Kernel *kernel, const InputContents *contents,
+                      const StringList *sizes, bool fill_all, KernelArguments *out) {
+  const PrimFunc *func = kernel->func;
+  Arena *arena = &cli->context->arena;
+  Making m = {cli, kernel, contents, fill_all, {0}, out};
+  out->args = arena_array(arena, InterpTensor, func->param_count);
+  out->tensors = arena_array(arena, Tensor *, func->param_count);
+  read_sizes(&m, sizes);
+  for (int i = 0; i < func->param_count; i++) // these say how large the others are
+    if (!(func->buffers[i] ? take_given(&m, i) : make_scalar(&m, i))) return false;
+  for (int i = 0; i < func->param_count; i++)
+    if (!out->tensors[i] && !fill_tensor(&m, i)) return false;
+  return true;
+}
+
+// ---- Sessions -----------------------------------------------------------------------------------
+
+static bool one_kernel(Session *s, const Module *module, const char *name, const StringList *given,
+                       Kernel *kernel) {
+  Kernels kernels = {0};
+  if (!kernels_load(s->cli, module, name, &s->machine, &kernels)) return false;
+  *kernel = kernels.items[0];
+  if (kernels.count == 1)
+    return kernels_check_given(s->cli, &kernels, given, &s->model->input_shapes);
+  return diag_error(s->cli->context, (SourcePos){0},
+                    "%s holds %d tensor programs; say with --func which", s->cli->inputs.items[0],
+                    kernels.count);
+}
+
+static void take_outputs(Session *s, const Kernel *kernel, const KernelArguments *arguments) {
+  int count = kernel->func->param_count;
+  s->outputs = arena_array(&s->cli->context->arena, Tensor *, count);
+  s->output_names = arena_array(&s->cli->context->arena, const char *, count);
+  for (int i = 0; i < count; i++) {
+    if (!(kernel->access[i] & PARAM_WRITTEN)) continue;
+    s->output_names[s->output_count] = param_name(kernel->func, i);
+    s->outputs[s->output_count++] = arguments->tensors[i];
+  }
+}
+
+static bool begin_kernel(Session *s, const Module *module, const char *name,
+                         const InputContents *contents) {
+  Arena *arena = &s->cli->context->arena;
+  Kernel *kernel = s->kernel = arena_new(arena, Kernel);
+  KernelArguments arguments;
+  CompileOptions compile = {.lower = {.print_after = s->model->print_after,
+                                      .verify_each = s->model->verify_each,
+                                      .report = &s->lower_report}};
+  if (!cli_machine(s->cli, &s->machine) || !one_kernel(s, module, name, &contents->given, kernel) ||
+      !kernel_arguments(s->cli, kernel, contents, &s->model->input_shapes, false, &arguments))
+    return false;
+  compile.machine = s->machine;
+  s->inputs = arguments.tensors;
+  s->input_count = kernel->func->param_count;
+  s->kernel_args = arguments.args;
+  take_outputs(s, kernel, &arguments);
+  s->kernel_code = kernel_code_new(s->cli->context, &kernel->scheduled, 1, &compile, &s->target);
+  return s->kernel_code && session_ready(s);
+}
+
+bool session_begin_file(Session *s, const char *path, const char *name,
+                        const InputContents *contents) {
+  Module *module = is_script(path) ? script_load(s->cli, path) : NULL;
+  if (module && !module_graph(module)) return begin_kernel(s, module, name, contents);
+  if (is_script(path) && !module) return false;
+  if (name)
+    return diag_error(s->cli->context, (SourcePos){0}, "--func %s: %s is a model", name, path);
+  GraphFunc *graph = module ? module_graph(module) : model_load(s->cli, path, s->model);
+  if (module && !graph_infer(s->cli->context, graph)) return false;
+  return session_begin(s, graph, contents);
+}

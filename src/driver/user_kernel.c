@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tensor programs that a user wrote: what they do with their parameters, how much they compute, and
+// their file, in which one kernel is a whole program.
+#include "driver/driver.h"
+
+// ---- What happens to parameters ---------------------------------------------------------------
+
+typedef struct Access {
+  const PrimFunc *func;
+  uint8_t *flags;
+  Map views;           // data variable of a matched buffer to that of its source
+  const Expr *reduced; // data variable that the block with an init around writes: read as it wrote
+} Access;
+
+static void mark(Access *access, const Expr *data, unsigned flags) {
+  for (const Expr *next; (next = map_find(&access->views, data));) data = next;
+  for (int i = 0; i < access->func->param_count; i++)
+    if (access->func->buffers[i] && access->func->buffers[i]->data == data)
+      access->flags[i] |= (uint8_t)flags;
+}
+
+static bool see_expr(Visitor *visitor, Expr *e) {
+  Access *access = visitor->env;
+  if (e->op == EXPR_LOAD && e->as.buffer->data != access->reduced)
+    mark(access, e->as.buffer->data, PARAM_READ);
+  if (e->op == EXPR_ADDRESS_OF)
+    mark(access, e->args[0]->as.buffer->data, PARAM_READ | PARAM_WRITTEN);
+  if (e->op == EXPR_VAR && e->type.code == TYPE_HANDLE)
+    mark(access, e, PARAM_READ | PARAM_WRITTEN); // handed to other code
+  return true;
+}
+
+static bool see_stmt(Visitor *visitor, Stmt *s) {
+  Access *access = visitor->env;
+  if (s->kind == STMT_STORE) mark(access, s->as.store.buffer->data, PARAM_WRITTEN);
+  if (s->kind != STMT_BLOCK) return true;
+  const Block *block = s->as.block;
+  for (int i = 0; i < block->match_count; i++) {
+    const Expr *view = block->matches[i].buffer->data;
+    const Expr *source = block->matches[i].source.buffer->data;
+    if (view != source) map_put(&access->views, view, source);
+  }
+  if (block->init && block->write_count == 1) access->reduced = block->writes[0].buffer->data;
+  return true;
+}
+
+static void leave_stmt(Visitor *visitor, Stmt *s) {
+  Access *access = visitor->env;
+  if (s->kind == STMT_BLOCK) access->reduced = NULL;
+}
+
+const uint8_t *prim_func_access(Context *context, const PrimFunc *func) {
+  Access access = {func, arena_array(&context->arena, uint8_t, func->param_count),
+                   map_new(&context->arena), NULL};
+  Visitor visitor = {&access, see_expr, NULL, see_stmt, leave_stmt};
+  visit_stmt(&visitor, func->body);
+  return access.flags;
+}
+
+// ---- Work -------------------------------------------------------------------------------------
+
+typedef struct Work {
+  double operations, times; // times: how often what is looked at runs
+} Work;
+
+static bool count_operation(Visitor *visitor, Expr *e) {
+  Work *work = visitor->env;
+  OpClass class = op_table[e->op].class;
+  if (dtype_is_float(e->type) && (class == OP_ARITH || class == OP_MATH))
+    work->operations += work->times * e->type.lanes;
+  return e->op != EXPR_LOAD; // indices are no work
+}
+
+static double extent_of(const Stmt *s) {
+  int64_t extent;
+  return expr_as_int(s->as.loop.extent, &extent) && extent > 0 ? (double)extent : 1;
+}
+
+static bool enter_work(Visitor *visitor, Stmt *s) {
+  Work *work = visitor->env;
+  Visitor count = {.env = work, .enter_expr = count_operation};
+  if (s->kind == STMT_FOR) work->times *= extent_of(s);
+  if (s->kind == STMT_STORE) visit_expr(&count, s->as.store.value);
+  if (s->kind == STMT_LET) visit_expr(&count, s->as.let.value);
+  return true;
+}
+
+static void leave_work(Visitor *visitor, Stmt *s) {
+  Work *work = visitor->env;
+  if (s->kind == STMT_FOR) work->times /= extent_of(s);
+}
+
+double expr_operations(Expr *e) {
+  Work work = {0, 1};
+  Visitor visitor = {.env = &work, .enter_expr = count_operation};
+  visit_expr(&visitor, e);
+  return work.operations;
+}
+
+double prim_func_operations(const PrimFunc *func) {
+  Work work = {0, 1};
+  Visitor visitor = {.env = &work, .enter_stmt = enter_work, .leave_stmt = leave_work};
+  visit_stmt(&visitor, func->body);
+  return work.operations;
+}
+
+// ---- One kernel as a program ------------------------------------------------------------------
+
+typedef struct Places {
+  TargetTensor *tensors[2]; // inputs, outputs
+  int counts[2];
+  TargetArgument *arguments;
+} Places;
+
+static bool place_argument(Context *context, const LowerArg *arg, bool written, Places *places,
+                           TargetArgument *argument) {
+  if (arg->kind != LOWER_ARG_TENSOR) return false;
+  int64_t *shape = arena_array(&context->scratch, int64_t, arg->buffer->rank + 1);
+  if (!buffer_static_shape(arg->buffer, shape) || arg->buffer->type.lanes > 1) return false;
+  int *count = &places->counts[written];
+  *argument = (TargetArgument){written ? TARGET_OUTPUT : TARGET_INPUT, *count, 0};
+  places->tensors[written][(*count)++] =
+      (TargetTensor){arg->name, arg->buffer->type, arg->buffer->rank, shape};
+  return true;
+}
+
+static bool place_all(Context *context, const LowerKernel *kernel, const uint8_t *access,
+                      Places *places) {
+  Arena *arena = &context->scratch;
+  *places = (Places){.arguments = arena_array(arena, TargetArgument, kernel->arg_count)};
+  for (int i = 0; i < 2; i++)
+    places->tensors[i] = arena_array(arena, TargetTensor, kernel->arg_count);
+  for (int i = 0; i < kernel->arg_count; i++)
+    if (!place_argument(context, &kernel->args[i], access[i] & PARAM_WRITTEN, places,
+                        &places->arguments[i]))
+      return false;
+  return true;
+}
+
+static bool write_unit(Context *context, LowerKernel **kernels, int count, const TargetRow *target,
+                       const TargetProgramOptions *options, const char *path) {
+  TargetUnit unit = {str_intern(context, "kernels"), kernels, count};
+  return target_write_file(context, target, &unit, &options->target, path);
+}
+
+bool kernels_write(Context *context, LowerKernel **kernels, const uint8_t *const *access, int count,
+                   const TargetRow *target, const TargetProgramOptions *options, const char *path) {
+  ArenaMark mark = arena_mark(&context->scratch);
+  Places places;
+  int64_t workspace = 0;
+  bool whole = count == 1 && place_all(context, kernels[0], access[0], &places) &&
+               expr_as_int(kernels[0]->workspace_bytes, &workspace);
+  bool done;
+  if (whole) {
+    TargetStep step = {0, places.arguments, kernels[0]->func->name};
+    TargetProgram program = {.unit = {kernels[0]->func->name, kernels, 1},
+                             .names = (const char *const[]){kernels[0]->func->name},
+                             .inputs = places.tensors[0],
+                             .outputs = places.tensors[1],
+                             .input_count = places.counts[0],
+                             .output_count = places.counts[1],
+                             .steps = &step,
+                             .step_count = 1,
+                             .arena_bytes = workspace};
+    done = target_write_program(context, target, &program, options, path);
+  } else {
+    done = write_unit(context, kernels, count, target, options, path);
+  }
+  arena_reset(&context->scratch, mark);
+  return done;
+}

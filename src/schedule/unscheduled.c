@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions that say what to compute and not in which order: blocks at their own loops, all serial,
+// nothing split, cached or annotated. The model may schedule those; others stay as their author
+// wrote them.
+#include "schedule/model.h"
+
+typedef struct Look {
+  int blocks;
+  const char *found; // the first sign of a schedule
+} Look;
+
+static void look_at_loop(Look *look, const Stmt *s) {
+  if (s->as.loop.kind != LOOP_SERIAL) look->found = "its loops have kinds";
+  if (s->as.loop.annotations.count) look->found = "its loops have annotations";
+}
+
+static void look_at_block(Look *look, const Block *block) {
+  int64_t constant;
+  look->blocks += block->var_count > 0;
+  if (!expr_is_true(block->predicate)) look->found = "a block has a condition";
+  if (block->annotations.count) look->found = "a block has annotations";
+  if (block->match_count) look->found = "a block matches buffers";
+  for (int i = 0; i < block->var_count; i++)
+    if (block->vars[i].binding->op != EXPR_VAR && !expr_as_int(block->vars[i].binding, &constant))
+      look->found = "its loops were split or fused";
+  for (int i = 0; i < block->alloc_count; i++)
+    if (strcmp(block->allocs[i]->scope, "global") != 0) look->found = "it caches tensors";
+}
+
+static bool enter(Visitor *visitor, Stmt *s) {
+  Look *look = visitor->env;
+  if (s->kind == STMT_FOR) look_at_loop(look, s);
+  if (s->kind == STMT_BLOCK) look_at_block(look, s->as.block);
+  return !look->found;
+}
+
+// NULL when the function has no schedule.
+static const char *sign_of_schedule(const PrimFunc *func) {
+  Look look = {0};
+  Visitor visitor = {.env = &look, .enter_stmt = enter};
+  visit_stmt(&visitor, func->body);
+  return look.found || look.blocks ? look.found : "it has no blocks";
+}
+
+bool kernel_schedule_plain(Context *context, const HostMachine *machine, PrimFunc *func,
+                           KernelChoice *choice, const char **why_not) {
+  *why_not = sign_of_schedule(func);
+  if (*why_not) return false;
+  int diags = context->diags.count, errors = context->error_count;
+  KernelParam *params = arena_array(&context->arena, KernelParam, func->param_count);
+  if (kernel_schedule(context, machine, func, params, choice)) return true;
+  *why_not = context->diags.count > diags ? context->diags.items[diags].message
+                                          : "the model finds no schedule";
+  context->diags.count = diags; // no mistake of the user's
+  context->error_count = errors;
+  return false;
+}
