@@ -27,13 +27,14 @@ typedef bool (*OpDefine)(OpCall *call);
 typedef Expr *(*OpBody)(Context *context, const Node *node, Expr *x, Expr *y, Expr *z);
 
 struct OpRow {
-  const char *name; // in TVMScript, after `R.`
-  const char *onnx; // the ONNX operator it stands for, NULL without
+  const char *name;           // in TVMScript, after `R.`
+  const char *onnx;           // the ONNX operator it stands for, NULL without
   int min_inputs, max_inputs; // max -1: any number
   OpDefine define;
   const char *attrs; // the attributes it knows, separated by spaces
   OpBody body;       // elementwise operators
   DType result;      // elementwise operators: void means the type of the first operand
+  bool mixed_types;  // its inputs may have several element types
 };
 
 const OpRow *op_find(const char *name);      // NULL when there is none

@@ -18,6 +18,8 @@ static const Family families[] = {
     {normalization_ops, &normalization_op_count},
     {reduction_ops, &reduction_op_count},
     {shape_ops, &shape_op_count},
+    {select_ops, &select_op_count},
+    {standardize_ops, &standardize_op_count},
 };
 
 int op_count(void) {
@@ -67,12 +69,10 @@ static bool knows_attr(const OpRow *row, const char *key) {
   return false;
 }
 
-// Tensors of one call have one element type; `where` chooses by another, and the parameters of
-// these may have a type of their own.
+// Tensors of one call have one element type, but for operators whose rows say otherwise; `where`
+// chooses by another.
 static bool check_types(const OpCall *call) {
-  static const char *const mixed[] = {"nn.batch_norm", "nn.dropout"};
-  for (int i = 0; i < COUNT_OF(mixed); i++)
-    if (strcmp(call->row->name, mixed[i]) == 0) return true;
+  if (call->row->mixed_types) return true;
   bool second = call->row->result.code == TYPE_VOID && call->row->result.bits;
   const Buffer *first = NULL;
   for (int i = second; i < call->input_count; i++) {

@@ -268,7 +268,7 @@ static const Bad bad[] = {
     {"in x float 2x3; node Cast f x y to=8; out y", NULL, "f", "to type string (8)"},
     {"in x float 2x3; ints s 1099511627776,1024; node ConstantOfShape f s y; out y", NULL, "f",
      "more than"},
-    {"in x float 2x3; node Gather f x,x y; out y", NULL, "f", "only supported on shapes"},
+    {"in x float 2x3; node Gather f x,x y; out y", NULL, "f", "its indices are of type float32"},
     {"opset 6; in x float 2; node Dropout f x y; out y", NULL, "f", "before opset 7"},
     {"opset 0; in x float 2; node Relu f x y; out y", NULL, NULL, "does not say which opset"},
 };

@@ -1,27 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Integers that exporters compute from shapes (Shape, Gather, Concat … into Reshape) are known at
-// import; they are computed here, on small constant integer tensors of rank 0 and 1.
+// What is known at import: shapes, and what exporters compute from them (Shape, Gather, Concat …
+// into Reshape). Sources of such numbers are read here; whatever is computed from small constants is
+// computed by the interpreter from the operator's definition.
 #include "frontend/onnx/import.h"
+#include "graph/graph.h"
+#include "interp/interp.h"
 
-enum { MOST_VALUES = 1024, MOST_FILLED_BYTES = 1 << 30 };
+#include <math.h>
+
+enum { MOST_VALUES = 4096, MOST_DIMS = 64, MOST_FILLED_BYTES = 1 << 30 };
 
 typedef struct Ints {
   DType type;
   int rank; // 0 or 1
   int64_t count;
-  int64_t values[MOST_VALUES];
+  int64_t values[MOST_DIMS];
 } Ints;
-
-static bool read_input(const Import *import, int i, Ints *out) {
-  const Value *value = import_input(import, i);
-  const ConstData *data = value ? value->data : NULL;
-  if (!data || data->rank > 1 || (!dtype_is_int(data->type) && !dtype_is_bool(data->type)))
-    return false;
-  *out = (Ints){.type = data->type, .rank = data->rank, .count = const_count(data)};
-  if (out->count > MOST_VALUES) return false;
-  for (int64_t k = 0; k < out->count; k++) out->values[k] = const_int(data, k);
-  return true;
-}
 
 static bool set_result(Import *import, const Ints *ints) {
   Arena *arena = &import->context->arena;
@@ -54,96 +48,6 @@ static bool fold_size(Import *import) {
   return set_result(import, &size);
 }
 
-static bool fold_gather(Import *import) {
-  Ints table, at;
-  if (!read_input(import, 0, &table) || !read_input(import, 1, &at) || table.rank != 1)
-    return false;
-  Ints result = {.type = table.type, .rank = at.rank, .count = at.count};
-  for (int64_t i = 0; i < at.count; i++) {
-    int64_t k = at.values[i] < 0 ? at.values[i] + table.count : at.values[i];
-    if (k < 0 || k >= table.count)
-      return !import_refuse(import, "index %lld is not within %lld values", (long long)at.values[i],
-                            (long long)table.count);
-    result.values[i] = table.values[k];
-  }
-  return set_result(import, &result);
-}
-
-static bool fold_concat(Import *import) {
-  Ints result = {.rank = 1}, part;
-  for (int i = 0; i < import->input_count; i++) {
-    if (!read_input(import, i, &part) || part.rank != 1 || result.count + part.count > MOST_VALUES)
-      return false;
-    result.type = part.type;
-    memcpy(&result.values[result.count], part.values, sizeof(int64_t) * (size_t)part.count);
-    result.count += part.count;
-  }
-  return set_result(import, &result);
-}
-
-static bool slice_part(const Import *import, int i, int64_t otherwise, int64_t *value) {
-  Ints ints;
-  *value = otherwise;
-  if (!import_input(import, i)) return true;
-  if (!read_input(import, i, &ints) || ints.count != 1) return false;
-  *value = ints.values[0];
-  return true;
-}
-
-// A list from start to end by steps forward.
-static bool fold_slice(Import *import) {
-  Ints x, result;
-  int64_t start, end, axis, step;
-  if (!read_input(import, 0, &x) || x.rank != 1 || import->input_count < 3) return false;
-  if (!slice_part(import, 1, 0, &start) || !slice_part(import, 2, x.count, &end) ||
-      !slice_part(import, 3, 0, &axis) || !slice_part(import, 4, 1, &step) || step < 1)
-    return false;
-  result = (Ints){.type = x.type, .rank = 1};
-  end = bounded(end, x.count);
-  for (int64_t i = bounded(start, x.count); i < end; i += MIN_OF(step, (int64_t)MOST_VALUES))
-    result.values[result.count++] = x.values[i];
-  return set_result(import, &result);
-}
-
-static bool fold_cast(Import *import) {
-  Ints x;
-  DType type;
-  if (!read_input(import, 0, &x) || !onnx_dtype((int32_t)import_int(import, "to", 0), &type))
-    return false;
-  if (!dtype_is_int(type) || type.bits < 32) return false;
-  x.type = type;
-  return set_result(import, &x);
-}
-
-static bool combine(char op, int64_t a, int64_t b, int64_t *out) {
-  switch (op) {
-  case '+': return add_fits(a, b, out);
-  case '-': return b != INT64_MIN && add_fits(a, -b, out);
-  case '*': return mul_fits(a, b, out);
-  default:
-    if (b == 0 || (a == INT64_MIN && b == -1)) return false;
-    *out = a / b;
-    return true;
-  }
-}
-
-static bool fold_arithmetic(Import *import) {
-  static const char *const names[] = {"Add", "Sub", "Mul", "Div"};
-  Ints a, b;
-  if (!read_input(import, 0, &a) || !read_input(import, 1, &b)) return false;
-  if (!dtype_equal(a.type, b.type) || !dtype_is_int(a.type) || a.type.bits < 32) return false;
-  if (a.count != b.count && a.count != 1 && b.count != 1) return false;
-  int op = 0;
-  while (strcmp(names[op], import->node->op_type) != 0) op++;
-  Ints result = {.type = a.type, .rank = MAX_OF(a.rank, b.rank)};
-  result.count = a.count == 1 ? b.count : a.count;
-  for (int64_t i = 0; i < result.count; i++)
-    if (!combine("+-*/"[op], a.values[a.count == 1 ? 0 : i], b.values[b.count == 1 ? 0 : i],
-                 &result.values[i]))
-      return false;
-  return set_result(import, &result);
-}
-
 static bool fold_constant_of_shape(Import *import) {
   IntArray shape;
   const OnnxAttribute *value = import_attribute(import, "value");
@@ -166,20 +70,89 @@ static bool fold_constant_of_shape(Import *import) {
   return true;
 }
 
+// start, start + delta, … before limit.
+static bool fold_range(Import *import) {
+  ConstData *ends[3];
+  double v[3];
+  for (int i = 0; i < 3; i++) {
+    if (!(ends[i] = import_constant(import, i))) return true;
+    if (const_count(ends[i]) != 1 || !dtype_equal(ends[i]->type, ends[0]->type))
+      return !import_refuse(import, "takes three scalars of one type");
+    v[i] = const_number(ends[i], 0);
+  }
+  DType type = ends[0]->type;
+  double steps = ceil((v[1] - v[0]) / v[2]);
+  if (!(steps <= MOST_FILLED_BYTES / dtype_bytes(type)))
+    return !import_refuse(import, "from %g to %g by %g is not a range that fits", v[0], v[1], v[2]);
+  int64_t count = steps > 0 ? (int64_t)steps : 0;
+  char *data = arena_alloc(&import->context->arena, (size_t)(count * dtype_bytes(type)) + 1);
+  for (int64_t i = 0; i < count; i++) {
+    void *at = data + i * dtype_bytes(type);
+    if (dtype_is_float(type))
+      number_store(type, at, v[0] + (double)i * v[2]);
+    else
+      number_store_int(type, at, const_int(ends[0], 0) + i * const_int(ends[2], 0));
+  }
+  import_result(import, 0, import_const(import, type, &count, 1, data));
+  return true;
+}
+
 static const struct {
   const char *name;
   bool (*fold)(Import *import);
 } folds[] = {
-    {"Add", fold_arithmetic}, {"Cast", fold_cast},
-    {"Concat", fold_concat},  {"ConstantOfShape", fold_constant_of_shape},
-    {"Div", fold_arithmetic}, {"Gather", fold_gather},
-    {"Mul", fold_arithmetic}, {"Shape", fold_shape},
-    {"Size", fold_size},      {"Slice", fold_slice},
-    {"Sub", fold_arithmetic},
+    {"ConstantOfShape", fold_constant_of_shape},
+    {"Range", fold_range},
+    {"Shape", fold_shape},
+    {"Size", fold_size},
 };
 
 bool import_fold(Import *import) {
   for (int i = 0; i < COUNT_OF(folds); i++)
     if (strcmp(folds[i].name, import->node->op_type) == 0) return folds[i].fold(import);
   return false;
+}
+
+// ---- By definition ----------------------------------------------------------------------------
+
+static bool is_small(const Value *value) {
+  int64_t bytes = value_static_bytes(value);
+  return bytes >= 0 && bytes / dtype_bytes(value->type) <= MOST_VALUES;
+}
+
+static bool all_known(const Node *node) {
+  for (int i = 0; i < node->input_count; i++)
+    if (node->inputs[i] && (!node->inputs[i]->data || !is_small(node->inputs[i]))) return false;
+  for (int i = 0; i < node->output_count; i++)
+    if (!is_small(node->outputs[i])) return false;
+  return true;
+}
+
+static InterpTensor argument_of(Import *import, const Value *value, const void *data) {
+  int64_t *shape = arena_array(&import->context->arena, int64_t, value->rank);
+  value_static_shape(value, shape);
+  return (InterpTensor){
+      .type = value->type, .rank = value->rank, .shape = shape, .data = (void *)data};
+}
+
+bool import_compute(Import *import, Node *node) {
+  Arena *arena = &import->context->arena;
+  if (!all_known(node)) return false;
+  PrimFunc *func = op_prim_func(import->context, node);
+  InterpTensor *args = arena_array(arena, InterpTensor, node->input_count + node->output_count);
+  int count = 0, first_output;
+  for (int i = 0; i < node->input_count; i++)
+    if (node->inputs[i])
+      args[count++] = argument_of(import, node->inputs[i], node->inputs[i]->data->data);
+  first_output = count;
+  for (int i = 0; i < node->output_count; i++) {
+    size_t bytes = (size_t)value_static_bytes(node->outputs[i]);
+    args[count++] = argument_of(import, node->outputs[i], arena_alloc(arena, bytes + 16));
+  }
+  if (!func || !interp_run(import->context, NULL, func, args, count, NULL)) return false;
+  for (int i = 0; i < node->output_count; i++) {
+    const InterpTensor *out = &args[first_output + i];
+    node->outputs[i] = import_const(import, out->type, out->shape, out->rank, out->data);
+  }
+  return true;
 }

@@ -105,7 +105,27 @@ Value *import_const(Import *import, DType type, const int64_t *shape, int rank, 
 // `value` becomes output `i` of the node; NULL: the node failed.
 void import_result(Import *import, int i, Value *value);
 
-// fold.c: integers computed from shapes. True when the node's result is known and was set.
+// choosers.c: operators of their own, for the table of operators.c.
+void import_arg(Import *import);
+void import_cumsum(Import *import);
+void import_depth_to_space(Import *import);
+void import_expand(Import *import);
+void import_group_norm(Import *import);
+void import_hardmax(Import *import);
+void import_layer_norm(Import *import);
+void import_lp_norm(Import *import);
+void import_mean_variance_norm(Import *import);
+void import_one_hot(Import *import);
+void import_slice(Import *import);
+void import_space_to_depth(Import *import);
+void import_split(Import *import);
+void import_tile(Import *import);
+void import_trilu(Import *import);
+
+// fold.c: what is known at import. True when the node's result is known and was set.
 bool import_fold(Import *import);
+// Computes an operator whose inputs are small constants: its outputs become constants. False, with
+// nothing done, for any other.
+bool import_compute(Import *import, Node *node);
 
 #endif

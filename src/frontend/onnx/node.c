@@ -114,6 +114,7 @@ Value *import_add(Import *import, Node *node) {
     node->outputs[i]->pos = import->pos;
     if (!importer_size_ok(import->importer, node->outputs[i])) return NULL;
   }
+  if (import_compute(import, node)) return node->outputs[0];
   array_push(&import->context->arena, &import->importer->graph->nodes, node);
   return node->outputs[0];
 }
@@ -207,8 +208,9 @@ static bool changed_since(const Import *import) {
 
 // "alpha fmod" to "alpha:float fmod:int".
 static const char *attributes_of(Context *context, const char *names) {
-  static const char *const others[] = {"approximate:string", "axis:int", "detect_negative:int",
-                                       "detect_positive:int", "fmod:int"};
+  static const char *const others[] = {
+      "approximate:string",  "axis:int",         "batch_dims:int", "detect_negative:int",
+      "detect_positive:int", "direction:string", "fmod:int"};
   Text text = text_new(&context->arena);
   for (const char *p = names ? names : ""; *p; p += strcspn(p, " "), p += *p == ' ') {
     size_t n = strcspn(p, " ");

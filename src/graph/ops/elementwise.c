@@ -125,6 +125,6 @@ const OpRow elementwise_ops[] = {
     {"add_n", "Sum", 1, -1, define_sum_of, NULL},
     {"clip", "Clip", 1, 3, define_clip, "min max"},
     {"astype", "Cast", 1, 1, define_cast, "dtype"},
-    {"nn.dropout", "Dropout", 1, 3, define_dropout, NULL},
+    {"nn.dropout", "Dropout", 1, 3, define_dropout, NULL, .mixed_types = true},
 };
 const int elementwise_op_count = COUNT_OF(elementwise_ops);

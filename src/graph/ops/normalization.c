@@ -118,7 +118,8 @@ static bool define_log_softmax(OpCall *call) {
 }
 
 const OpRow normalization_ops[] = {
-    {"nn.batch_norm", "BatchNormalization", 5, 5, define_batch_norm, "epsilon"},
+    {"nn.batch_norm", "BatchNormalization", 5, 5, define_batch_norm, "epsilon",
+     .mixed_types = true},
     {"nn.softmax", "Softmax", 1, 1, define_softmax, "axis all_behind"},
     {"nn.log_softmax", "LogSoftmax", 1, 1, define_log_softmax, "axis all_behind"},
 };

@@ -14,7 +14,11 @@ OP_FAMILY(pool)
 OP_FAMILY(normalization)
 OP_FAMILY(reduction)
 OP_FAMILY(shape)
+OP_FAMILY(select)
+OP_FAMILY(standardize)
 #undef OP_FAMILY
+
+enum { OP_MOST_PARTS = 1024 }; // of a split
 
 // A sliding window along one axis: input index = at*stride + tap*dilation - begin.
 typedef struct WindowAxis {

@@ -32,9 +32,9 @@ static Buffer *reduce(OpCall *call, const char *name, ExprOp combine, Expr *init
   TeReduction reduction = {.combine = combine, .init = init};
   *elements = expr_index(context, 1);
   for (int i = 0; i < x->rank; i++) {
-    indices[i] = reduced[i] ? op_reduce_axis(call, &reduction, str_format(context, "r%d", i),
-                                             x->shape[i])
-                            : axes.at[at];
+    indices[i] = reduced[i]
+                     ? op_reduce_axis(call, &reduction, str_format(context, "r%d", i), x->shape[i])
+                     : axes.at[at];
     if (reduced[i]) *elements = expr_mul(context, *elements, x->shape[i]);
     at += !reduced[i] || keep;
   }
@@ -106,6 +106,67 @@ static bool define_mean(OpCall *call) {
   return true;
 }
 
+// ---- Places and running sums
+
+// The place of the largest (or smallest) along an axis: the first of those that equal it.
+static bool define_place_of(OpCall *call, ExprOp combine, Expr *init) {
+  Context *context = call->context;
+  Buffer *x = call->inputs[0];
+  int axis, rank = 0;
+  bool keep = node_int(call->node, "keepdims", 0) != 0;
+  bool last = node_int(call->node, "select_last_index", 0) != 0;
+  if (!op_axis(call, node_int(call->node, "axis", 0), x->rank, &axis)) return false;
+  if (expr_is_int(x->shape[axis], 0)) return op_error(call, "axis %d has no elements", axis);
+  Expr *shape[TE_MAX_RANK], *at[TE_MAX_RANK];
+  for (int i = 0; i < x->rank; i++)
+    if (i != axis || keep) shape[rank++] = i == axis ? expr_index(context, 1) : x->shape[i];
+  Buffer *best = NULL;
+  for (int pass = 0; pass < 2; pass++) { // the value, then where it is
+    TeAxes axes = te_axes(call->te, shape, rank);
+    TeReduction r = {.combine = pass == 0 ? combine : last ? EXPR_MAX : EXPR_MIN, .init = init};
+    if (pass) r.init = last ? op_lowest(context, DTYPE_INT64) : op_highest(context, DTYPE_INT64);
+    for (int i = 0; i < x->rank; i++)
+      at[i] = i == axis ? op_reduce_axis(call, &r, "k", x->shape[axis])
+                        : axes.at[i > axis && !keep ? i - 1 : i];
+    Expr *value = te_at(call->te, x, at);
+    if (pass)
+      value =
+          expr_select(context, expr_binary(context, EXPR_EQ, value, te_at(call->te, best, axes.at)),
+                      expr_cast(context, DTYPE_INT64, at[axis]), r.init);
+    Str name = pass ? call->node->name : str_format(context, "%s_best", call->node->name);
+    best = te_reduce(call->te, name, pass ? DTYPE_INT64 : x->type, shape, &axes, &r, value);
+  }
+  op_output(call, best);
+  return true;
+}
+
+static bool define_argmax(OpCall *call) {
+  return define_place_of(call, EXPR_MAX, op_lowest(call->context, call->inputs[0]->type));
+}
+static bool define_argmin(OpCall *call) {
+  return define_place_of(call, EXPR_MIN, op_highest(call->context, call->inputs[0]->type));
+}
+
+// y[i] = Σ x[k], k <= i; without x[i] itself when exclusive, from the end when reverse.
+static bool define_cumsum(OpCall *call) {
+  Context *context = call->context;
+  Buffer *x = call->inputs[0];
+  int axis;
+  if (!op_axis(call, node_int(call->node, "axis", 0), x->rank, &axis)) return false;
+  TeAxes axes = te_axes(call->te, x->shape, x->rank);
+  TeReduction sum = {.combine = EXPR_ADD, .init = zero_of(call)};
+  Expr *at[TE_MAX_RANK];
+  memcpy(at, axes.at, sizeof at);
+  Expr *k = at[axis] = op_reduce_axis(call, &sum, "k", x->shape[axis]);
+  ExprOp order = node_int(call->node, "exclusive", 0) ? EXPR_LT : EXPR_LE;
+  bool reverse = node_int(call->node, "reverse", 0) != 0;
+  Expr *counts = reverse ? expr_binary(context, order, axes.at[axis], k)
+                         : expr_binary(context, order, k, axes.at[axis]);
+  Expr *value = expr_select(context, counts, te_at(call->te, x, at), zero_of(call));
+  op_output(call, te_reduce(call->te, call->node->name, x->type, x->shape, &axes, &sum, value));
+  return true;
+}
+
 static const char reduce_attrs[] = "axis keepdims noop_with_empty_axes";
 
 const OpRow reduction_ops[] = {
@@ -117,5 +178,8 @@ const OpRow reduction_ops[] = {
     {"sum_square", "ReduceSumSquare", 1, 1, define_sum_square, reduce_attrs},
     {"norm1", "ReduceL1", 1, 1, define_norm1, reduce_attrs},
     {"norm2", "ReduceL2", 1, 1, define_norm2, reduce_attrs},
+    {"argmax", "ArgMax", 1, 1, define_argmax, "axis keepdims select_last_index"},
+    {"argmin", "ArgMin", 1, 1, define_argmin, "axis keepdims select_last_index"},
+    {"cumsum", "CumSum", 1, 1, define_cumsum, "axis exclusive reverse"},
 };
 const int reduction_op_count = COUNT_OF(reduction_ops);

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators that choose elements: by position (slices, splits, repetitions, triangles) and by
+// indices that are known only when the program runs. Such an index counts from the end where it is
+// negative; one outside of its axis takes the nearest element, so that no memory is read that is
+// not there.
+#include "graph/ops/ops.h"
+
+static bool static_extent(OpCall *call, const Buffer *x, int axis, int64_t *extent) {
+  return expr_as_int(x->shape[axis], extent) ||
+         op_error(call, "the extent of axis %d must be known", axis);
+}
+
+// ---- By position
+
+typedef struct Range {
+  int64_t begin, step, count;
+} Range;
+
+// Begin and end as Python's slices have them: from the end where negative, then within the axis.
+static Range range_of(int64_t begin, int64_t end, int64_t step, int64_t extent) {
+  int64_t low = step > 0 ? 0 : -1, high = step > 0 ? extent : extent - 1;
+  if (begin < 0) begin += extent;
+  if (end < 0) end += extent;
+  begin = MIN_OF(MAX_OF(begin, low), high);
+  end = MIN_OF(MAX_OF(end, low), high);
+  int64_t count = step > 0 ? ceil_div(end - begin, step) : ceil_div(begin - end, -step);
+  return (Range){begin, step, MAX_OF(count, 0)};
+}
+
+static bool slice_ranges(OpCall *call, Range *ranges, bool *sliced) {
+  Buffer *x = call->inputs[0];
+  int64_t axes[TE_MAX_RANK], begin[TE_MAX_RANK], end[TE_MAX_RANK], steps[TE_MAX_RANK];
+  int count = node_ints(call->node, "axes", axes, TE_MAX_RANK);
+  int step_count = node_ints(call->node, "strides", steps, TE_MAX_RANK);
+  if (count < 0 || node_ints(call->node, "begin", begin, TE_MAX_RANK) != count ||
+      node_ints(call->node, "end", end, TE_MAX_RANK) != count ||
+      (step_count && step_count != count))
+    return op_error(call, "'axes', 'begin', 'end' and 'strides' must be lists of one length");
+  for (int i = 0; i < count; i++) {
+    int axis;
+    int64_t extent, step = step_count ? steps[i] : 1;
+    if (!op_axis(call, axes[i], x->rank, &axis)) return false;
+    if (sliced[axis]) return op_error(call, "'axes' names axis %d twice", axis);
+    if (step == 0 || step == INT64_MIN) return op_error(call, "axis %d has the step 0", axis);
+    if (!static_extent(call, x, axis, &extent)) return false;
+    ranges[axis] = range_of(begin[i], end[i], step, extent);
+    sliced[axis] = true;
+  }
+  return true;
+}
+
+static bool define_strided_slice(OpCall *call) {
+  Context *context = call->context;
+  Buffer *x = call->inputs[0];
+  Range ranges[TE_MAX_RANK];
+  bool sliced[TE_MAX_RANK] = {false};
+  Expr *shape[TE_MAX_RANK], *indices[TE_MAX_RANK];
+  if (!slice_ranges(call, ranges, sliced)) return false;
+  for (int i = 0; i < x->rank; i++)
+    shape[i] = sliced[i] ? expr_index(context, ranges[i].count) : x->shape[i];
+  TeAxes axes = te_axes(call->te, shape, x->rank);
+  for (int i = 0; i < x->rank; i++) {
+    indices[i] = axes.at[i];
+    if (!sliced[i] || !ranges[i].count) continue;
+    Expr *steps = expr_mul(context, axes.at[i], expr_index(context, ranges[i].step));
+    indices[i] = expr_add(context, steps, expr_index(context, ranges[i].begin));
+  }
+  op_output(call, te_compute(call->te, call->node->name, x->type, shape, &axes,
+                             te_at(call->te, x, indices)));
+  return true;
+}
+
+// The sizes of the parts: as said, or as equal as their number allows, the last being smaller.
+static bool split_sizes(OpCall *call, int axis, int64_t *sizes, int *parts) {
+  int64_t extent, sum = 0;
+  if (!static_extent(call, call->inputs[0], axis, &extent)) return false;
+  *parts = node_ints(call->node, "sizes", sizes, OP_MOST_PARTS);
+  if (*parts < 0) return op_error(call, "'sizes' has more than %d parts", OP_MOST_PARTS);
+  if (*parts == 0) {
+    *parts = (int)MIN_OF(node_int(call->node, "parts", 0), OP_MOST_PARTS);
+    if (*parts < 1) return op_error(call, "takes 'sizes', or the number of 'parts'");
+    int64_t each = ceil_div(extent, *parts);
+    for (int i = 0; i < *parts; i++) sizes[i] = MAX_OF(MIN_OF(each, extent - i * each), 0);
+  }
+  for (int i = 0; i < *parts; i++) {
+    if (sizes[i] < 0 || !add_fits(sum, sizes[i], &sum))
+      return op_error(call, "part %d has the extent %lld", i, (long long)sizes[i]);
+  }
+  return sum == extent || op_error(call, "the parts have %lld of the %lld elements of axis %d",
+                                   (long long)sum, (long long)extent, axis);
+}
+
+static bool define_split(OpCall *call) {
+  Context *context = call->context;
+  Buffer *x = call->inputs[0];
+  int64_t sizes[OP_MOST_PARTS], begin = 0;
+  int axis, parts;
+  if (!op_axis(call, node_int(call->node, "axis", 0), x->rank, &axis) ||
+      !split_sizes(call, axis, sizes, &parts))
+    return false;
+  for (int i = 0; i < parts; begin += sizes[i++]) {
+    Expr *shape[TE_MAX_RANK], *indices[TE_MAX_RANK];
+    memcpy(shape, x->shape, sizeof *shape * (size_t)x->rank);
+    shape[axis] = expr_index(context, sizes[i]);
+    TeAxes axes = te_axes(call->te, shape, x->rank);
+    memcpy(indices, axes.at, sizeof indices);
+    if (sizes[i]) indices[axis] = expr_add(context, axes.at[axis], expr_index(context, begin));
+    Str name = parts == 1 ? call->node->name : str_format(context, "%s_%d", call->node->name, i);
+    op_output(call, te_compute(call->te, name, x->type, shape, &axes, te_at(call->te, x, indices)));
+  }
+  return true;
+}
+
+// To the common shape of the input and 'shape'.
+static bool define_broadcast_to(OpCall *call) {
+  Context *context = call->context;
+  Buffer *x = call->inputs[0], wanted = {0};
+  int64_t extents[TE_MAX_RANK];
+  Expr *to[TE_MAX_RANK], *shape[TE_MAX_RANK];
+  int rank;
+  wanted.rank = node_ints(call->node, "shape", extents, TE_MAX_RANK);
+  wanted.shape = to;
+  if (wanted.rank < 0)
+    return op_error(call, "'shape' must be a list of at most %d integers", TE_MAX_RANK);
+  for (int i = 0; i < wanted.rank; i++) {
+    if (extents[i] < 0) return op_error(call, "'shape' has the extent %lld", (long long)extents[i]);
+    to[i] = expr_index(context, extents[i]);
+  }
+  if (!op_broadcast_shape(call, (Buffer *[]){x, &wanted}, 2, shape, &rank)) return false;
+  TeAxes axes = te_axes(call->te, shape, rank);
+  op_output(call, te_compute(call->te, call->node->name, x->type, shape, &axes,
+                             op_broadcast_at(call, x, &axes)));
+  return true;
+}
+
+static bool define_tile(OpCall *call) {
+  Context *context = call->context;
+  Buffer *x = call->inputs[0];
+  int64_t repeats[TE_MAX_RANK];
+  Expr *shape[TE_MAX_RANK], *indices[TE_MAX_RANK];
+  if (node_ints(call->node, "repeats", repeats, TE_MAX_RANK) != x->rank)
+    return op_error(call, "'repeats' needs %d integers", x->rank);
+  for (int i = 0; i < x->rank; i++) {
+    if (repeats[i] < 0)
+      return op_error(call, "axis %d is repeated %lld times", i, (long long)repeats[i]);
+    shape[i] = expr_mul(context, x->shape[i], expr_index(context, repeats[i]));
+  }
+  TeAxes axes = te_axes(call->te, shape, x->rank);
+  for (int i = 0; i < x->rank; i++)
+    indices[i] = repeats[i] == 1 || expr_is_int(x->shape[i], 0)
+                     ? axes.at[i]
+                     : expr_floor_mod(context, axes.at[i], x->shape[i]);
+  op_output(call, te_compute(call->te, call->node->name, x->type, shape, &axes,
+                             te_at(call->te, x, indices)));
+  return true;
+}
+
+// One side of the k-th diagonal of the last two axes; zero on the other.
+static bool define_triangle(OpCall *call, bool upper) {
+  Context *context = call->context;
+  Buffer *x = call->inputs[0];
+  if (x->rank < 2) return op_error(call, "takes a tensor of rank 2 and more, got %d", x->rank);
+  TeAxes axes = te_axes(call->te, x->shape, x->rank);
+  Expr *row = axes.at[x->rank - 2], *column = axes.at[x->rank - 1];
+  Expr *diagonal = expr_add(context, row, expr_index(context, node_int(call->node, "k", 0)));
+  Expr *kept = upper ? expr_binary(context, EXPR_LE, diagonal, column)
+                     : expr_binary(context, EXPR_LE, column, diagonal);
+  Expr *value =
+      expr_select(context, kept, te_at(call->te, x, axes.at), expr_const(context, x->type, 0));
+  op_output(call, te_compute(call->te, call->node->name, x->type, x->shape, &axes, value));
+  return true;
+}
+
+static bool define_triu(OpCall *call) {
+  return define_triangle(call, true);
+}
+static bool define_tril(OpCall *call) {
+  return define_triangle(call, false);
+}
+
+// ---- By indices
+
+// An element of an index tensor as a position on an axis.
+static Expr *position(OpCall *call, Expr *index, Expr *extent) {
+  Context *context = call->context;
+  Expr *size = expr_cast(context, index->type, extent), *zero = expr_const(context, index->type, 0);
+  Expr *last = expr_sub(context, size, expr_const(context, index->type, 1));
+  if (index->type.code == TYPE_INT)
+    index =
+        expr_select(context, expr_lt(context, index, zero), expr_add(context, index, size), index);
+  return expr_cast(context, extent->type, expr_max(context, expr_min(context, index, last), zero));
+}
+
+static bool check_indices(OpCall *call, int input) {
+  DType type = call->inputs[input]->type;
+  return dtype_is_int(type) || op_error(call, "its indices are of type %s, expected integers",
+                                        dtype_name(call->context, type));
+}
+
+// From an axis without elements nothing can be chosen.
+static bool can_choose(OpCall *call, const Expr *extent, Expr *const *shape, int rank) {
+  bool some = true;
+  for (int i = 0; i < rank; i++) some &= !expr_is_int(shape[i], 0);
+  return !some || !expr_is_int(extent, 0) ||
+         op_error(call, "chooses from an axis without elements");
+}
+
+// out[before…, at…, after…] = x[before…, indices[at…], after…]
+static bool define_take(OpCall *call) {
+  Buffer *x = call->inputs[0], *by = call->inputs[1];
+  Expr *shape[TE_MAX_RANK], *indices[TE_MAX_RANK];
+  int axis, rank = x->rank + by->rank - 1;
+  if (!check_indices(call, 1) || !op_axis(call, node_int(call->node, "axis", 0), x->rank, &axis))
+    return false;
+  if (rank > TE_MAX_RANK) return op_error(call, "its result would have rank %d", rank);
+  for (int i = 0; i < rank; i++)
+    shape[i] = i < axis              ? x->shape[i]
+               : i < axis + by->rank ? by->shape[i - axis]
+                                     : x->shape[i - by->rank + 1];
+  if (!can_choose(call, x->shape[axis], shape, rank)) return false;
+  TeAxes axes = te_axes(call->te, shape, rank);
+  for (int i = 0; i < x->rank; i++) indices[i] = axes.at[i < axis ? i : i + by->rank - 1];
+  Expr *index = te_at(call->te, by, axes.at + axis);
+  indices[axis] = position(call, index, x->shape[axis]);
+  op_output(call, te_compute(call->te, call->node->name, x->type, shape, &axes,
+                             te_at(call->te, x, indices)));
+  return true;
+}
+
+// out[i…] = x[i… with indices[i…] on the axis]
+static bool define_gather_elements(OpCall *call) {
+  Buffer *x = call->inputs[0], *by = call->inputs[1];
+  Expr *indices[TE_MAX_RANK];
+  int axis;
+  if (!check_indices(call, 1) || !op_axis(call, node_int(call->node, "axis", 0), x->rank, &axis))
+    return false;
+  if (by->rank != x->rank)
+    return op_error(call, "its indices have rank %d, its data %d", by->rank, x->rank);
+  for (int i = 0; i < x->rank; i++) {
+    int64_t wide, narrow;
+    if (i != axis && expr_as_int(by->shape[i], &wide) && expr_as_int(x->shape[i], &narrow) &&
+        wide > narrow)
+      return op_error(call, "its indices have %lld elements on axis %d, its data %lld",
+                      (long long)wide, i, (long long)narrow);
+  }
+  if (!can_choose(call, x->shape[axis], by->shape, by->rank)) return false;
+  TeAxes axes = te_axes(call->te, by->shape, x->rank);
+  memcpy(indices, axes.at, sizeof indices);
+  indices[axis] = position(call, te_at(call->te, by, axes.at), x->shape[axis]);
+  op_output(call, te_compute(call->te, call->node->name, x->type, by->shape, &axes,
+                             te_at(call->te, x, indices)));
+  return true;
+}
+
+// out[b…, at…, after…] = x[b…, indices[b…, at…, 0], indices[b…, at…, 1], …, after…]
+static bool define_gather_nd(OpCall *call) {
+  Context *context = call->context;
+  Buffer *x = call->inputs[0], *by = call->inputs[1];
+  Expr *shape[TE_MAX_RANK], *indices[TE_MAX_RANK], *at[TE_MAX_RANK];
+  int64_t depth = 0, batch = node_int(call->node, "batch_dims", 0);
+  if (!check_indices(call, 1)) return false;
+  if (by->rank < 1 || !static_extent(call, by, by->rank - 1, &depth)) return false;
+  if (batch < 0 || batch >= by->rank || depth < 0 || batch + depth > x->rank)
+    return op_error(call, "%lld indices after %lld batch axes, for a tensor of rank %d",
+                    (long long)depth, (long long)batch, x->rank);
+  int first = (int)(batch + depth), lead = by->rank - 1, rank = lead + x->rank - first;
+  if (rank > TE_MAX_RANK) return op_error(call, "its result would have rank %d", rank);
+  for (int i = 0; i < rank; i++) shape[i] = i < lead ? by->shape[i] : x->shape[i - lead + first];
+  for (int i = (int)batch; i < first; i++)
+    if (!can_choose(call, x->shape[i], shape, rank)) return false;
+  TeAxes axes = te_axes(call->te, shape, rank);
+  memcpy(at, axes.at, sizeof at);
+  for (int i = 0; i < x->rank; i++) {
+    indices[i] = axes.at[i < batch ? i : i - first + lead];
+    if (i < batch || i >= first) continue;
+    at[lead] = expr_index(context, i - batch);
+    indices[i] = position(call, te_at(call->te, by, at), x->shape[i]);
+  }
+  op_output(call, te_compute(call->te, call->node->name, x->type, shape, &axes,
+                             te_at(call->te, x, indices)));
+  return true;
+}
+
+// out[…, d, …] = values[1] where indices[…] is d, else values[0].
+static bool define_one_hot(OpCall *call) {
+  Context *context = call->context;
+  Buffer *by = call->inputs[0], *values = call->inputs[1];
+  Expr *shape[TE_MAX_RANK], *at[TE_MAX_RANK];
+  int64_t depth = node_int(call->node, "depth", -1);
+  int axis, rank = by->rank + 1;
+  if (rank > TE_MAX_RANK) return op_error(call, "its result would have rank %d", rank);
+  if (values->rank != 1 || !expr_is_int(values->shape[0], 2))
+    return op_error(call, "takes two values, off and on");
+  if (depth < 0) return op_error(call, "'depth' is %lld", (long long)depth);
+  if (!op_axis(call, node_int(call->node, "axis", -1), rank, &axis)) return false;
+  for (int i = 0; i < rank; i++)
+    shape[i] = i == axis ? expr_index(context, depth) : by->shape[i < axis ? i : i - 1];
+  TeAxes axes = te_axes(call->te, shape, rank);
+  for (int i = 0; i < by->rank; i++) at[i] = axes.at[i < axis ? i : i + 1];
+  Expr *index = te_at(call->te, by, at), *here = expr_cast(context, index->type, axes.at[axis]);
+  Expr *wrapped = expr_sub(context, here, expr_const(context, index->type, (double)depth));
+  Expr *hit = expr_binary(context, EXPR_EQ, index, here);
+  if (index->type.code != TYPE_UINT)
+    hit = expr_binary(context, EXPR_OR, hit, expr_binary(context, EXPR_EQ, index, wrapped));
+  Expr *on = expr_index(context, 1), *off = expr_index(context, 0);
+  Expr *value =
+      expr_select(context, hit, te_at(call->te, values, &on), te_at(call->te, values, &off));
+  op_output(call, te_compute(call->te, call->node->name, values->type, shape, &axes, value));
+  return true;
+}
+
+const OpRow select_ops[] = {
+    {"strided_slice", "Slice", 1, 1, define_strided_slice, "axes begin end strides"},
+    {"split", "Split", 1, 1, define_split, "axis sizes parts"},
+    {"broadcast_to", "Expand", 1, 1, define_broadcast_to, "shape"},
+    {"tile", "Tile", 1, 1, define_tile, "repeats"},
+    {"triu", NULL, 1, 1, define_triu, "k"},
+    {"tril", NULL, 1, 1, define_tril, "k"},
+    {"take", "Gather", 2, 2, define_take, "axis", .mixed_types = true},
+    {"gather_elements", "GatherElements", 2, 2, define_gather_elements, "axis",
+     .mixed_types = true},
+    {"gather_nd", "GatherND", 2, 2, define_gather_nd, "batch_dims", .mixed_types = true},
+    {"one_hot", "OneHot", 2, 2, define_one_hot, "depth axis", .mixed_types = true},
+};
+const int select_op_count = COUNT_OF(select_ops);
