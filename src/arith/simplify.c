@@ -206,12 +206,35 @@ static Expr *simplify_given(Analyzer *analyzer, Expr *e, Expr *condition, bool t
   return r;
 }
 
+static bool enter_partial(Visitor *visitor, Expr *e) {
+  bool divides = e->op == EXPR_FLOOR_DIV || e->op == EXPR_FLOOR_MOD || e->op == EXPR_TRUNC_DIV ||
+                 e->op == EXPR_TRUNC_MOD;
+  if (e->op == EXPR_LOAD || (divides && e->args[1]->count)) *(bool *)visitor->env = true;
+  return !*(bool *)visitor->env;
+}
+
+// May `e` have no value, depending on what its operands are?
+static bool is_partial(Expr *e) {
+  bool partial = false;
+  Visitor visitor = {.env = &partial, .enter_expr = enter_partial};
+  visit_expr(&visitor, e);
+  return partial;
+}
+
+// A Select computes the value it does not take as well: an index in it must stay inside its buffer
+// where the condition does not hold, so it is simplified without that.
+static Expr *simplify_value(Analyzer *analyzer, Expr *choice, int number, Expr *condition) {
+  Expr *e = choice->args[number];
+  if (choice->op == EXPR_SELECT && is_partial(e)) return simplify(analyzer, e);
+  return simplify_given(analyzer, e, condition, number == 1);
+}
+
 static Expr *simplify_choice(Analyzer *analyzer, Expr *e) {
   Expr *condition = simplify(analyzer, e->args[0]);
   int64_t value;
   if (expr_as_int(condition, &value)) return simplify(analyzer, e->args[value ? 1 : 2]);
-  Expr *args[] = {condition, simplify_given(analyzer, e->args[1], condition, true),
-                  simplify_given(analyzer, e->args[2], condition, false)};
+  Expr *args[] = {condition, simplify_value(analyzer, e, 1, condition),
+                  simplify_value(analyzer, e, 2, condition)};
   Expr *r = expr_with_args(analyzer->context, e, args);
   return r->op == e->op ? rules_apply(analyzer, r) : r;
 }

@@ -14,6 +14,7 @@ typedef struct CompileOptions {
   HostMachine machine;
   PlanPolicy policy;
   LowerOptions lower;        // hooks: print, stop, verify
+  const TargetRow *target;   // of code for this process; NULL: target_for_running()
   void (*progress)(void *env, const char *what, int done, int all); // may be NULL
   void *progress_env;
 } CompileOptions;
@@ -91,6 +92,9 @@ const void *executable_argument(const Executable *executable, int step, int para
 typedef struct KernelCode KernelCode;
 KernelCode *kernel_code_new(Context *context, PrimFunc *const *funcs, int count,
                             const CompileOptions *options, TargetReport *report);
+// The same of functions that lower_prim_func made.
+KernelCode *kernel_code_of_lowered(Context *context, PrimFunc *const *lowered, int count,
+                                   const CompileOptions *options, TargetReport *report);
 // Arguments as for interp_run: one a parameter, sizes taken from their shapes. False with a
 // diagnostic when one does not fit.
 bool kernel_code_run(KernelCode *code, int number, ThreadPool *pool, const InterpTensor *args);

@@ -90,7 +90,8 @@ static bool generate(Executable *e, TargetReport *report) {
   Program *p = e->program;
   TargetUnit unit = {p->name, p->kernels.items, p->kernels.count};
   TargetOptions options = {&p->options.machine, report};
-  e->code = target_load(p->context, target_for_running(), &unit, &options);
+  const TargetRow *target = p->options.target ? p->options.target : target_for_running();
+  e->code = target_load(p->context, target, &unit, &options);
   return e->code != NULL;
 }
 

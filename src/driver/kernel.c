@@ -11,25 +11,32 @@ struct KernelCode {
   TargetCode *code;
 };
 
-static LowerKernel *lower_one(Context *context, PrimFunc *func, const LowerOptions *options,
-                              int number) {
-  PrimFunc *lowered = lower_prim_func(context, func, options);
-  if (!lowered) return NULL;
-  lowered = prim_func_copy(context, lowered);
-  lowered->name = str_format(context, "k%d", number);
-  return lowered_kernel(context, lowered);
+KernelCode *kernel_code_of_lowered(Context *context, PrimFunc *const *lowered, int count,
+                                   const CompileOptions *options, TargetReport *report) {
+  KernelCode *code = arena_new(&context->arena, KernelCode);
+  *code = (KernelCode){context, arena_array(&context->arena, LowerKernel *, count), count, NULL};
+  for (int i = 0; i < count; i++) {
+    PrimFunc *named = prim_func_copy(context, lowered[i]);
+    named->name = str_format(context, "k%d", i);
+    code->kernels[i] = lowered_kernel(context, named);
+  }
+  TargetUnit unit = {str_intern(context, "kernels"), code->kernels, count};
+  TargetOptions target = {.machine = &options->machine, .report = report};
+  const TargetRow *row = options->target ? options->target : target_for_running();
+  code->code = target_load(context, row, &unit, &target);
+  for (int i = 0; code->code && i < count; i++)
+    for (int k = 0; k < code->kernels[i]->task_count; k++)
+      if (!target_code_task(code->code, code->kernels[i]->tasks[k].name))
+        bug(context, "no code for '%s'", code->kernels[i]->tasks[k].name);
+  return code->code ? code : NULL;
 }
 
 KernelCode *kernel_code_new(Context *context, PrimFunc *const *funcs, int count,
                             const CompileOptions *options, TargetReport *report) {
-  KernelCode *code = arena_new(&context->arena, KernelCode);
-  *code = (KernelCode){context, arena_array(&context->arena, LowerKernel *, count), count, NULL};
+  PrimFunc **lowered = arena_array(&context->arena, PrimFunc *, count);
   for (int i = 0; i < count; i++)
-    if (!(code->kernels[i] = lower_one(context, funcs[i], &options->lower, i))) return NULL;
-  TargetUnit unit = {str_intern(context, "kernels"), code->kernels, count};
-  TargetOptions target = {.machine = &options->machine, .report = report};
-  code->code = target_load(context, target_for_running(), &unit, &target);
-  return code->code ? code : NULL;
+    if (!(lowered[i] = lower_prim_func(context, funcs[i], &options->lower))) return NULL;
+  return kernel_code_of_lowered(context, lowered, count, options, report);
 }
 
 void kernel_code_free(KernelCode *code) {

@@ -94,6 +94,8 @@ static void place_in(Placement *placement, Visitor *visitor, Stmt *s);
 static bool place_children(Visitor *visitor, Stmt *s) {
   Placement *placement = visitor->env;
   if (s->kind == STMT_STORE) note_access(placement, s->as.store.buffer->data, true);
+  if (s->kind == STMT_DECL_BUFFER) // another name needs the memory where it is made
+    note_access(placement, s->as.declare.buffer->data, true);
   if (s->kind != STMT_FOR && s->kind != STMT_BLOCK) return true;
   place_in(placement, visitor, s);
   return false;

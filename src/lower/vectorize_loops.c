@@ -19,6 +19,7 @@ typedef struct Vector {
   Expr *var, *first; // the loop's variable; its value in lane 0
   int lanes;
   Map values;  // variables that differ between lanes → their vectors
+  int lets;    // LET statements around that differ between lanes
   bool failed; // the expression at hand cannot be a vector
 } Vector;
 
@@ -293,7 +294,7 @@ static Stmt *chosen_lanes(Vector *vector, Stmt *s) {
   ExprArray parts = {0}, rest = {0};
   Array(Stmt *) items = {0};
   int64_t from = 0, to = vector->lanes;
-  if (vector->values.count > 1) return NULL;
+  if (vector->lets) return NULL;
   lower_conjuncts(context, s->as.branch.condition, &parts);
   for (int i = 0; i < parts.count; i++)
     if (!differs(vector, parts.items[i]))
@@ -324,11 +325,14 @@ static Stmt *vector_branch(Vector *vector, Stmt *s) {
 static Stmt *vector_let_stmt(Vector *vector, Stmt *s) {
   Expr *value = try_vector(vector, s->as.let.value), *var = s->as.let.var;
   if (!value) return NULL;
-  if (value->type.lanes > 1) {
+  bool differ = value->type.lanes > 1;
+  if (differ) {
     var = expr_var(vector->context, s->as.let.var->as.var->name, value->type);
     map_put(&vector->values, s->as.let.var, var);
   }
+  vector->lets += differ;
   Stmt *body = vector_stmt(vector, s->as.let.body);
+  vector->lets -= differ;
   return body ? stmt_let(vector->context, var, value, body) : NULL;
 }
 
@@ -361,7 +365,7 @@ static Stmt *scalar_loop(Vector *vector, Stmt *s) {
 
 // A scalar loop can stand for `s` only where no vector of an outer let is needed in it.
 static bool may_be_scalar(const Vector *vector) {
-  return vector->values.count == 1;
+  return vector->lets == 0;
 }
 
 static Stmt *vector_or_scalar(Vector *vector, Stmt *s) {
@@ -442,8 +446,13 @@ static Stmt *piece(Vectorization *env, Stmt *loop, Expr *first, int lanes) {
   Expr *var = loop->as.loop.var;
   Stmt *body = stmt_renew(context, loop->as.loop.body);
   if (lanes == 1) return lower_substitute(context, body, var, first);
-  Vector vector = {env->state, context, env->analyzer, var, first, lanes, map_new(&context->arena),
-                   false};
+  Vector vector = {.state = env->state,
+                   .context = context,
+                   .analyzer = env->analyzer,
+                   .var = var,
+                   .first = first,
+                   .lanes = lanes,
+                   .values = map_new(&context->arena)};
   Expr *one = expr_int(context, var->type, 1);
   map_put(&vector.values, var, expr_ramp(context, first, one, lanes));
   int mark = analyzer_mark(env->analyzer);

@@ -403,6 +403,54 @@ static void test_views_and_aliases(void **state) {
   done(&lowered);
 }
 
+// The allocation stands around the declaration of its other name.
+static void test_alias_of_an_allocation(void **state) {
+  (void)state;
+  Lowered lowered =
+      lower_text("@T.prim_func\n"
+                 "def f(A: T.Buffer((3, 7), \"float32\"), B: T.Buffer((3, 7), \"float32\")):\n"
+                 "    with T.block(\"root\"):\n"
+                 "        C = T.alloc_buffer((3, 7), \"float32\")\n"
+                 "        V = T.decl_buffer((21,), \"float32\", data=C.data)\n"
+                 "        for i in T.parallel(3):\n"
+                 "            for j in range(7):\n"
+                 "                with T.block(\"c\"):\n"
+                 "                    vi, vj = T.axis.remap(\"SS\", [i, j])\n"
+                 "                    V[vi * 7 + vj] = A[vi, vj]\n"
+                 "        for i, j in T.grid(3, 7):\n"
+                 "            with T.block(\"b\"):\n"
+                 "                vi, vj = T.axis.remap(\"SS\", [i, j])\n"
+                 "                B[vi, vj] = C[2 - vi, vj]\n");
+  done(&lowered);
+}
+
+// A definition that cannot be a vector, for its use cannot: all of it runs lane by lane.
+static void test_definition_that_stays_scalar(void **state) {
+  (void)state;
+  Lowered lowered =
+      lower_text("@T.prim_func\n"
+                 "def f(A: T.Buffer((8,), \"int32\"), B: T.Buffer((8,), \"int32\")):\n"
+                 "    for i in T.vectorized(8):\n"
+                 "        x = A[i] + 3\n"
+                 "        B[i] = T.if_then_else(x > 3 and x < 8, A[x], x)\n");
+  assert_int_equal(lowered.report.counts[LOWER_SCALARIZED], 1);
+  done(&lowered);
+}
+
+// Select computes both values: what its condition says of k is no excuse to read A[k].
+static void test_select_reads_both_sides(void **state) {
+  (void)state;
+  Lowered lowered =
+      lower_text("@T.prim_func\n"
+                 "def f(A: T.Buffer((7,), \"int32\"), B: T.Buffer((7,), \"int32\"), "
+                 "K: T.Buffer((1,), \"int32\")):\n"
+                 "    for i in range(7):\n"
+                 "        with T.block(\"b\"):\n"
+                 "            vi = T.axis.spatial(7, i)\n"
+                 "            B[vi] = T.Select(vi == K[0], A[vi], 1)\n");
+  done(&lowered);
+}
+
 static void test_strided_and_offset_arguments(void **state) {
   (void)state;
   Lowered lowered = lower_text("@T.prim_func\n"
@@ -573,6 +621,9 @@ int main(void) {
       cmocka_unit_test(test_large_memory_of_a_task),
       cmocka_unit_test(test_a_value_carried_by_a_loop),
       cmocka_unit_test(test_views_and_aliases),
+      cmocka_unit_test(test_alias_of_an_allocation),
+      cmocka_unit_test(test_definition_that_stays_scalar),
+      cmocka_unit_test(test_select_reads_both_sides),
       cmocka_unit_test(test_strided_and_offset_arguments),
       cmocka_unit_test(test_texture_keeps_two_axes),
       cmocka_unit_test(test_more_than_int32),

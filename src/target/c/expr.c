@@ -5,6 +5,8 @@
 // which stay inside their buffers.
 #include "target/c/emit.h"
 
+#include "interp/interp.h"
+
 #include <math.h>
 
 typedef struct OperatorRow {
@@ -96,12 +98,18 @@ static CValue float_constant(CEmit *emit, DType type, double value) {
   return c_format(emit, *digits == '-' ? C_UNARY : C_NAME, "%s%s%s", digits, point, end);
 }
 
+// Small floats are their bits.
+static CValue small_constant(CEmit *emit, DType type, double value) {
+  DType bits = c_bits_type(type);
+  return int_constant(emit, bits, number_wrap(bits, (int64_t)number_bits(type, value)));
+}
+
 static CValue emit_constant(CEmit *emit, Expr *e) {
   DType type = dtype_lanes(e->type, 1);
-  if (dtype_is_float(type) && type.bits < 32)
-    bug(emit->context, "a constant of %s was not legalized", dtype_name(emit->context, type));
-  CValue value =
-      e->op == EXPR_INT ? int_constant(emit, type, e->as.i) : float_constant(emit, type, e->as.f);
+  bool small = dtype_is_float(type) && type.bits < 32;
+  CValue value = small               ? small_constant(emit, type, e->as.f)
+                 : e->op == EXPR_INT ? int_constant(emit, type, e->as.i)
+                                     : float_constant(emit, type, e->as.f);
   return e->type.lanes > 1 ? c_spread(emit, value, e->type) : value;
 }
 
@@ -244,6 +252,9 @@ static Branch branch_of(CEmit *emit, Expr *e) {
   emit->body = text_new(emit->arena);
   emit->depth++;
   Branch branch = {.value = c_expr(emit, e)};
+  if (e->op == EXPR_LOAD && e->type.lanes > 1) // both sides of ?: are of one type
+    branch.value = c_format(emit, C_UNARY, "(%s)%s", c_type(emit->module, e->type),
+                            c_operand(emit, branch.value, C_UNARY));
   emit->depth--;
   c_forget(emit, mark);
   branch.lines = emit->body;

@@ -4,7 +4,7 @@
 #include "target/llvm/emit.h"
 
 typedef struct InstructionRow {
-  const char *ints, *uints, *floats; // by the type of the first operand; uints NULL: as ints
+  const char *ints, *uints, *floats;        // by the type of the first operand; uints NULL: as ints
   const char *(*emit)(Emit *emit, Expr *e); // instead of an instruction
 } InstructionRow;
 
@@ -68,8 +68,7 @@ static const char *emit_broadcast(Emit *emit, Expr *e) {
   if (value->op == EXPR_INT || value->op == EXPR_FLOAT)
     return arena_printf(emit->arena, "splat (%s %s)", llvm_type(emit, value->type),
                         llvm_constant(emit, value->type, value));
-  if (value->type.lanes > 1)
-    bug(emit->context, "a broadcast of a vector was not legalized");
+  if (value->type.lanes > 1) bug(emit->context, "a broadcast of a vector was not legalized");
   return emit_spread(emit, emit_expr(emit, value), e->type);
 }
 
@@ -84,8 +83,25 @@ static const char *cast_instruction(DType from, DType to) {
   return to.bits < wide ? "trunc" : to.bits == wide ? NULL : is_signed ? "sext" : "zext";
 }
 
+// float16 from and to float32; its bits are an i16 everywhere else.
+static const char *emit_half_cast(Emit *emit, Expr *e, bool widens) {
+  const char *value = emit_expr(emit, e->args[0]), *single, *half, *bits;
+  single = llvm_type(emit, widens ? e->type : e->args[0]->type);
+  bits = llvm_type(emit, widens ? e->args[0]->type : e->type);
+  half = e->type.lanes == 1 ? "half" : arena_printf(emit->arena, "<%d x half>", e->type.lanes);
+  if (!widens) value = emit_value(emit, "fptrunc %s %s to %s", single, value, half);
+  value =
+      emit_value(emit, "bitcast %s %s to %s", widens ? bits : half, value, widens ? half : bits);
+  return widens ? emit_value(emit, "fpext %s %s to %s", half, value, single) : value;
+}
+
+static bool is_half(DType type) {
+  return type.code == TYPE_FLOAT && type.bits == 16;
+}
+
 static const char *emit_cast(Emit *emit, Expr *e) {
   DType from = e->args[0]->type, to = e->type;
+  if (is_half(from) != is_half(to)) return emit_half_cast(emit, e, is_half(from));
   const char *value = emit_expr(emit, e->args[0]), *source = llvm_type(emit, from);
   if (from.code == to.code && from.bits == to.bits) return value;
   if (dtype_is_bool(to))
@@ -110,9 +126,9 @@ static const char *emit_extreme(Emit *emit, Expr *e) {
   bool least = e->op == EXPR_MIN;
   const char *a = emit_expr(emit, e->args[0]), *b = emit_expr(emit, e->args[1]);
   const char *type = llvm_type(emit, e->type);
-  const char *test = dtype_is_float(e->type)         ? (least ? "fcmp olt" : "fcmp ogt")
+  const char *test = dtype_is_float(e->type)     ? (least ? "fcmp olt" : "fcmp ogt")
                      : e->type.code == TYPE_UINT ? (least ? "icmp ult" : "icmp ugt")
-                                                     : (least ? "icmp slt" : "icmp sgt");
+                                                 : (least ? "icmp slt" : "icmp sgt");
   const char *condition = emit_value(emit, "%s %s %s, %s", test, type, b, a);
   const char *flags = llvm_type(emit, dtype_lanes(DTYPE_BOOL, e->type.lanes));
   return emit_value(emit, "select %s %s, %s %s, %s %s", flags, condition, type, b, type, a);
@@ -268,7 +284,8 @@ static const char *emit_call(Emit *emit, Expr *e) {
 
 // ---- The table ---------------------------------------------------------------------------------
 
-#define FUNCTION(f) {NULL, NULL, NULL, f}
+#define FUNCTION(f)                                                                                \
+  { NULL, NULL, NULL, f }
 
 static const InstructionRow rows[EXPR_OP_COUNT] = {
     [EXPR_INT] = FUNCTION(emit_constant),
@@ -325,9 +342,9 @@ static const InstructionRow rows[EXPR_OP_COUNT] = {
 static const char *instruction(Emit *emit, const Expr *e) {
   const InstructionRow *row = &rows[e->op];
   DType type = e->count ? e->args[0]->type : e->type;
-  const char *name = dtype_is_float(type)                      ? row->floats
+  const char *name = dtype_is_float(type)                  ? row->floats
                      : type.code != TYPE_INT && row->uints ? row->uints
-                                                               : row->ints;
+                                                           : row->ints;
   if (!name)
     bug(emit->context, "%s of %s was not legalized", op_table[e->op].name,
         dtype_name(emit->context, type));

@@ -4,11 +4,15 @@
 
 #include "interp/interp.h"
 
+// Small floats are their bits: only conversions (emit_cast) know what they mean. LLVM computes what
+// merely moves a half, such as a shuffle, through calls where the processor has no such type.
 static const char *scalar_type(Emit *emit, DType type) {
   switch ((TypeCode)type.code) {
   case TYPE_VOID: return "void";
   case TYPE_BOOL: return "i1";
-  case TYPE_FLOAT: return type.bits == 16 ? "half" : type.bits == 32 ? "float" : "double";
+  case TYPE_FLOAT:
+    if (type.bits == 16) break;
+    return type.bits == 32 ? "float" : "double";
   case TYPE_HANDLE: return "ptr";
   case TYPE_INT:
   case TYPE_UINT:
@@ -35,15 +39,13 @@ const char *llvm_memory_type(Emit *emit, DType type) {
 const char *llvm_zero(DType type) {
   if (type.code == TYPE_HANDLE) return "null";
   if (type.lanes > 1) return "zeroinitializer";
-  return type.code == TYPE_FLOAT ? "0.0" : "0";
+  return type.code == TYPE_FLOAT && type.bits > 16 ? "0.0" : "0";
 }
 
-// A float's text is the bits of the double of the same value; a half's are its own.
+// A float's text is the bits of the double of the same value; a small one's are its own.
 static const char *float_constant(Emit *emit, DType type, double value) {
-  if (type.code != TYPE_FLOAT)
+  if (type.bits <= 16)
     return arena_printf(emit->arena, "%llu", (unsigned long long)number_bits(type, value));
-  if (type.bits == 16)
-    return arena_printf(emit->arena, "0xH%04llX", (unsigned long long)number_bits(type, value));
   uint64_t bits = number_bits(DTYPE_FLOAT64, number_round(type, value));
   return arena_printf(emit->arena, "0x%016llX", (unsigned long long)bits);
 }

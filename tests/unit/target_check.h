@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions through every target at every level of the processor, against the interpreter.
+#ifndef PLEAT_TESTS_TARGET_CHECK_H
+#define PLEAT_TESTS_TARGET_CHECK_H
+
+#include "driver/driver.h"
+#include "script/script.h"
+
+#include <setjmp.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+typedef struct TargetCase {
+  PrimFunc *func, *lowered;
+  InterpCompare compare; // tolerances, sizes, seed, fill
+  const char *what;      // printed when it fails
+} TargetCase;
+typedef Array(TargetCase) TargetCases;
+
+static const char *const target_levels[] = {"avx512", "avx2", "baseline", "scalar"};
+
+typedef struct TargetRun {
+  KernelCode *code;
+  int number;
+  ThreadPool *pool;
+} TargetRun;
+
+static inline bool run_compiled(void *env, const InterpTensor *args, int count) {
+  const TargetRun *run = env;
+  (void)count;
+  return kernel_code_run(run->code, run->number, run->pool, args);
+}
+
+// How many of the cases fail on one target and level; each is printed.
+static inline int target_check_level(Context *context, const TargetCases *cases,
+                                     const CompileOptions *options, ThreadPool *pool) {
+  PrimFunc **lowered = arena_array(&context->arena, PrimFunc *, cases->count);
+  for (int i = 0; i < cases->count; i++) lowered[i] = cases->items[i].lowered;
+  KernelCode *code = kernel_code_of_lowered(context, lowered, cases->count, options, NULL);
+  if (!code) diag_print_all(context, stderr);
+  assert_non_null(code);
+  int failures = 0;
+  for (int i = 0; i < cases->count; i++) {
+    const TargetCase *one = &cases->items[i];
+    InterpCompare compare = one->compare;
+    InterpDifference difference;
+    TargetRun run = {code, i, pool};
+    compare.env = &run;
+    compare.run_b = run_compiled;
+    if (interp_compare(context, one->func, one->func, &compare, &difference)) continue;
+    diag_print_all(context, stderr);
+    context->diags.count = context->error_count = 0;
+    fprintf(stderr, "%s at %s: %s\n%s\n", options->target->name, options->machine.level_name,
+            interp_difference_text(&context->arena, one->func, &difference), one->what);
+    failures++;
+  }
+  kernel_code_free(code);
+  return failures;
+}
+
+// On which targets and levels: bit i of `levels` is target_levels[i]; NULL: all targets.
+typedef struct TargetPlaces {
+  const char *target;
+  unsigned levels;
+} TargetPlaces;
+
+static inline int target_check(Context *context, const TargetCases *cases, TargetPlaces places) {
+  int failures = 0;
+  ThreadPool *pool = thread_pool_new(2);
+  for (const TargetRow *row = target_table; row->name; row++) {
+    if (!row->load || (places.target && strcmp(places.target, row->name) != 0)) continue;
+    for (int i = 0; i < COUNT_OF(target_levels); i++) {
+      CompileOptions options = {.machine = machine_probe(), .target = row};
+      if (!(places.levels >> i & 1)) continue;
+      if (!machine_limit(&options.machine, target_levels[i])) continue;
+      failures += target_check_level(context, cases, &options, pool);
+    }
+  }
+  thread_pool_free(pool);
+  return failures;
+}
+
+#endif
