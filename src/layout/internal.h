@@ -78,6 +78,12 @@ bool layout_digits_collision(Context *context, const Layout *layout, int64_t *a,
 bool layout_digits_strides(Context *context, const Layout *layout, int64_t *strides,
                            bool *has_stride);
 bool layout_digits_vector_width(Context *context, const Layout *layout, int axis, int64_t *width);
+// The same for any form (runs.c), as equations between the offset and itself further on. The width
+// is one that holds, also where a wider one was not decided.
+Proof layout_forms_stride(Context *context, const Layout *layout, const LayoutExpr *offset,
+                          int axis, int64_t *stride);
+bool layout_forms_vector_width(Context *context, const Layout *layout, const LayoutExpr *offset,
+                               int axis, int64_t *width);
 
 // Symbolic extents (symbolic.c): "yes" proved, anything else left open.
 bool layout_symbolic_equal(Context *context, const Layout *layout, const LayoutExpr *const *other);
@@ -111,6 +117,9 @@ bool layout_instance(Context *context, const Layout *layout, int which, Instance
 const LayoutExpr *layout_instantiate(Context *context, const LayoutExpr *e,
                                      const LayoutValue *values, int count);
 
+// a - b of expressions of symbols, as a polynomial where it is one.
+const LayoutExpr *layout_difference(Context *context, LayoutFacts facts, const LayoutExpr *a,
+                                    const LayoutExpr *b);
 // layout_new without diagnostics, padding unknown: NULL where it would report one.
 const Layout *layout_try(Context *context, const IndexMap *map, const LayoutExpr *const *shape,
                          const LayoutExpr *const *physical, LayoutFacts facts);

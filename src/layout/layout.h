@@ -260,6 +260,67 @@ void layout_strides(Context *context, const Layout *layout, int64_t *strides, bo
 // axes on other resources: in memory, all w on the same lane, register, ….
 int64_t layout_vector_width(Context *context, const Layout *layout, int axis);
 
+// ---- Slices and reshapes ---------------------------------------------------------------------
+
+typedef struct LayoutSlice {
+  const Layout *layout;             // of the box: the same physical axes, resources and copies
+  const LayoutExpr *offset;         // memory offset of its first element
+  const LayoutExpr *const *strides; // memory strides along its axes; NULL: there are none
+} LayoutSlice;
+// The slice low[i] + step[i]·x, x < extent[i] (low NULL: 0, step NULL: 1; a step may be negative).
+// YES: offset + Σ strides·x is the memory offset everywhere, on one lane, device, …. NO: out of the
+// shape (out->layout NULL), or no such strides, with an index of the slice as witness; its layout
+// is there all the same.
+LayoutAnswer layout_slice(Context *context, const Layout *layout, const LayoutExpr *const *low,
+                          const LayoutExpr *const *extent, const int64_t *step, LayoutSlice *out);
+// The tensor with another logical shape, elements in row-major order, in the same places. NULL when
+// the numbers of elements are not proved equal, or bounds are not known.
+const Layout *layout_reshape(Context *context, const Layout *layout, const LayoutExpr *const *shape,
+                             int rank);
+// Whether a is b reshaped: elements of the same row-major number at the same memory offset. "no"
+// carries an index of a.
+LayoutAnswer layout_is_reshape(Context *context, const Layout *a, const Layout *b);
+
+// ---- Memory in sequence ----------------------------------------------------------------------
+
+typedef struct LayoutLoop {
+  const LayoutExpr *extent, *stride; // iterations; memory offset from one to the next
+  int axis;                          // the logical axis that it runs along; -1: not one alone
+  int64_t step;                      // by so much of it (negative: downwards); 0: not known
+} LayoutLoop;
+// for l0 … for lk: if guard(l): element index(l)
+typedef struct LayoutLoops {
+  int count;
+  const LayoutLoop *loops; // outermost first
+  const IndexMap *index;   // counters -> logical index
+  const LayoutExpr *guard; // over the counters; NULL: each iteration has its element
+} LayoutLoops;
+// The nest that visits every element (every copy in memory) once, by ascending memory offset,
+// padding skipped: over the digits of the axes where the offset is a sum of them, else over the
+// physical axes by way of the inverse. NO: two elements share a place.
+LayoutAnswer layout_loop_order(Context *context, const Layout *layout, LayoutLoops *out);
+
+// (axis // block) % extent; the last along an axis takes the rest of it, padded up to `extent`.
+typedef struct LayoutBlock {
+  int axis;
+  int64_t block;
+  const LayoutExpr *extent;
+} LayoutBlock;
+typedef struct LayoutBlocking {
+  int count;
+  const LayoutBlock *blocks; // outermost in memory first; digits that are always 0 left out
+} LayoutBlocking;
+// Whether memory is the row-major array of the digits of the axes, in some order: which axes, which
+// blocks. Physical axes count as flattened, so `(4, 8):(1, 4)` is one too.
+LayoutAnswer layout_is_blocking(Context *context, const Layout *layout, LayoutBlocking *out);
+// Whether memory is the row-major array of the whole axes in some order, without padding. YES:
+// order[0 .. rank) has the axes, outermost first, those of one element before all others.
+LayoutAnswer layout_is_permutation(Context *context, const Layout *layout, int *order);
+// The constant step of the memory offset along an axis, as an expression of the symbols; 0 where
+// the axis has one element. "no" carries an index from which the step is another.
+LayoutAnswer layout_stride(Context *context, const Layout *layout, int axis,
+                           const LayoutExpr **stride);
+
 // ---- Lines, pages, padding -------------------------------------------------------------------
 // Of the part in memory, all copies.
 

@@ -145,15 +145,35 @@ static void strides_by_points(Context *context, const Layout *layout, int64_t *s
   arena_reset(&context->scratch, mark);
 }
 
+// Axis by axis from the forms; the points decide what is left, where there are few enough.
+static void strides_by_forms(Context *context, const Layout *layout, int64_t *strides,
+                             bool *has_stride) {
+  const LayoutExpr *offset = layout_offset_expr(context, layout);
+  bool decided = true;
+  PointDomain domain;
+  for (int i = 0; i < layout->rank; i++) {
+    if (layout->extents[i] < 2) {
+      has_stride[i] = step_at_origin(offset, i, &strides[i]);
+      continue;
+    }
+    Proof proof = layout_forms_stride(context, layout, offset, i, &strides[i]);
+    has_stride[i] = proof == PROVED;
+    decided = decided && proof != NOT_PROVED;
+  }
+  if (!decided && layout_points_domain(layout->extents, layout->rank, &domain))
+    strides_by_points(context, layout, strides, has_stride);
+}
+
 void layout_strides(Context *context, const Layout *layout, int64_t *strides, bool *has_stride) {
   memset(strides, 0, sizeof *strides * (size_t)layout->rank);
   memset(has_stride, 0, sizeof *has_stride * (size_t)layout->rank);
   if (!layout->is_static) return;
   if (!layout_is_plain(layout)) return layout_memory_strides(context, layout, strides, has_stride);
   int64_t size;
-  bool decided = layout_logical_size(layout, &size) && size > 0 &&
-                 layout_digits_strides(context, layout, strides, has_stride);
-  if (!decided) strides_by_points(context, layout, strides, has_stride);
+  bool any = layout_logical_size(layout, &size) && size > 0;
+  bool decided = any && layout_digits_strides(context, layout, strides, has_stride);
+  if (!decided && any) strides_by_forms(context, layout, strides, has_stride);
+  if (!any) strides_by_points(context, layout, strides, has_stride);
   for (int i = 0; i < layout->rank && decided; i++)
     if (layout->extents[i] == 1)
       has_stride[i] = step_at_origin(layout_offset_expr(context, layout), i, &strides[i]);
@@ -189,7 +209,9 @@ int64_t layout_vector_width(Context *context, const Layout *layout, int axis) {
   if (!layout_is_plain(layout)) return layout_memory_vector_width(context, layout, axis);
   if (!widths)
     widths = layout->cache->vector_widths = arena_array(&context->arena, int64_t, layout->rank);
-  if (!widths[axis] && !layout_digits_vector_width(context, layout, axis, &widths[axis]))
-    widths[axis] = vector_by_points(context, layout, axis);
-  return widths[axis];
+  const LayoutExpr *offset = layout_offset_expr(context, layout);
+  if (widths[axis] || layout_digits_vector_width(context, layout, axis, &widths[axis]) ||
+      layout_forms_vector_width(context, layout, offset, axis, &widths[axis]))
+    return widths[axis];
+  return widths[axis] = MAX_OF(widths[axis], vector_by_points(context, layout, axis));
 }

@@ -241,7 +241,10 @@ static const Sum *sum_of(Box *box, const LayoutExpr *e, const Sum *const *axes) 
   Polys *s = box->polys;
   const Poly *p, *one = layout_poly_const(s, 1);
   if (e->op == LAYOUT_AXIS) return axes[e->value];
-  if (!e->args[0]) return sum_of_poly(box, layout_poly_of(s, e));
+  if (!e->args[0] || e->op == LAYOUT_DIV || e->op == LAYOUT_MOD) {
+    p = layout_poly_of(s, e); // of symbols alone
+    if (p || !e->args[0]) return sum_of_poly(box, p);
+  }
   if (layout_op_arguments(e->op) != 2) return NULL;
   const Sum *a = sum_of(box, e->args[0], axes), *b = sum_of(box, e->args[1], axes);
   if (!a || !b) return NULL;

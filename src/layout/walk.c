@@ -88,12 +88,19 @@ static bool number_axes(Walk *walk) {
   return walk->slot_count <= MAX_WALK_AXES;
 }
 
+static bool is_plain(const Digits *d, const Form *f) {
+  for (int i = 0; i < f->count; i++)
+    if (d->bases[f->terms[i].base].kind != BASE_AXIS || f->terms[i].offset) return false;
+  return !f->xor_count;
+}
+
 static bool collect(Digits *d, const LayoutExpr *offset, const int64_t *low, const int64_t *extent,
                     Walk *walk) {
   Digit digits[MAX_DIGITS];
   Range ranges[MAX_RANK] = {0};
   int count;
   const Form *f = layout_form_of(d, offset);
+  walk->plain = f && is_plain(d, f);
   if (f) f = layout_form_regroup(d, f);
   if (!f || f->xor_count || !layout_form_digits(d, f, digits, &count)) return false;
   walk->start = f->constant;

@@ -23,6 +23,7 @@ typedef struct Walk {
   int count, slot_count;
   WalkDigit digits[MAX_DIGITS]; // outermost first
   int64_t start;                // the offset where every t is 0
+  bool plain; // the offset is a sum of floors of axes, without shifts: its form is the only one
   int64_t shift[MAX_RANK];
 } Walk;
 

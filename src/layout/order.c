@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory in sequence: the loop nest that walks it, and whether a layout is a blocking, a
+// permutation, or a reshape of another.
+#include "layout/points.h"
+#include "layout/walk.h"
+
+static LayoutAnswer simple(LayoutVerdict verdict, const char *reason) {
+  return (LayoutAnswer){.verdict = verdict, .level = LAYOUT_DIGITS, .reason = reason};
+}
+
+static const LayoutExpr *number(Context *context, int64_t value) {
+  return layout_const(context, value);
+}
+
+static const LayoutExpr *binary(Context *context, LayoutOp op, const LayoutExpr *a,
+                                const LayoutExpr *b) {
+  return layout_expr(context, op, a, b, NULL);
+}
+
+static bool is_empty(const Layout *layout) {
+  int64_t size;
+  return layout_logical_size(layout, &size) && size == 0;
+}
+
+// ---- Loops over digits -------------------------------------------------------------------------
+
+static bool walk_all(Context *context, const Layout *memory, Walk *walk) {
+  static const int64_t zeros[MAX_RANK];
+  return !is_empty(memory) &&
+         layout_walk_new(context, layout_offset_expr(context, memory), memory->extents,
+                         memory->rank, zeros, memory->extents, walk);
+}
+
+// Whether the digits tell every index of every axis apart.
+static bool walk_is_complete(const Walk *walk, const Layout *memory) {
+  bool found[MAX_RANK] = {false};
+  for (int i = 0; i < walk->count; i++)
+    if (walk->digits[i].cut == 1) found[walk->digits[i].axis] = true;
+  for (int i = 0; i < memory->rank; i++)
+    if (!found[i] && memory->extents[i] > 1) return false;
+  return true;
+}
+
+static const LayoutExpr *and_also(Context *context, const LayoutExpr *a, const LayoutExpr *b) {
+  return a ? binary(context, LAYOUT_BOTH, a, b) : b;
+}
+
+// Index along `axis` as a sum of the counters of its digits: Σ cut · (d - d at the range's low
+// end), and what keeps it in the shape.
+static const LayoutExpr *axis_index(Context *context, const Walk *walk, int axis, int64_t extent,
+                                    const LayoutExpr **guard) {
+  const LayoutExpr *sum = NULL;
+  int64_t constant = 0, low = 0, high = 0;
+  for (int i = 0; i < walk->count; i++) {
+    const WalkDigit *g = &walk->digits[i];
+    if (g->axis != axis) continue;
+    const LayoutExpr *part = binary(context, LAYOUT_MUL, layout_axis(context, i),
+                                    number(context, g->down ? -g->cut : g->cut));
+    sum = sum ? binary(context, LAYOUT_ADD, sum, part) : part;
+    constant += g->cut * ((g->down ? g->high : g->low) - g->first);
+    low += g->cut * (g->low - g->first);
+    high += g->cut * (g->high - g->first);
+  }
+  if (!sum) return number(context, 0);
+  sum = binary(context, LAYOUT_ADD, sum, number(context, constant));
+  if (low < 0)
+    *guard = and_also(context, *guard, binary(context, LAYOUT_LE, number(context, 0), sum));
+  if (high >= extent)
+    *guard = and_also(context, *guard, binary(context, LAYOUT_LT, sum, number(context, extent)));
+  return sum;
+}
+
+static const Str *loop_names(Context *context, int count) {
+  Str *names = arena_array(&context->arena, Str, count);
+  for (int i = 0; i < count; i++) names[i] = str_format(context, "l%d", i);
+  return names;
+}
+
+static void digit_loops(Context *context, const Layout *layout, const Walk *walk,
+                        LayoutLoops *out) {
+  LayoutLoop *loops = arena_array(&context->arena, LayoutLoop, walk->count);
+  const LayoutExpr *index[MAX_RANK];
+  for (int i = 0; i < walk->count; i++) {
+    const WalkDigit *g = &walk->digits[i];
+    loops[i] = (LayoutLoop){number(context, g->high - g->low + 1), number(context, g->weight),
+                            g->axis, g->down ? -g->cut : g->cut};
+  }
+  out->count = walk->count;
+  out->loops = loops;
+  for (int i = 0; i < layout->rank; i++)
+    index[i] = axis_index(context, walk, i, layout->extents[i], &out->guard);
+  out->index = index_map_new(context, walk->count, loop_names(context, walk->count), layout->rank,
+                             index, NULL, NULL, 0);
+}
+
+// ---- Loops over physical axes ------------------------------------------------------------------
+
+// (axis // cut) % modulus, modulus 0 for none.
+typedef struct AxisDigit {
+  int axis;
+  int64_t cut, modulus;
+} AxisDigit;
+
+static bool positive_const(const LayoutExpr *e) {
+  return is_const(e) && e->value > 0;
+}
+
+static bool read_digit(const LayoutExpr *e, AxisDigit *out) {
+  if (e->op == LAYOUT_AXIS) return *out = (AxisDigit){(int)e->value, 1, 0}, true;
+  if ((e->op != LAYOUT_DIV && e->op != LAYOUT_MOD) || !positive_const(e->args[1]) ||
+      !read_digit(e->args[0], out))
+    return false;
+  int64_t by = e->args[1]->value;
+  if (e->op == LAYOUT_MOD) {
+    if (out->modulus && out->modulus % by) return false;
+    out->modulus = by;
+    return true;
+  }
+  if (out->modulus % by || !mul_fits(out->cut, by, &out->cut)) return false;
+  out->modulus /= by;
+  return true;
+}
+
+// Counters are the physical axes; the element is the inverse's.
+static LayoutAnswer place_loops(Context *context, const Layout *layout, const Layout *memory,
+                                LayoutLoops *out) {
+  LayoutInverse inverse;
+  LayoutAnswer answer = layout_inverse(context, memory, &inverse);
+  if (answer.verdict != LAYOUT_YES) return answer;
+  int count = memory->physical_rank;
+  LayoutLoop *loops = arena_array(&context->arena, LayoutLoop, count);
+  const LayoutExpr *stride = number(context, 1);
+  for (int i = count - 1; i >= 0; i--) {
+    AxisDigit digit;
+    bool known = read_digit(memory->map->outputs[i], &digit) && digit.axis < layout->rank;
+    loops[i] =
+        (LayoutLoop){memory->physical[i], stride, known ? digit.axis : -1, known ? digit.cut : 0};
+    stride = binary(context, LAYOUT_MUL, memory->physical[i], stride);
+  }
+  out->count = count;
+  out->loops = loops;
+  out->index = index_map_new(context, count, loop_names(context, count), layout->rank,
+                             inverse.map->outputs, NULL, NULL, 0);
+  if (inverse.padding) out->guard = layout_expr(context, LAYOUT_NOT, inverse.padding, NULL, NULL);
+  return answer;
+}
+
+LayoutAnswer layout_loop_order(Context *context, const Layout *layout, LayoutLoops *out) {
+  Walk walk;
+  const Layout *memory = layout_on_resource(context, layout_of_copies(context, layout), NULL);
+  *out = (LayoutLoops){0};
+  if (memory->is_static && walk_all(context, memory, &walk) && walk_is_complete(&walk, memory)) {
+    digit_loops(context, layout, &walk, out);
+    return simple(LAYOUT_YES, NULL);
+  }
+  return place_loops(context, layout, memory, out);
+}
+
+// ---- Blockings ---------------------------------------------------------------------------------
+
+// The digits of a walk as blocks that fill memory: no shift, no turn, and each extent what the
+// next weight leaves. Only the top digit of an axis may be padded.
+static const char *blocks_of_walk(Context *context, const Layout *layout, const Walk *walk,
+                                  LayoutBlocking *out) {
+  LayoutBlock *blocks = arena_array(&context->arena, LayoutBlock, walk->count);
+  int64_t size, inner = 1;
+  if (!layout_physical_size(layout, &size)) return "the physical size does not fit";
+  if (walk->start) return "the first element is not first in memory";
+  for (int i = walk->count - 1; i >= 0; i--) {
+    const WalkDigit *g = &walk->digits[i];
+    int64_t above = i ? walk->digits[i - 1].weight : size, extent = above / g->weight;
+    bool top = true;
+    for (int j = 0; j < walk->count; j++)
+      top = top && !(walk->digits[j].axis == g->axis && walk->digits[j].rank > g->rank);
+    if (g->down || walk->shift[g->axis]) return "an axis is turned or shifted";
+    if (g->weight != inner || above % g->weight || (!top && extent != g->high + 1))
+      return "there are gaps within a block";
+    blocks[i] = (LayoutBlock){g->axis, g->cut, number(context, extent)};
+    inner = above;
+  }
+  if (!walk->count && size != 1) return "there are gaps around the only element";
+  *out = (LayoutBlocking){walk->count, blocks};
+  return NULL;
+}
+
+// The floors Σ a·⌊x/c⌋ of the offset along one axis from its values: every function that is 0 at 0
+// has one such form, whose coefficient at c is the step there less those of the divisors of c.
+static const LayoutExpr *floors_along(Context *context, const Layout *at, int axis) {
+  enum { MAX_FLOORS = 64 };
+  int64_t box[MAX_RANK], extent = at->extents[axis], count = 0;
+  const LayoutExpr *sum = number(context, 0);
+  PointDomain domain;
+  for (int i = 0; i < at->rank; i++) box[i] = i == axis ? extent : 1;
+  if (!layout_points_domain(box, at->rank, &domain)) return NULL;
+  int64_t *values = arena_array(&context->scratch, int64_t, extent + LANES);
+  if (!layout_points_values(context, box, at->rank, at->map->outputs[0], values)) return NULL;
+  for (int64_t x = extent - 1; x > 0; x--) values[x] -= values[x - 1];
+  for (int64_t c = 1; c < extent; c++) {
+    if (!values[c]) continue;
+    if (++count > MAX_FLOORS) return NULL;
+    const LayoutExpr *floor =
+        binary(context, LAYOUT_DIV, layout_axis(context, axis), number(context, c));
+    sum = binary(context, LAYOUT_ADD, sum,
+                 binary(context, LAYOUT_MUL, floor, number(context, values[c])));
+    for (int64_t multiple = 2 * c; multiple < extent; multiple += c) values[multiple] -= values[c];
+  }
+  return sum;
+}
+
+static const Layout *flat(Context *context, const Layout *memory, const LayoutExpr *offset) {
+  const LayoutExpr *size = number(context, 1);
+  for (int i = 0; i < memory->physical_rank; i++)
+    size = binary(context, LAYOUT_MUL, size, memory->physical[i]);
+  const IndexMap *map =
+      index_map_new(context, memory->rank, memory->map->inputs, 1, &offset, NULL, NULL, 0);
+  return layout_try(context, map, memory->shape, &size, memory->facts);
+}
+
+// The layout with its offset as a sum of floors of single axes, where it is one.
+static LayoutAnswer by_floors(Context *context, const Layout *memory, const Layout **out) {
+  const Layout *at = flat(context, memory, layout_offset_expr(context, memory));
+  const LayoutExpr *sum = number(context, 0), *part = sum;
+  if (!at) return simple(LAYOUT_UNDECIDED, "no bounds of the offset are known");
+  ArenaMark mark = arena_mark(&context->scratch);
+  for (int i = 0; i < memory->rank && part; i++) {
+    part = floors_along(context, at, i);
+    if (part) sum = binary(context, LAYOUT_ADD, sum, part);
+  }
+  arena_reset(&context->scratch, mark);
+  if (!part) return simple(LAYOUT_UNDECIDED, "an axis is too long to be read off, or too uneven");
+  LayoutAnswer answer =
+      layout_maps_equal(context, at, index_map_with_outputs(context, at->map, &sum));
+  if (answer.verdict == LAYOUT_NO) answer.reason = "the offset is no sum of digits of the axes";
+  *out = answer.verdict == LAYOUT_YES ? flat(context, memory, sum) : NULL;
+  return answer;
+}
+
+static LayoutAnswer static_blocking(Context *context, const Layout *memory, LayoutBlocking *out) {
+  static const char overlap[] = "the digits of the offset overlap, or are not in order";
+  Walk walk;
+  LayoutAnswer answer = simple(LAYOUT_YES, NULL);
+  if (is_empty(memory)) return simple(LAYOUT_NO, "there are no elements");
+  LayoutAnswer injective = layout_is_injective(context, memory);
+  if (injective.verdict != LAYOUT_YES) return injective;
+  if (!walk_all(context, memory, &walk)) {
+    if (walk.plain) return simple(LAYOUT_NO, overlap);
+    answer = by_floors(context, memory, &memory);
+    if (answer.verdict != LAYOUT_YES) return answer;
+    if (!walk_all(context, memory, &walk)) return simple(LAYOUT_NO, overlap);
+  }
+  const char *reason = blocks_of_walk(context, memory, &walk, out);
+  return reason ? simple(LAYOUT_NO, reason) : answer;
+}
+
+// Each physical axis a digit of one logical axis, the digits of an axis a chain.
+static const char *blocks_of_text(Context *context, const Layout *layout, LayoutBlocking *out) {
+  LayoutBlock *blocks = arena_array(&context->arena, LayoutBlock, layout->physical_rank);
+  AxisDigit digits[MAX_RANK];
+  for (int i = 0; i < layout->physical_rank; i++) {
+    if (!read_digit(layout->map->outputs[i], &digits[i])) return "an index is no digit of an axis";
+    blocks[i] = (LayoutBlock){digits[i].axis, digits[i].cut, layout->physical[i]};
+    if (digits[i].modulus && layout->physical[i] != number(context, digits[i].modulus))
+      return "there are gaps within a block";
+  }
+  for (int axis = 0; axis < layout->rank; axis++) {
+    int64_t cut = 1;
+    for (int steps = 0; cut && steps <= layout->physical_rank; steps++) {
+      int at = 0;
+      while (at < layout->physical_rank && (digits[at].axis != axis || digits[at].cut != cut)) at++;
+      if (at == layout->physical_rank) return "a digit of an axis is missing";
+      cut = digits[at].modulus ? digits[at].modulus * cut : 0;
+      digits[at].axis = -1;
+    }
+  }
+  for (int i = 0; i < layout->physical_rank; i++)
+    if (digits[i].axis >= 0) return "a digit of an axis occurs twice";
+  *out = (LayoutBlocking){layout->physical_rank, blocks};
+  return NULL;
+}
+
+static LayoutAnswer symbolic_blocking(Context *context, const Layout *memory, LayoutBlocking *out) {
+  const char *reason = blocks_of_text(context, memory, out);
+  if (!reason) return simple(LAYOUT_YES, NULL);
+  for (int i = 0; i < MAX_INSTANCES; i++) {
+    Instance instance;
+    LayoutBlocking blocks;
+    if (!layout_instance(context, memory, i, &instance)) continue;
+    LayoutAnswer answer = layout_is_blocking(context, instance.layout, &blocks);
+    answer.instance = instance.values;
+    answer.instance_count = instance.count;
+    if (answer.verdict == LAYOUT_NO) return answer;
+  }
+  return simple(LAYOUT_UNDECIDED, reason);
+}
+
+LayoutAnswer layout_is_blocking(Context *context, const Layout *layout, LayoutBlocking *out) {
+  *out = (LayoutBlocking){0};
+  if (!layout_is_plain(layout)) return simple(LAYOUT_NO, "it does not lie in memory alone, once");
+  if (layout->is_static) return static_blocking(context, layout, out);
+  return symbolic_blocking(context, layout, out);
+}
+
+LayoutAnswer layout_is_permutation(Context *context, const Layout *layout, int *order) {
+  LayoutBlocking blocking;
+  bool seen[MAX_RANK] = {false};
+  int count = 0;
+  LayoutAnswer answer = layout_is_blocking(context, layout, &blocking);
+  if (answer.verdict != LAYOUT_YES) return answer;
+  for (int i = 0; i < blocking.count; i++) {
+    const LayoutBlock *block = &blocking.blocks[i];
+    if (seen[block->axis]) return simple(LAYOUT_NO, "an axis is split into blocks");
+    if (!layout_symbolic_same_extent(context, layout->facts, block->extent,
+                                     layout->shape[block->axis]))
+      return simple(layout->is_static ? LAYOUT_NO : LAYOUT_UNDECIDED, "an axis is padded");
+    seen[block->axis] = true;
+  }
+  for (int i = 0; i < layout->rank; i++)
+    if (!seen[i]) order[count++] = i;
+  for (int i = 0; i < blocking.count; i++) order[count++] = blocking.blocks[i].axis;
+  return answer;
+}
+
+// ---- Reshapes ----------------------------------------------------------------------------------
+
+LayoutAnswer layout_is_reshape(Context *context, const Layout *a, const Layout *b) {
+  if (!layout_is_plain(a) || !layout_is_plain(b))
+    return simple(LAYOUT_UNDECIDED, "not both layouts lie in memory alone, once");
+  const Layout *same = layout_reshape(context, b, a->shape, a->rank);
+  bool fixed = a->is_static && b->is_static;
+  if (!same) return simple(fixed ? LAYOUT_NO : LAYOUT_UNDECIDED, "the numbers of elements differ");
+  const Layout *at = flat(context, a, layout_offset_expr(context, a));
+  if (!at) return simple(LAYOUT_UNDECIDED, "no bounds of the offset are known");
+  const LayoutExpr *offset = layout_offset_expr(context, same);
+  return layout_maps_equal(context, at, index_map_with_outputs(context, at->map, &offset));
+}
