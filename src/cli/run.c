@@ -2,13 +2,14 @@
 // `pleat run`: compile a model for this machine, run it, and say in a few lines what was made of
 // it.
 #include "cli/kernel.h"
+#include "cli/trace.h"
 
 #include <jansson.h>
 
 typedef struct RunOptions {
   ModelOptions model; // first: MODEL_OPTIONS
   InputContents contents;
-  const char *func;
+  const char *func, *trace;
   int64_t repeat;
   bool profile;
 } RunOptions;
@@ -22,6 +23,8 @@ static const Option options[] = {
     {"seed", 0, OPTION_INT, "N", "of the random contents", offsetof(RunOptions, contents.seed)},
     FUNC_OPTION(RunOptions, func),
     {"repeat", 0, OPTION_INT, "N", "runs to measure", offsetof(RunOptions, repeat)},
+    {"trace", 0, OPTION_TEXT, "T.json", "which thread ran what and when, for Perfetto",
+     offsetof(RunOptions, trace)},
     {"profile", 0, OPTION_FLAG, NULL, "time of each kernel", offsetof(RunOptions, profile)},
 };
 
@@ -223,9 +226,11 @@ static int show_json(const Session *s) {
 
 static int run_file(Session *s, const RunOptions *o) {
   const char *path = s->cli->inputs.items[0];
-  if (!session_begin_file(s, path, o->func, &o->contents) ||
-      !session_measure(s, o->repeat, o->profile))
-    return STATUS_BAD;
+  if (o->trace && !file_can_write(s->cli->context, o->trace)) return STATUS_BAD;
+  if (!session_begin_file(s, path, o->func, &o->contents)) return STATUS_BAD;
+  if (o->trace) s->trace = trace_new(s);
+  if (!session_measure(s, o->repeat, o->profile)) return STATUS_BAD;
+  if (o->trace && !trace_write(s->trace, o->trace)) return STATUS_BAD;
   if (s->cli->output && !save(s)) return STATUS_BAD;
   if (s->cli->output && strcmp(s->cli->output, "-") == 0) return STATUS_DONE; // that was all
   if (s->cli->json) return show_json(s);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compiling a graph for this process, running and measuring it.
 #include "cli/kernel.h"
+#include "cli/trace.h"
 
 static double seconds_since(int64_t start) {
   return (double)(clock_now_ns() - start) * 1e-9;
@@ -77,6 +78,7 @@ bool session_begin(Session *s, const GraphFunc *graph, const InputContents *cont
 }
 
 static bool run_once(Session *s, bool profile) {
+  if (s->trace) return trace_call(s->trace);
   if (s->kernel_code) return kernel_code_run(s->kernel_code, 0, s->pool, s->kernel_args);
   if (profile) return executable_profile(s->executable, s->pool, s->inputs, s->outputs, s->step_ns);
   return executable_run(s->executable, s->pool, s->inputs, s->outputs);

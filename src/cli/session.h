@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model, or a kernel, that is compiled and run in this process, and what its runs took: `run` and `bench`.
+// A model, or a kernel, that is compiled and run in this process, and what its runs took: `run` and
+// `bench`.
 #ifndef PLEAT_CLI_SESSION_H
 #define PLEAT_CLI_SESSION_H
 
@@ -25,6 +26,7 @@ typedef struct Session {
   int input_count, output_count;
   TargetReport target;
   LowerReport lower_report;
+  struct Trace *trace; // cli/trace.h; NULL: none is kept
   double code_seconds, first_seconds; // both from the start; the second to the first result
   Spread latency;                     // seconds of a run
   int runs;

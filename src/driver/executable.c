@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program made runnable in this process: code, weights, arena, and the pointers of every step.
-#include "driver/driver.h"
+#include "driver/tasks.h"
 
 #include <stdlib.h>
 
@@ -145,32 +145,25 @@ static void bind_arguments(Executable *e, Tensor *const *inputs, Tensor *const *
     }
 }
 
-typedef struct Call {
-  TargetTask task;
-  void **args;
-} Call;
-
-static void call_task(void *env, int64_t begin, int64_t end) {
-  const Call *call = env;
-  call->task(call->args, begin, end);
+static void run_step(const Executable *e, int number, ThreadPool *pool, OnSpan on_span, void *env) {
+  const Step *step = &e->steps[number];
+  for (int i = 0; i < step->phase_count; i++) {
+    TaskPhase phase = {step->phases[i].task, step->args, number, i, on_span, env};
+    task_phase_run(&phase, pool, step->phases[i].count);
+  }
 }
 
-static void run_step(const Step *step, ThreadPool *pool) {
-  for (int i = 0; i < step->phase_count; i++) {
-    Call call = {step->phases[i].task, step->args};
-    if (step->phases[i].count == 1)
-      call.task(call.args, 0, 1);
-    else
-      thread_pool_run(pool, call_task, &call, step->phases[i].count);
-  }
+bool executable_spans(Executable *e, ThreadPool *pool, Tensor *const *inputs,
+                      Tensor *const *outputs, OnSpan on_span, void *env) {
+  if (!check_arguments(e, inputs, outputs)) return false;
+  bind_arguments(e, inputs, outputs);
+  for (int i = 0; i < e->program->steps.count; i++) run_step(e, i, pool, on_span, env);
+  return true;
 }
 
 bool executable_run(Executable *e, ThreadPool *pool, Tensor *const *inputs,
                     Tensor *const *outputs) {
-  if (!check_arguments(e, inputs, outputs)) return false;
-  bind_arguments(e, inputs, outputs);
-  for (int i = 0; i < e->program->steps.count; i++) run_step(&e->steps[i], pool);
-  return true;
+  return executable_spans(e, pool, inputs, outputs, NULL, NULL);
 }
 
 bool executable_profile(Executable *e, ThreadPool *pool, Tensor *const *inputs,
@@ -179,7 +172,7 @@ bool executable_profile(Executable *e, ThreadPool *pool, Tensor *const *inputs,
   bind_arguments(e, inputs, outputs);
   int64_t before = clock_now_ns();
   for (int i = 0; i < e->program->steps.count; i++) {
-    run_step(&e->steps[i], pool);
+    run_step(e, i, pool, NULL, NULL);
     int64_t now = clock_now_ns();
     ns[i] += now - before;
     before = now;
@@ -192,7 +185,7 @@ bool executable_trace(Executable *e, ThreadPool *pool, Tensor *const *inputs,
   if (!check_arguments(e, inputs, outputs)) return false;
   bind_arguments(e, inputs, outputs);
   for (int i = 0; i < e->program->steps.count; i++) {
-    run_step(&e->steps[i], pool);
+    run_step(e, i, pool, NULL, NULL);
     if (!after(env, i)) return false;
   }
   return true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensor programs made runnable in this process one by one, lowered as they are written.
-#include "driver/driver.h"
+#include "driver/tasks.h"
 
 #include <stdlib.h>
 
@@ -115,17 +115,8 @@ static int64_t size_of(const KernelCall *call, const Expr *e) {
   return value;
 }
 
-typedef struct Loop {
-  TargetTask task;
-  void **args;
-} Loop;
-
-static void run_tasks(void *env, int64_t begin, int64_t end) {
-  const Loop *loop = env;
-  loop->task(loop->args, begin, end);
-}
-
-bool kernel_code_run(KernelCode *code, int number, ThreadPool *pool, const InterpTensor *args) {
+bool kernel_code_spans(KernelCode *code, int number, ThreadPool *pool, const InterpTensor *args,
+                       OnSpan on_span, void *env) {
   Context *context = code->context;
   ArenaMark mark = arena_mark(&context->scratch);
   const LowerKernel *kernel = code->kernels[number];
@@ -139,10 +130,15 @@ bool kernel_code_run(KernelCode *code, int number, ThreadPool *pool, const Inter
   int64_t workspace = ok ? size_of(&call, kernel->workspace_bytes) : 0;
   if (workspace) ok = (call.pointers[n] = memory_alloc((size_t)workspace)) != NULL;
   for (int i = 0; ok && i < kernel->task_count; i++) {
-    Loop loop = {target_code_task(code->code, kernel->tasks[i].name), call.pointers};
-    thread_pool_run(pool, run_tasks, &loop, size_of(&call, kernel->tasks[i].count));
+    TaskPhase phase = {
+        target_code_task(code->code, kernel->tasks[i].name), call.pointers, 0, i, on_span, env};
+    task_phase_run(&phase, pool, size_of(&call, kernel->tasks[i].count));
   }
   if (workspace) memory_free(call.pointers[n]);
   arena_reset(&context->scratch, mark);
   return ok;
+}
+
+bool kernel_code_run(KernelCode *code, int number, ThreadPool *pool, const InterpTensor *args) {
+  return kernel_code_spans(code, number, pool, args, NULL, NULL);
 }

@@ -25,8 +25,8 @@ typedef struct KernelChoice {
 bool kernel_schedule(Context *context, const HostMachine *machine, PrimFunc *func,
                      const KernelParam *params, KernelChoice *choice);
 
-// The same for a function as a user wrote it, when it says only what to compute: blocks at their own
-// serial loops. False, without diagnostics, when it has a schedule of its own or the model finds
+// The same for a function as a user wrote it, when it says only what to compute: blocks at their
+// own serial loops. False, without diagnostics, when it has a schedule of its own or the model finds
 // none; *why_not then says so.
 bool kernel_schedule_plain(Context *context, const HostMachine *machine, PrimFunc *func,
                            KernelChoice *choice, const char **why_not);

@@ -2,6 +2,7 @@
 """The command on files that other tools write and read: test data beside a model, what bad input
 meets, traces. Needs no ONNX Runtime."""
 import ctypes
+import json
 import os
 import pathlib
 import subprocess
@@ -163,3 +164,57 @@ def test_compiled_kernel_can_be_called(ending, dense_arguments, tmp_path):
     outputs = (ctypes.c_void_p * 1)(result.ctypes.data)
     assert library.dense_run(inputs, outputs, None) == 0
     np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-5)
+
+
+# ---- Traces
+
+
+def check_trace(path, calls):
+    """Chrome's trace events: on each thread, events hold one another or follow one another."""
+    trace = json.loads(path.read_text())
+    events = [e for e in trace["traceEvents"] if e["ph"] == "X"]
+    assert all(e["dur"] >= 0 and e["ts"] >= 0 and e["pid"] == 1 for e in events)
+    named = {e["tid"] for e in trace["traceEvents"]
+             if e["ph"] == "M" and e["name"] == "thread_name"}
+    assert named == {e["tid"] for e in events}
+    for thread in named:
+        open_until = []
+        for event in sorted((e for e in events if e["tid"] == thread),
+                            key=lambda e: (e["ts"], -e["dur"])):
+            end = event["ts"] + event["dur"]
+            while open_until and open_until[-1] <= event["ts"] + 5e-4:
+                open_until.pop()
+            assert not open_until or end <= open_until[-1] + 1e-3
+            open_until.append(end)
+    assert [e["name"] for e in events if e["cat"] == "call"] == [
+        f"call {i + 1}" for i in range(calls)]
+    return events
+
+
+def test_trace_of_a_model(tanh_model, tmp_path):
+    pleat("run", tanh_model, "--fill", "random", "--repeat", 2, "--trace", tmp_path / "t.json")
+    events = check_trace(tmp_path / "t.json", 3)  # the first result, then the two measured
+    kernels = [e for e in events if e["cat"] == "kernel"]
+    assert len(kernels) == 3 and all(e["args"]["operations"] == 42 for e in kernels)
+
+
+def test_trace_of_a_kernel_on_two_threads(tmp_path):
+    """Each call's pieces are all of its tasks, whichever thread ran them."""
+    pleat("run", ROOT / "examples/kernels/matmul.py", "--fill", "random", "--repeat", 5,
+          "--threads", 2, "--trace", tmp_path / "t.json")
+    events = check_trace(tmp_path / "t.json", 6)
+    calls = [e for e in events if e["cat"] == "call"]
+    pieces = [e for e in events if e["cat"] == "tasks"]
+    assert {e["tid"] for e in pieces} <= {0, 1}
+    seen = [sorted((p["args"]["first"], p["args"]["tasks"]) for p in pieces
+                   if c["ts"] - 1e-3 <= p["ts"] <= c["ts"] + c["dur"]) for c in calls]
+    count = sum(tasks for _, tasks in seen[0])
+    for ranges in seen:
+        assert [i for first, tasks in ranges for i in range(first, first + tasks)] == list(
+            range(count))
+
+
+def test_trace_that_cannot_be_written(tanh_model, tmp_path):
+    said = pleat("run", tanh_model, "--fill", "zero", "--trace", tmp_path / "no" / "t.json",
+                 status=1)
+    assert "t.json: error: cannot write" in said
