@@ -100,13 +100,13 @@ static const Layout *layout_on(Context *context, const Buffer *buffer, int count
 
 // A constant operand of the anchor, in the order in which the loops read it: panel, then the
 // reduction from outside to inside, then the values of one panel side by side.
-static const Layout *packed_layout(Model *m, const NestRead *read) {
+static const Layout *packed_layout(Model *m, const NestRead *read, int axis, int64_t width) {
   const Nest *nest = &m->nest;
   const Tile *tile = &m->choice->tile;
   const LayoutExpr *outputs[2 * NEST_MAX_RANK];
-  int count = 0, panel = nest_dimension_of(nest, read, tile->vector_axis);
+  int count = 0, panel = nest_dimension_of(nest, read, axis);
   bool used[NEST_MAX_RANK] = {false};
-  int64_t width = (int64_t)tile->vectors * tile->lanes, block = 0;
+  int64_t block = 0;
   int blocked = -1;
   outputs[count++] = digit(m->context, panel, width, 0);
   used[panel] = true;
@@ -160,8 +160,9 @@ static bool lay_out_constant(Model *m, int param) {
   for (int i = 0; i < m->nest.read_count; i++) {
     const NestRead *read = &m->nest.reads[i];
     if (read->buffer->data != buffer->data) continue;
-    if (nest_dimension_of(&m->nest, read, m->choice->tile.vector_axis) < 0) return true;
-    return lay_out(m, param, packed_layout(m, read));
+    int64_t width;
+    int axis = tile_panel_axis(&m->nest, read, &m->choice->tile, &width);
+    return axis < 0 || lay_out(m, param, packed_layout(m, read, axis, width));
   }
   const Tile *tile = &m->choice->tile;
   int64_t last;
@@ -468,8 +469,7 @@ static bool vectorise_last(Model *m, BlockRef block) {
   LoopRef last = array_last(&loops), outer = NULL, inner = last;
   int lanes = m->machine->vector_bytes / 4; // 1 where only scalars are wanted
   int64_t extent = loop_extent(m, last);
-  if (lanes > 1 && extent > lanes)
-    TRY(split_off(m, last, lanes, &outer, &inner));
+  if (lanes > 1 && extent > lanes) TRY(split_off(m, last, lanes, &outer, &inner));
   if (lanes > 1 && extent >= lanes) {
     TRY(schedule_vectorize(m->sch, inner));
     if (outer && extent % lanes) TRY(schedule_loop_partition(m->sch, outer));

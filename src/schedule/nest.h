@@ -79,6 +79,9 @@ bool tile_choose(Context *context, const HostMachine *machine, const Nest *nest,
                  const NestLayouts *layouts, Tile *tile);
 // Cycles and traffic together, as one number of cycles.
 double tile_cost(const HostMachine *machine, const Tile *tile);
+// The axis whose tiles cut a packed constant into panels, and their width: the vector axis, or else
+// a row axis that moves through it. -1: the constant stays as it is.
+int tile_panel_axis(const Nest *nest, const NestRead *read, const Tile *tile, int64_t *width);
 // The largest block of the reduction axis that one tile walks before the next kernel tap.
 int64_t tile_reduction_block(const Nest *nest, int axis, const Tile *tile);
 

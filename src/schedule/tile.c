@@ -17,7 +17,8 @@ typedef struct Search {
   int64_t panel;                   // vectors side by side in a read laid out in panels; 0: any
   bool depends[NEST_MAX_READS][2]; // on the row axes
   double reductions;
-  int paging; // reads that move to another page at each step of the reduction
+  bool far[NEST_MAX_READS]; // each step of the reduction moves to another page
+  int paging;               // such reads, for the tile at hand
   Tile best;
   double best_cost;
 } Search;
@@ -67,12 +68,21 @@ static int64_t reduction_step(const Search *s, int i) {
   return step * dtype_bytes(read->buffer->type);
 }
 
-static int count_paging(const Search *s) {
+static void find_far_reads(Search *s) {
   enum { PAGE = 4096 };
-  int count = 0;
   for (int i = 0; i < s->nest->read_count; i++) {
     bool large = read_bytes(&s->nest->reads[i]) > (double)s->machine->l1_bytes;
-    count += !s->layouts->packed[i] && large && reduction_step(s, i) >= PAGE;
+    s->far[i] = large && reduction_step(s, i) >= PAGE;
+  }
+}
+
+static int count_paging(const Search *s, const Tile *tile) {
+  int count = 0;
+  for (int i = 0; i < s->nest->read_count; i++) {
+    bool packed =
+        s->layouts->packed[i] &&
+        (s->steps[i] != NEST_SAME || (!tile->flat && (s->depends[i][0] || s->depends[i][1])));
+    count += s->far[i] && !packed;
   }
   return count;
 }
@@ -209,6 +219,7 @@ static void try_rows(Search *s, Tile tile) {
     for (int r = 0; r < 2; r++)
       s->depends[i][r] = tile.row_axis[r] >= 0 && nest_depends(&nest->reads[i], tile.row_axis[r]);
   tile.flat = rows_fuse(s, tile.row_axis[0], tile.row_axis[1]);
+  s->paging = count_paging(s, &tile);
   int64_t most_inner = (int64_t)extent_of(nest, tile.row_axis[1]);
   int64_t most_outer = (int64_t)extent_of(nest, tile.row_axis[0]);
   if (tile.flat) {
@@ -305,7 +316,7 @@ static void try_vector_axis(Search *s, int axis, int lanes) {
 bool tile_choose(Context *context, const HostMachine *machine, const Nest *nest,
                  const NestLayouts *layouts, Tile *tile) {
   Search search = {context, machine, nest, layouts, .reductions = 1, .best_cost = -1};
-  if (nest->axis_count > nest->spatial_count) search.paging = count_paging(&search);
+  if (nest->axis_count > nest->spatial_count) find_far_reads(&search);
   for (int a = nest->spatial_count; a < nest->axis_count; a++)
     search.reductions *= (double)nest->axes[a].extent;
   int most = machine->vector_bytes / MAX_OF(dtype_bytes(nest->output->type), 1);
@@ -314,6 +325,17 @@ bool tile_choose(Context *context, const HostMachine *machine, const Nest *nest,
       try_vector_axis(&search, a, lanes);
   *tile = search.best;
   return search.best_cost >= 0;
+}
+
+int tile_panel_axis(const Nest *nest, const NestRead *read, const Tile *tile, int64_t *width) {
+  *width = (int64_t)tile->vectors * tile->lanes;
+  if (nest_dimension_of(nest, read, tile->vector_axis) >= 0) return tile->vector_axis;
+  for (int i = 1; i >= 0 && !tile->flat; i--) {
+    int axis = tile->row_axis[i];
+    *width = tile->rows[i];
+    if (axis >= 0 && *width > 1 && nest_dimension_of(nest, read, axis) >= 0) return axis;
+  }
+  return -1;
 }
 
 int64_t tile_reduction_block(const Nest *nest, int axis, const Tile *tile) {
