@@ -320,16 +320,16 @@ static SourcePos whole_text(Context *context, const LayoutSource *source) {
   return pos;
 }
 
-static bool check_spelled_shape(Context *context, const LayoutSpelling *spelling,
+static bool check_spelled_shape(Context *context, const Spelled *spelled,
                                 const LayoutExpr *const *shape, SourcePos pos) {
-  for (int i = 0; spelling->shape && i < spelling->map->input_count; i++)
-    if (spelling->shape[i] != shape[i])
+  for (int i = 0; spelled->shape && i < spelled->map->input_count; i++)
+    if (spelled->shape[i] != shape[i])
       return diag_error(context, pos, "axis %d has %s elements here, %s in the tensor", i,
-                        layout_expr_text(context, spelling->shape[i], NULL, 0),
+                        layout_expr_text(context, spelled->shape[i], NULL, 0),
                         layout_expr_text(context, shape[i], NULL, 0));
-  if (spelling->physical_count >= 0 && spelling->physical_count != spelling->map->output_count)
+  if (spelled->physical_count >= 0 && spelled->physical_count != spelled->map->output_count)
     return diag_error(context, pos, "%d physical extents for %d physical axes",
-                      spelling->physical_count, spelling->map->output_count);
+                      spelled->physical_count, spelled->map->output_count);
   return true;
 }
 
@@ -337,12 +337,12 @@ const Layout *layout_parse(Context *context, const LayoutSource *source,
                            const LayoutExpr *const *shape, int rank, LayoutFacts facts) {
   LayoutSource with_rank = *source;
   with_rank.rank = rank;
-  LayoutSpelling spelling;
-  if (!layout_spelling_read(context, &with_rank, true, &spelling)) return NULL;
+  Spelled spelled;
+  if (!layout_spelling_read(context, &with_rank, shape, true, &spelled)) return NULL;
   SourcePos pos = whole_text(context, source);
-  if (!check_spelled_shape(context, &spelling, shape, pos)) return NULL;
-  return layout_new(context, spelling.map, shape,
-                    spelling.physical_count >= 0 ? spelling.physical : NULL, facts,
+  if (!check_spelled_shape(context, &spelled, shape, pos)) return NULL;
+  return layout_new(context, spelled.map, shape,
+                    spelled.physical_count >= 0 ? spelled.physical : NULL, facts,
                     (LayoutPadding){0}, pos);
 }
 

@@ -116,11 +116,9 @@ typedef struct LayoutSource {
 // A source for a whole terminated string that stands alone.
 LayoutSource layout_source(const char *text, int rank);
 
-// Reads `lambda n, h, w, c: [n, c // 4, h, w, c % 4]` (with *indices, AXIS_SEPARATOR),
-// `n, c, h, w -> n, c//16, h, w, c%16` (`|` between outputs separates, `e @lane` names a
-// resource), `NCHW16c`, `aBcd16b`, `(4, 8):(8, 1)`. NULL after located diagnostics.
-// Without an order, named axes are NCHW, NCW, NCDHW, OIHW, OIW, OIDHW, GOIHW … where the letters
-// are just those; else in their order of appearance.
+// Reads a map in any spelling (see below; docs/layouts.md has them all). NULL after located
+// diagnostics. Without an order, named axes are NCHW, NCW, NCDHW, OIHW, OIW, OIDHW, GOIHW … where
+// the letters are just those; else in their order of appearance.
 const IndexMap *index_map_parse(Context *context, const LayoutSource *source);
 // The arrow form; parses back to the same map.
 const char *index_map_text(Context *context, const IndexMap *map);
@@ -179,8 +177,38 @@ const Layout *layout_parse(Context *context, const LayoutSource *source,
                            const LayoutExpr *const *shape, int rank, LayoutFacts facts);
 const Layout *layout_parse_static(Context *context, const char *text, const int64_t *shape,
                                   int rank);
+// All groups between axis separators flattened to one physical axis each. The layout itself where
+// it has resources or replicas.
+const Layout *layout_flattened(Context *context, const Layout *layout);
 // The map in arrow form, with ` in [...]` when the physical extents are not the derived ones.
 const char *layout_text(Context *context, const Layout *layout);
+
+// ---- Spellings -------------------------------------------------------------------------------
+
+typedef enum LayoutSpelling {
+  LAYOUT_SPELLING_INDEX_MAP,
+  LAYOUT_SPELLING_LAMBDA,
+  LAYOUT_SPELLING_NAMED,
+  LAYOUT_SPELLING_TAG,
+  LAYOUT_SPELLING_CUTE,
+  LAYOUT_SPELLING_XLA,
+  LAYOUT_SPELLING_TORCH,
+  LAYOUT_SPELLING_BASES,
+  LAYOUT_SPELLING_SHARDS,
+  LAYOUT_SPELLING_COUNT
+} LayoutSpelling;
+
+// "index-map", "cute", …; one text in the spelling; what it is, in a few words.
+const char *layout_spelling_name(LayoutSpelling spelling);
+const char *layout_spelling_example(LayoutSpelling spelling);
+const char *layout_spelling_meaning(LayoutSpelling spelling);
+bool layout_spelling_find(const char *name, LayoutSpelling *out);
+// In which spelling a text is (or is meant to be).
+LayoutSpelling layout_spelling_of(Context *context, const LayoutSource *source);
+// The layout in a spelling: reading it on the layout's shape gives an equal layout. NULL when the
+// spelling cannot say it; *why says the reason, and the index map.
+const char *layout_spell(Context *context, const Layout *layout, LayoutSpelling spelling,
+                         const char **why);
 
 // ---- Answers ---------------------------------------------------------------------------------
 

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Spellings of index maps: lambda and arrow form here, the others in spell.c; and of layouts.
+// Index maps as text: the arrow form and Python lambdas.
 #include "layout/parse.h"
 
 #include <ctype.h>
-
-LayoutSource layout_source(const char *text, int rank) {
-  return (LayoutSource){.text = text, .size = strlen(text), .rank = rank};
-}
 
 typedef struct Outputs {
   Array(const LayoutExpr *) exprs;
@@ -63,8 +59,8 @@ static Str star_axis_name(LayoutReader *r, int i) {
 static bool insert_star_axes(LayoutReader *r, const char *from) {
   int others = r->axis_count - r->replica_count, count = r->rank - others;
   if (count < 0)
-    return layout_reader_error(r, from, r->at, "the map has %d axes and more, the tensor %d",
-                               others, r->rank);
+    return layout_reader_refuse(r, from, r->at, "the map has %d axes and more, the tensor %d",
+                                others, r->rank);
   if (r->rank + r->replica_count > MAX_RANK)
     return layout_reader_error(r, from, r->at, "more than %d axes", MAX_RANK);
   Str stars[MAX_RANK];
@@ -125,8 +121,8 @@ static bool parse_inputs(LayoutReader *r, const char *stop) {
   int axes = r->axis_count - r->replica_count;
   if (r->star) return insert_star_axes(r, start);
   if (r->rank >= 0 && axes != r->rank)
-    return layout_reader_error(r, start, r->at, "the map has %d axes, the tensor %d", axes,
-                               r->rank);
+    return layout_reader_refuse(r, start, r->at, "the map has %d axes, the tensor %d", axes,
+                                r->rank);
   return true;
 }
 
@@ -162,13 +158,8 @@ static bool parse_entry(LayoutReader *r, Outputs *out, bool arrow) {
   const LayoutExpr *e = layout_reader_expr(r, arrow);
   if (!e) return false;
   Str resource = NULL;
-  if (layout_reader_accept(r, "@")) {
-    if (!layout_reader_word(r, &word, &size))
-      return layout_reader_error(r, r->at, r->at, "expected a resource after `@`, saw %s",
-                                 layout_reader_saw(r));
-    resource = str_intern_n(r->context, word, (size_t)size);
-  }
-  push_output(r, out, e, resource == str_intern(r->context, "memory") ? NULL : resource);
+  if (layout_reader_accept(r, "@") && !layout_reader_resource(r, false, &resource)) return false;
+  push_output(r, out, e, resource);
   return true;
 }
 
@@ -229,7 +220,7 @@ static bool parse_body(LayoutReader *r, Outputs *out, bool arrow) {
 
 // ---- The whole text ----------------------------------------------------------------------------
 
-static bool parse_map(LayoutReader *r, bool arrow, LayoutSpelling *out) {
+static bool parse_map(LayoutReader *r, bool arrow, Spelled *out) {
   Outputs outputs = {0};
   if (!parse_inputs(r, arrow ? "->" : ":") || !parse_body(r, &outputs, arrow)) return false;
   if (outputs.exprs.count > MAX_RANK)
@@ -241,60 +232,10 @@ static bool parse_map(LayoutReader *r, bool arrow, LayoutSpelling *out) {
   return true;
 }
 
-static bool has_arrow(const LayoutReader *r) {
-  return memmem(r->at, (size_t)(r->end - r->at), "->", 2) != NULL;
+bool layout_read_arrow(LayoutReader *r, Spelled *out) {
+  return parse_map(r, true, out);
 }
 
-static bool parse_spelling(LayoutReader *r, LayoutSpelling *out) {
-  if (layout_reader_at_end(r))
-    return layout_reader_error(r, r->at, r->at, "expected a layout, saw the end of the text");
-  if (layout_reader_accept(r, "lambda")) return parse_map(r, false, out);
-  if (has_arrow(r)) return parse_map(r, true, out);
-  if (*r->at == '(' || *r->at == '[' || isdigit((unsigned char)*r->at))
-    return layout_spelling_strides(r, out);
-  return layout_spelling_named(r, out);
-}
-
-// extents := "in" "[" [expr ("," expr)*] "]"
-static bool parse_extents(LayoutReader *r, LayoutSpelling *out) {
-  Array(const LayoutExpr *) extents = {0};
-  if (!layout_reader_expect(r, "[")) return false;
-  r->axis_count = 0;
-  while (!layout_reader_accept(r, "]")) {
-    if (extents.count && !layout_reader_expect(r, ",")) return false;
-    if (extents.count && layout_reader_accept(r, "]")) break;
-    const LayoutExpr *e = layout_reader_expr(r, false);
-    if (!e) return false;
-    array_push(&r->context->arena, &extents, e);
-  }
-  out->physical = extents.items;
-  out->physical_count = extents.count;
-  return true;
-}
-
-bool layout_spelling_read(Context *context, const LayoutSource *source, bool allow_extents,
-                          LayoutSpelling *out) {
-  LayoutReader r = {.context = context,
-                    .text = source->text,
-                    .at = source->text,
-                    .end = source->text + source->size,
-                    .base = source->pos,
-                    .rank = source->rank,
-                    .order = source->order,
-                    .symbols = source->symbols};
-  ArenaMark mark = arena_mark(&context->scratch);
-  *out = (LayoutSpelling){.physical_count = -1};
-  bool good = parse_spelling(&r, out);
-  if (good && allow_extents && layout_reader_accept(&r, "in")) good = parse_extents(&r, out);
-  if (good && !layout_reader_at_end(&r)) {
-    const char *saw = layout_reader_saw(&r);
-    good = layout_reader_error(&r, r.at, r.at + 1, "unexpected %s after the layout", saw);
-  }
-  arena_reset(&context->scratch, mark);
-  return good;
-}
-
-const IndexMap *index_map_parse(Context *context, const LayoutSource *source) {
-  LayoutSpelling spelling;
-  return layout_spelling_read(context, source, false, &spelling) ? spelling.map : NULL;
+bool layout_read_lambda(LayoutReader *r, Spelled *out) {
+  return layout_reader_expect(r, "lambda") && parse_map(r, false, out);
 }

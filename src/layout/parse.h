@@ -11,9 +11,11 @@ typedef struct LayoutReader {
   Context *context;
   const char *text, *at, *end;
   SourcePos base;
-  int rank; // -1: not known
+  int rank;                       // -1: not known
+  const LayoutExpr *const *shape; // of the tensor, or NULL: not known
   const char *order;
   bool symbols, failed;
+  bool hopeless; // no small edit of the text mends the error
   int depth, nodes;
   Str names[MAX_RANK];           // of the logical axes, then of the replica axes
   int axis_count, replica_count; // of all of them, of the replica axes
@@ -22,17 +24,19 @@ typedef struct LayoutReader {
   int star_begin, star_count;
 } LayoutReader;
 
-// What a spelling says: the map, and where the text says them the logical shape and the physical
-// extents.
-typedef struct LayoutSpelling {
+// What a text says: the map, and where it says them the logical shape and the physical extents.
+typedef struct Spelled {
   const IndexMap *map;
   const LayoutExpr *const *shape;
   const LayoutExpr *const *physical;
   int physical_count; // -1: not said
-} LayoutSpelling;
+} Spelled;
 
 bool layout_reader_error(LayoutReader *r, const char *from, const char *to, const char *format, ...)
     PRINTF_LIKE(4, 5);
+// An error for which no other text is suggested: the text is fine, but does not fit.
+bool layout_reader_refuse(LayoutReader *r, const char *from, const char *to, const char *format,
+                          ...) PRINTF_LIKE(4, 5);
 void layout_reader_space(LayoutReader *r);
 bool layout_reader_accept(LayoutReader *r,
                           const char *token); // after space; words only as whole words
@@ -42,14 +46,63 @@ bool layout_reader_at_end(LayoutReader *r);
 const char *layout_reader_saw(LayoutReader *r);
 bool layout_reader_word(LayoutReader *r, const char **begin, int *size);
 bool layout_reader_number(LayoutReader *r, int64_t *out);
+bool layout_reader_signed(LayoutReader *r, int64_t *out); // with a minus before it
+// "(" or "[": what closes it, or 0 when neither is next.
+char layout_reader_open(LayoutReader *r);
+// After an element of a list: true when another one follows, false at `close` or after an error.
+bool layout_reader_more(LayoutReader *r, char close);
 // NULL after an error. `outputs` in arrow form: `|` outside parentheses is not an operation.
 const LayoutExpr *layout_reader_expr(LayoutReader *r, bool no_bar);
+// A name after `@`; memory, and `m` where `short_memory` says so, are NULL.
+bool layout_reader_resource(LayoutReader *r, bool short_memory, Str *out);
+// Whether the layout has the rank of the tensor.
+bool layout_reader_check_rank(LayoutReader *r, int rank);
 
 // Reads the whole text. False after diagnostics.
-bool layout_spelling_read(Context *context, const LayoutSource *source, bool allow_extents,
-                          LayoutSpelling *out);
-// Named axes and oneDNN tags; shape:strides.
-bool layout_spelling_named(LayoutReader *r, LayoutSpelling *out);
-bool layout_spelling_strides(LayoutReader *r, LayoutSpelling *out);
+bool layout_spelling_read(Context *context, const LayoutSource *source,
+                          const LayoutExpr *const *shape, bool allow_extents, Spelled *out);
+
+// The same of a text that stands alone, without diagnostics.
+bool layout_spelling_try(Context *context, const char *text, int rank, Spelled *out);
+
+// Readers and printers of the spellings, the rows of spelling.c. A printer gives NULL and a reason
+// for what its spelling cannot say; what it gives is read back and compared there.
+typedef const char *LayoutPrinter(Context *context, const Layout *layout, const char **why);
+bool layout_read_lambda(LayoutReader *r, Spelled *out);
+bool layout_read_arrow(LayoutReader *r, Spelled *out);
+bool layout_read_named(LayoutReader *r, Spelled *out);
+bool layout_read_cute(LayoutReader *r, Spelled *out);
+bool layout_read_xla(LayoutReader *r, Spelled *out);
+bool layout_read_torch(LayoutReader *r, Spelled *out);
+bool layout_read_bases(LayoutReader *r, Spelled *out);
+bool layout_read_shards(LayoutReader *r, Spelled *out);
+LayoutPrinter layout_print_lambda, layout_print_arrow, layout_print_named, layout_print_tag,
+    layout_print_cute, layout_print_xla, layout_print_torch, layout_print_bases,
+    layout_print_shards;
+
+// Why a spelling of `who` with one memory axis cannot say the layout; NULL when it may.
+const char *layout_one_memory_axis(Context *context, const Layout *layout, const char *who);
+
+// ---- Placements: what most spellings can say ---------------------------------------------------
+
+// A digit ⌊axis/cut⌋ mod radix of a logical or replica axis; each digit adds to every output its
+// weight times its value. Axis by axis, the most significant digit first.
+typedef struct AxisDigit {
+  int axis;
+  int64_t cut, radix;
+  int64_t *weights; // by output
+} AxisDigit;
+
+typedef struct Placement {
+  int output_count, digit_count;
+  AxisDigit *digits;
+  int64_t *constants; // by output
+} Placement;
+
+// The outputs, functions on the box of the extents, as a placement whose digits fill their axes
+// exactly. False with a reason when they are none. Everything in the scratch arena.
+bool layout_placement(Context *context, const int64_t *extents, int rank,
+                      const LayoutExpr *const *outputs, int count, Placement *out,
+                      const char **why);
 
 #endif

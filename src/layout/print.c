@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Text of expressions, maps, layouts and answers. Whatever is printed as a map parses back to the
 // same map.
-#include "layout/internal.h"
-
-#include <ctype.h>
+#include "layout/parse.h"
 
 static const int precedences[LAYOUT_OP_COUNT] = {
 #define OP(name, arguments, precedence, text) precedence,
@@ -121,79 +119,17 @@ const char *index_map_lambda(Context *context, const IndexMap *map) {
   return text_string(&text);
 }
 
-// ---- Named form --------------------------------------------------------------------------------
-
-// One output read as `(axis // cut) % factor`; factor 0: no `%`.
-typedef struct Part {
-  int axis;
-  int64_t cut, factor;
-} Part;
-
-static bool read_part(const LayoutExpr *e, Part *part) {
-  *part = (Part){.cut = 1};
-  if (e->op == LAYOUT_MOD && is_const(e->args[1]) && e->args[1]->value > 1) {
-    part->factor = e->args[1]->value;
-    e = e->args[0];
-  }
-  if (e->op == LAYOUT_DIV && is_const(e->args[1]) && e->args[1]->value > 1) {
-    part->cut = e->args[1]->value;
-    e = e->args[0];
-  }
-  part->axis = (int)e->value;
-  return e->op == LAYOUT_AXIS;
-}
-
-// Whether the blocks of every axis are nested left to right and its primal covers just them.
-static bool parts_nest(const Part *parts, int count, int rank) {
-  for (int axis = 0; axis < rank; axis++) {
-    int64_t size = 1;
-    int primals = 0;
-    for (int i = count - 1; i >= 0; i--) {
-      if (parts[i].axis != axis || !parts[i].factor) continue;
-      if (parts[i].cut != size || !mul_fits(size, parts[i].factor, &size)) return false;
-    }
-    for (int i = 0; i < count; i++)
-      if (parts[i].axis == axis && !parts[i].factor) {
-        if (parts[i].cut != size) return false;
-        primals++;
-      }
-    if (primals != 1) return false;
-  }
-  return true;
-}
-
-static bool axis_letters(const IndexMap *map, const char *order, char *letters) {
-  if (order && (int)strlen(order) != map->input_count) return false;
-  for (int i = 0; i < map->input_count; i++) {
-    if (!order && map->inputs[i][1]) return false;
-    letters[i] = (char)toupper((unsigned char)(order ? order[i] : map->inputs[i][0]));
-    if (!isupper((unsigned char)letters[i])) return false;
-    for (int j = 0; j < i; j++)
-      if (letters[j] == letters[i]) return false;
-  }
-  return true;
-}
-
-const char *index_map_name(Context *context, const IndexMap *map, const char *order) {
-  Part parts[MAX_RANK];
-  char letters[MAX_RANK];
-  if (map->separator_count || map->replica_count || !map->input_count) return NULL;
-  if (!axis_letters(map, order, letters)) return NULL;
-  for (int i = 0; i < map->output_count; i++)
-    if (map->resources[i] || !read_part(map->outputs[i], &parts[i])) return NULL;
-  if (!parts_nest(parts, map->output_count, map->input_count)) return NULL;
-  Text text = text_new(&context->arena);
-  for (int i = 0; i < map->output_count; i++) {
-    char letter = letters[parts[i].axis];
-    if (!parts[i].factor)
-      text_printf(&text, "%c", letter);
-    else
-      text_printf(&text, "%lld%c", (long long)parts[i].factor, tolower(letter));
-  }
-  return text_string(&text);
-}
-
 // ---- Layouts and answers -----------------------------------------------------------------------
+
+const char *layout_print_arrow(Context *context, const Layout *layout, const char **why) {
+  *why = NULL;
+  return index_map_text(context, layout->map);
+}
+
+const char *layout_print_lambda(Context *context, const Layout *layout, const char **why) {
+  *why = NULL;
+  return index_map_lambda(context, layout->map);
+}
 
 const char *layout_text(Context *context, const Layout *layout) {
   Text text = text_new(&context->arena);

@@ -4,8 +4,8 @@
 
 #include <ctype.h>
 
-bool layout_reader_error(LayoutReader *r, const char *from, const char *to, const char *format,
-                         ...) {
+static bool report(LayoutReader *r, const char *from, const char *to, const char *format,
+                   va_list args) {
   if (r->failed) return false;
   r->failed = true;
   if (!r->base.file) {
@@ -17,25 +17,47 @@ bool layout_reader_error(LayoutReader *r, const char *from, const char *to, cons
   pos.begin = r->base.begin + (int32_t)(from - r->text);
   pos.end = r->base.begin + (int32_t)(MAX_OF(to, from) - r->text);
   ArenaMark mark = arena_mark(&r->context->scratch);
-  va_list args;
-  va_start(args, format);
-  const char *message = arena_vprintf(&r->context->scratch, format, args);
-  va_end(args);
-  diag_error(r->context, pos, "%s", message);
+  diag_error(r->context, pos, "%s", arena_vprintf(&r->context->scratch, format, args));
   arena_reset(&r->context->scratch, mark);
   return false;
+}
+
+bool layout_reader_error(LayoutReader *r, const char *from, const char *to, const char *format,
+                         ...) {
+  va_list args;
+  va_start(args, format);
+  report(r, from, to, format, args);
+  va_end(args);
+  return false;
+}
+
+bool layout_reader_refuse(LayoutReader *r, const char *from, const char *to, const char *format,
+                          ...) {
+  va_list args;
+  r->hopeless |= !r->failed;
+  va_start(args, format);
+  report(r, from, to, format, args);
+  va_end(args);
+  return false;
+}
+
+static bool is_word(char c) {
+  return isalnum((unsigned char)c) || c == '_';
+}
+
+// `#ttg.linear<`, which is no comment.
+static bool is_attribute(const LayoutReader *r) {
+  const char *p = r->at + 1;
+  while (p < r->end && (is_word(*p) || *p == '.')) p++;
+  return p < r->end && p > r->at + 1 && *p == '<';
 }
 
 void layout_reader_space(LayoutReader *r) {
   for (;;) {
     while (r->at < r->end && isspace((unsigned char)*r->at)) r->at++;
-    if (r->at == r->end || *r->at != '#') return;
+    if (r->at == r->end || *r->at != '#' || is_attribute(r)) return;
     while (r->at < r->end && *r->at != '\n') r->at++;
   }
-}
-
-static bool is_word(char c) {
-  return isalnum((unsigned char)c) || c == '_';
 }
 
 bool layout_reader_accept(LayoutReader *r, const char *token) {
@@ -108,6 +130,42 @@ bool layout_reader_number(LayoutReader *r, int64_t *out) {
   }
   r->at = end;
   return true;
+}
+
+bool layout_reader_signed(LayoutReader *r, int64_t *out) {
+  bool negative = layout_reader_accept(r, "-");
+  if (!layout_reader_number(r, out)) return false;
+  if (negative) *out = -*out;
+  return true;
+}
+
+char layout_reader_open(LayoutReader *r) {
+  return layout_reader_accept(r, "(") ? ')' : layout_reader_accept(r, "[") ? ']' : 0;
+}
+
+bool layout_reader_more(LayoutReader *r, char close) {
+  const char stop[2] = {close, 0};
+  if (layout_reader_accept(r, stop)) return false;
+  if (!layout_reader_accept(r, ",")) return layout_reader_expect(r, stop);
+  return !layout_reader_accept(r, stop);
+}
+
+bool layout_reader_resource(LayoutReader *r, bool short_memory, Str *out) {
+  const char *word;
+  int size;
+  if (!layout_reader_word(r, &word, &size))
+    return layout_reader_error(r, r->at, r->at, "expected a resource after `@`, saw %s",
+                               layout_reader_saw(r));
+  *out = str_intern_n(r->context, word, (size_t)size);
+  if (*out == str_intern(r->context, "memory")) *out = NULL;
+  if (short_memory && *out == str_intern(r->context, "m")) *out = NULL;
+  return true;
+}
+
+bool layout_reader_check_rank(LayoutReader *r, int rank) {
+  if (r->rank < 0 || rank == r->rank) return true;
+  return layout_reader_refuse(r, r->text, r->at, "this layout has %d axes, the tensor %d", rank,
+                              r->rank);
 }
 
 // ---- Expressions -------------------------------------------------------------------------------

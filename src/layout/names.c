@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Spellings that are no expressions: named axes (`NCHW16c`), oneDNN tags (`aBcd16b`), and
-// shape:strides (`(4, 8):(8, 1)`, nested modes read colexicographically as in CuTe).
+// Named axes (`NCHW16c`, `NHWC of NCHW`) and oneDNN tags (`aBcd16b`), which print the same way: the
+// order of the logical axes, and blocks that nest from left to right.
 #include "layout/parse.h"
 
 #include <ctype.h>
@@ -60,9 +60,17 @@ static int primal_count(const Name *name) {
   return count;
 }
 
+static bool order_fits(const Name *name, const char *order) {
+  if ((int)strlen(order) != primal_count(name)) return false;
+  for (const char *p = order; *p; p++)
+    if (!isalpha((unsigned char)*p) || !has_primal(name, tolower((unsigned char)*p) - 'a'))
+      return false;
+  return true;
+}
+
 static bool is_tag(const Name *name, const char *order) {
   int count = primal_count(name);
-  if (order || !count || count > 26) return false;
+  if ((order && order_fits(name, order)) || !count || count > 26) return false;
   for (int letter = 0; letter < count; letter++)
     if (!has_primal(name, letter)) return false;
   return true;
@@ -93,14 +101,6 @@ static bool check_part(LayoutReader *r, const Name *name, int at) {
 static const char *const usual_orders[] = {"NCHW",  "NCW",   "NCDHW", "OIHW", "OIW",
                                            "OIDHW", "GOIHW", "GOIW",  "HWC",  "HW"};
 
-static bool order_fits(const Name *name, const char *order) {
-  if ((int)strlen(order) != primal_count(name)) return false;
-  for (const char *p = order; *p; p++)
-    if (!isalpha((unsigned char)*p) || !has_primal(name, tolower((unsigned char)*p) - 'a'))
-      return false;
-  return true;
-}
-
 static bool order_repeats(const char *order) {
   for (const char *p = order; *p; p++)
     for (const char *q = p + 1; *q; q++)
@@ -112,6 +112,7 @@ static bool order_repeats(const char *order) {
 static bool logical_order(LayoutReader *r, const Name *name, int *letters) {
   const char *order = r->order;
   int count = 0;
+  if (name->is_tag) order = NULL;
   if (order && (!order_fits(name, order) || order_repeats(order)))
     return layout_reader_error(r, r->text, r->at, "the axes here are not those of `%s`", order);
   for (int i = 0; !order && !name->is_tag && i < COUNT_OF(usual_orders); i++)
@@ -145,18 +146,28 @@ static const LayoutExpr *part_expr(LayoutReader *r, const Name *name, int at, in
   return layout_expr(context, LAYOUT_MOD, e, layout_const(context, name->parts[at].factor), NULL);
 }
 
-bool layout_spelling_named(LayoutReader *r, LayoutSpelling *out) {
+// Named axes may say their order: `NHWC16c of NCHW`.
+static bool read_order(LayoutReader *r) {
+  const char *word;
+  int size;
+  if (!layout_reader_accept(r, "of")) return true;
+  if (!layout_reader_word(r, &word, &size))
+    return layout_reader_error(r, r->at, r->at, "expected the logical axes after `of`, saw %s",
+                               layout_reader_saw(r));
+  r->order = str_intern_n(r->context, word, (size_t)size);
+  return true;
+}
+
+bool layout_read_named(LayoutReader *r, Spelled *out) {
   Name name = {0};
   int letters[MAX_RANK] = {0};
-  if (!read_parts(r, &name)) return false;
+  if (!read_parts(r, &name) || !read_order(r)) return false;
   name.is_tag = is_tag(&name, r->order);
   for (int i = 0; i < name.count; i++)
     if (!check_part(r, &name, i)) return false;
   if (!logical_order(r, &name, letters)) return false;
   int rank = primal_count(&name);
-  if (r->rank >= 0 && rank != r->rank)
-    return layout_reader_error(r, r->text, r->at, "this layout has %d axes, the tensor %d", rank,
-                               r->rank);
+  if (!layout_reader_check_rank(r, rank)) return false;
   const LayoutExpr *outputs[MAX_RANK];
   Str inputs[MAX_RANK];
   for (int i = 0; i < rank; i++) inputs[i] = str_format(r->context, "%c", 'a' + letters[i]);
@@ -170,116 +181,134 @@ bool layout_spelling_named(LayoutReader *r, LayoutSpelling *out) {
   return true;
 }
 
-// ---- shape:strides -----------------------------------------------------------------------------
+// ---- Printing ----------------------------------------------------------------------------------
 
-// A nested tuple of numbers, flattened: leaves in order, and the leaf at which each mode ends.
-typedef struct Tuple {
-  int64_t leaves[MAX_RANK];
-  int leaf_count, mode_ends[MAX_RANK], mode_count;
-} Tuple;
+// One output read as `(axis // cut) % factor`; factor 0: no `%`.
+typedef struct Part {
+  int axis;
+  int64_t cut, factor;
+} Part;
 
-static bool parse_leaf(LayoutReader *r, Tuple *tuple) {
-  bool negative = layout_reader_accept(r, "-");
-  int64_t value;
-  if (!layout_reader_number(r, &value)) return false;
-  if (tuple->leaf_count == MAX_RANK)
-    return layout_reader_error(r, r->at, r->at, "more than %d modes", MAX_RANK);
-  tuple->leaves[tuple->leaf_count++] = negative ? -value : value;
-  return true;
-}
-
-static char accept_open(LayoutReader *r) {
-  return layout_reader_accept(r, "(") ? ')' : layout_reader_accept(r, "[") ? ']' : 0;
-}
-
-static bool parse_mode(LayoutReader *r, Tuple *tuple) {
-  char close = accept_open(r);
-  if (!close) return parse_leaf(r, tuple);
-  if (++r->depth > MAX_NESTING)
-    return layout_reader_error(r, r->at, r->at, "nested more than %d deep", MAX_NESTING);
-  char stop[2] = {close, 0};
-  for (bool first = true; !layout_reader_accept(r, stop); first = false) {
-    if (!first && !layout_reader_expect(r, ",")) return false;
-    if (!first && layout_reader_accept(r, stop)) break;
-    if (!parse_mode(r, tuple)) return false;
+static bool read_part(const LayoutExpr *e, Part *part) {
+  *part = (Part){.cut = 1};
+  if (e->op == LAYOUT_MOD && is_const(e->args[1]) && e->args[1]->value > 1) {
+    part->factor = e->args[1]->value;
+    e = e->args[0];
   }
-  r->depth--;
-  return true;
-}
-
-static bool end_mode(LayoutReader *r, Tuple *tuple) {
-  if (tuple->mode_count == MAX_RANK)
-    return layout_reader_error(r, r->at, r->at, "more than %d axes", MAX_RANK);
-  tuple->mode_ends[tuple->mode_count++] = tuple->leaf_count;
-  return true;
-}
-
-// tuple := number | "(" [mode ("," mode)*] ")"; its modes are the logical axes
-static bool parse_tuple(LayoutReader *r, Tuple *tuple) {
-  *tuple = (Tuple){0};
-  char close = accept_open(r);
-  if (!close) return parse_leaf(r, tuple) && end_mode(r, tuple);
-  char stop[2] = {close, 0};
-  for (bool first = true; !layout_reader_accept(r, stop); first = false) {
-    if (!first && !layout_reader_expect(r, ",")) return false;
-    if (!first && layout_reader_accept(r, stop)) break;
-    if (!parse_mode(r, tuple) || !end_mode(r, tuple)) return false;
+  if (e->op == LAYOUT_DIV && is_const(e->args[1]) && e->args[1]->value > 1) {
+    part->cut = e->args[1]->value;
+    e = e->args[0];
   }
-  return true;
+  part->axis = (int)e->value;
+  return e->op == LAYOUT_AXIS;
 }
 
-// The coordinate of axis `axis` runs through its leaves, the first fastest.
-static const LayoutExpr *mode_offset(LayoutReader *r, const Tuple *shape, const Tuple *strides,
-                                     int axis, int64_t *extent) {
-  Context *context = r->context;
-  const LayoutExpr *sum = layout_const(context, 0);
-  int begin = axis ? shape->mode_ends[axis - 1] : 0, end = shape->mode_ends[axis];
-  *extent = 1;
-  for (int leaf = begin; leaf < end; leaf++) {
-    const LayoutExpr *digit = layout_expr(context, LAYOUT_DIV, layout_axis(context, axis),
-                                          layout_const(context, MAX_OF(*extent, 1)), NULL);
-    if (leaf + 1 < end)
-      digit = layout_expr(context, LAYOUT_MOD, digit,
-                          layout_const(context, MAX_OF(shape->leaves[leaf], 1)), NULL);
-    const LayoutExpr *stride = layout_const(context, strides->leaves[leaf]);
-    sum = layout_expr(context, LAYOUT_ADD, sum,
-                      layout_expr(context, LAYOUT_MUL, digit, stride, NULL), NULL);
-    if (!mul_fits(*extent, shape->leaves[leaf], extent)) {
-      layout_reader_error(r, r->text, r->at, "this size does not fit 64 bits");
-      return NULL;
+// Whether the blocks of every axis are nested left to right and its primal covers just them.
+static bool parts_nest(const Part *parts, int count, int rank) {
+  for (int axis = 0; axis < rank; axis++) {
+    int64_t size = 1;
+    int primals = 0;
+    for (int i = count - 1; i >= 0; i--) {
+      if (parts[i].axis != axis || !parts[i].factor) continue;
+      if (parts[i].cut != size || !mul_fits(size, parts[i].factor, &size)) return false;
     }
+    for (int i = 0; i < count; i++)
+      if (parts[i].axis == axis && !parts[i].factor) {
+        if (parts[i].cut != size) return false;
+        primals++;
+      }
+    if (primals != 1) return false;
   }
-  return sum;
-}
-
-static bool same_modes(const Tuple *a, const Tuple *b) {
-  return a->mode_count == b->mode_count && a->leaf_count == b->leaf_count &&
-         !memcmp(a->mode_ends, b->mode_ends, sizeof(int) * (size_t)a->mode_count);
-}
-
-bool layout_spelling_strides(LayoutReader *r, LayoutSpelling *out) {
-  Tuple shape, strides;
-  Context *context = r->context;
-  if (!parse_tuple(r, &shape) || !layout_reader_expect(r, ":")) return false;
-  if (!parse_tuple(r, &strides)) return false;
-  if (!same_modes(&shape, &strides))
-    return layout_reader_error(r, r->text, r->at, "shape and strides differ in form");
-  int rank = shape.mode_count;
-  if (r->rank >= 0 && rank != r->rank)
-    return layout_reader_error(r, r->text, r->at, "this layout has %d axes, the tensor %d", rank,
-                               r->rank);
-  for (int i = 0; i < shape.leaf_count; i++)
-    if (shape.leaves[i] < 0) return layout_reader_error(r, r->text, r->at, "a negative extent");
-  const LayoutExpr **extents = arena_array(&context->arena, const LayoutExpr *, rank);
-  const LayoutExpr *offset = layout_const(context, 0);
-  for (int i = 0; i < rank; i++) {
-    int64_t extent;
-    const LayoutExpr *part = mode_offset(r, &shape, &strides, i, &extent);
-    if (!part) return false;
-    extents[i] = layout_const(context, extent);
-    offset = layout_expr(context, LAYOUT_ADD, offset, part, NULL);
-  }
-  out->shape = extents;
-  out->map = index_map_new(context, rank, NULL, 1, &offset, NULL, NULL, 0);
   return true;
+}
+
+static bool axis_letters(const IndexMap *map, const char *order, char *letters) {
+  if (order && (int)strlen(order) != map->input_count) return false;
+  for (int i = 0; i < map->input_count; i++) {
+    if (!order && map->inputs[i][1]) return false;
+    letters[i] = (char)toupper((unsigned char)(order ? order[i] : map->inputs[i][0]));
+    if (!isupper((unsigned char)letters[i])) return false;
+    for (int j = 0; j < i; j++)
+      if (letters[j] == letters[i]) return false;
+  }
+  return true;
+}
+
+static const char *parts_text(Context *context, const Part *parts, int count, const char *letters) {
+  Text text = text_new(&context->arena);
+  for (int i = 0; i < count; i++) {
+    char letter = letters[parts[i].axis];
+    if (!parts[i].factor)
+      text_printf(&text, "%c", letter);
+    else
+      text_printf(&text, "%lld%c", (long long)parts[i].factor, tolower(letter));
+  }
+  return text_string(&text);
+}
+
+const char *index_map_name(Context *context, const IndexMap *map, const char *order) {
+  Part parts[MAX_RANK];
+  char letters[MAX_RANK];
+  if (map->separator_count || map->replica_count || !map->input_count) return NULL;
+  if (!axis_letters(map, order, letters)) return NULL;
+  for (int i = 0; i < map->output_count; i++)
+    if (map->resources[i] || !read_part(map->outputs[i], &parts[i])) return NULL;
+  if (!parts_nest(parts, map->output_count, map->input_count)) return NULL;
+  return parts_text(context, parts, map->output_count, letters);
+}
+
+// The outputs as parts, as written or else in normal form.
+static bool layout_parts(Context *context, const Layout *layout, Part *parts) {
+  for (int i = 0; i < layout->physical_rank; i++) {
+    const LayoutExpr *e = layout->map->outputs[i];
+    if (read_part(e, &parts[i])) continue;
+    if (!layout->is_static) return false;
+    if (!read_part(layout_expr_simplify(context, e, layout->extents, layout->rank), &parts[i]))
+      return false;
+  }
+  return parts_nest(parts, layout->physical_rank, layout->rank);
+}
+
+static bool named_parts(Context *context, const Layout *layout, Part *parts, const char **why) {
+  *why = NULL;
+  if (!layout_is_plain(layout))
+    *why = "named axes have no resources and no replicas";
+  else if (layout->map->separator_count)
+    *why = "named axes have no axis separators";
+  else if (!layout->rank)
+    *why = "a scalar has no axes to name";
+  else if (!layout_parts(context, layout, parts))
+    *why = "its physical axes are not whole axes and nested blocks of them";
+  return !*why;
+}
+
+// The order is written where reading would take another one.
+const char *layout_print_named(Context *context, const Layout *layout, const char **why) {
+  Part parts[MAX_RANK];
+  char letters[MAX_RANK + 1] = {0};
+  if (!named_parts(context, layout, parts, why)) return NULL;
+  if (!axis_letters(layout->map, NULL, letters)) {
+    *why = "its axes are not named by single letters";
+    return NULL;
+  }
+  const char *text = parts_text(context, parts, layout->physical_rank, letters);
+  Spelled spelled;
+  if (layout_spelling_try(context, text, layout->rank, &spelled) &&
+      !memcmp(spelled.map->inputs, layout->map->inputs, sizeof(Str) * (size_t)layout->rank))
+    return text;
+  return arena_printf(&context->arena, "%s of %s", text, letters);
+}
+
+const char *layout_print_tag(Context *context, const Layout *layout, const char **why) {
+  Part parts[MAX_RANK];
+  char letters[MAX_RANK];
+  if (!named_parts(context, layout, parts, why)) return NULL;
+  if (layout->rank > 26) {
+    *why = "tags have 26 letters";
+    return NULL;
+  }
+  for (int i = 0; i < layout->rank; i++) letters[i] = (char)('a' + i);
+  for (int i = 0; i < layout->physical_rank; i++)
+    if (parts[i].factor) letters[parts[i].axis] = (char)('A' + parts[i].axis);
+  return parts_text(context, parts, layout->physical_rank, letters);
 }

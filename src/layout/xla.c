@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: Apache-2.0
+// XLA's layouts: `{1,0:T(8,128)(2,1)}`, the axes from the one whose neighbours lie closest to the
+// one whose lie farthest, then tiles. A shape may stand before, `f32[2,3]{1,0}`.
+//
+// A tile of n numbers cuts the last n axes so far: every axis d becomes d//t where it stood, and
+// d%t after all others. The next tile cuts the axes of the tile before. `*` joins an axis with the
+// next one. Places are row-major over all axes so made, each rounded up.
+#include "layout/parse.h"
+
+#include <ctype.h>
+
+enum { MAX_TILES = 16, JOINED = -1 };
+
+typedef struct Tile {
+  int64_t sizes[MAX_RANK];
+  int count;
+} Tile;
+
+typedef struct Tiling {
+  int order[MAX_RANK]; // logical axes, farthest first
+  int rank;
+  Tile tiles[MAX_TILES];
+  int tile_count;
+} Tiling;
+
+// ---- The map -----------------------------------------------------------------------------------
+
+typedef struct Axes {
+  const LayoutExpr *exprs[MAX_RANK], *extents[MAX_RANK]; // extents may be NULL: not known
+  int count;
+} Axes;
+
+// The `*` of a tile: axes joined, so that those left are as many as its numbers.
+static bool join_axes(Context *context, Axes *axes, Tile *tile) {
+  int begin = axes->count - tile->count, to = begin, kept = 0;
+  for (int i = 0; i < tile->count; i++) {
+    int at = begin + i;
+    const LayoutExpr *e = axes->exprs[at], *extent = axes->extents[at];
+    for (; tile->sizes[i] == JOINED; i++) {
+      const LayoutExpr *inner = axes->extents[begin + i + 1];
+      if (!inner || !extent) return false;
+      e = layout_expr(context, LAYOUT_ADD, layout_expr(context, LAYOUT_MUL, e, inner, NULL),
+                      axes->exprs[begin + i + 1], NULL);
+      extent = layout_expr(context, LAYOUT_MUL, extent, inner, NULL);
+    }
+    axes->exprs[to] = e;
+    axes->extents[to++] = extent;
+    tile->sizes[kept++] = tile->sizes[i];
+  }
+  axes->count = to;
+  tile->count = kept;
+  return true;
+}
+
+static const LayoutExpr *blocks(Context *context, const LayoutExpr *extent,
+                                const LayoutExpr *size) {
+  if (!extent) return NULL;
+  const LayoutExpr *up =
+      layout_expr(context, LAYOUT_ADD, extent, layout_const(context, size->value - 1), NULL);
+  return layout_expr(context, LAYOUT_DIV, up, size, NULL);
+}
+
+static bool apply_tile(Context *context, Axes *axes, Tile tile) {
+  if (!join_axes(context, axes, &tile)) return false;
+  int begin = axes->count - tile.count;
+  for (int i = 0; i < tile.count; i++) {
+    const LayoutExpr *size = layout_const(context, tile.sizes[i]), *e = axes->exprs[begin + i];
+    axes->exprs[axes->count] = layout_expr(context, LAYOUT_MOD, e, size, NULL);
+    axes->extents[axes->count++] = size;
+    axes->exprs[begin + i] = layout_expr(context, LAYOUT_DIV, e, size, NULL);
+    axes->extents[begin + i] = blocks(context, axes->extents[begin + i], size);
+  }
+  return true;
+}
+
+// False when a joined axis has no known extent.
+static bool tiled_axes(Context *context, const Tiling *tiling, const LayoutExpr *const *shape,
+                       Axes *out) {
+  *out = (Axes){.count = tiling->rank};
+  for (int i = 0; i < tiling->rank; i++) {
+    out->exprs[i] = layout_axis(context, tiling->order[i]);
+    out->extents[i] = shape ? shape[tiling->order[i]] : NULL;
+  }
+  for (int i = 0; i < tiling->tile_count; i++)
+    if (!apply_tile(context, out, tiling->tiles[i])) return false;
+  return true;
+}
+
+static const IndexMap *axes_map(Context *context, const Axes *axes, int rank) {
+  return index_map_new(context, rank, NULL, axes->count, axes->exprs, NULL, NULL, 0);
+}
+
+// A tile of a tile of 1 leaves an index of 0 with an extent of its own, which must be said.
+static void say_extents(Context *context, const Axes *axes, Spelled *out) {
+  bool say = false;
+  for (int i = 0; i < axes->count; i++) {
+    if (!axes->extents[i]) return;
+    say |=
+        is_const(axes->exprs[i]) && !(is_const(axes->extents[i]) && axes->extents[i]->value == 1);
+  }
+  if (!say) return;
+  out->physical_count = axes->count;
+  out->physical =
+      arena_copy(&context->arena, axes->extents, sizeof *axes->extents * (size_t)axes->count);
+}
+
+// ---- Reading -----------------------------------------------------------------------------------
+
+// shape := type "[" [number ("," number)*] "]"
+static bool read_shape(LayoutReader *r, Spelled *out, int *rank) {
+  const char *word, *from;
+  int size;
+  *rank = -1;
+  layout_reader_space(r);
+  from = r->at;
+  if (!layout_reader_word(r, &word, &size)) return true;
+  const LayoutExpr *extents[MAX_RANK];
+  *rank = 0;
+  if (!layout_reader_expect(r, "[")) return false;
+  for (bool more = !layout_reader_accept(r, "]"); more; more = layout_reader_more(r, ']')) {
+    int64_t extent;
+    if (!layout_reader_number(r, &extent)) return false;
+    if (*rank == MAX_RANK)
+      return layout_reader_error(r, from, r->at, "more than %d axes", MAX_RANK);
+    extents[(*rank)++] = layout_const(r->context, extent);
+  }
+  out->shape = arena_copy(&r->context->arena, extents, sizeof *extents * (size_t)*rank);
+  return !r->failed;
+}
+
+// order := [number ("," number)*], a permutation of the axes, closest first
+static bool read_order(LayoutReader *r, Tiling *tiling) {
+  bool seen[MAX_RANK] = {false};
+  int closest[MAX_RANK];
+  const char *from = r->at;
+  layout_reader_space(r);
+  while (r->at < r->end && isdigit((unsigned char)*r->at)) {
+    const char *at = r->at;
+    int64_t axis;
+    if (!layout_reader_number(r, &axis)) return false;
+    if (tiling->rank == MAX_RANK || axis >= MAX_RANK)
+      return layout_reader_error(r, at, r->at, "more than %d axes", MAX_RANK);
+    if (seen[axis]) return layout_reader_error(r, at, r->at, "axis %d is named twice", (int)axis);
+    seen[axis] = true;
+    closest[tiling->rank++] = (int)axis;
+    if (!layout_reader_accept(r, ",")) break;
+    layout_reader_space(r);
+  }
+  for (int i = 0; i < tiling->rank; i++)
+    if (!seen[i])
+      return layout_reader_error(r, from, r->at, "axis %d is missing of %d axes", i, tiling->rank);
+  for (int i = 0; i < tiling->rank; i++) tiling->order[i] = closest[tiling->rank - 1 - i];
+  return true;
+}
+
+// tile := "(" (number | "*") ("," (number | "*"))* ")"
+static bool read_tile(LayoutReader *r, Tiling *tiling, int axes) {
+  const char *from = r->at;
+  if (!layout_reader_expect(r, "(")) return false;
+  if (tiling->tile_count == MAX_TILES)
+    return layout_reader_error(r, from, r->at, "more than %d tiles", MAX_TILES);
+  Tile *tile = &tiling->tiles[tiling->tile_count++];
+  for (bool more = true; more; more = layout_reader_more(r, ')')) {
+    int64_t *size = &tile->sizes[tile->count++];
+    layout_reader_space(r);
+    const char *at = r->at;
+    if (layout_reader_accept(r, "*"))
+      *size = JOINED;
+    else if (!layout_reader_number(r, size))
+      return false;
+    if (*size == 0) return layout_reader_error(r, at, r->at, "a tile of 0 elements");
+    if (tile->count > axes || tile->count == MAX_RANK)
+      return layout_reader_error(r, from, r->at, "a tile of more axes than there are, %d", axes);
+  }
+  if (r->failed) return false;
+  if (tile->sizes[tile->count - 1] == JOINED)
+    return layout_reader_error(r, from, r->at,
+                               "`*` joins an axis with the next, the last has none");
+  return true;
+}
+
+// What does not say where elements lie: memory space, size of an element.
+static bool read_property(LayoutReader *r) {
+  static const struct {
+    const char *word, *means;
+  } rows[] = {{"S", "the memory space"}, {"E", "the size of elements"}};
+  layout_reader_space(r);
+  const char *from = r->at;
+  for (int i = 0; i < COUNT_OF(rows); i++) {
+    int64_t value;
+    if (!layout_reader_accept(r, rows[i].word)) continue;
+    if (!layout_reader_expect(r, "(") || !layout_reader_number(r, &value)) return false;
+    if (!layout_reader_expect(r, ")")) return false;
+    SourcePos pos = r->base;
+    pos.begin += (int32_t)(from - r->text);
+    pos.end = r->base.begin + (int32_t)(r->at - r->text);
+    diag_warning(r->context, pos, "`%.*s`, %s, is no part of a layout and is left out",
+                 (int)(r->at - from), from, rows[i].means);
+    return true;
+  }
+  const char *saw = layout_reader_saw(r);
+  return layout_reader_error(r, r->at, r->at + (r->at < r->end), "expected `}`, saw %s", saw);
+}
+
+static bool read_tiles(LayoutReader *r, Tiling *tiling) {
+  int axes = tiling->rank;
+  if (!layout_reader_accept(r, "T")) return true;
+  do {
+    if (!read_tile(r, tiling, axes)) return false;
+    const Tile *tile = &tiling->tiles[tiling->tile_count - 1];
+    for (int i = 0; i < tile->count; i++) axes += tile->sizes[i] != JOINED ? 1 : -1;
+    if (axes > MAX_RANK)
+      return layout_reader_error(r, r->text, r->at, "more than %d physical axes", MAX_RANK);
+    layout_reader_space(r);
+  } while (r->at < r->end && *r->at == '(');
+  return true;
+}
+
+// layout := [shape] ["{" order [":" ["T" tile+] property*] "}"]
+bool layout_read_xla(LayoutReader *r, Spelled *out) {
+  Tiling *tiling = arena_new(&r->context->scratch, Tiling);
+  const char *from = r->at;
+  int rank;
+  if (!read_shape(r, out, &rank)) return false;
+  if (rank >= 0 && (layout_reader_space(r), r->at == r->end || *r->at != '{')) {
+    for (int i = 0; i < rank; i++) tiling->order[i] = i;
+    tiling->rank = rank;
+  } else {
+    if (!layout_reader_expect(r, "{") || !read_order(r, tiling)) return false;
+    if (layout_reader_accept(r, ":") && !read_tiles(r, tiling)) return false;
+    while (!layout_reader_accept(r, "}"))
+      if (!read_property(r)) return false;
+  }
+  if (rank >= 0 && rank != tiling->rank)
+    return layout_reader_refuse(r, from, r->at, "the shape has %d axes, the layout %d", rank,
+                                tiling->rank);
+  if (!layout_reader_check_rank(r, tiling->rank)) return false;
+  Axes axes;
+  if (!tiled_axes(r->context, tiling, out->shape ? out->shape : r->shape, &axes))
+    return layout_reader_refuse(r, from, r->at,
+                                "`*` needs the shape of the tensor: write it before the layout");
+  out->map = axes_map(r->context, &axes, tiling->rank);
+  say_extents(r->context, &axes, out);
+  return true;
+}
+
+// ---- Printing ----------------------------------------------------------------------------------
+
+// The extent of an axis before a tile of `size` made it `extent`: said by the text where the tile
+// does not divide it, as in x%2//4, or where it was cut by 1.
+static int64_t extent_before(const LayoutExpr *e, int64_t extent, int64_t size) {
+  const LayoutExpr *inner = e->op == LAYOUT_DIV ? e->args[0] : e;
+  if (is_const(e) && extent == 1) return 1;
+  if (inner->op == LAYOUT_MOD && is_const(inner->args[1]) && inner->args[1]->value > 0 &&
+      ceil_div(inner->args[1]->value, size) == extent)
+    return inner->args[1]->value;
+  return mul_fits(extent, size, &extent) ? extent : 0;
+}
+
+// Undoes the last tile of `count` numbers: its sizes are the last extents.
+static bool undo_tile(const IndexMap *map, int64_t *left, int *axes, int count, Tile *tile) {
+  int begin = *axes - 2 * count;
+  if (begin < 0) return false;
+  tile->count = count;
+  for (int i = 0; i < count; i++) {
+    tile->sizes[i] = left[*axes - count + i];
+    if (tile->sizes[i] < 1) return false;
+    left[begin + i] = extent_before(map->outputs[begin + i], left[begin + i], tile->sizes[i]);
+  }
+  *axes -= count;
+  return true;
+}
+
+// The tiles whose numbers are counts[0], counts[1], …, from the physical extents.
+static bool guess_tiles(const Layout *layout, const int *counts, int tiles, Tiling *out) {
+  int64_t left[MAX_RANK];
+  int axes = layout->physical_rank;
+  memcpy(left, layout->physical_extents, sizeof *left * (size_t)axes);
+  out->tile_count = tiles;
+  for (int i = tiles - 1; i >= 0; i--)
+    if (!undo_tile(layout->map, left, &axes, counts[i], &out->tiles[i])) return false;
+  return axes == layout->rank;
+}
+
+static const char *tiling_text(Context *context, const Tiling *tiling) {
+  Text text = text_new(&context->arena);
+  text_puts(&text, "{");
+  for (int i = tiling->rank - 1; i >= 0; i--)
+    text_printf(&text, "%d%s", tiling->order[i], i ? "," : "");
+  for (int i = 0; i < tiling->tile_count; i++) {
+    const Tile *tile = &tiling->tiles[i];
+    text_puts(&text, i ? "(" : ":T(");
+    for (int j = 0; j < tile->count; j++)
+      text_printf(&text, "%s%lld", j ? "," : "", (long long)tile->sizes[j]);
+    text_puts(&text, ")");
+  }
+  text_puts(&text, "}");
+  return text_string(&text);
+}
+
+// The axis of `//`, or of the whole: physical axis i of an untiled or tiled layout starts with it.
+static int leading_axis(const LayoutExpr *e) {
+  while (e->op == LAYOUT_DIV || e->op == LAYOUT_MOD) e = e->args[0];
+  return e->op == LAYOUT_AXIS ? (int)e->value : -1;
+}
+
+// The order of the axes from the first physical axes; those of one element, which may have become
+// 0, take the places left over.
+static bool read_axes(Context *context, const Layout *layout, Tiling *out) {
+  bool seen[MAX_RANK] = {false};
+  out->rank = layout->rank;
+  for (int i = 0; i < layout->rank; i++) {
+    const LayoutExpr *e = layout->map->outputs[i];
+    out->order[i] = leading_axis(e);
+    if (out->order[i] < 0)
+      out->order[i] = leading_axis(layout_expr_simplify(context, e, layout->extents, layout->rank));
+    if (out->order[i] >= 0 && seen[out->order[i]]) return false;
+    if (out->order[i] >= 0) seen[out->order[i]] = true;
+  }
+  for (int i = 0, axis = 0; i < layout->rank; i++) {
+    while (axis < layout->rank && seen[axis]) axis++;
+    if (out->order[i] < 0) out->order[i] = axis, seen[axis] = true;
+  }
+  return true;
+}
+
+// Tries all ways to share `left` numbers among tiles, those of more numbers first.
+static bool share_numbers(Context *context, const Layout *layout, int left, int *counts, int tiles,
+                          Tiling *out) {
+  if (!left) {
+    if (!guess_tiles(layout, counts, tiles, out)) return false;
+    Axes axes;
+    if (!tiled_axes(context, out, layout->shape, &axes)) return false;
+    const IndexMap *map = axes_map(context, &axes, layout->rank);
+    return layout_maps_equal(context, layout, map).verdict == LAYOUT_YES;
+  }
+  if (tiles == MAX_TILES) return false;
+  for (int count = left; count; count--) {
+    counts[tiles] = count;
+    if (share_numbers(context, layout, left - count, counts, tiles + 1, out)) return true;
+  }
+  return false;
+}
+
+const char *layout_print_xla(Context *context, const Layout *layout, const char **why) {
+  Tiling *tiling = arena_new(&context->scratch, Tiling);
+  int counts[MAX_TILES], numbers = layout->physical_rank - layout->rank;
+  *why = NULL;
+  if (!layout->is_static)
+    *why = "its extents are symbolic";
+  else if (!layout_is_plain(layout))
+    *why = "XLA's layouts have no resources and no replicas";
+  else if (layout->map->separator_count)
+    *why = "XLA's layouts have no axis separators";
+  else if (numbers < 0 || numbers > 12 || !read_axes(context, layout, tiling) ||
+           !share_numbers(context, layout, numbers, counts, 0, tiling))
+    *why = "its physical axes are not the axes in some order, cut by tiles";
+  return *why ? NULL : tiling_text(context, tiling);
+}

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every spelling read, printed and read back, and the messages for texts that are none.
+#include "layout/layout.h"
+
+#include <setjmp.h>
+#include <cmocka.h>
+
+static Context *context;
+
+static int set_up(void **state) {
+  (void)state;
+  return (context = context_new()) ? 0 : -1;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  context_free(context);
+  return 0;
+}
+
+static const Layout *layout_of(const char *text, const int64_t *shape, int rank) {
+  const Layout *layout = layout_parse_static(context, text, shape, rank);
+  diag_print_all(context, stderr);
+  if (!layout) print_error("%s\n", text);
+  assert_non_null(layout);
+  return layout;
+}
+
+static LayoutSpelling kind_of(const char *text) {
+  LayoutSource source = layout_source(text, -1);
+  return layout_spelling_of(context, &source);
+}
+
+static bool same(const Layout *a, const Layout *b) {
+  LayoutAnswer answer = layout_equal(context, a, b);
+  if (answer.verdict != LAYOUT_YES)
+    print_error("%s, %s: %s\n", layout_text(context, a), layout_text(context, b),
+                layout_answer_text(context, &answer));
+  return answer.verdict == LAYOUT_YES;
+}
+
+// ---- Texts and the index maps they are ---------------------------------------------------------
+
+static const struct {
+  const char *text, *map;
+  int64_t shape[4];
+  int rank;
+  LayoutSpelling spelling;
+  const char *printed; // NULL: as `text`
+} texts[] = {
+    {"NCHW16c", "n,c,h,w -> n, c//16, h, w, c%16", {2, 5, 7, 3}, 4, LAYOUT_SPELLING_NAMED, NULL},
+    {"NHWC", "n,c,h,w -> n, h, w, c", {2, 5, 7, 3}, 4, LAYOUT_SPELLING_NAMED, NULL},
+    {"NHWC of NHWC", "n,h,w,c -> n, h, w, c", {2, 5, 7, 3}, 4, LAYOUT_SPELLING_NAMED, NULL},
+    {"OIHW4i16o4i",
+     "o,i,h,w -> o//16, i//16, h, w, i//4%4, o%16, i%4",
+     {17, 9, 3, 3},
+     4,
+     LAYOUT_SPELLING_NAMED,
+     NULL},
+    {"KM8m of MK", "m,k -> k, m//8, m%8", {20, 3}, 2, LAYOUT_SPELLING_NAMED, NULL},
+    {"aBcd16b", "a,b,c,d -> a, b//16, c, d, b%16", {2, 5, 7, 3}, 4, LAYOUT_SPELLING_TAG, NULL},
+    {"BA16a64b4a",
+     "a,b -> b//64, a//64, a//4%16, b%64, a%4",
+     {70, 100},
+     2,
+     LAYOUT_SPELLING_TAG,
+     NULL},
+    {"acdb", "a,b,c,d -> a, c, d, b", {2, 5, 7, 3}, 4, LAYOUT_SPELLING_TAG, NULL},
+    {"lambda *i, c: [*i, c // 4, AXIS_SEPARATOR, c % 4]",
+     "a,b,c -> a, b, c//4 | c%4",
+     {2, 3, 9},
+     3,
+     LAYOUT_SPELLING_LAMBDA,
+     "lambda i0, i1, c: [i0, i1, c//4, AXIS_SEPARATOR, c%4]"},
+    {"(4,8):(8,1)", "i,j -> i*8 + j", {4, 8}, 2, LAYOUT_SPELLING_CUTE, NULL},
+    {"( _4, _8 ) : ( _8, _1 )", "i,j -> i*8 + j", {4, 8}, 2, LAYOUT_SPELLING_CUTE, "(4,8):(8,1)"},
+    {"((2,4),8):((1,16),2)", "i,j -> i%2 + i//2*16 + j*2", {8, 8}, 2, LAYOUT_SPELLING_CUTE, NULL},
+    {"12:3", "i -> i*3", {12}, 1, LAYOUT_SPELLING_CUTE, NULL},
+    {"((3,4)):((1,5))", "i -> i%3 + i//3*5", {12}, 1, LAYOUT_SPELLING_CUTE, NULL},
+    {"():()", "-> 0", {0}, 0, LAYOUT_SPELLING_CUTE, NULL},
+    {"(1,5):(0,2)", "i,j -> j*2", {1, 5}, 2, LAYOUT_SPELLING_CUTE, NULL},
+    {"Swizzle<2,0,3> o (8,8):(8,1)",
+     "i,j -> i*8 + (j ^ i%4)",
+     {8, 8},
+     2,
+     LAYOUT_SPELLING_CUTE,
+     "Sw<2,0,3> o 0 o (8,8):(8,1)"},
+    {"Sw<3,3,3> o _0 o (_8,_64):(_64,_1)",
+     "i,j -> i*64 + (j//8 ^ i)*8 + j%8",
+     {8, 64},
+     2,
+     LAYOUT_SPELLING_CUTE,
+     "Sw<3,3,3> o 0 o (8,64):(64,1)"},
+    {"Sw<1,0,-2> o 0 o 8:1", "i -> i ^ (i%2)*4", {8}, 1, LAYOUT_SPELLING_CUTE, NULL},
+    {"Sw<0,4,3> o 5 o (2,3):(3,1)", "i,j -> i*3 + j + 5", {2, 3}, 2, LAYOUT_SPELLING_CUTE, NULL},
+    {"{3,2,1,0}", "a,b,c,d -> a, b, c, d", {2, 3, 4, 5}, 4, LAYOUT_SPELLING_XLA, NULL},
+    {"{0,1}", "a,b -> b, a", {2, 3}, 2, LAYOUT_SPELLING_XLA, NULL},
+    {"{3,2,1,0:T(8,128)(2,1)}",
+     "a,b,c,d -> a, b, c//8, d//128, c%8//2, d%128, c%2, 0",
+     {2, 3, 20, 300},
+     4,
+     LAYOUT_SPELLING_XLA,
+     NULL},
+    {"f32[3,5]{1,0:T(2,4)}",
+     "a,b -> a//2, b//4, a%2, b%4",
+     {3, 5},
+     2,
+     LAYOUT_SPELLING_XLA,
+     "{1,0:T(2,4)}"},
+    {"bf16[2,3]", "a,b -> a, b", {2, 3}, 2, LAYOUT_SPELLING_XLA, "{1,0}"},
+    {"f32[]", "->", {0}, 0, LAYOUT_SPELLING_XLA, "{}"},
+    {"{2,1,0:T(*,4)}",
+     "a,b,c -> a, (5*b + c)//4, (5*b + c)%4",
+     {2, 3, 5},
+     3,
+     LAYOUT_SPELLING_XLA,
+     ""},
+    {"size=(2, 3, 4) stride=(12, 4, 1)",
+     "a,b,c -> 12*a + 4*b + c",
+     {2, 3, 4},
+     3,
+     LAYOUT_SPELLING_TORCH,
+     NULL},
+    {"torch.Size([2, 3, 4]) (12, 4, 1)",
+     "a,b,c -> 12*a + 4*b + c",
+     {2, 3, 4},
+     3,
+     LAYOUT_SPELLING_TORCH,
+     "size=(2, 3, 4) stride=(12, 4, 1)"},
+    {"x.size() = torch.Size([3]), x.stride() = (2,), storage_offset=7",
+     "a -> 2*a + 7",
+     {3},
+     1,
+     LAYOUT_SPELLING_TORCH,
+     "size=(3,) stride=(2,) storage_offset=7"},
+    {"torch.as_strided(x, (2, 3), (1, 2), 4)",
+     "a,b -> a + 2*b + 4",
+     {2, 3},
+     2,
+     LAYOUT_SPELLING_TORCH,
+     "size=(2, 3) stride=(1, 2) storage_offset=4"},
+    {"torch.empty_strided((2, 3), (0, 1))",
+     "a,b -> b",
+     {2, 3},
+     2,
+     LAYOUT_SPELLING_TORCH,
+     "size=(2, 3) stride=(0, 1)"},
+    {"size=() stride=()", "-> 0", {0}, 0, LAYOUT_SPELLING_TORCH, NULL},
+    {"register: [[0, 1]], lane: [[0, 2], [1, 0]], warp: [], block: []",
+     "i,j -> j%2 @register, j//2 + 2*i @lane, 0 @warp, 0 @block",
+     {2, 4},
+     2,
+     LAYOUT_SPELLING_BASES,
+     NULL},
+    {"#ttg.linear<{register = [[0, 1], [2, 0]], lane = [[1, 0], [0, 0]]}>",
+     "i,j; r=2 -> i//2*2 + j @register, i%2 + 2*r @lane",
+     {4, 2},
+     2,
+     LAYOUT_SPELLING_BASES,
+     "register: [[0, 1], [2, 0]], lane: [[1, 0], [0, 0]]"},
+    {" - register=1 -> (0, 1)\n   register=2 -> (1, 1)\n - lane is a size 1 dimension\n"
+     "where out dims are: [dim0 (size 2), dim1 (size 2)]",
+     "i,j -> (i ^ j) + 2*i @register, 0 @lane",
+     {2, 2},
+     2,
+     LAYOUT_SPELLING_BASES,
+     "register: [[0, 1], [1, 1]], lane: []"},
+    {"offset: [[1], [2], [4]]", "i -> i", {8}, 1, LAYOUT_SPELLING_BASES, NULL},
+    {"S[(8, 4, 2) : (4@lane, 1@lane, 1)] + R[2 : 1@device]",
+     "i,j; r=2 -> i*4 + j//2 @lane, j%2, r @device",
+     {8, 8},
+     2,
+     LAYOUT_SPELLING_SHARDS,
+     NULL},
+    {"S[(8,2,4,2):(4@laneid,1@warpid,1@laneid,1)]+R[2:4@warpid]+5@warpid",
+     "i,j; r=2 -> i*4 + j//2%4 @laneid, j//8 + 4*r + 5 @warpid, j%2",
+     {8, 16},
+     2,
+     LAYOUT_SPELLING_SHARDS,
+     "S[(8, 2, 4, 2) : (4@laneid, 1@warpid, 1@laneid, 1)] + R[2 : 4@warpid] + 5@warpid"},
+    {"S[4, 6]", "i,j -> i*6 + j", {4, 6}, 2, LAYOUT_SPELLING_SHARDS, "S[(4, 6) : (6, 1)]"},
+    {"S[12 : 2@m] + O[3]", "i -> i*2 + 3", {12}, 1, LAYOUT_SPELLING_SHARDS, "S[12 : 2] + 3"},
+    {"0@b + 0@a + S[(2, 3) : (1@a, 1@b)]",
+     "i,j -> j @b, i @a",
+     {2, 3},
+     2,
+     LAYOUT_SPELLING_SHARDS,
+     NULL},
+};
+
+static void test_texts(void **state) {
+  (void)state;
+  for (int i = 0; i < COUNT_OF(texts); i++) {
+    const char *why = NULL, *printed = texts[i].printed ? texts[i].printed : texts[i].text;
+    const Layout *a = layout_of(texts[i].text, texts[i].shape, texts[i].rank);
+    const Layout *b = layout_of(texts[i].map, texts[i].shape, texts[i].rank);
+    if (!same(a, b)) print_error("%s\n", texts[i].text);
+    assert_true(same(a, b));
+    assert_int_equal(kind_of(texts[i].text), texts[i].spelling);
+    const char *text = layout_spell(context, a, texts[i].spelling, &why);
+    if (!*printed) {
+      assert_null(text);
+      continue;
+    }
+    if (!text) print_error("%s: %s\n", texts[i].text, why);
+    assert_non_null(text);
+    assert_string_equal(text, printed);
+    assert_int_equal(kind_of(text), texts[i].spelling);
+  }
+}
+
+// Each row's example is a text of that row.
+static void test_table(void **state) {
+  (void)state;
+  for (int i = 0; i < LAYOUT_SPELLING_COUNT; i++) {
+    LayoutSpelling kind = (LayoutSpelling)i, found;
+    assert_int_equal(kind_of(layout_spelling_example(kind)), kind);
+    assert_true(layout_spelling_find(layout_spelling_name(kind), &found) && found == kind);
+    LayoutSource source = layout_source(layout_spelling_example(kind), -1);
+    assert_non_null(index_map_parse(context, &source));
+  }
+}
+
+// ---- What a spelling cannot say ----------------------------------------------------------------
+
+static const struct {
+  const char *map;
+  int64_t shape[3];
+  int rank;
+  LayoutSpelling spelling;
+  const char *why;
+} unsayable[] = {
+    {"i,j -> i*8 + (j ^ i)", {8, 8}, 2, LAYOUT_SPELLING_TORCH, "an index has an exclusive or"},
+    {"i,j -> i//4, j, i%4",
+     {8, 3},
+     2,
+     LAYOUT_SPELLING_CUTE,
+     "CuTe has one memory axis, not 3; flattened it is `((4,2),3):((1,12),4)`"},
+    {"i -> i//4*5 + i%4",
+     {7},
+     1,
+     LAYOUT_SPELLING_CUTE,
+     "a block does not divide the extent of its axis"},
+    {"i -> (i + 1)//2 + i", {4}, 1, LAYOUT_SPELLING_CUTE, "an axis is shifted before it is cut"},
+    {"i -> 5 - i", {6}, 1, LAYOUT_SPELLING_TORCH, "PyTorch has no negative strides"},
+    {"i -> i%2*3 + i//2", {6}, 1, LAYOUT_SPELLING_TORCH, "an axis has no one stride"},
+    {"i,j -> i, j @lane",
+     {6, 2},
+     2,
+     LAYOUT_SPELLING_XLA,
+     "XLA's layouts have no resources and no replicas"},
+    {"i,j -> i | j", {6, 2}, 2, LAYOUT_SPELLING_XLA, "XLA's layouts have no axis separators"},
+    {"i -> i + 1",
+     {6},
+     1,
+     LAYOUT_SPELLING_XLA,
+     "its physical axes are not the axes in some order, cut by tiles"},
+    {"i -> i @lane", {6}, 1, LAYOUT_SPELLING_BASES, "an extent is no power of two"},
+    {"i -> i + 4 @lane", {4}, 1, LAYOUT_SPELLING_BASES, "it is not linear over bits"},
+    {"i -> 2*i @lane in [8]", {4}, 1, LAYOUT_SPELLING_BASES, "some places hold no element"},
+    {"i -> i//2 @lane", {4}, 1, LAYOUT_SPELLING_BASES, "elements share a place"},
+    {"i -> i @lane, i @warp",
+     {4},
+     1,
+     LAYOUT_SPELLING_SHARDS,
+     "a digit of an axis goes to two physical axes"},
+    {"i,j -> i @lane, j @lane",
+     {4, 2},
+     2,
+     LAYOUT_SPELLING_SHARDS,
+     "shards have one axis of each name"},
+    {"i,j -> 4*i + j",
+     {4, 2},
+     2,
+     LAYOUT_SPELLING_NAMED,
+     "its physical axes are not whole axes and nested blocks of them"},
+    {"first -> first", {4}, 1, LAYOUT_SPELLING_NAMED, "its axes are not named by single letters"},
+};
+
+static void test_unsayable(void **state) {
+  (void)state;
+  for (int i = 0; i < COUNT_OF(unsayable); i++) {
+    const char *why = NULL;
+    const Layout *layout = layout_of(unsayable[i].map, unsayable[i].shape, unsayable[i].rank);
+    assert_null(layout_spell(context, layout, unsayable[i].spelling, &why));
+    assert_non_null(why);
+    const char *expected =
+        str_format(context, "%s cannot say this layout: %s; as an index map it is `%s`",
+                   layout_spelling_name(unsayable[i].spelling), unsayable[i].why,
+                   layout_text(context, layout));
+    if (strncmp(why, expected, strlen(unsayable[i].why))) print_error("%s\n", why);
+    assert_non_null(strstr(why, unsayable[i].why));
+    assert_non_null(strstr(why, layout_text(context, layout)));
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(test_texts, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_table, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_unsayable, set_up, tear_down),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
