@@ -39,59 +39,101 @@ Proof layout_forms_stride(Context *context, const Layout *layout, const LayoutEx
 
 // ---- Vectors -----------------------------------------------------------------------------------
 
-// e(w·q + v) = e(w·q) + v for v < w, and w divides e(w·q). q is the axis, v the one after all.
-static Proof width_holds(Context *context, const Layout *layout, const LayoutExpr *e, int axis,
-                         int64_t w) {
-  int64_t witness[MAX_RANK], extents[MAX_RANK];
-  int rank = layout->rank;
-  memcpy(extents, layout->extents, sizeof *extents * (size_t)rank);
-  extents[axis] /= w;
-  extents[rank] = w;
-  const LayoutExpr *group =
-      layout_expr(context, LAYOUT_MUL, layout_axis(context, axis), number(context, w), NULL);
+typedef struct Run {
+  Context *context;
+  const Layout *layout;
+  const LayoutExpr *e; // the offset
+  int axis;
+  int64_t gcd; // what every width divides: the places where runs break, and the offsets there
+  int64_t index[MAX_RANK];
+} Run;
+
+// e(start + v) = e(start) + v, and w divides e(start), for `count` groups of w elements along the
+// axis, the last of them or the only one of `length`. v is the axis after all others.
+static Proof groups_hold(Run *r, int64_t w, const LayoutExpr *start, int64_t count,
+                         int64_t length) {
+  Context *context = r->context;
+  int64_t extents[MAX_RANK];
+  int rank = r->layout->rank;
+  memcpy(extents, r->layout->extents, sizeof *extents * (size_t)rank);
+  extents[r->axis] = count;
+  extents[rank] = length;
   const LayoutExpr *within = layout_axis(context, rank);
-  const LayoutExpr *start = with_axis(context, e, axis, group);
-  const LayoutExpr *inside = with_axis(context, e, axis, add(context, group, within));
-  const LayoutExpr *left[2] = {inside}, *right[2] = {add(context, start, within)};
-  left[1] = layout_expr(context, LAYOUT_MOD, start, number(context, w), NULL);
-  right[1] = number(context, 0);
-  return layout_digits_maps_equal(context, extents, rank + 1, left, right, 2, witness);
+  const LayoutExpr *first = with_axis(context, r->e, r->axis, start);
+  const LayoutExpr *left[2], *right[2] = {add(context, first, within), number(context, 0)};
+  left[0] = with_axis(context, r->e, r->axis, add(context, start, within));
+  left[1] = layout_expr(context, LAYOUT_MOD, first, number(context, w), NULL);
+  return layout_digits_maps_equal(context, extents, rank + 1, left, right, 2, r->index);
 }
 
-// The gcd of the extent and of what the width must divide at a few indices; 1 where the elements
-// do not even begin as a vector.
-static int64_t width_hint(const Layout *layout, const LayoutExpr *e, int axis) {
-  int64_t index[MAX_RANK] = {0}, first, value, gcd = layout->extents[axis];
-  if (!layout_expr_value(e, index, NULL, 0, &first)) return 1;
-  gcd = gcd_of(gcd, first);
-  for (int i = 0; i < layout->rank; i++) {
-    if (layout->extents[i] < 2) continue;
-    index[i] = 1;
-    bool known = layout_expr_value(e, index, NULL, 0, &value);
-    index[i] = 0;
-    if (!known || (i == axis && value != first + 1)) return 1;
-    if (i != axis) gcd = gcd_of(gcd, value);
+// REFUTED: r->index is an element that shows it.
+static Proof width_holds(Run *r, int64_t w) {
+  Context *context = r->context;
+  int64_t extent = r->layout->extents[r->axis], groups = extent / w, rest = extent % w;
+  const LayoutExpr *group =
+      layout_expr(context, LAYOUT_MUL, layout_axis(context, r->axis), number(context, w), NULL);
+  Proof whole = groups ? groups_hold(r, w, group, groups, w) : PROVED;
+  if (whole == REFUTED) {
+    r->index[r->axis] = r->index[r->axis] * w + r->index[r->layout->rank];
+    return REFUTED;
   }
-  return gcd;
+  Proof last = rest ? groups_hold(r, w, number(context, groups * w), 1, rest) : PROVED;
+  if (last == REFUTED) r->index[r->axis] = groups * w + r->index[r->layout->rank];
+  return last == PROVED ? whole : last;
 }
 
-// Widths that hold are closed under least common multiples: runs that break only at multiples of
-// both break at multiples of that. So the widest is the product of the widest prime powers.
+static bool offset_at(Run *r, int64_t x, int64_t *out) {
+  r->index[r->axis] = x;
+  return layout_expr_value(r->e, r->index, NULL, 0, out);
+}
+
+// Whether e(x) - x is e(from) - from, modulo w (0: exactly).
+static bool continues(Run *r, int64_t from, int64_t x, int64_t w) {
+  int64_t a, b;
+  if (!offset_at(r, from, &a) || !offset_at(r, x, &b)) return false;
+  int64_t difference = (b - x) - (a - from);
+  return w ? difference % w == 0 : difference == 0;
+}
+
+// Takes a width that is refuted at x out of the gcd: by the offset at 0, or by a place where a run
+// breaks, between one that continues the run and one that does not.
+static void learn(Run *r, int64_t w, int64_t x) {
+  int64_t low = x - x % w, high = x, modulus = 0, value = 0;
+  if (continues(r, low, high, 0)) { // the group begins where it should not
+    offset_at(r, 0, &value);
+    r->gcd = gcd_of(r->gcd, value);
+    if (value % w) return;
+    modulus = w;
+    high = low;
+    low = 0;
+  }
+  while (high - low > 1) {
+    int64_t middle = low + (high - low) / 2;
+    if (continues(r, low, middle, modulus))
+      low = middle;
+    else
+      high = middle;
+  }
+  offset_at(r, high, &value);
+  r->gcd = gcd_of(gcd_of(r->gcd, high), value);
+}
+
+// Widths are the divisors of one gcd, up to the extent. The largest that is still possible is
+// tried; what refutes it makes the gcd smaller.
 bool layout_forms_vector_width(Context *context, const Layout *layout, const LayoutExpr *offset,
                                int axis, int64_t *width) {
-  enum { MAX_PRIME = 1 << 12 };
-  int64_t rest = width_hint(layout, offset, axis);
+  Run r = {.context = context, .layout = layout, .e = offset, .axis = axis};
   *width = 1;
   if (layout->rank == MAX_RANK) return false;
-  for (int64_t p = 2; rest > 1 && p < MAX_PRIME; p++) {
-    Proof proof = PROVED;
-    for (int64_t power = p; rest % p == 0; rest /= p, power *= p) {
-      if (proof == PROVED) proof = width_holds(context, layout, offset, axis, power);
-      if (proof == PROVED) *width *= p;
-    }
-    if (proof == NOT_PROVED) return false;
+  for (;;) {
+    int64_t w = layout_largest_divisor(r.gcd, layout->extents[axis]), before = r.gcd;
+    if (w == 1) return true;
+    Proof proof = width_holds(&r, w);
+    if (proof == PROVED) *width = w;
+    if (proof != REFUTED) return proof == PROVED;
+    learn(&r, w, r.index[axis]);
+    if (r.gcd == before) return false;
   }
-  return rest == 1;
 }
 
 // ---- Symbolic extents --------------------------------------------------------------------------
