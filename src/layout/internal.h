@@ -117,6 +117,13 @@ bool layout_instance(Context *context, const Layout *layout, int which, Instance
 const LayoutExpr *layout_instantiate(Context *context, const LayoutExpr *e,
                                      const LayoutValue *values, int count);
 
+// (axis // cut) % modulus, modulus 0 for none; the text must be just that, or nested ones.
+typedef struct LayoutAxisDigit {
+  int axis;
+  int64_t cut, modulus;
+} LayoutAxisDigit;
+bool layout_axis_digit(const LayoutExpr *e, LayoutAxisDigit *out);
+
 // a - b of expressions of symbols, as a polynomial where it is one.
 const LayoutExpr *layout_difference(Context *context, LayoutFacts facts, const LayoutExpr *a,
                                     const LayoutExpr *b);

@@ -349,6 +349,95 @@ LayoutAnswer layout_is_permutation(Context *context, const Layout *layout, int *
 LayoutAnswer layout_stride(Context *context, const Layout *layout, int axis,
                            const LayoutExpr **stride);
 
+// ---- Sums, products, tilings, divisions ------------------------------------------------------
+// Made layouts have no separators; names of axes that meet get a number. NULL (*out NULL): more
+// than 64 axes, or no bounds are known.
+
+// (x, y) -> (a(x), b(y)): the logical axes of a, then of b; so the physical and the replica axes.
+const Layout *layout_direct_sum(Context *context, const Layout *a, const Layout *b);
+
+typedef enum LayoutProduct {
+  LAYOUT_PRODUCT_LOGICAL, // the axes of the tile, then those of the tiles
+  LAYOUT_PRODUCT_BLOCKED, // axis i: x % tile_i within the tile x // tile_i
+  LAYOUT_PRODUCT_RAKED,   // axis i: x // tiles_i within the tile x % tiles_i
+} LayoutProduct;
+// Copies of `tile` arranged as `tiles` says: element x of tile y lies at (tiles(y), tile(x)), so
+// each copy takes the whole physical box of the tile. Ranks must agree unless LOGICAL.
+const Layout *layout_product(Context *context, const Layout *tile, const Layout *tiles,
+                             LayoutProduct kind);
+// The same in flat memory with the gaps of the tile filled by the next tiles, as CuTe's
+// logical_product, blocked_product, raked_product: tile(x) + complement(tiles(y)).
+LayoutAnswer layout_product_filled(Context *context, const Layout *tile, const Layout *tiles,
+                                   LayoutProduct kind, const Layout **out);
+// CuTe's complement(layout, size): the ordered layout, least stride first, of the offsets with
+// which copies of `layout` fill its gaps and go on up to `size`. NO: its digits do not divide each
+// other, overlap, or are XORed.
+LayoutAnswer layout_complement(Context *context, const Layout *layout, const LayoutExpr *size,
+                               const Layout **out);
+// CuTe's logical_divide by mode: axis i as the axes of tilers[i] (a layout of places along it, NULL
+// for an axis left alone) followed by those of the rest, tilers[i]'s complement. `(16):(1)` splits
+// an axis into blocks of 16. NO: the tiles do not fill the axis exactly.
+LayoutAnswer layout_tile(Context *context, const Layout *layout, const Layout *const *tilers,
+                         const Layout **out);
+// The other side of layout_divide: a⁻¹ ∘ b, from b's logical index to the index that a has at that
+// place; for layouts of one physical shape. `padding`: b's indices whose place is padding of a.
+LayoutAnswer layout_divide_left(Context *context, const Layout *a, const Layout *b,
+                                LayoutInverse *out);
+
+// (axis // cut) % extent, which the layouts that are refined place at the weights, a first.
+typedef struct LayoutFactor {
+  int axis;
+  int64_t cut;
+  const LayoutExpr *extent;
+  const LayoutExpr *const *weights;
+} LayoutFactor;
+typedef struct LayoutRefinement {
+  int count;
+  const LayoutFactor *factors; // by axis; along an axis the outermost first
+  bool bits; // all are bits, and their weights are XORed with the offset of the origin, not added
+} LayoutRefinement;
+// The coarsest set of digits of the axes of which both offsets are sums (with XORs: bits of which
+// both are XORs). NO: their cuts are no chain, as 4 and 6 are none.
+LayoutAnswer layout_refine(Context *context, const Layout *a, const Layout *b,
+                           LayoutRefinement *out);
+
+// ---- Copies between layouts ------------------------------------------------------------------
+
+typedef struct LayoutCopyLevel {
+  Str resource; // NULL: memory
+  bool in_from,
+      in_to;        // which of the layouts have it; where only one does, the copy loads or stores
+  int64_t elements; // copies of elements whose outermost change is on this resource
+  int64_t bytes;
+} LayoutCopyLevel;
+typedef struct LayoutDigitPlace {
+  Str resource;
+  const LayoutExpr *stride; // NULL: the digit does not move the place (broadcast, replicated)
+} LayoutDigitPlace;
+typedef struct LayoutMove { // what becomes of the digit (axis // cut) % extent
+  int axis;
+  int64_t cut;
+  const LayoutExpr *extent;
+  LayoutDigitPlace from, to;
+} LayoutMove;
+typedef struct LayoutCopyPlan {
+  bool counted;   // extents are numbers, and so are:
+  int64_t copies; // element copies that `to` has: elements times replicas
+  int64_t still;  // of them, those that have the same place on every common resource already
+  int level_count;
+  const LayoutCopyLevel *levels; // outermost first
+  int move_count;                // 0 where the layouts have no common refinement
+  const LayoutMove *moves;
+} LayoutCopyPlan;
+// The copy of a tensor between two layouts of it, by resource. `order` names resources outermost
+// first (device, warp, lane, register); others follow as they appear, memory (NULL) is last unless
+// named. A copy takes its element from the replica of `from` that is nearest. Undecided where the
+// elements of some inner levels can neither be counted by digits nor one by one (what is known is
+// in *out), or the extents are symbolic and the layouts have no common refinement.
+LayoutAnswer layout_copy_plan(Context *context, const Layout *from, const Layout *to,
+                              const Str *order, int order_count, int64_t element_bits,
+                              LayoutCopyPlan *out);
+
 // ---- Lines, pages, padding -------------------------------------------------------------------
 // Of the part in memory, all copies.
 

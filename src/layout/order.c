@@ -95,20 +95,14 @@ static void digit_loops(Context *context, const Layout *layout, const Walk *walk
 
 // ---- Loops over physical axes ------------------------------------------------------------------
 
-// (axis // cut) % modulus, modulus 0 for none.
-typedef struct AxisDigit {
-  int axis;
-  int64_t cut, modulus;
-} AxisDigit;
-
 static bool positive_const(const LayoutExpr *e) {
   return is_const(e) && e->value > 0;
 }
 
-static bool read_digit(const LayoutExpr *e, AxisDigit *out) {
-  if (e->op == LAYOUT_AXIS) return *out = (AxisDigit){(int)e->value, 1, 0}, true;
+bool layout_axis_digit(const LayoutExpr *e, LayoutAxisDigit *out) {
+  if (e->op == LAYOUT_AXIS) return *out = (LayoutAxisDigit){(int)e->value, 1, 0}, true;
   if ((e->op != LAYOUT_DIV && e->op != LAYOUT_MOD) || !positive_const(e->args[1]) ||
-      !read_digit(e->args[0], out))
+      !layout_axis_digit(e->args[0], out))
     return false;
   int64_t by = e->args[1]->value;
   if (e->op == LAYOUT_MOD) {
@@ -131,8 +125,8 @@ static LayoutAnswer place_loops(Context *context, const Layout *layout, const La
   LayoutLoop *loops = arena_array(&context->arena, LayoutLoop, count);
   const LayoutExpr *stride = number(context, 1);
   for (int i = count - 1; i >= 0; i--) {
-    AxisDigit digit;
-    bool known = read_digit(memory->map->outputs[i], &digit) && digit.axis < layout->rank;
+    LayoutAxisDigit digit;
+    bool known = layout_axis_digit(memory->map->outputs[i], &digit) && digit.axis < layout->rank;
     loops[i] =
         (LayoutLoop){memory->physical[i], stride, known ? digit.axis : -1, known ? digit.cut : 0};
     stride = binary(context, LAYOUT_MUL, memory->physical[i], stride);
@@ -255,9 +249,10 @@ static LayoutAnswer static_blocking(Context *context, const Layout *memory, Layo
 // Each physical axis a digit of one logical axis, the digits of an axis a chain.
 static const char *blocks_of_text(Context *context, const Layout *layout, LayoutBlocking *out) {
   LayoutBlock *blocks = arena_array(&context->arena, LayoutBlock, layout->physical_rank);
-  AxisDigit digits[MAX_RANK];
+  LayoutAxisDigit digits[MAX_RANK];
   for (int i = 0; i < layout->physical_rank; i++) {
-    if (!read_digit(layout->map->outputs[i], &digits[i])) return "an index is no digit of an axis";
+    if (!layout_axis_digit(layout->map->outputs[i], &digits[i]))
+      return "an index is no digit of an axis";
     blocks[i] = (LayoutBlock){digits[i].axis, digits[i].cut, layout->physical[i]};
     if (digits[i].modulus && layout->physical[i] != number(context, digits[i].modulus))
       return "there are gaps within a block";

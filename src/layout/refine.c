@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// The common refinement: the coarsest digits of the axes of which several offsets are sums. Floors
+// of one axis are linearly independent, so an offset's cuts are its own; a common set of digits
+// needs all cuts of an axis to be a chain, and their union is the coarsest. Offsets with XORs are
+// refined to bits, where each is an XOR of what the bits contribute.
+#include "layout/refine.h"
+#include "layout/form.h"
+
+#include <stdlib.h>
+
+enum { MAX_CUTS = 512 };
+
+typedef struct Floor { // coefficient · ⌊axis / cut⌋ in the offset of one part
+  int axis, part;
+  int64_t cut;
+  const LayoutExpr *coefficient;
+} Floor;
+
+typedef struct Floors {
+  Context *context;
+  LayoutFacts facts;
+  Floor items[MAX_CUTS];
+  int count;
+} Floors;
+
+static LayoutAnswer simple(LayoutVerdict verdict, const char *reason) {
+  return (LayoutAnswer){.verdict = verdict, .level = LAYOUT_DIGITS, .reason = reason};
+}
+
+static const LayoutExpr *number(Context *context, int64_t value) {
+  return layout_const(context, value);
+}
+
+static const LayoutExpr *times(Context *context, const LayoutExpr *a, const LayoutExpr *b) {
+  return layout_expr(context, LAYOUT_MUL, a, b, NULL);
+}
+
+static bool add_floor(Floors *f, Floor floor) {
+  if (f->count == MAX_CUTS) return false;
+  f->items[f->count++] = floor;
+  return true;
+}
+
+// ---- Floors of one offset ----------------------------------------------------------------------
+
+static bool static_floors(Floors *f, const Layout *part, int which) {
+  Context *context = f->context;
+  ArenaMark mark = arena_mark(&context->scratch);
+  Digits d = layout_digits_new(context, part->extents, part->rank);
+  const Form *form = layout_form_of(&d, layout_offset_expr(context, part));
+  bool good = form && !form->xor_count;
+  for (int i = 0; good && i < form->count; i++) {
+    const Term *t = &form->terms[i];
+    good = d.bases[t->base].kind == BASE_AXIS && !t->offset &&
+           add_floor(f, (Floor){t->base, which, t->cut, number(context, t->coefficient)});
+  }
+  arena_reset(&context->scratch, mark);
+  return good;
+}
+
+// From the text: (axis // cut) % modulus at a weight is weight·⌊axis/cut⌋ - weight·modulus·
+// ⌊axis/(cut·modulus)⌋.
+static bool text_floors(Floors *f, const Layout *part, int which) {
+  Context *context = f->context;
+  const LayoutExpr *weight = number(context, 1);
+  for (int i = part->physical_rank - 1; i >= 0; i--) {
+    LayoutAxisDigit g;
+    if (!is_const(part->map->outputs[i]) && !layout_axis_digit(part->map->outputs[i], &g))
+      return false;
+    if (!is_const(part->map->outputs[i])) {
+      const LayoutExpr *back = times(context, weight, number(context, -g.modulus));
+      if (!add_floor(f, (Floor){g.axis, which, g.cut, weight})) return false;
+      if (g.modulus && !add_floor(f, (Floor){g.axis, which, g.cut * g.modulus, back})) return false;
+    }
+    weight = times(context, part->physical[i], weight);
+  }
+  return true;
+}
+
+// ---- Chains of cuts ----------------------------------------------------------------------------
+
+static int compare_floors(const void *a, const void *b) {
+  const Floor *x = a, *y = b;
+  if (x->axis != y->axis) return x->axis - y->axis;
+  return (x->cut > y->cut) - (x->cut < y->cut);
+}
+
+static const LayoutExpr *polynomial(const Floors *f, const LayoutExpr *e) {
+  return layout_difference(f->context, f->facts, e, number(f->context, 0));
+}
+
+typedef struct Chain {
+  LayoutFactor factors[MAX_CUTS];
+  int count;
+} Chain;
+
+// The digits of one axis, whose floors are items[begin .. end).
+static const char *axis_factors(const Floors *f, const Layout *box, int axis, int begin, int end,
+                                int parts, Chain *out) {
+  Context *context = f->context;
+  const LayoutExpr **weights = arena_array(&context->arena, const LayoutExpr *, parts);
+  int64_t cut = 1;
+  int first = out->count;
+  for (int k = 0; k < parts; k++) weights[k] = number(context, 0);
+  for (int at = begin;;) {
+    for (; at < end && f->items[at].cut == cut; at++) {
+      int k = f->items[at].part;
+      weights[k] = polynomial(
+          f, layout_expr(context, LAYOUT_ADD, weights[k], f->items[at].coefficient, NULL));
+    }
+    int64_t next = at < end ? f->items[at].cut : 0;
+    if (next % cut) return "the cuts of an axis are no chain";
+    if (out->count == MAX_CUTS) return "too many digits";
+    out->factors[out->count++] =
+        (LayoutFactor){axis, cut, next ? number(context, next / cut) : NULL, weights};
+    if (!next) break;
+    const LayoutExpr **above = arena_array(&context->arena, const LayoutExpr *, parts);
+    for (int k = 0; k < parts; k++)
+      above[k] = polynomial(f, times(context, weights[k], number(context, next / cut)));
+    weights = above;
+    cut = next;
+  }
+  LayoutFactor *top = &out->factors[out->count - 1];
+  const LayoutExpr *past =
+      layout_expr(context, LAYOUT_ADD, box->shape[axis], number(context, top->cut - 1), NULL);
+  top->extent = layout_expr(context, LAYOUT_DIV, past, number(context, top->cut), NULL);
+  if (top->extent == number(context, 1)) out->count--;
+  for (int i = first, j = out->count - 1; i < j; i++, j--) { // outermost first
+    LayoutFactor t = out->factors[i];
+    out->factors[i] = out->factors[j];
+    out->factors[j] = t;
+  }
+  return NULL;
+}
+
+static const char *all_factors(Floors *f, const Layout *box, int parts, Chain *out) {
+  qsort(f->items, (size_t)f->count, sizeof *f->items, compare_floors);
+  int begin = 0;
+  for (int axis = 0; axis < box->rank; axis++) {
+    int end = begin;
+    while (end < f->count && f->items[end].axis == axis) end++;
+    const char *problem = axis_factors(f, box, axis, begin, end, parts, out);
+    if (problem) return problem;
+    begin = end;
+  }
+  return NULL;
+}
+
+// ---- Bits --------------------------------------------------------------------------------------
+
+static bool is_power_of_two(int64_t v) {
+  return v > 0 && !(v & (v - 1));
+}
+
+static const LayoutExpr *bit_of(Context *context, int axis, int64_t cut) {
+  const LayoutExpr *e =
+      layout_expr(context, LAYOUT_DIV, layout_axis(context, axis), number(context, cut), NULL);
+  return layout_expr(context, LAYOUT_MOD, e, number(context, 2), NULL);
+}
+
+// Whether an offset is its value at the origin XORed with what each bit contributes.
+static bool is_bitwise(Context *context, const Layout *part, const Chain *bits, int k) {
+  int64_t origin, zeros[MAX_RANK] = {0};
+  const LayoutExpr *offset = layout_offset_expr(context, part), *sum;
+  if (!layout_expr_value(offset, zeros, NULL, 0, &origin)) return false;
+  sum = number(context, origin);
+  for (int i = 0; i < bits->count; i++) {
+    const LayoutFactor *bit = &bits->factors[i];
+    sum = layout_expr(context, LAYOUT_XOR, sum,
+                      times(context, bit_of(context, bit->axis, bit->cut), bit->weights[k]), NULL);
+  }
+  const LayoutExpr *size = number(context, 1);
+  for (int i = 0; i < part->physical_rank; i++) size = times(context, size, part->physical[i]);
+  const IndexMap *map =
+      index_map_new(context, part->rank, part->map->inputs, 1, &offset, NULL, NULL, 0);
+  const Layout *at = layout_try(context, map, part->shape, &size, part->facts);
+  return at && layout_maps_equal(context, at, index_map_with_outputs(context, map, &sum)).verdict ==
+                   LAYOUT_YES;
+}
+
+static bool read_bit(Context *context, const Layout *const *parts, int count, int axis, int64_t cut,
+                     Chain *out) {
+  const LayoutExpr **weights = arena_array(&context->arena, const LayoutExpr *, count);
+  for (int k = 0; k < count; k++) {
+    int64_t index[MAX_RANK] = {0}, origin, value;
+    const LayoutExpr *offset = layout_offset_expr(context, parts[k]);
+    if (!layout_expr_value(offset, index, NULL, 0, &origin)) return false;
+    index[axis] = cut;
+    if (!layout_expr_value(offset, index, NULL, 0, &value)) return false;
+    weights[k] = number(context, origin ^ value);
+  }
+  if (out->count == MAX_CUTS) return false;
+  out->factors[out->count++] = (LayoutFactor){axis, cut, number(context, 2), weights};
+  return true;
+}
+
+static LayoutAnswer refine_bits(Context *context, const Layout *const *parts, int count,
+                                Chain *out) {
+  const Layout *box = parts[0];
+  out->count = 0;
+  for (int axis = 0; axis < box->rank; axis++) {
+    if (!is_power_of_two(box->extents[axis]))
+      return simple(LAYOUT_UNDECIDED, "an offset is no sum of digits, and an extent no power of 2");
+    for (int64_t cut = box->extents[axis] / 2; cut; cut /= 2)
+      if (!read_bit(context, parts, count, axis, cut, out))
+        return simple(LAYOUT_UNDECIDED, "too many bits");
+  }
+  for (int k = 0; k < count; k++)
+    if (!is_bitwise(context, parts[k], out, k))
+      return simple(LAYOUT_NO, "an offset is neither a sum of digits nor an XOR of bits");
+  return simple(LAYOUT_YES, NULL);
+}
+
+// ---- The question ------------------------------------------------------------------------------
+
+static bool same_shape(Context *context, const Layout *a, const Layout *b) {
+  if (a->rank != b->rank) return false;
+  for (int i = 0; i < a->rank; i++)
+    if (!layout_symbolic_same_extent(context, a->facts, a->shape[i], b->shape[i])) return false;
+  return true;
+}
+
+LayoutAnswer layout_refine_parts(Context *context, const Layout *const *parts, int count,
+                                 LayoutRefinement *out) {
+  ArenaMark mark = arena_mark(&context->scratch);
+  Floors *f = arena_new(&context->scratch, Floors);
+  Chain *chain = arena_new(&context->scratch, Chain);
+  bool fixed = true, sums = true;
+  int64_t size = 1;
+  *f = (Floors){.context = context, .facts = parts[0]->facts};
+  *out = (LayoutRefinement){0};
+  for (int k = 0; k < count; k++) fixed = fixed && parts[k]->is_static;
+  if (fixed) layout_logical_size(parts[0], &size);
+  for (int k = 0; k < count && sums && size; k++)
+    sums = fixed ? static_floors(f, parts[k], k) : text_floors(f, parts[k], k);
+  LayoutAnswer answer = simple(LAYOUT_YES, NULL);
+  if (!size)
+    answer = simple(LAYOUT_NO, "there are no elements");
+  else if (sums)
+    answer.reason = all_factors(f, parts[0], count, chain);
+  else if (fixed)
+    answer = refine_bits(context, parts, count, chain);
+  else
+    answer = simple(LAYOUT_UNDECIDED, "an index is no digit of an axis");
+  if (answer.reason && sums && size) answer.verdict = fixed ? LAYOUT_NO : LAYOUT_UNDECIDED;
+  if (answer.verdict == LAYOUT_YES)
+    *out = (LayoutRefinement){
+        chain->count,
+        arena_copy(&context->arena, chain->factors, sizeof *chain->factors * (size_t)chain->count),
+        !sums};
+  arena_reset(&context->scratch, mark);
+  return answer;
+}
+
+LayoutAnswer layout_refine(Context *context, const Layout *a, const Layout *b,
+                           LayoutRefinement *out) {
+  *out = (LayoutRefinement){0};
+  if (!layout_is_plain(a) || !layout_is_plain(b))
+    return simple(LAYOUT_UNDECIDED, "not both layouts lie in memory alone, once");
+  if (!same_shape(context, a, b))
+    return simple(a->is_static && b->is_static ? LAYOUT_NO : LAYOUT_UNDECIDED,
+                  "the logical shapes differ");
+  const Layout *parts[2] = {a, b};
+  return layout_refine_parts(context, parts, 2, out);
+}
