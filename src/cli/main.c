@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-extern const Command command_bench, command_check, command_compile, command_inspect, command_opt,
-    command_plan, command_run, command_verify;
+extern const Command command_bench, command_check, command_compile, command_inspect, command_layout,
+    command_opt, command_plan, command_run, command_verify;
 
 // In the order in which the help lists them; ends with NULL.
 static const Command *const commands[] = {
-    &command_check,  &command_inspect, &command_run, &command_compile, &command_plan, &command_opt,
-    &command_verify, &command_bench,   NULL,
+    &command_check, &command_inspect, &command_run,    &command_compile, &command_plan,
+    &command_opt,   &command_verify,  &command_layout, &command_bench,   NULL,
 };
 
 static int command_count(void) {

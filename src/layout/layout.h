@@ -59,6 +59,11 @@ typedef struct LayoutValue { // one symbol of an instance
   int64_t value;
 } LayoutValue;
 
+typedef struct LayoutDefinition { // a symbol that stands for an expression of others
+  Str symbol;
+  const LayoutExpr *value;
+} LayoutDefinition;
+
 // The value at an index. False when a division by zero, an overflow, or a symbol without value
 // stands in the way.
 bool layout_expr_value(const LayoutExpr *e, const int64_t *index, const LayoutValue *values,
@@ -112,6 +117,8 @@ typedef struct LayoutSource {
   int rank;      // of the logical shape, or -1 when not known (then `*indices` is refused)
   const char *order; // order of the logical axes for named axes, "NCHW"; NULL: the usual one
   bool symbols;      // unknown names are symbols, not errors
+  const LayoutDefinition *definitions; // what symbols stand for
+  int definition_count;
 } LayoutSource;
 // A source for a whole terminated string that stands alone.
 LayoutSource layout_source(const char *text, int rank);
@@ -209,6 +216,34 @@ LayoutSpelling layout_spelling_of(Context *context, const LayoutSource *source);
 // spelling cannot say it; *why says the reason, and the index map.
 const char *layout_spell(Context *context, const Layout *layout, LayoutSpelling spelling,
                          const char **why);
+
+// ---- Extents and conditions as users write them ------------------------------------------------
+
+// One extent: a number, a symbol, an expression of symbols ("16*K", "(C + 15)//16"). NULL after
+// located diagnostics.
+const LayoutExpr *layout_extent_parse(Context *context, const LayoutSource *source);
+// "1x30x7x7", "Nx30xHxW"; or with commas, where extents may be expressions and names may hold an
+// x: "n, 30, (h + 1)//2"; brackets around it are allowed, and nothing is rank 0. NULL after located
+// diagnostics.
+const LayoutExpr *const *layout_shape_parse(Context *context, const LayoutSource *source,
+                                            int *rank);
+
+// What conditions say: facts, and symbols that stand for something.
+typedef struct LayoutConditions {
+  LayoutFacts facts;
+  const LayoutDefinition *definitions;
+  int definition_count;
+} LayoutConditions;
+// Reads "C % 16 == 0", "C >= 16", "3 <= C <= 64" as "3 <= C and C <= 64", "2*C < 100", "C == 64",
+// "C == 16*K". What facts cannot say, and what no value satisfies, is refused. False after located
+// diagnostics.
+bool layout_conditions_parse(Context *context, const LayoutSource *sources, int count,
+                             LayoutConditions *out);
+// Makes the symbols of the facts, of the definitions and of these expressions known: each gets a
+// definition, if only as itself. With these in a LayoutSource and `symbols` false, a name that
+// nothing knows is an error.
+void layout_conditions_know(Context *context, LayoutConditions *conditions,
+                            const LayoutExpr *const *exprs, int count);
 
 // ---- Answers ---------------------------------------------------------------------------------
 

@@ -16,6 +16,8 @@ typedef struct LayoutReader {
   const char *order;
   bool symbols, failed;
   bool hopeless; // no small edit of the text mends the error
+  const LayoutDefinition *definitions;
+  int definition_count;
   int depth, nodes;
   Str names[MAX_RANK];           // of the logical axes, then of the replica axes
   int axis_count, replica_count; // of all of them, of the replica axes
@@ -32,6 +34,9 @@ typedef struct Spelled {
   int physical_count; // -1: not said
 } Spelled;
 
+// `shape`: of the tensor, where its rank is known.
+LayoutReader layout_reader_new(Context *context, const LayoutSource *source,
+                               const LayoutExpr *const *shape);
 bool layout_reader_error(LayoutReader *r, const char *from, const char *to, const char *format, ...)
     PRINTF_LIKE(4, 5);
 // An error for which no other text is suggested: the text is fine, but does not fit.

@@ -4,6 +4,21 @@
 
 #include <ctype.h>
 
+LayoutReader layout_reader_new(Context *context, const LayoutSource *source,
+                               const LayoutExpr *const *shape) {
+  return (LayoutReader){.context = context,
+                        .text = source->text,
+                        .at = source->text,
+                        .end = source->text + source->size,
+                        .base = source->pos,
+                        .rank = source->rank,
+                        .shape = source->rank < 0 ? NULL : shape,
+                        .order = source->order,
+                        .symbols = source->symbols,
+                        .definitions = source->definitions,
+                        .definition_count = source->definition_count};
+}
+
 static bool report(LayoutReader *r, const char *from, const char *to, const char *format,
                    va_list args) {
   if (r->failed) return false;
@@ -285,6 +300,8 @@ static const LayoutExpr *parse_name(LayoutReader *r, const char *from, int size)
   if (name == r->star) return parse_star_item(r, from);
   for (int i = 0; i < r->axis_count; i++)
     if (r->names[i] == name) return layout_axis(r->context, i);
+  for (int i = 0; i < r->definition_count; i++)
+    if (r->definitions[i].symbol == name) return r->definitions[i].value;
   if (r->symbols) return layout_symbol(r->context, name);
   const char *near = nearest_name(name, r->names, r->axis_count);
   if (near)

@@ -156,19 +156,6 @@ bool layout_spelling_find(const char *name, LayoutSpelling *out) {
   return false;
 }
 
-static LayoutReader reader_of(Context *context, const LayoutSource *source,
-                              const LayoutExpr *const *shape) {
-  return (LayoutReader){.context = context,
-                        .text = source->text,
-                        .at = source->text,
-                        .end = source->text + source->size,
-                        .base = source->pos,
-                        .rank = source->rank,
-                        .shape = source->rank < 0 ? NULL : shape,
-                        .order = source->order,
-                        .symbols = source->symbols};
-}
-
 static LayoutSpelling spelling_at(const LayoutReader *r) {
   for (int i = 0; i + 1 < COUNT_OF(tried); i++) {
     LayoutReader ahead = *r;
@@ -179,7 +166,7 @@ static LayoutSpelling spelling_at(const LayoutReader *r) {
 }
 
 LayoutSpelling layout_spelling_of(Context *context, const LayoutSource *source) {
-  LayoutReader r = reader_of(context, source, NULL);
+  LayoutReader r = layout_reader_new(context, source, NULL);
   layout_reader_space(&r);
   LayoutSpelling spelling = spelling_at(&r);
   if (spelling != LAYOUT_SPELLING_NAMED || r.at == r.end) return spelling;
@@ -228,7 +215,7 @@ static bool read_all(LayoutReader *r, bool allow_extents, Spelled *out) {
 
 bool layout_spelling_read(Context *context, const LayoutSource *source,
                           const LayoutExpr *const *shape, bool allow_extents, Spelled *out) {
-  LayoutReader r = reader_of(context, source, shape);
+  LayoutReader r = layout_reader_new(context, source, shape);
   ArenaMark mark = arena_mark(&context->scratch);
   bool good = read_all(&r, allow_extents, out) && !r.failed;
   arena_reset(&context->scratch, mark);

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+// The questions that `pleat layout` answers, one row each. A row's function reads its further
+// fields, times the question, and leaves the answer as JSON.
+#include <inttypes.h>
+
+#include "cli/layout_request.h"
+#include "runtime/runtime.h"
+
+// `reply->proof = question`, timed.
+#define ASK(reply, question)                                                                       \
+  do {                                                                                             \
+    int64_t start_ns = clock_now_ns();                                                             \
+    (reply)->proof = (question);                                                                   \
+    (reply)->ns = clock_now_ns() - start_ns;                                                       \
+  } while (0)
+
+static const LayoutAnswer ANSWERED = {.verdict = LAYOUT_YES, .level = LAYOUT_DIGITS};
+
+// "yes", "no", "unknown"
+static bool verdict_reply(LayoutReply *reply) {
+  static const char *const words[] = {
+      [LAYOUT_NO] = "no", [LAYOUT_YES] = "yes", [LAYOUT_UNDECIDED] = "unknown"};
+  reply->answer = json_string(words[reply->proof.verdict]);
+  return true;
+}
+
+// The value where the proof says yes; otherwise the verdict.
+static bool value_reply(LayoutReply *reply, json_t *value) {
+  if (reply->proof.verdict == LAYOUT_YES) return reply->answer = value, true;
+  json_decref(value);
+  return verdict_reply(reply);
+}
+
+static void add_more(LayoutReply *reply, const char *name, json_t *value) {
+  if (!reply->more) reply->more = json_object();
+  json_object_set_new(reply->more, name, value);
+}
+
+static json_t *json_expressions(Context *context, const LayoutExpr *const *exprs, int count) {
+  json_t *list = json_array();
+  for (int i = 0; i < count; i++) json_array_append_new(list, json_expression(context, exprs[i]));
+  return list;
+}
+
+// ---- Yes or no --------------------------------------------------------------------------------
+
+static bool run_equal(LayoutRequest *r, LayoutReply *reply) {
+  ASK(reply, layout_equal(r->context, r->a.layout, r->b.layout));
+  return verdict_reply(reply);
+}
+
+static bool run_identity(LayoutRequest *r, LayoutReply *reply) {
+  ASK(reply, layout_is_identity(r->context, r->a.layout));
+  return verdict_reply(reply);
+}
+
+static bool run_injective(LayoutRequest *r, LayoutReply *reply) {
+  ASK(reply, layout_is_injective(r->context, r->a.layout));
+  return verdict_reply(reply);
+}
+
+static bool run_onto(LayoutRequest *r, LayoutReply *reply) {
+  ASK(reply, layout_is_onto(r->context, r->a.layout));
+  return verdict_reply(reply);
+}
+
+static bool run_bijective(LayoutRequest *r, LayoutReply *reply) {
+  ASK(reply, layout_is_bijective(r->context, r->a.layout));
+  return verdict_reply(reply);
+}
+
+// ---- Maps -------------------------------------------------------------------------------------
+
+static json_t *condition_json(Context *context, const IndexMap *map, const LayoutExpr *condition) {
+  if (!condition) return json_null();
+  return json_string(layout_expr_text(context, condition, map->inputs, map->input_count));
+}
+
+// A map on the places of `domain`, and where they are padding.
+static bool inverse_reply(Context *context, LayoutReply *reply, const LayoutInverse *inverse,
+                          const Layout *domain) {
+  if (reply->proof.verdict != LAYOUT_YES) return verdict_reply(reply);
+  reply->answer = json_string(index_map_text(context, inverse->map));
+  add_more(reply, "padding", condition_json(context, inverse->map, inverse->padding));
+  add_more(reply, "shape", json_expressions(context, domain->physical, domain->physical_rank));
+  return true;
+}
+
+static bool run_inverse(LayoutRequest *r, LayoutReply *reply) {
+  LayoutInverse inverse;
+  ASK(reply, layout_inverse(r->context, r->a.layout, &inverse));
+  return inverse_reply(r->context, reply, &inverse, r->a.layout);
+}
+
+static bool run_divide(LayoutRequest *r, LayoutReply *reply) {
+  LayoutInverse inverse;
+  ASK(reply, layout_divide(r->context, r->a.layout, r->b.layout, &inverse));
+  return inverse_reply(r->context, reply, &inverse, r->b.layout);
+}
+
+static const Layout *compose(LayoutRequest *r) {
+  const Layout *a = r->a.layout, *b = r->b.layout;
+  const IndexMap *map = index_map_compose(r->context, a->map, b->map);
+  return layout_new(r->context, map, b->shape, a->physical, b->facts, a->padding, (SourcePos){0});
+}
+
+static bool run_compose(LayoutRequest *r, LayoutReply *reply) {
+  const Layout *a = r->a.layout, *b = r->b.layout;
+  if (a->rank != b->physical_rank)
+    return layout_field_error(r->context, "a", "%d logical axes, and \"b\" has %d physical ones",
+                              a->rank, b->physical_rank);
+  for (int i = 0; i < a->rank; i++)
+    if (a->shape[i] != b->physical[i])
+      return layout_field_error(r->context, "a",
+                                "logical axis %d has %s elements, physical axis %d of \"b\" %s", i,
+                                layout_expr_text(r->context, a->shape[i], NULL, 0), i,
+                                layout_expr_text(r->context, b->physical[i], NULL, 0));
+  int64_t start_ns = clock_now_ns();
+  const Layout *made = compose(r);
+  reply->ns = clock_now_ns() - start_ns;
+  reply->proof = ANSWERED;
+  if (!made) return false;
+  reply->answer = json_string(layout_text(r->context, made));
+  add_more(reply, "shape", json_expressions(r->context, made->shape, made->rank));
+  add_more(reply, "physical", json_expressions(r->context, made->physical, made->physical_rank));
+  return true;
+}
+
+// ---- Places and elements ----------------------------------------------------------------------
+
+static const LayoutExpr *expression_at(Context *context, const LayoutExpr *e,
+                                       const IntArray *index) {
+  const LayoutExpr **axes = arena_array(&context->arena, const LayoutExpr *, index->count + 1);
+  for (int i = 0; i < index->count; i++) axes[i] = layout_const(context, index->items[i]);
+  return layout_expr_substitute(context, e, axes, index->count);
+}
+
+static bool run_offset(LayoutRequest *r, LayoutReply *reply) {
+  IntArray index;
+  const Layout *a = r->a.layout;
+  if (!request_integers(r, "at", &index) || !request_check_index(r, "at", &index)) return false;
+  int64_t offset = 0, start_ns = clock_now_ns();
+  bool found = layout_offset(a, index.items, &offset);
+  const LayoutExpr *e = found ? NULL : layout_offset_expr(r->context, a);
+  if (e) e = expression_at(r->context, e, &index);
+  reply->ns = clock_now_ns() - start_ns;
+  reply->proof = ANSWERED;
+  reply->answer = found ? json_integer(offset) : json_expression(r->context, e);
+  return true;
+}
+
+static bool run_place(LayoutRequest *r, LayoutReply *reply) {
+  IntArray index;
+  const Layout *a = r->a.layout;
+  if (!request_integers(r, "at", &index) || !request_check_index(r, "at", &index)) return false;
+  int64_t start_ns = clock_now_ns();
+  const LayoutExpr **place =
+      arena_array(&r->context->arena, const LayoutExpr *, a->physical_rank + 1);
+  for (int i = 0; i < a->physical_rank; i++)
+    place[i] = expression_at(r->context, a->map->outputs[i], &index);
+  reply->ns = clock_now_ns() - start_ns;
+  reply->proof = ANSWERED;
+  reply->answer = json_expressions(r->context, place, a->physical_rank);
+  return true;
+}
+
+static bool run_logical(LayoutRequest *r, LayoutReply *reply) {
+  int64_t offset, places;
+  const Layout *a = r->a.layout;
+  if (!request_integer(r, "at", &offset)) return false;
+  if (offset < 0 || (layout_physical_size(a, &places) && offset >= places))
+    return layout_field_error(r->context, "at", "%" PRId64 " is not one of the places", offset);
+  int64_t *index = arena_array(&r->context->arena, int64_t, a->rank + 1);
+  ASK(reply, layout_at_offset(r->context, a, offset, index));
+  if (reply->proof.verdict == LAYOUT_NO) return reply->answer = json_null(), true;
+  return value_reply(reply, json_integers(index, a->rank));
+}
+
+static bool run_physical_shape(LayoutRequest *r, LayoutReply *reply) {
+  reply->proof = ANSWERED;
+  reply->answer = json_expressions(r->context, r->a.layout->physical, r->a.layout->physical_rank);
+  return true;
+}
+
+// Places less elements, as an expression of the symbols.
+static const LayoutExpr *symbolic_padding(Context *context, const Layout *layout) {
+  const LayoutExpr *places = layout_const(context, 1), *elements = places;
+  for (int i = 0; i < layout->physical_rank; i++)
+    places = layout_expr(context, LAYOUT_MUL, places, layout->physical[i], NULL);
+  for (int i = 0; i < layout->rank; i++)
+    elements = layout_expr(context, LAYOUT_MUL, elements, layout->shape[i], NULL);
+  return layout_expr(context, LAYOUT_SUB, places, elements, NULL);
+}
+
+static bool run_padding(LayoutRequest *r, LayoutReply *reply) {
+  int64_t count = 0;
+  LayoutInverse inverse = {0};
+  const Layout *a = r->a.layout;
+  int64_t start_ns = clock_now_ns();
+  LayoutAnswer answer =
+      a->is_static ? layout_padding_count(r->context, a, &count) : layout_is_onto(r->context, a);
+  bool one_to_one = layout_inverse(r->context, a, &inverse).verdict == LAYOUT_YES;
+  reply->ns = clock_now_ns() - start_ns;
+  reply->proof = (LayoutAnswer){answer.verdict, answer.level, answer.reason};
+  if (one_to_one)
+    add_more(reply, "padding", condition_json(r->context, inverse.map, inverse.padding));
+  if (a->is_static) return value_reply(reply, json_integer(count));
+  if (answer.verdict == LAYOUT_YES) return reply->answer = json_integer(0), true;
+  reply->proof = ANSWERED;
+  if (one_to_one)
+    return reply->answer = json_expression(r->context, symbolic_padding(r->context, a)), true;
+  reply->proof =
+      (LayoutAnswer){LAYOUT_UNDECIDED, LAYOUT_DIGITS, "symbolic, and not proved to be injective"};
+  return verdict_reply(reply);
+}
+
+// ---- Steps ------------------------------------------------------------------------------------
+
+static bool run_strides(LayoutRequest *r, LayoutReply *reply) {
+  const Layout *a = r->a.layout;
+  int64_t *strides = arena_array(&r->context->arena, int64_t, a->rank + 1);
+  bool *known = arena_array(&r->context->arena, bool, a->rank + 1);
+  int64_t start_ns = clock_now_ns();
+  layout_strides(r->context, a, strides, known);
+  reply->ns = clock_now_ns() - start_ns;
+  reply->proof = ANSWERED;
+  reply->answer = json_array();
+  for (int i = 0; i < a->rank; i++)
+    json_array_append_new(reply->answer, known[i] ? json_integer(strides[i]) : json_null());
+  return true;
+}
+
+static bool run_vector(LayoutRequest *r, LayoutReply *reply) {
+  const Layout *a = r->a.layout;
+  int64_t axis = -1;
+  if (request_has(r, "axis") && !request_integer(r, "axis", &axis)) return false;
+  if (request_has(r, "axis") && (axis < 0 || axis >= a->rank))
+    return layout_field_error(r->context, "axis", "%" PRId64 " is not one of the %d logical axes",
+                              axis, a->rank);
+  int64_t *widths = arena_array(&r->context->arena, int64_t, a->rank + 1);
+  int64_t start_ns = clock_now_ns();
+  for (int i = 0; i < a->rank; i++)
+    if (axis < 0 || axis == i) widths[i] = layout_vector_width(r->context, a, i);
+  reply->ns = clock_now_ns() - start_ns;
+  reply->proof = ANSWERED;
+  reply->answer = axis < 0 ? json_integers(widths, a->rank) : json_integer(widths[axis]);
+  return true;
+}
+
+// ---- The table --------------------------------------------------------------------------------
+
+const LayoutOperation layout_operations[] = {
+    {"equal", "b", "yes, no, unknown",
+     "same map on the same logical shape, same physical extents and separators", run_equal},
+    {"identity", "", "yes, no, unknown", "every element lies at its logical index", run_identity},
+    {"injective", "", "yes, no, unknown", "no two elements share a place", run_injective},
+    {"onto", "", "yes, no, unknown", "every place holds an element: no padding", run_onto},
+    {"bijective", "", "yes, no, unknown", "injective and onto", run_bijective},
+    {"inverse", "", "map, no, unknown",
+     "from places to elements; \"padding\": which places hold none", run_inverse},
+    {"compose", "b", "layout", "a after b: b's places are a's logical indices", run_compose},
+    {"divide", "b", "map, no, unknown",
+     "from b's places to a's, of the same elements; \"padding\": of b", run_divide},
+    {"offset", "at", "number", "flat offset of the logical index `at`", run_offset},
+    {"place", "at", "index", "physical index of the logical index `at`", run_place},
+    {"logical", "at", "index, null on padding", "logical index at the flat offset `at`",
+     run_logical},
+    {"physical_shape", "", "extents", "extents of the physical axes", run_physical_shape},
+    {"padding", "", "number", "places that hold no element; \"padding\": which", run_padding},
+    {"strides", "", "list", "step of the offset for each logical axis, null where it varies",
+     run_strides},
+    {"vector", "axis?", "list, or number with axis",
+     "widest contiguous aligned vector along each logical axis", run_vector},
+};
+const int layout_operation_count = COUNT_OF(layout_operations);
+
+const LayoutOperation *layout_operation_find(const char *name) {
+  for (int i = 0; i < layout_operation_count; i++)
+    if (strcmp(layout_operations[i].name, name) == 0) return &layout_operations[i];
+  return NULL;
+}

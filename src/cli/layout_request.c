@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests about layouts: fields of JSON objects to layouts and numbers, answers to JSON.
+#include "cli/layout_request.h"
+
+#include <inttypes.h>
+
+static SourcePos field_pos(Context *context, const char *field, const char *text, size_t size) {
+  return (SourcePos){.file = source_file_new(context, field, text, size)};
+}
+
+bool layout_field_error(Context *context, const char *field, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  const char *message = arena_vprintf(&context->arena, format, args);
+  va_end(args);
+  return diag_error(context, field_pos(context, field, NULL, 0), "%s", message);
+}
+
+static const char *sub_field(Context *context, const char *field, const char *key) {
+  return arena_printf(&context->arena, *field ? "%s.%s" : "%s%s", field, key);
+}
+
+static const char *kind_of(const json_t *value) {
+  static const char *const names[] = {
+      [JSON_OBJECT] = "an object", [JSON_ARRAY] = "a list", [JSON_STRING] = "a string",
+      [JSON_INTEGER] = "a number", [JSON_REAL] = "a real",  [JSON_TRUE] = "true",
+      [JSON_FALSE] = "false",      [JSON_NULL] = "null",
+  };
+  return names[json_typeof(value)];
+}
+
+// A value that may be absent; null is absent too.
+static const json_t *field_of(const json_t *object, const char *key) {
+  const json_t *value = json_object_get(object, key);
+  return value && !json_is_null(value) ? value : NULL;
+}
+
+// ---- Layouts ----------------------------------------------------------------------------------
+
+typedef struct Operand {
+  Context *context;
+  const json_t *object;
+  const char *name;
+  LayoutOperand *out;
+  const LayoutExpr *const *shape, *const *physical;
+  int rank, physical_count; // physical_count -1: not given
+} Operand;
+
+static LayoutSource source_of(Operand *o, const char *field, const char *text) {
+  LayoutSource source = layout_source(text, -1);
+  source.pos = field_pos(o->context, field, text, source.size);
+  source.definitions = o->out->conditions.definitions;
+  source.definition_count = o->out->conditions.definition_count;
+  return source;
+}
+
+static bool read_conditions(Operand *o) {
+  const json_t *where = field_of(o->object, "where");
+  const char *field = sub_field(o->context, o->name, "where");
+  int count = json_is_string(where) ? 1 : (int)json_array_size(where);
+  LayoutSource *sources = arena_array(&o->context->arena, LayoutSource, count);
+  if (where && !json_is_string(where) && !json_is_array(where))
+    return layout_field_error(o->context, field, "expected a list of conditions, not %s",
+                              kind_of(where));
+  for (int i = 0; i < count; i++) {
+    const json_t *item = json_is_string(where) ? where : json_array_get(where, (size_t)i);
+    const char *name = arena_printf(&o->context->arena, "%s[%d]", field, i);
+    if (!json_is_string(item))
+      return layout_field_error(o->context, name, "expected a condition, not %s", kind_of(item));
+    sources[i] = source_of(o, json_is_string(where) ? field : name, json_string_value(item));
+  }
+  return layout_conditions_parse(o->context, sources, count, &o->out->conditions);
+}
+
+static const LayoutExpr *read_extent(Operand *o, const char *field, const json_t *item) {
+  if (json_is_integer(item)) return layout_const(o->context, json_integer_value(item));
+  if (!json_is_string(item)) {
+    layout_field_error(o->context, field, "expected an integer or a name, not %s", kind_of(item));
+    return NULL;
+  }
+  LayoutSource source = source_of(o, field, json_string_value(item));
+  source.symbols = true;
+  return layout_extent_parse(o->context, &source);
+}
+
+// A list of extents, or one text such as "1x30x7x7".
+static const LayoutExpr *const *read_shape(Operand *o, const char *key, int *count) {
+  Arena *arena = &o->context->arena;
+  const json_t *value = field_of(o->object, key);
+  const char *field = sub_field(o->context, o->name, key);
+  if (json_is_string(value)) {
+    LayoutSource source = source_of(o, field, json_string_value(value));
+    source.symbols = true;
+    return layout_shape_parse(o->context, &source, count);
+  }
+  if (!json_is_array(value)) {
+    layout_field_error(o->context, field, "expected a list of extents%s%s", value ? ", not " : "",
+                       value ? kind_of(value) : "");
+    return NULL;
+  }
+  *count = (int)json_array_size(value);
+  const LayoutExpr **extents = arena_array(arena, const LayoutExpr *, *count + 1);
+  for (int i = 0; i < *count; i++) {
+    const char *name = arena_printf(arena, "%s[%d]", field, i);
+    if (!(extents[i] = read_extent(o, name, json_array_get(value, (size_t)i)))) return NULL;
+  }
+  return extents;
+}
+
+static bool read_shapes(Operand *o) {
+  if (!(o->shape = read_shape(o, "shape", &o->rank))) return false;
+  o->physical_count = -1;
+  if (field_of(o->object, "physical") &&
+      !(o->physical = read_shape(o, "physical", &o->physical_count)))
+    return false;
+  LayoutConditions *conditions = &o->out->conditions;
+  layout_conditions_know(o->context, conditions, o->shape, o->rank);
+  layout_conditions_know(o->context, conditions, o->physical, MAX_OF(o->physical_count, 0));
+  return true;
+}
+
+static bool read_padding(Operand *o, LayoutPadding *padding) {
+  const json_t *value = field_of(o->object, "padding");
+  const char *word = json_string_value(value);
+  *padding = (LayoutPadding){0};
+  if (!value || (word && strcmp(word, "unknown") == 0)) return true;
+  if (json_is_number(value))
+    *padding = (LayoutPadding){LAYOUT_PADDING_CONSTANT, json_number_value(value)};
+  else if (word && strcmp(word, "any") == 0)
+    padding->kind = LAYOUT_PADDING_ANY;
+  else
+    return layout_field_error(o->context, sub_field(o->context, o->name, "padding"),
+                              "expected a number, \"any\" or \"unknown\"");
+  return true;
+}
+
+static bool check_keys(Operand *o) {
+  static const char *const known[] = {"layout", "shape", "physical", "where", "order", "padding"};
+  const char *key;
+  json_t *value;
+  json_object_foreach((json_t *)o->object, key, value) {
+    bool found = false;
+    for (int i = 0; i < COUNT_OF(known); i++) found |= strcmp(known[i], key) == 0;
+    if (found) continue;
+    const char *near = nearest_name(key, known, COUNT_OF(known));
+    return layout_field_error(o->context, sub_field(o->context, o->name, key),
+                              "a layout has no field \"%s\"%s%s%s", key,
+                              near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+  }
+  return true;
+}
+
+static bool build(Operand *o) {
+  Context *context = o->context;
+  const json_t *text = field_of(o->object, "layout"), *order = field_of(o->object, "order");
+  const char *field = sub_field(context, o->name, "layout");
+  LayoutPadding padding;
+  if (!json_is_string(text))
+    return layout_field_error(context, field, "expected the spelling of a layout%s%s",
+                              text ? ", not " : "", text ? kind_of(text) : "");
+  if (order && !json_is_string(order))
+    return layout_field_error(context, sub_field(context, o->name, "order"),
+                              "expected the letters of the logical axes, not %s", kind_of(order));
+  if (!read_padding(o, &padding)) return false;
+  LayoutSource source = source_of(o, field, json_string_value(text));
+  source.order = json_string_value(order);
+  LayoutFacts facts = o->out->conditions.facts;
+  const Layout *layout = layout_parse(context, &source, o->shape, o->rank, facts);
+  if (layout && o->physical_count >= 0 && o->physical_count != layout->physical_rank)
+    return layout_field_error(context, sub_field(context, o->name, "physical"),
+                              "%d extents for %d physical axes", o->physical_count,
+                              layout->physical_rank);
+  SourcePos pos = source.pos;
+  pos.end = (int32_t)source.size;
+  if (layout && o->physical_count >= 0)
+    layout = layout_new(context, layout->map, o->shape, o->physical, facts, padding, pos);
+  else if (layout && padding.kind != LAYOUT_PADDING_UNKNOWN)
+    layout = layout_with_padding(context, layout, padding);
+  return (o->out->layout = layout) != NULL;
+}
+
+bool layout_operand_read(Context *context, const json_t *object, const char *name,
+                         LayoutOperand *out) {
+  Operand o = {.context = context, .object = object, .name = name, .out = out};
+  *out = (LayoutOperand){0};
+  if (!json_is_object(object))
+    return layout_field_error(context, name, "expected an object with \"layout\" and \"shape\"%s%s",
+                              object ? ", not " : "", object ? kind_of(object) : "");
+  return check_keys(&o) && read_conditions(&o) && read_shapes(&o) && build(&o);
+}
+
+// ---- Other fields -----------------------------------------------------------------------------
+
+bool request_has(const LayoutRequest *request, const char *field) {
+  return field_of(request->fields, field) != NULL;
+}
+
+bool request_integer(LayoutRequest *request, const char *field, int64_t *out) {
+  const json_t *value = field_of(request->fields, field);
+  if (json_is_array(value) && json_array_size(value) == 1) value = json_array_get(value, 0);
+  if (!json_is_integer(value))
+    return layout_field_error(request->context, field, "expected an integer%s%s",
+                              value ? ", not " : "", value ? kind_of(value) : "");
+  *out = json_integer_value(value);
+  return true;
+}
+
+bool request_integers(LayoutRequest *request, const char *field, IntArray *out) {
+  Context *context = request->context;
+  const json_t *value = field_of(request->fields, field);
+  *out = (IntArray){0};
+  if (!json_is_array(value))
+    return layout_field_error(context, field, "expected a list of integers%s%s",
+                              value ? ", not " : "", value ? kind_of(value) : "");
+  for (size_t i = 0; i < json_array_size(value); i++) {
+    const json_t *item = json_array_get(value, i);
+    if (!json_is_integer(item))
+      return layout_field_error(context, arena_printf(&context->arena, "%s[%zu]", field, i),
+                                "expected an integer, not %s", kind_of(item));
+    array_push(&context->arena, out, json_integer_value(item));
+  }
+  return true;
+}
+
+bool request_check_index(LayoutRequest *request, const char *field, const IntArray *index) {
+  Context *context = request->context;
+  const Layout *layout = request->a.layout;
+  if (index->count != layout->rank)
+    return layout_field_error(context, field, "%d numbers for %d logical axes", index->count,
+                              layout->rank);
+  for (int i = 0; i < index->count; i++) {
+    int64_t at = index->items[i];
+    bool outside = layout->shape[i]->op == LAYOUT_CONST && at >= layout->shape[i]->value;
+    if (at < 0 || outside)
+      return layout_field_error(context, arena_printf(&context->arena, "%s[%d]", field, i),
+                                "%" PRId64 " is outside the axis of %s", at,
+                                layout_expr_text(context, layout->shape[i], NULL, 0));
+  }
+  return true;
+}
+
+// ---- Answering --------------------------------------------------------------------------------
+
+static bool find_operation(LayoutRequest *request) {
+  const json_t *op = field_of(request->fields, "op");
+  if (!json_is_string(op))
+    return layout_field_error(request->context, "op", "expected the name of a question%s%s",
+                              op ? ", not " : "", op ? kind_of(op) : "");
+  const char *name = json_string_value(op);
+  if ((request->operation = layout_operation_find(name))) return true;
+  const char **names = arena_array(&request->context->arena, const char *, layout_operation_count);
+  for (int i = 0; i < layout_operation_count; i++) names[i] = layout_operations[i].name;
+  const char *near = nearest_name(name, names, layout_operation_count);
+  return layout_field_error(request->context, "op", "there is no question \"%s\"%s%s%s", name,
+                            near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+}
+
+static bool takes_field(const LayoutOperation *operation, const char *field) {
+  size_t size = strlen(field);
+  for (const char *p = operation->fields; (p = strstr(p, field)); p += size)
+    if ((p == operation->fields || p[-1] == ' ') && (!p[size] || p[size] == ' ')) return true;
+  return false;
+}
+
+bool layout_request_answer(Context *context, const json_t *fields, LayoutReply *reply) {
+  LayoutRequest request = {.context = context, .fields = fields};
+  *reply = (LayoutReply){0};
+  if (!json_is_object(fields))
+    return layout_field_error(context, "request", "expected an object, not %s", kind_of(fields));
+  if (!find_operation(&request)) return false;
+  if (!layout_operand_read(context, json_object_get(fields, "a"), "a", &request.a)) return false;
+  if (takes_field(request.operation, "b") &&
+      !layout_operand_read(context, json_object_get(fields, "b"), "b", &request.b))
+    return false;
+  return request.operation->run(&request, reply);
+}
+
+void layout_reply_free(LayoutReply *reply) {
+  json_decref(reply->answer);
+  json_decref(reply->more);
+  *reply = (LayoutReply){0};
+}
+
+// ---- JSON -------------------------------------------------------------------------------------
+
+json_t *json_integers(const int64_t *values, int count) {
+  json_t *list = json_array();
+  for (int i = 0; i < count; i++) json_array_append_new(list, json_integer(values[i]));
+  return list;
+}
+
+json_t *json_expression(Context *context, const LayoutExpr *e) {
+  if (e->op == LAYOUT_CONST) return json_integer(e->value);
+  return json_string(layout_expr_text(context, e, NULL, 0));
+}
+
+static json_t *witness_json(const LayoutAnswer *proof) {
+  if (!proof->witness) return json_null();
+  json_t *first = json_integers(proof->witness, proof->witness_rank);
+  if (!proof->witness2) return first;
+  return json_pack("[o, o]", first, json_integers(proof->witness2, proof->witness_rank));
+}
+
+void layout_reply_set(const LayoutReply *reply, json_t *object) {
+  static const char *const levels[] = {[LAYOUT_DIGITS] = "digits", [LAYOUT_POINTS] = "points"};
+  const LayoutAnswer *proof = &reply->proof;
+  json_object_set(object, "answer", reply->answer);
+  if (reply->more) json_object_update(object, reply->more);
+  json_object_set_new(object, "witness", witness_json(proof));
+  json_t *values = proof->instance_count ? json_object() : NULL;
+  for (int i = 0; i < proof->instance_count; i++)
+    json_object_set_new(values, proof->instance[i].symbol, json_integer(proof->instance[i].value));
+  if (values) json_object_set_new(object, "values", values);
+  if (proof->reason) json_object_set_new(object, "reason", json_string(proof->reason));
+  json_object_set_new(object, "certificate", json_null());
+  json_object_set_new(object, "level", json_string(levels[proof->level]));
+  json_object_set_new(object, "ns", json_integer(reply->ns));
+}

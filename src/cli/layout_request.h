@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Questions about layouts as JSON objects: what a line of `pleat layout --batch` says, and what
+// answers it. The command's own questions go the same way.
+#ifndef PLEAT_CLI_LAYOUT_REQUEST_H
+#define PLEAT_CLI_LAYOUT_REQUEST_H
+
+#include <jansson.h>
+
+#include "layout/layout.h"
+
+// One layout as the user gave it.
+typedef struct LayoutOperand {
+  const Layout *layout; // NULL: not given
+  LayoutConditions conditions;
+} LayoutOperand;
+
+typedef struct LayoutRequest {
+  Context *context;
+  const json_t *fields; // the object that asks
+  const struct LayoutOperation *operation;
+  LayoutOperand a, b;
+} LayoutRequest;
+
+typedef struct LayoutReply {
+  json_t *answer;     // owned; NULL where diagnostics say why there is none
+  json_t *more;       // owned; further fields, or NULL
+  LayoutAnswer proof; // level, witness, reason
+  int64_t ns;         // the question alone, without reading the layouts
+} LayoutReply;
+
+// A row of the table of questions (layout_operations.c).
+typedef struct LayoutOperation {
+  const char *name;
+  const char *fields; // what it reads beside "a": "b at"
+  const char *answer; // what "answer" is
+  const char *help;
+  bool (*run)(LayoutRequest *request, LayoutReply *reply);
+} LayoutOperation;
+extern const LayoutOperation layout_operations[];
+extern const int layout_operation_count;
+const LayoutOperation *layout_operation_find(const char *name);
+
+// Reads a layout from an object {"layout", "shape", "physical", "where", "order", "padding"}.
+// `name` is the field it stands in, for errors. False with diagnostics whose positions' files are
+// named after the fields.
+bool layout_operand_read(Context *context, const json_t *object, const char *name,
+                         LayoutOperand *out);
+// An error about a field. Returns false.
+bool layout_field_error(Context *context, const char *field, const char *format, ...)
+    PRINTF_LIKE(3, 4);
+
+// Fields of a request. False with a diagnostic where they are not as asked.
+bool request_integers(LayoutRequest *request, const char *field, IntArray *out);
+bool request_integer(LayoutRequest *request, const char *field, int64_t *out);
+bool request_has(const LayoutRequest *request, const char *field);
+// Whether `index` is a logical index of a's shape (its length is checked too).
+bool request_check_index(LayoutRequest *request, const char *field, const IntArray *index);
+
+// Answers an object: reads its layouts, runs the question. False with diagnostics.
+bool layout_request_answer(Context *context, const json_t *fields, LayoutReply *reply);
+void layout_reply_free(LayoutReply *reply);
+// {"answer", …, "witness", "values", "reason", "certificate", "level", "ns"} into `object`.
+void layout_reply_set(const LayoutReply *reply, json_t *object);
+
+json_t *json_integers(const int64_t *values, int count);
+// An extent or another value: an integer where it is constant, otherwise text.
+json_t *json_expression(Context *context, const LayoutExpr *e);
+
+// Lines of JSON from `path` ("-": standard input) to standard output.
+int layout_batch(Context *context, const char *path, bool certificates);
+void layout_batch_help(FILE *out);
+
+#endif
