@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// `pleat layout --batch`: a JSON object a line in, one a line out, in order. Each line has a context
-// of its own, so that memory does not grow and no answer is remembered from a line before. A line
-// is answered before the next is read unless they come from a file.
+// `pleat layout --batch`: a JSON object a line in, one a line out, in order. Each line has a
+// context of its own, so that memory does not grow and no answer is remembered from a line before.
+// A line is answered before the next is read unless they come from a file.
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
