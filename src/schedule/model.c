@@ -486,9 +486,7 @@ static bool vectorise_last(Model *m, BlockRef block) {
 static bool schedule_plain(Model *m) {
   TRY(lay_out_params(m));
   if (m->tail) {
-    schedule_quiet(m->sch, true);
-    schedule_drop_padding_predicate(m->sch, m->tail);
-    schedule_quiet(m->sch, false);
+    schedule_drop_padding_predicate(m->sch, m->tail); // stays where it must
   }
   if (m->anchor) {
     m->choice->slow = "no axis of the reduction can be a vector";
@@ -507,11 +505,10 @@ static bool begin(Model *m) {
   return inline_others(m);
 }
 
-// The tiled schedule. Where one of its steps is refused, *refusal says why.
-static bool try_tiled(Model *m, const char **refusal) {
-  m->choice->tiled = true;
+// Where one of the steps is refused, *refusal says why.
+static bool try_quietly(Model *m, bool (*steps)(Model *m), const char **refusal) {
   schedule_quiet(m->sch, true);
-  bool made = schedule_tiled(m);
+  bool made = steps(m);
   if (!made) *refusal = schedule_refusal(m->sch);
   schedule_quiet(m->sch, false);
   return made;
@@ -525,10 +522,14 @@ bool kernel_schedule(Context *context, const HostMachine *machine, PrimFunc *fun
   if (m.anchor && nest_of_block(context, schedule_block(m.sch, m.anchor), &m.nest)) {
     find_layouts(&m);
     bool found = tile_choose(context, machine, &m.nest, &m.layouts, &choice->tile);
-    if (found && try_tiled(&m, &refusal)) return true;
+    choice->tiled = found;
+    if (found && try_quietly(&m, schedule_tiled, &refusal)) return true;
     if (found) TRY(begin(&m));
   }
-  TRY(schedule_plain(&m));
+  if (!try_quietly(&m, schedule_plain, &refusal)) { // too large to be proved independent
+    TRY(begin(&m));
+    TRY(lay_out_params(&m));
+  }
   if (refusal) choice->slow = refusal;
   return true;
 }

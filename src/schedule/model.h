@@ -26,8 +26,8 @@ bool kernel_schedule(Context *context, const HostMachine *machine, PrimFunc *fun
                      const KernelParam *params, KernelChoice *choice);
 
 // The same for a function as a user wrote it, when it says only what to compute: blocks at their
-// own serial loops. False, without diagnostics, when it has a schedule of its own or the model finds
-// none; *why_not then says so.
+// own serial loops. False, without diagnostics, when it has a schedule of its own or the model
+// finds none; *why_not then says so.
 bool kernel_schedule_plain(Context *context, const HostMachine *machine, PrimFunc *func,
                            KernelChoice *choice, const char **why_not);
 
