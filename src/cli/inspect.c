@@ -42,10 +42,12 @@ static void collect(View *v) {
   for (int i = 0; i < v->plan->kernels.count; i++)
     for (int k = 0; k < v->plan->kernels.items[i]->stage_count; k++) {
       const Stage *stage = v->plan->kernels.items[i]->stages[k];
-      Placed *placed = placed_of(v, stage->node);
-      placed->kernel = v->plan->kernels.items[i];
-      placed->number = i + 1;
-      placed->operations += stage_operations(stage);
+      for (int p = 0; p < stage->parts.count; p++) {
+        Placed *placed = placed_of(v, stage->parts.items[p].node);
+        placed->kernel = v->plan->kernels.items[i];
+        placed->number = i + 1;
+        placed->operations += part_operations(&stage->parts.items[p]);
+      }
     }
 }
 
@@ -110,8 +112,7 @@ static void print_line(View *v, Table *table, const Node *node) {
   table_cell(table, "%s", node->name ? node->name : "-");
   table_cell(table, "%s", node->kind == NODE_OP ? node->op : node->callee->name);
   table_cell(table, "%s", joined(v, node, placed, describe_shape));
-  table_cell(table, "%s",
-             node->output_count ? dtype_name(context, node->outputs[0]->type) : "-");
+  table_cell(table, "%s", node->output_count ? dtype_name(context, node->outputs[0]->type) : "-");
   table_cell(table, "%s", joined(v, node, placed, layout_of));
   table_cell(table, "%lld", (long long)node_bytes(node));
   table_cell(table, "%.0f", placed->operations);
@@ -119,7 +120,7 @@ static void print_line(View *v, Table *table, const Node *node) {
 }
 
 static void print_text(View *v) {
-  static const char *const heads[] = {"#name", "operator", "shapes",     "type",
+  static const char *const heads[] = {"#name",   "operator", "shapes",     "type",
                                       "layouts", "bytes",    "operations", "kernel"};
   Table table = table_new(&v->cli->context->arena, "lllllrrl");
   for (int i = 0; i < COUNT_OF(heads); i++) table_cell(&table, "%s", heads[i]);

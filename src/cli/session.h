@@ -55,5 +55,6 @@ int64_t session_bytes(const Session *session);     // of inputs, outputs and wei
 double session_peak(const Session *session);
 // Arithmetic on floating-point numbers in one stage; divisions and functions count as 1.
 double stage_operations(const Stage *stage);
+double part_operations(const StagePart *part);
 
 #endif

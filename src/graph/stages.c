@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graph functions as stages: building, folding of constants, inlining of views.
+// Graph functions as stages: building, folding of constants.
 #include "graph/stages.h"
 
 #include "interp/interp.h"
@@ -43,7 +43,7 @@ static bool note_read(Visitor *visitor, Expr *e) {
   return true;
 }
 
-static void connect(StageGraph *s) {
+void stage_graph_connect(StageGraph *s) {
   Arena *arena = &s->context->arena;
   Map by_buffer = map_new(arena);
   for (int i = 0; i < s->tensors.count; i++) {
@@ -86,6 +86,7 @@ static void add_stage(Building *b, TeStage *te, const Node *node) {
   Stage *stage = arena_new(arena, Stage);
   *stage = (Stage){.te = te, .node = node, .output = tensor_new(b->stages, te->output)};
   stage->output->producer = stage;
+  array_push(arena, &stage->parts, ((StagePart){node, te}));
   array_push(arena, &b->stages->stages, stage);
 }
 
@@ -139,7 +140,7 @@ StageGraph *stage_graph_new(Context *context, const GraphFunc *graph) {
   for (int i = 0; i < graph->nodes.count; i++)
     if (!add_node(&b, graph->nodes.items[i])) return NULL;
   for (int i = 0; i < graph->output_count; i++) add_output(&b, graph->outputs[i]);
-  connect(s);
+  stage_graph_connect(s);
   return s;
 }
 
@@ -189,14 +190,14 @@ static void mark_needed(StageTensor *tensor, bool *needed) {
 }
 
 void stage_graph_prune(StageGraph *s) {
-  connect(s); // numbers the stages
+  stage_graph_connect(s); // numbers the stages
   bool *needed = arena_array(&s->context->arena, bool, s->stages.count);
   for (int i = 0; i < s->outputs.count; i++) mark_needed(s->outputs.items[i], needed);
   int kept = 0;
   for (int i = 0; i < s->stages.count; i++)
     if (needed[i]) s->stages.items[kept++] = s->stages.items[i];
   s->stages.count = kept;
-  connect(s);
+  stage_graph_connect(s);
   int tensors = 0;
   for (int i = 0; i < s->tensors.count; i++) {
     StageTensor *tensor = s->tensors.items[i];
@@ -205,7 +206,7 @@ void stage_graph_prune(StageGraph *s) {
       s->tensors.items[tensors++] = tensor;
   }
   s->tensors.count = tensors;
-  connect(s);
+  stage_graph_connect(s);
 }
 
 // ---- One program of several stages
@@ -311,74 +312,4 @@ bool stage_graph_fold(StageGraph *s, double limit) {
   s->stages.count = kept;
   stage_graph_prune(s);
   return true;
-}
-
-// ---- Views
-
-typedef struct Inlining {
-  Context *context;
-  const Stage *view;
-} Inlining;
-
-static Expr *inline_load(Rewriter *rewriter, Expr *e) {
-  const Inlining *inlining = rewriter->env;
-  const TeStage *te = inlining->view->te;
-  if (e->op != EXPR_LOAD || e->as.buffer != te->output) return e;
-  Map vars = map_new(&inlining->context->scratch);
-  for (int i = 0; i < e->count; i++) map_put(&vars, te->indices[i], e->args[i]);
-  return substitute_expr(inlining->context, te->value, &vars);
-}
-
-// Axes of extent 1 stay variables: a reduction finds its own place by them.
-static Expr *simplify_over(Context *context, const TeStage *te, Expr *value) {
-  Analyzer *analyzer = analyzer_new(context);
-  for (int i = 0; i < te->axis_count + te->reduce_count; i++)
-    if (!expr_is_int(te->axes[i].extent, 1))
-      analyzer_bind(analyzer, te->axes[i].var, te->axes[i].min, te->axes[i].extent);
-  return simplify_deep(analyzer, value);
-}
-
-static void inline_view(StageGraph *s, Stage *view) {
-  Inlining inlining = {s->context, view};
-  for (int i = 0; i < view->output->users.count; i++) {
-    Stage *user = view->output->users.items[i];
-    Rewriter rewriter = {.context = s->context, .env = &inlining, .expr = inline_load};
-    TeStage *te = arena_copy(&s->context->arena, user->te, sizeof *te);
-    te->value = simplify_over(s->context, te, rewrite_expr(&rewriter, te->value));
-    user->te = te;
-  }
-}
-
-static bool divides(Visitor *visitor, Expr *e) {
-  *(bool *)visitor->env |= e->op == EXPR_FLOOR_DIV || e->op == EXPR_FLOOR_MOD;
-  return true;
-}
-
-// Reading through this view costs divisions.
-static bool view_divides(StageGraph *s, const Stage *view) {
-  bool found = false;
-  Visitor visitor = {.env = &found, .enter_expr = divides};
-  visit_expr(&visitor, simplify_over(s->context, view->te, view->te->value));
-  return found;
-}
-
-static bool is_view(const Stage *stage) {
-  return !stage_is_reduction(stage) && stage->te->value->op == EXPR_LOAD;
-}
-
-static bool read_by_reduction(const StageTensor *tensor) {
-  for (int i = 0; i < tensor->users.count; i++)
-    if (stage_is_reduction(tensor->users.items[i])) return true;
-  return false;
-}
-
-void stage_graph_inline_views(StageGraph *s) {
-  for (int i = 0; i < s->stages.count; i++) {
-    Stage *stage = s->stages.items[i];
-    if (!is_view(stage) || stage->output->is_output) continue;
-    if (read_by_reduction(stage->output) && view_divides(s, stage)) continue;
-    inline_view(s, stage);
-    connect(s);
-  }
-  stage_graph_prune(s);
 }

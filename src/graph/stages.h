@@ -19,12 +19,20 @@ typedef struct StageTensor {
   int index;       // in StageGraph.tensors
 } StageTensor;
 
+// What one operator's definition contributes to a stage.
+typedef struct StagePart {
+  const Node *node;
+  const TeStage *te; // as it was defined
+} StagePart;
+typedef Array(StagePart) StageParts;
+
 struct Stage {
   TeStage *te;
   const Node *node;
   StageTensor *output;
-  PtrArray reads; // StageTensor*, once each, in order of occurrence
-  int index;      // in StageGraph.stages
+  PtrArray reads;   // StageTensor*, once each, in order of occurrence
+  StageParts parts; // itself last; before it, intermediates that were put into it
+  int index;        // in StageGraph.stages
 };
 
 typedef struct StageGraph {
@@ -45,6 +53,11 @@ bool stage_graph_fold(StageGraph *stages, double limit);
 // Puts stages that only move elements (each value is one element of one tensor) into their readers.
 // Those that write an output, or that a reduction would have to divide for, stay.
 void stage_graph_inline_views(StageGraph *stages);
+// Puts elementwise stages into their only reader, where that is elementwise too and reads them in
+// place: what lies between two of them is never written.
+void stage_graph_inline_intermediates(StageGraph *stages);
+// Finds reads and users again after stages were changed, and numbers everything.
+void stage_graph_connect(StageGraph *stages);
 // Removes what no output needs, and renumbers.
 void stage_graph_prune(StageGraph *stages);
 

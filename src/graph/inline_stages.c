@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stages put into the stages that read them.
+//   views          t[i, j] = x[j, i];  y[i, j] = max(t[i, j], 0)    =>   y[i, j] = max(x[j, i], 0)
+//   intermediates  t[i] = erf(x[i]);   y[i] = x[i] * (t[i] + 1)     =>   y[i] = x[i]*(erf(x[i]) + 1)
+#include "graph/stages.h"
+
+// ---- One stage in another ----------------------------------------------------------------------
+
+typedef struct Inlining {
+  Context *context;
+  const Stage *stage;
+} Inlining;
+
+static Expr *inline_load(Rewriter *rewriter, Expr *e) {
+  const Inlining *inlining = rewriter->env;
+  const TeStage *te = inlining->stage->te;
+  if (e->op != EXPR_LOAD || e->as.buffer != te->output) return e;
+  Map vars = map_new(&inlining->context->scratch);
+  for (int i = 0; i < e->count; i++) map_put(&vars, te->indices[i], e->args[i]);
+  return substitute_expr(inlining->context, te->value, &vars);
+}
+
+// Axes of extent 1 stay variables: a reduction finds its own place by them.
+static Expr *simplify_over(Context *context, const TeStage *te, Expr *value) {
+  Analyzer *analyzer = analyzer_new(context);
+  for (int i = 0; i < te->axis_count + te->reduce_count; i++)
+    if (!expr_is_int(te->axes[i].extent, 1))
+      analyzer_bind(analyzer, te->axes[i].var, te->axes[i].min, te->axes[i].extent);
+  return simplify_deep(analyzer, value);
+}
+
+static Expr *value_with(StageGraph *s, const Stage *stage, const Stage *user) {
+  Inlining inlining = {s->context, stage};
+  Rewriter rewriter = {.context = s->context, .env = &inlining, .expr = inline_load};
+  return simplify_over(s->context, user->te, rewrite_expr(&rewriter, user->te->value));
+}
+
+static void set_value(StageGraph *s, Stage *stage, Expr *value) {
+  TeStage *te = arena_copy(&s->context->arena, stage->te, sizeof *te);
+  te->value = value;
+  stage->te = te;
+}
+
+// ---- Views -------------------------------------------------------------------------------------
+
+static bool divides(Visitor *visitor, Expr *e) {
+  *(bool *)visitor->env |= e->op == EXPR_FLOOR_DIV || e->op == EXPR_FLOOR_MOD;
+  return true;
+}
+
+// Reading through this view costs divisions.
+static bool view_divides(StageGraph *s, const Stage *view) {
+  bool found = false;
+  Visitor visitor = {.env = &found, .enter_expr = divides};
+  visit_expr(&visitor, simplify_over(s->context, view->te, view->te->value));
+  return found;
+}
+
+static bool is_view(const Stage *stage) {
+  return !stage_is_reduction(stage) && stage->te->value->op == EXPR_LOAD;
+}
+
+static bool read_by_reduction(const StageTensor *tensor) {
+  for (int i = 0; i < tensor->users.count; i++)
+    if (stage_is_reduction(tensor->users.items[i])) return true;
+  return false;
+}
+
+void stage_graph_inline_views(StageGraph *s) {
+  for (int i = 0; i < s->stages.count; i++) {
+    Stage *stage = s->stages.items[i];
+    if (!is_view(stage) || stage->output->is_output) continue;
+    if (read_by_reduction(stage->output) && view_divides(s, stage)) continue;
+    for (int k = 0; k < stage->output->users.count; k++) {
+      Stage *user = stage->output->users.items[k];
+      set_value(s, user, value_with(s, stage, user));
+    }
+    stage_graph_connect(s);
+  }
+  stage_graph_prune(s);
+}
+
+// ---- Intermediates -----------------------------------------------------------------------------
+
+enum { MOST_READS = 12, MOST_NODES = 200 };
+
+static int tree_size(const Expr *e, int most) {
+  int size = 1;
+  for (int i = 0; i < e->count && size < most; i++) size += tree_size(e->args[i], most - size);
+  return size;
+}
+
+static int reads_together(const Stage *a, const Stage *b) {
+  int count = b->reads.count - 1;
+  for (int i = 0; i < a->reads.count; i++) {
+    bool shared = false;
+    for (int k = 0; k < b->reads.count; k++) shared |= b->reads.items[k] == a->reads.items[i];
+    count += !shared;
+  }
+  return count;
+}
+
+// The only reader, when it reads every element where the stage computes it.
+static Stage *reader_in_place(const Stage *stage) {
+  const StageTensor *output = stage->output;
+  if (stage_is_reduction(stage) || output->is_output || output->users.count != 1) return NULL;
+  Stage *user = output->users.items[0];
+  bool joins = !stage_is_reduction(user) && stage_reads_in_place(user, output) &&
+               reads_together(stage, user) <= MOST_READS;
+  return joins ? user : NULL;
+}
+
+void stage_graph_inline_intermediates(StageGraph *s) {
+  for (int i = 0; i < s->stages.count; i++) {
+    Stage *stage = s->stages.items[i], *user = reader_in_place(stage);
+    if (!user) continue;
+    Expr *value = value_with(s, stage, user);
+    if (tree_size(value, MOST_NODES) >= MOST_NODES) continue;
+    set_value(s, user, value);
+    for (int k = 0; k < user->parts.count; k++)
+      array_push(&s->context->arena, &stage->parts, user->parts.items[k]);
+    user->parts = stage->parts;
+    stage_graph_connect(s);
+  }
+  stage_graph_prune(s);
+}
