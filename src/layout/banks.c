@@ -134,7 +134,6 @@ static bool positions_alike(Context *context, const Layout *at, const Access *a)
 
 static const char *access_problem(const Layout *layout, const LayoutAccess *access,
                                   LayoutBanks banks) {
-  if (!layout->is_static) return "the extents are symbolic";
   if (access->lanes->output_count != layout->rank) return "the lanes' map is of another rank";
   if (access->lanes->input_count < 1 || access->lanes->replica_count)
     return "the lanes' map has the lane as its last axis and no replicas";
@@ -152,7 +151,8 @@ const Layout *layout_access_offsets(Context *context, const Layout *layout,
   const IndexMap *lanes = access->lanes;
   const LayoutExpr *shape[MAX_RANK], *physical;
   int64_t places;
-  if ((*reason = access_problem(layout, access, banks))) return NULL;
+  *reason = layout->is_static ? access_problem(layout, access, banks) : "the extents are symbolic";
+  if (*reason) return NULL;
   const Layout *memory = layout_on_resource(context, layout, NULL);
   *reason = "elements lie in several places of memory";
   if (memory->map->replica_count) return NULL;
@@ -196,18 +196,44 @@ static LayoutAnswer conflicts_of(Context *context, const Layout *at, Access *a) 
   return result;
 }
 
+int64_t layout_access_width(const LayoutAccess *access, LayoutBanks banks) {
+  return banks.element_bits * MAX_OF(access->vector, (int64_t)1);
+}
+
+int64_t layout_access_phase(const LayoutAccess *access, LayoutBanks banks) {
+  int64_t lanes = access->extents[access->lanes->input_count - 1];
+  int64_t row = banks.bank_bytes * 8 * banks.bank_count;
+  int64_t fed = MAX_OF(row / layout_access_width(access, banks), (int64_t)1);
+  return MIN_OF(fed, MAX_OF(lanes, (int64_t)1));
+}
+
+static LayoutAnswer symbolic_conflicts(Context *context, const Layout *layout,
+                                       const LayoutAccess *access, LayoutBanks banks,
+                                       LayoutConflicts *out) {
+  const LayoutExpr *shape[MAX_RANK];
+  const Layout *memory = layout_on_resource(context, layout, NULL);
+  const char *problem = access_problem(layout, access, banks);
+  if (problem) return undecided(problem);
+  if (memory->map->replica_count) return undecided("elements lie in several places of memory");
+  for (int i = 0; i < access->lanes->input_count; i++)
+    shape[i] = layout_const(context, access->extents[i]);
+  if (!layout_try(context, access->lanes, shape, memory->shape, memory->facts))
+    return undecided("not proved that the lanes stay in the logical shape");
+  return layout_symbolic_conflicts(context, memory, access, banks, out);
+}
+
 LayoutAnswer layout_bank_conflicts(Context *context, const Layout *layout,
                                    const LayoutAccess *access, LayoutBanks banks,
                                    LayoutConflicts *out) {
   *out = (LayoutConflicts){0};
+  if (!layout->is_static) return symbolic_conflicts(context, layout, access, banks, out);
   const char *problem;
   const Layout *at = layout_access_offsets(context, layout, access, banks, &problem);
   if (!at) return undecided(problem);
   Access a = {.banks = banks, .out = out, .first = -1};
-  a.width = banks.element_bits * MAX_OF(access->vector, (int64_t)1);
+  a.width = layout_access_width(access, banks);
   a.lanes = access->extents[access->lanes->input_count - 1];
-  a.phase = MAX_OF(banks.bank_bytes * 8 * banks.bank_count / a.width, (int64_t)1);
-  a.phase = MIN_OF(a.phase, MAX_OF(a.lanes, (int64_t)1));
+  a.phase = layout_access_phase(access, banks);
   out->phase = a.phase;
   ArenaMark mark = arena_mark(&context->scratch);
   LayoutAnswer result = conflicts_of(context, at, &a);

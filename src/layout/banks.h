@@ -14,4 +14,12 @@ const Layout *layout_access_offsets(Context *context, const Layout *layout,
 // the step of the lane from the origin.
 bool layout_access_separates(Context *context, const Layout *at, LayoutOp op);
 
+// Bits that a lane wants, and lanes that are served together.
+int64_t layout_access_width(const LayoutAccess *access, LayoutBanks banks);
+int64_t layout_access_phase(const LayoutAccess *access, LayoutBanks banks);
+// Of a layout of symbolic extents, in memory alone and once (symbolic_banks.c).
+LayoutAnswer layout_symbolic_conflicts(Context *context, const Layout *memory,
+                                       const LayoutAccess *access, LayoutBanks banks,
+                                       LayoutConflicts *out);
+
 #endif

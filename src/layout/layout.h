@@ -529,7 +529,8 @@ typedef struct LayoutConflicts {
   int64_t phase;  // lanes that are served together: a full row of banks, at least one
 } LayoutConflicts;
 // YES: no two lanes of a phase want different words of one bank (the same word is broadcast). NO:
-// the witnesses are the two lanes, as indices of `lanes`. *out is exact in both cases.
+// the witnesses are the two lanes, as indices of `lanes`. *out is exact in both cases. With
+// symbolic extents both hold for all values; up to 4,096 lanes and positions.
 LayoutAnswer layout_bank_conflicts(Context *context, const Layout *layout,
                                    const LayoutAccess *access, LayoutBanks banks,
                                    LayoutConflicts *out);

@@ -208,16 +208,16 @@ static const char *read_directions(Solver *s, int k, const Layout *at, int64_t p
 static const char *read_access(Solver *s, int k, const Layout *layout, const LayoutAccess *access) {
   const char *reason = NULL;
   int64_t vector = MAX_OF(access->vector, (int64_t)1), word = s->banks.bank_bytes * 8;
-  int64_t width = vector * s->banks.element_bits, all = word * s->banks.bank_count;
+  int64_t width = layout_access_width(access, s->banks), all = word * s->banks.bank_count;
   const Layout *at = layout_access_offsets(s->context, layout, access, s->banks, &reason);
   if (!at) return reason;
   if (log_of(width) < 0 || log_of(all) < 0 || log_of(word) < 0)
     return "elements, vectors and banks are no powers of two";
-  int64_t lanes = at->extents[at->rank - 1], granule = MAX_OF(width, word);
+  int64_t granule = MAX_OF(width, word);
   s->granule_bits[k] = log_of(MAX_OF(granule / s->banks.element_bits, (int64_t)1));
   s->weight[k] = MAX_OF(access->weight, (int64_t)1);
   s->unit_bits = MAX_OF(s->unit_bits, s->granule_bits[k]);
-  return read_directions(s, k, at, MIN_OF(MAX_OF(all / width, (int64_t)1), lanes), vector);
+  return read_directions(s, k, at, layout_access_phase(access, s->banks), vector);
 }
 
 // The steps between units that leave the place within the unit: numbers of lanes' units.

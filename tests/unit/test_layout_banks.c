@@ -150,6 +150,85 @@ static void test_large_positions(void **state) {
   assert_int_equal(out.waves, 1ll << 40);
 }
 
+static void test_symbolic_conflicts(void **state) {
+  (void)state;
+  int64_t lanes[] = {32}, rows[] = {4, 32};
+  LayoutAccess column = {.lanes = map_of("lane -> lane, 3"), .extents = lanes};
+  LayoutAccess row = {.lanes = map_of("r, lane -> r, lane"), .extents = rows};
+  LayoutAccess quads = {.lanes = map_of("r, lane -> r, lane*4"), .extents = rows, .vector = 4};
+  const LayoutExpr *shape[] = {layout_symbol(context, str_intern(context, "H")),
+                               layout_symbol(context, str_intern(context, "W"))};
+  LayoutFact even[] = {{shape[0]->symbol, 32, 0, 1}, {shape[1]->symbol, 128, 0, 32}};
+  LayoutFact any[] = {{shape[0]->symbol, 32, 0, 1}, {shape[1]->symbol, 128, 0, 1}};
+  LayoutSource source = layout_source("i, j -> i, j", 2);
+  const Layout *wide = layout_parse(context, &source, shape, 2, (LayoutFacts){even, 2});
+  const Layout *odd = layout_parse(context, &source, shape, 2, (LayoutFacts){any, 2});
+  LayoutConflicts out;
+  LayoutAnswer a = layout_bank_conflicts(context, wide, &column, shared32, &out);
+  assert_int_equal(a.verdict, LAYOUT_NO);
+  assert_int_equal(out.degree, 32);
+  assert_int_equal(a.witness[0], 0);
+  assert_int_equal(a.witness2[0], 1);
+  a = layout_bank_conflicts(context, wide, &row, shared32, &out);
+  assert_int_equal(a.verdict, LAYOUT_YES);
+  assert_int_equal(out.waves, 4);
+  a = layout_bank_conflicts(context, wide, &quads, shared32, &out);
+  assert_int_equal(a.verdict, LAYOUT_YES);
+  assert_int_equal(out.phase, 8);
+  assert_int_equal(out.waves, 16);
+  a = layout_bank_conflicts(context, odd, &column, shared32, &out);
+  assert_int_equal(a.verdict, LAYOUT_UNDECIDED); // W = 129 has none, W = 128 has
+  a = layout_bank_conflicts(context, odd, &row, shared32, &out);
+  assert_int_equal(a.verdict, LAYOUT_YES);
+  LayoutSource padded = layout_source("i, j -> i, j in [H, W + 1]", 2);
+  padded.symbols = true;
+  const Layout *pitch = layout_parse(context, &padded, shape, 2, (LayoutFacts){even, 2});
+  assert_int_equal(layout_bank_conflicts(context, pitch, &column, shared32, &out).verdict,
+                   LAYOUT_YES);
+}
+
+// What is said for all values holds for some of them.
+static void test_symbolic_instances(void **state) {
+  (void)state;
+  static const char *const texts[] = {"i, j -> i, j", "i, j -> j, i", "i, j -> i//8, j, i%8",
+                                      "i, j -> j//4, i, j%4", "i, j -> i, j in [H, W + 1]"};
+  static const char *const lanes[] = {"l -> l, 0", "l -> 1, l", "l -> l % 4, l // 4",
+                                      "p, l -> p, l % 8 * 2", "p, l -> l // 8, l % 8 + p"};
+  static const LayoutBanks kinds[] = {{32, 4, 32}, {16, 4, 32}, {64, 4, 8}, {8, 4, 16}};
+  int decided = 0;
+  for (int i = 0; i < 400; i++) {
+    int64_t multiple = 1 << random_below(7), extents[2] = {3, 16}, shape[2];
+    LayoutBanks banks = kinds[random_below(COUNT_OF(kinds))];
+    const LayoutExpr *symbols[] = {layout_symbol(context, str_intern(context, "H")),
+                                   layout_symbol(context, str_intern(context, "W"))};
+    LayoutFact facts[] = {{symbols[0]->symbol, 16, 0, 1}, {symbols[1]->symbol, 16, 0, multiple}};
+    LayoutSource source = layout_source(texts[random_below(COUNT_OF(texts))], 2);
+    source.symbols = true;
+    const Layout *open = layout_parse(context, &source, symbols, 2, (LayoutFacts){facts, 2});
+    LayoutAccess access = {.lanes = map_of(lanes[random_below(COUNT_OF(lanes))]),
+                           .vector = random_below(3)};
+    access.extents = extents + 2 - access.lanes->input_count;
+    LayoutConflicts out;
+    LayoutAnswer a = layout_bank_conflicts(context, open, &access, banks, &out);
+    if (a.verdict == LAYOUT_UNDECIDED) continue;
+    decided++;
+    for (int k = 0; k < 3; k++) {
+      shape[0] = 16 + random_below(9);
+      shape[1] = ceil_div(16, multiple) * multiple + multiple * random_below(9);
+      bool pitched = source.text == texts[4];
+      const char *text = pitched ? str_format(context, "i, j -> i, j in [%d, %d]", (int)shape[0],
+                                              (int)shape[1] + 1)
+                                 : source.text;
+      LayoutConflicts want = brute_conflicts(layout_of(text, shape, 2), &access, banks);
+      assert_int_equal(out.degree, want.degree);
+      assert_int_equal(out.waves, want.waves);
+      assert_int_equal(out.words, want.words);
+    }
+  }
+  print_message("symbolic conflicts: %d of 400 decided\n", decided);
+  assert_true(decided > 100);
+}
+
 // ---- The best swizzle --------------------------------------------------------------------------
 
 static void test_transpose_swizzle(void **state) {
@@ -170,6 +249,25 @@ static void test_transpose_swizzle(void **state) {
   assert_int_equal(out.waves[0], 32);
   assert_int_equal(out.waves[1], 32);
   assert_string_equal(index_map_text(context, out.map), "o -> o ^ o >> 5 & 31");
+  for (int i = 0; i < 2; i++) check_conflicts(out.layout, &accesses[i], shared32);
+}
+
+// A warp writes rows of 16x32 floats and reads two columns at a time, 16 lanes each: XORing the row
+// itself would put both columns into the same sixteen banks.
+static void test_column_pairs(void **state) {
+  (void)state;
+  int64_t shape[] = {16, 32}, all[] = {16, 32};
+  LayoutAccess accesses[] = {
+      {.lanes = index_map_identity(context, 2), .extents = all},
+      {.lanes = map_of("p, lane -> lane % 16, 2*p + lane // 16"), .extents = all},
+  };
+  LayoutSwizzle out;
+  const Layout *plain = layout_row_major(context, 2, shape);
+  LayoutAnswer a = layout_best_swizzle(context, plain, shared32, accesses, 2, &out);
+  assert_int_equal(a.verdict, LAYOUT_YES);
+  assert_true(out.is_named && out.b == 4 && out.m == 1 && out.s == 4);
+  assert_int_equal(out.waves[0], 16);
+  assert_int_equal(out.waves[1], 16);
   for (int i = 0; i < 2; i++) check_conflicts(out.layout, &accesses[i], shared32);
 }
 
@@ -409,11 +507,12 @@ static int tear_down(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_random_conflicts), cmocka_unit_test(test_transpose_of_floats),
-      cmocka_unit_test(test_large_positions),  cmocka_unit_test(test_transpose_swizzle),
-      cmocka_unit_test(test_ldmatrix_swizzle), cmocka_unit_test(test_random_swizzles),
-      cmocka_unit_test(test_mixed_widths),     cmocka_unit_test(test_three_lines),
-      cmocka_unit_test(test_refusals),
+      cmocka_unit_test(test_random_conflicts),   cmocka_unit_test(test_transpose_of_floats),
+      cmocka_unit_test(test_large_positions),    cmocka_unit_test(test_symbolic_conflicts),
+      cmocka_unit_test(test_symbolic_instances), cmocka_unit_test(test_transpose_swizzle),
+      cmocka_unit_test(test_column_pairs),       cmocka_unit_test(test_ldmatrix_swizzle),
+      cmocka_unit_test(test_random_swizzles),    cmocka_unit_test(test_mixed_widths),
+      cmocka_unit_test(test_three_lines),        cmocka_unit_test(test_refusals),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
