@@ -26,9 +26,11 @@ static bool is_empty(const Layout *layout) {
 
 static bool walk_all(Context *context, const Layout *memory, Walk *walk) {
   static const int64_t zeros[MAX_RANK];
+  const LayoutExpr *offset = layout_offset_expr(context, memory);
   return !is_empty(memory) &&
-         layout_walk_new(context, layout_offset_expr(context, memory), memory->extents,
-                         memory->rank, zeros, memory->extents, walk);
+         layout_walk_new(context, offset, memory->extents, memory->rank, zeros, memory->extents,
+                         walk) &&
+         !walk->parity_count;
 }
 
 // Whether the digits tell every index of every axis apart.

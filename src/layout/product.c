@@ -162,7 +162,8 @@ static const char *order_digits(Context *context, const Layout *layout, Walk *wa
   if (layout_is_injective(context, layout).verdict != LAYOUT_YES)
     return "two elements share a place";
   if (!layout_walk_new(context, layout_offset_expr(context, layout), layout->extents, layout->rank,
-                       zeros, layout->extents, walk))
+                       zeros, layout->extents, walk) ||
+      walk->parity_count)
     return "the offset is no sum of digits in order";
   if (walk->start) return "the first element is not at offset 0";
   int64_t digits = 1;

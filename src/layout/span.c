@@ -11,6 +11,7 @@ enum { MAX_STEPS = 1 << 22, SETTLED = 100 };
 // ±rank of the most significant digit that differs, SETTLED when nothing later can matter.
 typedef struct State {
   int8_t low[MAX_WALK_AXES], high[MAX_WALK_AXES];
+  uint64_t parities; // of the XORs still to come
 } State;
 
 typedef struct Memo {
@@ -64,16 +65,20 @@ static bool settle(int8_t *state, int sign, int unvisited) {
 
 static bool enter(const Walker *w, State *s, int level, int64_t d) {
   const WalkDigit *g = &w->walk->digits[level];
+  if (d & 1) s->parities ^= g->feeds;
+  if (g->parity >= 0) s->parities &= ~((uint64_t)1 << g->parity);
+  if (g->slot < 0) return true;
   int unvisited = w->unvisited[level + 1][g->slot];
   note(&s->low[g->slot], d, g->first, g->rank);
   note(&s->high[g->slot], d, g->last, g->rank);
   return settle(&s->low[g->slot], 1, unvisited) && settle(&s->high[g->slot], -1, unvisited);
 }
 
-// Values of a digit that compare alike with both ends: from *at up to *end, in memory order.
+// Values of a digit after which the state is the same: from t up to *end, in memory order.
 static void next_class(const State *s, const WalkDigit *g, int64_t t, int64_t *end) {
   int64_t ends[2] = {g->first, g->last};
-  *end = g->high - g->low;
+  *end = g->parity < 0 && !g->feeds ? g->high - g->low : t;
+  if (g->parity >= 0) return;
   for (int i = 0; i < 2; i++) {
     if ((i ? s->high : s->low)[g->slot] == SETTLED) continue;
     int64_t e = g->down ? g->high - ends[i] : ends[i] - g->low;
@@ -84,8 +89,22 @@ static void next_class(const State *s, const WalkDigit *g, int64_t t, int64_t *e
   }
 }
 
-static int64_t value_at(const WalkDigit *g, int64_t t) {
-  return g->down ? g->high - t : g->low + t;
+// Places of a digit: t < count_of.
+static int64_t count_of(const WalkDigit *g) {
+  return g->parity < 0 ? g->high - g->low + 1 : 2;
+}
+
+// The digit whose place is t; -1: none is there.
+static int64_t value_at(const State *s, const WalkDigit *g, int64_t t) {
+  if (g->parity < 0) return g->down ? g->high - t : g->low + t;
+  int64_t d = t ^ (int64_t)(s->parities >> g->parity & 1);
+  return d < g->low || d > g->high ? -1 : d;
+}
+
+// The state after place t of a digit; false where no index of the box is there.
+static bool enter_place(const Walker *w, State *s, int level, int64_t t) {
+  int64_t d = value_at(s, &w->walk->digits[level], t);
+  return d >= 0 && enter(w, s, level, d);
 }
 
 // ---- Summaries ---------------------------------------------------------------------------------
@@ -118,10 +137,10 @@ static WalkSpan nest_span(Walker *w, int level, const State *s, int64_t at) {
   const WalkDigit *g = &w->walk->digits[level];
   int64_t step = g->weight * w->lines.element, end;
   WalkSpan sum = {0};
-  for (int64_t t = 0; t <= g->high - g->low; t = end + 1) {
+  for (int64_t t = 0; t < count_of(g); t = end + 1) {
     State below = *s;
     next_class(s, g, t, &end);
-    if (enter(w, &below, level, value_at(g, t)))
+    if (enter_place(w, &below, level, t))
       sum = merged(sum, copies(w, level + 1, &below, at + t * step, step, end - t + 1));
   }
   return sum;
@@ -179,10 +198,10 @@ static void emit_nest(Walker *w, int level, const State *s, int64_t at) {
   if (span.runs == 1) return emit_run(w, span);
   const WalkDigit *g = &w->walk->digits[level];
   int64_t step = g->weight * w->lines.element, end;
-  for (int64_t t = 0; t <= g->high - g->low && w->room; t = end + 1) {
+  for (int64_t t = 0; t < count_of(g) && w->room; t = end + 1) {
     State below = *s;
     next_class(s, g, t, &end);
-    if (enter(w, &below, level, value_at(g, t)))
+    if (enter_place(w, &below, level, t))
       emit_copies(w, level + 1, &below, at + t * step, step, end - t + 1);
   }
 }
@@ -193,6 +212,7 @@ static void find_unvisited(Walker *w) {
   for (int i = w->walk->count - 1; i >= 0; i--) {
     const WalkDigit *g = &w->walk->digits[i];
     memcpy(w->unvisited[i], w->unvisited[i + 1], sizeof *w->unvisited);
+    if (g->slot < 0) continue;
     w->unvisited[i][g->slot] = (int8_t)MAX_OF(w->unvisited[i][g->slot], g->rank);
   }
 }
@@ -205,8 +225,8 @@ static bool fits(const Walk *walk, WalkLines lines) {
     return false;
   for (int i = 0; i < walk->count; i++) {
     const WalkDigit *g = &walk->digits[i];
-    if (!mul_fits(g->weight, g->high - g->low + 1, &part) ||
-        !mul_fits(part, lines.element, &part) || !add_fits(reach, part, &reach))
+    if (!mul_fits(g->weight, count_of(g), &part) || !mul_fits(part, lines.element, &part) ||
+        !add_fits(reach, part, &reach))
       return false;
   }
   return add_fits(reach, lines.element, &reach) && reach <= INT64_MAX / 4 &&
@@ -223,7 +243,7 @@ bool layout_walk_lines(Context *context, const Walk *walk, WalkLines lines, Walk
   *w = (Walker){.walk = walk, .lines = lines, .arena = &context->scratch, .runs = runs};
   w->memos = map_new(w->arena);
   w->room = room ? *room : 0;
-  State start = {0};
+  State start = {.parities = walk->parities};
   int64_t at = walk->start * lines.element + lines.base;
   find_unvisited(w);
   *span = span_of(w, 0, &start, at);

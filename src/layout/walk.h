@@ -10,19 +10,24 @@
 enum { MAX_WALK_AXES = 16 };
 
 // d = ⌊y / cut⌋ mod radix of y = index + shift of its axis. It lies at weight · t for
-// t = d - low, or t = high - d where it counts down.
+// t = d - low, or t = high - d where it counts down, or t = d ^ parity. A digit of slot -1 is no
+// digit of an axis: its t is the parity, which higher digits determine.
 typedef struct WalkDigit {
   int axis, slot; // slot: the axis among those that have digits
   int rank;       // significance among the digits of its axis, from 1
   int64_t cut, radix, weight, low, high;
   int64_t first, last; // its values at the ends of the axis' range
   bool down;
+  int parity;     // -1, or: memory has this bit XORed with the state's parity of that number
+  uint64_t feeds; // parities that change where this bit is 1
 } WalkDigit;
 
 typedef struct Walk {
   int count, slot_count;
   WalkDigit digits[MAX_DIGITS]; // outermost first
   int64_t start;                // the offset where every t is 0
+  int parity_count;
+  uint64_t parities; // with no digit visited
   bool plain; // the offset is a sum of floors of axes, without shifts: its form is the only one
   int64_t shift[MAX_RANK];
 } Walk;

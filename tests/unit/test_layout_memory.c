@@ -142,6 +142,45 @@ static void test_lines_of_large(void **state) {
   assert_int_equal(out.run_count, 1);
 }
 
+// A tile of a swizzled matrix: rows of 64 floats whose groups of four are XORed with the row.
+static void test_lines_of_swizzles(void **state) {
+  (void)state;
+  int64_t shape[] = {1 << 20, 64}, low[] = {5, 8}, extent[] = {8, 16};
+  const Layout *m = layout_of("i, j -> i, j ^ (i % 8) * 4", shape, 2);
+  LayoutRuns out;
+  LayoutLineSize size = {32, 32, 0};
+  LayoutAnswer a = layout_lines(context, m, low, extent, size, 4, &out);
+  assert_int_equal(a.level, LAYOUT_DIGITS);
+  touch(m, low, extent, size);
+  check_runs(&out, 1, MAX_UNITS);
+  extent[0] = (1 << 20) - 5;
+  a = layout_lines(context, m, low, extent, (LayoutLineSize){32, 256, 0}, 0, &out);
+  assert_int_equal(a.level, LAYOUT_DIGITS);
+  assert_int_equal(out.total, (1 << 20) - 5);
+}
+
+static void test_random_swizzles(void **state) {
+  (void)state;
+  static const char *const texts[] = {
+      "i, j -> i, j ^ i %% %d * %d", "i, j -> (i*32 + j) ^ ((i*32 + j) >> 4 & %d) * %d",
+      "i, j -> i // 4, j ^ i %% %d * %d, i %% 4", "i, j -> i, 31 - (j ^ i %% %d * %d)",
+      "i, j -> j // 8, i, (j ^ i %% %d * %d) %% 8"};
+  int before = by_digits;
+  for (int i = 0; i < 600; i++) {
+    int64_t shape[] = {8 << random_below(3), 32};
+    int mask = 1 << (1 + random_below(3)), times = 1 << random_below(3),
+        which = i % COUNT_OF(texts);
+    char text[128];
+    snprintf(text, sizeof text, texts[which], which == 1 ? mask - 1 : mask, times);
+    const Layout *layout = layout_parse_static(context, text, shape, 2);
+    if (!layout) continue; // 8 rows and a mask beyond
+    check_lines(layout);
+  }
+  context->diags.count = context->error_count = 0;
+  print_message("swizzles: %d of 600 by digits\n", by_digits - before);
+  assert_true(by_digits - before > 400);
+}
+
 static void test_padding_runs(void **state) {
   (void)state;
   LayoutRuns out;
@@ -182,8 +221,9 @@ static int tear_down(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_random_boxes),   cmocka_unit_test(test_lines_of_a_tile),
-      cmocka_unit_test(test_lines_of_large), cmocka_unit_test(test_padding_runs),
+      cmocka_unit_test(test_random_boxes),    cmocka_unit_test(test_lines_of_a_tile),
+      cmocka_unit_test(test_lines_of_large),  cmocka_unit_test(test_lines_of_swizzles),
+      cmocka_unit_test(test_random_swizzles), cmocka_unit_test(test_padding_runs),
       cmocka_unit_test(test_bad_boxes),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
