@@ -84,6 +84,7 @@ Proof layout_forms_stride(Context *context, const Layout *layout, const LayoutEx
                           int axis, int64_t *stride);
 bool layout_forms_vector_width(Context *context, const Layout *layout, const LayoutExpr *offset,
                                int axis, int64_t *width);
+int64_t layout_symbolic_vector_width(Context *context, const Layout *layout, int axis);
 
 // Symbolic extents (symbolic.c): "yes" proved, anything else left open.
 bool layout_symbolic_equal(Context *context, const Layout *layout, const LayoutExpr *const *other);

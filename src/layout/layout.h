@@ -319,8 +319,9 @@ LayoutAnswer layout_at_offset(Context *context, const Layout *layout, int64_t of
 // other resources: of the memory offset, where the step stays on the same lane, register, ….
 void layout_strides(Context *context, const Layout *layout, int64_t *strides, bool *has_stride);
 // The largest w such that for every index, elements x .. x + w - 1 along `axis` (x a multiple of
-// w) lie at consecutive offsets, the first a multiple of w. 1 when nothing better is proved. With
-// axes on other resources: in memory, all w on the same lane, register, ….
+// w) lie at consecutive offsets, the first a multiple of w. 1 when nothing better is proved; with
+// symbolic extents for all values. With axes on other resources: in memory, all w on the same lane,
+// register, ….
 int64_t layout_vector_width(Context *context, const Layout *layout, int axis);
 
 // ---- Slices and reshapes ---------------------------------------------------------------------

@@ -205,6 +205,7 @@ static int64_t vector_by_points(Context *context, const Layout *layout, int axis
 
 int64_t layout_vector_width(Context *context, const Layout *layout, int axis) {
   int64_t size, *widths = layout->cache->vector_widths;
+  if (!layout->is_static) return layout_symbolic_vector_width(context, layout, axis);
   if (!layout_logical_size(layout, &size) || size == 0 || layout->extents[axis] < 2) return 1;
   if (!layout_is_plain(layout)) return layout_memory_vector_width(context, layout, axis);
   if (!widths)

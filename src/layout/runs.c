@@ -148,6 +148,44 @@ static const Layout *flat(Context *context, const Layout *layout, const LayoutEx
   return layout_try(context, map, shape, &size, layout->facts);
 }
 
+// Whether groups of w elements lie as a vector, also those past the end that the last one begins.
+static bool symbolic_width_holds(Context *context, const Layout *layout, const LayoutExpr *e,
+                                 int axis, int64_t w) {
+  const LayoutExpr *shape[MAX_RANK], *by = number(context, w), *size = by;
+  int rank = layout->rank;
+  memcpy(shape, layout->shape, sizeof *shape * (size_t)rank);
+  const LayoutExpr *past = add(context, shape[axis], number(context, w - 1));
+  shape[axis] = layout_expr(context, LAYOUT_DIV, past, by, NULL);
+  shape[rank] = by;
+  for (int i = 0; i < layout->physical_rank; i++)
+    size = layout_expr(context, LAYOUT_MUL, size, layout->physical[i], NULL);
+  const LayoutExpr *within = layout_axis(context, rank);
+  const LayoutExpr *group = layout_expr(context, LAYOUT_MUL, layout_axis(context, axis), by, NULL);
+  const LayoutExpr *first = with_axis(context, e, axis, group);
+  const LayoutExpr *have[2], *want[2] = {add(context, first, within), number(context, 0)};
+  const LayoutExpr *physical[2] = {size, by};
+  have[0] = with_axis(context, e, axis, add(context, group, within));
+  have[1] = layout_expr(context, LAYOUT_MOD, first, by, NULL);
+  const IndexMap *map = index_map_new(context, rank + 1, NULL, 2, have, NULL, NULL, 0);
+  const Layout *at = layout_try(context, map, shape, physical, layout->facts);
+  return at && layout_symbolic_equal(context, at, want);
+}
+
+// The widest that is proved; instances say what it can be at most.
+int64_t layout_symbolic_vector_width(Context *context, const Layout *layout, int axis) {
+  int64_t gcd = 0;
+  if (layout->rank == MAX_RANK || !layout_is_plain(layout)) return 1;
+  for (int i = 0; i < MAX_INSTANCES && gcd != 1; i++) {
+    Instance instance;
+    if (!layout_instance(context, layout, i, &instance)) continue;
+    gcd = gcd_of(gcd, layout_vector_width(context, instance.layout, axis));
+  }
+  const LayoutExpr *e = layout_offset_expr(context, layout);
+  for (int64_t w = gcd; w > 1; w = layout_largest_divisor(gcd, w - 1))
+    if (symbolic_width_holds(context, layout, e, axis, w)) return w;
+  return 1;
+}
+
 LayoutAnswer layout_stride(Context *context, const Layout *layout, int axis,
                            const LayoutExpr **stride) {
   const LayoutExpr *shape[MAX_RANK], *origin[MAX_RANK];

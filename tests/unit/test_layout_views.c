@@ -325,6 +325,19 @@ static void test_strides_of_large(void **state) {
   assert_true(has[0] && has[1] && strides[0] == 49);
 }
 
+static void test_symbolic_vectors(void **state) {
+  (void)state;
+  const LayoutExpr *shape[] = {symbol("N"), symbol("C"), symbol("H"), symbol("W")};
+  LayoutFact facts[] = {{shape[1]->symbol, 16, 0, 1}, {shape[3]->symbol, 8, 0, 8}};
+  LayoutFacts some = {facts, 2};
+  assert_int_equal(layout_vector_width(context, symbolic("NCHW16c", shape, 4, some), 1), 16);
+  assert_int_equal(layout_vector_width(context, symbolic("NCHW16c", shape, 4, some), 3), 1);
+  assert_int_equal(layout_vector_width(context, symbolic("NCHW", shape, 4, some), 3), 8);
+  assert_int_equal(layout_vector_width(context, symbolic("NHWC", shape, 4, some), 3), 1);
+  assert_int_equal(layout_vector_width(context, symbolic("NCHW", shape, 4, (LayoutFacts){0}), 3),
+                   1);
+}
+
 static void test_symbolic_strides(void **state) {
   (void)state;
   const LayoutExpr *shape[] = {symbol("N"), symbol("C"), symbol("H"), symbol("W")}, *stride;
@@ -380,7 +393,8 @@ int main(void) {
       cmocka_unit_test(test_slice_examples),   cmocka_unit_test(test_symbolic_slices),
       cmocka_unit_test(test_order_examples),   cmocka_unit_test(test_blocking_examples),
       cmocka_unit_test(test_reshape_examples), cmocka_unit_test(test_strides_of_large),
-      cmocka_unit_test(test_symbolic_strides), cmocka_unit_test(test_random_views),
+      cmocka_unit_test(test_symbolic_strides), cmocka_unit_test(test_symbolic_vectors),
+      cmocka_unit_test(test_random_views),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
