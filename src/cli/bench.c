@@ -129,12 +129,12 @@ const Command command_bench = {
     .summary = "measure a model or one operator beside what the machine can do",
     .example = "  $ pleat bench --op 'matmul 1024x1024x1024' --threads 1\n"
                "  matmul 1024x1024x1024\n"
-               "  latency         24.1 ms median   24.0 ms p10   24.6 ms p90   (1 thread, 41 runs, "
+               "  latency         17.1 ms median   16.8 ms p10   17.9 ms p90   (1 thread, 58 runs, "
                "avx512)\n"
-               "  work            2.1 G operations, 89.1 GFLOP/s   81 % of the measured FMA peak, "
-               "110 GFLOP/s\n"
-               "  tensors         12.0 MiB in, out and constant, 0.5 GB/s\n"
-               "  first result    0.31 s   memory at most 96.1 MiB\n",
+               "  work            2.1 G operations, 126 GFLOP/s   82 % of the measured FMA peak, "
+               "153 GFLOP/s\n"
+               "  tensors         12.0 MiB in, out and constant, 0.7 GB/s\n"
+               "  first result    0.13 s   memory at most 96.1 MiB\n",
     .takes = TAKES_JSON | TAKES_THREADS | TAKES_CPU,
     .options = options,
     .option_count = COUNT_OF(options),

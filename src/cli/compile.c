@@ -135,8 +135,9 @@ const Command command_compile = {
     .name = "compile",
     .arguments = "MODEL|KERNEL.py -o FILE",
     .summary = "write native code, C or TVMScript, by the ending of the output",
-    .example = "  $ pleat compile digits.onnx -o digits.c\n"
-               "  $ cc -O2 -march=native -c digits.c      # digits.h says how to call it\n",
+    .example = "  $ pleat compile examples/digits/digits.onnx -o digits.c\n"
+               "  $ cc -O2 -march=native -c digits.c      # digits.h says how to call it\n"
+               "  $ pleat compile examples/kernels/matmul.py -o matmul.so\n",
     .takes = TAKES_OUTPUT | TAKES_THREADS | TAKES_CPU,
     .options = options,
     .option_count = COUNT_OF(options),

@@ -178,9 +178,11 @@ const Command command_inspect = {
     .name = "inspect",
     .arguments = "MODEL",
     .summary = "print one line for each operator: shapes, types, layouts, bytes, operations",
-    .example = "  $ pleat inspect resnet50.onnx | grep conv2d\n"
-               "  stem.conv  nn.conv2d  1x3x224x224,64x3x7x7->1x64x112x112  float32  "
-               "NCHW,OHWI32o->NHWC  3851264  236027904  kernel:1\n",
+    .example = "  $ pleat inspect examples/digits/digits.onnx | grep pool\n"
+               "  pool            nn.max_pool2d         1x9x8x8->1x9x4x4                float32  "
+               "NCHW16c->NHWC        2880         576  kernel:4\n"
+               "  mean            nn.global_avg_pool2d  1x17x2x2->1x17x1x1              float32  "
+               "NCHW16c->NCHW         340          85  kernel:11\n",
     .takes = TAKES_JSON | TAKES_THREADS | TAKES_CPU,
     .options = options,
     .option_count = COUNT_OF(options),

@@ -126,13 +126,20 @@ const Command command_opt = {
     .name = "opt",
     .arguments = "KERNEL.py",
     .summary = "run schedule steps and passes on TVMScript and print it",
-    .example = "  $ pleat opt scale.py --pass convert_blocks,simplify_loops\n"
-               "  # from pleat.script import tir as T\n"
-               "  @T.prim_func\n"
-               "  def scale(A: T.Buffer((30, 64), \"float32\"), B: T.Buffer((30, 64), "
-               "\"float32\")):\n"
-               "      for i, j in T.grid(30, 64):\n"
-               "          B[i, j] = A[i, j] * T.float32(2.0)\n",
+    .example =
+        "  $ pleat opt examples/kernels/matmul.py --pass convert_blocks,simplify_loops\n"
+        "  from pleat.script import tir as T\n"
+        "  \n"
+        "  @T.prim_func\n"
+        "  def matmul(A: T.Buffer((384, 256), \"float32\"), B: T.Buffer((256, 512), \"float32\"),\n"
+        "             bias: T.Buffer((512,), \"float32\"), C: T.Buffer((384, 512), \"float32\")):\n"
+        "      product = T.decl_buffer((384, 512), \"float32\")\n"
+        "      for i, j, k in T.grid(384, 512, 256):\n"
+        "          if k == 0:\n"
+        "              product[i, j] = T.float32(0.0)\n"
+        "          product[i, j] = product[i, j] + A[i, k] * B[k, j]\n"
+        "      for i, j in T.grid(384, 512):\n"
+        "          C[i, j] = T.max(product[i, j] + bias[j], T.float32(0.0))\n",
     .takes = TAKES_OUTPUT,
     .options = options,
     .option_count = COUNT_OF(options),

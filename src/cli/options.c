@@ -172,12 +172,17 @@ bool options_parse(Cli *cli, const char *const *arguments, int count, void *opti
   return reader.ok;
 }
 
+enum { SPELLING_COLUMNS = 30 };
+
 static void print_option(const Option *option, FILE *out) {
-  char spelling[64], letter[8] = "    ";
+  char spelling[96], letter[8] = "    ";
   if (option->letter) snprintf(letter, sizeof letter, "-%c, ", option->letter);
   snprintf(spelling, sizeof spelling, "%s--%s%s%s", letter, option->name, option->value ? " " : "",
            option->value ? option->value : "");
-  fprintf(out, "  %-30s %s\n", spelling, option->help);
+  if (strlen(spelling) > SPELLING_COLUMNS)
+    fprintf(out, "  %s\n  %*s %s\n", spelling, SPELLING_COLUMNS, "", option->help);
+  else
+    fprintf(out, "  %-*s %s\n", SPELLING_COLUMNS, spelling, option->help);
 }
 
 void command_help(const Command *command, FILE *out) {

@@ -249,15 +249,18 @@ const Command command_run = {
     .name = "run",
     .arguments = "MODEL|KERNEL.py",
     .summary = "compile a model or a kernel for this machine and run it",
-    .example =
-        "  $ pleat run resnet50.onnx --fill random --repeat 50\n"
-        "  resnet50.onnx   53 conv2d · 49 relu · 16 add · 4 others      97.5 MiB of weights\n"
-        "  plan            2 layouts · 1 rewrite at run time (input, 588 KiB) · 54 folded · "
-        "optimal\n"
-        "  code            21 kernels, avx512, 0.31 s             arena 9.4 MiB\n"
-        "  latency         29.1 ms median   28.8 p10   29.9 p90   (2 threads, 50 runs)   91 % of "
-        "the FMA peak\n"
-        "  slow paths      none\n",
+    .example = "  $ pleat run examples/digits/digits.onnx --fill random --repeat 200\n"
+               "  digits.onnx     9 conv2d · 9 batch_norm · 7 relu · 3 add · 5 others      36.9 "
+               "KiB of weights\n"
+               "  plan            4 layouts · 0 rewrites at run time · 29 folded · optimal\n"
+               "  code            16 kernels, avx512, 1.36 s             arena 10.2 KiB\n"
+               "  latency         5.11 us median   5.08 us p10   5.15 us p90   (1 thread, 200 "
+               "runs)   42 % of the FMA peak\n"
+               "  slow paths      softmax: no axis of the reduction can be a vector\n"
+               "  probabilities   [0.0142556 0.0121603 0.0172471 0.599698 0.00290577 0.0162721 … "
+               "10 values]\n"
+               "  $ pleat run examples/kernels/matmul.py --fill random -o product.npz --trace "
+               "trace.json\n",
     .takes = TAKES_JSON | TAKES_OUTPUT | TAKES_THREADS | TAKES_CPU,
     .options = options,
     .option_count = COUNT_OF(options),

@@ -97,11 +97,14 @@ bool session_measure(Session *s, int64_t repeat, bool profile) {
   s->first_seconds = seconds_since(s->start_ns);
   if (profile && s->runs > 1)
     memset(s->step_ns, 0, sizeof *s->step_ns * (size_t)s->program->steps.count);
+  Progress progress = progress_begin("measuring", s->runs);
   for (int i = 0; s->runs > 1 && i < s->runs; i++) {
     start = clock_now_ns();
     if (!run_once(s, profile)) return false;
     samples[i] = seconds_since(start);
+    progress_step(&progress, i + 1);
   }
+  progress_end(&progress);
   s->latency = spread_of(samples, s->runs);
   return true;
 }
