@@ -25,6 +25,17 @@ void interp_fill(DType type, void *data, int64_t count, uint64_t seed, InterpFil
     number_store(dtype_lanes(type, 1), place, random_value(type, fill, next_random(&seed)));
 }
 
+// Integers take all values of the range, floats any of its sixteenths.
+static void fill_range(DType type, void *data, int64_t count, uint64_t seed, InterpRange range) {
+  int bytes = dtype_bytes(type);
+  double steps = dtype_is_float(type) ? 16 : range.high - range.low;
+  for (int64_t i = 0; i < count * type.lanes; i++) {
+    double step = (double)(next_random(&seed) >> 32) * 0x1p-32 * (steps + 1);
+    double value = range.low + floor(step) * (range.high - range.low) / steps;
+    number_store(dtype_lanes(type, 1), (char *)data + i * bytes, value);
+  }
+}
+
 // ---- Shapes -----------------------------------------------------------------------------------
 
 static bool size_of_var(const Expr *e, const InterpSize *sizes, int count, int64_t *value) {
@@ -100,7 +111,10 @@ static bool make_argument(Comparison *c, int i, InterpTensor *arg) {
   int64_t bytes = interp_tensor_bytes(arg);
   arg->data = arena_alloc(c->arena, (size_t)bytes + 64);
   int64_t size = (int64_t)dtype_bytes(arg->type) * arg->type.lanes;
-  interp_fill(arg->type, arg->data, bytes / size, options->seed + 977 * (uint64_t)i, options->fill);
+  uint64_t seed = options->seed + 977 * (uint64_t)i;
+  InterpRange range = options->ranges ? options->ranges[i] : (InterpRange){0, 0};
+  if (range.low < range.high) fill_range(arg->type, arg->data, bytes / size, seed, range);
+  else interp_fill(arg->type, arg->data, bytes / size, seed, options->fill);
   return true;
 }
 

@@ -75,6 +75,11 @@ typedef struct InterpSize { // a variable of the first function's shapes, or a s
   int64_t value;
 } InterpSize;
 
+// Values of a parameter, spread over it; both 0: as the filling says.
+typedef struct InterpRange {
+  double low, high;
+} InterpRange;
+
 // The difference found by a comparison. Errors are over all elements of all parameters.
 typedef struct InterpDifference {
   double max_abs, max_rel; // relative to max(|expected|, 1e-3 of the largest |expected|)
@@ -90,6 +95,7 @@ typedef struct InterpCompare {
   int size_count;
   uint64_t seed;
   InterpFill fill;
+  const InterpRange *ranges; // one a parameter; NULL: none
   double rtol, atol; // |expected - actual| <= atol + rtol * |expected|
   InterpOptions options;
   // When the parameters of `b` have other layouts: `pack` makes b's argument from a's (in `arena`),

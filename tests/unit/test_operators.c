@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every row of the operator table, as the tensor program that its definition gives and as a planned
+// graph of one node: compiled by every target for every level of the processor, the answer must be
+// the interpreter's of the definition. An operator without a case fails.
+//   PLEAT_OPERATOR=NAME    only that one, and everywhere; without it each case takes turns
+#include "graph/graph.h"
+#include "operator_cases.h"
+#include "target_check.h"
+
+static const char *const all_types[] = {"float32", "float64", "float16", "bfloat16", "int32",
+                                        "int64",   "int8",    "uint8",   "bool",     "int16",
+                                        "uint16",  "uint32",  "uint64"};
+
+typedef struct Definition { // one call of an operator on tensors of given types
+  Context *context;
+  GraphFunc *graph;
+  PrimFunc *func;
+  InterpRange ranges[8];
+  const char *text;
+  double rtol;
+} Definition;
+
+// ---- A call as text -----------------------------------------------------------------------------
+
+// One tensor of a case's inputs: "3x5:int64@-3~2" → its annotation; its range into *range.
+static const char *tensor_text(Context *context, const char *spec, const char *type,
+                               InterpRange *range) {
+  char own[32];
+  double low = 0, high = 0;
+  const char *colon = strchr(spec, ':'), *at = strchr(spec, '@');
+  if (colon && sscanf(colon, ":%31[a-z0-9]", own) == 1) type = own;
+  if (at) sscanf(at, "@%lf~%lf", &low, &high);
+  *range = (InterpRange){low, high};
+  Text shape = text_new(&context->arena);
+  for (const char *p = spec; *p && *p != ':' && *p != '@' && *p != '-'; p++)
+    text_append(&shape, *p == 'x' ? ", " : p, *p == 'x' ? 2 : 1);
+  const char *comma = shape.size ? "," : "";
+  return arena_printf(&context->arena, "R.Tensor((%s%s), \"%s\")", text_string(&shape), comma,
+                      type);
+}
+
+static const char *call_text(Definition *d, const OperatorCase *c, const char *type) {
+  Context *context = d->context;
+  Text params = text_new(&context->arena), args = text_new(&context->arena);
+  char *copy = arena_printf(&context->arena, "%s", c->inputs), *rest = NULL;
+  int count = 0;
+  for (char *spec = strtok_r(copy, " ", &rest); spec; spec = strtok_r(NULL, " ", &rest)) {
+    const char *tensor = tensor_text(context, spec, type, &d->ranges[count]);
+    text_printf(&params, "%sx%d: %s", count ? ", " : "", count, tensor);
+    text_printf(&args, "%sx%d", count ? ", " : "", count);
+    count++;
+  }
+  const char *results = c->results == 3 ? "y0, y1, y2" : "y";
+  return arena_printf(&context->arena,
+                      "@R.function\ndef main(%s):\n    with R.dataflow():\n        %s = R.%s(%s%s%s)"
+                      "\n        R.output(%s)\n    return %s%s%s\n",
+                      text_string(&params), results, c->op, text_string(&args),
+                      *c->attrs ? ", " : "", c->attrs, results, c->results ? "(" : "", results,
+                      c->results ? ")" : "");
+}
+
+// ---- What a case is judged by -------------------------------------------------------------------
+
+static double tolerance_of(DType type) {
+  if (!dtype_is_float(type)) return 0;
+  return type.code == TYPE_BFLOAT ? 4e-2 : type.bits == 16 ? 5e-3 : type.bits == 32 ? 1e-5 : 1e-12;
+}
+
+static bool define(Definition *d, const OperatorCase *c, const char *type) {
+  Context *context = d->context;
+  d->text = call_text(d, c, type);
+  SourceFile *file = source_file_new(context, "call.py", d->text, strlen(d->text));
+  Module *module = script_parse(context, file);
+  if (!module) {
+    diag_print_all(context, stderr);
+    fail_msg("%s", d->text);
+  }
+  d->graph = module->funcs.items[0].graph;
+  return graph_infer(context, d->graph) &&
+         (d->func = op_prim_func(context, d->graph->nodes.items[0])) != NULL;
+}
+
+static double loosest(const PrimFunc *func) {
+  double result = 0;
+  for (int i = 0; i < func->param_count; i++)
+    result = MAX_OF(result, tolerance_of(func->buffers[i]->type));
+  return result;
+}
+
+// ---- Cases of the families that have one form ---------------------------------------------------
+
+static bool has_attr(const OpRow *row, const char *key) {
+  return row->attrs && strstr(row->attrs, key);
+}
+
+// Divisors are not 0; what a shape says of the others is enough.
+static const char *divisor_range(const OpRow *row) {
+  bool divides = !strcmp(row->name, "divide") || !strcmp(row->name, "mod");
+  return divides ? "@1~8" : "";
+}
+
+// `where` chooses by a tensor of bool.
+static const char *first_type(const OpRow *row) {
+  return row->result.code == TYPE_VOID && row->result.bits ? ":bool" : "";
+}
+
+static void elementwise_case(Context *context, const OpRow *row, int number, OperatorCase *out) {
+  static const char *const shapes[][3] = {
+      {"3x1x19", "3x1x19", "3x1x19"}, {"7x1x5", "3x1", "1x5"}, {"-", "-", "-"}};
+  Text inputs = text_new(&context->arena);
+  for (int i = 0; i < row->min_inputs; i++)
+    text_printf(&inputs, "%s%s%s%s", i ? " " : "", shapes[number][i], i ? "" : first_type(row),
+                i == 1 ? divisor_range(row) : "");
+  *out = (OperatorCase){row->name, text_string(&inputs), "", 0};
+}
+
+static void reduction_case(const OpRow *row, int number, OperatorCase *out) {
+  static const char *const attrs[] = {"axis=[1], keepdims=1", "axis=[0, -1]", ""};
+  static const char *const single[] = {"axis=1, keepdims=1", "axis=-1", "axis=0"};
+  static const char *const shapes[] = {"3x17x5", "7x2x13", "1x3"};
+  bool one_axis = has_attr(row, "select_last_index") || has_attr(row, "reverse");
+  const char *attr = one_axis ? single[number] : attrs[number];
+  if (has_attr(row, "reverse")) attr = number ? "axis=1, reverse=1" : "axis=1, exclusive=1";
+  *out = (OperatorCase){row->name, shapes[number], attr, 0};
+}
+
+static const char *const cast_attrs[] = {"dtype=\"float32\"", "dtype=\"int8\"", "dtype=\"bool\"",
+                                         "dtype=\"float16\"", "dtype=\"bfloat16\"",
+                                         "dtype=\"float64\""};
+
+// Case `number` of an operator; false behind the last.
+static bool find_case(Context *context, const OpRow *row, int number, OperatorCase *out) {
+  if (row->body) return number < 3 ? elementwise_case(context, row, number, out), true : false;
+  if (has_attr(row, "keepdims") || has_attr(row, "reverse"))
+    return number < 3 ? reduction_case(row, number, out), true : false;
+  if (!strcmp(row->name, "astype")) {
+    if (number >= COUNT_OF(cast_attrs)) return false;
+    *out = (OperatorCase){row->name, "5x7@0~100", cast_attrs[number], 0};
+    return true;
+  }
+  for (int i = 0; i < COUNT_OF(operator_cases); i++)
+    if (!strcmp(operator_cases[i].op, row->name) && number-- == 0)
+      return *out = operator_cases[i], true;
+  return false;
+}
+
+// ---- As tensor programs -------------------------------------------------------------------------
+
+enum { TURNS = 4 };
+
+typedef struct Turns {
+  Context *context;
+  TargetCases cases[TURNS];
+  int next;
+} Turns;
+
+static void add_definition(Turns *turns, const Definition *d, bool everywhere) {
+  Context *context = turns->context;
+  TargetCase one = {.func = d->func, .what = d->text};
+  one.lowered = lower_prim_func(context, d->func, NULL);
+  if (!one.lowered) {
+    diag_print_all(context, stderr);
+    fail_msg("%s", d->text);
+  }
+  one.compare = (InterpCompare){.seed = (uint64_t)turns->next,
+                                .fill = INTERP_FILL_EIGHTHS,
+                                .rtol = d->rtol,
+                                .atol = d->rtol};
+  one.compare.ranges = arena_copy(&context->arena, d->ranges, sizeof d->ranges);
+  for (int i = 0; i < TURNS; i++)
+    if (everywhere || turns->next % TURNS == i)
+      array_push(&context->arena, &turns->cases[i], one);
+  turns->next++;
+}
+
+// The types the definition takes: it says no to the others.
+static int add_case(Turns *turns, const OperatorCase *c, bool everywhere) {
+  int taken = 0;
+  for (int t = 0; t < COUNT_OF(all_types); t++) {
+    Definition d = {.context = turns->context};
+    bool fits = define(&d, c, all_types[t]);
+    turns->context->diags.count = turns->context->error_count = 0;
+    if (!fits) continue;
+    taken++;
+    d.rtol = loosest(d.func);
+    if (everywhere || t < 5 || (turns->next + t) % 3 == 0) add_definition(turns, &d, everywhere);
+  }
+  return taken;
+}
+
+static void test_definitions(void **state) {
+  (void)state;
+  const char *only = getenv("PLEAT_OPERATOR");
+  Turns turns = {.context = context_new()};
+  int failures = 0;
+  for (int i = 0; i < op_count(); i++) {
+    const OpRow *row = op_at(i);
+    if (only && strcmp(only, row->name) != 0) continue;
+    OperatorCase c;
+    int number = 0;
+    for (; find_case(turns.context, row, number, &c); number++)
+      if (!add_case(&turns, &c, only != NULL)) {
+        fprintf(stderr, "%s(%s, %s) takes no type\n", c.op, c.inputs, c.attrs);
+        failures++;
+      }
+    if (!number) fprintf(stderr, "%s has no case: add one to operator_cases.h\n", row->name);
+    failures += !number;
+  }
+  for (int i = 0; i < TURNS; i++) {
+    failures += target_check(turns.context, &turns.cases[i], (TargetPlaces){"llvm", 1u << i});
+    failures += target_check(turns.context, &turns.cases[i],
+                             (TargetPlaces){"c", 1u << (i + 1) % TURNS});
+  }
+  context_free(turns.context);
+  assert_int_equal(failures, 0);
+}
+
+int main(void) {
+  setenv("CFLAGS", "-O0", 0); // of the C target: here it is judged, not the compiler
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_definitions)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
