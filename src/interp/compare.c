@@ -113,8 +113,10 @@ static bool make_argument(Comparison *c, int i, InterpTensor *arg) {
   int64_t size = (int64_t)dtype_bytes(arg->type) * arg->type.lanes;
   uint64_t seed = options->seed + 977 * (uint64_t)i;
   InterpRange range = options->ranges ? options->ranges[i] : (InterpRange){0, 0};
-  if (range.low < range.high) fill_range(arg->type, arg->data, bytes / size, seed, range);
-  else interp_fill(arg->type, arg->data, bytes / size, seed, options->fill);
+  if (range.low < range.high)
+    fill_range(arg->type, arg->data, bytes / size, seed, range);
+  else
+    interp_fill(arg->type, arg->data, bytes / size, seed, options->fill);
   return true;
 }
 
@@ -201,14 +203,12 @@ bool interp_compare(Context *context, const PrimFunc *a, const PrimFunc *b,
   Comparison comparison = {context, &context->scratch, a, b, compare};
   *difference = (InterpDifference){0};
   bool done = make_arguments(&comparison) && run_both(&comparison);
-  for (int i = 0; done && i < comparison.count; i++)
-    compare_argument(&comparison, i, difference);
+  for (int i = 0; done && i < comparison.count; i++) compare_argument(&comparison, i, difference);
   arena_reset(&context->scratch, mark);
   return done && !difference->mismatches;
 }
 
-const char *interp_difference_text(Arena *arena, const PrimFunc *func,
-                                   const InterpDifference *d) {
+const char *interp_difference_text(Arena *arena, const PrimFunc *func, const InterpDifference *d) {
   const Buffer *buffer = func->buffers ? func->buffers[d->param] : NULL;
   Text text = text_new(arena);
   int64_t shape[16], index = d->index;

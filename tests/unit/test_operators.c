@@ -51,12 +51,12 @@ static const char *call_text(Definition *d, const OperatorCase *c, const char *t
     count++;
   }
   const char *results = c->results == 3 ? "y0, y1, y2" : "y";
-  return arena_printf(&context->arena,
-                      "@R.function\ndef main(%s):\n    with R.dataflow():\n        %s = R.%s(%s%s%s)"
-                      "\n        R.output(%s)\n    return %s%s%s\n",
-                      text_string(&params), results, c->op, text_string(&args),
-                      *c->attrs ? ", " : "", c->attrs, results, c->results ? "(" : "", results,
-                      c->results ? ")" : "");
+  return arena_printf(
+      &context->arena,
+      "@R.function\ndef main(%s):\n    with R.dataflow():\n        %s = R.%s(%s%s%s)"
+      "\n        R.output(%s)\n    return %s%s%s\n",
+      text_string(&params), results, c->op, text_string(&args), *c->attrs ? ", " : "", c->attrs,
+      results, c->results ? "(" : "", results, c->results ? ")" : "");
 }
 
 // ---- What a case is judged by -------------------------------------------------------------------
@@ -124,9 +124,9 @@ static void reduction_case(const OpRow *row, int number, OperatorCase *out) {
   *out = (OperatorCase){row->name, shapes[number], attr, 0};
 }
 
-static const char *const cast_attrs[] = {"dtype=\"float32\"", "dtype=\"int8\"", "dtype=\"bool\"",
-                                         "dtype=\"float16\"", "dtype=\"bfloat16\"",
-                                         "dtype=\"float64\""};
+static const char *const cast_attrs[] = {"dtype=\"float32\"",  "dtype=\"int8\"",
+                                         "dtype=\"bool\"",     "dtype=\"float16\"",
+                                         "dtype=\"bfloat16\"", "dtype=\"float64\""};
 
 // Case `number` of an operator; false behind the last.
 static bool find_case(Context *context, const OpRow *row, int number, OperatorCase *out) {
@@ -162,14 +162,11 @@ static void add_definition(Turns *turns, const Definition *d, bool everywhere) {
     diag_print_all(context, stderr);
     fail_msg("%s", d->text);
   }
-  one.compare = (InterpCompare){.seed = (uint64_t)turns->next,
-                                .fill = INTERP_FILL_EIGHTHS,
-                                .rtol = d->rtol,
-                                .atol = d->rtol};
+  one.compare = (InterpCompare){
+      .seed = (uint64_t)turns->next, .fill = INTERP_FILL_EIGHTHS, .rtol = d->rtol, .atol = d->rtol};
   one.compare.ranges = arena_copy(&context->arena, d->ranges, sizeof d->ranges);
   for (int i = 0; i < TURNS; i++)
-    if (everywhere || turns->next % TURNS == i)
-      array_push(&context->arena, &turns->cases[i], one);
+    if (everywhere || turns->next % TURNS == i) array_push(&context->arena, &turns->cases[i], one);
   turns->next++;
 }
 
@@ -208,8 +205,8 @@ static void test_definitions(void **state) {
   }
   for (int i = 0; i < TURNS; i++) {
     failures += target_check(turns.context, &turns.cases[i], (TargetPlaces){"llvm", 1u << i});
-    failures += target_check(turns.context, &turns.cases[i],
-                             (TargetPlaces){"c", 1u << (i + 1) % TURNS});
+    failures +=
+        target_check(turns.context, &turns.cases[i], (TargetPlaces){"c", 1u << (i + 1) % TURNS});
   }
   context_free(turns.context);
   assert_int_equal(failures, 0);
