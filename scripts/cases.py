@@ -51,7 +51,7 @@ def find_cases(wanted):
 def shell(line, folder, pleat, stdin=""):
     environment = dict(os.environ, PLEAT=str(pleat), LC_ALL="C", TERM="dumb",
                        ASAN_OPTIONS="detect_leaks=0", UBSAN_OPTIONS="halt_on_error=1")
-    line = re.sub(r"(^|[|;&(]\s*)pleat(?=\s)", r'\1"$PLEAT"', line)
+    line = re.sub(r"(^|[|;&(]\s*|\bdo\s+)pleat(?=\s)", r'\1"$PLEAT"', line)
     try:
         return subprocess.run(["sh", "-c", line], cwd=folder, env=environment, input=stdin,
                               capture_output=True, text=True, timeout=SECONDS)

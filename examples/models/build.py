@@ -5,6 +5,7 @@
   build.py resnet50 out.onnx             25.6 M weights, 1x3x224x224 to 1x1000
   build.py mobilenetv2 out.onnx           3.5 M weights
   build.py resnet50 small.onnx --small   the same topology, narrow and on 64x64, for tests
+  build.py resnet50 tiny.onnx --small --scale 2   narrower still by 2, on 32x32
 
 Topology and sizes are those of "Deep Residual Learning for Image Recognition" (He and others, 2015;
 with the stride of a bottleneck in its 3x3 convolution, as everyone builds it since) and of
@@ -123,9 +124,9 @@ def mobilenetv2(b, classes):
 MODELS = {"resnet50": resnet50, "mobilenetv2": mobilenetv2}
 
 
-def build(name, small):
-    b = Builder(1 / 8 if small else 1)
-    size, classes = (64, 10) if small else (224, 1000)
+def build(name, small, scale=1):
+    b = Builder((1 / 8 if small else 1) / scale)
+    size, classes = (64 // scale, 10) if small else (224 // scale, 1000)
     MODELS[name](b, classes)
     model = helper.make_model(
         helper.make_graph(
@@ -143,8 +144,9 @@ def main():
     parser.add_argument("model", choices=MODELS)
     parser.add_argument("path")
     parser.add_argument("--small", action="store_true", help="narrow, on 64x64, 10 classes")
+    parser.add_argument("--scale", type=int, default=1, help="divides channels and resolution")
     arguments = parser.parse_args()
-    onnx.save(build(arguments.model, arguments.small), arguments.path)
+    onnx.save(build(arguments.model, arguments.small, arguments.scale), arguments.path)
 
 
 if __name__ == "__main__":

@@ -225,6 +225,14 @@ static void record_stated(Walk *walk, const Block *block) {
   }
 }
 
+// What the block allocates is not seen outside; what it reads through views is their sources'.
+static void enter_memory(Walk *walk, const Block *block) {
+  for (int i = 0; i < block->alloc_count; i++)
+    map_put(&walk->inside, block->allocs[i]->data, block);
+  for (int i = 0; i < block->match_count; i++)
+    map_put(&walk->views, block->matches[i].buffer, &block->matches[i]);
+}
+
 static void walk_block(Walk *walk, Stmt *s) {
   Block *block = s->as.block;
   int vars = walk->vars.count;
@@ -233,10 +241,7 @@ static void walk_block(Walk *walk, Stmt *s) {
   assume_if_stable(walk, block->predicate);
   for (int i = 0; i < block->var_count; i++)
     bind_inside(walk, block->vars[i].var, block->vars[i].binding);
-  for (int i = 0; i < block->alloc_count; i++)
-    map_put(&walk->inside, block->allocs[i]->data, block);
-  for (int i = 0; i < block->match_count; i++)
-    map_put(&walk->views, block->matches[i].buffer, &block->matches[i]);
+  enter_memory(walk, block);
   if (is_opaque(block)) {
     record_stated(walk, block);
   } else {
@@ -319,13 +324,26 @@ static void merge(Analyzer *analyzer, const RegionArray *found, RegionArray *all
   }
 }
 
+static Walk walk_new(Analyzer *analyzer) {
+  return (Walk){.context = analyzer->context,
+                .analyzer = analyzer,
+                .inside = map_new(analyzer->arena),
+                .views = map_new(analyzer->arena)};
+}
+
 void stmt_regions(Analyzer *analyzer, Stmt *s, RegionArray *reads, RegionArray *writes) {
-  Arena *arena = analyzer->arena;
-  Walk walk = {.context = analyzer->context,
-               .analyzer = analyzer,
-               .inside = map_new(arena),
-               .views = map_new(arena)};
+  Walk walk = walk_new(analyzer);
   walk_stmt(&walk, s);
+  merge(analyzer, &walk.reads, reads);
+  merge(analyzer, &walk.writes, writes);
+}
+
+void block_regions(Analyzer *analyzer, const Block *block, RegionArray *reads,
+                   RegionArray *writes) {
+  Walk walk = walk_new(analyzer);
+  enter_memory(&walk, block);
+  if (block->init) walk_stmt(&walk, block->init);
+  walk_stmt(&walk, block->body);
   merge(analyzer, &walk.reads, reads);
   merge(analyzer, &walk.writes, writes);
 }
@@ -357,8 +375,7 @@ static void find_block_regions(Context *context, Block *block) {
   RegionArray reads = {0}, writes = {0};
   for (int i = 0; i < block->var_count; i++)
     analyzer_bind_kept(analyzer, block->vars[i].var, block->vars[i].min, block->vars[i].extent);
-  if (block->init) stmt_regions(analyzer, block->init, &reads, &writes);
-  stmt_regions(analyzer, block->body, &reads, &writes);
+  block_regions(analyzer, block, &reads, &writes);
   if (block->init) drop_updates(&reads, &writes);
   block->reads = reads.items;
   block->read_count = reads.count;

@@ -61,6 +61,8 @@ bool region_covers(Analyzer *analyzer, const Region *outer, const Region *inner)
 // run through), merged per buffer, in order of first occurrence. Allocations inside are left out.
 typedef Array(Region) RegionArray;
 void stmt_regions(Analyzer *analyzer, Stmt *s, RegionArray *reads, RegionArray *writes);
+// The same of a block's init and body, in terms of its variables and of memory outside of it.
+void block_regions(Analyzer *analyzer, const Block *block, RegionArray *reads, RegionArray *writes);
 // Fills in reads and writes of blocks that do not state them.
 Stmt *blocks_find_regions(Context *context, Stmt *s);
 

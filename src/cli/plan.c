@@ -230,8 +230,18 @@ static void print_kernel_head(const View *v, int number) {
   if (kernel->choice.slow) printf("# not vectorised: %s\n", kernel->choice.slow);
 }
 
-static void print_program(const View *v, const PlanKernel *kernel) {
-  PrimFunc *func = prim_func_copy(v->cli->context, kernel->func);
+// Functions of one file differ in their names.
+static Str program_name(const View *v, int number) {
+  const PlanKernel *kernel = v->plan->kernels.items[number];
+  for (int i = 0; i < number; i++)
+    if (!strcmp(v->plan->kernels.items[i]->func->name, kernel->func->name))
+      return str_format(v->cli->context, "%s_%d", kernel->func->name, number + 1);
+  return kernel->func->name;
+}
+
+static void print_program(const View *v, int number) {
+  PrimFunc *func = prim_func_copy(v->cli->context, v->plan->kernels.items[number]->func);
+  func->name = program_name(v, number);
   Text text = text_new(&v->cli->context->arena);
   Module *module = module_new(v->cli->context, "");
   module_add_prim(module, func);
@@ -250,7 +260,7 @@ static int print_kernels(const View *v) {
     const PlanKernel *kernel = v->plan->kernels.items[i];
     if (only ? only != i + 1 : kernel->same_as >= 0) continue;
     print_kernel_head(v, i);
-    if (v->options->program) print_program(v, kernel);
+    if (v->options->program) print_program(v, i);
     if (v->options->schedules) fputs(schedule_trace(kernel->choice.schedule), stdout);
     if (!only) printf("\n");
   }

@@ -138,11 +138,7 @@ Block *block_with_regions(Context *context, Block *b) {
   RegionArray reads = {0}, writes = {0};
   Analyzer *analyzer = analyzer_new(context);
   bind_domain(analyzer, b);
-  Stmt *parts[2];
-  int count = 0;
-  if (b->init) parts[count++] = b->init;
-  parts[count++] = b->body;
-  stmt_regions(analyzer, stmt_seq(context, parts, count), &reads, &writes);
+  block_regions(analyzer, b, &reads, &writes);
   Block *copy = block_copy(context, b);
   copy->reads = arena_array(&context->arena, Region, reads.count);
   copy->read_count = 0;

@@ -93,7 +93,8 @@ static void print_tuple(Printer *printer, const Expr *e) {
 void print_sum(Printer *printer, Expr *start, Expr *extent) {
   Context *context = printer->context;
   bool constant = start->op == EXPR_INT && extent->op == EXPR_INT;
-  Expr *sum = constant
+  Expr *sum = expr_is_int(start, 0) ? extent // as parse_difference reads it
+              : constant
                   ? expr_int(context, extent->type,
                              (int64_t)((uint64_t)start->as.i + (uint64_t)extent->as.i))
                   : expr_raw(context, EXPR_ADD, start->type, NULL, (Expr *[]){start, extent}, 2);

@@ -245,6 +245,20 @@ def test_architecture(name, tmp_path):
     check(onnx.load(path), tmp_path)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["resnet50", "mobilenetv2", "digits"])
+def test_every_pass_keeps_the_meaning(name, tmp_path):
+    """`--verify-each`: the interpreter runs every kernel before and after each pass."""
+    path = ROOT / "examples/digits/digits.onnx"
+    if name != "digits":
+        path = tmp_path / f"{name}.onnx"
+        subprocess.check_call([sys.executable, ROOT / "examples/models/build.py", name, path,
+                               "--small", "--scale", "2"])
+    done = subprocess.run([PLEAT, "compile", str(path), "--verify-each", "-o",
+                           str(tmp_path / "out.c")], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_one_rewrite_serves_all_users(tmp_path):
     """A tensor that three users want in one other layout is rewritten once at most."""
     b = Builder(x=[1, 32, 8, 8])

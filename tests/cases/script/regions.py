@@ -29,3 +29,17 @@ def half(A: T.Buffer((13, 7), "float32"), B: T.Buffer((13, 7), "float32"),
             T.writes([C[vi, 0:7]])
             for j in range(1, 6):
                 C[vi, j] = A[vi, j - 1] + A[vi, j + 1]
+
+
+# What is read through a view is read of its source; what a block allocates is its own affair.
+@T.prim_func
+def view(A: T.Buffer((7, 5), "float32"), B: T.Buffer((7, 5), "float32")):
+    for i in range(7):
+        with T.block("rows"):
+            vi = T.axis.spatial(7, i)
+            row = T.match_buffer(A[vi, 0:5], (5,), "float32")
+            own = T.alloc_buffer((5,), "float32")
+            for j in range(5):
+                own[j] = row[4 - j]
+            for j in range(5):
+                B[vi, j] = own[j]
