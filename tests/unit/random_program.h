@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random tensor programs as TVMScript: element types of every kind, one to four axes of awkward
-// extents, one of them symbolic at times; stages over blocks and over plain loops, split, reordered,
-// vectorised, unrolled and parallel; reductions, guards, gathers, aliases, views, updates in place.
+// extents, one of them symbolic at times; stages over blocks and over plain loops, split,
+// reordered, vectorised, unrolled and parallel; reductions, guards, gathers, aliases, views,
+// updates in place.
 //
 // What they compute is fixed to the last bit wherever code generators may choose how (they may
-// contract a*b + c): values are multiples of 1/8 at first, and the generator keeps count of the bits
-// of every expression, multiplying only where the product is exact. Programs that end in a function
+// contract a*b + c): values are multiples of 1/8 at first, and the generator counts the bits of
+// every expression, multiplying only where the product is exact. Programs that end in a function
 // such as exp say so with a tolerance.
 #ifndef PLEAT_TESTS_RANDOM_PROGRAM_H
 #define PLEAT_TESTS_RANDOM_PROGRAM_H
