@@ -72,7 +72,7 @@ static Place *last_place(Bases *b) {
 static bool add_place(LayoutReader *r, Bases *b, const char *from, Str name) {
   for (int i = 0; i < b->place_count; i++)
     if (b->places[i].name == name)
-      return layout_reader_error(r, from, r->at, "`%s` is named twice", name);
+      return layout_reader_refuse(r, from, r->at, "`%s` is named twice", name);
   if (b->place_count == MAX_RANK)
     return layout_reader_error(r, from, r->at, "more than %d hardware axes", MAX_RANK);
   b->places[b->place_count++] = (Place){name, b->bit_count, 0};
@@ -96,8 +96,8 @@ static bool read_basis(LayoutReader *r, Bases *b) {
   }
   if (r->failed) return false;
   if (b->rank >= 0 && count != b->rank)
-    return layout_reader_error(r, from, r->at, "a basis of %d numbers among those of %d", count,
-                               b->rank);
+    return layout_reader_refuse(r, from, r->at, "a basis of %d numbers among those of %d", count,
+                                b->rank);
   b->rank = count;
   b->bit_count++;
   last_place(b)->count++;

@@ -120,7 +120,7 @@ static bool read_swizzle(LayoutReader *r, Swizzle *out) {
   int64_t reach = out->shift < 0 ? -out->shift : out->shift;
   if (out->bits < 0 || out->base < 0 || reach > 62 || out->bits > 62 || out->base > 62 ||
       out->bits + out->base + reach > 62)
-    return layout_reader_error(r, from, r->at, "a swizzle of bits that no offset has");
+    return layout_reader_refuse(r, from, r->at, "a swizzle of bits that no offset has");
   if (reach < out->bits)
     return layout_reader_error(r, from, r->at,
                                "a swizzle of %lld bits needs a shift of at least %lld",

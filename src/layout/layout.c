@@ -45,9 +45,14 @@ static bool bits_interval(LayoutOp op, Interval a, Interval b, Interval *out) {
   return true;
 }
 
-static bool expr_interval(const LayoutExpr *e, const int64_t *extents, Interval *out);
+// Why an interval is not known: the operation that has none.
+typedef struct Doubt {
+  const LayoutExpr *at;
+  const char *why;
+} Doubt;
 
-static bool operation_interval(const LayoutExpr *e, Interval a, Interval b, Interval *out) {
+static bool operation_interval(const LayoutExpr *e, Interval a, Interval b, Interval *out,
+                               Doubt *doubt) {
   switch (e->op) {
   case LAYOUT_ADD:
     return corners(e->op, (Interval){a.low, a.low}, (Interval){b.low, b.low}, out) &&
@@ -56,10 +61,10 @@ static bool operation_interval(const LayoutExpr *e, Interval a, Interval b, Inte
     return !__builtin_sub_overflow(a.low, b.high, &out->low) &&
            !__builtin_sub_overflow(a.high, b.low, &out->high);
   case LAYOUT_DIV:
-    if (b.low <= 0 && b.high >= 0) return false;
+    if (b.low <= 0 && b.high >= 0) return *doubt = (Doubt){e, "its divisor may be 0"}, false;
     return corners(e->op, a, b, out);
   case LAYOUT_MOD:
-    if (b.low <= 0) return false;
+    if (b.low <= 0) return *doubt = (Doubt){e, "its divisor may be 0 or less"}, false;
     return *out = (Interval){0, b.high - 1}, true;
   case LAYOUT_MUL:
   case LAYOUT_SHL:
@@ -87,14 +92,18 @@ static bool operation_interval(const LayoutExpr *e, Interval a, Interval b, Inte
   return false;
 }
 
-static bool expr_interval(const LayoutExpr *e, const int64_t *extents, Interval *out) {
+static bool expr_interval(const LayoutExpr *e, const int64_t *extents, Interval *out,
+                          Doubt *doubt) {
   if (is_const(e)) return *out = (Interval){e->value, e->value}, true;
   if (e->op == LAYOUT_AXIS) return *out = (Interval){0, extents[e->value] - 1}, true;
-  if (e->op == LAYOUT_SYMBOL) return false;
+  if (e->op == LAYOUT_SYMBOL) return *doubt = (Doubt){e, "it has no value here"}, false;
   Interval v[3] = {0};
   for (int i = 0; i < 3 && e->args[i]; i++)
-    if (!expr_interval(e->args[i], extents, &v[i])) return false;
-  if (e->op != LAYOUT_SELECT) return operation_interval(e, v[0], v[1], out);
+    if (!expr_interval(e->args[i], extents, &v[i], doubt)) return false;
+  if (e->op != LAYOUT_SELECT) {
+    *doubt = (Doubt){e, "it does not fit 64 bits"};
+    return operation_interval(e, v[0], v[1], out, doubt);
+  }
   *out = (Interval){MIN_OF(v[1].low, v[2].low), MAX_OF(v[1].high, v[2].high)};
   return true;
 }
@@ -131,8 +140,12 @@ static const LayoutExpr *const *const_exprs(Context *context, const int64_t *val
   return exprs;
 }
 
+static const char *expr_text(Context *context, const IndexMap *map, const LayoutExpr *e) {
+  return layout_expr_text(context, e, map->inputs, map->input_count + map->replica_count);
+}
+
 static const char *output_text(Context *context, const IndexMap *map, int i) {
-  return layout_expr_text(context, map->outputs[i], map->inputs, map->input_count);
+  return expr_text(context, map, map->outputs[i]);
 }
 
 // Derived physical extents of a static layout. *proved: no index leaves them.
@@ -141,10 +154,14 @@ static bool derive_static(Context *context, const Layout *layout, const int64_t 
   const IndexMap *map = layout->map;
   for (int i = 0; i < map->output_count; i++) {
     Interval range;
-    bool known = expr_interval(map->outputs[i], layout->extents, &range) && range.high < INT64_MAX;
+    Doubt doubt = {map->outputs[i], "it does not fit 64 bits"};
+    bool known =
+        expr_interval(map->outputs[i], layout->extents, &range, &doubt) && range.high < INT64_MAX;
     if (!known && !given)
-      return diag_error(context, pos, "no bounds are known for physical axis %d, `%s`", i,
-                        output_text(context, map, i));
+      return diag_error(context, pos, "no bounds are known for physical axis %d, `%s`: %s%s%s%s", i,
+                        output_text(context, map, i), doubt.at == map->outputs[i] ? "" : "of `",
+                        doubt.at == map->outputs[i] ? "" : expr_text(context, map, doubt.at),
+                        doubt.at == map->outputs[i] ? "" : "`, ", doubt.why);
     physical[i] = given ? given[i] : MAX_OF(range.high + 1, 0);
     *proved = *proved && known && range.low >= 0 && range.high < physical[i];
   }

@@ -27,7 +27,8 @@ static bool read_parts(LayoutReader *r, Name *name) {
     for (; r->at < r->end && isdigit((unsigned char)*r->at); r->at++)
       if (!mul_fits(part.factor, 10, &part.factor) ||
           !add_fits(part.factor, *r->at - '0', &part.factor))
-        return layout_reader_error(r, part.from, r->at + 1, "this block size does not fit 64 bits");
+        return layout_reader_refuse(r, part.from, r->at + 1,
+                                    "this block size does not fit 64 bits");
     part.to = r->at + (r->at < r->end);
     if (r->at == r->end || !isalpha((unsigned char)*r->at))
       return layout_reader_error(r, part.from, part.to,

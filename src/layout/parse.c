@@ -17,12 +17,9 @@ static void push_output(LayoutReader *r, Outputs *out, const LayoutExpr *e, Str 
 
 // ---- Inputs ------------------------------------------------------------------------------------
 
-static const char *const reserved[] = {"and", "else", "if", "in", "lambda", "not", "or"};
-
 static bool add_axis(LayoutReader *r, const char *from, const char *to, Str name) {
-  for (int i = 0; i < COUNT_OF(reserved); i++)
-    if (!strcmp(reserved[i], name))
-      return layout_reader_error(r, from, to, "`%s` cannot be the name of an axis", name);
+  if (layout_reader_is_reserved(name))
+    return layout_reader_error(r, from, to, "`%s` cannot be the name of an axis", name);
   for (int i = 0; i < r->axis_count; i++)
     if (r->names[i] == name)
       return layout_reader_error(r, from, to, "axis `%s` is named twice", name);
@@ -41,7 +38,7 @@ static bool parse_star(LayoutReader *r, const char *from) {
                                layout_reader_saw(r));
   if (r->star) return layout_reader_error(r, from, r->at, "only one `*` axis is possible");
   if (r->rank < 0)
-    return layout_reader_error(r, from, r->at, "`*%.*s` needs the rank of the tensor", size, word);
+    return layout_reader_refuse(r, from, r->at, "`*%.*s` needs the rank of the tensor", size, word);
   r->star = str_intern_n(r->context, word, (size_t)size);
   r->star_begin = r->axis_count;
   return true;

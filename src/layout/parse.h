@@ -18,6 +18,7 @@ typedef struct LayoutReader {
   bool hopeless; // no small edit of the text mends the error
   const LayoutDefinition *definitions;
   int definition_count;
+  size_t error_from, error_to;
   int depth, nodes;
   Str names[MAX_RANK];           // of the logical axes, then of the replica axes
   int axis_count, replica_count; // of all of them, of the replica axes
@@ -50,6 +51,7 @@ bool layout_reader_at_end(LayoutReader *r);
 // "`x`" or "the end of the text", for messages.
 const char *layout_reader_saw(LayoutReader *r);
 bool layout_reader_word(LayoutReader *r, const char **begin, int *size);
+bool layout_reader_is_reserved(Str name); // no axis and no symbol
 bool layout_reader_number(LayoutReader *r, int64_t *out);
 bool layout_reader_signed(LayoutReader *r, int64_t *out); // with a minus before it
 // "(" or "[": what closes it, or 0 when neither is next.
@@ -67,6 +69,13 @@ bool layout_reader_check_rank(LayoutReader *r, int rank);
 bool layout_spelling_read(Context *context, const LayoutSource *source,
                           const LayoutExpr *const *shape, bool allow_extents, Spelled *out);
 
+// The same without a suggestion in the error, for suggestions themselves.
+bool layout_spelling_read_plainly(Context *context, const LayoutSource *source,
+                                  const LayoutExpr *const *shape, bool allow_extents, Spelled *out);
+// The nearest text that is a layout where `source` has an error at [from, to); NULL without one.
+const char *layout_suggestion(Context *context, const LayoutSource *source,
+                              const LayoutExpr *const *shape, bool allow_extents, size_t from,
+                              size_t to);
 // The same of a text that stands alone, without diagnostics.
 bool layout_spelling_try(Context *context, const char *text, int rank, Spelled *out);
 

@@ -29,6 +29,8 @@ static bool report(LayoutReader *r, const char *from, const char *to, const char
     r->base.file = source_file_new(r->context, "<layout>", text, size);
   }
   SourcePos pos = r->base;
+  r->error_from = (size_t)(from - r->text);
+  r->error_to = (size_t)(MAX_OF(to, from) - r->text);
   pos.begin = r->base.begin + (int32_t)(from - r->text);
   pos.end = r->base.begin + (int32_t)(MAX_OF(to, from) - r->text);
   ArenaMark mark = arena_mark(&r->context->scratch);
@@ -141,7 +143,7 @@ bool layout_reader_number(LayoutReader *r, int64_t *out) {
       return layout_reader_error(r, start, end, "`%.*s` is not a number", (int)(end - start),
                                  start);
     if (!mul_fits(*out, base, out) || !add_fits(*out, digit_of(*p), out))
-      return layout_reader_error(r, start, end, "this number does not fit 64 bits");
+      return layout_reader_refuse(r, start, end, "this number does not fit 64 bits");
   }
   r->at = end;
   return true;
@@ -230,21 +232,21 @@ static const LayoutExpr *make(LayoutReader *r, const char *from, LayoutOp op, co
                               const LayoutExpr *b, const LayoutExpr *c) {
   if (!a || (layout_op_arguments(op) > 1 && !b) || (layout_op_arguments(op) > 2 && !c)) return NULL;
   if (++r->nodes > MAX_NODES) {
-    layout_reader_error(r, from, r->at, "this expression is too large");
+    layout_reader_refuse(r, from, r->at, "this expression is too large");
     return NULL;
   }
   if ((op == LAYOUT_DIV || op == LAYOUT_MOD) && is_const(b) && b->value == 0) {
-    layout_reader_error(r, from, r->at, "division by zero");
+    layout_reader_refuse(r, from, r->at, "division by zero");
     return NULL;
   }
   if ((op == LAYOUT_SHL || op == LAYOUT_SHR) && is_const(b) && (b->value < 0 || b->value > 62)) {
-    layout_reader_error(r, from, r->at, "shift by %lld is not between 0 and 62",
-                        (long long)b->value);
+    layout_reader_refuse(r, from, r->at, "shift by %lld is not between 0 and 62",
+                         (long long)b->value);
     return NULL;
   }
   const LayoutExpr *e = layout_expr(r->context, op, a, b, c);
   if (e->args[0] && is_const(a) && (!b || is_const(b)) && (!c || is_const(c))) {
-    layout_reader_error(r, from, r->at, "this constant does not fit 64 bits");
+    layout_reader_refuse(r, from, r->at, "this constant does not fit 64 bits");
     return NULL;
   }
   return e;
@@ -260,8 +262,8 @@ static int call_row(const char *name, int size) {
 static const LayoutExpr *parse_call(LayoutReader *r, const char *from, int size) {
   int row = call_row(from, size);
   if (row < 0) {
-    layout_reader_error(r, from, from + size, "unknown function `%.*s`; known are min, max, select",
-                        size, from);
+    layout_reader_refuse(r, from, from + size,
+                         "unknown function `%.*s`; known are min, max, select", size, from);
     return NULL;
   }
   const LayoutExpr *args[3] = {0};
@@ -295,19 +297,31 @@ static const LayoutExpr *parse_star_item(LayoutReader *r, const char *from) {
   return layout_axis(r->context, r->star_begin + (int)i);
 }
 
+bool layout_reader_is_reserved(Str name) {
+  static const char *const words[] = {"AXIS_SEPARATOR", "and", "else", "if", "in",
+                                      "lambda",         "not", "or"};
+  for (int i = 0; i < COUNT_OF(words); i++)
+    if (!strcmp(words[i], name)) return true;
+  return false;
+}
+
 static const LayoutExpr *parse_name(LayoutReader *r, const char *from, int size) {
   Str name = str_intern_n(r->context, from, (size_t)size);
   if (name == r->star) return parse_star_item(r, from);
   for (int i = 0; i < r->axis_count; i++)
     if (r->names[i] == name) return layout_axis(r->context, i);
+  if (layout_reader_is_reserved(name)) {
+    layout_reader_error(r, from, from + size, "expected an expression, saw `%s`", name);
+    return NULL;
+  }
   for (int i = 0; i < r->definition_count; i++)
     if (r->definitions[i].symbol == name) return r->definitions[i].value;
   if (r->symbols) return layout_symbol(r->context, name);
   const char *near = nearest_name(name, r->names, r->axis_count);
   if (near)
-    layout_reader_error(r, from, from + size, "unknown axis `%s`; did you mean `%s`?", name, near);
+    layout_reader_refuse(r, from, from + size, "unknown axis `%s`; did you mean `%s`?", name, near);
   else
-    layout_reader_error(r, from, from + size, "unknown axis `%s`", name);
+    layout_reader_refuse(r, from, from + size, "unknown axis `%s`", name);
   return NULL;
 }
 
@@ -344,7 +358,7 @@ static const LayoutExpr *parse_primary(LayoutReader *r) {
 
 static const LayoutExpr *nested(LayoutReader *r, const LayoutExpr *(*parse)(LayoutReader *)) {
   if (++r->depth > MAX_NESTING) {
-    layout_reader_error(r, r->at, r->at, "nested more than %d deep", MAX_NESTING);
+    layout_reader_refuse(r, r->at, r->at, "nested more than %d deep", MAX_NESTING);
     return NULL;
   }
   const LayoutExpr *e = parse(r);

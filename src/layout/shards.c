@@ -77,6 +77,7 @@ static bool read_extents(LayoutReader *r, Pieces *p) {
 }
 
 static bool read_steps(LayoutReader *r, Sharding *s, Pieces *p) {
+  layout_reader_space(r);
   const char *from = r->at;
   int count = 0;
   char close = layout_reader_open(r);
@@ -89,7 +90,8 @@ static bool read_steps(LayoutReader *r, Sharding *s, Pieces *p) {
   }
   if (r->failed) return false;
   if (count == p->count) return true;
-  return layout_reader_refuse(r, from, r->at, "%d strides for %d extents", count, p->count);
+  return layout_reader_refuse(r, from, r->at, "%d stride%s for %d extents", count,
+                              count == 1 ? "" : "s", p->count);
 }
 
 // Without strides: row-major in memory.

@@ -213,19 +213,40 @@ static bool read_all(LayoutReader *r, bool allow_extents, Spelled *out) {
   return layout_reader_error(r, r->at, r->at + 1, "unexpected %s after the layout", saw);
 }
 
-bool layout_spelling_read(Context *context, const LayoutSource *source,
-                          const LayoutExpr *const *shape, bool allow_extents, Spelled *out) {
-  LayoutReader r = layout_reader_new(context, source, shape);
+static bool read_text(Context *context, const LayoutSource *source, const LayoutExpr *const *shape,
+                      bool allow_extents, LayoutReader *r, Spelled *out) {
+  *r = layout_reader_new(context, source, shape);
   ArenaMark mark = arena_mark(&context->scratch);
-  bool good = read_all(&r, allow_extents, out) && !r.failed;
+  bool good = read_all(r, allow_extents, out) && !r->failed;
   arena_reset(&context->scratch, mark);
   return good;
+}
+
+bool layout_spelling_read_plainly(Context *context, const LayoutSource *source,
+                                  const LayoutExpr *const *shape, bool allow_extents,
+                                  Spelled *out) {
+  LayoutReader r;
+  return read_text(context, source, shape, allow_extents, &r, out);
+}
+
+bool layout_spelling_read(Context *context, const LayoutSource *source,
+                          const LayoutExpr *const *shape, bool allow_extents, Spelled *out) {
+  LayoutReader r;
+  int before = context->diags.count;
+  if (read_text(context, source, shape, allow_extents, &r, out)) return true;
+  Diag *error = context->diags.count > before ? &array_last(&context->diags) : NULL;
+  if (!error || r.hopeless || strstr(error->message, "did you mean")) return false;
+  const char *near =
+      layout_suggestion(context, source, shape, allow_extents, r.error_from, r.error_to);
+  if (near)
+    error->message = arena_printf(&context->arena, "%s; did you mean `%s`?", error->message, near);
+  return false;
 }
 
 bool layout_spelling_try(Context *context, const char *text, int rank, Spelled *out) {
   LayoutSource source = layout_source(text, rank);
   int diags = context->diags.count, errors = context->error_count;
-  bool good = layout_spelling_read(context, &source, NULL, false, out);
+  bool good = layout_spelling_read_plainly(context, &source, NULL, false, out);
   context->diags.count = diags;
   context->error_count = errors;
   return good;

@@ -73,6 +73,15 @@ static bool read_call(LayoutReader *r, Strided *s) {
   return !r->failed;
 }
 
+static bool unknown_field(LayoutReader *r, const char *word, int size) {
+  static const char *const names[] = {"size", "stride", "storage_offset"};
+  const char *near =
+      nearest_name(str_intern_n(r->context, word, (size_t)size), names, COUNT_OF(names));
+  return layout_reader_error(
+      r, word, word + size, "expected `size`, `stride` or `storage_offset`, saw `%.*s`%s%s%s", size,
+      word, near ? "; did you mean `" : "", near ? near : "", near ? "`?" : "");
+}
+
 // entry := [name "."] name ["()"] ("=" | "==" | ":") numbers | numbers
 static bool read_entry(LayoutReader *r, Strided *s) {
   const char *word, *back = r->at;
@@ -86,10 +95,7 @@ static bool read_entry(LayoutReader *r, Strided *s) {
       if (!layout_reader_word(r, &word, &size)) return layout_reader_expect(r, "stride");
     if (is_function(word, size)) return read_call(r, s);
     to = field(s, word, size);
-    if (!to)
-      return layout_reader_error(r, word, word + size,
-                                 "expected `size`, `stride` or `storage_offset`, saw `%.*s`", size,
-                                 word);
+    if (!to) return unknown_field(r, word, size);
     if (layout_reader_accept(r, "(") && !layout_reader_expect(r, ")")) return false;
     if (!layout_reader_accept(r, "==") && !layout_reader_accept(r, "=") &&
         !layout_reader_expect(r, ":"))
@@ -105,11 +111,11 @@ static bool at_end(LayoutReader *r) {
 }
 
 static bool check(LayoutReader *r, const Strided *s) {
-  if (s->size.count < 0) return layout_reader_error(r, r->text, r->at, "the size is not said");
-  if (s->stride.count < 0) return layout_reader_error(r, r->text, r->at, "the stride is not said");
+  if (s->size.count < 0) return layout_reader_refuse(r, r->text, r->at, "the size is not said");
+  if (s->stride.count < 0) return layout_reader_refuse(r, r->text, r->at, "the stride is not said");
   if (s->size.count != s->stride.count)
-    return layout_reader_refuse(r, s->stride.from, s->stride.to, "%d strides for %d axes",
-                                s->stride.count, s->size.count);
+    return layout_reader_refuse(r, s->stride.from, s->stride.to, "%d stride%s for %d axes",
+                                s->stride.count, s->stride.count == 1 ? "" : "s", s->size.count);
   for (int i = 0; i < s->size.count; i++) {
     if (s->size.items[i] < 0)
       return layout_reader_error(r, s->size.from, s->size.to, "a negative extent, %lld",

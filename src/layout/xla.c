@@ -140,7 +140,7 @@ static bool read_order(LayoutReader *r, Tiling *tiling) {
     if (!layout_reader_number(r, &axis)) return false;
     if (tiling->rank == MAX_RANK || axis >= MAX_RANK)
       return layout_reader_error(r, at, r->at, "more than %d axes", MAX_RANK);
-    if (seen[axis]) return layout_reader_error(r, at, r->at, "axis %d is named twice", (int)axis);
+    if (seen[axis]) return layout_reader_refuse(r, at, r->at, "axis %d is named twice", (int)axis);
     seen[axis] = true;
     closest[tiling->rank++] = (int)axis;
     if (!layout_reader_accept(r, ",")) break;
@@ -148,7 +148,7 @@ static bool read_order(LayoutReader *r, Tiling *tiling) {
   }
   for (int i = 0; i < tiling->rank; i++)
     if (!seen[i])
-      return layout_reader_error(r, from, r->at, "axis %d is missing of %d axes", i, tiling->rank);
+      return layout_reader_refuse(r, from, r->at, "axis %d is missing of %d axes", i, tiling->rank);
   for (int i = 0; i < tiling->rank; i++) tiling->order[i] = closest[tiling->rank - 1 - i];
   return true;
 }
@@ -168,14 +168,14 @@ static bool read_tile(LayoutReader *r, Tiling *tiling, int axes) {
       *size = JOINED;
     else if (!layout_reader_number(r, size))
       return false;
-    if (*size == 0) return layout_reader_error(r, at, r->at, "a tile of 0 elements");
+    if (*size == 0) return layout_reader_refuse(r, at, r->at, "a tile of 0 elements");
     if (tile->count > axes || tile->count == MAX_RANK)
-      return layout_reader_error(r, from, r->at, "a tile of more axes than there are, %d", axes);
+      return layout_reader_refuse(r, from, r->at, "a tile of more axes than there are, %d", axes);
   }
   if (r->failed) return false;
   if (tile->sizes[tile->count - 1] == JOINED)
-    return layout_reader_error(r, from, r->at,
-                               "`*` joins an axis with the next, the last has none");
+    return layout_reader_refuse(r, from, r->at,
+                                "`*` joins an axis with the next, the last has none");
   return true;
 }
 

@@ -351,8 +351,11 @@ static void test_refused_layouts(void **state) {
       {"i, j -> i*4611686018427387904, j",
        {5, 4},
        2,
-       "no bounds are known for physical axis 0, `i*4611686018427387904`"},
-      {"i -> 4//i", {5}, 1, "no bounds are known for physical axis 0, `4//i`"},
+       "no bounds are known for physical axis 0, `i*4611686018427387904`: it does not fit 64 bits"},
+      {"i -> 4//i",
+       {5},
+       1,
+       "no bounds are known for physical axis 0, `4//i`: its divisor may be 0"},
       {"i, j -> i in [4, 4]", {4, 4}, 2, "2 physical extents for 1 physical axes"},
       {"(4, 4):(4, 1)", {4, 5}, 2, "axis 1 has 4 elements here, 5 in the tensor"},
   };

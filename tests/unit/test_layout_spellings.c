@@ -294,11 +294,203 @@ static void test_unsayable(void **state) {
   }
 }
 
+// ---- Texts that are none -----------------------------------------------------------------------
+
+static const struct {
+  const char *text;
+  int64_t shape[4];
+  int rank;
+  int begin, end; // of the caret's range
+  const char *message;
+} bad[] = {
+    {"NCHW16x",
+     {1, 2, 3, 4},
+     4,
+     4,
+     7,
+     "`16x` is a block of an axis `X` that is missing; did you mean `NCHW16c`?"},
+    {"aBcd16x",
+     {1, 2, 3, 4},
+     4,
+     4,
+     7,
+     "`16x` is a block of an axis `X` that is missing; did you mean `aBcd16b`?"},
+    {"NCHW16C",
+     {1, 2, 3, 4},
+     4,
+     4,
+     7,
+     "a block is written in lower case: `16c`; did you mean `NCHW16c`?"},
+    {"NCHWc",
+     {1, 2, 3, 4},
+     4,
+     4,
+     5,
+     "`c` in lower case is a block and needs a size; did you mean `NCHW16c`?"},
+    {"NCHWC", {1, 2, 3, 4}, 4, 4, 5, "axis `C` is named twice; did you mean `NCHW`?"},
+    {"NCHW0c", {1, 2, 3, 4}, 4, 4, 6, "a block of 0 elements; did you mean `NCHW`?"},
+    {"NCHW99999999999999999999c", {1, 2, 3, 4}, 4, 4, 23, "this block size does not fit 64 bits"},
+    {"NCHW", {3, 4}, 2, 0, 4, "this layout has 4 axes, the tensor 2"},
+    {"NCHW of NCH", {1, 2, 3, 4}, 4, 0, 11, "the axes here are not those of `NCH`"},
+    {"lambda a, b: [a, c]", {2, 3}, 2, 17, 18, "unknown axis `c`"},
+    {"lambda rows, columns: [row, columns]",
+     {2, 3},
+     2,
+     23,
+     26,
+     "unknown axis `row`; did you mean `rows`?"},
+    {"i, i -> i", {2, 3}, 2, 3, 4, "axis `i` is named twice"},
+    {"i, j -> (i + j",
+     {2, 3},
+     2,
+     14,
+     14,
+     "expected `)`, saw the end of the text; did you mean `i, j -> (i + j)`?"},
+    {"i, j -> i, j//0", {2, 3}, 2, 11, 15, "division by zero"},
+    {"i, j -> i, j % 0", {2, 3}, 2, 11, 16, "division by zero"},
+    {"i, j, k -> i", {2, 3}, 2, 0, 10, "the map has 3 axes, the tensor 2"},
+    {"i -> i in [2, 3]", {2}, 1, 0, 16, "2 physical extents for 1 physical axes"},
+    {"i -> i in [-2]", {2}, 1, 0, 14, "physical extent 0 is -2"},
+    {"i -> i in [2]", {3}, 1, 0, 13, "this map leaves its physical shape: no: [2]"},
+    {"i -> i - 1", {3}, 1, 0, 10, "this map leaves its physical shape: no: [0]"},
+    {"i -> i << 62",
+     {3},
+     1,
+     0,
+     12,
+     "no bounds are known for physical axis 0, `i << 62`: it does not fit 64 bits"},
+    {"i, j -> i % j",
+     {3, 4},
+     2,
+     0,
+     13,
+     "no bounds are known for physical axis 0, `i%j`: its divisor may be 0 or less"},
+    {"i -> i + 9223372036854775808", {3}, 1, 9, 28, "this number does not fit 64 bits"},
+    {"(4,8:(8,1)", {4, 8}, 2, 4, 5, "expected `)`, saw `:`; did you mean `(4,8):(8,1)`?"},
+    {"(4,8):(8)", {4, 8}, 2, 0, 9, "shape and strides differ in form"},
+    {"(4,-8):(8,1)", {4, 8}, 2, 0, 6, "a negative extent, -8; did you mean `(4,8):(8,1)`?"},
+    {"(4294967296,4294967296):(1,1)",
+     {4294967296, 4294967296},
+     2,
+     0,
+     29,
+     "the logical size does not fit 64 bits"},
+    {"((4294967296,4294967296)):((1,1))", {5}, 1, 0, 33, "this size does not fit 64 bits"},
+    {"(4,8):(8,1)", {4, 9}, 2, 0, 11, "axis 1 has 8 elements here, 9 in the tensor"},
+    {"(4,8):(8,-1)", {4, 8}, 2, 0, 12, "this map leaves its physical shape: no: [0, 1]"},
+    {"4:4611686018427387904",
+     {4},
+     1,
+     0,
+     21,
+     "no bounds are known for physical axis 0, `i0*4611686018427387904`: it does not fit 64 bits"},
+    {"Sw<3,0,2> o 0 o (8,8):(8,1)",
+     {8, 8},
+     2,
+     0,
+     9,
+     "a swizzle of 3 bits needs a shift of at least 3"},
+    {"Sw<3,60,3> o 0 o (8,8):(8,1)", {8, 8}, 2, 0, 10, "a swizzle of bits that no offset has"},
+    {"{1,0:T(8,128}", {3, 4}, 2, 12, 13, "expected `)`, saw `}`; did you mean `{1,0:T(8,128)}`?"},
+    {"{1,1}", {3, 4}, 2, 3, 4, "axis 1 is named twice"},
+    {"{2,0}", {3, 4}, 2, 1, 4, "axis 1 is missing of 2 axes"},
+    {"{1,0:T(0)}", {3, 4}, 2, 7, 8, "a tile of 0 elements"},
+    {"{0:T(2,2)}", {3}, 1, 4, 8, "a tile of more axes than there are, 1"},
+    {"{1,0:T(*,4)}", {3, 4}, 2, 0, 0, NULL},
+    {"{1,0:T(4,*)}", {3, 4}, 2, 6, 11, "`*` joins an axis with the next, the last has none"},
+    {"f32[3,4,5]{1,0}", {3, 4}, 2, 0, 15, "the shape has 3 axes, the layout 2"},
+    {"{1,0:T(2,2)L(1024)}",
+     {3, 4},
+     2,
+     11,
+     12,
+     "expected `}`, saw `L`; did you mean `{1,0:T(2,2)(1024)}`?"},
+    {"size=(2, 3) stride=(3,)", {2, 3}, 2, 19, 23, "1 stride for 2 axes"},
+    {"size=(2, 3) stride=(-3, 1)",
+     {2, 3},
+     2,
+     19,
+     26,
+     "a negative stride, -3, which PyTorch does not have; did you mean "
+     "`size=(2, 3) stride=(3, 1)`?"},
+    {"size=(2, 3) strid=(3, 1)",
+     {2, 3},
+     2,
+     12,
+     17,
+     "expected `size`, `stride` or `storage_offset`, saw `strid`; did you mean `stride`?"},
+    {"size=(2, 3)", {2, 3}, 2, 0, 11, "the stride is not said"},
+    {"lane: [[1], [1]]", {4}, 1, 0, 16, "axis 0 has 2 elements here, 4 in the tensor"},
+    {"lane: [[2], [4]]",
+     {8},
+     1,
+     0,
+     16,
+     "no place holds element [1]: the bases must reach every element"},
+    {"lane: [[1]], lane: [[2]]", {4}, 1, 13, 19, "`lane` is named twice"},
+    {"lane: [[1, 0], [2]]", {4}, 1, 15, 18, "a basis of 1 numbers among those of 2"},
+    {"S[(4, 2) : (2@lane)]", {4, 2}, 2, 11, 19, "1 stride for 2 extents"},
+    {"S[(4, 2) : (2@lane, 1]",
+     {4, 2},
+     2,
+     21,
+     22,
+     "expected `)`, saw `]`; did you mean `S[(4, 2) : (2@lane, 1)]`?"},
+    {"S[(4, 2) : (2, 1)]",
+     {3, 5},
+     2,
+     0,
+     18,
+     "the shards do not have as many elements as the tensor"},
+    {"S[(4, -2) : (2, 1)]", {4, 2}, 2, 1, 9, "-2 is no extent; did you mean `S[(4, 2) : (2, 1)]`?"},
+    {"R[2 : 1]", {4, 2}, 2, 0, 8, "expected shards, `S[...]`"},
+    {"S[4 : 1] + R[0 : 1]", {4}, 1, 12, 15, "0 is no extent"},
+    {"S[4 : 1] + S[4 : 1]", {4}, 1, 12, 13, "this is said twice"},
+    {"", {4}, 1, 0, 0, "expected a layout, saw the end of the text"},
+    {"@", {4}, 1, 0, 1, "expected a layout, saw `@`"},
+};
+
+static void test_errors(void **state) {
+  (void)state;
+  bool good = true;
+  for (int i = 0; i < COUNT_OF(bad); i++) {
+    int before = context->diags.count;
+    const Layout *layout = layout_parse_static(context, bad[i].text, bad[i].shape, bad[i].rank);
+    if (!bad[i].message) {
+      assert_non_null(layout);
+      continue;
+    }
+    assert_null(layout);
+    assert_true(context->diags.count > before);
+    const Diag *diag = &context->diags.items[before];
+    bool same = !strcmp(diag->message, bad[i].message) && diag->pos.begin == bad[i].begin &&
+                diag->pos.end == bad[i].end;
+    if (!same)
+      print_error("%s:\n  %d %d %s\n  %d %d %s\n", bad[i].text, diag->pos.begin, diag->pos.end,
+                  diag->message, bad[i].begin, bad[i].end, bad[i].message);
+    good = good && same;
+  }
+  assert_true(good);
+}
+
+// What XLA says beside the layout is named, not dropped in silence.
+static void test_left_out(void **state) {
+  (void)state;
+  const Layout *layout = layout_parse_static(context, "{1,0:T(2,2)S(1)}", (int64_t[]){3, 4}, 2);
+  assert_non_null(layout);
+  assert_int_equal(context->diags.count, 1);
+  assert_int_equal(context->diags.items[0].severity, DIAG_WARNING);
+  assert_string_equal(context->diags.items[0].message,
+                      "`S(1)`, the memory space, is no part of a layout and is left out");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(test_texts, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_table, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_unsayable, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_errors, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_left_out, set_up, tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

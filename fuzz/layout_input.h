@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// An input of the layout fuzzers: the tensor's shape on the first line, `8x64` or `Nx4`, the layout
+// after it; without a line break a map alone, of any rank.
+#ifndef PLEAT_FUZZ_LAYOUT_INPUT_H
+#define PLEAT_FUZZ_LAYOUT_INPUT_H
+
+#include "layout/layout.h"
+
+enum { MOST_AXES = 12, MOST_BYTES = 4096 };
+
+typedef struct LayoutInput {
+  Context *context;
+  const char *text;
+  size_t size;
+  int rank; // -1: no shape was said
+  const LayoutExpr *shape[MOST_AXES];
+} LayoutInput;
+
+// A private copy in the context, so that a read past the end is found. False for what is no input.
+bool layout_input_read(Context *context, const uint8_t *data, size_t size, LayoutInput *out);
+// Runs check(input) on a context of its own; aborts when it meets a fault of ours.
+int layout_input_run(const uint8_t *data, size_t size, void (*check)(LayoutInput *input));
+// Aborts with the input's text and the reason unless `good`.
+void layout_input_require(const LayoutInput *input, bool good, const char *what);
+
+#endif
