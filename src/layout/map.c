@@ -81,6 +81,7 @@ const IndexMap *index_map_replicated(Context *context, int input_count, int repl
   if (names > MAX_RANK || output_count > MAX_RANK)
     bug(context, "an index map of %d to %d axes", names, output_count);
   check_replicas(context, replicas, replica_count);
+  if (separator_count >= MAX_RANK) bug(context, "%d axis separators", separator_count);
   check_separators(context, separators, separator_count, output_count);
   Str *own_resources = arena_array(arena, Str, output_count);
   for (int i = 0; resources && i < output_count; i++) own_resources[i] = resources[i];

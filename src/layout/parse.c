@@ -222,6 +222,8 @@ static bool parse_map(LayoutReader *r, bool arrow, Spelled *out) {
   if (!parse_inputs(r, arrow ? "->" : ":") || !parse_body(r, &outputs, arrow)) return false;
   if (outputs.exprs.count > MAX_RANK)
     return layout_reader_error(r, r->text, r->end, "more than %d physical axes", MAX_RANK);
+  if (outputs.separators.count >= MAX_RANK)
+    return layout_reader_error(r, r->text, r->end, "more than %d axis separators", MAX_RANK - 1);
   out->map = index_map_replicated(r->context, r->axis_count - r->replica_count, r->replica_count,
                                   r->names, r->replicas, outputs.exprs.count, outputs.exprs.items,
                                   outputs.resources.items, outputs.separators.items,
