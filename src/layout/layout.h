@@ -289,6 +289,25 @@ LayoutAnswer layout_inverse(Context *context, const Layout *layout, LayoutInvers
 // shape. The copy of a tensor from b to a reads [p] and writes [out(p)] where not padding.
 LayoutAnswer layout_divide(Context *context, const Layout *a, const Layout *b, LayoutInverse *out);
 
+// ---- Certificates ----------------------------------------------------------------------------
+
+typedef enum LayoutQuestion {
+  LAYOUT_ASK_EQUAL, // layout_equal(a, b)
+  LAYOUT_ASK_IDENTITY,
+  LAYOUT_ASK_INJECTIVE,
+  LAYOUT_ASK_ONTO,
+  LAYOUT_ASK_BIJECTIVE,
+  LAYOUT_ASK_INVERSE,
+  LAYOUT_ASK_PADDING, // layout_padding_count
+} LayoutQuestion;
+
+// A text from which anyone can check the answer without Pleat, by the few rules in docs/layouts.md
+// (layout/check.h is one who does). Found over again, so the question itself does not pay for it.
+// `b` is NULL but for LAYOUT_ASK_EQUAL. NULL: the answer is undecided, or no text was found that
+// the checker accepts.
+const char *layout_certificate(Context *context, LayoutQuestion question, const Layout *a,
+                               const Layout *b, const LayoutAnswer *answer);
+
 // `e` on the box 0 .. extents[i] - 1 of its axes, in normal form: equal values, and often simpler
 // (`(16*a + b)//16` with b < 16 is a). `e` itself where the digits do not carry it.
 const LayoutExpr *layout_expr_simplify(Context *context, const LayoutExpr *e,
