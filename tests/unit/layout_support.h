@@ -121,7 +121,7 @@ static const Layout *random_layout(int64_t *shape, int *rank) {
   return layout_static(context, map, shape, (SourcePos){0});
 }
 
-static void unravel(int64_t ordinal, const int64_t *extents, int rank, int64_t *index) {
+static inline void unravel(int64_t ordinal, const int64_t *extents, int rank, int64_t *index) {
   for (int i = rank - 1; i >= 0; i--) {
     index[i] = ordinal % extents[i];
     ordinal /= extents[i];
