@@ -2,6 +2,12 @@
 // The questions. Each tries the digits, then the points; answers about one layout are kept.
 #include "layout/points.h"
 
+const char *layout_level_name(LayoutLevel level) {
+  static const char *const names[] = {
+      [LAYOUT_DIGITS] = "digits", [LAYOUT_ISL] = "isl", [LAYOUT_POINTS] = "points"};
+  return names[level];
+}
+
 static LayoutAnswer simple(LayoutVerdict verdict, LayoutLevel level, const char *reason) {
   return (LayoutAnswer){.verdict = verdict, .level = level, .reason = reason};
 }

@@ -248,7 +248,8 @@ void layout_conditions_know(Context *context, LayoutConditions *conditions,
 // ---- Answers ---------------------------------------------------------------------------------
 
 typedef enum LayoutVerdict { LAYOUT_NO, LAYOUT_YES, LAYOUT_UNDECIDED } LayoutVerdict;
-typedef enum LayoutLevel { LAYOUT_DIGITS, LAYOUT_POINTS } LayoutLevel;
+typedef enum LayoutLevel { LAYOUT_DIGITS, LAYOUT_ISL, LAYOUT_POINTS } LayoutLevel;
+const char *layout_level_name(LayoutLevel level); // "digits", "isl", "points"
 typedef struct LayoutAnswer {
   LayoutVerdict verdict;
   LayoutLevel level;  // which level answered

@@ -44,6 +44,14 @@ bool layout_poly_nonnegative(const Poly *x) {
   return x != NULL;
 }
 
+bool layout_poly_nonpositive(Polys *s, const Poly *x) {
+  return layout_poly_nonnegative(layout_poly_linear(s, x, -1, x, 0));
+}
+
+bool layout_poly_is_zero(const Poly *x) {
+  return x->count == 0;
+}
+
 // ---- Arithmetic --------------------------------------------------------------------------------
 
 static bool combine(int64_t x, int64_t a, int64_t y, int64_t b, int64_t *out) {
@@ -184,13 +192,27 @@ const Poly *layout_poly_floor(Polys *s, const Poly *x, const Poly *y) {
   return layout_poly_linear(s, q, 1, floor_variable(s, r, y), 1);
 }
 
-static const Poly *extreme_poly(Polys *s, LayoutOp op, const Poly *a, const Poly *b) {
-  if (layout_poly_nonnegative(layout_poly_linear(s, b, 1, a, -1))) return op == LAYOUT_MIN ? a : b;
-  if (layout_poly_nonnegative(layout_poly_linear(s, a, 1, b, -1))) return op == LAYOUT_MIN ? b : a;
-  return NULL;
+static int64_t least_value(const Poly *x) {
+  return x->count && !x->terms[x->count - 1].monomial ? x->terms[x->count - 1].coefficient : 0;
 }
 
-static bool is_positive(Polys *s, const Poly *x) {
+// Undecided between two that are not negative: a variable of its own, least at all t = 0.
+static const Poly *extreme_variable(Polys *s, LayoutOp op, const Poly *a, const Poly *b) {
+  if (!layout_poly_nonnegative(a) || !layout_poly_nonnegative(b)) return NULL;
+  const LayoutExpr *x = layout_poly_expr(s, a), *y = layout_poly_expr(s, b);
+  if (!x || !y) return NULL;
+  int64_t p = least_value(a), q = least_value(b);
+  return variable(s, layout_expr(s->context, op, x, y, NULL), 1,
+                  op == LAYOUT_MIN ? MIN_OF(p, q) : MAX_OF(p, q));
+}
+
+const Poly *layout_poly_extreme(Polys *s, LayoutOp op, const Poly *a, const Poly *b) {
+  if (layout_poly_nonnegative(layout_poly_linear(s, b, 1, a, -1))) return op == LAYOUT_MIN ? a : b;
+  if (layout_poly_nonnegative(layout_poly_linear(s, a, 1, b, -1))) return op == LAYOUT_MIN ? b : a;
+  return a && b ? extreme_variable(s, op, a, b) : NULL;
+}
+
+bool layout_poly_positive(Polys *s, const Poly *x) {
   return layout_poly_nonnegative(add_const(s, x, -1));
 }
 
@@ -204,12 +226,12 @@ const Poly *layout_poly_of(Polys *s, const LayoutExpr *e) {
   case LAYOUT_ADD: return layout_poly_linear(s, a, 1, b, 1);
   case LAYOUT_SUB: return layout_poly_linear(s, a, 1, b, -1);
   case LAYOUT_MUL: return layout_poly_product(s, a, b);
-  case LAYOUT_DIV: return is_positive(s, b) ? layout_poly_floor(s, a, b) : NULL;
+  case LAYOUT_DIV: return layout_poly_positive(s, b) ? layout_poly_floor(s, a, b) : NULL;
   case LAYOUT_MOD:
-    if (!is_positive(s, b)) return NULL;
+    if (!layout_poly_positive(s, b)) return NULL;
     return layout_poly_linear(s, a, 1, layout_poly_product(s, layout_poly_floor(s, a, b), b), -1);
   case LAYOUT_MIN:
-  case LAYOUT_MAX: return extreme_poly(s, e->op, a, b);
+  case LAYOUT_MAX: return layout_poly_extreme(s, e->op, a, b);
   }
   return NULL;
 }

@@ -37,7 +37,13 @@ const Poly *layout_poly_linear(Polys *s, const Poly *x, int64_t a, const Poly *y
 const Poly *layout_poly_product(Polys *s, const Poly *x, const Poly *y);
 bool layout_poly_same(const Poly *x, const Poly *y);
 bool layout_poly_is_const(const Poly *x, int64_t *value);
-bool layout_poly_nonnegative(const Poly *x); // proved so; false says nothing
+bool layout_poly_is_zero(const Poly *x);
+// Proved so; false says nothing.
+bool layout_poly_nonnegative(const Poly *x);
+bool layout_poly_nonpositive(Polys *s, const Poly *x);
+bool layout_poly_positive(Polys *s, const Poly *x);
+// min(a, b) or max(a, b): with a variable of its own where it is not decided.
+const Poly *layout_poly_extreme(Polys *s, LayoutOp op, const Poly *a, const Poly *b);
 // x = q·y + r by the leading monomials; r need not lie in [0, y).
 void layout_poly_divide(Polys *s, const Poly *x, const Poly *y, const Poly **q, const Poly **r);
 // ⌊x/y⌋ for y > 0: with a variable of its own where it does not divide.

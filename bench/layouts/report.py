@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Tables of what layoutbench printed: decided, right, wrong, median and p99, by family and level."""
+import argparse
+import collections
+import json
+import statistics
+
+
+def quantile(values, q):
+    values = sorted(values)
+    return values[min(len(values) - 1, int(q * len(values)))]
+
+
+def row(name, results):
+    decided = [r for r in results if r["outcome"] != "undecided"]
+    wrong = sum(r["outcome"] == "wrong" for r in results)
+    times = [r["ns"] / 1000 for r in results if r["level"] != "refused"] or [0]
+    levels = collections.Counter(r["level"] for r in decided)
+    share = " ".join(f"{k} {v}" for k, v in sorted(levels.items()))
+    print(f"{name:24} {len(results):6} {100 * len(decided) / len(results):8.2f} {wrong:6} "
+          f"{statistics.median(times):9.2f} {quantile(times, 0.99):9.1f} {max(times):10.1f}  {share}")
+
+
+def grouped(results, key):
+    out = collections.defaultdict(list)
+    for r in results:
+        out[key(r)].append(r)
+    return sorted(out.items())
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("results", help="what layoutbench printed")
+    parser.add_argument("--queries", help="the queries, to list what is undecided")
+    args = parser.parse_args()
+    results = [json.loads(line) for line in open(args.results)]
+    print(f"{'':24} {'asked':>6} {'decided%':>8} {'wrong':>6} {'median µs':>9} {'p99 µs':>9} "
+          f"{'most µs':>10}  decided by")
+    for name, part in grouped(results, lambda r: "symbolic" if r["symbolic"] else "static"):
+        row(name, part)
+    for name, part in grouped(results, lambda r: r["family"]):
+        row("  " + name, part)
+    for name, part in grouped(results, lambda r: r["op"]):
+        row("  " + name, part)
+    row("all", results)
+    if not args.queries:
+        return
+    texts = {q["id"]: q for q in map(json.loads, open(args.queries))}
+    for r in results:
+        if r["outcome"] != "right":
+            q = texts[r["id"]]
+            print(f"{r['outcome']}: {r['id']} {r['family']}: {q['op']} {json.dumps(q['a'])}"
+                  f"{' ' + json.dumps(q['b']) if 'b' in q else ''} "
+                  f"truth {q['truth'] if not isinstance(q['truth'], dict) else q['truth']['answer']}"
+                  f": {r['level']}: {r['reason']}")
+
+
+if __name__ == "__main__":
+    main()

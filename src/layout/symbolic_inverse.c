@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// The inverse of a symbolic map by propagation, as solve.c does it for static ones.
+#include "layout/symbolic.h"
+
+enum { MAX_ROUNDS = 32 };
+
+typedef struct Equation {
+  const Sum *form;  // over the logical box
+  const Sum *value; // over the physical box
+} Equation;
+
+typedef struct Inversion {
+  Polys polys;
+  Box logical, physical;
+  const Sum *axes[MAX_RANK], *places[MAX_RANK], *outputs[MAX_RANK];
+  const Sum *known[MAX_ATOMS]; // values of the logical atoms
+  Equation equations[MAX_PARTS];
+  int equation_count;
+  bool progress;
+} Inversion;
+
+// Moves the constant and what is known to the other side.
+static void take_out_known(Inversion *v, Equation *e) {
+  Polys *s = &v->polys;
+  const Poly *minus = layout_poly_const(s, -1), *constant = e->form->constant;
+  e->value =
+      layout_sum_add(&v->physical, e->value, layout_sum_of_poly(&v->physical, constant), minus);
+  e->form = layout_sum_add(&v->logical, e->form, layout_sum_of_poly(&v->logical, constant), minus);
+  const Sum *form = e->form;
+  if (!form) return;
+  for (int i = 0; i < form->count && e->form && e->value; i++) {
+    const Part *part = &form->parts[i];
+    const Poly *negative = layout_poly_product(s, part->coefficient, minus);
+    if (!v->known[part->atom]) continue;
+    e->form =
+        layout_sum_add(&v->logical, e->form, layout_sum_of_atom(&v->logical, part->atom), negative);
+    e->value = layout_sum_add(&v->physical, e->value, v->known[part->atom], negative);
+  }
+}
+
+static void learn(Inversion *v, int atom, const Sum *value) {
+  if (!value || v->known[atom]) return;
+  v->known[atom] = value;
+  v->progress = true;
+}
+
+// form = c·atom + rest with rest in [0, c) by its bounds, c proved positive: both are known.
+static bool separate(Inversion *v, const Equation *e, int at) {
+  Polys *s = &v->polys;
+  const Poly *c = e->form->parts[at].coefficient, *one = layout_poly_const(s, 1);
+  const Sum *atom = layout_sum_of_atom(&v->logical, e->form->parts[at].atom);
+  if (!layout_poly_positive(s, c)) return false;
+  const Sum *rest = layout_sum_add(&v->logical, e->form, atom, layout_poly_linear(s, c, -1, c, 0));
+  const Poly *last = layout_poly_linear(s, c, 1, one, -1);
+  if (!rest || !last || !layout_sum_within(&v->logical, rest, layout_poly_const(s, 0), last))
+    return false;
+  const Sum *above = layout_sum_divide(&v->physical, e->value, c);
+  learn(v, e->form->parts[at].atom, above);
+  const Sum *below = layout_sum_modulo(&v->physical, e->value, c);
+  if (rest->count && below && v->equation_count < MAX_PARTS)
+    v->equations[v->equation_count++] = (Equation){rest, below};
+  return above && below;
+}
+
+// form = ±atom + y·(…) with the atom in [0, y): the atom is ±value mod y.
+static bool learn_residue(Inversion *v, const Equation *e, const Poly *y) {
+  Polys *s = &v->polys;
+  int64_t c;
+  int odd = -1;
+  for (int i = 0; i < e->form->count; i++) {
+    const Poly *q, *r;
+    layout_poly_divide(s, e->form->parts[i].coefficient, y, &q, &r);
+    if (q && r && layout_poly_is_zero(r)) continue;
+    if (odd >= 0) return false;
+    odd = i;
+  }
+  if (odd < 0) return false;
+  const Part *part = &e->form->parts[odd];
+  const Poly *last = layout_poly_linear(s, y, 1, layout_poly_const(s, 1), -1);
+  if (!layout_poly_is_const(part->coefficient, &c) || (c != 1 && c != -1) || !last) return false;
+  const Sum *atom = layout_sum_of_atom(&v->logical, part->atom);
+  if (!layout_sum_within(&v->logical, atom, layout_poly_const(s, 0), last)) return false;
+  const Sum *value = layout_sum_plus(&v->physical, layout_sum_const(&v->physical, 0), e->value, c);
+  learn(v, part->atom, layout_sum_modulo(&v->physical, value, y));
+  return true;
+}
+
+static bool learn_residues(Inversion *v, const Equation *e) {
+  for (int i = 0; i < e->form->count; i++) {
+    const Atom *atom = &v->logical.atoms[e->form->parts[i].atom];
+    if (atom->kind == ATOM_FLOOR && learn_residue(v, e, atom->divisor)) return true;
+  }
+  return false;
+}
+
+static void work(Inversion *v, Equation e) {
+  take_out_known(v, &e);
+  if (!e.form || !e.value || !e.form->count) return;
+  for (int i = 0; i < e.form->count; i++)
+    if (separate(v, &e, i)) return;
+  learn_residues(v, &e);
+  int64_t c;
+  if (e.form->count == 1 && layout_poly_is_const(e.form->parts[0].coefficient, &c) && c == -1) {
+    const Sum *zero = layout_sum_of_poly(&v->physical, e.form->constant);
+    return learn(v, e.form->parts[0].atom,
+                 layout_sum_add(&v->physical, zero, e.value, e.form->parts[0].coefficient));
+  }
+  if (v->equation_count < MAX_PARTS) v->equations[v->equation_count++] = e;
+}
+
+static bool axes_known(Inversion *v, int rank) {
+  bool all = true;
+  for (int i = 0; i < rank; i++) {
+    if (!v->axes[i]->count)
+      v->known[i] = layout_sum_of_poly(&v->physical, layout_poly_const(&v->polys, 0));
+    all = all && v->known[i];
+  }
+  return all;
+}
+
+// The value of a logical sum all of whose atoms are known.
+static const Sum *known_value(Inversion *v, const Sum *form) {
+  const Sum *zero = layout_sum_const(&v->physical, 0);
+  Equation e = {form, zero};
+  take_out_known(v, &e);
+  if (!e.form || !e.value || e.form->count) return NULL;
+  return layout_sum_plus(&v->physical, zero, e.value, -1);
+}
+
+// A known XOR all of whose operands but one are known gives that one.
+static void relate_xor(Inversion *v, int at) {
+  const Atom atom = v->logical.atoms[at];
+  const Sum *value = v->known[at], *open = NULL;
+  for (int i = 0; i < atom.operand_count && value; i++) {
+    const Sum *known = known_value(v, atom.operands[i]);
+    if (!known && open) return;
+    if (known)
+      value = layout_sum_xor(&v->physical, value, known);
+    else
+      open = atom.operands[i];
+  }
+  if (!value || !open || v->equation_count == MAX_PARTS) return;
+  for (int i = 0; i < v->equation_count; i++)
+    if (layout_sum_same(v->equations[i].form, open)) return;
+  v->equations[v->equation_count++] = (Equation){open, value};
+  v->progress = true;
+}
+
+// Floors of what is known are known; XORs and their operands.
+static void relate_atoms(Inversion *v) {
+  for (int i = v->logical.axis_count; i < v->logical.atom_count; i++) {
+    const Atom *atom = &v->logical.atoms[i];
+    if (atom->kind == ATOM_XOR && v->known[i]) relate_xor(v, i);
+    if (atom->kind != ATOM_FLOOR || v->known[i]) continue;
+    const Sum *value = known_value(v, atom->operands[0]);
+    if (value) learn(v, i, layout_sum_divide(&v->physical, value, atom->divisor));
+  }
+}
+
+static bool propagate(Inversion *v, int rank) {
+  for (int round = 0; round < MAX_ROUNDS; round++) {
+    Equation todo[MAX_PARTS];
+    int count = v->equation_count;
+    memcpy(todo, v->equations, sizeof *todo * (size_t)count);
+    v->equation_count = 0;
+    v->progress = false;
+    for (int i = 0; i < count; i++) work(v, todo[i]);
+    relate_atoms(v);
+    if (axes_known(v, rank)) return true;
+    if (!v->progress && v->equation_count == count) return false;
+  }
+  return false;
+}
+
+static bool start(Inversion *v, const Layout *layout) {
+  const IndexMap *map = layout->map;
+  if (!layout_box_init(&v->logical, &v->polys, layout->shape, layout->rank, v->axes) ||
+      !layout_box_init(&v->physical, &v->polys, layout->physical, layout->physical_rank, v->places))
+    return false;
+  if (map->output_count > MAX_PARTS) return false;
+  for (int i = 0; i < map->output_count; i++) {
+    v->outputs[i] = layout_sum_of(&v->logical, map->outputs[i], v->axes);
+    if (!v->outputs[i]) return false;
+    v->equations[v->equation_count++] = (Equation){v->outputs[i], v->places[i]};
+  }
+  return true;
+}
+
+static const LayoutExpr *either(Context *context, const LayoutExpr *a, const LayoutExpr *b) {
+  return a ? layout_expr(context, LAYOUT_EITHER, a, b, NULL) : b;
+}
+
+// The claims that make a place padding, as in digits.c.
+static bool padding_claims(Inversion *v, const Layout *layout, const LayoutExpr *const *inverse,
+                           const LayoutExpr **padding) {
+  Context *context = v->polys.context;
+  Polys *s = &v->polys;
+  for (int i = 0; i < layout->rank; i++) {
+    const Poly *low, *high, *extent = layout_poly_of(s, layout->shape[i]);
+    layout_sum_bounds(&v->physical, v->known[i], &low, &high);
+    if (!low || !layout_poly_nonnegative(low))
+      *padding =
+          either(context, *padding,
+                 layout_expr(context, LAYOUT_LT, inverse[i], layout_const(context, 0), NULL));
+    if (!high || !layout_poly_positive(s, layout_poly_linear(s, extent, 1, high, -1)))
+      *padding = either(context, *padding,
+                        layout_expr(context, LAYOUT_LE, layout->shape[i], inverse[i], NULL));
+  }
+  for (int i = 0; i < layout->physical_rank; i++) {
+    const Sum *back = layout_sum_of(&v->physical, layout->map->outputs[i], v->known);
+    const LayoutExpr *e = back ? layout_sum_expr(&v->physical, back) : NULL;
+    if (!e) return false;
+    if (layout_sum_same(back, v->places[i])) continue;
+    *padding = either(context, *padding,
+                      layout_expr(context, LAYOUT_NE, e, layout_axis(context, i), NULL));
+  }
+  return true;
+}
+
+static bool invert(Inversion *v, const Layout *layout, LayoutInverse *out) {
+  Context *context = v->polys.context;
+  const LayoutExpr *outputs[MAX_RANK], *padding = NULL;
+  Str names[MAX_RANK];
+  if (!start(v, layout) || !propagate(v, layout->rank)) return false;
+  for (int i = 0; i < layout->rank; i++) {
+    if (!(outputs[i] = layout_sum_expr(&v->physical, v->known[i]))) return false;
+    if (!layout_sum_same(layout_sum_of(&v->logical, outputs[i], v->outputs), v->axes[i]))
+      return false;
+  }
+  if (!padding_claims(v, layout, outputs, &padding)) return false;
+  for (int i = 0; i < layout->physical_rank; i++) names[i] = str_format(context, "p%d", i);
+  out->map =
+      index_map_new(context, layout->physical_rank, names, layout->rank, outputs, NULL, NULL, 0);
+  out->padding = padding;
+  return true;
+}
+
+bool layout_symbolic_inverse(Context *context, const Layout *layout, LayoutInverse *out) {
+  ArenaMark mark = arena_mark(&context->scratch);
+  Inversion *v = arena_new(&context->scratch, Inversion);
+  v->polys = layout_polys_new(context, layout->facts);
+  bool found = invert(v, layout, out);
+  arena_reset(&context->scratch, mark);
+  return found;
+}
