@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The questions. Each tries the digits, then the points; answers about one layout are kept.
+#include "layout/isl.h"
 #include "layout/points.h"
 
 const char *layout_level_name(LayoutLevel level) {
@@ -35,9 +36,34 @@ static LayoutAnswer symbolic(void) {
                 "not proved for all values of the symbols, nor false for those tried");
 }
 
+// ---- isl ---------------------------------------------------------------------------------------
+
+// So many points are looked at before isl is asked.
+enum { FEW_POINTS = 1 << 12 };
+
+static bool has_few_points(const Layout *layout) {
+  int64_t size;
+  return layout_logical_size(layout, &size) && size <= FEW_POINTS;
+}
+
+typedef LayoutAnswer (*LayoutQuestion)(Context *context, const Layout *layout);
+
+// What isl says; its "no" is asked again at the values that it found, which gives the witness.
+static LayoutAnswer from_isl(Context *context, const Layout *layout, IslAnswer said,
+                             LayoutQuestion question) {
+  Instance instance;
+  if (said.proof == PROVED) return yes(LAYOUT_ISL);
+  if (said.proof != REFUTED || layout->is_static ||
+      !layout_instance_at(context, layout, said.values, said.count, &instance))
+    return symbolic();
+  LayoutAnswer answer = question(context, instance.layout);
+  answer.instance = instance.values;
+  answer.instance_count = instance.count;
+  return answer.verdict == LAYOUT_NO ? answer : symbolic();
+}
+
 // "no" when the question is answered so on some instance.
-static LayoutAnswer ask_instances(Context *context, const Layout *layout,
-                                  LayoutAnswer (*question)(Context *, const Layout *)) {
+static LayoutAnswer ask_instances(Context *context, const Layout *layout, LayoutQuestion question) {
   for (int i = 0; i < MAX_INSTANCES; i++) {
     Instance instance;
     if (!layout_instance(context, layout, i, &instance)) continue;
@@ -83,6 +109,7 @@ static LayoutAnswer maps_equal_symbolic(Context *context, const Layout *a, const
     answer.instance_count = instance.count;
     if (answer.verdict == LAYOUT_NO) return answer;
   }
+  if (layout_isl_maps_equal(context, a, b->outputs).proof == PROVED) return yes(LAYOUT_ISL);
   return symbolic();
 }
 
@@ -105,6 +132,8 @@ LayoutAnswer layout_maps_equal(Context *context, const Layout *a, const IndexMap
                                          a->physical_rank, witness);
   if (proof == PROVED) return yes(LAYOUT_DIGITS);
   if (proof == REFUTED) return no_at(context, witness, NULL, a->rank);
+  if (!has_few_points(a) && layout_isl_maps_equal(context, a, b->outputs).proof == PROVED)
+    return yes(LAYOUT_ISL);
   return layout_points_hold(context, a->extents, a->rank, claims, count);
 }
 
@@ -126,9 +155,26 @@ static const char *map_difference(const IndexMap *a, const IndexMap *b) {
   return NULL;
 }
 
-static LayoutAnswer extents_differ(const Layout *a, const Layout *b, const char *reason) {
-  bool sure = a->is_static && b->is_static;
-  return simple(sure ? LAYOUT_NO : LAYOUT_UNDECIDED, LAYOUT_DIGITS, reason);
+// Extents that are not proved to be the same: "no" where they differ at some values.
+static LayoutAnswer extents_differ(Context *context, const Layout *a, const Layout *b,
+                                   const char *reason) {
+  if (a->is_static && b->is_static) return simple(LAYOUT_NO, LAYOUT_DIGITS, reason);
+  for (int i = 0; i < MAX_INSTANCES; i++) {
+    Instance x, y;
+    if (!layout_instance(context, a, i, &x) ||
+        !layout_instance_at(context, b, x.values, x.count, &y))
+      continue;
+    bool same =
+        memcmp(x.layout->extents, y.layout->extents, sizeof(int64_t) * (size_t)a->rank) == 0 &&
+        memcmp(x.layout->physical_extents, y.layout->physical_extents,
+               sizeof(int64_t) * (size_t)a->physical_rank) == 0;
+    if (same) continue;
+    LayoutAnswer no = simple(LAYOUT_NO, LAYOUT_DIGITS, reason);
+    no.instance = x.values;
+    no.instance_count = x.count;
+    return no;
+  }
+  return simple(LAYOUT_UNDECIDED, LAYOUT_DIGITS, reason);
 }
 
 LayoutAnswer layout_equal(Context *context, const Layout *a, const Layout *b) {
@@ -138,9 +184,9 @@ LayoutAnswer layout_equal(Context *context, const Layout *a, const Layout *b) {
   const char *difference = map_difference(a->map, b->map);
   if (difference) return simple(LAYOUT_NO, LAYOUT_DIGITS, difference);
   if (!same_extents(context, a, a->shape, b->shape, a->rank))
-    return extents_differ(a, b, "the logical shapes differ");
+    return extents_differ(context, a, b, "the logical shapes differ");
   if (!same_extents(context, a, a->physical, b->physical, a->physical_rank))
-    return extents_differ(a, b, "the physical shapes differ");
+    return extents_differ(context, a, b, "the physical shapes differ");
   return layout_maps_equal(context, a, b->map);
 }
 
@@ -169,15 +215,26 @@ static LayoutAnswer injective_by_points(Context *context, const Layout *layout) 
 
 static LayoutAnswer ask(Context *context, const Layout *layout, Question question);
 
+static LayoutAnswer instances_or_isl(Context *context, const Layout *layout,
+                                     LayoutQuestion question) {
+  LayoutAnswer answer = ask_instances(context, layout, question);
+  if (answer.verdict != LAYOUT_UNDECIDED) return answer;
+  IslAnswer said = question == layout_is_onto ? layout_isl_onto(context, layout)
+                                              : layout_isl_injective(context, layout);
+  return from_isl(context, layout, said, question);
+}
+
 static LayoutAnswer injective(Context *context, const Layout *layout) {
   int64_t a[MAX_RANK], b[MAX_RANK];
   if (!layout->is_static && ask(context, layout, QUESTION_INVERSE).verdict == LAYOUT_YES)
     return yes(LAYOUT_DIGITS);
-  if (!layout->is_static) return ask_instances(context, layout, layout_is_injective);
+  if (!layout->is_static) return instances_or_isl(context, layout, layout_is_injective);
   if (is_empty(layout)) return yes(LAYOUT_DIGITS);
   LayoutAnswer inverse = ask(context, layout, QUESTION_INVERSE);
   if (inverse.verdict == LAYOUT_YES) return inverse;
   if (layout_digits_collision(context, layout, a, b)) return no_at(context, a, b, layout->rank);
+  if (!has_few_points(layout) && layout_isl_injective(context, layout).proof == PROVED)
+    return yes(LAYOUT_ISL);
   return injective_by_points(context, layout);
 }
 
@@ -218,7 +275,7 @@ static LayoutAnswer onto(Context *context, const Layout *layout) {
   if (!layout->is_static && ask(context, layout, QUESTION_INVERSE).verdict == LAYOUT_YES &&
       !layout->cache->inverse.padding)
     return yes(LAYOUT_DIGITS);
-  if (!layout->is_static) return ask_instances(context, layout, layout_is_onto);
+  if (!layout->is_static) return instances_or_isl(context, layout, layout_is_onto);
   if (!layout_physical_size(layout, &places) || !layout_logical_size(layout, &elements))
     return symbolic();
   if (elements == 0 && places) return no_at(context, place, NULL, layout->physical_rank);
@@ -227,6 +284,8 @@ static LayoutAnswer onto(Context *context, const Layout *layout) {
   if (one_to_one && elements == places) return yes(LAYOUT_DIGITS);
   if (one_to_one && corner_padding(layout, place))
     return no_at(context, place, NULL, layout->physical_rank);
+  if (!has_few_points(layout) && layout_isl_onto(context, layout).proof == PROVED)
+    return yes(LAYOUT_ISL);
   LayoutAnswer answer = onto_by_points(context, layout, places);
   if (answer.verdict == LAYOUT_UNDECIDED && elements < places)
     return simple(LAYOUT_NO, LAYOUT_DIGITS,
@@ -304,6 +363,10 @@ LayoutAnswer layout_is_onto(Context *context, const Layout *layout) {
 
 LayoutAnswer layout_is_bijective(Context *context, const Layout *layout) {
   LayoutAnswer answer = layout_is_injective(context, layout);
+  if (answer.verdict == LAYOUT_UNDECIDED) {
+    LayoutAnswer full = layout_is_onto(context, layout);
+    return full.verdict == LAYOUT_NO ? full : answer;
+  }
   if (answer.verdict == LAYOUT_YES) answer = layout_is_onto(context, layout);
   if (answer.verdict == LAYOUT_YES && layout_of_copies(context, layout)->rank > layout->rank)
     return simple(LAYOUT_NO, answer.level, "elements lie in several places");
@@ -321,7 +384,11 @@ LayoutAnswer layout_inverse(Context *context, const Layout *layout, LayoutInvers
   *out = layout->cache->inverse;
   if (answer.verdict == LAYOUT_YES) return answer;
   LayoutAnswer injective = layout_is_injective(context, layout);
-  return injective.verdict == LAYOUT_NO ? injective : answer;
+  if (injective.verdict == LAYOUT_NO) return injective;
+  if (layout->map->replica_count || !layout_isl_inverse(context, layout, &layout->cache->inverse))
+    return answer;
+  *out = layout->cache->inverse;
+  return layout->cache->answers[QUESTION_INVERSE] = yes(LAYOUT_ISL);
 }
 
 LayoutAnswer layout_divide(Context *context, const Layout *a, const Layout *b, LayoutInverse *out) {
@@ -340,8 +407,8 @@ LayoutAnswer layout_divide(Context *context, const Layout *a, const Layout *b, L
     memcpy(box + b->physical_rank, map->replicas, sizeof *box * (size_t)map->replica_count);
   }
   for (int i = 0; i < map->output_count && b->is_static; i++)
-    outputs[i] = layout_expr_simplify(context, map->outputs[i], box,
-                                      b->physical_rank + map->replica_count);
+    outputs[i] =
+        layout_expr_simplify(context, map->outputs[i], box, b->physical_rank + map->replica_count);
   if (b->is_static) map = index_map_with_outputs(context, map, outputs);
   *out = (LayoutInverse){map, inverse.padding};
   return answer;

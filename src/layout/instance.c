@@ -53,25 +53,32 @@ const LayoutExpr *layout_instantiate(Context *context, const LayoutExpr *e,
   return layout_expr(context, e->op, args[0], args[1], args[2]);
 }
 
-bool layout_instance(Context *context, const Layout *layout, int which, Instance *out) {
+bool layout_instance_at(Context *context, const Layout *layout, const LayoutValue *values,
+                        int count, Instance *out) {
   const LayoutExpr *shape[MAX_RANK], *physical[MAX_RANK], *outputs[MAX_RANK];
   const IndexMap *map = layout->map;
-  out->values = arena_array(&context->arena, LayoutValue, MAX_SYMBOLS);
-  if (!collect_all(layout, out->values, &out->count)) return false;
-  for (int i = 0; i < out->count; i++)
-    if (!choose(layout->facts, &out->values[i], steps[(which + 5 * i) % MAX_INSTANCES]))
-      return false;
   for (int i = 0; i < layout->rank; i++) {
-    shape[i] = layout_instantiate(context, layout->shape[i], out->values, out->count);
+    shape[i] = layout_instantiate(context, layout->shape[i], values, count);
     if (!is_const(shape[i]) || shape[i]->value < 0) return false;
   }
   for (int i = 0; i < layout->physical_rank; i++) {
-    outputs[i] = layout_instantiate(context, map->outputs[i], out->values, out->count);
-    physical[i] = layout_instantiate(context, layout->physical[i], out->values, out->count);
+    outputs[i] = layout_instantiate(context, map->outputs[i], values, count);
+    physical[i] = layout_instantiate(context, layout->physical[i], values, count);
     if (!is_const(physical[i]) || physical[i]->value < 0) return false;
   }
   map = index_map_with_outputs(context, map, outputs);
+  *out = (Instance){.count = count};
+  out->values = arena_copy(&context->arena, values, sizeof *values * (size_t)count);
   out->layout =
       layout_new(context, map, shape, physical, (LayoutFacts){0}, layout->padding, (SourcePos){0});
   return out->layout != NULL;
+}
+
+bool layout_instance(Context *context, const Layout *layout, int which, Instance *out) {
+  LayoutValue values[MAX_SYMBOLS];
+  int count;
+  if (!collect_all(layout, values, &count)) return false;
+  for (int i = 0; i < count; i++)
+    if (!choose(layout->facts, &values[i], steps[(which + 5 * i) % MAX_INSTANCES])) return false;
+  return layout_instance_at(context, layout, values, count, out);
 }

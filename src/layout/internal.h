@@ -115,6 +115,9 @@ typedef struct Instance {
 } Instance;
 // Instance `which` of a symbolic layout. False when there is none, or it does not fit.
 bool layout_instance(Context *context, const Layout *layout, int which, Instance *out);
+// The instance at these values.
+bool layout_instance_at(Context *context, const Layout *layout, const LayoutValue *values,
+                        int count, Instance *out);
 const LayoutExpr *layout_instantiate(Context *context, const LayoutExpr *e,
                                      const LayoutValue *values, int count);
 

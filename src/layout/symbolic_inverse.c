@@ -157,6 +157,37 @@ static void relate_atoms(Inversion *v) {
   }
 }
 
+// e - k·unit, where both have the floor of part `at` of `unit` and that has coefficient ±1 there:
+// 10·n + F = p0 and t·n + c - 2·F = p1 give (t + 20)·n + c. Kept when fewer atoms are left.
+static bool eliminate(Inversion *v, const Equation *unit, int at, const Equation *e) {
+  Polys *s = &v->polys;
+  int64_t c;
+  const Part *part = &unit->form->parts[at];
+  if (v->logical.atoms[part->atom].kind != ATOM_FLOOR ||
+      !layout_poly_is_const(part->coefficient, &c) || (c != 1 && c != -1))
+    return false;
+  for (int i = 0; i < e->form->count; i++) {
+    if (e->form->parts[i].atom != part->atom) continue;
+    const Poly *factor =
+        layout_poly_linear(s, e->form->parts[i].coefficient, -c, layout_poly_const(s, 0), 1);
+    const Sum *form = layout_sum_add(&v->logical, e->form, unit->form, factor);
+    const Sum *value = layout_sum_add(&v->physical, e->value, unit->value, factor);
+    if (!form || !value || form->count >= e->form->count || v->equation_count == MAX_PARTS)
+      return false;
+    v->equations[v->equation_count++] = (Equation){form, value};
+    return v->progress = true;
+  }
+  return false;
+}
+
+static void eliminate_floors(Inversion *v) {
+  int count = v->equation_count;
+  for (int i = 0; i < count; i++)
+    for (int j = 0; j < count; j++)
+      for (int at = 0; at < v->equations[i].form->count && i != j; at++)
+        if (eliminate(v, &v->equations[i], at, &v->equations[j])) return;
+}
+
 static bool propagate(Inversion *v, int rank) {
   for (int round = 0; round < MAX_ROUNDS; round++) {
     Equation todo[MAX_PARTS];
@@ -167,6 +198,7 @@ static bool propagate(Inversion *v, int rank) {
     for (int i = 0; i < count; i++) work(v, todo[i]);
     relate_atoms(v);
     if (axes_known(v, rank)) return true;
+    if (!v->progress) eliminate_floors(v);
     if (!v->progress && v->equation_count == count) return false;
   }
   return false;
