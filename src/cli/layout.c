@@ -1,39 +1,292 @@
 // SPDX-License-Identifier: Apache-2.0
-// `pleat layout`: the layout algebra with no model.
-#include "cli/cli.h"
-#include "cli/layout_request.h"
+// `pleat layout`: the layout algebra with no model. Options are turned into the fields of a request
+// (layout_request.h), so that the command and --batch cannot say different things.
+#include "cli/layout_show.h"
 
-typedef struct LayoutCommand {
-  const char *batch, *shape;
-  bool help_batch, no_certificates;
-} LayoutCommand;
+#include <stdlib.h>
 
 static const Option options[] = {
     {"shape", 0, OPTION_TEXT, "1x30x7x7",
-     "logical extents: numbers, names, or with commas "
-     "expressions",
+     "logical extents: numbers, names (NxCx7x7), with commas expressions",
      offsetof(LayoutCommand, shape)},
+    {"physical", 0, OPTION_TEXT, "1x2x7x7x16", "physical extents, where not those of the spelling",
+     offsetof(LayoutCommand, physical)},
+    {"where", 0, OPTION_LIST, "'C % 16 == 0'", "what is known of a name in the shape",
+     offsetof(LayoutCommand, where)},
+    {"order", 0, OPTION_TEXT, "NCHW", "the logical axes of a named layout, in order",
+     offsetof(LayoutCommand, order)},
+    {"pad-value", 0, OPTION_TEXT, "0", "what the padding holds: a number, any, unknown",
+     offsetof(LayoutCommand, pad_value)},
+    {"show", 0, OPTION_TEXT, "WHAT", "one of those below", offsetof(LayoutCommand, show)},
+    {"is", 0, OPTION_TEXT, "injective|onto|bijective|identity|permutation|blocking",
+     "whether it is; exit 1 when not", offsetof(LayoutCommand, is)},
+    {"equal", 0, OPTION_TEXT, "OTHER", "whether both are the same; exit 1 when not",
+     offsetof(LayoutCommand, equal)},
+    {"inverse", 0, OPTION_FLAG, NULL, "the map from places to elements",
+     offsetof(LayoutCommand, inverse)},
+    {"to", 0, OPTION_TEXT, "OTHER", "the map from its places to those in another layout",
+     offsetof(LayoutCommand, to)},
+    {"compose", 0, OPTION_TEXT, "OTHER", "OTHER applied to its places",
+     offsetof(LayoutCommand, compose)},
+    {"at", 0, OPTION_TEXT, "0,17,3,2", "where the element of an index lies",
+     offsetof(LayoutCommand, at)},
+    {"at-offset", 0, OPTION_TEXT, "37", "the element that lies at an offset",
+     offsetof(LayoutCommand, at_offset)},
+    {"box", 0, OPTION_TEXT, "c=0:16,h=2:5", "a part of the tensor: start:stop:step by axis",
+     offsetof(LayoutCommand, box)},
+    {"slice", 0, OPTION_TEXT, "c=0:16,h=::2", "the layout of a part",
+     offsetof(LayoutCommand, slice)},
+    {"reshape", 0, OPTION_TEXT, "30x49", "the same places under another logical shape",
+     offsetof(LayoutCommand, reshape)},
+    {"read", 0, OPTION_LIST, "i=0:32,j=0", "what lanes read at once, a range by axis",
+     offsetof(LayoutCommand, reads)},
+    {"vector", 0, OPTION_INT, "N", "elements that each lane reads",
+     offsetof(LayoutCommand, vector)},
+    {"banks", 0, OPTION_TEXT, "32x4", "banks and their bytes; 32x4 by default",
+     offsetof(LayoutCommand, banks)},
+    {"swizzle", 0, OPTION_FLAG, NULL, "the swizzle with the fewest conflicts for every --read",
+     offsetof(LayoutCommand, swizzle)},
+    {"line", 0, OPTION_INT, "64", "bytes of a cache line, or of a page",
+     offsetof(LayoutCommand, line)},
+    {"element-bytes", 0, OPTION_INT, "4", "bytes of an element",
+     offsetof(LayoutCommand, element_bytes)},
+    {"axis", 0, OPTION_TEXT, "NAME", "colour memory by this axis", offsetof(LayoutCommand, axis)},
+    {"name", 0, OPTION_TEXT, "NAME", "what --show c calls its functions",
+     offsetof(LayoutCommand, name)},
+    {"type", 0, OPTION_TEXT, "TYPE", "the element type of --show c", offsetof(LayoutCommand, type)},
+    {"all", 0, OPTION_FLAG, NULL, "show large tensors whole", offsetof(LayoutCommand, all)},
+    {"color", 0, OPTION_TEXT, "auto|always|never", "colours", offsetof(LayoutCommand, color)},
     {"batch", 0, OPTION_TEXT, "FILE", "answer a JSON object on each line; - is standard input",
      offsetof(LayoutCommand, batch)},
-    {"no-certificates", 0, OPTION_FLAG, NULL, "leave certificates out of answers",
+    {"no-certificates", 0, OPTION_FLAG, NULL, "leave certificates out of the answers of --batch",
      offsetof(LayoutCommand, no_certificates)},
     {"help-batch", 0, OPTION_FLAG, NULL, "what the lines of --batch say",
      offsetof(LayoutCommand, help_batch)},
 };
 
+// ---- Layouts ----------------------------------------------------------------------------------
+
+// A number where the text is one, the text otherwise.
+static json_t *number_or_text(const char *text) {
+  char *end;
+  double value = strtod(text, &end);
+  return *text && !*end ? json_real(value) : json_string(text);
+}
+
+static json_t *operand_json(const LayoutCommand *command, const char *spelling) {
+  json_t *object = json_pack("{s:s}", "layout", spelling), *where = json_array();
+  if (command->shape) json_object_set_new(object, "shape", json_string(command->shape));
+  for (int i = 0; i < command->where.count; i++)
+    json_array_append_new(where, json_string(command->where.items[i]));
+  json_object_set_new(object, "where", where);
+  if (command->order) json_object_set_new(object, "order", json_string(command->order));
+  return object;
+}
+
+static bool read_main(LayoutView *view) {
+  const LayoutCommand *command = view->command;
+  json_t *object = operand_json(command, view->cli->inputs.items[0]);
+  if (command->physical) json_object_set_new(object, "physical", json_string(command->physical));
+  if (command->pad_value)
+    json_object_set_new(object, "padding", number_or_text(command->pad_value));
+  bool good = layout_operand_read(view->cli->context, object, "", &view->operand);
+  json_decref(object);
+  return good;
+}
+
+// The other layout of a question; of --compose, on the places of this one.
+static bool read_other(LayoutView *view, const char *spelling, const char *option, bool on_places,
+                       LayoutOperand *out) {
+  const Layout *layout = view->operand.layout;
+  Context *context = view->cli->context;
+  json_t *object = operand_json(view->command, spelling);
+  if (on_places)
+    json_object_set_new(object, "shape",
+                        json_expressions(context, layout->physical, layout->physical_rank));
+  bool good = layout_operand_read(context, object, option, out);
+  json_decref(object);
+  return good;
+}
+
+// ---- Questions --------------------------------------------------------------------------------
+
+static json_t *index_json(const char *text) {
+  json_t *list = json_array();
+  char *end;
+  for (const char *p = text; *p; p = *end ? end + 1 : end) {
+    json_array_append_new(list, json_integer(strtoll(p, &end, 10)));
+    if (end == p || (*end && *end != ',')) return json_decref(list), json_string(text);
+  }
+  return list;
+}
+
+static json_t *reads_json(const LayoutCommand *command) {
+  json_t *list = json_array();
+  for (int i = 0; i < command->reads.count; i++)
+    json_array_append_new(list, json_string(command->reads.items[i]));
+  return list;
+}
+
+static json_t *shape_json(const char *text) {
+  json_t *shape = json_array();
+  char *end;
+  for (const char *p = text; *p; p = *end ? end + 1 : end) {
+    json_array_append_new(shape, json_integer(strtoll(p, &end, 10)));
+    if (end == p || (*end && *end != ',' && *end != 'x')) return json_decref(shape), json_null();
+  }
+  return shape;
+}
+
+static void set_text(json_t *fields, const char *key, const char *text) {
+  if (text) json_object_set_new(fields, key, json_string(text));
+}
+
+static json_t *question_fields(const LayoutCommand *command) {
+  json_t *fields = json_object();
+  if (command->at) json_object_set_new(fields, "at", index_json(command->at));
+  if (command->at_offset) json_object_set_new(fields, "at", index_json(command->at_offset));
+  if (command->reshape) json_object_set_new(fields, "to", shape_json(command->reshape));
+  set_text(fields, "box", command->slice ? command->slice : command->box);
+  set_text(fields, "banks", command->banks);
+  if (command->reads.count) {
+    json_object_set_new(fields, "read", json_string(command->reads.items[0]));
+    json_object_set_new(fields, "reads", reads_json(command));
+  }
+  if (command->vector) json_object_set_new(fields, "vector", json_integer(command->vector));
+  if (command->line) json_object_set_new(fields, "line", json_integer(command->line));
+  int64_t bytes = command->element_bytes ? command->element_bytes : 4;
+  json_object_set_new(fields, "element_bits", json_integer(8 * bytes));
+  return fields;
+}
+
+// The name of the question that the options ask, and the other layout; NULL: none.
+static const char *question_of(const LayoutCommand *command, const char **other,
+                               const char **option) {
+  *other = NULL;
+  *option = "";
+  if (command->equal) return *other = command->equal, *option = "equal", "equal";
+  if (command->to) return *other = command->to, *option = "to", "divide";
+  if (command->compose) return *other = command->compose, *option = "compose", "compose";
+  if (command->inverse) return "inverse";
+  if (command->at) return "offset";
+  if (command->at_offset) return "logical";
+  if (command->slice) return "slice";
+  if (command->reshape) return "reshape";
+  if (command->swizzle) return "swizzle";
+  return command->is;
+}
+
+bool layout_view_ask(LayoutView *view, const char *op, const LayoutOperand *a,
+                     const LayoutOperand *b, LayoutReply *reply) {
+  json_t *fields = question_fields(view->command);
+  LayoutRequest request = {.context = view->cli->context,
+                           .fields = fields,
+                           .operation = layout_operation_find(op),
+                           .a = *a,
+                           .b = b ? *b : (LayoutOperand){0}};
+  *reply = (LayoutReply){0};
+  bool good = request.operation->run(&request, reply);
+  json_decref(fields);
+  return good;
+}
+
+static void print_value(Cli *cli, const char *name, const json_t *value) {
+  char *text = json_is_string(value) ? NULL : json_dumps(value, JSON_ENCODE_ANY);
+  printf("%s%-11s%s%s\n", paint(cli, COLOUR_DIM), name, paint(cli, COLOUR_NONE),
+         text ? text : json_string_value(value));
+  free(text);
+}
+
+static void print_plain(const json_t *value) {
+  char *text = json_dumps(value, JSON_ENCODE_ANY);
+  if (text) puts(text);
+  free(text);
+}
+
+static void print_reply(LayoutView *view, const LayoutReply *reply) {
+  Cli *cli = view->cli;
+  const char *word = json_string_value(reply->answer);
+  bool verdict = word && (!strcmp(word, "yes") || !strcmp(word, "no") || !strcmp(word, "unknown"));
+  const char *key;
+  json_t *value;
+  if (verdict)
+    puts(layout_answer_text(cli->context, &reply->proof));
+  else if (word)
+    puts(word);
+  else if (json_is_null(reply->answer))
+    puts("padding");
+  else
+    print_plain(reply->answer);
+  if (reply->more) json_object_foreach(reply->more, key, value) print_value(cli, key, value);
+}
+
+static int ask(LayoutView *view, const char *op, const char *other, const char *option) {
+  LayoutOperand second = {0};
+  LayoutReply reply = {0};
+  bool compose = strcmp(op, "compose") == 0, to = strcmp(op, "divide") == 0;
+  if (other && !read_other(view, other, option, compose, &second)) return STATUS_BAD;
+  // --to asks for OTHER divided by this one, --compose for OTHER after it.
+  const LayoutOperand *a = compose || to ? &second : &view->operand;
+  const LayoutOperand *b = compose || to ? &view->operand : &second;
+  if (!layout_view_ask(view, op, a, b, &reply)) return STATUS_BAD;
+  const char *word = json_string_value(reply.answer);
+  bool no = word && (!strcmp(word, "no") || !strcmp(word, "unknown"));
+  if (view->cli->json) {
+    json_t *object = json_object();
+    layout_reply_set(&reply, object);
+    json_print(view->cli, object);
+  } else {
+    print_reply(view, &reply);
+  }
+  layout_reply_free(&reply);
+  return no ? STATUS_BAD : STATUS_DONE;
+}
+
+// ---- The command ------------------------------------------------------------------------------
+
 static int run(Cli *cli, void *given) {
+  LayoutView view = {.cli = cli, .command = given};
   const LayoutCommand *command = given;
   if (command->help_batch) return layout_batch_help(stdout), STATUS_DONE;
   if (command->batch) return layout_batch(cli->context, command->batch, !command->no_certificates);
-  return STATUS_DONE;
+  if (!cli->inputs.count) {
+    diag_error(cli->context, (SourcePos){0}, "expected a layout, such as NCHW16c, or --batch FILE");
+    return STATUS_MISUSE;
+  }
+  if (command->color)
+    cli->color = strcmp(command->color, "always") == 0 ||
+                 (cli->color && strcmp(command->color, "never") != 0);
+  if (!command->shape) {
+    diag_error(cli->context, (SourcePos){0},
+               "--shape is missing: --shape 1x30x7x7, or --shape '' for rank 0");
+    return STATUS_MISUSE;
+  }
+  if (!layout_show_known(&view)) return STATUS_MISUSE;
+  if (!read_main(&view)) return STATUS_BAD;
+  const char *other, *option, *op = question_of(command, &other, &option);
+  return op ? ask(&view, op, other, option) : layout_show(&view);
 }
 
 const Command command_layout = {
     .name = "layout",
     .arguments = "SPEC",
-    .summary = "ask a layout anything: offsets, inverse, padding, strides, pictures",
-    .example = "",
-    .takes = TAKES_JSON,
+    .summary = "ask a layout anything, with no model: offsets, inverse, padding, banks, pictures",
+    .example =
+        "  $ pleat layout NCHW16c --shape 1x30x7x7\n"
+        "  n, c, h, w -> n, c//16, h, w, c%16\n"
+        "  1x30x7x7 in 1x2x7x7x16   1568 places, 98 padding\n"
+        "  is            injective, not onto\n"
+        "  one step of   n 1568   c 1 (then 784 after 16)   h 112   w 16\n"
+        "  vectors       c 16 wide, aligned to 64 bytes\n"
+        "  padding       where 30 <= p1*16 + p4\n\n"
+        "more:\n"
+        "  pleat layout NCHW16c --shape 1xCx7x7 --where 'C % 16 == 0' --is onto\n"
+        "  pleat layout NCHW16c --shape 1x30x7x7 --to NHWC\n"
+        "  pleat layout NCHW16c --shape 1x30x7x7 --show svg -o layout.svg\n"
+        "  pleat layout 'i,j -> i,j' --shape 32x32 --read 'i=0:32' --show banks\n"
+        "  pleat layout 'i,j -> i,j' --shape 32x32 --read 'i=0:32' --read 'j=0:32' --swizzle\n\n"
+        "--show WHAT:\n" LAYOUT_SHOW_HELP,
+    .takes = TAKES_JSON | TAKES_OUTPUT,
     .options = options,
     .option_count = COUNT_OF(options),
     .options_size = sizeof(LayoutCommand),

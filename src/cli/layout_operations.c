@@ -6,14 +6,6 @@
 #include "cli/layout_request.h"
 #include "runtime/runtime.h"
 
-// `reply->proof = question`, timed.
-#define ASK(reply, question)                                                                       \
-  do {                                                                                             \
-    int64_t start_ns = clock_now_ns();                                                             \
-    (reply)->proof = (question);                                                                   \
-    (reply)->ns = clock_now_ns() - start_ns;                                                       \
-  } while (0)
-
 static const LayoutAnswer ANSWERED = {.verdict = LAYOUT_YES, .level = LAYOUT_DIGITS};
 
 // "yes", "no", "unknown"
@@ -36,36 +28,30 @@ static void add_more(LayoutReply *reply, const char *name, json_t *value) {
   json_object_set_new(reply->more, name, value);
 }
 
-static json_t *json_expressions(Context *context, const LayoutExpr *const *exprs, int count) {
-  json_t *list = json_array();
-  for (int i = 0; i < count; i++) json_array_append_new(list, json_expression(context, exprs[i]));
-  return list;
-}
-
 // ---- Yes or no --------------------------------------------------------------------------------
 
 static bool run_equal(LayoutRequest *r, LayoutReply *reply) {
-  ASK(reply, layout_equal(r->context, r->a.layout, r->b.layout));
+  LAYOUT_ASK(reply, layout_equal(r->context, r->a.layout, r->b.layout));
   return verdict_reply(reply);
 }
 
 static bool run_identity(LayoutRequest *r, LayoutReply *reply) {
-  ASK(reply, layout_is_identity(r->context, r->a.layout));
+  LAYOUT_ASK(reply, layout_is_identity(r->context, r->a.layout));
   return verdict_reply(reply);
 }
 
 static bool run_injective(LayoutRequest *r, LayoutReply *reply) {
-  ASK(reply, layout_is_injective(r->context, r->a.layout));
+  LAYOUT_ASK(reply, layout_is_injective(r->context, r->a.layout));
   return verdict_reply(reply);
 }
 
 static bool run_onto(LayoutRequest *r, LayoutReply *reply) {
-  ASK(reply, layout_is_onto(r->context, r->a.layout));
+  LAYOUT_ASK(reply, layout_is_onto(r->context, r->a.layout));
   return verdict_reply(reply);
 }
 
 static bool run_bijective(LayoutRequest *r, LayoutReply *reply) {
-  ASK(reply, layout_is_bijective(r->context, r->a.layout));
+  LAYOUT_ASK(reply, layout_is_bijective(r->context, r->a.layout));
   return verdict_reply(reply);
 }
 
@@ -88,13 +74,13 @@ static bool inverse_reply(Context *context, LayoutReply *reply, const LayoutInve
 
 static bool run_inverse(LayoutRequest *r, LayoutReply *reply) {
   LayoutInverse inverse;
-  ASK(reply, layout_inverse(r->context, r->a.layout, &inverse));
+  LAYOUT_ASK(reply, layout_inverse(r->context, r->a.layout, &inverse));
   return inverse_reply(r->context, reply, &inverse, r->a.layout);
 }
 
 static bool run_divide(LayoutRequest *r, LayoutReply *reply) {
   LayoutInverse inverse;
-  ASK(reply, layout_divide(r->context, r->a.layout, r->b.layout, &inverse));
+  LAYOUT_ASK(reply, layout_divide(r->context, r->a.layout, r->b.layout, &inverse));
   return inverse_reply(r->context, reply, &inverse, r->b.layout);
 }
 
@@ -135,6 +121,14 @@ static const LayoutExpr *expression_at(Context *context, const LayoutExpr *e,
   return layout_expr_substitute(context, e, axes, index->count);
 }
 
+static json_t *place_json(Context *context, const Layout *layout, const IntArray *index) {
+  json_t *place = json_array();
+  for (int i = 0; i < layout->physical_rank; i++)
+    json_array_append_new(
+        place, json_expression(context, expression_at(context, layout->map->outputs[i], index)));
+  return place;
+}
+
 static bool run_offset(LayoutRequest *r, LayoutReply *reply) {
   IntArray index;
   const Layout *a = r->a.layout;
@@ -146,21 +140,7 @@ static bool run_offset(LayoutRequest *r, LayoutReply *reply) {
   reply->ns = clock_now_ns() - start_ns;
   reply->proof = ANSWERED;
   reply->answer = found ? json_integer(offset) : json_expression(r->context, e);
-  return true;
-}
-
-static bool run_place(LayoutRequest *r, LayoutReply *reply) {
-  IntArray index;
-  const Layout *a = r->a.layout;
-  if (!request_integers(r, "at", &index) || !request_check_index(r, "at", &index)) return false;
-  int64_t start_ns = clock_now_ns();
-  const LayoutExpr **place =
-      arena_array(&r->context->arena, const LayoutExpr *, a->physical_rank + 1);
-  for (int i = 0; i < a->physical_rank; i++)
-    place[i] = expression_at(r->context, a->map->outputs[i], &index);
-  reply->ns = clock_now_ns() - start_ns;
-  reply->proof = ANSWERED;
-  reply->answer = json_expressions(r->context, place, a->physical_rank);
+  add_more(reply, "place", place_json(r->context, a, &index));
   return true;
 }
 
@@ -171,7 +151,7 @@ static bool run_logical(LayoutRequest *r, LayoutReply *reply) {
   if (offset < 0 || (layout_physical_size(a, &places) && offset >= places))
     return layout_field_error(r->context, "at", "%" PRId64 " is not one of the places", offset);
   int64_t *index = arena_array(&r->context->arena, int64_t, a->rank + 1);
-  ASK(reply, layout_at_offset(r->context, a, offset, index));
+  LAYOUT_ASK(reply, layout_at_offset(r->context, a, offset, index));
   if (reply->proof.verdict == LAYOUT_NO) return reply->answer = json_null(), true;
   return value_reply(reply, json_integers(index, a->rank));
 }
@@ -218,15 +198,20 @@ static bool run_padding(LayoutRequest *r, LayoutReply *reply) {
 
 static bool run_strides(LayoutRequest *r, LayoutReply *reply) {
   const Layout *a = r->a.layout;
-  int64_t *strides = arena_array(&r->context->arena, int64_t, a->rank + 1);
-  bool *known = arena_array(&r->context->arena, bool, a->rank + 1);
-  int64_t start_ns = clock_now_ns();
-  layout_strides(r->context, a, strides, known);
-  reply->ns = clock_now_ns() - start_ns;
+  const LayoutExpr **strides = arena_array(&r->context->arena, const LayoutExpr *, a->rank + 1);
   reply->proof = ANSWERED;
+  int64_t start_ns = clock_now_ns();
+  for (int i = 0; i < a->rank; i++) {
+    LayoutAnswer answer = layout_stride(r->context, a, i, &strides[i]);
+    if (answer.verdict != LAYOUT_YES) strides[i] = NULL;
+    if (answer.level != LAYOUT_DIGITS) reply->proof.level = answer.level;
+    if (answer.verdict == LAYOUT_UNDECIDED) reply->proof.reason = answer.reason;
+  }
+  reply->ns = clock_now_ns() - start_ns;
   reply->answer = json_array();
   for (int i = 0; i < a->rank; i++)
-    json_array_append_new(reply->answer, known[i] ? json_integer(strides[i]) : json_null());
+    json_array_append_new(reply->answer,
+                          strides[i] ? json_expression(r->context, strides[i]) : json_null());
   return true;
 }
 
@@ -261,8 +246,8 @@ const LayoutOperation layout_operations[] = {
     {"compose", "b", "layout", "a after b: b's places are a's logical indices", run_compose},
     {"divide", "b", "map, no, unknown",
      "from b's places to a's, of the same elements; \"padding\": of b", run_divide},
-    {"offset", "at", "number", "flat offset of the logical index `at`", run_offset},
-    {"place", "at", "index", "physical index of the logical index `at`", run_place},
+    {"offset", "at", "number",
+     "flat offset of the logical index `at`; \"place\": its physical index", run_offset},
     {"logical", "at", "index, null on padding", "logical index at the flat offset `at`",
      run_logical},
     {"physical_shape", "", "extents", "extents of the physical axes", run_physical_shape},
@@ -271,6 +256,31 @@ const LayoutOperation layout_operations[] = {
      run_strides},
     {"vector", "axis?", "list, or number with axis",
      "widest contiguous aligned vector along each logical axis", run_vector},
+    {"slice", "box?", "layout, no",
+     "layout of a box: \"c=0:16, h=2:5\" or [[0, 1], [0, 16], ...]; \"strides\": in memory, or "
+     "null",
+     layout_run_slice},
+    {"reshape", "to", "layout, no", "the same places under the logical shape `to`",
+     layout_run_reshape},
+    {"is_reshape", "b", "yes, no, unknown", "a is b under another logical shape",
+     layout_run_is_reshape},
+    {"permutation", "", "order, no, unknown", "the whole axes in some order: outermost first",
+     layout_run_permutation},
+    {"blocking", "", "blocks, no, unknown", "row-major over blocks of the axes: outermost first",
+     layout_run_blocking},
+    {"loop_order", "", "loops, no, unknown",
+     "the loop nest that walks memory in sequence, outermost first", layout_run_loop_order},
+    {"padding_runs", "", "number", "places without an element; \"runs\": [first, count] of them",
+     layout_run_padding_runs},
+    {"lines", "box? line? element_bits?", "number",
+     "cache lines (or pages) that a box touches; \"runs\" of them", layout_run_lines},
+    {"conflicts", "read banks? vector? element_bits?", "number",
+     "distinct words that the busiest bank gives at once: 1 is no conflict", layout_run_conflicts},
+    {"swizzle", "reads banks? vector? element_bits?", "layout, no, unknown",
+     "the layout under the linear swizzle with the fewest conflicts for all `reads`",
+     layout_run_swizzle},
+    {"spell", "as", "text, no", "the layout in another spelling: cute, xla, named, ...",
+     layout_run_spell},
 };
 const int layout_operation_count = COUNT_OF(layout_operations);
 

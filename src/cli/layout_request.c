@@ -47,6 +47,7 @@ typedef struct Operand {
 } Operand;
 
 static LayoutSource source_of(Operand *o, const char *field, const char *text) {
+  text = arena_copy(&o->context->arena, text, strlen(text) + 1); // errors outlive the object
   LayoutSource source = layout_source(text, -1);
   source.pos = field_pos(o->context, field, text, source.size);
   source.definitions = o->out->conditions.definitions;
@@ -205,6 +206,10 @@ bool request_integer(LayoutRequest *request, const char *field, int64_t *out) {
   return true;
 }
 
+bool request_optional(LayoutRequest *request, const char *field, int64_t *out) {
+  return !request_has(request, field) || request_integer(request, field, out);
+}
+
 bool request_integers(LayoutRequest *request, const char *field, IntArray *out) {
   Context *context = request->context;
   const json_t *value = field_of(request->fields, field);
@@ -292,6 +297,12 @@ json_t *json_integers(const int64_t *values, int count) {
 json_t *json_expression(Context *context, const LayoutExpr *e) {
   if (e->op == LAYOUT_CONST) return json_integer(e->value);
   return json_string(layout_expr_text(context, e, NULL, 0));
+}
+
+json_t *json_expressions(Context *context, const LayoutExpr *const *exprs, int count) {
+  json_t *list = json_array();
+  for (int i = 0; i < count; i++) json_array_append_new(list, json_expression(context, exprs[i]));
+  return list;
 }
 
 static json_t *witness_json(const LayoutAnswer *proof) {

@@ -52,6 +52,8 @@ bool layout_field_error(Context *context, const char *field, const char *format,
 // Fields of a request. False with a diagnostic where they are not as asked.
 bool request_integers(LayoutRequest *request, const char *field, IntArray *out);
 bool request_integer(LayoutRequest *request, const char *field, int64_t *out);
+// The number where it is given; *out stays where not.
+bool request_optional(LayoutRequest *request, const char *field, int64_t *out);
 bool request_has(const LayoutRequest *request, const char *field);
 // Whether `index` is a logical index of a's shape (its length is checked too).
 bool request_check_index(LayoutRequest *request, const char *field, const IntArray *index);
@@ -62,6 +64,28 @@ void layout_reply_free(LayoutReply *reply);
 // {"answer", …, "witness", "values", "reason", "certificate", "level", "ns"} into `object`.
 void layout_reply_set(const LayoutReply *reply, json_t *object);
 
+// `reply->proof = question`, timed.
+#define LAYOUT_ASK(reply, question)                                                                \
+  do {                                                                                             \
+    int64_t start_ns = clock_now_ns();                                                             \
+    (reply)->proof = (question);                                                                   \
+    (reply)->ns = clock_now_ns() - start_ns;                                                       \
+  } while (0)
+
+// Questions about boxes, lanes and loops (layout_access.c).
+bool layout_run_slice(LayoutRequest *r, LayoutReply *reply);
+bool layout_run_lines(LayoutRequest *r, LayoutReply *reply);
+bool layout_run_padding_runs(LayoutRequest *r, LayoutReply *reply);
+bool layout_run_conflicts(LayoutRequest *r, LayoutReply *reply);
+bool layout_run_swizzle(LayoutRequest *r, LayoutReply *reply);
+bool layout_run_loop_order(LayoutRequest *r, LayoutReply *reply);
+bool layout_run_blocking(LayoutRequest *r, LayoutReply *reply);
+bool layout_run_permutation(LayoutRequest *r, LayoutReply *reply);
+bool layout_run_is_reshape(LayoutRequest *r, LayoutReply *reply);
+bool layout_run_reshape(LayoutRequest *r, LayoutReply *reply);
+bool layout_run_spell(LayoutRequest *r, LayoutReply *reply);
+
+json_t *json_expressions(Context *context, const LayoutExpr *const *exprs, int count);
 json_t *json_integers(const int64_t *values, int count);
 // An extent or another value: an integer where it is constant, otherwise text.
 json_t *json_expression(Context *context, const LayoutExpr *e);

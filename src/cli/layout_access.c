@@ -1,0 +1,466 @@
+// SPDX-License-Identifier: Apache-2.0
+// Questions about boxes, lanes and loops over a layout, and how ranges and accesses are written.
+#include <inttypes.h>
+
+#include "cli/layout_request.h"
+#include "runtime/runtime.h"
+
+enum { MOST_AXES = 64, RUNS_SHOWN = 16, MOST_READS = 8 };
+
+// ---- Ranges -----------------------------------------------------------------------------------
+
+typedef struct Ranges { // low[i] + step[i]·x, x < extent[i]
+  const LayoutExpr *low[MOST_AXES], *extent[MOST_AXES];
+  int64_t step[MOST_AXES];
+} Ranges;
+
+typedef struct RangeText {
+  LayoutRequest *request;
+  const char *field, *at;
+  SourcePos pos;
+  const char *begin;
+  Ranges *ranges;
+  bool rest_single; // axes that are not named are at 0, not whole
+} RangeText;
+
+static bool range_error(RangeText *t, const char *from, const char *to, const char *what) {
+  SourcePos pos = t->pos;
+  pos.begin = (int32_t)(from - t->begin);
+  pos.end = (int32_t)(to - t->begin);
+  return diag_error(t->request->context, pos, "%s", what);
+}
+
+static const LayoutExpr *part_expr(RangeText *t, const char *from, const char *to) {
+  LayoutSource source = layout_source("", -1);
+  source.text = from;
+  source.size = (size_t)(to - from);
+  source.pos = t->pos;
+  source.pos.begin = (int32_t)(from - t->begin);
+  source.definitions = t->request->a.conditions.definitions;
+  source.definition_count = t->request->a.conditions.definition_count;
+  return layout_extent_parse(t->request->context, &source);
+}
+
+static bool is_empty(const char *from, const char *to) {
+  return from + strspn(from, " \t") >= to;
+}
+
+static const LayoutExpr *extent_between(Context *context, const LayoutExpr *low,
+                                        const LayoutExpr *high, int64_t step) {
+  const LayoutExpr *size = layout_expr(context, LAYOUT_SUB, high, low, NULL);
+  if (step == 1) return size;
+  size = layout_expr(context, LAYOUT_ADD, size, layout_const(context, step - 1), NULL);
+  return layout_expr(context, LAYOUT_DIV, size, layout_const(context, step), NULL);
+}
+
+// range := expr | [expr] ":" [expr] [":" number]
+static bool read_range(RangeText *t, int axis, const char *from, const char *to) {
+  Context *context = t->request->context;
+  const char *first = memchr(from, ':', (size_t)(to - from));
+  const char *second = first ? memchr(first + 1, ':', (size_t)(to - first - 1)) : NULL;
+  const char *high_end = second ? second : to;
+  Ranges *r = t->ranges;
+  const LayoutExpr *high = t->request->a.layout->shape[axis], *step = layout_const(context, 1);
+  r->low[axis] = layout_const(context, 0);
+  if (!is_empty(from, first ? first : to) || !first)
+    r->low[axis] = part_expr(t, from, first ? first : to);
+  if (!r->low[axis]) return false;
+  if (!first) {
+    r->extent[axis] = layout_const(context, 1);
+    return true;
+  }
+  if (!is_empty(first + 1, high_end)) high = part_expr(t, first + 1, high_end);
+  if (second) step = part_expr(t, second + 1, to);
+  if (!high || !step) return false;
+  if (step->op != LAYOUT_CONST || step->value < 1)
+    return range_error(t, second + 1, to, "a step is a number of at least 1");
+  r->step[axis] = step->value;
+  r->extent[axis] = extent_between(context, r->low[axis], high, step->value);
+  return true;
+}
+
+// item := [axis name "="] range
+static bool read_item(RangeText *t, int position, const char *from, const char *to) {
+  const Layout *layout = t->request->a.layout;
+  const char *equals = memchr(from, '=', (size_t)(to - from));
+  int axis = position;
+  from += strspn(from, " \t");
+  if (equals) {
+    const char *end = equals;
+    while (end > from && (end[-1] == ' ' || end[-1] == '\t')) end--;
+    size_t size = (size_t)(end - from);
+    for (axis = layout->rank - 1; axis >= 0; axis--)
+      if (strlen(layout->map->inputs[axis]) == size &&
+          strncmp(layout->map->inputs[axis], from, size) == 0)
+        break;
+    if (axis < 0) return range_error(t, from, end, "the layout has no such axis");
+    from = equals + 1;
+  }
+  if (axis >= layout->rank) return range_error(t, from, to, "more ranges than logical axes");
+  return read_range(t, axis, from, to);
+}
+
+static void default_ranges(LayoutRequest *request, Ranges *ranges, bool single) {
+  const Layout *layout = request->a.layout;
+  for (int i = 0; i < layout->rank; i++) {
+    ranges->low[i] = layout_const(request->context, 0);
+    ranges->extent[i] = single ? layout_const(request->context, 1) : layout->shape[i];
+    ranges->step[i] = 1;
+  }
+}
+
+// "i=0:8, j=0:8:4", or by position ":, 0:16".
+static bool read_ranges(LayoutRequest *request, const char *field, const char *text, bool single,
+                        Ranges *ranges) {
+  size_t size = strlen(text);
+  text = arena_copy(&request->context->arena, text, size + 1); // errors outlive the request
+  SourcePos pos = {.file = source_file_new(request->context, field, text, size)};
+  RangeText t = {request, field, text, pos, text, ranges, single};
+  default_ranges(request, ranges, single);
+  if (is_empty(text, text + size)) return true;
+  for (int position = 0;; position++) {
+    const char *comma = strchr(t.at, ',');
+    if (!read_item(&t, position, t.at, comma ? comma : text + size)) return false;
+    if (!comma) return true;
+    t.at = comma + 1;
+  }
+}
+
+// [[0, 1], [0, 16, 2]] as text.
+static const char *list_text(LayoutRequest *request, const json_t *list) {
+  Text text = text_new(&request->context->arena);
+  for (size_t i = 0; i < json_array_size(list); i++) {
+    const json_t *item = json_array_get(list, i);
+    text_puts(&text, i ? ", " : "");
+    if (json_is_integer(item))
+      text_printf(&text, "%" JSON_INTEGER_FORMAT, json_integer_value(item));
+    for (size_t k = 0; k < json_array_size(item); k++) {
+      const json_t *part = json_array_get(item, k);
+      text_puts(&text, k ? ":" : "");
+      if (json_is_integer(part))
+        text_printf(&text, "%" JSON_INTEGER_FORMAT, json_integer_value(part));
+      else if (json_is_string(part))
+        text_puts(&text, json_string_value(part));
+    }
+  }
+  return text_string(&text);
+}
+
+static bool request_box(LayoutRequest *request, Ranges *ranges) {
+  const json_t *box = json_object_get(request->fields, "box");
+  if (json_is_array(box))
+    return read_ranges(request, "box", list_text(request, box), false, ranges);
+  if (box && !json_is_string(box))
+    return layout_field_error(request->context, "box", "expected ranges: \"0:1, c=0:16\"");
+  return read_ranges(request, "box", box ? json_string_value(box) : "", false, ranges);
+}
+
+// Numbers of a box of a static layout.
+static bool static_box(LayoutRequest *request, const Ranges *ranges, int64_t *low,
+                       int64_t *extent) {
+  for (int i = 0; i < request->a.layout->rank; i++) {
+    if (ranges->low[i]->op != LAYOUT_CONST || ranges->extent[i]->op != LAYOUT_CONST)
+      return layout_field_error(request->context, "box", "numbers are needed for all extents");
+    low[i] = ranges->low[i]->value;
+    extent[i] = ranges->extent[i]->value;
+  }
+  return true;
+}
+
+// ---- Replies ----------------------------------------------------------------------------------
+
+static void more(LayoutReply *reply, const char *name, json_t *value) {
+  if (!reply->more) reply->more = json_object();
+  json_object_set_new(reply->more, name, value);
+}
+
+static json_t *undecided(void) {
+  return json_string("unknown");
+}
+
+static bool no_or_unknown(LayoutReply *reply) {
+  reply->answer = reply->proof.verdict == LAYOUT_NO ? json_string("no") : undecided();
+  return true;
+}
+
+static json_t *runs_json(const LayoutRuns *runs) {
+  json_t *list = json_array();
+  for (int i = 0; i < runs->shown; i++)
+    json_array_append_new(list, json_pack("[I, I]", (json_int_t)runs->runs[i].first,
+                                          (json_int_t)runs->runs[i].count));
+  return list;
+}
+
+// ---- Boxes ------------------------------------------------------------------------------------
+
+bool layout_run_slice(LayoutRequest *r, LayoutReply *reply) {
+  Ranges ranges;
+  LayoutSlice slice = {0};
+  if (!request_box(r, &ranges)) return false;
+  LAYOUT_ASK(reply,
+             layout_slice(r->context, r->a.layout, ranges.low, ranges.extent, ranges.step, &slice));
+  if (!slice.layout) return no_or_unknown(reply);
+  reply->answer = json_string(layout_text(r->context, slice.layout));
+  more(reply, "shape", json_expressions(r->context, slice.layout->shape, slice.layout->rank));
+  more(reply, "physical",
+       json_expressions(r->context, slice.layout->physical, slice.layout->physical_rank));
+  bool strided = reply->proof.verdict == LAYOUT_YES && slice.strides;
+  more(reply, "offset", slice.offset ? json_expression(r->context, slice.offset) : json_null());
+  more(reply, "strides",
+       strided ? json_expressions(r->context, slice.strides, slice.layout->rank) : json_null());
+  return true;
+}
+
+bool layout_run_lines(LayoutRequest *r, LayoutReply *reply) {
+  Ranges ranges;
+  LayoutRuns runs = {0};
+  int64_t low[MOST_AXES], extent[MOST_AXES];
+  LayoutLineSize size = {32, 64, 0};
+  if (!request_optional(r, "line", &size.line_bytes) ||
+      !request_optional(r, "element_bits", &size.element_bits) ||
+      !request_optional(r, "base", &size.base_bytes) || !request_box(r, &ranges) ||
+      !static_box(r, &ranges, low, extent))
+    return false;
+  if (size.line_bytes < 1 || size.element_bits < 1 || size.base_bytes < 0)
+    return layout_field_error(r->context, "line", "a size is not positive");
+  LAYOUT_ASK(reply, layout_lines(r->context, r->a.layout, low, extent, size, RUNS_SHOWN, &runs));
+  if (reply->proof.verdict != LAYOUT_YES) return no_or_unknown(reply);
+  reply->answer = json_integer(runs.total);
+  more(reply, "run_count", json_integer(runs.run_count));
+  more(reply, "runs", runs_json(&runs));
+  return true;
+}
+
+bool layout_run_padding_runs(LayoutRequest *r, LayoutReply *reply) {
+  LayoutRuns runs = {0};
+  LAYOUT_ASK(reply, layout_padding_runs(r->context, r->a.layout, RUNS_SHOWN, &runs));
+  if (reply->proof.verdict != LAYOUT_YES) return no_or_unknown(reply);
+  reply->answer = json_integer(runs.total);
+  more(reply, "run_count", json_integer(runs.run_count));
+  more(reply, "runs", runs_json(&runs));
+  return true;
+}
+
+// ---- Lanes ------------------------------------------------------------------------------------
+
+// Lanes that read the elements of ranges, the last axis fastest.
+static bool range_access(LayoutRequest *r, const char *field, const char *text,
+                         LayoutAccess *access) {
+  Ranges ranges;
+  Context *context = r->context;
+  int rank = r->a.layout->rank;
+  int64_t low[MOST_AXES], extent[MOST_AXES], *count = arena_array(&context->arena, int64_t, 1);
+  const LayoutExpr *outputs[MOST_AXES], *lane = layout_axis(context, 0);
+  if (!read_ranges(r, field, text, true, &ranges) || !static_box(r, &ranges, low, extent))
+    return false;
+  *count = 1;
+  for (int i = rank - 1; i >= 0; i--) {
+    if (extent[i] < 1 || !mul_fits(*count, extent[i], count))
+      return layout_field_error(context, field, "an empty range has no lanes");
+    const LayoutExpr *digit = layout_expr(
+        context, LAYOUT_MOD,
+        layout_expr(context, LAYOUT_DIV, lane, layout_const(context, *count / extent[i]), NULL),
+        layout_const(context, extent[i]), NULL);
+    digit = layout_expr(context, LAYOUT_MUL, digit, layout_const(context, ranges.step[i]), NULL);
+    outputs[i] = layout_expr(context, LAYOUT_ADD, digit, ranges.low[i], NULL);
+  }
+  Str name = str_intern(context, "lane");
+  access->lanes = index_map_new(context, 1, &name, rank, outputs, NULL, NULL, 0);
+  access->extents = count;
+  return true;
+}
+
+// {"map": "t, lane -> …", "extents": [4, 32], "vector": 4}
+static bool object_access(LayoutRequest *r, const char *field, const json_t *object,
+                          LayoutAccess *access) {
+  Context *context = r->context;
+  const json_t *extents = json_object_get(object, "extents");
+  const char *text = json_string_value(json_object_get(object, "map"));
+  int rank = (int)json_array_size(extents);
+  if (!text || !json_is_array(extents))
+    return layout_field_error(context, field,
+                              "expected {\"map\": \"lane -> …\", \"extents\": [32]}");
+  text = arena_copy(&context->arena, text, strlen(text) + 1);
+  LayoutSource source = layout_source(text, rank);
+  source.pos.file = source_file_new(context, field, text, source.size);
+  int64_t *sizes = arena_array(&context->arena, int64_t, rank + 1);
+  for (int i = 0; i < rank; i++) {
+    sizes[i] = json_integer_value(json_array_get(extents, (size_t)i));
+    if (sizes[i] < 1) return layout_field_error(context, field, "an extent is not positive");
+  }
+  access->extents = sizes;
+  if (!(access->lanes = index_map_parse(context, &source))) return false;
+  if (access->lanes->output_count != r->a.layout->rank || rank < 1)
+    return layout_field_error(context, field, "the map gives %d numbers for %d logical axes",
+                              access->lanes->output_count, r->a.layout->rank);
+  access->vector = json_integer_value(json_object_get(object, "vector"));
+  access->weight = json_integer_value(json_object_get(object, "weight"));
+  return true;
+}
+
+static bool one_access(LayoutRequest *r, const char *field, const json_t *value,
+                       LayoutAccess *access) {
+  *access = (LayoutAccess){0};
+  if (json_is_string(value)) {
+    if (!range_access(r, field, json_string_value(value), access)) return false;
+  } else if (json_is_object(value)) {
+    if (!object_access(r, field, value, access)) return false;
+  } else {
+    return layout_field_error(r->context, field,
+                              "expected ranges, \"i=0:8, j=0:8:4\", or an object with \"map\"");
+  }
+  return access->vector ? true : request_optional(r, "vector", &access->vector);
+}
+
+static bool read_banks(LayoutRequest *r, LayoutBanks *banks) {
+  *banks = (LayoutBanks){32, 4, 32};
+  const json_t *value = json_object_get(r->fields, "banks");
+  const char *text = json_string_value(value);
+  long long count = 32, bytes = 4;
+  char end;
+  if (text && sscanf(text, "%lldx%lld%c", &count, &bytes, &end) != 2)
+    return layout_field_error(r->context, "banks", "expected a count and bytes: \"32x4\"");
+  if (json_array_size(value) == 2) {
+    count = json_integer_value(json_array_get(value, 0));
+    bytes = json_integer_value(json_array_get(value, 1));
+  }
+  if (count < 1 || bytes < 1 || count > 1 << 20 || bytes > 1 << 20)
+    return layout_field_error(r->context, "banks", "a count or a width out of range");
+  banks->bank_count = count;
+  banks->bank_bytes = bytes;
+  return request_optional(r, "element_bits", &banks->element_bits);
+}
+
+bool layout_run_conflicts(LayoutRequest *r, LayoutReply *reply) {
+  LayoutBanks banks;
+  LayoutAccess access;
+  LayoutConflicts found = {0};
+  if (!read_banks(r, &banks) || !one_access(r, "read", json_object_get(r->fields, "read"), &access))
+    return false;
+  LAYOUT_ASK(reply, layout_bank_conflicts(r->context, r->a.layout, &access, banks, &found));
+  if (reply->proof.verdict == LAYOUT_UNDECIDED) return no_or_unknown(reply);
+  reply->answer = json_integer(found.degree);
+  more(reply, "waves", json_integer(found.waves));
+  more(reply, "words", json_integer(found.words));
+  more(reply, "bank", json_integer(found.bank));
+  more(reply, "phase", json_integer(found.phase));
+  return true;
+}
+
+bool layout_run_swizzle(LayoutRequest *r, LayoutReply *reply) {
+  LayoutBanks banks;
+  LayoutAccess accesses[MOST_READS];
+  LayoutSwizzle found = {0};
+  const json_t *reads = json_object_get(r->fields, "reads");
+  int count = (int)json_array_size(reads);
+  if (count < 1 || count > MOST_READS)
+    return layout_field_error(r->context, "reads", "expected a list of 1 to %d accesses",
+                              MOST_READS);
+  if (!read_banks(r, &banks)) return false;
+  for (int i = 0; i < count; i++) {
+    const char *field = arena_printf(&r->context->arena, "reads[%d]", i);
+    if (!one_access(r, field, json_array_get(reads, (size_t)i), &accesses[i])) return false;
+  }
+  LAYOUT_ASK(reply, layout_best_swizzle(r->context, r->a.layout, banks, accesses, count, &found));
+  if (!found.map) return no_or_unknown(reply);
+  reply->answer = json_string(layout_text(r->context, found.layout));
+  more(reply, "optimal", json_boolean(reply->proof.verdict == LAYOUT_YES));
+  more(reply, "swizzle",
+       found.is_named ? json_sprintf("Swizzle<%d,%d,%d>", found.b, found.m, found.s) : json_null());
+  more(reply, "offset_map", json_string(index_map_text(r->context, found.map)));
+  more(reply, "waves", json_integers(found.waves, count));
+  more(reply, "bound", json_integers(found.bound, count));
+  return true;
+}
+
+// ---- Loops and shapes -------------------------------------------------------------------------
+
+static const char *axis_name(const Layout *layout, int axis) {
+  return axis < 0 ? "" : layout->map->inputs[axis];
+}
+
+bool layout_run_loop_order(LayoutRequest *r, LayoutReply *reply) {
+  LayoutLoops loops = {0};
+  LAYOUT_ASK(reply, layout_loop_order(r->context, r->a.layout, &loops));
+  if (reply->proof.verdict != LAYOUT_YES) return no_or_unknown(reply);
+  reply->answer = json_array();
+  for (int i = 0; i < loops.count; i++) {
+    const LayoutLoop *loop = &loops.loops[i];
+    json_array_append_new(
+        reply->answer,
+        json_pack("{s:s, s:I, s:o, s:o}", "axis", axis_name(r->a.layout, loop->axis), "step",
+                  (json_int_t)loop->step, "extent", json_expression(r->context, loop->extent),
+                  "stride", json_expression(r->context, loop->stride)));
+  }
+  more(reply, "index", json_string(index_map_text(r->context, loops.index)));
+  more(reply, "guard",
+       loops.guard ? json_string(layout_expr_text(r->context, loops.guard, loops.index->inputs,
+                                                  loops.index->input_count))
+                   : json_null());
+  return true;
+}
+
+bool layout_run_blocking(LayoutRequest *r, LayoutReply *reply) {
+  LayoutBlocking found = {0};
+  LAYOUT_ASK(reply, layout_is_blocking(r->context, r->a.layout, &found));
+  if (reply->proof.verdict != LAYOUT_YES) return no_or_unknown(reply);
+  reply->answer = json_array();
+  for (int i = 0; i < found.count; i++)
+    json_array_append_new(reply->answer,
+                          json_pack("{s:s, s:I, s:o}", "axis",
+                                    axis_name(r->a.layout, found.blocks[i].axis), "block",
+                                    (json_int_t)found.blocks[i].block, "extent",
+                                    json_expression(r->context, found.blocks[i].extent)));
+  return true;
+}
+
+bool layout_run_permutation(LayoutRequest *r, LayoutReply *reply) {
+  int *order = arena_array(&r->context->arena, int, r->a.layout->rank + 1);
+  LAYOUT_ASK(reply, layout_is_permutation(r->context, r->a.layout, order));
+  if (reply->proof.verdict != LAYOUT_YES) return no_or_unknown(reply);
+  reply->answer = json_array();
+  for (int i = 0; i < r->a.layout->rank; i++)
+    json_array_append_new(reply->answer, json_integer(order[i]));
+  return true;
+}
+
+bool layout_run_is_reshape(LayoutRequest *r, LayoutReply *reply) {
+  LAYOUT_ASK(reply, layout_is_reshape(r->context, r->a.layout, r->b.layout));
+  if (reply->proof.verdict != LAYOUT_YES) return no_or_unknown(reply);
+  return reply->answer = json_string("yes"), true;
+}
+
+bool layout_run_reshape(LayoutRequest *r, LayoutReply *reply) {
+  IntArray shape;
+  if (!request_integers(r, "to", &shape)) return false;
+  const LayoutExpr **extents = arena_array(&r->context->arena, const LayoutExpr *, shape.count + 1);
+  for (int i = 0; i < shape.count; i++) extents[i] = layout_const(r->context, shape.items[i]);
+  int64_t start_ns = clock_now_ns();
+  const Layout *made = layout_reshape(r->context, r->a.layout, extents, shape.count);
+  reply->ns = clock_now_ns() - start_ns;
+  reply->proof = (LayoutAnswer){.verdict = made ? LAYOUT_YES : LAYOUT_NO,
+                                .reason = made ? NULL : "not proved to have as many elements"};
+  if (!made) return no_or_unknown(reply);
+  reply->answer = json_string(layout_text(r->context, made));
+  more(reply, "shape", json_integers(shape.items, shape.count));
+  return true;
+}
+
+bool layout_run_spell(LayoutRequest *r, LayoutReply *reply) {
+  LayoutSpelling spelling;
+  const char *why = NULL, *text;
+  const char *name = json_string_value(json_object_get(r->fields, "as"));
+  const char *names[LAYOUT_SPELLING_COUNT];
+  for (int i = 0; i < LAYOUT_SPELLING_COUNT; i++) names[i] = layout_spelling_name(i);
+  if (!name || !layout_spelling_find(name, &spelling)) {
+    const char *near = name ? nearest_name(name, names, LAYOUT_SPELLING_COUNT) : NULL;
+    return layout_field_error(r->context, "as", "expected the name of a spelling%s%s",
+                              near ? "; did you mean " : "", near ? near : "");
+  }
+  int64_t start_ns = clock_now_ns();
+  text = layout_spell(r->context, r->a.layout, spelling, &why);
+  reply->ns = clock_now_ns() - start_ns;
+  reply->proof = (LayoutAnswer){.verdict = text ? LAYOUT_YES : LAYOUT_NO, .reason = why};
+  reply->answer = json_string(text ? text : "no");
+  return true;
+}

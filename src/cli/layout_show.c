@@ -1,0 +1,474 @@
+// SPDX-License-Identifier: Apache-2.0
+// `pleat layout --show`: a row for each thing that can be shown.
+#include "cli/layout_show.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "explain/explain.h"
+
+enum { MOST_AXES = 64, TABLE_ROWS = 64, STEPS_TRIED = 1 << 16 };
+
+typedef struct ShowRow {
+  const char *name;
+  bool needs_numbers; // extents must be numbers
+  int (*show)(LayoutView *view, Text *out);
+} ShowRow;
+
+static Context *context_of(const LayoutView *view) {
+  return view->cli->context;
+}
+
+static int64_t bytes_of(const LayoutView *view) {
+  return view->command->element_bytes ? view->command->element_bytes : 4;
+}
+
+static const char *extents_text(Context *context, const LayoutExpr *const *extents, int rank) {
+  Text text = text_new(&context->arena);
+  bool plain = true;
+  for (int i = 0; i < rank; i++) plain &= extents[i]->args[0] == NULL;
+  for (int i = 0; i < rank; i++)
+    text_printf(&text, "%s%s", i ? plain ? "x" : ", " : "",
+                layout_expr_text(context, extents[i], NULL, 0));
+  return rank ? text_string(&text) : "rank 0";
+}
+
+static bool is_spread(const Layout *layout) {
+  for (int i = 0; i < layout->physical_rank; i++)
+    if (layout->map->resources[i]) return true;
+  return false;
+}
+
+// ---- Steps ------------------------------------------------------------------------------------
+
+// "c 1 (then 784 after 16)": steps of the offset along one axis, the others at 0.
+static const char *varying_step(LayoutView *view, int axis) {
+  const Layout *layout = view->operand.layout;
+  Arena *arena = &context_of(view)->arena;
+  int64_t index[MOST_AXES] = {0}, start, offset, step = 0;
+  int64_t most = layout->is_static ? MIN_OF(layout->extents[axis], (int64_t)STEPS_TRIED) : 0;
+  if (is_spread(layout) || !layout_offset(layout, index, &start)) return "varies";
+  for (int64_t x = 1; x < most; x++) {
+    index[axis] = x;
+    if (!layout_offset(layout, index, &offset)) return "varies";
+    if (x == 1) step = offset - start;
+    if (offset - start != x * step)
+      return arena_printf(arena, "%" PRId64 " (then %" PRId64 " after %" PRId64 ")", step,
+                          offset - start, x);
+  }
+  return "varies";
+}
+
+static const char *step_text(LayoutView *view, int axis) {
+  const LayoutExpr *stride = NULL;
+  LayoutAnswer answer = layout_stride(context_of(view), view->operand.layout, axis, &stride);
+  if (answer.verdict == LAYOUT_YES && stride)
+    return layout_expr_text(context_of(view), stride, NULL, 0);
+  return varying_step(view, axis);
+}
+
+static void put_steps(LayoutView *view, Text *out) {
+  const Layout *layout = view->operand.layout;
+  for (int i = 0; i < layout->rank; i++)
+    text_printf(out, "%s%s %s", i ? "   " : "", layout->map->inputs[i],
+                layout->shape[i]->op == LAYOUT_CONST && layout->shape[i]->value == 1
+                    ? "-"
+                    : step_text(view, i));
+  if (!layout->rank) text_puts(out, "none: one element");
+}
+
+static void put_vectors(LayoutView *view, Text *out) {
+  const Layout *layout = view->operand.layout;
+  size_t before = out->size;
+  for (int i = 0; i < layout->rank && layout->is_static; i++) {
+    int64_t width = layout_vector_width(context_of(view), layout, i);
+    if (width > 1)
+      text_printf(out, "%s%s %" PRId64 " wide, aligned to %" PRId64 " bytes",
+                  out->size > before ? "   " : "", layout->map->inputs[i], width,
+                  width * bytes_of(view));
+  }
+  if (out->size == before) text_puts(out, layout->is_static ? "none" : "not known for names");
+}
+
+static int show_strides(LayoutView *view, Text *out) {
+  const char *dim = paint(view->cli, COLOUR_DIM), *plain = paint(view->cli, COLOUR_NONE);
+  text_printf(out, "%sone step of%s   ", dim, plain);
+  put_steps(view, out);
+  text_printf(out, "\n%svectors%s       ", dim, plain);
+  put_vectors(view, out);
+  text_puts(out, "\n");
+  return STATUS_DONE;
+}
+
+// ---- Padding ----------------------------------------------------------------------------------
+
+static void put_padding_where(LayoutView *view, Text *out) {
+  LayoutInverse inverse = {0};
+  Context *context = context_of(view);
+  const Layout *layout = view->operand.layout;
+  if (layout_inverse(context, layout, &inverse).verdict != LAYOUT_YES) return;
+  if (!inverse.padding) return;
+  text_printf(
+      out, "%spadding%s       where %s\n", paint(view->cli, COLOUR_DIM),
+      paint(view->cli, COLOUR_NONE),
+      layout_expr_text(context, inverse.padding, inverse.map->inputs, inverse.map->input_count));
+}
+
+static int show_padding(LayoutView *view, Text *out) {
+  LayoutReply reply;
+  LayoutRuns runs = {0};
+  Context *context = context_of(view);
+  if (!layout_view_ask(view, "padding", &view->operand, NULL, &reply)) return STATUS_BAD;
+  char *count = json_dumps(reply.answer, JSON_ENCODE_ANY);
+  text_printf(
+      out, "%s of %s places hold no element\n", count ? count : "",
+      extents_text(context, view->operand.layout->physical, view->operand.layout->physical_rank));
+  free(count);
+  layout_reply_free(&reply);
+  put_padding_where(view, out);
+  LayoutAnswer answer = layout_padding_runs(context, view->operand.layout, 8, &runs);
+  if (answer.verdict != LAYOUT_YES || !runs.total) return STATUS_DONE;
+  text_printf(out, "%soffsets%s       ", paint(view->cli, COLOUR_DIM),
+              paint(view->cli, COLOUR_NONE));
+  for (int i = 0; i < runs.shown; i++) {
+    int64_t first = runs.runs[i].first, last = first + runs.runs[i].count - 1;
+    text_printf(out, "%s%" PRId64, i ? ", " : "", first);
+    if (last > first) text_printf(out, "-%" PRId64, last);
+  }
+  if (runs.run_count > runs.shown) text_printf(out, ", ... (%" PRId64 " runs)", runs.run_count);
+  text_puts(out, "\n");
+  return STATUS_DONE;
+}
+
+// ---- Summary ----------------------------------------------------------------------------------
+
+static const char *claim(LayoutAnswer answer, const char *what) {
+  return answer.verdict == LAYOUT_YES ? what : answer.verdict == LAYOUT_NO ? "not " : "perhaps ";
+}
+
+static void put_claims(LayoutView *view, Text *out) {
+  Context *context = context_of(view);
+  const Layout *layout = view->operand.layout;
+  LayoutAnswer injective = layout_is_injective(context, layout);
+  LayoutAnswer onto = layout_is_onto(context, layout);
+  text_printf(out, "%sis%s            %sinjective, %sonto", paint(view->cli, COLOUR_DIM),
+              paint(view->cli, COLOUR_NONE), claim(injective, ""), claim(onto, ""));
+  if (layout_is_identity(context, layout).verdict == LAYOUT_YES) text_puts(out, ", the identity");
+  if (injective.verdict == LAYOUT_NO)
+    text_printf(out, "; %s", layout_answer_text(context, &injective) + strlen("no: "));
+  text_puts(out, "\n");
+}
+
+static int show_summary(LayoutView *view, Text *out) {
+  Context *context = context_of(view);
+  const Layout *layout = view->operand.layout;
+  int64_t places, count = -1;
+  text_printf(out, "%s%s%s\n%s in %s", paint(view->cli, COLOUR_BOLD),
+              index_map_text(context, layout->map), paint(view->cli, COLOUR_NONE),
+              extents_text(context, layout->shape, layout->rank),
+              extents_text(context, layout->physical, layout->physical_rank));
+  if (layout_physical_size(layout, &places)) {
+    text_printf(out, "   %" PRId64 " place%s", places, places == 1 ? "" : "s");
+    if (layout_padding_count(context, layout, &count).verdict == LAYOUT_YES)
+      text_printf(out, ", %" PRId64 " padding", count);
+  }
+  text_puts(out, "\n");
+  put_claims(view, out);
+  show_strides(view, out);
+  put_padding_where(view, out);
+  return STATUS_DONE;
+}
+
+static json_t *strides_json(LayoutView *view) {
+  const Layout *layout = view->operand.layout;
+  json_t *list = json_array();
+  for (int i = 0; i < layout->rank; i++) {
+    const LayoutExpr *stride = NULL;
+    LayoutAnswer answer = layout_stride(context_of(view), layout, i, &stride);
+    json_array_append_new(list, answer.verdict == LAYOUT_YES && stride
+                                    ? json_expression(context_of(view), stride)
+                                    : json_null());
+  }
+  return list;
+}
+
+static json_t *verdict_json(LayoutAnswer answer) {
+  static const char *const words[] = {
+      [LAYOUT_NO] = "no", [LAYOUT_YES] = "yes", [LAYOUT_UNDECIDED] = "unknown"};
+  return json_string(words[answer.verdict]);
+}
+
+static json_t *summary_json(LayoutView *view) {
+  Context *context = context_of(view);
+  const Layout *layout = view->operand.layout;
+  int64_t places, padding;
+  json_t *object =
+      json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "map", index_map_text(context, layout->map),
+                "shape", json_expressions(context, layout->shape, layout->rank), "physical",
+                json_expressions(context, layout->physical, layout->physical_rank), "injective",
+                verdict_json(layout_is_injective(context, layout)), "onto",
+                verdict_json(layout_is_onto(context, layout)), "strides", strides_json(view));
+  if (layout_physical_size(layout, &places))
+    json_object_set_new(object, "places", json_integer(places));
+  if (layout->is_static && layout_padding_count(context, layout, &padding).verdict == LAYOUT_YES)
+    json_object_set_new(object, "padding", json_integer(padding));
+  json_t *vectors = json_array();
+  for (int i = 0; i < layout->rank && layout->is_static; i++)
+    json_array_append_new(vectors, json_integer(layout_vector_width(context, layout, i)));
+  json_object_set_new(object, "vectors", vectors);
+  return object;
+}
+
+// ---- Elements ---------------------------------------------------------------------------------
+
+static const char *index_text(Arena *arena, const int64_t *index, int rank) {
+  Text text = text_new(arena);
+  for (int i = 0; i < rank; i++) text_printf(&text, "%s%" PRId64, i ? ", " : "", index[i]);
+  return text_string(&text);
+}
+
+static int show_table(LayoutView *view, Text *out) {
+  const Layout *layout = view->operand.layout;
+  Arena *arena = &context_of(view)->arena;
+  int64_t elements = 0, index[MOST_AXES], physical[MOST_AXES], offset;
+  layout_logical_size(layout, &elements);
+  int64_t shown = view->command->all ? elements : MIN_OF(elements, (int64_t)TABLE_ROWS);
+  text_printf(out, "# %s -> place -> offset\n",
+              extents_text(context_of(view), layout->shape, layout->rank));
+  for (int64_t n = 0; n < shown; n++) {
+    int64_t rest = n;
+    for (int i = layout->rank - 1; i >= 0; i--) {
+      index[i] = rest % layout->extents[i];
+      rest /= layout->extents[i];
+    }
+    if (!index_map_apply(layout->map, index, physical) || !layout_offset(layout, index, &offset))
+      continue;
+    text_printf(out, "[%s] -> [%s] -> %" PRId64 "\n", index_text(arena, index, layout->rank),
+                index_text(arena, physical, layout->physical_rank), offset);
+  }
+  if (shown < elements)
+    text_printf(out, "# %" PRId64 " of %" PRId64 " elements; --all shows the rest\n", shown,
+                elements);
+  return STATUS_DONE;
+}
+
+// ---- Pictures ---------------------------------------------------------------------------------
+
+static bool axis_option(LayoutView *view, int *axis) {
+  const Layout *layout = view->operand.layout;
+  *axis = -1;
+  if (!view->command->axis) return true;
+  for (int i = 0; i < layout->rank; i++)
+    if (strcmp(layout->map->inputs[i], view->command->axis) == 0) *axis = i;
+  if (*axis >= 0) return true;
+  return diag_error(context_of(view), (SourcePos){0}, "--axis: the layout has no axis '%s'",
+                    view->command->axis);
+}
+
+static bool picture(LayoutView *view, bool logical, bool memory, Picture *out) {
+  const LayoutCommand *command = view->command;
+  PictureOptions options = {.element_bits = 8 * bytes_of(view),
+                            .line_bytes = command->line,
+                            .logical = logical,
+                            .memory = memory,
+                            .all = command->all};
+  long long count, bytes;
+  if (!axis_option(view, &options.axis)) return false;
+  if (command->banks) {
+    if (sscanf(command->banks, "%lldx%lld", &count, &bytes) != 2 || count < 1 || bytes < 1)
+      return diag_error(context_of(view), (SourcePos){0},
+                        "--banks is a count and bytes, 32x4, not '%s'", command->banks);
+    options.bank_count = count;
+    options.bank_bytes = bytes;
+  }
+  return layout_picture(context_of(view), view->operand.layout, &options, out);
+}
+
+static int terminal(LayoutView *view, bool logical, bool memory, Text *out) {
+  Picture made;
+  if (!picture(view, logical, memory, &made)) return STATUS_BAD;
+  text_puts(out, picture_text(context_of(view), &made, view->cli->color));
+  return STATUS_DONE;
+}
+
+static int show_picture(LayoutView *view, Text *out) {
+  return terminal(view, false, false, out);
+}
+
+static int show_logical(LayoutView *view, Text *out) {
+  return terminal(view, true, false, out);
+}
+
+static int show_memory(LayoutView *view, Text *out) {
+  return terminal(view, false, true, out);
+}
+
+static int show_svg(LayoutView *view, Text *out) {
+  Picture made;
+  if (!picture(view, false, false, &made)) return STATUS_BAD;
+  text_puts(out, picture_svg(context_of(view), &made));
+  return STATUS_DONE;
+}
+
+// ---- Lines, banks, loops, code ----------------------------------------------------------------
+
+// A question's answer, its further fields as lines.
+static int asked(LayoutView *view, const char *op, const char *what, Text *out) {
+  LayoutReply reply;
+  const char *key;
+  json_t *value;
+  if (!layout_view_ask(view, op, &view->operand, NULL, &reply)) return STATUS_BAD;
+  char *text = json_dumps(reply.answer, JSON_ENCODE_ANY);
+  text_printf(out, "%s %s\n", text, what);
+  free(text);
+  if (reply.more) json_object_foreach(reply.more, key, value) {
+      text = json_dumps(value, JSON_ENCODE_ANY);
+      text_printf(out, "%s%-10s%s%s\n", paint(view->cli, COLOUR_DIM), key,
+                  paint(view->cli, COLOUR_NONE), text ? text : "");
+      free(text);
+    }
+  if (reply.proof.reason) text_printf(out, "%s\n", reply.proof.reason);
+  layout_reply_free(&reply);
+  return STATUS_DONE;
+}
+
+static int show_lines(LayoutView *view, Text *out) {
+  int64_t line = view->command->line ? view->command->line : 64;
+  return asked(view, "lines",
+               arena_printf(&context_of(view)->arena, "lines of %" PRId64 " bytes", line), out);
+}
+
+static int show_banks(LayoutView *view, Text *out) {
+  LayoutCommand one = *view->command;
+  LayoutView with = *view;
+  with.command = &one;
+  if (!view->command->reads.count) {
+    diag_error(context_of(view), (SourcePos){0},
+               "--show banks needs what is read at once: --read 'i=0:32, j=0'");
+    return STATUS_MISUSE;
+  }
+  for (int i = 0; i < view->command->reads.count; i++) {
+    one.reads = (StringList){.items = &view->command->reads.items[i], .count = 1};
+    text_printf(out, "%s%s: ", i ? "\n" : "", one.reads.items[0]);
+    int status = asked(&with, "conflicts", "words of the busiest bank (1: no conflict)", out);
+    if (status != STATUS_DONE) return status;
+  }
+  return STATUS_DONE;
+}
+
+static int show_loops(LayoutView *view, Text *out) {
+  LayoutLoops loops = {0};
+  Context *context = context_of(view);
+  const Layout *layout = view->operand.layout;
+  LayoutAnswer answer = layout_loop_order(context, layout, &loops);
+  if (answer.verdict != LAYOUT_YES)
+    return text_printf(out, "%s\n", layout_answer_text(context, &answer)), STATUS_BAD;
+  for (int i = 0; i < loops.count; i++) {
+    text_pad(out, ' ', 2 * i);
+    text_printf(out, "for %s < %s", loops.index->inputs[i],
+                layout_expr_text(context, loops.loops[i].extent, NULL, 0));
+    text_printf(out, "   # memory + %s", layout_expr_text(context, loops.loops[i].stride, NULL, 0));
+    if (loops.loops[i].axis >= 0)
+      text_printf(out, ", %s + %" PRId64, layout->map->inputs[loops.loops[i].axis],
+                  loops.loops[i].step);
+    text_puts(out, "\n");
+  }
+  text_pad(out, ' ', 2 * loops.count);
+  if (loops.guard)
+    text_printf(
+        out, "if %s: ",
+        layout_expr_text(context, loops.guard, loops.index->inputs, loops.index->input_count));
+  text_puts(out, "element [");
+  for (int i = 0; i < loops.index->output_count; i++)
+    text_printf(out, "%s%s", i ? ", " : "",
+                layout_expr_text(context, loops.index->outputs[i], loops.index->inputs,
+                                 loops.index->input_count));
+  text_puts(out, "]\n");
+  return STATUS_DONE;
+}
+
+static int show_c(LayoutView *view, Text *out) {
+  const char *name = view->command->name ? view->command->name : "layout";
+  const char *type = view->command->type ? view->command->type : "float";
+  text_puts(out, layout_code(context_of(view), view->operand.layout, name, type));
+  return STATUS_DONE;
+}
+
+static int show_spelling(LayoutView *view, LayoutSpelling spelling, Text *out) {
+  const char *why = NULL, *flat_why = NULL;
+  const char *text = layout_spell(context_of(view), view->operand.layout, spelling, &why);
+  if (text) return text_printf(out, "%s\n", text), STATUS_DONE;
+  const Layout *flat = layout_flattened(context_of(view), view->operand.layout);
+  text = layout_spell(context_of(view), flat, spelling, &flat_why);
+  if (!text) return diag_error(context_of(view), (SourcePos){0}, "%s", why), STATUS_BAD;
+  text_printf(out, "%s   # with its memory axes flattened to one\n", text);
+  return STATUS_DONE;
+}
+
+// ---- The table --------------------------------------------------------------------------------
+
+static const ShowRow rows[] = {
+    {"summary", false, show_summary},
+    {"picture", true, show_picture},
+    {"logical", true, show_logical},
+    {"memory", true, show_memory},
+    {"svg", true, show_svg},
+    {"table", true, show_table},
+    {"offsets", true, show_logical},
+    {"strides", false, show_strides},
+    {"padding", false, show_padding},
+    {"lines", true, show_lines},
+    {"banks", true, show_banks},
+    {"loops", false, show_loops},
+    {"c", false, show_c},
+};
+
+static const ShowRow *find_row(const char *name) {
+  for (int i = 0; i < COUNT_OF(rows); i++)
+    if (strcmp(rows[i].name, name) == 0) return &rows[i];
+  return NULL;
+}
+
+static bool find_spelling(const char *name, LayoutSpelling *out) {
+  return layout_spelling_find(strcmp(name, "onednn") == 0 ? "tag" : name, out);
+}
+
+bool layout_show_known(LayoutView *view) {
+  const char *names[COUNT_OF(rows) + LAYOUT_SPELLING_COUNT], *wanted = view->command->show;
+  LayoutSpelling spelling;
+  if (!wanted || find_row(wanted) || find_spelling(wanted, &spelling)) return true;
+  int count = 0;
+  for (; count < COUNT_OF(rows); count++) names[count] = rows[count].name;
+  for (int i = 0; i < LAYOUT_SPELLING_COUNT; i++) names[count++] = layout_spelling_name(i);
+  const char *near = nearest_name(wanted, names, count);
+  diag_error(context_of(view), (SourcePos){0}, "--show knows no '%s'%s%s%s", wanted,
+             near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+  return diag_note(context_of(view), (SourcePos){0}, "'pleat layout -h' lists what it knows");
+}
+
+static int put(LayoutView *view, Text *out, int status) {
+  Cli *cli = view->cli;
+  const char *name = view->command->show ? view->command->show : "summary";
+  if (status == STATUS_MISUSE || cli->context->error_count) return status;
+  if (cli->json && strcmp(name, "summary") == 0) return json_print(cli, summary_json(view));
+  if (cli->json)
+    return json_print(cli, json_pack("{s:s, s:s}", "show", name, "text", text_string(out))), status;
+  if (cli->output && !file_write(cli->context, cli->output, text_string(out), out->size))
+    return STATUS_BAD;
+  if (!cli->output) fwrite(text_string(out), 1, out->size, stdout);
+  return status;
+}
+
+int layout_show(LayoutView *view) {
+  const char *name = view->command->show ? view->command->show : "summary";
+  const ShowRow *row = find_row(name);
+  Text out = text_new(&context_of(view)->arena);
+  LayoutSpelling spelling;
+  if (row && row->needs_numbers && !view->operand.layout->is_static)
+    return diag_error(context_of(view), (SourcePos){0}, "--show %s needs numbers for all extents",
+                      name),
+           STATUS_BAD;
+  if (row) return put(view, &out, row->show(view, &out));
+  if (!find_spelling(name, &spelling)) return STATUS_MISUSE;
+  return put(view, &out, show_spelling(view, spelling, &out));
+}

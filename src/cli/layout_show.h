@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `pleat layout --show` prints.
+#ifndef PLEAT_CLI_LAYOUT_SHOW_H
+#define PLEAT_CLI_LAYOUT_SHOW_H
+
+#include "cli/cli.h"
+#include "cli/layout_request.h"
+
+typedef struct LayoutCommand {
+  const char *batch, *shape, *physical, *order, *pad_value, *show, *is, *equal, *to, *compose, *at,
+      *at_offset, *box, *slice, *reshape, *banks, *axis, *name, *type, *color;
+  StringList where, reads;
+  int64_t vector, line, element_bytes;
+  bool inverse, swizzle, all, help_batch, no_certificates;
+} LayoutCommand;
+
+typedef struct LayoutView {
+  Cli *cli;
+  const LayoutCommand *command;
+  LayoutOperand operand;
+} LayoutView;
+
+#define LAYOUT_SHOW_HELP                                                                           \
+  "  summary    what one asks first (without --show)\n"                                            \
+  "  picture    the tensor and the memory, in the terminal; logical, memory: one of them\n"        \
+  "  svg        the same as SVG\n"                                                                 \
+  "  table      each element, its place and its offset\n"                                          \
+  "  offsets    the tensor with each element's offset\n"                                           \
+  "  strides    steps of each axis, vectors\n"                                                     \
+  "  padding    how many places hold no element, and which\n"                                      \
+  "  lines      cache lines or pages (--line) that the tensor or a --box touches\n"                \
+  "  banks      bank conflicts of each --read\n"                                                   \
+  "  loops      the loop nest that walks memory in sequence\n"                                     \
+  "  c          offset, pack and unpack as C\n"                                                    \
+  "  index-map, lambda, named, onednn, cute, xla, torch, bases, shards: that spelling\n"
+
+// Whether --show names something; false with a diagnostic.
+bool layout_show_known(LayoutView *view);
+int layout_show(LayoutView *view);
+// A question with the command's own fields. False with diagnostics.
+bool layout_view_ask(LayoutView *view, const char *op, const LayoutOperand *a,
+                     const LayoutOperand *b, LayoutReply *reply);
+
+#endif
