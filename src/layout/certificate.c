@@ -130,6 +130,7 @@ static void write_tags(Text *text, const IndexMap *map) {
     if (i < map->output_count)
       text_printf(text, " %s", map->resources[i] ? map->resources[i] : "memory");
   }
+  if (map->replica_count) text_printf(text, ", %d replica axes", map->replica_count);
   text_puts(text, "\n");
 }
 
@@ -409,7 +410,7 @@ static const char *prove(Certificate *c) {
 static bool few_points(const Layout *a) {
   int64_t elements, places;
   return a->is_static && layout_logical_size(a, &elements) && elements <= POINTS_LIMIT &&
-         layout_physical_size(a, &places);
+         layout_physical_size(a, &places) && places <= 4 * (int64_t)POINTS_LIMIT;
 }
 
 static bool is_small(const Layout *a, const IndexMap *b) {

@@ -19,16 +19,22 @@ enum { DEGREE = 10, MAX_LIST = 130, MAX_DEPTH = 3000, MAX_BITS = 100, MAX_VALUES
 enum { MAX_NAMES = 1 << 15, MAX_MEMORY = 3 << 26, MAX_POINTS = 1 << 22 };
 
 // clang-format off
-typedef enum Op { NUMBER, NAME, OR, AND, NOT, LE, EQ, SELECT, BIT_OR, XOR, BIT_AND, ADD, SUB, MUL,
-                  DIV, MOD, MIN, MAX, LT, NE, SHL, SHR } Op;
-enum { AXES, PLACES, EXTENTS, PHYSICAL, MAP, EXTENTS2, PHYSICAL2, MAP2, INVERSE, PADDING, WITNESS,
-       WITNESS2, COUNT, LISTS };
-static const char *const list_words[LISTS] = {"axes", "places", "extents", "physical", "map",
-  "extents2", "physical2", "map2", "inverse", "padding", "witness", "witness2", "count"};
-typedef enum Claim { EQUAL, INJECTIVE, ONTO, BIJECTIVE, INVERTED, COUNTED, CLAIMS } Claim;
-static const char *const claim_words[CLAIMS] = {"equal", "injective", "onto", "bijective",
-  "inverse", "padding"};
+typedef enum Op {
+  NUMBER, NAME, OR, AND, NOT, LE, EQ, SELECT, BIT_OR, XOR, BIT_AND, ADD, SUB, MUL, DIV, MOD,
+  MIN, MAX, LT, NE, SHL, SHR
+} Op;
+enum {
+  AXES, PLACES, EXTENTS, PHYSICAL, MAP, EXTENTS2, PHYSICAL2, MAP2, INVERSE, PADDING, WITNESS,
+  WITNESS2, COUNT, LISTS
+};
 // clang-format on
+static const char *const list_words[LISTS] = {
+    "axes", "places",  "extents", "physical", "map",      "extents2", "physical2",
+    "map2", "inverse", "padding", "witness",  "witness2", "count"};
+typedef enum Claim { EQUAL, INJECTIVE, ONTO, BIJECTIVE, INVERTED, COUNTED, CLAIMS } Claim;
+static const char *const claim_words[CLAIMS] = {"equal",     "injective", "onto",
+                                                "bijective", "inverse",   "padding"};
+typedef enum Kind { NO_KIND, SYMBOL, AXIS, PLACE } Kind;
 typedef struct Node {
   Op op;
   int64_t value; // or which name
@@ -46,6 +52,7 @@ typedef struct Poly {
 typedef struct Name {
   const char *text;
   const Poly *poly;
+  Kind kind;
   bool known; // as a number
   Wide number;
 } Name;
@@ -65,7 +72,7 @@ typedef struct Check {
   jmp_buf out;
   char *message, *memory, *next, *at, *tags[2];
   size_t size, used;
-  int line, name_count, variable_count, fact_count, quotient_count, bits_count, depth, proving;
+  int line, name_count, variable_count, fact_count, quotient_count, bits_count, depth;
   Claim claim;
   int64_t replicas; // how many of the axes are
   bool yes, instance, at_indices, at_places;
@@ -484,31 +491,24 @@ static void step_fact(Check *c) {
 }
 static void claim_holds(Check *c);
 static void steps(Check *c, const char *end);
-// A part under an assumption, up to `end`. It closes with a fact below 0, or with all of the claim.
+// A case, up to `end`. It closes with a fact below 0, or with all of the claim.
 static void branch(Check *c, const Poly *assumption, const char *end) {
   int names = c->name_count, quotients = c->quotient_count, bits = c->bits_count;
   int facts = c->fact_count;
   require(c, c->depth++ < 64, "too deep");
   add_fact(c, assumption);
   steps(c, end);
-  if (!known(c, constant(c, -1))) {
-    require(c, !c->proving, "no contradiction");
-    claim_holds(c);
-  }
+  if (!known(c, constant(c, -1))) claim_holds(c);
   c->depth--;
-  c->name_count = names;
-  c->quotient_count = quotients;
-  c->bits_count = bits;
+  c->name_count = names, c->quotient_count = quotients, c->bits_count = bits;
   c->fact_count = facts;
 }
-static void step_branches(Check *c, bool proves) { // prove E … end, split E … else … end
-  const Poly *e = form(c, parse(c)), *not_e = below(c, minus(c, constant(c, 0), e));
+static void step_split(Check *c) { // split E … else … end: one case has E >= 0, one E <= -1
+  const Poly *e = form(c, parse(c));
   finish_line(c);
-  c->proving += proves;
-  if (!proves) branch(c, e, "else");
-  branch(c, not_e, "end");
-  c->proving -= proves;
-  add_fact(c, proves ? e : constant(c, -1));
+  branch(c, e, "else");
+  branch(c, below(c, minus(c, constant(c, 0), e)), "end");
+  add_fact(c, constant(c, -1)); // nothing is left to show
 }
 static void enter(Check *c, int axes, int extents) { // atoms for the axes of a box
   const List *names = &c->lists[axes], *sizes = &c->lists[extents];
@@ -543,18 +543,12 @@ static void step_assume(Check *c) { // assume: the place is not padding
   require(c, c->at_places && c->lists[PADDING].n, "nothing to assume");
   hold(c, c->lists[PADDING].e[0], false, true);
 }
-static void step_prove(Check *c) {
-  step_branches(c, true);
-}
-static void step_split(Check *c) {
-  step_branches(c, false);
-}
 static const struct Step {
   const char *word;
   void (*take)(Check *c);
-} all_steps[] = {{"atom", step_atom},       {"value", step_value},   {"fact", step_fact},
-                 {"bits", step_bits},       {"prove", step_prove},   {"split", step_split},
-                 {"indices", step_indices}, {"places", step_places}, {"assume", step_assume}};
+} all_steps[] = {{"atom", step_atom},     {"value", step_value},  {"fact", step_fact},
+                 {"bits", step_bits},     {"split", step_split},  {"indices", step_indices},
+                 {"places", step_places}, {"assume", step_assume}};
 static void steps(Check *c, const char *end) {
   for (size_t i = 0; i < sizeof all_steps / sizeof *all_steps;) {
     require(c, next_line(c), "the end is missing");
@@ -568,245 +562,188 @@ static void steps(Check *c, const char *end) {
 
 // ---- Claims ------------------------------------------------------------------------------------
 
-static int elements(const Check *c) { // how many axes are those of the element
-  return c->lists[AXES].n - (int)c->replicas;
+static int size(const Check *c, int list) {
+  return c->lists[list].n;
 }
-static void bind_forms(Check *c, int names, int values, const Poly **out) {
-  require(c, c->lists[names].n == c->lists[values].n, "values are missing");
-  for (int i = 0; i < c->lists[values].n; i++) out[i] = form(c, c->lists[values].e[i]);
-  for (int i = 0; i < c->lists[values].n; i++) c->names[c->lists[names].e[i]->value].poly = out[i];
+static Name *name_at(Check *c, int list, int i) {
+  return &c->names[c->lists[list].e[i]->value];
 }
+static const Poly *form_at(Check *c, int list, int i) {
+  return form(c, c->lists[list].e[i]);
+}
+static int elements(const Check *c) {
+  return size(c, AXES) - (int)c->replicas;
+}
+
 // All that is claimed of the index (or the place) whose axes are atoms now.
 static void claim_holds(Check *c) {
-  require(c, c->at_indices || c->at_places, "of which indices?");
-  const Poly *x[MAX_LIST], *y[MAX_LIST], *axes[MAX_LIST];
-  int from = c->at_places ? PLACES : AXES, to = c->at_places ? AXES : PLACES;
-  int there = c->at_places ? INVERSE : MAP, back = c->at_places ? MAP : INVERSE;
-  int box = c->at_places ? EXTENTS : PHYSICAL,
-      count = c->at_places ? c->lists[PLACES].n : elements(c);
-  for (int i = 0; i < c->lists[from].n; i++) axes[i] = c->names[c->lists[from].e[i]->value].poly;
-  if (c->claim == EQUAL) {
-    require(c, c->lists[MAP].n == c->lists[MAP2].n, "the ranks differ");
-    for (int i = 0; i < c->lists[MAP].n; i++)
-      require(c, equal(c, form(c, c->lists[MAP].e[i]), form(c, c->lists[MAP2].e[i])), "not equal");
-    return;
-  }
-  bind_forms(c, to, there, x);
-  for (int i = 0; i < c->lists[to].n && c->claim > INJECTIVE; i++) {
-    const Poly *last = below(c, form(c, c->lists[box].e[i]));
+  const Poly *x[MAX_LIST], *last;
+  bool there = c->at_places;
+  int to = there ? AXES : PLACES, n = c->claim == EQUAL ? 0 : size(c, to);
+  int count = c->claim == EQUAL ? 0 : there ? size(c, PLACES) : elements(c);
+  require(c, there || c->at_indices, "of which indices?");
+  for (int i = 0; c->claim == EQUAL && i < size(c, MAP); i++)
+    require(c, size(c, MAP2) == size(c, MAP) && equal(c, form_at(c, MAP, i), form_at(c, MAP2, i)),
+            "not equal");
+  require(c, !n || size(c, there ? INVERSE : MAP) == n, "values are missing");
+  for (int i = 0; i < n; i++) x[i] = form_at(c, there ? INVERSE : MAP, i);
+  for (int i = 0; i < n; i++) name_at(c, to, i)->poly = x[i];
+  for (int i = 0; i < n && c->claim > INJECTIVE; i++) {
+    last = below(c, form_at(c, there ? EXTENTS : PHYSICAL, i));
     require(c, known(c, x[i]) && known(c, minus(c, last, x[i])), "an index may leave the box");
   }
-  require(c, c->lists[back].n >= count, "values are missing");
-  for (int i = 0; i < count; i++) y[i] = form(c, c->lists[back].e[i]);
-  for (int i = 0; i < count; i++) require(c, equal(c, y[i], axes[i]), "not an inverse");
-  if (c->claim == INVERTED && !c->at_places && c->lists[PADDING].n)
+  require(c, size(c, there ? MAP : INVERSE) >= count, "values are missing");
+  for (int i = 0; i < count; i++)
+    require(
+        c,
+        equal(c, form_at(c, there ? MAP : INVERSE, i), name_at(c, there ? PLACES : AXES, i)->poly),
+        "not an inverse");
+  if (c->claim == INVERTED && !there && size(c, PADDING))
     hold(c, c->lists[PADDING].e[0], false, false);
-  for (int i = 0; i < c->lists[from].n; i++) c->names[c->lists[from].e[i]->value].poly = axes[i];
 }
-static const Poly *product(Check *c, const List *list) {
+static const Poly *product(Check *c, int list) {
   const Poly *p = constant(c, 1);
-  for (int i = 0; i < list->n; i++) p = multiply(c, p, form(c, list->e[i]));
+  for (int i = 0; i < size(c, list); i++) p = multiply(c, p, form_at(c, list, i));
   return p;
 }
 static bool same_lists(Check *c, int a, int b) { // as far as both are given
-  const List *x = &c->lists[a], *y = &c->lists[b];
-  bool equal = !x->given || !y->given || x->n == y->n;
-  for (int i = 0; equal && x->given && i < y->n; i++)
-    equal = same(form(c, x->e[i]), form(c, y->e[i]));
+  if (!c->lists[a].given || !c->lists[b].given) return true;
+  bool equal = size(c, a) == size(c, b);
+  for (int i = 0; equal && i < size(c, a); i++) equal = same(form_at(c, a, i), form_at(c, b, i));
   return equal;
 }
 static bool same_shapes(Check *c) {
   bool tags = !c->tags[0] || !c->tags[1] || !strcmp(c->tags[0], c->tags[1]);
-  return tags && same_lists(c, EXTENTS, EXTENTS2) && same_lists(c, PHYSICAL, PHYSICAL2);
+  return tags && size(c, MAP) == size(c, MAP2) && same_lists(c, EXTENTS, EXTENTS2) &&
+         same_lists(c, PHYSICAL, PHYSICAL2);
 }
 // What is claimed of the numbers of elements and places.
 static void shapes_fit(Check *c) {
-  const Poly *places = product(c, &c->lists[PHYSICAL]), *all = product(c, &c->lists[EXTENTS]);
-  if (c->claim == EQUAL) require(c, same_shapes(c), "the shapes differ");
-  if ((c->claim == ONTO || c->claim == BIJECTIVE) && !c->at_places)
-    require(c, same(places, all) && !c->replicas, "places and elements differ in number");
-  require(c, c->claim != INVERTED || c->at_places, "nothing is said of the places");
-  if (c->claim == COUNTED)
-    require(c,
-            c->lists[COUNT].n == 1 && !c->replicas &&
-                same(minus(c, places, all), form(c, c->lists[COUNT].e[0])),
-            "the count is another");
+  const Poly *room = minus(c, product(c, PHYSICAL), product(c, EXTENTS));
+  bool fits = c->claim == EQUAL ? same_shapes(c) : c->claim != INVERTED || c->at_places;
+  if (c->claim == COUNTED || ((c->claim == ONTO || c->claim == BIJECTIVE) && !c->at_places))
+    fits = !c->replicas && same(room, c->claim == COUNTED ? form_at(c, COUNT, 0) : constant(c, 0));
+  require(c, fits, "the shapes do not fit");
 }
 
 // ---- Witnesses and points ----------------------------------------------------------------------
 
 static bool put(Check *c, int names, const Wide *v) { // false when outside the box
   bool inside = true;
-  for (int i = 0; i < c->lists[names].n; i++) {
-    Name *name = &c->names[c->lists[names].e[i]->value];
-    *name = (Name){name->text, name->poly, true, v[i]};
-    const List *box = &c->lists[names == AXES ? EXTENTS : PHYSICAL];
-    inside = inside && v[i] >= 0 && v[i] < number(c, box->e[i]);
+  for (int i = 0; i < size(c, names); i++) {
+    name_at(c, names, i)->known = true;
+    name_at(c, names, i)->number = v[i];
+    inside =
+        inside && v[i] >= 0 && v[i] < number(c, c->lists[names == AXES ? EXTENTS : PHYSICAL].e[i]);
   }
   return inside;
 }
-static void values(Check *c, int list, Wide *out) {
-  for (int i = 0; i < c->lists[list].n; i++) out[i] = number(c, c->lists[list].e[i]);
+static Wide *values(Check *c, int list, int n, Wide *out) {
+  require(c, size(c, list) == n, "values are missing");
+  for (int i = 0; i < n; i++) out[i] = number(c, c->lists[list].e[i]);
+  return out;
 }
-static bool equal_values(const Wide *a, const Wide *b, int n) {
-  int i = 0;
-  while (i < n && a[i] == b[i]) i++;
-  return i == n;
-}
-static void place_of(Check *c, int witness, Wide *index, Wide *place) {
-  require(c, c->lists[witness].n == c->lists[AXES].n, "not an index");
-  values(c, witness, index);
-  require(c, put(c, AXES, index), "the witness is outside of the shape");
-  values(c, MAP, place);
+static bool agree(const Wide *a, const Wide *b, int n) {
+  return !memcmp(a, b, sizeof *a * (size_t)n);
 }
 
-static void check_witness(Check *c) {
+static void check_witness(Check *c) { // of no: an index where maps differ, two that share a place
   Wide a[MAX_LIST], b[MAX_LIST], p[MAX_LIST], q[MAX_LIST];
-  int n = c->lists[MAP].n;
-  bool given = c->lists[WITNESS].given;
-  require(c, !c->yes && (c->claim == EQUAL || c->lists[WITNESS2].given), "not a claim for this");
-  if (!given) {
-    bool ranks = n != c->lists[MAP2].n || c->lists[AXES].n != c->lists[EXTENTS2].n;
-    require(c, ranks || !same_shapes(c), "no difference is shown");
-    return;
+  int n = size(c, MAP), rank = size(c, AXES);
+  bool good = c->claim == EQUAL || c->claim == INJECTIVE || c->claim == BIJECTIVE;
+  if (c->claim == EQUAL && !c->lists[WITNESS].given)
+    return require(c, !same_shapes(c), "no difference is shown");
+  require(c, good && !c->yes && put(c, AXES, values(c, WITNESS, rank, a)), "not a witness");
+  values(c, MAP, n, p);
+  if (c->claim == EQUAL)
+    return require(c, !agree(p, values(c, MAP2, n, q), n), "the maps agree there");
+  require(c, put(c, AXES, values(c, WITNESS2, rank, b)), "not a witness");
+  require(c, !agree(a, b, elements(c)) && agree(p, values(c, MAP, n, q), n), "no collision");
+}
+static int64_t size_of(Check *c, int list, int n, const Wide *at,
+                       int64_t limit) { // or a point's number
+  Wide count = at ? 0 : 1;
+  for (int i = 0; i < n; i++) {
+    Wide extent = number(c, c->lists[list].e[i]);
+    require(c, extent >= 0 && !__builtin_mul_overflow(count, extent, &count), "overflow");
+    count += at ? at[i] : 0;
   }
-  place_of(c, WITNESS, a, p);
-  if (c->claim == EQUAL) {
-    values(c, MAP2, q);
-    require(c, n == c->lists[MAP2].n && !equal_values(p, q, n), "the maps agree there");
-    return;
-  }
-  place_of(c, WITNESS2, b, q);
-  require(c, c->claim == INJECTIVE || c->claim == BIJECTIVE, "not a claim for this");
-  require(c, !equal_values(a, b, elements(c)) && equal_values(p, q, n), "no collision");
+  require(c, count <= limit, "too many points");
+  return (int64_t)count;
 }
-static Wide size_of(Check *c, int list) {
-  Wide size = 1;
-  for (int i = 0; i < c->lists[list].n; i++) {
-    Wide n = number(c, c->lists[list].e[i]);
-    require(c, n >= 0 && !__builtin_mul_overflow(size, n, &size), "overflow");
-  }
-  return size;
-}
-typedef struct Hit {
-  int64_t place, element;
-} Hit;
-static int compare_hits(const void *a, const void *b) {
-  const Hit *x = a, *y = b;
-  return x->place != y->place ? (x->place > y->place) - (x->place < y->place)
-                              : (x->element > y->element) - (x->element < y->element);
-}
-static int64_t ordinal_of(Check *c, int list, const Wide *v, int n) {
-  Wide at = 0;
-  for (int i = 0; i < n; i++) at = at * number(c, c->lists[list].e[i]) + v[i];
-  return (int64_t)at;
-}
-static bool advance(Check *c, int list, Wide *v) { // to the next point of the box
-  for (int i = c->lists[list].n - 1; i >= 0; v[i--] = 0)
-    if (++v[i] < number(c, c->lists[list].e[i])) return true;
-  return false;
-}
-// Visits all indices. `hits` receives where each is.
-static int visit_indices(Check *c, Hit *hits, int64_t n) {
-  Wide x[MAX_LIST] = {0}, p[MAX_LIST], y[MAX_LIST];
-  for (int64_t i = 0; i < n; i++, advance(c, EXTENTS, x)) {
-    put(c, AXES, x);
-    values(c, MAP, p);
-    if (c->claim == EQUAL) {
-      values(c, MAP2, y);
-      require(c, c->lists[MAP].n == c->lists[MAP2].n && equal_values(p, y, c->lists[MAP].n),
-              "the maps differ");
-      continue;
-    }
-    require(c, put(c, PLACES, p), "the map leaves its box");
-    hits[i] =
-        (Hit){ordinal_of(c, PHYSICAL, p, c->lists[MAP].n), ordinal_of(c, EXTENTS, x, elements(c))};
-    if (c->claim != INVERTED) continue;
-    values(c, INVERSE, y);
-    require(c, equal_values(x, y, elements(c)), "not the inverse");
-  }
-  return 0;
+static void advance(Check *c, int list, Wide *v) { // to the next point of the box
+  for (int i = size(c, list) - 1; i >= 0; v[i--] = 0)
+    if (++v[i] < number(c, c->lists[list].e[i])) return;
 }
 static void check_points(Check *c) {
-  Wide n = size_of(c, EXTENTS), places = size_of(c, PHYSICAL), p[MAX_LIST] = {0};
-  require(c, n <= MAX_POINTS && places < (Wide)1 << 62, "too many points");
-  Hit *hits = take(c, sizeof *hits * (size_t)(n + 1));
-  visit_indices(c, hits, (int64_t)n);
-  qsort(hits, (size_t)n, sizeof *hits, compare_hits);
-  int64_t distinct = 0;
-  bool one_to_one = true;
-  for (int64_t i = 0; i < n; i++) {
-    bool again = i && hits[i].place == hits[i - 1].place;
-    one_to_one = one_to_one && !(again && hits[i].element != hits[i - 1].element);
-    if (!again) hits[distinct++] = hits[i];
+  int rank = size(c, AXES), to = size(c, MAP);
+  int64_t n = size_of(c, EXTENTS, rank, NULL, MAX_POINTS), count = 0, distinct = 0;
+  int64_t places = c->claim == EQUAL ? 0 : size_of(c, PHYSICAL, to, NULL, 4 * MAX_POINTS);
+  int32_t *held = take(c, sizeof *held * (size_t)(places + 1)); // elements + 1, by place
+  Wide x[MAX_LIST] = {0}, p[MAX_LIST] = {0}, y[MAX_LIST];
+  bool collide = false, onto = c->claim == ONTO || c->claim == BIJECTIVE;
+  for (int64_t i = 0; i < n; i++, advance(c, EXTENTS, x)) {
+    put(c, AXES, x);
+    values(c, MAP, to, p);
+    if (c->claim == EQUAL) require(c, agree(p, values(c, MAP2, to, y), to), "the maps differ");
+    if (c->claim == EQUAL) continue;
+    require(c, put(c, PLACES, p), "the map leaves its box");
+    if (c->claim == INVERTED)
+      require(c, agree(x, values(c, INVERSE, elements(c), y), elements(c)), "not the inverse");
+    int32_t *at = &held[size_of(c, PHYSICAL, to, p, places)];
+    int32_t element = 1 + (int32_t)size_of(c, EXTENTS, elements(c), x, MAX_POINTS);
+    collide = collide || (*at && *at != element);
+    distinct += !*at;
+    *at = element;
+  }
+  if (!c->yes) {
+    require(c, onto && put(c, PLACES, values(c, WITNESS, to, p)), "not a witness");
+    return require(c, !held[size_of(c, PHYSICAL, to, p, places)], "the place is reached");
   }
   bool injects = c->claim == INJECTIVE || c->claim == BIJECTIVE || c->claim == INVERTED;
-  if (c->claim == EQUAL) require(c, c->yes && same_shapes(c), "the shapes differ");
-  if (c->yes && injects) require(c, one_to_one, "two elements share a place");
-  if (c->yes && (c->claim == ONTO || c->claim == BIJECTIVE))
-    require(c, distinct == places && (c->claim == ONTO || n == distinct), "not onto");
+  require(c, c->claim != EQUAL || same_shapes(c), "the shapes differ");
+  require(c, !(injects && collide) && !(onto && distinct < places),
+          "elements and places do not match");
+  require(c, c->claim != BIJECTIVE || n == distinct, "an element has two places");
   if (c->claim == COUNTED)
-    require(
-        c, c->yes && c->lists[COUNT].n == 1 && number(c, c->lists[COUNT].e[0]) == places - distinct,
-        "the count is another");
-  if (c->yes && c->claim != INVERTED) return;
-  require(c, places <= MAX_POINTS || !c->yes, "too many places");
-  if (!c->yes) {
-    require(
-        c, (c->claim == ONTO || c->claim == BIJECTIVE) && c->lists[WITNESS].n == c->lists[PLACES].n,
-        "not a claim for this");
-    values(c, WITNESS, p);
-    require(c, put(c, PLACES, p), "the witness is outside of the box");
-    int64_t at = ordinal_of(c, PHYSICAL, p, c->lists[PLACES].n);
-    for (int64_t i = 0; i < distinct; i++) require(c, hits[i].place != at, "the place is reached");
-    return;
-  }
-  for (int64_t i = 0, next = 0; i < places; i++, advance(c, PHYSICAL, p)) {
+    require(c, number(c, c->lists[COUNT].e[0]) == places - distinct, "another count");
+  memset(p, 0, sizeof p);
+  for (; count < places && c->claim == INVERTED; count++, advance(c, PHYSICAL, p)) {
     put(c, PLACES, p);
-    bool reached = next < distinct && hits[next].place == i;
-    bool padding = c->lists[PADDING].n && number(c, c->lists[PADDING].e[0]);
-    require(c, reached != padding, "the padding is another");
-    next += reached;
+    bool padding = size(c, PADDING) && number(c, c->lists[PADDING].e[0]);
+    require(c, !held[count] == padding, "the padding is another");
   }
 }
 // no, not onto: the only index that could be at the place is not there.
 static void check_unreached(Check *c) {
   Wide p[MAX_LIST], x[MAX_LIST], back[MAX_LIST];
-  require(c, (c->claim == ONTO || c->claim == BIJECTIVE) && !c->replicas, "not a claim for this");
-  require(c, c->lists[WITNESS].n == c->lists[PLACES].n, "not a place");
-  values(c, WITNESS, p);
-  require(c, put(c, PLACES, p), "the witness is outside of the box");
-  values(c, INVERSE, x);
-  if (!put(c, AXES, x)) return;
-  values(c, MAP, back);
-  require(c, !equal_values(p, back, c->lists[MAP].n), "the place is reached");
+  int n = size(c, PLACES), rank = size(c, AXES);
+  require(c, !c->replicas && put(c, PLACES, values(c, WITNESS, n, p)), "not a place");
+  if (!put(c, AXES, values(c, INVERSE, rank, x))) return;
+  require(c, !agree(p, values(c, MAP, n, back), n), "the place is reached");
 }
 
 // ---- Reading -----------------------------------------------------------------------------------
 
 static void read_symbol(Check *c) { // symbol NAME LEAST MOST MULTIPLE, perhaps = VALUE
-  Node *name = parse_first(c, 0);
-  Wide least = number(c, parse_first(c, 0)), most = number(c, parse_first(c, 0));
-  Wide multiple = number(c, parse_first(c, 0));
-  require(c, name->op == NAME && multiple > 0 && least >= 0, "not a symbol");
-  Name *symbol = &c->names[name->value];
-  if (eat(c, "=")) {
-    symbol->number = number(c, parse(c));
-    symbol->known = c->instance = true;
-    require(c,
-            symbol->number >= least && symbol->number % multiple == 0 &&
-                (!most || symbol->number <= most),
-            "the value does not satisfy the facts");
-    return bind(c, name, constant(c, symbol->number));
-  }
+  Node *e = parse_first(c, 0);
+  int64_t least = parse_number(c), most = parse_number(c), multiple = parse_number(c);
+  require(c, e->op == NAME && multiple > 0, "not a symbol");
+  Name *symbol = &c->names[e->value];
   const Poly *t = variable(c, true);
-  Wide start = -floor_of(-least, multiple);
-  bind(c, name, add(c, constant(c, start * multiple), multiple, t));
-  char *text = take(c, strlen(symbol->text) + 2);
-  int prime = c->name_count++;
-  require(c, prime < MAX_NAMES, "too many names");
-  c->names[prime] = (Name){.text = strcat(strcpy(text, symbol->text), "'"), .poly = t};
-  if (most) add_fact(c, minus(c, constant(c, most), c->names[name->value].poly));
+  bind(c, e, add(c, constant(c, -floor_of(-least, multiple) * multiple), multiple, t));
+  if (eat(c, "=")) {
+    int64_t v = parse_number(c);
+    *symbol = (Name){symbol->text, constant(c, v), SYMBOL, true, v};
+    c->instance = true;
+    require(c, v >= least && v % multiple == 0 && (!most || v <= most), "against the facts");
+    return;
+  }
+  symbol->kind = SYMBOL;
+  if (most) add_fact(c, minus(c, constant(c, most), symbol->poly));
+  require(c, c->name_count < MAX_NAMES, "too many names");
+  char *text = strcpy(take(c, strlen(symbol->text) + 2), symbol->text);
+  c->names[c->name_count++] = (Name){.text = strcat(text, "'"), .poly = t};
 }
 static int read_word(Check *c, const char *const *words, int count) {
   int i = 0;
@@ -814,30 +751,44 @@ static int read_word(Check *c, const char *const *words, int count) {
   require(c, i < count, "not a word of certificates");
   return i;
 }
+static void read_list(Check *c) {
+  List *list = &c->lists[read_word(c, list_words, LISTS)];
+  require(c, !list->given, "said twice");
+  list->given = true;
+  while (*c->at == ' ') c->at++;
+  while (*c->at && (!list->n || eat(c, ","))) {
+    require(c, list->n < MAX_LIST - 1, "too many");
+    list->e[list->n++] = parse(c);
+  }
+}
 static void read_header(Check *c) {
   for (;; finish_line(c)) {
     require(c, next_line(c), "the end is missing");
-    if (eat(c, "symbol")) {
+    if (eat(c, "by")) return;
+    if (eat(c, "symbol"))
       read_symbol(c);
-    } else if (eat(c, "replicas")) {
+    else if (eat(c, "replicas"))
       c->replicas = parse_number(c);
-    } else if (eat(c, "tags")) {
-      int which = c->tags[0] != NULL;
+    else if (!eat(c, "tags"))
+      read_list(c);
+    else {
       require(c, !c->tags[1], "said twice");
-      c->tags[which] = c->at;
+      c->tags[c->tags[0] != NULL] = c->at;
       c->at += strlen(c->at);
-    } else if (eat(c, "by")) {
-      return;
-    } else {
-      List *list = &c->lists[read_word(c, list_words, LISTS)];
-      require(c, !list->given, "said twice");
-      list->given = true;
-      while (*c->at == ' ') c->at++;
-      while (*c->at && (!list->n || eat(c, ","))) {
-        require(c, list->n < MAX_LIST - 1, "too many");
-        list->e[list->n++] = parse(c);
-      }
     }
+  }
+}
+// Names that stand for something else than they should: an inverse must not know the index.
+static void scan(Check *c, const Node *e, Kind kind) {
+  bool good = e->op != NAME || c->names[e->value].kind == SYMBOL || c->names[e->value].kind == kind;
+  require(c, good, "a name is out of place");
+  for (int i = 0; i < 3 && e->args[i]; i++) scan(c, e->args[i], kind);
+}
+static void declare(Check *c, int list, Kind kind) {
+  for (int i = 0; i < size(c, list); i++) {
+    require(c, c->lists[list].e[i]->op == NAME && !name_at(c, list, i)->kind,
+            "a name means two things");
+    name_at(c, list, i)->kind = kind;
   }
 }
 static CheckVerdict check(Check *c) {
@@ -851,33 +802,38 @@ static CheckVerdict check(Check *c) {
   finish_line(c);
   read_header(c);
   int way = read_word(c, ways, 5);
+  bool reach = !c->yes && (c->claim == ONTO || c->claim == BIJECTIVE);
   finish_line(c);
+  declare(c, AXES, AXIS);
+  declare(c, PLACES, PLACE);
+  for (int i = EXTENTS; i < LISTS; i++)
+    for (int j = 0; j < size(c, i); j++)
+      scan(c, c->lists[i].e[j],
+           i == MAP || i == MAP2          ? AXIS
+           : i == INVERSE || i == PADDING ? PLACE
+                                          : SYMBOL);
   require(c, !c->yes || !c->instance, "a yes for one instance");
-  require(c, c->replicas <= c->lists[AXES].n && c->lists[AXES].n == c->lists[EXTENTS].n,
-          "extents are missing");
-  require(c, c->claim == EQUAL || c->lists[PLACES].n == c->lists[PHYSICAL].n,
-          "extents are missing");
-  require(c, c->claim == EQUAL || c->lists[PLACES].n == c->lists[MAP].n, "values are missing");
-  for (int i = 0; i < c->lists[AXES].n; i++) bind(c, c->lists[AXES].e[i], constant(c, 0));
-  for (int i = 0; i < c->lists[PLACES].n; i++) bind(c, c->lists[PLACES].e[i], constant(c, 0));
+  require(c,
+          elements(c) >= 0 && size(c, AXES) == size(c, EXTENTS) &&
+              size(c, MAP) == size(c, PHYSICAL) &&
+              (c->claim == EQUAL || size(c, PLACES) == size(c, MAP)) &&
+              (c->claim != COUNTED || size(c, COUNT) == 1),
+          "a part of the claim is missing");
   if (way == 4) return CHECK_TRUSTED;
   if (way == 1) check_witness(c);
   if (way == 2) check_points(c);
   if (way == 3)
     require(c,
-            !c->yes && (c->claim == ONTO || c->claim == BIJECTIVE) &&
-                size_of(c, EXTENTS) < size_of(c, PHYSICAL),
+            reach && size_of(c, EXTENTS, size(c, AXES), NULL, INT64_MAX) <
+                         size_of(c, PHYSICAL, size(c, MAP), NULL, INT64_MAX),
             "there are enough elements");
   if (way) return CHECK_ACCEPTED;
-  if (!c->yes) {
-    c->instance = c->claim == ONTO || c->claim == BIJECTIVE;
-    require(c, c->instance, "not a claim for this");
-    c->claim = INJECTIVE;
-  }
+  require(c, c->yes || reach, "not a claim for this");
+  if (!c->yes) c->claim = INJECTIVE;
   steps(c, "qed");
   if (!known(c, constant(c, -1))) claim_holds(c);
-  if (c->yes) shapes_fit(c);
-  if (!c->yes) c->claim = ONTO, check_unreached(c);
+  require(c, c->at_indices || c->at_places, "of which indices?");
+  c->yes ? shapes_fit(c) : check_unreached(c);
   return CHECK_ACCEPTED;
 }
 
@@ -885,17 +841,13 @@ CheckVerdict layout_check(const char *text, char *message, size_t size) {
   volatile CheckVerdict verdict = CHECK_REJECTED;
   Check *c = calloc(1, sizeof *c);
   char *memory = calloc(1, MAX_MEMORY), *copy = malloc(strlen(text) + 1);
+  snprintf(message, size, "rejected: out of memory");
   if (c && memory && copy) {
-    c->message = message;
-    c->size = size;
-    c->memory = memory;
-    c->next = strcpy(copy, text);
+    *c = (Check){.message = message, .size = size, .memory = memory, .next = strcpy(copy, text)};
     if (!setjmp(c->out)) {
       verdict = check(c);
       snprintf(message, size, "%s", verdict == CHECK_ACCEPTED ? "accepted" : "trusted: isl");
     }
-  } else {
-    snprintf(message, size, "rejected: out of memory");
   }
   free(copy);
   free(memory);
