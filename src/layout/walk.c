@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The digits of an offset over a box, in the order in which memory has them. A bit of memory that is
-// an XOR of bits can be one of them when all but one of these (the pivot) have higher places in
+// The digits of an offset over a box, in the order in which memory has them. A bit of memory that
+// is an XOR of bits can be one of them when all but one of these (the pivot) have higher places in
 // memory: then it is the pivot's digit, turned around by the parity of the others.
 #include "layout/walk.h"
 
