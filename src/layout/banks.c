@@ -159,7 +159,12 @@ const Layout *layout_access_offsets(Context *context, const Layout *layout,
   for (int i = 0; i < lanes->input_count; i++) shape[i] = layout_const(context, access->extents[i]);
   *reason = "a lane leaves the logical shape";
   if (!layout_try(context, lanes, shape, memory->shape, (LayoutFacts){0})) return NULL;
-  if (!layout_physical_size(memory, &places)) return NULL;
+  int64_t last = 0;
+  *reason = "the bits of the memory do not fit";
+  if (!layout_physical_size(memory, &places) || !add_fits(places, 1 << 10, &last) ||
+      !mul_fits(last, banks.element_bits, &last))
+    return NULL;
+  *reason = "no bounds of the offsets are known";
   physical = layout_const(context, places);
   const LayoutExpr *e = layout_expr_substitute(context, layout_offset_expr(context, memory),
                                                lanes->outputs, lanes->output_count);

@@ -296,6 +296,12 @@ static const char *shapes_differ(Context *context, const Layout *a, const Layout
   return NULL;
 }
 
+static int64_t bytes_of(int64_t elements, int64_t element_bits) {
+  int64_t bits;
+  bool known = elements >= 0 && mul_fits(elements, element_bits, &bits);
+  return known ? ceil_div(bits, 8) : -1;
+}
+
 LayoutAnswer layout_copy_plan(Context *context, const Layout *from, const Layout *to,
                               const Str *order, int order_count, int64_t element_bits,
                               LayoutCopyPlan *out) {
@@ -314,8 +320,7 @@ LayoutAnswer layout_copy_plan(Context *context, const Layout *from, const Layout
     arena_reset(&context->scratch, mark);
   }
   for (int i = 0; i < p.count; i++)
-    p.levels[i].bytes =
-        p.levels[i].elements < 0 ? -1 : ceil_div(p.levels[i].elements * element_bits, 8);
+    p.levels[i].bytes = bytes_of(p.levels[i].elements, element_bits);
   out->levels = arena_copy(&context->arena, p.levels, sizeof *p.levels * (size_t)p.count);
   out->level_count = p.count;
   return answer;

@@ -131,6 +131,10 @@ bool layout_axis_digit(const LayoutExpr *e, LayoutAxisDigit *out);
 // a - b of expressions of symbols, as a polynomial where it is one.
 const LayoutExpr *layout_difference(Context *context, LayoutFacts facts, const LayoutExpr *a,
                                     const LayoutExpr *b);
+// The static layout in flat memory with its offset as a sum of floors of single axes, read off its
+// values along each axis. NO: it is none. *out NULL unless YES.
+LayoutAnswer layout_by_floors(Context *context, const Layout *memory, const Layout **out);
+
 // layout_new without diagnostics, padding unknown: NULL where it would report one.
 const Layout *layout_try(Context *context, const IndexMap *map, const LayoutExpr *const *shape,
                          const LayoutExpr *const *physical, LayoutFacts facts);

@@ -212,10 +212,13 @@ static const Layout *flat(Context *context, const Layout *memory, const LayoutEx
   return layout_try(context, map, memory->shape, &size, memory->facts);
 }
 
-// The layout with its offset as a sum of floors of single axes, where it is one.
-static LayoutAnswer by_floors(Context *context, const Layout *memory, const Layout **out) {
+LayoutAnswer layout_by_floors(Context *context, const Layout *memory, const Layout **out) {
   const Layout *at = flat(context, memory, layout_offset_expr(context, memory));
-  const LayoutExpr *sum = number(context, 0), *part = sum;
+  int64_t zeros[MAX_RANK] = {0}, origin;
+  *out = NULL;
+  if (!layout_expr_value(layout_offset_expr(context, memory), zeros, NULL, 0, &origin))
+    return simple(LAYOUT_UNDECIDED, "the map has no value at the origin");
+  const LayoutExpr *sum = number(context, origin), *part = sum;
   if (!at) return simple(LAYOUT_UNDECIDED, "no bounds of the offset are known");
   ArenaMark mark = arena_mark(&context->scratch);
   for (int i = 0; i < memory->rank && part; i++) {
@@ -227,7 +230,7 @@ static LayoutAnswer by_floors(Context *context, const Layout *memory, const Layo
   LayoutAnswer answer =
       layout_maps_equal(context, at, index_map_with_outputs(context, at->map, &sum));
   if (answer.verdict == LAYOUT_NO) answer.reason = "the offset is no sum of digits of the axes";
-  *out = answer.verdict == LAYOUT_YES ? flat(context, memory, sum) : NULL;
+  if (answer.verdict == LAYOUT_YES) *out = flat(context, memory, sum);
   return answer;
 }
 
@@ -240,8 +243,10 @@ static LayoutAnswer static_blocking(Context *context, const Layout *memory, Layo
   if (injective.verdict != LAYOUT_YES) return injective;
   if (!walk_all(context, memory, &walk)) {
     if (walk.plain) return simple(LAYOUT_NO, overlap);
-    answer = by_floors(context, memory, &memory);
-    if (answer.verdict != LAYOUT_YES) return answer;
+    const Layout *sums;
+    answer = layout_by_floors(context, memory, &sums);
+    if (answer.verdict != LAYOUT_YES || !sums) return answer;
+    memory = sums;
     if (!walk_all(context, memory, &walk)) return simple(LAYOUT_NO, overlap);
   }
   const char *reason = blocks_of_walk(context, memory, &walk, out);

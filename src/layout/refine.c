@@ -58,6 +58,17 @@ static bool static_floors(Floors *f, const Layout *part, int which) {
   return good;
 }
 
+// Also where the text has XORs or fused bases that come to nothing. *none: it is no such sum.
+static bool any_floors(Floors *f, const Layout *part, int which, bool *none) {
+  const Layout *sums;
+  int before = f->count;
+  if (static_floors(f, part, which)) return true;
+  f->count = before;
+  LayoutAnswer answer = layout_by_floors(f->context, part, &sums);
+  *none = answer.verdict == LAYOUT_NO;
+  return sums && static_floors(f, sums, which);
+}
+
 // From the text: (axis // cut) % modulus at a weight is weight·⌊axis/cut⌋ - weight·modulus·
 // ⌊axis/(cut·modulus)⌋.
 static bool text_floors(Floors *f, const Layout *part, int which) {
@@ -194,13 +205,14 @@ static bool read_bit(Context *context, const Layout *const *parts, int count, in
   return true;
 }
 
-static LayoutAnswer refine_bits(Context *context, const Layout *const *parts, int count,
+static LayoutAnswer refine_bits(Context *context, const Layout *const *parts, int count, bool none,
                                 Chain *out) {
   const Layout *box = parts[0];
   out->count = 0;
   for (int axis = 0; axis < box->rank; axis++) {
     if (!is_power_of_two(box->extents[axis]))
-      return simple(LAYOUT_UNDECIDED, "an offset is no sum of digits, and an extent no power of 2");
+      return simple(none ? LAYOUT_NO : LAYOUT_UNDECIDED,
+                    "an offset is no sum of digits, and an extent no power of 2");
     for (int64_t cut = box->extents[axis] / 2; cut; cut /= 2)
       if (!read_bit(context, parts, count, axis, cut, out))
         return simple(LAYOUT_UNDECIDED, "too many bits");
@@ -225,21 +237,21 @@ LayoutAnswer layout_refine_parts(Context *context, const Layout *const *parts, i
   ArenaMark mark = arena_mark(&context->scratch);
   Floors *f = arena_new(&context->scratch, Floors);
   Chain *chain = arena_new(&context->scratch, Chain);
-  bool fixed = true, sums = true;
+  bool fixed = true, sums = true, none = false;
   int64_t size = 1;
   *f = (Floors){.context = context, .facts = parts[0]->facts};
   *out = (LayoutRefinement){0};
   for (int k = 0; k < count; k++) fixed = fixed && parts[k]->is_static;
   if (fixed) layout_logical_size(parts[0], &size);
   for (int k = 0; k < count && sums && size; k++)
-    sums = fixed ? static_floors(f, parts[k], k) : text_floors(f, parts[k], k);
+    sums = fixed ? any_floors(f, parts[k], k, &none) : text_floors(f, parts[k], k);
   LayoutAnswer answer = simple(LAYOUT_YES, NULL);
   if (!size)
     answer = simple(LAYOUT_NO, "there are no elements");
   else if (sums)
     answer.reason = all_factors(f, parts[0], count, chain);
   else if (fixed)
-    answer = refine_bits(context, parts, count, chain);
+    answer = refine_bits(context, parts, count, none, chain);
   else
     answer = simple(LAYOUT_UNDECIDED, "an index is no digit of an axis");
   if (answer.reason && sums && size) answer.verdict = fixed ? LAYOUT_NO : LAYOUT_UNDECIDED;

@@ -207,10 +207,10 @@ static const char *read_directions(Solver *s, int k, const Layout *at, int64_t p
 
 static const char *read_access(Solver *s, int k, const Layout *layout, const LayoutAccess *access) {
   const char *reason = NULL;
-  int64_t vector = MAX_OF(access->vector, (int64_t)1), word = s->banks.bank_bytes * 8;
-  int64_t width = layout_access_width(access, s->banks), all = word * s->banks.bank_count;
   const Layout *at = layout_access_offsets(s->context, layout, access, s->banks, &reason);
   if (!at) return reason;
+  int64_t vector = MAX_OF(access->vector, (int64_t)1), word = s->banks.bank_bytes * 8;
+  int64_t width = layout_access_width(access, s->banks), all = word * s->banks.bank_count;
   if (log_of(width) < 0 || log_of(all) < 0 || log_of(word) < 0)
     return "elements, vectors and banks are no powers of two";
   int64_t granule = MAX_OF(width, word);

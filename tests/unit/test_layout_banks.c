@@ -486,6 +486,11 @@ static void test_refusals(void **state) {
   LayoutAnswer a = layout_best_swizzle(context, odd, shared32, &columns, 1, &out);
   assert_int_equal(a.verdict, LAYOUT_UNDECIDED);
   assert_string_equal(a.reason, "an access is not linear in bits");
+  LayoutBanks huge = {INT64_MAX, INT64_MAX, INT64_MAX}, none = {32, 4, 0};
+  a = layout_best_swizzle(context, odd, huge, &columns, 1, &out);
+  assert_int_equal(a.verdict, LAYOUT_UNDECIDED);
+  a = layout_best_swizzle(context, odd, none, &columns, 1, &out);
+  assert_string_equal(a.reason, "elements, banks and their words have at least one bit");
   columns.lanes = layout_run_lanes(context, 2, NULL, 0, 2);
   LayoutConflicts conflicts;
   a = layout_bank_conflicts(context, odd, &columns, shared32, &conflicts);
