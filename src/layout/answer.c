@@ -46,11 +46,11 @@ static bool has_few_points(const Layout *layout) {
   return layout_logical_size(layout, &size) && size <= FEW_POINTS;
 }
 
-typedef LayoutAnswer (*LayoutQuestion)(Context *context, const Layout *layout);
+typedef LayoutAnswer (*AskLayout)(Context *context, const Layout *layout);
 
 // What isl says; its "no" is asked again at the values that it found, which gives the witness.
 static LayoutAnswer from_isl(Context *context, const Layout *layout, IslAnswer said,
-                             LayoutQuestion question) {
+                             AskLayout question) {
   Instance instance;
   if (said.proof == PROVED) return yes(LAYOUT_ISL);
   if (said.proof != REFUTED || layout->is_static ||
@@ -63,7 +63,7 @@ static LayoutAnswer from_isl(Context *context, const Layout *layout, IslAnswer s
 }
 
 // "no" when the question is answered so on some instance.
-static LayoutAnswer ask_instances(Context *context, const Layout *layout, LayoutQuestion question) {
+static LayoutAnswer ask_instances(Context *context, const Layout *layout, AskLayout question) {
   for (int i = 0; i < MAX_INSTANCES; i++) {
     Instance instance;
     if (!layout_instance(context, layout, i, &instance)) continue;
@@ -216,7 +216,7 @@ static LayoutAnswer injective_by_points(Context *context, const Layout *layout) 
 static LayoutAnswer ask(Context *context, const Layout *layout, Question question);
 
 static LayoutAnswer instances_or_isl(Context *context, const Layout *layout,
-                                     LayoutQuestion question) {
+                                     AskLayout question) {
   LayoutAnswer answer = ask_instances(context, layout, question);
   if (answer.verdict != LAYOUT_UNDECIDED) return answer;
   IslAnswer said = question == layout_is_onto ? layout_isl_onto(context, layout)
