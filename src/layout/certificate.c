@@ -12,7 +12,7 @@ typedef struct Certificate {
   Prover prover;
   Digits digits;
   Walk walk;
-  LayoutQuestion question;
+  LayoutAsk question;
   const Layout *a;
   const IndexMap *other;                                        // the map that a's is compared with
   const LayoutExpr *const *other_shape, *const *other_physical; // NULL: not compared
@@ -313,6 +313,16 @@ static bool show_with_cases(Certificate *c, bool (*show)(Certificate *), int dep
   return true;
 }
 
+// Quotients of symbols, as physical extents have them.
+static bool show_extents(Certificate *c) {
+  WalkValue sizes[MAX_RANK];
+  const IndexMap *other = c->other_physical ? c->other : NULL;
+  return walk_all(c, c->a->shape, c->axis_count, sizes) &&
+         walk_all(c, c->a->physical, c->a->physical_rank, sizes) &&
+         (!other || walk_all(c, c->other_physical, other->output_count, sizes)) &&
+         (!c->other_shape || walk_all(c, c->other_shape, c->other_rank, sizes));
+}
+
 static void begin_symbols(Certificate *c) {
   Prover *s = &c->prover;
   for (int i = 0; i < c->symbol_count; i++) {
@@ -393,6 +403,7 @@ static const char *prove(Certificate *c) {
   bool by_inverse = c->question > LAYOUT_ASK_IDENTITY;
   if (by_inverse && !c->inverse.map) return NULL;
   begin_symbols(c);
+  if (!show_extents(c)) return NULL;
   c->before = proof_mark(s);
   if (!begin_box(c, "indices", NEST_OPEN, c->names, a->shape, a->is_static ? a->extents : NULL,
                  c->axis_count) ||
@@ -429,7 +440,7 @@ static const char *accepted(Certificate *c, int64_t count, const char *way) {
   write_claim(c, &text, count);
   text_puts(&text, way);
   const char *whole = text_string(&text);
-  return layout_check(whole, message, sizeof message) == CHECK_ACCEPTED ? whole : NULL;
+  return layout_check(whole, message, sizeof message) != CHECK_REJECTED ? whole : NULL;
 }
 
 static const char *show_no(Certificate *c) {
@@ -446,7 +457,8 @@ static const char *show_yes(Certificate *c) {
   int64_t count = 0;
   if (c->question == LAYOUT_ASK_PADDING) layout_padding_count(c->context, c->a, &count);
   const char *text = accepted(c, count, prove(c));
-  return text || !few_points(c->a) ? text : accepted(c, count, "by points\n");
+  if (!text && few_points(c->a)) text = accepted(c, count, "by points\n");
+  return text || c->answer->level != LAYOUT_ISL ? text : accepted(c, count, "by isl\n");
 }
 
 static void set_other(Certificate *c, const Layout *b) {
@@ -474,7 +486,7 @@ static const char *certify(Certificate *c, const Layout *b) {
   return c->answer->verdict == LAYOUT_NO ? show_no(c) : show_yes(c);
 }
 
-const char *layout_certificate(Context *context, LayoutQuestion question, const Layout *a,
+const char *layout_certificate(Context *context, LayoutAsk question, const Layout *a,
                                const Layout *b, const LayoutAnswer *answer) {
   if (answer->verdict == LAYOUT_UNDECIDED) return NULL;
   ArenaMark mark = arena_mark(&context->scratch);

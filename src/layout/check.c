@@ -651,9 +651,10 @@ static void check_witness(Check *c) { // of no: an index where maps differ, two 
   Wide a[MAX_LIST], b[MAX_LIST], p[MAX_LIST], q[MAX_LIST];
   int n = size(c, MAP), rank = size(c, AXES);
   bool good = c->claim == EQUAL || c->claim == INJECTIVE || c->claim == BIJECTIVE;
+  require(c, !c->yes, "a yes has no witness");
   if (c->claim == EQUAL && !c->lists[WITNESS].given)
     return require(c, !same_shapes(c), "no difference is shown");
-  require(c, good && !c->yes && put(c, AXES, values(c, WITNESS, rank, a)), "not a witness");
+  require(c, good && put(c, AXES, values(c, WITNESS, rank, a)), "not a witness");
   values(c, MAP, n, p);
   if (c->claim == EQUAL)
     return require(c, !agree(p, values(c, MAP2, n, q), n), "the maps agree there");

@@ -292,7 +292,7 @@ LayoutAnswer layout_divide(Context *context, const Layout *a, const Layout *b, L
 
 // ---- Certificates ----------------------------------------------------------------------------
 
-typedef enum LayoutQuestion {
+typedef enum LayoutAsk {
   LAYOUT_ASK_EQUAL, // layout_equal(a, b)
   LAYOUT_ASK_IDENTITY,
   LAYOUT_ASK_INJECTIVE,
@@ -300,13 +300,14 @@ typedef enum LayoutQuestion {
   LAYOUT_ASK_BIJECTIVE,
   LAYOUT_ASK_INVERSE,
   LAYOUT_ASK_PADDING, // layout_padding_count
-} LayoutQuestion;
+} LayoutAsk;
 
 // A text from which anyone can check the answer without Pleat, by the few rules in docs/layouts.md
 // (layout/check.h is one who does). Found over again, so the question itself does not pay for it.
 // `b` is NULL but for LAYOUT_ASK_EQUAL. NULL: the answer is undecided, or no text was found that
-// the checker accepts.
-const char *layout_certificate(Context *context, LayoutQuestion question, const Layout *a,
+// the checker accepts. Where only isl knows, the text says so, and the checker "trusted", never
+// "accepted".
+const char *layout_certificate(Context *context, LayoutAsk question, const Layout *a,
                                const Layout *b, const LayoutAnswer *answer);
 
 // `e` on the box 0 .. extents[i] - 1 of its axes, in normal form: equal values, and often simpler

@@ -4,12 +4,12 @@
 
 #include "layout/check.h"
 
-static const LayoutQuestion questions[] = {LAYOUT_ASK_IDENTITY, LAYOUT_ASK_INJECTIVE,
-                                           LAYOUT_ASK_ONTO,     LAYOUT_ASK_BIJECTIVE,
-                                           LAYOUT_ASK_INVERSE,  LAYOUT_ASK_PADDING};
+static const LayoutAsk questions[] = {LAYOUT_ASK_IDENTITY, LAYOUT_ASK_INJECTIVE,
+                                      LAYOUT_ASK_ONTO,     LAYOUT_ASK_BIJECTIVE,
+                                      LAYOUT_ASK_INVERSE,  LAYOUT_ASK_PADDING};
 static int asked, proofs, points, witnesses, counts;
 
-static LayoutAnswer ask(LayoutQuestion question, const Layout *layout) {
+static LayoutAnswer ask(LayoutAsk question, const Layout *layout) {
   LayoutInverse inverse;
   int64_t count;
   switch (question) {
@@ -31,7 +31,7 @@ static void count_way(const char *text) {
   counts += strstr(text, "\nby count") != NULL;
 }
 
-static const char *certificate(LayoutQuestion question, const Layout *a, const Layout *b,
+static const char *certificate(LayoutAsk question, const Layout *a, const Layout *b,
                                const LayoutAnswer *answer) {
   char message[200] = "";
   const char *text = layout_certificate(context, question, a, b, answer);
@@ -45,7 +45,7 @@ static const char *certificate(LayoutQuestion question, const Layout *a, const L
 
 static void test_random_layouts(void **state) {
   (void)state;
-  for (int i = 0; i < 1500; i++) {
+  for (int i = 0; i < 600; i++) {
     int64_t shape[3];
     int rank;
     if (i % 100 == 0) {
@@ -63,10 +63,186 @@ static void test_random_layouts(void **state) {
                 proofs, witnesses, counts, points);
 }
 
+// ---- Mutations ---------------------------------------------------------------------------------
+
+static int mutants, survivors;
+
+static bool accepts(const char *text) {
+  char message[200];
+  bool good = layout_check(text, message, sizeof message) == CHECK_ACCEPTED;
+  // Places outside of the physical box can be counted by no table, but they can be told apart.
+  return good || (strstr(text, "claim injective") && strstr(message, "the map leaves its box"));
+}
+
+// What is claimed, by enumeration alone. Where the claim is a "no", its "yes" must fail.
+static bool is_true(const char *text) {
+  const char *claim = strstr(text, "claim "), *by = strstr(text, "\nby ");
+  const char *line = strchr(claim, '\n');
+  bool no = line - claim > 3 && !strncmp(line - 3, " no", 3);
+  if (!no)
+    return accepts(arena_printf(&context->scratch, "%.*s\nby points\n", (int)(by - text), text));
+  Text yes = text_new(&context->scratch);
+  text_append(&yes, text, (size_t)(line - 3 - text));
+  text_puts(&yes, " yes");
+  text_append(&yes, line, (size_t)(by - line));
+  text_puts(&yes, "\nby points\n");
+  return !accepts(text_string(&yes));
+}
+
+static void try_mutant(const char *original, const char *text) {
+  if (!strcmp(original, text)) return;
+  mutants++;
+  if (!accepts(text)) return;
+  survivors++;
+  if (!is_true(text)) fail_msg("accepted, but not true:\n%s\nmade from\n%s", text, original);
+}
+
+// Every number and every line of the certificate.
+static void mutate(const char *text) {
+  for (const char *p = text; *p; p++) {
+    ArenaMark mark = arena_mark(&context->scratch);
+    bool digit = *p >= '0' && *p <= '9', last = !(p[1] >= '0' && p[1] <= '9');
+    for (int change = 1; digit && last && change < 10; change += 7) {
+      char *mutant = arena_copy(&context->scratch, text, strlen(text) + 1);
+      mutant[p - text] = (char)('0' + (*p - '0' + change) % 10);
+      try_mutant(text, mutant);
+    }
+    const char *end = strchr(p, '\n');
+    if ((p == text || p[-1] == '\n') && end)
+      try_mutant(text, arena_printf(&context->scratch, "%.*s%s", (int)(p - text), text, end + 1));
+    if (!strncmp(p, " yes\n", 5) || !strncmp(p, " no\n", 4))
+      try_mutant(text, arena_printf(&context->scratch, "%.*s%s%s", (int)(p - text), text,
+                                    p[1] == 'y' ? " no" : " yes", end));
+    arena_reset(&context->scratch, mark);
+  }
+}
+
+static void test_mutants(void **state) {
+  (void)state;
+  seed = 4711;
+  for (int i = 0; i < 25; i++) {
+    int64_t shape[3];
+    int rank;
+    const Layout *layout = random_layout(shape, &rank);
+    if (!layout || layout->physical_rank > 6) continue;
+    for (int q = 0; q < COUNT_OF(questions); q++) {
+      LayoutAnswer answer = ask(questions[q], layout);
+      if (answer.verdict == LAYOUT_UNDECIDED) continue;
+      const char *text = certificate(questions[q], layout, NULL, &answer);
+      if (strlen(text) < 1500) mutate(text);
+    }
+  }
+  print_message("%d mutants, %d accepted and true\n", mutants, survivors);
+  assert_true(mutants > 1000);
+}
+
+// Claims that are false with proofs that look right.
+static void test_false_claims(void **state) {
+  (void)state;
+  static const char *const texts[] = {
+      // the inverse reads the index it should find
+      "pleat certificate 1\nclaim injective yes\naxes c\nextents 4\nplaces p0\nphysical 4\n"
+      "map 0\ninverse c\nby proof\nindices\nqed\n",
+      // nothing is said of which indices
+      "pleat certificate 1\nclaim equal yes\naxes c\nextents 4\nphysical 4\nmap c\nmap2 0\n"
+      "by proof\nqed\n",
+      // no elements: nothing is reached
+      "pleat certificate 1\nclaim onto yes\naxes c\nextents 0\nplaces p0\nphysical 4\nmap c\n"
+      "inverse p0\nby proof\nindices\nfact -1 by 1 of 0, 1 of 1\nqed\n",
+      // a step that does not follow
+      "pleat certificate 1\nclaim equal yes\naxes c\nextents 4\nphysical 4\nmap c//2\nmap2 0\n"
+      "by proof\nindices\natom q = c//2\nfact -q by 1 of 1, 1 of 2 over 2\n"
+      "fact q by 1 of 0, 1 of 3 over 2\nqed\n",
+      // an instance is no proof
+      "pleat certificate 1\nclaim equal yes\nsymbol C 1 0 1 = 4\naxes c\nextents C\nphysical 4\n"
+      "map c%4\nmap2 c\nby points\n",
+      // the instance is against the facts
+      "pleat certificate 1\nclaim equal no\nsymbol C 1 4 1 = 5\naxes c\nextents C\nphysical 4\n"
+      "map c%4\nmap2 c\nwitness 4\nby witness\n",
+      // a multiplier below 0
+      "pleat certificate 1\nclaim equal yes\naxes c\nextents 4\nphysical 4\nmap c\nmap2 0\n"
+      "by proof\nindices\nfact -c by -1 of 0\nfact c by 1 of 0\nqed\n",
+      // one case is left out
+      "pleat certificate 1\nclaim equal yes\naxes c\nextents 4\nphysical 4\nmap min(c, 2)\nmap2 c\n"
+      "by proof\nindices\nsplit 2 - c\nqed\n",
+  };
+  for (int i = 0; i < COUNT_OF(texts); i++)
+    if (accepts(texts[i])) fail_msg("accepted: %s", texts[i]);
+}
+
+// ---- Equality, symbols, copies -----------------------------------------------------------------
+
+static const Layout *parse(const char *text, const LayoutExpr *const *shape, int rank,
+                           LayoutFacts facts) {
+  LayoutSource source = layout_source(text, rank);
+  source.symbols = true;
+  const Layout *layout = layout_parse(context, &source, shape, rank, facts);
+  if (!layout) fail_msg("%s is no layout", text);
+  return layout;
+}
+
+static void test_symbols(void **state) {
+  (void)state;
+  static const struct {
+    const char *a, *b;
+  } rows[] = {
+      {"c, w -> (c*W + w)//W, w", "c, w -> c, w in [C, W]"},
+      {"c, w -> c//16, w, c%16", NULL},
+      {"c, w -> c//16, c%16*W + w", NULL},
+      {"c, w -> C - 1 - c, w", NULL},
+      {"c, w -> w, c", NULL},
+  };
+  const LayoutExpr *shape[2] = {layout_symbol(context, str_intern(context, "C")),
+                                layout_symbol(context, str_intern(context, "W"))};
+  LayoutFact fact = {.symbol = str_intern(context, "C"), .min = 16, .multiple = 16};
+  LayoutFacts facts = {&fact, 1};
+  for (int i = 0; i < COUNT_OF(rows); i++) {
+    const Layout *a = parse(rows[i].a, shape, 2, facts);
+    const Layout *b = rows[i].b ? parse(rows[i].b, shape, 2, facts) : a;
+    LayoutAnswer answer = layout_equal(context, a, b);
+    if (answer.verdict != LAYOUT_UNDECIDED) certificate(LAYOUT_ASK_EQUAL, a, b, &answer);
+    for (int q = 0; q < COUNT_OF(questions) - 1; q++) {
+      answer = ask(questions[q], a);
+      if (answer.verdict == LAYOUT_UNDECIDED)
+        print_message("undecided: %s, %d\n", rows[i].a, q);
+      else
+        certificate(questions[q], a, NULL, &answer);
+    }
+  }
+}
+
+// Large shapes, where nothing is enumerated.
+static void test_large_layouts(void **state) {
+  (void)state;
+  static const struct {
+    const char *text;
+    int64_t shape[4];
+    int rank;
+  } rows[] = {
+      {"n, c, h, w -> n, c//16, h, w, c%16", {32, 1000, 224, 224}, 4},
+      {"i, j -> i, (j//8 ^ i%8)*8 + j%8", {4096, 64}, 2},
+      {"i, j -> i, j ^ i", {4096, 4096}, 2},
+      {"i, j -> (49*i + j)//16, (49*i + j)%16", {99991, 49}, 2},
+      {"i, j -> i//8, j//128, i%8//2, j%128, i%2", {1000, 4096}, 2},
+      {"i, j -> 99999 - i, (j + 3)%1024", {100000, 1024}, 2},
+  };
+  for (int i = 0; i < COUNT_OF(rows); i++) {
+    const Layout *layout = layout_parse_static(context, rows[i].text, rows[i].shape, rows[i].rank);
+    for (int q = 0; q < COUNT_OF(questions); q++) {
+      LayoutAnswer answer = ask(questions[q], layout);
+      assert_int_not_equal(answer.verdict, LAYOUT_UNDECIDED);
+      const char *text = certificate(questions[q], layout, NULL, &answer);
+      assert_null(strstr(text, "\nby points"));
+    }
+  }
+}
+
 int main(void) {
   context = context_new();
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_random_layouts),
+      cmocka_unit_test(test_random_layouts), cmocka_unit_test(test_mutants),
+      cmocka_unit_test(test_false_claims),   cmocka_unit_test(test_symbols),
+      cmocka_unit_test(test_large_layouts),
   };
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   context_free(context);
