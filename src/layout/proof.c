@@ -114,13 +114,29 @@ static int find_fact(const Prover *s, const ProofPoly *p) {
   return UNPROVED;
 }
 
+// Of floors by symbols: m·p > -m for the divisor m of one of them.
+static bool search_over(Prover *s, const ProofPoly *p, Fact *out) {
+  for (int i = 0; i < p->n; i++)
+    for (int d = 0; d < PROOF_DEGREE && p->t[i].v[d]; d++) {
+      const ProofPoly *m = s->variables.items[p->t[i].v[d] - 1].m, *goal;
+      int64_t k;
+      if (!m || proof_is_const(m, &k)) continue;
+      goal = proof_linear(s, proof_product(s, m, p), 1, below(s, m), 1);
+      out->over_also = m;
+      if (goal && proof_search(s, goal, out)) return true;
+    }
+  return false;
+}
+
 int proof_show(Prover *s, const ProofPoly *p) {
   if (!p) return UNPROVED;
   if (proof_is_positive(s, p)) return TRIVIAL;
   int found = find_fact(s, p);
   Fact fact = {.p = p};
   if (found != UNPROVED) return found;
-  return proof_search(s, p, &fact) ? add_fact(s, fact) : UNPROVED;
+  if (proof_search(s, p, &fact)) return add_fact(s, fact);
+  fact = (Fact){.p = p};
+  return search_over(s, p, &fact) ? add_fact(s, fact) : UNPROVED;
 }
 
 bool proof_need(Prover *s, const ProofPoly *p) {
@@ -161,7 +177,10 @@ static void print_fact(Prover *s, Text *text, const Fact *f) {
   for (int i = 0; i < f->by_count; i++)
     text_printf(text, "%s%s of %d", i ? ", " : "", proof_text(s, f->by[i].factor),
                 s->facts.items[f->by[i].fact].number);
-  if (f->over != 1) text_printf(text, " over %lld", (long long)f->over);
+  if (f->over_also)
+    text_printf(text, " over %lld*(%s)", (long long)f->over, proof_text(s, f->over_also));
+  else if (f->over != 1)
+    text_printf(text, " over %lld", (long long)f->over);
   text_puts(text, "\n");
 }
 

@@ -29,6 +29,7 @@ typedef struct Fact {
   Multiplier *by;     // NULL: given by an atom, a box or an assumption
   int by_count, number;
   int64_t over;
+  const ProofPoly *over_also; // a factor of the divisor; NULL: 1
   bool needed, dead; // dead: of a case that is closed
 } Fact;
 
