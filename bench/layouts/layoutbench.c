@@ -7,6 +7,7 @@
 // answer, form or inverse is known; the median counts.
 #include <inttypes.h>
 #include <jansson.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -386,6 +387,8 @@ int main(int argc, char **argv) {
     return 2;
   }
   bool wrong = false;
+  mallopt(M_TRIM_THRESHOLD, 64 << 20);
+  mallopt(M_MMAP_THRESHOLD, 64 << 20);
   while (getline(&line, &room, file) > 0) {
     json_t *fields = json_loads(line, 0, NULL);
     Result r = ask_often(fields);

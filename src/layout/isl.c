@@ -20,7 +20,7 @@
 
 #include "layout/isl.h"
 
-enum { MAX_OPERATIONS = 4000, MAX_SYMBOLS = 16 };
+enum { MAX_OPERATIONS = 10000, MAX_SYMBOLS = 16 };
 
 typedef struct Relations {
   Context *context;

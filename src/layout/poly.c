@@ -20,7 +20,16 @@ static const Poly *monomial(Polys *s, uint64_t mono, int64_t coefficient) {
 }
 
 const Poly *layout_poly_const(Polys *s, int64_t value) {
-  return monomial(s, 0, value);
+  bool kept = value >= -1 && value <= 1;
+  const Poly *p = kept ? s->small[value + 1] : NULL;
+  if (p) return p;
+  p = monomial(s, 0, value);
+  if (kept) s->small[value + 1] = p;
+  return p;
+}
+
+static bool is_one(const Poly *x) {
+  return x->count == 1 && !x->terms[0].monomial && x->terms[0].coefficient == 1;
 }
 
 bool layout_poly_same(const Poly *x, const Poly *y) {
@@ -61,6 +70,8 @@ static bool combine(int64_t x, int64_t a, int64_t y, int64_t b, int64_t *out) {
 
 const Poly *layout_poly_linear(Polys *s, const Poly *x, int64_t a, const Poly *y, int64_t b) {
   if (!x || !y) return NULL;
+  if (a == 1 && !(b && y->count)) return x;
+  if (b == 1 && !(a && x->count)) return y;
   Poly *out = new_poly(s, x->count + y->count);
   for (int i = 0, j = 0; i < x->count || j < y->count;) {
     uint64_t p = i < x->count ? x->terms[i].monomial : 0;
@@ -107,6 +118,8 @@ static const Poly *times_term(Polys *s, const Poly *x, PolyTerm t) {
 
 const Poly *layout_poly_product(Polys *s, const Poly *x, const Poly *y) {
   if (!x || !y) return NULL;
+  if (!x->count || is_one(y)) return x;
+  if (!y->count || is_one(x)) return y;
   const Poly *sum = layout_poly_const(s, 0);
   for (int i = 0; i < y->count && sum; i++)
     sum = layout_poly_linear(s, sum, 1, times_term(s, x, y->terms[i]), 1);

@@ -23,6 +23,7 @@ typedef struct Polys {
   Context *context;
   Arena *arena; // scratch
   LayoutFacts facts;
+  const Poly *small[3]; // -1, 0, 1
   int variable_count;
   struct {
     const LayoutExpr *e; // what the variable comes from: e = multiple · (t + start)

@@ -456,9 +456,10 @@ static bool axes_known(Solver *s, const Form **inverse) {
 
 bool layout_solve_inverse(Digits *logical, Digits *physical, const Form *const *outputs, int count,
                           const Form **inverse) {
-  Solver *s = arena_new(logical->arena, Solver);
+  Solver solver, *s = &solver; // only what is counted is read
   s->l = logical;
   s->p = physical;
+  s->equation_count = s->known_count = s->parity_count = 0;
   for (int i = 0; i < count; i++)
     s->equations[s->equation_count++] =
         (Equation){outputs[i], layout_form_floor(physical, i, 0, 1)};

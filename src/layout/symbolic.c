@@ -27,6 +27,7 @@ const Sum *layout_sum_of_atom(Box *box, int atom) {
 
 const Sum *layout_sum_add(Box *box, const Sum *a, const Sum *b, const Poly *y) {
   if (!a || !b || !y) return NULL;
+  if (!y->count || (!b->count && layout_poly_is_zero(b->constant))) return a;
   Polys *s = box->polys;
   const Poly *zero = layout_poly_const(s, 0);
   Sum *out =
@@ -157,7 +158,7 @@ static void bounds(Box *box, const Sum *a, FloorBounds how, const Poly **low, co
   Polys *s = box->polys;
   const Poly *zero = layout_poly_const(s, 0), *one = layout_poly_const(s, 1);
   Residue residue;
-  for (int i = 0; i < a->count; i++) {
+  for (int i = 0; i < a->count && a->count > 1; i++) {
     const Sum *rest = layout_sum_without_residue(box, a, i, &residue);
     if (!rest) continue;
     bounds(box, rest, how, low, high);
@@ -321,7 +322,7 @@ bool layout_box_init(Box *box, Polys *polys, const LayoutExpr *const *extents, i
 bool layout_symbolic_equal(Context *context, const Layout *layout, const LayoutExpr *const *other) {
   ArenaMark mark = arena_mark(&context->scratch);
   Polys polys = layout_polys_new(context, layout->facts);
-  Box *box = arena_new(&context->scratch, Box);
+  Box one, *box = &one;
   const Sum *axes[MAX_RANK];
   bool equal = layout_box_init(box, &polys, layout->shape, layout_box_rank(layout), axes);
   for (int i = 0; i < layout->physical_rank && equal; i++)

@@ -131,7 +131,7 @@ int layout_symbolic_extents(Context *context, const Layout *layout, const Layout
                             const LayoutExpr **physical) {
   ArenaMark mark = arena_mark(&context->scratch);
   Polys polys = layout_polys_new(context, layout->facts);
-  Box *box = arena_new(&context->scratch, Box);
+  Box one, *box = &one;
   const Sum *axes[MAX_RANK];
   int bad = layout_box_init(box, &polys, layout->shape, layout_box_rank(layout), axes)
                 ? derive(box, layout, given, physical, axes)

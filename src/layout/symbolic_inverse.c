@@ -269,7 +269,9 @@ static bool invert(Inversion *v, const Layout *layout, LayoutInverse *out) {
 
 bool layout_symbolic_inverse(Context *context, const Layout *layout, LayoutInverse *out) {
   ArenaMark mark = arena_mark(&context->scratch);
-  Inversion *v = arena_new(&context->scratch, Inversion);
+  Inversion inversion, *v = &inversion; // of its arrays only what is counted is read
+  memset(v->known, 0, sizeof v->known);
+  v->equation_count = 0;
   v->polys = layout_polys_new(context, layout->facts);
   bool found = invert(v, layout, out);
   arena_reset(&context->scratch, mark);
