@@ -28,6 +28,14 @@ static const Option options[] = {
      offsetof(LayoutCommand, to)},
     {"compose", 0, OPTION_TEXT, "OTHER", "OTHER applied to its places",
      offsetof(LayoutCommand, compose)},
+    {"copy", 0, OPTION_TEXT, "OTHER", "what a copy to another layout moves, by resource",
+     offsetof(LayoutCommand, copy)},
+    {"refine", 0, OPTION_TEXT, "OTHER", "the digits of which both layouts consist",
+     offsetof(LayoutCommand, refine)},
+    {"product", 0, OPTION_TEXT, "OTHER", "its copies, arranged as OTHER on --other-shape",
+     offsetof(LayoutCommand, product)},
+    {"other-shape", 0, OPTION_TEXT, "4x4", "the shape of OTHER, where not the same",
+     offsetof(LayoutCommand, other_shape)},
     {"at", 0, OPTION_TEXT, "0,17,3,2", "where the element of an index lies",
      offsetof(LayoutCommand, at)},
     {"at-offset", 0, OPTION_TEXT, "37", "the element that lies at an offset",
@@ -100,6 +108,8 @@ static bool read_other(LayoutView *view, const char *spelling, const char *optio
   const Layout *layout = view->operand.layout;
   Context *context = view->cli->context;
   json_t *object = operand_json(view->command, spelling);
+  if (view->command->other_shape)
+    json_object_set_new(object, "shape", json_string(view->command->other_shape));
   if (on_places)
     json_object_set_new(object, "shape",
                         json_expressions(context, layout->physical, layout->physical_rank));
@@ -167,6 +177,9 @@ static const char *question_of(const LayoutCommand *command, const char **other,
   if (command->equal) return *other = command->equal, *option = "equal", "equal";
   if (command->to) return *other = command->to, *option = "to", "divide";
   if (command->compose) return *other = command->compose, *option = "compose", "compose";
+  if (command->copy) return *other = command->copy, *option = "copy", "copy";
+  if (command->refine) return *other = command->refine, *option = "refine", "refine";
+  if (command->product) return *other = command->product, *option = "product", "product";
   if (command->inverse) return "inverse";
   if (command->at) return "offset";
   if (command->at_offset) return "logical";
@@ -197,7 +210,11 @@ static void print_value(Cli *cli, const char *name, const json_t *value) {
   free(text);
 }
 
+// Lists of objects take a line for each.
 static void print_plain(const json_t *value) {
+  for (size_t i = 0; json_is_object(json_array_get(value, 0)) && i < json_array_size(value); i++)
+    print_plain(json_array_get(value, i));
+  if (json_is_object(json_array_get(value, 0))) return;
   char *text = json_dumps(value, JSON_ENCODE_ANY);
   if (text) puts(text);
   free(text);

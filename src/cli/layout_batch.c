@@ -16,7 +16,7 @@ typedef struct Line {
   int64_t number;
   json_t *fields, *out; // owned
   LayoutReply reply;
-  bool answered;
+  bool answered, certificates;
 } Line;
 
 // ---- Errors -----------------------------------------------------------------------------------
@@ -78,10 +78,11 @@ static void read_fields(Line *line) {
 
 static void answer_body(void *arg) {
   Line *line = arg;
-  line->answered = layout_request_answer(line->context, line->fields, &line->reply);
+  line->answered =
+      layout_request_answer(line->context, line->fields, line->certificates, &line->reply);
 }
 
-static void answer_line(Line *line, bool certificates) {
+static void answer_line(Line *line) {
   line->out = json_object();
   read_fields(line);
   if (!line->fields) return;
@@ -110,10 +111,14 @@ static bool is_blank(const char *text, size_t size) {
 
 // True when the line was answered.
 static bool do_line(const char *text, size_t size, int64_t number, bool certificates) {
-  Line line = {.context = context_new(), .text = text, .size = size, .number = number};
+  Line line = {.context = context_new(),
+               .text = text,
+               .size = size,
+               .number = number,
+               .certificates = certificates};
   if (!line.context)
     return puts("{\"id\": null, \"error\": {\"message\": \"out of memory\"}}"), false;
-  answer_line(&line, certificates);
+  answer_line(&line);
   bool good = print_line(&line);
   context_free(line.context);
   return good;

@@ -57,17 +57,12 @@ static bool run_bijective(LayoutRequest *r, LayoutReply *reply) {
 
 // ---- Maps -------------------------------------------------------------------------------------
 
-static json_t *condition_json(Context *context, const IndexMap *map, const LayoutExpr *condition) {
-  if (!condition) return json_null();
-  return json_string(layout_expr_text(context, condition, map->inputs, map->input_count));
-}
-
 // A map on the places of `domain`, and where they are padding.
 static bool inverse_reply(Context *context, LayoutReply *reply, const LayoutInverse *inverse,
                           const Layout *domain) {
   if (reply->proof.verdict != LAYOUT_YES) return verdict_reply(reply);
   reply->answer = json_string(index_map_text(context, inverse->map));
-  add_more(reply, "padding", condition_json(context, inverse->map, inverse->padding));
+  add_more(reply, "padding", json_condition(context, inverse->map, inverse->padding));
   add_more(reply, "shape", json_expressions(context, domain->physical, domain->physical_rank));
   return true;
 }
@@ -183,7 +178,7 @@ static bool run_padding(LayoutRequest *r, LayoutReply *reply) {
   reply->ns = clock_now_ns() - start_ns;
   reply->proof = (LayoutAnswer){answer.verdict, answer.level, answer.reason};
   if (one_to_one)
-    add_more(reply, "padding", condition_json(r->context, inverse.map, inverse.padding));
+    add_more(reply, "padding", json_condition(r->context, inverse.map, inverse.padding));
   if (a->is_static) return value_reply(reply, json_integer(count));
   if (answer.verdict == LAYOUT_YES) return reply->answer = json_integer(0), true;
   reply->proof = ANSWERED;
@@ -279,6 +274,19 @@ const LayoutOperation layout_operations[] = {
     {"swizzle", "reads banks? vector? element_bits?", "layout, no, unknown",
      "the layout under the linear swizzle with the fewest conflicts for all `reads`",
      layout_run_swizzle},
+    {"sum", "b", "layout", "both side by side: (x, y) -> (a(x), b(y))", layout_run_sum},
+    {"product", "b kind? filled?", "layout, no, unknown",
+     "copies of a arranged as b: kind logical, blocked (default), raked; filled: b in a's gaps",
+     layout_run_product},
+    {"complement", "size", "layout, no, unknown",
+     "the offsets at which copies of a fill its gaps up to `size`", layout_run_complement},
+    {"left_divide", "b", "map, no, unknown", "from b's index to the index that a has at that place",
+     layout_run_left_divide},
+    {"refine", "b", "digits, no, unknown",
+     "the coarsest digits of the axes of which both offsets are sums", layout_run_refine},
+    {"copy", "b element_bits?", "digits, no, unknown",
+     "a to b: where each digit goes; \"levels\": bytes that stay or move, by resource",
+     layout_run_copy},
     {"spell", "as", "text, no", "the layout in another spelling: cute, xla, named, ...",
      layout_run_spell},
 };

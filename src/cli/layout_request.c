@@ -267,7 +267,25 @@ static bool takes_field(const LayoutOperation *operation, const char *field) {
   return false;
 }
 
-bool layout_request_answer(Context *context, const json_t *fields, LayoutReply *reply) {
+// Of the questions that have certificates.
+static void certify(const LayoutRequest *request, LayoutReply *reply) {
+  static const struct {
+    const char *name;
+    LayoutAsk question;
+  } rows[] = {
+      {"equal", LAYOUT_ASK_EQUAL},         {"identity", LAYOUT_ASK_IDENTITY},
+      {"injective", LAYOUT_ASK_INJECTIVE}, {"onto", LAYOUT_ASK_ONTO},
+      {"bijective", LAYOUT_ASK_BIJECTIVE}, {"inverse", LAYOUT_ASK_INVERSE},
+      {"padding", LAYOUT_ASK_PADDING},
+  };
+  for (int i = 0; i < COUNT_OF(rows); i++)
+    if (strcmp(rows[i].name, request->operation->name) == 0)
+      reply->certificate = layout_certificate(request->context, rows[i].question, request->a.layout,
+                                              request->b.layout, &reply->proof);
+}
+
+bool layout_request_answer(Context *context, const json_t *fields, bool certificate,
+                           LayoutReply *reply) {
   LayoutRequest request = {.context = context, .fields = fields};
   *reply = (LayoutReply){0};
   if (!json_is_object(fields))
@@ -277,7 +295,9 @@ bool layout_request_answer(Context *context, const json_t *fields, LayoutReply *
   if (takes_field(request.operation, "b") &&
       !layout_operand_read(context, json_object_get(fields, "b"), "b", &request.b))
     return false;
-  return request.operation->run(&request, reply);
+  if (!request.operation->run(&request, reply)) return false;
+  if (certificate) certify(&request, reply);
+  return true;
 }
 
 void layout_reply_free(LayoutReply *reply) {
@@ -305,6 +325,11 @@ json_t *json_expressions(Context *context, const LayoutExpr *const *exprs, int c
   return list;
 }
 
+json_t *json_condition(Context *context, const IndexMap *map, const LayoutExpr *condition) {
+  if (!condition) return json_null();
+  return json_string(layout_expr_text(context, condition, map->inputs, map->input_count));
+}
+
 static json_t *witness_json(const LayoutAnswer *proof) {
   if (!proof->witness) return json_null();
   json_t *first = json_integers(proof->witness, proof->witness_rank);
@@ -313,7 +338,6 @@ static json_t *witness_json(const LayoutAnswer *proof) {
 }
 
 void layout_reply_set(const LayoutReply *reply, json_t *object) {
-  static const char *const levels[] = {[LAYOUT_DIGITS] = "digits", [LAYOUT_POINTS] = "points"};
   const LayoutAnswer *proof = &reply->proof;
   json_object_set(object, "answer", reply->answer);
   if (reply->more) json_object_update(object, reply->more);
@@ -323,7 +347,8 @@ void layout_reply_set(const LayoutReply *reply, json_t *object) {
     json_object_set_new(values, proof->instance[i].symbol, json_integer(proof->instance[i].value));
   if (values) json_object_set_new(object, "values", values);
   if (proof->reason) json_object_set_new(object, "reason", json_string(proof->reason));
-  json_object_set_new(object, "certificate", json_null());
-  json_object_set_new(object, "level", json_string(levels[proof->level]));
+  json_object_set_new(object, "certificate",
+                      reply->certificate ? json_string(reply->certificate) : json_null());
+  json_object_set_new(object, "level", json_string(layout_level_name(proof->level)));
   json_object_set_new(object, "ns", json_integer(reply->ns));
 }

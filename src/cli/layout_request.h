@@ -22,10 +22,11 @@ typedef struct LayoutRequest {
 } LayoutRequest;
 
 typedef struct LayoutReply {
-  json_t *answer;     // owned; NULL where diagnostics say why there is none
-  json_t *more;       // owned; further fields, or NULL
-  LayoutAnswer proof; // level, witness, reason
-  int64_t ns;         // the question alone, without reading the layouts
+  json_t *answer;          // owned; NULL where diagnostics say why there is none
+  json_t *more;            // owned; further fields, or NULL
+  LayoutAnswer proof;      // level, witness, reason
+  const char *certificate; // NULL: none
+  int64_t ns;              // the question alone, without reading the layouts
 } LayoutReply;
 
 // A row of the table of questions (layout_operations.c).
@@ -59,7 +60,8 @@ bool request_has(const LayoutRequest *request, const char *field);
 bool request_check_index(LayoutRequest *request, const char *field, const IntArray *index);
 
 // Answers an object: reads its layouts, runs the question. False with diagnostics.
-bool layout_request_answer(Context *context, const json_t *fields, LayoutReply *reply);
+bool layout_request_answer(Context *context, const json_t *fields, bool certificate,
+                           LayoutReply *reply);
 void layout_reply_free(LayoutReply *reply);
 // {"answer", …, "witness", "values", "reason", "certificate", "level", "ns"} into `object`.
 void layout_reply_set(const LayoutReply *reply, json_t *object);
@@ -85,6 +87,16 @@ bool layout_run_is_reshape(LayoutRequest *r, LayoutReply *reply);
 bool layout_run_reshape(LayoutRequest *r, LayoutReply *reply);
 bool layout_run_spell(LayoutRequest *r, LayoutReply *reply);
 
+// Questions about two layouts (layout_algebra.c).
+bool layout_run_sum(LayoutRequest *r, LayoutReply *reply);
+bool layout_run_product(LayoutRequest *r, LayoutReply *reply);
+bool layout_run_complement(LayoutRequest *r, LayoutReply *reply);
+bool layout_run_left_divide(LayoutRequest *r, LayoutReply *reply);
+bool layout_run_refine(LayoutRequest *r, LayoutReply *reply);
+bool layout_run_copy(LayoutRequest *r, LayoutReply *reply);
+
+// A condition over the places of a map, or null.
+json_t *json_condition(Context *context, const IndexMap *map, const LayoutExpr *condition);
 json_t *json_expressions(Context *context, const LayoutExpr *const *exprs, int count);
 json_t *json_integers(const int64_t *values, int count);
 // An extent or another value: an integer where it is constant, otherwise text.

@@ -7,8 +7,9 @@
 #include "cli/layout_request.h"
 
 typedef struct LayoutCommand {
-  const char *batch, *shape, *physical, *order, *pad_value, *show, *is, *equal, *to, *compose, *at,
-      *at_offset, *box, *slice, *reshape, *banks, *axis, *name, *type, *color;
+  const char *batch, *shape, *physical, *order, *pad_value, *show, *is, *equal, *to, *compose,
+      *refine, *copy, *product, *other_shape, *at, *at_offset, *box, *slice, *reshape, *banks,
+      *axis, *name, *type, *color;
   StringList where, reads;
   int64_t vector, line, element_bytes;
   bool inverse, swizzle, all, help_batch, no_certificates;

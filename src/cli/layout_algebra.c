@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Questions that make a layout of two, or compare two digit by digit.
+#include "cli/layout_request.h"
+#include "runtime/runtime.h"
+
+static void more(LayoutReply *reply, const char *name, json_t *value) {
+  if (!reply->more) reply->more = json_object();
+  json_object_set_new(reply->more, name, value);
+}
+
+static bool no_or_unknown(LayoutReply *reply) {
+  reply->answer = json_string(reply->proof.verdict == LAYOUT_NO ? "no" : "unknown");
+  return true;
+}
+
+// A made layout with its extents; without one, "no".
+static bool made_reply(LayoutRequest *r, LayoutReply *reply, const Layout *made) {
+  if (!made) return no_or_unknown(reply);
+  reply->answer = json_string(layout_text(r->context, made));
+  more(reply, "shape", json_expressions(r->context, made->shape, made->rank));
+  more(reply, "physical", json_expressions(r->context, made->physical, made->physical_rank));
+  return true;
+}
+
+static LayoutAnswer made_or_not(const Layout *made) {
+  return (LayoutAnswer){.verdict = made ? LAYOUT_YES : LAYOUT_NO,
+                        .reason = made ? NULL : "too many axes, or no bounds are known"};
+}
+
+bool layout_run_sum(LayoutRequest *r, LayoutReply *reply) {
+  const Layout *made = NULL;
+  LAYOUT_ASK(reply, made_or_not(made = layout_direct_sum(r->context, r->a.layout, r->b.layout)));
+  return made_reply(r, reply, made);
+}
+
+bool layout_run_product(LayoutRequest *r, LayoutReply *reply) {
+  static const char *const kinds[] = {[LAYOUT_PRODUCT_LOGICAL] = "logical",
+                                      [LAYOUT_PRODUCT_BLOCKED] = "blocked",
+                                      [LAYOUT_PRODUCT_RAKED] = "raked"};
+  const json_t *kind = json_object_get(r->fields, "kind");
+  const char *word = kind ? json_string_value(kind) : "blocked";
+  bool filled = json_is_true(json_object_get(r->fields, "filled"));
+  const Layout *made = NULL;
+  int row = 0;
+  while (word && row < COUNT_OF(kinds) && strcmp(kinds[row], word) != 0) row++;
+  if (!word || row == COUNT_OF(kinds))
+    return layout_field_error(r->context, "kind", "expected logical, blocked or raked");
+  if (row != LAYOUT_PRODUCT_LOGICAL && r->a.layout->rank != r->b.layout->rank)
+    return layout_field_error(r->context, "b", "%d logical axes, and \"a\" has %d",
+                              r->b.layout->rank, r->a.layout->rank);
+  if (filled)
+    LAYOUT_ASK(reply, layout_product_filled(r->context, r->a.layout, r->b.layout,
+                                            (LayoutProduct)row, &made));
+  else
+    LAYOUT_ASK(reply, made_or_not(made = layout_product(r->context, r->a.layout, r->b.layout,
+                                                        (LayoutProduct)row)));
+  return made_reply(r, reply, reply->proof.verdict == LAYOUT_YES ? made : NULL);
+}
+
+bool layout_run_complement(LayoutRequest *r, LayoutReply *reply) {
+  int64_t size;
+  const Layout *made = NULL;
+  if (!request_integer(r, "size", &size)) return false;
+  LAYOUT_ASK(reply,
+             layout_complement(r->context, r->a.layout, layout_const(r->context, size), &made));
+  return made_reply(r, reply, reply->proof.verdict == LAYOUT_YES ? made : NULL);
+}
+
+bool layout_run_left_divide(LayoutRequest *r, LayoutReply *reply) {
+  LayoutInverse map = {0};
+  LAYOUT_ASK(reply, layout_divide_left(r->context, r->a.layout, r->b.layout, &map));
+  if (reply->proof.verdict != LAYOUT_YES) return no_or_unknown(reply);
+  reply->answer = json_string(index_map_text(r->context, map.map));
+  more(reply, "padding", json_condition(r->context, map.map, map.padding));
+  more(reply, "shape", json_expressions(r->context, r->b.layout->shape, r->b.layout->rank));
+  return true;
+}
+
+static const char *axis_name(const LayoutRequest *r, int axis) {
+  return axis < 0 ? "" : r->a.layout->map->inputs[axis];
+}
+
+bool layout_run_refine(LayoutRequest *r, LayoutReply *reply) {
+  LayoutRefinement found = {0};
+  LAYOUT_ASK(reply, layout_refine(r->context, r->a.layout, r->b.layout, &found));
+  if (reply->proof.verdict != LAYOUT_YES) return no_or_unknown(reply);
+  reply->answer = json_array();
+  for (int i = 0; i < found.count; i++) {
+    const LayoutFactor *factor = &found.factors[i];
+    json_array_append_new(reply->answer,
+                          json_pack("{s:s, s:I, s:o, s:o}", "axis", axis_name(r, factor->axis),
+                                    "cut", (json_int_t)factor->cut, "extent",
+                                    json_expression(r->context, factor->extent), "strides",
+                                    json_expressions(r->context, factor->weights, 2)));
+  }
+  more(reply, "bits", json_boolean(found.bits));
+  return true;
+}
+
+// ---- Copies -----------------------------------------------------------------------------------
+
+static const char *resource_name(Str resource) {
+  return resource ? resource : "memory";
+}
+
+static json_t *levels_json(const LayoutCopyPlan *plan) {
+  json_t *list = json_array();
+  for (int i = 0; i < plan->level_count; i++) {
+    const LayoutCopyLevel *level = &plan->levels[i];
+    const char *where = level->in_from && level->in_to ? "both" : level->in_from ? "from" : "to";
+    json_array_append_new(list, json_pack("{s:s, s:s, s:I, s:I}", "resource",
+                                          resource_name(level->resource), "in", where, "elements",
+                                          (json_int_t)level->elements, "bytes",
+                                          (json_int_t)level->bytes));
+  }
+  return list;
+}
+
+static json_t *place_json(Context *context, LayoutDigitPlace place) {
+  if (!place.stride) return json_null();
+  return json_pack("{s:s, s:o}", "resource", resource_name(place.resource), "stride",
+                   json_expression(context, place.stride));
+}
+
+static json_t *moves_json(const LayoutRequest *r, const LayoutCopyPlan *plan) {
+  json_t *list = json_array();
+  for (int i = 0; i < plan->move_count; i++) {
+    const LayoutMove *move = &plan->moves[i];
+    json_array_append_new(list, json_pack("{s:s, s:I, s:o, s:o, s:o}", "axis",
+                                          axis_name(r, move->axis), "cut", (json_int_t)move->cut,
+                                          "extent", json_expression(r->context, move->extent),
+                                          "from", place_json(r->context, move->from), "to",
+                                          place_json(r->context, move->to)));
+  }
+  return list;
+}
+
+// From a to b; what is counted where extents are numbers.
+bool layout_run_copy(LayoutRequest *r, LayoutReply *reply) {
+  LayoutCopyPlan plan = {0};
+  Str order[] = {str_intern(r->context, "device"), str_intern(r->context, "warp"),
+                 str_intern(r->context, "lane"), str_intern(r->context, "register")};
+  int64_t bits = 32;
+  if (!request_optional(r, "element_bits", &bits)) return false;
+  if (bits < 1) return layout_field_error(r->context, "element_bits", "expected at least 1");
+  LAYOUT_ASK(reply, layout_copy_plan(r->context, r->a.layout, r->b.layout, order, COUNT_OF(order),
+                                     bits, &plan));
+  if (reply->proof.verdict == LAYOUT_NO || (!plan.counted && !plan.move_count))
+    return no_or_unknown(reply);
+  reply->answer = moves_json(r, &plan);
+  if (!plan.counted) return true;
+  more(reply, "copies", json_integer(plan.copies));
+  more(reply, "still", json_integer(plan.still));
+  more(reply, "levels", levels_json(&plan));
+  return true;
+}
