@@ -93,6 +93,49 @@ static void ask_numbers(Context *context, const Layout *layout) {
   layout_offset_expr(context, layout);
 }
 
+static void ask_forms(Context *context, const Layout *layout) {
+  LayoutSlice slice;
+  LayoutLoops loops;
+  LayoutBlocking blocking;
+  const LayoutExpr *stride;
+  int order[64];
+  layout_slice(context, layout, NULL, layout->shape, NULL, &slice);
+  layout_is_reshape(context, layout, layout);
+  layout_loop_order(context, layout, &loops);
+  layout_is_blocking(context, layout, &blocking);
+  layout_is_permutation(context, layout, order);
+  for (int i = 0; i < layout->rank; i++) layout_stride(context, layout, i, &stride);
+}
+
+static void ask_algebra(Context *context, const Layout *layout) {
+  const Layout *out;
+  LayoutInverse inverse;
+  LayoutRefinement refinement;
+  LayoutCopyPlan plan;
+  for (int kind = 0; kind <= LAYOUT_PRODUCT_RAKED; kind++) {
+    layout_product(context, layout, layout, (LayoutProduct)kind);
+    layout_product_filled(context, layout, layout, (LayoutProduct)kind, &out);
+  }
+  layout_direct_sum(context, layout, layout);
+  layout_complement(context, layout, layout_const(context, 4096), &out);
+  layout_divide_left(context, layout, layout, &inverse);
+  layout_refine(context, layout, layout, &refinement);
+  layout_copy_plan(context, layout, layout_flattened(context, layout), NULL, 0, 16, &plan);
+}
+
+static void ask_memory(Context *context, const Layout *layout) {
+  LayoutRuns runs;
+  LayoutConflicts conflicts;
+  layout_lines(context, layout, NULL, NULL, (LayoutLineSize){16, 64, 0}, 8, &runs);
+  layout_padding_runs(context, layout, 8, &runs);
+  if (!layout->is_static || !layout->rank) return;
+  int axis = layout->rank - 1;
+  int64_t lanes = MIN_OF(layout->extents[axis], (int64_t)32);
+  LayoutAccess access = {.lanes = layout_run_lanes(context, layout->rank, NULL, axis, 1),
+                         .extents = &lanes};
+  layout_bank_conflicts(context, layout, &access, (LayoutBanks){32, 4, 32}, &conflicts);
+}
+
 static void ask(Context *context, const Layout *layout) {
   int64_t padding;
   LayoutInverse inverse;
@@ -106,6 +149,9 @@ static void ask(Context *context, const Layout *layout) {
   layout_divide(context, layout, layout, &inverse);
   layout_equal(context, layout, layout_flattened(context, layout));
   ask_numbers(context, layout);
+  ask_forms(context, layout);
+  ask_algebra(context, layout);
+  ask_memory(context, layout);
 }
 
 static void check(LayoutInput *input) {

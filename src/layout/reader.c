@@ -356,13 +356,18 @@ static const LayoutExpr *parse_primary(LayoutReader *r) {
   return NULL;
 }
 
-static const LayoutExpr *nested(LayoutReader *r, const LayoutExpr *(*parse)(LayoutReader *)) {
-  if (++r->depth > MAX_NESTING) {
+// What prints with parentheses that it was read without costs more, so that it can be read again.
+enum { PLAIN = 1, PRINTS_NESTED = 2 };
+
+static const LayoutExpr *nested(LayoutReader *r, const LayoutExpr *(*parse)(LayoutReader *),
+                                int cost) {
+  r->depth += cost;
+  if (r->depth > MAX_NESTING) {
     layout_reader_refuse(r, r->at, r->at, "nested more than %d deep", MAX_NESTING);
     return NULL;
   }
   const LayoutExpr *e = parse(r);
-  r->depth--;
+  r->depth -= cost;
   return e;
 }
 
@@ -371,9 +376,14 @@ static const LayoutExpr *parse_unary(LayoutReader *r) {
   layout_reader_space(r);
   const char *from = r->at;
   if (layout_reader_accept(r, "-"))
-    return make(r, from, LAYOUT_SUB, layout_const(r->context, 0), nested(r, parse_unary), NULL);
-  if (layout_reader_accept(r, "+")) return nested(r, parse_unary);
+    return make(r, from, LAYOUT_SUB, layout_const(r->context, 0),
+                nested(r, parse_unary, PRINTS_NESTED), NULL);
+  if (layout_reader_accept(r, "+")) return nested(r, parse_unary, PLAIN);
   return parse_primary(r);
+}
+
+static const LayoutExpr *parse_not(LayoutReader *r) {
+  return parse_level(r, 9);
 }
 
 static int binary_row(LayoutReader *r, int precedence) {
@@ -386,11 +396,11 @@ static int binary_row(LayoutReader *r, int precedence) {
 
 // level(p) := level(p - 1) (op level(p - 1))*, comparisons not chained; level 9 is "not"
 static const LayoutExpr *parse_level(LayoutReader *r, int precedence) {
-  if (precedence < 2) return nested(r, parse_unary);
+  if (precedence < 2) return nested(r, parse_unary, PLAIN);
   layout_reader_space(r);
   const char *from = r->at;
   if (precedence == 9 && layout_reader_accept(r, "not"))
-    return make(r, from, LAYOUT_NOT, parse_level(r, 9), NULL, NULL);
+    return make(r, from, LAYOUT_NOT, nested(r, parse_not, PLAIN), NULL, NULL);
   const LayoutExpr *left = parse_level(r, precedence - 1);
   for (int row; left && (layout_reader_space(r), row = binary_row(r, precedence)) >= 0;) {
     const LayoutExpr *right = parse_level(r, precedence - 1);
@@ -409,11 +419,12 @@ static const LayoutExpr *parse_ternary_inner(LayoutReader *r) {
   if (!yes || !layout_reader_accept(r, "if")) return yes;
   const LayoutExpr *condition = parse_level(r, 11);
   if (!condition || !layout_reader_expect(r, "else")) return NULL;
-  return make(r, from, LAYOUT_SELECT, condition, yes, parse_ternary(r));
+  return make(r, from, LAYOUT_SELECT, condition, yes,
+              nested(r, parse_ternary_inner, PRINTS_NESTED));
 }
 
 static const LayoutExpr *parse_ternary(LayoutReader *r) {
-  return nested(r, parse_ternary_inner);
+  return nested(r, parse_ternary_inner, PLAIN);
 }
 
 const LayoutExpr *layout_reader_expr(LayoutReader *r, bool no_bar) {

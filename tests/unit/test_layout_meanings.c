@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-enum { MAX_AXES = 24, ROUNDS = 1500 };
+enum { MAX_AXES = 24, ROUNDS = 500 };
 
 static Context *context;
 static uint64_t seed = 11;
