@@ -222,11 +222,23 @@ static LayoutAnswer count_levels(Plan *p, Counting c, LayoutCopyPlan *out) {
   return (LayoutAnswer){.verdict = LAYOUT_YES, .level = weight > 1 ? LAYOUT_DIGITS : LAYOUT_POINTS};
 }
 
+// By digits, where `from` has no copies: agree[k] points keep their place on the first k levels.
+static bool count_by_digits(Plan *p, const Counting *c, LayoutCopyPlan *out) {
+  int64_t agree[MAX_LEVELS + 1] = {out->copies};
+  if (c->rank != c->kept || out->copies == 0) return false;
+  for (int k = 1; k <= c->count; k++)
+    if (!layout_count_agreements(p->context, c->box, c->rank, c->exprs, k, &agree[k])) return false;
+  for (int k = 0; k < c->count; k++) p->levels[c->level[k]].elements = agree[k] - agree[k + 1];
+  out->still = agree[c->count];
+  return true;
+}
+
 // All levels, or as many of the outer ones as can be counted.
 static LayoutAnswer count_elements(Plan *p, int elements, LayoutCopyPlan *out) {
   Counting c = {.count = 0};
   if (!layout_logical_size(p->to, &out->copies)) return simple(LAYOUT_UNDECIDED, "too many copies");
   if (!lay_out(p, elements, &c)) return simple(LAYOUT_UNDECIDED, "too many axes");
+  if (count_by_digits(p, &c, out)) return simple(LAYOUT_YES, NULL);
   LayoutAnswer answer = count_levels(p, c, out);
   while (answer.verdict != LAYOUT_YES && c.count > 1) {
     c.count--;

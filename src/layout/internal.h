@@ -135,6 +135,11 @@ const LayoutExpr *layout_difference(Context *context, LayoutFacts facts, const L
 // values along each axis. NO: it is none. *out NULL unless YES.
 LayoutAnswer layout_by_floors(Context *context, const Layout *memory, const Layout **out);
 
+// At how many points of the box pairs[2k] = pairs[2k + 1] for all k < count; false where digits do
+// not tell (agree.c).
+bool layout_count_agreements(Context *context, const int64_t *box, int rank,
+                             const LayoutExpr *const *pairs, int count, int64_t *out);
+
 // layout_new without diagnostics, padding unknown: NULL where it would report one.
 const Layout *layout_try(Context *context, const IndexMap *map, const LayoutExpr *const *shape,
                          const LayoutExpr *const *physical, LayoutFacts facts);
