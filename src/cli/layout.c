@@ -293,7 +293,7 @@ const Command command_layout = {
         "  n, c, h, w -> n, c//16, h, w, c%16\n"
         "  1x30x7x7 in 1x2x7x7x16   1568 places, 98 padding\n"
         "  is            injective, not onto\n"
-        "  one step of   n 1568   c 1 (then 784 after 16)   h 112   w 16\n"
+        "  one step of   n -   c 1 (then 784 after 16)   h 112   w 16\n"
         "  vectors       c 16 wide, aligned to 64 bytes\n"
         "  padding       where 30 <= p1*16 + p4\n\n"
         "more:\n"
