@@ -1,14 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every target and every processor level this machine has, against the interpreter.
-#include "interp/interp.h"
-#include "runtime/runtime.h"
-#include "target/target.h"
-
-#include <math.h>
-#include <setjmp.h>
-#include <stdlib.h>
-#include <unistd.h>
-#include <cmocka.h>
+#include "target_check.h"
 
 static Context *context;
 
@@ -34,80 +26,12 @@ static Expr *raw(ExprOp op, DType type, Expr *a, Expr *b, Expr *c) {
 
 // ---- Kernels -----------------------------------------------------------------------------------
 
-// A function whose body is lowered already, as a kernel of one task.
-static LowerKernel *kernel_of(PrimFunc *func) {
-  LowerKernel *kernel = arena_new(&context->arena, LowerKernel);
-  LowerTask *task = kernel->tasks = arena_new(&context->arena, LowerTask);
-  kernel->func = func;
-  kernel->arg_count = func->param_count;
-  kernel->args = arena_array(&context->arena, LowerArg, func->param_count);
-  for (int i = 0; i < func->param_count; i++)
-    kernel->args[i] = (LowerArg){.kind = func->buffers[i] ? LOWER_ARG_TENSOR : LOWER_ARG_SCALAR,
-                                 .name = func->name,
-                                 .var = func->params[i],
-                                 .buffer = func->buffers[i]};
-  kernel->task_count = 1;
-  kernel->workspace_bytes = expr_int(context, DTYPE_INT64, 0);
-  *task = (LowerTask){.name = func->name,
-                      .begin = expr_var(context, "begin", DTYPE_INT64),
-                      .end = expr_var(context, "end", DTYPE_INT64),
-                      .count = expr_int(context, DTYPE_INT64, 1),
-                      .body = func->body};
-  return kernel;
-}
-
-static bool run_task(void *env, const InterpTensor *args, int count) {
-  void *pointers[16];
-  for (int i = 0; i < count; i++) pointers[i] = args[i].data;
-  ((TargetTask)env)(pointers, 0, 1);
-  return true;
-}
-
-typedef struct Check {
-  PrimFunc *func;
-  double rtol;
-} Check;
-typedef Array(Check) CheckArray;
-
+// A function whose body is lowered already: one phase of one task.
 static PrimFunc *func_of(const char *name, Buffer *const *buffers, int count, Stmt *body) {
   Expr **params = arena_array(&context->arena, Expr *, count);
   for (int i = 0; i < count; i++) params[i] = buffers[i]->data;
-  return prim_func_new(context, name, params, buffers, count, body);
-}
-
-static void check_func(PrimFunc *func, TargetCode *code, const char *where, double rtol) {
-  InterpCompare compare = {.seed = 11, .rtol = rtol, .atol = rtol * 1e-3};
-  InterpDifference difference;
-  TargetTask task = target_code_task(code, func->name);
-  assert_non_null(task);
-  compare.env = (void *)task;
-  compare.run_b = run_task;
-  if (interp_compare(context, func, func, &compare, &difference)) return;
-  if (context->diags.count) diag_print_all(context, stderr);
-  fail_msg("%s on %s: %s", func->name, where,
-           interp_difference_text(&context->arena, func, &difference));
-}
-
-// All functions in one unit, on every level up to this machine's.
-static void check_target(const char *target, const CheckArray *funcs) {
-  TargetUnit unit = {.name = "test", .kernel_count = funcs->count};
-  unit.kernels = arena_array(&context->arena, LowerKernel *, funcs->count);
-  for (int i = 0; i < funcs->count; i++) unit.kernels[i] = kernel_of(funcs->items[i].func);
-  static const char *const levels[] = {"baseline", "avx2", "avx512"};
-  for (int level = 0; level < COUNT_OF(levels); level++) {
-    HostMachine machine = machine_probe();
-    CpuLevel best = machine.level;
-    if (!machine_limit(&machine, levels[level])) continue;
-    bool slow = !strcmp(target, "c"); // a compiler's run for each
-    if (slow && machine.level != CPU_BASELINE && machine.level != best) continue;
-    TargetOptions options = {.machine = &machine};
-    TargetCode *code = target_load(context, target_find(target), &unit, &options);
-    if (!code) diag_print_all(context, stderr);
-    assert_non_null(code);
-    for (int i = 0; i < funcs->count; i++)
-      check_func(funcs->items[i].func, code, levels[level], funcs->items[i].rtol);
-    target_code_free(code);
-  }
+  return prim_func_new(context, name, params, buffers, count,
+                       stmt_attr(context, "pleat.phases", NULL, i32(1), body));
 }
 
 // ---- Operations --------------------------------------------------------------------------------
@@ -115,15 +39,15 @@ static void check_target(const char *target, const CheckArray *funcs) {
 enum { COUNT = 35 };
 
 static Expr *vector_load(Buffer *buffer, Expr *base, int lanes) {
-  Expr *index = lanes == 1 ? base : raw(EXPR_RAMP, dtype_lanes(DTYPE_INT32, lanes), base, i32(1),
-                                        NULL);
+  Expr *index =
+      lanes == 1 ? base : raw(EXPR_RAMP, dtype_lanes(DTYPE_INT32, lanes), base, i32(1), NULL);
   return expr_load(context, buffer, &index, 1);
 }
 
 static Stmt *vector_store(Buffer *buffer, Expr *base, Expr *value) {
   int lanes = value->type.lanes;
-  Expr *index = lanes == 1 ? base : raw(EXPR_RAMP, dtype_lanes(DTYPE_INT32, lanes), base, i32(1),
-                                        NULL);
+  Expr *index =
+      lanes == 1 ? base : raw(EXPR_RAMP, dtype_lanes(DTYPE_INT32, lanes), base, i32(1), NULL);
   return stmt_store(context, buffer, &index, 1, value);
 }
 
@@ -145,9 +69,9 @@ static PrimFunc *op_func(ExprOp op, DType type, int lanes) {
                    op == EXPR_TRUNC_MOD;
     DType lane_type = dtype_lanes(type, step);
     if (divides && dtype_is_int(type))
-      args[1] = expr_select(context, expr_binary(context, EXPR_EQ, args[1],
-                                                 expr_const(context, lane_type, 0)),
-                            expr_const(context, lane_type, 3), args[1]);
+      args[1] = expr_select(
+          context, expr_binary(context, EXPR_EQ, args[1], expr_const(context, lane_type, 0)),
+          expr_const(context, lane_type, 3), args[1]);
     if (op == EXPR_SHIFT_LEFT || op == EXPR_SHIFT_RIGHT)
       args[1] = expr_binary(context, EXPR_BIT_AND, args[1], expr_const(context, lane_type, 3));
     if (op == EXPR_POW && dtype_is_float(type)) args[0] = expr_unary(context, EXPR_ABS, args[0]);
@@ -166,46 +90,65 @@ static bool is_scalar_op(const OpInfo *info) {
          info->class == OP_MATH || info->class == OP_LOGIC;
 }
 
-static void check_all(const CheckArray *funcs) {
-  for (const TargetRow *row = target_table; row->name; row++)
-    if (row->load) check_target(row->name, funcs);
+// Compilers take their time: each function runs at two levels of LLVM and at one of the C target.
+enum { TURNS = 4 };
+
+typedef struct Turns {
+  TargetCases llvm[TURNS], c[TURNS];
+  int next;
+} Turns;
+
+static void add_func(Turns *turns, PrimFunc *func, double rtol) {
+  TargetCase one = {func, func, {.seed = 11, .rtol = rtol, .atol = rtol * 1e-3}, func->name};
+  int turn = turns->next++ % TURNS;
+  array_push(&context->arena, &turns->llvm[turn], one);
+  array_push(&context->arena, &turns->llvm[(turn + 2) % TURNS], one);
+  array_push(&context->arena, &turns->c[(turn + 1) % TURNS], one);
+}
+
+static void check_all(const Turns *turns) {
+  int failures = 0;
+  for (int i = 0; i < TURNS; i++) {
+    failures += target_check(context, &turns->llvm[i], (TargetPlaces){"llvm", 1u << i});
+    failures += target_check(context, &turns->c[i], (TargetPlaces){"c", 1u << i});
+  }
+  assert_int_equal(failures, 0);
 }
 
 // Every operation that takes the type.
-static void add_type(CheckArray *funcs, DType type, double rtol) {
+static void add_type(Turns *turns, DType type, double rtol) {
   for (int op = EXPR_ADD; op < EXPR_OP_COUNT; op++) {
     const OpInfo *info = &op_table[op];
     bool floats = dtype_is_float(type), is_bool = dtype_is_bool(type);
     if (!is_scalar_op(info) || (info->class == OP_LOGIC) != is_bool) continue;
     if (info->flags & (floats ? OP_INTS : OP_FLOATS)) continue;
     if (op == EXPR_POW && !floats && type.bits > 16) continue; // long to compile, nothing new
-    Check check = {op_func((ExprOp)op, type, 16), rtol}; // and one by one at the end
-    array_push(&context->arena, funcs, check);
+    add_func(turns, op_func((ExprOp)op, type, 16), rtol);      // and one by one at the end
   }
 }
 
 static void test_operations_on_floats(void **state) {
   (void)state;
-  CheckArray funcs = {0};
-  add_type(&funcs, DTYPE_FLOAT32, 1e-6);
-  add_type(&funcs, DTYPE_FLOAT64, 1e-14);
-  add_type(&funcs, DTYPE_FLOAT16, 1e-3);
-  add_type(&funcs, DTYPE_BFLOAT16, 8e-3);
-  add_type(&funcs, DTYPE(TYPE_FLOAT8_E4M3, 8), 0.13);
-  add_type(&funcs, DTYPE(TYPE_FLOAT8_E5M2, 8), 0.26);
-  check_all(&funcs);
+  Turns turns = {.next = 0};
+  add_type(&turns, DTYPE_FLOAT32, 1e-6);
+  add_type(&turns, DTYPE_FLOAT64, 1e-14);
+  add_type(&turns, DTYPE_FLOAT16, 1e-3);
+  add_type(&turns, DTYPE_BFLOAT16, 8e-3);
+  add_type(&turns, DTYPE(TYPE_FLOAT8_E4M3, 8), 0.13);
+  add_type(&turns, DTYPE(TYPE_FLOAT8_E5M2, 8), 0.26);
+  check_all(&turns);
 }
 
 static void test_operations_on_integers(void **state) {
   (void)state;
-  CheckArray funcs = {0};
+  Turns turns = {.next = 0};
   const int bits[] = {4, 8, 16, 32, 64};
   for (int i = 0; i < COUNT_OF(bits); i++) {
-    add_type(&funcs, DTYPE(TYPE_INT, (uint8_t)bits[i]), 0);
-    add_type(&funcs, DTYPE(TYPE_UINT, (uint8_t)bits[i]), 0);
+    add_type(&turns, DTYPE(TYPE_INT, (uint8_t)bits[i]), 0);
+    add_type(&turns, DTYPE(TYPE_UINT, (uint8_t)bits[i]), 0);
   }
-  add_type(&funcs, DTYPE_BOOL, 0);
-  check_all(&funcs);
+  add_type(&turns, DTYPE_BOOL, 0);
+  check_all(&turns);
 }
 
 // ---- Assembly ----------------------------------------------------------------------------------
