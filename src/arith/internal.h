@@ -124,6 +124,7 @@ typedef struct Info {
   Bounds bounds;
   int64_t divisor, rest;
   uint32_t seen_serial; // was met while nothing was known of it
+  enum { PARTIAL_UNKNOWN, PARTIAL_NO, PARTIAL_YES } partial; // see is_partial
 } Info;
 
 // Passing memory: all of it is free again when the outermost call of arith.h returns.

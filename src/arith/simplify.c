@@ -206,18 +206,16 @@ static Expr *simplify_given(Analyzer *analyzer, Expr *e, Expr *condition, bool t
   return r;
 }
 
-static bool enter_partial(Visitor *visitor, Expr *e) {
+// May `e` have no value, depending on what its operands are? Found once: operands are shared.
+static bool is_partial(Analyzer *analyzer, Expr *e) {
+  if (!e->count) return false;
+  Info *info = info_of(analyzer, e);
+  if (info->partial != PARTIAL_UNKNOWN) return info->partial == PARTIAL_YES;
   bool divides = e->op == EXPR_FLOOR_DIV || e->op == EXPR_FLOOR_MOD || e->op == EXPR_TRUNC_DIV ||
                  e->op == EXPR_TRUNC_MOD;
-  if (e->op == EXPR_LOAD || (divides && e->args[1]->count)) *(bool *)visitor->env = true;
-  return !*(bool *)visitor->env;
-}
-
-// May `e` have no value, depending on what its operands are?
-static bool is_partial(Expr *e) {
-  bool partial = false;
-  Visitor visitor = {.env = &partial, .enter_expr = enter_partial};
-  visit_expr(&visitor, e);
+  bool partial = e->op == EXPR_LOAD || (divides && e->args[1]->count);
+  for (int i = 0; i < e->count && !partial; i++) partial = is_partial(analyzer, e->args[i]);
+  info->partial = partial ? PARTIAL_YES : PARTIAL_NO;
   return partial;
 }
 
@@ -225,7 +223,7 @@ static bool is_partial(Expr *e) {
 // where the condition does not hold, so it is simplified without that.
 static Expr *simplify_value(Analyzer *analyzer, Expr *choice, int number, Expr *condition) {
   Expr *e = choice->args[number];
-  if (choice->op == EXPR_SELECT && is_partial(e)) return simplify(analyzer, e);
+  if (choice->op == EXPR_SELECT && is_partial(analyzer, e)) return simplify(analyzer, e);
   return simplify_given(analyzer, e, condition, number == 1);
 }
 
