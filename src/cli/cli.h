@@ -18,11 +18,12 @@ typedef Array(const char *) StringList;
 
 // What an option stores at `offset` of the subcommand's option struct, which starts as `defaults`.
 typedef enum OptionKind {
-  OPTION_FLAG,   // bool: true when given
-  OPTION_INT,    // int64_t, not negative
-  OPTION_NUMBER, // double, not negative
-  OPTION_TEXT,   // const char *, as typed
-  OPTION_LIST,   // StringList: may be given several times
+  OPTION_FLAG,     // bool: true when given
+  OPTION_INT,      // int64_t, not negative
+  OPTION_NUMBER,   // double, not negative
+  OPTION_TEXT,     // const char *, as typed
+  OPTION_LIST,     // StringList: may be given several times
+  OPTION_OPTIONAL, // StringList, likewise; the value, which may be missing, stands behind =
 } OptionKind;
 
 typedef struct Option {

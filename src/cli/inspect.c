@@ -74,6 +74,15 @@ static const char *shape_text(const View *v, const Value *value) {
   return value->rank ? text_string(&text) : "scalar";
 }
 
+// "[1x8x8x3]".
+static const char *physical_text(const View *v, const Layout *layout) {
+  Text text = text_new(&v->cli->context->arena);
+  for (int i = 0; i < layout->physical_rank; i++)
+    text_printf(&text, "%s%lld", i ? "x" : "[", (long long)layout->physical_extents[i]);
+  text_puts(&text, "]");
+  return text_string(&text);
+}
+
 typedef const char *(*Describe)(const View *v, const Placed *placed, const Value *value);
 
 static const char *describe_shape(const View *v, const Placed *placed, const Value *value) {
@@ -119,12 +128,41 @@ static void print_line(View *v, Table *table, const Node *node) {
   table_cell(table, "%s", kernel_text(v, placed));
 }
 
+// An input or output of the graph, with the physical shape where it is not the logical one.
+static void print_border(View *v, Table *table, const Value *value, const char *what,
+                         const StageTensor *tensor, const Layout *layout) {
+  Context *context = v->cli->context;
+  const char *name = plan_layout_name(context, tensor, layout);
+  if (layout) name = arena_printf(&context->arena, "%s%s", name, physical_text(v, layout));
+  table_cell(table, "%s", value->name);
+  table_cell(table, "%s", what);
+  table_cell(table, "%s", shape_text(v, value));
+  table_cell(table, "%s", dtype_name(context, value->type));
+  table_cell(table, "%s", name);
+  table_cell(table, "%lld", (long long)plan_bytes(tensor, layout));
+  table_cell(table, "0");
+  table_cell(table, "-");
+}
+
+static void print_borders(View *v, Table *table, bool outputs) {
+  const StageGraph *stages = v->plan->stages;
+  int count = outputs ? v->graph->output_count : v->graph->param_count;
+  for (int i = 0; i < count; i++) {
+    const Value *value = outputs ? v->graph->outputs[i] : v->graph->params[i];
+    const StageTensor *tensor = outputs ? stages->outputs.items[i] : stages->inputs.items[i];
+    print_border(v, table, value, outputs ? "output" : "input", tensor,
+                 outputs ? plan_output_layout(v->plan, i) : plan_input_layout(v->plan, i));
+  }
+}
+
 static void print_text(View *v) {
   static const char *const heads[] = {"#name",   "operator", "shapes",     "type",
                                       "layouts", "bytes",    "operations", "kernel"};
   Table table = table_new(&v->cli->context->arena, "lllllrrl");
   for (int i = 0; i < COUNT_OF(heads); i++) table_cell(&table, "%s", heads[i]);
+  print_borders(v, &table, false);
   for (int i = 0; i < v->graph->nodes.count; i++) print_line(v, &table, v->graph->nodes.items[i]);
+  print_borders(v, &table, true);
   table_print(&table, stdout);
 }
 
@@ -155,11 +193,31 @@ static json_t *node_json(View *v, const Node *node) {
                    placed->operations, "kernel", placed->number);
 }
 
+static json_t *borders_json(const View *v, bool outputs) {
+  json_t *list = json_array();
+  int count = outputs ? v->graph->output_count : v->graph->param_count;
+  for (int i = 0; i < count; i++) {
+    const StageTensor *tensor =
+        outputs ? v->plan->stages->outputs.items[i] : v->plan->stages->inputs.items[i];
+    const Value *value = outputs ? v->graph->outputs[i] : v->graph->params[i];
+    const Layout *layout = outputs ? plan_output_layout(v->plan, i) : plan_input_layout(v->plan, i);
+    int64_t shape[PHYSICAL_MAX_RANK];
+    int rank = program_shape(value, layout, shape);
+    json_t *physical = json_array();
+    for (int d = 0; d < rank; d++) json_array_append_new(physical, json_integer(shape[d]));
+    json_array_append_new(list, json_pack("{s:s, s:s, s:o}", "name", value->name, "layout",
+                                          plan_layout_name(v->cli->context, tensor, layout),
+                                          "physical_shape", physical));
+  }
+  return list;
+}
+
 static int show_json(View *v) {
   json_t *list = json_array();
   for (int i = 0; i < v->graph->nodes.count; i++)
     json_array_append_new(list, node_json(v, v->graph->nodes.items[i]));
-  return json_print(v->cli, json_pack("{s:o}", "operators", list));
+  return json_print(v->cli, json_pack("{s:o, s:o, s:o}", "operators", list, "inputs",
+                                      borders_json(v, false), "outputs", borders_json(v, true)));
 }
 
 static int run(Cli *cli, void *given) {

@@ -74,13 +74,26 @@ static void show_progress(void *env, const char *what, int done, int all) {
   progress_step(&shown->progress, done);
 }
 
+static PlanPolicy policy_of(const ModelOptions *options) {
+  static const char *const names[] = {[PLAN_OPTIMAL] = "optimal",
+                                      [PLAN_NONE] = "none",
+                                      [PLAN_FORWARD] = "forward",
+                                      [PLAN_BACKWARD] = "backward"};
+  if (model_keeps_all(options)) return PLAN_NONE;
+  for (int i = 0; options->policy && i < COUNT_OF(names); i++)
+    if (!strcmp(options->policy, names[i])) return (PlanPolicy)i;
+  return PLAN_OPTIMAL;
+}
+
 typedef Program *(*Build)(Context *context, const GraphFunc *graph, const CompileOptions *options);
 
 static Program *build(Cli *cli, const GraphFunc *graph, const ModelOptions *options, Build make) {
   Shown shown = {progress_begin("compiling", 1)};
   CompileOptions compile = {.progress = show_progress, .progress_env = &shown};
   if (!cli_machine(cli, &compile.machine)) return NULL;
-  if (options->policy && !strcmp(options->policy, "none")) compile.policy = PLAN_NONE;
+  compile.policy = policy_of(options);
+  compile.wishes = model_wishes(cli, graph, options);
+  if (!compile.wishes) return NULL;
   compile.lower.print_after = options->print_after;
   compile.lower.verify_each = options->verify_each;
   Program *program = make(cli->context, graph, &compile);
@@ -106,6 +119,40 @@ Tensor *cli_keep_tensor(Cli *cli, Tensor *tensor) {
 }
 
 Tensor *model_tensor(Cli *cli, const Value *value) {
+  return model_tensor_as(cli, value, NULL);
+}
+
+Tensor *model_pack(Cli *cli, const Value *value, const Layout *layout, Tensor *logical) {
+  Tensor *physical = layout ? model_tensor_as(cli, value, layout) : logical;
+  if (layout && physical)
+    layout_pack(cli->context, layout, dtype_bytes(value->type), logical->data, physical->data);
+  return physical;
+}
+
+static bool lies_so(Cli *cli, const Value *value, const Layout *layout, const Tensor *tensor) {
+  bool same = tensor->rank == layout->physical_rank;
+  for (int i = 0; i < tensor->rank && same; i++)
+    same = tensor->shape[i] == layout->physical_extents[i];
+  return same || diag_error(cli->context, value->pos,
+                            "'%s' is expected in the shape of its layout: %s", value->name,
+                            model_shape_text(cli, layout->physical_extents, layout->physical_rank));
+}
+
+Tensor *model_unpack(Cli *cli, const Value *value, const Layout *layout, Tensor *physical) {
+  if (!layout) return physical;
+  Tensor *logical = lies_so(cli, value, layout, physical) ? model_tensor(cli, value) : NULL;
+  if (logical)
+    layout_unpack(cli->context, layout, dtype_bytes(value->type), physical->data, logical->data);
+  return logical;
+}
+
+const char *model_shape_text(Cli *cli, const int64_t *shape, int rank) {
+  Text text = text_new(&cli->context->arena);
+  for (int i = 0; i < rank; i++) text_printf(&text, "%s%lld", i ? ", " : "", (long long)shape[i]);
+  return arena_printf(&cli->context->arena, "[%s]", text_string(&text));
+}
+
+Tensor *model_tensor_as(Cli *cli, const Value *value, const Layout *layout) {
   int64_t shape[TENSOR_MAX_RANK];
   ElementType type;
   const char *name = dtype_name(cli->context, value->type);
@@ -114,7 +161,14 @@ Tensor *model_tensor(Cli *cli, const Value *value) {
     diag_error(cli->context, value->pos, "'%s' has no static shape", value->name);
     return NULL;
   }
-  Tensor *tensor = cli_keep_tensor(cli, tensor_new(type, shape, value->rank));
+  const int64_t *extents = layout ? layout->physical_extents : shape;
+  int rank = layout ? layout->physical_rank : value->rank;
+  if (rank > TENSOR_MAX_RANK) {
+    diag_error(cli->context, value->pos, "'%s' would have %d axes in memory; at most %d",
+               value->name, rank, TENSOR_MAX_RANK);
+    return NULL;
+  }
+  Tensor *tensor = cli_keep_tensor(cli, tensor_new(type, extents, rank));
   if (!tensor) diag_error(cli->context, value->pos, "no memory for '%s'", value->name);
   return tensor;
 }

@@ -8,6 +8,9 @@
 
 typedef struct ModelOptions {
   StringList input_shapes; // --input-shape
+  StringList desired;      // --desired-layout
+  StringList keep;         // --keep-layout: names, "" for everything
+  StringList input_layouts, output_layouts;
   const char *policy;      // --policy
   const char *print_after; // --print-ir-after
   bool verify_each;        // --verify-each
@@ -17,7 +20,16 @@ typedef struct ModelOptions {
 #define MODEL_OPTIONS                                                                              \
   {"input-shape", 0, OPTION_LIST, "NAME=1x3x224x224", "size of an input, or of a free dimension",  \
    offsetof(ModelOptions, input_shapes)},                                                          \
-      {"policy", 0, OPTION_TEXT, "optimal|none", "how layouts are planned",                        \
+      {"desired-layout", 0, OPTION_LIST, "OPERATOR=LAYOUT",                                        \
+       "layouts of a node, or of all of a kind: Conv=NCHW16c, Conv:data=NHWC",                     \
+       offsetof(ModelOptions, desired)},                                                           \
+      {"keep-layout", 0, OPTION_OPTIONAL, "NAME",                                                  \
+       "change no layouts, or not of this tensor or operator", offsetof(ModelOptions, keep)},      \
+      {"input-layout", 0, OPTION_LIST, "NAME=LAYOUT", "how the caller lays out an input",          \
+       offsetof(ModelOptions, input_layouts)},                                                     \
+      {"output-layout", 0, OPTION_LIST, "NAME=LAYOUT", "how the caller wants an output",           \
+       offsetof(ModelOptions, output_layouts)},                                                    \
+      {"policy", 0, OPTION_TEXT, "optimal|forward|backward|none", "how layouts are planned",       \
        offsetof(ModelOptions, policy)},                                                            \
       {"print-ir-after", 0, OPTION_TEXT, "PASS", "print every kernel after a lowering pass",       \
        offsetof(ModelOptions, print_after)},                                                       \
@@ -47,8 +59,19 @@ Program *model_build(Cli *cli, const GraphFunc *graph, const ModelOptions *optio
 // The same without lowered kernels.
 Program *model_plan(Cli *cli, const GraphFunc *graph, const ModelOptions *options);
 
+// What the options say of layouts; NULL with diagnostics that point into them.
+PlanWishes *model_wishes(Cli *cli, const GraphFunc *graph, const ModelOptions *options);
+bool model_keeps_all(const ModelOptions *options); // a --keep-layout without a name
+
+const char *model_shape_text(Cli *cli, const int64_t *shape, int rank); // "[1, 3, 8, 8]"
 // A tensor of a value's type and static shape; NULL with a diagnostic.
 Tensor *model_tensor(Cli *cli, const Value *value);
+// The same of the physical shape of a layout; NULL is row-major.
+Tensor *model_tensor_as(Cli *cli, const Value *value, const Layout *layout);
+// A tensor laid out (padding holds zeros), and brought back; itself where `layout` is NULL. NULL
+// with a diagnostic, such as that what lies so has another shape.
+Tensor *model_pack(Cli *cli, const Value *value, const Layout *layout, Tensor *logical);
+Tensor *model_unpack(Cli *cli, const Value *value, const Layout *layout, Tensor *physical);
 Tensor *cli_keep_tensor(Cli *cli, Tensor *tensor); // freed with the context; NULL stays NULL
 // What `--input name=file.npy` says this input holds; NULL when nothing, or with a diagnostic.
 Tensor *cli_given_array(Cli *cli, const StringList *given, const char *name);

@@ -29,6 +29,7 @@ typedef struct Reader {
   const char *const *arguments;
   int count, next;
   bool ok;
+  const char *bare; // an option that was given without its optional value
 } Reader;
 
 // One option in force: its row and the struct that its offset counts from.
@@ -125,6 +126,7 @@ static bool store(Reader *reader, Target target, const char *text) {
   case OPTION_NUMBER: return store_number(reader, option, text, place);
   case OPTION_TEXT: return *(const char **)place = text, true;
   case OPTION_LIST:
+  case OPTION_OPTIONAL:
     array_push(&reader->cli->context->arena, (StringList *)place, text);
     return true;
   }
@@ -141,6 +143,10 @@ static bool read_option(Reader *reader, const char *word) {
     return store(reader, target, NULL);
   }
   if (equals) return store(reader, target, equals + 1);
+  if (target.option->kind == OPTION_OPTIONAL) {
+    reader->bare = target.option->name;
+    return store(reader, target, "");
+  }
   if (reader->next == reader->count)
     return misuse(reader, "--%s needs a value: %s", target.option->name, target.option->value);
   return store(reader, target, reader->arguments[reader->next++]);
@@ -160,13 +166,15 @@ static void read_all(Reader *reader) {
 }
 
 bool options_parse(Cli *cli, const char *const *arguments, int count, void *options, bool *help) {
-  Reader reader = {cli, options, help, arguments, count, 0, true};
+  Reader reader = {cli, options, help, arguments, count, .ok = true};
   read_all(&reader);
   const Command *command = cli->command;
   if (*help) return true;
   if (cli->inputs.count < command->least_inputs) misuse(&reader, "expected %s", command->arguments);
   if (cli->inputs.count > command->most_inputs)
-    misuse(&reader, "unexpected argument '%s'", cli->inputs.items[command->most_inputs]);
+    misuse(&reader, "unexpected argument '%s'%s%s%s", cli->inputs.items[command->most_inputs],
+           reader.bare ? "; a value stands behind '=': --" : "", reader.bare ? reader.bare : "",
+           reader.bare ? "=…" : "");
   if (!reader.ok)
     diag_note(cli->context, (SourcePos){0}, "'pleat %s -h' shows its options", command->name);
   return reader.ok;
@@ -177,8 +185,12 @@ enum { SPELLING_COLUMNS = 30 };
 static void print_option(const Option *option, FILE *out) {
   char spelling[96], letter[8] = "    ";
   if (option->letter) snprintf(letter, sizeof letter, "-%c, ", option->letter);
-  snprintf(spelling, sizeof spelling, "%s--%s%s%s", letter, option->name, option->value ? " " : "",
-           option->value ? option->value : "");
+  bool optional = option->kind == OPTION_OPTIONAL;
+  snprintf(spelling, sizeof spelling, "%s--%s%s%s%s", letter, option->name,
+           optional        ? "[="
+           : option->value ? " "
+                           : "",
+           option->value ? option->value : "", optional ? "]" : "");
   if (strlen(spelling) > SPELLING_COLUMNS)
     fprintf(out, "  %s\n  %*s %s\n", spelling, SPELLING_COLUMNS, "", option->help);
   else

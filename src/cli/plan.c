@@ -5,18 +5,22 @@
 
 #include <jansson.h>
 #include <math.h>
+#include <stdlib.h>
 
 #include "script/script.h"
 
 typedef struct PlanCommand {
   ModelOptions model; // first: MODEL_OPTIONS
   bool schedules, program;
-  int64_t why, kernel;
+  const char *why;
+  int64_t kernel;
 } PlanCommand;
 
 static const Option options[] = {
     MODEL_OPTIONS,
-    {"why", 0, OPTION_INT, "N", "all about rewrite N of the table", offsetof(PlanCommand, why)},
+    {"why", 0, OPTION_TEXT, "N or TENSOR",
+     "all about rewrite N of the table, or a tensor: where it is used, what else it could cost",
+     offsetof(PlanCommand, why)},
     {"schedules", 0, OPTION_FLAG, NULL, "print the steps that schedule each kernel",
      offsetof(PlanCommand, schedules)},
     {"programs", 0, OPTION_FLAG, NULL, "print the kernels before they are scheduled",
@@ -130,6 +134,21 @@ static const char *gap_text(const View *v) {
                       fmax(gap, 0));
 }
 
+// What the policies make of the same choices, beside the best.
+static void print_policies(const View *v) {
+  const Plan *plan = v->plan;
+  if (plan->cost_optimal <= 0) return;
+  const double costs[] = {plan->cost_optimal, plan->cost_forward, plan->cost_backward};
+  static const char *const names[] = {"optimal", "forward", "backward"};
+  printf("policies:");
+  for (int i = 0; i < COUNT_OF(costs); i++) {
+    printf("%s %s %s", i ? " ·" : "", names[i], show_cycles(v, costs[i]));
+    if (costs[i] > plan->cost_optimal)
+      printf(" (+%.1f %%)", 100 * (costs[i] / plan->cost_optimal - 1));
+  }
+  printf("\n");
+}
+
 static void print_totals(const View *v) {
   const Plan *plan = v->plan;
   int at_run = 0;
@@ -142,6 +161,7 @@ static void print_totals(const View *v) {
          show_cycles(v, cost), show_cycles(v, plan->cost), gap_text(v));
   printf("row-major throughout: %s cycles, %.2f times as many\n",
          show_cycles(v, plan->cost_unplanned), plan->cost_unplanned / fmax(plan->cost, 1));
+  print_policies(v);
   if (v->rows.count)
     printf("%ssee one:  pleat plan %s --why 1%s\n", paint(v->cli, COLOUR_DIM), v->path,
            paint(v->cli, COLOUR_NONE));
@@ -194,14 +214,8 @@ static void print_rewrite(const View *v, const Row *row, const PlanRewrite *r) {
            show_bytes(&v->cli->context->arena, r->bytes), show_cycles(v, r->cost), r->because);
 }
 
-static int print_why(const View *v) {
+static int print_why_rewrite(const View *v, long number) {
   enum { SHOWN = 3 };
-  int64_t number = v->options->why;
-  if (number > v->rows.count) {
-    diag_error(v->cli->context, (SourcePos){0}, "--why %lld: the plan has %d rewrites",
-               (long long)number, v->rows.count);
-    return STATUS_BAD;
-  }
   const Row *row = &v->rows.items[number - 1];
   int shown = row->members.count <= SHOWN + 1 ? row->members.count : SHOWN;
   for (int i = 0; i < shown; i++) print_rewrite(v, row, row->members.items[i]);
@@ -211,6 +225,101 @@ static int print_why(const View *v) {
     printf("%s %s", i > shown ? "," : "", member_name(row, i));
   printf("\n");
   return STATUS_DONE;
+}
+
+// ---- One tensor -------------------------------------------------------------------------------
+
+// The option that makes a tensor lie so.
+static const char *option_for(const View *v, const StageTensor *tensor, const Layout *layout) {
+  Arena *arena = &v->cli->context->arena;
+  const char *name = name_of(v, tensor, layout), *quote = strchr(name, ' ') ? "'" : "";
+  if (tensor->input >= 0)
+    return arena_printf(arena, "%s--input-layout %s=%s%s", quote, plan_tensor_name(tensor), name,
+                        quote);
+  const Stage *stage = tensor->producer;
+  if (!layout)
+    return tensor->value ? arena_printf(arena, "--keep-layout=%s", plan_tensor_name(tensor)) : "";
+  if (!stage->node || !stage->node->name || !tensor->value) return "";
+  return arena_printf(arena, "--desired-layout %s%s:output=%s%s", quote, stage->node->name, name,
+                      quote);
+}
+
+static const char *difference_text(const View *v, const PlanAlternative *a) {
+  double more = a->cost - v->plan->cost;
+  if (!a->feasible) return "impossible";
+  if (a->chosen) return "as planned";
+  return arena_printf(&v->cli->context->arena, "%s%s", more < 0 ? "-" : "+",
+                      show_cycles(v, fabs(more)));
+}
+
+static void print_alternatives(const View *v, const StageTensor *tensor) {
+  PlanAlternative items[PLAN_MAX_ALTERNATIVES];
+  int count = plan_alternatives(v->plan, tensor, items);
+  Table table = table_new(&v->cli->context->arena, "lrrrl");
+  static const char *const heads[] = {"  layout", "places", "cycles of the plan", "", "to have it"};
+  for (int i = 0; i < COUNT_OF(heads); i++) table_cell(&table, "%s", heads[i]);
+  for (int i = 0; i < count; i++) {
+    const PlanAlternative *a = &items[i];
+    table_cell(&table, "  %s", name_of(v, tensor, a->layout));
+    table_cell(&table, "%lld", (long long)(plan_bytes(tensor, a->layout) /
+                                           dtype_bytes(tensor->buffer->type)));
+    table_cell(&table, "%s", a->feasible ? show_cycles(v, a->cost) : "-");
+    table_cell(&table, "%s", difference_text(v, a));
+    table_cell(&table, "%s", a->feasible && !a->chosen ? option_for(v, tensor, a->layout) : "");
+  }
+  table_print(&table, stdout);
+}
+
+static bool is_fused(const View *v, const StageTensor *tensor) {
+  for (int i = 0; i < v->plan->kernels.count; i++) {
+    const PlanKernel *kernel = v->plan->kernels.items[i];
+    for (int j = 0; j < kernel->params.count; j++)
+      if (kernel->params.items[j] == tensor) return false;
+  }
+  return true;
+}
+
+static int print_why_tensor(const View *v, const StageTensor *tensor) {
+  const Buffer *buffer = tensor->buffer;
+  printf("%s  [%s] %s%s\n", plan_tensor_name(tensor), shape_text(v, buffer),
+         dtype_name(v->cli->context, buffer->type),
+         tensor->data         ? ", a constant"
+         : tensor->input >= 0 ? ", an input"
+         : tensor->is_output  ? ", an output"
+                              : "");
+  if (is_fused(v, tensor)) printf("  never in memory: its reader runs in the kernel that computes it\n");
+  print_uses(v, tensor);
+  if (tensor->data)
+    printf("  packed while compiling as its kernel reads it; its layout costs nothing at run time\n");
+  else
+    print_alternatives(v, tensor);
+  return STATUS_DONE;
+}
+
+static int no_such_tensor(const View *v) {
+  const StageGraph *stages = v->plan->stages;
+  Array(const char *) names = {0};
+  for (int i = 0; i < stages->tensors.count; i++)
+    array_push(&v->cli->context->arena, &names, plan_tensor_name(stages->tensors.items[i]));
+  const char *nearest = nearest_name(v->options->why, names.items, names.count);
+  diag_error(v->cli->context, (SourcePos){0},
+             "--why %s: the plan has no such tensor%s%s%s\nit has %d rewrites; a tensor that only "
+             "renames elements of another, or is computed while compiling, is none",
+             v->options->why, nearest ? "; did you mean '" : "", nearest ? nearest : "",
+             nearest ? "'?" : "", v->rows.count);
+  return STATUS_BAD;
+}
+
+static int print_why(const View *v) {
+  const char *why = v->options->why;
+  for (int i = 0; i < v->plan->stages->tensors.count; i++) {
+    const StageTensor *tensor = v->plan->stages->tensors.items[i];
+    if (!strcmp(plan_tensor_name(tensor), why)) return print_why_tensor(v, tensor);
+  }
+  char *end;
+  long number = strtol(why, &end, 10);
+  return *end || number < 1 || number > v->rows.count ? no_such_tensor(v)
+                                                      : print_why_rewrite(v, number);
 }
 
 // ---- Kernels ----------------------------------------------------------------------------------
@@ -282,10 +391,12 @@ static int show_json(const View *v) {
                           r->because, "bytes", (json_int_t)r->bytes, "when",
                           r->folded ? "folded" : "run", "cost", r->cost));
     }
-  return json_print(v->cli, json_pack("{s:o, s:f, s:f, s:f, s:b, s:i}", "rewrites", list, "cost",
-                                      plan->cost, "cost_unplanned", plan->cost_unplanned,
-                                      "lower_bound", plan->lower_bound, "optimal", plan->optimal,
-                                      "kernels", plan->kernels.count));
+  return json_print(
+      v->cli, json_pack("{s:o, s:f, s:f, s:f, s:f, s:f, s:f, s:b, s:i}", "rewrites", list, "cost",
+                        plan->cost, "cost_unplanned", plan->cost_unplanned, "cost_optimal",
+                        plan->cost_optimal, "cost_forward", plan->cost_forward, "cost_backward",
+                        plan->cost_backward, "lower_bound", plan->lower_bound, "optimal",
+                        plan->optimal, "kernels", plan->kernels.count));
 }
 
 static int run(Cli *cli, void *given) {

@@ -19,7 +19,8 @@ static Tensor *make_input(Session *s, const InputContents *contents, int number)
                value->name, value->name);
     return NULL;
   }
-  if (!(tensor = model_tensor(s->cli, value))) return NULL;
+  tensor = model_tensor_as(s->cli, value, s->wishes->inputs[number].layout);
+  if (!tensor) return NULL;
   if (strcmp(contents->fill, "random") == 0)
     tensor_fill_random(tensor, (uint64_t)(contents->seed + number));
   else
@@ -39,7 +40,9 @@ static bool make_tensors(Session *s, const InputContents *contents) {
     if (!(s->inputs[i] = make_input(s, contents, i))) return false;
   for (int i = 0; i < s->output_count; i++) {
     s->output_names[i] = s->graph->outputs[i]->name;
-    if (!(s->outputs[i] = model_tensor(s->cli, s->graph->outputs[i]))) return false;
+    const Layout *layout = s->wishes->outputs[i].layout;
+    s->outputs[i] = model_tensor_as(s->cli, s->graph->outputs[i], layout);
+    if (!s->outputs[i]) return false;
   }
   return true;
 }
@@ -68,7 +71,8 @@ bool session_ready(Session *s) {
 
 bool session_begin(Session *s, const GraphFunc *graph, const InputContents *contents) {
   s->graph = graph;
-  if (!graph || !make_tensors(s, contents)) return false;
+  s->wishes = graph ? model_wishes(s->cli, graph, s->model) : NULL;
+  if (!s->wishes || !make_tensors(s, contents)) return false;
   s->program = model_build(s->cli, graph, s->model);
   s->executable = s->program ? executable_new(s->program, &s->target) : NULL;
   if (!s->executable) return false;

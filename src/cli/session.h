@@ -13,6 +13,7 @@ typedef struct Session {
   HostMachine machine;
   // A model:
   const GraphFunc *graph;
+  const PlanWishes *wishes;
   Program *program;
   Executable *executable;
   // Or a kernel (cli/kernel.h):

@@ -44,9 +44,11 @@ typedef struct Checking {
   Program *program;
   Executable *executable;
   ThreadPool *pool;
-  Tensor **inputs, **outputs;
-  TestData data; // of files; all zeros without
-  int sets;      // of test data, compared so far
+  const PlanWishes *wishes;
+  Tensor **inputs;           // row-major
+  Tensor **given, **outputs; // as the caller has them
+  TestData data;             // of files; all zeros without
+  int sets;                  // of test data, compared so far
   Reference reference;
   Progress progress;
   int compared; // tensors
@@ -63,7 +65,8 @@ static Tensor *make_input(Checking *s, int number) {
   const Value *value = s->graph->params[number];
   Tensor *tensor = test_data_tensor(s->cli, &s->data, value);
   if (tensor || s->cli->context->error_count) return tensor;
-  if ((tensor = cli_given_array(s->cli, &s->options->inputs, value->name))) return tensor;
+  if ((tensor = cli_given_array(s->cli, &s->options->inputs, value->name)))
+    return model_unpack(s->cli, value, s->wishes->inputs[number].layout, tensor);
   if (s->cli->context->error_count || !(tensor = model_tensor(s->cli, value))) return NULL;
   tensor_fill_random(tensor, (uint64_t)(s->options->seed + number));
   return tensor;
@@ -76,12 +79,21 @@ static bool load(Checking *s, const char *folder) {
   if (folder && !test_data_load(s->cli, s->path, folder, model, &s->data)) return false;
   s->graph = folder ? s->data.graph : model_load(s->cli, s->path, model);
   if (!s->graph || !model_check_inputs(s->cli, &s->options->inputs, s->graph)) return false;
+  if (!(s->wishes = model_wishes(s->cli, s->graph, model))) return false;
   s->inputs = arena_array(arena, Tensor *, s->graph->param_count);
+  s->given = arena_array(arena, Tensor *, s->graph->param_count);
   s->outputs = arena_array(arena, Tensor *, s->graph->output_count);
-  for (int i = 0; i < s->graph->param_count; i++)
+  for (int i = 0; i < s->graph->param_count; i++) {
+    const PlanWish *wish = &s->wishes->inputs[i];
     if (!(s->inputs[i] = make_input(s, i))) return false;
-  for (int i = 0; i < s->graph->output_count; i++)
-    if (!(s->outputs[i] = model_tensor(s->cli, s->graph->outputs[i]))) return false;
+    s->given[i] = model_pack(s->cli, s->graph->params[i], wish->layout, s->inputs[i]);
+    if (!s->given[i]) return false;
+  }
+  for (int i = 0; i < s->graph->output_count; i++) {
+    const Layout *layout = s->wishes->outputs[i].layout;
+    s->outputs[i] = model_tensor_as(s->cli, s->graph->outputs[i], layout);
+    if (!s->outputs[i]) return false;
+  }
   return true;
 }
 
@@ -187,12 +199,14 @@ static bool check_files(Checking *s) {
     const ConstData *expected = s->data.expected[i];
     if (!expected) continue;
     Difference difference;
+    Tensor *actual = model_unpack(s->cli, value, s->wishes->outputs[i].layout, s->outputs[i]);
+    if (!actual) return false;
     if (!test_data_type_fits(value->type, expected->type) ||
-        tensor_bytes(s->outputs[i]) != (int64_t)expected->bytes)
+        tensor_bytes(actual) != (int64_t)expected->bytes)
       return diag_error(s->cli->context, value->pos, "'%s' has another type or shape than its file",
                         value->name);
-    bool agrees = values_agree(value->type, expected->data, s->outputs[i]->data,
-                               tensor_count(s->outputs[i]), &s->options->tolerance, &difference);
+    bool agrees = values_agree(value->type, expected->data, actual->data, tensor_count(actual),
+                               &s->options->tolerance, &difference);
     if (!note_result(s, value, agrees, &difference)) return report(s, value, -1, s->data.folder);
   }
   return true;
@@ -234,7 +248,7 @@ static bool compare(Checking *s) {
   s->progress = progress_begin("checking", s->program->steps.count);
   bool ok = reference_begin(s->cli->context, s->graph, s->inputs, compiled, &s->program->options,
                             &s->reference) &&
-            executable_trace(s->executable, s->pool, s->inputs, s->outputs, check_step, s) &&
+            executable_trace(s->executable, s->pool, s->given, s->outputs, check_step, s) &&
             check_files(s);
   progress_end(&s->progress);
   return ok;

@@ -13,6 +13,7 @@
 typedef struct CompileOptions {
   HostMachine machine;
   PlanPolicy policy;
+  const PlanWishes *wishes;  // NULL: none
   LowerOptions lower;        // hooks: print, stop, verify
   const TargetRow *target;   // of code for this process; NULL: target_for_running()
   void (*progress)(void *env, const char *what, int done, int all); // may be NULL
@@ -62,6 +63,11 @@ Program *program_build(Context *context, const GraphFunc *graph, const CompileOp
 // The constants as the kernels read them, program->weight_bytes into `weights` (aligned to 64).
 void program_fill_weights(const Program *program, void *weights);
 
+enum { PHYSICAL_MAX_RANK = 32 };
+// The shape in which the caller passes a value: the layout's physical one, or (NULL) the logical
+// one. Its rank.
+int program_shape(const Value *value, const Layout *layout, int64_t *shape);
+
 // The whole program as a file: target_write_program.
 bool program_write(const Program *program, const TargetRow *target,
                    const TargetProgramOptions *options, const char *path);
@@ -73,7 +79,8 @@ typedef struct Executable Executable;
 // Code for this process, weights and arena. NULL with diagnostics. Freed with executable_free.
 Executable *executable_new(Program *program, TargetReport *report);
 void executable_free(Executable *executable);
-// Tensors in the order of the graph's parameters and outputs, compact and of its types and shapes.
+// Tensors in the order of the graph's parameters and outputs, compact, of its types, and of the
+// shapes of plan_input_layout and plan_output_layout.
 // False with a diagnostic that says which argument is wrong.
 bool executable_run(Executable *executable, ThreadPool *pool, Tensor *const *inputs,
                     Tensor *const *outputs);

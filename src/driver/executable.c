@@ -68,22 +68,23 @@ static bool make_steps(Executable *e) {
   return true;
 }
 
-static ArgumentSpec spec_of(Context *context, const Value *value) {
-  int64_t *shape = arena_array(&context->arena, int64_t, value->rank);
-  value_static_shape(value, shape);
-  ArgumentSpec spec = {.name = value->name, .rank = value->rank, .shape = shape};
+static ArgumentSpec spec_of(Context *context, const Value *value, const Layout *layout) {
+  int64_t *shape = arena_array(&context->arena, int64_t, PHYSICAL_MAX_RANK);
+  ArgumentSpec spec = {.name = value->name, .shape = shape};
+  spec.rank = program_shape(value, layout, shape);
   element_type_parse(dtype_name(context, value->type), &spec.type);
   return spec;
 }
 
 static void make_specs(Executable *e) {
   const GraphFunc *graph = e->program->graph;
+  const Plan *plan = e->program->plan;
   Context *context = e->program->context;
   int inputs = graph->param_count;
   e->specs = arena_array(&context->arena, ArgumentSpec, inputs + graph->output_count);
-  for (int i = 0; i < inputs; i++) e->specs[i] = spec_of(context, graph->params[i]);
+  for (int i = 0; i < inputs; i++) e->specs[i] = spec_of(context, graph->params[i], plan_input_layout(plan, i));
   for (int i = 0; i < graph->output_count; i++)
-    e->specs[inputs + i] = spec_of(context, graph->outputs[i]);
+    e->specs[inputs + i] = spec_of(context, graph->outputs[i], plan_output_layout(plan, i));
 }
 
 static bool generate(Executable *e, TargetReport *report) {

@@ -47,13 +47,13 @@ static int slot_for(Program *p, StageTensor *tensor, const Layout *layout, int s
   ProgramSlot slot = {
       .kind = SLOT_ARENA, .layout = layout, .tensor = tensor, .first = step, .last = step};
   slot.bytes = slot_bytes(tensor, layout);
-  int output = layout ? -1 : output_number(p->plan->stages, tensor);
+  int output = output_number(p->plan->stages, tensor);
   if (tensor->data) {
     slot.kind = SLOT_CONSTANT;
-  } else if (output >= 0) {
+  } else if (output >= 0 && same_layout(layout, plan_output_layout(p->plan, output))) {
     slot.kind = SLOT_OUTPUT;
     slot.number = output;
-  } else if (tensor->input >= 0 && !layout) {
+  } else if (tensor->input >= 0 && same_layout(layout, plan_input_layout(p->plan, tensor->input))) {
     slot.kind = SLOT_INPUT;
     slot.number = tensor->input;
   }
@@ -102,6 +102,15 @@ void program_fill_weights(const Program *p, void *weights) {
       memcpy(to, data->data, data->bytes);
     file_forget(p->context, data->data, data->bytes);
   }
+}
+
+int program_shape(const Value *value, const Layout *layout, int64_t *shape) {
+  if (!layout) {
+    value_static_shape(value, shape);
+    return value->rank;
+  }
+  memcpy(shape, layout->physical_extents, sizeof *shape * (size_t)layout->physical_rank);
+  return layout->physical_rank;
 }
 
 // ---- Kernels
@@ -161,11 +170,21 @@ static bool check_static(Context *context, const StageGraph *stages) {
   return true;
 }
 
+// Tensors whose layout was asked for stay tensors.
+static void keep_wished(StageGraph *stages, const PlanWishes *wishes) {
+  for (int i = 0; i < stages->tensors.count; i++) {
+    StageTensor *tensor = stages->tensors.items[i];
+    for (int k = 0; wishes && k < wishes->items.count; k++)
+      tensor->kept |= tensor->value && wishes->items.items[k].value == tensor->value;
+  }
+}
+
 static StageGraph *make_stages(Program *p) {
   StageGraph *stages = stage_graph_new(p->context, p->graph);
   if (!stages || !check_static(p->context, stages)) return NULL;
   stage_graph_prune(stages);
   if (!stage_graph_fold(stages, FOLD_LIMIT)) return NULL;
+  keep_wished(stages, p->options.wishes);
   stage_graph_inline_views(stages);
   stage_graph_inline_intermediates(stages);
   if (!stage_graph_fold(stages, FOLD_LIMIT)) return NULL;
@@ -179,8 +198,10 @@ Program *program_plan(Context *context, const GraphFunc *graph, const CompileOpt
   int64_t start = clock_now_ns();
   StageGraph *stages = make_stages(p);
   if (!stages) return NULL;
-  PlanOptions plan_options = {.machine = &p->options.machine, .policy = options->policy};
+  PlanOptions plan_options = {
+      .machine = &p->options.machine, .policy = options->policy, .wishes = options->wishes};
   p->plan = plan_graph(stages, &plan_options);
+  if (!p->plan) return NULL;
   p->plan_seconds = seconds_since(start);
   start = clock_now_ns();
   if (!plan_schedule(p->plan)) return NULL;

@@ -19,15 +19,40 @@ static TargetStep step_of(const Program *p, const ProgramStep *from) {
   return (TargetStep){from->kernel, arguments, from->plan->name};
 }
 
-static TargetTensor tensor_of(const Program *p, const Value *value) {
-  int64_t *shape = arena_array(&p->context->scratch, int64_t, value->rank + 1);
-  value_static_shape(value, shape);
-  return (TargetTensor){value->name, value->type, value->rank, shape};
+// "NHWC of [1, 3, 8, 8]".
+static const char *layout_of(const Program *p, const StageTensor *tensor, const Layout *layout) {
+  Arena *arena = &p->context->scratch;
+  if (!layout) return "row-major";
+  Text text = text_new(arena);
+  text_printf(&text, "%s of [", plan_layout_name(p->context, tensor, layout));
+  for (int i = 0; i < layout->rank; i++)
+    text_printf(&text, "%s%lld", i ? ", " : "", (long long)layout->extents[i]);
+  text_puts(&text, "]");
+  return text_string(&text);
 }
 
-static const TargetTensor *tensors_of(const Program *p, Value *const *values, int count) {
+static TargetTensor tensor_of(const Program *p, const Value *value, const StageTensor *tensor,
+                              const Layout *layout) {
+  int64_t *shape = arena_array(&p->context->scratch, int64_t, PHYSICAL_MAX_RANK);
+  int rank = program_shape(value, layout, shape);
+  return (TargetTensor){value->name, value->type, rank, shape, layout_of(p, tensor, layout)};
+}
+
+static const TargetTensor *inputs_of(const Program *p) {
+  int count = p->graph->param_count;
   TargetTensor *tensors = arena_array(&p->context->scratch, TargetTensor, count);
-  for (int i = 0; i < count; i++) tensors[i] = tensor_of(p, values[i]);
+  for (int i = 0; i < count; i++)
+    tensors[i] = tensor_of(p, p->graph->params[i], p->plan->stages->inputs.items[i],
+                           plan_input_layout(p->plan, i));
+  return tensors;
+}
+
+static const TargetTensor *outputs_of(const Program *p) {
+  int count = p->graph->output_count;
+  TargetTensor *tensors = arena_array(&p->context->scratch, TargetTensor, count);
+  for (int i = 0; i < count; i++)
+    tensors[i] = tensor_of(p, p->graph->outputs[i], p->plan->stages->outputs.items[i],
+                           plan_output_layout(p->plan, i));
   return tensors;
 }
 
@@ -55,8 +80,8 @@ bool program_write(const Program *p, const TargetRow *target, const TargetProgra
   TargetProgram program = {
       .unit = {p->name, p->kernels.items, p->kernels.count},
       .names = kernel_names(p),
-      .inputs = tensors_of(p, p->graph->params, p->graph->param_count),
-      .outputs = tensors_of(p, p->graph->outputs, p->graph->output_count),
+      .inputs = inputs_of(p),
+      .outputs = outputs_of(p),
       .input_count = p->graph->param_count,
       .output_count = p->graph->output_count,
       .steps = steps,

@@ -69,7 +69,7 @@ static bool read_by_reduction(const StageTensor *tensor) {
 void stage_graph_inline_views(StageGraph *s) {
   for (int i = 0; i < s->stages.count; i++) {
     Stage *stage = s->stages.items[i];
-    if (!is_view(stage) || stage->output->is_output) continue;
+    if (!is_view(stage) || stage->output->is_output || stage->output->kept) continue;
     if (read_by_reduction(stage->output) && view_divides(s, stage)) continue;
     for (int k = 0; k < stage->output->users.count; k++) {
       Stage *user = stage->output->users.items[k];

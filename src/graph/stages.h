@@ -15,6 +15,7 @@ typedef struct StageTensor {
   Stage *producer; // NULL for inputs and constants
   PtrArray users;  // Stage*, in order, once each
   bool is_output;  // of the graph
+  bool kept;       // what writes it is not put into its readers
   int input;       // number among the graph's inputs; -1
   int index;       // in StageGraph.tensors
 } StageTensor;

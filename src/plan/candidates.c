@@ -7,39 +7,52 @@ static int lanes_of(const Planner *p, const Buffer *buffer) {
   return p->machine->vector_bytes / MAX_OF(dtype_bytes(buffer->type), 1);
 }
 
+bool planner_nest(const Planner *p, const Stage *stage, Nest *nest) {
+  Stmt *s = te_stage_stmt(p->context, stage->te);
+  while (s->kind == STMT_FOR) s = s->as.loop.body;
+  return nest_of_block(p->context, s->as.block, nest);
+}
+
+// ---- Layouts
+
 static const LayoutExpr *axis_part(Context *context, int axis, LayoutOp op, int64_t by) {
   return layout_expr(context, op, layout_axis(context, axis), layout_const(context, by), NULL);
 }
 
+// Axes are called alike in all layouts, so that equal maps are the same map.
+static const IndexMap *map_of_outputs(Context *context, int rank, int count,
+                                      const LayoutExpr *const *outputs) {
+  static const char *const usual[TE_MAX_RANK + 1] = {[3] = "NCW", [4] = "NCHW", [5] = "NCDHW"};
+  Str names[TE_MAX_RANK];
+  for (int d = 0; d < rank; d++)
+    names[d] =
+        usual[rank] ? str_format(context, "%c", usual[rank][d]) : str_format(context, "i%d", d);
+  return index_map_new(context, rank, names, count, outputs, NULL, NULL, 0);
+}
+
 static const Layout *layout_of_outputs(const Planner *p, const Buffer *buffer, int count,
                                        const LayoutExpr *const *outputs) {
-  static const char *const usual[TE_MAX_RANK + 1] = {[3] = "NCW", [4] = "NCHW", [5] = "NCDHW"};
-  Context *context = p->context;
   int64_t shape[TE_MAX_RANK];
-  Str names[TE_MAX_RANK];
   if (!buffer_static_shape(buffer, shape)) return NULL;
-  for (int d = 0; d < buffer->rank; d++)
-    names[d] = usual[buffer->rank] ? str_format(context, "%c", usual[buffer->rank][d])
-                                   : str_format(context, "i%d", d);
-  const IndexMap *map = index_map_new(context, buffer->rank, names, count, outputs, NULL, NULL, 0);
-  const Layout *layout = layout_static(context, map, shape, buffer->pos);
-  return layout ? layout_with_padding(context, layout, (LayoutPadding){LAYOUT_PADDING_ANY, 0})
+  const IndexMap *map = map_of_outputs(p->context, buffer->rank, count, outputs);
+  const Layout *layout = layout_static(p->context, map, shape, buffer->pos);
+  return layout ? layout_with_padding(p->context, layout, (LayoutPadding){LAYOUT_PADDING_ANY, 0})
                 : NULL;
 }
 
-// [.., axis // lanes, .., axis % lanes], or the axis moved to the end.
+// [.., axis // block, .., axis % block], or (block 0) the axis moved to the end.
 static const Layout *with_inner_axis(const Planner *p, const Buffer *buffer, int axis,
-                                     bool blocked) {
+                                     int64_t block) {
   const LayoutExpr *outputs[TE_MAX_RANK + 1];
-  int count = 0, lanes = lanes_of(p, buffer);
+  int count = 0;
   for (int d = 0; d < buffer->rank; d++) {
     if (d != axis)
       outputs[count++] = layout_axis(p->context, d);
-    else if (blocked)
-      outputs[count++] = axis_part(p->context, d, LAYOUT_DIV, lanes);
+    else if (block)
+      outputs[count++] = axis_part(p->context, d, LAYOUT_DIV, block);
   }
   outputs[count++] =
-      blocked ? axis_part(p->context, axis, LAYOUT_MOD, lanes) : layout_axis(p->context, axis);
+      block ? axis_part(p->context, axis, LAYOUT_MOD, block) : layout_axis(p->context, axis);
   return layout_of_outputs(p, buffer, count, outputs);
 }
 
@@ -63,24 +76,49 @@ static const Layout *in_panels(const Planner *p, const Nest *nest, const NestRea
   return layout_of_outputs(p, read->buffer, count, outputs);
 }
 
-static void add_candidate(Candidates *c, const Layout *layout, int axis, bool blocked,
-                          bool panels) {
-  if (!layout || c->count == PLAN_MAX_LAYOUTS) return;
-  c->items[c->count] = layout;
-  c->axis[c->count] = axis;
-  c->panels[c->count] = panels;
-  c->blocked[c->count++] = blocked;
+// ---- Candidates
+
+int candidates_add(Candidates *c, Candidate candidate) {
+  if (c->frozen || c->count == PLAN_MAX_LAYOUTS) return -1;
+  c->items[c->count] = candidate;
+  return c->count++;
 }
 
-static void propose(Planner *p, const StageTensor *tensor, int axis, bool blocked) {
+bool candidate_like(const Candidate *a, const Candidate *b) {
+  if (a->axis != b->axis || a->block != b->block || a->panels != b->panels) return false;
+  return a->axis != CANDIDATE_OTHER || index_map_same(a->layout->map, b->layout->map);
+}
+
+// A layout that the user named, under the names that the planner gives axes.
+Candidate planner_candidate_of(const Planner *p, const Buffer *buffer, const Layout *layout) {
+  const IndexMap *map = layout->map;
+  const LayoutExpr *last = map->output_count ? map->outputs[map->output_count - 1] : NULL;
+  if (last && last->op == LAYOUT_MOD) last = last->args[0];
+  if (last && last->op == LAYOUT_AXIS && buffer->rank <= TE_MAX_RANK) {
+    int axis = (int)last->value;
+    int64_t block = nest_block(layout, axis);
+    if (map->outputs[map->output_count - 1] == last) block = 0;
+    const Layout *usual = with_inner_axis(p, buffer, axis, block);
+    if (usual && layout_equal(p->context, usual, layout).verdict == LAYOUT_YES)
+      return (Candidate){usual, axis, block, .wished = true};
+  }
+  map = map_of_outputs(p->context, buffer->rank, map->output_count, map->outputs);
+  layout = layout_new(p->context, map, layout->shape, layout->physical, layout->facts,
+                      (LayoutPadding){LAYOUT_PADDING_ANY, 0}, buffer->pos);
+  return (Candidate){layout, CANDIDATE_OTHER, 0, .wished = true};
+}
+
+static void propose(Planner *p, const StageTensor *tensor, int axis, int64_t block, bool wished) {
   Candidates *c = &p->candidates[tensor->index];
   int64_t extent;
-  if (c->count == PLAN_MAX_LAYOUTS || axis < 0 || tensor->buffer->rank < 3) return;
+  if (c->frozen || axis < 0 || (tensor->buffer->rank < 3 && !wished)) return;
   if (!expr_as_int(tensor->buffer->shape[axis], &extent) || extent < 2) return;
-  if (!blocked && axis == tensor->buffer->rank - 1) return;
+  if (!block && axis == tensor->buffer->rank - 1) return;
+  Candidate candidate = {.axis = axis, .block = block, .wished = wished};
   for (int i = 1; i < c->count; i++)
-    if (c->axis[i] == axis && c->blocked[i] == blocked) return;
-  add_candidate(c, with_inner_axis(p, tensor->buffer, axis, blocked), axis, blocked, false);
+    if (candidate_like(&c->items[i], &candidate)) return;
+  candidate.layout = with_inner_axis(p, tensor->buffer, axis, block);
+  if (candidate.layout) candidates_add(c, candidate);
 }
 
 static bool reads_constant(const Stage *stage) {
@@ -94,9 +132,7 @@ static bool reads_constant(const Stage *stage) {
 static void propose_panels(Planner *p, const Stage *stage) {
   enum { SMALLEST = 1 << 16 }; // bytes; below, all of it stays in the first cache
   Nest nest;
-  Stmt *s = te_stage_stmt(p->context, stage->te);
-  while (s->kind == STMT_FOR) s = s->as.loop.body;
-  if (reads_constant(stage) || !nest_of_block(p->context, s->as.block, &nest)) return;
+  if (reads_constant(stage) || !planner_nest(p, stage, &nest)) return;
   for (int i = 0; i < nest.read_count; i++) {
     const NestRead *read = &nest.reads[i];
     const StageTensor *tensor = stage_tensor_of(p->stages, read->buffer);
@@ -106,8 +142,10 @@ static void propose_panels(Planner *p, const Stage *stage) {
     bool matrix = false; // other axes of the output do not move it
     for (int a = 0; a < nest.spatial_count; a++)
       matrix |= a != last && nest.axes[a].extent > 1 && !nest_depends(read, a);
-    Candidates *c = &p->candidates[tensor->index];
-    if (matrix) add_candidate(c, in_panels(p, &nest, read, d), d, true, true);
+    const Layout *layout = matrix ? in_panels(p, &nest, read, d) : NULL;
+    int64_t width = (int64_t)lanes_of(p, read->buffer) * PANEL_VECTORS;
+    if (layout)
+      candidates_add(&p->candidates[tensor->index], (Candidate){layout, d, width, .panels = true});
   }
 }
 
@@ -115,19 +153,18 @@ static void propose_panels(Planner *p, const Stage *stage) {
 static int preferred_dimension(Planner *p, const Stage *stage) {
   Nest nest;
   Tile tile;
-  Stmt *s = te_stage_stmt(p->context, stage->te);
-  while (s->kind == STMT_FOR) s = s->as.loop.body;
-  if (!nest_of_block(p->context, s->as.block, &nest)) return -1;
+  if (!planner_nest(p, stage, &nest)) return -1;
   int best = -1;
   double best_cost = 0;
   for (int d = 0; d < nest.output->rank; d++) {
-    int axis = nest.output_axis[d];
-    const Layout *output = axis < 0 ? NULL : with_inner_axis(p, nest.output, d, true);
+    int axis = nest.output_axis[d], lanes = lanes_of(p, nest.output);
+    const Layout *output = axis < 0 ? NULL : with_inner_axis(p, nest.output, d, lanes);
     if (!output) continue;
     NestLayouts layouts = {.output = output};
     for (int i = 0; i < nest.read_count; i++) {
+      const Buffer *buffer = nest.reads[i].buffer;
       int along = nest_dimension_of(&nest, &nest.reads[i], axis);
-      if (along >= 0) layouts.reads[i] = with_inner_axis(p, nest.reads[i].buffer, along, true);
+      if (along >= 0) layouts.reads[i] = with_inner_axis(p, buffer, along, lanes_of(p, buffer));
     }
     if (!tile_choose(p->context, p->machine, &nest, &layouts, &tile)) continue;
     double cost = tile_cost(p->machine, &tile);
@@ -139,32 +176,41 @@ static int preferred_dimension(Planner *p, const Stage *stage) {
   return best;
 }
 
-static void hand_on(Planner *p, const Stage *stage) {
+// A map that has no usual form goes on to tensors of the same shape.
+static void hand_on_other(Planner *p, const Stage *stage, const StageTensor *from,
+                          const Candidate *candidate) {
+  Candidates *c = &p->candidates[stage->output->index];
+  if (!stage_reads_in_place(stage, from)) return;
+  for (int i = 1; i < c->count; i++)
+    if (candidate_like(&c->items[i], candidate)) return;
+  candidates_add(c, *candidate);
+}
+
+// Through a reduction go only those that the user named.
+static void hand_on(Planner *p, const Stage *stage, bool only_wished) {
   for (int i = 0; i < stage->reads.count; i++) {
     const StageTensor *from = stage->reads.items[i];
     const Candidates *c = &p->candidates[from->index];
     if (from->buffer->rank != stage->output->buffer->rank) continue;
-    for (int j = 1; j < c->count; j++)
-      if (!c->panels[j]) propose(p, stage->output, c->axis[j], c->blocked[j]);
+    for (int j = 1; j < c->count; j++) {
+      if (c->items[j].panels || (only_wished && !c->items[j].wished)) continue;
+      if (c->items[j].axis == CANDIDATE_OTHER)
+        hand_on_other(p, stage, from, &c->items[j]);
+      else
+        propose(p, stage->output, c->items[j].axis, c->items[j].block, c->items[j].wished);
+    }
   }
 }
 
-void planner_find_candidates(Planner *p) {
-  int count = p->stages->tensors.count;
-  p->candidates = arena_array(&p->context->arena, Candidates, count);
-  for (int i = 0; i < count; i++) {
-    p->candidates[i].count = 1;
-    p->candidates[i].axis[0] = -1;
-  }
+void planner_find_candidates(Planner *p, bool proposals) {
   for (int i = 0; i < p->stages->stages.count; i++) {
     const Stage *stage = p->stages->stages.items[i];
-    if (!stage_is_reduction(stage)) {
-      hand_on(p, stage);
-      continue;
-    }
+    bool reduction = stage_is_reduction(stage);
+    hand_on(p, stage, reduction || !proposals);
+    if (!reduction || !proposals) continue;
     int preferred = stage->output->buffer->rank < 3 ? -1 : preferred_dimension(p, stage);
-    propose(p, stage->output, preferred, true);
-    propose(p, stage->output, preferred, false);
+    propose(p, stage->output, preferred, lanes_of(p, stage->output->buffer), false);
+    propose(p, stage->output, preferred, 0, false);
     propose_panels(p, stage);
   }
 }

@@ -19,10 +19,21 @@ double planner_move_cost(const Planner *p, double bytes) {
   return bytes / rate;
 }
 
+int64_t integer_cost(double cycles) {
+  return (int64_t)(cycles + 0.5);
+}
+
+int stage_read_of(const Stage *stage, const StageTensor *tensor) {
+  for (int i = 0; i < stage->reads.count; i++)
+    if (stage->reads.items[i] == tensor) return i;
+  return -1;
+}
+
 double planner_rewrite_cost(const Planner *p, const StageTensor *tensor, int from, int to) {
   if (from == to) return 0;
-  const Candidates *c = &p->candidates[tensor->index];
-  double bytes = tensor_bytes_as(tensor, c->items[from]) + tensor_bytes_as(tensor, c->items[to]);
+  const Candidate *items = p->candidates[tensor->index].items;
+  double bytes =
+      tensor_bytes_as(tensor, items[from].layout) + tensor_bytes_as(tensor, items[to].layout);
   enum { CALL_CYCLES = 2000 };
   return 3 * planner_move_cost(p, bytes) + CALL_CYCLES; // strided on one side
 }
@@ -34,16 +45,23 @@ static StageChoice *add_choice(StageChoices *choices) {
   return choice;
 }
 
-// The candidate of `tensor` that lies as candidate `like` of another tensor of the same rank: same
-// innermost axis, same blocking. Row-major when it has none.
-static int candidate_like(const Planner *p, const StageTensor *tensor, const StageTensor *other,
-                          int like) {
+// The candidate of `tensor` that lies as candidate `like` of another tensor of the same rank.
+// Row-major when it has none.
+static int candidate_as(const Planner *p, const StageTensor *tensor, const StageTensor *other,
+                        int like) {
   const Candidates *c = &p->candidates[tensor->index], *o = &p->candidates[other->index];
   for (int i = 0; i < c->count && tensor->buffer->rank == other->buffer->rank; i++)
-    if (c->axis[i] == o->axis[like] && c->blocked[i] == o->blocked[like] &&
-        c->panels[i] == o->panels[like])
-      return i;
+    if (candidate_like(&c->items[i], &o->items[like])) return i;
   return 0;
+}
+
+// The one candidate that the user lets a stage read (-1: write) its tensor in; -1: any.
+static int only_candidate(const Planner *p, const Stage *stage, int read) {
+  const StageWish *wish = planner_wish(p, stage, read);
+  if (p->row_major) return 0;
+  return wish && !wish->tensor->data
+             ? MAX_OF(planner_candidate_number(p, wish->tensor, wish->layout), 0)
+             : -1;
 }
 
 // ---- Reductions
@@ -55,16 +73,24 @@ typedef struct Combination {
   StageChoice choice;
 } Combination;
 
+static const Layout *layout_read(const Combination *c, int read, bool *packed) {
+  const Planner *p = c->planner;
+  const StageTensor *tensor = c->stage->reads.items[read];
+  const StageWish *wish = tensor->data ? planner_wish(p, c->stage, read) : NULL;
+  *packed = tensor->data && !wish;
+  if (tensor->data) return wish ? wish->layout : NULL;
+  return p->candidates[tensor->index].items[c->choice.reads[read]].layout;
+}
+
 static double reduction_cost(const Combination *c) {
   NestLayouts layouts = {0};
   Planner *p = c->planner;
-  layouts.output = p->candidates[c->stage->output->index].items[c->choice.output];
+  layouts.output = p->candidates[c->stage->output->index].items[c->choice.output].layout;
   for (int i = 0; i < c->nest->read_count; i++)
     for (int j = 0; j < c->stage->reads.count; j++) {
       const StageTensor *tensor = c->stage->reads.items[j];
-      if (tensor->buffer != c->nest->reads[i].buffer) continue;
-      layouts.packed[i] = tensor->data != NULL;
-      if (!tensor->data) layouts.reads[i] = p->candidates[tensor->index].items[c->choice.reads[j]];
+      if (tensor->buffer == c->nest->reads[i].buffer)
+        layouts.reads[i] = layout_read(c, j, &layouts.packed[i]);
     }
   double write = planner_move_cost(p, tensor_bytes_as(c->stage->output, layouts.output));
   Tile tile;
@@ -83,26 +109,34 @@ static void combine_reads(Combination *c, int read) {
     return;
   }
   const StageTensor *tensor = c->stage->reads.items[read];
+  int only = only_candidate(p, c->stage, read);
   int count = tensor->data ? 1 : p->candidates[tensor->index].count;
   for (int i = 0; i < count; i++) {
+    if (only >= 0 && i != only) continue;
     c->choice.reads[read] = tensor->data ? -1 : i;
     combine_reads(c, read + 1);
   }
 }
 
-static void reduction_choices(Planner *p, const Stage *stage) {
+// Loops that cannot be looked into: everything as the model has it.
+static bool only_choice(Planner *p, const Stage *stage) {
+  StageChoice *choice = add_choice(&p->choices[stage->index]);
+  for (int i = 0; i < stage->reads.count; i++)
+    choice->reads[i] = ((StageTensor *)stage->reads.items[i])->data ? -1 : 0;
+  for (int i = -1; i < stage->reads.count; i++)
+    if (only_candidate(p, stage, i) > 0)
+      return planner_refuses(p, stage, "its loops have sizes that are not known");
+  return true;
+}
+
+static bool reduction_choices(Planner *p, const Stage *stage) {
   Nest nest;
-  Stmt *s = te_stage_stmt(p->context, stage->te);
-  while (s->kind == STMT_FOR) s = s->as.loop.body;
-  if (!nest_of_block(p->context, s->as.block, &nest)) { // symbolic: as it comes
-    StageChoice *choice = add_choice(&p->choices[stage->index]);
-    for (int i = 0; i < stage->reads.count; i++)
-      choice->reads[i] = ((StageTensor *)stage->reads.items[i])->data ? -1 : 0;
-    return;
-  }
+  if (!planner_nest(p, stage, &nest)) return only_choice(p, stage);
   Combination c = {p, stage, &nest, {.fused = -1}};
-  int outputs = p->candidates[stage->output->index].count;
-  for (c.choice.output = 0; c.choice.output < outputs; c.choice.output++) combine_reads(&c, 0);
+  int outputs = p->candidates[stage->output->index].count, only = only_candidate(p, stage, -1);
+  for (c.choice.output = 0; c.choice.output < outputs; c.choice.output++)
+    if (only < 0 || c.choice.output == only) combine_reads(&c, 0);
+  return true;
 }
 
 // ---- Stages without a reduction
@@ -112,7 +146,7 @@ static void reduction_choices(Planner *p, const Stage *stage) {
 typedef struct CutSearch {
   const Expr *axis;
   int64_t block;
-  bool cuts;
+  const Expr *cuts; // the condition; NULL: none does
 } CutSearch;
 
 static bool find_cut(Visitor *visitor, Expr *e) {
@@ -122,16 +156,16 @@ static bool find_cut(Visitor *visitor, Expr *e) {
     const Expr *condition = e->args[0];
     bool aligned = condition->op == EXPR_LT && condition->args[0] == search->axis &&
                    expr_as_int(condition->args[1], &bound) && bound % search->block == 0;
-    search->cuts |= !aligned;
+    if (!aligned) search->cuts = condition;
   }
   return true;
 }
 
-static bool cuts_blocks(const Planner *p, const Stage *stage, int output) {
-  const Candidates *c = &p->candidates[stage->output->index];
-  if (c->axis[output] < 0) return false;
-  int lanes = p->machine->vector_bytes / MAX_OF(dtype_bytes(stage->output->buffer->type), 1);
-  CutSearch search = {stage->te->indices[c->axis[output]], lanes, false};
+static const Expr *cuts_blocks(const Planner *p, const Stage *stage, int output) {
+  const Candidate *c = &p->candidates[stage->output->index].items[output];
+  if (c->axis < 0 || (c->wished && !c->block)) return NULL;
+  int64_t lanes = p->machine->vector_bytes / MAX_OF(dtype_bytes(stage->output->buffer->type), 1);
+  CutSearch search = {stage->te->indices[c->axis], c->block ? c->block : lanes, NULL};
   Visitor visitor = {.env = &search, .enter_expr = find_cut};
   visit_expr(&visitor, stage->te->value);
   return search.cuts;
@@ -143,11 +177,11 @@ static double stage_bytes(const Planner *p, const Stage *stage, const StageChoic
     const StageTensor *tensor = stage->reads.items[i];
     if (i == choice->fused) continue;
     int candidate = MAX_OF(choice->reads[i], 0);
-    bytes += tensor_bytes_as(tensor, p->candidates[tensor->index].items[candidate]);
+    bytes += tensor_bytes_as(tensor, p->candidates[tensor->index].items[candidate].layout);
   }
   if (choice->fused < 0)
-    bytes +=
-        tensor_bytes_as(stage->output, p->candidates[stage->output->index].items[choice->output]);
+    bytes += tensor_bytes_as(stage->output,
+                             p->candidates[stage->output->index].items[choice->output].layout);
   return bytes;
 }
 
@@ -163,32 +197,49 @@ static bool can_join(const Stage *stage, const StageTensor *tensor) {
          dtype_equal(tensor->buffer->type, stage->output->buffer->type);
 }
 
-static void elementwise_choices(Planner *p, const Stage *stage) {
-  StageChoices *choices = &p->choices[stage->index];
-  int outputs = p->candidates[stage->output->index].count;
-  for (int output = 0; output < outputs; output++) {
-    if (cuts_blocks(p, stage, output)) continue;
-    for (int fused = -1; fused < stage->reads.count; fused++) {
-      if (fused >= 0 && !can_join(stage, stage->reads.items[fused])) continue;
-      StageChoice *choice = add_choice(choices);
-      if (!choice) return;
-      choice->output = output;
-      choice->fused = fused;
-      for (int i = 0; i < stage->reads.count; i++) {
-        const StageTensor *tensor = stage->reads.items[i];
-        choice->reads[i] = tensor->data ? -1 : candidate_like(p, tensor, stage->output, output);
-      }
-      choice->cost = elementwise_cost(p, stage, choice);
-    }
+static void set_reads(const Planner *p, const Stage *stage, StageChoice *choice) {
+  for (int i = 0; i < stage->reads.count; i++) {
+    const StageTensor *tensor = stage->reads.items[i];
+    int only = only_candidate(p, stage, i);
+    choice->reads[i] = tensor->data ? -1
+                       : only >= 0  ? only
+                                    : candidate_as(p, tensor, stage->output, choice->output);
   }
 }
 
-void planner_find_choices(Planner *p, int index) {
+static bool refuse_cut(const Planner *p, const Stage *stage, const Expr *cut) {
+  const Candidates *c = &p->candidates[stage->output->index];
+  int64_t at = 0, block = c->items[only_candidate(p, stage, -1)].block;
+  if (cut->op == EXPR_LT) expr_as_int(cut->args[1], &at);
+  return planner_refuses(
+      p, stage,
+      str_format(p->context, "it would cut a block of %lld%s", (long long)block,
+                 at ? str_format(p->context, " at index %lld", (long long)at) : ""));
+}
+
+static bool elementwise_choices(Planner *p, const Stage *stage) {
+  StageChoices *choices = &p->choices[stage->index];
+  int outputs = p->candidates[stage->output->index].count, only = only_candidate(p, stage, -1);
+  for (int output = 0; output < outputs; output++) {
+    if (only >= 0 && output != only) continue;
+    const Expr *cut = cuts_blocks(p, stage, output);
+    if (cut && only == output) return refuse_cut(p, stage, cut);
+    for (int fused = -1; fused < stage->reads.count && !cut; fused++) {
+      if (fused >= 0 && !can_join(stage, stage->reads.items[fused])) continue;
+      StageChoice *choice = add_choice(choices);
+      if (!choice) return true;
+      choice->output = output;
+      choice->fused = fused;
+      set_reads(p, stage, choice);
+      choice->cost = elementwise_cost(p, stage, choice);
+    }
+  }
+  return true;
+}
+
+bool planner_find_choices(Planner *p, int index) {
   const Stage *stage = p->stages->stages.items[index];
   if (stage->reads.count > NEST_MAX_READS)
     bug(p->context, "a stage with %d reads", stage->reads.count);
-  if (stage_is_reduction(stage))
-    reduction_choices(p, stage);
-  else
-    elementwise_choices(p, stage);
+  return stage_is_reduction(stage) ? reduction_choices(p, stage) : elementwise_choices(p, stage);
 }

@@ -5,23 +5,30 @@
 
 #include "plan/plan.h"
 
-enum { PLAN_MAX_LAYOUTS = 8, PLAN_MAX_CHOICES = 64 };
+enum { PLAN_MAX_LAYOUTS = PLAN_MAX_ALTERNATIVES, PLAN_MAX_CHOICES = 64 };
 
-// The layouts a tensor may have; entry 0 is row-major (NULL).
+// A layout that a tensor may have, and its form, by which layouts of different tensors are alike.
+typedef struct Candidate {
+  const Layout *layout; // NULL: row-major
+  int axis;             // the logical axis that is innermost; CANDIDATE_ROWS, CANDIDATE_OTHER
+  int64_t block;        // so many of its values side by side; 0: all of them
+  bool panels;          // in panels that a reduction reads from end to end
+  bool wished;          // the user named it
+} Candidate;
+enum { CANDIDATE_ROWS = -1, CANDIDATE_OTHER = -2 };
+
 typedef struct Candidates {
   int count;
-  const Layout *items[PLAN_MAX_LAYOUTS];
-  int axis[PLAN_MAX_LAYOUTS];     // the logical axis that is innermost; -1 for row-major
-  bool blocked[PLAN_MAX_LAYOUTS]; // in blocks of the machine's vectors
-  bool panels[PLAN_MAX_LAYOUTS];  // in panels that a reduction reads from end to end
+  Candidate items[PLAN_MAX_LAYOUTS]; // the first is row-major
+  bool frozen;                       // no others are let in
 } Candidates;
 
 // One feasible way to run a stage: numbers of candidates.
 typedef struct StageChoice {
-  int output;                   // of the output tensor
-  int reads[NEST_MAX_READS];    // per entry of stage->reads; -1: a constant, laid out at will
-  int fused;                    // entry of stage->reads whose producer it joins; -1: none
-  double cost;                  // cycles
+  int output;                // of the output tensor
+  int reads[NEST_MAX_READS]; // per entry of stage->reads; -1: a constant, laid out at will
+  int fused;                 // entry of stage->reads whose producer it joins; -1: none
+  double cost;               // cycles
 } StageChoice;
 
 typedef struct StageChoices {
@@ -29,18 +36,70 @@ typedef struct StageChoices {
   StageChoice items[PLAN_MAX_CHOICES];
 } StageChoices;
 
-typedef struct Planner {
+// A wish found in the stages: how `stage` reads entry `read` of its reads, or (-1) writes.
+typedef struct StageWish {
+  const PlanWish *from;
+  const Stage *stage;
+  int read;
+  const StageTensor *tensor;
+  const Layout *layout; // NULL: row-major
+} StageWish;
+
+struct Planner {
   Context *context;
   StageGraph *stages;
   const HostMachine *machine;
-  Candidates *candidates; // by tensor->index
-  StageChoices *choices;  // by stage->index
-} Planner;
+  const PlanWishes *wanted; // NULL: nothing
+  Candidates *candidates;   // by tensor->index
+  StageChoices *choices;    // by stage->index
+  bool row_major;           // stages take nothing else
+  int *given;               // by tensor->index: the candidate in which the caller has it
+  Array(StageWish) wishes;
+};
 
-void planner_find_candidates(Planner *planner);
-void planner_find_choices(Planner *planner, int stage);
+// A choice for each stage, and its cost.
+typedef struct Assignment {
+  int *choice; // by stage->index; NULL: none was found
+  int64_t cost, bound;
+  bool optimal;
+} Assignment;
+
+// candidates.c
+void planner_find_candidates(Planner *planner, bool proposals);
+int candidates_add(Candidates *candidates, Candidate candidate); // its number; -1: no room
+bool candidate_like(const Candidate *a, const Candidate *b);
+Candidate planner_candidate_of(const Planner *planner, const Buffer *buffer, const Layout *layout);
+// The stage's loops; false where they are not one store with static extents.
+bool planner_nest(const Planner *planner, const Stage *stage, Nest *nest);
+
+// wishes.c: before candidates are proposed. False with diagnostics.
+bool planner_take_wishes(Planner *planner);
+const StageWish *planner_wish(const Planner *planner, const Stage *stage, int read);
+bool planner_refuses(const Planner *planner, const Stage *stage, const char *why); // returns false
+int planner_candidate_number(const Planner *planner, const StageTensor *tensor,
+                             const Layout *layout);
+
+// choices.c: false with diagnostics when wishes leave none.
+bool planner_find_choices(Planner *planner, int stage);
 double planner_rewrite_cost(const Planner *planner, const StageTensor *tensor, int from, int to);
 double planner_move_cost(const Planner *planner, double bytes);
 double tensor_bytes_as(const StageTensor *tensor, const Layout *layout);
+int64_t integer_cost(double cycles);
+int stage_read_of(const Stage *stage, const StageTensor *tensor); // entry of reads; -1
+
+// problem.c: the best plan; `forced`, unless NULL, is written in candidate `number`.
+Assignment planner_solve(const Planner *planner, double seconds, const StageTensor *forced,
+                         int number);
+
+// greedy.c
+Assignment planner_forward(const Planner *planner);
+Assignment planner_backward(const Planner *planner);
+int64_t planner_cost_of(const Planner *planner, const int *choice);
+// The candidate in which a tensor is written, and the set of those in which it must exist.
+int planner_written(const Planner *planner, const int *choice, const StageTensor *tensor);
+unsigned planner_exists(const Planner *planner, const int *choice, const StageTensor *tensor);
+
+// kernels.c
+void planner_make_kernels(Planner *planner, const int *choice, Plan *plan);
 
 #endif

@@ -9,14 +9,32 @@
 #include "schedule/model.h"
 
 typedef enum PlanPolicy {
-  PLAN_OPTIMAL, // the cheapest plan
-  PLAN_NONE,    // every tensor row-major
+  PLAN_OPTIMAL,  // the cheapest plan
+  PLAN_NONE,     // every tensor row-major, but for the layouts that were asked for
+  PLAN_FORWARD,  // what is cheapest for one operator after the other, in the order of the graph
+  PLAN_BACKWARD, // the same, against the order
 } PlanPolicy;
+
+// A layout that was asked for. Layouts lie on the value's shape; NULL is row-major.
+typedef struct PlanWish {
+  const Node *node; // as this operator reads the value, or (`output`) writes it; NULL: the value
+                    // keeps its layout everywhere, which then is row-major
+  const Value *value;
+  bool output, named; // named: not being able to is an error; otherwise such operators are left out
+  const Layout *layout;
+  SourcePos pos; // what asks for it
+} PlanWish;
+
+typedef struct PlanWishes {
+  Array(PlanWish) items;
+  PlanWish *inputs, *outputs; // of the graph, by number: how the caller has them
+} PlanWishes;
 
 typedef struct PlanOptions {
   const HostMachine *machine;
   PlanPolicy policy;
-  double seconds; // for the solver; 0: 2
+  double seconds;           // for the solver; 0: 2
+  const PlanWishes *wishes; // NULL: none
 } PlanOptions;
 
 // One run of compiled code: a group of fused stages, or a rewrite of one tensor.
@@ -41,30 +59,52 @@ typedef struct PlanVersion {
 typedef struct PlanRewrite {
   StageTensor *tensor;
   const Layout *from, *to;
-  bool folded;         // of a constant: done while compiling
-  int64_t bytes;       // of the larger side
-  double cost;         // cycles at each run
+  bool folded;   // of a constant: done while compiling
+  int64_t bytes; // of the larger side
+  double cost;   // cycles at each run
   const char *because;
-  PlanKernel *kernel;  // NULL when folded
+  PlanKernel *kernel; // NULL when folded
 } PlanRewrite;
 
+typedef struct Planner Planner;
 typedef struct Plan {
   Context *context;
   StageGraph *stages;
   const HostMachine *machine;
   Array(PlanKernel *) kernels; // in the order in which they run
   Array(PlanRewrite) rewrites;
-  double cost, cost_unplanned, lower_bound; // cycles
+  double cost, cost_unplanned, lower_bound;         // cycles
+  double cost_optimal, cost_forward, cost_backward; // of the policies; 0 where layouts are not free
   bool optimal;
+  const PlanWishes *wishes; // as given
+  Planner *planner;         // what was chosen from, and what was: for plan_alternatives
+  const int *choice;
 } Plan;
 
+// NULL with diagnostics when what was asked for cannot be had.
 Plan *plan_graph(StageGraph *stages, const PlanOptions *options);
+// How the caller has input or output `number` of the graph; NULL: row-major.
+const Layout *plan_input_layout(const Plan *plan, int number);
+const Layout *plan_output_layout(const Plan *plan, int number);
+
+// The best plan in which a tensor is written (an input: given) in `layout`.
+typedef struct PlanAlternative {
+  const Layout *layout;
+  bool feasible;
+  double cost; // cycles of the whole plan
+  bool chosen; // it is written so in the plan
+} PlanAlternative;
+enum { PLAN_MAX_ALTERNATIVES = 8 };
+// Each layout that the tensor may have; how many. None for constants.
+int plan_alternatives(const Plan *plan, const StageTensor *tensor, PlanAlternative *items);
 // Finds the schedule of every kernel; kernels of one structure share it. Adds the folded rewrites
 // of constants to plan->rewrites. False with diagnostics.
 bool plan_schedule(Plan *plan);
 
 // "NCHW16c", "NCHW", or the arrow form.
 const char *plan_layout_name(Context *context, const StageTensor *tensor, const Layout *layout);
+// Of the tensor in memory.
+int64_t plan_bytes(const StageTensor *tensor, const Layout *layout);
 // A readable name of a tensor.
 const char *plan_tensor_name(const StageTensor *tensor);
 

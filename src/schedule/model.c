@@ -14,6 +14,7 @@ typedef struct Model {
   BlockRef anchor, tail; // the reduction (NULL without) and the block that writes the output
   Nest nest;             // of the anchor before any layout was changed
   NestLayouts layouts;
+  const char *refusal; // of the tile, where no step says it
 } Model;
 
 #define TRY(step)                                                                                  \
@@ -227,14 +228,19 @@ typedef struct TailLoops {
   LoopRef lanes;                  // within a block of the vector axis; NULL when not blocked
 } TailLoops;
 
-static int logical_axis_of(const Layout *layout, const Nest *nest, int physical, bool *inner) {
-  *inner = false;
+// -1: an output of extent 1, or (*other) no digit of one axis.
+static int logical_axis_of(const Layout *layout, const Nest *nest, int physical, bool *inner,
+                           bool *other) {
+  *inner = *other = false;
   if (!layout) return nest->output_axis[physical];
   const LayoutExpr *e = layout->map->outputs[physical];
-  if (e->op == LAYOUT_MOD) *inner = true;
-  while (e->op != LAYOUT_AXIS && e->args[0]) e = e->args[0];
-  return e->op == LAYOUT_AXIS ? nest->output_axis[e->value] : -1;
+  *inner = e->op == LAYOUT_MOD;
+  if (e->op == LAYOUT_MOD || e->op == LAYOUT_DIV) e = e->args[0];
+  *other = e->op != LAYOUT_AXIS;
+  return *other ? -1 : nest->output_axis[e->value];
 }
+
+static const char *const no_digits = "the layout of the output is not made of its axes";
 
 static bool find_tail_loops(Model *m, TailLoops *tail) {
   LoopRefs loops = {0};
@@ -242,16 +248,20 @@ static bool find_tail_loops(Model *m, TailLoops *tail) {
   int rank = layout ? layout->physical_rank : m->nest.output->rank;
   *tail = (TailLoops){0};
   TRY(schedule_get_loops(m->sch, m->tail, &loops));
-  if (loops.count != rank) bug(m->context, "%d loops for %d physical axes", loops.count, rank);
+  m->refusal = no_digits;
+  if (loops.count != rank) return false;
   for (int i = 0; i < rank; i++) {
-    bool inner;
-    int axis = logical_axis_of(layout, &m->nest, i, &inner);
+    bool inner, other;
+    int axis = logical_axis_of(layout, &m->nest, i, &inner, &other);
+    if (other || (inner && axis != m->choice->tile.vector_axis)) return false;
     if (axis < 0) continue;
-    if (inner)
-      tail->lanes = loops.items[i];
-    else
-      tail->of_axis[axis] = loops.items[i];
+    LoopRef *loop = inner ? &tail->lanes : &tail->of_axis[axis];
+    if (*loop) return false;
+    *loop = loops.items[i];
   }
+  for (int d = 0; d < m->nest.output->rank; d++)
+    if (m->nest.output_axis[d] >= 0 && !tail->of_axis[m->nest.output_axis[d]]) return false;
+  m->refusal = NULL;
   return true;
 }
 
@@ -508,15 +518,16 @@ static bool begin(Model *m) {
 // Where one of the steps is refused, *refusal says why.
 static bool try_quietly(Model *m, bool (*steps)(Model *m), const char **refusal) {
   schedule_quiet(m->sch, true);
+  m->refusal = NULL;
   bool made = steps(m);
-  if (!made) *refusal = schedule_refusal(m->sch);
+  if (!made) *refusal = m->refusal ? m->refusal : schedule_refusal(m->sch);
   schedule_quiet(m->sch, false);
   return made;
 }
 
 bool kernel_schedule(Context *context, const HostMachine *machine, PrimFunc *func,
                      const KernelParam *params, KernelChoice *choice) {
-  Model m = {context, machine, NULL, func, params, choice, NULL, NULL, {0}, {0}};
+  Model m = {context, machine, NULL, func, params, choice, NULL, NULL, {0}, {0}, NULL};
   const char *refusal = NULL;
   TRY(begin(&m));
   if (m.anchor && nest_of_block(context, schedule_block(m.sch, m.anchor), &m.nest)) {

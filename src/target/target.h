@@ -61,11 +61,12 @@ typedef struct TargetStep { // a kernel is run
   const char *comment;             // one line; may be NULL
 } TargetStep;
 
-typedef struct TargetTensor { // row-major
+typedef struct TargetTensor { // as it lies in memory
   Str name;
   DType type;
   int rank;
   const int64_t *shape;
+  const char *layout; // what it is of the logical tensor: "row-major", "NHWC of [1, 3, 8, 8]"
 } TargetTensor;
 
 typedef struct TargetProgram {

@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: Apache-2.0
+// What options say of layouts: --desired-layout, --keep-layout, --input-layout, --output-layout.
+// Each is read as a text of its own, so that errors point into it.
+#include <ctype.h>
+#include <stdlib.h>
+
+#include "cli/model.h"
+#include "graph/graph.h"
+
+typedef struct Reading {
+  Cli *cli;
+  const GraphFunc *graph;
+  const SourceFile *file; // the option's value, named after the option
+  PlanWishes *wishes;
+} Reading;
+
+static SourcePos place(const Reading *r, size_t begin, size_t end) {
+  return (SourcePos){.file = r->file, .begin = (int32_t)begin, .end = (int32_t)end};
+}
+
+static bool begin(Reading *r, const char *option, const char *text) {
+  r->file = source_file_new(r->cli->context, option, text, strlen(text));
+  return true;
+}
+
+// ---- Layouts ----------------------------------------------------------------------------------
+
+static const char *flaw_of(Context *context, const Layout *layout) {
+  const IndexMap *map = layout->map;
+  for (int i = 0; i < map->output_count; i++)
+    if (map->resources && map->resources[i])
+      return str_format(context, "axis @%s is not memory", map->resources[i]);
+  if (map->separator_count) return "tensors between operators are flat: no axis separators";
+  LayoutAnswer answer = layout_is_injective(context, layout);
+  if (answer.verdict == LAYOUT_YES) return NULL;
+  const char *why = layout_answer_text(context, &answer), *colon = strstr(why, ": ");
+  return str_format(context, "index map is not injective: %s", colon ? colon + 2 : why);
+}
+
+// The order of axes that a name of two letters has in mind, as plan_layout_name writes it.
+static const char *order_of(const char *text, size_t size) {
+  static const char *const orders[] = {"NC", "OI"};
+  for (int i = 0; i < COUNT_OF(orders); i++) {
+    size_t known = 0, letters = 0;
+    for (size_t k = 0; k < size; k++) {
+      letters += isupper((unsigned char)text[k]) != 0;
+      known += text[k] && strchr(orders[i], text[k]) != NULL;
+    }
+    if (letters == 2 && known == 2) return orders[i];
+  }
+  return NULL;
+}
+
+// The option's text from `from` to `to` as a layout of `value`. *layout is NULL for row-major.
+static bool read_layout(const Reading *r, size_t from, size_t to, const Value *value,
+                        const Layout **layout) {
+  Context *context = r->cli->context;
+  int64_t shape[TENSOR_MAX_RANK];
+  SourcePos pos = place(r, from, to);
+  if (value->rank > TENSOR_MAX_RANK || !value_static_shape(value, shape))
+    return diag_error(context, pos,
+                      "'%s' has a symbolic extent; give sizes with --input-shape "
+                      "name=1x3x224x224",
+                      value->name);
+  const LayoutExpr **extents = arena_array(&context->arena, const LayoutExpr *, value->rank + 1);
+  for (int i = 0; i < value->rank; i++) extents[i] = layout_const(context, shape[i]);
+  LayoutSource source = {r->file->text + from, to - from, pos, value->rank, NULL, false};
+  source.order = order_of(source.text, source.size);
+  *layout = layout_parse(context, &source, extents, value->rank, (LayoutFacts){0});
+  if (!*layout) return false;
+  const char *flaw = flaw_of(context, *layout);
+  if (flaw)
+    return diag_error(context, pos, "%s\n'%s' is %s", flaw, value->name,
+                      model_shape_text(r->cli, shape, value->rank));
+  if (layout_is_identity(context, *layout).verdict == LAYOUT_YES) *layout = NULL;
+  return true;
+}
+
+static bool add_wish(Reading *r, PlanWish wish, size_t from, size_t to) {
+  if (!read_layout(r, from, to, wish.value, &wish.layout)) return false;
+  wish.pos = place(r, from, to);
+  array_push(&r->cli->context->arena, &r->wishes->items, wish);
+  return true;
+}
+
+// ---- Names ------------------------------------------------------------------------------------
+
+static bool is_word(const char *name, const char *text, size_t length) {
+  return name && strlen(name) == length && !strncmp(name, text, length);
+}
+
+// "Conv", "nn.conv2d" and "conv2d" name all operators of a kind, a node's name that node.
+static bool node_is(const Node *node, const char *text, size_t length, bool *by_name) {
+  *by_name = is_word(node->name, text, length);
+  const char *op = node->kind == NODE_OP ? node->op : node->callee->name;
+  const char *dot = strrchr(op, '.');
+  const OpRow *row = node->kind == NODE_OP ? op_find(op) : NULL;
+  return *by_name || is_word(op, text, length) || (dot && is_word(dot + 1, text, length)) ||
+         (row && is_word(row->onnx, text, length));
+}
+
+static bool names_nodes(const Reading *r, const char *text, size_t length) {
+  bool by_name;
+  for (int i = 0; i < r->graph->nodes.count; i++)
+    if (node_is(r->graph->nodes.items[i], text, length, &by_name)) return true;
+  return false;
+}
+
+typedef Array(const char *) Names;
+
+static bool unknown(const Reading *r, size_t length, const char *what, const Names *names) {
+  Context *context = r->cli->context;
+  const char *word = str_intern_n(context, r->file->text, length);
+  const char *nearest = nearest_name(word, names->items, names->count);
+  return diag_error(context, place(r, 0, length), "the model has no %s '%s'%s%s%s", what, word,
+                    nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+}
+
+static void add_node_names(const Reading *r, Names *names) {
+  Arena *arena = &r->cli->context->arena;
+  for (int i = 0; i < r->graph->nodes.count; i++) {
+    const Node *node = r->graph->nodes.items[i];
+    const OpRow *row = node->kind == NODE_OP ? op_find(node->op) : NULL;
+    if (row && row->onnx) array_push(arena, names, row->onnx);
+    if (node->name) array_push(arena, names, (const char *)node->name);
+  }
+}
+
+static bool unknown_operator(const Reading *r, size_t length) {
+  Names names = {0};
+  add_node_names(r, &names);
+  return unknown(r, length, "operator", &names);
+}
+
+// ---- --desired-layout OPERATOR=LAYOUT, OPERATOR:data=LAYOUT,weight=LAYOUT ----------------------
+
+// The operand called so; NULL with *output unset when the node has none.
+static const Value *operand_of(const Node *node, const char *text, size_t length, bool *output) {
+  static const struct {
+    const char *name;
+    bool output;
+    int number;
+  } known[] = {{"data", false, 0}, {"weight", false, 1}, {"bias", false, 2}, {"output", true, 0}};
+  int number = -1;
+  *output = length > 6 && !strncmp(text, "output", 6);
+  if (*output) number = atoi(text + 6);
+  if (length > 5 && !strncmp(text, "input", 5)) number = atoi(text + 5);
+  for (int i = 0; i < COUNT_OF(known); i++)
+    if (is_word(known[i].name, text, length)) {
+      *output = known[i].output;
+      number = known[i].number;
+    }
+  if (number < 0 || number >= (*output ? node->output_count : node->input_count)) return NULL;
+  return *output ? node->outputs[number] : node->inputs[number];
+}
+
+static size_t word_length(const char *text) {
+  size_t n = 0;
+  while (isalnum((unsigned char)text[n])) n++;
+  return n;
+}
+
+// Where the operand that begins at `from` ends: before ",NAME=", or with the text.
+static size_t operand_end(const char *text, size_t from) {
+  for (const char *p = text + from; *p; p++) {
+    size_t n = *p == ',' ? word_length(p + 1) : 0;
+    if (n && p[1 + n] == '=') return (size_t)(p - text);
+  }
+  return strlen(text);
+}
+
+static bool wish_operand(Reading *r, size_t name, const char *word, size_t begin, size_t end) {
+  bool found = false, by_name, output;
+  size_t length = word_length(word);
+  for (int i = 0; i < r->graph->nodes.count; i++) {
+    const Node *node = r->graph->nodes.items[i];
+    if (!node_is(node, r->file->text, name, &by_name)) continue;
+    const Value *value = operand_of(node, word, length, &output);
+    if (!value) continue;
+    found = true;
+    if (!add_wish(r, (PlanWish){.node = node, .value = value, .output = output, .named = by_name},
+                  begin, end))
+      return false;
+  }
+  size_t at = (size_t)(word - r->file->text);
+  return found || diag_error(r->cli->context, place(r, at, at + length),
+                             "it has no operand '%.*s'; operands are data, weight, bias, output, "
+                             "or input0, input1, …",
+                             (int)length, word);
+}
+
+static bool wish_operands(Reading *r, size_t name) {
+  const char *text = r->file->text;
+  for (size_t at = name + 1, end;; at = end + 1) {
+    size_t equals = at + word_length(text + at);
+    if (equals == at || text[equals] != '=')
+      return diag_error(r->cli->context, place(r, at, at + 1),
+                        "expected an operand and its layout, as in data=NHWC");
+    end = operand_end(text, equals + 1);
+    if (!wish_operand(r, name, text + at, equals + 1, end)) return false;
+    if (!text[end]) return true;
+  }
+}
+
+// All that is computed at run time and has as many axes as the layout takes.
+static bool wish_node(Reading *r, const Node *node, bool by_name, size_t from, int rank,
+                      bool *found) {
+  size_t to = r->file->size;
+  PlanWish wish = {.node = node, .named = by_name};
+  for (int i = 0; i < node->input_count; i++) {
+    wish.value = node->inputs[i];
+    if (!wish.value || wish.value->data || wish.value->rank != rank) continue;
+    *found = true;
+    if (!add_wish(r, wish, from, to)) return false;
+  }
+  wish.output = true;
+  for (int i = 0; i < node->output_count; i++) {
+    wish.value = node->outputs[i];
+    if (wish.value->rank != rank) continue;
+    *found = true;
+    if (!add_wish(r, wish, from, to)) return false;
+  }
+  return true;
+}
+
+static int rank_taken(const Reading *r, size_t name, size_t from) {
+  bool by_name;
+  int rank = -1;
+  for (int i = r->graph->nodes.count - 1; i >= 0; i--) // only `*indices` leaves it open
+    if (strchr(r->file->text + from, '*') &&
+        node_is(r->graph->nodes.items[i], r->file->text, name, &by_name))
+      rank = r->graph->nodes.items[i]->outputs[0]->rank;
+  LayoutSource source = {
+      r->file->text + from, r->file->size - from, place(r, from, r->file->size), rank, NULL, false};
+  const char *in = strstr(source.text, " in ["); // physical extents are read with the shape
+  if (in) source.size = (size_t)(in - source.text);
+  const IndexMap *map = index_map_parse(r->cli->context, &source);
+  return map ? map->input_count : -1;
+}
+
+static bool wish_all(Reading *r, size_t name, size_t from) {
+  bool found = false, by_name;
+  int rank = rank_taken(r, name, from);
+  if (rank < 0) return false;
+  for (int i = 0; i < r->graph->nodes.count; i++) {
+    const Node *node = r->graph->nodes.items[i];
+    if (node_is(node, r->file->text, name, &by_name) &&
+        !wish_node(r, node, by_name, from, rank, &found))
+      return false;
+  }
+  return found ||
+         diag_error(r->cli->context, place(r, from, r->file->size),
+                    "'%.*s' reads and writes no tensor of %d axes", (int)name, r->file->text, rank);
+}
+
+static bool read_desired(Reading *r, const char *text) {
+  begin(r, "--desired-layout", text);
+  size_t first = strcspn(text, "=:");
+  for (size_t end = first; text[end]; end += 1 + strcspn(text + end + 1, "=:"))
+    if (names_nodes(r, text, end))
+      return text[end] == ':' ? wish_operands(r, end) : wish_all(r, end, end + 1);
+  if (!text[first])
+    return diag_error(r->cli->context, place(r, 0, first),
+                      "expected OPERATOR=LAYOUT, as in Conv=NHWC");
+  return unknown_operator(r, first);
+}
+
+// ---- --keep-layout=NAME -----------------------------------------------------------------------
+
+static const Value *value_named(const GraphFunc *graph, const char *name) {
+  for (int i = 0; i < graph->param_count; i++)
+    if (!strcmp(graph->params[i]->name, name)) return graph->params[i];
+  for (int i = 0; i < graph->nodes.count; i++) {
+    const Node *node = graph->nodes.items[i];
+    for (int k = 0; k < node->output_count; k++)
+      if (!strcmp(node->outputs[k]->name, name)) return node->outputs[k];
+    for (int k = 0; k < node->input_count; k++)
+      if (node->inputs[k] && !strcmp(node->inputs[k]->name, name)) return node->inputs[k];
+  }
+  return NULL;
+}
+
+static void keep_node(Reading *r, const Node *node, bool by_name) {
+  Arena *arena = &r->cli->context->arena;
+  PlanWish wish = {.node = node, .named = by_name, .pos = place(r, 0, r->file->size)};
+  for (int i = 0; i < node->input_count; i++) {
+    wish.value = node->inputs[i];
+    if (wish.value && !wish.value->data) array_push(arena, &r->wishes->items, wish);
+  }
+  wish.output = true;
+  for (int i = 0; i < node->output_count; i++) {
+    wish.value = node->outputs[i];
+    array_push(arena, &r->wishes->items, wish);
+  }
+}
+
+static bool read_keep(Reading *r, const char *name) {
+  begin(r, "--keep-layout", name);
+  bool found = false, by_name;
+  const Value *value = value_named(r->graph, name);
+  if (value) {
+    PlanWish wish = {.value = value, .named = true, .pos = place(r, 0, r->file->size)};
+    array_push(&r->cli->context->arena, &r->wishes->items, wish);
+    return true;
+  }
+  for (int i = 0; i < r->graph->nodes.count; i++) {
+    const Node *node = r->graph->nodes.items[i];
+    if (!node_is(node, name, strlen(name), &by_name)) continue;
+    found = true;
+    keep_node(r, node, by_name);
+  }
+  if (found) return true;
+  Names names = {0};
+  add_node_names(r, &names);
+  for (int i = 0; i < r->graph->nodes.count; i++)
+    for (int k = 0; k < r->graph->nodes.items[i]->output_count; k++)
+      array_push(&r->cli->context->arena, &names,
+                 (const char *)r->graph->nodes.items[i]->outputs[k]->name);
+  return unknown(r, strlen(name), "tensor or operator", &names);
+}
+
+// ---- --input-layout NAME=LAYOUT, --output-layout NAME=LAYOUT -----------------------------------
+
+static bool read_border(Reading *r, const char *what, const char *text, Value *const *values,
+                        int count, PlanWish *wishes) {
+  begin(r, str_format(r->cli->context, "--%s-layout", what), text);
+  Names names = {0};
+  for (int i = 0; i < count; i++) {
+    size_t n = strlen(values[i]->name);
+    array_push(&r->cli->context->arena, &names, (const char *)values[i]->name);
+    if (strncmp(text, values[i]->name, n) || text[n] != '=') continue;
+    wishes[i].value = values[i];
+    wishes[i].pos = place(r, n + 1, r->file->size);
+    return read_layout(r, n + 1, r->file->size, values[i], &wishes[i].layout);
+  }
+  size_t length = strcspn(text, "=");
+  if (!text[length])
+    return diag_error(r->cli->context, place(r, 0, length), "expected NAME=LAYOUT, as in %s=NHWC",
+                      count ? values[0]->name : what);
+  return unknown(r, length, what, &names);
+}
+
+// ---- All of them ------------------------------------------------------------------------------
+
+bool model_keeps_all(const ModelOptions *options) {
+  for (int i = 0; i < options->keep.count; i++)
+    if (!*options->keep.items[i]) return true;
+  return false;
+}
+
+PlanWishes *model_wishes(Cli *cli, const GraphFunc *graph, const ModelOptions *options) {
+  Arena *arena = &cli->context->arena;
+  PlanWishes *wishes = arena_new(arena, PlanWishes);
+  *wishes = (PlanWishes){.inputs = arena_array(arena, PlanWish, graph->param_count + 1),
+                         .outputs = arena_array(arena, PlanWish, graph->output_count + 1)};
+  Reading r = {cli, graph, NULL, wishes};
+  bool ok = true;
+  for (int i = 0; i < options->desired.count; i++)
+    ok &= read_desired(&r, options->desired.items[i]);
+  for (int i = 0; i < options->keep.count; i++)
+    if (*options->keep.items[i]) ok &= read_keep(&r, options->keep.items[i]);
+  for (int i = 0; i < options->input_layouts.count; i++)
+    ok &= read_border(&r, "input", options->input_layouts.items[i], graph->params,
+                      graph->param_count, wishes->inputs);
+  for (int i = 0; i < options->output_layouts.count; i++)
+    ok &= read_border(&r, "output", options->output_layouts.items[i], graph->outputs,
+                      graph->output_count, wishes->outputs);
+  return ok ? wishes : NULL;
+}

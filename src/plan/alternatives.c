@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// What if a tensor lay otherwise: the whole problem solved again with that one choice fixed.
+#include "plan/internal.h"
+
+// The layout of what writes the tensor, or in which the caller gives it.
+static const Layout *layout_now(const Plan *plan, const StageTensor *tensor) {
+  if (tensor->input >= 0) return plan_input_layout(plan, tensor->input);
+  const Planner *p = plan->planner;
+  return p->candidates[tensor->index].items[planner_written(p, plan->choice, tensor)].layout;
+}
+
+int plan_alternatives(const Plan *plan, const StageTensor *tensor, PlanAlternative *items) {
+  enum { SECONDS = 1 };
+  const Candidates *c = &plan->planner->candidates[tensor->index];
+  if (tensor->data) return 0;
+  for (int i = 0; i < c->count; i++) {
+    Assignment found = planner_solve(plan->planner, SECONDS, tensor, i);
+    items[i] = (PlanAlternative){.layout = c->items[i].layout,
+                                 .feasible = found.choice != NULL,
+                                 .cost = found.choice ? (double)found.cost : 0,
+                                 .chosen = c->items[i].layout == layout_now(plan, tensor)};
+  }
+  return c->count;
+}

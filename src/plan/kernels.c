@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// From choices to what runs: groups of stages that run as one kernel, and the rewrites between
+// them, each right behind what writes its tensor.
+#include "plan/internal.h"
+
+typedef struct Grouping {
+  Planner *planner;
+  const int *choice; // by stage->index
+  Plan *plan;
+  int *group;       // by stage->index: the index of the group's first stage
+  PtrArray *stages; // by first stage
+} Grouping;
+
+static const StageChoice *chosen(const Grouping *g, const Stage *stage) {
+  return &g->planner->choices[stage->index].items[g->choice[stage->index]];
+}
+
+static const Layout *layout_number(const Grouping *g, const StageTensor *tensor, int i) {
+  return i < 0 ? NULL : g->planner->candidates[tensor->index].items[i].layout;
+}
+
+static const char *stage_label(const Stage *stage) {
+  return stage->node ? stage->node->name : stage->te->name;
+}
+
+static void add_rewrite(Grouping *g, StageTensor *tensor, int from, int to, const char *because) {
+  Plan *plan = g->plan;
+  Context *context = plan->context;
+  Te *te = te_new(context);
+  Buffer *like = tensor->buffer;
+  Buffer *input = te_input(te, like->name, like->type, like->shape, like->rank);
+  TeAxes axes = te_axes(te, like->shape, like->rank);
+  Buffer *output = te_compute(te, str_format(context, "%s_rewritten", like->name), like->type,
+                              like->shape, &axes, te_at(te, input, axes.at));
+  array_push(&context->arena, &te->outputs, output);
+  PlanKernel *kernel = arena_new(&context->arena, PlanKernel);
+  kernel->is_rewrite = true;
+  kernel->name = str_format(context, "rewrite_%s", plan_tensor_name(tensor));
+  kernel->func = te_prim_func(te, kernel->name);
+  for (int i = 0; i < 2; i++) array_push(&context->arena, &kernel->params, tensor);
+  kernel->layouts = arena_array(&context->arena, KernelParam, 2);
+  kernel->layouts[0].layout = layout_number(g, tensor, from);
+  kernel->layouts[1].layout = layout_number(g, tensor, to);
+  array_push(&context->arena, &plan->kernels, kernel);
+  double bytes = MAX_OF(tensor_bytes_as(tensor, kernel->layouts[0].layout),
+                        tensor_bytes_as(tensor, kernel->layouts[1].layout));
+  PlanRewrite rewrite = {tensor,
+                         kernel->layouts[0].layout,
+                         kernel->layouts[1].layout,
+                         .bytes = (int64_t)bytes,
+                         .cost = planner_rewrite_cost(g->planner, tensor, from, to),
+                         .because = because,
+                         .kernel = kernel};
+  array_push(&context->arena, &plan->rewrites, rewrite);
+}
+
+// "conv1 reads NHWC (--desired-layout), the input is NCHW".
+static const char *read_because(const Grouping *g, const Stage *user, const StageTensor *tensor,
+                                int from, int to) {
+  Context *context = g->plan->context;
+  bool wished = planner_wish(g->planner, user, stage_read_of(user, tensor)) != NULL;
+  const char *from_name = tensor->producer
+                              ? str_format(context, "%s writes", stage_label(tensor->producer))
+                              : "the input is";
+  return str_format(context, "%s reads %s%s, %s %s", stage_label(user),
+                    plan_layout_name(context, tensor, layout_number(g, tensor, to)),
+                    wished ? " (asked for)" : "", from_name,
+                    plan_layout_name(context, tensor, layout_number(g, tensor, from)));
+}
+
+// The rewrites of a tensor, right after it was written: for each layout that a user outside its
+// group wants, once.
+static void add_rewrites_of(Grouping *g, StageTensor *tensor) {
+  int from = planner_written(g->planner, g->choice, tensor), given;
+  unsigned done = 1u << from;
+  for (int i = 0; i < tensor->users.count; i++) {
+    const Stage *user = tensor->users.items[i];
+    int to = chosen(g, user)->reads[stage_read_of(user, tensor)];
+    if (to < 0 || done >> to & 1) continue;
+    done |= 1u << to;
+    add_rewrite(g, tensor, from, to, read_because(g, user, tensor, from, to));
+  }
+  given = g->planner->given[tensor->index];
+  if (tensor->is_output && !(done >> given & 1))
+    add_rewrite(g, tensor, from, given,
+                given ? "the graph's output is asked for so" : "the graph's output is row-major");
+}
+
+static const Layout *param_layout(const Grouping *g, Stage *const *stages, int count,
+                                  const StageTensor *tensor) {
+  for (int i = 0; i < count; i++) {
+    int read = stage_read_of(stages[i], tensor);
+    if (read >= 0) return layout_number(g, tensor, chosen(g, stages[i])->reads[read]);
+    if (stages[i]->output == tensor) return layout_number(g, tensor, chosen(g, stages[i])->output);
+  }
+  return NULL;
+}
+
+static const StageWish *constant_wish(const Grouping *g, const PlanKernel *kernel,
+                                      const StageTensor *tensor) {
+  const StageWish *wish = NULL;
+  for (int i = 0; i < kernel->stage_count && !wish; i++) {
+    int read = stage_read_of(kernel->stages[i], tensor);
+    if (read >= 0) wish = planner_wish(g->planner, kernel->stages[i], read);
+  }
+  return wish;
+}
+
+static Stage *anchor_of(Stage *const *stages, int count) {
+  for (int i = 0; i < count; i++)
+    if (stage_is_reduction(stages[i])) return stages[i];
+  return stages[0];
+}
+
+static void add_kernel(Grouping *g, const PtrArray *stages) {
+  Context *context = g->plan->context;
+  PlanKernel *kernel = arena_new(&context->arena, PlanKernel);
+  kernel->stages = (Stage **)stages->items;
+  kernel->stage_count = stages->count;
+  kernel->name = stage_label(anchor_of(kernel->stages, kernel->stage_count));
+  kernel->func = stages_prim_func(g->planner->stages, kernel->stages, kernel->stage_count,
+                                  kernel->name, &kernel->params);
+  kernel->layouts = arena_array(&context->arena, KernelParam, kernel->params.count);
+  for (int i = 0; i < kernel->params.count; i++) {
+    StageTensor *tensor = kernel->params.items[i];
+    const StageWish *wish = tensor->data ? constant_wish(g, kernel, tensor) : NULL;
+    kernel->layouts[i].constant = tensor->data && !wish;
+    kernel->layouts[i].layout = tensor->data
+                                    ? (wish ? wish->layout : NULL)
+                                    : param_layout(g, kernel->stages, kernel->stage_count, tensor);
+  }
+  array_push(&context->arena, &g->plan->kernels, kernel);
+  add_rewrites_of(g, array_last(&kernel->params));
+}
+
+static void find_groups(Grouping *g) {
+  const StageGraph *graph = g->planner->stages;
+  Arena *arena = &g->plan->context->arena;
+  g->group = arena_array(arena, int, graph->stages.count);
+  g->stages = arena_array(arena, PtrArray, graph->stages.count);
+  for (int i = 0; i < graph->stages.count; i++) {
+    Stage *stage = graph->stages.items[i];
+    int fused = chosen(g, stage)->fused;
+    g->group[i] =
+        fused < 0 ? i : g->group[((StageTensor *)stage->reads.items[fused])->producer->index];
+    array_push(arena, &g->stages[g->group[i]], stage);
+  }
+}
+
+void planner_make_kernels(Planner *planner, const int *choice, Plan *plan) {
+  Grouping grouping = {.planner = planner, .choice = choice, .plan = plan}, *g = &grouping;
+  const StageGraph *graph = planner->stages;
+  find_groups(g);
+  for (int i = 0; i < graph->inputs.count; i++) add_rewrites_of(g, graph->inputs.items[i]);
+  for (int i = 0; i < graph->stages.count; i++) {
+    const PtrArray *stages = &g->stages[g->group[i]];
+    if (array_last(stages) == graph->stages.items[i]) add_kernel(g, stages);
+  }
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// The problem that is solved: one variable per stage; for a tensor with several users, an input or
+// an output, one more variable that says in which layout it is written and in which it exists, so
+// that one rewrite serves every user that wants it.
+#include "plan/internal.h"
+#include "plan/solve.h"
+
+typedef struct TensorState { // a value of a tensor's variable
+  int written;
+  unsigned exists; // set of candidates, `written` among them
+} TensorState;
+
+typedef struct Solving {
+  const Planner *planner;
+  PlanProblem *problem;
+  int *stage_variable;       // by stage->index
+  int *tensor_variable;      // by tensor->index; -1: an edge between producer and user serves
+  const StageTensor *forced; // is written in candidate `number`
+  int number;
+} Solving;
+
+// ---- Variables
+
+static void add_stage_variable(Solving *s, const Stage *stage) {
+  const StageChoices *choices = &s->planner->choices[stage->index];
+  int64_t costs[PLAN_MAX_CHOICES];
+  for (int i = 0; i < choices->count; i++) {
+    bool allowed = stage->output != s->forced || choices->items[i].output == s->number;
+    costs[i] = allowed ? integer_cost(choices->items[i].cost) : PROBLEM_INFINITY;
+  }
+  s->stage_variable[stage->index] = problem_variable(s->problem, choices->count, costs);
+}
+
+static int state_count(const Candidates *c) {
+  return c->count * (1 << (c->count - 1));
+}
+
+// State number i: `written` and the other candidates that exist beside it.
+static TensorState state_at(const Candidates *c, int i) {
+  int written = i >> (c->count - 1), others = i & ((1 << (c->count - 1)) - 1);
+  unsigned low = (unsigned)others & ((1u << written) - 1);
+  unsigned high = ((unsigned)others >> written) << (written + 1);
+  return (TensorState){written, low | high | 1u << written};
+}
+
+static int64_t state_cost(const Solving *s, const StageTensor *tensor, TensorState state) {
+  const Candidates *c = &s->planner->candidates[tensor->index];
+  double cost = 0;
+  int given =
+      tensor == s->forced && tensor->input >= 0 ? s->number : s->planner->given[tensor->index];
+  if (tensor->input >= 0 && state.written != given) return PROBLEM_INFINITY;
+  if (tensor->is_output && !(state.exists >> given & 1)) return PROBLEM_INFINITY;
+  for (int i = 0; i < c->count; i++)
+    if (state.exists >> i & 1) cost += planner_rewrite_cost(s->planner, tensor, state.written, i);
+  return integer_cost(cost);
+}
+
+static bool needs_variable(const StageTensor *tensor) {
+  return !tensor->data && (tensor->users.count != 1 || tensor->is_output || tensor->input >= 0);
+}
+
+static void add_tensor_variable(Solving *s, const StageTensor *tensor) {
+  s->tensor_variable[tensor->index] = -1;
+  if (!needs_variable(tensor)) return;
+  const Candidates *c = &s->planner->candidates[tensor->index];
+  int count = state_count(c);
+  int64_t *costs = arena_array(&s->planner->context->scratch, int64_t, count);
+  for (int i = 0; i < count; i++) costs[i] = state_cost(s, tensor, state_at(c, i));
+  s->tensor_variable[tensor->index] = problem_variable(s->problem, count, costs);
+}
+
+// ---- Edges
+
+static int64_t *matrix_new(Solving *s, int rows, int columns) {
+  return arena_array(&s->planner->context->scratch, int64_t, (size_t)rows * (size_t)columns);
+}
+
+static void edge_written(Solving *s, const StageTensor *tensor) {
+  const Candidates *c = &s->planner->candidates[tensor->index];
+  const StageChoices *from = &s->planner->choices[tensor->producer->index];
+  int count = state_count(c);
+  int64_t *matrix = matrix_new(s, from->count, count);
+  for (int i = 0; i < from->count; i++)
+    for (int j = 0; j < count; j++)
+      matrix[i * count + j] =
+          from->items[i].output == state_at(c, j).written ? 0 : PROBLEM_INFINITY;
+  problem_edge(s->problem, s->stage_variable[tensor->producer->index],
+               s->tensor_variable[tensor->index], matrix);
+}
+
+static void edge_read(Solving *s, const StageTensor *tensor, const Stage *user) {
+  const Candidates *c = &s->planner->candidates[tensor->index];
+  const StageChoices *to = &s->planner->choices[user->index];
+  int count = state_count(c), read = stage_read_of(user, tensor);
+  int64_t *matrix = matrix_new(s, count, to->count);
+  for (int i = 0; i < count; i++)
+    for (int j = 0; j < to->count; j++)
+      matrix[i * to->count + j] =
+          state_at(c, i).exists >> to->items[j].reads[read] & 1 ? 0 : PROBLEM_INFINITY;
+  problem_edge(s->problem, s->tensor_variable[tensor->index], s->stage_variable[user->index],
+               matrix);
+}
+
+// Producer and only user: a rewrite where layouts differ, and none at all when the user joins.
+static void edge_direct(Solving *s, const StageTensor *tensor, const Stage *user) {
+  const StageChoices *from = &s->planner->choices[tensor->producer->index];
+  const StageChoices *to = &s->planner->choices[user->index];
+  int read = stage_read_of(user, tensor);
+  int64_t *matrix = matrix_new(s, from->count, to->count);
+  for (int i = 0; i < from->count; i++)
+    for (int j = 0; j < to->count; j++) {
+      int written = from->items[i].output, wanted = to->items[j].reads[read];
+      double cost = planner_rewrite_cost(s->planner, tensor, written, wanted);
+      bool joins = to->items[j].fused == read;
+      matrix[i * to->count + j] =
+          joins && written != wanted ? PROBLEM_INFINITY : integer_cost(cost);
+    }
+  problem_edge(s->problem, s->stage_variable[tensor->producer->index],
+               s->stage_variable[user->index], matrix);
+}
+
+static void add_edges(Solving *s, const StageTensor *tensor) {
+  if (tensor->data) return;
+  bool shared = s->tensor_variable[tensor->index] >= 0;
+  if (shared && tensor->producer) edge_written(s, tensor);
+  for (int i = 0; i < tensor->users.count; i++) {
+    if (shared)
+      edge_read(s, tensor, tensor->users.items[i]);
+    else
+      edge_direct(s, tensor, tensor->users.items[i]);
+  }
+}
+
+static void pose(Solving *s) {
+  const StageGraph *g = s->planner->stages;
+  for (int i = 0; i < g->stages.count; i++) add_stage_variable(s, g->stages.items[i]);
+  for (int i = 0; i < g->tensors.count; i++) add_tensor_variable(s, g->tensors.items[i]);
+  for (int i = 0; i < g->tensors.count; i++) add_edges(s, g->tensors.items[i]);
+}
+
+Assignment planner_solve(const Planner *planner, double seconds, const StageTensor *forced,
+                         int number) {
+  const StageGraph *g = planner->stages;
+  Context *context = planner->context;
+  Solving s = {planner, problem_new(context), .forced = forced, .number = number};
+  s.stage_variable = arena_array(&context->arena, int, g->stages.count);
+  s.tensor_variable = arena_array(&context->arena, int, g->tensors.count);
+  pose(&s);
+  PlanSolution solution = problem_solve(s.problem, seconds);
+  Assignment found = {NULL, solution.cost, solution.bound, solution.optimal};
+  if (!solution.choices) return found;
+  found.choice = arena_array(&context->arena, int, g->stages.count);
+  for (int i = 0; i < g->stages.count; i++) found.choice[i] = solution.choices[s.stage_variable[i]];
+  if (!forced && planner_cost_of(planner, found.choice) != found.cost)
+    bug(context, "a plan of %lld cycles costs %lld", (long long)found.cost,
+        (long long)planner_cost_of(planner, found.choice));
+  return found;
+}
