@@ -149,6 +149,18 @@ static void propose_panels(Planner *p, const Stage *stage) {
   }
 }
 
+// What comes row-major from outside may be read with the axis innermost that the reduction walks
+// first, as channels of an image.
+static void propose_reads(Planner *p, const Stage *stage) {
+  Nest nest;
+  if (!planner_nest(p, stage, &nest) || nest.axis_count == nest.spatial_count) return;
+  for (int i = 0; i < nest.read_count; i++) {
+    const StageTensor *tensor = stage_tensor_of(p->stages, nest.reads[i].buffer);
+    if (tensor && !tensor->data && p->candidates[tensor->index].count == 1)
+      propose(p, tensor, nest_dimension_of(&nest, &nest.reads[i], nest.spatial_count), 0, false);
+  }
+}
+
 // The dimension of the output along which the model would vectorise.
 static int preferred_dimension(Planner *p, const Stage *stage) {
   Nest nest;
@@ -186,7 +198,8 @@ static void hand_on_other(Planner *p, const Stage *stage, const StageTensor *fro
   candidates_add(c, *candidate);
 }
 
-// Through a reduction go only those that the user named.
+// A reduction gets them too: what is best for it alone need not be for its neighbours. Without
+// proposals, those that the user named.
 static void hand_on(Planner *p, const Stage *stage, bool only_wished) {
   for (int i = 0; i < stage->reads.count; i++) {
     const StageTensor *from = stage->reads.items[i];
@@ -206,11 +219,15 @@ void planner_find_candidates(Planner *p, bool proposals) {
   for (int i = 0; i < p->stages->stages.count; i++) {
     const Stage *stage = p->stages->stages.items[i];
     bool reduction = stage_is_reduction(stage);
-    hand_on(p, stage, reduction || !proposals);
-    if (!reduction || !proposals) continue;
+    if (!reduction || !proposals) {
+      hand_on(p, stage, !proposals);
+      continue;
+    }
+    propose_reads(p, stage);
     int preferred = stage->output->buffer->rank < 3 ? -1 : preferred_dimension(p, stage);
     propose(p, stage->output, preferred, lanes_of(p, stage->output->buffer), false);
     propose(p, stage->output, preferred, 0, false);
     propose_panels(p, stage);
+    hand_on(p, stage, false);
   }
 }
