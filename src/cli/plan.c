@@ -287,10 +287,11 @@ static int print_why_tensor(const View *v, const StageTensor *tensor) {
          : tensor->input >= 0 ? ", an input"
          : tensor->is_output  ? ", an output"
                               : "");
-  if (is_fused(v, tensor)) printf("  never in memory: its reader runs in the kernel that computes it\n");
+  if (is_fused(v, tensor))
+    printf("  never in memory: its reader runs in the kernel that computes it\n");
   print_uses(v, tensor);
   if (tensor->data)
-    printf("  packed while compiling as its kernel reads it; its layout costs nothing at run time\n");
+    printf("  packed while compiling as its kernel reads it: nothing at run time\n");
   else
     print_alternatives(v, tensor);
   return STATUS_DONE;

@@ -82,7 +82,8 @@ static void make_specs(Executable *e) {
   Context *context = e->program->context;
   int inputs = graph->param_count;
   e->specs = arena_array(&context->arena, ArgumentSpec, inputs + graph->output_count);
-  for (int i = 0; i < inputs; i++) e->specs[i] = spec_of(context, graph->params[i], plan_input_layout(plan, i));
+  for (int i = 0; i < inputs; i++)
+    e->specs[i] = spec_of(context, graph->params[i], plan_input_layout(plan, i));
   for (int i = 0; i < graph->output_count; i++)
     e->specs[inputs + i] = spec_of(context, graph->outputs[i], plan_output_layout(plan, i));
 }

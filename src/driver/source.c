@@ -19,10 +19,10 @@ static TargetStep step_of(const Program *p, const ProgramStep *from) {
   return (TargetStep){from->kernel, arguments, from->plan->name};
 }
 
-// "NHWC of [1, 3, 8, 8]".
+// "NHWC of [1, 3, 8, 8]"; NULL: row-major.
 static const char *layout_of(const Program *p, const StageTensor *tensor, const Layout *layout) {
   Arena *arena = &p->context->scratch;
-  if (!layout) return "row-major";
+  if (!layout) return NULL;
   Text text = text_new(arena);
   text_printf(&text, "%s of [", plan_layout_name(p->context, tensor, layout));
   for (int i = 0; i < layout->rank; i++)

@@ -66,7 +66,7 @@ typedef struct TargetTensor { // as it lies in memory
   DType type;
   int rank;
   const int64_t *shape;
-  const char *layout; // what it is of the logical tensor: "row-major", "NHWC of [1, 3, 8, 8]"
+  const char *layout; // of the logical tensor, "NHWC of [1, 3, 8, 8]"; NULL: row-major
 } TargetTensor;
 
 typedef struct TargetProgram {

@@ -40,8 +40,8 @@ static void describe_tensors(Writing *w, Text *out, const char *kind, const Targ
     text_printf(out, "// %ss[%d] '%s': %s [", kind, i, t->name, dtype_name(w->context, t->type));
     for (int k = 0; k < t->rank; k++)
       text_printf(out, "%s%lld", k ? ", " : "", (long long)t->shape[k]);
-    text_printf(out, "], %s\n#define %s_%s_%d_BYTES %lld\n", t->layout, w->upper,
-                upper_case(w->arena, kind), i, (long long)tensor_bytes(t));
+    text_printf(out, "], %s\n#define %s_%s_%d_BYTES %lld\n", t->layout ? t->layout : "row-major",
+                w->upper, upper_case(w->arena, kind), i, (long long)tensor_bytes(t));
   }
 }
 

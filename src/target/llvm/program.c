@@ -40,7 +40,7 @@ static void describe(Context *context, const char *kind, const TargetTensor *ten
                 dtype_name(context, tensors[i].type));
     for (int j = 0; j < tensors[i].rank; j++)
       text_printf(out, "%s%lld", j ? ", " : "", (long long)tensors[i].shape[j]);
-    text_printf(out, "], %s\n", tensors[i].layout);
+    text_printf(out, "], %s\n", tensors[i].layout ? tensors[i].layout : "row-major");
   }
 }
 
