@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `pleat plan`: which rewrites of layouts are left, where, why and what they cost; what the plan
 // gains over no plan, and how far it may be from the best; the schedule of each kernel.
-#include "cli/model.h"
+#include "cli/plan_view.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -9,18 +9,12 @@
 
 #include "script/script.h"
 
-typedef struct PlanCommand {
-  ModelOptions model; // first: MODEL_OPTIONS
-  bool schedules, program;
-  const char *why;
-  int64_t kernel;
-} PlanCommand;
-
 static const Option options[] = {
     MODEL_OPTIONS,
     {"why", 0, OPTION_TEXT, "N or TENSOR",
      "all about rewrite N of the table, or a tensor: where it is used, what else it could cost",
      offsetof(PlanCommand, why)},
+    {"html", 0, OPTION_TEXT, "FILE", "write the plan as one page", offsetof(PlanCommand, html)},
     {"schedules", 0, OPTION_FLAG, NULL, "print the steps that schedule each kernel",
      offsetof(PlanCommand, schedules)},
     {"programs", 0, OPTION_FLAG, NULL, "print the kernels before they are scheduled",
@@ -28,23 +22,6 @@ static const Option options[] = {
     {"kernel", 0, OPTION_INT, "N", "with these two: only kernel N (from 1)",
      offsetof(PlanCommand, kernel)},
 };
-
-// A line of the table: a rewrite at run time, or constants that are folded alike.
-typedef struct Row {
-  const PlanRewrite *first;
-  const char *from, *to;
-  PtrArray members; // const PlanRewrite *
-  int64_t bytes;
-} Row;
-
-typedef struct View {
-  Cli *cli;
-  const PlanCommand *options;
-  const char *path;
-  Program *program;
-  Plan *plan;
-  Array(Row) rows;
-} View;
 
 static const char *name_of(const View *v, const StageTensor *tensor, const Layout *layout) {
   return plan_layout_name(v->cli->context, tensor, layout);
@@ -77,7 +54,7 @@ static const char *member_name(const Row *row, int i) {
 }
 
 // What the names of the row's tensors share at both ends, with a star between: "conv*.weight".
-static const char *row_name(const View *v, const Row *row) {
+const char *view_row_name(const View *v, const Row *row) {
   const char *first = member_name(row, 0), *end = first + strlen(first);
   size_t head = strlen(first), tail = head;
   for (int i = 1; i < row->members.count; i++) {
@@ -95,13 +72,13 @@ static const char *row_name(const View *v, const Row *row) {
                       first + strlen(first) - tail);
 }
 
-static const char *row_because(const View *v, const Row *row) {
+const char *view_row_because(const View *v, const Row *row) {
   if (!row->first->folded || row->members.count == 1) return row->first->because;
   return arena_printf(&v->cli->context->arena, "%d constants, originals dropped",
                       row->members.count);
 }
 
-static const char *show_cycles(const View *v, double cycles) {
+const char *view_cycles(const View *v, double cycles) {
   return show_count(&v->cli->context->arena, (int64_t)(cycles + 0.5));
 }
 
@@ -115,18 +92,18 @@ static void print_rows(const View *v) {
   for (int i = 0; i < v->rows.count; i++) {
     const Row *row = &v->rows.items[i];
     table_cell(&table, "%d", i + 1);
-    table_cell(&table, "%s", row_name(v, row));
+    table_cell(&table, "%s", view_row_name(v, row));
     table_cell(&table, "%s", row->from);
     table_cell(&table, "%s", row->to);
     table_cell(&table, "%s", row->first->folded ? "folded" : "run");
     table_cell(&table, "%s", show_bytes(&v->cli->context->arena, row->bytes));
-    table_cell(&table, "%s", row->first->folded ? "-" : show_cycles(v, row->first->cost));
-    table_cell(&table, "%s", row_because(v, row));
+    table_cell(&table, "%s", row->first->folded ? "-" : view_cycles(v, row->first->cost));
+    table_cell(&table, "%s", view_row_because(v, row));
   }
   table_print(&table, stdout);
 }
 
-static const char *gap_text(const View *v) {
+const char *view_gap(const View *v) {
   const Plan *plan = v->plan;
   if (plan->optimal) return "optimal (gap 0)";
   double gap = plan->cost > 0 ? 100 * (plan->cost - plan->lower_bound) / plan->cost : 0;
@@ -142,7 +119,7 @@ static void print_policies(const View *v) {
   static const char *const names[] = {"optimal", "forward", "backward"};
   printf("policies:");
   for (int i = 0; i < COUNT_OF(costs); i++) {
-    printf("%s %s %s", i ? " ·" : "", names[i], show_cycles(v, costs[i]));
+    printf("%s %s %s", i ? " ·" : "", names[i], view_cycles(v, costs[i]));
     if (costs[i] > plan->cost_optimal)
       printf(" (+%.1f %%)", 100 * (costs[i] / plan->cost_optimal - 1));
   }
@@ -158,9 +135,9 @@ static void print_totals(const View *v) {
     cost += plan->rewrites.items[i].cost;
   }
   printf("%d kernels, %d rewrites at run time: %s of %s cycles · %s\n", plan->kernels.count, at_run,
-         show_cycles(v, cost), show_cycles(v, plan->cost), gap_text(v));
+         view_cycles(v, cost), view_cycles(v, plan->cost), view_gap(v));
   printf("row-major throughout: %s cycles, %.2f times as many\n",
-         show_cycles(v, plan->cost_unplanned), plan->cost_unplanned / fmax(plan->cost, 1));
+         view_cycles(v, plan->cost_unplanned), plan->cost_unplanned / fmax(plan->cost, 1));
   print_policies(v);
   if (v->rows.count)
     printf("%ssee one:  pleat plan %s --why 1%s\n", paint(v->cli, COLOUR_DIM), v->path,
@@ -169,7 +146,7 @@ static void print_totals(const View *v) {
 
 // ---- One rewrite ------------------------------------------------------------------------------
 
-static const char *shape_text(const View *v, const Buffer *buffer) {
+const char *view_shape(const View *v, const Buffer *buffer) {
   int64_t shape[TENSOR_MAX_RANK];
   Text text = text_new(&v->cli->context->arena);
   if (buffer->rank > TENSOR_MAX_RANK || !buffer_static_shape(buffer, shape)) return "?";
@@ -203,7 +180,7 @@ static void print_uses(const View *v, const StageTensor *tensor) {
 
 static void print_rewrite(const View *v, const Row *row, const PlanRewrite *r) {
   const Buffer *buffer = r->tensor->buffer;
-  printf("%s  [%s] %s\n", plan_tensor_name(r->tensor), shape_text(v, buffer),
+  printf("%s  [%s] %s\n", plan_tensor_name(r->tensor), view_shape(v, buffer),
          dtype_name(v->cli->context, buffer->type));
   if (r->tensor->input >= 0) printf("  given    %s\n", name_of(v, r->tensor, NULL));
   print_uses(v, r->tensor);
@@ -211,7 +188,7 @@ static void print_rewrite(const View *v, const Row *row, const PlanRewrite *r) {
     printf("  folded   %s -> %s while compiling: %s\n", row->from, row->to, r->because);
   else
     printf("  rewritten %s -> %s at each run: moves %s, %s cycles: %s\n", row->from, row->to,
-           show_bytes(&v->cli->context->arena, r->bytes), show_cycles(v, r->cost), r->because);
+           show_bytes(&v->cli->context->arena, r->bytes), view_cycles(v, r->cost), r->because);
 }
 
 static int print_why_rewrite(const View *v, long number) {
@@ -249,7 +226,7 @@ static const char *difference_text(const View *v, const PlanAlternative *a) {
   if (!a->feasible) return "impossible";
   if (a->chosen) return "as planned";
   return arena_printf(&v->cli->context->arena, "%s%s", more < 0 ? "-" : "+",
-                      show_cycles(v, fabs(more)));
+                      view_cycles(v, fabs(more)));
 }
 
 static void print_alternatives(const View *v, const StageTensor *tensor) {
@@ -263,7 +240,7 @@ static void print_alternatives(const View *v, const StageTensor *tensor) {
     table_cell(&table, "  %s", name_of(v, tensor, a->layout));
     table_cell(&table, "%lld", (long long)(plan_bytes(tensor, a->layout) /
                                            dtype_bytes(tensor->buffer->type)));
-    table_cell(&table, "%s", a->feasible ? show_cycles(v, a->cost) : "-");
+    table_cell(&table, "%s", a->feasible ? view_cycles(v, a->cost) : "-");
     table_cell(&table, "%s", difference_text(v, a));
     table_cell(&table, "%s", a->feasible && !a->chosen ? option_for(v, tensor, a->layout) : "");
   }
@@ -281,7 +258,7 @@ static bool is_fused(const View *v, const StageTensor *tensor) {
 
 static int print_why_tensor(const View *v, const StageTensor *tensor) {
   const Buffer *buffer = tensor->buffer;
-  printf("%s  [%s] %s%s\n", plan_tensor_name(tensor), shape_text(v, buffer),
+  printf("%s  [%s] %s%s\n", plan_tensor_name(tensor), view_shape(v, buffer),
          dtype_name(v->cli->context, buffer->type),
          tensor->data         ? ", a constant"
          : tensor->input >= 0 ? ", an input"
@@ -351,9 +328,9 @@ static Str program_name(const View *v, int number) {
 
 static void print_program(const View *v, int number) {
   PrimFunc *func = prim_func_copy(v->cli->context, v->plan->kernels.items[number]->func);
-  func->name = program_name(v, number);
   Text text = text_new(&v->cli->context->arena);
   Module *module = module_new(v->cli->context, "");
+  func->name = program_name(v, number);
   module_add_prim(module, func);
   script_print_module(v->cli->context, module, &text, NULL);
   fputs(text_string(&text), stdout);
@@ -407,6 +384,7 @@ static int run(Cli *cli, void *given) {
   if (!v.program) return STATUS_BAD;
   v.plan = v.program->plan;
   make_rows(&v);
+  if (v.options->html && !plan_write_html(&v, v.options->html)) return STATUS_BAD;
   if (v.options->schedules || v.options->program) return print_kernels(&v);
   if (v.options->why) return print_why(&v);
   if (cli->json) return show_json(&v);

@@ -103,7 +103,8 @@ static int reads_together(const Stage *a, const Stage *b) {
 // The only reader, when it reads every element where the stage computes it.
 static Stage *reader_in_place(const Stage *stage) {
   const StageTensor *output = stage->output;
-  if (stage_is_reduction(stage) || output->is_output || output->users.count != 1) return NULL;
+  if (stage_is_reduction(stage) || output->is_output || output->kept || output->users.count != 1)
+    return NULL;
   Stage *user = output->users.items[0];
   bool joins = !stage_is_reduction(user) && stage_reads_in_place(user, output) &&
                reads_together(stage, user) <= MOST_READS;

@@ -44,6 +44,7 @@ static void add_rewrite(Grouping *g, StageTensor *tensor, int from, int to, cons
   array_push(&context->arena, &plan->kernels, kernel);
   double bytes = MAX_OF(tensor_bytes_as(tensor, kernel->layouts[0].layout),
                         tensor_bytes_as(tensor, kernel->layouts[1].layout));
+  kernel->cost = planner_rewrite_cost(g->planner, tensor, from, to);
   PlanRewrite rewrite = {tensor,
                          kernel->layouts[0].layout,
                          kernel->layouts[1].layout,
@@ -129,6 +130,8 @@ static void add_kernel(Grouping *g, const PtrArray *stages) {
                                     ? (wish ? wish->layout : NULL)
                                     : param_layout(g, kernel->stages, kernel->stage_count, tensor);
   }
+  for (int i = 0; i < kernel->stage_count; i++)
+    kernel->cost += chosen(g, kernel->stages[i])->cost;
   array_push(&context->arena, &g->plan->kernels, kernel);
   add_rewrites_of(g, array_last(&kernel->params));
 }

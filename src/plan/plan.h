@@ -46,6 +46,7 @@ typedef struct PlanKernel {
   StageTensors params;  // inputs, then the output
   KernelParam *layouts; // per parameter
   bool is_rewrite;
+  double cost;         // cycles, as planned
   int same_as;         // an earlier kernel of the same structure whose code serves; -1: none
   KernelChoice choice; // set by plan_schedule
 } PlanKernel;

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plan as one HTML page: what it costs, the rewrites that are left, and the kernels in the
+// order in which they run, beside arcs from where a tensor is written to where it is read. No
+// scripts, nothing fetched; light and dark.
+#include "cli/plan_view.h"
+
+#include <math.h>
+
+enum { ROW = 26, LANE = 10, MOST_LANES = 16, HEAD = 34 };
+
+typedef struct Page {
+  const View *view;
+  Text *out;
+  Map colours; // name of a layout to its number
+} Page;
+
+// ---- Text -------------------------------------------------------------------------------------
+
+static void put(Page *p, const char *text) {
+  for (; *text; text++) switch (*text) {
+    case '<': text_puts(p->out, "&lt;"); break;
+    case '>': text_puts(p->out, "&gt;"); break;
+    case '&': text_puts(p->out, "&amp;"); break;
+    case '"': text_puts(p->out, "&quot;"); break;
+    default: text_append(p->out, text, 1);
+    }
+}
+
+static void cell(Page *p, const char *class, const char *text) {
+  text_printf(p->out, "<td%s%s%s>", class ? " class=\"" : "", class ? class : "",
+              class ? "\"" : "");
+  put(p, text);
+  text_puts(p->out, "</td>");
+}
+
+static void heads(Page *p, const char *const *names, int count) {
+  text_puts(p->out, "<tr>");
+  for (int i = 0; i < count; i++) text_printf(p->out, "<th>%s</th>", names[i]);
+  text_puts(p->out, "</tr>\n");
+}
+
+// ---- Layouts ----------------------------------------------------------------------------------
+
+enum { COLOURS = 8 };
+
+static int colour_of(Page *p, const char *name) {
+  Str key = str_intern(p->view->cli->context, name);
+  if (!map_contains(&p->colours, key))
+    map_put(&p->colours, key, (void *)(intptr_t)(p->colours.count % COLOURS));
+  return (int)(intptr_t)map_find(&p->colours, key);
+}
+
+static const char *layout_name(Page *p, const StageTensor *tensor, const Layout *layout) {
+  return plan_layout_name(p->view->cli->context, tensor, layout);
+}
+
+static void chip(Page *p, const StageTensor *tensor, const Layout *layout) {
+  const char *name = layout_name(p, tensor, layout);
+  text_printf(p->out, "<span class=\"chip c%d\">", colour_of(p, name));
+  put(p, name);
+  text_puts(p->out, "</span>");
+}
+
+// ---- Arcs -------------------------------------------------------------------------------------
+
+typedef struct Arc {
+  int from, to; // kernels; -1: an input of the graph
+  const StageTensor *tensor;
+  const Layout *layout;
+  int lane;
+} Arc;
+typedef Array(Arc) Arcs;
+
+static bool same_layout(const Layout *a, const Layout *b) {
+  return a == b || (a && b && a->map == b->map);
+}
+
+static int writer_of(const Plan *plan, const StageTensor *tensor, const Layout *layout,
+                     int before) {
+  for (int i = before - 1; i >= 0; i--) {
+    const PlanKernel *kernel = plan->kernels.items[i];
+    int last = kernel->params.count - 1;
+    if (kernel->params.items[last] == tensor && same_layout(kernel->choice.layouts[last], layout))
+      return i;
+  }
+  return -1;
+}
+
+// The lane nearest to the table in which no earlier arc stands in the way.
+static int free_lane(const Arcs *arcs, const Arc *arc) {
+  for (int lane = 0; lane < MOST_LANES - 1; lane++) {
+    bool taken = false;
+    for (int i = 0; i < arcs->count; i++)
+      taken |= arcs->items[i].lane == lane && arcs->items[i].to > arc->from &&
+               arc->to > arcs->items[i].from;
+    if (!taken) return lane;
+  }
+  return MOST_LANES - 1;
+}
+
+static Arcs find_arcs(Page *p) {
+  const Plan *plan = p->view->plan;
+  Arcs arcs = {0};
+  for (int i = 0; i < plan->kernels.count; i++) {
+    const PlanKernel *kernel = plan->kernels.items[i];
+    for (int j = 0; j + 1 < kernel->params.count; j++) {
+      const StageTensor *tensor = kernel->params.items[j];
+      if (tensor->data) continue;
+      Arc arc = {.to = i, .tensor = tensor, .layout = kernel->choice.layouts[j]};
+      arc.from = writer_of(plan, tensor, arc.layout, i);
+      arc.lane = arc.from == i - 1 ? 0 : free_lane(&arcs, &arc);
+      array_push(&p->view->cli->context->arena, &arcs, arc);
+    }
+  }
+  return arcs;
+}
+
+static void draw_arc(Page *p, const Arc *arc, int width) {
+  int y0 = HEAD + arc->from * ROW + ROW / 2, y1 = HEAD + arc->to * ROW + ROW / 2;
+  int x = width - 8 - (arc->lane + 1) * LANE;
+  if (arc->from < 0) y0 = y1 - ROW / 2 + 2;
+  const char *name = layout_name(p, arc->tensor, arc->layout);
+  text_printf(p->out,
+              "<path class=\"c%d\" d=\"M%d %dC%d %d %d %d %d %dV%dC%d %d %d %d %d %d\"><title>",
+              colour_of(p, name), width - 6, y0, x, y0, x, y0, x, y0 + 8, y1 - 8, x, y1, x, y1,
+              width - 6, y1);
+  put(p, plan_tensor_name(arc->tensor));
+  text_puts(p->out, " as ");
+  put(p, name);
+  text_puts(p->out, "</title></path>\n");
+}
+
+static void draw_arcs(Page *p) {
+  Arcs arcs = find_arcs(p);
+  const Plan *plan = p->view->plan;
+  int lanes = 0, height = HEAD + plan->kernels.count * ROW;
+  for (int i = 0; i < arcs.count; i++) lanes = MAX_OF(lanes, arcs.items[i].lane + 1);
+  int width = 20 + lanes * LANE;
+  text_printf(p->out, "<svg class=\"arcs\" width=\"%d\" height=\"%d\" aria-hidden=\"true\">\n",
+              width, height);
+  for (int i = 0; i < arcs.count; i++) draw_arc(p, &arcs.items[i], width);
+  for (int i = 0; i < plan->kernels.count; i++)
+    text_printf(p->out, "<circle cx=\"%d\" cy=\"%d\" r=\"4\"%s/>\n", width - 6,
+                HEAD + i * ROW + ROW / 2,
+                plan->kernels.items[i]->is_rewrite ? " class=\"moved\"" : "");
+  text_puts(p->out, "</svg>\n");
+}
+
+// ---- Kernels ----------------------------------------------------------------------------------
+
+static void put_operators(Page *p, const PlanKernel *kernel) {
+  text_puts(p->out, kernel->is_rewrite ? "<td class=\"moved\">layout rewrite" : "<td>");
+  const Node *last = NULL;
+  for (int i = 0; i < kernel->stage_count; i++) {
+    const Node *node = kernel->stages[i]->node;
+    if (node == last && node) continue;
+    last = node;
+    const char *op = node && node->kind == NODE_OP ? node->op : "copy", *dot = strrchr(op, '.');
+    if (i) text_puts(p->out, " + ");
+    put(p, dot ? dot + 1 : op);
+  }
+  text_puts(p->out, "</td>");
+}
+
+static void put_reads(Page *p, const PlanKernel *kernel) {
+  text_puts(p->out, "<td>");
+  for (int i = 0; i + 1 < kernel->params.count; i++) {
+    const StageTensor *tensor = kernel->params.items[i];
+    if (tensor->data && tensor->buffer->rank < 2) continue;
+    chip(p, tensor, kernel->choice.layouts[i]);
+  }
+  text_puts(p->out, "</td>");
+}
+
+static void put_kernel(Page *p, int number, double most) {
+  const View *v = p->view;
+  const PlanKernel *kernel = v->plan->kernels.items[number];
+  int last = kernel->params.count - 1;
+  const StageTensor *output = kernel->params.items[last];
+  text_printf(p->out, "<tr><td class=\"n\">%d</td>", number + 1);
+  cell(p, "name", kernel->name);
+  put_operators(p, kernel);
+  put_reads(p, kernel);
+  text_puts(p->out, "<td>");
+  chip(p, output, kernel->choice.layouts[last]);
+  text_puts(p->out, "</td>");
+  cell(p, "dim", view_shape(v, output->buffer));
+  text_printf(p->out,
+              "<td class=\"n\">%s</td><td><span class=\"bar\" style=\"width:%.1fpx\"></span></td>",
+              view_cycles(v, kernel->cost), fmax(1, 120 * kernel->cost / fmax(most, 1)));
+  cell(p, "slow", kernel->choice.slow ? kernel->choice.slow : "");
+  text_puts(p->out, "</tr>\n");
+}
+
+static void put_kernels(Page *p) {
+  static const char *const names[] = {"#",     "kernel", "operators", "reads", "writes",
+                                      "shape", "cycles", "",          ""};
+  const Plan *plan = p->view->plan;
+  double most = 0;
+  for (int i = 0; i < plan->kernels.count; i++) most = fmax(most, plan->kernels.items[i]->cost);
+  text_puts(p->out, "<h2>Kernels, in the order in which they run</h2>\n<div class=\"scroll\">"
+                    "<div class=\"graph\">\n");
+  draw_arcs(p);
+  text_puts(p->out, "<table class=\"kernels\">\n");
+  heads(p, names, COUNT_OF(names));
+  for (int i = 0; i < plan->kernels.count; i++) put_kernel(p, i, most);
+  text_puts(p->out, "</table></div></div>\n");
+}
+
+// ---- Rewrites ---------------------------------------------------------------------------------
+
+static void put_rewrite(Page *p, int number) {
+  const View *v = p->view;
+  const Row *row = &v->rows.items[number];
+  const PlanRewrite *r = row->first;
+  text_printf(p->out, "<tr><td class=\"n\">%d</td>", number + 1);
+  cell(p, "name", view_row_name(v, row));
+  text_puts(p->out, "<td>");
+  chip(p, r->tensor, r->from);
+  text_puts(p->out, "</td><td>");
+  chip(p, r->tensor, r->to);
+  text_printf(p->out, "</td><td%s>%s</td>", r->folded ? " class=\"dim\"" : " class=\"moved\"",
+              r->folded ? "folded" : "at each run");
+  cell(p, "n", show_bytes(&v->cli->context->arena, row->bytes));
+  cell(p, "n", r->folded ? "–" : view_cycles(v, r->cost));
+  cell(p, NULL, view_row_because(v, row));
+  text_puts(p->out, "</tr>\n");
+}
+
+static void put_rewrites(Page *p) {
+  static const char *const names[] = {"#",    "tensor", "from",   "to",
+                                      "when", "bytes",  "cycles", "because"};
+  text_puts(p->out, "<h2>Layout rewrites</h2>\n");
+  if (!p->view->rows.count) {
+    text_puts(p->out, "<p>None.</p>\n");
+    return;
+  }
+  text_puts(p->out, "<div class=\"scroll\"><table>\n");
+  heads(p, names, COUNT_OF(names));
+  for (int i = 0; i < p->view->rows.count; i++) put_rewrite(p, i);
+  text_puts(p->out, "</table></div>\n");
+}
+
+// ---- The page ---------------------------------------------------------------------------------
+
+static void tile(Page *p, const char *value, const char *what) {
+  text_puts(p->out, "<div class=\"tile\"><b>");
+  put(p, value);
+  text_puts(p->out, "</b><span>");
+  put(p, what);
+  text_puts(p->out, "</span></div>\n");
+}
+
+static void put_tiles(Page *p) {
+  const View *v = p->view;
+  const Plan *plan = v->plan;
+  Arena *arena = &v->cli->context->arena;
+  int at_run = 0;
+  for (int i = 0; i < plan->rewrites.count; i++) at_run += !plan->rewrites.items[i].folded;
+  text_puts(p->out, "<div class=\"tiles\">\n");
+  tile(p, view_cycles(v, plan->cost), "cycles by the model");
+  tile(p, view_gap(v), "against every other plan");
+  tile(p, arena_printf(arena, "%d", at_run), "rewrites at each run");
+  tile(p, arena_printf(arena, "%d", plan->rewrites.count - at_run), "folded into constants");
+  tile(p, arena_printf(arena, "× %.2f", plan->cost_unplanned / fmax(plan->cost, 1)),
+       "cycles with every tensor row-major");
+  if (plan->cost_optimal > 0)
+    tile(p,
+         arena_printf(arena, "%+.1f %% · %+.1f %%",
+                      100 * (plan->cost_forward / plan->cost_optimal - 1),
+                      100 * (plan->cost_backward / plan->cost_optimal - 1)),
+         "greedy forward · backward, over the optimum");
+  text_puts(p->out, "</div>\n");
+}
+
+static const char style[] =
+    ":root{color-scheme:light dark;--ink:#1b1f24;--dim:#68707a;--line:#e3e6ea;--paper:#fff;"
+    "--bar:#4c7dd0;--moved:#b3261e}\n"
+    "@media(prefers-color-scheme:dark){:root{--ink:#e4e7eb;--dim:#98a1ab;--line:#30363d;"
+    "--paper:#14171b;--bar:#6d9be8;--moved:#ff8a80}}\n"
+    "body{font:14px/1.45 system-ui,sans-serif;color:var(--ink);background:var(--paper);"
+    "margin:2rem auto;max-width:1200px;padding:0 1rem}\n"
+    "h1{font-size:1.5rem;margin:0}h2{font-size:1.1rem;margin:2rem 0 .6rem}\n"
+    ".sub,.dim{color:var(--dim)}.scroll{overflow-x:auto}\n"
+    ".tiles{display:flex;flex-wrap:wrap;gap:.8rem;margin-top:1.2rem}\n"
+    ".tile{border:1px solid var(--line);border-radius:8px;padding:.6rem .9rem}\n"
+    ".tile b{display:block;font-size:1.15rem}.tile span{color:var(--dim);font-size:.85rem}\n"
+    "table{border-collapse:collapse}th{text-align:left;font-weight:600;color:var(--dim);"
+    "font-size:.85rem}td,th{padding:3px 12px 3px 0;white-space:nowrap}\n"
+    "tr{border-bottom:1px solid "
+    "var(--line)}.n{text-align:right;font-variant-numeric:tabular-nums}\n"
+    ".name{font-family:ui-monospace,monospace;font-size:.88rem}\n"
+    ".graph{display:flex}.arcs{flex:none}.arcs path{fill:none;stroke:var(--c);stroke-width:1.6}\n"
+    ".arcs circle{fill:var(--ink)}.arcs circle.moved{fill:var(--moved)}.moved{color:var(--moved)}\n"
+    ".kernels tr{height:26px;box-sizing:border-box}.kernels tr:first-child{height:34px}\n"
+    ".kernels td,.kernels th{padding-top:0;padding-bottom:0;line-height:1}\n"
+    ".chip{display:inline-block;font:12px/1.2 ui-monospace,monospace;padding:2px 6px;"
+    "border-radius:5px;margin-right:4px;border:1px solid var(--c);"
+    "background:color-mix(in srgb,var(--c) 16%,transparent)}\n"
+    ".bar{display:inline-block;height:9px;border-radius:2px;background:var(--bar)}\n"
+    ".slow{color:var(--moved);font-size:.85rem}\n"
+    ".c0{--c:#4c7dd0}.c1{--c:#2e9e6b}.c2{--c:#c77d1e}.c3{--c:#8f5bd0}.c4{--c:#c2477f}"
+    ".c5{--c:#2a98a8}.c6{--c:#8a8f2a}.c7{--c:#7a7f87}\n";
+
+static void put_page(Page *p) {
+  const View *v = p->view;
+  const char *slash = strrchr(v->path, '/'), *name = slash ? slash + 1 : v->path;
+  text_puts(p->out, "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\">\n"
+                    "<meta name=\"viewport\" content=\"width=device-width\">\n<title>");
+  put(p, name);
+  text_printf(p->out, " – layout plan</title>\n<style>\n%s</style>\n<h1>", style);
+  put(p, name);
+  text_printf(p->out, "</h1><p class=\"sub\">layout plan for %s, %d kernels</p>\n",
+              v->program->options.machine.level_name, v->plan->kernels.count);
+  put_tiles(p);
+  put_rewrites(p);
+  put_kernels(p);
+  text_puts(p->out, "</html>\n");
+}
+
+bool plan_write_html(const View *view, const char *path) {
+  Context *context = view->cli->context;
+  Text out = text_new(&context->arena);
+  Page page = {view, &out, map_new(&context->arena)};
+  put_page(&page);
+  return file_write(context, path, text_string(&out), out.size);
+}

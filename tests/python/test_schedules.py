@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `pleat plan --schedules` prints replays: on the kernels of `--programs` it gives the programs
+that are compiled."""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PLEAT = os.environ.get("PLEAT", str(ROOT / "build" / "pleat"))
+
+
+def pleat(*arguments):
+    return subprocess.run([PLEAT, *map(str, arguments)], capture_output=True, text=True,
+                          check=True).stdout
+
+
+def by_kernel(text):
+    """The parts of what `plan` prints of all kernels, without their heads."""
+    return [part.split("\n", 1)[1] for part in re.split(r"^# kernel (?=\d+ ')", text, flags=re.M)[1:]]
+
+
+def renamed(text):
+    """Names in order of occurrence, and one space for any: equal for programs of equal structure."""
+    names = {}
+    text = re.sub(r"^def \w+\(", "def 0(", text)
+    text = re.sub(r"(?<![\w.\"])(?!T\b)[A-Za-z_]\w*", lambda m: names.setdefault(m[0], f"x{len(names)}"),
+                  text)
+    return re.sub(r"\s+", " ", text).strip()
+
+
+def functions(text):
+    return [renamed(part) for part in re.split(r"^@T\.prim_func\n", text, flags=re.M)[1:]]
+
+
+def model(name, folder):
+    if name == "digits":
+        return ROOT / "examples" / "digits" / "digits.onnx"
+    pytest.importorskip("onnx")
+    path = folder / f"{name}.onnx"
+    subprocess.check_call([sys.executable, ROOT / "examples/models/build.py", name, path, "--small"])
+    return path
+
+
+@pytest.mark.parametrize("name", ["digits", "mobilenetv2"])
+def test_traces_replay(name, tmp_path):
+    path = model(name, tmp_path)
+    programs = by_kernel(pleat("plan", path, "--programs"))
+    schedules = by_kernel(pleat("plan", path, "--schedules"))
+    pleat("compile", path, "-o", tmp_path / "compiled.py")
+    compiled = functions((tmp_path / "compiled.py").read_text())
+    assert len(programs) == len(schedules) == len(compiled) > 5
+    for program, schedule, expected in zip(programs, schedules, compiled):
+        (tmp_path / "kernel.py").write_text(program)
+        (tmp_path / "steps.py").write_text(schedule)
+        replayed = pleat("opt", tmp_path / "kernel.py", "--schedule", tmp_path / "steps.py")
+        assert functions(replayed) == [expected]
+
+
+@pytest.mark.parametrize("name", ["mobilenetv2"])
+def test_programs_parse_back(name, tmp_path):
+    """All kernels together are one file of TVMScript, whatever their nodes are called."""
+    (tmp_path / "all.py").write_text(pleat("plan", model(name, tmp_path), "--programs"))
+    printed = pleat("opt", tmp_path / "all.py")
+    (tmp_path / "again.py").write_text(printed)
+    assert pleat("opt", tmp_path / "again.py") == printed
+    names = re.findall(r"^def (\w+)\(", printed, flags=re.M) or \
+        re.findall(r"^    def (\w+)\(", printed, flags=re.M)
+    assert len(names) == len(set(names)) > 5
