@@ -215,8 +215,7 @@ static LayoutAnswer injective_by_points(Context *context, const Layout *layout) 
 
 static LayoutAnswer ask(Context *context, const Layout *layout, Question question);
 
-static LayoutAnswer instances_or_isl(Context *context, const Layout *layout,
-                                     AskLayout question) {
+static LayoutAnswer instances_or_isl(Context *context, const Layout *layout, AskLayout question) {
   LayoutAnswer answer = ask_instances(context, layout, question);
   if (answer.verdict != LAYOUT_UNDECIDED) return answer;
   IslAnswer said = question == layout_is_onto ? layout_isl_onto(context, layout)
@@ -406,9 +405,9 @@ LayoutAnswer layout_divide(Context *context, const Layout *a, const Layout *b, L
     memcpy(box, b->physical_extents, sizeof *box * (size_t)b->physical_rank);
     memcpy(box + b->physical_rank, map->replicas, sizeof *box * (size_t)map->replica_count);
   }
-  for (int i = 0; i < map->output_count && b->is_static; i++)
-    outputs[i] =
-        layout_expr_simplify(context, map->outputs[i], box, b->physical_rank + map->replica_count);
+  if (b->is_static)
+    layout_exprs_simplify(context, map->outputs, map->output_count, box,
+                          b->physical_rank + map->replica_count, outputs);
   if (b->is_static) map = index_map_with_outputs(context, map, outputs);
   *out = (LayoutInverse){map, inverse.padding};
   return answer;

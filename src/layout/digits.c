@@ -87,17 +87,27 @@ bool layout_digits_inside(Context *context, const Layout *layout) {
   return inside;
 }
 
+void layout_exprs_simplify(Context *context, const LayoutExpr *const *exprs, int count,
+                           const int64_t *extents, int rank, const LayoutExpr **out) {
+  ArenaMark mark = arena_mark(&context->scratch);
+  Digits d = {0};
+  bool empty = false;
+  for (int i = 0; i < rank; i++) empty |= extents[i] < 1;
+  if (!empty) d = layout_digits_new(context, extents, rank);
+  for (int i = 0; i < count; i++) {
+    bool small = !empty && layout_expr_size(exprs[i]) <= MAX_TREE;
+    const Form *f = small ? layout_form_of(&d, exprs[i]) : NULL;
+    const LayoutExpr *simple = f ? layout_form_expr(&d, f, NULL) : NULL;
+    out[i] = simple ? simple : exprs[i];
+  }
+  arena_reset(&context->scratch, mark);
+}
+
 const LayoutExpr *layout_expr_simplify(Context *context, const LayoutExpr *e,
                                        const int64_t *extents, int rank) {
-  if (layout_expr_size(e) > MAX_TREE) return e;
-  for (int i = 0; i < rank; i++)
-    if (extents[i] < 1) return e;
-  ArenaMark mark = arena_mark(&context->scratch);
-  Digits d = layout_digits_new(context, extents, rank);
-  const Form *f = layout_form_of(&d, e);
-  const LayoutExpr *simple = f ? layout_form_expr(&d, f, NULL) : NULL;
-  arena_reset(&context->scratch, mark);
-  return simple ? simple : e;
+  const LayoutExpr *out;
+  layout_exprs_simplify(context, &e, 1, extents, rank, &out);
+  return out;
 }
 
 // ---- Inverse -----------------------------------------------------------------------------------

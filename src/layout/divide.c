@@ -236,11 +236,18 @@ static const Form *divide_negated(Digits *d, const Form *f, int64_t m) {
   return layout_form_linear(d, layout_form_divide(d, up, m), -1, NULL, 0);
 }
 
+static bool is_one_floor(const Form *f) {
+  return f->count == 1 && !f->xor_count && !f->constant && f->terms[0].coefficient == 1;
+}
+
 const Form *layout_form_divide(Digits *d, const Form *f, int64_t m) {
   Bounds b;
+  int64_t cut;
   if (!f || m == INT64_MIN) return NULL;
   if (m < 0) return layout_form_divide(d, layout_form_linear(d, f, -1, NULL, 0), -m);
   if (m == 1) return f;
+  if (is_one_floor(f) && mul_fits(f->terms[0].cut, m, &cut))
+    return layout_form_floor(d, f->terms[0].base, f->terms[0].offset, cut);
   if (!layout_form_bounds(d, f, &b)) return NULL;
   if (floor_div(b.low, m) == floor_div(b.high, m)) return layout_form_const(d, floor_div(b.low, m));
   Division v = {.d = d, .divisor = m};

@@ -67,6 +67,9 @@ typedef enum Proof { NOT_PROVED, PROVED, REFUTED } Proof;
 Proof layout_digits_maps_equal(Context *context, const int64_t *extents, int rank,
                                const LayoutExpr *const *a, const LayoutExpr *const *b, int count,
                                int64_t *witness);
+// layout_expr_simplify of several over one box.
+void layout_exprs_simplify(Context *context, const LayoutExpr *const *exprs, int count,
+                           const int64_t *extents, int rank, const LayoutExpr **out);
 // Whether every output stays within [0, extent).
 bool layout_digits_inside(Context *context, const Layout *layout);
 // The inverse and its padding predicate, checked: by normal form, or point by point (*level).
