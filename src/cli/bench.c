@@ -3,12 +3,14 @@
 // can do.
 #include "cli/bench_op.h"
 #include "cli/kernel.h"
+#include "cli/peer.h"
+#include "driver/reference.h"
 
 #include <jansson.h>
 
 typedef struct BenchOptions {
   ModelOptions model; // first: MODEL_OPTIONS
-  const char *op, *func;
+  const char *op, *func, *against;
   int64_t repeat;
   bool spills;
 } BenchOptions;
@@ -21,6 +23,8 @@ static const Option options[] = {
     FUNC_OPTION(BenchOptions, func),
     {"repeat", 0, OPTION_INT, "N", "runs to measure (as many as take a second, 10 at least)",
      offsetof(BenchOptions, repeat)},
+    {"against", 0, OPTION_TEXT, "dnnl", "the same operator by oneDNN, where that is installed",
+     offsetof(BenchOptions, against)},
     {"spills", 0, OPTION_FLAG, NULL, "count vectors moved to the stack in innermost loops",
      offsetof(BenchOptions, spills)},
 };
@@ -28,7 +32,10 @@ static const Option options[] = {
 typedef struct Figures {
   double operations, gflops, gbytes, peak; // of a run; per second; GFLOP/s of the machine
   int64_t bytes;
-  int spills; // -1: not counted
+  int spills;       // -1: not counted
+  const Peer *peer; // what is measured beside it; NULL without
+  Spread peer_latency;
+  double apart; // of the results, in parts of the largest element
 } Figures;
 
 static int64_t repeat_for_a_second(const Session *s) {
@@ -47,6 +54,49 @@ static bool measure(Session *s, const BenchOptions *o) {
   return ok;
 }
 
+// ---- Beside another library -------------------------------------------------------------------
+
+static bool run_peer(Session *s, Peer *peer, int runs, Spread *latency) {
+  double *samples = arena_array(&s->cli->context->arena, double, runs);
+  for (int i = 0; i < runs; i++) {
+    int64_t start = clock_now_ns();
+    if (!peer_run(peer))
+      return diag_error(s->cli->context, (SourcePos){0}, "--against: %s failed", peer_name(peer));
+    samples[i] = (double)(clock_now_ns() - start) * 1e-9;
+  }
+  *latency = spread_of(samples, runs);
+  return true;
+}
+
+static bool results_agree(Session *s, const Peer *peer, double *apart) {
+  const Tensor *a = peer_output(peer), *b = s->outputs[0];
+  Tolerance tolerance = TOLERANCE_DEFAULT;
+  Difference difference;
+  bool agree =
+      values_agree(DTYPE_FLOAT32, a->data, b->data, tensor_count(b), &tolerance, &difference);
+  *apart = difference.largest;
+  return agree || diag_error(s->cli->context, (SourcePos){0},
+                             "--against: the results differ, by %.2g of the largest element",
+                             difference.largest);
+}
+
+// In turns, so that both see the same machine; of each, the turn that was disturbed least.
+static bool measure_peer(Session *s, Peer *peer, Figures *f) {
+  enum { TURNS = 5 };
+  Spread own = s->latency, theirs;
+  double first = s->first_seconds;
+  int runs = MAX_OF(3, s->runs / TURNS);
+  f->peer = peer;
+  for (int i = 0; i < TURNS; i++) {
+    if (!run_peer(s, peer, runs, &theirs) || !session_measure(s, runs, false)) return false;
+    if (i == 0 || theirs.median < f->peer_latency.median) f->peer_latency = theirs;
+    if (s->latency.median < own.median) own = s->latency;
+  }
+  s->latency = own;
+  s->first_seconds = first;
+  return results_agree(s, peer, &f->apart);
+}
+
 static int count_spills(const Session *s) {
   Program *p = s->program;
   if (!p) return -1;
@@ -59,13 +109,22 @@ static int count_spills(const Session *s) {
              : -1;
 }
 
-static Figures figures_of(const Session *s, const BenchOptions *o) {
-  Figures f = {.operations = session_operations(s), .bytes = session_bytes(s), .spills = -1};
-  f.gflops = f.operations / s->latency.median * 1e-9;
-  f.gbytes = (double)f.bytes / s->latency.median * 1e-9;
-  f.peak = session_peak(s);
-  if (o->spills) f.spills = count_spills(s);
-  return f;
+static void find_figures(const Session *s, const BenchOptions *o, Figures *f) {
+  f->operations = session_operations(s);
+  f->bytes = session_bytes(s);
+  f->gflops = f->operations / s->latency.median * 1e-9;
+  f->gbytes = (double)f->bytes / s->latency.median * 1e-9;
+  f->peak = session_peak(s);
+  f->spills = o->spills ? count_spills(s) : -1;
+}
+
+static void show_peer(const Session *s, const Figures *f) {
+  Arena *arena = &s->cli->context->arena;
+  printf("%-15s %s median   %s p10   %s p90   %s\n", peer_name(f->peer),
+         show_seconds(arena, f->peer_latency.median), show_seconds(arena, f->peer_latency.p10),
+         show_seconds(arena, f->peer_latency.p90), peer_way(f->peer));
+  printf("ratio           %.2f of its time; results at most %.1g apart\n",
+         s->latency.median / f->peer_latency.median, f->apart);
 }
 
 static void show_text(const Session *s, const Figures *f, const char *what) {
@@ -84,6 +143,7 @@ static void show_text(const Session *s, const Figures *f, const char *what) {
          f->gbytes);
   printf("first result    %s   memory at most %s\n", show_seconds(arena, s->first_seconds),
          show_bytes(arena, process_peak_bytes()));
+  if (f->peer) show_peer(s, f);
   if (f->spills >= 0) printf("spills          %d vector moves in innermost loops\n", f->spills);
 }
 
@@ -97,6 +157,13 @@ static int show_json(const Session *s, const Figures *f) {
       "peak_gflops", f->peak);
   if (object && f->peak > 0)
     json_object_set_new(object, "peak_share", json_real(f->gflops / f->peak));
+  if (object && f->peer)
+    json_object_set_new(object, "against",
+                        json_pack("{s:s, s:s, s:{s:f, s:f, s:f}, s:f}", "name", peer_name(f->peer),
+                                  "layouts", peer_way(f->peer), "latency_ms", "median",
+                                  f->peer_latency.median * 1e3, "p10", f->peer_latency.p10 * 1e3,
+                                  "p90", f->peer_latency.p90 * 1e3, "ratio",
+                                  s->latency.median / f->peer_latency.median));
   if (object && f->spills >= 0) json_object_set_new(object, "spills", json_integer(f->spills));
   return json_print(s->cli, object);
 }
@@ -108,7 +175,10 @@ static int bench(Session *s, const BenchOptions *o) {
   bool begun = o->op ? session_begin(s, bench_op_parse(cli, o->op), &contents)
                      : session_begin_file(s, what, o->func, &contents);
   if (!begun || !measure(s, o)) return STATUS_BAD;
-  Figures figures = figures_of(s, o);
+  Figures figures = {0};
+  Peer *peer = o->against ? peer_dnnl(s) : NULL;
+  if (o->against && (!peer || !measure_peer(s, peer, &figures))) return STATUS_BAD;
+  find_figures(s, o, &figures);
   if (cli->json) return show_json(s, &figures);
   show_text(s, &figures, what);
   return STATUS_DONE;
@@ -118,6 +188,13 @@ static int run(Cli *cli, void *given) {
   const BenchOptions *o = given;
   if (!o->op == !cli->inputs.count) {
     diag_error(cli->context, (SourcePos){0}, "bench takes a model, or an operator with --op");
+    return STATUS_MISUSE;
+  }
+  if (o->against && strcmp(o->against, "dnnl") != 0) {
+    diag_error(cli->context, (SourcePos){0},
+               "--against compares with dnnl, not with '%s'\n'make bench' measures models beside "
+               "ONNX Runtime and OpenVINO",
+               o->against);
     return STATUS_MISUSE;
   }
   return bench(session_new(cli, &o->model), o);

@@ -2,6 +2,7 @@
 """The command on files that other tools write and read: test data beside a model, what bad input
 meets, traces. Needs no ONNX Runtime."""
 import ctypes
+import ctypes.util
 import json
 import os
 import pathlib
@@ -218,3 +219,27 @@ def test_trace_that_cannot_be_written(tanh_model, tmp_path):
     said = pleat("run", tanh_model, "--fill", "zero", "--trace", tmp_path / "no" / "t.json",
                  status=1)
     assert "t.json: error: cannot write" in said
+
+
+# ---- Beside oneDNN
+
+
+@pytest.mark.parametrize("operator", [
+    "matmul 17x23x31",
+    "conv2d 1x8x11x13 12x4x3x5 stride=2 pad=1 group=2 dilation=2",
+    "conv2d 2x3x9x7 5x3x1x1",
+])
+def test_against_onednn(operator):
+    """The results agree, or the command fails."""
+    arguments = ["bench", "--op", operator, "--against", "dnnl", "--repeat", 5, "--threads", 1]
+    if not ctypes.util.find_library("dnnl"):
+        assert "oneDNN is not installed" in pleat(*arguments, status=1)
+        return
+    peer = json.loads(pleat(*arguments, "--json"))["against"]
+    assert peer["name"].startswith("oneDNN") and peer["ratio"] > 0
+    assert "of its time" in pleat(*arguments)
+
+
+def test_against_what_is_not_there():
+    assert "matmul" in pleat("bench", "--op", "softmax 5x7 axis=1", "--against", "dnnl", status=1)
+    assert "make bench" in pleat("bench", "--op", "relu 5", "--against", "tvm", status=2)

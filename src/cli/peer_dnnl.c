@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: Apache-2.0
+// oneDNN through its C interface, found at run time, so that nothing of it is needed to build. Its
+// second and third generations differ in how an operation is described: in the second, descriptions
+// are structs of the caller's, here opaque blocks that are large enough.
+#include "cli/peer.h"
+#include "graph/graph.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+
+// Values of oneDNN's enumerations, the same in both generations.
+enum {
+  DNNL_CPU = 1,
+  DNNL_F32 = 3,
+  DNNL_TAG_ANY = 1,
+  DNNL_FORWARD_INFERENCE = 96,
+  DNNL_CONVOLUTION_AUTO = 3,
+  DNNL_QUERY_SRC = 129,
+  DNNL_QUERY_WEIGHTS = 131,
+  DNNL_QUERY_DST = 133,
+  DNNL_ARG_SRC = 1,
+  DNNL_ARG_DST = 17,
+  DNNL_ARG_WEIGHTS = 33,
+  DNNL_STREAM_DEFAULT = 1,
+  DNNL_DIMS = 12,
+  DESCRIPTION_BYTES = 16384, // of any description of the second generation
+};
+#define DNNL_ALLOCATE ((void *)(size_t)-1)
+
+typedef int64_t Dims[DNNL_DIMS];
+typedef struct Arg {
+  int number;
+  void *memory;
+} Arg;
+
+// What is used of the library; `generation` 0: of every one.
+typedef struct Library {
+  const int *(*version)(void);
+  int (*engine_create)(void **engine, int kind, size_t index);
+  int (*stream_create)(void **stream, void *engine, unsigned flags);
+  int (*stream_wait)(void *stream);
+  int (*memory_create)(void **memory, const void *desc, void *engine, void *handle);
+  int (*desc_equal)(const void *a, const void *b);
+  const void *(*query_desc)(const void *primitive_desc, int what, int index);
+  int (*reorder)(void **primitive_desc, const void *from, void *from_engine, const void *to,
+                 void *to_engine, const void *attributes);
+  int (*primitive_create)(void **primitive, const void *primitive_desc);
+  int (*execute)(const void *primitive, void *stream, int count, const Arg *args);
+  int (*init_strides)(void *desc, int rank, const int64_t *dims, int type, const int64_t *strides);
+  int (*init_tag)(void *desc, int rank, const int64_t *dims, int type, int tag);
+  int (*init_matmul)(void *op, const void *src, const void *weights, const void *bias,
+                     const void *dst);
+  int (*init_conv)(void *op, int kind, int algorithm, const void *src, const void *weights,
+                   const void *bias, const void *dst, const int64_t *strides,
+                   const int64_t *dilates, const int64_t *before, const int64_t *after);
+  int (*create_desc)(void **primitive_desc, const void *op, const void *attributes, void *engine,
+                     const void *hint);
+  int (*new_strides)(void **desc, int rank, const int64_t *dims, int type, const int64_t *strides);
+  int (*new_tag)(void **desc, int rank, const int64_t *dims, int type, int tag);
+  int (*new_matmul)(void **primitive_desc, void *engine, const void *src, const void *weights,
+                    const void *bias, const void *dst, const void *attributes);
+  int (*new_conv)(void **primitive_desc, void *engine, int kind, int algorithm, const void *src,
+                  const void *weights, const void *bias, const void *dst, const int64_t *strides,
+                  const int64_t *dilates, const int64_t *before, const int64_t *after,
+                  const void *attributes);
+} Library;
+
+static const struct {
+  const char *name;
+  int generation;
+  size_t offset;
+} functions[] = {
+    {"dnnl_version", 0, offsetof(Library, version)},
+    {"dnnl_engine_create", 0, offsetof(Library, engine_create)},
+    {"dnnl_stream_create", 0, offsetof(Library, stream_create)},
+    {"dnnl_stream_wait", 0, offsetof(Library, stream_wait)},
+    {"dnnl_memory_create", 0, offsetof(Library, memory_create)},
+    {"dnnl_memory_desc_equal", 0, offsetof(Library, desc_equal)},
+    {"dnnl_primitive_desc_query_md", 0, offsetof(Library, query_desc)},
+    {"dnnl_reorder_primitive_desc_create", 0, offsetof(Library, reorder)},
+    {"dnnl_primitive_create", 0, offsetof(Library, primitive_create)},
+    {"dnnl_primitive_execute", 0, offsetof(Library, execute)},
+    {"dnnl_memory_desc_init_by_strides", 2, offsetof(Library, init_strides)},
+    {"dnnl_memory_desc_init_by_tag", 2, offsetof(Library, init_tag)},
+    {"dnnl_matmul_desc_init", 2, offsetof(Library, init_matmul)},
+    {"dnnl_dilated_convolution_forward_desc_init", 2, offsetof(Library, init_conv)},
+    {"dnnl_primitive_desc_create", 2, offsetof(Library, create_desc)},
+    {"dnnl_memory_desc_create_with_strides", 3, offsetof(Library, new_strides)},
+    {"dnnl_memory_desc_create_with_tag", 3, offsetof(Library, new_tag)},
+    {"dnnl_matmul_primitive_desc_create", 3, offsetof(Library, new_matmul)},
+    {"dnnl_convolution_forward_primitive_desc_create", 3, offsetof(Library, new_conv)},
+};
+
+// One operand: its sizes, the desc it is given in, the one that the primitive works on.
+typedef struct Operand {
+  int rank, arg, query;
+  Dims dims;
+  const void *given;
+  void *memory; // in `given`
+  bool constant;
+} Operand;
+
+enum { MOST_STEPS = 4 };
+typedef struct Way { // what one run executes
+  const char *name;
+  void *steps[MOST_STEPS];
+  Arg args[MOST_STEPS][3];
+  int arg_counts[MOST_STEPS], count;
+} Way;
+
+struct Peer {
+  Context *context;
+  void *handle;
+  Library lib;
+  int generation;
+  const char *name;
+  void *engine, *stream;
+  Operand operands[3]; // source, weights, destination
+  Way ways[2], *way;
+  Tensor output;
+  Dims strides, dilates, before, after;
+  bool conv, failed;
+};
+
+// ---- The library --------------------------------------------------------------------------------
+
+static bool find_functions(Peer *p) {
+  for (int i = 0; i < COUNT_OF(functions); i++) {
+    if (functions[i].generation && functions[i].generation != p->generation) continue;
+    void *found = dlsym(p->handle, functions[i].name);
+    if (!found)
+      return diag_error(p->context, (SourcePos){0}, "--against dnnl: the library has no %s",
+                        functions[i].name);
+    memcpy((char *)&p->lib + functions[i].offset, &found, sizeof found);
+  }
+  return true;
+}
+
+// OpenMP reads these when the library loads it. Its threads sleep between loops, for they share
+// cores with what they are compared with.
+static void set_environment(const Session *s) {
+  char threads[16];
+  snprintf(threads, sizeof threads, "%d", session_threads(s));
+  setenv("OMP_NUM_THREADS", threads, 1);
+  setenv("OMP_WAIT_POLICY", "passive", 0);
+  if (s->machine.level < CPU_AVX512)
+    setenv("ONEDNN_MAX_CPU_ISA", s->machine.level == CPU_AVX2 ? "AVX2" : "SSE41", 1);
+}
+
+static bool load(Peer *p, const Session *s) {
+  static const char *const files[] = {"libdnnl.so.3", "libdnnl.so.2", "libdnnl.so"};
+  set_environment(s);
+  for (int i = 0; !p->handle && i < COUNT_OF(files); i++)
+    p->handle = dlopen(files[i], RTLD_NOW | RTLD_LOCAL);
+  if (!p->handle)
+    return diag_error(p->context, (SourcePos){0},
+                      "--against dnnl: oneDNN is not installed (no libdnnl.so.3 or .2 is found)\n"
+                      "on Debian: apt-get install libdnnl-dev");
+  p->generation = dlsym(p->handle, "dnnl_matmul_primitive_desc_create") ? 3 : 2;
+  if (!find_functions(p)) return false;
+  const int *version = p->lib.version();
+  p->name = arena_printf(&p->context->arena, "oneDNN %d.%d", version[0], version[1]);
+  return true;
+}
+
+static bool went_well(Peer *p, int status) {
+  p->failed |= status != 0;
+  return status == 0;
+}
+
+// ---- Descriptions -------------------------------------------------------------------------------
+
+static const void *desc_of(Peer *p, const Operand *o, bool any) {
+  Dims strides = {0};
+  int64_t stride = 1;
+  for (int i = o->rank - 1; i >= 0; stride *= o->dims[i--]) strides[i] = stride;
+  void *desc = NULL;
+  int status;
+  if (p->generation == 2) desc = arena_alloc(&p->context->arena, DESCRIPTION_BYTES);
+  if (p->generation == 3)
+    status = any ? p->lib.new_tag(&desc, o->rank, o->dims, DNNL_F32, DNNL_TAG_ANY)
+                 : p->lib.new_strides(&desc, o->rank, o->dims, DNNL_F32, strides);
+  else
+    status = any ? p->lib.init_tag(desc, o->rank, o->dims, DNNL_F32, DNNL_TAG_ANY)
+                 : p->lib.init_strides(desc, o->rank, o->dims, DNNL_F32, strides);
+  return went_well(p, status) ? desc : NULL;
+}
+
+static void *operation_of(Peer *p, const void *src, const void *weights, const void *dst) {
+  const Library *lib = &p->lib;
+  void *result = NULL, *op = arena_alloc(&p->context->arena, DESCRIPTION_BYTES);
+  int status;
+  if (p->generation == 3 && p->conv)
+    status = lib->new_conv(&result, p->engine, DNNL_FORWARD_INFERENCE, DNNL_CONVOLUTION_AUTO, src,
+                           weights, NULL, dst, p->strides, p->dilates, p->before, p->after, NULL);
+  else if (p->generation == 3)
+    status = lib->new_matmul(&result, p->engine, src, weights, NULL, dst, NULL);
+  else if (p->conv)
+    status = lib->init_conv(op, DNNL_FORWARD_INFERENCE, DNNL_CONVOLUTION_AUTO, src, weights, NULL,
+                            dst, p->strides, p->dilates, p->before, p->after);
+  else
+    status = lib->init_matmul(op, src, weights, NULL, dst);
+  if (status == 0 && p->generation == 2)
+    status = lib->create_desc(&result, op, NULL, p->engine, NULL);
+  return went_well(p, status) ? result : NULL;
+}
+
+static void *primitive_of(Peer *p, const void *desc) {
+  void *primitive = NULL;
+  return desc && went_well(p, p->lib.primitive_create(&primitive, desc)) ? primitive : NULL;
+}
+
+static void *memory_of(Peer *p, const void *desc, void *data) {
+  void *memory = NULL;
+  return went_well(p, p->lib.memory_create(&memory, desc, p->engine, data)) ? memory : NULL;
+}
+
+// ---- Ways to run --------------------------------------------------------------------------------
+
+static void add_step(Way *way, void *primitive, const Arg *args, int count) {
+  way->steps[way->count] = primitive;
+  memcpy(way->args[way->count], args, sizeof *args * (size_t)count);
+  way->arg_counts[way->count++] = count;
+}
+
+static void *rewrite_of(Peer *p, const void *from, const void *to) {
+  void *desc = NULL;
+  bool made = went_well(p, p->lib.reorder(&desc, from, p->engine, to, p->engine, NULL));
+  return made ? primitive_of(p, desc) : NULL;
+}
+
+// The memory that the primitive reads an operand from; rewritten now when it is constant, and else
+// by a step of each run.
+static void *input_memory(Peer *p, Way *way, const Operand *o, const void *wanted) {
+  if (p->lib.desc_equal(o->given, wanted)) return o->memory;
+  void *memory = memory_of(p, wanted, DNNL_ALLOCATE), *rewrite = rewrite_of(p, o->given, wanted);
+  Arg args[] = {{DNNL_ARG_SRC, o->memory}, {DNNL_ARG_DST, memory}};
+  if (p->failed) return NULL;
+  if (o->constant) {
+    p->lib.execute(rewrite, p->stream, 2, args);
+    p->lib.stream_wait(p->stream);
+  } else {
+    add_step(way, rewrite, args, 2);
+  }
+  return memory;
+}
+
+static bool make_way(Peer *p, Way *way, bool own_layouts) {
+  const Operand *o = p->operands;
+  *way = (Way){.name = own_layouts ? "in its own layouts" : "row-major"};
+  const void *descs[3];
+  for (int i = 0; i < 3; i++) descs[i] = desc_of(p, &o[i], own_layouts || o[i].constant);
+  if (p->failed) return false;
+  void *operation = operation_of(p, descs[0], descs[1], descs[2]), *primitive;
+  if (!(primitive = primitive_of(p, operation))) return false;
+  for (int i = 0; i < 3; i++) descs[i] = p->lib.query_desc(operation, o[i].query, 0);
+  void *src = input_memory(p, way, &o[0], descs[0]),
+       *weights = input_memory(p, way, &o[1], descs[1]);
+  bool direct = p->lib.desc_equal(o[2].given, descs[2]);
+  void *dst = direct ? o[2].memory : memory_of(p, descs[2], DNNL_ALLOCATE);
+  add_step(way, primitive,
+           (Arg[]){{DNNL_ARG_SRC, src}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, dst}}, 3);
+  if (!direct)
+    add_step(way, rewrite_of(p, descs[2], o[2].given),
+             (Arg[]){{DNNL_ARG_SRC, dst}, {DNNL_ARG_DST, o[2].memory}}, 2);
+  return !p->failed;
+}
+
+bool peer_run(Peer *p) {
+  int status = 0;
+  for (int i = 0; i < p->way->count && !status; i++)
+    status = p->lib.execute(p->way->steps[i], p->stream, p->way->arg_counts[i], p->way->args[i]);
+  return status == 0 && p->lib.stream_wait(p->stream) == 0;
+}
+
+// ---- The operator -------------------------------------------------------------------------------
+
+static void read_windows(Peer *p, const Node *node) {
+  int64_t strides[2] = {1, 1}, dilation[2] = {1, 1}, padding[4] = {0};
+  node_ints(node, "strides", strides, 2);
+  node_ints(node, "dilation", dilation, 2);
+  node_ints(node, "padding", padding, 4);
+  for (int i = 0; i < 2; i++) {
+    p->strides[i] = strides[i];
+    p->dilates[i] = dilation[i] - 1;
+    p->before[i] = padding[i];
+    p->after[i] = padding[i + 2];
+  }
+}
+
+// Weights of groups have an axis for them: [groups, out, in, …].
+static void split_groups(Operand *weights, int64_t groups) {
+  if (groups == 1) return;
+  memmove(weights->dims + 1, weights->dims, sizeof(int64_t) * (size_t)weights->rank);
+  weights->rank++;
+  weights->dims[0] = groups;
+  weights->dims[1] /= groups;
+}
+
+static bool set_operand(Peer *p, Operand *o, const Value *value, void *data) {
+  if (value->rank + 1 > DNNL_DIMS || !value_static_shape(value, o->dims)) return false;
+  o->rank = value->rank;
+  o->constant = value->data != NULL;
+  o->memory = data;
+  return true;
+}
+
+static bool read_operator(Peer *p, const Session *s) {
+  const Node *node = s->graph && s->graph->nodes.count == 1 ? s->graph->nodes.items[0] : NULL;
+  p->conv = node && strcmp(node->op, "nn.conv2d") == 0;
+  if (!node || node->input_count != 2 || (!p->conv && strcmp(node->op, "matmul") != 0))
+    return diag_error(p->context, (SourcePos){0},
+                      "--against dnnl: compares --op 'matmul …' and --op 'conv2d …'");
+  static const int args[] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST};
+  static const int queries[] = {DNNL_QUERY_SRC, DNNL_QUERY_WEIGHTS, DNNL_QUERY_DST};
+  int given = 0;
+  for (int i = 0; i < 3; i++) {
+    const Value *value = i < 2 ? node->inputs[i] : node->outputs[0];
+    void *data = value->data ? (void *)value->data->data
+                 : i < 2     ? tensor_data(s->inputs[given++])
+                             : p->output.data;
+    p->operands[i] = (Operand){.arg = args[i], .query = queries[i]};
+    if (!set_operand(p, &p->operands[i], value, data)) return false;
+  }
+  if (p->conv) read_windows(p, node);
+  if (p->conv) split_groups(&p->operands[1], node_int(node, "groups", 1));
+  return true;
+}
+
+static void choose_way(Peer *p) {
+  enum { TRIES = 5 };
+  int64_t best = INT64_MAX;
+  Way *ways = p->ways;
+  for (int i = 0; i < 2; i++) {
+    p->failed = false;
+    if (!make_way(p, &ways[i], i == 1)) continue;
+    Way *before = p->way;
+    p->way = &ways[i];
+    int64_t least = INT64_MAX;
+    for (int k = 0; k < TRIES; k++) {
+      int64_t start = clock_now_ns();
+      bool ran = peer_run(p);
+      if (ran) least = MIN_OF(least, clock_now_ns() - start);
+    }
+    if (least >= best) p->way = before;
+    best = MIN_OF(best, least);
+  }
+}
+
+static bool begin(Peer *p) {
+  if (went_well(p, p->lib.engine_create(&p->engine, DNNL_CPU, 0)))
+    went_well(p, p->lib.stream_create(&p->stream, p->engine, DNNL_STREAM_DEFAULT));
+  for (int i = 0; i < 3 && !p->failed; i++) {
+    Operand *o = &p->operands[i];
+    o->given = desc_of(p, o, false);
+    if (o->given) o->memory = memory_of(p, o->given, o->memory);
+  }
+  if (!p->failed) choose_way(p);
+  return p->way || diag_error(p->context, (SourcePos){0}, "--against dnnl: %s refused it", p->name);
+}
+
+Peer *peer_dnnl(const Session *s) {
+  Peer *p = arena_new(&s->cli->context->arena, Peer);
+  *p = (Peer){.context = s->cli->context};
+  if (s->output_count) {
+    Tensor *own = cli_keep_tensor(
+        s->cli, tensor_new(s->outputs[0]->type, s->outputs[0]->shape, s->outputs[0]->rank));
+    if (own) p->output = *own;
+  }
+  return read_operator(p, s) && load(p, s) && begin(p) ? p : NULL;
+}
+
+const char *peer_name(const Peer *p) {
+  return p->name;
+}
+
+const char *peer_way(const Peer *p) {
+  return p->way->name;
+}
+
+const Tensor *peer_output(const Peer *p) {
+  return &p->output;
+}
