@@ -124,9 +124,26 @@ static json_t *place_json(Context *context, const Layout *layout, const IntArray
   return place;
 }
 
+// Without an index: the offset of every element, as a map.
+static bool offset_map(LayoutRequest *r, LayoutReply *reply) {
+  const Layout *a = r->a.layout;
+  const IndexMap *map = a->map;
+  int64_t start_ns = clock_now_ns();
+  const LayoutExpr *offset = layout_offset_expr(r->context, a);
+  if (a->is_static && !map->replica_count)
+    offset = layout_expr_simplify(r->context, offset, a->extents, a->rank);
+  map = index_map_replicated(r->context, map->input_count, map->replica_count, map->inputs,
+                             map->replicas, 1, &offset, NULL, NULL, 0);
+  reply->ns = clock_now_ns() - start_ns;
+  reply->proof = ANSWERED;
+  reply->answer = json_string(index_map_text(r->context, map));
+  return true;
+}
+
 static bool run_offset(LayoutRequest *r, LayoutReply *reply) {
   IntArray index;
   const Layout *a = r->a.layout;
+  if (!request_has(r, "at")) return offset_map(r, reply);
   if (!request_integers(r, "at", &index) || !request_check_index(r, "at", &index)) return false;
   int64_t offset = 0, start_ns = clock_now_ns();
   bool found = layout_offset(a, index.items, &offset);
@@ -241,7 +258,7 @@ const LayoutOperation layout_operations[] = {
     {"compose", "b", "layout", "a after b: b's places are a's logical indices", run_compose},
     {"divide", "b", "map, no, unknown",
      "from b's places to a's, of the same elements; \"padding\": of b", run_divide},
-    {"offset", "at", "number",
+    {"offset", "at?", "number, or map without at",
      "flat offset of the logical index `at`; \"place\": its physical index", run_offset},
     {"logical", "at", "index, null on padding", "logical index at the flat offset `at`",
      run_logical},
