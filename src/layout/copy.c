@@ -279,6 +279,7 @@ static void find_place(const Plan *p, const LayoutExpr *const *weights, LayoutDi
 static LayoutAnswer find_moves(Plan *p, const Layout *from, const Layout *to, LayoutCopyPlan *out) {
   const Layout *parts[2 * MAX_LEVELS];
   LayoutRefinement refinement;
+  if (p->count == 0) return simple(LAYOUT_YES, NULL); // of rank 0: one place
   for (int k = 0; k < p->count; k++) {
     parts[k] = first_copy(p->context, from, p->levels[k].resource);
     parts[p->count + k] = first_copy(p->context, to, p->levels[k].resource);

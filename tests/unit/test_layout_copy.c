@@ -194,6 +194,14 @@ static void test_all_gather(void **state) {
   assert_int_equal(level_of(&plan, "device")->elements, 0);
 }
 
+static void test_one_place(void **state) {
+  (void)state;
+  LayoutCopyPlan plan;
+  const Layout *one = layout_of("lambda: []", NULL, 0);
+  assert_int_equal(layout_copy_plan(context, one, one, NULL, 0, 32, &plan).verdict, LAYOUT_YES);
+  assert_int_equal(plan.still, 1);
+}
+
 static void test_symbolic_moves(void **state) {
   (void)state;
   LayoutCopyPlan plan;
@@ -227,9 +235,9 @@ static int tear_down(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_random_copies),  cmocka_unit_test(test_mma_fragments),
-      cmocka_unit_test(test_resharding),     cmocka_unit_test(test_all_gather),
-      cmocka_unit_test(test_symbolic_moves),
+      cmocka_unit_test(test_random_copies), cmocka_unit_test(test_mma_fragments),
+      cmocka_unit_test(test_resharding),    cmocka_unit_test(test_all_gather),
+      cmocka_unit_test(test_one_place),     cmocka_unit_test(test_symbolic_moves),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
