@@ -106,7 +106,7 @@ static void spoil(Parts *p) {
   }
 }
 
-static const Layout *random_layout(int64_t *shape, int *rank) {
+__attribute__((unused)) static const Layout *random_layout(int64_t *shape, int *rank) {
   static const int64_t sizes[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 16};
   Parts p = {.count = *rank = 1 + random_below(3)};
   for (int i = 0; i < *rank; i++) {
