@@ -146,3 +146,31 @@ def test_policies_against_the_optimum(build, tmp_path):
         other = plan(tmp_path / "case.onnx", "--policy", policy)
         assert other["cost"] >= best["cost"]
         assert other["cost"] == best[f"cost_{policy}"]
+
+
+def test_rewrites_are_shared(tmp_path):
+    """Of three users, two want one other layout and one a third: two rewrites, not three."""
+    b = Builder(x=[1, 8, 6, 7])
+    y = b("Relu", b.conv("x", 8, 24))
+    users = [b.conv(y, 24, 5 + i) for i in range(3)]
+    onnx.save(b.model(*users), tmp_path / "case.onnx")
+    nodes = [node.name for node in b.nodes if node.op_type == "Conv"]
+    relu = next(node.name for node in b.nodes if node.op_type == "Relu")
+    wishes = [f"{relu}:output=NCHW", f"{nodes[1]}:data=NHWC", f"{nodes[2]}:data=NCHW4c",
+              f"{nodes[3]}:data=NHWC"]
+    options = [part for wish in wishes for part in ("--desired-layout", wish)]
+    rewrites = plan(tmp_path / "case.onnx", *options)["rewrites"]
+    assert sorted(r["to"] for r in rewrites if r["tensor"] == y and r["when"] == "run") == [
+        "NCHW4c", "NHWC"]
+    check(b.model(*users), tmp_path, *options)
+
+
+def test_branches_in_two_layouts_join(tmp_path):
+    """A residual sum whose sides lie differently, and neither can adapt."""
+    b = Builder(x=[2, 9, 5, 7])
+    y = b.conv("x", 9, 21)
+    total = b("Add", b.conv(y, 21, 21), y)
+    model = b.model(b.conv(total, 21, 6))
+    first, second = [node.name for node in b.nodes if node.op_type == "Conv"][:2]
+    check(model, tmp_path, "--desired-layout", f"{first}:output=NHWC", "--desired-layout",
+          f"{second}:output=NCHW8c", "--keep-layout=Add")
