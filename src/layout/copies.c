@@ -60,13 +60,151 @@ static bool is_idle(Context *context, const Layout *layout, int axis) {
   return layout_maps_equal(context, layout, map).verdict == LAYOUT_YES;
 }
 
+// ---- Copies as a set of steps from each element -------------------------------------------------
+
+// Places = base(element) + steps, where the first step is 0 and no other is before it in
+// lexicographic order, none twice.
+typedef struct Steps {
+  const Layout *base;
+  int64_t *steps; // [count][width]
+  int width;
+  int64_t count;
+} Steps;
+
+enum { MAX_STEPS = 1 << 16 };
+
+static const LayoutExpr *at_zero(Context *context, const LayoutExpr *e, int from, int to) {
+  const LayoutExpr *axes[MAX_RANK] = {0};
+  for (int i = from; i < to; i++) axes[i] = layout_const(context, 0);
+  return layout_expr_substitute(context, e, axes, to);
+}
+
+// Whether F(x, r) = F(x, 0) + F(0, r) - F(0, 0).
+static bool is_separable(Context *context, const Layout *copies, int rank) {
+  const LayoutExpr *sums[MAX_RANK];
+  for (int i = 0; i < copies->physical_rank; i++) {
+    const LayoutExpr *e = copies->map->outputs[i];
+    sums[i] = layout_expr(context, LAYOUT_ADD, at_zero(context, e, rank, copies->rank),
+                          at_zero(context, e, 0, rank), NULL);
+    sums[i] = layout_expr(context, LAYOUT_SUB, sums[i], at_zero(context, e, 0, copies->rank), NULL);
+  }
+  const IndexMap *map = index_map_with_outputs(context, copies->map, sums);
+  return layout_maps_equal(context, copies, map).verdict == LAYOUT_YES;
+}
+
+static int compare_numbers(const int64_t *a, const int64_t *b, int width) {
+  for (int i = 0; i < width; i++)
+    if (a[i] != b[i]) return a[i] < b[i] ? -1 : 1;
+  return 0;
+}
+
+typedef struct Row {
+  const int64_t *values;
+  int width;
+} Row;
+
+static int compare_rows(const void *a, const void *b) {
+  const Row *x = a, *y = b;
+  return compare_numbers(x->values, y->values, x->width);
+}
+
+// Places of element 0, one row a copy. False where the places depend on symbols.
+static bool read_rows(Context *context, const Layout *copies, int rank, int64_t count, Row *rows) {
+  int64_t index[MAX_RANK] = {0};
+  int width = copies->physical_rank;
+  for (int64_t i = 0; i < count; i++) {
+    int64_t *values = arena_array(&context->scratch, int64_t, width);
+    if (!index_map_apply(copies->map, index, values)) return false;
+    rows[i] = (Row){values, width};
+    for (int axis = copies->rank - 1; axis >= rank; axis--) {
+      if (++index[axis] < copies->shape[axis]->value) break;
+      index[axis] = 0;
+    }
+  }
+  return true;
+}
+
+// The base puts each element at its first copy.
+static const Layout *base_layout(Context *context, const Layout *copies, int rank,
+                                 const int64_t *first) {
+  const LayoutExpr *outputs[MAX_RANK];
+  int64_t origin[MAX_RANK], zeros[MAX_RANK] = {0};
+  const IndexMap *map = copies->map;
+  index_map_apply(map, zeros, origin);
+  for (int i = 0; i < map->output_count; i++)
+    outputs[i] =
+        layout_expr(context, LAYOUT_ADD, at_zero(context, map->outputs[i], rank, copies->rank),
+                    layout_const(context, first[i] - origin[i]), NULL);
+  map = index_map_new(context, rank, map->inputs, map->output_count, outputs, map->resources,
+                      map->separators, map->separator_count);
+  return build(context, copies, map, copies->shape);
+}
+
+static bool find_steps(Context *context, const Layout *copies, int rank, Steps *out) {
+  int64_t count = 1;
+  for (int i = rank; i < copies->rank; i++)
+    if (!mul_fits(count, copies->shape[i]->value, &count) || count > MAX_STEPS) return false;
+  if (!is_separable(context, copies, rank)) return false;
+  Row *rows = arena_array(&context->scratch, Row, count);
+  if (!read_rows(context, copies, rank, count, rows)) return false;
+  qsort(rows, (size_t)count, sizeof *rows, compare_rows);
+  int width = copies->physical_rank;
+  *out = (Steps){base_layout(context, copies, rank, rows[0].values),
+                 arena_array(&context->scratch, int64_t, count * width), width, 0};
+  for (int64_t i = 0; i < count; i++) {
+    if (i && !compare_rows(&rows[i], &rows[i - 1])) continue;
+    for (int j = 0; j < width; j++)
+      out->steps[out->count * width + j] = rows[i].values[j] - rows[0].values[j];
+    out->count++;
+  }
+  return true;
+}
+
+// Whether the steps are 0, v, 2v, …
+static bool is_progression(const Steps *s) {
+  for (int64_t i = 2; i < s->count; i++)
+    for (int j = 0; j < s->width; j++)
+      if (s->steps[i * s->width + j] != i * s->steps[s->width + j]) return false;
+  return true;
+}
+
+// base(element) + v·r with one replica axis r, as the layout of its copies.
+static const Layout *progression(Context *context, const Layout *copies, int rank, const Steps *s) {
+  const LayoutExpr *outputs[MAX_RANK], *shape[MAX_RANK];
+  const IndexMap *map = s->base->map;
+  for (int i = 0; i < rank; i++) shape[i] = copies->shape[i];
+  shape[rank] = layout_const(context, s->count);
+  for (int i = 0; i < s->width; i++) {
+    const LayoutExpr *step = layout_const(context, s->count > 1 ? s->steps[s->width + i] : 0);
+    step = layout_expr(context, LAYOUT_MUL, layout_axis(context, rank), step, NULL);
+    outputs[i] = layout_expr(context, LAYOUT_ADD, map->outputs[i], step, NULL);
+  }
+  map = index_map_new(context, rank + 1, copies->map->inputs, s->width, outputs, map->resources,
+                      map->separators, map->separator_count);
+  return build(context, copies, map, shape);
+}
+
+// Replica axes that put copies of an element in one place, as r + s, become one that does not.
+static const Layout *without_overlap(Context *context, const Layout *copies, int rank) {
+  int64_t size, count = 1;
+  for (int i = rank; i < copies->rank; i++)
+    if (!mul_fits(count, copies->shape[i]->value, &count) || count > 4096) return copies;
+  if (count < 2 || (layout_logical_size(copies, &size) && !size)) return copies;
+  ArenaMark mark = arena_mark(&context->scratch);
+  Steps s;
+  if (find_steps(context, copies, rank, &s) && s.count < count && is_progression(&s))
+    copies = progression(context, copies, rank, &s);
+  arena_reset(&context->scratch, mark);
+  return copies;
+}
+
 const Layout *layout_of_copies(Context *context, const Layout *layout) {
   if (!layout->map->replica_count) return layout;
   if (layout->cache->copies) return layout->cache->copies;
   const Layout *copies = build(context, layout, unfolded(context, layout->map), layout->shape);
   for (int axis = copies->rank - 1; axis >= layout->rank; axis--)
     if (is_idle(context, copies, axis)) copies = without_axis(context, copies, axis);
-  return layout->cache->copies = copies;
+  return layout->cache->copies = without_overlap(context, copies, layout->rank);
 }
 
 // ---- Questions ---------------------------------------------------------------------------------
@@ -169,104 +307,6 @@ static bool copy_by_copy(Context *context, const Layout *a, const Layout *b) {
 }
 
 // ---- Equality: a set of steps from each base ---------------------------------------------------
-
-// Places = base(element) + steps, where the first step is 0 and no other is before it in
-// lexicographic order, none twice.
-typedef struct Steps {
-  const Layout *base;
-  int64_t *steps; // [count][width]
-  int width;
-  int64_t count;
-} Steps;
-
-enum { MAX_STEPS = 1 << 16 };
-
-static const LayoutExpr *at_zero(Context *context, const LayoutExpr *e, int from, int to) {
-  const LayoutExpr *axes[MAX_RANK] = {0};
-  for (int i = from; i < to; i++) axes[i] = layout_const(context, 0);
-  return layout_expr_substitute(context, e, axes, to);
-}
-
-// Whether F(x, r) = F(x, 0) + F(0, r) - F(0, 0).
-static bool is_separable(Context *context, const Layout *copies, int rank) {
-  const LayoutExpr *sums[MAX_RANK];
-  for (int i = 0; i < copies->physical_rank; i++) {
-    const LayoutExpr *e = copies->map->outputs[i];
-    sums[i] = layout_expr(context, LAYOUT_ADD, at_zero(context, e, rank, copies->rank),
-                          at_zero(context, e, 0, rank), NULL);
-    sums[i] = layout_expr(context, LAYOUT_SUB, sums[i], at_zero(context, e, 0, copies->rank), NULL);
-  }
-  const IndexMap *map = index_map_with_outputs(context, copies->map, sums);
-  return layout_maps_equal(context, copies, map).verdict == LAYOUT_YES;
-}
-
-static int compare_numbers(const int64_t *a, const int64_t *b, int width) {
-  for (int i = 0; i < width; i++)
-    if (a[i] != b[i]) return a[i] < b[i] ? -1 : 1;
-  return 0;
-}
-
-typedef struct Row {
-  const int64_t *values;
-  int width;
-} Row;
-
-static int compare_rows(const void *a, const void *b) {
-  const Row *x = a, *y = b;
-  return compare_numbers(x->values, y->values, x->width);
-}
-
-// Places of element 0, one row a copy. False where the places depend on symbols.
-static bool read_rows(Context *context, const Layout *copies, int rank, int64_t count, Row *rows) {
-  int64_t index[MAX_RANK] = {0};
-  int width = copies->physical_rank;
-  for (int64_t i = 0; i < count; i++) {
-    int64_t *values = arena_array(&context->scratch, int64_t, width);
-    if (!index_map_apply(copies->map, index, values)) return false;
-    rows[i] = (Row){values, width};
-    for (int axis = copies->rank - 1; axis >= rank; axis--) {
-      if (++index[axis] < copies->shape[axis]->value) break;
-      index[axis] = 0;
-    }
-  }
-  return true;
-}
-
-// The base puts each element at its first copy.
-static const Layout *base_layout(Context *context, const Layout *copies, int rank,
-                                 const int64_t *first) {
-  const LayoutExpr *outputs[MAX_RANK];
-  int64_t origin[MAX_RANK], zeros[MAX_RANK] = {0};
-  const IndexMap *map = copies->map;
-  index_map_apply(map, zeros, origin);
-  for (int i = 0; i < map->output_count; i++)
-    outputs[i] =
-        layout_expr(context, LAYOUT_ADD, at_zero(context, map->outputs[i], rank, copies->rank),
-                    layout_const(context, first[i] - origin[i]), NULL);
-  map = index_map_new(context, rank, map->inputs, map->output_count, outputs, map->resources,
-                      map->separators, map->separator_count);
-  return build(context, copies, map, copies->shape);
-}
-
-static bool find_steps(Context *context, const Layout *copies, int rank, Steps *out) {
-  int64_t count = 1;
-  for (int i = rank; i < copies->rank; i++)
-    if (!mul_fits(count, copies->shape[i]->value, &count) || count > MAX_STEPS) return false;
-  if (!is_separable(context, copies, rank)) return false;
-  Row *rows = arena_array(&context->scratch, Row, count);
-  if (!read_rows(context, copies, rank, count, rows)) return false;
-  qsort(rows, (size_t)count, sizeof *rows, compare_rows);
-  int width = copies->physical_rank;
-  *out = (Steps){base_layout(context, copies, rank, rows[0].values),
-                 arena_array(&context->scratch, int64_t, count * width), width, 0};
-  for (int64_t i = 0; i < count; i++) {
-    if (i && !compare_rows(&rows[i], &rows[i - 1])) continue;
-    for (int j = 0; j < width; j++)
-      out->steps[out->count * width + j] = rows[i].values[j] - rows[0].values[j];
-    out->count++;
-  }
-  return true;
-}
 
 static LayoutAnswer differ_everywhere(Context *context, const Layout *layout) {
   LayoutAnswer no = simple(LAYOUT_NO, LAYOUT_DIGITS, "its copies lie elsewhere");

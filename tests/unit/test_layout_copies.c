@@ -157,6 +157,26 @@ static void test_replica_equality(void **state) {
   }
 }
 
+// Copies that share places, of more elements than could be enumerated.
+static void test_overlapping_copies(void **state) {
+  (void)state;
+  static const struct {
+    const char *map;
+    LayoutVerdict injective, onto;
+  } rows[] = {
+      {"i, j; r=2, s=2 -> i, r + s, j", LAYOUT_YES, LAYOUT_YES},
+      {"i, j; r=2, s=2 -> i, r ^ s, j", LAYOUT_YES, LAYOUT_YES},
+      {"i, j; r=3, s=2 -> i, (r + s)%3, j", LAYOUT_YES, LAYOUT_YES},
+      {"i, j; r=8 -> i, r//2, j in [1048576, 5, 4096]", LAYOUT_YES, LAYOUT_NO},
+  };
+  int64_t shape[] = {1 << 20, 1 << 12};
+  for (int i = 0; i < COUNT_OF(rows); i++) {
+    const Layout *layout = layout_of(rows[i].map, shape, 2);
+    assert_true(is(layout_is_injective(context, layout), rows[i].injective));
+    assert_true(is(layout_is_onto(context, layout), rows[i].onto));
+  }
+}
+
 // ---- Random layouts against brute force --------------------------------------------------------
 
 typedef struct Truth {
@@ -343,6 +363,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_compose_and_apply, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_replicated_tensor, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_replica_equality, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_overlapping_copies, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_random, set_up, tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
