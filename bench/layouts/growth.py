@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""How the time of a question grows with the number of digits (2 to 60) and with the extent (2^3 to
+2^60): a table, and with --svg a plot."""
+import argparse
+import json
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+OPS = ["inverse", "bijective", "equal"]
+
+
+def cut_in(digits, bits):
+    """x of 2^bits values in so many digits, the least first."""
+    at = [bits * k // digits for k in range(digits + 1)]
+    return ", ".join(f"x//{1 << a} % {1 << (b - a)}" for a, b in zip(at, at[1:]))
+
+
+def query(op, name, outputs, extent):
+    a = {"layout": f"x -> {outputs}", "shape": [extent]}
+    q = {"id": 0, "family": name, "op": op, "a": a, "truth": "yes"}
+    if op == "equal":  # the same digits as differences of floors, cut short at the same values
+        other = re.sub(r"x//(\d+) % (\d+)",
+                       lambda m: f"(x//{m[1]} - x//{int(m[1]) * int(m[2])}*{m[2]}) % {m[2]}",
+                       outputs)
+        q["b"] = {"layout": f"x -> {other}", "shape": [extent]}
+    if op == "inverse":
+        q["truth"] = {"answer": "yes", "at": []}
+    return q
+
+
+def measure(bench, queries):
+    with tempfile.NamedTemporaryFile("w", suffix=".jsonl", delete=False) as out:
+        out.writelines(json.dumps(q) + "\n" for q in queries)
+    lines = subprocess.run([bench, out.name], capture_output=True, text=True).stdout.splitlines()
+    os.unlink(out.name)
+    return [json.loads(line) for line in lines]
+
+
+def series(bench, steps, make):
+    """{op: [(step, µs)]}"""
+    out = {}
+    for op in OPS:
+        results = measure(bench, [query(op, str(s), *make(s)) for s in steps])
+        out[op] = [(s, r["ns"] / 1000, r["outcome"]) for s, r in zip(steps, results)]
+    return out
+
+
+def table(title, data):
+    print(f"{title:10}" + "".join(f"{op:>14}" for op in data))
+    for row in zip(*data.values()):
+        cells = "".join(f"{us:11.1f} µs" if outcome == "right" else f"{outcome:>14}"
+                        for _, us, outcome in row)
+        print(f"{row[0][0]:<10}{cells}")
+
+
+def plot(parts, path):
+    width, height, colours = 360, 220, ["#1b6ca8", "#c8553d", "#4f772d"]
+    body = []
+    for n, (title, data) in enumerate(parts):
+        left = 50 + n * (width + 60)
+        most = max(us for line in data.values() for _, us, _ in line)
+        last = max(s for line in data.values() for s, _, _ in line)
+        body.append(f'<path d="M{left} 20v{height}h{width}" fill="none" stroke="#888"/>')
+        body.append(f'<text x="{left}" y="{height + 50}">{title}, to {last}; '
+                    f'highest {most:.0f} µs</text>')
+        for op, colour in zip(data, colours):
+            points = " ".join(f"{left + s / last * width:.1f},"
+                              f"{20 + height - us / most * height:.1f}" for s, us, _ in data[op])
+            body.append(f'<polyline points="{points}" fill="none" stroke="{colour}"/>')
+    for n, (op, colour) in enumerate(zip(OPS, colours)):
+        body.append(f'<text x="{60 + n * 90}" y="15" fill="{colour}">{op}</text>')
+    path.write_text('<svg xmlns="http://www.w3.org/2000/svg" width="880" height="290" '
+                    'font-family="sans-serif" font-size="13">\n' + "\n".join(body) + "\n</svg>\n")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--bench", default=str(ROOT / "build/bench/layouts/layoutbench"))
+    parser.add_argument("--svg", type=pathlib.Path)
+    args = parser.parse_args()
+    digits = series(args.bench, [2, 3, 4, 6, 8, 12, 16, 20, 30, 40, 50, 60],
+                    lambda n: (cut_in(n, 60), 1 << 60))
+    extents = series(args.bench, [3, 6, 10, 15, 20, 25, 30, 40, 50, 60],
+                     lambda bits: (cut_in(3, bits), 1 << bits))
+    table("digits", digits)
+    table("log extent", extents)
+    if args.svg:
+        plot([("digits", digits), ("bits of the extent", extents)], args.svg)
+
+
+if __name__ == "__main__":
+    main()
