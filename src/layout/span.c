@@ -27,7 +27,11 @@ typedef struct Walker {
   WalkLines lines;
   Arena *arena;
   Map memos;
-  int8_t unvisited[MAX_DIGITS + 1][MAX_WALK_AXES]; // highest rank still to come, by level
+  // Ranks up to which a slot's digits are the least (largest) ones at the end of its range: these
+  // never decide. Of the others the highest rank still to come, by level.
+  int8_t idle_low[MAX_WALK_AXES], idle_high[MAX_WALK_AXES];
+  int8_t unvisited_low[MAX_DIGITS + 1][MAX_WALK_AXES];
+  int8_t unvisited_high[MAX_DIGITS + 1][MAX_WALK_AXES];
   int steps;
   bool failed;
   LayoutRun *runs;
@@ -68,10 +72,10 @@ static bool enter(const Walker *w, State *s, int level, int64_t d) {
   if (d & 1) s->parities ^= g->feeds;
   if (g->parity >= 0) s->parities &= ~((uint64_t)1 << g->parity);
   if (g->slot < 0) return true;
-  int unvisited = w->unvisited[level + 1][g->slot];
-  note(&s->low[g->slot], d, g->first, g->rank);
-  note(&s->high[g->slot], d, g->last, g->rank);
-  return settle(&s->low[g->slot], 1, unvisited) && settle(&s->high[g->slot], -1, unvisited);
+  if (g->rank > w->idle_low[g->slot]) note(&s->low[g->slot], d, g->first, g->rank);
+  if (g->rank > w->idle_high[g->slot]) note(&s->high[g->slot], d, g->last, g->rank);
+  return settle(&s->low[g->slot], 1, w->unvisited_low[level + 1][g->slot]) &&
+         settle(&s->high[g->slot], -1, w->unvisited_high[level + 1][g->slot]);
 }
 
 // Values of a digit after which the state is the same: from t up to *end, in memory order.
@@ -146,11 +150,25 @@ static WalkSpan nest_span(Walker *w, int level, const State *s, int64_t at) {
   return sum;
 }
 
+// Where the axis of a pivot cannot leave its range any more, and the pivot changes no parity, its
+// bit of memory takes both values below whatever its parity is.
+static State without_idle_parities(const Walker *w, int level, const State *s) {
+  State out = *s;
+  for (int i = level; i < w->walk->count && out.parities; i++) {
+    const WalkDigit *g = &w->walk->digits[i];
+    if (g->parity >= 0 && g->slot >= 0 && !g->feeds && s->low[g->slot] == SETTLED &&
+        s->high[g->slot] == SETTLED)
+      out.parities &= ~((uint64_t)1 << g->parity);
+  }
+  return out;
+}
+
 static uint64_t memo_hash(int level, const State *s, int64_t at) {
   return hash_mix(hash_mix(hash_bytes(s, sizeof *s), (uint64_t)level), (uint64_t)at);
 }
 
-static WalkSpan span_of(Walker *w, int level, const State *s, int64_t at) {
+static WalkSpan span_of(Walker *w, int level, const State *state, int64_t at) {
+  const State same = without_idle_parities(w, level, state), *s = &same;
   int64_t line = at / w->lines.line, rest = at % w->lines.line;
   if (level == w->walk->count) {
     int64_t last = (rest + w->lines.element - 1) / w->lines.line;
@@ -208,13 +226,38 @@ static void emit_nest(Walker *w, int level, const State *s, int64_t at) {
 
 // ---- The question ------------------------------------------------------------------------------
 
+// Digits of an axis come here by rank.
+static void find_idle(Walker *w) {
+  for (int rank = 1; rank <= w->walk->count; rank++)
+    for (int i = 0; i < w->walk->count; i++) {
+      const WalkDigit *g = &w->walk->digits[i];
+      if (g->slot < 0 || g->rank != rank) continue;
+      int8_t *low = &w->idle_low[g->slot], *high = &w->idle_high[g->slot];
+      if (*low == rank - 1 && g->first == g->low) *low = (int8_t)rank;
+      if (*high == rank - 1 && g->last == g->high) *high = (int8_t)rank;
+    }
+}
+
 static void find_unvisited(Walker *w) {
   for (int i = w->walk->count - 1; i >= 0; i--) {
     const WalkDigit *g = &w->walk->digits[i];
-    memcpy(w->unvisited[i], w->unvisited[i + 1], sizeof *w->unvisited);
+    int8_t *low = w->unvisited_low[i], *high = w->unvisited_high[i];
+    memcpy(low, w->unvisited_low[i + 1], MAX_WALK_AXES);
+    memcpy(high, w->unvisited_high[i + 1], MAX_WALK_AXES);
     if (g->slot < 0) continue;
-    w->unvisited[i][g->slot] = (int8_t)MAX_OF(w->unvisited[i][g->slot], g->rank);
+    if (g->rank > w->idle_low[g->slot]) low[g->slot] = (int8_t)MAX_OF(low[g->slot], g->rank);
+    if (g->rank > w->idle_high[g->slot]) high[g->slot] = (int8_t)MAX_OF(high[g->slot], g->rank);
   }
+}
+
+// The state with no digit visited.
+static State first_state(Walker *w) {
+  State s = {.parities = w->walk->parities};
+  for (int i = 0; i < w->walk->slot_count; i++) {
+    settle(&s.low[i], 1, w->unvisited_low[0][i]);
+    settle(&s.high[i], -1, w->unvisited_high[0][i]);
+  }
+  return s;
 }
 
 // Whether every unit that occurs fits.
@@ -243,9 +286,10 @@ bool layout_walk_lines(Context *context, const Walk *walk, WalkLines lines, Walk
   *w = (Walker){.walk = walk, .lines = lines, .arena = &context->scratch, .runs = runs};
   w->memos = map_new(w->arena);
   w->room = room ? *room : 0;
-  State start = {.parities = walk->parities};
   int64_t at = walk->start * lines.element + lines.base;
+  find_idle(w);
   find_unvisited(w);
+  State start = first_state(w);
   *span = span_of(w, 0, &start, at);
   emit_nest(w, 0, &start, at);
   if (room) *room = w->run_count;

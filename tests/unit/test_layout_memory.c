@@ -159,6 +159,18 @@ static void test_lines_of_swizzles(void **state) {
   assert_int_equal(out.total, (1 << 20) - 5);
 }
 
+// Where every bit is XORed, the whole is one run.
+static void test_whole_swizzle(void **state) {
+  (void)state;
+  int64_t shape[] = {1 << 20, 1 << 20};
+  LayoutRuns out;
+  LayoutAnswer a = layout_lines(context, layout_of("i, j -> i, j ^ i", shape, 2), NULL, NULL,
+                                (LayoutLineSize){32, 64, 0}, 1, &out);
+  assert_int_equal(a.level, LAYOUT_DIGITS);
+  assert_int_equal(out.total, 1ll << 36);
+  assert_int_equal(out.run_count, 1);
+}
+
 static void test_random_swizzles(void **state) {
   (void)state;
   static const char *const texts[] = {
@@ -221,10 +233,10 @@ static int tear_down(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_random_boxes),    cmocka_unit_test(test_lines_of_a_tile),
-      cmocka_unit_test(test_lines_of_large),  cmocka_unit_test(test_lines_of_swizzles),
-      cmocka_unit_test(test_random_swizzles), cmocka_unit_test(test_padding_runs),
-      cmocka_unit_test(test_bad_boxes),
+      cmocka_unit_test(test_random_boxes),   cmocka_unit_test(test_lines_of_a_tile),
+      cmocka_unit_test(test_lines_of_large), cmocka_unit_test(test_lines_of_swizzles),
+      cmocka_unit_test(test_whole_swizzle),  cmocka_unit_test(test_random_swizzles),
+      cmocka_unit_test(test_padding_runs),   cmocka_unit_test(test_bad_boxes),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
