@@ -86,8 +86,8 @@ static bool compile_kernels(Cli *cli, const CompileCommand *o, const Module *mod
   HostMachine machine;
   Kernels kernels = {0};
   const TargetRow *row = script ? NULL : choose_target(cli, o);
-  if ((!script && !row) || !cli_machine(cli, &machine) ||
-      !kernels_load(cli, module, o->func, &machine, &kernels))
+  if ((!script && !row) || !cli_check_pass(cli, "--print-ir-after", o->model.print_after) ||
+      !cli_machine(cli, &machine) || !kernels_load(cli, module, o->func, &machine, &kernels))
     return false;
   LowerKernel **lowered = arena_array(&context->arena, LowerKernel *, kernels.count);
   const uint8_t **access = arena_array(&context->arena, const uint8_t *, kernels.count);

@@ -322,7 +322,8 @@ static bool begin_kernel(Session *s, const Module *module, const char *name,
   CompileOptions compile = {.lower = {.print_after = s->model->print_after,
                                       .verify_each = s->model->verify_each,
                                       .report = &s->lower_report}};
-  if (!cli_machine(s->cli, &s->machine) || !one_kernel(s, module, name, &contents->given, kernel) ||
+  if (!cli_check_pass(s->cli, "--print-ir-after", s->model->print_after) ||
+      !cli_machine(s->cli, &s->machine) || !one_kernel(s, module, name, &contents->given, kernel) ||
       !kernel_arguments(s->cli, kernel, contents, &s->model->input_shapes, false, &arguments))
     return false;
   compile.machine = s->machine;

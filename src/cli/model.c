@@ -63,6 +63,12 @@ GraphFunc *model_load(Cli *cli, const char *path, const ModelOptions *options) {
   return model_read(cli, path, options, &model) ? model.graph : NULL;
 }
 
+bool cli_check_pass(Cli *cli, const char *option, const char *name) {
+  if (!name || strcmp(name, "all") == 0 || lower_pass_find(name)) return true;
+  return diag_error(cli->context, (SourcePos){0},
+                    "%s: there is no pass '%s'; 'pleat opt --list' prints them", option, name);
+}
+
 typedef struct Shown {
   Progress progress;
 } Shown;
@@ -90,6 +96,7 @@ typedef Program *(*Build)(Context *context, const GraphFunc *graph, const Compil
 static Program *build(Cli *cli, const GraphFunc *graph, const ModelOptions *options, Build make) {
   Shown shown = {progress_begin("compiling", 1)};
   CompileOptions compile = {.progress = show_progress, .progress_env = &shown};
+  if (!cli_check_pass(cli, "--print-ir-after", options->print_after)) return NULL;
   if (!cli_machine(cli, &compile.machine)) return NULL;
   compile.policy = policy_of(options);
   compile.wishes = model_wishes(cli, graph, options);

@@ -64,6 +64,9 @@ PlanWishes *model_wishes(Cli *cli, const GraphFunc *graph, const ModelOptions *o
 bool model_keeps_all(const ModelOptions *options); // a --keep-layout without a name
 
 const char *model_shape_text(Cli *cli, const int64_t *shape, int rank); // "[1, 3, 8, 8]"
+// Is `name` a lowering pass, "all" or NULL? False with a diagnostic at the option.
+bool cli_check_pass(Cli *cli, const char *option, const char *name);
+
 // A tensor of a value's type and static shape; NULL with a diagnostic.
 Tensor *model_tensor(Cli *cli, const Value *value);
 // The same of the physical shape of a layout; NULL is row-major.

@@ -54,12 +54,6 @@ static StringList pass_names(Cli *cli, const OptOptions *o) {
   return names;
 }
 
-static bool check_pass_name(Cli *cli, const char *option, const char *name) {
-  if (!name || strcmp(name, "all") == 0 || lower_pass_find(name)) return true;
-  return diag_error(cli->context, (SourcePos){0},
-                    "%s: there is no pass '%s'; 'pleat opt --list' prints them", option, name);
-}
-
 static PrimFunc *scheduled(Cli *cli, PrimFunc *func, const char *path) {
   size_t size;
   char *text = file_read(cli->context, &cli->context->arena, path, &size);
@@ -111,8 +105,8 @@ static int run(Cli *cli, void *given) {
     diag_error(cli->context, (SourcePos){0}, "opt needs a file of TVMScript; - is standard input");
     return STATUS_MISUSE;
   }
-  if (!check_pass_name(cli, "--stop-after", o->stop_after) ||
-      !check_pass_name(cli, "--print-ir-after", o->print_after))
+  if (!cli_check_pass(cli, "--stop-after", o->stop_after) ||
+      !cli_check_pass(cli, "--print-ir-after", o->print_after))
     return STATUS_MISUSE;
   Module *module = script_load(cli, cli->inputs.items[0]);
   if (!module || !transform(cli, o, module)) return STATUS_BAD;

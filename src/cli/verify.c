@@ -388,7 +388,8 @@ static bool begin_kernels(KernelCheck *k, Kernels *kernels) {
   CompileOptions compile = {.lower = {.print_after = k->options->model.print_after,
                                       .verify_each = k->options->model.verify_each}};
   context_at_free(context, release_kernels, k);
-  if (!cli_machine(k->cli, &k->machine) ||
+  if (!cli_check_pass(k->cli, "--print-ir-after", k->options->model.print_after) ||
+      !cli_machine(k->cli, &k->machine) ||
       !kernels_load(k->cli, k->module, k->options->func, &k->machine, kernels) ||
       !kernels_check_given(k->cli, kernels, &k->options->inputs, &k->options->model.input_shapes))
     return false;
