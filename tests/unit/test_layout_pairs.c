@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random pairs of small layouts of one shape: equality, injectivity, onto and the division of one
-// by the other against every point. `test_layout_pairs COUNT SEED` runs longer; the seed is printed.
+// by the other against every point. `test_layout_pairs COUNT SEED` runs longer; the seed is
+// printed.
 #include "layout_support.h"
 
 #ifdef __SANITIZE_ADDRESS__
