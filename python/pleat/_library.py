@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The library: found, opened, and asked questions."""
+import json
+import os
+import pathlib
+import re
+
+import cffi
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+class PleatError(Exception):
+    """A question that was refused: what was wrong, where, and a caret under it."""
+
+
+class Undecided(PleatError):
+    """An answer that is neither yes nor no was used as one; the message is the reason."""
+
+
+def _candidates():
+    if os.environ.get("PLEAT_LIBRARY"):
+        return [pathlib.Path(os.environ["PLEAT_LIBRARY"])]
+    checkout = HERE.parent.parent / "build"  # when the package is used where it lies
+    return [HERE / "libpleat.so", checkout / "libpleat.so", pathlib.Path("libpleat.so")]
+
+
+def _header():
+    for path in (HERE / "pleat.h", HERE.parent.parent / "include" / "pleat" / "pleat.h"):
+        if path.exists():
+            text = path.read_text()
+            text = re.sub(r'#ifdef __cplusplus.*?#endif', "", text, flags=re.DOTALL)
+            return re.sub(r"^#.*$", "", text, flags=re.MULTILINE)
+    raise ImportError("pleat.h is missing beside the package")
+
+
+def _open():
+    ffi = cffi.FFI()
+    ffi.cdef(_header())
+    tried = []
+    for path in _candidates():
+        try:
+            return ffi, ffi.dlopen(str(path))
+        except OSError as error:
+            tried.append(f"  {error}")
+    raise ImportError("libpleat.so was not found; build Pleat and install this package again, or "
+                      "say where it is in PLEAT_LIBRARY\n" + "\n".join(tried))
+
+
+ffi, _lib = _open()
+
+
+def version():
+    return ffi.string(_lib.pleat_version_text()).decode()
+
+
+def _owned_text(pointer):
+    if pointer == ffi.NULL:
+        raise MemoryError("Pleat ran out of memory")
+    try:
+        return ffi.string(pointer).decode()
+    finally:
+        _lib.pleat_free(pointer)
+
+
+def _error(error):
+    """The exception for an "error" of a reply, with the text and a caret where it has some."""
+    lines = [error["message"]]
+    text, column = error.get("text"), error.get("column")
+    if text and column and "\n" not in text:
+        width = max(error.get("end", column + 1) - column, 1)
+        lines += [f"  {text}", "  " + " " * (column - 1) + "^" * width]
+    for note in error.get("notes", []):
+        lines.append(f"note: {note['message']}")
+    return PleatError("\n".join(lines))
+
+
+def query(op, **fields):
+    """The reply to one question, as a dictionary. PleatError where it is refused."""
+    request = json.dumps({"op": op, **{k: v for k, v in fields.items() if v is not None}})
+    reply = json.loads(_owned_text(_lib.pleat_layout_query(request.encode())))
+    if "error" in reply:
+        raise _error(reply["error"])
+    return reply
+
+
+def offsets(layout, count):
+    """Offsets of all elements of a layout (an object as in a question), as an array of int64."""
+    import numpy as np
+    out = np.empty(count, np.int64)
+    error = ffi.new("char **")
+    found = _lib.pleat_layout_offsets(json.dumps(layout).encode(),
+                                      ffi.cast("int64_t *", out.ctypes.data), count, error)
+    if found < 0:
+        raise PleatError(_owned_text(error[0]))
+    if found > count:
+        return offsets(layout, found)
+    return out[:found]

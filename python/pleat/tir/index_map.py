@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""IndexMap: a function from logical to physical indices, with TVM's names and meaning
+(https://tvm.apache.org/docs/reference/api/python/tir/tir.html)."""
+import inspect
+
+from pleat import _expression
+from pleat._expression import AXIS_SEPARATOR, Expr, to_expr, var
+from pleat._library import PleatError
+from pleat.layout import Layout, parse_condition
+
+
+def _parameters(function, ndim):
+    """The names of a mapping function's arguments, `*indices` standing for the rest of ndim."""
+    names, many = [], None
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            many = len(names)
+        elif parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+            names.append(parameter.name)
+        elif parameter.kind is parameter.KEYWORD_ONLY:
+            names.append(parameter.name)
+        else:
+            raise TypeError("a mapping function takes no **keywords")
+    if many is None:
+        if ndim is not None and ndim != len(names):
+            raise TypeError(f"the function takes {len(names)} indices, ndim is {ndim}")
+        return names, len(names), 0
+    if ndim is None:
+        raise TypeError("say ndim for a function of *indices")
+    if ndim < len(names):
+        raise TypeError(f"the function names {len(names)} indices, ndim is {ndim}")
+    count = ndim - len(names)
+    return names[:many] + [f"i{k}" for k in range(count)] + names[many:], many, count
+
+
+def _call(function, names, many, count):
+    arguments = [var(name) for name in names]
+    keywords = {}
+    positional = arguments[:many + count]
+    for name, argument in zip(names[many + count:], arguments[many + count:]):
+        keywords[name] = argument
+    result = function(*positional, **keywords)
+    return list(result) if isinstance(result, (list, tuple)) else [result]
+
+
+class IndexMap:
+    """initial_indices -> final_indices, lists of expressions; axis_separators: before which final
+    indices a mark stands."""
+
+    AXIS_SEPARATOR = AXIS_SEPARATOR
+
+    def __init__(self, initial_indices, final_indices, inverse_index_map=None, axis_separators=()):
+        self.initial_indices = [i if isinstance(i, Expr) else var(i) for i in initial_indices]
+        self.final_indices = [to_expr(e) for e in final_indices]
+        self.axis_separators = list(axis_separators)
+        self.inverse_index_map = inverse_index_map
+
+    # ---- Making -------------------------------------------------------------------------------
+
+    @staticmethod
+    def from_func(mapping_function, ndim=None, inverse_index_map=None, *, index_dtype="int64"):
+        """The map of a function of indices that returns a list of physical indices.
+
+        ndim: how many indices a function of `*indices` gets.
+        inverse_index_map: a function or an IndexMap that undoes it; kept, and given back by
+            `inverse`, when it is proved to.
+        index_dtype: accepted for compatibility; indices have 64 bits.
+        """
+        made, separators = IndexMap.from_func_with_separators(
+            mapping_function, ndim, inverse_index_map, index_dtype=index_dtype)
+        if separators:
+            raise ValueError("the function returns axis separators; use from_func_with_separators")
+        return made
+
+    @staticmethod
+    def from_func_with_separators(mapping_function, ndim=None, inverse_index_map=None, *,
+                                  index_dtype="int64"):
+        """(map, axis_separators): as from_func, for lists that may hold AXIS_SEPARATOR."""
+        names, many, count = _parameters(mapping_function, ndim)
+        finals, separators = [], []
+        for item in _call(mapping_function, names, many, count):
+            if item is AXIS_SEPARATOR:
+                separators.append(len(finals))
+            else:
+                finals.append(to_expr(item))
+        if inverse_index_map is not None and not isinstance(inverse_index_map, IndexMap):
+            inverse_index_map = IndexMap.from_func(inverse_index_map, ndim=len(finals))
+        return IndexMap(names, finals, inverse_index_map, separators), separators
+
+    @staticmethod
+    def parse(text):
+        """The map of a text `i, j -> i // 4, j, i % 4`, as str() of one gives."""
+        before, arrow, after = text.partition("->")
+        if not arrow:
+            raise ValueError(f"no `->` in {text!r}")
+        names = [name.strip() for name in before.split(",") if name.strip()]
+        finals, separators = [], []
+        for number, group in enumerate(_split(after, "|")):
+            if number:
+                separators.append(len(finals))
+            finals += [_expression.parse(part) for part in _split(group, ",") if part.strip()]
+        return IndexMap(names, finals, None, separators)
+
+    def __str__(self):
+        groups, begin = [], 0
+        for end in self.axis_separators + [len(self.final_indices)]:
+            parts = self.final_indices[begin:end]
+            groups.append(", ".join(f"({e})" if e.op == "|" else str(e) for e in parts))
+            begin = end
+        return f"{', '.join(map(str, self.initial_indices))} -> {' | '.join(groups)}"
+
+    def __repr__(self):
+        return f"IndexMap({str(self)!r})"
+
+    def layout(self, shape, **options):
+        """This map on a shape, as a pleat.layout.Layout."""
+        if len(shape) != len(self.initial_indices):
+            raise ValueError(f"{len(self.initial_indices)} indices, a shape of {len(shape)} axes")
+        return Layout(str(self), shape, **options)
+
+    # ---- Using --------------------------------------------------------------------------------
+
+    def map_indices(self, indices):
+        """The physical indices of logical ones: integers for integers, else expressions."""
+        if len(indices) != len(self.initial_indices):
+            raise ValueError(f"{len(self.initial_indices)} indices, {len(indices)} given")
+        values = {i.args[0]: v for i, v in zip(self.initial_indices, indices)}
+        mapped = [e.substitute(values) for e in self.final_indices]
+        return [int(e) if e.op == "const" else e for e in mapped]
+
+    def map_shape(self, shape):
+        """The physical extents of a shape."""
+        return list(self.layout(shape).physical_shape)
+
+    def map_ndarray(self, array):
+        """The array of the physical shape that holds `array`; zero where no element lies."""
+        return self.layout(array.shape).pack(array)
+
+    def is_equivalent_to(self, other_map):
+        """The same function, whatever the names of the indices, on any shape."""
+        if (len(self.initial_indices) != len(other_map.initial_indices) or
+                len(self.final_indices) != len(other_map.final_indices) or
+                self.axis_separators != other_map.axis_separators):
+            return False
+        shape = [f"extent{k}" for k in range(len(self.initial_indices))]
+        physical = [f"physical{k}" for k in range(len(self.final_indices))]
+        return bool(Layout(str(self), shape).same_map(Layout(str(other_map), shape))) \
+            if physical else True
+
+    def inverse(self, shape):
+        """The map back, for a map that is one-to-one and onto on the shape (extents, or objects
+        with an `extent`). PleatError, with an index that shows it, where it is not."""
+        made, padding = self.non_surjective_inverse(shape)
+        if padding != _expression.const(0):
+            raise PleatError(f"on {list(shape)} not every place holds an element: padding where "
+                             f"{padding}; use non_surjective_inverse")
+        return made
+
+    def non_surjective_inverse(self, shape):
+        """(map back, predicate): the predicate is an expression over the map's initial indices,
+        true where a place is padding."""
+        extents = [getattr(n, "extent", n) for n in shape]
+        back, padding = self.layout(extents).inverse()
+        return IndexMap.parse(back.spelling.partition(" in [")[0]), parse_condition(padding)
+
+
+def _split(text, separator):
+    """Parts of a text between separators that stand in no parentheses."""
+    parts, depth, begin = [], 0, 0
+    for at, letter in enumerate(text):
+        depth += (letter in "([") - (letter in ")]")
+        if letter == separator and depth == 0:
+            parts.append(text[begin:at])
+            begin = at + 1
+    return parts + [text[begin:]]
