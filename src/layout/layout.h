@@ -333,6 +333,9 @@ const LayoutExpr *const *layout_group_indices(Context *context, const Layout *la
 const LayoutExpr *layout_offset_expr(Context *context, const Layout *layout);
 // Of one static logical index (its first copy); false when it is out of the shape or does not fit.
 bool layout_offset(const Layout *layout, const int64_t *index, int64_t *offset);
+// Of every element of a static layout in row-major order of the logical index, its copies side by
+// side: `out` has room for the logical size of layout_of_copies. False where one is undefined.
+bool layout_offsets(Context *context, const Layout *layout, int64_t *out);
 // The logical index at an offset: LAYOUT_YES and *index set, LAYOUT_NO on padding.
 LayoutAnswer layout_at_offset(Context *context, const Layout *layout, int64_t offset,
                               int64_t *index);

@@ -156,20 +156,32 @@ LayoutAnswer layout_points_hold(Context *context, const int64_t *extents, int ra
   return (LayoutAnswer){.verdict = LAYOUT_YES, .level = LAYOUT_POINTS};
 }
 
-bool layout_points_values(Context *context, const int64_t *extents, int rank, const LayoutExpr *e,
-                          int64_t *out) {
-  PointDomain domain;
-  if (!layout_points_domain(extents, rank, &domain)) return false;
+// The values of `e` in row-major order of the box. False where one is undefined.
+static bool values_of(Context *context, const PointDomain *domain, const LayoutExpr *e,
+                      int64_t *out) {
   ArenaMark mark = arena_mark(&context->scratch);
-  Batch batch = new_batch(context, rank);
+  Batch batch = new_batch(context, domain->rank);
   bool good = true;
-  for (int64_t first = 0; first < domain.size && good; first += LANES) {
-    fill_batch(&batch, &domain, first);
+  for (int64_t first = 0; first < domain->size && good; first += LANES) {
+    fill_batch(&batch, domain, first);
     eval_lanes(&batch, e, out + first);
     for (int lane = 0; lane < batch.count; lane++) good &= !batch.undefined[lane];
   }
   arena_reset(&context->scratch, mark);
   return good;
+}
+
+bool layout_points_values(Context *context, const int64_t *extents, int rank, const LayoutExpr *e,
+                          int64_t *out) {
+  PointDomain domain;
+  return layout_points_domain(extents, rank, &domain) && values_of(context, &domain, e, out);
+}
+
+bool layout_offsets(Context *context, const Layout *layout, int64_t *out) {
+  const Layout *copies = layout_of_copies(context, layout);
+  PointDomain domain = {.extents = copies->extents, .rank = copies->rank};
+  return layout_logical_size(copies, &domain.size) &&
+         values_of(context, &domain, layout_offset_expr(context, copies), out);
 }
 
 // ---- The image of a layout ---------------------------------------------------------------------
