@@ -7,7 +7,7 @@ import re
 import sys
 
 LAYERS = ("base layout ir arith interp script te schedule graph plan lower target offload runtime "
-          "frontend tune explain driver cli").split()
+          "frontend tune explain driver cli api").split()
 # What compiled code needs to run must never reach into the compiler.
 ALLOWED = {"runtime": {"base", "runtime"}, "layout": {"base", "layout"}}
 MOST_LINES, MANY_LINES, MOST_COLUMNS = 1500, 1000, 100

@@ -91,6 +91,10 @@ class Layout:
         """Same map on the same logical shape, with the same physical extents."""
         return Answer(self._ask("equal", other))
 
+    def same_map(self, other):
+        """Same map on this layout's logical shape, whatever the physical extents."""
+        return Answer(self._ask("same_map", other))
+
     def is_identity(self):
         return Answer(self._ask("identity"))
 
@@ -110,7 +114,7 @@ class Layout:
     def index_map(self):
         """The map alone, as a pleat.tir.IndexMap."""
         from pleat.tir import IndexMap
-        return IndexMap.parse(self._ask("index_map")["answer"])
+        return IndexMap.parse(self.spell("index-map").partition(" in [")[0])
 
     def inverse(self):
         """(layout on the physical shape, padding): the map back to the logical index, and the
@@ -202,8 +206,8 @@ class Layout:
     def spell(self, kind):
         """This layout in another notation: "index-map", "named", "onednn", "cute", "xla", "torch",
         "bases", "shard". PleatError where that notation cannot say it, with the reason."""
-        reply = self._ask("spell", spelling=kind)
-        if reply["answer"] is None:
+        reply = self._ask("spell", **{"as": kind})
+        if reply["answer"] == "no":
             raise PleatError(reply.get("reason") or f"no {kind} spelling")
         return reply["answer"]
 

@@ -94,15 +94,25 @@ static void answer_line(Line *line) {
     layout_reply_set(&line->reply, line->out);
 }
 
-static bool print_line(Line *line) {
-  char *text = json_dumps(line->out, 0);
-  bool good = text && !json_object_get(line->out, "error");
-  puts(text ? text : "{\"id\": null, \"error\": {\"message\": \"out of memory\"}}");
-  free(text);
-  layout_reply_free(&line->reply);
-  json_decref(line->out);
-  json_decref(line->fields);
-  return good;
+static const char NO_MEMORY[] = "{\"id\": null, \"error\": {\"message\": \"out of memory\"}}";
+
+char *layout_batch_answer(const char *text, size_t size, int64_t number, bool certificates,
+                          bool *answered) {
+  Line line = {.context = context_new(),
+               .text = text,
+               .size = size,
+               .number = number,
+               .certificates = certificates};
+  *answered = false;
+  if (!line.context) return strdup(NO_MEMORY);
+  answer_line(&line);
+  char *reply = json_dumps(line.out, 0);
+  *answered = reply && !json_object_get(line.out, "error");
+  layout_reply_free(&line.reply);
+  json_decref(line.out);
+  json_decref(line.fields);
+  context_free(line.context);
+  return reply ? reply : strdup(NO_MEMORY);
 }
 
 static bool is_blank(const char *text, size_t size) {
@@ -111,17 +121,11 @@ static bool is_blank(const char *text, size_t size) {
 
 // True when the line was answered.
 static bool do_line(const char *text, size_t size, int64_t number, bool certificates) {
-  Line line = {.context = context_new(),
-               .text = text,
-               .size = size,
-               .number = number,
-               .certificates = certificates};
-  if (!line.context)
-    return puts("{\"id\": null, \"error\": {\"message\": \"out of memory\"}}"), false;
-  answer_line(&line);
-  bool good = print_line(&line);
-  context_free(line.context);
-  return good;
+  bool answered;
+  char *reply = layout_batch_answer(text, size, number, certificates, &answered);
+  puts(reply ? reply : NO_MEMORY);
+  free(reply);
+  return answered;
 }
 
 // ---- The file ---------------------------------------------------------------------------------

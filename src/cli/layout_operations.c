@@ -35,6 +35,11 @@ static bool run_equal(LayoutRequest *r, LayoutReply *reply) {
   return verdict_reply(reply);
 }
 
+static bool run_same_map(LayoutRequest *r, LayoutReply *reply) {
+  ASK(reply, layout_maps_equal(r->context, r->a.layout, r->b.layout->map));
+  return verdict_reply(reply);
+}
+
 static bool run_identity(LayoutRequest *r, LayoutReply *reply) {
   LAYOUT_ASK(reply, layout_is_identity(r->context, r->a.layout));
   return verdict_reply(reply);
@@ -249,6 +254,7 @@ static bool run_vector(LayoutRequest *r, LayoutReply *reply) {
 const LayoutOperation layout_operations[] = {
     {"equal", "b", "yes, no, unknown",
      "same map on the same logical shape, same physical extents and separators", run_equal},
+    {"same_map", "b", "yes, no, unknown", "same map, whatever the physical extents", run_same_map},
     {"identity", "", "yes, no, unknown", "every element lies at its logical index", run_identity},
     {"injective", "", "yes, no, unknown", "no two elements share a place", run_injective},
     {"onto", "", "yes, no, unknown", "every place holds an element: no padding", run_onto},

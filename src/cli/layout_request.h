@@ -102,6 +102,9 @@ json_t *json_integers(const int64_t *values, int count);
 // An extent or another value: an integer where it is constant, otherwise text.
 json_t *json_expression(Context *context, const LayoutExpr *e);
 
+// One line: its reply, owned (free). *answered: it is no error.
+char *layout_batch_answer(const char *text, size_t size, int64_t number, bool certificates,
+                          bool *answered);
 // Lines of JSON from `path` ("-": standard input) to standard output.
 int layout_batch(Context *context, const char *path, bool certificates);
 void layout_batch_help(FILE *out);

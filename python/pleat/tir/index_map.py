@@ -143,18 +143,26 @@ class IndexMap:
                 self.axis_separators != other_map.axis_separators):
             return False
         shape = [f"extent{k}" for k in range(len(self.initial_indices))]
-        physical = [f"physical{k}" for k in range(len(self.final_indices))]
-        return bool(Layout(str(self), shape).same_map(Layout(str(other_map), shape))) \
-            if physical else True
+        return bool(Layout(str(self), shape).same_map(Layout(str(other_map), shape)))
 
     def inverse(self, shape):
         """The map back, for a map that is one-to-one and onto on the shape (extents, or objects
         with an `extent`). PleatError, with an index that shows it, where it is not."""
+        if self.inverse_index_map is not None:
+            return self._checked_inverse([getattr(n, "extent", n) for n in shape])
         made, padding = self.non_surjective_inverse(shape)
         if padding != _expression.const(0):
             raise PleatError(f"on {list(shape)} not every place holds an element: padding where "
                              f"{padding}; use non_surjective_inverse")
         return made
+
+    def _checked_inverse(self, extents):
+        there = self.layout(extents)
+        back = self.inverse_index_map.layout(there.physical_shape, physical=extents)
+        if not back.compose(there).is_identity() or not there.is_onto():
+            raise PleatError(f"`{self.inverse_index_map}` is not the inverse of `{self}` on "
+                             f"{list(extents)}")
+        return self.inverse_index_map
 
     def non_surjective_inverse(self, shape):
         """(map back, predicate): the predicate is an expression over the map's initial indices,

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions of the public header. Each call has a context of its own, so that calls of several
+// threads share nothing.
+#include <stdlib.h>
+
+#include "cli/layout_request.h"
+#include "pleat/pleat.h"
+
+int pleat_version_number(void) {
+  return PLEAT_VERSION_NUMBER;
+}
+
+const char *pleat_version_text(void) {
+  return PLEAT_VERSION;
+}
+
+void pleat_free(void *owned) {
+  free(owned);
+}
+
+char *pleat_layout_query(const char *request) {
+  bool answered;
+  return layout_batch_answer(request, strlen(request), 1, true, &answered);
+}
+
+// ---- Offsets ----------------------------------------------------------------------------------
+
+typedef struct OffsetsCall {
+  Context *context;
+  const char *text;
+  int64_t *offsets, count, found;
+} OffsetsCall;
+
+static bool read_layout(OffsetsCall *call, const json_t *object, const Layout **layout) {
+  LayoutOperand operand = {0};
+  if (!layout_operand_read(call->context, object, "layout", &operand)) return false;
+  *layout = operand.layout;
+  return (*layout)->is_static ||
+         layout_field_error(call->context, "layout", "symbolic extents have no offsets");
+}
+
+static void find_offsets(void *arg) {
+  OffsetsCall *call = arg;
+  Context *context = call->context;
+  const Layout *layout;
+  json_error_t error;
+  json_t *object = json_loads(call->text, JSON_REJECT_DUPLICATES, &error);
+  call->found = -1;
+  if (!object) {
+    layout_field_error(context, "json", "%s", error.text);
+    return;
+  }
+  bool read = read_layout(call, object, &layout);
+  json_decref(object);
+  if (!read) return;
+  int64_t size;
+  if (!layout_logical_size(layout_of_copies(context, layout), &size))
+    layout_field_error(context, "layout", "the number of elements does not fit 64 bits");
+  else if (size > call->count || layout_offsets(context, layout, call->offsets))
+    call->found = size;
+  else
+    layout_field_error(context, "layout", "an element has no place");
+}
+
+static char *message_of(const Context *context) {
+  Text text = text_new(&((Context *)context)->arena);
+  if (context->failure != FAILURE_NONE) return strdup(context->failure_message);
+  for (int i = 0; i < context->diags.count; i++) diag_print(&context->diags.items[i], &text);
+  return strdup(text_string(&text));
+}
+
+int64_t pleat_layout_offsets(const char *layout, int64_t *offsets, int64_t count, char **error) {
+  Context *context = context_new();
+  OffsetsCall call = {context, layout, offsets, count, -1};
+  if (!context) return -1;
+  if (!context_protect(context, find_offsets, &call)) call.found = -1;
+  if (call.found < 0 && error) *error = message_of(context);
+  context_free(context);
+  return call.found;
+}
