@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "cli/layout_request.h"
+#include "explain/explain.h"
 #include "runtime/runtime.h"
 
 static const LayoutAnswer ANSWERED = {.verdict = LAYOUT_YES, .level = LAYOUT_DIGITS};
@@ -249,6 +250,19 @@ static bool run_vector(LayoutRequest *r, LayoutReply *reply) {
   return true;
 }
 
+// ---- Pictures ---------------------------------------------------------------------------------
+
+static bool run_svg(LayoutRequest *r, LayoutReply *reply) {
+  PictureOptions options = {.axis = -1};
+  Picture picture;
+  int64_t start_ns = clock_now_ns();
+  if (!layout_picture(r->context, r->a.layout, &options, &picture)) return false;
+  reply->answer = json_string(picture_svg(r->context, &picture));
+  reply->ns = clock_now_ns() - start_ns;
+  reply->proof = ANSWERED;
+  return true;
+}
+
 // ---- The table --------------------------------------------------------------------------------
 
 const LayoutOperation layout_operations[] = {
@@ -312,6 +326,7 @@ const LayoutOperation layout_operations[] = {
      layout_run_copy},
     {"spell", "as", "text, no", "the layout in another spelling: cute, xla, named, ...",
      layout_run_spell},
+    {"svg", "", "text", "a picture of the tensor and of memory", run_svg},
 };
 const int layout_operation_count = COUNT_OF(layout_operations);
 
