@@ -45,8 +45,11 @@ void pleat_free(void *owned);
  * "message", "field", "column" and "text". `pleat layout --help-batch` lists the questions and
  * their fields.
  *
+ * With `certificates` not 0, an answer that is proved comes with "certificate": text that
+ * `pleat layout --check` judges without trusting what made it.
+ *
  * Owned text, never NULL but when memory is exhausted. */
-char *pleat_layout_query(const char *request);
+char *pleat_layout_query(const char *request, int certificates);
 
 /* Where each element lies: offsets in elements, row-major over the physical axes, in the row-major
  * order of the logical index (with the copies of an element that has several side by side).

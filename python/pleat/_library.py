@@ -75,10 +75,10 @@ def _error(error):
     return PleatError("\n".join(lines))
 
 
-def query(op, **fields):
+def query(op, certificate=False, **fields):
     """The reply to one question, as a dictionary. PleatError where it is refused."""
     request = json.dumps({"op": op, **{k: v for k, v in fields.items() if v is not None}})
-    reply = json.loads(_owned_text(_lib.pleat_layout_query(request.encode())))
+    reply = json.loads(_owned_text(_lib.pleat_layout_query(request.encode(), certificate)))
     if "error" in reply:
         raise _error(reply["error"])
     return reply

@@ -14,7 +14,7 @@ class Answer:
     True and false as a condition; an undecided one raises `Undecided` there. `witness` is an index
     that breaks a claim that is false (two of them for a collision), at the `values` of the symbols
     where there are some; `level` says which method answered: "digits", "isl" or "points";
-    `certificate` is the proof, where asked for.
+    `certificate` is the proof as text, where asked for.
     """
 
     def __init__(self, reply):
@@ -87,27 +87,27 @@ class Layout:
 
     # ---- Yes or no ----------------------------------------------------------------------------
 
-    def equal(self, other):
+    def equal(self, other, certificate=False):
         """Same map on the same logical shape, with the same physical extents."""
-        return Answer(self._ask("equal", other))
+        return Answer(self._ask("equal", other, certificate=certificate))
 
     def same_map(self, other):
         """Same map on this layout's logical shape, whatever the physical extents."""
         return Answer(self._ask("same_map", other))
 
-    def is_identity(self):
-        return Answer(self._ask("identity"))
+    def is_identity(self, certificate=False):
+        return Answer(self._ask("identity", certificate=certificate))
 
-    def is_injective(self):
+    def is_injective(self, certificate=False):
         """No two elements share a place."""
-        return Answer(self._ask("injective"))
+        return Answer(self._ask("injective", certificate=certificate))
 
-    def is_onto(self):
+    def is_onto(self, certificate=False):
         """No place is padding."""
-        return Answer(self._ask("onto"))
+        return Answer(self._ask("onto", certificate=certificate))
 
-    def is_bijective(self):
-        return Answer(self._ask("bijective"))
+    def is_bijective(self, certificate=False):
+        return Answer(self._ask("bijective", certificate=certificate))
 
     # ---- Maps ---------------------------------------------------------------------------------
 
@@ -185,10 +185,10 @@ class Layout:
         """`array`, of the logical shape, in this layout: an array of the physical shape whose
         padding holds `fill`."""
         import numpy as np
-        array = np.asarray(array)
+        array, places = np.asarray(array), self._sizes()[1]
         if array.shape != self.shape:
             raise ValueError(f"the array is {array.shape}, the layout's logical shape {self.shape}")
-        out = np.full(self._sizes()[1], fill, array.dtype)
+        out = np.full(places, fill, array.dtype)
         out[self._offsets()] = array.reshape(-1, 1)
         return out.reshape(self.physical_shape)
 

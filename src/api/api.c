@@ -18,9 +18,9 @@ void pleat_free(void *owned) {
   free(owned);
 }
 
-char *pleat_layout_query(const char *request) {
+char *pleat_layout_query(const char *request, int certificates) {
   bool answered;
-  return layout_batch_answer(request, strlen(request), 1, true, &answered);
+  return layout_batch_answer(request, strlen(request), 1, certificates != 0, &answered);
 }
 
 // ---- Offsets ----------------------------------------------------------------------------------
