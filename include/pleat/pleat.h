@@ -46,7 +46,7 @@ void pleat_free(void *owned);
  * their fields.
  *
  * With `certificates` not 0, an answer that is proved comes with "certificate": text that
- * `pleat layout --check` judges without trusting what made it.
+ * `pleat-check` judges without trusting what made it.
  *
  * Owned text, never NULL but when memory is exhausted. */
 char *pleat_layout_query(const char *request, int certificates);

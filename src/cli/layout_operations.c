@@ -37,7 +37,7 @@ static bool run_equal(LayoutRequest *r, LayoutReply *reply) {
 }
 
 static bool run_same_map(LayoutRequest *r, LayoutReply *reply) {
-  ASK(reply, layout_maps_equal(r->context, r->a.layout, r->b.layout->map));
+  LAYOUT_ASK(reply, layout_maps_equal(r->context, r->a.layout, r->b.layout->map));
   return verdict_reply(reply);
 }
 

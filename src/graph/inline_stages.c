@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stages put into the stages that read them.
 //   views          t[i, j] = x[j, i];  y[i, j] = max(t[i, j], 0)    =>   y[i, j] = max(x[j, i], 0)
-//   intermediates  t[i] = erf(x[i]);   y[i] = x[i] * (t[i] + 1)     =>   y[i] = x[i]*(erf(x[i]) + 1)
+//   intermediates  t[i] = erf(x[i]);   y[i] = x[i] * (t[i] + 1)    =>  y[i] = x[i]*(erf(x[i]) + 1)
 #include "graph/stages.h"
 
 // ---- One stage in another ----------------------------------------------------------------------

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// pleat-check FILE …: checks certificates, one a file (`-`: standard input). Needs nothing of Pleat.
+// pleat-check FILE…: checks certificates, one a file (`-`: standard input). Needs no part of it.
 #include "layout/check.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is known at import: shapes, and what exporters compute from them (Shape, Gather, Concat …
-// into Reshape). Sources of such numbers are read here; whatever is computed from small constants is
+// into Reshape). Sources of such numbers are read here; what is computed from small constants is
 // computed by the interpreter from the operator's definition.
 #include "frontend/onnx/import.h"
 #include "graph/graph.h"
