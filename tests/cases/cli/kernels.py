@@ -14,7 +14,7 @@
 # RUN: pleat compile %s --func dense -o %t/dense.c && grep -o "inputs.*\|outputs.*row-major" %t/dense.h
 # RUN: pleat compile %s --func dense -o %t/dense.py && pleat opt %t/dense.py > %t/again.py && cmp %t/dense.py %t/again.py
 # RUN: pleat compile %s --func dense -o %t/low.py --lowered && grep -c "T.block" %t/low.py || true
-# RUN: pleat compile %s -o %t/all.ll --print-ir-after storage_rewrite && grep -c "^define.*@own(" %t/all.ll
+# RUN: pleat compile %s -o %t/all.ll --print-ir-after flatten_buffers 2> %t/ir; grep -q flatten_buffers %t/ir && grep -c "^define.*@own(" %t/all.ll
 # RUN 1: pleat run %s --fill random
 # RUN 1: pleat run %s --func dens --fill random
 # RUN 1: pleat run %s --func dense
