@@ -433,6 +433,8 @@ bool layout_run_is_reshape(LayoutRequest *r, LayoutReply *reply) {
 bool layout_run_reshape(LayoutRequest *r, LayoutReply *reply) {
   IntArray shape;
   if (!request_integers(r, "to", &shape)) return false;
+  if (shape.count > MOST_AXES)
+    return layout_field_error(r->context, "to", "more than %d axes", MOST_AXES);
   const LayoutExpr **extents = arena_array(&r->context->arena, const LayoutExpr *, shape.count + 1);
   for (int i = 0; i < shape.count; i++) extents[i] = layout_const(r->context, shape.items[i]);
   int64_t start_ns = clock_now_ns();

@@ -79,8 +79,17 @@ static bool run_inverse(LayoutRequest *r, LayoutReply *reply) {
   return inverse_reply(r->context, reply, &inverse, r->a.layout);
 }
 
+static bool same_shape(const Layout *a, const Layout *b) {
+  if (a->rank != b->rank) return false;
+  for (int i = 0; i < a->rank; i++)
+    if (a->shape[i] != b->shape[i]) return false;
+  return true;
+}
+
 static bool run_divide(LayoutRequest *r, LayoutReply *reply) {
   LayoutInverse inverse;
+  if (!same_shape(r->a.layout, r->b.layout))
+    return layout_field_error(r->context, "b.shape", "not the shape of \"a\"");
   LAYOUT_ASK(reply, layout_divide(r->context, r->a.layout, r->b.layout, &inverse));
   return inverse_reply(r->context, reply, &inverse, r->b.layout);
 }

@@ -100,6 +100,10 @@ static const LayoutExpr *const *read_shape(Operand *o, const char *key, int *cou
     return NULL;
   }
   *count = (int)json_array_size(value);
+  if (*count > 64) {
+    layout_field_error(o->context, field, "more than 64 axes");
+    return NULL;
+  }
   const LayoutExpr **extents = arena_array(arena, const LayoutExpr *, *count + 1);
   for (int i = 0; i < *count; i++) {
     const char *name = arena_printf(arena, "%s[%d]", field, i);
