@@ -187,7 +187,9 @@ LayoutAnswer layout_equal(Context *context, const Layout *a, const Layout *b) {
     return extents_differ(context, a, b, "the logical shapes differ");
   if (!same_extents(context, a, a->physical, b->physical, a->physical_rank))
     return extents_differ(context, a, b, "the physical shapes differ");
-  return layout_maps_equal(context, a, b->map);
+  LayoutAnswer answer = layout_maps_equal(context, a, b->map);
+  layout_verify_answer(context, LAYOUT_ASK_EQUAL, a, b, &answer);
+  return answer;
 }
 
 // ---- Questions about one layout ----------------------------------------------------------------
@@ -337,6 +339,12 @@ static LayoutAnswer (*const question_rows[QUESTION_COUNT])(Context *, const Layo
     [QUESTION_PADDING] = padding,   [QUESTION_INVERSE] = inverse,
 };
 
+static const LayoutAsk question_asks[QUESTION_COUNT] = {
+    [QUESTION_IDENTITY] = LAYOUT_ASK_IDENTITY, [QUESTION_INJECTIVE] = LAYOUT_ASK_INJECTIVE,
+    [QUESTION_ONTO] = LAYOUT_ASK_ONTO,         [QUESTION_PADDING] = LAYOUT_ASK_PADDING,
+    [QUESTION_INVERSE] = LAYOUT_ASK_INVERSE,
+};
+
 static LayoutAnswer ask(Context *context, const Layout *layout, Question question) {
   LayoutCache *cache = layout->cache;
   if (!cache->known[question]) {
@@ -344,6 +352,7 @@ static LayoutAnswer ask(Context *context, const Layout *layout, Question questio
                                    ? layout_copies_answer(context, layout, question)
                                    : question_rows[question](context, layout);
     cache->known[question] = true;
+    layout_verify_answer(context, question_asks[question], layout, NULL, &cache->answers[question]);
   }
   return cache->answers[question];
 }

@@ -2,10 +2,17 @@
 // Certificates of answers, written after the fact: the claim, then a proof found over again by
 // src/layout/proof*.c, or a witness, or "by points". What the checker does not accept is not given
 // out. docs/layouts.md has the text form.
+#include "config.h"
 #include "layout/check.h"
 #include "layout/proof_walk.h"
 
-enum { MAX_SPLITS = 6, MAX_WORK = 20000, MAX_CLAIM = 1 << 12, POINTS_LIMIT = 1 << 22 };
+enum {
+  MAX_SPLITS = 6,
+  MAX_WORK = 20000,
+  MAX_CLAIM = 1 << 12,
+  POINTS_LIMIT = 1 << 22,
+  VERIFY_LIMIT = 1 << 12
+};
 
 typedef struct Certificate {
   Context *context;
@@ -27,6 +34,7 @@ typedef struct Certificate {
   WalkValue now[MAX_RANK];
   ProofMark before; // what is about the symbols alone
   int symbol_count;
+  int64_t point_limit;
 } Certificate;
 
 static const char *const claim_names[] = {
@@ -418,10 +426,10 @@ static const char *prove(Certificate *c) {
 
 // ---- Certificates ------------------------------------------------------------------------------
 
-static bool few_points(const Layout *a) {
+static bool few_points(const Layout *a, int64_t limit) {
   int64_t elements, places;
-  return a->is_static && layout_logical_size(a, &elements) && elements <= POINTS_LIMIT &&
-         layout_physical_size(a, &places) && places <= 4 * (int64_t)POINTS_LIMIT;
+  return a->is_static && layout_logical_size(a, &elements) && elements <= limit &&
+         layout_physical_size(a, &places) && places <= 4 * limit;
 }
 
 static bool is_small(const Layout *a, const IndexMap *b) {
@@ -450,14 +458,15 @@ static const char *show_no(Certificate *c) {
   if (!reached) return accepted(c, 0, "by witness\n");
   if (!answer->witness) return accepted(c, 0, "by count\n");
   const char *text = c->answer->instance_count ? NULL : accepted(c, 0, prove(c));
-  return text ? text : accepted(c, 0, "by points\n");
+  if (text || !few_points(c->a, c->point_limit)) return text;
+  return accepted(c, 0, "by points\n");
 }
 
 static const char *show_yes(Certificate *c) {
   int64_t count = 0;
   if (c->question == LAYOUT_ASK_PADDING) layout_padding_count(c->context, c->a, &count);
   const char *text = accepted(c, count, prove(c));
-  if (!text && few_points(c->a)) text = accepted(c, count, "by points\n");
+  if (!text && few_points(c->a, c->point_limit)) text = accepted(c, count, "by points\n");
   return text || c->answer->level != LAYOUT_ISL ? text : accepted(c, count, "by isl\n");
 }
 
@@ -486,8 +495,8 @@ static const char *certify(Certificate *c, const Layout *b) {
   return c->answer->verdict == LAYOUT_NO ? show_no(c) : show_yes(c);
 }
 
-const char *layout_certificate(Context *context, LayoutAsk question, const Layout *a,
-                               const Layout *b, const LayoutAnswer *answer) {
+static const char *certificate(Context *context, LayoutAsk question, const Layout *a,
+                               const Layout *b, const LayoutAnswer *answer, int64_t limit) {
   if (answer->verdict == LAYOUT_UNDECIDED) return NULL;
   ArenaMark mark = arena_mark(&context->scratch);
   Certificate *c = arena_new(&context->scratch, Certificate);
@@ -495,9 +504,39 @@ const char *layout_certificate(Context *context, LayoutAsk question, const Layou
   c->question = question;
   c->a = a;
   c->answer = answer;
+  c->point_limit = limit;
   c->axis_count = a->rank + a->map->replica_count;
   const char *text = certify(c, b);
   if (text) text = arena_copy(&context->arena, text, strlen(text) + 1);
   arena_reset(&context->scratch, mark);
   return text;
+}
+
+const char *layout_certificate(Context *context, LayoutAsk question, const Layout *a,
+                               const Layout *b, const LayoutAnswer *answer) {
+  return certificate(context, question, a, b, answer, POINTS_LIMIT);
+}
+
+// Witnesses of indices always have one; a yes, and a place that nothing reaches, where few points
+// can be visited. (Places of copies are sets, which the claim cannot say.)
+static bool is_certifiable(LayoutAsk question, const Layout *a, const Layout *b,
+                           const LayoutAnswer *answer) {
+  if (a->map->replica_count || (b && b->map->replica_count) || !is_small(a, b ? b->map : NULL))
+    return false;
+  if (answer->verdict == LAYOUT_NO && question != LAYOUT_ASK_ONTO)
+    return answer->witness && a->is_static;
+  return answer->verdict != LAYOUT_UNDECIDED && few_points(a, VERIFY_LIMIT) &&
+         (answer->verdict == LAYOUT_YES || answer->witness);
+}
+
+void layout_verify_answer(Context *context, LayoutAsk question, const Layout *a, const Layout *b,
+                          const LayoutAnswer *answer) {
+  LayoutTable *table = layout_table(context);
+  if (!PLEAT_VERIFY_EACH || table->verifying || !is_certifiable(question, a, b, answer)) return;
+  table->verifying = true;
+  const char *text = certificate(context, question, a, b, answer, VERIFY_LIMIT);
+  table->verifying = false;
+  if (!text)
+    bug(context, "the checker does not accept \"%s\" of question %d on %s",
+        layout_answer_text(context, answer), (int)question, layout_text(context, a));
 }

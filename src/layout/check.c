@@ -15,8 +15,9 @@
 #include <string.h>
 
 typedef __int128 Wide;
+static const char no_memory[] = "out of memory";
 enum { DEGREE = 10, MAX_LIST = 130, MAX_DEPTH = 3000, MAX_BITS = 100, MAX_VALUES = 512 };
-enum { MAX_NAMES = 1 << 15, MAX_MEMORY = 3 << 26, MAX_POINTS = 1 << 22 };
+enum { MAX_NAMES = 1 << 15, SMALL_MEMORY = 1 << 21, MAX_MEMORY = 3 << 26, MAX_POINTS = 1 << 22 };
 
 // clang-format off
 typedef enum Op {
@@ -71,7 +72,7 @@ typedef struct List {
 typedef struct Check {
   jmp_buf out;
   char *message, *memory, *next, *at, *tags[2];
-  size_t size, used;
+  size_t size, used, limit;
   int line, name_count, variable_count, fact_count, quotient_count, bits_count, depth;
   Claim claim;
   int64_t replicas; // how many of the axes are
@@ -94,7 +95,7 @@ static void require(Check *c, bool holds, const char *what) {
 }
 static void *take(Check *c, size_t size) { // zeroed
   size = (size + 15) / 16 * 16;
-  require(c, size <= MAX_MEMORY - c->used, "out of memory");
+  require(c, size <= c->limit - c->used, no_memory);
   c->used += size;
   return c->memory + c->used - size;
 }
@@ -838,13 +839,17 @@ static CheckVerdict check(Check *c) {
   return CHECK_ACCEPTED;
 }
 
-CheckVerdict layout_check(const char *text, char *message, size_t size) {
+static CheckVerdict check_within(const char *text, char *message, size_t size, size_t limit) {
   volatile CheckVerdict verdict = CHECK_REJECTED;
   Check *c = calloc(1, sizeof *c);
-  char *memory = calloc(1, MAX_MEMORY), *copy = malloc(strlen(text) + 1);
-  snprintf(message, size, "rejected: out of memory");
+  char *memory = calloc(1, limit), *copy = malloc(strlen(text) + 1);
+  snprintf(message, size, "%s", no_memory);
   if (c && memory && copy) {
-    *c = (Check){.message = message, .size = size, .memory = memory, .next = strcpy(copy, text)};
+    c->message = message;
+    c->size = size;
+    c->memory = memory;
+    c->limit = limit;
+    c->next = strcpy(copy, text);
     if (!setjmp(c->out)) {
       verdict = check(c);
       snprintf(message, size, "%s", verdict == CHECK_ACCEPTED ? "accepted" : "trusted: isl");
@@ -854,4 +859,11 @@ CheckVerdict layout_check(const char *text, char *message, size_t size) {
   free(memory);
   free(c);
   return verdict;
+}
+
+// Most need little memory; the others are checked again.
+CheckVerdict layout_check(const char *text, char *message, size_t size) {
+  CheckVerdict verdict = check_within(text, message, size, SMALL_MEMORY);
+  if (!strstr(message, no_memory)) return verdict;
+  return check_within(text, message, size, MAX_MEMORY);
 }

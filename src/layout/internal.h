@@ -13,6 +13,7 @@ typedef struct LayoutTable {
   int expr_count, expr_slots;
   Map maps, layouts; // from hashes to chains
   uint32_t next_id;
+  bool verifying; // an answer is being checked: those that this asks for are not
 } LayoutTable;
 LayoutTable *layout_table(Context *context);
 
@@ -49,6 +50,9 @@ static inline bool is_const(const LayoutExpr *e) {
 
 // Nodes of the expression as a tree; stays at its maximum.
 uint32_t layout_expr_size(const LayoutExpr *e);
+// In builds that verify: our fault when an answer that can be certified is not accepted.
+void layout_verify_answer(Context *context, LayoutAsk question, const Layout *a, const Layout *b,
+                          const LayoutAnswer *answer);
 // Whether every output is small enough to be walked as a tree.
 bool layout_map_is_small(const IndexMap *map);
 
