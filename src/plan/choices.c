@@ -38,10 +38,16 @@ double planner_rewrite_cost(const Planner *p, const StageTensor *tensor, int fro
   return 3 * planner_move_cost(p, bytes) + CALL_CYCLES; // strided on one side
 }
 
-static StageChoice *add_choice(StageChoices *choices) {
-  if (choices->count == PLAN_MAX_CHOICES) return NULL;
+static bool has_room(const Planner *p, const Stage *stage) {
+  return p->choices[stage->index].count < PLAN_MAX_CHOICES;
+}
+
+static StageChoice *add_choice(Planner *p, const Stage *stage) {
+  StageChoices *choices = &p->choices[stage->index];
+  if (!has_room(p, stage)) return NULL;
   StageChoice *choice = &choices->items[choices->count++];
-  *choice = (StageChoice){.fused = -1};
+  int *reads = arena_array(&p->context->arena, int, stage->reads.count);
+  *choice = (StageChoice){.fused = -1, .reads = reads};
   return choice;
 }
 
@@ -101,10 +107,12 @@ static double reduction_cost(const Combination *c) {
 
 static void combine_reads(Combination *c, int read) {
   Planner *p = c->planner;
-  if (read == c->stage->reads.count) {
-    StageChoice *choice = add_choice(&p->choices[c->stage->index]);
-    if (!choice) return;
-    *choice = c->choice;
+  int reads = c->stage->reads.count;
+  if (!has_room(p, c->stage)) return;
+  if (read == reads) {
+    StageChoice *choice = add_choice(p, c->stage);
+    choice->output = c->choice.output;
+    memcpy(choice->reads, c->choice.reads, sizeof *choice->reads * (size_t)reads);
     choice->cost = reduction_cost(c);
     return;
   }
@@ -120,7 +128,7 @@ static void combine_reads(Combination *c, int read) {
 
 // Loops that cannot be looked into: everything as the model has it.
 static bool only_choice(Planner *p, const Stage *stage) {
-  StageChoice *choice = add_choice(&p->choices[stage->index]);
+  StageChoice *choice = add_choice(p, stage);
   for (int i = 0; i < stage->reads.count; i++)
     choice->reads[i] = ((StageTensor *)stage->reads.items[i])->data ? -1 : 0;
   for (int i = -1; i < stage->reads.count; i++)
@@ -132,7 +140,8 @@ static bool only_choice(Planner *p, const Stage *stage) {
 static bool reduction_choices(Planner *p, const Stage *stage) {
   Nest nest;
   if (!planner_nest(p, stage, &nest)) return only_choice(p, stage);
-  Combination c = {p, stage, &nest, {.fused = -1}};
+  int *reads = arena_array(&p->context->arena, int, stage->reads.count);
+  Combination c = {p, stage, &nest, {.fused = -1, .reads = reads}};
   int outputs = p->candidates[stage->output->index].count, only = only_candidate(p, stage, -1);
   for (c.choice.output = 0; c.choice.output < outputs; c.choice.output++)
     if (only < 0 || c.choice.output == only) combine_reads(&c, 0);
@@ -218,7 +227,6 @@ static bool refuse_cut(const Planner *p, const Stage *stage, const Expr *cut) {
 }
 
 static bool elementwise_choices(Planner *p, const Stage *stage) {
-  StageChoices *choices = &p->choices[stage->index];
   int outputs = p->candidates[stage->output->index].count, only = only_candidate(p, stage, -1);
   for (int output = 0; output < outputs; output++) {
     if (only >= 0 && output != only) continue;
@@ -226,7 +234,7 @@ static bool elementwise_choices(Planner *p, const Stage *stage) {
     if (cut && only == output) return refuse_cut(p, stage, cut);
     for (int fused = -1; fused < stage->reads.count && !cut; fused++) {
       if (fused >= 0 && !can_join(stage, stage->reads.items[fused])) continue;
-      StageChoice *choice = add_choice(choices);
+      StageChoice *choice = add_choice(p, stage);
       if (!choice) return true;
       choice->output = output;
       choice->fused = fused;
@@ -239,7 +247,5 @@ static bool elementwise_choices(Planner *p, const Stage *stage) {
 
 bool planner_find_choices(Planner *p, int index) {
   const Stage *stage = p->stages->stages.items[index];
-  if (stage->reads.count > NEST_MAX_READS)
-    bug(p->context, "a stage with %d reads", stage->reads.count);
   return stage_is_reduction(stage) ? reduction_choices(p, stage) : elementwise_choices(p, stage);
 }

@@ -25,10 +25,10 @@ typedef struct Candidates {
 
 // One feasible way to run a stage: numbers of candidates.
 typedef struct StageChoice {
-  int output;                // of the output tensor
-  int reads[NEST_MAX_READS]; // per entry of stage->reads; -1: a constant, laid out at will
-  int fused;                 // entry of stage->reads whose producer it joins; -1: none
-  double cost;               // cycles
+  int output;  // of the output tensor
+  int *reads;  // per entry of stage->reads; -1: a constant, laid out at will
+  int fused;   // entry of stage->reads whose producer it joins; -1: none
+  double cost; // cycles
 } StageChoice;
 
 typedef struct StageChoices {

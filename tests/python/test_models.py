@@ -186,10 +186,45 @@ def batched_products():
     return b.model(b("MatMul", "x", "y"))
 
 
+def concat_of_many():
+    b = Builder(x=[1, 3, 5])
+    return b.model(b("Concat", *[b("Relu", b("Mul", "x", b.weight(3, 5))) for _ in range(40)],
+                     axis=1))
+
+
+def transformer():
+    """One encoder block of 13 tokens: gather by computed indices, three heads of 8, GELU by erf."""
+    tokens, heads, width = 13, 3, 24
+    b = Builder(x=[1, tokens])
+
+    def linear(y, to, width=width):
+        return b("Add", b("MatMul", y, b.weight(width, to)), b.weight(to))
+
+    def heads_of(y, perm):
+        shape = b.constant(np.array([1, tokens, heads, width // heads]))
+        return b("Transpose", b("Reshape", y, shape), perm=perm)
+
+    def norm(y):
+        return b("LayerNormalization", y, b.weight(width), b.weight(width), axis=-1)
+
+    ids = b("Cast", b("Mul", "x", b.constant(np.float32(3))), to=TensorProto.INT64)
+    y = norm(b("Gather", b.weight(17, width), b("Clip", ids, b.constant(-17), b.constant(16))))
+    q, k, v = b("Split", linear(y, 3 * width), outputs=3, axis=2)
+    scores = b("MatMul", heads_of(q, [0, 2, 1, 3]), heads_of(k, [0, 2, 3, 1]))
+    scores = b("Softmax", b("Mul", scores, b.constant(np.float32(0.35))), axis=-1)
+    mixed = b("Transpose", b("MatMul", scores, heads_of(v, [0, 2, 1, 3])), perm=[0, 2, 1, 3])
+    mixed = b("Reshape", mixed, b.constant(np.array([1, tokens, width])))
+    y = norm(b("Add", y, linear(mixed, width)))
+    f = linear(y, 4 * width)
+    erf = b("Erf", b("Div", f, b.constant(np.float32(2 ** 0.5))))
+    g = b("Mul", b("Mul", f, b("Add", erf, b.constant(np.float32(1)))), b.constant(np.float32(0.5)))
+    return b.model(norm(b("Add", y, linear(g, width, 4 * width))))
+
+
 CASES = [all_ones, one_channel, one_pixel, coprime, transposed_between, mean_then_conv,
          squeeze_then_dense, flatten_image_then_dense, broadcasts, two_layouts_meet, reductions,
          own_transpose_rank3, concat_of_two, padding_then_extremes, constants_everywhere,
-         scalar_input, pools, depthwise, batched_products]
+         scalar_input, pools, depthwise, batched_products, concat_of_many, transformer]
 CASES += [pytest.param(odd_channels(c), id=f"channels_{c}") for c in (3, 9, 13, 15, 17, 91)]
 
 
