@@ -367,10 +367,7 @@ const Layout *layout_parse_static(Context *context, const char *text, const int6
                                   int rank) {
   LayoutSource source = layout_source(text, rank);
   const LayoutExpr *extents[MAX_RANK];
-  if (rank > MAX_RANK) {
-    diag_error(context, (SourcePos){0}, "more than %d axes", MAX_RANK);
-    return NULL;
-  }
-  for (int i = 0; i < rank; i++) extents[i] = layout_const(context, shape[i]);
+  for (int i = 0; i < MIN_OF(rank, (int)MAX_RANK); i++)
+    extents[i] = layout_const(context, shape[i]);
   return layout_parse(context, &source, extents, rank, (LayoutFacts){0});
 }

@@ -204,6 +204,8 @@ static bool read_extents(LayoutReader *r, Spelled *out) {
 
 static bool read_all(LayoutReader *r, bool allow_extents, Spelled *out) {
   *out = (Spelled){.physical_count = -1};
+  if (r->rank > MAX_RANK)
+    return layout_reader_refuse(r, r->text, r->end, "more than %d axes", MAX_RANK);
   if (layout_reader_at_end(r))
     return layout_reader_error(r, r->at, r->at, "expected a layout, saw the end of the text");
   if (!rows[spelling_at(r)].read(r, out)) return false;

@@ -473,6 +473,27 @@ static void test_errors(void **state) {
   assert_true(good);
 }
 
+// Right and wrong texts alike: no reader sees such a shape, nor does the search for suggestions.
+static void test_too_many_axes(void **state) {
+  (void)state;
+  enum { AXES = 71 };
+  static const char *const texts[] = {"lambda *i: [*i]", "*i -> *i,, 0", "NCHQ", "(2,3)", "{1,0"};
+  const LayoutExpr *shape[AXES];
+  int64_t extents[AXES];
+  for (int i = 0; i < AXES; i++) shape[i] = layout_const(context, extents[i] = 1);
+  for (int i = 0; i < 2 * COUNT_OF(texts); i++) {
+    const char *text = texts[i / 2];
+    LayoutSource source = layout_source(text, AXES);
+    int before = context->diags.count;
+    assert_null(i % 2 ? layout_parse_static(context, text, extents, AXES)
+                      : layout_parse(context, &source, shape, AXES, (LayoutFacts){0}));
+    assert_int_equal(context->diags.count, before + 1);
+    assert_string_equal(context->diags.items[before].message, "more than 64 axes");
+    assert_int_equal(context->diags.items[before].pos.end, (int)strlen(text));
+    assert_null(index_map_parse(context, &source));
+  }
+}
+
 // What XLA says beside the layout is named, not dropped in silence.
 static void test_left_out(void **state) {
   (void)state;
@@ -491,6 +512,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_unsayable, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_errors, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_left_out, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_too_many_axes, set_up, tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
