@@ -161,7 +161,7 @@ class Instance:
         grid = self.offset.reshape(self.shape)
         out = []
         for axis, n in enumerate(self.shape):
-            step = np.unique(np.diff(grid, axis=axis)) if n > 1 else []
+            step = np.unique(np.diff(grid, axis=axis)) if n > 1 else [0]
             out.append(int(step[0]) if len(step) == 1 else None)
         return out
 

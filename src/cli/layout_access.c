@@ -298,6 +298,24 @@ static bool object_access(LayoutRequest *r, const char *field, const json_t *obj
   return true;
 }
 
+// Refuses lanes that leave the shape; a symbolic shape is the question's own affair.
+static bool lanes_stay(LayoutRequest *r, const char *field, const LayoutAccess *access) {
+  Context *context = r->context;
+  const Layout *layout = r->a.layout;
+  const LayoutExpr *extents[MOST_AXES];
+  int diags = context->diags.count, errors = context->error_count;
+  if (!layout->is_static) return true;
+  for (int i = 0; i < access->lanes->input_count; i++)
+    extents[i] = layout_const(context, access->extents[i]);
+  if (access->lanes->replica_count ||
+      layout_new(context, access->lanes, extents, layout->shape, (LayoutFacts){0},
+                 (LayoutPadding){0}, (SourcePos){0}))
+    return true;
+  context->diags.count = diags;
+  context->error_count = errors;
+  return layout_field_error(context, field, "a lane leaves the shape of \"a\"");
+}
+
 static bool one_access(LayoutRequest *r, const char *field, const json_t *value,
                        LayoutAccess *access) {
   *access = (LayoutAccess){0};
@@ -309,6 +327,7 @@ static bool one_access(LayoutRequest *r, const char *field, const json_t *value,
     return layout_field_error(r->context, field,
                               "expected ranges, \"i=0:8, j=0:8:4\", or an object with \"map\"");
   }
+  if (!lanes_stay(r, field, access)) return false;
   return access->vector ? true : request_optional(r, "vector", &access->vector);
 }
 

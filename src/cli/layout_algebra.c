@@ -61,6 +61,7 @@ bool layout_run_complement(LayoutRequest *r, LayoutReply *reply) {
   int64_t size;
   const Layout *made = NULL;
   if (!request_integer(r, "size", &size)) return false;
+  if (size < 0) return layout_field_error(r->context, "size", "a negative size");
   LAYOUT_ASK(reply,
              layout_complement(r->context, r->a.layout, layout_const(r->context, size), &made));
   return made_reply(r, reply, reply->proof.verdict == LAYOUT_YES ? made : NULL);

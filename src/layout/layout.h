@@ -341,6 +341,8 @@ LayoutAnswer layout_at_offset(Context *context, const Layout *layout, int64_t of
                               int64_t *index);
 // strides[i]: the constant step of the offset per step of axis i, where has_stride[i]. With axes on
 // other resources: of the memory offset, where the step stays on the same lane, register, ….
+// On an axis of one element every step is right: the text's own from the origin is given, where it
+// has one (layout_stride gives 0).
 void layout_strides(Context *context, const Layout *layout, int64_t *strides, bool *has_stride);
 // The largest w such that for every index, elements x .. x + w - 1 along `axis` (x a multiple of
 // w) lie at consecutive offsets, the first a multiple of w. 1 when nothing better is proved; with
@@ -431,7 +433,7 @@ LayoutAnswer layout_product_filled(Context *context, const Layout *tile, const L
                                    LayoutProduct kind, const Layout **out);
 // CuTe's complement(layout, size): the ordered layout, least stride first, of the offsets with
 // which copies of `layout` fill its gaps and go on up to `size`. NO: its digits do not divide each
-// other, overlap, or are XORed.
+// other, overlap, or are XORed; or the size is negative.
 LayoutAnswer layout_complement(Context *context, const Layout *layout, const LayoutExpr *size,
                                const Layout **out);
 // CuTe's logical_divide by mode: axis i as the axes of tilers[i] (a layout of places along it, NULL

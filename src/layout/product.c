@@ -178,6 +178,7 @@ LayoutAnswer layout_complement(Context *context, const Layout *layout, const Lay
   int64_t reached = 1;
   int rank = 0;
   *out = NULL;
+  if (is_const(size) && size->value < 0) return simple(LAYOUT_NO, "the size is negative");
   const char *reason = order_digits(context, layout, &walk);
   if (reason) return simple(LAYOUT_NO, reason);
   for (int i = walk.count; i >= 0 && rank < MAX_RANK; i--) {

@@ -164,6 +164,15 @@ static void expect_complement(const Layout *layout, int64_t size, int rank, int6
   }
 }
 
+static void test_negative_complements(void **state) {
+  (void)state;
+  const Layout *out;
+  LayoutAnswer a = layout_complement(context, cute("4:1", 1, 4, 0, 0), number(-24), &out);
+  assert_int_equal(a.verdict, LAYOUT_NO);
+  assert_string_equal(a.reason, "the size is negative");
+  assert_null(out);
+}
+
 static void test_cute_complements(void **state) {
   (void)state;
   expect_complement(cute("4:1", 1, 4, 0, 0), 24, 1, 6, 4, 0, 0);
@@ -436,19 +445,13 @@ static int tear_down(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_direct_sums),
-      cmocka_unit_test(test_products),
-      cmocka_unit_test(test_complements),
-      cmocka_unit_test(test_cute_complements),
-      cmocka_unit_test(test_filled_products),
-      cmocka_unit_test(test_cute_products),
-      cmocka_unit_test(test_tilings),
-      cmocka_unit_test(test_cute_divides),
-      cmocka_unit_test(test_symbolic_tilings),
-      cmocka_unit_test(test_left_division),
-      cmocka_unit_test(test_refinements),
-      cmocka_unit_test(test_refinement_examples),
-      cmocka_unit_test(test_symbolic_refinement),
+      cmocka_unit_test(test_direct_sums),         cmocka_unit_test(test_products),
+      cmocka_unit_test(test_complements),         cmocka_unit_test(test_negative_complements),
+      cmocka_unit_test(test_cute_complements),    cmocka_unit_test(test_filled_products),
+      cmocka_unit_test(test_cute_products),       cmocka_unit_test(test_tilings),
+      cmocka_unit_test(test_cute_divides),        cmocka_unit_test(test_symbolic_tilings),
+      cmocka_unit_test(test_left_division),       cmocka_unit_test(test_refinements),
+      cmocka_unit_test(test_refinement_examples), cmocka_unit_test(test_symbolic_refinement),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
