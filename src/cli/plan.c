@@ -15,6 +15,8 @@ static const Option options[] = {
      "all about rewrite N of the table, or a tensor: where it is used, what else it could cost",
      offsetof(PlanCommand, why)},
     {"html", 0, OPTION_TEXT, "FILE", "write the plan as one page", offsetof(PlanCommand, html)},
+    {"onnx", 0, OPTION_TEXT, "FILE", "write the model with the plan in its nodes' metadata",
+     offsetof(PlanCommand, onnx)},
     {"schedules", 0, OPTION_FLAG, NULL, "print the steps that schedule each kernel",
      offsetof(PlanCommand, schedules)},
     {"programs", 0, OPTION_FLAG, NULL, "print the kernels before they are scheduled",
@@ -23,7 +25,7 @@ static const Option options[] = {
      offsetof(PlanCommand, kernel)},
 };
 
-static const char *name_of(const View *v, const StageTensor *tensor, const Layout *layout) {
+const char *view_layout_name(const View *v, const StageTensor *tensor, const Layout *layout) {
   return plan_layout_name(v->cli->context, tensor, layout);
 }
 
@@ -43,7 +45,8 @@ static void make_rows(View *v) {
     for (int i = 0; i < v->plan->rewrites.count; i++) {
       const PlanRewrite *r = &v->plan->rewrites.items[i];
       if (r->folded != folded) continue;
-      Row *row = row_for(v, r, name_of(v, r->tensor, r->from), name_of(v, r->tensor, r->to));
+      Row *row = row_for(v, r, view_layout_name(v, r->tensor, r->from),
+                         view_layout_name(v, r->tensor, r->to));
       array_push(&v->cli->context->arena, &row->members, (void *)r);
       row->bytes += r->bytes;
     }
@@ -107,8 +110,7 @@ const char *view_gap(const View *v) {
   const Plan *plan = v->plan;
   if (plan->optimal) return "optimal (gap 0)";
   double gap = plan->cost > 0 ? 100 * (plan->cost - plan->lower_bound) / plan->cost : 0;
-  return arena_printf(&v->cli->context->arena, "at most %.1f %% above the best plan",
-                      fmax(gap, 0));
+  return arena_printf(&v->cli->context->arena, "at most %.1f %% above the best plan", fmax(gap, 0));
 }
 
 // What the policies make of the same choices, beside the best.
@@ -173,7 +175,7 @@ static void print_uses(const View *v, const StageTensor *tensor) {
       const Layout *layout = kernel->choice.layouts[j];
       bool writes = j == kernel->params.count - 1;
       printf("  %-8s %-16s kernel %d '%s'%s\n", writes ? "written" : "read",
-             name_of(v, tensor, layout), i + 1, kernel->name, padding_text(v, layout));
+             view_layout_name(v, tensor, layout), i + 1, kernel->name, padding_text(v, layout));
     }
   }
 }
@@ -182,7 +184,7 @@ static void print_rewrite(const View *v, const Row *row, const PlanRewrite *r) {
   const Buffer *buffer = r->tensor->buffer;
   printf("%s  [%s] %s\n", plan_tensor_name(r->tensor), view_shape(v, buffer),
          dtype_name(v->cli->context, buffer->type));
-  if (r->tensor->input >= 0) printf("  given    %s\n", name_of(v, r->tensor, NULL));
+  if (r->tensor->input >= 0) printf("  given    %s\n", view_layout_name(v, r->tensor, NULL));
   print_uses(v, r->tensor);
   if (r->folded)
     printf("  folded   %s -> %s while compiling: %s\n", row->from, row->to, r->because);
@@ -209,7 +211,7 @@ static int print_why_rewrite(const View *v, long number) {
 // The option that makes a tensor lie so.
 static const char *option_for(const View *v, const StageTensor *tensor, const Layout *layout) {
   Arena *arena = &v->cli->context->arena;
-  const char *name = name_of(v, tensor, layout), *quote = strchr(name, ' ') ? "'" : "";
+  const char *name = view_layout_name(v, tensor, layout), *quote = strchr(name, ' ') ? "'" : "";
   if (tensor->input >= 0)
     return arena_printf(arena, "%s--input-layout %s=%s%s", quote, plan_tensor_name(tensor), name,
                         quote);
@@ -237,9 +239,9 @@ static void print_alternatives(const View *v, const StageTensor *tensor) {
   for (int i = 0; i < COUNT_OF(heads); i++) table_cell(&table, "%s", heads[i]);
   for (int i = 0; i < count; i++) {
     const PlanAlternative *a = &items[i];
-    table_cell(&table, "  %s", name_of(v, tensor, a->layout));
-    table_cell(&table, "%lld", (long long)(plan_bytes(tensor, a->layout) /
-                                           dtype_bytes(tensor->buffer->type)));
+    table_cell(&table, "  %s", view_layout_name(v, tensor, a->layout));
+    table_cell(&table, "%lld",
+               (long long)(plan_bytes(tensor, a->layout) / dtype_bytes(tensor->buffer->type)));
     table_cell(&table, "%s", a->feasible ? view_cycles(v, a->cost) : "-");
     table_cell(&table, "%s", difference_text(v, a));
     table_cell(&table, "%s", a->feasible && !a->chosen ? option_for(v, tensor, a->layout) : "");
@@ -306,9 +308,12 @@ static void print_kernel_head(const View *v, int number) {
   const PlanKernel *kernel = v->plan->kernels.items[number];
   printf("# kernel %d '%s':", number + 1, kernel->name);
   for (int i = 0; i < kernel->params.count; i++)
-    printf("%s %s %s", i == kernel->params.count - 1 ? " ->" : i ? "," : "",
+    printf("%s %s %s",
+           i == kernel->params.count - 1 ? " ->"
+           : i                           ? ","
+                                         : "",
            plan_tensor_name(kernel->params.items[i]),
-           name_of(v, kernel->params.items[i], kernel->choice.layouts[i]));
+           view_layout_name(v, kernel->params.items[i], kernel->choice.layouts[i]));
   printf("\n");
   for (int i = number + 1; i < v->plan->kernels.count; i++) {
     const PlanKernel *other = v->plan->kernels.items[i];
@@ -363,18 +368,18 @@ static int show_json(const View *v) {
     for (int j = 0; j < v->rows.items[i].members.count; j++) {
       const Row *row = &v->rows.items[i];
       const PlanRewrite *r = row->members.items[j];
-      json_array_append_new(
-          list, json_pack("{s:s, s:s, s:s, s:s, s:I, s:s, s:f}", "tensor",
-                          plan_tensor_name(r->tensor), "from", row->from, "to", row->to, "reason",
-                          r->because, "bytes", (json_int_t)r->bytes, "when",
-                          r->folded ? "folded" : "run", "cost", r->cost));
+      json_array_append_new(list,
+                            json_pack("{s:s, s:s, s:s, s:s, s:I, s:s, s:f}", "tensor",
+                                      plan_tensor_name(r->tensor), "from", row->from, "to", row->to,
+                                      "reason", r->because, "bytes", (json_int_t)r->bytes, "when",
+                                      r->folded ? "folded" : "run", "cost", r->cost));
     }
-  return json_print(
-      v->cli, json_pack("{s:o, s:f, s:f, s:f, s:f, s:f, s:f, s:b, s:i}", "rewrites", list, "cost",
-                        plan->cost, "cost_unplanned", plan->cost_unplanned, "cost_optimal",
-                        plan->cost_optimal, "cost_forward", plan->cost_forward, "cost_backward",
-                        plan->cost_backward, "lower_bound", plan->lower_bound, "optimal",
-                        plan->optimal, "kernels", plan->kernels.count));
+  return json_print(v->cli, json_pack("{s:o, s:f, s:f, s:f, s:f, s:f, s:f, s:b, s:i}", "rewrites",
+                                      list, "cost", plan->cost, "cost_unplanned",
+                                      plan->cost_unplanned, "cost_optimal", plan->cost_optimal,
+                                      "cost_forward", plan->cost_forward, "cost_backward",
+                                      plan->cost_backward, "lower_bound", plan->lower_bound,
+                                      "optimal", plan->optimal, "kernels", plan->kernels.count));
 }
 
 static int run(Cli *cli, void *given) {
@@ -385,6 +390,7 @@ static int run(Cli *cli, void *given) {
   v.plan = v.program->plan;
   make_rows(&v);
   if (v.options->html && !plan_write_html(&v, v.options->html)) return STATUS_BAD;
+  if (v.options->onnx && !plan_write_onnx(&v, v.options->onnx)) return STATUS_BAD;
   if (v.options->schedules || v.options->program) return print_kernels(&v);
   if (v.options->why) return print_why(&v);
   if (cli->json) return show_json(&v);

@@ -50,12 +50,8 @@ static int colour_of(Page *p, const char *name) {
   return (int)(intptr_t)map_find(&p->colours, key);
 }
 
-static const char *layout_name(Page *p, const StageTensor *tensor, const Layout *layout) {
-  return plan_layout_name(p->view->cli->context, tensor, layout);
-}
-
 static void chip(Page *p, const StageTensor *tensor, const Layout *layout) {
-  const char *name = layout_name(p, tensor, layout);
+  const char *name = view_layout_name(p->view, tensor, layout);
   text_printf(p->out, "<span class=\"chip c%d\">", colour_of(p, name));
   put(p, name);
   text_puts(p->out, "</span>");
@@ -119,7 +115,7 @@ static void draw_arc(Page *p, const Arc *arc, int width) {
   int y0 = HEAD + arc->from * ROW + ROW / 2, y1 = HEAD + arc->to * ROW + ROW / 2;
   int x = width - 8 - (arc->lane + 1) * LANE;
   if (arc->from < 0) y0 = y1 - ROW / 2 + 2;
-  const char *name = layout_name(p, arc->tensor, arc->layout);
+  const char *name = view_layout_name(p->view, arc->tensor, arc->layout);
   text_printf(p->out,
               "<path class=\"c%d\" d=\"M%d %dC%d %d %d %d %d %dV%dC%d %d %d %d %d %d\"><title>",
               colour_of(p, name), width - 6, y0, x, y0, x, y0, x, y0 + 8, y1 - 8, x, y1, x, y1,

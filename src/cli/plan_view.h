@@ -8,7 +8,7 @@
 typedef struct PlanCommand {
   ModelOptions model; // first: MODEL_OPTIONS
   bool schedules, program;
-  const char *why, *html;
+  const char *why, *html, *onnx;
   int64_t kernel;
 } PlanCommand;
 
@@ -29,6 +29,8 @@ typedef struct View {
   Array(Row) rows;
 } View;
 
+// A layout of a tensor as people write it.
+const char *view_layout_name(const View *view, const StageTensor *tensor, const Layout *layout);
 const char *view_row_name(const View *view, const Row *row);
 const char *view_row_because(const View *view, const Row *row);
 const char *view_cycles(const View *view, double cycles);
@@ -37,5 +39,8 @@ const char *view_shape(const View *view, const Buffer *buffer);
 
 // The plan as one HTML page that needs nothing else. False with a diagnostic.
 bool plan_write_html(const View *view, const char *path);
+
+// The model with the plan noted in its metadata. False with a diagnostic.
+bool plan_write_onnx(const View *view, const char *path);
 
 #endif

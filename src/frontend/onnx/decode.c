@@ -166,6 +166,22 @@ static bool take_payload(pb_istream_t *stream, const uint8_t *end, pb_wire_type_
   return ok;
 }
 
+const char *onnx_next_field(OnnxBytes *message, OnnxField *field) {
+  const uint8_t *end = message->data + message->size;
+  pb_istream_t stream = pb_istream_from_buffer(message->data, message->size);
+  pb_wire_type_t wire;
+  bool eof;
+  *field = (OnnxField){.whole = {message->data, 0}};
+  if (!pb_decode_tag(&stream, &wire, &field->number, &eof) || field->number == 0)
+    return "a field has no valid tag";
+  if (!take_payload(&stream, end, wire, &field->payload))
+    return "a field is cut off, or its length is wrong";
+  field->wire = (int)wire;
+  field->whole.size = message->size - stream.bytes_left;
+  *message = (OnnxBytes){end - stream.bytes_left, stream.bytes_left};
+  return NULL;
+}
+
 // Text that is absent reads as "".
 static void fill_absent_text(Decoder *decoder, const pb_msgdesc_t *type, void *message) {
   pb_field_iter_t field;
@@ -180,21 +196,14 @@ static void fill_absent_text(Decoder *decoder, const pb_msgdesc_t *type, void *m
 
 static bool decode_message(Decoder *decoder, const pb_msgdesc_t *type, OnnxBytes bytes,
                            void *message) {
-  const uint8_t *end = bytes.data + bytes.size;
-  pb_istream_t stream = pb_istream_from_buffer(bytes.data, bytes.size);
   pb_field_iter_t field;
   pb_field_iter_begin(&field, type, message);
-  while (stream.bytes_left > 0) {
-    const uint8_t *at = end - stream.bytes_left;
-    pb_wire_type_t wire;
-    uint32_t tag;
-    bool eof;
-    OnnxBytes payload;
-    if (!pb_decode_tag(&stream, &wire, &tag, &eof) || tag == 0)
-      return refuse(decoder, at, "a field has no valid tag");
-    if (!take_payload(&stream, end, wire, &payload))
-      return refuse(decoder, at, "a field is cut off, or its length is wrong");
-    if (pb_field_iter_find(&field, tag) && !decode_field(decoder, &field, wire, payload))
+  while (bytes.size > 0) {
+    OnnxField found;
+    const char *problem = onnx_next_field(&bytes, &found);
+    if (problem) return refuse(decoder, found.whole.data, problem);
+    if (pb_field_iter_find(&field, found.number) &&
+        !decode_field(decoder, &field, (pb_wire_type_t)found.wire, found.payload))
       return false;
   }
   fill_absent_text(decoder, type, message);
@@ -223,6 +232,7 @@ static OnnxFile *file_decode(Context *context, const char *path, const pb_msgdes
   *file = (OnnxFile){.context = context,
                      .source = source_file_new(context, path, NULL, 0),
                      .path = str_intern(context, path),
+                     .bytes = bytes,
                      .mapped = map_new(&context->arena)};
   SourcePos pos = {.file = file->source};
   const char *problem;

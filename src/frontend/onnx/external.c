@@ -40,7 +40,7 @@ static bool read_place(OnnxFile *file, const OnnxTensor *tensor, SourcePos pos,
                     tensor->name);
 }
 
-static char *folder_of(Arena *arena, const char *path) {
+char *onnx_folder_of(Arena *arena, const char *path) {
   const char *slash = strrchr(path, '/');
   if (!slash) return arena_printf(arena, ".");
   return arena_printf(arena, "%.*s", (int)MAX_OF(slash - path, 1), path);
@@ -55,7 +55,7 @@ static bool is_inside(const char *folder, const char *path) {
 // The resolved path of `location`; NULL with a diagnostic when there is no such file in the folder.
 static Str resolve(OnnxFile *file, const OnnxTensor *tensor, const char *location, SourcePos pos) {
   Context *context = file->context;
-  char *folder = folder_of(&context->arena, file->path);
+  char *folder = onnx_folder_of(&context->arena, file->path);
   char *wanted = arena_printf(&context->arena, "%s/%s", folder, location);
   char *root = realpath(folder, NULL), *found = NULL;
   struct stat info;

@@ -34,6 +34,26 @@ typedef struct OnnxImport {
 // attributes and element types that are not supported, what is missing, wrong or inconsistent.
 OnnxImport *onnx_import(Context *context, const char *path, const OnnxOptions *options);
 
+#define ONNX_NOTE_PREFIX "pleat." // of the keys of all notes
+
+typedef struct OnnxNote {
+  const char *key, *value;
+} OnnxNote;
+typedef Array(OnnxNote) OnnxNoteList;
+
+// What is to be noted in a model, each list under keys of its own that differ.
+typedef struct OnnxNotes {
+  const OnnxNoteList *model, *otherwise; // of the whole; of nodes that are in neither map
+  Map by_name;                           // of nodes as diagnostics have them (Str): OnnxNoteList *
+  Map by_output; // of nodes by a result (Str), for those whose name others have too
+} OnnxNotes;
+
+// Writes the model at `path` to `output`, which may be the same, with the notes in the
+// metadata_props of its nodes and of itself, in place of those of an earlier run; all else is kept
+// byte by byte. False with a diagnostic, and nothing written, when that cannot be had: a model with
+// external data stays in its folder.
+bool onnx_annotate(Context *context, const char *path, const OnnxNotes *notes, const char *output);
+
 // The names of the model's inputs in its order, those that have an initial value included, into
 // *names; how many, or -1 with a diagnostic. Files of test data are numbered so.
 int onnx_input_names(Context *context, const char *path, Str **names);

@@ -14,6 +14,7 @@ typedef struct OnnxFile {
   Context *context;
   SourceFile *source;
   const char *path;
+  OnnxBytes bytes;  // the whole
   OnnxModel *model; // has a graph; NULL when the file holds a single tensor
   OnnxTensor *tensor;
   Map mapped; // external data: path (Str) to OnnxBytes
@@ -28,6 +29,18 @@ OnnxFile *onnx_tensor_open(Context *context, const char *path); // a TensorProto
 // zeroed. What is wrong goes to *problem, its place in bytes from the start to *at.
 bool onnx_decode(Context *context, const pb_msgdesc_t *type, OnnxBytes bytes, void *message,
                  const char **problem, size_t *at);
+
+// A field of a message as it stands in the file.
+typedef struct OnnxField {
+  uint32_t number;
+  int wire;                 // its wire type
+  OnnxBytes payload, whole; // without and with tag and length
+} OnnxField;
+// Takes the first field from *message, which is not empty. NULL, or what is wrong, at field->whole.
+const char *onnx_next_field(OnnxBytes *message, OnnxField *field);
+
+// The folder of a file by its path alone; "." when the path names none.
+char *onnx_folder_of(Arena *arena, const char *path);
 
 // The values of a tensor: row-major, little-endian, one value in dtype_bytes(type) bytes, data not
 // necessarily aligned. They stay in the mapped file unless they are encoded there. NULL with a
