@@ -110,6 +110,28 @@ static bool is_power_of_two(const Expr *e, int *log) {
   return true;
 }
 
+// Instructions trap on the least number by -1, so no divisor is -1 that is not known to be another.
+static Expr *divisor_but_minus_one(Legalizer *l, Expr *b) {
+  Expr *is_minus_one = make(l, EXPR_EQ, b, like_int(l, b, -1));
+  return make_select(l, is_minus_one, like_int(l, b, 1), b);
+}
+
+static bool divides_safely(Legalizer *l, const Expr *e) {
+  const Expr *b = e->args[1], *scalar = b->op == EXPR_BROADCAST ? b->args[0] : b;
+  int64_t value;
+  if (e->type.code != TYPE_INT) return true;
+  if (expr_as_int(scalar, &value)) return value != -1;
+  return scalar->op == EXPR_SELECT && scalar == divisor_but_minus_one(l, scalar->args[2]);
+}
+
+static Expr *legalize_trunc_div(Legalizer *l, Expr *e) {
+  if (divides_safely(l, e)) return e;
+  Expr *a = hold(l, e->args[0]), *b = hold(l, e->args[1]);
+  Expr *quotient = make(l, EXPR_TRUNC_DIV, a, divisor_but_minus_one(l, b));
+  Expr *negated = make(l, EXPR_SUB, like_int(l, a, 0), a);
+  return make_select(l, make(l, EXPR_EQ, b, like_int(l, b, -1)), negated, quotient);
+}
+
 // Whether the truncated quotient's remainder has the other sign than the divisor.
 static Expr *remainder_is_off(Legalizer *l, Expr *rest, Expr *divisor) {
   Expr *zero = like_int(l, rest, 0);
@@ -278,7 +300,10 @@ static Expr *legalize_floor_mod(Legalizer *l, Expr *e) {
 }
 
 static Expr *legalize_trunc_mod(Legalizer *l, Expr *e) {
-  return dtype_is_float(e->type) ? call_library(l, e) : e;
+  if (dtype_is_float(e->type)) return call_library(l, e);
+  if (divides_safely(l, e)) return e;
+  Expr *b = hold(l, e->args[1]); // by 1 the rest is 0 too
+  return make(l, EXPR_TRUNC_MOD, e->args[0], divisor_but_minus_one(l, b));
 }
 
 // ---- Rounding without an instruction for it ----------------------------------------------------
@@ -344,7 +369,7 @@ static const LegalizeFn rules[EXPR_OP_COUNT] = {
     [EXPR_ACOS] = legalize_math,           [EXPR_ATAN] = legalize_math,
     [EXPR_SINH] = legalize_math,           [EXPR_COSH] = legalize_math,
     [EXPR_ASINH] = legalize_math,          [EXPR_ACOSH] = legalize_math,
-    [EXPR_ATANH] = legalize_math,
+    [EXPR_ATANH] = legalize_math,          [EXPR_TRUNC_DIV] = legalize_trunc_div,
 };
 
 static const LegalizeFn rounding_rules[EXPR_OP_COUNT] = {

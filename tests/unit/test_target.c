@@ -2,6 +2,8 @@
 // Every target and every processor level this machine has, against the interpreter.
 #include "target_check.h"
 
+#include <math.h>
+
 static Context *context;
 
 static int set_up(void **state) {
@@ -51,7 +53,24 @@ static Stmt *vector_store(Buffer *buffer, Expr *base, Expr *value) {
   return stmt_store(context, buffer, &index, 1, value);
 }
 
-// out[i] = op(a[i], b[i], …), `lanes` at a time and the rest one by one. Divisors are not 0.
+static Expr *where_low_bits_are_zero(Expr *x, int64_t bits, double value, Expr *other) {
+  Expr *low = expr_binary(context, EXPR_BIT_AND, x, expr_const(context, x->type, (double)bits));
+  Expr *zero = expr_binary(context, EXPR_EQ, low, expr_const(context, x->type, 0));
+  return expr_select(context, zero, expr_const(context, x->type, value), other);
+}
+
+// Divisors are not 0; where there are signs some are -1, and dividends the least number.
+static void make_divisible(Expr **args) {
+  DType type = args[0]->type;
+  if (type.code == TYPE_UINT) {
+    args[1] = where_low_bits_are_zero(args[1], (1 << 4) - 1, 3, args[1]);
+    return;
+  }
+  args[0] = where_low_bits_are_zero(args[0], 1, -ldexp(1, type.bits - 1), args[0]);
+  args[1] = where_low_bits_are_zero(args[1], 3, -1, args[1]);
+}
+
+// out[i] = op(a[i], b[i], …), `lanes` at a time and the rest one by one.
 static PrimFunc *op_func(ExprOp op, DType type, int lanes) {
   const OpInfo *info = &op_table[op];
   const int64_t shape[] = {COUNT};
@@ -68,10 +87,7 @@ static PrimFunc *op_func(ExprOp op, DType type, int lanes) {
     bool divides = op == EXPR_FLOOR_DIV || op == EXPR_FLOOR_MOD || op == EXPR_TRUNC_DIV ||
                    op == EXPR_TRUNC_MOD;
     DType lane_type = dtype_lanes(type, step);
-    if (divides && dtype_is_int(type))
-      args[1] = expr_select(
-          context, expr_binary(context, EXPR_EQ, args[1], expr_const(context, lane_type, 0)),
-          expr_const(context, lane_type, 3), args[1]);
+    if (divides && dtype_is_int(type)) make_divisible(args);
     if (op == EXPR_SHIFT_LEFT || op == EXPR_SHIFT_RIGHT)
       args[1] = expr_binary(context, EXPR_BIT_AND, args[1], expr_const(context, lane_type, 3));
     if (op == EXPR_POW && dtype_is_float(type)) args[0] = expr_unary(context, EXPR_ABS, args[0]);
