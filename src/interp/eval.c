@@ -193,15 +193,23 @@ static void cast_int_int(Machine *machine, const Node *node) {
   EACH_LANE(out[lane].i = number_wrap(type, a[lane].i))
 }
 
-// In one rounding: 64-bit integers do not fit a double.
+// Eleven bits less, the last of the rest set where they were not 0: to round once more from here is
+// to round once. 64-bit integers do not fit a double.
+static uint64_t without_low_bits(uint64_t value) {
+  return (value | ((value & 0x7ff) + 0x7ff)) & ~UINT64_C(0x7ff);
+}
+
 static double int_to_float(DType type, int64_t value) {
-  bool single = type.code == TYPE_FLOAT && type.bits == 32;
-  return single ? (double)(float)value : number_round(type, (double)value);
+  if (type.bits == 32) return (double)(float)value;
+  bool fits = value < INT64_C(1) << 53 && value > -(INT64_C(1) << 53);
+  if (type.bits < 32 && !fits) value = (int64_t)without_low_bits((uint64_t)value);
+  return number_round(type, (double)value);
 }
 
 static double uint_to_float(DType type, uint64_t value) {
-  bool single = type.code == TYPE_FLOAT && type.bits == 32;
-  return single ? (double)(float)value : number_round(type, (double)value);
+  if (type.bits == 32) return (double)(float)value;
+  if (type.bits < 32 && value >= UINT64_C(1) << 53) value = without_low_bits(value);
+  return number_round(type, (double)value);
 }
 
 static void cast_int_float(Machine *machine, const Node *node) {

@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-static const DType f32 = {TYPE_FLOAT, 32, 1};
+static const DType f32 = {TYPE_FLOAT, 32, 1}, f64 = {TYPE_FLOAT, 64, 1};
 
 // ---- Building ----------------------------------------------------------------------------------
 
@@ -76,6 +76,43 @@ static bool is_single(DType type) {
   return type.code == TYPE_FLOAT && type.bits == 32;
 }
 
+// Rounding twice errs where the first step makes a tie. Rounded to odd (cut, and the last place set
+// where anything was cut off), a number keeps its side of every tie of a narrower format.
+static Expr *single_to_odd(Legalizer *l, Expr *x) {
+  x = hold(l, x);
+  Expr *near = hold(l, make_cast(l, f32, x)), *back = hold(l, make_cast(l, f64, near));
+  Expr *bits = hold(l, make_reinterpret(l, DTYPE(TYPE_UINT, 32), near)),
+       *one = like_int(l, bits, 1);
+  Expr *away = make(l, EXPR_GT, unary(l, EXPR_ABS, back), unary(l, EXPR_ABS, x));
+  bits = hold(l, make_select(l, away, make(l, EXPR_SUB, bits, one), bits));
+  Expr *odd = make(l, EXPR_BIT_OR, bits, one);
+  return make_reinterpret(l, f32, make_select(l, make(l, EXPR_NE, back, x), odd, bits));
+}
+
+// The integer, or where it has more than `digits` binary digits, one of so many, rounded to odd.
+static Expr *integer_to_odd(Legalizer *l, Expr *x, int digits) {
+  x = hold(l, x);
+  int dropped = x->type.bits - digits;
+  Expr *limit = like_int(l, x, INT64_C(1) << digits), *places = like_int(l, x, dropped);
+  Expr *low = like_int(l, x, (INT64_C(1) << dropped) - 1);
+  Expr *odd = make(l, EXPR_ADD, make(l, EXPR_BIT_AND, x, low), low);
+  odd = make(l, EXPR_SHIFT_RIGHT, make(l, EXPR_BIT_OR, x, odd), places);
+  odd = make(l, EXPR_SHIFT_LEFT, odd, places);
+  Expr *fits = make(l, EXPR_LT, x, limit);
+  Expr *least = like_int(l, x, -(INT64_C(1) << digits));
+  if (x->type.code == TYPE_INT) fits = make(l, EXPR_AND, fits, make(l, EXPR_GT, x, least));
+  return make_select(l, fits, x, odd);
+}
+
+// A float32 that any small float rounds as it would the value itself.
+static Expr *single_of(Legalizer *l, Expr *value) {
+  DType type = value->type;
+  if (is_small_float(type) || type.bits < 32) return make_cast(l, f32, value);
+  if (dtype_is_float(type)) return single_to_odd(l, value);
+  if (type.bits == 32) return make_cast(l, f32, integer_to_odd(l, value, 24));
+  return single_to_odd(l, make_cast(l, f64, integer_to_odd(l, value, 53)));
+}
+
 static Expr *legalize_cast(Legalizer *l, Expr *e) {
   Expr *value = e->args[0];
   DType from = value->type, to = e->type;
@@ -85,7 +122,7 @@ static Expr *legalize_cast(Legalizer *l, Expr *e) {
     return converts_natively(l, from) ? e : expand_widen(l, value);
   }
   if (!is_small_float(to)) return e;
-  if (!is_single(from)) return make_cast(l, dtype_lanes(to, 1), make_cast(l, f32, value));
+  if (!is_single(from)) return make_cast(l, dtype_lanes(to, 1), single_of(l, value));
   return converts_natively(l, to) ? e : expand_narrow(l, dtype_lanes(to, 1), value);
 }
 

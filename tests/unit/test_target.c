@@ -167,6 +167,72 @@ static void test_operations_on_integers(void **state) {
   check_all(&turns);
 }
 
+// ---- Conversions -------------------------------------------------------------------------------
+
+// Numbers of `from` beside those halfway between two of `to`, closer than what lies between them
+// (a float32) can tell; `unit` is a power of two.
+static Expr *beside_ties(Expr *k, DType from, DType to, double unit) {
+  int digits = dtype_small_float(to)->mantissa_bits + 1, lanes = k->type.lanes;
+  DType type = dtype_lanes(from, lanes);
+  Expr *tie =
+      expr_binary(context, EXPR_BIT_AND, k, expr_const(context, k->type, (1 << digits) - 1));
+  tie = expr_add(context, tie, expr_const(context, k->type, 1 << digits));
+  tie = expr_mul(context, expr_cast(context, type, tie), expr_const(context, type, unit));
+  Expr *side = where_low_bits_are_zero(k, 2, -1, expr_const(context, k->type, 1));
+  side = expr_cast(context, type, side);
+  if (dtype_is_float(from))
+    side = expr_mul(context, side, expr_const(context, type, ldexp(unit, -30)));
+  Expr *sum = expr_add(context, tie, side);
+  if (from.code == TYPE_UINT) return sum;
+  Expr *negated = expr_sub(context, expr_const(context, type, 0), sum);
+  Expr *low = expr_binary(context, EXPR_BIT_AND, k, expr_const(context, k->type, 4));
+  return expr_select(context, expr_binary(context, EXPR_EQ, low, expr_const(context, k->type, 0)),
+                     negated, sum);
+}
+
+static PrimFunc *cast_func(DType from, DType to, double unit) {
+  enum { LANES = 16 };
+  const int64_t shape[] = {COUNT};
+  Buffer *out = buffer_static(context, "out", to, shape, 1, NULL);
+  Stmt *parts[2];
+  for (int part = 0; part < 2; part++) {
+    Expr *i = expr_var(context, "i", DTYPE_INT32);
+    int step = part ? 1 : LANES, whole = COUNT / LANES;
+    Expr *base = part ? expr_add(context, i, i32(whole * LANES)) : expr_mul(context, i, i32(step));
+    DType lane_type = dtype_lanes(DTYPE_INT32, step);
+    Expr *k = step == 1 ? base : raw(EXPR_RAMP, lane_type, base, i32(1), NULL);
+    k = expr_mul(context, k, expr_const(context, lane_type, 7));
+    Expr *value = expr_cast(context, dtype_lanes(to, step), beside_ties(k, from, to, unit));
+    parts[part] = stmt_for(context, i, i32(0), i32(part ? COUNT % LANES : whole), LOOP_SERIAL,
+                           vector_store(out, base, value));
+  }
+  const char *name =
+      arena_printf(&context->arena, "%s_to_%s", dtype_name(context, from), dtype_name(context, to));
+  return func_of(name, &out, 1, stmt_seq(context, parts, 2));
+}
+
+// All of them round once.
+static void test_conversions_round_once(void **state) {
+  (void)state;
+  Turns turns = {.next = 0};
+  const DType smalls[] = {DTYPE_FLOAT16, DTYPE_BFLOAT16, DTYPE(TYPE_FLOAT8_E4M3, 8),
+                          DTYPE(TYPE_FLOAT8_E5M2, 8)};
+  for (int i = 0; i < COUNT_OF(smalls); i++) {
+    int bias = float_bias(*dtype_small_float(smalls[i]));
+    int digits = dtype_small_float(smalls[i])->mantissa_bits + 1;
+    add_func(&turns, cast_func(DTYPE_FLOAT64, smalls[i], ldexp(1, -digits)), 0);
+    add_func(&turns, cast_func(DTYPE_FLOAT64, smalls[i], ldexp(1, -digits - bias - 1)), 0);
+    add_func(&turns, cast_func(DTYPE_FLOAT64, smalls[i], ldexp(1, bias - digits)), 0);
+  }
+  for (int i = 0; i < 2; i++) {
+    TypeCode code = i ? TYPE_INT : TYPE_UINT;
+    add_func(&turns, cast_func(DTYPE(code, 32), DTYPE_BFLOAT16, 0x1p21), 0);
+    add_func(&turns, cast_func(DTYPE(code, 64), DTYPE_BFLOAT16, 0x1p21), 0);
+    add_func(&turns, cast_func(DTYPE(code, 64), DTYPE_BFLOAT16, 0x1p53), 0);
+  }
+  check_all(&turns);
+}
+
 // ---- Assembly ----------------------------------------------------------------------------------
 
 static void test_spills_are_counted_in_inner_loops(void **state) {
@@ -187,6 +253,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(test_operations_on_floats),
       TEST(test_operations_on_integers),
+      TEST(test_conversions_round_once),
       TEST(test_spills_are_counted_in_inner_loops),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
