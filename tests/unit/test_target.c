@@ -178,14 +178,14 @@ static Expr *beside_ties(Expr *k, DType from, DType to, double unit) {
       expr_binary(context, EXPR_BIT_AND, k, expr_const(context, k->type, (1 << digits) - 1));
   tie = expr_add(context, tie, expr_const(context, k->type, 1 << digits));
   tie = expr_mul(context, expr_cast(context, type, tie), expr_const(context, type, unit));
-  Expr *side = where_low_bits_are_zero(k, 2, -1, expr_const(context, k->type, 1));
+  Expr *side = where_low_bits_are_zero(k, 4, -1, expr_const(context, k->type, 1));
   side = expr_cast(context, type, side);
   if (dtype_is_float(from))
     side = expr_mul(context, side, expr_const(context, type, ldexp(unit, -30)));
   Expr *sum = expr_add(context, tie, side);
   if (from.code == TYPE_UINT) return sum;
   Expr *negated = expr_sub(context, expr_const(context, type, 0), sum);
-  Expr *low = expr_binary(context, EXPR_BIT_AND, k, expr_const(context, k->type, 4));
+  Expr *low = expr_binary(context, EXPR_BIT_AND, k, expr_const(context, k->type, 8));
   return expr_select(context, expr_binary(context, EXPR_EQ, low, expr_const(context, k->type, 0)),
                      negated, sum);
 }
