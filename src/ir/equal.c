@@ -215,7 +215,9 @@ static bool same_data(Comparison *c, const ConstData *a, const ConstData *b) {
   bool same = dtype_equal(a->type, b->type) && a->rank == b->rank && a->bytes == b->bytes;
   for (int i = 0; same && i < a->rank; i++) same = a->shape[i] == b->shape[i];
   if (!same) return differ(c, "type or shape of constant '%s'", a->name);
-  if (!a->data || !b->data)
+  if (!a->data != !b->data)
+    return differ(c, "contents of constant '%s': only one has them", a->name);
+  if (!a->data)
     return !strcmp(a->name, b->name) || differ(c, "constants '%s' and '%s'", a->name, b->name);
   return !memcmp(a->data, b->data, a->bytes) || differ(c, "contents of constant '%s'", a->name);
 }

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Printing graph functions. Small constants are written out; large ones by name, their contents
-// staying with whoever gave them.
+// Printing graph functions. Constants are written out, whole; those without contents (kept by
+// whoever gave them) by name.
 #include "script/const_data.h"
 #include "script/printer.h"
-
-enum { MOST_WRITTEN = 64 };
 
 // ---- Types and constants
 
@@ -34,7 +32,7 @@ static void print_constant(Printer *printer, const Value *value) {
   Text *out = printer->out;
   const ConstData *data = value->data;
   text_puts(out, "R.const(");
-  if (!data->data || const_data_count(data) > MOST_WRITTEN) {
+  if (!data->data) {
     print_string(printer, data->name ? data->name : value->name);
     text_puts(out, ", ");
     print_tensor_type(printer, value, false);

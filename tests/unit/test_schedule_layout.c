@@ -56,6 +56,27 @@ static void test_every_access_is_mapped(void **state) {
                   "sch.transform_layout('conv', ('write', 0), lambda n, c, h, w: [n, h, w, c])\n");
 }
 
+// The layout itself is not printed: the physical program is whole without it.
+static void test_printed_is_equal(void **state) {
+  (void)state;
+  Context *context = context_new();
+  Schedule *schedule = check_made(
+      context, copy,
+      "sch.transform_layout('B', ('write', 0), lambda i, j: [i // 4, j, i % 4], pad_value=-1)\n");
+  PrimFunc *func = schedule_func(schedule);
+  Text text = text_new(&context->arena);
+  script_print_prim_func(context, func, &text, NULL);
+  SourceFile *file = source_file_new(context, "again.py", text.data, text.size);
+  Module *again = script_parse(context, file);
+  assert_non_null(again);
+  PrimFunc *read = again->funcs.items[0].prim;
+  IrDifference difference;
+  assert_true(prim_func_equal(context, func, read, &difference));
+  assert_non_null(func->buffers[1]->layout);
+  assert_null(read->buffers[1]->layout);
+  context_free(context);
+}
+
 static void test_flat_and_swizzled(void **state) {
   (void)state;
   made(copy, "sch.transform_layout('B', ('write', 0), lambda i, j: [i * 7 + j])\n");
@@ -319,6 +340,7 @@ static void test_symbolic_sizes(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_every_access_is_mapped),
+      cmocka_unit_test(test_printed_is_equal),
       cmocka_unit_test(test_flat_and_swizzled),
       cmocka_unit_test(test_the_writer_iterates_physically),
       cmocka_unit_test(test_padding_predicates_drop),

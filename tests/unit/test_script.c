@@ -173,6 +173,32 @@ static void test_any_names_print_as_python(void **state) {
   context_free(context);
 }
 
+// As many numbers as a constant has are printed, and none may be lost.
+static void test_large_constants_are_whole(void **state) {
+  (void)state;
+  enum { COUNT = 1031 };
+  Context *context = context_new();
+  Text text = text_new(&context->arena);
+  text_puts(&text, "from pleat.script import relax as R\n@R.function\n"
+                   "def main(x: R.Tensor((1031,), 'float32')):\n    with R.dataflow():\n"
+                   "        y: R.Tensor((1031,), 'float32') = R.add(x, R.const([");
+  for (int i = 0; i < COUNT; i++) text_printf(&text, "%d.1, ", i);
+  text_puts(&text, "], 'float32'))\n        R.output(y)\n    return y\n");
+  Module *module = parse_text(context, "large.py", text_string(&text));
+  if (!module) print_message("%s", messages(context));
+  assert_non_null(module);
+  expect_round_trip(context, module, "large.py", false);
+  Module *again = parse_text(context, "again.py", print_module(context, module, false));
+  ConstData *data = again->funcs.items[0].graph->nodes.items[0]->inputs[1]->data;
+  assert_non_null(data->data);
+  assert_float_equal(((const float *)data->data)[COUNT - 1], 1030.1F, 0);
+  data->data = NULL; // lost contents are a difference
+  IrDifference difference;
+  assert_false(module_equal(context, module, again, &difference));
+  assert_non_null(strstr(difference.what, "only one has them"));
+  context_free(context);
+}
+
 // What is told in messages: parts of programs, with the names they have.
 static void test_parts_print_alone(void **state) {
   (void)state;
@@ -360,6 +386,7 @@ int main(void) {
       cmocka_unit_test(test_stored_cases),
       cmocka_unit_test(test_lowered_programs_read_back),
       cmocka_unit_test(test_any_names_print_as_python),
+      cmocka_unit_test(test_large_constants_are_whole),
       cmocka_unit_test(test_parts_print_alone),
       cmocka_unit_test(test_damaged_text_is_refused_with_messages),
       cmocka_unit_test(test_depth_is_limited),
