@@ -4,7 +4,7 @@
 #include "plan/internal.h"
 
 static int lanes_of(const Planner *p, const Buffer *buffer) {
-  return p->machine->vector_bytes / MAX_OF(dtype_bytes(buffer->type), 1);
+  return machine_lanes(p->machine, buffer->type);
 }
 
 bool planner_nest(const Planner *p, const Stage *stage, Nest *nest) {
@@ -136,7 +136,7 @@ static void propose_panels(Planner *p, const Stage *stage) {
   for (int i = 0; i < nest.read_count; i++) {
     const NestRead *read = &nest.reads[i];
     const StageTensor *tensor = stage_tensor_of(p->stages, read->buffer);
-    int last = nest.output_axis[nest.output->rank - 1];
+    int last = nest.output->rank ? nest.output_axis[nest.output->rank - 1] : -1;
     int d = last < 0 ? -1 : nest_dimension_of(&nest, read, last);
     if (!tensor || tensor->data || d < 0 || tensor_bytes_as(tensor, NULL) < SMALLEST) continue;
     bool matrix = false; // other axes of the output do not move it

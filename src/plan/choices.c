@@ -173,7 +173,7 @@ static bool find_cut(Visitor *visitor, Expr *e) {
 static const Expr *cuts_blocks(const Planner *p, const Stage *stage, int output) {
   const Candidate *c = &p->candidates[stage->output->index].items[output];
   if (c->axis < 0 || (c->wished && !c->block)) return NULL;
-  int64_t lanes = p->machine->vector_bytes / MAX_OF(dtype_bytes(stage->output->buffer->type), 1);
+  int64_t lanes = machine_lanes(p->machine, stage->output->buffer->type);
   CutSearch search = {stage->te->indices[c->axis], c->block ? c->block : lanes, NULL};
   Visitor visitor = {.env = &search, .enter_expr = find_cut};
   visit_expr(&visitor, stage->te->value);

@@ -74,6 +74,8 @@ typedef struct NestLayouts {
   bool packed[NEST_MAX_READS];
 } NestLayouts;
 
+// Elements in a vector of the machine, at least 1.
+int machine_lanes(const HostMachine *machine, DType type);
 // The cheapest tile by the model; false when no axis can be a vector axis.
 bool tile_choose(Context *context, const HostMachine *machine, const Nest *nest,
                  const NestLayouts *layouts, Tile *tile);

@@ -319,12 +319,16 @@ bool tile_choose(Context *context, const HostMachine *machine, const Nest *nest,
   if (nest->axis_count > nest->spatial_count) find_far_reads(&search);
   for (int a = nest->spatial_count; a < nest->axis_count; a++)
     search.reductions *= (double)nest->axes[a].extent;
-  int most = machine->vector_bytes / MAX_OF(dtype_bytes(nest->output->type), 1);
+  int most = machine_lanes(machine, nest->output->type);
   for (int a = nest->spatial_count - 1; a >= 0; a--)
     for (int lanes = most; lanes >= MAX_OF(most / 4, MIN_OF(most, 2)); lanes /= 2)
       try_vector_axis(&search, a, lanes);
   *tile = search.best;
   return search.best_cost >= 0;
+}
+
+int machine_lanes(const HostMachine *machine, DType type) {
+  return MAX_OF(machine->vector_bytes / MAX_OF(dtype_bytes(type), 1), 1);
 }
 
 int tile_panel_axis(const Nest *nest, const NestRead *read, const Tile *tile, int64_t *width) {

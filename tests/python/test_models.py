@@ -15,12 +15,13 @@ from onnx import TensorProto, helper  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PLEAT = os.environ.get("PLEAT", str(ROOT / "build" / "pleat"))
-LEVELS = ["avx512", "avx2", "baseline"]
+LEVELS = ["avx512", "avx2", "baseline", "scalar"]
 
 
 def level_here(level):
     flags = pathlib.Path("/proc/cpuinfo").read_text()
-    return {"avx512": "avx512f" in flags, "avx2": "avx2" in flags, "baseline": True}[level]
+    return {"avx512": "avx512f" in flags, "avx2": "avx2" in flags, "baseline": True,
+            "scalar": True}[level]
 
 
 class Builder:
@@ -221,10 +222,26 @@ def transformer():
     return b.model(norm(b("Add", y, linear(g, width, 4 * width))))
 
 
+def scalar_outputs():
+    b = Builder(x=[2, 6, 5, 7])
+    y = b.conv("x", 6, 9)
+    mean = b("ReduceMean", y, keepdims=0)
+    return b.model(b("ReduceMin", "x", keepdims=0), b("Sub", mean, b("ReduceMax", y, keepdims=0)),
+                   b("ReduceSum", y, keepdims=0))
+
+
+def places_of_extremes():
+    b = Builder(x=[1, 6, 5, 7])
+    y = b.conv("x", 6, 19)
+    return b.model(b("ArgMax", y, axis=1), b("ArgMin", y, axis=3, keepdims=0),
+                   b("ArgMax", b("Squeeze", "x", b.constant([0])), axis=0))
+
+
 CASES = [all_ones, one_channel, one_pixel, coprime, transposed_between, mean_then_conv,
          squeeze_then_dense, flatten_image_then_dense, broadcasts, two_layouts_meet, reductions,
          own_transpose_rank3, concat_of_two, padding_then_extremes, constants_everywhere,
-         scalar_input, pools, depthwise, batched_products, concat_of_many, transformer]
+         scalar_input, pools, depthwise, batched_products, concat_of_many, transformer, scalar_outputs,
+         places_of_extremes]
 CASES += [pytest.param(odd_channels(c), id=f"channels_{c}") for c in (3, 9, 13, 15, 17, 91)]
 
 
