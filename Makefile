@@ -21,7 +21,7 @@ test: all python
 bench: all python
 	$(VENV)/bin/python bench/bench.py --pleat $(BUILD)/pleat
 	$(BUILD)/bench/layouts/layoutbench bench/layouts/queries.jsonl > $(BUILD)/layoutbench.jsonl
-	$(VENV)/bin/python bench/layouts/report.py $(BUILD)/layoutbench.jsonl
+	bench/layouts/peers.sh $(BUILD) $(VENV)
 	$(VENV)/bin/python bench/layouts/growth.py --bench $(BUILD)/bench/layouts/layoutbench
 
 # Rewrite the expected outputs of the text cases; read the difference before committing it.
