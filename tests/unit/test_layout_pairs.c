@@ -5,7 +5,7 @@
 #include "layout_support.h"
 
 #ifdef __SANITIZE_ADDRESS__
-enum { PAIRS = 50000 };
+enum { PAIRS = 5000 };
 #else
 enum { PAIRS = 1000000 };
 #endif
