@@ -131,7 +131,7 @@ static void test_the_header_compiles(void **state) {
   Fixture *f = *state;
   write_program(f, path_in(f, "digits.o"), false);
   static const char source[] = "#include \"digits.h\"\n#include <stdlib.h>\nstatic char arena[1 + "
-                               "digits_ARENA_BYTES];\nint main(void) { void *volatile run = "
+                               "DIGITS_ARENA_BYTES];\nint main(void) { void *volatile run = "
                                "(void *)digits_run; return !run + arena[0]; }\n";
   assert_true(file_write(f->context, path_in(f, "main.c"), source, sizeof source - 1));
   const char *command = arena_printf(&f->context->arena,

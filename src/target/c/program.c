@@ -2,23 +2,16 @@
 // A whole program as C: kernels, weights, and a function that runs the steps in order. It allocates
 // nothing: inputs, outputs and one arena are given by the caller.
 #include "target/c/emit.h"
-
-#include <ctype.h>
+#include "target/header.h"
 
 typedef struct Writing {
   Context *context;
   Arena *arena;
   const TargetProgram *program;
   const TargetProgramOptions *options;
-  const char *name, *upper; // prefixes of functions and constants
-  const char *base;         // the path without ".c"
+  const char *name; // prefix of functions
+  const char *base; // the path without ".c"
 } Writing;
-
-static const char *upper_case(Arena *arena, const char *name) {
-  char *text = arena_printf(arena, "%s", name);
-  for (char *c = text; *c; c++) *c = (char)toupper((unsigned char)*c);
-  return text;
-}
 
 static const char *file_name(const char *path) {
   const char *slash = strrchr(path, '/');
@@ -27,57 +20,19 @@ static const char *file_name(const char *path) {
 
 // ---- The header --------------------------------------------------------------------------------
 
-static int64_t tensor_bytes(const TargetTensor *tensor) {
-  int64_t bytes = dtype_bytes(tensor->type) * (int64_t)MAX_OF(tensor->type.lanes, 1);
-  for (int i = 0; i < tensor->rank; i++) bytes *= tensor->shape[i];
-  return bytes;
-}
-
-static void describe_tensors(Writing *w, Text *out, const char *kind, const TargetTensor *tensors,
-                             int count) {
-  for (int i = 0; i < count; i++) {
-    const TargetTensor *t = &tensors[i];
-    text_printf(out, "// %ss[%d] '%s': %s [", kind, i, t->name, dtype_name(w->context, t->type));
-    for (int k = 0; k < t->rank; k++)
-      text_printf(out, "%s%lld", k ? ", " : "", (long long)t->shape[k]);
-    text_printf(out, "], %s\n#define %s_%s_%d_BYTES %lld\n", t->layout ? t->layout : "row-major",
-                w->upper, upper_case(w->arena, kind), i, (long long)tensor_bytes(t));
-  }
-}
-
-static void declare_run(Writing *w, Text *out) {
-  const char *weights = w->options->weights_beside ? "const void *weights, " : "";
-  text_printf(out, "int %s_run(%sconst void *const inputs[], void *const outputs[], void *arena)",
-              w->name, weights);
-}
-
-static const char manual[] =
-    "// Runs the model. `arena` is memory for intermediate results, aligned to 64 bytes; it need\n"
-    "// not be cleared and holds nothing between runs, so threads may run at once with an arena\n"
-    "// each. Inputs, outputs and the arena do not overlap. Returns 0, or 1 when a pointer is "
-    "NULL\n"
-    "// or not aligned.\n";
-
-static void write_header(Writing *w, Text *out) {
-  const TargetProgram *p = w->program;
-  const char *source = file_name(w->base);
-  text_printf(out, "// %s, as C without dependencies. Compile for the machine it was made for:\n",
-              p->unit.name);
+static ProgramHeader header_of(Writing *w) {
   const HostMachine *machine = w->options->target.machine;
-  text_printf(out, "//   cc -std=gnu11 -O2 %s%s -c %s.c\n", machine ? machine->march : "",
-              w->options->openmp ? " -fopenmp" : "", source);
-  text_printf(out, "// with GCC 12, Clang 14, or later.\n#ifndef %s_H\n#define %s_H\n\n", w->upper,
-              w->upper);
-  text_puts(out, "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
-  describe_tensors(w, out, "input", p->inputs, p->input_count);
-  describe_tensors(w, out, "output", p->outputs, p->output_count);
-  text_printf(out, "#define %s_ARENA_BYTES %lld\n", w->upper, (long long)p->arena_bytes);
-  text_printf(out, "#define %s_WEIGHT_BYTES %lld\n\n", w->upper, (long long)p->weight_bytes);
-  if (w->options->weights_beside)
-    text_printf(out, "// `weights` holds the bytes of %s.weights, aligned to 64 bytes.\n", source);
-  text_puts(out, manual);
-  declare_run(w, out);
-  text_puts(out, ";\n\n#ifdef __cplusplus\n}\n#endif\n#endif\n");
+  const char *source = file_name(w->base);
+  const char *title =
+      arena_printf(w->arena,
+                   "// %s, as C without dependencies. Compile for the machine it was made for:\n"
+                   "//   cc -std=gnu11 -O2 %s%s -c %s.c\n// with GCC 12, Clang 14, or later.\n",
+                   w->program->unit.name, machine ? machine->march : "",
+                   w->options->openmp ? " -fopenmp" : "", source);
+  const char *weights =
+      w->options->weights_beside ? arena_printf(w->arena, "%s.weights", source) : NULL;
+  return (ProgramHeader){w->name, title, "Returns 0, or 1 when a pointer is NULL or not aligned.",
+                         weights, false};
 }
 
 // ---- Steps -------------------------------------------------------------------------------------
@@ -132,15 +87,20 @@ static bool write_step(Writing *w, CEmit *emit, const TargetStep *step,
   return true;
 }
 
+static void check_each(CEmit *emit, const char *array, int count) {
+  if (!count) return;
+  c_line(emit, "if (!%s) return 1;", array);
+  c_line(emit, "for (int i = 0; i < %d; i++)", count);
+  c_line(emit, "  if (!%s[i]) return 1;", array);
+}
+
 static void check_pointers(Writing *w, CEmit *emit) {
   const TargetProgram *p = w->program;
   if (w->options->weights_beside && p->weight_bytes)
     c_line(emit, "if (!weights || (uintptr_t)weights %% 64) return 1;");
   c_line(emit, "if (%s(uintptr_t)arena %% 64) return 1;", p->arena_bytes ? "!arena || " : "");
-  c_line(emit, "for (int i = 0; i < %d; i++)", p->input_count);
-  c_line(emit, "  if (!inputs[i]) return 1;");
-  c_line(emit, "for (int i = 0; i < %d; i++)", p->output_count);
-  c_line(emit, "  if (!outputs[i]) return 1;");
+  check_each(emit, "inputs", p->input_count);
+  check_each(emit, "outputs", p->output_count);
 }
 
 static bool write_run(Writing *w, CModule *module, CFunction *const *functions, Text *out) {
@@ -156,7 +116,8 @@ static bool write_run(Writing *w, CModule *module, CFunction *const *functions, 
   for (int i = 0; i < p->step_count; i++)
     if (!write_step(w, &emit, &p->steps[i], functions)) return false;
   c_line(&emit, "return 0;");
-  declare_run(w, out);
+  ProgramHeader header = header_of(w);
+  target_header_run(&header, out);
   text_printf(out, " {\n%s}\n", text_string(&emit.body));
   return true;
 }
@@ -216,7 +177,8 @@ static bool write_source(Writing *w, Text *out) {
 
 static bool write_files(Writing *w, const char *path) {
   Text source = text_new(w->arena), header = text_new(w->arena);
-  write_header(w, &header);
+  ProgramHeader about = header_of(w);
+  target_header(w->context, w->program, &about, &header);
   return write_source(w, &source) &&
          file_write(w->context, arena_printf(w->arena, "%s.h", w->base), header.data,
                     header.size) &&
@@ -233,7 +195,6 @@ bool target_write_c(Context *context, const TargetProgram *program,
   Writing w = {context, &context->scratch, program, options};
   w.base = arena_printf(w.arena, "%.*s", (int)size - 2, path);
   w.name = c_identifier(w.arena, file_name(w.base));
-  w.upper = upper_case(w.arena, w.name);
   bool done = write_files(&w, path);
   arena_reset(&context->scratch, mark);
   return done;

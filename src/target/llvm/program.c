@@ -2,6 +2,7 @@
 // A whole program as a file that LLVM writes, with a header, and its weights inside or beside it.
 #include "target/llvm/program.h"
 
+#include "target/header.h"
 #include "target/link.h"
 #include "target/llvm/compile.h"
 
@@ -33,44 +34,15 @@ static bool check_kernels(Context *context, const TargetProgram *program) {
 
 // ---- The header --------------------------------------------------------------------------------
 
-static void describe(Context *context, const char *kind, const TargetTensor *tensors, int count,
-                     Text *out) {
-  for (int i = 0; i < count; i++) {
-    text_printf(out, "// %s[%d] '%s': %s [", kind, i, tensors[i].name,
-                dtype_name(context, tensors[i].type));
-    for (int j = 0; j < tensors[i].rank; j++)
-      text_printf(out, "%s%lld", j ? ", " : "", (long long)tensors[i].shape[j]);
-    text_printf(out, "], %s\n", tensors[i].layout ? tensors[i].layout : "row-major");
-  }
-}
-
-static const char manual[] =
-    "#include <stdint.h>\n\n"
-    "#define %1$s_ARENA_BYTES %2$lld\n#define %1$s_WEIGHT_BYTES %3$lld\n\n"
-    "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n%4$s"
-    "// Runs the model. `arena` is memory for intermediate results, aligned to 64 bytes; it need\n"
-    "// not be cleared and holds nothing between runs, so threads may run at once with an arena\n"
-    "// each. Inputs, outputs and the arena do not overlap. Returns 0.\n"
-    "int %1$s_run(%5$sconst void *const inputs[], void *const outputs[], void *arena);\n\n"
-    "// The same with threads: `parallel` runs body(env, begin, end) over 0 <= begin < end <=\n"
-    "// count, in any pieces on any threads, and returns when all are done.\n"
-    "typedef void (*%1$s_body)(void *env, int64_t begin, int64_t end);\n"
-    "typedef void (*%1$s_parallel)(void *pool, %1$s_body body, void *env, int64_t count);\n"
-    "int %1$s_run_parallel(%5$sconst void *const inputs[], void *const outputs[], void *arena,\n"
-    "    %1$s_parallel parallel, void *pool);\n\n"
-    "#ifdef __cplusplus\n}\n#endif\n#endif\n";
-
 static bool write_header(Context *context, const LlvmProgram *whole, const char *base) {
-  const TargetProgram *p = whole->program;
-  const char *beside = "// `weights`: the bytes of the .weights file, aligned to 64.\n";
   Text out = text_new(&context->scratch);
-  text_printf(&out, "// %s, as native code.\n#ifndef %s_H\n#define %s_H\n\n", p->unit.name,
-              whole->name, whole->name);
-  describe(context, "inputs", p->inputs, p->input_count, &out);
-  describe(context, "outputs", p->outputs, p->output_count, &out);
-  text_printf(&out, manual, whole->name, (long long)p->arena_bytes, (long long)p->weight_bytes,
-              whole->weights_beside ? beside : "",
-              whole->weights_beside ? "const void *weights, " : "");
+  const char *slash = strrchr(base, '/');
+  const char *weights = arena_printf(&context->scratch, "%s.weights", slash ? slash + 1 : base);
+  ProgramHeader header = {
+      whole->name,
+      arena_printf(&context->scratch, "// %s, as native code.\n", whole->program->unit.name),
+      "Returns 0.", whole->weights_beside ? weights : NULL, true};
+  target_header(context, whole->program, &header, &out);
   return file_write(context, arena_printf(&context->scratch, "%s.h", base), out.data, out.size);
 }
 

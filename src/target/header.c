@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "target/header.h"
+
+#include <ctype.h>
+
+const char *target_upper(Arena *arena, const char *name) {
+  char *text = arena_printf(arena, "%s", name);
+  for (char *c = text; *c; c++) *c = (char)toupper((unsigned char)*c);
+  return text;
+}
+
+static int64_t tensor_bytes(const TargetTensor *tensor) {
+  int64_t bytes = dtype_bytes(tensor->type) * (int64_t)MAX_OF(tensor->type.lanes, 1);
+  for (int i = 0; i < tensor->rank; i++) bytes *= tensor->shape[i];
+  return bytes;
+}
+
+static void describe(Context *context, const char *upper, const char *kind,
+                     const TargetTensor *tensors, int count, Text *out) {
+  for (int i = 0; i < count; i++) {
+    const TargetTensor *t = &tensors[i];
+    text_printf(out, "// %ss[%d] '%s': %s [", kind, i, t->name, dtype_name(context, t->type));
+    for (int k = 0; k < t->rank; k++)
+      text_printf(out, "%s%lld", k ? ", " : "", (long long)t->shape[k]);
+    text_printf(out, "], %s\n#define %s_%s_%d_BYTES %lld\n", t->layout ? t->layout : "row-major",
+                upper, target_upper(&context->scratch, kind), i, (long long)tensor_bytes(t));
+  }
+}
+
+static const char *weights_parameter(const ProgramHeader *header) {
+  return header->weights_file ? "const void *weights, " : "";
+}
+
+void target_header_run(const ProgramHeader *header, Text *out) {
+  text_printf(out, "int %s_run(%sconst void *const inputs[], void *const outputs[], void *arena)",
+              header->name, weights_parameter(header));
+}
+
+static const char manual[] =
+    "// Runs the model. `arena` is memory for intermediate results, aligned to 64 bytes; it need\n"
+    "// not be cleared and holds nothing between runs, so threads may run at once with an arena\n"
+    "// each. Inputs, outputs and the arena do not overlap.\n"
+    "// ";
+
+static const char parallel[] =
+    "\n// The same with threads: `parallel` runs body(env, begin, end) over 0 <= begin < end <=\n"
+    "// count, in any pieces on any threads, and returns when all are done.\n"
+    "typedef void (*%1$s_body)(void *env, int64_t begin, int64_t end);\n"
+    "typedef void (*%1$s_parallel)(void *pool, %1$s_body body, void *env, int64_t count);\n"
+    "int %1$s_run_parallel(%2$sconst void *const inputs[], void *const outputs[], void *arena,\n"
+    "    %1$s_parallel parallel, void *pool);\n";
+
+void target_header(Context *context, const TargetProgram *program, const ProgramHeader *header,
+                   Text *out) {
+  const char *upper = target_upper(&context->scratch, header->name);
+  text_printf(out, "%s#ifndef %s_H\n#define %s_H\n\n", header->title, upper, upper);
+  if (header->threads) text_puts(out, "#include <stdint.h>\n\n");
+  text_puts(out, "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
+  describe(context, upper, "input", program->inputs, program->input_count, out);
+  describe(context, upper, "output", program->outputs, program->output_count, out);
+  text_printf(out, "#define %s_ARENA_BYTES %lld\n", upper, (long long)program->arena_bytes);
+  text_printf(out, "#define %s_WEIGHT_BYTES %lld\n\n", upper, (long long)program->weight_bytes);
+  if (header->weights_file)
+    text_printf(out, "// `weights` holds the bytes of %s, aligned to 64 bytes.\n",
+                header->weights_file);
+  text_printf(out, "%s%s\n", manual, header->returns);
+  target_header_run(header, out);
+  text_puts(out, ";\n");
+  if (header->threads) text_printf(out, parallel, header->name, weights_parameter(header));
+  text_puts(out, "\n#ifdef __cplusplus\n}\n#endif\n#endif\n");
+}
