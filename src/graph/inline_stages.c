@@ -71,11 +71,14 @@ void stage_graph_inline_views(StageGraph *s) {
     Stage *stage = s->stages.items[i];
     if (!is_view(stage) || stage->output->is_output || stage->output->kept) continue;
     if (read_by_reduction(stage->output) && view_divides(s, stage)) continue;
-    for (int k = 0; k < stage->output->users.count; k++) {
-      Stage *user = stage->output->users.items[k];
+    PtrArray users = stage->output->users;
+    users.items = arena_copy(&s->context->arena, users.items, sizeof(void *) * (size_t)users.count);
+    for (int k = 0; k < users.count; k++) {
+      Stage *user = users.items[k];
       set_value(s, user, value_with(s, stage, user));
+      stage_graph_reread(s, user);
     }
-    stage_graph_connect(s);
+    stage_graph_let_go(s, stage);
   }
   stage_graph_prune(s);
 }
@@ -121,7 +124,8 @@ void stage_graph_inline_intermediates(StageGraph *s) {
     for (int k = 0; k < user->parts.count; k++)
       array_push(&s->context->arena, &stage->parts, user->parts.items[k]);
     user->parts = stage->parts;
-    stage_graph_connect(s);
+    stage_graph_reread(s, user);
+    stage_graph_let_go(s, stage);
   }
   stage_graph_prune(s);
 }

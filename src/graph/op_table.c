@@ -101,9 +101,10 @@ static bool check_call(const OpCall *call) {
 
 bool op_define(Context *context, Te *te, const Node *node, Buffer *const *inputs) {
   OpCall call = {context, te, node, op_find(node->op), node->input_count, (Buffer **)inputs};
+  int first = te->stages.count;
   if (!call.row) return op_error(&call, "no such operator");
   if (!check_call(&call) || !call.row->define(&call)) return false;
-  const char *problem = op_type_problem(context, te);
+  const char *problem = op_type_problem(context, te, first);
   return !problem || op_error(&call, "%s", problem);
 }
 

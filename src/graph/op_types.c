@@ -50,10 +50,10 @@ static bool check_expr(Visitor *visitor, Expr *e) {
   return !finding->problem;
 }
 
-const char *op_type_problem(Context *context, const Te *te) {
+const char *op_type_problem(Context *context, const Te *te, int first) {
   Finding finding = {.context = context};
   Visitor visitor = {.env = &finding, .enter_expr = check_expr};
-  for (int i = 0; i < te->stages.count; i++) {
+  for (int i = first; i < te->stages.count; i++) {
     const TeStage *stage = te->stages.items[i];
     visit_expr(&visitor, stage->value);
     if (!same_element(stage->value->type, stage->output->type))

@@ -8,19 +8,18 @@ static StageTensor *tensor_new(StageGraph *s, Buffer *buffer) {
   StageTensor *tensor = arena_new(&s->context->arena, StageTensor);
   *tensor = (StageTensor){.buffer = buffer, .input = -1, .index = s->tensors.count};
   array_push(&s->context->arena, &s->tensors, tensor);
+  map_put(&s->by_buffer, buffer, tensor);
   return tensor;
 }
 
 StageTensor *stage_tensor_of(const StageGraph *s, const Buffer *buffer) {
-  for (int i = 0; i < s->tensors.count; i++)
-    if (s->tensors.items[i]->buffer == buffer) return s->tensors.items[i];
-  return NULL;
+  return map_find(&s->by_buffer, buffer);
 }
 
 // ---- Reads and users
 
 typedef struct Reads {
-  Map *by_buffer;
+  const Map *by_buffer;
   Stage *stage;
   Arena *arena;
 } Reads;
@@ -43,23 +42,40 @@ static bool note_read(Visitor *visitor, Expr *e) {
   return true;
 }
 
+static void find_reads(StageGraph *s, Stage *stage) {
+  Reads reads = {&s->by_buffer, stage, &s->context->arena};
+  Visitor visitor = {.env = &reads, .enter_expr = note_read};
+  stage->reads = (PtrArray){0};
+  visit_expr(&visitor, stage->te->value);
+  if (stage->te->init) visit_expr(&visitor, stage->te->init);
+}
+
 void stage_graph_connect(StageGraph *s) {
-  Arena *arena = &s->context->arena;
-  Map by_buffer = map_new(arena);
+  s->by_buffer = map_new(&s->context->arena);
   for (int i = 0; i < s->tensors.count; i++) {
     s->tensors.items[i]->index = i;
     s->tensors.items[i]->users = (PtrArray){0};
-    map_put(&by_buffer, s->tensors.items[i]->buffer, s->tensors.items[i]);
+    map_put(&s->by_buffer, s->tensors.items[i]->buffer, s->tensors.items[i]);
   }
   for (int i = 0; i < s->stages.count; i++) {
-    Stage *stage = s->stages.items[i];
-    stage->index = i;
-    stage->reads = (PtrArray){0};
-    Reads reads = {&by_buffer, stage, arena};
-    Visitor visitor = {.env = &reads, .enter_expr = note_read};
-    visit_expr(&visitor, stage->te->value);
-    if (stage->te->init) visit_expr(&visitor, stage->te->init);
+    s->stages.items[i]->index = i;
+    find_reads(s, s->stages.items[i]);
   }
+}
+
+void stage_graph_let_go(StageGraph *s, Stage *stage) {
+  for (int i = 0; i < stage->reads.count; i++) {
+    PtrArray *users = &((StageTensor *)stage->reads.items[i])->users;
+    int kept = 0;
+    for (int k = 0; k < users->count; k++)
+      if (users->items[k] != stage) users->items[kept++] = users->items[k];
+    users->count = kept;
+  }
+}
+
+void stage_graph_reread(StageGraph *s, Stage *stage) {
+  stage_graph_let_go(s, stage);
+  find_reads(s, stage);
 }
 
 // ---- Building
@@ -131,6 +147,7 @@ StageGraph *stage_graph_new(Context *context, const GraphFunc *graph) {
   StageGraph *s = arena_new(&context->arena, StageGraph);
   s->context = context;
   s->graph = graph;
+  s->by_buffer = map_new(&context->arena);
   Building b = {s, te_new(context), map_new(&context->arena)};
   for (int i = 0; i < graph->param_count; i++) {
     StageTensor *tensor = value_tensor(&b, graph->params[i]);

@@ -43,6 +43,7 @@ typedef struct StageGraph {
   Array(Stage *) stages; // in order of computation
   Array(StageTensor *) inputs, outputs;
   int folded_stages; // computed while compiling
+  Map by_buffer;     // Buffer* -> StageTensor*
 } StageGraph;
 
 // Defines all nodes. NULL with diagnostics. Values that reach an output without being computed get
@@ -59,6 +60,10 @@ void stage_graph_inline_views(StageGraph *stages);
 void stage_graph_inline_intermediates(StageGraph *stages);
 // Finds reads and users again after stages were changed, and numbers everything.
 void stage_graph_connect(StageGraph *stages);
+// The same for one stage whose value was changed (its users, at the end of theirs), and for one that
+// nothing reads any more.
+void stage_graph_reread(StageGraph *stages, Stage *stage);
+void stage_graph_let_go(StageGraph *stages, Stage *stage);
 // Removes what no output needs, and renumbers.
 void stage_graph_prune(StageGraph *stages);
 
