@@ -7,11 +7,12 @@
 #include "graph/graph.h"
 #include "graph/stages.h"
 
-static const ModelOptions no_options;
+static const Option options[] = {INPUT_SHAPE_OPTION};
 
 // What one file holds, and the operators of its nodes as far as they are known.
 typedef struct Checked {
   Cli *cli;
+  const ModelOptions *options;
   const char *path;
   LoadedModel model;
 } Checked;
@@ -24,7 +25,7 @@ static bool load(Checked *c) {
     c->model.node_count = c->model.graph ? c->model.graph->nodes.count : 0;
     return module && (!c->model.graph || graph_infer(c->cli->context, c->model.graph));
   }
-  return model_read(c->cli, c->path, &no_options, &c->model);
+  return model_read(c->cli, c->path, c->options, &c->model);
 }
 
 // The definitions of all operators, as compiling them would find them.
@@ -105,7 +106,7 @@ static int show_text(const Checked *c) {
 }
 
 static int run(Cli *cli, void *given) {
-  Checked checked = {.cli = cli, .path = cli->inputs.items[0]};
+  Checked checked = {.cli = cli, .options = given, .path = cli->inputs.items[0]};
   checked.model.operators = map_new(&cli->context->arena);
   if (load(&checked)) check_definitions(&checked);
   return cli->json ? show_json(&checked) : show_text(&checked);
@@ -118,7 +119,9 @@ const Command command_check = {
     .example = "  $ pleat check examples/digits/digits.onnx\n"
                "  examples/digits/digits.onnx: 33 operators, opset 17, supported\n",
     .takes = TAKES_JSON,
-    .options_size = 0,
+    .options = options,
+    .option_count = COUNT_OF(options),
+    .options_size = sizeof(ModelOptions),
     .least_inputs = 1,
     .most_inputs = 1,
     .run = run,

@@ -16,10 +16,14 @@ typedef struct ModelOptions {
   bool verify_each;        // --verify-each
 } ModelOptions;
 
+// clang-format off
+#define INPUT_SHAPE_OPTION                                                                         \
+  {"input-shape", 0, OPTION_LIST, "NAME=1x3x224x224", "size of an input, or of a free dimension",  \
+   offsetof(ModelOptions, input_shapes)}
+// clang-format on
 // Rows of a subcommand's options for a ModelOptions at the start of its struct.
 #define MODEL_OPTIONS                                                                              \
-  {"input-shape", 0, OPTION_LIST, "NAME=1x3x224x224", "size of an input, or of a free dimension",  \
-   offsetof(ModelOptions, input_shapes)},                                                          \
+  INPUT_SHAPE_OPTION,                                                                              \
       {"desired-layout", 0, OPTION_LIST, "OPERATOR=LAYOUT",                                        \
        "layouts of a node, or of all of a kind: Conv=NCHW16c, Conv:data=NHWC",                     \
        offsetof(ModelOptions, desired)},                                                           \

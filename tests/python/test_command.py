@@ -243,3 +243,16 @@ def test_against_onednn(operator):
 def test_against_what_is_not_there():
     assert "matmul" in pleat("bench", "--op", "softmax 5x7 axis=1", "--against", "dnnl", status=1)
     assert "make bench" in pleat("bench", "--op", "relu 5", "--against", "tvm", status=2)
+
+
+def test_check_takes_free_sizes(tmp_path):
+    model = helper.make_model(helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["y"])], "free",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 3])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 3])]))
+    onnx.save(model, tmp_path / "free.onnx")
+    done = subprocess.run([PLEAT, "check", tmp_path / "free.onnx"], capture_output=True, text=True)
+    assert done.returncode == 1 and "--input-shape n=1" in done.stderr
+    done = subprocess.run([PLEAT, "check", tmp_path / "free.onnx", "--input-shape", "n=3"],
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
