@@ -60,8 +60,8 @@ void stage_graph_inline_views(StageGraph *stages);
 void stage_graph_inline_intermediates(StageGraph *stages);
 // Finds reads and users again after stages were changed, and numbers everything.
 void stage_graph_connect(StageGraph *stages);
-// The same for one stage whose value was changed (its users, at the end of theirs), and for one that
-// nothing reads any more.
+// The same for one stage whose value was changed (it comes last among the users of what it reads),
+// and for one that nothing reads any more.
 void stage_graph_reread(StageGraph *stages, Stage *stage);
 void stage_graph_let_go(StageGraph *stages, Stage *stage);
 // Removes what no output needs, and renumbers.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// What a program's header says: its tensors and their sizes, the arena, the functions.
 #include "target/header.h"
 
 #include <ctype.h>
