@@ -125,36 +125,43 @@ def broadcasts():
 
 
 def two_layouts_meet():
-    b = Builder(x=[1, 16, 6, 8])
-    return b.model(b("Add", b.conv("x", 16, 32), b("Transpose", b.conv("x", 16, 32),
-                                                   perm=[0, 1, 2, 3])))
+    """Neither can adapt: an output in row-major order, and a view of it with its axes swapped."""
+    b = Builder(x=[1, 16, 7, 7])
+    y, z = b.conv("x", 16, 32), b("Relu", b.conv("x", 16, 32))
+    return b.model(b("Add", y, b("Transpose", z, perm=[0, 1, 3, 2])), z)
 
 
 def reductions():
     b = Builder(x=[2, 19, 5, 4])
     y = b.conv("x", 19, 24)
     return b.model(b("ReduceMax", y, axes=[1], keepdims=0), b("ReduceMean", y, axes=[1, 3]),
-                   b("ReduceMean", y, axes=[2, 3], keepdims=0))
+                   b("ReduceMean", y, axes=[2, 3], keepdims=0),
+                   b("ReduceSum", b("Mul", y, b.conv("x", 19, 24)), b.constant(np.array([1, 2])),
+                     keepdims=0))
 
 
 def own_transpose_rank3():
     b = Builder(x=[1, 12, 5, 6])
     y = b("Reshape", b.conv("x", 12, 24), b.constant(np.array([1, 24, 30], np.int64)))
     y = b("Transpose", y, perm=[0, 2, 1])
-    return b.model(b("MatMul", y, b.weight(24, 10)))
+    z = b("MatMul", y, b.weight(24, 10))
+    back = b("Reshape", b("Transpose", z, perm=[0, 2, 1]), b.constant(np.array([1, 10, 5, 6])))
+    return b.model(z, b.conv(back, 10, 7))
 
 
 def concat_of_two():
-    b = Builder(x=[1, 8, 6, 5])
-    y = b("Concat", b.conv("x", 8, 24), b("Transpose", b.conv("x", 8, 40), perm=[0, 1, 2, 3]), axis=1)
-    return b.model(b.conv(y, 64, 9))
+    b = Builder(x=[1, 8, 6, 6])
+    y = b("Concat", b.conv("x", 8, 24), b("Transpose", b.conv("x", 8, 40), perm=[0, 1, 3, 2]), axis=1)
+    parts = b("Split", y, b.constant(np.array([17, 47])), outputs=2, axis=1)  # cuts every block
+    return b.model(b.conv(y, 64, 9), b.conv(parts[0], 17, 5), b("Relu", parts[1]))
 
 
 def padding_then_extremes():
     b = Builder(x=[1, 3, 7, 6])
     y = b("Add", b("Relu", b.conv("x", 3, 13)), b.constant(np.float32(-3)))  # f(0) is not 0
     return b.model(b("Softmax", y, axis=1), b("ReduceMax", y, axes=[1], keepdims=1),
-                   b("ReduceMean", y, axes=[1], keepdims=1))
+                   b("ReduceMean", y, axes=[1], keepdims=1), b("ArgMax", y, axis=1),
+                   b("ArgMin", y, axis=1))
 
 
 def constants_everywhere():
