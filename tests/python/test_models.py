@@ -353,3 +353,21 @@ def test_truncated_model(size, tmp_path):
                            str(tmp_path / "out.npz")], capture_output=True, text=True, check=False)
     assert done.returncode == 1 and "cut.onnx" in done.stderr
     assert not (tmp_path / "out.npz").exists()
+
+
+@pytest.mark.parametrize("block", [4, 8, 16])
+@pytest.mark.parametrize("channels", [3, 9, 17, 91])
+def test_blocks_that_do_not_divide(channels, block, tmp_path):
+    check(odd_channels(channels)(), tmp_path, "--desired-layout", f"Conv=NCHW{block}c")
+
+
+def test_infinities_stay_where_they_are(tmp_path):
+    """What an odd number of channels is padded with must not meet an infinity: 0 * inf is NaN."""
+    path, b = tmp_path / "case.onnx", Builder(x=[1, 3, 5, 5])
+    onnx.save(b.model(b("ReduceMax", b("Relu", b.conv("x", 3, 13, 1)), axes=[1], keepdims=0)), path)
+    x = np.random.default_rng(1).standard_normal((1, 3, 5, 5)).astype(np.float32)
+    x[0, 1, 2, 3] = np.inf
+    session = ort.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    want = session.run(None, {"x": x})[0]
+    got = run_pleat(path, {"x": x}, tmp_path)[session.get_outputs()[0].name]
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
