@@ -517,11 +517,26 @@ const char *layout_certificate(Context *context, LayoutAsk question, const Layou
   return certificate(context, question, a, b, answer, POINTS_LIMIT);
 }
 
+// The checker's shifts are by constants, as those of the algebra are.
+static bool shifts_by_variable(const LayoutExpr *e) {
+  bool found = (e->op == LAYOUT_SHL || e->op == LAYOUT_SHR) && !is_const(e->args[1]);
+  for (int i = 0; i < 3 && e->args[i]; i++) found = found || shifts_by_variable(e->args[i]);
+  return found;
+}
+
+static bool has_variable_shift(const Layout *layout) {
+  bool found = false;
+  for (int i = 0; layout && i < layout->physical_rank; i++)
+    found = found || shifts_by_variable(layout->map->outputs[i]);
+  return found;
+}
+
 // Witnesses of indices always have one; a yes, and a place that nothing reaches, where few points
 // can be visited. (Places of copies are sets, which the claim cannot say.)
 static bool is_certifiable(LayoutAsk question, const Layout *a, const Layout *b,
                            const LayoutAnswer *answer) {
-  if (a->map->replica_count || (b && b->map->replica_count) || !is_small(a, b ? b->map : NULL))
+  if (a->map->replica_count || (b && b->map->replica_count) || !is_small(a, b ? b->map : NULL) ||
+      has_variable_shift(a) || has_variable_shift(b))
     return false;
   if (answer->verdict == LAYOUT_NO && question != LAYOUT_ASK_ONTO)
     return answer->witness && a->is_static;

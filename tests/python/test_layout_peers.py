@@ -53,6 +53,8 @@ def test_isl_is_asked_the_same_questions(small):
     program = pleat.parent / "bench/layouts/isl_alone"
     if not program.exists():
         pytest.skip("built without isl")
+    if "asan" in pleat.resolve().parent.name:
+        pytest.skip("its limit of memory is less than sanitizers map")
     got = outcomes([program, small])
     assert got.count("right") > 20
     assert "wrong" not in got

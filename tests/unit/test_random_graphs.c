@@ -43,7 +43,7 @@ static Value *constant(Growth *g, const int64_t *shape, int rank, double low, do
   *contents = (ConstData){.name = str_format(g->context, "c%d", below(g, 1 << 30)),
                           .type = DTYPE_FLOAT32,
                           .rank = rank,
-                          .shape = arena_copy(arena, shape, sizeof *shape * (size_t)rank + 8),
+                          .shape = arena_copy(arena, shape, sizeof *shape * (size_t)rank),
                           .data = data,
                           .bytes = (size_t)count * sizeof *data};
   return value_constant(g->context, contents);

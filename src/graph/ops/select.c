@@ -271,8 +271,10 @@ static bool define_gather_nd(OpCall *call) {
   TeAxes axes = te_axes(call->te, shape, rank);
   memcpy(at, axes.at, sizeof at);
   for (int i = 0; i < x->rank; i++) {
-    indices[i] = axes.at[i < batch ? i : i - first + lead];
-    if (i < batch || i >= first) continue;
+    if (i < batch || i >= first) {
+      indices[i] = axes.at[i < batch ? i : i - first + lead];
+      continue;
+    }
     at[lead] = expr_index(context, i - batch);
     indices[i] = position(call, te_at(call->te, by, at), x->shape[i]);
   }
