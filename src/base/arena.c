@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arenas: chunks that double up to a limit. Memory is zeroed when handed out, so that a reset chunk
-// can be used again.
+// Arenas: chunks that double up to a limit. Memory is zeroed when handed out, not before, so that a
+// reset chunk can be used again.
 #include "base/base.h"
 
 #include <stdlib.h>
-
-struct ArenaChunk {
-  ArenaChunk *previous;
-  size_t size, used;
-  _Alignas(16) char data[];
-};
 
 enum { FIRST_CHUNK = 16 << 10, LARGEST_CHUNK = 4 << 20, ALIGNMENT = 16 };
 
@@ -50,13 +44,10 @@ static void chunk_add(Arena *arena, size_t at_least) {
   arena->used_bytes += size;
 }
 
-void *arena_alloc(Arena *arena, size_t size) {
+void *arena_take_from_new_chunk(Arena *arena, size_t size) {
   if (size > (size_t)1 << 46) context_out_of_memory(arena->context, size);
-  size = (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-  if (!arena->chunk || arena->chunk->size - arena->chunk->used < size) chunk_add(arena, size);
-  void *p = arena->chunk->data + arena->chunk->used;
-  arena->chunk->used += size;
-  return memset(p, 0, size);
+  chunk_add(arena, (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
+  return arena_take(arena, size);
 }
 
 ArenaMark arena_mark(Arena *arena) {
@@ -69,7 +60,7 @@ void arena_reset(Arena *arena, ArenaMark mark) {
 }
 
 void *arena_copy(Arena *arena, const void *data, size_t size) {
-  void *copy = arena_alloc(arena, size);
+  void *copy = arena_take(arena, size);
   return size ? memcpy(copy, data, size) : copy;
 }
 

@@ -22,7 +22,12 @@ typedef struct Context Context;
 
 // ---- Arena: memory with one lifetime ---------------------------------------------------------
 
-typedef struct ArenaChunk ArenaChunk;
+typedef struct ArenaChunk {
+  struct ArenaChunk *previous;
+  size_t size, used; // multiples of 16
+  _Alignas(16) char data[];
+} ArenaChunk;
+
 typedef struct Arena {
   Context *context; // where running out of memory is reported
   ArenaChunk *chunk;
@@ -36,8 +41,20 @@ typedef struct ArenaMark {
 
 void arena_init(Arena *arena, Context *context);
 void arena_free(Arena *arena); // gives all memory back; the arena is empty and usable afterwards
-// `size` zeroed bytes aligned to 16; never NULL (running out jumps to the API edge).
-void *arena_alloc(Arena *arena, size_t size);
+void *arena_take_from_new_chunk(Arena *arena, size_t size);
+// `size` bytes aligned to 16, for what is written at once; never NULL (running out jumps to the API
+// edge).
+static inline void *arena_take(Arena *arena, size_t size) {
+  ArenaChunk *chunk = arena->chunk;
+  if (!chunk || size > chunk->size - chunk->used) return arena_take_from_new_chunk(arena, size);
+  void *p = chunk->data + chunk->used;
+  chunk->used += (size + 15) / 16 * 16;
+  return p;
+}
+// The same, zeroed.
+static inline void *arena_alloc(Arena *arena, size_t size) {
+  return memset(arena_take(arena, size), 0, size);
+}
 ArenaMark arena_mark(Arena *arena);
 void arena_reset(Arena *arena, ArenaMark mark); // frees what was allocated since `mark`
 void *arena_copy(Arena *arena, const void *data, size_t size);
@@ -110,7 +127,11 @@ bool map_has(const Map *map, uint64_t key);
 #define map_find(map, p) map_get((map), map_key(p))
 #define map_contains(map, p) map_has((map), map_key(p))
 
-uint64_t hash_mix(uint64_t h, uint64_t value);
+static inline uint64_t hash_mix(uint64_t h, uint64_t value) {
+  h ^= value + 0x9e3779b97f4a7c15u + (h << 6) + (h >> 2);
+  h *= 0xff51afd7ed558ccdu;
+  return h ^ (h >> 32);
+}
 uint64_t hash_bytes(const void *data, size_t size);
 
 // ---- Bit set ---------------------------------------------------------------------------------
@@ -198,13 +219,27 @@ NO_RETURN void bug_at(Context *context, const char *file, int line, const char *
 // ---- Integers --------------------------------------------------------------------------------
 
 // Floored division and modulo, as `//` and `%` mean; the divisor is not 0.
-int64_t floor_div(int64_t a, int64_t b);
-int64_t floor_mod(int64_t a, int64_t b);
-int64_t ceil_div(int64_t a, int64_t b);
+static inline int64_t floor_div(int64_t a, int64_t b) {
+  if (b == -1) return (int64_t)(0 - (uint64_t)a);
+  int64_t q = a / b;
+  return q - (a % b != 0 && (a < 0) != (b < 0));
+}
+static inline int64_t floor_mod(int64_t a, int64_t b) {
+  if (b == -1) return 0;
+  int64_t r = a % b;
+  return r + (r != 0 && (r < 0) != (b < 0) ? b : 0);
+}
+static inline int64_t ceil_div(int64_t a, int64_t b) {
+  return -floor_div(-a, b);
+}
 int64_t gcd_of(int64_t a, int64_t b);
 // True and *out set when the exact result fits.
-bool add_fits(int64_t a, int64_t b, int64_t *out);
-bool mul_fits(int64_t a, int64_t b, int64_t *out);
+static inline bool add_fits(int64_t a, int64_t b, int64_t *out) {
+  return !__builtin_add_overflow(a, b, out);
+}
+static inline bool mul_fits(int64_t a, int64_t b, int64_t *out) {
+  return !__builtin_mul_overflow(a, b, out);
+}
 
 // The nearest of `names` to `word` by edit distance, or NULL when none is close.
 const char *nearest_name(const char *word, const char *const *names, int count);

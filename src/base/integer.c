@@ -2,22 +2,6 @@
 // Exact integer arithmetic, and the nearest name for "did you mean".
 #include "base/base.h"
 
-int64_t floor_div(int64_t a, int64_t b) {
-  if (b == -1) return (int64_t)(0 - (uint64_t)a);
-  int64_t q = a / b;
-  return q - (a % b != 0 && (a < 0) != (b < 0));
-}
-
-int64_t floor_mod(int64_t a, int64_t b) {
-  if (b == -1) return 0;
-  int64_t r = a % b;
-  return r + (r != 0 && (r < 0) != (b < 0) ? b : 0);
-}
-
-int64_t ceil_div(int64_t a, int64_t b) {
-  return -floor_div(-a, b);
-}
-
 int64_t gcd_of(int64_t a, int64_t b) {
   a = a < 0 ? -a : a;
   b = b < 0 ? -b : b;
@@ -27,14 +11,6 @@ int64_t gcd_of(int64_t a, int64_t b) {
     b = r;
   }
   return a;
-}
-
-bool add_fits(int64_t a, int64_t b, int64_t *out) {
-  return !__builtin_add_overflow(a, b, out);
-}
-
-bool mul_fits(int64_t a, int64_t b, int64_t *out) {
-  return !__builtin_mul_overflow(a, b, out);
 }
 
 enum { LONGEST_NAME = 64 };

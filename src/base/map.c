@@ -3,12 +3,6 @@
 // and bit sets.
 #include "base/base.h"
 
-uint64_t hash_mix(uint64_t h, uint64_t value) {
-  h ^= value + 0x9e3779b97f4a7c15u + (h << 6) + (h >> 2);
-  h *= 0xff51afd7ed558ccdu;
-  return h ^ (h >> 32);
-}
-
 uint64_t hash_bytes(const void *data, size_t size) {
   const unsigned char *p = data;
   uint64_t h = 0xcbf29ce484222325u;

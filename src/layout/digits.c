@@ -172,7 +172,8 @@ static bool holds_on_points(Inversion *v) {
 
 static const IndexMap *inverse_map(Inversion *v) {
   Str names[MAX_RANK];
-  for (int i = 0; i < v->layout->physical_rank; i++) names[i] = str_format(v->context, "p%d", i);
+  for (int i = 0; i < v->layout->physical_rank; i++)
+    names[i] = layout_numbered_name(v->context, 'p', i);
   return index_map_new(v->context, v->layout->physical_rank, names, v->layout->rank, v->indices,
                        NULL, NULL, 0);
 }

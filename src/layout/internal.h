@@ -48,6 +48,8 @@ static inline bool is_const(const LayoutExpr *e) {
   return e->op == LAYOUT_CONST;
 }
 
+// Names of numbered axes: p0, p1, …
+Str layout_numbered_name(Context *context, char letter, int number);
 // Nodes of the expression as a tree; stays at its maximum.
 uint32_t layout_expr_size(const LayoutExpr *e);
 // In builds that verify: our fault when an answer that can be certified is not accepted.

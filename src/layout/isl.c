@@ -476,7 +476,8 @@ static bool invert(Relations *r, const Layout *layout, __isl_take isl_map *map,
   isl_ast_build_free(build);
   isl_pw_multi_aff_free(inverse);
   if (!good) return false;
-  for (int i = 0; i < layout->physical_rank; i++) names[i] = str_format(r->context, "p%d", i);
+  for (int i = 0; i < layout->physical_rank; i++)
+    names[i] = layout_numbered_name(r->context, 'p', i);
   out->map =
       index_map_new(r->context, layout->physical_rank, names, layout->rank, outputs, NULL, NULL, 0);
   return true;

@@ -54,10 +54,17 @@ static const IndexMap *cons(Context *context, const IndexMap *map) {
   return &made->map;
 }
 
+Str layout_numbered_name(Context *context, char letter, int number) {
+  if (number > 99) return str_format(context, "%c%d", letter, number);
+  char name[3] = {letter, (char)('0' + number % 10)};
+  if (number > 9) name[1] = (char)('0' + number / 10), name[2] = (char)('0' + number % 10);
+  return str_intern_n(context, name, number > 9 ? 3 : 2);
+}
+
 static const Str *default_names(Context *context, int inputs, int replicas) {
   Str *names = arena_array(&context->arena, Str, inputs + replicas);
-  for (int i = 0; i < inputs; i++) names[i] = str_format(context, "i%d", i);
-  for (int i = 0; i < replicas; i++) names[inputs + i] = str_format(context, "r%d", i);
+  for (int i = 0; i < inputs; i++) names[i] = layout_numbered_name(context, 'i', i);
+  for (int i = 0; i < replicas; i++) names[inputs + i] = layout_numbered_name(context, 'r', i);
   return names;
 }
 

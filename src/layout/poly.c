@@ -7,8 +7,8 @@ Polys layout_polys_new(Context *context, LayoutFacts facts) {
 }
 
 static Poly *new_poly(Polys *s, int count) {
-  Poly *p = arena_new(s->arena, Poly);
-  p->terms = arena_array(s->arena, PolyTerm, count);
+  Poly *p = arena_take(s->arena, sizeof *p + sizeof *p->terms * (size_t)count);
+  *p = (Poly){0, (PolyTerm *)(p + 1)};
   return p;
 }
 
@@ -72,6 +72,9 @@ const Poly *layout_poly_linear(Polys *s, const Poly *x, int64_t a, const Poly *y
   if (!x || !y) return NULL;
   if (a == 1 && !(b && y->count)) return x;
   if (b == 1 && !(a && x->count)) return y;
+  int64_t p, q, sum;
+  if (layout_poly_is_const(x, &p) && layout_poly_is_const(y, &q))
+    return combine(p, a, q, b, &sum) ? layout_poly_const(s, sum) : NULL;
   Poly *out = new_poly(s, x->count + y->count);
   for (int i = 0, j = 0; i < x->count || j < y->count;) {
     uint64_t p = i < x->count ? x->terms[i].monomial : 0;

@@ -5,9 +5,10 @@
 // ---- Sums --------------------------------------------------------------------------------------
 
 static Sum *new_sum(Box *box, const Poly *constant, int count) {
-  Sum *sum = arena_new(box->polys->arena, Sum);
-  *sum = (Sum){constant, 0, arena_array(box->polys->arena, Part, count)};
-  return constant ? sum : NULL;
+  if (!constant) return NULL;
+  Sum *sum = arena_take(box->polys->arena, sizeof *sum + sizeof *sum->parts * (size_t)count);
+  *sum = (Sum){constant, 0, (Part *)(sum + 1)};
+  return sum;
 }
 
 const Sum *layout_sum_of_poly(Box *box, const Poly *p) {
@@ -233,27 +234,34 @@ static void split_poly(Polys *s, const Poly *x, const Poly *y, bool toward_zero,
   *r = layout_poly_linear(s, *r, -1, *r, 0);
 }
 
+static void append_part(Sum *sum, const Poly *coefficient, int atom) {
+  if (!layout_poly_is_zero(coefficient)) sum->parts[sum->count++] = (Part){coefficient, atom};
+}
+
 // a = y·q + r, part by part.
 static bool split_parts(Box *box, const Sum *a, const Poly *y, bool toward_zero, const Sum **q,
                         const Sum **r) {
   Polys *s = box->polys;
   const Poly *whole, *rest;
   layout_poly_divide(s, a->constant, y, &whole, &rest);
-  if (!whole || !rest) return false;
-  *q = layout_sum_of_poly(box, whole);
-  *r = layout_sum_of_poly(box, rest);
+  Sum *wholes = new_sum(box, whole, a->count), *rests = new_sum(box, rest, a->count);
+  if (!wholes || !rests) return false;
   for (int i = 0; i < a->count; i++) {
     split_poly(s, a->parts[i].coefficient, y, toward_zero, &whole, &rest);
-    *q = layout_sum_add(box, *q, layout_sum_of_atom(box, a->parts[i].atom), whole);
-    *r = layout_sum_add(box, *r, layout_sum_of_atom(box, a->parts[i].atom), rest);
+    if (!whole || !rest) return false;
+    append_part(wholes, whole, a->parts[i].atom);
+    append_part(rests, rest, a->parts[i].atom);
   }
-  return *q && *r;
+  *q = wholes;
+  *r = rests;
+  return true;
 }
 
 // q - 1, q or q + 1 where r lies in [-y, 0), [0, y) or [y, 2y).
 static const Sum *quotient(Box *box, const Sum *q, const Sum *r, const Poly *y) {
   static const int shifts[] = {0, -1, 1};
   Polys *s = box->polys;
+  if (!r->count && layout_poly_is_zero(r->constant)) return q;
   const Poly *one = layout_poly_const(s, 1), *last = layout_poly_linear(s, y, 1, one, -1);
   for (size_t i = 0; i < COUNT_OF(shifts) && last; i++) {
     const Poly *from = layout_poly_linear(s, y, shifts[i], one, 0);

@@ -260,7 +260,7 @@ static bool invert(Inversion *v, const Layout *layout, LayoutInverse *out) {
       return false;
   }
   if (!padding_claims(v, layout, outputs, &padding)) return false;
-  for (int i = 0; i < layout->physical_rank; i++) names[i] = str_format(context, "p%d", i);
+  for (int i = 0; i < layout->physical_rank; i++) names[i] = layout_numbered_name(context, 'p', i);
   out->map =
       index_map_new(context, layout->physical_rank, names, layout->rank, outputs, NULL, NULL, 0);
   out->padding = padding;
