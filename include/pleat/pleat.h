@@ -38,9 +38,10 @@ void pleat_free(void *owned);
  *   {"op": "inverse", "a": {"layout": "NCHW16c", "shape": [1, 30, 7, 7]}}
  *
  * with "op", the layout or layouts it is about ("a", "b"), and what else that question takes; a
- * layout is an object of a spelling, a shape of integers or names, and optionally "physical" (its
- * physical extents), "where" (conditions on the names, such as "C % 16 == 0"), "order" (of the
- * logical axes of a named spelling) and "padding". The reply is an object with "answer", and, where
+ * layout is an object of a spelling and optionally "shape" (integers or names; without it what the
+ * spelling says, or a name for each axis), "physical" (its physical extents), "where" (conditions
+ * on the names, such as "C % 16 == 0"), "order" (of the logical axes of a named spelling) and
+ * "padding". The reply is an object with "answer", and, where
  * there are such, "witness", "reason", "level", "ns" and further fields; or with "error", which has
  * "message", "field", "column" and "text". `pleat layout --help-batch` lists the questions and
  * their fields.

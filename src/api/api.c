@@ -33,7 +33,7 @@ typedef struct OffsetsCall {
 
 static bool read_layout(OffsetsCall *call, const json_t *object, const Layout **layout) {
   LayoutOperand operand = {0};
-  if (!layout_operand_read(call->context, object, "layout", &operand)) return false;
+  if (!layout_operand_read(call->context, object, "layout", NULL, &operand)) return false;
   *layout = operand.layout;
   return (*layout)->is_static ||
          layout_field_error(call->context, "layout", "symbolic extents have no offsets");

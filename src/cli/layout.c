@@ -7,7 +7,8 @@
 
 static const Option options[] = {
     {"shape", 0, OPTION_TEXT, "1x30x7x7",
-     "logical extents: numbers, names (NxCx7x7), with commas expressions",
+     "logical extents: numbers, names (NxCx7x7), with commas expressions; without it those that "
+     "the spelling says, or names",
      offsetof(LayoutCommand, shape)},
     {"physical", 0, OPTION_TEXT, "1x2x7x7x16", "physical extents, where not those of the spelling",
      offsetof(LayoutCommand, physical)},
@@ -97,12 +98,13 @@ static bool read_main(LayoutView *view) {
   if (command->physical) json_object_set_new(object, "physical", json_string(command->physical));
   if (command->pad_value)
     json_object_set_new(object, "padding", number_or_text(command->pad_value));
-  bool good = layout_operand_read(view->cli->context, object, "", &view->operand);
+  bool good = layout_operand_read(view->cli->context, object, "--", NULL, &view->operand);
   json_decref(object);
   return good;
 }
 
-// The other layout of a question; of --compose, on the places of this one.
+// The other layout of a question; of --compose, on the places of this one. Without a shape of its
+// own, on this one's.
 static bool read_other(LayoutView *view, const char *spelling, const char *option, bool on_places,
                        LayoutOperand *out) {
   const Layout *layout = view->operand.layout;
@@ -113,7 +115,8 @@ static bool read_other(LayoutView *view, const char *spelling, const char *optio
   if (on_places)
     json_object_set_new(object, "shape",
                         json_expressions(context, layout->physical, layout->physical_rank));
-  bool good = layout_operand_read(context, object, option, out);
+  const LayoutOperand *like = view->command->product ? NULL : &view->operand;
+  bool good = layout_operand_read(context, object, option, like, out);
   json_decref(object);
   return good;
 }
@@ -174,12 +177,12 @@ static const char *question_of(const LayoutCommand *command, const char **other,
                                const char **option) {
   *other = NULL;
   *option = "";
-  if (command->equal) return *other = command->equal, *option = "equal", "equal";
-  if (command->to) return *other = command->to, *option = "to", "divide";
-  if (command->compose) return *other = command->compose, *option = "compose", "compose";
-  if (command->copy) return *other = command->copy, *option = "copy", "copy";
-  if (command->refine) return *other = command->refine, *option = "refine", "refine";
-  if (command->product) return *other = command->product, *option = "product", "product";
+  if (command->equal) return *other = command->equal, *option = "--equal", "equal";
+  if (command->to) return *other = command->to, *option = "--to", "divide";
+  if (command->compose) return *other = command->compose, *option = "--compose", "compose";
+  if (command->copy) return *other = command->copy, *option = "--copy", "copy";
+  if (command->refine) return *other = command->refine, *option = "--refine", "refine";
+  if (command->product) return *other = command->product, *option = "--product", "product";
   if (command->inverse) return "inverse";
   if (command->at) return "offset";
   if (command->at_offset) return "logical";
@@ -206,7 +209,9 @@ bool layout_view_ask(LayoutView *view, const char *op, const LayoutOperand *a,
 static void print_value(Cli *cli, const char *name, const json_t *value) {
   char *text = json_is_string(value) ? NULL : json_dumps(value, JSON_ENCODE_ANY);
   printf("%s%-11s%s%s\n", paint(cli, COLOUR_DIM), name, paint(cli, COLOUR_NONE),
-         text ? text : json_string_value(value));
+         json_is_null(value) ? "none"
+         : text              ? text
+                             : json_string_value(value));
   free(text);
 }
 
@@ -273,11 +278,6 @@ static int run(Cli *cli, void *given) {
   if (command->color)
     cli->color = strcmp(command->color, "always") == 0 ||
                  (cli->color && strcmp(command->color, "never") != 0);
-  if (!command->shape) {
-    diag_error(cli->context, (SourcePos){0},
-               "--shape is missing: --shape 1x30x7x7, or --shape '' for rank 0");
-    return STATUS_MISUSE;
-  }
   if (!layout_show_known(&view)) return STATUS_MISUSE;
   if (!read_main(&view)) return STATUS_BAD;
   const char *other, *option, *op = question_of(command, &other, &option);
@@ -297,6 +297,8 @@ const Command command_layout = {
         "  vectors       c 16 wide, aligned to 64 bytes\n"
         "  padding       where 30 <= p1*16 + p4\n\n"
         "more:\n"
+        "  pleat layout NCHW16c\n"
+        "  pleat layout 'f32[30,64]{1,0:T(8,128)}' --to '(30,64):(64,1)'\n"
         "  pleat layout NCHW16c --shape 1xCx7x7 --where 'C % 16 == 0' --is onto\n"
         "  pleat layout NCHW16c --shape 1x30x7x7 --to NHWC\n"
         "  pleat layout NCHW16c --shape 1x30x7x7 --show svg -o layout.svg\n"

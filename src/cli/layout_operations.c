@@ -185,7 +185,9 @@ static bool run_logical(LayoutRequest *r, LayoutReply *reply) {
 
 static bool run_physical_shape(LayoutRequest *r, LayoutReply *reply) {
   reply->proof = ANSWERED;
-  reply->answer = json_expressions(r->context, r->a.layout->physical, r->a.layout->physical_rank);
+  const Layout *a = r->a.layout;
+  reply->answer = json_expressions(r->context, a->physical, a->physical_rank);
+  reply->more = json_pack("{s:o}", "shape", json_expressions(r->context, a->shape, a->rank));
   return true;
 }
 
@@ -276,8 +278,9 @@ static bool run_svg(LayoutRequest *r, LayoutReply *reply) {
 
 const LayoutOperation layout_operations[] = {
     {"equal", "b", "yes, no, unknown",
-     "same map on the same logical shape, same physical extents and separators", run_equal},
-    {"same_map", "b", "yes, no, unknown", "same map, whatever the physical extents", run_same_map},
+     "same map on the same logical shape, same physical extents and separators", run_equal, true},
+    {"same_map", "b", "yes, no, unknown", "same map, whatever the physical extents", run_same_map,
+     true},
     {"identity", "", "yes, no, unknown", "every element lies at its logical index", run_identity},
     {"injective", "", "yes, no, unknown", "no two elements share a place", run_injective},
     {"onto", "", "yes, no, unknown", "every place holds an element: no padding", run_onto},
@@ -286,12 +289,13 @@ const LayoutOperation layout_operations[] = {
      "from places to elements; \"padding\": which places hold none", run_inverse},
     {"compose", "b", "layout", "a after b: b's places are a's logical indices", run_compose},
     {"divide", "b", "map, no, unknown",
-     "from b's places to a's, of the same elements; \"padding\": of b", run_divide},
+     "from b's places to a's, of the same elements; \"padding\": of b", run_divide, true},
     {"offset", "at?", "number, or map without at",
      "flat offset of the logical index `at`; \"place\": its physical index", run_offset},
     {"logical", "at", "index, null on padding", "logical index at the flat offset `at`",
      run_logical},
-    {"physical_shape", "", "extents", "extents of the physical axes", run_physical_shape},
+    {"physical_shape", "", "extents",
+     "extents of the physical axes; \"shape\": of the logical ones", run_physical_shape},
     {"padding", "", "number", "places that hold no element; \"padding\": which", run_padding},
     {"strides", "", "list", "step of the offset for each logical axis, null where it varies",
      run_strides},
@@ -327,12 +331,12 @@ const LayoutOperation layout_operations[] = {
     {"complement", "size", "layout, no, unknown",
      "the offsets at which copies of a fill its gaps up to `size`", layout_run_complement},
     {"left_divide", "b", "map, no, unknown", "from b's index to the index that a has at that place",
-     layout_run_left_divide},
+     layout_run_left_divide, true},
     {"refine", "b", "digits, no, unknown",
-     "the coarsest digits of the axes of which both offsets are sums", layout_run_refine},
+     "the coarsest digits of the axes of which both offsets are sums", layout_run_refine, true},
     {"copy", "b element_bits?", "digits, no, unknown",
      "a to b: where each digit goes; \"levels\": bytes that stay or move, by resource",
-     layout_run_copy},
+     layout_run_copy, true},
     {"spell", "as", "text, no", "the layout in another spelling: cute, xla, named, ...",
      layout_run_spell},
     {"svg", "", "text", "a picture of the tensor and of memory", run_svg},

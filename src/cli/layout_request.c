@@ -16,7 +16,14 @@ bool layout_field_error(Context *context, const char *field, const char *format,
   return diag_error(context, field_pos(context, field, NULL, 0), "%s", message);
 }
 
+// The fields of an operand that comes from the command are options: that of the spelling is the
+// operand's own, `--to`, or the argument.
 static const char *sub_field(Context *context, const char *field, const char *key) {
+  bool spelling = strcmp(key, "layout") == 0;
+  if (strncmp(field, "--", 2) == 0)
+    return spelling && field[2] ? field
+           : spelling           ? key
+                                : arena_printf(&context->arena, "--%s", key);
   return arena_printf(&context->arena, *field ? "%s.%s" : "%s%s", field, key);
 }
 
@@ -41,7 +48,9 @@ typedef struct Operand {
   Context *context;
   const json_t *object;
   const char *name;
+  const LayoutOperand *like; // what is not said is its shape; or NULL
   LayoutOperand *out;
+  LayoutSource source; // of the spelling
   const LayoutExpr *const *shape, *const *physical;
   int rank, physical_count; // physical_count -1: not given
 } Operand;
@@ -112,8 +121,35 @@ static const LayoutExpr *const *read_shape(Operand *o, const char *key, int *cou
   return extents;
 }
 
+static bool read_source(Operand *o) {
+  const json_t *text = field_of(o->object, "layout"), *order = field_of(o->object, "order");
+  const char *field = sub_field(o->context, o->name, "layout");
+  if (!json_is_string(text))
+    return layout_field_error(o->context, field, "expected the spelling of a layout%s%s",
+                              text ? ", not " : "", text ? kind_of(text) : "");
+  if (order && !json_is_string(order))
+    return layout_field_error(o->context, sub_field(o->context, o->name, "order"),
+                              "expected the letters of the logical axes, not %s", kind_of(order));
+  o->source = source_of(o, field, json_string_value(text));
+  o->source.order = json_string_value(order);
+  return true;
+}
+
+// The shape that the spelling says; else that of the layout it stands beside; else symbols.
+static bool find_shape(Operand *o) {
+  bool said, alone = !field_of(o->object, "where");
+  if (!(o->shape = layout_shape_of(o->context, &o->source, &o->rank, &said))) return false;
+  if (said || !o->like) return true;
+  o->shape = o->like->layout->shape;
+  o->rank = o->like->layout->rank;
+  if (alone) o->out->conditions = o->like->conditions;
+  return true;
+}
+
 static bool read_shapes(Operand *o) {
-  if (!(o->shape = read_shape(o, "shape", &o->rank))) return false;
+  bool given = field_of(o->object, "shape") != NULL;
+  if (given && !(o->shape = read_shape(o, "shape", &o->rank))) return false;
+  if (!given && !find_shape(o)) return false;
   o->physical_count = -1;
   if (field_of(o->object, "physical") &&
       !(o->physical = read_shape(o, "physical", &o->physical_count)))
@@ -157,18 +193,11 @@ static bool check_keys(Operand *o) {
 
 static bool build(Operand *o) {
   Context *context = o->context;
-  const json_t *text = field_of(o->object, "layout"), *order = field_of(o->object, "order");
-  const char *field = sub_field(context, o->name, "layout");
+  LayoutSource source = o->source;
   LayoutPadding padding;
-  if (!json_is_string(text))
-    return layout_field_error(context, field, "expected the spelling of a layout%s%s",
-                              text ? ", not " : "", text ? kind_of(text) : "");
-  if (order && !json_is_string(order))
-    return layout_field_error(context, sub_field(context, o->name, "order"),
-                              "expected the letters of the logical axes, not %s", kind_of(order));
   if (!read_padding(o, &padding)) return false;
-  LayoutSource source = source_of(o, field, json_string_value(text));
-  source.order = json_string_value(order);
+  source.definitions = o->out->conditions.definitions;
+  source.definition_count = o->out->conditions.definition_count;
   LayoutFacts facts = o->out->conditions.facts;
   const Layout *layout = layout_parse(context, &source, o->shape, o->rank, facts);
   if (layout && o->physical_count >= 0 && o->physical_count != layout->physical_rank)
@@ -185,13 +214,13 @@ static bool build(Operand *o) {
 }
 
 bool layout_operand_read(Context *context, const json_t *object, const char *name,
-                         LayoutOperand *out) {
-  Operand o = {.context = context, .object = object, .name = name, .out = out};
+                         const LayoutOperand *like, LayoutOperand *out) {
+  Operand o = {.context = context, .object = object, .name = name, .like = like, .out = out};
   *out = (LayoutOperand){0};
   if (!json_is_object(object))
-    return layout_field_error(context, name, "expected an object with \"layout\" and \"shape\"%s%s",
+    return layout_field_error(context, name, "expected an object with \"layout\"%s%s",
                               object ? ", not " : "", object ? kind_of(object) : "");
-  return check_keys(&o) && read_conditions(&o) && read_shapes(&o) && build(&o);
+  return check_keys(&o) && read_conditions(&o) && read_source(&o) && read_shapes(&o) && build(&o);
 }
 
 // ---- Other fields -----------------------------------------------------------------------------
@@ -295,9 +324,11 @@ bool layout_request_answer(Context *context, const json_t *fields, bool certific
   if (!json_is_object(fields))
     return layout_field_error(context, "request", "expected an object, not %s", kind_of(fields));
   if (!find_operation(&request)) return false;
-  if (!layout_operand_read(context, json_object_get(fields, "a"), "a", &request.a)) return false;
+  const json_t *a = json_object_get(fields, "a"), *b = json_object_get(fields, "b");
+  if (!layout_operand_read(context, a, "a", NULL, &request.a)) return false;
+  const LayoutOperand *like = request.operation->same_shape ? &request.a : NULL;
   if (takes_field(request.operation, "b") &&
-      !layout_operand_read(context, json_object_get(fields, "b"), "b", &request.b))
+      !layout_operand_read(context, b, "b", like, &request.b))
     return false;
   if (!request.operation->run(&request, reply)) return false;
   if (certificate) certify(&request, reply);

@@ -36,16 +36,18 @@ typedef struct LayoutOperation {
   const char *answer; // what "answer" is
   const char *help;
   bool (*run)(LayoutRequest *request, LayoutReply *reply);
+  bool same_shape; // "b" is about the tensor of "a": its shape may be left out
 } LayoutOperation;
 extern const LayoutOperation layout_operations[];
 extern const int layout_operation_count;
 const LayoutOperation *layout_operation_find(const char *name);
 
-// Reads a layout from an object {"layout", "shape", "physical", "where", "order", "padding"}.
-// `name` is the field it stands in, for errors. False with diagnostics whose positions' files are
-// named after the fields.
+// Reads a layout from an object {"layout", "shape", "physical", "where", "order", "padding"}. Only
+// "layout" must be there: a shape that neither field nor spelling says is that of `like`, or without
+// it a symbol for each axis. `name` is the field it stands in, for errors (an option of the command
+// with its dashes). False with diagnostics whose files are named after the fields.
 bool layout_operand_read(Context *context, const json_t *object, const char *name,
-                         LayoutOperand *out);
+                         const LayoutOperand *like, LayoutOperand *out);
 // An error about a field. Returns false.
 bool layout_field_error(Context *context, const char *field, const char *format, ...)
     PRINTF_LIKE(3, 4);

@@ -7,7 +7,7 @@
 
 #include "explain/explain.h"
 
-enum { MOST_AXES = 64, TABLE_ROWS = 64, STEPS_TRIED = 1 << 16 };
+enum { MOST_AXES = 64, TABLE_ROWS = 64, STEPS_TRIED = 1 << 16, MOST_BLOCK = 256 };
 
 typedef struct ShowRow {
   const char *name;
@@ -41,13 +41,39 @@ static bool is_spread(const Layout *layout) {
 
 // ---- Steps ------------------------------------------------------------------------------------
 
+// The offset of an index on one axis, the others at 0.
+static const LayoutExpr *offset_on_axis(LayoutView *view, int axis, int64_t x) {
+  const Layout *layout = view->operand.layout;
+  const LayoutExpr *index[MOST_AXES];
+  for (int i = 0; i < layout->rank; i++)
+    index[i] = layout_const(context_of(view), i == axis ? x : 0);
+  return layout_expr_substitute(context_of(view), layout_offset_expr(context_of(view), layout),
+                                index, layout->rank);
+}
+
+// "1 (then H*W*16 after 16)", where the first step is a number.
+static const char *symbolic_step(LayoutView *view, int axis) {
+  const LayoutExpr *start = offset_on_axis(view, axis, 0), *e = offset_on_axis(view, axis, 1);
+  if (view->operand.layout->map->replica_count || start->op != LAYOUT_CONST || start->value)
+    return "varies";
+  if (e->op != LAYOUT_CONST) return "varies";
+  int64_t step = e->value;
+  for (int64_t x = 2; x <= MOST_BLOCK; x++)
+    if ((e = offset_on_axis(view, axis, x))->op != LAYOUT_CONST || e->value != x * step)
+      return arena_printf(&context_of(view)->arena, "%" PRId64 " (then %s after %" PRId64 ")", step,
+                          layout_expr_text(context_of(view), e, NULL, 0), x);
+  return "varies";
+}
+
 // "c 1 (then 784 after 16)": steps of the offset along one axis, the others at 0.
 static const char *varying_step(LayoutView *view, int axis) {
   const Layout *layout = view->operand.layout;
   Arena *arena = &context_of(view)->arena;
   int64_t index[MOST_AXES] = {0}, start, offset, step = 0;
   int64_t most = layout->is_static ? MIN_OF(layout->extents[axis], (int64_t)STEPS_TRIED) : 0;
-  if (is_spread(layout) || !layout_offset(layout, index, &start)) return "varies";
+  if (is_spread(layout)) return "varies";
+  if (!layout->is_static) return symbolic_step(view, axis);
+  if (!layout_offset(layout, index, &start)) return "varies";
   for (int64_t x = 1; x < most; x++) {
     index[axis] = x;
     if (!layout_offset(layout, index, &offset)) return "varies";
@@ -227,8 +253,35 @@ static const char *index_text(Arena *arena, const int64_t *index, int rank) {
   return text_string(&text);
 }
 
+static const char *exprs_text(Context *context, const IndexMap *map, const LayoutExpr *const *e,
+                              int count) {
+  Text text = text_new(&context->arena);
+  for (int i = 0; i < count; i++)
+    text_printf(
+        &text, "%s%s", i ? ", " : "",
+        layout_expr_text(context, e[i], map->inputs, map->input_count + map->replica_count));
+  return text_string(&text);
+}
+
+// Extents without numbers have one row for all elements.
+static int show_formulas(LayoutView *view, Text *out) {
+  Context *context = context_of(view);
+  const Layout *layout = view->operand.layout;
+  const IndexMap *map = layout->map;
+  const LayoutExpr *offset = layout_offset_expr(context, layout), *axes[MOST_AXES];
+  for (int i = 0; i < layout->rank; i++) axes[i] = layout_axis(context, i);
+  text_printf(out, "# %s -> place in %s -> offset\n",
+              extents_text(context, layout->shape, layout->rank),
+              extents_text(context, layout->physical, layout->physical_rank));
+  text_printf(out, "[%s] -> [%s] -> %s\n", exprs_text(context, map, axes, layout->rank),
+              exprs_text(context, map, map->outputs, layout->physical_rank),
+              exprs_text(context, map, &offset, 1));
+  return STATUS_DONE;
+}
+
 static int show_table(LayoutView *view, Text *out) {
   const Layout *layout = view->operand.layout;
+  if (!layout->is_static) return show_formulas(view, out);
   Arena *arena = &context_of(view)->arena;
   int64_t elements = 0, index[MOST_AXES], physical[MOST_AXES], offset;
   layout_logical_size(layout, &elements);
@@ -413,7 +466,7 @@ static const ShowRow rows[] = {
     {"logical", true, show_logical},
     {"memory", true, show_memory},
     {"svg", true, show_svg},
-    {"table", true, show_table},
+    {"table", false, show_table},
     {"offsets", true, show_logical},
     {"strides", false, show_strides},
     {"padding", false, show_padding},
@@ -459,15 +512,24 @@ static int put(LayoutView *view, Text *out, int status) {
   return status;
 }
 
+static int needs_numbers(LayoutView *view, const char *name) {
+  Context *context = context_of(view);
+  const Layout *layout = view->operand.layout;
+  diag_error(context, (SourcePos){0}, "--show %s needs numbers for all extents of %s", name,
+             extents_text(context, layout->shape, layout->rank));
+  Text example = text_new(&context->arena);
+  for (int i = 0; i < layout->rank; i++) text_printf(&example, "%s%d", i ? "x" : "", 4 * (i + 1));
+  diag_note(context, (SourcePos){0}, "for example --shape %s", text_string(&example));
+  return STATUS_BAD;
+}
+
 int layout_show(LayoutView *view) {
   const char *name = view->command->show ? view->command->show : "summary";
   const ShowRow *row = find_row(name);
   Text out = text_new(&context_of(view)->arena);
   LayoutSpelling spelling;
   if (row && row->needs_numbers && !view->operand.layout->is_static)
-    return diag_error(context_of(view), (SourcePos){0}, "--show %s needs numbers for all extents",
-                      name),
-           STATUS_BAD;
+    return needs_numbers(view, name);
   if (row) return put(view, &out, row->show(view, &out));
   if (!find_spelling(name, &spelling)) return STATUS_MISUSE;
   return put(view, &out, show_spelling(view, spelling, &out));

@@ -184,6 +184,11 @@ const Layout *layout_parse(Context *context, const LayoutSource *source,
                            const LayoutExpr *const *shape, int rank, LayoutFacts facts);
 const Layout *layout_parse_static(Context *context, const char *text, const int64_t *shape,
                                   int rank);
+// The logical shape of a text for which none is given (`source.rank` is -1): the one that it says
+// (CuTe, PyTorch, bases, shards, XLA after a type), *said; otherwise a symbol for each axis in
+// capitals, `n` is `N`, or what the source defines it as. NULL after located diagnostics.
+const LayoutExpr *const *layout_shape_of(Context *context, const LayoutSource *source, int *rank,
+                                         bool *said);
 // All groups between axis separators flattened to one physical axis each. The layout itself where
 // it has resources or replicas.
 const Layout *layout_flattened(Context *context, const Layout *layout);

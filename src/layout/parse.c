@@ -38,7 +38,8 @@ static bool parse_star(LayoutReader *r, const char *from) {
                                layout_reader_saw(r));
   if (r->star) return layout_reader_error(r, from, r->at, "only one `*` axis is possible");
   if (r->rank < 0)
-    return layout_reader_refuse(r, from, r->at, "`*%.*s` needs the rank of the tensor", size, word);
+    return layout_reader_refuse(r, from, r->at,
+                                "`*%.*s` stands for axes that only a shape can tell", size, word);
   r->star = str_intern_n(r->context, word, (size_t)size);
   r->star_begin = r->axis_count;
   return true;

@@ -259,6 +259,61 @@ const IndexMap *index_map_parse(Context *context, const LayoutSource *source) {
   return layout_spelling_read(context, source, NULL, false, &spelled) ? spelled.map : NULL;
 }
 
+// ---- Shapes that nobody gave -------------------------------------------------------------------
+
+static bool is_taken(Str name, const Str *axes, int axis_count, const LayoutExpr *const *extents,
+                     int extent_count) {
+  for (int i = 0; i < axis_count; i++)
+    if (axes[i] == name) return true;
+  for (int i = 0; i < extent_count; i++)
+    if (extents[i]->symbol == name) return true;
+  return layout_reader_is_reserved(name);
+}
+
+static Str cased(Context *context, Str name, int (*letter)(int)) {
+  char *text = arena_copy(&context->scratch, name, strlen(name) + 1);
+  for (char *p = text; *p; p++) *p = (char)letter((unsigned char)*p);
+  return str_intern(context, text);
+}
+
+// A name for the extent of an axis that is neither an axis nor another extent.
+static Str extent_name(Context *context, const IndexMap *map, int axis,
+                       const LayoutExpr *const *extents) {
+  int axes = map->input_count + map->replica_count;
+  Str name = cased(context, map->inputs[axis], toupper);
+  if (!is_taken(name, map->inputs, axes, extents, axis)) return name;
+  name = cased(context, map->inputs[axis], tolower);
+  while (is_taken(name, map->inputs, axes, extents, axis)) name = str_format(context, "%s_", name);
+  return name;
+}
+
+static const LayoutExpr *defined(const LayoutSource *source, const LayoutExpr *symbol) {
+  for (int i = 0; i < source->definition_count; i++)
+    if (source->definitions[i].symbol == symbol->symbol) return source->definitions[i].value;
+  return symbol;
+}
+
+const LayoutExpr *const *layout_shape_of(Context *context, const LayoutSource *source, int *rank,
+                                         bool *said) {
+  LayoutSource any = *source;
+  Spelled spelled;
+  any.rank = -1;
+  any.symbols = true; // what is none is found when the text is read on the shape
+  int diags = context->diags.count;
+  if (!layout_spelling_read(context, &any, NULL, true, &spelled)) return NULL;
+  context->diags.count = diags;
+  *rank = spelled.map->input_count;
+  *said = spelled.shape || !*rank;
+  if (spelled.shape) return spelled.shape;
+  const LayoutExpr **symbols = arena_array(&context->arena, const LayoutExpr *, *rank + 1);
+  const LayoutExpr **shape = arena_array(&context->arena, const LayoutExpr *, *rank + 1);
+  for (int i = 0; i < *rank; i++) {
+    symbols[i] = layout_symbol(context, extent_name(context, spelled.map, i, symbols));
+    shape[i] = defined(source, symbols[i]);
+  }
+  return shape;
+}
+
 // ---- Printing ----------------------------------------------------------------------------------
 
 const Layout *layout_flattened(Context *context, const Layout *layout) {

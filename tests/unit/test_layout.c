@@ -293,7 +293,7 @@ static const struct {
     {"n, c -> n, c", 3, 0, "the map has 2 axes, the tensor 3"},
     {"lambda n: [n, ", 1, 14, "expected an expression, saw the end of the text"},
     {"lambda *i, *j: [*i]", 3, 11, "only one `*` axis is possible"},
-    {"lambda *i: [*i]", -1, 7, "`*i` needs the rank of the tensor"},
+    {"lambda *i: [*i]", -1, 7, "`*i` stands for axes that only a shape can tell"},
     {"n -> foo(n)", 1, 5, "unknown function `foo`; known are min, max, select"},
     {"n -> n << 99", 1, 5, "shift by 99 is not between 0 and 62"},
     {"n -> 99999999999999999999", 1, 5, "this number does not fit 64 bits"},

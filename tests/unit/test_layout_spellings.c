@@ -505,12 +505,59 @@ static void test_left_out(void **state) {
                       "`S(1)`, the memory space, is no part of a layout and is left out");
 }
 
+// ---- Shapes that nobody gave -------------------------------------------------------------------
+
+static const struct {
+  const char *text, *shape;
+  bool said;
+} shapes[] = {
+    {"(4,(2,3)):(8,(1,16))", "4, 6", true},
+    {"f32[2,3]{0,1:T(2)}", "2, 3", true},
+    {"f32[]", "", true},
+    {"-> 0", "", true},
+    {"size=(2, 3) stride=(3, 1)", "2, 3", true},
+    {"lane: [[0, 1], [2, 0], [1, 0]]", "4, 2", true},
+    {"S[(8, 4) : (4@lane, 1)]", "8, 4", true},
+    {"NHWC16c", "N, C, H, W", false},
+    {"aBc8b", "A, B, C", false},
+    {"{0,1}", "I0, I1", false},
+    {"lambda row, col: [col, row]", "ROW, COL", false},
+    {"i, j; r=2 -> i, j, r @device", "I, J", false},
+    {"n, N, M, x -> n, N, M, x", "n_, n__, m, X", false},
+    {"k, d, e -> k, d, e", "16*K16, 64, E", false},
+};
+
+static void test_shapes(void **state) {
+  (void)state;
+  LayoutConditions conditions;
+  LayoutSource where[] = {layout_source("D == 64", -1), layout_source("K == 16*K16", -1)};
+  assert_true(layout_conditions_parse(context, where, COUNT_OF(where), &conditions));
+  for (int i = 0; i < COUNT_OF(shapes); i++) {
+    LayoutSource source = layout_source(shapes[i].text, -1);
+    source.definitions = conditions.definitions;
+    source.definition_count = conditions.definition_count;
+    int rank;
+    bool said;
+    Text text = text_new(&context->arena);
+    const LayoutExpr *const *shape = layout_shape_of(context, &source, &rank, &said);
+    assert_non_null(shape);
+    for (int j = 0; j < rank; j++)
+      text_printf(&text, "%s%s", j ? ", " : "", layout_expr_text(context, shape[j], NULL, 0));
+    assert_string_equal(text_string(&text), shapes[i].shape);
+    assert_int_equal(said, shapes[i].said);
+    assert_non_null(layout_parse(context, &source, shape, rank, conditions.facts));
+  }
+  LayoutSource star = layout_source("*i, c -> *i, c", -1);
+  assert_null(layout_shape_of(context, &star, &(int){0}, &(bool){false}));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(test_texts, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_table, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_unsayable, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_errors, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_shapes, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_left_out, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_too_many_axes, set_up, tear_down),
   };
