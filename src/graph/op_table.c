@@ -20,6 +20,7 @@ static const Family families[] = {
     {shape_ops, &shape_op_count},
     {select_ops, &select_op_count},
     {standardize_ops, &standardize_op_count},
+    {quantize_ops, &quantize_op_count},
 };
 
 int op_count(void) {

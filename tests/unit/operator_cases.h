@@ -70,6 +70,14 @@ static const OperatorCase operator_cases[] = {
     {"nn.layer_norm", "3x5x17 5x17", "axis=1"},
     {"nn.rms_norm", "7x13 13", ""},
     {"nn.instance_norm", "2x13x5x3 13 13", ""},
+    {"quantize", "3x7x5 7:float32@0.25~2 7:uint8@0~255", "axis=1"},
+    {"quantize", "5x7 -:float32@0.0625~2", "dtype=\"int4\""},
+    {"quantize", "5x13 5x4:float32@0.25~2 5x4:int16@-9~9", "axis=1, block_size=4, dtype=\"int16\""},
+    {"quantize", "1x17 1:float16@0.25~2", "dtype=\"float8_e4m3\", precision=\"float16\""},
+    {"dequantize", "3x7x5 7:float32@0.25~2", "axis=1"},
+    {"dequantize", "5x13:int4@-8~7 -:float16@0.25~2 -:int4@-8~7", ""},
+    {"dequantize", "13x5:uint8@0~255 4x5:float32@0.25~2 4x5:uint8@0~255",
+     "axis=0, block_size=4, dtype=\"float16\""},
 };
 
 #endif

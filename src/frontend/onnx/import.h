@@ -21,6 +21,9 @@ typedef struct OnnxRow {
 } OnnxRow;
 const OnnxRow *onnx_row_find(const char *name); // NULL: none
 
+// Rows stand in a table for each file of families; a name of NULL ends one.
+extern const OnnxRow onnx_quantized_rows[];
+
 typedef struct Importer {
   Context *context;
   OnnxFile *file;
@@ -102,6 +105,9 @@ Value *import_cast(Import *import, Value *value, DType type);
 Value *import_reshape(Import *import, Value *value, const int64_t *shape, int rank);
 // A constant of `type` and `shape` over `data`.
 Value *import_const(Import *import, DType type, const int64_t *shape, int rank, const void *data);
+// The result of the ONNX operator `op`, of other inputs, with the attributes of this node. NULL
+// after a diagnostic.
+Value *import_through(Import *import, const char *op, Value **inputs, int count);
 // `value` becomes output `i` of the node; NULL: the node failed.
 void import_result(Import *import, int i, Value *value);
 

@@ -156,6 +156,20 @@ Value *import_reshape(Import *import, Value *value, const int64_t *shape, int ra
   return import_add(import, node);
 }
 
+Value *import_through(Import *import, const char *op, Value **inputs, int count) {
+  Str name = str_format(import->context, "%s.%s", import->name, op);
+  OnnxNode node = *import->node;
+  node.output = (OnnxNames){.items = &name, .count = 1};
+  Import inner = *import;
+  inner.node = &node;
+  inner.row = onnx_row_find(op);
+  inner.inputs = inputs;
+  inner.input_count = count;
+  inner.row->import(&inner);
+  import->op_count = inner.op_count;
+  return map_find(&import->importer->values, name);
+}
+
 void import_result(Import *import, int i, Value *value) {
   Importer *importer = import->importer;
   if (!import_wants_output(import, i)) return;
@@ -177,9 +191,6 @@ static const char *advice(const OnnxNode *node) {
   for (int i = 0; i < COUNT_OF(control); i++)
     if (strcmp(node->op_type, control[i]) == 0)
       return "control flow: export the model without it, for fixed conditions and counts";
-  if (strstr(node->op_type, "Quantize") || strstr(node->op_type, "QLinear") ||
-      strstr(node->op_type, "Integer"))
-    return "quantized arithmetic: use the model in floating point";
   if (strncmp(node->op_type, "Sequence", 8) == 0 || strncmp(node->op_type, "Optional", 8) == 0)
     return "only tensors can be computed with";
   return "write it with operators that are, or compute it outside the model";

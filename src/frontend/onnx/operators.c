@@ -492,10 +492,14 @@ static const OnnxRow rows[] = {
     {"Transpose", 1, 1, "perm:ints", import_transpose},
     {"Trilu", 1, 2, "upper:int", import_trilu},
     {"Unsqueeze", 1, 2, "axes:ints", import_squeeze},
+    {0},
 };
 
+static const OnnxRow *const tables[] = {rows, onnx_quantized_rows};
+
 const OnnxRow *onnx_row_find(const char *name) {
-  for (int i = 0; i < COUNT_OF(rows); i++)
-    if (strcmp(rows[i].name, name) == 0) return &rows[i];
+  for (int i = 0; i < COUNT_OF(tables); i++)
+    for (const OnnxRow *row = tables[i]; row->name; row++)
+      if (strcmp(row->name, name) == 0) return row;
   return NULL;
 }

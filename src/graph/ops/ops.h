@@ -16,6 +16,7 @@ OP_FAMILY(reduction)
 OP_FAMILY(shape)
 OP_FAMILY(select)
 OP_FAMILY(standardize)
+OP_FAMILY(quantize)
 #undef OP_FAMILY
 
 enum { OP_MOST_PARTS = 1024 }; // of a split

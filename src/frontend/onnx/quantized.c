@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// ONNX operators on quantised numbers. Products are taken of integers less their zero points, in
+// int32, which is exact; scaling back and rounding is the operator that quantises.
+#include "frontend/onnx/import.h"
+
+#include "graph/graph.h"
+
+static bool set_type(Import *import, Node *node, const char *key, int32_t code) {
+  DType type;
+  if (!onnx_dtype(code, &type))
+    return import_refuse(import, "attribute '%s': type %s (%d) is not supported", key,
+                         onnx_type_name(code), code);
+  const char *own = strcmp(key, "precision") == 0 ? key : "dtype";
+  node_set_string(import->context, node, own, dtype_name(import->context, type));
+  return true;
+}
+
+static bool set_type_attribute(Import *import, Node *node, const char *key) {
+  int32_t code = (int32_t)import_int(import, key, 0);
+  return code == 0 || set_type(import, node, key, code);
+}
+
+static Node *begin_on_grid(Import *import, const char *op) {
+  Node *node = import_begin(import, op, import->inputs, import->input_count);
+  node_set_int(import->context, node, "axis", import_int(import, "axis", 1));
+  if (import_int(import, "block_size", 0))
+    node_set_int(import->context, node, "block_size", import_int(import, "block_size", 0));
+  return node;
+}
+
+// The type is that of the zero point, or the attribute's, or uint8.
+static void import_quantize(Import *import) {
+  Node *node = begin_on_grid(import, "quantize");
+  Value *zero = import_input(import, 2);
+  if (zero)
+    node_set_string(import->context, node, "dtype", dtype_name(import->context, zero->type));
+  else if (!set_type_attribute(import, node, "output_dtype"))
+    return;
+  if (!set_type_attribute(import, node, "precision")) return;
+  if (!import_int(import, "saturate", 1)) node_set_int(import->context, node, "saturate", 0);
+  import_result(import, 0, import_add(import, node));
+}
+
+static void import_dequantize(Import *import) {
+  Node *node = begin_on_grid(import, "dequantize");
+  if (set_type_attribute(import, node, "output_dtype"))
+    import_result(import, 0, import_add(import, node));
+}
+
+// ---- Products of integers ---------------------------------------------------------------------
+
+// One number for each index of `axis`, of a tensor of rank `rank`; one for all, or of full rank,
+// stays as it is.
+static Value *along(Import *import, Value *value, int axis, int rank) {
+  int64_t shape[TE_MAX_RANK];
+  if (!value || value->rank != 1) return value;
+  for (int i = 0; i < rank; i++) shape[i] = 1;
+  if (import_dim(value, 0) == 1) return import_reshape(import, value, shape, 0);
+  shape[axis] = import_dim(value, 0);
+  return import_reshape(import, value, shape, rank);
+}
+
+static Value *less_zero(Import *import, Value *x, Value *zero, int axis) {
+  Value *wide = import_cast(import, x, DTYPE_INT32);
+  if (!zero || !wide) return wide;
+  zero = along(import, import_cast(import, zero, DTYPE_INT32), axis, x->rank);
+  return zero ? import_op(import, "subtract", wide, zero) : NULL;
+}
+
+// Left operands have numbers for their rows, right ones for their columns.
+static Value *product(Import *import, Value *a, Value *zero_a, Value *b, Value *zero_b) {
+  a = less_zero(import, a, zero_a, MAX_OF(a->rank - 2, 0));
+  b = less_zero(import, b, zero_b, b->rank - 1);
+  return a && b ? import_op(import, "matmul", a, b) : NULL;
+}
+
+static bool convolved(Import *import, Value **inputs, Value *zero_x, Value *zero_w) {
+  inputs[0] = less_zero(import, inputs[0], zero_x, 0);
+  inputs[1] = less_zero(import, inputs[1], zero_w, 0);
+  return inputs[0] && inputs[1];
+}
+
+static void import_matmul_integer(Import *import) {
+  import_result(import, 0,
+                product(import, import->inputs[0], import_input(import, 2), import->inputs[1],
+                        import_input(import, 3)));
+}
+
+// Padding is 0 after the zero point is taken away.
+static void import_conv_integer(Import *import) {
+  Value *inputs[] = {import->inputs[0], import->inputs[1]};
+  if (!convolved(import, inputs, import_input(import, 2), import_input(import, 3))) return;
+  import->inputs = inputs;
+  import->input_count = 2;
+  onnx_row_find("Conv")->import(import);
+}
+
+// sum * (a * b) / y + zero
+static Value *requantized(Import *import, Value *sum, Value *a, Value *b, Value *y, Value *zero) {
+  a = import_cast(import, a, DTYPE_FLOAT32);
+  b = import_cast(import, b, DTYPE_FLOAT32);
+  Value *scale = a && b ? import_op(import, "multiply", a, b) : NULL;
+  sum = sum && scale ? import_cast(import, sum, DTYPE_FLOAT32) : NULL;
+  Value *inputs[] = {sum ? import_op(import, "multiply", sum, scale) : NULL,
+                     import_cast(import, y, DTYPE_FLOAT32), zero};
+  if (!inputs[0]) return NULL;
+  Node *node = import_begin(import, "quantize", inputs, 3);
+  node_set_string(import->context, node, "dtype", dtype_name(import->context, zero->type));
+  return import_add(import, node);
+}
+
+static void import_qlinear_matmul(Import *import) {
+  Value **in = import->inputs;
+  int rows = MAX_OF(in[0]->rank - 2, 0);
+  Value *sum = product(import, in[0], in[2], in[3], in[5]);
+  Value *a = along(import, in[1], rows, in[0]->rank);
+  Value *b = along(import, in[4], in[3]->rank - 1, in[3]->rank);
+  import_result(import, 0, requantized(import, sum, a, b, in[6], in[7]));
+}
+
+static void import_qlinear_conv(Import *import) {
+  Value **in = import->inputs, *inputs[] = {in[0], in[3], import_input(import, 8)};
+  if (!convolved(import, inputs, in[2], in[5])) return;
+  Value *sum = import_through(import, "Conv", inputs, inputs[2] ? 3 : 2);
+  Value *scale = along(import, in[4], 0, in[3]->rank - 1);
+  import_result(import, 0,
+                requantized(import, sum, along(import, in[1], 0, 1), scale, in[6], in[7]));
+}
+
+// ---- The grid of what is there ----------------------------------------------------------------
+
+static Value *reduced(Import *import, const char *op, Value *x) {
+  return import_add(import, import_begin(import, op, &x, 1));
+}
+
+// From the smallest to the largest value, 0 included, in 255 steps; of zeros alone, steps of 1.
+static void import_dynamic_quantize(Import *import) {
+  Value *x = import->inputs[0], *low = reduced(import, "min", x), *high = reduced(import, "max", x);
+  if (!low || !high) return;
+  Value *zero = import_scalar(import, x, 0), *one = import_scalar(import, x, 1);
+  Value *steps = import_scalar(import, x, 255);
+  low = import_op(import, "minimum", low, zero);
+  high = import_op(import, "maximum", high, zero);
+  Value *range = low && high ? import_op(import, "subtract", high, low) : NULL;
+  Value *scale = import_op(import, "divide", range, steps);
+  Value *none = scale ? import_op(import, "equal", scale, zero) : NULL;
+  Value *choice[] = {none, one, scale};
+  scale = none ? import_add(import, import_begin(import, "where", choice, 3)) : NULL;
+  Value *offset = scale ? import_op(import, "divide", low, scale) : NULL;
+  offset = offset ? import_op(import, "subtract", zero, offset) : NULL;
+  Value *bounded[] = {offset, zero, steps};
+  offset = offset ? import_add(import, import_begin(import, "clip", bounded, 3)) : NULL;
+  Value *point = import_cast(import, import_op(import, "round", offset, NULL), DTYPE_UINT8);
+  Value *inputs[] = {x, scale, point};
+  Node *node = point ? import_begin(import, "quantize", inputs, 3) : NULL;
+  import_result(import, 0, node ? import_add(import, node) : NULL);
+  import_result(import, 1, scale);
+  import_result(import, 2, point);
+}
+
+#define CONV_ATTRIBUTES                                                                            \
+  "kernel_shape:ints strides:ints pads:ints dilations:ints auto_pad:string group:int"
+
+const OnnxRow onnx_quantized_rows[] = {
+    {"ConvInteger", 2, 4, CONV_ATTRIBUTES, import_conv_integer},
+    {"DequantizeLinear", 2, 3, "axis:int block_size:int output_dtype:int", import_dequantize},
+    {"DynamicQuantizeLinear", 1, 1, NULL, import_dynamic_quantize},
+    {"MatMulInteger", 2, 4, NULL, import_matmul_integer},
+    {"QLinearConv", 8, 9, CONV_ATTRIBUTES, import_qlinear_conv},
+    {"QLinearMatMul", 8, 8, NULL, import_qlinear_matmul},
+    {"QuantizeLinear", 2, 3, "axis:int block_size:int output_dtype:int precision:int saturate:int",
+     import_quantize},
+    {0},
+};

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers on a grid: q = round(x / scale) + zero point within the range of a narrow type, and back.
+// Scale and zero point are one for the tensor, one for each index of an axis, or one for each block
+// of an axis. Computed in float32; halves round to even.
+#include "graph/ops/ops.h"
+
+typedef struct Grid {
+  OpCall *call;
+  Buffer *scale, *zero; // zero NULL: 0
+  int axis;
+  int64_t block; // of the axis that share one number; 0: not in blocks
+} Grid;
+
+static bool same_extent(const Expr *a, const Expr *b) {
+  return a == b || (a->op == EXPR_INT && b->op == EXPR_INT && a->as.i == b->as.i);
+}
+
+static bool is_single(const Buffer *b) {
+  return b->rank == 0 || (b->rank == 1 && expr_is_int(b->shape[0], 1));
+}
+
+static bool in_blocks(const Grid *grid) {
+  const Buffer *x = grid->call->inputs[0], *scale = grid->scale;
+  int64_t extent, blocks;
+  if (scale->rank != x->rank) return false;
+  for (int i = 0; i < x->rank; i++)
+    if (i != grid->axis && !same_extent(x->shape[i], scale->shape[i])) return false;
+  return expr_as_int(x->shape[grid->axis], &extent) &&
+         expr_as_int(scale->shape[grid->axis], &blocks) && blocks == ceil_div(extent, grid->block);
+}
+
+static bool same_shape(const Buffer *a, const Buffer *b) {
+  for (int i = 0; i < a->rank; i++)
+    if (i >= b->rank || !same_extent(a->shape[i], b->shape[i])) return false;
+  return a->rank == b->rank;
+}
+
+static bool grid_of(OpCall *call, Grid *grid) {
+  Buffer *x = call->inputs[0];
+  *grid = (Grid){.call = call, .scale = call->inputs[1]};
+  grid->zero = call->input_count > 2 ? call->inputs[2] : NULL;
+  grid->block = node_int(call->node, "block_size", 0);
+  if (!dtype_is_float(grid->scale->type)) return op_error(call, "its scale must be floating point");
+  if (grid->zero && !is_single(grid->zero) && !same_shape(grid->scale, grid->zero))
+    return op_error(call, "its scale and its zero point have different shapes");
+  if (grid->block < 0) return op_error(call, "'block_size' is %lld", (long long)grid->block);
+  if (is_single(grid->scale)) return true;
+  if (!op_axis(call, node_int(call->node, "axis", 1), x->rank, &grid->axis)) return false;
+  if (grid->block)
+    return in_blocks(grid) || op_error(call,
+                                       "its scale must have one number for each block of "
+                                       "%lld on axis %d",
+                                       (long long)grid->block, grid->axis);
+  return (grid->scale->rank == 1 && same_extent(grid->scale->shape[0], x->shape[grid->axis])) ||
+         op_error(call, "its scale must be one number, or one for each index of axis %d",
+                  grid->axis);
+}
+
+// The scale or zero point for an index of the tensor.
+static Expr *parameter_at(const Grid *grid, Buffer *parameter, const TeAxes *axes) {
+  Context *context = grid->call->context;
+  Expr *first = expr_index(context, 0), *along = axes->at[grid->axis], *at[TE_MAX_RANK];
+  if (is_single(parameter)) return te_at(grid->call->te, parameter, &first);
+  if (!grid->block) return te_at(grid->call->te, parameter, &along);
+  memcpy(at, axes->at, sizeof at);
+  at[grid->axis] = expr_floor_div(context, along, expr_int(context, along->type, grid->block));
+  return te_at(grid->call->te, parameter, at);
+}
+
+static bool type_of(const OpCall *call, const char *otherwise, DType *type) {
+  const char *name = node_string(call->node, "dtype", otherwise);
+  return dtype_parse(name, strlen(name), type) || op_error(call, "unknown type '%s'", name);
+}
+
+// The largest number of a small float, in both directions.
+static Expr *saturated(Context *context, Expr *value, DType type) {
+  double most = float_decode(*dtype_small_float(type), float_beyond(*dtype_small_float(type)) - 1);
+  value = expr_max(context, value, expr_const(context, value->type, -most));
+  return expr_min(context, value, expr_const(context, value->type, most));
+}
+
+static Expr *within(Context *context, Expr *value, DType type) {
+  bool negative = type.code == TYPE_INT;
+  double most = (double)((INT64_C(1) << (type.bits - negative)) - 1);
+  double least = negative ? -most - 1 : 0;
+  value = expr_max(context, value, expr_const(context, value->type, least));
+  return expr_min(context, value, expr_const(context, value->type, most));
+}
+
+// x / scale, rounded on the way to `precision` where the node asks for that.
+static bool quotient(const Grid *grid, Expr *x, Expr *scale, Expr **value) {
+  Context *context = grid->call->context;
+  DType precision = DTYPE_FLOAT32;
+  const char *name = node_string(grid->call->node, "precision", "float32");
+  if (!dtype_parse(name, strlen(name), &precision) || !dtype_is_float(precision))
+    return op_error(grid->call, "unknown type '%s'", name);
+  x = expr_cast(context, precision, x);
+  *value = expr_binary(context, EXPR_DIV, x, expr_cast(context, precision, scale));
+  *value = expr_cast(context, DTYPE_FLOAT32, *value);
+  return true;
+}
+
+static bool define_quantize(OpCall *call) {
+  Context *context = call->context;
+  Buffer *x = call->inputs[0];
+  Grid grid;
+  DType type;
+  Expr *value = NULL;
+  if (!type_of(call, "uint8", &type) || !grid_of(call, &grid)) return false;
+  bool narrow = dtype_is_int(type) && type.bits <= 16;
+  if (!narrow && !(dtype_small_float(type) && type.bits < 16))
+    return op_error(call, "to %s is not supported, only to types of up to 16 bits",
+                    dtype_name(context, type));
+  TeAxes axes = te_axes(call->te, x->shape, x->rank);
+  if (!quotient(&grid, te_at(call->te, x, axes.at), parameter_at(&grid, grid.scale, &axes), &value))
+    return false;
+  if (narrow) value = expr_unary(context, EXPR_ROUND, value);
+  if (grid.zero) {
+    Expr *zero = parameter_at(&grid, grid.zero, &axes);
+    value = expr_add(context, value, expr_cast(context, DTYPE_FLOAT32, zero));
+  }
+  if (narrow) value = within(context, value, type);
+  if (!narrow && node_int(call->node, "saturate", 1)) value = saturated(context, value, type);
+  op_output(call, te_compute(call->te, call->node->name, type, x->shape, &axes, value));
+  return true;
+}
+
+// (x - zero point) * scale: the difference is exact.
+static bool define_dequantize(OpCall *call) {
+  Context *context = call->context;
+  Buffer *x = call->inputs[0];
+  Grid grid;
+  DType type;
+  if (!grid_of(call, &grid) || !type_of(call, dtype_name(context, grid.scale->type), &type))
+    return false;
+  if (grid.zero && !dtype_equal(grid.zero->type, x->type))
+    return op_error(call, "its zero point must have the type of its input");
+  TeAxes axes = te_axes(call->te, x->shape, x->rank);
+  DType exact = dtype_is_int(x->type) ? DTYPE_INT32 : DTYPE_FLOAT32;
+  Expr *value = expr_cast(context, exact, te_at(call->te, x, axes.at));
+  if (grid.zero)
+    value =
+        expr_sub(context, value, expr_cast(context, exact, parameter_at(&grid, grid.zero, &axes)));
+  Expr *scale = expr_cast(context, DTYPE_FLOAT32, parameter_at(&grid, grid.scale, &axes));
+  value = expr_mul(context, expr_cast(context, DTYPE_FLOAT32, value), scale);
+  op_output(call, te_compute(call->te, call->node->name, type, x->shape, &axes, value));
+  return true;
+}
+
+const OpRow quantize_ops[] = {
+    {"quantize", NULL, 2, 3, define_quantize, "axis block_size dtype precision saturate",
+     .mixed_types = true},
+    {"dequantize", NULL, 2, 3, define_dequantize, "axis block_size dtype", .mixed_types = true},
+};
+const int quantize_op_count = COUNT_OF(quantize_ops);
