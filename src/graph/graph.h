@@ -34,6 +34,7 @@ struct OpRow {
   const char *attrs; // the attributes it knows, separated by spaces
   OpBody body;       // elementwise operators
   DType result;      // elementwise operators: void means the type of the first operand
+  int space;         // operators over windows: how many axes follow n and c; 0: any
   bool mixed_types;  // its inputs may have several element types
 };
 

@@ -13,6 +13,7 @@ typedef struct Family {
 
 static const Family families[] = {
     {elementwise_ops, &elementwise_op_count},
+    {conv_ops, &conv_op_count},
     {contraction_ops, &contraction_op_count},
     {pool_ops, &pool_op_count},
     {normalization_ops, &normalization_op_count},

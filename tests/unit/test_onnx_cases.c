@@ -48,6 +48,7 @@ static const char *const complete[] = {
     "ConstantOfShape",
     "Conv",
     "ConvInteger",
+    "ConvTranspose",
     "Cos",
     "Cosh",
     "CumSum",

@@ -105,9 +105,24 @@ static const Good good[] = {
     {"in x float 1x3x7x7; zeros w float 4x3x2x2; node Conv c x,w y auto_pad='SAME_LOWER'; out y",
      NULL, "y[1,4,7,7] = nn.conv2d(x[1,3,7,7], const[4,3,2,2]) groups=1 auto_pad=SAME_LOWER"},
     {"in x float 1x3x8; zeros w float 4x3x3; node Conv c x,w y pads=[1,0]; out y", NULL,
-     "c[1,3,1,8] = reshape(x[1,3,8]) shape=[1,3,1,8] allow_zero=1; c.nn.conv2d[1,4,1,7] = "
-     "nn.conv2d(c[1,3,1,8], const[4,3,1,3]) groups=1 padding=[0,1,0,0]; y[1,4,7] = "
-     "reshape(c.nn.conv2d[1,4,1,7]) shape=[1,4,7] allow_zero=1"},
+     "y[1,4,7] = nn.conv1d(x[1,3,8], const[4,3,3]) groups=1 padding=[1,0]"},
+    {"in x float 1x3x2x5x4; zeros w float 6x1x1x2x3; node Conv c x,w y group=3; out y", NULL,
+     "y[1,6,2,4,2] = nn.conv3d(x[1,3,2,5,4], const[6,1,1,2,3]) groups=3"},
+    {"in x float 1x4x5; zeros w float 4x3x3; node ConvTranspose c x,w y strides=[2] pads=[1,0] "
+     "group=2 output_padding=[1]; out y",
+     NULL,
+     "y[1,6,11] = nn.conv1d_transpose(x[1,4,5], const[4,3,3]) groups=2 strides=[2] "
+     "output_padding=[1] padding=[1,0]"},
+    {"in x float 1x1x3x3; zeros w float 1x2x3x3; node ConvTranspose c x,w y strides=[3,2] "
+     "output_shape=[10,8]; out y",
+     NULL,
+     "y[1,2,10,8] = nn.conv2d_transpose(x[1,1,3,3], const[1,2,3,3]) groups=1 strides=[3,2] "
+     "padding=[0,0,-1,-1]"},
+    {"in x float 1x1x3x3; zeros w float 1x2x4x4; node ConvTranspose c x,w y strides=[2,3] "
+     "auto_pad='SAME_UPPER'; out y",
+     NULL,
+     "y[1,2,6,9] = nn.conv2d_transpose(x[1,1,3,3], const[1,2,4,4]) groups=1 strides=[2,3] "
+     "padding=[1,0,1,1]"},
     {"in x float 1x2x5x5; node MaxPool m x y kernel_shape=[2,2] strides=[2,2] ceil_mode=1; out y",
      NULL, "y[1,2,3,3] = nn.max_pool2d(x[1,2,5,5]) pool_size=[2,2] strides=[2,2] ceil_mode=1"},
     {"in x float 2x3; zeros w float 5x3; node Gemm g x,w y transB=1 alpha=0.5; out y", NULL,
@@ -241,13 +256,19 @@ static const Bad bad[] = {
     {"in x float 1x2x3x3; node MaxPool f x y kernel_shape=[4,2]; out y", NULL, "f",
      "does not fit 3 places"},
     {"in x float 1x2x3x3; node MaxPool f x y kernel_shape=[2,2] strides=[0,1]; out y", NULL, "f",
-     "must be at least 1"},
+     "'strides' has the value 0"},
     {"in x float 1x3x8x8; zeros w float 4x2x3x3; node Conv f x,w y; out y", NULL, "f",
      "3 input channels"},
     {"in x float 1x3x8x8; zeros w float 4x3x3x3; node Conv f x,w y kernel_shape=[3,2]; out y", NULL,
      "f", "kernel_shape is not the shape of the weights"},
-    {"in x float 1x3x4x4x4; zeros w float 4x3x3x3x3; node Conv f x,w y; out y", NULL, "f",
-     "of rank 5 is not supported"},
+    {"in x float 1x3x4x4x4x4; zeros w float 4x3x3x3x3x3; node Conv f x,w y; out y", NULL, "f",
+     "of rank 6 is not supported"},
+    {"in x float 1x3x4x4; zeros w float 4x2x3x3; node ConvTranspose f x,w y; out y", NULL, "f",
+     "3 input channels, weights for 4 in 1 groups with 2 outputs"},
+    {"in x float 1x3x4; zeros w float 3x2x3; node ConvTranspose f x,w y pads=[3,3]; out y", NULL,
+     "f", "axis 2 would have the extent 0"},
+    {"in x float 1x3x4; zeros w float 3x2x3; node ConvTranspose f x,w y strides=[1,1]; out y", NULL,
+     "f", "'strides' has 2 entries, expected 1"},
     {"in x float 2x3; in z float 2x4; node Add f x,z y; out y", NULL, "f", "do not broadcast"},
     {"in x float 2x3; in z int64 2x3; node Add f x,z y; out y", NULL, "f", "float32 and int64"},
     {"in x int64 2x3; node Sqrt f x y; out y", NULL, "f", "int64"},

@@ -128,6 +128,11 @@ void import_split(Import *import);
 void import_tile(Import *import);
 void import_trilu(Import *import);
 
+// windows.c: convolutions and pools.
+void import_conv(Import *import);
+void import_conv_transpose(Import *import);
+void import_pool(Import *import);
+
 // fold.c: what is known at import. True when the node's result is known and was set.
 bool import_fold(Import *import);
 // Computes an operator whose inputs are small constants: its outputs become constants. False, with

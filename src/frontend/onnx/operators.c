@@ -5,108 +5,6 @@
 
 #include "graph/graph.h"
 
-// ---- Windows ----------------------------------------------------------------------------------
-
-static void set_windows(Import *import, Node *node) {
-  static const char *const keys[][2] = {
-      {"strides", "strides"}, {"pads", "padding"}, {"dilations", "dilation"}};
-  for (int i = 0; i < COUNT_OF(keys); i++)
-    if (import_has(import, keys[i][0]))
-      import_set_ints(import, node, keys[i][1], import_ints(import, keys[i][0]));
-  const char *automatic = import_text(import, "auto_pad", "NOTSET");
-  if (*automatic && strcmp(automatic, "NOTSET") != 0)
-    node_set_string(import->context, node, "auto_pad", automatic);
-}
-
-static bool check_kernel(Import *import, const Value *weight) {
-  IntArray kernel = import_ints(import, "kernel_shape");
-  bool agrees = !kernel.count || kernel.count == weight->rank - 2;
-  for (int i = 0; agrees && i < kernel.count; i++)
-    agrees = kernel.items[i] == import_dim(weight, i + 2);
-  return agrees ||
-         import_refuse(import, "kernel_shape is not the shape of the weights '%s'", weight->name);
-}
-
-// [n, c, w] to [n, c, 1, w], and back.
-static Value *with_height(Import *import, Value *value) {
-  if (!value) return NULL;
-  int64_t shape[] = {import_dim(value, 0), import_dim(value, 1), 1, import_dim(value, 2)};
-  return import_reshape(import, value, shape, 4);
-}
-
-static Value *without_height(Import *import, Value *value) {
-  if (!value) return NULL;
-  int64_t shape[] = {import_dim(value, 0), import_dim(value, 1), import_dim(value, 3)};
-  return import_reshape(import, value, shape, 3);
-}
-
-static IntArray widened(Import *import, const char *key, int64_t filler) {
-  IntArray given = import_ints(import, key), result = {0};
-  for (int i = 0; i < given.count; i++) {
-    array_push(&import->context->arena, &result, filler);
-    array_push(&import->context->arena, &result, given.items[i]);
-  }
-  return result;
-}
-
-static Node *begin_conv(Import *import, Value *x, Value *weight) {
-  Value *inputs[] = {x, weight, import_input(import, 2)};
-  Node *node = import_begin(import, "nn.conv2d", inputs, inputs[2] ? 3 : 2);
-  node_set_int(import->context, node, "groups", import_int(import, "group", 1));
-  set_windows(import, node);
-  return node;
-}
-
-// A convolution along one axis is one of height 1.
-static Value *conv_1d(Import *import, Value *x, Value *weight) {
-  x = with_height(import, x);
-  weight = with_height(import, weight);
-  if (!x || !weight) return NULL;
-  Node *node = begin_conv(import, x, weight);
-  if (import_has(import, "strides"))
-    import_set_ints(import, node, "strides", widened(import, "strides", 1));
-  if (import_has(import, "dilations"))
-    import_set_ints(import, node, "dilation", widened(import, "dilations", 1));
-  if (import_has(import, "pads"))
-    import_set_ints(import, node, "padding", widened(import, "pads", 0));
-  return without_height(import, import_add(import, node));
-}
-
-static void import_conv(Import *import) {
-  Value *x = import_input(import, 0), *weight = import_input(import, 1), *result = NULL;
-  if (x->rank != weight->rank)
-    import_refuse(import, "its input has rank %d, its weights have rank %d", x->rank, weight->rank);
-  else if (x->rank != 3 && x->rank != 4)
-    import_refuse(import,
-                  "of rank %d is not supported, only of images [n, c, h, w] and rows "
-                  "[n, c, w]",
-                  x->rank);
-  else if (check_kernel(import, weight))
-    result = x->rank == 3 ? conv_1d(import, x, weight)
-                          : import_add(import, begin_conv(import, x, weight));
-  import_result(import, 0, result);
-}
-
-static void import_pool(Import *import) {
-  Value *x = import_input(import, 0);
-  if (import_wants_output(import, 1)) {
-    import_refuse(import, "its second result, the places of the maxima, is not supported");
-    return;
-  }
-  if (!import_has(import, "kernel_shape")) {
-    import_refuse(import, "attribute 'kernel_shape' is missing");
-    return;
-  }
-  bool largest = strcmp(import->node->op_type, "MaxPool") == 0;
-  Node *node = import_begin(import, largest ? "nn.max_pool2d" : "nn.avg_pool2d", &x, 1);
-  import_set_ints(import, node, "pool_size", import_ints(import, "kernel_shape"));
-  set_windows(import, node);
-  if (import_int(import, "ceil_mode", 0)) node_set_int(import->context, node, "ceil_mode", 1);
-  if (import_int(import, "count_include_pad", 0))
-    node_set_int(import->context, node, "count_include_pad", 1);
-  import_result(import, 0, import_add(import, node));
-}
-
 // ---- Products ---------------------------------------------------------------------------------
 
 static void import_gemm(Import *import) {
@@ -450,6 +348,8 @@ static const OnnxRow rows[] = {
      import_constant_node},
     {"ConstantOfShape", 1, 1, "value:tensor", import_only_folded},
     {"Conv", 2, 3, WINDOW_ATTRIBUTES "group:int", import_conv},
+    {"ConvTranspose", 2, 3, WINDOW_ATTRIBUTES "group:int output_padding:ints output_shape:ints",
+     import_conv_transpose},
     {"CumSum", 2, 2, "exclusive:int reverse:int", import_cumsum},
     {"DepthToSpace", 1, 1, "blocksize:int mode:string", import_depth_to_space},
     {"Dropout", 1, 3, "ratio:float seed:int", import_dropout},

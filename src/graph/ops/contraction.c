@@ -1,64 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolution and products of matrices.
+// Products of matrices.
 #include "graph/ops/ops.h"
-
-// ---- Convolution, 2-d: x[n, c, h, w], weight[k, c/groups, r, s], bias[k]
-
-static bool conv_shapes(OpCall *call, WindowAxis *windows, int64_t *groups) {
-  Buffer *x = call->inputs[0], *weight = call->inputs[1];
-  int64_t in, per_group, out;
-  if (x->rank != 4 || weight->rank != 4)
-    return op_error(call, "takes an image and weights of rank 4, got %d and %d", x->rank,
-                    weight->rank);
-  *groups = node_int(call->node, "groups", 1);
-  for (int i = 0; i < 2; i++)
-    if (!expr_as_int(weight->shape[i + 2], &windows[i].kernel))
-      return op_error(call, "the kernel's extents must be constants");
-  if (!expr_as_int(x->shape[1], &in) || !expr_as_int(weight->shape[1], &per_group) ||
-      !expr_as_int(weight->shape[0], &out))
-    return op_error(call, "channel counts must be constants");
-  if (*groups < 1 || per_group * *groups != in || out % *groups)
-    return op_error(call, "%lld input channels, weights for %lld in %lld groups with %lld outputs",
-                    (long long)in, (long long)per_group, (long long)*groups, (long long)out);
-  if (call->input_count > 2 && call->inputs[2] && call->inputs[2]->rank != 1)
-    return op_error(call, "the bias must have rank 1");
-  return op_windows(call, x, windows, 2);
-}
-
-static Buffer *add_bias(OpCall *call, Buffer *sum, Buffer *bias) {
-  TeAxes axes = te_axes(call->te, sum->shape, sum->rank);
-  Expr *value =
-      expr_add(call->context, te_at(call->te, sum, axes.at), te_at(call->te, bias, &axes.at[1]));
-  return te_compute(call->te, str_format(call->context, "%s_bias", call->node->name), sum->type,
-                    sum->shape, &axes, value);
-}
-
-static bool define_conv2d(OpCall *call) {
-  Context *context = call->context;
-  Te *te = call->te;
-  Buffer *x = call->inputs[0], *weight = call->inputs[1];
-  WindowAxis windows[2];
-  int64_t groups = 1;
-  if (!conv_shapes(call, windows, &groups)) return false;
-  Expr *shape[] = {x->shape[0], weight->shape[0], windows[0].output, windows[1].output};
-  TeAxes axes = te_axes(te, shape, 4);
-  TeReduction sum = {.combine = EXPR_ADD, .init = expr_const(context, x->type, 0)};
-  Expr *c = op_reduce_axis(call, &sum, "rc", weight->shape[1]);
-  Expr *taps[2] = {op_reduce_axis(call, &sum, "rh", weight->shape[2]),
-                   op_reduce_axis(call, &sum, "rw", weight->shape[3])};
-  Expr *per_group = expr_index(context, weight->shape[0]->as.i / groups);
-  Expr *group =
-      groups == 1 ? expr_index(context, 0) : expr_floor_div(context, axes.at[1], per_group);
-  Expr *channel = expr_add(context, expr_mul(context, group, weight->shape[1]), c);
-  Expr *pixel = op_window_at(call, x, axes.at[0], channel, windows, 2, &axes.at[2], taps,
-                             expr_const(context, x->type, 0));
-  Expr *tap = te_at(te, weight, (Expr *[]){axes.at[1], c, taps[0], taps[1]});
-  Buffer *result =
-      te_reduce(te, call->node->name, x->type, shape, &axes, &sum, expr_mul(context, pixel, tap));
-  if (call->input_count > 2 && call->inputs[2]) result = add_bias(call, result, call->inputs[2]);
-  op_output(call, result);
-  return true;
-}
 
 // ---- Products of matrices
 
@@ -158,7 +100,6 @@ static bool define_gemm(OpCall *call) {
 }
 
 const OpRow contraction_ops[] = {
-    {"nn.conv2d", "Conv", 2, 3, define_conv2d, "strides padding dilation groups auto_pad"},
     {"matmul", "MatMul", 2, 2, define_matmul, NULL},
     {"gemm", "Gemm", 2, 3, define_gemm, "alpha beta transpose_a transpose_b"},
 };

@@ -9,6 +9,7 @@
   extern const OpRow family##_ops[];                                                               \
   extern const int family##_op_count;
 OP_FAMILY(elementwise)
+OP_FAMILY(conv)
 OP_FAMILY(contraction)
 OP_FAMILY(pool)
 OP_FAMILY(normalization)
@@ -26,6 +27,9 @@ typedef struct WindowAxis {
   Expr *input, *output; // extents
   int64_t kernel, stride, dilation, begin, end;
 } WindowAxis;
+// A list of `count` integers from `least` to INT32_MAX, each `otherwise` where it is absent.
+bool op_window_attr(OpCall *call, const char *key, int64_t otherwise, int64_t least, int64_t *out,
+                    int count);
 // Fills the windows of the axes 2… of `x` from the node's attributes strides, padding, dilation,
 // auto_pad, ceil_mode; each window's kernel is set before.
 bool op_windows(OpCall *call, Buffer *x, WindowAxis *windows, int count);

@@ -4,12 +4,13 @@
 
 // ---- Windows
 
-static bool window_attr(OpCall *call, const char *key, int64_t otherwise, int64_t *out, int count) {
+bool op_window_attr(OpCall *call, const char *key, int64_t otherwise, int64_t least, int64_t *out,
+                    int count) {
   int n = node_ints(call->node, key, out, count);
   for (int i = 0; n == 0 && i < count; i++) out[i] = otherwise;
   if (n != 0 && n != count) return op_error(call, "'%s' needs %d integers", key, count);
   for (int i = 0; i < count; i++)
-    if (out[i] < 0 || out[i] > INT32_MAX)
+    if (out[i] < least || out[i] > INT32_MAX)
       return op_error(call, "'%s' has the value %lld", key, (long long)out[i]);
   return true;
 }
@@ -33,7 +34,7 @@ static bool pad_same(OpCall *call, WindowAxis *w, bool upper) {
 static bool set_padding(OpCall *call, WindowAxis *windows, int count) {
   const char *automatic = node_string(call->node, "auto_pad", "NOTSET");
   int64_t pads[2 * TE_MAX_RANK];
-  if (!window_attr(call, "padding", 0, pads, 2 * count)) return false;
+  if (!op_window_attr(call, "padding", 0, 0, pads, 2 * count)) return false;
   bool upper = !strcmp(automatic, "SAME_UPPER"), lower = !strcmp(automatic, "SAME_LOWER");
   bool none = !strcmp(automatic, "VALID");
   if (!upper && !lower && !none && strcmp(automatic, "NOTSET"))
@@ -70,11 +71,10 @@ static bool set_output(OpCall *call, WindowAxis *w, bool ceiling) {
 
 bool op_windows(OpCall *call, Buffer *x, WindowAxis *windows, int count) {
   int64_t strides[TE_MAX_RANK], dilation[TE_MAX_RANK];
-  if (!window_attr(call, "strides", 1, strides, count)) return false;
-  if (!window_attr(call, "dilation", 1, dilation, count)) return false;
+  if (!op_window_attr(call, "strides", 1, 1, strides, count)) return false;
+  if (!op_window_attr(call, "dilation", 1, 1, dilation, count)) return false;
   for (int i = 0; i < count; i++) {
-    if (strides[i] < 1 || dilation[i] < 1 || windows[i].kernel < 1)
-      return op_error(call, "strides, dilation and kernel must be at least 1");
+    if (windows[i].kernel < 1) return op_error(call, "a window has the extent 0");
     windows[i].input = x->shape[i + 2];
     windows[i].stride = strides[i];
     windows[i].dilation = dilation[i];
@@ -130,7 +130,7 @@ static bool pool_setup(OpCall *call, Pool *pool) {
   if (pool->count < 1 || x->rank > TE_MAX_RANK - 2)
     return op_error(call, "takes a tensor of rank 3 and more, got %d", x->rank);
   if (!attrs_get(&call->node->attrs, "pool_size")) return op_error(call, "'pool_size' is missing");
-  if (!window_attr(call, "pool_size", 1, kernel, pool->count)) return false;
+  if (!op_window_attr(call, "pool_size", 1, 1, kernel, pool->count)) return false;
   for (int i = 0; i < pool->count; i++) pool->windows[i].kernel = kernel[i];
   if (!op_windows(call, x, pool->windows, pool->count)) return false;
   pool->shape[0] = x->shape[0];

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// ONNX operators over windows: convolutions, their transposes, pools.
+#include "frontend/onnx/import.h"
+
+#include "graph/graph.h"
+
+static void set_windows(Import *import, Node *node) {
+  static const char *const keys[][2] = {
+      {"strides", "strides"}, {"pads", "padding"}, {"dilations", "dilation"}};
+  for (int i = 0; i < COUNT_OF(keys); i++)
+    if (import_has(import, keys[i][0]))
+      import_set_ints(import, node, keys[i][1], import_ints(import, keys[i][0]));
+  const char *automatic = import_text(import, "auto_pad", "NOTSET");
+  if (*automatic && strcmp(automatic, "NOTSET") != 0)
+    node_set_string(import->context, node, "auto_pad", automatic);
+}
+
+// The operator for so many axes: "nn.conv%dd" to "nn.conv2d".
+static const char *op_of_rank(Import *import, const char *format, int rank) {
+  if (rank >= 3 && rank <= 5) return str_format(import->context, format, rank - 2);
+  import_refuse(import, "of rank %d is not supported, only of [n, c] and one to three axes", rank);
+  return NULL;
+}
+
+// ---- Convolutions -----------------------------------------------------------------------------
+
+static bool check_kernel(Import *import, const Value *x, const Value *weight) {
+  IntArray kernel = import_ints(import, "kernel_shape");
+  if (x->rank != weight->rank)
+    return import_refuse(import, "its input has rank %d, its weights have rank %d", x->rank,
+                         weight->rank);
+  bool agrees = !kernel.count || kernel.count == weight->rank - 2;
+  for (int i = 0; agrees && i < kernel.count; i++)
+    agrees = kernel.items[i] == import_dim(weight, i + 2);
+  return agrees ||
+         import_refuse(import, "kernel_shape is not the shape of the weights '%s'", weight->name);
+}
+
+static Node *begin_conv(Import *import, const char *format) {
+  Value *x = import_input(import, 0), *weight = import_input(import, 1);
+  if (!check_kernel(import, x, weight)) return NULL;
+  const char *op = op_of_rank(import, format, x->rank);
+  if (!op) return NULL;
+  Node *node = import_begin(import, op, import->inputs, import->input_count);
+  node_set_int(import->context, node, "groups", import_int(import, "group", 1));
+  return node;
+}
+
+void import_conv(Import *import) {
+  Node *node = begin_conv(import, "nn.conv%dd");
+  if (!node) return;
+  set_windows(import, node);
+  import_result(import, 0, import_add(import, node));
+}
+
+// A list of one integer an axis, or of `otherwise`. False after a diagnostic.
+static bool list_of(Import *import, const char *key, int count, int64_t otherwise, int64_t *out) {
+  IntArray given = import_ints(import, key);
+  if (given.count && given.count != count)
+    return import_refuse(import, "attribute '%s' has %d entries, expected %d", key, given.count,
+                         count);
+  for (int i = 0; i < count; i++) {
+    out[i] = given.count ? given.items[i] : otherwise;
+    if (out[i] < -INT32_MAX || out[i] > INT32_MAX)
+      return import_refuse(import, "attribute '%s' has the value %lld", key, (long long)out[i]);
+  }
+  return true;
+}
+
+// Padding of a transpose. From its output_shape, or from auto_pad: what the whole would be too
+// large by, the odd one in front but for SAME_UPPER; where it is too small, the rest is behind.
+static bool transposed_padding(Import *import, int space, int64_t *pads) {
+  int64_t strides[3], dilations[3], more[3], wanted[3];
+  const Value *x = import_input(import, 0), *weight = import_input(import, 1);
+  const char *automatic = import_text(import, "auto_pad", "NOTSET");
+  bool same = strncmp(automatic, "SAME_", 5) == 0;
+  bool shaped = import_ints(import, "output_shape").count > 0;
+  if (!list_of(import, "pads", 2 * space, 0, pads)) return false;
+  if (!list_of(import, "strides", space, 1, strides) ||
+      !list_of(import, "dilations", space, 1, dilations) ||
+      !list_of(import, "output_padding", space, 0, more) ||
+      !list_of(import, "output_shape", space, 0, wanted))
+    return false;
+  for (int i = 0; (same || shaped) && i < space; i++) {
+    int64_t input = import_dim(x, i + 2), kernel = import_dim(weight, i + 2), total;
+    int64_t output = shaped ? wanted[i] : input * strides[i];
+    total = strides[i] * (input - 1) + more[i] + (kernel - 1) * dilations[i] + 1 - output;
+    int64_t around = MAX_OF(total, 0);
+    pads[i] = strcmp(automatic, "SAME_UPPER") == 0 ? around / 2 : around - around / 2;
+    pads[i + space] = total - pads[i];
+  }
+  return true;
+}
+
+void import_conv_transpose(Import *import) {
+  static const char *const keys[][2] = {
+      {"strides", "strides"}, {"dilations", "dilation"}, {"output_padding", "output_padding"}};
+  int64_t pads[6];
+  Node *node = begin_conv(import, "nn.conv%dd_transpose");
+  if (!node || !transposed_padding(import, node->inputs[0]->rank - 2, pads)) return;
+  for (int i = 0; i < COUNT_OF(keys); i++)
+    if (import_has(import, keys[i][0]))
+      import_set_ints(import, node, keys[i][1], import_ints(import, keys[i][0]));
+  node_set_ints(import->context, node, "padding", pads, 2 * (node->inputs[0]->rank - 2));
+  import_result(import, 0, import_add(import, node));
+}
+
+// ---- Pools ------------------------------------------------------------------------------------
+
+void import_pool(Import *import) {
+  Value *x = import_input(import, 0);
+  if (import_wants_output(import, 1)) {
+    import_refuse(import, "its second result, the places of the maxima, is not supported");
+    return;
+  }
+  if (!import_has(import, "kernel_shape")) {
+    import_refuse(import, "attribute 'kernel_shape' is missing");
+    return;
+  }
+  bool largest = strcmp(import->node->op_type, "MaxPool") == 0;
+  Node *node = import_begin(import, largest ? "nn.max_pool2d" : "nn.avg_pool2d", &x, 1);
+  import_set_ints(import, node, "pool_size", import_ints(import, "kernel_shape"));
+  set_windows(import, node);
+  if (import_int(import, "ceil_mode", 0)) node_set_int(import->context, node, "ceil_mode", 1);
+  if (import_int(import, "count_include_pad", 0))
+    node_set_int(import->context, node, "count_include_pad", 1);
+  import_result(import, 0, import_add(import, node));
+}
