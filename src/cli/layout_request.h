@@ -43,9 +43,9 @@ extern const int layout_operation_count;
 const LayoutOperation *layout_operation_find(const char *name);
 
 // Reads a layout from an object {"layout", "shape", "physical", "where", "order", "padding"}. Only
-// "layout" must be there: a shape that neither field nor spelling says is that of `like`, or without
-// it a symbol for each axis. `name` is the field it stands in, for errors (an option of the command
-// with its dashes). False with diagnostics whose files are named after the fields.
+// "layout" must be there: a shape that neither field nor spelling says is that of `like`, or, where
+// that is NULL, a symbol for each axis. `name` is the field it stands in, for errors (an option of
+// the command with its dashes). False with diagnostics whose files are named after the fields.
 bool layout_operand_read(Context *context, const json_t *object, const char *name,
                          const LayoutOperand *like, LayoutOperand *out);
 // An error about a field. Returns false.

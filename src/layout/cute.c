@@ -5,14 +5,9 @@
 //
 //   (swizzle o offset o layout)(c) = swizzle(offset + layout(c))
 //   swizzle(x) = x ^ ((x & Y) >> S), Y the B bits from bit M + S on (S < 0: from bit M, upwards)
-#include "layout/form.h"
 #include "layout/parse.h"
 
 #include <ctype.h>
-
-typedef struct Swizzle {
-  int64_t bits, base, shift;
-} Swizzle;
 
 // A nested tuple of numbers, flattened: leaves in order, and the leaf at which each mode ends.
 typedef struct Tuple {
@@ -117,25 +112,7 @@ static bool read_swizzle(LayoutReader *r, Swizzle *out) {
               layout_reader_expect(r, ",") && read_number(r, &out->shift) &&
               layout_reader_expect(r, ">");
   if (!good) return false;
-  int64_t reach = out->shift < 0 ? -out->shift : out->shift;
-  if (out->bits < 0 || out->base < 0 || reach > 62 || out->bits > 62 || out->base > 62 ||
-      out->bits + out->base + reach > 62)
-    return layout_reader_refuse(r, from, r->at, "a swizzle of bits that no offset has");
-  if (reach < out->bits)
-    return layout_reader_error(r, from, r->at,
-                               "a swizzle of %lld bits needs a shift of at least %lld",
-                               (long long)out->bits, (long long)out->bits);
-  return true;
-}
-
-static const LayoutExpr *swizzled(Context *context, const Swizzle *s, const LayoutExpr *e) {
-  if (!s->bits) return e;
-  int64_t up = s->shift < 0 ? -s->shift : s->shift, mask = ((int64_t)1 << s->bits) - 1;
-  mask <<= s->base + MAX_OF(s->shift, (int64_t)0);
-  const LayoutExpr *by = layout_const(context, (int64_t)1 << up);
-  const LayoutExpr *bits = layout_expr(context, LAYOUT_AND, e, layout_const(context, mask), NULL);
-  bits = layout_expr(context, s->shift < 0 ? LAYOUT_MUL : LAYOUT_DIV, bits, by, NULL);
-  return layout_expr(context, LAYOUT_XOR, e, bits, NULL);
+  return layout_swizzle_check(r, from, out);
 }
 
 static bool read_shape_stride(LayoutReader *r, Tuple *shape, Tuple *strides) {
@@ -179,7 +156,7 @@ bool layout_read_cute(LayoutReader *r, Spelled *out) {
     offset = layout_expr(context, LAYOUT_ADD, offset, part, NULL);
   }
   offset = layout_expr(context, LAYOUT_ADD, offset, layout_const(context, start), NULL);
-  offset = swizzled(context, &swizzle, offset);
+  offset = layout_swizzled(context, &swizzle, offset);
   out->shape = extents;
   out->map = index_map_new(context, rank, NULL, 1, &offset, NULL, NULL, 0);
   return true;
@@ -213,37 +190,6 @@ static const char *shape_stride(Context *context, const Layout *layout, const Pl
   return text_string(&text);
 }
 
-// The bits that exclusive ors change: from *low on, *bits of them. False when there are none.
-static bool changed_bits(Context *context, const Layout *layout, int *low, int *bits) {
-  Digits d = layout_digits_new(context, layout->extents, layout->rank);
-  const Form *f = layout_form_of(&d, layout->map->outputs[0]);
-  int high = -1;
-  *low = 63;
-  for (int i = 0; f && i < f->xor_count; i++) {
-    int64_t c = f->xors[i].coefficient;
-    int at = __builtin_ctzll((uint64_t)c);
-    *low = MIN_OF(*low, at);
-    high = MAX_OF(high, at);
-  }
-  *bits = high - *low + 1;
-  return high >= 0;
-}
-
-// The swizzle that turns the offset into a placement, where there is one. A swizzle undoes itself.
-static bool find_swizzle(Context *context, const Layout *layout, Swizzle *swizzle, Placement *p) {
-  const char *why;
-  int low, bits;
-  if (!changed_bits(context, layout, &low, &bits)) return false;
-  for (int shift = bits; shift + bits + low < 62; shift++)
-    for (int down = 0; down < 2; down++) {
-      if (down && low < shift) continue;
-      *swizzle = (Swizzle){bits, down ? low - shift : low, down ? -shift : shift};
-      const LayoutExpr *e = swizzled(context, swizzle, layout->map->outputs[0]);
-      if (layout_placement(context, layout->extents, layout->rank, &e, 1, p, &why)) return true;
-    }
-  return false;
-}
-
 // A layout without elements: any strides.
 static Placement no_digits(Context *context) {
   return (Placement){.output_count = 1, .constants = arena_array(&context->scratch, int64_t, 1)};
@@ -260,7 +206,7 @@ const char *layout_print_cute(Context *context, const Layout *layout, const char
   } else if (!layout_placement(context, layout->extents, layout->rank, layout->map->outputs, 1, &p,
                                why)) {
     const char *no_placement = *why;
-    if (!find_swizzle(context, layout, &swizzle, &p)) return *why = no_placement, NULL;
+    if (!layout_swizzled_placement(context, layout, &swizzle, &p)) return *why = no_placement, NULL;
   }
   const char *text = shape_stride(context, layout, &p);
   if (!swizzle.bits && !p.constants[0]) return text;

@@ -51,7 +51,8 @@ bool layout_reader_at_end(LayoutReader *r);
 // "`x`" or "the end of the text", for messages.
 const char *layout_reader_saw(LayoutReader *r);
 bool layout_reader_word(LayoutReader *r, const char **begin, int *size);
-bool layout_reader_is_reserved(Str name); // no axis and no symbol
+bool layout_reader_module(LayoutReader *r); // one `T.` before a name, if there
+bool layout_reader_is_reserved(Str name);   // no axis and no symbol
 bool layout_reader_number(LayoutReader *r, int64_t *out);
 bool layout_reader_signed(LayoutReader *r, int64_t *out); // with a minus before it
 // "(" or "[": what closes it, or 0 when neither is next.
@@ -118,5 +119,19 @@ typedef struct Placement {
 bool layout_placement(Context *context, const int64_t *extents, int rank,
                       const LayoutExpr *const *outputs, int count, Placement *out,
                       const char **why);
+
+// ---- Swizzles ----------------------------------------------------------------------------------
+
+// x -> x ^ ((x & Y) >> shift), Y the `bits` bits from bit base + shift on; with shift < 0 those
+// from bit `base` on, upwards. It undoes itself.
+typedef struct Swizzle {
+  int64_t bits, base, shift;
+} Swizzle;
+// Whether offsets have such bits; the text that says it began at `from`.
+bool layout_swizzle_check(LayoutReader *r, const char *from, const Swizzle *s);
+const LayoutExpr *layout_swizzled(Context *context, const Swizzle *s, const LayoutExpr *e);
+// The swizzle that turns the one physical index into a placement, where there is one.
+bool layout_swizzled_placement(Context *context, const Layout *layout, Swizzle *swizzle,
+                               Placement *p);
 
 #endif

@@ -325,6 +325,16 @@ static const LayoutExpr *parse_name(LayoutReader *r, const char *from, int size)
   return NULL;
 }
 
+bool layout_reader_module(LayoutReader *r) {
+  LayoutReader ahead = *r;
+  const char *word;
+  int size;
+  if (!layout_reader_word(&ahead, &word, &size) || ahead.at == r->end || *ahead.at != '.')
+    return false;
+  r->at = ahead.at + 1;
+  return true;
+}
+
 // Skips `T.`, `te.`, `tir.` before a name.
 static bool skip_module(LayoutReader *r, const char **from, int *size) {
   while (r->at < r->end && *r->at == '.') {

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shards, replicas and an offset over named axes, as in TVM's TileLayout:
-// `S[(8, 4, 2) : (4@lane, 1@lane, 1)] + R[2 : 1@device] + 5@warp`.
+// `S[(8, 4, 2) : (4@lane, 1@lane, 1)] + R[2 : 1@device] + 5@warp`; and its swizzles of memory,
+// `ComposeLayout(3, 3, 3, TileLayout(S[(8, 64) : (64, 1)]))`.
 //
 // The row-major number of an element is cut into digits of the shards' extents, the last one least
 // significant; each digit times its stride goes to the axis that is named (none: memory). Each
 // replica adds all multiples of its stride. So a layout fits every shape of as many elements.
 // Physical axes are in the order in which their names appear.
+//
+// ComposeLayout(M, B, S, tile) is swizzle(tile(x)), the swizzle of swizzled.c with B bits from bit
+// M on and shift S, or -S where `swizzle_inner=False`. SwizzleLayout(M, B, S) is that of the
+// row-major number itself.
 #include "layout/parse.h"
 
 #include <ctype.h>
@@ -27,6 +32,7 @@ typedef struct Sharding {
   int64_t offsets[MAX_RANK];
   int axis_count;
   bool has_shards, has_replicas;
+  Swizzle swizzle;
   const char *from; // of the shards
 } Sharding;
 
@@ -41,16 +47,16 @@ static bool find_axis(LayoutReader *r, Sharding *s, Str name, int *out) {
   return true;
 }
 
-// step := number ["@" name] | name
+// step := number ["@" name] | name; modules, `T.`, may stand before names
 static bool read_step(LayoutReader *r, Sharding *s, Step *out) {
   Str name = NULL;
   layout_reader_space(r);
-  if (r->at < r->end && (isalpha((unsigned char)*r->at) || *r->at == '_')) {
-    out->value = 1;
+  bool named = r->at < r->end && (isalpha((unsigned char)*r->at) || *r->at == '_');
+  out->value = 1;
+  if (!named && !layout_reader_signed(r, &out->value)) return false;
+  if (named || layout_reader_accept(r, "@")) {
+    while (layout_reader_module(r)) continue;
     if (!layout_reader_resource(r, true, &name)) return false;
-  } else {
-    if (!layout_reader_signed(r, &out->value)) return false;
-    if (layout_reader_accept(r, "@") && !layout_reader_resource(r, true, &name)) return false;
   }
   return find_axis(r, s, name, &out->axis);
 }
@@ -135,6 +141,7 @@ static bool read_term(LayoutReader *r, Sharding *s) {
   LayoutReader ahead = *r;
   const char *word;
   int size;
+  while (layout_reader_module(&ahead)) continue;
   bool bracket =
       layout_reader_word(&ahead, &word, &size) && size == 1 && layout_reader_accept(&ahead, "[");
   if (!bracket) return add_offset(r, s);
@@ -150,6 +157,109 @@ static bool read_term(LayoutReader *r, Sharding *s) {
   return !r->failed;
 }
 
+// terms := term ("+" term)*
+static bool read_terms(LayoutReader *r, Sharding *s) {
+  do
+    if (!read_term(r, s)) return false;
+  while (layout_reader_accept(r, "+"));
+  return s->has_shards || layout_reader_error(r, s->from, r->at, "expected shards, `S[...]`");
+}
+
+// ---- Objects -----------------------------------------------------------------------------------
+
+// Whether the object is next, after any modules; its name and parenthesis are read then.
+static bool opens(LayoutReader *r, const char *object) {
+  LayoutReader ahead = *r;
+  while (layout_reader_module(&ahead)) continue;
+  if (!layout_reader_accept(&ahead, object) || !layout_reader_accept(&ahead, "(")) return false;
+  r->at = ahead.at;
+  return true;
+}
+
+// tile := "TileLayout" "(" terms ")" | terms
+static bool read_tile(LayoutReader *r, Sharding *s) {
+  if (!opens(r, "TileLayout")) return read_terms(r, s);
+  if (!read_terms(r, s)) return false;
+  layout_reader_accept(r, ",");
+  return layout_reader_expect(r, ")");
+}
+
+// The arguments of a swizzle, in order; of SwizzleLayout without the tile.
+enum { PER_ELEMENT, SWIZZLE_LEN, ATOM_LEN, TILE, SWIZZLE_INNER, ARGUMENTS };
+static const char *const argument_names[ARGUMENTS] = {"per_element", "swizzle_len", "atom_len",
+                                                      "tile_layout", "swizzle_inner"};
+
+// [name "="]: which argument follows; `next` without a name.
+static bool read_keyword(LayoutReader *r, int next, int *out) {
+  LayoutReader ahead = *r;
+  const char *word;
+  int size;
+  *out = next;
+  if (!layout_reader_word(&ahead, &word, &size) || !layout_reader_accept(&ahead, "=")) return true;
+  for (*out = 0; *out < ARGUMENTS; ++*out)
+    if ((int)strlen(argument_names[*out]) == size &&
+        !memcmp(argument_names[*out], word, (size_t)size))
+      return r->at = ahead.at, true;
+  return layout_reader_error(r, word, word + size, "a swizzle has no `%.*s`", size, word);
+}
+
+static bool read_flag(LayoutReader *r, bool *out) {
+  *out = layout_reader_accept(r, "True");
+  return *out || layout_reader_accept(r, "False") || layout_reader_expect(r, "True");
+}
+
+static bool read_swizzle(LayoutReader *r, Sharding *s, const char *from, bool with_tile);
+
+static bool read_argument(LayoutReader *r, Sharding *s, int which, bool *inner) {
+  int64_t *const numbers[] = {&s->swizzle.base, &s->swizzle.bits, &s->swizzle.shift};
+  if (which < TILE) return layout_reader_number(r, numbers[which]);
+  return which == TILE ? read_tile(r, s) : read_flag(r, inner);
+}
+
+// swizzle := argument ("," argument)* ")"; the first three of ComposeLayout may be a SwizzleLayout
+static bool read_swizzle(LayoutReader *r, Sharding *s, const char *from, bool with_tile) {
+  bool inner = true, given[ARGUMENTS] = {[TILE] = !with_tile, [SWIZZLE_INNER] = true};
+  int next = PER_ELEMENT, which;
+  bool object = with_tile && opens(r, "SwizzleLayout");
+  if (object && !read_swizzle(r, s, r->at, false)) return false;
+  if (object) inner = s->swizzle.shift >= 0;
+  if (object) s->swizzle.shift *= inner ? 1 : -1;
+  for (int i = PER_ELEMENT; i <= ATOM_LEN && object; i++) given[next++] = true;
+  bool more = !object || layout_reader_more(r, ')');
+  while (more) {
+    if (next == TILE && !with_tile) next++;
+    if (!read_keyword(r, next, &which)) return false;
+    if (which >= ARGUMENTS || (which == TILE && !with_tile))
+      return layout_reader_refuse(r, r->at, r->at, "a swizzle has no argument here");
+    if (!read_argument(r, s, which, &inner)) return false;
+    given[which] = true;
+    next = which + 1;
+    more = layout_reader_more(r, ')');
+  }
+  for (int i = 0; i < ARGUMENTS && !r->failed; i++)
+    if (!given[i])
+      return layout_reader_error(r, from, r->at, "the swizzle's `%s` is missing",
+                                 argument_names[i]);
+  if (r->failed || !layout_swizzle_check(r, from, &s->swizzle)) return false;
+  if (!inner) s->swizzle.shift = -s->swizzle.shift;
+  return true;
+}
+
+// layout := "SwizzleLayout" "(" swizzle | "ComposeLayout" "(" swizzle | tile
+static bool read_object(LayoutReader *r, Sharding *s) {
+  const char *from = r->at;
+  if (opens(r, "ComposeLayout")) return read_swizzle(r, s, from, true);
+  if (!opens(r, "SwizzleLayout")) return read_tile(r, s);
+  if (!read_swizzle(r, s, from, false)) return false;
+  const Swizzle *w = &s->swizzle;
+  int64_t reach = w->shift < 0 ? -w->shift : w->shift;
+  s->shards.count = 1;
+  s->shards.extents[0] = (int64_t)1 << (w->base + w->bits + reach);
+  return default_steps(r, s, &s->shards);
+}
+
+// ---- The map -----------------------------------------------------------------------------------
+
 static const LayoutExpr *number(Context *context, int64_t value) {
   return layout_const(context, value);
 }
@@ -164,6 +274,14 @@ static bool is_shape(const Pieces *p, const LayoutExpr *const *shape, int rank) 
   for (int i = 0; i < rank && shape; i++)
     if (!is_const(shape[i]) || shape[i]->value != p->extents[i]) return false;
   return true;
+}
+
+static const LayoutExpr *row_major(LayoutReader *r, int rank) {
+  const LayoutExpr *flat = number(r->context, 0);
+  for (int i = 0; i < rank; i++)
+    flat = binary(r->context, LAYOUT_ADD, binary(r->context, LAYOUT_MUL, flat, r->shape[i]),
+                  layout_axis(r->context, i));
+  return flat;
 }
 
 // The digits of the shards where the tensor's shape is another one: of its row-major number.
@@ -183,10 +301,7 @@ static bool cut_shape(LayoutReader *r, const Sharding *s, const LayoutExpr **dig
       !layout_box_strides(extents, r->rank, NULL, &size) || total != size)
     return layout_reader_refuse(r, s->from, r->at,
                                 "the shards do not have as many elements as the tensor");
-  const LayoutExpr *flat = number(context, 0);
-  for (int i = 0; i < r->rank; i++)
-    flat = binary(context, LAYOUT_ADD, binary(context, LAYOUT_MUL, flat, r->shape[i]),
-                  layout_axis(context, i));
+  const LayoutExpr *flat = row_major(r, r->rank);
   for (int i = p->count - 1; i >= 0; i--) {
     const LayoutExpr *e = binary(context, LAYOUT_DIV, flat, number(context, below));
     int64_t extent = MAX_OF(p->extents[i], (int64_t)1);
@@ -212,31 +327,36 @@ static const IndexMap *sharded_map(LayoutReader *r, const Sharding *s,
   }
   for (int i = 0; i < s->axis_count; i++)
     outputs[i] = binary(context, LAYOUT_ADD, outputs[i], number(context, s->offsets[i]));
+  if (s->swizzle.bits) outputs[0] = layout_swizzled(context, &s->swizzle, outputs[0]);
   return index_map_replicated(context, rank, q->count, NULL, q->extents, s->axis_count, outputs,
                               s->axes, NULL, 0);
 }
 
-// layout := term ("+" term)*
-bool layout_read_shards(LayoutReader *r, Spelled *out) {
-  Sharding *s = arena_new(&r->context->scratch, Sharding);
-  const LayoutExpr *digits[MAX_RANK], *shape[MAX_RANK];
-  s->from = r->at;
-  do
-    if (!read_term(r, s)) return false;
-  while (layout_reader_accept(r, "+"));
-  if (!s->has_shards) return layout_reader_error(r, s->from, r->at, "expected shards, `S[...]`");
-  int rank = r->rank < 0 ? s->shards.count : r->rank;
-  if (rank + s->replicas.count > MAX_RANK)
-    return layout_reader_error(r, s->from, r->at, "more than %d axes", MAX_RANK);
+// The digits of the shards for the tensor's shape; without a shape the shards are the axes.
+static bool find_digits(LayoutReader *r, const Sharding *s, int rank, const LayoutExpr **digits,
+                        Spelled *out) {
+  const LayoutExpr *shape[MAX_RANK];
   for (int i = 0; i < s->shards.count; i++) {
     digits[i] = layout_axis(r->context, i);
     shape[i] = number(r->context, s->shards.extents[i]);
   }
-  if (!is_shape(&s->shards, r->shape, rank)) {
-    if (!cut_shape(r, s, digits)) return false;
-  } else {
-    out->shape = arena_copy(&r->context->arena, shape, sizeof *shape * (size_t)rank);
-  }
+  if (!s->has_shards && r->shape) return digits[0] = row_major(r, rank), true;
+  if (!is_shape(&s->shards, r->shape, rank)) return cut_shape(r, s, digits);
+  out->shape = arena_copy(&r->context->arena, shape, sizeof *shape * (size_t)rank);
+  return true;
+}
+
+bool layout_read_shards(LayoutReader *r, Spelled *out) {
+  Sharding *s = arena_new(&r->context->scratch, Sharding);
+  const LayoutExpr *digits[MAX_RANK];
+  const char *from = s->from = r->at;
+  if (!read_object(r, s)) return false;
+  if (s->swizzle.bits && (s->axis_count != 1 || s->axes[0]))
+    return layout_reader_refuse(r, from, r->at, "a swizzle is one of memory, and of nothing else");
+  int rank = r->rank < 0 ? s->shards.count : r->rank;
+  if (rank + s->replicas.count > MAX_RANK)
+    return layout_reader_error(r, s->from, r->at, "more than %d axes", MAX_RANK);
+  if (!find_digits(r, s, rank, digits, out)) return false;
   out->map = sharded_map(r, s, digits, rank);
   return true;
 }
@@ -334,6 +454,19 @@ static Placement empty_placement(Context *context, const Layout *layout) {
   return p;
 }
 
+// A swizzle of memory; NULL when it is none.
+static const char *composed_text(Context *context, const Layout *layout) {
+  Swizzle s;
+  Placement p;
+  if (layout->physical_rank != 1 || layout->map->resources[0] ||
+      !layout_swizzled_placement(context, layout, &s, &p))
+    return NULL;
+  return arena_printf(
+      &context->arena, "ComposeLayout(%lld, %lld, %lld, TileLayout(%s)%s)", (long long)s.base,
+      (long long)s.bits, (long long)(s.shift < 0 ? -s.shift : s.shift),
+      sharding_text(context, layout, &p), s.shift < 0 ? ", swizzle_inner=False" : "");
+}
+
 const char *layout_print_shards(Context *context, const Layout *layout, const char **why) {
   Placement p;
   int64_t size;
@@ -347,11 +480,13 @@ const char *layout_print_shards(Context *context, const Layout *layout, const ch
   else if (!layout->physical_rank)
     *why = "it has no physical axis";
   if (*why) return NULL;
-  if (layout_logical_size(layout, &size) && !size)
+  if (layout_logical_size(layout, &size) && !size) {
     p = empty_placement(context, layout);
-  else if (!layout_placement(context, layout->extents, layout_box_rank(layout),
-                             layout->map->outputs, layout->physical_rank, &p, why))
-    return NULL;
+  } else if (!layout_placement(context, layout->extents, layout_box_rank(layout),
+                               layout->map->outputs, layout->physical_rank, &p, why)) {
+    const char *text = composed_text(context, layout);
+    return text ? *why = NULL, text : NULL;
+  }
   for (int i = 0; i < p.digit_count; i++)
     if (fed_output(&p, &p.digits[i]) < 0)
       return *why = "a digit of an axis goes to two physical axes", NULL;

@@ -48,8 +48,11 @@ static bool is_arrow(LayoutReader *r) {
 
 static bool is_shards(LayoutReader *r) {
   static const char *const marks[] = {"S[", "R[", "O["};
+  static const char *const objects[] = {"TileLayout", "SwizzleLayout", "ComposeLayout"};
   const char *word;
   int size;
+  while (layout_reader_module(r)) continue;
+  if (any_of(r, objects, COUNT_OF(objects))) return true;
   for (int i = 0; i < COUNT_OF(marks); i++) {
     const char *at = memmem(r->at, (size_t)(r->end - r->at), marks[i], 2);
     if (at && (at == r->at || !isalnum((unsigned char)at[-1]))) return true;
@@ -127,8 +130,8 @@ static const Row rows[LAYOUT_SPELLING_COUNT] = {
                                "Triton's linear layouts: of each hardware bit the element",
                                is_bases, layout_read_bases, layout_print_bases},
     [LAYOUT_SPELLING_SHARDS] = {"shards", "S[(8, 4, 2) : (4@lane, 1@lane, 1)] + R[2 : 1@device]",
-                                "TVM's shards, replicas and offsets over named axes", is_shards,
-                                layout_read_shards, layout_print_shards},
+                                "TVM's shards, replicas, offsets over named axes, swizzles",
+                                is_shards, layout_read_shards, layout_print_shards},
 };
 
 // The order in which texts are tried; the last one takes all.

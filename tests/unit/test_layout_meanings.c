@@ -503,6 +503,66 @@ static void test_shards(void **state) {
   }
 }
 
+// swizzle(tile(x)) on memory, by groups of bits above those of one element
+static int64_t tvm_swizzle(int64_t m, int per_element, int swizzle_len, int atom_len, bool inner) {
+  int64_t low = m & ((1 << per_element) - 1), x = m >> per_element, mask = (1 << swizzle_len) - 1;
+  x ^= inner ? (x & mask << atom_len) >> atom_len : (x & mask) << atom_len;
+  return (x << per_element) + low;
+}
+
+static const char *swizzled_text(const Iter *iters, int count, const int *numbers, bool inner,
+                                 int64_t start) {
+  static const char *const formats[] = {
+      "T.ComposeLayout(%d, %d, %d, T.TileLayout(T.%s)%s)",
+      "ComposeLayout(T.SwizzleLayout(%1$d, %2$d, %3$d%5$s), T.TileLayout(%4$s))",
+      "T.ComposeLayout(per_element=%d, swizzle_len=%d, atom_len=%d, tile_layout=%s%s)",
+      "ComposeLayout(%1$d, %2$d, %3$d%5$s, tile_layout=TileLayout(%4$s))",
+  };
+  Text tile = text_new(&context->arena);
+  put_iters(&tile, "S", iters, count);
+  if (start) text_printf(&tile, " + %d", (int)start);
+  const char *flag = !inner            ? ", swizzle_inner=False"
+                     : random_below(2) ? ", swizzle_inner=True"
+                                       : "";
+  static char text[512];
+  snprintf(text, sizeof text, formats[random_below(4)], numbers[0], numbers[1], numbers[2],
+           text_string(&tile), flag);
+  return text;
+}
+
+static void test_swizzled_shards(void **state) {
+  (void)state;
+  int said = 0;
+  for (int round = 0; round < ROUNDS; round++) {
+    Iter shards[5];
+    int count = random_iters(shards, 4), numbers[] = {random_below(3), 1 + random_below(2), 0};
+    int64_t shape[5], index[5], start = random_below(3) ? 0 : random_below(9);
+    bool inner = random_below(2), bare = random_below(5) == 0;
+    numbers[2] = numbers[1] + random_below(2);
+    shards[count++] = (Iter){4, 8, 0};
+    for (int i = 0; i < count; i++) shards[i].axis = 0;
+    const char *text = swizzled_text(shards, count, numbers, inner, start);
+    if (bare)
+      text = str_format(context, "T.SwizzleLayout(%d, %d, %d%s)", numbers[0], numbers[1],
+                        numbers[2], inner ? "" : ", swizzle_inner=False");
+    int rank = random_shape(shards, count, shape);
+    const Layout *layout = layout_of(text, shape, rank);
+    for (int64_t n = 0; n < product(shape, rank); n++) {
+      int64_t memory = start, flat = n, place;
+      for (int i = count - 1; i >= 0; flat /= shards[i--].extent)
+        memory += flat % shards[i].extent * shards[i].stride;
+      unravel(n, shape, rank, index);
+      assert_true(index_map_apply(layout->map, index, &place));
+      assert_int_equal(place,
+                       tvm_swizzle(bare ? n : memory, numbers[0], numbers[1], numbers[2], inner));
+    }
+    said += round_trip(layout, LAYOUT_SPELLING_SHARDS);
+    refresh(round);
+  }
+  print_message("swizzled shards printed: %d\n", said);
+  assert_true(said > ROUNDS / 4);
+}
+
 // ---- Any layout in any spelling: it is said rightly, or refused ---------------------------------
 
 static const LayoutExpr *binary(LayoutOp op, const LayoutExpr *a, int64_t b) {
@@ -582,6 +642,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_torch, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_bases, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_shards, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_swizzled_shards, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_any_layout, set_up, tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
