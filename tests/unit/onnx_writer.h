@@ -90,15 +90,29 @@ static inline void assert_one_error(Context *context, const char *words) {
 //   zeros w float 2x3             an initializer
 //   ints s 1,-1                   an initializer of int64, rank 1
 //   node Conv conv1 x,w y a=1 b=0.5 c=[1,2] d='same'   a node: operator, name, inputs, outputs
+//   node f@my.domain:o1 call x y                        of a domain, and of an overload
+//   graph g … end                 what lies between is a graph of its own, an attribute's "@g"
+//   function f x,w y a,b … end    a function of domain "my.domain": inputs, outputs, attributes;
+//                                 in it "overload o1", "uses 13" (its opset), "default a=0.5", and
+//                                 attributes "$a/1" that refer to one of AttributeType 1
+// "-" stands for an empty list.
+
+enum { MODEL_MOST_GRAPHS = 16 };
 
 typedef struct ModelText {
   Arena *arena;
-  Text graph;
+  Text graph, file;
   int64_t opset;
+  Text around; // of the graph or function that is being written
+  const char *name;
+  bool is_function;
+  int graph_count;
+  const char *graph_names[MODEL_MOST_GRAPHS];
+  Text graphs[MODEL_MOST_GRAPHS];
 } ModelText;
 
 static inline int model_type(const char *name) {
-  static const char *const names[] = {"none",  "float", "uint8", "int8",   "uint16",  "int16",
+  static const char *const names[] = {"none",  "float", "uint8",  "int8", "uint16",  "int16",
                                       "int32", "int64", "string", "bool", "float16", "double"};
   for (int i = 0; i < COUNT_OF(names); i++)
     if (strcmp(names[i], name) == 0) return i;
@@ -107,7 +121,7 @@ static inline int model_type(const char *name) {
 
 static inline void put_list(Arena *arena, Text *out, int field, const char *list) {
   for (char *rest = arena_printf(arena, "%s", list), *item; (item = strsep(&rest, ","));)
-    put_text(out, field, item);
+    if (strcmp(item, "-") != 0) put_text(out, field, item);
 }
 
 static inline void put_dims(Arena *arena, Text *tensor, const char *dims) {
@@ -168,10 +182,24 @@ static inline void model_ints(ModelText *model, const char *name, const char *li
   put_message(&model->graph, 5, &tensor);
 }
 
-static inline void model_attribute(ModelText *model, Text *node, const char *name, char *value) {
+static inline const Text *model_graph(const ModelText *model, const char *name) {
+  for (int i = 0; i < model->graph_count; i++)
+    if (strcmp(model->graph_names[i], name) == 0) return &model->graphs[i];
+  fail_msg("no graph '%s'", name);
+  return NULL;
+}
+
+static inline void model_attribute(ModelText *model, Text *node, int field, char *value) {
   Text attribute = text_new(model->arena);
-  put_text(&attribute, 1, name);
-  if (*value == '\'') {
+  put_text(&attribute, 1, strsep(&value, "="));
+  if (*value == '@') {
+    put_message(&attribute, 6, model_graph(model, value + 1));
+    put_int(&attribute, 20, 5);
+  } else if (*value == '$') {
+    char *name = strsep(&value, "/");
+    put_text(&attribute, 21, name + 1);
+    put_int(&attribute, 20, atoll(value));
+  } else if (*value == '\'') {
     put_bytes(&attribute, 4, value + 1, strlen(value) - 2);
     put_int(&attribute, 20, 3);
   } else if (*value == '[') {
@@ -185,7 +213,7 @@ static inline void model_attribute(ModelText *model, Text *node, const char *nam
     put_int(&attribute, 3, atoll(value));
     put_int(&attribute, 20, 2);
   }
-  put_message(node, 5, &attribute);
+  put_message(node, field, &attribute);
 }
 
 static inline void model_node(ModelText *model, char **words, int count) {
@@ -193,13 +221,43 @@ static inline void model_node(ModelText *model, char **words, int count) {
   put_list(model->arena, &node, 1, words[3]);
   put_list(model->arena, &node, 2, words[4]);
   put_text(&node, 3, words[2]);
-  put_text(&node, 4, words[1]);
-  for (int i = 5; i < count; i++) {
-    char *value = strchr(words[i], '=');
-    *value++ = 0;
-    model_attribute(model, &node, words[i], value);
+  put_text(&node, 4, strsep(&words[1], "@"));
+  if (words[1]) put_text(&node, 7, strsep(&words[1], ":"));
+  if (words[1]) put_text(&node, 8, words[1]);
+  for (int i = 5; i < count; i++) model_attribute(model, &node, 5, words[i]);
+  put_message(&model->graph, model->is_function ? 7 : 1, &node);
+}
+
+static inline void model_open(ModelText *model, char **words, bool is_function) {
+  model->around = model->graph;
+  model->graph = text_new(model->arena);
+  model->name = words[1];
+  model->is_function = is_function;
+  if (!is_function) return;
+  put_text(&model->graph, 1, words[1]);
+  put_text(&model->graph, 10, "my.domain");
+  put_list(model->arena, &model->graph, 4, words[2]);
+  put_list(model->arena, &model->graph, 5, words[3]);
+  if (words[4]) put_list(model->arena, &model->graph, 6, words[4]);
+}
+
+static inline void model_close(ModelText *model) {
+  if (model->is_function) {
+    put_message(&model->file, 25, &model->graph);
+  } else {
+    assert_true(model->graph_count < MODEL_MOST_GRAPHS);
+    model->graph_names[model->graph_count] = model->name;
+    model->graphs[model->graph_count++] = model->graph;
   }
-  put_message(&model->graph, 1, &node);
+  model->graph = model->around;
+  model->is_function = false;
+}
+
+static inline void model_uses(ModelText *model, const char *version) {
+  Text opset = text_new(model->arena);
+  put_text(&opset, 1, "");
+  put_int(&opset, 2, atoll(version));
+  put_message(&model->graph, 9, &opset);
 }
 
 static inline void model_statement(ModelText *model, char *statement) {
@@ -215,6 +273,12 @@ static inline void model_statement(ModelText *model, char *statement) {
   if (strcmp(kind, "zeros") == 0) model_zeros(model, words[1], words[2], words[3]);
   if (strcmp(kind, "ints") == 0) model_ints(model, words[1], words[2]);
   if (strcmp(kind, "node") == 0) model_node(model, words, count);
+  if (strcmp(kind, "graph") == 0) model_open(model, words, false);
+  if (strcmp(kind, "function") == 0) model_open(model, words, true);
+  if (strcmp(kind, "overload") == 0) put_text(&model->graph, 13, words[1]);
+  if (strcmp(kind, "uses") == 0) model_uses(model, words[1]);
+  if (strcmp(kind, "default") == 0) model_attribute(model, &model->graph, 11, words[1]);
+  if (strcmp(kind, "end") == 0) model_close(model);
   if (strcmp(kind, "out") == 0)
     model_value(model, 12, words[1], count > 2 ? words[2] : "", count > 3 ? words[3] : "none");
 }
@@ -222,15 +286,16 @@ static inline void model_statement(ModelText *model, char *statement) {
 // Writes the model that `text` describes; its path.
 static inline const char *world_model(World *world, const char *text) {
   Arena *arena = &world->context->arena;
-  ModelText model = {arena, text_new(arena), 17};
+  ModelText model = {
+      .arena = arena, .graph = text_new(arena), .file = text_new(arena), .opset = 17};
   for (char *rest = arena_printf(arena, "%s", text), *item; (item = strsep(&rest, ";"));)
     model_statement(&model, item);
-  Text file = text_new(arena), opset = text_new(arena);
+  Text opset = text_new(arena);
   put_int(&opset, 2, model.opset);
-  put_int(&file, 1, 8);
-  put_message(&file, 7, &model.graph);
-  put_message(&file, 8, &opset);
-  return world_write(world, "m.onnx", file.data, file.size);
+  put_int(&model.file, 1, 8);
+  put_message(&model.file, 7, &model.graph);
+  put_message(&model.file, 8, &opset);
+  return world_write(world, "m.onnx", model.file.data, model.file.size);
 }
 
 #endif

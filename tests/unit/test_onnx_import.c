@@ -238,7 +238,6 @@ static const Bad bad[] = {
      "the graph has a cycle: 'a' needs 'c0' needs 'd0' needs 'a'"},
     {"in x float 2; node Add a a,x a; out a", NULL, "a", "the graph has a cycle: 'a' needs 'a'"},
     {"in x float 2; node Frobnicate f x y; out y", NULL, "f", "Frobnicate: not supported"},
-    {"in x float 2; node Loop f x y; out y", NULL, "f", "Loop: not supported; control flow"},
     {"in x float 2; node QuantizeLinear f x y; out y", NULL, "f", "has 1 inputs, expected 2 to 3"},
     {"in x float 2; in s int32 1; node QuantizeLinear f x,s y; out y", NULL, "f",
      "its scale must be floating point"},

@@ -135,7 +135,7 @@ void import_one_hot(Import *import) {
 // it are one.
 void import_hardmax(Import *import) {
   Value *x = import_input(import, 0);
-  bool old = import->importer->result->opset < 13;
+  bool old = import_opset(import) < 13;
   int64_t axis = import_int(import, "axis", old ? 1 : -1), whole[TE_MAX_RANK], flat[] = {1, 1};
   if (!import_axis(import, &axis, x->rank)) return;
   for (int i = 0; i < x->rank; i++) {

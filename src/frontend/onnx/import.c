@@ -51,7 +51,7 @@ static const char *declared_text(Context *context, const OnnxDims *dims) {
 // What the model says of a value against what was computed; free dimensions agree with anything.
 static void check_declared(Importer *importer, const OnnxValue *declared) {
   Context *context = importer->context;
-  const Value *value = map_find(&importer->values, declared->name);
+  const Value *value = scope_value(importer->scope, declared->name);
   const OnnxTensorType *tensor = declared->type ? declared->type->tensor_type : NULL;
   DType type;
   if (!value || !tensor) return;
@@ -95,10 +95,10 @@ static void import_outputs(Importer *importer) {
     diag_error(importer->context, importer_pos(importer, NULL), "the graph has no output");
   for (int i = 0; i < outputs->count; i++) {
     Str name = outputs->items[i].name;
-    Value *value = map_find(&importer->values, name);
+    Value *value = scope_value(importer->scope, name);
     if (value)
       value = own_value(importer, value, name);
-    else if (!map_contains(&importer->poisoned, name))
+    else if (!scope_has(importer->scope, name))
       diag_error(importer->context, importer_pos(importer, NULL),
                  "output '%s' is missing: no node of the graph makes it", name);
     if (value) graph->outputs[graph->output_count++] = value;
@@ -109,10 +109,10 @@ static void import_outputs(Importer *importer) {
 
 static void import_graph(Importer *importer) {
   OnnxGraph *graph = importer->model->graph;
+  importer->scope = scope_new(importer, "");
+  importer->scope->opset = importer->result->opset;
   importer_inputs(importer);
-  IntArray order = importer_order(importer);
-  for (int i = 0; i < order.count; i++) importer_node(importer, &graph->node.items[order.items[i]]);
-  if (order.count < graph->node.count) return; // a cycle
+  if (!scope_nodes(importer, importer->scope, &graph->node)) return;
   import_outputs(importer);
   for (int i = 0; i < graph->value_info.count; i++)
     check_declared(importer, &graph->value_info.items[i]);
@@ -138,9 +138,7 @@ OnnxImport *onnx_import(Context *context, const char *path, const OnnxOptions *o
                        .file = onnx_model_open(context, path),
                        .options = options ? options : &none,
                        .result = result,
-                       .values = map_new(arena),
-                       .named = map_new(arena),
-                       .poisoned = map_new(arena)};
+                       .named = map_new(arena)};
   if (importer.file) import_file(&importer);
   if (context->error_count > errors) return result;
   result->graph = importer.graph;

@@ -21,6 +21,21 @@ typedef struct OnnxRow {
 } OnnxRow;
 const OnnxRow *onnx_row_find(const char *name); // NULL: none
 
+// The names that a list of nodes sees. Bodies of If, Loop and Scan see those around them too;
+// functions see only their own.
+typedef struct Scope Scope;
+struct Scope {
+  Scope *outer;                 // whose names are seen as well; NULL for the graph and functions
+  const Scope *caller;          // that of the node which is expanded here; NULL for the graph
+  const OnnxFunction *function; // that is expanded here, or around; NULL outside of functions
+  const Map *attributes;        // of the function: name (Str) to OnnxAttribute *
+  Str path;                     // in front of the names of its nodes: "", "call/", "loop/3/"
+  int depth;
+  int64_t opset;
+  Map values;   // name (Str) to Value *
+  Map poisoned; // names of results that could not be made; their users are not complained about
+  Map absent;   // optional inputs of the function that its caller leaves out
+};
 // Rows stand in a table for each file of families; a name of NULL ends one.
 extern const OnnxRow onnx_quantized_rows[];
 
@@ -31,9 +46,9 @@ typedef struct Importer {
   const OnnxOptions *options;
   OnnxImport *result;
   GraphFunc *graph;
-  Map values;   // name (Str) to Value *
-  Map named;    // values that have a name of the model
-  Map poisoned; // names of results that could not be made; their users are not complained about
+  Scope *scope;
+  int expanded; // nodes imported beyond those of the graph itself
+  Map named;    // values that have a name of the model's graph
 } Importer;
 
 struct Import {
@@ -48,16 +63,32 @@ struct Import {
   Value **inputs; // NULL entries: optional inputs that are absent
 };
 
+// scope.c: names.
+Scope *scope_new(Importer *importer,
+                 Str path); // within the present one, whose names it does not see
+Value *scope_value(const Scope *scope, Str name); // NULL: unknown, poisoned or absent
+bool scope_has(const Scope *scope, Str name);     // something is known of the name
+bool scope_is_absent(const Scope *scope, Str name);
+void scope_give(Importer *importer, Str name, Value *value); // in the present scope
+void scope_poison(Importer *importer, Str name);
+// Counts `count` more nodes that come from expanding one. False with a diagnostic when they are too
+// many, or nest too deep.
+bool scope_expand(Import *import, int count);
+// Imports a list of nodes in `scope`. False when they hold a cycle.
+bool scope_nodes(Importer *importer, Scope *scope, const OnnxNodes *nodes);
+
 // inputs.c: the graph's inputs and initializers become parameters and constants.
 void importer_inputs(Importer *importer);
-bool importer_size_ok(Importer *importer, const Value *value); // fits some memory
+void importer_initializers(Importer *importer, const OnnxGraph *graph); // in the present scope
+bool importer_size_ok(Importer *importer, const Value *value);          // fits some memory
 // order.c: the nodes' numbers in an order of computation. Reports names given twice, inputs that
 // nothing gives (they are poisoned then), and a cycle ({NULL, 0} after that).
-IntArray importer_order(Importer *importer);
-// node.c: one node, its results to `values` or `poisoned`.
+IntArray importer_order(Importer *importer, const OnnxNodes *nodes);
+// node.c: one node, its results to the present scope.
 void importer_node(Importer *importer, const OnnxNode *node);
-Str onnx_node_name(const OnnxNode *node);                   // its own, or that of its first result
-SourcePos importer_pos(const Importer *importer, Str node); // "" or NULL: of the file
+Str onnx_node_name(const OnnxNode *node); // its own, or that of its first result
+Str importer_name(const Importer *importer, const OnnxNode *node); // the same behind the path
+SourcePos importer_pos(const Importer *importer, Str node);        // "" or NULL: of the file
 
 // ---- Reading ----------------------------------------------------------------------------------
 
@@ -78,7 +109,9 @@ bool import_wants_output(const Import *import, int i);
 int64_t import_dim(const Value *value, int axis);
 // Axis from -rank to rank - 1 made to count from 0; refuses others.
 bool import_axis(Import *import, int64_t *axis, int rank);
-// The known value of an input; refuses (and says how to give it) when it is only known at run time.
+int64_t import_opset(const Import *import);
+ConstData *import_known(const Import *import, int i); // the known value of an input, or NULL
+// The same; refuses (and says how to give it) when it is only known at run time.
 ConstData *import_constant(Import *import, int i);
 bool import_constant_ints(Import *import, int i, IntArray *values);
 // A list of integers that newer opsets have as input `i`, older ones as an attribute. *present is
@@ -110,6 +143,11 @@ Value *import_const(Import *import, DType type, const int64_t *shape, int rank, 
 Value *import_through(Import *import, const char *op, Value **inputs, int count);
 // `value` becomes output `i` of the node; NULL: the node failed.
 void import_result(Import *import, int i, Value *value);
+// Element `at` along an axis, which goes. The place is a constant tensor, not an attribute, so that
+// kernels which read at different places are one.
+Value *import_element(Import *import, Value *value, int axis, int64_t at);
+// Tensors of one shape along a new axis.
+Value *import_stack(Import *import, Value *const *values, int count, int axis);
 
 // choosers.c: operators of their own, for the table of operators.c.
 void import_arg(Import *import);
@@ -132,6 +170,20 @@ void import_trilu(Import *import);
 void import_conv(Import *import);
 void import_conv_transpose(Import *import);
 void import_pool(Import *import);
+
+// control.c: If, Loop, Scan.
+void import_if(Import *import);
+void import_loop(Import *import);
+void import_scan(Import *import);
+// recurrent.c
+void import_recurrent(Import *import);
+
+// functions.c: the function of the model that the node calls, or NULL.
+const OnnxFunction *importer_function(const Importer *importer, const OnnxNode *node);
+void import_call(Import *import, const OnnxFunction *function);
+// The node as it stands in a function that is expanded: what it takes from attributes and inputs of
+// the call is put in.
+const OnnxNode *function_node(Importer *importer, const OnnxNode *node);
 
 // fold.c: what is known at import. True when the node's result is known and was set.
 bool import_fold(Import *import);

@@ -190,24 +190,19 @@ bool importer_size_ok(Importer *importer, const Value *value) {
 }
 
 static bool name_is_new(Importer *importer, Str name) {
-  if (!map_contains(&importer->values, name) && !map_contains(&importer->poisoned, name))
-    return true;
+  const Scope *scope = importer->scope;
+  if (!map_contains(&scope->values, name) && !map_contains(&scope->poisoned, name)) return true;
   return diag_error(importer->context, importer_pos(importer, NULL),
                     "the name '%s' is given to two values", name);
-}
-
-static void give(Importer *importer, Str name, Value *value) {
-  map_put(&importer->values, name, value);
-  map_put(&importer->named, value, name);
 }
 
 static void import_initializer(Importer *importer, const OnnxTensor *tensor) {
   if (!name_is_new(importer, tensor->name)) return;
   ConstData *data = onnx_tensor_data(importer->file, tensor, importer_pos(importer, NULL));
   if (data)
-    give(importer, tensor->name, value_constant(importer->context, data));
+    scope_give(importer, tensor->name, value_constant(importer->context, data));
   else
-    map_put(&importer->poisoned, tensor->name, tensor);
+    scope_poison(importer, tensor->name);
 }
 
 // An input of the same name as an initializer has it as its default: it is a constant.
@@ -215,29 +210,33 @@ static void import_input_value(Importer *importer, const OnnxValue *input, const
   if (map_contains(constants, input->name) || !name_is_new(importer, input->name)) return;
   Value *value = import_parameter(importer, input);
   if (!value) {
-    map_put(&importer->poisoned, input->name, input);
+    scope_poison(importer, input->name);
     return;
   }
   GraphFunc *graph = importer->graph;
   graph->params[graph->param_count++] = value;
-  give(importer, input->name, value);
+  scope_give(importer, input->name, value);
 }
 
-void importer_inputs(Importer *importer) {
-  OnnxGraph *graph = importer->model->graph;
-  check_given(importer);
-  Map constants = map_new(&importer->context->arena);
-  for (int i = 0; i < graph->initializer.count; i++) {
+void importer_initializers(Importer *importer, const OnnxGraph *graph) {
+  for (int i = 0; i < graph->initializer.count; i++)
     import_initializer(importer, &graph->initializer.items[i]);
-    map_put(&constants, graph->initializer.items[i].name, graph);
-  }
   for (int i = 0; i < graph->sparse_initializer.count; i++) {
     OnnxTensor *values = graph->sparse_initializer.items[i].values;
     diag_error(importer->context, importer_pos(importer, NULL),
                "initializer '%s' is a sparse tensor, which is not supported: store it dense",
                values ? values->name : "");
-    if (values) map_put(&importer->poisoned, values->name, values);
+    if (values) scope_poison(importer, values->name);
   }
+}
+
+void importer_inputs(Importer *importer) {
+  OnnxGraph *graph = importer->model->graph;
+  check_given(importer);
+  importer_initializers(importer, graph);
+  Map constants = map_new(&importer->context->arena);
+  for (int i = 0; i < graph->initializer.count; i++)
+    map_put(&constants, graph->initializer.items[i].name, graph);
   importer->graph->params = arena_array(&importer->context->arena, Value *, graph->input.count);
   for (int i = 0; i < graph->input.count; i++)
     import_input_value(importer, &graph->input.items[i], &constants);

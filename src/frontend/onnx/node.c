@@ -50,11 +50,21 @@ static ConstData *bound_value(const Importer *importer, Str name) {
   return NULL;
 }
 
-ConstData *import_constant(Import *import, int i) {
+int64_t import_opset(const Import *import) {
+  return import->importer->scope->opset;
+}
+
+ConstData *import_known(const Import *import, int i) {
   Value *value = import_input(import, i);
   if (!value) return NULL;
   bool is_parameter = !value->data && !value->producer;
-  ConstData *data = is_parameter ? bound_value(import->importer, value->name) : value->data;
+  return is_parameter ? bound_value(import->importer, value->name) : value->data;
+}
+
+ConstData *import_constant(Import *import, int i) {
+  Value *value = import_input(import, i);
+  if (!value) return NULL;
+  ConstData *data = import_known(import, i);
   if (!data)
     import_refuse(import,
                   "its input '%s' must be known when the model is compiled: make it an initializer",
@@ -157,7 +167,7 @@ Value *import_reshape(Import *import, Value *value, const int64_t *shape, int ra
 }
 
 Value *import_through(Import *import, const char *op, Value **inputs, int count) {
-  Str name = str_format(import->context, "%s.%s", import->name, op);
+  Str name = str_format(import->context, "%s.%s", onnx_node_name(import->node), op);
   OnnxNode node = *import->node;
   node.output = (OnnxNames){.items = &name, .count = 1};
   Import inner = *import;
@@ -167,41 +177,74 @@ Value *import_through(Import *import, const char *op, Value **inputs, int count)
   inner.input_count = count;
   inner.row->import(&inner);
   import->op_count = inner.op_count;
-  return map_find(&import->importer->values, name);
+  return scope_value(import->importer->scope, name);
 }
 
 void import_result(Import *import, int i, Value *value) {
   Importer *importer = import->importer;
   if (!import_wants_output(import, i)) return;
   Str name = import->node->output.items[i];
-  if (!value) {
-    map_put(&importer->poisoned, name, import);
-    return;
+  if (value)
+    scope_give(importer, name, value);
+  else
+    scope_poison(importer, name);
+}
+
+Value *import_element(Import *import, Value *value, int axis, int64_t at) {
+  if (!value) return NULL;
+  int64_t *place = arena_new(&import->context->arena, int64_t);
+  *place = at;
+  Value *inputs[] = {value, import_const(import, DTYPE_INT64, NULL, 0, place)};
+  Node *node = import_begin(import, "take", inputs, 2);
+  node_set_int(import->context, node, "axis", axis);
+  return import_add(import, node);
+}
+
+static Value *joined(Import *import, Value *const *values, int count, int axis) {
+  if (count == 1) return values[0];
+  Node *node = import_begin(import, "concat", values, count);
+  node_set_int(import->context, node, "axis", axis);
+  return import_add(import, node);
+}
+
+// Groups of groups: kernels with few operands, most of them equal.
+static Value *joined_by_groups(Import *import, Value **values, int count, int axis) {
+  enum { GROUP = 16 };
+  while (count > 1) {
+    int groups = 0;
+    for (int i = 0; i < count; i += GROUP) {
+      Value *group = joined(import, values + i, MIN_OF(GROUP, count - i), axis);
+      if (!group) return NULL;
+      values[groups++] = group;
+    }
+    count = groups;
   }
-  // What already has a name of the model keeps it: this is another name for the same value.
-  if (!map_contains(&importer->named, value)) value->name = name;
-  map_put(&importer->named, value, name);
-  map_put(&importer->values, name, value);
+  return values[0];
+}
+
+Value *import_stack(Import *import, Value *const *values, int count, int axis) {
+  Value **parts = arena_array(&import->context->arena, Value *, count);
+  for (int i = 0; i < count; i++) {
+    int64_t shape[TE_MAX_RANK];
+    int rank = values[i] ? values[i]->rank + 1 : 0;
+    if (!values[i]) return NULL;
+    if (rank > TE_MAX_RANK) {
+      import_refuse(import, "its result would have rank %d", rank);
+      return NULL;
+    }
+    for (int d = 0; d < rank; d++)
+      shape[d] = d == axis ? 1 : import_dim(values[i], d < axis ? d : d - 1);
+    if (!(parts[i] = import_reshape(import, values[i], shape, rank))) return NULL;
+  }
+  return joined_by_groups(import, parts, count, axis);
 }
 
 // ---- One node ---------------------------------------------------------------------------------
 
 static const char *advice(const OnnxNode *node) {
-  static const char *const control[] = {"If", "Loop", "Scan", "SequenceMap"};
-  for (int i = 0; i < COUNT_OF(control); i++)
-    if (strcmp(node->op_type, control[i]) == 0)
-      return "control flow: export the model without it, for fixed conditions and counts";
   if (strncmp(node->op_type, "Sequence", 8) == 0 || strncmp(node->op_type, "Optional", 8) == 0)
     return "only tensors can be computed with";
   return "write it with operators that are, or compute it outside the model";
-}
-
-static bool is_local_function(const Importer *importer, const OnnxNode *node) {
-  const OnnxFunctions *functions = &importer->model->functions;
-  for (int i = 0; i < functions->count; i++)
-    if (functions->items[i].name == node->op_type && functions->items[i].domain == node->domain)
-      return true;
-  return false;
 }
 
 static bool is_onnx_domain(Str domain) {
@@ -213,7 +256,7 @@ static bool changed_since(const Import *import) {
   static const char *const changed[] = {"BatchNormalization", "Dropout", "PRelu"};
   for (int i = 0; i < COUNT_OF(changed); i++)
     if (strcmp(import->node->op_type, changed[i]) == 0)
-      return import->importer->result->opset < ONNX_OLDEST_OPSET;
+      return import_opset(import) < ONNX_OLDEST_OPSET;
   return false;
 }
 
@@ -236,10 +279,6 @@ static const char *attributes_of(Context *context, const char *names) {
 // Its own row, or one made from the operator table's.
 static const OnnxRow *row_of(Import *import) {
   const OnnxNode *node = import->node;
-  if (is_local_function(import->importer, node)) {
-    import_refuse(import, "functions of the model itself are not supported: inline them");
-    return NULL;
-  }
   if (!is_onnx_domain(node->domain)) {
     import_refuse(import, "operators of domain '%s' are not supported: write it with standard ones",
                   node->domain);
@@ -281,7 +320,7 @@ static bool collect_inputs(Import *import) {
   import->inputs = arena_array(&import->context->arena, Value *, count);
   bool known = true;
   for (int i = 0; i < count; i++) {
-    import->inputs[i] = map_find(&import->importer->values, names->items[i]);
+    import->inputs[i] = scope_value(import->importer->scope, names->items[i]);
     if (i < row->least_inputs && !*names->items[i])
       return import_refuse(import, "its input %d is absent", i);
     known &= import->inputs[i] || !*names->items[i];
@@ -311,13 +350,19 @@ static void import_as_it_is(Import *import) {
 static void poison_outputs(Import *import) {
   for (int i = 0; i < import->node->output.count; i++) {
     Str name = import->node->output.items[i];
-    if (*name && !map_contains(&import->importer->values, name))
-      map_put(&import->importer->poisoned, name, import);
+    if (*name && !map_contains(&import->importer->scope->values, name))
+      scope_poison(import->importer, name);
   }
 }
 
-void importer_node(Importer *importer, const OnnxNode *node) {
-  Str name = onnx_node_name(node);
+Str importer_name(const Importer *importer, const OnnxNode *node) {
+  return str_format(importer->context, "%s%s", importer->scope->path, onnx_node_name(node));
+}
+
+void importer_node(Importer *importer, const OnnxNode *given) {
+  const OnnxNode *node = function_node(importer, given);
+  const OnnxFunction *function = importer_function(importer, node);
+  Str name = importer_name(importer, node);
   Import *import = arena_new(&importer->context->arena, Import);
   *import = (Import){.importer = importer,
                      .context = importer->context,
@@ -325,9 +370,11 @@ void importer_node(Importer *importer, const OnnxNode *node) {
                      .pos = importer_pos(importer, name),
                      .name = name};
   map_put(&importer->result->operators, name, node->op_type);
-  import->row = row_of(import);
-  if (import->row && import_check_attributes(import) && collect_inputs(import) &&
-      !import_fold(import))
+  import->row = function ? NULL : row_of(import);
+  if (function)
+    import_call(import, function);
+  else if (import->row && import_check_attributes(import) && collect_inputs(import) &&
+           !import_fold(import))
     import->row->import ? import->row->import(import) : import_as_it_is(import);
   poison_outputs(import);
 }

@@ -144,7 +144,7 @@ static void import_batch_norm(Import *import) {
 
 // Up to opset 12 the axis and all behind it are one, and 1 is the default.
 static void import_softmax(Import *import) {
-  bool old = import->importer->result->opset < 13;
+  bool old = import_opset(import) < 13;
   int64_t axis = import_int(import, "axis", old ? 1 : -1);
   bool log = strcmp(import->node->op_type, "LogSoftmax") == 0;
   if (!import_axis(import, &axis, import_input(import, 0)->rank)) return;
@@ -331,6 +331,9 @@ static void import_only_folded(Import *import) {
 
 #define WINDOW_ATTRIBUTES "kernel_shape:ints strides:ints pads:ints dilations:ints auto_pad:string "
 #define REDUCE_ATTRIBUTES "axes:ints keepdims:int noop_with_empty_axes:int"
+#define RECURRENT_ATTRIBUTES                                                                       \
+  "activation_alpha:floats activation_beta:floats activations:strings clip:float "                 \
+  "direction:string hidden_size:int layout:int "
 
 static const OnnxRow rows[] = {
     {"ArgMax", 1, 1, "axis:int keepdims:int select_last_index:int", import_arg},
@@ -358,9 +361,14 @@ static const OnnxRow rows[] = {
     {"Gemm", 2, 3, "alpha:float beta:float transA:int transB:int", import_gemm},
     {"GroupNormalization", 3, 3, "epsilon:float num_groups:int stash_type:int", import_group_norm},
     {"Hardmax", 1, 1, "axis:int", import_hardmax},
+    {"GRU", 3, 6, RECURRENT_ATTRIBUTES "linear_before_reset:int output_sequence:int",
+     import_recurrent},
     {"Identity", 1, 1, NULL, import_identity},
+    {"If", 1, 1, "then_branch:graph else_branch:graph", import_if},
+    {"LSTM", 3, 8, RECURRENT_ATTRIBUTES "input_forget:int output_sequence:int", import_recurrent},
     {"LayerNormalization", 2, 3, "axis:int epsilon:float stash_type:int", import_layer_norm},
     {"LogSoftmax", 1, 1, "axis:int", import_softmax},
+    {"Loop", 0, -1, "body:graph", import_loop},
     {"LpNormalization", 1, 1, "axis:int p:int", import_lp_norm},
     {"MaxPool", 1, 1, WINDOW_ATTRIBUTES "ceil_mode:int storage_order:int", import_pool},
     {"Mean", 1, -1, NULL, import_mean},
@@ -369,6 +377,7 @@ static const OnnxRow rows[] = {
     {"Pad", 1, 4, "mode:string pads:ints value:float", import_pad},
     {"Pow", 2, 2, NULL, import_pow},
     {"RMSNormalization", 2, 2, "axis:int epsilon:float stash_type:int", import_layer_norm},
+    {"RNN", 3, 6, RECURRENT_ATTRIBUTES "output_sequence:int", import_recurrent},
     {"Range", 3, 3, NULL, import_only_folded},
     {"ReduceL1", 1, 2, REDUCE_ATTRIBUTES, import_reduce},
     {"ReduceL2", 1, 2, REDUCE_ATTRIBUTES, import_reduce},
@@ -381,6 +390,10 @@ static const OnnxRow rows[] = {
     {"ReduceSum", 1, 2, REDUCE_ATTRIBUTES, import_reduce},
     {"ReduceSumSquare", 1, 2, REDUCE_ATTRIBUTES, import_reduce},
     {"Reshape", 2, 2, "allowzero:int", import_reshape_node},
+    {"Scan", 0, -1,
+     "body:graph num_scan_inputs:int directions:ints scan_input_axes:ints "
+     "scan_input_directions:ints scan_output_axes:ints scan_output_directions:ints",
+     import_scan},
     {"Shape", 1, 1, "start:int end:int", import_only_folded},
     {"Size", 1, 1, NULL, import_only_folded},
     {"Slice", 1, 5, "axes:ints ends:ints starts:ints", import_slice},

@@ -7,9 +7,10 @@ enum { MOST_NAMED = 8 };
 
 typedef struct Order {
   Importer *importer;
-  OnnxNodes *nodes;
-  Map producers; // name (Str) to OnnxNode *
-  int *waiting;  // per node: inputs whose producer has not come yet
+  const OnnxNodes *nodes;
+  OnnxNames *needs; // per node: the names it reads, its bodies' from around them included
+  Map producers;    // name (Str) to OnnxNode *
+  int *waiting;     // per node: inputs whose producer has not come yet
 } Order;
 
 Str onnx_node_name(const OnnxNode *node) {
@@ -21,26 +22,76 @@ static int producer_of(const Order *order, Str name) {
   return producer ? (int)(producer - order->nodes->items) : -1;
 }
 
+// ---- Names ------------------------------------------------------------------------------------
+
+static void collect_graph(Arena *arena, const OnnxGraph *graph, OnnxNames *names);
+
+static void collect_node(Arena *arena, const OnnxNode *node, OnnxNames *names) {
+  for (int i = 0; i < node->input.count; i++)
+    if (*node->input.items[i]) array_push(arena, names, node->input.items[i]);
+  for (int i = 0; i < node->attribute.count; i++) {
+    const OnnxAttribute *attribute = &node->attribute.items[i];
+    if (attribute->g) collect_graph(arena, attribute->g, names);
+    for (int k = 0; k < attribute->graphs.count; k++)
+      collect_graph(arena, &attribute->graphs.items[k], names);
+  }
+}
+
+static void note_names(Map *own, const OnnxGraph *graph) {
+  for (int i = 0; i < graph->input.count; i++) map_put(own, graph->input.items[i].name, graph);
+  for (int i = 0; i < graph->initializer.count; i++)
+    map_put(own, graph->initializer.items[i].name, graph);
+  for (int i = 0; i < graph->node.count; i++)
+    for (int k = 0; k < graph->node.items[i].output.count; k++)
+      map_put(own, graph->node.items[i].output.items[k], graph);
+}
+
+// The names that a body reads and does not have itself.
+static void collect_graph(Arena *arena, const OnnxGraph *graph, OnnxNames *names) {
+  Map own = map_new(arena);
+  OnnxNames read = {0};
+  note_names(&own, graph);
+  for (int i = 0; i < graph->node.count; i++) collect_node(arena, &graph->node.items[i], &read);
+  for (int i = 0; i < graph->output.count; i++)
+    array_push(arena, &read, graph->output.items[i].name);
+  for (int i = 0; i < read.count; i++)
+    if (!map_contains(&own, read.items[i])) array_push(arena, names, read.items[i]);
+}
+
+static void collect_needs(Order *order) {
+  Arena *arena = &order->importer->context->arena;
+  order->needs = arena_array(arena, OnnxNames, order->nodes->count);
+  for (int i = 0; i < order->nodes->count; i++)
+    collect_node(arena, &order->nodes->items[i], &order->needs[i]);
+}
+
 static bool is_given(const Importer *importer, Str name) {
-  return map_contains(&importer->values, name) || map_contains(&importer->poisoned, name);
+  return scope_has(importer->scope, name);
+}
+
+// Names of a body may hide those around it.
+static bool is_own(const Importer *importer, Str name) {
+  const Scope *scope = importer->scope;
+  return map_contains(&scope->values, name) || map_contains(&scope->poisoned, name) ||
+         map_contains(&scope->absent, name);
 }
 
 static void check_output(Order *order, OnnxNode *node, Str name) {
   Importer *importer = order->importer;
-  if (!map_contains(&order->producers, name) && !is_given(importer, name))
+  if (!map_contains(&order->producers, name) && !is_own(importer, name))
     map_put(&order->producers, name, node);
   else
-    diag_error(importer->context, importer_pos(importer, onnx_node_name(node)),
+    diag_error(importer->context, importer_pos(importer, importer_name(importer, node)),
                "its result '%s' has the name of another value", name);
 }
 
 static void check_input(Order *order, OnnxNode *node, Str name) {
   Importer *importer = order->importer;
   if (producer_of(order, name) >= 0 || is_given(importer, name)) return;
-  diag_error(importer->context, importer_pos(importer, onnx_node_name(node)),
+  diag_error(importer->context, importer_pos(importer, importer_name(importer, node)),
              "its input '%s' is missing: no node, input or initializer of the graph has that name",
              name);
-  map_put(&importer->poisoned, name, node);
+  scope_poison(importer, name);
 }
 
 // Every result has one producer and no other value its name; every input comes from somewhere.
@@ -59,16 +110,15 @@ static void check_names(Order *order) {
 
 static bool is_in_order(const Order *order) {
   for (int i = 0; i < order->nodes->count; i++)
-    for (int k = 0; k < order->nodes->items[i].input.count; k++)
-      if (producer_of(order, order->nodes->items[i].input.items[k]) >= i) return false;
+    for (int k = 0; k < order->needs[i].count; k++)
+      if (producer_of(order, order->needs[i].items[k]) >= i) return false;
   return true;
 }
 
 // A node that `at` waits for and that waits itself.
 static int waiting_for(const Order *order, int at) {
-  const OnnxNode *node = &order->nodes->items[at];
-  for (int k = 0; k < node->input.count; k++) {
-    int producer = producer_of(order, node->input.items[k]);
+  for (int k = 0; k < order->needs[at].count; k++) {
+    int producer = producer_of(order, order->needs[at].items[k]);
     if (producer >= 0 && order->waiting[producer]) return producer;
   }
   bug(order->importer->context, "node %d waits for nothing", at);
@@ -87,16 +137,17 @@ static void report_cycle(Order *order) {
       text_printf(&text, "'%s' needs ", onnx_node_name(&order->nodes->items[at]));
     at = waiting_for(order, at);
   } while (at != start);
-  diag_error(context, importer_pos(order->importer, onnx_node_name(&order->nodes->items[start])),
-             "the graph has a cycle: %s%s'%s'", text_string(&text),
-             count > MOST_NAMED ? "… needs " : "", onnx_node_name(&order->nodes->items[start]));
+  diag_error(
+      context,
+      importer_pos(order->importer, importer_name(order->importer, &order->nodes->items[start])),
+      "the graph has a cycle: %s%s'%s'", text_string(&text), count > MOST_NAMED ? "… needs " : "",
+      onnx_node_name(&order->nodes->items[start]));
 }
 
 static void count_waiting(Order *order, IntArray *users) {
   for (int i = 0; i < order->nodes->count; i++) {
-    OnnxNode *node = &order->nodes->items[i];
-    for (int k = 0; k < node->input.count; k++) {
-      int producer = producer_of(order, node->input.items[k]);
+    for (int k = 0; k < order->needs[i].count; k++) {
+      int producer = producer_of(order, order->needs[i].items[k]);
       if (producer < 0) continue;
       order->waiting[i]++;
       array_push(&order->importer->context->arena, &users[producer], i);
@@ -122,11 +173,11 @@ static IntArray sorted(Order *order) {
   return (IntArray){0};
 }
 
-IntArray importer_order(Importer *importer) {
-  Order order = {.importer = importer,
-                 .nodes = &importer->model->graph->node,
-                 .producers = map_new(&importer->context->arena)};
+IntArray importer_order(Importer *importer, const OnnxNodes *nodes) {
+  Order order = {
+      .importer = importer, .nodes = nodes, .producers = map_new(&importer->context->arena)};
   IntArray result = {0};
+  collect_needs(&order);
   check_names(&order);
   if (!is_in_order(&order)) return sorted(&order);
   for (int i = 0; i < order.nodes->count; i++) array_push(&importer->context->arena, &result, i);

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// The names that nodes see: of the graph, of bodies (with those around them), of functions. What is
+// expanded is bounded in depth and in number, whatever a model asks for.
+#include "frontend/onnx/import.h"
+
+enum { MOST_DEPTH = 100, MOST_EXPANDED = 200000 };
+
+Scope *scope_new(Importer *importer, Str path) {
+  Arena *arena = &importer->context->arena;
+  const Scope *around = importer->scope;
+  Scope *scope = arena_new(arena, Scope);
+  *scope = (Scope){.caller = around,
+                   .path = path,
+                   .values = map_new(arena),
+                   .poisoned = map_new(arena),
+                   .absent = map_new(arena)};
+  if (!around) return scope;
+  scope->function = around->function;
+  scope->attributes = around->attributes;
+  scope->depth = around->depth + 1;
+  scope->opset = around->opset;
+  return scope;
+}
+
+// The innermost scope that knows the name; NULL: none does.
+static const Scope *scope_of(const Scope *scope, Str name) {
+  while (scope && !map_contains(&scope->values, name) && !map_contains(&scope->poisoned, name) &&
+         !map_contains(&scope->absent, name))
+    scope = scope->outer;
+  return scope;
+}
+
+Value *scope_value(const Scope *scope, Str name) {
+  scope = scope_of(scope, name);
+  return scope ? map_find(&scope->values, name) : NULL;
+}
+
+bool scope_has(const Scope *scope, Str name) {
+  return scope_of(scope, name) != NULL;
+}
+
+bool scope_is_absent(const Scope *scope, Str name) {
+  scope = scope_of(scope, name);
+  return scope && map_contains(&scope->absent, name);
+}
+
+// What has a name in the graph keeps it: any other is another name for the same value.
+void scope_give(Importer *importer, Str name, Value *value) {
+  Scope *scope = importer->scope;
+  if (!map_contains(&importer->named, value))
+    value->name = str_format(importer->context, "%s%s", scope->path, name);
+  if (!scope->caller) map_put(&importer->named, value, name);
+  map_put(&scope->values, name, value);
+}
+
+void scope_poison(Importer *importer, Str name) {
+  map_put(&importer->scope->poisoned, name, importer);
+}
+
+bool scope_expand(Import *import, int count) {
+  Importer *importer = import->importer;
+  if (importer->scope->depth >= MOST_DEPTH)
+    return import_refuse(import, "bodies and functions nest deeper than %d", MOST_DEPTH);
+  if (count > MOST_EXPANDED - importer->expanded)
+    return import_refuse(import,
+                         "bodies and functions come to more than %d nodes when every step is "
+                         "written out, which is not supported: take fewer steps",
+                         MOST_EXPANDED);
+  importer->expanded += count;
+  return true;
+}
+
+bool scope_nodes(Importer *importer, Scope *scope, const OnnxNodes *nodes) {
+  Scope *around = importer->scope;
+  importer->scope = scope;
+  IntArray order = importer_order(importer, nodes);
+  for (int i = 0; i < order.count; i++) importer_node(importer, &nodes->items[order.items[i]]);
+  importer->scope = around;
+  return order.count == nodes->count;
+}

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions of a model, If, Loop, Scan and recurrent operators: the numbers that they give, what is
+// refused and where it is said to be, and that the steps of a loop share their kernels.
+#include "driver/reference.h"
+#include "frontend/onnx/onnx.h"
+#include "graph/graph.h"
+#include "interp/interp.h"
+#include "onnx_writer.h"
+
+static OnnxImport *import_text(World *world, const char *text) {
+  return onnx_import(world->context, world_model(world, text), NULL);
+}
+
+// ---- Numbers ----------------------------------------------------------------------------------
+
+// 1, 2, 3, …; true.
+static Tensor *counting(const Value *value) {
+  int64_t shape[TENSOR_MAX_RANK];
+  ElementType type;
+  assert_true(value_static_shape(value, shape));
+  Context *context = context_new();
+  assert_true(element_type_parse(dtype_name(context, value->type), &type));
+  context_free(context);
+  Tensor *tensor = tensor_new(type, shape, value->rank);
+  int64_t bytes = dtype_bytes(value->type), count = value_static_bytes(value) / bytes;
+  for (int64_t i = 0; i < count; i++)
+    number_store(value->type, (char *)tensor_data(tensor) + i * bytes,
+                 dtype_is_bool(value->type) ? 1 : (double)(i + 1));
+  return tensor;
+}
+
+// "1 2 3 | 4": the elements of all outputs as the definitions give them.
+static const char *results_text(Context *context, const GraphFunc *graph) {
+  Tensor *inputs[8] = {NULL};
+  Reference reference;
+  Text text = text_new(&context->arena);
+  for (int i = 0; i < graph->param_count; i++) inputs[i] = counting(graph->params[i]);
+  assert_true(reference_begin(context, graph, inputs, false, NULL, &reference));
+  for (int i = 0; i < graph->output_count; i++) {
+    const Value *value = graph->outputs[i];
+    const char *data = reference_value(&reference, value);
+    int64_t bytes = dtype_bytes(value->type), all = value_static_bytes(value);
+    assert_non_null(data);
+    if (i) text_puts(&text, " |");
+    for (int64_t at = 0; at < all; at += bytes)
+      text_printf(&text, "%s%g", text.size ? " " : "", number_load(value->type, data + at));
+  }
+  reference_end(&reference);
+  for (int i = 0; i < graph->param_count; i++) tensor_free(inputs[i]);
+  return text_string(&text);
+}
+
+typedef struct Good {
+  const char *model, *results;
+} Good;
+
+#define F "@my.domain "
+
+static const Good good[] = {
+    // ---- functions
+    {"function f x,w y; node Add a x,w y; end; in x float 2; node f" F "c x,x y; out y", "2 4"},
+    {"function f x y a; default b=0.125; node HardSigmoid h x y alpha=$a/1 beta=$b/1; end;"
+     "in x float 2; node f" F "c x y a=0.25; out y",
+     "0.375 0.625"},
+    {"function f x y a; default b=0.125; node HardSigmoid h x y alpha=$a/1 beta=$b/1; end;"
+     "in x float 2; node f" F "c x y b=0.0625; out y",
+     "0.2625 0.4625"},
+    {"function g x y a; node Elu e x y alpha=$a/1; end;"
+     "function f x y b; node Neg n x m; node g" F "c m y a=$b/1; end;"
+     "in x float 1; node f" F "c x y b=2.0; out y",
+     "-1.26424"},
+    {"function f x y; uses 11; node ReduceSum s x y axes=[1] keepdims=0; end;"
+     "in x float 2x3; node f" F "c x y; out y",
+     "6 15"},
+    {"function f x y; overload a; node Neg n x y; end; function f x y; overload b; node Abs n x y;"
+     "end; in x float 2; node f@my.domain:a c x h; node f@my.domain:b d h y; out h; out y",
+     "-1 -2 | 1 2"},
+    {"function f x,lo,hi y; node Clip n x,lo,hi y; end; in x float 3; in lo float 1;"
+     "node f" F "c x,,lo y; node f" F "d x,lo z; out y; out z",
+     "1 1 1 | 1 2 3"},
+    {"function f x,w y,z; node Neg a x y; node Abs b x z; end; in x float 2;"
+     "node f" F "c x y,; node f" F "d y ,z; out z",
+     "1 2"},
+    {"graph t; node Elu e m r alpha=$a/1; out r; end; graph e; node Neg e m r; out r; end;"
+     "function f c,x y a; node Neg n x m; node If i c y then_branch=@t else_branch=@e; end;"
+     "in c bool 1; in x float 1; node f" F "c c,x y a=2.0; out y",
+     "-1.26424"},
+    // a function of the model goes before the standard's of its name
+    {"function Relu x y; node Neg n x y; end; in x float 2; node Relu" F "r x y; out y", "-1 -2"},
+
+    // ---- If
+    {"graph t; node Neg n x r; out r; end; graph e; node Abs n x r; out r; end; zeros c bool 1;"
+     "in x float 2; node Neg a x h; node If i c y then_branch=@t else_branch=@e; out y",
+     "1 2"},
+    {"graph t; node Neg n x r; out r; end; graph e; node ReduceSum n x r; out r; end;"
+     "in x float 2; node Size s x n; ints k 2; node Equal q n,k c;"
+     "node If i c y then_branch=@t else_branch=@e; out y",
+     "-1 -2"},
+    {"graph t; node Neg n x r; out r; end; graph e; node Abs n x r; out r; end; in c bool 1;"
+     "in x float 2; node If i c y then_branch=@t else_branch=@e; out y",
+     "-1 -2"},
+    // a branch may be a name from around it; what it reads may be written further down
+    {"graph t; out h; end; graph e; zeros z float 2; out z; end; in c bool 1; in x float 2;"
+     "node If i c y then_branch=@t else_branch=@e; node Neg n x h; out y",
+     "-1 -2"},
+
+    // ---- Loop
+    {"graph b; in i int64 none; in c bool none; in v float 2; node Identity k c d;"
+     "node Add a v,x w; node Identity s w t; out d; out w; out t; end; in x float 2; ints n 3;"
+     "node Loop l n,,x y,z body=@b; out y; out z",
+     "4 8 | 2 4 3 6 4 8"},
+    {"graph b; in i int64 1; in c bool 1; in v float 2; ints one 1; node Less k i,one d;"
+     "node Add a v,x w; out d; out w; end; in x float 2; ints n 30;"
+     "node Loop l n,,x y body=@b; out y",
+     "3 6"},
+    {"graph b; in i int64 none; in c bool none; in v int64 1; ints one 1; ints k 5;"
+     "node Add a v,one w; node Less t w,k d; out d; out w; end; ints n 0;"
+     "node Loop l ,,n y body=@b; out y",
+     "5"},
+    {"graph b; in i int64 none; in c bool none; in v float 1; node Add a v,x w; node Less t w,z d;"
+     "out d; out w; end; in x float 1; ints n 6; in z float 1; node Add h x,x z1;"
+     "node Loop l n,,x y body=@b; node Add o y,z1 r; out r",
+     "4"},
+    {"graph b; in i int64 none; in c bool none; in v float 2; node Neg a v w; out c; out w; out w;"
+     "end; in x float 2; ints n 0; graph e; end; node Loop l n,,x y body=@b; out y",
+     "1 2"},
+    {"graph b; in i int64 none; in c bool none; in v float 2; node Gather g x,i e;"
+     "node Add a v,e w; out c; out w; end; in x float 3x2; zeros v float 2; ints n 3;"
+     "node Loop l n,,v y body=@b; out y",
+     "9 12"},
+    // the shape of what is carried may grow; bodies within bodies
+    {"graph b; in i int64 none; in c bool none; in v float 1; node Concat k v,x w axis=0; out c;"
+     "out w; end; in x float 1; ints n 3; node Loop l n,,x y body=@b; out y",
+     "1 1 1 1"},
+    {"graph c; in j int64 none; in d bool none; in u float 2; node Add a u,x t; out d; out t; end;"
+     "graph b; in i int64 none; in c bool none; in v float 2; node Loop m n,,v w body=@c; out c;"
+     "out w; end; in x float 2; ints n 3; node Loop l n,,x y body=@b; out y",
+     "10 20"},
+
+    // ---- Scan
+    {"graph b; in s float 2; in e float 2; node Add a s,e t; node Identity k t o; out t; out o; "
+     "end;"
+     "in x float 3x2; zeros z float 2; node Scan l z,x y,w num_scan_inputs=1 body=@b; out y; out w",
+     "9 12 | 1 2 4 6 9 12"},
+    {"graph b; in s float 3; in e float 3; node Add a s,e t; node Identity k t o; out t; out o; "
+     "end;"
+     "in x float 3x2; zeros z float 3; node Scan l z,x y,w num_scan_inputs=1 body=@b "
+     "scan_input_axes=[1] scan_input_directions=[1] scan_output_axes=[-1] "
+     "scan_output_directions=[1]; out y; out w",
+     "3 7 11 | 3 2 7 4 11 6"},
+    {"opset 8; graph b; in s float 1; in e float 1; node Add a s,e t; node Identity k t o; out t;"
+     "out o; end; in x float 2x3x1; zeros z float 2x1;"
+     "node Scan l ,z,x y,w num_scan_inputs=1 body=@b; out y; out w",
+     "6 15 | 1 3 6 4 9 15"},
+};
+
+static void test_numbers(void **state) {
+  (void)state;
+  for (int i = 0; i < COUNT_OF(good); i++) {
+    World world = world_new();
+    OnnxImport *import = import_text(&world, good[i].model);
+    if (!import->graph) {
+      print_error("%s\n", good[i].model);
+      diag_print_all(world.context, stderr);
+    }
+    assert_non_null(import->graph);
+    assert_string_equal(results_text(world.context, import->graph), good[i].results);
+    world_free(&world);
+  }
+}
+
+// ---- What is refused --------------------------------------------------------------------------
+
+typedef struct Bad {
+  const char *model, *node, *message;
+} Bad;
+
+#define LOOP_BODY                                                                                  \
+  "graph b; in i int64 none; in c bool none; in v float 2; node Add a v,v w; out c; out w; end;"
+
+static const Bad bad[] = {
+    {"function f x y; node f" F "g x y; end; in x float 2; node f" F "c x y; out y", "c/g",
+     "the function calls itself"},
+    {"function g x y; node f" F "d x y; end; function f x y; node g" F "c x y; end;"
+     "in x float 2; node f" F "b x y; out y",
+     "b/c/d", "the function calls itself"},
+    {"function g x y; node Frob h x y; end; function f x y; node g" F "d x y; end; in x float 2;"
+     "node f" F "c x y; out y",
+     "c/d/h", "Frob: not supported"},
+    {"function f x y; node Relu r z y; end; in x float 2; node f" F "c x y; out y", "c/r",
+     "its input 'z' is missing"},
+    {"function f x y; node Relu r x z; end; in x float 2; node f" F "c x y; out y", "c",
+     "the function does not make its result 'y'"},
+    {"function f x y; node Relu r x y; end; in x float 2; node f" F "c x,x y; out y", "c",
+     "has 2 inputs and 1 results, the function has 1 and 1"},
+    {"function f x y; node Relu r x y; end; in x float 2; node f" F "c x y a=1; out y", "c",
+     "the function has no attribute 'a'"},
+    {"function f x y a; node Elu r x y alpha=$a/1; end; in x float 2; node f" F
+     "c x y a='b'; out y",
+     "c/r", "attribute 'alpha' is text, expected a number"},
+    {"in x float 2; node f" F "c x y; out y", "c", "operators of domain 'my.domain'"},
+    {"in x float 2; in c bool 1; graph t; out x; end; graph e; zeros z float 3; out z; end;"
+     "node If i c y then_branch=@t else_branch=@e; out y",
+     "i", "its branches give 'y' two shapes or types"},
+    {"in x float 2; zeros c bool 2; graph t; out x; end;"
+     "node If i c y then_branch=@t else_branch=@t; out y",
+     "i", "its condition 'c' is not one bool"},
+    {"in x float 2; zeros c bool 1; graph t; out x; end; node If i c y then_branch=@t; out y", "i",
+     "attribute 'else_branch' is missing"},
+    {"in x float 2; zeros c bool 1; graph t; out q; end;"
+     "node If i c y then_branch=@t else_branch=@t; out y",
+     "i", "its body does not make its result 'q'"},
+    {"in x float 2; zeros c bool 1; graph t; node Frob f x r; out r; end;"
+     "node If i c y then_branch=@t else_branch=@t; out y",
+     "i/else/f", "Frob: not supported"},
+    {LOOP_BODY "in x float 2; in n int64 1; node Loop l n,,x y body=@b; out y", "l",
+     "its input 'n' must be known when the model is compiled"},
+    {LOOP_BODY "in x float 2; ints n 1000000000; node Loop l n,,x y body=@b; out y", "l",
+     "nodes when every step is written out"},
+    {LOOP_BODY "in x float 2; node Loop l ,,x y body=@b; out y", "l",
+     "nodes when every step is written out"},
+    {LOOP_BODY "in x float 2; ints n 3; node Loop l n,,x,x y,z body=@b; out y", "l",
+     "its body has 3 inputs and 2 results, expected 4"},
+    {LOOP_BODY "in x float 2; ints n 3; in c bool 1; node Loop l ,c,x y body=@b; out y", "l",
+     "its condition is only known at run time"},
+    {"graph b; in s float 2; in e float 2; node Frob a s,e t; out t; end; in x float 3x2;"
+     "zeros z float 2; node Scan l z,x y num_scan_inputs=1 body=@b; out y",
+     "l/0/a", "Frob: not supported"},
+    {"graph b; in s float 2; in e float 2; node Add a s,e t; out t; end; in x float 3x2;"
+     "zeros z float 2; node Scan l z,x y num_scan_inputs=3 body=@b; out y",
+     "l", "num_scan_inputs is 3, of 2 inputs"},
+    {"in x float 3x2x4; zeros w float 1x20x4; zeros r float 1x20x5;"
+     "node LSTM l x,w,r y direction='sideways'; out y",
+     "l", "direction 'sideways' is not one of"},
+    {"in x float 3x2x4; zeros w float 1x20x4; zeros r float 1x16x5; node LSTM l x,w,r y; out y",
+     "l", "its input 2 'r' must have the shape [1, 20, 5]"},
+    {"in x float 3x2x4; zeros w float 1x20x4; zeros r float 1x20x5;"
+     "node LSTM l x,w,r y hidden_size=7; out y",
+     "l", "hidden_size is 7, its weights are for 5"},
+};
+
+static void test_refused(void **state) {
+  (void)state;
+  for (int i = 0; i < COUNT_OF(bad); i++) {
+    World world = world_new();
+    OnnxImport *import = import_text(&world, bad[i].model);
+    if (import->graph) print_error("accepted: %s\n", bad[i].model);
+    assert_null(import->graph);
+    assert_one_error(world.context, bad[i].message);
+    assert_string_equal(world.context->diags.items[0].pos.node, bad[i].node);
+    world_free(&world);
+  }
+}
+
+// Each function calls the next one twice: what it comes to has no bound but ours.
+static void test_expansion_is_bounded(void **state) {
+  (void)state;
+  World world = world_new();
+  Text text = text_new(&world.context->arena);
+  for (int i = 0; i < 40; i++)
+    text_printf(&text, "function f%d x y; node f%d" F "a x h; node f%d" F "b h y; end;", i, i + 1,
+                i + 1);
+  text_puts(&text, "function f40 x y; node Neg n x y; end; in x float 1; node f0" F "c x y; out y");
+  OnnxImport *import = import_text(&world, text_string(&text));
+  assert_null(import->graph);
+  assert_true(world.context->error_count > 0);
+  assert_non_null(strstr(world.context->diags.items[0].message, "every step is written out"));
+  world_free(&world);
+}
+
+// ---- Kernels ----------------------------------------------------------------------------------
+
+static int kernels_of(const char *model) {
+  World world = world_new();
+  OnnxImport *import = import_text(&world, model);
+  CompileOptions options = {.machine = machine_probe()};
+  Program *program = program_build(world.context, import->graph, &options);
+  assert_non_null(program);
+  int count = program->kernels.count;
+  world_free(&world);
+  return count;
+}
+
+// Twice the steps are no more code: they differ in operands alone.
+static void test_steps_share_kernels(void **state) {
+  (void)state;
+  static const char *const models[] = {
+      "in x float %dx2x16; zeros w float 1x128x16; zeros r float 1x128x32; zeros b float 1x256;"
+      "node LSTM l x,w,r,b y; out y",
+      "graph b; in s float 5; in e float 5; node Add a s,e t; node Tanh k t o; out t; out o; end;"
+      "in x float %dx5; in z float 5; node Scan l z,x y,w num_scan_inputs=1 body=@b; out y; out w",
+  };
+  for (int i = 0; i < COUNT_OF(models); i++) {
+    Context *context = context_new();
+    int few = kernels_of(arena_printf(&context->arena, models[i], 48));
+    int many = kernels_of(arena_printf(&context->arena, models[i], 96));
+    assert_true(few < 20);
+    assert_int_equal(few, many);
+    context_free(context);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_numbers),
+      cmocka_unit_test(test_refused),
+      cmocka_unit_test(test_expansion_is_bounded),
+      cmocka_unit_test(test_steps_share_kernels),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
