@@ -447,15 +447,21 @@ static int show_c(LayoutView *view, Text *out) {
   return STATUS_DONE;
 }
 
+// CuTe says several memory axes as coordinates, which are rarely what one wants alone.
 static int show_spelling(LayoutView *view, LayoutSpelling spelling, Text *out) {
-  const char *why = NULL, *flat_why = NULL;
-  const char *text = layout_spell(context_of(view), view->operand.layout, spelling, &why);
-  if (text) return text_printf(out, "%s\n", text), STATUS_DONE;
-  const Layout *flat = layout_flattened(context_of(view), view->operand.layout);
-  text = layout_spell(context_of(view), flat, spelling, &flat_why);
-  if (!text) return diag_error(context_of(view), (SourcePos){0}, "%s", why), STATUS_BAD;
-  text_printf(out, "%s   # with its memory axes flattened to one\n", text);
-  return STATUS_DONE;
+  const char *why = NULL, *flat_why = NULL, *flat_text = NULL;
+  Context *context = context_of(view);
+  const Layout *layout = view->operand.layout;
+  const char *text = layout_spell(context, layout, spelling, &why);
+  bool coordinates = text && spelling == LAYOUT_SPELLING_CUTE && layout->physical_rank > 1;
+  if (!text || coordinates)
+    flat_text = layout_spell(context, layout_flattened(context, layout), spelling, &flat_why);
+  if (flat_text) text_printf(out, "%s   # with its memory axes flattened to one\n", flat_text);
+  if (text)
+    text_printf(out, "%s%s\n", text, coordinates ? "   # coordinates, one for each axis" : "");
+  if (text || flat_text) return STATUS_DONE;
+  diag_error(context, (SourcePos){0}, "%s", why);
+  return STATUS_BAD;
 }
 
 // ---- The table --------------------------------------------------------------------------------

@@ -95,7 +95,9 @@ LayoutPrinter layout_print_lambda, layout_print_arrow, layout_print_named, layou
     layout_print_cute, layout_print_xla, layout_print_torch, layout_print_bases,
     layout_print_shards;
 
-// Why a spelling of `who` with one memory axis cannot say the layout; NULL when it may.
+// Why a spelling of `who` for static layouts of memory cannot say the layout; NULL when it may.
+// Likewise one with one memory axis.
+const char *layout_memory_alone(Context *context, const Layout *layout, const char *who);
 const char *layout_one_memory_axis(Context *context, const Layout *layout, const char *who);
 
 // ---- Placements: what most spellings can say ---------------------------------------------------

@@ -81,7 +81,7 @@ static bool is_torch(LayoutReader *r) {
 }
 
 static bool is_cute(LayoutReader *r) {
-  static const char *const words[] = {"Swizzle", "Sw"};
+  static const char *const words[] = {"Swizzle", "Sw", "ArithTuple"};
   char c = next(r);
   if (isdigit((unsigned char)c)) { // "12:3"; not a block, "4n"
     while (r->at < r->end && isdigit((unsigned char)*r->at)) r->at++;
@@ -118,7 +118,7 @@ static const Row rows[LAYOUT_SPELLING_COUNT] = {
     [LAYOUT_SPELLING_TAG] = {"tag", "aBcd16b", "oneDNN's tags: axes are a, b, c, ...", is_named,
                              layout_read_named, layout_print_tag},
     [LAYOUT_SPELLING_CUTE] = {"cute", "Sw<3,3,3> o 0 o (8,64):(64,1)",
-                              "CuTe's shape:stride, nested, and a swizzle", is_cute,
+                              "CuTe's shape:stride, nested; a swizzle; coordinates", is_cute,
                               layout_read_cute, layout_print_cute},
     [LAYOUT_SPELLING_XLA] = {"xla", "{3,2,1,0:T(8,128)(2,1)}",
                              "XLA's axes, closest first, and tiles", is_xla, layout_read_xla,
@@ -330,12 +330,17 @@ const Layout *layout_flattened(Context *context, const Layout *layout) {
                     layout->facts, layout->padding, (SourcePos){0});
 }
 
-const char *layout_one_memory_axis(Context *context, const Layout *layout, const char *who) {
+const char *layout_memory_alone(Context *context, const Layout *layout, const char *who) {
   if (!layout->is_static) return "its extents are symbolic";
   if (!layout_is_plain(layout))
     return str_format(context, "%s has no resources and no replicas", who);
   if (layout->map->separator_count) return str_format(context, "%s has no axis separators", who);
-  if (layout->physical_rank == 1) return NULL;
+  return NULL;
+}
+
+const char *layout_one_memory_axis(Context *context, const Layout *layout, const char *who) {
+  const char *why = layout_memory_alone(context, layout, who);
+  if (why || layout->physical_rank == 1) return why;
   return str_format(context, "%s has one memory axis, not %d", who, layout->physical_rank);
 }
 

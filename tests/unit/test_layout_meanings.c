@@ -258,6 +258,102 @@ static void test_cute(void **state) {
   assert_true(said > ROUNDS / 4);
 }
 
+// ---- CuTe's coordinates: strides are multiples of the unit vectors of nested tuples -------------
+
+// A coordinate of numbers and pairs: item i belongs to number top[i], in it to number inner[i] of a
+// pair (-1: none).
+typedef struct Nest {
+  int top[MAX_AXES], inner[MAX_AXES], count, tops;
+} Nest;
+
+static Nest random_nest(void) {
+  Nest n = {.tops = 1 + random_below(3)};
+  for (int i = 0; i < n.tops; i++)
+    for (int pair = random_below(2), j = 0; j <= pair; j++) {
+      n.top[n.count] = i;
+      n.inner[n.count++] = pair ? j : -1;
+    }
+  return n;
+}
+
+static void put_start(Text *text, const Nest *n, const int64_t *start) {
+  text_puts(text, random_below(2) ? "ArithTuple(" : "(");
+  for (int i = 0; i < n->count; i++) {
+    text_printf(text, "%s%s%d", i ? "," : "", n->inner[i] == 0 ? "(" : "", (int)start[i]);
+    if (n->inner[i] == 1) text_puts(text, ")");
+  }
+  text_puts(text, ") o ");
+}
+
+// Which axes there are where no start says them: a pair that nothing feeds is one number.
+static bool is_axis(const Nest *n, const bool *fed, int item) {
+  bool later = false, in_pair = false;
+  for (int i = item; i < n->count; i++) later |= fed[i];
+  if (n->inner[item] < 0) return later;
+  int first = item - n->inner[item];
+  in_pair = fed[first] || fed[first + 1];
+  if (n->inner[item] == 1) return fed[item];
+  return in_pair || later;
+}
+
+static void put_paths(Text *text, const Modes *m, const Nest *n, const int *target) {
+  text_puts(text, "(");
+  for (int i = 0, leaf = 0; i < m->rank; i++) {
+    bool nested = m->ends[i] - leaf > 1;
+    text_printf(text, "%s%s", i ? "," : "", nested ? "(" : "");
+    for (int first = leaf; leaf < m->ends[i]; leaf++) {
+      text_printf(text, "%s%d", leaf > first ? "," : "", (int)m->stride[leaf]);
+      if (!m->stride[leaf]) continue; // 0 is 0 of anything
+      if (n->inner[target[leaf]] >= 0) text_printf(text, "@%d", n->inner[target[leaf]]);
+      text_printf(text, "@%d", n->top[target[leaf]]);
+    }
+    text_puts(text, nested ? ")" : "");
+  }
+  text_puts(text, ")");
+}
+
+static void test_coordinates(void **state) {
+  (void)state;
+  for (int round = 0; round < ROUNDS; round++) {
+    Modes m = random_modes();
+    Nest n = random_nest();
+    int target[MAX_AXES], axes = 0;
+    int64_t start[MAX_AXES] = {0}, shape[MAX_AXES];
+    bool fed[MAX_AXES] = {false}, is[MAX_AXES], said = random_below(2), any = false;
+    for (int i = 0; i < m.count; i++) {
+      target[i] = random_below(n.count);
+      m.stride[i] = random_below(6);
+      fed[target[i]] |= m.stride[i] != 0;
+      any |= m.stride[i] != 0;
+    }
+    if (!any && !said) continue; // an offset: nothing says that it is a coordinate
+    Text text = text_new(&context->arena);
+    for (int i = 0; i < n.count && said; i++) start[i] = random_below(5);
+    if (said) put_start(&text, &n, start);
+    put_modes(&text, &m, m.shape);
+    text_puts(&text, ":");
+    put_paths(&text, &m, &n, target);
+    for (int i = 0; i < n.count; i++) axes += is[i] = said || is_axis(&n, fed, i);
+    for (int i = 0, leaf = 0; i < m.rank; leaf = m.ends[i++])
+      shape[i] = product(m.shape + leaf, m.ends[i] - leaf);
+    const Layout *layout = layout_of(text_string(&text), shape, m.rank);
+    if (layout->physical_rank != axes) print_error("%s\n", text_string(&text));
+    assert_int_equal(layout->physical_rank, axes);
+    for (int64_t e = 0; e < product(shape, m.rank); e++) {
+      int64_t index[MAX_AXES], place[MAX_AXES];
+      unravel(e, shape, m.rank, index);
+      assert_true(index_map_apply(layout->map, index, place));
+      for (int i = 0, at = 0; i < n.count; i++) {
+        Modes own = m; // what feeds this number
+        for (int leaf = 0; leaf < m.count; leaf++) own.stride[leaf] *= target[leaf] == i;
+        if (is[i]) assert_int_equal(place[at++], start[i] + cute_offset(&own, index));
+      }
+    }
+    must_round_trip(layout, LAYOUT_SPELLING_CUTE, text_string(&text));
+    refresh(round);
+  }
+}
+
 // ---- XLA: the linear index of a tiled shape ----------------------------------------------------
 
 typedef struct Tiled {
@@ -638,6 +734,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(test_names, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_cute, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_coordinates, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_xla, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_torch, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_bases, set_up, tear_down),
