@@ -97,16 +97,22 @@ static bool generate(Executable *e, TargetReport *report) {
   return e->code != NULL;
 }
 
+static bool fill_memory(Executable *e) {
+  const Program *p = e->program;
+  e->weights = memory_alloc((size_t)p->weight_bytes + 64);
+  e->arena = memory_alloc((size_t)p->arena_bytes + 64);
+  if (!e->weights || !e->arena)
+    return diag_error(p->context, p->graph->pos, "not enough memory for the weights");
+  program_fill_weights(p, e->weights);
+  return true;
+}
+
+// Code first: what making it takes is given back before the weights come.
 Executable *executable_new(Program *program, TargetReport *report) {
   Executable *e = calloc(1, sizeof *e);
   if (!e) return NULL;
   e->program = program;
-  e->weights = memory_alloc((size_t)program->weight_bytes + 64);
-  e->arena = memory_alloc((size_t)program->arena_bytes + 64);
-  bool ok = e->weights && e->arena;
-  if (!ok) diag_error(program->context, program->graph->pos, "not enough memory for the weights");
-  if (ok) program_fill_weights(program, e->weights); // first: the originals' memory goes back
-  if (ok && generate(e, report) && make_steps(e)) {
+  if (generate(e, report) && fill_memory(e) && make_steps(e)) {
     make_specs(e);
     return e;
   }

@@ -5,7 +5,9 @@
 // tiles. Each compilation has an LLVM context of its own, so several may run at once.
 #include "target/llvm/compile.h"
 
+#include <malloc.h>
 #include <pthread.h>
+#include <stdlib.h>
 
 static const char passes[] =
     "function(sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,loop-simplify,"
@@ -14,7 +16,7 @@ static const char passes[] =
 
 typedef struct Job {
   const LlvmApi *api;
-  const HostMachine *machine;
+  const char *features; // of the processor, as LLVM names them
   const char *text;
   LlvmOutput output;
   LLVMMemoryBufferRef code; // the result, except for text
@@ -24,6 +26,10 @@ typedef struct Job {
   LLVMTargetMachineRef machine_ref;
   char message[512]; // empty: no error
 } Job;
+
+static const char *features_of(const TargetOptions *options) {
+  return options->machine ? options->machine->features : "";
+}
 
 static void fail(Job *job, const char *what, const char *why) {
   if (!job->message[0]) snprintf(job->message, sizeof job->message, "%s: %s", what, why);
@@ -39,8 +45,8 @@ static void on_diagnostic(LLVMDiagnosticInfoRef info, void *arg) {
 
 static void parse(Job *job) {
   char *why = NULL;
-  LLVMMemoryBufferRef buffer = job->api->CreateMemoryBufferWithMemoryRangeCopy(
-      job->text, strlen(job->text), "unit");
+  LLVMMemoryBufferRef buffer =
+      job->api->CreateMemoryBufferWithMemoryRangeCopy(job->text, strlen(job->text), "unit");
   if (!job->api->ParseIRInContext(job->context, buffer, &job->module, &why)) return;
   fail(job, "LLVM cannot read what was written for it", why);
   job->api->DisposeMessage(why);
@@ -58,7 +64,7 @@ static void make_target_machine(Job *job) {
   }
   LLVMTargetMachineOptionsRef options = api->CreateTargetMachineOptions();
   api->TargetMachineOptionsSetCPU(options, "x86-64");
-  api->TargetMachineOptionsSetFeatures(options, job->machine ? job->machine->features : "");
+  api->TargetMachineOptionsSetFeatures(options, job->features);
   api->TargetMachineOptionsSetCodeGenOptLevel(options, LLVMCodeGenLevelDefault);
   api->TargetMachineOptionsSetRelocMode(options, LLVMRelocPIC);
   job->machine_ref = api->CreateTargetMachineWithOptions(target, triple, options);
@@ -82,8 +88,7 @@ static void write_text(Job *job) {
 
 static void write_code(Job *job) {
   const LlvmApi *api = job->api;
-  LLVMCodeGenFileType type =
-      job->output == LLVM_OUTPUT_OBJECT ? LLVMObjectFile : LLVMAssemblyFile;
+  LLVMCodeGenFileType type = job->output == LLVM_OUTPUT_OBJECT ? LLVMObjectFile : LLVMAssemblyFile;
   char *why = NULL;
   if (!api->TargetMachineEmitToMemoryBuffer(job->machine_ref, job->module, type, &why, &job->code))
     return;
@@ -99,8 +104,10 @@ static void compile(void *arg) {
   if (!job->message[0]) make_target_machine(job);
   if (!job->message[0]) run_passes(job);
   if (job->message[0]) return;
-  if (job->output == LLVM_OUTPUT_TEXT) write_text(job);
-  else write_code(job);
+  if (job->output == LLVM_OUTPUT_TEXT)
+    write_text(job);
+  else
+    write_code(job);
 }
 
 static void clean_up(Job *job) {
@@ -113,61 +120,154 @@ static void clean_up(Job *job) {
 static void *run_job(void *arg) {
   Job *job = arg;
   char why[400];
-  if (llvm_protect(compile, job, why, sizeof why)) clean_up(job);
-  else fail(job, "LLVM", why);
+  if (llvm_protect(compile, job, why, sizeof why))
+    clean_up(job);
+  else
+    fail(job, "LLVM", why);
   return NULL;
 }
 
-static void take_result(Job *job, Text *out) {
-  if (job->code) {
-    text_append(out, job->api->GetBufferStart(job->code), job->api->GetBufferSize(job->code));
-    job->api->DisposeMemoryBuffer(job->code);
-  }
-  if (job->printed) {
-    text_puts(out, job->printed);
-    job->api->DisposeMessage(job->printed);
-  }
-}
-
-// Each in a thread of its own but the first, which is the caller's.
-static void run_jobs(Job *jobs, int count) {
-  pthread_t threads[LLVM_MAX_PARTS];
-  bool started[LLVM_MAX_PARTS] = {false};
-  for (int i = 1; i < count; i++)
-    started[i] = !pthread_create(&threads[i], NULL, run_job, &jobs[i]);
-  for (int i = 0; i < count; i++)
-    if (!started[i]) run_job(&jobs[i]);
-  for (int i = 1; i < count; i++)
-    if (started[i]) pthread_join(threads[i], NULL);
-}
-
-bool llvm_compile_parts(Context *context, const LlvmApi *api, const char *name,
-                        const char *const *texts, int count, const TargetOptions *options,
-                        LlvmOutput output, Text *outs) {
-  Job jobs[LLVM_MAX_PARTS] = {{NULL}};
-  bool done = true;
-  for (int i = 0; i < count; i++)
-    jobs[i] = (Job){
-        .api = api, .machine = options->machine, .text = texts[i], .output = output};
-  run_jobs(jobs, count);
-  for (int i = 0; i < count; i++) {
-    if (jobs[i].message[0])
-      done = diag_error(context, (SourcePos){NULL}, "%s: %s", name, jobs[i].message);
-    take_result(&jobs[i], &outs[i]);
-  }
-  return done;
+static void drop_result(Job *job) {
+  if (job->code) job->api->DisposeMemoryBuffer(job->code);
+  if (job->printed) job->api->DisposeMessage(job->printed);
+  job->code = NULL;
+  job->printed = NULL;
 }
 
 bool llvm_compile(Context *context, const LlvmApi *api, const char *name, const char *text,
                   const TargetOptions *options, LlvmOutput output, Text *out) {
-  return llvm_compile_parts(context, api, name, &text, 1, options, output, out);
+  Job job = {.api = api, .features = features_of(options), .text = text, .output = output};
+  run_job(&job);
+  if (job.code) text_append(out, api->GetBufferStart(job.code), api->GetBufferSize(job.code));
+  if (job.printed) text_puts(out, job.printed);
+  drop_result(&job);
+  return !job.message[0] || diag_error(context, (SourcePos){NULL}, "%s: %s", name, job.message);
+}
+
+// ---- Crews
+
+typedef struct CrewJob CrewJob;
+struct CrewJob {
+  Job job;
+  char *text;
+  CrewJob *next;
+};
+
+struct LlvmCrew {
+  const LlvmApi *api;
+  const char *features;
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+  pthread_t threads[LLVM_MAX_THREADS];
+  int thread_count, limit;
+  CrewJob *first, **last, *next; // in order; `next` is the first that nobody has taken
+  int waiting;                   // jobs that nobody has taken
+  bool closed;
+};
+
+static void run_crew_job(CrewJob *own) {
+  if (own->text)
+    run_job(&own->job);
+  else
+    fail(&own->job, "LLVM", "not enough memory");
+  free(own->text);
+  own->text = NULL;
+}
+
+static CrewJob *take_job(LlvmCrew *crew) {
+  pthread_mutex_lock(&crew->lock);
+  while (!crew->next && !crew->closed) pthread_cond_wait(&crew->changed, &crew->lock);
+  CrewJob *own = crew->next;
+  if (own) {
+    crew->next = own->next;
+    crew->waiting--;
+  }
+  pthread_cond_broadcast(&crew->changed);
+  pthread_mutex_unlock(&crew->lock);
+  return own;
+}
+
+static void *work(void *arg) {
+  for (CrewJob *own; (own = take_job(arg));) run_crew_job(own);
+  return NULL;
+}
+
+static void close_crew(LlvmCrew *crew) {
+  pthread_mutex_lock(&crew->lock);
+  crew->closed = true;
+  pthread_cond_broadcast(&crew->changed);
+  pthread_mutex_unlock(&crew->lock);
+  for (int i = 0; i < crew->thread_count; i++) pthread_join(crew->threads[i], NULL);
+  crew->thread_count = 0;
+}
+
+// Also after a compilation that was given up half-way.
+static void release_crew(void *arg) {
+  LlvmCrew *crew = arg;
+  close_crew(crew);
+  for (CrewJob *own = crew->first; own; own = own->next) {
+    drop_result(&own->job);
+    free(own->text);
+    own->text = NULL;
+  }
+}
+
+LlvmCrew *llvm_crew_new(Context *context, const LlvmApi *api, const TargetOptions *options) {
+  LlvmCrew *crew = arena_new(&context->arena, LlvmCrew);
+  *crew = (LlvmCrew){.api = api, .features = features_of(options)};
+  crew->last = &crew->first;
+  crew->limit = options->machine ? MIN_OF(options->machine->cores, LLVM_MAX_THREADS) : 1;
+  pthread_mutex_init(&crew->lock, NULL);
+  pthread_cond_init(&crew->changed, NULL);
+  context_at_free(context, release_crew, crew);
+  return crew;
+}
+
+static void hand_over(LlvmCrew *crew, CrewJob *own) {
+  pthread_mutex_lock(&crew->lock);
+  while (crew->waiting >= crew->limit) pthread_cond_wait(&crew->changed, &crew->lock);
+  *crew->last = own;
+  crew->last = &own->next;
+  if (!crew->next) crew->next = own;
+  crew->waiting++;
+  pthread_cond_broadcast(&crew->changed);
+  pthread_mutex_unlock(&crew->lock);
+}
+
+void llvm_crew_add(Context *context, LlvmCrew *crew, const char *text) {
+  CrewJob *own = arena_new(&context->arena, CrewJob);
+  own->text = strdup(text);
+  own->job = (Job){.api = crew->api,
+                   .features = crew->features,
+                   .text = own->text,
+                   .output = LLVM_OUTPUT_OBJECT};
+  hand_over(crew, own);
+  if (crew->thread_count < crew->limit &&
+      !pthread_create(&crew->threads[crew->thread_count], NULL, work, crew))
+    crew->thread_count++;
+  if (!crew->thread_count && (own = take_job(crew))) run_crew_job(own);
+}
+
+bool llvm_crew_finish(Context *context, LlvmCrew *crew, const char *name, LlvmObject use,
+                      void *env) {
+  bool done = true;
+  close_crew(crew);
+  for (CrewJob *own = crew->first; own; own = own->next) {
+    if (own->job.message[0])
+      done = diag_error(context, (SourcePos){NULL}, "%s: %s", name, own->job.message);
+    LLVMMemoryBufferRef code = own->job.code;
+    own->job.code = NULL;
+    if (code) done = use(env, code) && done;
+  }
+  release_crew(crew);
+  malloc_trim(0);
+  return done;
 }
 
 static const struct {
   const char *ending;
   LlvmOutput output;
-} outputs[] = {
-    {".ll", LLVM_OUTPUT_TEXT}, {".s", LLVM_OUTPUT_ASSEMBLY}, {".o", LLVM_OUTPUT_OBJECT}};
+} outputs[] = {{".ll", LLVM_OUTPUT_TEXT}, {".s", LLVM_OUTPUT_ASSEMBLY}, {".o", LLVM_OUTPUT_OBJECT}};
 
 LlvmOutput llvm_output_of(const char *ending) {
   for (int i = 0; i < COUNT_OF(outputs); i++)

@@ -48,43 +48,39 @@ static bool add_process_symbols(Context *context, LlvmCode *llvm, LLVMOrcJITDyli
   return true;
 }
 
-static bool link_objects(Context *context, LlvmCode *llvm, const Text *objects, int count) {
-  const LlvmApi *api = llvm->api;
-  if (!check(context, api, api->OrcCreateLLJIT(&llvm->jit, NULL))) return false;
-  LLVMOrcJITDylibRef library = api->OrcLLJITGetMainJITDylib(llvm->jit);
-  if (!add_process_symbols(context, llvm, library)) return false;
-  for (int i = 0; i < count; i++) {
-    LLVMMemoryBufferRef buffer =
-        api->CreateMemoryBufferWithMemoryRangeCopy(objects[i].data, objects[i].size, "unit");
-    if (!check(context, api, api->OrcLLJITAddObjectFile(llvm->jit, library, buffer))) return false;
+typedef struct Linking {
+  Context *context;
+  LlvmCode *llvm;
+  LLVMOrcJITDylibRef library;
+} Linking;
+
+static bool link_object(void *env, LLVMMemoryBufferRef object) {
+  const Linking *l = env;
+  const LlvmApi *api = l->llvm->api;
+  return check(l->context, api, api->OrcLLJITAddObjectFile(l->llvm->jit, l->library, object));
+}
+
+// Each kernel by itself: its text and what LLVM makes of it are gone before the last one's exist.
+static LlvmCrew *compile_kernels(Context *context, const LlvmApi *api, const TargetUnit *unit,
+                                 const TargetOptions *options) {
+  LlvmCrew *crew = llvm_crew_new(context, api, options);
+  for (int i = 0; i < unit->kernel_count; i++) {
+    ArenaMark mark = arena_mark(&context->scratch);
+    TargetUnit alone = {unit->name, &unit->kernels[i], 1};
+    llvm_crew_add(context, crew, llvm_module_text(context, &alone, options, NULL));
+    arena_reset(&context->scratch, mark);
   }
-  return true;
+  return crew;
 }
 
-// Every `count`-th kernel of the unit, from number `part` on.
-static TargetUnit part_of(Context *context, const TargetUnit *unit, int part, int count) {
-  TargetUnit result = {.name = unit->name};
-  result.kernels = arena_array(&context->scratch, LowerKernel *, unit->kernel_count);
-  for (int i = part; i < unit->kernel_count; i += count)
-    result.kernels[result.kernel_count++] = unit->kernels[i];
-  return result;
-}
-
-// Kernels are compiled in as many pieces as there are processors.
 static bool compile_and_link(Context *context, LlvmCode *llvm, const TargetUnit *unit,
                              const TargetOptions *options) {
-  const char *texts[LLVM_MAX_PARTS];
-  Text objects[LLVM_MAX_PARTS];
-  int cores = options->machine ? options->machine->cores : 1;
-  int count = MAX_OF(1, MIN_OF(MIN_OF(cores, LLVM_MAX_PARTS), unit->kernel_count));
-  for (int i = 0; i < count; i++) {
-    TargetUnit part = part_of(context, unit, i, count);
-    texts[i] = llvm_module_text(context, &part, options, NULL);
-    objects[i] = text_new(&context->scratch);
-  }
-  return llvm_compile_parts(context, llvm->api, unit->name, texts, count, options,
-                            LLVM_OUTPUT_OBJECT, objects) &&
-         link_objects(context, llvm, objects, count);
+  const LlvmApi *api = llvm->api;
+  LlvmCrew *crew = compile_kernels(context, api, unit, options);
+  if (!check(context, api, api->OrcCreateLLJIT(&llvm->jit, NULL))) return false;
+  Linking linking = {context, llvm, api->OrcLLJITGetMainJITDylib(llvm->jit)};
+  return add_process_symbols(context, llvm, linking.library) &&
+         llvm_crew_finish(context, crew, unit->name, link_object, &linking);
 }
 
 TargetCode *llvm_load(Context *context, const TargetUnit *unit, const TargetOptions *options) {
