@@ -64,6 +64,31 @@ Buffer *te_compute(Te *te, const char *name, DType type, Expr *const *shape, con
   return stage->output;
 }
 
+static bool is_narrow(DType type) {
+  return dtype_is_float(type) && type.bits < 32;
+}
+
+// A value of narrow floats in float32: what multiplies and adds does so without rounding in between.
+static Expr *widened(Context *context, Expr *e) {
+  if (is_narrow(e->type) && (e->op == EXPR_MUL || e->op == EXPR_ADD || e->op == EXPR_SUB))
+    return expr_binary(context, e->op, widened(context, e->args[0]), widened(context, e->args[1]));
+  if (is_narrow(e->type) && e->op == EXPR_SELECT)
+    return expr_select(context, e->args[0], widened(context, e->args[1]),
+                       widened(context, e->args[2]));
+  return expr_cast(context, dtype_lanes(DTYPE_FLOAT32, e->type.lanes), e);
+}
+
+static Buffer *reduce_wide(Te *te, const char *name, DType type, Expr *const *shape,
+                           const TeAxes *axes, const TeReduction *reduction, Expr *value) {
+  Context *context = te->context;
+  TeReduction wide = *reduction;
+  wide.init = widened(context, expr_cast(context, type, reduction->init));
+  Buffer *sum = te_reduce(te, str_format(context, "%s_wide", name), DTYPE_FLOAT32, shape, axes,
+                          &wide, widened(context, expr_cast(context, type, value)));
+  TeAxes to = te_axes(te, shape, axes->rank);
+  return te_compute(te, name, type, shape, &to, te_at(te, sum, to.at));
+}
+
 Buffer *te_reduce(Te *te, const char *name, DType type, Expr *const *shape, const TeAxes *axes,
                   const TeReduction *reduction, Expr *value) {
   Context *context = te->context;
@@ -71,6 +96,8 @@ Buffer *te_reduce(Te *te, const char *name, DType type, Expr *const *shape, cons
     if (expr_is_int(reduction->extents[i], 0))
       return te_compute(te, name, type, shape, axes, reduction->init);
   if (!reduction->count) return te_compute(te, name, type, shape, axes, value); // init is neutral
+  bool sums = reduction->combine == EXPR_ADD || reduction->combine == EXPR_MUL;
+  if (sums && is_narrow(type)) return reduce_wide(te, name, type, shape, axes, reduction, value);
   TeStage *stage = stage_new(te, name, type, shape, axes, reduction->count);
   for (int i = 0; i < reduction->count; i++)
     stage->axes[axes->rank + i] = (BlockVar){.var = reduction->axes[i],
@@ -151,8 +178,8 @@ PrimFunc *te_prim_func(Te *te, const char *name) {
   Expr **params = arena_array(&context->arena, Expr *, count);
   Buffer **buffers = arena_array(&context->arena, Buffer *, count);
   for (int i = 0; i < count; i++) {
-    buffers[i] = i < te->inputs.count ? te->inputs.items[i]
-                                      : te->outputs.items[i - te->inputs.count];
+    buffers[i] =
+        i < te->inputs.count ? te->inputs.items[i] : te->outputs.items[i - te->inputs.count];
     params[i] = expr_var(context, str_format(context, "p_%s", buffers[i]->name), DTYPE_HANDLE);
   }
   Stmt *body = blocks_find_regions(context, stmt_block(context, root_block(te)));

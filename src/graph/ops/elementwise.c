@@ -13,6 +13,8 @@
 #define IS_TEXT(key, text) (strcmp(node_string(node, (key), ""), (text)) == 0)
 #define IS_FLOAT(e) dtype_is_float((e)->type)
 #define IS_UNSIGNED(e) ((e)->type.code == TYPE_UINT)
+#define IS_SHIFT(y) B(AND, B(GE, (y), K(0)), B(LT, (y), K(x->type.bits)))
+#define SHIFT_OF(y) CHOOSE(IS_SHIFT(y), (y), K(0))
 #define CHOOSE(condition, a, b) expr_select(c, (condition), (a), (b))
 
 #define ELEMENTWISE(id, name, onnx, operands, result, attrs, expression)                           \

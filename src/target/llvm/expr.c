@@ -126,9 +126,9 @@ static const char *emit_extreme(Emit *emit, Expr *e) {
   bool least = e->op == EXPR_MIN;
   const char *a = emit_expr(emit, e->args[0]), *b = emit_expr(emit, e->args[1]);
   const char *type = llvm_type(emit, e->type);
-  const char *test = dtype_is_float(e->type)     ? (least ? "fcmp olt" : "fcmp ogt")
-                     : e->type.code == TYPE_UINT ? (least ? "icmp ult" : "icmp ugt")
-                                                 : (least ? "icmp slt" : "icmp sgt");
+  const char *test = dtype_is_float(e->type)    ? (least ? "fcmp olt" : "fcmp ogt")
+                     : e->type.code != TYPE_INT ? (least ? "icmp ult" : "icmp ugt")
+                                                : (least ? "icmp slt" : "icmp sgt");
   const char *condition = emit_value(emit, "%s %s %s, %s", test, type, b, a);
   const char *flags = llvm_type(emit, dtype_lanes(DTYPE_BOOL, e->type.lanes));
   return emit_value(emit, "select %s %s, %s %s, %s %s", flags, condition, type, b, type, a);
