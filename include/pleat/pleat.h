@@ -2,9 +2,9 @@
  *
  * Pleat's library: the part that is stable.
  *
- * Link with libpleat. Every pointer is marked: *owned* is yours and goes back to pleat_free,
- * *borrowed* belongs to somebody else and is only read. No function keeps what it is given. All may
- * be called by several threads at once.
+ * Link with libpleat. Every pointer is marked: *owned* is yours and goes back to pleat_free (a model
+ * to pleat_model_free), *borrowed* belongs to somebody else and is only read. No function keeps what
+ * it is given. All may be called by several threads at once; runs of one model wait for each other.
  *
  * Programs in C that want the layout algebra alone link libpleat_layout and include its own header,
  * layout/layout.h, whose functions and types they then use directly.
@@ -58,6 +58,108 @@ char *pleat_layout_query(const char *request, int certificates);
  * Returns how many there are, and writes them when they fit; -1 when the layout is refused, is
  * symbolic, or has an element without a place: then *error, if not NULL, gets owned text. */
 int64_t pleat_layout_offsets(const char *layout, int64_t *offsets, int64_t count, char **error);
+
+/* ---- Models ----------------------------------------------------------------------------------
+ *
+ * An ONNX model is compiled for this machine, and then run any number of times:
+ *
+ *   PleatRequest request = {.size = sizeof request, .path = "resnet50.onnx"};
+ *   PleatModel *model;
+ *   char *messages;
+ *   if (pleat_model_compile(&request, &model, &messages) != PLEAT_OK) {
+ *     fputs(messages, stderr);
+ *     pleat_free(messages);
+ *     return 1;
+ *   }
+ *   PleatTensor input = {.data = image, .device_type = 1, .rank = 4, .type = {2, 32, 1},
+ *                        .shape = (int64_t[]){1, 3, 224, 224}};
+ *   PleatTensor output = {.data = logits, .device_type = 1, .rank = 2, .type = {2, 32, 1},
+ *                         .shape = (int64_t[]){1, 1000}};
+ *   int status = pleat_model_run(model, &input, 1, &output, 1, &messages);
+ */
+
+/* What became of a call. */
+enum {
+  PLEAT_OK = 0,
+  PLEAT_REFUSED = 1,   /* the model, a request or an argument cannot be taken: see the messages */
+  PLEAT_FAULT = 2,     /* a fault of the library's own; the messages say where */
+  PLEAT_NO_MEMORY = 3, /* memory ran out */
+};
+
+/* DLPack's DLDataType: code 0 is a signed integer, 1 unsigned, 2 float, 4 bfloat16, 6 bool,
+ * 10 float8_e4m3fn, 12 float8_e5m2; lanes is 1. Elements narrower than a byte take a byte. */
+typedef struct PleatElement {
+  uint8_t code, bits;
+  uint16_t lanes;
+} PleatElement;
+
+/* DLPack's DLTensor, field for field: a pointer to one can be cast to the other. */
+typedef struct PleatTensor {
+  void *data;
+  int32_t device_type, device_id; /* 1, 0: this processor's memory, the only one taken */
+  int32_t rank;                   /* axes; 0 is a scalar */
+  PleatElement type;
+  int64_t *shape;   /* `rank` extents */
+  int64_t *strides; /* in elements; NULL: rows in order without gaps, which is all that a run takes */
+  uint64_t byte_offset; /* of the first element from `data` */
+} PleatTensor;
+
+/* A tensor with a name. */
+typedef struct PleatNamedTensor {
+  const char *name;
+  const PleatTensor *tensor;
+} PleatNamedTensor;
+
+/* What is compiled, and how. Borrowed during the call. Zeros ask for what is usual. */
+typedef struct PleatRequest {
+  size_t size; /* sizeof(PleatRequest), as the caller's header has it: later fields are zeros */
+  /* The file; or, with `bytes`, the model's name in messages: its external data lie in the same
+   * folder. */
+  const char *path;
+  const void *bytes; /* the file's contents, where they are in memory already; NULL: read `path` */
+  size_t byte_count;
+  /* "x=1x3x224x224" is the shape of an input, "batch=4" the size of a free dimension. */
+  const char *const *shapes;
+  size_t shape_count;
+  /* Values of inputs that the compiler must know, such as the target of a Reshape. The model is
+   * then right for these values alone; runs that bring others are refused. */
+  const PleatNamedTensor *known;
+  size_t known_count;
+  int threads;     /* 0: one for each core */
+  const char *cpu; /* "avx512", "avx2", "baseline", "sse2" or "scalar"; NULL: all that is here */
+} PleatRequest;
+
+/* An input or an output. Borrowed, until the model is freed. */
+typedef struct PleatArgument {
+  const char *name; /* as the model has it */
+  const char *type; /* "float32", "int64", "bool", "bfloat16", … */
+  PleatElement element;
+  int32_t rank;
+  const int64_t *shape;
+} PleatArgument;
+
+typedef struct PleatModel PleatModel;
+
+/* *model is owned, NULL unless the status is PLEAT_OK. *messages (`messages` may be NULL) is owned
+ * text: every error and warning with its place in the model, one below the other, all that are
+ * found and not only the first; NULL when there is none. Weights are copied: neither the file nor
+ * `bytes` is needed afterwards. */
+int pleat_model_compile(const PleatRequest *request, PleatModel **model, char **messages);
+
+/* NULL is no mistake. No run may be under way. */
+void pleat_model_free(PleatModel *model);
+
+/* How many, and number `i` of them in the model's order; NULL where there is no such one. */
+int pleat_model_input_count(const PleatModel *model);
+int pleat_model_output_count(const PleatModel *model);
+const PleatArgument *pleat_model_input(const PleatModel *model, int i);
+const PleatArgument *pleat_model_output(const PleatModel *model, int i);
+
+/* Computes the outputs, one tensor for each in the model's order, of exactly their types and shapes,
+ * compact, anywhere in memory. Their contents are overwritten; they must overlap neither each other
+ * nor the inputs, which are only read. *messages as above. */
+int pleat_model_run(PleatModel *model, const PleatTensor *inputs, int input_count,
+                    PleatTensor *outputs, int output_count, char **messages);
 
 #ifdef __cplusplus
 }

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pleat: layouts of tensors as data, and exact answers about them."""
+"""Pleat: layouts of tensors as data, exact answers about them, and compiled models."""
 from pleat import layout, te, tir
 from pleat._library import PleatError, Undecided, version
 from pleat.layout import Layout
+from pleat.model import Model, PleatFault, compile
 
 __version__ = version()
-__all__ = ["Layout", "PleatError", "Undecided", "layout", "te", "tir"]
+__all__ = ["Layout", "Model", "PleatError", "PleatFault", "Undecided", "compile", "layout", "te",
+           "tir"]

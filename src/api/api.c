@@ -3,6 +3,7 @@
 // threads share nothing.
 #include <stdlib.h>
 
+#include "api/messages.h"
 #include "cli/layout_request.h"
 #include "pleat/pleat.h"
 
@@ -62,19 +63,12 @@ static void find_offsets(void *arg) {
     layout_field_error(context, "layout", "an element has no place");
 }
 
-static char *message_of(const Context *context) {
-  Text text = text_new(&((Context *)context)->arena);
-  if (context->failure != FAILURE_NONE) return strdup(context->failure_message);
-  for (int i = 0; i < context->diags.count; i++) diag_print(&context->diags.items[i], &text);
-  return strdup(text_string(&text));
-}
-
 int64_t pleat_layout_offsets(const char *layout, int64_t *offsets, int64_t count, char **error) {
   Context *context = context_new();
   OffsetsCall call = {context, layout, offsets, count, -1};
   if (!context) return -1;
   if (!context_protect(context, find_offsets, &call)) call.found = -1;
-  if (call.found < 0 && error) *error = message_of(context);
+  if (call.found < 0) messages_take(context, false, error);
   context_free(context);
   return call.found;
 }

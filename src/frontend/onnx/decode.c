@@ -223,10 +223,14 @@ bool onnx_decode(Context *context, const pb_msgdesc_t *type, OnnxBytes bytes, vo
 
 enum { LARGEST_FILE = 0x7fffffff }; // of a protocol buffer
 
-static OnnxFile *file_decode(Context *context, const char *path, const pb_msgdesc_t *type,
-                             void *message) {
+static OnnxBytes map_whole(Context *context, const char *path) {
   OnnxBytes bytes = {0};
   bytes.data = (const uint8_t *)file_map(context, path, (SourcePos){0}, &bytes.size);
+  return bytes;
+}
+
+static OnnxFile *file_decode(Context *context, const char *path, OnnxBytes bytes,
+                             const pb_msgdesc_t *type, void *message) {
   if (!bytes.data) return NULL;
   OnnxFile *file = arena_new(&context->arena, OnnxFile);
   *file = (OnnxFile){.context = context,
@@ -254,8 +258,12 @@ static OnnxFile *file_decode(Context *context, const char *path, const pb_msgdes
 }
 
 OnnxFile *onnx_model_open(Context *context, const char *path) {
+  return onnx_model_decode(context, path, map_whole(context, path));
+}
+
+OnnxFile *onnx_model_decode(Context *context, const char *path, OnnxBytes bytes) {
   OnnxModel *model = arena_new(&context->arena, OnnxModel);
-  OnnxFile *file = file_decode(context, path, &onnx_ModelProto_msg, model);
+  OnnxFile *file = file_decode(context, path, bytes, &onnx_ModelProto_msg, model);
   if (!file) return NULL;
   file->model = model;
   if (model->graph) return file;
@@ -265,7 +273,8 @@ OnnxFile *onnx_model_open(Context *context, const char *path) {
 
 OnnxFile *onnx_tensor_open(Context *context, const char *path) {
   OnnxTensor *tensor = arena_new(&context->arena, OnnxTensor);
-  OnnxFile *file = file_decode(context, path, &onnx_TensorProto_msg, tensor);
+  OnnxFile *file =
+      file_decode(context, path, map_whole(context, path), &onnx_TensorProto_msg, tensor);
   if (file) file->tensor = tensor;
   return file;
 }

@@ -128,15 +128,21 @@ static void import_file(Importer *importer) {
   if (find_opset(importer)) import_graph(importer);
 }
 
+static OnnxFile *open_model(Context *context, const char *path, const OnnxOptions *options) {
+  OnnxBytes bytes = {options->bytes, options->byte_count};
+  return bytes.data ? onnx_model_decode(context, path, bytes) : onnx_model_open(context, path);
+}
+
 OnnxImport *onnx_import(Context *context, const char *path, const OnnxOptions *options) {
   static const OnnxOptions none = {0};
+  if (!options) options = &none;
   Arena *arena = &context->arena;
   int errors = context->error_count;
   OnnxImport *result = arena_new(arena, OnnxImport);
   result->operators = map_new(arena);
   Importer importer = {.context = context,
-                       .file = onnx_model_open(context, path),
-                       .options = options ? options : &none,
+                       .file = open_model(context, path, options),
+                       .options = options,
                        .result = result,
                        .named = map_new(arena)};
   if (importer.file) import_file(&importer);

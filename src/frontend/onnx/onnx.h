@@ -20,6 +20,10 @@ typedef struct OnnxOptions {
   // imported, such as the target of Reshape; the function is then right for these values alone.
   const OnnxBinding *values;
   int value_count;
+  // The model itself where it is in memory, which must outlive the import's use; `path` then is its
+  // name in messages, and external data lie in that folder. NULL: it is the file at `path`.
+  const void *bytes;
+  size_t byte_count;
 } OnnxOptions;
 
 typedef struct OnnxImport {

@@ -23,6 +23,9 @@ typedef struct OnnxFile {
 // NULL with a located diagnostic for what cannot be read, is truncated, nests too deep, or is not
 // ONNX.
 OnnxFile *onnx_model_open(Context *context, const char *path);
+// The same of a model in memory, called `path` in messages; external data lie in that folder. The
+// bytes are not copied. {NULL, 0} gives NULL.
+OnnxFile *onnx_model_decode(Context *context, const char *path, OnnxBytes bytes);
 OnnxFile *onnx_tensor_open(Context *context, const char *path); // a TensorProto alone: input_0.pb
 
 // A message of type `messages` (a generated onnx_*_msg) from memory into `message`, which is

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models: compiled for this machine, run on arrays.
+
+    model = pleat.compile("resnet50.onnx", shapes={"batch": 4})
+    logits = model(image)                    # NumPy, or anything with __dlpack__
+    a, b = model.run({"x": x, "mask": mask})
+
+Arrays are passed without a copy where they are compact and of the model's type.
+"""
+import collections
+import os
+
+import numpy as np
+
+from pleat._library import PleatError, _lib, _owned_text, ffi
+
+__all__ = ["Argument", "Model", "PleatFault", "compile"]
+
+# Types that NumPy has not; ml_dtypes brings them. All others have the name that Pleat gives them.
+EXTENDED = {"float8_e4m3": "float8_e4m3fn"}
+NUMPY_TYPES = {"bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+               "float16", "float32", "float64"}
+CODES = {"i": 0, "u": 1, "f": 2, "b": 6}
+EXTENDED_CODES = {"bfloat16": 4, "float8_e4m3fn": 10, "float8_e5m2": 12, "int4": 0, "uint4": 1}
+
+Argument = collections.namedtuple("Argument", "name dtype shape")
+Argument.__doc__ = "An input or output of a model: its name, its NumPy type, its shape."
+
+
+class PleatFault(PleatError):
+    """A mistake of Pleat's own, not of the model: please report it with the model."""
+
+
+def dtype_of(name):
+    """The NumPy type of Pleat's type `name`."""
+    if name in NUMPY_TYPES:
+        return np.dtype(name)
+    try:
+        import ml_dtypes
+        return np.dtype(getattr(ml_dtypes, EXTENDED.get(name, name)))
+    except (ImportError, AttributeError) as error:
+        raise PleatError(f"arrays of {name} need the package ml_dtypes ({error})") from None
+
+
+def element_of(dtype):
+    """The fields of a PleatElement; None where Pleat has no such type."""
+    if dtype.name in EXTENDED_CODES:
+        bits = 4 if dtype.name.endswith("int4") else 8 * dtype.itemsize
+        return EXTENDED_CODES[dtype.name], bits, 1
+    if dtype.name in NUMPY_TYPES:
+        return CODES[dtype.kind], 8 * dtype.itemsize, 1
+    return None
+
+
+def _fill(tensor, array, keep):
+    """Makes a PleatTensor of a compact array; what it points to goes to `keep`."""
+    shape = ffi.new("int64_t[]", array.shape or (0,))
+    keep += [shape, array]
+    tensor.data = ffi.cast("void *", array.ctypes.data)
+    tensor.device_type, tensor.device_id = 1, 0
+    tensor.rank, tensor.shape, tensor.strides = array.ndim, shape, ffi.NULL
+    tensor.type.code, tensor.type.bits, tensor.type.lanes = element_of(array.dtype)
+    tensor.byte_offset = 0
+
+
+def _array_of(value):
+    if isinstance(value, np.ndarray) or not hasattr(value, "__dlpack__"):
+        return np.asarray(value)
+    return np.from_dlpack(value)
+
+
+def _status(status, messages):
+    """The text of the messages; raises what the status stands for."""
+    text = _owned_text(messages[0]).rstrip("\n") if messages[0] != ffi.NULL else ""
+    if status == _lib.PLEAT_NO_MEMORY:
+        raise MemoryError(text)
+    if status == _lib.PLEAT_FAULT:
+        raise PleatFault(text)
+    if status != _lib.PLEAT_OK:
+        raise PleatError(text)
+    return text
+
+
+def _shapes_text(shapes):
+    for name, shape in (shapes or {}).items():
+        extents = [shape] if isinstance(shape, (int, np.integer)) else shape
+        yield f"{name}={'x'.join(str(int(extent)) for extent in extents)}"
+
+
+class _Request:
+    """A PleatRequest, and what its pointers point to."""
+
+    def __init__(self, model, shapes, known, threads, cpu):
+        self.keep = []
+        self.struct = ffi.new("PleatRequest *", {"size": ffi.sizeof("PleatRequest"),
+                                                 "threads": threads})
+        if hasattr(model, "SerializeToString"):
+            model = model.SerializeToString()
+        if isinstance(model, (bytes, bytearray, memoryview)):
+            data = self.hold(ffi.from_buffer(model if len(model) else b"\0"))
+            self.struct.bytes, self.struct.byte_count = data, len(model)
+        else:
+            self.struct.path = self.text(os.fspath(model))
+        if cpu is not None:
+            self.struct.cpu = self.text(cpu)
+        texts = [self.text(text) for text in _shapes_text(shapes)]
+        self.struct.shapes = self.hold(ffi.new("char *[]", texts))
+        self.struct.shape_count = len(texts)
+        self.add_known(known or {})
+
+    def hold(self, data):
+        self.keep.append(data)
+        return data
+
+    def text(self, text):
+        return self.hold(ffi.new("char[]", os.fsencode(text)))
+
+    def add_known(self, known):
+        self.struct.known = named = self.hold(ffi.new("PleatNamedTensor[]", len(known)))
+        self.struct.known_count = len(known)
+        for one, (name, value) in zip(named, known.items()):
+            array = np.asarray(_array_of(value), order="C")
+            if element_of(array.dtype) is None:
+                raise PleatError(f"the known value of '{name}' has type {array.dtype}")
+            tensor = self.hold(ffi.new("PleatTensor *"))
+            _fill(tensor, array, self.keep)
+            one.name, one.tensor = self.text(name), tensor
+
+
+class Model:
+    """A compiled model. `inputs` and `outputs` say what it takes and gives; `messages` are the
+    compiler's warnings. Several threads may call it: their runs follow one another."""
+
+    def __init__(self, model, *, shapes=None, known=None, threads=0, cpu=None):
+        """Compiles a file's path, its bytes, or an onnx.ModelProto.
+
+        shapes: sizes that the model leaves free, of inputs {"x": (1, 3, 224, 224)} or of
+                dimensions by name {"batch": 4}
+        known:  values of inputs that the compiler must know, such as the target of a Reshape
+        threads: 0 is one for each core;  cpu: "avx2" and the like, None is all that is here
+        Raises PleatError with every reason why the model cannot be taken."""
+        request = _Request(model, shapes, known, threads, cpu)
+        compiled, messages = ffi.new("PleatModel **"), ffi.new("char **")
+        status = _lib.pleat_model_compile(request.struct, compiled, messages)
+        self.messages = _status(status, messages)
+        self._model = ffi.gc(compiled[0], _lib.pleat_model_free)
+        self.inputs = [self._argument(_lib.pleat_model_input(self._model, i))
+                       for i in range(_lib.pleat_model_input_count(self._model))]
+        self.outputs = [self._argument(_lib.pleat_model_output(self._model, i))
+                        for i in range(_lib.pleat_model_output_count(self._model))]
+
+    @staticmethod
+    def _argument(argument):
+        return Argument(ffi.string(argument.name).decode(),
+                        dtype_of(ffi.string(argument.type).decode()),
+                        tuple(argument.shape[i] for i in range(argument.rank)))
+
+    def __repr__(self):
+        def row(arguments):
+            return ", ".join(f"{a.name} {list(a.shape)} {a.dtype}" for a in arguments)
+        return f"Model({row(self.inputs)} -> {row(self.outputs)})"
+
+    def __call__(self, *arrays, **named):
+        """Runs on arrays in the order of the inputs, or by their names. One output is an array,
+        several are a tuple."""
+        if len(arrays) > len(self.inputs):
+            raise TypeError(f"the model has {len(self.inputs)} inputs, not {len(arrays)}")
+        given = {argument.name: array for argument, array in zip(self.inputs, arrays)}
+        if given.keys() & named.keys():
+            raise TypeError(f"given twice: {', '.join(given.keys() & named.keys())}")
+        results = self.run({**given, **named})
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def run(self, inputs, outputs=None):
+        """The outputs as a list. `inputs` is a dictionary by name or a sequence; `outputs`, where
+        given, are arrays to write to, one for each output."""
+        if not isinstance(inputs, dict):
+            inputs = list(inputs)
+            if len(inputs) != len(self.inputs):
+                raise TypeError(f"the model has {len(self.inputs)} inputs, not {len(inputs)}")
+            inputs = {argument.name: array for argument, array in zip(self.inputs, inputs)}
+        given = [self._input(argument, inputs) for argument in self.inputs]
+        unknown = inputs.keys() - {argument.name for argument in self.inputs}
+        if unknown:
+            raise TypeError(f"the model has no input {', '.join(sorted(unknown))}; its inputs are "
+                            f"{', '.join(argument.name for argument in self.inputs)}")
+        results = self._results(outputs)
+        keep = []
+        ins = ffi.new("PleatTensor[]", len(given))
+        outs = ffi.new("PleatTensor[]", len(results))
+        for tensors, arrays in ((ins, given), (outs, results)):
+            for tensor, array in zip(tensors, arrays):
+                _fill(tensor, array, keep)
+        messages = ffi.new("char **")
+        status = _lib.pleat_model_run(self._model, ins, len(given), outs, len(results), messages)
+        _status(status, messages)
+        return results
+
+    @staticmethod
+    def _input(argument, inputs):
+        if argument.name not in inputs:
+            raise TypeError(f"input '{argument.name}' {list(argument.shape)} is missing")
+        value = inputs[argument.name]
+        if isinstance(value, (bool, int, float, list, tuple)):
+            value = np.array(value, argument.dtype)
+        array = _array_of(value)
+        if array.dtype.newbyteorder("=") != argument.dtype:
+            raise TypeError(f"input '{argument.name}' is {array.dtype}, the model takes "
+                            f"{argument.dtype}")
+        if array.shape != argument.shape:
+            raise ValueError(f"input '{argument.name}' has shape {list(array.shape)}, the model "
+                             f"was compiled for {list(argument.shape)}")
+        array = np.asarray(array, argument.dtype, order="C")
+        return array if array.flags.aligned else array.copy()
+
+    def _results(self, outputs):
+        if outputs is None:
+            return [np.empty(argument.shape, argument.dtype) for argument in self.outputs]
+        outputs = list(outputs)
+        if len(outputs) != len(self.outputs):
+            raise TypeError(f"the model has {len(self.outputs)} outputs, not {len(outputs)}")
+        for argument, array in zip(self.outputs, outputs):
+            fits = (isinstance(array, np.ndarray) and array.dtype == argument.dtype and
+                    array.shape == argument.shape and array.flags.carray)
+            if not fits:
+                raise ValueError(f"output '{argument.name}' needs a writable compact array of "
+                                 f"{argument.dtype} {list(argument.shape)}")
+        return outputs
+
+
+def compile(model, *, shapes=None, known=None, threads=0, cpu=None):
+    """A Model: see there."""
+    return Model(model, shapes=shapes, known=known, threads=threads, cpu=cpu)

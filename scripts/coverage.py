@@ -1,0 +1,389 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs ONNX's own backend tests over pleat.backend, and writes what passed as docs/coverage.md.
+
+    scripts/coverage.py                  run all; status 1 when a case is wrong or crashes, or one
+                                         that docs/coverage.md has as passed does not pass. That
+                                         more passes than the page says is told, and no mistake
+    scripts/coverage.py --write          run all and write docs/coverage.md
+    scripts/coverage.py --only conv -v   the cases whose name has 'conv', each with its outcome
+
+The cases are those of the installed package onnx, run by its onnx.backend.test.BackendTest. They
+run in processes of their own: one that crashes or hangs is a result like any other. Needs the
+packages onnx and ml_dtypes, and PLEAT_LIBRARY or build/libpleat.so.
+"""
+import argparse
+import collections
+import json
+import os
+import pathlib
+import re
+import selectors
+import signal
+import sys
+import tempfile
+import time
+import unittest
+import warnings
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "coverage.md"
+REASONS_HEAD = "## Cases that do not pass, by reason"
+CHUNK, SLOWEST_S = 40, 300
+sys.path.insert(0, str(ROOT / "python"))
+
+Case = collections.namedtuple("Case", "kind name test")
+# outcome: passed, unsupported, wrong, crashed. `operators`: [name, version since which it is as it
+# is], in the order of the model. `types`: of its inputs and outputs.
+Result = collections.namedtuple("Result", "kind name outcome reason operators types seconds")
+
+
+# ---- Running one case -------------------------------------------------------------------------
+
+class Recorder:
+    """What the backend was asked, and why it refused."""
+    model = reason = None
+
+
+def recording_backend():
+    from pleat import backend
+
+    plain = backend.unsupported
+
+    def unsupported(reason):
+        Recorder.reason = str(reason)
+        return plain(reason)
+
+    class Recording(backend.PleatBackend):
+        @classmethod
+        def is_compatible(cls, model, device="CPU", **kwargs):
+            return True  # prepare says what is wrong
+
+        @classmethod
+        def prepare(cls, model, device="CPU", **kwargs):
+            Recorder.model = model
+            return super().prepare(model, device, threads=1, **kwargs)
+
+    backend.unsupported = unsupported
+    return Recording
+
+
+def load_cases():
+    from onnx.backend.test import BackendTest
+
+    warnings.simplefilter("ignore")
+    classes = BackendTest(recording_backend(), __name__).test_cases
+    for class_name, test_class in sorted(classes.items()):
+        kind = re.sub(r"^OnnxBackend|ModelTest$", "", class_name)
+        for name in unittest.defaultTestLoader.getTestCaseNames(test_class):
+            if name.endswith("_cpu"):
+                yield Case(kind, name.removeprefix("test_").removesuffix("_cpu"), test_class(name))
+
+
+def type_names(model):
+    import onnx
+
+    for value in [*model.graph.input, *model.graph.output]:
+        kind = value.type.WhichOneof("value")
+        if kind == "tensor_type":
+            yield onnx.TensorProto.DataType.Name(value.type.tensor_type.elem_type).lower()
+        elif kind:
+            yield kind.removesuffix("_type")
+
+
+def operators_of(model):
+    import onnx
+
+    versions = {entry.domain or "ai.onnx": entry.version for entry in model.opset_import}
+    for node in model.graph.node:
+        domain = node.domain or "ai.onnx"
+        name = node.op_type if domain == "ai.onnx" else f"{domain}.{node.op_type}"
+        try:
+            schema = onnx.defs.get_schema(node.op_type, versions.get(domain, 1), node.domain)
+            yield [name, schema.since_version]
+        except Exception:  # a function of the model, or of no standard
+            yield [name, versions.get(domain, 0)]
+
+
+def first_error(text):
+    """The first error of a message, without the place that only names this model."""
+    for line in text.splitlines():
+        match = re.search(r"error: (.*)", line)
+        if match:
+            return match[1].strip()
+    return text.strip().splitlines()[0] if text.strip() else "no reason was given"
+
+
+def run_case(case):
+    Recorder.model = Recorder.reason = None
+    start, result = time.monotonic(), unittest.TestResult()
+    case.test.run(result)
+    bad = result.errors + result.failures
+    if bad:
+        outcome, reason = "wrong", bad[0][1].strip()
+    elif Recorder.reason is not None:
+        outcome, reason = "unsupported", first_error(Recorder.reason)
+    elif result.skipped:
+        outcome, reason = "unsupported", result.skipped[0][1]
+    else:
+        outcome, reason = "passed", ""
+    operators, types = [], []
+    if Recorder.model is not None:
+        operators = list(operators_of(Recorder.model))
+        types = sorted(set(type_names(Recorder.model)))
+    return Result(case.kind, case.name, outcome, reason, operators, types,
+                  time.monotonic() - start)
+
+
+# ---- Processes --------------------------------------------------------------------------------
+
+class Worker:
+    """A process that runs some of the cases and tells of each over a pipe."""
+
+    def __init__(self, cases, numbers):
+        self.numbers, self.text, self.done = list(numbers), b"", 0
+        self.deadline = time.monotonic() + SLOWEST_S
+        self.log = tempfile.TemporaryFile()
+        self.pipe, write = os.pipe()
+        self.pid = os.fork()
+        if self.pid:
+            os.close(write)
+            return
+        status = 1
+        try:
+            os.dup2(self.log.fileno(), 1)
+            os.dup2(self.log.fileno(), 2)
+            os.close(self.pipe)
+            for number in self.numbers:
+                os.write(write, json.dumps(run_case(cases[number])).encode() + b"\n")
+            status = 0
+        finally:
+            os._exit(status)
+
+    def read(self):
+        """Results that came; None at the end."""
+        data = os.read(self.pipe, 1 << 16)
+        if not data:
+            return None
+        *lines, self.text = (self.text + data).split(b"\n")
+        self.done += len(lines)
+        if lines:
+            self.deadline = time.monotonic() + SLOWEST_S
+        return [Result(*json.loads(line)) for line in lines]
+
+    def end(self):
+        """How the process ended, None when well, and the numbers of the cases it did not do."""
+        os.close(self.pipe)
+        _, status = os.waitpid(self.pid, 0)
+        left = self.numbers[self.done:]
+        if not left:
+            return None, []
+        self.log.seek(0)
+        tail = self.log.read()[-2000:].decode(errors="replace")
+        how = (signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status)
+               else f"exit status {os.WEXITSTATUS(status)}")
+        return f"{how}\n{tail}".strip(), left
+
+
+def run_all(cases, processes, report):
+    results, waiting = {}, collections.deque()
+    for start in range(0, len(cases), CHUNK):
+        waiting.append(range(start, min(start + CHUNK, len(cases))))
+    selector = selectors.DefaultSelector()
+    workers = set()
+
+    def begin():
+        worker = Worker(cases, waiting.popleft())
+        workers.add(worker)
+        selector.register(worker.pipe, selectors.EVENT_READ, worker)
+
+    def finish(worker):
+        selector.unregister(worker.pipe)
+        workers.remove(worker)
+        how, left = worker.end()
+        if left:
+            case = cases[left[0]]
+            results[left[0]] = Result(case.kind, case.name, "crashed", how, [], [], 0)
+            report(results[left[0]])
+            if left[1:]:
+                waiting.appendleft(left[1:])
+
+    while waiting or workers:
+        while waiting and len(workers) < processes:
+            begin()
+        for key, _ in selector.select(timeout=1):
+            worker, at = key.data, key.data.done
+            found = worker.read()
+            for offset, result in enumerate(found or []):
+                results[worker.numbers[at + offset]] = result
+                report(result)
+            if found is None:
+                finish(worker)
+        for worker in workers:
+            if time.monotonic() > worker.deadline:
+                os.kill(worker.pid, signal.SIGKILL)
+    return [results[number] for number in range(len(cases))]
+
+
+def load_compiler():
+    """In this process, so that its children have it already."""
+    import numpy as np
+    from onnx import helper
+
+    from pleat import backend
+    backend.run_node(helper.make_node("Neg", ["x"], ["y"]), [np.ones(3, np.float32)], threads=1)
+
+
+# ---- The page ---------------------------------------------------------------------------------
+
+KINDS = {"Node": "operators", "Simple": "simple", "PyTorchConverted": "pytorch-converted",
+         "PyTorchOperator": "pytorch-operator", "Real": "light"}
+
+
+def plain(reason):
+    """A reason as it fits a table, equal for equal reasons."""
+    reason = reason.splitlines()[0] if reason else ""
+    return re.sub(r"\s+", " ", reason).replace("|", "\\|")
+
+
+def general(reason):
+    """The same without the names of a single model."""
+    return re.sub(r"'[^']*'", "'…'", plain(reason))
+
+
+def totals_table(results):
+    yield "| cases | all | passed | unsupported | wrong | crashed |"
+    yield "| --- | --- | --- | --- | --- | --- |"
+    rows = [(name, [r for r in results if r.kind == kind]) for kind, name in KINDS.items()]
+    for name, some in [*rows, ("together", results)]:
+        count = collections.Counter(r.outcome for r in some)
+        yield (f"| {name} | {len(some)} | {count['passed']} | {count['unsupported']} | "
+               f"{count['wrong']} | {count['crashed']} |")
+
+
+def operator_of(result):
+    names = {name for name, _ in result.operators}
+    return (result.operators[0] if len(names) == 1 else ["(several)", ""]) if names else ["(none)", ""]
+
+
+def operator_table(results):
+    rows = collections.defaultdict(list)
+    for result in results:
+        if result.kind == "Node":
+            rows[tuple(operator_of(result))].append(result)
+    yield "| operator | since opset | passed | of types | unsupported | of types, and why |"
+    yield "| --- | --- | --- | --- | --- | --- |"
+    for (name, version), some in sorted(rows.items(), key=lambda row: (row[0][0].lower(),
+                                                                       str(row[0][1]))):
+        good = [r for r in some if r.outcome == "passed"]
+        bad = [r for r in some if r.outcome != "passed"]
+        types = " ".join(sorted({t for r in good for t in r.types}))
+        new = sorted({t for r in bad for t in r.types} - {t for r in good for t in r.types})
+        reasons = collections.Counter(general(r.reason) for r in bad)
+        why = "; ".join(f"{reason} ({count})" for reason, count in sorted(reasons.items()))
+        why = f"{' '.join(new)}: {why}" if new else why
+        yield f"| {name} | {version} | {len(good)} | {types} | {len(bad) or ''} | {why} |"
+
+
+def other_table(results):
+    yield "| model | operators | outcome |"
+    yield "| --- | --- | --- |"
+    for r in sorted((r for r in results if r.kind != "Node"),
+                    key=lambda r: (list(KINDS).index(r.kind), r.name)):
+        names = " ".join(sorted({name for name, _ in r.operators}))
+        outcome = r.outcome if r.outcome == "passed" else f"{r.outcome}: {general(r.reason)}"
+        yield f"| {KINDS[r.kind]}: {r.name} | {names} | {outcome} |"
+
+
+def reasons_list(results):
+    groups = collections.defaultdict(list)
+    for r in results:
+        if r.outcome != "passed":
+            groups[general(r.reason)].append(f"{r.kind}/{r.name}")
+    for reason, names in sorted(groups.items(), key=lambda group: (-len(group[1]), group[0])):
+        yield f"- {reason} ({len(names)}): {', '.join(sorted(names))}"
+
+
+def page(results):
+    import onnx
+
+    return "\n".join([
+        "# What of ONNX runs", "",
+        "Written by `scripts/coverage.py --write`, checked by `make test`; not to be edited. The",
+        f"cases are those of the package onnx {onnx.__version__}, run by its own "
+        "`onnx.backend.test.BackendTest`",
+        "over `pleat.backend`: compiled for the machine, run, and compared with the results that the",
+        "standard gives. A case that is not supported is refused with the reason shown.", "",
+        *totals_table(results), "",
+        "## Operators", "",
+        "By the case's operator and the opset since which it is as it is. Types are those of the",
+        "inputs and outputs; of cases that are not supported, those that no passing case has.", "",
+        *operator_table(results), "",
+        "## Models", "", *other_table(results), "",
+        REASONS_HEAD, "", *reasons_list(results), ""])
+
+
+# ---- The command ------------------------------------------------------------------------------
+
+def names_not_passing(text):
+    """The cases that a page lists as not passing."""
+    listed = text.partition(REASONS_HEAD)[2]
+    return {name for line in listed.splitlines() if line.startswith("- ")
+            for name in re.sub(r".*?\(\d+\): ", "", line).split(", ")}
+
+
+def judge_page(results):
+    """Does the page claim no more than is true? Prints where it does, and where it is behind."""
+    listed = names_not_passing(PAGE.read_text()) if PAGE.exists() else None
+    if listed is None:
+        print("docs/coverage.md is missing: run scripts/coverage.py --write")
+        return False
+    failing = {f"{r.kind}/{r.name}": r for r in results if r.outcome != "passed"}
+    worse = sorted(failing.keys() - listed)
+    better = sorted(listed - failing.keys())
+    if better:
+        print(f"docs/coverage.md is behind: {len(better)} more pass, such as {better[0]}; run "
+              "scripts/coverage.py --write")
+    for name in worse:
+        print(f"{name} does not pass, and docs/coverage.md says it does: {failing[name].reason}")
+    return not worse
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true", help="write docs/coverage.md")
+    parser.add_argument("--only", default="", help="cases whose name has this")
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--json", type=pathlib.Path, help="results, for other tools")
+    parser.add_argument("-v", action="store_true", dest="verbose")
+    options = parser.parse_args()
+    os.environ.setdefault("PLEAT_LIBRARY", str(ROOT / "build" / "libpleat.so"))
+    folder = tempfile.TemporaryDirectory()  # the runner's copies of data
+    os.environ["ONNX_HOME"] = os.environ["ONNX_MODELS"] = folder.name
+    start = time.monotonic()
+    cases = [case for case in load_cases() if options.only in case.name]
+    load_compiler()
+    loaded = time.monotonic()
+
+    def report(result):
+        if options.verbose or result.outcome in ("wrong", "crashed"):
+            tail = result.reason[-1500:] if result.outcome != "unsupported" else result.reason
+            print(f"{result.outcome}: {result.kind} {result.name} {result.seconds:.2f} s"
+                  + (f"\n    {tail}" if tail else ""), flush=True)
+
+    results = run_all(cases, options.processes, report)
+    print("\n".join(totals_table(results)))
+    print(f"cases loaded in {loaded - start:.1f} s, run in {time.monotonic() - loaded:.1f} s")
+    if options.json:
+        options.json.write_text(json.dumps([result._asdict() for result in results]))
+    bad = sum(result.outcome in ("wrong", "crashed") for result in results)
+    if options.only:
+        return 1 if bad else 0
+    if options.write:
+        PAGE.write_text(page(results))
+    return 1 if bad or not judge_page(results) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models behind the public header. A model keeps the context it was compiled in; runs take its lock,
+// because they bind their arguments to the compiled program, and diagnostics go to the context.
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "api/messages.h"
+#include "config.h"
+#include "driver/driver.h"
+#include "pleat/pleat.h"
+
+#if PLEAT_HAVE_ONNX
+#include "frontend/onnx/onnx.h"
+#endif
+
+_Static_assert(sizeof(PleatTensor) == sizeof(Tensor) &&
+                   offsetof(PleatTensor, shape) == offsetof(Tensor, shape) &&
+                   offsetof(PleatTensor, type) == offsetof(Tensor, type) &&
+                   offsetof(PleatTensor, byte_offset) == offsetof(Tensor, byte_offset),
+               "the public tensor is the runtime's");
+
+struct PleatModel {
+  Context *context;
+  const GraphFunc *graph;
+  Executable *executable;
+  ThreadPool *pool;
+  PleatArgument *arguments; // inputs, then outputs
+  Tensor **tensors;         // room for those of a run
+  const void **known;       // per input: the bytes that it must hold; NULL: anything
+  pthread_mutex_t lock;
+};
+
+// ---- Compiling --------------------------------------------------------------------------------
+
+typedef struct CompileCall {
+  PleatRequest request; // with all fields that this library knows
+  PleatModel *model;
+  Context *context;
+  bool done;
+} CompileCall;
+
+static bool find_machine(CompileCall *call, HostMachine *machine) {
+  enum { MOST_THREADS = 1024 };
+  const PleatRequest *request = &call->request;
+  *machine = machine_probe();
+  if (request->cpu && !machine_limit(machine, request->cpu))
+    return diag_error(call->context, (SourcePos){0}, "cpu '%s': this machine has no more than %s",
+                      request->cpu, machine_probe().level_name);
+  if (request->threads < 0 || request->threads > MOST_THREADS)
+    return diag_error(call->context, (SourcePos){0}, "threads %d: at most %d", request->threads,
+                      MOST_THREADS);
+  if (request->threads) machine->cores = request->threads;
+  return true;
+}
+
+#if PLEAT_HAVE_ONNX
+// A copy, so that it can be compared with what runs bring.
+static ConstData *known_data(CompileCall *call, const PleatNamedTensor *known) {
+  Context *context = call->context;
+  const Tensor *tensor = (const Tensor *)known->tensor;
+  DType type;
+  const char *name = tensor ? element_type_name(tensor->type) : "";
+  if (!tensor || !tensor_is_compact(tensor) || tensor->rank > TENSOR_MAX_RANK ||
+      !dtype_parse(name, strlen(name), &type)) {
+    diag_error(context, (SourcePos){0}, "the known value of '%s' is no compact tensor",
+               known->name);
+    return NULL;
+  }
+  ConstData *data = arena_new(&context->arena, ConstData);
+  *data = (ConstData){.type = type, .rank = tensor->rank, .bytes = (size_t)tensor_bytes(tensor)};
+  data->shape = arena_copy(&context->arena, tensor->shape, sizeof(int64_t) * (size_t)data->rank);
+  data->data = arena_copy(&context->arena, tensor_data(tensor), data->bytes);
+  return data;
+}
+
+static GraphFunc *import(CompileCall *call, OnnxBinding *known) {
+  const PleatRequest *request = &call->request;
+  OnnxOptions options = {.shapes = request->shapes,
+                         .shape_count = (int)request->shape_count,
+                         .values = known,
+                         .value_count = (int)request->known_count,
+                         .bytes = request->bytes,
+                         .byte_count = request->byte_count};
+  for (size_t i = 0; i < request->known_count; i++) {
+    known[i] = (OnnxBinding){request->known[i].name, known_data(call, &request->known[i])};
+    if (!known[i].data) return NULL;
+  }
+  return onnx_import(call->context, request->path, &options)->graph;
+}
+
+static const void *known_bytes(const CompileCall *call, const OnnxBinding *known, const Value *v) {
+  for (size_t i = 0; i < call->request.known_count; i++)
+    if (strcmp(known[i].name, v->name) == 0 &&
+        (int64_t)known[i].data->bytes == value_static_bytes(v))
+      return known[i].data->data;
+  return NULL;
+}
+
+static bool load_graph(CompileCall *call) {
+  PleatModel *model = call->model;
+  Arena *arena = &call->context->arena;
+  OnnxBinding *known = arena_array(arena, OnnxBinding, call->request.known_count);
+  GraphFunc *graph = import(call, known);
+  if (!graph) return false;
+  model->graph = graph;
+  model->known = arena_array(arena, const void *, graph->param_count);
+  for (int i = 0; i < graph->param_count; i++)
+    model->known[i] = known_bytes(call, known, graph->params[i]);
+  return true;
+}
+#else
+static bool load_graph(CompileCall *call) {
+  return diag_error(call->context, (SourcePos){0}, "this build reads no ONNX");
+}
+#endif
+
+static bool describe(Context *context, const Value *value, PleatArgument *argument) {
+  int64_t *shape = arena_array(&context->arena, int64_t, value->rank);
+  const char *type = dtype_name(context, value->type);
+  ElementType element;
+  if (value->rank > TENSOR_MAX_RANK || !value_static_shape(value, shape) ||
+      !element_type_parse(type, &element))
+    return diag_error(context, value->pos, "'%s' has no static shape", value->name);
+  *argument = (PleatArgument){.name = value->name,
+                              .type = type,
+                              .element = {element.code, element.bits, element.lanes},
+                              .rank = value->rank,
+                              .shape = shape};
+  return true;
+}
+
+static bool describe_arguments(PleatModel *model) {
+  const GraphFunc *graph = model->graph;
+  int inputs = graph->param_count, outputs = graph->output_count;
+  Arena *arena = &model->context->arena;
+  model->arguments = arena_array(arena, PleatArgument, inputs + outputs);
+  model->tensors = arena_array(arena, Tensor *, inputs + outputs);
+  for (int i = 0; i < inputs; i++)
+    if (!describe(model->context, graph->params[i], &model->arguments[i])) return false;
+  for (int i = 0; i < outputs; i++)
+    if (!describe(model->context, graph->outputs[i], &model->arguments[inputs + i])) return false;
+  return true;
+}
+
+static void compile(void *arg) {
+  CompileCall *call = arg;
+  PleatModel *model = call->model;
+  CompileOptions options = {0};
+  if (!find_machine(call, &options.machine) || !load_graph(call) || !describe_arguments(model))
+    return;
+  Program *program = program_build(call->context, model->graph, &options);
+  if (!program) return;
+  model->executable = executable_new(program, NULL);
+  if (!model->executable) return;
+  model->pool = thread_pool_new(options.machine.cores);
+  call->done = model->pool || diag_error(call->context, (SourcePos){0}, "no threads could be made");
+}
+
+static int compile_request(const PleatRequest *request, PleatModel *model, char **messages) {
+  CompileCall call = {.model = model, .context = model->context};
+  memcpy(&call.request, request, MIN_OF(request->size, sizeof call.request));
+  if (!call.request.path) call.request.path = call.request.bytes ? "model" : "";
+  bool finished = context_protect(model->context, compile, &call);
+  return messages_take(model->context, finished && call.done, messages);
+}
+
+int pleat_model_compile(const PleatRequest *request, PleatModel **result, char **messages) {
+  PleatModel *model = calloc(1, sizeof *model);
+  if (messages) *messages = NULL;
+  *result = NULL;
+  if (model) model->context = context_new();
+  if (!model || !model->context || pthread_mutex_init(&model->lock, NULL) != 0) {
+    if (model) context_free(model->context);
+    free(model);
+    return PLEAT_NO_MEMORY;
+  }
+  int status = compile_request(request, model, messages);
+  if (status == PLEAT_OK)
+    *result = model;
+  else
+    pleat_model_free(model);
+  return status;
+}
+
+void pleat_model_free(PleatModel *model) {
+  if (!model) return;
+  thread_pool_free(model->pool);
+  executable_free(model->executable);
+  context_free(model->context);
+  pthread_mutex_destroy(&model->lock);
+  free(model);
+}
+
+// ---- Arguments --------------------------------------------------------------------------------
+
+int pleat_model_input_count(const PleatModel *model) {
+  return model->graph->param_count;
+}
+
+int pleat_model_output_count(const PleatModel *model) {
+  return model->graph->output_count;
+}
+
+const PleatArgument *pleat_model_input(const PleatModel *model, int i) {
+  return i >= 0 && i < model->graph->param_count ? &model->arguments[i] : NULL;
+}
+
+const PleatArgument *pleat_model_output(const PleatModel *model, int i) {
+  bool there = i >= 0 && i < model->graph->output_count;
+  return there ? &model->arguments[model->graph->param_count + i] : NULL;
+}
+
+// ---- Running ----------------------------------------------------------------------------------
+
+typedef struct RunCall {
+  PleatModel *model;
+  const PleatTensor *inputs;
+  PleatTensor *outputs;
+  int input_count, output_count;
+  bool done;
+} RunCall;
+
+static bool check_count(PleatModel *model, const char *what, int given, int expected) {
+  return given == expected ||
+         diag_error(model->context, (SourcePos){0}, "the model has %d %s%s, and %d %s given",
+                    expected, what, expected == 1 ? "" : "s", given, given == 1 ? "is" : "are");
+}
+
+static bool check_known(PleatModel *model, int i, const Tensor *tensor) {
+  const void *known = model->known[i];
+  int64_t bytes = value_static_bytes(model->graph->params[i]);
+  if (!known || !tensor->data || tensor_bytes(tensor) != bytes || !tensor_is_compact(tensor) ||
+      memcmp(known, tensor_data(tensor), (size_t)bytes) == 0)
+    return true; // of another size: executable_run says so
+  return diag_error(model->context, (SourcePos){0},
+                    "input '%s' holds other values than those that the model was compiled for",
+                    model->arguments[i].name);
+}
+
+static void run(void *arg) {
+  RunCall *call = arg;
+  PleatModel *model = call->model;
+  Tensor **inputs = model->tensors, **outputs = inputs + model->graph->param_count;
+  if (!check_count(model, "input", call->input_count, model->graph->param_count) ||
+      !check_count(model, "output", call->output_count, model->graph->output_count))
+    return;
+  for (int i = 0; i < call->input_count; i++) {
+    inputs[i] = (Tensor *)&call->inputs[i];
+    if (!check_known(model, i, inputs[i])) return;
+  }
+  for (int i = 0; i < call->output_count; i++) outputs[i] = (Tensor *)&call->outputs[i];
+  call->done = executable_run(model->executable, model->pool, inputs, outputs);
+}
+
+int pleat_model_run(PleatModel *model, const PleatTensor *inputs, int input_count,
+                    PleatTensor *outputs, int output_count, char **messages) {
+  RunCall call = {model, inputs, outputs, input_count, output_count, false};
+  if (messages) *messages = NULL;
+  pthread_mutex_lock(&model->lock);
+  bool finished = context_protect(model->context, run, &call);
+  int status = messages_take(model->context, finished && call.done, messages);
+  pthread_mutex_unlock(&model->lock);
+  return status;
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models through the public header alone, as a program that links libpleat sees it.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "pleat/pleat.h"
+
+#define DIGITS SOURCE_ROOT "/examples/digits/digits.onnx"
+
+static PleatModel *compiled(const PleatRequest *request) {
+  PleatModel *model;
+  char *messages;
+  int status = pleat_model_compile(request, &model, &messages);
+  if (status != PLEAT_OK) fail_msg("status %d: %s", status, messages);
+  pleat_free(messages);
+  return model;
+}
+
+static void refused(const PleatRequest *request, const char *why) {
+  PleatModel *model = (PleatModel *)1;
+  char *messages;
+  assert_int_equal(pleat_model_compile(request, &model, &messages), PLEAT_REFUSED);
+  assert_null(model);
+  assert_non_null(strstr(messages, why));
+  pleat_free(messages);
+  assert_int_equal(pleat_model_compile(request, &model, NULL), PLEAT_REFUSED);
+}
+
+static void *file_bytes(const char *path, size_t *size) {
+  FILE *file = fopen(path, "rb");
+  assert_non_null(file);
+  fseek(file, 0, SEEK_END);
+  *size = (size_t)ftell(file);
+  rewind(file);
+  void *bytes = malloc(*size);
+  assert_int_equal(fread(bytes, 1, *size, file), *size);
+  fclose(file);
+  return bytes;
+}
+
+static PleatTensor tensor_for(const PleatArgument *argument, void *data) {
+  return (PleatTensor){.data = data,
+                       .device_type = 1,
+                       .rank = argument->rank,
+                       .type = argument->element,
+                       .shape = (int64_t *)argument->shape};
+}
+
+enum { MOST_PIXELS = 4096, DIGIT_COUNT = 10 };
+
+static void classify(PleatModel *model, float *probabilities) {
+  static float image[MOST_PIXELS];
+  for (int i = 0; i < MOST_PIXELS; i++) image[i] = (float)(i * 37 % 101) / 101;
+  PleatTensor input = tensor_for(pleat_model_input(model, 0), image);
+  PleatTensor output = tensor_for(pleat_model_output(model, 0), probabilities);
+  char *messages = (char *)1;
+  assert_int_equal(pleat_model_run(model, &input, 1, &output, 1, &messages), PLEAT_OK);
+  assert_null(messages);
+}
+
+static void test_a_file_and_its_bytes_give_the_same(void **state) {
+  size_t size;
+  void *bytes = file_bytes(DIGITS, &size);
+  PleatRequest requests[] = {{.size = sizeof *requests, .path = DIGITS, .threads = 1},
+                             {.size = sizeof *requests, .bytes = bytes, .byte_count = size}};
+  float probabilities[2][DIGIT_COUNT];
+  for (int i = 0; i < 2; i++) {
+    PleatModel *model = compiled(&requests[i]);
+    if (i) memset(bytes, 0xff, size); // they are not needed any more
+    classify(model, probabilities[i]);
+    pleat_model_free(model);
+  }
+  float sum = 0;
+  for (int i = 0; i < DIGIT_COUNT; i++) sum += probabilities[0][i];
+  assert_true(sum > 0.999 && sum < 1.001);
+  assert_memory_equal(probabilities[0], probabilities[1], sizeof probabilities[0]);
+  free(bytes);
+}
+
+static void test_what_a_model_takes(void **state) {
+  PleatRequest request = {.size = sizeof request, .path = DIGITS, .threads = 1};
+  PleatModel *model = compiled(&request);
+  assert_int_equal(pleat_model_input_count(model), 1);
+  assert_int_equal(pleat_model_output_count(model), 1);
+  const PleatArgument *output = pleat_model_output(model, 0);
+  assert_string_equal(output->name, "probabilities");
+  assert_string_equal(output->type, "float32");
+  assert_int_equal(output->element.code, 2);
+  assert_int_equal(output->element.bits, 32);
+  assert_int_equal(output->shape[output->rank - 1], DIGIT_COUNT);
+  assert_null(pleat_model_input(model, 1));
+  assert_null(pleat_model_input(model, -1));
+  assert_null(pleat_model_output(model, 1));
+  pleat_model_free(model);
+  pleat_model_free(NULL);
+}
+
+static void run_refused(PleatModel *model, PleatTensor *input, int inputs, PleatTensor *output,
+                        const char *why) {
+  char *messages;
+  assert_int_equal(pleat_model_run(model, input, inputs, output, 1, &messages), PLEAT_REFUSED);
+  assert_non_null(strstr(messages, why));
+  pleat_free(messages);
+}
+
+static void test_wrong_arguments_are_refused(void **state) {
+  static float data[MOST_PIXELS];
+  PleatRequest request = {.size = sizeof request, .path = DIGITS, .threads = 1};
+  PleatModel *model = compiled(&request);
+  PleatTensor input = tensor_for(pleat_model_input(model, 0), data), wrong = input;
+  PleatTensor output = tensor_for(pleat_model_output(model, 0), data);
+  int64_t two[] = {2, 2}, strides[] = {1, 1, 1, 1};
+  run_refused(model, &input, 0, &output, "1 input");
+  wrong.rank = 2;
+  wrong.shape = two;
+  run_refused(model, &wrong, 1, &output, "2 axes");
+  wrong = input;
+  wrong.type.bits = 64;
+  run_refused(model, &wrong, 1, &output, "float64");
+  wrong = input;
+  wrong.strides = strides;
+  run_refused(model, &wrong, 1, &output, "strides");
+  wrong = input;
+  wrong.data = NULL;
+  run_refused(model, &wrong, 1, &output, "missing");
+  float probabilities[DIGIT_COUNT];
+  classify(model, probabilities); // it still works
+  pleat_model_free(model);
+}
+
+static void test_wrong_requests_are_refused(void **state) {
+  PleatRequest request = {.size = sizeof request};
+  refused(&request, "cannot open");
+  request.path = "no-such-model.onnx";
+  refused(&request, "no-such-model.onnx");
+  request.path = DIGITS;
+  request.cpu = "abacus";
+  refused(&request, "abacus");
+  request.cpu = NULL;
+  request.threads = -1;
+  refused(&request, "threads");
+  request.threads = 1;
+  const char *shapes[] = {"nothing=3"};
+  request.shapes = shapes;
+  request.shape_count = 1;
+  refused(&request, "nothing");
+  request.shape_count = 0;
+  request.bytes = "not a model";
+  request.byte_count = 11;
+  refused(&request, "ONNX");
+  request.byte_count = 0;
+  refused(&request, "empty");
+}
+
+static void test_fields_of_a_later_header_are_zeros(void **state) {
+  PleatRequest request = {.size = offsetof(PleatRequest, threads), .path = DIGITS};
+  request.threads = -1; // not looked at
+  pleat_model_free(compiled(&request));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_a_file_and_its_bytes_give_the_same),
+      cmocka_unit_test(test_what_a_model_takes),
+      cmocka_unit_test(test_wrong_arguments_are_refused),
+      cmocka_unit_test(test_wrong_requests_are_refused),
+      cmocka_unit_test(test_fields_of_a_later_header_are_zeros),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
