@@ -2,9 +2,10 @@
  *
  * Pleat's library: the part that is stable.
  *
- * Link with libpleat. Every pointer is marked: *owned* is yours and goes back to pleat_free (a model
- * to pleat_model_free), *borrowed* belongs to somebody else and is only read. No function keeps what
- * it is given. All may be called by several threads at once; runs of one model wait for each other.
+ * Link with libpleat. Every pointer is marked: *owned* is yours and goes back to pleat_free (a
+ * model to pleat_model_free), *borrowed* belongs to somebody else and is only read. No function
+ * keeps what it is given. All may be called by several threads at once; runs of one model wait for
+ * each other.
  *
  * Programs in C that want the layout algebra alone link libpleat_layout and include its own header,
  * layout/layout.h, whose functions and types they then use directly.
@@ -99,8 +100,8 @@ typedef struct PleatTensor {
   int32_t device_type, device_id; /* 1, 0: this processor's memory, the only one taken */
   int32_t rank;                   /* axes; 0 is a scalar */
   PleatElement type;
-  int64_t *shape;   /* `rank` extents */
-  int64_t *strides; /* in elements; NULL: rows in order without gaps, which is all that a run takes */
+  int64_t *shape;       /* `rank` extents */
+  int64_t *strides;     /* in elements; NULL: rows in order without gaps, all that a run takes */
   uint64_t byte_offset; /* of the first element from `data` */
 } PleatTensor;
 
@@ -155,9 +156,9 @@ int pleat_model_output_count(const PleatModel *model);
 const PleatArgument *pleat_model_input(const PleatModel *model, int i);
 const PleatArgument *pleat_model_output(const PleatModel *model, int i);
 
-/* Computes the outputs, one tensor for each in the model's order, of exactly their types and shapes,
- * compact, anywhere in memory. Their contents are overwritten; they must overlap neither each other
- * nor the inputs, which are only read. *messages as above. */
+/* Computes the outputs, one tensor for each in the model's order, of exactly their types and
+ * shapes, compact, anywhere in memory. Their contents are overwritten; they must overlap neither
+ * each other nor the inputs, which are only read. *messages as above. */
 int pleat_model_run(PleatModel *model, const PleatTensor *inputs, int input_count,
                     PleatTensor *outputs, int output_count, char **messages);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models behind the public header. A model keeps the context it was compiled in; runs take its lock,
-// because they bind their arguments to the compiled program, and diagnostics go to the context.
+// Models behind the public header. A model keeps the context it was compiled in; runs take its
+// lock: they bind their arguments to the compiled program, and diagnostics go to the context.
 #include <pthread.h>
 #include <stdlib.h>
 

@@ -68,7 +68,7 @@ static bool is_narrow(DType type) {
   return dtype_is_float(type) && type.bits < 32;
 }
 
-// A value of narrow floats in float32: what multiplies and adds does so without rounding in between.
+// A value of narrow floats in float32; what multiplies and adds is not rounded in between.
 static Expr *widened(Context *context, Expr *e) {
   if (is_narrow(e->type) && (e->op == EXPR_MUL || e->op == EXPR_ADD || e->op == EXPR_SUB))
     return expr_binary(context, e->op, widened(context, e->args[0]), widened(context, e->args[1]));

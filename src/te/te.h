@@ -43,7 +43,7 @@ Buffer *te_compute(Te *te, const char *name, DType type, Expr *const *shape, con
 Expr *te_reduce_axis(Te *te, const char *name, Expr *extent);
 // output = init, then output = combine(output, value) over all reduce axes. `combine` is EXPR_ADD,
 // EXPR_MUL, EXPR_MIN, EXPR_MAX, and `init` its neutral element: over no axes it is the value. Sums
-// and products of floats under 32 bits are taken in float32 and rounded once, by a stage of its own.
+// and products of floats under 32 bits are taken in float32 and rounded once, by a further stage.
 typedef struct TeReduction {
   ExprOp combine;
   Expr *init;
