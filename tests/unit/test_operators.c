@@ -50,7 +50,7 @@ static const char *call_text(Definition *d, const OperatorCase *c, const char *t
     text_printf(&args, "%sx%d", count ? ", " : "", count);
     count++;
   }
-  const char *results = c->results == 3 ? "y0, y1, y2" : "y";
+  const char *results = c->results == 3 ? "y0, y1, y2" : c->results == 2 ? "y0, y1" : "y";
   return arena_printf(
       &context->arena,
       "@R.function\ndef main(%s):\n    with R.dataflow():\n        %s = R.%s(%s%s%s)"

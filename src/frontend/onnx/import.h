@@ -17,7 +17,7 @@ typedef struct OnnxRow {
   const char *name;
   int least_inputs, most_inputs; // most -1: any number
   const char *attributes;        // all that any opset has: "alpha:float axes:ints mode:string"
-  void (*import)(Import *import);
+  void (*import)(Import *import); // NULL: as it is in the operator table
 } OnnxRow;
 const OnnxRow *onnx_row_find(const char *name); // NULL: none
 
@@ -167,6 +167,7 @@ void import_tile(Import *import);
 void import_trilu(Import *import);
 
 // windows.c: convolutions and pools.
+void import_col2im(Import *import);
 void import_conv(Import *import);
 void import_conv_transpose(Import *import);
 void import_pool(Import *import);

@@ -107,22 +107,45 @@ void import_conv_transpose(Import *import) {
 
 // ---- Pools ------------------------------------------------------------------------------------
 
+static void copy_int(Import *import, Node *node, const char *key, int64_t otherwise) {
+  int64_t value = import_int(import, key, otherwise);
+  if (value != otherwise) node_set_int(import->context, node, key, value);
+}
+
 void import_pool(Import *import) {
+  static const struct {
+    const char *onnx, *op;
+  } kinds[] = {
+      {"AveragePool", "nn.avg_pool%dd"}, {"LpPool", "nn.lp_pool"}, {"MaxPool", "nn.max_pool%dd"}};
   Value *x = import_input(import, 0);
-  if (import_wants_output(import, 1)) {
-    import_refuse(import, "its second result, the places of the maxima, is not supported");
-    return;
-  }
+  const char *op = NULL;
+  for (int i = 0; i < COUNT_OF(kinds); i++)
+    if (strcmp(kinds[i].onnx, import->node->op_type) == 0) op = kinds[i].op;
   if (!import_has(import, "kernel_shape")) {
     import_refuse(import, "attribute 'kernel_shape' is missing");
     return;
   }
-  bool largest = strcmp(import->node->op_type, "MaxPool") == 0;
-  Node *node = import_begin(import, largest ? "nn.max_pool2d" : "nn.avg_pool2d", &x, 1);
+  if (!(op = op_of_rank(import, op, x->rank))) return;
+  int outputs = import_wants_output(import, 1) ? 2 : 1;
+  Node *node = import_begin(import, op, &x, 1);
+  node->output_count = outputs;
+  node->outputs = arena_array(&import->context->arena, Value *, outputs);
   import_set_ints(import, node, "pool_size", import_ints(import, "kernel_shape"));
   set_windows(import, node);
-  if (import_int(import, "ceil_mode", 0)) node_set_int(import->context, node, "ceil_mode", 1);
-  if (import_int(import, "count_include_pad", 0))
-    node_set_int(import->context, node, "count_include_pad", 1);
+  copy_int(import, node, "ceil_mode", 0);
+  copy_int(import, node, "count_include_pad", 0);
+  copy_int(import, node, "storage_order", 0);
+  copy_int(import, node, "p", 2);
+  bool made = import_add(import, node) != NULL;
+  for (int i = 0; i < outputs; i++) import_result(import, i, made ? node->outputs[i] : NULL);
+}
+
+void import_col2im(Import *import) {
+  IntArray image, block;
+  if (!import_constant_ints(import, 1, &image) || !import_constant_ints(import, 2, &block)) return;
+  Node *node = import_begin(import, "nn.col2im", import->inputs, 1);
+  import_set_ints(import, node, "image_shape", image);
+  import_set_ints(import, node, "pool_size", block);
+  set_windows(import, node);
   import_result(import, 0, import_add(import, node));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolution along one to three axes, and its transpose.
+// Convolution along one to three axes, its transpose, and sums of the blocks of images.
 #include "graph/ops/ops.h"
 
 static const char *tap_name(int count, int i) {
@@ -291,6 +291,89 @@ static bool define_conv_transpose(OpCall *call) {
   return true;
 }
 
+// ---- Sums of blocks: cols[n, c and tap, block] to image[n, c, …], a transpose without weights
+
+static bool image_axes(OpCall *call, Transposed *axes, int space) {
+  int64_t strides[3], dilation[3], pads[6], image[3], block[3];
+  if (!op_window_attr(call, "image_shape", 1, 1, image, space) ||
+      !op_window_attr(call, "pool_size", 1, 1, block, space) ||
+      !op_window_attr(call, "strides", 1, 1, strides, space) ||
+      !op_window_attr(call, "dilation", 1, 1, dilation, space) ||
+      !op_window_attr(call, "padding", 0, 0, pads, 2 * space))
+    return false;
+  for (int i = 0; i < space; i++) {
+    int64_t reach = (block[i] - 1) * dilation[i] + 1; // both factors below 2^31
+    int64_t span = image[i] + pads[i] + pads[i + space] - reach;
+    if (span < 0 || strides[i] * dilation[i] > INT32_MAX)
+      return op_error(call, "a block of %lld does not fit %lld places padded by %lld and %lld",
+                      (long long)reach, (long long)image[i], (long long)pads[i],
+                      (long long)pads[i + space]);
+    axes[i] = (Transposed){
+        .kernel = block[i], .input = span / strides[i] + 1, .output = image[i], .begin = pads[i]};
+    set_phases(&axes[i], strides[i], dilation[i]);
+  }
+  return true;
+}
+
+static bool check_blocks(OpCall *call, const Transposed *t, int space, Channels *channels) {
+  Buffer *x = call->inputs[0];
+  int64_t all, blocks, taps = 1, expected = 1;
+  if (!expr_as_int(x->shape[1], &all) || !expr_as_int(x->shape[2], &blocks))
+    return op_error(call, "the extents of channels and blocks must be constants");
+  for (int i = 0; i < space; i++)
+    if (!mul_fits(taps, t[i].kernel, &taps) || !mul_fits(expected, t[i].input, &expected))
+      return op_error(call, "the blocks are too large");
+  if (all % taps)
+    return op_error(call, "%lld channels do not divide by %lld", (long long)all, (long long)taps);
+  *channels = (Channels){.groups = 1, .out = all / taps};
+  return blocks == expected || op_error(call, "has %lld blocks, an image of these extents has %lld",
+                                        (long long)blocks, (long long)expected);
+}
+
+static Buffer *sums_of_blocks(OpCall *call, const char *name, const Channels *channels,
+                              const Transposed *t, const Places *places) {
+  Context *context = call->context;
+  Buffer *x = call->inputs[0];
+  Expr *shape[TE_MAX_RANK] = {x->shape[0], expr_index(context, channels->out)};
+  for (int i = 0; i < places->space; i++) {
+    shape[places->q[i]] = expr_index(context, t[i].count);
+    if (places->phase[i] >= 0) shape[places->phase[i]] = expr_index(context, t[i].phases);
+  }
+  TeAxes axes = te_axes(call->te, shape, places->rank);
+  TeReduction sum = {.combine = EXPR_ADD, .init = expr_const(context, x->type, 0)};
+  Expr *inside = expr_bool(context, true), *block = expr_index(context, 0), *row = axes.at[1];
+  for (int i = 0; i < places->space; i++) {
+    Expr *j =
+        op_reduce_axis(call, &sum, tap_name(places->space, i), expr_index(context, t[i].taps));
+    Expr *at = input_of(call, &t[i], axes.at[places->q[i]], j, &inside);
+    Expr *tap = expr_mul(context, j, expr_index(context, t[i].phases));
+    if (places->phase[i] >= 0) tap = expr_add(context, tap, axes.at[places->phase[i]]);
+    if (t[i].taps * t[i].phases > t[i].kernel)
+      inside = expr_and(context, inside, expr_lt(context, tap, expr_index(context, t[i].kernel)));
+    block = expr_add(context, expr_mul(context, block, expr_index(context, t[i].input)), at);
+    row = expr_add(context, expr_mul(context, row, expr_index(context, t[i].kernel)), tap);
+  }
+  Expr *element = te_at(call->te, x, (Expr *[]){axes.at[0], row, block});
+  return te_reduce(call->te, name, x->type, shape, &axes, &sum,
+                   expr_if_then_else(context, inside, element, sum.init));
+}
+
+static bool define_col2im(OpCall *call) {
+  Transposed t[3];
+  Channels channels;
+  int64_t image[3];
+  int space = node_ints(call->node, "image_shape", image, 3);
+  if (call->inputs[0]->rank != 3)
+    return op_error(call, "takes [n, channels, blocks], got rank %d", call->inputs[0]->rank);
+  if (space < 1) return op_error(call, "'image_shape' needs one to three integers");
+  if (!image_axes(call, t, space) || !check_blocks(call, t, space, &channels)) return false;
+  Places places = places_of(t, &channels, space);
+  Str name = str_format(call->context, "%s_phases", call->node->name);
+  Buffer *sums = sums_of_blocks(call, name, &channels, t, &places);
+  op_output(call, place_sums(call, sums, &channels, t, &places));
+  return true;
+}
+
 static const char conv_attrs[] = "strides padding dilation groups auto_pad";
 static const char transposed_attrs[] = "strides padding output_padding dilation groups";
 
@@ -304,5 +387,6 @@ const OpRow conv_ops[] = {
      .space = 2},
     {"nn.conv3d_transpose", "ConvTranspose", 2, 3, define_conv_transpose, transposed_attrs,
      .space = 3},
+    {"nn.col2im", "Col2Im", 1, 1, define_col2im, "image_shape pool_size strides padding dilation"},
 };
 const int conv_op_count = COUNT_OF(conv_ops);

@@ -33,6 +33,9 @@ bool op_window_attr(OpCall *call, const char *key, int64_t otherwise, int64_t le
 // Fills the windows of the axes 2… of `x` from the node's attributes strides, padding, dilation,
 // auto_pad, ceil_mode; each window's kernel is set before.
 bool op_windows(OpCall *call, Buffer *x, WindowAxis *windows, int count);
+// Where the windows at `at` have `taps`: into `indices`; whether that is within the tensor.
+Expr *op_window_indices(OpCall *call, const WindowAxis *windows, int count, Expr *const *at,
+                        Expr *const *taps, Expr **indices);
 // x at (n, c, windows…), or `outside` where a window reaches past the tensor.
 Expr *op_window_at(OpCall *call, Buffer *x, Expr *n, Expr *c, const WindowAxis *windows, int count,
                    Expr *const *at, Expr *const *taps, Expr *outside);

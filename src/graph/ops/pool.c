@@ -99,20 +99,26 @@ static bool passes_end(const WindowAxis *w) {
   return (output - 1) * w->stride + reach(w) - w->begin > input;
 }
 
-Expr *op_window_at(OpCall *call, Buffer *x, Expr *n, Expr *c, const WindowAxis *windows, int count,
-                   Expr *const *at, Expr *const *taps, Expr *outside) {
+Expr *op_window_indices(OpCall *call, const WindowAxis *windows, int count, Expr *const *at,
+                        Expr *const *taps, Expr **indices) {
   Context *context = call->context;
-  Expr *indices[TE_MAX_RANK] = {n, c};
   Expr *inside = expr_bool(context, true);
   for (int i = 0; i < count; i++) {
-    Expr *index = indices[i + 2] = window_index(context, &windows[i], at[i], taps[i]);
+    Expr *index = indices[i] = window_index(context, &windows[i], at[i], taps[i]);
     if (windows[i].begin > 0)
       inside = expr_and(context, inside,
                         expr_binary(context, EXPR_LE, expr_int(context, index->type, 0), index));
     if (passes_end(&windows[i]))
       inside = expr_and(context, inside, expr_lt(context, index, windows[i].input));
   }
-  return expr_if_then_else(context, inside, te_at(call->te, x, indices), outside);
+  return inside;
+}
+
+Expr *op_window_at(OpCall *call, Buffer *x, Expr *n, Expr *c, const WindowAxis *windows, int count,
+                   Expr *const *at, Expr *const *taps, Expr *outside) {
+  Expr *indices[TE_MAX_RANK] = {n, c};
+  Expr *inside = op_window_indices(call, windows, count, at, taps, indices + 2);
+  return expr_if_then_else(call->context, inside, te_at(call->te, x, indices), outside);
 }
 
 // ---- Pooling
@@ -127,8 +133,10 @@ static bool pool_setup(OpCall *call, Pool *pool) {
   Buffer *x = call->inputs[0];
   int64_t kernel[TE_MAX_RANK];
   pool->count = x->rank - 2;
-  if (pool->count < 1 || x->rank > TE_MAX_RANK - 2)
-    return op_error(call, "takes a tensor of rank 3 and more, got %d", x->rank);
+  if (pool->count < 1 || pool->count > 3 || (call->row->space && pool->count != call->row->space))
+    return op_error(call, "takes a tensor of rank %d%s, got %d",
+                    call->row->space ? call->row->space + 2 : 3, call->row->space ? "" : " to 5",
+                    x->rank);
   if (!attrs_get(&call->node->attrs, "pool_size")) return op_error(call, "'pool_size' is missing");
   if (!op_window_attr(call, "pool_size", 1, 1, kernel, pool->count)) return false;
   for (int i = 0; i < pool->count; i++) pool->windows[i].kernel = kernel[i];
@@ -139,26 +147,99 @@ static bool pool_setup(OpCall *call, Pool *pool) {
   return true;
 }
 
-static Buffer *pool_reduce(OpCall *call, Pool *pool, const char *name, ExprOp combine, Expr *init) {
+typedef Expr *(*OfElement)(OpCall *call, Expr *x);
+
+static Buffer *pool_reduce(OpCall *call, Pool *pool, const char *name, ExprOp combine, Expr *init,
+                           OfElement of) {
   Buffer *x = call->inputs[0];
   TeAxes axes = te_axes(call->te, pool->shape, x->rank);
   TeReduction reduction = {.combine = combine, .init = init};
-  Expr *taps[TE_MAX_RANK];
+  Expr *indices[TE_MAX_RANK] = {axes.at[0], axes.at[1]}, *taps[TE_MAX_RANK];
   for (int i = 0; i < pool->count; i++)
     taps[i] = op_reduce_axis(call, &reduction, str_format(call->context, "r%d", i),
                              expr_index(call->context, pool->windows[i].kernel));
-  Expr *value = op_window_at(call, x, axes.at[0], axes.at[1], pool->windows, pool->count,
-                             &axes.at[2], taps, init);
+  Expr *inside =
+      op_window_indices(call, pool->windows, pool->count, &axes.at[2], taps, indices + 2);
+  Expr *element = te_at(call->te, x, indices);
+  Expr *value = expr_if_then_else(call->context, inside, of ? of(call, element) : element, init);
   return te_reduce(call->te, name, x->type, pool->shape, &axes, &reduction, value);
 }
 
+// ---- The largest, and where it is
+
+static DType place_type(const Buffer *x) {
+  int64_t space = 1, extent;
+  for (int i = 2; i < x->rank; i++)
+    if (!expr_as_int(x->shape[i], &extent) || !mul_fits(space, extent, &space)) space = INT64_MAX;
+  return space > INT32_MAX ? DTYPE_INT64 : DTYPE_INT32;
+}
+
+// The first place in a window, counted in row-major order within [n, c], that has its largest; the
+// first of all where that is not a number.
+static Buffer *first_places(OpCall *call, Pool *pool, Buffer *largest) {
+  Context *context = call->context;
+  Buffer *x = call->inputs[0];
+  DType type = place_type(x);
+  TeAxes axes = te_axes(call->te, pool->shape, x->rank);
+  TeReduction reduction = {.combine = EXPR_MIN, .init = op_highest(context, type)};
+  Expr *indices[TE_MAX_RANK] = {axes.at[0], axes.at[1]}, *taps[TE_MAX_RANK];
+  for (int i = 0; i < pool->count; i++)
+    taps[i] = op_reduce_axis(call, &reduction, str_format(context, "r%d", i),
+                             expr_index(context, pool->windows[i].kernel));
+  Expr *inside =
+      op_window_indices(call, pool->windows, pool->count, &axes.at[2], taps, indices + 2);
+  Expr *place = expr_int(context, type, 0), *best = te_at(call->te, largest, axes.at);
+  for (int i = 2; i < x->rank; i++)
+    place = expr_add(context, expr_mul(context, place, expr_cast(context, type, x->shape[i])),
+                     expr_cast(context, type, indices[i]));
+  Expr *hit = expr_binary(context, EXPR_EQ, te_at(call->te, x, indices), best);
+  if (dtype_is_float(x->type))
+    hit = expr_binary(context, EXPR_OR, hit, expr_binary(context, EXPR_NE, best, best));
+  Expr *value = expr_if_then_else(context, inside, expr_select(context, hit, place, reduction.init),
+                                  reduction.init);
+  return te_reduce(call->te, str_format(context, "%s_first", call->node->name), type, pool->shape,
+                   &axes, &reduction, value);
+}
+
+// The place counted in column-major order instead.
+static Expr *by_columns(Context *context, const Buffer *x, Expr *place) {
+  Expr *result = expr_const(context, place->type, 0);
+  for (int i = x->rank - 1; i >= 2; i--) {
+    Expr *extent = expr_cast(context, place->type, x->shape[i]), *weight = place;
+    weight = i == 2 ? place : expr_floor_mod(context, place, extent);
+    for (int k = 2; k < i; k++)
+      weight = expr_mul(context, weight, expr_cast(context, place->type, x->shape[k]));
+    result = expr_add(context, result, weight);
+    place = expr_floor_div(context, place, extent);
+  }
+  return result;
+}
+
+static Buffer *places(OpCall *call, Pool *pool, Buffer *largest) {
+  Context *context = call->context;
+  Buffer *x = call->inputs[0], *first = first_places(call, pool, largest);
+  TeAxes axes = te_axes(call->te, pool->shape, x->rank);
+  Expr *at = expr_cast(context, DTYPE_INT64, te_at(call->te, first, axes.at));
+  if (node_int(call->node, "storage_order", 0)) at = by_columns(context, x, at);
+  Expr *channel = expr_add(context, expr_mul(context, axes.at[0], x->shape[1]), axes.at[1]);
+  for (int i = 2; i < x->rank; i++) channel = expr_mul(context, channel, x->shape[i]);
+  return te_compute(call->te, str_format(context, "%s_places", call->node->name), DTYPE_INT64,
+                    pool->shape, &axes,
+                    expr_add(context, expr_cast(context, DTYPE_INT64, channel), at));
+}
+
+// The second result, where it is asked for: the places, counted over the whole tensor.
 static bool define_max_pool(OpCall *call) {
   Pool pool;
   if (!pool_setup(call, &pool)) return false;
   Expr *lowest = op_lowest(call->context, call->inputs[0]->type);
-  op_output(call, pool_reduce(call, &pool, call->node->name, EXPR_MAX, lowest));
+  Buffer *largest = pool_reduce(call, &pool, call->node->name, EXPR_MAX, lowest, NULL);
+  op_output(call, largest);
+  if (call->node->output_count > 1) op_output(call, places(call, &pool, largest));
   return true;
 }
+
+// ---- Means and norms
 
 static Expr *ceil_quotient(Context *context, Expr *a, int64_t b) {
   return expr_floor_div(context, expr_add(context, a, expr_index(context, b - 1)),
@@ -185,7 +266,7 @@ static bool define_avg_pool(OpCall *call) {
   if (!pool_setup(call, &pool)) return false;
   bool with_padding = node_int(call->node, "count_include_pad", 0) != 0;
   Buffer *sum = pool_reduce(call, &pool, str_format(context, "%s_sum", call->node->name), EXPR_ADD,
-                            expr_const(context, x->type, 0));
+                            expr_const(context, x->type, 0), NULL);
   TeAxes axes = te_axes(call->te, pool.shape, x->rank);
   Expr *count = NULL;
   int64_t window = 1;
@@ -204,9 +285,46 @@ static bool define_avg_pool(OpCall *call) {
   return true;
 }
 
+// |x|^p, and its inverse of a sum.
+static Expr *power_of(OpCall *call, Expr *x) {
+  Context *context = call->context;
+  int64_t p = node_int(call->node, "p", 2);
+  if (p == 2) return expr_mul(context, x, x);
+  Expr *size = expr_unary(context, EXPR_ABS, x);
+  return p == 1 ? size
+                : expr_binary(context, EXPR_POW, size, expr_const(context, x->type, (double)p));
+}
+
+static Buffer *root_of(OpCall *call, Buffer *sum) {
+  Context *context = call->context;
+  int64_t p = node_int(call->node, "p", 2);
+  TeAxes axes = te_axes(call->te, sum->shape, sum->rank);
+  Expr *x = te_at(call->te, sum, axes.at),
+       *exponent = expr_const(context, x->type, 1.0 / (double)p);
+  Expr *value = p == 1   ? x
+                : p == 2 ? expr_unary(context, EXPR_SQRT, x)
+                         : expr_binary(context, EXPR_POW, x, exponent);
+  return te_compute(call->te, call->node->name, sum->type, sum->shape, &axes, value);
+}
+
+static bool check_norm(OpCall *call) {
+  int64_t p = node_int(call->node, "p", 2);
+  return p >= 1 || op_error(call, "'p' is %lld, expected 1 or more", (long long)p);
+}
+
+static bool define_lp_pool(OpCall *call) {
+  Pool pool;
+  if (!check_norm(call) || !pool_setup(call, &pool)) return false;
+  Str name = str_format(call->context, "%s_sum", call->node->name);
+  Expr *zero = expr_const(call->context, call->inputs[0]->type, 0);
+  op_output(call, root_of(call, pool_reduce(call, &pool, name, EXPR_ADD, zero, power_of)));
+  return true;
+}
+
 // ---- Pooling over everything
 
-static Buffer *reduce_space(OpCall *call, const char *name, ExprOp combine, Expr *init) {
+static Buffer *reduce_space(OpCall *call, const char *name, ExprOp combine, Expr *init,
+                            OfElement of) {
   Buffer *x = call->inputs[0];
   Expr *shape[TE_MAX_RANK], *indices[TE_MAX_RANK];
   for (int i = 0; i < x->rank; i++) shape[i] = i < 2 ? x->shape[i] : expr_index(call->context, 1);
@@ -216,7 +334,9 @@ static Buffer *reduce_space(OpCall *call, const char *name, ExprOp combine, Expr
     indices[i] = i < 2 ? axes.at[i]
                        : op_reduce_axis(call, &reduction, str_format(call->context, "r%d", i - 2),
                                         x->shape[i]);
-  return te_reduce(call->te, name, x->type, shape, &axes, &reduction, te_at(call->te, x, indices));
+  Expr *element = te_at(call->te, x, indices);
+  return te_reduce(call->te, name, x->type, shape, &axes, &reduction,
+                   of ? of(call, element) : element);
 }
 
 static bool define_global_avg_pool(OpCall *call) {
@@ -224,7 +344,7 @@ static bool define_global_avg_pool(OpCall *call) {
   Buffer *x = call->inputs[0];
   if (x->rank < 2) return op_error(call, "takes a tensor of rank 2 and more, got %d", x->rank);
   Buffer *sum = reduce_space(call, str_format(context, "%s_sum", call->node->name), EXPR_ADD,
-                             expr_const(context, x->type, 0));
+                             expr_const(context, x->type, 0), NULL);
   Expr *count = expr_index(context, 1);
   for (int i = 2; i < x->rank; i++) count = expr_mul(context, count, x->shape[i]);
   TeAxes axes = te_axes(call->te, sum->shape, sum->rank);
@@ -237,18 +357,74 @@ static bool define_global_avg_pool(OpCall *call) {
 static bool define_global_max_pool(OpCall *call) {
   Buffer *x = call->inputs[0];
   if (x->rank < 2) return op_error(call, "takes a tensor of rank 2 and more, got %d", x->rank);
-  op_output(call,
-            reduce_space(call, call->node->name, EXPR_MAX, op_lowest(call->context, x->type)));
+  op_output(call, reduce_space(call, call->node->name, EXPR_MAX, op_lowest(call->context, x->type),
+                               NULL));
   return true;
 }
 
-static const char window_attrs[] =
-    "pool_size strides padding dilation auto_pad ceil_mode count_include_pad";
+static bool define_global_lp_pool(OpCall *call) {
+  Buffer *x = call->inputs[0];
+  if (x->rank < 2) return op_error(call, "takes a tensor of rank 2 and more, got %d", x->rank);
+  if (!check_norm(call)) return false;
+  Str name = str_format(call->context, "%s_sum", call->node->name);
+  Expr *zero = expr_const(call->context, x->type, 0);
+  op_output(call, root_of(call, reduce_space(call, name, EXPR_ADD, zero, power_of)));
+  return true;
+}
+
+// ---- Over neighbouring channels: x / (bias + alpha/size * Σ x²)^beta
+
+static bool define_lrn(OpCall *call) {
+  Context *context = call->context;
+  Buffer *x = call->inputs[0];
+  int64_t size = node_int(call->node, "size", 0);
+  if (x->rank < 2) return op_error(call, "takes a tensor of rank 2 and more, got %d", x->rank);
+  if (size < 1 || size > INT32_MAX)
+    return op_error(call, "'size' is %lld, expected 1 or more", (long long)size);
+  TeAxes axes = te_axes(call->te, x->shape, x->rank);
+  TeReduction sum = {.combine = EXPR_ADD, .init = expr_const(context, x->type, 0)};
+  WindowAxis window = {.input = x->shape[1],
+                       .output = x->shape[1],
+                       .kernel = size,
+                       .stride = 1,
+                       .dilation = 1,
+                       .begin = (size - 1) / 2,
+                       .end = size / 2};
+  Expr *tap = op_reduce_axis(call, &sum, "rc", expr_index(context, size)), *at[TE_MAX_RANK];
+  memcpy(at, axes.at, sizeof at);
+  Expr *inside = op_window_indices(call, &window, 1, &axes.at[1], &tap, &at[1]);
+  Expr *element = te_at(call->te, x, at);
+  Expr *square = expr_if_then_else(context, inside, expr_mul(context, element, element), sum.init);
+  Buffer *squares = te_reduce(call->te, str_format(context, "%s_sum", call->node->name), x->type,
+                              x->shape, &axes, &sum, square);
+  axes = te_axes(call->te, x->shape, x->rank);
+  double share = node_float(call->node, "alpha", 1e-4) / (double)size;
+  Expr *scaled =
+      expr_mul(context, te_at(call->te, squares, axes.at), expr_const(context, x->type, share));
+  Expr *base =
+      expr_add(context, scaled, expr_const(context, x->type, node_float(call->node, "bias", 1)));
+  Expr *power = expr_binary(context, EXPR_POW, base,
+                            expr_const(context, x->type, node_float(call->node, "beta", 0.75)));
+  Expr *value = expr_binary(context, EXPR_DIV, te_at(call->te, x, axes.at), power);
+  op_output(call, te_compute(call->te, call->node->name, x->type, x->shape, &axes, value));
+  return true;
+}
+
+#define WINDOW_ATTRS "pool_size strides padding dilation auto_pad ceil_mode"
+static const char max_attrs[] = WINDOW_ATTRS " storage_order";
+static const char avg_attrs[] = WINDOW_ATTRS " count_include_pad";
 
 const OpRow pool_ops[] = {
-    {"nn.max_pool2d", "MaxPool", 1, 1, define_max_pool, window_attrs},
-    {"nn.avg_pool2d", "AveragePool", 1, 1, define_avg_pool, window_attrs},
+    {"nn.max_pool1d", "MaxPool", 1, 1, define_max_pool, max_attrs, .space = 1},
+    {"nn.max_pool2d", "MaxPool", 1, 1, define_max_pool, max_attrs, .space = 2},
+    {"nn.max_pool3d", "MaxPool", 1, 1, define_max_pool, max_attrs, .space = 3},
+    {"nn.avg_pool1d", "AveragePool", 1, 1, define_avg_pool, avg_attrs, .space = 1},
+    {"nn.avg_pool2d", "AveragePool", 1, 1, define_avg_pool, avg_attrs, .space = 2},
+    {"nn.avg_pool3d", "AveragePool", 1, 1, define_avg_pool, avg_attrs, .space = 3},
+    {"nn.lp_pool", "LpPool", 1, 1, define_lp_pool, WINDOW_ATTRS " p"},
     {"nn.global_avg_pool2d", "GlobalAveragePool", 1, 1, define_global_avg_pool, NULL},
     {"nn.global_max_pool2d", "GlobalMaxPool", 1, 1, define_global_max_pool, NULL},
+    {"nn.lrn", "LRN", 1, 1, define_lrn, "size alpha beta bias"},
+    {"nn.global_lp_pool", "GlobalLpPool", 1, 1, define_global_lp_pool, "p"},
 };
 const int pool_op_count = COUNT_OF(pool_ops);
