@@ -62,9 +62,10 @@ static bool is_word(char c) {
   return isalnum((unsigned char)c) || c == '_';
 }
 
-// `#ttg.linear<`, which is no comment.
+// `#ttg.linear<` and `#(u32)`, which are no comments.
 static bool is_attribute(const LayoutReader *r) {
   const char *p = r->at + 1;
+  if (p < r->end && *p == '(') return true;
   while (p < r->end && (is_word(*p) || *p == '.')) p++;
   return p < r->end && p > r->at + 1 && *p == '<';
 }

@@ -66,7 +66,8 @@ static bool is_xla(LayoutReader *r) {
   int size;
   if (layout_reader_accept(r, "{")) return true;
   return layout_reader_word(r, &word, &size) && islower((unsigned char)*word) &&
-         layout_reader_accept(r, "[") && (isdigit((unsigned char)next(r)) || next(r) == ']');
+         layout_reader_accept(r, "[") &&
+         (isdigit((unsigned char)next(r)) || strchr("]<?", next(r)));
 }
 
 static bool is_torch(LayoutReader *r) {

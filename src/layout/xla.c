@@ -4,10 +4,12 @@
 //
 // A tile of n numbers cuts the last n axes so far: every axis d becomes d//t where it stood, and
 // d%t after all others. The next tile cuts the axes of the tile before. `*` joins an axis with the
-// next one. Places are row-major over all axes so made, each rounded up.
+// next one. Places are row-major over all axes so made, each rounded up. `L(n)` rounds their number
+// up to a multiple of n; what has it is one memory axis.
 #include "layout/parse.h"
 
 #include <ctype.h>
+#include <stdlib.h>
 
 enum { MAX_TILES = 16, JOINED = -1 };
 
@@ -21,6 +23,7 @@ typedef struct Tiling {
   int rank;
   Tile tiles[MAX_TILES];
   int tile_count;
+  int64_t tail; // L: what divides the number of places; 0: not said
 } Tiling;
 
 // ---- The map -----------------------------------------------------------------------------------
@@ -90,9 +93,9 @@ static const IndexMap *axes_map(Context *context, const Axes *axes, int rank) {
   return index_map_new(context, rank, NULL, axes->count, axes->exprs, NULL, NULL, 0);
 }
 
-// A tile of a tile of 1 leaves an index of 0 with an extent of its own, which must be said.
-static void say_extents(Context *context, const Axes *axes, Spelled *out) {
-  bool say = false;
+// A tile of a tile of 1 leaves an index of 0 with an extent of its own, which must be said; what is
+// rounded up as a whole has to be, too.
+static void say_extents(Context *context, const Axes *axes, bool say, Spelled *out) {
   for (int i = 0; i < axes->count; i++) {
     if (!axes->extents[i]) return;
     say |=
@@ -106,7 +109,16 @@ static void say_extents(Context *context, const Axes *axes, Spelled *out) {
 
 // ---- Reading -----------------------------------------------------------------------------------
 
-// shape := type "[" [number ("," number)*] "]"
+// extent := ["<="] number: of a dynamic axis the bound, for which memory is laid out
+static bool read_extent(LayoutReader *r, int64_t *out) {
+  layout_reader_accept(r, "<=");
+  layout_reader_space(r);
+  if (r->at < r->end && *r->at == '?')
+    return layout_reader_refuse(r, r->at, r->at + 1, "an axis without bound has no places");
+  return layout_reader_number(r, out);
+}
+
+// shape := type "[" [extent ("," extent)*] "]"
 static bool read_shape(LayoutReader *r, Spelled *out, int *rank) {
   const char *word, *from;
   int size;
@@ -119,7 +131,7 @@ static bool read_shape(LayoutReader *r, Spelled *out, int *rank) {
   if (!layout_reader_expect(r, "[")) return false;
   for (bool more = !layout_reader_accept(r, "]"); more; more = layout_reader_more(r, ']')) {
     int64_t extent;
-    if (!layout_reader_number(r, &extent)) return false;
+    if (!read_extent(r, &extent)) return false;
     if (*rank == MAX_RANK)
       return layout_reader_error(r, from, r->at, "more than %d axes", MAX_RANK);
     extents[(*rank)++] = layout_const(r->context, extent);
@@ -179,32 +191,87 @@ static bool read_tile(LayoutReader *r, Tiling *tiling, int axes) {
   return true;
 }
 
-// What does not say where elements lie: memory space, size of an element.
+// A word with something in parentheses after it that says nothing of the number of an element's
+// place, or, refused, means that elements have none.
+typedef struct Property {
+  const char *word, *means;
+  bool refused;
+} Property;
+
+#define SPARSE " of a sparse tensor, which has no place for every element"
+static const Property properties[] = {
+    {"S", "the memory space", false},
+    {"E", "the bits of an element", false},
+    {"SC", "splits an axis over several memories", true},
+    {"M", "puts bytes before the elements, which are not counted in elements", true},
+    {"P", "is the shape of the parts" SPARSE, true},
+    {"#", "is the type of the indices" SPARSE, true},
+    {"*", "is the type of the pointers" SPARSE, true},
+};
+
+// "(" number ")"
+static bool read_count(LayoutReader *r, int64_t *out) {
+  return layout_reader_expect(r, "(") && layout_reader_number(r, out) &&
+         layout_reader_expect(r, ")");
+}
+
+// "(" … ")"
+static bool skip_parentheses(LayoutReader *r) {
+  int depth = 1;
+  if (!layout_reader_expect(r, "(")) return false;
+  for (; r->at < r->end && depth; r->at++) depth += *r->at == '(' ? 1 : *r->at == ')' ? -1 : 0;
+  return !depth || layout_reader_expect(r, ")");
+}
+
 static bool read_property(LayoutReader *r) {
-  static const struct {
-    const char *word, *means;
-  } rows[] = {{"S", "the memory space"}, {"E", "the size of elements"}};
   layout_reader_space(r);
   const char *from = r->at;
-  for (int i = 0; i < COUNT_OF(rows); i++) {
-    int64_t value;
-    if (!layout_reader_accept(r, rows[i].word)) continue;
-    if (!layout_reader_expect(r, "(") || !layout_reader_number(r, &value)) return false;
-    if (!layout_reader_expect(r, ")")) return false;
+  for (int i = 0; i < COUNT_OF(properties); i++) {
+    const Property *p = &properties[i];
+    if (!layout_reader_accept(r, p->word)) continue;
+    if (p->refused ? !skip_parentheses(r) : !read_count(r, &(int64_t){0})) return false;
+    int size = (int)(r->at - from);
+    if (p->refused) return layout_reader_refuse(r, from, r->at, "`%.*s` %s", size, from, p->means);
     SourcePos pos = r->base;
     pos.begin += (int32_t)(from - r->text);
     pos.end = r->base.begin + (int32_t)(r->at - r->text);
-    diag_warning(r->context, pos, "`%.*s`, %s, is no part of a layout and is left out",
-                 (int)(r->at - from), from, rows[i].means);
+    diag_warning(r->context, pos, "`%.*s`, %s, is no part of a layout and is left out", size, from,
+                 p->means);
     return true;
   }
   const char *saw = layout_reader_saw(r);
   return layout_reader_error(r, r->at, r->at + (r->at < r->end), "expected `}`, saw %s", saw);
 }
 
+// levels := "D" "(" level ("," level)* ")"; a level is D, dense, or one of the sparse ones, with
+// marks `+` and `~` after it
+static bool read_levels(LayoutReader *r, const Tiling *tiling) {
+  static const struct {
+    const char *word, *means;
+  } sparse[] = {{"C", "compressed"}, {"S", "a singleton"}, {"H", "compressed with gaps"}};
+  int count = 0;
+  const char *from = r->at;
+  if (!layout_reader_expect(r, "(")) return false;
+  for (bool more = true; more; more = layout_reader_more(r, ')'), count++) {
+    layout_reader_space(r);
+    const char *at = r->at;
+    for (int i = 0; i < COUNT_OF(sparse); i++)
+      if (layout_reader_accept(r, sparse[i].word))
+        return layout_reader_refuse(r, at, r->at,
+                                    "axis %d is %s: a sparse tensor has no place for "
+                                    "every element",
+                                    count, sparse[i].means);
+    if (!layout_reader_expect(r, "D")) return false;
+    while (layout_reader_accept(r, "+") || layout_reader_accept(r, "~")) continue;
+  }
+  if (r->failed || count == tiling->rank) return !r->failed;
+  return layout_reader_refuse(r, from, r->at, "%d level%s for %d axes", count,
+                              count == 1 ? "" : "s", tiling->rank);
+}
+
 static bool read_tiles(LayoutReader *r, Tiling *tiling) {
   int axes = tiling->rank;
-  if (!layout_reader_accept(r, "T")) return true;
+  if (tiling->tile_count) return layout_reader_error(r, r->at - 1, r->at, "this is said twice");
   do {
     if (!read_tile(r, tiling, axes)) return false;
     const Tile *tile = &tiling->tiles[tiling->tile_count - 1];
@@ -216,7 +283,40 @@ static bool read_tiles(LayoutReader *r, Tiling *tiling) {
   return true;
 }
 
-// layout := [shape] ["{" order [":" ["T" tile+] property*] "}"]
+static bool read_tail(LayoutReader *r, Tiling *tiling) {
+  const char *from = r->at;
+  if (!read_count(r, &tiling->tail)) return false;
+  return tiling->tail || layout_reader_refuse(r, from, r->at, "a multiple of 0 elements");
+}
+
+static bool read_part(LayoutReader *r, Tiling *tiling) {
+  if (layout_reader_accept(r, "D")) return read_levels(r, tiling);
+  if (layout_reader_accept(r, "T")) return read_tiles(r, tiling);
+  return layout_reader_accept(r, "L") ? read_tail(r, tiling) : read_property(r);
+}
+
+// The places of all axes as one, whose extent `tail` divides.
+static bool flatten(LayoutReader *r, const Tiling *tiling, const char *from, Axes *axes) {
+  Context *context = r->context;
+  const LayoutExpr *flat = layout_const(context, 0), *size = layout_const(context, 1);
+  const LayoutExpr *tail = layout_const(context, tiling->tail);
+  for (int i = 0; i < axes->count; i++) {
+    const LayoutExpr *extent = axes->extents[i];
+    if (!extent)
+      return layout_reader_refuse(r, from, r->at,
+                                  "`L` needs the shape of the tensor: write it before the layout");
+    flat = layout_expr(context, LAYOUT_ADD, layout_expr(context, LAYOUT_MUL, flat, extent, NULL),
+                       axes->exprs[i], NULL);
+    size = layout_expr(context, LAYOUT_MUL, size, extent, NULL);
+  }
+  axes->count = 1;
+  axes->exprs[0] = flat;
+  axes->extents[0] = layout_expr(context, LAYOUT_MUL, blocks(context, size, tail), tail, NULL);
+  return true;
+}
+
+// layout := [shape] ["{" order [":" part*] "}"]
+// part := "D" levels | "T" tile+ | "L" "(" number ")" | property
 bool layout_read_xla(LayoutReader *r, Spelled *out) {
   Tiling *tiling = arena_new(&r->context->scratch, Tiling);
   const char *from = r->at;
@@ -227,9 +327,9 @@ bool layout_read_xla(LayoutReader *r, Spelled *out) {
     tiling->rank = rank;
   } else {
     if (!layout_reader_expect(r, "{") || !read_order(r, tiling)) return false;
-    if (layout_reader_accept(r, ":") && !read_tiles(r, tiling)) return false;
+    bool parts = layout_reader_accept(r, ":");
     while (!layout_reader_accept(r, "}"))
-      if (!read_property(r)) return false;
+      if (parts ? !read_part(r, tiling) : !layout_reader_expect(r, "}")) return false;
   }
   if (rank >= 0 && rank != tiling->rank)
     return layout_reader_refuse(r, from, r->at, "the shape has %d axes, the layout %d", rank,
@@ -239,8 +339,9 @@ bool layout_read_xla(LayoutReader *r, Spelled *out) {
   if (!tiled_axes(r->context, tiling, out->shape ? out->shape : r->shape, &axes))
     return layout_reader_refuse(r, from, r->at,
                                 "`*` needs the shape of the tensor: write it before the layout");
+  if (tiling->tail > 1 && !flatten(r, tiling, from, &axes)) return false;
   out->map = axes_map(r->context, &axes, tiling->rank);
-  say_extents(r->context, &axes, out);
+  say_extents(r->context, &axes, tiling->tail > 1, out);
   return true;
 }
 
@@ -294,6 +395,8 @@ static const char *tiling_text(Context *context, const Tiling *tiling) {
       text_printf(&text, "%s%lld", j ? "," : "", (long long)tile->sizes[j]);
     text_puts(&text, ")");
   }
+  if (tiling->tail)
+    text_printf(&text, "%sL(%lld)", tiling->tile_count ? "" : ":", (long long)tiling->tail);
   text_puts(&text, "}");
   return text_string(&text);
 }
@@ -342,18 +445,55 @@ static bool share_numbers(Context *context, const Layout *layout, int left, int 
   return false;
 }
 
+static bool find_tiling(Context *context, const Layout *layout, Tiling *out) {
+  int counts[MAX_TILES], numbers = layout->physical_rank - layout->rank;
+  return numbers >= 0 && numbers <= 12 && read_axes(context, layout, out) &&
+         share_numbers(context, layout, numbers, counts, 0, out);
+}
+
+static int heavier(const void *a, const void *b) {
+  int64_t x = ((const AxisDigit *)a)->weights[0], y = ((const AxisDigit *)b)->weights[0];
+  return (x < y) - (x > y);
+}
+
+// The layout whose axes one memory axis was made of: its digits, the heaviest first, after the axes
+// of one element. NULL where digits leave gaps.
+static const Layout *unflattened(Context *context, const Layout *layout) {
+  const char *why;
+  Placement p;
+  const LayoutExpr *outputs[MAX_RANK];
+  int count = 0;
+  int64_t size = 1;
+  if (layout->physical_rank != 1 ||
+      !layout_placement(context, layout->extents, layout->rank, layout->map->outputs, 1, &p, &why))
+    return NULL;
+  if (p.constants[0] || p.digit_count + layout->rank > MAX_RANK) return NULL;
+  for (int axis = 0; axis < layout->rank; axis++)
+    if (layout->extents[axis] == 1) outputs[count++] = layout_axis(context, axis);
+  if (p.digit_count) qsort(p.digits, (size_t)p.digit_count, sizeof *p.digits, heavier);
+  for (int i = 0; i < p.digit_count; i++) {
+    const AxisDigit *g = &p.digits[i];
+    const LayoutExpr *e = layout_axis(context, g->axis);
+    e = layout_expr(context, LAYOUT_DIV, e, layout_const(context, g->cut), NULL);
+    if (g->cut * g->radix < layout->extents[g->axis])
+      e = layout_expr(context, LAYOUT_MOD, e, layout_const(context, g->radix), NULL);
+    outputs[count++] = e;
+  }
+  for (int i = p.digit_count - 1; i >= 0; size *= p.digits[i--].radix)
+    if (p.digits[i].weights[0] != size) return NULL;
+  const IndexMap *map =
+      index_map_new(context, layout->rank, layout->map->inputs, count, outputs, NULL, NULL, 0);
+  return layout_static(context, map, layout->extents, (SourcePos){0});
+}
+
 const char *layout_print_xla(Context *context, const Layout *layout, const char **why) {
   Tiling *tiling = arena_new(&context->scratch, Tiling);
-  int counts[MAX_TILES], numbers = layout->physical_rank - layout->rank;
-  *why = NULL;
-  if (!layout->is_static)
-    *why = "its extents are symbolic";
-  else if (!layout_is_plain(layout))
-    *why = "XLA's layouts have no resources and no replicas";
-  else if (layout->map->separator_count)
-    *why = "XLA's layouts have no axis separators";
-  else if (numbers < 0 || numbers > 12 || !read_axes(context, layout, tiling) ||
-           !share_numbers(context, layout, numbers, counts, 0, tiling))
-    *why = "its physical axes are not the axes in some order, cut by tiles";
-  return *why ? NULL : tiling_text(context, tiling);
+  const Layout *axes;
+  if ((*why = layout_memory_alone(context, layout, "XLA"))) return NULL;
+  if (find_tiling(context, layout, tiling)) return tiling_text(context, tiling);
+  if ((axes = unflattened(context, layout)) && find_tiling(context, axes, tiling)) {
+    tiling->tail = layout->physical_extents[0];
+    return tiling_text(context, tiling);
+  }
+  return *why = "its physical axes are not the axes in some order, cut by tiles", NULL;
 }
