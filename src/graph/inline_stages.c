@@ -29,16 +29,32 @@ static Expr *simplify_over(Context *context, const TeStage *te, Expr *value) {
   return simplify_deep(analyzer, value);
 }
 
-static Expr *value_with(StageGraph *s, const Stage *stage, const Stage *user) {
+static Expr *expr_with(StageGraph *s, const Stage *stage, const Stage *user, Expr *e) {
   Inlining inlining = {s->context, stage};
   Rewriter rewriter = {.context = s->context, .env = &inlining, .expr = inline_load};
-  return simplify_over(s->context, user->te, rewrite_expr(&rewriter, user->te->value));
+  return simplify_over(s->context, user->te, rewrite_expr(&rewriter, e));
+}
+
+static Expr *value_with(StageGraph *s, const Stage *stage, const Stage *user) {
+  return expr_with(s, stage, user, user->te->value);
 }
 
 static void set_value(StageGraph *s, Stage *stage, Expr *value) {
   TeStage *te = arena_copy(&s->context->arena, stage->te, sizeof *te);
   te->value = value;
   stage->te = te;
+}
+
+// Into what an ordered stage starts from, and into where its updates go.
+static void put_into_order(StageGraph *s, const Stage *stage, Stage *user) {
+  TeStage *te = arena_copy(&s->context->arena, user->te, sizeof *te);
+  te->indices = arena_array(&s->context->arena, Expr *, te->axis_count);
+  te->init = expr_with(s, stage, user, te->init);
+  for (int i = 0; i < te->axis_count; i++) {
+    Expr *index = user->te->indices[i];
+    te->indices[i] = index == te->axes[i].var ? index : expr_with(s, stage, user, index);
+  }
+  user->te = te;
 }
 
 // ---- Views -------------------------------------------------------------------------------------
@@ -76,6 +92,7 @@ void stage_graph_inline_views(StageGraph *s) {
     for (int k = 0; k < users.count; k++) {
       Stage *user = users.items[k];
       set_value(s, user, value_with(s, stage, user));
+      if (stage_is_ordered(user)) put_into_order(s, stage, user);
       stage_graph_reread(s, user);
     }
     stage_graph_let_go(s, stage);

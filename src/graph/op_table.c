@@ -22,6 +22,7 @@ static const Family families[] = {
     {select_ops, &select_op_count},
     {standardize_ops, &standardize_op_count},
     {quantize_ops, &quantize_op_count},
+    {ordered_ops, &ordered_op_count},
 };
 
 int op_count(void) {

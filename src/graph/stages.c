@@ -48,6 +48,7 @@ static void find_reads(StageGraph *s, Stage *stage) {
   stage->reads = (PtrArray){0};
   visit_expr(&visitor, stage->te->value);
   if (stage->te->init) visit_expr(&visitor, stage->te->init);
+  for (int i = 0; i < stage->te->axis_count; i++) visit_expr(&visitor, stage->te->indices[i]);
 }
 
 void stage_graph_connect(StageGraph *s) {
@@ -167,6 +168,10 @@ bool stage_is_reduction(const Stage *stage) {
   return stage->te->init != NULL;
 }
 
+bool stage_is_ordered(const Stage *stage) {
+  return stage->te->ordered;
+}
+
 static bool same_shape(const Buffer *a, const Buffer *b) {
   for (int i = 0; i < a->rank; i++)
     if (i >= b->rank || a->shape[i] != b->shape[i]) return false;
@@ -191,7 +196,7 @@ static bool check_in_place(Visitor *visitor, Expr *e) {
 
 bool stage_reads_in_place(const Stage *stage, const StageTensor *tensor) {
   InPlace check = {stage, tensor->buffer, true};
-  if (!same_shape(stage->te->output, tensor->buffer)) return false;
+  if (stage_is_ordered(stage) || !same_shape(stage->te->output, tensor->buffer)) return false;
   Visitor visitor = {.env = &check, .enter_expr = check_in_place};
   visit_expr(&visitor, stage->te->value);
   return check.in_place;
@@ -272,14 +277,24 @@ static bool all_constant(const Stage *stage) {
   return true;
 }
 
-static double iterations_of(const Stage *stage) {
-  double count = 1;
-  for (int i = 0; i < stage->te->axis_count + stage->te->reduce_count; i++) {
+static double product_of(const BlockVar *axes, int count) {
+  double product = 1;
+  for (int i = 0; i < count; i++) {
     int64_t extent;
-    if (!expr_as_int(stage->te->axes[i].extent, &extent)) return -1;
-    count *= (double)extent;
+    if (!expr_as_int(axes[i].extent, &extent)) return -1;
+    product *= (double)extent;
   }
-  return count;
+  return product;
+}
+
+double stage_iterations(const Stage *stage) {
+  const TeStage *te = stage->te;
+  double all = product_of(te->axes, te->axis_count + te->reduce_count);
+  if (!te->ordered || all < 0) return all;
+  double updates = product_of(te->axes + te->axis_count, te->reduce_count);
+  for (int i = 0; i < te->axis_count; i++)
+    if (te->indices[i] == te->axes[i].var) updates *= product_of(&te->axes[i], 1);
+  return product_of(te->axes, te->axis_count) + updates;
 }
 
 static InterpTensor interp_tensor(const ConstData *data) {
@@ -320,7 +335,7 @@ bool stage_graph_fold(StageGraph *s, double limit) {
   int kept = 0;
   for (int i = 0; i < s->stages.count; i++) {
     Stage *stage = s->stages.items[i];
-    double iterations = iterations_of(stage);
+    double iterations = stage_iterations(stage);
     bool fold =
         !stage->output->is_output && all_constant(stage) && iterations >= 0 && iterations <= limit;
     if (fold && !fold_stage(s, stage)) return false;

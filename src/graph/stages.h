@@ -67,7 +67,9 @@ void stage_graph_let_go(StageGraph *stages, Stage *stage);
 // Removes what no output needs, and renumbers.
 void stage_graph_prune(StageGraph *stages);
 
-bool stage_is_reduction(const Stage *stage);
+bool stage_is_reduction(const Stage *stage); // ordered ones too
+bool stage_is_ordered(const Stage *stage);
+double stage_iterations(const Stage *stage); // of its block; -1 when extents are not known
 // The stage reads `tensor` only at its own axes, and tensor and output have one shape.
 bool stage_reads_in_place(const Stage *stage, const StageTensor *tensor);
 StageTensor *stage_tensor_of(const StageGraph *stages, const Buffer *buffer);

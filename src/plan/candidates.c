@@ -8,6 +8,7 @@ static int lanes_of(const Planner *p, const Buffer *buffer) {
 }
 
 bool planner_nest(const Planner *p, const Stage *stage, Nest *nest) {
+  if (stage_is_ordered(stage)) return false;
   Stmt *s = te_stage_stmt(p->context, stage->te);
   while (s->kind == STMT_FOR) s = s->as.loop.body;
   return nest_of_block(p->context, s->as.block, nest);

@@ -129,11 +129,14 @@ static void combine_reads(Combination *c, int read) {
 // Loops that cannot be looked into: everything as the model has it.
 static bool only_choice(Planner *p, const Stage *stage) {
   StageChoice *choice = add_choice(p, stage);
+  choice->cost = MAX_OF(stage_iterations(stage), 0) * 4; // scalar code
   for (int i = 0; i < stage->reads.count; i++)
     choice->reads[i] = ((StageTensor *)stage->reads.items[i])->data ? -1 : 0;
   for (int i = -1; i < stage->reads.count; i++)
     if (only_candidate(p, stage, i) > 0)
-      return planner_refuses(p, stage, "its loops have sizes that are not known");
+      return planner_refuses(p, stage,
+                             stage_is_ordered(stage) ? "its elements are written in an order"
+                                                     : "its loops have sizes that are not known");
   return true;
 }
 
@@ -201,8 +204,8 @@ static double elementwise_cost(const Planner *p, const Stage *stage, const Stage
 }
 
 static bool can_join(const Stage *stage, const StageTensor *tensor) {
-  return tensor->producer && !tensor->is_output && tensor->users.count == 1 &&
-         stage_reads_in_place(stage, tensor) &&
+  return tensor->producer && !stage_is_ordered(tensor->producer) && !tensor->is_output &&
+         tensor->users.count == 1 && stage_reads_in_place(stage, tensor) &&
          dtype_equal(tensor->buffer->type, stage->output->buffer->type);
 }
 

@@ -12,6 +12,7 @@ typedef struct Model {
   const KernelParam *params;
   KernelChoice *choice;
   BlockRef anchor, tail; // the reduction (NULL without) and the block that writes the output
+  BlockRef updates;      // of elements that the tail sets, in order; NULL without
   Nest nest;             // of the anchor before any layout was changed
   NestLayouts layouts;
   const char *refusal; // of the tile, where no step says it
@@ -34,9 +35,21 @@ static bool top_blocks(Model *m, BlockRefs *blocks) {
   return schedule_get_child_blocks(m->sch, root, NULL, blocks);
 }
 
+static bool is_ordered(const Model *m, BlockRef ref) {
+  const Block *block = schedule_block(m->sch, ref);
+  for (int i = 0; i < block->var_count; i++)
+    if (block->vars[i].kind == ITER_OPAQUE) return true;
+  return false;
+}
+
 static bool inline_others(Model *m) {
   BlockRefs blocks = {0};
   TRY(top_blocks(m, &blocks));
+  if (blocks.count == 2 && is_ordered(m, blocks.items[1])) {
+    m->tail = blocks.items[0];
+    m->updates = blocks.items[1];
+    return true;
+  }
   for (int i = 0; i < blocks.count; i++)
     if (is_reduction(m, blocks.items[i])) m->anchor = blocks.items[i];
   m->tail = array_last(&blocks);
@@ -493,6 +506,15 @@ static bool vectorise_last(Model *m, BlockRef block) {
   return schedule_parallel(m->sch, all);
 }
 
+// Axes that the updates keep apart run in parallel; the updates of one stay in order.
+static void schedule_updates(Model *m) {
+  LoopRefs loops = {0};
+  m->choice->slow = "its updates run one after the other";
+  if (!schedule_get_loops(m->sch, m->updates, &loops) || loops.count < 2) return;
+  if (schedule_block(m->sch, m->updates)->vars[0].kind == ITER_SPATIAL)
+    schedule_parallel(m->sch, loops.items[0]);
+}
+
 static bool schedule_plain(Model *m) {
   TRY(lay_out_params(m));
   if (m->tail) {
@@ -502,7 +524,9 @@ static bool schedule_plain(Model *m) {
     m->choice->slow = "no axis of the reduction can be a vector";
     return true;
   }
-  return vectorise_last(m, m->tail);
+  TRY(vectorise_last(m, m->tail));
+  if (m->updates) schedule_updates(m);
+  return true;
 }
 
 static bool begin(Model *m) {
@@ -511,7 +535,7 @@ static bool begin(Model *m) {
   *choice = (KernelChoice){.schedule = schedule_new(context, m->func)};
   choice->layouts = arena_array(&context->arena, const Layout *, m->func->param_count);
   m->sch = choice->schedule;
-  m->anchor = m->tail = NULL;
+  m->anchor = m->tail = m->updates = NULL;
   return inline_others(m);
 }
 
@@ -527,7 +551,8 @@ static bool try_quietly(Model *m, bool (*steps)(Model *m), const char **refusal)
 
 bool kernel_schedule(Context *context, const HostMachine *machine, PrimFunc *func,
                      const KernelParam *params, KernelChoice *choice) {
-  Model m = {context, machine, NULL, func, params, choice, NULL, NULL, {0}, {0}, NULL};
+  Model m = {
+      .context = context, .machine = machine, .func = func, .params = params, .choice = choice};
   const char *refusal = NULL;
   TRY(begin(&m));
   if (m.anchor && nest_of_block(context, schedule_block(m.sch, m.anchor), &m.nest)) {

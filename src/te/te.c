@@ -89,6 +89,11 @@ static Buffer *reduce_wide(Te *te, const char *name, DType type, Expr *const *sh
   return te_compute(te, name, type, shape, &to, te_at(te, sum, to.at));
 }
 
+static BlockVar more_axis(Context *context, Expr *var, Expr *extent, IterKind kind) {
+  return (BlockVar){
+      .var = var, .min = expr_int(context, var->type, 0), .extent = extent, .kind = kind};
+}
+
 Buffer *te_reduce(Te *te, const char *name, DType type, Expr *const *shape, const TeAxes *axes,
                   const TeReduction *reduction, Expr *value) {
   Context *context = te->context;
@@ -100,43 +105,81 @@ Buffer *te_reduce(Te *te, const char *name, DType type, Expr *const *shape, cons
   if (sums && is_narrow(type)) return reduce_wide(te, name, type, shape, axes, reduction, value);
   TeStage *stage = stage_new(te, name, type, shape, axes, reduction->count);
   for (int i = 0; i < reduction->count; i++)
-    stage->axes[axes->rank + i] = (BlockVar){.var = reduction->axes[i],
-                                             .min = expr_int(context, reduction->axes[i]->type, 0),
-                                             .extent = reduction->extents[i],
-                                             .kind = ITER_REDUCTION};
+    stage->axes[axes->rank + i] =
+        more_axis(context, reduction->axes[i], reduction->extents[i], ITER_REDUCTION);
   Expr *so_far = expr_load(context, stage->output, axes->at, axes->rank);
   stage->init = expr_cast(context, type, reduction->init);
   stage->value = expr_binary(context, reduction->combine, so_far, expr_cast(context, type, value));
   return stage->output;
 }
 
+TeStage *te_ordered(Te *te, const char *name, DType type, Expr *const *shape, const TeAxes *axes,
+                    const TeUpdates *updates, Expr *init) {
+  TeStage *stage = stage_new(te, name, type, shape, axes, updates->count);
+  for (int i = 0; i < updates->count; i++)
+    stage->axes[axes->rank + i] =
+        more_axis(te->context, updates->axes[i], updates->extents[i], ITER_OPAQUE);
+  stage->ordered = true;
+  stage->init = expr_cast(te->context, type, init);
+  return stage;
+}
+
+void te_set_update(Te *te, TeStage *stage, Expr *const *targets, Expr *value) {
+  size_t bytes = sizeof *targets * (size_t)stage->axis_count;
+  stage->indices = arena_copy(&te->context->arena, targets, bytes);
+  stage->value = expr_cast(te->context, stage->output->type, value);
+}
+
 // ---- The tensor program
 
-static BlockVar *bound_vars(Context *context, const TeStage *stage, Expr **loops) {
-  int count = stage->axis_count + stage->reduce_count;
-  BlockVar *vars = arena_copy(&context->arena, stage->axes, sizeof *vars * (size_t)count);
-  for (int i = 0; i < count; i++) {
-    const char *name = vars[i].var->as.var->name;
-    const char *loop_name = name[0] == 'v' && name[1] ? str_format(context, "i%s", name + 1) : name;
-    loops[i] = expr_var(context, loop_name, vars[i].var->type);
-    vars[i].binding = loops[i];
+static BlockVar bound_var(Context *context, BlockVar var, Expr **loop) {
+  const char *name = var.var->as.var->name;
+  const char *loop_name = name[0] == 'v' && name[1] ? str_format(context, "i%s", name + 1) : name;
+  *loop = expr_var(context, loop_name, var.var->type);
+  var.binding = *loop;
+  return var;
+}
+
+// A nest of serial loops around a block of the variables.
+static Stmt *nest_of(Context *context, const BlockVar *vars, int count, Block *block) {
+  Expr **loops = arena_array(&context->arena, Expr *, count);
+  block->var_count = count;
+  block->vars = arena_array(&context->arena, BlockVar, count);
+  for (int i = 0; i < count; i++) block->vars[i] = bound_var(context, vars[i], &loops[i]);
+  Stmt *s = stmt_block(context, block_copy(context, block));
+  for (int i = count - 1; i >= 0; i--)
+    s = stmt_for(context, loops[i], expr_int(context, loops[i]->type, 0), vars[i].extent,
+                 LOOP_SERIAL, s);
+  return s;
+}
+
+// One block that sets all elements, one that updates them. Axes that are their own targets stand
+// outside of the updates.
+static Stmt *ordered_stmt(Context *context, const TeStage *stage) {
+  int rank = stage->axis_count, count = 0;
+  Expr **at = arena_array(&context->arena, Expr *, rank);
+  BlockVar *vars = arena_array(&context->arena, BlockVar, rank + stage->reduce_count);
+  for (int i = 0; i < rank; i++) {
+    at[i] = stage->axes[i].var;
+    if (stage->indices[i] == at[i]) vars[count++] = stage->axes[i];
   }
-  return vars;
+  for (int i = 0; i < stage->reduce_count; i++) vars[count++] = stage->axes[rank + i];
+  Block init = {.name = str_format(context, "%s_init", stage->name)},
+        update = {.name = stage->name};
+  init.body = stmt_store(context, stage->output, at, rank, stage->init);
+  update.body = stmt_store(context, stage->output, stage->indices, rank, stage->value);
+  Stmt *parts[] = {nest_of(context, stage->axes, rank, &init),
+                   nest_of(context, vars, count, &update)};
+  return stmt_seq(context, parts, 2);
 }
 
 Stmt *te_stage_stmt(Context *context, const TeStage *stage) {
-  int count = stage->axis_count + stage->reduce_count;
-  Expr **loops = arena_array(&context->arena, Expr *, count);
-  Block block = {.name = stage->name, .var_count = count};
-  block.vars = bound_vars(context, stage, loops);
+  if (stage->ordered) return ordered_stmt(context, stage);
+  Block block = {.name = stage->name};
   block.body = stmt_store(context, stage->output, stage->indices, stage->axis_count, stage->value);
   if (stage->init)
     block.init = stmt_store(context, stage->output, stage->indices, stage->axis_count, stage->init);
-  Stmt *s = stmt_block(context, block_copy(context, &block));
-  for (int i = count - 1; i >= 0; i--)
-    s = stmt_for(context, loops[i], expr_int(context, loops[i]->type, 0), block.vars[i].extent,
-                 LOOP_SERIAL, s);
-  return s;
+  return nest_of(context, stage->axes, stage->axis_count + stage->reduce_count, &block);
 }
 
 static bool is_output(const Te *te, const Buffer *buffer) {

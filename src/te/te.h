@@ -14,12 +14,13 @@ typedef struct TeStage {
   Str name;
   Buffer *output;
   int axis_count, reduce_count;
-  BlockVar *axes;   // spatial, one per axis of the output, then the reductions
-  Expr *init;       // NULL without a reduction
+  BlockVar *axes; // spatial, one per axis of the output, then the reductions or updates
+  Expr *init;     // NULL without a reduction and without updates
   // The value; in a reduction, the update expression, in which the output at the axes is the value
   // so far: load(output, axes) + a[…] * b[…].
   Expr *value;
-  Expr **indices; // where it is written: the axes as they are
+  Expr **indices; // where it is written: the axes as they are, but for an ordered stage's updates
+  bool ordered;   // every element is init; then updates one after the other (te_ordered)
 } TeStage;
 
 typedef struct Te {
@@ -54,7 +55,20 @@ Buffer *te_reduce(Te *te, const char *name, DType type, Expr *const *shape, cons
                   const TeReduction *reduction, Expr *value);
 Expr *te_at(Te *te, Buffer *tensor, Expr *const *indices);
 
-// The loops and the block of one stage.
+// What no expression of one element says in reasonable time: scattering, running sums, greedy
+// choices. output[axes] = init everywhere, then, for each point of the update axes, the first
+// outermost, output[targets] = value, where the value may read the output anywhere. A target that
+// is its axis itself is gone through outside of the updates; every other must lie within it.
+typedef struct TeUpdates {
+  int count;
+  Expr *axes[TE_MAX_RANK], *extents[TE_MAX_RANK];
+} TeUpdates;
+// The stage and its output; te_set_update gives it targets and value.
+TeStage *te_ordered(Te *te, const char *name, DType type, Expr *const *shape, const TeAxes *axes,
+                    const TeUpdates *updates, Expr *init);
+void te_set_update(Te *te, TeStage *stage, Expr *const *targets, Expr *value);
+
+// The loops and the block of one stage; of an ordered one, those of its init, then its updates.
 Stmt *te_stage_stmt(Context *context, const TeStage *stage);
 // The tensor program: one block a stage, parameters are the inputs, then the outputs; stages that
 // are not outputs become allocations of the root block.

@@ -118,9 +118,7 @@ static void reduction_case(const OpRow *row, int number, OperatorCase *out) {
   static const char *const attrs[] = {"axis=[1], keepdims=1", "axis=[0, -1]", ""};
   static const char *const single[] = {"axis=1, keepdims=1", "axis=-1", "axis=0"};
   static const char *const shapes[] = {"3x17x5", "7x2x13", "1x3"};
-  bool one_axis = has_attr(row, "select_last_index") || has_attr(row, "reverse");
-  const char *attr = one_axis ? single[number] : attrs[number];
-  if (has_attr(row, "reverse")) attr = number ? "axis=1, reverse=1" : "axis=1, exclusive=1";
+  const char *attr = has_attr(row, "select_last_index") ? single[number] : attrs[number];
   *out = (OperatorCase){row->name, shapes[number], attr, 0};
 }
 
@@ -131,8 +129,7 @@ static const char *const cast_attrs[] = {"dtype=\"float32\"",  "dtype=\"int8\"",
 // Case `number` of an operator; false behind the last.
 static bool find_case(Context *context, const OpRow *row, int number, OperatorCase *out) {
   if (row->body) return number < 3 ? elementwise_case(context, row, number, out), true : false;
-  if (has_attr(row, "keepdims") || has_attr(row, "reverse"))
-    return number < 3 ? reduction_case(row, number, out), true : false;
+  if (has_attr(row, "keepdims")) return number < 3 ? reduction_case(row, number, out), true : false;
   if (!strcmp(row->name, "astype")) {
     if (number >= COUNT_OF(cast_attrs)) return false;
     *out = (OperatorCase){row->name, "5x7@0~100", cast_attrs[number], 0};

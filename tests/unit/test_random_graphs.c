@@ -220,11 +220,31 @@ static void grow_reduction(Growth *g, Value *x) {
   take(g, node);
 }
 
+// Running sums, or elements put to places that are known only when the graph runs.
+static void grow_ordered(Growth *g, Value *x) {
+  static const char *const ways[] = {"none", "add", "max"};
+  if (!x->rank) return;
+  int axis = below(g, x->rank), sums = below(g, 2);
+  int64_t shape[TE_MAX_RANK];
+  value_static_shape(x, shape);
+  shape[0] = 1 + below(g, (int)shape[0]);
+  double last = (double)extent(x, axis) - 0.25;
+  Node *places = call(g, "astype", (Value *[]){constant(g, shape, x->rank, -last, last)}, 1);
+  node_set_string(g->context, places, "dtype", "int64");
+  if (!sums && !op_infer(g->context, places)) return;
+  if (!sums) array_push(&g->context->arena, &g->graph->nodes, places);
+  Value *inputs[] = {x, places->outputs[0], constant(g, shape, x->rank, -1, 1)};
+  Node *node = call(g, sums ? "cumsum" : "scatter_elements", inputs, sums ? 1 : 3);
+  node_set_int(g->context, node, "axis", axis);
+  if (!sums) node_set_string(g->context, node, "reduction", ways[below(g, 3)]);
+  take(g, node);
+}
+
 static void (*const growers[])(Growth *, Value *) = {
     grow_conv,   grow_conv,     grow_conv,     grow_conv,      grow_unary,
     grow_unary,  grow_norm,     grow_binary,   grow_binary,    grow_pool,
     grow_matmul, grow_residual, grow_residual, grow_transpose, grow_reshape,
-    grow_concat, grow_pad,      grow_softmax,  grow_reduction,
+    grow_concat, grow_pad,      grow_softmax,  grow_reduction, grow_ordered,
 };
 
 static GraphFunc *random_graph(Context *context, uint64_t seed) {

@@ -94,7 +94,7 @@ void import_trilu(Import *import) {
 void import_cumsum(Import *import) {
   int64_t axis;
   if (!known_integer(import, 1, 0, &axis)) return;
-  Node *node = import_begin(import, "cumsum", import->inputs, 1);
+  Node *node = import_begin(import, op_find_onnx(import->node->op_type)->name, import->inputs, 1);
   node_set_int(import->context, node, "axis", axis);
   node_set_int(import->context, node, "exclusive", import_int(import, "exclusive", 0));
   node_set_int(import->context, node, "reverse", import_int(import, "reverse", 0));

@@ -354,6 +354,7 @@ static const OnnxRow rows[] = {
     {"Conv", 2, 3, WINDOW_ATTRIBUTES "group:int", import_conv},
     {"ConvTranspose", 2, 3, WINDOW_ATTRIBUTES "group:int output_padding:ints output_shape:ints",
      import_conv_transpose},
+    {"CumProd", 2, 2, "exclusive:int reverse:int", import_cumsum},
     {"CumSum", 2, 2, "exclusive:int reverse:int", import_cumsum},
     {"DepthToSpace", 1, 1, "blocksize:int mode:string", import_depth_to_space},
     {"Dropout", 1, 3, "ratio:float seed:int", import_dropout},
@@ -412,7 +413,7 @@ static const OnnxRow rows[] = {
     {0},
 };
 
-static const OnnxRow *const tables[] = {rows, onnx_quantized_rows};
+static const OnnxRow *const tables[] = {rows, onnx_quantized_rows, onnx_scatter_rows};
 
 const OnnxRow *onnx_row_find(const char *name) {
   for (int i = 0; i < COUNT_OF(tables); i++)

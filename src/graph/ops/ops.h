@@ -18,6 +18,7 @@ OP_FAMILY(shape)
 OP_FAMILY(select)
 OP_FAMILY(standardize)
 OP_FAMILY(quantize)
+OP_FAMILY(ordered)
 #undef OP_FAMILY
 
 enum { OP_MOST_PARTS = 1024 }; // of a split
@@ -39,5 +40,10 @@ Expr *op_window_indices(OpCall *call, const WindowAxis *windows, int count, Expr
 // x at (n, c, windows…), or `outside` where a window reaches past the tensor.
 Expr *op_window_at(OpCall *call, Buffer *x, Expr *n, Expr *c, const WindowAxis *windows, int count,
                    Expr *const *at, Expr *const *taps, Expr *outside);
+
+// An element of an index tensor as a position on an axis: from the end where it is negative, the
+// nearest where it is outside.
+Expr *op_position(Context *context, Expr *index, Expr *extent);
+bool op_check_indices(OpCall *call, int input); // are integers
 
 #endif

@@ -106,7 +106,7 @@ static bool define_mean(OpCall *call) {
   return true;
 }
 
-// ---- Places and running sums
+// ---- Places
 
 // The place of the largest (or smallest) along an axis: the first of those that equal it.
 static bool define_place_of(OpCall *call, ExprOp combine, Expr *init) {
@@ -147,26 +147,6 @@ static bool define_argmin(OpCall *call) {
   return define_place_of(call, EXPR_MIN, op_highest(call->context, call->inputs[0]->type));
 }
 
-// y[i] = Σ x[k], k <= i; without x[i] itself when exclusive, from the end when reverse.
-static bool define_cumsum(OpCall *call) {
-  Context *context = call->context;
-  Buffer *x = call->inputs[0];
-  int axis;
-  if (!op_axis(call, node_int(call->node, "axis", 0), x->rank, &axis)) return false;
-  TeAxes axes = te_axes(call->te, x->shape, x->rank);
-  TeReduction sum = {.combine = EXPR_ADD, .init = zero_of(call)};
-  Expr *at[TE_MAX_RANK];
-  memcpy(at, axes.at, sizeof at);
-  Expr *k = at[axis] = op_reduce_axis(call, &sum, "k", x->shape[axis]);
-  ExprOp order = node_int(call->node, "exclusive", 0) ? EXPR_LT : EXPR_LE;
-  bool reverse = node_int(call->node, "reverse", 0) != 0;
-  Expr *counts = reverse ? expr_binary(context, order, axes.at[axis], k)
-                         : expr_binary(context, order, k, axes.at[axis]);
-  Expr *value = expr_select(context, counts, te_at(call->te, x, at), zero_of(call));
-  op_output(call, te_reduce(call->te, call->node->name, x->type, x->shape, &axes, &sum, value));
-  return true;
-}
-
 static const char reduce_attrs[] = "axis keepdims noop_with_empty_axes";
 
 const OpRow reduction_ops[] = {
@@ -180,6 +160,5 @@ const OpRow reduction_ops[] = {
     {"norm2", "ReduceL2", 1, 1, define_norm2, reduce_attrs},
     {"argmax", "ArgMax", 1, 1, define_argmax, "axis keepdims select_last_index"},
     {"argmin", "ArgMin", 1, 1, define_argmin, "axis keepdims select_last_index"},
-    {"cumsum", "CumSum", 1, 1, define_cumsum, "axis exclusive reverse"},
 };
 const int reduction_op_count = COUNT_OF(reduction_ops);

@@ -180,9 +180,7 @@ static bool define_tril(OpCall *call) {
 
 // ---- By indices
 
-// An element of an index tensor as a position on an axis.
-static Expr *position(OpCall *call, Expr *index, Expr *extent) {
-  Context *context = call->context;
+Expr *op_position(Context *context, Expr *index, Expr *extent) {
   Expr *size = expr_cast(context, index->type, extent), *zero = expr_const(context, index->type, 0);
   Expr *last = expr_sub(context, size, expr_const(context, index->type, 1));
   if (index->type.code == TYPE_INT)
@@ -191,7 +189,7 @@ static Expr *position(OpCall *call, Expr *index, Expr *extent) {
   return expr_cast(context, extent->type, expr_max(context, expr_min(context, index, last), zero));
 }
 
-static bool check_indices(OpCall *call, int input) {
+bool op_check_indices(OpCall *call, int input) {
   DType type = call->inputs[input]->type;
   return dtype_is_int(type) || op_error(call, "its indices are of type %s, expected integers",
                                         dtype_name(call->context, type));
@@ -210,7 +208,7 @@ static bool define_take(OpCall *call) {
   Buffer *x = call->inputs[0], *by = call->inputs[1];
   Expr *shape[TE_MAX_RANK], *indices[TE_MAX_RANK];
   int axis, rank = x->rank + by->rank - 1;
-  if (!check_indices(call, 1) || !op_axis(call, node_int(call->node, "axis", 0), x->rank, &axis))
+  if (!op_check_indices(call, 1) || !op_axis(call, node_int(call->node, "axis", 0), x->rank, &axis))
     return false;
   if (rank > TE_MAX_RANK) return op_error(call, "its result would have rank %d", rank);
   for (int i = 0; i < rank; i++)
@@ -221,7 +219,7 @@ static bool define_take(OpCall *call) {
   TeAxes axes = te_axes(call->te, shape, rank);
   for (int i = 0; i < x->rank; i++) indices[i] = axes.at[i < axis ? i : i + by->rank - 1];
   Expr *index = te_at(call->te, by, axes.at + axis);
-  indices[axis] = position(call, index, x->shape[axis]);
+  indices[axis] = op_position(call->context, index, x->shape[axis]);
   op_output(call, te_compute(call->te, call->node->name, x->type, shape, &axes,
                              te_at(call->te, x, indices)));
   return true;
@@ -232,7 +230,7 @@ static bool define_gather_elements(OpCall *call) {
   Buffer *x = call->inputs[0], *by = call->inputs[1];
   Expr *indices[TE_MAX_RANK];
   int axis;
-  if (!check_indices(call, 1) || !op_axis(call, node_int(call->node, "axis", 0), x->rank, &axis))
+  if (!op_check_indices(call, 1) || !op_axis(call, node_int(call->node, "axis", 0), x->rank, &axis))
     return false;
   if (by->rank != x->rank)
     return op_error(call, "its indices have rank %d, its data %d", by->rank, x->rank);
@@ -246,7 +244,7 @@ static bool define_gather_elements(OpCall *call) {
   if (!can_choose(call, x->shape[axis], by->shape, by->rank)) return false;
   TeAxes axes = te_axes(call->te, by->shape, x->rank);
   memcpy(indices, axes.at, sizeof indices);
-  indices[axis] = position(call, te_at(call->te, by, axes.at), x->shape[axis]);
+  indices[axis] = op_position(call->context, te_at(call->te, by, axes.at), x->shape[axis]);
   op_output(call, te_compute(call->te, call->node->name, x->type, by->shape, &axes,
                              te_at(call->te, x, indices)));
   return true;
@@ -258,7 +256,7 @@ static bool define_gather_nd(OpCall *call) {
   Buffer *x = call->inputs[0], *by = call->inputs[1];
   Expr *shape[TE_MAX_RANK], *indices[TE_MAX_RANK], *at[TE_MAX_RANK];
   int64_t depth = 0, batch = node_int(call->node, "batch_dims", 0);
-  if (!check_indices(call, 1)) return false;
+  if (!op_check_indices(call, 1)) return false;
   if (by->rank < 1 || !static_extent(call, by, by->rank - 1, &depth)) return false;
   if (batch < 0 || batch >= by->rank || depth < 0 || batch + depth > x->rank)
     return op_error(call, "%lld indices after %lld batch axes, for a tensor of rank %d",
@@ -276,7 +274,7 @@ static bool define_gather_nd(OpCall *call) {
       continue;
     }
     at[lead] = expr_index(context, i - batch);
-    indices[i] = position(call, te_at(call->te, by, at), x->shape[i]);
+    indices[i] = op_position(call->context, te_at(call->te, by, at), x->shape[i]);
   }
   op_output(call, te_compute(call->te, call->node->name, x->type, shape, &axes,
                              te_at(call->te, x, indices)));
