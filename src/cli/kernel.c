@@ -100,7 +100,7 @@ static bool read_size(Context *context, const char *text, Str *name, int64_t *va
   char *end = "";
   *value = equals ? strtoll(equals + 1, &end, 10) : 0;
   if (!equals || end == equals + 1 || *end || *value < 1)
-    return diag_error(context, (SourcePos){0}, "--input-shape %s: expected NAME=SIZE, as in n=128",
+    return diag_error(context, (SourcePos){0}, "'%s' is not a size: write it as in --dim n=128",
                       text);
   *name = str_intern_n(context, text, (size_t)(equals - text));
   return true;
@@ -121,8 +121,7 @@ bool kernels_check_given(Cli *cli, const Kernels *kernels, const StringList *giv
     int64_t value;
     if (!read_size(context, sizes->items[i], &name, &value)) continue;
     if (!has_size(kernels, name))
-      diag_error(context, (SourcePos){0}, "--input-shape %s: '%s' is no free size", sizes->items[i],
-                 name);
+      diag_error(context, (SourcePos){0}, "a size is given for '%s', which is no free size", name);
   }
   for (int i = 0; i < kernels->count; i++)
     for (int j = 0; j < kernels->items[i].func->param_count; j++)
@@ -259,7 +258,7 @@ static bool fill_tensor(Making *m, int i) {
   if (has_contents(m, i) && !m->contents->fill) return not_given(m, i);
   InterpTensor arg = {.type = buffer->type, .rank = buffer->rank, .shape = shape};
   if (!interp_param_shape(context, m->kernel->func, i, m->sizes.items, m->sizes.count, shape))
-    return diag_note(context, (SourcePos){0}, "--input-shape n=128 gives the size n");
+    return diag_note(context, (SourcePos){0}, "--dim n=128 gives the size n");
   if (!spanned(m, i, &arg, &flat)) return false;
   if (has_contents(m, i) && is_random(m))
     tensor_fill_random(flat, seed_of(m, i));
@@ -297,7 +296,7 @@ static bool one_kernel(Session *s, const Module *module, const char *name, const
   if (!kernels_load(s->cli, module, name, &s->machine, &kernels)) return false;
   *kernel = kernels.items[0];
   if (kernels.count == 1)
-    return kernels_check_given(s->cli, &kernels, given, &s->model->input_shapes);
+    return kernels_check_given(s->cli, &kernels, given, model_sizes(s->cli, s->model));
   return diag_error(s->cli->context, (SourcePos){0},
                     "%s holds %d tensor programs; say with --func which", s->cli->inputs.items[0],
                     kernels.count);
@@ -324,7 +323,7 @@ static bool begin_kernel(Session *s, const Module *module, const char *name,
                                       .report = &s->lower_report}};
   if (!cli_check_pass(s->cli, "--print-ir-after", s->model->print_after) ||
       !cli_machine(s->cli, &s->machine) || !one_kernel(s, module, name, &contents->given, kernel) ||
-      !kernel_arguments(s->cli, kernel, contents, &s->model->input_shapes, false, &arguments))
+      !kernel_arguments(s->cli, kernel, contents, model_sizes(s->cli, s->model), false, &arguments))
     return false;
   compile.machine = s->machine;
   s->inputs = arguments.tensors;

@@ -15,6 +15,15 @@ static bool ends_with(const char *s, const char *ending) {
   return n >= m && strcmp(s + n - m, ending) == 0;
 }
 
+const StringList *model_sizes(Cli *cli, const ModelOptions *options) {
+  StringList *sizes = arena_new(&cli->context->arena, StringList);
+  for (int i = 0; i < options->input_shapes.count; i++)
+    array_push(&cli->context->arena, sizes, options->input_shapes.items[i]);
+  for (int i = 0; i < options->dims.count; i++)
+    array_push(&cli->context->arena, sizes, options->dims.items[i]);
+  return sizes;
+}
+
 bool is_script(const char *path) {
   return strcmp(path, "-") == 0 || ends_with(path, ".py");
 }
@@ -48,7 +57,9 @@ static GraphFunc *load_script(Cli *cli, const char *path) {
 bool model_read(Cli *cli, const char *path, const ModelOptions *options, LoadedModel *model) {
 #if PLEAT_HAVE_ONNX
   OnnxOptions onnx = {.shapes = options->input_shapes.items,
-                      .shape_count = options->input_shapes.count};
+                      .shape_count = options->input_shapes.count,
+                      .dims = options->dims.items,
+                      .dim_count = options->dims.count};
   OnnxImport *import = onnx_import(cli->context, path, &onnx);
   *model = (LoadedModel){import->graph, import->operators, import->node_count, import->opset};
   return import->graph != NULL;

@@ -8,6 +8,7 @@
 
 typedef struct ModelOptions {
   StringList input_shapes; // --input-shape
+  StringList dims;         // --dim
   StringList desired;      // --desired-layout
   StringList keep;         // --keep-layout: names, "" for everything
   StringList input_layouts, output_layouts;
@@ -18,8 +19,9 @@ typedef struct ModelOptions {
 
 // clang-format off
 #define INPUT_SHAPE_OPTION                                                                         \
-  {"input-shape", 0, OPTION_LIST, "NAME=1x3x224x224", "size of an input, or of a free dimension",  \
-   offsetof(ModelOptions, input_shapes)}
+  {"input-shape", 0, OPTION_LIST, "NAME=1x3x224x224", "shape of an input",                         \
+   offsetof(ModelOptions, input_shapes)},                                                          \
+  {"dim", 0, OPTION_LIST, "NAME=1", "size of a free dimension", offsetof(ModelOptions, dims)}
 // clang-format on
 // Rows of a subcommand's options for a ModelOptions at the start of its struct.
 #define MODEL_OPTIONS                                                                              \
@@ -50,6 +52,8 @@ typedef struct LoadedModel {
   int64_t opset; // 0: not an ONNX model
 } LoadedModel;
 
+// What --input-shape and --dim say of free sizes.
+const StringList *model_sizes(Cli *cli, const ModelOptions *options);
 bool is_script(const char *path); // TVMScript rather than a model, by the path
 // The module in a file of TVMScript ("-": standard input); NULL with diagnostics.
 Module *script_load(Cli *cli, const char *path);

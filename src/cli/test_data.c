@@ -87,6 +87,8 @@ static const GraphFunc *import(Cli *cli, const char *path, const ModelOptions *o
     if (data->inputs[i]) bindings[count++] = (OnnxBinding){data->names.items[i], data->inputs[i]};
   OnnxOptions onnx = {.shapes = options->input_shapes.items,
                       .shape_count = options->input_shapes.count,
+                      .dims = options->dims.items,
+                      .dim_count = options->dims.count,
                       .values = bindings,
                       .value_count = count};
   return onnx_import(cli->context, path, &onnx)->graph;

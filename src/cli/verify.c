@@ -365,7 +365,8 @@ static bool verify_kernel(KernelCheck *k, const Kernel *kernel, int number) {
   const PrimFunc *func = kernel->func;
   InputContents contents = {k->options->inputs, "random", k->options->seed};
   KernelArguments arguments;
-  if (!kernel_arguments(cli, kernel, &contents, &k->options->model.input_shapes, true, &arguments))
+  if (!kernel_arguments(cli, kernel, &contents, model_sizes(cli, &k->options->model), true,
+                        &arguments))
     return false;
   InterpTensor *expected = copy_arguments(cli->context, arguments.args, func->param_count);
   k->largest = 0;
@@ -391,7 +392,8 @@ static bool begin_kernels(KernelCheck *k, Kernels *kernels) {
   if (!cli_check_pass(k->cli, "--print-ir-after", k->options->model.print_after) ||
       !cli_machine(k->cli, &k->machine) ||
       !kernels_load(k->cli, k->module, k->options->func, &k->machine, kernels) ||
-      !kernels_check_given(k->cli, kernels, &k->options->inputs, &k->options->model.input_shapes))
+      !kernels_check_given(k->cli, kernels, &k->options->inputs,
+                           model_sizes(k->cli, &k->options->model)))
     return false;
   PrimFunc **funcs = arena_array(&context->arena, PrimFunc *, kernels->count);
   for (int i = 0; i < kernels->count; i++) funcs[i] = kernels->items[i].scheduled;

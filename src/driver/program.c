@@ -163,8 +163,7 @@ static bool check_static(Context *context, const StageGraph *stages) {
     int64_t shape[TE_MAX_RANK];
     if (!buffer_static_shape(tensor->buffer, shape))
       return diag_error(context, tensor->buffer->pos,
-                        "'%s' has a symbolic extent; give sizes with --input-shape "
-                        "name=1x3x224x224",
+                        "'%s' has a symbolic extent; give sizes with --dim name=1",
                         plan_tensor_name(tensor));
   }
   return true;

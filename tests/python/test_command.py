@@ -252,7 +252,7 @@ def test_check_takes_free_sizes(tmp_path):
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 3])]))
     onnx.save(model, tmp_path / "free.onnx")
     done = subprocess.run([PLEAT, "check", tmp_path / "free.onnx"], capture_output=True, text=True)
-    assert done.returncode == 1 and "--input-shape n=1" in done.stderr
-    done = subprocess.run([PLEAT, "check", tmp_path / "free.onnx", "--input-shape", "n=3"],
+    assert done.returncode == 1 and "--dim n=1" in done.stderr
+    done = subprocess.run([PLEAT, "check", tmp_path / "free.onnx", "--dim", "n=3"],
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

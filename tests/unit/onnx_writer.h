@@ -89,6 +89,8 @@ static inline void assert_one_error(Context *context, const char *words) {
 //   info h float 1x3              what the model says of a value
 //   zeros w float 2x3             an initializer
 //   ints s 1,-1                   an initializer of int64, rank 1
+//   sparse w 2x3 1,5              a sparse one of float: 1, 2, … at these places
+//   sparse w 2x3 0,1,1,2 rows     the same, a row of indices for each
 //   node Conv conv1 x,w y a=1 b=0.5 c=[1,2] d='same'   a node: operator, name, inputs, outputs
 //   node f@my.domain:o1 call x y                        of a domain, and of an overload
 //   graph g … end                 what lies between is a graph of its own, an attribute's "@g"
@@ -182,6 +184,32 @@ static inline void model_ints(ModelText *model, const char *name, const char *li
   put_message(&model->graph, 5, &tensor);
 }
 
+static inline Text model_counting(ModelText *model, const char *name, int64_t count) {
+  Text tensor = text_new(model->arena);
+  put_int(&tensor, 1, count);
+  put_int(&tensor, 2, 1);
+  put_text(&tensor, 8, name);
+  for (int64_t i = 0; i < count; i++) put_float(&tensor, 4, (float)(i + 1));
+  return tensor;
+}
+
+static inline void model_sparse(ModelText *model, char **words) {
+  Text tensor = text_new(model->arena), indices = text_new(model->arena);
+  int64_t rank = 0, count = 0;
+  for (char *rest = words[2], *item; (item = strsep(&rest, "x")); rank++)
+    put_int(&tensor, 3, atoll(item));
+  for (char *rest = words[3], *item; (item = strsep(&rest, ",")); count++)
+    put_int(&indices, 7, atoll(item));
+  if (words[4]) count /= rank;
+  put_int(&indices, 1, count);
+  if (words[4]) put_int(&indices, 1, rank);
+  put_int(&indices, 2, 7);
+  Text values = model_counting(model, words[1], count);
+  put_message(&tensor, 1, &values);
+  put_message(&tensor, 2, &indices);
+  put_message(&model->graph, 15, &tensor);
+}
+
 static inline const Text *model_graph(const ModelText *model, const char *name) {
   for (int i = 0; i < model->graph_count; i++)
     if (strcmp(model->graph_names[i], name) == 0) return &model->graphs[i];
@@ -271,6 +299,7 @@ static inline void model_statement(ModelText *model, char *statement) {
   if (strcmp(kind, "in") == 0) model_value(model, 11, words[1], words[2], words[3]);
   if (strcmp(kind, "info") == 0) model_value(model, 13, words[1], words[2], words[3]);
   if (strcmp(kind, "zeros") == 0) model_zeros(model, words[1], words[2], words[3]);
+  if (strcmp(kind, "sparse") == 0) model_sparse(model, words);
   if (strcmp(kind, "ints") == 0) model_ints(model, words[1], words[2]);
   if (strcmp(kind, "node") == 0) model_node(model, words, count);
   if (strcmp(kind, "graph") == 0) model_open(model, words, false);

@@ -67,6 +67,9 @@ static const Good good[] = {
     // free dimensions
     {"in x float Nx3; node Relu r x y; out y float Nx3", "N=5", "y[5,3] = nn.relu(x[5,3])"},
     {"in x float Nx3; node Relu r x y; out y", "x=4x3", "y[4,3] = nn.relu(x[4,3])"},
+    {"in x float Nx2*(N+1); node Relu r x y; out y", "N=5", "y[5,12] = nn.relu(x[5,12])"},
+    {"in x float N; in z float N//2; node Concat c x,z y axis=0; out y", "x=7",
+     "y[10] = concat(x[7], z[3]) axis=0"},
     {"in x float none; node Relu r x y; out y", "x=7,1", "y[7,1] = nn.relu(x[7,1])"},
     // nodes out of order are put in order
     {"in x float 2; node Abs b h y; node Neg a x h; out y", NULL,
@@ -221,10 +224,12 @@ typedef struct Bad {
 
 static const Bad bad[] = {
     {"in x float Nx3; node Relu r x y; out y", NULL, NULL,
-     "input 'x' [N, 3]: dimension 0 is free; give it with --input-shape N=1 or --input-shape "
-     "x=1x3"},
+     "input 'x' [N, 3]: dimension 0 is free; give it with --dim N=1 or --input-shape x=1x3"},
     {"in x float none; node Relu r x y; out y", NULL, NULL, "give it with --input-shape x="},
     {"in x float 2x3; node Relu r x y; out y", "M=1", NULL, "no such input or free dimension"},
+    {"in x float N+1x3; node Relu r x y; out y", NULL, NULL,
+     "input 'x' [N+1, 3]: dimension 0 is free; give it with --dim N=1 or --input-shape x=1x3"},
+    {"in x float N-4; node Relu r x y; out y", "N=3", NULL, "dimension 0 would be -1"},
     {"in x float Nx3; node Relu r x y; out y", "x=1x4", NULL, "does not agree with the model"},
     {"in x float 2; node Relu r x y; out y", "xx=2", NULL, "did you mean 'x'?"},
     {"in x float 2; node Relu r x y; out y", "x=1y4", NULL, "'x=1y4' is not a shape"},

@@ -12,6 +12,7 @@ static const KindRow kinds[] = {
     {"int", "an integer", onnx_AttributeProto_AttributeType_INT},
     {"string", "text", onnx_AttributeProto_AttributeType_STRING},
     {"tensor", "a tensor", onnx_AttributeProto_AttributeType_TENSOR},
+    {"sparse", "a sparse tensor", onnx_AttributeProto_AttributeType_SPARSE_TENSOR},
     {"graph", "a graph", onnx_AttributeProto_AttributeType_GRAPH},
     {"floats", "numbers", onnx_AttributeProto_AttributeType_FLOATS},
     {"ints", "integers", onnx_AttributeProto_AttributeType_INTS},

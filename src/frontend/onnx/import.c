@@ -144,7 +144,8 @@ OnnxImport *onnx_import(Context *context, const char *path, const OnnxOptions *o
                        .file = open_model(context, path, options),
                        .options = options,
                        .result = result,
-                       .named = map_new(arena)};
+                       .named = map_new(arena),
+                       .dims = map_new(arena)};
   if (importer.file) import_file(&importer);
   if (context->error_count > errors) return result;
   result->graph = importer.graph;

@@ -47,6 +47,7 @@ typedef struct Importer {
   OnnxImport *result;
   GraphFunc *graph;
   Scope *scope;
+  Map dims;     // sizes of free dimensions: name (Str) to int64_t *
   int expanded; // nodes imported beyond those of the graph itself
   Map named;    // values that have a name of the model's graph
 } Importer;
@@ -77,6 +78,10 @@ bool scope_expand(Import *import, int count);
 // Imports a list of nodes in `scope`. False when they hold a cycle.
 bool scope_nodes(Importer *importer, Scope *scope, const OnnxNodes *nodes);
 
+// dims.c: the sizes of free dimensions that the user gave, and the shape of an input by them. False
+// with a diagnostic that says what to give.
+void importer_dims(Importer *importer);
+bool importer_shape(Importer *importer, const OnnxValue *input, IntArray *shape);
 // inputs.c: the graph's inputs and initializers become parameters and constants.
 void importer_inputs(Importer *importer);
 void importer_initializers(Importer *importer, const OnnxGraph *graph); // in the present scope

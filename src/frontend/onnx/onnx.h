@@ -16,6 +16,8 @@ typedef struct OnnxOptions {
   // "x=1x3x224x224" gives the shape of an input, "batch=4" the size of a free dimension.
   const char *const *shapes;
   int shape_count;
+  const char *const *dims; // "batch=4", which can only be a free dimension
+  int dim_count;
   // What inputs are going to hold. Used only where an operator must know a value when it is
   // imported, such as the target of Reshape; the function is then right for these values alone.
   const OnnxBinding *values;

@@ -49,6 +49,8 @@ char *onnx_folder_of(Arena *arena, const char *path);
 // necessarily aligned. They stay in the mapped file unless they are encoded there. NULL with a
 // diagnostic at `pos` when dims and data disagree, or external data cannot be had.
 ConstData *onnx_tensor_data(OnnxFile *file, const OnnxTensor *tensor, SourcePos pos);
+// The same of a sparse tensor, made dense.
+ConstData *onnx_sparse_data(OnnxFile *file, const OnnxSparseTensor *tensor, SourcePos pos);
 // The bytes of a tensor whose data lie in another file, `size` of them as its dims say.
 // {NULL} with a diagnostic when they are missing or outside the folder of the model.
 OnnxBytes onnx_external_data(OnnxFile *file, const OnnxTensor *tensor, size_t size, SourcePos pos);

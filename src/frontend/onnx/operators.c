@@ -303,6 +303,9 @@ static void import_constant_node(Import *import) {
   } else if (a->t) {
     ConstData *data = onnx_tensor_data(import->importer->file, a->t, import->pos);
     if (data) value = value_constant(import->context, data);
+  } else if (a->sparse_tensor) {
+    ConstData *data = onnx_sparse_data(import->importer->file, a->sparse_tensor, import->pos);
+    if (data) value = value_constant(import->context, data);
   } else if (a->type == onnx_AttributeProto_AttributeType_FLOAT) {
     value = import_const(import, DTYPE_FLOAT32, NULL, 0, &a->f);
   } else if (a->type == onnx_AttributeProto_AttributeType_INT) {
@@ -347,7 +350,8 @@ static const OnnxRow rows[] = {
     {"Col2Im", 3, 3, "dilations:ints pads:ints strides:ints", import_col2im},
     {"Concat", 1, -1, "axis:int", import_concat},
     {"Constant", 0, 0,
-     "value:tensor value_float:float value_floats:floats value_int:int value_ints:ints "
+     "value:tensor sparse_value:sparse value_float:float value_floats:floats value_int:int "
+     "value_ints:ints "
      "value_string:string value_strings:strings",
      import_constant_node},
     {"ConstantOfShape", 1, 1, "value:tensor", import_only_folded},

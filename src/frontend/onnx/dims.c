@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shapes of inputs. Free dimensions have names, or are sums and products of names ("2*batch",
+// "length + 1"); their sizes come from --dim, or from the shape that was given for an input.
+#include "frontend/onnx/import.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+
+// ---- Shapes that the user gave ----------------------------------------------------------------
+
+// "name=value" in the options: the part behind "=", NULL when there is none for this name.
+static const char *given_in(const char *const *list, int count, Str name) {
+  size_t n = strlen(name);
+  for (int i = 0; n && i < count; i++)
+    if (strncmp(list[i], name, n) == 0 && list[i][n] == '=' && !strchr(list[i] + n + 1, '='))
+      return list[i] + n + 1;
+  return NULL;
+}
+
+static const char *given_shape(const Importer *importer, Str name) {
+  return given_in(importer->options->shapes, importer->options->shape_count, name);
+}
+
+// "1x3x224x224" or "1,3,224,224"; false when it is not that.
+static bool parse_shape(Context *context, const char *s, IntArray *shape) {
+  *shape = (IntArray){0};
+  while (*s) {
+    char *end;
+    long long dim = strtoll(s, &end, 10);
+    if (end == s || dim < 0 || (*end && (!strchr("x,", *end) || !end[1]))) return false;
+    array_push(&context->arena, shape, dim);
+    s = *end ? end + 1 : end;
+  }
+  return true;
+}
+
+static OnnxDims *declared_dims(const OnnxValue *value) {
+  if (!value->type || !value->type->tensor_type || !value->type->tensor_type->shape) return NULL;
+  return &value->type->tensor_type->shape->dim;
+}
+
+// ---- Expressions ------------------------------------------------------------------------------
+//
+//   sum:     product (("+" | "-") product)*
+//   product: factor (("*" | "//" | "/" | "%") factor)*      divisions round down
+//   factor:  number | name | "-" factor | "(" sum ")"
+
+enum { MOST_NESTED = 50 };
+
+typedef struct Reader {
+  const Importer *importer;
+  const char *at;
+  int depth;
+  bool failed;
+  Str missing;      // the first name without a size
+  OnnxNames *names; // collects all names; may be NULL
+} Reader;
+
+static int64_t read_sum(Reader *r);
+
+static bool take(Reader *r, const char *token) {
+  while (*r->at == ' ') r->at++;
+  size_t n = strlen(token);
+  if (strncmp(r->at, token, n) != 0) return false;
+  r->at += n;
+  return true;
+}
+
+static int64_t fail(Reader *r) {
+  r->failed = true;
+  return 1;
+}
+
+static bool is_name_part(char c) {
+  return c && (isalnum((unsigned char)c) || strchr("_.:", c));
+}
+
+static int64_t read_name(Reader *r) {
+  Context *context = r->importer->context;
+  size_t n = 0;
+  while (is_name_part(r->at[n])) n++;
+  Str name = str_intern_n(context, r->at, n);
+  const int64_t *size = map_find(&r->importer->dims, name);
+  r->at += n;
+  if (!n) return fail(r);
+  if (r->names) array_push(&context->arena, r->names, name);
+  if (!size && !r->missing) r->missing = name;
+  return size ? *size : 1;
+}
+
+static int64_t read_factor(Reader *r) {
+  int64_t value;
+  if (r->depth >= MOST_NESTED) return fail(r);
+  r->depth++;
+  if (take(r, "(")) {
+    value = read_sum(r);
+    if (!take(r, ")")) fail(r);
+  } else if (take(r, "-")) {
+    value = read_factor(r);
+    value = value == INT64_MIN ? fail(r) : -value;
+  } else if (isdigit((unsigned char)*r->at)) {
+    char *end;
+    value = strtoll(r->at, &end, 10);
+    r->at = end;
+  } else {
+    value = read_name(r);
+  }
+  r->depth--;
+  return value;
+}
+
+static int64_t divided(Reader *r, int64_t a, int64_t b, bool rest) {
+  if (b <= 0) return r->missing ? 1 : fail(r);
+  return rest ? a - floor_div(a, b) * b : floor_div(a, b);
+}
+
+static int64_t read_product(Reader *r) {
+  int64_t value = read_factor(r);
+  while (!r->failed) {
+    if (take(r, "*")) {
+      if (!mul_fits(value, read_factor(r), &value)) fail(r);
+    } else if (take(r, "//") || take(r, "/")) {
+      value = divided(r, value, read_factor(r), false);
+    } else if (take(r, "%")) {
+      value = divided(r, value, read_factor(r), true);
+    } else {
+      break;
+    }
+  }
+  return value;
+}
+
+static int64_t read_sum(Reader *r) {
+  int64_t value = read_product(r);
+  while (!r->failed) {
+    bool minus = take(r, "-");
+    if (!minus && !take(r, "+")) break;
+    int64_t next = read_product(r);
+    if (next == INT64_MIN || !add_fits(value, minus ? -next : next, &value)) fail(r);
+  }
+  return value;
+}
+
+// Is the text an expression? *value is what it comes to; *missing a name that has no size.
+static bool evaluate(const Importer *importer, const char *text, int64_t *value, Str *missing,
+                     OnnxNames *names) {
+  Reader reader = {.importer = importer, .at = text, .names = names};
+  *value = read_sum(&reader);
+  while (*reader.at == ' ') reader.at++;
+  *missing = reader.missing;
+  return !reader.failed && !*reader.at;
+}
+
+// ---- What was given ---------------------------------------------------------------------------
+
+typedef struct Names {
+  OnnxNames inputs, dims;
+} Names;
+
+static void collect_dim(Importer *importer, Str dim, Names *names) {
+  int64_t value;
+  Str missing;
+  OnnxNames parts = {0};
+  if (!*dim) return;
+  array_push(&importer->context->arena, &names->dims, dim);
+  if (evaluate(importer, dim, &value, &missing, &parts))
+    for (int i = 0; i < parts.count; i++)
+      array_push(&importer->context->arena, &names->dims, parts.items[i]);
+}
+
+static Names names_of(Importer *importer) {
+  Names names = {0};
+  OnnxValues *inputs = &importer->model->graph->input;
+  for (int i = 0; i < inputs->count; i++) {
+    OnnxDims *dims = declared_dims(&inputs->items[i]);
+    array_push(&importer->context->arena, &names.inputs, inputs->items[i].name);
+    for (int k = 0; dims && k < dims->count; k++)
+      collect_dim(importer, dims->items[k].dim_param, &names);
+  }
+  return names;
+}
+
+static bool is_among(const OnnxNames *names, Str name) {
+  for (int i = 0; i < names->count; i++)
+    if (names->items[i] == name) return true;
+  return false;
+}
+
+static void refuse_unknown(Importer *importer, const char *what, const char *of, Str name,
+                           const OnnxNames *names) {
+  const char *near = nearest_name(name, names->items, names->count);
+  diag_error(importer->context, importer_pos(importer, NULL),
+             "%s is given for '%s', but there is no such %s%s%s%s", what, name, of,
+             near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+}
+
+static void set_size(Importer *importer, Str name, int64_t size) {
+  int64_t *place = arena_new(&importer->context->arena, int64_t);
+  *place = size;
+  map_put(&importer->dims, name, place);
+}
+
+// Takes in one "name=…" of --input-shape (is_shape) or --dim.
+static void take_given(Importer *importer, const char *given, const Names *names, bool is_shape) {
+  Context *context = importer->context;
+  const char *equals = strrchr(given, '=');
+  Str name = str_intern_n(context, given, equals ? (size_t)(equals - given) : strlen(given));
+  IntArray size;
+  bool valid = equals && parse_shape(context, equals + 1, &size) && (is_shape || size.count == 1);
+  if (!valid && is_shape)
+    diag_error(context, importer_pos(importer, NULL), "'%s' is not a shape: write NAME=1x3x224x224",
+               given);
+  else if (!valid)
+    diag_error(context, importer_pos(importer, NULL), "'%s' is not a size: write NAME=4", given);
+  else if (is_among(&names->dims, name) && size.count == 1)
+    set_size(importer, name, size.items[0]);
+  else if (!is_shape)
+    refuse_unknown(importer, "a size", "free dimension", name, &names->dims);
+  else if (!is_among(&names->inputs, name)) {
+    OnnxNames all = {0};
+    for (int i = 0; i < names->inputs.count; i++)
+      array_push(&context->arena, &all, names->inputs.items[i]);
+    for (int i = 0; i < names->dims.count; i++)
+      array_push(&context->arena, &all, names->dims.items[i]);
+    refuse_unknown(importer, "a shape", "input or free dimension", name, &all);
+  }
+}
+
+// An input whose shape was given says what its free dimensions are.
+static void take_from_input(Importer *importer, const OnnxValue *input) {
+  Context *context = importer->context;
+  const char *given = given_shape(importer, input->name);
+  OnnxDims *dims = declared_dims(input);
+  IntArray shape;
+  if (!given || !dims || !parse_shape(context, given, &shape) || shape.count != dims->count) return;
+  for (int i = 0; i < dims->count; i++) {
+    Str name = dims->items[i].dim_param;
+    const int64_t *known = *name ? map_find(&importer->dims, name) : NULL;
+    if (known && *known != shape.items[i])
+      diag_error(context, importer_pos(importer, NULL),
+                 "dimension '%s' is %lld in the shape given for '%s', but %lld elsewhere", name,
+                 (long long)shape.items[i], input->name, (long long)*known);
+    if (*name && !known) set_size(importer, name, shape.items[i]);
+  }
+}
+
+void importer_dims(Importer *importer) {
+  const OnnxOptions *options = importer->options;
+  OnnxValues *inputs = &importer->model->graph->input;
+  Names names = names_of(importer);
+  for (int i = 0; i < options->dim_count; i++)
+    take_given(importer, options->dims[i], &names, false);
+  for (int i = 0; i < options->shape_count; i++)
+    take_given(importer, options->shapes[i], &names, true);
+  for (int i = 0; i < inputs->count; i++) take_from_input(importer, &inputs->items[i]);
+}
+
+// ---- The shape of an input --------------------------------------------------------------------
+
+static const char *declared_text(Context *context, const OnnxDims *dims) {
+  Text text = text_new(&context->arena);
+  text_puts(&text, "[");
+  for (int i = 0; i < dims->count; i++) {
+    const OnnxDim *dim = &dims->items[i];
+    text_puts(&text, i ? ", " : "");
+    if (dim->has_dim_value)
+      text_printf(&text, "%lld", (long long)dim->dim_value);
+    else
+      text_puts(&text, *dim->dim_param ? dim->dim_param : "?");
+  }
+  text_puts(&text, "]");
+  return text_string(&text);
+}
+
+// "x=1x3x224x224": what to type for an input, free dimensions as 1.
+static const char *example_shape(Context *context, const OnnxValue *input, const OnnxDims *dims) {
+  Text text = text_new(&context->arena);
+  text_printf(&text, "%s=", input->name);
+  for (int i = 0; i < dims->count; i++)
+    text_printf(&text, "%s%lld", i ? "x" : "",
+                dims->items[i].has_dim_value ? (long long)dims->items[i].dim_value : 1);
+  return text_string(&text);
+}
+
+static bool resolve_dim(Importer *importer, const OnnxValue *input, const OnnxDims *dims, int axis,
+                        int64_t *value) {
+  Context *context = importer->context;
+  const OnnxDim *dim = &dims->items[axis];
+  const int64_t *size = map_find(&importer->dims, dim->dim_param);
+  Str missing = NULL;
+  SourcePos pos = importer_pos(importer, NULL);
+  *value = dim->has_dim_value ? dim->dim_value : size ? *size : 0;
+  if (*value < 0)
+    return diag_error(context, pos, "input '%s' %s: dimension %d is negative", input->name,
+                      declared_text(context, dims), axis);
+  if (dim->has_dim_value || size) return true;
+  bool known = *dim->dim_param && evaluate(importer, dim->dim_param, value, &missing, NULL);
+  if (known && !missing && *value >= 0) return true;
+  if (known && !missing)
+    return diag_error(context, pos, "input '%s' %s: dimension %d would be %lld", input->name,
+                      declared_text(context, dims), axis, (long long)*value);
+  const char *name = missing ? missing : dim->dim_param;
+  return diag_error(
+      context, pos, "input '%s' %s: dimension %d is free; give it with %s%s", input->name,
+      declared_text(context, dims), axis,
+      *name ? arena_printf(&context->arena, "--dim %s=1 or ", name) : "",
+      arena_printf(&context->arena, "--input-shape %s", example_shape(context, input, dims)));
+}
+
+static bool given_agrees(Importer *importer, const OnnxValue *input, const OnnxDims *dims,
+                         const IntArray *given) {
+  bool agrees = !dims || dims->count == given->count;
+  for (int i = 0; agrees && dims && i < dims->count; i++)
+    agrees = !dims->items[i].has_dim_value || dims->items[i].dim_value == given->items[i];
+  return agrees || diag_error(importer->context, importer_pos(importer, NULL),
+                              "input '%s' %s: the shape given for it does not agree with the model",
+                              input->name, declared_text(importer->context, dims));
+}
+
+bool importer_shape(Importer *importer, const OnnxValue *input, IntArray *shape) {
+  Context *context = importer->context;
+  OnnxDims *dims = declared_dims(input);
+  const char *given = given_shape(importer, input->name);
+  *shape = (IntArray){0};
+  if (given && parse_shape(context, given, shape))
+    return given_agrees(importer, input, dims, shape);
+  if (!dims)
+    return diag_error(context, importer_pos(importer, NULL),
+                      "input '%s' has no shape; give it with --input-shape %s=1x3x224x224",
+                      input->name, input->name);
+  for (int i = 0; i < dims->count; i++) {
+    int64_t value;
+    if (!resolve_dim(importer, input, dims, i, &value)) return false;
+    array_push(&context->arena, shape, value);
+  }
+  return true;
+}
