@@ -7,6 +7,8 @@
     scripts/test.py --build build --parts unit parser   only the unit tests named so
 """
 import argparse
+import concurrent.futures
+import importlib.util
 import json
 import os
 import pathlib
@@ -20,6 +22,7 @@ import cases
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SANITIZER = {"ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1",
              "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"}
+FIRST = 1e9  # seconds of a test that never ran
 
 
 def run_layers(arguments):
@@ -39,9 +42,9 @@ def run_unit(name, command, build):
     environment = dict(os.environ, CMOCKA_MESSAGE_OUTPUT="TAP", **SANITIZER)
     try:
         done = subprocess.run(command, env=environment, cwd=build, capture_output=True, text=True,
-                              errors="replace", timeout=600)
+                              errors="replace", timeout=1200)
     except subprocess.TimeoutExpired:
-        print(f"FAILED unit {name}: took more than 600 s")
+        print(f"FAILED unit {name}: took more than 1200 s")
         return 0, 1
     text = done.stdout + done.stderr
     passed = len(re.findall(r"^ok \d+", text, re.MULTILINE))
@@ -56,13 +59,23 @@ def run_unit(name, command, build):
 
 
 def run_units(arguments):
-    passed = failed = 0
-    for name, command in unit_tests(arguments.build):
-        if arguments.wanted and not any(part in name for part in arguments.wanted):
-            continue
-        ok, bad = run_unit(name, command, arguments.build)
-        passed, failed = passed + ok, failed + bad
-    return passed, failed
+    """Each processor runs one at a time; the longest of the last run go first."""
+    chosen = [test for test in unit_tests(arguments.build)
+              if not arguments.wanted or any(part in test[0] for part in arguments.wanted)]
+    times_file = arguments.build / "unit_seconds.json"
+    seconds = json.loads(times_file.read_text()) if times_file.exists() else {}
+    chosen.sort(key=lambda test: -seconds.get(test[0], FIRST))
+
+    def timed(test):
+        start = time.monotonic()
+        counts = run_unit(*test, arguments.build)
+        seconds[test[0]] = round(time.monotonic() - start, 1)
+        return counts
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        counts = list(pool.map(timed, chosen))
+    times_file.write_text(json.dumps(seconds, indent=1))
+    return sum(ok for ok, _ in counts), sum(bad for _, bad in counts)
 
 
 def run_cases(arguments):
@@ -79,6 +92,8 @@ def run_python(arguments):
                f"--junit-xml={report}", ROOT / "tests" / "python"]
     command += ["-k", " or ".join(arguments.wanted)] if arguments.wanted else []
     command += ["-m", "not slow"] if arguments.quick else []
+    if importlib.util.find_spec("xdist") and not arguments.first:
+        command += ["-n", str(os.cpu_count()), "--dist", "loadfile"]
     environment = dict(os.environ, PLEAT=str((arguments.build / "pleat").resolve()), **SANITIZER)
     # The leak checker's own tracer can crash beside code made in the process; units have it.
     environment["ASAN_OPTIONS"] = environment.get("ASAN_OPTIONS", "").replace(
