@@ -114,6 +114,8 @@ static const OperatorCase operator_cases[] = {
     {"cumsum", "7x2x13", "axis=-1, reverse=1"},
     {"cumprod", "1x5", "axis=1"},
     {"cumprod", "5x3", "axis=0, exclusive=1, reverse=1"},
+    {"nn.attention_mask", "3:int64@0~7", "queries=5, keys=7, after=0, rank=5"},
+    {"nn.attention_mask", "2:int32@0~4", "queries=1, keys=3, before=1, after=2"},
     {"topk", "3x17x5", "axis=1, k=4", 2},
     {"topk", "5x131", "k=2, largest=0", 2},
     {"topk", "1x1", "k=1", 2},

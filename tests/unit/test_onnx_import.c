@@ -320,6 +320,12 @@ static const Bad bad[] = {
     {"in x float 2x3; in k int64 1; node TopK f x,k y,i; out y", NULL, "f",
      "its input 'k' must be known"},
     {"in x float 2x3; node NonZero f x y; out y", NULL, "f", "its input 'x' must be known"},
+    {"in x float 1x3x2x4; in k float 1x2x5x4; node Attention f x,k,k y; out y", NULL, "f",
+     "3 heads of queries, 2 of keys and values"},
+    {"in x float 1x3x2x4; in k float 1x3x5x6; node Attention f x,k,k y; out y", NULL, "f",
+     "do not fit each other"},
+    {"in x float 1x3x2x4; in c float 9x3; node RotaryEmbedding f x,c,c y; out y", NULL, "f",
+     "2 angles for each position"},
     {"opset 6; in x float 2; node Dropout f x y; out y", NULL, "f", "before opset 7"},
     {"opset 0; in x float 2; node Relu f x y; out y", NULL, NULL, "does not say which opset"},
 };

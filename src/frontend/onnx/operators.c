@@ -417,7 +417,8 @@ static const OnnxRow rows[] = {
     {0},
 };
 
-static const OnnxRow *const tables[] = {rows, onnx_quantized_rows, onnx_scatter_rows};
+static const OnnxRow *const tables[] = {rows, onnx_quantized_rows, onnx_scatter_rows,
+                                      onnx_attention_rows};
 
 const OnnxRow *onnx_row_find(const char *name) {
   for (int i = 0; i < COUNT_OF(tables); i++)

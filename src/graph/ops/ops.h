@@ -19,6 +19,7 @@ OP_FAMILY(select)
 OP_FAMILY(standardize)
 OP_FAMILY(quantize)
 OP_FAMILY(ordered)
+OP_FAMILY(attention)
 #undef OP_FAMILY
 
 enum { OP_MOST_PARTS = 1024 }; // of a split
