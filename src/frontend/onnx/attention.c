@@ -327,7 +327,8 @@ static void import_rotary_embedding(Import *import) {
   if (!rotary_sizes(&r)) return;
   int64_t by_place[] = {r.batch, r.sequence, r.heads, r.size};
   if (r.flat) x = import_reshape(import, x, by_place, 4);
-  Value *cosine = angles(&r, 1), *sine = angles(&r, 2);
+  Value *cosine = angles(&r, 1), *sine = cosine ? angles(&r, 2) : NULL;
+  if (!sine) return;
   Value *a = half_of(&r, x, 0), *b = half_of(&r, x, 1);
   Value *parts[] = {
       joined(&r, turned(&r, a, cosine, "subtract", b, sine), turned(&r, a, sine, "add", b, cosine)),

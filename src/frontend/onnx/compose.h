@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What operators are put together with that are defined by others. Each function gives NULL when one
-// of its operands is NULL, which is what an earlier one gave after a diagnostic.
+// What operators are put together with that are defined by others. Each function gives NULL when
+// one of its operands is NULL, which is what an earlier one gave after a diagnostic.
 #ifndef PLEAT_FRONTEND_ONNX_COMPOSE_H
 #define PLEAT_FRONTEND_ONNX_COMPOSE_H
 

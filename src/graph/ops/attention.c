@@ -22,7 +22,8 @@ static Expr *within_window(const OpCall *call, Expr *position, Expr *key) {
 }
 
 // out[q, k], or with the number of keys that count in each batch, out[b, 1…, q, k]: query q stands
-// at position q + offset, with these numbers at their last `queries`; keys behind them do not count.
+// at position q + offset, with these numbers at their last `queries`; what is behind them does not
+// count.
 static bool define_attention_mask(OpCall *call) {
   Context *context = call->context;
   Buffer *lengths = call->input_count ? call->inputs[0] : NULL;
