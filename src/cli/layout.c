@@ -140,16 +140,6 @@ static json_t *reads_json(const LayoutCommand *command) {
   return list;
 }
 
-static json_t *shape_json(const char *text) {
-  json_t *shape = json_array();
-  char *end;
-  for (const char *p = text; *p; p = *end ? end + 1 : end) {
-    json_array_append_new(shape, json_integer(strtoll(p, &end, 10)));
-    if (end == p || (*end && *end != ',' && *end != 'x')) return json_decref(shape), json_null();
-  }
-  return shape;
-}
-
 static void set_text(json_t *fields, const char *key, const char *text) {
   if (text) json_object_set_new(fields, key, json_string(text));
 }
@@ -158,7 +148,7 @@ static json_t *question_fields(const LayoutCommand *command) {
   json_t *fields = json_object();
   if (command->at) json_object_set_new(fields, "at", index_json(command->at));
   if (command->at_offset) json_object_set_new(fields, "at", index_json(command->at_offset));
-  if (command->reshape) json_object_set_new(fields, "to", shape_json(command->reshape));
+  set_text(fields, "to", command->reshape);
   set_text(fields, "box", command->slice ? command->slice : command->box);
   set_text(fields, "banks", command->banks);
   if (command->reads.count) {

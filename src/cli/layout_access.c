@@ -169,20 +169,6 @@ static bool static_box(LayoutRequest *request, const Ranges *ranges, int64_t *lo
 
 // ---- Replies ----------------------------------------------------------------------------------
 
-static void more(LayoutReply *reply, const char *name, json_t *value) {
-  if (!reply->more) reply->more = json_object();
-  json_object_set_new(reply->more, name, value);
-}
-
-static json_t *undecided(void) {
-  return json_string("unknown");
-}
-
-static bool no_or_unknown(LayoutReply *reply) {
-  reply->answer = reply->proof.verdict == LAYOUT_NO ? json_string("no") : undecided();
-  return true;
-}
-
 static json_t *runs_json(const LayoutRuns *runs) {
   json_t *list = json_array();
   for (int i = 0; i < runs->shown; i++)
@@ -199,15 +185,19 @@ bool layout_run_slice(LayoutRequest *r, LayoutReply *reply) {
   if (!request_box(r, &ranges)) return false;
   LAYOUT_ASK(reply,
              layout_slice(r->context, r->a.layout, ranges.low, ranges.extent, ranges.step, &slice));
-  if (!slice.layout) return no_or_unknown(reply);
+  if (!slice.layout) return layout_reply_verdict(reply);
   reply->answer = json_string(layout_text(r->context, slice.layout));
-  more(reply, "shape", json_expressions(r->context, slice.layout->shape, slice.layout->rank));
-  more(reply, "physical",
-       json_expressions(r->context, slice.layout->physical, slice.layout->physical_rank));
+  layout_reply_more(reply, "shape",
+                    json_expressions(r->context, slice.layout->shape, slice.layout->rank));
+  layout_reply_more(
+      reply, "physical",
+      json_expressions(r->context, slice.layout->physical, slice.layout->physical_rank));
   bool strided = reply->proof.verdict == LAYOUT_YES && slice.strides;
-  more(reply, "offset", slice.offset ? json_expression(r->context, slice.offset) : json_null());
-  more(reply, "strides",
-       strided ? json_expressions(r->context, slice.strides, slice.layout->rank) : json_null());
+  layout_reply_more(reply, "offset",
+                    slice.offset ? json_expression(r->context, slice.offset) : json_null());
+  layout_reply_more(reply, "strides",
+                    strided ? json_expressions(r->context, slice.strides, slice.layout->rank)
+                            : json_null());
   return true;
 }
 
@@ -224,20 +214,20 @@ bool layout_run_lines(LayoutRequest *r, LayoutReply *reply) {
   if (size.line_bytes < 1 || size.element_bits < 1 || size.base_bytes < 0)
     return layout_field_error(r->context, "line", "a size is not positive");
   LAYOUT_ASK(reply, layout_lines(r->context, r->a.layout, low, extent, size, RUNS_SHOWN, &runs));
-  if (reply->proof.verdict != LAYOUT_YES) return no_or_unknown(reply);
+  if (reply->proof.verdict != LAYOUT_YES) return layout_reply_verdict(reply);
   reply->answer = json_integer(runs.total);
-  more(reply, "run_count", json_integer(runs.run_count));
-  more(reply, "runs", runs_json(&runs));
+  layout_reply_more(reply, "run_count", json_integer(runs.run_count));
+  layout_reply_more(reply, "runs", runs_json(&runs));
   return true;
 }
 
 bool layout_run_padding_runs(LayoutRequest *r, LayoutReply *reply) {
   LayoutRuns runs = {0};
   LAYOUT_ASK(reply, layout_padding_runs(r->context, r->a.layout, RUNS_SHOWN, &runs));
-  if (reply->proof.verdict != LAYOUT_YES) return no_or_unknown(reply);
+  if (reply->proof.verdict != LAYOUT_YES) return layout_reply_verdict(reply);
   reply->answer = json_integer(runs.total);
-  more(reply, "run_count", json_integer(runs.run_count));
-  more(reply, "runs", runs_json(&runs));
+  layout_reply_more(reply, "run_count", json_integer(runs.run_count));
+  layout_reply_more(reply, "runs", runs_json(&runs));
   return true;
 }
 
@@ -357,12 +347,12 @@ bool layout_run_conflicts(LayoutRequest *r, LayoutReply *reply) {
   if (!read_banks(r, &banks) || !one_access(r, "read", json_object_get(r->fields, "read"), &access))
     return false;
   LAYOUT_ASK(reply, layout_bank_conflicts(r->context, r->a.layout, &access, banks, &found));
-  if (reply->proof.verdict == LAYOUT_UNDECIDED) return no_or_unknown(reply);
+  if (reply->proof.verdict == LAYOUT_UNDECIDED) return layout_reply_verdict(reply);
   reply->answer = json_integer(found.degree);
-  more(reply, "waves", json_integer(found.waves));
-  more(reply, "words", json_integer(found.words));
-  more(reply, "bank", json_integer(found.bank));
-  more(reply, "phase", json_integer(found.phase));
+  layout_reply_more(reply, "waves", json_integer(found.waves));
+  layout_reply_more(reply, "words", json_integer(found.words));
+  layout_reply_more(reply, "bank", json_integer(found.bank));
+  layout_reply_more(reply, "phase", json_integer(found.phase));
   return true;
 }
 
@@ -381,53 +371,51 @@ bool layout_run_swizzle(LayoutRequest *r, LayoutReply *reply) {
     if (!one_access(r, field, json_array_get(reads, (size_t)i), &accesses[i])) return false;
   }
   LAYOUT_ASK(reply, layout_best_swizzle(r->context, r->a.layout, banks, accesses, count, &found));
-  if (!found.map) return no_or_unknown(reply);
+  if (!found.map) return layout_reply_verdict(reply);
   reply->answer = json_string(layout_text(r->context, found.layout));
-  more(reply, "optimal", json_boolean(reply->proof.verdict == LAYOUT_YES));
-  more(reply, "swizzle",
-       found.is_named ? json_sprintf("Swizzle<%d,%d,%d>", found.b, found.m, found.s) : json_null());
-  more(reply, "offset_map", json_string(index_map_text(r->context, found.map)));
-  more(reply, "waves", json_integers(found.waves, count));
-  more(reply, "bound", json_integers(found.bound, count));
+  layout_reply_more(reply, "optimal", json_boolean(reply->proof.verdict == LAYOUT_YES));
+  layout_reply_more(reply, "swizzle",
+                    found.is_named ? json_sprintf("Swizzle<%d,%d,%d>", found.b, found.m, found.s)
+                                   : json_null());
+  layout_reply_more(reply, "offset_map", json_string(index_map_text(r->context, found.map)));
+  layout_reply_more(reply, "waves", json_integers(found.waves, count));
+  layout_reply_more(reply, "bound", json_integers(found.bound, count));
   return true;
 }
 
 // ---- Loops and shapes -------------------------------------------------------------------------
 
-static const char *axis_name(const Layout *layout, int axis) {
-  return axis < 0 ? "" : layout->map->inputs[axis];
-}
-
 bool layout_run_loop_order(LayoutRequest *r, LayoutReply *reply) {
   LayoutLoops loops = {0};
   LAYOUT_ASK(reply, layout_loop_order(r->context, r->a.layout, &loops));
-  if (reply->proof.verdict != LAYOUT_YES) return no_or_unknown(reply);
+  if (reply->proof.verdict != LAYOUT_YES) return layout_reply_verdict(reply);
   reply->answer = json_array();
   for (int i = 0; i < loops.count; i++) {
     const LayoutLoop *loop = &loops.loops[i];
-    json_array_append_new(
-        reply->answer,
-        json_pack("{s:s, s:I, s:o, s:o}", "axis", axis_name(r->a.layout, loop->axis), "step",
-                  (json_int_t)loop->step, "extent", json_expression(r->context, loop->extent),
-                  "stride", json_expression(r->context, loop->stride)));
+    json_array_append_new(reply->answer,
+                          json_pack("{s:s, s:I, s:o, s:o}", "axis", layout_axis_name(r, loop->axis),
+                                    "step", (json_int_t)loop->step, "extent",
+                                    json_expression(r->context, loop->extent), "stride",
+                                    json_expression(r->context, loop->stride)));
   }
-  more(reply, "index", json_string(index_map_text(r->context, loops.index)));
-  more(reply, "guard",
-       loops.guard ? json_string(layout_expr_text(r->context, loops.guard, loops.index->inputs,
-                                                  loops.index->input_count))
-                   : json_null());
+  layout_reply_more(reply, "index", json_string(index_map_text(r->context, loops.index)));
+  layout_reply_more(reply, "guard",
+                    loops.guard
+                        ? json_string(layout_expr_text(r->context, loops.guard, loops.index->inputs,
+                                                       loops.index->input_count))
+                        : json_null());
   return true;
 }
 
 bool layout_run_blocking(LayoutRequest *r, LayoutReply *reply) {
   LayoutBlocking found = {0};
   LAYOUT_ASK(reply, layout_is_blocking(r->context, r->a.layout, &found));
-  if (reply->proof.verdict != LAYOUT_YES) return no_or_unknown(reply);
+  if (reply->proof.verdict != LAYOUT_YES) return layout_reply_verdict(reply);
   reply->answer = json_array();
   for (int i = 0; i < found.count; i++)
     json_array_append_new(reply->answer,
                           json_pack("{s:s, s:I, s:o}", "axis",
-                                    axis_name(r->a.layout, found.blocks[i].axis), "block",
+                                    layout_axis_name(r, found.blocks[i].axis), "block",
                                     (json_int_t)found.blocks[i].block, "extent",
                                     json_expression(r->context, found.blocks[i].extent)));
   return true;
@@ -436,7 +424,7 @@ bool layout_run_blocking(LayoutRequest *r, LayoutReply *reply) {
 bool layout_run_permutation(LayoutRequest *r, LayoutReply *reply) {
   int *order = arena_array(&r->context->arena, int, r->a.layout->rank + 1);
   LAYOUT_ASK(reply, layout_is_permutation(r->context, r->a.layout, order));
-  if (reply->proof.verdict != LAYOUT_YES) return no_or_unknown(reply);
+  if (reply->proof.verdict != LAYOUT_YES) return layout_reply_verdict(reply);
   reply->answer = json_array();
   for (int i = 0; i < r->a.layout->rank; i++)
     json_array_append_new(reply->answer, json_integer(order[i]));
@@ -445,25 +433,22 @@ bool layout_run_permutation(LayoutRequest *r, LayoutReply *reply) {
 
 bool layout_run_is_reshape(LayoutRequest *r, LayoutReply *reply) {
   LAYOUT_ASK(reply, layout_is_reshape(r->context, r->a.layout, r->b.layout));
-  if (reply->proof.verdict != LAYOUT_YES) return no_or_unknown(reply);
+  if (reply->proof.verdict != LAYOUT_YES) return layout_reply_verdict(reply);
   return reply->answer = json_string("yes"), true;
 }
 
 bool layout_run_reshape(LayoutRequest *r, LayoutReply *reply) {
-  IntArray shape;
-  if (!request_integers(r, "to", &shape)) return false;
-  if (shape.count > MOST_AXES)
-    return layout_field_error(r->context, "to", "more than %d axes", MOST_AXES);
-  const LayoutExpr **extents = arena_array(&r->context->arena, const LayoutExpr *, shape.count + 1);
-  for (int i = 0; i < shape.count; i++) extents[i] = layout_const(r->context, shape.items[i]);
+  int count;
+  const LayoutExpr *const *shape = request_extents(r, "to", &count);
+  if (!shape) return false;
   int64_t start_ns = clock_now_ns();
-  const Layout *made = layout_reshape(r->context, r->a.layout, extents, shape.count);
+  const Layout *made = layout_reshape(r->context, r->a.layout, shape, count);
   reply->ns = clock_now_ns() - start_ns;
   reply->proof = (LayoutAnswer){.verdict = made ? LAYOUT_YES : LAYOUT_NO,
                                 .reason = made ? NULL : "not proved to have as many elements"};
-  if (!made) return no_or_unknown(reply);
+  if (!made) return layout_reply_verdict(reply);
   reply->answer = json_string(layout_text(r->context, made));
-  more(reply, "shape", json_integers(shape.items, shape.count));
+  layout_reply_more(reply, "shape", json_expressions(r->context, shape, count));
   return true;
 }
 

@@ -3,22 +3,13 @@
 #include "cli/layout_request.h"
 #include "runtime/runtime.h"
 
-static void more(LayoutReply *reply, const char *name, json_t *value) {
-  if (!reply->more) reply->more = json_object();
-  json_object_set_new(reply->more, name, value);
-}
-
-static bool no_or_unknown(LayoutReply *reply) {
-  reply->answer = json_string(reply->proof.verdict == LAYOUT_NO ? "no" : "unknown");
-  return true;
-}
-
 // A made layout with its extents; without one, "no".
 static bool made_reply(LayoutRequest *r, LayoutReply *reply, const Layout *made) {
-  if (!made) return no_or_unknown(reply);
+  if (!made) return layout_reply_verdict(reply);
   reply->answer = json_string(layout_text(r->context, made));
-  more(reply, "shape", json_expressions(r->context, made->shape, made->rank));
-  more(reply, "physical", json_expressions(r->context, made->physical, made->physical_rank));
+  layout_reply_more(reply, "shape", json_expressions(r->context, made->shape, made->rank));
+  layout_reply_more(reply, "physical",
+                    json_expressions(r->context, made->physical, made->physical_rank));
   return true;
 }
 
@@ -70,31 +61,28 @@ bool layout_run_complement(LayoutRequest *r, LayoutReply *reply) {
 bool layout_run_left_divide(LayoutRequest *r, LayoutReply *reply) {
   LayoutInverse map = {0};
   LAYOUT_ASK(reply, layout_divide_left(r->context, r->a.layout, r->b.layout, &map));
-  if (reply->proof.verdict != LAYOUT_YES) return no_or_unknown(reply);
+  if (reply->proof.verdict != LAYOUT_YES) return layout_reply_verdict(reply);
   reply->answer = json_string(index_map_text(r->context, map.map));
-  more(reply, "padding", json_condition(r->context, map.map, map.padding));
-  more(reply, "shape", json_expressions(r->context, r->b.layout->shape, r->b.layout->rank));
+  layout_reply_more(reply, "padding", json_condition(r->context, map.map, map.padding));
+  layout_reply_more(reply, "shape",
+                    json_expressions(r->context, r->b.layout->shape, r->b.layout->rank));
   return true;
-}
-
-static const char *axis_name(const LayoutRequest *r, int axis) {
-  return axis < 0 ? "" : r->a.layout->map->inputs[axis];
 }
 
 bool layout_run_refine(LayoutRequest *r, LayoutReply *reply) {
   LayoutRefinement found = {0};
   LAYOUT_ASK(reply, layout_refine(r->context, r->a.layout, r->b.layout, &found));
-  if (reply->proof.verdict != LAYOUT_YES) return no_or_unknown(reply);
+  if (reply->proof.verdict != LAYOUT_YES) return layout_reply_verdict(reply);
   reply->answer = json_array();
   for (int i = 0; i < found.count; i++) {
     const LayoutFactor *factor = &found.factors[i];
-    json_array_append_new(reply->answer,
-                          json_pack("{s:s, s:I, s:o, s:o}", "axis", axis_name(r, factor->axis),
-                                    "cut", (json_int_t)factor->cut, "extent",
-                                    json_expression(r->context, factor->extent), "strides",
-                                    json_expressions(r->context, factor->weights, 2)));
+    json_array_append_new(
+        reply->answer,
+        json_pack("{s:s, s:I, s:o, s:o}", "axis", layout_axis_name(r, factor->axis), "cut",
+                  (json_int_t)factor->cut, "extent", json_expression(r->context, factor->extent),
+                  "strides", json_expressions(r->context, factor->weights, 2)));
   }
-  more(reply, "bits", json_boolean(found.bits));
+  layout_reply_more(reply, "bits", json_boolean(found.bits));
   return true;
 }
 
@@ -127,11 +115,11 @@ static json_t *moves_json(const LayoutRequest *r, const LayoutCopyPlan *plan) {
   json_t *list = json_array();
   for (int i = 0; i < plan->move_count; i++) {
     const LayoutMove *move = &plan->moves[i];
-    json_array_append_new(list, json_pack("{s:s, s:I, s:o, s:o, s:o}", "axis",
-                                          axis_name(r, move->axis), "cut", (json_int_t)move->cut,
-                                          "extent", json_expression(r->context, move->extent),
-                                          "from", place_json(r->context, move->from), "to",
-                                          place_json(r->context, move->to)));
+    json_array_append_new(
+        list, json_pack("{s:s, s:I, s:o, s:o, s:o}", "axis", layout_axis_name(r, move->axis), "cut",
+                        (json_int_t)move->cut, "extent", json_expression(r->context, move->extent),
+                        "from", place_json(r->context, move->from), "to",
+                        place_json(r->context, move->to)));
   }
   return list;
 }
@@ -147,11 +135,11 @@ bool layout_run_copy(LayoutRequest *r, LayoutReply *reply) {
   LAYOUT_ASK(reply, layout_copy_plan(r->context, r->a.layout, r->b.layout, order, COUNT_OF(order),
                                      bits, &plan));
   if (reply->proof.verdict == LAYOUT_NO || (!plan.counted && !plan.move_count))
-    return no_or_unknown(reply);
+    return layout_reply_verdict(reply);
   reply->answer = moves_json(r, &plan);
   if (!plan.counted) return true;
-  more(reply, "copies", json_integer(plan.copies));
-  more(reply, "still", json_integer(plan.still));
-  more(reply, "levels", levels_json(&plan));
+  layout_reply_more(reply, "copies", json_integer(plan.copies));
+  layout_reply_more(reply, "still", json_integer(plan.still));
+  layout_reply_more(reply, "levels", levels_json(&plan));
   return true;
 }

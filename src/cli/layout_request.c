@@ -260,6 +260,12 @@ bool request_integers(LayoutRequest *request, const char *field, IntArray *out) 
   return true;
 }
 
+const LayoutExpr *const *request_extents(LayoutRequest *request, const char *field, int *count) {
+  LayoutOperand operand = {.conditions = request->a.conditions};
+  Operand o = {.context = request->context, .object = request->fields, .name = "", .out = &operand};
+  return read_shape(&o, field, count);
+}
+
 bool request_check_index(LayoutRequest *request, const char *field, const IntArray *index) {
   Context *context = request->context;
   const Layout *layout = request->a.layout;
@@ -333,6 +339,20 @@ bool layout_request_answer(Context *context, const json_t *fields, bool certific
   if (!request.operation->run(&request, reply)) return false;
   if (certificate) certify(&request, reply);
   return true;
+}
+
+void layout_reply_more(LayoutReply *reply, const char *name, json_t *value) {
+  if (!reply->more) reply->more = json_object();
+  json_object_set_new(reply->more, name, value);
+}
+
+bool layout_reply_verdict(LayoutReply *reply) {
+  reply->answer = json_string(reply->proof.verdict == LAYOUT_NO ? "no" : "unknown");
+  return true;
+}
+
+const char *layout_axis_name(const LayoutRequest *request, int axis) {
+  return axis < 0 ? "" : request->a.layout->map->inputs[axis];
 }
 
 void layout_reply_free(LayoutReply *reply) {

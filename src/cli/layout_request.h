@@ -58,6 +58,8 @@ bool request_integer(LayoutRequest *request, const char *field, int64_t *out);
 // The number where it is given; *out stays where not.
 bool request_optional(LayoutRequest *request, const char *field, int64_t *out);
 bool request_has(const LayoutRequest *request, const char *field);
+// Extents as a shape has them: numbers or names, in a list or one text. NULL with a diagnostic.
+const LayoutExpr *const *request_extents(LayoutRequest *request, const char *field, int *count);
 // Whether `index` is a logical index of a's shape (its length is checked too).
 bool request_check_index(LayoutRequest *request, const char *field, const IntArray *index);
 
@@ -65,6 +67,12 @@ bool request_check_index(LayoutRequest *request, const char *field, const IntArr
 bool layout_request_answer(Context *context, const json_t *fields, bool certificate,
                            LayoutReply *reply);
 void layout_reply_free(LayoutReply *reply);
+// A further field of the reply; takes the value over.
+void layout_reply_more(LayoutReply *reply, const char *name, json_t *value);
+// "no" or "unknown", as the proof is. Returns true.
+bool layout_reply_verdict(LayoutReply *reply);
+// The name of an axis of "a", "" for -1.
+const char *layout_axis_name(const LayoutRequest *request, int axis);
 // {"answer", …, "witness", "values", "reason", "certificate", "level", "ns"} into `object`.
 void layout_reply_set(const LayoutReply *reply, json_t *object);
 

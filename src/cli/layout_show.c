@@ -488,14 +488,10 @@ static const ShowRow *find_row(const char *name) {
   return NULL;
 }
 
-static bool find_spelling(const char *name, LayoutSpelling *out) {
-  return layout_spelling_find(strcmp(name, "onednn") == 0 ? "tag" : name, out);
-}
-
 bool layout_show_known(LayoutView *view) {
   const char *names[COUNT_OF(rows) + LAYOUT_SPELLING_COUNT], *wanted = view->command->show;
   LayoutSpelling spelling;
-  if (!wanted || find_row(wanted) || find_spelling(wanted, &spelling)) return true;
+  if (!wanted || find_row(wanted) || layout_spelling_find(wanted, &spelling)) return true;
   int count = 0;
   for (; count < COUNT_OF(rows); count++) names[count] = rows[count].name;
   for (int i = 0; i < LAYOUT_SPELLING_COUNT; i++) names[count++] = layout_spelling_name(i);
@@ -537,6 +533,6 @@ int layout_show(LayoutView *view) {
   if (row && row->needs_numbers && !view->operand.layout->is_static)
     return needs_numbers(view, name);
   if (row) return put(view, &out, row->show(view, &out));
-  if (!find_spelling(name, &spelling)) return STATUS_MISUSE;
+  if (!layout_spelling_find(name, &spelling)) return STATUS_MISUSE;
   return put(view, &out, show_spelling(view, spelling, &out));
 }

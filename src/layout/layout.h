@@ -214,6 +214,7 @@ typedef enum LayoutSpelling {
 const char *layout_spelling_name(LayoutSpelling spelling);
 const char *layout_spelling_example(LayoutSpelling spelling);
 const char *layout_spelling_meaning(LayoutSpelling spelling);
+// By its name, or that of the system that has it: "onednn", "pytorch", "triton", "tvm".
 bool layout_spelling_find(const char *name, LayoutSpelling *out);
 // In which spelling a text is (or is meant to be).
 LayoutSpelling layout_spelling_of(Context *context, const LayoutSource *source);

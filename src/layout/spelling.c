@@ -155,6 +155,15 @@ const char *layout_spelling_meaning(LayoutSpelling spelling) {
 }
 
 bool layout_spelling_find(const char *name, LayoutSpelling *out) {
+  static const struct {
+    const char *name;
+    LayoutSpelling spelling;
+  } systems[] = {{"onednn", LAYOUT_SPELLING_TAG},
+                 {"pytorch", LAYOUT_SPELLING_TORCH},
+                 {"triton", LAYOUT_SPELLING_BASES},
+                 {"tvm", LAYOUT_SPELLING_SHARDS}};
+  for (int i = 0; i < COUNT_OF(systems); i++)
+    if (!strcmp(systems[i].name, name)) return *out = systems[i].spelling, true;
   for (int i = 0; i < LAYOUT_SPELLING_COUNT; i++)
     if (!strcmp(rows[i].name, name)) return *out = (LayoutSpelling)i, true;
   return false;
