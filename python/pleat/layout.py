@@ -1,11 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layouts: where each element of a tensor lies in memory, and exact answers about that."""
+"""Layouts: where each element of a tensor lies in memory, and exact answers about that.
+
+Extents are integers, or text of symbols ("C", "16*K") where they are symbolic; numbers in answers
+likewise. What is refused raises PleatError with the place of the mistake; a question without an
+answer for all values of the symbols raises Undecided with the reason.
+"""
 import math
+from typing import NamedTuple, Optional, Tuple, Union
 
 from pleat import _expression, _library
 from pleat._library import PleatError, Undecided
 
-__all__ = ["Answer", "Layout", "PleatError", "Undecided"]
+__all__ = ["Answer", "Block", "Conflicts", "Copy", "Factor", "Layout", "Level", "Loop", "Loops",
+           "Move", "Place", "PleatError", "Runs", "Slice", "Swizzle", "Undecided"]
+
+Extent = Union[int, str]
 
 
 class Answer:
@@ -41,8 +50,146 @@ class Answer:
         return f"<{'; '.join(parts)}>"
 
 
+class Slice(NamedTuple):
+    """The layout of a box of a tensor: its elements' places in the whole, from `offset` on, or at
+    `strides` from there; both None where the box does not lie so."""
+    layout: "Layout"
+    offset: Optional[Extent]
+    strides: Optional[Tuple[Extent, ...]]
+
+
+class Runs(NamedTuple):
+    """`total` lines or places in `count` unbroken runs, the first of which are (start, length)."""
+    total: int
+    count: int
+    runs: Tuple[Tuple[int, int], ...]
+
+
+class Conflicts(NamedTuple):
+    """`degree`: words that the busiest bank gives in one phase, 1 is no conflict; `waves`: the sum
+    of that over all phases; `words`: distinct ones read; at the worst, `bank` in `phase`, and two
+    of the lanes that wait there for each other."""
+    degree: int
+    waves: int
+    words: int
+    bank: int
+    phase: int
+    lanes: Optional[list]
+
+
+class Swizzle(NamedTuple):
+    """The layout under a linear swizzle of its offsets, `offset_map` ("o -> o ^ ..."); `name`:
+    "Swizzle<B,M,S>" where it is one; `waves` of each access, and the `bound` below which no linear
+    swizzle comes; `optimal`: proved to have the fewest."""
+    layout: "Layout"
+    offset_map: str
+    name: Optional[str]
+    waves: Tuple[int, ...]
+    bound: Tuple[int, ...]
+    optimal: bool
+
+
+class Factor(NamedTuple):
+    """The digit (axis // cut) % extent, and its stride in each of two layouts."""
+    axis: str
+    cut: int
+    extent: Extent
+    strides: Tuple[Extent, Extent]
+
+
+class Place(NamedTuple):
+    """What a step of a digit changes: a resource, "memory" or a name, by `stride`."""
+    resource: str
+    stride: Extent
+
+
+class Move(NamedTuple):
+    """Where the digit (axis // cut) % extent lies before and after a copy; None: nowhere."""
+    axis: str
+    cut: int
+    extent: Extent
+    source: Optional[Place]
+    target: Optional[Place]
+
+
+class Level(NamedTuple):
+    """Elements for which this is the outermost resource on which their place changes. `where`: the
+    resource is that of the source ("from"), the target ("to"), or of both."""
+    resource: str
+    where: str
+    elements: int
+    bytes: int
+
+
+class Copy(NamedTuple):
+    """A copy digit by digit; how many elements it writes (`copies`), how many stay where they are
+    (`still`), and what moves over which resource. The counts are None on symbolic extents."""
+    moves: Tuple[Move, ...]
+    copies: Optional[int]
+    still: Optional[int]
+    levels: Optional[Tuple[Level, ...]]
+
+
+class Loop(NamedTuple):
+    """A loop of `extent` steps, each `stride` places on, and `step` further on `axis`; "" where it
+    runs over more than one axis."""
+    axis: str
+    step: int
+    extent: Extent
+    stride: Extent
+
+
+class Loops(NamedTuple):
+    """Loops that walk memory in sequence, the outermost first; `index`: the map from their counters
+    to the element, `guard`: the condition under which there is one, None: always."""
+    loops: Tuple[Loop, ...]
+    index: str
+    guard: Optional[str]
+
+
+class Block(NamedTuple):
+    """`extent` steps of `block` elements along an axis."""
+    axis: str
+    block: int
+    extent: Extent
+
+
 def _axis(value):
     return value if isinstance(value, str) else int(value)
+
+
+def _range(value):
+    """A range of an axis as text: of an index, a slice, a range, a tuple, or as it is."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, range):
+        value = slice(value.start, value.stop, value.step)
+    if isinstance(value, slice):
+        parts = [value.start, value.stop] + ([] if value.step is None else [value.step])
+    elif isinstance(value, (tuple, list)):
+        parts = value
+    else:
+        parts = [int(value), int(value) + 1]
+    return ":".join("" if part is None else str(_axis(part)) for part in parts)
+
+
+def _box(box, axes):
+    """Ranges as text: `box` is text, a mapping of axes to ranges, or a range for each axis."""
+    if isinstance(box, str):
+        return ", ".join([box] * bool(box) + [f"{k}={_range(v)}" for k, v in axes.items()])
+    if box is not None and not hasattr(box, "items"):
+        box = [_range(item) for item in box]
+        return ", ".join(box + [f"{k}={_range(v)}" for k, v in axes.items()])
+    return ", ".join(f"{k}={_range(v)}" for k, v in {**(box or {}), **axes}.items())
+
+
+def _read(read):
+    """An access: ranges, or an object of a map from lanes to indices."""
+    return read if hasattr(read, "items") and "map" in read else _box(read, {})
+
+
+def _banks(banks, element_bits, vector):
+    return {"banks": list(banks), "element_bits": element_bits, "vector": vector}
 
 
 class Layout:
@@ -50,7 +197,8 @@ class Layout:
 
     spelling: "NCHW16c", "aBcd16b", "n,c,h,w -> n,c//16,h,w,c%16", a lambda's text,
         "(4,8):(8,1)", … or an IndexMap.
-    shape: the logical extents, integers or names of symbols ("C").
+    shape: the logical extents, integers or names of symbols ("C"). None: those that the spelling
+        says (CuTe, PyTorch, bases, shards, XLA after a type), else a symbol for each axis, "N", "C".
     physical: the physical extents, where they are not those that follow from the spelling.
     where: conditions on the symbols, such as "C % 16 == 0".
     order: the logical axes of a named spelling in their order, "NCHW".
@@ -58,8 +206,10 @@ class Layout:
     Equal layouts need not be spelled alike: ask with `equal`. PleatError for what is no layout.
     """
 
-    def __init__(self, spelling, shape, *, physical=None, where=(), order=None):
-        fields = {"layout": str(spelling), "shape": [_axis(n) for n in shape]}
+    def __init__(self, spelling, shape=None, *, physical=None, where=(), order=None):
+        fields = {"layout": str(spelling)}
+        if shape is not None:
+            fields["shape"] = [_axis(n) for n in shape]
         if physical is not None:
             fields["physical"] = [_axis(n) for n in physical]
         if where:
@@ -67,7 +217,9 @@ class Layout:
         if order is not None:
             fields["order"] = order
         self._fields = fields
-        self.physical_shape = tuple(self._ask("physical_shape")["answer"])
+        reply = self._ask("physical_shape")
+        fields["shape"] = reply["shape"]
+        self.physical_shape = tuple(reply["answer"])
 
     @property
     def shape(self):
@@ -123,30 +275,99 @@ class Layout:
         return self._map_reply(self._ask("inverse"))
 
     def divide(self, other):
-        """What turns `other`'s places into this layout's: a map on `other`'s physical shape, and
-        which of its places are padding. A copy reads place p and writes place map(p)."""
-        return self._map_reply(self._ask("divide", other))
+        """What turns `other`'s places into this layout's: (a map on `other`'s physical shape, which
+        of its places are padding). A copy reads place p and writes place map(p), both physical
+        indices."""
+        return self._map_reply(self._ask("divide", other), other)
+
+    def left_divide(self, other):
+        """(map, padding): from an index of `other` to the index whose element this layout has at the
+        same place; the padding says at which indices there is none."""
+        return self._map_reply(self._ask("left_divide", other), other)
 
     def compose(self, inner):
         """This layout after `inner`, whose physical shape is this layout's logical one."""
-        reply = self._ask("compose", inner)
-        return self._on(reply["shape"], reply["answer"], reply.get("physical"))
+        return self._made(self._ask("compose", inner), inner)
 
-    def _on(self, shape, spelling, physical=None):
+    def slice(self, box=None, **axes):
+        """The layout of a box, as a Slice; the box keeps all axes.
+
+        Ranges are given by axis, `slice(c=(0, 16), h=slice(2, 5))`, for each axis in order,
+        `slice([0, (0, 16)])`, or as text, `slice("c=0:16, h=::2")`. A range is (start, stop),
+        (start, stop, step), a slice, a range, or one index; bounds may be text of symbols.
+        PleatError where the box leaves the tensor."""
+        reply = self._ask("slice", box=_box(box, axes))
+        strides = reply.get("strides")
+        strides = None if strides is None else tuple(strides)
+        return Slice(self._made(reply), reply.get("offset"), strides)
+
+    def reshape(self, *shape):
+        """The same places under another logical shape of as many elements, row-major.
+
+        The shape is given as arguments or as one sequence; symbols are text. PleatError where it is
+        not proved to have as many elements."""
+        extents = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+        return self._made(self._ask("reshape", to=[_axis(n) for n in extents]))
+
+    def is_reshape_of(self, other):
+        """Whether this is `other` under another logical shape."""
+        return Answer(self._ask("is_reshape", other))
+
+    def direct_sum(self, other):
+        """Both side by side: logical indices (x, y) lie at places (this(x), other(y))."""
+        return self._made(self._ask("sum", other), other)
+
+    def product(self, other, kind="blocked", filled=False):
+        """Copies of this layout, arranged as `other`, of as many logical axes.
+
+        kind: "blocked": index b*n + i of an axis of n elements is index i of copy b; "raked": index
+            i*m + b, of m copies; "logical": the axes of `other` stand after those of this layout,
+            however many.
+        filled: the copies fill the gaps that this layout leaves in memory.
+        PleatError where there is no such layout; Undecided where that cannot be said."""
+        return self._made(self._ask("product", other, kind=kind, filled=filled or None), other)
+
+    def complement(self, size):
+        """The layout of the offsets at which copies of this one fill its gaps, up to `size` places.
+        PleatError where none does."""
+        return self._made(self._ask("complement", size=int(size)))
+
+    def _where(self, *others):
+        found = []
+        for one in (self, *others):
+            found += [c for c in one._fields.get("where", ()) if c not in found]
+        return found
+
+    def _on(self, shape, spelling, physical=None, other=None):
         if " in [" in spelling:  # the text says the physical extents itself
             physical = None
-        return Layout(spelling, shape, physical=physical, where=self._fields.get("where", ()))
+        others = () if other is None else (other,)
+        return Layout(spelling, shape, physical=physical, where=self._where(*others))
 
-    def _map_reply(self, reply):
-        if reply["answer"] in ("no", "unknown"):
-            raise PleatError(f"there is no such map: {Answer(reply)!r}")
-        return self._on(reply["shape"], reply["answer"]), reply.get("padding")
+    def _made(self, reply, other=None):
+        self._refuse(reply, "layout")
+        return self._on(reply["shape"], reply["answer"], reply.get("physical"), other)
+
+    def _map_reply(self, reply, other=None):
+        self._refuse(reply, "map")
+        return self._on(reply["shape"], reply["answer"], other=other), reply.get("padding")
+
+    @staticmethod
+    def _refuse(reply, what):
+        if reply["answer"] == "unknown":
+            raise Undecided(reply.get("reason") or "cannot be decided")
+        if reply["answer"] == "no":
+            raise PleatError(f"there is no such {what}: {Answer(reply)!r}")
 
     # ---- Numbers ------------------------------------------------------------------------------
 
     def offset(self, *index):
         """The place of an element, row-major over the physical axes, in elements."""
         return self._ask("offset", at=list(index))["answer"]
+
+    def offset_map(self):
+        """That place as text of the logical indices, "i, j -> i*64 + j"."""
+        return self._ask("offset")["answer"]
 
     def logical(self, offset):
         """The logical index at an offset, as a tuple; None on padding."""
@@ -155,10 +376,11 @@ class Layout:
 
     def padding_count(self):
         """Places that hold no element: an integer, or text of the symbols."""
-        reply = self._ask("padding")
-        if reply["answer"] == "unknown":
-            raise Undecided(reply.get("reason") or "cannot be decided")
-        return reply["answer"]
+        return self._value("padding")["answer"]
+
+    def padding_runs(self):
+        """The same by offsets, as Runs. PleatError on symbolic extents."""
+        return self._runs("padding_runs")
 
     def strides(self):
         """For each logical axis its constant step in elements, None where it has none."""
@@ -167,6 +389,88 @@ class Layout:
     def vector_widths(self):
         """For each logical axis the widest run of elements that is contiguous and aligned."""
         return tuple(self._ask("vector")["answer"])
+
+    def permutation(self):
+        """The logical axes in the order in which memory has them, outermost first; None where memory
+        is not row-major over whole axes."""
+        reply = self._value("permutation")
+        return None if reply["answer"] == "no" else tuple(reply["answer"])
+
+    def blocking(self):
+        """Memory as row-major over blocks of axes: a tuple of Block, outermost first; None where it
+        is not."""
+        reply = self._value("blocking")
+        return None if reply["answer"] == "no" else tuple(Block(**b) for b in reply["answer"])
+
+    def loop_order(self):
+        """The loop nest that walks memory in sequence, as Loops. PleatError where there is none."""
+        reply = self._ask("loop_order")
+        self._refuse(reply, "loop nest")
+        loops = tuple(Loop(**loop) for loop in reply["answer"])
+        return Loops(loops, reply["index"], reply["guard"])
+
+    def refine(self, other):
+        """The coarsest digits of the axes of which the offsets of both layouts are sums: a tuple of
+        Factor, most significant first. PleatError where there are none."""
+        reply = self._ask("refine", other)
+        self._refuse(reply, "refinement")
+        return tuple(Factor(**{**f, "strides": tuple(f["strides"])}) for f in reply["answer"])
+
+    # ---- Memory -------------------------------------------------------------------------------
+
+    def lines(self, box=None, *, line_bytes=64, element_bits=32, base=0, **axes):
+        """The cache lines (or pages) of `line_bytes` that the elements of a box touch, as Runs.
+
+        The box is given as to `slice`; without one it is the whole tensor. base: the address of
+        place 0, in bytes. PleatError on symbolic extents."""
+        return self._runs("lines", box=_box(box, axes), line=line_bytes, element_bits=element_bits,
+                          base=base or None)
+
+    def bank_conflicts(self, read, *, banks=(32, 4), vector=1, element_bits=32):
+        """What lanes that read at once get from memory in banks, as Conflicts.
+
+        read: the elements that the lanes read, a box as to `slice` with the last axis fastest,
+            whose axes that are not named stay at 0; or {"map": "t, lane -> ...", "extents": [4, 32]}.
+        banks: how many, and bytes of each. vector: elements that a lane reads at once. Lanes that
+        want the same word get it together. Undecided where symbols leave it open."""
+        reply = self._value("conflicts", read=_read(read), **_banks(banks, element_bits, vector))
+        found = {key: reply[key] for key in ("waves", "words", "bank", "phase")}
+        return Conflicts(reply["answer"], lanes=reply.get("witness"), **found)
+
+    def best_swizzle(self, reads, *, banks=(32, 4), vector=1, element_bits=32):
+        """The linear swizzle of the offsets with the fewest conflicts for all `reads` (each as to
+        `bank_conflicts`), as a Swizzle. PleatError where the offsets are not linear over bits."""
+        reply = self._ask("swizzle", reads=[_read(read) for read in reads],
+                          **_banks(banks, element_bits, vector))
+        self._refuse(reply, "swizzle")
+        return Swizzle(self._on(self.shape, reply["answer"]), reply["offset_map"],
+                       reply["swizzle"], tuple(reply["waves"]), tuple(reply["bound"]),
+                       reply["optimal"])
+
+    def copy_plan(self, target, element_bits=32):
+        """What a copy from this layout to `target` moves, as a Copy: devices before warps before
+        lanes before registers before memory. PleatError or Undecided where digits do not say it and
+        there are too many elements to look at each."""
+        reply = self._ask("copy", target, element_bits=element_bits)
+        self._refuse(reply, "description")
+        moves = tuple(Move(m["axis"], m["cut"], m["extent"], m["from"] and Place(**m["from"]),
+                           m["to"] and Place(**m["to"]))
+                      for m in reply["answer"])
+        levels = reply.get("levels")
+        if levels is not None:
+            levels = tuple(Level(one["resource"], one["in"], one["elements"], one["bytes"])
+                           for one in levels)
+        return Copy(moves, reply.get("copies"), reply.get("still"), levels)
+
+    def _value(self, op, **fields):
+        reply = self._ask(op, **fields)
+        if reply["answer"] == "unknown":
+            raise Undecided(reply.get("reason") or "cannot be decided")
+        return reply
+
+    def _runs(self, op, **fields):
+        reply = self._value(op, **fields)
+        return Runs(reply["answer"], reply["run_count"], tuple(map(tuple, reply["runs"])))
 
     # ---- Arrays -------------------------------------------------------------------------------
 
@@ -204,8 +508,10 @@ class Layout:
     # ---- Seeing -------------------------------------------------------------------------------
 
     def spell(self, kind):
-        """This layout in another notation: "index-map", "named", "onednn", "cute", "xla", "torch",
-        "bases", "shard". PleatError where that notation cannot say it, with the reason."""
+        """This layout in another notation: "index-map", "lambda", "named", "tag" (oneDNN's),
+        "cute", "xla", "torch", "bases" (Triton's), "shards" (TVM's). What has several memory axes
+        is a tensor of coordinates in CuTe. PleatError where a notation cannot say it, with the
+        reason."""
         reply = self._ask("spell", **{"as": kind})
         if reply["answer"] == "no":
             raise PleatError(reply.get("reason") or f"no {kind} spelling")

@@ -128,9 +128,9 @@ class IndexMap:
         mapped = [e.substitute(values) for e in self.final_indices]
         return [int(e) if e.op == "const" else e for e in mapped]
 
-    def map_shape(self, shape):
-        """The physical extents of a shape."""
-        return list(self.layout(shape).physical_shape)
+    def map_shape(self, shape, *, where=()):
+        """The physical extents of a shape, whose symbols satisfy `where`."""
+        return list(self.layout(shape, where=where).physical_shape)
 
     def map_ndarray(self, array):
         """The array of the physical shape that holds `array`; zero where no element lies."""
@@ -145,30 +145,31 @@ class IndexMap:
         shape = [f"extent{k}" for k in range(len(self.initial_indices))]
         return bool(Layout(str(self), shape).same_map(Layout(str(other_map), shape)))
 
-    def inverse(self, shape):
+    def inverse(self, shape, *, where=()):
         """The map back, for a map that is one-to-one and onto on the shape (extents, or objects
-        with an `extent`). PleatError, with an index that shows it, where it is not."""
+        with an `extent`) for all symbols that satisfy `where`. PleatError, with an index that
+        shows it, where it is not."""
         if self.inverse_index_map is not None:
-            return self._checked_inverse([getattr(n, "extent", n) for n in shape])
-        made, padding = self.non_surjective_inverse(shape)
+            return self._checked_inverse([getattr(n, "extent", n) for n in shape], where)
+        made, padding = self.non_surjective_inverse(shape, where=where)
         if padding != _expression.const(0):
             raise PleatError(f"on {list(shape)} not every place holds an element: padding where "
                              f"{padding}; use non_surjective_inverse")
         return made
 
-    def _checked_inverse(self, extents):
-        there = self.layout(extents)
-        back = self.inverse_index_map.layout(there.physical_shape, physical=extents)
+    def _checked_inverse(self, extents, where):
+        there = self.layout(extents, where=where)
+        back = self.inverse_index_map.layout(there.physical_shape, physical=extents, where=where)
         if not back.compose(there).is_identity() or not there.is_onto():
             raise PleatError(f"`{self.inverse_index_map}` is not the inverse of `{self}` on "
                              f"{list(extents)}")
         return self.inverse_index_map
 
-    def non_surjective_inverse(self, shape):
+    def non_surjective_inverse(self, shape, *, where=()):
         """(map back, predicate): the predicate is an expression over the map's initial indices,
         true where a place is padding."""
         extents = [getattr(n, "extent", n) for n in shape]
-        back, padding = self.layout(extents).inverse()
+        back, padding = self.layout(extents, where=where).inverse()
         return IndexMap.parse(back.spelling.partition(" in [")[0]), parse_condition(padding)
 
 
