@@ -311,8 +311,7 @@ typedef enum LayoutAsk {
 // A text from which anyone can check the answer without Pleat, by the few rules in docs/layouts.md
 // (layout/check.h is one who does). Found over again, so the question itself does not pay for it.
 // `b` is NULL but for LAYOUT_ASK_EQUAL. NULL: the answer is undecided, or no text was found that
-// the checker accepts. Where only isl knows, the text says so, and the checker "trusted", never
-// "accepted".
+// the checker accepts.
 const char *layout_certificate(Context *context, LayoutAsk question, const Layout *a,
                                const Layout *b, const LayoutAnswer *answer);
 

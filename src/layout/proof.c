@@ -26,12 +26,12 @@ static void add_step(Prover *s, Step step) {
   array_push(s->arena, &s->steps, step);
 }
 
-void proof_line(Prover *s, const char *text, int gives, Nesting nesting) {
-  add_step(s, (Step){STEP_TEXT, text, s->facts.count - gives, gives, nesting});
+void proof_line(Prover *s, const char *text, int gives, int skips, Nesting nesting) {
+  add_step(s, (Step){STEP_TEXT, text, s->facts.count - gives, gives, skips, nesting});
 }
 
 ProofMark proof_mark(const Prover *s) {
-  return (ProofMark){s->facts.count, s->quotients.count, s->bits.count};
+  return (ProofMark){s->facts.count, s->quotients.count};
 }
 
 void proof_close(Prover *s, ProofMark mark) {
@@ -39,12 +39,11 @@ void proof_close(Prover *s, ProofMark mark) {
   for (int i = 0; i < s->variables.count; i++)
     s->variables.items[i].dead |= s->variables.items[i].facts >= mark.facts;
   s->quotients.count = mark.quotients;
-  s->bits.count = mark.bits;
 }
 
 static int add_fact(Prover *s, Fact fact) {
   array_push(s->arena, &s->facts, fact);
-  add_step(s, (Step){STEP_FACT, NULL, s->facts.count - 1, 1, NEST_NONE});
+  add_step(s, (Step){STEP_FACT, NULL, s->facts.count - 1, 1, 0, NEST_NONE});
   return s->facts.count - 1;
 }
 
@@ -101,7 +100,7 @@ const ProofPoly *proof_atom(Prover *s, const ProofPoly *u, const ProofPoly *m) {
   v->facts = s->facts.count;
   proof_add_range(s, rest, m);
   array_push(s->arena, &s->quotients, ((Quotient){u, m, q}));
-  add_step(s, (Step){STEP_ATOM, NULL, at, 2, NEST_NONE});
+  add_step(s, (Step){STEP_ATOM, NULL, at, 2, 1, NEST_NONE});
   add_digits(s, at);
   return q;
 }
@@ -157,9 +156,9 @@ bool proof_value(Prover *s, const ProofPoly *u, const ProofPoly *m, const ProofP
   proof_need(s, room);
   array_push(s->arena, &s->quotients, ((Quotient){u, m, q}));
   proof_line(s,
-             arena_printf(s->arena, "value (%s)//(%s) = %s", proof_text(s, u), proof_text(s, m),
+             arena_printf(s->arena, "floor %s by %s = %s", proof_text(s, u), proof_text(s, m),
                           proof_text(s, q)),
-             0, NEST_NONE);
+             0, 3, NEST_NONE);
   return true;
 }
 
@@ -173,14 +172,12 @@ static void mark_needed(Prover *s) {
 }
 
 static void print_fact(Prover *s, Text *text, const Fact *f) {
-  text_printf(text, "fact %s by ", proof_text(s, f->p));
+  text_printf(text, "fact %s by", proof_text(s, f->p));
   for (int i = 0; i < f->by_count; i++)
-    text_printf(text, "%s%s of %d", i ? ", " : "", proof_text(s, f->by[i].factor),
+    text_printf(text, " %s of %d", proof_text(s, f->by[i].factor),
                 s->facts.items[f->by[i].fact].number);
-  if (f->over_also)
-    text_printf(text, " over %lld*(%s)", (long long)f->over, proof_text(s, f->over_also));
-  else if (f->over != 1)
-    text_printf(text, " over %lld", (long long)f->over);
+  text_printf(text, " over %lld", (long long)f->over);
+  if (f->over_also) text_printf(text, " * ( %s )", proof_text(s, f->over_also));
   text_puts(text, "\n");
 }
 
@@ -198,11 +195,12 @@ const char *proof_print(Prover *s) {
     if (step->text) text_printf(&text, "%s\n", step->text);
     if (step->kind == STEP_ATOM) {
       const Variable *v = &s->variables.items[step->at];
-      text_printf(&text, "atom %s = (%s)//(%s)\n", v->name, proof_text(s, v->u),
-                  proof_text(s, v->m));
+      text_printf(&text, "floor %s by %s = new %s\n", proof_text(s, v->u), proof_text(s, v->m),
+                  v->name);
     }
     if (step->kind == STEP_FACT) print_fact(s, &text, &s->facts.items[facts]);
     for (int j = 0; j < step->gives; j++) s->facts.items[facts + j].number = number++;
+    number += step->skips;
   }
   return text_string(&text);
 }

@@ -30,7 +30,7 @@ typedef struct Fact {
   int by_count, number;
   int64_t over;
   const ProofPoly *over_also; // a factor of the divisor; NULL: 1
-  bool needed, dead; // dead: of a case that is closed
+  bool needed, dead;          // dead: of a case that is closed
 } Fact;
 
 typedef struct Variable {
@@ -44,12 +44,6 @@ typedef struct Quotient { // ⌊u/m⌋ = value
   const ProofPoly *u, *m, *value;
 } Quotient;
 
-typedef struct ValueBits {
-  const ProofPoly *whole;
-  const ProofPoly *bits[64];
-  int n;
-} ValueBits;
-
 // One line of the certificate.
 typedef enum StepKind { STEP_TEXT, STEP_ATOM, STEP_FACT } StepKind;
 // What a line does to the numbers of facts: those of a closed case are given again.
@@ -58,10 +52,11 @@ typedef struct Step {
   StepKind kind;
   const char *text;
   int at, gives; // variable or fact; how many facts follow from it, the first of them `at`
+  int skips;     // and how many more, which have no use
   Nesting nesting;
 } Step;
 typedef struct ProofMark {
-  int facts, quotients, bits;
+  int facts, quotients;
 } ProofMark;
 
 typedef struct Prover {
@@ -70,7 +65,6 @@ typedef struct Prover {
   Array(Variable) variables;
   Array(Fact) facts;
   Array(Quotient) quotients;
-  Array(ValueBits) bits;
   Array(Step) steps;
   const ProofPoly *wanted; // a comparison `wanted >= 0` that a case distinction should decide
   int work;                // left before the search is given up
@@ -98,8 +92,9 @@ const char *proof_text(Prover *s, const ProofPoly *p);
 int proof_add_variable(Prover *s, const char *name, bool parameter);
 int proof_assume(Prover *s, const ProofPoly *p); // a fact without a line of its own
 void proof_add_range(Prover *s, const ProofPoly *p, const ProofPoly *extent); // 0 <= p < extent
-// A line as it stands, which gives the last `gives` facts. NULL: no line (the claim gave them).
-void proof_line(Prover *s, const char *text, int gives, Nesting nesting);
+// A line as it stands, which gives the last `gives` facts and `skips` without use. NULL: no line
+// (the claim gave them).
+void proof_line(Prover *s, const char *text, int gives, int skips, Nesting nesting);
 // Nothing found since the mark is used any more.
 ProofMark proof_mark(const Prover *s);
 void proof_close(Prover *s, ProofMark mark);

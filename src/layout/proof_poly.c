@@ -142,16 +142,12 @@ const char *proof_text(Prover *s, const ProofPoly *p) {
   Text text = text_new(s->arena);
   for (int i = p->n - 1; i >= 0; i--) {
     const ProofTerm *t = &p->t[i];
-    int64_t k = t->k;
-    bool first = i == p->n - 1, unit = (k == 1 || k == -1) && t->v[0];
-    if (k < 0)
-      text_puts(&text, first ? "-" : " - ");
-    else if (!first)
-      text_puts(&text, " + ");
-    if (!unit)
-      text_printf(&text, "%llu", k < 0 ? 0 - (unsigned long long)k : (unsigned long long)k);
+    bool first = i == p->n - 1, unit = (t->k == 1 || t->k == -1) && t->v[0];
+    unsigned long long k = (unsigned long long)t->k;
+    if (!first || t->k < 0) text_puts(&text, first ? "0 - " : t->k < 0 ? " - " : " + ");
+    if (!unit) text_printf(&text, "%llu", t->k < 0 ? 0 - k : k);
     for (int d = 0; d < PROOF_DEGREE && t->v[d]; d++)
-      text_printf(&text, "%s%s", d || !unit ? "*" : "", s->variables.items[t->v[d] - 1].name);
+      text_printf(&text, "%s%s", d || !unit ? " * " : "", s->variables.items[t->v[d] - 1].name);
   }
   return p->n ? text_string(&text) : "0";
 }

@@ -105,42 +105,41 @@ static WalkValue modulo(Walk *w, WalkValue a, WalkValue b) {
 
 // ---- Bits --------------------------------------------------------------------------------------
 
+// The bits of a value, by its halves: those that are known, else those that its form says.
+typedef struct ValueBits {
+  const ProofPoly *bits[64];
+  int n;
+} ValueBits;
+
+static const ProofPoly *half(Walk *w, const ProofPoly *p, const Form *whole, int64_t divisor) {
+  Prover *s = w->s;
+  const ProofPoly *two = proof_const(s, 2), *known = proof_quotient(s, p, two);
+  int64_t k;
+  if (proof_is_const(p, &k)) return proof_const(s, k >> 1);
+  if (known || !w->d || !whole) return known;
+  const ProofPoly *guess = walk_form(w, layout_form_divide(w->d, whole, divisor));
+  return guess && proof_value(s, p, two, guess) ? guess : NULL;
+}
+
+static bool bits_of(Walk *w, WalkValue a, ValueBits *out) {
+  const ProofPoly *rest = a.p;
+  int64_t k;
+  for (out->n = 0; !proof_is_const(rest, &k) || k; out->n++) {
+    bool negative = proof_is_const(rest, &k) && k < 0;
+    const ProofPoly *next =
+        out->n < 40 && !negative ? half(w, rest, a.f, (int64_t)2 << out->n) : NULL;
+    if (!next) return false;
+    out->bits[out->n] = proof_linear(w->s, rest, 1, next, -2);
+    rest = next;
+  }
+  return true;
+}
+
+// What the form says of bit k.
 static const ProofPoly *bit_of(Walk *w, const Form *f, int k) {
   const Form *low = k ? layout_form_divide(w->d, f, (int64_t)1 << k) : f;
   const Form *high = layout_form_divide(w->d, f, (int64_t)2 << k);
   return proof_linear(w->s, walk_form(w, low), 1, walk_form(w, high), -2);
-}
-
-static bool is_bit(Prover *s, const ProofPoly *p) {
-  return p && proof_need(s, p) && proof_need(s, proof_linear(s, proof_const(s, 1), 1, p, -1));
-}
-
-static const ValueBits *bits_of(Walk *w, WalkValue a) {
-  Prover *s = w->s;
-  ValueBits b = {.whole = a.p};
-  Bounds range;
-  int64_t k;
-  for (int i = 0; i < s->bits.count; i++)
-    if (proof_same(s->bits.items[i].whole, a.p)) return &s->bits.items[i];
-  if (proof_is_const(a.p, &k)) {
-    for (; k > 0; k >>= 1) b.bits[b.n++] = proof_const(s, k & 1);
-    return k < 0 ? NULL : arena_copy(s->arena, &b, sizeof b);
-  }
-  if (!w->d || !a.f || !layout_form_bounds(w->d, a.f, &range) || range.low < 0 || range.high >> 40)
-    return NULL;
-  const ProofPoly *sum = proof_const(s, 0);
-  Text line = text_new(s->arena);
-  for (; range.high >> b.n; b.n++) {
-    const ProofPoly *bit = b.bits[b.n] = bit_of(w, a.f, b.n);
-    if (!is_bit(s, bit)) return NULL;
-    sum = proof_linear(s, sum, 1, bit, (int64_t)1 << b.n);
-    text_printf(&line, "%s%s", b.n ? ", " : "", proof_text(s, bit));
-  }
-  if (!proof_same(sum, a.p)) return NULL;
-  proof_line(s, arena_printf(s->arena, "bits %s = %s", proof_text(s, a.p), text_string(&line)), 0,
-             NEST_NONE);
-  array_push(s->arena, &s->bits, b);
-  return &array_last(&s->bits);
 }
 
 // ⌊(x + y)/2⌋ of two bits, where `bit` may be the result's.
@@ -148,11 +147,12 @@ static const ProofPoly *both_bits(Walk *w, LayoutOp op, const ProofPoly *x, cons
                                   const ProofPoly *bit) {
   Prover *s = w->s;
   int64_t k;
-  if (proof_is_const(x, &k) || proof_same(x, y)) return proof_is_const(x, &k) && !k ? x : y;
+  if (proof_is_const(x, &k)) return k ? y : x;
   if (proof_is_const(y, &k)) return k ? x : y;
   const ProofPoly *sum = proof_linear(s, x, 1, y, 1), *two = proof_const(s, 2);
   const ProofPoly *known = proof_quotient(s, sum, two);
   if (known) return known;
+  if (proof_same(x, y) && proof_value(s, sum, two, x)) return x;
   const ProofPoly *guess = op == LAYOUT_AND ? bit : proof_linear(s, sum, 1, bit, -1);
   if (op == LAYOUT_XOR) guess = proof_exact(s, guess, 2);
   if (proof_value(s, sum, two, guess)) return guess;
@@ -161,12 +161,9 @@ static const ProofPoly *both_bits(Walk *w, LayoutOp op, const ProofPoly *x, cons
 
 static WalkValue bitwise(Walk *w, LayoutOp op, WalkValue a, WalkValue b) {
   Prover *s = w->s;
-  const ValueBits *found = a.p && b.p ? bits_of(w, a) : NULL;
-  if (!found) return nothing;
-  ValueBits x = *found;
-  if (!(found = bits_of(w, b))) return nothing;
-  ValueBits y = *found;
-  const Form *f = a.f && b.f ? layout_form_operation(w->d, op, a.f, b.f, NULL) : NULL;
+  ValueBits x, y;
+  if (!a.p || !b.p || !bits_of(w, a, &x) || !bits_of(w, b, &y)) return nothing;
+  const Form *f = w->d && a.f && b.f ? layout_form_operation(w->d, op, a.f, b.f, NULL) : NULL;
   const ProofPoly *common = proof_const(s, 0);
   for (int i = 0; i < x.n && i < y.n; i++) {
     const ProofPoly *bit = f ? bit_of(w, f, i) : NULL;
@@ -204,17 +201,22 @@ static WalkValue compare(Walk *w, LayoutOp op, WalkValue a, WalkValue b) {
   return truth_value(w, truth);
 }
 
-static WalkValue choose(Walk *w, const LayoutExpr *e, WalkValue a, WalkValue b, WalkValue c) {
-  int64_t x, y = 0;
-  if (e->op == LAYOUT_MIN || e->op == LAYOUT_MAX) {
-    int less = is_less(w, a, b);
-    return less < 0 ? nothing : less == (e->op == LAYOUT_MIN) ? a : b;
-  }
-  if (!proof_is_const(a.p, &x)) return nothing;
-  if (e->op == LAYOUT_SELECT) return x ? b : c;
-  if (e->op == LAYOUT_NOT) return truth_value(w, !x);
-  if (!proof_is_const(b.p, &y)) return nothing;
-  return truth_value(w, e->op == LAYOUT_BOTH ? x && y : x || y);
+// What the first argument decides; the others are looked at only where they count.
+static WalkValue choose(Walk *w, const LayoutExpr *e) {
+  WalkValue a = walk_expr(w, e->args[0]);
+  int64_t truth;
+  if (!a.p || !proof_is_const(a.p, &truth)) return nothing;
+  if (e->op == LAYOUT_SELECT) return walk_expr(w, e->args[truth ? 1 : 2]);
+  if (e->op == LAYOUT_NOT || !truth == (e->op == LAYOUT_BOTH))
+    return truth_value(w, truth ? e->op != LAYOUT_NOT : e->op == LAYOUT_NOT);
+  WalkValue b = walk_expr(w, e->args[1]);
+  if (!b.p || !proof_is_const(b.p, &truth)) return nothing;
+  return truth_value(w, truth != 0);
+}
+
+static WalkValue least_or_most(Walk *w, LayoutOp op, WalkValue a, WalkValue b) {
+  int less = is_less(w, a, b);
+  return less < 0 ? nothing : less == (op == LAYOUT_MIN) ? a : b;
 }
 
 // ---- Expressions -------------------------------------------------------------------------------
@@ -243,7 +245,10 @@ static WalkValue leaf(Walk *w, const LayoutExpr *e) {
 
 WalkValue walk_expr(Walk *w, const LayoutExpr *e) {
   WalkValue v[3] = {{0}};
+  bool lazy = e->op == LAYOUT_SELECT || e->op == LAYOUT_NOT || e->op == LAYOUT_BOTH ||
+              e->op == LAYOUT_EITHER;
   if (!e->args[0]) return leaf(w, e);
+  if (lazy) return choose(w, e);
   for (int i = 0; i < 3 && e->args[i]; i++)
     if (!(v[i] = walk_expr(w, e->args[i])).p) return nothing;
   switch (e->op) {
@@ -261,6 +266,6 @@ WalkValue walk_expr(Walk *w, const LayoutExpr *e) {
   case LAYOUT_LE:
   case LAYOUT_EQ:
   case LAYOUT_NE: return compare(w, e->op, v[0], v[1]);
-  default: return choose(w, e, v[0], v[1], v[2]);
+  default: return least_or_most(w, e->op, v[0], v[1]);
   }
 }
