@@ -37,7 +37,8 @@ struct Scope {
   Map absent;   // optional inputs of the function that its caller leaves out
 };
 // Rows stand in a table for each file of families; a name of NULL ends one.
-extern const OnnxRow onnx_quantized_rows[], onnx_scatter_rows[], onnx_attention_rows[];
+extern const OnnxRow onnx_quantized_rows[], onnx_scatter_rows[], onnx_attention_rows[],
+    onnx_loss_rows[];
 
 typedef struct Importer {
   Context *context;

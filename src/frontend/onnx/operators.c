@@ -89,6 +89,18 @@ static void import_cast_like(Import *import) {
   cast_to(import, import_input(import, 1)->type);
 }
 
+static void import_bit_cast(Import *import) {
+  DType type;
+  int32_t code = (int32_t)import_int(import, "to", 0);
+  if (!onnx_dtype(code, &type)) {
+    import_refuse(import, "to type %s (%d) is not supported", onnx_type_name(code), code);
+    return;
+  }
+  Node *node = import_begin(import, "bitcast", import->inputs, 1);
+  node_set_string(import->context, node, "dtype", dtype_name(import->context, type));
+  import_result(import, 0, import_add(import, node));
+}
+
 static void import_mean(Import *import) {
   Node *node = import_begin(import, "add_n", import->inputs, import->input_count);
   Value *sum = import_add(import, node);
@@ -344,6 +356,7 @@ static const OnnxRow rows[] = {
     {"AveragePool", 1, 1, WINDOW_ATTRIBUTES "ceil_mode:int count_include_pad:int", import_pool},
     {"BatchNormalization", 5, 5, "epsilon:float momentum:float spatial:int training_mode:int",
      import_batch_norm},
+    {"BitCast", 1, 1, "to:int", import_bit_cast},
     {"Cast", 1, 1, "to:int saturate:int round_mode:string", import_cast_node},
     {"CastLike", 2, 2, "saturate:int round_mode:string", import_cast_like},
     {"Clip", 1, 3, "min:float max:float", import_clip},
@@ -418,7 +431,7 @@ static const OnnxRow rows[] = {
 };
 
 static const OnnxRow *const tables[] = {rows, onnx_quantized_rows, onnx_scatter_rows,
-                                      onnx_attention_rows};
+                                        onnx_attention_rows, onnx_loss_rows};
 
 const OnnxRow *onnx_row_find(const char *name) {
   for (int i = 0; i < COUNT_OF(tables); i++)

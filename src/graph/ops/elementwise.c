@@ -102,6 +102,30 @@ static bool define_cast(OpCall *call) {
   return true;
 }
 
+static Expr *same_bits(Context *context, Expr *value, DType type) {
+  if (dtype_is_bool(value->type)) value = expr_cast(context, DTYPE_UINT8, value);
+  if (dtype_is_bool(type))
+    return expr_binary(context, EXPR_NE, value, expr_const(context, value->type, 0));
+  return dtype_equal(value->type, type)
+             ? value
+             : expr_raw(context, EXPR_REINTERPRET, type, NULL, &value, 1);
+}
+
+// The same bits as another type; in bool, all but 0 are true.
+static bool define_bitcast(OpCall *call) {
+  Buffer *x = call->inputs[0];
+  const char *name = node_string(call->node, "dtype", "");
+  DType type;
+  if (!dtype_parse(name, strlen(name), &type)) return op_error(call, "unknown type '%s'", name);
+  if (type.bits != x->type.bits)
+    return op_error(call, "from %s to %s changes the number of bits",
+                    dtype_name(call->context, x->type), dtype_name(call->context, type));
+  TeAxes axes = te_axes(call->te, x->shape, x->rank);
+  op_output(call, te_compute(call->te, call->node->name, type, x->shape, &axes,
+                             same_bits(call->context, te_at(call->te, x, axes.at), type)));
+  return true;
+}
+
 // At inference a dropout is the identity, and keeps everything.
 static bool define_dropout(OpCall *call) {
   Buffer *x = call->inputs[0];
@@ -127,6 +151,7 @@ const OpRow elementwise_ops[] = {
     {"add_n", "Sum", 1, -1, define_sum_of, NULL},
     {"clip", "Clip", 1, 3, define_clip, "min max"},
     {"astype", "Cast", 1, 1, define_cast, "dtype"},
+    {"bitcast", NULL, 1, 1, define_bitcast, "dtype"},
     {"nn.dropout", "Dropout", 1, 3, define_dropout, NULL, .mixed_types = true},
 };
 const int elementwise_op_count = COUNT_OF(elementwise_ops);
