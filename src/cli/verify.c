@@ -54,6 +54,7 @@ typedef struct Checking {
   int compared; // tensors
   double largest;
   const char *largest_at, *differs_at; // names of values
+  const char *blame;                   // what made the difference; NULL: not known
   Difference difference;
 } Checking;
 
@@ -152,12 +153,14 @@ static bool report(Checking *s, const Value *value, int step, const char *refere
   const Difference *d = &s->difference;
   SourcePos pos = value->producer ? value->producer->pos : value->pos;
   diag_error(s->cli->context, pos,
-             "'%s'%s is %.9g, but %.9g by %s (%lld of %lld elements differ)\n"
-             "they should agree %s%s%s",
+             "'%s'%s is %.9g, but %.9g by %s (%lld of %lld elements differ, "
+             "this one most)\n"
+             "they should agree %s%s%s%s%s",
              value->name, index_text(s, value, d->index), d->actual, d->expected, reference,
              (long long)d->mismatches, (long long)d->count, allowed(s),
              step >= 0 ? "\nall before it agree; it is written by " : "",
-             step >= 0 ? kernel_text(s, step) : "");
+             step >= 0 ? kernel_text(s, step) : "", s->blame ? "\nthe difference comes from " : "",
+             s->blame ? s->blame : "");
   return false;
 }
 
@@ -189,8 +192,9 @@ static bool check_step(void *env, int step) {
   bool agrees = values_agree(type, expected, actual, bytes / dtype_bytes(type),
                              &s->options->tolerance, &difference);
   arena_reset(&context->scratch, mark);
-  return note_result(s, tensor->value, agrees, &difference) ||
-         report(s, tensor->value, step, reference_name(s));
+  if (note_result(s, tensor->value, agrees, &difference)) return true;
+  s->blame = executable_blame(s->executable, step, expected, &s->options->tolerance);
+  return report(s, tensor->value, step, reference_name(s));
 }
 
 static bool check_files(Checking *s) {
@@ -271,9 +275,10 @@ static int show_json(Checking *s, bool agrees) {
   json_t *difference = json_null();
   const Difference *d = &s->difference;
   if (s->differs_at)
-    difference = json_pack("{s:s, s:I, s:f, s:f, s:I, s:I}", "tensor", s->differs_at, "index",
-                           (json_int_t)d->index, "expected", d->expected, "actual", d->actual,
-                           "elements", (json_int_t)d->count, "differ", (json_int_t)d->mismatches);
+    difference =
+        json_pack("{s:s, s:I, s:f, s:f, s:I, s:I, s:s?}", "tensor", s->differs_at, "index",
+                  (json_int_t)d->index, "expected", d->expected, "actual", d->actual, "elements",
+                  (json_int_t)d->count, "differ", (json_int_t)d->mismatches, "made_by", s->blame);
   json_print(s->cli, json_pack("{s:b, s:i, s:i, s:f, s:s, s:o}", "agrees", agrees, "compared",
                                s->compared, "sets", s->sets, "largest_relative_difference",
                                s->largest, "tolerance", allowed(s), "difference", difference));
@@ -340,7 +345,7 @@ static bool report_parameter(KernelCheck *k, const PrimFunc *func, int param) {
                             : arena_printf(&context->arena, "[%lld]", (long long)d->index);
   return diag_error(context, func->pos,
                     "'%s': %s%s is %.9g, but %.9g by the interpreter (%lld of %lld elements "
-                    "differ)\nthey should agree %s",
+                    "differ, this one most)\nthey should agree %s",
                     func->name, buffer ? buffer->name : func->params[param]->as.var->name, place,
                     d->actual, d->expected, (long long)d->mismatches, (long long)d->count,
                     tolerance_text(&context->arena, &k->options->tolerance));

@@ -79,6 +79,7 @@ typedef struct Executable Executable;
 // Code for this process, weights and arena. NULL with diagnostics. Freed with executable_free.
 Executable *executable_new(Program *program, TargetReport *report);
 void executable_free(Executable *executable);
+const Program *executable_program(const Executable *executable);
 // Tensors in the order of the graph's parameters and outputs, compact, of its types, and of the
 // shapes of plan_input_layout and plan_output_layout.
 // False with a diagnostic that says which argument is wrong.

@@ -128,6 +128,10 @@ void executable_free(Executable *e) {
   free(e);
 }
 
+const Program *executable_program(const Executable *e) {
+  return e->program;
+}
+
 // ---- Running
 
 static bool check_arguments(Executable *e, Tensor *const *inputs, Tensor *const *outputs) {

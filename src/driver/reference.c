@@ -129,16 +129,19 @@ const char *tolerance_text(Arena *arena, const Tolerance *t) {
 
 bool values_agree(DType type, const void *expected, const void *actual, int64_t count,
                   const Tolerance *tolerance, Difference *difference) {
-  double largest = largest_of(type, expected, count), apart = 0;
+  double largest = largest_of(type, expected, count), apart = 0, most = -1;
   Judge judge = judge_new(type, tolerance, largest);
   int bytes = dtype_bytes(type);
   *difference = (Difference){.count = count, .index = -1};
   for (int64_t i = 0; i < count; i++) {
     double want = number_load(type, (const char *)expected + i * bytes);
     double got = number_load(type, (const char *)actual + i * bytes);
-    if (isfinite(want) && isfinite(got)) apart = fmax(apart, fabs(want - got));
+    double away = isfinite(want) && isfinite(got) ? fabs(want - got) : INFINITY;
+    if (isfinite(away)) apart = fmax(apart, away);
     if (elements_agree(&judge, want, got)) continue;
-    if (!difference->mismatches++) {
+    difference->mismatches++;
+    if (away > most) {
+      most = away;
       difference->index = i;
       difference->expected = want;
       difference->actual = got;

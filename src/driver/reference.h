@@ -37,12 +37,18 @@ const char *tolerance_text(Arena *arena, const Tolerance *tolerance);
 
 typedef struct Difference {
   int64_t count, mismatches; // elements compared, and those that differ
-  int64_t index;             // of the first that differs
+  int64_t index;             // of the one that differs most
   double expected, actual;
   double largest; // difference relative to the tensor's largest element
 } Difference;
 // Do `count` elements agree? NaN agrees with NaN.
 bool values_agree(DType type, const void *expected, const void *actual, int64_t count,
                   const Tolerance *tolerance, Difference *difference);
+
+// Which part of the compiler made the result of a step wrong, that should be `expected` (row-major):
+// "the pass vectorize_loops". To be called during executable_trace, behind the step. The
+// interpreter runs the kernel up to six times.
+const char *executable_blame(Executable *executable, int step, const void *expected,
+                             const Tolerance *tolerance);
 
 #endif

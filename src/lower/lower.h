@@ -98,6 +98,9 @@ typedef struct LowerOptions {
   uint64_t seed;           // of those inputs
   int partition_budget;    // statements a function may grow to by partitioning; 0: 4000
   LowerReport *report;     // may be NULL; is added to
+  // What it returns goes on in place of what the pass made; NULL: nothing is called.
+  PrimFunc *(*after)(void *env, const char *pass, PrimFunc *func);
+  void *after_env;
 } LowerOptions;
 
 // `func` ready for a code generator; `options` may be NULL. NULL with diagnostics in the context

@@ -187,6 +187,8 @@ static PrimFunc *run_pass(LowerState *state, const LowerPass *pass, PrimFunc *fu
   const char *outer = context->current_pass;
   context->current_pass = pass->name;
   PrimFunc *next = run_timed(state, pass, func);
+  const LowerOptions *options = state->options;
+  if (next && options->after) next = options->after(options->after_env, pass->name, next);
   bool ok = next != NULL;
   bool verify = PLEAT_VERIFY_EACH || state->options->verify || state->options->verify_each;
   if (ok && is_named(state->options->print_after, pass->name)) print_func(state, pass, next);
