@@ -3,8 +3,6 @@
 // XORed, perhaps negated.
 #include "layout/form.h"
 
-enum { WORD = 62 };
-
 typedef struct BitRow {
   BitMask mask;
   bool negated, used;
@@ -28,11 +26,13 @@ static bool set_row(BitRow *rows, int at, BitMask mask, bool negated) {
 
 // Row `at` becomes one bit, whose offset matters modulo twice its cut: past the cut it negates. A
 // bit that cannot vary on its base is a constant.
-static bool set_bit_row(Digits *d, BitRow *rows, int at, Bit bit) {
+static bool set_bit_row(Digits *d, BitRow *rows, int at, Bit bit, bool negated) {
   BitMask mask = {{0, 0}};
   bit.offset %= 2 * bit.cut;
-  bool negated = bit.offset >= bit.cut;
-  bit.offset -= negated ? bit.cut : 0;
+  if (bit.offset >= bit.cut) {
+    bit.offset -= bit.cut;
+    negated = !negated;
+  }
   if (d->bases[bit.base].extent - 1 + bit.offset >= bit.cut) {
     int index = bit_index(d, bit);
     if (index < 0) return false;
@@ -49,14 +49,46 @@ static int bit_length(int64_t value) {
   return value <= 0 ? 0 : 64 - __builtin_clzll((uint64_t)value);
 }
 
-static bool digit_rows(Digits *d, const Digit *digit, BitRow *rows) {
-  int shift = log_of(digit->weight), bits = bit_length(digit->radix - 1);
-  if (shift < 0 || (!digit->open && log_of(digit->radix) < 0)) return false;
+// -w·x = w·(r - x) - w·r with r all ones: the weight, *negated, and the constant that is left.
+static bool positive_weight(int64_t *weight, int64_t ones, bool *negated, int64_t *constant) {
+  int64_t moved;
+  *negated = *weight < 0;
+  if (!*negated) return true;
+  if (!mul_fits(*weight, ones, &moved) || *weight == INT64_MIN) return false;
+  *weight = -*weight;
+  return add_fits(*constant, moved, constant);
+}
+
+// A digit times Σ 2ˢ is one copy of it at each s, as long as no two of them share a row.
+static bool digit_rows(Digits *d, const Digit *digit, BitRow *rows, int64_t *constant) {
+  int bits = bit_length(digit->radix - 1);
+  int64_t weight = digit->weight;
+  bool negated;
+  if ((!digit->open && log_of(digit->radix) < 0) || bits >= WORD ||
+      !positive_weight(&weight, ((int64_t)1 << bits) - 1, &negated, constant))
+    return false;
   Bit bit = {digit->base, digit->offset, digit->cut};
   for (int i = 0; i < bits; i++, bit.cut *= 2) {
     if (bit.cut > INT64_MAX / 8) return false;
-    if (!set_bit_row(d, rows, shift + i, bit)) return false;
+    for (int64_t rest = weight; rest; rest &= rest - 1)
+      if (!set_bit_row(d, rows, __builtin_ctzll((uint64_t)rest) + i, bit, negated)) return false;
   }
+  return true;
+}
+
+static bool xor_rows(const Xor *item, BitRow *rows, int64_t *constant) {
+  int64_t weight = item->coefficient;
+  bool negated;
+  if (!positive_weight(&weight, 1, &negated, constant)) return false;
+  for (int64_t rest = weight; rest; rest &= rest - 1)
+    if (!set_row(rows, __builtin_ctzll((uint64_t)rest), item->mask, negated)) return false;
+  return true;
+}
+
+static bool constant_rows(int64_t constant, BitRow *rows) {
+  if (constant < 0 || constant >> WORD) return false;
+  for (int i = 0; i < WORD; i++)
+    if (constant >> i & 1 && !set_row(rows, i, (BitMask){{0, 0}}, true)) return false;
   return true;
 }
 
@@ -65,29 +97,13 @@ static bool placed_rows(Digits *d, const Form *f, BitRow *rows) {
   Digit digits[MAX_DIGITS];
   int count;
   f = layout_form_regroup(d, f);
-  if (f->constant < 0 || !layout_form_digits(d, f, digits, &count)) return false;
-  for (int i = 0; i < WORD; i++)
-    if (f->constant >> i & 1 && !set_row(rows, i, (BitMask){{0, 0}}, true)) return false;
-  if (f->constant >> WORD) return false;
+  int64_t constant = f->constant;
+  if (!layout_form_digits(d, f, digits, &count)) return false;
   for (int i = 0; i < count; i++)
-    if (!digit_rows(d, &digits[i], rows)) return false;
-  for (int i = 0; i < f->xor_count; i++) {
-    int at = log_of(f->xors[i].coefficient);
-    if (at < 0 || !set_row(rows, at, f->xors[i].mask, false)) return false;
-  }
-  return true;
-}
-
-// Rows of 2ᵏ - 1 - G, where G has rows: its bits negated.
-static bool negated_rows(Digits *d, const Form *f, int64_t high, BitRow *rows) {
-  int64_t mask = ((int64_t)1 << bit_length(high)) - 1;
-  const Form *g = layout_form_add_const(d, layout_form_linear(d, f, -1, NULL, 0), mask);
-  if (!g || bit_length(high) >= WORD || !placed_rows(d, g, rows)) return false;
-  for (int i = 0; i < bit_length(high); i++) {
-    rows[i].negated ^= true;
-    rows[i].used = true;
-  }
-  return true;
+    if (!digit_rows(d, &digits[i], rows, &constant)) return false;
+  for (int i = 0; i < f->xor_count; i++)
+    if (!xor_rows(&f->xors[i], rows, &constant)) return false;
+  return constant_rows(constant, rows);
 }
 
 // ⌊(B + o)/c⌋ + k = ⌊(B + o + k·c)/c⌋.
@@ -99,7 +115,7 @@ static bool floor_rows(Digits *d, const Form *f, int64_t high, BitRow *rows) {
       offset < 0 || offset > INT64_MAX / 8)
     return false;
   Digit whole = {1, offset, t->cut, high + 1, t->base, true};
-  return digit_rows(d, &whole, rows);
+  return digit_rows(d, &whole, rows, &(int64_t){0});
 }
 
 // Rows of any form that is not negative; of a derived base where its parts overlap.
@@ -108,19 +124,28 @@ static bool form_rows(Digits *d, const Form *f, BitRow *rows) {
   if (!layout_form_bounds(d, f, &b) || b.low < 0 || bit_length(b.high) >= WORD) return false;
   if (placed_rows(d, f, rows)) return true;
   memset(rows, 0, sizeof *rows * WORD);
-  if (negated_rows(d, f, b.high, rows)) return true;
-  memset(rows, 0, sizeof *rows * WORD);
   if (floor_rows(d, f, b.high, rows)) return true;
   memset(rows, 0, sizeof *rows * WORD);
   int base = layout_base_of_form(d, f, b.high + 1);
   if (base < 0) return false;
   Digit whole = {.weight = 1, .cut = 1, .radix = b.high + 1, .base = base, .open = true};
-  return digit_rows(d, &whole, rows);
+  return digit_rows(d, &whole, rows, &(int64_t){0});
 }
 
 bool layout_form_is_placed(Digits *d, const Form *f) {
   BitRow rows[WORD] = {0};
   return placed_rows(d, f, rows);
+}
+
+bool layout_form_bits(Digits *d, const Form *f, BitMask *masks, uint64_t *negated) {
+  BitRow rows[WORD] = {0};
+  *negated = 0;
+  if (!placed_rows(d, f, rows)) return false;
+  for (int i = 0; i < WORD; i++) {
+    masks[i] = rows[i].mask;
+    *negated |= (uint64_t)rows[i].negated << i;
+  }
+  return true;
 }
 
 static const Form *bit_form(Digits *d, BitMask mask, int64_t weight) {

@@ -208,6 +208,41 @@ bool layout_digits_inverse(Context *context, const Layout *layout, LayoutInverse
   return found;
 }
 
+// ---- Onto --------------------------------------------------------------------------------------
+
+// A section: an index in the shape for every place, which the map sends there.
+static bool has_section(Inversion *v) {
+  const Layout *layout = v->layout;
+  int rank = layout->rank, count = layout->physical_rank;
+  v->logical = layout_digits_new(v->context, layout->extents, rank);
+  v->physical = layout_digits_new(v->context, layout->physical_extents, count);
+  if (!forms_of(&v->logical, layout->map->outputs, count, v->outputs) ||
+      !layout_solve_section(&v->logical, &v->physical, v->outputs, count, v->inverse))
+    return false;
+  for (int i = 0; i < rank; i++) {
+    Bounds b;
+    if (!layout_form_bounds(&v->physical, v->inverse[i], &b) || b.low < 0 ||
+        b.high >= layout->extents[i])
+      return false;
+  }
+  for (int i = 0; i < count; i++) {
+    const Form *back = layout_form_apply(&v->physical, &v->logical, v->outputs[i], v->inverse);
+    if (!back || !layout_form_equal(&v->physical, back, layout_form_floor(&v->physical, i, 0, 1)))
+      return false;
+  }
+  return true;
+}
+
+bool layout_digits_onto(Context *context, const Layout *layout) {
+  ArenaMark mark = arena_mark(&context->scratch);
+  Inversion *v = arena_new(&context->scratch, Inversion);
+  v->context = context;
+  v->layout = layout;
+  bool found = has_section(v);
+  arena_reset(&context->scratch, mark);
+  return found;
+}
+
 // ---- Collisions --------------------------------------------------------------------------------
 
 typedef struct Collision {

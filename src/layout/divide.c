@@ -185,19 +185,23 @@ static const Form *sum_of_run(Division *v, const Digit *run, int count) {
   return sum;
 }
 
-// The terms that divide, and the others with the constant.
-static const Form *even_terms(Digits *d, const Form *f, int64_t m) {
+// The largest multiple of m in each term, towards 0; with `whole` only of the terms that divide.
+static const Form *even_terms(Digits *d, const Form *f, int64_t m, bool whole) {
   const Form *even = layout_form_const(d, 0);
-  for (int i = 0; i < f->count; i++)
-    if (f->terms[i].coefficient % m == 0)
-      even = layout_form_linear(d, even, 1, &(Form){.terms = &f->terms[i], .count = 1}, 1);
+  for (int i = 0; i < f->count; i++) {
+    Term t = f->terms[i];
+    int64_t rest = t.coefficient % m;
+    if (rest == t.coefficient || (rest && whole)) continue;
+    t.coefficient -= rest;
+    even = layout_form_linear(d, even, 1, &(Form){.terms = &t, .count = 1}, 1);
+  }
   return even;
 }
 
-// The terms that divide apart, the rest as one floor. `single`: only where that rest is one term,
-// as in (x%3 + 1)//3 = ⌊(x + 1)/3⌋ - ⌊x/3⌋.
+// What divides apart, the rest as one floor. `single`: only whole terms, and where that rest is one
+// term, as in (x%3 + 1)//3 = ⌊(x + 1)/3⌋ - ⌊x/3⌋.
 static const Form *divide_terms(Digits *d, const Form *f, int64_t m, bool single) {
-  const Form *even = even_terms(d, f, m), *odd = layout_form_linear(d, f, 1, even, -1);
+  const Form *even = even_terms(d, f, m, single), *odd = layout_form_linear(d, f, 1, even, -1);
   if (!odd || (single && (odd->count != 1 || odd->xor_count))) return NULL;
   if (single && m % odd->terms[0].coefficient) return NULL;
   return layout_form_linear(d, form_exact_quotient(d, even, m), 1, floor_of(d, odd, m), 1);

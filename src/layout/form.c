@@ -223,20 +223,22 @@ static const Form *regroup_bases(Digits *d, const Form *f) {
   return out;
 }
 
-// The first offset of the base of term `at` that is not 0.
+// The largest offset of the base of term `at` that is the term's own modulo its cut.
 static int64_t other_offset(const Form *f, int at) {
-  for (int i = at; i < f->count && f->terms[i].base == f->terms[at].base; i++)
-    if (f->terms[i].offset) return f->terms[i].offset;
-  return 0;
+  const Term *t = &f->terms[at];
+  int64_t offset = t->offset;
+  for (int i = at; i < f->count && f->terms[i].base == t->base; i++)
+    if ((f->terms[i].offset - t->offset) % t->cut == 0) offset = f->terms[i].offset;
+  return offset;
 }
 
-// ⌊x/c⌋ = ⌊(x + o)/c⌋ - o/c where c | o: joins the digits of x + o.
+// ⌊(x + p)/c⌋ = ⌊(x + o)/c⌋ - (o - p)/c where c | o - p: joins the digits of x + o.
 static const Form *regroup_offsets(Digits *d, const Form *f) {
   const Form *out = f;
   for (int i = 0; i < f->count && out; i++) {
     const Term *t = &f->terms[i];
-    int64_t o = t->offset ? 0 : other_offset(f, i), constant;
-    if (!o || o % t->cut || !mul_fits(-t->coefficient, o / t->cut, &constant)) continue;
+    int64_t o = other_offset(f, i), constant;
+    if (o == t->offset || !mul_fits(-t->coefficient, (o - t->offset) / t->cut, &constant)) continue;
     Term moved = *t;
     moved.offset = o;
     out = layout_form_linear(d, out, 1, &(Form){.terms = t, .count = 1}, -1);

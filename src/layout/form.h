@@ -11,7 +11,7 @@
 
 #include "layout/internal.h"
 
-enum { MAX_BITS = 128, MAX_DIGITS = 96, MAX_BASES = 256 };
+enum { MAX_BITS = 128, MAX_DIGITS = 96, MAX_BASES = 256, WORD = 62 };
 
 typedef struct Term { // coefficient · ⌊(base + offset) / cut⌋
   int64_t coefficient, offset, cut;
@@ -106,6 +106,9 @@ const Form *layout_form_bitwise(Digits *d, LayoutOp op, const Form *a, const For
 const Form *layout_form_parity(Digits *d, BitMask mask, int64_t weight);
 // Whether the parts of the form occupy separate bits.
 bool layout_form_is_placed(Digits *d, const Form *f);
+// Bit i of the form, i < WORD, is the XOR of the bits in masks[i], negated where bit i of *negated
+// is set. False where it is not placed.
+bool layout_form_bits(Digits *d, const Form *f, BitMask *masks, uint64_t *negated);
 
 // The normal form of an expression over the axes of the box.
 const Form *layout_form_of(Digits *d, const LayoutExpr *e);
@@ -124,9 +127,24 @@ const LayoutExpr *layout_form_expr(Digits *d, const Form *f, const LayoutExpr *c
 // some axis does not get known. What it finds is checked, not trusted: see layout_solve_checks.
 bool layout_solve_inverse(Digits *logical, Digits *physical, const Form *const *outputs, int count,
                           const Form **inverse);
+// The same where only some index is wanted for every place: what propagation leaves open is assumed
+// to be least.
+bool layout_solve_section(Digits *logical, Digits *physical, const Form *const *outputs, int count,
+                          const Form **section);
 // Whether inverse ∘ outputs is the identity, by normal form.
 bool layout_solve_checks(Digits *logical, const Digits *physical, const Form *const *outputs,
                          const Form *const *inverse);
+
+// The number in [0, m) by which a, prime to m, is 1 modulo m.
+int64_t layout_inverse_modulo(int64_t a, int64_t m);
+// A part x of a sum, weight · x with 0 <= x < radix, the weight positive.
+typedef struct SumPart {
+  int64_t weight, radix;
+} SumPart;
+// The parts, by ascending weight, of the sum that has this value (sums.c). False where no rule
+// finds them; otherwise they are right where the sum is injective.
+bool layout_solve_sum(Digits *d, const SumPart *parts, int count, const Form *value,
+                      const Form **out);
 
 static inline bool mask_empty(BitMask m) {
   return !(m.words[0] | m.words[1]);

@@ -81,6 +81,8 @@ bool layout_digits_inside(Context *context, const Layout *layout);
 // The inverse and its padding predicate, checked: by normal form, or point by point (*level).
 bool layout_digits_inverse(Context *context, const Layout *layout, LayoutInverse *out,
                            LayoutLevel *level);
+// Whether some index for every place was found, as a form of the places.
+bool layout_digits_onto(Context *context, const Layout *layout);
 // Two indices with one place, found on the cuts of the forms.
 bool layout_digits_collision(Context *context, const Layout *layout, int64_t *a, int64_t *b);
 // Strides and the vector width from the form of the offset; false where it does not decide.
@@ -100,6 +102,7 @@ bool layout_symbolic_equal(Context *context, const Layout *layout, const LayoutE
 bool layout_symbolic_same_extent(Context *context, LayoutFacts facts, const LayoutExpr *a,
                                  const LayoutExpr *b);
 bool layout_symbolic_inverse(Context *context, const Layout *layout, LayoutInverse *out);
+bool layout_symbolic_onto(Context *context, const Layout *layout);
 // Physical extents derived, or those given; -1, or the output whose bounds are not proved.
 int layout_symbolic_extents(Context *context, const Layout *layout, const LayoutExpr *const *given,
                             const LayoutExpr **physical);

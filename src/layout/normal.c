@@ -72,8 +72,9 @@ static bool shift_factor(const Form *b, int64_t *factor) {
 }
 
 static const Form *bitwise(Digits *d, LayoutOp op, const Form *a, const Form *b) {
-  const Form *f = layout_form_bitwise(d, op, a, b);
   Bounds x, y;
+  if (layout_form_same(a, b)) return op == LAYOUT_XOR ? layout_form_const(d, 0) : a;
+  const Form *f = layout_form_bitwise(d, op, a, b);
   if (f || !layout_form_bounds(d, a, &x) || !layout_form_bounds(d, b, &y) || x.low < 0 || y.low < 0)
     return f;
   int64_t reach = 0;

@@ -65,7 +65,7 @@ static const Known *find_residue(const Solver *s, int base, int64_t offset, int6
                                  int64_t radix) {
   for (int i = 0; i < s->known_count; i++) {
     const Known *k = &s->known[i];
-    if (k->base == base && k->radix && k->offset == offset && cut % k->cut == 0 &&
+    if (k->base == base && k->radix && cut % k->cut == 0 && (offset - k->offset) % k->cut == 0 &&
         k->radix % (cut / k->cut) == 0 && k->radix / (cut / k->cut) % radix == 0)
       return k;
   }
@@ -83,7 +83,12 @@ static const Form *known_floor(Solver *s, int base, int64_t offset, int64_t cut)
 // That modulo `radix`, from a known residue or floor.
 static const Form *known_residue(Solver *s, int base, int64_t offset, int64_t cut, int64_t radix) {
   const Known *k = find_residue(s, base, offset, cut, radix);
-  if (k) return layout_form_modulo(s->p, layout_form_divide(s->p, k->value, cut / k->cut), radix);
+  if (k) {
+    int64_t steps = (offset - k->offset) / k->cut;
+    const Form *y = steps ? layout_form_add_const(s->p, k->value, steps) : k->value;
+    if (steps) y = layout_form_modulo(s->p, y, k->radix);
+    return layout_form_modulo(s->p, layout_form_divide(s->p, y, cut / k->cut), radix);
+  }
   const Form *floor = known_floor(s, base, offset, cut);
   return floor ? layout_form_modulo(s->p, floor, radix) : NULL;
 }
@@ -125,10 +130,30 @@ static void join(Solver *s, const Known *residue, const Known *floor) {
         (Known){residue->base, residue->offset, c, 0, layout_form_linear(s->p, start, 1, rest, 1)});
 }
 
+// a = y mod r and b = y mod s give y modulo their least common multiple: a + r·t with
+// t = (b - a)/g · (r/g)⁻¹ mod s/g, g = gcd(r, s).
+static void join_residues(Solver *s, const Known *x, const Known *y) {
+  int64_t gcd = gcd_of(x->radix, y->radix), step, multiple_of;
+  if (x->base != y->base || x->offset != y->offset || x->cut != y->cut || gcd == x->radix ||
+      gcd == y->radix || !mul_fits(x->radix, y->radix / gcd, &multiple_of) ||
+      find_residue(s, x->base, x->offset, x->cut, multiple_of))
+    return;
+  step = y->radix / gcd;
+  const Form *apart = layout_form_linear(s->p, y->value, 1, x->value, -1);
+  const Form *steps = multiple(s->p, layout_form_divide(s->p, apart, gcd),
+                               layout_inverse_modulo(x->radix / gcd, step));
+  const Form *value =
+      layout_form_linear(s->p, x->value, 1, layout_form_modulo(s->p, steps, step), x->radix);
+  learn(s, (Known){x->base, x->offset, x->cut, multiple_of, value});
+}
+
 static void join_all(Solver *s) {
   for (int i = 0; i < s->known_count; i++)
     for (int j = 0; j < s->known_count && s->known[i].radix; j++)
       join(s, &s->known[i], &s->known[j]);
+  for (int i = 0; i < s->known_count; i++)
+    for (int j = 0; j < i && s->known[i].radix; j++)
+      if (s->known[j].radix) join_residues(s, &s->known[i], &s->known[j]);
 }
 
 static const Form *known_digit(Solver *s, const Digit *g) {
@@ -225,15 +250,14 @@ static void exchange_bits(Solver *s) {
 
 // ---- Equations ---------------------------------------------------------------------------------
 
-// Derived bases read as such, no constant on the left, XORs that count up. False when it does not
-// fit.
+// Derived bases read as such; the least value on the left is 0 where it has XORs, for their parts to
+// read as bits, else there is no constant. False when it does not fit.
 static bool prepare(Solver *s, Equation *e) {
-  if (e->form->xor_count && e->form->xors[0].coefficient < 0)
-    *e = (Equation){multiple(s->l, e->form, -1), multiple(s->p, e->value, -1)};
-  if (!e->form || !e->value) return false;
   const Form *form = layout_form_regroup(s->l, e->form);
-  e->value = layout_form_add_const(s->p, e->value, -form->constant);
-  e->form = layout_form_add_const(s->l, form, -form->constant);
+  Bounds b = {form->constant, 0};
+  if (form->xor_count && !layout_form_bounds(s->l, form, &b)) return false;
+  e->value = layout_form_add_const(s->p, e->value, -b.low);
+  e->form = layout_form_add_const(s->l, form, -b.low);
   return e->form && e->value;
 }
 
@@ -273,8 +297,8 @@ static void take_out_known_bits(Solver *s, Equation *e) {
     BitMask known = known_bits(s, item->mask);
     if (mask_count(known) != 1) continue;
     BitMask left = mask_xor(item->mask, known);
-    taken =
-        layout_form_linear(s->l, taken, 1, layout_form_parity(s->l, known, item->coefficient), 1);
+    int64_t weight = item->coefficient < 0 ? -item->coefficient : item->coefficient;
+    taken = layout_form_linear(s->l, taken, 1, layout_form_parity(s->l, known, weight), 1);
     rest = layout_form_linear(s->l, rest, 1, &(Form){.xors = item, .xor_count = 1}, -1);
     rest = layout_form_linear(s->l, rest, 1, layout_form_parity(s->l, left, item->coefficient), 1);
   }
@@ -326,6 +350,7 @@ static void drop_known_items(Solver *s, Item *items, int *count, const Form **va
 // The parts with positive weights, sorted; reversed digits move the constant of *value.
 static bool equation_items(Solver *s, const Form *f, Item *items, int *count, const Form **value) {
   if (f->count + f->xor_count > MAX_DIGITS) return false;
+  *value = layout_form_add_const(s->p, *value, -f->constant);
   digit_items(f, s->l, items, count);
   for (int i = 0; i < f->xor_count; i++)
     items[(*count)++] = (Item){
@@ -353,7 +378,7 @@ static void learn_item(Solver *s, const Item *item, const Form *value) {
     value = layout_form_add_const(s->p, multiple(s->p, value, -1), item->radix - 1);
   if (!value) return;
   if (item->is_parity)
-    add_parity(s, (Parity){item->mask, value});
+    add_parity(s, (Parity){item->mask, layout_form_modulo(s->p, value, 2)});
   else
     learn(s, (Known){item->digit.base, item->digit.offset, item->digit.cut,
                      item->digit.open ? 0 : item->digit.radix, value});
@@ -434,6 +459,42 @@ static void work(Solver *s, Equation e, bool first_round) {
   if (!learn_from(s, &rest)) keep(s, e);
 }
 
+// Every bit of an equation whose parts occupy separate bits is a parity.
+static bool learn_bits(Solver *s, const Equation *e) {
+  BitMask masks[WORD];
+  uint64_t negated;
+  if (!layout_form_bits(s->l, e->form, masks, &negated)) return false;
+  for (int i = 0; i < WORD; i++) {
+    if (mask_empty(masks[i])) continue;
+    const Form *bit = layout_form_divide(s->p, e->value, (int64_t)1 << i);
+    bit = layout_form_modulo(s->p, bit, 2);
+    if (negated >> i & 1) bit = layout_form_add_const(s->p, multiple(s->p, bit, -1), 1);
+    add_parity(s, (Parity){masks[i], bit});
+  }
+  return s->progress;
+}
+
+// The parts of an equation whose weights overlap.
+static bool learn_sum(Solver *s, const Equation *e) {
+  Item items[MAX_DIGITS];
+  SumPart parts[MAX_DIGITS];
+  const Form *found[MAX_DIGITS], *value = e->value;
+  int count;
+  if (!equation_items(s, e->form, items, &count, &value)) return false;
+  for (int i = 0; i < count; i++) parts[i] = (SumPart){items[i].weight, items[i].radix};
+  if (!layout_solve_sum(s->p, parts, count, value, found)) return false;
+  for (int i = 0; i < count; i++) learn_item(s, &items[i], found[i]);
+  return s->progress;
+}
+
+// What costs more, and makes longer forms, when nothing else goes on.
+static void work_stuck(Solver *s) {
+  for (int i = 0; i < s->equation_count; i++)
+    if (learn_bits(s, &s->equations[i])) return exchange_bits(s);
+  for (int i = 0; i < s->equation_count; i++)
+    if (learn_sum(s, &s->equations[i])) return join_all(s);
+}
+
 static void work_round(Solver *s, bool first) {
   Equation todo[MAX_EQUATIONS];
   int count = s->equation_count;
@@ -454,22 +515,71 @@ static bool axes_known(Solver *s, const Form **inverse) {
   return all;
 }
 
-bool layout_solve_inverse(Digits *logical, Digits *physical, const Form *const *outputs, int count,
-                          const Form **inverse) {
-  Solver solver, *s = &solver; // only what is counted is read
+static void start(Solver *s, Digits *logical, Digits *physical, const Form *const *outputs,
+                  int count) {
   s->l = logical;
   s->p = physical;
   s->equation_count = s->known_count = s->parity_count = 0;
   for (int i = 0; i < count; i++)
     s->equations[s->equation_count++] =
         (Equation){outputs[i], layout_form_floor(physical, i, 0, 1)};
+}
+
+static bool propagate(Solver *s, const Form **inverse) {
   for (int round = 0; round < MAX_ROUNDS; round++) {
     s->progress = false;
     work_round(s, round == 0);
+    if (!s->progress) work_stuck(s);
     if (axes_known(s, inverse)) return true;
     if (!s->progress) return false;
   }
   return false;
+}
+
+bool layout_solve_inverse(Digits *logical, Digits *physical, const Form *const *outputs, int count,
+                          const Form **inverse) {
+  Solver s; // only what is counted is read
+  start(&s, logical, physical, outputs, count);
+  return propagate(&s, inverse);
+}
+
+// The known digit of the axis with the least cut that `from` divides.
+static const Known *next_known(const Solver *s, int axis, int64_t from) {
+  const Known *next = NULL;
+  for (int i = 0; i < s->known_count; i++) {
+    const Known *k = &s->known[i];
+    bool digit = k->base == axis && k->cut % from == 0 && (!k->offset || (k->cut == 1 && k->radix));
+    if (digit && (!next || k->cut < next->cut)) next = k;
+  }
+  return next;
+}
+
+// The axis as the sum of those of its digits that are known, from the lowest up; the others 0.
+static Known assumed(Solver *s, int axis) {
+  const Form *sum = layout_form_const(s->p, 0);
+  int64_t from = 1;
+  for (const Known *k; sum && (k = next_known(s, axis, from));) {
+    const Form *digit = k->value;
+    if (k->offset) digit = layout_form_add_const(s->p, digit, -k->offset);
+    if (k->radix) digit = layout_form_modulo(s->p, digit, k->radix);
+    sum = layout_form_linear(s->p, sum, 1, digit, k->cut);
+    if (!k->radix || !mul_fits(k->cut, k->radix, &from)) break;
+  }
+  return (Known){axis, 0, 1, 0, sum};
+}
+
+bool layout_solve_section(Digits *logical, Digits *physical, const Form *const *outputs, int count,
+                          const Form **section) {
+  Solver s;
+  start(&s, logical, physical, outputs, count);
+  while (!propagate(&s, section)) {
+    int axis = 0;
+    while (section[axis]) axis++;
+    int known = s.known_count;
+    learn(&s, assumed(&s, axis));
+    if (s.known_count == known) return false;
+  }
+  return true;
 }
 
 bool layout_solve_checks(Digits *logical, const Digits *physical, const Form *const *outputs,

@@ -267,6 +267,66 @@ static bool invert(Inversion *v, const Layout *layout, LayoutInverse *out) {
   return true;
 }
 
+// y·⌊axis/y⌋ where that floor is known, else 0.
+static const Sum *least_over_floor(Inversion *v, int axis) {
+  const Sum *zero = layout_sum_const(&v->physical, 0);
+  for (int i = v->logical.axis_count; i < v->logical.atom_count; i++) {
+    const Atom *atom = &v->logical.atoms[i];
+    if (atom->kind == ATOM_FLOOR && v->known[i] &&
+        layout_sum_same(atom->operands[0], v->axes[axis]))
+      return layout_sum_add(&v->physical, zero, v->known[i], atom->divisor);
+  }
+  return zero;
+}
+
+// The next that nothing is known of: a floor is assumed to be 0, an axis to be least over its floor.
+static bool assume(Inversion *v, int rank) {
+  for (int i = v->logical.axis_count; i < v->logical.atom_count; i++) {
+    const Atom *atom = &v->logical.atoms[i];
+    if (atom->kind != ATOM_FLOOR || v->known[i] || !atom->low || !layout_poly_is_zero(atom->low))
+      continue;
+    learn(v, i, layout_sum_const(&v->physical, 0));
+    return true;
+  }
+  for (int i = 0; i < rank; i++) {
+    if (v->known[i]) continue;
+    const Sum *least = least_over_floor(v, i);
+    learn(v, i, least);
+    return least != NULL;
+  }
+  return false;
+}
+
+// A section: an index in the shape for every place, which the map sends there.
+static bool has_section(Inversion *v, const Layout *layout) {
+  Polys *s = &v->polys;
+  if (!start(v, layout)) return false;
+  while (!propagate(v, layout->rank))
+    if (!assume(v, layout->rank)) return false;
+  for (int i = 0; i < layout->rank; i++) {
+    const Poly *extent = layout_poly_of(s, layout->shape[i]), *one = layout_poly_const(s, 1);
+    const Poly *last = extent ? layout_poly_linear(s, extent, 1, one, -1) : NULL;
+    if (!last || !layout_sum_within(&v->physical, v->known[i], layout_poly_const(s, 0), last))
+      return false;
+  }
+  for (int i = 0; i < layout->physical_rank; i++)
+    if (!layout_sum_same(layout_sum_of(&v->physical, layout->map->outputs[i], v->known),
+                         v->places[i]))
+      return false;
+  return true;
+}
+
+bool layout_symbolic_onto(Context *context, const Layout *layout) {
+  ArenaMark mark = arena_mark(&context->scratch);
+  Inversion inversion, *v = &inversion;
+  memset(v->known, 0, sizeof v->known);
+  v->equation_count = 0;
+  v->polys = layout_polys_new(context, layout->facts);
+  bool found = has_section(v, layout);
+  arena_reset(&context->scratch, mark);
+  return found;
+}
+
 bool layout_symbolic_inverse(Context *context, const Layout *layout, LayoutInverse *out) {
   ArenaMark mark = arena_mark(&context->scratch);
   Inversion inversion, *v = &inversion; // of its arrays only what is counted is read
