@@ -66,9 +66,9 @@ class Runs(NamedTuple):
 
 
 class Conflicts(NamedTuple):
-    """`degree`: words that the busiest bank gives in one phase, 1 is no conflict; `waves`: the sum
-    of that over all phases; `words`: distinct ones read; at the worst, `bank` in `phase`, and two
-    of the lanes that wait there for each other."""
+    """`degree`: words that the busiest `bank` gives in one phase, 1 is no conflict; `waves`: the sum
+    of that over all phases; `words`: distinct ones read; `phase`: lanes that are served together;
+    `lanes`: two that wait for each other, or None."""
     degree: int
     waves: int
     words: int

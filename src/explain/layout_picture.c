@@ -261,6 +261,21 @@ static const char *logical_legend(const View *v) {
                       (long long)v->options.line_bytes);
 }
 
+// Where only a part is shown, its offsets take all colours.
+static void stretch(const PicturePanel *panels, int count) {
+  double low = 1, high = 0;
+  for (int i = 0; i < count; i++)
+    for (int j = 0; j < panels[i].rows * panels[i].columns; j++) {
+      low = MIN_OF(low, panels[i].cells[j].shade);
+      high = MAX_OF(high, panels[i].cells[j].shade);
+    }
+  for (int i = 0; i < count && high > low; i++)
+    for (int j = 0; j < panels[i].rows * panels[i].columns; j++) {
+      double *shade = (double *)&panels[i].cells[j].shade; // of cells just made
+      *shade = (*shade - low) / (high - low);
+    }
+}
+
 static void add_logical(const View *v, Picture *out) {
   int rank = v->layout->rank;
   const int64_t *extents = v->layout->extents;
@@ -277,9 +292,11 @@ static void add_logical(const View *v, Picture *out) {
     index_of(extents, MAX_OF(rank - 2, 0), i, index);
     panels[i] = slice_panel(v, index, rows, columns);
   }
+  int64_t shown = (int64_t)count * rows * columns;
+  if (shown < v->elements && !v->spread && !v->options.bank_count) stretch(panels, count);
   out->sections[out->section_count++] =
       (PictureSection){logical_heading(v), logical_legend(v), panels, count,
-                       left_out(v, (int64_t)count * rows * columns, v->elements, "elements")};
+                       left_out(v, shown, v->elements, "elements")};
 }
 
 // Places beside each other in a row of the memory panel.
@@ -295,8 +312,11 @@ static void add_memory(const View *v, Picture *out) {
   int64_t all_rows = ceil_div(v->places, width);
   int rows = (int)most(v, all_rows, MOST_ROWS), columns = (int)width;
   PictureCell *cells = arena_array(v->arena, PictureCell, (int64_t)rows * columns + 1);
-  for (int64_t i = 0; i < (int64_t)rows * columns; i++)
+  bool padding = false;
+  for (int64_t i = 0; i < (int64_t)rows * columns; i++) {
     cells[i] = i < v->places ? place_cell(v, i) : (PictureCell){0};
+    padding |= cells[i].padding;
+  }
   PicturePanel *panel = arena_new(v->arena, PicturePanel);
   *panel = (PicturePanel){.rows = rows,
                           .columns = columns,
@@ -307,8 +327,9 @@ static void add_memory(const View *v, Picture *out) {
       v->axis >= 0 ? arena_printf(v->arena, "; colour: %s", v->layout->map->inputs[v->axis]) : "";
   out->sections[out->section_count++] = (PictureSection){
       "memory, a row is a line",
-      arena_printf(v->arena, "in a square: the element%s; hatched: padding", colour), panel, 1,
-      left_out(v, MIN_OF((int64_t)rows * columns, v->places), v->places, "places")};
+      arena_printf(v->arena, "in a square: the element%s%s", colour,
+                   padding ? "; without one: padding" : ""),
+      panel, 1, left_out(v, MIN_OF((int64_t)rows * columns, v->places), v->places, "places")};
   PictureSection *section = &out->sections[out->section_count - 1];
   if (v->options.bank_count) section->heading = "memory, a row is one place in each bank";
 }
