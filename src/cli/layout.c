@@ -7,8 +7,7 @@
 
 static const Option options[] = {
     {"shape", 0, OPTION_TEXT, "1x30x7x7",
-     "logical extents: numbers, names (NxCx7x7), with commas expressions; without it those that "
-     "the spelling says, or names",
+     "logical extents: numbers, names (NxCx7x7); by default what SPEC says, or names",
      offsetof(LayoutCommand, shape)},
     {"physical", 0, OPTION_TEXT, "1x2x7x7x16", "physical extents, where not those of the spelling",
      offsetof(LayoutCommand, physical)},
@@ -162,6 +161,31 @@ static json_t *question_fields(const LayoutCommand *command) {
   return fields;
 }
 
+// Errors in the fields of a question are errors in the options that say them.
+static void name_options(Context *context, const LayoutCommand *command) {
+  const struct {
+    const char *field, *option;
+  } rows[] = {
+      {"at", command->at ? "--at" : "--at-offset"},
+      {"box", command->slice ? "--slice" : "--box"},
+      {"to", "--reshape"},
+      {"read", "--read"},
+      {"banks", "--banks"},
+      {"vector", "--vector"},
+      {"line", "--line"},
+      {"element_bits", "--element-bytes"},
+  };
+  for (int i = 0; i < context->diags.count; i++) {
+    const SourceFile *file = context->diags.items[i].pos.file;
+    for (int j = 0; file && j < COUNT_OF(rows); j++) {
+      size_t size = strlen(rows[j].field);
+      if (strncmp(file->name, rows[j].field, size) || strcspn(file->name + size, "s[")) continue;
+      context->diags.items[i].pos.file =
+          source_file_new(context, rows[j].option, file->text, file->size);
+    }
+  }
+}
+
 // The name of the question that the options ask, and the other layout; NULL: none.
 static const char *question_of(const LayoutCommand *command, const char **other,
                                const char **option) {
@@ -193,11 +217,34 @@ bool layout_view_ask(LayoutView *view, const char *op, const LayoutOperand *a,
   *reply = (LayoutReply){0};
   bool good = request.operation->run(&request, reply);
   json_decref(fields);
+  if (!good) name_options(view->cli->context, view->command);
   return good;
 }
 
+// "1x2x7x7x16"; with commas where an extent is an expression.
+static char *extents_text(const json_t *extents) {
+  bool plain = true;
+  size_t size = 1;
+  for (size_t i = 0; i < json_array_size(extents); i++) {
+    const char *text = json_string_value(json_array_get(extents, i));
+    plain &= !text || strcspn(text, " +-*/%()") == strlen(text);
+    size += (text ? strlen(text) : 20) + 2;
+  }
+  char *out = calloc(size, 1), *at = out;
+  for (size_t i = 0; out && i < json_array_size(extents); i++) {
+    const json_t *item = json_array_get(extents, i);
+    at += sprintf(at, "%s", !i ? "" : plain ? "x" : ", ");
+    at += json_is_string(item) ? sprintf(at, "%s", json_string_value(item))
+                               : sprintf(at, "%" JSON_INTEGER_FORMAT, json_integer_value(item));
+  }
+  return out;
+}
+
 static void print_value(Cli *cli, const char *name, const json_t *value) {
-  char *text = json_is_string(value) ? NULL : json_dumps(value, JSON_ENCODE_ANY);
+  bool extents = (!strcmp(name, "shape") || !strcmp(name, "physical")) && json_array_size(value);
+  char *text = extents                 ? extents_text(value)
+               : json_is_string(value) ? NULL
+                                       : json_dumps(value, JSON_ENCODE_ANY);
   printf("%s%-11s%s%s\n", paint(cli, COLOUR_DIM), name, paint(cli, COLOUR_NONE),
          json_is_null(value) ? "none"
          : text              ? text
@@ -268,6 +315,11 @@ static int run(Cli *cli, void *given) {
   if (command->color)
     cli->color = strcmp(command->color, "always") == 0 ||
                  (cli->color && strcmp(command->color, "never") != 0);
+  if (command->swizzle && !command->reads.count) {
+    diag_error(cli->context, (SourcePos){0},
+               "--swizzle needs what is read at once: --read 'i=0:32' --read 'j=0:32'");
+    return STATUS_MISUSE;
+  }
   if (!layout_show_known(&view)) return STATUS_MISUSE;
   if (!read_main(&view)) return STATUS_BAD;
   const char *other, *option, *op = question_of(command, &other, &option);
@@ -294,7 +346,20 @@ const Command command_layout = {
         "  pleat layout NCHW16c --shape 1x30x7x7 --show svg -o layout.svg\n"
         "  pleat layout 'i,j -> i,j' --shape 32x32 --read 'i=0:32' --show banks\n"
         "  pleat layout 'i,j -> i,j' --shape 32x32 --read 'i=0:32' --read 'j=0:32' --swizzle\n\n"
-        "--show WHAT:\n" LAYOUT_SHOW_HELP,
+        "--show WHAT:\n" LAYOUT_SHOW_HELP
+        "\nSPEC and OTHER are layouts in any of these spellings:\n"
+        "  NCHW16c, NHWC of NCHW                        named axes and blocks of them\n"
+        "  n,c,h,w -> n,c//16,h,w,c%16                  an index map; i,j -> i @lane, j; r=2 for "
+        "copies\n"
+        "  lambda n, c: [n, c // 4, c % 4]              a Python function\n"
+        "  aBcd16b                                      oneDNN\n"
+        "  (4,8):(8,1), Sw<3,3,3> o 0 o (8,64):(64,1)   CuTe; (4,8):(1@0,1@1) for coordinates\n"
+        "  f32[30,64]{1,0:T(8,128)}, {0,1}              XLA\n"
+        "  size=(2, 3) stride=(3, 1)                    PyTorch\n"
+        "  register: [[0, 1]], lane: [[0, 2], [1, 0]]   Triton's linear layouts\n"
+        "  S[(8, 4) : (4@lane, 1)] + R[2 : 1@device]    TVM; ComposeLayout(3, 3, 3, "
+        "TileLayout(S[...]))\n"
+        "docs/layouts.md has all of them\n",
     .takes = TAKES_JSON | TAKES_OUTPUT,
     .options = options,
     .option_count = COUNT_OF(options),

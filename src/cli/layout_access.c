@@ -303,7 +303,7 @@ static bool lanes_stay(LayoutRequest *r, const char *field, const LayoutAccess *
     return true;
   context->diags.count = diags;
   context->error_count = errors;
-  return layout_field_error(context, field, "a lane leaves the shape of \"a\"");
+  return layout_field_error(context, field, "a lane leaves the shape");
 }
 
 static bool one_access(LayoutRequest *r, const char *field, const json_t *value,

@@ -146,6 +146,15 @@ static bool find_shape(Operand *o) {
   return true;
 }
 
+static bool check_extents(Operand *o, const char *key, const LayoutExpr *const *extents,
+                          int count) {
+  for (int i = 0; i < count; i++)
+    if (extents[i]->op == LAYOUT_CONST && extents[i]->value < 0)
+      return layout_field_error(o->context, sub_field(o->context, o->name, key),
+                                "extent %d is %" PRId64, i, extents[i]->value);
+  return true;
+}
+
 static bool read_shapes(Operand *o) {
   bool given = field_of(o->object, "shape") != NULL;
   if (given && !(o->shape = read_shape(o, "shape", &o->rank))) return false;
@@ -153,6 +162,9 @@ static bool read_shapes(Operand *o) {
   o->physical_count = -1;
   if (field_of(o->object, "physical") &&
       !(o->physical = read_shape(o, "physical", &o->physical_count)))
+    return false;
+  if (!check_extents(o, "shape", o->shape, o->rank) ||
+      !check_extents(o, "physical", o->physical, o->physical_count))
     return false;
   LayoutConditions *conditions = &o->out->conditions;
   layout_conditions_know(o->context, conditions, o->shape, o->rank);

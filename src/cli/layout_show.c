@@ -145,11 +145,12 @@ static int show_padding(LayoutView *view, Text *out) {
   LayoutRuns runs = {0};
   Context *context = context_of(view);
   if (!layout_view_ask(view, "padding", &view->operand, NULL, &reply)) return STATUS_BAD;
-  char *count = json_dumps(reply.answer, JSON_ENCODE_ANY);
+  char *number = json_is_string(reply.answer) ? NULL : json_dumps(reply.answer, JSON_ENCODE_ANY);
+  const char *count = number ? number : json_string_value(reply.answer);
   text_printf(
       out, "%s of %s places hold no element\n", count ? count : "",
       extents_text(context, view->operand.layout->physical, view->operand.layout->physical_rank));
-  free(count);
+  free(number);
   layout_reply_free(&reply);
   put_padding_where(view, out);
   LayoutAnswer answer = layout_padding_runs(context, view->operand.layout, 8, &runs);

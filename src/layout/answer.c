@@ -89,8 +89,10 @@ bool layout_prove_inside(Context *context, const Layout *layout, SourcePos pos) 
   LayoutAnswer answer =
       layout_points_hold(context, layout->extents, layout_box_rank(layout), claims, 2 * count);
   if (answer.verdict == LAYOUT_YES) return true;
-  return diag_error(context, pos, "this map leaves its physical shape: %s",
-                    layout_answer_text(context, &answer));
+  const char *text = layout_answer_text(context, &answer);
+  bool no = answer.verdict == LAYOUT_NO;
+  return diag_error(context, pos, "this map leaves its physical shape%s%s", no ? " at " : ": ",
+                    no ? text + strlen("no: ") : text);
 }
 
 // ---- Equality ----------------------------------------------------------------------------------

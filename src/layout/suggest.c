@@ -90,7 +90,7 @@ static void try_closing(Search *s) {
 }
 
 static void try_insertions(Search *s) {
-  static const char *const tokens[] = {")", "]", "}", ">", ",", "=", ":", "(", "[", "->"};
+  static const char *const tokens[] = {")", "]", "}", ">", ",", "=", ":", "(", "[", "->", "/"};
   size_t places[] = {s->from, s->to};
   for (int i = 0; i < COUNT_OF(places); i++)
     for (int j = 0; j < COUNT_OF(tokens); j++) try_edit(s, places[i], 0, tokens[j]);
