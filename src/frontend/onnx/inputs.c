@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the graph takes and holds: inputs become parameters; initializers become constants whose data
-// stay in the mapped file.
+// What the graph takes and holds: inputs become parameters; initializers become constants whose
+// data stay in the mapped file.
 #include "frontend/onnx/import.h"
 
 // ---- Inputs -----------------------------------------------------------------------------------

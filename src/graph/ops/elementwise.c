@@ -15,6 +15,8 @@
 #define IS_UNSIGNED(e) ((e)->type.code == TYPE_UINT)
 #define IS_SHIFT(y) B(AND, B(GE, (y), K(0)), B(LT, (y), K(x->type.bits)))
 #define SHIFT_OF(y) CHOOSE(IS_SHIFT(y), (y), K(0))
+#define NOT_ZERO(e) CHOOSE(B(EQ, e, K(0)), K(1), e)
+#define WHOLE(OP) (IS_FLOAT(x) ? B(OP, x, y) : CHOOSE(B(EQ, y, K(0)), K(0), B(OP, x, NOT_ZERO(y))))
 #define CHOOSE(condition, a, b) expr_select(c, (condition), (a), (b))
 
 #define ELEMENTWISE(id, name, onnx, operands, result, attrs, expression)                           \
