@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Model files with damage, through import, planning, lowering, code, and, where that is little work,
-// a run. Every one has a process of its own, and ten seconds and 2 GB for it.
+// Model files with damage, through import, planning, lowering, code, and, where that is little
+// work, a run. Every one has a process of its own, and ten seconds and 2 GB for it.
 //   onnx_models FOLDER COUNT [SEED [KEEP]]   the models of a folder, then COUNT mutants of them;
 //                                            what fails is written into the folder KEEP
 //   onnx_models FILE                         one model, in this process
-// Mutants change the tree of fields and are ONNX as far as protobuf goes, or lose bytes of the file.
+// Mutants change the tree of fields and are ONNX as far as protobuf goes, or lose bytes of the
+// file.
 #include "driver/driver.h"
 #include "frontend/onnx/onnx.h"
 #include "frontend/onnx/onnx_proto.h"
