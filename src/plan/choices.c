@@ -99,10 +99,14 @@ static double reduction_cost(const Combination *c) {
         layouts.reads[i] = layout_read(c, j, &layouts.packed[i]);
     }
   double write = planner_move_cost(p, tensor_bytes_as(c->stage->output, layouts.output));
+  enum { SCALAR_CYCLES = 4 }; // the sums wait for one another
+  double cost = rows_cost(p->context, p->machine, c->nest, &layouts);
   Tile tile;
-  if (tile_choose(p->context, p->machine, c->nest, &layouts, &tile))
-    return tile_cost(p->machine, &tile) + write;
-  return c->nest->points * 2 + write; // scalar code
+  if (tile_choose(p->context, p->machine, c->nest, &layouts, &tile)) {
+    double tiled = tile_cost(p->machine, &tile);
+    if (cost < 0 || tiled < cost) cost = tiled;
+  }
+  return (cost < 0 ? c->nest->points * SCALAR_CYCLES : cost) + write;
 }
 
 static void combine_reads(Combination *c, int read) {

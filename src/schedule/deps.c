@@ -517,7 +517,17 @@ static const char *blame(const Chain *chain, const Storage *storage) {
                       first->block->name, storage->buffer->name);
 }
 
-bool loops_independent(Schedule *schedule, const Path *path, int depth, bool allow_private,
+// All iterations add to (or take the least or greatest into) one place, from its init on.
+static bool only_combines(const Chain *chain, const Storage *storage, const bool *used) {
+  const Block *block = storage->accesses.count ? storage->accesses.items[0].block : NULL;
+  ReductionUpdate update;
+  if (!block || *used || block->init || !is_reduced(chain, storage, used)) return false;
+  reduction_update(block, &update);
+  return !update.condition &&
+         (update.op == EXPR_ADD || update.op == EXPR_MIN || update.op == EXPR_MAX);
+}
+
+bool loops_independent(Schedule *schedule, const Path *path, int depth, unsigned allow,
                        const char **why) {
   if (const_extent(path->items[depth]) == 1) return true;
   if (has_loose_stores(path->items[depth]->as.loop.body)) {
@@ -531,7 +541,8 @@ bool loops_independent(Schedule *schedule, const Path *path, int depth, bool all
     bool used;
     if (!is_written(&all.items[i])) continue;
     if (tells_iterations(&chain, &all.items[i], &used) && used) continue;
-    if (allow_private && is_private(&chain, &all.items[i])) continue;
+    if ((allow & ALLOW_PRIVATE) && is_private(&chain, &all.items[i])) continue;
+    if ((allow & ALLOW_COMBINING) && only_combines(&chain, &all.items[i], &used)) continue;
     *why = blame(&chain, &all.items[i]);
     return false;
   }

@@ -224,9 +224,9 @@ typedef struct Access {
   Block *block;
   bool write;
   Buffer *buffer;
-  Expr **min, **extent; // over the loops at and above the chain
-  bool exact;           // no place of the box is left out (predicates aside)
-  Expr **points;        // where one instance of the block touches it; NULL when that is a box
+  Expr **min, **extent;  // over the loops at and above the chain
+  bool exact;            // no place of the box is left out (predicates aside)
+  Expr **points;         // where one instance of the block touches it; NULL when that is a box
   const VarRange *inner; // the loops run through
   int inner_count;
 } Access;
@@ -255,8 +255,11 @@ bool writes_tell_iterations(Schedule *schedule, const Path *path, int top, const
 
 // May the loops be run in any order of their iterations (parallel), or in the given new order?
 // False with *why (what stands in the way).
-// allow_private: storage that an iteration fills and uses by itself may be shared by name.
-bool loops_independent(Schedule *schedule, const Path *path, int depth, bool allow_private,
+enum {
+  ALLOW_PRIVATE = 1,   // storage that an iteration fills and uses by itself may be shared by name
+  ALLOW_COMBINING = 2, // sums, minima and maxima into one place may be made in any order
+};
+bool loops_independent(Schedule *schedule, const Path *path, int depth, unsigned allow,
                        const char **why);
 bool order_is_free(Schedule *schedule, const Path *path, int top, int bottom,
                    Stmt *const *new_order, const char **why);

@@ -10,7 +10,7 @@ static bool set_kind(Schedule *schedule, const Path *path, LoopKind kind, Str th
   return true;
 }
 
-static bool make_kind(Schedule *schedule, StepCall *call, LoopKind kind, bool allow_private,
+static bool make_kind(Schedule *schedule, StepCall *call, LoopKind kind, unsigned allow,
                       Str thread) {
   Path path;
   const char *why = NULL;
@@ -22,22 +22,23 @@ static bool make_kind(Schedule *schedule, StepCall *call, LoopKind kind, bool al
   if (kind == LOOP_VECTORIZED && const_extent(loop) < 0)
     return refuse(schedule, loop->pos,
                   "loop '%s' has a symbolic extent; split it by the number of lanes first", name);
-  if (kind != LOOP_UNROLLED &&
-      !loops_independent(schedule, &path, path.count - 1, allow_private, &why))
+  if (kind != LOOP_UNROLLED && !loops_independent(schedule, &path, path.count - 1, allow, &why))
     return refuse(schedule, loop->pos,
                   "iterations of loop '%s' are not proved to be independent: %s%s", name, why,
-                  kind == LOOP_VECTORIZED ? "; a reduction can be vectorized after rfactor" : "");
+                  kind == LOOP_VECTORIZED
+                      ? "; a reduction can be vectorized after decompose_reduction or rfactor"
+                      : "");
   return set_kind(schedule, &path, kind, thread);
 }
 
 bool step_parallel(Schedule *schedule, StepCall *call) {
-  return make_kind(schedule, call, LOOP_PARALLEL, true, NULL);
+  return make_kind(schedule, call, LOOP_PARALLEL, ALLOW_PRIVATE, NULL);
 }
 bool step_vectorize(Schedule *schedule, StepCall *call) {
-  return make_kind(schedule, call, LOOP_VECTORIZED, false, NULL);
+  return make_kind(schedule, call, LOOP_VECTORIZED, ALLOW_COMBINING, NULL);
 }
 bool step_unroll(Schedule *schedule, StepCall *call) {
-  return make_kind(schedule, call, LOOP_UNROLLED, false, NULL);
+  return make_kind(schedule, call, LOOP_UNROLLED, 0, NULL);
 }
 
 bool step_bind(Schedule *schedule, StepCall *call) {
@@ -47,7 +48,7 @@ bool step_bind(Schedule *schedule, StepCall *call) {
   Str thread = call->args[1].as.s;
   for (int i = 0; i < COUNT_OF(threads); i++)
     if (strcmp(threads[i], thread) == 0)
-      return make_kind(schedule, call, LOOP_THREAD, true, thread);
+      return make_kind(schedule, call, LOOP_THREAD, ALLOW_PRIVATE, thread);
   const char *near = nearest_name(thread, threads, COUNT_OF(threads));
   return refuse(schedule, schedule->func->pos, "'%s' is no thread axis%s%s%s", thread,
                 near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");

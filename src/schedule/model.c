@@ -2,34 +2,15 @@
 // The model's steps. For a reduction: inline what surrounds it, lay the tensors out, cut the output
 // in register tiles, compute the reduction of a tile in registers, store it through the epilogue.
 // For elementwise kernels: vectorise along memory.
-#include "schedule/model.h"
-
-typedef struct Model {
-  Context *context;
-  const HostMachine *machine;
-  Schedule *sch;
-  PrimFunc *func;
-  const KernelParam *params;
-  KernelChoice *choice;
-  BlockRef anchor, tail; // the reduction (NULL without) and the block that writes the output
-  BlockRef updates;      // of elements that the tail sets, in order; NULL without
-  Nest nest;             // of the anchor before any layout was changed
-  NestLayouts layouts;
-  const char *refusal; // of the tile, where no step says it
-} Model;
-
-#define TRY(step)                                                                                  \
-  do {                                                                                             \
-    if (!(step)) return false;                                                                     \
-  } while (0)
+#include "schedule/model_internal.h"
 
 // ---- Blocks: inline all that is not the anchor or the last
 
-static bool is_reduction(const Model *m, BlockRef block) {
+bool model_reduces(const Model *m, BlockRef block) {
   return block_is_reduction(schedule_block(m->sch, block));
 }
 
-static bool top_blocks(Model *m, BlockRefs *blocks) {
+bool model_blocks(Model *m, BlockRefs *blocks) {
   BlockRef root;
   TRY(schedule_get_block(m->sch, "root", &root));
   return schedule_get_child_blocks(m->sch, root, NULL, blocks);
@@ -42,19 +23,25 @@ static bool is_ordered(const Model *m, BlockRef ref) {
   return false;
 }
 
-static bool inline_others(Model *m) {
-  BlockRefs blocks = {0};
-  TRY(top_blocks(m, &blocks));
-  if (blocks.count == 2 && is_ordered(m, blocks.items[1])) {
-    m->tail = blocks.items[0];
-    m->updates = blocks.items[1];
+static bool find_blocks(Model *m, BlockRefs *blocks) {
+  TRY(model_blocks(m, blocks));
+  if (blocks->count == 2 && is_ordered(m, blocks->items[1])) {
+    m->tail = blocks->items[0];
+    m->updates = blocks->items[1];
     return true;
   }
-  for (int i = 0; i < blocks.count; i++)
-    if (is_reduction(m, blocks.items[i])) m->anchor = blocks.items[i];
-  m->tail = array_last(&blocks);
-  for (int i = 0; i + 1 < blocks.count; i++)
-    if (blocks.items[i] != m->anchor) TRY(schedule_compute_inline(m->sch, blocks.items[i]));
+  for (int i = 0; i < blocks->count; i++) {
+    if (!model_reduces(m, blocks->items[i])) continue;
+    m->anchor = blocks->items[i];
+    m->reductions++;
+  }
+  m->tail = array_last(blocks);
+  return true;
+}
+
+static bool inline_others(Model *m, const BlockRefs *blocks) {
+  for (int i = 0; i + 1 < blocks->count && !m->updates; i++)
+    if (blocks->items[i] != m->anchor) TRY(schedule_compute_inline(m->sch, blocks->items[i]));
   return true;
 }
 
@@ -81,16 +68,16 @@ static BufferSlot slot_of(const Model *m, BlockRef ref, int param) {
 
 static bool lay_out(Model *m, int param, const Layout *layout) {
   static const LayoutPadding any = {LAYOUT_PADDING_ANY, 0};
-  BlockRef blocks[2] = {m->tail, m->anchor};
+  BlockRefs blocks = {0};
   m->choice->layouts[param] = layout;
   if (!layout) return true;
-  for (int i = 0; i < 2; i++) {
-    if (!blocks[i]) continue;
-    BufferSlot slot = slot_of(m, blocks[i], param);
+  TRY(model_blocks(m, &blocks));
+  for (int i = blocks.count - 1; i >= 0; i--) {
+    BufferSlot slot = slot_of(m, blocks.items[i], param);
     if (slot.index < 0) continue;
     const LayoutPadding *padding =
         layout->padding.kind == LAYOUT_PADDING_UNKNOWN ? &any : &layout->padding;
-    return schedule_transform_layout(m->sch, blocks[i], slot, layout->map, padding);
+    return schedule_transform_layout(m->sch, blocks.items[i], slot, layout->map, padding);
   }
   return true;
 }
@@ -185,7 +172,7 @@ static bool lay_out_constant(Model *m, int param) {
   return !vector || lay_out(m, param, padded_vector(m, buffer, tile->lanes));
 }
 
-static bool lay_out_params(Model *m) {
+bool model_lay_out_params(Model *m) {
   for (int i = m->func->param_count - 1; i >= 0; i--) {
     if (!m->func->buffers[i]) continue;
     TRY(m->params[i].constant && m->choice->tiled ? lay_out_constant(m, i)
@@ -278,14 +265,13 @@ static bool find_tail_loops(Model *m, TailLoops *tail) {
   return true;
 }
 
-static int64_t loop_extent(const Model *m, LoopRef loop) {
+int64_t model_loop_extent(const Model *m, LoopRef loop) {
   int64_t extent = 0;
   expr_as_int(schedule_loop(m->sch, loop)->as.loop.extent, &extent);
   return extent;
 }
 
-// Splits `loop` by `size`; a whole loop becomes the inner part, with a unit loop outside.
-static bool split_off(Model *m, LoopRef loop, int64_t size, LoopRef *outer, LoopRef *inner) {
+bool model_split(Model *m, LoopRef loop, int64_t size, LoopRef *outer, LoopRef *inner) {
   LoopRef parts[2];
   TRY(schedule_split(m->sch, loop, (int64_t[]){0, size}, 2, parts));
   *outer = parts[0];
@@ -296,7 +282,7 @@ static bool split_off(Model *m, LoopRef loop, int64_t size, LoopRef *outer, Loop
 static bool split_vector_axis(Model *m, TailLoops *tail, LoopRef *panels, LoopRef *vectors) {
   const Tile *tile = &m->choice->tile;
   LoopRef loop = tail->of_axis[tile->vector_axis];
-  if (tail->lanes) return split_off(m, loop, tile->vectors, panels, vectors);
+  if (tail->lanes) return model_split(m, loop, tile->vectors, panels, vectors);
   LoopRef parts[3];
   TRY(schedule_split(m->sch, loop, (int64_t[]){0, tile->vectors, tile->lanes}, 3, parts));
   *panels = parts[0];
@@ -350,7 +336,8 @@ static bool tile_tail(Model *m, TileLoops *out) {
   TRY(split_vector_axis(m, &tail, &panels, &vectors));
   for (int r = 0; r < 2; r++)
     if (tile->row_axis[r] >= 0 && tail.of_axis[tile->row_axis[r]])
-      TRY(split_off(m, tail.of_axis[tile->row_axis[r]], tile->rows[r], &rows_out[r], &rows_in[r]));
+      TRY(model_split(m, tail.of_axis[tile->row_axis[r]], tile->rows[r], &rows_out[r],
+                      &rows_in[r]));
   bool first = panels_outermost(m);
   if (first) order[n++] = panels;
   for (int a = 0; a < m->nest.spatial_count; a++)
@@ -389,7 +376,7 @@ static bool anchor_loops(Model *m, int outer, LoopRef *spatial, int *spatial_cou
   }
   if (m->choice->tile.padded) return true;
   int last = (*spatial_count)++ - 1;
-  return split_off(m, spatial[last], m->choice->tile.lanes, &spatial[last], &spatial[last + 1]);
+  return model_split(m, spatial[last], m->choice->tile.lanes, &spatial[last], &spatial[last + 1]);
 }
 
 // Reduction order: blocks of the first axis, the other axes, within the block. The innermost but
@@ -399,12 +386,12 @@ static bool order_reduction(Model *m, LoopRef *reduce, int *count, LoopRef *firs
   int n = *count;
   *first = reduce[0];
   if (n == 1) {
-    int64_t step = loop_extent(m, reduce[0]) >= 2 ? 2 : 1;
+    int64_t step = model_loop_extent(m, reduce[0]) >= 2 ? 2 : 1;
     return schedule_annotate(m->sch, NULL, reduce[0], "pleat.unroll", expr_index(m->context, step));
   }
   int64_t block = tile_reduction_block(nest, nest->spatial_count, &m->choice->tile);
   LoopRef outer, inner;
-  TRY(split_off(m, reduce[0], block, &outer, &inner));
+  TRY(model_split(m, reduce[0], block, &outer, &inner));
   reduce[0] = outer;
   reduce[n] = inner;
   *count = n + 1;
@@ -417,7 +404,7 @@ enum { MOST_UNROLLED = 320 };
 static bool unroll_taps(Model *m, LoopRef *reduce, int count) {
   const Tile *tile = &m->choice->tile;
   if (count < 3) return true;
-  int64_t taps = loop_extent(m, reduce[count - 2]);
+  int64_t taps = model_loop_extent(m, reduce[count - 2]);
   int64_t products = tile->vectors * tile->rows[0] * tile->rows[1] * taps;
   TRY(schedule_annotate(m->sch, NULL, reduce[count - 1], "pleat.unroll",
                         expr_index(m->context, products > 100 ? 1 : 2)));
@@ -475,7 +462,7 @@ static bool schedule_tiled(Model *m) {
     TRY(schedule_cache_write(m->sch, m->anchor, 0, "local", &m->tail));
   else
     TRY(schedule_set_scope(m->sch, m->anchor, 0, "local"));
-  TRY(lay_out_params(m));
+  TRY(model_lay_out_params(m));
   TRY(lay_out_accumulators(m));
   drop_predicates(m);
   TRY(tile_tail(m, &loops));
@@ -491,8 +478,8 @@ static bool vectorise_last(Model *m, BlockRef block) {
   if (loops.count == 0) return true;
   LoopRef last = array_last(&loops), outer = NULL, inner = last;
   int lanes = m->machine->vector_bytes / 4; // 1 where only scalars are wanted
-  int64_t extent = loop_extent(m, last);
-  if (lanes > 1 && extent > lanes) TRY(split_off(m, last, lanes, &outer, &inner));
+  int64_t extent = model_loop_extent(m, last);
+  if (lanes > 1 && extent > lanes) TRY(model_split(m, last, lanes, &outer, &inner));
   if (lanes > 1 && extent >= lanes) {
     TRY(schedule_vectorize(m->sch, inner));
     if (outer && extent % lanes) TRY(schedule_loop_partition(m->sch, outer));
@@ -516,7 +503,7 @@ static void schedule_updates(Model *m) {
 }
 
 static bool schedule_plain(Model *m) {
-  TRY(lay_out_params(m));
+  TRY(model_lay_out_params(m));
   if (m->tail) {
     schedule_drop_padding_predicate(m->sch, m->tail); // stays where it must
   }
@@ -529,14 +516,18 @@ static bool schedule_plain(Model *m) {
   return true;
 }
 
+// From the start, once more. Functions of several reductions keep all their blocks.
 static bool begin(Model *m) {
   Context *context = m->context;
   KernelChoice *choice = m->choice;
+  BlockRefs blocks = {0};
   *choice = (KernelChoice){.schedule = schedule_new(context, m->func)};
   choice->layouts = arena_array(&context->arena, const Layout *, m->func->param_count);
   m->sch = choice->schedule;
   m->anchor = m->tail = m->updates = NULL;
-  return inline_others(m);
+  m->reductions = 0;
+  TRY(find_blocks(m, &blocks));
+  return m->reductions > 1 || inline_others(m, &blocks);
 }
 
 // Where one of the steps is refused, *refusal says why.
@@ -549,22 +540,43 @@ static bool try_quietly(Model *m, bool (*steps)(Model *m), const char **refusal)
   return made;
 }
 
+typedef enum Road { ROAD_TILE, ROAD_ROWS } Road;
+
+// The roads that a function with reductions may take, the cheapest first; how many.
+static int find_roads(Model *m, Road *roads) {
+  roads[0] = ROAD_ROWS;
+  if (m->reductions != 1) return m->reductions > 1;
+  if (!nest_of_block(m->context, schedule_block(m->sch, m->anchor), &m->nest)) return 0;
+  find_layouts(m);
+  double rows = rows_cost(m->context, m->machine, &m->nest, &m->layouts);
+  if (!tile_choose(m->context, m->machine, &m->nest, &m->layouts, &m->tile)) return rows >= 0;
+  bool first = rows >= 0 && rows < tile_cost(m->machine, &m->tile);
+  roads[first] = ROAD_TILE;
+  roads[!first] = ROAD_ROWS;
+  return 1 + (rows >= 0);
+}
+
+static bool take_road(Model *m, Road road, const char **refusal) {
+  m->choice->tiled = road == ROAD_TILE;
+  if (m->choice->tiled) m->choice->tile = m->tile;
+  return try_quietly(m, road == ROAD_TILE ? schedule_tiled : model_rows, refusal);
+}
+
 bool kernel_schedule(Context *context, const HostMachine *machine, PrimFunc *func,
                      const KernelParam *params, KernelChoice *choice) {
   Model m = {
       .context = context, .machine = machine, .func = func, .params = params, .choice = choice};
   const char *refusal = NULL;
+  Road roads[2];
   TRY(begin(&m));
-  if (m.anchor && nest_of_block(context, schedule_block(m.sch, m.anchor), &m.nest)) {
-    find_layouts(&m);
-    bool found = tile_choose(context, machine, &m.nest, &m.layouts, &choice->tile);
-    choice->tiled = found;
-    if (found && try_quietly(&m, schedule_tiled, &refusal)) return true;
-    if (found) TRY(begin(&m));
+  int count = find_roads(&m, roads);
+  for (int i = 0; i < count; i++) {
+    if (take_road(&m, roads[i], &refusal)) return true;
+    TRY(begin(&m));
   }
   if (!try_quietly(&m, schedule_plain, &refusal)) { // too large to be proved independent
     TRY(begin(&m));
-    TRY(lay_out_params(&m));
+    TRY(model_lay_out_params(&m));
   }
   if (refusal) choice->slow = refusal;
   return true;

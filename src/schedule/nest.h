@@ -60,8 +60,8 @@ typedef struct Tile {
   int vector_axis, lanes, vectors;
   int row_axis[2]; // -1: none
   int64_t rows[2];
-  bool padded; // the vector axis may run on into padding: whole blocks of lanes
-  bool flat; // row_axis[0] and row_axis[1] run as one loop, split by rows[1]
+  bool padded;   // the vector axis may run on into padding: whole blocks of lanes
+  bool flat;     // row_axis[0] and row_axis[1] run as one loop, split by rows[1]
   double cycles; // predicted, arithmetic only
   double bytes;  // predicted traffic beyond the first-level cache
 } Tile;
@@ -86,5 +86,17 @@ double tile_cost(const HostMachine *machine, const Tile *tile);
 int tile_panel_axis(const Nest *nest, const NestRead *read, const Tile *tile, int64_t *width);
 // The largest block of the reduction axis that one tile walks before the next kernel tap.
 int64_t tile_reduction_block(const Nest *nest, int axis, const Tile *tile);
+
+// ---- Rows: a reduction in vectors along an axis of its own -----------------------------------
+
+// The longest axis of the reduction along which all that moves is contiguous, and how many values
+// are taken at a time: up to four vectors. -1: none.
+int rows_vector_axis(Context *context, const HostMachine *machine, const Nest *nest,
+                     const NestLayouts *layouts, int *width);
+enum { ROWS_TOGETHER = 4 }; // at a time, where an operand does not move with the last of them
+int64_t rows_together(const Nest *nest);
+// Cycles and traffic as one number; below 0 when no axis can be a vector.
+double rows_cost(Context *context, const HostMachine *machine, const Nest *nest,
+                 const NestLayouts *layouts);
 
 #endif

@@ -9,8 +9,8 @@
 #include "layout/layout.h"
 
 typedef struct Schedule Schedule;
-typedef Str BlockRef;   // a block by its name, which is unique in the function; NULL: none
-typedef Expr *LoopRef;  // a loop by its variable, which steps on other loops leave alone
+typedef Str BlockRef;  // a block by its name, which is unique in the function; NULL: none
+typedef Expr *LoopRef; // a loop by its variable, which steps on other loops leave alone
 typedef Array(BlockRef) BlockRefs;
 typedef Array(LoopRef) LoopRefs;
 

@@ -222,11 +222,115 @@ static void test_conv_baseline(void **state) {
   check_all("NCHW4c", "NCHW4c", "baseline");
 }
 
+// ---- Rows: reductions in vectors along their own axis
+
+#define HEAD "from pleat.script import tir as T\n@T.prim_func\n"
+
+// Sizes: ROWS and COLUMNS stand for numbers.
+static const char *const row_programs[] = {
+    HEAD "def sum(X: T.Buffer((ROWS, COLUMNS), 'float32'), Y: T.Buffer((ROWS,), 'float32')):\n"
+         "    for i, k in T.grid(ROWS, COLUMNS):\n"
+         "        with T.block('Y'):\n"
+         "            vi, vk = T.axis.remap('SR', [i, k])\n"
+         "            with T.init():\n"
+         "                Y[vi] = T.float32(0.5)\n"
+         "            Y[vi] = Y[vi] + X[vi, vk]\n",
+    HEAD "def least(X: T.Buffer((ROWS, 3, COLUMNS), 'float32'), Y: T.Buffer((ROWS,), 'float32')):\n"
+         "    for i, j, k in T.grid(ROWS, 3, COLUMNS):\n"
+         "        with T.block('Y'):\n"
+         "            vi, vj, vk = T.axis.remap('SRR', [i, j, k])\n"
+         "            with T.init():\n"
+         "                Y[vi] = T.float32(100)\n"
+         "            Y[vi] = T.min(Y[vi], X[vi, vj, vk])\n",
+    HEAD
+    "def times(A: T.Buffer((5, COLUMNS), 'float32'), B: T.Buffer((ROWS, COLUMNS), 'float32'),\n"
+    "          bias: T.Buffer((ROWS,), 'float32'), C: T.Buffer((5, ROWS), 'float32')):\n"
+    "    P = T.alloc_buffer((5, ROWS))\n"
+    "    for i, j, k in T.grid(5, ROWS, COLUMNS):\n"
+    "        with T.block('P'):\n"
+    "            vi, vj, vk = T.axis.remap('SSR', [i, j, k])\n"
+    "            with T.init():\n"
+    "                P[vi, vj] = T.float32(0)\n"
+    "            P[vi, vj] = P[vi, vj] + A[vi, vk] * B[vj, vk]\n"
+    "    for i, j in T.grid(5, ROWS):\n"
+    "        with T.block('C'):\n"
+    "            vi, vj = T.axis.remap('SS', [i, j])\n"
+    "            C[vi, vj] = T.max(P[vi, vj] + bias[vj], T.float32(0))\n",
+    HEAD
+    "def soft(X: T.Buffer((ROWS, COLUMNS), 'float32'), Y: T.Buffer((ROWS, COLUMNS), 'float32')):\n"
+    "    M = T.alloc_buffer((ROWS,))\n"
+    "    E = T.alloc_buffer((ROWS, COLUMNS))\n"
+    "    S = T.alloc_buffer((ROWS,))\n"
+    "    for i, k in T.grid(ROWS, COLUMNS):\n"
+    "        with T.block('M'):\n"
+    "            vi, vk = T.axis.remap('SR', [i, k])\n"
+    "            with T.init():\n"
+    "                M[vi] = T.float32(-100)\n"
+    "            M[vi] = T.max(M[vi], X[vi, vk])\n"
+    "    for i, k in T.grid(ROWS, COLUMNS):\n"
+    "        with T.block('E'):\n"
+    "            vi, vk = T.axis.remap('SS', [i, k])\n"
+    "            E[vi, vk] = T.exp(X[vi, vk] - M[vi])\n"
+    "    for i, k in T.grid(ROWS, COLUMNS):\n"
+    "        with T.block('S'):\n"
+    "            vi, vk = T.axis.remap('SR', [i, k])\n"
+    "            with T.init():\n"
+    "                S[vi] = T.float32(0)\n"
+    "            S[vi] = S[vi] + E[vi, vk]\n"
+    "    for i, k in T.grid(ROWS, COLUMNS):\n"
+    "        with T.block('Y'):\n"
+    "            vi, vk = T.axis.remap('SS', [i, k])\n"
+    "            Y[vi, vk] = E[vi, vk] / S[vi]\n",
+};
+
+static const char *with_sizes(Context *context, const char *program, int rows, int columns) {
+  Text out = text_new(&context->arena);
+  while (*program) {
+    bool is_rows = !strncmp(program, "ROWS", 4), is_columns = !strncmp(program, "COLUMNS", 7);
+    if (is_rows || is_columns)
+      text_printf(&out, "%d", is_rows ? rows : columns);
+    else
+      text_printf(&out, "%c", *program);
+    program += is_rows ? 4 : is_columns ? 7 : 1;
+  }
+  return text_string(&out);
+}
+
+static void check_rows(const char *program, int rows, int columns, const char *cpu) {
+  Context *context = context_new();
+  const char *text = with_sizes(context, program, rows, columns);
+  SourceFile *file = source_file_new(context, "rows.py", text, strlen(text));
+  Module *module = script_parse(context, file);
+  if (!module || context->error_count) fail_with_diagnostics(context, text);
+  Kernel k = {.context = context, .func = module->funcs.items[0].prim};
+  check_kernel(&k, cpu, getenv("PLEAT_TEST_PRINT") != NULL);
+  HostMachine machine = machine_probe();
+  if (!machine_limit(&machine, cpu)) skip();
+  KernelChoice choice;
+  assert_true(kernel_schedule(context, &machine, k.func, k.params, &choice));
+  if (columns >= 4 && choice.slow)
+    fail_msg("%d rows of %d: %s\n%s", rows, columns, choice.slow, text);
+  context_free(context);
+}
+
+static void test_rows(void **state) {
+  (void)state;
+  static const int columns[] = {1, 2, 7, 16, 31, 64, 65, 128, 133, 197};
+  static const int rows[] = {1, 3, 4, 9};
+  for (int p = 0; p < COUNT_OF(row_programs); p++)
+    for (int c = 0; c < COUNT_OF(columns); c++) {
+      check_rows(row_programs[p], rows[(p + c) % COUNT_OF(rows)], columns[c], "avx512");
+      check_rows(row_programs[p], rows[c % COUNT_OF(rows)], columns[c], "avx2");
+    }
+  for (int p = 0; p < COUNT_OF(row_programs); p++) check_rows(row_programs[p], 5, 37, "baseline");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_conv_blocked),   cmocka_unit_test(test_conv_row_major_in),
       cmocka_unit_test(test_conv_row_major), cmocka_unit_test(test_conv_channels_last),
       cmocka_unit_test(test_conv_avx2),      cmocka_unit_test(test_conv_baseline),
+      cmocka_unit_test(test_rows),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

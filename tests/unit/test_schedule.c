@@ -137,6 +137,8 @@ static void test_unit_loops_and_kinds(void **state) {
   made(copy, "i, j = sch.get_loops('B')\nsch.bind(i, 'blockIdx.x')\nsch.bind(j, 'threadIdx.x')\n");
   refused(matmul, "i, j, k = sch.get_loops('C')\nsch.parallel(k)\n", "may touch the same place");
   refused(matmul, "i, j, k = sch.get_loops('C')\nsch.vectorize(k)\n", "rfactor");
+  made(matmul, "b = sch.get_block('C')\ni, j, k = sch.get_loops(b)\n"
+               "sch.decompose_reduction(b, k)\nsch.vectorize(k)\n");
   refused(scan, "i, j = sch.get_loops('A')\nsch.parallel(i)\n", "may touch the same place");
   refused(copy, "i, j = sch.get_loops('B')\nsch.bind(i, 'threadIdx.w')\n", "no thread axis");
 }

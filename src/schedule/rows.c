@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels whose blocks share their outer axes, computed row by row: all blocks of a row one after
+// the other, so that what lies between them stays in the first cache or in registers. Reductions
+// run along their own contiguous axis, in vectors of partial results that are combined at the end
+// of the row: floats are summed in another order than they were written.
+//
+//   for i, k: M[i] = max(M[i], X[i, k])         for i in parallel:
+//   for i, k: S[i] += exp(X[i, k] - M[i])   =>    for k0: for l in vector: P[l] = max(P[l], X[..])
+//   for i, k: Y[i, k] = … / S[i]                  for l in vector: M = max(M, P[l])
+//                                                 … S likewise …
+//                                                 for k0: for l in vector: Y[i, k0*16 + l] = …
+//
+// Needs blocks at their own loops. The rows of a kernel of one reduction are taken a few at a time,
+// so that operands that do not move with them are loaded once.
+#include "schedule/model_internal.h"
+
+typedef enum RowRole {
+  ROW_ELEMENTS, // no reduction
+  ROW_PARTIAL,  // a reduction of each lane by itself
+  ROW_COMBINED, // a reduction along lanes
+} RowRole;
+
+typedef struct RowBlock {
+  BlockRef block;
+  RowRole role;
+} RowBlock;
+
+typedef struct Rows {
+  Model *m;
+  Array(RowBlock) blocks; // in order; the last writes the output
+  int count;              // leading loops of the last block that all share
+  int64_t together;       // of the last of these, at a time
+} Rows;
+
+static const char *const no_rows = "its blocks have no rows in common";
+static const char *const no_vector = "no axis of the reduction can be a vector";
+
+static bool refuse_rows(Rows *r, const char *why) {
+  r->m->refusal = why;
+  return false;
+}
+
+// ---- What the blocks share
+
+static const Stmt *store_of(const Rows *r, BlockRef block) {
+  const Stmt *body = schedule_block(r->m->sch, block)->body;
+  return body->kind == STMT_STORE ? body : NULL;
+}
+
+typedef struct RowCheck {
+  const Rows *rows;
+  const Stmt *store;
+  const Buffer *outputs[NEST_MAX_READS];
+  int output_count;
+  bool same;
+} RowCheck;
+
+static bool check_load(Visitor *visitor, Expr *e) {
+  RowCheck *check = visitor->env;
+  if (e->op != EXPR_LOAD || e->as.buffer == check->store->as.store.buffer) return true;
+  for (int i = 0; i < check->output_count; i++) {
+    if (check->outputs[i] != e->as.buffer) continue;
+    for (int d = 0; d < check->rows->count; d++)
+      check->same &=
+          e->args[d] == check->store->as.store.indices[d] || expr_is_int(e->as.buffer->shape[d], 1);
+  }
+  return true;
+}
+
+// Does each block read what the others computed at its own row?
+static bool rows_agree(Rows *r, const BlockRefs *blocks) {
+  RowCheck check = {.rows = r, .same = true};
+  for (int i = 0; i < blocks->count && i < NEST_MAX_READS; i++) {
+    check.store = store_of(r, blocks->items[i]);
+    Visitor visitor = {.env = &check, .enter_expr = check_load};
+    visit_expr(&visitor, check.store->as.store.value);
+    check.outputs[check.output_count++] = check.store->as.store.buffer;
+  }
+  return check.same && blocks->count <= NEST_MAX_READS;
+}
+
+static int common_rows(const Buffer *a, const Buffer *b) {
+  int count = 0;
+  while (count < a->rank && count < b->rank && a->shape[count] == b->shape[count]) count++;
+  return count;
+}
+
+static bool find_rows(Rows *r, const BlockRefs *blocks) {
+  const Stmt *last = store_of(r, array_last(blocks));
+  if (!last) return refuse_rows(r, no_rows);
+  r->count = last->as.store.rank;
+  for (int i = 0; i + 1 < blocks->count; i++) {
+    const Stmt *store = store_of(r, blocks->items[i]);
+    if (!store) return refuse_rows(r, no_rows);
+    if (model_reduces(r->m, blocks->items[i]))
+      r->count = MIN_OF(r->count, common_rows(last->as.store.buffer, store->as.store.buffer));
+  }
+  return rows_agree(r, blocks) || refuse_rows(r, no_rows);
+}
+
+// ---- Partial results
+
+static LoopRef loop_of(const Rows *r, BlockRef block, const Expr *var) {
+  const Block *b = schedule_block(r->m->sch, block);
+  for (int i = 0; i < b->var_count; i++)
+    if (b->vars[i].var == var && b->vars[i].binding->op == EXPR_VAR) return b->vars[i].binding;
+  return NULL;
+}
+
+static void layouts_of(const Rows *r, const Nest *nest, NestLayouts *layouts) {
+  const Model *m = r->m;
+  const PrimFunc *func = schedule_func(m->sch);
+  *layouts = (NestLayouts){0};
+  for (int i = 0; i < nest->read_count; i++)
+    for (int k = 0; k < func->param_count; k++)
+      if (func->buffers[k] && func->buffers[k]->data == nest->reads[i].buffer->data)
+        layouts->reads[i] = m->params[k].layout;
+}
+
+// The block's variable that becomes lanes, *width at a time; *nest is its nest. NULL: none.
+static const NestAxis *lanes_axis(const Rows *r, BlockRef block, Nest *nest, int *width) {
+  const Model *m = r->m;
+  NestLayouts layouts;
+  if (!nest_of_block(m->context, schedule_block(m->sch, block), nest)) return NULL;
+  layouts_of(r, nest, &layouts);
+  int axis = rows_vector_axis(m->context, m->machine, nest, &layouts, width);
+  return axis < 0 ? NULL : &nest->axes[axis];
+}
+
+static void add_block(Rows *r, BlockRef block, RowRole role) {
+  array_push(&r->m->context->arena, &r->blocks, ((RowBlock){block, role}));
+}
+
+static bool factor(Rows *r, BlockRef block) {
+  Model *m = r->m;
+  Nest nest;
+  int width;
+  const NestAxis *axis = lanes_axis(r, block, &nest, &width);
+  LoopRef loop = axis ? loop_of(r, block, axis->var) : NULL, outer, inner;
+  if (!loop) return refuse_rows(r, no_vector);
+  if (axis->extent > width) {
+    BlockRef partial;
+    TRY(model_split(m, loop, width, &outer, &inner));
+    TRY(schedule_rfactor(m->sch, inner, nest.output->rank, &partial));
+    TRY(schedule_set_scope(m->sch, partial, 0, "local"));
+    add_block(r, partial, ROW_PARTIAL);
+  }
+  add_block(r, block, ROW_COMBINED);
+  return true;
+}
+
+static bool factor_all(Rows *r, const BlockRefs *blocks) {
+  Model *m = r->m;
+  for (int i = 0; i < blocks->count; i++) {
+    BlockRef block = blocks->items[i];
+    if (!model_reduces(m, block)) {
+      add_block(r, block, ROW_ELEMENTS);
+      continue;
+    }
+    if (i == blocks->count - 1)
+      TRY(schedule_cache_write(m->sch, block, 0, "local", &m->tail));
+    else
+      TRY(schedule_set_scope(m->sch, block, 0, "local"));
+    TRY(factor(r, block));
+    if (m->tail != block && i == blocks->count - 1) add_block(r, m->tail, ROW_ELEMENTS);
+  }
+  return true;
+}
+
+// ---- The loops of a row
+
+static bool vector_loop(Rows *r, LoopRef loop) {
+  int64_t extent = model_loop_extent(r->m, loop);
+  return extent < 2 || schedule_vectorize(r->m->sch, loop);
+}
+
+// Whole vectors, and what is left in smaller ones.
+static bool vectorise_elements(Rows *r, const LoopRefs *loops, int shared) {
+  Model *m = r->m;
+  if (loops->count == shared) return true;
+  LoopRef last = array_last(loops), outer;
+  int lanes = m->machine->vector_bytes / 4;
+  int64_t extent = model_loop_extent(m, last);
+  if (extent > lanes) {
+    TRY(model_split(m, last, lanes, &outer, &last));
+    if (extent % lanes) TRY(schedule_loop_partition(m->sch, outer));
+  }
+  return vector_loop(r, last);
+}
+
+// … | other axes, the reduction, rows, lanes
+static bool vectorise_partial(Rows *r, BlockRef block, const LoopRefs *loops, int shared) {
+  Model *m = r->m;
+  const Block *b = schedule_block(m->sch, block);
+  LoopRef order[2 * NEST_MAX_AXES];
+  BlockRef init;
+  int spatial = 0, n = 0;
+  for (int i = 0; i < b->var_count; i++) spatial += b->vars[i].kind != ITER_REDUCTION;
+  LoopRef *first = loops->items + shared, lanes = first[spatial - 1];
+  int rows_at = r->together > 1 ? r->count - 1 : -1, reductions = loops->count - shared - spatial;
+  for (int i = 0; i + 1 < spatial; i++)
+    if (i != rows_at) order[n++] = first[i];
+  for (int i = 0; i < reductions; i++) order[n++] = first[spatial + i];
+  if (rows_at >= 0) order[n++] = first[rows_at];
+  order[n++] = lanes;
+  TRY(schedule_reorder(m->sch, order, n));
+  TRY(schedule_decompose_reduction(m->sch, block, first[spatial], &init));
+  if (!expr_is_true(schedule_block(m->sch, block)->predicate))
+    for (int i = 0; i < reductions; i++) TRY(schedule_loop_partition(m->sch, first[spatial + i]));
+  if (rows_at >= 0) TRY(schedule_unroll(m->sch, first[rows_at]));
+  TRY(vector_loop(r, lanes));
+  LoopRefs of_init = {0};
+  TRY(schedule_get_loops(m->sch, init, &of_init));
+  if (rows_at >= 0) TRY(schedule_unroll(m->sch, of_init.items[of_init.count - 2]));
+  return vector_loop(r, array_last(&of_init));
+}
+
+// … | rows, the reduction: its contiguous axis last
+static bool vectorise_combined(Rows *r, BlockRef block, const LoopRefs *loops, int shared,
+                               int lanes_at) {
+  Model *m = r->m;
+  const Block *b = schedule_block(m->sch, block);
+  LoopRef order[2 * NEST_MAX_AXES];
+  int spatial = 0, n = 0;
+  BlockRef init;
+  for (int i = 0; i < b->var_count; i++) spatial += b->vars[i].kind != ITER_REDUCTION;
+  LoopRef *first = loops->items + shared;
+  for (int i = 0; i < loops->count - shared; i++)
+    if (i != lanes_at) order[n++] = first[i];
+  order[n++] = first[lanes_at];
+  TRY(schedule_reorder(m->sch, order, n));
+  TRY(schedule_decompose_reduction(m->sch, block, order[spatial], &init));
+  if (r->together > 1) TRY(schedule_unroll(m->sch, first[r->count - 1]));
+  return vector_loop(r, first[lanes_at]);
+}
+
+// Where among the block's loops in a row its lanes are.
+static int lanes_loop(const Rows *r, BlockRef block) {
+  Nest nest;
+  int width;
+  const Block *b = schedule_block(r->m->sch, block);
+  const NestAxis *axis = lanes_axis(r, block, &nest, &width);
+  for (int i = 0; axis && i < b->var_count; i++)
+    if (b->vars[i].var == axis->var) return i;
+  return b->var_count - 1;
+}
+
+static bool vectorise(Rows *r, const RowBlock *item, int shared, int lanes_at) {
+  LoopRefs loops = {0};
+  TRY(schedule_get_loops(r->m->sch, item->block, &loops));
+  switch (item->role) {
+  case ROW_ELEMENTS: return vectorise_elements(r, &loops, shared);
+  case ROW_PARTIAL: return vectorise_partial(r, item->block, &loops, shared);
+  case ROW_COMBINED: return vectorise_combined(r, item->block, &loops, shared, lanes_at);
+  }
+  return false;
+}
+
+// ---- Rows
+
+static bool move_to_rows(Rows *r, LoopRef row) {
+  for (int i = r->blocks.count - 2; i >= 0 && row; i--)
+    TRY(schedule_compute_at(r->m->sch, r->blocks.items[i].block, row, true));
+  return true;
+}
+
+static bool run_parallel(Rows *r, LoopRef *rows, int count) {
+  LoopRef all = rows[0];
+  if (count > 1) TRY(schedule_fuse(r->m->sch, rows, count, &all));
+  return schedule_parallel(r->m->sch, all);
+}
+
+static bool schedule_blocks(Rows *r) {
+  Model *m = r->m;
+  LoopRefs loops = {0};
+  LoopRef rows[NEST_MAX_AXES];
+  TRY(schedule_get_loops(m->sch, m->tail, &loops));
+  if (loops.count < r->count || r->count > NEST_MAX_AXES) return refuse_rows(r, no_rows);
+  for (int i = 0; i < r->count; i++) rows[i] = loops.items[i];
+  int lanes_at[NEST_MAX_READS], last = r->count - 1;
+  if (r->blocks.count > NEST_MAX_READS) return refuse_rows(r, no_rows);
+  for (int i = 0; i < r->blocks.count; i++)
+    lanes_at[i] =
+        r->blocks.items[i].role == ROW_COMBINED ? lanes_loop(r, r->blocks.items[i].block) : 0;
+  if (r->together > 1) {
+    LoopRef inner;
+    TRY(model_split(m, rows[last], r->together, &rows[last], &inner));
+    TRY(schedule_unroll(m->sch, inner));
+  }
+  TRY(move_to_rows(r, last < 0 ? NULL : rows[last]));
+  for (int i = 0; i + 1 < r->blocks.count; i++)
+    TRY(vectorise(r, &r->blocks.items[i], r->count, lanes_at[i]));
+  if (r->together == 1) TRY(vectorise(r, &array_last(&r->blocks), r->count, 0));
+  return last < 0 || run_parallel(r, rows, r->count);
+}
+
+static int64_t find_together(const Rows *r, const BlockRefs *blocks) {
+  Nest nest;
+  BlockRef reduction = NULL;
+  for (int i = 0; i < blocks->count; i++) {
+    if (!model_reduces(r->m, blocks->items[i])) continue;
+    if (reduction) return 1;
+    reduction = blocks->items[i];
+  }
+  const Stmt *last = store_of(r, array_last(blocks));
+  bool all_rows = reduction && r->count && r->count == last->as.store.rank;
+  return all_rows && nest_of_block(r->m->context, schedule_block(r->m->sch, reduction), &nest)
+             ? rows_together(&nest)
+             : 1;
+}
+
+bool model_rows(Model *m) {
+  Rows r = {.m = m, .together = 1};
+  BlockRefs blocks = {0};
+  TRY(model_blocks(m, &blocks));
+  TRY(find_rows(&r, &blocks));
+  r.together = find_together(&r, &blocks);
+  TRY(factor_all(&r, &blocks));
+  TRY(model_lay_out_params(m));
+  schedule_drop_padding_predicate(m->sch, m->tail);
+  return schedule_blocks(&r);
+}
