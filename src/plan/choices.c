@@ -213,6 +213,15 @@ static bool can_join(const Stage *stage, const StageTensor *tensor) {
          dtype_equal(tensor->buffer->type, stage->output->buffer->type);
 }
 
+// The kernel of both is costed by the layout that the producer writes: it has to be the output's.
+static bool can_join_as(const Planner *p, const Stage *stage, const StageTensor *tensor,
+                        int output) {
+  if (!can_join(stage, tensor)) return false;
+  const Candidate *items = p->candidates[tensor->index].items;
+  int like = p->row_major ? 0 : candidate_as(p, tensor, stage->output, output);
+  return candidate_like(&items[like], &p->candidates[stage->output->index].items[output]);
+}
+
 static void set_reads(const Planner *p, const Stage *stage, StageChoice *choice) {
   for (int i = 0; i < stage->reads.count; i++) {
     const StageTensor *tensor = stage->reads.items[i];
@@ -240,7 +249,7 @@ static bool elementwise_choices(Planner *p, const Stage *stage) {
     const Expr *cut = cuts_blocks(p, stage, output);
     if (cut && only == output) return refuse_cut(p, stage, cut);
     for (int fused = -1; fused < stage->reads.count && !cut; fused++) {
-      if (fused >= 0 && !can_join(stage, stage->reads.items[fused])) continue;
+      if (fused >= 0 && !can_join_as(p, stage, stage->reads.items[fused], output)) continue;
       StageChoice *choice = add_choice(p, stage);
       if (!choice) return true;
       choice->output = output;

@@ -8,7 +8,9 @@
 
 #include <math.h>
 
-enum { FMA_LATENCY = 4, LOADS_A_CYCLE = 2, UOPS_A_CYCLE = 4, MOST_ROWS = 28, PAGE_CYCLES = 8 };
+// A vector gathered lane by lane: each lane is loaded, and put into the vector.
+enum { LANE_LOADS = 8 };
+enum { FMA_LATENCY = 4, LOADS_A_CYCLE = 2, UOPS_A_CYCLE = 4, MOST_ROWS = 28, FAR_CYCLES = 8 };
 
 typedef struct Search {
   Context *context;
@@ -19,8 +21,8 @@ typedef struct Search {
   int64_t panel;                   // vectors side by side in a read laid out in panels; 0: any
   bool depends[NEST_MAX_READS][2]; // on the row axes
   double reductions;
-  bool far[NEST_MAX_READS]; // each step of the reduction moves to another page
-  int paging;               // such reads, for the tile at hand
+  bool far[NEST_MAX_READS]; // each step of the reduction moves far
+  int far_reads;            // such, for the tile at hand
   Tile best;
   double best_cost;
 } Search;
@@ -31,7 +33,7 @@ static double loads_of(const Search *s, int read, const Tile *tile, double vecto
   for (int i = 0; i < 2; i++)
     if (tile->row_axis[i] >= 0 && s->depends[read][i]) loads *= rows[i];
   if (s->steps[read] == NEST_CONTIGUOUS) return loads * vectors;
-  if (s->steps[read] == NEST_STRIDED) return loads * vectors * tile->lanes * 2;
+  if (s->steps[read] == NEST_STRIDED) return loads * vectors * tile->lanes * LANE_LOADS;
   return loads;
 }
 
@@ -52,7 +54,7 @@ static double iteration_cycles(const Search *s, const Tile *tile, double vectors
   double cycles = work / s->machine->fma_units;
   cycles = MAX_OF(cycles, loads / LOADS_A_CYCLE);
   cycles = MAX_OF(cycles, (work + loads) / UOPS_A_CYCLE);
-  return MAX_OF(cycles, FMA_LATENCY) + PAGE_CYCLES * s->paging;
+  return MAX_OF(cycles, FMA_LATENCY) + FAR_CYCLES * s->far_reads;
 }
 
 // Bytes between neighbours along the axis that the innermost loop walks; within a block of an axis
@@ -71,14 +73,14 @@ static int64_t reduction_step(const Search *s, int i) {
 }
 
 static void find_far_reads(Search *s) {
-  enum { PAGE = 4096 };
+  enum { FAR = 256 }; // bytes: beyond, neighbours are not fetched in time
   for (int i = 0; i < s->nest->read_count; i++) {
     bool large = read_bytes(&s->nest->reads[i]) > (double)s->machine->l1_bytes;
-    s->far[i] = large && reduction_step(s, i) >= PAGE;
+    s->far[i] = large && reduction_step(s, i) >= FAR;
   }
 }
 
-static int count_paging(const Search *s, const Tile *tile) {
+static int count_far_reads(const Search *s, const Tile *tile) {
   int count = 0;
   for (int i = 0; i < s->nest->read_count; i++) {
     bool packed =
@@ -175,9 +177,22 @@ static bool rows_collide(const Search *s, const Tile *tile) {
   return false;
 }
 
+// Rows that begin anywhere in the blocks in which an operand lies have addresses of their own.
+static bool rows_cut_blocks(const Search *s, const Tile *tile) {
+  for (int i = 0; i < s->nest->read_count; i++)
+    for (int r = 0; r < 2; r++) {
+      if (tile->row_axis[r] < 0 || !s->layouts->reads[i] || s->layouts->packed[i]) continue;
+      int d = nest_dimension_of(s->nest, &s->nest->reads[i], tile->row_axis[r]);
+      int64_t block = d < 0 ? 1 : nest_block(s->layouts->reads[i], d), rows = tile->rows[r];
+      if (block > 1 && block % rows && rows % block) return true;
+    }
+  return false;
+}
+
 static void try_tile(Search *s, Tile tile) {
   const Nest *nest = s->nest;
-  if (registers_needed(s, &tile) > s->machine->vector_registers || rows_collide(s, &tile)) return;
+  if (registers_needed(s, &tile) > s->machine->vector_registers) return;
+  if (rows_collide(s, &tile) || rows_cut_blocks(s, &tile)) return;
   Cut v = cut_of((double)ceil_div(nest->axes[tile.vector_axis].extent, tile.lanes), tile.vectors);
   double inner = extent_of(nest, tile.row_axis[1]), outer = extent_of(nest, tile.row_axis[0]);
   if (tile.flat) {
@@ -221,7 +236,7 @@ static void try_rows(Search *s, Tile tile) {
     for (int r = 0; r < 2; r++)
       s->depends[i][r] = tile.row_axis[r] >= 0 && nest_depends(&nest->reads[i], tile.row_axis[r]);
   tile.flat = rows_fuse(s, tile.row_axis[0], tile.row_axis[1]);
-  s->paging = count_paging(s, &tile);
+  s->far_reads = count_far_reads(s, &tile);
   int64_t most_inner = (int64_t)extent_of(nest, tile.row_axis[1]);
   int64_t most_outer = (int64_t)extent_of(nest, tile.row_axis[0]);
   if (tile.flat) {
