@@ -30,11 +30,17 @@ static bool contains(const PtrArray *array, const void *item) {
   return false;
 }
 
+static bool made_within(const Stage *stage, const StageTensor *tensor) {
+  for (int i = 0; i < stage->member_count; i++)
+    if (stage->members[i]->output == tensor) return true;
+  return false;
+}
+
 static bool note_read(Visitor *visitor, Expr *e) {
   Reads *reads = visitor->env;
   if (e->op != EXPR_LOAD) return true;
   StageTensor *tensor = map_find(reads->by_buffer, e->as.buffer);
-  if (!tensor || tensor == reads->stage->output) return true;
+  if (!tensor || tensor == reads->stage->output || made_within(reads->stage, tensor)) return true;
   if (!contains(&reads->stage->reads, tensor))
     array_push(reads->arena, &reads->stage->reads, tensor);
   if (!contains(&tensor->users, reads->stage))
@@ -42,13 +48,19 @@ static bool note_read(Visitor *visitor, Expr *e) {
   return true;
 }
 
+static void visit_values(Visitor *visitor, const Stage *stage) {
+  for (int i = 0; i < stage->member_count; i++) visit_values(visitor, stage->members[i]);
+  if (stage->member_count) return;
+  visit_expr(visitor, stage->te->value);
+  if (stage->te->init) visit_expr(visitor, stage->te->init);
+  for (int i = 0; i < stage->te->axis_count; i++) visit_expr(visitor, stage->te->indices[i]);
+}
+
 static void find_reads(StageGraph *s, Stage *stage) {
   Reads reads = {&s->by_buffer, stage, &s->context->arena};
   Visitor visitor = {.env = &reads, .enter_expr = note_read};
   stage->reads = (PtrArray){0};
-  visit_expr(&visitor, stage->te->value);
-  if (stage->te->init) visit_expr(&visitor, stage->te->init);
-  for (int i = 0; i < stage->te->axis_count; i++) visit_expr(&visitor, stage->te->indices[i]);
+  visit_values(&visitor, stage);
 }
 
 void stage_graph_connect(StageGraph *s) {
@@ -165,7 +177,7 @@ StageGraph *stage_graph_new(Context *context, const GraphFunc *graph) {
 // ---- Questions
 
 bool stage_is_reduction(const Stage *stage) {
-  return stage->te->init != NULL;
+  return stage->te->init != NULL && !stage->member_count;
 }
 
 bool stage_is_ordered(const Stage *stage) {
@@ -260,7 +272,10 @@ PrimFunc *stages_prim_func(StageGraph *s, Stage *const *items, int count, const 
       for (int k = 0; k < i; k++) inside |= items[k]->output == tensor;
       if (!inside) add_param(s, te, &own, tensor);
     }
-    array_push(&s->context->arena, &te->stages, renamed(s->context, items[i]));
+    for (int k = 0; k < items[i]->member_count; k++)
+      array_push(&s->context->arena, &te->stages, renamed(s->context, items[i]->members[k]));
+    if (!items[i]->member_count)
+      array_push(&s->context->arena, &te->stages, renamed(s->context, items[i]));
   }
   StageTensor *output = items[count - 1]->output;
   array_push(&s->context->arena, &own, output);

@@ -33,6 +33,8 @@ struct Stage {
   StageTensor *output;
   PtrArray reads;   // StageTensor*, once each, in order of occurrence
   StageParts parts; // itself last; before it, intermediates that were put into it
+  Stage **members;  // of a group (`te` is that of the last): run together, in this order
+  int member_count; // 0: no group
   int index;        // in StageGraph.stages
 };
 
@@ -58,6 +60,9 @@ void stage_graph_inline_views(StageGraph *stages);
 // Puts elementwise stages into their only reader, where that is elementwise too and reads them in
 // place: what lies between two of them is never written.
 void stage_graph_inline_intermediates(StageGraph *stages);
+// Makes one stage of a reduction and those behind it that need its results at one row only, where
+// nothing but the last of them is read elsewhere: soft maxima, normalisations.
+void stage_graph_group_rows(StageGraph *stages);
 // Finds reads and users again after stages were changed, and numbers everything.
 void stage_graph_connect(StageGraph *stages);
 // The same for one stage whose value was changed (it comes last among the users of what it reads),
@@ -67,7 +72,7 @@ void stage_graph_let_go(StageGraph *stages, Stage *stage);
 // Removes what no output needs, and renumbers.
 void stage_graph_prune(StageGraph *stages);
 
-bool stage_is_reduction(const Stage *stage); // ordered ones too
+bool stage_is_reduction(const Stage *stage); // ordered ones too; no group
 bool stage_is_ordered(const Stage *stage);
 double stage_iterations(const Stage *stage); // of its block; -1 when extents are not known
 // The stage reads `tensor` only at its own axes, and tensor and output have one shape.

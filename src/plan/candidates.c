@@ -220,6 +220,7 @@ void planner_find_candidates(Planner *p, bool proposals) {
   for (int i = 0; i < p->stages->stages.count; i++) {
     const Stage *stage = p->stages->stages.items[i];
     bool reduction = stage_is_reduction(stage);
+    if (stage->member_count) continue; // written row by row
     if (!reduction || !proposals) {
       hand_on(p, stage, !proposals);
       continue;

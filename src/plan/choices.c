@@ -109,6 +109,53 @@ static double reduction_cost(const Combination *c) {
   return (cost < 0 ? c->nest->points * SCALAR_CYCLES : cost) + write;
 }
 
+// ---- Groups that run row by row
+
+// Written row-major; read in whatever layout, at the price of gathering where rows are not
+// contiguous in it.
+static double member_cycles(const Combination *c, const Stage *member) {
+  enum { SCALAR_CYCLES = 4, MOVES_A_CYCLE = 1 };
+  const Planner *p = c->planner;
+  Nest nest;
+  NestLayouts layouts = {0};
+  if (!planner_nest(p, member, &nest)) return 0;
+  for (int i = 0; i < nest.read_count; i++)
+    for (int j = 0; j < c->stage->reads.count; j++) {
+      bool packed;
+      const StageTensor *tensor = c->stage->reads.items[j];
+      if (tensor->buffer == nest.reads[i].buffer) layouts.reads[i] = layout_read(c, j, &packed);
+    }
+  int lanes = machine_lanes(p->machine, nest.output->type), last = nest.axis_count - 1;
+  if (stage_is_reduction(member)) {
+    double cycles = rows_cycles(p->context, p->machine, &nest, &layouts);
+    return cycles < 0 ? nest.points * SCALAR_CYCLES : cycles;
+  }
+  bool strided = last < 0;
+  for (int i = 0; i < nest.read_count && !strided; i++)
+    strided =
+        nest_step(p->context, &nest, &nest.reads[i], layouts.reads[i], last, lanes) == NEST_STRIDED;
+  return strided ? nest.points * SCALAR_CYCLES
+                 : nest.points / lanes * (MOVES_A_CYCLE + nest.operations / 2.0);
+}
+
+static double group_cost(const Combination *c) {
+  enum { CALL_CYCLES = 2000 };
+  const Planner *p = c->planner;
+  double bytes = tensor_bytes_as(c->stage->output, NULL), cycles = CALL_CYCLES;
+  for (int i = 0; i < c->stage->reads.count; i++) {
+    bool packed;
+    bytes += tensor_bytes_as(c->stage->reads.items[i], layout_read(c, i, &packed));
+  }
+  for (int i = 0; i < c->stage->member_count; i++) cycles += member_cycles(c, c->stage->members[i]);
+  return MAX_OF(cycles, planner_move_cost(p, bytes));
+}
+
+// ---- All that reads in any combination of layouts
+
+static double combination_cost(const Combination *c) {
+  return c->stage->member_count ? group_cost(c) : reduction_cost(c);
+}
+
 static void combine_reads(Combination *c, int read) {
   Planner *p = c->planner;
   int reads = c->stage->reads.count;
@@ -117,7 +164,7 @@ static void combine_reads(Combination *c, int read) {
     StageChoice *choice = add_choice(p, c->stage);
     choice->output = c->choice.output;
     memcpy(choice->reads, c->choice.reads, sizeof *choice->reads * (size_t)reads);
-    choice->cost = reduction_cost(c);
+    choice->cost = combination_cost(c);
     return;
   }
   const StageTensor *tensor = c->stage->reads.items[read];
@@ -153,6 +200,14 @@ static bool reduction_choices(Planner *p, const Stage *stage) {
   for (c.choice.output = 0; c.choice.output < outputs; c.choice.output++)
     if (only < 0 || c.choice.output == only) combine_reads(&c, 0);
   return true;
+}
+
+static bool group_choices(Planner *p, const Stage *stage) {
+  int *reads = arena_array(&p->context->arena, int, stage->reads.count);
+  Combination c = {p, stage, NULL, {.fused = -1, .reads = reads}};
+  combine_reads(&c, 0);
+  return only_candidate(p, stage, -1) <= 0 ||
+         planner_refuses(p, stage, "its rows are written as they are");
 }
 
 // ---- Stages without a reduction
@@ -263,5 +318,6 @@ static bool elementwise_choices(Planner *p, const Stage *stage) {
 
 bool planner_find_choices(Planner *p, int index) {
   const Stage *stage = p->stages->stages.items[index];
+  if (stage->member_count) return group_choices(p, stage);
   return stage_is_reduction(stage) ? reduction_choices(p, stage) : elementwise_choices(p, stage);
 }

@@ -39,6 +39,18 @@ static bool find_blocks(Model *m, BlockRefs *blocks) {
   return true;
 }
 
+// Of several reductions: an elementwise block goes into its only reader, when that is one too.
+static bool inline_chains(Model *m, const BlockRefs *blocks) {
+  for (int i = 0; i + 1 < blocks->count; i++) {
+    BlockRefs consumers = {0};
+    if (model_reduces(m, blocks->items[i])) continue;
+    TRY(schedule_get_consumers(m->sch, blocks->items[i], &consumers));
+    if (consumers.count == 1 && !model_reduces(m, consumers.items[0]))
+      TRY(schedule_compute_inline(m->sch, blocks->items[i]));
+  }
+  return true;
+}
+
 static bool inline_others(Model *m, const BlockRefs *blocks) {
   for (int i = 0; i + 1 < blocks->count && !m->updates; i++)
     if (blocks->items[i] != m->anchor) TRY(schedule_compute_inline(m->sch, blocks->items[i]));
@@ -527,7 +539,7 @@ static bool begin(Model *m) {
   m->anchor = m->tail = m->updates = NULL;
   m->reductions = 0;
   TRY(find_blocks(m, &blocks));
-  return m->reductions > 1 || inline_others(m, &blocks);
+  return m->reductions > 1 ? inline_chains(m, &blocks) : inline_others(m, &blocks);
 }
 
 // Where one of the steps is refused, *refusal says why.

@@ -95,7 +95,10 @@ int rows_vector_axis(Context *context, const HostMachine *machine, const Nest *n
                      const NestLayouts *layouts, int *width);
 enum { ROWS_TOGETHER = 4 }; // at a time, where an operand does not move with the last of them
 int64_t rows_together(const Nest *nest);
-// Cycles and traffic as one number; below 0 when no axis can be a vector.
+// Cycles of arithmetic and loads; below 0 when no axis can be a vector.
+double rows_cycles(Context *context, const HostMachine *machine, const Nest *nest,
+                   const NestLayouts *layouts);
+// Cycles and traffic as one number, likewise.
 double rows_cost(Context *context, const HostMachine *machine, const Nest *nest,
                  const NestLayouts *layouts);
 

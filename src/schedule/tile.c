@@ -422,9 +422,9 @@ static double rows_traffic(const HostMachine *machine, const Nest *nest) {
   return bytes;
 }
 
-double rows_cost(Context *context, const HostMachine *machine, const Nest *nest,
-                 const NestLayouts *layouts) {
-  enum { COMBINING = 14, BYTES_A_CYCLE = 20 };
+double rows_cycles(Context *context, const HostMachine *machine, const Nest *nest,
+                   const NestLayouts *layouts) {
+  enum { COMBINING = 14 };
   int width, axis = rows_vector_axis(context, machine, nest, layouts, &width);
   int last = last_row_axis(nest);
   if (axis < 0) return -1;
@@ -437,7 +437,13 @@ double rows_cost(Context *context, const HostMachine *machine, const Nest *nest,
   double vectors = nest->points / extent * ceil(extent / lanes);
   double work = MAX_OF(nest->operations - machine->fma, 1) / (double)machine->fma_units;
   double each = MAX_OF(loads / LOADS_A_CYCLE, work);
-  double cycles = vectors * each + outputs * COMBINING;
+  return vectors * each + outputs * COMBINING;
+}
+
+double rows_cost(Context *context, const HostMachine *machine, const Nest *nest,
+                 const NestLayouts *layouts) {
+  enum { BYTES_A_CYCLE = 20 };
+  double cycles = rows_cycles(context, machine, nest, layouts);
   double memory = rows_traffic(machine, nest) / BYTES_A_CYCLE;
-  return MAX_OF(cycles, memory) + 0.1 * MIN_OF(cycles, memory);
+  return cycles < 0 ? cycles : MAX_OF(cycles, memory) + 0.1 * MIN_OF(cycles, memory);
 }

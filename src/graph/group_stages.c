@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stages that share their rows become one stage of several members, which runs as one kernel: what
+// lies between them is never more than a row.
+//   m[i] = max over k of x[i, k];  e[i, k] = exp(x[i, k] - m[i]);
+//   s[i] = sum over k of e[i, k];  y[i, k] = e[i, k] / s[i]           =>  {m, e, s, y} by rows i
+// The first member is a reduction over all axes behind the rows; others read members' results at
+// their own row only, and nothing outside reads any but the last, which is as wide as the rows.
+#include "graph/stages.h"
+
+enum { MOST_MEMBERS = 16, MOST_ROW_BYTES = 256 * 1024 };
+
+typedef struct Grouping {
+  StageGraph *graph;
+  Stage *group[MOST_MEMBERS];
+  int count, rows; // leading axes that are shared
+  Buffer *like;    // the first reduction's output
+  bool *behind;    // by index: depends on a member, and is none
+  bool *taken;     // by index: in some group
+} Grouping;
+
+static bool is_member(const Grouping *g, const Stage *stage) {
+  for (int i = 0; i < g->count; i++)
+    if (g->group[i] == stage) return true;
+  return false;
+}
+
+// Number of leading axes before those of extent 1.
+static int leading_axes(const Buffer *buffer) {
+  int count = buffer->rank;
+  while (count > 0 && expr_is_int(buffer->shape[count - 1], 1)) count--;
+  return count;
+}
+
+static bool shares_rows(const Grouping *g, const Buffer *buffer) {
+  if (buffer->rank != g->like->rank) return false;
+  for (int d = 0; d < g->rows; d++)
+    if (buffer->shape[d] != g->like->shape[d]) return false;
+  return true;
+}
+
+static bool is_wide(const Grouping *g, const Buffer *buffer) {
+  return leading_axes(buffer) > g->rows;
+}
+
+static bool row_is_small(const Grouping *g, const Buffer *buffer) {
+  int64_t bytes = dtype_bytes(buffer->type), extent;
+  for (int d = g->rows; d < buffer->rank; d++) {
+    if (!expr_as_int(buffer->shape[d], &extent)) return false;
+    bytes *= extent;
+    if (bytes > MOST_ROW_BYTES) return false;
+  }
+  return true;
+}
+
+typedef struct RowReads {
+  const Grouping *grouping;
+  const Stage *stage;
+  bool at_row;
+} RowReads;
+
+static bool check_read(Visitor *visitor, Expr *e) {
+  RowReads *reads = visitor->env;
+  const Grouping *g = reads->grouping;
+  if (e->op != EXPR_LOAD || e->as.buffer == reads->stage->te->output) return true;
+  const StageTensor *tensor = stage_tensor_of(g->graph, e->as.buffer);
+  if (!tensor || !tensor->producer || !is_member(g, tensor->producer)) return true;
+  for (int d = 0; d < g->rows; d++)
+    reads->at_row &=
+        e->args[d] == reads->stage->te->indices[d] || expr_is_int(g->like->shape[d], 1);
+  return true;
+}
+
+static bool reads_at_row(const Grouping *g, const Stage *stage) {
+  RowReads reads = {g, stage, true};
+  Visitor visitor = {.env = &reads, .enter_expr = check_read};
+  visit_expr(&visitor, stage->te->value);
+  return reads.at_row;
+}
+
+static bool is_free(const Grouping *g, const Stage *stage) {
+  if (g->taken[stage->index] || stage->output->kept || stage_is_ordered(stage)) return false;
+  for (int i = 0; i < stage->reads.count; i++)
+    if (((const StageTensor *)stage->reads.items[i])->kept) return false;
+  return row_is_small(g, stage->output->buffer);
+}
+
+// Does the stage read a member's result (*reads), and nothing that depends on one otherwise?
+static bool only_members(const Grouping *g, const Stage *stage, bool *reads) {
+  *reads = false;
+  for (int i = 0; i < stage->reads.count; i++) {
+    const Stage *producer = ((const StageTensor *)stage->reads.items[i])->producer;
+    if (!producer) continue;
+    if (g->behind[producer->index]) return false;
+    *reads |= is_member(g, producer);
+  }
+  return true;
+}
+
+static bool can_follow(const Grouping *g, const Stage *stage) {
+  const Buffer *output = stage->output->buffer;
+  if (g->count == MOST_MEMBERS || !is_free(g, stage) || !shares_rows(g, output)) return false;
+  if (stage_is_reduction(stage) && is_wide(g, output)) return false;
+  return reads_at_row(g, stage);
+}
+
+static void grow(Grouping *g, int from) {
+  const StageGraph *graph = g->graph;
+  memset(g->behind, 0, sizeof *g->behind * (size_t)graph->stages.count);
+  for (int i = from; i < graph->stages.count; i++) {
+    Stage *stage = graph->stages.items[i];
+    bool reads, only = only_members(g, stage, &reads);
+    if (only && reads && can_follow(g, stage))
+      g->group[g->count++] = stage;
+    else
+      g->behind[i] = !only || reads;
+  }
+}
+
+static bool used_within(const Grouping *g, const Stage *stage) {
+  const StageTensor *output = stage->output;
+  for (int i = 0; i < output->users.count; i++)
+    if (!is_member(g, output->users.items[i])) return false;
+  return !output->is_output;
+}
+
+// Leaves members out from the end until only the last is read outside.
+static bool cut_end(Grouping *g) {
+  for (; g->count > 1; g->count--) {
+    bool closed = is_wide(g, g->group[g->count - 1]->output->buffer);
+    for (int i = 0; i + 1 < g->count; i++) closed &= used_within(g, g->group[i]);
+    if (closed) return true;
+  }
+  return false;
+}
+
+// An elementwise stage that only members read, and that has no reduction to join.
+static bool can_precede(const Grouping *g, const Stage *stage) {
+  if (g->count == MOST_MEMBERS || stage_is_reduction(stage) || !is_free(g, stage)) return false;
+  if (is_member(g, stage) || !stage->output->users.count || !used_within(g, stage)) return false;
+  for (int i = 0; i < stage->reads.count; i++) {
+    const Stage *producer = ((const StageTensor *)stage->reads.items[i])->producer;
+    if (producer && stage_is_reduction(producer) && stage_reads_in_place(stage, producer->output))
+      return false;
+  }
+  if (!shares_rows(g, stage->output->buffer)) return false;
+  Grouping with = *g; // its readers must read it at their row
+  with.group[with.count++] = (Stage *)stage;
+  for (int i = 0; i < g->count; i++)
+    if (!reads_at_row(&with, g->group[i])) return false;
+  return true;
+}
+
+static void add_before(Grouping *g, int from) {
+  for (int i = from - 1; i >= 0; i--) {
+    Stage *stage = g->graph->stages.items[i];
+    if (!can_precede(g, stage)) continue;
+    memmove(g->group + 1, g->group, sizeof *g->group * (size_t)g->count);
+    g->group[0] = stage;
+    g->count++;
+  }
+}
+
+static Stage *joined(Grouping *g) {
+  Arena *arena = &g->graph->context->arena;
+  const Stage *last = g->group[g->count - 1];
+  Stage *stage = arena_copy(arena, last, sizeof *last);
+  stage->members = arena_copy(arena, g->group, sizeof *g->group * (size_t)g->count);
+  stage->member_count = g->count;
+  stage->parts = (StageParts){0};
+  for (int i = 0; i < g->count; i++)
+    for (int k = 0; k < g->group[i]->parts.count; k++)
+      array_push(arena, &stage->parts, g->group[i]->parts.items[k]);
+  stage->output->producer = stage;
+  for (int i = 0; i < g->count; i++) g->taken[g->group[i]->index] = true;
+  return stage;
+}
+
+// The group that begins with this reduction; NULL: it stays alone.
+static Stage *group_from(Grouping *g, int index) {
+  Stage *first = g->graph->stages.items[index];
+  g->like = first->output->buffer;
+  g->rows = leading_axes(g->like);
+  g->count = 0;
+  if (!stage_is_reduction(first) || g->rows == g->like->rank || !is_free(g, first)) return NULL;
+  g->group[g->count++] = first;
+  grow(g, index + 1);
+  if (!cut_end(g)) return NULL;
+  add_before(g, index);
+  return joined(g);
+}
+
+void stage_graph_group_rows(StageGraph *s) {
+  int count = s->stages.count;
+  stage_graph_connect(s);
+  Grouping grouping = {.graph = s,
+                       .behind = arena_array(&s->context->arena, bool, count),
+                       .taken = arena_array(&s->context->arena, bool, count)};
+  Stage **group_at = arena_array(&s->context->arena, Stage *, count); // by the last member
+  for (int i = 0; i < count; i++) {
+    Stage *group = group_from(&grouping, i);
+    if (group) group_at[grouping.group[grouping.count - 1]->index] = group;
+  }
+  int kept = 0;
+  for (int i = 0; i < count; i++)
+    if (!grouping.taken[i] || group_at[i])
+      s->stages.items[kept++] = group_at[i] ? group_at[i] : s->stages.items[i];
+  s->stages.count = kept;
+  stage_graph_prune(s);
+}
