@@ -59,16 +59,18 @@ static void put_into_order(StageGraph *s, const Stage *stage, Stage *user) {
 
 // ---- Views -------------------------------------------------------------------------------------
 
-static bool divides(Visitor *visitor, Expr *e) {
-  *(bool *)visitor->env |= e->op == EXPR_FLOOR_DIV || e->op == EXPR_FLOOR_MOD;
+static bool searches(Visitor *visitor, Expr *e) {
+  *(bool *)visitor->env |=
+      e->op == EXPR_FLOOR_DIV || e->op == EXPR_FLOOR_MOD || e->op == EXPR_LOAD;
   return true;
 }
 
-// Reading through this view costs divisions.
-static bool view_divides(StageGraph *s, const Stage *view) {
+// Reading through this view costs divisions, or indices that are read themselves.
+static bool view_searches(StageGraph *s, const Stage *view) {
   bool found = false;
-  Visitor visitor = {.env = &found, .enter_expr = divides};
-  visit_expr(&visitor, simplify_over(s->context, view->te, view->te->value));
+  Visitor visitor = {.env = &found, .enter_expr = searches};
+  Expr *load = simplify_over(s->context, view->te, view->te->value);
+  for (int i = 0; i < load->count; i++) visit_expr(&visitor, load->args[i]);
   return found;
 }
 
@@ -86,7 +88,7 @@ void stage_graph_inline_views(StageGraph *s) {
   for (int i = 0; i < s->stages.count; i++) {
     Stage *stage = s->stages.items[i];
     if (!is_view(stage) || stage->output->is_output || stage->output->kept) continue;
-    if (read_by_reduction(stage->output) && view_divides(s, stage)) continue;
+    if (read_by_reduction(stage->output) && view_searches(s, stage)) continue;
     PtrArray users = stage->output->users;
     users.items = arena_copy(&s->context->arena, users.items, sizeof(void *) * (size_t)users.count);
     for (int k = 0; k < users.count; k++) {

@@ -20,6 +20,7 @@ static const Family families[] = {
     {reduction_ops, &reduction_op_count},
     {shape_ops, &shape_op_count},
     {select_ops, &select_op_count},
+    {resample_ops, &resample_op_count},
     {standardize_ops, &standardize_op_count},
     {quantize_ops, &quantize_op_count},
     {ordered_ops, &ordered_op_count},

@@ -26,6 +26,8 @@ static void add_read(Reading *reading, Expr *load) {
     Expr *base;
     read->linear[d] = linear_form(reading->context, load->args[d], reading->vars, nest->axis_count,
                                   read->coefficient[d], &base);
+    for (int a = 0; a < nest->axis_count && !read->linear[d]; a++)
+      read->uses[d][a] = expr_uses(load->args[d], nest->axes[a].var);
   }
 }
 
@@ -80,7 +82,7 @@ bool nest_of_block(Context *context, const Block *block, Nest *nest) {
 
 bool nest_depends(const NestRead *read, int axis) {
   for (int d = 0; d < read->buffer->rank; d++)
-    if (!read->linear[d] || read->coefficient[d][axis]) return true;
+    if (read->linear[d] ? read->coefficient[d][axis] != 0 : read->uses[d][axis]) return true;
   return false;
 }
 
@@ -94,7 +96,7 @@ static bool only_axis(const Nest *nest, const NestRead *read, int d, int axis) {
 int nest_dimension_of(const Nest *nest, const NestRead *read, int axis) {
   int found = -1;
   for (int d = 0; d < read->buffer->rank; d++) {
-    if (read->linear[d] && !read->coefficient[d][axis]) continue;
+    if (read->linear[d] ? !read->coefficient[d][axis] : !read->uses[d][axis]) continue;
     if (found >= 0 || !only_axis(nest, read, d, axis)) return -1;
     found = d;
   }
@@ -113,8 +115,8 @@ NestStep nest_step(Context *context, const Nest *nest, const NestRead *read, con
                    int axis, int lanes) {
   int moved = -1;
   for (int d = 0; d < read->buffer->rank; d++) {
+    if (read->linear[d] ? !read->coefficient[d][axis] : !read->uses[d][axis]) continue;
     if (!read->linear[d]) return NEST_STRIDED;
-    if (!read->coefficient[d][axis]) continue;
     if (moved >= 0 || read->coefficient[d][axis] != 1) return NEST_STRIDED;
     moved = d;
   }

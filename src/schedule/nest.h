@@ -22,6 +22,7 @@ typedef struct NestRead {
   // index d = base + Σ coefficient[d][a] * axis a, where linear[d]
   int64_t coefficient[NEST_MAX_RANK][NEST_MAX_AXES];
   bool linear[NEST_MAX_RANK];
+  bool uses[NEST_MAX_RANK][NEST_MAX_AXES]; // of those that are not: the axes in them
 } NestRead;
 
 typedef struct Nest {

@@ -71,6 +71,8 @@ static const OperatorCase operator_cases[] = {
      "pool_size=[2, 3], strides=[2, 2], padding=[0, 1, 1, 1], count_include_pad=1"},
     {"nn.global_avg_pool2d", "2x13x5x7", ""},
     {"nn.global_max_pool2d", "1x1x3x1", ""},
+    {"image.resample", "2x3x5x4 7x2:int32@-5~4 7x2", "axes=[2]"},
+    {"image.resample", "1x17x5x3 7x2:int64@0~4 7x2 4x1:int64@0~2 4x1", "axes=[2, 3]"},
     {"strided_slice", "7x13x5", "axes=[0, 2], begin=[1, -1], end=[6, -6], strides=[2, -2]"},
     {"split", "3x17", "axis=1, sizes=[5, 1, 11]", 3},
     {"broadcast_to", "13x1", "shape=[3, 13, 5]"},

@@ -130,6 +130,7 @@ static const char *const complete[] = {
     "ReduceSumSquare",
     "Relu",
     "Reshape",
+    "Resize",
     "RotaryEmbedding",
     "Round",
     "Scan",
@@ -165,6 +166,7 @@ static const char *const complete[] = {
     "Transpose",
     "Trilu",
     "Unsqueeze",
+    "Upsample",
     "Where",
     "Xor",
 };

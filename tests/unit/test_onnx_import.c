@@ -134,6 +134,17 @@ static const Good good[] = {
      "y[1,2,4,3,3] = nn.lp_pool(x[1,2,5,4,3]) pool_size=[2,2,1] p=1"},
     {"in x float 1x8x6; ints i 3,4; ints b 2,2; node Col2Im c x,i,b y; out y", NULL,
      "y[1,2,3,4] = nn.col2im(x[1,8,6]) image_shape=[3,4] pool_size=[2,2]"},
+    // resizing: tables, an axis at a time; those that shrink first
+    {"in x float 1x2x3x5; ints z 1,2,6,4; node Resize r x,,,z y; out y", NULL,
+     "r[1,2,3,4] = take(x[1,2,3,5], const[4]) axis=3; y[1,2,6,4] = take(r[1,2,3,4], const[6]) "
+     "axis=2"},
+    {"in x float 1x2x3x5; ints z 6,5; node Resize r x,,,z y mode='linear' axes=[-2,-1]; out y",
+     NULL, "y[1,2,6,5] = image.resample(x[1,2,3,5], const[6,2], const[6,2]) axes=[2]"},
+    {"in x uint8 1x5; ints z 1,2; node Resize r x,,,z y mode='cubic' antialias=1; out y", NULL,
+     "r[1,5] = astype(x[1,5]) dtype=float32; r.image.resample[1,2] = "
+     "image.resample(r[1,5], const[2,10], const[2,10]) axes=[1]; y[1,2] = "
+     "astype(r.image.resample[1,2]) dtype=uint8"},
+    {"in x float 1x2; ints z 1,2; node Resize r x,,,z y; out y", NULL, "y[1,2] = identity(x[1,2])"},
     {"in x float 2x3; zeros w float 5x3; node Gemm g x,w y transB=1 alpha=0.5; out y", NULL,
      "y[2,5] = gemm(x[2,3], const[5,3]) alpha=0.5 transpose_b=1"},
     // shapes
@@ -261,6 +272,20 @@ static const Bad bad[] = {
     {"in x float 1x2x3x3; node MaxPool f x y kernel_shape=2; out y", NULL, "f",
      "attribute 'kernel_shape' is an integer, expected integers"},
     {"in x float 1x2x3x3; node MaxPool f x y; out y", NULL, "f", "'kernel_shape' is missing"},
+    {"in x float 1x5; ints z 1,2; node Resize f x,,,z y mode='lanczos'; out y", NULL, "f",
+     "mode 'lanczos' is not one of nearest, linear, cubic"},
+    {"in x float 1x5; ints z 1,2; node Resize f x,,,z y coordinate_transformation_mode='a'; out y",
+     NULL, "f", "coordinate_transformation_mode 'a' is not supported"},
+    {"in x float 1x5; ints z 1,2,3; node Resize f x,,,z y; out y", NULL, "f",
+     "has 3 sizes and 0 numbers of its region for 2 axes"},
+    {"in x float 1x5; in z int64 2; node Resize f x,,,z y; out y", NULL, "f",
+     "must be known when the model is compiled"},
+    {"in x float 1x5; ints z 1,-2; node Resize f x,,,z y; out y", NULL, "f",
+     "the size of axis 1 is -2"},
+    {"in x float 1x0; ints z 1,2; node Resize f x,,,z y; out y", NULL, "f",
+     "axis 1 has no elements"},
+    {"opset 9; in x float 1x5; zeros s float 2; node Upsample f x,s y; out y", NULL, "f",
+     "the scale of axis 0 is 0"},
     {"in x float 1x2x3x3x3x3; node MaxPool f x y kernel_shape=[2,2,2,2]; out y", NULL, "f",
      "of rank 6 is not supported"},
     {"in x float 1x2x3x3; node LpPool f x y kernel_shape=[2,2] p=0; out y", NULL, "f",

@@ -38,7 +38,7 @@ struct Scope {
 };
 // Rows stand in a table for each file of families; a name of NULL ends one.
 extern const OnnxRow onnx_quantized_rows[], onnx_scatter_rows[], onnx_attention_rows[],
-    onnx_loss_rows[];
+    onnx_loss_rows[], onnx_window_rows[], onnx_resize_rows[];
 
 typedef struct Importer {
   Context *context;
@@ -171,12 +171,6 @@ void import_space_to_depth(Import *import);
 void import_split(Import *import);
 void import_tile(Import *import);
 void import_trilu(Import *import);
-
-// windows.c: convolutions and pools.
-void import_col2im(Import *import);
-void import_conv(Import *import);
-void import_conv_transpose(Import *import);
-void import_pool(Import *import);
 
 // control.c: If, Loop, Scan.
 void import_if(Import *import);

@@ -344,7 +344,6 @@ static void import_only_folded(Import *import) {
 
 // ---- The table --------------------------------------------------------------------------------
 
-#define WINDOW_ATTRIBUTES "kernel_shape:ints strides:ints pads:ints dilations:ints auto_pad:string "
 #define REDUCE_ATTRIBUTES "axes:ints keepdims:int noop_with_empty_axes:int"
 #define RECURRENT_ATTRIBUTES                                                                       \
   "activation_alpha:floats activation_beta:floats activations:strings clip:float "                 \
@@ -353,14 +352,12 @@ static void import_only_folded(Import *import) {
 static const OnnxRow rows[] = {
     {"ArgMax", 1, 1, "axis:int keepdims:int select_last_index:int", import_arg},
     {"ArgMin", 1, 1, "axis:int keepdims:int select_last_index:int", import_arg},
-    {"AveragePool", 1, 1, WINDOW_ATTRIBUTES "ceil_mode:int count_include_pad:int", import_pool},
     {"BatchNormalization", 5, 5, "epsilon:float momentum:float spatial:int training_mode:int",
      import_batch_norm},
     {"BitCast", 1, 1, "to:int", import_bit_cast},
     {"Cast", 1, 1, "to:int saturate:int round_mode:string", import_cast_node},
     {"CastLike", 2, 2, "saturate:int round_mode:string", import_cast_like},
     {"Clip", 1, 3, "min:float max:float", import_clip},
-    {"Col2Im", 3, 3, "dilations:ints pads:ints strides:ints", import_col2im},
     {"Concat", 1, -1, "axis:int", import_concat},
     {"Constant", 0, 0,
      "value:tensor sparse_value:sparse value_float:float value_floats:floats value_int:int "
@@ -368,9 +365,6 @@ static const OnnxRow rows[] = {
      "value_string:string value_strings:strings",
      import_constant_node},
     {"ConstantOfShape", 1, 1, "value:tensor", import_only_folded},
-    {"Conv", 2, 3, WINDOW_ATTRIBUTES "group:int", import_conv},
-    {"ConvTranspose", 2, 3, WINDOW_ATTRIBUTES "group:int output_padding:ints output_shape:ints",
-     import_conv_transpose},
     {"CumProd", 2, 2, "exclusive:int reverse:int", import_cumsum},
     {"CumSum", 2, 2, "exclusive:int reverse:int", import_cumsum},
     {"DepthToSpace", 1, 1, "blocksize:int mode:string", import_depth_to_space},
@@ -378,7 +372,6 @@ static const OnnxRow rows[] = {
     {"Expand", 2, 2, NULL, import_expand},
     {"Flatten", 1, 1, "axis:int", import_flatten},
     {"Gemm", 2, 3, "alpha:float beta:float transA:int transB:int", import_gemm},
-    {"GlobalLpPool", 1, 1, "p:int", NULL},
     {"GroupNormalization", 3, 3, "epsilon:float num_groups:int stash_type:int", import_group_norm},
     {"Hardmax", 1, 1, "axis:int", import_hardmax},
     {"GRU", 3, 6, RECURRENT_ATTRIBUTES "linear_before_reset:int output_sequence:int",
@@ -386,13 +379,10 @@ static const OnnxRow rows[] = {
     {"Identity", 1, 1, NULL, import_identity},
     {"If", 1, 1, "then_branch:graph else_branch:graph", import_if},
     {"LSTM", 3, 8, RECURRENT_ATTRIBUTES "input_forget:int output_sequence:int", import_recurrent},
-    {"LRN", 1, 1, "alpha:float beta:float bias:float size:int", NULL},
     {"LayerNormalization", 2, 3, "axis:int epsilon:float stash_type:int", import_layer_norm},
     {"LogSoftmax", 1, 1, "axis:int", import_softmax},
     {"Loop", 0, -1, "body:graph", import_loop},
     {"LpNormalization", 1, 1, "axis:int p:int", import_lp_norm},
-    {"LpPool", 1, 1, WINDOW_ATTRIBUTES "ceil_mode:int p:int", import_pool},
-    {"MaxPool", 1, 1, WINDOW_ATTRIBUTES "ceil_mode:int storage_order:int", import_pool},
     {"Mean", 1, -1, NULL, import_mean},
     {"MeanVarianceNormalization", 1, 1, "axes:ints", import_mean_variance_norm},
     {"OneHot", 3, 3, "axis:int", import_one_hot},
@@ -431,7 +421,8 @@ static const OnnxRow rows[] = {
 };
 
 static const OnnxRow *const tables[] = {rows, onnx_quantized_rows, onnx_scatter_rows,
-                                        onnx_attention_rows, onnx_loss_rows};
+                                        onnx_attention_rows, onnx_loss_rows,
+                                        onnx_window_rows, onnx_resize_rows};
 
 const OnnxRow *onnx_row_find(const char *name) {
   for (int i = 0; i < COUNT_OF(tables); i++)

@@ -46,7 +46,7 @@ static Node *begin_conv(Import *import, const char *format) {
   return node;
 }
 
-void import_conv(Import *import) {
+static void import_conv(Import *import) {
   Node *node = begin_conv(import, "nn.conv%dd");
   if (!node) return;
   set_windows(import, node);
@@ -92,7 +92,7 @@ static bool transposed_padding(Import *import, int space, int64_t *pads) {
   return true;
 }
 
-void import_conv_transpose(Import *import) {
+static void import_conv_transpose(Import *import) {
   static const char *const keys[][2] = {
       {"strides", "strides"}, {"dilations", "dilation"}, {"output_padding", "output_padding"}};
   int64_t pads[6];
@@ -112,7 +112,7 @@ static void copy_int(Import *import, Node *node, const char *key, int64_t otherw
   if (value != otherwise) node_set_int(import->context, node, key, value);
 }
 
-void import_pool(Import *import) {
+static void import_pool(Import *import) {
   static const struct {
     const char *onnx, *op;
   } kinds[] = {
@@ -140,7 +140,7 @@ void import_pool(Import *import) {
   for (int i = 0; i < outputs; i++) import_result(import, i, made ? node->outputs[i] : NULL);
 }
 
-void import_col2im(Import *import) {
+static void import_col2im(Import *import) {
   IntArray image, block;
   if (!import_constant_ints(import, 1, &image) || !import_constant_ints(import, 2, &block)) return;
   Node *node = import_begin(import, "nn.col2im", import->inputs, 1);
@@ -149,3 +149,18 @@ void import_col2im(Import *import) {
   set_windows(import, node);
   import_result(import, 0, import_add(import, node));
 }
+
+#define WINDOW_ATTRIBUTES "kernel_shape:ints strides:ints pads:ints dilations:ints auto_pad:string "
+
+const OnnxRow onnx_window_rows[] = {
+    {"AveragePool", 1, 1, WINDOW_ATTRIBUTES "ceil_mode:int count_include_pad:int", import_pool},
+    {"Col2Im", 3, 3, "dilations:ints pads:ints strides:ints", import_col2im},
+    {"Conv", 2, 3, WINDOW_ATTRIBUTES "group:int", import_conv},
+    {"ConvTranspose", 2, 3, WINDOW_ATTRIBUTES "group:int output_padding:ints output_shape:ints",
+     import_conv_transpose},
+    {"GlobalLpPool", 1, 1, "p:int", NULL},
+    {"LRN", 1, 1, "alpha:float beta:float bias:float size:int", NULL},
+    {"LpPool", 1, 1, WINDOW_ATTRIBUTES "ceil_mode:int p:int", import_pool},
+    {"MaxPool", 1, 1, WINDOW_ATTRIBUTES "ceil_mode:int storage_order:int", import_pool},
+    {0},
+};

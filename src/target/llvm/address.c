@@ -44,8 +44,8 @@ static void add_term(Emit *emit, Sum *sum, Expr *e, int64_t factor) {
 
 static void collect(Emit *emit, Sum *sum, Expr *e, int64_t factor) {
   int64_t value;
-  bool narrows = e->op == EXPR_CAST && (e->args[0]->type.code != TYPE_INT ||
-                                        e->args[0]->type.bits > e->type.bits);
+  bool narrows = e->op == EXPR_CAST &&
+                 (e->args[0]->type.code != TYPE_INT || e->args[0]->type.bits > e->type.bits);
   if (expr_as_int(e, &value)) {
     sum->constant += factor * value;
   } else if (e->op == EXPR_ADD || e->op == EXPR_SUB) {
@@ -155,8 +155,8 @@ static int alignment_of(const Buffer *buffer, int lanes) {
 static const char *load_value(Emit *emit, DType type, const char *pointer, int alignment) {
   const char *memory = llvm_memory_type(emit, type), *wanted = llvm_type(emit, type);
   const char *value = emit_value(emit, "load %s, ptr %s, align %d", memory, pointer, alignment);
-  if (dtype_is_bool(type)) return emit_value(emit, "icmp ne %s %s, %s", memory, value,
-                                             llvm_zero(type));
+  if (dtype_is_bool(type))
+    return emit_value(emit, "icmp ne %s %s, %s", memory, value, llvm_zero(type));
   if (type.bits < 8) return emit_value(emit, "trunc %s %s to %s", memory, value, wanted);
   return value;
 }
@@ -190,13 +190,17 @@ static const char *contiguous_pointer(Emit *emit, Buffer *buffer, Expr *const *i
   return emit_pointer(emit, buffer, scalars, rank);
 }
 
+// Lanes at one distance, from a scalar.
+static bool is_regular(const Expr *index, int64_t *stride) {
+  return index->op == EXPR_RAMP && index->args[0]->type.lanes == 1 &&
+         expr_as_int(index->args[1], stride);
+}
+
 // A lane of a vector index: of a ramp by arithmetic, of anything else from the vector.
 static const char *lane_pointer(Emit *emit, Buffer *buffer, Expr *index, int lane) {
   const char *pointer = data_pointer(emit, buffer), *type = llvm_memory_type(emit, buffer->type);
   int64_t stride;
-  bool regular = index->op == EXPR_RAMP && index->args[0]->type.lanes == 1 &&
-                 expr_as_int(index->args[1], &stride);
-  if (regular) {
+  if (is_regular(index, &stride)) {
     Sum sum = {.constant = stride * lane};
     collect(emit, &sum, index->args[0], 1);
     return sum_pointer(emit, pointer, type, &sum);
@@ -209,9 +213,38 @@ static const char *lane_pointer(Emit *emit, Buffer *buffer, Expr *index, int lan
   return step_pointer(emit, pointer, type, wide);
 }
 
+// By one instruction, where the processor has it for the element and any indices.
+static bool gathers_at_once(const Emit *emit, DType type, const Expr *index) {
+  int64_t stride;
+  bool wide = type.bits >= 32 && type.lanes == index->type.lanes;
+  return wide && emit->module->features.vector_bytes >= 32 && index->type.code == TYPE_INT &&
+         index->type.bits >= 32 && !is_regular(index, &stride);
+}
+
+static const char *gather_at_once(Emit *emit, Expr *e, Expr *index) {
+  DType type = e->type;
+  const char *text = llvm_type(emit, type);
+  const char *flags = llvm_type(emit, dtype_lanes(DTYPE_BOOL, type.lanes));
+  const char *mark = dtype_is_float(type) ? "f" : "i";
+  const char *pointers =
+      emit_value(emit, "getelementptr inbounds %s, ptr %s, %s %s",
+                 llvm_memory_type(emit, dtype_lanes(type, 1)), data_pointer(emit, e->as.buffer),
+                 llvm_type(emit, index->type), emit_expr(emit, index));
+  const char *function = arena_printf(emit->arena, "llvm.masked.gather.v%d%s%d.v%dp0", type.lanes,
+                                      mark, type.bits, type.lanes);
+  Text all = text_new(emit->arena);
+  for (int i = 0; i < type.lanes; i++) text_puts(&all, i ? ", i1 true" : "i1 true");
+  emit_declare(emit, function, "%s @%s(<%d x ptr>, i32, %s, %s)", text, function, type.lanes, flags,
+               text);
+  return emit_value(emit, "call %s @%s(<%d x ptr> %s, i32 %d, %s <%s>, %s poison)", text, function,
+                    type.lanes, pointers, dtype_bytes(dtype_lanes(type, 1)), flags,
+                    text_string(&all), text);
+}
+
 static const char *gather(Emit *emit, Expr *e) {
   Buffer *buffer = e->as.buffer;
   Expr *index = flat_index(emit, buffer, e->args, e->count);
+  if (gathers_at_once(emit, e->type, index)) return gather_at_once(emit, e, index);
   DType scalar = dtype_lanes(e->type, 1);
   const char *result = "poison";
   emit->module->report->counts[TARGET_GATHERS]++;
