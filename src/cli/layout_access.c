@@ -186,6 +186,8 @@ bool layout_run_slice(LayoutRequest *r, LayoutReply *reply) {
   LAYOUT_ASK(reply,
              layout_slice(r->context, r->a.layout, ranges.low, ranges.extent, ranges.step, &slice));
   if (!slice.layout) return layout_reply_verdict(reply);
+  LAYOUT_CERTIFY(
+      r, reply, layout_slice_certificate(r->context, r->a.layout, ranges.low, ranges.step, &slice));
   reply->answer = json_string(layout_text(r->context, slice.layout));
   layout_reply_more(reply, "shape",
                     json_expressions(r->context, slice.layout->shape, slice.layout->rank));
@@ -347,6 +349,9 @@ bool layout_run_conflicts(LayoutRequest *r, LayoutReply *reply) {
   if (!read_banks(r, &banks) || !one_access(r, "read", json_object_get(r->fields, "read"), &access))
     return false;
   LAYOUT_ASK(reply, layout_bank_conflicts(r->context, r->a.layout, &access, banks, &found));
+  LAYOUT_CERTIFY(
+      r, reply,
+      layout_conflicts_certificate(r->context, r->a.layout, &access, banks, &reply->proof));
   if (reply->proof.verdict == LAYOUT_UNDECIDED) return layout_reply_verdict(reply);
   reply->answer = json_integer(found.degree);
   layout_reply_more(reply, "waves", json_integer(found.waves));
@@ -411,6 +416,7 @@ bool layout_run_blocking(LayoutRequest *r, LayoutReply *reply) {
   LayoutBlocking found = {0};
   LAYOUT_ASK(reply, layout_is_blocking(r->context, r->a.layout, &found));
   if (reply->proof.verdict != LAYOUT_YES) return layout_reply_verdict(reply);
+  LAYOUT_CERTIFY(r, reply, layout_blocking_certificate(r->context, r->a.layout, &found));
   reply->answer = json_array();
   for (int i = 0; i < found.count; i++)
     json_array_append_new(reply->answer,
@@ -425,6 +431,7 @@ bool layout_run_permutation(LayoutRequest *r, LayoutReply *reply) {
   int *order = arena_array(&r->context->arena, int, r->a.layout->rank + 1);
   LAYOUT_ASK(reply, layout_is_permutation(r->context, r->a.layout, order));
   if (reply->proof.verdict != LAYOUT_YES) return layout_reply_verdict(reply);
+  LAYOUT_CERTIFY(r, reply, layout_permutation_certificate(r->context, r->a.layout, order));
   reply->answer = json_array();
   for (int i = 0; i < r->a.layout->rank; i++)
     json_array_append_new(reply->answer, json_integer(order[i]));
@@ -433,6 +440,8 @@ bool layout_run_permutation(LayoutRequest *r, LayoutReply *reply) {
 
 bool layout_run_is_reshape(LayoutRequest *r, LayoutReply *reply) {
   LAYOUT_ASK(reply, layout_is_reshape(r->context, r->a.layout, r->b.layout));
+  LAYOUT_CERTIFY(r, reply,
+                 layout_reshape_certificate(r->context, r->a.layout, r->b.layout, &reply->proof));
   if (reply->proof.verdict != LAYOUT_YES) return layout_reply_verdict(reply);
   return reply->answer = json_string("yes"), true;
 }
@@ -447,6 +456,8 @@ bool layout_run_reshape(LayoutRequest *r, LayoutReply *reply) {
   reply->proof = (LayoutAnswer){.verdict = made ? LAYOUT_YES : LAYOUT_NO,
                                 .reason = made ? NULL : "not proved to have as many elements"};
   if (!made) return layout_reply_verdict(reply);
+  LAYOUT_CERTIFY(r, reply,
+                 layout_reshape_certificate(r->context, made, r->a.layout, &reply->proof));
   reply->answer = json_string(layout_text(r->context, made));
   layout_reply_more(reply, "shape", json_expressions(r->context, shape, count));
   return true;

@@ -62,6 +62,8 @@ bool layout_run_left_divide(LayoutRequest *r, LayoutReply *reply) {
   LayoutInverse map = {0};
   LAYOUT_ASK(reply, layout_divide_left(r->context, r->a.layout, r->b.layout, &map));
   if (reply->proof.verdict != LAYOUT_YES) return layout_reply_verdict(reply);
+  LAYOUT_CERTIFY(r, reply,
+                 layout_divide_left_certificate(r->context, r->a.layout, r->b.layout, &map));
   reply->answer = json_string(index_map_text(r->context, map.map));
   layout_reply_more(reply, "padding", json_condition(r->context, map.map, map.padding));
   layout_reply_more(reply, "shape",
@@ -73,6 +75,7 @@ bool layout_run_refine(LayoutRequest *r, LayoutReply *reply) {
   LayoutRefinement found = {0};
   LAYOUT_ASK(reply, layout_refine(r->context, r->a.layout, r->b.layout, &found));
   if (reply->proof.verdict != LAYOUT_YES) return layout_reply_verdict(reply);
+  LAYOUT_CERTIFY(r, reply, layout_refine_certificate(r->context, r->a.layout, r->b.layout, &found));
   reply->answer = json_array();
   for (int i = 0; i < found.count; i++) {
     const LayoutFactor *factor = &found.factors[i];

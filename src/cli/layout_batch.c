@@ -170,6 +170,7 @@ void layout_batch_help(FILE *out) {
       "  answer       as below; \"no\" and \"unknown\" come with a \"reason\" where a word helps\n"
       "  witness      of a \"no\": an index, or a list of two that share a place; onto: a place\n"
       "  values       of the symbols, where the witness is of one instance\n"
+      "  certificate  a text that shows the answer, for pleat-check; null: none was found\n"
       "  level        what decided it: digits, isl or points\n"
       "  ns           time of the question alone, without reading its layouts\n"
       "  error        instead of an answer: {\"message\", \"field\", \"column\", \"end\", "

@@ -38,6 +38,8 @@ static bool run_equal(LayoutRequest *r, LayoutReply *reply) {
 
 static bool run_same_map(LayoutRequest *r, LayoutReply *reply) {
   LAYOUT_ASK(reply, layout_maps_equal(r->context, r->a.layout, r->b.layout->map));
+  LAYOUT_CERTIFY(r, reply,
+                 layout_map_certificate(r->context, r->a.layout, r->b.layout->map, &reply->proof));
   return verdict_reply(reply);
 }
 
@@ -91,6 +93,9 @@ static bool run_divide(LayoutRequest *r, LayoutReply *reply) {
   if (!same_shape(r->a.layout, r->b.layout))
     return layout_field_error(r->context, "b.shape", "not the shape of \"a\"");
   LAYOUT_ASK(reply, layout_divide(r->context, r->a.layout, r->b.layout, &inverse));
+  if (reply->proof.verdict == LAYOUT_YES)
+    LAYOUT_CERTIFY(r, reply,
+                   layout_divide_certificate(r->context, r->a.layout, r->b.layout, &inverse));
   return inverse_reply(r->context, reply, &inverse, r->b.layout);
 }
 
@@ -116,6 +121,7 @@ static bool run_compose(LayoutRequest *r, LayoutReply *reply) {
   reply->ns = clock_now_ns() - start_ns;
   reply->proof = ANSWERED;
   if (!made) return false;
+  LAYOUT_CERTIFY(r, reply, layout_compose_certificate(r->context, a, b, made));
   reply->answer = json_string(layout_text(r->context, made));
   add_more(reply, "shape", json_expressions(r->context, made->shape, made->rank));
   add_more(reply, "physical", json_expressions(r->context, made->physical, made->physical_rank));
@@ -166,9 +172,25 @@ static bool run_offset(LayoutRequest *r, LayoutReply *reply) {
   if (e) e = expression_at(r->context, e, &index);
   reply->ns = clock_now_ns() - start_ns;
   reply->proof = ANSWERED;
+  LAYOUT_CERTIFY(r, reply,
+                 layout_offset_certificate(r->context, a, index.items,
+                                           found ? layout_const(r->context, offset) : e));
   reply->answer = found ? json_integer(offset) : json_expression(r->context, e);
   add_more(reply, "place", place_json(r->context, a, &index));
   return true;
+}
+
+// Of padding: the place is not reached.
+static const char *logical_certificate(LayoutRequest *r, const LayoutReply *reply, int64_t offset,
+                                       const int64_t *index) {
+  const Layout *a = r->a.layout;
+  int64_t *place = arena_array(&r->context->arena, int64_t, a->physical_rank + 1), rest = offset;
+  if (reply->proof.verdict == LAYOUT_YES)
+    return layout_offset_certificate(r->context, a, index, layout_const(r->context, offset));
+  for (int i = a->physical_rank - 1; i >= 0; rest /= a->physical_extents[i--])
+    place[i] = rest % a->physical_extents[i];
+  LayoutAnswer answer = {.verdict = LAYOUT_NO, .witness = place, .witness_rank = a->physical_rank};
+  return layout_certificate(r->context, LAYOUT_ASK_ONTO, a, NULL, &answer);
 }
 
 static bool run_logical(LayoutRequest *r, LayoutReply *reply) {
@@ -179,6 +201,7 @@ static bool run_logical(LayoutRequest *r, LayoutReply *reply) {
     return layout_field_error(r->context, "at", "%" PRId64 " is not one of the places", offset);
   int64_t *index = arena_array(&r->context->arena, int64_t, a->rank + 1);
   LAYOUT_ASK(reply, layout_at_offset(r->context, a, offset, index));
+  LAYOUT_CERTIFY(r, reply, logical_certificate(r, reply, offset, index));
   if (reply->proof.verdict == LAYOUT_NO) return reply->answer = json_null(), true;
   return value_reply(reply, json_integers(index, a->rank));
 }
@@ -237,11 +260,24 @@ static bool run_strides(LayoutRequest *r, LayoutReply *reply) {
     if (answer.verdict == LAYOUT_UNDECIDED) reply->proof.reason = answer.reason;
   }
   reply->ns = clock_now_ns() - start_ns;
+  LAYOUT_CERTIFY(r, reply, layout_strides_certificate(r->context, a, strides));
   reply->answer = json_array();
   for (int i = 0; i < a->rank; i++)
     json_array_append_new(reply->answer,
                           strides[i] ? json_expression(r->context, strides[i]) : json_null());
   return true;
+}
+
+// That they are so wide, axis after axis; widths of 1 need no word.
+static const char *vectors_certificate(LayoutRequest *r, const int64_t *widths) {
+  Text text = text_new(&r->context->arena);
+  for (int i = 0; i < r->a.layout->rank; i++) {
+    if (widths[i] < 2) continue;
+    const char *one = layout_vector_certificate(r->context, r->a.layout, i, widths[i]);
+    if (!one) return NULL;
+    text_puts(&text, one);
+  }
+  return text.size ? text_string(&text) : NULL;
 }
 
 static bool run_vector(LayoutRequest *r, LayoutReply *reply) {
@@ -257,6 +293,7 @@ static bool run_vector(LayoutRequest *r, LayoutReply *reply) {
     if (axis < 0 || axis == i) widths[i] = layout_vector_width(r->context, a, i);
   reply->ns = clock_now_ns() - start_ns;
   reply->proof = ANSWERED;
+  LAYOUT_CERTIFY(r, reply, vectors_certificate(r, widths));
   reply->answer = axis < 0 ? json_integers(widths, a->rank) : json_integer(widths[axis]);
   return true;
 }

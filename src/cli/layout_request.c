@@ -337,7 +337,7 @@ static void certify(const LayoutRequest *request, LayoutReply *reply) {
 
 bool layout_request_answer(Context *context, const json_t *fields, bool certificate,
                            LayoutReply *reply) {
-  LayoutRequest request = {.context = context, .fields = fields};
+  LayoutRequest request = {.context = context, .fields = fields, .certificates = certificate};
   *reply = (LayoutReply){0};
   if (!json_is_object(fields))
     return layout_field_error(context, "request", "expected an object, not %s", kind_of(fields));

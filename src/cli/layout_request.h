@@ -19,6 +19,7 @@ typedef struct LayoutRequest {
   const json_t *fields; // the object that asks
   const struct LayoutOperation *operation;
   LayoutOperand a, b;
+  bool certificates; // wanted
 } LayoutRequest;
 
 typedef struct LayoutReply {
@@ -82,6 +83,13 @@ void layout_reply_set(const LayoutReply *reply, json_t *object);
     int64_t start_ns = clock_now_ns();                                                             \
     (reply)->proof = (question);                                                                   \
     (reply)->ns = clock_now_ns() - start_ns;                                                       \
+  } while (0)
+
+// `reply->certificate = certificate`, where one is wanted and the answer is no "unknown".
+#define LAYOUT_CERTIFY(request, reply, text)                                                       \
+  do {                                                                                             \
+    if ((request)->certificates && (reply)->proof.verdict != LAYOUT_UNDECIDED)                     \
+      (reply)->certificate = (text);                                                               \
   } while (0)
 
 // Questions about boxes, lanes and loops (layout_access.c).

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Certificates of answers, written after the fact: which claim (claim.h) an answer makes.
 #include "config.h"
-#include "layout/claim.h"
+#include "layout/equations.h"
 
 enum { POINTS_LIMIT = 1 << 22, VERIFY_LIMIT = 1 << 12, MAX_VERIFIED = 1 << 12 };
 
@@ -65,6 +65,7 @@ static Claim *new_claim(Context *context, ClaimKind kind, const Layout *a,
   claim->instance_count = answer->instance_count;
   if (!claim->yes) claim->at = answer->witness;
   if (!claim->yes) claim->also = answer->witness2;
+  if (kind == CLAIM_EQUAL && a->map->replica_count) claim->at = NULL; // of the element alone
   add_axes(context, claim, a);
   return claim;
 }
@@ -142,6 +143,30 @@ static void add_inverse(Context *context, Claim *claim, const Layout *a) {
   if (claim->kind == CLAIM_INVERSE) claim->padding = inverse.padding;
 }
 
+// Witnesses have the elements; the claim wants their copies too.
+static void see_copies(Context *context, Claim *claim, const Layout *a,
+                       const LayoutAnswer *answer) {
+  int64_t *x = arena_array(&context->scratch, int64_t, 2 * MAX_RANK), *y = x + MAX_RANK;
+  bool seen = layout_colliding_copies(a, answer, x, y);
+  claim->at = seen ? x : NULL;
+  claim->also = seen ? y : NULL;
+}
+
+// How many places hold nothing, of a yes.
+static const LayoutExpr *padding_count(Context *context, const Layout *a, bool asked) {
+  const LayoutExpr *sizes[2] = {layout_const(context, 1), layout_const(context, 1)};
+  int64_t count = 0;
+  if (!asked || a->is_static) {
+    if (asked) layout_padding_count(context, a, &count);
+    return layout_const(context, count);
+  }
+  for (int i = 0; i < a->physical_rank; i++)
+    sizes[0] = layout_expr(context, LAYOUT_MUL, sizes[0], a->physical[i], NULL);
+  for (int i = 0; i < a->rank; i++)
+    sizes[1] = layout_expr(context, LAYOUT_MUL, sizes[1], a->shape[i], NULL);
+  return layout_expr(context, LAYOUT_SUB, sizes[0], sizes[1], NULL);
+}
+
 static Claim *claim_places(Context *context, LayoutAsk question, const Layout *a,
                            const LayoutAnswer *answer) {
   static const ClaimKind kinds[] = {
@@ -154,10 +179,9 @@ static Claim *claim_places(Context *context, LayoutAsk question, const Layout *a
   if (!yes && question == LAYOUT_ASK_INVERSE) kind = CLAIM_INJECTIVE;
   if (!yes && question == LAYOUT_ASK_BIJECTIVE && !answer->witness2) kind = CLAIM_ONTO;
   Claim *claim = new_claim(context, kind, a, answer);
-  int64_t count = 0;
-  if (question == LAYOUT_ASK_PADDING) layout_padding_count(context, a, &count);
   bool counted = kind == CLAIM_ONTO || question == LAYOUT_ASK_BIJECTIVE;
-  if (yes && counted) claim->except = layout_const(context, count);
+  if (yes && counted) claim->except = padding_count(context, a, question == LAYOUT_ASK_PADDING);
+  if (claim->also && a->map->replica_count) see_copies(context, claim, a, answer);
   add_places(context, claim, a);
   if (yes || kind == CLAIM_ONTO) add_inverse(context, claim, a);
   return claim;
@@ -178,7 +202,8 @@ static const char *certificate(Context *context, LayoutAsk question, const Layou
   const char *text = claim_prepare(claim) ? claim_certificate(context, claim, limit) : NULL;
   if (text) text = arena_copy(&context->arena, text, strlen(text) + 1);
   arena_reset(&context->scratch, mark);
-  return text;
+  bool copies = question == LAYOUT_ASK_EQUAL && (a->map->replica_count || b->map->replica_count);
+  return text || !copies ? text : layout_copies_certificate(context, a, b, answer);
 }
 
 const char *layout_certificate(Context *context, LayoutAsk question, const Layout *a,

@@ -315,6 +315,27 @@ typedef enum LayoutAsk {
 const char *layout_certificate(Context *context, LayoutAsk question, const Layout *a,
                                const Layout *b, const LayoutAnswer *answer);
 
+// The same of further answers, each the answer as it was given; NULL also for parts of one that are
+// no yes. layout_maps_equal(a, b):
+const char *layout_map_certificate(Context *context, const Layout *a, const IndexMap *b,
+                                   const LayoutAnswer *answer);
+// That `made` is outer after inner.
+const char *layout_compose_certificate(Context *context, const Layout *outer, const Layout *inner,
+                                       const Layout *made);
+const char *layout_divide_certificate(Context *context, const Layout *a, const Layout *b,
+                                      const LayoutInverse *quotient);
+const char *layout_divide_left_certificate(Context *context, const Layout *a, const Layout *b,
+                                           const LayoutInverse *quotient);
+// The offset (over all physical axes) of an index, its first copy.
+const char *layout_offset_certificate(Context *context, const Layout *layout, const int64_t *index,
+                                      const LayoutExpr *offset);
+// Memory strides along those axes where strides[i] is not NULL.
+const char *layout_strides_certificate(Context *context, const Layout *layout,
+                                       const LayoutExpr *const *strides);
+// That the vector is so wide; not that none is wider.
+const char *layout_vector_certificate(Context *context, const Layout *layout, int axis,
+                                      int64_t width);
+
 // `e` on the box 0 .. extents[i] - 1 of its axes, in normal form: equal values, and often simpler
 // (`(16*a + b)//16` with b < 16 is a). `e` itself where the digits do not carry it.
 const LayoutExpr *layout_expr_simplify(Context *context, const LayoutExpr *e,
@@ -376,6 +397,13 @@ const Layout *layout_reshape(Context *context, const Layout *layout, const Layou
 // carries an index of a.
 LayoutAnswer layout_is_reshape(Context *context, const Layout *a, const Layout *b);
 
+// layout_slice, its layout, and its strides where it has them; layout_is_reshape.
+const char *layout_slice_certificate(Context *context, const Layout *layout,
+                                     const LayoutExpr *const *low, const int64_t *step,
+                                     const LayoutSlice *slice);
+const char *layout_reshape_certificate(Context *context, const Layout *a, const Layout *b,
+                                       const LayoutAnswer *answer);
+
 // ---- Memory in sequence ----------------------------------------------------------------------
 
 typedef struct LayoutLoop {
@@ -415,6 +443,12 @@ LayoutAnswer layout_is_permutation(Context *context, const Layout *layout, int *
 // the axis has one element. "no" carries an index from which the step is another.
 LayoutAnswer layout_stride(Context *context, const Layout *layout, int axis,
                            const LayoutExpr **stride);
+
+// Of a yes.
+const char *layout_blocking_certificate(Context *context, const Layout *layout,
+                                        const LayoutBlocking *found);
+const char *layout_permutation_certificate(Context *context, const Layout *layout,
+                                           const int *order);
 
 // ---- Sums, products, tilings, divisions ------------------------------------------------------
 // Made layouts have no separators; names of axes that meet get a number. NULL (*out NULL): more
@@ -467,6 +501,10 @@ typedef struct LayoutRefinement {
 // both are XORs). NO: their cuts are no chain, as 4 and 6 are none.
 LayoutAnswer layout_refine(Context *context, const Layout *a, const Layout *b,
                            LayoutRefinement *out);
+
+// Of a yes: the offsets are those sums.
+const char *layout_refine_certificate(Context *context, const Layout *a, const Layout *b,
+                                      const LayoutRefinement *found);
 
 // ---- Copies between layouts ------------------------------------------------------------------
 
@@ -566,6 +604,11 @@ typedef struct LayoutConflicts {
 LayoutAnswer layout_bank_conflicts(Context *context, const Layout *layout,
                                    const LayoutAccess *access, LayoutBanks banks,
                                    LayoutConflicts *out);
+
+// That there are no conflicts, or two lanes that have one; not how many.
+const char *layout_conflicts_certificate(Context *context, const Layout *layout,
+                                         const LayoutAccess *access, LayoutBanks banks,
+                                         const LayoutAnswer *answer);
 
 // A linear bijection of offsets over GF(2): bit i of the new offset is the parity of the old one's
 // bits in rows[i], for i < bits; higher bits stay.

@@ -308,12 +308,147 @@ static void test_large_layouts(void **state) {
   }
 }
 
+// ---- Equations ---------------------------------------------------------------------------------
+
+static int equations;
+
+static void is_shown(const char *what, const Layout *a, const char *text) {
+  char message[200] = "";
+  if (!text) fail_msg("no certificate: %s of %s", what, layout_text(context, a));
+  if (!layout_check(text, message, sizeof message))
+    fail_msg("%s of %s: %s:\n%s", what, layout_text(context, a), message, text);
+  equations++;
+}
+
+static void show_steps(const Layout *a) {
+  const LayoutExpr *strides[8];
+  bool any = false;
+  for (int i = 0; i < a->rank; i++) {
+    LayoutAnswer answer = layout_stride(context, a, i, &strides[i]);
+    any |= answer.verdict == LAYOUT_YES;
+    int64_t width = layout_vector_width(context, a, i);
+    if (width > 1) is_shown("vector", a, layout_vector_certificate(context, a, i, width));
+    if (2 * width <= a->extents[i])
+      assert_null(layout_vector_certificate(context, a, i, 2 * width));
+  }
+  if (any) is_shown("strides", a, layout_strides_certificate(context, a, strides));
+}
+
+static void show_box(const Layout *a) {
+  const LayoutExpr *low[8], *extent[8];
+  int64_t step[8];
+  LayoutSlice slice;
+  for (int i = 0; i < a->rank; i++) {
+    int64_t first = random_below((int)a->extents[i]),
+            size = 1 + random_below((int)(a->extents[i] - first));
+    step[i] = 1 + random_below(2);
+    low[i] = layout_const(context, first);
+    extent[i] = layout_const(context, (size + step[i] - 1) / step[i]);
+  }
+  layout_slice(context, a, low, extent, step, &slice);
+  is_shown("slice", a, layout_slice_certificate(context, a, low, step, &slice));
+}
+
+static void show_pair(const Layout *a, const Layout *b) {
+  LayoutInverse map;
+  LayoutRefinement refinement;
+  LayoutBlocking blocking;
+  LayoutAnswer answer = layout_maps_equal(context, a, b->map);
+  int order[8];
+  if (a->physical_rank == b->physical_rank)
+    is_shown("same map", a, layout_map_certificate(context, a, b->map, &answer));
+  if (layout_divide(context, a, b, &map).verdict == LAYOUT_YES)
+    is_shown("divide", a, layout_divide_certificate(context, a, b, &map));
+  if (layout_divide_left(context, a, b, &map).verdict == LAYOUT_YES)
+    is_shown("divide left", a, layout_divide_left_certificate(context, a, b, &map));
+  if (layout_refine(context, a, b, &refinement).verdict == LAYOUT_YES)
+    is_shown("refine", a, layout_refine_certificate(context, a, b, &refinement));
+  if (layout_is_blocking(context, a, &blocking).verdict == LAYOUT_YES)
+    is_shown("blocking", a, layout_blocking_certificate(context, a, &blocking));
+  if (layout_is_permutation(context, a, order).verdict == LAYOUT_YES)
+    is_shown("permutation", a, layout_permutation_certificate(context, a, order));
+  answer = layout_is_reshape(context, a, b);
+  if (answer.verdict == LAYOUT_YES || answer.witness)
+    is_shown("reshape", a, layout_reshape_certificate(context, a, b, &answer));
+}
+
+static void show_lanes(const Layout *a) {
+  int axis = random_below(a->rank);
+  LayoutAccess access = {.lanes = layout_run_lanes(context, a->rank, NULL, axis, 1),
+                         .extents = &a->extents[axis]};
+  LayoutConflicts found;
+  LayoutBanks banks = {8 << random_below(4), 4, 4 << random_below(4)};
+  LayoutAnswer answer = layout_bank_conflicts(context, a, &access, banks, &found);
+  if (answer.verdict != LAYOUT_UNDECIDED)
+    is_shown("conflicts", a, layout_conflicts_certificate(context, a, &access, banks, &answer));
+}
+
+static void test_equations(void **state) {
+  (void)state;
+  const Layout *before = NULL;
+  seed = 99;
+  for (int i = 0; i < 300; i++) {
+    int64_t shape[3], index[3];
+    int rank;
+    const Layout *a = random_layout(shape, &rank);
+    if (!a || !rank) continue;
+    for (int j = 0; j < rank; j++) index[j] = random_below((int)shape[j]);
+    int64_t offset;
+    assert_true(layout_offset(a, index, &offset));
+    is_shown("offset", a,
+             layout_offset_certificate(context, a, index, layout_const(context, offset)));
+    assert_null(layout_offset_certificate(context, a, index, layout_const(context, offset + 1)));
+    show_steps(a);
+    show_box(a);
+    show_lanes(a);
+    show_pair(a, a);
+    if (before && before->rank == a->rank &&
+        !memcmp(before->extents, a->extents, sizeof *shape * (size_t)rank))
+      show_pair(a, before);
+    const Layout *flat = layout_flattened(context, a);
+    show_pair(a, flat);
+    before = a;
+  }
+  print_message("%d equations\n", equations);
+}
+
+static void test_copies(void **state) {
+  (void)state;
+  static const struct {
+    const char *a, *b;
+    int64_t rows;
+    bool equal;
+  } rows[] = {
+      {"i; r=2, s=3 -> i, r @lane, s @lane", "i; s=2, r=3 -> i, s @lane, r @lane", 5, true},
+      {"i; r=6 -> i, r @lane", "i; r=2, s=3 -> i, 3*r + s @lane", 5, true},
+      {"i; r=6 -> i, r @lane", "i; r=2, s=3 -> i, r + 2*s @lane", 1 << 20, true},
+      {"i; r=4 -> i, r @lane", "i; r=4 -> i, 3 - r @lane", 1 << 24, true},
+      {"i; r=4 -> i, (r + i) % 4 @lane", "i; r=4 -> i, r ^ (i % 4) @lane", 13, true},
+      {"i; r=2 -> i, 2*r @lane in [13, 3]", "i; r=2 -> i, r @lane in [13, 3]", 13, false},
+      {"i; r=2 -> i, r * (i % 2) @lane in [13, 2]", "i; r=2 -> i, r @lane", 13, false},
+  };
+  for (int i = 0; i < COUNT_OF(rows); i++) {
+    const Layout *a = layout_parse_static(context, rows[i].a, &rows[i].rows, 1);
+    const Layout *b = layout_parse_static(context, rows[i].b, &rows[i].rows, 1);
+    assert_true(a && b);
+    LayoutAnswer answer = layout_equal(context, a, b);
+    assert_int_equal(answer.verdict, rows[i].equal ? LAYOUT_YES : LAYOUT_NO);
+    certificate(LAYOUT_ASK_EQUAL, a, b, &answer);
+  }
+  int64_t shape[] = {12};
+  const Layout *a = layout_parse_static(context, "i; r=4 -> (i + 3*r) % 12", shape, 1);
+  LayoutAnswer answer = layout_is_injective(context, a);
+  assert_int_equal(answer.verdict, LAYOUT_NO);
+  certificate(LAYOUT_ASK_INJECTIVE, a, NULL, &answer);
+}
+
 int main(void) {
   context = context_new();
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_random_layouts), cmocka_unit_test(test_mutants),
       cmocka_unit_test(test_false_claims),   cmocka_unit_test(test_symbols),
       cmocka_unit_test(test_large_layouts),  cmocka_unit_test(test_true_claims),
+      cmocka_unit_test(test_equations),      cmocka_unit_test(test_copies),
   };
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   context_free(context);
