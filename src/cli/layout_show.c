@@ -106,14 +106,15 @@ static void put_steps(LayoutView *view, Text *out) {
 static void put_vectors(LayoutView *view, Text *out) {
   const Layout *layout = view->operand.layout;
   size_t before = out->size;
-  for (int i = 0; i < layout->rank && layout->is_static; i++) {
+  for (int i = 0; i < layout->rank; i++) {
     int64_t width = layout_vector_width(context_of(view), layout, i);
     if (width > 1)
       text_printf(out, "%s%s %" PRId64 " wide, aligned to %" PRId64 " bytes",
                   out->size > before ? "   " : "", layout->map->inputs[i], width,
                   width * bytes_of(view));
   }
-  if (out->size == before) text_puts(out, layout->is_static ? "none" : "not known for names");
+  if (out->size == before)
+    text_puts(out, layout->is_static ? "none" : "none for all values of the names");
 }
 
 static int show_strides(LayoutView *view, Text *out) {
@@ -240,7 +241,7 @@ static json_t *summary_json(LayoutView *view) {
   if (layout->is_static && layout_padding_count(context, layout, &padding).verdict == LAYOUT_YES)
     json_object_set_new(object, "padding", json_integer(padding));
   json_t *vectors = json_array();
-  for (int i = 0; i < layout->rank && layout->is_static; i++)
+  for (int i = 0; i < layout->rank; i++)
     json_array_append_new(vectors, json_integer(layout_vector_width(context, layout, i)));
   json_object_set_new(object, "vectors", vectors);
   return object;

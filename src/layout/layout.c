@@ -248,8 +248,9 @@ static bool build_symbolic(Context *context, Layout *layout, const LayoutExpr *c
   int bad = layout_symbolic_extents(context, layout, physical, extents);
   layout->physical = extents;
   if (bad < 0) return true;
-  return diag_error(context, pos, "no bounds are proved for physical axis %d, `%s`", bad,
-                    bad < layout->physical_rank ? output_text(context, layout->map, bad) : "");
+  return diag_error(context, pos, "no bounds are proved for physical axis %d, `%s`%s", bad,
+                    bad < layout->physical_rank ? output_text(context, layout->map, bad) : "",
+                    physical ? "" : "; ` in [...]` after the layout says its physical extents");
 }
 
 static bool build(Context *context, Layout *layout, const LayoutExpr *const *physical,
