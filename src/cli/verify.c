@@ -3,6 +3,7 @@
 // logical coordinates, every value of the graph that reaches memory. Stops at the first that
 // differs.
 #include "cli/kernel.h"
+#include "cli/reduce.h"
 #include "cli/test_data.h"
 #include "driver/reference.h"
 
@@ -11,7 +12,7 @@
 typedef struct VerifyOptions {
   ModelOptions model; // first: MODEL_OPTIONS
   StringList inputs;
-  const char *test_data, *against, *func;
+  const char *test_data, *against, *func, *reduce;
   int64_t seed;
   Tolerance tolerance;
 } VerifyOptions;
@@ -28,6 +29,9 @@ static const Option options[] = {
     {"against", 0, OPTION_TEXT, "interpreter|definitions",
      "what to compare with: definitions are unscheduled code, faster on large models",
      offsetof(VerifyOptions, against)},
+    {"reduce", 0, OPTION_TEXT, "DIR",
+     "write the smallest part of the model that still differs there, with its inputs",
+     offsetof(VerifyOptions, reduce)},
     {"rtol", 0, OPTION_NUMBER, "X", "relative difference allowed (1e-4); 0 is exact",
      offsetof(VerifyOptions, tolerance.rtol)},
     {"atol", 0, OPTION_NUMBER, "X", "absolute difference allowed (1e-5 of the largest element)",
@@ -54,6 +58,7 @@ typedef struct Checking {
   int compared; // tensors
   double largest;
   const char *largest_at, *differs_at; // names of values
+  const Value *differs;                // that a kernel wrote
   const char *blame;                   // what made the difference; NULL: not known
   Difference difference;
 } Checking;
@@ -193,6 +198,7 @@ static bool check_step(void *env, int step) {
                              &s->options->tolerance, &difference);
   arena_reset(&context->scratch, mark);
   if (note_result(s, tensor->value, agrees, &difference)) return true;
+  s->differs = tensor->value;
   s->blame = executable_blame(s->executable, step, expected, &s->options->tolerance);
   return report(s, tensor->value, step, reference_name(s));
 }
@@ -297,11 +303,54 @@ static int show_text(Checking *s) {
   return STATUS_DONE;
 }
 
+// ---- Parts of it ------------------------------------------------------------------------------
+
+typedef struct PartCheck {
+  Checking *checking;
+  bool differs;
+} PartCheck;
+
+static void check_part(void *env) {
+  PartCheck *part = env;
+  part->differs = !compare_all(part->checking) && part->checking->differs;
+}
+
+// In a context of its own: what it says is not the user's concern.
+static bool part_differs(void *env, const char *model, const char *folder) {
+  const Checking *whole = env;
+  VerifyOptions options = *whole->options;
+  options.test_data = folder;
+  options.inputs = options.model.input_layouts = options.model.output_layouts = (StringList){0};
+  options.model.input_shapes = options.model.dims = (StringList){0};
+  Cli cli = *whole->cli;
+  cli.context = context_new();
+  cli.inputs = (StringList){&model, 1, 1};
+  Checking checking = {.cli = &cli, .options = &options, .path = model};
+  PartCheck part = {&checking};
+  bool fine = context_protect(cli.context, check_part, &part);
+  release(&checking);
+  context_free(cli.context);
+  return fine && part.differs;
+}
+
+static void reduce(Checking *s) {
+  if (!s->differs || !s->options->reduce) return;
+  reduce_model(&(Reduction){.cli = s->cli,
+                            .path = s->path,
+                            .folder = s->options->reduce,
+                            .graph = s->graph,
+                            .reference = &s->reference,
+                            .value = s->differs,
+                            .differs = part_differs,
+                            .env = s});
+}
+
 static int verify_model(Cli *cli, const VerifyOptions *o) {
   Checking *s = arena_new(&cli->context->arena, Checking);
   *s = (Checking){.cli = cli, .options = o, .path = cli->inputs.items[0]};
   context_at_free(cli->context, release, s);
   bool agrees = compare_all(s);
+  if (!agrees) reduce(s);
   if (cli->json) return show_json(s, agrees);
   return agrees ? show_text(s) : STATUS_BAD;
 }
@@ -429,6 +478,9 @@ static int verify_kernels(Cli *cli, const VerifyOptions *o, const Module *module
 
 static int run(Cli *cli, void *given) {
   const char *path = cli->inputs.items[0];
+  const VerifyOptions *o = given;
+  if (o->reduce && is_script(path))
+    return diag_error(cli->context, (SourcePos){0}, "--reduce takes ONNX models, not TVMScript");
   if (is_script(path)) {
     Module *module = script_load(cli, path);
     if (!module) return STATUS_BAD;

@@ -45,8 +45,8 @@ typedef struct Difference {
 bool values_agree(DType type, const void *expected, const void *actual, int64_t count,
                   const Tolerance *tolerance, Difference *difference);
 
-// Which part of the compiler made the result of a step wrong, that should be `expected` (row-major):
-// "the pass vectorize_loops". To be called during executable_trace, behind the step. The
+// Which part of the compiler made the result of a step wrong, "the pass vectorize_loops": it should
+// be `expected` (row-major). To be called during executable_trace, behind the step. The
 // interpreter runs the kernel up to six times.
 const char *executable_blame(Executable *executable, int step, const void *expected,
                              const Tolerance *tolerance);

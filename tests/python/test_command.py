@@ -13,6 +13,7 @@ import pytest
 np = pytest.importorskip("numpy")
 onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+from onnx.reference import ReferenceEvaluator  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PLEAT = os.environ.get("PLEAT", str(ROOT / "build" / "pleat"))
@@ -80,6 +81,65 @@ def test_first_set_that_differs(tanh_model):
     said = pleat("verify", tanh_model, "--test-data", folder, status=1)
     assert "'y'[2, 5]" in said and "test_data_set_10" in said and "1 of 21 elements" in said
     assert "2 sets" in pleat("verify", tanh_model, "--test-data", folder, "--atol", "0.02")
+
+
+# ---- The smallest part that differs
+
+
+def check_part(folder):
+    """The part is a valid model, its data are the reference's, and it differs as the whole did."""
+    model = onnx.load(folder / "model.onnx")
+    onnx.checker.check_model(model, full_check=True)
+    data = folder / "test_data_set_0"
+    inputs = [numpy_helper.to_array(onnx.load_tensor(str(data / f"input_{i}.pb")))
+              for i in range(len(model.graph.input))]
+    names = [value.name for value in model.graph.input]
+    (result,) = ReferenceEvaluator(model).run(None, dict(zip(names, inputs)))
+    expected = numpy_helper.to_array(onnx.load_tensor(str(data / "output_0.pb")))
+    np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
+    assert not (data / f"input_{len(names)}.pb").exists()
+    assert "agrees" in pleat("verify", folder / "model.onnx", "--test-data", data)
+    return model, pleat("verify", folder / "model.onnx", "--test-data", data, "--max-ulp", 0,
+                        status=1)
+
+
+def test_reduce(tmp_path):
+    digits = ROOT / "examples" / "digits" / "digits.onnx"
+    said = pleat("verify", digits, "--max-ulp", 0, "--reduce", tmp_path / "part", status=1)
+    assert "the difference comes from" in said and "pleat verify" in said
+    model, again = check_part(tmp_path / "part")
+    assert 1 <= len(model.graph.node) < 5 and "elements differ" in again
+
+
+def test_reduce_inlines_external_data_and_keeps_bodies(tmp_path):
+    """A softmax behind a matrix product and an If that reads what is around it."""
+    random = np.random.default_rng(4)
+    weight = numpy_helper.from_array(np.float32(random.standard_normal((13, 31))), "w")
+    body = helper.make_graph([helper.make_node("Mul", ["h", "two"], ["d"])], "then", [],
+                             [value_info("d", [5, 31])])
+    other = helper.make_graph([helper.make_node("Neg", ["h"], ["n"])], "else", [],
+                              [value_info("n", [5, 31])])
+    path = save_model(
+        tmp_path / "m.onnx",
+        [helper.make_node("Relu", ["x"], ["r"]), helper.make_node("MatMul", ["r", "w"], ["h"]),
+         helper.make_node("If", ["yes"], ["c"], then_branch=body, else_branch=other),
+         helper.make_node("Softmax", ["c"], ["y"])],
+        [value_info("x", [5, 13])], [value_info("y", [5, 31])],
+        [weight, numpy_helper.from_array(np.float32(2), "two"),
+         numpy_helper.from_array(np.array(True), "yes")])
+    onnx.save_model(onnx.load(path), path, save_as_external_data=True, location="w.bin",
+                    size_threshold=0)
+    said = pleat("verify", path, "--max-ulp", 0, "--reduce", tmp_path / "part", status=1)
+    assert "elements differ" in said
+    (tmp_path / "w.bin").unlink()
+    model, again = check_part(tmp_path / "part")
+    assert "elements differ" in again
+    assert all(not tensor.external_data for tensor in model.graph.initializer)
+
+
+def test_reduce_wants_a_model(tmp_path):
+    kernel = ROOT / "examples" / "kernels" / "matmul.py"
+    assert "--reduce takes ONNX models" in pleat("verify", kernel, "--reduce", tmp_path, status=1)
 
 
 @pytest.mark.parametrize("name, array, words", [

@@ -1,21 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Notes into the metadata of a model: a copy of the file with entries added to the messages of the
 // graph's nodes and of the model. Only the lengths in front of the messages that hold them are
-// written anew; everything else, weights first, goes byte by byte from the mapped file to the new
-// one and is not decoded. Entries of an earlier such run are left out.
+// written anew. Entries of an earlier such run are left out.
 #include "frontend/onnx/import.h"
+#include "frontend/onnx/pieces.h"
 
-#include <limits.h>
 #include <stdlib.h>
 
 // Newer versions of onnx.proto than the installed one have the field of nodes too.
-enum { MODEL_METADATA = 14, NODE_METADATA = 9, WIRE_LENGTH = 2 };
-
-// A message to be: views of the old file and of new bytes.
-typedef struct Pieces {
-  Array(OnnxBytes) items;
-  size_t size;
-} Pieces;
+enum { MODEL_METADATA = 14, NODE_METADATA = 9 };
 
 typedef struct Annotator {
   Context *context;
@@ -25,51 +18,13 @@ typedef struct Annotator {
   int node; // the next one in the file
 } Annotator;
 
-// ---- Pieces -----------------------------------------------------------------------------------
-
-static void add_bytes(Annotator *a, Pieces *to, OnnxBytes bytes) {
-  OnnxBytes *last = to->items.count ? &array_last(&to->items) : NULL;
-  to->size += bytes.size;
-  if (last && last->data + last->size == bytes.data)
-    last->size += bytes.size;
-  else
-    array_push(&a->context->arena, &to->items, bytes);
-}
-
-static void put_number(Text *out, uint64_t value) {
-  for (; value >= 0x80; value >>= 7) text_append(out, (char[]){(char)(value | 0x80)}, 1);
-  text_append(out, (char[]){(char)value}, 1);
-}
-
-static void put_tag(Text *out, uint32_t field, size_t length) {
-  put_number(out, (uint64_t)field << 3 | WIRE_LENGTH);
-  put_number(out, length);
-}
-
-static OnnxBytes bytes_of(const Text *text) {
-  return (OnnxBytes){(const uint8_t *)text->data, text->size};
-}
-
-static void add_message(Annotator *a, Pieces *to, uint32_t field, const Pieces *message) {
-  Text head = text_new(&a->context->arena);
-  put_tag(&head, field, message->size);
-  add_bytes(a, to, bytes_of(&head));
-  for (int i = 0; i < message->items.count; i++) add_bytes(a, to, message->items.items[i]);
-}
-
-static void put_text(Text *out, uint32_t field, const char *text) {
-  put_tag(out, field, strlen(text));
-  text_puts(out, text);
-}
-
 static void add_notes(Annotator *a, Pieces *to, uint32_t field, const OnnxNoteList *notes) {
   for (int i = 0; notes && i < notes->count; i++) {
-    Text pair = text_new(&a->context->arena), entry = text_new(&a->context->arena);
-    put_text(&pair, onnx_StringStringEntryProto_key_tag, notes->items[i].key);
-    put_text(&pair, onnx_StringStringEntryProto_value_tag, notes->items[i].value);
-    put_tag(&entry, field, pair.size);
-    text_append(&entry, pair.data, pair.size);
-    add_bytes(a, to, bytes_of(&entry));
+    Pieces pair = {0};
+    pieces_add_text(a->context, &pair, onnx_StringStringEntryProto_key_tag, notes->items[i].key);
+    pieces_add_text(a->context, &pair, onnx_StringStringEntryProto_value_tag,
+                    notes->items[i].value);
+    pieces_add_message(a->context, to, field, &pair);
   }
 }
 
@@ -96,9 +51,9 @@ static Pieces edit_message(Annotator *a, OnnxBytes message, const Edit *edit) {
     if (edit->metadata && field.number == edit->metadata && is_own_note(a, field.payload)) continue;
     if (edit->remake && field.number == edit->field) {
       Pieces inner = edit->remake(a, field.payload);
-      add_message(a, &result, edit->field, &inner);
+      pieces_add_message(a->context, &result, edit->field, &inner);
     } else {
-      add_bytes(a, &result, field.whole);
+      pieces_add(a->context, &result, field.whole);
     }
   }
   return result;
@@ -195,26 +150,11 @@ static bool keeps_external(const OnnxFile *file, const char *output) {
 
 // ---- The file ---------------------------------------------------------------------------------
 
-static bool write_pieces(const char *path, const Pieces *pieces) {
-  FILE *stream = fopen(path, "wb");
-  if (!stream) return false;
-  bool written = true;
-  for (int i = 0; i < pieces->items.count && written; i++) {
-    const OnnxBytes *piece = &pieces->items.items[i];
-    written = fwrite(piece->data, 1, piece->size, stream) == piece->size;
-  }
-  return (fclose(stream) == 0) & written;
-}
-
 bool onnx_annotate(Context *context, const char *path, const OnnxNotes *notes, const char *output) {
   OnnxFile *file = onnx_model_open(context, path);
   if (!file || !keeps_external(file, output)) return false;
   Annotator annotator = {.context = context, .nodes = &file->model->graph->node, .notes = notes};
   find_uses(&annotator);
   Pieces model = remake_model(&annotator, file->bytes);
-  if (model.size > INT_MAX)
-    return diag_error(context, (SourcePos){.file = file->source},
-                      "would be larger than 2 GiB with the notes, which ONNX files cannot be");
-  char *temporary = file_begin(context, output);
-  return temporary && file_end(context, output, temporary, write_pieces(temporary, &model));
+  return pieces_write(context, output, &model);
 }

@@ -92,6 +92,8 @@ bool importer_size_ok(Importer *importer, const Value *value);          // fits 
 IntArray importer_order(Importer *importer, const OnnxNodes *nodes);
 // node.c: one node, its results to the present scope.
 void importer_node(Importer *importer, const OnnxNode *node);
+// The names that a node reads, those that its bodies read from around them included.
+void onnx_node_needs(Arena *arena, const OnnxNode *node, OnnxNames *names);
 Str onnx_node_name(const OnnxNode *node); // its own, or that of its first result
 Str importer_name(const Importer *importer, const OnnxNode *node); // the same behind the path
 SourcePos importer_pos(const Importer *importer, Str node);        // "" or NULL: of the file

@@ -60,6 +60,24 @@ typedef struct OnnxNotes {
 // external data stays in its folder.
 bool onnx_annotate(Context *context, const char *path, const OnnxNotes *notes, const char *output);
 
+// A part of a model: the nodes that lead to a value, `depth` of them at most on any way (more where
+// what they need is not a value).
+typedef struct OnnxPart {
+  Str output;
+  int depth;
+  const Map *values; // name (Str) to the Value * that the import made of it
+} OnnxPart;
+typedef struct OnnxPartFound {
+  Array(const Value *) inputs; // of the part, in its order: values that it takes from outside
+  int nodes;
+} OnnxPartFound;
+// Writes the part of the model at `path` as a model of its own, with data that lay in other files
+// inside. False with a diagnostic.
+bool onnx_extract(Context *context, const char *path, const OnnxPart *part, const char *output,
+                  OnnxPartFound *found);
+// Writes a tensor as a file such as input_0.pb: row-major `data` of the value's type and shape.
+bool onnx_write_tensor(Context *context, const char *path, const Value *value, const void *data);
+
 // The names of the model's inputs in its order, those that have an initial value included, into
 // *names; how many, or -1 with a diagnostic. Files of test data are numbered so.
 int onnx_input_names(Context *context, const char *path, Str **names);

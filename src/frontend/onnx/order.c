@@ -26,7 +26,7 @@ static int producer_of(const Order *order, Str name) {
 
 static void collect_graph(Arena *arena, const OnnxGraph *graph, OnnxNames *names);
 
-static void collect_node(Arena *arena, const OnnxNode *node, OnnxNames *names) {
+void onnx_node_needs(Arena *arena, const OnnxNode *node, OnnxNames *names) {
   for (int i = 0; i < node->input.count; i++)
     if (*node->input.items[i]) array_push(arena, names, node->input.items[i]);
   for (int i = 0; i < node->attribute.count; i++) {
@@ -51,7 +51,7 @@ static void collect_graph(Arena *arena, const OnnxGraph *graph, OnnxNames *names
   Map own = map_new(arena);
   OnnxNames read = {0};
   note_names(&own, graph);
-  for (int i = 0; i < graph->node.count; i++) collect_node(arena, &graph->node.items[i], &read);
+  for (int i = 0; i < graph->node.count; i++) onnx_node_needs(arena, &graph->node.items[i], &read);
   for (int i = 0; i < graph->output.count; i++)
     array_push(arena, &read, graph->output.items[i].name);
   for (int i = 0; i < read.count; i++)
@@ -62,7 +62,7 @@ static void collect_needs(Order *order) {
   Arena *arena = &order->importer->context->arena;
   order->needs = arena_array(arena, OnnxNames, order->nodes->count);
   for (int i = 0; i < order->nodes->count; i++)
-    collect_node(arena, &order->nodes->items[i], &order->needs[i]);
+    onnx_node_needs(arena, &order->nodes->items[i], &order->needs[i]);
 }
 
 static bool is_given(const Importer *importer, Str name) {

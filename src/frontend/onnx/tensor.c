@@ -66,6 +66,13 @@ const char *onnx_type_name(int32_t code) {
   return row ? row->name : "of an unknown number";
 }
 
+int32_t onnx_type_code(DType type) {
+  for (int32_t code = 0; code < COUNT_OF(type_rows); code++)
+    if (type_rows[code].type.code != TYPE_VOID && dtype_equal(type_rows[code].type, type))
+      return code;
+  return 0;
+}
+
 // ---- Size -------------------------------------------------------------------------------------
 
 enum { LARGEST_BYTES_LOG2 = 47 }; // no process addresses more
