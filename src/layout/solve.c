@@ -250,8 +250,8 @@ static void exchange_bits(Solver *s) {
 
 // ---- Equations ---------------------------------------------------------------------------------
 
-// Derived bases read as such; the least value on the left is 0 where it has XORs, for their parts to
-// read as bits, else there is no constant. False when it does not fit.
+// Derived bases read as such; the least value on the left is 0 where it has XORs, for their parts
+// to read as bits, else there is no constant. False when it does not fit.
 static bool prepare(Solver *s, Equation *e) {
   const Form *form = layout_form_regroup(s->l, e->form);
   Bounds b = {form->constant, 0};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of a sum of weighted digits, Σ w·x = p with 0 <= x < radix, as forms of p. In this order:
+// The parts of a sum of weighted digits, Σ w·x = p with 0 <= x < radix, as forms of p. In this
+// order:
 //
 // by size     those below stay under the gcd g of the weights above: their sum is p mod g.
 // by residue  v divides every weight but w, gcd(v, w) = 1, v >= radix: x = p·w⁻¹ mod v.
@@ -7,8 +8,8 @@
 // by trial    x is the t at which p - w·t is a sum of the others, Σ t·[p - w·t is one].
 //             4·i + 5·a + 11·b = p on 4 x 2 x 2  =>  b = [p - 11 is 4·i + 5·a for some i, a]
 //
-// Where the sum is injective the last always finds x, for at most one t fits. Where the parts are not
-// free of each other more may fit; so what is found is checked by the solver, as everything is.
+// Where the sum is injective the last always finds x, for at most one t fits. Where the parts are
+// not free of each other more may fit; so what is found is checked by the solver, as everything is.
 #include "layout/form.h"
 
 enum { MAX_TRIALS = 16, FEW_SUMS = 2048 };

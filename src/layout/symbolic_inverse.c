@@ -279,7 +279,8 @@ static const Sum *least_over_floor(Inversion *v, int axis) {
   return zero;
 }
 
-// The next that nothing is known of: a floor is assumed to be 0, an axis to be least over its floor.
+// The next that nothing is known of: a floor is assumed to be 0, an axis to be least over its
+// floor.
 static bool assume(Inversion *v, int rank) {
   for (int i = v->logical.axis_count; i < v->logical.atom_count; i++) {
     const Atom *atom = &v->logical.atoms[i];
