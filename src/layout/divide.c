@@ -253,7 +253,8 @@ const Form *layout_form_divide(Digits *d, const Form *f, int64_t m) {
   if (is_one_floor(f) && mul_fits(f->terms[0].cut, m, &cut))
     return layout_form_floor(d, f->terms[0].base, f->terms[0].offset, cut);
   if (!layout_form_bounds(d, f, &b)) return NULL;
-  if (floor_div(b.low, m) == floor_div(b.high, m)) return layout_form_const(d, floor_div(b.low, m));
+  int64_t least = floor_div(b.low, m);
+  if (least == floor_div(b.high, m)) return layout_form_const(d, least);
   Division v = {.d = d, .divisor = m};
   const Form *plain = f, *q;
   f = layout_form_regroup(d, f);

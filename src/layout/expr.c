@@ -19,10 +19,8 @@ int layout_op_arguments(LayoutOp op) {
   return op_rows[op].arguments;
 }
 
-LayoutTable *layout_table(Context *context) {
-  LayoutTable *table = context->layouts;
-  if (table) return table;
-  table = context->layouts = arena_new(&context->arena, LayoutTable);
+LayoutTable *layout_table_new(Context *context) {
+  LayoutTable *table = context->layouts = arena_new(&context->arena, LayoutTable);
   table->maps = map_new(&context->arena);
   table->layouts = map_new(&context->arena);
   return table;

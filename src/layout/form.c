@@ -17,12 +17,22 @@ Digits layout_digits_new(Context *context, const int64_t *extents, int axis_coun
 
 // ---- Building ----------------------------------------------------------------------------------
 
+// Room for so many terms and XORs behind the form itself.
 static Form *new_form(Digits *d, int64_t constant, int terms, int xors) {
-  Form *f = arena_new(d->arena, Form);
-  *f = (Form){.constant = constant};
-  if (terms) f->terms = arena_array(d->arena, Term, terms);
-  if (xors) f->xors = arena_array(d->arena, Xor, xors);
+  size_t behind = sizeof(Term) * (size_t)terms;
+  Form *f = arena_take(d->arena, sizeof *f + behind + sizeof(Xor) * (size_t)xors);
+  *f = (Form){constant, (Term *)(f + 1), (Xor *)((char *)(f + 1) + behind), 0, 0};
   return f;
+}
+
+// The terms and XORs of f, which need not live in the arena, with another constant.
+static const Form *copy_form(Digits *d, int64_t constant, const Form *f) {
+  Form *copy = new_form(d, constant, f->count, f->xor_count);
+  copy->count = f->count;
+  copy->xor_count = f->xor_count;
+  if (f->count) memcpy((Term *)copy->terms, f->terms, sizeof(Term) * (size_t)f->count);
+  if (f->xor_count) memcpy((Xor *)copy->xors, f->xors, sizeof(Xor) * (size_t)f->xor_count);
+  return copy;
 }
 
 const Form *layout_form_const(Digits *d, int64_t value) {
@@ -45,8 +55,11 @@ static void canonical_step(int64_t extent, int64_t *offset, int64_t *cut) {
 
 const Form *layout_form_floor(Digits *d, int base, int64_t offset, int64_t cut) {
   const Base *b = &d->bases[base];
-  int64_t whole = floor_div(offset, cut), last;
-  offset = floor_mod(offset, cut);
+  int64_t whole = 0, last;
+  if (offset < 0 || offset >= cut) {
+    whole = floor_div(offset, cut);
+    offset -= whole * cut;
+  }
   if (b->extent > INT64_MAX / 4 || cut > INT64_MAX / 4) return NULL;
   last = b->extent - 1 + offset;
   if (last < cut) return layout_form_const(d, whole);
@@ -115,9 +128,13 @@ const Form *layout_form_linear(Digits *d, const Form *x, int64_t a, const Form *
   static const Form zero = {0};
   if (!x || (b && !y)) return NULL;
   if (!b) y = &zero;
-  if (a == 1 && b == 0) return x;
+  if (a == 1 && layout_form_is_const(y)) {
+    int64_t moved;
+    return mul_fits(y->constant, b, &moved) ? layout_form_add_const(d, x, moved) : NULL;
+  }
   int64_t constant;
   if (!combine(x->constant, a, y->constant, b, &constant)) return NULL;
+  if (b == 1 && layout_form_is_const(x)) return copy_form(d, constant, y);
   Form *out = new_form(d, constant, x->count + y->count, x->xor_count + y->xor_count);
   return merge_terms(out, x, a, y, b) && merge_xors(out, x, a, y, b) ? out : NULL;
 }
@@ -235,6 +252,9 @@ static int64_t other_offset(const Form *f, int at) {
 // ⌊(x + p)/c⌋ = ⌊(x + o)/c⌋ - (o - p)/c where c | o - p: joins the digits of x + o.
 static const Form *regroup_offsets(Digits *d, const Form *f) {
   const Form *out = f;
+  bool any = false;
+  for (int i = 0; i < f->count; i++) any |= f->terms[i].offset != 0;
+  if (!any) return f;
   for (int i = 0; i < f->count && out; i++) {
     const Term *t = &f->terms[i];
     int64_t o = other_offset(f, i), constant;

@@ -15,7 +15,10 @@ typedef struct LayoutTable {
   uint32_t next_id;
   bool verifying; // an answer is being checked: those that this asks for are not
 } LayoutTable;
-LayoutTable *layout_table(Context *context);
+LayoutTable *layout_table_new(Context *context);
+static inline LayoutTable *layout_table(Context *context) {
+  return context->layouts ? context->layouts : layout_table_new(context);
+}
 
 // Questions about one layout whose answers are kept.
 typedef enum Question {

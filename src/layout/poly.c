@@ -95,14 +95,14 @@ const Poly *layout_poly_linear(Polys *s, const Poly *x, int64_t a, const Poly *y
 
 // Exponents add; false where one passes 15.
 static bool monomial_product(uint64_t a, uint64_t b, uint64_t *out) {
-  for (int i = 0; i < MAX_VARIABLES; i++)
+  for (int i = 0; a && b && i < MAX_VARIABLES; i++)
     if ((a >> 4 * i & 15) + (b >> 4 * i & 15) > 15) return false;
   *out = a + b;
   return true;
 }
 
 static bool monomial_divides(uint64_t a, uint64_t b) {
-  for (int i = 0; i < MAX_VARIABLES; i++)
+  for (int i = 0; a && i < MAX_VARIABLES; i++)
     if ((a >> 4 * i & 15) > (b >> 4 * i & 15)) return false;
   return true;
 }
@@ -129,6 +129,29 @@ const Poly *layout_poly_product(Polys *s, const Poly *x, const Poly *y) {
   return sum;
 }
 
+static void append_term(Poly *p, uint64_t mono, int64_t coefficient) {
+  if (coefficient) p->terms[p->count++] = (PolyTerm){mono, coefficient};
+}
+
+// x = q·y + r for a y of one term.
+static void divide_by_term(Polys *s, const Poly *x, PolyTerm y, const Poly **q, const Poly **r) {
+  Poly *wholes = new_poly(s, x->count), *rests = new_poly(s, x->count);
+  for (int i = 0; i < x->count; i++) {
+    PolyTerm t = x->terms[i];
+    bool divides = monomial_divides(y.monomial, t.monomial);
+    int64_t whole = divides ? floor_div(t.coefficient, y.coefficient) : 0, taken, rest;
+    if (!mul_fits(whole, y.coefficient, &taken) ||
+        __builtin_sub_overflow(t.coefficient, taken, &rest)) {
+      *q = *r = NULL;
+      return;
+    }
+    append_term(wholes, t.monomial - y.monomial, whole);
+    append_term(rests, t.monomial, rest);
+  }
+  *q = wholes;
+  *r = rests;
+}
+
 void layout_poly_divide(Polys *s, const Poly *x, const Poly *y, const Poly **q, const Poly **r) {
   *q = layout_poly_const(s, 0);
   *r = x;
@@ -136,6 +159,7 @@ void layout_poly_divide(Polys *s, const Poly *x, const Poly *y, const Poly **q, 
     *q = *r = NULL;
     return;
   }
+  if (y->count == 1) return divide_by_term(s, x, y->terms[0], q, r);
   PolyTerm lead = y->terms[0];
   for (int i = 0; *r && *q && i < (*r)->count;) {
     PolyTerm term = (*r)->terms[i];
@@ -290,8 +314,10 @@ static const LayoutExpr *term_expr(Polys *s, PolyTerm t) {
 }
 
 const LayoutExpr *layout_poly_expr(Polys *s, const Poly *x) {
-  const Poly *p = x ? unshift(s, x) : NULL;
   const LayoutExpr *sum = NULL;
+  int64_t value;
+  if (layout_poly_is_const(x, &value)) return layout_const(s->context, value);
+  const Poly *p = x ? unshift(s, x) : NULL;
   if (!p) return NULL;
   for (int pass = 0; pass < 2; pass++)
     for (int i = 0; i < p->count; i++) {

@@ -151,7 +151,7 @@ static void join_all(Solver *s) {
   for (int i = 0; i < s->known_count; i++)
     for (int j = 0; j < s->known_count && s->known[i].radix; j++)
       join(s, &s->known[i], &s->known[j]);
-  for (int i = 0; i < s->known_count; i++)
+  for (int i = 1; i < s->known_count; i++)
     for (int j = 0; j < i && s->known[i].radix; j++)
       if (s->known[j].radix) join_residues(s, &s->known[i], &s->known[j]);
 }
