@@ -33,15 +33,34 @@ static void lanes_operation(LayoutOp op, const int64_t *a, const int64_t *b, con
   case LAYOUT_MUL: EACH_LANE(undefined[i] |= __builtin_mul_overflow(a[i], b[i], &out[i]));
   case LAYOUT_XOR: EACH_LANE(out[i] = a[i] ^ b[i]);
   case LAYOUT_AND: EACH_LANE(out[i] = a[i] & b[i]);
+  case LAYOUT_OR: EACH_LANE(out[i] = a[i] | b[i]);
+  case LAYOUT_MIN: EACH_LANE(out[i] = MIN_OF(a[i], b[i]));
+  case LAYOUT_MAX: EACH_LANE(out[i] = MAX_OF(a[i], b[i]));
+  case LAYOUT_LT: EACH_LANE(out[i] = a[i] < b[i]);
+  case LAYOUT_LE: EACH_LANE(out[i] = a[i] <= b[i]);
+  case LAYOUT_EQ: EACH_LANE(out[i] = a[i] == b[i]);
+  case LAYOUT_NE: EACH_LANE(out[i] = a[i] != b[i]);
   case LAYOUT_SELECT: EACH_LANE(out[i] = a[i] ? b[i] : c[i]);
   }
   EACH_LANE(undefined[i] |= !layout_op_value(op, a[i], b ? b[i] : 0, c ? c[i] : 0, &out[i]));
 }
 
+// ⌊a/value⌋ with reciprocal ⌊2⁶⁴/value⌋ + 1, which is exact for both below 2³².
+static int64_t quotient(int64_t a, int64_t value, uint64_t reciprocal) {
+  if ((uint64_t)a >> 32) return floor_div(a, value);
+  return (int64_t)((unsigned __int128)(uint64_t)a * reciprocal >> 64);
+}
+
 static bool lanes_by_constant(LayoutOp op, const int64_t *a, int64_t value, int64_t *out, int n) {
   int shift = power_of_two(value);
-  if (shift < 0 || (op != LAYOUT_DIV && op != LAYOUT_MOD)) return false;
-  for (int i = 0; i < n; i++) out[i] = op == LAYOUT_DIV ? a[i] >> shift : a[i] & (value - 1);
+  if ((op != LAYOUT_DIV && op != LAYOUT_MOD) || value <= 0 || value >> 32) return false;
+  if (shift >= 0) {
+    for (int i = 0; i < n; i++) out[i] = op == LAYOUT_DIV ? a[i] >> shift : a[i] & (value - 1);
+    return true;
+  }
+  uint64_t reciprocal = UINT64_MAX / (uint64_t)value + 1;
+  for (int i = 0; i < n; i++) out[i] = quotient(a[i], value, reciprocal);
+  for (int i = 0; i < n && op == LAYOUT_MOD; i++) out[i] = a[i] - out[i] * value;
   return true;
 }
 
@@ -67,7 +86,7 @@ static void eval_lanes(const Batch *batch, const LayoutExpr *e, int64_t *out) {
       arena_reset(scratch, mark);
       return;
     }
-    args[i] = arena_array(scratch, int64_t, LANES);
+    args[i] = arena_take(scratch, sizeof *out * LANES);
     eval_lanes(batch, e->args[i], args[i]);
   }
   lanes_operation(e->op, args[0], args[1], args[2], out, batch->undefined, batch->count);
@@ -209,18 +228,46 @@ static void image_of_sorted(const Place *places, int64_t count, PointImage *imag
   }
 }
 
+static void image_by_sorting(Arena *scratch, const int64_t *offsets, int64_t count,
+                             PointImage *image) {
+  Place *places = arena_array(scratch, Place, count);
+  for (int64_t i = 0; i < count; i++) places[i] = (Place){offsets[i], i};
+  qsort(places, (size_t)count, sizeof *places, compare_places);
+  image_of_sorted(places, count, image);
+}
+
+// The same pair as by sorting: the first two on the least place that has two.
+static void image_by_marking(Arena *scratch, const int64_t *offsets, int64_t count, int64_t places,
+                             PointImage *image) {
+  int32_t *owners = arena_array(scratch, int32_t, places); // ordinal + 1
+  int64_t least = INT64_MAX;
+  for (int64_t i = 0; i < count; i++) {
+    int32_t *owner = &owners[offsets[i]];
+    if (*owner && offsets[i] < least) {
+      least = offsets[i];
+      image->first = *owner - 1;
+      image->second = i;
+    }
+    image->count += !*owner;
+    if (!*owner) *owner = (int32_t)i + 1;
+  }
+  while (image->missing < places && owners[image->missing]) image->missing++;
+}
+
 bool layout_points_image(Context *context, const Layout *layout, PointImage *image) {
   PointDomain domain;
+  int64_t places;
   *image = (PointImage){.first = -1};
   if (!layout_points_domain(layout->extents, layout->rank, &domain)) return false;
   ArenaMark mark = arena_mark(&context->scratch);
-  int64_t *offsets = arena_array(&context->scratch, int64_t, domain.size + LANES);
-  Place *places = arena_array(&context->scratch, Place, domain.size);
+  int64_t *offsets = arena_take(&context->scratch, sizeof *offsets * (size_t)(domain.size + LANES));
   bool good = layout_points_values(context, layout->extents, layout->rank,
                                    layout_offset_expr(context, layout), offsets);
-  for (int64_t i = 0; i < domain.size; i++) places[i] = (Place){offsets[i], i};
-  qsort(places, (size_t)domain.size, sizeof *places, compare_places);
-  image_of_sorted(places, domain.size, image);
+  bool dense = layout_physical_size(layout, &places) && places <= 16 * domain.size;
+  if (good && dense)
+    image_by_marking(&context->scratch, offsets, domain.size, places, image);
+  else if (good)
+    image_by_sorting(&context->scratch, offsets, domain.size, image);
   arena_reset(&context->scratch, mark);
   return good;
 }
