@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Model files with damage, through import, planning, lowering, code, and, where that is little
-// work, a run. Every one has a process of its own, and ten seconds and 2 GB for it.
+// work, a run. Every one has a process of its own, and ten seconds and 2 GB.
 //   onnx_models FOLDER COUNT [SEED [KEEP]]   the models of a folder, then COUNT mutants of them;
 //                                            what fails is written into the folder KEEP
 //   onnx_models FILE                         one model, in this process
@@ -100,7 +100,8 @@ static bool run_apart(const char *path) {
     struct rlimit memory = {MEMORY, MEMORY}, core = {0, 0};
     if (LIMIT_ADDRESSES) setrlimit(RLIMIT_AS, &memory);
     setrlimit(RLIMIT_CORE, &core);
-    alarm(SECONDS);
+    setrlimit(RLIMIT_CPU, &(struct rlimit){SECONDS, SECONDS});
+    alarm(20 * SECONDS); // of a machine that has other things to do
     _exit(model_is_handled(path) ? 0 : EXIT_FAULT);
   }
   int status = 0;

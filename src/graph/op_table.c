@@ -97,6 +97,10 @@ static bool check_call(const OpCall *call) {
     return op_error(call, "takes %d to %d inputs, got %d", row->min_inputs, row->max_inputs, count);
   for (int i = 0; i < row->min_inputs; i++)
     if (!call->inputs[i]) return op_error(call, "input %d is missing", i);
+  for (int i = 0; i < count; i++)
+    if (call->inputs[i] && call->inputs[i]->rank > TE_MAX_RANK)
+      return op_error(call, "takes tensors of at most %d axes, got %d", TE_MAX_RANK,
+                      call->inputs[i]->rank);
   for (int i = 0; i < call->node->attrs.count; i++)
     if (!knows_attr(row, call->node->attrs.items[i].key))
       return op_error(call, "has no attribute '%s'%s%s", call->node->attrs.items[i].key,

@@ -241,6 +241,8 @@ static const Bad bad[] = {
     {"in x float N+1x3; node Relu r x y; out y", NULL, NULL,
      "input 'x' [N+1, 3]: dimension 0 is free; give it with --dim N=1 or --input-shape x=1x3"},
     {"in x float N-4; node Relu r x y; out y", "N=3", NULL, "dimension 0 would be -1"},
+    {"in x float 1x1x1x1x1x1x1x1x1x1x1x1x2; node Relu r x y; out y", NULL, NULL,
+     "'x' has 13 axes, more than the 12 that are supported"},
     {"in x float Nx3; node Relu r x y; out y", "x=1x4", NULL, "does not agree with the model"},
     {"in x float 2; node Relu r x y; out y", "xx=2", NULL, "did you mean 'x'?"},
     {"in x float 2; node Relu r x y; out y", "x=1y4", NULL, "'x=1y4' is not a shape"},

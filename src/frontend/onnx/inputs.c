@@ -2,6 +2,7 @@
 // What the graph takes and holds: inputs become parameters; initializers become constants whose
 // data stay in the mapped file.
 #include "frontend/onnx/import.h"
+#include "te/te.h"
 
 // ---- Inputs -----------------------------------------------------------------------------------
 
@@ -36,6 +37,11 @@ static Value *import_parameter(Importer *importer, const OnnxValue *input) {
 
 bool importer_size_ok(Importer *importer, const Value *value) {
   int64_t bytes = value_static_bytes(value);
+  if (value->rank > TE_MAX_RANK)
+    return diag_error(importer->context, value->pos,
+                      "'%s' has %d axes, more than the %d that are "
+                      "supported",
+                      value->name, value->rank, TE_MAX_RANK);
   if (bytes >= 0 && bytes < INT64_C(1) << 47) return true;
   Text text = text_new(&importer->context->arena);
   for (int i = 0; i < value->rank; i++)
@@ -52,8 +58,9 @@ static bool name_is_new(Importer *importer, Str name) {
 }
 
 static void give_constant(Importer *importer, Str name, ConstData *data) {
-  if (data)
-    scope_give(importer, name, value_constant(importer->context, data));
+  Value *value = data ? value_constant(importer->context, data) : NULL;
+  if (value && importer_size_ok(importer, value))
+    scope_give(importer, name, value);
   else
     scope_poison(importer, name);
 }
