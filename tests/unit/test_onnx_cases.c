@@ -179,7 +179,6 @@ static const struct {
     {"_training_mode", "training is not computed"},
     {"identity_opt", "optional values"},
     {"identity_sequence", "sequences"},
-    {"operator_add_", "broadcasting as it was in opset 6"},
 };
 
 typedef enum Outcome { PASSED, UNSUPPORTED, FAILED, OUTCOMES } Outcome;

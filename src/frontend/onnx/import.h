@@ -7,7 +7,7 @@
 #include "frontend/onnx/onnx.h"
 #include "frontend/onnx/onnx_proto.h"
 
-enum { ONNX_OLDEST_OPSET = 7, ONNX_NEWEST_OPSET = 28 }; // older: what did not change since
+enum { ONNX_OLDEST_OPSET = 7, ONNX_NEWEST_OPSET = 28 }; // older: see older.c
 
 typedef struct Import Import;
 
@@ -187,6 +187,11 @@ void import_call(Import *import, const OnnxFunction *function);
 // The node as it stands in a function that is expanded: what it takes from attributes and inputs of
 // the call is put in.
 const OnnxNode *function_node(Importer *importer, const OnnxNode *node);
+
+// older.c: a node with the attributes that its operator has since opset 7, and what the older ones
+// say of its inputs. False with a diagnostic.
+const OnnxNode *older_node(Import *import, const OnnxNode *given);
+bool older_inputs(Import *import, const OnnxNode *given);
 
 // fold.c: what is known at import. True when the node's result is known and was set.
 bool import_fold(Import *import);

@@ -251,15 +251,6 @@ static bool is_onnx_domain(Str domain) {
   return !*domain || strcmp(domain, "ai.onnx") == 0;
 }
 
-// Whose meaning changed with opset 7 without an attribute that would show it.
-static bool changed_since(const Import *import) {
-  static const char *const changed[] = {"BatchNormalization", "Dropout", "PRelu"};
-  for (int i = 0; i < COUNT_OF(changed); i++)
-    if (strcmp(import->node->op_type, changed[i]) == 0)
-      return import_opset(import) < ONNX_OLDEST_OPSET;
-  return false;
-}
-
 // "alpha fmod" to "alpha:float fmod:int".
 static const char *attributes_of(Context *context, const char *names) {
   static const char *const others[] = {
@@ -282,13 +273,6 @@ static const OnnxRow *row_of(Import *import) {
   if (!is_onnx_domain(node->domain)) {
     import_refuse(import, "operators of domain '%s' are not supported: write it with standard ones",
                   node->domain);
-    return NULL;
-  }
-  if (changed_since(import)) {
-    import_refuse(import,
-                  "its form before opset %d is not supported: convert the model with "
-                  "onnx.version_converter",
-                  ONNX_OLDEST_OPSET);
     return NULL;
   }
   const OnnxRow *row = onnx_row_find(node->op_type);
@@ -359,6 +343,13 @@ Str importer_name(const Importer *importer, const OnnxNode *node) {
   return str_format(importer->context, "%s%s", importer->scope->path, onnx_node_name(node));
 }
 
+// Attributes and inputs as the newer opsets have them.
+static bool check_node(Import *import) {
+  const OnnxNode *given = import->node;
+  import->node = older_node(import, given);
+  return import_check_attributes(import) && collect_inputs(import) && older_inputs(import, given);
+}
+
 void importer_node(Importer *importer, const OnnxNode *given) {
   const OnnxNode *node = function_node(importer, given);
   const OnnxFunction *function = importer_function(importer, node);
@@ -373,8 +364,7 @@ void importer_node(Importer *importer, const OnnxNode *given) {
   import->row = function ? NULL : row_of(import);
   if (function)
     import_call(import, function);
-  else if (import->row && import_check_attributes(import) && collect_inputs(import) &&
-           !import_fold(import))
+  else if (import->row && check_node(import) && !import_fold(import))
     import->row->import ? import->row->import(import) : import_as_it_is(import);
   poison_outputs(import);
 }

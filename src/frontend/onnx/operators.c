@@ -221,7 +221,12 @@ static void finish_reshape(Import *import, Node *node) {
 
 static void import_reshape_node(Import *import) {
   IntArray shape;
-  if (!import_constant_ints(import, 1, &shape)) return;
+  bool present;
+  if (!import_list(import, 1, "shape", &shape, &present)) return;
+  if (!present) {
+    import_refuse(import, "its shape is missing");
+    return;
+  }
   Node *node = import_begin(import, "reshape", import->inputs, 1);
   import_set_ints(import, node, "shape", shape);
   if (import_int(import, "allowzero", 0)) node_set_int(import->context, node, "allow_zero", 1);
@@ -401,7 +406,7 @@ static const OnnxRow rows[] = {
     {"ReduceProd", 1, 2, REDUCE_ATTRIBUTES, import_reduce},
     {"ReduceSum", 1, 2, REDUCE_ATTRIBUTES, import_reduce},
     {"ReduceSumSquare", 1, 2, REDUCE_ATTRIBUTES, import_reduce},
-    {"Reshape", 2, 2, "allowzero:int", import_reshape_node},
+    {"Reshape", 1, 2, "allowzero:int shape:ints", import_reshape_node},
     {"Scan", 0, -1,
      "body:graph num_scan_inputs:int directions:ints scan_input_axes:ints "
      "scan_input_directions:ints scan_output_axes:ints scan_output_directions:ints",
