@@ -25,7 +25,8 @@ static const Option options[] = {
     {"repeat", 0, OPTION_INT, "N", "runs to measure", offsetof(RunOptions, repeat)},
     {"trace", 0, OPTION_TEXT, "T.json", "which thread ran what and when, for Perfetto",
      offsetof(RunOptions, trace)},
-    {"profile", 0, OPTION_FLAG, NULL, "time of each kernel", offsetof(RunOptions, profile)},
+    {"profile", 0, OPTION_FLAG, NULL, "time of each kernel, beside what the machine could do",
+     offsetof(RunOptions, profile)},
 };
 
 static bool save(const Session *s) {
@@ -174,29 +175,6 @@ static void show_summary(const Session *s, const char *path) {
 
 // ---- Details ----------------------------------------------------------------------------------
 
-static void show_profile(const Session *s) {
-  static const char *const heads[] = {"#", "kernel", "time", "share", "GFLOP/s", "code", ""};
-  Table table = table_new(&s->cli->context->arena, "rlrrrll");
-  int64_t total = 1;
-  for (int i = 0; i < COUNT_OF(heads); i++) table_cell(&table, "%s", heads[i]);
-  for (int i = 0; i < s->program->steps.count; i++) total += s->step_ns[i];
-  for (int i = 0; i < s->program->steps.count; i++) {
-    const ProgramStep *step = &s->program->steps.items[i];
-    double ns = (double)MAX_OF(s->step_ns[i], 1), work = 0;
-    for (int k = 0; k < step->plan->stage_count; k++)
-      work += stage_operations(step->plan->stages[k]);
-    table_cell(&table, "%d", i + 1);
-    table_cell(&table, "%s", step->plan->name);
-    table_cell(&table, "%.1f us", ns * 1e-3 / s->runs);
-    table_cell(&table, "%.1f %%", 100 * ns / (double)total);
-    table_cell(&table, "%.1f", work * s->runs / ns);
-    table_cell(&table, "k%d", step->kernel);
-    table_cell(&table, "%s", step->plan->choice.slow ? "slow" : "");
-  }
-  printf("\n");
-  table_print(&table, stdout);
-}
-
 static void show_values(const Session *s) {
   enum { SHOWN = 8 };
   for (int i = 0; i < s->output_count; i++) {
@@ -211,11 +189,7 @@ static void show_values(const Session *s) {
 }
 
 static int show_json(const Session *s) {
-  json_t *kernels = json_array();
-  for (int i = 0; s->step_ns && i < s->program->steps.count; i++)
-    json_array_append_new(kernels,
-                          json_pack("{s:s, s:f}", "name", s->program->steps.items[i].plan->name,
-                                    "ms", (double)s->step_ns[i] * 1e-6 / s->runs));
+  json_t *kernels = s->step_ns ? profile_json(s) : json_array();
   json_t *object = json_pack("{s:{s:f, s:f, s:f}, s:f, s:I, s:i, s:o}", "latency_ms", "median",
                              s->latency.median * 1e3, "p10", s->latency.p10 * 1e3, "p90",
                              s->latency.p90 * 1e3, "first_result_s", s->first_seconds,
@@ -235,7 +209,7 @@ static int run_file(Session *s, const RunOptions *o) {
   if (s->cli->output && strcmp(s->cli->output, "-") == 0) return STATUS_DONE; // that was all
   if (s->cli->json) return show_json(s);
   show_summary(s, path);
-  if (s->step_ns) show_profile(s);
+  if (s->step_ns) profile_show(s);
   if (!s->cli->output) show_values(s);
   return STATUS_DONE;
 }

@@ -3,6 +3,8 @@
 #include "cli/kernel.h"
 #include "cli/trace.h"
 
+#include <math.h>
+
 static double seconds_since(int64_t start) {
   return (double)(clock_now_ns() - start) * 1e-9;
 }
@@ -81,35 +83,50 @@ bool session_begin(Session *s, const GraphFunc *graph, const InputContents *cont
   return session_ready(s);
 }
 
-static bool run_once(Session *s, bool profile) {
+enum { MOST_RUNS = 1000000, MOST_PROFILED = 1000 };
+
+static bool run_once(Session *s, int64_t *step_ns) {
   if (s->trace) return trace_call(s->trace);
   if (s->kernel_code) return kernel_code_run(s->kernel_code, 0, s->pool, s->kernel_args);
-  if (profile) return executable_profile(s->executable, s->pool, s->inputs, s->outputs, s->step_ns);
+  if (step_ns) return executable_profile(s->executable, s->pool, s->inputs, s->outputs, step_ns);
   return executable_run(s->executable, s->pool, s->inputs, s->outputs);
 }
 
+// The run whose time is nearest to the median, of those whose steps were timed.
+static int typical_run(const Session *s, const double *samples, int count) {
+  int best = 0;
+  for (int i = 1; i < count; i++)
+    if (fabs(samples[i] - s->latency.median) < fabs(samples[best] - s->latency.median)) best = i;
+  return best;
+}
+
 bool session_measure(Session *s, int64_t repeat, bool profile) {
-  enum { MOST_RUNS = 1000000 };
   Arena *arena = &s->cli->context->arena;
   s->runs = (int)MIN_OF(MAX_OF(repeat, 1), MOST_RUNS);
   double *samples = arena_array(arena, double, s->runs);
-  profile &= s->program != NULL; // a kernel is one step
-  s->step_ns = profile ? arena_array(arena, int64_t, s->program->steps.count) : NULL;
+  int profiled = profile && s->program ? MIN_OF(s->runs, MOST_PROFILED) : 0; // a kernel is one step
+  int steps = s->program ? s->program->steps.count : 0;
+  int64_t *step_ns = arena_array(arena, int64_t, (int64_t)profiled * steps + 1);
   int64_t start = clock_now_ns();
-  if (!run_once(s, profile)) return false;
+  if (!run_once(s, profiled ? step_ns : NULL)) return false;
   samples[0] = seconds_since(start);
   s->first_seconds = seconds_since(s->start_ns);
-  if (profile && s->runs > 1)
-    memset(s->step_ns, 0, sizeof *s->step_ns * (size_t)s->program->steps.count);
+  if (s->runs > 1) memset(step_ns, 0, sizeof *step_ns * (size_t)(profiled ? steps : 0));
   Progress progress = progress_begin("measuring", s->runs);
   for (int i = 0; s->runs > 1 && i < s->runs; i++) {
     start = clock_now_ns();
-    if (!run_once(s, profile)) return false;
+    if (!run_once(s, i < profiled ? step_ns + (int64_t)i * steps : NULL)) return false;
     samples[i] = seconds_since(start);
     progress_step(&progress, i + 1);
   }
   progress_end(&progress);
-  s->latency = spread_of(samples, s->runs);
+  double *sorted = arena_copy(arena, samples, sizeof *samples * (size_t)s->runs);
+  s->latency = spread_of(sorted, s->runs);
+  if (profiled) {
+    int typical = typical_run(s, samples, profiled);
+    s->step_ns = step_ns + (int64_t)typical * steps;
+    s->profiled_seconds = samples[typical];
+  }
   return true;
 }
 

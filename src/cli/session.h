@@ -27,11 +27,12 @@ typedef struct Session {
   int input_count, output_count;
   TargetReport target;
   LowerReport lower_report;
-  struct Trace *trace; // cli/trace.h; NULL: none is kept
+  struct Trace *trace;                // cli/trace.h; NULL: none is kept
   double code_seconds, first_seconds; // both from the start; the second to the first result
   Spread latency;                     // seconds of a run
   int runs;
-  int64_t *step_ns; // of all runs together, by step; NULL without a profile
+  int64_t *step_ns;        // of a run that took the median time, by step; NULL without a profile
+  double profiled_seconds; // that run
 } Session;
 
 // What inputs hold: `--input`, else random or zero as `fill` says; NULL: they must be given.
@@ -48,6 +49,9 @@ bool session_begin(Session *session, const GraphFunc *graph, const InputContents
 bool session_ready(Session *session); // code is made: threads are
 // Runs once, and if `repeat` is more than 1 so often again, which then are the latency.
 bool session_measure(Session *session, int64_t repeat, bool profile);
+// profile.c: the kernels of a measured model with their times, as a table, as a list of objects.
+void profile_show(const Session *session);
+struct json_t *profile_json(const Session *session);
 
 int session_threads(const Session *session);
 double session_operations(const Session *session); // of a run

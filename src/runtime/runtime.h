@@ -19,8 +19,8 @@ bool machine_limit(HostMachine *machine, const char *level);
 // The fp32 multiply-adds that one core does in registers, in GFLOP/s: the best of several runs
 // that take about `seconds` together. 0 on processors other than x86-64.
 double machine_fma_peak(const HostMachine *machine, double seconds);
-// GB/s of a copy from and to memory, bytes read and written both counted, by one core; `bytes` is
-// the size of each side. 0 when memory is short.
+// GB/s of a copy, bytes read and written both counted, by one core; `bytes` is the size of each
+// side, so small ones stay in caches. 0 when memory is short.
 double machine_copy_bandwidth(size_t bytes);
 
 // ---- Clocks ----------------------------------------------------------------------------------

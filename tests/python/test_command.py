@@ -42,6 +42,24 @@ def save_tensor(path, array):
     path.write_bytes(numpy_helper.from_array(np.asarray(array)).SerializeToString())
 
 
+# ---- Profiles
+
+
+def test_profile_sums_to_the_run():
+    """The rows of the table are all of a run: shares add up to 100 %."""
+    digits = ROOT / "examples" / "digits" / "digits.onnx"
+    text = pleat("run", digits, "--fill", "random", "--profile", "--repeat", 50)
+    rows = [line for line in text.splitlines() if " us " in line and " % " in line and
+            "latency" not in line]
+    shares = [float(line.split(" us ")[1].split()[0]) for line in rows]
+    assert len(shares) > 10 and "around them" in rows[-1]
+    assert abs(sum(shares) - 100) < 0.1 * len(shares)
+    kernels = json.loads(pleat("run", digits, "--fill", "random", "--profile", "--json"))["kernels"]
+    assert len(kernels) == len(rows) - 1
+    for kernel in kernels:
+        assert kernel["ms"] > 0 and kernel["gbs"] > 0 and 0 < kernel["of_limit"]
+
+
 # ---- Test data
 
 
