@@ -5,14 +5,12 @@
 #define PLEAT_LAYOUT_SUPPORT_H
 
 #include "layout/layout.h"
+#include "context_support.h"
 
-#include <setjmp.h>
 #include <stdlib.h>
-#include <cmocka.h>
 
 enum { MAX_AXES = 12, MAX_PLACES = 1 << 16 };
 
-static Context *context;
 static uint64_t seed = 2024;
 
 static int random_below(int n) {

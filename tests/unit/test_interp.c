@@ -1,23 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "interp/interp.h"
+#include "context_support.h"
 
 #include <math.h>
-#include <setjmp.h>
 #include <stdlib.h>
-#include <cmocka.h>
-
-static Context *context;
-
-static int set_up(void **state) {
-  (void)state;
-  return (context = context_new()) ? 0 : -1;
-}
-
-static int tear_down(void **state) {
-  (void)state;
-  context_free(context);
-  return 0;
-}
 
 static Expr *i32(int64_t value) {
   return expr_int(context, DTYPE_INT32, value);
@@ -127,8 +113,10 @@ static void test_blocks_initialise_and_obey_predicates(void **state) {
       for (int j = 0; j < N; j++) {
         float sum = 0;
         for (int k = 0; k < K; k++) sum += a[i * K + k] * b[k * N + j];
-        if (i < limit) assert_true(c[i * N + j] == sum);
-        else assert_true(isnan(c[i * N + j]));
+        if (i < limit)
+          assert_true(c[i * N + j] == sum);
+        else
+          assert_true(isnan(c[i * N + j]));
       }
   }
 }
@@ -139,8 +127,8 @@ static void test_symbolic_sizes_come_from_arguments(void **state) {
   Expr *twice = expr_mul(context, n, i32(2));
   Buffer *b = buffer_new(context, "B", DTYPE_INT32, &twice, 1, NULL);
   Buffer *a = buffer_new(context, "A", DTYPE_INT32, &n, 1, NULL);
-  Stmt *store = stmt_store(context, b, (Expr *[]){expr_add(context, i, n)}, 1,
-                           expr_load(context, a, &i, 1));
+  Stmt *store =
+      stmt_store(context, b, (Expr *[]){expr_add(context, i, n)}, 1, expr_load(context, a, &i, 1));
   PrimFunc *func =
       func_of((Buffer *[]){b, a}, 2, stmt_for(context, i, i32(0), n, LOOP_SERIAL, store));
   int32_t from[3] = {5, 6, 7}, to[6] = {0};
@@ -165,8 +153,8 @@ static void test_calls_pass_storage_and_scalars(void **state) {
   Buffer *x = buffer_static(context, "X", DTYPE_INT32, (int64_t[]){2}, 1, NULL);
   Expr *k = expr_var(context, "k", DTYPE_INT32), *zero = i32(0);
   Stmt *body = stmt_store(context, x, &zero, 1, expr_add(context, k, i32(1)));
-  PrimFunc *callee = prim_func_new(context, "callee", (Expr *[]){x->data, k},
-                                   (Buffer *[]){x, NULL}, 2, body);
+  PrimFunc *callee =
+      prim_func_new(context, "callee", (Expr *[]){x->data, k}, (Buffer *[]){x, NULL}, 2, body);
   module_add_prim(module, callee);
   Buffer *a = buffer_static(context, "A", DTYPE_INT32, shape, 1, NULL);
   Expr *i = expr_var(context, "i", DTYPE_INT32), *element = expr_load(context, a, &i, 1);
@@ -194,8 +182,8 @@ static void test_externs_are_called_by_name(void **state) {
   InterpOptions options = {.externs = externs, .extern_count = 1};
   Expr *half = expr_float(context, DTYPE_FLOAT32, 0.5), *zero = i32(0);
   Buffer *out = buffer_static(context, "out", DTYPE_FLOAT32, (int64_t[]){1}, 1, NULL);
-  Stmt *store = stmt_store(context, out, &zero, 1,
-                           expr_call(context, DTYPE_FLOAT32, "add_ten", &half, 1));
+  Stmt *store =
+      stmt_store(context, out, &zero, 1, expr_call(context, DTYPE_FLOAT32, "add_ten", &half, 1));
   float result;
   InterpTensor arg = tensor(DTYPE_FLOAT32, 1, (int64_t[]){1}, &result);
   assert_true(interp_run(context, NULL, func_of(&out, 1, store), &arg, 1, &options));
@@ -256,8 +244,8 @@ static void test_a_matched_view_sees_its_region(void **state) {
     view->strides = (Expr *[]){s0, s1};
     if (with_offset) view->offset = expr_var(context, "o", DTYPE_INT32);
     MatchBuffer match = {view, {a, (Expr *[]){i32(1), i32(2)}, (Expr *[]){i32(2), i32(3)}}};
-    Block block = {.name = "b", .predicate = expr_bool(context, true), .match_count = 1,
-                   .matches = &match};
+    Block block = {
+        .name = "b", .predicate = expr_bool(context, true), .match_count = 1, .matches = &match};
     block.body = stmt_store(context, view, (Expr *[]){i32(1), i32(2)}, 2, i32(77));
     int32_t data[24] = {0};
     InterpTensor arg = tensor(DTYPE_INT32, 2, (int64_t[]){4, 6}, data);
@@ -296,14 +284,14 @@ static void test_while_let_if_and_assert(void **state) {
   Expr *zero = i32(0), *one = i32(1), *x = expr_var(context, "x", DTYPE_INT32);
   Buffer *out = buffer_static(context, "out", DTYPE_INT32, shape, 1, NULL);
   Expr *counter = expr_load(context, out, &zero, 1);
-  Stmt *step = stmt_let(context, x, expr_add(context, counter, one),
-                        stmt_store(context, out, &zero, 1, x));
+  Stmt *step =
+      stmt_let(context, x, expr_add(context, counter, one), stmt_store(context, out, &zero, 1, x));
   Stmt loop = {.kind = STMT_WHILE};
   loop.as.repeat.condition = expr_lt(context, counter, i32(5));
   loop.as.repeat.body = step;
-  Stmt *branch = stmt_if(context, expr_binary(context, EXPR_EQ, counter, i32(5)),
-                         stmt_store(context, out, &one, 1, i32(8)),
-                         stmt_store(context, out, &one, 1, i32(9)));
+  Stmt *branch =
+      stmt_if(context, expr_binary(context, EXPR_EQ, counter, i32(5)),
+              stmt_store(context, out, &one, 1, i32(8)), stmt_store(context, out, &one, 1, i32(9)));
   Stmt check = {.kind = STMT_ASSERT};
   check.as.check.condition = expr_lt(context, counter, i32(5));
   check.as.check.message = expr_string(context, "five is too many");
@@ -386,12 +374,12 @@ static void test_other_errors(void **state) {
 // ---- Types ------------------------------------------------------------------------------------
 
 static const DType int_types[] = {
-    {TYPE_INT, 4, 1},  {TYPE_INT, 8, 1},   {TYPE_INT, 16, 1},  {TYPE_INT, 32, 1},
-    {TYPE_INT, 64, 1}, {TYPE_UINT, 4, 1},  {TYPE_UINT, 8, 1},  {TYPE_UINT, 16, 1},
+    {TYPE_INT, 4, 1},   {TYPE_INT, 8, 1},   {TYPE_INT, 16, 1}, {TYPE_INT, 32, 1},
+    {TYPE_INT, 64, 1},  {TYPE_UINT, 4, 1},  {TYPE_UINT, 8, 1}, {TYPE_UINT, 16, 1},
     {TYPE_UINT, 32, 1}, {TYPE_UINT, 64, 1},
 };
 static const DType float_types[] = {
-    {TYPE_FLOAT, 16, 1}, {TYPE_FLOAT, 32, 1},      {TYPE_FLOAT, 64, 1},
+    {TYPE_FLOAT, 16, 1},  {TYPE_FLOAT, 32, 1},      {TYPE_FLOAT, 64, 1},
     {TYPE_BFLOAT, 16, 1}, {TYPE_FLOAT8_E4M3, 8, 1}, {TYPE_FLOAT8_E5M2, 8, 1},
 };
 
@@ -449,9 +437,9 @@ static void test_unsigned_order_and_shifts(void **state) {
   assert_int_equal(evaluate_int(raw_int(EXPR_SHIFT_RIGHT, u64, -1, 60)), 15);
   assert_int_equal(evaluate_int(raw_int(EXPR_SHIFT_RIGHT, i64, -16, 3)), -2);
   assert_int_equal(evaluate_int(raw_int(EXPR_SHIFT_LEFT, DTYPE_INT8, 5, 6)), 64);
-  assert_int_equal(evaluate_int(raw(EXPR_BIT_NOT, DTYPE_UINT8, expr_int(context, DTYPE_UINT8, 5),
-                                    NULL, NULL)),
-                   250);
+  assert_int_equal(
+      evaluate_int(raw(EXPR_BIT_NOT, DTYPE_UINT8, expr_int(context, DTYPE_UINT8, 5), NULL, NULL)),
+      250);
 }
 
 static void test_floats_round_to_their_type(void **state) {
@@ -479,8 +467,12 @@ static void test_casts(void **state) {
     DType through;
     double expected;
   } cases[] = {
-      {-2.75, DTYPE_INT32, -2},  {300, DTYPE_UINT8, 44},          {2.5, DTYPE_BOOL, 1},
-      {0, DTYPE_BOOL, 0},        {0.1, DTYPE_FLOAT32, (float)0.1}, {65520, DTYPE_FLOAT16, INFINITY},
+      {-2.75, DTYPE_INT32, -2},
+      {300, DTYPE_UINT8, 44},
+      {2.5, DTYPE_BOOL, 1},
+      {0, DTYPE_BOOL, 0},
+      {0.1, DTYPE_FLOAT32, (float)0.1},
+      {65520, DTYPE_FLOAT16, INFINITY},
       {1.01, DTYPE_BFLOAT16, 1.0078125},
   };
   for (int i = 0; i < COUNT_OF(cases); i++) {
@@ -512,8 +504,8 @@ static void test_every_operation_has_a_meaning(void **state) {
       DType type = floats ? DTYPE_FLOAT32 : info->class == OP_LOGIC ? DTYPE_BOOL : DTYPE_INT32;
       DType result = info->result == OP_BOOL ? DTYPE_BOOL : type;
       Expr *one = expr_const(context, type, 1);
-      Expr *e = raw((ExprOp)op, result, one, info->arity > 1 ? one : NULL,
-                    info->arity > 2 ? one : NULL);
+      Expr *e =
+          raw((ExprOp)op, result, one, info->arity > 1 ? one : NULL, info->arity > 2 ? one : NULL);
       char out[16];
       if (!evaluate(e, NULL, NULL, out)) fail_msg("%s: no meaning", info->name);
     }
@@ -613,7 +605,6 @@ static void test_compare_finds_the_element(void **state) {
 }
 
 int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
   const struct CMUnitTest tests[] = {
       TEST(test_blocks_initialise_and_obey_predicates),
       TEST(test_symbolic_sizes_come_from_arguments),

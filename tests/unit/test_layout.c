@@ -1,22 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layouts: spellings, extents, and the questions on known cases.
 #include "layout/layout.h"
-
-#include <setjmp.h>
-#include <cmocka.h>
-
-static Context *context;
-
-static int set_up(void **state) {
-  (void)state;
-  return (context = context_new()) ? 0 : -1;
-}
-
-static int tear_down(void **state) {
-  (void)state;
-  context_free(context);
-  return 0;
-}
+#include "context_support.h"
 
 static const IndexMap *map_of(const char *text, int rank) {
   LayoutSource source = layout_source(text, rank);
@@ -396,8 +381,6 @@ static void test_hostile_text(void **state) {
   assert_null(index_map_parse(context, &source));
   assert_string_equal(array_last(&context->diags).message, "nested more than 100 deep");
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void) {
   const struct CMUnitTest tests[] = {

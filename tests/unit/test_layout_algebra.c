@@ -44,8 +44,7 @@ static const Layout *small_layout(int rank) {
 
 static void refresh(int i) {
   if (i % 200) return;
-  context_free(context);
-  context = context_new();
+  renew_context();
 }
 
 // ---- Sums and products -------------------------------------------------------------------------
@@ -430,17 +429,6 @@ static void test_symbolic_refinement(void **state) {
   assert_string_equal(layout_expr_text(context, out.factors[1].weights[0], NULL, 0), "H*W*16");
   assert_int_equal(out.factors[1].weights[1]->value, 16);
   assert_int_equal(out.factors[2].weights[0]->value, 1);
-}
-
-static int set_up(void **state) {
-  (void)state;
-  return (context = context_new()) ? 0 : -1;
-}
-
-static int tear_down(void **state) {
-  (void)state;
-  context_free(context);
-  return 0;
 }
 
 int main(void) {

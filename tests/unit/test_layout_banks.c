@@ -87,8 +87,7 @@ static void test_random_conflicts(void **state) {
     int64_t shape[3], places, extents[3];
     int rank;
     if (i % 300 == 0) {
-      context_free(context);
-      context = context_new();
+      renew_context();
     }
     const Layout *layout = random_layout(shape, &rank);
     if (!layout || !layout_physical_size(layout, &places) || places > 5000) continue;
@@ -374,8 +373,7 @@ static void test_random_swizzles(void **state) {
   for (int i = 0; i < 700; i++) {
     Search s;
     if (i % 100 == 0) {
-      context_free(context);
-      context = context_new();
+      renew_context();
     }
     random_search(&s);
     try_all(&s, 0);
@@ -497,17 +495,6 @@ static void test_refusals(void **state) {
   assert_int_equal(a.verdict, LAYOUT_UNDECIDED);
   assert_string_equal(a.reason, "a lane leaves the logical shape");
   assert_int_equal(context->error_count, 0);
-}
-
-static int set_up(void **state) {
-  (void)state;
-  return (context = context_new()) ? 0 : -1;
-}
-
-static int tear_down(void **state) {
-  (void)state;
-  context_free(context);
-  return 0;
 }
 
 int main(void) {

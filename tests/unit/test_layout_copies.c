@@ -2,26 +2,13 @@
 // Layouts with replica axes and resources: known cases, and every question on random ones against
 // brute force.
 #include "layout/layout.h"
+#include "context_support.h"
 
-#include <setjmp.h>
 #include <stdlib.h>
-#include <cmocka.h>
 
 enum { MAX_AXES = 12, MAX_PLACES = 1 << 14, MAX_COPIES = 64 };
 
-static Context *context;
 static uint64_t seed = 7;
-
-static int set_up(void **state) {
-  (void)state;
-  return (context = context_new()) ? 0 : -1;
-}
-
-static int tear_down(void **state) {
-  (void)state;
-  context_free(context);
-  return 0;
-}
 
 static int random_below(int n) {
   seed = seed * 6364136223846793005u + 1442695040888963407u;
@@ -350,21 +337,20 @@ static void test_random(void **state) {
     context->diags.count = 0;
     arena_reset(&context->scratch, mark);
     if (i % 100 == 99) {
-      tear_down(NULL);
-      set_up(NULL);
+      renew_context();
     }
   }
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(test_text, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(test_errors, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(test_compose_and_apply, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(test_replicated_tensor, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(test_replica_equality, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(test_overlapping_copies, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(test_random, set_up, tear_down),
+      TEST(test_text),
+      TEST(test_errors),
+      TEST(test_compose_and_apply),
+      TEST(test_replicated_tensor),
+      TEST(test_replica_equality),
+      TEST(test_overlapping_copies),
+      TEST(test_random),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -99,8 +99,7 @@ static void test_random_copies(void **state) {
     int64_t shape[3], other[3];
     int rank, other_rank;
     if (i % 200 == 0) {
-      context_free(context);
-      context = context_new();
+      renew_context();
     }
     const Layout *a = random_layout(shape, &rank), *b = random_layout(other, &other_rank);
     if (!a || !b || rank != other_rank) continue;
@@ -220,17 +219,6 @@ static void test_symbolic_moves(void **state) {
   assert_ptr_equal(plan.moves[1].from.resource, name("device"));
   assert_null(plan.moves[1].to.resource);
   assert_string_equal(layout_expr_text(context, plan.moves[1].to.stride, NULL, 0), "K*8");
-}
-
-static int set_up(void **state) {
-  (void)state;
-  return (context = context_new()) ? 0 : -1;
-}
-
-static int tear_down(void **state) {
-  (void)state;
-  context_free(context);
-  return 0;
 }
 
 int main(void) {

@@ -2,12 +2,10 @@
 // The digits level against brute force: forms of random expressions have the expression's values
 // and bounds that hold, and are printed as expressions of the same value.
 #include "layout/form.h"
+#include "context_support.h"
 
-#include <setjmp.h>
 #include <stdlib.h>
-#include <cmocka.h>
 
-static Context *context;
 static uint64_t seed = 12345;
 
 static int random_below(int n) {
@@ -88,8 +86,7 @@ static void test_forms_of_random_expressions(void **state) {
     int axes = 1 + random_below(3);
     int64_t extents[3] = {1, 1, 1};
     if (i % 2000 == 0) {
-      context_free(context);
-      context = context_new();
+      renew_context();
     }
     for (int j = 0; j < axes; j++) extents[j] = sizes[random_below(COUNT_OF(sizes))];
     check_form(random_expr(axes, 1 + random_below(4)), extents, axes, &points, &carried);

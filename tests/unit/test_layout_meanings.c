@@ -2,34 +2,20 @@
 // What the spellings mean: random texts of each, every place against the definition that its own
 // system gives, written here anew over numbers; and each text printed and read back.
 #include "layout/layout.h"
+#include "context_support.h"
 
 #include <ctype.h>
-#include <setjmp.h>
 #include <stdlib.h>
-#include <cmocka.h>
 
 enum { MAX_AXES = 24, ROUNDS = 500 };
 
-static Context *context;
 static uint64_t seed = 11;
-
-static int set_up(void **state) {
-  (void)state;
-  return (context = context_new()) ? 0 : -1;
-}
-
-static int tear_down(void **state) {
-  (void)state;
-  context_free(context);
-  return 0;
-}
 
 // A fresh context now and then, so that tables stay small.
 static void refresh(int round) {
   context->diags.count = 0;
   if (round % 200 != 199) return;
-  tear_down(NULL);
-  set_up(NULL);
+  renew_context();
 }
 
 static int random_below(int n) {
@@ -742,15 +728,9 @@ static void test_any_layout(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(test_names, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(test_cute, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(test_coordinates, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(test_xla, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(test_torch, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(test_bases, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(test_shards, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(test_swizzled_shards, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(test_any_layout, set_up, tear_down),
+      TEST(test_names),      TEST(test_cute),  TEST(test_coordinates), TEST(test_xla),
+      TEST(test_torch),      TEST(test_bases), TEST(test_shards),      TEST(test_swizzled_shards),
+      TEST(test_any_layout),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

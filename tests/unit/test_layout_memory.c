@@ -89,8 +89,7 @@ static void test_random_boxes(void **state) {
     int64_t shape[3], places;
     int rank;
     if (i % 300 == 0) {
-      context_free(context);
-      context = context_new();
+      renew_context();
     }
     const Layout *layout = random_layout(shape, &rank);
     if (!layout || !layout_physical_size(layout, &places) || places > 8000) continue;
@@ -218,17 +217,6 @@ static void test_bad_boxes(void **state) {
   assert_string_equal(a.reason, "the box leaves the logical shape");
   a = layout_lines(context, m, NULL, NULL, (LayoutLineSize){0, 64, 0}, 0, &out);
   assert_int_equal(a.verdict, LAYOUT_UNDECIDED);
-}
-
-static int set_up(void **state) {
-  (void)state;
-  return (context = context_new()) ? 0 : -1;
-}
-
-static int tear_down(void **state) {
-  (void)state;
-  context_free(context);
-  return 0;
 }
 
 int main(void) {

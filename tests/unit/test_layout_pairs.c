@@ -108,8 +108,7 @@ static void test_pairs(void **state) {
   long made = 0;
   for (long i = 0; made < pairs; i++) {
     if (i % PER_CONTEXT == 0) {
-      context_free(context);
-      context = context_new();
+      renew_context();
     }
     made += one_pair();
   }

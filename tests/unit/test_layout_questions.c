@@ -189,8 +189,7 @@ static void test_random_layouts(void **state) {
     int64_t shape[3];
     int rank;
     if (i % 500 == 0) {
-      context_free(context);
-      context = context_new();
+      renew_context();
     }
     const Layout *layout = random_layout(shape, &rank);
     if (!layout) continue;

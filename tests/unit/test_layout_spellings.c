@@ -1,22 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every spelling read, printed and read back, and the messages for texts that are none.
 #include "layout/layout.h"
-
-#include <setjmp.h>
-#include <cmocka.h>
-
-static Context *context;
-
-static int set_up(void **state) {
-  (void)state;
-  return (context = context_new()) ? 0 : -1;
-}
-
-static int tear_down(void **state) {
-  (void)state;
-  context_free(context);
-  return 0;
-}
+#include "context_support.h"
 
 static const Layout *layout_of(const char *text, const int64_t *shape, int rank) {
   const Layout *layout = layout_parse_static(context, text, shape, rank);
@@ -663,13 +648,8 @@ static void test_shapes(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(test_texts, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(test_table, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(test_unsayable, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(test_errors, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(test_shapes, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(test_left_out, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(test_too_many_axes, set_up, tear_down),
+      TEST(test_texts),  TEST(test_table),    TEST(test_unsayable),     TEST(test_errors),
+      TEST(test_shapes), TEST(test_left_out), TEST(test_too_many_axes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

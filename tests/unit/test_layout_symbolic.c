@@ -2,12 +2,10 @@
 // Layouts of symbolic extents: known cases, and random ones whose answers are held against
 // instances.
 #include "layout/internal.h"
+#include "context_support.h"
 
-#include <setjmp.h>
 #include <stdlib.h>
-#include <cmocka.h>
 
-static Context *context;
 static uint64_t seed = 77;
 
 static int random_below(int n) {
@@ -292,8 +290,7 @@ static void test_random(void **state) {
   int made = 0, injective = 0, onto = 0, inverses = 0, tried = 3000;
   for (int i = 0; i < tried; i++) {
     if (i % 300 == 0) {
-      context_free(context);
-      context = context_new();
+      renew_context();
     }
     LayoutFact facts[3];
     const Layout *layout = random_layout(facts);

@@ -359,8 +359,7 @@ static void test_random_views(void **state) {
     int64_t shape[3], places;
     int rank;
     if (i % 300 == 0) {
-      context_free(context);
-      context = context_new();
+      renew_context();
     }
     const Layout *layout = random_layout(shape, &rank);
     if (!layout || !layout_physical_size(layout, &places) || places > 4000) continue;
@@ -375,17 +374,6 @@ static void test_random_views(void **state) {
                 permutations);
   assert_true(affine_slices > 300 && other_slices > 300 && by_digits > 300 && by_places > 100);
   assert_true(blockings > 300 && permutations > 100 && without_nest < by_places / 4);
-}
-
-static int set_up(void **state) {
-  (void)state;
-  return (context = context_new()) ? 0 : -1;
-}
-
-static int tear_down(void **state) {
-  (void)state;
-  context_free(context);
-  return 0;
 }
 
 int main(void) {

@@ -1,21 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every target and every processor level this machine has, against the interpreter.
 #include "target_check.h"
+#include "context_support.h"
 
 #include <math.h>
-
-static Context *context;
-
-static int set_up(void **state) {
-  (void)state;
-  return (context = context_new()) ? 0 : -1;
-}
-
-static int tear_down(void **state) {
-  (void)state;
-  context_free(context);
-  return 0;
-}
 
 static Expr *i32(int64_t value) {
   return expr_int(context, DTYPE_INT32, value);
@@ -249,7 +237,6 @@ static void test_spills_are_counted_in_inner_loops(void **state) {
 
 int main(void) {
   setenv("CFLAGS", "-O0", 0); // of the C target: here it is judged, not the compiler
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
   const struct CMUnitTest tests[] = {
       TEST(test_operations_on_floats),
       TEST(test_operations_on_integers),
