@@ -9,31 +9,22 @@ const char *layout_level_name(LayoutLevel level) {
   return names[level];
 }
 
-static LayoutAnswer simple(LayoutVerdict verdict, LayoutLevel level, const char *reason) {
-  return (LayoutAnswer){.verdict = verdict, .level = level, .reason = reason};
-}
-
 static LayoutAnswer yes(LayoutLevel level) {
-  return simple(LAYOUT_YES, level, NULL);
+  return layout_said(LAYOUT_YES, level, NULL);
 }
 
 static LayoutAnswer no_at(Context *context, const int64_t *index, const int64_t *other, int rank) {
   size_t size = sizeof *index * (size_t)rank;
-  LayoutAnswer no = simple(LAYOUT_NO, LAYOUT_DIGITS, NULL);
+  LayoutAnswer no = layout_said(LAYOUT_NO, LAYOUT_DIGITS, NULL);
   no.witness = arena_copy(&context->arena, index, size);
   no.witness2 = other ? arena_copy(&context->arena, other, size) : NULL;
   no.witness_rank = rank;
   return no;
 }
 
-static bool is_empty(const Layout *layout) {
-  int64_t size;
-  return layout_logical_size(layout, &size) && size == 0;
-}
-
 static LayoutAnswer symbolic(void) {
-  return simple(LAYOUT_UNDECIDED, LAYOUT_DIGITS,
-                "not proved for all values of the symbols, nor false for those tried");
+  return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS,
+                     "not proved for all values of the symbols, nor false for those tried");
 }
 
 // ---- isl ---------------------------------------------------------------------------------------
@@ -78,13 +69,13 @@ static LayoutAnswer ask_instances(Context *context, const Layout *layout, AskLay
 // ---- Inside ------------------------------------------------------------------------------------
 
 bool layout_prove_inside(Context *context, const Layout *layout, SourcePos pos) {
-  if (is_empty(layout) || layout_digits_inside(context, layout)) return true;
+  if (layout_is_empty(layout) || layout_digits_inside(context, layout)) return true;
   const LayoutExpr *claims[2 * MAX_RANK];
   int count = layout->physical_rank;
   for (int i = 0; i < count; i++) {
     const LayoutExpr *e = layout->map->outputs[i];
-    claims[2 * i] = layout_expr(context, LAYOUT_LE, layout_const(context, 0), e, NULL);
-    claims[2 * i + 1] = layout_expr(context, LAYOUT_LT, e, layout->physical[i], NULL);
+    claims[2 * i] = layout_binary(context, LAYOUT_LE, layout_const(context, 0), e);
+    claims[2 * i + 1] = layout_binary(context, LAYOUT_LT, e, layout->physical[i]);
   }
   LayoutAnswer answer =
       layout_points_hold(context, layout->extents, layout_box_rank(layout), claims, 2 * count);
@@ -118,17 +109,17 @@ static LayoutAnswer maps_equal_symbolic(Context *context, const Layout *a, const
 LayoutAnswer layout_maps_equal(Context *context, const Layout *a, const IndexMap *b) {
   const LayoutExpr *claims[MAX_RANK];
   if (a->rank != b->input_count || a->physical_rank != b->output_count)
-    return simple(LAYOUT_NO, LAYOUT_DIGITS, "the ranks differ");
+    return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "the ranks differ");
   if (!layout_map_is_small(b))
-    return simple(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "the map is too large");
+    return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "the map is too large");
   if (a->map->replica_count || b->replica_count) return layout_copies_equal(context, a, b);
   int count = 0;
   for (int i = 0; i < a->physical_rank; i++)
     if (a->map->outputs[i] != b->outputs[i])
-      claims[count++] = layout_expr(context, LAYOUT_EQ, a->map->outputs[i], b->outputs[i], NULL);
+      claims[count++] = layout_binary(context, LAYOUT_EQ, a->map->outputs[i], b->outputs[i]);
   if (!count) return yes(LAYOUT_DIGITS);
   if (!a->is_static) return maps_equal_symbolic(context, a, b);
-  if (is_empty(a)) return yes(LAYOUT_DIGITS);
+  if (layout_is_empty(a)) return yes(LAYOUT_DIGITS);
   int64_t witness[MAX_RANK];
   Proof proof = layout_digits_maps_equal(context, a->extents, a->rank, a->map->outputs, b->outputs,
                                          a->physical_rank, witness);
@@ -160,7 +151,7 @@ static const char *map_difference(const IndexMap *a, const IndexMap *b) {
 // Extents that are not proved to be the same: "no" where they differ at some values.
 static LayoutAnswer extents_differ(Context *context, const Layout *a, const Layout *b,
                                    const char *reason) {
-  if (a->is_static && b->is_static) return simple(LAYOUT_NO, LAYOUT_DIGITS, reason);
+  if (a->is_static && b->is_static) return layout_said(LAYOUT_NO, LAYOUT_DIGITS, reason);
   for (int i = 0; i < MAX_INSTANCES; i++) {
     Instance x, y;
     if (!layout_instance(context, a, i, &x) ||
@@ -171,20 +162,20 @@ static LayoutAnswer extents_differ(Context *context, const Layout *a, const Layo
         memcmp(x.layout->physical_extents, y.layout->physical_extents,
                sizeof(int64_t) * (size_t)a->physical_rank) == 0;
     if (same) continue;
-    LayoutAnswer no = simple(LAYOUT_NO, LAYOUT_DIGITS, reason);
+    LayoutAnswer no = layout_said(LAYOUT_NO, LAYOUT_DIGITS, reason);
     no.instance = x.values;
     no.instance_count = x.count;
     return no;
   }
-  return simple(LAYOUT_UNDECIDED, LAYOUT_DIGITS, reason);
+  return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, reason);
 }
 
 LayoutAnswer layout_equal(Context *context, const Layout *a, const Layout *b) {
   if (a == b) return yes(LAYOUT_DIGITS);
   if (a->rank != b->rank || a->physical_rank != b->physical_rank)
-    return simple(LAYOUT_NO, LAYOUT_DIGITS, "the ranks differ");
+    return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "the ranks differ");
   const char *difference = map_difference(a->map, b->map);
-  if (difference) return simple(LAYOUT_NO, LAYOUT_DIGITS, difference);
+  if (difference) return layout_said(LAYOUT_NO, LAYOUT_DIGITS, difference);
   if (!same_extents(context, a, a->shape, b->shape, a->rank))
     return extents_differ(context, a, b, "the logical shapes differ");
   if (!same_extents(context, a, a->physical, b->physical, a->physical_rank))
@@ -198,10 +189,11 @@ LayoutAnswer layout_equal(Context *context, const Layout *a, const Layout *b) {
 
 static LayoutAnswer identity(Context *context, const Layout *layout) {
   if (layout->rank != layout->physical_rank)
-    return simple(LAYOUT_NO, LAYOUT_DIGITS, "the ranks differ");
+    return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "the ranks differ");
   bool same = same_extents(context, layout, layout->shape, layout->physical, layout->rank);
   if (!same && !layout->is_static) return ask_instances(context, layout, layout_is_identity);
-  if (!same) return simple(LAYOUT_NO, LAYOUT_DIGITS, "the physical shape is not the logical one");
+  if (!same)
+    return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "the physical shape is not the logical one");
   return layout_maps_equal(context, layout, index_map_identity(context, layout->rank));
 }
 
@@ -210,7 +202,7 @@ static LayoutAnswer injective_by_points(Context *context, const Layout *layout) 
   if (!layout_points_image(context, layout, &image))
     return layout_points_over_limit(context, layout->extents, layout->rank);
   if (image.first < 0) return yes(LAYOUT_POINTS);
-  LayoutAnswer no = simple(LAYOUT_NO, LAYOUT_POINTS, NULL);
+  LayoutAnswer no = layout_said(LAYOUT_NO, LAYOUT_POINTS, NULL);
   no.witness = layout_points_index(context, layout->extents, layout->rank, image.first);
   no.witness2 = layout_points_index(context, layout->extents, layout->rank, image.second);
   no.witness_rank = layout->rank;
@@ -232,7 +224,7 @@ static LayoutAnswer injective(Context *context, const Layout *layout) {
   if (!layout->is_static && ask(context, layout, QUESTION_INVERSE).verdict == LAYOUT_YES)
     return yes(LAYOUT_DIGITS);
   if (!layout->is_static) return instances_or_isl(context, layout, layout_is_injective);
-  if (is_empty(layout)) return yes(LAYOUT_DIGITS);
+  if (layout_is_empty(layout)) return yes(LAYOUT_DIGITS);
   LayoutAnswer inverse = ask(context, layout, QUESTION_INVERSE);
   if (inverse.verdict == LAYOUT_YES) return inverse;
   if (layout_digits_collision(context, layout, a, b)) return no_at(context, a, b, layout->rank);
@@ -246,7 +238,7 @@ static LayoutAnswer onto_by_points(Context *context, const Layout *layout, int64
   if (!layout_points_image(context, layout, &image))
     return layout_points_over_limit(context, layout->extents, layout->rank);
   if (image.missing == places) return yes(LAYOUT_POINTS);
-  LayoutAnswer no = simple(LAYOUT_NO, LAYOUT_POINTS, NULL);
+  LayoutAnswer no = layout_said(LAYOUT_NO, LAYOUT_POINTS, NULL);
   no.witness =
       layout_points_index(context, layout->physical_extents, layout->physical_rank, image.missing);
   no.witness_rank = layout->physical_rank;
@@ -294,9 +286,9 @@ static LayoutAnswer onto(Context *context, const Layout *layout) {
     return yes(LAYOUT_ISL);
   LayoutAnswer answer = onto_by_points(context, layout, places);
   if (answer.verdict == LAYOUT_UNDECIDED && elements < places)
-    return simple(LAYOUT_NO, LAYOUT_DIGITS,
-                  str_format(context, "%lld elements cannot fill %lld places", (long long)elements,
-                             (long long)places));
+    return layout_said(LAYOUT_NO, LAYOUT_DIGITS,
+                       str_format(context, "%lld elements cannot fill %lld places",
+                                  (long long)elements, (long long)places));
   return answer;
 }
 
@@ -330,13 +322,13 @@ static LayoutAnswer inverse(Context *context, const Layout *layout) {
   if (!layout->is_static && layout_symbolic_inverse(context, layout, &layout->cache->inverse))
     return yes(LAYOUT_DIGITS);
   if (!layout->is_static) return symbolic();
-  if (is_empty(layout)) {
+  if (layout_is_empty(layout)) {
     layout->cache->inverse = empty_inverse(context, layout);
     return yes(LAYOUT_DIGITS);
   }
   LayoutLevel level;
   if (layout_digits_inverse(context, layout, &layout->cache->inverse, &level)) return yes(level);
-  return simple(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "no closed form of the inverse was found");
+  return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "no closed form of the inverse was found");
 }
 
 static LayoutAnswer (*const question_rows[QUESTION_COUNT])(Context *, const Layout *) = {
@@ -382,7 +374,7 @@ LayoutAnswer layout_is_bijective(Context *context, const Layout *layout) {
   }
   if (answer.verdict == LAYOUT_YES) answer = layout_is_onto(context, layout);
   if (answer.verdict == LAYOUT_YES && layout_of_copies(context, layout)->rank > layout->rank)
-    return simple(LAYOUT_NO, answer.level, "elements lie in several places");
+    return layout_said(LAYOUT_NO, answer.level, "elements lie in several places");
   return answer;
 }
 
@@ -408,10 +400,10 @@ LayoutAnswer layout_divide(Context *context, const Layout *a, const Layout *b, L
   LayoutInverse inverse;
   LayoutAnswer answer = layout_inverse(context, b, &inverse);
   *out = (LayoutInverse){0};
-  if (a->rank != b->rank) return simple(LAYOUT_NO, LAYOUT_DIGITS, "the ranks differ");
+  if (a->rank != b->rank) return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "the ranks differ");
   if (answer.verdict != LAYOUT_YES) return answer;
   if (b->physical_rank + a->map->replica_count > MAX_RANK)
-    return simple(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "the division has too many axes");
+    return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "the division has too many axes");
   const LayoutExpr *outputs[MAX_RANK];
   int64_t box[MAX_RANK];
   const IndexMap *map = index_map_compose(context, a->map, inverse.map);
@@ -432,10 +424,10 @@ static LayoutAnswer search_offset(Context *context, const Layout *layout, int64_
   PointDomain domain;
   if (!layout_points_domain(layout->extents, layout->rank, &domain))
     return layout_points_over_limit(context, layout->extents, layout->rank);
-  const LayoutExpr *differs = layout_expr(context, LAYOUT_NE, layout_offset_expr(context, layout),
-                                          layout_const(context, offset), NULL);
+  const LayoutExpr *differs =
+      layout_by(context, LAYOUT_NE, layout_offset_expr(context, layout), offset);
   LayoutAnswer none = layout_points_hold(context, layout->extents, layout->rank, &differs, 1);
-  if (none.verdict == LAYOUT_YES) return simple(LAYOUT_NO, LAYOUT_POINTS, "padding");
+  if (none.verdict == LAYOUT_YES) return layout_said(LAYOUT_NO, LAYOUT_POINTS, "padding");
   memcpy(index, none.witness, sizeof *index * (size_t)layout->rank);
   return yes(LAYOUT_POINTS);
 }
@@ -451,14 +443,14 @@ LayoutAnswer layout_at_offset(Context *context, const Layout *layout, int64_t of
   }
   if (!layout_physical_size(layout, &places)) return symbolic();
   if (offset < 0 || offset >= places)
-    return simple(LAYOUT_NO, LAYOUT_DIGITS, "the offset is outside the layout");
+    return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "the offset is outside the layout");
   if (ask(context, layout, QUESTION_INVERSE).verdict != LAYOUT_YES)
     return search_offset(context, layout, offset, index);
   for (int i = layout->physical_rank - 1; i >= 0; i--) {
     place[i] = offset % layout->physical_extents[i];
     offset /= layout->physical_extents[i];
   }
-  if (is_padding(layout, place)) return simple(LAYOUT_NO, LAYOUT_DIGITS, "padding");
+  if (is_padding(layout, place)) return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "padding");
   if (!index_map_apply(layout->cache->inverse.map, place, index))
     bug(context, "the inverse of %s has no value", index_map_text(context, layout->map));
   return yes(LAYOUT_DIGITS);

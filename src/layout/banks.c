@@ -16,9 +16,8 @@ const IndexMap *layout_run_lanes(Context *context, int rank, const int64_t *star
   const LayoutExpr *outputs[MAX_RANK];
   Str name = str_intern(context, "lane");
   for (int i = 0; i < rank; i++) outputs[i] = layout_const(context, start ? start[i] : 0);
-  const LayoutExpr *along =
-      layout_expr(context, LAYOUT_MUL, layout_axis(context, 0), layout_const(context, step), NULL);
-  outputs[axis] = layout_expr(context, LAYOUT_ADD, along, outputs[axis], NULL);
+  const LayoutExpr *along = layout_by(context, LAYOUT_MUL, layout_axis(context, 0), step);
+  outputs[axis] = layout_binary(context, LAYOUT_ADD, along, outputs[axis]);
   return index_map_new(context, 1, &name, rank, outputs, NULL, NULL, 0);
 }
 
@@ -94,7 +93,7 @@ bool layout_access_separates(Context *context, const Layout *at, LayoutOp op) {
   const LayoutExpr *alone = layout_expr_substitute(context, e, still, lane);
   const LayoutExpr *origin = layout_expr_substitute(context, position, still, lane);
   LayoutOp less = op == LAYOUT_XOR ? LAYOUT_XOR : LAYOUT_SUB;
-  e = layout_expr(context, op, position, layout_expr(context, less, alone, origin, NULL), NULL);
+  e = layout_binary(context, op, position, layout_binary(context, less, alone, origin));
   return layout_maps_equal(context, at, index_map_with_outputs(context, at->map, &e)).verdict ==
          LAYOUT_YES;
 }
@@ -108,7 +107,7 @@ static bool positions_aligned(Context *context, const Layout *at, int64_t unit) 
   const LayoutExpr *e = layout_expr_substitute(context, at->map->outputs[0], axes, at->rank);
   const LayoutExpr *origin = layout_expr_substitute(context, e, still, at->rank);
   const LayoutExpr *rest =
-      layout_expr(context, LAYOUT_MOD, layout_expr(context, LAYOUT_SUB, e, origin, NULL), by, NULL);
+      layout_binary(context, LAYOUT_MOD, layout_binary(context, LAYOUT_SUB, e, origin), by);
   const Layout *rests = layout_try(context, index_map_with_outputs(context, at->map, &rest),
                                    at->shape, &by, at->facts);
   return rests && layout_maps_equal(context, rests, index_map_with_outputs(context, at->map, &zero))

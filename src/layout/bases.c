@@ -265,13 +265,10 @@ static bool invert(LayoutReader *r, const Bases *b, Inverse *v) {
   return true;
 }
 
-static const LayoutExpr *binary(Context *context, LayoutOp op, const LayoutExpr *a, int64_t b) {
-  return layout_expr(context, op, a, layout_const(context, b), NULL);
-}
-
 static const LayoutExpr *bit_of(Context *context, int axis, int bit) {
-  const LayoutExpr *e = binary(context, LAYOUT_DIV, layout_axis(context, axis), (int64_t)1 << bit);
-  return binary(context, LAYOUT_MOD, e, 2);
+  const LayoutExpr *e =
+      layout_by(context, LAYOUT_DIV, layout_axis(context, axis), (int64_t)1 << bit);
+  return layout_by(context, LAYOUT_MOD, e, 2);
 }
 
 // Hardware bit `at` as an exclusive or of logical bits and bits of the replica axis.
@@ -280,10 +277,10 @@ static const LayoutExpr *place_bit(Context *context, const Bases *b, const Inver
   for (int axis = 0; axis < b->rank; axis++)
     for (int i = v->first[axis]; i < v->first[axis + 1]; i++)
       if (v->elements[i] >> at & 1)
-        e = layout_expr(context, LAYOUT_XOR, e, bit_of(context, axis, i - v->first[axis]), NULL);
+        e = layout_binary(context, LAYOUT_XOR, e, bit_of(context, axis, i - v->first[axis]));
   for (int i = 0; i < v->copy_count; i++)
     if (v->copies[i] >> at & 1)
-      e = layout_expr(context, LAYOUT_XOR, e, bit_of(context, b->rank, i), NULL);
+      e = layout_binary(context, LAYOUT_XOR, e, bit_of(context, b->rank, i));
   return e;
 }
 
@@ -292,8 +289,7 @@ static const LayoutExpr *place_index(Context *context, const Bases *b, const Inv
   const LayoutExpr *e = layout_const(context, 0);
   for (int i = 0; i < place->count; i++) {
     const LayoutExpr *bit = place_bit(context, b, v, place->first + i);
-    e = layout_expr(context, LAYOUT_ADD, e, binary(context, LAYOUT_MUL, bit, (int64_t)1 << i),
-                    NULL);
+    e = layout_binary(context, LAYOUT_ADD, e, layout_by(context, LAYOUT_MUL, bit, (int64_t)1 << i));
   }
   return layout_expr_simplify(context, e, box, rank);
 }
@@ -387,9 +383,9 @@ static const IndexMap *linear_map(Context *context, const Layout *layout, const 
       for (int axis = 0; axis < layout_box_rank(layout); axis++)
         for (int j = 0; j < l->axis_bits[axis]; j++)
           if (l->vectors[at++] >> (l->first[i] + bit) & 1)
-            e = layout_expr(context, LAYOUT_XOR, e, bit_of(context, axis, j), NULL);
-      outputs[i] = layout_expr(context, LAYOUT_ADD, outputs[i],
-                               binary(context, LAYOUT_MUL, e, (int64_t)1 << bit), NULL);
+            e = layout_binary(context, LAYOUT_XOR, e, bit_of(context, axis, j));
+      outputs[i] = layout_binary(context, LAYOUT_ADD, outputs[i],
+                                 layout_by(context, LAYOUT_MUL, e, (int64_t)1 << bit));
     }
   }
   return index_map_with_outputs(context, layout->map, outputs);

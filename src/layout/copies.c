@@ -11,10 +11,6 @@
 
 #include <stdlib.h>
 
-static LayoutAnswer simple(LayoutVerdict verdict, LayoutLevel level, const char *reason) {
-  return (LayoutAnswer){.verdict = verdict, .level = level, .reason = reason};
-}
-
 // ---- The layout of the copies ------------------------------------------------------------------
 
 static const IndexMap *unfolded(Context *context, const IndexMap *map) {
@@ -84,9 +80,9 @@ static bool is_separable(Context *context, const Layout *copies, int rank) {
   const LayoutExpr *sums[MAX_RANK];
   for (int i = 0; i < copies->physical_rank; i++) {
     const LayoutExpr *e = copies->map->outputs[i];
-    sums[i] = layout_expr(context, LAYOUT_ADD, at_zero(context, e, rank, copies->rank),
-                          at_zero(context, e, 0, rank), NULL);
-    sums[i] = layout_expr(context, LAYOUT_SUB, sums[i], at_zero(context, e, 0, copies->rank), NULL);
+    sums[i] = layout_binary(context, LAYOUT_ADD, at_zero(context, e, rank, copies->rank),
+                            at_zero(context, e, 0, rank));
+    sums[i] = layout_binary(context, LAYOUT_SUB, sums[i], at_zero(context, e, 0, copies->rank));
   }
   const IndexMap *map = index_map_with_outputs(context, copies->map, sums);
   return layout_maps_equal(context, copies, map).verdict == LAYOUT_YES;
@@ -133,8 +129,8 @@ static const Layout *base_layout(Context *context, const Layout *copies, int ran
   index_map_apply(map, zeros, origin);
   for (int i = 0; i < map->output_count; i++)
     outputs[i] =
-        layout_expr(context, LAYOUT_ADD, at_zero(context, map->outputs[i], rank, copies->rank),
-                    layout_const(context, first[i] - origin[i]), NULL);
+        layout_by(context, LAYOUT_ADD, at_zero(context, map->outputs[i], rank, copies->rank),
+                  first[i] - origin[i]);
   map = index_map_new(context, rank, map->inputs, map->output_count, outputs, map->resources,
                       map->separators, map->separator_count);
   return build(context, copies, map, copies->shape);
@@ -176,8 +172,8 @@ static const Layout *progression(Context *context, const Layout *copies, int ran
   shape[rank] = layout_const(context, s->count);
   for (int i = 0; i < s->width; i++) {
     const LayoutExpr *step = layout_const(context, s->count > 1 ? s->steps[s->width + i] : 0);
-    step = layout_expr(context, LAYOUT_MUL, layout_axis(context, rank), step, NULL);
-    outputs[i] = layout_expr(context, LAYOUT_ADD, map->outputs[i], step, NULL);
+    step = layout_binary(context, LAYOUT_MUL, layout_axis(context, rank), step);
+    outputs[i] = layout_binary(context, LAYOUT_ADD, map->outputs[i], step);
   }
   map = index_map_new(context, rank + 1, copies->map->inputs, s->width, outputs, map->resources,
                       map->separators, map->separator_count);
@@ -241,7 +237,7 @@ static LayoutAnswer injective_by_points(Context *context, const Layout *layout,
   for (int64_t i = 0; i < domain.size; i++)
     places[i] = (Copy){offsets[i], i / (domain.size / elements)};
   qsort(places, (size_t)domain.size, sizeof *places, compare_copies);
-  LayoutAnswer answer = simple(LAYOUT_YES, LAYOUT_POINTS, NULL);
+  LayoutAnswer answer = layout_said(LAYOUT_YES, LAYOUT_POINTS, NULL);
   for (int64_t i = 1; i < domain.size && answer.verdict == LAYOUT_YES; i++) {
     Copy a = places[i - 1], b = places[i];
     if (a.offset != b.offset || a.element == b.element) continue;
@@ -259,7 +255,7 @@ static LayoutAnswer injective(Context *context, const Layout *layout, const Layo
   answer.witness_rank = MIN_OF(answer.witness_rank, layout->rank);
   if (answer.verdict != LAYOUT_NO || !same_element(layout, &answer)) return answer;
   if (layout->is_static) return injective_by_points(context, layout, copies);
-  return simple(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "copies of one element share a place");
+  return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "copies of one element share a place");
 }
 
 // The inverse of the copies gives the element, and which copy it is.
@@ -267,7 +263,7 @@ static LayoutAnswer inverse(Context *context, const Layout *layout, const Layout
   LayoutInverse both;
   LayoutAnswer answer = layout_inverse(context, copies, &both);
   if (answer.verdict == LAYOUT_NO)
-    return simple(LAYOUT_UNDECIDED, answer.level, "no closed form of the inverse was found");
+    return layout_said(LAYOUT_UNDECIDED, answer.level, "no closed form of the inverse was found");
   if (answer.verdict != LAYOUT_YES) return answer;
   layout->cache->inverse =
       (LayoutInverse){index_map_new(context, both.map->input_count, both.map->inputs, layout->rank,
@@ -278,12 +274,12 @@ static LayoutAnswer inverse(Context *context, const Layout *layout, const Layout
 
 static LayoutAnswer identity(Context *context, const Layout *layout, const Layout *copies) {
   if (copies->rank == layout->rank) return layout_is_identity(context, copies);
-  return simple(LAYOUT_NO, LAYOUT_DIGITS, "elements lie in several places");
+  return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "elements lie in several places");
 }
 
 LayoutAnswer layout_copies_answer(Context *context, const Layout *layout, Question question) {
   const Layout *copies = layout_of_copies(context, layout);
-  LayoutAnswer answer = simple(LAYOUT_UNDECIDED, LAYOUT_DIGITS, NULL);
+  LayoutAnswer answer = layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, NULL);
   switch (question) {
   case QUESTION_IDENTITY: return identity(context, layout, copies);
   case QUESTION_INJECTIVE: return injective(context, layout, copies);
@@ -309,7 +305,7 @@ static bool copy_by_copy(Context *context, const Layout *a, const Layout *b) {
 // ---- Equality: a set of steps from each base ---------------------------------------------------
 
 static LayoutAnswer differ_everywhere(Context *context, const Layout *layout) {
-  LayoutAnswer no = simple(LAYOUT_NO, LAYOUT_DIGITS, "its copies lie elsewhere");
+  LayoutAnswer no = layout_said(LAYOUT_NO, LAYOUT_DIGITS, "its copies lie elsewhere");
   no.witness = arena_array(&context->arena, int64_t, layout->rank);
   no.witness_rank = layout->rank;
   return no;
@@ -361,7 +357,7 @@ static LayoutAnswer sets_equal(Context *context, const Layout *layout, const Lay
   if (!x || !y) return layout_points_over_limit(context, (x ? b : a)->extents, (x ? b : a)->rank);
   int64_t *p = arena_array(&context->scratch, int64_t, a_copies);
   int64_t *q = arena_array(&context->scratch, int64_t, b_copies);
-  LayoutAnswer answer = simple(LAYOUT_YES, LAYOUT_POINTS, NULL);
+  LayoutAnswer answer = layout_said(LAYOUT_YES, LAYOUT_POINTS, NULL);
   for (int64_t i = 0; i < elements && answer.verdict == LAYOUT_YES; i++) {
     int64_t count = places_of(x, i, a_copies, p);
     if (count == places_of(y, i, b_copies, q) && !memcmp(p, q, sizeof *p * (size_t)count)) continue;
@@ -388,15 +384,15 @@ LayoutAnswer layout_copies_equal(Context *context, const Layout *a, const IndexM
   const Layout *other = with_map(context, a, b);
   int64_t elements;
   if (!other)
-    return simple(a->is_static ? LAYOUT_NO : LAYOUT_UNDECIDED, LAYOUT_DIGITS,
-                  "one map leaves the physical shape of the other");
+    return layout_said(a->is_static ? LAYOUT_NO : LAYOUT_UNDECIDED, LAYOUT_DIGITS,
+                       "one map leaves the physical shape of the other");
   if (layout_logical_size(a, &elements) && !elements)
-    return simple(LAYOUT_YES, LAYOUT_DIGITS, NULL);
+    return layout_said(LAYOUT_YES, LAYOUT_DIGITS, NULL);
   const Layout *x = layout_of_copies(context, a), *y = layout_of_copies(context, other);
-  if (copy_by_copy(context, x, y)) return simple(LAYOUT_YES, LAYOUT_DIGITS, NULL);
+  if (copy_by_copy(context, x, y)) return layout_said(LAYOUT_YES, LAYOUT_DIGITS, NULL);
   ArenaMark mark = arena_mark(&context->scratch);
   Steps p, q;
-  LayoutAnswer answer = simple(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "the copies do not separate");
+  LayoutAnswer answer = layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "the copies do not separate");
   if (find_steps(context, x, a->rank, &p) && find_steps(context, y, a->rank, &q))
     answer = steps_equal(context, a, &p, &q);
   else if (a->is_static)

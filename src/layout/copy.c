@@ -7,10 +7,6 @@
 
 enum { MAX_LEVELS = 16 };
 
-static LayoutAnswer simple(LayoutVerdict verdict, const char *reason) {
-  return (LayoutAnswer){.verdict = verdict, .level = LAYOUT_DIGITS, .reason = reason};
-}
-
 // ---- Levels ------------------------------------------------------------------------------------
 
 typedef struct Plan {
@@ -192,8 +188,7 @@ static bool use_grains(Context *context, Counting *c, int64_t *weight) {
     if (c->box[i] == 0) return false;
   shrink(context, c->exprs, 2 * c->count, c->kept, c->box, c->rank, grain, weight);
   for (int i = 0; i < c->rank; i++)
-    axes[i] = layout_expr(context, LAYOUT_MUL, layout_axis(context, i),
-                          layout_const(context, grain[i]), NULL);
+    axes[i] = layout_by(context, LAYOUT_MUL, layout_axis(context, i), grain[i]);
   for (int i = 0; i < 2 * c->count; i++)
     c->exprs[i] = layout_expr_substitute(context, c->exprs[i], axes, c->rank);
   return true;
@@ -204,13 +199,13 @@ static LayoutAnswer count_levels(Plan *p, Counting c, LayoutCopyPlan *out) {
   Context *context = p->context;
   int64_t weight = 1, sources = 1;
   PointDomain domain;
-  if (!use_grains(context, &c, &weight)) return simple(LAYOUT_YES, NULL);
+  if (!use_grains(context, &c, &weight)) return layout_said(LAYOUT_YES, LAYOUT_DIGITS, NULL);
   for (int i = c.kept; i < c.rank; i++) sources *= c.box[i];
   if (!layout_points_domain(c.box, c.rank, &domain))
     return layout_points_over_limit(context, c.box, c.rank);
   uint8_t *first = arena_array(&context->scratch, uint8_t, domain.size);
   if (!first_changes(context, &c, domain.size, first))
-    return simple(LAYOUT_UNDECIDED, "the map has no value somewhere");
+    return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "the map has no value somewhere");
   for (int64_t n = 0; n < domain.size; n += sources) {
     int nearest = 0; // the copy of `from` that changes only innermost
     for (int64_t s = 0; s < sources; s++) nearest = MAX_OF(nearest, first[n + s]);
@@ -236,9 +231,11 @@ static bool count_by_digits(Plan *p, const Counting *c, LayoutCopyPlan *out) {
 // All levels, or as many of the outer ones as can be counted.
 static LayoutAnswer count_elements(Plan *p, int elements, LayoutCopyPlan *out) {
   Counting c = {.count = 0};
-  if (!layout_logical_size(p->to, &out->copies)) return simple(LAYOUT_UNDECIDED, "too many copies");
-  if (!lay_out(p, elements, &c)) return simple(LAYOUT_UNDECIDED, "too many axes");
-  if (count_by_digits(p, &c, out)) return simple(LAYOUT_YES, NULL);
+  if (!layout_logical_size(p->to, &out->copies))
+    return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "too many copies");
+  if (!lay_out(p, elements, &c))
+    return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "too many axes");
+  if (count_by_digits(p, &c, out)) return layout_said(LAYOUT_YES, LAYOUT_DIGITS, NULL);
   LayoutAnswer answer = count_levels(p, c, out);
   while (answer.verdict != LAYOUT_YES && c.count > 1) {
     c.count--;
@@ -279,11 +276,12 @@ static void find_place(const Plan *p, const LayoutExpr *const *weights, LayoutDi
 static LayoutAnswer find_moves(Plan *p, const Layout *from, const Layout *to, LayoutCopyPlan *out) {
   const Layout *parts[2 * MAX_LEVELS];
   LayoutRefinement refinement;
-  if (p->count == 0) return simple(LAYOUT_YES, NULL); // of rank 0: one place
+  if (p->count == 0) return layout_said(LAYOUT_YES, LAYOUT_DIGITS, NULL); // of rank 0: one place
   for (int k = 0; k < p->count; k++) {
     parts[k] = first_copy(p->context, from, p->levels[k].resource);
     parts[p->count + k] = first_copy(p->context, to, p->levels[k].resource);
-    if (!parts[k] || !parts[p->count + k]) return simple(LAYOUT_UNDECIDED, "no bounds are known");
+    if (!parts[k] || !parts[p->count + k])
+      return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "no bounds are known");
   }
   LayoutAnswer answer = layout_refine_parts(p->context, parts, 2 * p->count, &refinement);
   if (answer.verdict != LAYOUT_YES) return answer;
@@ -320,11 +318,12 @@ LayoutAnswer layout_copy_plan(Context *context, const Layout *from, const Layout
                               LayoutCopyPlan *out) {
   *out = (LayoutCopyPlan){0};
   const char *problem = shapes_differ(context, from, to);
-  if (problem) return simple(LAYOUT_NO, problem);
+  if (problem) return layout_said(LAYOUT_NO, LAYOUT_DIGITS, problem);
   Plan p = {.context = context};
   p.from = layout_of_copies(context, from);
   p.to = layout_of_copies(context, to);
-  if (!find_levels(&p, order, order_count)) return simple(LAYOUT_UNDECIDED, "too many resources");
+  if (!find_levels(&p, order, order_count))
+    return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "too many resources");
   LayoutAnswer moved = find_moves(&p, from, to, out), answer = moved;
   out->counted = from->is_static && to->is_static;
   if (out->counted) {

@@ -118,15 +118,14 @@ static const LayoutExpr *mode_offset(LayoutReader *r, const Tuple *shape, const 
   int begin = axis ? shape->mode_ends[axis - 1] : 0, end = shape->mode_ends[axis];
   *extent = 1;
   for (int leaf = begin; leaf < end; leaf++) {
-    const LayoutExpr *digit = layout_expr(context, LAYOUT_DIV, layout_axis(context, axis),
-                                          layout_const(context, MAX_OF(*extent, 1)), NULL);
+    const LayoutExpr *digit =
+        layout_by(context, LAYOUT_DIV, layout_axis(context, axis), MAX_OF(*extent, 1));
     if (leaf + 1 < end)
-      digit = layout_expr(context, LAYOUT_MOD, digit,
-                          layout_const(context, MAX_OF(shape->leaves[leaf], 1)), NULL);
+      digit = layout_by(context, LAYOUT_MOD, digit, MAX_OF(shape->leaves[leaf], 1));
     bool feeds = same_path(&strides->paths[leaf], path);
     const LayoutExpr *stride = layout_const(context, feeds ? strides->leaves[leaf] : 0);
-    sum = layout_expr(context, LAYOUT_ADD, sum,
-                      layout_expr(context, LAYOUT_MUL, digit, stride, NULL), NULL);
+    sum =
+        layout_binary(context, LAYOUT_ADD, sum, layout_binary(context, LAYOUT_MUL, digit, stride));
     if (!mul_fits(*extent, shape->leaves[leaf], extent)) {
       layout_reader_refuse(r, shape->from, r->at, "this size does not fit 64 bits");
       return NULL;
@@ -274,10 +273,9 @@ static const IndexMap *coordinate_map(LayoutReader *r, const Tuple *shape, const
       const LayoutExpr *part = mode_offset(r, shape, strides, &c->paths[i], axis, &extent);
       if (!part) return NULL;
       extents[axis] = layout_const(context, extent);
-      outputs[i] = layout_expr(context, LAYOUT_ADD, outputs[i], part, NULL);
+      outputs[i] = layout_binary(context, LAYOUT_ADD, outputs[i], part);
     }
-    outputs[i] =
-        layout_expr(context, LAYOUT_ADD, outputs[i], layout_const(context, c->start[i]), NULL);
+    outputs[i] = layout_by(context, LAYOUT_ADD, outputs[i], c->start[i]);
     outputs[i] = layout_swizzled(context, swizzle, outputs[i]);
   }
   return index_map_new(context, shape->mode_count, NULL, c->count, outputs, NULL, NULL, 0);

@@ -51,6 +51,26 @@ static inline bool is_const(const LayoutExpr *e) {
   return e->op == LAYOUT_CONST;
 }
 
+static inline const LayoutExpr *layout_binary(Context *context, LayoutOp op, const LayoutExpr *a,
+                                              const LayoutExpr *b) {
+  return layout_expr(context, op, a, b, NULL);
+}
+static inline const LayoutExpr *layout_by(Context *context, LayoutOp op, const LayoutExpr *a,
+                                          int64_t b) {
+  return layout_expr(context, op, a, layout_const(context, b), NULL);
+}
+
+// An answer without witness.
+static inline LayoutAnswer layout_said(LayoutVerdict verdict, LayoutLevel level,
+                                       const char *reason) {
+  return (LayoutAnswer){.verdict = verdict, .level = level, .reason = reason};
+}
+// Known to have no elements.
+static inline bool layout_is_empty(const Layout *layout) {
+  int64_t size;
+  return layout_logical_size(layout, &size) && size == 0;
+}
+
 // Names of numbered axes: p0, p1, …
 Str layout_numbered_name(Context *context, char letter, int number);
 // Nodes of the expression as a tree; stays at its maximum.

@@ -6,10 +6,6 @@
 
 #include <stdlib.h>
 
-static LayoutAnswer answer(LayoutVerdict verdict, LayoutLevel level, const char *reason) {
-  return (LayoutAnswer){.verdict = verdict, .level = level, .reason = reason};
-}
-
 // The part in memory, replica axes as axes.
 static const Layout *memory_of(Context *context, const Layout *layout) {
   return layout_on_resource(context, layout_of_copies(context, layout), NULL);
@@ -40,8 +36,7 @@ static const LayoutExpr *boxed(Context *context, const LayoutExpr *e, const int6
                                int rank) {
   const LayoutExpr *axes[MAX_RANK];
   for (int i = 0; i < rank; i++)
-    axes[i] = layout_expr(context, LAYOUT_ADD, layout_axis(context, i),
-                          layout_const(context, low[i]), NULL);
+    axes[i] = layout_by(context, LAYOUT_ADD, layout_axis(context, i), low[i]);
   return layout_expr_substitute(context, e, axes, rank);
 }
 
@@ -101,7 +96,7 @@ static LayoutAnswer touched(Context *context, const Layout *layout, const Box *b
   *span = (WalkSpan){0};
   *out = (LayoutRuns){.runs = runs, .shown = wanted};
   for (int i = 0; i < layout->rank; i++)
-    if (box->extent[i] == 0) return out->shown = 0, answer(LAYOUT_YES, level, NULL);
+    if (box->extent[i] == 0) return out->shown = 0, layout_said(LAYOUT_YES, level, NULL);
   if (!layout_walk_new(context, offset, layout->extents, layout->rank, box->low, box->extent,
                        &walk) ||
       !layout_walk_lines(context, &walk, lines, span, runs, &out->shown)) {
@@ -112,7 +107,7 @@ static LayoutAnswer touched(Context *context, const Layout *layout, const Box *b
   }
   out->total = span->count;
   out->run_count = span->runs;
-  return answer(LAYOUT_YES, level, NULL);
+  return layout_said(LAYOUT_YES, level, NULL);
 }
 
 static const char *lines_problem(const Layout *layout, LayoutLineSize size, int wanted) {
@@ -128,11 +123,11 @@ LayoutAnswer layout_lines(Context *context, const Layout *layout, const int64_t 
                           const int64_t *extent, LayoutLineSize size, int wanted, LayoutRuns *out) {
   *out = (LayoutRuns){0};
   const char *problem = lines_problem(layout, size, wanted);
-  if (problem) return answer(LAYOUT_UNDECIDED, LAYOUT_DIGITS, problem);
+  if (problem) return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, problem);
   const Layout *memory = memory_of(context, layout);
   Box box = box_of(memory, layout->rank, low, extent);
   problem = box_problem(memory, &box);
-  if (problem) return answer(LAYOUT_NO, LAYOUT_DIGITS, problem);
+  if (problem) return layout_said(LAYOUT_NO, LAYOUT_DIGITS, problem);
   WalkLines lines = {size.element_bits, size.line_bytes * 8, size.base_bytes * 8};
   WalkSpan span;
   return touched(context, memory, &box, lines, wanted, &span, out);
@@ -159,7 +154,7 @@ LayoutAnswer layout_padding_runs(Context *context, const Layout *layout, int wan
                                  LayoutRuns *out) {
   *out = (LayoutRuns){0};
   if (!layout->is_static)
-    return answer(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "the extents are symbolic");
+    return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "the extents are symbolic");
   const Layout *memory = memory_of(context, layout);
   Box box = box_of(memory, layout->rank, NULL, NULL);
   LayoutRuns used;

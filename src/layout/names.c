@@ -141,10 +141,9 @@ static const LayoutExpr *part_expr(LayoutReader *r, const Name *name, int at, in
   Context *context = r->context;
   int64_t size;
   if (!inner_size(name, at, &size)) return NULL;
-  const LayoutExpr *e = layout_expr(context, LAYOUT_DIV, layout_axis(context, axis),
-                                    layout_const(context, size), NULL);
+  const LayoutExpr *e = layout_by(context, LAYOUT_DIV, layout_axis(context, axis), size);
   if (!name->parts[at].factor) return e;
-  return layout_expr(context, LAYOUT_MOD, e, layout_const(context, name->parts[at].factor), NULL);
+  return layout_by(context, LAYOUT_MOD, e, name->parts[at].factor);
 }
 
 // Named axes may say their order: `NHWC16c of NCHW`.

@@ -149,7 +149,7 @@ typedef struct Writer {
 static const LayoutExpr *write_form(Writer *w, const Form *f);
 
 static const LayoutExpr *binary(Writer *w, LayoutOp op, const LayoutExpr *a, const LayoutExpr *b) {
-  return layout_expr(w->d->context, op, a, b, NULL);
+  return layout_binary(w->d->context, op, a, b);
 }
 
 static const LayoutExpr *number(Writer *w, int64_t value) {

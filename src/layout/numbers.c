@@ -24,7 +24,7 @@ static void group_range(const IndexMap *map, int g, int *begin, int *end) {
 }
 
 static const LayoutExpr *times(Context *context, const LayoutExpr *a, const LayoutExpr *b) {
-  return layout_expr(context, LAYOUT_MUL, a, b, NULL);
+  return layout_binary(context, LAYOUT_MUL, a, b);
 }
 
 // Σ output_i · Π extents after i, over the axes [begin, end); *size their product.
@@ -34,7 +34,7 @@ static const LayoutExpr *flat_index(Context *context, const Layout *layout, int 
   *size = layout_const(context, 1);
   for (int i = end - 1; i >= begin; i--) {
     const LayoutExpr *part = times(context, layout->map->outputs[i], *size);
-    sum = sum ? layout_expr(context, LAYOUT_ADD, part, sum, NULL) : part;
+    sum = sum ? layout_binary(context, LAYOUT_ADD, part, sum) : part;
     *size = times(context, layout->physical[i], *size);
   }
   return sum ? sum : layout_const(context, 0);

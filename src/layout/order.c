@@ -4,30 +4,12 @@
 #include "layout/points.h"
 #include "layout/walk.h"
 
-static LayoutAnswer simple(LayoutVerdict verdict, const char *reason) {
-  return (LayoutAnswer){.verdict = verdict, .level = LAYOUT_DIGITS, .reason = reason};
-}
-
-static const LayoutExpr *number(Context *context, int64_t value) {
-  return layout_const(context, value);
-}
-
-static const LayoutExpr *binary(Context *context, LayoutOp op, const LayoutExpr *a,
-                                const LayoutExpr *b) {
-  return layout_expr(context, op, a, b, NULL);
-}
-
-static bool is_empty(const Layout *layout) {
-  int64_t size;
-  return layout_logical_size(layout, &size) && size == 0;
-}
-
 // ---- Loops over digits -------------------------------------------------------------------------
 
 static bool walk_all(Context *context, const Layout *memory, Walk *walk) {
   static const int64_t zeros[MAX_RANK];
   const LayoutExpr *offset = layout_offset_expr(context, memory);
-  return !is_empty(memory) &&
+  return !layout_is_empty(memory) &&
          layout_walk_new(context, offset, memory->extents, memory->rank, zeros, memory->extents,
                          walk) &&
          !walk->parity_count;
@@ -44,7 +26,7 @@ static bool walk_is_complete(const Walk *walk, const Layout *memory) {
 }
 
 static const LayoutExpr *and_also(Context *context, const LayoutExpr *a, const LayoutExpr *b) {
-  return a ? binary(context, LAYOUT_BOTH, a, b) : b;
+  return a ? layout_binary(context, LAYOUT_BOTH, a, b) : b;
 }
 
 // Index along `axis` as a sum of the counters of its digits: Σ cut · (d - d at the range's low
@@ -56,19 +38,21 @@ static const LayoutExpr *axis_index(Context *context, const Walk *walk, int axis
   for (int i = 0; i < walk->count; i++) {
     const WalkDigit *g = &walk->digits[i];
     if (g->axis != axis) continue;
-    const LayoutExpr *part = binary(context, LAYOUT_MUL, layout_axis(context, i),
-                                    number(context, g->down ? -g->cut : g->cut));
-    sum = sum ? binary(context, LAYOUT_ADD, sum, part) : part;
+    const LayoutExpr *part = layout_binary(context, LAYOUT_MUL, layout_axis(context, i),
+                                           layout_const(context, g->down ? -g->cut : g->cut));
+    sum = sum ? layout_binary(context, LAYOUT_ADD, sum, part) : part;
     constant += g->cut * ((g->down ? g->high : g->low) - g->first);
     low += g->cut * (g->low - g->first);
     high += g->cut * (g->high - g->first);
   }
-  if (!sum) return number(context, 0);
-  sum = binary(context, LAYOUT_ADD, sum, number(context, constant));
+  if (!sum) return layout_const(context, 0);
+  sum = layout_binary(context, LAYOUT_ADD, sum, layout_const(context, constant));
   if (low < 0)
-    *guard = and_also(context, *guard, binary(context, LAYOUT_LE, number(context, 0), sum));
+    *guard =
+        and_also(context, *guard, layout_binary(context, LAYOUT_LE, layout_const(context, 0), sum));
   if (high >= extent)
-    *guard = and_also(context, *guard, binary(context, LAYOUT_LT, sum, number(context, extent)));
+    *guard = and_also(context, *guard,
+                      layout_binary(context, LAYOUT_LT, sum, layout_const(context, extent)));
   return sum;
 }
 
@@ -84,8 +68,8 @@ static void digit_loops(Context *context, const Layout *layout, const Walk *walk
   const LayoutExpr *index[MAX_RANK];
   for (int i = 0; i < walk->count; i++) {
     const WalkDigit *g = &walk->digits[i];
-    loops[i] = (LayoutLoop){number(context, g->high - g->low + 1), number(context, g->weight),
-                            g->axis, g->down ? -g->cut : g->cut};
+    loops[i] = (LayoutLoop){layout_const(context, g->high - g->low + 1),
+                            layout_const(context, g->weight), g->axis, g->down ? -g->cut : g->cut};
   }
   out->count = walk->count;
   out->loops = loops;
@@ -125,13 +109,13 @@ static LayoutAnswer place_loops(Context *context, const Layout *layout, const La
   if (answer.verdict != LAYOUT_YES) return answer;
   int count = memory->physical_rank;
   LayoutLoop *loops = arena_array(&context->arena, LayoutLoop, count);
-  const LayoutExpr *stride = number(context, 1);
+  const LayoutExpr *stride = layout_const(context, 1);
   for (int i = count - 1; i >= 0; i--) {
     LayoutAxisDigit digit;
     bool known = layout_axis_digit(memory->map->outputs[i], &digit) && digit.axis < layout->rank;
     loops[i] =
         (LayoutLoop){memory->physical[i], stride, known ? digit.axis : -1, known ? digit.cut : 0};
-    stride = binary(context, LAYOUT_MUL, memory->physical[i], stride);
+    stride = layout_binary(context, LAYOUT_MUL, memory->physical[i], stride);
   }
   out->count = count;
   out->loops = loops;
@@ -147,7 +131,7 @@ LayoutAnswer layout_loop_order(Context *context, const Layout *layout, LayoutLoo
   *out = (LayoutLoops){0};
   if (memory->is_static && walk_all(context, memory, &walk) && walk_is_complete(&walk, memory)) {
     digit_loops(context, layout, &walk, out);
-    return simple(LAYOUT_YES, NULL);
+    return layout_said(LAYOUT_YES, LAYOUT_DIGITS, NULL);
   }
   return place_loops(context, layout, memory, out);
 }
@@ -171,7 +155,7 @@ static const char *blocks_of_walk(Context *context, const Layout *layout, const 
     if (g->down || walk->shift[g->axis]) return "an axis is turned or shifted";
     if (g->weight != inner || above % g->weight || (!top && extent != g->high + 1))
       return "there are gaps within a block";
-    blocks[i] = (LayoutBlock){g->axis, g->cut, number(context, extent)};
+    blocks[i] = (LayoutBlock){g->axis, g->cut, layout_const(context, extent)};
     inner = above;
   }
   if (!walk->count && size != 1) return "there are gaps around the only element";
@@ -184,7 +168,7 @@ static const char *blocks_of_walk(Context *context, const Layout *layout, const 
 static const LayoutExpr *floors_along(Context *context, const Layout *at, int axis) {
   enum { MAX_FLOORS = 64 };
   int64_t box[MAX_RANK], extent = at->extents[axis], count = 0;
-  const LayoutExpr *sum = number(context, 0);
+  const LayoutExpr *sum = layout_const(context, 0);
   PointDomain domain;
   for (int i = 0; i < at->rank; i++) box[i] = i == axis ? extent : 1;
   if (!layout_points_domain(box, at->rank, &domain)) return NULL;
@@ -195,18 +179,19 @@ static const LayoutExpr *floors_along(Context *context, const Layout *at, int ax
     if (!values[c]) continue;
     if (++count > MAX_FLOORS) return NULL;
     const LayoutExpr *floor =
-        binary(context, LAYOUT_DIV, layout_axis(context, axis), number(context, c));
-    sum = binary(context, LAYOUT_ADD, sum,
-                 binary(context, LAYOUT_MUL, floor, number(context, values[c])));
+        layout_binary(context, LAYOUT_DIV, layout_axis(context, axis), layout_const(context, c));
+    sum =
+        layout_binary(context, LAYOUT_ADD, sum,
+                      layout_binary(context, LAYOUT_MUL, floor, layout_const(context, values[c])));
     for (int64_t multiple = 2 * c; multiple < extent; multiple += c) values[multiple] -= values[c];
   }
   return sum;
 }
 
 static const Layout *flat(Context *context, const Layout *memory, const LayoutExpr *offset) {
-  const LayoutExpr *size = number(context, 1);
+  const LayoutExpr *size = layout_const(context, 1);
   for (int i = 0; i < memory->physical_rank; i++)
-    size = binary(context, LAYOUT_MUL, size, memory->physical[i]);
+    size = layout_binary(context, LAYOUT_MUL, size, memory->physical[i]);
   const IndexMap *map =
       index_map_new(context, memory->rank, memory->map->inputs, 1, &offset, NULL, NULL, 0);
   return layout_try(context, map, memory->shape, &size, memory->facts);
@@ -217,16 +202,18 @@ LayoutAnswer layout_by_floors(Context *context, const Layout *memory, const Layo
   int64_t zeros[MAX_RANK] = {0}, origin;
   *out = NULL;
   if (!layout_expr_value(layout_offset_expr(context, memory), zeros, NULL, 0, &origin))
-    return simple(LAYOUT_UNDECIDED, "the map has no value at the origin");
-  const LayoutExpr *sum = number(context, origin), *part = sum;
-  if (!at) return simple(LAYOUT_UNDECIDED, "no bounds of the offset are known");
+    return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "the map has no value at the origin");
+  const LayoutExpr *sum = layout_const(context, origin), *part = sum;
+  if (!at) return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "no bounds of the offset are known");
   ArenaMark mark = arena_mark(&context->scratch);
   for (int i = 0; i < memory->rank && part; i++) {
     part = floors_along(context, at, i);
-    if (part) sum = binary(context, LAYOUT_ADD, sum, part);
+    if (part) sum = layout_binary(context, LAYOUT_ADD, sum, part);
   }
   arena_reset(&context->scratch, mark);
-  if (!part) return simple(LAYOUT_UNDECIDED, "an axis is too long to be read off, or too uneven");
+  if (!part)
+    return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS,
+                       "an axis is too long to be read off, or too uneven");
   LayoutAnswer answer =
       layout_maps_equal(context, at, index_map_with_outputs(context, at->map, &sum));
   if (answer.verdict == LAYOUT_NO) answer.reason = "the offset is no sum of digits of the axes";
@@ -237,20 +224,21 @@ LayoutAnswer layout_by_floors(Context *context, const Layout *memory, const Layo
 static LayoutAnswer static_blocking(Context *context, const Layout *memory, LayoutBlocking *out) {
   static const char overlap[] = "the digits of the offset overlap, or are not in order";
   Walk walk;
-  LayoutAnswer answer = simple(LAYOUT_YES, NULL);
-  if (is_empty(memory)) return simple(LAYOUT_NO, "there are no elements");
+  LayoutAnswer answer = layout_said(LAYOUT_YES, LAYOUT_DIGITS, NULL);
+  if (layout_is_empty(memory))
+    return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "there are no elements");
   LayoutAnswer injective = layout_is_injective(context, memory);
   if (injective.verdict != LAYOUT_YES) return injective;
   if (!walk_all(context, memory, &walk)) {
-    if (walk.plain) return simple(LAYOUT_NO, overlap);
+    if (walk.plain) return layout_said(LAYOUT_NO, LAYOUT_DIGITS, overlap);
     const Layout *sums;
     answer = layout_by_floors(context, memory, &sums);
     if (answer.verdict != LAYOUT_YES || !sums) return answer;
     memory = sums;
-    if (!walk_all(context, memory, &walk)) return simple(LAYOUT_NO, overlap);
+    if (!walk_all(context, memory, &walk)) return layout_said(LAYOUT_NO, LAYOUT_DIGITS, overlap);
   }
   const char *reason = blocks_of_walk(context, memory, &walk, out);
-  return reason ? simple(LAYOUT_NO, reason) : answer;
+  return reason ? layout_said(LAYOUT_NO, LAYOUT_DIGITS, reason) : answer;
 }
 
 // Each physical axis a digit of one logical axis, the digits of an axis a chain.
@@ -261,7 +249,7 @@ static const char *blocks_of_text(Context *context, const Layout *layout, Layout
     if (!layout_axis_digit(layout->map->outputs[i], &digits[i]))
       return "an index is no digit of an axis";
     blocks[i] = (LayoutBlock){digits[i].axis, digits[i].cut, layout->physical[i]};
-    if (digits[i].modulus && layout->physical[i] != number(context, digits[i].modulus))
+    if (digits[i].modulus && layout->physical[i] != layout_const(context, digits[i].modulus))
       return "there are gaps within a block";
   }
   for (int axis = 0; axis < layout->rank; axis++) {
@@ -282,7 +270,7 @@ static const char *blocks_of_text(Context *context, const Layout *layout, Layout
 
 static LayoutAnswer symbolic_blocking(Context *context, const Layout *memory, LayoutBlocking *out) {
   const char *reason = blocks_of_text(context, memory, out);
-  if (!reason) return simple(LAYOUT_YES, NULL);
+  if (!reason) return layout_said(LAYOUT_YES, LAYOUT_DIGITS, NULL);
   for (int i = 0; i < MAX_INSTANCES; i++) {
     Instance instance;
     LayoutBlocking blocks;
@@ -292,12 +280,13 @@ static LayoutAnswer symbolic_blocking(Context *context, const Layout *memory, La
     answer.instance_count = instance.count;
     if (answer.verdict == LAYOUT_NO) return answer;
   }
-  return simple(LAYOUT_UNDECIDED, reason);
+  return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, reason);
 }
 
 LayoutAnswer layout_is_blocking(Context *context, const Layout *layout, LayoutBlocking *out) {
   *out = (LayoutBlocking){0};
-  if (!layout_is_plain(layout)) return simple(LAYOUT_NO, "it does not lie in memory alone, once");
+  if (!layout_is_plain(layout))
+    return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "it does not lie in memory alone, once");
   if (layout->is_static) return static_blocking(context, layout, out);
   return symbolic_blocking(context, layout, out);
 }
@@ -310,10 +299,12 @@ LayoutAnswer layout_is_permutation(Context *context, const Layout *layout, int *
   if (answer.verdict != LAYOUT_YES) return answer;
   for (int i = 0; i < blocking.count; i++) {
     const LayoutBlock *block = &blocking.blocks[i];
-    if (seen[block->axis]) return simple(LAYOUT_NO, "an axis is split into blocks");
+    if (seen[block->axis])
+      return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "an axis is split into blocks");
     if (!layout_symbolic_same_extent(context, layout->facts, block->extent,
                                      layout->shape[block->axis]))
-      return simple(layout->is_static ? LAYOUT_NO : LAYOUT_UNDECIDED, "an axis is padded");
+      return layout_said(layout->is_static ? LAYOUT_NO : LAYOUT_UNDECIDED, LAYOUT_DIGITS,
+                         "an axis is padded");
     seen[block->axis] = true;
   }
   for (int i = 0; i < layout->rank; i++)
@@ -326,12 +317,15 @@ LayoutAnswer layout_is_permutation(Context *context, const Layout *layout, int *
 
 LayoutAnswer layout_is_reshape(Context *context, const Layout *a, const Layout *b) {
   if (!layout_is_plain(a) || !layout_is_plain(b))
-    return simple(LAYOUT_UNDECIDED, "not both layouts lie in memory alone, once");
+    return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS,
+                       "not both layouts lie in memory alone, once");
   const Layout *same = layout_reshape(context, b, a->shape, a->rank);
   bool fixed = a->is_static && b->is_static;
-  if (!same) return simple(fixed ? LAYOUT_NO : LAYOUT_UNDECIDED, "the numbers of elements differ");
+  if (!same)
+    return layout_said(fixed ? LAYOUT_NO : LAYOUT_UNDECIDED, LAYOUT_DIGITS,
+                       "the numbers of elements differ");
   const Layout *at = flat(context, a, layout_offset_expr(context, a));
-  if (!at) return simple(LAYOUT_UNDECIDED, "no bounds of the offset are known");
+  if (!at) return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "no bounds of the offset are known");
   const LayoutExpr *offset = layout_offset_expr(context, same);
   return layout_maps_equal(context, at, index_map_with_outputs(context, at->map, &offset));
 }

@@ -4,19 +4,6 @@
 // have padding, XORs, resources; axes are an ordered list instead of nested modes.
 #include "layout/walk.h"
 
-static LayoutAnswer simple(LayoutVerdict verdict, const char *reason) {
-  return (LayoutAnswer){.verdict = verdict, .level = LAYOUT_DIGITS, .reason = reason};
-}
-
-static const LayoutExpr *number(Context *context, int64_t value) {
-  return layout_const(context, value);
-}
-
-static const LayoutExpr *binary(Context *context, LayoutOp op, const LayoutExpr *a,
-                                const LayoutExpr *b) {
-  return layout_expr(context, op, a, b, NULL);
-}
-
 // ---- Joining two layouts -----------------------------------------------------------------------
 
 // Facts of both; about one symbol both hold.
@@ -134,12 +121,12 @@ static bool product_axes(Context *context, const Layout *tile, const Layout *til
   for (int i = 0; i < tile->rank; i++) {
     const LayoutExpr *x = layout_axis(context, i);
     const LayoutExpr *inner = raked ? tiles->shape[i] : tile->shape[i];
-    const LayoutExpr *low = binary(context, LAYOUT_MOD, x, inner);
-    const LayoutExpr *high = binary(context, LAYOUT_DIV, x, inner);
+    const LayoutExpr *low = layout_binary(context, LAYOUT_MOD, x, inner);
+    const LayoutExpr *high = layout_binary(context, LAYOUT_DIV, x, inner);
     j->second_axes[i] = raked ? high : low;
     j->first_axes[i] = raked ? low : high;
     j->names[i] = tile->map->inputs[i];
-    j->shape[i] = binary(context, LAYOUT_MUL, tile->shape[i], tiles->shape[i]);
+    j->shape[i] = layout_binary(context, LAYOUT_MUL, tile->shape[i], tiles->shape[i]);
   }
   j->rank = tile->rank;
   return true;
@@ -174,44 +161,47 @@ static const char *order_digits(Context *context, const Layout *layout, Walk *wa
 LayoutAnswer layout_complement(Context *context, const Layout *layout, const LayoutExpr *size,
                                const Layout **out) {
   Walk walk;
-  const LayoutExpr *shape[MAX_RANK], *sum = number(context, 0);
+  const LayoutExpr *shape[MAX_RANK], *sum = layout_const(context, 0);
   int64_t reached = 1;
   int rank = 0;
   *out = NULL;
-  if (is_const(size) && size->value < 0) return simple(LAYOUT_NO, "the size is negative");
+  if (is_const(size) && size->value < 0)
+    return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "the size is negative");
   const char *reason = order_digits(context, layout, &walk);
-  if (reason) return simple(LAYOUT_NO, reason);
+  if (reason) return layout_said(LAYOUT_NO, LAYOUT_DIGITS, reason);
   for (int i = walk.count; i >= 0 && rank < MAX_RANK; i--) {
     const WalkDigit *g = i ? &walk.digits[i - 1] : NULL;
-    if (g && g->weight % reached) return simple(LAYOUT_NO, "a gap is no whole number of copies");
-    const LayoutExpr *gap =
-        g ? number(context, g->weight / reached)
-          : binary(context, LAYOUT_DIV,
-                   binary(context, LAYOUT_ADD, size, number(context, reached - 1)),
-                   number(context, reached));
-    if (gap != number(context, 1)) {
-      const LayoutExpr *part =
-          binary(context, LAYOUT_MUL, layout_axis(context, rank), number(context, reached));
-      sum = binary(context, LAYOUT_ADD, sum, part);
+    if (g && g->weight % reached)
+      return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "a gap is no whole number of copies");
+    const LayoutExpr *gap = g ? layout_const(context, g->weight / reached)
+                              : layout_binary(context, LAYOUT_DIV,
+                                              layout_binary(context, LAYOUT_ADD, size,
+                                                            layout_const(context, reached - 1)),
+                                              layout_const(context, reached));
+    if (gap != layout_const(context, 1)) {
+      const LayoutExpr *part = layout_binary(context, LAYOUT_MUL, layout_axis(context, rank),
+                                             layout_const(context, reached));
+      sum = layout_binary(context, LAYOUT_ADD, sum, part);
       shape[rank++] = gap;
     }
     if (g && !mul_fits(g->weight, g->high - g->low + 1, &reached))
-      return simple(LAYOUT_UNDECIDED, "the offsets do not fit");
+      return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "the offsets do not fit");
   }
   const IndexMap *map = index_map_new(context, rank, NULL, 1, &sum, NULL, NULL, 0);
   *out = layout_try(context, map, shape, NULL, layout->facts);
-  return *out ? simple(LAYOUT_YES, NULL) : simple(LAYOUT_UNDECIDED, "no bounds are known");
+  return *out ? layout_said(LAYOUT_YES, LAYOUT_DIGITS, NULL)
+              : layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "no bounds are known");
 }
 
 // The offset of a complement at a number: its axes are the digits of it, the first the lowest.
 static const LayoutExpr *at_number(Context *context, const Layout *complement,
                                    const LayoutExpr *n) {
-  const LayoutExpr *axes[MAX_RANK], *below = number(context, 1);
+  const LayoutExpr *axes[MAX_RANK], *below = layout_const(context, 1);
   for (int i = 0; i < complement->rank; i++) {
-    axes[i] = binary(context, LAYOUT_DIV, n, below);
+    axes[i] = layout_binary(context, LAYOUT_DIV, n, below);
     if (i + 1 < complement->rank)
-      axes[i] = binary(context, LAYOUT_MOD, axes[i], complement->shape[i]);
-    below = binary(context, LAYOUT_MUL, below, complement->shape[i]);
+      axes[i] = layout_binary(context, LAYOUT_MOD, axes[i], complement->shape[i]);
+    below = layout_binary(context, LAYOUT_MUL, below, complement->shape[i]);
   }
   return layout_expr_substitute(context, complement->map->outputs[0], axes, complement->rank);
 }
@@ -224,22 +214,25 @@ LayoutAnswer layout_product_filled(Context *context, const Layout *tile, const L
   *out = NULL;
   if (!layout_is_plain(tiles) || !layout_physical_size(tiles, &places) ||
       !layout_logical_size(tile, &elements) || !mul_fits(elements, places, &size))
-    return simple(LAYOUT_UNDECIDED, "the layouts are not static, of memory alone");
-  LayoutAnswer answer = layout_complement(context, tile, number(context, size), &gaps);
+    return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS,
+                       "the layouts are not static, of memory alone");
+  LayoutAnswer answer = layout_complement(context, tile, layout_const(context, size), &gaps);
   if (answer.verdict != LAYOUT_YES) return answer;
-  if (!product_axes(context, tile, tiles, kind, &j)) return simple(LAYOUT_NO, "the ranks differ");
+  if (!product_axes(context, tile, tiles, kind, &j))
+    return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "the ranks differ");
   const LayoutExpr *inner =
       layout_expr_substitute(context, layout_offset_expr(context, tile), j.second_axes, tile->rank);
   const LayoutExpr *outer = layout_expr_substitute(context, layout_offset_expr(context, tiles),
                                                    j.first_axes, tiles->rank);
-  const LayoutExpr *e = binary(context, LAYOUT_ADD, inner, at_number(context, gaps, outer));
+  const LayoutExpr *e = layout_binary(context, LAYOUT_ADD, inner, at_number(context, gaps, outer));
   int64_t extents[MAX_RANK];
   for (int i = 0; i < j.rank; i++) extents[i] = j.shape[i]->value;
   e = layout_expr_simplify(context, e, extents, j.rank);
   make_unique(context, j.names, j.rank);
   const IndexMap *map = index_map_new(context, j.rank, j.names, 1, &e, NULL, NULL, 0);
   *out = layout_try(context, map, j.shape, NULL, tile->facts);
-  return *out ? simple(LAYOUT_YES, NULL) : simple(LAYOUT_UNDECIDED, "no bounds are known");
+  return *out ? layout_said(LAYOUT_YES, LAYOUT_DIGITS, NULL)
+              : layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "no bounds are known");
 }
 
 // ---- Tilings -----------------------------------------------------------------------------------
@@ -268,16 +261,18 @@ static LayoutAnswer tile_axis(Context *context, const Layout *layout, int i, con
   int64_t tile;
   LayoutAnswer answer = layout_complement(context, tiler, layout->shape[i], &rest);
   if (answer.verdict != LAYOUT_YES) return answer;
-  if (t->rank + tiler->rank + rest->rank > MAX_RANK) return simple(LAYOUT_NO, "too many axes");
+  if (t->rank + tiler->rank + rest->rank > MAX_RANK)
+    return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "too many axes");
   layout_logical_size(tiler, &tile);
-  const LayoutExpr *size = number(context, tile);
-  for (int k = 0; k < rest->rank; k++) size = binary(context, LAYOUT_MUL, size, rest->shape[k]);
+  const LayoutExpr *size = layout_const(context, tile);
+  for (int k = 0; k < rest->rank; k++)
+    size = layout_binary(context, LAYOUT_MUL, size, rest->shape[k]);
   if (!layout_symbolic_same_extent(context, layout->facts, size, layout->shape[i]))
-    return simple(layout->is_static ? LAYOUT_NO : LAYOUT_UNDECIDED,
-                  "the tiles do not fill an axis exactly");
+    return layout_said(layout->is_static ? LAYOUT_NO : LAYOUT_UNDECIDED, LAYOUT_DIGITS,
+                       "the tiles do not fill an axis exactly");
   const LayoutExpr *inside = append_part(context, t, tiler, layout->map->inputs[i]);
   const LayoutExpr *outside = append_part(context, t, rest, layout->map->inputs[i]);
-  t->axes[i] = binary(context, LAYOUT_ADD, inside, outside);
+  t->axes[i] = layout_binary(context, LAYOUT_ADD, inside, outside);
   return answer;
 }
 
@@ -287,7 +282,8 @@ LayoutAnswer layout_tile(Context *context, const Layout *layout, const Layout *c
   const LayoutExpr *outputs[MAX_RANK];
   const IndexMap *map = layout->map;
   *out = NULL;
-  if (map->replica_count) return simple(LAYOUT_UNDECIDED, "elements lie in several places");
+  if (map->replica_count)
+    return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "elements lie in several places");
   for (int i = 0; i < layout->rank; i++) {
     if (tilers[i]) {
       LayoutAnswer answer = tile_axis(context, layout, i, tilers[i], &t);
@@ -304,7 +300,8 @@ LayoutAnswer layout_tile(Context *context, const Layout *layout, const Layout *c
   map = index_map_new(context, t.rank, t.names, map->output_count, outputs, map->resources,
                       map->separators, map->separator_count);
   *out = layout_try(context, map, t.shape, layout->physical, layout->facts);
-  return *out ? simple(LAYOUT_YES, NULL) : simple(LAYOUT_UNDECIDED, "no bounds are known");
+  return *out ? layout_said(LAYOUT_YES, LAYOUT_DIGITS, NULL)
+              : layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "no bounds are known");
 }
 
 // ---- Left division -----------------------------------------------------------------------------
@@ -323,8 +320,10 @@ LayoutAnswer layout_divide_left(Context *context, const Layout *a, const Layout 
   LayoutInverse inverse;
   const LayoutExpr *outputs[MAX_RANK];
   *out = (LayoutInverse){0};
-  if (!same_places(context, a, b)) return simple(LAYOUT_NO, "the physical shapes differ");
-  if (b->map->replica_count) return simple(LAYOUT_UNDECIDED, "elements lie in several places");
+  if (!same_places(context, a, b))
+    return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "the physical shapes differ");
+  if (b->map->replica_count)
+    return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "elements lie in several places");
   LayoutAnswer answer = layout_inverse(context, a, &inverse);
   if (answer.verdict != LAYOUT_YES) return answer;
   const IndexMap *map = index_map_compose(context, inverse.map, b->map);
@@ -336,6 +335,6 @@ LayoutAnswer layout_divide_left(Context *context, const Layout *a, const Layout 
   const LayoutExpr *padding =
       layout_expr_substitute(context, inverse.padding, b->map->outputs, b->physical_rank);
   if (b->is_static) padding = layout_expr_simplify(context, padding, b->extents, b->rank);
-  out->padding = padding == number(context, 0) ? NULL : padding;
+  out->padding = padding == layout_const(context, 0) ? NULL : padding;
   return answer;
 }

@@ -23,16 +23,8 @@ typedef struct Floors {
   int count;
 } Floors;
 
-static LayoutAnswer simple(LayoutVerdict verdict, const char *reason) {
-  return (LayoutAnswer){.verdict = verdict, .level = LAYOUT_DIGITS, .reason = reason};
-}
-
-static const LayoutExpr *number(Context *context, int64_t value) {
-  return layout_const(context, value);
-}
-
 static const LayoutExpr *times(Context *context, const LayoutExpr *a, const LayoutExpr *b) {
-  return layout_expr(context, LAYOUT_MUL, a, b, NULL);
+  return layout_binary(context, LAYOUT_MUL, a, b);
 }
 
 static bool add_floor(Floors *f, Floor floor) {
@@ -52,7 +44,7 @@ static bool static_floors(Floors *f, const Layout *part, int which) {
   for (int i = 0; good && i < form->count; i++) {
     const Term *t = &form->terms[i];
     good = d.bases[t->base].kind == BASE_AXIS && !t->offset &&
-           add_floor(f, (Floor){t->base, which, t->cut, number(context, t->coefficient)});
+           add_floor(f, (Floor){t->base, which, t->cut, layout_const(context, t->coefficient)});
   }
   arena_reset(&context->scratch, mark);
   return good;
@@ -73,13 +65,13 @@ static bool any_floors(Floors *f, const Layout *part, int which, bool *none) {
 // ⌊axis/(cut·modulus)⌋.
 static bool text_floors(Floors *f, const Layout *part, int which) {
   Context *context = f->context;
-  const LayoutExpr *weight = number(context, 1);
+  const LayoutExpr *weight = layout_const(context, 1);
   for (int i = part->physical_rank - 1; i >= 0; i--) {
     LayoutAxisDigit g;
     if (!is_const(part->map->outputs[i]) && !layout_axis_digit(part->map->outputs[i], &g))
       return false;
     if (!is_const(part->map->outputs[i])) {
-      const LayoutExpr *back = times(context, weight, number(context, -g.modulus));
+      const LayoutExpr *back = times(context, weight, layout_const(context, -g.modulus));
       if (!add_floor(f, (Floor){g.axis, which, g.cut, weight})) return false;
       if (g.modulus && !add_floor(f, (Floor){g.axis, which, g.cut * g.modulus, back})) return false;
     }
@@ -97,7 +89,7 @@ static int compare_floors(const void *a, const void *b) {
 }
 
 static const LayoutExpr *polynomial(const Floors *f, const LayoutExpr *e) {
-  return layout_difference(f->context, f->facts, e, number(f->context, 0));
+  return layout_difference(f->context, f->facts, e, layout_const(f->context, 0));
 }
 
 typedef struct Chain {
@@ -112,30 +104,29 @@ static const char *axis_factors(const Floors *f, const Layout *box, int axis, in
   const LayoutExpr **weights = arena_array(&context->arena, const LayoutExpr *, parts);
   int64_t cut = 1;
   int first = out->count;
-  for (int k = 0; k < parts; k++) weights[k] = number(context, 0);
+  for (int k = 0; k < parts; k++) weights[k] = layout_const(context, 0);
   for (int at = begin;;) {
     for (; at < end && f->items[at].cut == cut; at++) {
       int k = f->items[at].part;
-      weights[k] = polynomial(
-          f, layout_expr(context, LAYOUT_ADD, weights[k], f->items[at].coefficient, NULL));
+      weights[k] =
+          polynomial(f, layout_binary(context, LAYOUT_ADD, weights[k], f->items[at].coefficient));
     }
     int64_t next = at < end ? f->items[at].cut : 0;
     if (next % cut) return "the cuts of an axis are no chain";
     if (out->count == MAX_CUTS) return "too many digits";
     out->factors[out->count++] =
-        (LayoutFactor){axis, cut, next ? number(context, next / cut) : NULL, weights};
+        (LayoutFactor){axis, cut, next ? layout_const(context, next / cut) : NULL, weights};
     if (!next) break;
     const LayoutExpr **above = arena_array(&context->arena, const LayoutExpr *, parts);
     for (int k = 0; k < parts; k++)
-      above[k] = polynomial(f, times(context, weights[k], number(context, next / cut)));
+      above[k] = polynomial(f, times(context, weights[k], layout_const(context, next / cut)));
     weights = above;
     cut = next;
   }
   LayoutFactor *top = &out->factors[out->count - 1];
-  const LayoutExpr *past =
-      layout_expr(context, LAYOUT_ADD, box->shape[axis], number(context, top->cut - 1), NULL);
-  top->extent = layout_expr(context, LAYOUT_DIV, past, number(context, top->cut), NULL);
-  if (top->extent == number(context, 1)) out->count--;
+  const LayoutExpr *past = layout_by(context, LAYOUT_ADD, box->shape[axis], top->cut - 1);
+  top->extent = layout_by(context, LAYOUT_DIV, past, top->cut);
+  if (top->extent == layout_const(context, 1)) out->count--;
   for (int i = first, j = out->count - 1; i < j; i++, j--) { // outermost first
     LayoutFactor t = out->factors[i];
     out->factors[i] = out->factors[j];
@@ -164,9 +155,8 @@ static bool is_power_of_two(int64_t v) {
 }
 
 static const LayoutExpr *bit_of(Context *context, int axis, int64_t cut) {
-  const LayoutExpr *e =
-      layout_expr(context, LAYOUT_DIV, layout_axis(context, axis), number(context, cut), NULL);
-  return layout_expr(context, LAYOUT_MOD, e, number(context, 2), NULL);
+  const LayoutExpr *e = layout_by(context, LAYOUT_DIV, layout_axis(context, axis), cut);
+  return layout_by(context, LAYOUT_MOD, e, 2);
 }
 
 // Whether an offset is its value at the origin XORed with what each bit contributes.
@@ -174,13 +164,13 @@ static bool is_bitwise(Context *context, const Layout *part, const Chain *bits, 
   int64_t origin, zeros[MAX_RANK] = {0};
   const LayoutExpr *offset = layout_offset_expr(context, part), *sum;
   if (!layout_expr_value(offset, zeros, NULL, 0, &origin)) return false;
-  sum = number(context, origin);
+  sum = layout_const(context, origin);
   for (int i = 0; i < bits->count; i++) {
     const LayoutFactor *bit = &bits->factors[i];
-    sum = layout_expr(context, LAYOUT_XOR, sum,
-                      times(context, bit_of(context, bit->axis, bit->cut), bit->weights[k]), NULL);
+    sum = layout_binary(context, LAYOUT_XOR, sum,
+                        times(context, bit_of(context, bit->axis, bit->cut), bit->weights[k]));
   }
-  const LayoutExpr *size = number(context, 1);
+  const LayoutExpr *size = layout_const(context, 1);
   for (int i = 0; i < part->physical_rank; i++) size = times(context, size, part->physical[i]);
   const IndexMap *map =
       index_map_new(context, part->rank, part->map->inputs, 1, &offset, NULL, NULL, 0);
@@ -198,10 +188,10 @@ static bool read_bit(Context *context, const Layout *const *parts, int count, in
     if (!layout_expr_value(offset, index, NULL, 0, &origin)) return false;
     index[axis] = cut;
     if (!layout_expr_value(offset, index, NULL, 0, &value)) return false;
-    weights[k] = number(context, origin ^ value);
+    weights[k] = layout_const(context, origin ^ value);
   }
   if (out->count == MAX_CUTS) return false;
-  out->factors[out->count++] = (LayoutFactor){axis, cut, number(context, 2), weights};
+  out->factors[out->count++] = (LayoutFactor){axis, cut, layout_const(context, 2), weights};
   return true;
 }
 
@@ -211,16 +201,17 @@ static LayoutAnswer refine_bits(Context *context, const Layout *const *parts, in
   out->count = 0;
   for (int axis = 0; axis < box->rank; axis++) {
     if (!is_power_of_two(box->extents[axis]))
-      return simple(none ? LAYOUT_NO : LAYOUT_UNDECIDED,
-                    "an offset is no sum of digits, and an extent no power of 2");
+      return layout_said(none ? LAYOUT_NO : LAYOUT_UNDECIDED, LAYOUT_DIGITS,
+                         "an offset is no sum of digits, and an extent no power of 2");
     for (int64_t cut = box->extents[axis] / 2; cut; cut /= 2)
       if (!read_bit(context, parts, count, axis, cut, out))
-        return simple(LAYOUT_UNDECIDED, "too many bits");
+        return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "too many bits");
   }
   for (int k = 0; k < count; k++)
     if (!is_bitwise(context, parts[k], out, k))
-      return simple(LAYOUT_NO, "an offset is neither a sum of digits nor an XOR of bits");
-  return simple(LAYOUT_YES, NULL);
+      return layout_said(LAYOUT_NO, LAYOUT_DIGITS,
+                         "an offset is neither a sum of digits nor an XOR of bits");
+  return layout_said(LAYOUT_YES, LAYOUT_DIGITS, NULL);
 }
 
 // ---- The question ------------------------------------------------------------------------------
@@ -245,15 +236,15 @@ LayoutAnswer layout_refine_parts(Context *context, const Layout *const *parts, i
   if (fixed) layout_logical_size(parts[0], &size);
   for (int k = 0; k < count && sums && size; k++)
     sums = fixed ? any_floors(f, parts[k], k, &none) : text_floors(f, parts[k], k);
-  LayoutAnswer answer = simple(LAYOUT_YES, NULL);
+  LayoutAnswer answer = layout_said(LAYOUT_YES, LAYOUT_DIGITS, NULL);
   if (!size)
-    answer = simple(LAYOUT_NO, "there are no elements");
+    answer = layout_said(LAYOUT_NO, LAYOUT_DIGITS, "there are no elements");
   else if (sums)
     answer.reason = all_factors(f, parts[0], count, chain);
   else if (fixed)
     answer = refine_bits(context, parts, count, none, chain);
   else
-    answer = simple(LAYOUT_UNDECIDED, "an index is no digit of an axis");
+    answer = layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "an index is no digit of an axis");
   if (answer.reason && sums && size) answer.verdict = fixed ? LAYOUT_NO : LAYOUT_UNDECIDED;
   if (answer.verdict == LAYOUT_YES)
     *out = (LayoutRefinement){
@@ -268,10 +259,11 @@ LayoutAnswer layout_refine(Context *context, const Layout *a, const Layout *b,
                            LayoutRefinement *out) {
   *out = (LayoutRefinement){0};
   if (!layout_is_plain(a) || !layout_is_plain(b))
-    return simple(LAYOUT_UNDECIDED, "not both layouts lie in memory alone, once");
+    return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS,
+                       "not both layouts lie in memory alone, once");
   if (!same_shape(context, a, b))
-    return simple(a->is_static && b->is_static ? LAYOUT_NO : LAYOUT_UNDECIDED,
-                  "the logical shapes differ");
+    return layout_said(a->is_static && b->is_static ? LAYOUT_NO : LAYOUT_UNDECIDED, LAYOUT_DIGITS,
+                       "the logical shapes differ");
   const Layout *parts[2] = {a, b};
   return layout_refine_parts(context, parts, 2, out);
 }

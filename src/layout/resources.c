@@ -49,8 +49,8 @@ void layout_memory_strides(Context *context, const Layout *layout, int64_t *stri
 // Whether the layout's places are the same for all indices of an aligned group of `width`.
 static bool constant_on_groups(Context *context, const Layout *layout, int axis, int64_t width) {
   const LayoutExpr *axes[MAX_RANK] = {0}, *outputs[MAX_RANK], *by = layout_const(context, width);
-  const LayoutExpr *group = layout_expr(context, LAYOUT_DIV, layout_axis(context, axis), by, NULL);
-  axes[axis] = layout_expr(context, LAYOUT_MUL, group, by, NULL);
+  const LayoutExpr *group = layout_binary(context, LAYOUT_DIV, layout_axis(context, axis), by);
+  axes[axis] = layout_binary(context, LAYOUT_MUL, group, by);
   for (int i = 0; i < layout->physical_rank; i++)
     outputs[i] = layout_expr_substitute(context, layout->map->outputs[i], axes, axis + 1);
   const IndexMap *map = index_map_with_outputs(context, layout->map, outputs);

@@ -5,11 +5,7 @@
 #include "layout/form.h"
 
 static const LayoutExpr *add(Context *context, const LayoutExpr *a, const LayoutExpr *b) {
-  return layout_expr(context, LAYOUT_ADD, a, b, NULL);
-}
-
-static const LayoutExpr *number(Context *context, int64_t value) {
-  return layout_const(context, value);
+  return layout_binary(context, LAYOUT_ADD, a, b);
 }
 
 // e with axis `axis` replaced.
@@ -31,9 +27,9 @@ Proof layout_forms_stride(Context *context, const Layout *layout, const LayoutEx
   if (--extents[axis] < 1 || !layout_expr_value(offset, index, NULL, 0, &second) ||
       __builtin_sub_overflow(second, first, stride))
     return NOT_PROVED;
-  const LayoutExpr *next = add(context, layout_axis(context, axis), number(context, 1));
+  const LayoutExpr *next = add(context, layout_axis(context, axis), layout_const(context, 1));
   const LayoutExpr *moved = with_axis(context, offset, axis, next);
-  const LayoutExpr *stepped = add(context, offset, number(context, *stride));
+  const LayoutExpr *stepped = add(context, offset, layout_const(context, *stride));
   return layout_digits_maps_equal(context, extents, layout->rank, &moved, &stepped, 1, witness);
 }
 
@@ -60,9 +56,9 @@ static Proof groups_hold(Run *r, int64_t w, const LayoutExpr *start, int64_t cou
   extents[rank] = length;
   const LayoutExpr *within = layout_axis(context, rank);
   const LayoutExpr *first = with_axis(context, r->e, r->axis, start);
-  const LayoutExpr *left[2], *right[2] = {add(context, first, within), number(context, 0)};
+  const LayoutExpr *left[2], *right[2] = {add(context, first, within), layout_const(context, 0)};
   left[0] = with_axis(context, r->e, r->axis, add(context, start, within));
-  left[1] = layout_expr(context, LAYOUT_MOD, first, number(context, w), NULL);
+  left[1] = layout_by(context, LAYOUT_MOD, first, w);
   return layout_digits_maps_equal(context, extents, rank + 1, left, right, 2, r->index);
 }
 
@@ -70,14 +66,13 @@ static Proof groups_hold(Run *r, int64_t w, const LayoutExpr *start, int64_t cou
 static Proof width_holds(Run *r, int64_t w) {
   Context *context = r->context;
   int64_t extent = r->layout->extents[r->axis], groups = extent / w, rest = extent % w;
-  const LayoutExpr *group =
-      layout_expr(context, LAYOUT_MUL, layout_axis(context, r->axis), number(context, w), NULL);
+  const LayoutExpr *group = layout_by(context, LAYOUT_MUL, layout_axis(context, r->axis), w);
   Proof whole = groups ? groups_hold(r, w, group, groups, w) : PROVED;
   if (whole == REFUTED) {
     r->index[r->axis] = r->index[r->axis] * w + r->index[r->layout->rank];
     return REFUTED;
   }
-  Proof last = rest ? groups_hold(r, w, number(context, groups * w), 1, rest) : PROVED;
+  Proof last = rest ? groups_hold(r, w, layout_const(context, groups * w), 1, rest) : PROVED;
   if (last == REFUTED) r->index[r->axis] = groups * w + r->index[r->layout->rank];
   return last == PROVED ? whole : last;
 }
@@ -141,9 +136,9 @@ bool layout_forms_vector_width(Context *context, const Layout *layout, const Lay
 // A layout of one physical axis with the given offset; NULL where it is not carried.
 static const Layout *flat(Context *context, const Layout *layout, const LayoutExpr *const *shape,
                           int rank, const LayoutExpr *offset) {
-  const LayoutExpr *size = number(context, 1);
+  const LayoutExpr *size = layout_const(context, 1);
   for (int i = 0; i < layout->physical_rank; i++)
-    size = layout_expr(context, LAYOUT_MUL, size, layout->physical[i], NULL);
+    size = layout_binary(context, LAYOUT_MUL, size, layout->physical[i]);
   const IndexMap *map = index_map_new(context, rank, NULL, 1, &offset, NULL, NULL, 0);
   return layout_try(context, map, shape, &size, layout->facts);
 }
@@ -151,21 +146,21 @@ static const Layout *flat(Context *context, const Layout *layout, const LayoutEx
 // Whether groups of w elements lie as a vector, also those past the end that the last one begins.
 static bool symbolic_width_holds(Context *context, const Layout *layout, const LayoutExpr *e,
                                  int axis, int64_t w) {
-  const LayoutExpr *shape[MAX_RANK], *by = number(context, w), *size = by;
+  const LayoutExpr *shape[MAX_RANK], *by = layout_const(context, w), *size = by;
   int rank = layout->rank;
   memcpy(shape, layout->shape, sizeof *shape * (size_t)rank);
-  const LayoutExpr *past = add(context, shape[axis], number(context, w - 1));
-  shape[axis] = layout_expr(context, LAYOUT_DIV, past, by, NULL);
+  const LayoutExpr *past = add(context, shape[axis], layout_const(context, w - 1));
+  shape[axis] = layout_binary(context, LAYOUT_DIV, past, by);
   shape[rank] = by;
   for (int i = 0; i < layout->physical_rank; i++)
-    size = layout_expr(context, LAYOUT_MUL, size, layout->physical[i], NULL);
+    size = layout_binary(context, LAYOUT_MUL, size, layout->physical[i]);
   const LayoutExpr *within = layout_axis(context, rank);
-  const LayoutExpr *group = layout_expr(context, LAYOUT_MUL, layout_axis(context, axis), by, NULL);
+  const LayoutExpr *group = layout_binary(context, LAYOUT_MUL, layout_axis(context, axis), by);
   const LayoutExpr *first = with_axis(context, e, axis, group);
-  const LayoutExpr *have[2], *want[2] = {add(context, first, within), number(context, 0)};
+  const LayoutExpr *have[2], *want[2] = {add(context, first, within), layout_const(context, 0)};
   const LayoutExpr *physical[2] = {size, by};
   have[0] = with_axis(context, e, axis, add(context, group, within));
-  have[1] = layout_expr(context, LAYOUT_MOD, first, by, NULL);
+  have[1] = layout_binary(context, LAYOUT_MOD, first, by);
   const IndexMap *map = index_map_new(context, rank + 1, NULL, 2, have, NULL, NULL, 0);
   const Layout *at = layout_try(context, map, shape, physical, layout->facts);
   return at && layout_symbolic_equal(context, at, want);
@@ -196,14 +191,15 @@ LayoutAnswer layout_stride(Context *context, const Layout *layout, int axis,
     answer.reason = "the layout is not of memory alone";
     return answer;
   }
-  const LayoutExpr *e = layout_offset_expr(context, memory), *one = number(context, 1), *first;
+  const LayoutExpr *e = layout_offset_expr(context, memory), *one = layout_const(context, 1),
+                   *first;
   memcpy(shape, layout->shape, sizeof *shape * (size_t)layout->rank);
-  shape[axis] = layout_expr(context, LAYOUT_SUB, shape[axis], one, NULL);
+  shape[axis] = layout_binary(context, LAYOUT_SUB, shape[axis], one);
   if (is_const(shape[axis]) && shape[axis]->value < 1) {
-    *stride = number(context, 0);
+    *stride = layout_const(context, 0);
     return (LayoutAnswer){.verdict = LAYOUT_YES};
   }
-  for (int i = 0; i < layout->rank; i++) origin[i] = number(context, 0);
+  for (int i = 0; i < layout->rank; i++) origin[i] = layout_const(context, 0);
   first = layout_expr_substitute(context, e, origin, layout->rank);
   origin[axis] = one;
   const LayoutExpr *second = layout_expr_substitute(context, e, origin, layout->rank);

@@ -260,15 +260,6 @@ static bool read_object(LayoutReader *r, Sharding *s) {
 
 // ---- The map -----------------------------------------------------------------------------------
 
-static const LayoutExpr *number(Context *context, int64_t value) {
-  return layout_const(context, value);
-}
-
-static const LayoutExpr *binary(Context *context, LayoutOp op, const LayoutExpr *a,
-                                const LayoutExpr *b) {
-  return layout_expr(context, op, a, b, NULL);
-}
-
 static bool is_shape(const Pieces *p, const LayoutExpr *const *shape, int rank) {
   if (rank != p->count) return false;
   for (int i = 0; i < rank && shape; i++)
@@ -277,10 +268,11 @@ static bool is_shape(const Pieces *p, const LayoutExpr *const *shape, int rank) 
 }
 
 static const LayoutExpr *row_major(LayoutReader *r, int rank) {
-  const LayoutExpr *flat = number(r->context, 0);
+  const LayoutExpr *flat = layout_const(r->context, 0);
   for (int i = 0; i < rank; i++)
-    flat = binary(r->context, LAYOUT_ADD, binary(r->context, LAYOUT_MUL, flat, r->shape[i]),
-                  layout_axis(r->context, i));
+    flat = layout_binary(r->context, LAYOUT_ADD,
+                         layout_binary(r->context, LAYOUT_MUL, flat, r->shape[i]),
+                         layout_axis(r->context, i));
   return flat;
 }
 
@@ -303,9 +295,9 @@ static bool cut_shape(LayoutReader *r, const Sharding *s, const LayoutExpr **dig
                                 "the shards do not have as many elements as the tensor");
   const LayoutExpr *flat = row_major(r, r->rank);
   for (int i = p->count - 1; i >= 0; i--) {
-    const LayoutExpr *e = binary(context, LAYOUT_DIV, flat, number(context, below));
+    const LayoutExpr *e = layout_binary(context, LAYOUT_DIV, flat, layout_const(context, below));
     int64_t extent = MAX_OF(p->extents[i], (int64_t)1);
-    e = binary(context, LAYOUT_MOD, e, number(context, extent));
+    e = layout_binary(context, LAYOUT_MOD, e, layout_const(context, extent));
     digits[i] = layout_expr_simplify(context, e, extents, r->rank);
     if (!mul_fits(below, extent, &below)) below = INT64_MAX;
   }
@@ -317,16 +309,17 @@ static const IndexMap *sharded_map(LayoutReader *r, const Sharding *s,
   Context *context = r->context;
   const LayoutExpr *outputs[MAX_RANK];
   const Pieces *p = &s->shards, *q = &s->replicas;
-  for (int i = 0; i < s->axis_count; i++) outputs[i] = number(context, 0);
+  for (int i = 0; i < s->axis_count; i++) outputs[i] = layout_const(context, 0);
   for (int i = 0; i < p->count + q->count; i++) {
     const Step *step = i < p->count ? &p->steps[i] : &q->steps[i - p->count];
     const LayoutExpr *e = i < p->count ? digits[i] : layout_axis(context, rank + i - p->count);
     const LayoutExpr **out = &outputs[step->axis];
-    *out = binary(context, LAYOUT_ADD, *out,
-                  binary(context, LAYOUT_MUL, e, number(context, step->value)));
+    *out = layout_binary(context, LAYOUT_ADD, *out,
+                         layout_binary(context, LAYOUT_MUL, e, layout_const(context, step->value)));
   }
   for (int i = 0; i < s->axis_count; i++)
-    outputs[i] = binary(context, LAYOUT_ADD, outputs[i], number(context, s->offsets[i]));
+    outputs[i] =
+        layout_binary(context, LAYOUT_ADD, outputs[i], layout_const(context, s->offsets[i]));
   if (s->swizzle.bits) outputs[0] = layout_swizzled(context, &s->swizzle, outputs[0]);
   return index_map_replicated(context, rank, q->count, NULL, q->extents, s->axis_count, outputs,
                               s->axes, NULL, 0);
@@ -338,7 +331,7 @@ static bool find_digits(LayoutReader *r, const Sharding *s, int rank, const Layo
   const LayoutExpr *shape[MAX_RANK];
   for (int i = 0; i < s->shards.count; i++) {
     digits[i] = layout_axis(r->context, i);
-    shape[i] = number(r->context, s->shards.extents[i]);
+    shape[i] = layout_const(r->context, s->shards.extents[i]);
   }
   if (!s->has_shards && r->shape) return digits[0] = row_major(r, rank), true;
   if (!is_shape(&s->shards, r->shape, rank)) return cut_shape(r, s, digits);

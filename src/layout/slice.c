@@ -3,18 +3,14 @@
 // strides exist when the offset is affine on the box and nothing changes lane or device there.
 #include "layout/poly.h"
 
-static LayoutAnswer simple(LayoutVerdict verdict, const char *reason) {
-  return (LayoutAnswer){.verdict = verdict, .level = LAYOUT_DIGITS, .reason = reason};
-}
-
 // The box as a map from its indices to the tensor's; NULL where it is not proved to stay inside.
 static const IndexMap *box_map(Context *context, const Layout *layout, const LayoutExpr *const *low,
                                const LayoutExpr *const *extent, const int64_t *step) {
   const LayoutExpr *axes[MAX_RANK];
   for (int i = 0; i < layout->rank; i++) {
     const LayoutExpr *by = layout_const(context, step ? step[i] : 1);
-    axes[i] = layout_expr(context, LAYOUT_MUL, layout_axis(context, i), by, NULL);
-    if (low) axes[i] = layout_expr(context, LAYOUT_ADD, axes[i], low[i], NULL);
+    axes[i] = layout_binary(context, LAYOUT_MUL, layout_axis(context, i), by);
+    if (low) axes[i] = layout_binary(context, LAYOUT_ADD, axes[i], low[i]);
   }
   const IndexMap *map =
       index_map_new(context, layout->rank, layout->map->inputs, layout->rank, axes, NULL, NULL, 0);
@@ -56,7 +52,7 @@ static const LayoutExpr *value_near_origin(Context *context, const LayoutExpr *e
 // a - b of expressions of symbols, as a polynomial where it is one.
 const LayoutExpr *layout_difference(Context *context, LayoutFacts facts, const LayoutExpr *a,
                                     const LayoutExpr *b) {
-  const LayoutExpr *e = layout_expr(context, LAYOUT_SUB, a, b, NULL);
+  const LayoutExpr *e = layout_binary(context, LAYOUT_SUB, a, b);
   ArenaMark mark = arena_mark(&context->scratch);
   Polys polys = layout_polys_new(context, facts);
   const Poly *p = layout_poly_of(&polys, e);
@@ -71,7 +67,7 @@ static const Layout *view_of(Context *context, const Layout *slice) {
   const Layout *memory = layout_on_resource(context, slice, NULL);
   const LayoutExpr *size = layout_const(context, 1);
   for (int i = 0; i < memory->physical_rank; i++)
-    size = layout_expr(context, LAYOUT_MUL, size, memory->physical[i], NULL);
+    size = layout_binary(context, LAYOUT_MUL, size, memory->physical[i]);
   int count = 0;
   physical[count] = size;
   outputs[count++] = layout_offset_expr(context, memory);
@@ -99,8 +95,8 @@ static const LayoutExpr *affine(Context *context, const Layout *view, LayoutSlic
       strides[i] = layout_difference(context, view->facts,
                                      value_near_origin(context, e, view->rank, i), out->offset);
     const LayoutExpr *part =
-        layout_expr(context, LAYOUT_MUL, layout_axis(context, i), strides[i], NULL);
-    sum = layout_expr(context, LAYOUT_ADD, sum, part, NULL);
+        layout_binary(context, LAYOUT_MUL, layout_axis(context, i), strides[i]);
+    sum = layout_binary(context, LAYOUT_ADD, sum, part);
   }
   out->strides = strides;
   return sum;
@@ -110,9 +106,10 @@ static LayoutAnswer view_answer(Context *context, LayoutSlice *out) {
   const LayoutExpr *want[MAX_RANK];
   const char *several = "elements lie in several places of memory";
   if (layout_on_resource(context, out->layout, NULL)->map->replica_count)
-    return simple(LAYOUT_NO, several);
+    return layout_said(LAYOUT_NO, LAYOUT_DIGITS, several);
   const Layout *view = view_of(context, out->layout);
-  if (!view) return simple(LAYOUT_UNDECIDED, "no bounds of the offsets are proved");
+  if (!view)
+    return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "no bounds of the offsets are proved");
   want[0] = affine(context, view, out);
   for (int i = 1; i < view->physical_rank; i++)
     want[i] = value_near_origin(context, view->map->outputs[i], view->rank, -1);
@@ -140,23 +137,27 @@ LayoutAnswer layout_slice(Context *context, const Layout *layout, const LayoutEx
                           const LayoutExpr *const *extent, const int64_t *step, LayoutSlice *out) {
   *out = (LayoutSlice){0};
   const char *problem = box_problem(layout, extent, step);
-  if (problem) return simple(LAYOUT_NO, problem);
+  if (problem) return layout_said(LAYOUT_NO, LAYOUT_DIGITS, problem);
   const IndexMap *box = box_map(context, layout, low, extent, step);
   bool is_static = layout->is_static;
   for (int i = 0; i < layout->rank; i++)
     is_static = is_static && is_const(extent[i]) && (!low || is_const(low[i]));
-  if (!box && is_static) return simple(LAYOUT_NO, "the slice leaves the logical shape");
-  if (!box) return simple(LAYOUT_UNDECIDED, "not proved that the slice stays in the shape");
+  if (!box && is_static)
+    return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "the slice leaves the logical shape");
+  if (!box)
+    return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS,
+                       "not proved that the slice stays in the shape");
   out->layout = box_layout(context, layout, box, extent);
   if (!out->layout)
-    return simple(LAYOUT_UNDECIDED, "not proved that the slice stays in the physical shape");
+    return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS,
+                       "not proved that the slice stays in the physical shape");
   int64_t size;
   if (layout_logical_size(out->layout, &size) && size == 0) {
     out->offset = layout_const(context, 0);
     const LayoutExpr **strides = arena_array(&context->arena, const LayoutExpr *, layout->rank);
     for (int i = 0; i < layout->rank; i++) strides[i] = out->offset;
     out->strides = strides;
-    return simple(LAYOUT_YES, NULL);
+    return layout_said(LAYOUT_YES, LAYOUT_DIGITS, NULL);
   }
   return view_answer(context, out);
 }
@@ -167,15 +168,15 @@ const Layout *layout_reshape(Context *context, const Layout *layout, const Layou
   const LayoutExpr *size = layout_const(context, 1);
   if (rank > MAX_RANK || layout->map->replica_count) return NULL;
   for (int i = rank - 1; i >= 0; i--) {
-    const LayoutExpr *part = layout_expr(context, LAYOUT_MUL, layout_axis(context, i), size, NULL);
-    ordinal = layout_expr(context, LAYOUT_ADD, part, ordinal, NULL);
-    size = layout_expr(context, LAYOUT_MUL, shape[i], size, NULL);
+    const LayoutExpr *part = layout_binary(context, LAYOUT_MUL, layout_axis(context, i), size);
+    ordinal = layout_binary(context, LAYOUT_ADD, part, ordinal);
+    size = layout_binary(context, LAYOUT_MUL, shape[i], size);
   }
   const LayoutExpr *own = layout_const(context, 1);
   for (int i = layout->rank - 1; i >= 0; i--) {
-    axes[i] = layout_expr(context, LAYOUT_DIV, ordinal, own, NULL);
-    if (i) axes[i] = layout_expr(context, LAYOUT_MOD, axes[i], layout->shape[i], NULL);
-    own = layout_expr(context, LAYOUT_MUL, layout->shape[i], own, NULL);
+    axes[i] = layout_binary(context, LAYOUT_DIV, ordinal, own);
+    if (i) axes[i] = layout_binary(context, LAYOUT_MOD, axes[i], layout->shape[i]);
+    own = layout_binary(context, LAYOUT_MUL, layout->shape[i], own);
   }
   if (!layout_symbolic_same_extent(context, layout->facts, own, size)) return NULL;
   for (int i = 0; i < layout->physical_rank; i++)

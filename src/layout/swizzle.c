@@ -356,8 +356,8 @@ static void matrix_of(Space banks, int bits, uint64_t *rows) {
 
 static const LayoutExpr *masked(Context *context, const LayoutExpr *o, int shift, int64_t mask) {
   const LayoutExpr *by = layout_const(context, shift < 0 ? -shift : shift);
-  const LayoutExpr *e = layout_expr(context, shift < 0 ? LAYOUT_SHL : LAYOUT_SHR, o, by, NULL);
-  return layout_expr(context, LAYOUT_AND, e, layout_const(context, mask), NULL);
+  const LayoutExpr *e = layout_binary(context, shift < 0 ? LAYOUT_SHL : LAYOUT_SHR, o, by);
+  return layout_by(context, LAYOUT_AND, e, mask);
 }
 
 // o ^ the bits of the matrix off its diagonal (or missing on it), one diagonal at a time.
@@ -368,7 +368,7 @@ static const LayoutExpr *matrix_expr(Context *context, const uint64_t *rows, int
     int64_t mask = 0;
     for (int i = MAX_OF(0, -d); i < bits && i + d < bits; i++)
       if ((rows[i] >> (i + d) & 1) != (d == 0)) mask |= (int64_t)1 << i;
-    if (mask) sum = layout_expr(context, LAYOUT_XOR, sum, masked(context, o, d, mask), NULL);
+    if (mask) sum = layout_binary(context, LAYOUT_XOR, sum, masked(context, o, d, mask));
   }
   return sum;
 }

@@ -20,9 +20,9 @@ const LayoutExpr *layout_swizzled(Context *context, const Swizzle *s, const Layo
   int64_t up = s->shift < 0 ? -s->shift : s->shift, mask = ((int64_t)1 << s->bits) - 1;
   mask <<= s->base + MAX_OF(s->shift, (int64_t)0);
   const LayoutExpr *by = layout_const(context, (int64_t)1 << up);
-  const LayoutExpr *bits = layout_expr(context, LAYOUT_AND, e, layout_const(context, mask), NULL);
-  bits = layout_expr(context, s->shift < 0 ? LAYOUT_MUL : LAYOUT_DIV, bits, by, NULL);
-  return layout_expr(context, LAYOUT_XOR, e, bits, NULL);
+  const LayoutExpr *bits = layout_by(context, LAYOUT_AND, e, mask);
+  bits = layout_binary(context, s->shift < 0 ? LAYOUT_MUL : LAYOUT_DIV, bits, by);
+  return layout_binary(context, LAYOUT_XOR, e, bits);
 }
 
 // The bits that exclusive ors change: from *low on, *bits of them. False when there are none.

@@ -42,9 +42,9 @@ static bool join_axes(Context *context, Axes *axes, Tile *tile) {
     for (; tile->sizes[i] == JOINED; i++) {
       const LayoutExpr *inner = axes->extents[begin + i + 1];
       if (!inner || !extent) return false;
-      e = layout_expr(context, LAYOUT_ADD, layout_expr(context, LAYOUT_MUL, e, inner, NULL),
-                      axes->exprs[begin + i + 1], NULL);
-      extent = layout_expr(context, LAYOUT_MUL, extent, inner, NULL);
+      e = layout_binary(context, LAYOUT_ADD, layout_binary(context, LAYOUT_MUL, e, inner),
+                        axes->exprs[begin + i + 1]);
+      extent = layout_binary(context, LAYOUT_MUL, extent, inner);
     }
     axes->exprs[to] = e;
     axes->extents[to++] = extent;
@@ -58,9 +58,8 @@ static bool join_axes(Context *context, Axes *axes, Tile *tile) {
 static const LayoutExpr *blocks(Context *context, const LayoutExpr *extent,
                                 const LayoutExpr *size) {
   if (!extent) return NULL;
-  const LayoutExpr *up =
-      layout_expr(context, LAYOUT_ADD, extent, layout_const(context, size->value - 1), NULL);
-  return layout_expr(context, LAYOUT_DIV, up, size, NULL);
+  const LayoutExpr *up = layout_by(context, LAYOUT_ADD, extent, size->value - 1);
+  return layout_binary(context, LAYOUT_DIV, up, size);
 }
 
 static bool apply_tile(Context *context, Axes *axes, Tile tile) {
@@ -68,9 +67,9 @@ static bool apply_tile(Context *context, Axes *axes, Tile tile) {
   int begin = axes->count - tile.count;
   for (int i = 0; i < tile.count; i++) {
     const LayoutExpr *size = layout_const(context, tile.sizes[i]), *e = axes->exprs[begin + i];
-    axes->exprs[axes->count] = layout_expr(context, LAYOUT_MOD, e, size, NULL);
+    axes->exprs[axes->count] = layout_binary(context, LAYOUT_MOD, e, size);
     axes->extents[axes->count++] = size;
-    axes->exprs[begin + i] = layout_expr(context, LAYOUT_DIV, e, size, NULL);
+    axes->exprs[begin + i] = layout_binary(context, LAYOUT_DIV, e, size);
     axes->extents[begin + i] = blocks(context, axes->extents[begin + i], size);
   }
   return true;
@@ -305,13 +304,13 @@ static bool flatten(LayoutReader *r, const Tiling *tiling, const char *from, Axe
     if (!extent)
       return layout_reader_refuse(r, from, r->at,
                                   "`L` needs the shape of the tensor: write it before the layout");
-    flat = layout_expr(context, LAYOUT_ADD, layout_expr(context, LAYOUT_MUL, flat, extent, NULL),
-                       axes->exprs[i], NULL);
-    size = layout_expr(context, LAYOUT_MUL, size, extent, NULL);
+    flat = layout_binary(context, LAYOUT_ADD, layout_binary(context, LAYOUT_MUL, flat, extent),
+                         axes->exprs[i]);
+    size = layout_binary(context, LAYOUT_MUL, size, extent);
   }
   axes->count = 1;
   axes->exprs[0] = flat;
-  axes->extents[0] = layout_expr(context, LAYOUT_MUL, blocks(context, size, tail), tail, NULL);
+  axes->extents[0] = layout_binary(context, LAYOUT_MUL, blocks(context, size, tail), tail);
   return true;
 }
 
@@ -474,9 +473,9 @@ static const Layout *unflattened(Context *context, const Layout *layout) {
   for (int i = 0; i < p.digit_count; i++) {
     const AxisDigit *g = &p.digits[i];
     const LayoutExpr *e = layout_axis(context, g->axis);
-    e = layout_expr(context, LAYOUT_DIV, e, layout_const(context, g->cut), NULL);
+    e = layout_by(context, LAYOUT_DIV, e, g->cut);
     if (g->cut * g->radix < layout->extents[g->axis])
-      e = layout_expr(context, LAYOUT_MOD, e, layout_const(context, g->radix), NULL);
+      e = layout_by(context, LAYOUT_MOD, e, g->radix);
     outputs[count++] = e;
   }
   for (int i = p.digit_count - 1; i >= 0; size *= p.digits[i--].radix)
