@@ -21,6 +21,8 @@ static const Family families[] = {
     {shape_ops, &shape_op_count},
     {select_ops, &select_op_count},
     {resample_ops, &resample_op_count},
+    {sample_ops, &sample_op_count},
+    {einsum_ops, &einsum_op_count},
     {standardize_ops, &standardize_op_count},
     {quantize_ops, &quantize_op_count},
     {ordered_ops, &ordered_op_count},

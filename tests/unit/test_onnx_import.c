@@ -152,6 +152,32 @@ static const Good good[] = {
      "y[1,2,4,3,3] = nn.lp_pool(x[1,2,5,4,3]) pool_size=[2,2,1] p=1"},
     {"in x float 1x8x6; ints i 3,4; ints b 2,2; node Col2Im c x,i,b y; out y", NULL,
      "y[1,2,3,4] = nn.col2im(x[1,8,6]) image_shape=[3,4] pool_size=[2,2]"},
+    {"in x float 1x1x2; in i int64 1x1x2; ints s 1,1,5; node MaxUnpool m x,i,s y "
+     "kernel_shape=[2] strides=[2]; out y",
+     NULL,
+     "m[2] = reshape(i[1,1,2]) shape=[2] allow_zero=1; m.reshape[2] = reshape(x[1,1,2]) shape=[2] "
+     "allow_zero=1; m.scatter_elements[4] = scatter_elements(const[4], m[2], m.reshape[2]); "
+     "m.reshape[1,1,4] = reshape(m.scatter_elements[4]) shape=[1,1,4] allow_zero=1; y[1,1,5] = "
+     "nn.pad(m.reshape[1,1,4]) pad_width=[0,0,0,0,0,1]"},
+    // products by equation, two at a time
+    {"in x float 2x3; in z float 3x5; in w float 5; node Einsum e x,z,w y equation='ij,jk,k->i';"
+     " out y",
+     NULL,
+     "e[2,5] = einsum(x[2,3], z[3,5]) equation=ij,jk->ik; y[2] = einsum(e[2,5], w[5]) "
+     "equation=ik,k->i"},
+    {"in x float 2x3x3; node Einsum e x y equation='...ii'; out y", NULL,
+     "y[2] = einsum(x[2,3,3]) equation=...ii->..."},
+    // samples
+    {"opset 16; in x float 1x2x3x5; in g float 1x4x7x2; node GridSample s x,g y mode='bicubic'; "
+     "out y",
+     NULL,
+     "y[1,2,4,7] = image.grid_sample(x[1,2,3,5], g[1,4,7,2]) mode=cubic padding_mode=zeros "
+     "align_corners=0"},
+    {"in t float 1x2x3; ints s 1,3,5,7; node AffineGrid a t,s y; out y", NULL,
+     "y[1,5,7,2] = image.affine_grid(t[1,2,3]) size=[5,7] align_corners=0"},
+    {"in x float 3x8; ints s 6,5; node CenterCropPad c x,s y; out y", NULL,
+     "c[3,5] = strided_slice(x[3,8]) axes=[0,1] begin=[0,1] end=[3,6]; y[6,5] = nn.pad(c[3,5]) "
+     "pad_width=[1,0,2,0]"},
     // resizing: tables, an axis at a time; those that shrink first
     {"in x float 1x2x3x5; ints z 1,2,6,4; node Resize r x,,,z y; out y", NULL,
      "r[1,2,3,4] = take(x[1,2,3,5], const[4]) axis=3; y[1,2,6,4] = take(r[1,2,3,4], const[6]) "
@@ -292,6 +318,27 @@ static const Bad bad[] = {
     {"in x float 1x2x3x3; node MaxPool f x y kernel_shape=2; out y", NULL, "f",
      "attribute 'kernel_shape' is an integer, expected integers"},
     {"in x float 1x2x3x3; node MaxPool f x y; out y", NULL, "f", "'kernel_shape' is missing"},
+    {"in x float 2x3; in z float 4x5; node Einsum f x,z y equation='ij,jk'; out y", NULL, "f",
+     "its axes 'j' have different extents"},
+    {"in x float 2x3; node Einsum f x y equation='ij->ik'; out y", NULL, "f",
+     "its result has 'k', no operand has"},
+    {"in x float 2x3; node Einsum f x y equation='ij->ii'; out y", NULL, "f",
+     "its result has 'i' twice"},
+    {"in x float 2x3; node Einsum f x y equation='ijk->i'; out y", NULL, "f",
+     "operand 0 of its equation names 3 axes, the tensor has 2"},
+    {"in x float 2x3; node Einsum f x y equation='ij,j->i'; out y", NULL, "f",
+     "its equation has 2 operands, the node 1"},
+    {"in x float 2x3; node Einsum f x y equation='i1->i'; out y", NULL, "f", "'1' in its equation"},
+    {"in x float 1x2x3x5; in g float 1x4x7x3; node GridSample f x,g y; out y", NULL, "f",
+     "its grid must be [n, …, 2]"},
+    {"in x float 1x2x3x5; in g float 1x4x7x2; node GridSample f x,g y mode='area'; out y", NULL,
+     "f", "mode 'area' is not one of nearest, linear, cubic"},
+    {"in x float 1x2x9x9; in r float 3x4; in b int64 3; node RoiAlign f x,r,b y; out y", NULL, "f",
+     "sampling_ratio 0 is not supported"},
+    {"in t float 1x2x3; ints s 2,3,5,7; node AffineGrid f t,s y; out y", NULL, "f",
+     "its size has 4 extents"},
+    {"in x float 1x4x5x5; in w float 3x4x2x2; in o float 1x7x4x4; node DeformConv f x,w,o y; out y",
+     NULL, "f", "its offsets are not [n, 8, output]"},
     {"in x float 1x5; ints z 1,2; node Resize f x,,,z y mode='lanczos'; out y", NULL, "f",
      "mode 'lanczos' is not one of nearest, linear, cubic"},
     {"in x float 1x5; ints z 1,2; node Resize f x,,,z y coordinate_transformation_mode='a'; out y",

@@ -38,7 +38,8 @@ struct Scope {
 };
 // Rows stand in a table for each file of families; a name of NULL ends one.
 extern const OnnxRow onnx_quantized_rows[], onnx_scatter_rows[], onnx_attention_rows[],
-    onnx_loss_rows[], onnx_window_rows[], onnx_resize_rows[];
+    onnx_loss_rows[], onnx_window_rows[], onnx_resize_rows[], onnx_sample_rows[],
+    onnx_einsum_rows[];
 
 typedef struct Importer {
   Context *context;

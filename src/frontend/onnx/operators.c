@@ -427,7 +427,8 @@ static const OnnxRow rows[] = {
 
 static const OnnxRow *const tables[] = {rows, onnx_quantized_rows, onnx_scatter_rows,
                                         onnx_attention_rows, onnx_loss_rows,
-                                        onnx_window_rows, onnx_resize_rows};
+                                        onnx_window_rows, onnx_resize_rows,
+                                        onnx_sample_rows, onnx_einsum_rows};
 
 const OnnxRow *onnx_row_find(const char *name) {
   for (int i = 0; i < COUNT_OF(tables); i++)

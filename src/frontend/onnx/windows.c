@@ -150,6 +150,67 @@ static void import_col2im(Import *import) {
   import_result(import, 0, import_add(import, node));
 }
 
+// ---- Back to where maxima were ----------------------------------------------------------------
+
+// The shape that the pool had its input of, as far as its windows say.
+static bool unpooled_shape(Import *import, int64_t *shape, int64_t *elements) {
+  const Value *x = import_input(import, 0);
+  int space = x->rank - 2;
+  int64_t kernel[3], strides[3], pads[6];
+  if (space < 1 || space > 3)
+    return import_refuse(
+        import, "of rank %d is not supported, only of [n, c] and one to three axes", x->rank);
+  if (!list_of(import, "kernel_shape", space, 0, kernel) ||
+      !list_of(import, "strides", space, 1, strides) ||
+      !list_of(import, "pads", 2 * space, 0, pads))
+    return false;
+  *elements = 1;
+  for (int i = 0; i < x->rank; i++) {
+    int64_t extent = shape[i] = import_dim(x, i);
+    if (i >= 2)
+      shape[i] = (extent - 1) * strides[i - 2] - pads[i - 2] - pads[i - 2 + space] + kernel[i - 2];
+    if (shape[i] < 0 || !mul_fits(*elements, shape[i], elements) || *elements > INT32_MAX)
+      return import_refuse(import, "axis %d would have the extent %lld", i, (long long)shape[i]);
+  }
+  return true;
+}
+
+static Value *flat(Import *import, Value *value) {
+  int64_t count = 1;
+  for (int i = 0; i < value->rank; i++) count *= import_dim(value, i);
+  return import_reshape(import, value, &count, 1);
+}
+
+// Places count over the whole tensor; an output_shape that is larger has zeros behind.
+static void import_max_unpool(Import *import) {
+  Value *x = import_input(import, 0), *result;
+  int64_t shape[5], elements, pads[10] = {0};
+  IntArray wanted = {0};
+  if (!unpooled_shape(import, shape, &elements)) return;
+  if (import_input(import, 2) && !import_constant_ints(import, 2, &wanted)) return;
+  if (wanted.count && wanted.count != x->rank) {
+    import_refuse(import, "its output_shape has %d extents, expected %d", wanted.count, x->rank);
+    return;
+  }
+  void *zeros = arena_alloc(&import->context->arena, (size_t)(elements * dtype_bytes(x->type)) + 1);
+  Value *inputs[] = {import_const(import, x->type, &elements, 1, zeros),
+                     flat(import, import_input(import, 1)), flat(import, x)};
+  if (!inputs[1] || !inputs[2]) return import_result(import, 0, NULL);
+  result = import_add(import, import_begin(import, "scatter_elements", inputs, 3));
+  result = import_reshape(import, result, shape, x->rank);
+  bool grows = false;
+  for (int i = 0; i < wanted.count; i++) {
+    pads[i + x->rank] = wanted.items[i] - shape[i];
+    grows |= pads[i + x->rank] != 0;
+  }
+  if (result && grows) {
+    Node *node = import_begin(import, "nn.pad", &result, 1);
+    node_set_ints(import->context, node, "pad_width", pads, 2 * x->rank);
+    result = import_add(import, node);
+  }
+  import_result(import, 0, result);
+}
+
 #define WINDOW_ATTRIBUTES "kernel_shape:ints strides:ints pads:ints dilations:ints auto_pad:string "
 
 const OnnxRow onnx_window_rows[] = {
@@ -162,5 +223,6 @@ const OnnxRow onnx_window_rows[] = {
     {"LRN", 1, 1, "alpha:float beta:float bias:float size:int", NULL},
     {"LpPool", 1, 1, WINDOW_ATTRIBUTES "ceil_mode:int p:int", import_pool},
     {"MaxPool", 1, 1, WINDOW_ATTRIBUTES "ceil_mode:int storage_order:int", import_pool},
+    {"MaxUnpool", 2, 3, "kernel_shape:ints pads:ints strides:ints", import_max_unpool},
     {0},
 };

@@ -239,14 +239,35 @@ static Expr *outside_index(Context *context, const char *mode, Expr *index, Expr
   return expr_min(context, phase, expr_sub(context, period, phase));
 }
 
+// Negative pads take elements away, before others are added.
+static bool padded_index(OpCall *call, const char *mode, Expr *extent, const int64_t *pads,
+                         Expr *at, Expr **index, Expr **inside) {
+  Context *context = call->context;
+  Expr *zero = expr_int(context, at->type, 0);
+  int64_t before = MIN_OF(pads[0], (int64_t)0), behind = MIN_OF(pads[1], (int64_t)0);
+  if (!strcmp(mode, "constant")) {
+    Expr *i = *index = expr_sub(context, at, expr_index(context, pads[0]));
+    if (pads[0] > 0) *inside = expr_and(context, *inside, expr_binary(context, EXPR_LE, zero, i));
+    if (pads[1] > 0) *inside = expr_and(context, *inside, expr_lt(context, i, extent));
+    return true;
+  }
+  Expr *left = expr_add(context, extent, expr_index(context, before + behind));
+  Expr *i = expr_sub(context, at, expr_index(context, pads[0] - before));
+  if (left->op == EXPR_INT && left->as.i < 1 && (pads[0] > 0 || pads[1] > 0))
+    return op_error(call, "mode '%s' has no elements to pad with", mode);
+  if (pads[0] > 0 || pads[1] > 0) i = outside_index(context, mode, i, left);
+  *index = expr_sub(context, i, expr_index(context, before));
+  return true;
+}
+
 static bool define_pad(OpCall *call) {
   Context *context = call->context;
   Buffer *x = call->inputs[0];
   int64_t pads[2 * TE_MAX_RANK];
   Expr *shape[TE_MAX_RANK], *indices[TE_MAX_RANK], *inside = expr_bool(context, true);
   const char *mode = node_string(call->node, "pad_mode", "constant");
-  bool constant = !strcmp(mode, "constant");
-  if (!constant && strcmp(mode, "edge") && strcmp(mode, "wrap") && strcmp(mode, "reflect"))
+  if (strcmp(mode, "constant") && strcmp(mode, "edge") && strcmp(mode, "wrap") &&
+      strcmp(mode, "reflect"))
     return op_error(call, "mode '%s' is not one of constant, edge, reflect, wrap", mode);
   if (node_ints(call->node, "pad_width", pads, 2 * TE_MAX_RANK) != 2 * x->rank)
     return op_error(call, "'pad_width' needs %d integers", 2 * x->rank);
@@ -256,18 +277,10 @@ static bool define_pad(OpCall *call) {
       return op_error(call, "axis %d would have the extent %lld", i, (long long)shape[i]->as.i);
   }
   TeAxes axes = te_axes(call->te, shape, x->rank);
-  for (int i = 0; i < x->rank; i++) {
-    Expr *index = expr_sub(context, axes.at[i], expr_index(context, pads[i]));
-    indices[i] = constant || (pads[i] <= 0 && pads[i + x->rank] <= 0)
-                     ? index
-                     : outside_index(context, mode, index, x->shape[i]);
-    if (!constant) continue;
-    if (pads[i] > 0)
-      inside = expr_and(context, inside,
-                        expr_binary(context, EXPR_LE, expr_int(context, index->type, 0), index));
-    if (pads[i + x->rank] > 0)
-      inside = expr_and(context, inside, expr_lt(context, index, x->shape[i]));
-  }
+  for (int i = 0; i < x->rank; i++)
+    if (!padded_index(call, mode, x->shape[i], (int64_t[]){pads[i], pads[i + x->rank]}, axes.at[i],
+                      &indices[i], &inside))
+      return false;
   Expr *filler = expr_const(context, x->type, node_float(call->node, "pad_value", 0));
   if (call->input_count > 1 && call->inputs[1]) {
     Expr *zeros[TE_MAX_RANK];
