@@ -4,6 +4,7 @@
 2^60): a table, and with --svg a plot."""
 import argparse
 import json
+import math
 import os
 import pathlib
 import re
@@ -59,23 +60,35 @@ def table(title, data):
 
 
 def plot(parts, path):
+    """Both axes of the first part logarithmic, the times of all from 1 µs on."""
     width, height, colours = 360, 220, ["#1b6ca8", "#c8553d", "#4f772d"]
+    most = max(us for _, data in parts for line in data.values() for _, us, _ in line)
+    decades = math.ceil(math.log10(most))
     body = []
     for n, (title, data) in enumerate(parts):
-        left = 50 + n * (width + 60)
-        most = max(us for line in data.values() for _, us, _ in line)
-        last = max(s for line in data.values() for s, _, _ in line)
-        body.append(f'<path d="M{left} 20v{height}h{width}" fill="none" stroke="#888"/>')
-        body.append(f'<text x="{left}" y="{height + 50}">{title}, to {last}; '
-                    f'highest {most:.0f} µs</text>')
+        left = 70 + n * (width + 70)
+        steps = [s for s, _, _ in next(iter(data.values()))]
+        at = (lambda s: math.log(s / steps[0]) / math.log(steps[-1] / steps[0])) if n == 0 else (
+            lambda s: (s - steps[0]) / (steps[-1] - steps[0]))
+        high = lambda us: 25 + height * (1 - math.log10(max(us, 1)) / decades)
+        for k in range(decades + 1):
+            y = high(10 ** k)
+            label = f"{10 ** k} µs" if k < 3 else f"{10 ** (k - 3)} ms"
+            body.append(f'<path d="M{left} {y:.1f}h{width}" stroke="#ddd"/><text x="{left - 6}" '
+                        f'y="{y + 4:.1f}" text-anchor="end">{label}</text>')
+        for s in steps:
+            body.append(f'<text x="{left + at(s) * width:.1f}" y="{height + 42}" '
+                        f'text-anchor="middle">{s}</text>')
+        body.append(f'<text x="{left + width / 2}" y="{height + 64}" '
+                    f'text-anchor="middle">{title}</text>')
         for op, colour in zip(data, colours):
-            points = " ".join(f"{left + s / last * width:.1f},"
-                              f"{20 + height - us / most * height:.1f}" for s, us, _ in data[op])
+            points = " ".join(f"{left + at(s) * width:.1f},{high(us):.1f}"
+                              for s, us, _ in data[op])
             body.append(f'<polyline points="{points}" fill="none" stroke="{colour}"/>')
     for n, (op, colour) in enumerate(zip(OPS, colours)):
-        body.append(f'<text x="{60 + n * 90}" y="15" fill="{colour}">{op}</text>')
-    path.write_text('<svg xmlns="http://www.w3.org/2000/svg" width="880" height="290" '
-                    'font-family="sans-serif" font-size="13">\n' + "\n".join(body) + "\n</svg>\n")
+        body.append(f'<text x="{70 + n * 90}" y="13" fill="{colour}">{op}</text>')
+    path.write_text('<svg xmlns="http://www.w3.org/2000/svg" width="890" height="300" '
+                    'font-family="sans-serif" font-size="12">\n' + "\n".join(body) + "\n</svg>\n")
 
 
 def main():

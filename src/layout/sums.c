@@ -6,7 +6,7 @@
 // by residue  v divides every weight but w, gcd(v, w) = 1, v >= radix: x = p·w⁻¹ mod v.
 //             2·x + 3·y = p on 3 x 2  =>  x = 2·p mod 3, y = p mod 2
 // by trial    x is the t at which p - w·t is a sum of the others, Σ t·[p - w·t is one].
-//             4·i + 5·a + 11·b = p on 4 x 2 x 2  =>  b = [p - 11 is 4·i + 5·a for some i, a]
+//             4·i + 5·a + 11·b = p on 4 x 2 x 2  =>  a = [p - 5 is 4·i + 11·b for some i, b]
 //
 // Where the sum is injective the last always finds x, for at most one t fits. Where the parts are
 // not free of each other more may fit; so what is found is checked by the solver, as everything is.
