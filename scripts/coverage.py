@@ -18,18 +18,17 @@ import json
 import os
 import pathlib
 import re
-import selectors
-import signal
 import sys
 import tempfile
 import time
 import unittest
 import warnings
 
+import isolated
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "coverage.md"
 REASONS_HEAD = "## Cases that do not pass, by reason"
-CHUNK, SLOWEST_S = 40, 300
 sys.path.insert(0, str(ROOT / "python"))
 
 Case = collections.namedtuple("Case", "kind name test")
@@ -135,94 +134,16 @@ def run_case(case):
                   time.monotonic() - start)
 
 
-# ---- Processes --------------------------------------------------------------------------------
-
-class Worker:
-    """A process that runs some of the cases and tells of each over a pipe."""
-
-    def __init__(self, cases, numbers):
-        self.numbers, self.text, self.done = list(numbers), b"", 0
-        self.deadline = time.monotonic() + SLOWEST_S
-        self.log = tempfile.TemporaryFile()
-        self.pipe, write = os.pipe()
-        self.pid = os.fork()
-        if self.pid:
-            os.close(write)
-            return
-        status = 1
-        try:
-            os.dup2(self.log.fileno(), 1)
-            os.dup2(self.log.fileno(), 2)
-            os.close(self.pipe)
-            for number in self.numbers:
-                os.write(write, json.dumps(run_case(cases[number])).encode() + b"\n")
-            status = 0
-        finally:
-            os._exit(status)
-
-    def read(self):
-        """Results that came; None at the end."""
-        data = os.read(self.pipe, 1 << 16)
-        if not data:
-            return None
-        *lines, self.text = (self.text + data).split(b"\n")
-        self.done += len(lines)
-        if lines:
-            self.deadline = time.monotonic() + SLOWEST_S
-        return [Result(*json.loads(line)) for line in lines]
-
-    def end(self):
-        """How the process ended, None when well, and the numbers of the cases it did not do."""
-        os.close(self.pipe)
-        _, status = os.waitpid(self.pid, 0)
-        left = self.numbers[self.done:]
-        if not left:
-            return None, []
-        self.log.seek(0)
-        tail = self.log.read()[-2000:].decode(errors="replace")
-        how = (signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status)
-               else f"exit status {os.WEXITSTATUS(status)}")
-        return f"{how}\n{tail}".strip(), left
-
+# ---- All of them ------------------------------------------------------------------------------
 
 def run_all(cases, processes, report):
-    results, waiting = {}, collections.deque()
-    for start in range(0, len(cases), CHUNK):
-        waiting.append(range(start, min(start + CHUNK, len(cases))))
-    selector = selectors.DefaultSelector()
-    workers = set()
-
-    def begin():
-        worker = Worker(cases, waiting.popleft())
-        workers.add(worker)
-        selector.register(worker.pipe, selectors.EVENT_READ, worker)
-
-    def finish(worker):
-        selector.unregister(worker.pipe)
-        workers.remove(worker)
-        how, left = worker.end()
-        if left:
-            case = cases[left[0]]
-            results[left[0]] = Result(case.kind, case.name, "crashed", how, [], [], 0)
-            report(results[left[0]])
-            if left[1:]:
-                waiting.appendleft(left[1:])
-
-    while waiting or workers:
-        while waiting and len(workers) < processes:
-            begin()
-        for key, _ in selector.select(timeout=1):
-            worker, at = key.data, key.data.done
-            found = worker.read()
-            for offset, result in enumerate(found or []):
-                results[worker.numbers[at + offset]] = result
-                report(result)
-            if found is None:
-                finish(worker)
-        for worker in workers:
-            if time.monotonic() > worker.deadline:
-                os.kill(worker.pid, signal.SIGKILL)
-    return [results[number] for number in range(len(cases))]
+    results = [None] * len(cases)
+    for number, value, how in isolated.call_all(run_case, cases, processes):
+        case = cases[number]
+        results[number] = (Result(*value) if value else
+                           Result(case.kind, case.name, "crashed", how, [], [], 0))
+        report(results[number])
+    return results
 
 
 def load_compiler():

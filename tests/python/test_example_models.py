@@ -17,12 +17,8 @@ from builder import feeds  # noqa: E402
 QUICK = {"resnet50", "bert_base", "lstm"}  # in sanitized runs too
 
 
-def marks_of(name):
-    marks = [] if name in QUICK else [pytest.mark.slow]
-    return marks + [pytest.mark.xfail(reason="Resize")] * (name == "yolo_head")
-
-
-@pytest.mark.parametrize("name", [pytest.param(name, marks=marks_of(name)) for name in build.MODELS])
+@pytest.mark.parametrize("name", [
+    name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in build.MODELS])
 def test_architecture(name, tmp_path):
     model = build.build(name, small=True)
     got = check(model, tmp_path, feeds=feeds(model))

@@ -14,6 +14,11 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+#ifdef __SANITIZE_ADDRESS__
+enum { GRAPHS = 160 };
+#else
+enum { GRAPHS = 1000 };
+#endif
 enum { MOST_VALUES = 32, MOST_ELEMENTS = 6000 };
 
 typedef struct Growth {
@@ -369,7 +374,7 @@ static void check_graph(uint64_t seed, unsigned wanted, ThreadPool *pool) {
 
 static void test_random_graphs(void **state) {
   (void)state;
-  unsigned long long first = 1, count = 160;
+  unsigned long long first = 1, count = GRAPHS;
   const char *asked = getenv("PLEAT_RANDOM");
   if (asked) sscanf(asked, "%llu:%llu", &first, &count);
   ThreadPool *pool = thread_pool_new(2);
