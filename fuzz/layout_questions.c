@@ -136,6 +136,89 @@ static void ask_memory(Context *context, const Layout *layout) {
   layout_bank_conflicts(context, layout, &access, (LayoutBanks){32, 4, 32}, &conflicts);
 }
 
+// A box within the shape, from a number: halves, single rows, steps.
+static void ask_box(Context *context, const Layout *layout, int64_t number) {
+  const LayoutExpr *low[64], *extent[64];
+  int64_t step[64], first[64], size[64];
+  LayoutSlice slice;
+  LayoutRuns runs;
+  if (!layout->is_static || layout->rank > 64) return;
+  for (int i = 0; i < layout->rank; i++, number /= 7) {
+    int64_t all = layout->extents[i];
+    first[i] = number % 7 < 3 ? 0 : all / 2;
+    size[i] = number % 7 == 5 ? MIN_OF(all - first[i], (int64_t)1) : (all - first[i] + 1) / 2;
+    step[i] = number % 7 == 6 ? 2 : 1;
+    low[i] = layout_const(context, first[i]);
+    extent[i] = layout_const(context, (size[i] + step[i] - 1) / step[i]);
+  }
+  layout_slice(context, layout, low, extent, step, &slice);
+  layout_lines(context, layout, first, size, (LayoutLineSize){32, 32, 4}, 4, &runs);
+}
+
+static void ask_banks(Context *context, const Layout *layout) {
+  LayoutConflicts conflicts;
+  LayoutSwizzle swizzle;
+  int64_t lanes[2] = {0}, points;
+  LayoutAccess accesses[2];
+  if (!layout->is_static || layout->rank < 2 || !layout_logical_size(layout, &points) || !points)
+    return;
+  for (int k = 0; k < 2; k++) {
+    int axis = k ? 0 : layout->rank - 1;
+    lanes[k] = MIN_OF(layout->extents[axis], (int64_t)16);
+    accesses[k] = (LayoutAccess){.lanes = layout_run_lanes(context, layout->rank, NULL, axis, 1),
+                                 .extents = &lanes[k],
+                                 .vector = k};
+    layout_bank_conflicts(context, layout, &accesses[k], (LayoutBanks){16, 4, 8}, &conflicts);
+  }
+  layout_best_swizzle(context, layout, (LayoutBanks){32, 4, 16}, accesses, 2, &swizzle);
+}
+
+static void ask_places(Context *context, const Layout *layout) {
+  int64_t places, index[64];
+  const LayoutExpr *all = layout_const(context, 1);
+  if (!layout_physical_size(layout, &places)) return;
+  for (int64_t at = 0; at < places; at += 1 + places / 8)
+    layout_at_offset(context, layout, at, index);
+  for (int i = 0; i < layout->rank; i++)
+    all = layout_expr(context, LAYOUT_MUL, all, layout->shape[i], NULL);
+  const Layout *flat = layout_reshape(context, layout, &all, 1);
+  if (flat) layout_is_reshape(context, flat, layout);
+}
+
+// All that is asked of two layouts of one tensor.
+static void ask_pair(Context *context, const Layout *a, const Layout *b) {
+  LayoutInverse inverse;
+  LayoutRefinement refinement;
+  LayoutCopyPlan plan;
+  const Layout *out, *tilers[64] = {b};
+  LayoutAnswer answer = layout_equal(context, a, b);
+  layout_certificate(context, LAYOUT_ASK_EQUAL, a, b, &answer);
+  if (a->rank == b->rank) answer = layout_maps_equal(context, a, b->map);
+  layout_divide(context, a, b, &inverse);
+  layout_divide_left(context, a, b, &inverse);
+  layout_refine(context, a, b, &refinement);
+  layout_is_reshape(context, a, b);
+  layout_copy_plan(context, a, b, NULL, 0, 8, &plan);
+  layout_direct_sum(context, a, b);
+  for (int kind = 0; kind <= LAYOUT_PRODUCT_RAKED; kind++)
+    if (a->rank == b->rank || kind == LAYOUT_PRODUCT_LOGICAL) {
+      layout_product(context, a, b, (LayoutProduct)kind);
+      layout_product_filled(context, a, b, (LayoutProduct)kind, &out);
+    }
+  if (a->rank && a->rank <= 64) layout_tile(context, a, tilers, &out);
+  if (a->rank == b->physical_rank) index_map_compose(context, a->map, b->map);
+}
+
+// The layout of the second line, or row-major.
+static const Layout *other_of(LayoutInput *input, const Layout *layout, const char *line) {
+  LayoutSource source = {
+      .text = line, .size = line ? (size_t)(input->text + input->size - line) : 0, .symbols = true};
+  if (!line)
+    return layout->is_static ? layout_row_major(input->context, layout->rank, layout->extents)
+                             : layout;
+  return layout_parse(input->context, &source, input->shape, input->rank, (LayoutFacts){0});
+}
+
 static void ask(Context *context, const Layout *layout) {
   int64_t padding;
   LayoutInverse inverse;
@@ -152,21 +235,38 @@ static void ask(Context *context, const Layout *layout) {
   ask_forms(context, layout);
   ask_algebra(context, layout);
   ask_memory(context, layout);
+  ask_box(context, layout, layout->map->id);
+  ask_banks(context, layout);
+  ask_places(context, layout);
 }
 
+static bool is_slow(const Layout *layout) { // enumerated, and asked of smaller ones
+  int64_t points;
+  if (!layout->is_static) return false;
+  if (!layout_logical_size(layout, &points)) return true;
+  for (int i = 0; i < layout->map->replica_count; i++)
+    if (!mul_fits(points, layout->map->replicas[i], &points)) return true;
+  return points > BETWEEN && points <= 1 << 22;
+}
+
+// The tensor's shape, a layout of it, and perhaps another on a line of its own.
 static void check(LayoutInput *input) {
   Truth t = {.copies = 1};
-  LayoutSource source = {.text = input->text, .size = input->size, .symbols = true};
+  const char *line = input->size ? memchr(input->text, '\n', input->size) : NULL;
+  LayoutSource source = {.text = input->text,
+                         .size = line ? (size_t)(line++ - input->text) : input->size,
+                         .symbols = true};
   if (input->rank < 0) return;
   const Layout *layout =
       layout_parse(input->context, &source, input->shape, input->rank, (LayoutFacts){0});
+  const Layout *other = layout ? other_of(input, layout, line) : NULL;
   if (!layout) return;
+  if (other && !is_slow(layout) && !is_slow(other)) ask_pair(input->context, layout, other);
   if (!layout->is_static) return ask(input->context, layout);
   if (!layout_logical_size(layout, &t.elements) || !layout_physical_size(layout, &t.places)) return;
   for (int i = 0; i < layout->map->replica_count; i++) t.copies *= layout->map->replicas[i];
   int64_t points = t.elements * t.copies;
-  bool slow = points > BETWEEN && points <= 1 << 22; // enumerated, and asked of smaller ones
-  if (!slow) ask(input->context, layout);
+  if (!is_slow(layout)) ask(input->context, layout);
   if (points <= MOST_POINTS && t.places <= MOST_PLACES) check_truth(input, layout, &t);
 }
 

@@ -106,7 +106,7 @@ static LayoutAnswer maps_equal_symbolic(Context *context, const Layout *a, const
   return symbolic();
 }
 
-LayoutAnswer layout_maps_equal(Context *context, const Layout *a, const IndexMap *b) {
+static LayoutAnswer maps_equal(Context *context, const Layout *a, const IndexMap *b) {
   const LayoutExpr *claims[MAX_RANK];
   if (a->rank != b->input_count || a->physical_rank != b->output_count)
     return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "the ranks differ");
@@ -128,6 +128,14 @@ LayoutAnswer layout_maps_equal(Context *context, const Layout *a, const IndexMap
   if (!has_few_points(a) && layout_isl_maps_equal(context, a, b->outputs).proof == PROVED)
     return yes(LAYOUT_ISL);
   return layout_points_hold(context, a->extents, a->rank, claims, count);
+}
+
+LayoutAnswer layout_maps_equal(Context *context, const Layout *a, const IndexMap *b) {
+  LayoutAnswer answer = maps_equal(context, a, b);
+  bool shown = answer.verdict == LAYOUT_YES || (answer.verdict == LAYOUT_NO && answer.witness);
+  if (shown && !a->map->replica_count && !b->replica_count && layout_map_is_plain(b))
+    LAYOUT_VERIFY(context, "map", a, NULL, layout_map_certificate(context, a, b, &answer));
+  return answer;
 }
 
 static bool same_extents(Context *context, const Layout *layout, const LayoutExpr *const *a,
@@ -170,7 +178,7 @@ static LayoutAnswer extents_differ(Context *context, const Layout *a, const Layo
   return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, reason);
 }
 
-LayoutAnswer layout_equal(Context *context, const Layout *a, const Layout *b) {
+static LayoutAnswer equal(Context *context, const Layout *a, const Layout *b) {
   if (a == b) return yes(LAYOUT_DIGITS);
   if (a->rank != b->rank || a->physical_rank != b->physical_rank)
     return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "the ranks differ");
@@ -180,7 +188,11 @@ LayoutAnswer layout_equal(Context *context, const Layout *a, const Layout *b) {
     return extents_differ(context, a, b, "the logical shapes differ");
   if (!same_extents(context, a, a->physical, b->physical, a->physical_rank))
     return extents_differ(context, a, b, "the physical shapes differ");
-  LayoutAnswer answer = layout_maps_equal(context, a, b->map);
+  return maps_equal(context, a, b->map);
+}
+
+LayoutAnswer layout_equal(Context *context, const Layout *a, const Layout *b) {
+  LayoutAnswer answer = equal(context, a, b);
   layout_verify_answer(context, LAYOUT_ASK_EQUAL, a, b, &answer);
   return answer;
 }
@@ -366,7 +378,7 @@ LayoutAnswer layout_is_onto(Context *context, const Layout *layout) {
   return ask(context, layout, QUESTION_ONTO);
 }
 
-LayoutAnswer layout_is_bijective(Context *context, const Layout *layout) {
+static LayoutAnswer bijective(Context *context, const Layout *layout) {
   LayoutAnswer answer = layout_is_injective(context, layout);
   if (answer.verdict == LAYOUT_UNDECIDED) {
     LayoutAnswer full = layout_is_onto(context, layout);
@@ -375,6 +387,12 @@ LayoutAnswer layout_is_bijective(Context *context, const Layout *layout) {
   if (answer.verdict == LAYOUT_YES) answer = layout_is_onto(context, layout);
   if (answer.verdict == LAYOUT_YES && layout_of_copies(context, layout)->rank > layout->rank)
     return layout_said(LAYOUT_NO, answer.level, "elements lie in several places");
+  return answer;
+}
+
+LayoutAnswer layout_is_bijective(Context *context, const Layout *layout) {
+  LayoutAnswer answer = bijective(context, layout);
+  layout_verify_answer(context, LAYOUT_ASK_BIJECTIVE, layout, NULL, &answer);
   return answer;
 }
 
@@ -396,7 +414,7 @@ LayoutAnswer layout_inverse(Context *context, const Layout *layout, LayoutInvers
   return layout->cache->answers[QUESTION_INVERSE] = yes(LAYOUT_ISL);
 }
 
-LayoutAnswer layout_divide(Context *context, const Layout *a, const Layout *b, LayoutInverse *out) {
+static LayoutAnswer divide(Context *context, const Layout *a, const Layout *b, LayoutInverse *out) {
   LayoutInverse inverse;
   LayoutAnswer answer = layout_inverse(context, b, &inverse);
   *out = (LayoutInverse){0};
@@ -419,6 +437,13 @@ LayoutAnswer layout_divide(Context *context, const Layout *a, const Layout *b, L
   return answer;
 }
 
+LayoutAnswer layout_divide(Context *context, const Layout *a, const Layout *b, LayoutInverse *out) {
+  LayoutAnswer answer = divide(context, a, b, out);
+  if (answer.verdict == LAYOUT_YES && !a->map->replica_count && !b->map->replica_count)
+    LAYOUT_VERIFY(context, "quotient", a, b, layout_divide_certificate(context, a, b, out));
+  return answer;
+}
+
 static LayoutAnswer search_offset(Context *context, const Layout *layout, int64_t offset,
                                   int64_t *index) {
   PointDomain domain;
@@ -432,12 +457,11 @@ static LayoutAnswer search_offset(Context *context, const Layout *layout, int64_
   return yes(LAYOUT_POINTS);
 }
 
-LayoutAnswer layout_at_offset(Context *context, const Layout *layout, int64_t offset,
+static LayoutAnswer at_offset(Context *context, const Layout *layout, int64_t offset,
                               int64_t *index) {
   int64_t places, place[MAX_RANK], copy[MAX_RANK];
   if (layout->map->replica_count) {
-    LayoutAnswer answer =
-        layout_at_offset(context, layout_of_copies(context, layout), offset, copy);
+    LayoutAnswer answer = at_offset(context, layout_of_copies(context, layout), offset, copy);
     if (answer.verdict == LAYOUT_YES) memcpy(index, copy, sizeof *index * (size_t)layout->rank);
     return answer;
   }
@@ -454,4 +478,27 @@ LayoutAnswer layout_at_offset(Context *context, const Layout *layout, int64_t of
   if (!index_map_apply(layout->cache->inverse.map, place, index))
     bug(context, "the inverse of %s has no value", index_map_text(context, layout->map));
   return yes(LAYOUT_DIGITS);
+}
+
+// Of an offset: the index has it, or nothing reaches its place.
+static bool is_at_offset(Context *context, const Layout *layout, int64_t offset,
+                         const int64_t *index, const LayoutAnswer *answer) {
+  int64_t place[MAX_RANK], rest = offset;
+  if (answer->verdict == LAYOUT_YES)
+    return layout_offset_certificate(context, layout, index, layout_const(context, offset));
+  for (int i = layout->physical_rank - 1; i >= 0; rest /= layout->physical_extents[i--])
+    place[i] = rest % layout->physical_extents[i];
+  LayoutAnswer no = no_at(context, place, NULL, layout->physical_rank);
+  return layout_certificate(context, LAYOUT_ASK_ONTO, layout, NULL, &no);
+}
+
+LayoutAnswer layout_at_offset(Context *context, const Layout *layout, int64_t offset,
+                              int64_t *index) {
+  int64_t places;
+  LayoutAnswer answer = at_offset(context, layout, offset, index);
+  bool there = layout_physical_size(layout, &places) && offset >= 0 && offset < places;
+  if (there && answer.verdict != LAYOUT_UNDECIDED && !layout->map->replica_count)
+    LAYOUT_VERIFY(context, "index at an offset", layout, NULL,
+                  is_at_offset(context, layout, offset, index, &answer));
+  return answer;
 }

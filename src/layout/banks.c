@@ -226,7 +226,7 @@ static LayoutAnswer symbolic_conflicts(Context *context, const Layout *layout,
   return layout_symbolic_conflicts(context, memory, access, banks, out);
 }
 
-LayoutAnswer layout_bank_conflicts(Context *context, const Layout *layout,
+static LayoutAnswer bank_conflicts(Context *context, const Layout *layout,
                                    const LayoutAccess *access, LayoutBanks banks,
                                    LayoutConflicts *out) {
   *out = (LayoutConflicts){0};
@@ -243,4 +243,23 @@ LayoutAnswer layout_bank_conflicts(Context *context, const Layout *layout,
   LayoutAnswer result = conflicts_of(context, at, &a);
   arena_reset(&context->scratch, mark);
   return result;
+}
+
+// Positions times pairs of lanes that are served together.
+static bool few_pairs(const LayoutAccess *access, LayoutBanks banks) {
+  int64_t pairs = layout_access_phase(access, banks) * layout_access_width(access, banks);
+  for (int i = 0; i < access->lanes->input_count && pairs < 1 << 16; i++)
+    pairs *= MAX_OF(access->extents[i], (int64_t)1);
+  return pairs < 1 << 16;
+}
+
+LayoutAnswer layout_bank_conflicts(Context *context, const Layout *layout,
+                                   const LayoutAccess *access, LayoutBanks banks,
+                                   LayoutConflicts *out) {
+  LayoutAnswer answer = bank_conflicts(context, layout, access, banks, out);
+  if (answer.verdict != LAYOUT_UNDECIDED && layout_map_is_plain(access->lanes) &&
+      few_pairs(access, banks))
+    LAYOUT_VERIFY(context, "bank conflicts", layout, NULL,
+                  layout_conflicts_certificate(context, layout, access, banks, &answer));
+  return answer;
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Certificates of answers, written after the fact: which claim (claim.h) an answer makes.
-#include "config.h"
 #include "layout/equations.h"
 
-enum { POINTS_LIMIT = 1 << 22, VERIFY_LIMIT = 1 << 12, MAX_VERIFIED = 1 << 12 };
+enum { POINTS_LIMIT = 1 << 22 };
 
 // ---- Names -------------------------------------------------------------------------------------
 
@@ -194,73 +193,14 @@ static Claim *claim_of(Context *context, LayoutAsk question, const Layout *a, co
   return claim_places(context, question, a, answer);
 }
 
-static const char *certificate(Context *context, LayoutAsk question, const Layout *a,
-                               const Layout *b, const LayoutAnswer *answer, int64_t limit) {
+const char *layout_certificate(Context *context, LayoutAsk question, const Layout *a,
+                               const Layout *b, const LayoutAnswer *answer) {
   if (answer->verdict == LAYOUT_UNDECIDED || layout_box_rank(a) > MAX_RANK) return NULL;
   ArenaMark mark = arena_mark(&context->scratch);
   Claim *claim = claim_of(context, question, a, b, answer);
-  const char *text = claim_prepare(claim) ? claim_certificate(context, claim, limit) : NULL;
+  const char *text = claim_prepare(claim) ? claim_certificate(context, claim, POINTS_LIMIT) : NULL;
   if (text) text = arena_copy(&context->arena, text, strlen(text) + 1);
   arena_reset(&context->scratch, mark);
   bool copies = question == LAYOUT_ASK_EQUAL && (a->map->replica_count || b->map->replica_count);
   return text || !copies ? text : layout_copies_certificate(context, a, b, answer);
-}
-
-const char *layout_certificate(Context *context, LayoutAsk question, const Layout *a,
-                               const Layout *b, const LayoutAnswer *answer) {
-  return certificate(context, question, a, b, answer, POINTS_LIMIT);
-}
-
-// ---- Debug builds ------------------------------------------------------------------------------
-
-// The checker's shifts are by constants, as those of the algebra are.
-static bool shifts_by_variable(const LayoutExpr *e) {
-  bool found = (e->op == LAYOUT_SHL || e->op == LAYOUT_SHR) && !is_const(e->args[1]);
-  for (int i = 0; i < 3 && e->args[i]; i++) found = found || shifts_by_variable(e->args[i]);
-  return found;
-}
-
-static bool has_variable_shift(const Layout *layout) {
-  bool found = false;
-  for (int i = 0; layout && i < layout->physical_rank; i++)
-    found = found || shifts_by_variable(layout->map->outputs[i]);
-  return found;
-}
-
-static bool few_points(const Layout *a, int64_t limit) {
-  int64_t elements, places;
-  return a->is_static && layout_logical_size(a, &elements) && elements <= limit &&
-         layout_physical_size(a, &places) && places <= 4 * limit;
-}
-
-static bool is_small(const Layout *a) {
-  bool small = true;
-  for (int i = 0; a && i < a->physical_rank && small; i++)
-    small = layout_expr_size(a->map->outputs[i]) <= MAX_VERIFIED;
-  return small;
-}
-
-// Witnesses of indices always have one; a yes, and a place that nothing reaches, where few points
-// can be visited. (Places of copies are sets, which the claim cannot say.)
-static bool is_certifiable(LayoutAsk question, const Layout *a, const Layout *b,
-                           const LayoutAnswer *answer) {
-  if (a->map->replica_count || (b && b->map->replica_count) || !is_small(a) || !is_small(b) ||
-      has_variable_shift(a) || has_variable_shift(b))
-    return false;
-  if (answer->verdict == LAYOUT_NO && question != LAYOUT_ASK_ONTO)
-    return answer->witness && a->is_static;
-  return answer->verdict != LAYOUT_UNDECIDED && few_points(a, VERIFY_LIMIT) &&
-         (answer->verdict == LAYOUT_YES || answer->witness);
-}
-
-void layout_verify_answer(Context *context, LayoutAsk question, const Layout *a, const Layout *b,
-                          const LayoutAnswer *answer) {
-  LayoutTable *table = layout_table(context);
-  if (!PLEAT_VERIFY_EACH || table->verifying || !is_certifiable(question, a, b, answer)) return;
-  table->verifying = true;
-  const char *text = certificate(context, question, a, b, answer, VERIFY_LIMIT);
-  table->verifying = false;
-  if (!text)
-    bug(context, "the checker does not accept \"%s\" of question %d on %s",
-        layout_answer_text(context, answer), (int)question, layout_text(context, a));
 }

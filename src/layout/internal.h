@@ -13,7 +13,8 @@ typedef struct LayoutTable {
   int expr_count, expr_slots;
   Map maps, layouts; // from hashes to chains
   uint32_t next_id;
-  bool verifying; // an answer is being checked: those that this asks for are not
+  bool verifying;   // an answer is being checked: those that this asks for are not
+  int64_t verified; // points looked at, or as much work
 } LayoutTable;
 LayoutTable *layout_table_new(Context *context);
 static inline LayoutTable *layout_table(Context *context) {
@@ -75,9 +76,25 @@ static inline bool layout_is_empty(const Layout *layout) {
 Str layout_numbered_name(Context *context, char letter, int number);
 // Nodes of the expression as a tree; stays at its maximum.
 uint32_t layout_expr_size(const LayoutExpr *e);
-// In builds that verify: our fault when an answer that can be certified is not accepted.
+// In builds that verify (verify.c): our fault when the checker does not accept a certificate of the
+// answer, or, of symbolic extents without one, when an instance is answered otherwise.
 void layout_verify_answer(Context *context, LayoutAsk question, const Layout *a, const Layout *b,
                           const LayoutAnswer *answer);
+// Whether an answer about these (b may be NULL) is to be checked now: they are small, and not so
+// many answers were checked yet. What is asked until the end is not checked in turn.
+bool layout_verify_begin(Context *context, const Layout *a, const Layout *b);
+void layout_verify_end(Context *context, const char *what, const Layout *a, bool good);
+#define LAYOUT_VERIFY(context, what, a, b, good)                                                   \
+  do {                                                                                             \
+    if (layout_verify_begin(context, a, b)) layout_verify_end(context, what, a, good);             \
+  } while (0)
+// No shifts by axes, which certificates cannot say, and no large expression.
+bool layout_map_is_plain(const IndexMap *map);
+// What is asked point by point, of layouts with few.
+bool layout_verify_lines(Context *context, const Layout *layout, const int64_t *low,
+                         const int64_t *extent, LayoutLineSize size, const LayoutRuns *runs);
+bool layout_verify_padding(Context *context, const Layout *layout, const LayoutRuns *runs);
+bool layout_verify_loops(Context *context, const Layout *layout, const LayoutLoops *loops);
 // Whether every output is small enough to be walked as a tree.
 bool layout_map_is_small(const IndexMap *map);
 

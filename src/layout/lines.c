@@ -119,8 +119,9 @@ static const char *lines_problem(const Layout *layout, LayoutLineSize size, int 
   return wanted < 0 ? "a negative number of runs" : NULL;
 }
 
-LayoutAnswer layout_lines(Context *context, const Layout *layout, const int64_t *low,
-                          const int64_t *extent, LayoutLineSize size, int wanted, LayoutRuns *out) {
+static LayoutAnswer lines_of(Context *context, const Layout *layout, const int64_t *low,
+                             const int64_t *extent, LayoutLineSize size, int wanted,
+                             LayoutRuns *out) {
   *out = (LayoutRuns){0};
   const char *problem = lines_problem(layout, size, wanted);
   if (problem) return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, problem);
@@ -131,6 +132,15 @@ LayoutAnswer layout_lines(Context *context, const Layout *layout, const int64_t 
   WalkLines lines = {size.element_bits, size.line_bytes * 8, size.base_bytes * 8};
   WalkSpan span;
   return touched(context, memory, &box, lines, wanted, &span, out);
+}
+
+LayoutAnswer layout_lines(Context *context, const Layout *layout, const int64_t *low,
+                          const int64_t *extent, LayoutLineSize size, int wanted, LayoutRuns *out) {
+  LayoutAnswer result = lines_of(context, layout, low, extent, size, wanted, out);
+  if (result.verdict == LAYOUT_YES)
+    LAYOUT_VERIFY(context, "lines", layout, NULL,
+                  layout_verify_lines(context, layout, low, extent, size, out));
+  return result;
 }
 
 // The gaps between runs of places that are used.
@@ -150,7 +160,7 @@ static void gaps(const LayoutRuns *used, const WalkSpan *span, int64_t places, i
   }
 }
 
-LayoutAnswer layout_padding_runs(Context *context, const Layout *layout, int wanted,
+static LayoutAnswer padding_runs(Context *context, const Layout *layout, int wanted,
                                  LayoutRuns *out) {
   *out = (LayoutRuns){0};
   if (!layout->is_static)
@@ -164,5 +174,13 @@ LayoutAnswer layout_padding_runs(Context *context, const Layout *layout, int wan
       touched(context, memory, &box, (WalkLines){1, 1, 0}, wanted + 1, &span, &used);
   if (result.verdict == LAYOUT_YES && layout_physical_size(memory, &places))
     gaps(&used, &span, places, wanted, arena_array(&context->arena, LayoutRun, wanted), out);
+  return result;
+}
+
+LayoutAnswer layout_padding_runs(Context *context, const Layout *layout, int wanted,
+                                 LayoutRuns *out) {
+  LayoutAnswer result = padding_runs(context, layout, wanted, out);
+  if (result.verdict == LAYOUT_YES)
+    LAYOUT_VERIFY(context, "padding", layout, NULL, layout_verify_padding(context, layout, out));
   return result;
 }

@@ -164,7 +164,8 @@ static void strides_by_forms(Context *context, const Layout *layout, int64_t *st
     strides_by_points(context, layout, strides, has_stride);
 }
 
-void layout_strides(Context *context, const Layout *layout, int64_t *strides, bool *has_stride) {
+static void find_strides(Context *context, const Layout *layout, int64_t *strides,
+                         bool *has_stride) {
   memset(strides, 0, sizeof *strides * (size_t)layout->rank);
   memset(has_stride, 0, sizeof *has_stride * (size_t)layout->rank);
   if (!layout->is_static) return;
@@ -203,7 +204,21 @@ static int64_t vector_by_points(Context *context, const Layout *layout, int axis
   return width;
 }
 
-int64_t layout_vector_width(Context *context, const Layout *layout, int axis) {
+void layout_strides(Context *context, const Layout *layout, int64_t *strides, bool *has_stride) {
+  const LayoutExpr *found[MAX_RANK] = {0};
+  bool any = false;
+  find_strides(context, layout, strides, has_stride);
+  for (int i = 0; i < layout->rank; i++)
+    if (layout->is_static && has_stride[i] && layout->extents[i] > 1) {
+      found[i] = layout_const(context, strides[i]);
+      any = true;
+    }
+  if (any)
+    LAYOUT_VERIFY(context, "strides", layout, NULL,
+                  layout_strides_certificate(context, layout, found));
+}
+
+static int64_t vector_width(Context *context, const Layout *layout, int axis) {
   int64_t size, *widths = layout->cache->vector_widths;
   if (!layout->is_static) return layout_symbolic_vector_width(context, layout, axis);
   if (!layout_logical_size(layout, &size) || size == 0 || layout->extents[axis] < 2) return 1;
@@ -215,4 +230,12 @@ int64_t layout_vector_width(Context *context, const Layout *layout, int axis) {
       layout_forms_vector_width(context, layout, offset, axis, &widths[axis]))
     return widths[axis];
   return widths[axis] = MAX_OF(widths[axis], vector_by_points(context, layout, axis));
+}
+
+int64_t layout_vector_width(Context *context, const Layout *layout, int axis) {
+  int64_t width = vector_width(context, layout, axis);
+  if (width > 1)
+    LAYOUT_VERIFY(context, "vector width", layout, NULL,
+                  layout_vector_certificate(context, layout, axis, width));
+  return width;
 }

@@ -125,7 +125,7 @@ static LayoutAnswer place_loops(Context *context, const Layout *layout, const La
   return answer;
 }
 
-LayoutAnswer layout_loop_order(Context *context, const Layout *layout, LayoutLoops *out) {
+static LayoutAnswer loop_order(Context *context, const Layout *layout, LayoutLoops *out) {
   Walk walk;
   const Layout *memory = layout_on_resource(context, layout_of_copies(context, layout), NULL);
   *out = (LayoutLoops){0};
@@ -134,6 +134,13 @@ LayoutAnswer layout_loop_order(Context *context, const Layout *layout, LayoutLoo
     return layout_said(LAYOUT_YES, LAYOUT_DIGITS, NULL);
   }
   return place_loops(context, layout, memory, out);
+}
+
+LayoutAnswer layout_loop_order(Context *context, const Layout *layout, LayoutLoops *out) {
+  LayoutAnswer answer = loop_order(context, layout, out);
+  if (answer.verdict == LAYOUT_YES)
+    LAYOUT_VERIFY(context, "loop order", layout, NULL, layout_verify_loops(context, layout, out));
+  return answer;
 }
 
 // ---- Blockings ---------------------------------------------------------------------------------
@@ -283,7 +290,7 @@ static LayoutAnswer symbolic_blocking(Context *context, const Layout *memory, La
   return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, reason);
 }
 
-LayoutAnswer layout_is_blocking(Context *context, const Layout *layout, LayoutBlocking *out) {
+static LayoutAnswer blocking(Context *context, const Layout *layout, LayoutBlocking *out) {
   *out = (LayoutBlocking){0};
   if (!layout_is_plain(layout))
     return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "it does not lie in memory alone, once");
@@ -291,7 +298,15 @@ LayoutAnswer layout_is_blocking(Context *context, const Layout *layout, LayoutBl
   return symbolic_blocking(context, layout, out);
 }
 
-LayoutAnswer layout_is_permutation(Context *context, const Layout *layout, int *order) {
+LayoutAnswer layout_is_blocking(Context *context, const Layout *layout, LayoutBlocking *out) {
+  LayoutAnswer answer = blocking(context, layout, out);
+  if (answer.verdict == LAYOUT_YES)
+    LAYOUT_VERIFY(context, "blocking", layout, NULL,
+                  layout_blocking_certificate(context, layout, out));
+  return answer;
+}
+
+static LayoutAnswer permutation(Context *context, const Layout *layout, int *order) {
   LayoutBlocking blocking;
   bool seen[MAX_RANK] = {false};
   int count = 0;
@@ -313,9 +328,17 @@ LayoutAnswer layout_is_permutation(Context *context, const Layout *layout, int *
   return answer;
 }
 
+LayoutAnswer layout_is_permutation(Context *context, const Layout *layout, int *order) {
+  LayoutAnswer answer = permutation(context, layout, order);
+  if (answer.verdict == LAYOUT_YES)
+    LAYOUT_VERIFY(context, "permutation", layout, NULL,
+                  layout_permutation_certificate(context, layout, order));
+  return answer;
+}
+
 // ---- Reshapes ----------------------------------------------------------------------------------
 
-LayoutAnswer layout_is_reshape(Context *context, const Layout *a, const Layout *b) {
+static LayoutAnswer is_reshape(Context *context, const Layout *a, const Layout *b) {
   if (!layout_is_plain(a) || !layout_is_plain(b))
     return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS,
                        "not both layouts lie in memory alone, once");
@@ -328,4 +351,11 @@ LayoutAnswer layout_is_reshape(Context *context, const Layout *a, const Layout *
   if (!at) return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "no bounds of the offset are known");
   const LayoutExpr *offset = layout_offset_expr(context, same);
   return layout_maps_equal(context, at, index_map_with_outputs(context, at->map, &offset));
+}
+
+LayoutAnswer layout_is_reshape(Context *context, const Layout *a, const Layout *b) {
+  LayoutAnswer answer = is_reshape(context, a, b);
+  if (answer.verdict == LAYOUT_YES || answer.witness)
+    LAYOUT_VERIFY(context, "reshape", a, b, layout_reshape_certificate(context, a, b, &answer));
+  return answer;
 }

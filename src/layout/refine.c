@@ -255,7 +255,7 @@ LayoutAnswer layout_refine_parts(Context *context, const Layout *const *parts, i
   return answer;
 }
 
-LayoutAnswer layout_refine(Context *context, const Layout *a, const Layout *b,
+static LayoutAnswer refine(Context *context, const Layout *a, const Layout *b,
                            LayoutRefinement *out) {
   *out = (LayoutRefinement){0};
   if (!layout_is_plain(a) || !layout_is_plain(b))
@@ -266,4 +266,12 @@ LayoutAnswer layout_refine(Context *context, const Layout *a, const Layout *b,
                        "the logical shapes differ");
   const Layout *parts[2] = {a, b};
   return layout_refine_parts(context, parts, 2, out);
+}
+
+LayoutAnswer layout_refine(Context *context, const Layout *a, const Layout *b,
+                           LayoutRefinement *out) {
+  LayoutAnswer answer = refine(context, a, b, out);
+  if (answer.verdict == LAYOUT_YES)
+    LAYOUT_VERIFY(context, "refinement", a, b, layout_refine_certificate(context, a, b, out));
+  return answer;
 }

@@ -211,6 +211,11 @@ LayoutAnswer layout_stride(Context *context, const Layout *layout, int axis,
   const LayoutExpr *want = add(context, e, step);
   answer = layout_maps_equal(context, moved, index_map_with_outputs(context, moved->map, &want));
   if (answer.verdict == LAYOUT_YES) *stride = step;
+  const LayoutExpr *strides[MAX_RANK] = {0};
+  strides[axis] = *stride;
+  if (*stride)
+    LAYOUT_VERIFY(context, "stride", layout, NULL,
+                  layout_strides_certificate(context, layout, strides));
   if (answer.verdict == LAYOUT_NO) answer.reason = "the step from there on is another than from 0";
   return answer;
 }

@@ -159,7 +159,11 @@ LayoutAnswer layout_slice(Context *context, const Layout *layout, const LayoutEx
     out->strides = strides;
     return layout_said(LAYOUT_YES, LAYOUT_DIGITS, NULL);
   }
-  return view_answer(context, out);
+  LayoutAnswer answer = view_answer(context, out);
+  LAYOUT_VERIFY(context, "slice", layout, NULL,
+                !out->layout->is_static ||
+                    layout_slice_certificate(context, layout, low, step, out));
+  return answer;
 }
 
 const Layout *layout_reshape(Context *context, const Layout *layout, const LayoutExpr *const *shape,
