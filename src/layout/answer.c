@@ -27,6 +27,18 @@ static LayoutAnswer symbolic(void) {
                      "not proved for all values of the symbols, nor false for those tried");
 }
 
+static LayoutAnswer not_by_isl(Context *context, const IslAnswer *said) {
+  LayoutAnswer answer = symbolic();
+  answer.reason = str_format(context, "%s; %s", answer.reason, said->why);
+  return answer;
+}
+
+static LayoutAnswer uncounted(const Layout *layout) {
+  return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS,
+                     layout->is_static ? "the places do not fit 64 bits"
+                                       : "places are counted for static extents only");
+}
+
 // ---- isl ---------------------------------------------------------------------------------------
 
 // So many points are looked at before isl is asked.
@@ -44,8 +56,8 @@ static LayoutAnswer from_isl(Context *context, const Layout *layout, IslAnswer s
                              AskLayout question) {
   Instance instance;
   if (said.proof == PROVED) return yes(LAYOUT_ISL);
-  if (said.proof != REFUTED || layout->is_static ||
-      !layout_instance_at(context, layout, said.values, said.count, &instance))
+  if (said.proof != REFUTED) return not_by_isl(context, &said);
+  if (layout->is_static || !layout_instance_at(context, layout, said.values, said.count, &instance))
     return symbolic();
   LayoutAnswer answer = question(context, instance.layout);
   answer.instance = instance.values;
@@ -102,8 +114,9 @@ static LayoutAnswer maps_equal_symbolic(Context *context, const Layout *a, const
     answer.instance_count = instance.count;
     if (answer.verdict == LAYOUT_NO) return answer;
   }
-  if (layout_isl_maps_equal(context, a, b->outputs).proof == PROVED) return yes(LAYOUT_ISL);
-  return symbolic();
+  IslAnswer said = layout_isl_maps_equal(context, a, b->outputs);
+  if (said.proof == PROVED) return yes(LAYOUT_ISL);
+  return said.proof == REFUTED ? symbolic() : not_by_isl(context, &said);
 }
 
 static LayoutAnswer maps_equal(Context *context, const Layout *a, const IndexMap *b) {
@@ -285,7 +298,7 @@ static LayoutAnswer onto(Context *context, const Layout *layout) {
   if (!layout->is_static && layout_symbolic_onto(context, layout)) return yes(LAYOUT_DIGITS);
   if (!layout->is_static) return instances_or_isl(context, layout, layout_is_onto);
   if (!layout_physical_size(layout, &places) || !layout_logical_size(layout, &elements))
-    return symbolic();
+    return uncounted(layout);
   if (elements == 0 && places) return no_at(context, place, NULL, layout->physical_rank);
   if (elements == 0) return yes(LAYOUT_DIGITS);
   bool one_to_one = ask(context, layout, QUESTION_INVERSE).verdict == LAYOUT_YES;
@@ -308,7 +321,7 @@ static LayoutAnswer padding(Context *context, const Layout *layout) {
   PointImage image;
   int64_t places, elements;
   if (!layout_physical_size(layout, &places) || !layout_logical_size(layout, &elements))
-    return symbolic();
+    return uncounted(layout);
   layout->cache->padding_count = places - elements;
   if (elements == 0 || ask(context, layout, QUESTION_INVERSE).verdict == LAYOUT_YES)
     return yes(LAYOUT_DIGITS);
@@ -333,7 +346,9 @@ static LayoutInverse empty_inverse(Context *context, const Layout *layout) {
 static LayoutAnswer inverse(Context *context, const Layout *layout) {
   if (!layout->is_static && layout_symbolic_inverse(context, layout, &layout->cache->inverse))
     return yes(LAYOUT_DIGITS);
-  if (!layout->is_static) return symbolic();
+  if (!layout->is_static)
+    return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS,
+                       "no closed form of the inverse was found for all values of the symbols");
   if (layout_is_empty(layout)) {
     layout->cache->inverse = empty_inverse(context, layout);
     return yes(LAYOUT_DIGITS);
@@ -465,7 +480,7 @@ static LayoutAnswer at_offset(Context *context, const Layout *layout, int64_t of
     if (answer.verdict == LAYOUT_YES) memcpy(index, copy, sizeof *index * (size_t)layout->rank);
     return answer;
   }
-  if (!layout_physical_size(layout, &places)) return symbolic();
+  if (!layout_physical_size(layout, &places)) return uncounted(layout);
   if (offset < 0 || offset >= places)
     return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "the offset is outside the layout");
   if (ask(context, layout, QUESTION_INVERSE).verdict != LAYOUT_YES)

@@ -289,9 +289,12 @@ typedef IslAnswer (*Asking)(Relations *r, const Layout *layout, const LayoutExpr
 static IslAnswer ask(Context *context, const Layout *layout, const LayoutExpr *const *other,
                      Asking asking) {
   Relations r;
-  IslAnswer answer = {.proof = NOT_PROVED};
-  if (!relations_init(&r, context, layout, other)) return answer;
-  answer = asking(&r, layout, other);
+  if (!relations_init(&r, context, layout, other))
+    return (IslAnswer){.proof = NOT_PROVED, .why = "too many symbols for isl"};
+  IslAnswer answer = asking(&r, layout, other);
+  answer.why = isl_ctx_last_error(r.ctx) == isl_error_quota
+                   ? "isl was stopped after its operations were used up"
+                   : "products of symbols, and bits of two variables, are no questions for isl";
   isl_ctx_free(r.ctx);
   return answer;
 }

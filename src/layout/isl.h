@@ -9,6 +9,7 @@ typedef struct IslAnswer {
   Proof proof;
   const LayoutValue *values; // REFUTED: values of the symbols for which the claim fails
   int count;
+  const char *why; // NOT_PROVED: what stopped it
 } IslAnswer;
 
 IslAnswer layout_isl_injective(Context *context, const Layout *layout);

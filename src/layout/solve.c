@@ -133,12 +133,11 @@ static void join(Solver *s, const Known *residue, const Known *floor) {
 // a = y mod r and b = y mod s give y modulo their least common multiple: a + r·t with
 // t = (b - a)/g · (r/g)⁻¹ mod s/g, g = gcd(r, s).
 static void join_residues(Solver *s, const Known *x, const Known *y) {
-  int64_t gcd = gcd_of(x->radix, y->radix), step, multiple_of;
-  if (x->base != y->base || x->offset != y->offset || x->cut != y->cut || gcd == x->radix ||
-      gcd == y->radix || !mul_fits(x->radix, y->radix / gcd, &multiple_of) ||
+  if (x->base != y->base || x->offset != y->offset || x->cut != y->cut) return;
+  int64_t gcd = gcd_of(x->radix, y->radix), step = y->radix / gcd, multiple_of;
+  if (gcd == x->radix || step == 1 || !mul_fits(x->radix, step, &multiple_of) ||
       find_residue(s, x->base, x->offset, x->cut, multiple_of))
     return;
-  step = y->radix / gcd;
   const Form *apart = layout_form_linear(s->p, y->value, 1, x->value, -1);
   const Form *steps = multiple(s->p, layout_form_divide(s->p, apart, gcd),
                                layout_inverse_modulo(x->radix / gcd, step));

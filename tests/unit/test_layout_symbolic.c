@@ -162,6 +162,21 @@ static void test_cases(void **state) {
   }
 }
 
+// What is left undecided says why.
+static void test_reasons(void **state) {
+  (void)state;
+  const Layout *layout =
+      case_layout(&(Case){"i, j -> (i*N + j)//7, (i*N + j)%7, (i*j*N*N*3 + N*i)%4", {"N", "N"}});
+  LayoutInverse inverse;
+  LayoutAnswer injective = layout_is_injective(context, layout);
+  assert_int_equal(injective.verdict, LAYOUT_UNDECIDED);
+  assert_non_null(strstr(injective.reason, "isl"));
+  LayoutAnswer answer = layout_inverse(context, layout, &inverse);
+  assert_int_equal(answer.verdict, LAYOUT_UNDECIDED);
+  assert_string_equal(answer.reason,
+                      "no closed form of the inverse was found for all values of the symbols");
+}
+
 static void test_equality(void **state) {
   (void)state;
   const Layout *layout = case_layout(&(Case){"h, w -> (h*W + w)//W, w", {"H", "W"}});
@@ -311,6 +326,7 @@ int main(void) {
   context = context_new();
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_cases),
+      cmocka_unit_test(test_reasons),
       cmocka_unit_test(test_equality),
       cmocka_unit_test(test_random),
   };
