@@ -80,6 +80,25 @@ static LayoutAnswer ask_instances(Context *context, const Layout *layout, AskLay
 
 // ---- Inside ------------------------------------------------------------------------------------
 
+static const char *numbers_text(Context *context, const int64_t *values, int count) {
+  Text text = text_new(&context->scratch);
+  for (int i = 0; i < count; i++) text_printf(&text, "%s%lld", i ? ", " : "", (long long)values[i]);
+  return text_string(&text);
+}
+
+// "[3] would lie at [4]": the proof, and the shapes.
+static bool leaves_shape(Context *context, const Layout *layout, const int64_t *index,
+                         SourcePos pos) {
+  int64_t place[MAX_RANK];
+  int rank = layout_box_rank(layout), to = layout->physical_rank;
+  const char *at = numbers_text(context, index, rank);
+  if (!index_map_apply_copy(layout->map, index, index + layout->rank, place))
+    return diag_error(context, pos, "this map has no place for [%s]", at);
+  return diag_error(context, pos, "this map leaves its physical shape [%s]: [%s] would lie at [%s]",
+                    numbers_text(context, layout->physical_extents, to), at,
+                    numbers_text(context, place, to));
+}
+
 bool layout_prove_inside(Context *context, const Layout *layout, SourcePos pos) {
   if (layout_is_empty(layout) || layout_digits_inside(context, layout)) return true;
   const LayoutExpr *claims[2 * MAX_RANK];
@@ -92,10 +111,9 @@ bool layout_prove_inside(Context *context, const Layout *layout, SourcePos pos) 
   LayoutAnswer answer =
       layout_points_hold(context, layout->extents, layout_box_rank(layout), claims, 2 * count);
   if (answer.verdict == LAYOUT_YES) return true;
-  const char *text = layout_answer_text(context, &answer);
-  bool no = answer.verdict == LAYOUT_NO;
-  return diag_error(context, pos, "this map leaves its physical shape%s%s", no ? " at " : ": ",
-                    no ? text + strlen("no: ") : text);
+  if (answer.verdict == LAYOUT_NO) return leaves_shape(context, layout, answer.witness, pos);
+  return diag_error(context, pos, "this map leaves its physical shape: %s",
+                    layout_answer_text(context, &answer));
 }
 
 // ---- Equality ----------------------------------------------------------------------------------
