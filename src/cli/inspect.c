@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `pleat inspect`: one line for each operator, made for grep: its name, what it is, shapes, types,
-// the layouts that the plan gives what it reads and writes, bytes and operations.
+// the layouts that the plan gives what it reads and writes, bytes, operations, and its part of the
+// predicted time. Changes of layout that are done at each run have lines of their own.
 #include "cli/session.h"
 
 #include <jansson.h>
@@ -14,6 +15,7 @@ typedef struct Placed {
   const PlanKernel *kernel; // NULL: computed while compiling, or only moves elements
   int number;               // of the kernel, from 1
   double operations;
+  double share; // of the predicted time: its part of the kernel's, by operations
 } Placed;
 
 typedef struct View {
@@ -30,6 +32,21 @@ static Placed *placed_of(View *v, const Node *node) {
   Placed *placed = map_find(&v->placed, node);
   if (!placed) map_put(&v->placed, node, placed = arena_new(&v->cli->context->arena, Placed));
   return placed;
+}
+
+// A kernel's part of the whole is that of its operators, by their operations.
+static void share_time(View *v) {
+  int kernels = v->plan->kernels.count;
+  double *all = arena_array(&v->cli->context->arena, double, kernels);
+  for (int i = 0; i < v->placed.count; i++) {
+    const Placed *placed = v->placed.entries[i].value;
+    all[placed->number - 1] += placed->operations + 1;
+  }
+  for (int i = 0; i < v->placed.count && v->plan->cost > 0; i++) {
+    Placed *placed = v->placed.entries[i].value;
+    placed->share =
+        placed->kernel->cost / v->plan->cost * (placed->operations + 1) / all[placed->number - 1];
+  }
 }
 
 static void collect(View *v) {
@@ -49,6 +66,7 @@ static void collect(View *v) {
         placed->operations += part_operations(&stage->parts.items[p]);
       }
     }
+  share_time(v);
 }
 
 static const char *layout_of(const View *v, const Placed *placed, const Value *value) {
@@ -125,6 +143,7 @@ static void print_line(View *v, Table *table, const Node *node) {
   table_cell(table, "%s", joined(v, node, placed, layout_of));
   table_cell(table, "%lld", (long long)node_bytes(node));
   table_cell(table, "%.0f", placed->operations);
+  table_cell(table, "%.1f%%", placed->share * 100);
   table_cell(table, "%s", kernel_text(v, placed));
 }
 
@@ -141,7 +160,31 @@ static void print_border(View *v, Table *table, const Value *value, const char *
   table_cell(table, "%s", name);
   table_cell(table, "%lld", (long long)plan_bytes(tensor, layout));
   table_cell(table, "0");
+  table_cell(table, "0.0%%");
   table_cell(table, "-");
+}
+
+// A change of layout that is done at each run.
+static void print_rewrite(View *v, Table *table, const PlanKernel *kernel, int number) {
+  Context *context = v->cli->context;
+  const StageTensor *tensor = kernel->params.items[0];
+  const Layout *from = kernel->layouts[0].layout, *to = kernel->layouts[1].layout;
+  table_cell(table, "%s", kernel->name);
+  table_cell(table, "rewrite");
+  table_cell(table, "%s", tensor->value ? shape_text(v, tensor->value) : "-");
+  table_cell(table, "%s", dtype_name(context, tensor->buffer->type));
+  table_cell(table, "%s->%s", plan_layout_name(context, tensor, from),
+             plan_layout_name(context, tensor, to));
+  table_cell(table, "%lld", (long long)(plan_bytes(tensor, from) + plan_bytes(tensor, to)));
+  table_cell(table, "0");
+  table_cell(table, "%.1f%%", v->plan->cost > 0 ? kernel->cost / v->plan->cost * 100 : 0);
+  table_cell(table, "kernel:%d", number + 1);
+}
+
+static void print_rewrites(View *v, Table *table) {
+  for (int i = 0; i < v->plan->kernels.count; i++)
+    if (v->plan->kernels.items[i]->is_rewrite)
+      print_rewrite(v, table, v->plan->kernels.items[i], i);
 }
 
 static void print_borders(View *v, Table *table, bool outputs) {
@@ -156,12 +199,13 @@ static void print_borders(View *v, Table *table, bool outputs) {
 }
 
 static void print_text(View *v) {
-  static const char *const heads[] = {"#name",   "operator", "shapes",     "type",
-                                      "layouts", "bytes",    "operations", "kernel"};
-  Table table = table_new(&v->cli->context->arena, "lllllrrl");
+  static const char *const heads[] = {"#name", "operator",   "shapes", "type",  "layouts",
+                                      "bytes", "operations", "time",   "kernel"};
+  Table table = table_new(&v->cli->context->arena, "lllllrrrl");
   for (int i = 0; i < COUNT_OF(heads); i++) table_cell(&table, "%s", heads[i]);
   print_borders(v, &table, false);
   for (int i = 0; i < v->graph->nodes.count; i++) print_line(v, &table, v->graph->nodes.items[i]);
+  print_rewrites(v, &table);
   print_borders(v, &table, true);
   table_print(&table, stdout);
 }
@@ -187,10 +231,10 @@ static json_t *node_json(View *v, const Node *node) {
     if (node->inputs[i]) json_array_append_new(inputs, value_json(v, placed, node->inputs[i]));
   for (int i = 0; i < node->output_count; i++)
     json_array_append_new(outputs, value_json(v, placed, node->outputs[i]));
-  return json_pack("{s:s, s:s, s:o, s:o, s:I, s:f, s:i}", "name", node->name ? node->name : "",
+  return json_pack("{s:s, s:s, s:o, s:o, s:I, s:f, s:f, s:i}", "name", node->name ? node->name : "",
                    "operator", node->kind == NODE_OP ? node->op : node->callee->name, "inputs",
                    inputs, "outputs", outputs, "bytes", (json_int_t)node_bytes(node), "operations",
-                   placed->operations, "kernel", placed->number);
+                   placed->operations, "share", placed->share, "kernel", placed->number);
 }
 
 static json_t *borders_json(const View *v, bool outputs) {
@@ -235,12 +279,12 @@ static int run(Cli *cli, void *given) {
 const Command command_inspect = {
     .name = "inspect",
     .arguments = "MODEL",
-    .summary = "print one line for each operator: shapes, types, layouts, bytes, operations",
+    .summary = "print a line for each operator: shapes, types, layouts, bytes, operations, time",
     .example = "  $ pleat inspect examples/digits/digits.onnx | grep pool\n"
                "  pool            nn.max_pool2d         1x9x8x8->1x9x4x4                float32  "
-               "NCHW16c->NHWC        2880         576  kernel:4\n"
+               "NCHW16c->NHWC           2880         576   0.8%  kernel:4\n"
                "  mean            nn.global_avg_pool2d  1x17x2x2->1x17x1x1              float32  "
-               "NCHW16c->NCHW         340          85  kernel:11\n",
+               "NCHW16c->NCHW            340          85   0.3%  kernel:11\n",
     .takes = TAKES_JSON | TAKES_THREADS | TAKES_CPU,
     .options = options,
     .option_count = COUNT_OF(options),

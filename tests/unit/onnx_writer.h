@@ -296,7 +296,8 @@ static inline void model_statement(ModelText *model, char *statement) {
   if (!count) return;
   const char *kind = words[0];
   if (strcmp(kind, "opset") == 0) model->opset = atoll(words[1]);
-  if (strcmp(kind, "in") == 0) model_value(model, 11, words[1], words[2], words[3]);
+  if (strcmp(kind, "in") == 0)
+    model_value(model, 11, words[1], count > 2 ? words[2] : "", count > 3 ? words[3] : "none");
   if (strcmp(kind, "info") == 0) model_value(model, 13, words[1], words[2], words[3]);
   if (strcmp(kind, "zeros") == 0) model_zeros(model, words[1], words[2], words[3]);
   if (strcmp(kind, "sparse") == 0) model_sparse(model, words);

@@ -40,6 +40,7 @@ static const char *results_text(Context *context, const GraphFunc *graph) {
     const Value *value = graph->outputs[i];
     const char *data = reference_value(&reference, value);
     int64_t bytes = dtype_bytes(value->type), all = value_static_bytes(value);
+    if (!data) diag_print_all(context, stderr);
     assert_non_null(data);
     if (i) text_puts(&text, " |");
     for (int64_t at = 0; at < all; at += bytes)
@@ -60,6 +61,29 @@ static const Good good[] = {
     // ---- integers divided by zero: what a branch that is not taken computes may not end the run
     {"in x int64 3; zeros z int64 3; node Div d x,z y; node Mod m x,z w; out y; out w",
      "0 0 0 | 0 0 0"},
+    // ---- sequences and optional values
+    {"in x float 2; node Neg n x m; node SequenceConstruct s x,m q; ints i -1;"
+     "node SequenceAt a q,i y; node SequenceLength l q z; out y; out z",
+     "-1 -2 | 2"},
+    {"in x float 2; in w float 1; node SequenceEmpty e - q; node SequenceInsert a q,x r; ints i 0;"
+     "node SequenceInsert b r,w,i s; node ConcatFromSequence c s y axis=0;"
+     "node SequenceErase d s,i t; node ConcatFromSequence f t z axis=1 new_axis=1; out y; out z",
+     "1 1 2 | 1 2"},
+    {"in x float 5; ints n 2,3; node SplitToSequence s x,n q; ints i 1; node SequenceAt a q,i y;"
+     "node SplitToSequence t x r keepdims=0; node SequenceAt b r,i z; out y; out z",
+     "3 4 5 | 2"},
+    {"graph b; in u float 2; in v float 2; node Add a u,v o; out o; end; in x float 2;"
+     "node SequenceConstruct s x,x q; node SequenceMap m q,x r body=@b;"
+     "node ConcatFromSequence c r y axis=0; out y",
+     "2 4 2 4"},
+    {"graph b; in i int64 none; in c bool none; in q; node SequenceInsert s q,x r; out c; out r;"
+     "end; in x float 2; ints n 3; node SequenceEmpty e - q; node Loop l n,,q r body=@b;"
+     "node ConcatFromSequence c r y axis=0; out y",
+     "1 2 1 2 1 2"},
+    {"in x float 2; node Optional o x q; node OptionalHasElement h q y;"
+     "node OptionalGetElement g q z; node Optional p - e; node OptionalHasElement k e w;"
+     "node OptionalHasElement j - v; out y; out z; out w; out v",
+     "1 | 1 2 | 0 | 0"},
     // ---- sparse tensors
     {"sparse w 2x3 1,5; node Neg n w y; out y", "-0 -1 -0 -0 -0 -2"},
     {"sparse w 2x3 0,2,1,0 rows; node Neg n w y; out y", "-0 -0 -1 -2 -0 -0"},
@@ -185,6 +209,18 @@ typedef struct Bad {
   "graph b; in i int64 none; in c bool none; in v float 2; node Add a v,v w; out c; out w; end;"
 
 static const Bad bad[] = {
+    {"in x float 2; node SequenceConstruct s x q; node Neg n q y; out y", "n",
+     "its input 'q' is a sequence or an optional value, expected a tensor"},
+    {"in x float 2; node SequenceConstruct s x q; out q", "s", "only tensors can be given back"},
+    {"in x float 2; ints i 1; node SequenceConstruct s x q; node SequenceAt n q,i y; out y", "n",
+     "its position is not one within 1 values"},
+    {"in x float 2; in i int64 1; node SequenceConstruct s x q; node SequenceAt n q,i y; out y",
+     "n", "its input 'i' must be known"},
+    {"in x float 2; ints i 0; node SequenceAt n x,i y; out y", "n",
+     "its input 'x' is not a sequence"},
+    {"node Optional o - q; node OptionalGetElement n q y; out y", "n", "holds nothing"},
+    {"node SequenceEmpty o - q; node ConcatFromSequence n q y axis=0; out y", "n",
+     "its sequence is empty"},
     {"sparse w 2x3 1,6; node Neg n w y; out y", "",
      "sparse tensor 'w': value 1 lies outside of it"},
     {"sparse w 2x3 0,1,1,3 rows; node Neg n w y; out y", "", "value 1 lies outside of it"},

@@ -13,6 +13,7 @@ static const KindRow kinds[] = {
     {"string", "text", onnx_AttributeProto_AttributeType_STRING},
     {"tensor", "a tensor", onnx_AttributeProto_AttributeType_TENSOR},
     {"sparse", "a sparse tensor", onnx_AttributeProto_AttributeType_SPARSE_TENSOR},
+    {"type", "a type", onnx_AttributeProto_AttributeType_TYPE_PROTO},
     {"graph", "a graph", onnx_AttributeProto_AttributeType_GRAPH},
     {"floats", "numbers", onnx_AttributeProto_AttributeType_FLOATS},
     {"ints", "integers", onnx_AttributeProto_AttributeType_INTS},

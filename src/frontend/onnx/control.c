@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// If, Loop and Scan. There is no control flow behind the import: what is known decides here, steps
-// are written out one behind the other (kernels that are equal but for their operands are compiled
-// once), and where a condition is computed at run time, both ways are computed and one is chosen.
+// If, Loop, Scan and SequenceMap. There is no control flow behind the import: what is known decides
+// here, steps are written out one behind the other (kernels that are equal but for their operands
+// are compiled once), and where a condition is computed at run time, both ways are computed and one
+// is chosen.
 #include "frontend/onnx/import.h"
 
 #include "graph/graph.h"
@@ -66,7 +67,7 @@ static bool check_results(Import *import, int count) {
 }
 
 static bool same_form(const Value *a, const Value *b) {
-  bool same = dtype_equal(a->type, b->type) && a->rank == b->rank;
+  bool same = dtype_equal(a->type, b->type) && a->rank == b->rank && !value_is_list(a);
   for (int i = 0; same && i < a->rank; i++) same = import_dim(a, i) == import_dim(b, i);
   return same;
 }
@@ -249,7 +250,7 @@ static Value *nothing_collected(Loop *loop, int i) {
 static Value *collected(Loop *loop, int i) {
   PtrArray *steps = &loop->steps[i];
   if (!steps->count) return nothing_collected(loop, i);
-  for (int k = 1; k < steps->count; k++)
+  for (int k = 0; k < steps->count; k++)
     if (!same_form(steps->items[0], steps->items[k])) {
       import_refuse(loop->import, "its result '%s' has not the same shape in every step",
                     loop->body->output.items[1 + loop->carried + i].name);
@@ -449,4 +450,41 @@ void import_scan(Import *import) {
     scan_batch(&scan);
   else if (scan_all(&scan, import->inputs, import->inputs + scan.states, "", &results))
     set_results(import, &results);
+}
+
+// ---- SequenceMap ------------------------------------------------------------------------------
+
+// The body's inputs at element `at`: of sequences that element, tensors as they are.
+static bool map_inputs(Import *import, int at, int length, Values *inputs) {
+  *inputs = values_new(import, import->input_count);
+  for (int i = 0; i < import->input_count; i++) {
+    Value *value = import_input(import, i);
+    inputs->items[i] = value;
+    if (!value || !value_is_list(value)) continue;
+    const PtrArray *items = import_sequence(import, i);
+    if (!items) return false;
+    if (items->count != length)
+      return import_refuse(import, "its sequences have %d and %d values", length, items->count);
+    inputs->items[i] = items->items[at];
+  }
+  return true;
+}
+
+void import_sequence_map(Import *import) {
+  Arena *arena = &import->context->arena;
+  const OnnxGraph *body = body_of(import, "body");
+  const PtrArray *first = body ? import_sequence(import, 0) : NULL;
+  if (!first || !check_body(import, body, import->input_count, 0) ||
+      !check_results(import, body->output.count))
+    return;
+  Value **results = arena_array(arena, Value *, first->count * body->output.count);
+  for (int at = 0; at < first->count; at++) {
+    Values inputs, outputs;
+    if (!map_inputs(import, at, first->count, &inputs) ||
+        !import_body(import, body, arena_printf(arena, "%d", at), &inputs, &outputs))
+      return;
+    for (int i = 0; i < outputs.count; i++) results[i * first->count + at] = outputs.items[i];
+  }
+  for (int i = 0; i < import->node->output.count; i++)
+    import_result(import, i, import_list_of(import, results + i * first->count, first->count));
 }

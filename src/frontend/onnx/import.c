@@ -96,7 +96,12 @@ static void import_outputs(Importer *importer) {
   for (int i = 0; i < outputs->count; i++) {
     Str name = outputs->items[i].name;
     Value *value = scope_value(importer->scope, name);
-    if (value)
+    if (value && value_is_list(value)) {
+      diag_error(importer->context, value->pos,
+                 "output '%s' is a sequence or an optional value; only tensors can be given back",
+                 name);
+      value = NULL;
+    } else if (value)
       value = own_value(importer, value, name);
     else if (!scope_has(importer->scope, name))
       diag_error(importer->context, importer_pos(importer, NULL),
@@ -144,6 +149,7 @@ OnnxImport *onnx_import(Context *context, const char *path, const OnnxOptions *o
                        .file = open_model(context, path, options),
                        .options = options,
                        .result = result,
+                       .lists = map_new(arena),
                        .named = map_new(arena),
                        .dims = map_new(arena)};
   if (importer.file) import_file(&importer);

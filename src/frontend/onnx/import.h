@@ -15,9 +15,10 @@ typedef struct Import Import;
 // need no row here: the row of the operator table that names them is enough.
 typedef struct OnnxRow {
   const char *name;
-  int least_inputs, most_inputs; // most -1: any number
-  const char *attributes;        // all that any opset has: "alpha:float axes:ints mode:string"
+  int least_inputs, most_inputs;  // most -1: any number
+  const char *attributes;         // all that any opset has: "alpha:float axes:ints mode:string"
   void (*import)(Import *import); // NULL: as it is in the operator table
+  bool lists;                     // takes sequences and optional values, not only tensors
 } OnnxRow;
 const OnnxRow *onnx_row_find(const char *name); // NULL: none
 
@@ -39,7 +40,7 @@ struct Scope {
 // Rows stand in a table for each file of families; a name of NULL ends one.
 extern const OnnxRow onnx_quantized_rows[], onnx_scatter_rows[], onnx_attention_rows[],
     onnx_loss_rows[], onnx_window_rows[], onnx_resize_rows[], onnx_sample_rows[],
-    onnx_einsum_rows[];
+    onnx_einsum_rows[], onnx_sequence_rows[];
 
 typedef struct Importer {
   Context *context;
@@ -51,6 +52,7 @@ typedef struct Importer {
   Scope *scope;
   Map dims;     // sizes of free dimensions: name (Str) to int64_t *
   int expanded; // nodes imported beyond those of the graph itself
+  Map lists;    // what sequences and optional values hold: see sequences.c
   Map named;    // values that have a name of the model's graph
 } Importer;
 
@@ -179,6 +181,12 @@ void import_trilu(Import *import);
 void import_if(Import *import);
 void import_loop(Import *import);
 void import_scan(Import *import);
+void import_sequence_map(Import *import);
+// sequences.c: a value that is a sequence or an optional one, not a tensor.
+bool value_is_list(const Value *value);
+Value *import_list_of(Import *import, Value *const *items, int count);
+// The values (Value *) in the sequence that is input `i`; NULL with a diagnostic when it is none.
+const PtrArray *import_sequence(Import *import, int i);
 // recurrent.c
 void import_recurrent(Import *import);
 

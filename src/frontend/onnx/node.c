@@ -307,6 +307,11 @@ static bool collect_inputs(Import *import) {
     import->inputs[i] = scope_value(import->importer->scope, names->items[i]);
     if (i < row->least_inputs && !*names->items[i])
       return import_refuse(import, "its input %d is absent", i);
+    if (!row->lists && import->inputs[i] && value_is_list(import->inputs[i]))
+      return import_refuse(import,
+                           "its input '%s' is a sequence or an optional value, expected a "
+                           "tensor",
+                           names->items[i]);
     known &= import->inputs[i] || !*names->items[i];
   }
   return known;

@@ -381,12 +381,12 @@ static const OnnxRow rows[] = {
     {"Hardmax", 1, 1, "axis:int", import_hardmax},
     {"GRU", 3, 6, RECURRENT_ATTRIBUTES "linear_before_reset:int output_sequence:int",
      import_recurrent},
-    {"Identity", 1, 1, NULL, import_identity},
-    {"If", 1, 1, "then_branch:graph else_branch:graph", import_if},
+    {"Identity", 1, 1, NULL, import_identity, .lists = true},
+    {"If", 1, 1, "then_branch:graph else_branch:graph", import_if, .lists = true},
     {"LSTM", 3, 8, RECURRENT_ATTRIBUTES "input_forget:int output_sequence:int", import_recurrent},
     {"LayerNormalization", 2, 3, "axis:int epsilon:float stash_type:int", import_layer_norm},
     {"LogSoftmax", 1, 1, "axis:int", import_softmax},
-    {"Loop", 0, -1, "body:graph", import_loop},
+    {"Loop", 0, -1, "body:graph", import_loop, .lists = true},
     {"LpNormalization", 1, 1, "axis:int p:int", import_lp_norm},
     {"Mean", 1, -1, NULL, import_mean},
     {"MeanVarianceNormalization", 1, 1, "axes:ints", import_mean_variance_norm},
@@ -428,7 +428,8 @@ static const OnnxRow rows[] = {
 static const OnnxRow *const tables[] = {rows, onnx_quantized_rows, onnx_scatter_rows,
                                         onnx_attention_rows, onnx_loss_rows,
                                         onnx_window_rows, onnx_resize_rows,
-                                        onnx_sample_rows, onnx_einsum_rows};
+                                        onnx_sample_rows, onnx_einsum_rows,
+                                        onnx_sequence_rows};
 
 const OnnxRow *onnx_row_find(const char *name) {
   for (int i = 0; i < COUNT_OF(tables); i++)
