@@ -43,6 +43,8 @@ bool layout_reader_error(LayoutReader *r, const char *from, const char *to, cons
 // An error for which no other text is suggested: the text is fine, but does not fit.
 bool layout_reader_refuse(LayoutReader *r, const char *from, const char *to, const char *format,
                           ...) PRINTF_LIKE(4, 5);
+// A warning: what was read since `from` says nothing here; `means`: what it does say.
+void layout_reader_left_out(LayoutReader *r, const char *from, const char *means);
 void layout_reader_space(LayoutReader *r);
 bool layout_reader_accept(LayoutReader *r,
                           const char *token); // after space; words only as whole words

@@ -19,24 +19,37 @@ LayoutReader layout_reader_new(Context *context, const LayoutSource *source,
                         .definition_count = source->definition_count};
 }
 
-static bool report(LayoutReader *r, const char *from, const char *to, const char *format,
-                   va_list args) {
-  if (r->failed) return false;
-  r->failed = true;
+// Where [from, to) stands in the text's file; a text of its own becomes one.
+static SourcePos pos_of(LayoutReader *r, const char *from, const char *to) {
   if (!r->base.file) {
     size_t size = (size_t)(r->end - r->text);
     const char *text = arena_printf(&r->context->arena, "%.*s", (int)size, r->text);
     r->base.file = source_file_new(r->context, "<layout>", text, size);
   }
   SourcePos pos = r->base;
-  r->error_from = (size_t)(from - r->text);
-  r->error_to = (size_t)(MAX_OF(to, from) - r->text);
   pos.begin = r->base.begin + (int32_t)(from - r->text);
   pos.end = r->base.begin + (int32_t)(MAX_OF(to, from) - r->text);
+  return pos;
+}
+
+static bool report(LayoutReader *r, const char *from, const char *to, const char *format,
+                   va_list args) {
+  if (r->failed) return false;
+  r->failed = true;
+  r->error_from = (size_t)(from - r->text);
+  r->error_to = (size_t)(MAX_OF(to, from) - r->text);
   ArenaMark mark = arena_mark(&r->context->scratch);
-  diag_error(r->context, pos, "%s", arena_vprintf(&r->context->scratch, format, args));
+  diag_error(r->context, pos_of(r, from, to), "%s",
+             arena_vprintf(&r->context->scratch, format, args));
   arena_reset(&r->context->scratch, mark);
   return false;
+}
+
+void layout_reader_left_out(LayoutReader *r, const char *from, const char *means) {
+  if (r->failed) return;
+  diag_warning(r->context, pos_of(r, from, r->at),
+               "`%.*s`, %s, is no part of a layout and is left out", (int)(r->at - from), from,
+               means);
 }
 
 bool layout_reader_error(LayoutReader *r, const char *from, const char *to, const char *format,

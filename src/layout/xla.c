@@ -231,11 +231,7 @@ static bool read_property(LayoutReader *r) {
     if (p->refused ? !skip_parentheses(r) : !read_count(r, &(int64_t){0})) return false;
     int size = (int)(r->at - from);
     if (p->refused) return layout_reader_refuse(r, from, r->at, "`%.*s` %s", size, from, p->means);
-    SourcePos pos = r->base;
-    pos.begin += (int32_t)(from - r->text);
-    pos.end = r->base.begin + (int32_t)(r->at - r->text);
-    diag_warning(r->context, pos, "`%.*s`, %s, is no part of a layout and is left out", size, from,
-                 p->means);
+    layout_reader_left_out(r, from, p->means);
     return true;
   }
   const char *saw = layout_reader_saw(r);

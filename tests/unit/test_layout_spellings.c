@@ -608,6 +608,8 @@ static void test_left_out(void **state) {
   assert_int_equal(context->diags.items[0].severity, DIAG_WARNING);
   assert_string_equal(context->diags.items[0].message,
                       "`S(1)`, the memory space, is no part of a layout and is left out");
+  assert_non_null(context->diags.items[0].pos.file);
+  assert_int_equal(context->diags.items[0].pos.begin, 11);
 }
 
 // ---- Shapes that nobody gave -------------------------------------------------------------------
