@@ -122,11 +122,21 @@ const Layout *plan_output_layout(const Plan *plan, int number) {
 
 // ---- Schedules
 
+// Kernels that are one share constants too.
+static bool is_noted(const Plan *plan, const StageTensor *tensor, const Layout *layout) {
+  for (int i = 0; i < plan->rewrites.count; i++) {
+    const PlanRewrite *rewrite = &plan->rewrites.items[i];
+    if (rewrite->folded && rewrite->tensor == tensor && rewrite->to->map == layout->map)
+      return true;
+  }
+  return false;
+}
+
 static void note_folded(Plan *plan, PlanKernel *kernel) {
   for (int i = 0; i < kernel->params.count; i++) {
     const Layout *layout = kernel->choice.layouts[i];
     StageTensor *tensor = kernel->params.items[i];
-    if (!tensor->data || !layout) continue;
+    if (!tensor->data || !layout || is_noted(plan, tensor, layout)) continue;
     PlanRewrite rewrite = {tensor,
                            NULL,
                            layout,

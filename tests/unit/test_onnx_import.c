@@ -284,6 +284,9 @@ static const Bad bad[] = {
     {"in x float 2x3; node Relu r x y; out y", "M=1", NULL, "no such input or free dimension"},
     {"in x float N+1x3; node Relu r x y; out y", NULL, NULL,
      "input 'x' [N+1, 3]: dimension 0 is free; give it with --dim N=1 or --input-shape x=1x3"},
+    {"in x float NxMx3; node Relu r x y; out y", NULL, NULL,
+     "input 'x' [N, M, 3]: dimensions 0, 1 are free; give them with --dim N=1 --dim M=1 or "
+     "--input-shape x=1x1x3"},
     {"in x float N-4; node Relu r x y; out y", "N=3", NULL, "dimension 0 would be -1"},
     {"in x float 1x1x1x1x1x1x1x1x1x1x1x1x2; node Relu r x y; out y", NULL, NULL,
      "'x' has 13 axes, more than the 12 that are supported"},

@@ -282,29 +282,62 @@ static const char *example_shape(Context *context, const OnnxValue *input, const
   return text_string(&text);
 }
 
+// All that is free in an input, and what to type.
+static bool refuse_free(Importer *importer, const OnnxValue *input, const OnnxDims *dims,
+                        const IntArray *axes, const OnnxNames *names, bool all_named) {
+  Context *context = importer->context;
+  Text where = text_new(&context->arena), what = text_new(&context->arena);
+  for (int i = 0; i < axes->count; i++)
+    text_printf(&where, "%s%lld", i ? ", " : "", (long long)axes->items[i]);
+  for (int i = 0; i < names->count && all_named; i++)
+    text_printf(&what, "--dim %s=1 ", names->items[i]);
+  return diag_error(
+      context, importer_pos(importer, NULL),
+      "input '%s' %s: dimension%s %s free; give %s with %s%s--input-shape %s", input->name,
+      declared_text(context, dims), axes->count == 1 ? "" : "s",
+      arena_printf(&context->arena, "%s %s", text_string(&where), axes->count == 1 ? "is" : "are"),
+      axes->count == 1 ? "it" : "them", text_string(&what), all_named ? "or " : "",
+      example_shape(context, input, dims));
+}
+
+// Resolves a dimension, or notes that it is free, and the first name that it lacks. False with a
+// diagnostic when it is wrong.
 static bool resolve_dim(Importer *importer, const OnnxValue *input, const OnnxDims *dims, int axis,
-                        int64_t *value) {
+                        int64_t *value, bool *is_free, Str *missing) {
   Context *context = importer->context;
   const OnnxDim *dim = &dims->items[axis];
   const int64_t *size = map_find(&importer->dims, dim->dim_param);
-  Str missing = NULL;
-  SourcePos pos = importer_pos(importer, NULL);
+  bool stated = dim->has_dim_value || size;
+  *missing = NULL;
   *value = dim->has_dim_value ? dim->dim_value : size ? *size : 0;
-  if (*value < 0)
-    return diag_error(context, pos, "input '%s' %s: dimension %d is negative", input->name,
-                      declared_text(context, dims), axis);
-  if (dim->has_dim_value || size) return true;
-  bool known = *dim->dim_param && evaluate(importer, dim->dim_param, value, &missing, NULL);
-  if (known && !missing && *value >= 0) return true;
-  if (known && !missing)
-    return diag_error(context, pos, "input '%s' %s: dimension %d would be %lld", input->name,
-                      declared_text(context, dims), axis, (long long)*value);
-  const char *name = missing ? missing : dim->dim_param;
-  return diag_error(
-      context, pos, "input '%s' %s: dimension %d is free; give it with %s%s", input->name,
-      declared_text(context, dims), axis,
-      *name ? arena_printf(&context->arena, "--dim %s=1 or ", name) : "",
-      arena_printf(&context->arena, "--input-shape %s", example_shape(context, input, dims)));
+  if (!stated) {
+    bool known = *dim->dim_param && evaluate(importer, dim->dim_param, value, missing, NULL);
+    *is_free = !known || *missing;
+    if (!known && *dim->dim_param) *missing = dim->dim_param;
+  }
+  return *is_free || *value >= 0 ||
+         diag_error(context, importer_pos(importer, NULL), "input '%s' %s: dimension %d %s %lld",
+                    input->name, declared_text(context, dims), axis,
+                    stated ? "is negative:" : "would be", (long long)*value);
+}
+
+static bool resolve_dims(Importer *importer, const OnnxValue *input, const OnnxDims *dims,
+                         IntArray *shape) {
+  Arena *arena = &importer->context->arena;
+  IntArray axes = {0};
+  OnnxNames names = {0};
+  bool all_named = true;
+  for (int i = 0; i < dims->count; i++) {
+    int64_t value;
+    bool is_free = false;
+    Str missing;
+    if (!resolve_dim(importer, input, dims, i, &value, &is_free, &missing)) return false;
+    array_push(arena, shape, value);
+    if (is_free) array_push(arena, &axes, i);
+    all_named &= !is_free || missing;
+    if (missing && !is_among(&names, missing)) array_push(arena, &names, missing);
+  }
+  return !axes.count || refuse_free(importer, input, dims, &axes, &names, all_named);
 }
 
 static bool given_agrees(Importer *importer, const OnnxValue *input, const OnnxDims *dims,
@@ -328,10 +361,5 @@ bool importer_shape(Importer *importer, const OnnxValue *input, IntArray *shape)
     return diag_error(context, importer_pos(importer, NULL),
                       "input '%s' has no shape; give it with --input-shape %s=1x3x224x224",
                       input->name, input->name);
-  for (int i = 0; i < dims->count; i++) {
-    int64_t value;
-    if (!resolve_dim(importer, input, dims, i, &value)) return false;
-    array_push(&context->arena, shape, value);
-  }
-  return true;
+  return resolve_dims(importer, input, dims, shape);
 }
