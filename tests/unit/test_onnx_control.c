@@ -315,6 +315,68 @@ static void test_expansion_is_bounded(void **state) {
   world_free(&world);
 }
 
+// ---- Targets ----------------------------------------------------------------------------------
+
+static Tensor *result_tensor(Context *context, const Value *value) {
+  int64_t shape[TENSOR_MAX_RANK];
+  ElementType type;
+  assert_true(value_static_shape(value, shape));
+  assert_true(element_type_parse(dtype_name(context, value->type), &type));
+  return tensor_new(type, shape, value->rank);
+}
+
+// A model's compiled code against its definitions.
+static void check_target(const char *model, const TargetRow *target) {
+  World world = world_new();
+  Context *context = world.context;
+  const GraphFunc *graph = import_text(&world, model)->graph;
+  CompileOptions options = {.machine = machine_probe(), .target = target};
+  Program *program = program_build(context, graph, &options);
+  Executable *executable = executable_new(program, NULL);
+  Tensor *inputs[8] = {NULL}, *outputs[8] = {NULL};
+  Tolerance tolerance = TOLERANCE_DEFAULT;
+  Reference reference;
+  assert_non_null(executable);
+  for (int i = 0; i < graph->param_count; i++) inputs[i] = counting(graph->params[i]);
+  for (int i = 0; i < graph->output_count; i++)
+    outputs[i] = result_tensor(context, graph->outputs[i]);
+  assert_true(executable_run(executable, NULL, inputs, outputs));
+  assert_true(reference_begin(context, graph, inputs, false, NULL, &reference));
+  for (int i = 0; i < graph->output_count; i++) {
+    const Value *value = graph->outputs[i];
+    int64_t count = value_static_bytes(value) / dtype_bytes(value->type);
+    Difference difference;
+    assert_true(values_agree(value->type, reference_value(&reference, value),
+                             tensor_data(outputs[i]), count, &tolerance, &difference));
+    tensor_free(outputs[i]);
+  }
+  for (int i = 0; i < graph->param_count; i++) tensor_free(inputs[i]);
+  reference_end(&reference);
+  executable_free(executable);
+  world_free(&world);
+}
+
+static void test_targets(void **state) {
+  (void)state;
+  static const char *const models[] = {
+      "in x float 5x2x3; in w float 2x20x3; in r float 2x20x5; in b float 2x40; ints n 5,3;"
+      "node Cast k n l to=6; node LSTM f x,w,r,b,l y,h,c direction='bidirectional' clip=0.5;"
+      "out y; out h; out c",
+      "in x float 3x1x7; in w float 1x9x7; in r float 1x9x3;"
+      "node GRU f x,w,r y,h linear_before_reset=1; out y; out h",
+      "graph t; node Neg n x r; out r; end; graph e; node Abs n x r; out r; end; in c bool 1;"
+      "in x float 7; node If i c y then_branch=@t else_branch=@e; out y",
+      "graph b; in i int64 none; in c bool none; in v float 1; node Add a v,x w; node Less t w,z d;"
+      "out d; out w; end; in x float 1; ints n 6; in z float 1; node Loop l n,,x y body=@b; out y",
+      "graph b; in s float 5; in e float 5; node Add a s,e t; node Tanh k t o; out t; out o; end;"
+      "in x float 17x5; in z float 5; node Scan l z,x y,w num_scan_inputs=1 body=@b; out y; out w",
+  };
+  for (int i = 0; i < COUNT_OF(models); i++) {
+    check_target(models[i], target_find("c"));
+    if (target_for_running() != target_find("c")) check_target(models[i], target_for_running());
+  }
+}
+
 // ---- Kernels ----------------------------------------------------------------------------------
 
 static int kernels_of(const char *model) {
@@ -352,6 +414,7 @@ int main(void) {
       cmocka_unit_test(test_numbers),
       cmocka_unit_test(test_refused),
       cmocka_unit_test(test_expansion_is_bounded),
+      cmocka_unit_test(test_targets),
       cmocka_unit_test(test_steps_share_kernels),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
