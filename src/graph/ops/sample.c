@@ -466,41 +466,53 @@ static bool deformed_shapes(OpCall *call, Deformed *d) {
          op_error(call, "the bias must have rank 1");
 }
 
-// pixels[n, c, tap h, tap w, h, w], times the mask.
+// pixels[n, group of offsets, c, tap h, tap w, h, w], times the mask.
 static Buffer *moved_pixels(OpCall *call, const Deformed *d) {
   Context *context = call->context;
   Buffer *x = call->inputs[0], *weight = call->inputs[1];
   Buffer *mask = call->input_count > 4 ? call->inputs[4] : NULL;
   Sampler s = {.call = call, .space = 2, .taps = 2, .padding = "zeros", .align = true};
   s.type = coordinate_type(x->type);
-  Expr *shape[] = {x->shape[0],      x->shape[1],          weight->shape[2],
-                   weight->shape[3], d->windows[0].output, d->windows[1].output};
-  Expr *places[6], *taps[2], *at[4], *value;
-  memcpy(places, shape, sizeof places);
-  places[1] = expr_index(context, d->offset_groups);
+  Expr *per_group = expr_index(context, d->in / d->offset_groups);
+  Expr *places[] = {x->shape[0],          expr_index(context, d->offset_groups),
+                    weight->shape[2],     weight->shape[3],
+                    d->windows[0].output, d->windows[1].output};
+  Expr *shape[7] = {places[0], places[1], per_group}, *taps[2], *at[4];
+  memcpy(shape + 3, places + 2, 4 * sizeof *shape);
   Neighbours along[2];
   for (int i = 0; i < 2; i++) {
     s.extents[i] = x->shape[i + 2];
     along[i] = neighbours_along(&s, i, places, 6, place_of_tap);
   }
-  TeAxes axes = te_axes(call->te, shape, 6);
+  TeAxes axes = te_axes(call->te, shape, 7);
   TeReduction sum = {.combine = EXPR_ADD, .init = expr_const(context, x->type, 0)};
   tap_axes(&s, &sum, taps);
-  memcpy(places, axes.at, sizeof places);
-  places[1] = expr_floor_div(context, axes.at[1], expr_index(context, d->in / d->offset_groups));
+  memcpy(places, axes.at, 2 * sizeof *places);
+  memcpy(places + 2, axes.at + 3, 4 * sizeof *places);
   at[0] = axes.at[0];
-  at[1] = axes.at[1];
+  at[1] = axes.at[2];
+  if (d->offset_groups > 1)
+    at[1] = expr_add(context, expr_mul(context, axes.at[1], per_group), axes.at[2]);
   Expr *factor = tap_at(&s, along, places, 6, taps, at + 2);
-  value = expr_mul(context, factor, te_at(call->te, x, at));
+  Expr *value = expr_mul(context, factor, te_at(call->te, x, at));
   if (mask) {
-    Expr *channel = places[1];
+    Expr *channel = axes.at[1];
     for (int i = 0; i < 2; i++)
-      channel = expr_add(context, expr_mul(context, channel, weight->shape[i + 2]), axes.at[2 + i]);
-    Expr *share = te_at(call->te, mask, (Expr *[]){at[0], channel, axes.at[4], axes.at[5]});
+      channel = expr_add(context, expr_mul(context, channel, weight->shape[i + 2]), axes.at[3 + i]);
+    Expr *share = te_at(call->te, mask, (Expr *[]){at[0], channel, axes.at[5], axes.at[6]});
     value = expr_mul(context, value, share);
   }
   return te_reduce(call->te, str_format(context, "%s_pixels", call->node->name), x->type, shape,
                    &axes, &sum, value);
+}
+
+static Buffer *with_bias(OpCall *call, Buffer *sum, Buffer *bias) {
+  if (!bias) return sum;
+  TeAxes axes = te_axes(call->te, sum->shape, sum->rank);
+  Expr *value =
+      expr_add(call->context, te_at(call->te, sum, axes.at), te_at(call->te, bias, &axes.at[1]));
+  return te_compute(call->te, str_format(call->context, "%s_bias", call->node->name), sum->type,
+                    sum->shape, &axes, value);
 }
 
 static bool define_deform_conv(OpCall *call) {
@@ -508,29 +520,26 @@ static bool define_deform_conv(OpCall *call) {
   Deformed d;
   if (!deformed_shapes(call, &d)) return false;
   Buffer *x = call->inputs[0], *weight = call->inputs[1], *pixels = moved_pixels(call, &d);
-  Buffer *bias = call->input_count > 3 ? call->inputs[3] : NULL;
   Expr *shape[] = {x->shape[0], weight->shape[0], d.windows[0].output, d.windows[1].output};
   TeAxes axes = te_axes(call->te, shape, 4);
   TeReduction sum = {.combine = EXPR_ADD, .init = expr_const(context, x->type, 0)};
   Expr *c = op_reduce_axis(call, &sum, "rc", weight->shape[1]);
   Expr *h = op_reduce_axis(call, &sum, "rh", weight->shape[2]);
-  Expr *w = op_reduce_axis(call, &sum, "rw", weight->shape[3]);
-  Expr *group = expr_floor_div(context, axes.at[1], expr_index(context, d.out / d.groups));
-  if (d.groups == 1) group = expr_index(context, 0);
-  Expr *channel = expr_add(context, expr_mul(context, group, weight->shape[1]), c);
-  Expr *pixel =
-      te_at(call->te, pixels, (Expr *[]){axes.at[0], channel, h, w, axes.at[2], axes.at[3]});
+  Expr *w = op_reduce_axis(call, &sum, "rw", weight->shape[3]), *channel = c;
+  Expr *offset_group = expr_index(context, 0), *per_group = pixels->shape[2];
+  if (d.groups > 1) {
+    Expr *group = expr_floor_div(context, axes.at[1], expr_index(context, d.out / d.groups));
+    channel = expr_add(context, expr_mul(context, group, weight->shape[1]), c);
+  }
+  if (d.offset_groups > 1) {
+    offset_group = expr_floor_div(context, channel, per_group);
+    channel = expr_floor_mod(context, channel, per_group);
+  }
+  Expr *at[] = {axes.at[0], offset_group, channel, h, w, axes.at[2], axes.at[3]};
   Expr *tap = te_at(call->te, weight, (Expr *[]){axes.at[1], c, h, w});
   Buffer *result = te_reduce(call->te, call->node->name, x->type, shape, &axes, &sum,
-                             expr_mul(context, pixel, tap));
-  if (bias) {
-    axes = te_axes(call->te, shape, 4);
-    Expr *value =
-        expr_add(context, te_at(call->te, result, axes.at), te_at(call->te, bias, &axes.at[1]));
-    result = te_compute(call->te, str_format(context, "%s_bias", call->node->name), x->type, shape,
-                        &axes, value);
-  }
-  op_output(call, result);
+                             expr_mul(context, te_at(call->te, pixels, at), tap));
+  op_output(call, with_bias(call, result, call->input_count > 3 ? call->inputs[3] : NULL));
   return true;
 }
 
