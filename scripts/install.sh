@@ -9,7 +9,7 @@ packages="
   gcc libc6-dev make meson ninja-build pkg-config
   libjansson-dev libminizip-dev libpthreadpool-dev libisl-dev
   nanopb libnanopb-dev protobuf-compiler libonnx-dev
-  llvm-19-dev clang-19
+  llvm-19-dev clang-19 libclang-rt-19-dev
   libcmocka-dev libonnx-testdata python3 python3-venv
 "
 

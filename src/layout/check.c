@@ -109,12 +109,10 @@ static Name *read_name(Check *c, int kinds, bool declared) {
   return n;
 }
 static const struct Operator {
-  const char *text;
-  char op;
-  int rank; // those of a higher one bind closer
-} operators[] = {{"?", '?', 1}, {"<=", '<', 2}, {"==", '=', 2}, {"|", '|', 3},
-                 {"^", '^', 4}, {"&", '&', 5},  {"+", '+', 6},  {"-", '-', 6},
-                 {"*", '*', 7}, {"//", '/', 7}, {"%", '%', 7},  {NULL, 0, 0}};
+  const char *text; // the first letter is the operation of nodes
+  int rank;         // those of a higher one bind closer
+} operators[] = {{"?", 1}, {"<=", 2}, {"==", 2}, {"|", 3},  {"^", 4}, {"&", 5},
+                 {"+", 6}, {"-", 6},  {"*", 7},  {"//", 7}, {"%", 7}, {NULL, 0}};
 static Node *read_expression(Check *c, int rank) { // of operators that bind at least so closely
   Node *left = take(c, sizeof *left), *e;
   char *end = NULL;
@@ -131,8 +129,8 @@ static Node *read_expression(Check *c, int rank) { // of operators that bind at 
   for (const struct Operator *o = operators; o->text; o++) {
     if (o->rank < rank || !eat(c, o->text)) continue;
     e = take(c, sizeof *e);
-    *e = (Node){.op = o->op, .a = left, .b = read_expression(c, o->rank + 1)};
-    if (o->op == '?') e->c = (expect(c, ":"), read_expression(c, o->rank));
+    *e = (Node){.op = *o->text, .a = left, .b = read_expression(c, o->rank + 1)};
+    if (*o->text == '?') e->c = (expect(c, ":"), read_expression(c, o->rank));
     left = e;
     o = operators - 1;
   }
@@ -484,12 +482,11 @@ static void read_name_line(Check *c) { // KIND NAME < EXTENT = VALUE other VALUE
   require(c, n->poly.n || n->poly.k >= 0, "a symbol is below 0");
   add_fact(c, (Fact){.p = n->poly});
 }
-static void check(Check *c) {
+static void check(Check *c) { // one claim
   static const char *const claims[] = {"equal", "injective", "onto", "inverse", NULL};
   static const char *const answers[] = {"no", "yes", NULL};
   static const char *const ways[] = {"proof", "witness", "points", "count", NULL};
   static void (*const by[])(Check *) = {by_proof, by_witness, by_points, by_count};
-  next_word(c);
   c->claim = (Claim)(expect(c, "claim"), read_one_of(c, claims));
   c->yes = read_one_of(c, answers);
   while (!eat(c, "by"))
@@ -503,26 +500,23 @@ static void check(Check *c) {
   c->allowed = ~0;
   by[read_one_of(c, ways)](c);
 }
-static bool check_one(Check *c) {
+
+bool layout_check(const char *text, char *message, size_t size) { // claim after claim
   volatile bool accepted = false;
-  c->last_name = &c->names;
-  if (!setjmp(c->out)) {
-    check(c);
+  Check c = {.at = text, .message = message, .message_size = size, .line = 1};
+  if (!setjmp(c.out)) {
+    next_word(&c);
+    do {
+      c.names = NULL, c.last_name = &c.names, c.facts = NULL, c.padding = c.except = NULL;
+      c.from = 0, c.parameters = c.variables = 0;
+      check(&c);
+    } while (*c.at);
+    snprintf(message, size, "accepted");
     accepted = true;
   }
-  for (void **next; c->blocks; c->blocks = next) {
-    next = *c->blocks;
-    free(c->blocks);
+  for (void **next; c.blocks; c.blocks = next) {
+    next = *c.blocks;
+    free(c.blocks);
   }
-  return accepted;
-}
-bool layout_check(const char *text, char *message, size_t size) { // claim after claim
-  bool accepted;
-  snprintf(message, size, "accepted");
-  Check c = {.at = text, .line = 1};
-  do {
-    c = (Check){.at = c.at, .line = c.line, .message = message, .message_size = size};
-    accepted = check_one(&c);
-  } while (accepted && *c.at);
   return accepted;
 }
