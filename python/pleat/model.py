@@ -17,11 +17,14 @@ from pleat._library import PleatError, _lib, _owned_text, ffi
 __all__ = ["Argument", "Model", "PleatFault", "compile"]
 
 # Types that NumPy has not; ml_dtypes brings them. All others have the name that Pleat gives them.
-EXTENDED = {"float8_e4m3": "float8_e4m3fn"}
+EXTENDED = {"float8_e4m3": "float8_e4m3fn", "float4_e2m1": "float4_e2m1fn"}
 NUMPY_TYPES = {"bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
                "float16", "float32", "float64"}
 CODES = {"i": 0, "u": 1, "f": 2, "b": 6}
-EXTENDED_CODES = {"bfloat16": 4, "float8_e4m3fn": 10, "float8_e5m2": 12, "int4": 0, "uint4": 1}
+EXTENDED_CODES = {"bfloat16": 4, "float8_e4m3fn": 10, "float8_e4m3fnuz": 11, "float8_e5m2": 12,
+                  "float8_e5m2fnuz": 13, "float4_e2m1fn": 17, "int2": 0, "int4": 0, "uint2": 1,
+                  "uint4": 1}
+NARROW_BITS = {"float4_e2m1fn": 4, "int2": 2, "int4": 4, "uint2": 2, "uint4": 4}
 
 Argument = collections.namedtuple("Argument", "name dtype shape")
 Argument.__doc__ = "An input or output of a model: its name, its NumPy type, its shape."
@@ -45,7 +48,7 @@ def dtype_of(name):
 def element_of(dtype):
     """The fields of a PleatElement; None where Pleat has no such type."""
     if dtype.name in EXTENDED_CODES:
-        bits = 4 if dtype.name.endswith("int4") else 8 * dtype.itemsize
+        bits = NARROW_BITS.get(dtype.name, 8 * dtype.itemsize)
         return EXTENDED_CODES[dtype.name], bits, 1
     if dtype.name in NUMPY_TYPES:
         return CODES[dtype.kind], 8 * dtype.itemsize, 1

@@ -249,12 +249,17 @@ const char *nearest_name(const char *word, const char *const *names, int count);
 typedef struct FloatFormat {
   int exponent_bits, mantissa_bits;
   bool has_infinity; // without: the code above the largest number is the only NaN
+  bool one_zero;     // the code of the negative zero is the only NaN
+  bool finite;       // neither infinity nor NaN: what is too large becomes the largest
 } FloatFormat;
 extern const FloatFormat FLOAT_FORMAT_16, FLOAT_FORMAT_BF16, FLOAT_FORMAT_E4M3, FLOAT_FORMAT_E5M2;
+extern const FloatFormat FLOAT_FORMAT_E4M3_FNUZ, FLOAT_FORMAT_E5M2_FNUZ, FLOAT_FORMAT_E2M1;
 int float_bias(FloatFormat format);
-uint32_t float_beyond(FloatFormat format); // the code after the largest number: infinity, or NaN
+// The code after the largest number: infinity, or NaN (which has no sign where there is one zero).
+uint32_t float_beyond(FloatFormat format);
 double float_decode(FloatFormat format, uint32_t code);
-// The nearest, ties to even; what is too large becomes infinity, or NaN where there is none.
+// The nearest, ties to even; what is too large becomes infinity, NaN where there is none, the
+// largest where there is neither (NaN becomes zero then).
 uint32_t float_encode(FloatFormat format, double value);
 
 // ---- Files -----------------------------------------------------------------------------------

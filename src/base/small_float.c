@@ -6,13 +6,16 @@
 
 #include <math.h>
 
-const FloatFormat FLOAT_FORMAT_16 = {5, 10, true};
-const FloatFormat FLOAT_FORMAT_BF16 = {8, 7, true};
-const FloatFormat FLOAT_FORMAT_E4M3 = {4, 3, false};
-const FloatFormat FLOAT_FORMAT_E5M2 = {5, 2, true};
+const FloatFormat FLOAT_FORMAT_16 = {5, 10, .has_infinity = true};
+const FloatFormat FLOAT_FORMAT_BF16 = {8, 7, .has_infinity = true};
+const FloatFormat FLOAT_FORMAT_E4M3 = {4, 3};
+const FloatFormat FLOAT_FORMAT_E5M2 = {5, 2, .has_infinity = true};
+const FloatFormat FLOAT_FORMAT_E4M3_FNUZ = {4, 3, .one_zero = true};
+const FloatFormat FLOAT_FORMAT_E5M2_FNUZ = {5, 2, .one_zero = true};
+const FloatFormat FLOAT_FORMAT_E2M1 = {2, 1, .finite = true};
 
 int float_bias(FloatFormat format) {
-  return (1 << (format.exponent_bits - 1)) - 1;
+  return (1 << (format.exponent_bits - 1)) - 1 + format.one_zero;
 }
 
 static uint32_t sign_bit(FloatFormat format) {
@@ -21,12 +24,14 @@ static uint32_t sign_bit(FloatFormat format) {
 
 uint32_t float_beyond(FloatFormat format) {
   uint32_t top = (UINT32_C(1) << format.exponent_bits) - 1;
+  if (format.one_zero || format.finite) return sign_bit(format);
   return format.has_infinity ? top << format.mantissa_bits : sign_bit(format) - 1;
 }
 
 double float_decode(FloatFormat format, uint32_t code) {
   uint32_t magnitude = code & (sign_bit(format) - 1), beyond = float_beyond(format);
   double sign = code & sign_bit(format) ? -1 : 1;
+  if (format.one_zero && code == beyond) return NAN;
   if (magnitude == beyond && format.has_infinity) return sign * INFINITY;
   if (magnitude >= beyond) return copysign(NAN, sign);
   int exponent = (int)(magnitude >> format.mantissa_bits);
@@ -37,13 +42,15 @@ double float_decode(FloatFormat format, uint32_t code) {
 
 uint32_t float_encode(FloatFormat format, double value) {
   uint32_t sign = signbit(value) ? sign_bit(format) : 0, beyond = float_beyond(format);
+  if (format.finite) beyond--;
   uint32_t quiet = format.has_infinity ? UINT32_C(1) << (format.mantissa_bits - 1) : 0;
-  if (isnan(value)) return sign | beyond | quiet;
-  if (value == 0) return sign;
+  if (isnan(value)) return format.finite ? 0 : format.one_zero ? beyond : sign | beyond | quiet;
+  if (value == 0) return format.one_zero ? 0 : sign;
   int bias = float_bias(format);
-  if (isinf(value) || ilogb(value) > bias + 1) return sign | beyond;
+  if (isinf(value) || ilogb(value) > bias + 1) return format.one_zero ? beyond : sign | beyond;
   int exponent = MAX_OF(ilogb(value), 1 - bias);
   double significand = nearbyint(ldexp(fabs(value), format.mantissa_bits - exponent));
   uint32_t code = ((uint32_t)(exponent + bias - 1) << format.mantissa_bits) + (uint32_t)significand;
+  if (format.one_zero && (code == 0 || code >= beyond)) return code ? beyond : 0;
   return sign | MIN_OF(code, beyond);
 }

@@ -48,7 +48,7 @@ static double float_load(DType type, const void *data) {
     memcpy(&value, data, 8);
     return value;
   }
-  memcpy(&bits, data, type.bits / 8);
+  memcpy(&bits, data, (size_t)dtype_bytes(dtype_lanes(type, 1)));
   return float_decode(*dtype_small_float(type), (uint32_t)bits);
 }
 
@@ -61,7 +61,7 @@ double number_load(DType type, const void *data) {
 void number_store(DType type, void *data, double value) {
   if (dtype_is_float(type)) {
     uint64_t bits = number_bits(type, value);
-    memcpy(data, &bits, type.bits / 8);
+    memcpy(data, &bits, (size_t)dtype_bytes(dtype_lanes(type, 1)));
   } else if (type.code == TYPE_UINT && value >= 0x1p63) {
     number_store_int(type, data, (int64_t)(uint64_t)value);
   } else {

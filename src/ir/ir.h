@@ -27,6 +27,9 @@ typedef enum TypeCode {
   TYPE_BFLOAT,
   TYPE_FLOAT8_E4M3,
   TYPE_FLOAT8_E5M2,
+  TYPE_FLOAT8_E4M3_FNUZ,
+  TYPE_FLOAT8_E5M2_FNUZ,
+  TYPE_FLOAT4_E2M1,
   TYPE_HANDLE,
 } TypeCode;
 
@@ -57,7 +60,7 @@ static inline DType dtype_lanes(DType t, int lanes) {
   return t;
 }
 static inline bool dtype_is_float(DType t) {
-  return t.code >= TYPE_FLOAT && t.code <= TYPE_FLOAT8_E5M2;
+  return t.code >= TYPE_FLOAT && t.code <= TYPE_FLOAT4_E2M1;
 }
 static inline bool dtype_is_int(DType t) { // signed or not, bool excluded
   return t.code == TYPE_INT || t.code == TYPE_UINT;
@@ -65,8 +68,8 @@ static inline bool dtype_is_int(DType t) { // signed or not, bool excluded
 static inline bool dtype_is_bool(DType t) {
   return t.code == TYPE_BOOL;
 }
-const FloatFormat *dtype_small_float(DType t); // floats of 8 and 16 bits; NULL for any other type
-int dtype_bytes(DType t);                      // of one lane, in memory; int4 takes 1
+const FloatFormat *dtype_small_float(DType t); // floats of up to 16 bits; NULL for any other type
+int dtype_bytes(DType t);                      // of one lane, in memory; one of few bits takes 1
 const char *dtype_name(Context *context, DType t);   // "float32", "float32x16", "bool", "handle"
 bool dtype_parse(const char *s, size_t n, DType *t); // what dtype_name writes, and "boolx8"
 

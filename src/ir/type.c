@@ -16,6 +16,9 @@ static const struct {
     {"bfloat16", TYPE_BFLOAT, 16},
     {"float8_e4m3", TYPE_FLOAT8_E4M3, 8},
     {"float8_e5m2", TYPE_FLOAT8_E5M2, 8},
+    {"float8_e4m3fnuz", TYPE_FLOAT8_E4M3_FNUZ, 8},
+    {"float8_e5m2fnuz", TYPE_FLOAT8_E5M2_FNUZ, 8},
+    {"float4_e2m1", TYPE_FLOAT4_E2M1, 4},
     {"float", TYPE_FLOAT, 0},
     {"handle", TYPE_HANDLE, 64},
     {"void", TYPE_VOID, 0},
@@ -25,6 +28,9 @@ const FloatFormat *dtype_small_float(DType t) {
   if (t.code == TYPE_BFLOAT) return &FLOAT_FORMAT_BF16;
   if (t.code == TYPE_FLOAT8_E4M3) return &FLOAT_FORMAT_E4M3;
   if (t.code == TYPE_FLOAT8_E5M2) return &FLOAT_FORMAT_E5M2;
+  if (t.code == TYPE_FLOAT8_E4M3_FNUZ) return &FLOAT_FORMAT_E4M3_FNUZ;
+  if (t.code == TYPE_FLOAT8_E5M2_FNUZ) return &FLOAT_FORMAT_E5M2_FNUZ;
+  if (t.code == TYPE_FLOAT4_E2M1) return &FLOAT_FORMAT_E2M1;
   return t.code == TYPE_FLOAT && t.bits == 16 ? &FLOAT_FORMAT_16 : NULL;
 }
 
@@ -45,7 +51,7 @@ const char *dtype_name(Context *context, DType t) {
 
 static bool width_allowed(uint8_t code, long bits) {
   if (code == TYPE_FLOAT) return bits == 16 || bits == 32 || bits == 64;
-  return bits == 1 || bits == 4 || bits == 8 || bits == 16 || bits == 32 || bits == 64;
+  return bits == 1 || bits == 2 || bits == 4 || bits == 8 || bits == 16 || bits == 32 || bits == 64;
 }
 
 bool dtype_parse(const char *s, size_t n, DType *t) {

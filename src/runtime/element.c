@@ -10,11 +10,13 @@ static const struct {
   ElementType type;
 } names[] = {
     {"bool", {ELEMENT_BOOL, 8, 1}},
+    {"int2", {ELEMENT_INT, 2, 1}},
     {"int4", {ELEMENT_INT, 4, 1}},
     {"int8", {ELEMENT_INT, 8, 1}},
     {"int16", {ELEMENT_INT, 16, 1}},
     {"int32", {ELEMENT_INT, 32, 1}},
     {"int64", {ELEMENT_INT, 64, 1}},
+    {"uint2", {ELEMENT_UINT, 2, 1}},
     {"uint4", {ELEMENT_UINT, 4, 1}},
     {"uint8", {ELEMENT_UINT, 8, 1}},
     {"uint16", {ELEMENT_UINT, 16, 1}},
@@ -26,6 +28,9 @@ static const struct {
     {"bfloat16", {ELEMENT_BFLOAT, 16, 1}},
     {"float8_e4m3", {ELEMENT_FLOAT8_E4M3, 8, 1}},
     {"float8_e5m2", {ELEMENT_FLOAT8_E5M2, 8, 1}},
+    {"float8_e4m3fnuz", {ELEMENT_FLOAT8_E4M3_FNUZ, 8, 1}},
+    {"float8_e5m2fnuz", {ELEMENT_FLOAT8_E5M2_FNUZ, 8, 1}},
+    {"float4_e2m1", {ELEMENT_FLOAT4_E2M1, 4, 1}},
     {"handle", {ELEMENT_HANDLE, 64, 1}},
 };
 
@@ -57,6 +62,9 @@ static const FloatFormat *small_format(ElementType type) {
   if (type.code == ELEMENT_BFLOAT) return &FLOAT_FORMAT_BF16;
   if (type.code == ELEMENT_FLOAT8_E4M3) return &FLOAT_FORMAT_E4M3;
   if (type.code == ELEMENT_FLOAT8_E5M2) return &FLOAT_FORMAT_E5M2;
+  if (type.code == ELEMENT_FLOAT8_E4M3_FNUZ) return &FLOAT_FORMAT_E4M3_FNUZ;
+  if (type.code == ELEMENT_FLOAT8_E5M2_FNUZ) return &FLOAT_FORMAT_E5M2_FNUZ;
+  if (type.code == ELEMENT_FLOAT4_E2M1) return &FLOAT_FORMAT_E2M1;
   return NULL;
 }
 

@@ -12,8 +12,10 @@ static uint64_t mix(uint64_t x) {
 static double random_value(ElementType type, uint64_t bits) {
   switch (type.code) {
   case ELEMENT_BOOL: return (double)(bits & 1);
-  case ELEMENT_INT: return type.bits < 8 ? (double)(bits % 15) - 7 : (double)(bits % 201) - 100;
-  case ELEMENT_UINT: return (double)(bits % (type.bits < 8 ? 16 : 101));
+  case ELEMENT_INT:
+    return type.bits < 8 ? (double)(bits % ((1u << type.bits) - 1)) - ((1 << (type.bits - 1)) - 1)
+                         : (double)(bits % 201) - 100;
+  case ELEMENT_UINT: return (double)(bits % (type.bits < 8 ? 1u << type.bits : 101));
   default: return (double)(bits >> 40) * 0x1p-23 - 1;
   }
 }

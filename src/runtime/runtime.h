@@ -64,7 +64,10 @@ enum {
   ELEMENT_BFLOAT = 4,
   ELEMENT_BOOL = 6,
   ELEMENT_FLOAT8_E4M3 = 10,
+  ELEMENT_FLOAT8_E4M3_FNUZ = 11,
   ELEMENT_FLOAT8_E5M2 = 12,
+  ELEMENT_FLOAT8_E5M2_FNUZ = 13,
+  ELEMENT_FLOAT4_E2M1 = 17,
 };
 
 bool element_type_parse(const char *name, ElementType *type); // "float32", "int8", "bfloat16", …

@@ -117,10 +117,10 @@ static Operand string_immediate(Parser *parser, const PyNode *call) {
 // ---- Limits of types
 
 static double largest_float(DType type) {
-  if (type.code == TYPE_BFLOAT) return 0x1.FEp127;
-  if (type.code == TYPE_FLOAT8_E4M3) return 448;
-  if (type.code == TYPE_FLOAT8_E5M2) return 57344;
-  return type.bits == 16 ? 65504 : type.bits == 32 ? 0x1.FFFFFEp127 : 0x1.FFFFFFFFFFFFFp1023;
+  const FloatFormat *format = dtype_small_float(type);
+  return format            ? float_decode(*format, float_beyond(*format) - 1)
+         : type.bits == 32 ? 0x1.FFFFFEp127
+                           : 0x1.FFFFFFFFFFFFFp1023;
 }
 
 static Operand limit(Parser *parser, const PyNode *call, bool is_largest) {

@@ -18,6 +18,7 @@ static Expr *widen_magnitude(Legalizer *l, FloatFormat format, Expr *magnitude) 
   Expr *scaled = make_reinterpret(l, f32, shifted);
   scaled = make(l, EXPR_MUL, scaled, like_const(l, scaled, ldexp(1, 127 - float_bias(format))));
   Expr *finite = make_reinterpret(l, u32, scaled);
+  if (format.one_zero || format.finite) return finite;
   Expr *special = make(l, EXPR_BIT_OR, shifted, like_int(l, shifted, 0x7f800000));
   Expr *beyond = make(l, EXPR_GE, magnitude, like_int(l, magnitude, float_beyond(format)));
   return make_select(l, beyond, special, finite);
@@ -32,8 +33,12 @@ Expr *expand_widen(Legalizer *l, Expr *value) {
   Expr *magnitude = hold(l, make(l, EXPR_BIT_AND, code, like_int(l, code, (1 << sign) - 1)));
   Expr *negative = make(l, EXPR_SHIFT_RIGHT, code, like_int(l, code, sign));
   negative = make(l, EXPR_SHIFT_LEFT, negative, like_int(l, code, 31));
-  magnitude = widen_magnitude(l, format, magnitude);
-  return make_reinterpret(l, f32, make(l, EXPR_BIT_OR, magnitude, negative));
+  magnitude = make(l, EXPR_BIT_OR, widen_magnitude(l, format, magnitude), negative);
+  if (format.one_zero) {
+    Expr *none = make(l, EXPR_EQ, code, like_int(l, code, float_beyond(format)));
+    magnitude = make_select(l, none, like_int(l, code, 0x7fc00000), magnitude);
+  }
+  return make_reinterpret(l, f32, magnitude);
 }
 
 // Rounded to the nearest by adding half of the last place, one less where it is even already.
@@ -70,14 +75,19 @@ Expr *expand_narrow(Legalizer *l, DType scalar, Expr *value) {
     Expr *absolute = make_reinterpret(l, f32, bits);
     code = make_select(l, small, narrow_subnormal(l, format, absolute), code);
   }
-  int64_t beyond = float_beyond(format),
+  int64_t beyond = (int64_t)float_beyond(format) - format.finite,
           quiet = format.has_infinity ? 1 << (format.mantissa_bits - 1) : 0;
   code = make(l, EXPR_MIN, code, like_int(l, code, beyond));
   Expr *nan = make(l, EXPR_GT, bits, like_int(l, bits, 0x7f800000));
-  code = make_select(l, nan, like_int(l, code, beyond | quiet), code);
+  if (format.finite) nan = hold(l, nan);
+  code = make_select(l, nan, like_int(l, code, format.finite ? 0 : beyond | quiet), code);
+  if (format.one_zero || format.finite) code = hold(l, code);
   Expr *sign = make(l, EXPR_SHIFT_RIGHT, all, like_int(l, all, 31));
   sign =
       make(l, EXPR_SHIFT_LEFT, sign, like_int(l, all, format.exponent_bits + format.mantissa_bits));
+  if (format.finite) sign = make_select(l, nan, like_int(l, code, 0), sign);
+  if (format.one_zero)
+    sign = make_select(l, make(l, EXPR_EQ, code, like_int(l, code, 0)), like_int(l, code, 0), sign);
   code = make(l, EXPR_BIT_OR, code, sign);
   return make_reinterpret(l, scalar, make_cast(l, DTYPE(TYPE_UINT, scalar.bits), code));
 }

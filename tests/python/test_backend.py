@@ -122,7 +122,8 @@ def test_values_that_must_be_known():
         np.testing.assert_array_equal(prepared.run([x, np.array(shape)])[0], x.reshape(shape))
 
 
-@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float16", "int8",
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz",
+                                  "float8_e5m2fnuz", "float4_e2m1fn", "int2", "float16", "int8",
                                   "uint64", "bool", "float64"])
 def test_types(name):
     dtype = np.dtype(name) if hasattr(np, name) else np.dtype(

@@ -109,8 +109,10 @@ static void test_nearest_name(void **state) {
 
 static void test_small_floats_round_trip(void **state) {
   (void)state;
-  const FloatFormat formats[] = {FLOAT_FORMAT_16, FLOAT_FORMAT_BF16, FLOAT_FORMAT_E4M3,
-                                 FLOAT_FORMAT_E5M2};
+  const FloatFormat formats[] = {FLOAT_FORMAT_16,        FLOAT_FORMAT_BF16,
+                                 FLOAT_FORMAT_E4M3,      FLOAT_FORMAT_E5M2,
+                                 FLOAT_FORMAT_E4M3_FNUZ, FLOAT_FORMAT_E5M2_FNUZ,
+                                 FLOAT_FORMAT_E2M1};
   for (int i = 0; i < COUNT_OF(formats); i++) {
     uint32_t codes = UINT32_C(2) << (formats[i].exponent_bits + formats[i].mantissa_bits);
     for (uint32_t code = 0; code < codes; code++) {
@@ -126,8 +128,10 @@ static void test_small_floats_round_trip(void **state) {
 // Between neighbours, the middle goes to the even code, and anything off it to the nearer one.
 static void test_small_floats_round_to_even(void **state) {
   (void)state;
-  const FloatFormat formats[] = {FLOAT_FORMAT_16, FLOAT_FORMAT_BF16, FLOAT_FORMAT_E4M3,
-                                 FLOAT_FORMAT_E5M2};
+  const FloatFormat formats[] = {FLOAT_FORMAT_16,        FLOAT_FORMAT_BF16,
+                                 FLOAT_FORMAT_E4M3,      FLOAT_FORMAT_E5M2,
+                                 FLOAT_FORMAT_E4M3_FNUZ, FLOAT_FORMAT_E5M2_FNUZ,
+                                 FLOAT_FORMAT_E2M1};
   for (int i = 0; i < COUNT_OF(formats); i++) {
     uint32_t half = UINT32_C(1) << (formats[i].exponent_bits + formats[i].mantissa_bits);
     for (uint32_t code = 0; code + 1 < half; code++) {
@@ -146,6 +150,12 @@ static void test_small_floats_round_to_even(void **state) {
   assert_int_equal(float_encode(FLOAT_FORMAT_E4M3, 448), 0x7e);
   assert_int_equal(float_encode(FLOAT_FORMAT_E4M3, 500), 0x7f);
   assert_int_equal(float_encode(FLOAT_FORMAT_E5M2, 1e-300), 0);
+  assert_int_equal(float_encode(FLOAT_FORMAT_E4M3_FNUZ, 240), 0x7f);
+  assert_int_equal(float_encode(FLOAT_FORMAT_E4M3_FNUZ, 300), 0x80);
+  assert_int_equal(float_encode(FLOAT_FORMAT_E5M2_FNUZ, -1e-300), 0);
+  assert_int_equal(float_encode(FLOAT_FORMAT_E5M2_FNUZ, -INFINITY), 0x80);
+  assert_int_equal(float_encode(FLOAT_FORMAT_E2M1, 6), 7);
+  assert_int_equal(float_encode(FLOAT_FORMAT_E2M1, -100), 15);
 }
 
 int main(void) {

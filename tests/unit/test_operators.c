@@ -28,7 +28,7 @@ static const char *tensor_text(Context *context, const char *spec, const char *t
   char own[32];
   double low = 0, high = 0;
   const char *colon = strchr(spec, ':'), *at = strchr(spec, '@');
-  if (colon && sscanf(colon, ":%31[a-z0-9]", own) == 1) type = own;
+  if (colon && sscanf(colon, ":%31[a-z0-9_]", own) == 1) type = own;
   if (at) sscanf(at, "@%lf~%lf", &low, &high);
   *range = (InterpRange){low, high};
   Text shape = text_new(&context->arena);
@@ -122,9 +122,10 @@ static void reduction_case(const OpRow *row, int number, OperatorCase *out) {
   *out = (OperatorCase){row->name, shapes[number], attr, 0};
 }
 
-static const char *const cast_attrs[] = {"dtype=\"float32\"",  "dtype=\"int8\"",
-                                         "dtype=\"bool\"",     "dtype=\"float16\"",
-                                         "dtype=\"bfloat16\"", "dtype=\"float64\""};
+static const char *const cast_attrs[] = {
+    "dtype=\"float32\"",         "dtype=\"int8\"",        "dtype=\"bool\"",
+    "dtype=\"float16\"",         "dtype=\"bfloat16\"",    "dtype=\"float64\"",
+    "dtype=\"float8_e4m3fnuz\"", "dtype=\"float4_e2m1\"", "dtype=\"int2\""};
 
 // Case `number` of an operator; false behind the last.
 static bool find_case(Context *context, const OpRow *row, int number, OperatorCase *out) {

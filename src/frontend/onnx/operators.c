@@ -62,8 +62,10 @@ static void import_clip(Import *import) {
 
 // To eight bits, what is too large becomes the largest there is, unless the node says otherwise.
 static Value *saturated(Import *import, Value *value, DType type) {
-  double most = type.code == TYPE_FLOAT8_E4M3 ? 448 : type.code == TYPE_FLOAT8_E5M2 ? 57344 : 0;
-  if (most == 0 || !import_int(import, "saturate", 1) || !dtype_is_float(value->type)) return value;
+  const FloatFormat *format =
+      dtype_is_float(type) && type.bits <= 8 ? dtype_small_float(type) : NULL;
+  if (!format || !import_int(import, "saturate", 1) || !dtype_is_float(value->type)) return value;
+  double most = float_decode(*format, float_beyond(*format) - 1);
   Node *node = import_begin(import, "clip", &value, 1);
   node_set_float(import->context, node, "min", -most);
   node_set_float(import->context, node, "max", most);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The values of ONNX tensors. raw_data, external data and float_data are used where they lie in the
-// mapped file; what is packed in other ways (varints, two int4 in a byte) is decoded.
+// mapped file; what is packed in other ways (varints, several values in a byte) is decoded.
 #include "frontend/onnx/onnx_proto.h"
 
 #include <pb_decode.h>
@@ -35,15 +35,15 @@ static const TypeRow type_rows[] = {
     [15] = {"complex128"},
     [16] = {"bfloat16", {TYPE_BFLOAT, 16, 1}, IN_INT32, 16},
     [17] = {"float8e4m3fn", {TYPE_FLOAT8_E4M3, 8, 1}, IN_INT32, 8},
-    [18] = {"float8e4m3fnuz"},
+    [18] = {"float8e4m3fnuz", {TYPE_FLOAT8_E4M3_FNUZ, 8, 1}, IN_INT32, 8},
     [19] = {"float8e5m2", {TYPE_FLOAT8_E5M2, 8, 1}, IN_INT32, 8},
-    [20] = {"float8e5m2fnuz"},
+    [20] = {"float8e5m2fnuz", {TYPE_FLOAT8_E5M2_FNUZ, 8, 1}, IN_INT32, 8},
     [21] = {"uint4", {TYPE_UINT, 4, 1}, IN_INT32, 4},
     [22] = {"int4", {TYPE_INT, 4, 1}, IN_INT32, 4},
-    [23] = {"float4e2m1"},
+    [23] = {"float4e2m1", {TYPE_FLOAT4_E2M1, 4, 1}, IN_INT32, 4},
     [24] = {"float8e8m0"},
-    [25] = {"uint2"},
-    [26] = {"int2"},
+    [25] = {"uint2", {TYPE_UINT, 2, 1}, IN_INT32, 2},
+    [26] = {"int2", {TYPE_INT, 2, 1}, IN_INT32, 2},
 };
 
 static const TypeRow *row_of(int32_t code) {
@@ -157,12 +157,13 @@ static uint8_t *decode_varints(Context *context, OnnxBytes bytes, DType type, in
   return stream.bytes_left == 0 ? values : NULL;
 }
 
-// Values of four bits, two to a byte, the low half first; a byte each in memory.
-static OnnxBytes unpack_halves(Context *context, const uint8_t *packed, DType type, int64_t count) {
+// Values of two or four bits, the low bits of a byte first; a byte each in memory.
+static OnnxBytes unpack(Context *context, const uint8_t *packed, DType type, int64_t count) {
   uint8_t *values = arena_alloc(&context->arena, (size_t)count);
+  int each = 8 / type.bits, all = (1 << type.bits) - 1;
   for (int64_t i = 0; i < count; i++) {
-    uint8_t half = i % 2 ? packed[i / 2] >> 4 : packed[i / 2] & 15;
-    values[i] = type.code == TYPE_INT && half >= 8 ? half | 0xf0 : half;
+    int part = packed[i / each] >> (i % each * type.bits) & all;
+    values[i] = (uint8_t)(type.code == TYPE_INT && part > all / 2 ? part | ~all : part);
   }
   return (OnnxBytes){values, (size_t)count};
 }
@@ -177,11 +178,10 @@ static OnnxBytes typed_values(OnnxFile *file, const OnnxTensor *tensor, const Ty
   OnnxBytes values = {NULL, size};
   if (row->field == IN_FLOAT || row->field == IN_DOUBLE) {
     if (pieces_size(pieces) == size) values = pieces_joined(context, pieces);
-  } else if (row->raw_bits == 4) {
-    size_t pairs = (size_t)(count + 1) / 2;
-    uint8_t *packed =
-        decode_varints(context, pieces_joined(context, pieces), DTYPE_UINT8, (int64_t)pairs);
-    if (packed) values = unpack_halves(context, packed, row->type, count);
+  } else if (row->raw_bits < 8) {
+    int64_t bytes = (count * row->raw_bits + 7) / 8;
+    uint8_t *packed = decode_varints(context, pieces_joined(context, pieces), DTYPE_UINT8, bytes);
+    if (packed) values = unpack(context, packed, row->type, count);
   } else {
     values.data = decode_varints(context, pieces_joined(context, pieces), row->type, count);
   }
@@ -205,7 +205,7 @@ static OnnxBytes raw_values(OnnxFile *file, const OnnxTensor *tensor, const Type
                tensor->name, row->name, dims_text(context, tensor), size, bytes.size);
     return (OnnxBytes){0};
   }
-  return row->raw_bits == 4 ? unpack_halves(context, bytes.data, row->type, count) : bytes;
+  return row->raw_bits < 8 ? unpack(context, bytes.data, row->type, count) : bytes;
 }
 
 ConstData *onnx_tensor_data(OnnxFile *file, const OnnxTensor *tensor, SourcePos pos) {

@@ -70,7 +70,7 @@ DType c_mask_type(DType type) {
 
 DType c_value_type(DType type) {
   if (dtype_is_bool(type)) return type.lanes > 1 ? c_mask_type(type) : type;
-  if (dtype_is_float(type) && type.bits < 32) return (DType){TYPE_UINT, type.bits, type.lanes};
+  if (dtype_is_float(type) && type.bits < 32) type.code = TYPE_UINT;
   if (dtype_is_int(type) && type.bits < 8) type.bits = 8;
   return type;
 }

@@ -18,7 +18,10 @@ static const char *scalar_type(Emit *emit, DType type) {
   case TYPE_UINT:
   case TYPE_BFLOAT:
   case TYPE_FLOAT8_E4M3:
-  case TYPE_FLOAT8_E5M2: break;
+  case TYPE_FLOAT8_E5M2:
+  case TYPE_FLOAT8_E4M3_FNUZ:
+  case TYPE_FLOAT8_E5M2_FNUZ:
+  case TYPE_FLOAT4_E2M1: break;
   }
   return arena_printf(emit->arena, "i%d", type.bits);
 }
