@@ -27,6 +27,7 @@ static const Family families[] = {
     {quantize_ops, &quantize_op_count},
     {ordered_ops, &ordered_op_count},
     {attention_ops, &attention_op_count},
+    {arrange_ops, &arrange_op_count},
 };
 
 int op_count(void) {

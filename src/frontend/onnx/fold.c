@@ -156,3 +156,46 @@ bool import_compute(Import *import, Node *node) {
   }
   return true;
 }
+
+// ---- From what inputs are going to hold -------------------------------------------------------
+
+enum { MOST_STEPS = 256 }; // one after the other
+
+static ConstData *bound_value(const Importer *importer, Str name) {
+  for (int i = 0; i < importer->options->value_count; i++)
+    if (strcmp(importer->options->values[i].name, name) == 0)
+      return importer->options->values[i].data;
+  return NULL;
+}
+
+static ConstData *follow(Import *import, Value *value, int steps);
+
+// What gives the value, of what follows for its own inputs. Its results are kept.
+static void follow_node(Import *import, const Node *node, int steps) {
+  Arena *arena = &import->context->arena;
+  Node known = *node;
+  bool all = node->kind == NODE_OP;
+  known.inputs = arena_array(arena, Value *, node->input_count);
+  known.outputs = arena_copy(arena, node->outputs, sizeof(Value *) * (size_t)node->output_count);
+  for (int i = 0; i < node->input_count && all; i++) {
+    ConstData *data = node->inputs[i] ? follow(import, node->inputs[i], steps - 1) : NULL;
+    if (data) known.inputs[i] = value_constant(import->context, data);
+    all = data || !node->inputs[i];
+  }
+  all = all && import_compute(import, &known);
+  for (int i = 0; i < node->output_count; i++)
+    map_put(&import->importer->followed, node->outputs[i], all ? known.outputs[i]->data : NULL);
+}
+
+static ConstData *follow(Import *import, Value *value, int steps) {
+  Map *followed = &import->importer->followed;
+  if (value->data) return value->data;
+  if (!value->producer) return bound_value(import->importer, value->name);
+  if (!import->importer->options->value_count || steps == 0 || !is_small(value)) return NULL;
+  if (!map_contains(followed, value)) follow_node(import, value->producer, steps);
+  return map_find(followed, value);
+}
+
+ConstData *import_follow(Import *import, Value *value) {
+  return follow(import, value, MOST_STEPS);
+}

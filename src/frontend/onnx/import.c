@@ -151,6 +151,7 @@ OnnxImport *onnx_import(Context *context, const char *path, const OnnxOptions *o
                        .result = result,
                        .lists = map_new(arena),
                        .named = map_new(arena),
+                       .followed = map_new(arena),
                        .dims = map_new(arena)};
   if (importer.file) import_file(&importer);
   if (context->error_count > errors) return result;

@@ -40,7 +40,8 @@ struct Scope {
 // Rows stand in a table for each file of families; a name of NULL ends one.
 extern const OnnxRow onnx_quantized_rows[], onnx_scatter_rows[], onnx_attention_rows[],
     onnx_loss_rows[], onnx_window_rows[], onnx_resize_rows[], onnx_sample_rows[],
-    onnx_einsum_rows[], onnx_sequence_rows[];
+    onnx_einsum_rows[], onnx_sequence_rows[], onnx_signal_rows[], onnx_state_rows[],
+    onnx_arrange_rows[];
 
 typedef struct Importer {
   Context *context;
@@ -54,6 +55,7 @@ typedef struct Importer {
   int expanded; // nodes imported beyond those of the graph itself
   Map lists;    // what sequences and optional values hold: see sequences.c
   Map named;    // values that have a name of the model's graph
+  Map followed; // values to what follows for them from given inputs (ConstData *), or NULL
 } Importer;
 
 struct Import {
@@ -121,7 +123,9 @@ int64_t import_dim(const Value *value, int axis);
 // Axis from -rank to rank - 1 made to count from 0; refuses others.
 bool import_axis(Import *import, int64_t *axis, int rank);
 int64_t import_opset(const Import *import);
-ConstData *import_known(const Import *import, int i); // the known value of an input, or NULL
+// The known value of an input, or NULL: a constant, what an input of the model is going to hold, or
+// what follows from that.
+ConstData *import_known(Import *import, int i);
 // The same; refuses (and says how to give it) when it is only known at run time.
 ConstData *import_constant(Import *import, int i);
 bool import_constant_ints(Import *import, int i, IntArray *values);
@@ -207,5 +211,8 @@ bool import_fold(Import *import);
 // Computes an operator whose inputs are small constants: its outputs become constants. False, with
 // nothing done, for any other.
 bool import_compute(Import *import, Node *node);
+// A value that is known, or follows from what inputs are going to hold by operators on small tensors.
+// NULL: none.
+ConstData *import_follow(Import *import, Value *value);
 
 #endif

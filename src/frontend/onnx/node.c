@@ -43,22 +43,13 @@ bool import_axis(Import *import, int64_t *axis, int rank) {
   return true;
 }
 
-static ConstData *bound_value(const Importer *importer, Str name) {
-  for (int i = 0; i < importer->options->value_count; i++)
-    if (strcmp(importer->options->values[i].name, name) == 0)
-      return importer->options->values[i].data;
-  return NULL;
-}
-
 int64_t import_opset(const Import *import) {
   return import->importer->scope->opset;
 }
 
-ConstData *import_known(const Import *import, int i) {
+ConstData *import_known(Import *import, int i) {
   Value *value = import_input(import, i);
-  if (!value) return NULL;
-  bool is_parameter = !value->data && !value->producer;
-  return is_parameter ? bound_value(import->importer, value->name) : value->data;
+  return value ? import_follow(import, value) : NULL;
 }
 
 ConstData *import_constant(Import *import, int i) {
@@ -242,8 +233,22 @@ Value *import_stack(Import *import, Value *const *values, int count, int axis) {
 // ---- One node ---------------------------------------------------------------------------------
 
 static const char *advice(const OnnxNode *node) {
-  if (strncmp(node->op_type, "Sequence", 8) == 0 || strncmp(node->op_type, "Optional", 8) == 0)
-    return "only tensors can be computed with";
+  static const char random[] = "it is random: take its numbers as an input";
+  static const char *const rows[][2] = {
+      {"Sequence", "only tensors can be computed with"},
+      {"Optional", "only tensors can be computed with"},
+      {"SplitToSequence", "only tensors can be computed with"},
+      {"String", "text cannot be computed with"},
+      {"RegexFullMatch", "text cannot be computed with"},
+      {"ImageDecoder", "decode images outside of the model"},
+      {"NonMaxSuppression",
+       "how many boxes it gives is known only when it runs: end the model there"},
+      {"Random", random},
+      {"Bernoulli", random},
+      {"Multinomial", random},
+  };
+  for (int i = 0; i < COUNT_OF(rows); i++)
+    if (strncmp(node->op_type, rows[i][0], strlen(rows[i][0])) == 0) return rows[i][1];
   return "write it with operators that are, or compute it outside the model";
 }
 

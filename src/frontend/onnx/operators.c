@@ -427,11 +427,19 @@ static const OnnxRow rows[] = {
     {0},
 };
 
-static const OnnxRow *const tables[] = {rows, onnx_quantized_rows, onnx_scatter_rows,
-                                        onnx_attention_rows, onnx_loss_rows,
-                                        onnx_window_rows, onnx_resize_rows,
-                                        onnx_sample_rows, onnx_einsum_rows,
-                                        onnx_sequence_rows};
+static const OnnxRow *const tables[] = {rows,
+                                        onnx_quantized_rows,
+                                        onnx_scatter_rows,
+                                        onnx_attention_rows,
+                                        onnx_loss_rows,
+                                        onnx_window_rows,
+                                        onnx_resize_rows,
+                                        onnx_sample_rows,
+                                        onnx_einsum_rows,
+                                        onnx_sequence_rows,
+                                        onnx_signal_rows,
+                                        onnx_state_rows,
+                                        onnx_arrange_rows};
 
 const OnnxRow *onnx_row_find(const char *name) {
   for (int i = 0; i < COUNT_OF(tables); i++)

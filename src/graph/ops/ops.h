@@ -23,6 +23,7 @@ OP_FAMILY(standardize)
 OP_FAMILY(quantize)
 OP_FAMILY(ordered)
 OP_FAMILY(attention)
+OP_FAMILY(arrange)
 #undef OP_FAMILY
 
 enum { OP_MOST_PARTS = 1024 }; // of a split
