@@ -200,7 +200,8 @@ void import_space_to_depth(Import *import) {
                   (long long)b);
     return;
   }
-  static const int64_t perm[] = {0, 3, 5, 1, 2, 4};
+  static const int64_t orders[2][6] = {{0, 3, 5, 1, 2, 4}, {0, 1, 3, 5, 2, 4}};
+  const int64_t *perm = orders[strcmp(import_text(import, "mode", "DCR"), "CRD") == 0];
   Value *blocks = import_reshape(import, x, (int64_t[]){n, c, h / b, b, w / b, b}, 6);
   int64_t shape[] = {n, c * b * b, h / b, w / b};
   import_result(import, 0, import_reshape(import, permuted(import, blocks, perm, 6), shape, 4));

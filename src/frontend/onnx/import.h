@@ -211,7 +211,7 @@ bool import_fold(Import *import);
 // Computes an operator whose inputs are small constants: its outputs become constants. False, with
 // nothing done, for any other.
 bool import_compute(Import *import, Node *node);
-// A value that is known, or follows from what inputs are going to hold by operators on small tensors.
+// A value that is known, or follows from what inputs are going to hold by small tensors.
 // NULL: none.
 ConstData *import_follow(Import *import, Value *value);
 

@@ -235,9 +235,6 @@ Value *import_stack(Import *import, Value *const *values, int count, int axis) {
 static const char *advice(const OnnxNode *node) {
   static const char random[] = "it is random: take its numbers as an input";
   static const char *const rows[][2] = {
-      {"Sequence", "only tensors can be computed with"},
-      {"Optional", "only tensors can be computed with"},
-      {"SplitToSequence", "only tensors can be computed with"},
       {"String", "text cannot be computed with"},
       {"RegexFullMatch", "text cannot be computed with"},
       {"ImageDecoder", "decode images outside of the model"},

@@ -417,7 +417,7 @@ static const OnnxRow rows[] = {
     {"Size", 1, 1, NULL, import_only_folded},
     {"Slice", 1, 5, "axes:ints ends:ints starts:ints", import_slice},
     {"Softmax", 1, 1, "axis:int", import_softmax},
-    {"SpaceToDepth", 1, 1, "blocksize:int", import_space_to_depth},
+    {"SpaceToDepth", 1, 1, "blocksize:int mode:string", import_space_to_depth},
     {"Split", 1, 2, "axis:int num_outputs:int split:ints", import_split},
     {"Squeeze", 1, 2, "axes:ints", import_squeeze},
     {"Tile", 2, 2, NULL, import_tile},
