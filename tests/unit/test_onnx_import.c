@@ -287,6 +287,9 @@ static const Bad bad[] = {
     {"in x float NxMx3; node Relu r x y; out y", NULL, NULL,
      "input 'x' [N, M, 3]: dimensions 0, 1 are free; give them with --dim N=1 --dim M=1 or "
      "--input-shape x=1x1x3"},
+    {"in x float 2x3; in w float 3x4; in c float 1x1x1x1x1x1x1x1x1x1x1x4; node Gemm f x,w,c y;"
+     "out y",
+     NULL, "f", "does not broadcast to the product"},
     {"in x float N-4; node Relu r x y; out y", "N=3", NULL, "dimension 0 would be -1"},
     {"in x float 1x1x1x1x1x1x1x1x1x1x1x1x2; node Relu r x y; out y", NULL, NULL,
      "'x' has 13 axes, more than the 12 that are supported"},

@@ -85,7 +85,7 @@ static bool define_gemm(OpCall *call) {
     TeAxes at = te_axes(call->te, shape, 2);
     Expr *value = scaled(context, te_at(call->te, product, at.at), alpha);
     if (c) {
-      Expr *joined[2];
+      Expr *joined[TE_MAX_RANK];
       int rank;
       if (!op_broadcast_shape(call, (Buffer *[]){product, c}, 2, joined, &rank)) return false;
       if (rank != 2 || !same_extent(joined[0], shape[0]) || !same_extent(joined[1], shape[1]))
