@@ -126,13 +126,14 @@ static Node *read_expression(Check *c, int rank) { // of operators that bind at 
     next_word(c);
   } else
     *left = (Node){.op = 'x', .name = read_name(c, c->allowed, true)};
-  for (const struct Operator *o = operators; o->text; o++) {
+  for (int i = 0; operators[i].text; i++) {
+    const struct Operator *o = &operators[i];
     if (o->rank < rank || !eat(c, o->text)) continue;
     e = take(c, sizeof *e);
     *e = (Node){.op = *o->text, .a = left, .b = read_expression(c, o->rank + 1)};
     if (*o->text == '?') e->c = (expect(c, ":"), read_expression(c, o->rank));
     left = e;
-    o = operators - 1;
+    i = -1;
   }
   c->depth--;
   return left;
