@@ -102,6 +102,43 @@ void stage_graph_inline_views(StageGraph *s) {
   stage_graph_prune(s);
 }
 
+// ---- Constants of one element ------------------------------------------------------------------
+
+static Expr *literal_of(Context *context, const ConstData *data) {
+  DType type = data->type;
+  int64_t count = 1;
+  for (int i = 0; i < data->rank; i++) count *= data->shape[i];
+  if (count != 1 || type.lanes != 1) return NULL;
+  if (dtype_equal(type, DTYPE_FLOAT32)) {
+    float value;
+    memcpy(&value, data->data, sizeof value);
+    return expr_float(context, type, value);
+  }
+  if (dtype_equal(type, DTYPE_FLOAT64)) {
+    double value;
+    memcpy(&value, data->data, sizeof value);
+    return expr_float(context, type, value);
+  }
+  return NULL;
+}
+
+static Expr *load_literal(Rewriter *rewriter, Expr *e) {
+  const StageGraph *s = rewriter->env;
+  const StageTensor *tensor = e->op == EXPR_LOAD ? stage_tensor_of(s, e->as.buffer) : NULL;
+  Expr *literal = tensor && tensor->data ? literal_of(rewriter->context, tensor->data) : NULL;
+  return literal ? literal : e;
+}
+
+void stage_graph_inline_scalars(StageGraph *s) {
+  Rewriter rewriter = {.context = s->context, .env = s, .expr = load_literal};
+  for (int i = 0; i < s->stages.count; i++) {
+    Stage *stage = s->stages.items[i];
+    Expr *value = rewrite_expr(&rewriter, stage->te->value);
+    if (value != stage->te->value) set_value(s, stage, value);
+  }
+  stage_graph_prune(s);
+}
+
 // ---- Intermediates -----------------------------------------------------------------------------
 
 enum { MOST_READS = 12, MOST_NODES = 200 };

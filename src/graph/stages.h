@@ -60,6 +60,8 @@ void stage_graph_inline_views(StageGraph *stages);
 // Puts elementwise stages into their only reader, where that is elementwise too and reads them in
 // place: what lies between two of them is never written.
 void stage_graph_inline_intermediates(StageGraph *stages);
+// Floats that are constant tensors of one element become literals.
+void stage_graph_inline_scalars(StageGraph *stages);
 // Makes one stage of a reduction and those behind it that need its results at one row only, where
 // nothing but the last of them is read elsewhere: soft maxima, normalisations.
 void stage_graph_group_rows(StageGraph *stages);

@@ -60,9 +60,10 @@ static const Layout *with_inner_axis(const Planner *p, const Buffer *buffer, int
 enum { PANEL_VECTORS = 4 };
 
 // [batches.., axis // width, reduced.., axis % width]: what one panel reads lies in one piece.
-static const Layout *in_panels(const Planner *p, const Nest *nest, const NestRead *read, int axis) {
+static const Layout *in_panels(const Planner *p, const Nest *nest, const NestRead *read, int axis,
+                               int64_t width) {
   const LayoutExpr *outputs[TE_MAX_RANK + 1];
-  int count = 0, width = lanes_of(p, read->buffer) * PANEL_VECTORS;
+  int count = 0;
   bool reduced[TE_MAX_RANK] = {false};
   for (int a = nest->spatial_count; a < nest->axis_count; a++) {
     int d = nest_dimension_of(nest, read, a);
@@ -128,6 +129,24 @@ static bool reads_constant(const Stage *stage) {
   return false;
 }
 
+// The dimension of a read along which `axis` moves, where panels of `width` hold its values side by
+// side: it is the axis, or the axis at offsets that are multiples of the width (made smaller until
+// they are; the columns of one head of many). -1: none.
+static int panel_dimension(const Nest *nest, const NestRead *read, int axis, int64_t *width) {
+  int whole = nest_dimension_of(nest, read, axis), found = -1;
+  if (whole >= 0) return whole;
+  for (int d = 0; d < read->buffer->rank; d++) {
+    if (!read->linear[d]) return -1;
+    if (!read->coefficient[d][axis]) continue;
+    if (found >= 0 || read->coefficient[d][axis] != 1) return -1;
+    found = d;
+  }
+  for (int a = 0; a < nest->axis_count && found >= 0; a++)
+    if (a != axis) *width = gcd_of(*width, read->coefficient[found][a]);
+  if (found >= 0) *width = gcd_of(*width, read->base[found]);
+  return *width % 8 ? -1 : found;
+}
+
 // A tensor computed at run time that is the matrix of a product, read again for every tile of rows.
 // Where the other operand is a constant, that one is packed instead.
 static void propose_panels(Planner *p, const Stage *stage) {
@@ -137,14 +156,14 @@ static void propose_panels(Planner *p, const Stage *stage) {
   for (int i = 0; i < nest.read_count; i++) {
     const NestRead *read = &nest.reads[i];
     const StageTensor *tensor = stage_tensor_of(p->stages, read->buffer);
+    int64_t width = (int64_t)lanes_of(p, read->buffer) * PANEL_VECTORS;
     int last = nest.output->rank ? nest.output_axis[nest.output->rank - 1] : -1;
-    int d = last < 0 ? -1 : nest_dimension_of(&nest, read, last);
+    int d = last < 0 ? -1 : panel_dimension(&nest, read, last, &width);
     if (!tensor || tensor->data || d < 0 || tensor_bytes_as(tensor, NULL) < SMALLEST) continue;
     bool matrix = false; // other axes of the output do not move it
     for (int a = 0; a < nest.spatial_count; a++)
       matrix |= a != last && nest.axes[a].extent > 1 && !nest_depends(read, a);
-    const Layout *layout = matrix ? in_panels(p, &nest, read, d) : NULL;
-    int64_t width = (int64_t)lanes_of(p, read->buffer) * PANEL_VECTORS;
+    const Layout *layout = matrix ? in_panels(p, &nest, read, d, width) : NULL;
     if (layout)
       candidates_add(&p->candidates[tensor->index], (Candidate){layout, d, width, .panels = true});
   }

@@ -25,7 +25,8 @@ static void add_read(Reading *reading, Expr *load) {
   for (int d = 0; d < load->count; d++) {
     Expr *base;
     read->linear[d] = linear_form(reading->context, load->args[d], reading->vars, nest->axis_count,
-                                  read->coefficient[d], &base);
+                                  read->coefficient[d], &base) &&
+                      expr_as_int(base, &read->base[d]);
     for (int a = 0; a < nest->axis_count && !read->linear[d]; a++)
       read->uses[d][a] = expr_uses(load->args[d], nest->axes[a].var);
   }
@@ -111,6 +112,13 @@ int64_t nest_block(const Layout *layout, int d) {
   return digit ? e->args[1]->value : 1;
 }
 
+// Do `lanes` neighbours along the axis, from a multiple of them on, begin at a multiple of them?
+static bool aligned_along(const Nest *nest, const NestRead *read, int d, int axis, int lanes) {
+  for (int a = 0; a < nest->axis_count; a++)
+    if (a != axis && read->coefficient[d][a] % lanes) return false;
+  return read->base[d] % lanes == 0;
+}
+
 NestStep nest_step(Context *context, const Nest *nest, const NestRead *read, const Layout *layout,
                    int axis, int lanes) {
   int moved = -1;
@@ -130,7 +138,7 @@ NestStep nest_step(Context *context, const Nest *nest, const NestRead *read, con
   bool has[NEST_MAX_RANK];
   layout_strides(context, layout, strides, has);
   if (has[moved] && strides[moved] == 1) return NEST_CONTIGUOUS; // aligned or not
-  bool aligned = only_axis(nest, read, moved, axis);
-  bool wide = aligned && nest_block(layout, moved) % lanes == 0;
+  bool wide =
+      nest_block(layout, moved) % lanes == 0 && aligned_along(nest, read, moved, axis, lanes);
   return wide ? NEST_CONTIGUOUS : NEST_STRIDED;
 }

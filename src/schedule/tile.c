@@ -73,10 +73,10 @@ static int64_t reduction_step(const Search *s, int i) {
 }
 
 static void find_far_reads(Search *s) {
-  enum { FAR = 256 }; // bytes: beyond, neighbours are not fetched in time
+  enum { NEAR = 256 }; // bytes, of a panel: beyond, neighbours are not fetched in time
   for (int i = 0; i < s->nest->read_count; i++) {
     bool large = read_bytes(&s->nest->reads[i]) > (double)s->machine->l1_bytes;
-    s->far[i] = large && reduction_step(s, i) >= FAR;
+    s->far[i] = large && reduction_step(s, i) > NEAR;
   }
 }
 

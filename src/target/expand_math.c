@@ -68,14 +68,17 @@ static Expr *clamp(Legalizer *l, Expr *x, double low, double high) {
   return hold(l, make(l, EXPR_MAX, x, like_const(l, x, low)));
 }
 
+// Below e^x = 2^-126 it is zero: denormal numbers make whatever takes them many times slower.
 static Expr *exp_of(Legalizer *l, Expr *x) {
-  x = clamp(l, x, -104, 89);
+  x = clamp(l, x, -88, 89);
+  Expr *tiny = make(l, EXPR_LT, x, like_const(l, x, -0x1.5d589ep+6));
   Reduced n = nearest_integer(l, x, M_LOG2E);
   Expr *r = make_fma(l, n.whole, like_const(l, x, -0x1.63p-1), x); // ln 2 in two parts
   r = hold(l, make_fma(l, n.whole, like_const(l, x, 0x1.bd0106p-13), r));
   Expr *tail = make_polynomial(l, r, exp_tail, COUNT_OF(exp_tail));
   Expr *y = make_fma(l, make(l, EXPR_MUL, r, r), tail, r);
-  return scale(l, make(l, EXPR_ADD, y, like_const(l, x, 1)), n.integer);
+  y = scale(l, make(l, EXPR_ADD, y, like_const(l, x, 1)), n.integer);
+  return make_select(l, tiny, like_const(l, x, 0), y);
 }
 
 static Expr *expand_exp(Legalizer *l, Expr *e) {

@@ -391,6 +391,16 @@ static Expr *expand_round(Legalizer *l, Expr *e) {
 
 typedef Expr *(*LegalizeFn)(Legalizer *, Expr *);
 
+// x / 2^n is x * 2^-n, to the last bit.
+static Expr *legalize_div(Legalizer *l, Expr *e) {
+  const Expr *divisor = e->args[1]->op == EXPR_BROADCAST ? e->args[1]->args[0] : e->args[1];
+  if (divisor->op != EXPR_FLOAT || e->type.bits < 32) return e;
+  int exponent;
+  bool power = fabs(frexp(divisor->as.f, &exponent)) == 0.5;
+  bool small = exponent > -100 && exponent < 100;
+  return power && small ? make(l, EXPR_MUL, e->args[0], like_const(l, e, 1 / divisor->as.f)) : e;
+}
+
 static const LegalizeFn rules[EXPR_OP_COUNT] = {
     [EXPR_CAST] = legalize_cast,           [EXPR_FLOOR_DIV] = legalize_floor_div,
     [EXPR_FLOOR_MOD] = legalize_floor_mod, [EXPR_TRUNC_MOD] = legalize_trunc_mod,
@@ -407,6 +417,7 @@ static const LegalizeFn rules[EXPR_OP_COUNT] = {
     [EXPR_SINH] = legalize_math,           [EXPR_COSH] = legalize_math,
     [EXPR_ASINH] = legalize_math,          [EXPR_ACOSH] = legalize_math,
     [EXPR_ATANH] = legalize_math,          [EXPR_TRUNC_DIV] = legalize_trunc_div,
+    [EXPR_DIV] = legalize_div,
 };
 
 static const LegalizeFn rounding_rules[EXPR_OP_COUNT] = {

@@ -61,9 +61,11 @@ static LowerKernel *kernel_of(Context *context, PrimFunc *func) {
   return kernel;
 }
 
-// The distance in float32's last places at the exact value; infinite beside what is special.
+// The distance in float32's last places at the exact value; infinite beside what is special. Zero
+// may stand for what is below the normal numbers.
 static double ulps(double exact, float actual) {
   float rounded = (float)exact;
+  if (actual == 0 && fabs(exact) < 0x1p-126) return 0;
   if (isnan(rounded) || isinf(rounded)) {
     bool same = isnan(rounded) ? isnan(actual) : rounded == actual;
     return same ? 0 : INFINITY;
