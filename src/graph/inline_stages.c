@@ -74,26 +74,106 @@ static bool view_searches(StageGraph *s, const Stage *view) {
   return found;
 }
 
+static bool enter_load(Visitor *visitor, Expr *e) {
+  Visitor indices = {.env = visitor->env, .enter_expr = searches};
+  for (int i = 0; e->op == EXPR_LOAD && i < e->count; i++) visit_expr(&indices, e->args[i]);
+  return true;
+}
+
+static bool indices_search(Expr *value) {
+  bool found = false;
+  Visitor visitor = {.env = &found, .enter_expr = enter_load};
+  visit_expr(&visitor, value);
+  return found;
+}
+
 static bool is_view(const Stage *stage) {
   return !stage_is_reduction(stage) && stage->te->value->op == EXPR_LOAD;
 }
 
-static bool read_by_reduction(const StageTensor *tensor) {
-  for (int i = 0; i < tensor->users.count; i++)
-    if (stage_is_reduction(tensor->users.items[i])) return true;
-  return false;
+// An axis of the reduction that the value divides, and by what.
+typedef struct AxisCut {
+  const TeStage *te;
+  int axis; // -1: none
+  int64_t by;
+  bool others; // other divisions
+} AxisCut;
+
+static bool find_cut(Visitor *visitor, Expr *e) {
+  AxisCut *cut = visitor->env;
+  if (e->op != EXPR_FLOOR_DIV && e->op != EXPR_FLOOR_MOD) return true;
+  int64_t by, extent;
+  for (int i = cut->te->axis_count; i < cut->te->axis_count + cut->te->reduce_count; i++) {
+    const BlockVar *v = &cut->te->axes[i];
+    bool divides = v->var == e->args[0] && expr_as_int(e->args[1], &by) &&
+                   expr_as_int(v->extent, &extent) && expr_is_int(v->min, 0) && extent % by == 0;
+    if (!divides || (cut->axis >= 0 && (cut->axis != i || cut->by != by))) continue;
+    cut->axis = i;
+    cut->by = by;
+    return true;
+  }
+  cut->others = true;
+  return true;
+}
+
+// Σ over k of x[k // 64, k % 64] * w[k]  =>  Σ over d, h of x[h, d] * w[h*64 + d]; the part that
+// runs through neighbours comes first. NULL where that does not take all divisions away.
+static TeStage *with_axis_cut(Context *context, const TeStage *te, Expr *value) {
+  AxisCut cut = {.te = te, .axis = -1};
+  Visitor visitor = {.env = &cut, .enter_expr = find_cut};
+  visit_expr(&visitor, value);
+  if (cut.axis < 0 || cut.others) return NULL;
+  int count = te->axis_count + te->reduce_count;
+  const BlockVar *v = &te->axes[cut.axis];
+  int64_t extent;
+  expr_as_int(v->extent, &extent);
+  const char *name = v->var->as.var->name;
+  BlockVar inner = *v, outer = *v;
+  inner.var = expr_var(context, str_format(context, "%s_in", name), v->var->type);
+  outer.var = expr_var(context, str_format(context, "%s_out", name), v->var->type);
+  inner.extent = expr_int(context, v->var->type, cut.by);
+  outer.extent = expr_int(context, v->var->type, extent / cut.by);
+  TeStage *next = arena_copy(&context->arena, te, sizeof *te);
+  next->axes = arena_array(&context->arena, BlockVar, count + 1);
+  for (int i = 0, n = 0; i < count; i++) {
+    next->axes[n++] = i == cut.axis ? inner : te->axes[i];
+    if (i == cut.axis) next->axes[n++] = outer;
+  }
+  next->reduce_count++;
+  Map vars = map_new(&context->scratch);
+  Expr *whole = expr_add(context, expr_mul(context, outer.var, inner.extent), inner.var);
+  map_put(&vars, v->var, whole);
+  next->value = simplify_over(context, next, substitute_expr(context, value, &vars));
+  return indices_search(next->value) ? NULL : next;
+}
+
+// The stage that reads through the view. NULL: a reduction would have to divide.
+static TeStage *reading_through(StageGraph *s, const Stage *view, const Stage *user) {
+  Expr *value = value_with(s, view, user);
+  TeStage *te = arena_copy(&s->context->arena, user->te, sizeof *te);
+  te->value = value;
+  if (!stage_is_reduction(user) || !view_searches(s, view)) return te;
+  return stage_is_ordered(user) ? NULL : with_axis_cut(s->context, user->te, value);
+}
+
+static bool reductions_read_through(StageGraph *s, const Stage *view) {
+  const PtrArray *users = &view->output->users;
+  for (int i = 0; i < users->count; i++)
+    if (stage_is_reduction(users->items[i]) && !reading_through(s, view, users->items[i]))
+      return false;
+  return true;
 }
 
 void stage_graph_inline_views(StageGraph *s) {
   for (int i = 0; i < s->stages.count; i++) {
     Stage *stage = s->stages.items[i];
     if (!is_view(stage) || stage->output->is_output || stage->output->kept) continue;
-    if (read_by_reduction(stage->output) && view_searches(s, stage)) continue;
+    if (!reductions_read_through(s, stage)) continue;
     PtrArray users = stage->output->users;
     users.items = arena_copy(&s->context->arena, users.items, sizeof(void *) * (size_t)users.count);
     for (int k = 0; k < users.count; k++) {
       Stage *user = users.items[k];
-      set_value(s, user, value_with(s, stage, user));
+      user->te = reading_through(s, stage, user);
       if (stage_is_ordered(user)) put_into_order(s, stage, user);
       stage_graph_reread(s, user);
     }

@@ -201,6 +201,15 @@ static void grow_pad(Growth *g, Value *x) {
   if (x->rank) take(g, node);
 }
 
+static void grow_rows(Growth *g, Value *x) {
+  static const char *const ops[] = {"nn.layer_norm", "nn.rms_norm", "nn.instance_norm"};
+  int which = below(g, COUNT_OF(ops));
+  if (x->rank < (which == 2 ? 3 : 1)) return;
+  int64_t count = extent(x, which == 2 ? 1 : x->rank - 1);
+  Value *inputs[] = {x, constant(g, &count, 1, 0.5, 1.5), constant(g, &count, 1, -0.5, 0.5)};
+  take(g, call(g, ops[which], inputs, which == 1 ? 2 : 1 + 2 * below(g, 2)));
+}
+
 static void grow_softmax(Growth *g, Value *x) {
   Node *node = call(g, "nn.softmax", &x, 1);
   node_set_int(g->context, node, "axis", x->rank ? below(g, x->rank) : 0);
@@ -249,7 +258,8 @@ static void (*const growers[])(Growth *, Value *) = {
     grow_conv,   grow_conv,     grow_conv,     grow_conv,      grow_unary,
     grow_unary,  grow_norm,     grow_binary,   grow_binary,    grow_pool,
     grow_matmul, grow_residual, grow_residual, grow_transpose, grow_reshape,
-    grow_concat, grow_pad,      grow_softmax,  grow_reduction, grow_ordered,
+    grow_concat, grow_pad,      grow_softmax,  grow_rows,      grow_reduction,
+    grow_ordered,
 };
 
 static GraphFunc *random_graph(Context *context, uint64_t seed) {

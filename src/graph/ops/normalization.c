@@ -82,6 +82,23 @@ static Expr *shifted(OpCall *call, Buffer *x, Buffer *highest, const Rows *rows,
   return expr_sub(call->context, te_at(call->te, x, axes->at), row_at(call, highest, rows, axes));
 }
 
+// One quotient a row, and products; of narrow floats a reciprocal would have too few digits.
+static Buffer *over_sum(OpCall *call, Buffer *e, Buffer *sum, const Rows *rows) {
+  Context *context = call->context;
+  bool narrow = e->type.bits < 32;
+  if (!narrow) {
+    TeAxes at = te_axes(call->te, rows->shape, e->rank);
+    Expr *one = expr_const(context, e->type, 1);
+    sum = te_compute(call->te, str_format(context, "%s_inverse", call->node->name), e->type,
+                     rows->shape, &at,
+                     expr_binary(context, EXPR_DIV, one, te_at(call->te, sum, at.at)));
+  }
+  TeAxes axes = te_axes(call->te, e->shape, e->rank);
+  Expr *value = expr_binary(context, narrow ? EXPR_DIV : EXPR_MUL, te_at(call->te, e, axes.at),
+                            row_at(call, sum, rows, &axes));
+  return te_compute(call->te, call->node->name, e->type, e->shape, &axes, value);
+}
+
 static bool define_softmax(OpCall *call) {
   Context *context = call->context;
   Buffer *x = call->inputs[0];
@@ -93,10 +110,7 @@ static bool define_softmax(OpCall *call) {
   Buffer *e = te_compute(call->te, str_format(context, "%s_exp", call->node->name), x->type,
                          x->shape, &at, power);
   Buffer *sum = reduce_rows(call, e, &rows, "sum", EXPR_ADD, expr_const(context, x->type, 0));
-  TeAxes axes = te_axes(call->te, x->shape, x->rank);
-  Expr *value =
-      expr_binary(context, EXPR_DIV, te_at(call->te, e, axes.at), row_at(call, sum, &rows, &axes));
-  op_output(call, te_compute(call->te, call->node->name, x->type, x->shape, &axes, value));
+  op_output(call, over_sum(call, e, sum, &rows));
   return true;
 }
 

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which stages run row by row as one, and which must not.
+#include "graph/stages.h"
+#include "script/script.h"
+
+#include <setjmp.h>
+#include <cmocka.h>
+
+static StageGraph *grouped(Context *context, const char *params, const char *body) {
+  const char *text =
+      arena_printf(&context->arena,
+                   "from pleat.script import relax as R\n@R.function\ndef main(%s):\n"
+                   "    with R.dataflow():\n%s",
+                   params, body);
+  SourceFile *file = source_file_new(context, "graph.py", text, strlen(text));
+  Module *module = script_parse(context, file);
+  bool ok = module && graph_infer(context, module->funcs.items[0].graph);
+  StageGraph *stages = ok ? stage_graph_new(context, module->funcs.items[0].graph) : NULL;
+  if (!stages) {
+    diag_print_all(context, stderr);
+    fail_msg("%s", text);
+  }
+  stage_graph_prune(stages);
+  stage_graph_inline_views(stages);
+  stage_graph_inline_intermediates(stages);
+  stage_graph_group_rows(stages);
+  return stages;
+}
+
+// "5" is a group of five members, "1" a stage by itself.
+static void expect(const char *params, const char *body, const char *sizes) {
+  Context *context = context_new();
+  StageGraph *stages = grouped(context, params, body);
+  Text found = text_new(&context->arena);
+  for (int i = 0; i < stages->stages.count; i++)
+    text_printf(&found, "%s%d", i ? " " : "", MAX_OF(stages->stages.items[i]->member_count, 1));
+  assert_string_equal(text_string(&found), sizes);
+  context_free(context);
+}
+
+#define X "x: R.Tensor((3, 5, 19), \"float32\")"
+#define LINE "        "
+#define END(Y) LINE "R.output(" Y ")\n    return " Y "\n"
+
+static void test_softmax_is_one(void **state) {
+  (void)state;
+  expect(X, LINE "y = R.nn.softmax(x, axis=-1)\n" END("y"), "5");
+  expect(X, LINE "a = R.nn.relu(x)\n" LINE "y = R.nn.softmax(a, axis=-1)\n" END("y"), "6");
+}
+
+static void test_norm_is_one(void **state) {
+  (void)state;
+  const char *params = X ", s: R.Tensor((19,), \"float32\"), b: R.Tensor((19,), \"float32\")";
+  expect(params, LINE "y = R.nn.layer_norm(x, s, b, axis=-1)\n" END("y"), "5");
+  expect(params, LINE "y = R.nn.rms_norm(x, s, axis=-1)\n" END("y"), "3");
+}
+
+// A maximum that is an output too, rows that are not the last axes, a product of matrices.
+static void test_others_stay(void **state) {
+  (void)state;
+  expect(X,
+         LINE "m = R.max(x, axis=[-1], keepdims=True)\n" LINE "y = R.subtract(x, m)\n" LINE
+              "R.output(m, y)\n    return (m, y)\n",
+         "1 1");
+  expect(X, LINE "y = R.max(x, axis=[-1], keepdims=True)\n" END("y"), "1");
+  expect(X ", w: R.Tensor((19, 4), \"float32\")",
+         LINE "p = R.matmul(x, w)\n" LINE "y = R.nn.relu(p)\n" END("y"), "1 1");
+  // What follows reads every row's result, not its own.
+  expect("x: R.Tensor((5, 5), \"float32\")",
+         LINE "m = R.max(x, axis=[-1], keepdims=True)\n" LINE
+              "t = R.permute_dims(m, axes=[1, 0])\n" LINE "y = R.subtract(x, t)\n" END("y"),
+         "1 1");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_softmax_is_one),
+      cmocka_unit_test(test_norm_is_one),
+      cmocka_unit_test(test_others_stay),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
