@@ -116,8 +116,8 @@ static bool find_cut(Visitor *visitor, Expr *e) {
   return true;
 }
 
-// Σ over k of x[k // 64, k % 64] * w[k]  =>  Σ over d, h of x[h, d] * w[h*64 + d]; the part that
-// runs through neighbours comes first. NULL where that does not take all divisions away.
+// Σ over k of x[k // 64, k % 64] * w[k]  =>  Σ over h, d of x[h, d] * w[h*64 + d]. NULL where that
+// does not take all divisions away.
 static TeStage *with_axis_cut(Context *context, const TeStage *te, Expr *value) {
   AxisCut cut = {.te = te, .axis = -1};
   Visitor visitor = {.env = &cut, .enter_expr = find_cut};
@@ -136,8 +136,8 @@ static TeStage *with_axis_cut(Context *context, const TeStage *te, Expr *value) 
   TeStage *next = arena_copy(&context->arena, te, sizeof *te);
   next->axes = arena_array(&context->arena, BlockVar, count + 1);
   for (int i = 0, n = 0; i < count; i++) {
-    next->axes[n++] = i == cut.axis ? inner : te->axes[i];
-    if (i == cut.axis) next->axes[n++] = outer;
+    next->axes[n++] = i == cut.axis ? outer : te->axes[i];
+    if (i == cut.axis) next->axes[n++] = inner;
   }
   next->reduce_count++;
   Map vars = map_new(&context->scratch);

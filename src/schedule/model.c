@@ -127,7 +127,8 @@ static const Layout *packed_layout(Model *m, const NestRead *read, int axis, int
     int d = nest_dimension_of(nest, read, a);
     if (d < 0) continue;
     used[d] = true;
-    if (blocked < 0 && a == nest->spatial_count && nest->axis_count > a + 1) {
+    bool inside = tile_innermost_axis(m->context, nest, &m->layouts) == a;
+    if (blocked < 0 && inside && a == nest->spatial_count && nest->axis_count > a + 1) {
       blocked = d;
       block = tile_reduction_block(nest, a, tile);
       if (block < nest->axes[a].extent) outputs[count++] = digit(m->context, d, block, 0);
@@ -397,9 +398,10 @@ static bool order_reduction(Model *m, LoopRef *reduce, int *count, LoopRef *firs
   const Nest *nest = &m->nest;
   int n = *count;
   *first = reduce[0];
-  if (n == 1) {
-    int64_t step = model_loop_extent(m, reduce[0]) >= 2 ? 2 : 1;
-    return schedule_annotate(m->sch, NULL, reduce[0], "pleat.unroll", expr_index(m->context, step));
+  if (n == 1 || tile_innermost_axis(m->context, nest, &m->layouts) > nest->spatial_count) {
+    LoopRef last = reduce[n - 1];
+    int64_t step = model_loop_extent(m, last) >= 2 ? 2 : 1;
+    return schedule_annotate(m->sch, NULL, last, "pleat.unroll", expr_index(m->context, step));
   }
   int64_t block = tile_reduction_block(nest, nest->spatial_count, &m->choice->tile);
   LoopRef outer, inner;

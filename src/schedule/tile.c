@@ -21,6 +21,7 @@ typedef struct Search {
   int64_t panel;                   // vectors side by side in a read laid out in panels; 0: any
   bool depends[NEST_MAX_READS][2]; // on the row axes
   double reductions;
+  int innermost;            // axis of the reduction
   bool far[NEST_MAX_READS]; // each step of the reduction moves far
   int far_reads;            // such, for the tile at hand
   Tile best;
@@ -66,7 +67,7 @@ static int64_t reduction_step(const Search *s, int i) {
   if (s->layouts->reads[i]) layout_strides(s->context, s->layouts->reads[i], strides, has);
   for (int d = read->buffer->rank - 1; d >= 0; d--) {
     int64_t stride = !s->layouts->reads[i] ? pitch : has[d] ? strides[d] : 1;
-    if (read->linear[d]) step += read->coefficient[d][s->nest->spatial_count] * stride;
+    if (read->linear[d]) step += read->coefficient[d][s->innermost] * stride;
     if (expr_as_int(read->buffer->shape[d], &extent)) pitch *= extent;
   }
   return step * dtype_bytes(read->buffer->type);
@@ -333,6 +334,7 @@ static void try_vector_axis(Search *s, int axis, int lanes) {
 bool tile_choose(Context *context, const HostMachine *machine, const Nest *nest,
                  const NestLayouts *layouts, Tile *tile) {
   Search search = {context, machine, nest, layouts, .reductions = 1, .best_cost = -1};
+  search.innermost = tile_innermost_axis(context, nest, layouts);
   if (nest->axis_count > nest->spatial_count) find_far_reads(&search);
   for (int a = nest->spatial_count; a < nest->axis_count; a++)
     search.reductions *= (double)nest->axes[a].extent;
@@ -342,6 +344,20 @@ bool tile_choose(Context *context, const HostMachine *machine, const Nest *nest,
       try_vector_axis(&search, a, lanes);
   *tile = search.best;
   return search.best_cost >= 0;
+}
+
+int tile_innermost_axis(Context *context, const Nest *nest, const NestLayouts *layouts) {
+  int first = nest->spatial_count, found = first;
+  if (nest->axis_count != first + 2) return first;
+  for (int i = 0; i < nest->read_count; i++) {
+    if (layouts->packed[i]) continue;
+    if (layouts->reads[i]) return first;
+    NestStep along = nest_step(context, nest, &nest->reads[i], NULL, first, 2);
+    NestStep along_last = nest_step(context, nest, &nest->reads[i], NULL, first + 1, 2);
+    if (along == NEST_CONTIGUOUS || along_last != NEST_CONTIGUOUS) return first;
+    found = first + 1;
+  }
+  return found;
 }
 
 int machine_lanes(const HostMachine *machine, DType type) {
