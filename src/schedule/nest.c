@@ -25,8 +25,8 @@ static void add_read(Reading *reading, Expr *load) {
   for (int d = 0; d < load->count; d++) {
     Expr *base;
     read->linear[d] = linear_form(reading->context, load->args[d], reading->vars, nest->axis_count,
-                                  read->coefficient[d], &base) &&
-                      expr_as_int(base, &read->base[d]);
+                                  read->coefficient[d], &base);
+    if (read->linear[d] && !expr_as_int(base, &read->base[d])) read->base[d] = 1;
     for (int a = 0; a < nest->axis_count && !read->linear[d]; a++)
       read->uses[d][a] = expr_uses(load->args[d], nest->axes[a].var);
   }

@@ -21,7 +21,7 @@ typedef struct NestRead {
   Expr *const *indices;
   // index d = base + Σ coefficient[d][a] * axis a, where linear[d]
   int64_t coefficient[NEST_MAX_RANK][NEST_MAX_AXES];
-  int64_t base[NEST_MAX_RANK];
+  int64_t base[NEST_MAX_RANK]; // 1 where it is not known
   bool linear[NEST_MAX_RANK];
   bool uses[NEST_MAX_RANK][NEST_MAX_AXES]; // of those that are not: the axes in them
 } NestRead;
