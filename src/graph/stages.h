@@ -55,8 +55,8 @@ StageGraph *stage_graph_new(Context *context, const GraphFunc *graph);
 // iterations of one stage, beyond which it stays.
 bool stage_graph_fold(StageGraph *stages, double limit);
 // Puts stages that only move elements (each value is one element of one tensor) into their readers.
-// A reduction's axis is cut where that saves it from dividing. Those that write an output, or through
-// which a reduction would still divide or look up indices, stay.
+// A reduction's axis is cut where that saves it from dividing. Those that write an output, or
+// through which a reduction would still divide or look up indices, stay.
 void stage_graph_inline_views(StageGraph *stages);
 // Puts elementwise stages into their only reader, where that is elementwise too and reads them in
 // place: what lies between two of them is never written.

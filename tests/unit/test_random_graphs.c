@@ -284,9 +284,10 @@ static GraphFunc *random_graph(Context *context, uint64_t seed) {
   int made = g.graph->nodes.count;
   g.graph->outputs = arena_array(&context->arena, Value *, 2);
   g.graph->outputs[g.graph->output_count++] = g.values[g.count - 1];
-  if (made > 2 && below(&g, 3) == 0)
-    g.graph->outputs[g.graph->output_count++] =
-        g.graph->nodes.items[below(&g, made - 1)]->outputs[0];
+  if (made > 2 && below(&g, 3) == 0) {
+    Value *other = g.graph->nodes.items[below(&g, made - 1)]->outputs[0];
+    if (dtype_equal(other->type, DTYPE_FLOAT32)) g.graph->outputs[g.graph->output_count++] = other;
+  }
   return g.graph;
 }
 
