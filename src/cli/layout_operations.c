@@ -184,11 +184,10 @@ static bool run_offset(LayoutRequest *r, LayoutReply *reply) {
 static const char *logical_certificate(LayoutRequest *r, const LayoutReply *reply, int64_t offset,
                                        const int64_t *index) {
   const Layout *a = r->a.layout;
-  int64_t *place = arena_array(&r->context->arena, int64_t, a->physical_rank + 1), rest = offset;
+  int64_t *place = arena_array(&r->context->arena, int64_t, a->physical_rank + 1);
   if (reply->proof.verdict == LAYOUT_YES)
     return layout_offset_certificate(r->context, a, index, layout_const(r->context, offset));
-  for (int i = a->physical_rank - 1; i >= 0; rest /= a->physical_extents[i--])
-    place[i] = rest % a->physical_extents[i];
+  layout_index_at(a->physical_extents, a->physical_rank, offset, place);
   LayoutAnswer answer = {.verdict = LAYOUT_NO, .witness = place, .witness_rank = a->physical_rank};
   return layout_certificate(r->context, LAYOUT_ASK_ONTO, a, NULL, &answer);
 }

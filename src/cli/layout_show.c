@@ -291,11 +291,7 @@ static int show_table(LayoutView *view, Text *out) {
   text_printf(out, "# %s -> place -> offset\n",
               extents_text(context_of(view), layout->shape, layout->rank));
   for (int64_t n = 0; n < shown; n++) {
-    int64_t rest = n;
-    for (int i = layout->rank - 1; i >= 0; i--) {
-      index[i] = rest % layout->extents[i];
-      rest /= layout->extents[i];
-    }
+    layout_index_at(layout->extents, layout->rank, n, index);
     if (!index_map_apply(layout->map, index, physical) || !layout_offset(layout, index, &offset))
       continue;
     text_printf(out, "[%s] -> [%s] -> %" PRId64 "\n", index_text(arena, index, layout->rank),

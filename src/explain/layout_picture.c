@@ -26,19 +26,6 @@ typedef struct View {
 
 // ---- Elements and places ----------------------------------------------------------------------
 
-static void index_of(const int64_t *extents, int rank, int64_t ordinal, int64_t *index) {
-  for (int i = rank - 1; i >= 0; i--) {
-    index[i] = ordinal % extents[i];
-    ordinal /= extents[i];
-  }
-}
-
-static int64_t ordinal_of(const int64_t *extents, int rank, const int64_t *index) {
-  int64_t ordinal = 0;
-  for (int i = 0; i < rank; i++) ordinal = ordinal * extents[i] + index[i];
-  return ordinal;
-}
-
 static int64_t copies_of(const IndexMap *map) {
   int64_t copies = 1;
   for (int i = 0; i < map->replica_count; i++) copies *= map->replicas[i];
@@ -48,9 +35,9 @@ static int64_t copies_of(const IndexMap *map) {
 static bool place_of(const View *v, const int64_t *index, int64_t copy, int64_t *place) {
   int64_t replica[MAX_AXES], physical[MAX_AXES];
   const IndexMap *map = v->layout->map;
-  index_of(map->replicas, map->replica_count, copy, replica);
+  layout_index_at(map->replicas, map->replica_count, copy, replica);
   if (!index_map_apply_copy(map, index, replica, physical)) return false;
-  *place = ordinal_of(v->layout->physical_extents, v->layout->physical_rank, physical);
+  *place = layout_ordinal_of(v->layout->physical_extents, v->layout->physical_rank, physical);
   return true;
 }
 
@@ -61,7 +48,7 @@ static void find_owners(View *v) {
   for (int64_t p = 0; p < v->places; p++) v->owners[p] = -1;
   for (int64_t i = v->elements - 1; i >= 0; i--)
     for (int64_t copy = 0; copy < copies; copy++) {
-      index_of(v->layout->extents, v->layout->rank, i, index);
+      layout_index_at(v->layout->extents, v->layout->rank, i, index);
       if (place_of(v, index, copy, &place)) v->owners[place] = i;
     }
 }
@@ -70,7 +57,7 @@ static bool owner_of(const View *v, int64_t place, int64_t *index) {
   const Layout *layout = v->layout;
   if (!v->owners) return layout_at_offset(v->context, layout, place, index).verdict == LAYOUT_YES;
   if (v->owners[place] < 0) return false;
-  index_of(layout->extents, layout->rank, v->owners[place], index);
+  layout_index_at(layout->extents, layout->rank, v->owners[place], index);
   return true;
 }
 
@@ -123,7 +110,7 @@ static const char *place_text(const View *v, int64_t place, bool brief) {
   int64_t physical[MAX_AXES], extent;
   Str resources[MAX_AXES];
   Text text = text_new(v->arena);
-  index_of(layout->physical_extents, layout->physical_rank, place, physical);
+  layout_index_at(layout->physical_extents, layout->physical_rank, place, physical);
   int count = resources_of(layout, resources);
   for (int i = 0; i < count; i++) {
     const char *name = resources[i] ? resources[i] : "memory";
@@ -151,7 +138,7 @@ static void colour_place(const View *v, int64_t place, PictureCell *cell) {
   int64_t physical[MAX_AXES], extent;
   cell->shade = v->places > 1 ? (double)place / (double)(v->places - 1) : 0;
   if (v->spread) {
-    index_of(v->layout->physical_extents, v->layout->physical_rank, place, physical);
+    layout_index_at(v->layout->physical_extents, v->layout->physical_rank, place, physical);
     Str resources[MAX_AXES];
     resources_of(v->layout, resources);
     int64_t at = index_on(v->layout, resources[0], physical, &extent);
@@ -167,7 +154,7 @@ static PictureCell element_cell(const View *v, const int64_t *index) {
   PictureCell cell = {.text = "?", .more = "?", .shade = 0};
   int64_t place, physical[MAX_AXES];
   if (!place_of(v, index, 0, &place)) return cell;
-  index_of(v->layout->physical_extents, v->layout->physical_rank, place, physical);
+  layout_index_at(v->layout->physical_extents, v->layout->physical_rank, place, physical);
   colour_place(v, place, &cell);
   cell.group = line_of(v, place);
   cell.text = place_text(v, place, true);
@@ -289,7 +276,7 @@ static void add_logical(const View *v, Picture *out) {
   int count = (int)most(v, slices, MIN_OF((int64_t)MOST_PANELS, MAX_OF(MOST_CELLS / area, 1)));
   PicturePanel *panels = arena_array(v->arena, PicturePanel, count + 1);
   for (int i = 0; i < count; i++) {
-    index_of(extents, MAX_OF(rank - 2, 0), i, index);
+    layout_index_at(extents, MAX_OF(rank - 2, 0), i, index);
     panels[i] = slice_panel(v, index, rows, columns);
   }
   int64_t shown = (int64_t)count * rows * columns;
@@ -357,7 +344,7 @@ static Spread spread_of(const View *v) {
 static void spread_position(const View *v, const Spread *spread, int64_t place, int64_t *row,
                             int64_t *column) {
   int64_t physical[MAX_AXES], extent;
-  index_of(v->layout->physical_extents, v->layout->physical_rank, place, physical);
+  layout_index_at(v->layout->physical_extents, v->layout->physical_rank, place, physical);
   *column = 0;
   *row = index_on(v->layout, spread->resources[0], physical, &extent);
   for (int i = 1; i < spread->count; i++) {

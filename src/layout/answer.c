@@ -503,10 +503,7 @@ static LayoutAnswer at_offset(Context *context, const Layout *layout, int64_t of
     return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "the offset is outside the layout");
   if (ask(context, layout, QUESTION_INVERSE).verdict != LAYOUT_YES)
     return search_offset(context, layout, offset, index);
-  for (int i = layout->physical_rank - 1; i >= 0; i--) {
-    place[i] = offset % layout->physical_extents[i];
-    offset /= layout->physical_extents[i];
-  }
+  layout_index_at(layout->physical_extents, layout->physical_rank, offset, place);
   if (is_padding(layout, place)) return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "padding");
   if (!index_map_apply(layout->cache->inverse.map, place, index))
     bug(context, "the inverse of %s has no value", index_map_text(context, layout->map));

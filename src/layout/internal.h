@@ -74,6 +74,8 @@ static inline bool layout_is_empty(const Layout *layout) {
 
 // Names of numbered axes: p0, p1, …
 Str layout_numbered_name(Context *context, char letter, int number);
+// A spelling of the layout with its physical extents said: " in [...]" after it.
+const char *layout_text_in(Context *context, const Layout *layout, const char *spelling);
 // Nodes of the expression as a tree; stays at its maximum.
 uint32_t layout_expr_size(const LayoutExpr *e);
 // In builds that verify (verify.c): our fault when the checker does not accept a certificate of the

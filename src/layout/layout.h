@@ -354,6 +354,9 @@ int layout_group_count(const Layout *layout);
 const LayoutExpr *const *layout_group_extents(Context *context, const Layout *layout);
 // Index within each group, as expressions of the logical axes (row-major over the group's axes).
 const LayoutExpr *const *layout_group_indices(Context *context, const Layout *layout);
+// The index of an ordinal, row-major in a box without empty axes, and back.
+void layout_index_at(const int64_t *extents, int rank, int64_t ordinal, int64_t *index);
+int64_t layout_ordinal_of(const int64_t *extents, int rank, const int64_t *index);
 // Row-major offset over all physical axes, whatever their resource: the number of the place. An
 // expression of the logical axes and the replica axes. (Of one resource: ask layout_on_resource.)
 const LayoutExpr *layout_offset_expr(Context *context, const Layout *layout);

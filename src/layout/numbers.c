@@ -232,6 +232,19 @@ static int64_t vector_width(Context *context, const Layout *layout, int axis) {
   return widths[axis] = MAX_OF(widths[axis], vector_by_points(context, layout, axis));
 }
 
+void layout_index_at(const int64_t *extents, int rank, int64_t ordinal, int64_t *index) {
+  for (int i = rank - 1; i >= 0; i--) {
+    index[i] = ordinal % extents[i];
+    ordinal /= extents[i];
+  }
+}
+
+int64_t layout_ordinal_of(const int64_t *extents, int rank, const int64_t *index) {
+  int64_t ordinal = 0;
+  for (int i = 0; i < rank; i++) ordinal = ordinal * extents[i] + index[i];
+  return ordinal;
+}
+
 int64_t layout_vector_width(Context *context, const Layout *layout, int axis) {
   int64_t width = vector_width(context, layout, axis);
   if (width > 1)

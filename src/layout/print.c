@@ -131,16 +131,19 @@ const char *layout_print_lambda(Context *context, const Layout *layout, const ch
   return index_map_lambda(context, layout->map);
 }
 
-const char *layout_text(Context *context, const Layout *layout) {
+const char *layout_text_in(Context *context, const Layout *layout, const char *spelling) {
   Text text = text_new(&context->arena);
-  put_arrow(&text, layout->map);
-  if (!layout->cache->extents_given) return text_string(&text);
-  text_puts(&text, " in [");
+  text_printf(&text, "%s in [", spelling);
   for (int i = 0; i < layout->physical_rank; i++)
     text_printf(&text, "%s%s", i ? ", " : "",
                 layout_expr_text(context, layout->physical[i], NULL, 0));
   text_puts(&text, "]");
   return text_string(&text);
+}
+
+const char *layout_text(Context *context, const Layout *layout) {
+  const char *map = index_map_text(context, layout->map);
+  return layout->cache->extents_given ? layout_text_in(context, layout, map) : map;
 }
 
 static void put_index(Text *text, const int64_t *index, int rank) {

@@ -367,21 +367,11 @@ static bool reads_back(Context *context, const Layout *layout, const char *text,
   return *same;
 }
 
-static const char *with_extents(Context *context, const Layout *layout, const char *text) {
-  Text out = text_new(&context->arena);
-  text_printf(&out, "%s in [", text);
-  for (int i = 0; i < layout->physical_rank; i++)
-    text_printf(&out, "%s%s", i ? ", " : "",
-                layout_expr_text(context, layout->physical[i], NULL, 0));
-  text_puts(&out, "]");
-  return text_string(&out);
-}
-
 // As printed, or with the physical extents said outright.
 static const char *checked(Context *context, const Layout *layout, const char *text) {
   bool same;
   if (reads_back(context, layout, text, &same)) return text;
-  text = with_extents(context, layout, text);
+  text = layout_text_in(context, layout, text);
   return reads_back(context, layout, text, &same) ? text : NULL;
 }
 
