@@ -67,7 +67,10 @@ static ConstData *known_data(CompileCall *call, const PleatNamedTensor *known) {
     return NULL;
   }
   ConstData *data = arena_new(&context->arena, ConstData);
-  *data = (ConstData){.type = type, .rank = tensor->rank, .bytes = (size_t)tensor_bytes(tensor)};
+  *data = (ConstData){.name = str_intern(context, known->name),
+                      .type = type,
+                      .rank = tensor->rank,
+                      .bytes = (size_t)tensor_bytes(tensor)};
   data->shape = arena_copy(&context->arena, tensor->shape, sizeof(int64_t) * (size_t)data->rank);
   data->data = arena_copy(&context->arena, tensor_data(tensor), data->bytes);
   return data;

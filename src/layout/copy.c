@@ -335,5 +335,7 @@ LayoutAnswer layout_copy_plan(Context *context, const Layout *from, const Layout
     p.levels[i].bytes = bytes_of(p.levels[i].elements, element_bits);
   out->levels = arena_copy(&context->arena, p.levels, sizeof *p.levels * (size_t)p.count);
   out->level_count = p.count;
+  if (answer.verdict == LAYOUT_YES && out->counted && p.from == from && p.to == to)
+    LAYOUT_VERIFY(context, "copy plan", from, to, layout_verify_still(context, from, to, out));
   return answer;
 }

@@ -97,6 +97,8 @@ bool layout_verify_lines(Context *context, const Layout *layout, const int64_t *
                          const int64_t *extent, LayoutLineSize size, const LayoutRuns *runs);
 bool layout_verify_padding(Context *context, const Layout *layout, const LayoutRuns *runs);
 bool layout_verify_loops(Context *context, const Layout *layout, const LayoutLoops *loops);
+bool layout_verify_still(Context *context, const Layout *from, const Layout *to,
+                         const LayoutCopyPlan *plan);
 // Whether every output is small enough to be walked as a tree.
 bool layout_map_is_small(const IndexMap *map);
 

@@ -315,7 +315,7 @@ static bool same_places(Context *context, const Layout *a, const Layout *b) {
   return true;
 }
 
-LayoutAnswer layout_divide_left(Context *context, const Layout *a, const Layout *b,
+static LayoutAnswer divide_left(Context *context, const Layout *a, const Layout *b,
                                 LayoutInverse *out) {
   LayoutInverse inverse;
   const LayoutExpr *outputs[MAX_RANK];
@@ -336,5 +336,14 @@ LayoutAnswer layout_divide_left(Context *context, const Layout *a, const Layout 
       layout_expr_substitute(context, inverse.padding, b->map->outputs, b->physical_rank);
   if (b->is_static) padding = layout_expr_simplify(context, padding, b->extents, b->rank);
   out->padding = padding == layout_const(context, 0) ? NULL : padding;
+  return answer;
+}
+
+LayoutAnswer layout_divide_left(Context *context, const Layout *a, const Layout *b,
+                                LayoutInverse *out) {
+  LayoutAnswer answer = divide_left(context, a, b, out);
+  if (answer.verdict == LAYOUT_YES && !a->map->replica_count)
+    LAYOUT_VERIFY(context, "left quotient", a, b,
+                  layout_divide_left_certificate(context, a, b, out));
   return answer;
 }

@@ -484,6 +484,18 @@ static LayoutAnswer solve(Solver *s, const Layout *layout, LayoutSwizzle *out) {
   return answer;
 }
 
+// The waves that each access was said to take are those that it takes.
+static bool waves_are_right(Context *context, const LayoutSwizzle *swizzle, LayoutBanks banks,
+                            const LayoutAccess *accesses, int count) {
+  for (int k = 0; k < count; k++) {
+    LayoutConflicts conflicts;
+    LayoutAnswer answer =
+        layout_bank_conflicts(context, swizzle->layout, &accesses[k], banks, &conflicts);
+    if (answer.verdict != LAYOUT_UNDECIDED && conflicts.waves != swizzle->waves[k]) return false;
+  }
+  return true;
+}
+
 LayoutAnswer layout_best_swizzle(Context *context, const Layout *layout, LayoutBanks banks,
                                  const LayoutAccess *accesses, int count, LayoutSwizzle *out) {
   LayoutAnswer answer = {.verdict = LAYOUT_UNDECIDED};
@@ -500,5 +512,8 @@ LayoutAnswer layout_best_swizzle(Context *context, const Layout *layout, LayoutB
   if (!answer.reason) answer.reason = pose(s);
   if (!answer.reason) answer = solve(s, layout, out);
   arena_reset(&context->scratch, mark);
+  if (out->map)
+    LAYOUT_VERIFY(context, "waves of a swizzle", layout, NULL,
+                  waves_are_right(context, out, banks, accesses, count));
   return answer;
 }

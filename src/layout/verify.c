@@ -184,3 +184,23 @@ bool layout_verify_loops(Context *context, const Layout *layout, const LayoutLoo
   }
   return at == count;
 }
+
+// Elements that have the same place on every resource of both layouts, which have no copies.
+bool layout_verify_still(Context *context, const Layout *from, const Layout *to,
+                         const LayoutCopyPlan *plan) {
+  int64_t size, still = 0, index[MAX_RANK], here, there;
+  if (!layout_logical_size(from, &size)) return false;
+  for (int64_t n = 0; n < size; n++) {
+    bool same = true;
+    layout_index_at(from->extents, from->rank, n, index);
+    for (int i = 0; i < plan->level_count && same; i++) {
+      const LayoutCopyLevel *level = &plan->levels[i];
+      if (!level->in_from || !level->in_to) continue;
+      same = layout_offset(layout_on_resource(context, from, level->resource), index, &here) &&
+             layout_offset(layout_on_resource(context, to, level->resource), index, &there) &&
+             here == there;
+    }
+    still += same;
+  }
+  return plan->copies == size && plan->still == still;
+}

@@ -37,7 +37,7 @@ def make_model():
              helper.make_node("Conv", ["a", "w2"], ["b"], "conv"),
              helper.make_node("Relu", ["b"], ["c"], "relu"),
              helper.make_node("Transpose", ["c"], ["t"], "turn", perm=[0, 2, 3, 1]),
-             helper.make_node("Softmax", ["t"], ["y"], "soft", axis=-1),
+             helper.make_node("Softmax", ["t"], ["y"], "soft", axis=1),
              helper.make_node("Neg", ["y"], ["z"])]
     graph = helper.make_graph(nodes, "case", [value("x", [1, 3, 11, 13])],
                               [value("z", [1, 11, 13, 19])],
