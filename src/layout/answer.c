@@ -118,14 +118,25 @@ bool layout_prove_inside(Context *context, const Layout *layout, SourcePos pos) 
 
 // ---- Equality ----------------------------------------------------------------------------------
 
+static bool has_symbol(const LayoutExpr *e) {
+  bool found = e->op == LAYOUT_SYMBOL;
+  for (int i = 0; i < 3 && e->args[i]; i++) found = found || has_symbol(e->args[i]);
+  return found;
+}
+
+// Symbols of b alone, of which a's facts say nothing, get no values: what differs may not.
 static LayoutAnswer maps_equal_symbolic(Context *context, const Layout *a, const IndexMap *b) {
   if (layout_symbolic_equal(context, a, b->outputs)) return yes(LAYOUT_DIGITS);
   for (int i = 0; i < MAX_INSTANCES; i++) {
     Instance instance;
     const LayoutExpr *outputs[MAX_RANK];
     if (!layout_instance(context, a, i, &instance)) continue;
-    for (int j = 0; j < b->output_count; j++)
+    bool open = false;
+    for (int j = 0; j < b->output_count; j++) {
       outputs[j] = layout_instantiate(context, b->outputs[j], instance.values, instance.count);
+      open = open || has_symbol(outputs[j]);
+    }
+    if (open) continue;
     const IndexMap *map = index_map_with_outputs(context, b, outputs);
     LayoutAnswer answer = layout_maps_equal(context, instance.layout, map);
     answer.instance = instance.values;
@@ -151,6 +162,9 @@ static LayoutAnswer maps_equal(Context *context, const Layout *a, const IndexMap
   if (!count) return yes(LAYOUT_DIGITS);
   if (!a->is_static) return maps_equal_symbolic(context, a, b);
   if (layout_is_empty(a)) return yes(LAYOUT_DIGITS);
+  for (int i = 0; i < b->output_count; i++)
+    if (has_symbol(b->outputs[i]))
+      return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "nothing is known of the map's symbols");
   int64_t witness[MAX_RANK];
   Proof proof = layout_digits_maps_equal(context, a->extents, a->rank, a->map->outputs, b->outputs,
                                          a->physical_rank, witness);

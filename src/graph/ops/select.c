@@ -217,7 +217,8 @@ static bool define_take(OpCall *call) {
                                      : x->shape[i - by->rank + 1];
   if (!can_choose(call, x->shape[axis], shape, rank)) return false;
   TeAxes axes = te_axes(call->te, shape, rank);
-  for (int i = 0; i < x->rank; i++) indices[i] = axes.at[i < axis ? i : i + by->rank - 1];
+  for (int i = 0; i < x->rank; i++)
+    if (i != axis) indices[i] = axes.at[i < axis ? i : i + by->rank - 1];
   Expr *index = te_at(call->te, by, axes.at + axis);
   indices[axis] = op_position(call->context, index, x->shape[axis]);
   op_output(call, te_compute(call->te, call->node->name, x->type, shape, &axes,
