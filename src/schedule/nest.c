@@ -135,7 +135,7 @@ NestStep nest_step(Context *context, const Nest *nest, const NestRead *read, con
     return NEST_CONTIGUOUS;
   }
   int64_t strides[NEST_MAX_RANK];
-  bool has[NEST_MAX_RANK];
+  bool has[NEST_MAX_RANK] = {false};
   layout_strides(context, layout, strides, has);
   if (has[moved] && strides[moved] == 1) return NEST_CONTIGUOUS; // aligned or not
   bool wide =
