@@ -120,7 +120,8 @@ static void ask_algebra(Context *context, const Layout *layout) {
   layout_complement(context, layout, layout_const(context, 4096), &out);
   layout_divide_left(context, layout, layout, &inverse);
   layout_refine(context, layout, layout, &refinement);
-  layout_copy_plan(context, layout, layout_flattened(context, layout), NULL, 0, 16, &plan);
+  const Layout *flat = layout_flattened(context, layout);
+  if (flat) layout_copy_plan(context, layout, flat, NULL, 0, 16, &plan);
 }
 
 static void ask_memory(Context *context, const Layout *layout) {
@@ -230,7 +231,8 @@ static void ask(Context *context, const Layout *layout) {
   layout_padding_count(context, layout, &padding);
   layout_inverse(context, layout, &inverse);
   layout_divide(context, layout, layout, &inverse);
-  layout_equal(context, layout, layout_flattened(context, layout));
+  const Layout *flat = layout_flattened(context, layout);
+  if (flat) layout_equal(context, layout, flat);
   ask_numbers(context, layout);
   ask_forms(context, layout);
   ask_algebra(context, layout);

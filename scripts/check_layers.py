@@ -34,6 +34,13 @@ def check_includes(path, layer, text):
             yield f"{path}:{number}: {problem}"
 
 
+def check_lifetime(path, layer, text):
+    """Layouts are found again by whoever asks later: what they know may not be in a branch."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if layer == "layout" and "context->arena" in line:
+            yield f"{path}:{number}: layouts live in context->lasting, not in context->arena"
+
+
 def check_form(path, text):
     lines = text.splitlines()
     if path.suffix not in TABLES and len(lines) > MOST_LINES:
@@ -68,6 +75,7 @@ def main():
                 problems.append(f"{path}: '{path.parts[1]}' is not a layer")
             else:
                 problems += check_includes(path, path.parts[1], text)
+                problems += check_lifetime(path, path.parts[1], text)
     print(*problems, sep="\n", end="\n" if problems else "")
     print(f"layers: {count} files, {len(problems)} problems")
     return 1 if problems else 0

@@ -6,6 +6,7 @@ likewise. What is refused raises PleatError with the place of the mistake; a que
 answer for all values of the symbols raises Undecided with the reason.
 """
 import math
+import operator
 from typing import NamedTuple, Optional, Tuple, Union
 
 from pleat import _expression, _library
@@ -155,7 +156,14 @@ class Block(NamedTuple):
 
 
 def _axis(value):
-    return value if isinstance(value, str) else int(value)
+    return value if isinstance(value, str) else operator.index(value)
+
+
+def _extents(shape):
+    """A list of extents of a sequence, of one extent alone, or text such as "1x30x7x7" as it is."""
+    if isinstance(shape, str):
+        return shape
+    return [_axis(n) for n in (shape if hasattr(shape, "__iter__") else [shape])]
 
 
 def _range(value):
@@ -209,9 +217,9 @@ class Layout:
     def __init__(self, spelling, shape=None, *, physical=None, where=(), order=None):
         fields = {"layout": str(spelling)}
         if shape is not None:
-            fields["shape"] = [_axis(n) for n in shape]
+            fields["shape"] = _extents(shape)
         if physical is not None:
-            fields["physical"] = [_axis(n) for n in physical]
+            fields["physical"] = _extents(physical)
         if where:
             fields["where"] = [where] if isinstance(where, str) else list(where)
         if order is not None:

@@ -8,6 +8,7 @@
 enum { FIRST_CHUNK = 16 << 10, LARGEST_CHUNK = 4 << 20, ALIGNMENT = 16 };
 
 NO_RETURN void context_out_of_memory(Context *context, size_t wanted);
+size_t context_used_bytes(const Context *context);
 
 void arena_init(Arena *arena, Context *context) {
   *arena = (Arena){.context = context};
@@ -30,8 +31,7 @@ static bool allocation_refused(const Arena *arena, size_t size) {
   Context *context = arena->context;
   if (!context) return false;
   if (context->fail_after && --context->fail_after == 0) return true;
-  return context->memory_limit &&
-         context->arena.used_bytes + context->scratch.used_bytes + size > context->memory_limit;
+  return context->memory_limit && context_used_bytes(context) + size > context->memory_limit;
 }
 
 static void chunk_add(Arena *arena, size_t at_least) {

@@ -185,10 +185,12 @@ void diag_print_all(Context *context, FILE *out);
 typedef enum FailureKind { FAILURE_NONE, FAILURE_BUG, FAILURE_MEMORY } FailureKind;
 
 struct Context {
-  Arena arena;   // lives as long as the context: strings, types, expressions, modules
+  Arena arena;   // lives as long as the context, or its branch: expressions, statements, modules
+  Arena lasting; // lives as long as the context: strings, diagnostics, layouts
   Arena scratch; // take a mark, use, reset
   struct Interner *strings;
-  struct ExprTable *exprs;     // owned by src/ir
+  struct ExprTable *exprs;       // owned by src/ir
+  struct ExprTable *exprs_below; // of what the context has branched from; read only
   struct LayoutTable *layouts; // owned by src/layout
   Array(Diag) diags;
   int error_count;
@@ -200,6 +202,7 @@ struct Context {
   int64_t fail_after;       // allocation fault injection for tests: fails when it reaches 0
   size_t memory_limit;      // bytes all arenas of the context may take; 0: no limit
   struct Release *releases; // what context_at_free left, latest first
+  struct Branch *branch;    // NULL: the context has not branched
   struct Mapping *mappings; // of files
 };
 
@@ -209,6 +212,13 @@ void context_free(Context *context);
 // which is then described by context->failure and failure_message.
 bool context_protect(Context *context, void (*body)(void *arg), void *arg);
 uint32_t context_next_id(Context *context);
+// From here to context_rejoin, what `arena` hands out and expressions that are new live in a
+// branch, which rejoining frees as a whole; what was there before can be read, and equal
+// expressions are still one pointer. Nothing made before may then point to what was made in the
+// branch: what is to stay is copied to `lasting`. Branches nest; a failure that reaches
+// context_protect rejoins those that were begun within.
+void context_branch(Context *context);
+void context_rejoin(Context *context);
 // release(arg) runs in context_free, before the arenas go; latest first.
 void context_at_free(Context *context, void (*release)(void *arg), void *arg);
 // Pleat's own fault: never caused by input. Jumps to the API edge, or aborts without one.

@@ -14,8 +14,14 @@ typedef struct Release {
   struct Release *next;
 } Release;
 
+typedef struct Branch {
+  Arena arena; // what `arena` was before
+  struct ExprTable *exprs, *exprs_below;
+  struct Branch *outer;
+} Branch;
+
 void context_at_free(Context *context, void (*release)(void *arg), void *arg) {
-  Release *entry = arena_new(&context->arena, Release);
+  Release *entry = arena_new(&context->lasting, Release);
   *entry = (Release){release, arg, context->releases};
   context->releases = entry;
 }
@@ -28,6 +34,7 @@ Context *context_new(void) {
   Context *context = calloc(1, sizeof *context);
   if (!context) return NULL;
   arena_init(&context->arena, context);
+  arena_init(&context->lasting, context);
   arena_init(&context->scratch, context);
   if (context_protect(context, create_parts, context)) return context;
   context_free(context);
@@ -37,18 +44,47 @@ Context *context_new(void) {
 void context_free(Context *context) {
   if (!context) return;
   for (Release *r = context->releases; r; r = r->next) r->release(r->arg);
+  while (context->branch) context_rejoin(context);
   arena_free(&context->scratch);
   arena_free(&context->arena);
+  arena_free(&context->lasting);
   free(context);
+}
+
+void context_branch(Context *context) {
+  Branch *branch = arena_new(&context->lasting, Branch);
+  *branch = (Branch){context->arena, context->exprs, context->exprs_below, context->branch};
+  arena_init(&context->arena, context);
+  if (context->exprs) context->exprs_below = context->exprs;
+  context->exprs = NULL;
+  context->branch = branch;
+}
+
+void context_rejoin(Context *context) {
+  Branch *branch = context->branch;
+  arena_free(&context->arena);
+  context->arena = branch->arena;
+  context->exprs = branch->exprs;
+  context->exprs_below = branch->exprs_below;
+  context->branch = branch->outer;
+}
+
+size_t context_used_bytes(const Context *context) {
+  size_t bytes =
+      context->arena.used_bytes + context->lasting.used_bytes + context->scratch.used_bytes;
+  for (const Branch *b = context->branch; b; b = b->outer) bytes += b->arena.used_bytes;
+  return bytes;
 }
 
 bool context_protect(Context *context, void (*body)(void *arg), void *arg) {
   jmp_buf edge;
   jmp_buf *volatile outer = context->edge;
+  Branch *volatile branch = context->branch;
   context->failure = FAILURE_NONE;
   context->edge = &edge;
   if (setjmp(edge) == 0) body(arg);
   context->edge = outer;
+  while (context->branch != branch) context_rejoin(context);
   return context->failure == FAILURE_NONE;
 }
 

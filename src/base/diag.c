@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Diagnostics: kept on the context in the order they were found, printed with the user's own text.
+// Diagnostics: kept on the context in the order they were found, printed with the user's own text;
+// what is to be said of many nodes is said once.
 #include "base/base.h"
 
 enum { MOST_DIAGS = 1000 };
 
 SourceFile *source_file_new(Context *context, const char *name, const char *text, size_t size) {
-  SourceFile *file = arena_new(&context->arena, SourceFile);
+  SourceFile *file = arena_new(&context->lasting, SourceFile);
   *file = (SourceFile){str_intern(context, name), text, size};
   return file;
 }
@@ -26,8 +27,8 @@ static void add(Context *context, DiagSeverity severity, SourcePos pos, const ch
                 va_list args) {
   if (severity == DIAG_ERROR) context->error_count++;
   if (context->diags.count >= MOST_DIAGS) return;
-  Diag diag = {severity, pos, arena_vprintf(&context->arena, format, args)};
-  array_push(&context->arena, &context->diags, diag);
+  Diag diag = {severity, pos, arena_vprintf(&context->lasting, format, args)};
+  array_push(&context->lasting, &context->diags, diag);
 }
 
 #define DEFINE_REPORT(name, severity)                                                              \
@@ -92,10 +93,40 @@ void diag_print(const Diag *diag, Text *out) {
   print_rest(diag->message, out);
 }
 
+static bool is_like(const Diag *a, const Diag *b) {
+  return a->pos.node && b->pos.node && a->severity == b->severity &&
+         !strcmp(a->message, b->message);
+}
+
+static bool was_printed(const Context *context, int number) {
+  const Diag *items = context->diags.items;
+  for (int i = 0; i < number; i++)
+    if (is_like(&items[i], &items[number])) return true;
+  return false;
+}
+
+// The other nodes that have the same to be said.
+static void print_others(const Context *context, int number, Text *out) {
+  enum { SHOWN = 6 };
+  const Diag *items = context->diags.items;
+  int count = 0;
+  for (int i = number + 1; i < context->diags.count; i++) {
+    if (!is_like(&items[i], &items[number])) continue;
+    if (++count <= SHOWN)
+      text_printf(out, "%s'%s'", count == 1 ? "   the same: " : ", ", items[i].pos.node);
+  }
+  if (count > SHOWN) text_printf(out, " and %d more", count - SHOWN);
+  if (count) text_puts(out, "\n");
+}
+
 void diag_print_all(Context *context, FILE *out) {
   ArenaMark mark = arena_mark(&context->scratch);
   Text text = text_new(&context->scratch);
-  for (int i = 0; i < context->diags.count; i++) diag_print(&context->diags.items[i], &text);
+  for (int i = 0; i < context->diags.count; i++) {
+    if (was_printed(context, i)) continue;
+    diag_print(&context->diags.items[i], &text);
+    print_others(context, i, &text);
+  }
   fputs(text_string(&text), out);
   arena_reset(&context->scratch, mark);
 }

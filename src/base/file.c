@@ -55,7 +55,7 @@ static void unmap(void *arg) {
 // NULL with errno set.
 static const char *map_descriptor(Context *context, int descriptor, size_t size) {
   if (size == 0) return "";
-  Mapping *mapping = arena_new(&context->arena, Mapping);
+  Mapping *mapping = arena_new(&context->lasting, Mapping);
   *mapping =
       (Mapping){mmap(NULL, size, PROT_READ, MAP_PRIVATE, descriptor, 0), size, context->mappings};
   if (mapping->data == MAP_FAILED) return NULL;
@@ -79,7 +79,7 @@ void file_forget(Context *context, const void *data, size_t size) {
 const char *file_map(Context *context, const char *path, SourcePos blame, size_t *size) {
   struct stat info;
   if (strcmp(path, "-") == 0 || (stat(path, &info) == 0 && !S_ISREG(info.st_mode)))
-    return file_read(context, &context->arena, path, size);
+    return file_read(context, &context->lasting, path, size);
   int descriptor = open(path, O_RDONLY | O_CLOEXEC);
   bool ok = descriptor >= 0 && fstat(descriptor, &info) == 0;
   const char *data = ok ? map_descriptor(context, descriptor, (size_t)info.st_size) : NULL;

@@ -60,9 +60,9 @@ typedef struct Interner {
 } Interner;
 
 void interner_create(Context *context) {
-  Interner *strings = arena_new(&context->arena, Interner);
+  Interner *strings = arena_new(&context->lasting, Interner);
   strings->capacity = 256;
-  strings->slots = arena_array(&context->arena, const char *, strings->capacity);
+  strings->slots = arena_array(&context->lasting, const char *, strings->capacity);
   context->strings = strings;
 }
 
@@ -76,7 +76,7 @@ static const char **string_slot(const Interner *strings, const char *s, size_t n
 static void strings_grow(Context *context, Interner *strings) {
   Interner old = *strings;
   strings->capacity *= 2;
-  strings->slots = arena_array(&context->arena, const char *, strings->capacity);
+  strings->slots = arena_array(&context->lasting, const char *, strings->capacity);
   for (size_t i = 0; i < old.capacity; i++)
     if (old.slots[i]) *string_slot(strings, old.slots[i], strlen(old.slots[i])) = old.slots[i];
 }
@@ -87,7 +87,7 @@ Str str_intern_n(Context *context, const char *s, size_t n) {
   Interner *strings = context->strings;
   const char **slot = string_slot(strings, s, n);
   if (*slot) return *slot;
-  char *copy = arena_alloc(&context->arena, n + 1);
+  char *copy = arena_alloc(&context->lasting, n + 1);
   memcpy(copy, s, n);
   *slot = copy;
   if (++strings->count * 2 > strings->capacity) strings_grow(context, strings);

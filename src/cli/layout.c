@@ -262,14 +262,26 @@ static void print_plain(const json_t *value) {
   free(text);
 }
 
-static void print_reply(LayoutView *view, const LayoutReply *reply) {
+// A no with one index, which says what it is of.
+static const char *verdict_text(LayoutView *view, const char *op, const LayoutAnswer *answer) {
+  Context *context = view->cli->context;
+  bool differs = !strcmp(op, "equal") || !strcmp(op, "identity");
+  bool place = !strcmp(op, "onto") || !strcmp(op, "bijective");
+  const char *text = layout_answer_text(context, answer);
+  bool alone = answer->verdict == LAYOUT_NO && answer->witness && !answer->witness2;
+  if (!alone || answer->reason || (!differs && !place) || strncmp(text, "no: ", 4)) return text;
+  return arena_printf(&context->arena,
+                      differs ? "no: the places of %s differ" : "no: nothing lies at %s", text + 4);
+}
+
+static void print_reply(LayoutView *view, const char *op, const LayoutReply *reply) {
   Cli *cli = view->cli;
   const char *word = json_string_value(reply->answer);
   bool verdict = word && (!strcmp(word, "yes") || !strcmp(word, "no") || !strcmp(word, "unknown"));
   const char *key;
   json_t *value;
   if (verdict)
-    puts(layout_answer_text(cli->context, &reply->proof));
+    puts(verdict_text(view, op, &reply->proof));
   else if (word)
     puts(word);
   else if (json_is_null(reply->answer))
@@ -295,10 +307,42 @@ static int ask(LayoutView *view, const char *op, const char *other, const char *
     layout_reply_set(&reply, object);
     json_print(view->cli, object);
   } else {
-    print_reply(view, &reply);
+    print_reply(view, op, &reply);
   }
   layout_reply_free(&reply);
   return no ? STATUS_BAD : STATUS_DONE;
+}
+
+// ---- What says nothing -------------------------------------------------------------------------
+
+static bool uses(const LayoutExpr *e, Str symbol) {
+  bool found = e->op == LAYOUT_SYMBOL && e->symbol == symbol;
+  for (int i = 0; i < 3 && e->args[i] && !found; i++) found = uses(e->args[i], symbol);
+  return found;
+}
+
+// What --where says is of names that are there.
+static bool names_are_used(LayoutView *view) {
+  const Layout *layout = view->operand.layout;
+  for (int i = 0; i < layout->facts.count; i++) {
+    Str symbol = layout->facts.items[i].symbol;
+    bool found = false;
+    for (int k = 0; k < layout->rank && !found; k++) found = uses(layout->shape[k], symbol);
+    for (int k = 0; k < layout->physical_rank && !found; k++)
+      found = uses(layout->physical[k], symbol) || uses(layout->map->outputs[k], symbol);
+    if (!found)
+      return diag_error(view->cli->context, (SourcePos){0}, "--where: no extent has the name `%s`",
+                        symbol);
+  }
+  return true;
+}
+
+static bool reads_are_used(LayoutView *view) {
+  const LayoutCommand *command = view->command;
+  bool shown = command->show && !strcmp(command->show, "banks");
+  if (!command->reads.count || command->swizzle || shown) return true;
+  return diag_error(view->cli->context, (SourcePos){0},
+                    "--read is what --show banks and --swizzle are about; add one of them");
 }
 
 // ---- The command ------------------------------------------------------------------------------
@@ -320,8 +364,8 @@ static int run(Cli *cli, void *given) {
                "--swizzle needs what is read at once: --read 'i=0:32' --read 'j=0:32'");
     return STATUS_MISUSE;
   }
-  if (!layout_show_known(&view)) return STATUS_MISUSE;
-  if (!read_main(&view)) return STATUS_BAD;
+  if (!layout_show_known(&view) || !reads_are_used(&view)) return STATUS_MISUSE;
+  if (!read_main(&view) || !names_are_used(&view)) return STATUS_BAD;
   const char *other, *option, *op = question_of(command, &other, &option);
   return op ? ask(&view, op, other, option) : layout_show(&view);
 }

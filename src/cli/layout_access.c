@@ -453,8 +453,12 @@ bool layout_run_reshape(LayoutRequest *r, LayoutReply *reply) {
   int64_t start_ns = clock_now_ns();
   const Layout *made = layout_reshape(r->context, r->a.layout, shape, count);
   reply->ns = clock_now_ns() - start_ns;
+  bool fixed = r->a.layout->is_static;
+  for (int i = 0; i < count; i++) fixed = fixed && shape[i]->op == LAYOUT_CONST;
   reply->proof = (LayoutAnswer){.verdict = made ? LAYOUT_YES : LAYOUT_NO,
-                                .reason = made ? NULL : "not proved to have as many elements"};
+                                .reason = made    ? NULL
+                                          : fixed ? "it has another number of elements"
+                                                  : "not proved to have as many elements"};
   if (!made) return layout_reply_verdict(reply);
   LAYOUT_CERTIFY(r, reply,
                  layout_reshape_certificate(r->context, made, r->a.layout, &reply->proof));

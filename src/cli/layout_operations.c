@@ -102,7 +102,9 @@ static bool run_divide(LayoutRequest *r, LayoutReply *reply) {
 static const Layout *compose(LayoutRequest *r) {
   const Layout *a = r->a.layout, *b = r->b.layout;
   const IndexMap *map = index_map_compose(r->context, a->map, b->map);
-  return layout_new(r->context, map, b->shape, a->physical, b->facts, a->padding, (SourcePos){0});
+  const Layout *made =
+      layout_new(r->context, map, b->shape, a->physical, b->facts, a->padding, (SourcePos){0});
+  return made ? layout_simplified(r->context, made) : NULL;
 }
 
 static bool run_compose(LayoutRequest *r, LayoutReply *reply) {

@@ -71,7 +71,6 @@ static const char *varying_step(LayoutView *view, int axis) {
   Arena *arena = &context_of(view)->arena;
   int64_t index[MOST_AXES] = {0}, start, offset, step = 0;
   int64_t most = layout->is_static ? MIN_OF(layout->extents[axis], (int64_t)STEPS_TRIED) : 0;
-  if (is_spread(layout)) return "varies";
   if (!layout->is_static) return symbolic_step(view, axis);
   if (!layout_offset(layout, index, &start)) return "varies";
   for (int64_t x = 1; x < most; x++) {
@@ -85,11 +84,32 @@ static const char *varying_step(LayoutView *view, int axis) {
   return "varies";
 }
 
+static bool depends(const LayoutExpr *e, int axis) {
+  bool found = e->op == LAYOUT_AXIS && e->value == axis;
+  for (int i = 0; i < 3 && e->args[i] && !found; i++) found = depends(e->args[i], axis);
+  return found;
+}
+
+// Of layouts on several resources: the step in memory where nothing else changes.
+static const char *step_in_memory(LayoutView *view, int axis) {
+  const Layout *layout = view->operand.layout;
+  int64_t strides[MOST_AXES];
+  bool known[MOST_AXES];
+  if (layout->is_static) layout_strides(context_of(view), layout, strides, known);
+  if (layout->is_static && known[axis])
+    return arena_printf(&context_of(view)->arena, "%" PRId64, strides[axis]);
+  for (int i = 0; i < layout->physical_rank; i++)
+    if (layout->map->resources[i] && depends(layout->map->outputs[i], axis))
+      return arena_printf(&context_of(view)->arena, "to another %s", layout->map->resources[i]);
+  return varying_step(view, axis);
+}
+
 static const char *step_text(LayoutView *view, int axis) {
   const LayoutExpr *stride = NULL;
   LayoutAnswer answer = layout_stride(context_of(view), view->operand.layout, axis, &stride);
   if (answer.verdict == LAYOUT_YES && stride)
     return layout_expr_text(context_of(view), stride, NULL, 0);
+  if (is_spread(view->operand.layout)) return step_in_memory(view, axis);
   return varying_step(view, axis);
 }
 
@@ -452,8 +472,8 @@ static int show_spelling(LayoutView *view, LayoutSpelling spelling, Text *out) {
   const Layout *layout = view->operand.layout;
   const char *text = layout_spell(context, layout, spelling, &why);
   bool coordinates = text && spelling == LAYOUT_SPELLING_CUTE && layout->physical_rank > 1;
-  if (!text || coordinates)
-    flat_text = layout_spell(context, layout_flattened(context, layout), spelling, &flat_why);
+  const Layout *flat = !text || coordinates ? layout_flattened(context, layout) : NULL;
+  if (flat) flat_text = layout_spell(context, flat, spelling, &flat_why);
   if (flat_text) text_printf(out, "%s   # with its memory axes flattened to one\n", flat_text);
   if (text)
     text_printf(out, "%s%s\n", text, coordinates ? "   # coordinates, one for each axis" : "");

@@ -33,7 +33,8 @@ const OpInfo op_table[EXPR_OP_COUNT] = {
 
 struct ExprTable {
   Expr **slots;
-  size_t count, capacity; // a power of two
+  size_t count, capacity;        // a power of two
+  const struct ExprTable *below; // what the context has branched from: looked into, not changed
 };
 
 static uint64_t payload_bits(uint16_t op, const Expr *e) {
@@ -86,17 +87,29 @@ static Expr *node_copy(Context *context, const Expr *like, Expr *const *args) {
   return e;
 }
 
+static struct ExprTable *table_new(Context *context) {
+  context->exprs = arena_new(&context->arena, struct ExprTable);
+  context->exprs->below = context->exprs_below;
+  return context->exprs;
+}
+
+static Expr *find_below(const struct ExprTable *table, const Expr *like, Expr *const *args) {
+  Expr *found = NULL;
+  for (table = table->below; table && !found; table = table->below)
+    found = *slot_of(table, like, args);
+  return found;
+}
+
 static Expr *cons(Context *context, Expr *like, Expr *const *args) {
-  if (!context->exprs) context->exprs = arena_new(&context->arena, struct ExprTable);
-  struct ExprTable *table = context->exprs;
+  struct ExprTable *table = context->exprs ? context->exprs : table_new(context);
   if (table->count * 2 >= table->capacity) table_grow(context, table);
   like->hash = hash_of(like, args);
   Expr **slot = slot_of(table, like, args);
-  if (!*slot) {
-    *slot = node_copy(context, like, args);
-    table->count++;
-  }
-  return *slot;
+  if (*slot) return *slot;
+  Expr *e = find_below(table, like, args);
+  if (e) return e;
+  table->count++;
+  return *slot = node_copy(context, like, args);
 }
 
 static const void *payload_of(const Expr *e) {

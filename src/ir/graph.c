@@ -61,6 +61,42 @@ int64_t value_static_bytes(const Value *value) {
   return value->rank < 0 ? -1 : bytes;
 }
 
+static void put_type(Context *context, Text *text, const Value *value) {
+  text_printf(text, "%s [", dtype_name(context, value->type));
+  for (int i = 0; i < value->rank; i++) {
+    int64_t extent;
+    if (i) text_puts(text, ", ");
+    if (expr_as_int(value->shape[i], &extent))
+      text_printf(text, "%lld", (long long)extent);
+    else
+      text_puts(text, value->shape[i]->op == EXPR_VAR ? value->shape[i]->as.var->name : "?");
+  }
+  text_puts(text, "]");
+}
+
+const char *value_type_text(Context *context, const Value *value) {
+  Text text = text_new(&context->arena);
+  put_type(context, &text, value);
+  return text_string(&text);
+}
+
+const char *values_text(Context *context, Value *const *values, int count) {
+  enum { SHOWN = 8 };
+  Text text = text_new(&context->arena);
+  for (int i = 0; i < MIN_OF(count, SHOWN); i++) {
+    if (!values[i]) continue;
+    text_printf(&text, "%s'%s' ", text.size ? ", " : "", values[i]->name);
+    put_type(context, &text, values[i]);
+  }
+  if (count > SHOWN) text_printf(&text, " and %d more", count - SHOWN);
+  return text_string(&text);
+}
+
+const char *node_op_name(const Node *node) {
+  if (node->user_op) return node->user_op;
+  return node->kind == NODE_OP ? node->op : node->callee->name;
+}
+
 Node *node_new(Context *context, NodeKind kind, const char *op, const char *name,
                Value *const *inputs, int input_count, int output_count) {
   Node *node = arena_new(&context->arena, Node);

@@ -26,8 +26,9 @@ typedef enum NodeKind { NODE_OP, NODE_CALL_TIR } NodeKind;
 // `R.<op>(inputs…, attrs…)` or `R.call_tir(callee, inputs, outputs' shapes)`.
 struct Node {
   NodeKind kind;
-  Str op; // a row of the operator table (src/graph): "nn.conv2d", "add"; for NODE_OP
-  Str name; // as in the user's model
+  Str op;           // a row of the operator table (src/graph): "nn.conv2d", "add"; for NODE_OP
+  Str user_op;      // what the user's model calls it: "Conv"; NULL: the same
+  Str name;         // as in the user's model
   PrimFunc *callee; // for NODE_CALL_TIR
   int input_count, output_count;
   Value **inputs; // NULL entries: optional inputs that are absent
@@ -53,6 +54,10 @@ Value *value_constant(Context *context, ConstData *data);
 Value *value_scalar(Context *context, DType type, double value);
 bool value_static_shape(const Value *value, int64_t *shape);
 int64_t value_static_bytes(const Value *value); // -1 when not static or too large for int64
+// "float32 [1, 4, 8]"; "'x' float32 [1, 4, 8], 'w' int64 [2]", absent ones left out.
+const char *value_type_text(Context *context, const Value *value);
+const char *values_text(Context *context, Value *const *values, int count);
+const char *node_op_name(const Node *node); // as the user knows it
 Node *node_new(Context *context, NodeKind kind, const char *op, const char *name,
                Value *const *inputs, int input_count, int output_count);
 // Users of each value, in order: map from Value* to PtrArray* of Node* (a node once per use).

@@ -2,6 +2,7 @@
 // The questions. Each tries the digits, then the points; answers about one layout are kept.
 #include "layout/isl.h"
 #include "layout/points.h"
+#include "layout/verify.h"
 
 const char *layout_level_name(LayoutLevel level) {
   static const char *const names[] = {
@@ -16,8 +17,8 @@ static LayoutAnswer yes(LayoutLevel level) {
 static LayoutAnswer no_at(Context *context, const int64_t *index, const int64_t *other, int rank) {
   size_t size = sizeof *index * (size_t)rank;
   LayoutAnswer no = layout_said(LAYOUT_NO, LAYOUT_DIGITS, NULL);
-  no.witness = arena_copy(&context->arena, index, size);
-  no.witness2 = other ? arena_copy(&context->arena, other, size) : NULL;
+  no.witness = arena_copy(&context->lasting, index, size);
+  no.witness2 = other ? arena_copy(&context->lasting, other, size) : NULL;
   no.witness_rank = rank;
   return no;
 }
@@ -175,8 +176,21 @@ static LayoutAnswer maps_equal(Context *context, const Layout *a, const IndexMap
   return layout_points_hold(context, a->extents, a->rank, claims, count);
 }
 
+// A yes about symbolic extents.
+static void verify_same_map(Context *context, const Layout *a, const IndexMap *b) {
+  if (a->is_static || a->map->replica_count || !layout_verify_open(context)) return;
+  const Layout *other = layout_try(context, b, a->shape, a->physical, a->facts);
+  if (other)
+    layout_verify_made(context, &(LayoutMade){.what = "map",
+                                              .locate = layout_locate_same,
+                                              .layout = a,
+                                              .parts = {other},
+                                              .part_count = 1});
+}
+
 LayoutAnswer layout_maps_equal(Context *context, const Layout *a, const IndexMap *b) {
   LayoutAnswer answer = maps_equal(context, a, b);
+  if (answer.verdict == LAYOUT_YES) verify_same_map(context, a, b);
   bool shown = answer.verdict == LAYOUT_YES || (answer.verdict == LAYOUT_NO && answer.witness);
   if (shown && !a->map->replica_count && !b->replica_count && layout_map_is_plain(b))
     LAYOUT_VERIFY(context, "map", a, NULL, layout_map_certificate(context, a, b, &answer));
@@ -409,6 +423,8 @@ static LayoutAnswer ask(Context *context, const Layout *layout, Question questio
                                    : question_rows[question](context, layout);
     cache->known[question] = true;
     layout_verify_answer(context, question_asks[question], layout, NULL, &cache->answers[question]);
+    if (question == QUESTION_INVERSE && cache->answers[question].verdict == LAYOUT_YES)
+      layout_verify_inverse(context, layout, &cache->inverse);
   }
   return cache->answers[question];
 }
@@ -458,6 +474,7 @@ LayoutAnswer layout_inverse(Context *context, const Layout *layout, LayoutInvers
   if (layout->map->replica_count || !layout_isl_inverse(context, layout, &layout->cache->inverse))
     return answer;
   *out = layout->cache->inverse;
+  layout_verify_inverse(context, layout, out);
   return layout->cache->answers[QUESTION_INVERSE] = yes(LAYOUT_ISL);
 }
 
@@ -469,24 +486,23 @@ static LayoutAnswer divide(Context *context, const Layout *a, const Layout *b, L
   if (answer.verdict != LAYOUT_YES) return answer;
   if (b->physical_rank + a->map->replica_count > MAX_RANK)
     return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "the division has too many axes");
-  const LayoutExpr *outputs[MAX_RANK];
-  int64_t box[MAX_RANK];
+  const LayoutExpr *outputs[MAX_RANK], *box[MAX_RANK];
   const IndexMap *map = index_map_compose(context, a->map, inverse.map);
-  if (b->is_static) {
-    memcpy(box, b->physical_extents, sizeof *box * (size_t)b->physical_rank);
-    memcpy(box + b->physical_rank, map->replicas, sizeof *box * (size_t)map->replica_count);
-  }
-  if (b->is_static)
-    layout_exprs_simplify(context, map->outputs, map->output_count, box,
-                          b->physical_rank + map->replica_count, outputs);
-  if (b->is_static) map = index_map_with_outputs(context, map, outputs);
+  memcpy(box, b->physical, sizeof *box * (size_t)b->physical_rank);
+  for (int i = 0; i < map->replica_count; i++)
+    box[b->physical_rank + i] = layout_const(context, map->replicas[i]);
+  layout_box_simplify(context, b->facts, box, b->physical_rank + map->replica_count, map->outputs,
+                      map->output_count, outputs);
+  map = index_map_with_outputs(context, map, outputs);
   *out = (LayoutInverse){map, inverse.padding};
   return answer;
 }
 
 LayoutAnswer layout_divide(Context *context, const Layout *a, const Layout *b, LayoutInverse *out) {
   LayoutAnswer answer = divide(context, a, b, out);
-  if (answer.verdict == LAYOUT_YES && !a->map->replica_count && !b->map->replica_count)
+  if (answer.verdict != LAYOUT_YES) return answer;
+  layout_verify_divided(context, a, b, out, false);
+  if (!a->map->replica_count && !b->map->replica_count)
     LAYOUT_VERIFY(context, "quotient", a, b, layout_divide_certificate(context, a, b, out));
   return answer;
 }
@@ -528,10 +544,13 @@ static LayoutAnswer at_offset(Context *context, const Layout *layout, int64_t of
 static bool is_at_offset(Context *context, const Layout *layout, int64_t offset,
                          const int64_t *index, const LayoutAnswer *answer) {
   int64_t place[MAX_RANK], rest = offset;
-  if (answer->verdict == LAYOUT_YES)
+  bool copies = layout->map->replica_count > 0;
+  if (answer->verdict == LAYOUT_YES && !copies)
     return layout_offset_certificate(context, layout, index, layout_const(context, offset));
   for (int i = layout->physical_rank - 1; i >= 0; rest /= layout->physical_extents[i--])
     place[i] = rest % layout->physical_extents[i];
+  if (copies)
+    return layout_verify_place(layout, place, answer->verdict == LAYOUT_YES ? index : NULL);
   LayoutAnswer no = no_at(context, place, NULL, layout->physical_rank);
   return layout_certificate(context, LAYOUT_ASK_ONTO, layout, NULL, &no);
 }
@@ -541,7 +560,7 @@ LayoutAnswer layout_at_offset(Context *context, const Layout *layout, int64_t of
   int64_t places;
   LayoutAnswer answer = at_offset(context, layout, offset, index);
   bool there = layout_physical_size(layout, &places) && offset >= 0 && offset < places;
-  if (there && answer.verdict != LAYOUT_UNDECIDED && !layout->map->replica_count)
+  if (there && answer.verdict != LAYOUT_UNDECIDED)
     LAYOUT_VERIFY(context, "index at an offset", layout, NULL,
                   is_at_offset(context, layout, offset, index, &answer));
   return answer;

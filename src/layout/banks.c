@@ -4,6 +4,7 @@
 // full width at once (as NVIDIA's shared memory does: 32 lanes of 4 bytes, 16 of 8, 8 of 16).
 #include "layout/banks.h"
 #include "layout/points.h"
+#include "layout/verify.h"
 
 #include <stdlib.h>
 
@@ -253,13 +254,30 @@ static bool few_pairs(const LayoutAccess *access, LayoutBanks banks) {
   return pairs < 1 << 16;
 }
 
+typedef struct Found {
+  const LayoutAccess *access;
+  LayoutBanks banks;
+  const LayoutAnswer *answer;
+  const LayoutConflicts *conflicts;
+} Found;
+
+// What holds for all values of the symbols has no lanes to show for an instance.
+static bool is_conflict(Context *context, const Layout *layout, const Layout *none,
+                        const Instance *at, const void *answer) {
+  const Found *f = answer;
+  (void)none;
+  return layout_verify_conflicts(context, layout, f->access, f->banks, f->conflicts) &&
+         (at->count ||
+          layout_conflicts_certificate(context, layout, f->access, f->banks, f->answer));
+}
+
 LayoutAnswer layout_bank_conflicts(Context *context, const Layout *layout,
                                    const LayoutAccess *access, LayoutBanks banks,
                                    LayoutConflicts *out) {
   LayoutAnswer answer = bank_conflicts(context, layout, access, banks, out);
+  Found found = {access, banks, &answer, out};
   if (answer.verdict != LAYOUT_UNDECIDED && layout_map_is_plain(access->lanes) &&
       few_pairs(access, banks))
-    LAYOUT_VERIFY(context, "bank conflicts", layout, NULL,
-                  layout_conflicts_certificate(context, layout, access, banks, &answer));
+    layout_verify_result(context, "bank conflicts", layout, NULL, is_conflict, &found);
   return answer;
 }

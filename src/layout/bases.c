@@ -240,7 +240,7 @@ static bool number_bits(LayoutReader *r, Bases *b, Inverse *v) {
 }
 
 static bool refuse_gap(LayoutReader *r, const Bases *b, const Inverse *v, int bit) {
-  Text index = text_new(&r->context->arena);
+  Text index = text_new(&r->context->lasting);
   for (int axis = 0; axis < b->rank; axis++) {
     int at = bit - v->first[axis], bits = v->first[axis + 1] - v->first[axis];
     text_printf(&index, "%s%lld", axis ? ", " : "",
@@ -318,7 +318,7 @@ bool layout_read_bases(LayoutReader *r, Spelled *out) {
     bool memory = b->places[i].name == str_intern(context, "offset");
     resources[i] = memory ? NULL : b->places[i].name;
   }
-  out->shape = arena_copy(&context->arena, shape, sizeof *shape * (size_t)b->rank);
+  out->shape = arena_copy(&context->lasting, shape, sizeof *shape * (size_t)b->rank);
   out->map = index_map_replicated(context, b->rank, replicas, NULL, &box[b->rank], b->place_count,
                                   outputs, resources, NULL, 0);
   return true;
@@ -416,7 +416,7 @@ static void put_basis(Text *text, const Layout *layout, const Linear *l, uint64_
 
 static const char *bases_text(Context *context, const Layout *layout, const Linear *l,
                               const uint64_t *bases) {
-  Text text = text_new(&context->arena);
+  Text text = text_new(&context->lasting);
   for (int i = 0; i < layout->physical_rank; i++) {
     const char *name = layout->map->resources[i] ? layout->map->resources[i] : "offset";
     text_printf(&text, "%s%s: [", i ? ", " : "", name);

@@ -139,7 +139,12 @@ static void add_inverse(Context *context, Claim *claim, const Layout *a) {
   if (layout_inverse(context, a, &inverse).verdict != LAYOUT_YES) return;
   for (int i = 0; i < a->rank && i < claim->axes.count; i++)
     claim->axes.items[i].value = inverse.map->outputs[i];
-  if (claim->kind == CLAIM_INVERSE) claim->padding = inverse.padding;
+  if (claim->kind != CLAIM_INVERSE) return;
+  claim->padding = inverse.padding;
+  const Layout *copies = layout_of_copies(context, a);
+  if (copies->rank != claim->axes.count) return;
+  layout_inverse(context, copies, &inverse);
+  for (int i = a->rank; i < copies->rank; i++) claim->axes.items[i].value = inverse.map->outputs[i];
 }
 
 // Witnesses have the elements; the claim wants their copies too.
@@ -199,7 +204,7 @@ const char *layout_certificate(Context *context, LayoutAsk question, const Layou
   ArenaMark mark = arena_mark(&context->scratch);
   Claim *claim = claim_of(context, question, a, b, answer);
   const char *text = claim_prepare(claim) ? claim_certificate(context, claim, POINTS_LIMIT) : NULL;
-  if (text) text = arena_copy(&context->arena, text, strlen(text) + 1);
+  if (text) text = arena_copy(&context->lasting, text, strlen(text) + 1);
   arena_reset(&context->scratch, mark);
   bool copies = question == LAYOUT_ASK_EQUAL && (a->map->replica_count || b->map->replica_count);
   return text || !copies ? text : layout_copies_certificate(context, a, b, answer);

@@ -5,9 +5,11 @@
 #include <stdio.h>
 
 int main(void) {
-  static char text[1 << 24], message[200];
-  bool whole = fread(text, 1, sizeof text - 1, stdin) < sizeof text - 1;
-  bool accepted = whole && layout_check(text, message, sizeof message);
-  puts(whole ? message : "too long");
-  return !accepted;
+  static char text[1 << 24];
+  int line = 1;
+  size_t size = fread(text, 1, sizeof text, stdin);
+  const char *wrong = size < sizeof text ? layout_check(text, &line) : "too long";
+  if (!wrong) return puts("accepted") < 0;
+  printf("rejected at line %d: %s\n", line, wrong);
+  return 1;
 }

@@ -258,11 +258,11 @@ static bool few_points(const ClaimNames *names, int64_t limit) {
 // The claim in a way, when the checker accepts it.
 static const char *accepted(Context *context, const Claim *claim, const char *way,
                             const char *proof) {
-  char message[160];
+  int line;
   Text text = text_new(&context->scratch);
   if (!proof || !claim_write(&text, claim)) return NULL;
   text_printf(&text, "by %s\n%s", way, proof);
-  return layout_check(text_string(&text), message, sizeof message) ? text_string(&text) : NULL;
+  return layout_check(text_string(&text), &line) ? NULL : text_string(&text);
 }
 
 static const char *by_proof(Context *context, const Claim *claim) {

@@ -8,6 +8,7 @@
 //   equal              copy by copy; or places = base(element) + one set of steps, set against set;
 //                      or all sets of places
 #include "layout/points.h"
+#include "layout/verify.h"
 
 #include <stdlib.h>
 
@@ -200,7 +201,9 @@ const Layout *layout_of_copies(Context *context, const Layout *layout) {
   const Layout *copies = build(context, layout, unfolded(context, layout->map), layout->shape);
   for (int axis = copies->rank - 1; axis >= layout->rank; axis--)
     if (is_idle(context, copies, axis)) copies = without_axis(context, copies, axis);
-  return layout->cache->copies = without_overlap(context, copies, layout->rank);
+  layout->cache->copies = without_overlap(context, copies, layout->rank);
+  layout_verify_copies(context, layout, layout->cache->copies);
+  return layout->cache->copies;
 }
 
 // ---- Questions ---------------------------------------------------------------------------------
@@ -306,7 +309,7 @@ static bool copy_by_copy(Context *context, const Layout *a, const Layout *b) {
 
 static LayoutAnswer differ_everywhere(Context *context, const Layout *layout) {
   LayoutAnswer no = layout_said(LAYOUT_NO, LAYOUT_DIGITS, "its copies lie elsewhere");
-  no.witness = arena_array(&context->arena, int64_t, layout->rank);
+  no.witness = arena_array(&context->lasting, int64_t, layout->rank);
   no.witness_rank = layout->rank;
   return no;
 }
@@ -380,12 +383,8 @@ static const Layout *with_map(Context *context, const Layout *a, const IndexMap 
   return layout;
 }
 
-LayoutAnswer layout_copies_equal(Context *context, const Layout *a, const IndexMap *b) {
-  const Layout *other = with_map(context, a, b);
+static LayoutAnswer copies_equal(Context *context, const Layout *a, const Layout *other) {
   int64_t elements;
-  if (!other)
-    return layout_said(a->is_static ? LAYOUT_NO : LAYOUT_UNDECIDED, LAYOUT_DIGITS,
-                       "one map leaves the physical shape of the other");
   if (layout_logical_size(a, &elements) && !elements)
     return layout_said(LAYOUT_YES, LAYOUT_DIGITS, NULL);
   const Layout *x = layout_of_copies(context, a), *y = layout_of_copies(context, other);
@@ -398,5 +397,18 @@ LayoutAnswer layout_copies_equal(Context *context, const Layout *a, const IndexM
   else if (a->is_static)
     answer = sets_equal(context, a, x, y);
   arena_reset(&context->scratch, mark);
+  return answer;
+}
+
+LayoutAnswer layout_copies_equal(Context *context, const Layout *a, const IndexMap *b) {
+  const Layout *other = with_map(context, a, b);
+  if (!other)
+    return layout_said(a->is_static ? LAYOUT_NO : LAYOUT_UNDECIDED, LAYOUT_DIGITS,
+                       "one map leaves the physical shape of the other");
+  LayoutAnswer answer = copies_equal(context, a, other);
+  bool same = answer.verdict == LAYOUT_YES;
+  if (answer.verdict != LAYOUT_UNDECIDED)
+    LAYOUT_VERIFY(context, "equality of copies", a, other,
+                  layout_verify_same_places(a, other) == same);
   return answer;
 }

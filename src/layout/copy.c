@@ -4,6 +4,7 @@
 #include "layout/form.h"
 #include "layout/points.h"
 #include "layout/refine.h"
+#include "layout/verify.h"
 
 enum { MAX_LEVELS = 16 };
 
@@ -285,7 +286,7 @@ static LayoutAnswer find_moves(Plan *p, const Layout *from, const Layout *to, La
   }
   LayoutAnswer answer = layout_refine_parts(p->context, parts, 2 * p->count, &refinement);
   if (answer.verdict != LAYOUT_YES) return answer;
-  LayoutMove *moves = arena_array(&p->context->arena, LayoutMove, refinement.count);
+  LayoutMove *moves = arena_array(&p->context->lasting, LayoutMove, refinement.count);
   for (int i = 0; i < refinement.count; i++) {
     const LayoutFactor *f = &refinement.factors[i];
     moves[i] = (LayoutMove){.axis = f->axis, .cut = f->cut, .extent = f->extent};
@@ -333,7 +334,7 @@ LayoutAnswer layout_copy_plan(Context *context, const Layout *from, const Layout
   }
   for (int i = 0; i < p.count; i++)
     p.levels[i].bytes = bytes_of(p.levels[i].elements, element_bits);
-  out->levels = arena_copy(&context->arena, p.levels, sizeof *p.levels * (size_t)p.count);
+  out->levels = arena_copy(&context->lasting, p.levels, sizeof *p.levels * (size_t)p.count);
   out->level_count = p.count;
   if (answer.verdict == LAYOUT_YES && out->counted && p.from == from && p.to == to)
     LAYOUT_VERIFY(context, "copy plan", from, to, layout_verify_still(context, from, to, out));

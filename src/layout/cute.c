@@ -296,7 +296,7 @@ bool layout_read_cute(LayoutReader *r, Spelled *out) {
     return false;
   if (swizzle.bits && c->paths[0].depth)
     return layout_reader_refuse(r, from, r->at, "coordinates have no swizzle, offsets have");
-  const LayoutExpr **extents = arena_array(&r->context->arena, const LayoutExpr *, MAX_RANK);
+  const LayoutExpr **extents = arena_array(&r->context->lasting, const LayoutExpr *, MAX_RANK);
   out->map = coordinate_map(r, shape, strides, c, &swizzle, extents);
   out->shape = extents;
   return out->map != NULL;
@@ -333,7 +333,7 @@ static void put_modes(Text *text, const Layout *layout, const Placement *p, bool
 }
 
 static const char *shape_stride(Context *context, const Layout *layout, const Placement *p) {
-  Text text = text_new(&context->arena);
+  Text text = text_new(&context->lasting);
   put_modes(&text, layout, p, false);
   text_puts(&text, ":");
   put_modes(&text, layout, p, true);
@@ -364,7 +364,7 @@ static bool feeds_two(const Placement *p) {
 }
 
 static const char *coordinate_text(Context *context, const Layout *layout, const Placement *p) {
-  Text text = text_new(&context->arena);
+  Text text = text_new(&context->lasting);
   if (!begins_at_0(p)) {
     for (int i = 0; i < p->output_count; i++)
       text_printf(&text, "%s%lld", i ? "," : "(", (long long)p->constants[i]);
@@ -403,7 +403,7 @@ const char *layout_print_cute(Context *context, const Layout *layout, const char
   }
   const char *text = shape_stride(context, layout, &p);
   if (!swizzle.bits && !p.constants[0]) return text;
-  return arena_printf(&context->arena, "Sw<%lld,%lld,%lld> o %lld o %s", (long long)swizzle.bits,
+  return arena_printf(&context->lasting, "Sw<%lld,%lld,%lld> o %lld o %s", (long long)swizzle.bits,
                       (long long)swizzle.base, (long long)swizzle.shift, (long long)p.constants[0],
                       text);
 }

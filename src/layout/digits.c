@@ -3,6 +3,7 @@
 // index that was evaluated; everything else is left to the points.
 #include "layout/form.h"
 #include "layout/points.h"
+#include "layout/verify.h"
 
 // Whether all forms of the expressions exist.
 static bool forms_of(Digits *d, const LayoutExpr *const *exprs, int count, const Form **forms) {
@@ -99,6 +100,7 @@ void layout_exprs_simplify(Context *context, const LayoutExpr *const *exprs, int
     const Form *f = small ? layout_form_of(&d, exprs[i]) : NULL;
     const LayoutExpr *simple = f ? layout_form_expr(&d, f, NULL) : NULL;
     out[i] = simple ? simple : exprs[i];
+    layout_verify_simplified(context, exprs[i], out[i], extents, rank);
   }
   arena_reset(&context->scratch, mark);
 }

@@ -19,7 +19,7 @@ Equation equation_begin(Context *context, LayoutFacts facts) {
 const char *equation_finish(Equation *e) {
   bool said = claim_prepare(e->claim) && e->claim->axes.count <= MAX_RANK;
   const char *text = said ? claim_certificate(e->context, e->claim, POINTS) : NULL;
-  if (text) text = arena_copy(&e->context->arena, text, strlen(text) + 1);
+  if (text) text = arena_copy(&e->context->lasting, text, strlen(text) + 1);
   arena_reset(&e->context->scratch, e->mark);
   return text;
 }

@@ -20,9 +20,9 @@ int layout_op_arguments(LayoutOp op) {
 }
 
 LayoutTable *layout_table_new(Context *context) {
-  LayoutTable *table = context->layouts = arena_new(&context->arena, LayoutTable);
-  table->maps = map_new(&context->arena);
-  table->layouts = map_new(&context->arena);
+  LayoutTable *table = context->layouts = arena_new(&context->lasting, LayoutTable);
+  table->maps = map_new(&context->lasting);
+  table->layouts = map_new(&context->lasting);
   return table;
 }
 
@@ -53,7 +53,7 @@ static void table_grow(Context *context, LayoutTable *table) {
   const LayoutExpr **old = table->exprs;
   int old_slots = table->expr_slots;
   table->expr_slots = old_slots ? old_slots * 2 : 256;
-  table->exprs = arena_array(&context->arena, const LayoutExpr *, table->expr_slots);
+  table->exprs = arena_array(&context->lasting, const LayoutExpr *, table->expr_slots);
   for (int i = 0; i < old_slots; i++)
     if (old[i]) table->exprs[find_slot(table, old[i])] = old[i];
 }
@@ -79,7 +79,7 @@ static const LayoutExpr *cons(Context *context, const LayoutExpr *e) {
   if (table->expr_count * 2 >= table->expr_slots) table_grow(context, table);
   int slot = find_slot(table, e);
   if (table->exprs[slot]) return table->exprs[slot];
-  ExprNode *made = arena_new(&context->arena, ExprNode);
+  ExprNode *made = arena_new(&context->lasting, ExprNode);
   *made = (ExprNode){*e, count_nodes(e)};
   made->e.id = ++table->next_id;
   table->expr_count++;

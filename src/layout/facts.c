@@ -25,7 +25,7 @@ static bool add_extent(LayoutReader *r, Extents *extents, const LayoutExpr *e) {
   if (!e) return false;
   if (extents->count == MAX_RANK)
     return layout_reader_error(r, r->text, r->end, "more than %d axes", MAX_RANK);
-  array_push(&r->context->arena, extents, e);
+  array_push(&r->context->lasting, extents, e);
   return true;
 }
 
@@ -69,7 +69,7 @@ const LayoutExpr *const *layout_shape_parse(Context *context, const LayoutSource
     good = listed ? read_listed(&r, &extents, "") : read_crossed(&r, &extents);
   if (!good) return NULL;
   *rank = extents.count;
-  return extents.count ? extents.items : arena_array(&context->arena, const LayoutExpr *, 1);
+  return extents.count ? extents.items : arena_array(&context->lasting, const LayoutExpr *, 1);
 }
 
 // ---- Conditions --------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ static bool linear_of(const LayoutExpr *e, Linear *out) {
 static int fact_of(Conditions *c, Str symbol) {
   for (int i = 0; i < c->facts.count; i++)
     if (c->facts.items[i].symbol == symbol) return i;
-  Arena *arena = &c->reader->context->arena;
+  Arena *arena = &c->reader->context->lasting;
   array_push(arena, &c->facts, ((LayoutFact){.symbol = symbol, .min = 1, .multiple = 1}));
   array_push(arena, &c->has_least, false);
   return c->facts.count - 1;
@@ -241,7 +241,7 @@ static void define(Conditions *c, int at, Str symbol, const LayoutExpr *value) {
     LayoutDefinition *other = &c->definitions.items[i];
     other->value = substitute(context, other->value, &made);
   }
-  array_push(&context->arena, &c->definitions, made);
+  array_push(&context->lasting, &c->definitions, made);
 }
 
 static bool define_symbols(Conditions *c) {
@@ -273,7 +273,7 @@ static bool push_condition(Conditions *c, const LayoutExpr *e, LayoutReader read
 bool layout_conditions_parse(Context *context, const LayoutSource *sources, int count,
                              LayoutConditions *out) {
   *out = (LayoutConditions){0};
-  Conditions *c = arena_new(&context->arena, Conditions);
+  Conditions *c = arena_new(&context->lasting, Conditions);
   for (int i = 0; i < count; i++) {
     LayoutReader reader = layout_reader_new(context, &sources[i], NULL);
     reader.symbols = true;
@@ -301,7 +301,7 @@ static bool is_known(const LayoutConditions *conditions, Str symbol) {
 static void know(Context *context, LayoutConditions *conditions, Str symbol) {
   if (is_known(conditions, symbol)) return;
   int count = conditions->definition_count;
-  LayoutDefinition *grown = arena_array(&context->arena, LayoutDefinition, count + 1);
+  LayoutDefinition *grown = arena_array(&context->lasting, LayoutDefinition, count + 1);
   if (count) memcpy(grown, conditions->definitions, sizeof *grown * (size_t)count);
   grown[count] = (LayoutDefinition){symbol, layout_symbol(context, symbol)};
   conditions->definitions = grown;

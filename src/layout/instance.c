@@ -68,7 +68,7 @@ bool layout_instance_at(Context *context, const Layout *layout, const LayoutValu
   }
   map = index_map_with_outputs(context, map, outputs);
   *out = (Instance){.count = count};
-  out->values = arena_copy(&context->arena, values, sizeof *values * (size_t)count);
+  out->values = arena_copy(&context->lasting, values, sizeof *values * (size_t)count);
   out->layout =
       layout_new(context, map, shape, physical, (LayoutFacts){0}, layout->padding, (SourcePos){0});
   return out->layout != NULL;

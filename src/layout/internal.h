@@ -78,27 +78,6 @@ Str layout_numbered_name(Context *context, char letter, int number);
 const char *layout_text_in(Context *context, const Layout *layout, const char *spelling);
 // Nodes of the expression as a tree; stays at its maximum.
 uint32_t layout_expr_size(const LayoutExpr *e);
-// In builds that verify (verify.c): our fault when the checker does not accept a certificate of the
-// answer, or, of symbolic extents without one, when an instance is answered otherwise.
-void layout_verify_answer(Context *context, LayoutAsk question, const Layout *a, const Layout *b,
-                          const LayoutAnswer *answer);
-// Whether an answer about these (b may be NULL) is to be checked now: they are small, and not so
-// many answers were checked yet. What is asked until the end is not checked in turn.
-bool layout_verify_begin(Context *context, const Layout *a, const Layout *b);
-void layout_verify_end(Context *context, const char *what, const Layout *a, bool good);
-#define LAYOUT_VERIFY(context, what, a, b, good)                                                   \
-  do {                                                                                             \
-    if (layout_verify_begin(context, a, b)) layout_verify_end(context, what, a, good);             \
-  } while (0)
-// No shifts by axes, which certificates cannot say, and no large expression.
-bool layout_map_is_plain(const IndexMap *map);
-// What is asked point by point, of layouts with few.
-bool layout_verify_lines(Context *context, const Layout *layout, const int64_t *low,
-                         const int64_t *extent, LayoutLineSize size, const LayoutRuns *runs);
-bool layout_verify_padding(Context *context, const Layout *layout, const LayoutRuns *runs);
-bool layout_verify_loops(Context *context, const Layout *layout, const LayoutLoops *loops);
-bool layout_verify_still(Context *context, const Layout *from, const Layout *to,
-                         const LayoutCopyPlan *plan);
 // Whether every output is small enough to be walked as a tree.
 bool layout_map_is_small(const IndexMap *map);
 
@@ -145,6 +124,10 @@ int64_t layout_symbolic_vector_width(Context *context, const Layout *layout, int
 bool layout_symbolic_equal(Context *context, const Layout *layout, const LayoutExpr *const *other);
 bool layout_symbolic_same_extent(Context *context, LayoutFacts facts, const LayoutExpr *a,
                                  const LayoutExpr *b);
+// Expressions over a box, simpler where that is found; `out` may be `exprs`.
+void layout_box_simplify(Context *context, LayoutFacts facts, const LayoutExpr *const *shape,
+                         int rank, const LayoutExpr *const *exprs, int count,
+                         const LayoutExpr **out);
 bool layout_symbolic_inverse(Context *context, const Layout *layout, LayoutInverse *out);
 bool layout_symbolic_onto(Context *context, const Layout *layout);
 // Physical extents derived, or those given; -1, or the output whose bounds are not proved.

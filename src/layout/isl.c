@@ -262,7 +262,7 @@ static void sample_values(Relations *r, __isl_take isl_set *failing, IslAnswer *
     isl_point_free(point);
     return;
   }
-  LayoutValue *values = arena_array(&r->context->arena, LayoutValue, MAX_SYMBOLS);
+  LayoutValue *values = arena_array(&r->context->lasting, LayoutValue, MAX_SYMBOLS);
   bool good = true;
   for (int i = 0; i < r->symbol_count; i++) {
     isl_val *v = isl_point_get_coordinate_val(point, isl_dim_param, i);

@@ -3,6 +3,7 @@
 // foretold from the text: `e % m` spans m, `e & m` spans m + 1, `^` and `|` reach the next power
 // of two, the rest is interval arithmetic. An empty axis has the interval [0, -1].
 #include "layout/parse.h"
+#include "layout/verify.h"
 
 // ---- Interval arithmetic over static extents ---------------------------------------------------
 
@@ -129,13 +130,13 @@ static bool all_const(const LayoutExpr *const *exprs, int count) {
 }
 
 static const int64_t *const_values(Context *context, const LayoutExpr *const *exprs, int count) {
-  int64_t *values = arena_array(&context->arena, int64_t, count);
+  int64_t *values = arena_array(&context->lasting, int64_t, count);
   for (int i = 0; i < count; i++) values[i] = exprs[i]->value;
   return values;
 }
 
 static const LayoutExpr *const *const_exprs(Context *context, const int64_t *values, int count) {
-  const LayoutExpr **exprs = arena_array(&context->arena, const LayoutExpr *, count);
+  const LayoutExpr **exprs = arena_array(&context->lasting, const LayoutExpr *, count);
   for (int i = 0; i < count; i++) exprs[i] = layout_const(context, values[i]);
   return exprs;
 }
@@ -182,7 +183,7 @@ static bool check_extents(Context *context, const char *kind, const int64_t *ext
 static bool build_static(Context *context, Layout *layout, const LayoutExpr *const *physical,
                          SourcePos pos) {
   bool proved = true;
-  int64_t *extents = arena_array(&context->arena, int64_t, layout->physical_rank);
+  int64_t *extents = arena_array(&context->lasting, int64_t, layout->physical_rank);
   layout->extents = const_values(context, layout->shape, layout_box_rank(layout));
   layout->physical_extents = extents;
   if (!check_extents(context, "logical", layout->extents, layout->rank, pos)) return false;
@@ -244,7 +245,7 @@ static const Layout *find_layout(const LayoutTable *table, uint64_t hash, const 
 static bool build_symbolic(Context *context, Layout *layout, const LayoutExpr *const *physical,
                            SourcePos pos) {
   const LayoutExpr **extents =
-      arena_array(&context->arena, const LayoutExpr *, layout->physical_rank);
+      arena_array(&context->lasting, const LayoutExpr *, layout->physical_rank);
   int bad = layout_symbolic_extents(context, layout, physical, extents);
   layout->physical = extents;
   if (bad < 0) return true;
@@ -267,7 +268,7 @@ static const LayoutExpr *const *box_shape(Context *context, const IndexMap *map,
                                           const LayoutExpr *const *shape) {
   int rank = map->input_count;
   const LayoutExpr **box =
-      arena_array(&context->arena, const LayoutExpr *, rank + map->replica_count);
+      arena_array(&context->lasting, const LayoutExpr *, rank + map->replica_count);
   for (int i = 0; i < rank; i++) box[i] = shape[i];
   for (int i = 0; i < map->replica_count; i++)
     box[rank + i] = layout_const(context, map->replicas[i]);
@@ -287,7 +288,7 @@ const Layout *layout_new(Context *context, const IndexMap *map, const LayoutExpr
   uint64_t hash = layout_hash(&layout);
   const Layout *found = find_layout(table, hash, &layout, physical);
   if (found) return found;
-  Arena *arena = &context->arena;
+  Arena *arena = &context->lasting;
   Layout *made = arena_copy(arena, &layout, sizeof layout);
   made->shape = box_shape(context, map, shape);
   made->facts.items = arena_copy(arena, facts.items, sizeof *facts.items * (size_t)facts.count);
@@ -296,6 +297,7 @@ const Layout *layout_new(Context *context, const IndexMap *map, const LayoutExpr
   if (!build(context, made, physical, pos)) return NULL;
   made->cache->next = map_get(&table->layouts, hash);
   map_set(&table->layouts, hash, made);
+  layout_verify_inside(context, made);
   return made;
 }
 
@@ -331,7 +333,7 @@ const Layout *layout_with_padding(Context *context, const Layout *layout, Layout
 static SourcePos whole_text(Context *context, const LayoutSource *source) {
   SourcePos pos = source->pos;
   if (!pos.file) {
-    const char *text = arena_printf(&context->arena, "%.*s", (int)source->size, source->text);
+    const char *text = arena_printf(&context->lasting, "%.*s", (int)source->size, source->text);
     pos.file = source_file_new(context, "<layout>", text, source->size);
   }
   pos.end = pos.begin + (int32_t)source->size;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layouts: index maps on shapes, and exact answers to questions about them. Stands on src/base
-// alone and knows nothing of programs. Everything is owned by the context, immutable and consed:
-// equal expressions and equal maps are equal pointers.
+// alone and knows nothing of programs. Everything is owned by the context (its `lasting`),
+// immutable and consed: equal expressions and equal maps are equal pointers.
 #ifndef PLEAT_LAYOUT_H
 #define PLEAT_LAYOUT_H
 
@@ -190,7 +190,8 @@ const Layout *layout_parse_static(Context *context, const char *text, const int6
 const LayoutExpr *const *layout_shape_of(Context *context, const LayoutSource *source, int *rank,
                                          bool *said);
 // All groups between axis separators flattened to one physical axis each. The layout itself where
-// it has resources or replicas.
+// it has resources or replicas; NULL where it is not proved that the sum stays in its extent (a map
+// with symbols of its own).
 const Layout *layout_flattened(Context *context, const Layout *layout);
 // The map in arrow form, with ` in [...]` when the physical extents are not the derived ones.
 const char *layout_text(Context *context, const Layout *layout);
@@ -396,6 +397,8 @@ LayoutAnswer layout_slice(Context *context, const Layout *layout, const LayoutEx
 // the numbers of elements are not proved equal, or bounds are not known.
 const Layout *layout_reshape(Context *context, const Layout *layout, const LayoutExpr *const *shape,
                              int rank);
+// The same layout, its map shorter where that is found.
+const Layout *layout_simplified(Context *context, const Layout *layout);
 // Whether a is b reshaped: elements of the same row-major number at the same memory offset. "no"
 // carries an index of a.
 LayoutAnswer layout_is_reshape(Context *context, const Layout *a, const Layout *b);

@@ -3,6 +3,7 @@
 // memory order (span.c), else by listing the offsets.
 #include "layout/points.h"
 #include "layout/walk.h"
+#include "layout/verify.h"
 
 #include <stdlib.h>
 
@@ -89,7 +90,7 @@ static const char *box_problem(const Layout *layout, const Box *box) {
 
 static LayoutAnswer touched(Context *context, const Layout *layout, const Box *box, WalkLines lines,
                             int wanted, WalkSpan *span, LayoutRuns *out) {
-  LayoutRun *runs = arena_array(&context->arena, LayoutRun, wanted);
+  LayoutRun *runs = arena_array(&context->lasting, LayoutRun, wanted);
   const LayoutExpr *offset = layout_offset_expr(context, layout);
   LayoutLevel level = LAYOUT_DIGITS;
   Walk walk;
@@ -173,7 +174,7 @@ static LayoutAnswer padding_runs(Context *context, const Layout *layout, int wan
   LayoutAnswer result =
       touched(context, memory, &box, (WalkLines){1, 1, 0}, wanted + 1, &span, &used);
   if (result.verdict == LAYOUT_YES && layout_physical_size(memory, &places))
-    gaps(&used, &span, places, wanted, arena_array(&context->arena, LayoutRun, wanted), out);
+    gaps(&used, &span, places, wanted, arena_array(&context->lasting, LayoutRun, wanted), out);
   return result;
 }
 

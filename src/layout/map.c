@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Index maps: consing, identity, composition, application to a point.
-#include "layout/internal.h"
+#include "layout/verify.h"
 
 static uint64_t map_hash(const IndexMap *map) {
   uint64_t h = hash_mix((uint64_t)map->input_count, (uint64_t)map->output_count);
@@ -47,7 +47,7 @@ static const IndexMap *cons(Context *context, const IndexMap *map) {
   MapNode *first = map_get(&table->maps, hash);
   for (MapNode *node = first; node; node = node->next)
     if (consed_same(&node->map, map)) return &node->map;
-  MapNode *made = arena_new(&context->arena, MapNode);
+  MapNode *made = arena_new(&context->lasting, MapNode);
   *made = (MapNode){*map, first};
   made->map.id = ++table->next_id;
   map_set(&table->maps, hash, made);
@@ -62,7 +62,7 @@ Str layout_numbered_name(Context *context, char letter, int number) {
 }
 
 static const Str *default_names(Context *context, int inputs, int replicas) {
-  Str *names = arena_array(&context->arena, Str, inputs + replicas);
+  Str *names = arena_array(&context->lasting, Str, inputs + replicas);
   for (int i = 0; i < inputs; i++) names[i] = layout_numbered_name(context, 'i', i);
   for (int i = 0; i < replicas; i++) names[inputs + i] = layout_numbered_name(context, 'r', i);
   return names;
@@ -83,7 +83,7 @@ const IndexMap *index_map_replicated(Context *context, int input_count, int repl
                                      const Str *inputs, const int64_t *replicas, int output_count,
                                      const LayoutExpr *const *outputs, const Str *resources,
                                      const int *separators, int separator_count) {
-  Arena *arena = &context->arena;
+  Arena *arena = &context->lasting;
   int names = input_count + replica_count;
   if (names > MAX_RANK || output_count > MAX_RANK)
     bug(context, "an index map of %d to %d axes", names, output_count);
@@ -122,7 +122,7 @@ const IndexMap *index_map_with_outputs(Context *context, const IndexMap *map,
 }
 
 const IndexMap *index_map_identity(Context *context, int rank) {
-  const LayoutExpr **axes = arena_array(&context->arena, const LayoutExpr *, rank);
+  const LayoutExpr **axes = arena_array(&context->lasting, const LayoutExpr *, rank);
   for (int i = 0; i < rank; i++) axes[i] = layout_axis(context, i);
   return index_map_new(context, rank, NULL, rank, axes, NULL, NULL, 0);
 }
@@ -158,9 +158,11 @@ const IndexMap *index_map_compose(Context *context, const IndexMap *outer, const
   for (int i = 0; i < outer->output_count; i++)
     outputs[i] =
         layout_expr_substitute(context, outer->outputs[i], axes, outer->input_count + outers);
-  return index_map_replicated(context, inner->input_count, inner->replica_count + outers, names,
-                              replicas, outer->output_count, outputs, outer->resources,
-                              outer->separators, outer->separator_count);
+  const IndexMap *made = index_map_replicated(
+      context, inner->input_count, inner->replica_count + outers, names, replicas,
+      outer->output_count, outputs, outer->resources, outer->separators, outer->separator_count);
+  layout_verify_composed(context, outer, inner, made);
+  return made;
 }
 
 bool index_map_apply_copy(const IndexMap *map, const int64_t *index, const int64_t *replica,

@@ -235,7 +235,7 @@ static bool axis_letters(const IndexMap *map, const char *order, char *letters) 
 }
 
 static const char *parts_text(Context *context, const Part *parts, int count, const char *letters) {
-  Text text = text_new(&context->arena);
+  Text text = text_new(&context->lasting);
   for (int i = 0; i < count; i++) {
     char letter = letters[parts[i].axis];
     if (!parts[i].factor)
@@ -296,7 +296,7 @@ const char *layout_print_named(Context *context, const Layout *layout, const cha
   if (layout_spelling_try(context, text, layout->rank, &spelled) &&
       !memcmp(spelled.map->inputs, layout->map->inputs, sizeof(Str) * (size_t)layout->rank))
     return text;
-  return arena_printf(&context->arena, "%s of %s", text, letters);
+  return arena_printf(&context->lasting, "%s of %s", text, letters);
 }
 
 const char *layout_print_tag(Context *context, const Layout *layout, const char **why) {

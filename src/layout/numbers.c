@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Numbers of a layout: sizes, offsets, flattened groups, strides, vector widths.
 #include "layout/points.h"
+#include "layout/verify.h"
 
 bool layout_physical_size(const Layout *layout, int64_t *out) {
   return layout->is_static &&
@@ -42,7 +43,7 @@ static const LayoutExpr *flat_index(Context *context, const Layout *layout, int 
 
 const LayoutExpr *const *layout_group_extents(Context *context, const Layout *layout) {
   int count = layout_group_count(layout);
-  const LayoutExpr **extents = arena_array(&context->arena, const LayoutExpr *, count);
+  const LayoutExpr **extents = arena_array(&context->lasting, const LayoutExpr *, count);
   for (int g = 0; g < count; g++) {
     int begin, end;
     group_range(layout->map, g, &begin, &end);
@@ -53,7 +54,7 @@ const LayoutExpr *const *layout_group_extents(Context *context, const Layout *la
 
 const LayoutExpr *const *layout_group_indices(Context *context, const Layout *layout) {
   int count = layout_group_count(layout);
-  const LayoutExpr **indices = arena_array(&context->arena, const LayoutExpr *, count);
+  const LayoutExpr **indices = arena_array(&context->lasting, const LayoutExpr *, count);
   for (int g = 0; g < count; g++) {
     int begin, end;
     const LayoutExpr *size;
@@ -224,7 +225,7 @@ static int64_t vector_width(Context *context, const Layout *layout, int axis) {
   if (!layout_logical_size(layout, &size) || size == 0 || layout->extents[axis] < 2) return 1;
   if (!layout_is_plain(layout)) return layout_memory_vector_width(context, layout, axis);
   if (!widths)
-    widths = layout->cache->vector_widths = arena_array(&context->arena, int64_t, layout->rank);
+    widths = layout->cache->vector_widths = arena_array(&context->lasting, int64_t, layout->rank);
   const LayoutExpr *offset = layout_offset_expr(context, layout);
   if (widths[axis] || layout_digits_vector_width(context, layout, axis, &widths[axis]) ||
       layout_forms_vector_width(context, layout, offset, axis, &widths[axis]))
@@ -245,10 +246,21 @@ int64_t layout_ordinal_of(const int64_t *extents, int rank, const int64_t *index
   return ordinal;
 }
 
+typedef struct Vector {
+  int axis;
+  int64_t width;
+} Vector;
+
+static bool is_vector(Context *context, const Layout *layout, const Layout *none,
+                      const Instance *at, const void *answer) {
+  const Vector *v = answer;
+  (void)none, (void)at;
+  return layout_vector_certificate(context, layout, v->axis, v->width);
+}
+
 int64_t layout_vector_width(Context *context, const Layout *layout, int axis) {
-  int64_t width = vector_width(context, layout, axis);
-  if (width > 1)
-    LAYOUT_VERIFY(context, "vector width", layout, NULL,
-                  layout_vector_certificate(context, layout, axis, width));
-  return width;
+  Vector found = {axis, vector_width(context, layout, axis)};
+  if (found.width > 1)
+    layout_verify_result(context, "vector width", layout, NULL, is_vector, &found);
+  return found.width;
 }

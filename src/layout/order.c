@@ -3,6 +3,7 @@
 // permutation, or a reshape of another.
 #include "layout/points.h"
 #include "layout/walk.h"
+#include "layout/verify.h"
 
 // ---- Loops over digits -------------------------------------------------------------------------
 
@@ -57,14 +58,14 @@ static const LayoutExpr *axis_index(Context *context, const Walk *walk, int axis
 }
 
 static const Str *loop_names(Context *context, int count) {
-  Str *names = arena_array(&context->arena, Str, count);
+  Str *names = arena_array(&context->lasting, Str, count);
   for (int i = 0; i < count; i++) names[i] = str_format(context, "l%d", i);
   return names;
 }
 
 static void digit_loops(Context *context, const Layout *layout, const Walk *walk,
                         LayoutLoops *out) {
-  LayoutLoop *loops = arena_array(&context->arena, LayoutLoop, walk->count);
+  LayoutLoop *loops = arena_array(&context->lasting, LayoutLoop, walk->count);
   const LayoutExpr *index[MAX_RANK];
   for (int i = 0; i < walk->count; i++) {
     const WalkDigit *g = &walk->digits[i];
@@ -108,7 +109,7 @@ static LayoutAnswer place_loops(Context *context, const Layout *layout, const La
   LayoutAnswer answer = layout_inverse(context, memory, &inverse);
   if (answer.verdict != LAYOUT_YES) return answer;
   int count = memory->physical_rank;
-  LayoutLoop *loops = arena_array(&context->arena, LayoutLoop, count);
+  LayoutLoop *loops = arena_array(&context->lasting, LayoutLoop, count);
   const LayoutExpr *stride = layout_const(context, 1);
   for (int i = count - 1; i >= 0; i--) {
     LayoutAxisDigit digit;
@@ -136,10 +137,29 @@ static LayoutAnswer loop_order(Context *context, const Layout *layout, LayoutLoo
   return place_loops(context, layout, memory, out);
 }
 
+static bool is_loop_order(Context *context, const Layout *layout, const Layout *none,
+                          const Instance *at, const void *answer) {
+  LayoutLoops one = *(const LayoutLoops *)answer;
+  const LayoutExpr *outputs[MAX_RANK];
+  LayoutLoop *loops = arena_array(&context->lasting, LayoutLoop, one.count);
+  (void)none;
+  for (int i = 0; i < one.count; i++) {
+    loops[i] = one.loops[i];
+    loops[i].extent = layout_instantiate(context, loops[i].extent, at->values, at->count);
+    if (!is_const(loops[i].extent)) return false;
+  }
+  for (int i = 0; i < one.index->output_count; i++)
+    outputs[i] = layout_instantiate(context, one.index->outputs[i], at->values, at->count);
+  one.loops = loops;
+  one.index = index_map_with_outputs(context, one.index, outputs);
+  if (one.guard) one.guard = layout_instantiate(context, one.guard, at->values, at->count);
+  return layout_verify_loops(context, layout, &one);
+}
+
 LayoutAnswer layout_loop_order(Context *context, const Layout *layout, LayoutLoops *out) {
   LayoutAnswer answer = loop_order(context, layout, out);
   if (answer.verdict == LAYOUT_YES)
-    LAYOUT_VERIFY(context, "loop order", layout, NULL, layout_verify_loops(context, layout, out));
+    layout_verify_result(context, "loop order", layout, NULL, is_loop_order, out);
   return answer;
 }
 
@@ -149,7 +169,7 @@ LayoutAnswer layout_loop_order(Context *context, const Layout *layout, LayoutLoo
 // next weight leaves. Only the top digit of an axis may be padded.
 static const char *blocks_of_walk(Context *context, const Layout *layout, const Walk *walk,
                                   LayoutBlocking *out) {
-  LayoutBlock *blocks = arena_array(&context->arena, LayoutBlock, walk->count);
+  LayoutBlock *blocks = arena_array(&context->lasting, LayoutBlock, walk->count);
   int64_t size, inner = 1;
   if (!layout_physical_size(layout, &size)) return "the physical size does not fit";
   if (walk->start) return "the first element is not first in memory";
@@ -250,7 +270,7 @@ static LayoutAnswer static_blocking(Context *context, const Layout *memory, Layo
 
 // Each physical axis a digit of one logical axis, the digits of an axis a chain.
 static const char *blocks_of_text(Context *context, const Layout *layout, LayoutBlocking *out) {
-  LayoutBlock *blocks = arena_array(&context->arena, LayoutBlock, layout->physical_rank);
+  LayoutBlock *blocks = arena_array(&context->lasting, LayoutBlock, layout->physical_rank);
   LayoutAxisDigit digits[MAX_RANK];
   for (int i = 0; i < layout->physical_rank; i++) {
     if (!layout_axis_digit(layout->map->outputs[i], &digits[i]))
@@ -298,11 +318,23 @@ static LayoutAnswer blocking(Context *context, const Layout *layout, LayoutBlock
   return symbolic_blocking(context, layout, out);
 }
 
+static bool is_blocking(Context *context, const Layout *layout, const Layout *none,
+                        const Instance *at, const void *answer) {
+  LayoutBlocking one = *(const LayoutBlocking *)answer;
+  LayoutBlock *blocks = arena_array(&context->lasting, LayoutBlock, one.count);
+  (void)none;
+  for (int i = 0; i < one.count; i++) {
+    blocks[i] = one.blocks[i];
+    blocks[i].extent = layout_instantiate(context, blocks[i].extent, at->values, at->count);
+  }
+  one.blocks = blocks;
+  return layout_blocking_certificate(context, layout, &one);
+}
+
 LayoutAnswer layout_is_blocking(Context *context, const Layout *layout, LayoutBlocking *out) {
   LayoutAnswer answer = blocking(context, layout, out);
   if (answer.verdict == LAYOUT_YES)
-    LAYOUT_VERIFY(context, "blocking", layout, NULL,
-                  layout_blocking_certificate(context, layout, out));
+    layout_verify_result(context, "blocking", layout, NULL, is_blocking, out);
   return answer;
 }
 
@@ -328,11 +360,16 @@ static LayoutAnswer permutation(Context *context, const Layout *layout, int *ord
   return answer;
 }
 
+static bool is_permutation(Context *context, const Layout *layout, const Layout *none,
+                           const Instance *at, const void *order) {
+  (void)none, (void)at;
+  return layout_permutation_certificate(context, layout, order);
+}
+
 LayoutAnswer layout_is_permutation(Context *context, const Layout *layout, int *order) {
   LayoutAnswer answer = permutation(context, layout, order);
   if (answer.verdict == LAYOUT_YES)
-    LAYOUT_VERIFY(context, "permutation", layout, NULL,
-                  layout_permutation_certificate(context, layout, order));
+    layout_verify_result(context, "permutation", layout, NULL, is_permutation, order);
   return answer;
 }
 

@@ -2,6 +2,7 @@
 // The last level: enumeration of the static domain, a batch of points at a time. Exact; refuses
 // domains over a limit.
 #include "layout/points.h"
+#include "layout/verify.h"
 
 #include <stdlib.h>
 
@@ -126,7 +127,7 @@ bool layout_points_domain(const int64_t *extents, int rank, PointDomain *out) {
 
 const int64_t *layout_points_index(Context *context, const int64_t *extents, int rank,
                                    int64_t ordinal) {
-  int64_t *index = arena_array(&context->arena, int64_t, rank);
+  int64_t *index = arena_array(&context->lasting, int64_t, rank);
   index_of_ordinal(extents, rank, ordinal, index);
   return index;
 }
@@ -199,8 +200,11 @@ bool layout_points_values(Context *context, const int64_t *extents, int rank, co
 bool layout_offsets(Context *context, const Layout *layout, int64_t *out) {
   const Layout *copies = layout_of_copies(context, layout);
   PointDomain domain = {.extents = copies->extents, .rank = copies->rank};
-  return layout_logical_size(copies, &domain.size) &&
-         values_of(context, &domain, layout_offset_expr(context, copies), out);
+  bool found = layout_logical_size(copies, &domain.size) &&
+               values_of(context, &domain, layout_offset_expr(context, copies), out);
+  if (found)
+    LAYOUT_VERIFY(context, "list of offsets", copies, NULL, layout_verify_offsets(copies, out));
+  return found;
 }
 
 // ---- The image of a layout ---------------------------------------------------------------------

@@ -69,7 +69,7 @@ static void put_expr(Printer *p, const LayoutExpr *e, int limit) {
 }
 
 const char *layout_expr_text(Context *context, const LayoutExpr *e, const Str *names, int count) {
-  Text text = text_new(&context->arena);
+  Text text = text_new(&context->lasting);
   put_expr(&(Printer){&text, names, names ? count : 0}, e, 99);
   return text_string(&text);
 }
@@ -104,13 +104,13 @@ static void put_arrow(Text *text, const IndexMap *map) {
 }
 
 const char *index_map_text(Context *context, const IndexMap *map) {
-  Text text = text_new(&context->arena);
+  Text text = text_new(&context->lasting);
   put_arrow(&text, map);
   return text_string(&text);
 }
 
 const char *index_map_lambda(Context *context, const IndexMap *map) {
-  Text text = text_new(&context->arena);
+  Text text = text_new(&context->lasting);
   text_puts(&text, map->input_count + map->replica_count ? "lambda " : "lambda");
   put_inputs(&text, map, map->input_count ? ", " : "");
   text_puts(&text, ": [");
@@ -132,7 +132,7 @@ const char *layout_print_lambda(Context *context, const Layout *layout, const ch
 }
 
 const char *layout_text_in(Context *context, const Layout *layout, const char *spelling) {
-  Text text = text_new(&context->arena);
+  Text text = text_new(&context->lasting);
   text_printf(&text, "%s in [", spelling);
   for (int i = 0; i < layout->physical_rank; i++)
     text_printf(&text, "%s%s", i ? ", " : "",
@@ -167,7 +167,7 @@ static void put_witness(Text *text, const LayoutAnswer *answer) {
 
 const char *layout_answer_text(Context *context, const LayoutAnswer *answer) {
   static const char *const verdicts[] = {"no", "yes", "undecided"};
-  Text text = text_new(&context->arena);
+  Text text = text_new(&context->lasting);
   text_puts(&text, verdicts[answer->verdict]);
   if (answer->witness) put_witness(&text, answer);
   if (answer->reason) text_printf(&text, "%s%s", answer->witness ? "; " : ": ", answer->reason);

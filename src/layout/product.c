@@ -3,12 +3,13 @@
 // of CuTe's layouts (Cecka, "CuTe Layout Representation and Algebra"), for index maps: offsets may
 // have padding, XORs, resources; axes are an ordered list instead of nested modes.
 #include "layout/walk.h"
+#include "layout/verify.h"
 
 // ---- Joining two layouts -----------------------------------------------------------------------
 
 // Facts of both; about one symbol both hold.
 static LayoutFacts both_facts(Context *context, LayoutFacts a, LayoutFacts b) {
-  LayoutFact *items = arena_array(&context->arena, LayoutFact, a.count + b.count);
+  LayoutFact *items = arena_array(&context->lasting, LayoutFact, a.count + b.count);
   int count = a.count;
   memcpy(items, a.items, sizeof *items * (size_t)a.count);
   for (int i = 0; i < b.count; i++) {
@@ -102,7 +103,13 @@ const Layout *layout_direct_sum(Context *context, const Layout *a, const Layout 
   if (a->rank + b->rank > MAX_RANK) return NULL;
   append_axes(context, &j, a, j.first_axes);
   append_axes(context, &j, b, j.second_axes);
-  return join(context, &j);
+  const Layout *made = join(context, &j);
+  layout_verify_made(context, &(LayoutMade){.what = "direct sum",
+                                            .locate = layout_locate_sum,
+                                            .layout = made,
+                                            .parts = {a, b},
+                                            .part_count = 2});
+  return made;
 }
 
 // ---- Products ----------------------------------------------------------------------------------
@@ -135,7 +142,14 @@ static bool product_axes(Context *context, const Layout *tile, const Layout *til
 const Layout *layout_product(Context *context, const Layout *tile, const Layout *tiles,
                              LayoutProduct kind) {
   Joint j = {.first = tiles, .second = tile};
-  return product_axes(context, tile, tiles, kind, &j) ? join(context, &j) : NULL;
+  const Layout *made = product_axes(context, tile, tiles, kind, &j) ? join(context, &j) : NULL;
+  layout_verify_made(context, &(LayoutMade){.what = "product",
+                                            .locate = layout_locate_product,
+                                            .layout = made,
+                                            .parts = {tile, tiles},
+                                            .part_count = 2,
+                                            .kind = kind});
+  return made;
 }
 
 // ---- Complements -------------------------------------------------------------------------------
@@ -189,6 +203,7 @@ LayoutAnswer layout_complement(Context *context, const Layout *layout, const Lay
   }
   const IndexMap *map = index_map_new(context, rank, NULL, 1, &sum, NULL, NULL, 0);
   *out = layout_try(context, map, shape, NULL, layout->facts);
+  if (*out) layout_verify_complement(context, layout, size, *out);
   return *out ? layout_said(LAYOUT_YES, LAYOUT_DIGITS, NULL)
               : layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "no bounds are known");
 }
@@ -231,6 +246,12 @@ LayoutAnswer layout_product_filled(Context *context, const Layout *tile, const L
   make_unique(context, j.names, j.rank);
   const IndexMap *map = index_map_new(context, j.rank, j.names, 1, &e, NULL, NULL, 0);
   *out = layout_try(context, map, j.shape, NULL, tile->facts);
+  layout_verify_made(context, &(LayoutMade){.what = "filled product",
+                                            .locate = layout_locate_filled,
+                                            .layout = *out,
+                                            .parts = {tile, tiles, gaps},
+                                            .part_count = 3,
+                                            .kind = kind});
   return *out ? layout_said(LAYOUT_YES, LAYOUT_DIGITS, NULL)
               : layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "no bounds are known");
 }
@@ -256,7 +277,7 @@ static const LayoutExpr *append_part(Context *context, Tiling *t, const Layout *
 
 // Axis i becomes the tile's axes and those of the rest; their places must fill it exactly.
 static LayoutAnswer tile_axis(Context *context, const Layout *layout, int i, const Layout *tiler,
-                              Tiling *t) {
+                              Tiling *t, const Layout **rest_out) {
   const Layout *rest;
   int64_t tile;
   LayoutAnswer answer = layout_complement(context, tiler, layout->shape[i], &rest);
@@ -273,12 +294,17 @@ static LayoutAnswer tile_axis(Context *context, const Layout *layout, int i, con
   const LayoutExpr *inside = append_part(context, t, tiler, layout->map->inputs[i]);
   const LayoutExpr *outside = append_part(context, t, rest, layout->map->inputs[i]);
   t->axes[i] = layout_binary(context, LAYOUT_ADD, inside, outside);
+  *rest_out = rest;
   return answer;
 }
 
 LayoutAnswer layout_tile(Context *context, const Layout *layout, const Layout *const *tilers,
                          const Layout **out) {
   Tiling t = {.rank = 0};
+  LayoutMade made = {.what = "tiling",
+                     .locate = layout_locate_tiled,
+                     .parts = {layout},
+                     .part_count = 2 * layout->rank + 1};
   const LayoutExpr *outputs[MAX_RANK];
   const IndexMap *map = layout->map;
   *out = NULL;
@@ -286,7 +312,8 @@ LayoutAnswer layout_tile(Context *context, const Layout *layout, const Layout *c
     return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "elements lie in several places");
   for (int i = 0; i < layout->rank; i++) {
     if (tilers[i]) {
-      LayoutAnswer answer = tile_axis(context, layout, i, tilers[i], &t);
+      made.parts[2 * i + 1] = tilers[i];
+      LayoutAnswer answer = tile_axis(context, layout, i, tilers[i], &t, &made.parts[2 * i + 2]);
       if (answer.verdict != LAYOUT_YES) return answer;
       continue;
     }
@@ -299,7 +326,8 @@ LayoutAnswer layout_tile(Context *context, const Layout *layout, const Layout *c
   make_unique(context, t.names, t.rank);
   map = index_map_new(context, t.rank, t.names, map->output_count, outputs, map->resources,
                       map->separators, map->separator_count);
-  *out = layout_try(context, map, t.shape, layout->physical, layout->facts);
+  *out = made.layout = layout_try(context, map, t.shape, layout->physical, layout->facts);
+  layout_verify_made(context, &made);
   return *out ? layout_said(LAYOUT_YES, LAYOUT_DIGITS, NULL)
               : layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "no bounds are known");
 }
@@ -327,9 +355,8 @@ static LayoutAnswer divide_left(Context *context, const Layout *a, const Layout 
   LayoutAnswer answer = layout_inverse(context, a, &inverse);
   if (answer.verdict != LAYOUT_YES) return answer;
   const IndexMap *map = index_map_compose(context, inverse.map, b->map);
-  for (int i = 0; i < map->output_count; i++)
-    outputs[i] = b->is_static ? layout_expr_simplify(context, map->outputs[i], b->extents, b->rank)
-                              : map->outputs[i];
+  layout_box_simplify(context, b->facts, b->shape, b->rank, map->outputs, map->output_count,
+                      outputs);
   out->map = index_map_with_outputs(context, map, outputs);
   if (!inverse.padding) return answer;
   const LayoutExpr *padding =
@@ -342,7 +369,9 @@ static LayoutAnswer divide_left(Context *context, const Layout *a, const Layout 
 LayoutAnswer layout_divide_left(Context *context, const Layout *a, const Layout *b,
                                 LayoutInverse *out) {
   LayoutAnswer answer = divide_left(context, a, b, out);
-  if (answer.verdict == LAYOUT_YES && !a->map->replica_count)
+  if (answer.verdict != LAYOUT_YES) return answer;
+  layout_verify_divided(context, a, b, out, true);
+  if (!a->map->replica_count)
     LAYOUT_VERIFY(context, "left quotient", a, b,
                   layout_divide_left_certificate(context, a, b, out));
   return answer;

@@ -23,7 +23,7 @@ LayoutReader layout_reader_new(Context *context, const LayoutSource *source,
 static SourcePos pos_of(LayoutReader *r, const char *from, const char *to) {
   if (!r->base.file) {
     size_t size = (size_t)(r->end - r->text);
-    const char *text = arena_printf(&r->context->arena, "%.*s", (int)size, r->text);
+    const char *text = arena_printf(&r->context->lasting, "%.*s", (int)size, r->text);
     r->base.file = source_file_new(r->context, "<layout>", text, size);
   }
   SourcePos pos = r->base;

@@ -5,6 +5,7 @@
 // refined to bits, where each is an XOR of what the bits contribute.
 #include "layout/refine.h"
 #include "layout/form.h"
+#include "layout/verify.h"
 
 #include <stdlib.h>
 
@@ -101,7 +102,7 @@ typedef struct Chain {
 static const char *axis_factors(const Floors *f, const Layout *box, int axis, int begin, int end,
                                 int parts, Chain *out) {
   Context *context = f->context;
-  const LayoutExpr **weights = arena_array(&context->arena, const LayoutExpr *, parts);
+  const LayoutExpr **weights = arena_array(&context->lasting, const LayoutExpr *, parts);
   int64_t cut = 1;
   int first = out->count;
   for (int k = 0; k < parts; k++) weights[k] = layout_const(context, 0);
@@ -117,7 +118,7 @@ static const char *axis_factors(const Floors *f, const Layout *box, int axis, in
     out->factors[out->count++] =
         (LayoutFactor){axis, cut, next ? layout_const(context, next / cut) : NULL, weights};
     if (!next) break;
-    const LayoutExpr **above = arena_array(&context->arena, const LayoutExpr *, parts);
+    const LayoutExpr **above = arena_array(&context->lasting, const LayoutExpr *, parts);
     for (int k = 0; k < parts; k++)
       above[k] = polynomial(f, times(context, weights[k], layout_const(context, next / cut)));
     weights = above;
@@ -181,7 +182,7 @@ static bool is_bitwise(Context *context, const Layout *part, const Chain *bits, 
 
 static bool read_bit(Context *context, const Layout *const *parts, int count, int axis, int64_t cut,
                      Chain *out) {
-  const LayoutExpr **weights = arena_array(&context->arena, const LayoutExpr *, count);
+  const LayoutExpr **weights = arena_array(&context->lasting, const LayoutExpr *, count);
   for (int k = 0; k < count; k++) {
     int64_t index[MAX_RANK] = {0}, origin, value;
     const LayoutExpr *offset = layout_offset_expr(context, parts[k]);
@@ -247,10 +248,10 @@ LayoutAnswer layout_refine_parts(Context *context, const Layout *const *parts, i
     answer = layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "an index is no digit of an axis");
   if (answer.reason && sums && size) answer.verdict = fixed ? LAYOUT_NO : LAYOUT_UNDECIDED;
   if (answer.verdict == LAYOUT_YES)
-    *out = (LayoutRefinement){
-        chain->count,
-        arena_copy(&context->arena, chain->factors, sizeof *chain->factors * (size_t)chain->count),
-        !sums};
+    *out = (LayoutRefinement){chain->count,
+                              arena_copy(&context->lasting, chain->factors,
+                                         sizeof *chain->factors * (size_t)chain->count),
+                              !sums};
   arena_reset(&context->scratch, mark);
   return answer;
 }
@@ -268,10 +269,26 @@ static LayoutAnswer refine(Context *context, const Layout *a, const Layout *b,
   return layout_refine_parts(context, parts, 2, out);
 }
 
+static bool is_refinement(Context *context, const Layout *a, const Layout *b, const Instance *at,
+                          const void *answer) {
+  LayoutRefinement one = *(const LayoutRefinement *)answer;
+  LayoutFactor *factors = arena_array(&context->lasting, LayoutFactor, one.count);
+  for (int i = 0; i < one.count; i++) {
+    const LayoutExpr **weights = arena_array(&context->lasting, const LayoutExpr *, 2);
+    factors[i] = one.factors[i];
+    factors[i].extent = layout_instantiate(context, factors[i].extent, at->values, at->count);
+    for (int k = 0; k < 2; k++)
+      weights[k] = layout_instantiate(context, factors[i].weights[k], at->values, at->count);
+    factors[i].weights = weights;
+  }
+  one.factors = factors;
+  return layout_refine_certificate(context, a, b, &one);
+}
+
 LayoutAnswer layout_refine(Context *context, const Layout *a, const Layout *b,
                            LayoutRefinement *out) {
   LayoutAnswer answer = refine(context, a, b, out);
   if (answer.verdict == LAYOUT_YES)
-    LAYOUT_VERIFY(context, "refinement", a, b, layout_refine_certificate(context, a, b, out));
+    layout_verify_result(context, "refinement", a, b, is_refinement, out);
   return answer;
 }

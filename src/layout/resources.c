@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layouts whose physical axes lie on several resources: the part on one of them, and the strides
 // and vectors of memory alone.
-#include "layout/internal.h"
+#include "layout/verify.h"
 
 bool layout_is_plain(const Layout *layout) {
   for (int i = 0; i < layout->physical_rank; i++)
@@ -28,7 +28,15 @@ static const Layout *part_of(Context *context, const Layout *layout, Str resourc
 }
 
 const Layout *layout_on_resource(Context *context, const Layout *layout, Str resource) {
-  return part_of(context, layout, resource, true);
+  const Layout *made = part_of(context, layout, resource, true);
+  if (resource || !layout_is_plain(layout))
+    layout_verify_made(context, &(LayoutMade){.what = "part on a resource",
+                                              .locate = layout_locate_part,
+                                              .layout = made,
+                                              .parts = {layout},
+                                              .part_count = 1,
+                                              .resource = resource});
+  return made;
 }
 
 // A step on an axis has a stride where it stays on its lane, register, ….

@@ -3,6 +3,7 @@
 // itself a step (or a place in the vector) further on, decided on the box of the indices that have
 // one. So XORs, offsets and derived bases are exact at any extent, and symbols are carried.
 #include "layout/form.h"
+#include "layout/verify.h"
 
 static const LayoutExpr *add(Context *context, const LayoutExpr *a, const LayoutExpr *b) {
   return layout_binary(context, LAYOUT_ADD, a, b);

@@ -335,7 +335,7 @@ static bool find_digits(LayoutReader *r, const Sharding *s, int rank, const Layo
   }
   if (!s->has_shards && r->shape) return digits[0] = row_major(r, rank), true;
   if (!is_shape(&s->shards, r->shape, rank)) return cut_shape(r, s, digits);
-  out->shape = arena_copy(&r->context->arena, shape, sizeof *shape * (size_t)rank);
+  out->shape = arena_copy(&r->context->lasting, shape, sizeof *shape * (size_t)rank);
   return true;
 }
 
@@ -412,7 +412,7 @@ static bool named_in_order(const Placement *p) {
 }
 
 static const char *sharding_text(Context *context, const Layout *layout, const Placement *p) {
-  Text text = text_new(&context->arena);
+  Text text = text_new(&context->lasting);
   const IndexMap *map = layout->map;
   int shards = 0;
   bool in_order = named_in_order(p);
@@ -455,7 +455,7 @@ static const char *composed_text(Context *context, const Layout *layout) {
       !layout_swizzled_placement(context, layout, &s, &p))
     return NULL;
   return arena_printf(
-      &context->arena, "ComposeLayout(%lld, %lld, %lld, TileLayout(%s)%s)", (long long)s.base,
+      &context->lasting, "ComposeLayout(%lld, %lld, %lld, TileLayout(%s)%s)", (long long)s.base,
       (long long)s.bits, (long long)(s.shift < 0 ? -s.shift : s.shift),
       sharding_text(context, layout, &p), s.shift < 0 ? ", swizzle_inner=False" : "");
 }

@@ -2,6 +2,7 @@
 // Slices: the layout of a box of the tensor in the same memory. Its map always exists; offset and
 // strides exist when the offset is affine on the box and nothing changes lane or device there.
 #include "layout/poly.h"
+#include "layout/verify.h"
 
 // The box as a map from its indices to the tensor's; NULL where it is not proved to stay inside.
 static const IndexMap *box_map(Context *context, const Layout *layout, const LayoutExpr *const *low,
@@ -84,7 +85,7 @@ static const Layout *view_of(Context *context, const Layout *slice) {
 // The only affine function that the offset can be on the box.
 static const LayoutExpr *affine(Context *context, const Layout *view, LayoutSlice *out) {
   const LayoutExpr *e = view->map->outputs[0], *sum;
-  const LayoutExpr **strides = arena_array(&context->arena, const LayoutExpr *, view->rank);
+  const LayoutExpr **strides = arena_array(&context->lasting, const LayoutExpr *, view->rank);
   const LayoutExpr *zero = layout_const(context, 0);
   sum = value_near_origin(context, e, view->rank, -1);
   sum = out->offset = layout_difference(context, view->facts, sum, zero);
@@ -154,11 +155,18 @@ LayoutAnswer layout_slice(Context *context, const Layout *layout, const LayoutEx
   int64_t size;
   if (layout_logical_size(out->layout, &size) && size == 0) {
     out->offset = layout_const(context, 0);
-    const LayoutExpr **strides = arena_array(&context->arena, const LayoutExpr *, layout->rank);
+    const LayoutExpr **strides = arena_array(&context->lasting, const LayoutExpr *, layout->rank);
     for (int i = 0; i < layout->rank; i++) strides[i] = out->offset;
     out->strides = strides;
     return layout_said(LAYOUT_YES, LAYOUT_DIGITS, NULL);
   }
+  layout_verify_made(context, &(LayoutMade){.what = "slice",
+                                            .locate = layout_locate_slice,
+                                            .layout = out->layout,
+                                            .parts = {layout},
+                                            .part_count = 1,
+                                            .low = low,
+                                            .step = step});
   LayoutAnswer answer = view_answer(context, out);
   LAYOUT_VERIFY(context, "slice", layout, NULL,
                 !out->layout->is_static ||
@@ -166,27 +174,78 @@ LayoutAnswer layout_slice(Context *context, const Layout *layout, const LayoutEx
   return answer;
 }
 
+static const Layout *with_outputs(Context *context, const Layout *layout,
+                                  const LayoutExpr *const *shape, int rank,
+                                  const LayoutExpr *const *outputs) {
+  const IndexMap *map = layout->map;
+  map = index_map_replicated(context, rank, map->replica_count, NULL, map->replicas,
+                             map->output_count, outputs, map->resources, map->separators,
+                             map->separator_count);
+  return layout_try(context, map, shape, layout->physical, layout->facts);
+}
+
+// `axes` of the layout's own box in terms of those of `box`, which begins with the new shape. Not
+// everything that is simpler is proved to stay in the physical shape.
+static const Layout *reshaped(Context *context, const Layout *layout, const LayoutExpr *const *box,
+                              int rank, const LayoutExpr *const *axes) {
+  const LayoutExpr *outputs[MAX_RANK], *simple[MAX_RANK];
+  int count = layout->physical_rank;
+  for (int i = 0; i < count; i++)
+    outputs[i] =
+        layout_expr_substitute(context, layout->map->outputs[i], axes, layout_box_rank(layout));
+  layout_box_simplify(context, layout->facts, box, rank + layout->map->replica_count, outputs,
+                      count, simple);
+  const Layout *made = with_outputs(context, layout, box, rank, simple);
+  return made ? made : with_outputs(context, layout, box, rank, outputs);
+}
+
 const Layout *layout_reshape(Context *context, const Layout *layout, const LayoutExpr *const *shape,
                              int rank) {
-  const LayoutExpr *ordinal = layout_const(context, 0), *axes[MAX_RANK], *outputs[MAX_RANK];
-  const LayoutExpr *size = layout_const(context, 1);
-  if (rank > MAX_RANK || layout->map->replica_count) return NULL;
+  const LayoutExpr *ordinal = layout_const(context, 0), *axes[MAX_RANK], *simple[MAX_RANK];
+  const LayoutExpr *size = layout_const(context, 1), *own = size, *box[MAX_RANK];
+  int copies = layout->map->replica_count;
+  if (rank + copies > MAX_RANK) return NULL;
   for (int i = rank - 1; i >= 0; i--) {
     const LayoutExpr *part = layout_binary(context, LAYOUT_MUL, layout_axis(context, i), size);
     ordinal = layout_binary(context, LAYOUT_ADD, part, ordinal);
     size = layout_binary(context, LAYOUT_MUL, shape[i], size);
+    box[i] = shape[i];
   }
-  const LayoutExpr *own = layout_const(context, 1);
   for (int i = layout->rank - 1; i >= 0; i--) {
-    axes[i] = layout_binary(context, LAYOUT_DIV, ordinal, own);
-    if (i) axes[i] = layout_binary(context, LAYOUT_MOD, axes[i], layout->shape[i]);
+    axes[i] = i ? layout_binary(context, LAYOUT_MOD, ordinal, layout->shape[i]) : ordinal;
+    ordinal = layout_binary(context, LAYOUT_DIV, ordinal, layout->shape[i]);
     own = layout_binary(context, LAYOUT_MUL, layout->shape[i], own);
   }
+  for (int i = 0; i < copies; i++) {
+    axes[layout->rank + i] = layout_axis(context, rank + i);
+    box[rank + i] = layout->shape[layout->rank + i];
+  }
   if (!layout_symbolic_same_extent(context, layout->facts, own, size)) return NULL;
-  for (int i = 0; i < layout->physical_rank; i++)
-    outputs[i] = layout_expr_substitute(context, layout->map->outputs[i], axes, layout->rank);
-  const IndexMap *map = layout->map;
-  map = index_map_new(context, rank, NULL, map->output_count, outputs, map->resources,
-                      map->separators, map->separator_count);
-  return layout_try(context, map, shape, layout->physical, layout->facts);
+  layout_box_simplify(context, layout->facts, box, rank + copies, axes, layout->rank + copies,
+                      simple);
+  const Layout *made = reshaped(context, layout, box, rank, simple);
+  if (!made) made = reshaped(context, layout, box, rank, axes);
+  layout_verify_made(context, &(LayoutMade){.what = "reshaped layout",
+                                            .locate = layout_locate_reshaped,
+                                            .layout = made,
+                                            .parts = {layout},
+                                            .part_count = 1});
+  return made;
+}
+
+const Layout *layout_simplified(Context *context, const Layout *layout) {
+  const LayoutExpr *outputs[MAX_RANK];
+  if (layout_box_rank(layout) > MAX_RANK) return layout;
+  layout_box_simplify(context, layout->facts, layout->shape, layout_box_rank(layout),
+                      layout->map->outputs, layout->physical_rank, outputs);
+  const IndexMap *map = index_map_with_outputs(context, layout->map, outputs);
+  const Layout *made =
+      map == layout->map ? layout
+                         : layout_try(context, map, layout->shape, layout->physical, layout->facts);
+  layout_verify_made(context, &(LayoutMade){.what = "simplified layout",
+                                            .locate = layout_locate_same,
+                                            .layout = made,
+                                            .parts = {layout},
+                                            .part_count = 1});
+  return made ? layout_with_padding(context, made, layout->padding) : layout;
 }

@@ -3,6 +3,7 @@
 // them: what a printer gives is read back and must be an equal layout, so a printer need not prove
 // anything.
 #include "layout/parse.h"
+#include "layout/verify.h"
 
 #include <ctype.h>
 
@@ -208,7 +209,7 @@ static bool read_extents(LayoutReader *r, Spelled *out) {
   for (bool more = !layout_reader_accept(r, "]"); more; more = layout_reader_more(r, ']')) {
     const LayoutExpr *e = layout_reader_expr(r, false);
     if (!e) return false;
-    array_push(&r->context->arena, &extents, e);
+    array_push(&r->context->lasting, &extents, e);
   }
   out->physical = extents.items;
   out->physical_count = extents.count;
@@ -254,7 +255,8 @@ bool layout_spelling_read(Context *context, const LayoutSource *source,
   const char *near =
       layout_suggestion(context, source, shape, allow_extents, r.error_from, r.error_to);
   if (near)
-    error->message = arena_printf(&context->arena, "%s; did you mean `%s`?", error->message, near);
+    error->message =
+        arena_printf(&context->lasting, "%s; did you mean `%s`?", error->message, near);
   return false;
 }
 
@@ -318,8 +320,8 @@ const LayoutExpr *const *layout_shape_of(Context *context, const LayoutSource *s
   *rank = spelled.map->input_count;
   *said = spelled.shape || !*rank;
   if (spelled.shape) return spelled.shape;
-  const LayoutExpr **symbols = arena_array(&context->arena, const LayoutExpr *, *rank + 1);
-  const LayoutExpr **shape = arena_array(&context->arena, const LayoutExpr *, *rank + 1);
+  const LayoutExpr **symbols = arena_array(&context->lasting, const LayoutExpr *, *rank + 1);
+  const LayoutExpr **shape = arena_array(&context->lasting, const LayoutExpr *, *rank + 1);
   for (int i = 0; i < *rank; i++) {
     symbols[i] = layout_symbol(context, extent_name(context, spelled.map, i, symbols));
     shape[i] = defined(source, symbols[i]);
@@ -336,8 +338,16 @@ const Layout *layout_flattened(Context *context, const Layout *layout) {
   const IndexMap *map = layout->map;
   map = index_map_new(context, map->input_count, map->inputs, count,
                       layout_group_indices(context, layout), NULL, marks, count - 1);
-  return layout_new(context, map, layout->shape, layout_group_extents(context, layout),
-                    layout->facts, layout->padding, (SourcePos){0});
+  const Layout *made =
+      layout_try(context, map, layout->shape, layout_group_extents(context, layout), layout->facts);
+  if (!made) return NULL;
+  made = layout_with_padding(context, made, layout->padding);
+  layout_verify_made(context, &(LayoutMade){.what = "flattened layout",
+                                            .locate = layout_locate_flat,
+                                            .layout = made,
+                                            .parts = {layout},
+                                            .part_count = 1});
+  return made;
 }
 
 const char *layout_memory_alone(Context *context, const Layout *layout, const char *who) {
@@ -381,7 +391,8 @@ static const char *flat_hint(Context *context, const Layout *layout, LayoutSpell
   if (!layout->is_static || !layout_is_plain(layout) || layout->map->separator_count ||
       layout->physical_rank < 2)
     return NULL;
-  return layout_spell(context, layout_flattened(context, layout), spelling, &why);
+  const Layout *flat = layout_flattened(context, layout);
+  return flat ? layout_spell(context, flat, spelling, &why) : NULL;
 }
 
 const char *layout_spell(Context *context, const Layout *layout, LayoutSpelling spelling,

@@ -14,6 +14,7 @@
 // h(v) = 1, one functional h of each forbidden subspace's annihilator, with backtracking.
 #include "layout/banks.h"
 #include "layout/points.h"
+#include "layout/verify.h"
 
 enum { MAX_OFFSET_BITS = 62, MAX_ACCESSES = 8, MAX_TRIES = 20000 };
 
@@ -388,7 +389,7 @@ static const Layout *swizzled(Context *context, const Layout *layout, const Inde
 
 static void finish(Solver *s, const Layout *layout, Space banks, LayoutSwizzle *out) {
   Context *context = s->context;
-  uint64_t unit_rows[64], *rows = arena_array(&context->arena, uint64_t, s->offset_bits);
+  uint64_t unit_rows[64], *rows = arena_array(&context->lasting, uint64_t, s->offset_bits);
   matrix_of(banks, s->problem.bits, unit_rows);
   for (int i = 0; i < s->offset_bits; i++)
     rows[i] = i < s->unit_bits ? (uint64_t)1 << i : unit_rows[i - s->unit_bits] << s->unit_bits;
@@ -397,8 +398,8 @@ static void finish(Solver *s, const Layout *layout, Space banks, LayoutSwizzle *
   out->map = index_map_new(context, 1, &name, 1, &e, NULL, NULL, 0);
   out->rows = rows;
   out->bits = s->offset_bits;
-  int64_t *waves = arena_array(&context->arena, int64_t, s->count);
-  int64_t *bound = arena_array(&context->arena, int64_t, s->count);
+  int64_t *waves = arena_array(&context->lasting, int64_t, s->count);
+  int64_t *bound = arena_array(&context->lasting, int64_t, s->count);
   for (int k = 0; k < s->count; k++) {
     waves[k] = waves_of(s, k, conflict_dim(&s->problem.steps[k], &banks));
     bound[k] = waves_of(s, k, bound_dim(s, k));

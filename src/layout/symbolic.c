@@ -286,6 +286,23 @@ static const Sum *divide_xor(Box *box, const Sum *a, const Poly *y) {
   return out;
 }
 
+// ⌊(g·v + r)/(g·m)⌋ = ⌊v/m⌋ where 0 <= r < g; g is a coefficient.
+static const Sum *divide_by_factor(Box *box, const Sum *a, const Poly *y) {
+  Polys *s = box->polys;
+  for (int i = 0; i < a->count; i++) {
+    const Poly *g = a->parts[i].coefficient, *m, *left;
+    const Sum *q, *r;
+    int64_t c;
+    if ((layout_poly_is_const(g, &c) && c == 1) || !layout_poly_positive(s, g)) continue;
+    layout_poly_divide(s, y, g, &m, &left);
+    if (!m || !left || !layout_poly_is_zero(left) || !split_parts(box, a, g, false, &q, &r))
+      continue;
+    const Sum *v = quotient(box, q, r, g);
+    if (v) return layout_sum_divide(box, v, m);
+  }
+  return NULL;
+}
+
 static bool has_negative(const Sum *a) {
   for (int i = 0; i < a->count; i++)
     if (a->parts[i].coefficient->terms[0].coefficient < 0) return true;
@@ -300,6 +317,7 @@ const Sum *layout_sum_divide(Box *box, const Sum *a, const Poly *y) {
   if (has_negative(a) && split_parts(box, a, y, false, &q, &r) && (exact = quotient(box, q, r, y)))
     return exact;
   const Sum *top = divide_xor(box, rest, y);
+  if (!top) top = divide_by_factor(box, rest, y);
   return layout_sum_plus(box, whole, top ? top : floor_sum(box, rest, y), 1);
 }
 

@@ -153,7 +153,7 @@ static const char *serve_all(Symbolic *s) {
 
 static const int64_t *index_of(Context *context, const LayoutAccess *access, int64_t ordinal) {
   int rank = access->lanes->input_count;
-  int64_t *index = arena_array(&context->arena, int64_t, rank);
+  int64_t *index = arena_array(&context->lasting, int64_t, rank);
   for (int i = rank - 1; i >= 0; i--) {
     index[i] = ordinal % access->extents[i];
     ordinal /= access->extents[i];

@@ -349,3 +349,26 @@ const LayoutExpr *layout_sum_expr(Box *box, const Sum *a) {
   if (!constant) return NULL;
   return sum ? layout_expr(context, LAYOUT_ADD, sum, constant, NULL) : constant;
 }
+
+void layout_box_simplify(Context *context, LayoutFacts facts, const LayoutExpr *const *shape,
+                         int rank, const LayoutExpr *const *exprs, int count,
+                         const LayoutExpr **out) {
+  int64_t extents[MAX_RANK];
+  bool is_static = rank <= MAX_RANK;
+  for (int i = 0; i < rank && is_static; i++) {
+    is_static = is_const(shape[i]);
+    extents[i] = shape[i]->value;
+  }
+  if (is_static) return layout_exprs_simplify(context, exprs, count, extents, rank, out);
+  ArenaMark mark = arena_mark(&context->scratch);
+  Polys polys = layout_polys_new(context, facts);
+  Box box;
+  const Sum *axes[MAX_RANK];
+  bool boxed = rank <= MAX_RANK && layout_box_init(&box, &polys, shape, rank, axes);
+  for (int i = 0; i < count; i++) {
+    const Sum *value = boxed ? layout_sum_of(&box, exprs[i], axes) : NULL;
+    const LayoutExpr *e = value ? layout_sum_expr(&box, value) : NULL;
+    out[i] = e && layout_expr_size(e) <= layout_expr_size(exprs[i]) ? e : exprs[i];
+  }
+  arena_reset(&context->scratch, mark);
+}

@@ -149,7 +149,7 @@ bool layout_read_torch(LayoutReader *r, Spelled *out) {
   }
   const LayoutExpr *start = layout_const(context, s->offset.count == 1 ? s->offset.items[0] : 0);
   e = layout_binary(context, LAYOUT_ADD, e, start);
-  out->shape = arena_copy(&context->arena, extents, sizeof *extents * (size_t)s->size.count);
+  out->shape = arena_copy(&context->lasting, extents, sizeof *extents * (size_t)s->size.count);
   out->map = index_map_new(context, s->size.count, NULL, 1, &e, NULL, NULL, 0);
   return true;
 }
@@ -189,7 +189,7 @@ const char *layout_print_torch(Context *context, const Layout *layout, const cha
   int64_t strides[MAX_RANK], start;
   *why = layout_one_memory_axis(context, layout, "PyTorch");
   if (*why || !find_strides(context, layout, strides, &start, why)) return NULL;
-  Text text = text_new(&context->arena);
+  Text text = text_new(&context->lasting);
   text_puts(&text, "size=");
   put_tuple(&text, layout->extents, layout->rank);
   text_puts(&text, " stride=");

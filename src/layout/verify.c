@@ -2,7 +2,8 @@
 // Builds that verify check every answer about small layouts: by its certificate where it has one,
 // by all points where it is a count, on instances where the extents are symbolic.
 #include "config.h"
-#include "layout/internal.h"
+#include "layout/banks.h"
+#include "layout/verify.h"
 
 #include <stdlib.h>
 
@@ -36,9 +37,14 @@ static int64_t work_of(const Layout *layout) {
   return fits && layout_map_is_plain(layout->map) ? points + WORK_EACH : -1;
 }
 
-bool layout_verify_begin(Context *context, const Layout *a, const Layout *b) {
+bool layout_verify_open(Context *context) {
   LayoutTable *table = PLEAT_VERIFY_EACH ? layout_table(context) : NULL;
-  if (!table || table->verifying || table->verified > MAX_WORK) return false;
+  return table && !table->verifying && table->verified <= MAX_WORK;
+}
+
+bool layout_verify_begin(Context *context, const Layout *a, const Layout *b) {
+  if (!layout_verify_open(context)) return false;
+  LayoutTable *table = layout_table(context);
   int64_t work = work_of(a), more = b ? work_of(b) : 0;
   if (work < 0 || more < 0) return false;
   table->verified += work + more;
@@ -52,13 +58,9 @@ void layout_verify_end(Context *context, const char *what, const Layout *a, bool
 
 // ---- Certificates ------------------------------------------------------------------------------
 
-// A no without a witness may be of shapes or ranks; of copies it says no more than the element.
-static bool has_certificate(LayoutAsk question, const Layout *a, const Layout *b,
-                            const LayoutAnswer *answer) {
-  bool copies = a->map->replica_count || (b && b->map->replica_count);
-  if (answer->verdict == LAYOUT_YES) return !copies || question != LAYOUT_ASK_INVERSE;
-  return answer->verdict == LAYOUT_NO && answer->witness &&
-         (!copies || question == LAYOUT_ASK_EQUAL || question == LAYOUT_ASK_ONTO);
+// A no without a witness is of shapes or ranks, or that elements lie in several places.
+static bool has_certificate(const LayoutAnswer *answer) {
+  return answer->verdict == LAYOUT_YES || answer->witness;
 }
 
 static LayoutAnswer ask(Context *context, LayoutAsk question, const Layout *a, const Layout *b) {
@@ -100,9 +102,23 @@ void layout_verify_answer(Context *context, LayoutAsk question, const Layout *a,
   if (!PLEAT_VERIFY_EACH || answer->verdict == LAYOUT_UNDECIDED) return;
   if (!fixed && !layout_table(context)->verifying)
     return verify_instances(context, question, a, b, answer);
-  if (!has_certificate(question, a, b, answer)) return;
+  if (!has_certificate(answer)) return;
   LAYOUT_VERIFY(context, layout_answer_text(context, answer), a, b,
                 layout_certificate(context, question, a, b, answer) != NULL);
+}
+
+void layout_verify_result(Context *context, const char *what, const Layout *a, const Layout *b,
+                          LayoutHolds *holds, const void *answer) {
+  bool fixed = a->is_static && (!b || b->is_static);
+  if (!layout_verify_open(context)) return;
+  for (int i = 0; i < (fixed ? 1 : 3); i++) {
+    Instance x = {.layout = a}, y = {.layout = b};
+    if (!fixed && (!layout_instance(context, a, i, &x) ||
+                   (b && !layout_instance_at(context, b, x.values, x.count, &y))))
+      continue;
+    LAYOUT_VERIFY(context, what, x.layout, y.layout,
+                  holds(context, x.layout, y.layout, &x, answer));
+  }
 }
 
 // ---- Points ------------------------------------------------------------------------------------
@@ -120,7 +136,7 @@ static int64_t *offsets_of(Context *context, const Layout *layout, const int64_t
   int64_t index[MAX_RANK], size = 1;
   for (int i = 0; i < copies->rank; i++)
     size *= extent && i < layout->rank ? extent[i] : copies->extents[i];
-  int64_t *out = arena_array(&context->arena, int64_t, size + 1);
+  int64_t *out = arena_array(&context->lasting, int64_t, size + 1);
   for (int64_t n = *count = 0; n < size; n++) {
     int64_t rest = n;
     for (int i = copies->rank - 1; i >= 0; i--) {
@@ -134,17 +150,25 @@ static int64_t *offsets_of(Context *context, const Layout *layout, const int64_t
   return out;
 }
 
+// Whether the runs that are shown begin with this one, number `count`.
+static bool shows(const LayoutRuns *runs, int64_t count, int64_t first, int64_t end) {
+  return count >= runs->shown ||
+         (runs->runs[count].first == first && runs->runs[count].count == end - first);
+}
+
 bool layout_verify_lines(Context *context, const Layout *layout, const int64_t *low,
                          const int64_t *extent, LayoutLineSize size, const LayoutRuns *runs) {
-  int64_t count, total = 0, run_count = 0, end = -1, line = size.line_bytes * 8;
+  int64_t count, total = 0, run_count = 0, begin = 0, end = 0, line = size.line_bytes * 8;
   const int64_t *offsets = offsets_of(context, layout, low, extent, &count);
   for (int64_t i = 0; i < count; i++) {
     int64_t bit = offsets[i] * size.element_bits + size.base_bytes * 8;
-    int64_t first = bit / line, last = (bit + size.element_bits - 1) / line;
-    run_count += !i || first > end + 1;
-    total += last - MAX_OF(first - 1, end);
-    end = last;
+    int64_t first = bit / line, next = (bit + size.element_bits - 1) / line + 1;
+    if (i && first > end && !shows(runs, run_count++, begin, end)) return false;
+    if (!i || first > end) begin = end = first;
+    total += next - end;
+    end = next;
   }
+  if (count && !shows(runs, run_count++, begin, end)) return false;
   return total == runs->total && run_count == runs->run_count;
 }
 
@@ -154,7 +178,7 @@ bool layout_verify_padding(Context *context, const Layout *layout, const LayoutR
   if (!layout_physical_size(layout_on_resource(context, layout, NULL), &places)) return false;
   for (int64_t i = 0; i <= count; i++) {
     int64_t at = i < count ? offsets[i] : places;
-    run_count += at > next;
+    if (at > next && !shows(runs, run_count++, next, at)) return false;
     total += MAX_OF(at - next, (int64_t)0);
     next = at + 1;
   }
@@ -203,4 +227,52 @@ bool layout_verify_still(Context *context, const Layout *from, const Layout *to,
     still += same;
   }
   return plan->copies == size && plan->still == still;
+}
+
+// ---- Banks -------------------------------------------------------------------------------------
+
+// The words that the lanes of one phase want: of one bank the most, and all.
+typedef struct Phase {
+  int64_t most, words;
+} Phase;
+
+static Phase count_words(int64_t *words, int64_t count, int64_t bank_count) {
+  Phase phase = {0};
+  qsort(words, (size_t)count, sizeof *words, compare_numbers);
+  for (int64_t i = 0; i < count; i++)
+    if (!i || words[i] != words[i - 1]) words[phase.words++] = words[i];
+  for (int64_t i = 0; i < phase.words; i++) {
+    int64_t same = 0;
+    for (int64_t j = 0; j < phase.words; j++) same += (words[i] - words[j]) % bank_count == 0;
+    phase.most = MAX_OF(phase.most, same);
+  }
+  return phase;
+}
+
+bool layout_verify_conflicts(Context *context, const Layout *layout, const LayoutAccess *access,
+                             LayoutBanks banks, const LayoutConflicts *found) {
+  const Layout *memory = layout_on_resource(context, layout, NULL);
+  int64_t phase = layout_access_phase(access, banks), width = layout_access_width(access, banks);
+  int64_t lane_index[MAX_RANK], index[MAX_RANK], offset, size = 1, word = banks.bank_bytes * 8;
+  int64_t degree = 0, waves = 0, total = 0, rank = access->lanes->input_count, count = 0;
+  for (int i = 0; i < rank; i++) size *= access->extents[i];
+  int64_t lanes = access->extents[rank - 1];
+  int64_t *words = arena_array(&context->lasting, int64_t, phase * (width / word + 2));
+  for (int64_t n = 0; n < size; n++) {
+    layout_index_at(access->extents, (int)rank, n, lane_index);
+    if (!index_map_apply(access->lanes, lane_index, index) ||
+        !layout_offset(memory, index, &offset))
+      return false;
+    int64_t first = offset * banks.element_bits / word;
+    int64_t last = (offset * banks.element_bits + width - 1) / word;
+    for (int64_t w = first; w <= last; w++) words[count++] = w;
+    int64_t lane = n % lanes;
+    if ((lane + 1) % phase && lane + 1 < lanes) continue;
+    Phase seen = count_words(words, count, banks.bank_count);
+    degree = MAX_OF(degree, seen.most);
+    waves += seen.most;
+    total += seen.words;
+    count = 0;
+  }
+  return found->degree == degree && found->waves == waves && found->words == total;
 }

@@ -103,7 +103,7 @@ static void say_extents(Context *context, const Axes *axes, bool say, Spelled *o
   if (!say) return;
   out->physical_count = axes->count;
   out->physical =
-      arena_copy(&context->arena, axes->extents, sizeof *axes->extents * (size_t)axes->count);
+      arena_copy(&context->lasting, axes->extents, sizeof *axes->extents * (size_t)axes->count);
 }
 
 // ---- Reading -----------------------------------------------------------------------------------
@@ -135,7 +135,7 @@ static bool read_shape(LayoutReader *r, Spelled *out, int *rank) {
       return layout_reader_error(r, from, r->at, "more than %d axes", MAX_RANK);
     extents[(*rank)++] = layout_const(r->context, extent);
   }
-  out->shape = arena_copy(&r->context->arena, extents, sizeof *extents * (size_t)*rank);
+  out->shape = arena_copy(&r->context->lasting, extents, sizeof *extents * (size_t)*rank);
   return !r->failed;
 }
 
@@ -379,7 +379,7 @@ static bool guess_tiles(const Layout *layout, const int *counts, int tiles, Tili
 }
 
 static const char *tiling_text(Context *context, const Tiling *tiling) {
-  Text text = text_new(&context->arena);
+  Text text = text_new(&context->lasting);
   text_puts(&text, "{");
   for (int i = tiling->rank - 1; i >= 0; i--)
     text_printf(&text, "%d%s", tiling->order[i], i ? "," : "");

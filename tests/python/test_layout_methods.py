@@ -1,19 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The typed questions of pleat.layout.Layout, each against NumPy at every element, and on symbols."""
 import itertools
-import os
-import pathlib
-import sys
 
 import numpy as np
 import pytest
+from built import skip_sanitized
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("PLEAT", ROOT / "build" / "pleat")).resolve().parent
-os.environ.setdefault("PLEAT_LIBRARY", str(BUILD / "libpleat.so"))
-if "asan" in BUILD.name:
-    pytest.skip("a library with sanitizers needs a process with them", allow_module_level=True)
-sys.path.insert(0, str(ROOT / "python"))
+skip_sanitized()
 pleat = pytest.importorskip("pleat")
 from pleat.layout import Layout, Place, PleatError, Undecided  # noqa: E402
 from pleat.tir import IndexMap  # noqa: E402
@@ -65,12 +58,18 @@ def test_symbolic_slices():
         BLOCKED.slice(c=(0, 7))
 
 
+def test_shapes():
+    assert Layout("n -> n", 4).shape == (4,) and Layout("NC", "2x3").shape == (2, 3)
+    with pytest.raises(TypeError):
+        Layout("n -> n", (2.5,))
+
+
 def test_reshapes():
     flat = BLOCKED.reshape(2, 6, 15)
     assert (offsets(flat).reshape(BLOCKED.shape) == offsets(BLOCKED)).all()
     assert flat.is_reshape_of(BLOCKED) and not flat.is_reshape_of(Layout("NCHW", (2, 6, 3, 5)))
     assert Layout("NCHW").reshape(["N", "C", "H*W"]).is_onto()
-    with pytest.raises(PleatError, match="as many elements"):
+    with pytest.raises(PleatError, match="number of elements"):
         BLOCKED.reshape(7)
 
 

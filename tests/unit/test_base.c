@@ -88,6 +88,29 @@ static void test_failures_return_to_the_edge(void **state) {
   context_free(context);
 }
 
+static void fail_in_a_branch(void *arg) {
+  context_branch(arg);
+  context_branch(arg);
+  diag_error(arg, (SourcePos){NULL}, "found in a branch of %s", str_intern(arg, "the tree"));
+  allocate_much(arg);
+}
+
+// Memory that branches take counts, and goes with them; what is said in them stays.
+static void test_failures_end_branches(void **state) {
+  (void)state;
+  Context *context = context_new();
+  context->memory_limit = 1 << 20;
+  for (int i = 0; i < 3; i++) {
+    assert_false(context_protect(context, fail_in_a_branch, context));
+    assert_int_equal(context->failure, FAILURE_MEMORY);
+    assert_null(context->branch);
+    assert_string_equal(context->diags.items[i].message, "found in a branch of the tree");
+  }
+  context_branch(context); // freed with the context
+  allocate_much((context->memory_limit = 0, context));
+  context_free(context);
+}
+
 static void test_reset_gives_zeroed_memory(void **state) {
   (void)state;
   Context *context = context_new();
@@ -109,9 +132,8 @@ static void test_nearest_name(void **state) {
 
 static void test_small_floats_round_trip(void **state) {
   (void)state;
-  const FloatFormat formats[] = {FLOAT_FORMAT_16,        FLOAT_FORMAT_BF16,
-                                 FLOAT_FORMAT_E4M3,      FLOAT_FORMAT_E5M2,
-                                 FLOAT_FORMAT_E4M3_FNUZ, FLOAT_FORMAT_E5M2_FNUZ,
+  const FloatFormat formats[] = {FLOAT_FORMAT_16,   FLOAT_FORMAT_BF16,      FLOAT_FORMAT_E4M3,
+                                 FLOAT_FORMAT_E5M2, FLOAT_FORMAT_E4M3_FNUZ, FLOAT_FORMAT_E5M2_FNUZ,
                                  FLOAT_FORMAT_E2M1};
   for (int i = 0; i < COUNT_OF(formats); i++) {
     uint32_t codes = UINT32_C(2) << (formats[i].exponent_bits + formats[i].mantissa_bits);
@@ -128,9 +150,8 @@ static void test_small_floats_round_trip(void **state) {
 // Between neighbours, the middle goes to the even code, and anything off it to the nearer one.
 static void test_small_floats_round_to_even(void **state) {
   (void)state;
-  const FloatFormat formats[] = {FLOAT_FORMAT_16,        FLOAT_FORMAT_BF16,
-                                 FLOAT_FORMAT_E4M3,      FLOAT_FORMAT_E5M2,
-                                 FLOAT_FORMAT_E4M3_FNUZ, FLOAT_FORMAT_E5M2_FNUZ,
+  const FloatFormat formats[] = {FLOAT_FORMAT_16,   FLOAT_FORMAT_BF16,      FLOAT_FORMAT_E4M3,
+                                 FLOAT_FORMAT_E5M2, FLOAT_FORMAT_E4M3_FNUZ, FLOAT_FORMAT_E5M2_FNUZ,
                                  FLOAT_FORMAT_E2M1};
   for (int i = 0; i < COUNT_OF(formats); i++) {
     uint32_t half = UINT32_C(1) << (formats[i].exponent_bits + formats[i].mantissa_bits);
@@ -165,6 +186,7 @@ int main(void) {
       cmocka_unit_test(test_floored_division),
       cmocka_unit_test(test_diagnostic_shows_the_line),
       cmocka_unit_test(test_failures_return_to_the_edge),
+      cmocka_unit_test(test_failures_end_branches),
       cmocka_unit_test(test_reset_gives_zeroed_memory),
       cmocka_unit_test(test_nearest_name),
       cmocka_unit_test(test_small_floats_round_trip),

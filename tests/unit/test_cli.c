@@ -165,7 +165,8 @@ static void test_tables_line_up(void **state) {
 }
 
 static void test_machine_is_what_options_leave(void **state) {
-  Cli cli = {.context = context_new(), .cpu = "sse2", .threads = 3};
+  const Command command = {.name = "run"};
+  Cli cli = {.context = context_new(), .command = &command, .cpu = "sse2", .threads = 3};
   HostMachine machine;
   assert_true(cli_machine(&cli, &machine));
   assert_int_equal(machine.level, CPU_BASELINE);

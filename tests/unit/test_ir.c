@@ -19,6 +19,30 @@ static void test_equal_expressions_are_one_node(void **state) {
   context_free(context);
 }
 
+// What was there before is found from a branch; what is new there is gone after it.
+static void test_branches_share_what_was_before(void **state) {
+  (void)state;
+  Context *context = context_new();
+  Expr *x = expr_var(context, "x", DTYPE_INT32), *three = expr_int(context, DTYPE_INT32, 3);
+  Expr *sum = expr_add(context, x, three);
+  size_t before = context->arena.used_bytes;
+  for (int round = 0; round < 3; round++) {
+    context_branch(context);
+    assert_ptr_equal(expr_add(context, x, expr_int(context, DTYPE_INT32, 3)), sum);
+    Expr *inner = expr_mul(context, sum, expr_int(context, DTYPE_INT32, 5));
+    context_branch(context);
+    assert_ptr_equal(expr_mul(context, sum, expr_int(context, DTYPE_INT32, 5)), inner);
+    assert_ptr_equal(expr_add(context, x, three), sum);
+    for (int i = 0; i < 10000; i++) expr_mul(context, inner, expr_int(context, DTYPE_INT32, i));
+    context_rejoin(context);
+    assert_ptr_equal(expr_mul(context, sum, expr_int(context, DTYPE_INT32, 5)), inner);
+    context_rejoin(context);
+  }
+  assert_int_equal(context->arena.used_bytes, before);
+  assert_ptr_equal(expr_add(context, x, three), sum);
+  context_free(context);
+}
+
 static void test_constants_fold_as_python_does(void **state) {
   (void)state;
   Context *context = context_new();
@@ -121,6 +145,7 @@ static void test_type_names_round_trip(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_equal_expressions_are_one_node),
+      cmocka_unit_test(test_branches_share_what_was_before),
       cmocka_unit_test(test_constants_fold_as_python_does),
       cmocka_unit_test(test_identities_and_vectors),
       cmocka_unit_test(test_mixed_integer_types_meet),
