@@ -166,6 +166,38 @@ def sparse_model():
     return model_of(main)
 
 
+def preview_model(main, domain):
+    model = model_of(main)
+    model.opset_import.append(helper.make_opsetid(domain, 1))
+    return model
+
+
+SCORES = graph([node("Add s,s t")], ["s"], ["t"])
+FLEX = single("FlexAttention@ai.onnx.preview q,k,v y", ["q:f1x4x3x2", "k:f1x2x5x2", "v:f1x2x5x3"],
+              scale=0.5, score_mod=SCORES, prob_mod=SCORES)
+GRAMS = graph([node("TfIdfVectorizer x y", mode="TFIDF", min_gram_length=1, max_gram_length=2,
+                    max_skip_count=1, ngram_counts=[0, 2], ngram_indexes=[2, 0, 4],
+                    pool_int64s=[1, 2, 0, 1], weights=[0.5, 1.0, 2.0, 3.0, 4.0])],
+              ["x:i2x5"], ["y"])
+STEPS = {
+    "adagrad": single("Adagrad@ai.onnx.preview.training r,t,x,g,h y,k",
+                      ["r:f", "t:i", "x:f3", "g:f3", "h:f3"], decay_factor=0.1),
+    "adam": single("Adam@ai.onnx.preview.training r,t,x,z,g,f,v,u,h,k a,b,c,d,e,l",
+                   ["r:f", "t:i"] + [f"{name}:f{size}" for names in ("xgvh", "zfuk")
+                                     for name, size in zip(names, [3] * 4)]),
+    "momentum": single("Momentum@ai.onnx.preview.training r,t,x,g,v y,w",
+                       ["r:f", "t:i", "x:f3", "g:f3", "v:f3"], mode="nesterov"),
+}
+TREES = single("TreeEnsemble@ai.onnx.ml x y", ["x:f5x2"], n_targets=2, tree_roots=[0, 1],
+               nodes_modes=weight("m:u=0,6,3"), nodes_splits=weight("p:f=1,0,2"),
+               nodes_featureids=[0, 1, 0], nodes_truenodeids=[1, 0, 2],
+               nodes_trueleafs=[0, 1, 1], nodes_falsenodeids=[2, 1, 3],
+               nodes_falseleafs=[0, 1, 1], leaf_targetids=[0, 1, 1, 0],
+               leaf_weights=weight("w:f=1,2,3,4"), membership_values=weight("v:f=1,3,nan"),
+               nodes_missing_value_tracks_true=[1, 0, 0])
+SPLIT = single("SplitToSequence x y", ["x:f3x5"], axis=1, keepdims=0)
+
+
 def model_of(main):
     return helper.make_model(main, opset_imports=[helper.make_opsetid("", 18)], ir_version=9,
                              producer_name="")
@@ -175,6 +207,10 @@ def write():
     folder = pathlib.Path(sys.argv[1])
     models = {name: model_of(main) for name, main in GRAPHS.items()}
     models |= {"function": function_model(), "sparse": sparse_model()}
+    models |= {"flex_attention": preview_model(FLEX, "ai.onnx.preview"), "grams": model_of(GRAMS),
+               "split_to_sequence": model_of(SPLIT), "trees": preview_model(TREES, "ai.onnx.ml")}
+    models |= {name: preview_model(main, "ai.onnx.preview.training")
+               for name, main in STEPS.items()}
     for name, model in models.items():
         (folder / f"{name}.onnx").write_bytes(model.SerializeToString())
 

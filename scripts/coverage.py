@@ -81,12 +81,21 @@ def within_rounding(expected, result):
 
 
 def note_rounding(runner):
-    """Zeros that the standard's own results have as 1e-7 of the largest element are no mistakes."""
+    """Zeros that the standard's own results have as 1e-7 of the largest element are no mistakes.
+    What sequences hold, the runner compares row by row, which scalars have not, and as many as came
+    out: here each tensor is compared as a whole, and there must be as many as expected."""
+    import numpy as np
+
     strict = runner.assert_similar_outputs.__func__
 
-    def compare(cls, ref_outputs, outputs, **named):
+    def compare(cls, ref_outputs, outputs, *more, **named):  # calls itself for sequences
+        if isinstance(ref_outputs, np.ndarray):
+            ref_outputs, outputs = [ref_outputs], [outputs]
+        for expected, result in zip(ref_outputs, outputs):
+            if isinstance(expected, (list, tuple)) and len(expected) != len(result):
+                raise AssertionError(f"{len(result)} tensors in a sequence of {len(expected)}")
         try:
-            strict(cls, ref_outputs, outputs, **named)
+            strict(cls, ref_outputs, outputs, *more, **named)
         except AssertionError:
             pairs = zip(ref_outputs, outputs, strict=True)
             if not all(within_rounding(expected, result) for expected, result in pairs):
@@ -271,7 +280,9 @@ def page(results):
         "over `pleat.backend`: compiled for the machine, run, and compared with the results that the",
         "standard gives. A case that is not supported is refused with the reason shown. *Rounding*: a",
         "result within two units in the last place of its largest element, for which the runner's",
-        "absolute tolerance of 1e-7 asks more than the type holds.", "",
+        "absolute tolerance of 1e-7 asks more than the type holds. Each tensor of a sequence is compared",
+        "as a whole, and there must be as many as expected; the runner looks at rows of what came out.",
+        "",
         *totals_table(results), "",
         "## Operators", "",
         "By the case's operator and the opset since which it is as it is. Types are those of the",

@@ -6,14 +6,15 @@
 
 The interface gives a model first and its arrays later. A model that leaves sizes free, or whose
 compilation depends on values of its inputs, is therefore compiled by the first run, and again when
-a run brings other shapes or other such values.
+a run brings other shapes or other such values. So are those that take sequences (lists of arrays)
+or optional values (None where there is nothing), whose tensors are inputs of their own behind it.
 """
 import numpy as np
 import onnx
 from onnx.backend.base import Backend, BackendRep
 
 from pleat._library import PleatError
-from pleat.model import Model, PleatFault, element_of
+from pleat.model import Model, PleatFault, element_of, flattened
 
 __all__ = ["PleatBackend", "PleatRep", "is_compatible", "prepare", "run_model", "run_node",
            "supports_device"]
@@ -27,6 +28,8 @@ def unsupported(reason):
 
 def _dim_is_free(value):
     tensor = value.type.tensor_type
+    if not value.type.HasField("tensor_type"):
+        return False  # of sequences and optional values all shapes are given
     return not tensor.HasField("shape") or any(not dim.HasField("dim_value")
                                                for dim in tensor.shape.dim)
 
@@ -64,17 +67,32 @@ class PleatRep(BackendRep):
             raise TypeError(f"the model has {len(names)} inputs, not {len(inputs)}")
         return {value.name: array for value, array in zip(names, inputs)}
 
-    def _compile_for(self, arrays):
+    def _lists(self, given):
+        """Shapes of what sequences and optional values hold, or that they hold nothing."""
+        for value in self.proto.graph.input:
+            if value.type.HasField("tensor_type") or value.name not in given:
+                continue
+            if given[value.name] is None:
+                yield value.name, "none"
+            elif isinstance(given[value.name], list) and not given[value.name]:
+                yield value.name, "empty"
+            for name, array in flattened(value.name, given[value.name]).items():
+                if array is not None:
+                    yield name, array.shape
+
+    def _compile_for(self, arrays, lists):
         """Compiles with the shapes and, where that is not enough, the values of these arrays."""
         shapes = {name: array.shape for name, array in arrays.items() if array.ndim}
         scalars = {name: () for name, array in arrays.items() if not array.ndim}
-        shape_key = tuple(sorted((name, array.shape) for name, array in arrays.items()))
+        shape_key = (tuple(sorted((name, array.shape) for name, array in arrays.items())),
+                     tuple(lists.items()))
         value_key = shape_key + tuple(array.tobytes() for _, array in sorted(arrays.items()))
         if self.compiled and self.key in (None, shape_key, value_key):
             return self.compiled
         model = self._with_inputs(arrays)
         free = {value.name for value in model.graph.input if _dim_is_free(value)}
         sizes = {name: shape for name, shape in {**shapes, **scalars}.items() if name in free}
+        sizes.update(lists)
         try:
             compiled, self.key = Model(model, shapes=sizes, **self.options), shape_key
         except PleatFault:
@@ -97,17 +115,38 @@ class PleatRep(BackendRep):
         model.graph.initializer.extend(kept)
         return model
 
+    def _outputs(self, results):
+        """The model's own outputs: a sequence is the list of its tensors, nothing is None."""
+        def of(name, kind):
+            if kind.HasField("optional_type"):
+                held = of(name, kind.optional_type.elem_type)
+                return None if isinstance(held, list) and not held else held
+            if not kind.HasField("sequence_type"):
+                return results.get(name)
+            count = 1 + max((int(key[len(name) + 1:].partition("]")[0]) for key in results
+                             if key.startswith(f"{name}[")), default=-1)
+            return [of(f"{name}[{i}]", kind.sequence_type.elem_type) for i in range(count)]
+        return tuple(of(value.name, value.type) for value in self.proto.graph.output)
+
     def run(self, inputs, **kwargs):
-        """The outputs as a tuple of arrays."""
+        """The outputs as a tuple of arrays, of lists of arrays where they are sequences."""
         given = self._by_name(inputs)
-        for name, value in given.items():
+        optional = {value.name for value in self.proto.graph.input
+                    if value.type.HasField("optional_type")}
+        tensors = {key: array for name, value in given.items()
+                   for key, array in flattened(name, value).items()
+                   if array is not None or name not in optional}
+        for name, value in tensors.items():
             if not isinstance(value, (np.ndarray, np.generic)):
                 raise unsupported(f"input '{name}' is no tensor")
-        arrays = {name: np.asarray(value) for name, value in given.items()}
+        arrays = {name: np.asarray(value) for name, value in tensors.items()}
+        lists = dict(self._lists(given))
         if arrays.keys() & self.defaults:
             self.compiled = None
         try:
-            return tuple(self._compile_for(arrays).run(arrays))
+            compiled = self._compile_for(arrays, lists)
+            names = [argument.name for argument in compiled.outputs]
+            return self._outputs(dict(zip(names, compiled.run(arrays))))
         except PleatFault:
             raise
         except PleatError as error:

@@ -12,18 +12,14 @@ that either side refuses is counted, with the reason.
 """
 import argparse
 import collections
-import os
-import pathlib
 import sys
 
 import numpy as np
 import onnx
+from built import ROOT
 from onnx import helper, numpy_helper
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("PLEAT", ROOT / "build" / "pleat")).resolve().parent
-os.environ.setdefault("PLEAT_LIBRARY", str(BUILD / "libpleat.so"))
-sys.path[:0] = [str(ROOT / "python"), str(ROOT / "scripts")]
+sys.path.insert(0, str(ROOT / "scripts"))
 
 OPSET, MOST_ELEMENTS = 17, 8000
 Value = collections.namedtuple("Value", "name shape dtype exact")

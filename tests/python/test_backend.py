@@ -1,23 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models from Python: pleat.compile on arrays, and pleat.backend under ONNX's own backend tests."""
-import os
-import pathlib
 import subprocess
 import sys
 import threading
 
 import pytest
+from built import ROOT, skip_sanitized
 
 np = pytest.importorskip("numpy")
 onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper  # noqa: E402
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("PLEAT", ROOT / "build" / "pleat")).resolve().parent
-os.environ.setdefault("PLEAT_LIBRARY", str(BUILD / "libpleat.so"))
-if "asan" in BUILD.name:
-    pytest.skip("a library with sanitizers needs a process with them", allow_module_level=True)
-sys.path.insert(0, str(ROOT / "python"))
+skip_sanitized()
 pleat = pytest.importorskip("pleat")
 from pleat import backend  # noqa: E402
 
@@ -231,3 +225,105 @@ def test_the_standards_own_cases():
                           capture_output=True, text=True)
     print(done.stdout)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+
+
+# ---- Sequences and optional values at the border ----------------------------------------------
+
+def typed_model(nodes, inputs, outputs, opset=21, **more):
+    tensor = helper.make_tensor_type_proto(TensorProto.FLOAT, None)
+    kinds = {"tensor": helper.make_tensor_type_proto(TensorProto.FLOAT, [None]), "sequence": helper.make_sequence_type_proto(tensor),
+             "optional": helper.make_optional_type_proto(tensor),
+             "optional sequence": helper.make_optional_type_proto(
+                 helper.make_sequence_type_proto(tensor)),
+             "flag": helper.make_tensor_type_proto(TensorProto.BOOL, []),
+             "nested": helper.make_sequence_type_proto(helper.make_sequence_type_proto(tensor))}
+    graph = helper.make_graph(nodes, "case", *[
+        [helper.make_value_info(name, kinds[kind]) for name, kind in values]
+        for values in (inputs, outputs)], **more)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+
+
+def insert_model():
+    return typed_model([helper.make_node("SequenceInsert", ["s", "x"], ["t"]),
+                        helper.make_node("Neg", ["x"], ["y"])],
+                       [("s", "sequence"), ("x", "tensor")], [("t", "sequence"), ("y", "tensor")])
+
+
+def test_sequences():
+    rep = backend.prepare(insert_model())
+    for held in ([some(2, 3), some(5)], [], [some(1), some(4, 7), np.float32(3)]):
+        sequence, negative = rep.run([held, some(3)])
+        assert len(sequence) == len(held) + 1
+        for one, other in zip(sequence, [*held, some(3)]):
+            np.testing.assert_array_equal(one, other)
+        np.testing.assert_array_equal(negative, -some(3))
+
+
+def test_sequences_have_inputs_of_their_own():
+    shapes = {"s[0]": (2, 3), "s[1]": (), "x": (3,)}
+    model = pleat.compile(insert_model(), shapes=shapes)
+    assert [a.name for a in model.inputs] == ["s[0]", "s[1]", "x"]
+    assert [a.name for a in model.outputs] == ["t[0]", "t[1]", "t[2]", "y"]
+    assert [a.shape for a in model.outputs] == [(2, 3), (), (3,), (3,)]
+    named = {"s[0]": some(2, 3), "s[1]": np.float32(4), "x": some(3)}
+    for results in (model.run(named), model.run({"s": [some(2, 3), np.float32(4)], "x": some(3)})):
+        np.testing.assert_array_equal(results[1], np.float32(4))
+        np.testing.assert_array_equal(results[2], some(3))
+
+
+@pytest.mark.parametrize("shapes, words", [
+    ({}, "input 's' is a sequence: say what it holds with the shape of each tensor"),
+    ({"s": (2, 3)}, "input 's' is a sequence"),
+    ({"s[1]": (2, 3)}, "a shape is given for s[1], but none for s[0]"),
+    ({"s[0": (2, 3)}, "there is no such input"),
+    ({"s[0]x": (2, 3)}, "there is no such input"),
+    ({"s[0][0]": (2, 3)}, "there is no such input"),
+    ({"s[0]": "empty"}, "is not a shape"),
+    ({"x": "empty"}, "is not a shape"),
+    ({"s": "none"}, "is not a shape"),
+])
+def test_sequences_that_are_not_said(shapes, words):
+    with pytest.raises(pleat.PleatError) as caught:
+        pleat.compile(insert_model(), shapes={"x": (3,), **shapes})
+    assert words in str(caught.value)
+
+
+def test_sequences_of_sequences():
+    model = typed_model([helper.make_node("Identity", ["s"], ["t"])], [("s", "nested")],
+                        [("t", "nested")])
+    held = [[some(2)], [some(3), some(4, 5)]]
+    (result,) = backend.run_model(model, [held])
+    assert [len(one) for one in result] == [1, 2]
+    np.testing.assert_array_equal(result[1][1], some(4, 5))
+
+
+def optional_model(kind):
+    """What is optional as it is; and whether it is there."""
+    return typed_model([helper.make_node("Identity", ["x"], ["y"]),
+                        helper.make_node("OptionalHasElement", ["x"], ["there"])],
+                       [("x", kind)], [("y", kind), ("there", "flag")])
+
+
+@pytest.mark.parametrize("kind, held", [
+    ("optional", some(2, 3)), ("optional", None), ("optional sequence", [some(2), some(3)]),
+    ("optional sequence", None)])
+def test_optional_values(kind, held):
+    result, there = backend.run_model(optional_model(kind), [held])
+    assert there == (held is not None) and (result is None) == (held is None)
+    for one, other in zip(result or [] if kind != "optional" else [result], held or []) \
+            if kind != "optional" else ():
+        np.testing.assert_array_equal(one, other)
+    if kind == "optional" and held is not None:
+        np.testing.assert_array_equal(result, held)
+
+
+def test_optional_values_must_be_said():
+    with pytest.raises(pleat.PleatError) as caught:
+        pleat.compile(optional_model("optional"))
+    assert "--input-shape x=none" in str(caught.value)
+
+
+def test_nothing_to_give_back():
+    model = typed_model([helper.make_node("Identity", ["x"], ["y"])], [("x", "optional")],
+                        [("y", "optional")])
+    assert backend.run_model(model, [None]) == (None,)

@@ -7,9 +7,9 @@ import pytest
 
 pytest.importorskip("onnxruntime")
 import random_onnx  # noqa: E402
+from built import skip_sanitized  # noqa: E402
 
-if "asan" in random_onnx.BUILD.name:
-    pytest.skip("a library with sanitizers needs a process with them", allow_module_level=True)
+skip_sanitized()
 
 GRAPHS, BATCH = 320, 80
 

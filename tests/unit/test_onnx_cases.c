@@ -21,7 +21,13 @@ static const char *const folders[] = {
 };
 
 // (pytorch-converted takes the interpreter long, and half of it is of opset 6.)
-static const char slow[] = "test_operator_conv";
+static const struct {
+  const char *name, *why;
+} left_out[] = {
+    {"test_operator_conv", "slow"},
+    // Up to ONNX 1.12: its results are those of epsilon 0.01, its model has another.
+    {"test_adam_multiple", "wrong in itself"},
+};
 
 // Operators of which every case must pass, but for those named in `excused`.
 static const char *const complete[] = {
@@ -195,8 +201,7 @@ static const struct {
   const char *part, *why;
 } excused[] = {
     {"_STRING", "text is not a tensor"},
-    {"training_", "training is not computed"},
-    {"_training_mode", "training is not computed"},
+    {"training_dropout", "what is dropped is random"},
     {"identity_opt", "optional values"},
     {"identity_sequence", "sequences"},
 };
@@ -300,6 +305,13 @@ static ConstData *read_tensor(Context *context, const char *path, const char *ki
   return stat(file, &info) == 0 ? onnx_read_tensor(context, file) : NULL;
 }
 
+// Files of sequences are not read here.
+static bool gives_tensors(const OnnxGraph *graph) {
+  for (int i = 0; i < graph->output.count; i++)
+    if (!graph->output.items[i].type || !graph->output.items[i].type->tensor_type) return false;
+  return true;
+}
+
 static void run_case(void *arg) {
   Case *c = arg;
   Context *context = c->context;
@@ -315,7 +327,7 @@ static void run_case(void *arg) {
   OnnxOptions options = {.values = inputs, .value_count = count};
   if (!file || context->error_count) return;
   OnnxImport *import = onnx_import(context, file->path, &options);
-  if (!import->graph) return;
+  if (!import->graph || !gives_tensors(file->model->graph)) return;
   c->outcome = FAILED;
   Map tensors = map_new(&context->arena);
   bool ok = run_graph(context, import->graph, inputs, count, &tensors);
@@ -337,6 +349,12 @@ typedef struct Row {
 static bool is_excused(const char *name) {
   for (int i = 0; i < COUNT_OF(excused); i++)
     if (strstr(name, excused[i].part)) return true;
+  return false;
+}
+
+static bool is_left_out(const char *name) {
+  for (int i = 0; i < COUNT_OF(left_out); i++)
+    if (strcmp(name, left_out[i].name) == 0) return true;
   return false;
 }
 
@@ -408,7 +426,7 @@ static int run_folder(Context *context, Map *rows, const char *folder, const cha
   for (int i = 0; i < count; i++) {
     const char *name = str_intern(context, entries[i]->d_name);
     free(entries[i]);
-    if (part ? !strstr(name, part) : strcmp(name, slow) == 0) continue;
+    if (part ? !strstr(name, part) : is_left_out(name)) continue;
     const char *path = arena_printf(&context->arena, "%s/%s", folder, name);
     const char *operator= operator_of(context, path);
     Outcome outcome = judge(path, part != NULL);

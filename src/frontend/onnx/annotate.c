@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Notes into the metadata of a model: a copy of the file with entries added to the messages of the
-// graph's nodes and of the model. Only the lengths in front of the messages that hold them are
-// written anew. Entries of an earlier such run are left out.
+// graph's nodes, of those in bodies of If, Loop and Scan, and of the model. Only the lengths in
+// front of the messages that hold them are written anew. Entries of an earlier such run are left
+// out.
 #include "frontend/onnx/import.h"
 #include "frontend/onnx/pieces.h"
 
@@ -10,12 +11,19 @@
 // Newer versions of onnx.proto than the installed one have the field of nodes too.
 enum { MODEL_METADATA = 14, NODE_METADATA = 9 };
 
+// A graph whose nodes come next in the file.
+typedef struct Level {
+  const OnnxNodes *nodes;
+  int node, attribute; // the next ones
+  PtrArray paths;      // Str: in front of the names that the import gave its nodes
+  bool is_body;
+} Level;
+
 typedef struct Annotator {
   Context *context;
-  const OnnxNodes *nodes;
   const OnnxNotes *notes;
   Map uses; // of a node's name (Str): the node, or the annotator itself when several have it
-  int node; // the next one in the file
+  Level *level;
 } Annotator;
 
 static void add_notes(Annotator *a, Pieces *to, uint32_t field, const OnnxNoteList *notes) {
@@ -59,21 +67,91 @@ static Pieces edit_message(Annotator *a, OnnxBytes message, const Edit *edit) {
   return result;
 }
 
+// ---- Nodes --------------------------------------------------------------------------------------
+
+static void add_known(Annotator *a, PtrArray *known, void *item) {
+  if (item) array_push(&a->context->arena, known, item);
+}
+
 // By name where no other node has it: a node may become several operators, of which the one that
 // writes its result is only the last.
-static const OnnxNoteList *notes_of(const Annotator *a, const OnnxNode *node) {
+static const OnnxNoteList *notes_of(Annotator *a, const OnnxNode *node) {
+  const Level *level = a->level;
   Str name = onnx_node_name(node);
-  const OnnxNoteList *notes = NULL;
-  if (map_find(&a->uses, name) == node) notes = map_find(&a->notes->by_name, name);
-  for (int i = 0; !notes && i < node->output.count; i++)
-    notes = map_find(&a->notes->by_output, node->output.items[i]);
-  return notes ? notes : a->notes->otherwise;
+  PtrArray known = {0};
+  for (int i = 0; i < level->paths.count; i++)
+    if (level->is_body || map_find(&a->uses, name) == node)
+      add_known(a, &known,
+                map_find(&a->notes->by_name,
+                         str_format(a->context, "%s%s", (Str)level->paths.items[i], name)));
+  for (int i = 0; !level->is_body && !known.count && i < node->output.count; i++)
+    add_known(a, &known, map_find(&a->notes->by_output, node->output.items[i]));
+  return known.count ? a->notes->make(a->notes->env, &known) : a->notes->otherwise;
+}
+
+// ---- Bodies -------------------------------------------------------------------------------------
+
+// "loop/0/", "loop/1/", and "scan/0/2/", as far as something is known of nodes in them. The names
+// of a body's nodes may begin with numbers, too.
+static void add_steps(Annotator *a, Str node, PtrArray *paths) {
+  Map seen = map_new(&a->context->arena);
+  size_t length = strlen(node);
+  for (int i = 0; i < a->notes->by_name.count; i++) {
+    Str name = (Str)(uintptr_t)a->notes->by_name.entries[i].key;
+    if (strncmp(name, node, length) != 0 || name[length] != '/') continue;
+    const char *step = name + length + 1;
+    for (size_t n; (n = strspn(step, "0123456789")) > 0 && step[n] == '/'; step += n + 1) {
+      Str path = str_intern_n(a->context, name, (size_t)(step + n + 1 - name));
+      if (map_contains(&seen, path)) continue;
+      map_put(&seen, path, path);
+      array_push(&a->context->arena, paths, (void *)path);
+    }
+  }
+}
+
+static PtrArray paths_of_body(Annotator *a, const OnnxNode *node, const OnnxAttribute *attribute) {
+  PtrArray paths = {0};
+  const char *branch = !strcmp(attribute->name, "then_branch")   ? "then"
+                       : !strcmp(attribute->name, "else_branch") ? "else"
+                                                                 : NULL;
+  for (int i = 0; i < a->level->paths.count; i++) {
+    Str name = str_format(a->context, "%s%s", (Str)a->level->paths.items[i], onnx_node_name(node));
+    if (branch)
+      array_push(&a->context->arena, &paths,
+                 (void *)str_format(a->context, "%s/%s/", name, branch));
+    else
+      add_steps(a, name, &paths);
+  }
+  return paths;
+}
+
+static Pieces remake_graph(Annotator *a, OnnxBytes message);
+
+static Pieces remake_attribute(Annotator *a, OnnxBytes message) {
+  static const Edit edit = {.field = onnx_AttributeProto_g_tag, .remake = remake_graph};
+  Level *around = a->level;
+  const OnnxNode *node = &around->nodes->items[around->node];
+  const OnnxAttribute *attribute = &node->attribute.items[around->attribute++];
+  Pieces result = {0};
+  if (attribute->g) {
+    Level body = {.nodes = &attribute->g->node, .is_body = true};
+    body.paths = paths_of_body(a, node, attribute);
+    a->level = &body;
+    result = edit_message(a, message, &edit);
+    a->level = around;
+  } else {
+    pieces_add(a->context, &result, message);
+  }
+  return result;
 }
 
 static Pieces remake_node(Annotator *a, OnnxBytes message) {
-  static const Edit edit = {.metadata = NODE_METADATA};
+  static const Edit edit = {onnx_NodeProto_attribute_tag, NODE_METADATA, remake_attribute};
+  Level *level = a->level;
+  level->attribute = 0;
   Pieces result = edit_message(a, message, &edit);
-  add_notes(a, &result, NODE_METADATA, notes_of(a, &a->nodes->items[a->node++]));
+  add_notes(a, &result, NODE_METADATA, notes_of(a, &level->nodes->items[level->node]));
+  level->node++;
   return result;
 }
 
@@ -91,8 +169,8 @@ static Pieces remake_model(Annotator *a, OnnxBytes message) {
 
 static void find_uses(Annotator *a) {
   a->uses = map_new(&a->context->arena);
-  for (int i = 0; i < a->nodes->count; i++) {
-    const OnnxNode *node = &a->nodes->items[i];
+  for (int i = 0; i < a->level->nodes->count; i++) {
+    const OnnxNode *node = &a->level->nodes->items[i];
     Str name = onnx_node_name(node);
     map_put(&a->uses, name, map_contains(&a->uses, name) ? (const void *)a : node);
   }
@@ -153,7 +231,9 @@ static bool keeps_external(const OnnxFile *file, const char *output) {
 bool onnx_annotate(Context *context, const char *path, const OnnxNotes *notes, const char *output) {
   OnnxFile *file = onnx_model_open(context, path);
   if (!file || !keeps_external(file, output)) return false;
-  Annotator annotator = {.context = context, .nodes = &file->model->graph->node, .notes = notes};
+  Level whole = {.nodes = &file->model->graph->node};
+  array_push(&context->arena, &whole.paths, (void *)str_intern(context, ""));
+  Annotator annotator = {.context = context, .notes = notes, .level = &whole};
   find_uses(&annotator);
   Pieces model = remake_model(&annotator, file->bytes);
   return pieces_write(context, output, &model);

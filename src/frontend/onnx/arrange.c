@@ -22,7 +22,8 @@ static void import_eye_like(Import *import) {
     return;
   }
   if (code && !onnx_dtype(code, &type)) {
-    import_refuse(import, "to type %s (%d) is not supported", onnx_type_name(code), code);
+    import_refuse(import, "to type %s (%d) is not supported: %s", onnx_type_name(code), code,
+                  onnx_type_advice(code));
     return;
   }
   compose_shape(x, shape);

@@ -253,6 +253,44 @@ static void import_attention(Import *import) {
     import_result(import, 3, compose_cast(import, ungrouped(&a, steps[mode]), a.type));
 }
 
+// ---- Attention with bodies --------------------------------------------------------------------
+
+// What a body of the node makes of the scores or probabilities, which keep shape and type.
+static Value *modified(Attention *a, const char *attribute, Value *x, DType type) {
+  Import *import = a->import;
+  if (!x || !import_has(import, attribute)) return x;
+  Value *whole = ungrouped(a, compose_cast(import, x, type));
+  Value *made = import_body_result(import, attribute, whole);
+  bool same = made && made->rank == whole->rank && dtype_equal(made->type, whole->type);
+  for (int i = 0; same && i < made->rank; i++) same = import_dim(made, i) == import_dim(whole, i);
+  if (made && !same) import_refuse(import, "'%s' changes the shape or type", attribute);
+  if (!same) return NULL;
+  int64_t by_group[] = {a->batch, a->kv_heads, a->heads / a->kv_heads, a->queries, a->keys};
+  made = compose_cast(import, made, a->wide);
+  return is_grouped(a) ? compose_reshape(import, made, by_group, 5) : made;
+}
+
+static void import_flex_attention(Import *import) {
+  Attention a = {.import = import};
+  int32_t code = (int32_t)import_int(import, "softmax_precision", 0);
+  if (import->inputs[0]->rank != 4) {
+    import_refuse(import, "takes queries, keys and values of rank 4");
+    return;
+  }
+  if (!take_inputs(&a)) return;
+  DType type = a.wide;
+  if (code && (!onnx_dtype(code, &type) || !dtype_is_float(type))) {
+    import_refuse(import, "softmax_precision %d is no type for it", code);
+    return;
+  }
+  if (type.bits > a.wide.bits) a.wide = type;
+  Value *scores = modified(&a, "score_mod", products(&a), type);
+  Value *shares = modified(&a, "prob_mod", softmax(import, scores), type);
+  Value *value = grouped(&a, compose_cast(import, a.value, a.wide), 1);
+  Value *result = ungrouped(&a, compose_binary(import, "matmul", shares, value));
+  import_result(import, 0, compose_cast(import, result, a.type));
+}
+
 // ---- Rotary embedding -------------------------------------------------------------------------
 
 typedef struct Rotary {
@@ -346,6 +384,8 @@ const OnnxRow onnx_attention_rows[] = {
      "qk_matmul_output_mode:int right_window_size:int scale:float softcap:float "
      "softmax_precision:int",
      import_attention},
+    {"FlexAttention", 3, 3, "prob_mod:graph scale:float score_mod:graph softmax_precision:int",
+     import_flex_attention, .domain = "ai.onnx.preview"},
     {"RotaryEmbedding", 3, 4, "interleaved:int num_heads:int rotary_embedding_dim:int",
      import_rotary_embedding},
     {0},

@@ -75,9 +75,8 @@ void import_tile(Import *import) {
 static bool known_integer(Import *import, int i, int64_t otherwise, int64_t *out) {
   *out = otherwise;
   if (!import_input(import, i)) return true;
-  ConstData *data = import_constant(import, i);
+  ConstData *data = import_constant_scalar(import, i);
   if (!data) return false;
-  if (const_count(data) != 1) return import_refuse(import, "its input %d must be one number", i);
   *out = dtype_is_float(data->type) ? (int64_t)const_number(data, 0) : const_int(data, 0);
   return true;
 }

@@ -60,6 +60,13 @@ static bool check_body(Import *import, const OnnxGraph *body, int inputs, int le
                        body->input.count, body->output.count, inputs, least_outputs);
 }
 
+Value *import_body_result(Import *import, const char *attribute, Value *value) {
+  const OnnxGraph *body = body_of(import, attribute);
+  Values inputs = {&value, 1}, outputs;
+  if (!body || !value || !check_body(import, body, 1, 1)) return NULL;
+  return import_body(import, body, attribute, &inputs, &outputs) ? outputs.items[0] : NULL;
+}
+
 static bool check_results(Import *import, int count) {
   return import->node->output.count <= count ||
          import_refuse(import, "has %d results, but its body gives %d", import->node->output.count,

@@ -34,6 +34,8 @@ static const struct {
     ROW(onnx_TensorShapeProto),
     ROW(onnx_TensorShapeProto_Dimension),
     ROW(onnx_TypeProto),
+    ROW(onnx_TypeProto_Optional),
+    ROW(onnx_TypeProto_Sequence),
     ROW(onnx_TypeProto_Tensor),
     ROW(onnx_ValueInfoProto),
 #undef ROW

@@ -21,6 +21,31 @@ static const char *given_shape(const Importer *importer, Str name) {
   return given_in(importer->options->shapes, importer->options->shape_count, name);
 }
 
+bool importer_was_given(const Importer *importer, Str name) {
+  size_t n = strlen(name);
+  for (int i = 0; i < importer->options->shape_count; i++) {
+    const char *given = importer->options->shapes[i];
+    if (strncmp(given, name, n) == 0 && (given[n] == '=' || given[n] == '[')) return true;
+  }
+  return false;
+}
+
+int importer_held_count(const Importer *importer, Str name) {
+  size_t n = strlen(name);
+  long most = 0;
+  for (int i = 0; i < importer->options->shape_count; i++) {
+    const char *given = importer->options->shapes[i];
+    if (strncmp(given, name, n) == 0 && given[n] == '[')
+      most = MAX_OF(most, strtol(given + n + 1, NULL, 10) + 1);
+  }
+  return (int)MIN_OF(most, INT32_MAX);
+}
+
+bool importer_was_said(const Importer *importer, Str name, const char *word) {
+  const char *given = given_shape(importer, name);
+  return given && strcmp(given, word) == 0;
+}
+
 // "1x3x224x224" or "1,3,224,224"; false when it is not that.
 static bool parse_shape(Context *context, const char *s, IntArray *shape) {
   *shape = (IntArray){0};
@@ -34,9 +59,43 @@ static bool parse_shape(Context *context, const char *s, IntArray *shape) {
   return true;
 }
 
+// Of what is optional, as those of what it may hold.
 static OnnxDims *declared_dims(const OnnxValue *value) {
-  if (!value->type || !value->type->tensor_type || !value->type->tensor_type->shape) return NULL;
-  return &value->type->tensor_type->shape->dim;
+  const OnnxType *type = value->type;
+  if (type && type->optional_type) type = type->optional_type->elem_type;
+  if (!type || !type->tensor_type || !type->tensor_type->shape) return NULL;
+  return &type->tensor_type->shape->dim;
+}
+
+// Can `name` be part of the input, and `value` be said of it? "x[0]=2x3", "x=empty" of a sequence,
+// "x=none" of what is optional.
+static bool is_of_list(const OnnxValue *input, Str name, const char *value) {
+  const OnnxType *type = input->type;
+  size_t n = strlen(input->name);
+  bool word = strcmp(value, "none") == 0 || strcmp(value, "empty") == 0;
+  if (strncmp(name, input->name, n) != 0 || !type) return false;
+  bool optional = type->optional_type != NULL;
+  if (optional && !name[n] && strcmp(value, "none") == 0) return true;
+  if (optional) type = type->optional_type->elem_type;
+  for (name += n; type && type->sequence_type; type = type->sequence_type->elem_type) {
+    if (!*name) return strcmp(value, "empty") == 0;
+    if (*name != '[') return false;
+    name += 1 + strspn(name + 1, "0123456789");
+    if (*name++ != ']') return false;
+  }
+  return !*name && !word;
+}
+
+static bool is_list_given(const Importer *importer, Str name, const char *value) {
+  const OnnxValues *inputs = &importer->model->graph->input;
+  IntArray shape;
+  bool word = strcmp(value, "none") == 0 || strcmp(value, "empty") == 0;
+  if (!word && !parse_shape(importer->context, value, &shape)) return false;
+  for (int i = 0; i < inputs->count; i++) {
+    const OnnxType *type = inputs->items[i].type;
+    if (type && !type->tensor_type && is_of_list(&inputs->items[i], name, value)) return true;
+  }
+  return false;
 }
 
 // ---- Expressions ------------------------------------------------------------------------------
@@ -206,6 +265,7 @@ static void take_given(Importer *importer, const char *given, const Names *names
   const char *equals = strrchr(given, '=');
   Str name = str_intern_n(context, given, equals ? (size_t)(equals - given) : strlen(given));
   IntArray size;
+  if (is_shape && equals && is_list_given(importer, name, equals + 1)) return;
   bool valid = equals && parse_shape(context, equals + 1, &size) && (is_shape || size.count == 1);
   if (!valid && is_shape)
     diag_error(context, importer_pos(importer, NULL), "'%s' is not a shape: write NAME=1x3x224x224",
@@ -282,10 +342,22 @@ static const char *example_shape(Context *context, const OnnxValue *input, const
   return text_string(&text);
 }
 
-// All that is free in an input, and what to type.
+// Were these names asked for before? They are from now on.
+static bool was_asked(Importer *importer, const OnnxNames *names) {
+  bool asked = true;
+  for (int i = 0; i < names->count; i++) {
+    asked &= map_contains(&importer->asked, names->items[i]);
+    map_put(&importer->asked, names->items[i], importer);
+  }
+  return asked;
+}
+
+// All that is free in an input, and what to type; nothing where another input's message asks for
+// the same.
 static bool refuse_free(Importer *importer, const OnnxValue *input, const OnnxDims *dims,
                         const IntArray *axes, const OnnxNames *names, bool all_named) {
   Context *context = importer->context;
+  if (all_named && was_asked(importer, names)) return false;
   Text where = text_new(&context->arena), what = text_new(&context->arena);
   for (int i = 0; i < axes->count; i++)
     text_printf(&where, "%s%lld", i ? ", " : "", (long long)axes->items[i]);

@@ -24,6 +24,8 @@ typedef struct _onnx_TensorProto OnnxTensor;
 typedef struct _onnx_TensorShapeProto OnnxShape;
 typedef struct _onnx_TensorShapeProto_Dimension OnnxDim;
 typedef struct _onnx_TypeProto OnnxType;
+typedef struct _onnx_TypeProto_Optional OnnxOptionalType;
+typedef struct _onnx_TypeProto_Sequence OnnxSequenceType;
 typedef struct _onnx_TypeProto_Tensor OnnxTensorType;
 typedef struct _onnx_ValueInfoProto OnnxValue;
 

@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-enum { MOST_VALUES = 4096, MOST_DIMS = 64, MOST_FILLED_BYTES = 1 << 30 };
+enum { MOST_VALUES = 4096, MOST_DIMS = 64 };
 
 typedef struct Ints {
   DType type;
@@ -56,17 +56,9 @@ static bool fold_constant_of_shape(Import *import) {
   if (value && value->t) filler = onnx_tensor_data(import->importer->file, value->t, import->pos);
   if (value && (!filler || const_count(filler) != 1)) return true;
   DType type = filler ? filler->type : DTYPE_FLOAT32;
-  int64_t bytes = dtype_bytes(type);
-  for (int i = 0; i < shape.count; i++)
-    if (shape.items[i] < 0 || !mul_fits(bytes, shape.items[i], &bytes) || bytes > MOST_FILLED_BYTES)
-      return !import_refuse(import,
-                            "a constant of more than %d bytes, or a negative extent, is "
-                            "not supported",
-                            MOST_FILLED_BYTES);
-  uint8_t *data = arena_alloc(&import->context->arena, (size_t)bytes + 1);
-  for (int64_t at = 0; filler && at < bytes; at += dtype_bytes(type))
-    memcpy(data + at, filler->data, (size_t)dtype_bytes(type));
-  import_result(import, 0, import_const(import, type, shape.items, shape.count, data));
+  import_result(
+      import, 0,
+      import_filled(import, type, filler ? filler->data : NULL, shape.items, shape.count));
   return true;
 }
 

@@ -12,10 +12,12 @@
 static bool find_opset(Importer *importer) {
   OnnxModel *model = importer->model;
   int64_t opset = model->ir_version < 3 ? 1 : 0; // before there were versions
+  bool others = false;                           // only operators that are not the standard's
   for (int i = 0; i < model->opset_import.count; i++) {
     const OnnxOpset *import = &model->opset_import.items[i];
     bool standard = !*import->domain || strcmp(import->domain, "ai.onnx") == 0;
     if (standard) opset = import->version;
+    others |= !standard;
   }
   importer->result->opset = opset;
   importer->result->ir_version = model->ir_version;
@@ -24,7 +26,7 @@ static bool find_opset(Importer *importer) {
     diag_warning(importer->context, pos,
                  "opset %lld is newer than %d, the newest known here: operators may have changed",
                  (long long)opset, ONNX_NEWEST_OPSET);
-  return opset > 0 ||
+  return opset > 0 || others ||
          diag_error(importer->context, pos, "the model does not say which opset it uses");
 }
 
@@ -55,6 +57,11 @@ static void check_declared(Importer *importer, const OnnxValue *declared) {
   const OnnxTensorType *tensor = declared->type ? declared->type->tensor_type : NULL;
   DType type;
   if (!value || !tensor) return;
+  if (value_is_list(value)) {
+    diag_error(context, value->pos, "'%s' is declared as a tensor but is a sequence or nothing",
+               declared->name);
+    return;
+  }
   if (tensor->elem_type && onnx_dtype(tensor->elem_type, &type) && !dtype_equal(type, value->type))
     diag_error(context, value->pos, "'%s' is declared as %s but is %s", declared->name,
                onnx_type_name(tensor->elem_type), dtype_name(context, value->type));
@@ -68,15 +75,15 @@ static void check_declared(Importer *importer, const OnnxValue *declared) {
                declared_text(context, dims), shape_text(context, value));
 }
 
-static bool is_output(const GraphFunc *graph, const Value *value) {
-  for (int i = 0; i < graph->output_count; i++)
-    if (graph->outputs[i] == value) return true;
+static bool is_among(const PtrArray *outputs, const Value *value) {
+  for (int i = 0; i < outputs->count; i++)
+    if (outputs->items[i] == value) return true;
   return false;
 }
 
 // A result must be a value of its own, under its own name.
-static Value *own_value(Importer *importer, Value *value, Str name) {
-  if (value->producer && !is_output(importer->graph, value)) {
+static Value *own_value(Importer *importer, Value *value, Str name, const PtrArray *outputs) {
+  if (value->producer && !is_among(outputs, value)) {
     value->name = name;
     return value;
   }
@@ -87,27 +94,36 @@ static Value *own_value(Importer *importer, Value *value, Str name) {
   return node->outputs[0];
 }
 
+// What is given back of a value: a list gives its tensors as "name[0]", "name[1]" and so on.
+static void give_back(Importer *importer, Value *value, Str name, PtrArray *outputs) {
+  Context *context = importer->context;
+  if (!value_is_list(value)) {
+    value = own_value(importer, value, name, outputs);
+    if (value) array_push(&context->arena, outputs, value);
+    return;
+  }
+  const PtrArray *items = importer_items(importer, value);
+  for (int i = 0; items && i < items->count; i++)
+    give_back(importer, items->items[i], str_format(context, "%s[%d]", name, i), outputs);
+}
+
 static void import_outputs(Importer *importer) {
   OnnxValues *outputs = &importer->model->graph->output;
   GraphFunc *graph = importer->graph;
-  graph->outputs = arena_array(&importer->context->arena, Value *, outputs->count);
+  PtrArray given = {0};
   if (!outputs->count)
     diag_error(importer->context, importer_pos(importer, NULL), "the graph has no output");
   for (int i = 0; i < outputs->count; i++) {
     Str name = outputs->items[i].name;
     Value *value = scope_value(importer->scope, name);
-    if (value && value_is_list(value)) {
-      diag_error(importer->context, value->pos,
-                 "output '%s' is a sequence or an optional value; only tensors can be given back",
-                 name);
-      value = NULL;
-    } else if (value)
-      value = own_value(importer, value, name);
+    if (value)
+      give_back(importer, value, name, &given);
     else if (!scope_has(importer->scope, name))
       diag_error(importer->context, importer_pos(importer, NULL),
                  "output '%s' is missing: no node of the graph makes it", name);
-    if (value) graph->outputs[graph->output_count++] = value;
   }
+  graph->outputs = (Value **)given.items;
+  graph->output_count = given.count;
 }
 
 // ---- The whole --------------------------------------------------------------------------------
@@ -152,7 +168,8 @@ OnnxImport *onnx_import(Context *context, const char *path, const OnnxOptions *o
                        .lists = map_new(arena),
                        .named = map_new(arena),
                        .followed = map_new(arena),
-                       .dims = map_new(arena)};
+                       .dims = map_new(arena),
+                       .asked = map_new(arena)};
   if (importer.file) import_file(&importer);
   if (context->error_count > errors) return result;
   result->graph = importer.graph;

@@ -19,8 +19,10 @@ typedef struct OnnxRow {
   const char *attributes;         // all that any opset has: "alpha:float axes:ints mode:string"
   void (*import)(Import *import); // NULL: as it is in the operator table
   bool lists;                     // takes sequences and optional values, not only tensors
+  const char *domain;             // NULL: the standard's own
 } OnnxRow;
-const OnnxRow *onnx_row_find(const char *name); // NULL: none
+const OnnxRow *onnx_row_find(const char *domain, const char *name); // NULL: none; "": the standard
+bool onnx_domain_has_rows(const char *domain);
 
 // The names that a list of nodes sees. Bodies of If, Loop and Scan see those around them too;
 // functions see only their own.
@@ -41,7 +43,7 @@ struct Scope {
 extern const OnnxRow onnx_quantized_rows[], onnx_scatter_rows[], onnx_attention_rows[],
     onnx_loss_rows[], onnx_window_rows[], onnx_resize_rows[], onnx_sample_rows[],
     onnx_einsum_rows[], onnx_sequence_rows[], onnx_signal_rows[], onnx_state_rows[],
-    onnx_arrange_rows[];
+    onnx_arrange_rows[], onnx_gram_rows[], onnx_optimizer_rows[], onnx_tree_rows[];
 
 typedef struct Importer {
   Context *context;
@@ -52,6 +54,7 @@ typedef struct Importer {
   GraphFunc *graph;
   Scope *scope;
   Map dims;     // sizes of free dimensions: name (Str) to int64_t *
+  Map asked;    // names of those that a message has asked for
   int expanded; // nodes imported beyond those of the graph itself
   Map lists;    // what sequences and optional values hold: see sequences.c
   Map named;    // values that have a name of the model's graph
@@ -88,6 +91,10 @@ bool scope_nodes(Importer *importer, Scope *scope, const OnnxNodes *nodes);
 // with a diagnostic that says what to give.
 void importer_dims(Importer *importer);
 bool importer_shape(Importer *importer, const OnnxValue *input, IntArray *shape);
+// Did the user say something of an input, or of a tensor in it? "none" and "empty" are words.
+bool importer_was_given(const Importer *importer, Str name);
+int importer_held_count(const Importer *importer, Str name); // n where name[n - 1] is the last
+bool importer_was_said(const Importer *importer, Str name, const char *word);
 // inputs.c: the graph's inputs and initializers become parameters and constants.
 void importer_inputs(Importer *importer);
 void importer_initializers(Importer *importer, const OnnxGraph *graph); // in the present scope
@@ -128,6 +135,8 @@ int64_t import_opset(const Import *import);
 ConstData *import_known(Import *import, int i);
 // The same; refuses (and says how to give it) when it is only known at run time.
 ConstData *import_constant(Import *import, int i);
+// As that, of one element alone.
+ConstData *import_constant_scalar(Import *import, int i);
 bool import_constant_ints(Import *import, int i, IntArray *values);
 // A list of integers that newer opsets have as input `i`, older ones as an attribute. *present is
 // false when there is neither.
@@ -153,6 +162,10 @@ Value *import_cast(Import *import, Value *value, DType type);
 Value *import_reshape(Import *import, Value *value, const int64_t *shape, int rank);
 // A constant of `type` and `shape` over `data`.
 Value *import_const(Import *import, DType type, const int64_t *shape, int rank, const void *data);
+enum { MOST_FILLED_BYTES = 1 << 30 }; // of a constant that a few numbers ask for
+// A constant whose elements are all `element`, or 0 where that is NULL; refuses absurd sizes.
+Value *import_filled(Import *import, DType type, const void *element, const int64_t *shape,
+                     int rank);
 // The result of the ONNX operator `op`, of other inputs, with the attributes of this node. NULL
 // after a diagnostic.
 Value *import_through(Import *import, const char *op, Value **inputs, int count);
@@ -186,8 +199,13 @@ void import_if(Import *import);
 void import_loop(Import *import);
 void import_scan(Import *import);
 void import_sequence_map(Import *import);
+// The one result of a body that takes one value; NULL after a diagnostic.
+Value *import_body_result(Import *import, const char *attribute, Value *value);
 // sequences.c: a value that is a sequence or an optional one, not a tensor.
 bool value_is_list(const Value *value);
+// A list of `items` (Value *), that is not a node's; NULL: an optional value that is not there.
+Value *importer_list(Importer *importer, Str name, const PtrArray *items);
+const PtrArray *importer_items(const Importer *importer, const Value *list); // NULL: not there
 Value *import_list_of(Import *import, Value *const *items, int count);
 // The values (Value *) in the sequence that is input `i`; NULL with a diagnostic when it is none.
 const PtrArray *import_sequence(Import *import, int i);

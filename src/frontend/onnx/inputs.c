@@ -10,18 +10,18 @@ static bool resolve_type(Importer *importer, const OnnxValue *input, DType *type
   SourcePos pos = importer_pos(importer, NULL);
   if (!input->type || !input->type->tensor_type)
     return diag_error(importer->context, pos,
-                      "input '%s' is not a tensor; sequences, maps and optional values are not "
-                      "supported",
+                      "input '%s' is not a tensor, nor a sequence of tensors or an optional one: "
+                      "others are not supported; take what it holds as tensors",
                       input->name);
   int32_t code = input->type->tensor_type->elem_type;
   return onnx_dtype(code, type) ||
          diag_error(importer->context, pos,
-                    "input '%s' has elements of type %s (%d), which is not "
-                    "supported",
-                    input->name, onnx_type_name(code), code);
+                    "input '%s' has elements of type %s (%d), which is not supported: %s",
+                    input->name, onnx_type_name(code), code, onnx_type_advice(code));
 }
 
-static Value *import_parameter(Importer *importer, const OnnxValue *input) {
+// One tensor that the graph takes.
+static Value *tensor_parameter(Importer *importer, const OnnxValue *input, PtrArray *params) {
   Context *context = importer->context;
   IntArray shape;
   DType type;
@@ -31,8 +31,58 @@ static Value *import_parameter(Importer *importer, const OnnxValue *input) {
   for (int i = 0; i < shape.count; i++) extents[i] = expr_index(context, shape.items[i]);
   Value *value = value_new(context, input->name, type, extents, shape.count);
   value->pos = importer_pos(importer, NULL);
-  if (importer_size_ok(importer, value)) return value;
+  if (!importer_size_ok(importer, value)) return NULL;
+  map_put(&importer->named, value, input->name);
+  array_push(&context->arena, params, value);
+  return value;
+}
+
+static Value *import_parameter(Importer *importer, const OnnxValue *input, PtrArray *params);
+
+// The tensors of a sequence are parameters "name[0]", "name[1]" and so on: as many as were given.
+static Value *sequence_parameter(Importer *importer, const OnnxValue *input, PtrArray *params) {
+  Context *context = importer->context;
+  const OnnxType *type = input->type->sequence_type->elem_type;
+  PtrArray items = {0};
+  int count = importer_held_count(importer, input->name);
+  for (int i = 0; i < count; i++) {
+    OnnxValue item = {.name = str_format(context, "%s[%d]", input->name, i),
+                      .type = (OnnxType *)type};
+    if (!importer_was_given(importer, item.name)) {
+      diag_error(context, importer_pos(importer, NULL),
+                 "a shape is given for %s[%d], but none for %s: give one for each tensor",
+                 input->name, count - 1, item.name);
+      return NULL;
+    }
+    Value *value = import_parameter(importer, &item, params);
+    if (!value) return NULL;
+    array_push(&context->arena, &items, value);
+  }
+  if (items.count || importer_was_said(importer, input->name, "empty"))
+    return importer_list(importer, input->name, &items);
+  diag_error(context, importer_pos(importer, NULL),
+             "input '%s' is a sequence: say what it holds with the shape of each tensor, "
+             "--input-shape %s[0]=2x3 --input-shape %s[1]=4x3, or with --input-shape %s=empty",
+             input->name, input->name, input->name, input->name);
   return NULL;
+}
+
+static Value *optional_parameter(Importer *importer, const OnnxValue *input, PtrArray *params) {
+  if (importer_was_said(importer, input->name, "none"))
+    return importer_list(importer, input->name, NULL);
+  OnnxValue held = {.name = input->name, .type = input->type->optional_type->elem_type};
+  if (importer_was_given(importer, input->name)) return import_parameter(importer, &held, params);
+  diag_error(importer->context, importer_pos(importer, NULL),
+             "input '%s' is optional: say that it is there with its shape, --input-shape %s=2x3 "
+             "(of a sequence %s[0]=2x3 and so on), or that it is not with --input-shape %s=none",
+             input->name, input->name, input->name, input->name);
+  return NULL;
+}
+
+static Value *import_parameter(Importer *importer, const OnnxValue *input, PtrArray *params) {
+  if (input->type && input->type->sequence_type) return sequence_parameter(importer, input, params);
+  if (input->type && input->type->optional_type) return optional_parameter(importer, input, params);
+  return tensor_parameter(importer, input, params);
 }
 
 bool importer_size_ok(Importer *importer, const Value *value) {
@@ -50,11 +100,11 @@ bool importer_size_ok(Importer *importer, const Value *value) {
                     value->name, text_string(&text));
 }
 
-static bool name_is_new(Importer *importer, Str name) {
+static bool name_is_new(Importer *importer, Str name, const char *what) {
   const Scope *scope = importer->scope;
   if (!map_contains(&scope->values, name) && !map_contains(&scope->poisoned, name)) return true;
   return diag_error(importer->context, importer_pos(importer, NULL),
-                    "the name '%s' is given to two values", name);
+                    "the name '%s' of an %s is that of another input or initializer", name, what);
 }
 
 static void give_constant(Importer *importer, Str name, ConstData *data) {
@@ -66,29 +116,27 @@ static void give_constant(Importer *importer, Str name, ConstData *data) {
 }
 
 static void import_initializer(Importer *importer, const OnnxTensor *tensor) {
-  if (!name_is_new(importer, tensor->name)) return;
+  if (!name_is_new(importer, tensor->name, "initializer")) return;
   give_constant(importer, tensor->name,
                 onnx_tensor_data(importer->file, tensor, importer_pos(importer, NULL)));
 }
 
 static void import_sparse(Importer *importer, const OnnxSparseTensor *tensor) {
   Str name = tensor->values ? tensor->values->name : str_intern(importer->context, "");
-  if (!name_is_new(importer, name)) return;
+  if (!name_is_new(importer, name, "initializer")) return;
   give_constant(importer, name,
                 onnx_sparse_data(importer->file, tensor, importer_pos(importer, NULL)));
 }
 
 // An input of the same name as an initializer has it as its default: it is a constant.
-static void import_input_value(Importer *importer, const OnnxValue *input, const Map *constants) {
-  if (map_contains(constants, input->name) || !name_is_new(importer, input->name)) return;
-  Value *value = import_parameter(importer, input);
-  if (!value) {
+static void import_input_value(Importer *importer, const OnnxValue *input, const Map *constants,
+                               PtrArray *params) {
+  if (map_contains(constants, input->name) || !name_is_new(importer, input->name, "input")) return;
+  Value *value = import_parameter(importer, input, params);
+  if (value)
+    scope_give(importer, input->name, value);
+  else
     scope_poison(importer, input->name);
-    return;
-  }
-  GraphFunc *graph = importer->graph;
-  graph->params[graph->param_count++] = value;
-  scope_give(importer, input->name, value);
 }
 
 void importer_initializers(Importer *importer, const OnnxGraph *graph) {
@@ -108,7 +156,9 @@ void importer_inputs(Importer *importer) {
   for (int i = 0; i < graph->sparse_initializer.count; i++)
     if (graph->sparse_initializer.items[i].values)
       map_put(&constants, graph->sparse_initializer.items[i].values->name, graph);
-  importer->graph->params = arena_array(&importer->context->arena, Value *, graph->input.count);
+  PtrArray params = {0};
   for (int i = 0; i < graph->input.count; i++)
-    import_input_value(importer, &graph->input.items[i], &constants);
+    import_input_value(importer, &graph->input.items[i], &constants, &params);
+  importer->graph->params = (Value **)params.items;
+  importer->graph->param_count = params.count;
 }

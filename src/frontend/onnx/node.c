@@ -16,7 +16,9 @@ bool import_refuse(Import *import, const char *format, ...) {
   va_start(args, format);
   char *message = arena_vprintf(&import->context->arena, format, args);
   va_end(args);
-  return diag_error(import->context, import->pos, "%s: %s", import->node->op_type, message);
+  const char *inputs = values_text(import->context, import->inputs, import->input_count);
+  return diag_error(import->context, import->pos, "%s: %s%s%s", import->node->op_type, message,
+                    *inputs ? "\nit reads " : "", inputs);
 }
 
 // ---- Inputs -----------------------------------------------------------------------------------
@@ -63,6 +65,13 @@ ConstData *import_constant(Import *import, int i) {
   return data;
 }
 
+ConstData *import_constant_scalar(Import *import, int i) {
+  ConstData *data = import_constant(import, i);
+  if (data && const_count(data) != 1)
+    return import_refuse(import, "its input %d must be one number", i), NULL;
+  return data;
+}
+
 int64_t const_count(const ConstData *data) {
   return (int64_t)data->bytes / dtype_bytes(data->type);
 }
@@ -102,6 +111,7 @@ Node *import_begin(Import *import, const char *op, Value *const *inputs, int cou
       import->op_count++ ? str_format(import->context, "%s.%s", import->name, op) : import->name;
   Node *node = node_new(import->context, NODE_OP, op, name, inputs, count, 1);
   node->pos = import->pos;
+  node->user_op = import->node->op_type;
   return node;
 }
 
@@ -135,6 +145,21 @@ Value *import_const(Import *import, DType type, const int64_t *shape, int rank, 
   return value_constant(import->context, constant);
 }
 
+Value *import_filled(Import *import, DType type, const void *element, const int64_t *shape,
+                     int rank) {
+  int64_t size = dtype_bytes(type), bytes = size;
+  for (int i = 0; i < rank; i++)
+    if (shape[i] < 0 || !mul_fits(bytes, shape[i], &bytes) || bytes > MOST_FILLED_BYTES) {
+      import_refuse(import,
+                    "a constant of more than %d bytes, or a negative extent, is not supported",
+                    MOST_FILLED_BYTES);
+      return NULL;
+    }
+  char *data = arena_alloc(&import->context->arena, (size_t)bytes + 1);
+  for (int64_t at = 0; element && at < bytes; at += size) memcpy(data + at, element, (size_t)size);
+  return import_const(import, type, shape, rank, data);
+}
+
 Value *import_scalar(Import *import, const Value *like, double value) {
   void *data = arena_alloc(&import->context->arena, 8);
   number_store(like->type, data, value);
@@ -163,7 +188,7 @@ Value *import_through(Import *import, const char *op, Value **inputs, int count)
   node.output = (OnnxNames){.items = &name, .count = 1};
   Import inner = *import;
   inner.node = &node;
-  inner.row = onnx_row_find(op);
+  inner.row = onnx_row_find("", op);
   inner.inputs = inputs;
   inner.input_count = count;
   inner.row->import(&inner);
@@ -233,16 +258,21 @@ Value *import_stack(Import *import, Value *const *values, int count, int axis) {
 // ---- One node ---------------------------------------------------------------------------------
 
 static const char *advice(const OnnxNode *node) {
+  static const char text[] =
+      "text cannot be computed with; make numbers of it outside of the model";
   static const char random[] = "it is random: take its numbers as an input";
   static const char *const rows[][2] = {
-      {"String", "text cannot be computed with"},
-      {"RegexFullMatch", "text cannot be computed with"},
+      {"String", text},
+      {"RegexFullMatch", text},
+      {"LabelEncoder", "put Gather or Where on numbers in its place"},
       {"ImageDecoder", "decode images outside of the model"},
-      {"NonMaxSuppression",
-       "how many boxes it gives is known only when it runs: end the model there"},
+      {"NonMaxSuppression", "how many boxes it gives is known only when it runs: end the model "
+                            "before it, with boxes and "
+                            "scores as outputs"},
       {"Random", random},
       {"Bernoulli", random},
       {"Multinomial", random},
+      {"Gradient", "export the model with its derivatives written out"},
   };
   for (int i = 0; i < COUNT_OF(rows); i++)
     if (strncmp(node->op_type, rows[i][0], strlen(rows[i][0])) == 0) return rows[i][1];
@@ -272,13 +302,18 @@ static const char *attributes_of(Context *context, const char *names) {
 // Its own row, or one made from the operator table's.
 static const OnnxRow *row_of(Import *import) {
   const OnnxNode *node = import->node;
-  if (!is_onnx_domain(node->domain)) {
+  bool standard = is_onnx_domain(node->domain);
+  if (!standard && !onnx_domain_has_rows(node->domain)) {
     import_refuse(import, "operators of domain '%s' are not supported: write it with standard ones",
                   node->domain);
     return NULL;
   }
-  const OnnxRow *row = onnx_row_find(node->op_type);
-  const OpRow *op = row ? NULL : op_find_onnx(node->op_type);
+  if (standard && !import_opset(import)) {
+    import_refuse(import, "the model does not say which opset it uses");
+    return NULL;
+  }
+  const OnnxRow *row = onnx_row_find(standard ? "" : node->domain, node->op_type);
+  const OpRow *op = row || !standard ? NULL : op_find_onnx(node->op_type);
   if (op) {
     OnnxRow *made = arena_new(&import->context->arena, OnnxRow);
     *made = (OnnxRow){node->op_type, op->min_inputs, op->max_inputs,

@@ -47,11 +47,14 @@ typedef struct OnnxNote {
 } OnnxNote;
 typedef Array(OnnxNote) OnnxNoteList;
 
-// What is to be noted in a model, each list under keys of its own that differ.
+// What is to be noted in a model, each list under keys of its own that differ. What is known of a
+// node is the owner's; a node in the body of a loop stands for several of the import.
 typedef struct OnnxNotes {
   const OnnxNoteList *model, *otherwise; // of the whole; of nodes that are in neither map
-  Map by_name;                           // of nodes as diagnostics have them (Str): OnnxNoteList *
+  Map by_name;                           // what is known of nodes as diagnostics name them (Str)
   Map by_output; // of nodes by a result (Str), for those whose name others have too
+  const OnnxNoteList *(*make)(void *env, const PtrArray *known);
+  void *env;
 } OnnxNotes;
 
 // Writes the model at `path` to `output`, which may be the same, with the notes in the

@@ -58,6 +58,7 @@ OnnxBytes onnx_external_data(OnnxFile *file, const OnnxTensor *tensor, size_t si
 // The element type of an ONNX type code, false when Pleat has none. The name is for messages.
 bool onnx_dtype(int32_t code, DType *type);
 const char *onnx_type_name(int32_t code);
+const char *onnx_type_advice(int32_t code); // what to do about one that Pleat has not
 int32_t onnx_type_code(DType type); // 0 when ONNX has none
 
 #endif

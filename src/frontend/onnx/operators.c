@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ONNX operators that are not simply an operator of src/graph: inputs that became attributes (or
 // the other way round) between opsets, defaults that differ, forms that are written with others.
-#include "frontend/onnx/import.h"
+#include "frontend/onnx/compose.h"
 
 #include "graph/graph.h"
 
@@ -84,7 +84,8 @@ static void import_cast_node(Import *import) {
   if (onnx_dtype(code, &type))
     cast_to(import, type);
   else
-    import_refuse(import, "to type %s (%d) is not supported", onnx_type_name(code), code);
+    import_refuse(import, "to type %s (%d) is not supported: %s", onnx_type_name(code), code,
+                  onnx_type_advice(code));
 }
 
 static void import_cast_like(Import *import) {
@@ -95,7 +96,8 @@ static void import_bit_cast(Import *import) {
   DType type;
   int32_t code = (int32_t)import_int(import, "to", 0);
   if (!onnx_dtype(code, &type)) {
-    import_refuse(import, "to type %s (%d) is not supported", onnx_type_name(code), code);
+    import_refuse(import, "to type %s (%d) is not supported: %s", onnx_type_name(code), code,
+                  onnx_type_advice(code));
     return;
   }
   Node *node = import_begin(import, "bitcast", import->inputs, 1);
@@ -114,14 +116,19 @@ static void import_identity(Import *import) {
   import_result(import, 0, import_input(import, 0));
 }
 
-// At inference, the identity; the mask that goes with it keeps everything.
+// At inference and where nothing is dropped, the identity; the mask that goes with it keeps
+// everything.
 static void import_dropout(Import *import) {
   Value *x = import_input(import, 0);
   if (import_input(import, 2)) {
     ConstData *training = import_constant(import, 2);
     if (!training) return;
-    if (const_count(training) && const_int(training, 0)) {
-      import_refuse(import, "training_mode is on: export the model for inference");
+    ConstData *ratio = import_known(import, 1);
+    bool drops = !ratio || const_count(ratio) != 1 || const_number(ratio, 0) != 0;
+    if (const_count(training) && const_int(training, 0) && drops) {
+      import_refuse(import,
+                    "training_mode is on, and what it drops is random: export the model for "
+                    "inference, or make its ratio 0");
       return;
     }
   }
@@ -138,16 +145,51 @@ static void import_dropout(Import *import) {
 
 // ---- Normalisation ----------------------------------------------------------------------------
 
+static Value *moving(Import *import, int input, Value *now) {
+  double momentum = import_float(import, "momentum", 0.9F);
+  Value *old = compose_number(import, "multiply", import->inputs[input], momentum);
+  return compose_binary(import, "add", old, compose_number(import, "multiply", now, 1 - momentum));
+}
+
+// Of each channel over all that is here; and what is carried on for inference.
+static void batch_norm_training(Import *import) {
+  Value *x = import->inputs[0];
+  int64_t axes[TE_MAX_RANK], shape[TE_MAX_RANK];
+  if (x->rank < 2) {
+    import_refuse(import, "takes an input of rank 2 or more, got %d", x->rank);
+    return;
+  }
+  for (int i = 0, n = 0; i < x->rank; i++) {
+    shape[i] = i == 1 ? import_dim(x, 1) : 1;
+    if (i != 1) axes[n++] = i;
+  }
+  Value *wide = compose_cast(import, x, import->inputs[3]->type);
+  Value *mean = compose_reduce(import, "mean", wide, axes, x->rank - 1, false);
+  Value *off =
+      compose_binary(import, "subtract", wide, compose_reshape(import, mean, shape, x->rank));
+  Value *square = compose_binary(import, "multiply", off, off);
+  Value *variance = compose_reduce(import, "mean", square, axes, x->rank - 1, false);
+  Value *inputs[] = {x, import->inputs[1], import->inputs[2], mean, variance};
+  if (!mean || !variance) return;
+  Node *node = import_begin(import, "nn.batch_norm", inputs, 5);
+  node_set_float(import->context, node, "epsilon", import_float(import, "epsilon", 1e-5));
+  import_result(import, 0, import_add(import, node));
+  import_result(import, 1, moving(import, 3, mean));
+  import_result(import, 2, moving(import, 4, variance));
+}
+
 static void import_batch_norm(Import *import) {
+  if (import_int(import, "training_mode", 0) && import_opset(import) >= 14) {
+    batch_norm_training(import);
+    return;
+  }
   for (int i = 1; i < import->node->output.count; i++)
     if (import_wants_output(import, i)) {
-      import_refuse(import, "its results for training are not supported: export the model for "
-                            "inference");
+      import_refuse(import, "its results for training are not supported before opset 14: convert "
+                            "the model to it, or export it for inference");
       return;
     }
-  if (import_int(import, "training_mode", 0)) {
-    import_refuse(import, "training_mode is on: export the model for inference");
-  } else if (!import_int(import, "spatial", 1)) {
+  if (!import_int(import, "spatial", 1)) {
     import_refuse(import, "attribute 'spatial' 0 is not supported, only one mean per channel");
   } else {
     Node *node = import_begin(import, "nn.batch_norm", import->inputs, 5);
@@ -439,11 +481,25 @@ static const OnnxRow *const tables[] = {rows,
                                         onnx_sequence_rows,
                                         onnx_signal_rows,
                                         onnx_state_rows,
-                                        onnx_arrange_rows};
+                                        onnx_arrange_rows,
+                                        onnx_gram_rows,
+                                        onnx_optimizer_rows,
+                                        onnx_tree_rows};
 
-const OnnxRow *onnx_row_find(const char *name) {
+static bool is_of(const OnnxRow *row, const char *domain) {
+  return strcmp(row->domain ? row->domain : "", domain) == 0;
+}
+
+const OnnxRow *onnx_row_find(const char *domain, const char *name) {
   for (int i = 0; i < COUNT_OF(tables); i++)
     for (const OnnxRow *row = tables[i]; row->name; row++)
-      if (strcmp(row->name, name) == 0) return row;
+      if (strcmp(row->name, name) == 0 && is_of(row, domain)) return row;
   return NULL;
+}
+
+bool onnx_domain_has_rows(const char *domain) {
+  for (int i = 0; i < COUNT_OF(tables); i++)
+    for (const OnnxRow *row = tables[i]; row->name; row++)
+      if (is_of(row, domain)) return true;
+  return false;
 }

@@ -78,19 +78,37 @@ static bool is_own(const Importer *importer, Str name) {
 
 static void check_output(Order *order, OnnxNode *node, Str name) {
   Importer *importer = order->importer;
-  if (!map_contains(&order->producers, name) && !is_own(importer, name))
-    map_put(&order->producers, name, node);
+  const OnnxNode *other = map_find(&order->producers, name);
+  SourcePos pos = importer_pos(importer, importer_name(importer, node));
+  if (other)
+    diag_error(importer->context, pos, "its result '%s' has the name of a result of node '%s'",
+               name, onnx_node_name(other));
+  else if (is_own(importer, name))
+    diag_error(importer->context, pos,
+               "its result '%s' has the name of an input or initializer of the graph", name);
   else
-    diag_error(importer->context, importer_pos(importer, importer_name(importer, node)),
-               "its result '%s' has the name of another value", name);
+    map_put(&order->producers, name, node);
+}
+
+// A name that is like the missing one: "; did you mean 'x'?", or nothing.
+static const char *suggestion(const Order *order, Str name) {
+  Arena *arena = &order->importer->context->arena;
+  const Map *known[] = {&order->producers, &order->importer->scope->values};
+  Array(const char *) names = {0};
+  for (int k = 0; k < COUNT_OF(known); k++)
+    for (int i = 0; i < known[k]->count; i++)
+      array_push(arena, &names, (const char *)(uintptr_t)known[k]->entries[i].key);
+  const char *nearest = nearest_name(name, names.items, names.count);
+  return nearest ? arena_printf(arena, "; did you mean '%s'?", nearest) : "";
 }
 
 static void check_input(Order *order, OnnxNode *node, Str name) {
   Importer *importer = order->importer;
   if (producer_of(order, name) >= 0 || is_given(importer, name)) return;
   diag_error(importer->context, importer_pos(importer, importer_name(importer, node)),
-             "its input '%s' is missing: no node, input or initializer of the graph has that name",
-             name);
+             "its input '%s' is missing: no node, input or initializer of the graph has that "
+             "name%s",
+             name, suggestion(order, name));
   scope_poison(importer, name);
 }
 

@@ -92,7 +92,7 @@ static void import_conv_integer(Import *import) {
   if (!convolved(import, inputs, import_input(import, 2), import_input(import, 3))) return;
   import->inputs = inputs;
   import->input_count = 2;
-  onnx_row_find("Conv")->import(import);
+  onnx_row_find("", "Conv")->import(import);
 }
 
 // sum * (a * b) / y + zero

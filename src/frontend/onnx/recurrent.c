@@ -364,11 +364,10 @@ static bool take_weights(Steps *s, int direction) {
 static Value *first_state(Steps *s, int number, int direction, bool batch_first) {
   Import *import = s->import;
   Value *given = import_input(import, 5 + number);
-  int64_t shape[] = {s->batch, s->hidden}, bytes = dtype_bytes(import_input(import, 0)->type);
+  int64_t shape[] = {s->batch, s->hidden};
   if (given && batch_first) given = transposed(import, given, (int64_t[]){1, 0, 2});
   if (given) return row_of(import, given, direction);
-  void *zeros = arena_alloc(&import->context->arena, (size_t)(shape[0] * shape[1] * bytes) + 1);
-  return import_const(import, import_input(import, 0)->type, shape, 2, zeros);
+  return import_filled(import, import_input(import, 0)->type, NULL, shape, 2);
 }
 
 // ---- The steps --------------------------------------------------------------------------------
@@ -410,7 +409,7 @@ static Value *run_direction(Steps *s, int direction, bool reverse, bool batch_fi
   if (!take_weights(s, direction)) return NULL;
   Value *gates = plus_product(s, s->bias, s->x, s->weight);
   gates = gates ? import_reshape(import, gates, shape, 3) : NULL;
-  if (!gates || !scope_expand(import, (int)MIN_OF(s->length * 16, INT32_MAX))) return NULL;
+  if (!gates || !scope_expand(import, (int)MIN_OF(s->length * 8, INT32_MAX))) return NULL;
   s->one = import_scalar(import, gates, 1);
   Value **outputs = arena_array(&import->context->arena, Value *, (int)s->length);
   for (int i = 0; i < s->cell->states; i++)

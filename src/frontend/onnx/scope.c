@@ -3,7 +3,7 @@
 // expanded is bounded in depth and in number, whatever a model asks for.
 #include "frontend/onnx/import.h"
 
-enum { MOST_DEPTH = 100, MOST_EXPANDED = 200000 };
+enum { MOST_DEPTH = 100, MOST_EXPANDED = 40000 };
 
 Scope *scope_new(Importer *importer, Str path) {
   Arena *arena = &importer->context->arena;

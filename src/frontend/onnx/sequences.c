@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sequences and optional values are known at import: a sequence is a list of values, which may be
 // sequences themselves, and what is optional is there or not. Behind the import there are tensors
-// only. A list is a Value without rank or elements; what it holds is kept beside it.
+// only: what the graph takes and gives is the list's tensors, as "name[0]", "name[1]" and so on. A
+// list is a Value without rank or elements; what it holds is kept beside it.
 #include "frontend/onnx/import.h"
 
 #include "graph/graph.h"
@@ -19,17 +20,29 @@ bool value_is_list(const Value *value) {
   return value->rank < 0;
 }
 
-static Value *list_value(Import *import, List *list) {
-  Value *value = value_new(import->context, import->name, DTYPE_VOID, NULL, -1);
-  value->pos = import->pos;
-  map_put(&import->importer->lists, value, list);
+static Value *list_value(Importer *importer, Str name, SourcePos pos, List *list) {
+  Value *value = value_new(importer->context, name, DTYPE_VOID, NULL, -1);
+  value->pos = pos;
+  map_put(&importer->lists, value, list);
   return value;
+}
+
+Value *importer_list(Importer *importer, Str name, const PtrArray *items) {
+  List *list = arena_new(&importer->context->arena, List);
+  list->is_nothing = !items;
+  if (items) list->items = *items;
+  return list_value(importer, name, importer_pos(importer, NULL), list);
 }
 
 Value *import_list_of(Import *import, Value *const *items, int count) {
   List *list = arena_new(&import->context->arena, List);
   for (int i = 0; i < count; i++) array_push(&import->context->arena, &list->items, items[i]);
-  return list_value(import, list);
+  return list_value(import->importer, import->name, import->pos, list);
+}
+
+const PtrArray *importer_items(const Importer *importer, const Value *value) {
+  const List *list = map_find(&importer->lists, value);
+  return list->is_nothing ? NULL : &list->items;
 }
 
 static const List *list_of(const Import *import, const Value *value) {
@@ -186,7 +199,8 @@ static void import_optional(Import *import) {
   List *nothing = arena_new(&import->context->arena, List);
   nothing->is_nothing = true;
   Value *value = import_input(import, 0);
-  import_result(import, 0, value ? value : list_value(import, nothing));
+  if (!value) value = list_value(import->importer, import->name, import->pos, nothing);
+  import_result(import, 0, value);
 }
 
 static bool is_there(const Import *import, const Value *value) {

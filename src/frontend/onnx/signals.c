@@ -14,9 +14,8 @@ enum { LARGEST_MATRIX = 1 << 26 }; // numbers
 static bool known_number(Import *import, int i, double otherwise, double *out) {
   *out = otherwise;
   if (!import_input(import, i)) return true;
-  ConstData *data = import_constant(import, i);
+  ConstData *data = import_constant_scalar(import, i);
   if (!data) return false;
-  if (const_count(data) != 1) return import_refuse(import, "its input %d must be one number", i);
   *out = const_number(data, 0);
   return true;
 }
@@ -163,7 +162,8 @@ static void import_stft(Import *import) {
 static bool type_attribute(Import *import, const char *key, DType *type) {
   int32_t code = (int32_t)import_int(import, key, 1);
   return onnx_dtype(code, type) ||
-         import_refuse(import, "to type %s (%d) is not supported", onnx_type_name(code), code);
+         import_refuse(import, "to type %s (%d) is not supported: %s", onnx_type_name(code), code,
+                       onnx_type_advice(code));
 }
 
 // a - b·cos(2πn/N) + c·cos(4πn/N); N is the size, one less when it is not periodic.

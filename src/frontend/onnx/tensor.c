@@ -66,6 +66,11 @@ const char *onnx_type_name(int32_t code) {
   return row ? row->name : "of an unknown number";
 }
 
+const char *onnx_type_advice(int32_t code) {
+  return code == 8 ? "text cannot be computed with; make numbers of it outside of the model"
+                   : "use one that is, such as float or int64, and convert outside of the model";
+}
+
 int32_t onnx_type_code(DType type) {
   for (int32_t code = 0; code < COUNT_OF(type_rows); code++)
     if (type_rows[code].type.code != TYPE_VOID && dtype_equal(type_rows[code].type, type))
@@ -213,8 +218,9 @@ ConstData *onnx_tensor_data(OnnxFile *file, const OnnxTensor *tensor, SourcePos 
   const TypeRow *row = row_of(tensor->data_type);
   int64_t count;
   if (!row || row->type.code == TYPE_VOID) {
-    diag_error(context, pos, "tensor '%s' has elements of type %s (%d), which is not supported",
-               tensor->name, onnx_type_name(tensor->data_type), tensor->data_type);
+    diag_error(context, pos, "tensor '%s' has elements of type %s (%d), which is not supported: %s",
+               tensor->name, onnx_type_name(tensor->data_type), tensor->data_type,
+               onnx_type_advice(tensor->data_type));
     return NULL;
   }
   if (!count_values(context, tensor, pos, &count)) return NULL;

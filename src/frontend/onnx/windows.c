@@ -192,10 +192,9 @@ static void import_max_unpool(Import *import) {
     import_refuse(import, "its output_shape has %d extents, expected %d", wanted.count, x->rank);
     return;
   }
-  void *zeros = arena_alloc(&import->context->arena, (size_t)(elements * dtype_bytes(x->type)) + 1);
-  Value *inputs[] = {import_const(import, x->type, &elements, 1, zeros),
+  Value *inputs[] = {import_filled(import, x->type, NULL, &elements, 1),
                      flat(import, import_input(import, 1)), flat(import, x)};
-  if (!inputs[1] || !inputs[2]) return import_result(import, 0, NULL);
+  if (!inputs[0] || !inputs[1] || !inputs[2]) return import_result(import, 0, NULL);
   result = import_add(import, import_begin(import, "scatter_elements", inputs, 3));
   result = import_reshape(import, result, shape, x->rank);
   bool grows = false;

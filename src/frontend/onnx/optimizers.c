@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps of training, of domain ai.onnx.preview.training: new values of tensors by their gradients.
+// Inputs are the rate, the number of steps so far, then all tensors, all gradients, and all of each
+// state that is carried along; results are the tensors and the states.
+#include "frontend/onnx/compose.h"
+
+#include "graph/graph.h"
+
+typedef struct Step {
+  Import *import;
+  int count;            // of tensors
+  Value *x, *gradient;  // the one that is at hand, with what its size costs added
+  Value *rate, *number; // scalars of its type
+} Step;
+
+static bool same_shape(const Value *a, const Value *b) {
+  bool same = a->rank == b->rank && dtype_equal(a->type, b->type);
+  for (int i = 0; same && i < a->rank; i++) same = import_dim(a, i) == import_dim(b, i);
+  return same;
+}
+
+// `kinds` of tensors: values, gradients, states. False with a diagnostic.
+static bool step_begin(Step *step, Import *import, int kinds) {
+  int given = import->input_count - 2;
+  *step = (Step){.import = import, .count = given / kinds};
+  if (given < kinds || given % kinds)
+    return import_refuse(import,
+                         "has %d inputs behind the rate and the step, expected %d for each "
+                         "tensor",
+                         given, kinds);
+  for (int i = 0; i < given; i++)
+    if (!import->inputs[2 + i])
+      return import_refuse(import, "its input %d is absent", 2 + i);
+    else if (!same_shape(import->inputs[2 + i], import->inputs[2 + i % step->count]))
+      return import_refuse(import,
+                           "its input %d has another shape or type than the tensor it is "
+                           "of",
+                           2 + i);
+  return true;
+}
+
+static Value *number(Step *step, const char *op, Value *a, double b) {
+  return compose_number(step->import, op, a, b);
+}
+
+static Value *both(Step *step, const char *op, Value *a, Value *b) {
+  return compose_binary(step->import, op, a, b);
+}
+
+static Value *of_kind(const Step *step, int kind, int i) {
+  return step->import->inputs[2 + kind * step->count + i];
+}
+
+static Value *scalar(Step *step, int input) {
+  Value *value = compose_cast(step->import, step->import->inputs[input], step->x->type);
+  return compose_reshape(step->import, value, NULL, 0);
+}
+
+static void step_take(Step *step, int i) {
+  double norm = import_float(step->import, "norm_coefficient", 0);
+  step->x = of_kind(step, 0, i);
+  step->gradient = of_kind(step, 1, i);
+  if (norm != 0)
+    step->gradient = both(step, "add", number(step, "multiply", step->x, norm), step->gradient);
+  step->rate = scalar(step, 0);
+  step->number = scalar(step, 1);
+}
+
+static void give(Step *step, int kind, int i, Value *value) {
+  import_result(step->import, kind * step->count + i, value);
+}
+
+// old * share + new * other, a moving average where they come to 1.
+static Value *blended(Step *step, Value *old, double share, Value *new, double other) {
+  return both(step, "add", number(step, "multiply", old, share),
+              number(step, "multiply", new, other));
+}
+
+static void import_adagrad(Import *import) {
+  Step step;
+  double decay = import_float(import, "decay_factor", 0);
+  double epsilon = import_float(import, "epsilon", 1e-6F);
+  if (!step_begin(&step, import, 3)) return;
+  for (int i = 0; i < step.count; i++) {
+    step_take(&step, i);
+    Value *slower = number(&step, "add", number(&step, "multiply", step.number, decay), 1);
+    Value *rate = both(&step, "divide", step.rate, slower);
+    Value *squares = both(&step, "multiply", step.gradient, step.gradient);
+    Value *sum = both(&step, "add", of_kind(&step, 2, i), squares);
+    Value *root = number(&step, "add", compose_unary(import, "sqrt", sum), epsilon);
+    Value *change = both(&step, "divide", both(&step, "multiply", rate, step.gradient), root);
+    give(&step, 0, i, both(&step, "subtract", step.x, change));
+    give(&step, 1, i, sum);
+  }
+}
+
+// 1 - share ^ number: what is still missing of a moving average that began with nothing.
+static Value *weight_so_far(Step *step, double share) {
+  Value *power = both(step, "power", import_scalar(step->import, step->x, share), step->number);
+  return number(step, "add", number(step, "multiply", power, -1), 1);
+}
+
+static Value *adam_rate(Step *step, double alpha, double beta) {
+  Import *import = step->import;
+  Value *upper = compose_unary(import, "sqrt", weight_so_far(step, beta));
+  Value *later =
+      both(step, "divide", both(step, "multiply", step->rate, upper), weight_so_far(step, alpha));
+  return compose_choose(import, number(step, "greater", step->number, 0), later, step->rate);
+}
+
+static void import_adam(Import *import) {
+  Step step;
+  double alpha = import_float(import, "alpha", 0.9F), beta = import_float(import, "beta", 0.999F);
+  double epsilon = import_float(import, "epsilon", 1e-6F);
+  double norm_after = import_float(import, "norm_coefficient_post", 0);
+  if (!step_begin(&step, import, 4)) return;
+  for (int i = 0; i < step.count; i++) {
+    step_take(&step, i);
+    Value *squares = both(&step, "multiply", step.gradient, step.gradient);
+    Value *mean = blended(&step, of_kind(&step, 2, i), alpha, step.gradient, 1 - alpha);
+    Value *mean_square = blended(&step, of_kind(&step, 3, i), beta, squares, 1 - beta);
+    Value *root = number(&step, "add", compose_unary(import, "sqrt", mean_square), epsilon);
+    Value *rate = adam_rate(&step, alpha, beta);
+    Value *change = both(&step, "divide", both(&step, "multiply", rate, mean), root);
+    Value *next = both(&step, "subtract", step.x, change);
+    if (norm_after != 0) next = number(&step, "multiply", next, 1 - norm_after);
+    give(&step, 0, i, next);
+    give(&step, 1, i, mean);
+    give(&step, 2, i, mean_square);
+  }
+}
+
+static void import_momentum(Import *import) {
+  Step step;
+  const char *mode = import_text(import, "mode", "");
+  double alpha = import_float(import, "alpha", 0), beta = import_float(import, "beta", 0);
+  bool nesterov = strcmp(mode, "nesterov") == 0;
+  if (!nesterov && strcmp(mode, "standard") != 0) {
+    import_refuse(import, "attribute 'mode' is '%s', expected standard or nesterov", mode);
+    return;
+  }
+  if (!step_begin(&step, import, 3)) return;
+  for (int i = 0; i < step.count; i++) {
+    step_take(&step, i);
+    Value *share =
+        compose_choose(import, number(&step, "greater", step.number, 0),
+                       import_scalar(import, step.x, beta), import_scalar(import, step.x, 1));
+    Value *momentum = both(&step, "add", number(&step, "multiply", of_kind(&step, 2, i), alpha),
+                           both(&step, "multiply", step.gradient, share));
+    Value *way = nesterov
+                     ? both(&step, "add", step.gradient, number(&step, "multiply", momentum, alpha))
+                     : momentum;
+    give(&step, 0, i, both(&step, "subtract", step.x, both(&step, "multiply", way, step.rate)));
+    give(&step, 1, i, momentum);
+  }
+}
+
+#define TRAINING .domain = "ai.onnx.preview.training"
+
+const OnnxRow onnx_optimizer_rows[] = {
+    {"Adagrad", 3, -1, "decay_factor:float epsilon:float norm_coefficient:float", import_adagrad,
+     TRAINING},
+    {"Adam", 3, -1,
+     "alpha:float beta:float epsilon:float norm_coefficient:float norm_coefficient_post:float",
+     import_adam, TRAINING},
+    {"Momentum", 3, -1, "alpha:float beta:float mode:string norm_coefficient:float",
+     import_momentum, TRAINING},
+    {0},
+};
