@@ -119,7 +119,9 @@ typedef struct PleatRequest {
   const char *path;
   const void *bytes; /* the file's contents, where they are in memory already; NULL: read `path` */
   size_t byte_count;
-  /* "x=1x3x224x224" is the shape of an input, "batch=4" the size of a free dimension. */
+  /* "x=1x3x224x224" is the shape of an input, "batch=4" the size of a free dimension. A sequence
+   * has an input for each tensor, "x[0]=2x3" and so on, or "x=empty"; "x=none" leaves out what is
+   * optional. */
   const char *const *shapes;
   size_t shape_count;
   /* Values of inputs that the compiler must know, such as the target of a Reshape. The model is

@@ -87,7 +87,16 @@ def _status(status, messages):
 def _shapes_text(shapes):
     for name, shape in (shapes or {}).items():
         extents = [shape] if isinstance(shape, (int, np.integer)) else shape
-        yield f"{name}={'x'.join(str(int(extent)) for extent in extents)}"
+        word = isinstance(shape, str)
+        yield f"{name}={shape if word else 'x'.join(str(int(extent)) for extent in extents)}"
+
+
+def flattened(name, value):
+    """What a sequence holds, under the names that a model has for it: "x[0]", "x[1]" and so on."""
+    if not isinstance(value, (list, tuple)):
+        return {name: value}
+    return {key: array for i, item in enumerate(value)
+            for key, array in flattened(f"{name}[{i}]", item).items()}
 
 
 class _Request:
@@ -138,7 +147,9 @@ class Model:
         """Compiles a file's path, its bytes, or an onnx.ModelProto.
 
         shapes: sizes that the model leaves free, of inputs {"x": (1, 3, 224, 224)} or of
-                dimensions by name {"batch": 4}
+                dimensions by name {"batch": 4}; of a sequence, those of its tensors
+                {"x[0]": (2, 3), "x[1]": (4,)} or {"x": "empty"}; {"x": "none"} leaves out
+                what is optional
         known:  values of inputs that the compiler must know, such as the target of a Reshape
         threads: 0 is one for each core;  cpu: "avx2" and the like, None is all that is here
         Raises PleatError with every reason why the model cannot be taken."""
@@ -176,12 +187,17 @@ class Model:
 
     def run(self, inputs, outputs=None):
         """The outputs as a list. `inputs` is a dictionary by name or a sequence; `outputs`, where
-        given, are arrays to write to, one for each output."""
+        given, are arrays to write to, one for each output. A list of arrays stands for a sequence,
+        whose tensors are inputs of their own."""
         if not isinstance(inputs, dict):
             inputs = list(inputs)
             if len(inputs) != len(self.inputs):
                 raise TypeError(f"the model has {len(self.inputs)} inputs, not {len(inputs)}")
             inputs = {argument.name: array for argument, array in zip(self.inputs, inputs)}
+        names = {argument.name for argument in self.inputs}
+        inputs = {key: array for name, value in inputs.items()
+                  for key, array in ({name: value} if name in names
+                                     else flattened(name, value)).items()}
         given = [self._input(argument, inputs) for argument in self.inputs]
         unknown = inputs.keys() - {argument.name for argument in self.inputs}
         if unknown:

@@ -172,6 +172,7 @@ static int bench(Session *s, const BenchOptions *o) {
   Cli *cli = s->cli;
   const char *what = o->op ? o->op : cli->inputs.items[0];
   InputContents contents = {.fill = "random"};
+  s->keep_kernels = o->spills;
   bool begun = o->op ? session_begin(s, bench_op_parse(cli, o->op), &contents)
                      : session_begin_file(s, what, o->func, &contents);
   if (!begun || !measure(s, o)) return STATUS_BAD;

@@ -95,7 +95,8 @@ static int show_text(const Checked *c) {
   int errors = cli->context->error_count;
   const char *operators = operators_text(c);
   printf("%s: ", c->path);
-  if (c->model.node_count) printf("%d operators, ", c->model.node_count);
+  if (c->model.node_count)
+    printf("%d operator%s, ", c->model.node_count, c->model.node_count == 1 ? "" : "s");
   if (c->model.opset) printf("opset %lld, ", (long long)c->model.opset);
   if (errors == 0)
     printf("%ssupported%s\n", paint(cli, COLOUR_GREEN), paint(cli, COLOUR_NONE));

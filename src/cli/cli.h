@@ -45,6 +45,7 @@ typedef struct Command {
   const char *summary;   // one line
   const char *example;   // one worked example: the line typed, and what it prints
   unsigned takes;
+  bool runs_nothing; // so that --cpu may be above this machine
   const Option *options;
   int option_count;
   size_t options_size;  // of the struct that `run` gets

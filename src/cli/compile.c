@@ -2,6 +2,7 @@
 // `pleat compile`: a model, or kernels, as a file: native code or C with a header, or the tensor
 // programs as TVMScript.
 #include "cli/kernel.h"
+#include "cli/summary.h"
 
 #include "script/script.h"
 
@@ -72,12 +73,29 @@ static bool write_kernel_script(Cli *cli, const Kernels *kernels) {
   return write_module(cli, module);
 }
 
-static LowerKernel *lower_kernel(Cli *cli, const CompileCommand *o, Kernel *kernel) {
-  LowerOptions lower = {.print_after = o->model.print_after, .verify_each = o->model.verify_each};
+static LowerKernel *lower_kernel(Cli *cli, const CompileCommand *o, Kernel *kernel,
+                                 LowerReport *report) {
+  LowerOptions lower = {
+      .print_after = o->model.print_after, .verify_each = o->model.verify_each, .report = report};
   PrimFunc *func = lower_prim_func(cli->context, kernel->scheduled, &lower);
   if (!func) return NULL;
   kernel->scheduled = func;
   return lowered_kernel(cli->context, func);
+}
+
+static void show_kernels(Cli *cli, const Kernels *kernels, const LowerReport *lower,
+                         const TargetReport *target, const HostMachine *machine) {
+  SlowPaths paths = {.arena = &cli->context->arena};
+  if (!strcmp(cli->output, "-")) return;
+  for (int i = 0; i < kernels->count; i++) {
+    const Kernel *kernel = &kernels->items[i];
+    const char *name = kernel->func->name;
+    printf("%-15s %s\n", name, kernel_signature(cli, kernel));
+    if (kernel->choice.slow) slow_paths_add(&paths, kernel->choice.slow, name);
+    slow_paths_add_reports(&paths, name, &lower[i], &target[i]);
+  }
+  printf("code            %s, in %s\n", machine->level_name, cli->output);
+  slow_paths_print(&paths);
 }
 
 static bool compile_kernels(Cli *cli, const CompileCommand *o, const Module *module) {
@@ -90,19 +108,25 @@ static bool compile_kernels(Cli *cli, const CompileCommand *o, const Module *mod
       !cli_machine(cli, &machine) || !kernels_load(cli, module, o->func, &machine, &kernels))
     return false;
   LowerKernel **lowered = arena_array(&context->arena, LowerKernel *, kernels.count);
+  LowerReport *reports = arena_array(&context->arena, LowerReport, kernels.count);
   const uint8_t **access = arena_array(&context->arena, const uint8_t *, kernels.count);
   for (int i = 0; i < kernels.count && (!script || o->lowered); i++) {
     access[i] = kernels.items[i].access;
-    if (!(lowered[i] = lower_kernel(cli, o, &kernels.items[i]))) return false;
+    if (!(lowered[i] = lower_kernel(cli, o, &kernels.items[i], &reports[i]))) return false;
   }
   if (script) return write_kernel_script(cli, &kernels);
   TargetProgramOptions options = {.target = {.machine = &machine}, .openmp = o->openmp};
-  return kernels_write(context, lowered, access, kernels.count, row, &options, cli->output);
+  options.target.kernels = arena_array(&context->arena, TargetReport, kernels.count);
+  if (!kernels_write(context, lowered, access, kernels.count, row, &options, cli->output))
+    return false;
+  show_kernels(cli, &kernels, reports, options.target.kernels, &machine);
+  return true;
 }
 
 // ---- Models -----------------------------------------------------------------------------------
 
 static bool compile_model(Cli *cli, const CompileCommand *o, const GraphFunc *graph) {
+  int64_t start = clock_now_ns();
   bool script = ends_with(cli->output, ".py");
   const TargetRow *row = script ? NULL : choose_target(cli, o);
   Program *program = script || row ? model_build(cli, graph, &o->model) : NULL;
@@ -112,7 +136,14 @@ static bool compile_model(Cli *cli, const CompileCommand *o, const GraphFunc *gr
   TargetProgramOptions write = {.target = {.machine = &program->options.machine},
                                 .weights_beside = beside,
                                 .openmp = o->openmp};
-  return program_write(program, row, &write, cli->output);
+  write.target.kernels = program->target_reports;
+  if (!program_write(program, row, &write, cli->output)) return false;
+  if (!strcmp(cli->output, "-")) return true;
+  summary_print_model(cli, cli->inputs.items[0], program, (double)(clock_now_ns() - start) * 1e-9,
+                      cli->output);
+  SlowPaths paths = slow_paths_of(program);
+  slow_paths_print(&paths);
+  return true;
 }
 
 static int run(Cli *cli, void *given) {
@@ -139,6 +170,7 @@ const Command command_compile = {
                "  $ cc -O2 -march=native -c digits.c      # digits.h says how to call it\n"
                "  $ pleat compile examples/kernels/matmul.py -o matmul.so\n",
     .takes = TAKES_OUTPUT | TAKES_THREADS | TAKES_CPU,
+    .runs_nothing = true,
     .options = options,
     .option_count = COUNT_OF(options),
     .options_size = sizeof(CompileCommand),

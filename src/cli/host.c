@@ -7,8 +7,12 @@ enum { MOST_THREADS = 1024 };
 bool cli_machine(Cli *cli, HostMachine *machine) {
   *machine = machine_probe();
   const char *here = machine->level_name;
-  if (cli->cpu && !machine_limit(machine, cli->cpu))
-    return diag_error(cli->context, (SourcePos){0}, "--cpu %s: this machine has no more than %s",
+  bool (*const use)(HostMachine *, const char *) =
+      cli->command->runs_nothing ? machine_use : machine_limit;
+  if (cli->cpu && !use(machine, cli->cpu))
+    return diag_error(cli->context, (SourcePos){0},
+                      "--cpu %s: this machine has no more than %s; `pleat compile` and `pleat "
+                      "plan` can be asked about it all the same",
                       cli->cpu, here);
   if (cli->threads > MOST_THREADS)
     return diag_error(cli->context, (SourcePos){0}, "--threads %lld: at most %d",

@@ -2,6 +2,7 @@
 // `pleat inspect`: one line for each operator, made for grep: its name, what it is, shapes, types,
 // the layouts that the plan gives what it reads and writes, bytes, operations, and its part of the
 // predicted time. Changes of layout that are done at each run have lines of their own.
+#include "cli/joins.h"
 #include "cli/session.h"
 
 #include <jansson.h>
@@ -18,24 +19,25 @@ typedef struct Placed {
   double share; // of the predicted time: its part of the kernel's, by operations
 } Placed;
 
-typedef struct View {
+typedef struct Listing {
   Cli *cli;
   const GraphFunc *graph;
   Plan *plan;
   Map tensors; // Value to StageTensor
   Map placed;  // Node to Placed
-} View;
+  Map places;  // Node to NodePlace
+} Listing;
 
 // ---- Looking up -------------------------------------------------------------------------------
 
-static Placed *placed_of(View *v, const Node *node) {
+static Placed *placed_of(Listing *v, const Node *node) {
   Placed *placed = map_find(&v->placed, node);
   if (!placed) map_put(&v->placed, node, placed = arena_new(&v->cli->context->arena, Placed));
   return placed;
 }
 
 // A kernel's part of the whole is that of its operators, by their operations.
-static void share_time(View *v) {
+static void share_time(Listing *v) {
   int kernels = v->plan->kernels.count;
   double *all = arena_array(&v->cli->context->arena, double, kernels);
   for (int i = 0; i < v->placed.count; i++) {
@@ -49,7 +51,7 @@ static void share_time(View *v) {
   }
 }
 
-static void collect(View *v) {
+static void collect(Listing *v) {
   StageGraph *stages = v->plan->stages;
   v->tensors = map_new(&v->cli->context->arena);
   v->placed = map_new(&v->cli->context->arena);
@@ -67,9 +69,15 @@ static void collect(View *v) {
       }
     }
   share_time(v);
+  v->places = node_places(v->cli->context, v->graph, v->plan);
 }
 
-static const char *layout_of(const View *v, const Placed *placed, const Value *value) {
+// "kernel:3"; of a node without: "read-by:4,7", "constant", "unused".
+static const char *place_text(const Listing *v, const Node *node) {
+  return node_place_text(&v->cli->context->arena, map_find(&v->places, node));
+}
+
+static const char *layout_of(const Listing *v, const Placed *placed, const Value *value) {
   const StageTensor *tensor = map_find(&v->tensors, value);
   for (int i = 0; placed->kernel && tensor && i < placed->kernel->params.count; i++)
     if (placed->kernel->params.items[i] == tensor)
@@ -79,7 +87,7 @@ static const char *layout_of(const View *v, const Placed *placed, const Value *v
 
 // ---- A line -----------------------------------------------------------------------------------
 
-static const char *shape_text(const View *v, const Value *value) {
+static const char *shape_text(const Listing *v, const Value *value) {
   Text text = text_new(&v->cli->context->arena);
   for (int i = 0; i < value->rank; i++) {
     int64_t extent;
@@ -93,7 +101,7 @@ static const char *shape_text(const View *v, const Value *value) {
 }
 
 // "[1x8x8x3]".
-static const char *physical_text(const View *v, const Layout *layout) {
+static const char *physical_text(const Listing *v, const Layout *layout) {
   Text text = text_new(&v->cli->context->arena);
   for (int i = 0; i < layout->physical_rank; i++)
     text_printf(&text, "%s%lld", i ? "x" : "[", (long long)layout->physical_extents[i]);
@@ -101,13 +109,13 @@ static const char *physical_text(const View *v, const Layout *layout) {
   return text_string(&text);
 }
 
-typedef const char *(*Describe)(const View *v, const Placed *placed, const Value *value);
+typedef const char *(*Describe)(const Listing *v, const Placed *placed, const Value *value);
 
-static const char *describe_shape(const View *v, const Placed *placed, const Value *value) {
+static const char *describe_shape(const Listing *v, const Placed *placed, const Value *value) {
   return shape_text(v, value);
 }
 
-static const char *joined(const View *v, const Node *node, const Placed *placed,
+static const char *joined(const Listing *v, const Node *node, const Placed *placed,
                           Describe describe) {
   Text text = text_new(&v->cli->context->arena);
   for (int i = 0; i < node->input_count; i++)
@@ -128,27 +136,22 @@ static int64_t node_bytes(const Node *node) {
   return bytes;
 }
 
-static const char *kernel_text(const View *v, const Placed *placed) {
-  Arena *arena = &v->cli->context->arena;
-  return placed->kernel ? arena_printf(arena, "kernel:%d", placed->number) : "no-kernel";
-}
-
-static void print_line(View *v, Table *table, const Node *node) {
+static void print_line(Listing *v, Table *table, const Node *node) {
   Context *context = v->cli->context;
   const Placed *placed = placed_of(v, node);
   table_cell(table, "%s", node->name ? node->name : "-");
-  table_cell(table, "%s", node->kind == NODE_OP ? node->op : node->callee->name);
+  table_cell(table, "%s", node_op_name(node));
   table_cell(table, "%s", joined(v, node, placed, describe_shape));
   table_cell(table, "%s", node->output_count ? dtype_name(context, node->outputs[0]->type) : "-");
   table_cell(table, "%s", joined(v, node, placed, layout_of));
   table_cell(table, "%lld", (long long)node_bytes(node));
   table_cell(table, "%.0f", placed->operations);
   table_cell(table, "%.1f%%", placed->share * 100);
-  table_cell(table, "%s", kernel_text(v, placed));
+  table_cell(table, "%s", place_text(v, node));
 }
 
 // An input or output of the graph, with the physical shape where it is not the logical one.
-static void print_border(View *v, Table *table, const Value *value, const char *what,
+static void print_border(Listing *v, Table *table, const Value *value, const char *what,
                          const StageTensor *tensor, const Layout *layout) {
   Context *context = v->cli->context;
   const char *name = plan_layout_name(context, tensor, layout);
@@ -165,7 +168,7 @@ static void print_border(View *v, Table *table, const Value *value, const char *
 }
 
 // A change of layout that is done at each run.
-static void print_rewrite(View *v, Table *table, const PlanKernel *kernel, int number) {
+static void print_rewrite(Listing *v, Table *table, const PlanKernel *kernel, int number) {
   Context *context = v->cli->context;
   const StageTensor *tensor = kernel->params.items[0];
   const Layout *from = kernel->layouts[0].layout, *to = kernel->layouts[1].layout;
@@ -181,13 +184,13 @@ static void print_rewrite(View *v, Table *table, const PlanKernel *kernel, int n
   table_cell(table, "kernel:%d", number + 1);
 }
 
-static void print_rewrites(View *v, Table *table) {
+static void print_rewrites(Listing *v, Table *table) {
   for (int i = 0; i < v->plan->kernels.count; i++)
     if (v->plan->kernels.items[i]->is_rewrite)
       print_rewrite(v, table, v->plan->kernels.items[i], i);
 }
 
-static void print_borders(View *v, Table *table, bool outputs) {
+static void print_borders(Listing *v, Table *table, bool outputs) {
   const StageGraph *stages = v->plan->stages;
   int count = outputs ? v->graph->output_count : v->graph->param_count;
   for (int i = 0; i < count; i++) {
@@ -198,7 +201,7 @@ static void print_borders(View *v, Table *table, bool outputs) {
   }
 }
 
-static void print_text(View *v) {
+static void print_text(Listing *v) {
   static const char *const heads[] = {"#name", "operator",   "shapes", "type",  "layouts",
                                       "bytes", "operations", "time",   "kernel"};
   Table table = table_new(&v->cli->context->arena, "lllllrrrl");
@@ -212,7 +215,7 @@ static void print_text(View *v) {
 
 // ---- As JSON ----------------------------------------------------------------------------------
 
-static json_t *value_json(const View *v, const Placed *placed, const Value *value) {
+static json_t *value_json(const Listing *v, const Placed *placed, const Value *value) {
   json_t *shape = json_array();
   for (int i = 0; i < value->rank; i++) {
     int64_t extent = -1;
@@ -224,20 +227,21 @@ static json_t *value_json(const View *v, const Placed *placed, const Value *valu
                    layout_of(v, placed, value));
 }
 
-static json_t *node_json(View *v, const Node *node) {
+static json_t *node_json(Listing *v, const Node *node) {
   const Placed *placed = placed_of(v, node);
   json_t *inputs = json_array(), *outputs = json_array();
   for (int i = 0; i < node->input_count; i++)
     if (node->inputs[i]) json_array_append_new(inputs, value_json(v, placed, node->inputs[i]));
   for (int i = 0; i < node->output_count; i++)
     json_array_append_new(outputs, value_json(v, placed, node->outputs[i]));
-  return json_pack("{s:s, s:s, s:o, s:o, s:I, s:f, s:f, s:i}", "name", node->name ? node->name : "",
-                   "operator", node->kind == NODE_OP ? node->op : node->callee->name, "inputs",
-                   inputs, "outputs", outputs, "bytes", (json_int_t)node_bytes(node), "operations",
-                   placed->operations, "share", placed->share, "kernel", placed->number);
+  return json_pack("{s:s, s:s, s:o, s:o, s:I, s:f, s:f, s:i, s:s}", "name",
+                   node->name ? node->name : "", "operator", node_op_name(node), "inputs", inputs,
+                   "outputs", outputs, "bytes", (json_int_t)node_bytes(node), "operations",
+                   placed->operations, "share", placed->share, "kernel", placed->number, "place",
+                   place_text(v, node));
 }
 
-static json_t *borders_json(const View *v, bool outputs) {
+static json_t *borders_json(const Listing *v, bool outputs) {
   json_t *list = json_array();
   int count = outputs ? v->graph->output_count : v->graph->param_count;
   for (int i = 0; i < count; i++) {
@@ -256,7 +260,7 @@ static json_t *borders_json(const View *v, bool outputs) {
   return list;
 }
 
-static int show_json(View *v) {
+static int show_json(Listing *v) {
   json_t *list = json_array();
   for (int i = 0; i < v->graph->nodes.count; i++)
     json_array_append_new(list, node_json(v, v->graph->nodes.items[i]));
@@ -266,7 +270,7 @@ static int show_json(View *v) {
 
 static int run(Cli *cli, void *given) {
   const ModelOptions *model = given;
-  View v = {.cli = cli, .graph = model_load(cli, cli->inputs.items[0], model)};
+  Listing v = {.cli = cli, .graph = model_load(cli, cli->inputs.items[0], model)};
   Program *program = v.graph ? model_plan(cli, v.graph, model) : NULL;
   if (!program) return STATUS_BAD;
   v.plan = program->plan;
@@ -281,11 +285,12 @@ const Command command_inspect = {
     .arguments = "MODEL",
     .summary = "print a line for each operator: shapes, types, layouts, bytes, operations, time",
     .example = "  $ pleat inspect examples/digits/digits.onnx | grep pool\n"
-               "  pool            nn.max_pool2d         1x9x8x8->1x9x4x4                float32  "
-               "NCHW16c->NHWC           2880         576   0.8%  kernel:4\n"
-               "  mean            nn.global_avg_pool2d  1x17x2x2->1x17x1x1              float32  "
-               "NCHW16c->NCHW            340          85   0.3%  kernel:11\n",
+               "  pool            MaxPool             1x9x8x8->1x9x4x4                "
+               "float32  NCHW16c->NHWC           2880         576   0.8%  kernel:4\n"
+               "  mean            GlobalAveragePool   1x17x2x2->1x17x1x1              "
+               "float32  NCHW16c->NCHW            340          85   0.3%  kernel:11\n",
     .takes = TAKES_JSON | TAKES_THREADS | TAKES_CPU,
+    .runs_nothing = true,
     .options = options,
     .option_count = COUNT_OF(options),
     .options_size = sizeof(ModelOptions),

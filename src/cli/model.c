@@ -104,9 +104,11 @@ static PlanPolicy policy_of(const ModelOptions *options) {
 
 typedef Program *(*Build)(Context *context, const GraphFunc *graph, const CompileOptions *options);
 
-static Program *build(Cli *cli, const GraphFunc *graph, const ModelOptions *options, Build make) {
+static Program *build(Cli *cli, const GraphFunc *graph, const ModelOptions *options, Build make,
+                      bool run_only) {
   Shown shown = {progress_begin("compiling", 1)};
-  CompileOptions compile = {.progress = show_progress, .progress_env = &shown};
+  CompileOptions compile = {
+      .progress = show_progress, .progress_env = &shown, .run_only = run_only};
   if (!cli_check_pass(cli, "--print-ir-after", options->print_after)) return NULL;
   if (!cli_machine(cli, &compile.machine)) return NULL;
   compile.policy = policy_of(options);
@@ -120,11 +122,15 @@ static Program *build(Cli *cli, const GraphFunc *graph, const ModelOptions *opti
 }
 
 Program *model_build(Cli *cli, const GraphFunc *graph, const ModelOptions *options) {
-  return build(cli, graph, options, program_build);
+  return build(cli, graph, options, program_build, false);
+}
+
+Program *model_build_to_run(Cli *cli, const GraphFunc *graph, const ModelOptions *options) {
+  return build(cli, graph, options, program_build, true);
 }
 
 Program *model_plan(Cli *cli, const GraphFunc *graph, const ModelOptions *options) {
-  return build(cli, graph, options, program_plan);
+  return build(cli, graph, options, program_plan, false);
 }
 
 static void release_tensor(void *tensor) {

@@ -64,6 +64,8 @@ bool model_read(Cli *cli, const char *path, const ModelOptions *options, LoadedM
 GraphFunc *model_load(Cli *cli, const char *path, const ModelOptions *options);
 // Its program for this machine; NULL with diagnostics.
 Program *model_build(Cli *cli, const GraphFunc *graph, const ModelOptions *options);
+// The same with CompileOptions.run_only.
+Program *model_build_to_run(Cli *cli, const GraphFunc *graph, const ModelOptions *options);
 // The same without lowered kernels.
 Program *model_plan(Cli *cli, const GraphFunc *graph, const ModelOptions *options);
 

@@ -16,7 +16,7 @@ static const struct {
     {TAKES_THREADS, {"threads", 0, OPTION_INT, "N", "threads to run with", offsetof(Cli, threads)}},
     {TAKES_CPU,
      {"cpu", 0, OPTION_TEXT, "avx512|avx2|sse2|baseline|scalar",
-      "use no more of the processor than this", offsetof(Cli, cpu)}},
+      "the level of processor; run, bench, verify: no more than this one has", offsetof(Cli, cpu)}},
     {TAKES_JSON, {"json", 0, OPTION_FLAG, NULL, "print one JSON object", offsetof(Cli, json)}},
 };
 
@@ -158,7 +158,7 @@ static void read_all(Reader *reader) {
     const char *word = reader->arguments[reader->next++];
     if (!only_inputs && strcmp(word, "--") == 0)
       only_inputs = true;
-    else if (!only_inputs && word[0] == '-' && word[1])
+    else if (!only_inputs && word[0] == '-' && word[1] && word[1] != '>') // `-> 0` is a layout
       read_option(reader, word);
     else
       array_push(&reader->cli->context->arena, &reader->cli->inputs, word);

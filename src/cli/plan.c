@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // `pleat plan`: which rewrites of layouts are left, where, why and what they cost; what the plan
-// gains over no plan, and how far it may be from the best; the schedule of each kernel.
-#include "cli/plan_view.h"
+// gains over no plan, and how far it may be from the best; which operators run together, and why
+// others do not; the schedule of each kernel.
+#include "cli/joins.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -17,6 +18,9 @@ static const Option options[] = {
     {"html", 0, OPTION_TEXT, "FILE", "write the plan as one page", offsetof(PlanCommand, html)},
     {"onnx", 0, OPTION_TEXT, "FILE", "write the model with the plan in its nodes' metadata",
      offsetof(PlanCommand, onnx)},
+    {"joins", 0, OPTION_FLAG, NULL,
+     "all kernels: the operators they compute, who reads the result, and why that is not joined",
+     offsetof(PlanCommand, joins)},
     {"schedules", 0, OPTION_FLAG, NULL, "print the steps that schedule each kernel",
      offsetof(PlanCommand, schedules)},
     {"programs", 0, OPTION_FLAG, NULL, "print the kernels before they are scheduled",
@@ -141,9 +145,10 @@ static void print_totals(const View *v) {
   printf("row-major throughout: %s cycles, %.2f times as many\n",
          view_cycles(v, plan->cost_unplanned), plan->cost_unplanned / fmax(plan->cost, 1));
   print_policies(v);
-  if (v->rows.count)
-    printf("%ssee one:  pleat plan %s --why 1%s\n", paint(v->cli, COLOUR_DIM), v->path,
-           paint(v->cli, COLOUR_NONE));
+  joins_print_summary(v);
+  printf("%ssee all:  pleat plan %s --joins", paint(v->cli, COLOUR_DIM), v->path);
+  if (v->rows.count) printf("   one rewrite:  --why 1");
+  printf("%s\n", paint(v->cli, COLOUR_NONE));
 }
 
 // ---- One rewrite ------------------------------------------------------------------------------
@@ -269,6 +274,8 @@ static int print_why_tensor(const View *v, const StageTensor *tensor) {
   if (is_fused(v, tensor))
     printf("  never in memory: its reader runs in the kernel that computes it\n");
   print_uses(v, tensor);
+  if (!tensor->data && tensor->producer && !is_fused(v, tensor) && tensor->users.count)
+    printf("  in memory: %s\n", plan_apart(v->plan, tensor).because);
   if (tensor->data)
     printf("  packed while compiling as its kernel reads it: nothing at run time\n");
   else
@@ -374,12 +381,12 @@ static int show_json(const View *v) {
                                       "reason", r->because, "bytes", (json_int_t)r->bytes, "when",
                                       r->folded ? "folded" : "run", "cost", r->cost));
     }
-  return json_print(v->cli, json_pack("{s:o, s:f, s:f, s:f, s:f, s:f, s:f, s:b, s:i}", "rewrites",
-                                      list, "cost", plan->cost, "cost_unplanned",
-                                      plan->cost_unplanned, "cost_optimal", plan->cost_optimal,
-                                      "cost_forward", plan->cost_forward, "cost_backward",
-                                      plan->cost_backward, "lower_bound", plan->lower_bound,
-                                      "optimal", plan->optimal, "kernels", plan->kernels.count));
+  return json_print(
+      v->cli, json_pack("{s:o, s:f, s:f, s:f, s:f, s:f, s:f, s:b, s:i, s:o}", "rewrites", list,
+                        "cost", plan->cost, "cost_unplanned", plan->cost_unplanned, "cost_optimal",
+                        plan->cost_optimal, "cost_forward", plan->cost_forward, "cost_backward",
+                        plan->cost_backward, "lower_bound", plan->lower_bound, "optimal",
+                        plan->optimal, "kernels", plan->kernels.count, "joins", joins_json(v)));
 }
 
 static int run(Cli *cli, void *given) {
@@ -393,6 +400,7 @@ static int run(Cli *cli, void *given) {
   if (v.options->onnx && !plan_write_onnx(&v, v.options->onnx)) return STATUS_BAD;
   if (v.options->schedules || v.options->program) return print_kernels(&v);
   if (v.options->why) return print_why(&v);
+  if (v.options->joins && !cli->json) return joins_print(&v), STATUS_DONE;
   if (cli->json) return show_json(&v);
   print_rows(&v);
   print_totals(&v);
@@ -410,6 +418,7 @@ const Command command_plan = {
                "  2  *_weight  OIHW  OI16i16o    folded   97 MiB       -  53 constants, originals "
                "dropped\n",
     .takes = TAKES_JSON | TAKES_THREADS | TAKES_CPU,
+    .runs_nothing = true,
     .options = options,
     .option_count = COUNT_OF(options),
     .options_size = sizeof(PlanCommand),

@@ -2,7 +2,7 @@
 // The plan in the metadata of the model, for viewers and scripts that read ONNX: at each node the
 // kernels that compute it and what they read and write, at the model the totals. A node that
 // several kernels compute has a line for each, in the same order under every key.
-#include "cli/plan_view.h"
+#include "cli/joins.h"
 
 #include "config.h"
 
@@ -85,11 +85,21 @@ static void put_kernel(Noting *n, NodeTexts *t, int number) {
   put_rewrites(n, &t->rewrites, kernel);
 }
 
-static OnnxNoteList *node_notes(Noting *n, const IntArray *kernels) {
+// Of the kernels that compute a node, or what else became of it.
+static const OnnxNoteList *node_notes(void *env, const PtrArray *known) {
+  static const char *const none[] = {"none: no output needs it", "none: computed while compiling",
+                                     "none: only moves elements, which are read in place"};
+  Noting *n = env;
   OnnxNoteList *list = arena_new(n->arena, OnnxNoteList);
+  NodePlace all = {0};
+  for (int i = 0; i < known->count; i++) node_place_join(n->arena, &all, known->items[i]);
+  if (all.fate != NODE_COMPUTED) {
+    add_printed(n, list, ONNX_NOTE_PREFIX "kernel", "%s", none[all.fate]);
+    return list;
+  }
   Text empty = text_new(n->arena);
   NodeTexts t = {empty, empty, empty, empty, empty};
-  for (int i = 0; i < kernels->count; i++) put_kernel(n, &t, (int)kernels->items[i]);
+  for (int i = 0; i < all.kernels.count; i++) put_kernel(n, &t, (int)all.kernels.items[i]);
   add_note(n, list, ONNX_NOTE_PREFIX "kernel", &t.number);
   add_note(n, list, ONNX_NOTE_PREFIX "reads", &t.reads);
   add_note(n, list, ONNX_NOTE_PREFIX "writes", &t.writes);
@@ -100,30 +110,22 @@ static OnnxNoteList *node_notes(Noting *n, const IntArray *kernels) {
 
 // ---- Nodes ------------------------------------------------------------------------------------
 
-static void add_kernel(Noting *n, Map *kernels, Str key, int number) {
-  IntArray *list = map_find(kernels, key);
-  if (!list) map_put(kernels, key, list = arena_new(n->arena, IntArray));
-  if (!list->count || array_last(list) != number) array_push(n->arena, list, number);
+static void add_place(Noting *n, Map *places, Str key, const NodePlace *place) {
+  NodePlace *all = map_find(places, key);
+  if (!all) map_put(places, key, all = arena_new(n->arena, NodePlace));
+  node_place_join(n->arena, all, place);
 }
 
-static void make_node_notes(Noting *n) {
-  const Plan *plan = n->view->plan;
-  Map names = map_new(n->arena), outputs = map_new(n->arena);
-  for (int i = 0; i < plan->kernels.count; i++)
-    for (int j = 0; j < plan->kernels.items[i]->stage_count; j++) {
-      const Stage *stage = plan->kernels.items[i]->stages[j];
-      for (int k = 0; k < stage->parts.count; k++) {
-        const Node *node = stage->parts.items[k].node;
-        if (!node) continue;
-        add_kernel(n, &names, node->pos.node ? node->pos.node : node->name, i);
-        for (int o = 0; o < node->output_count; o++)
-          add_kernel(n, &outputs, node->outputs[o]->name, i);
-      }
-    }
-  for (int i = 0; i < names.count; i++)
-    map_set(&n->notes.by_name, names.entries[i].key, node_notes(n, names.entries[i].value));
-  for (int i = 0; i < outputs.count; i++)
-    map_set(&n->notes.by_output, outputs.entries[i].key, node_notes(n, outputs.entries[i].value));
+static void note_places(Noting *n) {
+  const GraphFunc *graph = n->view->program->graph;
+  Map places = node_places(n->view->cli->context, graph, n->view->plan);
+  for (int i = 0; i < graph->nodes.count; i++) {
+    const Node *node = graph->nodes.items[i];
+    const NodePlace *place = map_find(&places, node);
+    add_place(n, &n->notes.by_name, node->pos.node ? node->pos.node : node->name, place);
+    for (int o = 0; o < node->output_count; o++)
+      add_place(n, &n->notes.by_output, node->outputs[o]->name, place);
+  }
 }
 
 static OnnxNoteList *other_notes(Noting *n) {
@@ -164,9 +166,11 @@ bool plan_write_onnx(const View *view, const char *path) {
   Context *context = view->cli->context;
   Arena *arena = &context->arena;
   Noting n = {view, arena, {.by_name = map_new(arena), .by_output = map_new(arena)}};
+  n.notes.make = node_notes;
+  n.notes.env = &n;
   if (is_script(view->path))
     return diag_error(context, (SourcePos){0}, "--onnx: %s is not an ONNX model", view->path);
-  make_node_notes(&n);
+  note_places(&n);
   n.notes.model = model_notes(&n);
   n.notes.otherwise = other_notes(&n);
   return onnx_annotate(context, view->path, &n.notes, path);

@@ -2,6 +2,7 @@
 // `pleat run`: compile a model for this machine, run it, and say in a few lines what was made of
 // it.
 #include "cli/kernel.h"
+#include "cli/summary.h"
 #include "cli/trace.h"
 
 #include <jansson.h>
@@ -39,71 +40,6 @@ static bool save(const Session *s) {
 
 // ---- Summary ----------------------------------------------------------------------------------
 
-// "53 conv2d · 16 add · 2 others": the most frequent first, ties in order of occurrence.
-static const char *operators_text(const Session *s) {
-  enum { SHOWN = 4 };
-  Arena *arena = &s->cli->context->arena;
-  Map counts = map_new(arena);
-  for (int i = 0; i < s->graph->nodes.count; i++) {
-    Str op = s->graph->nodes.items[i]->op;
-    map_put(&counts, op, (uintptr_t)map_find(&counts, op) + 1);
-  }
-  Text text = text_new(arena);
-  int left = s->graph->nodes.count;
-  for (int shown = 0; shown < MIN_OF(SHOWN, counts.count); shown++) {
-    MapEntry *most = &counts.entries[0];
-    for (int i = 1; i < counts.count; i++)
-      if ((uintptr_t)counts.entries[i].value > (uintptr_t)most->value) most = &counts.entries[i];
-    const char *name = (const char *)(uintptr_t)most->key, *dot = strrchr(name, '.');
-    left -= (int)(uintptr_t)most->value;
-    text_printf(&text, "%s%d %s", shown ? " · " : "", (int)(uintptr_t)most->value,
-                dot ? dot + 1 : name);
-    most->value = NULL;
-  }
-  if (left) text_printf(&text, " · %d other%s", left, left == 1 ? "" : "s");
-  return text_string(&text);
-}
-
-// Layouts in which tensors lie between kernels.
-static int layout_count(const Session *s) {
-  Map names = map_new(&s->cli->context->arena);
-  const Plan *plan = s->program->plan;
-  for (int i = 0; i < plan->kernels.count; i++)
-    for (int j = 0; j < plan->kernels.items[i]->params.count; j++) {
-      const StageTensor *tensor = plan->kernels.items[i]->params.items[j];
-      if (tensor->data || tensor->buffer->rank < 2) continue;
-      const char *name =
-          plan_layout_name(s->cli->context, tensor, plan->kernels.items[i]->choice.layouts[j]);
-      map_put(&names, str_intern(s->cli->context, name), name);
-    }
-  return names.count;
-}
-
-static const char *gap_text(const Session *s) {
-  const Plan *plan = s->program->plan;
-  if (plan->optimal) return "optimal";
-  return arena_printf(&s->cli->context->arena, "lower bound %.1f %% away",
-                      100 * (plan->cost - plan->lower_bound) / plan->cost);
-}
-
-static void show_plan(const Session *s) {
-  Arena *arena = &s->cli->context->arena;
-  const Plan *plan = s->program->plan;
-  Text moved = text_new(arena);
-  int folded = 0, at_run = 0, layouts = layout_count(s);
-  for (int i = 0; i < plan->rewrites.count; i++) {
-    const PlanRewrite *r = &plan->rewrites.items[i];
-    folded += r->folded;
-    if (r->folded || ++at_run > 3) continue;
-    text_printf(&moved, "%s%s, %s", at_run > 1 ? "; " : " (", plan_tensor_name(r->tensor),
-                show_bytes(arena, r->bytes));
-  }
-  if (at_run) text_puts(&moved, at_run > 3 ? "; …)" : ")");
-  printf("plan            %d layout%s · %d rewrite%s at run time%s · %d folded · %s\n", layouts,
-         layouts == 1 ? "" : "s", at_run, at_run == 1 ? "" : "s", text_string(&moved), folded,
-         gap_text(s));
-}
-
 static void show_latency(const Session *s) {
   Arena *arena = &s->cli->context->arena;
   int threads = session_threads(s);
@@ -116,27 +52,16 @@ static void show_latency(const Session *s) {
   printf("\n");
 }
 
-// Everything that is slower than it should be.
 static void show_slow_paths(const Session *s) {
-  const Program *p = s->program;
-  int found = 0;
-  printf("slow paths      ");
-  for (int i = 0; p && i < p->steps.count; i++) {
-    const PlanKernel *kernel = p->steps.items[i].plan;
-    if (!kernel->choice.slow) continue;
-    printf("%s%s: %s\n", found++ ? "                " : "", kernel->name, kernel->choice.slow);
+  SlowPaths paths = {.arena = &s->cli->context->arena};
+  if (s->program) {
+    paths = slow_paths_of(s->program);
+  } else {
+    const char *name = s->kernel->func->name;
+    if (s->kernel->choice.slow) slow_paths_add(&paths, s->kernel->choice.slow, name);
+    slow_paths_add_reports(&paths, name, &s->lower_report, &s->target);
   }
-  if (s->kernel && s->kernel->choice.slow && ++found)
-    printf("%s: %s\n", s->kernel->func->name, s->kernel->choice.slow);
-  for (int i = 0; i < LOWER_COUNT_KINDS; i++)
-    if (lower_count_is_loss(i) && s->lower_report.counts[i])
-      printf("%s%d %s\n", found++ ? "                " : "", s->lower_report.counts[i],
-             lower_count_name(i));
-  for (int i = 0; i < TARGET_COUNT_KINDS; i++)
-    if (s->target.counts[i])
-      printf("%s%d %s\n", found++ ? "                " : "", s->target.counts[i],
-             target_count_name(i));
-  if (!found) printf("none\n");
+  slow_paths_print(&paths);
 }
 
 static void show_kernel(const Session *s, const char *name) {
@@ -151,24 +76,11 @@ static void show_kernel(const Session *s, const char *name) {
   printf("code            %s, %s\n", s->machine.level_name, show_seconds(arena, s->code_seconds));
 }
 
-static void show_model(const Session *s, const char *name) {
-  Arena *arena = &s->cli->context->arena;
-  const Program *p = s->program;
-  printf("%s%-14s%s  %s      %s of weights\n", paint(s->cli, COLOUR_BOLD), name,
-         paint(s->cli, COLOUR_NONE), operators_text(s),
-         show_bytes(arena, p->original_weight_bytes));
-  show_plan(s);
-  printf("code            %d kernels, %s, %s             arena %s\n", p->kernels.count,
-         p->options.machine.level_name, show_seconds(arena, s->code_seconds),
-         show_bytes(arena, p->arena_bytes));
-}
-
 static void show_summary(const Session *s, const char *path) {
-  const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
   if (s->kernel)
-    show_kernel(s, name);
+    show_kernel(s, strrchr(path, '/') ? strrchr(path, '/') + 1 : path);
   else
-    show_model(s, name);
+    summary_print_model(s->cli, path, s->program, s->code_seconds, NULL);
   show_latency(s);
   show_slow_paths(s);
 }
@@ -189,27 +101,33 @@ static void show_values(const Session *s) {
 }
 
 static int show_json(const Session *s) {
-  json_t *kernels = s->step_ns ? profile_json(s) : json_array();
-  json_t *object = json_pack("{s:{s:f, s:f, s:f}, s:f, s:I, s:i, s:o}", "latency_ms", "median",
-                             s->latency.median * 1e3, "p10", s->latency.p10 * 1e3, "p90",
-                             s->latency.p90 * 1e3, "first_result_s", s->first_seconds,
-                             "peak_memory_bytes", (json_int_t)process_peak_bytes(), "threads",
-                             session_threads(s), "kernels", kernels);
+  json_t *object = json_pack(
+      "{s:{s:f, s:f, s:f}, s:f, s:I, s:i}", "latency_ms", "median", s->latency.median * 1e3, "p10",
+      s->latency.p10 * 1e3, "p90", s->latency.p90 * 1e3, "first_result_s", s->first_seconds,
+      "peak_memory_bytes", (json_int_t)process_peak_bytes(), "threads", session_threads(s));
+  profile_add_json(s, object);
   return json_print(s->cli, object);
+}
+
+// Runs apart from those that were measured, of which the first one warmed everything up.
+static bool trace(Session *s, const char *path) {
+  Trace *trace = trace_new(s);
+  for (int i = 0; i < s->runs; i++)
+    if (!trace_call(trace)) return false;
+  return trace_write(trace, path);
 }
 
 static int run_file(Session *s, const RunOptions *o) {
   const char *path = s->cli->inputs.items[0];
   if (o->trace && !file_can_write(s->cli->context, o->trace)) return STATUS_BAD;
   if (!session_begin_file(s, path, o->func, &o->contents)) return STATUS_BAD;
-  if (o->trace) s->trace = trace_new(s);
   if (!session_measure(s, o->repeat, o->profile)) return STATUS_BAD;
-  if (o->trace && !trace_write(s->trace, o->trace)) return STATUS_BAD;
+  if (o->trace && !trace(s, o->trace)) return STATUS_BAD;
   if (s->cli->output && !save(s)) return STATUS_BAD;
   if (s->cli->output && strcmp(s->cli->output, "-") == 0) return STATUS_DONE; // that was all
   if (s->cli->json) return show_json(s);
   show_summary(s, path);
-  if (s->step_ns) profile_show(s);
+  if (o->profile) profile_show(s);
   if (!s->cli->output) show_values(s);
   return STATUS_DONE;
 }
@@ -223,18 +141,19 @@ const Command command_run = {
     .name = "run",
     .arguments = "MODEL|KERNEL.py",
     .summary = "compile a model or a kernel for this machine and run it",
-    .example = "  $ pleat run examples/digits/digits.onnx --fill random --repeat 200\n"
-               "  digits.onnx     9 conv2d · 9 batch_norm · 7 relu · 3 add · 5 others      36.9 "
-               "KiB of weights\n"
-               "  plan            4 layouts · 0 rewrites at run time · 29 folded · optimal\n"
-               "  code            13 kernels, avx512, 991 ms             arena 10.2 KiB\n"
-               "  latency         4.96 us median   4.92 us p10   5.07 us p90   (1 thread, 200 "
-               "runs)   42 % of the FMA peak\n"
-               "  slow paths      none\n"
-               "  probabilities   [0.0142556 0.0121603 0.0172471 0.599698 0.00290577 0.0162721 … "
-               "10 values]\n"
-               "  $ pleat run examples/kernels/matmul.py --fill random -o product.npz --trace "
-               "trace.json\n",
+    .example =
+        "  $ pleat run examples/digits/digits.onnx --fill random --repeat 200\n"
+        "  digits.onnx     9 Conv · 9 BatchNormalization · 7 Relu · 3 Add · 5 others      36.9 "
+        "KiB of weights\n"
+        "  plan            4 layouts · 0 rewrites at run time · 29 folded · optimal\n"
+        "  code            13 kernels, avx512, 991 ms             arena 10.2 KiB\n"
+        "  latency         4.96 us median   4.92 us p10   5.07 us p90   (1 thread, 200 "
+        "runs)   42 % of the FMA peak\n"
+        "  slow paths      none\n"
+        "  probabilities   [0.0142556 0.0121603 0.0172471 0.599698 0.00290577 0.0162721 … "
+        "10 values]\n"
+        "  $ pleat run examples/kernels/matmul.py --fill random -o product.npz --trace "
+        "trace.json\n",
     .takes = TAKES_JSON | TAKES_OUTPUT | TAKES_THREADS | TAKES_CPU,
     .options = options,
     .option_count = COUNT_OF(options),

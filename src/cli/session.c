@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compiling a graph for this process, running and measuring it.
 #include "cli/kernel.h"
-#include "cli/trace.h"
 
 #include <math.h>
 
@@ -75,18 +74,16 @@ bool session_begin(Session *s, const GraphFunc *graph, const InputContents *cont
   s->graph = graph;
   s->wishes = graph ? model_wishes(s->cli, graph, s->model) : NULL;
   if (!s->wishes || !make_tensors(s, contents)) return false;
-  s->program = model_build(s->cli, graph, s->model);
+  s->program = (s->keep_kernels ? model_build : model_build_to_run)(s->cli, graph, s->model);
   s->executable = s->program ? executable_new(s->program, &s->target) : NULL;
   if (!s->executable) return false;
   s->machine = s->program->options.machine;
-  s->lower_report = s->program->lower_report;
   return session_ready(s);
 }
 
 enum { MOST_RUNS = 1000000, MOST_PROFILED = 1000 };
 
 static bool run_once(Session *s, int64_t *step_ns) {
-  if (s->trace) return trace_call(s->trace);
   if (s->kernel_code) return kernel_code_run(s->kernel_code, 0, s->pool, s->kernel_args);
   if (step_ns) return executable_profile(s->executable, s->pool, s->inputs, s->outputs, step_ns);
   return executable_run(s->executable, s->pool, s->inputs, s->outputs);

@@ -9,7 +9,8 @@
 typedef struct Session {
   Cli *cli;
   const ModelOptions *model;
-  int64_t start_ns; // when work on the file began
+  int64_t start_ns;  // when work on the file began
+  bool keep_kernels; // as lowered, after code was made of them
   HostMachine machine;
   // A model:
   const GraphFunc *graph;
@@ -26,8 +27,7 @@ typedef struct Session {
   const char **output_names;
   int input_count, output_count;
   TargetReport target;
-  LowerReport lower_report;
-  struct Trace *trace;                // cli/trace.h; NULL: none is kept
+  LowerReport lower_report;           // of a kernel
   double code_seconds, first_seconds; // both from the start; the second to the first result
   Spread latency;                     // seconds of a run
   int runs;
@@ -49,9 +49,10 @@ bool session_begin(Session *session, const GraphFunc *graph, const InputContents
 bool session_ready(Session *session); // code is made: threads are
 // Runs once, and if `repeat` is more than 1 so often again, which then are the latency.
 bool session_measure(Session *session, int64_t repeat, bool profile);
-// profile.c: the kernels of a measured model with their times, as a table, as a list of objects.
+// profile.c: the kernels of a measured model, or the one, with their times, as a table; into an
+// object as a list "kernels" (empty without a profile), "run_ms" and "around_ms".
 void profile_show(const Session *session);
-struct json_t *profile_json(const Session *session);
+void profile_add_json(const Session *session, struct json_t *object);
 
 int session_threads(const Session *session);
 double session_operations(const Session *session); // of a run

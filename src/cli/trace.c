@@ -197,7 +197,7 @@ bool trace_write(Trace *trace, const char *path) {
   json_t *object = json_pack("{s:s, s:o, s:{s:s, s:i, s:i}}", "displayTimeUnit", "ns",
                              "traceEvents", w.events, "otherData", "cpu", s->machine.level_name,
                              "threads", session_threads(s), "calls", trace->calls);
-  char *text = object ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(12)) : NULL;
+  char *text = object ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
   json_decref(object);
   if (!text) bug(context, "no JSON could be made");
   bool written = file_write(context, path, text, strlen(text));

@@ -297,6 +297,9 @@ static int show_text(Checking *s) {
          reference_name(s));
   if (s->sets) printf(" and %d set%s of test data", s->sets, s->sets == 1 ? "" : "s");
   printf(", %s: %d tensors of %d kernels", allowed(s), s->compared, s->program->steps.count);
+  int inside = s->program->steps.count - s->compared;
+  if (!s->sets && inside > 0)
+    printf(" (%d write%s what is inside an operator)", inside, inside == 1 ? "s" : "");
   if (s->largest_at)
     printf("; at most %.2g of the largest element apart, at '%s'", s->largest, s->largest_at);
   printf("\n");

@@ -13,18 +13,6 @@ typedef struct Blame {
   const Tolerance *tolerance;
 } Blame;
 
-static int64_t physical_bytes(const Blame *b, int param) {
-  return b->program->slots.items[b->program->steps.items[b->number].slots[param]].bytes;
-}
-
-static int64_t logical_bytes(const PlanKernel *kernel, int param) {
-  const Buffer *buffer = kernel->params.items[param]->buffer;
-  int64_t shape[TE_MAX_RANK], bytes = dtype_bytes(buffer->type);
-  buffer_static_shape(buffer, shape);
-  for (int i = 0; i < buffer->rank; i++) bytes *= shape[i];
-  return bytes;
-}
-
 static InterpTensor flat(Context *context, DType type, void *data, int64_t bytes) {
   int64_t *shape = arena_array(&context->scratch, int64_t, 1);
   shape[0] = bytes / dtype_bytes(type);
@@ -40,7 +28,7 @@ static InterpTensor *arguments(const Blame *b, bool physical) {
     DType type = b->step->params.items[i]->buffer->type;
     const Layout *layout = b->step->choice.layouts[i];
     const void *given = executable_argument(b->executable, b->number, i);
-    int64_t bytes = physical ? physical_bytes(b, i) : logical_bytes(b->step, i);
+    int64_t bytes = plan_bytes(b->step->params.items[i], physical ? layout : NULL);
     void *data = arena_alloc(&context->scratch, (size_t)bytes + 64);
     if (i + 1 < count && layout && !physical)
       layout_unpack(context, layout, dtype_bytes(type), given, data);
@@ -61,7 +49,7 @@ static bool is_right(const Blame *b, const PrimFunc *func, bool physical) {
   bool right = interp_run(context, NULL, func, args, last + 1, &options);
   const Layout *layout = b->step->choice.layouts[last];
   DType type = args[last].type;
-  int64_t bytes = logical_bytes(b->step, last);
+  int64_t bytes = plan_bytes(b->step->params.items[last], NULL);
   void *result = args[last].data;
   if (layout && physical) {
     result = arena_alloc(&context->scratch, (size_t)bytes + 64);

@@ -13,9 +13,11 @@
 typedef struct CompileOptions {
   HostMachine machine;
   PlanPolicy policy;
-  const PlanWishes *wishes;  // NULL: none
-  LowerOptions lower;        // hooks: print, stop, verify
-  const TargetRow *target;   // of code for this process; NULL: target_for_running()
+  const PlanWishes *wishes; // NULL: none
+  LowerOptions lower;       // hooks: print, stop, verify
+  const TargetRow *target;  // of code for this process; NULL: target_for_running()
+  bool run_only; // program_build is followed by one executable_new, and of kernels no more is asked
+                 // than that: their schedules and lowered functions are given up one by one
   void (*progress)(void *env, const char *what, int done, int all); // may be NULL
   void *progress_env;
 } CompileOptions;
@@ -35,8 +37,8 @@ typedef struct ProgramSlot {
 
 typedef struct ProgramStep {
   PlanKernel *plan;
-  int kernel;  // in Program.kernels
-  int *slots;  // one per parameter of the kernel
+  int kernel; // in Program.kernels; of those given up, only names and numbers are left
+  int *slots; // one per parameter of the kernel
 } ProgramStep;
 
 typedef struct Program {
@@ -51,7 +53,10 @@ typedef struct Program {
   int64_t arena_bytes, arena_bound; // with workspace; largest sum of live tensors
   int64_t workspace_offset, workspace_bytes;
   int64_t weight_bytes, original_weight_bytes;
-  LowerReport lower_report;
+  LowerReport *lower_reports;   // by number of the kernel
+  TargetReport *target_reports; // the same; filled where code is made
+  TargetLoading *loading;       // what was given up is compiled here; NULL: nothing was
+  TargetReport target_report;   // of that
   double plan_seconds, schedule_seconds, lower_seconds;
   int nodes_folded;
 } Program;
@@ -137,6 +142,9 @@ bool kernels_write(Context *context, LowerKernel **kernels, const uint8_t *const
 // `to` gets the elements of row-major `from` where `layout` puts them, zeros elsewhere.
 void layout_pack(Context *context, const Layout *layout, int element_bytes, const void *from,
                  void *to);
+// The same of a constant, row-major where `layout` is NULL. What was read of a mapped file is given
+// back as it goes, so that a large constant is not in memory twice.
+void constant_place(Context *context, const ConstData *data, const Layout *layout, void *to);
 // The opposite: row-major `to` gets the elements that lie in `from` as `layout` says.
 void layout_unpack(Context *context, const Layout *layout, int element_bytes, const void *from,
                    void *to);

@@ -88,10 +88,20 @@ static void make_specs(Executable *e) {
     e->specs[inputs + i] = spec_of(context, graph->outputs[i], plan_output_layout(plan, i));
 }
 
+static void add_report(TargetReport *to, const TargetReport *from) {
+  for (int i = 0; i < TARGET_COUNT_KINDS; i++) to->counts[i] += from->counts[i];
+  to->seconds += from->seconds;
+}
+
 static bool generate(Executable *e, TargetReport *report) {
   Program *p = e->program;
+  if (p->loading) {
+    e->code = target_load_finish(p->loading);
+    if (report) add_report(report, &p->target_report);
+    return e->code != NULL;
+  }
   TargetUnit unit = {p->name, p->kernels.items, p->kernels.count};
-  TargetOptions options = {&p->options.machine, report};
+  TargetOptions options = {&p->options.machine, report, p->target_reports};
   const TargetRow *target = p->options.target ? p->options.target : target_for_running();
   e->code = target_load(p->context, target, &unit, &options);
   return e->code != NULL;

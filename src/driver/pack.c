@@ -43,7 +43,16 @@ typedef struct Copy {
   int bytes; // of an element
   bool back; // to the row-major one
   char *logical, *physical;
+  char *forgotten; // up to here the pages of the row-major one are given up; NULL: they are kept
 } Copy;
+
+enum { FORGET_BYTES = 1 << 20 }; // together
+
+static void forget(Context *context, Copy *copy) {
+  if (!copy->forgotten || copy->logical - copy->forgotten < FORGET_BYTES) return;
+  file_forget(context, copy->forgotten, (size_t)(copy->logical - copy->forgotten));
+  copy->forgotten = copy->logical;
+}
 
 // Elements of a mapped file may lie at any address.
 #define UNALIGNED __attribute__((aligned(1), may_alias))
@@ -86,6 +95,7 @@ static void copy_rows(Context *context, Copy copy, const Separable *tables) {
     for (int a = 0; a < last; a++) base += tables->table[a][index[a]];
     copy_row(&copy, base, tables->table[last], n);
     copy.logical += n * copy.bytes;
+    forget(context, &copy);
   } while (next_row(layout, index, last));
 }
 
@@ -97,6 +107,7 @@ static void copy_points(Context *context, Copy copy) {
     char *place = copy.physical + offset * copy.bytes;
     memcpy(copy.back ? copy.logical : place, copy.back ? place : copy.logical, (size_t)copy.bytes);
     copy.logical += copy.bytes;
+    forget(context, &copy);
   } while (next_row(layout, index, layout->rank));
 }
 
@@ -114,15 +125,30 @@ static void copy_all(Context *context, Copy copy) {
   arena_reset(&context->scratch, mark);
 }
 
+static void pack(Context *context, Copy copy) {
+  int64_t size = 0;
+  layout_physical_size(copy.layout, &size);
+  memset(copy.physical, 0, (size_t)(size * copy.bytes));
+  copy_all(context, copy);
+}
+
 void layout_pack(Context *context, const Layout *layout, int element_bytes, const void *from,
                  void *to) {
-  int64_t size = 0;
-  layout_physical_size(layout, &size);
-  memset(to, 0, (size_t)(size * element_bytes));
-  copy_all(context, (Copy){layout, element_bytes, false, (char *)from, to});
+  pack(context, (Copy){layout, element_bytes, false, (char *)from, to, NULL});
 }
 
 void layout_unpack(Context *context, const Layout *layout, int element_bytes, const void *from,
                    void *to) {
-  copy_all(context, (Copy){layout, element_bytes, true, to, (char *)from});
+  copy_all(context, (Copy){layout, element_bytes, true, to, (char *)from, NULL});
+}
+
+void constant_place(Context *context, const ConstData *data, const Layout *layout, void *to) {
+  char *from = (char *)data->data;
+  if (layout) pack(context, (Copy){layout, dtype_bytes(data->type), false, from, to, from});
+  for (size_t at = 0, n; !layout && at < data->bytes; at += n) {
+    n = MIN_OF(data->bytes - at, (size_t)FORGET_BYTES);
+    memcpy((char *)to + at, from + at, n);
+    file_forget(context, from + at, n);
+  }
+  file_forget(context, from, data->bytes); // the pages between pieces
 }

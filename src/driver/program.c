@@ -23,15 +23,6 @@ static bool same_layout(const Layout *a, const Layout *b) {
   return a == b || (a && b && a->map == b->map);
 }
 
-static int64_t slot_bytes(const StageTensor *tensor, const Layout *layout) {
-  int64_t count = 1, extent;
-  if (layout && layout_physical_size(layout, &count))
-    return count * dtype_bytes(tensor->buffer->type);
-  for (int d = 0; d < tensor->buffer->rank; d++)
-    if (expr_as_int(tensor->buffer->shape[d], &extent)) count *= extent;
-  return count * dtype_bytes(tensor->buffer->type);
-}
-
 static int output_number(const StageGraph *graph, const StageTensor *tensor) {
   for (int i = 0; i < graph->outputs.count; i++)
     if (graph->outputs.items[i] == tensor) return i;
@@ -46,7 +37,7 @@ static int slot_for(Program *p, StageTensor *tensor, const Layout *layout, int s
     }
   ProgramSlot slot = {
       .kind = SLOT_ARENA, .layout = layout, .tensor = tensor, .first = step, .last = step};
-  slot.bytes = slot_bytes(tensor, layout);
+  slot.bytes = plan_bytes(tensor, layout);
   int output = output_number(p->plan->stages, tensor);
   if (tensor->data) {
     slot.kind = SLOT_CONSTANT;
@@ -95,12 +86,7 @@ void program_fill_weights(const Program *p, void *weights) {
     const ProgramSlot *slot = &p->slots.items[i];
     if (slot->kind != SLOT_CONSTANT) continue;
     const ConstData *data = slot->tensor->data;
-    char *to = (char *)weights + slot->offset;
-    if (slot->layout)
-      layout_pack(p->context, slot->layout, dtype_bytes(data->type), data->data, to);
-    else
-      memcpy(to, data->data, data->bytes);
-    file_forget(p->context, data->data, data->bytes);
+    constant_place(p->context, data, slot->layout, (char *)weights + slot->offset);
   }
 }
 
@@ -115,22 +101,64 @@ int program_shape(const Value *value, const Layout *layout, int64_t *shape) {
 
 // ---- Kernels
 
-static bool lower_kernel(Program *p, const PlanKernel *kernel) {
+static LowerKernel *lower_kernel(Program *p, const PlanKernel *kernel) {
   LowerOptions options = p->options.lower;
-  options.report = &p->lower_report;
+  options.report = &p->lower_reports[p->kernels.count];
   PrimFunc *func = schedule_func(kernel->choice.schedule);
   PrimFunc *lowered = lower_prim_func(p->context, func, &options);
-  if (!lowered) return false;
+  if (!lowered) return NULL;
   lowered = prim_func_copy(p->context, lowered);
   lowered->name = str_format(p->context, "k%d", p->kernels.count);
   LowerKernel *result = lowered_kernel(p->context, lowered);
   int64_t workspace;
-  if (!expr_as_int(result->workspace_bytes, &workspace))
-    return diag_error(p->context, func->pos, "kernel '%s' needs workspace of unknown size",
-                      kernel->name);
+  if (!expr_as_int(result->workspace_bytes, &workspace)) {
+    diag_error(p->context, func->pos, "kernel '%s' needs workspace of unknown size", kernel->name);
+    return NULL;
+  }
   p->workspace_bytes = MAX_OF(p->workspace_bytes, workspace);
-  array_push(&p->context->arena, &p->kernels, result);
-  return true;
+  return result;
+}
+
+// *lowered: NULL where an earlier kernel's code serves.
+static bool make_kernel(Program *p, int number, LowerKernel **lowered) {
+  PlanKernel *kernel = p->plan->kernels.items[number];
+  int64_t start = clock_now_ns();
+  *lowered = NULL;
+  bool done = plan_schedule_kernel(p->plan, number);
+  p->schedule_seconds += seconds_since(start);
+  if (!done || kernel->same_as >= 0) return done;
+  start = clock_now_ns();
+  *lowered = lower_kernel(p, kernel);
+  p->lower_seconds += seconds_since(start);
+  return *lowered != NULL;
+}
+
+// What is left of a kernel that was given up: what running it takes. *counts get the tasks' counts,
+// since expressions do not last.
+static LowerKernel *kernel_outline(Program *p, const LowerKernel *kernel, int64_t **counts) {
+  Arena *arena = &p->context->lasting;
+  LowerKernel *outline = arena_new(arena, LowerKernel);
+  outline->arg_count = kernel->arg_count;
+  outline->task_count = kernel->task_count;
+  outline->tasks = arena_array(arena, LowerTask, kernel->task_count);
+  *counts = arena_array(arena, int64_t, kernel->task_count);
+  for (int i = 0; i < kernel->task_count; i++) {
+    outline->tasks[i].name = kernel->tasks[i].name;
+    if (!expr_as_int(kernel->tasks[i].count, &(*counts)[i])) {
+      diag_error(p->context, kernel->func->pos, "'%s' has a size that is not known",
+                 kernel->tasks[i].name);
+      return NULL;
+    }
+  }
+  return outline;
+}
+
+static void keep_choice(Context *context, PlanKernel *kernel) {
+  KernelChoice *choice = &kernel->choice;
+  size_t bytes = sizeof(Layout *) * (size_t)kernel->params.count;
+  choice->schedule = NULL;
+  choice->layouts = arena_copy(&context->lasting, choice->layouts, bytes);
+  if (choice->slow) choice->slow = str_intern(context, choice->slow);
 }
 
 static void add_step(Program *p, PlanKernel *kernel, int number) {
@@ -142,16 +170,39 @@ static void add_step(Program *p, PlanKernel *kernel, int number) {
   array_push(&p->context->arena, &p->steps, step);
 }
 
-static bool lower_all(Program *p) {
+// Makes a kernel in a branch of the context, hands it to the compiler, and lets the branch go.
+static bool make_and_let_go(Program *p, int number, LowerKernel **outline) {
+  PlanKernel *kernel = p->plan->kernels.items[number];
+  LowerKernel *lowered;
+  int64_t *counts = NULL;
+  *outline = NULL;
+  context_branch(p->context);
+  bool done = make_kernel(p, number, &lowered);
+  if (done && kernel->same_as < 0) {
+    keep_choice(p->context, kernel);
+    *outline = kernel_outline(p, lowered, &counts);
+    done = *outline && target_load_add(p->loading, lowered);
+  }
+  context_rejoin(p->context);
+  for (int i = 0; done && *outline && i < (*outline)->task_count; i++)
+    (*outline)->tasks[i].count = expr_int(p->context, DTYPE_INT64, counts[i]);
+  return done;
+}
+
+static bool make_all(Program *p) {
+  Context *context = p->context;
   Plan *plan = p->plan;
-  int *number = arena_array(&p->context->arena, int, plan->kernels.count);
+  int *number = arena_array(&context->arena, int, plan->kernels.count);
   for (int i = 0; i < plan->kernels.count; i++) {
     PlanKernel *kernel = plan->kernels.items[i];
+    LowerKernel *made;
     report_progress(p, "lowering", i, plan->kernels.count);
-    number[i] = kernel->same_as >= 0 ? number[kernel->same_as] : p->kernels.count;
-    if (kernel->same_as < 0 && !lower_kernel(p, kernel)) return false;
+    if (!(p->loading ? make_and_let_go : make_kernel)(p, i, &made)) return false;
+    number[i] = made ? p->kernels.count : number[kernel->same_as];
+    if (made) array_push(&context->arena, &p->kernels, made);
     add_step(p, kernel, number[i]);
   }
+  plan_note_folded(plan);
   return true;
 }
 
@@ -193,7 +244,7 @@ static StageGraph *make_stages(Program *p) {
   return stages;
 }
 
-Program *program_plan(Context *context, const GraphFunc *graph, const CompileOptions *options) {
+static Program *plan_only(Context *context, const GraphFunc *graph, const CompileOptions *options) {
   Program *p = arena_new(&context->arena, Program);
   *p = (Program){.context = context, .name = graph->name, .graph = graph, .options = *options};
   int64_t start = clock_now_ns();
@@ -202,19 +253,33 @@ Program *program_plan(Context *context, const GraphFunc *graph, const CompileOpt
   PlanOptions plan_options = {
       .machine = &p->options.machine, .policy = options->policy, .wishes = options->wishes};
   p->plan = plan_graph(stages, &plan_options);
-  if (!p->plan) return NULL;
   p->plan_seconds = seconds_since(start);
-  start = clock_now_ns();
-  if (!plan_schedule(p->plan)) return NULL;
+  return p->plan ? p : NULL;
+}
+
+Program *program_plan(Context *context, const GraphFunc *graph, const CompileOptions *options) {
+  Program *p = plan_only(context, graph, options);
+  int64_t start = clock_now_ns();
+  if (!p || !plan_schedule(p->plan)) return NULL;
   p->schedule_seconds = seconds_since(start);
   return p;
 }
 
+// Where kernels are only to be run, and the target can take them one by one.
+static bool begin_loading(Program *p) {
+  const TargetRow *target = p->options.target ? p->options.target : target_for_running();
+  TargetOptions options = {&p->options.machine, &p->target_report, p->target_reports};
+  if (!p->options.run_only || !target->load_begin) return true;
+  p->loading = target_load_begin(p->context, target, p->name, &options);
+  return p->loading != NULL;
+}
+
 Program *program_build(Context *context, const GraphFunc *graph, const CompileOptions *options) {
-  Program *p = program_plan(context, graph, options);
-  int64_t start = clock_now_ns();
-  if (!p || !lower_all(p)) return NULL;
-  p->lower_seconds = seconds_since(start);
+  Program *p = plan_only(context, graph, options);
+  if (!p) return NULL;
+  p->lower_reports = arena_array(&context->arena, LowerReport, p->plan->kernels.count);
+  p->target_reports = arena_array(&context->arena, TargetReport, p->plan->kernels.count);
+  if (!begin_loading(p) || !make_all(p)) return NULL;
   place_weights(p);
   return place_arena(p) ? p : NULL;
 }

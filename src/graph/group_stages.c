@@ -3,8 +3,10 @@
 // lies between them is never more than a row.
 //   m[i] = max over k of x[i, k];  e[i, k] = exp(x[i, k] - m[i]);
 //   s[i] = sum over k of e[i, k];  y[i, k] = e[i, k] / s[i]           =>  {m, e, s, y} by rows i
-// The first member is a reduction over all axes behind the rows; others read members' results at
-// their own row only, and nothing outside reads any but the last, which is as wide as the rows.
+// The first member is a reduction over all axes behind the rows of what it reads, or of what a
+// later member reads too (a product whose results scale rows of something else is none: that
+// would bind the layouts of both). Others read members' results at their own row only, and
+// nothing outside reads any but the last, which is as wide as the rows.
 #include "graph/stages.h"
 
 enum { MOST_MEMBERS = 16, MOST_ROW_BYTES = 256 * 1024 };
@@ -55,26 +57,38 @@ static bool row_is_small(const Grouping *g, const Buffer *buffer) {
 typedef struct RowReads {
   const Grouping *grouping;
   const Stage *stage;
-  bool at_row;
+  bool at_row, wide; // of the members' results; something wide is read at its own row
 } RowReads;
+
+static bool at_own_row(const RowReads *reads, const Expr *load) {
+  const Grouping *g = reads->grouping;
+  for (int d = 0; d < g->rows; d++)
+    if (load->args[d] != reads->stage->te->indices[d] && !expr_is_int(g->like->shape[d], 1))
+      return false;
+  return true;
+}
 
 static bool check_read(Visitor *visitor, Expr *e) {
   RowReads *reads = visitor->env;
   const Grouping *g = reads->grouping;
   if (e->op != EXPR_LOAD || e->as.buffer == reads->stage->te->output) return true;
-  const StageTensor *tensor = stage_tensor_of(g->graph, e->as.buffer);
+  const Buffer *buffer = e->as.buffer;
+  if (shares_rows(g, buffer) && is_wide(g, buffer)) reads->wide |= at_own_row(reads, e);
+  const StageTensor *tensor = stage_tensor_of(g->graph, buffer);
   if (!tensor || !tensor->producer || !is_member(g, tensor->producer)) return true;
-  for (int d = 0; d < g->rows; d++)
-    reads->at_row &=
-        e->args[d] == reads->stage->te->indices[d] || expr_is_int(g->like->shape[d], 1);
+  reads->at_row &= at_own_row(reads, e);
   return true;
 }
 
-static bool reads_at_row(const Grouping *g, const Stage *stage) {
-  RowReads reads = {g, stage, true};
+static RowReads read_rows(const Grouping *g, const Stage *stage) {
+  RowReads reads = {g, stage, .at_row = true};
   Visitor visitor = {.env = &reads, .enter_expr = check_read};
   visit_expr(&visitor, stage->te->value);
-  return reads.at_row;
+  return reads;
+}
+
+static bool reads_at_row(const Grouping *g, const Stage *stage) {
+  return read_rows(g, stage).at_row;
 }
 
 static bool is_free(const Grouping *g, const Stage *stage) {
@@ -175,6 +189,16 @@ static Stage *joined(Grouping *g) {
   return stage;
 }
 
+// Something that the first member reduces is read again by another, in whatever order it lies.
+static bool reads_again(const Grouping *g) {
+  const Stage *first = g->group[0];
+  for (int i = 1; i < g->count; i++)
+    for (int a = 0; a < first->reads.count; a++)
+      for (int b = 0; b < g->group[i]->reads.count; b++)
+        if (first->reads.items[a] == g->group[i]->reads.items[b]) return true;
+  return false;
+}
+
 // The group that begins with this reduction; NULL: it stays alone.
 static Stage *group_from(Grouping *g, int index) {
   Stage *first = g->graph->stages.items[index];
@@ -184,7 +208,7 @@ static Stage *group_from(Grouping *g, int index) {
   if (!stage_is_reduction(first) || g->rows == g->like->rank || !is_free(g, first)) return NULL;
   g->group[g->count++] = first;
   grow(g, index + 1);
-  if (!cut_end(g)) return NULL;
+  if (!cut_end(g) || !(read_rows(g, first).wide || reads_again(g))) return NULL;
   add_before(g, index);
   return joined(g);
 }

@@ -3,21 +3,6 @@
 // must be what the definitions say.
 #include "graph/graph.h"
 
-static const char *shape_text(Context *context, const Value *value) {
-  Text text = text_new(&context->arena);
-  text_printf(&text, "%s [", dtype_name(context, value->type));
-  for (int i = 0; i < value->rank; i++) {
-    int64_t extent;
-    if (i) text_puts(&text, ", ");
-    if (expr_as_int(value->shape[i], &extent))
-      text_printf(&text, "%lld", (long long)extent);
-    else
-      text_puts(&text, value->shape[i]->op == EXPR_VAR ? value->shape[i]->as.var->name : "?");
-  }
-  text_puts(&text, "]");
-  return text_string(&text);
-}
-
 static bool agree(const Value *a, const Value *b) {
   if (!dtype_equal(a->type, b->type) || a->rank != b->rank) return false;
   for (int i = 0; i < a->rank; i++) {
@@ -47,7 +32,7 @@ static bool infer_node(Context *context, Node *node) {
     const Value *found = node->outputs[i];
     if (stated[i].rank >= 0 && !agree(&stated[i], found))
       return diag_error(context, node->pos, "'%s' is stated to be %s and is %s", found->name,
-                        shape_text(context, &stated[i]), shape_text(context, found));
+                        value_type_text(context, &stated[i]), value_type_text(context, found));
   }
   return true;
 }

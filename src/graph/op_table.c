@@ -61,10 +61,12 @@ bool op_error(const OpCall *call, const char *format, ...) {
   va_start(args, format);
   char *message = arena_vprintf(&call->context->arena, format, args);
   va_end(args);
-  SourcePos pos = call->node->pos;
-  if (!pos.node) pos.node = call->node->name;
-  return diag_error(call->context, pos, "%s: %s", call->row ? call->row->name : call->node->op,
-                    message);
+  const Node *node = call->node;
+  SourcePos pos = node->pos;
+  if (!pos.node) pos.node = node->name;
+  const char *inputs = values_text(call->context, node->inputs, node->input_count);
+  return diag_error(call->context, pos, "%s: %s%s%s", node_op_name(node), message,
+                    *inputs ? "\nit reads " : "", inputs);
 }
 
 static bool knows_attr(const OpRow *row, const char *key) {
@@ -116,7 +118,7 @@ bool op_define(Context *context, Te *te, const Node *node, Buffer *const *inputs
   int first = te->stages.count;
   if (!call.row) return op_error(&call, "no such operator");
   if (!check_call(&call) || !call.row->define(&call)) return false;
-  const char *problem = op_type_problem(context, te, first);
+  const char *problem = op_problem(context, te, first);
   return !problem || op_error(&call, "%s", problem);
 }
 
@@ -226,11 +228,11 @@ Expr *op_reduce_axis(OpCall *call, TeReduction *reduction, const char *name, Exp
   return axis;
 }
 
-static const char *shape_text(Context *context, const Buffer *tensor) {
+const char *op_shape_text(Context *context, Expr *const *shape, int rank) {
   Text text = text_new(&context->arena);
   text_puts(&text, "[");
-  for (int i = 0; i < tensor->rank; i++) {
-    Expr *e = tensor->shape[i];
+  for (int i = 0; i < rank; i++) {
+    Expr *e = shape[i];
     if (i) text_puts(&text, ", ");
     if (e->op == EXPR_INT)
       text_printf(&text, "%lld", (long long)e->as.i);
@@ -258,7 +260,8 @@ bool op_broadcast_shape(const OpCall *call, Buffer *const *inputs, int count, Ex
       int at = *rank - inputs[i]->rank + d;
       if (!extents_meet(shape[at], inputs[i]->shape[d], &shape[at]))
         return op_error(call, "shapes %s and %s do not broadcast",
-                        shape_text(call->context, inputs[0]), shape_text(call->context, inputs[i]));
+                        op_shape_text(call->context, inputs[0]->shape, inputs[0]->rank),
+                        op_shape_text(call->context, inputs[i]->shape, inputs[i]->rank));
     }
   return true;
 }

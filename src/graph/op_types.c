@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the element types of an operator's inputs make sense is read from its definition: each
-// operation in it says what it takes.
+// Whether an operator's inputs make sense is read from its definition: each operation in it says
+// what element types it takes, each access how many elements there must be.
 //   sqrt of int64 tensors: the definition has SQRT, which is for floating point only.
 //   add of float32 and int64: the definition has an ADD of two types.
+//   a bias of 7 for 8 channels: the definition reads bias[k] for k below 8.
 #include "graph/op_types.h"
 
 typedef struct Finding {
   Context *context;
+  const TeStage *stage;
   const char *problem; // the first
 } Finding;
 
@@ -35,6 +37,28 @@ static void check_operand(Finding *finding, const OpInfo *info, DType type) {
     find(finding, "takes numbers, got %s", type, type);
 }
 
+// An input read at an axis of the result that is longer than it: a bias of 7 for 8 channels. Under
+// conditions it may be meant so.
+static void check_bounds(Finding *finding, const Expr *load) {
+  for (int d = 0; d < load->count && d < load->as.buffer->rank; d++)
+    for (int i = 0; i < finding->stage->axis_count + finding->stage->reduce_count; i++) {
+      const BlockVar *axis = &finding->stage->axes[i];
+      int64_t has, needed;
+      if (load->args[d] != axis->var) continue;
+      if (!expr_as_int(load->as.buffer->shape[d], &has) || !expr_as_int(axis->extent, &needed))
+        continue;
+      if (has < needed && !finding->problem)
+        finding->problem = arena_printf(
+            &finding->context->arena, "needs %lld elements on axis %d of '%s', which has %lld",
+            (long long)needed, d, load->as.buffer->name, (long long)has);
+    }
+}
+
+static bool check_place(Visitor *visitor, Expr *e) {
+  if (e->op == EXPR_LOAD) check_bounds(visitor->env, e);
+  return e->op != EXPR_IF_THEN_ELSE;
+}
+
 static bool check_expr(Visitor *visitor, Expr *e) {
   Finding *finding = visitor->env;
   const OpInfo *info = &op_table[e->op];
@@ -50,14 +74,16 @@ static bool check_expr(Visitor *visitor, Expr *e) {
   return !finding->problem;
 }
 
-const char *op_type_problem(Context *context, const Te *te, int first) {
+const char *op_problem(Context *context, const Te *te, int first) {
   Finding finding = {.context = context};
-  Visitor visitor = {.env = &finding, .enter_expr = check_expr};
+  Visitor types = {.env = &finding, .enter_expr = check_expr};
+  Visitor places = {.env = &finding, .enter_expr = check_place};
   for (int i = first; i < te->stages.count; i++) {
-    const TeStage *stage = te->stages.items[i];
-    visit_expr(&visitor, stage->value);
+    const TeStage *stage = finding.stage = te->stages.items[i];
+    visit_expr(&types, stage->value);
     if (!same_element(stage->value->type, stage->output->type))
       find(&finding, one_type, stage->output->type, stage->value->type);
+    if (!stage->ordered) visit_expr(&places, stage->value);
   }
   return finding.problem;
 }

@@ -88,8 +88,10 @@ const char *lower_count_name(LowerCount kind) {
 
 bool lower_count_is_loss(LowerCount kind) {
   static const bool loss[LOWER_COUNT_KINDS] = {
-      [LOWER_SCALARIZED] = true,    [LOWER_GATHERS] = true,    [LOWER_NOT_PARTITIONED] = true,
-      [LOWER_NOT_REGISTERS] = true, [LOWER_SERIALIZED] = true,
+      [LOWER_SCALARIZED] = true,
+      [LOWER_NOT_PARTITIONED] = true,
+      [LOWER_NOT_REGISTERS] = true,
+      [LOWER_SERIALIZED] = true,
   };
   return loss[kind];
 }
@@ -97,10 +99,10 @@ bool lower_count_is_loss(LowerCount kind) {
 void lower_note(LowerState *state, LowerCount kind, const char *format, ...) {
   va_list args;
   va_start(args, format);
-  const char *note = arena_vprintf(&state->context->arena, format, args);
+  const char *note = arena_vprintf(&state->context->lasting, format, args);
   va_end(args);
   if (kind < LOWER_COUNT_KINDS) state->report->counts[kind]++;
-  array_push(&state->context->arena, &state->report->notes, (void *)note);
+  array_push(&state->context->lasting, &state->report->notes, (void *)note);
 }
 
 // ---- Around a pass

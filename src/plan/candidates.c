@@ -57,7 +57,11 @@ static const Layout *with_inner_axis(const Planner *p, const Buffer *buffer, int
   return layout_of_outputs(p, buffer, count, outputs);
 }
 
-enum { PANEL_VECTORS = 4 };
+// Vectors of a panel: as many as tiles of some rows have, or twice that.
+static int64_t panel_vectors(const Planner *p) {
+  enum { REGISTERS_A_VECTOR = 8 };
+  return MAX_OF(p->machine->vector_registers / REGISTERS_A_VECTOR, 1);
+}
 
 // [batches.., axis // width, reduced.., axis % width]: what one panel reads lies in one piece.
 static const Layout *in_panels(const Planner *p, const Nest *nest, const NestRead *read, int axis,
@@ -65,10 +69,9 @@ static const Layout *in_panels(const Planner *p, const Nest *nest, const NestRea
   const LayoutExpr *outputs[TE_MAX_RANK + 1];
   int count = 0;
   bool reduced[TE_MAX_RANK] = {false};
-  for (int a = nest->spatial_count; a < nest->axis_count; a++) {
-    int d = nest_dimension_of(nest, read, a);
-    if (d >= 0) reduced[d] = true;
-  }
+  for (int d = 0; d < read->buffer->rank; d++)
+    for (int a = nest->spatial_count; a < nest->axis_count; a++)
+      reduced[d] |= read->linear[d] ? read->coefficient[d][a] != 0 : read->uses[d][a];
   for (int pass = 0; pass < 2; pass++) {
     for (int d = 0; d < read->buffer->rank; d++)
       if (d != axis && reduced[d] == (pass == 1)) outputs[count++] = layout_axis(p->context, d);
@@ -147,6 +150,18 @@ static int panel_dimension(const Nest *nest, const NestRead *read, int axis, int
   return *width % 8 ? -1 : found;
 }
 
+// What elementwise work at the end of a reduction is read in, the reduction may write.
+static void hand_back(Planner *p, const StageTensor *tensor, const Candidate *candidate) {
+  const Stage *stage = tensor->producer;
+  if (!stage || stage->member_count || stage_is_reduction(stage)) return;
+  for (int i = 0; i < stage->reads.count; i++) {
+    const StageTensor *from = stage->reads.items[i];
+    if (!from->producer || from->users.count != 1 || !stage_reads_in_place(stage, from)) continue;
+    candidates_add(&p->candidates[from->index], *candidate);
+    hand_back(p, from, candidate);
+  }
+}
+
 // A tensor computed at run time that is the matrix of a product, read again for every tile of rows.
 // Where the other operand is a constant, that one is packed instead.
 static void propose_panels(Planner *p, const Stage *stage) {
@@ -156,7 +171,7 @@ static void propose_panels(Planner *p, const Stage *stage) {
   for (int i = 0; i < nest.read_count; i++) {
     const NestRead *read = &nest.reads[i];
     const StageTensor *tensor = stage_tensor_of(p->stages, read->buffer);
-    int64_t width = (int64_t)lanes_of(p, read->buffer) * PANEL_VECTORS;
+    int64_t width = (int64_t)lanes_of(p, read->buffer) * panel_vectors(p);
     int last = nest.output->rank ? nest.output_axis[nest.output->rank - 1] : -1;
     int d = last < 0 ? -1 : panel_dimension(&nest, read, last, &width);
     if (!tensor || tensor->data || d < 0 || tensor_bytes_as(tensor, NULL) < SMALLEST) continue;
@@ -164,8 +179,10 @@ static void propose_panels(Planner *p, const Stage *stage) {
     for (int a = 0; a < nest.spatial_count; a++)
       matrix |= a != last && nest.axes[a].extent > 1 && !nest_depends(read, a);
     const Layout *layout = matrix ? in_panels(p, &nest, read, d, width) : NULL;
-    if (layout)
-      candidates_add(&p->candidates[tensor->index], (Candidate){layout, d, width, .panels = true});
+    if (!layout) continue;
+    Candidate candidate = {layout, d, width, .panels = true};
+    candidates_add(&p->candidates[tensor->index], candidate);
+    hand_back(p, tensor, &candidate);
   }
 }
 

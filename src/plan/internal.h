@@ -99,6 +99,8 @@ int64_t planner_cost_of(const Planner *planner, const int *choice);
 int planner_written(const Planner *planner, const int *choice, const StageTensor *tensor);
 unsigned planner_exists(const Planner *planner, const int *choice, const StageTensor *tensor);
 
+// joins.c
+const char *planner_stage_name(const Stage *stage);
 // kernels.c
 void planner_make_kernels(Planner *planner, const int *choice, Plan *plan);
 

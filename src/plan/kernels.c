@@ -19,10 +19,6 @@ static const Layout *layout_number(const Grouping *g, const StageTensor *tensor,
   return i < 0 ? NULL : g->planner->candidates[tensor->index].items[i].layout;
 }
 
-static const char *stage_label(const Stage *stage) {
-  return stage->node ? stage->node->name : stage->te->name;
-}
-
 static void add_rewrite(Grouping *g, StageTensor *tensor, int from, int to, const char *because) {
   Plan *plan = g->plan;
   Context *context = plan->context;
@@ -60,10 +56,10 @@ static const char *read_because(const Grouping *g, const Stage *user, const Stag
                                 int from, int to) {
   Context *context = g->plan->context;
   bool wished = planner_wish(g->planner, user, stage_read_of(user, tensor)) != NULL;
-  const char *from_name = tensor->producer
-                              ? str_format(context, "%s writes", stage_label(tensor->producer))
-                              : "the input is";
-  return str_format(context, "%s reads %s%s, %s %s", stage_label(user),
+  const char *from_name =
+      tensor->producer ? str_format(context, "%s writes", planner_stage_name(tensor->producer))
+                       : "the input is";
+  return str_format(context, "%s reads %s%s, %s %s", planner_stage_name(user),
                     plan_layout_name(context, tensor, layout_number(g, tensor, to)),
                     wished ? " (asked for)" : "", from_name,
                     plan_layout_name(context, tensor, layout_number(g, tensor, from)));
@@ -118,7 +114,7 @@ static void add_kernel(Grouping *g, const PtrArray *stages) {
   PlanKernel *kernel = arena_new(&context->arena, PlanKernel);
   kernel->stages = (Stage **)stages->items;
   kernel->stage_count = stages->count;
-  kernel->name = stage_label(anchor_of(kernel->stages, kernel->stage_count));
+  kernel->name = planner_stage_name(anchor_of(kernel->stages, kernel->stage_count));
   kernel->func = stages_prim_func(g->planner->stages, kernel->stages, kernel->stage_count,
                                   kernel->name, &kernel->params);
   kernel->layouts = arena_array(&context->arena, KernelParam, kernel->params.count);
@@ -130,8 +126,7 @@ static void add_kernel(Grouping *g, const PtrArray *stages) {
                                     ? (wish ? wish->layout : NULL)
                                     : param_layout(g, kernel->stages, kernel->stage_count, tensor);
   }
-  for (int i = 0; i < kernel->stage_count; i++)
-    kernel->cost += chosen(g, kernel->stages[i])->cost;
+  for (int i = 0; i < kernel->stage_count; i++) kernel->cost += chosen(g, kernel->stages[i])->cost;
   array_push(&context->arena, &g->plan->kernels, kernel);
   add_rewrites_of(g, array_last(&kernel->params));
 }

@@ -169,16 +169,23 @@ static int find_same(const Plan *plan, int index) {
   return -1;
 }
 
+bool plan_schedule_kernel(Plan *plan, int number) {
+  PlanKernel *kernel = plan->kernels.items[number];
+  kernel->same_as = find_same(plan, number);
+  if (kernel->same_as < 0)
+    return kernel_schedule(plan->context, plan->machine, kernel->func, kernel->layouts,
+                           &kernel->choice);
+  kernel->choice = plan->kernels.items[kernel->same_as]->choice;
+  return true;
+}
+
+void plan_note_folded(Plan *plan) {
+  for (int i = 0; i < plan->kernels.count; i++) note_folded(plan, plan->kernels.items[i]);
+}
+
 bool plan_schedule(Plan *plan) {
-  for (int i = 0; i < plan->kernels.count; i++) {
-    PlanKernel *kernel = plan->kernels.items[i];
-    kernel->same_as = find_same(plan, i);
-    if (kernel->same_as >= 0)
-      kernel->choice = plan->kernels.items[kernel->same_as]->choice;
-    else if (!kernel_schedule(plan->context, plan->machine, kernel->func, kernel->layouts,
-                              &kernel->choice))
-      return false;
-    note_folded(plan, kernel);
-  }
+  for (int i = 0; i < plan->kernels.count; i++)
+    if (!plan_schedule_kernel(plan, i)) return false;
+  plan_note_folded(plan);
   return true;
 }

@@ -101,6 +101,16 @@ int plan_alternatives(const Plan *plan, const StageTensor *tensor, PlanAlternati
 // Finds the schedule of every kernel; kernels of one structure share it. Adds the folded rewrites
 // of constants to plan->rewrites. False with diagnostics.
 bool plan_schedule(Plan *plan);
+// The same in two parts: of one kernel, those before it being done, and of constants in the end.
+bool plan_schedule_kernel(Plan *plan, int number);
+void plan_note_folded(Plan *plan);
+
+// Why what reads a tensor does not run in the kernel that writes it: of all such tensors, and with
+// its names.
+typedef struct PlanApart {
+  const char *kind, *because;
+} PlanApart;
+PlanApart plan_apart(const Plan *plan, const StageTensor *tensor);
 
 // "NCHW16c", "NCHW", or the arrow form.
 const char *plan_layout_name(Context *context, const StageTensor *tensor, const Layout *layout);

@@ -97,16 +97,22 @@ HostMachine machine_probe(void) {
   return machine;
 }
 
-bool machine_limit(HostMachine *machine, const char *level) {
-  for (int i = 0; i < COUNT_OF(levels); i++) {
-    if (strcmp(level, levels[i].name) != 0 && strcmp(level, levels[i].other_name) != 0) continue;
-    if ((int)machine->level < i) return false;
-    use_level(machine, (CpuLevel)i);
-    return true;
-  }
+bool machine_use(HostMachine *machine, const char *level) {
+  for (int i = 0; i < COUNT_OF(levels); i++)
+    if (strcmp(level, levels[i].name) == 0 || strcmp(level, levels[i].other_name) == 0) {
+      use_level(machine, (CpuLevel)i);
+      return true;
+    }
   if (strcmp(level, "scalar") != 0) return false;
   use_level(machine, CPU_BASELINE);
   machine->level_name = "scalar";
   machine->vector_bytes = 4;
+  return true;
+}
+
+bool machine_limit(HostMachine *machine, const char *level) {
+  HostMachine limited = *machine;
+  if (!machine_use(&limited, level) || limited.level > machine->level) return false;
+  *machine = limited;
   return true;
 }

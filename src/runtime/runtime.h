@@ -12,9 +12,11 @@
 
 // What this machine has, found by asking the processor and the system; takes microseconds.
 HostMachine machine_probe(void);
-// Uses no more than `level` ("avx512", "avx2", "baseline", "sse2", or "scalar": no vectors, for
-// portable C). False when there is no such
-// level or the machine is below it.
+// A machine of `level` ("avx512", "avx2", "baseline", "sse2", or "scalar": no vectors, for portable
+// C) with these caches, whether or not it is this one: for code that runs elsewhere. False when
+// there is no such level.
+bool machine_use(HostMachine *machine, const char *level);
+// The same of a level that the machine has; false too where it is below it.
 bool machine_limit(HostMachine *machine, const char *level);
 // The fp32 multiply-adds that one core does in registers, in GFLOP/s: the best of several runs
 // that take about `seconds` together. 0 on processors other than x86-64.

@@ -294,6 +294,67 @@ static bool same_points(const Access *a, const Access *b) {
   return true;
 }
 
+// A number of several loops that a predicate cuts, as t*6 + r < 448 after a split that does not
+// divide.
+typedef struct CutNumber {
+  Expr *number, *var; // the variable stands for all its values
+} CutNumber;
+
+static Expr *put_number(Rewriter *rewriter, Expr *e) {
+  const CutNumber *cut = rewriter->env;
+  return e == cut->number ? cut->var : e;
+}
+
+// The loops of the number move to the front of q's; how many, or 0 where one is no loop of `q`.
+static int loops_of_number(Injection *q, const CutNumber *cut) {
+  VarList list = {&q->schedule->context->arena, {0}};
+  Visitor visitor = {.env = &list, .enter_expr = list_var};
+  visit_expr(&visitor, cut->number);
+  int count = 0;
+  for (int i = 0; i < q->loop_count; i++)
+    for (int k = 0; k < list.vars.count; k++)
+      if (q->loops[i].var == list.vars.items[k]) {
+        VarRange front = q->loops[count];
+        q->loops[count++] = q->loops[i];
+        q->loops[i] = front;
+        break;
+      }
+  return count == list.vars.count ? count : 0;
+}
+
+// Where its loops occur in nothing else and the number tells them, it stands for them: what the
+// predicate leaves out need not be told.
+static void cut_number(Injection *q, Expr *number, Expr *end) {
+  Context *context = q->schedule->context;
+  Expr *zero = expr_index(context, 0), **ids = arena_array(&context->arena, Expr *, q->id_count);
+  CutNumber cut = {number, expr_var(context, "number", number->type)};
+  int count = number->op == EXPR_VAR ? 0 : loops_of_number(q, &cut);
+  if (!count || !prove(q->analyzer, expr_binary(context, EXPR_GE, number, zero))) return;
+  for (int k = 0; k < q->id_count; k++) {
+    Rewriter rewriter = {.context = context, .env = &cut, .expr = put_number};
+    ids[k] = rewrite_expr(&rewriter, q->ids[k]);
+    for (int i = 0; i < count; i++)
+      if (expr_uses(ids[k], q->loops[i].var)) return;
+  }
+  Injection alone = {q->schedule, q->analyzer, &cut.number, 1, q->loops, count};
+  if (!is_injective(&alone)) return;
+  analyzer_bind(q->analyzer, cut.var, zero, end);
+  q->ids = ids;
+  q->loops[count - 1] = (VarRange){cut.var, zero, end};
+  q->loops += count - 1;
+  q->loop_count -= count - 1;
+}
+
+static void cut_numbers(Injection *q, const Expr *predicate) {
+  int64_t end;
+  if (predicate->op == EXPR_AND) {
+    cut_numbers(q, predicate->args[0]);
+    cut_numbers(q, predicate->args[1]);
+  } else if (predicate->op == EXPR_LT && expr_as_int(predicate->args[1], &end)) {
+    cut_number(q, predicate->args[0], predicate->args[1]);
+  }
+}
+
 // By the points, when one block touches it at one point: these tell the inner loops as well.
 static bool points_tell(const Chain *chain, const Storage *storage, const bool *used) {
   Context *context = chain->schedule->context;
@@ -316,6 +377,7 @@ static bool points_tell(const Chain *chain, const Storage *storage, const bool *
         break;
       }
   }
+  cut_numbers(&q, access->block->predicate);
   bool tell = is_injective(&q);
   analyzer_reset(chain->analyzer, mark);
   return tell;

@@ -292,16 +292,33 @@ bool model_split(Model *m, LoopRef loop, int64_t size, LoopRef *outer, LoopRef *
   return true;
 }
 
-static bool split_vector_axis(Model *m, TailLoops *tail, LoopRef *panels, LoopRef *vectors) {
+// Where the output lies in blocks of several vectors, vectors[0] are blocks and vectors[1] those in
+// one; otherwise all of them are vectors[1].
+static bool split_vector_axis(Model *m, TailLoops *tail, LoopRef *panels, LoopRef vectors[2]) {
   const Tile *tile = &m->choice->tile;
   LoopRef loop = tail->of_axis[tile->vector_axis];
-  if (tail->lanes) return model_split(m, loop, tile->vectors, panels, vectors);
+  vectors[0] = NULL;
+  if (tail->lanes) {
+    int64_t block = model_loop_extent(m, tail->lanes) / tile->lanes;
+    if (block <= 1) return model_split(m, loop, tile->vectors, panels, &vectors[1]);
+    TRY(model_split(m, tail->lanes, tile->lanes, &vectors[1], &tail->lanes));
+    return model_split(m, loop, tile->vectors / block, panels, &vectors[0]);
+  }
   LoopRef parts[3];
   TRY(schedule_split(m->sch, loop, (int64_t[]){0, tile->vectors, tile->lanes}, 3, parts));
   *panels = parts[0];
-  *vectors = parts[1];
+  vectors[1] = parts[1];
   tail->lanes = parts[2];
   return true;
+}
+
+// Cuts the axis in which the panels stand; *outside is the loop around them, or NULL.
+static bool cut_for_panels(Model *m, TailLoops *tail, const PanelPlace *place, LoopRef *outside) {
+  *outside = NULL;
+  if (place->at == place->count) return true;
+  int axis = place->axes[place->at];
+  if (!tail->of_axis[axis] || place->inside == m->nest.axes[axis].extent) return true;
+  return model_split(m, tail->of_axis[axis], place->inside, outside, &tail->of_axis[axis]);
 }
 
 static bool fuse_flat_rows(Model *m, TailLoops *tail) {
@@ -314,62 +331,63 @@ static bool fuse_flat_rows(Model *m, TailLoops *tail) {
   return true;
 }
 
-static double buffer_bytes(const Buffer *buffer) {
-  double bytes = dtype_bytes(buffer->type);
-  int64_t extent;
-  for (int d = 0; d < buffer->rank; d++)
-    if (expr_as_int(buffer->shape[d], &extent)) bytes *= (double)extent;
-  return bytes;
+// The tail writes along `axis` what the anchor has one value of: a gate over an image. That value
+// is computed before the loop.
+static bool spreads(const Model *m, LoopRef loop, int axis) {
+  return m->nest.axes[axis].extent == 1 && model_loop_extent(m, loop) > 1;
 }
 
-// Is it cheaper to walk all rows for one panel of the vector axis than all panels for one row? What
-// moves with the vector axis alone is read once then, and what does not, once a panel.
-static bool panels_outermost(const Model *m) {
-  const Nest *nest = &m->nest;
-  const Tile *tile = &m->choice->tile;
-  double panels = (double)nest->axes[tile->vector_axis].extent / (tile->vectors * tile->lanes);
-  double rows = 1, by_panel = 0, by_row = 0;
-  for (int a = 0; a < nest->spatial_count; a++)
-    if (a != tile->vector_axis && a != tile->row_axis[0] && a != tile->row_axis[1])
-      rows *= (double)nest->axes[a].extent;
-  for (int i = 0; i < nest->read_count; i++)
-    *(nest_depends(&nest->reads[i], tile->vector_axis) ? &by_panel : &by_row) +=
-        buffer_bytes(nest->reads[i].buffer);
-  return by_panel > (double)m->machine->l2_bytes / 2 && by_row * panels < by_panel * rows;
+// Where some axis spreads, the panels are what runs in parallel.
+static PanelPlace place_in_tail(const Model *m, const TailLoops *tail) {
+  PanelPlace place = model_place_panels(m);
+  for (int i = 0; i < place.count; i++) {
+    LoopRef loop = tail->of_axis[place.axes[i]];
+    if (!loop || !spreads(m, loop, place.axes[i])) continue;
+    place.at = 0;
+    place.inside = m->nest.axes[place.axes[0]].extent;
+  }
+  return place;
 }
 
-// outer loops … | rows, vectors, lanes. Panels of the vector axis stand before the tiles of rows.
+// outer loops … | spread, rows, vectors, lanes. Panels of the vector axis stand before the tiles of
+// rows.
 static bool tile_tail(Model *m, TileLoops *out) {
   const Tile *tile = &m->choice->tile;
   TailLoops tail;
-  LoopRef order[2 * NEST_MAX_AXES], rows_in[2] = {NULL}, rows_out[2] = {NULL}, panels, vectors;
-  int n = 0;
+  LoopRef order[2 * NEST_MAX_AXES], rows_in[2] = {NULL}, rows_out[2] = {NULL}, panels, vectors[2];
+  LoopRef outside, spread[NEST_MAX_AXES];
+  int n = 0, spread_count = 0;
   TRY(find_tail_loops(m, &tail));
+  PanelPlace place = place_in_tail(m, &tail);
+  TRY(cut_for_panels(m, &tail, &place, &outside));
   TRY(fuse_flat_rows(m, &tail));
-  TRY(split_vector_axis(m, &tail, &panels, &vectors));
+  TRY(split_vector_axis(m, &tail, &panels, vectors));
   for (int r = 0; r < 2; r++)
     if (tile->row_axis[r] >= 0 && tail.of_axis[tile->row_axis[r]])
       TRY(model_split(m, tail.of_axis[tile->row_axis[r]], tile->rows[r], &rows_out[r],
                       &rows_in[r]));
-  bool first = panels_outermost(m);
-  if (first) order[n++] = panels;
-  for (int a = 0; a < m->nest.spatial_count; a++)
-    if (tail.of_axis[a] && a != tile->vector_axis && a != tile->row_axis[0] &&
-        a != tile->row_axis[1])
-      order[n++] = tail.of_axis[a];
-  if (!first) order[n++] = panels;
+  for (int i = 0; i <= place.count; i++) {
+    LoopRef loop = i < place.count ? tail.of_axis[place.axes[i]] : NULL;
+    if (i == place.at && outside) order[n++] = outside;
+    if (i == place.at) order[n++] = panels;
+    if (!loop || place.axes[i] == tile->row_axis[0]) continue;
+    *(spreads(m, loop, place.axes[i]) ? &spread[spread_count++] : &order[n++]) = loop;
+  }
   for (int r = 0; r < 2; r++)
     if (rows_out[r]) order[n++] = rows_out[r];
   out->outer_count = n;
   memcpy(out->outer, order, sizeof *order * (size_t)n);
+  for (int i = 0; i < spread_count; i++) order[n++] = spread[i];
   for (int r = 0; r < 2; r++)
     if (rows_in[r]) order[n++] = rows_in[r];
-  order[n++] = vectors;
+  for (int i = 0; i < 2; i++)
+    if (vectors[i]) order[n++] = vectors[i];
   order[n++] = out->vector = tail.lanes;
   TRY(schedule_reorder(m->sch, order, n));
   for (int r = 0; r < 2; r++)
     if (rows_in[r]) TRY(schedule_unroll(m->sch, rows_in[r]));
-  TRY(schedule_unroll(m->sch, vectors));
+  for (int i = 0; i < 2; i++)
+    if (vectors[i]) TRY(schedule_unroll(m->sch, vectors[i]));
   return tile->lanes == 1 || schedule_vectorize(m->sch, tail.lanes);
 }
 
@@ -392,36 +410,60 @@ static bool anchor_loops(Model *m, int outer, LoopRef *spatial, int *spatial_cou
   return model_split(m, spatial[last], m->choice->tile.lanes, &spatial[last], &spatial[last + 1]);
 }
 
+enum { MOST_UNROLLED = 320 };
+
+static int64_t tile_products(const Model *m) {
+  const Tile *tile = &m->choice->tile;
+  return tile->vectors * tile->rows[0] * tile->rows[1];
+}
+
+// An operand that is not packed lies in blocks of the axis, whose values are read one by one.
+static bool read_in_blocks(const Model *m, int axis, int64_t block) {
+  for (int i = 0; i < m->nest.read_count; i++) {
+    const Layout *layout = m->layouts.packed[i] ? NULL : m->layouts.reads[i];
+    int d = layout ? nest_dimension_of(&m->nest, &m->nest.reads[i], axis) : -1;
+    if (d >= 0 && nest_block(layout, d) == block) return true;
+  }
+  return false;
+}
+
+// Iterations of the innermost loop that are written out. Not where one of them would run only once:
+// its products would be the same each time, and kept in memory from before the loop.
+static bool unroll_innermost(Model *m, LoopRef loop, int64_t most) {
+  int64_t extent = model_loop_extent(m, loop);
+  int64_t step = extent % most && extent < 2 * most ? 1 : most;
+  return schedule_annotate(m->sch, NULL, loop, "pleat.unroll", expr_index(m->context, step));
+}
+
 // Reduction order: blocks of the first axis, the other axes, within the block. The innermost but
 // one loop (kernel columns) is unrolled, so that conditions on it become constants.
 static bool order_reduction(Model *m, LoopRef *reduce, int *count, LoopRef *first) {
   const Nest *nest = &m->nest;
   int n = *count;
   *first = reduce[0];
-  if (n == 1 || tile_innermost_axis(m->context, nest, &m->layouts) > nest->spatial_count) {
+  if (tile_innermost_axis(m->context, nest, &m->layouts) > nest->spatial_count) {
     LoopRef last = reduce[n - 1];
-    int64_t step = model_loop_extent(m, last) >= 2 ? 2 : 1;
-    return schedule_annotate(m->sch, NULL, last, "pleat.unroll", expr_index(m->context, step));
+    if (n > 1 && model_loop_extent(m, last) * tile_products(m) <= MOST_UNROLLED / 4)
+      return schedule_unroll(m->sch, last);
+    return unroll_innermost(m, last, 2);
   }
   int64_t block = tile_reduction_block(nest, nest->spatial_count, &m->choice->tile);
+  if (n == 1 && !read_in_blocks(m, nest->spatial_count, block))
+    return unroll_innermost(m, reduce[0], 2);
   LoopRef outer, inner;
   TRY(model_split(m, reduce[0], block, &outer, &inner));
   reduce[0] = outer;
   reduce[n] = inner;
   *count = n + 1;
   *first = outer;
-  return true;
+  return n > 1 || unroll_innermost(m, inner, 2);
 }
 
-enum { MOST_UNROLLED = 320 };
-
 static bool unroll_taps(Model *m, LoopRef *reduce, int count) {
-  const Tile *tile = &m->choice->tile;
   if (count < 3) return true;
   int64_t taps = model_loop_extent(m, reduce[count - 2]);
-  int64_t products = tile->vectors * tile->rows[0] * tile->rows[1] * taps;
-  TRY(schedule_annotate(m->sch, NULL, reduce[count - 1], "pleat.unroll",
-                        expr_index(m->context, products > 100 ? 1 : 2)));
+  int64_t products = tile_products(m) * taps;
+  TRY(unroll_innermost(m, reduce[count - 1], products > 100 ? 1 : 2));
   return products > MOST_UNROLLED || schedule_unroll(m->sch, reduce[count - 2]);
 }
 

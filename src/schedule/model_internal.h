@@ -33,6 +33,17 @@ int64_t model_loop_extent(const Model *m, LoopRef loop);
 // Splits `loop` by `size`; a whole loop becomes the inner part, with a unit loop outside.
 bool model_split(Model *m, LoopRef loop, int64_t size, LoopRef *outer, LoopRef *inner);
 
+// Where the panels of the vector axis stand among the loops outside the tiles: before axis `axis`,
+// of which `inside` iterations are walked for one panel after the other.
+typedef struct PanelPlace {
+  int count, axes[NEST_MAX_AXES]; // outer spatial axes in order; of flat rows the outer one too
+  int at;                         // position in `axes`; count: after all
+  int64_t inside;
+} PanelPlace;
+
+// panels.c: the cheapest place; of equals the innermost.
+PanelPlace model_place_panels(const Model *m);
+
 // rows.c: all blocks of a function row by row, reductions in vectors across their own axes.
 bool model_rows(Model *m);
 

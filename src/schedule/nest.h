@@ -87,7 +87,8 @@ double tile_cost(const HostMachine *machine, const Tile *tile);
 // a row axis that moves through it. -1: the constant stays as it is.
 int tile_panel_axis(const Nest *nest, const NestRead *read, const Tile *tile, int64_t *width);
 // The axis of the reduction that is walked innermost, in blocks of the next: the first, or the
-// second of two where what is computed at run time is contiguous along that one alone.
+// second of two where what is computed at run time is contiguous along that one alone, or is summed
+// along both and lies closer together along that one.
 int tile_innermost_axis(Context *context, const Nest *nest, const NestLayouts *layouts);
 // The largest block of the reduction axis that one tile walks before the next kernel tap.
 int64_t tile_reduction_block(const Nest *nest, int axis, const Tile *tile);

@@ -19,6 +19,7 @@ typedef struct Search {
   const NestLayouts *layouts;
   NestStep steps[NEST_MAX_READS];  // along the vector axis
   int64_t panel;                   // vectors side by side in a read laid out in panels; 0: any
+  int64_t written;                 // vectors side by side in a block of the output
   bool depends[NEST_MAX_READS][2]; // on the row axes
   double reductions;
   int innermost;            // axis of the reduction
@@ -47,6 +48,16 @@ static double read_bytes(const NestRead *read) {
   return bytes;
 }
 
+// Few chains of multiply-adds wait for one another: 8 reach 0.87 of the peak, 12 0.95, 14 0.97.
+#define LOST_TO_CHAINS 5.0
+
+// A single vector needs a broadcast of its own for each product: 0.90 of the peak at best.
+static bool broadcasts_rows(const Search *s) {
+  for (int i = 0; i < s->nest->read_count; i++)
+    if (s->steps[i] == NEST_SAME && (s->depends[i][0] || s->depends[i][1])) return true;
+  return false;
+}
+
 static double iteration_cycles(const Search *s, const Tile *tile, double vectors,
                                const double rows[2]) {
   double products = vectors * rows[0] * rows[1], loads = 0;
@@ -55,19 +66,23 @@ static double iteration_cycles(const Search *s, const Tile *tile, double vectors
   double cycles = work / s->machine->fma_units;
   cycles = MAX_OF(cycles, loads / LOADS_A_CYCLE);
   cycles = MAX_OF(cycles, (work + loads) / UOPS_A_CYCLE);
-  return MAX_OF(cycles, FMA_LATENCY) + FAR_CYCLES * s->far_reads;
+  if (vectors == 1 && broadcasts_rows(s)) cycles *= 1.1;
+  // Padding along the outer rows of a tile is asked for in its innermost loop.
+  if (s->nest->conditional && rows[0] > 1 && broadcasts_rows(s)) cycles *= 1.3;
+  cycles = MAX_OF(cycles, FMA_LATENCY) + LOST_TO_CHAINS / products;
+  return cycles + FAR_CYCLES * s->far_reads;
 }
 
-// Bytes between neighbours along the axis that the innermost loop walks; within a block of an axis
-// that is blocked.
-static int64_t reduction_step(const Search *s, int i) {
-  const NestRead *read = &s->nest->reads[i];
+// Bytes between neighbours along an axis; within a block of an axis that is blocked.
+static int64_t step_along(Context *context, const Nest *nest, const NestLayouts *layouts, int i,
+                          int axis) {
+  const NestRead *read = &nest->reads[i];
   int64_t strides[NEST_MAX_RANK], pitch = 1, extent, step = 0;
   bool has[NEST_MAX_RANK];
-  if (s->layouts->reads[i]) layout_strides(s->context, s->layouts->reads[i], strides, has);
+  if (layouts->reads[i]) layout_strides(context, layouts->reads[i], strides, has);
   for (int d = read->buffer->rank - 1; d >= 0; d--) {
-    int64_t stride = !s->layouts->reads[i] ? pitch : has[d] ? strides[d] : 1;
-    if (read->linear[d]) step += read->coefficient[d][s->innermost] * stride;
+    int64_t stride = !layouts->reads[i] ? pitch : has[d] ? strides[d] : 1;
+    if (read->linear[d]) step += read->coefficient[d][axis] * stride;
     if (expr_as_int(read->buffer->shape[d], &extent)) pitch *= extent;
   }
   return step * dtype_bytes(read->buffer->type);
@@ -77,7 +92,7 @@ static void find_far_reads(Search *s) {
   enum { NEAR = 256 }; // bytes, of a panel: beyond, neighbours are not fetched in time
   for (int i = 0; i < s->nest->read_count; i++) {
     bool large = read_bytes(&s->nest->reads[i]) > (double)s->machine->l1_bytes;
-    s->far[i] = large && reduction_step(s, i) > NEAR;
+    s->far[i] = large && step_along(s->context, s->nest, s->layouts, i, s->innermost) > NEAR;
   }
 }
 
@@ -121,12 +136,16 @@ static double total_cycles(const Search *s, const Tile *tile, const Cut *v, cons
   return total;
 }
 
+// One row of an axis does not walk it.
+static bool moves_in_tile(const Search *s, int read, const Tile *tile) {
+  return (tile->rows[0] > 1 && s->depends[read][0]) || (tile->rows[1] > 1 && s->depends[read][1]);
+}
+
 static int registers_needed(const Search *s, const Tile *tile) {
   int64_t accumulators = tile->vectors * tile->rows[0] * tile->rows[1];
   int held = 0; // vectors that stay while the rows are walked
   for (int i = 0; i < s->nest->read_count; i++)
-    if (s->steps[i] == NEST_CONTIGUOUS && !s->depends[i][0] && !s->depends[i][1])
-      held += tile->vectors;
+    if (s->steps[i] == NEST_CONTIGUOUS && !moves_in_tile(s, i, tile)) held += tile->vectors;
   return (int)(accumulators + MAX_OF(held, 1) + 1);
 }
 
@@ -134,22 +153,37 @@ static double extent_of(const Nest *nest, int axis) {
   return axis < 0 ? 1 : (double)nest->axes[axis].extent;
 }
 
+// How often a panel of read `i`, which moves with the vector axis, is read: once where it stays in
+// the first cache while the tiles of rows are walked that it does not move with.
+static double panel_visits(const Search *s, const Tile *tile, int i, double panels) {
+  const Nest *nest = s->nest;
+  double panel = read_bytes(&nest->reads[i]) / panels, visits = 1;
+  for (int a = 0; a < nest->spatial_count; a++)
+    if (a != tile->vector_axis && a != tile->row_axis[1] && nest_depends(&nest->reads[i], a))
+      panel /= (double)nest->axes[a].extent;
+  for (int a = 0; a < nest->spatial_count; a++) {
+    int64_t rows = 1;
+    for (int r = 0; r < 2; r++)
+      if (a == tile->row_axis[r]) rows = tile->rows[r];
+    if (a != tile->vector_axis && !nest_depends(&nest->reads[i], a))
+      visits *= MAX_OF(1.0, extent_of(nest, a) / (double)rows);
+  }
+  return panel > (double)s->machine->l1_bytes / 2 ? visits : 1;
+}
+
 // Bytes from beyond the first cache: a panel of what moves with the vector axis is read again for
 // each tile of rows when it does not stay there; what moves with the rows, once per panel.
 static double traffic(const Search *s, const Tile *tile) {
   const Nest *nest = s->nest;
   double panels = extent_of(nest, tile->vector_axis) / (tile->vectors * tile->lanes);
-  double row_tiles = 1, bytes = 0;
-  for (int i = 0; i < 2; i++)
-    row_tiles *= MAX_OF(1.0, extent_of(nest, tile->row_axis[i]) / (double)tile->rows[i]);
+  double bytes = 0;
   panels = MAX_OF(1.0, panels);
   for (int i = 0; i < nest->read_count; i++) {
     double size = read_bytes(&nest->reads[i]);
     bool by_vector = s->steps[i] != NEST_SAME;
     bool by_rows = s->depends[i][0] || s->depends[i][1];
     double again = 1;
-    if (by_vector && !by_rows)
-      again = size / panels > (double)s->machine->l1_bytes / 2 ? row_tiles : 1;
+    if (by_vector && !(s->depends[i][1])) again = panel_visits(s, tile, i, panels);
     if (by_rows && !by_vector) again = size > (double)s->machine->l1_bytes / 2 ? panels : 1;
     bytes += size * again;
   }
@@ -157,9 +191,8 @@ static double traffic(const Search *s, const Tile *tile) {
 }
 
 double tile_cost(const HostMachine *machine, const Tile *tile) {
-  (void)machine;
-  enum { BYTES_A_CYCLE = 40 }; // from the second cache, mostly hidden behind arithmetic
-  double memory = tile->bytes / BYTES_A_CYCLE;
+  // From the second cache, mostly hidden behind arithmetic: of a vector a cycle five eighths.
+  double memory = tile->bytes / (machine->vector_bytes * 0.625);
   return MAX_OF(tile->cycles, memory) + 0.1 * MIN_OF(tile->cycles, memory);
 }
 
@@ -213,6 +246,16 @@ static void try_tile(Search *s, Tile tile) {
   s->best_cost = cost;
 }
 
+// Are two dimensions whole neighbours in memory, outermost first?
+static bool lie_together(const Layout *layout, int outer, int inner) {
+  if (!layout) return inner == outer + 1;
+  const LayoutExpr *const *outputs = layout->map->outputs;
+  for (int i = 0; i + 1 < layout->map->output_count; i++)
+    if (outputs[i]->op == LAYOUT_AXIS && outputs[i]->value == outer)
+      return outputs[i + 1]->op == LAYOUT_AXIS && outputs[i + 1]->value == inner;
+  return false;
+}
+
 // Every access that moves with the two row axes moves through whole neighbouring dimensions that
 // lie behind one another, so that the two loops may run as one.
 static bool rows_fuse(const Search *s, int outer, int inner) {
@@ -227,7 +270,8 @@ static bool rows_fuse(const Search *s, int outer, int inner) {
       return false;
   }
   for (int d = 0; d + 1 < nest->output->rank; d++)
-    if (nest->output_axis[d] == outer) return nest->output_axis[d + 1] == inner;
+    if (nest->output_axis[d] == outer)
+      return nest->output_axis[d + 1] == inner && lie_together(s->layouts->output, d, d + 1);
   return false;
 }
 
@@ -248,6 +292,7 @@ static void try_rows(Search *s, Tile tile) {
   for (tile.vectors = 1; tile.vectors <= MIN_OF(most_vectors, 8); tile.vectors++) {
     if (!tile.padded && most_vectors % tile.vectors) continue;
     if (s->panel && s->panel % tile.vectors) continue;
+    if (tile.vectors % s->written) continue;
     for (tile.rows[1] = 1; tile.rows[1] <= MIN_OF(most_inner, MOST_ROWS); tile.rows[1]++)
       for (tile.rows[0] = 1; tile.rows[0] <= most_outer; tile.rows[0]++) {
         if (tile.rows[0] * tile.rows[1] > MOST_ROWS) break;
@@ -299,6 +344,14 @@ static bool reads_padded(const Search *s, int axis, int lanes) {
   return true;
 }
 
+// Of the output's blocks along the vector axis, in vectors: a tile writes whole ones.
+static int64_t output_vectors(const Search *s, int axis, int lanes) {
+  const Nest *nest = s->nest;
+  for (int d = 0; d < nest->output->rank; d++)
+    if (nest->output_axis[d] == axis) return MAX_OF(nest_block(s->layouts->output, d) / lanes, 1);
+  return 1;
+}
+
 static int64_t panel_vectors(const Search *s, int axis, int lanes) {
   int64_t panel = 0;
   for (int i = 0; i < s->nest->read_count; i++) {
@@ -317,6 +370,7 @@ static void try_vector_axis(Search *s, int axis, int lanes) {
   tile.padded = reads_padded(s, axis, lanes);
   if (!tile.padded && nest->axes[axis].extent % lanes) return; // lanes would read past the end
   s->panel = panel_vectors(s, axis, lanes);
+  s->written = output_vectors(s, axis, lanes);
   try_rows(s, tile);
   for (int inner = nest->spatial_count - 1; inner >= 0; inner--) {
     if (inner == axis || nest->axes[inner].extent == 1) continue;
@@ -346,9 +400,22 @@ bool tile_choose(Context *context, const HostMachine *machine, const Nest *nest,
   return search.best_cost >= 0;
 }
 
+// A sum over a long second axis along which everything lies closer than along the first.
+static bool sums_along_second(Context *context, const Nest *nest, const NestLayouts *layouts) {
+  enum { LONG = 8 }; // windows are walked with conditions, or by weights
+  int first = nest->spatial_count;
+  if (nest->conditional || nest->axes[first + 1].extent < LONG) return false;
+  for (int i = 0; i < nest->read_count; i++)
+    if (layouts->packed[i] || step_along(context, nest, layouts, i, first + 1) >
+                                  step_along(context, nest, layouts, i, first))
+      return false;
+  return true;
+}
+
 int tile_innermost_axis(Context *context, const Nest *nest, const NestLayouts *layouts) {
   int first = nest->spatial_count, found = first;
   if (nest->axis_count != first + 2) return first;
+  if (sums_along_second(context, nest, layouts)) return first + 1;
   for (int i = 0; i < nest->read_count; i++) {
     if (layouts->packed[i]) continue;
     if (layouts->reads[i]) return first;

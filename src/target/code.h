@@ -10,4 +10,10 @@ struct TargetCode { // a target's own struct begins with this
   void (*free)(TargetCode *code);
 };
 
+struct TargetLoading { // likewise
+  Context *context;
+  const TargetRow *target;
+  TargetOptions options;
+};
+
 #endif

@@ -14,10 +14,10 @@ static const char *const c_endings[] = {".c", NULL};
 static const char *const llvm_endings[] = {".o", ".s", ".ll", ".so", NULL};
 
 const TargetRow target_table[] = {
-    {"llvm", "native code by LLVM: run now, .o, .s, .ll, .so", llvm_endings, llvm_emit, llvm_load,
-     llvm_write_program},
+    {"llvm", "native code by LLVM: run now, .o, .s, .ll, .so", llvm_endings, llvm_emit, NULL,
+     llvm_load_begin, llvm_load_add, llvm_load_finish, llvm_write_program},
     {"c", "C11 for GCC and Clang: run now through a compiler, .c", c_endings, c_target_emit,
-     c_target_load, target_write_c},
+     c_target_load, NULL, NULL, NULL, target_write_c},
     {NULL},
 };
 
@@ -29,6 +29,12 @@ static const char *const count_names[TARGET_COUNT_KINDS] = {
 
 const char *target_count_name(TargetCount kind) {
   return count_names[kind];
+}
+
+void target_report_kernel(const TargetOptions *options, int number, const TargetReport *before,
+                          const TargetReport *after) {
+  for (int i = 0; options->kernels && i < TARGET_COUNT_KINDS; i++)
+    options->kernels[number].counts[i] += after->counts[i] - before->counts[i];
 }
 
 const TargetRow *target_find(const char *name) {
@@ -103,21 +109,59 @@ bool target_write_program(Context *context, const TargetRow *target, const Targe
   return done;
 }
 
-TargetCode *target_load(Context *context, const TargetRow *target, const TargetUnit *unit,
-                        const TargetOptions *options) {
-  static const TargetOptions none;
-  if (!target->load) {
-    diag_error(context, (SourcePos){NULL}, "target %s cannot run code in this process",
-               target->name);
-    return NULL;
-  }
+TargetLoading *target_load_begin(Context *context, const TargetRow *target, const char *name,
+                                 const TargetOptions *options) {
+  TargetLoading *loading = target->load_begin(context, name, options);
+  if (!loading) return NULL;
+  loading->context = context;
+  loading->target = target;
+  loading->options = *options;
+  return loading;
+}
+
+bool target_load_add(TargetLoading *loading, LowerKernel *kernel) {
+  Arena *scratch = &loading->context->scratch;
+  ArenaMark mark = arena_mark(scratch);
+  double start = seconds_now();
+  bool done = loading->target->load_add(loading, kernel);
+  add_time(&loading->options, start);
+  arena_reset(scratch, mark);
+  return done;
+}
+
+TargetCode *target_load_finish(TargetLoading *loading) {
+  double start = seconds_now();
+  TargetCode *code = loading->target->load_finish(loading);
+  add_time(&loading->options, start);
+  return code;
+}
+
+static TargetCode *load_one_by_one(Context *context, const TargetRow *target,
+                                   const TargetUnit *unit, const TargetOptions *options) {
+  TargetLoading *loading = target_load_begin(context, target, unit->name, options);
+  for (int i = 0; loading && i < unit->kernel_count; i++)
+    if (!target_load_add(loading, unit->kernels[i])) return NULL;
+  return loading ? target_load_finish(loading) : NULL;
+}
+
+static TargetCode *load_at_once(Context *context, const TargetRow *target, const TargetUnit *unit,
+                                const TargetOptions *options) {
   ArenaMark mark = arena_mark(&context->scratch);
   double start = seconds_now();
-  if (!options) options = &none;
   TargetCode *code = target->load(context, unit, options);
   add_time(options, start);
   arena_reset(&context->scratch, mark);
   return code;
+}
+
+TargetCode *target_load(Context *context, const TargetRow *target, const TargetUnit *unit,
+                        const TargetOptions *options) {
+  static const TargetOptions none;
+  if (!options) options = &none;
+  if (target->load_begin) return load_one_by_one(context, target, unit, options);
+  if (target->load) return load_at_once(context, target, unit, options);
+  diag_error(context, (SourcePos){NULL}, "target %s cannot run code in this process", target->name);
+  return NULL;
 }
 
 TargetTask target_code_task(TargetCode *code, const char *name) {

@@ -31,6 +31,7 @@ typedef struct TargetReport {
 typedef struct TargetOptions {
   const HostMachine *machine; // level, features, vector width; NULL: the baseline
   TargetReport *report;       // may be NULL; is added to
+  TargetReport *kernels;      // may be NULL: of each kernel of the unit alone, are added to
 } TargetOptions;
 
 // What one file or one piece of code in memory holds. Names of tasks differ from one another.
@@ -89,6 +90,8 @@ typedef struct TargetProgramOptions {
 
 // Code in memory: owned by the caller, not by the context; thread-safe to call.
 typedef struct TargetCode TargetCode;
+// Code in the making, to which kernels are added one by one.
+typedef struct TargetLoading TargetLoading;
 
 typedef struct TargetRow {
   const char *name, *summary;
@@ -96,8 +99,12 @@ typedef struct TargetRow {
   // The file's bytes in *out; false with a diagnostic.
   bool (*emit)(Context *context, const TargetUnit *unit, const TargetOptions *options,
                const char *ending, Text *out);
-  // NULL when the target cannot run code in this process.
+  // Code for this process: of all kernels at once, or of one after the other; NULL where the target
+  // cannot do it so.
   TargetCode *(*load)(Context *context, const TargetUnit *unit, const TargetOptions *options);
+  TargetLoading *(*load_begin)(Context *context, const char *name, const TargetOptions *options);
+  bool (*load_add)(TargetLoading *loading, LowerKernel *kernel);
+  TargetCode *(*load_finish)(TargetLoading *loading);
   bool (*write_program)(Context *context, const TargetProgram *program,
                         const TargetProgramOptions *options, const char *path);
 } TargetRow;
@@ -114,6 +121,12 @@ bool target_write_file(Context *context, const TargetRow *target, const TargetUn
 // Code for this process; NULL with a diagnostic.
 TargetCode *target_load(Context *context, const TargetRow *target, const TargetUnit *unit,
                         const TargetOptions *options);
+// Kernel by kernel, where the target can: a kernel that was added is not needed any more. What is
+// not finished goes with the context, from whose `lasting` it is. NULL, false with a diagnostic.
+TargetLoading *target_load_begin(Context *context, const TargetRow *target, const char *name,
+                                 const TargetOptions *options);
+bool target_load_add(TargetLoading *loading, LowerKernel *kernel);
+TargetCode *target_load_finish(TargetLoading *loading);
 TargetTask target_code_task(TargetCode *code, const char *name); // NULL when there is none
 void target_code_free(TargetCode *code);
 
@@ -122,6 +135,9 @@ void target_code_free(TargetCode *code);
 // has, and NAME_run_parallel for threads. False with a diagnostic.
 bool target_write_program(Context *context, const TargetRow *target, const TargetProgram *program,
                           const TargetProgramOptions *options, const char *path);
+// Adds what came to `after` since `before` to the report of kernel `number`, where it is wanted.
+void target_report_kernel(const TargetOptions *options, int number, const TargetReport *before,
+                          const TargetReport *after);
 // C source at `path` (NAME.c), its header NAME.h and, where asked for, NAME.weights, beside one
 // another. The header is the manual. False with a diagnostic.
 bool target_write_c(Context *context, const TargetProgram *program,

@@ -51,8 +51,15 @@ def notes_of(item):
     return {entry.key: entry.value for entry in item.metadata_props}
 
 
+def all_nodes(graph):
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            yield from all_nodes(attribute.g)
+
+
 def without_notes(model):
-    for item in (model, *model.graph.node):
+    for item in (model, *all_nodes(model.graph)):
         kept = [entry for entry in item.metadata_props if not entry.key.startswith("pleat.")]
         del item.metadata_props[:]
         item.metadata_props.extend(kept)
@@ -94,6 +101,66 @@ def test_again_in_place(plain, tmp_path):
     once = (tmp_path / "noted.onnx").read_bytes()
     annotate(tmp_path / "noted.onnx", tmp_path / "noted.onnx")
     assert (tmp_path / "noted.onnx").read_bytes() == once
+
+
+def make_bodies():
+    """A loop of three steps with a condition in it that is known when it runs."""
+    def value(name, shape, kind=TensorProto.FLOAT):
+        return helper.make_tensor_value_info(name, kind, shape)
+
+    def branch(op, name):
+        return helper.make_graph([helper.make_node(op, ["sum"], [name], f"{name}_node")], name, [],
+                                 [value(name, [8, 8])])
+
+    body = helper.make_graph(
+        [helper.make_node("MatMul", ["state", "w"], ["product"], "0/product"),
+         helper.make_node("Add", ["product", "state"], ["sum"], "sum"),
+         helper.make_node("If", ["choose"], ["next"], "pick", then_branch=branch("Exp", "yes"),
+                          else_branch=branch("Neg", "no")),
+         helper.make_node("Identity", ["on"], ["on_out"], "on")], "body",
+        [value("i", [], TensorProto.INT64), value("on", [], TensorProto.BOOL),
+         value("state", [8, 8])],
+        [value("on_out", [], TensorProto.BOOL), value("next", [8, 8])])
+    graph = helper.make_graph(
+        [helper.make_node("Loop", ["count", "", "x"], ["y"], "loop", body=body)], "case",
+        [value("x", [8, 8]), value("choose", [], TensorProto.BOOL)], [value("y", [8, 8])],
+        [numpy_helper.from_array(np.array(3), "count"),
+         numpy_helper.from_array(np.ones((8, 8), np.float32), "w")])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def test_bodies(tmp_path):
+    onnx.save(make_bodies(), tmp_path / "plain.onnx")
+    annotate(tmp_path / "plain.onnx", tmp_path / "noted.onnx")
+    model = onnx.load(tmp_path / "noted.onnx")
+    notes = {node.name: notes_of(node) for node in all_nodes(model.graph)}
+    product = notes["0/product"]["pleat.kernel"].split("\n")
+    assert len(product) == len(set(product)) == 3, "one kernel a step"
+    assert set(product) == set(notes["sum"]["pleat.kernel"].split("\n"))
+    assert len(notes["0/product"]["pleat.reads"].split("\n")) == 3
+    assert notes["yes_node"]["pleat.kernel"] and notes["no_node"]["pleat.kernel"]
+    assert "none" not in notes["yes_node"]["pleat.kernel"]
+    onnx.checker.check_model(model, full_check=True)
+    assert without_notes(model) == without_notes(onnx.load(tmp_path / "plain.onnx"))
+    once = (tmp_path / "noted.onnx").read_bytes()
+    annotate(tmp_path / "noted.onnx", tmp_path / "noted.onnx")
+    assert (tmp_path / "noted.onnx").read_bytes() == once
+
+
+def test_nodes_without_a_kernel_say_why(tmp_path):
+    nodes = [helper.make_node("Transpose", ["x"], ["t"], "turn", perm=[1, 0]),
+             helper.make_node("MatMul", ["x", "t"], ["y"], "product"),
+             helper.make_node("Exp", ["x"], ["idle"], "idle")]
+    graph = helper.make_graph(nodes, "case",
+                              [helper.make_tensor_value_info("x", TensorProto.FLOAT, [5, 7])],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, [5, 5])])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8),
+              tmp_path / "plain.onnx")
+    annotate(tmp_path / "plain.onnx", tmp_path / "noted.onnx")
+    turn, product, idle = (notes_of(node)["pleat.kernel"]
+                           for node in onnx.load(tmp_path / "noted.onnx").graph.node)
+    assert turn == "none: only moves elements, which are read in place"
+    assert idle == "none: no output needs it" and product.isdigit()
 
 
 def test_rewrite_at_run_time(plain, tmp_path):

@@ -54,8 +54,10 @@ def test_profile_sums_to_the_run():
     shares = [float(line.split(" us ")[1].split()[0]) for line in rows]
     assert len(shares) > 10 and "around them" in rows[-1]
     assert abs(sum(shares) - 100) < 0.1 * len(shares)
-    kernels = json.loads(pleat("run", digits, "--fill", "random", "--profile", "--json"))["kernels"]
+    said = json.loads(pleat("run", digits, "--fill", "random", "--profile", "--json"))
+    kernels = said["kernels"]
     assert len(kernels) == len(rows) - 1
+    assert sum(k["ms"] for k in kernels) + said["around_ms"] == pytest.approx(said["run_ms"])
     for kernel in kernels:
         assert kernel["ms"] > 0 and kernel["gbs"] > 0 and 0 < kernel["of_limit"]
 
@@ -245,6 +247,33 @@ def test_compiled_kernel_can_be_called(ending, dense_arguments, tmp_path):
     np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-5)
 
 
+def test_profile_joins_equal_steps(tmp_path):
+    """Steps of a loop that run one code are one row; the shares still add up."""
+    weights = [numpy_helper.from_array(np.ones(s, np.float32), n)
+               for n, s in (("w", (1, 20, 3)), ("r", (1, 20, 5)))]
+    graph = helper.make_graph(
+        [helper.make_node("LSTM", ["x", "w", "r"], ["y"], "cell", hidden_size=5)], "g",
+        [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [19, 1, 3])],
+        [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)], weights)
+    path = tmp_path / "lstm.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8),
+              path)
+    text = pleat("run", path, "--fill", "random", "--profile", "--repeat", 20, "--trace",
+                 tmp_path / "t.json")
+    rows = [line for line in text.splitlines() if " us " in line and " % " in line and
+            "latency" not in line]
+    shares = [float(line.split(" us ")[1].split()[0]) for line in rows]
+    assert len(rows) < 19 and any("×" in row for row in rows)
+    assert abs(sum(shares) - 100) < 0.1 * len(shares)
+    assert max(shares[:-1]) > 1  # traced runs are not the ones that were profiled
+    check_trace(tmp_path / "t.json", 20)
+
+
+def test_profile_of_a_kernel():
+    text = pleat("run", ROOT / "examples/kernels/matmul.py", "--fill", "random", "--profile")
+    assert "  matmul " in text.split("around them")[0] and "a run of" in text
+
+
 # ---- Traces
 
 
@@ -272,16 +301,16 @@ def check_trace(path, calls):
 
 def test_trace_of_a_model(tanh_model, tmp_path):
     pleat("run", tanh_model, "--fill", "random", "--repeat", 2, "--trace", tmp_path / "t.json")
-    events = check_trace(tmp_path / "t.json", 3)  # the first result, then the two measured
+    events = check_trace(tmp_path / "t.json", 2)  # beside those that are measured
     kernels = [e for e in events if e["cat"] == "kernel"]
-    assert len(kernels) == 3 and all(e["args"]["operations"] == 42 for e in kernels)
+    assert len(kernels) == 2 and all(e["args"]["operations"] == 42 for e in kernels)
 
 
 def test_trace_of_a_kernel_on_two_threads(tmp_path):
     """Each call's pieces are all of its tasks, whichever thread ran them."""
     pleat("run", ROOT / "examples/kernels/matmul.py", "--fill", "random", "--repeat", 5,
           "--threads", 2, "--trace", tmp_path / "t.json")
-    events = check_trace(tmp_path / "t.json", 6)
+    events = check_trace(tmp_path / "t.json", 5)
     calls = [e for e in events if e["cat"] == "call"]
     pieces = [e for e in events if e["cat"] == "tasks"]
     assert {e["tid"] for e in pieces} <= {0, 1}

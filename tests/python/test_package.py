@@ -2,20 +2,15 @@
 """The Python package against NumPy: layouts and index maps on arrays, their questions, errors."""
 import itertools
 import os
-import pathlib
 import random
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+from built import ROOT, skip_sanitized
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("PLEAT", ROOT / "build" / "pleat")).resolve().parent
-os.environ.setdefault("PLEAT_LIBRARY", str(BUILD / "libpleat.so"))
-if "asan" in BUILD.name:
-    pytest.skip("a library with sanitizers needs a process with them", allow_module_level=True)
-sys.path.insert(0, str(ROOT / "python"))
+skip_sanitized()
 pleat = pytest.importorskip("pleat")
 from pleat.layout import Layout  # noqa: E402
 from pleat.te import AXIS_SEPARATOR  # noqa: E402

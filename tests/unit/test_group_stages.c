@@ -53,6 +53,12 @@ static void test_norm_is_one(void **state) {
   const char *params = X ", s: R.Tensor((19,), \"float32\"), b: R.Tensor((19,), \"float32\")";
   expect(params, LINE "y = R.nn.layer_norm(x, s, b, axis=-1)\n" END("y"), "5");
   expect(params, LINE "y = R.nn.rms_norm(x, s, axis=-1)\n" END("y"), "3");
+  // Rows that do not lie in a row.
+  expect("x: R.Tensor((2, 19, 7), \"float32\"), s: R.Tensor((19,), \"float32\"), "
+         "b: R.Tensor((19,), \"float32\")",
+         LINE "t = R.permute_dims(x, axes=[0, 2, 1])\n" LINE
+              "y = R.nn.layer_norm(t, s, b, axis=-1)\n" END("y"),
+         "5");
 }
 
 // A maximum that is an output too, rows that are not the last axes, a product of matrices.
@@ -70,6 +76,10 @@ static void test_others_stay(void **state) {
          LINE "m = R.max(x, axis=[-1], keepdims=True)\n" LINE
               "t = R.permute_dims(m, axes=[1, 0])\n" LINE "y = R.subtract(x, t)\n" END("y"),
          "1 1");
+  // The product does not pass over the rows that it scales.
+  expect("x: R.Tensor((1, 6, 5, 7), \"float32\"), a: R.Tensor((1, 4, 1, 1), \"float32\"), "
+         "w: R.Tensor((6, 4, 1, 1), \"float32\")",
+         LINE "s = R.nn.conv2d(a, w)\n" LINE "y = R.multiply(x, s)\n" END("y"), "1 1");
 }
 
 int main(void) {

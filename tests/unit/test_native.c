@@ -83,9 +83,9 @@ static void run_library(Fixture *f, const char *path, const void *weights) {
   void *outputs[] = {output->data};
   ThreadPool *pool = thread_pool_new(2);
   if (weights)
-    assert_int_equal(
-        entry.parallel(weights, inputs, outputs, arena, thread_pool_run, pool), 0);
-  else assert_int_equal(entry.run(inputs, outputs, arena), 0);
+    assert_int_equal(entry.parallel(weights, inputs, outputs, arena, thread_pool_run, pool), 0);
+  else
+    assert_int_equal(entry.run(inputs, outputs, arena), 0);
   check_output(f, output, path);
   thread_pool_free(pool);
   memory_free(arena);
@@ -136,10 +136,33 @@ static void test_the_header_compiles(void **state) {
   assert_true(file_write(f->context, path_in(f, "main.c"), source, sizeof source - 1));
   const char *command = arena_printf(&f->context->arena,
                                      "cd %s && cc -Wall -Werror main.c digits.o -o main -lm && "
-                                     "./main", f->folder);
+                                     "./main",
+                                     f->folder);
   assert_int_equal(system(command), 0);
   const char *names[] = {"digits.h", "digits.o", "main.c", "main"};
   for (int i = 0; i < COUNT_OF(names); i++) assert_int_equal(unlink(path_in(f, names[i])), 0);
+}
+
+// Of a program that is only to be run, kernels are given up, and what they compute is the same to
+// the bit.
+static void test_running_only(void **state) {
+  Fixture *f = *state;
+  CompileOptions options = f->program->options;
+  options.run_only = true;
+  Program *program = program_build(f->context, f->program->graph, &options);
+  assert_non_null(program);
+  assert_int_equal(program->kernels.count, f->program->kernels.count);
+  for (int i = 0; i < program->kernels.count; i++) assert_null(program->kernels.items[i]->func);
+  Executable *executable = executable_new(program, NULL);
+  assert_non_null(executable);
+  Tensor *output = tensor_for(program->graph->outputs[0]);
+  assert_true(executable_run(executable, NULL, &f->input, &output));
+  assert_memory_equal(output->data, f->expected->data,
+                      sizeof(float) * (size_t)tensor_count(output));
+  tensor_free(output);
+  executable_free(executable);
+  // One that is given up before it is made:
+  assert_non_null(program_build(f->context, f->program->graph, &options));
 }
 
 static void test_writing_is_deterministic(void **state) {
@@ -159,11 +182,64 @@ static void test_writing_is_deterministic(void **state) {
   unlink(path_in(f, "a.h"));
 }
 
+// The most memory that the process ever had, in bytes, or since `again`; 0: not told here.
+static int64_t peak_memory(bool again) {
+  char line[256];
+  long long kib = 0;
+  FILE *f = again ? fopen("/proc/self/clear_refs", "w") : NULL;
+  if (f) fputs("5", f), fclose(f);
+  f = fopen("/proc/self/status", "r");
+  while (f && fgets(line, sizeof line, f)) sscanf(line, "VmHWM: %lld kB", &kib);
+  if (f) fclose(f);
+  return kib * 1024;
+}
+
+// A constant of a mapped file, some MiB and no whole number of pages, from an odd address.
+static void test_constants_are_not_in_memory_twice(void **state) {
+  Fixture *f = *state;
+  enum { ROWS = 1031, COLUMNS = 8191, HEAD = 13, BYTES = ROWS * COLUMNS * 4 };
+  const char *path = path_in(f, "constant");
+  float *numbers = malloc(BYTES), *copied = malloc(BYTES), *packed;
+  FILE *file = fopen(path, "wb");
+  assert_non_null(file);
+  for (int i = 0; i < ROWS * COLUMNS; i++) numbers[i] = (float)i;
+  fwrite(numbers, 1, HEAD, file);
+  fwrite(numbers, 1, BYTES, file);
+  fclose(file);
+  size_t size;
+  const char *mapped = file_map(f->context, path, (SourcePos){0}, &size);
+  assert_non_null(mapped);
+  const ConstData data = {.type = DTYPE_FLOAT32, .data = mapped + HEAD, .bytes = BYTES};
+
+  const Layout *blocks =
+      layout_parse_static(f->context, "i, j -> i//16, j, i%16", (int64_t[]){ROWS, COLUMNS}, 2);
+  assert_non_null(blocks);
+  assert_non_null(packed = calloc((ROWS + 15) / 16 * 16, COLUMNS * 4));
+  memset(copied, 1, BYTES);
+  memset(packed, 1, (ROWS + 15) / 16 * 16 * COLUMNS * 4);
+  int64_t before = peak_memory(true);
+  constant_place(f->context, &data, NULL, copied);
+  assert_true(peak_memory(false) - before < BYTES / 4);
+  assert_memory_equal(copied, numbers, BYTES);
+  constant_place(f->context, &data, blocks, packed);
+  assert_true(peak_memory(false) - before < BYTES / 4);
+  for (int i = 0; i < ROWS; i += 37)
+    for (int j = 0; j < COLUMNS; j++)
+      assert_true(packed[(i / 16 * COLUMNS + j) * 16 + i % 16] == numbers[i * COLUMNS + j]);
+  assert_true(packed[((int64_t)(ROWS - 1) / 16 * COLUMNS + 5) * 16 + 15] == 0);
+  free(numbers);
+  free(copied);
+  free(packed);
+  unlink(path);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(test_weights_inside, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_weights_beside, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_the_header_compiles, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_running_only, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_constants_are_not_in_memory_twice, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_writing_is_deterministic, set_up, tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -342,7 +342,7 @@ static void fill_inputs(Run *run, bool with_nan) {
 static void check_level(Run *run, Reference *reference, ThreadPool *pool) {
   HostMachine machine = machine_probe();
   if (!machine_limit(&machine, run->level)) return;
-  CompileOptions options = {.machine = machine};
+  CompileOptions options = {.machine = machine, .run_only = run->seed % 2};
   Program *program = program_build(run->context, run->graph, &options);
   if (!program) fail_run(run, "not planned");
   Executable *executable = executable_new(program, NULL);

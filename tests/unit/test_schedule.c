@@ -130,6 +130,20 @@ static void test_reorder(void **state) {
           "not nested");
 }
 
+// A split that does not divide: only its predicate keeps two blocks of rows apart.
+static void test_cut_numbers(void **state) {
+  (void)state;
+  made(copy, "i, j = sch.get_loops('B')\ni0, i1 = sch.split(i, factors=[None, 5])\n"
+             "f = sch.fuse(i1, j)\nt, r = sch.split(f, factors=[None, 6])\nsch.parallel(i0)\n");
+  made(copy,
+       "i, j = sch.get_loops('B')\ni0, i1 = sch.split(i, factors=[None, 5])\n"
+       "f = sch.fuse(i1, j)\nt, r = sch.split(f, factors=[None, 6])\nsch.reorder(r, i0, t)\n");
+  refused(scan,
+          "i, j = sch.get_loops('A')\ni0, i1 = sch.split(i, factors=[None, 4])\n"
+          "f = sch.fuse(i1, j)\nt, r = sch.split(f, factors=[None, 6])\nsch.parallel(i0)\n",
+          "may touch the same place");
+}
+
 static void test_unit_loops_and_kinds(void **state) {
   (void)state;
   made(copy, "b = sch.get_block('B')\nu = sch.add_unit_loop(b)\ni, j, k = sch.get_loops(b)\n"
@@ -382,6 +396,7 @@ int main(void) {
       cmocka_unit_test(test_split),
       cmocka_unit_test(test_fuse),
       cmocka_unit_test(test_reorder),
+      cmocka_unit_test(test_cut_numbers),
       cmocka_unit_test(test_unit_loops_and_kinds),
       cmocka_unit_test(test_annotations),
       cmocka_unit_test(test_queries),

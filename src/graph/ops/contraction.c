@@ -71,7 +71,9 @@ static bool define_gemm(OpCall *call) {
     return op_error(call, "takes matrices, got ranks %d and %d", a->rank, b->rank);
   int ta = node_int(call->node, "transpose_a", 0) != 0;
   int tb = node_int(call->node, "transpose_b", 0) != 0;
-  if (!same_extent(a->shape[!ta], b->shape[tb])) return op_error(call, "the inner extents differ");
+  if (!same_extent(a->shape[!ta], b->shape[tb]))
+    return op_error(call, "the inner extents differ: axis %d of '%s'%s and axis %d of '%s'%s", !ta,
+                    a->name, ta ? " (transposed)" : "", tb, b->name, tb ? " (transposed)" : "");
   Expr *shape[] = {a->shape[ta], b->shape[!tb]};
   TeAxes axes = te_axes(call->te, shape, 2);
   TeReduction sum = {.combine = EXPR_ADD, .init = expr_const(context, a->type, 0)};

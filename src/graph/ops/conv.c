@@ -21,6 +21,17 @@ typedef struct Channels {
   int64_t groups, in, out; // of one group
 } Channels;
 
+static bool wrong_channels(OpCall *call, bool transposed, int64_t channels, int64_t groups) {
+  const char *form = transposed ? "[input channels, output channels of a group, …]"
+                                : "[output channels, input channels of a group, …]";
+  if (groups < 1) return op_error(call, "'groups' is %lld, expected 1 or more", (long long)groups);
+  return op_error(call,
+                  "its image has %lld channels, which its weights do not take in %lld group%s"
+                  "\nweights are %s%s",
+                  (long long)channels, (long long)groups, groups == 1 ? "" : "s", form,
+                  groups == 1 ? "" : "; groups divide both numbers of channels");
+}
+
 // The weights are [out, in of a group, …], transposed [in, out of a group, …].
 static bool channel_counts(OpCall *call, bool transposed, Channels *channels) {
   Buffer *x = call->inputs[0], *weight = call->inputs[1];
@@ -30,10 +41,7 @@ static bool channel_counts(OpCall *call, bool transposed, Channels *channels) {
     return op_error(call, "channel counts must be constants");
   bool fits = groups >= 1 && others % groups == 0 &&
               (transposed ? others == all : per_group * groups == all);
-  if (!fits)
-    return op_error(call, "%lld input channels, weights for %lld in %lld groups with %lld outputs",
-                    (long long)all, (long long)(transposed ? others : per_group), (long long)groups,
-                    (long long)(transposed ? per_group : others));
+  if (!fits) return wrong_channels(call, transposed, all, groups);
   *channels = transposed ? (Channels){groups, others / groups, per_group}
                          : (Channels){groups, per_group, others / groups};
   return true;

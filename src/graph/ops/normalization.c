@@ -16,7 +16,8 @@ static bool define_batch_norm(OpCall *call) {
   if (x->rank < 2) return op_error(call, "takes a tensor of rank 2 and more, got %d", x->rank);
   for (int i = 1; i < 5; i++)
     if (call->inputs[i]->rank != 1 || call->inputs[i]->shape[0] != x->shape[1])
-      return op_error(call, "parameter %d must have one number per channel", i);
+      return op_error(call, "'%s' must have one number per channel, which are axis 1 of '%s'",
+                      call->inputs[i]->name, x->name);
   Expr *epsilon = expr_const(context, variance->type, node_float(call->node, "epsilon", 1e-5));
   TeAxes at = te_axes(te, &x->shape[1], 1);
   Expr *deviation = expr_unary(context, EXPR_SQRT,

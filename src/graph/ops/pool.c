@@ -4,14 +4,23 @@
 
 // ---- Windows
 
+// As the user's model calls it.
+static const char *attr_name(const OpCall *call, const char *key) {
+  static const char *const names[][2] = {{"pool_size", "kernel_shape"}, {"padding", "pads"}};
+  for (int i = 0; call->node->user_op && i < COUNT_OF(names); i++)
+    if (!strcmp(key, names[i][0])) return names[i][1];
+  return key;
+}
+
 bool op_window_attr(OpCall *call, const char *key, int64_t otherwise, int64_t least, int64_t *out,
                     int count) {
   int n = node_ints(call->node, key, out, count);
   for (int i = 0; n == 0 && i < count; i++) out[i] = otherwise;
-  if (n != 0 && n != count) return op_error(call, "'%s' needs %d integers", key, count);
+  if (n != 0 && n != count)
+    return op_error(call, "'%s' needs %d integers", attr_name(call, key), count);
   for (int i = 0; i < count; i++)
     if (out[i] < least || out[i] > INT32_MAX)
-      return op_error(call, "'%s' has the value %lld", key, (long long)out[i]);
+      return op_error(call, "'%s' has the value %lld", attr_name(call, key), (long long)out[i]);
   return true;
 }
 

@@ -4,6 +4,7 @@
 // negative; one outside of its axis takes the nearest element, so that no memory is read that is
 // not there.
 #include "graph/ops/ops.h"
+#include "interp/interp.h"
 
 static bool static_extent(OpCall *call, const Buffer *x, int axis, int64_t *extent) {
   return expr_as_int(x->shape[axis], extent) ||
@@ -203,6 +204,22 @@ static bool can_choose(OpCall *call, const Expr *extent, Expr *const *shape, int
          op_error(call, "chooses from an axis without elements");
 }
 
+// Of indices that are constants; others are moved to the nearest element when they are read.
+static bool known_indices_fit(OpCall *call, const Expr *extent, int axis) {
+  const Value *by = call->node->inputs[1];
+  const ConstData *data = by ? by->data : NULL;
+  int64_t count;
+  if (!data || !data->data || !expr_as_int(extent, &count)) return true;
+  for (size_t i = 0; i < data->bytes / (size_t)dtype_bytes(data->type); i++) {
+    const char *at = (const char *)data->data + i * (size_t)dtype_bytes(data->type);
+    int64_t index = number_load_int(data->type, at);
+    if (index < -count || index >= count)
+      return op_error(call, "its index %lld is outside of axis %d, which has %lld elements",
+                      (long long)index, axis, (long long)count);
+  }
+  return true;
+}
+
 // out[before…, at…, after…] = x[before…, indices[at…], after…]
 static bool define_take(OpCall *call) {
   Buffer *x = call->inputs[0], *by = call->inputs[1];
@@ -216,6 +233,7 @@ static bool define_take(OpCall *call) {
                : i < axis + by->rank ? by->shape[i - axis]
                                      : x->shape[i - by->rank + 1];
   if (!can_choose(call, x->shape[axis], shape, rank)) return false;
+  if (!known_indices_fit(call, x->shape[axis], axis)) return false;
   TeAxes axes = te_axes(call->te, shape, rank);
   for (int i = 0; i < x->rank; i++)
     if (i != axis) indices[i] = axes.at[i < axis ? i : i + by->rank - 1];

@@ -63,7 +63,8 @@ static bool reshape_to(OpCall *call, Expr *const *shape, int rank) {
   int64_t a, b;
   if (static_product(x->shape, (Span){0, x->rank}, &a) &&
       static_product(shape, (Span){0, rank}, &b) && a != b)
-    return op_error(call, "%lld elements do not fit a shape of %lld", (long long)a, (long long)b);
+    return op_error(call, "%lld elements do not fit the shape %s of %lld", (long long)a,
+                    op_shape_text(call->context, shape, rank), (long long)b);
   TeAxes axes = te_axes(call->te, shape, rank);
   map_reshape(call->context, shape, rank, axes.at, x->shape, x->rank, indices);
   op_output(call, te_compute(call->te, call->node->name, x->type, shape, &axes,
@@ -144,7 +145,9 @@ static bool define_squeeze(OpCall *call) {
   if (!marked_axes(call, x->rank, marked, &count)) return false;
   for (int i = 0; i < x->rank; i++) {
     bool one = expr_is_int(x->shape[i], 1);
-    if (marked[i] && !one) return op_error(call, "axis %d has not the extent 1", i);
+    if (marked[i] && !one)
+      return op_error(call, "axis %d of %s has not the extent 1", i,
+                      op_shape_text(call->context, x->shape, x->rank));
     if (count ? !marked[i] : !one) shape[rank++] = x->shape[i];
   }
   return reshape_to(call, shape, rank);
@@ -200,7 +203,8 @@ static bool concat_shape(OpCall *call, int axis, Expr **shape, Expr **ends) {
       return op_error(call, "input %d has rank %d, the first has %d", i, x->rank, first->rank);
     for (int d = 0; d < x->rank; d++)
       if (d != axis && x->shape[d] != first->shape[d])
-        return op_error(call, "input %d differs from the first on axis %d", i, d);
+        return op_error(call, "'%s' differs from '%s' on axis %d; only axis %d may", x->name,
+                        first->name, d, axis);
     ends[i] = end = expr_add(call->context, end, x->shape[axis]);
   }
   shape[axis] = end;

@@ -119,7 +119,8 @@ static bool parameters_broadcast(OpCall *call) {
     if (!op_broadcast_shape(call, (Buffer *[]){x, call->inputs[i]}, 2, shape, &rank)) return false;
     bool same = rank == x->rank;
     for (int d = 0; same && d < rank; d++) same = shape[d] == x->shape[d];
-    if (!same) return op_error(call, "parameter %d does not broadcast to its input", i);
+    if (!same)
+      return op_error(call, "'%s' does not broadcast to '%s'", call->inputs[i]->name, x->name);
   }
   return true;
 }
@@ -153,7 +154,8 @@ static bool parameters_per_channel(OpCall *call) {
   if (x->rank < 3) return op_error(call, "takes a tensor of rank 3 and more, got %d", x->rank);
   for (int i = 1; i < call->input_count; i++)
     if (call->inputs[i] && (call->inputs[i]->rank != 1 || call->inputs[i]->shape[0] != x->shape[1]))
-      return op_error(call, "parameter %d must have one number per channel", i);
+      return op_error(call, "'%s' must have one number per channel, which are axis 1 of '%s'",
+                      call->inputs[i]->name, x->name);
   return true;
 }
 

@@ -265,7 +265,9 @@ bool c_target_emit(Context *context, const TargetUnit *unit, const TargetOptions
       c_global_name(&module, unit->kernels[k]->tasks[t].name);
   for (int k = 0; k < unit->kernel_count; k++) {
     const LowerKernel *kernel = unit->kernels[k];
+    TargetReport before = *module.report;
     c_module_add(&module, kernel, NULL, arena_array(module.arena, CFunction, kernel->task_count));
+    target_report_kernel(options, k, &before, module.report);
   }
   text_printf(out,
               "// %s: %d kernel%s, each void NAME(void *const *args, int64_t begin, int64_t end)\n",

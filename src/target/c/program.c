@@ -162,7 +162,9 @@ static bool write_source(Writing *w, Text *out) {
   for (int k = 0; k < p->unit.kernel_count; k++) {
     const LowerKernel *kernel = p->unit.kernels[k];
     functions[k] = arena_array(w->arena, CFunction, kernel->task_count);
+    TargetReport before = *module.report;
     c_module_add(&module, kernel, p->names ? p->names[k] : NULL, functions[k]);
+    target_report_kernel(&w->options->target, k, &before, module.report);
   }
   Text run = text_new(w->arena);
   if (!write_run(w, &module, functions, &run)) return false;

@@ -12,8 +12,16 @@ bool llvm_emit(Context *context, const TargetUnit *unit, const TargetOptions *op
   return absent(context);
 }
 
-TargetCode *llvm_load(Context *context, const TargetUnit *unit, const TargetOptions *options) {
+TargetLoading *llvm_load_begin(Context *context, const char *name, const TargetOptions *options) {
   absent(context);
+  return NULL;
+}
+
+bool llvm_load_add(TargetLoading *loading, LowerKernel *kernel) {
+  return false;
+}
+
+TargetCode *llvm_load_finish(TargetLoading *loading) {
   return NULL;
 }
 

@@ -213,7 +213,7 @@ static void release_crew(void *arg) {
 }
 
 LlvmCrew *llvm_crew_new(Context *context, const LlvmApi *api, const TargetOptions *options) {
-  LlvmCrew *crew = arena_new(&context->arena, LlvmCrew);
+  LlvmCrew *crew = arena_new(&context->lasting, LlvmCrew);
   *crew = (LlvmCrew){.api = api, .features = features_of(options)};
   crew->last = &crew->first;
   crew->limit = options->machine ? MIN_OF(options->machine->cores, LLVM_MAX_THREADS) : 1;
@@ -235,7 +235,7 @@ static void hand_over(LlvmCrew *crew, CrewJob *own) {
 }
 
 void llvm_crew_add(Context *context, LlvmCrew *crew, const char *text) {
-  CrewJob *own = arena_new(&context->arena, CrewJob);
+  CrewJob *own = arena_new(&context->lasting, CrewJob);
   own->text = strdup(text);
   own->job = (Job){.api = crew->api,
                    .features = crew->features,

@@ -60,41 +60,55 @@ static bool link_object(void *env, LLVMMemoryBufferRef object) {
   return check(l->context, api, api->OrcLLJITAddObjectFile(l->llvm->jit, l->library, object));
 }
 
-// Each kernel by itself: its text and what LLVM makes of it are gone before the last one's exist.
-static LlvmCrew *compile_kernels(Context *context, const LlvmApi *api, const TargetUnit *unit,
-                                 const TargetOptions *options) {
-  LlvmCrew *crew = llvm_crew_new(context, api, options);
-  for (int i = 0; i < unit->kernel_count; i++) {
-    ArenaMark mark = arena_mark(&context->scratch);
-    TargetUnit alone = {unit->name, &unit->kernels[i], 1};
-    llvm_crew_add(context, crew, llvm_module_text(context, &alone, options, NULL));
-    arena_reset(&context->scratch, mark);
-  }
-  return crew;
-}
+// Each kernel is compiled by itself: its text and what LLVM makes of it are gone before the last
+// one's exist.
+typedef struct LlvmLoading {
+  TargetLoading loading; // first
+  const LlvmApi *api;
+  LlvmCrew *crew;
+  Str name;
+  int count; // kernels added
+} LlvmLoading;
 
-static bool compile_and_link(Context *context, LlvmCode *llvm, const TargetUnit *unit,
-                             const TargetOptions *options) {
-  const LlvmApi *api = llvm->api;
-  LlvmCrew *crew = compile_kernels(context, api, unit, options);
-  if (!check(context, api, api->OrcCreateLLJIT(&llvm->jit, NULL))) return false;
-  Linking linking = {context, llvm, api->OrcLLJITGetMainJITDylib(llvm->jit)};
-  return add_process_symbols(context, llvm, linking.library) &&
-         llvm_crew_finish(context, crew, unit->name, link_object, &linking);
-}
-
-TargetCode *llvm_load(Context *context, const TargetUnit *unit, const TargetOptions *options) {
+TargetLoading *llvm_load_begin(Context *context, const char *name, const TargetOptions *options) {
   const char *why;
   const LlvmApi *api = llvm_api(&why);
   if (!api) {
     diag_error(context, (SourcePos){NULL}, "target llvm: %s", why);
     return NULL;
   }
+  LlvmLoading *loading = arena_new(&context->lasting, LlvmLoading);
+  loading->api = api;
+  loading->crew = llvm_crew_new(context, api, options);
+  loading->name = str_intern(context, name);
+  return &loading->loading;
+}
+
+bool llvm_load_add(TargetLoading *generic, LowerKernel *kernel) {
+  LlvmLoading *loading = (LlvmLoading *)generic;
+  TargetUnit alone = {loading->name, &kernel, 1};
+  TargetOptions of_it = generic->options;
+  if (of_it.kernels) of_it.kernels += loading->count++;
+  llvm_crew_add(generic->context, loading->crew,
+                llvm_module_text(generic->context, &alone, &of_it, NULL));
+  return true;
+}
+
+static bool link_all(Context *context, LlvmLoading *loading, LlvmCode *llvm) {
+  const LlvmApi *api = loading->api;
+  if (!check(context, api, api->OrcCreateLLJIT(&llvm->jit, NULL))) return false;
+  Linking linking = {context, llvm, api->OrcLLJITGetMainJITDylib(llvm->jit)};
+  return add_process_symbols(context, llvm, linking.library) &&
+         llvm_crew_finish(context, loading->crew, loading->name, link_object, &linking);
+}
+
+TargetCode *llvm_load_finish(TargetLoading *generic) {
+  LlvmLoading *loading = (LlvmLoading *)generic;
   LlvmCode *llvm = calloc(1, sizeof *llvm);
   if (!llvm) return NULL;
   llvm->code = (TargetCode){find_task, free_code};
-  llvm->api = api;
-  if (compile_and_link(context, llvm, unit, options)) return &llvm->code;
+  llvm->api = loading->api;
+  if (link_all(generic->context, loading, llvm)) return &llvm->code;
   free_code(&llvm->code);
   return NULL;
 }

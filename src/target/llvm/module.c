@@ -129,9 +129,12 @@ const char *llvm_module_text(Context *context, const TargetUnit *unit,
   module.metadata = text_new(arena);
   module.declared = map_new(arena);
   module.local = whole != NULL;
-  for (int k = 0; k < unit->kernel_count; k++)
+  for (int k = 0; k < unit->kernel_count; k++) {
+    TargetReport before = *module.report;
     for (int t = 0; t < unit->kernels[k]->task_count; t++)
       module_add_task(&module, unit->kernels[k], &unit->kernels[k]->tasks[t]);
+    target_report_kernel(options, k, &before, module.report);
+  }
   if (whole) {
     Emit entry = emit_new(&module);
     llvm_add_program(&entry, whole);

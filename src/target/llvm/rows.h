@@ -7,7 +7,9 @@
 
 bool llvm_emit(Context *context, const TargetUnit *unit, const TargetOptions *options,
                const char *ending, Text *out);
-TargetCode *llvm_load(Context *context, const TargetUnit *unit, const TargetOptions *options);
+TargetLoading *llvm_load_begin(Context *context, const char *name, const TargetOptions *options);
+bool llvm_load_add(TargetLoading *loading, LowerKernel *kernel);
+TargetCode *llvm_load_finish(TargetLoading *loading);
 bool llvm_write_program(Context *context, const TargetProgram *program,
                         const TargetProgramOptions *options, const char *path);
 

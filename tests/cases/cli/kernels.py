@@ -11,10 +11,10 @@
 # RUN: pleat bench %s --func dense --repeat 2 --json --threads 1 | grep -e operations -e '"bytes"'
 # RUN: pleat verify %s --input-shape n=7 | sed 's/at most.*apart/apart/'
 # RUN: pleat verify %s --input-shape n=7 --func shifted --json --max-ulp 0
-# RUN: pleat compile %s --func dense -o %t/dense.c && grep -o "inputs.*\|outputs.*row-major" %t/dense.h
+# RUN: pleat compile %s --func dense -o %t/dense.c > /dev/null && grep -o "inputs.*\|outputs.*row-major" %t/dense.h
 # RUN: pleat compile %s --func dense -o %t/dense.py && pleat opt %t/dense.py > %t/again.py && cmp %t/dense.py %t/again.py
-# RUN: pleat compile %s --func dense -o %t/low.py --lowered && grep -c "T.block" %t/low.py || true
-# RUN: pleat compile %s -o %t/all.ll --print-ir-after flatten_buffers 2> %t/ir; grep -q flatten_buffers %t/ir && grep -c "^define.*@own(" %t/all.ll
+# RUN: pleat compile %s --func dense -o %t/low.py --lowered > /dev/null && grep -c "T.block" %t/low.py || true
+# RUN: pleat compile %s -o %t/all.ll --print-ir-after flatten_buffers 2> %t/ir > /dev/null; grep -q flatten_buffers %t/ir && grep -c "^define.*@own(" %t/all.ll
 # RUN 1: pleat run %s --fill random
 # RUN 1: pleat run %s --func dens --fill random
 # RUN 1: pleat run %s --func dense

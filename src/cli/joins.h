@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the operators of a graph are computed: which share a kernel, and which need none.
+#ifndef PLEAT_CLI_JOINS_H
+#define PLEAT_CLI_JOINS_H
+
+#include "cli/plan_view.h"
+
+typedef enum NodeFate {
+  NODE_UNUSED,   // no output of the graph needs it
+  NODE_FOLDED,   // computed while compiling
+  NODE_IN_PLACE, // only moves elements: its readers read them where they lie
+  NODE_COMPUTED,
+} NodeFate;
+
+typedef struct NodePlace {
+  NodeFate fate;
+  IntArray kernels; // from 0, in order: that compute it, or read through it
+
+} NodePlace;
+
+// Node to NodePlace *, of all nodes.
+Map node_places(Context *context, const GraphFunc *graph, const Plan *plan);
+// What is known of one that is several: the fate of those that are computed, if some are.
+void node_place_join(Arena *arena, NodePlace *all, const NodePlace *one);
+// "kernel:3", "read-by:4,7", "constant", "unused".
+const char *node_place_text(Arena *arena, const NodePlace *place);
+
+// "matmul3 + add4", and why the tensor that a kernel writes is in memory; "" for rewrites.
+const char *joins_operators(const View *view, const PlanKernel *kernel);
+const char *joins_because(const View *view, const PlanKernel *kernel);
+
+// What runs together and what does not: a few lines, or a table of all kernels, or JSON.
+void joins_print_summary(const View *view);
+void joins_print(const View *view);
+struct json_t *joins_json(const View *view);
+
+#endif

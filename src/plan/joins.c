@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Why a tensor lies in memory: what keeps the stage that reads it out of the kernel that writes it.
+// The answers follow the conditions under which stages are put together (graph/inline_stages.c,
+// graph/group_stages.c, choices.c), the general ones first.
+#include "plan/internal.h"
+
+const char *planner_stage_name(const Stage *stage) {
+  return stage->node ? stage->node->name : stage->te->name;
+}
+
+static double element_count(const StageTensor *tensor) {
+  return tensor_bytes_as(tensor, NULL) / dtype_bytes(tensor->buffer->type);
+}
+
+static PlanApart by_reduction(const Plan *plan, const Stage *reader, const StageTensor *tensor) {
+  double times = stage_iterations(reader) / element_count(tensor);
+  if (times >= 2)
+    return (PlanApart){"its reader needs each element many times",
+                       str_format(plan->context, "%s needs each element %.0f times",
+                                  planner_stage_name(reader), times)};
+  return (PlanApart){
+      "its reader sums or searches it, by itself",
+      str_format(plan->context, "%s sums or searches it, by itself", planner_stage_name(reader))};
+}
+
+// The stage that the writer's kernel is built around.
+static const Stage *anchor_of(const Plan *plan, const Stage *stage) {
+  const Planner *p = plan->planner;
+  for (;;) {
+    int fused = p->choices[stage->index].items[plan->choice[stage->index]].fused;
+    if (fused < 0) return stage;
+    stage = ((const StageTensor *)stage->reads.items[fused])->producer;
+  }
+}
+
+static PlanApart by_rows(const Plan *plan, const Stage *reader, const Stage *writer) {
+  const Stage *anchor = anchor_of(plan, writer);
+  const char *how = anchor->member_count         ? "on rows of its own"
+                    : stage_is_reduction(anchor) ? "on tiles"
+                                                 : "on other axes";
+  return (PlanApart){"its reader works on whole rows",
+                     str_format(plan->context, "%s works on whole rows, %s %s",
+                                planner_stage_name(reader), planner_stage_name(anchor), how)};
+}
+
+static PlanApart by_places(const Plan *plan, const Stage *reader, const StageTensor *tensor) {
+  bool wider = element_count(tensor) < element_count(reader->output);
+  return (PlanApart){wider ? "its reader repeats or joins elements"
+                           : "its reader takes elements from other places",
+                     str_format(plan->context, "%s %s", planner_stage_name(reader),
+                                wider ? "repeats its elements, or puts them beside others"
+                                      : "takes its elements from other places")};
+}
+
+// The reader could have joined; what it did in place of that.
+static PlanApart by_choice(const Plan *plan, const Stage *reader, const StageTensor *tensor) {
+  const Planner *p = plan->planner;
+  const StageChoice *choice = &p->choices[reader->index].items[plan->choice[reader->index]];
+  if (choice->fused >= 0) {
+    const StageTensor *other = reader->reads.items[choice->fused];
+    return (PlanApart){"its reader joins another operand",
+                       str_format(plan->context, "%s joins %s, and one kernel only",
+                                  planner_stage_name(reader), planner_stage_name(other->producer))};
+  }
+  const Layout *layout = p->candidates[reader->output->index].items[choice->output].layout;
+  return (PlanApart){"another layout is cheaper for its reader",
+                     str_format(plan->context, "%s writes %s, which is cheaper than to join",
+                                planner_stage_name(reader),
+                                plan_layout_name(plan->context, reader->output, layout))};
+}
+
+PlanApart plan_apart(const Plan *plan, const StageTensor *tensor) {
+  const Stage *writer = tensor->producer, *reader;
+  if (tensor->is_output) return (PlanApart){"an output of the model", "it is an output"};
+  if (tensor->users.count > 1)
+    return (PlanApart){"several operators read it",
+                       str_format(plan->context, "%d operators read it", tensor->users.count)};
+  reader = tensor->users.items[0];
+  if (!writer) return (PlanApart){"an input of the model", "it is an input"};
+  if (tensor->kept) return (PlanApart){"its layout was asked for", "its layout was asked for"};
+  if (stage_is_ordered(writer) || stage_is_ordered(reader))
+    return (PlanApart){"elements are written in an order",
+                       str_format(plan->context, "%s writes its elements in an order",
+                                  planner_stage_name(stage_is_ordered(writer) ? writer : reader))};
+  if (reader->member_count) return by_rows(plan, reader, writer);
+  if (stage_is_reduction(reader)) return by_reduction(plan, reader, tensor);
+  if (!stage_reads_in_place(reader, tensor)) return by_places(plan, reader, tensor);
+  if (!dtype_equal(tensor->buffer->type, reader->output->buffer->type))
+    return (PlanApart){"its reader has another element type",
+                       str_format(plan->context, "%s makes %s of it", planner_stage_name(reader),
+                                  dtype_name(plan->context, reader->output->buffer->type))};
+  return by_choice(plan, reader, tensor);
+}
