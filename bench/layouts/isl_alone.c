@@ -410,7 +410,7 @@ static Result ask_here(const json_t *fields, const struct Operation *operation) 
   if (!state(&q, fields, operation)) return (Result){CANNOT_SAY, 0};
   double start = now_ns();
   isl_bool yes = operation->ask(&q);
-  double ns = now_ns() - start;
+  double ns = ns_since(start);
   return (Result){judge(&q, yes), ns};
 }
 

@@ -280,7 +280,7 @@ static Result ask_once(const json_t *fields) {
   if (read_query(&q, fields)) {
     double start = now_ns();
     operation->ask(&q);
-    r.ns = now_ns() - start;
+    r.ns = ns_since(start);
     r.level = (int)q.answer.level;
     r.outcome = operation->judge(&q);
   }

@@ -10,6 +10,8 @@
 enum { MAX_AXES = 64 };
 
 double now_ns(void); // processor time of this thread
+// Since a reading, less what a reading takes.
+double ns_since(double start);
 // {"layout", "shape", "where"}; NULL after a diagnostic.
 const Layout *read_layout(Context *context, const json_t *object);
 

@@ -93,18 +93,17 @@ static bool run_divide(LayoutRequest *r, LayoutReply *reply) {
   if (!same_shape(r->a.layout, r->b.layout))
     return layout_field_error(r->context, "b.shape", "not the shape of \"a\"");
   LAYOUT_ASK(reply, layout_divide(r->context, r->a.layout, r->b.layout, &inverse));
-  if (reply->proof.verdict == LAYOUT_YES)
-    LAYOUT_CERTIFY(r, reply,
-                   layout_divide_certificate(r->context, r->a.layout, r->b.layout, &inverse));
+  if (reply->proof.verdict != LAYOUT_YES) return verdict_reply(reply);
+  layout_divide_simplify(r->context, r->a.layout, r->b.layout, &inverse);
+  LAYOUT_CERTIFY(r, reply,
+                 layout_divide_certificate(r->context, r->a.layout, r->b.layout, &inverse));
   return inverse_reply(r->context, reply, &inverse, r->b.layout);
 }
 
 static const Layout *compose(LayoutRequest *r) {
   const Layout *a = r->a.layout, *b = r->b.layout;
   const IndexMap *map = index_map_compose(r->context, a->map, b->map);
-  const Layout *made =
-      layout_new(r->context, map, b->shape, a->physical, b->facts, a->padding, (SourcePos){0});
-  return made ? layout_simplified(r->context, made) : NULL;
+  return layout_new(r->context, map, b->shape, a->physical, b->facts, a->padding, (SourcePos){0});
 }
 
 static bool run_compose(LayoutRequest *r, LayoutReply *reply) {
@@ -123,6 +122,7 @@ static bool run_compose(LayoutRequest *r, LayoutReply *reply) {
   reply->ns = clock_now_ns() - start_ns;
   reply->proof = ANSWERED;
   if (!made) return false;
+  made = layout_simplified(r->context, made);
   LAYOUT_CERTIFY(r, reply, layout_compose_certificate(r->context, a, b, made));
   reply->answer = json_string(layout_text(r->context, made));
   add_more(reply, "shape", json_expressions(r->context, made->shape, made->rank));

@@ -486,15 +486,7 @@ static LayoutAnswer divide(Context *context, const Layout *a, const Layout *b, L
   if (answer.verdict != LAYOUT_YES) return answer;
   if (b->physical_rank + a->map->replica_count > MAX_RANK)
     return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "the division has too many axes");
-  const LayoutExpr *outputs[MAX_RANK], *box[MAX_RANK];
-  const IndexMap *map = index_map_compose(context, a->map, inverse.map);
-  memcpy(box, b->physical, sizeof *box * (size_t)b->physical_rank);
-  for (int i = 0; i < map->replica_count; i++)
-    box[b->physical_rank + i] = layout_const(context, map->replicas[i]);
-  layout_box_simplify(context, b->facts, box, b->physical_rank + map->replica_count, map->outputs,
-                      map->output_count, outputs);
-  map = index_map_with_outputs(context, map, outputs);
-  *out = (LayoutInverse){map, inverse.padding};
+  *out = (LayoutInverse){index_map_compose(context, a->map, inverse.map), inverse.padding};
   return answer;
 }
 
@@ -505,6 +497,19 @@ LayoutAnswer layout_divide(Context *context, const Layout *a, const Layout *b, L
   if (!a->map->replica_count && !b->map->replica_count)
     LAYOUT_VERIFY(context, "quotient", a, b, layout_divide_certificate(context, a, b, out));
   return answer;
+}
+
+void layout_divide_simplify(Context *context, const Layout *a, const Layout *b,
+                            LayoutInverse *quotient) {
+  const LayoutExpr *outputs[MAX_RANK], *box[MAX_RANK];
+  const IndexMap *map = quotient->map;
+  memcpy(box, b->physical, sizeof *box * (size_t)b->physical_rank);
+  for (int i = 0; i < map->replica_count; i++)
+    box[b->physical_rank + i] = layout_const(context, map->replicas[i]);
+  layout_box_simplify(context, b->facts, box, b->physical_rank + map->replica_count, map->outputs,
+                      map->output_count, outputs);
+  quotient->map = index_map_with_outputs(context, map, outputs);
+  layout_verify_divided(context, a, b, quotient, false);
 }
 
 static LayoutAnswer search_offset(Context *context, const Layout *layout, int64_t offset,

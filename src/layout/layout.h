@@ -296,6 +296,9 @@ LayoutAnswer layout_inverse(Context *context, const Layout *layout, LayoutInvers
 // b's places to a's, for two layouts of one logical shape: a ∘ b⁻¹, as a layout on b's physical
 // shape. The copy of a tensor from b to a reads [p] and writes [out(p)] where not padding.
 LayoutAnswer layout_divide(Context *context, const Layout *a, const Layout *b, LayoutInverse *out);
+// The same quotient, its map shorter where that is found: for people.
+void layout_divide_simplify(Context *context, const Layout *a, const Layout *b,
+                            LayoutInverse *quotient);
 
 // ---- Certificates ----------------------------------------------------------------------------
 
