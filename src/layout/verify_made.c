@@ -419,9 +419,9 @@ static bool has_values(const LayoutExpr *e, const Instance *at) {
 
 void layout_verify_inside(Context *context, const Layout *layout) {
   Instance box = {.layout = layout};
+  if (!layout_verify_open(context) || !layout_map_is_plain(layout->map)) return;
   const IndexMap *same = index_map_identity(context, layout->rank);
-  if (layout->map == same || !layout_verify_open(context) || !layout_map_is_plain(layout->map))
-    return;
+  if (layout->map == same) return;
   const Layout *shape =
       layout->is_static ? layout : layout_try(context, same, layout->shape, NULL, layout->facts);
   for (int i = 0; i < (layout->is_static ? 1 : 3) && shape; i++) {
