@@ -261,10 +261,9 @@ static Value *modified(Attention *a, const char *attribute, Value *x, DType type
   if (!x || !import_has(import, attribute)) return x;
   Value *whole = ungrouped(a, compose_cast(import, x, type));
   Value *made = import_body_result(import, attribute, whole);
-  bool same = made && made->rank == whole->rank && dtype_equal(made->type, whole->type);
-  for (int i = 0; same && i < made->rank; i++) same = import_dim(made, i) == import_dim(whole, i);
-  if (made && !same) import_refuse(import, "'%s' changes the shape or type", attribute);
-  if (!same) return NULL;
+  if (!made) return NULL;
+  if (!import_same_form(made, whole))
+    return import_refuse(import, "'%s' changes the shape or type", attribute), NULL;
   int64_t by_group[] = {a->batch, a->kv_heads, a->heads / a->kv_heads, a->queries, a->keys};
   made = compose_cast(import, made, a->wide);
   return is_grouped(a) ? compose_reshape(import, made, by_group, 5) : made;

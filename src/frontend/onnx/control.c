@@ -3,7 +3,7 @@
 // here, steps are written out one behind the other (kernels that are equal but for their operands
 // are compiled once), and where a condition is computed at run time, both ways are computed and one
 // is chosen.
-#include "frontend/onnx/import.h"
+#include "frontend/onnx/compose.h"
 
 #include "graph/graph.h"
 
@@ -73,18 +73,9 @@ static bool check_results(Import *import, int count) {
                        count);
 }
 
-static bool same_form(const Value *a, const Value *b) {
-  bool same = dtype_equal(a->type, b->type) && a->rank == b->rank && !value_is_list(a);
-  for (int i = 0; same && i < a->rank; i++) same = import_dim(a, i) == import_dim(b, i);
-  return same;
-}
-
 // `condition` has one element; a where it is true, otherwise b.
 static Value *chosen(Import *import, Value *condition, Value *a, Value *b) {
-  if (a == b) return a;
-  Value *scalar = import_reshape(import, condition, NULL, 0);
-  return scalar ? import_add(import, import_begin(import, "where", (Value *[]){scalar, a, b}, 3))
-                : NULL;
+  return a == b ? a : compose_choose(import, compose_reshape(import, condition, NULL, 0), a, b);
 }
 
 static bool check_condition(Import *import, const Value *condition) {
@@ -107,7 +98,7 @@ static void import_both(Import *import, const OnnxGraph *yes, const OnnxGraph *n
   bool made = import_body(import, yes, "then", &none, &a);
   if (!import_body(import, no, "else", &none, &b) || !made) return;
   for (int i = 0; i < import->node->output.count; i++) {
-    if (!same_form(a.items[i], b.items[i])) {
+    if (!import_same_form(a.items[i], b.items[i])) {
       import_refuse(import,
                     "its condition is only known at run time, and its branches give '%s' two "
                     "shapes or types: make the condition a constant",
@@ -210,7 +201,7 @@ static bool carry(Loop *loop, const Value *active, const Values *outputs) {
   Import *import = loop->import;
   for (int i = 0; i < loop->carried; i++) {
     Value **state = &loop->inputs.items[i + 2], *value = outputs->items[i + 1];
-    if (active && !same_form(*state, value))
+    if (active && !import_same_form(*state, value))
       return import_refuse(import,
                            "its condition is only known at run time, and '%s' changes its "
                            "shape or type",
@@ -258,7 +249,7 @@ static Value *collected(Loop *loop, int i) {
   PtrArray *steps = &loop->steps[i];
   if (!steps->count) return nothing_collected(loop, i);
   for (int k = 0; k < steps->count; k++)
-    if (!same_form(steps->items[0], steps->items[k])) {
+    if (!import_same_form(steps->items[0], steps->items[k])) {
       import_refuse(loop->import, "its result '%s' has not the same shape in every step",
                     loop->body->output.items[1 + loop->carried + i].name);
       return NULL;
@@ -379,7 +370,8 @@ static bool scan_step(Scan *scan, Value *const *sequences, const char *label, in
   for (int i = 0; i < scan->collected; i++) {
     int64_t at = scan->out_reverse[i] ? scan->length - 1 - step : step;
     collected[i][at] = outputs.items[scan->states + i];
-    if (!same_form(collected[i][at], collected[i][scan->out_reverse[i] ? scan->length - 1 : 0]))
+    if (!import_same_form(collected[i][at],
+                          collected[i][scan->out_reverse[i] ? scan->length - 1 : 0]))
       return import_refuse(scan->import, "its result %d has not the same shape in every step",
                            scan->states + i);
   }

@@ -4,7 +4,6 @@
 #include "frontend/onnx/compose.h"
 
 #include "graph/graph.h"
-#include "interp/interp.h"
 
 enum { MOST_GRAM_SIZE = 64, MOST_SKIPPED = 1024, MOST_COLUMNS = 1 << 24 };
 

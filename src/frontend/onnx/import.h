@@ -127,6 +127,7 @@ bool import_check_attributes(Import *import);
 Value *import_input(const Import *import, int i); // NULL when absent
 bool import_wants_output(const Import *import, int i);
 int64_t import_dim(const Value *value, int axis);
+bool import_same_form(const Value *a, const Value *b); // tensors of one shape and element type
 // Axis from -rank to rank - 1 made to count from 0; refuses others.
 bool import_axis(Import *import, int64_t *axis, int rank);
 int64_t import_opset(const Import *import);

@@ -37,6 +37,12 @@ int64_t import_dim(const Value *value, int axis) {
   return extent;
 }
 
+bool import_same_form(const Value *a, const Value *b) {
+  bool same = dtype_equal(a->type, b->type) && a->rank == b->rank && !value_is_list(a);
+  for (int i = 0; same && i < a->rank; i++) same = import_dim(a, i) == import_dim(b, i);
+  return same;
+}
+
 bool import_axis(Import *import, int64_t *axis, int rank) {
   if (*axis < -rank || *axis >= rank)
     return import_refuse(import, "axis %lld is not an axis of a tensor of rank %d",

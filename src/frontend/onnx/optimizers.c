@@ -13,12 +13,6 @@ typedef struct Step {
   Value *rate, *number; // scalars of its type
 } Step;
 
-static bool same_shape(const Value *a, const Value *b) {
-  bool same = a->rank == b->rank && dtype_equal(a->type, b->type);
-  for (int i = 0; same && i < a->rank; i++) same = import_dim(a, i) == import_dim(b, i);
-  return same;
-}
-
 // `kinds` of tensors: values, gradients, states. False with a diagnostic.
 static bool step_begin(Step *step, Import *import, int kinds) {
   int given = import->input_count - 2;
@@ -31,7 +25,7 @@ static bool step_begin(Step *step, Import *import, int kinds) {
   for (int i = 0; i < given; i++)
     if (!import->inputs[2 + i])
       return import_refuse(import, "its input %d is absent", 2 + i);
-    else if (!same_shape(import->inputs[2 + i], import->inputs[2 + i % step->count]))
+    else if (!import_same_form(import->inputs[2 + i], import->inputs[2 + i % step->count]))
       return import_refuse(import,
                            "its input %d has another shape or type than the tensor it is "
                            "of",

@@ -6,7 +6,6 @@
 #include "frontend/onnx/compose.h"
 
 #include "graph/graph.h"
-#include "interp/interp.h"
 
 #include <float.h>
 #include <math.h>
