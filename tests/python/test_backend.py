@@ -275,6 +275,7 @@ def test_sequences_have_inputs_of_their_own():
     ({}, "input 's' is a sequence: say what it holds with the shape of each tensor"),
     ({"s": (2, 3)}, "input 's' is a sequence"),
     ({"s[1]": (2, 3)}, "a shape is given for s[1], but none for s[0]"),
+    ({"s[99999999999999999999]": (2, 3)}, "but none for s[0]"),
     ({"s[0": (2, 3)}, "there is no such input"),
     ({"s[0]x": (2, 3)}, "there is no such input"),
     ({"s[0][0]": (2, 3)}, "there is no such input"),

@@ -32,13 +32,14 @@ bool importer_was_given(const Importer *importer, Str name) {
 
 int importer_held_count(const Importer *importer, Str name) {
   size_t n = strlen(name);
-  long most = 0;
+  int most = 0;
   for (int i = 0; i < importer->options->shape_count; i++) {
     const char *given = importer->options->shapes[i];
-    if (strncmp(given, name, n) == 0 && given[n] == '[')
-      most = MAX_OF(most, strtol(given + n + 1, NULL, 10) + 1);
+    if (strncmp(given, name, n) != 0 || given[n] != '[') continue;
+    long last = strtol(given + n + 1, NULL, 10);
+    most = MAX_OF(most, (int)MIN_OF(last, INT32_MAX - 1) + 1);
   }
-  return (int)MIN_OF(most, INT32_MAX);
+  return most;
 }
 
 bool importer_was_said(const Importer *importer, Str name, const char *word) {
