@@ -96,6 +96,8 @@ def test_names_that_clash_or_miss(tmp_path):
     assert "its input 'hiden' is missing: no node, input or initializer of the graph has that " \
            "name; did you mean 'hidden'?" in said(
                ("Relu", ["x"], ["hidden"], "a"), ("Relu", ["hiden"], ["y"], "b"))
+    assert said(*(("Add", ["x", f"hiden{i}"], [f"hidden{i}"]) for i in range(500))).count(
+        "did you mean") == 10
     path = one_node(tmp_path, "MaxPool", (1, 4, 8, 8), kernel_shape=[3])
     assert "MaxPool: 'kernel_shape' needs 2 integers" in pleat("check", path, status=1)
 

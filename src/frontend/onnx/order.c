@@ -90,9 +90,12 @@ static void check_output(Order *order, OnnxNode *node, Str name) {
     map_put(&order->producers, name, node);
 }
 
-// A name that is like the missing one: "; did you mean 'x'?", or nothing.
+// A name that is like the missing one: "; did you mean 'x'?", or nothing. Looking for it compares
+// all names, so where much is missing only the first ones are told.
 static const char *suggestion(const Order *order, Str name) {
+  enum { MOST_ERRORS = 10 };
   Arena *arena = &order->importer->context->arena;
+  if (order->importer->context->error_count >= MOST_ERRORS) return "";
   const Map *known[] = {&order->producers, &order->importer->scope->values};
   Array(const char *) names = {0};
   for (int k = 0; k < COUNT_OF(known); k++)
