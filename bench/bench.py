@@ -3,7 +3,8 @@
 """Pleat beside its peers, in the same run on the same machine.
 
 Prints one table: what was run, Pleat's time, each peer's, and Pleat's speed as a share of the better
-peer's; time to the first result and memory; then the geometric mean, and for the slowest models the
+peer's; time to the first result; memory of the process, of weights, and of the arena, and how many
+times the largest sum of live tensors that is; then the geometric mean, and for the slowest models the
 kernels that lose the most. Rounds of the contestants alternate, and the best median of each counts,
 so that other work on the machine disturbs all alike. Nothing here fails: figures are for reading.
 
@@ -159,10 +160,10 @@ def by_kernel(path, kernels, times):
 
 Row = collections.namedtuple("Row", "name path threads share")
 HEAD = (f"{'median ms':26}{'threads':>8}{'pleat':>10}{'onnxruntime':>13}{'openvino':>10}{'speed':>8}"
-        f"{'goal':>6}{'first s':>9}{'MiB':>7}{'weights':>9}")
+        f"{'goal':>6}{'first s':>9}{'MiB':>7}{'weights':>9}{'arena':>8}{'of live':>9}")
 
 
-def print_row(what, threads, ours, theirs, goal, got=None, weights=None):
+def print_row(what, threads, ours, theirs, goal, got=None):
     """Returns Pleat's speed as a share of the better peer's; None without one of them."""
     def cell(value, width):
         return f"{value:{width}.2f}" if value else " " * (width - 1) + "-"
@@ -171,8 +172,11 @@ def print_row(what, threads, ours, theirs, goal, got=None, weights=None):
     line = (f"{what:26}{threads:8}{cell(ours, 10)}{cell(theirs.get('onnxruntime'), 13)}"
             f"{cell(theirs.get('openvino'), 10)}{cell(share, 8)}{goal:6.2f}")
     if got:
-        memory = got["peak_memory_bytes"] / 2**20
-        line += f"{got['first_result_s']:9.2f}{memory:7.0f}{weights / 2**20:9.0f}"
+        mib = {name: count / 2**20 for name, count in got["memory"].items()}
+        line += (f"{got['first_result_s']:9.2f}{got['peak_memory_bytes'] / 2**20:7.0f}"
+                 f"{mib['weight_bytes']:9.0f}{mib['arena_bytes']:8.1f}")
+        if mib["live_bytes"]:
+            line += f"{mib['arena_bytes'] / mib['live_bytes']:9.3f}"
     print(line, flush=True)
     return share
 
@@ -192,7 +196,7 @@ def bench_model(pleat, path, threads, rounds, name, goal):
         for peer in contestants:
             ms = median_ms(peer.call(feeds))
             theirs[peer.name] = min(theirs.get(peer.name, ms), ms)
-    share = print_row(name, threads, ours, theirs, goal, got, path.stat().st_size)
+    share = print_row(name, threads, ours, theirs, goal, got)
     return Row(name, path, threads, share)
 
 

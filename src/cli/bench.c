@@ -4,6 +4,7 @@
 #include "cli/bench_op.h"
 #include "cli/kernel.h"
 #include "cli/peer.h"
+#include "cli/summary.h"
 #include "driver/reference.h"
 
 #include <jansson.h>
@@ -143,6 +144,9 @@ static void show_text(const Session *s, const Figures *f, const char *what) {
          f->gbytes);
   printf("first result    %s   memory at most %s\n", show_seconds(arena, s->first_seconds),
          show_bytes(arena, process_peak_bytes()));
+  if (s->program)
+    printf("memory          weights %s   arena %s\n",
+           show_bytes(arena, s->program->original_weight_bytes), summary_arena(arena, s->program));
   if (f->peer) show_peer(s, f);
   if (f->spills >= 0) printf("spills          %d vector moves in innermost loops\n", f->spills);
 }
@@ -164,6 +168,12 @@ static int show_json(const Session *s, const Figures *f) {
                                   f->peer_latency.median * 1e3, "p10", f->peer_latency.p10 * 1e3,
                                   "p90", f->peer_latency.p90 * 1e3, "ratio",
                                   s->latency.median / f->peer_latency.median));
+  if (object && s->program)
+    json_object_set_new(object, "memory",
+                        json_pack("{s:I, s:I, s:I}", "weight_bytes",
+                                  (json_int_t)s->program->original_weight_bytes, "arena_bytes",
+                                  (json_int_t)s->program->arena_bytes, "live_bytes",
+                                  (json_int_t)s->program->live_bytes));
   if (object && f->spills >= 0) json_object_set_new(object, "spills", json_integer(f->spills));
   return json_print(s->cli, object);
 }

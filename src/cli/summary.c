@@ -133,6 +133,12 @@ static void show_plan(const Program *p) {
          gap_text(p));
 }
 
+const char *summary_arena(Arena *arena, const Program *p) {
+  if (p->arena_bytes == p->live_bytes) return show_bytes(arena, p->arena_bytes);
+  return arena_printf(arena, "%s, %.3f of what is alive at once", show_bytes(arena, p->arena_bytes),
+                      (double)p->arena_bytes / (double)p->live_bytes);
+}
+
 void summary_print_model(Cli *cli, const char *path, const Program *p, double seconds,
                          const char *where) {
   Arena *arena = &cli->context->arena;
@@ -143,5 +149,5 @@ void summary_print_model(Cli *cli, const char *path, const Program *p, double se
   printf("code            %d kernel%s, %s, %s%s%s             arena %s\n", p->kernels.count,
          p->kernels.count == 1 ? "" : "s", p->options.machine.level_name,
          show_seconds(arena, seconds), where ? ", in " : "", where ? where : "",
-         show_bytes(arena, p->arena_bytes));
+         summary_arena(arena, p));
 }

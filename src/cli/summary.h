@@ -25,5 +25,8 @@ void slow_paths_print(const SlowPaths *paths);
 // The lines "NAME  operators", "plan", "code", the last with `where` in it: what was written.
 void summary_print_model(Cli *cli, const char *path, const Program *program, double seconds,
                          const char *where);
+// "6.1 MiB", and where packing costs anything, how many times the largest sum of what is alive at
+// one step that is.
+const char *summary_arena(Arena *arena, const Program *program);
 
 #endif

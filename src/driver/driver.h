@@ -37,8 +37,9 @@ typedef struct ProgramSlot {
 
 typedef struct ProgramStep {
   PlanKernel *plan;
-  int kernel; // in Program.kernels; of those given up, only names and numbers are left
-  int *slots; // one per parameter of the kernel
+  int kernel;        // in Program.kernels; of those given up, only names and numbers are left
+  int *slots;        // one per parameter of the kernel
+  int64_t workspace; // in the arena
 } ProgramStep;
 
 typedef struct Program {
@@ -50,8 +51,7 @@ typedef struct Program {
   Array(LowerKernel *) kernels;
   Array(ProgramStep) steps;
   Array(ProgramSlot) slots;
-  int64_t arena_bytes, arena_bound; // with workspace; largest sum of live tensors
-  int64_t workspace_offset, workspace_bytes;
+  int64_t arena_bytes, live_bytes; // the latter: the largest sum of what is alive at one step
   int64_t weight_bytes, original_weight_bytes;
   LowerReport *lower_reports;   // by number of the kernel
   TargetReport *target_reports; // the same; filled where code is made

@@ -62,7 +62,7 @@ static bool make_steps(Executable *e) {
     step->args = arena_array(&p->context->arena, void *, kernel->arg_count + 1);
     for (int j = 0; j < from->plan->params.count; j++)
       step->args[j] = slot_place(e, &p->slots.items[from->slots[j]]);
-    step->args[kernel->arg_count] = e->arena + p->workspace_offset;
+    step->args[kernel->arg_count] = e->arena + from->workspace;
     if (!find_phases(e, step, kernel)) return false;
   }
   return true;

@@ -53,31 +53,50 @@ static int slot_for(Program *p, StageTensor *tensor, const Layout *layout, int s
 }
 
 static void place_weights(Program *p) {
+  Map seen = map_new(&p->context->arena); // tensors that lie in several layouts count once
   for (int i = 0; i < p->slots.count; i++) {
     ProgramSlot *slot = &p->slots.items[i];
     if (slot->kind != SLOT_CONSTANT) continue;
     slot->offset = p->weight_bytes;
     p->weight_bytes += aligned(slot->bytes);
-    p->original_weight_bytes += (int64_t)slot->tensor->data->bytes;
+    if (!map_contains(&seen, slot->tensor))
+      p->original_weight_bytes += (int64_t)slot->tensor->data->bytes;
+    map_put(&seen, slot->tensor, slot);
   }
+}
+
+// What shares the arena, and where each one's offset goes.
+typedef struct ArenaRequest {
+  ArenaItem *items;
+  int64_t **offsets;
+  int count;
+} ArenaRequest;
+
+static void request(ArenaRequest *r, int64_t bytes, int first, int last, int64_t *offset) {
+  r->offsets[r->count] = offset;
+  r->items[r->count++] = (ArenaItem){aligned(bytes), SLOT_ALIGNMENT, first, last, 0};
+}
+
+static void request_workspace(ArenaRequest *r, const Program *p, int step) {
+  int64_t bytes = 0;
+  expr_as_int(p->kernels.items[p->steps.items[step].kernel]->workspace_bytes, &bytes);
+  if (bytes) request(r, bytes, step, step, &p->steps.items[step].workspace);
 }
 
 static bool place_arena(Program *p) {
   Context *context = p->context;
-  ArenaItem *items = arena_array(&context->arena, ArenaItem, p->slots.count);
-  int *owner = arena_array(&context->arena, int, p->slots.count), count = 0;
+  int most = p->slots.count + p->steps.count;
+  ArenaRequest r = {arena_array(&context->arena, ArenaItem, most),
+                    arena_array(&context->arena, int64_t *, most), 0};
   for (int i = 0; i < p->slots.count; i++) {
-    const ProgramSlot *slot = &p->slots.items[i];
-    if (slot->kind != SLOT_ARENA) continue;
-    owner[count] = i;
-    items[count++] = (ArenaItem){aligned(slot->bytes), SLOT_ALIGNMENT, slot->first, slot->last, 0};
+    ProgramSlot *slot = &p->slots.items[i];
+    if (slot->kind == SLOT_ARENA) request(&r, slot->bytes, slot->first, slot->last, &slot->offset);
   }
-  int64_t bytes = arena_plan(context, items, count, &p->arena_bound);
-  if (bytes < 0)
+  for (int i = 0; i < p->steps.count; i++) request_workspace(&r, p, i);
+  p->arena_bytes = arena_plan(context, r.items, r.count, &p->live_bytes);
+  if (p->arena_bytes < 0)
     return diag_error(context, p->graph->pos, "the intermediate tensors do not fit in memory");
-  for (int i = 0; i < count; i++) p->slots.items[owner[i]].offset = items[i].offset;
-  p->workspace_offset = aligned(bytes);
-  p->arena_bytes = p->workspace_offset + p->workspace_bytes;
+  for (int i = 0; i < r.count; i++) *r.offsets[i] = r.items[i].offset;
   return true;
 }
 
@@ -115,7 +134,6 @@ static LowerKernel *lower_kernel(Program *p, const PlanKernel *kernel) {
     diag_error(p->context, func->pos, "kernel '%s' needs workspace of unknown size", kernel->name);
     return NULL;
   }
-  p->workspace_bytes = MAX_OF(p->workspace_bytes, workspace);
   return result;
 }
 
@@ -133,18 +151,19 @@ static bool make_kernel(Program *p, int number, LowerKernel **lowered) {
   return *lowered != NULL;
 }
 
-// What is left of a kernel that was given up: what running it takes. *counts get the tasks' counts,
-// since expressions do not last.
-static LowerKernel *kernel_outline(Program *p, const LowerKernel *kernel, int64_t **counts) {
+// What is left of a kernel that was given up: what running it takes. *numbers get the tasks' counts
+// and the bytes of workspace, since expressions do not last.
+static LowerKernel *kernel_outline(Program *p, const LowerKernel *kernel, int64_t **numbers) {
   Arena *arena = &p->context->lasting;
   LowerKernel *outline = arena_new(arena, LowerKernel);
   outline->arg_count = kernel->arg_count;
   outline->task_count = kernel->task_count;
   outline->tasks = arena_array(arena, LowerTask, kernel->task_count);
-  *counts = arena_array(arena, int64_t, kernel->task_count);
+  *numbers = arena_array(arena, int64_t, kernel->task_count + 1);
+  expr_as_int(kernel->workspace_bytes, &(*numbers)[kernel->task_count]);
   for (int i = 0; i < kernel->task_count; i++) {
     outline->tasks[i].name = kernel->tasks[i].name;
-    if (!expr_as_int(kernel->tasks[i].count, &(*counts)[i])) {
+    if (!expr_as_int(kernel->tasks[i].count, &(*numbers)[i])) {
       diag_error(p->context, kernel->func->pos, "'%s' has a size that is not known",
                  kernel->tasks[i].name);
       return NULL;
@@ -170,22 +189,27 @@ static void add_step(Program *p, PlanKernel *kernel, int number) {
   array_push(&p->context->arena, &p->steps, step);
 }
 
+static void outline_numbers(Context *context, LowerKernel *outline, const int64_t *numbers) {
+  for (int i = 0; i < outline->task_count; i++)
+    outline->tasks[i].count = expr_int(context, DTYPE_INT64, numbers[i]);
+  outline->workspace_bytes = expr_int(context, DTYPE_INT64, numbers[outline->task_count]);
+}
+
 // Makes a kernel in a branch of the context, hands it to the compiler, and lets the branch go.
 static bool make_and_let_go(Program *p, int number, LowerKernel **outline) {
   PlanKernel *kernel = p->plan->kernels.items[number];
   LowerKernel *lowered;
-  int64_t *counts = NULL;
+  int64_t *numbers = NULL;
   *outline = NULL;
   context_branch(p->context);
   bool done = make_kernel(p, number, &lowered);
   if (done && kernel->same_as < 0) {
     keep_choice(p->context, kernel);
-    *outline = kernel_outline(p, lowered, &counts);
+    *outline = kernel_outline(p, lowered, &numbers);
     done = *outline && target_load_add(p->loading, lowered);
   }
   context_rejoin(p->context);
-  for (int i = 0; done && *outline && i < (*outline)->task_count; i++)
-    (*outline)->tasks[i].count = expr_int(p->context, DTYPE_INT64, counts[i]);
+  if (done && *outline) outline_numbers(p->context, *outline, numbers);
   return done;
 }
 

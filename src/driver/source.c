@@ -16,7 +16,7 @@ static TargetStep step_of(const Program *p, const ProgramStep *from) {
     const ProgramSlot *slot = &p->slots.items[from->slots[i]];
     arguments[i] = (TargetArgument){places[slot->kind], slot->number, slot->offset};
   }
-  return (TargetStep){from->kernel, arguments, from->plan->name};
+  return (TargetStep){from->kernel, arguments, from->workspace, from->plan->name};
 }
 
 // "NHWC of [1, 3, 8, 8]"; NULL: row-major.
@@ -87,7 +87,6 @@ bool program_write(const Program *p, const TargetRow *target, const TargetProgra
       .steps = steps,
       .step_count = p->steps.count,
       .arena_bytes = p->arena_bytes,
-      .workspace_offset = p->workspace_offset,
       .weights = weights,
       .weight_bytes = p->weight_bytes,
   };

@@ -152,7 +152,7 @@ bool kernels_write(Context *context, LowerKernel **kernels, const uint8_t *const
                expr_as_int(kernels[0]->workspace_bytes, &workspace);
   bool done;
   if (whole) {
-    TargetStep step = {0, places.arguments, kernels[0]->func->name};
+    TargetStep step = {.arguments = places.arguments, .comment = kernels[0]->func->name};
     TargetProgram program = {.unit = {kernels[0]->func->name, kernels, 1},
                              .names = (const char *const[]){kernels[0]->func->name},
                              .inputs = places.tensors[0],

@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Offsets in one arena for tensors with known lifetimes. Each item goes to the lowest gap between
-// those placed before it that are alive with it; what decides the size is the order of placing. A
-// few orders are tried, and in each the items that came out on top are moved to the front and
-// placing is repeated ("squeaky wheel" optimisation); the smallest arena wins.
+// Offsets in one arena for tensors with known lifetimes, in two ways; the smallest arena wins.
+//
+// In orders: each item goes to the lowest gap between those placed before it that are alive with
+// it; what decides the size is the order of placing. A few orders are tried, and in each the items
+// that came out on top are moved to the front and placing is repeated ("squeaky wheel"
+// optimisation).
+//
+// In time, within a size that is given: each item goes into the smallest gap between those alive
+// when it begins, to that end of the gap whose neighbour lives longer (the arena's ends live for
+// ever), so that what is short-lived does not cut what will be free. Chains of any length fit the
+// largest live sum so: every other item lies at the bottom, the others at the top.
 //
 //   step    0 1 2 3           offset
 //   a (64)  ■ ■               0 ..64      a and c never live together: they share
@@ -13,6 +20,7 @@
 #include <stdlib.h>
 
 enum { SLOW_ORDERS_UP_TO = 2000, ROUNDS = 12 }; // more items: one order, one round
+enum { SIZES_IN_TIME = 8 };                     // tried between the bound and the best so far
 
 typedef struct Place {
   const ArenaItem *item;
@@ -125,15 +133,17 @@ typedef struct Planner {
   int64_t bound, best;
 } Planner;
 
+static void keep_offsets(Planner *planner, int64_t size) {
+  planner->best = size;
+  for (int i = 0; i < planner->count; i++)
+    planner->items[planner->places[i].index].offset = planner->places[i].offset;
+}
+
 static void try_order(Planner *planner, Order *order) {
   Place *places = planner->places;
   int64_t size = place_all(places, planner->placed, planner->count, order);
   if (size < 0) return;
-  if (planner->best < 0 || size < planner->best) {
-    planner->best = size;
-    for (int i = 0; i < planner->count; i++)
-      planner->items[places[i].index].offset = places[i].offset;
-  }
+  if (planner->best < 0 || size < planner->best) keep_offsets(planner, size);
   for (int i = 0; i < planner->count; i++)
     if (places[i].offset + places[i].size == size) places[i].blame++;
 }
@@ -145,6 +155,76 @@ static void try_orders(Planner *planner) {
     for (int i = 0; i < planner->count; i++) planner->places[i].blame = 0;
     for (int round = 0; round < (small ? ROUNDS : 1) && planner->best != planner->bound; round++)
       try_order(planner, orders[k]);
+  }
+}
+
+// ---- In time
+
+// Where an item may lie: between two neighbours, or the arena's ends (NULL).
+typedef struct Gap {
+  int64_t begin, end;
+  const Place *below, *above;
+  int at; // among the live
+} Gap;
+
+static int without_dead(Place **live, int count, int now) {
+  int kept = 0;
+  for (int i = 0; i < count; i++)
+    if (live[i]->item->last >= now) live[kept++] = live[i];
+  return kept;
+}
+
+static bool smallest_gap(Place *const *live, int count, const Place *place, int64_t size,
+                         Gap *best) {
+  bool found = false;
+  int64_t begin = 0;
+  for (int i = 0; i <= count; i++) {
+    const Place *below = i ? live[i - 1] : NULL, *above = i < count ? live[i] : NULL;
+    if (below) begin = round_up(below->offset + below->size, place->item->alignment);
+    int64_t end = above ? above->offset : size;
+    if (end - begin < place->size || (found && end - begin >= best->end - best->begin)) continue;
+    *best = (Gap){begin, end, below, above, i};
+    found = true;
+  }
+  return found;
+}
+
+static int64_t offset_in(const Gap *gap, const Place *place) {
+  int64_t alignment = place->item->alignment, top = gap->end - place->size;
+  bool upwards = gap->below && (!gap->above || gap->above->item->last > gap->below->item->last);
+  return upwards ? top - (alignment > 1 ? top % alignment : 0) : gap->begin;
+}
+
+// Whether all places fit `size`; they are sorted by their beginnings.
+static bool place_in_time(Place *places, Place **live, int count, int64_t size) {
+  int alive = 0;
+  for (int i = 0; i < count; i++) {
+    Place *place = &places[i];
+    Gap gap;
+    if (i && place->item->first != places[i - 1].item->first)
+      alive = without_dead(live, alive, place->item->first);
+    place->offset = 0;
+    if (!place->size) continue;
+    if (!smallest_gap(live, alive, place, size, &gap)) return false;
+    place->offset = offset_in(&gap, place);
+    memmove(live + gap.at + 1, live + gap.at, sizeof *live * (size_t)(alive - gap.at));
+    live[gap.at] = place;
+    alive++;
+  }
+  return true;
+}
+
+static void try_time(Planner *planner) {
+  Place *places = planner->places;
+  int64_t least = planner->bound;
+  for (int i = 0; i < planner->count; i++) places[i].blame = 0;
+  qsort(places, (size_t)planner->count, sizeof *places, by_start);
+  for (int k = 0; k < SIZES_IN_TIME && least < planner->best; k++) {
+    int64_t size = k ? least + (planner->best - least) / 2 : least;
+    if (place_in_time(places, planner->placed, planner->count, size))
+      keep_offsets(planner, size);
+    else
+      least = size + 1;
   }
 }
 
@@ -163,6 +243,7 @@ int64_t arena_plan(Context *context, ArenaItem *items, int count, int64_t *bound
     if (bound) *bound = most;
     Planner planner = {items, count, places, placed, most, -1};
     try_orders(&planner);
+    try_time(&planner);
     size = planner.best;
   }
   arena_reset(&context->scratch, mark);

@@ -16,9 +16,9 @@ typedef void (*TargetTask)(void *const *args, int64_t begin, int64_t end);
 
 // What code generation did not do well; every compile prints what is not 0.
 typedef enum TargetCount {
-  TARGET_GATHERS,      // vector loads and stores taken lane by lane
-  TARGET_CALLS,        // vector functions computed lane by lane with calls of the C library
-  TARGET_UNFUSED_FMA,  // multiply-adds in two roundings for want of an instruction
+  TARGET_GATHERS,     // vector loads and stores taken lane by lane
+  TARGET_CALLS,       // vector functions computed lane by lane with calls of the C library
+  TARGET_UNFUSED_FMA, // multiply-adds in two roundings for want of an instruction
   TARGET_COUNT_KINDS,
 } TargetCount;
 const char *target_count_name(TargetCount kind);
@@ -59,6 +59,7 @@ typedef struct TargetArgument {
 typedef struct TargetStep { // a kernel is run
   int kernel;
   const TargetArgument *arguments; // one per argument of the kernel; tensors only
+  int64_t workspace;               // bytes into the arena
   const char *comment;             // one line; may be NULL
 } TargetStep;
 
@@ -77,7 +78,7 @@ typedef struct TargetProgram {
   int input_count, output_count;
   const TargetStep *steps;
   int step_count;
-  int64_t arena_bytes, workspace_offset; // the workspace of all kernels lies in the arena
+  int64_t arena_bytes;
   const void *weights;
   int64_t weight_bytes;
 } TargetProgram;
@@ -108,9 +109,9 @@ typedef struct TargetRow {
   bool (*write_program)(Context *context, const TargetProgram *program,
                         const TargetProgramOptions *options, const char *path);
 } TargetRow;
-extern const TargetRow target_table[]; // ends with a NULL name
-const TargetRow *target_find(const char *name);          // NULL when there is none
-const TargetRow *target_for_file(const char *path);      // by ending; NULL when none writes it
+extern const TargetRow target_table[];              // ends with a NULL name
+const TargetRow *target_find(const char *name);     // NULL when there is none
+const TargetRow *target_for_file(const char *path); // by ending; NULL when none writes it
 
 // What code for this process is made with: LLVM, or in builds without it the system's C compiler.
 const TargetRow *target_for_running(void);

@@ -55,6 +55,42 @@ static void test_networks_stay_near_the_bound(void **state) {
   context_free(context);
 }
 
+// More items than orders are tried for: each lives with the next, and now and then far beyond.
+static void test_long_chains_reach_the_bound(void **state) {
+  enum { COUNT = 3000 };
+  (void)state;
+  Context *context = context_new();
+  ArenaItem *items = arena_array(&context->arena, ArenaItem, COUNT);
+  for (int skip = 0; skip < 3; skip++) {
+    for (int i = 0; i < COUNT; i++)
+      items[i] = (ArenaItem){64 * (int64_t)(1 + random_below(400)), 64, i,
+                             i + 1 + (i % 3 == 0 ? skip : 0), 0};
+    int64_t bound, size = arena_plan(context, items, COUNT, &bound);
+    check_plan(items, COUNT, size);
+    assert_int_equal(size, bound);
+  }
+  context_free(context);
+}
+
+// Beginnings and lengths at random: no more than a tenth above the largest live sum.
+static void test_random_intervals_stay_near_the_bound(void **state) {
+  (void)state;
+  Context *context = context_new();
+  for (int round = 0; round < 60; round++) {
+    ArenaItem items[300];
+    int count = 100 + random_below(201), longest = 1 + random_below(40);
+    for (int i = 0; i < count; i++) {
+      int first = random_below(count);
+      int64_t bytes = 64 * (round % 2 ? 1 + random_below(400) : (int64_t)1 << random_below(12));
+      items[i] = (ArenaItem){bytes, 64, first, first + random_below(longest), 0};
+    }
+    int64_t bound, size = arena_plan(context, items, count, &bound);
+    check_plan(items, count, size);
+    assert_true(size >= bound && size <= bound + bound / 10);
+  }
+  context_free(context);
+}
+
 static void test_random_lifetimes(void **state) {
   (void)state;
   Context *context = context_new();
@@ -63,8 +99,8 @@ static void test_random_lifetimes(void **state) {
     int count = 1 + random_below(60);
     for (int i = 0; i < count; i++) {
       int first = random_below(40);
-      items[i] = (ArenaItem){random_below(999), 1 << random_below(9), first,
-                             first + random_below(12), 0};
+      items[i] =
+          (ArenaItem){random_below(999), 1 << random_below(9), first, first + random_below(12), 0};
     }
     check_plan(items, count, arena_plan(context, items, count, NULL));
   }
@@ -83,6 +119,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_shares_after_death),
       cmocka_unit_test(test_networks_stay_near_the_bound),
+      cmocka_unit_test(test_long_chains_reach_the_bound),
+      cmocka_unit_test(test_random_intervals_stay_near_the_bound),
       cmocka_unit_test(test_random_lifetimes),
       cmocka_unit_test(test_sizes_that_overflow),
   };

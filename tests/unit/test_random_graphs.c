@@ -345,6 +345,8 @@ static void check_level(Run *run, Reference *reference, ThreadPool *pool) {
   CompileOptions options = {.machine = machine, .run_only = run->seed % 2};
   Program *program = program_build(run->context, run->graph, &options);
   if (!program) fail_run(run, "not planned");
+  if (program->arena_bytes > program->live_bytes + program->live_bytes / 10)
+    fail_run(run, "the arena is more than 1.1 times what is alive at once");
   Executable *executable = executable_new(program, NULL);
   if (!executable) fail_run(run, "not compiled");
   fill_inputs(run, true);

@@ -78,8 +78,7 @@ static bool write_step(Writing *w, CEmit *emit, const TargetStep *step,
                         kernel->args[i].name);
     from[i] = place_of(w, &step->arguments[i]);
   }
-  from[kernel->arg_count] =
-      arena_printf(w->arena, "memory + %lld", (long long)w->program->workspace_offset);
+  from[kernel->arg_count] = arena_printf(w->arena, "memory + %lld", (long long)step->workspace);
   for (int i = 0; i < kernel->task_count; i++) {
     const CFunction *function = &functions[step->kernel][i];
     if (!write_call(w, emit, function, c_arguments(emit, function, from))) return false;

@@ -9,8 +9,10 @@ static void add_bytes(Text *out, const char *name, const void *data, size_t size
   text_printf(out, "@%s = internal constant [%zu x i8] c\"", name, size);
   for (size_t i = 0; i < size; i++) {
     bool plain = bytes[i] >= 32 && bytes[i] < 127 && bytes[i] != '"' && bytes[i] != '\\';
-    if (plain) text_append(out, (const char *)bytes + i, 1);
-    else text_printf(out, "\\%02X", bytes[i]);
+    if (plain)
+      text_append(out, (const char *)bytes + i, 1);
+    else
+      text_printf(out, "\\%02X", bytes[i]);
   }
   text_puts(out, "\", align 64\n");
 }
@@ -69,9 +71,8 @@ static void add_step(Emit *emit, const TargetProgram *p, const TargetStep *step,
                      const char *weights, const char *args) {
   const LowerKernel *kernel = p->unit.kernels[step->kernel];
   for (int i = 0; i <= kernel->arg_count; i++) {
-    const char *pointer = i < kernel->arg_count
-                              ? place_pointer(emit, &step->arguments[i], weights)
-                              : offset_from(emit, "%arena", p->workspace_offset);
+    const char *pointer = i < kernel->arg_count ? place_pointer(emit, &step->arguments[i], weights)
+                                                : offset_from(emit, "%arena", step->workspace);
     const char *place = emit_value(emit, "getelementptr ptr, ptr %s, i64 %d", args, i);
     emit_line(emit, "store ptr %s, ptr %s, align 8", pointer, place);
   }
