@@ -128,7 +128,7 @@ typedef struct PleatRequest {
    * then right for these values alone; runs that bring others are refused. */
   const PleatNamedTensor *known;
   size_t known_count;
-  int threads;     /* 0: one for each core */
+  int threads;     /* of a run, while compiling takes up to five; 0: one for each core */
   const char *cpu; /* "avx512", "avx2", "baseline", "sse2" or "scalar"; NULL: all that is here */
 } PleatRequest;
 

@@ -49,7 +49,7 @@ static bool find_machine(CompileCall *call, HostMachine *machine) {
   if (request->threads < 0 || request->threads > MOST_THREADS)
     return diag_error(call->context, (SourcePos){0}, "threads %d: at most %d", request->threads,
                       MOST_THREADS);
-  if (request->threads) machine->cores = request->threads;
+  if (request->threads) machine->threads = request->threads;
   return true;
 }
 
@@ -155,7 +155,7 @@ static void compile(void *arg) {
   if (!program) return;
   model->executable = executable_new(program, NULL);
   if (!model->executable) return;
-  model->pool = thread_pool_new(options.machine.cores);
+  model->pool = thread_pool_new(options.machine.threads);
   call->done = model->pool || diag_error(call->context, (SourcePos){0}, "no threads could be made");
 }
 

@@ -18,7 +18,8 @@ typedef struct HostMachine {
   int vector_bytes, vector_registers;
   int fma_units;             // vector multiply-adds begun a cycle; a guess
   bool fma;                  // multiplies and adds in one instruction
-  int cores;                 // that this process may use
+  int cores;                 // that this process may use: code is made on so many
+  int threads;               // that programs run with: `cores`, unless asked otherwise
   int64_t line_bytes;        // of a cache line
   int64_t l1_bytes, l1_ways; // data cache of a core
   int64_t l2_bytes;          // of a core

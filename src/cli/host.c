@@ -17,6 +17,6 @@ bool cli_machine(Cli *cli, HostMachine *machine) {
   if (cli->threads > MOST_THREADS)
     return diag_error(cli->context, (SourcePos){0}, "--threads %lld: at most %d",
                       (long long)cli->threads, MOST_THREADS);
-  if (cli->threads) machine->cores = (int)cli->threads;
+  if (cli->threads) machine->threads = (int)cli->threads;
   return true;
 }

@@ -66,7 +66,7 @@ Session *session_new(Cli *cli, const ModelOptions *model) {
 
 bool session_ready(Session *s) {
   s->code_seconds = seconds_since(s->start_ns);
-  s->pool = thread_pool_new(s->machine.cores);
+  s->pool = thread_pool_new(s->machine.threads);
   return s->pool || diag_error(s->cli->context, (SourcePos){0}, "no threads could be made");
 }
 
@@ -130,7 +130,7 @@ bool session_measure(Session *s, int64_t repeat, bool profile) {
 // ---- Figures ----------------------------------------------------------------------------------
 
 int session_threads(const Session *s) {
-  return s->machine.cores;
+  return s->machine.threads;
 }
 
 double part_operations(const StagePart *part) {

@@ -253,7 +253,7 @@ static bool compare(Checking *s) {
   s->program = model_build(s->cli, s->graph, &s->options->model);
   s->executable = s->program ? executable_new(s->program, NULL) : NULL;
   if (!s->executable) return false;
-  s->pool = thread_pool_new(s->program->options.machine.cores);
+  s->pool = thread_pool_new(s->program->options.machine.threads);
   if (!compiled) warn_of_time(s);
   s->progress = progress_begin("checking", s->program->steps.count);
   bool ok = reference_begin(s->cli->context, s->graph, s->inputs, compiled, &s->program->options,
@@ -456,7 +456,7 @@ static bool begin_kernels(KernelCheck *k, Kernels *kernels) {
   for (int i = 0; i < kernels->count; i++) funcs[i] = kernels->items[i].scheduled;
   compile.machine = k->machine;
   k->code = kernel_code_new(context, funcs, kernels->count, &compile, NULL);
-  k->pool = thread_pool_new(k->machine.cores);
+  k->pool = thread_pool_new(k->machine.threads);
   return k->code != NULL;
 }
 

@@ -92,6 +92,7 @@ HostMachine machine_probe(void) {
       .l2_bytes = figure(_SC_LEVEL2_CACHE_SIZE, 512 << 10),
       .l3_bytes = figure(_SC_LEVEL3_CACHE_SIZE, 0),
   };
+  machine.threads = machine.cores;
   name_processor(machine.processor);
   use_level(&machine, level_here());
   return machine;

@@ -9,7 +9,8 @@
 
 typedef enum LlvmOutput { LLVM_OUTPUT_TEXT, LLVM_OUTPUT_ASSEMBLY, LLVM_OUTPUT_OBJECT } LlvmOutput;
 
-enum { LLVM_MAX_THREADS = 16 };
+// One thread lowers, and takes a third as long as LLVM: more would wait.
+enum { LLVM_MAX_THREADS = 4 };
 
 LlvmOutput llvm_output_of(const char *ending); // of a file; an object for what is none of them
 // Text of LLVM after the passes, as assembly, or as an object file, in *out. `name` is for
