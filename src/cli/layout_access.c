@@ -377,6 +377,7 @@ bool layout_run_swizzle(LayoutRequest *r, LayoutReply *reply) {
   }
   LAYOUT_ASK(reply, layout_best_swizzle(r->context, r->a.layout, banks, accesses, count, &found));
   if (!found.map) return layout_reply_verdict(reply);
+  LAYOUT_CERTIFY(r, reply, layout_swizzle_certificate(r->context, banks, accesses, count, &found));
   reply->answer = json_string(layout_text(r->context, found.layout));
   layout_reply_more(reply, "optimal", json_boolean(reply->proof.verdict == LAYOUT_YES));
   layout_reply_more(reply, "swizzle",

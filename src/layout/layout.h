@@ -639,4 +639,11 @@ typedef struct LayoutSwizzle {
 LayoutAnswer layout_best_swizzle(Context *context, const Layout *layout, LayoutBanks banks,
                                  const LayoutAccess *accesses, int count, LayoutSwizzle *out);
 
+// That the swizzle is a bijection, and a timetable of each access: one word of a bank in a wave, no
+// bank idle while there is more than one wave, so that no bijection of the units is better. NULL
+// where an access does not meet its bound: then the swizzle is the best of all that were tried.
+const char *layout_swizzle_certificate(Context *context, LayoutBanks banks,
+                                       const LayoutAccess *accesses, int count,
+                                       const LayoutSwizzle *swizzle);
+
 #endif

@@ -485,7 +485,14 @@ static LayoutAnswer solve(Solver *s, const Layout *layout, LayoutSwizzle *out) {
   return answer;
 }
 
-// The waves that each access was said to take are those that it takes.
+static bool meets_bounds(const LayoutSwizzle *swizzle, int count) {
+  bool all = swizzle->layout != NULL;
+  for (int k = 0; k < count; k++) all = all && swizzle->waves[k] == swizzle->bound[k];
+  return all;
+}
+
+// The waves that each access was said to take are those that it takes; where they are as few as can
+// be, that is shown.
 static bool waves_are_right(Context *context, const LayoutSwizzle *swizzle, LayoutBanks banks,
                             const LayoutAccess *accesses, int count) {
   for (int k = 0; k < count; k++) {
@@ -494,7 +501,8 @@ static bool waves_are_right(Context *context, const LayoutSwizzle *swizzle, Layo
         layout_bank_conflicts(context, swizzle->layout, &accesses[k], banks, &conflicts);
     if (answer.verdict != LAYOUT_UNDECIDED && conflicts.waves != swizzle->waves[k]) return false;
   }
-  return true;
+  return !meets_bounds(swizzle, count) ||
+         layout_swizzle_certificate(context, banks, accesses, count, swizzle);
 }
 
 LayoutAnswer layout_best_swizzle(Context *context, const Layout *layout, LayoutBanks banks,

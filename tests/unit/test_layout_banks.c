@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bank conflicts against counting words lane by lane, and the swizzles that avoid them against
 // trying all of them.
+#include "layout/check.h"
 #include "layout_support.h"
 
 static const LayoutBanks shared32 = {32, 4, 32};
@@ -230,6 +231,15 @@ static void test_symbolic_instances(void **state) {
 
 // ---- The best swizzle --------------------------------------------------------------------------
 
+// Shown to be the best where all bounds are met; else there is no certificate.
+static void check_swizzle_certificate(const LayoutSwizzle *out, LayoutBanks banks,
+                                      const LayoutAccess *accesses, int count, bool met) {
+  int line;
+  const char *text = layout_swizzle_certificate(context, banks, accesses, count, out);
+  assert_int_equal(text != NULL, met);
+  if (text) assert_null(layout_check(text, &line));
+}
+
 static void test_transpose_swizzle(void **state) {
   (void)state;
   int64_t tile[] = {32, 32}, all[] = {32, 32};
@@ -249,6 +259,7 @@ static void test_transpose_swizzle(void **state) {
   assert_int_equal(out.waves[1], 32);
   assert_string_equal(index_map_text(context, out.map), "o -> o ^ o >> 5 & 31");
   for (int i = 0; i < 2; i++) check_conflicts(out.layout, &accesses[i], shared32);
+  check_swizzle_certificate(&out, shared32, accesses, 2, true);
 }
 
 // A warp writes rows of 16x32 floats and reads two columns at a time, 16 lanes each: XORing the row
@@ -268,6 +279,7 @@ static void test_column_pairs(void **state) {
   assert_int_equal(out.waves[0], 16);
   assert_int_equal(out.waves[1], 16);
   for (int i = 0; i < 2; i++) check_conflicts(out.layout, &accesses[i], shared32);
+  check_swizzle_certificate(&out, shared32, accesses, 2, true);
 }
 
 // 8x8 tiles of b16 for ldmatrix: eight lanes name rows of 16 bytes in a 64x64 buffer, whose rows
@@ -295,6 +307,7 @@ static void test_ldmatrix_swizzle(void **state) {
     assert_int_equal(out.waves[i], 64);
     assert_int_equal(check_conflicts(out.layout, &accesses[i], banks).verdict, LAYOUT_YES);
   }
+  check_swizzle_certificate(&out, banks, accesses, 2, true);
 }
 
 // lane -> the XOR of masks over the lane's bits.
@@ -399,6 +412,7 @@ static void test_random_swizzles(void **state) {
     assert_int_equal(sum, s.best);
     assert_int_equal(layout_is_bijective(context, out.layout).verdict, LAYOUT_YES);
     if (s.count <= 2) assert_int_equal(sum, bound);
+    check_swizzle_certificate(&out, banks, accesses, s.count, sum == bound);
     beyond += sum > bound;
   }
   print_message("swizzles: %d where the bounds cannot all be met\n", beyond);
@@ -456,6 +470,7 @@ static void test_mixed_widths(void **state) {
       assert_int_equal(out.waves[k], out.bound[k]);
       sum += out.waves[k];
     }
+    check_swizzle_certificate(&out, banks, accesses, 2, true);
     assert_int_equal(sum, best);
   }
 }
@@ -473,6 +488,7 @@ static void test_three_lines(void **state) {
   assert_int_equal(a.verdict, LAYOUT_YES);
   assert_string_equal(a.reason, "all linear swizzles were tried");
   assert_int_equal(out.waves[0] + out.waves[1] + out.waves[2], 4);
+  check_swizzle_certificate(&out, (LayoutBanks){32, 4, 2}, accesses, 3, false);
 }
 
 static void test_refusals(void **state) {
