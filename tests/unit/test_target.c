@@ -155,6 +155,24 @@ static void test_operations_on_integers(void **state) {
   check_all(&turns);
 }
 
+// Functions of one text share their code, whatever they are called; others do not.
+static void test_functions_of_one_text(void **state) {
+  (void)state;
+  static const struct {
+    const char *name;
+    ExprOp op;
+  } rows[] = {{"k1", EXPR_ADD},  {"k", EXPR_SUB},    {"k12", EXPR_ADD},
+              {"exp", EXPR_EXP}, {"k1_2", EXPR_EXP}, {"ex", EXPR_SUB}};
+  TargetCases cases = {0};
+  for (int i = 0; i < COUNT_OF(rows); i++) {
+    PrimFunc *func = op_func(rows[i].op, DTYPE_FLOAT32, 16);
+    func->name = str_intern(context, rows[i].name);
+    TargetCase one = {func, func, {.seed = 11, .rtol = 1e-6, .atol = 1e-9}, func->name};
+    array_push(&context->arena, &cases, one);
+  }
+  assert_int_equal(target_check(context, &cases, (TargetPlaces){"llvm", ~0u}), 0);
+}
+
 // ---- Conversions -------------------------------------------------------------------------------
 
 // Numbers of `from` beside those halfway between two of `to`, closer than what lies between them
@@ -240,6 +258,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(test_operations_on_floats),
       TEST(test_operations_on_integers),
+      TEST(test_functions_of_one_text),
       TEST(test_conversions_round_once),
       TEST(test_spills_are_counted_in_inner_loops),
   };

@@ -7,7 +7,9 @@
 #include "config.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <pthread.h>
+#include <sys/mman.h>
 
 static struct {
   LlvmApi api;
@@ -60,6 +62,30 @@ const LlvmApi *llvm_api(const char **why) {
   pthread_once(&once, open_once);
   *why = library.why;
   return library.why ? NULL : &library.api;
+}
+
+// Code and constants are as the file has them: they come back when they are touched.
+static int forget_segments(struct dl_phdr_info *info, size_t size, void *address) {
+  (void)size;
+  bool is_it = false;
+  for (int i = 0; i < info->dlpi_phnum; i++) {
+    const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+    uintptr_t begin = info->dlpi_addr + segment->p_vaddr;
+    is_it |= segment->p_type == PT_LOAD && (uintptr_t)address - begin < segment->p_memsz;
+  }
+  for (int i = 0; is_it && i < info->dlpi_phnum; i++) {
+    const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+    if (segment->p_type != PT_LOAD || segment->p_flags & PF_W) continue;
+    uintptr_t begin = ceil_div((int64_t)(info->dlpi_addr + segment->p_vaddr), 4096) * 4096;
+    uintptr_t end = (info->dlpi_addr + segment->p_vaddr + segment->p_memsz) / 4096 * 4096;
+    if (begin < end) madvise((void *)begin, end - begin, MADV_DONTNEED);
+  }
+  return is_it;
+}
+
+void llvm_forget_pages(void) {
+  if (library.api.ContextCreate)
+    dl_iterate_phdr(forget_segments, (void *)library.api.ContextCreate);
 }
 
 bool llvm_protect(void (*body)(void *arg), void *arg, char *message, size_t message_size) {

@@ -69,6 +69,10 @@ typedef struct LlvmApi {
 // process.
 const LlvmApi *llvm_api(const char **why);
 
+// Gives back the memory that holds the library's code and constants until it is used again. After
+// compiling, while weights and tensors are about to come.
+void llvm_forget_pages(void);
+
 // Runs body(arg); false when LLVM met what it calls a fatal error, described in `message`.
 bool llvm_protect(void (*body)(void *arg), void *arg, char *message, size_t message_size);
 

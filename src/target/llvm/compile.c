@@ -261,6 +261,7 @@ bool llvm_crew_finish(Context *context, LlvmCrew *crew, const char *name, LlvmOb
   }
   release_crew(crew);
   malloc_trim(0);
+  llvm_forget_pages();
   return done;
 }
 

@@ -1,16 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 // Code in this process: an object file, linked in memory. The JIT's IR layer is not used; what runs
-// is what `.o` would hold.
+// is what `.o` would hold. Kernels whose texts differ in nothing but their own names share one.
 #include "target/llvm/compile.h"
 #include "target/code.h"
 
 #include <stdlib.h>
 
+typedef struct Alias { // a task whose code is another's
+  char *name, *same_as;
+} Alias;
+
 typedef struct LlvmCode {
   TargetCode code; // first: callers know it by this
   const LlvmApi *api;
   LLVMOrcLLJITRef jit;
+  Alias *aliases; // sorted by name
+  int alias_count;
 } LlvmCode;
+
+static int by_name(const void *a, const void *b) {
+  return strcmp(((const Alias *)a)->name, ((const Alias *)b)->name);
+}
+
+static const char *name_of_code(const LlvmCode *code, const char *name) {
+  Alias sought = {(char *)name, NULL};
+  if (!code->alias_count) return name;
+  const Alias *found =
+      bsearch(&sought, code->aliases, (size_t)code->alias_count, sizeof sought, by_name);
+  return found ? found->same_as : name;
+}
 
 // True when there is no error; otherwise a diagnostic.
 static bool check(Context *context, const LlvmApi *api, LLVMErrorRef error) {
@@ -24,7 +42,7 @@ static bool check(Context *context, const LlvmApi *api, LLVMErrorRef error) {
 static void *find_task(TargetCode *code, const char *name) {
   LlvmCode *llvm = (LlvmCode *)code;
   LLVMOrcExecutorAddress address = 0;
-  LLVMErrorRef error = llvm->api->OrcLLJITLookup(llvm->jit, &address, name);
+  LLVMErrorRef error = llvm->api->OrcLLJITLookup(llvm->jit, &address, name_of_code(llvm, name));
   if (!error) return (void *)(uintptr_t)address;
   llvm->api->DisposeErrorMessage(llvm->api->GetErrorMessage(error));
   return NULL;
@@ -34,6 +52,11 @@ static void free_code(TargetCode *code) {
   LlvmCode *llvm = (LlvmCode *)code;
   LLVMErrorRef error = llvm->jit ? llvm->api->OrcDisposeLLJIT(llvm->jit) : NULL;
   if (error) llvm->api->DisposeErrorMessage(llvm->api->GetErrorMessage(error));
+  for (int i = 0; i < llvm->alias_count; i++) {
+    free(llvm->aliases[i].name);
+    free(llvm->aliases[i].same_as);
+  }
+  free(llvm->aliases);
   free(llvm);
 }
 
@@ -60,6 +83,13 @@ static bool link_object(void *env, LLVMMemoryBufferRef object) {
   return check(l->context, api, api->OrcLLJITAddObjectFile(l->llvm->jit, l->library, object));
 }
 
+// What is kept of a text: 128 bits of it, and the names of its tasks.
+typedef struct Seen {
+  uint64_t bits[2];
+  Str *tasks;
+  int task_count;
+} Seen;
+
 // Each kernel is compiled by itself: its text and what LLVM makes of it are gone before the last
 // one's exist.
 typedef struct LlvmLoading {
@@ -68,6 +98,8 @@ typedef struct LlvmLoading {
   LlvmCrew *crew;
   Str name;
   int count; // kernels added
+  Map seen;  // by the first half of the bits
+  Array(Alias) aliases;
 } LlvmLoading;
 
 TargetLoading *llvm_load_begin(Context *context, const char *name, const TargetOptions *options) {
@@ -81,7 +113,45 @@ TargetLoading *llvm_load_begin(Context *context, const char *name, const TargetO
   loading->api = api;
   loading->crew = llvm_crew_new(context, api, options);
   loading->name = str_intern(context, name);
+  loading->seen = map_new(&context->lasting);
   return &loading->loading;
+}
+
+// Whether `text` stands at the name of one of the kernel's functions: its own name, perhaps with a
+// number or an ending.
+static bool is_own_name(const char *text, const char *name, size_t length) {
+  return text[0] == '@' && !strncmp(text + 1, name, length) && strchr("(._", text[1 + length]);
+}
+
+// Of the text without the kernel's own name.
+static void text_bits(const char *text, const char *name, uint64_t bits[2]) {
+  size_t length = strlen(name);
+  bits[0] = 0xcbf29ce484222325u, bits[1] = 0x9ae16a3b2f90404fu;
+  for (; *text; text++) {
+    if (is_own_name(text, name, length)) text += length;
+    bits[0] = (bits[0] ^ (unsigned char)*text) * 0x100000001b3u;
+    bits[1] = (bits[1] << 7 | bits[1] >> 57) * 0x9e3779b97f4a7c15u + (unsigned char)*text;
+  }
+}
+
+// The earlier kernel of this text; NULL: it is the first.
+static const Seen *seen_before(LlvmLoading *loading, const LowerKernel *kernel, const char *text) {
+  Context *context = loading->loading.context;
+  Seen own = {.task_count = kernel->task_count};
+  text_bits(text, kernel->func->name, own.bits);
+  const Seen *seen = map_get(&loading->seen, own.bits[0]);
+  if (seen && seen->bits[1] == own.bits[1] && seen->task_count == own.task_count) return seen;
+  own.tasks = arena_array(&context->lasting, Str, own.task_count);
+  for (int i = 0; i < own.task_count; i++) own.tasks[i] = kernel->tasks[i].name;
+  map_set(&loading->seen, own.bits[0], arena_copy(&context->lasting, &own, sizeof own));
+  return NULL;
+}
+
+static void add_aliases(LlvmLoading *loading, const LowerKernel *kernel, const Seen *seen) {
+  Arena *arena = &loading->loading.context->lasting;
+  for (int i = 0; i < seen->task_count; i++)
+    array_push(arena, &loading->aliases,
+               ((Alias){(char *)kernel->tasks[i].name, (char *)seen->tasks[i]}));
 }
 
 bool llvm_load_add(TargetLoading *generic, LowerKernel *kernel) {
@@ -89,8 +159,12 @@ bool llvm_load_add(TargetLoading *generic, LowerKernel *kernel) {
   TargetUnit alone = {loading->name, &kernel, 1};
   TargetOptions of_it = generic->options;
   if (of_it.kernels) of_it.kernels += loading->count++;
-  llvm_crew_add(generic->context, loading->crew,
-                llvm_module_text(generic->context, &alone, &of_it, NULL));
+  const char *text = llvm_module_text(generic->context, &alone, &of_it, NULL);
+  const Seen *seen = seen_before(loading, kernel, text);
+  if (seen)
+    add_aliases(loading, kernel, seen);
+  else
+    llvm_crew_add(generic->context, loading->crew, text);
   return true;
 }
 
@@ -102,13 +176,26 @@ static bool link_all(Context *context, LlvmLoading *loading, LlvmCode *llvm) {
          llvm_crew_finish(context, loading->crew, loading->name, link_object, &linking);
 }
 
+static bool keep_aliases(const LlvmLoading *loading, LlvmCode *llvm) {
+  int count = loading->aliases.count;
+  llvm->aliases = calloc((size_t)count + 1, sizeof *llvm->aliases);
+  for (int i = 0; llvm->aliases && i < count; i++) {
+    Alias *alias = &llvm->aliases[llvm->alias_count++];
+    alias->name = strdup(loading->aliases.items[i].name);
+    alias->same_as = strdup(loading->aliases.items[i].same_as);
+    if (!alias->name || !alias->same_as) return false;
+  }
+  if (llvm->aliases) qsort(llvm->aliases, (size_t)count, sizeof *llvm->aliases, by_name);
+  return llvm->aliases != NULL;
+}
+
 TargetCode *llvm_load_finish(TargetLoading *generic) {
   LlvmLoading *loading = (LlvmLoading *)generic;
   LlvmCode *llvm = calloc(1, sizeof *llvm);
   if (!llvm) return NULL;
   llvm->code = (TargetCode){find_task, free_code};
   llvm->api = loading->api;
-  if (link_all(generic->context, loading, llvm)) return &llvm->code;
+  if (keep_aliases(loading, llvm) && link_all(generic->context, loading, llvm)) return &llvm->code;
   free_code(&llvm->code);
   return NULL;
 }
