@@ -427,10 +427,20 @@ static bool read_in_blocks(const Model *m, int axis, int64_t block) {
   return false;
 }
 
+// LLVM loads the vectors of all iterations that are written out before it multiplies; where they do
+// not fit beside the accumulators, those go to memory. So many products hide the end of a loop.
+static bool overfills_registers(const Model *m, int64_t iterations) {
+  enum { HIDE_LOOP = 20 };
+  int64_t products = tile_products(m), vectors = m->choice->tile.vectors;
+  return products >= HIDE_LOOP &&
+         products + iterations * vectors + 1 > m->machine->vector_registers;
+}
+
 // Iterations of the innermost loop that are written out. Not where one of them would run only once:
 // its products would be the same each time, and kept in memory from before the loop.
 static bool unroll_innermost(Model *m, LoopRef loop, int64_t most) {
   int64_t extent = model_loop_extent(m, loop);
+  if (overfills_registers(m, most)) most = 1;
   int64_t step = extent % most && extent < 2 * most ? 1 : most;
   return schedule_annotate(m->sch, NULL, loop, "pleat.unroll", expr_index(m->context, step));
 }

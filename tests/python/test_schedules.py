@@ -70,3 +70,23 @@ def test_programs_parse_back(name, tmp_path):
     names = re.findall(r"^def (\w+)\(", printed, flags=re.M) or \
         re.findall(r"^    def (\w+)\(", printed, flags=re.M)
     assert len(names) == len(set(names)) > 5
+
+
+@pytest.mark.parametrize("channels, into", [(256, 512), (320, 128)])
+def test_full_tiles_stay_in_registers(channels, into, tmp_path):
+    """A tile that fills the registers of AVX-512 keeps its accumulators there. Where two iterations
+    were written out, the weights of the second pushed all of them to memory."""
+    onnx = pytest.importorskip("onnx")
+    numpy = pytest.importorskip("numpy")
+    weights = numpy.zeros((into, channels, 1, 1), numpy.float32)
+    values = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1, count, 14, 14])
+              for name, count in (("x", channels), ("y", into))]
+    graph = onnx.helper.make_graph([onnx.helper.make_node("Conv", ["x", "w"], ["y"])], "conv",
+                                   values[:1], values[1:],
+                                   [onnx.numpy_helper.from_array(weights, "w")])
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)],
+                                     ir_version=9), tmp_path / "conv.onnx")
+    pleat("compile", tmp_path / "conv.onnx", "--cpu", "avx512", "-o", tmp_path / "conv.s")
+    text = (tmp_path / "conv.s").read_text()
+    assert text.count("vfmadd") > 20
+    assert not re.findall(r"\tvmov[au]ps\t.*%zmm\d+, -?\d+\(%rsp\)", text)
