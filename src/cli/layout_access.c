@@ -177,6 +177,13 @@ static json_t *runs_json(const LayoutRuns *runs) {
   return list;
 }
 
+static bool runs_reply(LayoutReply *reply, const LayoutRuns *runs) {
+  reply->answer = json_integer(runs->total);
+  layout_reply_more(reply, "run_count", json_integer(runs->run_count));
+  layout_reply_more(reply, "runs", runs_json(runs));
+  return true;
+}
+
 // ---- Boxes ------------------------------------------------------------------------------------
 
 bool layout_run_slice(LayoutRequest *r, LayoutReply *reply) {
@@ -217,20 +224,17 @@ bool layout_run_lines(LayoutRequest *r, LayoutReply *reply) {
     return layout_field_error(r->context, "line", "a size is not positive");
   LAYOUT_ASK(reply, layout_lines(r->context, r->a.layout, low, extent, size, RUNS_SHOWN, &runs));
   if (reply->proof.verdict != LAYOUT_YES) return layout_reply_verdict(reply);
-  reply->answer = json_integer(runs.total);
-  layout_reply_more(reply, "run_count", json_integer(runs.run_count));
-  layout_reply_more(reply, "runs", runs_json(&runs));
-  return true;
+  LAYOUT_CERTIFY(r, reply,
+                 layout_lines_certificate(r->context, r->a.layout, low, extent, size, &runs));
+  return runs_reply(reply, &runs);
 }
 
 bool layout_run_padding_runs(LayoutRequest *r, LayoutReply *reply) {
   LayoutRuns runs = {0};
   LAYOUT_ASK(reply, layout_padding_runs(r->context, r->a.layout, RUNS_SHOWN, &runs));
   if (reply->proof.verdict != LAYOUT_YES) return layout_reply_verdict(reply);
-  reply->answer = json_integer(runs.total);
-  layout_reply_more(reply, "run_count", json_integer(runs.run_count));
-  layout_reply_more(reply, "runs", runs_json(&runs));
-  return true;
+  LAYOUT_CERTIFY(r, reply, layout_padding_runs_certificate(r->context, r->a.layout, &runs));
+  return runs_reply(reply, &runs);
 }
 
 // ---- Lanes ------------------------------------------------------------------------------------

@@ -579,6 +579,14 @@ LayoutAnswer layout_lines(Context *context, const Layout *layout, const int64_t 
 LayoutAnswer layout_padding_runs(Context *context, const Layout *layout, int wanted,
                                  LayoutRuns *out);
 
+// How many lines and runs of them a box touches, as layout_lines said with at least one run wanted;
+// how many places are padding, in how many runs. NULL beyond what the checker can list.
+const char *layout_lines_certificate(Context *context, const Layout *layout, const int64_t *low,
+                                     const int64_t *extent, LayoutLineSize size,
+                                     const LayoutRuns *runs);
+const char *layout_padding_runs_certificate(Context *context, const Layout *layout,
+                                            const LayoutRuns *runs);
+
 // ---- Bank conflicts --------------------------------------------------------------------------
 
 // Elements of `element_bits` lie densely from an address that is a multiple of a whole row of banks

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What layouts touch in memory: lines, pages and padding, against listing every element; worked
 // examples.
+#include "layout/check.h"
 #include "layout_support.h"
 
 static const Layout *layout_of(const char *text, const int64_t *shape, int rank) {
@@ -53,6 +54,12 @@ static void check_runs(const LayoutRuns *out, uint8_t wanted, int64_t end) {
 
 static int by_digits, by_points;
 
+static void is_accepted(const char *certificate) {
+  int line;
+  assert_non_null(certificate);
+  assert_null(layout_check(certificate, &line));
+}
+
 static void check_lines(const Layout *layout) {
   static const int64_t bits[] = {4, 8, 16, 32, 64, 24, 1}, bytes[] = {1, 2, 8, 16, 64, 128, 24};
   int64_t low[3], extent[3];
@@ -71,6 +78,10 @@ static void check_lines(const Layout *layout) {
   touch(layout, low, extent, size);
   check_runs(&out, 1, MAX_UNITS);
   assert_true(out.shown == wanted || out.shown == out.run_count);
+  if (!out.shown || random_below(8)) return;
+  is_accepted(layout_lines_certificate(context, layout, low, extent, size, &out));
+  out.total += random_below(2) ? 1 : -1;
+  assert_null(layout_lines_certificate(context, layout, low, extent, size, &out));
 }
 
 static void check_padding(const Layout *layout, int64_t places) {
@@ -81,6 +92,10 @@ static void check_padding(const Layout *layout, int64_t places) {
   touch(layout, zeros, layout->extents, (LayoutLineSize){8, 1, 0});
   check_runs(&out, 0, places);
   assert_true(out.shown == wanted || out.shown == out.run_count);
+  if (random_below(4)) return;
+  is_accepted(layout_padding_runs_certificate(context, layout, &out));
+  out.run_count++;
+  assert_null(layout_padding_runs_certificate(context, layout, &out));
 }
 
 static void test_random_boxes(void **state) {
