@@ -130,6 +130,7 @@ typedef struct PleatRequest {
   size_t known_count;
   int threads;     /* of a run, while compiling takes up to five; 0: one for each core */
   const char *cpu; /* "avx512", "avx2", "baseline", "sse2" or "scalar"; NULL: all that is here */
+  int quick;       /* not 0: code is made in less time and runs slower, for what runs once or so */
 } PleatRequest;
 
 /* An input or an output. Borrowed, until the model is freed. */

@@ -102,10 +102,10 @@ def flattened(name, value):
 class _Request:
     """A PleatRequest, and what its pointers point to."""
 
-    def __init__(self, model, shapes, known, threads, cpu):
+    def __init__(self, model, shapes, known, threads, cpu, quick):
         self.keep = []
         self.struct = ffi.new("PleatRequest *", {"size": ffi.sizeof("PleatRequest"),
-                                                 "threads": threads})
+                                                 "threads": threads, "quick": quick})
         if hasattr(model, "SerializeToString"):
             model = model.SerializeToString()
         if isinstance(model, (bytes, bytearray, memoryview)):
@@ -143,7 +143,7 @@ class Model:
     """A compiled model. `inputs` and `outputs` say what it takes and gives; `messages` are the
     compiler's warnings. Several threads may call it: their runs follow one another."""
 
-    def __init__(self, model, *, shapes=None, known=None, threads=0, cpu=None):
+    def __init__(self, model, *, shapes=None, known=None, threads=0, cpu=None, quick=False):
         """Compiles a file's path, its bytes, or an onnx.ModelProto.
 
         shapes: sizes that the model leaves free, of inputs {"x": (1, 3, 224, 224)} or of
@@ -152,8 +152,9 @@ class Model:
                 what is optional
         known:  values of inputs that the compiler must know, such as the target of a Reshape
         threads: 0 is one for each core;  cpu: "avx2" and the like, None is all that is here
+        quick:  code is made in less time and runs slower, for what runs once or so
         Raises PleatError with every reason why the model cannot be taken."""
-        request = _Request(model, shapes, known, threads, cpu)
+        request = _Request(model, shapes, known, threads, cpu, quick)
         compiled, messages = ffi.new("PleatModel **"), ffi.new("char **")
         status = _lib.pleat_model_compile(request.struct, compiled, messages)
         self.messages = _status(status, messages)
@@ -247,6 +248,6 @@ class Model:
         return outputs
 
 
-def compile(model, *, shapes=None, known=None, threads=0, cpu=None):
+def compile(model, *, shapes=None, known=None, threads=0, cpu=None, quick=False):
     """A Model: see there."""
-    return Model(model, shapes=shapes, known=known, threads=threads, cpu=cpu)
+    return Model(model, shapes=shapes, known=known, threads=threads, cpu=cpu, quick=quick)

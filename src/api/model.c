@@ -148,7 +148,7 @@ static bool describe_arguments(PleatModel *model) {
 static void compile(void *arg) {
   CompileCall *call = arg;
   PleatModel *model = call->model;
-  CompileOptions options = {.run_only = true};
+  CompileOptions options = {.run_only = true, .quick = call->request.quick != 0};
   if (!find_machine(call, &options.machine) || !load_graph(call) || !describe_arguments(model))
     return;
   Program *program = program_build(call->context, model->graph, &options);

@@ -18,6 +18,7 @@ typedef struct CompileOptions {
   const TargetRow *target;  // of code for this process; NULL: target_for_running()
   bool run_only; // program_build is followed by one executable_new, and of kernels no more is asked
                  // than that: their schedules and lowered functions are given up one by one
+  bool quick;    // TargetOptions.quick, for what runs in this process
   void (*progress)(void *env, const char *what, int done, int all); // may be NULL
   void *progress_env;
 } CompileOptions;

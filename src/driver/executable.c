@@ -101,7 +101,7 @@ static bool generate(Executable *e, TargetReport *report) {
     return e->code != NULL;
   }
   TargetUnit unit = {p->name, p->kernels.items, p->kernels.count};
-  TargetOptions options = {&p->options.machine, report, p->target_reports};
+  TargetOptions options = {&p->options.machine, report, p->target_reports, p->options.quick};
   const TargetRow *target = p->options.target ? p->options.target : target_for_running();
   e->code = target_load(p->context, target, &unit, &options);
   return e->code != NULL;

@@ -21,7 +21,7 @@ KernelCode *kernel_code_of_lowered(Context *context, PrimFunc *const *lowered, i
     code->kernels[i] = lowered_kernel(context, named);
   }
   TargetUnit unit = {str_intern(context, "kernels"), code->kernels, count};
-  TargetOptions target = {.machine = &options->machine, .report = report};
+  TargetOptions target = {.machine = &options->machine, .report = report, .quick = options->quick};
   const TargetRow *row = options->target ? options->target : target_for_running();
   code->code = target_load(context, row, &unit, &target);
   for (int i = 0; code->code && i < count; i++)

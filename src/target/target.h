@@ -32,6 +32,7 @@ typedef struct TargetOptions {
   const HostMachine *machine; // level, features, vector width; NULL: the baseline
   TargetReport *report;       // may be NULL; is added to
   TargetReport *kernels;      // may be NULL: of each kernel of the unit alone, are added to
+  bool quick; // code is made with as little work as the target can do, and runs slower
 } TargetOptions;
 
 // What one file or one piece of code in memory holds. Names of tasks differ from one another.

@@ -84,6 +84,18 @@ static void test_a_file_and_its_bytes_give_the_same(void **state) {
   free(bytes);
 }
 
+static void test_quick_code_gives_the_same(void **state) {
+  PleatRequest request = {.size = sizeof request, .path = DIGITS, .threads = 1};
+  float probabilities[2][DIGIT_COUNT];
+  for (request.quick = 0; request.quick < 2; request.quick++) {
+    PleatModel *model = compiled(&request);
+    classify(model, probabilities[request.quick]);
+    pleat_model_free(model);
+  }
+  for (int i = 0; i < DIGIT_COUNT; i++)
+    assert_float_equal(probabilities[0][i], probabilities[1][i], 1e-6);
+}
+
 static void test_what_a_model_takes(void **state) {
   PleatRequest request = {.size = sizeof request, .path = DIGITS, .threads = 1};
   PleatModel *model = compiled(&request);
@@ -168,6 +180,7 @@ static void test_fields_of_a_later_header_are_zeros(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_file_and_its_bytes_give_the_same),
+      cmocka_unit_test(test_quick_code_gives_the_same),
       cmocka_unit_test(test_what_a_model_takes),
       cmocka_unit_test(test_wrong_arguments_are_refused),
       cmocka_unit_test(test_wrong_requests_are_refused),

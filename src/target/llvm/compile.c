@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+static const char quick_passes[] = "function(sroa,early-cse),globaldce";
 static const char passes[] =
     "function(sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,loop-simplify,"
     "lcssa,loop-mssa(licm),loop-unroll<O2;no-runtime;no-partial;no-peeling;no-upperbound>,"
@@ -17,6 +18,7 @@ static const char passes[] =
 typedef struct Job {
   const LlvmApi *api;
   const char *features; // of the processor, as LLVM names them
+  bool quick;
   const char *text;
   LlvmOutput output;
   LLVMMemoryBufferRef code; // the result, except for text
@@ -65,7 +67,8 @@ static void make_target_machine(Job *job) {
   LLVMTargetMachineOptionsRef options = api->CreateTargetMachineOptions();
   api->TargetMachineOptionsSetCPU(options, "x86-64");
   api->TargetMachineOptionsSetFeatures(options, job->features);
-  api->TargetMachineOptionsSetCodeGenOptLevel(options, LLVMCodeGenLevelDefault);
+  api->TargetMachineOptionsSetCodeGenOptLevel(options, job->quick ? LLVMCodeGenLevelNone
+                                                                  : LLVMCodeGenLevelDefault);
   api->TargetMachineOptionsSetRelocMode(options, LLVMRelocPIC);
   job->machine_ref = api->CreateTargetMachineWithOptions(target, triple, options);
   api->DisposeTargetMachineOptions(options);
@@ -74,7 +77,8 @@ static void make_target_machine(Job *job) {
 static void run_passes(Job *job) {
   const LlvmApi *api = job->api;
   LLVMPassBuilderOptionsRef options = api->CreatePassBuilderOptions();
-  LLVMErrorRef error = api->RunPasses(job->module, passes, job->machine_ref, options);
+  LLVMErrorRef error =
+      api->RunPasses(job->module, job->quick ? quick_passes : passes, job->machine_ref, options);
   api->DisposePassBuilderOptions(options);
   if (!error) return;
   char *why = api->GetErrorMessage(error);
@@ -136,7 +140,11 @@ static void drop_result(Job *job) {
 
 bool llvm_compile(Context *context, const LlvmApi *api, const char *name, const char *text,
                   const TargetOptions *options, LlvmOutput output, Text *out) {
-  Job job = {.api = api, .features = features_of(options), .text = text, .output = output};
+  Job job = {.api = api,
+             .features = features_of(options),
+             .quick = options->quick,
+             .text = text,
+             .output = output};
   run_job(&job);
   if (job.code) text_append(out, api->GetBufferStart(job.code), api->GetBufferSize(job.code));
   if (job.printed) text_puts(out, job.printed);
@@ -156,6 +164,7 @@ struct CrewJob {
 struct LlvmCrew {
   const LlvmApi *api;
   const char *features;
+  bool quick;
   pthread_mutex_t lock;
   pthread_cond_t changed;
   pthread_t threads[LLVM_MAX_THREADS];
@@ -214,7 +223,7 @@ static void release_crew(void *arg) {
 
 LlvmCrew *llvm_crew_new(Context *context, const LlvmApi *api, const TargetOptions *options) {
   LlvmCrew *crew = arena_new(&context->lasting, LlvmCrew);
-  *crew = (LlvmCrew){.api = api, .features = features_of(options)};
+  *crew = (LlvmCrew){.api = api, .features = features_of(options), .quick = options->quick};
   crew->last = &crew->first;
   crew->limit = options->machine ? MIN_OF(options->machine->cores, LLVM_MAX_THREADS) : 1;
   pthread_mutex_init(&crew->lock, NULL);
@@ -239,6 +248,7 @@ void llvm_crew_add(Context *context, LlvmCrew *crew, const char *text) {
   own->text = strdup(text);
   own->job = (Job){.api = crew->api,
                    .features = crew->features,
+                   .quick = crew->quick,
                    .text = own->text,
                    .output = LLVM_OUTPUT_OBJECT};
   hand_over(crew, own);
