@@ -57,11 +57,19 @@ static void put_into_order(StageGraph *s, const Stage *stage, Stage *user) {
   user->te = te;
 }
 
+enum { MOST_NODES = 200, MOST_VIEW_NODES = 600 };
+
+// Of an expression as a tree, which is how it is walked; at most `most`.
+static int tree_size(const Expr *e, int most) {
+  int size = 1;
+  for (int i = 0; i < e->count && size < most; i++) size += tree_size(e->args[i], most - size);
+  return size;
+}
+
 // ---- Views -------------------------------------------------------------------------------------
 
 static bool searches(Visitor *visitor, Expr *e) {
-  *(bool *)visitor->env |=
-      e->op == EXPR_FLOOR_DIV || e->op == EXPR_FLOOR_MOD || e->op == EXPR_LOAD;
+  *(bool *)visitor->env |= e->op == EXPR_FLOOR_DIV || e->op == EXPR_FLOOR_MOD || e->op == EXPR_LOAD;
   return true;
 }
 
@@ -89,6 +97,13 @@ static bool indices_search(Expr *value) {
 
 static bool is_view(const Stage *stage) {
   return !stage_is_reduction(stage) && stage->te->value->op == EXPR_LOAD;
+}
+
+// Views that use their axes several times multiply the size of what is put into them.
+static bool grows_too_large(const Stage *view, const Stage *user, const Expr *value) {
+  int apart = tree_size(user->te->value, INT32_MAX) + 2 * tree_size(view->te->value, INT32_MAX);
+  int most = MAX_OF(apart, MOST_VIEW_NODES);
+  return tree_size(value, most) >= most;
 }
 
 // An axis of the reduction that the value divides, and by what.
@@ -147,33 +162,37 @@ static TeStage *with_axis_cut(Context *context, const TeStage *te, Expr *value) 
   return indices_search(next->value) ? NULL : next;
 }
 
-// The stage that reads through the view. NULL: a reduction would have to divide.
+// The stage that reads through the view. NULL: a reduction would have to divide, or every element
+// would be searched for with too much work.
 static TeStage *reading_through(StageGraph *s, const Stage *view, const Stage *user) {
   Expr *value = value_with(s, view, user);
+  if (grows_too_large(view, user, value)) return NULL;
   TeStage *te = arena_copy(&s->context->arena, user->te, sizeof *te);
   te->value = value;
   if (!stage_is_reduction(user) || !view_searches(s, view)) return te;
   return stage_is_ordered(user) ? NULL : with_axis_cut(s->context, user->te, value);
 }
 
-static bool reductions_read_through(StageGraph *s, const Stage *view) {
+// All readers, each reading through the view; NULL where one does not.
+static TeStage **readers_through(StageGraph *s, const Stage *view) {
   const PtrArray *users = &view->output->users;
+  TeStage **readers = arena_array(&s->context->arena, TeStage *, users->count);
   for (int i = 0; i < users->count; i++)
-    if (stage_is_reduction(users->items[i]) && !reading_through(s, view, users->items[i]))
-      return false;
-  return true;
+    if (!(readers[i] = reading_through(s, view, users->items[i]))) return NULL;
+  return readers;
 }
 
 void stage_graph_inline_views(StageGraph *s) {
   for (int i = 0; i < s->stages.count; i++) {
     Stage *stage = s->stages.items[i];
     if (!is_view(stage) || stage->output->is_output || stage->output->kept) continue;
-    if (!reductions_read_through(s, stage)) continue;
+    TeStage **readers = readers_through(s, stage);
+    if (!readers) continue;
     PtrArray users = stage->output->users;
     users.items = arena_copy(&s->context->arena, users.items, sizeof(void *) * (size_t)users.count);
     for (int k = 0; k < users.count; k++) {
       Stage *user = users.items[k];
-      user->te = reading_through(s, stage, user);
+      user->te = readers[k];
       if (stage_is_ordered(user)) put_into_order(s, stage, user);
       stage_graph_reread(s, user);
     }
@@ -221,13 +240,7 @@ void stage_graph_inline_scalars(StageGraph *s) {
 
 // ---- Intermediates -----------------------------------------------------------------------------
 
-enum { MOST_READS = 12, MOST_NODES = 200 };
-
-static int tree_size(const Expr *e, int most) {
-  int size = 1;
-  for (int i = 0; i < e->count && size < most; i++) size += tree_size(e->args[i], most - size);
-  return size;
-}
+enum { MOST_READS = 12 };
 
 static int reads_together(const Stage *a, const Stage *b) {
   int count = b->reads.count - 1;
