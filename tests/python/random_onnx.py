@@ -8,7 +8,8 @@ Pleat and by ONNX Runtime.
 
 Extents are small and odd: 1, primes, what no block divides. A value is "exact" when both sides must
 have the same bits; only those reach what jumps (rounding, comparing, casting to integers). A graph
-that either side refuses is counted, with the reason.
+that either side refuses is counted, with the reason. The seed also says for which processor, on how
+many threads, and with how much work code is made: a quarter of the graphs with all of it.
 """
 import argparse
 import collections
@@ -16,19 +17,25 @@ import sys
 
 import numpy as np
 import onnx
+import random_growers
 from built import ROOT
 from onnx import helper, numpy_helper
 
 sys.path.insert(0, str(ROOT / "scripts"))
 
-OPSET, MOST_ELEMENTS = 17, 8000
+OPSETS, MOST_ELEMENTS = (17, 17, 21, 23), 8000
 Value = collections.namedtuple("Value", "name shape dtype exact")
 FLOATS, INTS = (np.float32, np.float64), (np.int32, np.int64)
+
+
+class Unfit(Exception):
+    """What is there is not fit for what was to grow."""
 
 
 class Graph:
     def __init__(self, seed):
         self.rng = np.random.default_rng(seed)
+        self.opset = self.pick(OPSETS)
         self.nodes, self.constants, self.values, self.inputs = [], [], [], []
         self.count = 0
 
@@ -48,7 +55,9 @@ class Graph:
         fits = [v for v in self.values if (not kinds or v.dtype in kinds)
                 and (rank is None or len(v.shape) == rank) and len(v.shape) >= least
                 and (v.exact or not exact)]
-        return fits[-1 - min(self.below(len(fits)), self.below(len(fits)))] if fits else None
+        if not fits:
+            raise Unfit
+        return fits[-1 - min(self.below(len(fits)), self.below(len(fits)))]
 
     # ---- Building
 
@@ -78,15 +87,21 @@ class Graph:
         self.inputs.append(value)
         self.values.append(value)
 
-    def take(self, op, inputs, like=None, shape=None, dtype=None, exact=False, outputs=1, **attributes):
-        """Adds the node whose first result is of this shape and type; `like` gives both."""
+    def take(self, op, inputs, like=None, shape=None, dtype=None, exact=False, outputs=1, more=(),
+             hidden=False, **attributes):
+        """Adds the node whose first result is of this shape and type; `like` gives both. `more` has
+        (shape, dtype, exact) of further results. One that is hidden is no value that others find."""
         shape = tuple(int(e) for e in (like.shape if shape is None else shape))
         if np.prod(shape, dtype=float) > MOST_ELEMENTS or len(shape) > 6:
-            return
-        names = [self.name() for _ in range(outputs)]
+            raise Unfit
+        names = [self.name() for _ in range(max(outputs, 1 + len(more)))]
         names_in = [v.name if isinstance(v, Value) else v for v in inputs]
         self.nodes.append(helper.make_node(op, names_in, names, **attributes))
-        self.values.append(Value(names[0], shape, dtype or like.dtype, exact))
+        result = Value(names[0], shape, dtype or like.dtype, exact)
+        kept = [] if hidden else [Value(name, tuple(int(e) for e in s), t, e)
+                                  for name, (s, t, e) in zip(names[1:], more)] + [result]
+        self.values += kept
+        return result
 
     def model(self):
         results = [self.values[-1]]
@@ -100,7 +115,8 @@ class Graph:
         graph = helper.make_graph(
             self.nodes, "random", [info(v) for v in self.inputs if v.name in used],
             [info(v) for v in dict.fromkeys(results)], self.constants)
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=8)
+        opsets = [helper.make_opsetid("", self.opset), helper.make_opsetid("ai.onnx.ml", 5)]
+        return helper.make_model(graph, opset_imports=opsets, ir_version=8)
 
 
 # ---- Elementwise ------------------------------------------------------------------------------
@@ -119,8 +135,7 @@ def grow_unary(g):
 
 def grow_jump(g):
     x = g.value(np.float32, exact=True)
-    if x:
-        g.take(g.pick(["Floor", "Ceil", "Round", "Sign"]), [x], x, exact=True)
+    g.take(g.pick(["Floor", "Ceil", "Round", "Sign"]), [x], x, exact=True)
 
 
 def grow_domain(g):
@@ -164,17 +179,14 @@ def grow_division(g):
 
 def grow_comparison(g):
     x = g.value(np.float32, *INTS, exact=True)
-    if x:
-        y, shape = broadcast(g, x)
-        if y.exact:
-            op = g.pick(["Less", "Greater", "Equal", "LessOrEqual", "GreaterOrEqual"])
-            g.take(op, [x, y], x, shape, np.bool_, exact=True)
+    y, shape = broadcast(g, x)
+    if y.exact:
+        op = g.pick(["Less", "Greater", "Equal", "LessOrEqual", "GreaterOrEqual"])
+        g.take(op, [x, y], x, shape, np.bool_, exact=True)
 
 
 def grow_logic(g):
     x = g.value(np.bool_)
-    if not x:
-        return
     if g.one_in(3):
         g.take("Not", [x], x, exact=x.exact)
     else:
@@ -184,19 +196,18 @@ def grow_logic(g):
 
 def grow_where(g):
     condition, x = g.value(np.bool_), g.value(np.float32, np.int64)
-    if condition:
-        y, shape = broadcast(g, x)
-        try:
-            shape = np.broadcast_shapes(shape, condition.shape)
-        except ValueError:
-            return
-        g.take("Where", [condition, x, y], x, shape, exact=x.exact and y.exact)
+    y, shape = broadcast(g, x)
+    try:
+        shape = np.broadcast_shapes(shape, condition.shape)
+    except ValueError:
+        return
+    g.take("Where", [condition, x, y], x, shape, exact=x.exact and y.exact)
 
 
 def grow_cast(g):
     x = g.value(exact=True)
     to = g.pick([*FLOATS, *INTS, np.bool_, np.float32])
-    if x and not (x.dtype in FLOATS and to in FLOATS and x.dtype != to and not x.exact):
+    if not (x.dtype in FLOATS and to in FLOATS and x.dtype != to and not x.exact):
         g.take("Cast", [x], x, dtype=to, exact=True,
                to=helper.np_dtype_to_tensor_dtype(np.dtype(to)))
 
@@ -328,19 +339,18 @@ def grow_reduction(g):
     shape = [1 if i in axes else e for i, e in enumerate(x.shape) if keep or i not in axes]
     op = g.pick(["Sum", "Mean", "Max", "Min", "L1", "L2", "LogSumExp", "SumSquare"])
     exact = x.exact and op in ("Max", "Min")
-    if op == "Sum":
-        g.take("ReduceSum", [x, g.ints(*axes)], x, shape, keepdims=keep)
+    if op == "Sum" or g.opset >= 18:
+        g.take("Reduce" + op, [x, g.ints(*axes)], x, shape, exact=exact, keepdims=keep)
     else:
         g.take("Reduce" + op, [x], x, shape, exact=exact, axes=axes, keepdims=keep)
 
 
 def grow_place(g):
     x = g.value(np.float32, exact=True, least=1)
-    if x:
-        axis, keep = g.below(len(x.shape)), g.below(2)
-        shape = [1 if i == axis else e for i, e in enumerate(x.shape) if keep or i != axis]
-        g.take(g.pick(["ArgMax", "ArgMin"]), [x], x, shape, np.int64, True, axis=axis, keepdims=keep,
-               select_last_index=g.below(2))
+    axis, keep = g.below(len(x.shape)), g.below(2)
+    shape = [1 if i == axis else e for i, e in enumerate(x.shape) if keep or i != axis]
+    g.take(g.pick(["ArgMax", "ArgMin"]), [x], x, shape, np.int64, True, axis=axis, keepdims=keep,
+           select_last_index=g.below(2))
 
 
 def grow_running_sum(g):
@@ -356,8 +366,6 @@ def grow_softmax(g):
 
 def grow_norm(g):
     x = g.value(np.float32, least=3)
-    if not x:
-        return
     c = x.shape[1]
     kind = g.below(3)
     if kind == 0:
@@ -387,13 +395,13 @@ def window(g, x, groups=1):
 def image(g):
     fits = [v for v in g.values if v.dtype == np.float32 and 3 <= len(v.shape) <= 5
             and all(v.shape)]
-    return g.pick(fits) if fits else None
+    if not fits:
+        raise Unfit
+    return g.pick(fits)
 
 
 def grow_conv(g):
     x = image(g)
-    if not x:
-        return
     c = x.shape[1]
     groups = g.pick([f for f in (1, 1, 2, c) if c % f == 0])
     filters = groups * (1 + g.below(9))
@@ -408,8 +416,6 @@ def grow_conv(g):
 
 def grow_deconv(g):
     x = image(g)
-    if not x:
-        return
     groups = g.pick([f for f in (1, 1, 2) if x.shape[1] % f == 0])
     filters = 1 + g.below(4)
     kernel, strides, pads, _, _ = window(g, x)
@@ -425,8 +431,6 @@ def grow_deconv(g):
 
 def grow_pool(g):
     x = image(g)
-    if not x:
-        return
     if g.one_in(4):
         op = g.pick(["GlobalAveragePool", "GlobalMaxPool"])
         g.take(op, [x], x, (*x.shape[:2], *[1] * (len(x.shape) - 2)),
@@ -462,15 +466,15 @@ def grow_matmul(g):
 
 def grow_gemm(g):
     x = g.value(np.float32, rank=2)
-    if x:
-        ta, tb, n = g.below(2), g.below(2), 1 + g.below(17)
-        m, k = x.shape[::-1] if ta else x.shape
-        weight = g.random([n, k] if tb else [k, n], low=-1, high=1)
-        g.take("Gemm", [x, weight, g.random(g.pick([[n], [m, 1], [1], []]))], x, [m, n], transA=ta,
-               transB=tb, alpha=0.5, beta=2.0)
+    ta, tb, n = g.below(2), g.below(2), 1 + g.below(17)
+    m, k = x.shape[::-1] if ta else x.shape
+    weight = g.random([n, k] if tb else [k, n], low=-1, high=1)
+    g.take("Gemm", [x, weight, g.random(g.pick([[n], [m, 1], [1], []]))], x, [m, n], transA=ta,
+           transB=tb, alpha=0.5, beta=2.0)
 
 
-GROWERS = [grow for name, grow in sorted(globals().items()) if name.startswith("grow_")]
+GROWERS = [grow for names in (globals(), vars(random_growers)) for name, grow in
+           sorted(names.items()) if name.startswith("grow_")]
 OFTEN = [grow_conv, grow_conv, grow_binary, grow_matmul, grow_unary, grow_transpose]
 
 
@@ -489,9 +493,8 @@ def random_model(seed):
             break
         try:
             g.pick(GROWERS + OFTEN)(g)
-        except (AttributeError, TypeError) as error:
-            if "NoneType" not in str(error):  # no value was there for it
-                raise
+        except Unfit:
+            pass
     return g.model() if g.nodes else None
 
 
@@ -523,6 +526,15 @@ def difference(want, got):
     return f"{wrong.size} of {want.size} differ: [{at}] is {got.flat[at]}, expected {want.flat[at]}"
 
 
+CPUS = [None, None, "avx2", "baseline", "scalar"]
+
+
+def ways_of(seed):
+    """How pleat.Model compiles the graph of this seed."""
+    return {"quick": seed % 4 != 0, "threads": 2 if seed % 8 == 0 else 1,
+            "cpu": CPUS[seed % len(CPUS)]}
+
+
 def run_seed(seed):
     """[outcome, reason]: passed, refused by one of the two, or wrong."""
     import onnxruntime
@@ -542,7 +554,7 @@ def run_seed(seed):
     except Exception as error:
         return ["refused by ONNX Runtime", str(error)[:300]]
     try:
-        got = pleat.Model(model, threads=1 + seed % 2).run(feeds)
+        got = pleat.Model(model, **ways_of(seed)).run(feeds)
     except pleat.PleatFault as error:
         return ["wrong", str(error)]
     except pleat.PleatError as error:
