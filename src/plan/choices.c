@@ -262,16 +262,10 @@ static double elementwise_cost(const Planner *p, const Stage *stage, const Stage
   return choice->fused < 0 ? cycles + CALL_CYCLES : cycles;
 }
 
-static bool can_join(const Stage *stage, const StageTensor *tensor) {
-  return tensor->producer && !stage_is_ordered(tensor->producer) && !tensor->is_output &&
-         tensor->users.count == 1 && stage_reads_in_place(stage, tensor) &&
-         dtype_equal(tensor->buffer->type, stage->output->buffer->type);
-}
-
 // The kernel of both is costed by the layout that the producer writes: it has to be the output's.
 static bool can_join_as(const Planner *p, const Stage *stage, const StageTensor *tensor,
                         int output) {
-  if (!can_join(stage, tensor)) return false;
+  if (!planner_can_join(p, stage, tensor)) return false;
   const Candidate *items = p->candidates[tensor->index].items;
   int like = p->row_major ? 0 : candidate_as(p, tensor, stage->output, output);
   return candidate_like(&items[like], &p->candidates[stage->output->index].items[output]);
@@ -318,6 +312,7 @@ static bool elementwise_choices(Planner *p, const Stage *stage) {
 
 bool planner_find_choices(Planner *p, int index) {
   const Stage *stage = p->stages->stages.items[index];
+  planner_measure_body(p, stage);
   if (stage->member_count) return group_choices(p, stage);
   return stage_is_reduction(stage) ? reduction_choices(p, stage) : elementwise_choices(p, stage);
 }

@@ -45,6 +45,12 @@ typedef struct StageWish {
   const Layout *layout; // NULL: row-major
 } StageWish;
 
+// The body of the loops that a stage runs in when it joins all that it may.
+typedef struct LoopBody {
+  double operations; // a point
+  int copies;        // of it in the code
+} LoopBody;
+
 struct Planner {
   Context *context;
   StageGraph *stages;
@@ -52,6 +58,7 @@ struct Planner {
   const PlanWishes *wanted; // NULL: nothing
   Candidates *candidates;   // by tensor->index
   StageChoices *choices;    // by stage->index
+  LoopBody *bodies;         // by stage->index
   bool row_major;           // stages take nothing else
   int *given;               // by tensor->index: the candidate in which the caller has it
   Array(StageWish) wishes;
@@ -78,6 +85,14 @@ const StageWish *planner_wish(const Planner *planner, const Stage *stage, int re
 bool planner_refuses(const Planner *planner, const Stage *stage, const char *why); // returns false
 int planner_candidate_number(const Planner *planner, const StageTensor *tensor,
                              const Layout *layout);
+
+// bodies.c: before the stage's choices, those before it being done.
+void planner_measure_body(Planner *planner, const Stage *stage);
+// The stage may run in the loops that compute `tensor`, which it reads.
+bool planner_can_join(const Planner *planner, const Stage *stage, const StageTensor *tensor);
+// The operations a point that both would have; how many fit.
+double planner_joined_operations(const Planner *planner, const Stage *stage,
+                                 const StageTensor *tensor, double *most);
 
 // choices.c: false with diagnostics when wishes leave none.
 bool planner_find_choices(Planner *planner, int stage);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Why a tensor lies in memory: what keeps the stage that reads it out of the kernel that writes it.
 // The answers follow the conditions under which stages are put together (graph/inline_stages.c,
-// graph/group_stages.c, choices.c), the general ones first.
+// graph/group_stages.c, bodies.c, choices.c), the general ones first.
 #include "plan/internal.h"
 
 const char *planner_stage_name(const Stage *stage) {
@@ -89,5 +89,11 @@ PlanApart plan_apart(const Plan *plan, const StageTensor *tensor) {
     return (PlanApart){"its reader has another element type",
                        str_format(plan->context, "%s makes %s of it", planner_stage_name(reader),
                                   dtype_name(plan->context, reader->output->buffer->type))};
+  double most, operations = planner_joined_operations(plan->planner, reader, tensor, &most);
+  if (operations > most)
+    return (PlanApart){"the loop would not fit the instruction cache",
+                       str_format(plan->context,
+                                  "a loop with %s would have %.0f operations, %.0f fit",
+                                  planner_stage_name(reader), operations, most)};
   return by_choice(plan, reader, tensor);
 }

@@ -26,8 +26,8 @@ static void add_rewrite(Grouping *g, StageTensor *tensor, int from, int to, cons
   Buffer *like = tensor->buffer;
   Buffer *input = te_input(te, like->name, like->type, like->shape, like->rank);
   TeAxes axes = te_axes(te, like->shape, like->rank);
-  Buffer *output = te_compute(te, "rewritten", like->type,
-                              like->shape, &axes, te_at(te, input, axes.at));
+  Buffer *output =
+      te_compute(te, "rewritten", like->type, like->shape, &axes, te_at(te, input, axes.at));
   array_push(&context->arena, &te->outputs, output);
   PlanKernel *kernel = arena_new(&context->arena, PlanKernel);
   kernel->is_rewrite = true;

@@ -47,6 +47,7 @@ static Planner *prepare(StageGraph *stages, const PlanOptions *options, const Pl
   if (!row_major) planner_find_candidates(p, proposals);
   p->row_major = row_major;
   p->choices = arena_array(&context->arena, StageChoices, stages->stages.count);
+  p->bodies = arena_array(&context->arena, LoopBody, stages->stages.count);
   bool ok = true;
   for (int i = 0; i < stages->stages.count; i++) ok &= planner_find_choices(p, i);
   return ok ? p : NULL;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small models that broke other tools: `pleat run` gives what ONNX Runtime gives, at every level of
 the processor, and the same bytes each time."""
+import json
 import os
 import pathlib
 import subprocess
@@ -316,6 +317,27 @@ def test_every_pass_keeps_the_meaning(name, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
+def test_long_chains_are_cut(tmp_path):
+    """Where the loop's body would not fit the instruction cache, and the plan says so."""
+    b, y = Builder(x=[7, 13]), "x"
+    for op in ["Tanh", "Neg", "Sigmoid", "Softplus", "Abs"] * 100:
+        y = b(op, y)
+    check(b.model(y), tmp_path)
+    path = tmp_path / "case.onnx"
+    joins = subprocess.check_output([PLEAT, "plan", str(path), "--joins"], text=True)
+    assert "operations, 1024 fit" in joins
+    plan = json.loads(subprocess.check_output([PLEAT, "plan", str(path), "--json"], text=True))
+    assert 3 <= plan["kernels"] <= 20
+
+
+@pytest.mark.parametrize("op", ["Concat", "Sum", "Max"])
+def test_operators_of_many_inputs(op, tmp_path):
+    """Are several stages of at most 64; the last piece is smaller."""
+    b = Builder(x=[3, 7])
+    pieces = [b("MatMul", "x", b.weight(7, 5)) for _ in range(150)]
+    check(b.model(b(op, *pieces, **({"axis": 1} if op == "Concat" else {}))), tmp_path)
+
+
 def test_one_rewrite_serves_all_users(tmp_path):
     """A tensor that three users want in one other layout is rewritten once at most."""
     b = Builder(x=[1, 32, 8, 8])
@@ -324,7 +346,6 @@ def test_one_rewrite_serves_all_users(tmp_path):
     onnx.save(model, tmp_path / "case.onnx")
     done = subprocess.run([PLEAT, "plan", str(tmp_path / "case.onnx"), "--json"],
                           capture_output=True, text=True, check=True)
-    import json
     plan = json.loads(done.stdout)
     tensors = [r["tensor"] for r in plan["rewrites"] if r["when"] == "run"]
     assert len(tensors) == len(set(tensors))

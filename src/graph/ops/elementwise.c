@@ -41,17 +41,24 @@ static bool define_elementwise(OpCall *call) {
   return true;
 }
 
-// Max and Min of any number of tensors.
+// Max, Min and Sum of any number of tensors; of very many, some after the others.
 static bool define_variadic(OpCall *call, ExprOp op) {
+  enum { MOST_TERMS = 64 };
+  DType type = call->inputs[0]->type;
   Expr *shape[TE_MAX_RANK];
   int rank;
   if (!op_broadcast_shape(call, call->inputs, call->input_count, shape, &rank)) return false;
   TeAxes axes = te_axes(call->te, shape, rank);
   Expr *value = op_broadcast_at(call, call->inputs[0], &axes);
-  for (int i = 1; i < call->input_count; i++)
+  for (int i = 1; i < call->input_count; i++) {
+    if (i % MOST_TERMS == 0) {
+      Buffer *some = te_compute(call->te, call->node->name, type, shape, &axes, value);
+      axes = te_axes(call->te, shape, rank);
+      value = te_at(call->te, some, axes.at);
+    }
     value = expr_binary(call->context, op, value, op_broadcast_at(call, call->inputs[i], &axes));
-  op_output(call,
-            te_compute(call->te, call->node->name, call->inputs[0]->type, shape, &axes, value));
+  }
+  op_output(call, te_compute(call->te, call->node->name, type, shape, &axes, value));
   return true;
 }
 

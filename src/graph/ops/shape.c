@@ -192,10 +192,8 @@ static bool define_permute_dims(OpCall *call) {
   return true;
 }
 
-static bool concat_shape(OpCall *call, int axis, Expr **shape, Expr **ends) {
+static bool check_pieces(OpCall *call, int axis) {
   Buffer *first = call->inputs[0];
-  Expr *end = expr_index(call->context, 0);
-  for (int i = 0; i < first->rank; i++) shape[i] = first->shape[i];
   for (int i = 0; i < call->input_count; i++) {
     Buffer *x = call->inputs[i];
     if (!x) return op_error(call, "input %d is missing", i);
@@ -205,30 +203,44 @@ static bool concat_shape(OpCall *call, int axis, Expr **shape, Expr **ends) {
       if (d != axis && x->shape[d] != first->shape[d])
         return op_error(call, "'%s' differs from '%s' on axis %d; only axis %d may", x->name,
                         first->name, d, axis);
-    ends[i] = end = expr_add(call->context, end, x->shape[axis]);
   }
-  shape[axis] = end;
   return true;
 }
 
-static bool define_concat(OpCall *call) {
+static Buffer *concat_pieces(OpCall *call, Buffer *const *pieces, int count, int axis) {
   Context *context = call->context;
-  Buffer *first = call->inputs[0];
   Expr *shape[TE_MAX_RANK], *indices[TE_MAX_RANK], *value = NULL;
-  int axis, n = call->input_count;
-  if (!op_axis(call, node_int(call->node, "axis", 0), first->rank, &axis)) return false;
-  Expr **ends = arena_array(&context->arena, Expr *, n);
-  if (!concat_shape(call, axis, shape, ends)) return false;
-  TeAxes axes = te_axes(call->te, shape, first->rank);
-  for (int i = n - 1; i >= 0; i--) {
+  Expr **ends = arena_array(&context->arena, Expr *, count), *end = expr_index(context, 0);
+  for (int i = 0; i < pieces[0]->rank; i++) shape[i] = pieces[0]->shape[i];
+  for (int i = 0; i < count; i++) ends[i] = end = expr_add(context, end, pieces[i]->shape[axis]);
+  shape[axis] = end;
+  TeAxes axes = te_axes(call->te, shape, pieces[0]->rank);
+  for (int i = count - 1; i >= 0; i--) {
     memcpy(indices, axes.at, sizeof indices);
     if (i) indices[axis] = expr_sub(context, axes.at[axis], ends[i - 1]);
-    Expr *element = te_at(call->te, call->inputs[i], indices);
+    Expr *element = te_at(call->te, pieces[i], indices);
     value =
         value ? expr_if_then_else(context, expr_lt(context, axes.at[axis], ends[i]), element, value)
               : element;
   }
-  op_output(call, te_compute(call->te, call->node->name, first->type, shape, &axes, value));
+  return te_compute(call->te, call->node->name, pieces[0]->type, shape, &axes, value);
+}
+
+// Each piece is a loop of its own. Very many are put together in two steps or more, of which those
+// of equal shapes are one kernel.
+static bool define_concat(OpCall *call) {
+  enum { MOST_PIECES = 64 };
+  int axis, count = call->input_count;
+  if (!op_axis(call, node_int(call->node, "axis", 0), call->inputs[0]->rank, &axis)) return false;
+  if (!check_pieces(call, axis)) return false;
+  Buffer **pieces = arena_copy(&call->context->arena, call->inputs, sizeof *pieces * (size_t)count);
+  while (count > MOST_PIECES) {
+    int groups = 0;
+    for (int i = 0; i < count; i += MOST_PIECES)
+      pieces[groups++] = concat_pieces(call, pieces + i, MIN_OF(MOST_PIECES, count - i), axis);
+    count = groups;
+  }
+  op_output(call, concat_pieces(call, pieces, count, axis));
   return true;
 }
 

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which stages may run in one loop, and how much that loop may hold. A body that the instruction
+// cache does not hold is fetched again for every iteration, which costs more than the memory that
+// joining spares; and compilers take more than twice as long for twice the body. Its size is that
+// of the longest line of stages that may be joined, whether they will be or not: stages are cut off
+// at the same places under all plans.
+#include "plan/internal.h"
+
+enum {
+  CODE_BYTES = 32 << 10, // an instruction cache
+  OPERATION_BYTES = 16,  // of a vector instruction, and what addresses its operands
+  FUNCTION_OPERATIONS = 10,
+  LOOP_COPIES = 2, // whole vectors, and what is left
+};
+
+static bool add_operation(Visitor *visitor, Expr *e) {
+  double *operations = visitor->env;
+  if (e->count || e->op == EXPR_LOAD)
+    *operations += op_table[e->op].class == OP_MATH ? FUNCTION_OPERATIONS : 1;
+  return e->op != EXPR_LOAD; // addresses are not counted
+}
+
+static double own_operations(const Stage *stage) {
+  double operations = 0;
+  Visitor visitor = {.env = &operations, .enter_expr = add_operation};
+  for (int i = 0; i < stage->member_count; i++) visit_expr(&visitor, stage->members[i]->te->value);
+  if (!stage->member_count) visit_expr(&visitor, stage->te->value);
+  return operations;
+}
+
+// A tile's results stay in registers, and what follows is written out for each of these.
+static int own_copies(const Planner *p, const Stage *stage) {
+  bool tile = !stage->member_count && stage_is_reduction(stage);
+  return tile ? p->machine->vector_registers : LOOP_COPIES;
+}
+
+double planner_joined_operations(const Planner *p, const Stage *stage, const StageTensor *tensor,
+                                 double *most) {
+  const LoopBody *body = &p->bodies[tensor->producer->index];
+  *most = (double)(CODE_BYTES / OPERATION_BYTES / body->copies);
+  return body->operations + own_operations(stage);
+}
+
+bool planner_can_join(const Planner *p, const Stage *stage, const StageTensor *tensor) {
+  double most;
+  return tensor->producer && !stage_is_ordered(tensor->producer) && !tensor->is_output &&
+         tensor->users.count == 1 && stage_reads_in_place(stage, tensor) &&
+         dtype_equal(tensor->buffer->type, stage->output->buffer->type) &&
+         planner_joined_operations(p, stage, tensor, &most) <= most;
+}
+
+void planner_measure_body(Planner *p, const Stage *stage) {
+  LoopBody *body = &p->bodies[stage->index];
+  *body = (LoopBody){own_operations(stage), own_copies(p, stage)};
+  if (stage->member_count || stage_is_reduction(stage)) return;
+  for (int i = 0; i < stage->reads.count; i++) {
+    const StageTensor *tensor = stage->reads.items[i];
+    if (!planner_can_join(p, stage, tensor)) continue;
+    double most, operations = planner_joined_operations(p, stage, tensor, &most);
+    int copies = p->bodies[tensor->producer->index].copies;
+    if (operations * copies > body->operations * body->copies)
+      *body = (LoopBody){operations, copies};
+  }
+}
