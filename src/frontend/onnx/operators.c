@@ -38,7 +38,7 @@ static void import_pow(Import *import) {
 static bool scalar_bound(Import *import, int i, double *bound, bool *present) {
   Value *value = import_input(import, i);
   *present = value != NULL;
-  if (!value || !value->data || const_count(value->data) != 1) return !value;
+  if (!value || !value->data || value->rank > 1 || const_count(value->data) != 1) return !value;
   *bound = const_number(value->data, 0);
   return dtype_equal(value->type, import_input(import, 0)->type);
 }

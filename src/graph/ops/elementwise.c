@@ -83,12 +83,17 @@ static Expr *clip_bound(OpCall *call, int input, const char *key) {
   return isnan(value) ? NULL : expr_const(call->context, type, value);
 }
 
+static bool is_scalar(const Buffer *buffer) {
+  return !buffer->rank || (buffer->rank == 1 && expr_is_int(buffer->shape[0], 1));
+}
+
 static bool define_clip(OpCall *call) {
   Context *context = call->context;
   Buffer *x = call->inputs[0];
   for (int i = 1; i < call->input_count; i++)
-    if (call->inputs[i] && call->inputs[i]->rank > 1)
-      return op_error(call, "a bound must be a scalar, got rank %d", call->inputs[i]->rank);
+    if (call->inputs[i] && !is_scalar(call->inputs[i]))
+      return op_error(call, "the bound '%s' must be a scalar, or a list of one element",
+                      call->inputs[i]->name);
   TeAxes axes = te_axes(call->te, x->shape, x->rank);
   Expr *value = te_at(call->te, x, axes.at);
   Expr *low = clip_bound(call, 1, "min"), *high = clip_bound(call, 2, "max");
