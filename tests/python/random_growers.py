@@ -471,6 +471,9 @@ def grow_resize(g):
     if mode == "nearest":  # what lies exactly between is rounded as the text says
         coordinates = "asymmetric"
     shape = [int(np.floor(e * s)) for e, s in zip(x.shape, scales)]
+    whole = all(e * s == size for e, s, size in zip(x.shape, scales, shape))
+    if coordinates in ("align_corners", "pytorch_half_pixel") and not whole:
+        coordinates = "half_pixel"  # ONNX Runtime takes the size of the result, not what it was cut from
     if min(shape) < 1 or (coordinates == "align_corners" and min(shape[2:]) < 2):
         return
     attributes = {"nearest_mode": g.pick(["floor", "ceil", "round_prefer_floor"])}

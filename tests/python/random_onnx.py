@@ -107,7 +107,9 @@ class Graph:
         results = [self.values[-1]]
         if len(self.values) > 3 and self.one_in(2):
             results.append(self.pick(self.values[len(self.inputs):-1]))
-        used = {name for node in self.nodes for name in node.input}
+        bodies = [a.g for node in self.nodes for a in node.attribute if a.HasField("g")]
+        used = {name for nodes in (self.nodes, *(body.node for body in bodies)) for node in nodes
+                for name in node.input}
 
         def info(v):
             return helper.make_tensor_value_info(
@@ -547,6 +549,8 @@ def run_seed(seed):
     feeds = feeds_of(model, seed)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.log_severity_level = 1, 4
+    # its rewriting of pairs of QuantizeLinear and DequantizeLinear rounds otherwise
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     try:
         session = onnxruntime.InferenceSession(model.SerializeToString(), options,
                                                providers=["CPUExecutionProvider"])
