@@ -221,81 +221,16 @@ bool layout_view_ask(LayoutView *view, const char *op, const LayoutOperand *a,
   return good;
 }
 
-// "1x2x7x7x16"; with commas where an extent is an expression.
-static char *extents_text(const json_t *extents) {
-  bool plain = true;
-  size_t size = 1;
-  for (size_t i = 0; i < json_array_size(extents); i++) {
-    const char *text = json_string_value(json_array_get(extents, i));
-    plain &= !text || strcspn(text, " +-*/%()") == strlen(text);
-    size += (text ? strlen(text) : 20) + 2;
-  }
-  char *out = calloc(size, 1), *at = out;
-  for (size_t i = 0; out && i < json_array_size(extents); i++) {
-    const json_t *item = json_array_get(extents, i);
-    at += sprintf(at, "%s", !i ? "" : plain ? "x" : ", ");
-    at += json_is_string(item) ? sprintf(at, "%s", json_string_value(item))
-                               : sprintf(at, "%" JSON_INTEGER_FORMAT, json_integer_value(item));
-  }
-  return out;
-}
-
-static void print_value(Cli *cli, const char *name, const json_t *value) {
-  bool extents = (!strcmp(name, "shape") || !strcmp(name, "physical")) && json_array_size(value);
-  char *text = extents                 ? extents_text(value)
-               : json_is_string(value) ? NULL
-                                       : json_dumps(value, JSON_ENCODE_ANY);
-  printf("%s%-11s%s%s\n", paint(cli, COLOUR_DIM), name, paint(cli, COLOUR_NONE),
-         json_is_null(value) ? "none"
-         : text              ? text
-                             : json_string_value(value));
-  free(text);
-}
-
-// Lists of objects take a line for each.
-static void print_plain(const json_t *value) {
-  for (size_t i = 0; json_is_object(json_array_get(value, 0)) && i < json_array_size(value); i++)
-    print_plain(json_array_get(value, i));
-  if (json_is_object(json_array_get(value, 0))) return;
-  char *text = json_dumps(value, JSON_ENCODE_ANY);
-  if (text) puts(text);
-  free(text);
-}
-
-// A no with one index, which says what it is of.
-static const char *verdict_text(LayoutView *view, const char *op, const LayoutAnswer *answer) {
-  Context *context = view->cli->context;
-  bool differs = !strcmp(op, "equal") || !strcmp(op, "identity");
-  bool place = !strcmp(op, "onto") || !strcmp(op, "bijective");
-  const char *text = layout_answer_text(context, answer);
-  bool alone = answer->verdict == LAYOUT_NO && answer->witness && !answer->witness2;
-  if (!alone || answer->reason || (!differs && !place) || strncmp(text, "no: ", 4)) return text;
-  return arena_printf(&context->arena,
-                      differs ? "no: the places of %s differ" : "no: nothing lies at %s", text + 4);
-}
-
-static void print_reply(LayoutView *view, const char *op, const LayoutReply *reply) {
-  Cli *cli = view->cli;
-  const char *word = json_string_value(reply->answer);
-  bool verdict = word && (!strcmp(word, "yes") || !strcmp(word, "no") || !strcmp(word, "unknown"));
-  const char *key;
-  json_t *value;
-  if (verdict)
-    puts(verdict_text(view, op, &reply->proof));
-  else if (word)
-    puts(word);
-  else if (json_is_null(reply->answer))
-    puts("padding");
-  else
-    print_plain(reply->answer);
-  if (reply->more) json_object_foreach(reply->more, key, value) print_value(cli, key, value);
-}
-
 static int ask(LayoutView *view, const char *op, const char *other, const char *option) {
   LayoutOperand second = {0};
   LayoutReply reply = {0};
   bool compose = strcmp(op, "compose") == 0, to = strcmp(op, "divide") == 0;
-  if (other && !read_other(view, other, option, compose, &second)) return STATUS_BAD;
+  if (other && !read_other(view, other, option, compose, &second)) {
+    if (compose)
+      diag_note(view->cli->context, (SourcePos){0}, "its tensor is the places of the layout, %s",
+                index_map_text(view->cli->context, view->operand.layout->map));
+    return STATUS_BAD;
+  }
   // --to asks for OTHER divided by this one, --compose for OTHER after it.
   const LayoutOperand *a = compose || to ? &second : &view->operand;
   const LayoutOperand *b = compose || to ? &view->operand : &second;
@@ -307,7 +242,7 @@ static int ask(LayoutView *view, const char *op, const char *other, const char *
     layout_reply_set(&reply, object);
     json_print(view->cli, object);
   } else {
-    print_reply(view, op, &reply);
+    layout_print_reply(view, op, &reply);
   }
   layout_reply_free(&reply);
   return no ? STATUS_BAD : STATUS_DONE;
@@ -321,28 +256,102 @@ static bool uses(const LayoutExpr *e, Str symbol) {
   return found;
 }
 
-// What --where says is of names that are there.
-static bool names_are_used(LayoutView *view) {
-  const Layout *layout = view->operand.layout;
-  for (int i = 0; i < layout->facts.count; i++) {
-    Str symbol = layout->facts.items[i].symbol;
-    bool found = false;
-    for (int k = 0; k < layout->rank && !found; k++) found = uses(layout->shape[k], symbol);
-    for (int k = 0; k < layout->physical_rank && !found; k++)
-      found = uses(layout->physical[k], symbol) || uses(layout->map->outputs[k], symbol);
-    if (!found)
-      return diag_error(view->cli->context, (SourcePos){0}, "--where: no extent has the name `%s`",
-                        symbol);
-  }
-  return true;
+static bool has_symbol(const Layout *layout, Str symbol) {
+  bool found = false;
+  for (int k = 0; k < layout->rank && !found; k++) found = uses(layout->shape[k], symbol);
+  for (int k = 0; k < layout->physical_rank && !found; k++)
+    found = uses(layout->physical[k], symbol) || uses(layout->map->outputs[k], symbol);
+  return found;
 }
 
-static bool reads_are_used(LayoutView *view) {
-  const LayoutCommand *command = view->command;
-  bool shown = command->show && !strcmp(command->show, "banks");
-  if (!command->reads.count || command->swizzle || shown) return true;
-  return diag_error(view->cli->context, (SourcePos){0},
-                    "--read is what --show banks and --swizzle are about; add one of them");
+// A symbol that --where defines: it is there if the layout has it where nothing is said of it.
+static bool is_defined_for(LayoutView *view, Str symbol) {
+  Context *context = view->cli->context;
+  int diags = context->diags.count, errors = context->error_count;
+  LayoutView without = *view;
+  LayoutCommand command = *view->command;
+  size_t size = strlen(symbol);
+  command.where.items = arena_array(&context->arena, const char *, command.where.count);
+  command.where.count = 0;
+  for (int i = 0; i < view->command->where.count; i++) {
+    const char *item = view->command->where.items[i], *start = item + strspn(item, " ");
+    const char *end = start + size;
+    bool defines = !strncmp(start, symbol, size) && !strncmp(end + strspn(end, " "), "==", 2);
+    if (!defines) command.where.items[command.where.count++] = item;
+  }
+  without.command = &command;
+  bool found = !read_main(&without) || has_symbol(without.operand.layout, symbol);
+  context->diags.count = diags;
+  context->error_count = errors;
+  return found;
+}
+
+// What --where says is of names that are there.
+static bool names_are_used(LayoutView *view) {
+  const LayoutConditions *said = &view->operand.conditions;
+  Str unused = NULL;
+  for (int i = 0; i < said->facts.count && !unused; i++)
+    if (!has_symbol(view->operand.layout, said->facts.items[i].symbol))
+      unused = said->facts.items[i].symbol;
+  for (int i = 0; i < said->definition_count && !unused; i++) {
+    const LayoutDefinition *d = &said->definitions[i];
+    bool itself = d->value->op == LAYOUT_SYMBOL && d->value->symbol == d->symbol;
+    if (!itself && !is_defined_for(view, d->symbol)) unused = d->symbol;
+  }
+  return !unused || diag_error(view->cli->context, (SourcePos){0},
+                               "--where: no extent has the name `%s`", unused);
+}
+
+static bool is_word_of(const char *word, const char *words) {
+  size_t size = strlen(word);
+  for (const char *at = words; (at = strstr(at, word)); at += size)
+    if ((at == words || at[-1] == ' ') && (at[size] == ' ' || !at[size])) return true;
+  return false;
+}
+
+// Options that the question has no use for, and questions beside the first.
+static bool options_are_used(LayoutView *view, const char *op) {
+  const LayoutCommand *c = view->command;
+  const char *asked = op ? op : c->show ? c->show : "summary", *more = NULL;
+  const struct {
+    bool given;
+    const char *option, *users, *are;
+  } rows[] = {
+      {c->reads.count > 0, "--read", "banks swizzle", "--show banks and --swizzle"},
+      {c->vector > 0, "--vector", "banks swizzle", "--show banks and --swizzle"},
+      {c->banks, "--banks", "banks swizzle svg picture logical memory offsets",
+       "--show banks, pictures and --swizzle"},
+      {c->line > 0, "--line", "lines svg picture logical memory offsets",
+       "--show lines and pictures"},
+      {c->box, "--box", "lines", "--show lines"},
+      {c->axis, "--axis", "svg picture logical memory offsets", "pictures"},
+      {c->all, "--all", "table svg picture logical memory offsets", "--show table and pictures"},
+      {c->name, "--name", "c", "--show c"},
+      {c->type, "--type", "c", "--show c"},
+      {c->other_shape, "--other-shape", "equal divide copy refine product",
+       "questions about OTHER"},
+  };
+  const struct {
+    bool given;
+    const char *option;
+  } questions[] = {
+      {c->equal, "--equal"},     {c->to, "--to"},           {c->compose, "--compose"},
+      {c->copy, "--copy"},       {c->refine, "--refine"},   {c->product, "--product"},
+      {c->inverse, "--inverse"}, {c->at, "--at"},           {c->at_offset, "--at-offset"},
+      {c->slice, "--slice"},     {c->reshape, "--reshape"}, {c->swizzle, "--swizzle"},
+      {c->is, "--is"},           {c->show, "--show"},
+  };
+  for (int i = 0; i < COUNT_OF(rows); i++)
+    if (rows[i].given && !is_word_of(asked, rows[i].users))
+      return diag_error(view->cli->context, (SourcePos){0}, "%s is not used here: it is for %s",
+                        rows[i].option, rows[i].are);
+  for (int i = 0; i < COUNT_OF(questions); i++) {
+    if (questions[i].given && more)
+      return diag_error(view->cli->context, (SourcePos){0}, "%s and %s: one question at a time",
+                        more, questions[i].option);
+    if (questions[i].given) more = questions[i].option;
+  }
+  return true;
 }
 
 // ---- The command ------------------------------------------------------------------------------
@@ -364,9 +373,9 @@ static int run(Cli *cli, void *given) {
                "--swizzle needs what is read at once: --read 'i=0:32' --read 'j=0:32'");
     return STATUS_MISUSE;
   }
-  if (!layout_show_known(&view) || !reads_are_used(&view)) return STATUS_MISUSE;
-  if (!read_main(&view) || !names_are_used(&view)) return STATUS_BAD;
   const char *other, *option, *op = question_of(command, &other, &option);
+  if (!layout_show_known(&view) || !options_are_used(&view, op)) return STATUS_MISUSE;
+  if (!read_main(&view) || !names_are_used(&view)) return STATUS_BAD;
   return op ? ask(&view, op, other, option) : layout_show(&view);
 }
 

@@ -207,6 +207,13 @@ static void put_claims(LayoutView *view, Text *out) {
   text_puts(out, "\n");
 }
 
+static const char *padding_text(Context *context, LayoutPadding padding) {
+  return padding.kind == LAYOUT_PADDING_CONSTANT
+             ? arena_printf(&context->arena, "%.17g", padding.value)
+         : padding.kind == LAYOUT_PADDING_ANY ? "any value"
+                                              : "nobody knows what";
+}
+
 static int show_summary(LayoutView *view, Text *out) {
   Context *context = context_of(view);
   const Layout *layout = view->operand.layout;
@@ -224,6 +231,9 @@ static int show_summary(LayoutView *view, Text *out) {
   put_claims(view, out);
   show_strides(view, out);
   put_padding_where(view, out);
+  if (layout->padding.kind != LAYOUT_PADDING_UNKNOWN)
+    text_printf(out, "%sit holds%s      %s\n", paint(view->cli, COLOUR_DIM),
+                paint(view->cli, COLOUR_NONE), padding_text(context, layout->padding));
   return STATUS_DONE;
 }
 
@@ -260,6 +270,10 @@ static json_t *summary_json(LayoutView *view) {
     json_object_set_new(object, "places", json_integer(places));
   if (layout->is_static && layout_padding_count(context, layout, &padding).verdict == LAYOUT_YES)
     json_object_set_new(object, "padding", json_integer(padding));
+  if (layout->padding.kind == LAYOUT_PADDING_CONSTANT)
+    json_object_set_new(object, "pad_value", json_real(layout->padding.value));
+  if (layout->padding.kind == LAYOUT_PADDING_ANY)
+    json_object_set_new(object, "pad_value", json_string("any"));
   json_t *vectors = json_array();
   for (int i = 0; i < layout->rank; i++)
     json_array_append_new(vectors, json_integer(layout_vector_width(context, layout, i)));
@@ -383,30 +397,70 @@ static int show_svg(LayoutView *view, Text *out) {
 
 // ---- Lines, banks, loops, code ----------------------------------------------------------------
 
-// A question's answer, its further fields as lines.
-static int asked(LayoutView *view, const char *op, const char *what, Text *out) {
-  LayoutReply reply;
-  const char *key;
-  json_t *value;
-  if (!layout_view_ask(view, op, &view->operand, NULL, &reply)) return STATUS_BAD;
-  char *text = json_dumps(reply.answer, JSON_ENCODE_ANY);
-  text_printf(out, "%s %s\n", text, what);
-  free(text);
-  if (reply.more) json_object_foreach(reply.more, key, value) {
-      text = json_dumps(value, JSON_ENCODE_ANY);
-      text_printf(out, "%s%-10s%s%s\n", paint(view->cli, COLOUR_DIM), key,
-                  paint(view->cli, COLOUR_NONE), text ? text : "");
-      free(text);
-    }
-  if (reply.proof.reason) text_printf(out, "%s\n", reply.proof.reason);
-  layout_reply_free(&reply);
-  return STATUS_DONE;
+static int64_t more_of(const LayoutReply *reply, const char *key) {
+  return json_integer_value(json_object_get(reply->more, key));
+}
+
+static const char *counted(Context *context, int64_t count, const char *noun) {
+  return arena_printf(&context->arena, "%" PRId64 " %s%s", count, noun, count == 1 ? "" : "s");
+}
+
+// "0-2, 7, ... (9 runs)" of [[first, count], …]
+static void put_runs(Text *out, const json_t *runs, int64_t count) {
+  const json_t *run;
+  size_t i;
+  json_array_foreach(runs, i, run) {
+    int64_t first = json_integer_value(json_array_get(run, 0));
+    int64_t last = first + json_integer_value(json_array_get(run, 1)) - 1;
+    text_printf(out, "%s%" PRId64, i ? ", " : "", first);
+    if (last > first) text_printf(out, "-%" PRId64, last);
+  }
+  if ((size_t)count > json_array_size(runs)) text_printf(out, ", ... (%" PRId64 " runs)", count);
 }
 
 static int show_lines(LayoutView *view, Text *out) {
   int64_t line = view->command->line ? view->command->line : 64;
-  return asked(view, "lines",
-               arena_printf(&context_of(view)->arena, "lines of %" PRId64 " bytes", line), out);
+  LayoutReply reply;
+  Context *context = context_of(view);
+  if (!layout_view_ask(view, "lines", &view->operand, NULL, &reply)) return STATUS_BAD;
+  if (json_is_integer(reply.answer)) {
+    text_printf(out, "%s of %s", counted(context, json_integer_value(reply.answer), "line"),
+                counted(context, line, "byte"));
+    text_printf(out, " in %s: ", counted(context, more_of(&reply, "run_count"), "run"));
+    put_runs(out, json_object_get(reply.more, "runs"), more_of(&reply, "run_count"));
+    text_puts(out, "\n");
+  } else {
+    text_printf(out, "%s\n", layout_answer_text(context, &reply.proof));
+  }
+  layout_reply_free(&reply);
+  return STATUS_DONE;
+}
+
+// The conflicts of one access.
+static int put_conflicts(LayoutView *view, Text *out) {
+  LayoutReply reply;
+  Context *context = context_of(view);
+  if (!layout_view_ask(view, "conflicts", &view->operand, NULL, &reply)) return STATUS_BAD;
+  int64_t degree = json_integer_value(reply.answer);
+  if (!json_is_integer(reply.answer))
+    text_printf(out, "%s\n", layout_answer_text(context, &reply.proof));
+  else if (degree > 1)
+    text_printf(out, "bank %" PRId64 " is asked for %s at once, ", more_of(&reply, "bank"),
+                counted(context, degree, "word"));
+  else
+    text_puts(out, "no conflict, ");
+  if (json_is_integer(reply.answer)) {
+    text_printf(out, "%s in ", counted(context, more_of(&reply, "words"), "word"));
+    text_printf(out, "%s of ", counted(context, more_of(&reply, "waves"), "wave"));
+    text_printf(out, "%s at a time\n", counted(context, more_of(&reply, "phase"), "lane"));
+  }
+  const LayoutAnswer *no = &reply.proof;
+  if (degree > 1 && no->witness && no->witness2)
+    text_printf(out, "two words of one bank: lanes [%s] and [%s]\n",
+                index_text(&context->arena, no->witness, no->witness_rank),
+                index_text(&context->arena, no->witness2, no->witness_rank));
+  layout_reply_free(&reply);
+  return STATUS_DONE;
 }
 
 static int show_banks(LayoutView *view, Text *out) {
@@ -420,8 +474,8 @@ static int show_banks(LayoutView *view, Text *out) {
   }
   for (int i = 0; i < view->command->reads.count; i++) {
     one.reads = (StringList){.items = &view->command->reads.items[i], .count = 1};
-    text_printf(out, "%s%s: ", i ? "\n" : "", one.reads.items[0]);
-    int status = asked(&with, "conflicts", "words of the busiest bank (1: no conflict)", out);
+    text_printf(out, "%s: ", one.reads.items[0]);
+    int status = put_conflicts(&with, out);
     if (status != STATUS_DONE) return status;
   }
   return STATUS_DONE;

@@ -41,5 +41,7 @@ int layout_show(LayoutView *view);
 // A question with the command's own fields. False with diagnostics.
 bool layout_view_ask(LayoutView *view, const char *op, const LayoutOperand *a,
                      const LayoutOperand *b, LayoutReply *reply);
+// Prints an answer for people.
+void layout_print_reply(LayoutView *view, const char *op, const LayoutReply *reply);
 
 #endif

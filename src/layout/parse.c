@@ -57,8 +57,8 @@ static Str star_axis_name(LayoutReader *r, int i) {
 static bool insert_star_axes(LayoutReader *r, const char *from) {
   int others = r->axis_count - r->replica_count, count = r->rank - others;
   if (count < 0)
-    return layout_reader_refuse(r, from, r->at, "the map has %d axes and more, the tensor %d",
-                                others, r->rank);
+    return layout_reader_refuse(r, from, r->at, "the map has %d %s and more, the tensor %d", others,
+                                others == 1 ? "axis" : "axes", r->rank);
   if (r->rank + r->replica_count > MAX_RANK)
     return layout_reader_error(r, from, r->at, "more than %d axes", MAX_RANK);
   Str stars[MAX_RANK];
@@ -119,8 +119,8 @@ static bool parse_inputs(LayoutReader *r, const char *stop) {
   int axes = r->axis_count - r->replica_count;
   if (r->star) return insert_star_axes(r, start);
   if (r->rank >= 0 && axes != r->rank)
-    return layout_reader_refuse(r, start, r->at, "the map has %d axes, the tensor %d", axes,
-                                r->rank);
+    return layout_reader_refuse(r, start, r->at, "the map has %d %s, the tensor %d", axes,
+                                axes == 1 ? "axis" : "axes", r->rank);
   return true;
 }
 

@@ -195,8 +195,8 @@ bool layout_reader_resource(LayoutReader *r, bool short_memory, Str *out) {
 
 bool layout_reader_check_rank(LayoutReader *r, int rank) {
   if (r->rank < 0 || rank == r->rank) return true;
-  return layout_reader_refuse(r, r->text, r->at, "this layout has %d axes, the tensor %d", rank,
-                              r->rank);
+  return layout_reader_refuse(r, r->text, r->at, "this layout has %d %s, the tensor %d", rank,
+                              rank == 1 ? "axis" : "axes", r->rank);
 }
 
 // ---- Expressions -------------------------------------------------------------------------------
