@@ -145,6 +145,9 @@ const LowerPass *lower_pass_find(const char *name);
 PrimFunc *lower_run_passes(Context *context, PrimFunc *func, const char *const *names, int count,
                            const LowerOptions *options);
 
+// How many statements `s` becomes when its unrolled loops are unrolled; stops counting at `limit`.
+int64_t lower_size(Stmt *s, int64_t limit);
+
 // ---- A lowered function, cut up for a code generator ------------------------------------------
 
 typedef enum LowerArgKind { LOWER_ARG_TENSOR, LOWER_ARG_SCALAR, LOWER_ARG_SYMBOL } LowerArgKind;

@@ -38,8 +38,6 @@ bool lower_reads_memory(Expr *e);
 
 // ---- Statements ------------------------------------------------------------------------------
 
-// How many statements `s` becomes when its unrolled loops are unrolled; stops counting at `limit`.
-int64_t lower_size(Stmt *s, int64_t limit);
 Stmt *lower_with_body(Context *context, const Stmt *s,
                       Stmt *body);                         // FOR, LET, ALLOCATE, DECL, ATTR
 Stmt *lower_body(const Stmt *s);                           // of the same kinds; NULL for others

@@ -56,6 +56,7 @@ static void collect(Emit *emit, Sum *sum, Expr *e, int64_t factor) {
   } else if (e->op == EXPR_CAST && dtype_is_int(e->type) && !narrows) {
     collect(emit, sum, e->args[0], factor);
   } else {
+    sum->constant += factor * (int64_t)(intptr_t)map_find(&emit->shifts, e);
     add_term(emit, sum, e, factor);
   }
 }

@@ -32,7 +32,7 @@ typedef struct Emit {
   Map values;        // expressions computed in the current statement
   PtrArray computed; // the keys of `values`, to be forgotten
   Map vars;          // variables: their values
-  Map wide;          // loop variables: the same as i64
+  Map wide, shifts;  // loop variables: an i64, and how much they are more than that
   Map depths;        // variables: number of loops around
   Map data;          // data variables: pointers
   int depth;

@@ -31,6 +31,7 @@ static Emit emit_new(LlvmModule *module) {
   emit.values = map_new(module->arena);
   emit.vars = map_new(module->arena);
   emit.wide = map_new(module->arena);
+  emit.shifts = map_new(module->arena);
   emit.depths = map_new(module->arena);
   emit.data = map_new(module->arena);
   return emit;

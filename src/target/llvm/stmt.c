@@ -1,45 +1,77 @@
 // SPDX-License-Identifier: Apache-2.0
 // Statements as LLVM's blocks. A loop counts in 64 bits and tests at its end:
 //     head:  i = phi [min, before], [next, latch] … next = i + 1; br (next < end), head, exit
+// One of constant extent whose schedule asks for unrolling is written out here, its last iterations
+// behind it: LLVM's unroller takes longer to find out how often it runs than all other passes.
 #include "target/llvm/emit.h"
+
+#include <stdlib.h>
+
+enum { MOST_WRITTEN = 1024 }; // statements of the written out iterations of a loop
 
 static void end_statement(Emit *emit, int mark) {
   emit_forget(emit, mark);
 }
 
-static void bind_loop_var(Emit *emit, Expr *var, const char *wide) {
+// The variable is `shift` more than `wide`.
+static void bind_loop_var(Emit *emit, Expr *var, const char *wide, int64_t shift) {
   bool narrow = var->type.bits < 64;
   map_put(&emit->wide, var, wide);
+  map_put(&emit->shifts, var, (intptr_t)shift);
   map_put(&emit->depths, var, (intptr_t)emit->depth);
   const char *value = wide;
+  if (shift) value = emit_value(emit, "add nuw nsw i64 %s, %lld", wide, (long long)shift);
   if (narrow && wide[0] == '%')
-    value = emit_value(emit, "trunc i64 %s to %s", wide, llvm_type(emit, var->type));
+    value = emit_value(emit, "trunc i64 %s to %s", value, llvm_type(emit, var->type));
   map_put(&emit->vars, var, value);
 }
 
 // What the loop's branch says to the unroller: as often as asked, and not otherwise.
-static const char *loop_metadata(Emit *emit, const Stmt *s) {
-  int64_t count = attrs_int(&s->as.loop.annotations, "pleat.unroll", 1);
+static const char *loop_metadata(Emit *emit, int64_t count) {
   int number = emit->module->next++;
   Text *text = &emit->module->metadata;
   text_printf(text, "!%d = distinct !{!%d, ", number, number);
-  if (count > 1) text_printf(text, "!{!\"llvm.loop.unroll.count\", i32 %d}}\n", (int)count);
-  else text_puts(text, "!{!\"llvm.loop.unroll.disable\"}}\n");
+  if (count > 1)
+    text_printf(text, "!{!\"llvm.loop.unroll.count\", i32 %d}}\n", (int)count);
+  else
+    text_puts(text, "!{!\"llvm.loop.unroll.disable\"}}\n");
   return arena_printf(emit->arena, "!%d", number);
 }
 
-static const char *loop_end(Emit *emit, const Stmt *s, const char *min) {
-  const char *extent = emit_index(emit, s->as.loop.extent);
-  if (!strcmp(min, "0")) return extent;
-  return emit_index(emit, expr_add(emit->context,
-                                   expr_cast(emit->context, DTYPE_INT64, s->as.loop.min),
-                                   expr_cast(emit->context, DTYPE_INT64, s->as.loop.extent)));
+// Where it ends, `rest` iterations before its extent does.
+static const char *loop_end(Emit *emit, const Stmt *s, const char *min, int64_t rest) {
+  Context *context = emit->context;
+  Expr *extent = expr_sub(context, expr_cast(context, DTYPE_INT64, s->as.loop.extent),
+                          expr_int(context, DTYPE_INT64, rest));
+  if (!strcmp(min, "0")) return emit_index(emit, extent);
+  Expr *from = expr_cast(context, DTYPE_INT64, s->as.loop.min);
+  return emit_index(emit, expr_add(context, from, extent));
 }
 
-static void emit_loop(Emit *emit, const Stmt *s, const char *min, const char *end, bool guarded) {
+// `count` iterations from `base` on, one after the other.
+static void emit_iterations(Emit *emit, const Stmt *s, const char *base, int64_t count) {
+  int64_t first = base[0] == '%' ? 0 : strtoll(base, NULL, 10);
+  for (int64_t k = 0; k < count; k++) {
+    if (base[0] == '%')
+      bind_loop_var(emit, s->as.loop.var, base, k);
+    else
+      bind_loop_var(emit, s->as.loop.var, arena_printf(emit->arena, "%lld", (long long)(first + k)),
+                    0);
+    emit_stmt(emit, s->as.loop.body);
+  }
+}
+
+// How a loop goes: `step` iterations written out at a time, and what LLVM is to unroll.
+typedef struct LoopForm {
+  int64_t step, unroll;
+  bool guarded; // it may run no iteration
+} LoopForm;
+
+static void emit_loop(Emit *emit, const Stmt *s, const char *min, const char *end,
+                      const LoopForm *form) {
   int number = emit_label_number(emit);
   const char *i = arena_printf(emit->arena, "%%i%d", number), *before = emit->block;
-  if (guarded) {
+  if (form->guarded) {
     const char *enters = emit_value(emit, "icmp slt i64 %s, %s", min, end);
     emit_line(emit, "br i1 %s, label %%head%d, label %%exit%d", enters, number, number);
   } else {
@@ -49,17 +81,23 @@ static void emit_loop(Emit *emit, const Stmt *s, const char *min, const char *en
   Text outer = emit->body;
   emit->body = text_new(emit->arena);
   emit->block = arena_printf(emit->arena, "%%head%d", number);
-  bind_loop_var(emit, s->as.loop.var, i);
-  emit_stmt(emit, s->as.loop.body);
-  emit_line(emit, "%s.next = add nuw nsw i64 %s, 1", i, i);
+  emit_iterations(emit, s, i, form->step);
+  emit_line(emit, "%s.next = add nuw nsw i64 %s, %lld", i, i, (long long)form->step);
   const char *again = emit_value(emit, "icmp slt i64 %s.next, %s", i, end);
   emit_line(emit, "br i1 %s, label %%head%d, label %%exit%d, !llvm.loop %s", again, number, number,
-            loop_metadata(emit, s));
+            loop_metadata(emit, form->unroll));
   text_printf(&outer, "head%d:\n  %s = phi i64 [ %s, %s ], [ %s.next, %s ]\n", number, i, min,
               before, i, emit->block);
   text_puts(&outer, text_string(&emit->body));
   emit->body = outer;
   emit_label(emit, "exit", number);
+}
+
+static LoopForm loop_form(const Stmt *s) {
+  int64_t extent, count = attrs_int(&s->as.loop.annotations, "pleat.unroll", 1);
+  if (!expr_as_int(s->as.loop.extent, &extent)) return (LoopForm){1, count, true};
+  bool fits = lower_size(s->as.loop.body, MOST_WRITTEN) * count <= MOST_WRITTEN;
+  return (LoopForm){fits ? MIN_OF(MAX_OF(count, 1), extent) : 1, 1, false};
 }
 
 static void emit_for(Emit *emit, const Stmt *s) {
@@ -68,17 +106,19 @@ static void emit_for(Emit *emit, const Stmt *s) {
   bool constant = expr_as_int(s->as.loop.extent, &extent);
   if (constant && extent <= 0) return;
   const char *min = emit_index(emit, s->as.loop.min);
-  if (constant && extent == 1) {
-    bind_loop_var(emit, s->as.loop.var, min);
+  LoopForm form = loop_form(s);
+  int64_t rest = constant ? extent % form.step : 0;
+  if (constant && extent - rest == form.step) {
     end_statement(emit, mark);
-    emit_stmt(emit, s->as.loop.body);
+    emit_iterations(emit, s, min, extent);
     return;
   }
-  const char *end = loop_end(emit, s, min);
+  const char *end = loop_end(emit, s, min, rest);
   end_statement(emit, mark);
   emit->depth++;
-  emit_loop(emit, s, min, end, !constant);
+  emit_loop(emit, s, min, end, &form);
   emit->depth--;
+  if (rest) emit_iterations(emit, s, end, rest);
 }
 
 static void emit_if(Emit *emit, const Stmt *s) {
