@@ -5,8 +5,6 @@
 
 #include <math.h>
 
-enum { MOST_ARGUMENTS = 256 };
-
 // ---- Computing --------------------------------------------------------------------------------
 
 void reference_restart(Reference *reference, Tensor *const *inputs) {
@@ -43,10 +41,8 @@ static InterpTensor argument_of(Context *context, const Value *value, const void
 
 static bool compute_node(Reference *r, int number) {
   const Node *node = r->graph->nodes.items[number];
-  InterpTensor args[MOST_ARGUMENTS];
-  int count = 0;
-  if (node->input_count + node->output_count > MOST_ARGUMENTS)
-    return diag_error(r->context, node->pos, "too many inputs to check");
+  int count = 0, most = node->input_count + node->output_count;
+  InterpTensor *args = arena_array(&r->context->arena, InterpTensor, most);
   for (int i = 0; i < node->input_count; i++) {
     const Value *value = node->inputs[i];
     if (!value) continue;
@@ -81,6 +77,13 @@ static int64_t float_order(DType type, double value) {
   return bits & sign ? -(bits & ~sign) : bits;
 }
 
+static int64_t ulps_between(DType type, double a, double b) {
+  if (!dtype_is_float(type) || !isfinite(a) || !isfinite(b)) return -1;
+  int64_t from = float_order(type, a), to = float_order(type, b);
+  uint64_t apart = from < to ? (uint64_t)to - (uint64_t)from : (uint64_t)from - (uint64_t)to;
+  return apart > INT64_MAX ? INT64_MAX : (int64_t)apart;
+}
+
 typedef struct Judge {
   DType type;
   double rtol, atol; // absolute
@@ -92,9 +95,7 @@ static bool elements_agree(const Judge *judge, double expected, double actual) {
   if (expected == actual) return true;
   if (!dtype_is_float(judge->type) || isinf(expected) || isinf(actual)) return false;
   if (fabs(expected - actual) <= judge->atol + judge->rtol * fabs(expected)) return true;
-  int64_t from = float_order(judge->type, expected), to = float_order(judge->type, actual);
-  uint64_t apart = from < to ? (uint64_t)to - (uint64_t)from : (uint64_t)from - (uint64_t)to;
-  return judge->max_ulp > 0 && apart <= (uint64_t)judge->max_ulp;
+  return judge->max_ulp > 0 && ulps_between(judge->type, expected, actual) <= judge->max_ulp;
 }
 
 static double largest_of(DType type, const char *data, int64_t count) {
@@ -145,6 +146,7 @@ bool values_agree(DType type, const void *expected, const void *actual, int64_t 
       difference->index = i;
       difference->expected = want;
       difference->actual = got;
+      difference->ulp = ulps_between(type, want, got);
     }
   }
   difference->largest = largest > 0 ? apart / largest : apart;

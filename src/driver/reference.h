@@ -39,15 +39,17 @@ typedef struct Difference {
   int64_t count, mismatches; // elements compared, and those that differ
   int64_t index;             // of the one that differs most
   double expected, actual;
+  int64_t ulp;    // numbers of the type between these two; -1: not finite, or no floats
   double largest; // difference relative to the tensor's largest element
 } Difference;
 // Do `count` elements agree? NaN agrees with NaN.
 bool values_agree(DType type, const void *expected, const void *actual, int64_t count,
                   const Tolerance *tolerance, Difference *difference);
 
-// Which part of the compiler made the result of a step wrong, "the pass vectorize_loops": it should
-// be `expected` (row-major). To be called during executable_trace, behind the step. The
-// interpreter runs the kernel up to six times.
+// Which part of the compiler made the result of a step differ from `expected` (row-major) by more
+// than `tolerance`, "the pass vectorize_loops". What the usual tolerance allows is called rounding,
+// from the part on that first rounds otherwise; a part is wrong by more than that. To be called
+// during executable_trace, behind the step. The interpreter runs the kernel up to six times.
 const char *executable_blame(Executable *executable, int step, const void *expected,
                              const Tolerance *tolerance);
 
