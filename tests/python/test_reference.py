@@ -213,10 +213,10 @@ ML = "ai.onnx.ml"
 class Ensemble:
     """Random trees. Nodes are numbered on the way down, true branches first."""
 
-    def __init__(self, seed, kind, features, targets, trees):
+    def __init__(self, seed, kind, features, targets, trees, depth=4):
         self.random, self.kind, self.features = np.random.default_rng(seed), kind, features
         self.targets, self.nodes, self.leaves, self.members = targets, [], [], []
-        self.roots = [self.grow(4)[0] for _ in range(trees)]
+        self.roots = [self.grow(depth)[0] for _ in range(trees)]
 
     def grow(self, depth):
         """The number of a new branch, and whether it is a leaf."""
@@ -267,6 +267,18 @@ def test_trees(seed):
     (result,) = backend.PleatRep(model, threads=1).run({"x": x})
     assert result.shape == expected.shape and result.dtype == kind
     np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_deep_trees():
+    ensemble = Ensemble(2, np.float32, 3, 1, 3, depth=12)
+    ensemble.nodes = [(0, *node[1:]) for node in ensemble.nodes]  # all compare in the same way
+    ensemble.members = []
+    x = np.random.default_rng(2).integers(0, 5, (13, 3)).astype(np.float32)
+    model = ml_model(ensemble.node(nodes_missing_value_tracks_true=None), {"x": x},
+                     TensorProto.FLOAT)
+    expected = ReferenceEvaluator(model).run(None, {"x": x})[0]
+    compiled = pleat.compile(model)
+    np.testing.assert_allclose(compiled.run({"x": x})[0], expected, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("changes, words", [

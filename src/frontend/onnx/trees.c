@@ -14,6 +14,14 @@ enum { MOST_LEVELS = 256, MOST_MEMBERS = 1 << 20 };
 
 typedef enum Mode { MODE_LEQ, MODE_LT, MODE_GTE, MODE_GT, MODE_EQ, MODE_NEQ, MODE_MEMBER } Mode;
 
+// Of nodes and leaves: what is read there at each level.
+typedef struct Tables {
+  Value *yes, *no, *features, *splits, *members;
+  Value *of_mode[MODE_MEMBER + 1]; // not 0 for nodes of it; NULL: none is
+  Value *tracks;                   // not 0 for nodes that hold for NaN; NULL: none does
+  int modes;                       // how many there are
+} Tables;
+
 typedef struct Trees {
   Import *import;
   Value *x; // [rows, features]
@@ -21,6 +29,7 @@ typedef struct Trees {
   ConstData *modes, *splits, *weights;
   int64_t *yes, *no, *features; // of nodes and leaves
   int levels;
+  Tables tables;
 } Trees;
 
 // ---- Tables -----------------------------------------------------------------------------------
@@ -138,11 +147,15 @@ static Value *either(Trees *t, Value *a, Value *b) {
 }
 
 // 1 for nodes of a mode, or those of the attribute's list; 0 for others.
-static Value *is_marked(Trees *t, Value *at, const IntArray *marks, int mode) {
+static Value *marks(Trees *t, const IntArray *list, int mode) {
   int64_t *marked = arena_array(&t->import->context->arena, int64_t, (int)(t->nodes + t->leaves));
   for (int64_t i = 0; i < t->nodes; i++)
-    marked[i] = marks ? marks->items[i] != 0 : const_int(t->modes, i) == mode;
-  return compose_number(t->import, "not_equal", read_at(t, numbers(t, marked), at), 0);
+    marked[i] = list ? list->items[i] != 0 : const_int(t->modes, i) == mode;
+  return numbers(t, marked);
+}
+
+static Value *is_marked(Trees *t, Value *table, Value *at) {
+  return compose_number(t->import, "not_equal", read_at(t, table, at), 0);
 }
 
 static bool has_mode(const Trees *t, int mode) {
@@ -180,11 +193,31 @@ static Value *member_table(Trees *t) {
   return compose_constant(import, t->x->type, shape, 2, members);
 }
 
-static Value *is_member(Trees *t, Value *table, Value *at, Value *value) {
+static bool make_tables(Trees *t) {
+  Tables *tables = &t->tables;
+  IntArray tracks = import_ints(t->import, "nodes_missing_value_tracks_true");
+  int64_t count = t->nodes + t->leaves;
+  double *splits = arena_array(&t->import->context->arena, double, (int)count);
+  for (int64_t i = 0; i < t->nodes; i++) splits[i] = const_number(t->splits, i);
+  tables->splits = compose_constant(t->import, t->x->type, &count, 1, splits);
+  tables->yes = numbers(t, t->yes);
+  tables->no = numbers(t, t->no);
+  tables->features = numbers(t, t->features);
+  if (tracks.count) tables->tracks = marks(t, &tracks, 0);
+  for (int mode = MODE_LEQ; mode <= MODE_MEMBER; mode++) {
+    if (!has_mode(t, mode)) continue;
+    tables->of_mode[mode] = marks(t, NULL, mode);
+    tables->modes++;
+  }
+  if (tables->of_mode[MODE_MEMBER]) tables->members = member_table(t);
+  return tables->members || !tables->of_mode[MODE_MEMBER];
+}
+
+static Value *is_member(Trees *t, Value *at, Value *value) {
   int64_t shape[] = {t->rows, t->count, 1}, last = 2;
-  Node *node = import_begin(t->import, "take", (Value *[]){table, at}, 2);
+  Node *node = import_begin(t->import, "take", (Value *[]){t->tables.members, at}, 2);
   node_set_int(t->import->context, node, "axis", 0);
-  Value *members = table && at ? import_add(t->import, node) : NULL;
+  Value *members = at ? import_add(t->import, node) : NULL;
   Value *equal =
       compose_binary(t->import, "equal", members, compose_reshape(t->import, value, shape, 3));
   Value *any = compose_reduce(t->import, "max", compose_cast(t->import, equal, DTYPE_INT32), &last,
@@ -192,22 +225,23 @@ static Value *is_member(Trees *t, Value *table, Value *at, Value *value) {
   return compose_number(t->import, "not_equal", any, 0);
 }
 
-// Where the condition of the node holds that each row and tree is at.
-static Value *holds(Trees *t, Value *splits, Value *members, Value *at, Value *value) {
+// Where the condition of the node holds that each row and tree is at; at leaves either way.
+static Value *holds(Trees *t, Value *at, Value *value) {
   static const char *const ops[] = {"less_equal", "less",  "greater_equal",
                                     "greater",    "equal", "not_equal"};
   Import *import = t->import;
-  Value *split = read_at(t, splits, at), *all = NULL;
+  const Tables *tables = &t->tables;
+  Value *split = read_at(t, tables->splits, at), *all = NULL;
   for (int mode = MODE_LEQ; mode <= MODE_MEMBER; mode++) {
-    if (!has_mode(t, mode)) continue;
-    Value *one = mode == MODE_MEMBER ? is_member(t, members, at, value)
+    if (!tables->of_mode[mode]) continue;
+    Value *one = mode == MODE_MEMBER ? is_member(t, at, value)
                                      : compose_binary(import, ops[mode], value, split);
-    Value *mine = compose_binary(import, "logical_and", is_marked(t, at, NULL, mode), one);
-    all = either(t, all, mine);
+    if (tables->modes > 1)
+      one = compose_binary(import, "logical_and", is_marked(t, tables->of_mode[mode], at), one);
+    all = either(t, all, one);
   }
-  IntArray tracks = import_ints(import, "nodes_missing_value_tracks_true");
-  if (!tracks.count) return all;
-  Value *missing = compose_binary(import, "logical_and", is_marked(t, at, &tracks, 0),
+  if (!tables->tracks) return all;
+  Value *missing = compose_binary(import, "logical_and", is_marked(t, tables->tracks, at),
                                   compose_binary(import, "not_equal", value, value));
   return either(t, all, missing);
 }
@@ -215,23 +249,19 @@ static Value *holds(Trees *t, Value *splits, Value *members, Value *at, Value *v
 // The leaf that each tree leads each row to, counted behind the nodes: [rows, trees].
 static Value *leaves_of(Trees *t, const IntArray *roots) {
   Import *import = t->import;
-  int64_t shape[] = {t->rows, t->count}, count = t->nodes + t->leaves;
-  double *split_numbers = arena_array(&import->context->arena, double, (int)count);
-  for (int64_t i = 0; i < t->nodes; i++) split_numbers[i] = const_number(t->splits, i);
-  Value *splits = compose_constant(import, t->x->type, &count, 1, split_numbers);
-  Value *members = has_mode(t, MODE_MEMBER) ? member_table(t) : NULL;
-  if (has_mode(t, MODE_MEMBER) && !members) return NULL;
+  int64_t shape[] = {t->rows, t->count};
+  if (!make_tables(t)) return NULL;
   Value *root = import_const(import, DTYPE_INT64, &t->count, 1, roots->items);
   Node *node = import_begin(import, "broadcast_to", &root, 1);
   node_set_ints(import->context, node, "shape", shape, 2);
   Value *at = import_add(import, node);
   for (int level = 0; at && level < t->levels; level++) {
-    Value *inputs[] = {t->x, read_at(t, numbers(t, t->features), at)};
+    Value *inputs[] = {t->x, read_at(t, t->tables.features, at)};
     node = import_begin(import, "gather_elements", inputs, 2);
     node_set_int(import->context, node, "axis", 1);
-    Value *condition = holds(t, splits, members, at, inputs[1] ? import_add(import, node) : NULL);
-    at = compose_choose(import, condition, read_at(t, numbers(t, t->yes), at),
-                        read_at(t, numbers(t, t->no), at));
+    Value *condition = holds(t, at, inputs[1] ? import_add(import, node) : NULL);
+    at = compose_choose(import, condition, read_at(t, t->tables.yes, at),
+                        read_at(t, t->tables.no, at));
   }
   return at;
 }
