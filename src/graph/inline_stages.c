@@ -59,13 +59,6 @@ static void put_into_order(StageGraph *s, const Stage *stage, Stage *user) {
 
 enum { MOST_NODES = 200, MOST_VIEW_NODES = 600 };
 
-// Of an expression as a tree, which is how it is walked; at most `most`.
-static int tree_size(const Expr *e, int most) {
-  int size = 1;
-  for (int i = 0; i < e->count && size < most; i++) size += tree_size(e->args[i], most - size);
-  return size;
-}
-
 // ---- Views -------------------------------------------------------------------------------------
 
 static bool searches(Visitor *visitor, Expr *e) {
@@ -101,9 +94,10 @@ static bool is_view(const Stage *stage) {
 
 // Views that use their axes several times multiply the size of what is put into them.
 static bool grows_too_large(const Stage *view, const Stage *user, const Expr *value) {
-  int apart = tree_size(user->te->value, INT32_MAX) + 2 * tree_size(view->te->value, INT32_MAX);
+  int apart = stage_tree_size(user->te->value, NULL, 0, INT32_MAX) +
+              2 * stage_tree_size(view->te->value, NULL, 0, INT32_MAX);
   int most = MAX_OF(apart, MOST_VIEW_NODES);
-  return tree_size(value, most) >= most;
+  return stage_tree_size(value, NULL, 0, most) >= most;
 }
 
 // An axis of the reduction that the value divides, and by what.
@@ -268,7 +262,7 @@ void stage_graph_inline_intermediates(StageGraph *s) {
     Stage *stage = s->stages.items[i], *user = reader_in_place(stage);
     if (!user) continue;
     Expr *value = value_with(s, stage, user);
-    if (tree_size(value, MOST_NODES) >= MOST_NODES) continue;
+    if (stage_tree_size(value, NULL, 0, MOST_NODES) >= MOST_NODES) continue;
     set_value(s, user, value);
     for (int k = 0; k < user->parts.count; k++)
       array_push(&s->context->arena, &stage->parts, user->parts.items[k]);

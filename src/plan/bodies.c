@@ -11,6 +11,7 @@ enum {
   OPERATION_BYTES = 16,  // of a vector instruction, and what addresses its operands
   FUNCTION_OPERATIONS = 10,
   LOOP_COPIES = 2, // whole vectors, and what is left
+  MOST_NODES = 1000,
 };
 
 static bool add_operation(Visitor *visitor, Expr *e) {
@@ -41,24 +42,39 @@ double planner_joined_operations(const Planner *p, const Stage *stage, const Sta
   return body->operations + own_operations(stage);
 }
 
+// A value that its reader uses several times stands there as often, in a chain of such readers more
+// often from one to the next.
+static int joined_nodes(const Planner *p, const Stage *stage, const StageTensor *tensor) {
+  int inside = MAX_OF(p->bodies[tensor->producer->index].nodes, 1);
+  return stage_tree_size(stage->te->value, tensor->buffer, inside, MOST_NODES);
+}
+
+bool planner_value_fits(const Planner *p, const Stage *reader, const StageTensor *tensor) {
+  return joined_nodes(p, reader, tensor) < MOST_NODES;
+}
+
 bool planner_can_join(const Planner *p, const Stage *stage, const StageTensor *tensor) {
   double most;
   return tensor->producer && !stage_is_ordered(tensor->producer) && !tensor->is_output &&
          tensor->users.count == 1 && stage_reads_in_place(stage, tensor) &&
          dtype_equal(tensor->buffer->type, stage->output->buffer->type) &&
-         planner_joined_operations(p, stage, tensor, &most) <= most;
+         planner_joined_operations(p, stage, tensor, &most) <= most &&
+         planner_value_fits(p, stage, tensor);
 }
 
 void planner_measure_body(Planner *p, const Stage *stage) {
   LoopBody *body = &p->bodies[stage->index];
   *body = (LoopBody){own_operations(stage), own_copies(p, stage)};
-  if (stage->member_count || stage_is_reduction(stage)) return;
+  if (stage->member_count || stage_is_reduction(stage)) return; // their results are read
+  body->nodes = stage_tree_size(stage->te->value, NULL, 0, MOST_NODES);
   for (int i = 0; i < stage->reads.count; i++) {
     const StageTensor *tensor = stage->reads.items[i];
     if (!planner_can_join(p, stage, tensor)) continue;
     double most, operations = planner_joined_operations(p, stage, tensor, &most);
     int copies = p->bodies[tensor->producer->index].copies;
-    if (operations * copies > body->operations * body->copies)
-      *body = (LoopBody){operations, copies};
+    body->nodes = MAX_OF(body->nodes, joined_nodes(p, stage, tensor));
+    if (operations * copies <= body->operations * body->copies) continue;
+    body->operations = operations;
+    body->copies = copies;
   }
 }

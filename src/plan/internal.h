@@ -49,6 +49,7 @@ typedef struct StageWish {
 typedef struct LoopBody {
   double operations; // a point
   int copies;        // of it in the code
+  int nodes;         // of the value that its last stage computes, as a tree
 } LoopBody;
 
 struct Planner {
@@ -93,6 +94,8 @@ bool planner_can_join(const Planner *planner, const Stage *stage, const StageTen
 // The operations a point that both would have; how many fit.
 double planner_joined_operations(const Planner *planner, const Stage *stage,
                                  const StageTensor *tensor, double *most);
+// What the reader would compute is not too large to be walked.
+bool planner_value_fits(const Planner *planner, const Stage *reader, const StageTensor *tensor);
 
 // choices.c: false with diagnostics when wishes leave none.
 bool planner_find_choices(Planner *planner, int stage);

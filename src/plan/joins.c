@@ -95,5 +95,9 @@ PlanApart plan_apart(const Plan *plan, const StageTensor *tensor) {
                        str_format(plan->context,
                                   "a loop with %s would have %.0f operations, %.0f fit",
                                   planner_stage_name(reader), operations, most)};
+  if (!planner_value_fits(plan->planner, reader, tensor))
+    return (PlanApart){
+        "its reader would compute it again and again",
+        str_format(plan->context, "%s uses each element many times", planner_stage_name(reader))};
   return by_choice(plan, reader, tensor);
 }
