@@ -156,6 +156,41 @@ def grow_made(g):
     g.take("Add", [x, eye], x)
 
 
+def grow_left_over(g):
+    """What exporters leave behind: constants that are nodes, Dropout, sizes."""
+    x = floats(g, least=1)
+    weight = g.take("Constant", [], shape=[x.shape[-1]], dtype=np.float32, exact=True,
+                    value=helper.make_tensor("c", TensorProto.FLOAT, [x.shape[-1]],
+                                             g.numbers([x.shape[-1]], np.float32)))
+    y = g.take("Mul", [x, weight], x)
+    y = g.take("Dropout", [y], y)
+    if g.one_in(2):
+        size = g.take("Size", [x], shape=[], dtype=np.int64, exact=True)
+        size = g.take("Cast", [size], size, dtype=np.float32, exact=True, to=TensorProto.FLOAT)
+        g.take("Div", [y, size], y)
+
+
+def grow_window(g):
+    x = floats(g)
+    if x.shape[-1] == 1:  # 0 / 0 by the standard's formula
+        return
+    op = g.pick(["HannWindow", "HammingWindow", "BlackmanWindow"])
+    window = g.take(op, [g.constant(np.int64(x.shape[-1]))], shape=x.shape[-1:], dtype=np.float32,
+                    periodic=g.below(2))
+    g.take("Mul", [x, window], x)
+
+
+def grow_grams(g):
+    x = g.value(np.int64, np.int32, rank=2)
+    pool = sorted({g.below(5) - 2 for _ in range(4)})
+    pairs = [g.below(5) - 2 for _ in range(4)]
+    count = len(pool) + 2
+    g.take("TfIdfVectorizer", [x], x, [x.shape[0], count], np.float32, True, mode="TF",
+           min_gram_length=1, max_gram_length=2, max_skip_count=g.below(3),
+           ngram_counts=[0, len(pool)], ngram_indexes=list(range(count)),
+           pool_int64s=pool + (pairs if pairs[:2] != pairs[2:] else [0, 1, 1, 0]))
+
+
 def grow_one_hot(g):
     x = g.value(np.int64)
     axis = g.below(len(x.shape) + 1)
@@ -293,6 +328,19 @@ def grow_pool_with_places(g):
     shape = [*x.shape[:2], *[(e - k) // s + 1 for e, k, s in zip(x.shape[2:], kernel, strides)]]
     g.take("MaxPool", [x], x, shape, exact=True, kernel_shape=kernel, strides=strides,
            more=[(shape, np.int64, True)])
+
+
+def grow_unpool(g):
+    x = floats(g, rank=4, exact=True)
+    if x.shape[2] % 2 or x.shape[3] % 2:  # of places in a larger result ONNX Runtime has its own idea
+        return
+    shape = [*x.shape[:2], *[e // 2 for e in x.shape[2:]]]
+    places = [(shape, np.int64, True)]
+    y = g.take("MaxPool", [x], x, shape, exact=True, kernel_shape=[2, 2], strides=[2, 2],
+               more=places)
+    size = g.ints(*x.shape)
+    g.take("MaxUnpool", [y, g.values[-2], size], x, exact=True, kernel_shape=[2, 2],
+           strides=[2, 2])
 
 
 # ---- Products ---------------------------------------------------------------------------------
@@ -491,6 +539,29 @@ def grow_sample(g):
     names = ["bilinear", "bicubic"] if g.opset < 20 else ["linear", "cubic"]
     g.take("GridSample", [x, g.constant(grid)], x, [n, c, *out], mode=g.pick(names),
            padding_mode=g.pick(["zeros", "border", "reflection"]), align_corners=g.below(2))
+
+
+def grow_turned(g):
+    x = floats(g, rank=4)
+    n, c, h, w = x.shape
+    if g.opset < 20:
+        return
+    aligned, out = g.below(2), [1 + g.below(5), 2 + g.below(5)]
+    theta = g.constant(g.rng.uniform(-1, 1, (n, 2, 3)).astype(np.float32))
+    grid = g.take("AffineGrid", [theta, g.ints(n, c, *out)], x, [n, *out, 2], hidden=True,
+                  align_corners=aligned)
+    g.take("GridSample", [x, grid], x, [n, c, *out], align_corners=aligned)
+
+
+def grow_offsets(g):
+    x = floats(g, rank=4)
+    n, c, h, w = x.shape
+    if g.opset < 19 or min(h, w) < 2:
+        return
+    filters, out = 1 + g.below(4), [h - 1, w - 1]
+    offsets = g.constant(g.rng.uniform(-1, 1, (n, 8, *out)).astype(np.float32))
+    g.take("DeformConv", [x, g.random([filters, c, 2, 2], low=-1, high=1), offsets], x,
+           [n, filters, *out], kernel_shape=[2, 2])
 
 
 def grow_regions(g):

@@ -68,8 +68,12 @@ class Graph:
     def numbers(self, shape, dtype, low=-2, high=2):
         """Multiples of 1/8, which sums and products of a few keep exactly."""
         values = self.rng.integers(8 * low, 8 * high + 1, shape) / 8
-        return (values > 0) if dtype == np.bool_ else values.astype(dtype) if (
-            dtype in FLOATS) else self.rng.integers(4 * low, 4 * high + 1, shape).astype(dtype)
+        if dtype == np.bool_:
+            return values > 0
+        if dtype in FLOATS:
+            return values.astype(dtype)
+        lowest = 0 if np.dtype(dtype).kind == "u" else 4 * low
+        return self.rng.integers(lowest, 4 * high + 1, shape).astype(dtype)
 
     def constant(self, array):
         name = self.name()
@@ -488,7 +492,8 @@ def random_model(seed):
                                      for _ in range(rank - 1)]
     g.input(shape, np.float32)
     if g.one_in(3):
-        g.input(shape if g.one_in(2) else shape[-1:], g.pick([np.float64, *INTS, np.bool_]))
+        kinds = [np.float64, *INTS, np.bool_, g.pick(random_growers.NARROW)]
+        g.input(shape if g.one_in(2) else shape[-1:], g.pick(kinds))
     wanted = 2 + g.below(9)
     for _ in range(80):
         if len(g.nodes) >= wanted:
