@@ -56,61 +56,96 @@ static bool exists(const char *path) {
   return stat(path, &info) == 0;
 }
 
-static ConstData *read_tensor(Cli *cli, const TestData *data, const char *kind, int number) {
-  const char *path = file_name(cli, data, kind, number);
-  return exists(path) ? onnx_read_tensor(cli->context, path) : NULL;
-}
-
 static bool too_many(Cli *cli, const TestData *data, const char *kind, int count) {
   const char *path = file_name(cli, data, kind, count);
   return exists(path) && !diag_error(cli->context, (SourcePos){0}, "%s: the model has %d %s%s",
                                      path, count, kind, count == 1 ? "" : "s");
 }
 
-static bool read_inputs(Cli *cli, const char *path, TestData *data) {
-  Str *names;
-  int count = onnx_input_names(cli->context, path, &names);
+// Of each of the inputs' tensors the file that holds it goes to data->files.
+static bool read_inputs(Cli *cli, const char *path, TestData *data, OnnxHeld *held) {
+  Arena *arena = &cli->context->arena;
+  OnnxBorder *borders;
+  int count = onnx_borders(cli->context, path, false, &borders);
   if (count < 0 || too_many(cli, data, "input", count)) return false;
-  data->inputs = arena_array(&cli->context->arena, ConstData *, count);
   for (int i = 0; i < count; i++) {
-    array_push(&cli->context->arena, &data->names, names[i]);
-    data->inputs[i] = read_tensor(cli, data, "input", i);
+    const char *file = file_name(cli, data, "input", i);
+    if (exists(file) && !onnx_read_border(cli->context, file, &borders[i], held)) return false;
+    while (data->files.count < held->tensors.count) array_push(arena, &data->files, file);
   }
-  return cli->context->error_count == 0;
+  data->inputs = arena_array(arena, ConstData *, held->tensors.count);
+  for (int i = 0; i < held->tensors.count; i++) {
+    array_push(arena, &data->names, held->tensors.items[i].name);
+    data->inputs[i] = held->tensors.items[i].data;
+  }
+  return true;
 }
 
+// Shapes that are asked for come first, and count.
 static const GraphFunc *import(Cli *cli, const char *path, const ModelOptions *options,
-                               const TestData *data) {
-  int count = 0;
-  OnnxBinding *bindings = arena_array(&cli->context->arena, OnnxBinding, data->names.count);
-  for (int i = 0; i < data->names.count; i++)
-    if (data->inputs[i]) bindings[count++] = (OnnxBinding){data->names.items[i], data->inputs[i]};
-  OnnxOptions onnx = {.shapes = options->input_shapes.items,
-                      .shape_count = options->input_shapes.count,
+                               const OnnxHeld *held) {
+  StringList shapes = {0};
+  for (int i = 0; i < options->input_shapes.count; i++)
+    array_push(&cli->context->arena, &shapes, options->input_shapes.items[i]);
+  for (int i = 0; i < held->shapes.count; i++)
+    array_push(&cli->context->arena, &shapes, held->shapes.items[i]);
+  OnnxOptions onnx = {.shapes = shapes.items,
+                      .shape_count = shapes.count,
                       .dims = options->dims.items,
                       .dim_count = options->dims.count,
-                      .values = bindings,
-                      .value_count = count};
+                      .values = held->tensors.items,
+                      .value_count = held->tensors.count};
   return onnx_import(cli->context, path, &onnx)->graph;
 }
 
-static bool read_expected(Cli *cli, TestData *data) {
-  int count = data->graph->output_count, found = 0;
-  data->expected = arena_array(&cli->context->arena, ConstData *, count);
-  if (too_many(cli, data, "output", count)) return false;
-  for (int i = 0; i < count; i++)
-    found += (data->expected[i] = read_tensor(cli, data, "output", i)) != NULL;
-  if (!found && !cli->context->error_count)
-    diag_error(cli->context, (SourcePos){0}, "%s holds no output_0.pb", data->folder);
-  return cli->context->error_count == 0;
+// Is `name` that of an output, or "NAME[3]" of what it holds?
+static bool belongs_to(const char *name, Str output) {
+  size_t length = strlen(output);
+  return !strncmp(name, output, length) && (!name[length] || name[length] == '[');
+}
+
+static bool place_expected(Cli *cli, TestData *data, const char *file, const OnnxBorder *border,
+                           const OnnxHeld *held) {
+  int given = 0, found = 0;
+  for (int i = 0; i < data->graph->output_count; i++) {
+    const Value *output = data->graph->outputs[i];
+    given += belongs_to(output->name, border->name);
+    for (int k = 0; k < held->tensors.count; k++) {
+      if (strcmp(held->tensors.items[k].name, output->name)) continue;
+      data->expected[i] = held->tensors.items[k].data;
+      found++;
+    }
+  }
+  return (given == held->tensors.count && found == given) ||
+         diag_error(cli->context, (SourcePos){0},
+                    "%s holds %d tensor%s, the model gives %d for '%s'", file, held->tensors.count,
+                    held->tensors.count == 1 ? "" : "s", given, border->name);
+}
+
+static bool read_expected(Cli *cli, const char *path, TestData *data) {
+  OnnxBorder *borders;
+  int count = onnx_borders(cli->context, path, true, &borders), found = 0;
+  data->expected = arena_array(&cli->context->arena, ConstData *, data->graph->output_count);
+  if (count < 0 || too_many(cli, data, "output", count)) return false;
+  for (int i = 0; i < count; i++) {
+    const char *file = file_name(cli, data, "output", i);
+    OnnxHeld held = {0};
+    if (!exists(file)) continue;
+    if (!onnx_read_border(cli->context, file, &borders[i], &held) ||
+        !place_expected(cli, data, file, &borders[i], &held))
+      return false;
+    found++;
+  }
+  return found || diag_error(cli->context, (SourcePos){0}, "%s holds no output_0.pb", data->folder);
 }
 
 bool test_data_load(Cli *cli, const char *path, const char *folder, const ModelOptions *options,
                     TestData *data) {
   *data = (TestData){.folder = folder};
-  if (!read_inputs(cli, path, data)) return false;
-  data->graph = import(cli, path, options, data);
-  return data->graph && read_expected(cli, data);
+  OnnxHeld held = {0};
+  if (!read_inputs(cli, path, data, &held)) return false;
+  data->graph = import(cli, path, options, &held);
+  return data->graph && read_expected(cli, path, data);
 }
 #else
 bool test_data_load(Cli *cli, const char *path, const char *folder, const ModelOptions *options,
@@ -127,13 +162,13 @@ bool test_data_type_fits(DType type, DType file) {
 Tensor *test_data_tensor(Cli *cli, const TestData *data, const Value *value) {
   for (int i = 0; i < data->names.count; i++) {
     const ConstData *given = data->inputs[i];
-    if (!given || strcmp(data->names.items[i], value->name) != 0) continue;
+    if (strcmp(data->names.items[i], value->name) != 0) continue;
     Tensor *tensor = model_tensor(cli, value);
     if (!tensor) return NULL;
     if (tensor_bytes(tensor) != (int64_t)given->bytes ||
         !test_data_type_fits(value->type, given->type)) {
-      diag_error(cli->context, value->pos, "'%s': %s/input_%d.pb has another type or size",
-                 value->name, data->folder, i);
+      diag_error(cli->context, value->pos, "'%s': %s has another type or size", value->name,
+                 data->files.items[i]);
       return NULL;
     }
     memcpy(tensor->data, given->data, given->bytes);

@@ -7,10 +7,10 @@
 
 typedef struct TestData {
   const char *folder;
-  const GraphFunc *graph; // the model, right for these inputs
-  StringList names;       // of inputs
-  ConstData **inputs;     // one a name; NULL where there is no file
-  ConstData **expected;   // one an output of the graph; NULL where there is no file
+  const GraphFunc *graph;  // the model, right for these inputs
+  StringList names, files; // of tensors that inputs hold, and where that stands
+  ConstData **inputs;      // one a name
+  ConstData **expected;    // one an output of the graph; NULL where there is no file
 } TestData;
 
 // The folders of data in `path`: its test_data_set_N in the order of N, or else itself. False with

@@ -162,6 +162,54 @@ def test_reduce_wants_a_model(tmp_path):
     assert "--reduce takes ONNX models" in pleat("verify", kernel, "--reduce", tmp_path, status=1)
 
 
+def floats(*shape):
+    return np.random.default_rng(len(shape)).standard_normal(shape).astype(np.float32)
+
+
+def sequence_case(folder, inserted, expected):
+    """A model that puts `x` into a sequence at 1, with its data; `inserted` None: the sequence is
+    the content of an optional value that is not there, and the model says so."""
+    folder.mkdir()
+    tensor = helper.make_tensor_type_proto(TensorProto.FLOAT, [None, None])
+    sequence = helper.make_sequence_type_proto(tensor)
+    if inserted is None:
+        optional = helper.make_optional_type_proto(sequence)
+        nodes = [helper.make_node("OptionalHasElement", ["s"], ["y"])]
+        inputs = [helper.make_value_info("s", optional)]
+        outputs = [helper.make_tensor_value_info("y", TensorProto.BOOL, [])]
+        data = {"input_0": numpy_helper.from_optional(None, dtype=onnx.OptionalProto.SEQUENCE)}
+    else:
+        nodes = [helper.make_node("SequenceInsert", ["s", "x", "at"], ["y"])]
+        inputs = [helper.make_value_info("s", sequence),
+                  helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 7]),
+                  helper.make_tensor_value_info("at", TensorProto.INT64, [])]
+        outputs = [helper.make_value_info("y", sequence)]
+        data = {"input_0": numpy_helper.from_list(inserted),
+                "input_1": numpy_helper.from_array(floats(1, 7)),
+                "input_2": numpy_helper.from_array(np.int64(1))}
+    make = numpy_helper.from_list if isinstance(expected, list) else numpy_helper.from_array
+    data["output_0"] = make(expected)
+    graph = helper.make_graph(nodes, "case", inputs, outputs)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9),
+              folder / "model.onnx")
+    for name, value in data.items():
+        (folder / f"{name}.pb").write_bytes(value.SerializeToString())
+    return folder
+
+
+def test_data_of_sequences_and_optionals(tmp_path):
+    a, b, x = floats(2, 3), floats(5, 4), floats(1, 7)
+    right = sequence_case(tmp_path / "right", [a, b], [a, x, b])
+    assert "agrees" in pleat("verify", right / "model.onnx", "--test-data", right)
+    wrong = sequence_case(tmp_path / "wrong", [a, b], [a, x, b + 1])
+    assert "'y[2]'" in pleat("verify", wrong / "model.onnx", "--test-data", wrong, status=1)
+    fewer = sequence_case(tmp_path / "fewer", [a, b], [a, x])
+    said = pleat("verify", fewer / "model.onnx", "--test-data", fewer, status=1)
+    assert "output_0.pb holds 2 tensors, the model gives 3 for 'y'" in said
+    absent = sequence_case(tmp_path / "absent", None, np.array(False))
+    assert "agrees" in pleat("verify", absent / "model.onnx", "--test-data", absent)
+
+
 @pytest.mark.parametrize("name, array, words", [
     ("input_0.pb", np.zeros((3, 6), np.float32), "'a'"),
     ("input_0.pb", np.zeros((3, 7), np.float64), "'a'"),

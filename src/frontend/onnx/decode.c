@@ -231,8 +231,7 @@ static OnnxBytes map_whole(Context *context, const char *path) {
   return bytes;
 }
 
-static OnnxFile *file_decode(Context *context, const char *path, OnnxBytes bytes,
-                             const pb_msgdesc_t *type, void *message) {
+static OnnxFile *file_new(Context *context, const char *path, OnnxBytes bytes) {
   if (!bytes.data) return NULL;
   OnnxFile *file = arena_new(&context->arena, OnnxFile);
   *file = (OnnxFile){.context = context,
@@ -240,6 +239,17 @@ static OnnxFile *file_decode(Context *context, const char *path, OnnxBytes bytes
                      .path = str_intern(context, path),
                      .bytes = bytes,
                      .mapped = map_new(&context->arena)};
+  return file;
+}
+
+OnnxFile *onnx_file_open(Context *context, const char *path) {
+  return file_new(context, path, map_whole(context, path));
+}
+
+static OnnxFile *file_decode(Context *context, const char *path, OnnxBytes bytes,
+                             const pb_msgdesc_t *type, void *message) {
+  OnnxFile *file = file_new(context, path, bytes);
+  if (!file) return NULL;
   SourcePos pos = {.file = file->source};
   const char *problem;
   size_t at;

@@ -177,17 +177,3 @@ OnnxImport *onnx_import(Context *context, const char *path, const OnnxOptions *o
   module_add_graph(result->module, result->graph);
   return result;
 }
-
-int onnx_input_names(Context *context, const char *path, Str **names) {
-  OnnxFile *file = onnx_model_open(context, path);
-  if (!file) return -1;
-  const OnnxValues *inputs = &file->model->graph->input;
-  *names = arena_array(&context->arena, Str, inputs->count);
-  for (int i = 0; i < inputs->count; i++) (*names)[i] = inputs->items[i].name;
-  return inputs->count;
-}
-
-ConstData *onnx_read_tensor(Context *context, const char *path) {
-  OnnxFile *file = onnx_tensor_open(context, path);
-  return file ? onnx_tensor_data(file, file->tensor, (SourcePos){.file = file->source}) : NULL;
-}

@@ -81,11 +81,25 @@ bool onnx_extract(Context *context, const char *path, const OnnxPart *part, cons
 // Writes a tensor as a file such as input_0.pb: row-major `data` of the value's type and shape.
 bool onnx_write_tensor(Context *context, const char *path, const Value *value, const void *data);
 
-// The names of the model's inputs in its order, those that have an initial value included, into
-// *names; how many, or -1 with a diagnostic. Files of test data are numbered so.
-int onnx_input_names(Context *context, const char *path, Str **names);
-
 // The value in a file that holds a TensorProto, such as input_0.pb; NULL with a diagnostic.
 ConstData *onnx_read_tensor(Context *context, const char *path);
+
+// An input of a model, one that has an initial value included, or an output. Files of test data are
+// numbered so.
+typedef struct OnnxBorder {
+  Str name;
+  const void *type; // for onnx_read_border
+} OnnxBorder;
+// In the model's order; how many, or -1 with a diagnostic.
+int onnx_borders(Context *context, const char *path, bool outputs, OnnxBorder **borders);
+
+// What files of test data hold: tensors under the names of the graph function's, "x", and of a
+// sequence "x[0]", "x[1]", …
+typedef struct OnnxHeld {
+  Array(OnnxBinding) tensors;
+  Array(const char *) shapes; // as OnnxOptions.shapes, of what is no tensor: "x[0]=2x3", "x=none"
+} OnnxHeld;
+// Adds what a file such as input_0.pb holds. False with a diagnostic.
+bool onnx_read_border(Context *context, const char *path, const OnnxBorder *border, OnnxHeld *held);
 
 #endif

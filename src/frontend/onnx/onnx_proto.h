@@ -27,6 +27,7 @@ OnnxFile *onnx_model_open(Context *context, const char *path);
 // bytes are not copied. {NULL, 0} gives NULL.
 OnnxFile *onnx_model_decode(Context *context, const char *path, OnnxBytes bytes);
 OnnxFile *onnx_tensor_open(Context *context, const char *path); // a TensorProto alone: input_0.pb
+OnnxFile *onnx_file_open(Context *context, const char *path);   // its bytes; may be empty
 
 // A message of type `messages` (a generated onnx_*_msg) from memory into `message`, which is
 // zeroed. What is wrong goes to *problem, its place in bytes from the start to *at.
@@ -59,6 +60,6 @@ OnnxBytes onnx_external_data(OnnxFile *file, const OnnxTensor *tensor, size_t si
 bool onnx_dtype(int32_t code, DType *type);
 const char *onnx_type_name(int32_t code);
 const char *onnx_type_advice(int32_t code); // what to do about one that Pleat has not
-int32_t onnx_type_code(DType type); // 0 when ONNX has none
+int32_t onnx_type_code(DType type);         // 0 when ONNX has none
 
 #endif
