@@ -15,7 +15,6 @@ typedef enum NodeFate {
 typedef struct NodePlace {
   NodeFate fate;
   IntArray kernels; // from 0, in order: that compute it, or read through it
-
 } NodePlace;
 
 // Node to NodePlace *, of all nodes.

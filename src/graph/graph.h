@@ -67,7 +67,6 @@ void node_set_float(Context *context, Node *node, const char *key, double value)
 void node_set_string(Context *context, Node *node, const char *key, const char *value);
 void node_set_ints(Context *context, Node *node, const char *key, const int64_t *values, int count);
 
-const char *op_shape_text(Context *context, Expr *const *shape, int rank); // "[1, 4]"
 void op_output(OpCall *call, Buffer *tensor);
 bool op_axis(const OpCall *call, int64_t axis, int rank, int *out); // negative counts from the end
 // Adds a reduction axis; an extent of 1 needs none and gives the constant 0.

@@ -228,21 +228,6 @@ Expr *op_reduce_axis(OpCall *call, TeReduction *reduction, const char *name, Exp
   return axis;
 }
 
-const char *op_shape_text(Context *context, Expr *const *shape, int rank) {
-  Text text = text_new(&context->arena);
-  text_puts(&text, "[");
-  for (int i = 0; i < rank; i++) {
-    Expr *e = shape[i];
-    if (i) text_puts(&text, ", ");
-    if (e->op == EXPR_INT)
-      text_printf(&text, "%lld", (long long)e->as.i);
-    else
-      text_puts(&text, e->op == EXPR_VAR ? e->as.var->name : "?");
-  }
-  text_puts(&text, "]");
-  return text_string(&text);
-}
-
 static bool extents_meet(Expr *a, Expr *b, Expr **out) {
   *out = expr_is_int(a, 1) ? b : a;
   return a == b || expr_is_int(a, 1) || expr_is_int(b, 1) ||
@@ -260,8 +245,8 @@ bool op_broadcast_shape(const OpCall *call, Buffer *const *inputs, int count, Ex
       int at = *rank - inputs[i]->rank + d;
       if (!extents_meet(shape[at], inputs[i]->shape[d], &shape[at]))
         return op_error(call, "shapes %s and %s do not broadcast",
-                        op_shape_text(call->context, inputs[0]->shape, inputs[0]->rank),
-                        op_shape_text(call->context, inputs[i]->shape, inputs[i]->rank));
+                        extents_text(call->context, inputs[0]->shape, inputs[0]->rank),
+                        extents_text(call->context, inputs[i]->shape, inputs[i]->rank));
     }
   return true;
 }

@@ -28,26 +28,6 @@ Value *value_constant(Context *context, ConstData *data) {
   return value;
 }
 
-static void store_scalar(void *out, DType type, double value) {
-  if (type.code == TYPE_FLOAT && type.bits == 32)
-    *(float *)out = (float)value;
-  else if (type.code == TYPE_FLOAT && type.bits == 64)
-    *(double *)out = value;
-  else
-    *(int64_t *)out = (int64_t)value; // little-endian: narrower types read its low bytes
-}
-
-Value *value_scalar(Context *context, DType type, double value) {
-  ConstData *data = arena_new(&context->arena, ConstData);
-  void *bytes = arena_alloc(&context->arena, 8);
-  store_scalar(bytes, type, value);
-  *data = (ConstData){.name = str_intern(context, "scalar"),
-                      .type = type,
-                      .data = bytes,
-                      .bytes = (size_t)dtype_bytes(type)};
-  return value_constant(context, data);
-}
-
 bool value_static_shape(const Value *value, int64_t *shape) {
   for (int i = 0; i < value->rank; i++)
     if (!expr_as_int(value->shape[i], &shape[i])) return false;
@@ -61,23 +41,24 @@ int64_t value_static_bytes(const Value *value) {
   return value->rank < 0 ? -1 : bytes;
 }
 
-static void put_type(Context *context, Text *text, const Value *value) {
-  text_printf(text, "%s [", dtype_name(context, value->type));
-  for (int i = 0; i < value->rank; i++) {
+const char *extents_text(Context *context, Expr *const *extents, int count) {
+  Text text = text_new(&context->arena);
+  text_puts(&text, "[");
+  for (int i = 0; i < count; i++) {
     int64_t extent;
-    if (i) text_puts(text, ", ");
-    if (expr_as_int(value->shape[i], &extent))
-      text_printf(text, "%lld", (long long)extent);
+    if (i) text_puts(&text, ", ");
+    if (expr_as_int(extents[i], &extent))
+      text_printf(&text, "%lld", (long long)extent);
     else
-      text_puts(text, value->shape[i]->op == EXPR_VAR ? value->shape[i]->as.var->name : "?");
+      text_puts(&text, extents[i]->op == EXPR_VAR ? extents[i]->as.var->name : "?");
   }
-  text_puts(text, "]");
+  text_puts(&text, "]");
+  return text_string(&text);
 }
 
 const char *value_type_text(Context *context, const Value *value) {
-  Text text = text_new(&context->arena);
-  put_type(context, &text, value);
-  return text_string(&text);
+  return arena_printf(&context->arena, "%s %s", dtype_name(context, value->type),
+                      extents_text(context, value->shape, value->rank));
 }
 
 const char *values_text(Context *context, Value *const *values, int count) {
@@ -85,8 +66,8 @@ const char *values_text(Context *context, Value *const *values, int count) {
   Text text = text_new(&context->arena);
   for (int i = 0; i < MIN_OF(count, SHOWN); i++) {
     if (!values[i]) continue;
-    text_printf(&text, "%s'%s' ", text.size ? ", " : "", values[i]->name);
-    put_type(context, &text, values[i]);
+    text_printf(&text, "%s'%s' %s", text.size ? ", " : "", values[i]->name,
+                value_type_text(context, values[i]));
   }
   if (count > SHOWN) text_printf(&text, " and %d more", count - SHOWN);
   return text_string(&text);

@@ -51,9 +51,9 @@ struct GraphFunc {
 GraphFunc *graph_func_new(Context *context, const char *name);
 Value *value_new(Context *context, const char *name, DType type, Expr *const *shape, int rank);
 Value *value_constant(Context *context, ConstData *data);
-Value *value_scalar(Context *context, DType type, double value);
 bool value_static_shape(const Value *value, int64_t *shape);
 int64_t value_static_bytes(const Value *value); // -1 when not static or too large for int64
+const char *extents_text(Context *context, Expr *const *extents, int count); // "[1, n]"
 // "float32 [1, 4, 8]"; "'x' float32 [1, 4, 8], 'w' int64 [2]", absent ones left out.
 const char *value_type_text(Context *context, const Value *value);
 const char *values_text(Context *context, Value *const *values, int count);

@@ -32,13 +32,6 @@ static bool find_opset(Importer *importer) {
 
 // ---- Results ----------------------------------------------------------------------------------
 
-static const char *shape_text(Context *context, const Value *value) {
-  Text text = text_new(&context->arena);
-  for (int i = 0; i < value->rank; i++)
-    text_printf(&text, "%s%lld", i ? ", " : "", (long long)import_dim(value, i));
-  return text_string(&text);
-}
-
 static const char *declared_text(Context *context, const OnnxDims *dims) {
   Text text = text_new(&context->arena);
   for (int i = 0; i < dims->count; i++)
@@ -71,8 +64,8 @@ static void check_declared(Importer *importer, const OnnxValue *declared) {
   for (int i = 0; agrees && i < dims->count; i++)
     agrees = !dims->items[i].has_dim_value || dims->items[i].dim_value == import_dim(value, i);
   if (!agrees)
-    diag_error(context, value->pos, "'%s' is declared with shape [%s] but has [%s]", declared->name,
-               declared_text(context, dims), shape_text(context, value));
+    diag_error(context, value->pos, "'%s' is declared with shape [%s] but has %s", declared->name,
+               declared_text(context, dims), extents_text(context, value->shape, value->rank));
 }
 
 static bool is_among(const PtrArray *outputs, const Value *value) {

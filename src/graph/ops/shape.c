@@ -64,7 +64,7 @@ static bool reshape_to(OpCall *call, Expr *const *shape, int rank) {
   if (static_product(x->shape, (Span){0, x->rank}, &a) &&
       static_product(shape, (Span){0, rank}, &b) && a != b)
     return op_error(call, "%lld elements do not fit the shape %s of %lld", (long long)a,
-                    op_shape_text(call->context, shape, rank), (long long)b);
+                    extents_text(call->context, shape, rank), (long long)b);
   TeAxes axes = te_axes(call->te, shape, rank);
   map_reshape(call->context, shape, rank, axes.at, x->shape, x->rank, indices);
   op_output(call, te_compute(call->te, call->node->name, x->type, shape, &axes,
@@ -147,7 +147,7 @@ static bool define_squeeze(OpCall *call) {
     bool one = expr_is_int(x->shape[i], 1);
     if (marked[i] && !one)
       return op_error(call, "axis %d of %s has not the extent 1", i,
-                      op_shape_text(call->context, x->shape, x->rank));
+                      extents_text(call->context, x->shape, x->rank));
     if (count ? !marked[i] : !one) shape[rank++] = x->shape[i];
   }
   return reshape_to(call, shape, rank);
