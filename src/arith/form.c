@@ -194,11 +194,6 @@ bool form_is_const(const Form *f, int64_t *value) {
   return true;
 }
 
-bool form_equal(const Form *a, const Form *b) {
-  return a && b && a->constant == b->constant && a->count == b->count &&
-         memcmp(a->terms, b->terms, sizeof(Term) * (size_t)a->count) == 0;
-}
-
 int64_t form_coef(const Form *f, const Expr *atom) {
   for (int i = 0; i < f->count; i++)
     if (f->terms[i].atom == atom) return f->terms[i].coef;

@@ -38,7 +38,6 @@ const Form *form_scale(Analyzer *analyzer, const Form *a, int64_t factor);
 const Form *form_mul(Analyzer *analyzer, const Form *a, const Form *b);
 const Form *form_typed(Analyzer *analyzer, const Form *a, DType type);
 bool form_is_const(const Form *f, int64_t *value);
-bool form_equal(const Form *a, const Form *b);
 int64_t form_coef(const Form *f, const Expr *atom); // 0 when absent
 int64_t form_gcd(const Form *f);                    // of the coefficients; 0 for a constant
 bool form_is_unit(const Form *f);                   // one atom, nothing else
@@ -199,7 +198,6 @@ bool form_split_by_factor(Analyzer *analyzer, const Form *f, const Form *divisor
 // f = quotient * divisor + *rest as polynomials, for a divisor of one term; else quotient 0.
 const Form *form_divide_out(Analyzer *analyzer, const Form *f, const Form *divisor,
                             const Form **rest);
-Expr *simplify_node(Analyzer *analyzer, Expr *e);      // operands are simple already
 Expr *simplify_condition(Analyzer *analyzer, Expr *e); // compare and logic; operands are simple
 Expr *simplify_vector(Analyzer *analyzer, Expr *e);    // one level; itself when nothing applies
 Expr *rules_apply(Analyzer *analyzer, Expr *e); // one step at the root; itself when none applies

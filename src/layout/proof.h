@@ -85,7 +85,6 @@ bool proof_split(Prover *s, const ProofPoly *a, const ProofPoly *m, bool truncat
                  const ProofPoly **q, const ProofPoly **r);
 const ProofPoly *proof_exact(Prover *s, const ProofPoly *p,
                              int64_t divisor); // NULL: does not divide
-int64_t proof_gcd(const ProofPoly *p, int64_t gcd);
 const char *proof_text(Prover *s, const ProofPoly *p);
 
 // ---- Facts and atoms (proof.c)

@@ -84,12 +84,6 @@ bool proof_is_positive(const Prover *s, const ProofPoly *p) {
   return true;
 }
 
-int64_t proof_gcd(const ProofPoly *p, int64_t gcd) {
-  for (int i = 0; i < p->n; i++)
-    if (p->t[i].v[0]) gcd = gcd_of(gcd, p->t[i].k);
-  return gcd;
-}
-
 const ProofPoly *proof_exact(Prover *s, const ProofPoly *p, int64_t divisor) {
   if (!p) return NULL;
   ProofPoly *out = new_poly(s, p->n);
