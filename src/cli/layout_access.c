@@ -398,6 +398,10 @@ bool layout_run_swizzle(LayoutRequest *r, LayoutReply *reply) {
 bool layout_run_loop_order(LayoutRequest *r, LayoutReply *reply) {
   LayoutLoops loops = {0};
   LAYOUT_ASK(reply, layout_loop_order(r->context, r->a.layout, &loops));
+  if (reply->proof.verdict == LAYOUT_NO && reply->proof.witness2)
+    LAYOUT_CERTIFY(
+        r, reply,
+        layout_certificate(r->context, LAYOUT_ASK_INJECTIVE, r->a.layout, NULL, &reply->proof));
   if (reply->proof.verdict != LAYOUT_YES) return layout_reply_verdict(reply);
   reply->answer = json_array();
   for (int i = 0; i < loops.count; i++) {

@@ -93,6 +93,10 @@ static bool run_divide(LayoutRequest *r, LayoutReply *reply) {
   if (!same_shape(r->a.layout, r->b.layout))
     return layout_field_error(r->context, "b.shape", "not the shape of \"a\"");
   LAYOUT_ASK(reply, layout_divide(r->context, r->a.layout, r->b.layout, &inverse));
+  if (reply->proof.verdict == LAYOUT_NO && reply->proof.witness2)
+    LAYOUT_CERTIFY(
+        r, reply,
+        layout_certificate(r->context, LAYOUT_ASK_INJECTIVE, r->b.layout, NULL, &reply->proof));
   if (reply->proof.verdict != LAYOUT_YES) return verdict_reply(reply);
   layout_divide_simplify(r->context, r->a.layout, r->b.layout, &inverse);
   LAYOUT_CERTIFY(r, reply,
@@ -355,7 +359,7 @@ const LayoutOperation layout_operations[] = {
      "the loop nest that walks memory in sequence, outermost first", layout_run_loop_order},
     {"padding_runs", "", "number", "places without an element; \"runs\": [first, count] of them",
      layout_run_padding_runs},
-    {"lines", "box? line? element_bits?", "number",
+    {"lines", "box? line? base? element_bits?", "number",
      "cache lines (or pages) that a box touches; \"runs\" of them", layout_run_lines},
     {"conflicts", "read banks? vector? element_bits?", "number",
      "distinct words that the busiest bank gives at once: 1 is no conflict", layout_run_conflicts},
