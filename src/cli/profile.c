@@ -158,10 +158,10 @@ static json_t *row_json(const KernelProfile *p) {
                    p->slow ? p->slow : "");
 }
 
-void profile_add_json(const Session *s, json_t *object) {
+void profile_add_json(const Session *s, bool profile, json_t *object) {
   json_t *kernels = json_array();
   double rest = whole_of(s), whole = rest;
-  if (s->step_ns) {
+  if (profile) {
     Limits limits = limits_of(s);
     Profiles rows = profiles_of(s, &limits, false);
     for (int i = 0; i < rows.count; i++) {

@@ -100,12 +100,12 @@ static void show_values(const Session *s) {
   }
 }
 
-static int show_json(const Session *s) {
+static int show_json(const Session *s, bool profile) {
   json_t *object = json_pack(
       "{s:{s:f, s:f, s:f}, s:f, s:I, s:i}", "latency_ms", "median", s->latency.median * 1e3, "p10",
       s->latency.p10 * 1e3, "p90", s->latency.p90 * 1e3, "first_result_s", s->first_seconds,
       "peak_memory_bytes", (json_int_t)process_peak_bytes(), "threads", session_threads(s));
-  profile_add_json(s, object);
+  profile_add_json(s, profile, object);
   return json_print(s->cli, object);
 }
 
@@ -125,7 +125,7 @@ static int run_file(Session *s, const RunOptions *o) {
   if (o->trace && !trace(s, o->trace)) return STATUS_BAD;
   if (s->cli->output && !save(s)) return STATUS_BAD;
   if (s->cli->output && strcmp(s->cli->output, "-") == 0) return STATUS_DONE; // that was all
-  if (s->cli->json) return show_json(s);
+  if (s->cli->json) return show_json(s, o->profile);
   show_summary(s, path);
   if (o->profile) profile_show(s);
   if (!s->cli->output) show_values(s);

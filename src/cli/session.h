@@ -52,7 +52,7 @@ bool session_measure(Session *session, int64_t repeat, bool profile);
 // profile.c: the kernels of a measured model, or the one, with their times, as a table; into an
 // object as a list "kernels" (empty without a profile), "run_ms" and "around_ms".
 void profile_show(const Session *session);
-void profile_add_json(const Session *session, struct json_t *object);
+void profile_add_json(const Session *session, bool profile, struct json_t *object);
 
 int session_threads(const Session *session);
 double session_operations(const Session *session); // of a run

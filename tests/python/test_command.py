@@ -319,6 +319,9 @@ def test_profile_joins_equal_steps(tmp_path):
 
 def test_profile_of_a_kernel():
     text = pleat("run", ROOT / "examples/kernels/matmul.py", "--fill", "random", "--profile")
+    (kernel,) = json.loads(pleat("run", ROOT / "examples/kernels/matmul.py", "--fill", "random",
+                                 "--profile", "--json"))["kernels"]
+    assert kernel["name"] == "matmul" and kernel["ms"] > 0
     assert "  matmul " in text.split("around them")[0] and "a run of" in text
 
 
