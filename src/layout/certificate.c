@@ -198,12 +198,29 @@ static Claim *claim_of(Context *context, LayoutAsk question, const Layout *a, co
   return claim_places(context, question, a, answer);
 }
 
+// A no at values of the symbols, with their numbers in place of the extents.
+static Claim *claim_at_values(Context *context, LayoutAsk question, const Layout *a,
+                              const LayoutAnswer *answer) {
+  Instance at;
+  if (a->is_static || !answer->instance_count || question == LAYOUT_ASK_EQUAL ||
+      !layout_instance_at(context, a, answer->instance, answer->instance_count, &at))
+    return NULL;
+  Claim *claim = claim_of(context, question, at.layout, NULL, answer);
+  claim->facts = a->facts;
+  return claim;
+}
+
+static const char *certificate_of(Context *context, Claim *claim) {
+  return claim && claim_prepare(claim) ? claim_certificate(context, claim, POINTS_LIMIT) : NULL;
+}
+
 const char *layout_certificate(Context *context, LayoutAsk question, const Layout *a,
                                const Layout *b, const LayoutAnswer *answer) {
   if (answer->verdict == LAYOUT_UNDECIDED || layout_box_rank(a) > MAX_RANK) return NULL;
   ArenaMark mark = arena_mark(&context->scratch);
   Claim *claim = claim_of(context, question, a, b, answer);
-  const char *text = claim_prepare(claim) ? claim_certificate(context, claim, POINTS_LIMIT) : NULL;
+  const char *text = certificate_of(context, claim);
+  if (!text) text = certificate_of(context, claim_at_values(context, question, a, answer));
   if (text) text = arena_copy(&context->lasting, text, strlen(text) + 1);
   arena_reset(&context->scratch, mark);
   bool copies = question == LAYOUT_ASK_EQUAL && (a->map->replica_count || b->map->replica_count);

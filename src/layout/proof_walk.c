@@ -78,6 +78,16 @@ static const ProofPoly *divide_terms(Walk *w, const ProofPoly *u, const ProofPol
   return proof_value(s, u, m, q) ? q : NULL;
 }
 
+// Of an atom ⌊v/y⌋: ⌊⌊v/y⌋/m⌋ = ⌊v/(y·m)⌋.
+static const ProofPoly *divide_floor(Walk *w, const ProofPoly *u, const ProofPoly *m) {
+  Prover *s = w->s;
+  if (u->n != 1 || u->t[0].k != 1 || !u->t[0].v[0] || u->t[0].v[1]) return NULL;
+  Variable v = s->variables.items[u->t[0].v[0] - 1];
+  const ProofPoly *divisor = v.u ? proof_product(s, v.m, m) : NULL;
+  const ProofPoly *q = divisor ? proof_atom(s, v.u, divisor) : NULL;
+  return q && proof_value(s, u, m, q) ? q : NULL;
+}
+
 static WalkValue divide(Walk *w, WalkValue a, WalkValue b) {
   Prover *s = w->s;
   int64_t x, y;
@@ -91,6 +101,7 @@ static WalkValue divide(Walk *w, WalkValue a, WalkValue b) {
   const ProofPoly *q = proof_quotient(s, a.p, b.p), *guess;
   if (q) return value_of(q, f);
   if ((guess = walk_form(w, f)) && proof_value(s, a.p, b.p, guess)) return value_of(guess, f);
+  if ((guess = divide_floor(w, a.p, b.p))) return value_of(guess, f);
   if ((guess = divide_terms(w, a.p, b.p, false))) return value_of(guess, f);
   if ((guess = divide_terms(w, a.p, b.p, true))) return value_of(guess, f);
   return value_of(proof_atom(s, a.p, b.p), f);

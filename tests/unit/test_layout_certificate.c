@@ -282,6 +282,8 @@ static void test_symbols(void **state) {
       {"c, w -> c//16, c%16*W + w", NULL},
       {"c, w -> C - 1 - c, w", NULL},
       {"c, w -> w, c", NULL},
+      {"c, w -> c//16, c//4%4, w, c%4", NULL},
+      {"c, w -> w//8, c, w//2%4, w%2", NULL},
   };
   const LayoutExpr *shape[2] = {layout_symbol(context, str_intern(context, "C")),
                                 layout_symbol(context, str_intern(context, "W"))};
