@@ -20,12 +20,11 @@ typedef struct Sum {
   int64_t constant;
 } Sum;
 
-// The number of loops around the innermost definition that `e` depends on.
-static int depth_of(Emit *emit, const Expr *e) {
+int emit_depth(Emit *emit, const Expr *e) {
   if (e->op == EXPR_VAR) return (int)(intptr_t)map_find(&emit->depths, e);
   if (e->op == EXPR_LOAD) return INNERMOST;
   int depth = 0;
-  for (int i = 0; i < e->count; i++) depth = MAX_OF(depth, depth_of(emit, e->args[i]));
+  for (int i = 0; i < e->count; i++) depth = MAX_OF(depth, emit_depth(emit, e->args[i]));
   return depth;
 }
 
@@ -36,7 +35,7 @@ static void add_term(Emit *emit, Sum *sum, Expr *e, int64_t factor) {
       return;
     }
   if (sum->count == MAX_TERMS) bug(emit->context, "an index of more than %d terms", MAX_TERMS);
-  Term term = {e, factor, depth_of(emit, e)};
+  Term term = {e, factor, emit_depth(emit, e)};
   int at = sum->count++;
   for (; at > 0 && sum->terms[at - 1].depth > term.depth; at--) sum->terms[at] = sum->terms[at - 1];
   sum->terms[at] = term;

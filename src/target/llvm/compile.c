@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiling a module's text. The passes are few: registers from allocas, common subexpressions,
-// what is invariant out of loops, unrolling where the schedule asks for it. No pass vectorises or
-// unrolls by its own judgement: the schedule has decided, and a second opinion spills its register
-// tiles. Each compilation has an LLVM context of its own, so several may run at once.
+// Compiling a module's text. The passes are few, and run once: registers from allocas, common
+// subexpressions, what is invariant out of loops, unrolling of what has a symbolic extent. No pass
+// vectorises or unrolls by its own judgement: the schedule has decided, and a second opinion spills
+// its register tiles. Each compilation has an LLVM context of its own, so several may run at once.
 #include "target/llvm/compile.h"
 
 #include <malloc.h>
@@ -11,9 +11,8 @@
 
 static const char quick_passes[] = "function(sroa,early-cse),globaldce";
 static const char passes[] =
-    "function(sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,loop-simplify,"
-    "lcssa,loop-mssa(licm),loop-unroll<O2;no-runtime;no-partial;no-peeling;no-upperbound>,"
-    "early-cse<memssa>,instcombine<no-verify-fixpoint>,loop-mssa(licm),simplifycfg),globaldce";
+    "function(sroa,early-cse,instcombine<no-verify-fixpoint>,loop-simplify,lcssa,loop-mssa(licm),"
+    "loop-unroll<O2;no-runtime;no-partial;no-peeling;no-upperbound>,simplifycfg),globaldce";
 
 typedef struct Job {
   const LlvmApi *api;

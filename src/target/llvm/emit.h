@@ -60,6 +60,7 @@ void emit_forget(Emit *emit, int mark);     // those computed since
 bool expr_is_cheap(const Expr *e);          // may be computed although it is not needed
 
 // address.c
+int emit_depth(Emit *emit, const Expr *e); // loops around the innermost definition it depends on
 const char *emit_index(Emit *emit, Expr *e); // an integer scalar as i64
 const char *emit_pointer(Emit *emit, Buffer *buffer, Expr *const *indices, int rank);
 const char *emit_load(Emit *emit, Expr *e);

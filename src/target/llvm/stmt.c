@@ -93,9 +93,11 @@ static void emit_loop(Emit *emit, const Stmt *s, const char *min, const char *en
   emit_label(emit, "exit", number);
 }
 
-static LoopForm loop_form(const Stmt *s) {
+// A loop whose extent changes from one time to the next is at a border, and short.
+static LoopForm loop_form(Emit *emit, const Stmt *s) {
   int64_t extent, count = attrs_int(&s->as.loop.annotations, "pleat.unroll", 1);
-  if (!expr_as_int(s->as.loop.extent, &extent)) return (LoopForm){1, count, true};
+  if (!expr_as_int(s->as.loop.extent, &extent))
+    return (LoopForm){1, emit_depth(emit, s->as.loop.extent) ? 1 : count, true};
   bool fits = lower_size(s->as.loop.body, MOST_WRITTEN) * count <= MOST_WRITTEN;
   return (LoopForm){fits ? MIN_OF(MAX_OF(count, 1), extent) : 1, 1, false};
 }
@@ -106,7 +108,7 @@ static void emit_for(Emit *emit, const Stmt *s) {
   bool constant = expr_as_int(s->as.loop.extent, &extent);
   if (constant && extent <= 0) return;
   const char *min = emit_index(emit, s->as.loop.min);
-  LoopForm form = loop_form(s);
+  LoopForm form = loop_form(emit, s);
   int64_t rest = constant ? extent % form.step : 0;
   if (constant && extent - rest == form.step) {
     end_statement(emit, mark);
