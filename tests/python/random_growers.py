@@ -546,7 +546,8 @@ def grow_turned(g):
     n, c, h, w = x.shape
     if g.opset < 20:
         return
-    aligned, out = g.below(2), [1 + g.below(5), 2 + g.below(5)]
+    aligned = g.below(2)
+    out = [1 + aligned + g.below(5), 2 + g.below(5)]  # where a single aligned line lies, nobody says
     theta = g.constant(g.rng.uniform(-1, 1, (n, 2, 3)).astype(np.float32))
     grid = g.take("AffineGrid", [theta, g.ints(n, c, *out)], x, [n, *out, 2], hidden=True,
                   align_corners=aligned)
