@@ -370,7 +370,7 @@ static bool tile_tail(Model *m, TileLoops *out) {
     LoopRef loop = i < place.count ? tail.of_axis[place.axes[i]] : NULL;
     if (i == place.at && outside) order[n++] = outside;
     if (i == place.at) order[n++] = panels;
-    if (!loop || place.axes[i] == tile->row_axis[0]) continue;
+    if (!loop || place.axes[i] == tile->row_axis[0] || place.axes[i] == tile->row_axis[1]) continue;
     *(spreads(m, loop, place.axes[i]) ? &spread[spread_count++] : &order[n++]) = loop;
   }
   for (int r = 0; r < 2; r++)

@@ -223,6 +223,13 @@ static bool rows_cut_blocks(const Search *s, const Tile *tile) {
   return false;
 }
 
+// Many rows in whole tiles can be cut in blocks between them (schedule/panels.c).
+static double lost_to_rest(const Tile *tile, const Cut *rows) {
+  enum { MANY_TILES = 16 };
+  bool alone = !tile->flat && tile->rows[0] == 1;
+  return alone && rows->rest > 0 && rows->count >= MANY_TILES ? 1.02 : 1;
+}
+
 static void try_tile(Search *s, Tile tile) {
   const Nest *nest = s->nest;
   if (registers_needed(s, &tile) > s->machine->vector_registers) return;
@@ -240,7 +247,7 @@ static void try_tile(Search *s, Tile tile) {
       others *= (double)nest->axes[a].extent;
   tile.cycles = total_cycles(s, &tile, &v, rows, others);
   tile.bytes = traffic(s, &tile);
-  double cost = tile_cost(s->machine, &tile);
+  double cost = tile_cost(s->machine, &tile) * lost_to_rest(&tile, &rows[1]);
   if (s->best_cost >= 0 && cost >= s->best_cost * 0.999) return;
   s->best = tile;
   s->best_cost = cost;
