@@ -173,13 +173,18 @@ struct LlvmCrew {
   bool closed;
 };
 
+// Behind long texts LLVM leaves much memory free that other threads cannot use.
+enum { LONG_TEXT = 128 << 10 };
+
 static void run_crew_job(CrewJob *own) {
+  bool is_long = own->text && strlen(own->text) > LONG_TEXT;
   if (own->text)
     run_job(&own->job);
   else
     fail(&own->job, "LLVM", "not enough memory");
   free(own->text);
   own->text = NULL;
+  if (is_long) malloc_trim(0);
 }
 
 static CrewJob *take_job(LlvmCrew *crew) {
