@@ -96,7 +96,7 @@ typedef struct LowerOptions {
   bool verify;             // the verifier after each pass, also in builds that do not by default
   bool verify_each;        // run before and after each pass on random inputs and compare
   uint64_t seed;           // of those inputs
-  int partition_budget;    // statements a function may grow to by partitioning; 0: 4000
+  int partition_budget;    // statements partitioning may add to a function; 0: those of a cache
   LowerReport *report;     // may be NULL; is added to
   // What it returns goes on in place of what the pass made; NULL: nothing is called.
   PrimFunc *(*after)(void *env, const char *pass, PrimFunc *func);

@@ -13,10 +13,16 @@
 // middle is taken apart. Where a condition on a parallel loop, or one that is not linear in the
 // loop's variable, is linear in the inner ones, the body is doubled instead: one version under the
 // worst case without the conditions, one with them. Copies are made while the function stays in its
-// budget.
+// budget: what the instruction cache does not hold is no quicker for having no conditions, and it
+// takes its time to compile.
 #include "lower/pass.h"
 
-enum { DEFAULT_BUDGET = 4000, MOST_ITERATIONS_APART = 3 };
+enum {
+  CODE_BYTES = 32 << 10, // an instruction cache
+  STATEMENT_BYTES = 40,
+  DEFAULT_BUDGET = CODE_BYTES / STATEMENT_BYTES,
+  MOST_ITERATIONS_APART = 3,
+};
 
 typedef struct Partition {
   LowerState *state;
