@@ -61,6 +61,34 @@ const ProofPoly *walk_form(Walk *w, const Form *f) {
 
 // ---- Quotients ---------------------------------------------------------------------------------
 
+static bool is_of_symbols(const Prover *s, const ProofPoly *p) {
+  for (int i = 0; i < p->n; i++)
+    for (int d = 0; d < PROOF_DEGREE && p->t[i].v[d]; d++)
+      if (!s->variables.items[p->t[i].v[d] - 1].parameter) return false;
+  return true;
+}
+
+// A new atom ⌊u/m⌋ of symbolic extents: what is at most `last` has a quotient of at most ⌊last/m⌋.
+static void show_last(Walk *w, const ProofPoly *u, const ProofPoly *m, const ProofPoly *atom) {
+  Prover *s = w->s;
+  const ProofPoly *q, *r;
+  int64_t divisor;
+  for (int i = s->facts.count - 1; i >= 0 && proof_is_const(m, &divisor); i--) {
+    const Fact *fact = &s->facts.items[i];
+    const ProofPoly *last = fact->dead ? NULL : proof_linear(s, fact->p, 1, u, 1);
+    if (!last || !is_of_symbols(s, last) || !proof_split(s, last, m, true, &q, &r)) continue;
+    proof_show(s, proof_linear(s, q, 1, atom, -1));
+    return;
+  }
+}
+
+static const ProofPoly *floor_atom(Walk *w, const ProofPoly *u, const ProofPoly *m) {
+  int before = w->s->variables.count;
+  const ProofPoly *atom = proof_atom(w->s, u, m);
+  if (atom && !w->d && w->s->variables.count > before) show_last(w, u, m, atom);
+  return atom;
+}
+
 // ⌊u/m⌋ as q + shift, or by a floor of the rest of u.
 static const ProofPoly *divide_terms(Walk *w, const ProofPoly *u, const ProofPoly *m,
                                      bool truncate) {
@@ -72,7 +100,7 @@ static const ProofPoly *divide_terms(Walk *w, const ProofPoly *u, const ProofPol
     if (proof_value(s, u, m, shifted)) return shifted;
   }
   if (!truncate) return NULL;
-  const ProofPoly *atom = proof_atom(s, r, m);
+  const ProofPoly *atom = floor_atom(w, r, m);
   if (atom) proof_show(s, atom);
   q = proof_linear(s, q, 1, atom, 1);
   return proof_value(s, u, m, q) ? q : NULL;
@@ -88,6 +116,41 @@ static const ProofPoly *divide_floor(Walk *w, const ProofPoly *u, const ProofPol
   return q && proof_value(s, u, m, q) ? q : NULL;
 }
 
+static const WalkBits *known_bits(const Walk *w, const ProofPoly *p) {
+  for (int i = 0; i < w->known.count; i++)
+    if (proof_same(w->known.items[i].of, p)) return &w->known.items[i];
+  return NULL;
+}
+
+// The bits from 2^k on.
+static WalkBits high_bits(Walk *w, const WalkBits *all, int64_t divisor) {
+  Prover *s = w->s;
+  WalkBits high = {.of = proof_const(s, 0)};
+  for (int i = __builtin_ctzll((uint64_t)divisor); i < all->n; i++) {
+    high.of = proof_linear(s, high.of, 1, all->bits[i], (int64_t)1 << high.n);
+    high.bits[high.n++] = all->bits[i];
+  }
+  return high;
+}
+
+// By 2^k, of a value whose bits are known beside a multiple of 2^k.
+static const ProofPoly *divide_bits(Walk *w, const ProofPoly *u, const ProofPoly *m) {
+  Prover *s = w->s;
+  int64_t divisor;
+  if (!proof_is_const(m, &divisor) || divisor & (divisor - 1)) return NULL;
+  for (int i = w->known.count - 1; i >= 0; i--) {
+    const WalkBits *all = &w->known.items[i];
+    const ProofPoly *multiple = proof_exact(s, proof_linear(s, u, 1, all->of, -1), divisor);
+    if (!multiple) continue;
+    WalkBits high = high_bits(w, all, divisor);
+    const ProofPoly *q = proof_linear(s, multiple, 1, high.of, 1);
+    if (!proof_value(s, u, m, q)) continue;
+    array_push(s->arena, &w->known, high);
+    return q;
+  }
+  return NULL;
+}
+
 static WalkValue divide(Walk *w, WalkValue a, WalkValue b) {
   Prover *s = w->s;
   int64_t x, y;
@@ -101,10 +164,11 @@ static WalkValue divide(Walk *w, WalkValue a, WalkValue b) {
   const ProofPoly *q = proof_quotient(s, a.p, b.p), *guess;
   if (q) return value_of(q, f);
   if ((guess = walk_form(w, f)) && proof_value(s, a.p, b.p, guess)) return value_of(guess, f);
+  if ((guess = divide_bits(w, a.p, b.p))) return value_of(guess, f);
   if ((guess = divide_floor(w, a.p, b.p))) return value_of(guess, f);
   if ((guess = divide_terms(w, a.p, b.p, false))) return value_of(guess, f);
   if ((guess = divide_terms(w, a.p, b.p, true))) return value_of(guess, f);
-  return value_of(proof_atom(s, a.p, b.p), f);
+  return value_of(floor_atom(w, a.p, b.p), f);
 }
 
 static WalkValue modulo(Walk *w, WalkValue a, WalkValue b) {
@@ -116,33 +180,49 @@ static WalkValue modulo(Walk *w, WalkValue a, WalkValue b) {
 
 // ---- Bits --------------------------------------------------------------------------------------
 
-// The bits of a value, by its halves: those that are known, else those that its form says.
-typedef struct ValueBits {
-  const ProofPoly *bits[64];
-  int n;
-} ValueBits;
+enum { MOST_BITS = 40, MOST_BITS_BY_HALVES = 16 };
 
+// By its form, or where that is not known, by a floor of its own.
 static const ProofPoly *half(Walk *w, const ProofPoly *p, const Form *whole, int64_t divisor) {
   Prover *s = w->s;
   const ProofPoly *two = proof_const(s, 2), *known = proof_quotient(s, p, two);
   int64_t k;
   if (proof_is_const(p, &k)) return proof_const(s, k >> 1);
-  if (known || !w->d || !whole) return known;
-  const ProofPoly *guess = walk_form(w, layout_form_divide(w->d, whole, divisor));
+  if (known) return known;
+  if (!w->d) {
+    const ProofPoly *none = proof_const(s, 0);
+    return proof_value(s, p, two, none) ? none
+                                        : divide(w, value_of(p, NULL), value_of(two, NULL)).p;
+  }
+  const ProofPoly *guess = whole ? walk_form(w, layout_form_divide(w->d, whole, divisor)) : NULL;
   return guess && proof_value(s, p, two, guess) ? guess : NULL;
 }
 
-static bool bits_of(Walk *w, WalkValue a, ValueBits *out) {
+static bool is_short(Walk *w, const ProofPoly *p) {
+  Prover *s = w->s;
+  const ProofPoly *most = proof_const(s, ((int64_t)1 << MOST_BITS_BY_HALVES) - 1);
+  return proof_show(s, proof_linear(s, most, 1, p, -1)) != UNPROVED;
+}
+
+// By halves: those that are known, else those that its form says.
+static bool bits_of(Walk *w, WalkValue a, WalkBits *out) {
   const ProofPoly *rest = a.p;
   int64_t k;
+  if (!w->d && !known_bits(w, a.p) && !is_short(w, a.p)) return false;
+  const ProofPoly *halves[64];
   for (out->n = 0; !proof_is_const(rest, &k) || k; out->n++) {
     bool negative = proof_is_const(rest, &k) && k < 0;
     const ProofPoly *next =
-        out->n < 40 && !negative ? half(w, rest, a.f, (int64_t)2 << out->n) : NULL;
+        out->n < MOST_BITS && !negative ? half(w, rest, a.f, (int64_t)2 << out->n) : NULL;
     if (!next) return false;
     out->bits[out->n] = proof_linear(w->s, rest, 1, next, -2);
+    halves[out->n] = rest;
+    if (!w->d) array_push(w->s->arena, &w->bits, out->bits[out->n]);
     rest = next;
   }
+  for (int i = out->n - 1; i >= 0 && !w->d; i--) // what has n bits is below 2^n
+    proof_show(w->s, proof_linear(w->s, proof_const(w->s, ((int64_t)1 << (out->n - i)) - 1), 1,
+                                  halves[i], -1));
   return true;
 }
 
@@ -151,6 +231,18 @@ static const ProofPoly *bit_of(Walk *w, const Form *f, int k) {
   const Form *low = k ? layout_form_divide(w->d, f, (int64_t)1 << k) : f;
   const Form *high = layout_form_divide(w->d, f, (int64_t)2 << k);
   return proof_linear(w->s, walk_form(w, low), 1, walk_form(w, high), -2);
+}
+
+// ⌊sum/2⌋ of two bits: what is left may be another one, as in a ^ b ^ b.
+static const ProofPoly *both_by_bits(Walk *w, const ProofPoly *sum) {
+  Prover *s = w->s;
+  const ProofPoly *two = proof_const(s, 2);
+  for (int i = w->bits.count - 1; i >= 0; i--) {
+    const ProofPoly *rest = proof_linear(s, sum, 1, w->bits.items[i], -1);
+    const ProofPoly *guess = proof_exact(s, rest, 2);
+    if (guess && proof_value(s, sum, two, guess)) return guess;
+  }
+  return divide(w, value_of(sum, NULL), value_of(two, NULL)).p;
 }
 
 // ⌊(x + y)/2⌋ of two bits, where `bit` may be the result's.
@@ -164,26 +256,37 @@ static const ProofPoly *both_bits(Walk *w, LayoutOp op, const ProofPoly *x, cons
   const ProofPoly *known = proof_quotient(s, sum, two);
   if (known) return known;
   if (proof_same(x, y) && proof_value(s, sum, two, x)) return x;
+  if (!w->d) return both_by_bits(w, sum);
   const ProofPoly *guess = op == LAYOUT_AND ? bit : proof_linear(s, sum, 1, bit, -1);
   if (op == LAYOUT_XOR) guess = proof_exact(s, guess, 2);
   if (proof_value(s, sum, two, guess)) return guess;
   return proof_atom(s, sum, two);
 }
 
+// The bit of x op y by what both have in common.
+static const ProofPoly *result_bit(Walk *w, LayoutOp op, const ProofPoly *x, const ProofPoly *y,
+                                   const ProofPoly *common) {
+  if (op == LAYOUT_AND) return common;
+  const ProofPoly *sum = proof_linear(w->s, x, 1, y, 1);
+  return proof_linear(w->s, sum, 1, common, op == LAYOUT_XOR ? -2 : -1);
+}
+
 static WalkValue bitwise(Walk *w, LayoutOp op, WalkValue a, WalkValue b) {
   Prover *s = w->s;
-  ValueBits x, y;
+  WalkBits x, y, result = {.of = proof_const(s, 0)};
   if (!a.p || !b.p || !bits_of(w, a, &x) || !bits_of(w, b, &y)) return nothing;
   const Form *f = w->d && a.f && b.f ? layout_form_operation(w->d, op, a.f, b.f, NULL) : NULL;
-  const ProofPoly *common = proof_const(s, 0);
-  for (int i = 0; i < x.n && i < y.n; i++) {
-    const ProofPoly *bit = f ? bit_of(w, f, i) : NULL;
-    common =
-        proof_linear(s, common, 1, both_bits(w, op, x.bits[i], y.bits[i], bit), (int64_t)1 << i);
+  const ProofPoly *none = proof_const(s, 0);
+  for (int i = 0; i < x.n || i < y.n; i++) {
+    const ProofPoly *left = i < x.n ? x.bits[i] : none, *right = i < y.n ? y.bits[i] : none;
+    bool both = i < x.n && i < y.n;
+    const ProofPoly *common =
+        both ? both_bits(w, op, left, right, f ? bit_of(w, f, i) : NULL) : none;
+    result.bits[result.n++] = result_bit(w, op, left, right, common);
+    result.of = proof_linear(s, result.of, 1, result.bits[i], (int64_t)1 << i);
   }
-  if (op == LAYOUT_AND) return value_of(common, f);
-  const ProofPoly *sum = proof_linear(s, a.p, 1, b.p, 1);
-  return value_of(proof_linear(s, sum, 1, common, op == LAYOUT_XOR ? -2 : -1), f);
+  if (!w->d && result.of) array_push(s->arena, &w->known, result);
+  return value_of(result.of, f);
 }
 
 // ---- Comparisons -------------------------------------------------------------------------------

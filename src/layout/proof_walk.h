@@ -15,6 +15,13 @@ typedef struct WalkSymbol {
   const ProofPoly *p;
 } WalkSymbol;
 
+// The bits of a value, lowest first, each a polynomial that is 0 or 1.
+typedef struct WalkBits {
+  const ProofPoly *of;
+  const ProofPoly *bits[64];
+  int n;
+} WalkBits;
+
 typedef struct Walk {
   Prover *s;
   Digits *d;              // NULL: extents are symbolic
@@ -22,6 +29,9 @@ typedef struct Walk {
   const WalkValue *now;   // what the axes of expressions stand for
   const WalkSymbol *symbols;
   int symbol_count;
+  // Where no form says them: the bits of results of ^, & and |, and all bits there are.
+  Array(WalkBits) known;
+  Array(const ProofPoly *) bits;
 } Walk;
 
 WalkValue walk_expr(Walk *w, const LayoutExpr *e);

@@ -304,6 +304,42 @@ static void test_symbols(void **state) {
   }
 }
 
+// XORs whose operands have as many bits as are known, though the extents are not.
+static void test_symbolic_xors(void **state) {
+  (void)state;
+  static const struct {
+    const char *a, *b;
+    bool both; // extents are symbols, else the second is 64
+  } rows[] = {
+      {"i, j -> i, j ^ (i % 8)", "i, j -> i, (i % 8) ^ j", false},
+      {"i, j -> i, j ^ (i % 2)", NULL, false},
+      {"i, j -> i, ((j//8) ^ (i % 8))*8 + j % 8", NULL, false},
+      {"i, j -> i, j//4, (j % 4) ^ (i % 4)", NULL, false},
+      {"i, j -> i, j//4*4 + ((j % 4) ^ (i % 4))", NULL, true},
+      {"i, j -> i//8, i % 8, j//16, (j % 16) ^ (i % 8)", NULL, true},
+      {"i, j -> i//4, j//16, (j % 16) ^ (i % 4 * 4), i % 4", NULL, true},
+  };
+  Str names[2] = {str_intern(context, "H"), str_intern(context, "W")};
+  LayoutFact known[2] = {{.symbol = names[0], .min = 8, .multiple = 8},
+                         {.symbol = names[1], .min = 32, .multiple = 32}};
+  LayoutFacts facts = {known, 2};
+  for (int i = 0; i < COUNT_OF(rows); i++) {
+    const LayoutExpr *shape[2] = {layout_symbol(context, names[0]),
+                                  rows[i].both ? layout_symbol(context, names[1])
+                                               : layout_const(context, 64)};
+    const Layout *a = parse(rows[i].a, shape, 2, facts);
+    const Layout *b = rows[i].b ? parse(rows[i].b, shape, 2, facts) : a;
+    LayoutAnswer answer = layout_equal(context, a, b);
+    assert_int_equal(answer.verdict, LAYOUT_YES);
+    assert_non_null(certificate(LAYOUT_ASK_EQUAL, a, b, &answer));
+    for (int q = 0; q < COUNT_OF(questions) - 1; q++) {
+      answer = ask(questions[q], a);
+      assert_int_not_equal(answer.verdict, LAYOUT_UNDECIDED);
+      assert_non_null(certificate(questions[q], a, NULL, &answer));
+    }
+  }
+}
+
 // Large shapes, where nothing is enumerated.
 static void test_large_layouts(void **state) {
   (void)state;
@@ -475,8 +511,9 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_random_layouts), cmocka_unit_test(test_mutants),
       cmocka_unit_test(test_false_claims),   cmocka_unit_test(test_symbols),
-      cmocka_unit_test(test_large_layouts),  cmocka_unit_test(test_true_claims),
-      cmocka_unit_test(test_equations),      cmocka_unit_test(test_copies),
+      cmocka_unit_test(test_symbolic_xors),  cmocka_unit_test(test_large_layouts),
+      cmocka_unit_test(test_true_claims),    cmocka_unit_test(test_equations),
+      cmocka_unit_test(test_copies),
   };
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   context_free(context);
