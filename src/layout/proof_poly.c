@@ -75,13 +75,17 @@ bool proof_is_const(const ProofPoly *p, int64_t *k) {
   return p->n == 0 || (p->n == 1 && !p->t[0].v[0]);
 }
 
-bool proof_is_positive(const Prover *s, const ProofPoly *p) {
-  for (int i = 0; i < p->n; i++) {
-    if (p->t[i].k < 0) return false;
+bool proof_is_of_parameters(const Prover *s, const ProofPoly *p) {
+  for (int i = 0; i < p->n; i++)
     for (int d = 0; d < PROOF_DEGREE && p->t[i].v[d]; d++)
       if (!s->variables.items[p->t[i].v[d] - 1].parameter) return false;
-  }
   return true;
+}
+
+bool proof_is_positive(const Prover *s, const ProofPoly *p) {
+  for (int i = 0; i < p->n; i++)
+    if (p->t[i].k < 0) return false;
+  return proof_is_of_parameters(s, p);
 }
 
 const ProofPoly *proof_exact(Prover *s, const ProofPoly *p, int64_t divisor) {

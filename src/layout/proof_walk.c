@@ -61,13 +61,6 @@ const ProofPoly *walk_form(Walk *w, const Form *f) {
 
 // ---- Quotients ---------------------------------------------------------------------------------
 
-static bool is_of_symbols(const Prover *s, const ProofPoly *p) {
-  for (int i = 0; i < p->n; i++)
-    for (int d = 0; d < PROOF_DEGREE && p->t[i].v[d]; d++)
-      if (!s->variables.items[p->t[i].v[d] - 1].parameter) return false;
-  return true;
-}
-
 // A new atom ⌊u/m⌋ of symbolic extents: what is at most `last` has a quotient of at most ⌊last/m⌋.
 static void show_last(Walk *w, const ProofPoly *u, const ProofPoly *m, const ProofPoly *atom) {
   Prover *s = w->s;
@@ -76,7 +69,8 @@ static void show_last(Walk *w, const ProofPoly *u, const ProofPoly *m, const Pro
   for (int i = s->facts.count - 1; i >= 0 && proof_is_const(m, &divisor); i--) {
     const Fact *fact = &s->facts.items[i];
     const ProofPoly *last = fact->dead ? NULL : proof_linear(s, fact->p, 1, u, 1);
-    if (!last || !is_of_symbols(s, last) || !proof_split(s, last, m, true, &q, &r)) continue;
+    if (!last || !proof_is_of_parameters(s, last) || !proof_split(s, last, m, true, &q, &r))
+      continue;
     proof_show(s, proof_linear(s, q, 1, atom, -1));
     return;
   }
