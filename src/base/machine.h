@@ -9,6 +9,9 @@
 
 typedef enum CpuLevel { CPU_BASELINE, CPU_AVX2, CPU_AVX512 } CpuLevel;
 
+// What the instruction cache of a core holds, as most have it.
+enum { INSTRUCTION_CACHE_BYTES = 32 << 10 };
+
 typedef struct HostMachine {
   CpuLevel level;
   const char *level_name; // "baseline", "avx2", "avx512": as `--cpu` names them

@@ -15,12 +15,12 @@
 // worst case without the conditions, one with them. Copies are made while the function stays in its
 // budget: what the instruction cache does not hold is no quicker for having no conditions, and it
 // takes its time to compile.
+#include "base/machine.h"
 #include "lower/pass.h"
 
 enum {
-  CODE_BYTES = 32 << 10, // an instruction cache
   STATEMENT_BYTES = 40,
-  DEFAULT_BUDGET = CODE_BYTES / STATEMENT_BYTES,
+  DEFAULT_BUDGET = INSTRUCTION_CACHE_BYTES / STATEMENT_BYTES,
   MOST_ITERATIONS_APART = 3,
 };
 

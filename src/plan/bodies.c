@@ -7,8 +7,7 @@
 #include "plan/internal.h"
 
 enum {
-  CODE_BYTES = 32 << 10, // an instruction cache
-  OPERATION_BYTES = 16,  // of a vector instruction, and what addresses its operands
+  OPERATION_BYTES = 16, // of a vector instruction, and what addresses its operands
   FUNCTION_OPERATIONS = 10,
   LOOP_COPIES = 2, // whole vectors, and what is left
   MOST_NODES = 1000,
@@ -38,7 +37,7 @@ static int own_copies(const Planner *p, const Stage *stage) {
 double planner_joined_operations(const Planner *p, const Stage *stage, const StageTensor *tensor,
                                  double *most) {
   const LoopBody *body = &p->bodies[tensor->producer->index];
-  *most = (double)(CODE_BYTES / OPERATION_BYTES / body->copies);
+  *most = (double)(INSTRUCTION_CACHE_BYTES / OPERATION_BYTES / body->copies);
   return body->operations + own_operations(stage);
 }
 
