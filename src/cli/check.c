@@ -14,6 +14,7 @@ typedef struct Checked {
   Cli *cli;
   const ModelOptions *options;
   const char *path;
+  int64_t assumed_size; // see OnnxOptions
   LoadedModel model;
 } Checked;
 
@@ -25,13 +26,94 @@ static bool load(Checked *c) {
     c->model.node_count = c->model.graph ? c->model.graph->nodes.count : 0;
     return module && (!c->model.graph || graph_infer(c->cli->context, c->model.graph));
   }
-  return model_read(c->cli, c->path, c->options, &c->model);
+  return model_read(c->cli, c->path, c->options, c->assumed_size, &c->model);
 }
 
 // The definitions of all operators, as compiling them would find them.
 static void check_definitions(Checked *c) {
   if (c->model.graph) stage_graph_new(c->cli->context, c->model.graph);
 }
+
+// ---- What sizes that are not given would show --------------------------------------------------
+
+// A problem of a context of its own.
+typedef struct Further {
+  Str node;
+  const char *text; // with its notes
+} Further;
+typedef Array(Further) FurtherList;
+
+static bool is_said(const Context *context, Str node, const char *message) {
+  for (int i = 0; i < context->diags.count; i++) {
+    const Diag *diag = &context->diags.items[i];
+    if (diag->pos.node == node && strcmp(diag->message, message) == 0) return true;
+  }
+  return false;
+}
+
+// The errors of `other` that are not said yet.
+static void add_further(Context *context, const Context *other, const char *assumed,
+                        FurtherList *list) {
+  for (int i = 0; i < other->diags.count; i++) {
+    const Diag *diag = &other->diags.items[i];
+    Str node = diag->pos.node ? str_intern(context, diag->pos.node) : NULL;
+    if (diag->severity != DIAG_ERROR || is_said(context, node, diag->message)) continue;
+    Text text = text_new(&context->arena);
+    text_puts(&text, diag->message);
+    for (; i + 1 < other->diags.count && diag[1].severity == DIAG_NOTE; i++, diag++)
+      text_printf(&text, "\n%s", diag[1].message);
+    text_printf(&text, "\nseen with %s", assumed);
+    array_push(&context->arena, list, ((Further){node, text_string(&text)}));
+  }
+}
+
+static void look(void *env) {
+  Checked *c = env;
+  if (load(c)) check_definitions(c);
+}
+
+// What another size shows.
+typedef struct Trial {
+  FurtherList list;
+  const char *fine; // the options with which all is supported
+} Trial;
+
+// Everything again in a context of its own, with a size for dimensions that are free.
+static bool look_further(const Checked *c, int64_t size, Trial *trial) {
+  Context *context = c->cli->context;
+  Cli cli = *c->cli;
+  cli.context = context_new();
+  Checked other = {.cli = &cli, .options = c->options, .path = c->path, .assumed_size = size};
+  *trial = (Trial){0};
+  bool done = context_protect(cli.context, look, &other);
+  if (done) add_further(context, cli.context, other.model.assumed, &trial->list);
+  if (done && cli.context->error_count == 0)
+    trial->fine = arena_printf(&context->arena, "%s", other.model.assumed);
+  context_free(cli.context);
+  return done;
+}
+
+// Where sizes are free, much of a model is not looked at. With the sizes that show the fewest
+// problems, whatever is left is about the model rather than the sizes.
+static void tell_further(const Checked *c) {
+  static const int64_t sizes[] = {224, 64, 512};
+  Context *context = c->cli->context;
+  Trial best = {0}, trial;
+  bool any = false;
+  for (int i = 0; i < COUNT_OF(sizes) && (!any || best.list.count); i++) {
+    if (!look_further(c, sizes[i], &trial)) continue;
+    if (!any || trial.list.count < best.list.count) best = trial;
+    any = true;
+  }
+  SourcePos pos = {.file = context->diags.items[0].pos.file};
+  if (best.fine) diag_note(context, pos, "with %s all is supported", best.fine);
+  for (int i = 0; i < best.list.count; i++) {
+    pos.node = best.list.items[i].node;
+    diag_error(context, pos, "%s", best.list.items[i].text);
+  }
+}
+
+// ---- Results ----------------------------------------------------------------------------------
 
 static const char *operator_of(const Checked *c, Str node) {
   const char *name = node ? map_find(&c->model.operators, node) : NULL;
@@ -109,7 +191,8 @@ static int show_text(const Checked *c) {
 static int run(Cli *cli, void *given) {
   Checked checked = {.cli = cli, .options = given, .path = cli->inputs.items[0]};
   checked.model.operators = map_new(&cli->context->arena);
-  if (load(&checked)) check_definitions(&checked);
+  look(&checked);
+  if (checked.model.lacks_sizes) tell_further(&checked);
   return cli->json ? show_json(&checked) : show_text(&checked);
 }
 

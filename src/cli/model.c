@@ -54,14 +54,21 @@ static GraphFunc *load_script(Cli *cli, const char *path) {
   return NULL;
 }
 
-bool model_read(Cli *cli, const char *path, const ModelOptions *options, LoadedModel *model) {
+bool model_read(Cli *cli, const char *path, const ModelOptions *options, int64_t assumed_size,
+                LoadedModel *model) {
 #if PLEAT_HAVE_ONNX
   OnnxOptions onnx = {.shapes = options->input_shapes.items,
                       .shape_count = options->input_shapes.count,
                       .dims = options->dims.items,
-                      .dim_count = options->dims.count};
+                      .dim_count = options->dims.count,
+                      .assumed_size = assumed_size};
   OnnxImport *import = onnx_import(cli->context, path, &onnx);
-  *model = (LoadedModel){import->graph, import->operators, import->node_count, import->opset};
+  *model = (LoadedModel){.graph = import->graph,
+                         .operators = import->operators,
+                         .node_count = import->node_count,
+                         .opset = import->opset,
+                         .lacks_sizes = import->lacks_sizes,
+                         .assumed = import->assumed};
   return import->graph != NULL;
 #else
   return diag_error(cli->context, (SourcePos){0}, "%s: this build reads no ONNX", path);
@@ -71,7 +78,7 @@ bool model_read(Cli *cli, const char *path, const ModelOptions *options, LoadedM
 GraphFunc *model_load(Cli *cli, const char *path, const ModelOptions *options) {
   LoadedModel model;
   if (is_script(path)) return load_script(cli, path);
-  return model_read(cli, path, options, &model) ? model.graph : NULL;
+  return model_read(cli, path, options, 0, &model) ? model.graph : NULL;
 }
 
 bool cli_check_pass(Cli *cli, const char *option, const char *name) {

@@ -49,7 +49,9 @@ typedef struct LoadedModel {
   GraphFunc *graph; // NULL when it was refused
   Map operators;    // name of a node (Str) to its operator as the file has it
   int node_count;
-  int64_t opset; // 0: not an ONNX model
+  int64_t opset;       // 0: not an ONNX model
+  bool lacks_sizes;    // free dimensions were refused
+  const char *assumed; // options for what was assumed of them
 } LoadedModel;
 
 // What --input-shape and --dim say of free sizes.
@@ -59,7 +61,8 @@ bool is_script(const char *path); // TVMScript rather than a model, by the path
 Module *script_load(Cli *cli, const char *path);
 GraphFunc *module_graph(const Module *module); // its first graph function, or NULL
 // Reads an ONNX model as far as it can be read. False with diagnostics.
-bool model_read(Cli *cli, const char *path, const ModelOptions *options, LoadedModel *model);
+bool model_read(Cli *cli, const char *path, const ModelOptions *options, int64_t assumed_size,
+                LoadedModel *model);
 // The file's graph function; NULL with diagnostics.
 GraphFunc *model_load(Cli *cli, const char *path, const ModelOptions *options);
 // Its program for this machine; NULL with diagnostics.

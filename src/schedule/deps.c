@@ -591,7 +591,8 @@ static bool only_combines(const Chain *chain, const Storage *storage, const bool
 
 bool loops_independent(Schedule *schedule, const Path *path, int depth, unsigned allow,
                        const char **why) {
-  if (const_extent(path->items[depth]) == 1) return true;
+  int64_t trips = const_extent(path->items[depth]);
+  if (trips == 0 || trips == 1) return true;
   if (has_loose_stores(path->items[depth]->as.loop.body)) {
     *why = "there are statements outside of blocks below it";
     return false;

@@ -628,6 +628,14 @@ static bool take_road(Model *m, Road road, const char **refusal) {
   return try_quietly(m, road == ROAD_TILE ? schedule_tiled : model_rows, refusal);
 }
 
+// Is there no element to compute? Such code is as fast as any.
+static bool is_empty(const PrimFunc *func) {
+  const Buffer *last = func->param_count ? func->buffers[func->param_count - 1] : NULL;
+  for (int i = 0; last && i < last->rank; i++)
+    if (expr_is_int(last->shape[i], 0)) return true;
+  return false;
+}
+
 bool kernel_schedule(Context *context, const HostMachine *machine, PrimFunc *func,
                      const KernelParam *params, KernelChoice *choice) {
   Model m = {
@@ -645,5 +653,6 @@ bool kernel_schedule(Context *context, const HostMachine *machine, PrimFunc *fun
     TRY(model_lay_out_params(&m));
   }
   if (refusal) choice->slow = refusal;
+  if (is_empty(func)) choice->slow = NULL;
   return true;
 }

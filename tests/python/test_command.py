@@ -414,3 +414,33 @@ def test_check_takes_free_sizes(tmp_path):
     done = subprocess.run([PLEAT, "check", tmp_path / "free.onnx", "--dim", "n=3"],
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+@pytest.mark.parametrize("shape", [[0, 5], [5, 0], [2, 0, 3], [17, 0, 64]])
+def test_no_element_is_no_slow_path(tmp_path, shape):
+    model = save_model(tmp_path / "empty.onnx", [
+        helper.make_node("Add", ["x", "x"], ["a"]), helper.make_node("Softmax", ["a"], ["b"]),
+        helper.make_node("Concat", ["b", "a"], ["y"], axis=0)],
+        [value_info("x", shape)], [value_info("y", None)])
+    text = pleat("run", model, "--fill", "random")
+    assert "slow paths      none" in text and text.splitlines()[-1].split() == ["y", "[]"]
+
+
+def test_check_looks_behind_free_sizes(tmp_path):
+    """What depends on a size that is not given is looked at with sizes that fit."""
+    weights = [numpy_helper.from_array(np.zeros((2, 3, 100, 1), np.float32), "w")]
+    nodes = [helper.make_node("Conv", ["x", "w"], ["c"]),  # needs 100 rows
+             helper.make_node("Flatten", ["c"], ["y"])]
+    shape = ["N", 3, "2*h", None]
+    fits = save_model(tmp_path / "fits.onnx", nodes, [value_info("x", shape)],
+                      [value_info("y", None)], weights)
+    said = pleat("check", fits, status=1)
+    assert said.count("error:") == 1 and "all is supported" in said
+    given = said.split("note: with ")[1].split(" all is")[0].split()
+    assert "supported" in pleat("check", fits, *given)
+    nodes.append(helper.make_node("Cast", ["y"], ["z"], name="to_complex",
+                                  to=TensorProto.COMPLEX64))
+    refused = save_model(tmp_path / "refused.onnx", nodes, [value_info("x", shape)],
+                         [value_info("z", None, TensorProto.COMPLEX64)], weights)
+    said = pleat("check", refused, status=1)
+    assert said.count("error:") == 2 and "node 'to_complex': Cast" in said
+    assert "seen with --dim N=1" in said

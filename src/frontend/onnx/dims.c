@@ -358,6 +358,7 @@ static bool was_asked(Importer *importer, const OnnxNames *names) {
 static bool refuse_free(Importer *importer, const OnnxValue *input, const OnnxDims *dims,
                         const IntArray *axes, const OnnxNames *names, bool all_named) {
   Context *context = importer->context;
+  importer->result->lacks_sizes = true;
   if (all_named && was_asked(importer, names)) return false;
   Text where = text_new(&context->arena), what = text_new(&context->arena);
   for (int i = 0; i < axes->count; i++)
@@ -394,12 +395,40 @@ static bool resolve_dim(Importer *importer, const OnnxValue *input, const OnnxDi
                     stated ? "is negative:" : "would be", (long long)*value);
 }
 
+// Gives the names of an input that are free the sizes to assume, as if the user had.
+static bool assume_names(Importer *importer, const OnnxValue *input, const OnnxDims *dims) {
+  for (int i = 0; i < dims->count; i++) {
+    int64_t value, assumed = i ? importer->options->assumed_size : 1;
+    bool is_free = false;
+    Str missing;
+    if (!resolve_dim(importer, input, dims, i, &value, &is_free, &missing)) return false;
+    if (!is_free || !missing) continue;
+    set_size(importer, missing, assumed);
+    text_printf(&importer->assumed, "%s--dim %s=%lld", importer->assumed.size ? " " : "", missing,
+                (long long)assumed);
+    i--; // an expression may lack several
+  }
+  return true;
+}
+
+// Free axes without a name.
+static void assume_axes(Importer *importer, const OnnxValue *input, const IntArray *axes,
+                        IntArray *shape) {
+  for (int i = 0; i < axes->count; i++)
+    shape->items[axes->items[i]] = axes->items[i] ? importer->options->assumed_size : 1;
+  text_printf(&importer->assumed, "%s--input-shape %s=", importer->assumed.size ? " " : "",
+              input->name);
+  for (int i = 0; i < shape->count; i++)
+    text_printf(&importer->assumed, "%s%lld", i ? "x" : "", (long long)shape->items[i]);
+}
+
 static bool resolve_dims(Importer *importer, const OnnxValue *input, const OnnxDims *dims,
                          IntArray *shape) {
   Arena *arena = &importer->context->arena;
   IntArray axes = {0};
   OnnxNames names = {0};
-  bool all_named = true;
+  bool all_named = true, assumes = importer->options->assumed_size > 0;
+  if (assumes && !assume_names(importer, input, dims)) return false;
   for (int i = 0; i < dims->count; i++) {
     int64_t value;
     bool is_free = false;
@@ -410,7 +439,10 @@ static bool resolve_dims(Importer *importer, const OnnxValue *input, const OnnxD
     all_named &= !is_free || missing;
     if (missing && !is_among(&names, missing)) array_push(arena, &names, missing);
   }
-  return !axes.count || refuse_free(importer, input, dims, &axes, &names, all_named);
+  if (!axes.count) return true;
+  if (!assumes) return refuse_free(importer, input, dims, &axes, &names, all_named);
+  assume_axes(importer, input, &axes, shape);
+  return true;
 }
 
 static bool given_agrees(Importer *importer, const OnnxValue *input, const OnnxDims *dims,

@@ -162,8 +162,10 @@ OnnxImport *onnx_import(Context *context, const char *path, const OnnxOptions *o
                        .named = map_new(arena),
                        .followed = map_new(arena),
                        .dims = map_new(arena),
-                       .asked = map_new(arena)};
+                       .asked = map_new(arena),
+                       .assumed = text_new(arena)};
   if (importer.file) import_file(&importer);
+  result->assumed = text_string(&importer.assumed);
   if (context->error_count > errors) return result;
   result->graph = importer.graph;
   result->module = module_new(context, "module");

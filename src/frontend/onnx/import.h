@@ -55,6 +55,7 @@ typedef struct Importer {
   Scope *scope;
   Map dims;     // sizes of free dimensions: name (Str) to int64_t *
   Map asked;    // names of those that a message has asked for
+  Text assumed; // options for those that nobody gave: see OnnxOptions.assumed_size
   int expanded; // nodes imported beyond those of the graph itself
   Map lists;    // what sequences and optional values hold: see sequences.c
   Map named;    // values that have a name of the model's graph

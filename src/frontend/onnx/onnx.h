@@ -18,6 +18,8 @@ typedef struct OnnxOptions {
   int shape_count;
   const char *const *dims; // "batch=4", which can only be a free dimension
   int dim_count;
+  // Free dimensions that nobody gave are taken to be of this size, first axes 1; 0: refused.
+  int64_t assumed_size;
   // What inputs are going to hold. Used only where an operator must know a value when it is
   // imported, such as the target of Reshape; the function is then right for these values alone.
   const OnnxBinding *values;
@@ -34,6 +36,8 @@ typedef struct OnnxImport {
   Map operators;    // name of a node as diagnostics have it (Str) to its ONNX operator (Str)
   int64_t opset, ir_version;
   int node_count;
+  bool lacks_sizes;    // a free dimension was refused
+  const char *assumed; // the options that would have given what was assumed: "--dim batch=1"
 } OnnxImport;
 
 // Never NULL. Every reason to refuse the model is a diagnostic, at the node it is about: operators,
