@@ -71,7 +71,7 @@ static const Layout *in_panels(const Planner *p, const Nest *nest, const NestRea
   bool reduced[TE_MAX_RANK] = {false};
   for (int d = 0; d < read->buffer->rank; d++)
     for (int a = nest->spatial_count; a < nest->axis_count; a++)
-      reduced[d] |= read->linear[d] ? read->coefficient[d][a] != 0 : read->uses[d][a];
+      reduced[d] |= nest_moves(read, d, a);
   for (int pass = 0; pass < 2; pass++) {
     for (int d = 0; d < read->buffer->rank; d++)
       if (d != axis && reduced[d] == (pass == 1)) outputs[count++] = layout_axis(p->context, d);
@@ -140,13 +140,14 @@ static int panel_dimension(const Nest *nest, const NestRead *read, int axis, int
   if (whole >= 0) return whole;
   for (int d = 0; d < read->buffer->rank; d++) {
     if (!read->linear[d]) return -1;
-    if (!read->coefficient[d][axis]) continue;
+    if (!nest_moves(read, d, axis)) continue;
     if (found >= 0 || read->coefficient[d][axis] != 1) return -1;
     found = d;
   }
   for (int a = 0; a < nest->axis_count && found >= 0; a++)
     if (a != axis) *width = gcd_of(*width, read->coefficient[found][a]);
   if (found >= 0) *width = gcd_of(*width, read->base[found]);
+  if (found >= 0 && read->held[found]) *width = gcd_of(*width, read->held_step[found]);
   return *width % 8 ? -1 : found;
 }
 

@@ -11,6 +11,44 @@ typedef struct Reading {
   bool ok;
 } Reading;
 
+typedef struct Held {
+  Expr *axis, *by, *blocks; // axis // by, and what stands for it
+  bool several;
+} Held;
+
+static Expr *take_held(Rewriter *rewriter, Expr *e) {
+  Held *held = rewriter->env;
+  if (e->op != EXPR_FLOOR_DIV || e->args[0]->op != EXPR_VAR || e->args[1]->op != EXPR_INT) return e;
+  held->several |= held->axis && (held->axis != e->args[0] || held->by != e->args[1]);
+  held->axis = e->args[0];
+  held->by = e->args[1];
+  if (!held->blocks) held->blocks = expr_var(rewriter->context, "blocks", e->type);
+  return held->blocks;
+}
+
+// The form of an index in which one axis occurs divided by a constant, and not otherwise.
+static bool held_form(Reading *reading, NestRead *read, int d, Expr **base) {
+  Nest *nest = reading->nest;
+  Held held = {0};
+  Rewriter rewriter = {.context = reading->context, .env = &held, .expr = take_held};
+  Expr *index = rewrite_expr(&rewriter, read->indices[d]), *vars[NEST_MAX_AXES + 1];
+  int64_t coefficients[NEST_MAX_AXES + 1];
+  int count = nest->axis_count;
+  if (!held.axis || held.several || held.by->as.i < 1) return false;
+  memcpy(vars, reading->vars, sizeof *vars * (size_t)count);
+  vars[count] = held.blocks;
+  if (!linear_form(reading->context, index, vars, count + 1, coefficients, base)) return false;
+  for (int a = 0; a < nest->spatial_count; a++) {
+    if (held.axis != vars[a] || coefficients[a]) continue;
+    memcpy(read->coefficient[d], coefficients, sizeof *coefficients * (size_t)count);
+    read->held_axis[d] = a;
+    read->held[d] = held.by->as.i;
+    read->held_step[d] = coefficients[count];
+    return true;
+  }
+  return false;
+}
+
 static void add_read(Reading *reading, Expr *load) {
   Nest *nest = reading->nest;
   for (int i = 0; i < nest->read_count; i++)
@@ -25,7 +63,8 @@ static void add_read(Reading *reading, Expr *load) {
   for (int d = 0; d < load->count; d++) {
     Expr *base;
     read->linear[d] = linear_form(reading->context, load->args[d], reading->vars, nest->axis_count,
-                                  read->coefficient[d], &base);
+                                  read->coefficient[d], &base) ||
+                      held_form(reading, read, d, &base);
     if (read->linear[d] && !expr_as_int(base, &read->base[d])) read->base[d] = 1;
     for (int a = 0; a < nest->axis_count && !read->linear[d]; a++)
       read->uses[d][a] = expr_uses(load->args[d], nest->axes[a].var);
@@ -81,9 +120,14 @@ bool nest_of_block(Context *context, const Block *block, Nest *nest) {
   return reading.ok;
 }
 
+bool nest_moves(const NestRead *read, int d, int axis) {
+  if (!read->linear[d]) return read->uses[d][axis];
+  return read->coefficient[d][axis] || (read->held[d] && read->held_axis[d] == axis);
+}
+
 bool nest_depends(const NestRead *read, int axis) {
   for (int d = 0; d < read->buffer->rank; d++)
-    if (read->linear[d] ? read->coefficient[d][axis] != 0 : read->uses[d][axis]) return true;
+    if (nest_moves(read, d, axis)) return true;
   return false;
 }
 
@@ -97,7 +141,7 @@ static bool only_axis(const Nest *nest, const NestRead *read, int d, int axis) {
 int nest_dimension_of(const Nest *nest, const NestRead *read, int axis) {
   int found = -1;
   for (int d = 0; d < read->buffer->rank; d++) {
-    if (read->linear[d] ? !read->coefficient[d][axis] : !read->uses[d][axis]) continue;
+    if (!nest_moves(read, d, axis)) continue;
     if (found >= 0 || !only_axis(nest, read, d, axis)) return -1;
     found = d;
   }
@@ -116,6 +160,7 @@ int64_t nest_block(const Layout *layout, int d) {
 static bool aligned_along(const Nest *nest, const NestRead *read, int d, int axis, int lanes) {
   for (int a = 0; a < nest->axis_count; a++)
     if (a != axis && read->coefficient[d][a] % lanes) return false;
+  if (read->held[d] && read->held_step[d] % lanes) return false;
   return read->base[d] % lanes == 0;
 }
 
@@ -123,8 +168,9 @@ NestStep nest_step(Context *context, const Nest *nest, const NestRead *read, con
                    int axis, int lanes) {
   int moved = -1;
   for (int d = 0; d < read->buffer->rank; d++) {
-    if (read->linear[d] ? !read->coefficient[d][axis] : !read->uses[d][axis]) continue;
+    if (!nest_moves(read, d, axis)) continue;
     if (!read->linear[d]) return NEST_STRIDED;
+    if (read->held[d] && read->held_axis[d] == axis && read->held[d] % lanes == 0) continue;
     if (moved >= 0 || read->coefficient[d][axis] != 1) return NEST_STRIDED;
     moved = d;
   }

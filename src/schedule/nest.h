@@ -19,11 +19,15 @@ typedef struct NestAxis {
 typedef struct NestRead {
   Buffer *buffer;
   Expr *const *indices;
-  // index d = base + Σ coefficient[d][a] * axis a, where linear[d]
+  // where linear[d], index d = base + Σ coefficient[d][a] * axis a
   int64_t coefficient[NEST_MAX_RANK][NEST_MAX_AXES];
   int64_t base[NEST_MAX_RANK]; // 1 where it is not known
   bool linear[NEST_MAX_RANK];
   bool uses[NEST_MAX_RANK][NEST_MAX_AXES]; // of those that are not: the axes in them
+  // + held_step[d] * (axis held_axis[d] // held[d]), where held[d] > 0: the channel of a group
+  // moves with each group of outputs only
+  int held_axis[NEST_MAX_RANK];
+  int64_t held[NEST_MAX_RANK], held_step[NEST_MAX_RANK];
 } NestRead;
 
 typedef struct Nest {
@@ -41,6 +45,7 @@ typedef struct Nest {
 // False when an extent is symbolic, or the block is not one store at its own spatial variables.
 bool nest_of_block(Context *context, const Block *block, Nest *nest);
 bool nest_depends(const NestRead *read, int axis);
+bool nest_moves(const NestRead *read, int d, int axis); // index d does
 // The one dimension of the read that is `axis` itself (coefficient 1, nothing else); -1 without.
 int nest_dimension_of(const Nest *nest, const NestRead *read, int axis);
 

@@ -20,6 +20,7 @@ typedef struct Search {
   NestStep steps[NEST_MAX_READS];  // along the vector axis
   int64_t panel;                   // vectors side by side in a read laid out in panels; 0: any
   int64_t written;                 // vectors side by side in a block of the output
+  int64_t held;                    // values along the vector axis that share what is read; 0: any
   bool depends[NEST_MAX_READS][2]; // on the row axes
   double reductions;
   int innermost;            // axis of the reduction
@@ -300,6 +301,7 @@ static void try_rows(Search *s, Tile tile) {
     if (!tile.padded && most_vectors % tile.vectors) continue;
     if (s->panel && s->panel % tile.vectors) continue;
     if (tile.vectors % s->written) continue;
+    if (s->held % (tile.vectors * tile.lanes)) continue;
     for (tile.rows[1] = 1; tile.rows[1] <= MIN_OF(most_inner, MOST_ROWS); tile.rows[1]++)
       for (tile.rows[0] = 1; tile.rows[0] <= most_outer; tile.rows[0]++) {
         if (tile.rows[0] * tile.rows[1] > MOST_ROWS) break;
@@ -370,6 +372,16 @@ static int64_t panel_vectors(const Search *s, int axis, int lanes) {
   return panel;
 }
 
+static int64_t values_held(const Search *s, int axis) {
+  int64_t held = 0;
+  for (int i = 0; i < s->nest->read_count; i++) {
+    const NestRead *read = &s->nest->reads[i];
+    for (int d = 0; d < read->buffer->rank && s->steps[i] == NEST_SAME; d++)
+      if (read->held[d] && read->held_axis[d] == axis) held = gcd_of(held, read->held[d]);
+  }
+  return held;
+}
+
 static void try_vector_axis(Search *s, int axis, int lanes) {
   const Nest *nest = s->nest;
   if (!vector_axis_fits(s, axis, lanes) || !output_contiguous(s, axis, lanes)) return;
@@ -378,6 +390,7 @@ static void try_vector_axis(Search *s, int axis, int lanes) {
   if (!tile.padded && nest->axes[axis].extent % lanes) return; // lanes would read past the end
   s->panel = panel_vectors(s, axis, lanes);
   s->written = output_vectors(s, axis, lanes);
+  s->held = values_held(s, axis);
   try_rows(s, tile);
   for (int inner = nest->spatial_count - 1; inner >= 0; inner--) {
     if (inner == axis || nest->axes[inner].extent == 1) continue;

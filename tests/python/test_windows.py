@@ -65,6 +65,16 @@ def conv_transpose(case):
     return "ConvTranspose"
 
 
+def grouped_conv(case):
+    space, groups = case.one_of(1, 2, 3), case.one_of(2, 3, 5)
+    inside, outside = case.one_of(1, 3, 8, 16, 20), case.one_of(1, 2, 4, 8, 16, 17, 32)
+    case.tensor("x", 2, inside * groups, *case.some(4, 11, space))
+    case.tensor("w", outside * groups, inside, *case.some(1, 4, space), known=True)
+    pads = [int(p) for p in case.random.integers(0, 2, 2 * space)]
+    case.attributes = dict(group=groups, strides=case.some(1, 3, space), pads=pads)
+    return "Conv"
+
+
 def max_pool(case):
     space = case.one_of(1, 2, 3)
     case.tensor("x", 1, case.one_of(1, 3, 17), *case.some(6, 11, space))
@@ -135,7 +145,7 @@ def pad(case):
     return "Pad"
 
 
-FAMILIES = [conv_transpose, max_pool, resize, grid_sample, roi_align, einsum, pad]
+FAMILIES = [conv_transpose, grouped_conv, max_pool, resize, grid_sample, roi_align, einsum, pad]
 
 
 @pytest.mark.parametrize("seed", range(4))
