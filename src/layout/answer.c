@@ -341,7 +341,8 @@ static LayoutAnswer onto(Context *context, const Layout *layout) {
   if (!layout->is_static && ask(context, layout, QUESTION_INVERSE).verdict == LAYOUT_YES &&
       !layout->cache->inverse.padding)
     return yes(LAYOUT_DIGITS);
-  if (!layout->is_static && layout_symbolic_onto(context, layout)) return yes(LAYOUT_DIGITS);
+  if (!layout->is_static && layout_symbolic_section(context, layout, NULL))
+    return yes(LAYOUT_DIGITS);
   if (!layout->is_static) return instances_or_isl(context, layout, layout_is_onto);
   if (!layout_physical_size(layout, &places) || !layout_logical_size(layout, &elements))
     return uncounted(layout);
@@ -351,7 +352,7 @@ static LayoutAnswer onto(Context *context, const Layout *layout) {
   if (one_to_one && elements == places) return yes(LAYOUT_DIGITS);
   if (one_to_one && corner_padding(layout, place))
     return no_at(context, place, NULL, layout->physical_rank);
-  if (!one_to_one && elements > places && layout_digits_onto(context, layout))
+  if (!one_to_one && elements > places && layout_digits_section(context, layout, NULL))
     return yes(LAYOUT_DIGITS);
   if (!has_few_points(layout) && layout_isl_onto(context, layout).proof == PROVED)
     return yes(LAYOUT_ISL);

@@ -147,6 +147,17 @@ static void add_inverse(Context *context, Claim *claim, const Layout *a) {
   for (int i = a->rank; i < copies->rank; i++) claim->axes.items[i].value = inverse.map->outputs[i];
 }
 
+// Of "onto": an index for every place, which need not be its only one.
+static void add_section(Context *context, Claim *claim, const Layout *a) {
+  const LayoutExpr *section[MAX_RANK];
+  const Layout *copies = layout_of_copies(context, a);
+  bool found = copies->rank == claim->axes.count &&
+               (a->is_static ? layout_digits_section(context, copies, section)
+                             : layout_symbolic_section(context, copies, section));
+  for (int i = 0; i < claim->axes.count && found; i++) claim->axes.items[i].value = section[i];
+  claim->section = found;
+}
+
 // Witnesses have the elements; the claim wants their copies too.
 static void see_copies(Context *context, Claim *claim, const Layout *a,
                        const LayoutAnswer *answer) {
@@ -188,6 +199,8 @@ static Claim *claim_places(Context *context, LayoutAsk question, const Layout *a
   if (claim->also && a->map->replica_count) see_copies(context, claim, a, answer);
   add_places(context, claim, a);
   if (yes || kind == CLAIM_ONTO) add_inverse(context, claim, a);
+  bool open = claim->axes.count && !claim->axes.items[0].value;
+  if (yes && question == LAYOUT_ASK_ONTO && open) add_section(context, claim, a);
   return claim;
 }
 

@@ -216,7 +216,8 @@ static Poly divide(Check *c, Poly u, Poly m) {
 }
 static Poly common_bits(Check *c, Poly u, Poly v) { // u & v, bit by bit
   if (!u.n && !v.n) return number(u.k & v.k);
-  if (same(u, number(0)) || same(v, number(0))) return number(0);
+  if (same(u, v) || same(u, number(0))) return u;
+  if (same(v, number(0))) return v;
   require(c, c->depth++ < MAX_DEPTH, "a number has too many bits");
   Poly half_u = divide(c, u, number(2)), half_v = divide(c, v, number(2));
   Poly x = add(c, u, -2, half_u), y = add(c, v, -2, half_v), both = add(c, x, 1, y);
@@ -375,6 +376,13 @@ static void by_proof(Check *c) {
   require(c, c->yes || !holds(c), "the place is reached"); // the only index there is not there
 }
 
+static void by_section(Check *c) { // an index for each place
+  bool all = c->claim == ONTO && c->yes && !c->padding && same(value(c, c->except), number(0));
+  require(c, all, "not a claim for this");
+  steps(c, "places");
+  show_all(c, PLACE, "qed");
+}
+
 // ---- Witnesses and points
 static void by_witness(Check *c) { // of no: an index where maps differ, two that share a place
   bool apart = false;
@@ -452,14 +460,14 @@ static void read_line(Check *c, int word) { // NAME < EXTENT = VALUE other VALUE
   add_fact(c, (Fact){.p = n->poly});
 }
 static void check(Check *c) { // one claim
-  static void (*const by[])(Check *) = {by_proof, by_witness, by_points, by_count};
+  static void (*const by[])(Check *) = {by_proof, by_witness, by_points, by_count, by_section};
   int word = read_word(c, "claim");
   c->claim = (Claim)read_word(c, "equal injective onto inverse");
   c->yes = read_word(c, "no yes");
   while ((word = 1 << read_word(c, "symbol axis copy let place shape back padding except by")) < BY)
     read_line(c, word);
   require(c, c->claim != ONTO || !c->yes || c->except, "how many places are left?");
-  by[read_word(c, "proof witness points count")](c);
+  by[read_word(c, "proof witness points count section")](c);
 }
 
 const char *layout_check(const char *text, int *line) { // claim after claim

@@ -233,12 +233,15 @@ static const char *prove(Proving *c) {
   begin_symbols(c);
   if (!show_extents(c)) return NULL;
   c->before = proof_mark(s);
-  if (!begin_box(c, "indices", NEST_OPEN, &claim->axes) ||
-      !show_box(c, &claim->axes, claim->kind == CLAIM_EQUAL ? show_maps_equal : show_inverse))
-    return NULL;
-  proof_close(s, c->before);
-  if (both &&
-      (!begin_box(c, "places", NEST_AGAIN, &claim->places) || !show_with_cases(c, show_places, 0)))
+  if (!claim->section) {
+    if (!begin_box(c, "indices", NEST_OPEN, &claim->axes) ||
+        !show_box(c, &claim->axes, claim->kind == CLAIM_EQUAL ? show_maps_equal : show_inverse))
+      return NULL;
+    proof_close(s, c->before);
+  }
+  Nesting again = claim->section ? NEST_OPEN : NEST_AGAIN;
+  if ((both || claim->section) &&
+      (!begin_box(c, "places", again, &claim->places) || !show_with_cases(c, show_places, 0)))
     return NULL;
   proof_line(s, "qed", 0, 0, NEST_NONE);
   return proof_print(s);
@@ -269,7 +272,7 @@ static const char *by_proof(Context *context, const Claim *claim) {
   Proving *c = arena_new(&context->scratch, Proving);
   c->context = context;
   c->claim = claim;
-  return accepted(context, claim, "proof", prove(c));
+  return accepted(context, claim, claim->section ? "section" : "proof", prove(c));
 }
 
 const char *claim_certificate(Context *context, const Claim *claim, int64_t points) {

@@ -29,6 +29,7 @@ typedef struct Claim {
   const LayoutValue *instance;
   int instance_count;
   ClaimNames axes, lets, places, shapes;
+  bool section;                       // of "onto": `value` of an axis is some index of the place
   int copy_count;                     // how many of the axes, the last ones, are copies
   const LayoutExpr *padding, *except; // over places; number of places without element
   const int64_t *at, *also;           // witnesses, of axes or (CLAIM_ONTO) of places

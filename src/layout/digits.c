@@ -241,12 +241,14 @@ static bool has_section(Inversion *v) {
   return true;
 }
 
-bool layout_digits_onto(Context *context, const Layout *layout) {
+bool layout_digits_section(Context *context, const Layout *layout, const LayoutExpr **section) {
   ArenaMark mark = arena_mark(&context->scratch);
   Inversion *v = arena_new(&context->scratch, Inversion);
   v->context = context;
   v->layout = layout;
   bool found = has_section(v);
+  for (int i = 0; i < layout->rank && found && section; i++)
+    section[i] = layout_form_expr(&v->physical, v->inverse[i], NULL);
   arena_reset(&context->scratch, mark);
   return found;
 }

@@ -104,8 +104,8 @@ bool layout_digits_inside(Context *context, const Layout *layout);
 // The inverse and its padding predicate, checked: by normal form, or point by point (*level).
 bool layout_digits_inverse(Context *context, const Layout *layout, LayoutInverse *out,
                            LayoutLevel *level);
-// Whether some index for every place was found, as a form of the places.
-bool layout_digits_onto(Context *context, const Layout *layout);
+// Some index for every place, as expressions of the places; `section` may be NULL.
+bool layout_digits_section(Context *context, const Layout *layout, const LayoutExpr **section);
 // Two indices with one place, found on the cuts of the forms.
 bool layout_digits_collision(Context *context, const Layout *layout, int64_t *a, int64_t *b);
 // Strides and the vector width from the form of the offset; false where it does not decide.
@@ -129,7 +129,7 @@ void layout_box_simplify(Context *context, LayoutFacts facts, const LayoutExpr *
                          int rank, const LayoutExpr *const *exprs, int count,
                          const LayoutExpr **out);
 bool layout_symbolic_inverse(Context *context, const Layout *layout, LayoutInverse *out);
-bool layout_symbolic_onto(Context *context, const Layout *layout);
+bool layout_symbolic_section(Context *context, const Layout *layout, const LayoutExpr **section);
 // Physical extents derived, or those given; -1, or the output whose bounds are not proved.
 int layout_symbolic_extents(Context *context, const Layout *layout, const LayoutExpr *const *given,
                             const LayoutExpr **physical);

@@ -106,7 +106,7 @@ static const ProofPoly *divide_floor(Walk *w, const ProofPoly *u, const ProofPol
   if (u->n != 1 || u->t[0].k != 1 || !u->t[0].v[0] || u->t[0].v[1]) return NULL;
   Variable v = s->variables.items[u->t[0].v[0] - 1];
   const ProofPoly *divisor = v.u ? proof_product(s, v.m, m) : NULL;
-  const ProofPoly *q = divisor ? proof_atom(s, v.u, divisor) : NULL;
+  const ProofPoly *q = divisor ? floor_atom(w, v.u, divisor) : NULL;
   return q && proof_value(s, u, m, q) ? q : NULL;
 }
 
@@ -116,14 +116,17 @@ static const WalkBits *known_bits(const Walk *w, const ProofPoly *p) {
   return NULL;
 }
 
-// The bits from 2^k on.
+// The bits from 2^k on; `of` is NULL where more than the known ones are asked for.
 static WalkBits high_bits(Walk *w, const WalkBits *all, int64_t divisor) {
   Prover *s = w->s;
-  WalkBits high = {.of = proof_const(s, 0)};
-  for (int i = __builtin_ctzll((uint64_t)divisor); i < all->n; i++) {
+  int k = __builtin_ctzll((uint64_t)divisor);
+  WalkBits high = {.of = proof_const(s, 0), .rest = all->rest};
+  for (int i = k; i < all->n; i++) {
     high.of = proof_linear(s, high.of, 1, all->bits[i], (int64_t)1 << high.n);
     high.bits[high.n++] = all->bits[i];
   }
+  if (k > all->n && all->rest->n) return (WalkBits){0};
+  high.of = proof_linear(s, high.of, 1, all->rest, (int64_t)1 << high.n);
   return high;
 }
 
@@ -138,7 +141,7 @@ static const ProofPoly *divide_bits(Walk *w, const ProofPoly *u, const ProofPoly
     if (!multiple) continue;
     WalkBits high = high_bits(w, all, divisor);
     const ProofPoly *q = proof_linear(s, multiple, 1, high.of, 1);
-    if (!proof_value(s, u, m, q)) continue;
+    if (!q || !proof_value(s, u, m, q)) continue;
     array_push(s->arena, &w->known, high);
     return q;
   }
@@ -189,35 +192,52 @@ static const ProofPoly *half(Walk *w, const ProofPoly *p, const Form *whole, int
                                         : divide(w, value_of(p, NULL), value_of(two, NULL)).p;
   }
   const ProofPoly *guess = whole ? walk_form(w, layout_form_divide(w->d, whole, divisor)) : NULL;
-  return guess && proof_value(s, p, two, guess) ? guess : NULL;
+  if (guess && proof_value(s, p, two, guess)) return guess;
+  return divide(w, value_of(p, NULL), value_of(two, NULL)).p;
 }
 
 static bool is_short(Walk *w, const ProofPoly *p) {
   Prover *s = w->s;
   const ProofPoly *most = proof_const(s, ((int64_t)1 << MOST_BITS_BY_HALVES) - 1);
-  return proof_show(s, proof_linear(s, most, 1, p, -1)) != UNPROVED;
+  return proof_show(s, p) != UNPROVED && proof_show(s, proof_linear(s, most, 1, p, -1)) != UNPROVED;
 }
 
-// By halves: those that are known, else those that its form says.
-static bool bits_of(Walk *w, WalkValue a, WalkBits *out) {
-  const ProofPoly *rest = a.p;
-  int64_t k;
-  if (!w->d && !known_bits(w, a.p) && !is_short(w, a.p)) return false;
+static bool is_zero(const ProofPoly *p) {
+  return !p->n;
+}
+
+// Up to `most` bits, by halves: those that are known, else those that its form says.
+static bool bits_of(Walk *w, WalkValue a, int most, WalkBits *out) {
   const ProofPoly *halves[64];
-  for (out->n = 0; !proof_is_const(rest, &k) || k; out->n++) {
-    bool negative = proof_is_const(rest, &k) && k < 0;
-    const ProofPoly *next =
-        out->n < MOST_BITS && !negative ? half(w, rest, a.f, (int64_t)2 << out->n) : NULL;
+  *out = (WalkBits){.of = a.p, .rest = a.p};
+  while (out->n < most && !is_zero(out->rest)) {
+    const ProofPoly *next = half(w, out->rest, a.f, (int64_t)2 << out->n);
     if (!next) return false;
-    out->bits[out->n] = proof_linear(w->s, rest, 1, next, -2);
-    halves[out->n] = rest;
+    halves[out->n] = out->rest;
+    out->bits[out->n] = proof_linear(w->s, out->rest, 1, next, -2);
     if (!w->d) array_push(w->s->arena, &w->bits, out->bits[out->n]);
-    rest = next;
+    out->rest = next;
+    out->n++;
   }
-  for (int i = out->n - 1; i >= 0 && !w->d; i--) // what has n bits is below 2^n
+  for (int i = out->n - 1; i >= 0 && !w->d && is_zero(out->rest); i--) // n bits are below 2^n
     proof_show(w->s, proof_linear(w->s, proof_const(w->s, ((int64_t)1 << (out->n - i)) - 1), 1,
                                   halves[i], -1));
   return true;
+}
+
+// All bits of a value, which has few.
+static bool all_bits_of(Walk *w, WalkValue a, WalkBits *out) {
+  int64_t k;
+  const WalkBits *known = known_bits(w, a.p);
+  bool few = proof_is_const(a.p, &k) ? k >= 0 : w->d || known || is_short(w, a.p);
+  return few && bits_of(w, a, MOST_BITS, out) && is_zero(out->rest);
+}
+
+// All bits of both, or of one, and as many of the other.
+static bool bits_of_both(Walk *w, WalkValue a, WalkValue b, WalkBits *x, WalkBits *y) {
+  bool all_x = all_bits_of(w, a, x), all_y = all_bits_of(w, b, y);
+  if (all_x && all_y) return true;
+  return all_x ? bits_of(w, b, x->n, y) : all_y && bits_of(w, a, y->n, x);
 }
 
 // What the form says of bit k.
@@ -267,10 +287,12 @@ static const ProofPoly *result_bit(Walk *w, LayoutOp op, const ProofPoly *x, con
 
 static WalkValue bitwise(Walk *w, LayoutOp op, WalkValue a, WalkValue b) {
   Prover *s = w->s;
-  WalkBits x, y, result = {.of = proof_const(s, 0)};
-  if (!a.p || !b.p || !bits_of(w, a, &x) || !bits_of(w, b, &y)) return nothing;
+  WalkBits x, y, result = {.of = proof_const(s, 0), .rest = proof_const(s, 0)};
+  if (!a.p || !b.p) return nothing;
   const Form *f = w->d && a.f && b.f ? layout_form_operation(w->d, op, a.f, b.f, NULL) : NULL;
   const ProofPoly *none = proof_const(s, 0);
+  if (proof_same(a.p, b.p)) return value_of(op == LAYOUT_XOR ? none : a.p, f);
+  if (!bits_of_both(w, a, b, &x, &y)) return nothing;
   for (int i = 0; i < x.n || i < y.n; i++) {
     const ProofPoly *left = i < x.n ? x.bits[i] : none, *right = i < y.n ? y.bits[i] : none;
     bool both = i < x.n && i < y.n;
@@ -279,6 +301,8 @@ static WalkValue bitwise(Walk *w, LayoutOp op, WalkValue a, WalkValue b) {
     result.bits[result.n++] = result_bit(w, op, left, right, common);
     result.of = proof_linear(s, result.of, 1, result.bits[i], (int64_t)1 << i);
   }
+  if (op != LAYOUT_AND) result.rest = is_zero(x.rest) ? y.rest : x.rest;
+  result.of = proof_linear(s, result.of, 1, result.rest, (int64_t)1 << result.n);
   if (!w->d && result.of) array_push(s->arena, &w->known, result);
   return value_of(result.of, f);
 }

@@ -15,9 +15,10 @@ typedef struct WalkSymbol {
   const ProofPoly *p;
 } WalkSymbol;
 
-// The bits of a value, lowest first, each a polynomial that is 0 or 1.
+// The low bits of a value, lowest first, each a polynomial that is 0 or 1, and what is left over
+// 2^n.
 typedef struct WalkBits {
-  const ProofPoly *of;
+  const ProofPoly *of, *rest;
   const ProofPoly *bits[64];
   int n;
 } WalkBits;

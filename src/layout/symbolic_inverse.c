@@ -317,13 +317,15 @@ static bool has_section(Inversion *v, const Layout *layout) {
   return true;
 }
 
-bool layout_symbolic_onto(Context *context, const Layout *layout) {
+bool layout_symbolic_section(Context *context, const Layout *layout, const LayoutExpr **section) {
   ArenaMark mark = arena_mark(&context->scratch);
   Inversion inversion, *v = &inversion;
   memset(v->known, 0, sizeof v->known);
   v->equation_count = 0;
   v->polys = layout_polys_new(context, layout->facts);
   bool found = has_section(v, layout);
+  for (int i = 0; i < layout->rank && found && section; i++)
+    found = (section[i] = layout_sum_expr(&v->physical, v->known[i])) != NULL;
   arena_reset(&context->scratch, mark);
   return found;
 }

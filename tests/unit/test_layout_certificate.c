@@ -222,6 +222,20 @@ static void test_false_claims(void **state) {
       "fact 0 - q by 1 of 5 over 1 fact q by 1 of 0 1 of 4 over 2 qed",
       "claim equal yes axis c < 4 place p = c other 0 by proof indices floor c by 1 = new q "
       "fact q by 0 of 0 over 1 qed",
+      // an index outside of the shape, one that the map sends elsewhere, none for the padding
+      "claim onto yes axis c < 4 place p < 5 = c back c = p except 0 by section places qed",
+      "claim onto yes axis c < 4 place p < 5 = c back c = p except 1 by section places qed",
+      "claim onto yes axis c < 4 place p < 2 = c // 2 back c = p except 0 by section places "
+      "floor p by 2 = 0 fact 3 - p by 1 of 1 over 1 qed",
+      "claim onto yes axis c < 4 place p < 5 = c back c = p padding 4 <= p except 0 by section "
+      "places split p - 4 else fact 3 - p by 1 of 3 over 1 end qed",
+      "claim onto yes axis c < 4 place p < 4 = c except 0 by section places qed",
+      "claim onto yes axis c < 4 place p < 4 = c back c = c except 0 by section places qed",
+      "claim onto yes axis c < 4 place p < 5 = c back c = p except 0 by section indices qed",
+      "claim onto yes axis c < 0 place p < 1 = 0 back c = 0 except 0 by section places qed",
+      "claim onto no axis c < 4 place p < 4 = c at 3 back c = p by section places qed",
+      "claim injective yes axis c < 4 place p < 2 = c // 2 back c = 2 * p by section places "
+      "floor 2 * p by 2 = p fact 2 * p by 2 of 0 over 1 fact 3 - 2 * p by 2 of 1 over 1 qed",
       // the second of two claims
       "claim equal yes axis c < 4 place p = c other c by points "
       "claim equal yes axis c < 4 place p = c other c + 1 by points",
@@ -257,6 +271,11 @@ static void test_true_claims(void **state) {
       "floor 2 * c by 2 = c qed claim equal yes axis c < 4 place p = c other c by points",
       "claim equal yes axis c < 9 place p = ( 4 - c ) // ( 0 - 2 ) other ( c - 4 ) // 2 by points",
       "claim equal yes axis c < 9 place p = 6 & ( c ^ 3 ) other ( 6 & c ) ^ 2 by points",
+      "claim equal yes symbol C axis c < C place p = c & c other c | c by proof indices qed",
+      "claim onto yes axis c < 4 place p < 2 = c // 2 back c = 2 * p except 0 by section places "
+      "floor 2 * p by 2 = p fact 2 * p by 2 of 0 over 1 fact 3 - 2 * p by 2 of 1 over 1 qed",
+      "claim onto yes axis c < 4 copy r < 2 place p < 4 = c back c = p back r = 1 except 0 "
+      "by section places qed",
   };
   for (int i = 0; i < COUNT_OF(texts); i++) expect_accepted(texts[i]);
 }
@@ -337,6 +356,25 @@ static void test_symbolic_xors(void **state) {
       assert_int_not_equal(answer.verdict, LAYOUT_UNDECIDED);
       assert_non_null(certificate(questions[q], a, NULL, &answer));
     }
+  }
+}
+
+// Maps that are onto and not injective.
+static void test_sections(void **state) {
+  (void)state;
+  static const char *const texts[] = {
+      "i, j -> i%16, j", "i, j -> i//8, j", "i, j -> j",      "i, j -> i & 7, j",
+      "i, j -> 0, j",    "i, j -> i//H, j", "i, j -> j, j%1",
+  };
+  Str name = str_intern(context, "H");
+  LayoutFact fact = {.symbol = name, .min = 16, .multiple = 8};
+  LayoutFacts facts = {&fact, 1};
+  const LayoutExpr *shape[2] = {layout_symbol(context, name), layout_const(context, 1000000007)};
+  for (int i = 0; i < COUNT_OF(texts); i++) {
+    const Layout *a = parse(texts[i], shape, 2, facts);
+    LayoutAnswer answer = layout_is_onto(context, a);
+    assert_int_equal(answer.verdict, LAYOUT_YES);
+    assert_non_null(strstr(certificate(LAYOUT_ASK_ONTO, a, NULL, &answer), "\nby section"));
   }
 }
 
@@ -513,7 +551,7 @@ int main(void) {
       cmocka_unit_test(test_false_claims),   cmocka_unit_test(test_symbols),
       cmocka_unit_test(test_symbolic_xors),  cmocka_unit_test(test_large_layouts),
       cmocka_unit_test(test_true_claims),    cmocka_unit_test(test_equations),
-      cmocka_unit_test(test_copies),
+      cmocka_unit_test(test_copies),         cmocka_unit_test(test_sections),
   };
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   context_free(context);
