@@ -13,7 +13,7 @@ HEADER = HERE.parent / "include" / "pleat" / "pleat.h"
 
 
 def library():
-    path = pathlib.Path(os.environ.get("PLEAT_LIBRARY", HERE.parent / "build" / "libpleat.so"))
+    path = pathlib.Path(os.environ.get("PLEAT_LIBRARY") or HERE.parent / "build" / "libpleat.so")
     if not path.exists():
         raise SystemExit(f"{path} is missing: build Pleat first (make), or say where the library "
                          "is in PLEAT_LIBRARY")
