@@ -19,14 +19,15 @@ typedef struct HostMachine {
   const char *march;      // of that level, for a C compiler: "-mavx2 -mfma"
   char processor[64];     // as it names itself; "" where it does not
   int vector_bytes, vector_registers;
-  int fma_units;             // vector multiply-adds begun a cycle; a guess
+  int fma_units;             // vector multiply-adds begun while two vectors are loaded; a guess.
+                             // Zen 4 takes two cycles for both where vectors have 512 bits
   bool fma;                  // multiplies and adds in one instruction
   int cores;                 // that this process may use: code is made on so many
   int threads;               // that programs run with: `cores`, unless asked otherwise
   int64_t line_bytes;        // of a cache line
   int64_t l1_bytes, l1_ways; // data cache of a core
   int64_t l2_bytes;          // of a core
-  int64_t l3_bytes;          // shared; 0: none
+  int64_t l3_bytes;          // shared by some cores, this one among them; 0: none
 } HostMachine;
 
 #endif

@@ -39,6 +39,20 @@ static CpuLevel level_here(void) {
   return avx2 && avx512 ? CPU_AVX512 : avx2 ? CPU_AVX2 : CPU_BASELINE;
 }
 
+// Of the third level, as those who share it with this core have it: the system's own figure may be
+// that of the whole package, of which a virtual machine has a part. AMD has the first leaf, Intel
+// the second, in one format.
+static int64_t shared_cache_bytes(void) {
+  static const unsigned leaves[] = {0x8000001d, 4};
+  unsigned a, b, c, d;
+  for (int k = 0; k < COUNT_OF(leaves); k++)
+    for (unsigned i = 0; __get_cpuid_count(leaves[k], i, &a, &b, &c, &d) && (a & 31); i++)
+      if ((a >> 5 & 7) == 3)
+        return ((b >> 22) + 1) * (int64_t)((b >> 12 & 1023) + 1) * ((b & 4095) + 1) *
+               ((int64_t)c + 1);
+  return 0;
+}
+
 static void name_processor(char *name) {
   unsigned words[12] = {0};
   for (unsigned i = 0; i < 3; i++)
@@ -52,6 +66,10 @@ static void name_processor(char *name) {
 #else
 static CpuLevel level_here(void) {
   return CPU_BASELINE;
+}
+
+static int64_t shared_cache_bytes(void) {
+  return 0;
 }
 
 static void name_processor(char *name) {
@@ -90,8 +108,9 @@ HostMachine machine_probe(void) {
       .l1_bytes = figure(_SC_LEVEL1_DCACHE_SIZE, 32 << 10),
       .l1_ways = figure(_SC_LEVEL1_DCACHE_ASSOC, 8),
       .l2_bytes = figure(_SC_LEVEL2_CACHE_SIZE, 512 << 10),
-      .l3_bytes = figure(_SC_LEVEL3_CACHE_SIZE, 0),
+      .l3_bytes = shared_cache_bytes(),
   };
+  if (machine.l3_bytes == 0) machine.l3_bytes = figure(_SC_LEVEL3_CACHE_SIZE, 0);
   machine.threads = machine.cores;
   name_processor(machine.processor);
   use_level(&machine, level_here());

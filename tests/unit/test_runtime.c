@@ -18,6 +18,7 @@ static void test_machine_is_plausible(void **state) {
   assert_in_range(machine.cores, 1, 4096);
   assert_in_range(machine.line_bytes, 16, 1024);
   assert_true(machine.l1_bytes >= 4096 && machine.l1_bytes <= machine.l2_bytes);
+  assert_true(machine.l3_bytes == 0 || machine.l3_bytes >= machine.l2_bytes);
   assert_true(machine.vector_bytes == 16 << machine.level);
   assert_true(machine_limit(&machine, machine.level_name));
 }
