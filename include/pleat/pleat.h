@@ -131,6 +131,22 @@ typedef struct PleatRequest {
   int threads;     /* of a run, while compiling takes up to five; 0: one for each core */
   const char *cpu; /* "avx512", "avx2", "baseline", "sse2" or "scalar"; NULL: all that is here */
   int quick;       /* not 0: code is made in less time and runs slower, for what runs once or so */
+  /* How tensors lie in memory, in any spelling of layouts. "x=NHWC" is how the caller has an input
+   * or output: runs take and give tensors of its physical shape, which pleat_model_input and
+   * pleat_model_output tell; what lies in padding is anybody's. "Conv=NHWC" is how operators of a
+   * kind, or one node by its name, read and write all their tensors of as many axes;
+   * "conv1:data=NCHW8c,weight=OIHW16i16o" names operands. What is kept is the layout of a tensor,
+   * or of all that a node reads and writes, by its name; "" keeps every layout as it is. */
+  const char *const *input_layouts;
+  size_t input_layout_count;
+  const char *const *output_layouts;
+  size_t output_layout_count;
+  const char *const *desired_layouts;
+  size_t desired_layout_count;
+  const char *const *keep_layouts;
+  size_t keep_layout_count;
+  /* How all other layouts are chosen: "optimal" (as NULL), "forward", "backward" or "none". */
+  const char *policy;
 } PleatRequest;
 
 /* An input or an output. Borrowed, until the model is freed. */
@@ -138,7 +154,7 @@ typedef struct PleatArgument {
   const char *name; /* as the model has it */
   const char *type; /* "float32", "int64", "bool", "bfloat16", … */
   PleatElement element;
-  int32_t rank;
+  int32_t rank; /* the caller's, where a layout was asked for */
   const int64_t *shape;
 } PleatArgument;
 

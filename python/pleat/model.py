@@ -8,6 +8,7 @@
 Arrays are passed without a copy where they are compact and of the model's type.
 """
 import collections
+import inspect
 import os
 
 import numpy as np
@@ -91,6 +92,27 @@ def _shapes_text(shapes):
         yield f"{name}={shape if word else 'x'.join(str(int(extent)) for extent in extents)}"
 
 
+def _spelling(layout):
+    return layout if isinstance(layout, str) else getattr(layout, "spelling", None) or str(layout)
+
+
+def _layouts_text(layouts):
+    """"NAME=LAYOUT" of each; "NAME:OPERAND=LAYOUT,…" where it is a dictionary by operand."""
+    for name, layout in (layouts or {}).items():
+        if hasattr(layout, "items"):
+            yield f"{name}:" + ",".join(f"{operand}={_spelling(one)}"
+                                        for operand, one in layout.items())
+        else:
+            yield f"{name}={_spelling(layout)}"
+
+
+def _kept(keep):
+    """The names of what is kept; "" keeps everything."""
+    if isinstance(keep, bool) or keep is None:
+        return [""] if keep else []
+    return [keep] if isinstance(keep, str) else list(keep)
+
+
 def flattened(name, value):
     """What a sequence holds, under the names that a model has for it: "x[0]", "x[1]" and so on."""
     if not isinstance(value, (list, tuple)):
@@ -102,10 +124,9 @@ def flattened(name, value):
 class _Request:
     """A PleatRequest, and what its pointers point to."""
 
-    def __init__(self, model, shapes, known, threads, cpu, quick):
+    def __init__(self, model, **numbers):
         self.keep = []
-        self.struct = ffi.new("PleatRequest *", {"size": ffi.sizeof("PleatRequest"),
-                                                 "threads": threads, "quick": quick})
+        self.struct = ffi.new("PleatRequest *", {"size": ffi.sizeof("PleatRequest"), **numbers})
         if hasattr(model, "SerializeToString"):
             model = model.SerializeToString()
         if isinstance(model, (bytes, bytearray, memoryview)):
@@ -113,12 +134,6 @@ class _Request:
             self.struct.bytes, self.struct.byte_count = data, len(model)
         else:
             self.struct.path = self.text(os.fspath(model))
-        if cpu is not None:
-            self.struct.cpu = self.text(cpu)
-        texts = [self.text(text) for text in _shapes_text(shapes)]
-        self.struct.shapes = self.hold(ffi.new("char *[]", texts))
-        self.struct.shape_count = len(texts)
-        self.add_known(known or {})
 
     def hold(self, data):
         self.keep.append(data)
@@ -126,6 +141,17 @@ class _Request:
 
     def text(self, text):
         return self.hold(ffi.new("char[]", os.fsencode(text)))
+
+    def set_texts(self, **fields):
+        for field, text in fields.items():
+            if text is not None:
+                setattr(self.struct, field, self.text(text))
+
+    def add_texts(self, **lists):
+        for field, texts in lists.items():
+            texts = [self.text(text) for text in texts]
+            setattr(self.struct, field + "s", self.hold(ffi.new("char *[]", texts)))
+            setattr(self.struct, field + "_count", len(texts))
 
     def add_known(self, known):
         self.struct.known = named = self.hold(ffi.new("PleatNamedTensor[]", len(known)))
@@ -143,7 +169,9 @@ class Model:
     """A compiled model. `inputs` and `outputs` say what it takes and gives; `messages` are the
     compiler's warnings. Several threads may call it: their runs follow one another."""
 
-    def __init__(self, model, *, shapes=None, known=None, threads=0, cpu=None, quick=False):
+    def __init__(self, model, *, shapes=None, known=None, threads=0, cpu=None, quick=False,
+                 input_layouts=None, output_layouts=None, desired_layouts=None, keep_layouts=None,
+                 policy=None):
         """Compiles a file's path, its bytes, or an onnx.ModelProto.
 
         shapes: sizes that the model leaves free, of inputs {"x": (1, 3, 224, 224)} or of
@@ -153,8 +181,23 @@ class Model:
         known:  values of inputs that the compiler must know, such as the target of a Reshape
         threads: 0 is one for each core;  cpu: "avx2" and the like, None is all that is here
         quick:  code is made in less time and runs slower, for what runs once or so
+
+        Layouts, each a pleat.Layout or a spelling of one, "NCHW16c" or "n, c -> c, n":
+        input_layouts, output_layouts: how the caller has them, {"image": "NHWC"}; the shapes of
+                `inputs` and `outputs` are then physical ones
+        desired_layouts: how operators of a kind, or one by its name, have all their tensors of as
+                many axes, {"Conv": "NHWC"}; or operand by operand, {"conv1": {"data": "NCHW8c",
+                "weight": "OIHW16i16o"}}: data, weight, bias, output, input0, output0, …
+        keep_layouts: names of tensors and operators whose layouts stay; True: all
+        policy: how all others are chosen, "optimal" (as None), "forward", "backward" or "none"
         Raises PleatError with every reason why the model cannot be taken."""
-        request = _Request(model, shapes, known, threads, cpu, quick)
+        request = _Request(model, threads=threads, quick=quick)
+        request.set_texts(cpu=cpu, policy=policy)
+        request.add_texts(shape=_shapes_text(shapes), input_layout=_layouts_text(input_layouts),
+                          output_layout=_layouts_text(output_layouts),
+                          desired_layout=_layouts_text(desired_layouts),
+                          keep_layout=_kept(keep_layouts))
+        request.add_known(known or {})
         compiled, messages = ffi.new("PleatModel **"), ffi.new("char **")
         status = _lib.pleat_model_compile(request.struct, compiled, messages)
         self.messages = _status(status, messages)
@@ -248,6 +291,9 @@ class Model:
         return outputs
 
 
-def compile(model, *, shapes=None, known=None, threads=0, cpu=None, quick=False):
+def compile(model, **options):
     """A Model: see there."""
-    return Model(model, shapes=shapes, known=known, threads=threads, cpu=cpu, quick=quick)
+    return Model(model, **options)
+
+
+compile.__signature__ = inspect.signature(Model)

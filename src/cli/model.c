@@ -98,15 +98,17 @@ static void show_progress(void *env, const char *what, int done, int all) {
   progress_step(&shown->progress, done);
 }
 
-static PlanPolicy policy_of(const ModelOptions *options) {
-  static const char *const names[] = {[PLAN_OPTIMAL] = "optimal",
-                                      [PLAN_NONE] = "none",
-                                      [PLAN_FORWARD] = "forward",
-                                      [PLAN_BACKWARD] = "backward"};
-  if (model_keeps_all(options)) return PLAN_NONE;
-  for (int i = 0; options->policy && i < COUNT_OF(names); i++)
-    if (!strcmp(options->policy, names[i])) return (PlanPolicy)i;
-  return PLAN_OPTIMAL;
+bool model_wishes(Cli *cli, const GraphFunc *graph, const ModelOptions *options,
+                  CompileOptions *compile) {
+  const StringList *desired = &options->desired, *keep = &options->keep;
+  const StringList *inputs = &options->input_layouts, *outputs = &options->output_layouts;
+  WishTexts texts = {.desired = {"--desired-layout", desired->items, desired->count},
+                     .keep = {"--keep-layout", keep->items, keep->count},
+                     .inputs = {"--input-layout", inputs->items, inputs->count},
+                     .outputs = {"--output-layout", outputs->items, outputs->count},
+                     .policy = options->policy,
+                     .sizes = "--input-shape name=1x3x224x224"};
+  return wishes_read(cli->context, graph, &texts, compile);
 }
 
 typedef Program *(*Build)(Context *context, const GraphFunc *graph, const CompileOptions *options);
@@ -118,9 +120,7 @@ static Program *build(Cli *cli, const GraphFunc *graph, const ModelOptions *opti
       .progress = show_progress, .progress_env = &shown, .run_only = run_only};
   if (!cli_check_pass(cli, "--print-ir-after", options->print_after)) return NULL;
   if (!cli_machine(cli, &compile.machine)) return NULL;
-  compile.policy = policy_of(options);
-  compile.wishes = model_wishes(cli, graph, options);
-  if (!compile.wishes) return NULL;
+  if (!model_wishes(cli, graph, options, &compile)) return NULL;
   compile.lower.print_after = options->print_after;
   compile.lower.verify_each = options->verify_each;
   Program *program = make(cli->context, graph, &compile);

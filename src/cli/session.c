@@ -71,9 +71,11 @@ bool session_ready(Session *s) {
 }
 
 bool session_begin(Session *s, const GraphFunc *graph, const InputContents *contents) {
+  CompileOptions asked = {0};
   s->graph = graph;
-  s->wishes = graph ? model_wishes(s->cli, graph, s->model) : NULL;
-  if (!s->wishes || !make_tensors(s, contents)) return false;
+  if (!graph || !model_wishes(s->cli, graph, s->model, &asked)) return false;
+  s->wishes = asked.wishes;
+  if (!make_tensors(s, contents)) return false;
   s->program = (s->keep_kernels ? model_build : model_build_to_run)(s->cli, graph, s->model);
   s->executable = s->program ? executable_new(s->program, &s->target) : NULL;
   if (!s->executable) return false;

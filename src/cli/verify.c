@@ -85,7 +85,9 @@ static bool load(Checking *s, const char *folder) {
   if (folder && !test_data_load(s->cli, s->path, folder, model, &s->data)) return false;
   s->graph = folder ? s->data.graph : model_load(s->cli, s->path, model);
   if (!s->graph || !model_check_inputs(s->cli, &s->options->inputs, s->graph)) return false;
-  if (!(s->wishes = model_wishes(s->cli, s->graph, model))) return false;
+  CompileOptions asked = {0};
+  if (!model_wishes(s->cli, s->graph, model, &asked)) return false;
+  s->wishes = asked.wishes;
   s->inputs = arena_array(arena, Tensor *, s->graph->param_count);
   s->given = arena_array(arena, Tensor *, s->graph->param_count);
   s->outputs = arena_array(arena, Tensor *, s->graph->output_count);

@@ -23,6 +23,25 @@ typedef struct CompileOptions {
   void *progress_env;
 } CompileOptions;
 
+// What a user asks of layouts in words. Errors point into the text, under the name of its list.
+typedef struct WishTextList {
+  const char *name; // "--input-layout"
+  const char *const *items;
+  int count;
+} WishTextList;
+
+typedef struct WishTexts {
+  WishTextList desired;         // "Conv=NHWC", "conv1:data=NCHW8c,weight=OIHW16i16o"
+  WishTextList keep;            // of a tensor or an operator: "conv1"; "": no layout is changed
+  WishTextList inputs, outputs; // "x=NHWC"
+  const char *policy;           // "optimal", "forward", "backward" or "none"; NULL: the first
+  const char *sizes;            // how sizes are given: "--input-shape name=1x3x224x224"
+} WishTexts;
+
+// Sets the options' policy and wishes. False with diagnostics.
+bool wishes_read(Context *context, const GraphFunc *graph, const WishTexts *texts,
+                 CompileOptions *options);
+
 typedef enum SlotKind { SLOT_INPUT, SLOT_OUTPUT, SLOT_CONSTANT, SLOT_ARENA } SlotKind;
 
 // A tensor in memory while the program runs: a version of a tensor of the graph.

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What options say of layouts: --desired-layout, --keep-layout, --input-layout, --output-layout.
-// Each is read as a text of its own, so that errors point into it.
+// What users ask of layouts in words: of operators, to keep them, of inputs and of outputs. Each is
+// read as a text of its own, so that errors point into it.
 #include <ctype.h>
 #include <stdlib.h>
 
-#include "cli/model.h"
+#include "driver/driver.h"
 #include "graph/graph.h"
 
 typedef struct Reading {
-  Cli *cli;
+  Context *context;
   const GraphFunc *graph;
-  const SourceFile *file; // the option's value, named after the option
+  const WishTexts *texts;
+  const SourceFile *file; // one text, named after its list
   PlanWishes *wishes;
 } Reading;
 
@@ -18,9 +19,8 @@ static SourcePos place(const Reading *r, size_t begin, size_t end) {
   return (SourcePos){.file = r->file, .begin = (int32_t)begin, .end = (int32_t)end};
 }
 
-static bool begin(Reading *r, const char *option, const char *text) {
-  r->file = source_file_new(r->cli->context, option, text, strlen(text));
-  return true;
+static void begin(Reading *r, const WishTextList *list, const char *text) {
+  r->file = source_file_new(r->context, list->name, text, strlen(text));
 }
 
 // ---- Layouts ----------------------------------------------------------------------------------
@@ -54,14 +54,12 @@ static const char *order_of(const char *text, size_t size) {
 // The option's text from `from` to `to` as a layout of `value`. *layout is NULL for row-major.
 static bool read_layout(const Reading *r, size_t from, size_t to, const Value *value,
                         const Layout **layout) {
-  Context *context = r->cli->context;
+  Context *context = r->context;
   int64_t shape[TENSOR_MAX_RANK];
   SourcePos pos = place(r, from, to);
   if (value->rank > TENSOR_MAX_RANK || !value_static_shape(value, shape))
-    return diag_error(context, pos,
-                      "'%s' has a symbolic extent; give sizes with --input-shape "
-                      "name=1x3x224x224",
-                      value->name);
+    return diag_error(context, pos, "'%s' has a symbolic extent; give sizes with %s", value->name,
+                      r->texts->sizes);
   const LayoutExpr **extents = arena_array(&context->arena, const LayoutExpr *, value->rank + 1);
   for (int i = 0; i < value->rank; i++) extents[i] = layout_const(context, shape[i]);
   LayoutSource source = {r->file->text + from, to - from, pos, value->rank, NULL, false};
@@ -71,7 +69,7 @@ static bool read_layout(const Reading *r, size_t from, size_t to, const Value *v
   const char *flaw = flaw_of(context, *layout);
   if (flaw)
     return diag_error(context, pos, "%s\n'%s' is %s", flaw, value->name,
-                      model_shape_text(r->cli, shape, value->rank));
+                      extents_text(context, value->shape, value->rank));
   if (layout_is_identity(context, *layout).verdict == LAYOUT_YES) *layout = NULL;
   return true;
 }
@@ -79,7 +77,7 @@ static bool read_layout(const Reading *r, size_t from, size_t to, const Value *v
 static bool add_wish(Reading *r, PlanWish wish, size_t from, size_t to) {
   if (!read_layout(r, from, to, wish.value, &wish.layout)) return false;
   wish.pos = place(r, from, to);
-  array_push(&r->cli->context->arena, &r->wishes->items, wish);
+  array_push(&r->context->arena, &r->wishes->items, wish);
   return true;
 }
 
@@ -109,7 +107,7 @@ static bool names_nodes(const Reading *r, const char *text, size_t length) {
 typedef Array(const char *) Names;
 
 static bool unknown(const Reading *r, size_t length, const char *what, const Names *names) {
-  Context *context = r->cli->context;
+  Context *context = r->context;
   const char *word = str_intern_n(context, r->file->text, length);
   const char *nearest = nearest_name(word, names->items, names->count);
   return diag_error(context, place(r, 0, length), "the model has no %s '%s'%s%s%s", what, word,
@@ -117,7 +115,7 @@ static bool unknown(const Reading *r, size_t length, const char *what, const Nam
 }
 
 static void add_node_names(const Reading *r, Names *names) {
-  Arena *arena = &r->cli->context->arena;
+  Arena *arena = &r->context->arena;
   for (int i = 0; i < r->graph->nodes.count; i++) {
     const Node *node = r->graph->nodes.items[i];
     const OpRow *row = node->kind == NODE_OP ? op_find(node->op) : NULL;
@@ -132,7 +130,7 @@ static bool unknown_operator(const Reading *r, size_t length) {
   return unknown(r, length, "operator", &names);
 }
 
-// ---- --desired-layout OPERATOR=LAYOUT, OPERATOR:data=LAYOUT,weight=LAYOUT ----------------------
+// ---- Of operators: OPERATOR=LAYOUT, OPERATOR:data=LAYOUT,weight=LAYOUT -------------------------
 
 // The operand called so; NULL with *output unset when the node has none.
 static const Value *operand_of(const Node *node, const char *text, size_t length, bool *output) {
@@ -183,7 +181,7 @@ static bool wish_operand(Reading *r, size_t name, const char *word, size_t begin
       return false;
   }
   size_t at = (size_t)(word - r->file->text);
-  return found || diag_error(r->cli->context, place(r, at, at + length),
+  return found || diag_error(r->context, place(r, at, at + length),
                              "it has no operand '%.*s'; operands are data, weight, bias, output, "
                              "or input0, input1, …",
                              (int)length, word);
@@ -194,7 +192,7 @@ static bool wish_operands(Reading *r, size_t name) {
   for (size_t at = name + 1, end;; at = end + 1) {
     size_t equals = at + word_length(text + at);
     if (equals == at || text[equals] != '=')
-      return diag_error(r->cli->context, place(r, at, at + 1),
+      return diag_error(r->context, place(r, at, at + 1),
                         "expected an operand and its layout, as in data=NHWC");
     end = operand_end(text, equals + 1);
     if (!wish_operand(r, name, text + at, equals + 1, end)) return false;
@@ -234,7 +232,7 @@ static int rank_taken(const Reading *r, size_t name, size_t from) {
       r->file->text + from, r->file->size - from, place(r, from, r->file->size), rank, NULL, false};
   const char *in = strstr(source.text, " in ["); // physical extents are read with the shape
   if (in) source.size = (size_t)(in - source.text);
-  const IndexMap *map = index_map_parse(r->cli->context, &source);
+  const IndexMap *map = index_map_parse(r->context, &source);
   return map ? map->input_count : -1;
 }
 
@@ -249,23 +247,22 @@ static bool wish_all(Reading *r, size_t name, size_t from) {
       return false;
   }
   return found ||
-         diag_error(r->cli->context, place(r, from, r->file->size),
+         diag_error(r->context, place(r, from, r->file->size),
                     "'%.*s' reads and writes no tensor of %d axes", (int)name, r->file->text, rank);
 }
 
 static bool read_desired(Reading *r, const char *text) {
-  begin(r, "--desired-layout", text);
+  begin(r, &r->texts->desired, text);
   size_t first = strcspn(text, "=:");
   for (size_t end = first; text[end]; end += 1 + strcspn(text + end + 1, "=:"))
     if (names_nodes(r, text, end))
       return text[end] == ':' ? wish_operands(r, end) : wish_all(r, end, end + 1);
   if (!text[first])
-    return diag_error(r->cli->context, place(r, 0, first),
-                      "expected OPERATOR=LAYOUT, as in Conv=NHWC");
+    return diag_error(r->context, place(r, 0, first), "expected OPERATOR=LAYOUT, as in Conv=NHWC");
   return unknown_operator(r, first);
 }
 
-// ---- --keep-layout=NAME -----------------------------------------------------------------------
+// ---- To keep: NAME ----------------------------------------------------------------------------
 
 static const Value *value_named(const GraphFunc *graph, const char *name) {
   for (int i = 0; i < graph->param_count; i++)
@@ -281,7 +278,7 @@ static const Value *value_named(const GraphFunc *graph, const char *name) {
 }
 
 static void keep_node(Reading *r, const Node *node, bool by_name) {
-  Arena *arena = &r->cli->context->arena;
+  Arena *arena = &r->context->arena;
   PlanWish wish = {.node = node, .named = by_name, .pos = place(r, 0, r->file->size)};
   for (int i = 0; i < node->input_count; i++) {
     wish.value = node->inputs[i];
@@ -295,12 +292,12 @@ static void keep_node(Reading *r, const Node *node, bool by_name) {
 }
 
 static bool read_keep(Reading *r, const char *name) {
-  begin(r, "--keep-layout", name);
+  begin(r, &r->texts->keep, name);
   bool found = false, by_name;
   const Value *value = value_named(r->graph, name);
   if (value) {
     PlanWish wish = {.value = value, .named = true, .pos = place(r, 0, r->file->size)};
-    array_push(&r->cli->context->arena, &r->wishes->items, wish);
+    array_push(&r->context->arena, &r->wishes->items, wish);
     return true;
   }
   for (int i = 0; i < r->graph->nodes.count; i++) {
@@ -314,20 +311,20 @@ static bool read_keep(Reading *r, const char *name) {
   add_node_names(r, &names);
   for (int i = 0; i < r->graph->nodes.count; i++)
     for (int k = 0; k < r->graph->nodes.items[i]->output_count; k++)
-      array_push(&r->cli->context->arena, &names,
+      array_push(&r->context->arena, &names,
                  (const char *)r->graph->nodes.items[i]->outputs[k]->name);
   return unknown(r, strlen(name), "tensor or operator", &names);
 }
 
-// ---- --input-layout NAME=LAYOUT, --output-layout NAME=LAYOUT -----------------------------------
+// ---- Of inputs and outputs: NAME=LAYOUT --------------------------------------------------------
 
-static bool read_border(Reading *r, const char *what, const char *text, Value *const *values,
-                        int count, PlanWish *wishes) {
-  begin(r, str_format(r->cli->context, "--%s-layout", what), text);
+static bool read_border(Reading *r, const WishTextList *list, const char *what, const char *text,
+                        Value *const *values, int count, PlanWish *wishes) {
+  begin(r, list, text);
   Names names = {0};
   for (int i = 0; i < count; i++) {
     size_t n = strlen(values[i]->name);
-    array_push(&r->cli->context->arena, &names, (const char *)values[i]->name);
+    array_push(&r->context->arena, &names, (const char *)values[i]->name);
     if (strncmp(text, values[i]->name, n) || text[n] != '=') continue;
     wishes[i].value = values[i];
     wishes[i].pos = place(r, n + 1, r->file->size);
@@ -335,35 +332,53 @@ static bool read_border(Reading *r, const char *what, const char *text, Value *c
   }
   size_t length = strcspn(text, "=");
   if (!text[length])
-    return diag_error(r->cli->context, place(r, 0, length), "expected NAME=LAYOUT, as in %s=NHWC",
+    return diag_error(r->context, place(r, 0, length), "expected NAME=LAYOUT, as in %s=NHWC",
                       count ? values[0]->name : what);
   return unknown(r, length, what, &names);
 }
 
-// ---- All of them ------------------------------------------------------------------------------
+// ---- The policy -------------------------------------------------------------------------------
 
-bool model_keeps_all(const ModelOptions *options) {
-  for (int i = 0; i < options->keep.count; i++)
-    if (!*options->keep.items[i]) return true;
+static bool keeps_all(const WishTextList *keep) {
+  for (int i = 0; i < keep->count; i++)
+    if (!*keep->items[i]) return true;
   return false;
 }
 
-PlanWishes *model_wishes(Cli *cli, const GraphFunc *graph, const ModelOptions *options) {
-  Arena *arena = &cli->context->arena;
+static bool read_policy(const Reading *r, PlanPolicy *policy) {
+  static const char *const names[] = {[PLAN_OPTIMAL] = "optimal",
+                                      [PLAN_NONE] = "none",
+                                      [PLAN_FORWARD] = "forward",
+                                      [PLAN_BACKWARD] = "backward"};
+  const char *asked = r->texts->policy ? r->texts->policy : names[PLAN_OPTIMAL];
+  int found = 0;
+  while (found < COUNT_OF(names) && strcmp(asked, names[found]) != 0) found++;
+  if (found == COUNT_OF(names))
+    return diag_error(r->context, (SourcePos){0},
+                      "policy '%s': there are optimal, forward, backward and none", asked);
+  *policy = keeps_all(&r->texts->keep) ? PLAN_NONE : (PlanPolicy)found;
+  return true;
+}
+
+// ---- All of them ------------------------------------------------------------------------------
+
+bool wishes_read(Context *context, const GraphFunc *graph, const WishTexts *texts,
+                 CompileOptions *options) {
+  Arena *arena = &context->arena;
   PlanWishes *wishes = arena_new(arena, PlanWishes);
   *wishes = (PlanWishes){.inputs = arena_array(arena, PlanWish, graph->param_count + 1),
                          .outputs = arena_array(arena, PlanWish, graph->output_count + 1)};
-  Reading r = {cli, graph, NULL, wishes};
-  bool ok = true;
-  for (int i = 0; i < options->desired.count; i++)
-    ok &= read_desired(&r, options->desired.items[i]);
-  for (int i = 0; i < options->keep.count; i++)
-    if (*options->keep.items[i]) ok &= read_keep(&r, options->keep.items[i]);
-  for (int i = 0; i < options->input_layouts.count; i++)
-    ok &= read_border(&r, "input", options->input_layouts.items[i], graph->params,
+  Reading r = {context, graph, texts, NULL, wishes};
+  bool ok = read_policy(&r, &options->policy);
+  for (int i = 0; i < texts->desired.count; i++) ok &= read_desired(&r, texts->desired.items[i]);
+  for (int i = 0; i < texts->keep.count; i++)
+    if (*texts->keep.items[i]) ok &= read_keep(&r, texts->keep.items[i]);
+  for (int i = 0; i < texts->inputs.count; i++)
+    ok &= read_border(&r, &texts->inputs, "input", texts->inputs.items[i], graph->params,
                       graph->param_count, wishes->inputs);
-  for (int i = 0; i < options->output_layouts.count; i++)
-    ok &= read_border(&r, "output", options->output_layouts.items[i], graph->outputs,
+  for (int i = 0; i < texts->outputs.count; i++)
+    ok &= read_border(&r, &texts->outputs, "output", texts->outputs.items[i], graph->outputs,
                       graph->output_count, wishes->outputs);
-  return ok ? wishes : NULL;
+  options->wishes = wishes;
+  return ok;
 }

@@ -13,7 +13,10 @@ from onnx import TensorProto, helper  # noqa: E402
 
 skip_sanitized()
 pleat = pytest.importorskip("pleat")
-from pleat import backend  # noqa: E402
+pytest.importorskip("onnxruntime")
+from test_layouts import close, results  # noqa: E402
+
+from pleat import Layout, backend  # noqa: E402
 
 
 def model_of(nodes, inputs, outputs, opset=21, constants=()):
@@ -328,3 +331,38 @@ def test_nothing_to_give_back():
     model = typed_model([helper.make_node("Identity", ["x"], ["y"])], [("x", "optional")],
                         [("y", "optional")])
     assert backend.run_model(model, [None]) == (None,)
+
+
+def test_borders_in_python(tmp_path):
+    path, x, want, name = results(tmp_path)
+    model = pleat.compile(path, input_layouts={"x": Layout("NHWC", x.shape)},
+                          output_layouts={name: "NCHW4c"}, threads=1)
+    assert [argument.shape for argument in model.inputs + model.outputs] == \
+        [(2, 7, 5, 3), (2, 2, 7, 5, 4)]
+    got = model(np.ascontiguousarray(x.transpose(0, 2, 3, 1)))
+    close(got.transpose(0, 1, 4, 2, 3).reshape(2, 8, 7, 5)[:, :6], want)
+    with pytest.raises(ValueError, match="shape"):
+        model(x)
+
+
+@pytest.mark.parametrize("options", [
+    {"desired_layouts": {"Conv": "NHWC"}}, {"keep_layouts": True}, {"policy": "backward"},
+    {"desired_layouts": {"Conv": {"data": "NHWC", "output": "NCHW4c"}}, "policy": "none"},
+    {"keep_layouts": ["x"]}, {"keep_layouts": "Relu"}])
+def test_wishes_in_python(options, tmp_path):
+    path, x, want, _ = results(tmp_path)
+    close(pleat.compile(path, threads=1, **options)(x), want)
+
+
+@pytest.mark.parametrize("options, why", [
+    ({"input_layouts": {"y": "NHWC"}}, "no input 'y'"),
+    ({"input_layouts": {"x": "NHW"}}, "input_layouts:1:3"),
+    ({"output_layouts": {"x": "NHWC"}}, "no output 'x'"),
+    ({"desired_layouts": {"Conf": "NHWC"}}, "did you mean 'Conv'"),
+    ({"keep_layouts": ["nothing"]}, "no tensor or operator 'nothing'"),
+    ({"policy": "best"}, "policy 'best'"),
+    ({"known": {"x": np.ones((2, 3, 7, 5), np.float32)}, "input_layouts": {"x": "NHWC"}}, "known")])
+def test_wishes_that_are_refused_in_python(options, why, tmp_path):
+    path, _, _, _ = results(tmp_path)
+    with pytest.raises(pleat.PleatError, match=why):
+        pleat.compile(path, **options)

@@ -171,6 +171,39 @@ static void test_wrong_requests_are_refused(void **state) {
   refused(&request, "empty");
 }
 
+static void test_layouts_of_the_caller(void **state) {
+  PleatRequest request = {.size = sizeof request, .path = DIGITS, .threads = 1};
+  PleatModel *model = compiled(&request);
+  float expected[DIGIT_COUNT], turned[2 * DIGIT_COUNT];
+  classify(model, expected);
+  pleat_model_free(model);
+  const char *outputs[] = {"probabilities=i, j -> j, 2*i"}, *desired[] = {"Conv=NHWC"};
+  const char *inputs[] = {"image=n, c, h, w -> h, w, n, c"}, *keep[] = {"stm"};
+  request.output_layouts = outputs;
+  request.input_layouts = inputs;
+  request.desired_layouts = desired;
+  request.keep_layouts = keep;
+  request.output_layout_count = request.input_layout_count = request.desired_layout_count = 1;
+  request.policy = "forward";
+  model = compiled(&request);
+  const PleatArgument *input = pleat_model_input(model, 0), *output = pleat_model_output(model, 0);
+  assert_int_equal(output->rank, 2);
+  assert_int_equal(output->shape[0], DIGIT_COUNT);
+  assert_int_equal(output->shape[1], 1);
+  assert_true(input->shape[2] == 1 && input->shape[3] == 1); // the image lies the same
+  classify(model, turned);
+  for (int i = 0; i < DIGIT_COUNT; i++) assert_float_equal(turned[i], expected[i], 1e-5f);
+  pleat_model_free(model);
+  request.keep_layout_count = 1;
+  refused(&request, "keep_layouts:1:1");
+  request.keep_layout_count = 0;
+  request.policy = "best";
+  refused(&request, "policy 'best'");
+  request.policy = NULL;
+  outputs[0] = "probabilities=NHWC";
+  refused(&request, "output_layouts:1:15");
+}
+
 static void test_fields_of_a_later_header_are_zeros(void **state) {
   PleatRequest request = {.size = offsetof(PleatRequest, threads), .path = DIGITS};
   request.threads = -1; // not looked at
@@ -184,6 +217,7 @@ int main(void) {
       cmocka_unit_test(test_what_a_model_takes),
       cmocka_unit_test(test_wrong_arguments_are_refused),
       cmocka_unit_test(test_wrong_requests_are_refused),
+      cmocka_unit_test(test_layouts_of_the_caller),
       cmocka_unit_test(test_fields_of_a_later_header_are_zeros),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
