@@ -38,6 +38,8 @@ Stmt *simplify_stmt_under(Analyzer *analyzer, Stmt *s); // with facts of what st
 // none: another variable, memory, a call, a division by zero, an overflow, floats, vectors.
 bool expr_value(const Expr *e, Expr *const *vars, const int64_t *values, int count, int64_t *out);
 
+bool expr_reads_memory(Expr *e); // loads, or calls anything
+
 // e == base + Σ coefficients[i] * vars[i], with base free of vars. False when it is not linear.
 bool linear_form(Context *context, Expr *e, Expr *const *vars, int count, int64_t *coefficients,
                  Expr **base);

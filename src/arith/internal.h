@@ -157,7 +157,6 @@ struct Analyzer {
 
 // The range is known; the variable stays in the expressions.
 void analyzer_bind_named(Analyzer *analyzer, Expr *var, Expr *value);
-bool expr_reads_memory(Expr *e); // loads, or calls anything
 Analyzer *analyzer_new_in(Context *context, Arena *arena);
 void *passing_alloc(Analyzer *analyzer, size_t size); // not zeroed
 #define passing_array(analyzer, Type, n)                                                           \

@@ -2,7 +2,8 @@
 // Dependences between the iterations of loops. Storage that is written below a chain of loops keeps
 // no two iterations in order when
 //   separate   the box it is touched in tells the iteration: different iterations touch different
-//              places (the map from the loops to the boxes is injective);
+//              places (the map from the loops to the boxes is injective); where it tells some of
+//              the loops, the others keep their order among themselves;
 //   private    nobody outside sees it, and an iteration reads only what it wrote itself;
 //   the same   one block writes it, to each place always the same value, and nobody reads it;
 //   reduced    one block updates it by an operation whose order does not matter, and it is set to
@@ -273,19 +274,39 @@ static void mark_used(const Chain *chain, const Storage *storage, bool *used) {
   }
 }
 
-// By the boxes that one iteration of the chain touches.
-static bool boxes_tell(const Chain *chain, const Storage *storage, const bool *used) {
-  Context *context = chain->schedule->context;
+// The boxes that one iteration of the chain touches, where no memory decides which; no loops yet
+// that they are to tell.
+static Injection box_ids(const Chain *chain, const Storage *storage) {
+  Arena *arena = &chain->schedule->context->arena;
   int rank = storage->buffer->rank;
-  Injection q = {chain->schedule, chain->analyzer, arena_array(&context->arena, Expr *, rank)};
+  Injection q = {chain->schedule, chain->analyzer, arena_array(arena, Expr *, rank)};
   for (int d = 0; d < rank; d++) {
     Expr *id = box_id(chain->schedule, chain->analyzer, storage, d);
-    if (id) q.ids[q.id_count++] = id;
+    if (id && !expr_reads_memory(id)) q.ids[q.id_count++] = id;
   }
-  q.loops = arena_array(&context->arena, VarRange, chain->count);
+  q.loops = arena_array(arena, VarRange, chain->count);
+  return q;
+}
+
+static bool boxes_tell(const Chain *chain, const Storage *storage, const bool *used) {
+  Injection q = box_ids(chain, storage);
   for (int i = 0; i < chain->count; i++)
     if (used[i]) q.loops[q.loop_count++] = loop_range(chain->loops[i]);
   return is_injective(&q);
+}
+
+// The loops that the boxes name: apart[i] is set for those. True when iterations that differ in one
+// of them touch different places, whatever the other loops do.
+static bool boxes_part(const Chain *chain, const Storage *storage, bool *apart) {
+  if (storage->mixed || !storage->accesses.count) return false;
+  Injection q = box_ids(chain, storage);
+  for (int i = 0; i < chain->count; i++) {
+    apart[i] = false;
+    for (int k = 0; k < q.id_count; k++)
+      apart[i] |= expr_uses(q.ids[k], chain->loops[i]->as.loop.var);
+    if (apart[i]) q.loops[q.loop_count++] = loop_range(chain->loops[i]);
+  }
+  return q.loop_count && is_injective(&q);
 }
 
 static bool same_points(const Access *a, const Access *b) {
@@ -648,6 +669,7 @@ bool order_is_free(Schedule *schedule, const Path *path, int top, int bottom,
     if (tells && (!order_matters(&chain, new_order, used) || is_reduced(&chain, storage, used)))
       continue;
     if (is_private(&chain, storage) || is_always_the_same(&chain, storage, &all)) continue;
+    if (boxes_part(&chain, storage, used) && !order_matters(&chain, new_order, used)) continue;
     *why = blame(&chain, storage);
     return false;
   }

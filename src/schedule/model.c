@@ -559,9 +559,53 @@ static bool vectorise_last(Model *m, BlockRef block) {
   return schedule_parallel(m->sch, all);
 }
 
+// The loop that walks the elements of the output side by side, where the updates keep them apart.
+static LoopRef loop_along_memory(const Model *m, const LoopRefs *loops) {
+  const Block *block = schedule_block(m->sch, m->updates);
+  const Stmt *store = block->body;
+  if (store->kind != STMT_STORE || !store->as.store.rank) return NULL;
+  const Expr *last = store->as.store.indices[store->as.store.rank - 1];
+  for (int i = 0; i < block->var_count && i < loops->count; i++)
+    if (block->vars[i].var == last && block->vars[i].kind == ITER_SPATIAL) return loops->items[i];
+  return NULL;
+}
+
+// Each update for a piece of a row at once, in vectors.
+static bool vectorise_updates(Model *m) {
+  enum { VECTORS_AT_ONCE = 16 }; // what the next update reads stays in the first cache
+  int lanes = m->machine->vector_bytes / 4, count = 0;
+  LoopRefs loops = {0};
+  LoopRef order[NEST_MAX_AXES + 3], vectors, inner;
+  TRY(schedule_get_loops(m->sch, m->updates, &loops));
+  LoopRef last = loop_along_memory(m, &loops);
+  if (!last || lanes < 2 || loops.count > NEST_MAX_AXES) return false;
+  int64_t extent = model_loop_extent(m, last), piece = (int64_t)lanes * VECTORS_AT_ONCE;
+  if (extent < lanes) return false;
+  for (int i = 0; i < loops.count; i++)
+    if (loops.items[i] != last) order[count++] = loops.items[i];
+  if (extent > piece && extent % piece == 0) {
+    memmove(order + 1, order, sizeof *order * (size_t)count++);
+    TRY(model_split(m, last, piece, &order[0], &last));
+  }
+  TRY(model_split(m, last, lanes, &vectors, &inner));
+  order[count++] = vectors;
+  order[count++] = inner;
+  TRY(schedule_reorder(m->sch, order, count));
+  TRY(schedule_vectorize(m->sch, inner));
+  if (extent % lanes) TRY(schedule_loop_partition(m->sch, vectors));
+  const Block *block = schedule_block(m->sch, m->updates);
+  bool apart =
+      order[0] != vectors && (count > loops.count + 1 || block->vars[0].binding == order[0]);
+  if (apart) schedule_parallel(m->sch, order[0]);
+  return true;
+}
+
 // Axes that the updates keep apart run in parallel; the updates of one stay in order.
 static void schedule_updates(Model *m) {
   LoopRefs loops = {0};
+  Schedule *before = schedule_copy(m->sch);
+  if (vectorise_updates(m)) return;
+  m->sch = m->choice->schedule = before;
   m->choice->slow = "its updates run one after the other";
   if (!schedule_get_loops(m->sch, m->updates, &loops) || loops.count < 2) return;
   if (schedule_block(m->sch, m->updates)->vars[0].kind == ITER_SPATIAL)

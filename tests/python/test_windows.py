@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators over windows, resizing, sampling and products by equation, on random odd shapes: `pleat
-run` gives what ONNX Runtime gives, or refuses what it refuses."""
+"""Operators over windows, resizing, sampling, products by equation, and updates in order, on random
+odd shapes: `pleat run` gives what ONNX Runtime gives, or refuses what it refuses."""
 import os
 import pathlib
 import subprocess
@@ -145,7 +145,35 @@ def pad(case):
     return "Pad"
 
 
-FAMILIES = [conv_transpose, grouped_conv, max_pool, resize, grid_sample, roi_align, einsum, pad]
+def cumsum(case):
+    rank = case.one_of(1, 2, 3)
+    case.tensor("x", *case.some(1, 8, rank - 1), case.one_of(1, 7, 16, 35, 300, 512))
+    case.put("axis", np.array(case.random.integers(rank)), known=True)
+    case.attributes = dict(exclusive=case.one_of(0, 1), reverse=case.one_of(0, 1))
+    return "CumSum"
+
+
+def scatter(case):
+    case.opset = 18
+    rows, columns = case.one_of(1, 5, 40), case.one_of(1, 7, 16, 35, 300, 512)
+    case.tensor("x", rows, 3, columns)
+    by_row, count = case.one_of(True, False), case.one_of(1, 9, 50)
+    case.attributes = dict(reduction=case.one_of("add", "mul", "max", "min"))
+    if by_row:
+        case.put("at", case.random.integers(-rows, rows, (count, 1)))
+        case.tensor("updates", count, 3, columns)
+        return "ScatterND"
+    axis = case.one_of(0, 2)
+    shape = (count, 3, columns) if axis == 0 else (rows, 3, count)
+    extent = (rows, 3, columns)[axis]
+    case.put("at", case.random.integers(-extent, extent, shape))
+    case.tensor("updates", *shape)
+    case.attributes["axis"] = axis
+    return "ScatterElements"
+
+
+FAMILIES = [conv_transpose, grouped_conv, max_pool, resize, grid_sample, roi_align, einsum, pad,
+            cumsum, scatter]
 
 
 @pytest.mark.parametrize("seed", range(4))
