@@ -126,27 +126,32 @@ static bool has_symbol(const LayoutExpr *e) {
 }
 
 // Symbols of b alone, of which a's facts say nothing, get no values: what differs may not.
+static LayoutAnswer maps_equal_at(Context *context, const Instance *at, const IndexMap *b) {
+  const LayoutExpr *outputs[MAX_RANK];
+  for (int i = 0; i < b->output_count; i++) {
+    outputs[i] = layout_instantiate(context, b->outputs[i], at->values, at->count);
+    if (has_symbol(outputs[i])) return symbolic();
+  }
+  LayoutAnswer answer =
+      layout_maps_equal(context, at->layout, index_map_with_outputs(context, b, outputs));
+  answer.instance = at->values;
+  answer.instance_count = at->count;
+  return answer.verdict == LAYOUT_NO ? answer : symbolic();
+}
+
 static LayoutAnswer maps_equal_symbolic(Context *context, const Layout *a, const IndexMap *b) {
+  Instance instance;
   if (layout_symbolic_equal(context, a, b->outputs)) return yes(LAYOUT_DIGITS);
   for (int i = 0; i < MAX_INSTANCES; i++) {
-    Instance instance;
-    const LayoutExpr *outputs[MAX_RANK];
     if (!layout_instance(context, a, i, &instance)) continue;
-    bool open = false;
-    for (int j = 0; j < b->output_count; j++) {
-      outputs[j] = layout_instantiate(context, b->outputs[j], instance.values, instance.count);
-      open = open || has_symbol(outputs[j]);
-    }
-    if (open) continue;
-    const IndexMap *map = index_map_with_outputs(context, b, outputs);
-    LayoutAnswer answer = layout_maps_equal(context, instance.layout, map);
-    answer.instance = instance.values;
-    answer.instance_count = instance.count;
+    LayoutAnswer answer = maps_equal_at(context, &instance, b);
     if (answer.verdict == LAYOUT_NO) return answer;
   }
   IslAnswer said = layout_isl_maps_equal(context, a, b->outputs);
   if (said.proof == PROVED) return yes(LAYOUT_ISL);
-  return said.proof == REFUTED ? symbolic() : not_by_isl(context, &said);
+  if (said.proof != REFUTED) return not_by_isl(context, &said);
+  if (!layout_instance_at(context, a, said.values, said.count, &instance)) return symbolic();
+  return maps_equal_at(context, &instance, b);
 }
 
 static LayoutAnswer maps_equal(Context *context, const Layout *a, const IndexMap *b) {

@@ -4,7 +4,8 @@
 
 enum { MAX_SYMBOLS = 16 };
 
-// Steps above the least value a symbol may have, in multiples; different for each symbol.
+// Steps above the least value a symbol may have, in multiples, up to the largest that it may have;
+// different for each symbol.
 static const int64_t steps[MAX_INSTANCES] = {0, 1, 2, 4, 6, 10, 16, 3, 5, 12, 17, 40};
 
 static bool add_symbol(const LayoutExpr *e, LayoutValue *values, int *count) {
@@ -38,8 +39,9 @@ static bool choose(LayoutFacts facts, LayoutValue *value, int64_t step) {
   for (int i = 0; i < facts.count; i++)
     if (facts.items[i].symbol == value->symbol) fact = facts.items[i];
   int64_t multiple = MAX_OF(fact.multiple, (int64_t)1), least = ceil_div(fact.min, multiple);
-  return add_fits(least, step, &least) && mul_fits(least, multiple, &value->value) &&
-         (fact.max <= 0 || value->value <= fact.max);
+  if (!add_fits(least, step, &least)) return false;
+  if (fact.max > 0) least = MIN_OF(least, fact.max / multiple);
+  return mul_fits(least, multiple, &value->value) && value->value >= fact.min;
 }
 
 const LayoutExpr *layout_instantiate(Context *context, const LayoutExpr *e,
