@@ -494,8 +494,8 @@ static int show_loops(LayoutView *view, Text *out) {
                 layout_expr_text(context, loops.loops[i].extent, NULL, 0));
     text_printf(out, "   # memory + %s", layout_expr_text(context, loops.loops[i].stride, NULL, 0));
     if (loops.loops[i].axis >= 0)
-      text_printf(out, ", %s + %" PRId64, layout->map->inputs[loops.loops[i].axis],
-                  loops.loops[i].step);
+      text_printf(out, ", %s %c %" PRId64, layout->map->inputs[loops.loops[i].axis],
+                  loops.loops[i].step < 0 ? '-' : '+', (int64_t)llabs(loops.loops[i].step));
     text_puts(out, "\n");
   }
   text_pad(out, ' ', 2 * loops.count);

@@ -144,6 +144,7 @@ const Form *layout_form_of(Digits *d, const LayoutExpr *e) {
 typedef struct Writer {
   Digits *d;
   const LayoutExpr *const *axes;
+  int64_t constant; // of the form that is written, until it stands
 } Writer;
 
 static const LayoutExpr *write_form(Writer *w, const Form *f);
@@ -178,7 +179,11 @@ static const LayoutExpr *add(Writer *w, const LayoutExpr *sum, const LayoutExpr 
                              int64_t weight) {
   bool negative = weight < 0 && weight > INT64_MIN;
   const LayoutExpr *part = binary(w, LAYOUT_MUL, e, number(w, negative ? -weight : weight));
-  if (!sum) return negative ? binary(w, LAYOUT_SUB, number(w, 0), part) : part;
+  if (!sum && !negative) return part;
+  if (!sum) { // 7 - x, not 0 - x + 7
+    sum = number(w, MAX_OF(w->constant, (int64_t)0));
+    w->constant -= sum->value;
+  }
   return binary(w, negative ? LAYOUT_SUB : LAYOUT_ADD, sum, part);
 }
 
@@ -293,13 +298,17 @@ static const LayoutExpr *write_xors(Writer *w, const Form *f, const LayoutExpr *
 }
 
 static const LayoutExpr *write_form(Writer *w, const Form *f) {
+  int64_t outer = w->constant, constant;
   f = layout_form_regroup(w->d, f);
+  w->constant = f->constant;
   const LayoutExpr *sum = write_xors(w, f, write_terms(w, f));
-  if (!sum) return number(w, f->constant);
-  if (f->constant >= 0) return binary(w, LAYOUT_ADD, sum, number(w, f->constant));
-  return f->constant > INT64_MIN ? binary(w, LAYOUT_SUB, sum, number(w, -f->constant)) : NULL;
+  constant = w->constant;
+  w->constant = outer;
+  if (!sum) return number(w, constant);
+  if (constant >= 0) return binary(w, LAYOUT_ADD, sum, number(w, constant));
+  return constant > INT64_MIN ? binary(w, LAYOUT_SUB, sum, number(w, -constant)) : NULL;
 }
 
 const LayoutExpr *layout_form_expr(Digits *d, const Form *f, const LayoutExpr *const *axes) {
-  return write_form(&(Writer){d, axes}, f);
+  return write_form(&(Writer){d, axes, 0}, f);
 }

@@ -30,24 +30,34 @@ static const LayoutExpr *and_also(Context *context, const LayoutExpr *a, const L
   return a ? layout_binary(context, LAYOUT_BOTH, a, b) : b;
 }
 
+// `sum` and the counters of the axis that run up, or less those that run down.
+static const LayoutExpr *add_counters(Context *context, const Walk *walk, int axis, bool down,
+                                      const LayoutExpr *sum) {
+  for (int i = 0; i < walk->count; i++) {
+    const WalkDigit *g = &walk->digits[i];
+    if (g->axis != axis || g->down != down) continue;
+    const LayoutExpr *part = layout_by(context, LAYOUT_MUL, layout_axis(context, i), g->cut);
+    sum = sum ? layout_binary(context, down ? LAYOUT_SUB : LAYOUT_ADD, sum, part) : part;
+  }
+  return sum;
+}
+
 // Index along `axis` as a sum of the counters of its digits: Σ cut · (d - d at the range's low
 // end), and what keeps it in the shape.
 static const LayoutExpr *axis_index(Context *context, const Walk *walk, int axis, int64_t extent,
                                     const LayoutExpr **guard) {
-  const LayoutExpr *sum = NULL;
   int64_t constant = 0, low = 0, high = 0;
   for (int i = 0; i < walk->count; i++) {
     const WalkDigit *g = &walk->digits[i];
     if (g->axis != axis) continue;
-    const LayoutExpr *part = layout_binary(context, LAYOUT_MUL, layout_axis(context, i),
-                                           layout_const(context, g->down ? -g->cut : g->cut));
-    sum = sum ? layout_binary(context, LAYOUT_ADD, sum, part) : part;
     constant += g->cut * ((g->down ? g->high : g->low) - g->first);
     low += g->cut * (g->low - g->first);
     high += g->cut * (g->high - g->first);
   }
-  if (!sum) return layout_const(context, 0);
-  sum = layout_binary(context, LAYOUT_ADD, sum, layout_const(context, constant));
+  const LayoutExpr *sum = add_counters(context, walk, axis, false, NULL);
+  const LayoutExpr *number = layout_const(context, constant);
+  sum = sum ? layout_binary(context, LAYOUT_ADD, sum, number) : number;
+  sum = add_counters(context, walk, axis, true, sum);
   if (low < 0)
     *guard =
         and_also(context, *guard, layout_binary(context, LAYOUT_LE, layout_const(context, 0), sum));

@@ -334,20 +334,34 @@ static const Sum *take_residue(Box *box, const Sum *a, int at, const LayoutExpr 
   return rest;
 }
 
+// sum ± part, `sum` NULL is nothing; LAYOUT_SUB takes the part's negative.
+static const LayoutExpr *add_part_expr(Box *box, const LayoutExpr *sum, Part part, LayoutOp op) {
+  Polys *s = box->polys;
+  const Poly *coefficient = part.coefficient;
+  if (op == LAYOUT_SUB) coefficient = layout_poly_linear(s, coefficient, -1, coefficient, 0);
+  const LayoutExpr *factor = layout_poly_expr(s, coefficient), *e = atom_expr(box, part.atom);
+  if (!factor || !e) return NULL;
+  e = layout_expr(s->context, LAYOUT_MUL, e, factor, NULL);
+  return sum ? layout_expr(s->context, op, sum, e, NULL) : e;
+}
+
+// What is taken away stands last: 7 - x, not x*(-1) + 7.
 const LayoutExpr *layout_sum_expr(Box *box, const Sum *a) {
   Context *context = box->polys->context;
   const LayoutExpr *sum = NULL;
   for (int i = a->count - 1; i >= 0; i = MIN_OF(i, a->count) - 1) a = take_residue(box, a, i, &sum);
-  for (int i = 0; i < a->count; i++) {
-    const LayoutExpr *factor = layout_poly_expr(box->polys, a->parts[i].coefficient);
-    const LayoutExpr *e = atom_expr(box, a->parts[i].atom);
-    if (!factor || !e) return NULL;
-    e = layout_expr(context, LAYOUT_MUL, e, factor, NULL);
-    sum = sum ? layout_expr(context, LAYOUT_ADD, sum, e, NULL) : e;
-  }
+  for (int i = 0; i < a->count; i++)
+    if (!layout_poly_nonpositive(box->polys, a->parts[i].coefficient) &&
+        !(sum = add_part_expr(box, sum, a->parts[i], LAYOUT_ADD)))
+      return NULL;
   const LayoutExpr *constant = layout_poly_expr(box->polys, a->constant);
   if (!constant) return NULL;
-  return sum ? layout_expr(context, LAYOUT_ADD, sum, constant, NULL) : constant;
+  sum = sum ? layout_expr(context, LAYOUT_ADD, sum, constant, NULL) : constant;
+  for (int i = 0; i < a->count; i++)
+    if (layout_poly_nonpositive(box->polys, a->parts[i].coefficient) &&
+        !(sum = add_part_expr(box, sum, a->parts[i], LAYOUT_SUB)))
+      return NULL;
+  return sum;
 }
 
 void layout_box_simplify(Context *context, LayoutFacts facts, const LayoutExpr *const *shape,
