@@ -45,37 +45,41 @@ static bool is_empty(const char *from, const char *to) {
   return from + strspn(from, " \t") >= to;
 }
 
-static const LayoutExpr *extent_between(Context *context, const LayoutExpr *low,
-                                        const LayoutExpr *high, int64_t step) {
-  const LayoutExpr *size = layout_expr(context, LAYOUT_SUB, high, low, NULL);
-  if (step == 1) return size;
-  size = layout_expr(context, LAYOUT_ADD, size, layout_const(context, step - 1), NULL);
-  return layout_expr(context, LAYOUT_DIV, size, layout_const(context, step), NULL);
+// Indices from `start` to before `stop`, which is no further along than the last one.
+static const LayoutExpr *extent_between(Context *context, const LayoutExpr *start,
+                                        const LayoutExpr *stop, int64_t step) {
+  bool down = step < 0;
+  int64_t by = down ? -step : step;
+  const LayoutExpr *size =
+      layout_expr(context, LAYOUT_SUB, down ? start : stop, down ? stop : start, NULL);
+  if (by == 1) return size;
+  size = layout_expr(context, LAYOUT_ADD, size, layout_const(context, by - 1), NULL);
+  return layout_expr(context, LAYOUT_DIV, size, layout_const(context, by), NULL);
 }
 
-// range := expr | [expr] ":" [expr] [":" number]
+// range := expr | [expr] ":" [expr] [":" number], as Python's slices, but for indices from the end
 static bool read_range(RangeText *t, int axis, const char *from, const char *to) {
   Context *context = t->request->context;
   const char *first = memchr(from, ':', (size_t)(to - from));
   const char *second = first ? memchr(first + 1, ':', (size_t)(to - first - 1)) : NULL;
   const char *high_end = second ? second : to;
   Ranges *r = t->ranges;
-  const LayoutExpr *high = t->request->a.layout->shape[axis], *step = layout_const(context, 1);
-  r->low[axis] = layout_const(context, 0);
-  if (!is_empty(from, first ? first : to) || !first)
-    r->low[axis] = part_expr(t, from, first ? first : to);
-  if (!r->low[axis]) return false;
-  if (!first) {
-    r->extent[axis] = layout_const(context, 1);
-    return true;
-  }
-  if (!is_empty(first + 1, high_end)) high = part_expr(t, first + 1, high_end);
-  if (second) step = part_expr(t, second + 1, to);
-  if (!high || !step) return false;
-  if (step->op != LAYOUT_CONST || step->value < 1)
-    return range_error(t, second + 1, to, "a step is a number of at least 1");
+  const LayoutExpr *size = t->request->a.layout->shape[axis], *step = layout_const(context, 1);
+  if (second && !(step = part_expr(t, second + 1, to))) return false;
+  if (step->op != LAYOUT_CONST || step->value == 0 || step->value == INT64_MIN)
+    return range_error(t, second + 1, to, "a step is a number, and not 0");
+  bool down = step->value < 0, starts = !is_empty(from, first ? first : to) || !first;
+  const LayoutExpr *before = layout_const(context, -1);
+  const LayoutExpr *start =
+      down ? layout_expr(context, LAYOUT_ADD, size, before, NULL) : layout_const(context, 0);
+  const LayoutExpr *stop = down ? before : size;
+  if (starts) start = part_expr(t, from, first ? first : to);
+  if (first && !is_empty(first + 1, high_end)) stop = part_expr(t, first + 1, high_end);
+  if (!start || !stop) return false;
+  r->low[axis] = start;
   r->step[axis] = step->value;
-  r->extent[axis] = extent_between(context, r->low[axis], high, step->value);
+  r->extent[axis] =
+      first ? extent_between(context, start, stop, step->value) : layout_const(context, 1);
   return true;
 }
 
@@ -126,7 +130,7 @@ static bool read_ranges(LayoutRequest *request, const char *field, const char *t
   }
 }
 
-// [[0, 1], [0, 16, 2]] as text.
+// [[0, 1], [0, 16, 2], ":"] as text.
 static const char *list_text(LayoutRequest *request, const json_t *list) {
   Text text = text_new(&request->context->arena);
   for (size_t i = 0; i < json_array_size(list); i++) {
@@ -134,6 +138,7 @@ static const char *list_text(LayoutRequest *request, const json_t *list) {
     text_puts(&text, i ? ", " : "");
     if (json_is_integer(item))
       text_printf(&text, "%" JSON_INTEGER_FORMAT, json_integer_value(item));
+    if (json_is_string(item)) text_puts(&text, json_string_value(item));
     for (size_t k = 0; k < json_array_size(item); k++) {
       const json_t *part = json_array_get(item, k);
       text_puts(&text, k ? ":" : "");
@@ -156,11 +161,11 @@ static bool request_box(LayoutRequest *request, Ranges *ranges) {
 }
 
 // Numbers of a box of a static layout.
-static bool static_box(LayoutRequest *request, const Ranges *ranges, int64_t *low,
-                       int64_t *extent) {
+static bool static_box(LayoutRequest *request, const char *field, const Ranges *ranges,
+                       int64_t *low, int64_t *extent) {
   for (int i = 0; i < request->a.layout->rank; i++) {
     if (ranges->low[i]->op != LAYOUT_CONST || ranges->extent[i]->op != LAYOUT_CONST)
-      return layout_field_error(request->context, "box", "numbers are needed for all extents");
+      return layout_field_error(request->context, field, "numbers are needed for all extents");
     low[i] = ranges->low[i]->value;
     extent[i] = ranges->extent[i]->value;
   }
@@ -210,6 +215,13 @@ bool layout_run_slice(LayoutRequest *r, LayoutReply *reply) {
   return true;
 }
 
+static bool skips(const LayoutRequest *r, const Ranges *ranges) {
+  bool found = false;
+  for (int i = 0; i < r->a.layout->rank; i++) found |= ranges->step[i] != 1;
+  return found;
+}
+
+// Of a box with steps: those of the whole of its slice.
 bool layout_run_lines(LayoutRequest *r, LayoutReply *reply) {
   Ranges ranges;
   LayoutRuns runs = {0};
@@ -218,14 +230,21 @@ bool layout_run_lines(LayoutRequest *r, LayoutReply *reply) {
   if (!request_optional(r, "line", &size.line_bytes) ||
       !request_optional(r, "element_bits", &size.element_bits) ||
       !request_optional(r, "base", &size.base_bytes) || !request_box(r, &ranges) ||
-      !static_box(r, &ranges, low, extent))
+      !static_box(r, "box", &ranges, low, extent))
     return false;
   if (size.line_bytes < 1 || size.element_bits < 1 || size.base_bytes < 0)
     return layout_field_error(r->context, "line", "a size is not positive");
-  LAYOUT_ASK(reply, layout_lines(r->context, r->a.layout, low, extent, size, RUNS_SHOWN, &runs));
+  const Layout *layout = r->a.layout;
+  if (skips(r, &ranges)) {
+    LayoutSlice slice = {0};
+    LAYOUT_ASK(reply,
+               layout_slice(r->context, layout, ranges.low, ranges.extent, ranges.step, &slice));
+    if (!(layout = slice.layout)) return layout_reply_verdict(reply);
+    memset(low, 0, sizeof low);
+  }
+  LAYOUT_ASK(reply, layout_lines(r->context, layout, low, extent, size, RUNS_SHOWN, &runs));
   if (reply->proof.verdict != LAYOUT_YES) return layout_reply_verdict(reply);
-  LAYOUT_CERTIFY(r, reply,
-                 layout_lines_certificate(r->context, r->a.layout, low, extent, size, &runs));
+  LAYOUT_CERTIFY(r, reply, layout_lines_certificate(r->context, layout, low, extent, size, &runs));
   return runs_reply(reply, &runs);
 }
 
@@ -247,7 +266,7 @@ static bool range_access(LayoutRequest *r, const char *field, const char *text,
   int rank = r->a.layout->rank;
   int64_t low[MOST_AXES], extent[MOST_AXES], *count = arena_array(&context->arena, int64_t, 1);
   const LayoutExpr *outputs[MOST_AXES], *lane = layout_axis(context, 0);
-  if (!read_ranges(r, field, text, true, &ranges) || !static_box(r, &ranges, low, extent))
+  if (!read_ranges(r, field, text, true, &ranges) || !static_box(r, field, &ranges, low, extent))
     return false;
   *count = 1;
   for (int i = rank - 1; i >= 0; i--) {
@@ -315,8 +334,9 @@ static bool lanes_stay(LayoutRequest *r, const char *field, const LayoutAccess *
 static bool one_access(LayoutRequest *r, const char *field, const json_t *value,
                        LayoutAccess *access) {
   *access = (LayoutAccess){0};
-  if (json_is_string(value)) {
-    if (!range_access(r, field, json_string_value(value), access)) return false;
+  if (json_is_string(value) || json_is_array(value)) {
+    const char *text = json_is_array(value) ? list_text(r, value) : json_string_value(value);
+    if (!range_access(r, field, text, access)) return false;
   } else if (json_is_object(value)) {
     if (!object_access(r, field, value, access)) return false;
   } else {
