@@ -54,7 +54,7 @@ typedef struct Check {
   int line, depth, parameters, variables;
   int bound; // kinds of names that have a value: all is about AXIS, PLACE or the symbols alone
   Claim claim;
-  bool yes;
+  bool yes, section;
   Name *names;
   Node *padding, *except;
   Fact *facts;
@@ -281,7 +281,6 @@ static bool holds(Check *c) {
   bool there = c->bound & PLACE, good = true;
   bool stays = there || (c->yes && (c->claim > INJECTIVE || c->except));
   if (is_known(c, number(-1))) return true; // there is none
-  require(c, c->bound != SYMBOL, "of which indices?");
   if (c->claim == EQUAL) return agree(c, PLACE);
   if (there && truth(c, c->padding)) return true;
   EACH (n, c, there ? AXIS | COPY : PLACE) {
@@ -334,11 +333,14 @@ static void step_fact(Check *c) {
   add_fact(c, (Fact){.p = e});
 }
 static void steps(Check *c, const char *end);
+static void prove(Check *c, const char *end);
 static void show(Check *c, Poly assumption, const char *end) { // the claim, where it is >= 0
   Fact *before = c->facts;
+  bool symbols = c->bound == SYMBOL; // a case of them: all of it is shown there
   add_fact(c, (Fact){.p = assumption});
-  steps(c, end);
-  require(c, holds(c), "the claim does not hold");
+  (symbols ? prove : steps)(c, end);
+  require(c, symbols || holds(c), "the claim does not hold");
+  c->bound = symbols ? SYMBOL : c->bound;
   c->facts = before;
 }
 static void step_split(Check *c) { // split E … else … end: one case has E >= 0, one E <= -1
@@ -363,24 +365,28 @@ static void show_all(Check *c, int kinds, const char *end) { // of all points of
   show(c, number(0), end);
   c->facts = before;
 }
+static void prove(Check *c, const char *end) {
+  steps(c, c->section ? "places" : "indices");
+  if (c->yes && is_known(c, number(-1))) return (void)read_word(c, end); // shown in all cases
+  require(c, agree(c, SHAPE), "the shapes differ");
+  EACH (n, c, COPY) require(c, c->section || !c->except, "copies may share a place");
+  Poly left =
+      c->except && !c->section ? add(c, product(c, PLACE), -1, product(c, AXIS)) : number(0);
+  require(c, !c->except || same(left, value(c, c->except)), "another number of places is left");
+  if (!c->section) show_all(c, AXIS | COPY, c->claim == INVERSE ? "places" : end);
+  if (c->section || c->claim == INVERSE) show_all(c, PLACE, end);
+}
 static void by_proof(Check *c) {
   require(c, c->yes || c->claim == ONTO, "not a claim for this");
-  steps(c, "indices");
-  require(c, agree(c, SHAPE), "the shapes differ");
-  EACH (n, c, COPY) require(c, !c->except && c->claim != ONTO, "copies may share a place");
-  Poly left = c->except ? add(c, product(c, PLACE), -1, product(c, AXIS)) : number(0);
-  require(c, !c->except || same(left, value(c, c->except)), "another number of places is left");
-  show_all(c, AXIS | COPY, c->claim == INVERSE ? "places" : "qed");
-  if (c->claim == INVERSE) show_all(c, PLACE, "qed");
+  prove(c, "qed");
+  EACH (n, c, COPY) require(c, c->claim != ONTO, "copies may share a place");
   bind_witness(c, c->yes ? 0 : PLACE, AT);
   require(c, c->yes || !holds(c), "the place is reached"); // the only index there is not there
 }
-
 static void by_section(Check *c) { // an index for each place
-  bool all = c->claim == ONTO && c->yes && !c->padding && same(value(c, c->except), number(0));
-  require(c, all, "not a claim for this");
-  steps(c, "places");
-  show_all(c, PLACE, "qed");
+  require(c, c->claim == ONTO && c->yes && !c->padding, "not a claim for this");
+  c->section = true;
+  prove(c, "qed");
 }
 
 // ---- Witnesses and points

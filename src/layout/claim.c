@@ -126,13 +126,20 @@ static bool show_case(Proving *c, Show *show, int depth, const ProofPoly *p, con
   return good;
 }
 
+// Nothing is left to show: of the symbols, that is said as all of it is.
+static bool show_nothing(Proving *c) {
+  if (!c->walk.axes)
+    proof_line(&c->prover, c->claim->section ? "places" : "indices", 0, 0, NEST_NONE);
+  return true;
+}
+
 static bool show_with_cases(Proving *c, Show *show, int depth) {
   Prover *s = &c->prover;
   s->wanted = NULL;
   if (show(c)) return true;
   const ProofPoly *p = s->wanted, *absurd = proof_const(s, -1);
   const ProofPoly *other = proof_linear(s, absurd, 1, p, -1);
-  if (depth && proof_need(s, absurd)) return true;
+  if (depth && proof_need(s, absurd)) return show_nothing(c);
   if (!other || depth == MAX_SPLITS) return false;
   const char *line = arena_printf(s->arena, "split %s", proof_text(s, p));
   if (!show_case(c, show, depth, p, line, NEST_OPEN) ||
@@ -140,7 +147,7 @@ static bool show_with_cases(Proving *c, Show *show, int depth) {
     return false;
   proof_assume(s, absurd);
   proof_line(s, "end", 1, 0, NEST_CLOSE);
-  return true;
+  return show_nothing(c);
 }
 
 // ---- Boxes -------------------------------------------------------------------------------------
@@ -224,25 +231,39 @@ static bool show_box(Proving *c, const ClaimNames *names, Show *show) {
   return walk_values(c, &c->claim->lets, c->now + names->count) && show_with_cases(c, show, 0);
 }
 
+// Of all points of a box.
+static bool show_all(Proving *c, const char *line, const ClaimNames *names, Show *show) {
+  bool good = begin_box(c, line, NEST_OPEN, names) && show_box(c, names, show);
+  proof_close(&c->prover, c->before);
+  proof_line(&c->prover, NULL, 0, 0, NEST_CLOSE);
+  c->walk.axes = NULL;
+  return good;
+}
+
+static bool show_claim(Proving *c) {
+  const Claim *claim = c->claim;
+  Show *indices = claim->kind == CLAIM_EQUAL ? show_maps_equal : show_inverse;
+  bool places = claim->section || claim->kind == CLAIM_INVERSE;
+  c->before = proof_mark(&c->prover);
+  return (claim->section || show_all(c, "indices", &claim->axes, indices)) &&
+         (!places || show_all(c, "places", &claim->places, show_places));
+}
+
+// The extents, which may ask for cases of the symbols, and with them the claim.
+static bool show_for_symbols(Proving *c) {
+  if (!show_extents(c)) return false;
+  bool good = show_claim(c);
+  if (!good) c->prover.wanted = NULL; // that was of an index
+  if (!good) c->prover.work = 0;
+  return good;
+}
+
 // The lines of a proof of the claim. NULL: not found.
 static const char *prove(Proving *c) {
   Prover *s = &c->prover;
-  const Claim *claim = c->claim;
-  bool both = claim->kind == CLAIM_INVERSE;
   *s = (Prover){.context = c->context, .arena = &c->context->scratch, .work = MAX_WORK};
   begin_symbols(c);
-  if (!show_extents(c)) return NULL;
-  c->before = proof_mark(s);
-  if (!claim->section) {
-    if (!begin_box(c, "indices", NEST_OPEN, &claim->axes) ||
-        !show_box(c, &claim->axes, claim->kind == CLAIM_EQUAL ? show_maps_equal : show_inverse))
-      return NULL;
-    proof_close(s, c->before);
-  }
-  Nesting again = claim->section ? NEST_OPEN : NEST_AGAIN;
-  if ((both || claim->section) &&
-      (!begin_box(c, "places", again, &claim->places) || !show_with_cases(c, show_places, 0)))
-    return NULL;
+  if (!show_with_cases(c, show_for_symbols, 0)) return NULL;
   proof_line(s, "qed", 0, 0, NEST_NONE);
   return proof_print(s);
 }

@@ -79,6 +79,7 @@ const ProofPoly *proof_product(Prover *s, const ProofPoly *a, const ProofPoly *b
 bool proof_same(const ProofPoly *a, const ProofPoly *b);
 bool proof_is_const(const ProofPoly *p, int64_t *k);
 bool proof_is_of_parameters(const Prover *s, const ProofPoly *p);
+bool proof_is_of_symbols(const Prover *s, const ProofPoly *p); // of parameters and their floors
 // A sum of products of parameters with coefficients above 0.
 bool proof_is_positive(const Prover *s, const ProofPoly *p);
 // a = q·m + r by the leading term of m, coefficients rounded down or (`truncate`) towards 0.

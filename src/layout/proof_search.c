@@ -74,10 +74,12 @@ static void mark_variables(const Prover *s, const ProofPoly *p, bool *marks) {
   (void)s;
 }
 
-// The goal's variables and those that their floors are taken of.
-static bool *relevant(Prover *s, const ProofPoly *goal) {
+// The goal's variables and those that their floors are taken of; all parameters where asked for.
+static bool *relevant(Prover *s, const ProofPoly *goal, bool parameters) {
   bool *marks = arena_array(s->arena, bool, s->variables.count);
   mark_variables(s, goal, marks);
+  for (int i = 0; i < s->variables.count; i++)
+    marks[i] |= parameters && s->variables.items[i].parameter;
   for (int i = s->variables.count - 1; i >= 0; i--) {
     const Variable *v = &s->variables.items[i];
     if (marks[i] && v->u) mark_variables(s, v->u, marks);
@@ -136,10 +138,10 @@ static int multipliers(Program *p, const bool *marks, const ProofPoly **out, int
   return n;
 }
 
-static bool build(Program *p) {
+static bool build(Program *p, bool parameters) {
   Prover *s = p->s;
   const ProofPoly *factors[24];
-  const bool *marks = relevant(s, p->goal);
+  const bool *marks = relevant(s, p->goal, parameters);
   int n = multipliers(p, marks, factors, COUNT_OF(factors));
   if (!add_rows(p, p->goal)) return false;
   for (int i = 0; i < s->facts.count; i++) {
@@ -292,14 +294,31 @@ static bool solve(Program *p, Fact *out) {
   return room.n > -room.d && read_solution(p, -1, out);
 }
 
-bool proof_search(Prover *s, const ProofPoly *goal, Fact *out) {
+// Whether a parameter is known to be at most something.
+static bool has_upper_bound(const Prover *s) {
+  for (int i = 0; i < s->facts.count; i++) {
+    const ProofPoly *p = s->facts.items[i].p;
+    if (p && !s->facts.items[i].dead && proof_is_of_parameters(s, p) && !proof_is_positive(s, p))
+      return true;
+  }
+  return false;
+}
+
+static bool search(Prover *s, const ProofPoly *goal, bool parameters, Fact *out) {
   if (s->work <= 0) return false;
   Program *p = arena_new(s->arena, Program);
   p->s = s;
   p->goal = goal;
   s->work--;
   arena_init(&p->arena, s->context);
-  bool found = build(p) && solve(p, out);
+  bool found = build(p, parameters) && solve(p, out);
   arena_free(&p->arena);
   return found;
+}
+
+bool proof_search(Prover *s, const ProofPoly *goal, Fact *out) {
+  Fact fact = *out;
+  if (search(s, goal, false, out)) return true;
+  *out = fact;
+  return has_upper_bound(s) && search(s, goal, true, out);
 }

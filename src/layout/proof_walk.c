@@ -61,19 +61,37 @@ const ProofPoly *walk_form(Walk *w, const Form *f) {
 
 // ---- Quotients ---------------------------------------------------------------------------------
 
+// One of bound - 1 - atom, bound - atom is not negative.
+static bool show_below(Walk *w, const ProofPoly *atom, const ProofPoly *bound) {
+  Prover *s = w->s;
+  const ProofPoly *room = proof_linear(s, bound, 1, atom, -1);
+  return proof_show(s, proof_linear(s, room, 1, proof_const(s, 1), -1)) != UNPROVED ||
+         proof_show(s, room) != UNPROVED;
+}
+
+// Quotients of the extents by m.
+static void show_below_extents(Walk *w, const ProofPoly *m, const ProofPoly *atom) {
+  Prover *s = w->s;
+  for (int i = 0; i < s->quotients.count; i++) {
+    const Quotient *q = &s->quotients.items[i];
+    if (proof_same(q->m, m) && proof_is_of_symbols(s, q->value) && !proof_same(q->value, atom) &&
+        show_below(w, atom, q->value))
+      return;
+  }
+}
+
 // A new atom ⌊u/m⌋ of symbolic extents: what is at most `last` has a quotient of at most ⌊last/m⌋.
 static void show_last(Walk *w, const ProofPoly *u, const ProofPoly *m, const ProofPoly *atom) {
   Prover *s = w->s;
   const ProofPoly *q, *r;
-  int64_t divisor;
-  for (int i = s->facts.count - 1; i >= 0 && proof_is_const(m, &divisor); i--) {
+  if (proof_is_of_symbols(s, u)) return;
+  for (int i = s->facts.count - 1; i >= 0; i--) {
     const Fact *fact = &s->facts.items[i];
     const ProofPoly *last = fact->dead ? NULL : proof_linear(s, fact->p, 1, u, 1);
-    if (!last || !proof_is_of_parameters(s, last) || !proof_split(s, last, m, true, &q, &r))
-      continue;
-    proof_show(s, proof_linear(s, q, 1, atom, -1));
-    return;
+    if (!last || !proof_is_of_symbols(s, last) || !proof_split(s, last, m, true, &q, &r)) continue;
+    if (show_below(w, atom, q)) return;
   }
+  show_below_extents(w, m, atom);
 }
 
 static const ProofPoly *floor_atom(Walk *w, const ProofPoly *u, const ProofPoly *m) {

@@ -236,6 +236,19 @@ static void test_false_claims(void **state) {
       "claim onto no axis c < 4 place p < 4 = c at 3 back c = p by section places qed",
       "claim injective yes axis c < 4 place p < 2 = c // 2 back c = 2 * p by section places "
       "floor 2 * p by 2 = p fact 2 * p by 2 of 0 over 1 fact 3 - 2 * p by 2 of 1 over 1 qed",
+      // in one of two cases of the symbols the claim is false, or nothing is said of the indices
+      "claim equal yes symbol C axis c < C place p = C <= 4 ? c : 0 other c by proof split 4 - C "
+      "indices else indices end indices qed",
+      "claim equal yes symbol C axis c < 4 place p = c other c shape e = C <= 4 ? 4 : 5 other 4 "
+      "by proof split 4 - C indices else indices end indices qed",
+      "claim equal yes symbol C axis c < C place p = C <= 4 ? c : 0 other c by proof split 4 - C "
+      "indices else end indices qed",
+      "claim equal yes symbol C axis c < C place p = C <= 4 ? c : 0 other c by proof split 4 - C "
+      "indices end indices qed",
+      "claim onto yes symbol C axis c < C place p < ( C <= 4 ? C : 5 ) = c back c = p except 0 "
+      "by section split 4 - C places else places end places qed",
+      "claim onto no axis c < 4 place p < 5 = c at 3 back c = p by proof split 0 indices else "
+      "indices end indices qed",
       // the second of two claims
       "claim equal yes axis c < 4 place p = c other c by points "
       "claim equal yes axis c < 4 place p = c other c + 1 by points",
@@ -272,6 +285,12 @@ static void test_true_claims(void **state) {
       "claim equal yes axis c < 9 place p = ( 4 - c ) // ( 0 - 2 ) other ( c - 4 ) // 2 by points",
       "claim equal yes axis c < 9 place p = 6 & ( c ^ 3 ) other ( 6 & c ) ^ 2 by points",
       "claim equal yes symbol C axis c < C place p = c & c other c | c by proof indices qed",
+      "claim equal yes symbol C axis c < C place p = C <= 4 ? c : 0 other 5 <= C ? 0 : c shape e = "
+      "C <= 4 ? 4 : 5 other 5 <= C ? 5 : 4 by proof split 4 - C indices else indices end indices "
+      "qed",
+      "claim onto yes symbol C axis c < C place p < ( C <= 4 ? C : 5 ) = c back c = p except 0 "
+      "by section split 4 - C places else places fact C - 1 - p by 1 of 1 1 of 3 over 1 end "
+      "places qed",
       "claim onto yes axis c < 4 place p < 2 = c // 2 back c = 2 * p except 0 by section places "
       "floor 2 * p by 2 = p fact 2 * p by 2 of 0 over 1 fact 3 - 2 * p by 2 of 1 over 1 qed",
       "claim onto yes axis c < 4 copy r < 2 place p < 4 = c back c = p back r = 1 except 0 "
@@ -303,11 +322,15 @@ static void test_symbols(void **state) {
       {"c, w -> w, c", NULL},
       {"c, w -> c//16, c//4%4, w, c%4", NULL},
       {"c, w -> w//8, c, w//2%4, w%2", NULL},
+      {"c, w -> w//64, c, w//32%2, w%32", NULL},
+      {"c, w -> w//2*C + c, w%2", NULL},
+      {"c, w -> c, max(w, 6)", "c, w -> c, max(6, w)"},
   };
   const LayoutExpr *shape[2] = {layout_symbol(context, str_intern(context, "C")),
                                 layout_symbol(context, str_intern(context, "W"))};
-  LayoutFact fact = {.symbol = str_intern(context, "C"), .min = 16, .multiple = 16};
-  LayoutFacts facts = {&fact, 1};
+  LayoutFact known[] = {{.symbol = str_intern(context, "C"), .min = 16, .multiple = 16},
+                        {.symbol = str_intern(context, "W"), .min = 1, .max = 40}};
+  LayoutFacts facts = {known, 2};
   for (int i = 0; i < COUNT_OF(rows); i++) {
     const Layout *a = parse(rows[i].a, shape, 2, facts);
     const Layout *b = rows[i].b ? parse(rows[i].b, shape, 2, facts) : a;
