@@ -307,7 +307,8 @@ static IslAnswer injective(Relations *r, const Layout *layout, const LayoutExpr 
     isl_map_free(map);
     return (IslAnswer){.proof = yes == isl_bool_true ? PROVED : NOT_PROVED};
   }
-  isl_map *same = isl_map_apply_range(isl_map_copy(map), isl_map_reverse(map));
+  isl_map *back = isl_map_reverse(isl_map_copy(map)); // which may change what it takes in place
+  isl_map *same = isl_map_apply_range(map, back);
   isl_map *identity = isl_map_identity(isl_map_get_space(same));
   return holds_unless(r, isl_map_domain(isl_map_subtract(same, identity)));
 }

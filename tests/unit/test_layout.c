@@ -100,6 +100,8 @@ static const Claim claims[] = {
     {"i, j -> i%2, j", {3, 5}, 2, LAYOUT_NO, LAYOUT_YES},
     {"i, j -> i, j ^ (i%8)", {64, 64}, 2, LAYOUT_YES, LAYOUT_YES},
     {"i, j -> i, j ^ i", {4096, 4096}, 2, LAYOUT_YES, LAYOUT_YES},
+    // More points than are enumerated at once: Presburger relations are asked first.
+    {"i, j -> min(j, 3), i", {3, 4097}, 2, LAYOUT_NO, LAYOUT_YES},
     {"x -> 0", {1}, 1, LAYOUT_YES, LAYOUT_YES},
     {"x -> 0", {2}, 1, LAYOUT_NO, LAYOUT_YES},
 };
