@@ -44,10 +44,6 @@ bool expr_reads_memory(Expr *e); // loads, or calls anything
 bool linear_form(Context *context, Expr *e, Expr *const *vars, int count, int64_t *coefficients,
                  Expr **base);
 
-// index_map_apply_exprs, simplified under the facts. False as that.
-bool index_map_simple_exprs(Analyzer *analyzer, const IndexMap *map, Expr *const *indices,
-                            Expr **outputs);
-
 // The box of values that the index expressions take while `vars` run over their ranges: min and
 // extent per axis in terms of the other variables. Exact when *exact (may be NULL) is set; never
 // smaller than the truth. An axis without bounds (an index that is loaded) gets NULL in both.

@@ -372,10 +372,3 @@ Expr *simplify_deep(Analyzer *analyzer, Expr *e) {
   analyzer->deep = outer;
   return e;
 }
-
-bool index_map_simple_exprs(Analyzer *analyzer, const IndexMap *map, Expr *const *indices,
-                            Expr **outputs) {
-  if (!index_map_apply_exprs(analyzer->context, map, indices, NULL, outputs)) return false;
-  for (int i = 0; i < map->output_count; i++) outputs[i] = simplify(analyzer, outputs[i]);
-  return true;
-}

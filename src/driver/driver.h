@@ -96,9 +96,6 @@ int program_shape(const Value *value, const Layout *layout, int64_t *shape);
 // The whole program as a file: target_write_program.
 bool program_write(const Program *program, const TargetRow *target,
                    const TargetProgramOptions *options, const char *path);
-// The whole program as C source at `path`, with a header and perhaps weights beside it
-// (target_write_c). False with diagnostics.
-bool program_write_c(const Program *program, const TargetProgramOptions *options, const char *path);
 
 typedef struct Executable Executable;
 // Code for this process, weights and arena. NULL with diagnostics. Freed with executable_free.

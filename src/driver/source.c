@@ -94,7 +94,3 @@ bool program_write(const Program *p, const TargetRow *target, const TargetProgra
   arena_reset(arena, mark);
   return done;
 }
-
-bool program_write_c(const Program *p, const TargetProgramOptions *options, const char *path) {
-  return program_write(p, target_find("c"), options, path);
-}

@@ -49,9 +49,3 @@ void buffer_stride_exprs(Context *context, const Buffer *buffer, Expr **strides)
     stride = expr_mul(context, stride, buffer->shape[i]);
   }
 }
-
-Expr *buffer_element_count(Context *context, const Buffer *buffer) {
-  Expr *count = expr_index(context, 1);
-  for (int i = 0; i < buffer->rank; i++) count = expr_mul(context, count, buffer->shape[i]);
-  return count;
-}

@@ -549,11 +549,6 @@ bool prim_func_equal(Context *context, const PrimFunc *a, const PrimFunc *b,
   COMPARE(same_prim_func, a, b);
 }
 
-bool graph_func_equal(Context *context, const GraphFunc *a, const GraphFunc *b,
-                      IrDifference *difference) {
-  COMPARE(same_graph_func, a, b);
-}
-
 bool module_equal(Context *context, const Module *a, const Module *b, IrDifference *difference) {
   COMPARE(same_module, a, b);
 }

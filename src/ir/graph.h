@@ -62,7 +62,5 @@ Node *node_new(Context *context, NodeKind kind, const char *op, const char *name
                Value *const *inputs, int input_count, int output_count);
 // Users of each value, in order: map from Value* to PtrArray* of Node* (a node once per use).
 Map graph_users(Arena *arena, const GraphFunc *graph);
-bool graph_func_equal(Context *context, const GraphFunc *a, const GraphFunc *b,
-                      IrDifference *difference);
 
 #endif

@@ -16,7 +16,7 @@ const LayoutExpr *layout_from_expr(Context *context, Expr *e, Expr *const *vars,
                                    bool symbols);
 
 // The map's outputs at `indices` (map->input_count of them), into outputs[map->output_count].
-// False as expr_from_layout. Not simplified: see index_map_simple_exprs in arith/arith.h.
+// False as expr_from_layout. Not simplified.
 bool index_map_apply_exprs(Context *context, const IndexMap *map, Expr *const *indices,
                            const Map *symbols, Expr **outputs);
 // The map (vars) -> exprs, its inputs named as the variables. NULL as layout_from_expr.

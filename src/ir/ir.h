@@ -246,7 +246,6 @@ bool buffers_alias(const Buffer *a, const Buffer *b);
 bool buffer_static_shape(const Buffer *buffer, int64_t *shape); // false with a symbolic extent
 // Elements between neighbours along each axis, strides or row-major products, as expressions.
 void buffer_stride_exprs(Context *context, const Buffer *buffer, Expr **strides);
-Expr *buffer_element_count(Context *context, const Buffer *buffer);
 
 // ---- Statements ------------------------------------------------------------------------------
 

@@ -320,13 +320,6 @@ static IslAnswer onto(Relations *r, const Layout *layout, const LayoutExpr *cons
   return holds_unless(r, isl_set_subtract(places, isl_map_range(map)));
 }
 
-static IslAnswer inside(Relations *r, const Layout *layout, const LayoutExpr *const *other) {
-  isl_map *map = map_of(r, layout, layout->map->outputs);
-  isl_set *places = map ? box_set(r, layout->facts, layout->physical, layout->physical_rank) : NULL;
-  if (!places) return isl_map_free(map), (IslAnswer){.proof = NOT_PROVED};
-  return holds_unless(r, isl_set_subtract(isl_map_range(map), places));
-}
-
 static IslAnswer equal(Relations *r, const Layout *layout, const LayoutExpr *const *other) {
   isl_map *a = map_of(r, layout, layout->map->outputs);
   isl_map *b = a ? map_of(r, layout, other) : NULL;
@@ -340,10 +333,6 @@ IslAnswer layout_isl_injective(Context *context, const Layout *layout) {
 
 IslAnswer layout_isl_onto(Context *context, const Layout *layout) {
   return ask(context, layout, NULL, onto);
-}
-
-IslAnswer layout_isl_inside(Context *context, const Layout *layout) {
-  return ask(context, layout, NULL, inside);
 }
 
 IslAnswer layout_isl_maps_equal(Context *context, const Layout *layout,

@@ -14,8 +14,6 @@ typedef struct IslAnswer {
 
 IslAnswer layout_isl_injective(Context *context, const Layout *layout);
 IslAnswer layout_isl_onto(Context *context, const Layout *layout);
-// Whether every index stays within the physical extents.
-IslAnswer layout_isl_inside(Context *context, const Layout *layout);
 IslAnswer layout_isl_maps_equal(Context *context, const Layout *layout,
                                 const LayoutExpr *const *other);
 // The inverse and its padding predicate; false where there is none, or it is not found.

@@ -16,12 +16,6 @@ IslAnswer layout_isl_onto(Context *context, const Layout *layout) {
   return none;
 }
 
-IslAnswer layout_isl_inside(Context *context, const Layout *layout) {
-  (void)context;
-  (void)layout;
-  return none;
-}
-
 IslAnswer layout_isl_maps_equal(Context *context, const Layout *layout,
                                 const LayoutExpr *const *other) {
   (void)context;

@@ -52,16 +52,6 @@ Schedule *schedule_new(Context *context, PrimFunc *func) {
   return schedule;
 }
 
-Schedule *schedule_copy(const Schedule *schedule) {
-  Context *context = schedule->context;
-  Schedule *copy = arena_copy(&context->arena, schedule, sizeof *schedule);
-  copy->trace.capacity = copy->trace.count; // the next step gets an array of its own
-  copy->known = map_new(&context->arena);
-  for (int i = 0; i < schedule->known.count; i++)
-    map_set(&copy->known, schedule->known.entries[i].key, schedule->known.entries[i].value);
-  return copy;
-}
-
 PrimFunc *schedule_func(const Schedule *schedule) {
   return schedule->func;
 }
@@ -120,13 +110,6 @@ StepValue value_slot(Schedule *schedule, BufferSlot slot) {
   list.as.list.items = arena_array(&context->arena, StepValue, 2);
   list.as.list.items[0] = value_string(str_intern(context, slot.write ? "write" : "read"));
   list.as.list.items[1] = value_int(slot.index);
-  return list;
-}
-
-static StepValue value_ints(Schedule *schedule, const int *items, int count) {
-  StepValue list = {VALUE_LIST, {.list = {NULL, count}}};
-  list.as.list.items = arena_array(&schedule->context->arena, StepValue, count);
-  for (int i = 0; i < count; i++) list.as.list.items[i] = value_int(items[i]);
   return list;
 }
 
@@ -277,10 +260,6 @@ bool schedule_unroll(Schedule *schedule, LoopRef loop) {
 bool schedule_loop_partition(Schedule *schedule, LoopRef loop) {
   return step_run(schedule, STEP_loop_partition, ARGS(value_loop(loop)), NULL);
 }
-bool schedule_bind(Schedule *schedule, LoopRef loop, const char *thread) {
-  StepValue axis = value_string(str_intern(schedule->context, thread));
-  return step_run(schedule, STEP_bind, ARGS(value_loop(loop), axis), NULL);
-}
 
 static StepValue value_of_expr(Schedule *schedule, const Expr *e) {
   switch (e->op) {
@@ -302,10 +281,6 @@ bool schedule_annotate(Schedule *schedule, BlockRef block, LoopRef loop, const c
   StepValue name = value_string(str_intern(schedule->context, key));
   return step_run(schedule, STEP_annotate,
                   ARGS(value_target(block, loop), name, value_of_expr(schedule, value)), NULL);
-}
-bool schedule_unannotate(Schedule *schedule, BlockRef block, LoopRef loop, const char *key) {
-  StepValue name = value_string(str_intern(schedule->context, key));
-  return step_run(schedule, STEP_unannotate, ARGS(value_target(block, loop), name), NULL);
 }
 
 bool schedule_compute_inline(Schedule *schedule, BlockRef block) {
@@ -379,19 +354,6 @@ bool schedule_transform_layout(Schedule *schedule, BlockRef block, BufferSlot sl
 bool schedule_transform_block_layout(Schedule *schedule, BlockRef block, const IndexMap *map) {
   return step_run(schedule, STEP_transform_block_layout, ARGS(value_block(block), value_map(map)),
                   NULL);
-}
-bool schedule_set_axis_separator(Schedule *schedule, BlockRef block, BufferSlot slot,
-                                 const int *separators, int count) {
-  return step_run(
-      schedule, STEP_set_axis_separator,
-      ARGS(value_block(block), value_slot(schedule, slot), value_ints(schedule, separators, count)),
-      NULL);
-}
-bool schedule_pad_value(Schedule *schedule, BlockRef block, BufferSlot slot, double value) {
-  return step_run(
-      schedule, STEP_pad_value,
-      ARGS(value_block(block), value_slot(schedule, slot), (StepValue){VALUE_FLOAT, {.f = value}}),
-      NULL);
 }
 bool schedule_drop_padding_predicate(Schedule *schedule, BlockRef block) {
   return step_run(schedule, STEP_drop_padding_predicate, ARGS(value_block(block)), NULL);

@@ -182,7 +182,6 @@ typedef Array(Expr *) ExprArray;
 Expr *conjunction(Context *context, Expr *a, Expr *b); // NULL counts as true
 void conjuncts(Arena *arena, Expr *condition, ExprArray *out);
 Expr *conjunction_of(Context *context, const ExprArray *list);
-bool uses_any(const Expr *e, Expr *const *vars, int count);
 
 int64_t const_extent(const Stmt *loop); // -1 when symbolic
 bool loop_is_plain(const Stmt *loop);   // serial, without annotations

@@ -26,12 +26,6 @@ Expr *conjunction_of(Context *context, const ExprArray *list) {
   return all;
 }
 
-bool uses_any(const Expr *e, Expr *const *vars, int count) {
-  for (int i = 0; i < count; i++)
-    if (expr_uses(e, vars[i])) return true;
-  return false;
-}
-
 bool uses_block_vars(const Expr *e, const Block *block) {
   for (int i = 0; i < block->var_count; i++)
     if (expr_uses(e, block->vars[i].var)) return true;

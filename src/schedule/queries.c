@@ -73,12 +73,3 @@ bool step_get_producers(Schedule *schedule, StepCall *call) {
 bool step_get_consumers(Schedule *schedule, StepCall *call) {
   return get_related(schedule, call, true);
 }
-
-bool schedule_is_output(const Schedule *schedule, BlockRef block) {
-  Block *b = schedule_block(schedule, block);
-  PrimFunc *func = schedule->func;
-  for (int i = 0; b && i < b->write_count; i++)
-    for (int k = 0; k < func->param_count; k++)
-      if (func->buffers[k] && buffers_alias(func->buffers[k], b->writes[i].buffer)) return true;
-  return false;
-}

@@ -16,13 +16,10 @@ typedef Array(LoopRef) LoopRefs;
 
 // Over an immutable tree: `func` is not changed. Blocks that share a name get names of their own.
 Schedule *schedule_new(Context *context, PrimFunc *func);
-Schedule *schedule_copy(const Schedule *schedule); // cheap; goes its own way from here
 PrimFunc *schedule_func(const Schedule *schedule); // as the steps so far have made it
 Context *schedule_context(const Schedule *schedule);
 Block *schedule_block(const Schedule *schedule, BlockRef block); // NULL when there is none
 Stmt *schedule_loop(const Schedule *schedule, LoopRef loop);     // its STMT_FOR, NULL likewise
-// What a block does with its reduction variables and its written buffers, for models:
-bool schedule_is_output(const Schedule *schedule, BlockRef block); // it writes a parameter
 
 // Where refusals are reported: a position of the user's script ({0}: at the block or loop).
 void schedule_at(Schedule *schedule, SourcePos pos);
@@ -54,11 +51,9 @@ bool schedule_add_unit_loop(Schedule *schedule, BlockRef block, LoopRef loop, Lo
 bool schedule_parallel(Schedule *schedule, LoopRef loop);
 bool schedule_vectorize(Schedule *schedule, LoopRef loop); // lanes: a constant extent
 bool schedule_unroll(Schedule *schedule, LoopRef loop);
-bool schedule_bind(Schedule *schedule, LoopRef loop, const char *thread); // "threadIdx.x" …
 // On a block or a loop (the other is NULL). `value` is a constant, a string or a tuple of such.
 bool schedule_annotate(Schedule *schedule, BlockRef block, LoopRef loop, const char *key,
                        Expr *value);
-bool schedule_unannotate(Schedule *schedule, BlockRef block, LoopRef loop, const char *key);
 // Asks lowering to cut the loop where conditions on its variable change ("pleat.partition").
 bool schedule_loop_partition(Schedule *schedule, LoopRef loop);
 
@@ -106,11 +101,6 @@ bool schedule_transform_layout(Schedule *schedule, BlockRef block, BufferSlot sl
                                const IndexMap *map, const LayoutPadding *padding);
 // The block's iteration re-made over map(block variables): new loops, in the map's order.
 bool schedule_transform_block_layout(Schedule *schedule, BlockRef block, const IndexMap *map);
-bool schedule_set_axis_separator(Schedule *schedule, BlockRef block, BufferSlot slot,
-                                 const int *separators, int count);
-// States what the padding of a transformed buffer holds; a written buffer's block is made to write
-// it.
-bool schedule_pad_value(Schedule *schedule, BlockRef block, BufferSlot slot, double value);
 // Removes conditions that keep a block out of padding where running there is harmless: reads stay
 // in the physical shapes, writes land in padding that may hold anything.
 bool schedule_drop_padding_predicate(Schedule *schedule, BlockRef block);

@@ -193,8 +193,6 @@ static void test_queries(void **state) {
   refs.count = 0;
   assert_true(schedule_get_child_blocks(schedule, str_intern(context, "root"), NULL, &refs));
   assert_int_equal(refs.count, 3);
-  assert_false(schedule_is_output(schedule, block));
-  assert_true(schedule_is_output(schedule, refs.items[2]));
   schedule_quiet(schedule, true);
   assert_false(schedule_get_block(schedule, "roots", NULL));
   assert_non_null(strstr(schedule_refusal(schedule), "no block 'roots'; did you mean 'root'"));

@@ -105,11 +105,11 @@ static bool has_compiler(const char *name) {
 }
 
 static void run_compiled(Fixture *f, const char *compiler, bool beside, bool openmp) {
-  TargetProgramOptions options = {.target.machine = &f->machine, .weights_beside = beside,
-                                  .openmp = openmp};
+  TargetProgramOptions options = {
+      .target.machine = &f->machine, .weights_beside = beside, .openmp = openmp};
   char path[128];
   snprintf(path, sizeof path, "%s/digits.c", f->folder);
-  assert_true(program_write_c(f->program, &options, path));
+  assert_true(program_write(f->program, target_find("c"), &options, path));
   void *handle = compile(f, compiler, openmp ? "-fopenmp" : "");
   union {
     void *data;
@@ -164,7 +164,7 @@ static void test_same_bytes_twice(void **state) {
   size_t sizes[2];
   for (int i = 0; i < 2; i++) {
     snprintf(path, sizeof path, "%s/twice.c", f->folder);
-    assert_true(program_write_c(f->program, &options, path));
+    assert_true(program_write(f->program, target_find("c"), &options, path));
     texts[i] = file_read(f->context, &f->context->arena, path, &sizes[i]);
   }
   assert_int_equal(sizes[0], sizes[1]);
