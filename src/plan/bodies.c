@@ -48,17 +48,18 @@ static int joined_nodes(const Planner *p, const Stage *stage, const StageTensor 
   return stage_tree_size(stage->te->value, tensor->buffer, inside, MOST_NODES);
 }
 
-bool planner_value_fits(const Planner *p, const Stage *reader, const StageTensor *tensor) {
-  return joined_nodes(p, reader, tensor) < MOST_NODES;
-}
-
-bool planner_can_join(const Planner *p, const Stage *stage, const StageTensor *tensor) {
+JoinBar planner_join_bar(const Planner *p, const Stage *reader, const StageTensor *tensor) {
   double most;
-  return tensor->producer && !stage_is_ordered(tensor->producer) && !tensor->is_output &&
-         tensor->users.count == 1 && stage_reads_in_place(stage, tensor) &&
-         dtype_equal(tensor->buffer->type, stage->output->buffer->type) &&
-         planner_joined_operations(p, stage, tensor, &most) <= most &&
-         planner_value_fits(p, stage, tensor);
+  if (tensor->is_output) return JOIN_OUTPUT;
+  if (tensor->users.count > 1) return JOIN_USERS;
+  if (!tensor->producer) return JOIN_INPUT;
+  if (stage_is_ordered(tensor->producer) || stage_is_ordered(reader)) return JOIN_ORDERED;
+  if (reader->member_count) return JOIN_ROWS;
+  if (stage_is_reduction(reader)) return JOIN_REDUCTION;
+  if (!stage_reads_in_place(reader, tensor)) return JOIN_PLACES;
+  if (!dtype_equal(tensor->buffer->type, reader->output->buffer->type)) return JOIN_TYPE;
+  if (planner_joined_operations(p, reader, tensor, &most) > most) return JOIN_BODY;
+  return joined_nodes(p, reader, tensor) < MOST_NODES ? JOIN_FREE : JOIN_SIZE;
 }
 
 void planner_measure_body(Planner *p, const Stage *stage) {
@@ -68,7 +69,7 @@ void planner_measure_body(Planner *p, const Stage *stage) {
   body->nodes = stage_tree_size(stage->te->value, NULL, 0, MOST_NODES);
   for (int i = 0; i < stage->reads.count; i++) {
     const StageTensor *tensor = stage->reads.items[i];
-    if (!planner_can_join(p, stage, tensor)) continue;
+    if (planner_join_bar(p, stage, tensor)) continue;
     double most, operations = planner_joined_operations(p, stage, tensor, &most);
     int copies = p->bodies[tensor->producer->index].copies;
     body->nodes = MAX_OF(body->nodes, joined_nodes(p, stage, tensor));

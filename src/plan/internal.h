@@ -89,13 +89,24 @@ int planner_candidate_number(const Planner *planner, const StageTensor *tensor,
 
 // bodies.c: before the stage's choices, those before it being done.
 void planner_measure_body(Planner *planner, const Stage *stage);
-// The stage may run in the loops that compute `tensor`, which it reads.
-bool planner_can_join(const Planner *planner, const Stage *stage, const StageTensor *tensor);
+// What keeps a stage out of the loops that compute a tensor which it reads: the first of these.
+typedef enum JoinBar {
+  JOIN_FREE, // nothing
+  JOIN_OUTPUT,
+  JOIN_USERS, // several
+  JOIN_INPUT,
+  JOIN_ORDERED,
+  JOIN_ROWS,      // the reader is a group
+  JOIN_REDUCTION, // the reader is one
+  JOIN_PLACES,    // elements are read at other places than they are written at
+  JOIN_TYPE,
+  JOIN_BODY, // the loop would have too many operations,
+  JOIN_SIZE, // and the reader's value too many nodes
+} JoinBar;
+JoinBar planner_join_bar(const Planner *planner, const Stage *reader, const StageTensor *tensor);
 // The operations a point that both would have; how many fit.
 double planner_joined_operations(const Planner *planner, const Stage *stage,
                                  const StageTensor *tensor, double *most);
-// What the reader would compute is not too large to be walked.
-bool planner_value_fits(const Planner *planner, const Stage *reader, const StageTensor *tensor);
 
 // choices.c: false with diagnostics when wishes leave none.
 bool planner_find_choices(Planner *planner, int stage);

@@ -69,35 +69,44 @@ static PlanApart by_choice(const Plan *plan, const Stage *reader, const StageTen
                                 plan_layout_name(plan->context, reader->output, layout))};
 }
 
-PlanApart plan_apart(const Plan *plan, const StageTensor *tensor) {
-  const Stage *writer = tensor->producer, *reader;
-  if (tensor->is_output) return (PlanApart){"an output of the model", "it is an output"};
-  if (tensor->users.count > 1)
-    return (PlanApart){"several operators read it",
-                       str_format(plan->context, "%d operators read it", tensor->users.count)};
-  reader = tensor->users.items[0];
-  if (!writer) return (PlanApart){"an input of the model", "it is an input"};
-  if (tensor->kept) return (PlanApart){"its layout was asked for", "its layout was asked for"};
-  if (stage_is_ordered(writer) || stage_is_ordered(reader))
-    return (PlanApart){"elements are written in an order",
-                       str_format(plan->context, "%s writes its elements in an order",
-                                  planner_stage_name(stage_is_ordered(writer) ? writer : reader))};
-  if (reader->member_count) return by_rows(plan, reader, writer);
-  if (stage_is_reduction(reader)) return by_reduction(plan, reader, tensor);
-  if (!stage_reads_in_place(reader, tensor)) return by_places(plan, reader, tensor);
-  if (!dtype_equal(tensor->buffer->type, reader->output->buffer->type))
-    return (PlanApart){"its reader has another element type",
-                       str_format(plan->context, "%s makes %s of it", planner_stage_name(reader),
-                                  dtype_name(plan->context, reader->output->buffer->type))};
+static PlanApart by_body(const Plan *plan, const Stage *reader, const StageTensor *tensor) {
   double most, operations = planner_joined_operations(plan->planner, reader, tensor, &most);
-  if (operations > most)
-    return (PlanApart){"the loop would not fit the instruction cache",
-                       str_format(plan->context,
-                                  "a loop with %s would have %.0f operations, %.0f fit",
-                                  planner_stage_name(reader), operations, most)};
-  if (!planner_value_fits(plan->planner, reader, tensor))
-    return (PlanApart){
-        "its reader would compute it again and again",
-        str_format(plan->context, "%s uses each element many times", planner_stage_name(reader))};
+  return (PlanApart){"the loop would not fit the instruction cache",
+                     str_format(plan->context,
+                                "a loop with %s would have %.0f operations, %.0f fit",
+                                planner_stage_name(reader), operations, most)};
+}
+
+PlanApart plan_apart(const Plan *plan, const StageTensor *tensor) {
+  const Stage *writer = tensor->producer;
+  const Stage *reader = tensor->users.count ? tensor->users.items[0] : NULL; // NULL: an output
+  Context *context = plan->context;
+  JoinBar bar = planner_join_bar(plan->planner, reader, tensor);
+  if (tensor->kept && (bar == JOIN_FREE || bar > JOIN_INPUT))
+    return (PlanApart){"its layout was asked for", "its layout was asked for"};
+  const char *name = reader ? planner_stage_name(reader) : "";
+  switch (bar) {
+  case JOIN_OUTPUT: return (PlanApart){"an output of the model", "it is an output"};
+  case JOIN_USERS:
+    return (PlanApart){"several operators read it",
+                       str_format(context, "%d operators read it", tensor->users.count)};
+  case JOIN_INPUT: return (PlanApart){"an input of the model", "it is an input"};
+  case JOIN_ORDERED:
+    return (PlanApart){"elements are written in an order",
+                       str_format(context, "%s writes its elements in an order",
+                                  stage_is_ordered(writer) ? planner_stage_name(writer) : name)};
+  case JOIN_ROWS: return by_rows(plan, reader, writer);
+  case JOIN_REDUCTION: return by_reduction(plan, reader, tensor);
+  case JOIN_PLACES: return by_places(plan, reader, tensor);
+  case JOIN_TYPE:
+    return (PlanApart){"its reader has another element type",
+                       str_format(context, "%s makes %s of it", name,
+                                  dtype_name(context, reader->output->buffer->type))};
+  case JOIN_BODY: return by_body(plan, reader, tensor);
+  case JOIN_SIZE:
+    return (PlanApart){"its reader would compute it again and again",
+                       str_format(context, "%s uses each element many times", name)};
+  case JOIN_FREE: break;
+  }
   return by_choice(plan, reader, tensor);
 }
