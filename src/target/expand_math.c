@@ -6,6 +6,7 @@
 //     log x   = n·ln 2 + log(1 + f)        x = 2^n · (1 + f), 1 + f in [√½, √2)
 //     tanh x  = 1 - 2 / (e^2x + 1)         a polynomial in x² below 0.625
 //     erf x   = 1 - e^Q(x)                 a polynomial in x² below 0.92
+//     sinh x, cosh x by e^(x/2), asinh x, acosh x, atanh x by log(1 + u)
 #include "target/legalize.h"
 
 #include <math.h>
@@ -21,7 +22,7 @@ static Expr *absolute(Legalizer *l, Expr *x) {
   return expr_unary(l->context, EXPR_ABS, x);
 }
 
-static Expr *with_sign_of(Legalizer *l, Expr *magnitude, Expr *x) {
+Expr *with_sign_of(Legalizer *l, Expr *magnitude, Expr *x) {
   Expr *negative = make(l, EXPR_LT, x, like_const(l, x, 0));
   magnitude = hold(l, magnitude);
   return make_select(l, negative, negate(l, magnitude), magnitude);
@@ -171,14 +172,19 @@ static Expr *expand_log10(Legalizer *l, Expr *e) {
 }
 
 // log(u) with u = 1 + x rounded, corrected for what the rounding lost: times x / (u - 1).
-static Expr *expand_log1p(Legalizer *l, Expr *e) {
-  Expr *x = hold(l, e->args[0]), *one = like_const(l, x, 1);
+static Expr *log1p_of(Legalizer *l, Expr *x) {
+  Expr *one = like_const(l, x, 1);
+  x = hold(l, x);
   Expr *u = hold(l, make(l, EXPR_ADD, x, one));
   Expr *difference = hold(l, make(l, EXPR_SUB, u, one));
   Expr *log = log_of(l, u);
   Expr *y = make(l, EXPR_MUL, log, make(l, EXPR_DIV, x, difference));
   y = make_select(l, make(l, EXPR_EQ, difference, like_const(l, x, 0)), x, y);
   return make_select(l, make(l, EXPR_EQ, u, like_const(l, x, INFINITY)), u, y);
+}
+
+static Expr *expand_log1p(Legalizer *l, Expr *e) {
+  return log1p_of(l, e->args[0]);
 }
 
 // ---- tanh and erf ------------------------------------------------------------------------------
@@ -218,10 +224,80 @@ static Expr *expand_erf(Legalizer *l, Expr *e) {
   return make_select(l, make(l, EXPR_LT, a, like_const(l, x, 0.921875)), small, large);
 }
 
+// ---- Hyperbolic functions and their inverses ---------------------------------------------------
+
+// (sinh √z / √z - 1) / z
+static const double sinh_tail[] = {0.16666667163372040, 0.0083333337679505348,
+                                   0.00019840151071548462, 2.7661785e-06};
+
+typedef struct Halves { // e^|x| / 2 and e^-|x| / 2, without overflow before theirs
+  Expr *grows, *falls;
+} Halves;
+
+static Halves halves_of(Legalizer *l, Expr *magnitude) {
+  Expr *half = like_const(l, magnitude, 0.5);
+  Expr *root = hold(l, exp_of(l, make(l, EXPR_MUL, magnitude, half)));
+  Expr *grows = make(l, EXPR_MUL, make(l, EXPR_MUL, root, half), root);
+  return (Halves){grows, make(l, EXPR_DIV, half, make(l, EXPR_MUL, root, root))};
+}
+
+static Expr *expand_sinh(Legalizer *l, Expr *e) {
+  Expr *x = hold(l, e->args[0]), *a = hold(l, absolute(l, x));
+  Expr *square = hold(l, make(l, EXPR_MUL, x, x));
+  Expr *tail = make_polynomial(l, square, sinh_tail, COUNT_OF(sinh_tail));
+  Expr *small = make_fma(l, make(l, EXPR_MUL, square, tail), x, x);
+  Halves halves = halves_of(l, a);
+  Expr *large = with_sign_of(l, make(l, EXPR_SUB, halves.grows, halves.falls), x);
+  return make_select(l, make(l, EXPR_LT, a, like_const(l, x, 1)), small, large);
+}
+
+static Expr *expand_cosh(Legalizer *l, Expr *e) {
+  Halves halves = halves_of(l, hold(l, absolute(l, hold(l, e->args[0]))));
+  return make(l, EXPR_ADD, halves.grows, halves.falls);
+}
+
+#define HUGE_SQUARE 0x1p30 // from here on the 1 beside a square is lost, and squares overflow
+
+// log(1 + u), and beyond a limit log(2x) by log(1 + (x - 1)).
+static Expr *log1p_or_double(Legalizer *l, Expr *x, Expr *u) {
+  Expr *huge = hold(l, make(l, EXPR_GE, x, like_const(l, x, HUGE_SQUARE)));
+  Expr *log = log1p_of(l, make_select(l, huge, x, u)), *zero = like_const(l, x, 0);
+  return make(l, EXPR_ADD, log, make_select(l, huge, like_const(l, x, M_LN2), zero));
+}
+
+static Expr *expand_asinh(Legalizer *l, Expr *e) {
+  Expr *x = hold(l, e->args[0]), *a = hold(l, absolute(l, x)), *one = like_const(l, x, 1);
+  Expr *square = hold(l, make(l, EXPR_MUL, a, a));
+  Expr *root = expr_unary(l->context, EXPR_SQRT, make(l, EXPR_ADD, square, one));
+  Expr *rest = make(l, EXPR_DIV, square, make(l, EXPR_ADD, root, one));
+  return with_sign_of(l, log1p_or_double(l, a, make(l, EXPR_ADD, a, rest)), x);
+}
+
+static Expr *expand_acosh(Legalizer *l, Expr *e) {
+  Expr *x = hold(l, e->args[0]), *one = like_const(l, x, 1);
+  Expr *t = hold(l, make(l, EXPR_SUB, x, one));
+  Expr *square = make(l, EXPR_MUL, t, make(l, EXPR_ADD, t, like_const(l, x, 2)));
+  Expr *root = expr_unary(l->context, EXPR_SQRT, square);
+  Expr *y = log1p_or_double(l, x, make(l, EXPR_ADD, t, root));
+  return make_select(l, make(l, EXPR_LT, x, one), like_const(l, x, NAN), y);
+}
+
+static Expr *expand_atanh(Legalizer *l, Expr *e) {
+  Expr *x = hold(l, e->args[0]), *a = hold(l, absolute(l, x)), *one = like_const(l, x, 1);
+  Expr *u = make(l, EXPR_DIV, make(l, EXPR_ADD, a, a), make(l, EXPR_SUB, one, a));
+  Expr *y = make(l, EXPR_MUL, log1p_of(l, u), like_const(l, x, 0.5));
+  y = make_select(l, make(l, EXPR_GT, a, one), like_const(l, x, NAN), y);
+  return with_sign_of(l, y, x);
+}
+
 static Expr *(*const expansions[EXPR_OP_COUNT])(Legalizer *, Expr *) = {
     [EXPR_EXP] = expand_exp,     [EXPR_EXP2] = expand_exp2,       [EXPR_LOG] = expand_log,
     [EXPR_LOG2] = expand_log2,   [EXPR_LOG10] = expand_log10,     [EXPR_LOG1P] = expand_log1p,
     [EXPR_TANH] = expand_tanh,   [EXPR_SIGMOID] = expand_sigmoid, [EXPR_ERF] = expand_erf,
+    [EXPR_SIN] = expand_sin,     [EXPR_COS] = expand_cos,         [EXPR_TAN] = expand_tan,
+    [EXPR_ASIN] = expand_asin,   [EXPR_ACOS] = expand_acos,       [EXPR_ATAN] = expand_atan,
+    [EXPR_SINH] = expand_sinh,   [EXPR_COSH] = expand_cosh,       [EXPR_ASINH] = expand_asinh,
+    [EXPR_ACOSH] = expand_acosh, [EXPR_ATANH] = expand_atanh,
 };
 
 Expr *expand_math(Legalizer *l, Expr *e) {

@@ -215,8 +215,8 @@ static Expr *pow_int(Legalizer *l, Expr *e) {
   int bits = e->type.code == TYPE_INT ? e->type.bits - 1 : e->type.bits;
   Expr *odd = make(l, EXPR_NE, make(l, EXPR_BIT_AND, exponent, one), zero);
   for (int i = 0; i < bits; i++) {
-    Expr *bit = make(l, EXPR_BIT_AND, make(l, EXPR_SHIFT_RIGHT, exponent, like_int(l, base, i)),
-                     one);
+    Expr *bit =
+        make(l, EXPR_BIT_AND, make(l, EXPR_SHIFT_RIGHT, exponent, like_int(l, base, i)), one);
     Expr *product = make(l, EXPR_MUL, result, square);
     result = hold(l, make_select(l, make(l, EXPR_NE, bit, zero), product, result));
     square = hold(l, make(l, EXPR_MUL, square, square));
@@ -232,12 +232,13 @@ static Expr *pow_int(Legalizer *l, Expr *e) {
 // ---- The C library -----------------------------------------------------------------------------
 
 static const char *const library_names[EXPR_OP_COUNT] = {
-    [EXPR_EXP] = "exp",     [EXPR_EXP2] = "exp2",   [EXPR_LOG] = "log",     [EXPR_LOG2] = "log2",
-    [EXPR_LOG10] = "log10", [EXPR_LOG1P] = "log1p", [EXPR_POW] = "pow",     [EXPR_TANH] = "tanh",
-    [EXPR_ERF] = "erf",     [EXPR_SIN] = "sin",     [EXPR_COS] = "cos",     [EXPR_TAN] = "tan",
-    [EXPR_ASIN] = "asin",   [EXPR_ACOS] = "acos",   [EXPR_ATAN] = "atan",   [EXPR_SINH] = "sinh",
-    [EXPR_COSH] = "cosh",   [EXPR_ASINH] = "asinh", [EXPR_ACOSH] = "acosh", [EXPR_ATANH] = "atanh",
-    [EXPR_TRUNC_MOD] = "fmod",
+    [EXPR_EXP] = "exp",     [EXPR_EXP2] = "exp2",   [EXPR_LOG] = "log",
+    [EXPR_LOG2] = "log2",   [EXPR_LOG10] = "log10", [EXPR_LOG1P] = "log1p",
+    [EXPR_POW] = "pow",     [EXPR_TANH] = "tanh",   [EXPR_ERF] = "erf",
+    [EXPR_SIN] = "sin",     [EXPR_COS] = "cos",     [EXPR_TAN] = "tan",
+    [EXPR_ASIN] = "asin",   [EXPR_ACOS] = "acos",   [EXPR_ATAN] = "atan",
+    [EXPR_SINH] = "sinh",   [EXPR_COSH] = "cosh",   [EXPR_ASINH] = "asinh",
+    [EXPR_ACOSH] = "acosh", [EXPR_ATANH] = "atanh", [EXPR_TRUNC_MOD] = "fmod",
 };
 
 static Expr *lane_of(Legalizer *l, Expr *vector, int lane) {
@@ -255,7 +256,7 @@ static Expr *from_lanes(Legalizer *l, Expr **lanes, int count) {
   return expr_raw(l->context, EXPR_SHUFFLE, dtype_lanes(lanes[0]->type, count), NULL, args, 2);
 }
 
-static Expr *call_library(Legalizer *l, Expr *e) {
+static Expr *library_lanes(Legalizer *l, Expr *e) {
   int lanes = e->type.lanes;
   DType scalar = dtype_lanes(e->type, 1);
   Str name = str_format(l->context, "%s%s", library_names[e->op], scalar.bits == 32 ? "f" : "");
@@ -266,9 +267,22 @@ static Expr *call_library(Legalizer *l, Expr *e) {
     for (int i = 0; i < e->count; i++) args[i] = lane_of(l, vectors[i], lane);
     calls[lane] = expr_raw(l->context, EXPR_CALL_PURE, scalar, name, args, e->count);
   }
-  if (lanes == 1) return calls[0];
-  l->report->counts[TARGET_CALLS]++;
-  return from_lanes(l, calls, lanes);
+  return lanes == 1 ? calls[0] : from_lanes(l, calls, lanes);
+}
+
+static Expr *call_library(Legalizer *l, Expr *e) {
+  if (e->type.lanes > 1) l->report->counts[TARGET_CALLS]++;
+  return library_lanes(l, e);
+}
+
+Expr *or_library(Legalizer *l, Expr *e, Expr *fits, Expr *fast) {
+  if (e->type.lanes > 1) {
+    Expr *zero = expr_broadcast(l->context, expr_int(l->context, DTYPE_INT32, 0), e->type.lanes);
+    Expr *misfits = make_select(l, fits, zero, like_int(l, zero, 1));
+    Expr *most = expr_raw(l->context, EXPR_VECTOR_MAX, DTYPE_INT32, NULL, &misfits, 1);
+    fits = make(l, EXPR_EQ, most, like_int(l, most, 0));
+  }
+  return expr_if_then_else(l->context, fits, fast, library_lanes(l, e));
 }
 
 // ---- Floats ------------------------------------------------------------------------------------
@@ -382,8 +396,8 @@ static Expr *expand_round(Legalizer *l, Expr *e) {
   Expr *x = hold(l, e->args[0]), *limit = whole_limit(l, x), *zero = like_const(l, x, 0);
   Expr *sum = make(l, EXPR_ADD, unary(l, EXPR_ABS, x), limit);
   Expr *near = hold(l, make(l, EXPR_SUB, sum, limit));
-  Expr *signed_near = make_select(l, make(l, EXPR_LT, x, zero), make(l, EXPR_SUB, zero, near),
-                                  near);
+  Expr *signed_near =
+      make_select(l, make(l, EXPR_LT, x, zero), make(l, EXPR_SUB, zero, near), near);
   return if_fractional(l, x, signed_near);
 }
 
@@ -402,21 +416,36 @@ static Expr *legalize_div(Legalizer *l, Expr *e) {
 }
 
 static const LegalizeFn rules[EXPR_OP_COUNT] = {
-    [EXPR_CAST] = legalize_cast,           [EXPR_FLOOR_DIV] = legalize_floor_div,
-    [EXPR_FLOOR_MOD] = legalize_floor_mod, [EXPR_TRUNC_MOD] = legalize_trunc_mod,
-    [EXPR_ABS] = legalize_abs,             [EXPR_POW] = legalize_pow,
-    [EXPR_RSQRT] = legalize_rsqrt,         [EXPR_SIGMOID] = legalize_sigmoid,
-    [EXPR_ISNAN] = legalize_isnan,         [EXPR_ISINF] = legalize_isinf,
-    [EXPR_EXP] = legalize_math,            [EXPR_EXP2] = legalize_math,
-    [EXPR_LOG] = legalize_math,            [EXPR_LOG2] = legalize_math,
-    [EXPR_LOG10] = legalize_math,          [EXPR_LOG1P] = legalize_math,
-    [EXPR_TANH] = legalize_math,           [EXPR_ERF] = legalize_math,
-    [EXPR_SIN] = legalize_math,            [EXPR_COS] = legalize_math,
-    [EXPR_TAN] = legalize_math,            [EXPR_ASIN] = legalize_math,
-    [EXPR_ACOS] = legalize_math,           [EXPR_ATAN] = legalize_math,
-    [EXPR_SINH] = legalize_math,           [EXPR_COSH] = legalize_math,
-    [EXPR_ASINH] = legalize_math,          [EXPR_ACOSH] = legalize_math,
-    [EXPR_ATANH] = legalize_math,          [EXPR_TRUNC_DIV] = legalize_trunc_div,
+    [EXPR_CAST] = legalize_cast,
+    [EXPR_FLOOR_DIV] = legalize_floor_div,
+    [EXPR_FLOOR_MOD] = legalize_floor_mod,
+    [EXPR_TRUNC_MOD] = legalize_trunc_mod,
+    [EXPR_ABS] = legalize_abs,
+    [EXPR_POW] = legalize_pow,
+    [EXPR_RSQRT] = legalize_rsqrt,
+    [EXPR_SIGMOID] = legalize_sigmoid,
+    [EXPR_ISNAN] = legalize_isnan,
+    [EXPR_ISINF] = legalize_isinf,
+    [EXPR_EXP] = legalize_math,
+    [EXPR_EXP2] = legalize_math,
+    [EXPR_LOG] = legalize_math,
+    [EXPR_LOG2] = legalize_math,
+    [EXPR_LOG10] = legalize_math,
+    [EXPR_LOG1P] = legalize_math,
+    [EXPR_TANH] = legalize_math,
+    [EXPR_ERF] = legalize_math,
+    [EXPR_SIN] = legalize_math,
+    [EXPR_COS] = legalize_math,
+    [EXPR_TAN] = legalize_math,
+    [EXPR_ASIN] = legalize_math,
+    [EXPR_ACOS] = legalize_math,
+    [EXPR_ATAN] = legalize_math,
+    [EXPR_SINH] = legalize_math,
+    [EXPR_COSH] = legalize_math,
+    [EXPR_ASINH] = legalize_math,
+    [EXPR_ACOSH] = legalize_math,
+    [EXPR_ATANH] = legalize_math,
+    [EXPR_TRUNC_DIV] = legalize_trunc_div,
     [EXPR_DIV] = legalize_div,
 };
 
@@ -449,9 +478,12 @@ static Expr *legalize_node(Rewriter *rewriter, Expr *e) {
   Expr *result = e;
   int mark = l->held.count;
   bool narrow = computes(e) && is_small_float(e->args[0]->type);
-  if (narrow && e->op != EXPR_FLOOR_DIV) result = in_single(l, e);
-  else if (rules[e->op]) result = rules[e->op](l, e);
-  else if (rounding_rules[e->op] && !l->features->rounding) result = rounding_rules[e->op](l, e);
+  if (narrow && e->op != EXPR_FLOOR_DIV)
+    result = in_single(l, e);
+  else if (rules[e->op])
+    result = rules[e->op](l, e);
+  else if (rounding_rules[e->op] && !l->features->rounding)
+    result = rounding_rules[e->op](l, e);
   return result == e ? e : rewrite_expr(rewriter, release(l, mark, result));
 }
 

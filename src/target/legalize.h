@@ -35,8 +35,19 @@ static inline Expr *make_select(Legalizer *l, Expr *condition, Expr *a, Expr *b)
   return expr_select(l->context, condition, a, b);
 }
 
+// `fast` where all lanes of `fits` are true, otherwise the C library's `e` lane by lane.
+Expr *or_library(Legalizer *l, Expr *e, Expr *fits, Expr *fast);
+
 // expand_math.c: a function of a float32, or NULL when it has no expansion.
 Expr *expand_math(Legalizer *l, Expr *e);
+Expr *with_sign_of(Legalizer *l, Expr *magnitude, Expr *x); // |magnitude|, negative where x is
+// expand_angle.c: sine, cosine, tangent and their inverses.
+Expr *expand_sin(Legalizer *l, Expr *e);
+Expr *expand_cos(Legalizer *l, Expr *e);
+Expr *expand_tan(Legalizer *l, Expr *e);
+Expr *expand_asin(Legalizer *l, Expr *e);
+Expr *expand_acos(Legalizer *l, Expr *e);
+Expr *expand_atan(Legalizer *l, Expr *e);
 // expand_float.c: a small floating type from and to float32, by integer arithmetic.
 Expr *expand_widen(Legalizer *l, Expr *value);
 Expr *expand_narrow(Legalizer *l, DType scalar, Expr *value);

@@ -23,9 +23,13 @@ typedef struct Function {
 } Function;
 
 static const Function functions[] = {
-    {EXPR_EXP, exp, 1.5},   {EXPR_EXP2, exp2, 1.5},   {EXPR_LOG, log, 1.5},
-    {EXPR_LOG2, log2, 2},   {EXPR_LOG10, log10, 2},   {EXPR_LOG1P, log1p, 3},
+    {EXPR_EXP, exp, 1.5},   {EXPR_EXP2, exp2, 1.5},     {EXPR_LOG, log, 1.5},
+    {EXPR_LOG2, log2, 2},   {EXPR_LOG10, log10, 2},     {EXPR_LOG1P, log1p, 3},
     {EXPR_TANH, tanh, 2.5}, {EXPR_SIGMOID, sigmoid, 3}, {EXPR_ERF, erf, 2},
+    {EXPR_SIN, sin, 1.5},   {EXPR_COS, cos, 1.5},       {EXPR_TAN, tan, 3.5},
+    {EXPR_ASIN, asin, 3},   {EXPR_ACOS, acos, 3},       {EXPR_ATAN, atan, 3},
+    {EXPR_SINH, sinh, 4},   {EXPR_COSH, cosh, 4},       {EXPR_ASINH, asinh, 4},
+    {EXPR_ACOSH, acosh, 4}, {EXPR_ATANH, atanh, 4},
 };
 
 // out[16*i + l] = f(in[16*i + l])
@@ -49,8 +53,10 @@ static LowerKernel *kernel_of(Context *context, PrimFunc *func) {
   kernel->arg_count = 2;
   kernel->args = arena_array(&context->arena, LowerArg, 2);
   for (int i = 0; i < 2; i++)
-    kernel->args[i] = (LowerArg){.kind = LOWER_ARG_TENSOR, .name = func->name,
-                                 .var = func->params[i], .buffer = func->buffers[i]};
+    kernel->args[i] = (LowerArg){.kind = LOWER_ARG_TENSOR,
+                                 .name = func->name,
+                                 .var = func->params[i],
+                                 .buffer = func->buffers[i]};
   kernel->task_count = 1;
   kernel->tasks = arena_new(&context->arena, LowerTask);
   kernel->tasks[0] = (LowerTask){.name = func->name,

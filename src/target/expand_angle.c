@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sine, cosine, tangent of a float32 and their inverses as polynomials (those of Cephes), for any
+// number of lanes.
+//     sin x    x = n·π/2 + r, |r| <= π/4, in double; beyond 2^20 the C library
+//     atan x   = π/2 - atan 1/x  above tan 3π/8,  π/4 + atan (x-1)/(x+1)  above tan π/8
+//     asin x   = π/2 - 2 asin √((1-x)/2)  above ½
+#include "target/legalize.h"
+
+#include <math.h>
+
+static const DType i32 = {TYPE_INT, 32, 1}, i64 = {TYPE_INT, 64, 1};
+static const DType f32 = {TYPE_FLOAT, 32, 1}, f64 = {TYPE_FLOAT, 64, 1};
+
+// (sin √z - √z) / z^1.5, (cos √z - 1 + z/2) / z², (atan √z - √z) / z^1.5, (asin √z - √z) / z^1.5
+static const double sin_tail[] = {-1.6666654611e-1, 8.3321608736e-3, -1.9515295891e-4};
+static const double cos_tail[] = {4.166664568298827e-2, -1.388731625493765e-3,
+                                  2.443315711809948e-5};
+static const double atan_tail[] = {-3.33329491539e-1, 1.99777106478e-1, -1.38776856032e-1,
+                                   8.05374449538e-2};
+static const double asin_tail[] = {1.6666752422e-1, 7.4953002686e-2, 4.5470025998e-2,
+                                   2.4181311049e-2, 4.2163199048e-2};
+
+// x + x³ · tail(x²)
+static Expr *odd_polynomial(Legalizer *l, Expr *x, const double *tail, int count) {
+  Expr *square = hold(l, make(l, EXPR_MUL, x, x));
+  return make_fma(l, make(l, EXPR_MUL, square, x), make_polynomial(l, square, tail, count), x);
+}
+
+// ---- sin, cos, tan -----------------------------------------------------------------------------
+
+typedef struct Angle {
+  Expr *fits;      // few enough turns for the digits of π at hand
+  Expr *quadrant;  // n
+  Expr *sin, *cos; // of r
+} Angle;
+
+static Angle angle_of(Legalizer *l, Expr *x) {
+  Expr *fits = make(l, EXPR_LT, expr_unary(l->context, EXPR_ABS, x), like_const(l, x, 0x1p20));
+  Expr *wide = hold(l, make_cast(l, f64, x)), *magic = like_const(l, wide, 0x1.8p52);
+  Expr *sum = hold(l, make_fma(l, wide, like_const(l, wide, M_2_PI), magic));
+  Expr *n = hold(l, make(l, EXPR_SUB, sum, magic));
+  Expr *r = make_fma(l, n, like_const(l, wide, -0x1.921fb544p+0), wide);
+  r = make_fma(l, n, like_const(l, wide, -0x1.0b4611a626331p-34), r);
+  r = hold(l, make_cast(l, f32, r));
+  Expr *square = hold(l, make(l, EXPR_MUL, r, r));
+  Expr *cos = make_polynomial(l, square, cos_tail, COUNT_OF(cos_tail));
+  cos = make_fma(l, make(l, EXPR_MUL, square, square), cos,
+                 make_fma(l, square, like_const(l, r, -0.5), like_const(l, r, 1)));
+  return (Angle){fits, hold(l, make_cast(l, i32, make_reinterpret(l, i64, sum))),
+                 hold(l, odd_polynomial(l, r, sin_tail, COUNT_OF(sin_tail))), hold(l, cos)};
+}
+
+static Expr *has_bit(Legalizer *l, Expr *number, int bit) {
+  return make(l, EXPR_NE, make(l, EXPR_BIT_AND, number, like_int(l, number, bit)),
+              like_int(l, number, 0));
+}
+
+static Expr *opposite(Legalizer *l, Expr *x) {
+  return make(l, EXPR_MUL, x, like_const(l, x, -1));
+}
+
+// The sine of the angle and `quarters` right angles.
+static Expr *sine_after(Legalizer *l, Expr *e, int quarters) {
+  Angle angle = angle_of(l, hold(l, e->args[0]));
+  Expr *n = angle.quadrant;
+  if (quarters) n = hold(l, make(l, EXPR_ADD, n, like_int(l, n, quarters)));
+  Expr *y = hold(l, make_select(l, has_bit(l, n, 1), angle.cos, angle.sin));
+  return or_library(l, e, angle.fits, make_select(l, has_bit(l, n, 2), opposite(l, y), y));
+}
+
+Expr *expand_sin(Legalizer *l, Expr *e) {
+  return sine_after(l, e, 0);
+}
+
+Expr *expand_cos(Legalizer *l, Expr *e) {
+  return sine_after(l, e, 1);
+}
+
+Expr *expand_tan(Legalizer *l, Expr *e) {
+  Angle angle = angle_of(l, hold(l, e->args[0]));
+  Expr *odd = hold(l, has_bit(l, angle.quadrant, 1));
+  Expr *above = make_select(l, odd, opposite(l, angle.cos), angle.sin);
+  Expr *below = make_select(l, odd, angle.sin, angle.cos);
+  return or_library(l, e, angle.fits, make(l, EXPR_DIV, above, below));
+}
+
+// ---- Their inverses ----------------------------------------------------------------------------
+
+Expr *expand_atan(Legalizer *l, Expr *e) {
+  Expr *x = hold(l, e->args[0]), *a = hold(l, expr_unary(l->context, EXPR_ABS, x));
+  Expr *one = like_const(l, x, 1), *zero = like_const(l, x, 0);
+  Expr *steep = hold(l, make(l, EXPR_GT, a, like_const(l, x, 2.414213562373095)));
+  Expr *middle = hold(l, make(l, EXPR_GT, a, like_const(l, x, 0.4142135623730950)));
+  Expr *above = make_select(l, middle, make(l, EXPR_SUB, a, one), a);
+  Expr *below = make_select(l, middle, make(l, EXPR_ADD, a, one), one);
+  above = make_select(l, steep, like_const(l, x, -1), above);
+  below = make_select(l, steep, a, below);
+  Expr *start = make_select(l, middle, like_const(l, x, M_PI_4), zero);
+  start = make_select(l, steep, like_const(l, x, M_PI_2), start);
+  Expr *t = hold(l, make(l, EXPR_DIV, above, below));
+  Expr *y = make(l, EXPR_ADD, odd_polynomial(l, t, atan_tail, COUNT_OF(atan_tail)), start);
+  return with_sign_of(l, y, x);
+}
+
+typedef struct Arc {
+  Expr *outside; // |x| above ½: asin is that of √((1 - |x|) / 2)
+  Expr *asin;    // of |x|, or of that root
+} Arc;
+
+static Arc arc_of(Legalizer *l, Expr *x) {
+  Expr *a = hold(l, expr_unary(l->context, EXPR_ABS, x)), *half = like_const(l, x, 0.5);
+  Expr *outside = hold(l, make(l, EXPR_GT, a, half));
+  Expr *rest = make(l, EXPR_MUL, make(l, EXPR_SUB, like_const(l, x, 1), a), half);
+  Expr *t = make_select(l, outside, expr_unary(l->context, EXPR_SQRT, rest), a);
+  return (Arc){outside, hold(l, odd_polynomial(l, hold(l, t), asin_tail, COUNT_OF(asin_tail)))};
+}
+
+Expr *expand_asin(Legalizer *l, Expr *e) {
+  Expr *x = hold(l, e->args[0]);
+  Arc arc = arc_of(l, x);
+  Expr *mirrored = make_fma(l, arc.asin, like_const(l, x, -2), like_const(l, x, M_PI_2));
+  return with_sign_of(l, make_select(l, arc.outside, mirrored, arc.asin), x);
+}
+
+Expr *expand_acos(Legalizer *l, Expr *e) {
+  Expr *x = hold(l, e->args[0]);
+  Arc arc = arc_of(l, x);
+  Expr *negative = hold(l, make(l, EXPR_LT, x, like_const(l, x, 0)));
+  Expr *twice = hold(l, make(l, EXPR_ADD, arc.asin, arc.asin));
+  Expr *pi = like_const(l, x, M_PI);
+  Expr *outside = make_select(l, negative, make(l, EXPR_SUB, pi, twice), twice);
+  Expr *inside = make(l, EXPR_SUB, like_const(l, x, M_PI_2), with_sign_of(l, arc.asin, x));
+  return make_select(l, arc.outside, outside, inside);
+}
