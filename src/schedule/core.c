@@ -52,6 +52,16 @@ Schedule *schedule_new(Context *context, PrimFunc *func) {
   return schedule;
 }
 
+Schedule *schedule_copy(const Schedule *schedule) {
+  Context *context = schedule->context;
+  Schedule *copy = arena_copy(&context->arena, schedule, sizeof *schedule);
+  copy->trace.capacity = copy->trace.count; // the next step gets an array of its own
+  copy->known = map_new(&context->arena);
+  for (int i = 0; i < schedule->known.count; i++)
+    map_set(&copy->known, schedule->known.entries[i].key, schedule->known.entries[i].value);
+  return copy;
+}
+
 PrimFunc *schedule_func(const Schedule *schedule) {
   return schedule->func;
 }

@@ -16,6 +16,7 @@ typedef Array(LoopRef) LoopRefs;
 
 // Over an immutable tree: `func` is not changed. Blocks that share a name get names of their own.
 Schedule *schedule_new(Context *context, PrimFunc *func);
+Schedule *schedule_copy(const Schedule *schedule); // cheap; goes its own way from here
 PrimFunc *schedule_func(const Schedule *schedule); // as the steps so far have made it
 Context *schedule_context(const Schedule *schedule);
 Block *schedule_block(const Schedule *schedule, BlockRef block); // NULL when there is none
