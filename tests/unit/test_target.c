@@ -163,14 +163,26 @@ static void test_functions_of_one_text(void **state) {
     ExprOp op;
   } rows[] = {{"k1", EXPR_ADD},  {"k", EXPR_SUB},    {"k12", EXPR_ADD},
               {"exp", EXPR_EXP}, {"k1_2", EXPR_EXP}, {"ex", EXPR_SUB}};
+  enum { ROWS = COUNT_OF(rows) };
   TargetCases cases = {0};
-  for (int i = 0; i < COUNT_OF(rows); i++) {
+  LowerKernel *kernels[ROWS];
+  for (int i = 0; i < ROWS; i++) {
     PrimFunc *func = op_func(rows[i].op, DTYPE_FLOAT32, 16);
     func->name = str_intern(context, rows[i].name);
     TargetCase one = {func, func, {.seed = 11, .rtol = 1e-6, .atol = 1e-9}, func->name};
     array_push(&context->arena, &cases, one);
+    kernels[i] = lowered_kernel(context, func);
   }
   assert_int_equal(target_check(context, &cases, (TargetPlaces){"llvm", ~0u}), 0);
+  TargetUnit unit = {"shared", kernels, ROWS};
+  if (strcmp(target_for_running()->name, "llvm") != 0) skip();
+  TargetCode *code = target_load(context, target_for_running(), &unit, NULL);
+  assert_non_null(code);
+  for (int i = 0; i < ROWS; i++)
+    for (int k = 0; k < ROWS; k++)
+      assert_true((target_code_task(code, rows[i].name) == target_code_task(code, rows[k].name)) ==
+                  (rows[i].op == rows[k].op));
+  target_code_free(code);
 }
 
 // ---- Conversions -------------------------------------------------------------------------------

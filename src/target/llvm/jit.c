@@ -128,7 +128,7 @@ static void text_bits(const char *text, const char *name, uint64_t bits[2]) {
   size_t length = strlen(name);
   bits[0] = 0xcbf29ce484222325u, bits[1] = 0x9ae16a3b2f90404fu;
   for (; *text; text++) {
-    if (is_own_name(text, name, length)) text += length;
+    if (is_own_name(text, name, length)) text += length + 1;
     bits[0] = (bits[0] ^ (unsigned char)*text) * 0x100000001b3u;
     bits[1] = (bits[1] << 7 | bits[1] >> 57) * 0x9e3779b97f4a7c15u + (unsigned char)*text;
   }
