@@ -94,10 +94,10 @@ static bool is_view(const Stage *stage) {
 
 // Views that use their axes several times multiply the size of what is put into them.
 static bool grows_too_large(const Stage *view, const Stage *user, const Expr *value) {
-  int apart = stage_tree_size(user->te->value, NULL, 0, INT32_MAX) +
-              2 * stage_tree_size(view->te->value, NULL, 0, INT32_MAX);
+  int apart = expr_tree_size(user->te->value, NULL, 0, INT32_MAX) +
+              2 * expr_tree_size(view->te->value, NULL, 0, INT32_MAX);
   int most = MAX_OF(apart, MOST_VIEW_NODES);
-  return stage_tree_size(value, NULL, 0, most) >= most;
+  return expr_tree_size(value, NULL, 0, most) >= most;
 }
 
 // An axis of the reduction that the value divides, and by what.
@@ -262,7 +262,7 @@ void stage_graph_inline_intermediates(StageGraph *s) {
     Stage *stage = s->stages.items[i], *user = reader_in_place(stage);
     if (!user) continue;
     Expr *value = value_with(s, stage, user);
-    if (stage_tree_size(value, NULL, 0, MOST_NODES) >= MOST_NODES) continue;
+    if (expr_tree_size(value, NULL, 0, MOST_NODES) >= MOST_NODES) continue;
     set_value(s, user, value);
     for (int k = 0; k < user->parts.count; k++)
       array_push(&s->context->arena, &stage->parts, user->parts.items[k]);

@@ -214,13 +214,6 @@ bool stage_reads_in_place(const Stage *stage, const StageTensor *tensor) {
   return check.in_place;
 }
 
-int stage_tree_size(const Expr *e, const Buffer *buffer, int inside, int most) {
-  int size = e->op == EXPR_LOAD && e->as.buffer == buffer ? inside : 1;
-  for (int i = 0; i < e->count && size < most; i++)
-    size += stage_tree_size(e->args[i], buffer, inside, most - size);
-  return MIN_OF(size, most);
-}
-
 // ---- Pruning
 
 static void mark_needed(StageTensor *tensor, bool *needed) {

@@ -80,9 +80,6 @@ bool stage_is_ordered(const Stage *stage);
 double stage_iterations(const Stage *stage); // of its block; -1 when extents are not known
 // The stage reads `tensor` only at its own axes, and tensor and output have one shape.
 bool stage_reads_in_place(const Stage *stage, const StageTensor *tensor);
-// Nodes of the expression as a tree, which is how it is walked, up to `most`; loads of `buffer`
-// (NULL: of none) count as `inside`: were they replaced by what the buffer holds.
-int stage_tree_size(const Expr *e, const Buffer *buffer, int inside, int most);
 StageTensor *stage_tensor_of(const StageGraph *stages, const Buffer *buffer);
 
 // One tensor program of some stages, in order: its parameters are the tensors that come from

@@ -269,6 +269,13 @@ bool expr_uses(const Expr *e, const Expr *var) {
   return search.found;
 }
 
+int expr_tree_size(const Expr *e, const Buffer *buffer, int inside, int most) {
+  int size = e->op == EXPR_LOAD && e->as.buffer == buffer ? inside : 1;
+  for (int i = 0; i < e->count && size < most; i++)
+    size += expr_tree_size(e->args[i], buffer, inside, most - size);
+  return MIN_OF(size, most);
+}
+
 static bool effect_enter(Visitor *visitor, Expr *e) {
   *(bool *)visitor->env |= (op_table[e->op].flags & OP_EFFECT) != 0;
   return true;

@@ -192,6 +192,9 @@ static inline Expr *expr_lt(Context *c, Expr *a, Expr *b) {
 bool expr_is_int(const Expr *e, int64_t value);  // the constant `value`, broadcast or not
 bool expr_as_int(const Expr *e, int64_t *value); // any integer or bool constant (not a broadcast)
 bool expr_is_true(const Expr *e);
+// Nodes of the expression as a tree, which is how it is walked, up to `most`; loads of `buffer`
+// (NULL: of none) count as `inside`: were they replaced by what the buffer holds.
+int expr_tree_size(const Expr *e, const Buffer *buffer, int inside, int most);
 bool expr_uses(const Expr *e, const Expr *var);
 // Also in the buffers that `s` reads, writes, declares, matches or allocates.
 bool stmt_uses(Stmt *s, const Expr *var);

@@ -45,7 +45,7 @@ double planner_joined_operations(const Planner *p, const Stage *stage, const Sta
 // often from one to the next.
 static int joined_nodes(const Planner *p, const Stage *stage, const StageTensor *tensor) {
   int inside = MAX_OF(p->bodies[tensor->producer->index].nodes, 1);
-  return stage_tree_size(stage->te->value, tensor->buffer, inside, MOST_NODES);
+  return expr_tree_size(stage->te->value, tensor->buffer, inside, MOST_NODES);
 }
 
 JoinBar planner_join_bar(const Planner *p, const Stage *reader, const StageTensor *tensor) {
@@ -66,7 +66,7 @@ void planner_measure_body(Planner *p, const Stage *stage) {
   LoopBody *body = &p->bodies[stage->index];
   *body = (LoopBody){own_operations(stage), own_copies(p, stage)};
   if (stage->member_count || stage_is_reduction(stage)) return; // their results are read
-  body->nodes = stage_tree_size(stage->te->value, NULL, 0, MOST_NODES);
+  body->nodes = expr_tree_size(stage->te->value, NULL, 0, MOST_NODES);
   for (int i = 0; i < stage->reads.count; i++) {
     const StageTensor *tensor = stage->reads.items[i];
     if (planner_join_bar(p, stage, tensor)) continue;

@@ -115,7 +115,10 @@ typedef struct Inlining {
   Context *context;
   const Block *block;
   const Buffer *buffer;
+  bool too_large; // what a reader then computes
 } Inlining;
+
+enum { MOST_NODES = 1 << 16 };
 
 static Expr *inline_load(Rewriter *rewriter, Expr *e) {
   Inlining *env = rewriter->env;
@@ -127,6 +130,8 @@ static Expr *inline_load(Rewriter *rewriter, Expr *e) {
 
 static Stmt *inline_block(Rewriter *rewriter, Stmt *s) {
   Inlining *env = rewriter->env;
+  if (s->kind == STMT_STORE)
+    env->too_large |= expr_tree_size(s->as.store.value, NULL, 0, MOST_NODES) == MOST_NODES;
   if (s->kind != STMT_BLOCK || !block_touches(s->as.block, env->buffer, false)) return s;
   return stmt_with_block(env->context, s, block_with_regions(env->context, s->as.block));
 }
@@ -203,11 +208,15 @@ bool step_compute_inline(Schedule *schedule, StepCall *call) {
   if (storage_is_opaque(schedule, buffer, &why)) return refuse_block(schedule, at, why);
   related_blocks(schedule, &path, true, &readers);
 
-  Inlining env = {context, block, buffer};
+  Inlining env = {context, block, buffer, false};
   Rewriter rewriter = {.context = context, .env = &env, .expr = inline_load, .stmt = inline_block};
   Stmt *body = path_replace(context, &path, path.count - 1, NULL);
   body = rewrite_stmt(&rewriter, without_allocation(context, body, buffer));
   schedule_set_body(schedule, body);
+  if (env.too_large)
+    return refuse_block(schedule, at,
+                        "its readers use it several times, and would become too large: let it have "
+                        "a buffer here");
   if (!expr_is_true(block->predicate) && !check_readers(schedule, &readers, &why))
     return refuse_block(schedule, at, why);
   return true;
