@@ -26,6 +26,7 @@ static const Family families[] = {
     {standardize_ops, &standardize_op_count},
     {quantize_ops, &quantize_op_count},
     {ordered_ops, &ordered_op_count},
+    {largest_ops, &largest_op_count},
     {attention_ops, &attention_op_count},
     {arrange_ops, &arrange_op_count},
 };

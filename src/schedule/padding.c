@@ -322,6 +322,16 @@ bool step_pad_value(Schedule *schedule, StepCall *call) {
 
 // ---- predicate_reduction -----------------------------------------------------------------------
 
+// Is no number of the type less (op MAX) or greater (MIN)?
+static bool is_extreme(DType type, int64_t value, ExprOp op) {
+  bool is_signed = type.code == TYPE_INT;
+  int bits = type.bits - is_signed;
+  if (type.code != TYPE_INT && type.code != TYPE_UINT) return false;
+  if (op == EXPR_MAX && !is_signed) return value == 0;
+  uint64_t most = bits == 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1;
+  return (uint64_t)value == (op == EXPR_MAX ? ~most : most);
+}
+
 // Does the operation leave its target alone when the term is this constant?
 static bool is_neutral(const Expr *term, ExprOp op) {
   double value;
@@ -332,6 +342,8 @@ static bool is_neutral(const Expr *term, ExprOp op) {
   else
     return false;
   bool is_float = dtype_is_float(term->type);
+  if (term->op == EXPR_INT && (op == EXPR_MAX || op == EXPR_MIN))
+    return is_extreme(term->type, term->as.i, op);
   switch (op) {
   case EXPR_ADD:
   case EXPR_SUB:

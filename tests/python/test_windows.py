@@ -172,8 +172,23 @@ def scatter(case):
     return "ScatterElements"
 
 
+def topk(case):
+    shape, axis = [*case.some(1, 4, 2), case.one_of(1, 7, 40, 130, 500, 1300)], case.one_of(0, 1, 2)
+    shape[axis], shape[2] = shape[2], shape[axis]
+    kind = case.one_of(np.float32, np.float32, np.int32, np.float16, np.int64, np.float64)
+    few = case.one_of(3, 1000)  # values, so that many are equal
+    values = case.random.integers(-few, few, shape).astype(kind)
+    case.put("x", values if few < 9 else (values / kind(7)).astype(kind))
+    case.put("k", np.array([1 + case.random.integers(shape[axis])]), known=True)
+    if case.one_of(True, False):
+        case.inputs["k"][0] = max(1, shape[axis] // case.one_of(10, 60))
+    case.attributes = dict(axis=axis, largest=case.one_of(0, 1))
+    case.outputs = 2
+    return "TopK"
+
+
 FAMILIES = [conv_transpose, grouped_conv, max_pool, resize, grid_sample, roi_align, einsum, pad,
-            cumsum, scatter]
+            cumsum, scatter, topk]
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -22,6 +22,7 @@ OP_FAMILY(einsum)
 OP_FAMILY(standardize)
 OP_FAMILY(quantize)
 OP_FAMILY(ordered)
+OP_FAMILY(largest)
 OP_FAMILY(attention)
 OP_FAMILY(arrange)
 #undef OP_FAMILY

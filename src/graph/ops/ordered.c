@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators whose elements are written in an order: scattering, running sums, the k largest, places
-// of what is not zero. An index outside of its axis changes nothing; a negative one counts from the
-// end.
+// Operators whose elements are written in an order: scattering, running sums, places of what is not
+// zero. An index outside of its axis changes nothing; a negative one counts from the end.
 #include "graph/ops/ops.h"
 
 static Expr *update_axis(OpCall *call, TeUpdates *updates, const char *name, Expr *extent) {
@@ -217,117 +216,6 @@ static bool define_cumprod(OpCall *call) {
   return define_running(call, EXPR_MUL, 1);
 }
 
-// ---- The k largest or smallest, the first of equals first
-
-typedef struct Top {
-  OpCall *call;
-  Buffer *x;
-  int axis;
-  bool largest;
-  int64_t k;
-  Expr *shape[TE_MAX_RANK]; // of the result
-} Top;
-
-static Expr *element_at(const Top *top, const TeAxes *axes, Expr *place) {
-  Expr *at[TE_MAX_RANK];
-  memcpy(at, axes->at, sizeof at);
-  at[top->axis] = place;
-  return te_at(top->call->te, top->x, at);
-}
-
-// Element i comes before element j.
-static Expr *comes_before(const Top *top, const TeAxes *axes, Expr *i, Expr *j) {
-  Context *context = top->call->context;
-  Expr *a = element_at(top, axes, i), *b = element_at(top, axes, j);
-  Expr *ahead = top->largest ? expr_lt(context, b, a) : expr_lt(context, a, b);
-  Expr *equal = expr_binary(context, EXPR_EQ, a, b);
-  return expr_binary(context, EXPR_OR, ahead, expr_and(context, equal, expr_lt(context, i, j)));
-}
-
-// How many come before each element; its place, where that is among the first k.
-static Buffer *places_by_rank(Top *top) {
-  OpCall *call = top->call;
-  Context *context = call->context;
-  TeAxes axes = te_axes(call->te, top->x->shape, top->x->rank);
-  TeReduction sum = {.combine = EXPR_ADD, .init = expr_int(context, DTYPE_INT32, 0)};
-  Expr *other = op_reduce_axis(call, &sum, "j", top->x->shape[top->axis]);
-  Expr *one = expr_select(context, comes_before(top, &axes, other, axes.at[top->axis]),
-                          expr_int(context, DTYPE_INT32, 1), sum.init);
-  Buffer *rank = te_reduce(call->te, str_format(context, "%s_rank", call->node->name), DTYPE_INT32,
-                           top->x->shape, &axes, &sum, one);
-  TeAxes to = te_axes(call->te, top->shape, top->x->rank);
-  TeUpdates updates = {0};
-  Expr *i = update_axis(call, &updates, "k", top->x->shape[top->axis]), *at[TE_MAX_RANK];
-  TeStage *stage = te_ordered(call->te, str_format(context, "%s_places", call->node->name),
-                              DTYPE_INT32, top->shape, &to, &updates, sum.init);
-  memcpy(at, to.at, sizeof at);
-  at[top->axis] = i;
-  Expr *place = te_at(call->te, rank, at), *k = expr_int(context, DTYPE_INT32, top->k);
-  at[top->axis] = op_position(context, place, top->shape[top->axis]);
-  te_set_update(call->te, stage, at,
-                expr_select(context, expr_lt(context, place, k), expr_cast(context, DTYPE_INT32, i),
-                            te_at(call->te, stage->output, at)));
-  return stage->output;
-}
-
-// One after the other, each the best of those that come behind the one before.
-static Buffer *places_by_choice(Top *top) {
-  OpCall *call = top->call;
-  Context *context = call->context;
-  TeAxes to = te_axes(call->te, top->shape, top->x->rank);
-  TeUpdates updates = {0};
-  Expr *none = expr_int(context, DTYPE_INT32, -1), *zero = expr_int(context, DTYPE_INT32, 0);
-  Expr *r = update_axis(call, &updates, "r", top->shape[top->axis]);
-  Expr *i = update_axis(call, &updates, "k", top->x->shape[top->axis]), *at[TE_MAX_RANK];
-  TeStage *stage = te_ordered(call->te, str_format(context, "%s_places", call->node->name),
-                              DTYPE_INT32, top->shape, &to, &updates, none);
-  memcpy(at, to.at, sizeof at);
-  at[top->axis] = expr_max(context, expr_sub(context, r, expr_int(context, r->type, 1)),
-                           expr_int(context, r->type, 0));
-  Expr *before = expr_max(context, te_at(call->te, stage->output, at), zero);
-  at[top->axis] = r;
-  Expr *best = te_at(call->te, stage->output, at), *known = expr_max(context, best, zero);
-  Expr *free =
-      expr_binary(context, EXPR_OR, expr_binary(context, EXPR_EQ, r, expr_int(context, r->type, 0)),
-                  comes_before(top, &to, before, i));
-  Expr *better =
-      expr_binary(context, EXPR_OR, expr_lt(context, best, zero), comes_before(top, &to, i, known));
-  te_set_update(call->te, stage, at,
-                expr_select(context, expr_and(context, free, better),
-                            expr_cast(context, DTYPE_INT32, i), best));
-  return stage->output;
-}
-
-static bool define_topk(OpCall *call) {
-  enum { CHOICE_PAYS = 50 }; // comparisons of ranks are vectors, choices are not
-  Context *context = call->context;
-  Top top = {.call = call, .x = call->inputs[0], .k = node_int(call->node, "k", -1)};
-  int64_t extent;
-  top.largest = node_int(call->node, "largest", 1) != 0;
-  if (!op_axis(call, node_int(call->node, "axis", -1), top.x->rank, &top.axis)) return false;
-  if (!expr_as_int(top.x->shape[top.axis], &extent) || extent > INT32_MAX)
-    return op_error(call, "the extent of axis %d must be known", top.axis);
-  if (top.k < 0 || top.k > extent)
-    return op_error(call, "takes %lld of %lld elements", (long long)top.k, (long long)extent);
-  memcpy(top.shape, top.x->shape, sizeof *top.shape * (size_t)top.x->rank);
-  top.shape[top.axis] = expr_index(context, top.k);
-  Buffer *places = !top.k                         ? NULL
-                   : extent / CHOICE_PAYS > top.k ? places_by_choice(&top)
-                                                  : places_by_rank(&top);
-  for (int pass = 0; pass < 2; pass++) {
-    TeAxes axes = te_axes(call->te, top.shape, top.x->rank);
-    Expr *place = places ? te_at(call->te, places, axes.at) : expr_int(context, DTYPE_INT32, 0);
-    if (pass == 0) place = op_position(context, place, top.x->shape[top.axis]);
-    Expr *value = pass     ? expr_cast(context, DTYPE_INT64, place)
-                  : places ? element_at(&top, &axes, place)
-                           : expr_const(context, top.x->type, 0);
-    Str name = pass ? str_format(context, "%s_indices", call->node->name) : call->node->name;
-    op_output(call, te_compute(call->te, name, pass ? DTYPE_INT64 : top.x->type, top.shape, &axes,
-                               value));
-  }
-  return true;
-}
-
 // ---- Places of what is not zero
 
 // The indices of an element by its row-major number.
@@ -419,7 +307,6 @@ const OpRow ordered_ops[] = {
     {"cache_update", NULL, 2, 3, define_cache_update, "axis circular", .mixed_types = true},
     {"cumsum", "CumSum", 1, 1, define_cumsum, "axis exclusive reverse"},
     {"cumprod", "CumProd", 1, 1, define_cumprod, "axis exclusive reverse"},
-    {"topk", NULL, 1, 1, define_topk, "axis k largest"},
     {"nonzero", NULL, 1, 1, define_nonzero, "count"},
 };
 const int ordered_op_count = COUNT_OF(ordered_ops);
