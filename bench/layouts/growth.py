@@ -42,12 +42,14 @@ def measure(bench, queries):
     return [json.loads(line) for line in lines]
 
 
-def series(bench, steps, make):
-    """{op: [(step, µs)]}"""
+def series(bench, repeat, steps, make):
+    """{op: [(step, µs, outcome)]}, the least of some runs"""
     out = {}
     for op in OPS:
-        results = measure(bench, [query(op, str(s), *make(s)) for s in steps])
-        out[op] = [(s, r["ns"] / 1000, r["outcome"]) for s, r in zip(steps, results)]
+        queries = [query(op, str(s), *make(s)) for s in steps]
+        runs = [measure(bench, queries) for _ in range(repeat)]
+        out[op] = [(s, min(r["ns"] for r in results) / 1000, results[0]["outcome"])
+                   for s, *results in zip(steps, *runs)]
     return out
 
 
@@ -94,11 +96,12 @@ def plot(parts, path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bench", default=str(ROOT / "build/bench/layouts/layoutbench"))
+    parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--svg", type=pathlib.Path)
     args = parser.parse_args()
-    digits = series(args.bench, [2, 3, 4, 6, 8, 12, 16, 20, 30, 40, 50, 60],
+    digits = series(args.bench, args.repeat, [2, 3, 4, 6, 8, 12, 16, 20, 30, 40, 50, 60],
                     lambda n: (cut_in(n, 60), 1 << 60))
-    extents = series(args.bench, [3, 6, 10, 15, 20, 25, 30, 40, 50, 60],
+    extents = series(args.bench, args.repeat, [3, 6, 10, 15, 20, 25, 30, 40, 50, 60],
                      lambda bits: (cut_in(3, bits), 1 << bits))
     table("digits", digits)
     table("log extent", extents)
