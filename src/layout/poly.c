@@ -213,13 +213,24 @@ static bool within(Polys *s, const Poly *x, const Poly *y) {
          layout_poly_nonnegative(add_const(s, layout_poly_linear(s, y, 1, x, -1), -1));
 }
 
-// ⌊r/y⌋ = v - 1 with a variable v = ⌊(r + y)/y⌋, which is at least 1 where r >= 0.
+static int64_t least_value(const Poly *x) {
+  return x->count && !x->terms[x->count - 1].monomial ? x->terms[x->count - 1].coefficient : 0;
+}
+
+static const Poly *unshift(Polys *s, const Poly *x);
+
+// ⌊r/y⌋ = v + whole - 1 with a variable v = ⌊(r + y)/y⌋ - whole, which is at least 1 - whole where
+// r >= 0. Its text has a rest in [0, y) beside the symbols: (H + 3)//4, not (H - 9)//4.
 static const Poly *floor_variable(Polys *s, const Poly *r, const Poly *y) {
   const Poly *above = layout_poly_linear(s, r, 1, y, 1);
+  const Poly *plain = above ? unshift(s, above) : NULL;
+  int64_t number, whole = 0;
+  if (plain && layout_poly_is_const(y, &number)) whole = floor_div(least_value(plain), number);
+  above = layout_poly_linear(s, above, 1, y, -whole);
   const LayoutExpr *e = layout_poly_expr(s, above), *divisor = layout_poly_expr(s, y);
   if (!e || !divisor) return NULL;
   const LayoutExpr *floor = layout_expr(s->context, LAYOUT_DIV, e, divisor, NULL);
-  return add_const(s, variable(s, floor, 1, 1), -1);
+  return add_const(s, variable(s, floor, 1, 1 - whole), whole - 1);
 }
 
 const Poly *layout_poly_floor(Polys *s, const Poly *x, const Poly *y) {
@@ -230,10 +241,6 @@ const Poly *layout_poly_floor(Polys *s, const Poly *x, const Poly *y) {
   if (within(s, layout_poly_linear(s, r, 1, y, 1), y)) return add_const(s, q, -1);
   if (!layout_poly_nonnegative(r)) return NULL;
   return layout_poly_linear(s, q, 1, floor_variable(s, r, y), 1);
-}
-
-static int64_t least_value(const Poly *x) {
-  return x->count && !x->terms[x->count - 1].monomial ? x->terms[x->count - 1].coefficient : 0;
 }
 
 // Undecided between two that are not negative: a variable of its own, least at all t = 0.
