@@ -148,11 +148,20 @@ static bool find_shape(Operand *o) {
 
 static bool check_extents(Operand *o, const char *key, const LayoutExpr *const *extents,
                           int count) {
+  const char *field = sub_field(o->context, o->name, key);
   for (int i = 0; i < count; i++)
     if (extents[i]->op == LAYOUT_CONST && extents[i]->value < 0)
-      return layout_field_error(o->context, sub_field(o->context, o->name, key),
-                                "extent %d is %" PRId64, i, extents[i]->value);
-  return true;
+      return layout_field_error(o->context, field, "extent %d is %" PRId64, i, extents[i]->value);
+  const LayoutValue *values;
+  int value_count, bad = layout_negative_extent(o->context, o->out->conditions.facts, extents,
+                                                count, &values, &value_count);
+  if (bad < 0) return true;
+  Text text = text_new(&o->context->arena);
+  for (int i = 0; i < value_count; i++)
+    text_printf(&text, "%s%s = %" PRId64, i ? ", " : "", values[i].symbol, values[i].value);
+  return layout_field_error(o->context, field, "extent %d, `%s`, is negative where %s", bad,
+                            layout_expr_text(o->context, extents[bad], NULL, 0),
+                            text_string(&text));
 }
 
 static bool read_shapes(Operand *o) {

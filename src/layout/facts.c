@@ -2,6 +2,8 @@
 // What users write about extents: shapes, and conditions on their symbols. A condition that says
 // what a symbol is (`C == 16*K`) becomes a definition and stands for it everywhere; every other is
 // brought to one symbol, `a*s + b >= 0` or `(a*s + b) % m == 0`, and narrows that symbol's fact.
+#include <ctype.h>
+
 #include "layout/parse.h"
 
 // ---- Extents -----------------------------------------------------------------------------------
@@ -56,6 +58,19 @@ static bool read_listed(LayoutReader *r, Extents *extents, const char *stop) {
   return layout_reader_error(r, r->at, r->at + 1, "unexpected %s after the shape", saw);
 }
 
+// Whether the parenthesis at the reader is closed by the last character, so that it encloses a list
+// and not the beginning of the first extent.
+static bool is_enclosed(const LayoutReader *r) {
+  const char *end = r->end;
+  int depth = 0;
+  while (end > r->at && isspace((unsigned char)end[-1])) end--;
+  for (const char *at = r->at; at < end; at++) {
+    depth += (*at == '(') - (*at == ')');
+    if (depth == 0) return at + 1 == end;
+  }
+  return true;
+}
+
 const LayoutExpr *const *layout_shape_parse(Context *context, const LayoutSource *source,
                                             int *rank) {
   LayoutReader r = layout_reader_new(context, source, NULL);
@@ -63,7 +78,8 @@ const LayoutExpr *const *layout_shape_parse(Context *context, const LayoutSource
   bool listed = memchr(source->text, ',', source->size) != NULL, good = true;
   if (layout_reader_accept(&r, "["))
     good = read_listed(&r, &extents, "]");
-  else if (!layout_reader_at_end(&r) && *r.at == '(' && (listed || r.at + 2 == r.end))
+  else if (!layout_reader_at_end(&r) && *r.at == '(' && (listed || r.at + 2 == r.end) &&
+           is_enclosed(&r))
     good = layout_reader_accept(&r, "(") && read_listed(&r, &extents, ")");
   else if (!layout_reader_at_end(&r))
     good = listed ? read_listed(&r, &extents, "") : read_crossed(&r, &extents);

@@ -5,8 +5,12 @@
 enum { MAX_SYMBOLS = 16 };
 
 // Steps above the least value a symbol may have, in multiples, up to the largest that it may have;
-// different for each symbol.
-static const int64_t steps[MAX_INSTANCES] = {0, 1, 2, 4, 6, 10, 16, 3, 5, 12, 17, 40};
+// different for each symbol, but for the last instance, which has the least of all.
+static const int64_t steps[MAX_INSTANCES - 1] = {0, 1, 2, 4, 6, 10, 16, 3, 5, 12, 17, 40};
+
+static int64_t step_of(int which, int symbol) {
+  return which == MAX_INSTANCES - 1 ? 0 : steps[(which + 5 * symbol) % COUNT_OF(steps)];
+}
 
 static bool add_symbol(const LayoutExpr *e, LayoutValue *values, int *count) {
   for (int i = 0; i < *count; i++)
@@ -81,6 +85,26 @@ bool layout_instance(Context *context, const Layout *layout, int which, Instance
   int count;
   if (!collect_all(layout, values, &count)) return false;
   for (int i = 0; i < count; i++)
-    if (!choose(layout->facts, &values[i], steps[(which + 5 * i) % MAX_INSTANCES])) return false;
+    if (!choose(layout->facts, &values[i], step_of(which, i))) return false;
   return layout_instance_at(context, layout, values, count, out);
+}
+
+int layout_negative_extent(Context *context, LayoutFacts facts, const LayoutExpr *const *extents,
+                           int count, const LayoutValue **values, int *value_count) {
+  LayoutValue found[MAX_SYMBOLS];
+  *value_count = 0;
+  for (int i = 0; i < count; i++)
+    if (!collect(extents[i], found, value_count)) return -1;
+  for (int which = 0; which < MAX_INSTANCES; which++) {
+    int64_t extent;
+    bool good = true;
+    for (int i = 0; i < *value_count && good; i++)
+      good = choose(facts, &found[i], step_of(which, i));
+    for (int i = 0; i < count && good; i++)
+      if (layout_expr_value(extents[i], NULL, found, *value_count, &extent) && extent < 0) {
+        *values = arena_copy(&context->lasting, found, sizeof *found * (size_t)*value_count);
+        return i;
+      }
+  }
+  return -1;
 }

@@ -252,6 +252,11 @@ bool layout_conditions_parse(Context *context, const LayoutSource *sources, int 
 void layout_conditions_know(Context *context, LayoutConditions *conditions,
                             const LayoutExpr *const *exprs, int count);
 
+// The first of these extents that is found to be negative at values of the symbols for which the
+// facts hold, and those values; -1: none was found. (Only some values are tried.)
+int layout_negative_extent(Context *context, LayoutFacts facts, const LayoutExpr *const *extents,
+                           int count, const LayoutValue **values, int *value_count);
+
 // ---- Answers ---------------------------------------------------------------------------------
 
 typedef enum LayoutVerdict { LAYOUT_NO, LAYOUT_YES, LAYOUT_UNDECIDED } LayoutVerdict;

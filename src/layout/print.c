@@ -160,6 +160,9 @@ static void put_witness(Text *text, const LayoutAnswer *answer) {
     put_index(text, answer->witness2, answer->witness_rank);
     text_puts(text, " share a place");
   }
+}
+
+static void put_instance(Text *text, const LayoutAnswer *answer) {
   for (int i = 0; i < answer->instance_count; i++)
     text_printf(text, "%s%s = %lld", i ? ", " : " with ", answer->instance[i].symbol,
                 (long long)answer->instance[i].value);
@@ -170,6 +173,8 @@ const char *layout_answer_text(Context *context, const LayoutAnswer *answer) {
   Text text = text_new(&context->lasting);
   text_puts(&text, verdicts[answer->verdict]);
   if (answer->witness) put_witness(&text, answer);
+  if (answer->witness) put_instance(&text, answer);
   if (answer->reason) text_printf(&text, "%s%s", answer->witness ? "; " : ": ", answer->reason);
+  if (!answer->witness) put_instance(&text, answer);
   return text_string(&text);
 }

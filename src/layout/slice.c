@@ -125,20 +125,21 @@ static LayoutAnswer view_answer(Context *context, LayoutSlice *out) {
 
 // ---- The question ------------------------------------------------------------------------------
 
-static const char *box_problem(const Layout *layout, const LayoutExpr *const *extent,
-                               const int64_t *step) {
-  for (int i = 0; i < layout->rank; i++) {
-    if (is_const(extent[i]) && extent[i]->value < 0) return "an extent of the slice is negative";
-    if (step && step[i] == 0) return "a step of the slice is 0";
-  }
-  return NULL;
+static bool has_zero(const int64_t *step, int rank) {
+  for (int i = 0; i < rank && step; i++)
+    if (step[i] == 0) return true;
+  return false;
 }
 
 LayoutAnswer layout_slice(Context *context, const Layout *layout, const LayoutExpr *const *low,
                           const LayoutExpr *const *extent, const int64_t *step, LayoutSlice *out) {
   *out = (LayoutSlice){0};
-  const char *problem = box_problem(layout, extent, step);
-  if (problem) return layout_said(LAYOUT_NO, LAYOUT_DIGITS, problem);
+  if (has_zero(step, layout->rank))
+    return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "a step of the slice is 0");
+  LayoutAnswer no = layout_said(LAYOUT_NO, LAYOUT_DIGITS, "an extent of the slice is negative");
+  if (layout_negative_extent(context, layout->facts, extent, layout->rank, &no.instance,
+                             &no.instance_count) >= 0)
+    return no;
   const IndexMap *box = box_map(context, layout, low, extent, step);
   bool is_static = layout->is_static;
   for (int i = 0; i < layout->rank; i++)
