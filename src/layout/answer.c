@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The questions. Each tries the digits, then the points; answers about one layout are kept.
 #include "layout/isl.h"
+#include "layout/parts.h"
 #include "layout/points.h"
 #include "layout/verify.h"
 
@@ -43,7 +44,7 @@ static LayoutAnswer uncounted(const Layout *layout) {
 // ---- isl ---------------------------------------------------------------------------------------
 
 // So many points are looked at before isl is asked.
-enum { FEW_POINTS = 1 << 12 };
+enum { FEW_POINTS = 1 << 12, FEW_PIECES = 8, MOST_PIECES = 1 << 10 };
 
 static bool has_few_points(const Layout *layout) {
   int64_t size;
@@ -176,7 +177,8 @@ static LayoutAnswer maps_equal(Context *context, const Layout *a, const IndexMap
                                          a->physical_rank, witness);
   if (proof == PROVED) return yes(LAYOUT_DIGITS);
   if (proof == REFUTED) return no_at(context, witness, NULL, a->rank);
-  if (!has_few_points(a) && layout_isl_maps_equal(context, a, b->outputs).proof == PROVED)
+  if (layout_points_needed(a->extents, a->rank, claims, count) > FEW_POINTS &&
+      layout_isl_maps_equal(context, a, b->outputs).proof == PROVED)
     return yes(LAYOUT_ISL);
   return layout_points_hold(context, a->extents, a->rank, claims, count);
 }
@@ -297,13 +299,14 @@ static LayoutAnswer instances_or_isl(Context *context, const Layout *layout, Ask
 
 static LayoutAnswer injective(Context *context, const Layout *layout) {
   int64_t a[MAX_RANK], b[MAX_RANK];
-  if (!layout->is_static && ask(context, layout, QUESTION_INVERSE).verdict == LAYOUT_YES)
-    return yes(LAYOUT_DIGITS);
-  if (!layout->is_static) return instances_or_isl(context, layout, layout_is_injective);
   if (layout_is_empty(layout)) return yes(LAYOUT_DIGITS);
   LayoutAnswer inverse = ask(context, layout, QUESTION_INVERSE);
   if (inverse.verdict == LAYOUT_YES) return inverse;
-  if (layout_digits_collision(context, layout, a, b)) return no_at(context, a, b, layout->rank);
+  if (layout->is_static && layout_digits_collision(context, layout, a, b))
+    return no_at(context, a, b, layout->rank);
+  const LayoutParts *parts = layout_parts(context, layout);
+  if (parts) return layout_parts_all(context, layout, parts, layout_is_injective, false);
+  if (!layout->is_static) return instances_or_isl(context, layout, layout_is_injective);
   if (!has_few_points(layout) && layout_isl_injective(context, layout).proof == PROVED)
     return yes(LAYOUT_ISL);
   return injective_by_points(context, layout);
@@ -341,14 +344,18 @@ static bool corner_padding(const Layout *layout, int64_t *place) {
   return false;
 }
 
+static LayoutAnswer symbolic_onto(Context *context, const Layout *layout) {
+  LayoutAnswer inverse = ask(context, layout, QUESTION_INVERSE);
+  if (inverse.verdict == LAYOUT_YES && !layout->cache->inverse.padding) return inverse;
+  if (layout_symbolic_section(context, layout, NULL)) return yes(LAYOUT_DIGITS);
+  const LayoutParts *parts = layout_parts(context, layout);
+  if (parts) return layout_parts_all(context, layout, parts, layout_is_onto, true);
+  return instances_or_isl(context, layout, layout_is_onto);
+}
+
 static LayoutAnswer onto(Context *context, const Layout *layout) {
   int64_t places, elements, place[MAX_RANK] = {0};
-  if (!layout->is_static && ask(context, layout, QUESTION_INVERSE).verdict == LAYOUT_YES &&
-      !layout->cache->inverse.padding)
-    return yes(LAYOUT_DIGITS);
-  if (!layout->is_static && layout_symbolic_section(context, layout, NULL))
-    return yes(LAYOUT_DIGITS);
-  if (!layout->is_static) return instances_or_isl(context, layout, layout_is_onto);
+  if (!layout->is_static) return symbolic_onto(context, layout);
   if (!layout_physical_size(layout, &places) || !layout_logical_size(layout, &elements))
     return uncounted(layout);
   if (elements == 0 && places) return no_at(context, place, NULL, layout->physical_rank);
@@ -359,6 +366,8 @@ static LayoutAnswer onto(Context *context, const Layout *layout) {
     return no_at(context, place, NULL, layout->physical_rank);
   if (!one_to_one && elements > places && layout_digits_section(context, layout, NULL))
     return yes(LAYOUT_DIGITS);
+  const LayoutParts *parts = layout_parts(context, layout);
+  if (parts) return layout_parts_all(context, layout, parts, layout_is_onto, true);
   if (!has_few_points(layout) && layout_isl_onto(context, layout).proof == PROVED)
     return yes(LAYOUT_ISL);
   LayoutAnswer answer = onto_by_points(context, layout, places);
@@ -377,6 +386,12 @@ static LayoutAnswer padding(Context *context, const Layout *layout) {
   layout->cache->padding_count = places - elements;
   if (elements == 0 || ask(context, layout, QUESTION_INVERSE).verdict == LAYOUT_YES)
     return yes(LAYOUT_DIGITS);
+  const LayoutParts *parts = layout_parts(context, layout);
+  if (parts) {
+    LayoutAnswer answer = layout_parts_image(context, parts, &elements);
+    layout->cache->padding_count = places - elements;
+    return answer;
+  }
   if (!layout_points_image(context, layout, &image))
     return layout_points_over_limit(context, layout->extents, layout->rank);
   layout->cache->padding_count = places - image.count;
@@ -396,18 +411,37 @@ static LayoutInverse empty_inverse(Context *context, const Layout *layout) {
 
 // Only "yes" or "undecided": why there is none is the injectivity's to say.
 static LayoutAnswer inverse(Context *context, const Layout *layout) {
-  if (!layout->is_static && layout_symbolic_inverse(context, layout, &layout->cache->inverse))
+  LayoutInverse *out = &layout->cache->inverse;
+  LayoutLevel level = LAYOUT_DIGITS;
+  if (layout_is_empty(layout)) {
+    *out = empty_inverse(context, layout);
     return yes(LAYOUT_DIGITS);
+  }
+  if (layout->is_static ? layout_digits_inverse(context, layout, LAYOUT_DIGITS, out, &level)
+                        : layout_symbolic_inverse(context, layout, out))
+    return yes(level);
+  const LayoutParts *parts = layout_parts(context, layout);
+  if (parts) return layout_parts_inverse(context, layout, parts, out);
   if (!layout->is_static)
     return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS,
                        "no closed form of the inverse was found for all values of the symbols");
-  if (layout_is_empty(layout)) {
-    layout->cache->inverse = empty_inverse(context, layout);
-    return yes(LAYOUT_DIGITS);
-  }
-  LayoutLevel level;
-  if (layout_digits_inverse(context, layout, &layout->cache->inverse, &level)) return yes(level);
+  if (layout_digits_inverse(context, layout, LAYOUT_POINTS, out, &level)) return yes(level);
+  if (layout_points_inverse(context, layout, FEW_PIECES, out)) return yes(LAYOUT_POINTS);
   return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "no closed form of the inverse was found");
+}
+
+bool layout_section(Context *context, const Layout *layout, const LayoutExpr **section) {
+  LayoutAnswer inverse = ask(context, layout, QUESTION_INVERSE);
+  if (inverse.verdict == LAYOUT_YES && !layout->cache->inverse.padding) {
+    const IndexMap *map = layout->cache->inverse.map;
+    for (int i = 0; i < layout->rank; i++) section[i] = map->outputs[i];
+    return true;
+  }
+  if (layout->is_static ? layout_digits_section(context, layout, section)
+                        : layout_symbolic_section(context, layout, section))
+    return true;
+  const LayoutParts *parts = layout_parts(context, layout);
+  return parts && layout_parts_section(context, parts, section);
 }
 
 static LayoutAnswer (*const question_rows[QUESTION_COUNT])(Context *, const Layout *) = {
@@ -477,11 +511,18 @@ LayoutAnswer layout_inverse(Context *context, const Layout *layout, LayoutInvers
   if (answer.verdict == LAYOUT_YES) return answer;
   LayoutAnswer injective = layout_is_injective(context, layout);
   if (injective.verdict == LAYOUT_NO) return injective;
-  if (layout->map->replica_count || !layout_isl_inverse(context, layout, &layout->cache->inverse))
+  if (layout->map->replica_count || layout_parts(context, layout) || layout->cache->inverse_sought)
     return answer;
+  layout->cache->inverse_sought = true;
+  if (layout_isl_inverse(context, layout, &layout->cache->inverse))
+    answer = yes(LAYOUT_ISL);
+  else if (layout->is_static &&
+           layout_points_inverse(context, layout, MOST_PIECES, &layout->cache->inverse))
+    answer = yes(LAYOUT_POINTS);
+  if (answer.verdict != LAYOUT_YES) return answer;
   *out = layout->cache->inverse;
   layout_verify_inverse(context, layout, out);
-  return layout->cache->answers[QUESTION_INVERSE] = yes(LAYOUT_ISL);
+  return layout->cache->answers[QUESTION_INVERSE] = answer;
 }
 
 static LayoutAnswer divide(Context *context, const Layout *a, const Layout *b, LayoutInverse *out) {
@@ -542,9 +583,12 @@ static LayoutAnswer at_offset(Context *context, const Layout *layout, int64_t of
   if (!layout_physical_size(layout, &places)) return uncounted(layout);
   if (offset < 0 || offset >= places)
     return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "the offset is outside the layout");
-  if (ask(context, layout, QUESTION_INVERSE).verdict != LAYOUT_YES)
-    return search_offset(context, layout, offset, index);
   layout_index_at(layout->physical_extents, layout->physical_rank, offset, place);
+  if (ask(context, layout, QUESTION_INVERSE).verdict != LAYOUT_YES) {
+    const LayoutParts *parts = layout_parts(context, layout);
+    return parts ? layout_parts_index_at(context, parts, place, index)
+                 : search_offset(context, layout, offset, index);
+  }
   if (is_padding(layout, place)) return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "padding");
   if (!index_map_apply(layout->cache->inverse.map, place, index))
     bug(context, "the inverse of %s has no value", index_map_text(context, layout->map));

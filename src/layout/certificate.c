@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Certificates of answers, written after the fact: which claim (claim.h) an answer makes.
 #include "layout/equations.h"
+#include "layout/parts.h"
 
 enum { POINTS_LIMIT = 1 << 22 };
 
@@ -151,9 +152,7 @@ static void add_inverse(Context *context, Claim *claim, const Layout *a) {
 static void add_section(Context *context, Claim *claim, const Layout *a) {
   const LayoutExpr *section[MAX_RANK];
   const Layout *copies = layout_of_copies(context, a);
-  bool found = copies->rank == claim->axes.count &&
-               (a->is_static ? layout_digits_section(context, copies, section)
-                             : layout_symbolic_section(context, copies, section));
+  bool found = copies->rank == claim->axes.count && layout_section(context, copies, section);
   for (int i = 0; i < claim->axes.count && found; i++) claim->axes.items[i].value = section[i];
   claim->section = found;
 }
@@ -227,6 +226,39 @@ static const char *certificate_of(Context *context, Claim *claim) {
   return claim && claim_prepare(claim) ? claim_certificate(context, claim, POINTS_LIMIT) : NULL;
 }
 
+static LayoutAnswer ask_part(Context *context, LayoutAsk question, const Layout *part) {
+  LayoutInverse inverse;
+  int64_t count;
+  switch (question) {
+  case LAYOUT_ASK_INJECTIVE: return layout_is_injective(context, part);
+  case LAYOUT_ASK_ONTO: return layout_is_onto(context, part);
+  case LAYOUT_ASK_BIJECTIVE: return layout_is_bijective(context, part);
+  case LAYOUT_ASK_INVERSE: return layout_inverse(context, part, &inverse);
+  case LAYOUT_ASK_PADDING: return layout_padding_count(context, part, &count);
+  case LAYOUT_ASK_EQUAL:
+  case LAYOUT_ASK_IDENTITY: break;
+  }
+  return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, NULL);
+}
+
+// A yes of a layout that falls apart, as a claim of each part; a no as that of one.
+static const char *parts_certificate(Context *context, LayoutAsk question, const Layout *a,
+                                     LayoutVerdict verdict) {
+  const LayoutParts *parts = layout_parts(context, a);
+  Text text = text_new(&context->lasting);
+  for (int i = 0; parts && i < parts->count; i++) {
+    const Layout *part = parts->items[i].layout;
+    LayoutAnswer answer = ask_part(context, question, part);
+    if (answer.verdict != verdict && verdict == LAYOUT_NO) continue;
+    const char *one = answer.verdict == verdict
+                          ? layout_certificate(context, question, part, NULL, &answer)
+                          : NULL;
+    if (!one || verdict == LAYOUT_NO) return one;
+    text_puts(&text, one);
+  }
+  return text.size ? text_string(&text) : NULL;
+}
+
 const char *layout_certificate(Context *context, LayoutAsk question, const Layout *a,
                                const Layout *b, const LayoutAnswer *answer) {
   if (answer->verdict == LAYOUT_UNDECIDED || layout_box_rank(a) > MAX_RANK) return NULL;
@@ -236,6 +268,7 @@ const char *layout_certificate(Context *context, LayoutAsk question, const Layou
   if (!text) text = certificate_of(context, claim_at_values(context, question, a, answer));
   if (text) text = arena_copy(&context->lasting, text, strlen(text) + 1);
   arena_reset(&context->scratch, mark);
+  if (!text && !b) text = parts_certificate(context, question, a, answer->verdict);
   bool copies = question == LAYOUT_ASK_EQUAL && (a->map->replica_count || b->map->replica_count);
   return text || !copies ? text : layout_copies_certificate(context, a, b, answer);
 }

@@ -3,7 +3,7 @@
 // are written with `?`, `<=` and `==`.
 #include "layout/claim.h"
 
-enum { MAX_EXPR = 1 << 12, MAX_TEXT = 1 << 20 };
+enum { MAX_EXPR = 1 << 14, MAX_TEXT = 1 << 20 };
 
 // ---- What occurs -------------------------------------------------------------------------------
 

@@ -186,7 +186,7 @@ static const IndexMap *inverse_map(Inversion *v) {
                        NULL, NULL, 0);
 }
 
-static bool invert(Inversion *v, LayoutInverse *out, LayoutLevel *level) {
+static bool invert(Inversion *v, LayoutLevel most, LayoutInverse *out, LayoutLevel *level) {
   const Layout *layout = v->layout;
   int rank = layout->rank, count = layout->physical_rank;
   const LayoutExpr *padding = NULL;
@@ -199,19 +199,20 @@ static bool invert(Inversion *v, LayoutInverse *out, LayoutLevel *level) {
     v->indices[i] = layout_form_expr(&v->physical, v->inverse[i], NULL);
   bool proved = layout_solve_checks(&v->logical, &v->physical, v->outputs, v->inverse);
   *level = proved ? LAYOUT_DIGITS : LAYOUT_POINTS;
-  if (!(proved || holds_on_points(v)) || !outside_claims(v, &padding)) return false;
+  if (!(proved || (most == LAYOUT_POINTS && holds_on_points(v))) || !outside_claims(v, &padding))
+    return false;
   mismatch_claims(v, &padding);
   *out = (LayoutInverse){inverse_map(v), padding};
   return true;
 }
 
-bool layout_digits_inverse(Context *context, const Layout *layout, LayoutInverse *out,
-                           LayoutLevel *level) {
+bool layout_digits_inverse(Context *context, const Layout *layout, LayoutLevel most,
+                           LayoutInverse *out, LayoutLevel *level) {
   ArenaMark mark = arena_mark(&context->scratch);
   Inversion *v = arena_new(&context->scratch, Inversion);
   v->context = context;
   v->layout = layout;
-  bool found = invert(v, out, level);
+  bool found = invert(v, most, out, level);
   arena_reset(&context->scratch, mark);
   return found;
 }

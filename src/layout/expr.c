@@ -62,10 +62,21 @@ static void table_grow(Context *context, LayoutTable *table) {
 typedef struct ExprNode {
   LayoutExpr e;
   uint32_t size;
+  uint64_t axes; // that it reads
 } ExprNode;
+
+uint64_t layout_axes_read(const LayoutExpr *e) {
+  return ((const ExprNode *)e)->axes;
+}
 
 uint32_t layout_expr_size(const LayoutExpr *e) {
   return ((const ExprNode *)e)->size;
+}
+
+static uint64_t find_axes(const LayoutExpr *e) {
+  uint64_t axes = e->op == LAYOUT_AXIS ? (uint64_t)1 << (e->value & 63) : 0;
+  for (int i = 0; i < 3 && e->args[i]; i++) axes |= layout_axes_read(e->args[i]);
+  return axes;
 }
 
 static uint32_t count_nodes(const LayoutExpr *e) {
@@ -80,7 +91,7 @@ static const LayoutExpr *cons(Context *context, const LayoutExpr *e) {
   int slot = find_slot(table, e);
   if (table->exprs[slot]) return table->exprs[slot];
   ExprNode *made = arena_new(&context->lasting, ExprNode);
-  *made = (ExprNode){*e, count_nodes(e)};
+  *made = (ExprNode){*e, count_nodes(e), find_axes(e)};
   made->e.id = ++table->next_id;
   table->expr_count++;
   return table->exprs[slot] = &made->e;

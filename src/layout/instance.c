@@ -80,6 +80,23 @@ bool layout_instance_at(Context *context, const Layout *layout, const LayoutValu
   return out->layout != NULL;
 }
 
+bool layout_instance_around(Context *context, const Layout *layout, const LayoutValue *values,
+                            int count, Instance *out) {
+  LayoutValue all[MAX_SYMBOLS];
+  int total;
+  if (!collect_all(layout, all, &total)) return false;
+  for (int i = 0; i < total; i++) {
+    bool given = false;
+    for (int j = 0; j < count; j++) {
+      if (values[j].symbol != all[i].symbol) continue;
+      all[i] = values[j];
+      given = true;
+    }
+    if (!given && !choose(layout->facts, &all[i], 0)) return false;
+  }
+  return layout_instance_at(context, layout, all, total, out);
+}
+
 bool layout_instance(Context *context, const Layout *layout, int which, Instance *out) {
   LayoutValue values[MAX_SYMBOLS];
   int count;

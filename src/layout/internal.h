@@ -37,10 +37,12 @@ typedef struct LayoutCache {
   bool known[QUESTION_COUNT];
   LayoutAnswer answers[QUESTION_COUNT];
   LayoutInverse inverse;
+  bool inverse_sought; // by isl, and in pieces
   int64_t padding_count;
   const LayoutExpr *offset;
-  const Layout *copies;   // layout_of_copies
-  int64_t *vector_widths; // by axis; 0: not asked yet
+  const Layout *copies;            // layout_of_copies
+  int64_t *vector_widths;          // by axis; 0: not asked yet
+  const struct LayoutParts *parts; // parts.c; NULL: not looked for
 } LayoutCache;
 
 // Logical and replica axes: the box that the map's outputs are functions on.
@@ -78,6 +80,8 @@ Str layout_numbered_name(Context *context, char letter, int number);
 const char *layout_text_in(Context *context, const Layout *layout, const char *spelling);
 // Nodes of the expression as a tree; stays at its maximum.
 uint32_t layout_expr_size(const LayoutExpr *e);
+// Bit i: it reads axis i.
+uint64_t layout_axes_read(const LayoutExpr *e);
 // Whether every output is small enough to be walked as a tree.
 bool layout_map_is_small(const IndexMap *map);
 
@@ -101,9 +105,10 @@ void layout_exprs_simplify(Context *context, const LayoutExpr *const *exprs, int
                            const int64_t *extents, int rank, const LayoutExpr **out);
 // Whether every output stays within [0, extent).
 bool layout_digits_inside(Context *context, const Layout *layout);
-// The inverse and its padding predicate, checked: by normal form, or point by point (*level).
-bool layout_digits_inverse(Context *context, const Layout *layout, LayoutInverse *out,
-                           LayoutLevel *level);
+// The inverse and its padding predicate, checked: by normal form, or, up to `most`, point by point
+// (*level).
+bool layout_digits_inverse(Context *context, const Layout *layout, LayoutLevel most,
+                           LayoutInverse *out, LayoutLevel *level);
 // Some index for every place, as expressions of the places; `section` may be NULL.
 bool layout_digits_section(Context *context, const Layout *layout, const LayoutExpr **section);
 // Two indices with one place, found on the cuts of the forms.
@@ -130,6 +135,8 @@ void layout_box_simplify(Context *context, LayoutFacts facts, const LayoutExpr *
                          const LayoutExpr **out);
 bool layout_symbolic_inverse(Context *context, const Layout *layout, LayoutInverse *out);
 bool layout_symbolic_section(Context *context, const Layout *layout, const LayoutExpr **section);
+// Some index for every place, by any of these, part by part.
+bool layout_section(Context *context, const Layout *layout, const LayoutExpr **section);
 // Physical extents derived, or those given; -1, or the output whose bounds are not proved.
 int layout_symbolic_extents(Context *context, const Layout *layout, const LayoutExpr *const *given,
                             const LayoutExpr **physical);
@@ -157,6 +164,9 @@ bool layout_instance(Context *context, const Layout *layout, int which, Instance
 // The instance at these values.
 bool layout_instance_at(Context *context, const Layout *layout, const LayoutValue *values,
                         int count, Instance *out);
+// The instance at these values; symbols that have none take their first.
+bool layout_instance_around(Context *context, const Layout *layout, const LayoutValue *values,
+                            int count, Instance *out);
 const LayoutExpr *layout_instantiate(Context *context, const LayoutExpr *e,
                                      const LayoutValue *values, int count);
 

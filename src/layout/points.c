@@ -151,17 +151,14 @@ static LayoutAnswer no_at(Context *context, const PointDomain *domain, int64_t o
                         .witness_rank = domain->rank};
 }
 
-LayoutAnswer layout_points_hold(Context *context, const int64_t *extents, int rank,
-                                const LayoutExpr *const *claims, int count) {
-  PointDomain domain;
-  if (!layout_points_domain(extents, rank, &domain))
-    return layout_points_over_limit(context, extents, rank);
+static LayoutAnswer hold_on(Context *context, const PointDomain *domain,
+                            const LayoutExpr *const *claims, int count) {
   ArenaMark mark = arena_mark(&context->scratch);
-  Batch batch = new_batch(context, rank);
+  Batch batch = new_batch(context, domain->rank);
   int64_t *value = arena_array(&context->scratch, int64_t, LANES), bad = -1;
   const char *reason = NULL;
-  for (int64_t first = 0; first < domain.size && bad < 0; first += LANES) {
-    fill_batch(&batch, &domain, first);
+  for (int64_t first = 0; first < domain->size && bad < 0; first += LANES) {
+    fill_batch(&batch, domain, first);
     for (int i = 0; i < count && bad < 0; i++) {
       eval_lanes(&batch, claims[i], value);
       for (int lane = 0; lane < batch.count && bad < 0; lane++) {
@@ -172,8 +169,64 @@ LayoutAnswer layout_points_hold(Context *context, const int64_t *extents, int ra
     }
   }
   arena_reset(&context->scratch, mark);
-  if (bad >= 0) return no_at(context, &domain, bad, reason);
+  if (bad >= 0) return no_at(context, domain, bad, reason);
   return (LayoutAnswer){.verdict = LAYOUT_YES, .level = LAYOUT_POINTS};
+}
+
+// Claims that read the same axes, on the box of those: the others are 0. Takes them out of
+// *claims.
+typedef struct ClaimGroup {
+  const LayoutExpr **claims;
+  int count;
+  int64_t extents[MAX_RANK];
+} ClaimGroup;
+
+static void next_group(const int64_t *extents, int rank, const LayoutExpr **claims, int *count,
+                       ClaimGroup *group) {
+  uint64_t axes = layout_axes_read(claims[0]);
+  int left = 0;
+  group->count = 0;
+  for (int i = 0; i < rank; i++) group->extents[i] = axes >> i & 1 ? extents[i] : 1;
+  for (int i = 0; i < *count; i++) {
+    if (layout_axes_read(claims[i]) == axes)
+      group->claims[group->count++] = claims[i];
+    else
+      claims[left++] = claims[i];
+  }
+  *count = left;
+}
+
+LayoutAnswer layout_points_hold(Context *context, const int64_t *extents, int rank,
+                                const LayoutExpr *const *claims, int count) {
+  LayoutAnswer answer = {.verdict = LAYOUT_YES, .level = LAYOUT_POINTS};
+  for (int i = 0; i < rank; i++)
+    if (!extents[i]) return answer;
+  ArenaMark mark = arena_mark(&context->scratch);
+  const LayoutExpr **left = arena_copy(&context->scratch, claims, sizeof *claims * (size_t)count);
+  ClaimGroup group = {.claims = arena_array(&context->scratch, const LayoutExpr *, count)};
+  while (count && answer.verdict != LAYOUT_NO) {
+    PointDomain domain;
+    next_group(extents, rank, left, &count, &group);
+    LayoutAnswer one = layout_points_domain(group.extents, rank, &domain)
+                           ? hold_on(context, &domain, group.claims, group.count)
+                           : layout_points_over_limit(context, group.extents, rank);
+    if (one.verdict != LAYOUT_YES) answer = one;
+  }
+  arena_reset(&context->scratch, mark);
+  return answer;
+}
+
+int64_t layout_points_needed(const int64_t *extents, int rank, const LayoutExpr *const *claims,
+                             int count) {
+  int64_t most = 0;
+  for (int i = 0; i < count; i++) {
+    uint64_t axes = layout_axes_read(claims[i]);
+    int64_t size = 1;
+    for (int j = 0; j < rank; j++)
+      if (axes >> j & 1 && !mul_fits(size, extents[j], &size)) return INT64_MAX;
+    most = MAX_OF(most, size);
+  }
+  return most;
 }
 
 // The values of `e` in row-major order of the box. False where one is undefined.

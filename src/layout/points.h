@@ -21,9 +21,13 @@ const int64_t *layout_points_index(Context *context, const int64_t *extents, int
                                    int64_t ordinal);
 LayoutAnswer layout_points_over_limit(Context *context, const int64_t *extents, int rank);
 
-// Whether all claims (truth values) hold at every point of the box.
+// Whether all claims (truth values) hold at every point of the box. Only axes that a claim reads
+// are walked for it.
 LayoutAnswer layout_points_hold(Context *context, const int64_t *extents, int rank,
                                 const LayoutExpr *const *claims, int count);
+// How many points the largest of the claims takes for that.
+int64_t layout_points_needed(const int64_t *extents, int rank, const LayoutExpr *const *claims,
+                             int count);
 // The values of `e` in row-major order; room for the points and LANES more. False when over the
 // limit or somewhere undefined.
 bool layout_points_values(Context *context, const int64_t *extents, int rank, const LayoutExpr *e,
@@ -35,5 +39,8 @@ typedef struct PointImage {
   int64_t count, first, second, missing;
 } PointImage;
 bool layout_points_image(Context *context, const Layout *layout, PointImage *image);
+// The inverse of a layout that is injective, as up to `most` pieces (tables.c). False where it is
+// not, or has too many points or pieces.
+bool layout_points_inverse(Context *context, const Layout *layout, int most, LayoutInverse *out);
 
 #endif
