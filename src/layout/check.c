@@ -313,6 +313,8 @@ static void step_floor(Check *c) {
   Poly rest = add(c, u, -1, multiply(c, m, q)), over = room(c, rest, m);
   require(c, is_positive_sum(c, room(c, number(0), m)), "a divisor may be below 1");
   require(c, atom || (is_known(c, rest) && is_known(c, over)), "the rest is not bounded");
+  // of what is not below 0, as m is above it: not below 0 either, so that it is a parameter
+  c->parameters += atom && c->parameters + 1 == c->variables && is_positive_sum(c, u);
   add_fact(c, (Fact){.p = rest});
   add_fact(c, (Fact){.p = over});
   add_fact(c, (Fact){.quotient = true, .p = u, .m = m, .value = q});

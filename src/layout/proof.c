@@ -97,6 +97,8 @@ const ProofPoly *proof_atom(Prover *s, const ProofPoly *u, const ProofPoly *m) {
   if (!rest) return NULL;
   v->u = u;
   v->m = m;
+  v->parameter = proof_is_positive(s, u);
+  for (int i = 0; i < at && v->parameter; i++) v->parameter = s->variables.items[i].parameter;
   v->facts = s->facts.count;
   proof_add_range(s, rest, m);
   array_push(s->arena, &s->quotients, ((Quotient){u, m, q}));

@@ -85,6 +85,7 @@ static void show_last(Walk *w, const ProofPoly *u, const ProofPoly *m, const Pro
   Prover *s = w->s;
   const ProofPoly *q, *r;
   if (proof_is_of_symbols(s, u)) return;
+  proof_show(s, atom);
   for (int i = s->facts.count - 1; i >= 0; i--) {
     const Fact *fact = &s->facts.items[i];
     const ProofPoly *last = fact->dead ? NULL : proof_linear(s, fact->p, 1, u, 1);
@@ -101,6 +102,8 @@ static const ProofPoly *floor_atom(Walk *w, const ProofPoly *u, const ProofPoly 
   return atom;
 }
 
+static WalkValue divide(Walk *w, WalkValue a, WalkValue b);
+
 // ⌊u/m⌋ as q + shift, or by a floor of the rest of u.
 static const ProofPoly *divide_terms(Walk *w, const ProofPoly *u, const ProofPoly *m,
                                      bool truncate) {
@@ -112,7 +115,8 @@ static const ProofPoly *divide_terms(Walk *w, const ProofPoly *u, const ProofPol
     if (proof_value(s, u, m, shifted)) return shifted;
   }
   if (!truncate) return NULL;
-  const ProofPoly *atom = floor_atom(w, r, m);
+  const ProofPoly *atom =
+      proof_same(r, u) ? floor_atom(w, r, m) : divide(w, value_of(r, NULL), value_of(m, NULL)).p;
   if (atom) proof_show(s, atom);
   q = proof_linear(s, q, 1, atom, 1);
   return proof_value(s, u, m, q) ? q : NULL;

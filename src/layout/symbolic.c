@@ -170,8 +170,16 @@ static void bounds(Box *box, const Sum *a, FloorBounds how, const Poly **low, co
   for (int i = 0; i < a->count; i++) add_part(box, &a->parts[i], how, low, high);
 }
 
-void layout_sum_bounds(Box *box, const Sum *a, const Poly **low, const Poly **high) {
+static void floor_bounds(Box *box, const Sum *a, const Poly **low, const Poly **high) {
   bounds(box, a, BY_FLOOR, low, high);
+}
+
+static void product_bounds(Box *box, const Sum *a, const Poly **low, const Poly **high) {
+  bounds(box, a, BY_PRODUCT, low, high);
+}
+
+void layout_sum_bounds(Box *box, const Sum *a, const Poly **low, const Poly **high) {
+  floor_bounds(box, a, low, high);
 }
 
 static bool has_floor(const Box *box, const Sum *a) {
@@ -184,14 +192,29 @@ static bool at_least(Polys *s, const Poly *x, const Poly *least) {
   return x && layout_poly_nonnegative(layout_poly_linear(s, x, 1, least, -1));
 }
 
+// The bounds of digits, each on its own.
+static void digit_bounds(Box *box, const Sum *a, const Poly **low, const Poly **high) {
+  SumItem items[MAX_PARTS];
+  const Sum *constant;
+  int count = layout_sum_items(box, a, items, &constant);
+  *low = *high = count < 0 ? NULL : constant->constant;
+  for (int i = 0; i < count; i++)
+    widen(box->polys, items[i].weight, items[i].low, items[i].high, low, high);
+}
+
 bool layout_sum_within(Box *box, const Sum *a, const Poly *least, const Poly *most) {
+  static void (*const ways[])(Box *, const Sum *, const Poly **,
+                              const Poly **) = {floor_bounds, product_bounds, digit_bounds};
   const Poly *low, *high;
   Polys *s = box->polys;
-  bounds(box, a, BY_FLOOR, &low, &high);
-  bool above = at_least(s, low, least), below = high && at_least(s, most, high);
-  if ((above && below) || !has_floor(box, a)) return above && below;
-  bounds(box, a, BY_PRODUCT, &low, &high);
-  return (above || at_least(s, low, least)) && (below || (high && at_least(s, most, high)));
+  bool above = !least, below = !most;
+  for (int i = 0; i < COUNT_OF(ways) && !(above && below); i++) {
+    if (i && !has_floor(box, a)) return false;
+    ways[i](box, a, &low, &high);
+    above = above || (low && at_least(s, low, least));
+    below = below || (high && at_least(s, most, high));
+  }
+  return above && below;
 }
 
 // ---- Division ----------------------------------------------------------------------------------
@@ -303,6 +326,21 @@ static const Sum *divide_by_factor(Box *box, const Sum *a, const Poly *y) {
   return NULL;
 }
 
+// By digits: those whose weights y divides, where the others stay below it.
+static const Sum *divide_digits(Box *box, const Sum *a, const Poly *y) {
+  SumItem items[MAX_PARTS];
+  const Sum *constant, *above, *below;
+  int count = has_floor(box, a) ? layout_sum_items(box, a, items, &constant) : -1;
+  if (count < 1) return NULL;
+  const Poly *q, *r;
+  layout_poly_divide(box->polys, constant->constant, y, &q, &r);
+  layout_items_split(box, items, count, y, &above, &below);
+  if (!q || !r || !above || !below) return NULL;
+  above = layout_sum_plus(box, above, layout_sum_of_poly(box, q), 1);
+  below = layout_sum_plus(box, below, layout_sum_of_poly(box, r), 1);
+  return above && below ? quotient(box, above, below, y) : NULL;
+}
+
 static bool has_negative(const Sum *a) {
   for (int i = 0; i < a->count; i++)
     if (a->parts[i].coefficient->terms[0].coefficient < 0) return true;
@@ -316,6 +354,7 @@ const Sum *layout_sum_divide(Box *box, const Sum *a, const Poly *y) {
   if ((exact = quotient(box, q, r, y))) return exact;
   if (has_negative(a) && split_parts(box, a, y, false, &q, &r) && (exact = quotient(box, q, r, y)))
     return exact;
+  if ((exact = divide_digits(box, a, y))) return exact;
   const Sum *top = divide_xor(box, rest, y);
   if (!top) top = divide_by_factor(box, rest, y);
   return layout_sum_plus(box, whole, top ? top : floor_sum(box, rest, y), 1);

@@ -61,7 +61,7 @@ bool layout_sum_same(const Sum *a, const Sum *b);
 bool layout_sum_is_poly(const Sum *a, const Poly **value); // no atoms
 // The bounds as polynomials; NULL where not known.
 void layout_sum_bounds(Box *box, const Sum *a, const Poly **low, const Poly **high);
-// least <= a <= most, proved.
+// least <= a <= most, proved; NULL: not asked.
 bool layout_sum_within(Box *box, const Sum *a, const Poly *least, const Poly *most);
 // Floored, y proved positive.
 const Sum *layout_sum_divide(Box *box, const Sum *a, const Poly *y);
@@ -82,5 +82,17 @@ typedef struct Residue {
 } Residue;
 // `a` without the residue that the floor of part `at` belongs to; NULL where there is none.
 const Sum *layout_sum_without_residue(Box *box, const Sum *a, int at, Residue *out);
+
+// weight · value, a part of a sum with low <= value <= high (NULL: not known).
+typedef struct SumItem {
+  const Poly *weight, *low, *high;
+  const Sum *value;
+  int atom; // which one the value is; -1: a digit
+} SumItem;
+// a = *constant + Σ items (symbolic_items.c); how many, up to MAX_PARTS, -1: does not fit.
+int layout_sum_items(Box *box, const Sum *a, SumItem *items, const Sum **constant);
+// The items whose weights c divides, over c, and the others; how many divide.
+int layout_items_split(Box *box, const SumItem *items, int count, const Poly *c, const Sum **above,
+                       const Sum **below);
 
 #endif

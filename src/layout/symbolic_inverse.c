@@ -44,22 +44,73 @@ static void learn(Inversion *v, int atom, const Sum *value) {
   v->progress = true;
 }
 
-// form = c·atom + rest with rest in [0, c) by its bounds, c proved positive: both are known.
-static bool separate(Inversion *v, const Equation *e, int at) {
+static void keep(Inversion *v, const Sum *form, const Sum *value) {
+  if (form && value && v->equation_count < MAX_PARTS)
+    v->equations[v->equation_count++] = (Equation){form, value};
+}
+
+static void learn_item(Inversion *v, const SumItem *item, const Sum *value) {
+  if (item->atom >= 0) return learn(v, item->atom, value);
+  keep(v, item->value, value);
+}
+
+// The items with weights above 0 and values from 0 on: what counts down is turned around, and
+// *value with it. False where bounds are missing.
+static bool turn_items(Inversion *v, SumItem *items, int count, const Sum **value) {
   Polys *s = &v->polys;
-  const Poly *c = e->form->parts[at].coefficient, *one = layout_poly_const(s, 1);
-  const Sum *atom = layout_sum_of_atom(&v->logical, e->form->parts[at].atom);
-  if (!layout_poly_positive(s, c)) return false;
-  const Sum *rest = layout_sum_add(&v->logical, e->form, atom, layout_poly_linear(s, c, -1, c, 0));
+  for (int i = 0; i < count; i++) {
+    SumItem *item = &items[i];
+    if (!item->low || !layout_poly_is_zero(item->low)) return false;
+    if (layout_poly_positive(s, item->weight)) continue;
+    if (!item->high || !layout_poly_nonpositive(s, item->weight)) return false;
+    const Sum *reach = layout_sum_of_poly(&v->physical, item->high);
+    *value = layout_sum_add(&v->physical, *value, reach,
+                            layout_poly_linear(s, item->weight, -1, item->weight, 0));
+    item->weight = layout_poly_linear(s, item->weight, -1, item->weight, 0);
+    item->value =
+        layout_sum_plus(&v->logical, layout_sum_of_poly(&v->logical, item->high), item->value, -1);
+    item->atom = -1;
+    if (!item->weight || !item->value || !*value) return false;
+  }
+  return true;
+}
+
+// Splits the equation where the weight of item `at` divides those above, and what is below stays
+// under it.
+static bool separate_at(Inversion *v, const SumItem *items, int count, int at, const Sum *value) {
+  Polys *s = &v->polys;
+  const Poly *c = items[at].weight, *one = layout_poly_const(s, 1);
   const Poly *last = layout_poly_linear(s, c, 1, one, -1);
-  if (!rest || !last || !layout_sum_within(&v->logical, rest, layout_poly_const(s, 0), last))
+  const Sum *above, *below;
+  int multiples = layout_items_split(&v->logical, items, count, c, &above, &below);
+  if (layout_poly_same(c, one) || !above || !below || !last ||
+      !layout_sum_within(&v->logical, below, layout_poly_const(s, 0), last))
     return false;
-  const Sum *above = layout_sum_divide(&v->physical, e->value, c);
-  learn(v, e->form->parts[at].atom, above);
-  const Sum *below = layout_sum_modulo(&v->physical, e->value, c);
-  if (rest->count && below && v->equation_count < MAX_PARTS)
-    v->equations[v->equation_count++] = (Equation){rest, below};
-  return above && below;
+  const Sum *high = layout_sum_divide(&v->physical, value, c);
+  if (!high) return false;
+  if (multiples == 1)
+    learn_item(v, &items[at], high);
+  else
+    keep(v, above, high);
+  if (below->count) keep(v, below, layout_sum_modulo(&v->physical, value, c));
+  return true;
+}
+
+// form = Σ weight·item by weights.
+static bool separate(Inversion *v, const Equation *e) {
+  SumItem items[MAX_PARTS];
+  const Sum *constant, *value = e->value;
+  const Poly *p;
+  int64_t c;
+  int count = layout_sum_items(&v->logical, e->form, items, &constant);
+  if (count < 1 || !layout_sum_is_poly(constant, &p)) return false;
+  value = layout_sum_plus(&v->physical, value, layout_sum_of_poly(&v->physical, p), -1);
+  if (count == 1 && items[0].atom >= 0 && layout_poly_is_const(items[0].weight, &c) && c == 1)
+    return learn(v, items[0].atom, value), true;
+  if (!value || !turn_items(v, items, count, &value)) return false;
+  for (int i = 0; i < count; i++)
+    if (separate_at(v, items, count, i, value)) return true;
+  return false;
 }
 
 // form = ±atom + y·(…) with the atom in [0, y): the atom is ±value mod y.
@@ -93,11 +144,12 @@ static bool learn_residues(Inversion *v, const Equation *e) {
   return false;
 }
 
+// Digits are read before what is known is taken out, which may tear them apart.
 static void work(Inversion *v, Equation e) {
+  if (e.form->count > 1 && separate(v, &e)) return;
   take_out_known(v, &e);
   if (!e.form || !e.value || !e.form->count) return;
-  for (int i = 0; i < e.form->count; i++)
-    if (separate(v, &e, i)) return;
+  if (separate(v, &e)) return;
   learn_residues(v, &e);
   int64_t c;
   if (e.form->count == 1 && layout_poly_is_const(e.form->parts[0].coefficient, &c) && c == -1) {
@@ -146,6 +198,20 @@ static void relate_xor(Inversion *v, int at) {
   v->progress = true;
 }
 
+// ⌊v/(y·z)⌋ = ⌊⌊v/y⌋/z⌋ where the inner one is known.
+static const Sum *by_finer_floor(Inversion *v, const Atom *atom) {
+  const Poly *z, *r;
+  for (int i = v->logical.axis_count; i < v->logical.atom_count; i++) {
+    const Atom *finer = &v->logical.atoms[i];
+    if (finer->kind != ATOM_FLOOR || !v->known[i] ||
+        !layout_sum_same(finer->operands[0], atom->operands[0]))
+      continue;
+    layout_poly_divide(&v->polys, atom->divisor, finer->divisor, &z, &r);
+    if (z && r && layout_poly_is_zero(r)) return layout_sum_divide(&v->physical, v->known[i], z);
+  }
+  return NULL;
+}
+
 // Floors of what is known are known; XORs and their operands.
 static void relate_atoms(Inversion *v) {
   for (int i = v->logical.axis_count; i < v->logical.atom_count; i++) {
@@ -153,7 +219,8 @@ static void relate_atoms(Inversion *v) {
     if (atom->kind == ATOM_XOR && v->known[i]) relate_xor(v, i);
     if (atom->kind != ATOM_FLOOR || v->known[i]) continue;
     const Sum *value = known_value(v, atom->operands[0]);
-    if (value) learn(v, i, layout_sum_divide(&v->physical, value, atom->divisor));
+    value = value ? layout_sum_divide(&v->physical, value, atom->divisor) : by_finer_floor(v, atom);
+    learn(v, i, value);
   }
 }
 
@@ -228,13 +295,13 @@ static bool padding_claims(Inversion *v, const Layout *layout, const LayoutExpr 
   Context *context = v->polys.context;
   Polys *s = &v->polys;
   for (int i = 0; i < layout->rank; i++) {
-    const Poly *low, *high, *extent = layout_poly_of(s, layout->shape[i]);
-    layout_sum_bounds(&v->physical, v->known[i], &low, &high);
-    if (!low || !layout_poly_nonnegative(low))
+    const Poly *extent = layout_poly_of(s, layout->shape[i]), *zero = layout_poly_const(s, 0);
+    const Poly *last = layout_poly_linear(s, extent, 1, layout_poly_const(s, 1), -1);
+    if (!layout_sum_within(&v->physical, v->known[i], zero, NULL))
       *padding =
           either(context, *padding,
                  layout_expr(context, LAYOUT_LT, inverse[i], layout_const(context, 0), NULL));
-    if (!high || !layout_poly_positive(s, layout_poly_linear(s, extent, 1, high, -1)))
+    if (!last || !layout_sum_within(&v->physical, v->known[i], NULL, last))
       *padding = either(context, *padding,
                         layout_expr(context, LAYOUT_LE, layout->shape[i], inverse[i], NULL));
   }

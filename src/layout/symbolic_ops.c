@@ -64,8 +64,22 @@ static int compare_sums(const Sum *a, const Sum *b) {
   return 0;
 }
 
+static bool constant_of(const Sum *a, int64_t *value) {
+  const Poly *p;
+  return layout_sum_is_poly(a, &p) && layout_poly_is_const(p, value);
+}
+
+// Operands of ⊕ in [0, reach): one constant at most, and of x and reach - 1 - x the one of the less
+// constant.
+typedef struct Operands {
+  Box *box;
+  Atom *atom;
+  int64_t reach, constant;
+} Operands;
+
 // Adds an operand over GF(2): a second one cancels the first; sorted. False when full.
-static bool toggle(Atom *x, const Sum *operand) {
+static bool toggle_sum(Operands *o, const Sum *operand) {
+  Atom *x = o->atom;
   for (int i = 0; i < x->operand_count; i++) {
     if (!layout_sum_same(x->operands[i], operand)) continue;
     x->operand_count--;
@@ -80,16 +94,31 @@ static bool toggle(Atom *x, const Sum *operand) {
   return true;
 }
 
+static bool toggle(Operands *o, const Sum *operand) {
+  int64_t value;
+  if (!constant_of(operand, &value)) return toggle_sum(o, operand);
+  o->constant ^= value;
+  return true;
+}
+
+static bool is_over_half(const Operands *o, const Sum *a) {
+  int64_t value;
+  return a->count && layout_poly_is_const(a->constant, &value) && value >= o->reach / 2;
+}
+
 // a's operands where it is one XOR, else a itself.
-static bool toggle_all(Box *box, Atom *x, const Sum *a) {
+static bool toggle_all(Operands *o, const Sum *a) {
   int64_t c;
-  const Atom *atom = a->count == 1 ? &box->atoms[a->parts[0].atom] : NULL;
-  if (!a->count && layout_poly_is_zero(a->constant)) return true;
+  if (is_over_half(o, a)) {
+    o->constant ^= o->reach - 1;
+    a = layout_sum_plus(o->box, layout_sum_const(o->box, o->reach - 1), a, -1);
+  }
+  const Atom *atom = a && a->count == 1 ? &o->box->atoms[a->parts[0].atom] : NULL;
   if (!atom || atom->kind != ATOM_XOR || !layout_poly_is_zero(a->constant) ||
       !layout_poly_is_const(a->parts[0].coefficient, &c) || c != 1)
-    return toggle(x, a);
+    return a && toggle(o, a);
   for (int i = 0; i < atom->operand_count; i++)
-    if (!toggle(x, atom->operands[i])) return false;
+    if (!toggle(o, atom->operands[i])) return false;
   return true;
 }
 
@@ -97,41 +126,71 @@ static bool toggle_all(Box *box, Atom *x, const Sum *a) {
 static const Sum *xor_within(Box *box, const Sum *a, const Sum *b, int64_t reach) {
   Polys *s = box->polys;
   Atom x = {.kind = ATOM_XOR, .low = layout_poly_const(s, 0)};
+  Operands o = {box, &x, reach, 0};
   x.high = layout_poly_const(s, reach - 1);
-  if (!toggle_all(box, &x, a) || !toggle_all(box, &x, b)) return NULL;
-  if (x.operand_count < 2) return x.operand_count ? x.operands[0] : layout_sum_const(box, 0);
+  if (!toggle_all(&o, a) || !toggle_all(&o, b)) return NULL;
+  const Sum *constant = layout_sum_const(box, o.constant);
+  if (!x.operand_count) return constant;
+  if (x.operand_count == 1 && !o.constant) return x.operands[0];
+  if (x.operand_count == 1 && o.constant == reach - 1)
+    return layout_sum_plus(box, constant, x.operands[0], -1);
+  if (o.constant && !toggle_sum(&o, constant)) return NULL;
   return layout_sum_of_atom(box, layout_box_atom(box, &x));
-}
-
-static bool constant_of(const Sum *a, int64_t *value) {
-  const Poly *p;
-  return layout_sum_is_poly(a, &p) && layout_poly_is_const(p, value);
 }
 
 static const Sum *bitwise_const(Box *box, LayoutOp op, const Sum *a, int64_t mask) {
   const Sum *common = and_mask(box, a, mask);
   if (op == LAYOUT_AND) return common;
   const Sum *both = layout_sum_plus(box, a, layout_sum_const(box, mask), 1);
-  return layout_sum_plus(box, both, common, op == LAYOUT_OR ? -1 : -2);
+  return layout_sum_plus(box, both, common, -1);
+}
+
+// The largest power of two that divides the value, as all parts show; 1 where that is not known.
+static int64_t power_in(Box *box, const Sum *a) {
+  int64_t value, power = 1;
+  if (!a->count && layout_poly_is_zero(a->constant)) return 1;
+  while (power < (int64_t)1 << 40) {
+    const Poly *q, *r, *next = layout_poly_const(box->polys, 2 * power);
+    layout_poly_divide(box->polys, a->constant, next, &q, &r);
+    if (!r || !layout_poly_is_const(r, &value) || value) return power;
+    for (int i = 0; i < a->count; i++) {
+      layout_poly_divide(box->polys, a->parts[i].coefficient, next, &q, &r);
+      if (!r || !layout_poly_is_const(r, &value) || value) return power;
+    }
+    power *= 2;
+  }
+  return power;
+}
+
+// a ^ 2ᵏ·b = 2ᵏ·(⌊a/2ᵏ⌋ ^ b) + a mod 2ᵏ
+static const Sum *xor_above(Box *box, const Sum *a, const Sum *b, int64_t power) {
+  const Poly *y = layout_poly_const(box->polys, power);
+  const Sum *high = layout_sum_divide(box, a, y);
+  const Sum *low = high ? layout_sum_plus(box, a, high, -power) : NULL;
+  return layout_sum_plus(box, low, layout_sum_xor(box, high, layout_sum_divide(box, b, y)), power);
+}
+
+static const Sum *opaque_xor(Box *box, const Sum *a, const Sum *b) {
+  const Poly *low, *other, *high;
+  layout_sum_bounds(box, a, &low, &high);
+  layout_sum_bounds(box, b, &other, &high);
+  bool positive = low && other && layout_poly_nonnegative(low) && layout_poly_nonnegative(other);
+  const Sum *operands[] = {a, b};
+  if (compare_sums(b, a) < 0) operands[0] = b, operands[1] = a;
+  if (layout_sum_same(a, b)) return layout_sum_const(box, 0);
+  return operation_atom(box, LAYOUT_XOR, operands, 2,
+                        positive ? layout_poly_const(box->polys, 0) : NULL, NULL);
 }
 
 const Sum *layout_sum_xor(Box *box, const Sum *a, const Sum *b) {
-  int64_t value;
+  int64_t power, value;
   if (!a || !b) return NULL;
-  if (constant_of(a, &value) && value >= 0) return bitwise_const(box, LAYOUT_XOR, b, value);
-  if (constant_of(b, &value) && value >= 0) return bitwise_const(box, LAYOUT_XOR, a, value);
+  if (constant_of(a, &value) && !value) return b;
+  if (constant_of(b, &value) && !value) return a;
+  if ((power = power_in(box, b)) > 1) return xor_above(box, a, b, power);
+  if ((power = power_in(box, a)) > 1) return xor_above(box, b, a, power);
   int64_t p = reach_of(box, a), q = reach_of(box, b);
-  if (!p && !q) {
-    const Poly *low, *other, *high;
-    layout_sum_bounds(box, a, &low, &high);
-    layout_sum_bounds(box, b, &other, &high);
-    bool positive = low && other && layout_poly_nonnegative(low) && layout_poly_nonnegative(other);
-    const Sum *operands[] = {a, b};
-    if (compare_sums(b, a) < 0) operands[0] = b, operands[1] = a;
-    if (layout_sum_same(a, b)) return layout_sum_const(box, 0);
-    return operation_atom(box, LAYOUT_XOR, operands, 2,
-                          positive ? layout_poly_const(box->polys, 0) : NULL, NULL);
-  }
+  if (!p && !q) return opaque_xor(box, a, b);
   if (!q || (p && p < q)) { // b is the one of fewer bits
     const Sum *t = a;
     a = b;

@@ -236,6 +236,11 @@ static void test_false_claims(void **state) {
       "claim onto no axis c < 4 place p < 4 = c at 3 back c = p by section places qed",
       "claim injective yes axis c < 4 place p < 2 = c // 2 back c = 2 * p by section places "
       "floor 2 * p by 2 = p fact 2 * p by 2 of 0 over 1 fact 3 - 2 * p by 2 of 1 over 1 qed",
+      // a floor that may be below 0 is no parameter, nor is one of the index
+      "claim equal yes symbol C axis c < 4 place p = c other c by proof floor 0 - C by 2 = new q "
+      "fact q by 0 of 0 over 1 indices qed",
+      "claim equal yes symbol C axis c < 4 place p = c other c by proof indices floor c by 2 = new "
+      "q fact q by 0 of 0 over 1 qed",
       // in one of two cases of the symbols the claim is false, or nothing is said of the indices
       "claim equal yes symbol C axis c < C place p = C <= 4 ? c : 0 other c by proof split 4 - C "
       "indices else indices end indices qed",
@@ -285,6 +290,8 @@ static void test_true_claims(void **state) {
       "claim equal yes axis c < 9 place p = ( 4 - c ) // ( 0 - 2 ) other ( c - 4 ) // 2 by points",
       "claim equal yes axis c < 9 place p = 6 & ( c ^ 3 ) other ( 6 & c ) ^ 2 by points",
       "claim equal yes symbol C axis c < C place p = c & c other c | c by proof indices qed",
+      "claim equal yes symbol C axis c < 4 place p = c other c by proof floor C by 2 = new q "
+      "fact q by 0 of 0 over 1 indices qed",
       "claim equal yes symbol C axis c < C place p = C <= 4 ? c : 0 other 5 <= C ? 0 : c shape e = "
       "C <= 4 ? 4 : 5 other 5 <= C ? 5 : 4 by proof split 4 - C indices else indices end indices "
       "qed",
@@ -360,6 +367,10 @@ static void test_symbolic_xors(void **state) {
       {"i, j -> i, j//4*4 + ((j % 4) ^ (i % 4))", NULL, true},
       {"i, j -> i//8, i % 8, j//16, (j % 16) ^ (i % 8)", NULL, true},
       {"i, j -> i//4, j//16, (j % 16) ^ (i % 4 * 4), i % 4", NULL, true},
+      {"i, j -> i, ((j//8) ^ (i % 8))*8 + j % 8", "i, j -> i, j ^ (i % 8 * 8)", false},
+      {"i, j -> i, j ^ 5", "i, j -> i, 5 ^ j", false},
+      {"i, j -> i, j ^ (i % 8) ^ (i//8 % 8)", NULL, false},
+      {"i, j -> i, j//16, (j % 16) ^ (i % 8) ^ (i//8 % 8)", NULL, true},
   };
   Str names[2] = {str_intern(context, "H"), str_intern(context, "W")};
   LayoutFact known[2] = {{.symbol = names[0], .min = 8, .multiple = 8},

@@ -162,6 +162,54 @@ static void test_cases(void **state) {
   }
 }
 
+// Digits whose weights are symbols, that count down, that are XORed: inverses in closed form, right
+// at instances.
+static void check_instances(const Layout *layout);
+static void test_digits(void **state) {
+  (void)state;
+  static const Case rows[] = {
+      {"i -> (i%4)*((N + 3)//4) + i//4", {"N"}},
+      {"i, j -> (M - 1 - j)*N + i", {"N", "M"}},
+      {"i, j -> (j + i)%2*N + i", {"N", "2"}},
+      {"i, j -> j*N + (i + j)%N", {"N", "M"}},
+      {"i, j -> i//8*8 + 7 - i%8, j", {"N", "M"}},
+      {"i, j -> i, j ^ 5", {"N", "64"}},
+      {"i, j -> i, ((j//8) ^ (i//2%4))*8 + j%8", {"N", "64"}},
+      {"i, j -> i, j ^ (i%8) ^ (i//8%8)", {"N", "64"}},
+      {"i, j, k -> i, j, i%8 ^ j%8 ^ k", {"N", "M", "8"}},
+      {"i, j, k -> i, i%8 ^ j, i%8 ^ j ^ k", {"N", "8", "8"}},
+      {"i, j -> i, (j ^ (i%8)) ^ 5", {"N", "64"}},
+      {"i -> i//16, (i%16) ^ (i//16%8)", {"N"}},
+  };
+  for (int i = 0; i < COUNT_OF(rows); i++) {
+    LayoutInverse inverse;
+    const Layout *layout = case_layout(&rows[i]);
+    assert_non_null(layout);
+    LayoutAnswer answer = layout_inverse(context, layout, &inverse);
+    if (answer.verdict != LAYOUT_YES || answer.level != LAYOUT_DIGITS)
+      fail_msg("%s: %s", rows[i].map, layout_answer_text(context, &answer));
+    check_instances(layout);
+  }
+}
+
+static void test_xors_equal(void **state) {
+  (void)state;
+  static const char *const rows[][2] = {
+      {"i, j -> i, ((j//8) ^ (i%8))*8 + j%8", "i, j -> i, j ^ (i%8*8)"},
+      {"i, j -> i, j ^ 5", "i, j -> i, j//8*8 + (5 ^ j%8)"},
+      {"i, j -> i, (j ^ (i%8)) ^ 7", "i, j -> i, (7 ^ j) ^ (i%8)"},
+      {"i, j -> i, j ^ 4", "i, j -> i, j//4*4 + j%4 + 4 - j//4%2*8"},
+      {"i, j -> i, (7 - j%8) ^ (i%8)", "i, j -> i, j%8 ^ i%8 ^ 7"},
+  };
+  for (int i = 0; i < COUNT_OF(rows); i++) {
+    const Layout *a = case_layout(&(Case){rows[i][0], {"N", "64"}});
+    LayoutSource source = layout_source(rows[i][1], 2);
+    LayoutAnswer answer = layout_maps_equal(context, a, index_map_parse(context, &source));
+    if (answer.verdict != LAYOUT_YES || answer.level != LAYOUT_DIGITS)
+      fail_msg("%s: %s", rows[i][0], layout_answer_text(context, &answer));
+  }
+}
+
 // What is left undecided says why.
 static void test_reasons(void **state) {
   (void)state;
@@ -325,10 +373,9 @@ static void test_random(void **state) {
 int main(void) {
   context = context_new();
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_cases),
-      cmocka_unit_test(test_reasons),
-      cmocka_unit_test(test_equality),
-      cmocka_unit_test(test_random),
+      cmocka_unit_test(test_cases),      cmocka_unit_test(test_digits),
+      cmocka_unit_test(test_xors_equal), cmocka_unit_test(test_reasons),
+      cmocka_unit_test(test_equality),   cmocka_unit_test(test_random),
   };
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   context_free(context);
