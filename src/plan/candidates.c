@@ -199,8 +199,9 @@ static void propose_reads(Planner *p, const Stage *stage) {
   }
 }
 
-// The dimension of the output along which the model would vectorise.
-static int preferred_dimension(Planner *p, const Stage *stage) {
+// The dimension of the output along which the model would vectorise, with what is computed at run
+// time laid out for that, or row-major.
+static int preferred_dimension(Planner *p, const Stage *stage, bool row_major) {
   Nest nest;
   Tile tile;
   if (!planner_nest(p, stage, &nest)) return -1;
@@ -214,7 +215,10 @@ static int preferred_dimension(Planner *p, const Stage *stage) {
     for (int i = 0; i < nest.read_count; i++) {
       const Buffer *buffer = nest.reads[i].buffer;
       int along = nest_dimension_of(&nest, &nest.reads[i], axis);
-      if (along >= 0) layouts.reads[i] = with_inner_axis(p, buffer, along, lanes_of(p, buffer));
+      const StageTensor *tensor = stage_tensor_of(p->stages, buffer);
+      bool stays = row_major && tensor && !tensor->data;
+      if (along >= 0 && !stays)
+        layouts.reads[i] = with_inner_axis(p, buffer, along, lanes_of(p, buffer));
     }
     if (!tile_choose(p->context, p->machine, &nest, &layouts, &tile)) continue;
     double cost = tile_cost(p->machine, &tile);
@@ -263,9 +267,14 @@ void planner_find_candidates(Planner *p, bool proposals) {
       continue;
     }
     propose_reads(p, stage);
-    int preferred = stage->output->buffer->rank < 3 ? -1 : preferred_dimension(p, stage);
-    propose(p, stage->output, preferred, lanes_of(p, stage->output->buffer), false);
-    propose(p, stage->output, preferred, 0, false);
+    int rank = stage->output->buffer->rank;
+    for (int row_major = 0; row_major < 2 && rank > 2; row_major++) {
+      // Of images by constants: the operand need not be had as the output would like it best.
+      if (row_major && (rank == 3 || !reads_constant(stage))) break;
+      int preferred = preferred_dimension(p, stage, row_major);
+      propose(p, stage->output, preferred, lanes_of(p, stage->output->buffer), false);
+      propose(p, stage->output, preferred, 0, false);
+    }
     propose_panels(p, stage);
     hand_on(p, stage, false);
   }

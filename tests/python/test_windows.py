@@ -124,6 +124,20 @@ def roi_align(case):
     return "RoiAlign"
 
 
+def deform_conv(case):
+    case.opset = 19
+    groups, offsets, out = case.one_of(1, 2), case.one_of(1, 2), case.some(3, 8, 2)
+    kernel, channels = case.some(1, 4, 2), case.one_of(2, 6, 16)
+    taps = offsets * kernel[0] * kernel[1]
+    case.tensor("x", 2, channels, *(o + k - 1 for o, k in zip(out, kernel)))
+    case.tensor("w", case.one_of(2, 16, 34), channels // groups, *kernel, known=True)
+    case.tensor("offset", 2, 2 * taps, *out)
+    case.put("bias", None)
+    case.tensor("mask", 2, taps, *out)
+    case.attributes = dict(group=groups, offset_group=offsets, kernel_shape=kernel)
+    return "DeformConv"
+
+
 def einsum(case):
     equation = case.one_of("ij,jk->ik", "bhid,bhjd->bhij", "i,j->ij", "...ij,...jk->...ik", "ii->i",
                            "bij,jk,kl->bil", "i,ij,j->", "bn,anm,bm->ba", "ij,kj")
@@ -187,8 +201,8 @@ def topk(case):
     return "TopK"
 
 
-FAMILIES = [conv_transpose, grouped_conv, max_pool, resize, grid_sample, roi_align, einsum, pad,
-            cumsum, scatter, topk]
+FAMILIES = [conv_transpose, grouped_conv, max_pool, resize, grid_sample, roi_align,
+            deform_conv, einsum, pad, cumsum, scatter, topk]
 
 
 @pytest.mark.parametrize("seed", range(4))

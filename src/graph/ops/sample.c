@@ -466,7 +466,8 @@ static bool deformed_shapes(OpCall *call, Deformed *d) {
          op_error(call, "the bias must have rank 1");
 }
 
-// pixels[n, group of offsets, c, tap h, tap w, h, w], times the mask.
+// pixels[n, h, w, tap h, tap w, group of offsets, c], times the mask: the channels of one place are
+// neighbours, and what one output sums up lies in one piece.
 static Buffer *moved_pixels(OpCall *call, const Deformed *d) {
   Context *context = call->context;
   Buffer *x = call->inputs[0], *weight = call->inputs[1];
@@ -477,8 +478,8 @@ static Buffer *moved_pixels(OpCall *call, const Deformed *d) {
   Expr *places[] = {x->shape[0],          expr_index(context, d->offset_groups),
                     weight->shape[2],     weight->shape[3],
                     d->windows[0].output, d->windows[1].output};
-  Expr *shape[7] = {places[0], places[1], per_group}, *taps[2], *at[4];
-  memcpy(shape + 3, places + 2, 4 * sizeof *shape);
+  Expr *shape[] = {places[0], places[4], places[5], places[2], places[3], places[1], per_group};
+  Expr *taps[2], *at[4];
   Neighbours along[2];
   for (int i = 0; i < 2; i++) {
     s.extents[i] = x->shape[i + 2];
@@ -487,19 +488,22 @@ static Buffer *moved_pixels(OpCall *call, const Deformed *d) {
   TeAxes axes = te_axes(call->te, shape, 7);
   TeReduction sum = {.combine = EXPR_ADD, .init = expr_const(context, x->type, 0)};
   tap_axes(&s, &sum, taps);
-  memcpy(places, axes.at, 2 * sizeof *places);
-  memcpy(places + 2, axes.at + 3, 4 * sizeof *places);
-  at[0] = axes.at[0];
-  at[1] = axes.at[2];
+  for (int i = 0; i < 2; i++) {
+    places[2 + i] = axes.at[3 + i];
+    places[4 + i] = axes.at[1 + i];
+  }
+  at[0] = places[0] = axes.at[0];
+  places[1] = axes.at[5];
+  at[1] = axes.at[6];
   if (d->offset_groups > 1)
-    at[1] = expr_add(context, expr_mul(context, axes.at[1], per_group), axes.at[2]);
+    at[1] = expr_add(context, expr_mul(context, axes.at[5], per_group), axes.at[6]);
   Expr *factor = tap_at(&s, along, places, 6, taps, at + 2);
   Expr *value = expr_mul(context, factor, te_at(call->te, x, at));
   if (mask) {
-    Expr *channel = axes.at[1];
+    Expr *channel = axes.at[5];
     for (int i = 0; i < 2; i++)
       channel = expr_add(context, expr_mul(context, channel, weight->shape[i + 2]), axes.at[3 + i]);
-    Expr *share = te_at(call->te, mask, (Expr *[]){at[0], channel, axes.at[5], axes.at[6]});
+    Expr *share = te_at(call->te, mask, (Expr *[]){at[0], channel, axes.at[1], axes.at[2]});
     value = expr_mul(context, value, share);
   }
   return te_reduce(call->te, str_format(context, "%s_pixels", call->node->name), x->type, shape,
@@ -526,7 +530,7 @@ static bool define_deform_conv(OpCall *call) {
   Expr *c = op_reduce_axis(call, &sum, "rc", weight->shape[1]);
   Expr *h = op_reduce_axis(call, &sum, "rh", weight->shape[2]);
   Expr *w = op_reduce_axis(call, &sum, "rw", weight->shape[3]), *channel = c;
-  Expr *offset_group = expr_index(context, 0), *per_group = pixels->shape[2];
+  Expr *offset_group = expr_index(context, 0), *per_group = pixels->shape[6];
   if (d.groups > 1) {
     Expr *group = expr_floor_div(context, axes.at[1], expr_index(context, d.out / d.groups));
     channel = expr_add(context, expr_mul(context, group, weight->shape[1]), c);
@@ -535,7 +539,7 @@ static bool define_deform_conv(OpCall *call) {
     offset_group = expr_floor_div(context, channel, per_group);
     channel = expr_floor_mod(context, channel, per_group);
   }
-  Expr *at[] = {axes.at[0], offset_group, channel, h, w, axes.at[2], axes.at[3]};
+  Expr *at[] = {axes.at[0], axes.at[2], axes.at[3], h, w, offset_group, channel};
   Expr *tap = te_at(call->te, weight, (Expr *[]){axes.at[1], c, h, w});
   Buffer *result = te_reduce(call->te, call->node->name, x->type, shape, &axes, &sum,
                              expr_mul(context, te_at(call->te, pixels, at), tap));
