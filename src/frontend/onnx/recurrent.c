@@ -44,7 +44,8 @@ typedef struct Steps {
   Activation functions[MOST_ACTIVATIONS];
   double clip; // 0: none
   Value *weight, *recurrent, *bias, *recurrent_bias;
-  Value *peepholes[3]; // [hidden] each, NULL without
+  Value *of_gates, *of_candidate; // rows of `recurrent` of a GRU whose gate is reset before
+  Value *peepholes[3];            // [hidden] each, NULL without
   Value *one;
 } Steps;
 
@@ -163,7 +164,6 @@ static bool step_rnn(Steps *s, Value *gates, Value **states) {
 
 // Gates z and r, then the candidate; h' = candidate + z (h - candidate).
 static bool step_gru(Steps *s, Value *gates, Value **states) {
-  int64_t two = 2 * s->hidden;
   Value *h = states[0], *parts[3], *both[2], *products[3], *candidate;
   if (import_int(s->import, "linear_before_reset", 0)) {
     Value *product = plus_product(s, s->recurrent_bias, h, s->recurrent);
@@ -172,13 +172,12 @@ static bool step_gru(Steps *s, Value *gates, Value **states) {
     both[1] = gate(s, 0, add(s, parts[1], products[1]));
     candidate = both[1] ? add(s, parts[2], multiply(s, both[1], products[2])) : NULL;
   } else {
-    Value *first = rows_of(s->import, s->recurrent, 0, two);
-    Value *last = rows_of(s->import, s->recurrent, two, s->hidden);
     if (!split(s, gates, 3, parts)) return false;
-    if (!split(s, plus_product(s, NULL, h, first), 2, products)) return false;
+    if (!split(s, plus_product(s, NULL, h, s->of_gates), 2, products)) return false;
     both[0] = gate(s, 0, add(s, parts[0], products[0]));
     both[1] = gate(s, 0, add(s, parts[1], products[1]));
-    candidate = both[1] ? plus_product(s, parts[2], multiply(s, both[1], h), last) : NULL;
+    candidate =
+        both[1] ? plus_product(s, parts[2], multiply(s, both[1], h), s->of_candidate) : NULL;
   }
   states[0] = between(s, both[0], h, gate(s, 1, candidate));
   return states[0] != NULL;
@@ -353,6 +352,10 @@ static bool take_weights(Steps *s, int direction) {
   Import *import = s->import;
   s->weight = row_of(import, import_input(import, 1), direction);
   s->recurrent = row_of(import, import_input(import, 2), direction);
+  if (s->cell->step == step_gru && !import_int(import, "linear_before_reset", 0)) {
+    s->of_gates = rows_of(import, s->recurrent, 0, 2 * s->hidden);
+    s->of_candidate = rows_of(import, s->recurrent, 2 * s->hidden, s->hidden);
+  }
   Value *peepholes =
       s->cell->gates == MOST_GATES ? row_of(import, import_input(import, 7), direction) : NULL;
   for (int i = 0; i < 3 && peepholes; i++)
