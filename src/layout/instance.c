@@ -2,14 +2,15 @@
 // Instances of symbolic layouts: a claim that fails on one is refuted.
 #include "layout/internal.h"
 
-enum { MAX_SYMBOLS = 16 };
+enum { MAX_SYMBOLS = 16, LEAST = MAX_INSTANCES - 2, FAR = MAX_INSTANCES - 1 };
+static const int64_t MOST_REACH = (int64_t)1 << 20;
 
 // Steps above the least value a symbol may have, in multiples, up to the largest that it may have;
-// different for each symbol, but for the last instance, which has the least of all.
-static const int64_t steps[MAX_INSTANCES - 1] = {0, 1, 2, 4, 6, 10, 16, 3, 5, 12, 17, 40};
+// different for each symbol. Then one instance that has the least of all, and one of long axes.
+static const int64_t steps[LEAST] = {0, 1, 2, 4, 6, 10, 16, 3, 5, 12, 17, 40};
 
 static int64_t step_of(int which, int symbol) {
-  return which == MAX_INSTANCES - 1 ? 0 : steps[(which + 5 * symbol) % COUNT_OF(steps)];
+  return which == LEAST ? 0 : steps[(which + 5 * symbol) % COUNT_OF(steps)];
 }
 
 static bool add_symbol(const LayoutExpr *e, LayoutValue *values, int *count) {
@@ -38,10 +39,15 @@ static bool collect_all(const Layout *layout, LayoutValue *values, int *count) {
   return true;
 }
 
-static bool choose(LayoutFacts facts, LayoutValue *value, int64_t step) {
+static LayoutFact fact_of(LayoutFacts facts, Str symbol) {
   LayoutFact fact = {.min = 1, .max = INT64_MAX, .multiple = 1};
   for (int i = 0; i < facts.count; i++)
-    if (facts.items[i].symbol == value->symbol) fact = facts.items[i];
+    if (facts.items[i].symbol == symbol) fact = facts.items[i];
+  return fact;
+}
+
+static bool choose(LayoutFacts facts, LayoutValue *value, int64_t step) {
+  LayoutFact fact = fact_of(facts, value->symbol);
   int64_t multiple = MAX_OF(fact.multiple, (int64_t)1), least = ceil_div(fact.min, multiple);
   if (!add_fits(least, step, &least)) return false;
   if (fact.max > 0) least = MIN_OF(least, fact.max / multiple);
@@ -80,6 +86,35 @@ bool layout_instance_at(Context *context, const Layout *layout, const LayoutValu
   return out->layout != NULL;
 }
 
+// An axis that is longer than this shows what the numbers in an expression do to it: `x//7 & 255`
+// begins again at 1792.
+static int64_t reach_of(const LayoutExpr *e) {
+  int64_t most = 1, own = 1;
+  for (int i = 0; i < 3 && e->args[i]; i++) most = MAX_OF(most, reach_of(e->args[i]));
+  bool by_const = e->args[0] && e->args[1] && is_const(e->args[1]) && e->args[1]->value > 0;
+  if (by_const && (e->op == LAYOUT_DIV || e->op == LAYOUT_MOD)) own = e->args[1]->value;
+  if (by_const && (e->op == LAYOUT_AND || e->op == LAYOUT_MIN || e->op == LAYOUT_MAX))
+    own = MIN_OF(e->args[1]->value, MOST_REACH) + 1;
+  return mul_fits(most, own, &most) ? MIN_OF(most, MOST_REACH) : MOST_REACH;
+}
+
+// All symbols beyond what the numbers of the layout reach.
+static bool choose_far(const Layout *layout, LayoutValue *values, int count) {
+  int64_t reach = 1;
+  for (int i = 0; i < layout->physical_rank; i++) {
+    if (layout_expr_size(layout->map->outputs[i]) > MAX_TREE) return false;
+    reach = MAX_OF(reach, reach_of(layout->map->outputs[i]));
+  }
+  if (reach >= MOST_REACH) return false;
+  for (int i = 0; i < count; i++) {
+    LayoutFact fact = fact_of(layout->facts, values[i].symbol);
+    int64_t multiple = MAX_OF(fact.multiple, (int64_t)1);
+    int64_t step = ceil_div(reach + 1, multiple) - ceil_div(fact.min, multiple);
+    if (!choose(layout->facts, &values[i], MAX_OF(step, (int64_t)0))) return false;
+  }
+  return true;
+}
+
 bool layout_instance_around(Context *context, const Layout *layout, const LayoutValue *values,
                             int count, Instance *out) {
   LayoutValue all[MAX_SYMBOLS];
@@ -101,7 +136,8 @@ bool layout_instance(Context *context, const Layout *layout, int which, Instance
   LayoutValue values[MAX_SYMBOLS];
   int count;
   if (!collect_all(layout, values, &count)) return false;
-  for (int i = 0; i < count; i++)
+  if (which == FAR && !choose_far(layout, values, count)) return false;
+  for (int i = 0; i < count && which != FAR; i++)
     if (!choose(layout->facts, &values[i], step_of(which, i))) return false;
   return layout_instance_at(context, layout, values, count, out);
 }

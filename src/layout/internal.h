@@ -153,7 +153,7 @@ void layout_memory_strides(Context *context, const Layout *layout, int64_t *stri
 int64_t layout_memory_vector_width(Context *context, const Layout *layout, int axis);
 
 // Instances (instance.c): values of the symbols that satisfy the facts.
-enum { MAX_INSTANCES = 13 };
+enum { MAX_INSTANCES = 14 };
 typedef struct Instance {
   const Layout *layout; // static
   LayoutValue *values;

@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory in sequence: the loop nest that walks it, and whether a layout is a blocking, a
 // permutation, or a reshape of another.
+#include "layout/parts.h"
 #include "layout/points.h"
 #include "layout/walk.h"
 #include "layout/verify.h"
 
 // ---- Loops over digits -------------------------------------------------------------------------
 
-static bool walk_all(Context *context, const Layout *memory, Walk *walk) {
+static bool walk_offset(Context *context, const Layout *memory, const LayoutExpr *offset,
+                        Walk *walk) {
   static const int64_t zeros[MAX_RANK];
-  const LayoutExpr *offset = layout_offset_expr(context, memory);
   return !layout_is_empty(memory) &&
          layout_walk_new(context, offset, memory->extents, memory->rank, zeros, memory->extents,
                          walk) &&
          !walk->parity_count;
+}
+
+static bool walk_all(Context *context, const Layout *memory, Walk *walk) {
+  return walk_offset(context, memory, layout_offset_expr(context, memory), walk);
 }
 
 // Whether the digits tell every index of every axis apart.
@@ -200,10 +205,16 @@ static const char *blocks_of_walk(Context *context, const Layout *layout, const 
   return NULL;
 }
 
+// A sum of digits has fewer floors of an axis than 64 bits have powers of two.
+static const char too_uneven[] = "an axis is too uneven to be read off";
+static const char no_digits[] = "the offset is no sum of digits of the axes";
+
 // The floors Σ a·⌊x/c⌋ of the offset along one axis from its values: every function that is 0 at 0
 // has one such form, whose coefficient at c is the step there less those of the divisors of c.
-static const LayoutExpr *floors_along(Context *context, const Layout *at, int axis) {
+static const LayoutExpr *floors_along(Context *context, const Layout *at, int axis,
+                                      const char **why) {
   enum { MAX_FLOORS = 64 };
+  *why = "an axis is too long to be read off";
   int64_t box[MAX_RANK], extent = at->extents[axis], count = 0;
   const LayoutExpr *sum = layout_const(context, 0);
   PointDomain domain;
@@ -214,7 +225,7 @@ static const LayoutExpr *floors_along(Context *context, const Layout *at, int ax
   for (int64_t x = extent - 1; x > 0; x--) values[x] -= values[x - 1];
   for (int64_t c = 1; c < extent; c++) {
     if (!values[c]) continue;
-    if (++count > MAX_FLOORS) return NULL;
+    if (++count > MAX_FLOORS) return *why = too_uneven, NULL;
     const LayoutExpr *floor =
         layout_binary(context, LAYOUT_DIV, layout_axis(context, axis), layout_const(context, c));
     sum =
@@ -234,90 +245,172 @@ static const Layout *flat(Context *context, const Layout *memory, const LayoutEx
   return layout_try(context, map, memory->shape, &size, memory->facts);
 }
 
-LayoutAnswer layout_by_floors(Context *context, const Layout *memory, const Layout **out) {
-  const Layout *at = flat(context, memory, layout_offset_expr(context, memory));
+// Σ over the places `at` of what an element adds to the offset, where no other part reads its axes.
+static const LayoutExpr *part_offset(Context *context, const Layout *memory,
+                                     const LayoutPart *part) {
+  const LayoutExpr *sum = layout_const(context, 0);
+  for (int i = 0; i < part->layout->physical_rank; i++) {
+    const LayoutExpr *stride = layout_const(context, 1);
+    for (int j = part->places[i] + 1; j < memory->physical_rank; j++)
+      stride = layout_binary(context, LAYOUT_MUL, stride, memory->physical[j]);
+    sum = layout_binary(
+        context, LAYOUT_ADD, sum,
+        layout_binary(context, LAYOUT_MUL, memory->map->outputs[part->places[i]], stride));
+  }
+  return sum;
+}
+
+// Whether the offset, `at`'s only index, is the sum: part by part, the axes of the others being 0.
+static LayoutAnswer is_sum_of_floors(Context *context, const Layout *memory, const Layout *at,
+                                     const LayoutExpr *sum) {
+  const LayoutParts *parts = layout_parts(context, memory);
+  const LayoutExpr *offsets[2 * MAX_RANK], *sums[2 * MAX_RANK];
+  int64_t zeros[MAX_RANK] = {0}, origin, own;
+  if (!layout_expr_value(sum, zeros, NULL, 0, &origin)) parts = NULL;
+  for (int i = 0; parts && i < parts->count; i++) {
+    const LayoutExpr *axes[MAX_RANK];
+    for (int j = 0; j < memory->rank; j++) axes[j] = layout_const(context, 0);
+    for (int j = 0; j < parts->items[i].layout->rank; j++) axes[parts->items[i].axes[j]] = NULL;
+    offsets[i] = part_offset(context, memory, &parts->items[i]);
+    if (!layout_expr_value(offsets[i], zeros, NULL, 0, &own)) parts = NULL;
+    sums[i] = layout_by(context, LAYOUT_ADD,
+                        layout_expr_substitute(context, sum, axes, memory->rank), own - origin);
+  }
+  const IndexMap *map = NULL;
+  if (parts && parts->count <= MAX_RANK)
+    map = index_map_new(context, memory->rank, memory->map->inputs, parts->count, offsets, NULL,
+                        NULL, 0);
+  const Layout *split = map ? layout_try(context, map, memory->shape, NULL, memory->facts) : NULL;
+  if (!split) return layout_maps_equal(context, at, index_map_with_outputs(context, at->map, &sum));
+  return layout_maps_equal(context, split, index_map_with_outputs(context, map, sums));
+}
+
+// The only sum of floors of single axes that the offset may be; NULL: *why.
+static const LayoutExpr *candidate_sum(Context *context, const Layout *memory, const Layout *at,
+                                       const char **why) {
   int64_t zeros[MAX_RANK] = {0}, origin;
-  *out = NULL;
-  if (!layout_expr_value(layout_offset_expr(context, memory), zeros, NULL, 0, &origin))
-    return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "the map has no value at the origin");
-  const LayoutExpr *sum = layout_const(context, origin), *part = sum;
-  if (!at) return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "no bounds of the offset are known");
+  *why = "no bounds of the offset are known";
+  if (!at) return NULL;
+  *why = "the map has no value at the origin";
+  if (!layout_expr_value(at->map->outputs[0], zeros, NULL, 0, &origin)) return NULL;
+  const LayoutExpr *sum = layout_const(context, origin);
   ArenaMark mark = arena_mark(&context->scratch);
-  for (int i = 0; i < memory->rank && part; i++) {
-    part = floors_along(context, at, i);
-    if (part) sum = layout_binary(context, LAYOUT_ADD, sum, part);
+  for (int i = 0; i < memory->rank && sum; i++) {
+    const LayoutExpr *part = floors_along(context, at, i, why);
+    sum = part ? layout_binary(context, LAYOUT_ADD, sum, part) : NULL;
   }
   arena_reset(&context->scratch, mark);
-  if (!part)
-    return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS,
-                       "an axis is too long to be read off, or too uneven");
-  LayoutAnswer answer =
-      layout_maps_equal(context, at, index_map_with_outputs(context, at->map, &sum));
-  if (answer.verdict == LAYOUT_NO) answer.reason = "the offset is no sum of digits of the axes";
+  return sum;
+}
+
+LayoutAnswer layout_by_floors(Context *context, const Layout *memory, const Layout **out) {
+  const Layout *at = flat(context, memory, layout_offset_expr(context, memory));
+  const char *why;
+  *out = NULL;
+  const LayoutExpr *sum = candidate_sum(context, memory, at, &why);
+  if (!sum) return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, why);
+  LayoutAnswer answer = is_sum_of_floors(context, memory, at, sum);
+  if (answer.verdict == LAYOUT_NO) answer.reason = no_digits;
   if (answer.verdict == LAYOUT_YES) *out = flat(context, memory, sum);
+  return answer;
+}
+
+// Where the text is no sum of digits: the only one that it may be is looked at first.
+static LayoutAnswer blocking_by_floors(Context *context, const Layout *memory,
+                                       LayoutBlocking *out) {
+  const Layout *at = flat(context, memory, layout_offset_expr(context, memory));
+  const char *why;
+  Walk walk;
+  const LayoutExpr *sum = candidate_sum(context, memory, at, &why);
+  if (!sum && why == too_uneven) return layout_said(LAYOUT_NO, LAYOUT_DIGITS, no_digits);
+  if (!sum) return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, why);
+  if (!walk_offset(context, memory, sum, &walk))
+    return layout_said(LAYOUT_NO, LAYOUT_DIGITS, no_digits);
+  const char *reason = blocks_of_walk(context, memory, &walk, out);
+  if (reason) return layout_said(LAYOUT_NO, LAYOUT_DIGITS, reason);
+  LayoutAnswer answer = is_sum_of_floors(context, memory, at, sum);
+  if (answer.verdict == LAYOUT_NO) answer.reason = no_digits;
   return answer;
 }
 
 static LayoutAnswer static_blocking(Context *context, const Layout *memory, LayoutBlocking *out) {
   static const char overlap[] = "the digits of the offset overlap, or are not in order";
   Walk walk;
-  LayoutAnswer answer = layout_said(LAYOUT_YES, LAYOUT_DIGITS, NULL);
   if (layout_is_empty(memory))
     return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "there are no elements");
   LayoutAnswer injective = layout_is_injective(context, memory);
   if (injective.verdict != LAYOUT_YES) return injective;
   if (!walk_all(context, memory, &walk)) {
     if (walk.plain) return layout_said(LAYOUT_NO, LAYOUT_DIGITS, overlap);
-    const Layout *sums;
-    answer = layout_by_floors(context, memory, &sums);
-    if (answer.verdict != LAYOUT_YES || !sums) return answer;
-    memory = sums;
-    if (!walk_all(context, memory, &walk)) return layout_said(LAYOUT_NO, LAYOUT_DIGITS, overlap);
+    return blocking_by_floors(context, memory, out);
   }
   const char *reason = blocks_of_walk(context, memory, &walk, out);
-  return reason ? layout_said(LAYOUT_NO, LAYOUT_DIGITS, reason) : answer;
+  return layout_said(reason ? LAYOUT_NO : LAYOUT_YES, LAYOUT_DIGITS, reason);
 }
 
 // Each physical axis a digit of one logical axis, the digits of an axis a chain.
 static const char *blocks_of_text(Context *context, const Layout *layout, LayoutBlocking *out) {
   LayoutBlock *blocks = arena_array(&context->lasting, LayoutBlock, layout->physical_rank);
   LayoutAxisDigit digits[MAX_RANK];
+  int count = 0;
   for (int i = 0; i < layout->physical_rank; i++) {
-    if (!layout_axis_digit(layout->map->outputs[i], &digits[i]))
+    LayoutAxisDigit *digit = &digits[count];
+    if (layout->physical[i] == layout_const(context, 1)) continue;
+    if (!layout_axis_digit(layout->map->outputs[i], digit))
       return "an index is no digit of an axis";
-    blocks[i] = (LayoutBlock){digits[i].axis, digits[i].cut, layout->physical[i]};
-    if (digits[i].modulus && layout->physical[i] != layout_const(context, digits[i].modulus))
+    blocks[count++] = (LayoutBlock){digit->axis, digit->cut, layout->physical[i]};
+    if (digit->modulus && layout->physical[i] != layout_const(context, digit->modulus))
       return "there are gaps within a block";
   }
   for (int axis = 0; axis < layout->rank; axis++) {
+    const LayoutExpr *extent = layout->shape[axis];
     int64_t cut = 1;
-    for (int steps = 0; cut && steps <= layout->physical_rank; steps++) {
+    for (int steps = 0; cut && steps <= count; steps++) {
       int at = 0;
-      while (at < layout->physical_rank && (digits[at].axis != axis || digits[at].cut != cut)) at++;
-      if (at == layout->physical_rank) return "a digit of an axis is missing";
+      if (is_const(extent) && extent->value <= cut) break;
+      while (at < count && (digits[at].axis != axis || digits[at].cut != cut)) at++;
+      if (at == count) return "a digit of an axis is missing";
       cut = digits[at].modulus ? digits[at].modulus * cut : 0;
       digits[at].axis = -1;
     }
   }
-  for (int i = 0; i < layout->physical_rank; i++)
+  for (int i = 0; i < count; i++)
     if (digits[i].axis >= 0) return "a digit of an axis occurs twice";
-  *out = (LayoutBlocking){layout->physical_rank, blocks};
+  *out = (LayoutBlocking){count, blocks};
   return NULL;
 }
 
-static LayoutAnswer symbolic_blocking(Context *context, const Layout *memory, LayoutBlocking *out) {
-  const char *reason = blocks_of_text(context, memory, out);
-  if (!reason) return layout_said(LAYOUT_YES, LAYOUT_DIGITS, NULL);
+typedef LayoutAnswer AskInstance(Context *context, const Layout *layout);
+
+static LayoutAnswer blocking_of(Context *context, const Layout *layout) {
+  LayoutBlocking blocks;
+  return layout_is_blocking(context, layout, &blocks);
+}
+
+static LayoutAnswer permutation_of(Context *context, const Layout *layout) {
+  int order[MAX_RANK];
+  return layout_is_permutation(context, layout, order);
+}
+
+// "no" where it is so at some values, otherwise undecided for this reason.
+static LayoutAnswer no_instance(Context *context, const Layout *layout, AskInstance *question,
+                                const char *reason) {
   for (int i = 0; i < MAX_INSTANCES; i++) {
     Instance instance;
-    LayoutBlocking blocks;
-    if (!layout_instance(context, memory, i, &instance)) continue;
-    LayoutAnswer answer = layout_is_blocking(context, instance.layout, &blocks);
+    if (!layout_instance(context, layout, i, &instance)) continue;
+    LayoutAnswer answer = question(context, instance.layout);
     answer.instance = instance.values;
     answer.instance_count = instance.count;
     if (answer.verdict == LAYOUT_NO) return answer;
   }
   return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, reason);
+}
+
+static LayoutAnswer symbolic_blocking(Context *context, const Layout *memory, LayoutBlocking *out) {
+  const char *reason = blocks_of_text(context, memory, out);
+  if (reason && !blocks_of_text(context, layout_simplified(context, memory), out)) reason = NULL;
+  if (!reason) return layout_said(LAYOUT_YES, LAYOUT_DIGITS, NULL);
+  return no_instance(context, memory, blocking_of, reason);
 }
 
 static LayoutAnswer blocking(Context *context, const Layout *layout, LayoutBlocking *out) {
@@ -353,15 +446,19 @@ static LayoutAnswer permutation(Context *context, const Layout *layout, int *ord
   bool seen[MAX_RANK] = {false};
   int count = 0;
   LayoutAnswer answer = layout_is_blocking(context, layout, &blocking);
+  if (answer.verdict == LAYOUT_UNDECIDED && !layout->is_static)
+    return no_instance(context, layout, permutation_of, answer.reason);
   if (answer.verdict != LAYOUT_YES) return answer;
   for (int i = 0; i < blocking.count; i++) {
     const LayoutBlock *block = &blocking.blocks[i];
     if (seen[block->axis])
       return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "an axis is split into blocks");
     if (!layout_symbolic_same_extent(context, layout->facts, block->extent,
-                                     layout->shape[block->axis]))
-      return layout_said(layout->is_static ? LAYOUT_NO : LAYOUT_UNDECIDED, LAYOUT_DIGITS,
-                         "an axis is padded");
+                                     layout->shape[block->axis])) {
+      static const char padded[] = "an axis is padded";
+      return layout->is_static ? layout_said(LAYOUT_NO, LAYOUT_DIGITS, padded)
+                               : no_instance(context, layout, permutation_of, padded);
+    }
     seen[block->axis] = true;
   }
   for (int i = 0; i < layout->rank; i++)

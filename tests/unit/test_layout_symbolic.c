@@ -225,6 +225,37 @@ static void test_reasons(void **state) {
                       "no closed form of the inverse was found for all values of the symbols");
 }
 
+// In memory order, for all values or not for some.
+static const struct {
+  Case layout;
+  LayoutVerdict permutation, blocking;
+} orders[] = {
+    {{"a, b -> b, a", {"N", "8"}}, LAYOUT_YES, LAYOUT_YES},
+    {{"a -> a//8, a%8", {"N"}, "N", 4, 4}, LAYOUT_NO, LAYOUT_YES},
+    // An axis of few elements needs no digits above them.
+    {{"a, b, c -> a//32, c//8, c%8, a%32, b", {"32", "M", "8"}}, LAYOUT_YES, LAYOUT_YES},
+    {{"a, b -> a//16, a//8%2, a%8, b", {"1", "M"}, "M", 16, 8}, LAYOUT_NO, LAYOUT_UNDECIDED},
+    // Too long for these numbers, only when it is long.
+    {{"a, b -> a*64 + b%64", {"N", "M"}, "M", 2, 1}, LAYOUT_NO, LAYOUT_NO},
+    {{"a, b -> a, (b//7) & 255, b%7", {"N", "M"}}, LAYOUT_NO, LAYOUT_NO},
+    {{"a, b -> a%7, b + 1, (a//7)*8 + (b + 1)%8", {"32", "256"}}, LAYOUT_NO, LAYOUT_NO},
+};
+
+static void test_orders(void **state) {
+  (void)state;
+  for (int i = 0; i < COUNT_OF(orders); i++) {
+    const Layout *layout = case_layout(&orders[i].layout);
+    LayoutBlocking blocking;
+    int order[MAX_RANK];
+    LayoutAnswer permutation = layout_is_permutation(context, layout, order);
+    LayoutAnswer blocks = layout_is_blocking(context, layout, &blocking);
+    if (permutation.verdict != orders[i].permutation || blocks.verdict != orders[i].blocking)
+      print_error("%s\n", orders[i].layout.map);
+    assert_int_equal(permutation.verdict, orders[i].permutation);
+    assert_int_equal(blocks.verdict, orders[i].blocking);
+  }
+}
+
 static void test_equality(void **state) {
   (void)state;
   const Layout *layout = case_layout(&(Case){"h, w -> (h*W + w)//W, w", {"H", "W"}});
@@ -375,7 +406,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_cases),      cmocka_unit_test(test_digits),
       cmocka_unit_test(test_xors_equal), cmocka_unit_test(test_reasons),
-      cmocka_unit_test(test_equality),   cmocka_unit_test(test_random),
+      cmocka_unit_test(test_orders),     cmocka_unit_test(test_equality),
+      cmocka_unit_test(test_random),
   };
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   context_free(context);
