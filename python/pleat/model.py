@@ -8,6 +8,7 @@
 Arrays are passed without a copy where they are compact and of the model's type.
 """
 import collections
+import functools
 import inspect
 import os
 
@@ -46,6 +47,7 @@ def dtype_of(name):
         raise PleatError(f"arrays of {name} need the package ml_dtypes ({error})") from None
 
 
+@functools.lru_cache(maxsize=None)  # NumPy takes its time to say what a type is called
 def element_of(dtype):
     """The fields of a PleatElement; None where Pleat has no such type."""
     if dtype.name in EXTENDED_CODES:
@@ -56,15 +58,18 @@ def element_of(dtype):
     return None
 
 
-def _fill(tensor, array, keep):
-    """Makes a PleatTensor of a compact array; what it points to goes to `keep`."""
+def _describe(tensor, array, keep):
+    """Makes a PleatTensor for compact arrays like `array`; what it points to goes to `keep`."""
     shape = ffi.new("int64_t[]", array.shape or (0,))
-    keep += [shape, array]
-    tensor.data = ffi.cast("void *", array.ctypes.data)
+    keep.append(shape)
     tensor.device_type, tensor.device_id = 1, 0
-    tensor.rank, tensor.shape, tensor.strides = array.ndim, shape, ffi.NULL
+    tensor.rank, tensor.shape, tensor.strides = len(array.shape), shape, ffi.NULL
     tensor.type.code, tensor.type.bits, tensor.type.lanes = element_of(array.dtype)
     tensor.byte_offset = 0
+
+
+def _address(array):
+    return ffi.cast("void *", array.__array_interface__["data"][0])
 
 
 def _array_of(value):
@@ -161,8 +166,18 @@ class _Request:
             if element_of(array.dtype) is None:
                 raise PleatError(f"the known value of '{name}' has type {array.dtype}")
             tensor = self.hold(ffi.new("PleatTensor *"))
-            _fill(tensor, array, self.keep)
+            _describe(tensor, array, self.keep)
+            tensor.data = _address(self.hold(array))
             one.name, one.tensor = self.text(name), tensor
+
+
+def _pointed(described, arrays):
+    """The described tensors, with the data of these arrays."""
+    tensors = ffi.new("PleatTensor[]", len(arrays))
+    ffi.memmove(tensors, described, ffi.sizeof(tensors))
+    for tensor, array in zip(tensors, arrays):
+        tensor.data = _address(array)
+    return tensors
 
 
 class Model:
@@ -206,6 +221,14 @@ class Model:
                        for i in range(_lib.pleat_model_input_count(self._model))]
         self.outputs = [self._argument(_lib.pleat_model_output(self._model, i))
                         for i in range(_lib.pleat_model_output_count(self._model))]
+        self._keep = []
+        self._tensors = [self._described(arguments) for arguments in (self.inputs, self.outputs)]
+
+    def _described(self, arguments):
+        tensors = ffi.new("PleatTensor[]", len(arguments))
+        for tensor, argument in zip(tensors, arguments):
+            _describe(tensor, argument, self._keep)
+        return tensors
 
     @staticmethod
     def _argument(argument):
@@ -248,12 +271,7 @@ class Model:
             raise TypeError(f"the model has no input {', '.join(sorted(unknown))}; its inputs are "
                             f"{', '.join(argument.name for argument in self.inputs)}")
         results = self._results(outputs)
-        keep = []
-        ins = ffi.new("PleatTensor[]", len(given))
-        outs = ffi.new("PleatTensor[]", len(results))
-        for tensors, arrays in ((ins, given), (outs, results)):
-            for tensor, array in zip(tensors, arrays):
-                _fill(tensor, array, keep)
+        ins, outs = map(_pointed, self._tensors, (given, results))
         messages = ffi.new("char **")
         status = _lib.pleat_model_run(self._model, ins, len(given), outs, len(results), messages)
         _status(status, messages)
@@ -267,7 +285,7 @@ class Model:
         if isinstance(value, (bool, int, float, list, tuple)):
             value = np.array(value, argument.dtype)
         array = _array_of(value)
-        if array.dtype.newbyteorder("=") != argument.dtype:
+        if array.dtype != argument.dtype and array.dtype.newbyteorder("=") != argument.dtype:
             raise TypeError(f"input '{argument.name}' is {array.dtype}, the model takes "
                             f"{argument.dtype}")
         if array.shape != argument.shape:
