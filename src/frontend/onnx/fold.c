@@ -191,3 +191,25 @@ static ConstData *follow(Import *import, Value *value, int steps) {
 ConstData *import_follow(Import *import, Value *value) {
   return follow(import, value, MOST_STEPS);
 }
+
+static void reach(Arena *arena, Map *met, PtrArray *reached, Value *value) {
+  if (!value || value->data || map_contains(met, value)) return;
+  map_put(met, value, value);
+  array_push(arena, reached, value);
+}
+
+const char *import_sources(Import *import, Value *value) {
+  Arena *arena = &import->context->arena;
+  Map met = map_new(arena);
+  PtrArray reached = {0}, sources = {0};
+  reach(arena, &met, &reached, value);
+  for (int k = 0; k < reached.count; k++) {
+    Value *at = reached.items[k];
+    const Node *node = at->producer;
+    if (!node) array_push(arena, &sources, at);
+    for (int i = 0; node && i < node->input_count; i++)
+      reach(arena, &met, &reached, node->inputs[i]);
+  }
+  if (!sources.count || sources.items[0] == value) return NULL;
+  return values_text(import->context, (Value *const *)sources.items, sources.count);
+}

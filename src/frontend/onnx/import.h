@@ -234,5 +234,8 @@ bool import_compute(Import *import, Node *node);
 // A value that is known, or follows from what inputs are going to hold by small tensors.
 // NULL: none.
 ConstData *import_follow(Import *import, Value *value);
+// The model's inputs that a value is computed from, as values_text has them. NULL: it is one, or is
+// computed from none.
+const char *import_sources(Import *import, Value *value);
 
 #endif

@@ -64,11 +64,16 @@ ConstData *import_constant(Import *import, int i) {
   Value *value = import_input(import, i);
   if (!value) return NULL;
   ConstData *data = import_known(import, i);
-  if (!data)
-    import_refuse(import,
-                  "its input '%s' must be known when the model is compiled: make it an initializer",
-                  value->name);
-  return data;
+  if (data) return data;
+  const char *sources = import_sources(import, value);
+  import_refuse(import,
+                sources ? "its input '%s' must be known when the model is compiled: make what it "
+                          "follows from initializers, or say in Python what they hold (known=…)\n"
+                          "it follows from %s"
+                        : "its input '%s' must be known when the model is compiled: make it an "
+                          "initializer, or say in Python what it holds (known=…)",
+                value->name, sources);
+  return NULL;
 }
 
 ConstData *import_constant_scalar(Import *import, int i) {
