@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators over windows, resizing, sampling, products by equation, and updates in order, on random
-odd shapes: `pleat run` gives what ONNX Runtime gives, or refuses what it refuses."""
+"""Operators over windows, resizing, sampling, products by equation, updates in order, and float16 on
+random odd shapes: `pleat run` gives what ONNX Runtime gives, or refuses what it refuses."""
 import os
 import pathlib
 import subprocess
@@ -201,8 +201,14 @@ def topk(case):
     return "TopK"
 
 
+def half(case):
+    values = case.random.standard_normal((3, case.one_of(1, 7, 33, 64))) * 3
+    case.put("x", values.astype(np.float16))
+    return case.one_of("Sigmoid", "Tanh", "LeakyRelu", "Erf", "Exp", "Elu", "Softplus", "Relu")
+
+
 FAMILIES = [conv_transpose, grouped_conv, max_pool, resize, grid_sample, roi_align,
-            deform_conv, einsum, pad, cumsum, scatter, topk]
+            deform_conv, einsum, pad, cumsum, scatter, topk, half]
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -83,6 +83,20 @@ static const char *cast_instruction(DType from, DType to) {
   return to.bits < wide ? "trunc" : to.bits == wide ? NULL : is_signed ? "sext" : "zext";
 }
 
+static const char *suffix(Emit *emit, DType type) {
+  const char *scalar = type.bits == 64 ? "f64" : type.bits == 32 ? "f32" : "f16";
+  return type.lanes == 1 ? scalar : arena_printf(emit->arena, "v%d%s", type.lanes, scalar);
+}
+
+// LLVM would compare a widened number as what it was, in float16, lane by lane where the machine
+// has no such comparison: the fence hides where it comes from.
+static const char *emit_fence(Emit *emit, DType type, const char *value) {
+  const char *name = llvm_type(emit, type);
+  const char *function = arena_printf(emit->arena, "llvm.arithmetic.fence.%s", suffix(emit, type));
+  emit_declare(emit, function, "%s @%s(%s)", name, function, name);
+  return emit_value(emit, "call %s @%s(%s %s)", name, function, name, value);
+}
+
 // float16 from and to float32; its bits are an i16 everywhere else.
 static const char *emit_half_cast(Emit *emit, Expr *e, bool widens) {
   const char *value = emit_expr(emit, e->args[0]), *single, *half, *bits;
@@ -92,7 +106,8 @@ static const char *emit_half_cast(Emit *emit, Expr *e, bool widens) {
   if (!widens) value = emit_value(emit, "fptrunc %s %s to %s", single, value, half);
   value =
       emit_value(emit, "bitcast %s %s to %s", widens ? bits : half, value, widens ? half : bits);
-  return widens ? emit_value(emit, "fpext %s %s to %s", half, value, single) : value;
+  if (!widens) return value;
+  return emit_fence(emit, e->type, emit_value(emit, "fpext %s %s to %s", half, value, single));
 }
 
 static bool is_half(DType type) {
@@ -132,11 +147,6 @@ static const char *emit_extreme(Emit *emit, Expr *e) {
   const char *condition = emit_value(emit, "%s %s %s, %s", test, type, b, a);
   const char *flags = llvm_type(emit, dtype_lanes(DTYPE_BOOL, e->type.lanes));
   return emit_value(emit, "select %s %s, %s %s, %s %s", flags, condition, type, b, type, a);
-}
-
-static const char *suffix(Emit *emit, DType type) {
-  const char *scalar = type.bits == 64 ? "f64" : type.bits == 32 ? "f32" : "f16";
-  return type.lanes == 1 ? scalar : arena_printf(emit->arena, "v%d%s", type.lanes, scalar);
 }
 
 static const char *emit_intrinsic(Emit *emit, Expr *e, const char *name) {
