@@ -19,6 +19,7 @@ typedef struct LayoutReader {
   const LayoutDefinition *definitions;
   int definition_count;
   size_t error_from, error_to;
+  bool no_bar; // `|` at this depth separates axes
   int depth, nodes;
   Str names[MAX_RANK];           // of the logical axes, then of the replica axes
   int axis_count, replica_count; // of all of them, of the replica axes

@@ -273,20 +273,25 @@ static int call_row(const char *name, int size) {
 }
 
 // call := name "(" expr ("," expr)* [","] ")"
-static const LayoutExpr *parse_call(LayoutReader *r, const char *from, int size) {
+static const LayoutExpr *parse_arguments(LayoutReader *r, const char *from, int size) {
   int row = call_row(from, size);
   if (row < 0) {
     layout_reader_refuse(r, from, from + size,
                          "unknown function `%.*s`; known are min, max, select", size, from);
     return NULL;
   }
-  const LayoutExpr *args[3] = {0};
+  LayoutOp op = call_rows[row].op;
+  const LayoutExpr *args[3] = {0}, *arg;
   int count = 0;
   while (!layout_reader_accept(r, ")")) {
     if (count && !layout_reader_expect(r, ",")) return NULL;
     if (count && layout_reader_accept(r, ")")) break;
     if (count == 3) break;
-    if (!(args[count++] = parse_ternary(r))) return NULL;
+    if (!(arg = parse_ternary(r))) return NULL;
+    if (count == 2 && (op == LAYOUT_MIN || op == LAYOUT_MAX)) // of any number
+      args[0] = make(r, from, op, args[0], args[1], NULL), args[1] = arg;
+    else
+      args[count++] = arg;
   }
   if (count != call_rows[row].arguments) {
     layout_reader_error(r, from, r->at, "%s takes %d arguments", call_rows[row].name,
@@ -294,7 +299,7 @@ static const LayoutExpr *parse_call(LayoutReader *r, const char *from, int size)
     return NULL;
   }
   if (count == 1) return args[0];
-  return make(r, from, call_rows[row].op, args[0], args[1], args[2]);
+  return make(r, from, op, args[0], args[1], args[2]);
 }
 
 // star_item := name "[" ["-"] number "]"
@@ -360,17 +365,23 @@ static bool skip_module(LayoutReader *r, const char **from, int *size) {
   return true;
 }
 
+// What stands in the parentheses of a call of `name`; NULL: in plain ones. `|` is an operator there.
+static const LayoutExpr *parse_enclosed(LayoutReader *r, const char *name, int size) {
+  bool no_bar = r->no_bar;
+  r->no_bar = false;
+  const LayoutExpr *e = name ? parse_arguments(r, name, size) : parse_ternary(r);
+  r->no_bar = no_bar;
+  return e && (name || layout_reader_expect(r, ")")) ? e : NULL;
+}
+
 // primary := number | name | call | "(" expr ")"
 static const LayoutExpr *parse_primary(LayoutReader *r) {
   const char *from;
   int size;
-  if (layout_reader_accept(r, "(")) {
-    const LayoutExpr *e = parse_ternary(r);
-    return e && layout_reader_expect(r, ")") ? e : NULL;
-  }
+  if (layout_reader_accept(r, "(")) return parse_enclosed(r, NULL, 0);
   if (layout_reader_word(r, &from, &size)) {
     if (!skip_module(r, &from, &size)) return NULL;
-    return layout_reader_accept(r, "(") ? parse_call(r, from, size) : parse_name(r, from, size);
+    return layout_reader_accept(r, "(") ? parse_enclosed(r, from, size) : parse_name(r, from, size);
   }
   int64_t value;
   if (r->at < r->end && isdigit((unsigned char)*r->at))
@@ -412,6 +423,7 @@ static const LayoutExpr *parse_not(LayoutReader *r) {
 
 static int binary_row(LayoutReader *r, int precedence) {
   if (r->at + 1 < r->end && r->at[0] == '-' && r->at[1] == '>') return -1;
+  if (precedence == 7 && r->no_bar) return -1;
   for (int i = 0; i < COUNT_OF(binary_rows); i++)
     if (binary_rows[i].precedence == precedence && layout_reader_accept(r, binary_rows[i].text))
       return i;
@@ -453,5 +465,6 @@ static const LayoutExpr *parse_ternary(LayoutReader *r) {
 
 const LayoutExpr *layout_reader_expr(LayoutReader *r, bool no_bar) {
   r->depth = 0;
-  return no_bar ? parse_level(r, 6) : parse_ternary(r);
+  r->no_bar = no_bar;
+  return parse_ternary(r);
 }

@@ -22,6 +22,10 @@ static void test_spellings_agree(void **state) {
       {"lambda i: (i // 4) + 1", "i -> i//4 + 1"},
       {"lambda i, j: T.if_then_else(i < 3, j, T.min(i, 2 * j))",
        "i, j -> select(i < 3, j, min(i, 2*j))"},
+      {"i, j -> i if i < j else 7 | not i < j, i != j | (j|1) if i == 2 else max(i, j, 3, i + j)",
+       "i, j -> select(i < j, i, 7) | (not i < j), (i != j) | select(i == 2, j|1, max(max(max(i, "
+       "j), "
+       "3), i + j))"},
       {"(4, 8):(8, 1)", "a, b -> a*8 + b"},
       {"((2, 4), 8):((1, 16), 2)", "a, b -> a%2 + a//2*16 + b*2"},
   };
