@@ -204,7 +204,7 @@ class Layout:
     """An index map on a shape.
 
     spelling: "NCHW16c", "aBcd16b", "n,c,h,w -> n,c//16,h,w,c%16", a lambda's text,
-        "(4,8):(8,1)", … or an IndexMap.
+        "(4,8):(8,1)", … or an IndexMap, or a function of indices as IndexMap.from_func takes.
     shape: the logical extents, integers or names of symbols ("C"). None: those that the spelling
         says (CuTe, PyTorch, bases, shards, XLA after a type), else a symbol for each axis, "N", "C".
     physical: the physical extents, where they are not those that follow from the spelling.
@@ -215,6 +215,10 @@ class Layout:
     """
 
     def __init__(self, spelling, shape=None, *, physical=None, where=(), order=None):
+        if callable(spelling):
+            from pleat.tir import IndexMap
+            ndim = len(_extents(shape)) if shape is not None and not isinstance(shape, str) else None
+            spelling = IndexMap.from_func_with_separators(spelling, ndim)[0]
         fields = {"layout": str(spelling)}
         if shape is not None:
             fields["shape"] = _extents(shape)
@@ -379,7 +383,7 @@ class Layout:
 
     def logical(self, offset):
         """The logical index at an offset, as a tuple; None on padding."""
-        answer = self._ask("logical", at=offset)["answer"]
+        answer = self._value("logical", at=offset)["answer"]
         return answer if answer is None else tuple(answer)
 
     def padding_count(self):
@@ -495,11 +499,14 @@ class Layout:
 
     def pack(self, array, fill=0):
         """`array`, of the logical shape, in this layout: an array of the physical shape whose
-        padding holds `fill`."""
+        padding holds `fill`. PleatError where two elements share a place."""
         import numpy as np
         array, places = np.asarray(array), self._sizes()[1]
         if array.shape != self.shape:
             raise ValueError(f"the array is {array.shape}, the layout's logical shape {self.shape}")
+        injective = self.is_injective()
+        if injective.verdict == "no":
+            raise PleatError(f"{self!r} has elements that share a place: {injective!r}")
         out = np.full(places, fill, array.dtype)
         out[self._offsets()] = array.reshape(-1, 1)
         return out.reshape(self.physical_shape)

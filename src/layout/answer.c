@@ -561,9 +561,6 @@ void layout_divide_simplify(Context *context, const Layout *a, const Layout *b,
 
 static LayoutAnswer search_offset(Context *context, const Layout *layout, int64_t offset,
                                   int64_t *index) {
-  PointDomain domain;
-  if (!layout_points_domain(layout->extents, layout->rank, &domain))
-    return layout_points_over_limit(context, layout->extents, layout->rank);
   const LayoutExpr *differs =
       layout_by(context, LAYOUT_NE, layout_offset_expr(context, layout), offset);
   LayoutAnswer none = layout_points_hold(context, layout->extents, layout->rank, &differs, 1);
@@ -585,9 +582,14 @@ static LayoutAnswer at_offset(Context *context, const Layout *layout, int64_t of
     return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "the offset is outside the layout");
   layout_index_at(layout->physical_extents, layout->physical_rank, offset, place);
   if (ask(context, layout, QUESTION_INVERSE).verdict != LAYOUT_YES) {
+    LayoutInverse inverse;
+    PointDomain domain;
     const LayoutParts *parts = layout_parts(context, layout);
-    return parts ? layout_parts_index_at(context, parts, place, index)
-                 : search_offset(context, layout, offset, index);
+    if (parts) return layout_parts_index_at(context, parts, place, index);
+    if (layout_points_domain(layout->extents, layout->rank, &domain))
+      return search_offset(context, layout, offset, index);
+    if (layout_inverse(context, layout, &inverse).verdict != LAYOUT_YES)
+      return layout_points_over_limit(context, layout->extents, layout->rank);
   }
   if (is_padding(layout, place)) return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "padding");
   if (!index_map_apply(layout->cache->inverse.map, place, index))

@@ -365,7 +365,7 @@ static bool skip_module(LayoutReader *r, const char **from, int *size) {
   return true;
 }
 
-// What stands in the parentheses of a call of `name`; NULL: in plain ones. `|` is an operator there.
+// What a call of `name` has in parentheses, or, NULL, plain ones. `|` is an operator there.
 static const LayoutExpr *parse_enclosed(LayoutReader *r, const char *name, int size) {
   bool no_bar = r->no_bar;
   r->no_bar = false;

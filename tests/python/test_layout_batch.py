@@ -22,6 +22,9 @@ def batch(lines, status=None):
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+FUNCTIONS = {"min": np.minimum, "max": np.maximum, "select": np.where}
+
+
 def places(layout, shape):
     """Physical indices of all elements, row by row."""
     names, outputs = (side.strip() for side in layout.split(" in [")[0].split("->"))
@@ -30,7 +33,7 @@ def places(layout, shape):
     values = dict(zip(names, grid))
     count = int(np.prod(shape))
     parts = [part for part in split_outputs(outputs)]
-    columns = [np.broadcast_to(eval(part, {"min": np.minimum, "max": np.maximum}, values), count)
+    columns = [np.broadcast_to(eval(part, dict(FUNCTIONS), values), count)
                for part in parts]
     return np.array(columns).T.reshape(count, len(parts))
 
@@ -138,7 +141,8 @@ def check_inverse(truth, injective, answer, reply):
     claim = (reply["padding"] or "False").replace(" or ", " | ").replace(" and ", " & ")
     if " | " in claim or " & " in claim:
         return  # Python's precedence differs from that of NumPy's operators
-    padding = np.broadcast_to(eval(claim, {}, dict(zip(names, grid))), grid.shape[1])
+    padding = np.broadcast_to(eval(claim, dict(FUNCTIONS), dict(zip(names, grid))),
+                              grid.shape[1]).astype(bool)
     assert set(np.flatnonzero(~padding).tolist()) == set(truth.offsets.tolist())
 
 

@@ -82,6 +82,10 @@ def test_equivalence_is_proved_for_every_shape():
     assert not same(lambda i: [i], lambda i: [i % 8])
     assert not same(lambda i, j: [i, j], lambda i, j: [j, i])
     assert not same(lambda i: [i], lambda i, j: [i, j])
+    assert same(lambda i: [i // 4, i % 4], lambda x: [x // 4, x - x // 4 * 4])
+    assert same(lambda i: [i - 1], lambda x: [x - 2 + 1])  # places below 0
+    assert not same(lambda i: [i - 1], lambda i: [i - 2])
+    assert same(lambda i, j: [i ^ 5, j ^ i], lambda i, j: [i ^ 4 ^ 1, i ^ j])
 
 
 def test_inverse_refuses_with_the_reason():
@@ -94,6 +98,20 @@ def test_inverse_refuses_with_the_reason():
     wrong = IndexMap.from_func(lambda i: [i // 4, i % 4], inverse_index_map=lambda a, b: [4 * b + a])
     with pytest.raises(pleat.PleatError, match="is not the inverse"):
         wrong.inverse([16])
+    with pytest.raises(pleat.PleatError, match="use non_surjective_inverse"):
+        given.inverse([15])
+
+
+def test_ranges_begin_at_0():
+    class Range:
+        def __init__(self, min, extent):
+            self.min, self.extent = min, extent
+    blocks = IndexMap.from_func(lambda i: [i // 4, i % 4])
+    for extent in (16, Range(0, 16), range(16)):
+        assert str(blocks.inverse([extent])) == "p0, p1 -> p0 * 4 + p1"
+    for extent in (Range(16, 16), range(1, 17), range(0, 16, 2)):
+        with pytest.raises(ValueError, match="begins at 0"):
+            blocks.non_surjective_inverse([extent])
 
 
 def test_answers_carry_witnesses():
@@ -140,6 +158,17 @@ def test_replicas_are_packed_everywhere():
     assert (layout.unpack(packed) == np.arange(5)).all()
 
 
+def test_elements_that_share_a_place_are_not_packed():
+    with pytest.raises(pleat.PleatError, match="share a place"):
+        Layout("i, j -> i % 2, j", (4, 3)).pack(np.zeros((4, 3)))
+
+
+def test_layouts_of_functions_and_far_elements():
+    layout = Layout(lambda *i: [i[-1], IndexMap.AXIS_SEPARATOR, *i[:-1]], (2, 3))
+    assert layout.spelling == "i0, i1 -> i1 | i0" and layout.offset(1, 2) == 5
+    assert Layout("i -> i//4, i%4", (2**62,)).logical(2**62 - 1) == (2**62 - 1,)
+
+
 def test_errors_show_where():
     with pytest.raises(pleat.PleatError) as error:
         Layout("n, c -> n, d", (2, 3))
@@ -162,6 +191,7 @@ def test_expressions():
     assert str(IndexMap.from_func(lambda i, j: [(i + j) * 2 - (i - (j - 1))])) == \
         "i, j -> (i + j) * 2 - (i - (j - 1))"
     assert IndexMap.parse(str(index_map)).map_indices([5]) == [1]
+    assert IndexMap.from_func(lambda i, j: [i < j, j]).map_shape([3, 4]) == [2, 4]
 
 
 def test_pictures_and_spellings():

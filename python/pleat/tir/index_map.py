@@ -137,20 +137,26 @@ class IndexMap:
         return self.layout(array.shape).pack(array)
 
     def is_equivalent_to(self, other_map):
-        """The same function, whatever the names of the indices, on any shape."""
+        """The same function, whatever the names of the indices, on any shape. Undecided where that
+        cannot be said."""
         if (len(self.initial_indices) != len(other_map.initial_indices) or
                 len(self.final_indices) != len(other_map.final_indices) or
                 self.axis_separators != other_map.axis_separators):
             return False
+        # A place may be any number here, negative ones too, so it is asked whether they agree.
         shape = [f"extent{k}" for k in range(len(self.initial_indices))]
-        return bool(Layout(str(self), shape).same_map(Layout(str(other_map), shape)))
+        one = IndexMap(self.initial_indices, [1]).layout(shape)
+        agree = [_expression.make("==", a, b) for a, b in
+                 zip(self.final_indices, other_map.map_indices(self.initial_indices))]
+        answers = [IndexMap(self.initial_indices, [e]).layout(shape).same_map(one) for e in agree]
+        return all(a.verdict != "no" for a in answers) and all(answers)
 
     def inverse(self, shape, *, where=()):
         """The map back, for a map that is one-to-one and onto on the shape (extents, or objects
         with an `extent`) for all symbols that satisfy `where`. PleatError, with an index that
         shows it, where it is not."""
         if self.inverse_index_map is not None:
-            return self._checked_inverse([getattr(n, "extent", n) for n in shape], where)
+            return self._checked_inverse(_extents_of(shape), where)
         made, padding = self.non_surjective_inverse(shape, where=where)
         if padding != _expression.const(0):
             raise PleatError(f"on {list(shape)} not every place holds an element: padding where "
@@ -159,18 +165,37 @@ class IndexMap:
 
     def _checked_inverse(self, extents, where):
         there = self.layout(extents, where=where)
-        back = self.inverse_index_map.layout(there.physical_shape, physical=extents, where=where)
-        if not back.compose(there).is_identity() or not there.is_onto():
-            raise PleatError(f"`{self.inverse_index_map}` is not the inverse of `{self}` on "
-                             f"{list(extents)}")
+        if not there.is_onto():
+            raise PleatError(f"on {list(extents)} not every place holds an element; use "
+                             "non_surjective_inverse")
+        wrong = f"`{self.inverse_index_map}` is not the inverse of `{self}` on {list(extents)}"
+        try:
+            back = self.inverse_index_map.layout(there.physical_shape, physical=extents,
+                                                 where=where)
+        except PleatError as error:
+            raise PleatError(f"{wrong}: {error}") from None
+        if not back.compose(there).is_identity():
+            raise PleatError(wrong)
         return self.inverse_index_map
 
     def non_surjective_inverse(self, shape, *, where=()):
         """(map back, predicate): the predicate is an expression over the map's initial indices,
         true where a place is padding."""
-        extents = [getattr(n, "extent", n) for n in shape]
+        extents = _extents_of(shape)
         back, padding = self.layout(extents, where=where).inverse()
         return IndexMap.parse(back.spelling.partition(" in [")[0]), parse_condition(padding)
+
+
+def _extents_of(shape):
+    """Extents, given as such or as ranges, TVM's (`min` and `extent`) or Python's, that begin at 0."""
+    extents = []
+    for n in shape:
+        if isinstance(n, range) and (n.start, n.step) == (0, 1):
+            n = n.stop
+        if isinstance(n, range) or (hasattr(n, "extent") and int(getattr(n, "min", 0)) != 0):
+            raise ValueError(f"a range of indices begins at 0, {n!r} does not")
+        extents.append(getattr(n, "extent", n))
+    return extents
 
 
 def _split(text, separator):
