@@ -292,6 +292,8 @@ static LayoutAnswer ask(Context *context, const Layout *layout, Question questio
 static LayoutAnswer instances_or_isl(Context *context, const Layout *layout, AskLayout question) {
   LayoutAnswer answer = ask_instances(context, layout, question);
   if (answer.verdict != LAYOUT_UNDECIDED) return answer;
+  if (question == layout_is_onto && layout_section_is_shown(context, layout))
+    return yes(LAYOUT_DIGITS);
   IslAnswer said = question == layout_is_onto ? layout_isl_onto(context, layout)
                                               : layout_isl_injective(context, layout);
   return from_isl(context, layout, said, question);
@@ -344,10 +346,16 @@ static bool corner_padding(const Layout *layout, int64_t *place) {
   return false;
 }
 
+static bool has_symbolic_section(Context *context, const Layout *layout) {
+  const LayoutExpr *section[MAX_RANK];
+  bool proved = false;
+  return layout_symbolic_section(context, layout, section, &proved) && proved;
+}
+
 static LayoutAnswer symbolic_onto(Context *context, const Layout *layout) {
   LayoutAnswer inverse = ask(context, layout, QUESTION_INVERSE);
   if (inverse.verdict == LAYOUT_YES && !layout->cache->inverse.padding) return inverse;
-  if (layout_symbolic_section(context, layout, NULL)) return yes(LAYOUT_DIGITS);
+  if (has_symbolic_section(context, layout)) return yes(LAYOUT_DIGITS);
   const LayoutParts *parts = layout_parts(context, layout);
   if (parts) return layout_parts_all(context, layout, parts, layout_is_onto, true);
   return instances_or_isl(context, layout, layout_is_onto);
@@ -432,16 +440,17 @@ static LayoutAnswer inverse(Context *context, const Layout *layout) {
 
 bool layout_section(Context *context, const Layout *layout, const LayoutExpr **section) {
   LayoutAnswer inverse = ask(context, layout, QUESTION_INVERSE);
+  bool proved = layout->is_static;
   if (inverse.verdict == LAYOUT_YES && !layout->cache->inverse.padding) {
     const IndexMap *map = layout->cache->inverse.map;
     for (int i = 0; i < layout->rank; i++) section[i] = map->outputs[i];
     return true;
   }
-  if (layout->is_static ? layout_digits_section(context, layout, section)
-                        : layout_symbolic_section(context, layout, section))
-    return true;
+  bool found = layout->is_static ? layout_digits_section(context, layout, section)
+                                 : layout_symbolic_section(context, layout, section, &proved);
+  if (found && proved) return true;
   const LayoutParts *parts = layout_parts(context, layout);
-  return parts && layout_parts_section(context, parts, section);
+  return parts ? layout_parts_section(context, parts, section) : found;
 }
 
 static LayoutAnswer (*const question_rows[QUESTION_COUNT])(Context *, const Layout *) = {

@@ -259,6 +259,18 @@ static const char *parts_certificate(Context *context, LayoutAsk question, const
   return text.size ? text_string(&text) : NULL;
 }
 
+bool layout_section_is_shown(Context *context, const Layout *layout) {
+  LayoutAnswer yes = layout_said(LAYOUT_YES, LAYOUT_DIGITS, NULL);
+  ArenaMark mark = arena_mark(&context->scratch);
+  Claim *claim = new_claim(context, CLAIM_ONTO, layout, &yes);
+  claim->except = layout_const(context, 0);
+  add_places(context, claim, layout);
+  add_section(context, claim, layout);
+  bool shown = claim->section && certificate_of(context, claim);
+  arena_reset(&context->scratch, mark);
+  return shown;
+}
+
 const char *layout_certificate(Context *context, LayoutAsk question, const Layout *a,
                                const Layout *b, const LayoutAnswer *answer) {
   if (answer->verdict == LAYOUT_UNDECIDED || layout_box_rank(a) > MAX_RANK) return NULL;

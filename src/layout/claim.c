@@ -119,7 +119,8 @@ static bool show_case(Proving *c, Show *show, int depth, const ProofPoly *p, con
                       Nesting nesting) {
   Prover *s = &c->prover;
   ProofMark mark = proof_mark(s);
-  proof_assume(s, p);
+  int fact = proof_assume(s, p);
+  s->facts.items[fact].of_case = true;
   proof_line(s, line, 1, 0, nesting);
   bool good = show_with_cases(c, show, depth + 1);
   proof_close(s, mark);

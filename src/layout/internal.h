@@ -134,7 +134,11 @@ void layout_box_simplify(Context *context, LayoutFacts facts, const LayoutExpr *
                          int rank, const LayoutExpr *const *exprs, int count,
                          const LayoutExpr **out);
 bool layout_symbolic_inverse(Context *context, const Layout *layout, LayoutInverse *out);
-bool layout_symbolic_section(Context *context, const Layout *layout, const LayoutExpr **section);
+// Some index for every place; *proved: is one, else it may be.
+bool layout_symbolic_section(Context *context, const Layout *layout, const LayoutExpr **section,
+                             bool *proved);
+// Whether a certificate shows that there is an index for every place (certificate.c).
+bool layout_section_is_shown(Context *context, const Layout *layout);
 // Some index for every place, by any of these, part by part.
 bool layout_section(Context *context, const Layout *layout, const LayoutExpr **section);
 // Physical extents derived, or those given; -1, or the output whose bounds are not proved.

@@ -31,6 +31,7 @@ typedef struct Fact {
   int64_t over;
   const ProofPoly *over_also; // a factor of the divisor; NULL: 1
   bool needed, dead;          // dead: of a case that is closed
+  bool of_case;               // what a case begins with
 } Fact;
 
 typedef struct Variable {

@@ -74,12 +74,16 @@ static void mark_variables(const Prover *s, const ProofPoly *p, bool *marks) {
   (void)s;
 }
 
-// The goal's variables and those that their floors are taken of; all parameters where asked for.
+// The variables of the goal and of open cases, and those that their floors are taken of; all
+// parameters where asked for.
 static bool *relevant(Prover *s, const ProofPoly *goal, bool parameters) {
   bool *marks = arena_array(s->arena, bool, s->variables.count);
   mark_variables(s, goal, marks);
   for (int i = 0; i < s->variables.count; i++)
     marks[i] |= parameters && s->variables.items[i].parameter;
+  for (int i = 0; i < s->facts.count; i++)
+    if (s->facts.items[i].of_case && !s->facts.items[i].dead)
+      mark_variables(s, s->facts.items[i].p, marks);
   for (int i = s->variables.count - 1; i >= 0; i--) {
     const Variable *v = &s->variables.items[i];
     if (marks[i] && v->u) mark_variables(s, v->u, marks);

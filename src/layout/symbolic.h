@@ -71,6 +71,7 @@ int layout_box_atom(Box *box, const Atom *atom);
 
 // The value of an expression where axes[i] is that of axis i.
 const Sum *layout_sum_of(Box *box, const LayoutExpr *e, const Sum *const *axes);
+const Sum *layout_sum_extreme(Box *box, LayoutOp op, const Sum *a, const Sum *b); // MIN, MAX
 const Sum *layout_sum_xor(Box *box, const Sum *a, const Sum *b);
 // An expression with that value, or NULL.
 const LayoutExpr *layout_sum_expr(Box *box, const Sum *a);

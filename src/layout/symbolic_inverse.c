@@ -17,6 +17,7 @@ typedef struct Inversion {
   Equation equations[MAX_PARTS];
   int equation_count;
   bool progress;
+  bool assumed[MAX_ATOMS]; // the operands, in a section
 } Inversion;
 
 // Moves the constant and what is known to the other side.
@@ -346,12 +347,82 @@ static const Sum *least_over_floor(Inversion *v, int axis) {
   return zero;
 }
 
-// The next that nothing is known of: a floor is assumed to be 0, an axis to be least over its
-// floor.
+// The operands of a minimum, maximum, & or choice that has to be `value` may all be that, as far as
+// they reach.
+static bool assume_operands(Inversion *v, int at) {
+  const Atom copy = v->logical.atoms[at], *atom = &copy;
+  const Sum *value = v->known[at];
+  int first = atom->op == LAYOUT_SELECT, kept = v->equation_count;
+  if (atom->kind != ATOM_OPERATION || !value || v->assumed[at]) return false;
+  v->assumed[at] = true;
+  if (atom->op != LAYOUT_MIN && atom->op != LAYOUT_MAX && atom->op != LAYOUT_AND && !first)
+    return false;
+  for (int i = first; i < atom->operand_count; i++) {
+    const Sum *operand = atom->operands[i];
+    const Poly *low, *high;
+    if (!operand->count || known_value(v, operand)) continue;
+    layout_sum_bounds(&v->logical, operand, &low, &high);
+    const Sum *most = high ? layout_sum_of_poly(&v->physical, high) : NULL;
+    const Sum *within = layout_sum_extreme(&v->physical, LAYOUT_MIN, value, most);
+    keep(v, operand, within ? within : value);
+    if (first) break;
+  }
+  return v->equation_count > kept;
+}
+
+// Σ weight·item = value where the weights overlap: the item of the most weight takes what it can.
+static bool assume_most(Inversion *v, const SumItem *items, int count, const Sum *value) {
+  Polys *s = &v->polys;
+  int at = 0;
+  for (int i = 1; i < count; i++)
+    if (layout_poly_positive(s, layout_poly_linear(s, items[i].weight, 1, items[at].weight, -1)))
+      at = i;
+  const Poly *c = items[at].weight, *minus = layout_poly_linear(s, c, -1, c, 0);
+  const Sum *most = items[at].high ? layout_sum_of_poly(&v->physical, items[at].high) : NULL;
+  const Sum *part = layout_sum_divide(&v->physical, value, c);
+  part = part ? layout_sum_extreme(&v->physical, LAYOUT_MIN, part, most) : NULL;
+  const Sum *rest = layout_sum_const(&v->logical, 0);
+  for (int i = 0; i < count; i++)
+    if (i != at) rest = layout_sum_add(&v->logical, rest, items[i].value, items[i].weight);
+  if (!part || !rest) return false;
+  learn_item(v, &items[at], part);
+  keep(v, rest, layout_sum_add(&v->physical, value, part, minus));
+  return true;
+}
+
+// Replaces an equation of a sum whose weights overlap.
+static bool assume_equation(Inversion *v, int at) {
+  SumItem items[MAX_PARTS];
+  Equation e = v->equations[at];
+  const Sum *constant;
+  take_out_known(v, &e);
+  int count = e.form && e.value ? layout_sum_items(&v->logical, e.form, items, &constant) : -1;
+  if (count < 2 || !turn_items(v, items, count, &e.value)) return false;
+  e.value = layout_sum_plus(&v->physical, e.value,
+                            layout_sum_of_poly(&v->physical, constant->constant), -1);
+  if (!e.value || !assume_most(v, items, count, e.value)) return false;
+  v->equations[at] = v->equations[--v->equation_count];
+  return true;
+}
+
+static bool is_least(const Atom *atom) {
+  return atom->low && layout_poly_is_zero(atom->low);
+}
+
+static bool is_at_most_zero(const Atom *atom) {
+  return atom->high && layout_poly_is_zero(atom->high);
+}
+
+// The next that nothing is known of: a part of an equation is assumed to be as large as it can be,
+// a floor to be 0, an axis to be least over its floor.
 static bool assume(Inversion *v, int rank) {
+  for (int i = 0; i < v->equation_count; i++)
+    if (assume_equation(v, i)) return true;
+  for (int i = v->logical.axis_count; i < v->logical.atom_count; i++)
+    if (assume_operands(v, i)) return true;
   for (int i = v->logical.axis_count; i < v->logical.atom_count; i++) {
     const Atom *atom = &v->logical.atoms[i];
-    if (atom->kind != ATOM_FLOOR || v->known[i] || !atom->low || !layout_poly_is_zero(atom->low))
+    if (atom->kind != ATOM_FLOOR || v->known[i] || !(is_least(atom) || is_at_most_zero(atom)))
       continue;
     learn(v, i, layout_sum_const(&v->physical, 0));
     return true;
@@ -365,12 +436,9 @@ static bool assume(Inversion *v, int rank) {
   return false;
 }
 
-// A section: an index in the shape for every place, which the map sends there.
-static bool has_section(Inversion *v, const Layout *layout) {
+// Whether the index lies in the shape for every place, and the map sends it there.
+static bool is_section(Inversion *v, const Layout *layout) {
   Polys *s = &v->polys;
-  if (!start(v, layout)) return false;
-  while (!propagate(v, layout->rank))
-    if (!assume(v, layout->rank)) return false;
   for (int i = 0; i < layout->rank; i++) {
     const Poly *extent = layout_poly_of(s, layout->shape[i]), *one = layout_poly_const(s, 1);
     const Poly *last = extent ? layout_poly_linear(s, extent, 1, one, -1) : NULL;
@@ -384,15 +452,26 @@ static bool has_section(Inversion *v, const Layout *layout) {
   return true;
 }
 
-bool layout_symbolic_section(Context *context, const Layout *layout, const LayoutExpr **section) {
+static bool find_section(Inversion *v, const Layout *layout, const LayoutExpr **section,
+                         bool *proved) {
+  if (!start(v, layout)) return false;
+  for (int guesses = 0; !propagate(v, layout->rank); guesses++)
+    if (guesses == MAX_ROUNDS || !assume(v, layout->rank)) return false;
+  for (int i = 0; i < layout->rank; i++)
+    if (!(section[i] = layout_sum_expr(&v->physical, v->known[i]))) return false;
+  *proved = is_section(v, layout);
+  return true;
+}
+
+bool layout_symbolic_section(Context *context, const Layout *layout, const LayoutExpr **section,
+                             bool *proved) {
   ArenaMark mark = arena_mark(&context->scratch);
   Inversion inversion, *v = &inversion;
   memset(v->known, 0, sizeof v->known);
+  memset(v->assumed, 0, sizeof v->assumed);
   v->equation_count = 0;
   v->polys = layout_polys_new(context, layout->facts);
-  bool found = has_section(v, layout);
-  for (int i = 0; i < layout->rank && found && section; i++)
-    found = (section[i] = layout_sum_expr(&v->physical, v->known[i])) != NULL;
+  bool found = find_section(v, layout, section, proved);
   arena_reset(&context->scratch, mark);
   return found;
 }

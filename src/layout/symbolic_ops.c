@@ -229,10 +229,10 @@ static const Sum *bitwise(Box *box, LayoutOp op, const Sum *a, const Sum *b) {
 
 // ---- Minimum, maximum, conditions --------------------------------------------------------------
 
-static const Sum *extreme(Box *box, LayoutOp op, const Sum *a, const Sum *b) {
+const Sum *layout_sum_extreme(Box *box, LayoutOp op, const Sum *a, const Sum *b) {
   const Poly *low, *high, *a_low, *a_high, *b_low, *b_high;
   Polys *s = box->polys;
-  const Sum *less = layout_sum_plus(box, a, b, -1);
+  const Sum *less = b ? layout_sum_plus(box, a, b, -1) : NULL;
   if (!less) return NULL;
   layout_sum_bounds(box, less, &low, &high);
   if (high && layout_poly_nonpositive(s, high)) return op == LAYOUT_MIN ? a : b;
@@ -323,7 +323,7 @@ static const Sum *operation(Box *box, LayoutOp op, const Sum *const *v) {
   case LAYOUT_XOR:
   case LAYOUT_OR: return bitwise(box, op, v[0], v[1]);
   case LAYOUT_MIN:
-  case LAYOUT_MAX: return extreme(box, op, v[0], v[1]);
+  case LAYOUT_MAX: return layout_sum_extreme(box, op, v[0], v[1]);
   case LAYOUT_LT:
   case LAYOUT_LE:
   case LAYOUT_EQ:

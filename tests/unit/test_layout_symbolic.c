@@ -192,6 +192,38 @@ static void test_digits(void **state) {
   }
 }
 
+// Onto and not injective: an index for every place is found.
+static void test_sections(void **state) {
+  (void)state;
+  static const Case rows[] = {
+      {"i, j -> i + j", {"N", "M"}},
+      {"o, k -> o*2 + k", {"N", "3"}},
+      {"x -> x//2 + x%2", {"N"}, "N", 2, 2},
+      {"x -> x//3", {"N"}},
+      {"i, j -> i, j >> 1", {"N", "M"}},
+      {"x -> min(x, 5)", {"N"}},
+      {"i, j -> min(i, j)", {"N", "M"}},
+      {"i, j -> max(i, j)", {"N", "M"}},
+      {"i, j -> i & j", {"N", "N"}},
+      {"x -> max(x - N, 0)", {"N"}},
+
+      {"x -> (N - 1 - x)%2", {"N"}, "N", 2, 2},
+      {"i, j -> i*3 + j", {"N", "5"}},
+      {"i, j -> i*3 + j//2", {"N", "9"}},
+  };
+  for (int i = 0; i < COUNT_OF(rows); i++) {
+    const Layout *layout = case_layout(&rows[i]);
+    assert_non_null(layout);
+    LayoutAnswer answer = layout_is_onto(context, layout);
+    if (answer.verdict != LAYOUT_YES || answer.level != LAYOUT_DIGITS)
+      fail_msg("%s: %s by %s", rows[i].map, layout_answer_text(context, &answer),
+               layout_level_name(answer.level));
+    if (!layout_certificate(context, LAYOUT_ASK_ONTO, layout, NULL, &answer))
+      fail_msg("%s: no certificate", rows[i].map);
+    check_instances(layout);
+  }
+}
+
 static void test_xors_equal(void **state) {
   (void)state;
   static const char *const rows[][2] = {
@@ -405,9 +437,9 @@ int main(void) {
   context = context_new();
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_cases),      cmocka_unit_test(test_digits),
-      cmocka_unit_test(test_xors_equal), cmocka_unit_test(test_reasons),
-      cmocka_unit_test(test_orders),     cmocka_unit_test(test_equality),
-      cmocka_unit_test(test_random),
+      cmocka_unit_test(test_xors_equal), cmocka_unit_test(test_sections),
+      cmocka_unit_test(test_reasons),    cmocka_unit_test(test_orders),
+      cmocka_unit_test(test_equality),   cmocka_unit_test(test_random),
   };
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   context_free(context);
