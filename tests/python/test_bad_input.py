@@ -261,6 +261,26 @@ def test_free_size_that_is_absurd(tmp_path):
         refused(tmp_path, "run", "m.onnx", "--fill", "zero", "--input-shape", f"batch={size}")
 
 
+def test_choice_of_boxes_known_only_at_run_time(tmp_path):
+    nodes = [node("Sigmoid", ["x"], "scores", "a"), node("Neg", ["x"], "boxes", "b"),
+             node("Greater", ["scores", "half"], "kept", "c"),
+             *(node("NonZero", ["kept"], f"places{i}", f"n{i}") for i in range(9)),
+             node("GatherND", ["boxes", "places0"], "y", "d"),
+             node("Identity", ["boxes"], "z", "e")]
+    half = numpy_helper.from_array(np.array(0.5, np.float32), "half")
+    onnx.save(model(nodes, [info("x", [3, 4])], [info("y", None), info("z", None)], [half]),
+              tmp_path / "m.onnx")
+    said = refused(tmp_path, "run", "m.onnx", "--fill", "zero").replace("m.onnx: ", "")
+    assert said == (
+        "error: node 'n0': NonZero: how many elements it gives must be known when the model is "
+        "compiled: say in Python what that follows from (known=…), or end the model before it\n"
+        "   it follows from 'x' float32 [3, 4]\n"
+        "   the same: 'n1', 'n2', 'n3', 'n4', 'n5', 'n6' and 2 more\n"
+        "note: 4 of 14 operators need none of that: the model can end with these tensors "
+        "(onnx.utils.extract_model)\n"
+        "   'kept' bool [3, 4]\n   'boxes' float32 [3, 4]\n   'z' float32 [3, 4]\n")
+
+
 KERNELS = {
     "absurd buffer": 'A: T.Buffer((1152921504606846976,), "float32")',
     "overflowing buffer": 'A: T.Buffer((1099511627776, 1099511627776), "float32")',

@@ -92,7 +92,7 @@ static Value *integers(Import *import, const int64_t *values, int64_t count) {
 static void import_unique(Import *import) {
   enum { MOST_SLICES = 4096 };
   Value *x = import_input(import, 0);
-  ConstData *data = import_constant(import, 0);
+  ConstData *data = import_counted(import, 0);
   bool flat = !import_has(import, "axis");
   int64_t axis = import_int(import, "axis", 0);
   if (!data || (!flat && !import_axis(import, &axis, x->rank))) return;

@@ -127,6 +127,7 @@ static void import_graph(Importer *importer) {
   importer->scope->opset = importer->result->opset;
   importer_inputs(importer);
   if (!scope_nodes(importer, importer->scope, &graph->node)) return;
+  if (importer->known_late) importer_tell_cut(importer);
   import_outputs(importer);
   for (int i = 0; i < graph->value_info.count; i++)
     check_declared(importer, &graph->value_info.items[i]);

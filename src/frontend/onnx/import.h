@@ -53,13 +53,14 @@ typedef struct Importer {
   OnnxImport *result;
   GraphFunc *graph;
   Scope *scope;
-  Map dims;     // sizes of free dimensions: name (Str) to int64_t *
-  Map asked;    // names of those that a message has asked for
-  Text assumed; // options for those that nobody gave: see OnnxOptions.assumed_size
-  int expanded; // nodes imported beyond those of the graph itself
-  Map lists;    // what sequences and optional values hold: see sequences.c
-  Map named;    // values that have a name of the model's graph
-  Map followed; // values to what follows for them from given inputs (ConstData *), or NULL
+  Map dims;        // sizes of free dimensions: name (Str) to int64_t *
+  Map asked;       // names of those that a message has asked for
+  Text assumed;    // options for those that nobody gave: see OnnxOptions.assumed_size
+  int expanded;    // nodes imported beyond those of the graph itself
+  Map lists;       // what sequences and optional values hold: see sequences.c
+  Map named;       // values that have a name of the model's graph
+  Map followed;    // values to what follows for them from given inputs (ConstData *), or NULL
+  bool known_late; // something that must be known is computed only when the model runs
 } Importer;
 
 struct Import {
@@ -103,6 +104,8 @@ bool importer_size_ok(Importer *importer, const Value *value);          // fits 
 // order.c: the nodes' numbers in an order of computation. Reports names given twice, inputs that
 // nothing gives (they are poisoned then), and a cycle ({NULL, 0} after that).
 IntArray importer_order(Importer *importer, const OnnxNodes *nodes);
+// cut.c: a note which tensors the model could end with, where what is behind them is refused.
+void importer_tell_cut(Importer *importer);
 // node.c: one node, its results to the present scope.
 void importer_node(Importer *importer, const OnnxNode *node);
 // The names that a node reads, those that its bodies read from around them included.
@@ -137,7 +140,9 @@ int64_t import_opset(const Import *import);
 ConstData *import_known(Import *import, int i);
 // The same; refuses (and says how to give it) when it is only known at run time.
 ConstData *import_constant(Import *import, int i);
-// As that, of one element alone.
+// As that, where the number of elements of the result follows from the input's values.
+ConstData *import_counted(Import *import, int i);
+// As the first, of one element alone.
 ConstData *import_constant_scalar(Import *import, int i);
 bool import_constant_ints(Import *import, int i, IntArray *values);
 // A list of integers that newer opsets have as input `i`, older ones as an attribute. *present is

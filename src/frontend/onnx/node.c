@@ -66,6 +66,7 @@ ConstData *import_constant(Import *import, int i) {
   ConstData *data = import_known(import, i);
   if (data) return data;
   const char *sources = import_sources(import, value);
+  import->importer->known_late |= sources != NULL;
   import_refuse(import,
                 sources ? "its input '%s' must be known when the model is compiled: make what it "
                           "follows from initializers, or say in Python what they hold (known=…)\n"
@@ -73,6 +74,21 @@ ConstData *import_constant(Import *import, int i) {
                         : "its input '%s' must be known when the model is compiled: make it an "
                           "initializer, or say in Python what it holds (known=…)",
                 value->name, sources);
+  return NULL;
+}
+
+// Many nodes of a model have this to say: alike, so that it is said once.
+ConstData *import_counted(Import *import, int i) {
+  Value *value = import_input(import, i);
+  ConstData *data = import_known(import, i);
+  if (data || !value) return data;
+  const char *sources = import_sources(import, value);
+  import->importer->known_late |= sources != NULL;
+  diag_error(import->context, import->pos,
+             "%s: how many elements it gives must be known when the model is compiled: say in "
+             "Python what that follows from (known=…), or end the model before it\n"
+             "it follows from %s",
+             import->node->op_type, sources ? sources : values_text(import->context, &value, 1));
   return NULL;
 }
 
@@ -278,8 +294,7 @@ static const char *advice(const OnnxNode *node) {
       {"LabelEncoder", "put Gather or Where on numbers in its place"},
       {"ImageDecoder", "decode images outside of the model"},
       {"NonMaxSuppression", "how many boxes it gives is known only when it runs: end the model "
-                            "before it, with boxes and "
-                            "scores as outputs"},
+                            "before it, with boxes and scores as outputs"},
       {"Random", random},
       {"Bernoulli", random},
       {"Multinomial", random},
@@ -331,7 +346,10 @@ static const OnnxRow *row_of(Import *import) {
                       attributes_of(import->context, op->attrs), NULL};
     row = made;
   }
-  if (!row) import_refuse(import, "not supported; %s", advice(node));
+  if (!row) {
+    import->importer->known_late |= strcmp(node->op_type, "NonMaxSuppression") == 0;
+    import_refuse(import, "not supported; %s", advice(node));
+  }
   return row;
 }
 

@@ -60,7 +60,7 @@ static void import_topk(Import *import) {
 
 // How many elements of the input are not 0: counted where it is known. Else -1 after a diagnostic.
 static int64_t count_nonzero(Import *import, int input) {
-  ConstData *data = import_constant(import, input);
+  ConstData *data = import_counted(import, input);
   if (!data) return -1;
   int64_t count = 0;
   for (int64_t i = 0; i < const_count(data); i++) count += const_number(data, i) != 0;
