@@ -4,6 +4,8 @@
 // is divided term by term. A comparison that facts do not decide is left in `wanted`.
 #include "layout/proof_walk.h"
 
+enum { MOST_FLOORS = 6 };
+
 static const WalkValue nothing = {0};
 
 static WalkValue value_of(const ProofPoly *p, const Form *f) {
@@ -95,7 +97,32 @@ static void show_last(Walk *w, const ProofPoly *u, const ProofPoly *m, const Pro
   show_below_extents(w, m, atom);
 }
 
+static bool shares_variable(const ProofPoly *a, const ProofPoly *b) {
+  for (int i = 0; i < a->n; i++)
+    for (int j = 0; j < b->n; j++)
+      if (a->t[i].v[0] && a->t[i].v[0] == b->t[j].v[0]) return true;
+  return false;
+}
+
+// ⌊u/m⌋ by a floor of another number by m: the same one, or what counts down, -a or -a - 1.
+static const ProofPoly *other_floor(Walk *w, const ProofPoly *u, const ProofPoly *m) {
+  Prover *s = w->s;
+  for (int i = s->variables.count - 1, left = MOST_FLOORS; i >= 0 && left; i--) {
+    const Variable v = s->variables.items[i];
+    if (v.dead || !v.u || !proof_same(v.m, m) || !shares_variable(v.u, u)) continue;
+    const ProofPoly *same = proof_variable(s, i), *down = proof_linear(s, same, -1, same, 0);
+    const ProofPoly *below = proof_linear(s, down, 1, proof_const(s, 1), -1);
+    if (proof_value(s, u, m, same)) return same;
+    if (proof_value(s, u, m, down)) return down;
+    if (proof_value(s, u, m, below)) return below;
+    left--;
+  }
+  return NULL;
+}
+
 static const ProofPoly *floor_atom(Walk *w, const ProofPoly *u, const ProofPoly *m) {
+  const ProofPoly *other = w->d || proof_quotient(w->s, u, m) ? NULL : other_floor(w, u, m);
+  if (other) return other;
   int before = w->s->variables.count;
   const ProofPoly *atom = proof_atom(w->s, u, m);
   if (atom && !w->d && w->s->variables.count > before) show_last(w, u, m, atom);
@@ -170,6 +197,21 @@ static const ProofPoly *divide_bits(Walk *w, const ProofPoly *u, const ProofPoly
   return NULL;
 }
 
+// ⌊u/m⌋ = ⌊⌊u/y⌋/(m/y)⌋ where the inner quotient is known.
+static const ProofPoly *divide_again(Walk *w, const ProofPoly *u, const ProofPoly *m) {
+  Prover *s = w->s;
+  int64_t x, y;
+  for (int i = s->quotients.count - 1; i >= 0 && proof_is_const(m, &x); i--) {
+    const Quotient k = s->quotients.items[i];
+    bool divides = proof_is_const(k.m, &y) && y > 1 && y < x && x % y == 0;
+    if (!divides || !proof_same(k.u, u)) continue;
+    const ProofPoly *q =
+        divide(w, value_of(k.value, NULL), value_of(proof_const(s, x / y), NULL)).p;
+    if (q && proof_value(s, u, m, q)) return q;
+  }
+  return NULL;
+}
+
 static WalkValue divide(Walk *w, WalkValue a, WalkValue b) {
   Prover *s = w->s;
   int64_t x, y;
@@ -185,6 +227,7 @@ static WalkValue divide(Walk *w, WalkValue a, WalkValue b) {
   if ((guess = walk_form(w, f)) && proof_value(s, a.p, b.p, guess)) return value_of(guess, f);
   if ((guess = divide_bits(w, a.p, b.p))) return value_of(guess, f);
   if ((guess = divide_floor(w, a.p, b.p))) return value_of(guess, f);
+  if (!w->d && (guess = divide_again(w, a.p, b.p))) return value_of(guess, f);
   if ((guess = divide_terms(w, a.p, b.p, false))) return value_of(guess, f);
   if ((guess = divide_terms(w, a.p, b.p, true))) return value_of(guess, f);
   return value_of(floor_atom(w, a.p, b.p), f);

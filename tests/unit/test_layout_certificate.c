@@ -369,6 +369,9 @@ static void test_symbolic_xors(void **state) {
       {"i, j -> i//4, j//16, (j % 16) ^ (i % 4 * 4), i % 4", NULL, true},
       {"i, j -> i, ((j//8) ^ (i % 8))*8 + j % 8", "i, j -> i, j ^ (i % 8 * 8)", false},
       {"i, j -> i, j ^ 5", "i, j -> i, 5 ^ j", false},
+      {"i, j -> i, ((j//8) ^ (i//2 % 4))*8 + j % 8", NULL, false},
+      {"i, j -> i, j//8*8 + 7 - j % 8 in [H, W]", NULL, true},
+      {"i, j -> i, j ^ 5 in [H, W]", NULL, true},
       {"i, j -> i, j ^ (i % 8) ^ (i//8 % 8)", NULL, false},
       {"i, j -> i, j//16, (j % 16) ^ (i % 8) ^ (i//8 % 8)", NULL, true},
   };
