@@ -219,36 +219,20 @@ static bool run_physical_shape(LayoutRequest *r, LayoutReply *reply) {
   return true;
 }
 
-// Places less elements, as an expression of the symbols.
-static const LayoutExpr *symbolic_padding(Context *context, const Layout *layout) {
-  const LayoutExpr *places = layout_const(context, 1), *elements = places;
-  for (int i = 0; i < layout->physical_rank; i++)
-    places = layout_expr(context, LAYOUT_MUL, places, layout->physical[i], NULL);
-  for (int i = 0; i < layout->rank; i++)
-    elements = layout_expr(context, LAYOUT_MUL, elements, layout->shape[i], NULL);
-  return layout_expr(context, LAYOUT_SUB, places, elements, NULL);
-}
-
 static bool run_padding(LayoutRequest *r, LayoutReply *reply) {
-  int64_t count = 0;
+  const LayoutExpr *count = NULL;
   LayoutInverse inverse = {0};
   const Layout *a = r->a.layout;
   int64_t start_ns = clock_now_ns();
-  LayoutAnswer answer =
-      a->is_static ? layout_padding_count(r->context, a, &count) : layout_is_onto(r->context, a);
+  LayoutAnswer answer = layout_padding_expr(r->context, a, &count);
   bool one_to_one = layout_inverse(r->context, a, &inverse).verdict == LAYOUT_YES;
   reply->ns = clock_now_ns() - start_ns;
   reply->proof = (LayoutAnswer){answer.verdict, answer.level, answer.reason};
   if (one_to_one)
     add_more(reply, "padding", json_condition(r->context, inverse.map, inverse.padding));
-  if (a->is_static) return value_reply(reply, json_integer(count));
-  if (answer.verdict == LAYOUT_YES) return reply->answer = json_integer(0), true;
-  reply->proof = ANSWERED;
-  if (one_to_one)
-    return reply->answer = json_expression(r->context, symbolic_padding(r->context, a)), true;
-  reply->proof =
-      (LayoutAnswer){LAYOUT_UNDECIDED, LAYOUT_DIGITS, "symbolic, and not proved to be injective"};
-  return verdict_reply(reply);
+  if (!count) return verdict_reply(reply);
+  reply->answer = json_expression(r->context, count);
+  return true;
 }
 
 // ---- Steps ------------------------------------------------------------------------------------

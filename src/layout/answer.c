@@ -514,6 +514,52 @@ LayoutAnswer layout_padding_count(Context *context, const Layout *layout, int64_
   return answer;
 }
 
+static const LayoutExpr *product_of(Context *context, const LayoutExpr *const *extents, int count) {
+  const LayoutExpr *size = layout_const(context, 1);
+  for (int i = 0; i < count; i++) size = layout_binary(context, LAYOUT_MUL, size, extents[i]);
+  return size;
+}
+
+// Places that hold an element; NULL: not known.
+static const LayoutExpr *image_expr(Context *context, const Layout *layout) {
+  int64_t padding, places;
+  LayoutInverse inverse;
+  if (layout->is_static && layout_padding_count(context, layout, &padding).verdict == LAYOUT_YES &&
+      layout_physical_size(layout, &places))
+    return layout_const(context, places - padding);
+  if (layout_inverse(context, layout, &inverse).verdict == LAYOUT_YES)
+    return product_of(context, layout->shape, layout->rank);
+  if (layout_is_onto(context, layout).verdict == LAYOUT_YES)
+    return product_of(context, layout->physical, layout->physical_rank);
+  const LayoutParts *parts = layout_parts(context, layout);
+  if (!parts) return layout_image_of_axis(context, layout);
+  const LayoutExpr *images[2 * MAX_RANK];
+  for (int i = 0; i < parts->count; i++)
+    if (!(images[i] = image_expr(context, parts->items[i].layout))) return NULL;
+  return product_of(context, images, parts->count);
+}
+
+static LayoutAnswer padding_expr(Context *context, const Layout *layout, const LayoutExpr **out) {
+  const Layout *copies = layout_of_copies(context, layout);
+  if (layout->is_static) {
+    int64_t count = 0;
+    LayoutAnswer answer = layout_padding_count(context, layout, &count);
+    *out = answer.verdict == LAYOUT_YES ? layout_const(context, count) : NULL;
+    return answer;
+  }
+  LayoutAnswer onto = layout_is_onto(context, layout);
+  if (onto.verdict == LAYOUT_YES) return *out = layout_const(context, 0), onto;
+  const LayoutExpr *image = image_expr(context, copies);
+  *out = NULL;
+  if (!image)
+    return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS,
+                       "elements share places, and how many is not counted for all values of the "
+                       "symbols");
+  *out = layout_binary(context, LAYOUT_SUB,
+                       product_of(context, layout->physical, layout->physical_rank), image);
+  return yes(LAYOUT_DIGITS);
+}
+
 LayoutAnswer layout_inverse(Context *context, const Layout *layout, LayoutInverse *out) {
   LayoutAnswer answer = ask(context, layout, QUESTION_INVERSE);
   *out = layout->cache->inverse;
@@ -532,6 +578,21 @@ LayoutAnswer layout_inverse(Context *context, const Layout *layout, LayoutInvers
   *out = layout->cache->inverse;
   layout_verify_inverse(context, layout, out);
   return layout->cache->answers[QUESTION_INVERSE] = answer;
+}
+
+static bool counts_padding(Context *context, const Layout *layout, const Layout *none,
+                           const Instance *at, const void *answer) {
+  int64_t count, claimed;
+  (void)none;
+  return layout_padding_count(context, layout, &count).verdict != LAYOUT_YES ||
+         (layout_expr_value(answer, NULL, at->values, at->count, &claimed) && claimed == count);
+}
+
+LayoutAnswer layout_padding_expr(Context *context, const Layout *layout, const LayoutExpr **out) {
+  LayoutAnswer answer = padding_expr(context, layout, out);
+  if (answer.verdict == LAYOUT_YES)
+    layout_verify_result(context, "padding count", layout, NULL, counts_padding, *out);
+  return answer;
 }
 
 static LayoutAnswer divide(Context *context, const Layout *a, const Layout *b, LayoutInverse *out) {

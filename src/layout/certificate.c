@@ -168,17 +168,9 @@ static void see_copies(Context *context, Claim *claim, const Layout *a,
 
 // How many places hold nothing, of a yes.
 static const LayoutExpr *padding_count(Context *context, const Layout *a, bool asked) {
-  const LayoutExpr *sizes[2] = {layout_const(context, 1), layout_const(context, 1)};
-  int64_t count = 0;
-  if (!asked || a->is_static) {
-    if (asked) layout_padding_count(context, a, &count);
-    return layout_const(context, count);
-  }
-  for (int i = 0; i < a->physical_rank; i++)
-    sizes[0] = layout_expr(context, LAYOUT_MUL, sizes[0], a->physical[i], NULL);
-  for (int i = 0; i < a->rank; i++)
-    sizes[1] = layout_expr(context, LAYOUT_MUL, sizes[1], a->shape[i], NULL);
-  return layout_expr(context, LAYOUT_SUB, sizes[0], sizes[1], NULL);
+  const LayoutExpr *count = NULL;
+  if (asked) layout_padding_expr(context, a, &count);
+  return count ? count : layout_const(context, 0);
 }
 
 static Claim *claim_places(Context *context, LayoutAsk question, const Layout *a,

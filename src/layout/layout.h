@@ -358,6 +358,8 @@ bool layout_physical_size(const Layout *layout, int64_t *out);
 bool layout_logical_size(const Layout *layout, int64_t *out);
 // Places that hold no element. Undecided as the questions.
 LayoutAnswer layout_padding_count(Context *context, const Layout *layout, int64_t *out);
+// The same as an expression of the symbols, of symbolic layouts too.
+LayoutAnswer layout_padding_expr(Context *context, const Layout *layout, const LayoutExpr **out);
 // Flattened physical extents: one for each group of axes between separators.
 int layout_group_count(const Layout *layout);
 const LayoutExpr *const *layout_group_extents(Context *context, const Layout *layout);

@@ -30,6 +30,8 @@ LayoutAnswer layout_parts_inverse(Context *context, const Layout *layout, const 
 bool layout_parts_section(Context *context, const LayoutParts *parts, const LayoutExpr **section);
 // Places of a static layout that hold an element. The number of places fits.
 LayoutAnswer layout_parts_image(Context *context, const LayoutParts *parts, int64_t *out);
+// Places that hold an element, where one axis is symbolic; NULL: not counted (image.c).
+const LayoutExpr *layout_image_of_axis(Context *context, const Layout *layout);
 // layout_at_offset, of a place.
 LayoutAnswer layout_parts_index_at(Context *context, const LayoutParts *parts, const int64_t *place,
                                    int64_t *index);

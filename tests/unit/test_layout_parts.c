@@ -71,6 +71,61 @@ static void test_equations(void **state) {
   assert_true((no.witness[0] & 3) != (no.witness[0] & no.witness[1] & 3));
 }
 
+// ---- Symbolic axes -----------------------------------------------------------------------------
+
+// `n` has N elements, `m` a few.
+static const char *const images[] = {
+    "n, m -> n, m",
+    "n, m -> max(n, 1), m",
+    "n, m -> max(n%5, 1), n//5, 0",
+    "n, m -> (n//4) & 7, m, n%4",
+    "n, m -> min(n//5, 3), n%5, 2*m",
+    "n, m -> (n//3)*8 + m%8, n%3",
+    "n, m -> (n*6)*13 + (m*5)%13",
+    "n, m -> min(n, 7), m//2",
+    "n, m -> n//8%4, max(n%8, 3), n//32",
+    "n, m -> (n//2%4) ^ (n%2), n//8, m",
+    "n, m -> max(n*5, 30 + n), m",
+    "n, m -> n//2 + n//3, m & 1",
+    "n, m -> n ^ 5, m*n*0",
+    "n, m -> n//4 + n%4, m",
+    "n, m -> (n*3)%7 + n//5*2, m",
+    "n, m -> min(max(n - 9, 0), 20) + m",
+    "n, m -> (n*7)%30 + m",
+    "n, m -> n + m*3, n//9",
+    "n, m -> n|6, m",
+};
+
+static void test_images(void **state) {
+  (void)state;
+  int counted = 0;
+  for (int i = 0; i < COUNT_OF(images); i++)
+    for (int64_t few = 1; few < 9; few += 3) {
+      Str name = str_intern(context, "N");
+      const LayoutExpr *shape[] = {layout_symbol(context, name), layout_const(context, few)},
+                       *count;
+      LayoutSource source = layout_source(images[i], 2);
+      const Layout *layout = layout_parse(context, &source, shape, 2, (LayoutFacts){0});
+      if (!layout) continue; // no bounds are proved
+      LayoutAnswer answer = layout_padding_expr(context, layout, &count);
+      if (answer.verdict != LAYOUT_YES) print_error("%s: %s\n", images[i], answer.reason);
+      assert_int_equal(answer.verdict, LAYOUT_YES);
+      counted++;
+      for (int64_t n = 1; n < 120; n++) {
+        int64_t extents[] = {n, few}, want, is;
+        const Layout *at = layout_parse_static(context, images[i], extents, 2);
+        LayoutValue value = {name, n};
+        assert_int_equal(layout_padding_count(context, at, &want).verdict, LAYOUT_YES);
+        assert_true(layout_expr_value(count, NULL, &value, 1, &is));
+        if (is != want)
+          print_error("%s, %lld: %s is %lld, not %lld\n", images[i], (long long)n,
+                      layout_expr_text(context, count, NULL, 0), (long long)is, (long long)want);
+        assert_int_equal(is, want);
+      }
+    }
+  print_message("%d of %d counted\n", counted, 3 * (int)COUNT_OF(images));
+}
+
 // ---- Random parts ------------------------------------------------------------------------------
 
 // Functions of one or two axes, `x` and `y`.
@@ -181,6 +236,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_large),
       cmocka_unit_test(test_equations),
+      cmocka_unit_test(test_images),
       cmocka_unit_test(test_random),
   };
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
