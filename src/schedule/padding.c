@@ -335,6 +335,8 @@ static bool is_extreme(DType type, int64_t value, ExprOp op) {
 // Does the operation leave its target alone when the term is this constant?
 static bool is_neutral(const Expr *term, ExprOp op) {
   double value;
+  bool ordered = op == EXPR_MAX || op == EXPR_MIN;
+  while (term->op == EXPR_CAST && !ordered) term = term->args[0]; // every type has 0 and 1
   if (term->op == EXPR_FLOAT)
     value = term->as.f;
   else if (term->op == EXPR_INT)
@@ -342,8 +344,7 @@ static bool is_neutral(const Expr *term, ExprOp op) {
   else
     return false;
   bool is_float = dtype_is_float(term->type);
-  if (term->op == EXPR_INT && (op == EXPR_MAX || op == EXPR_MIN))
-    return is_extreme(term->type, term->as.i, op);
+  if (term->op == EXPR_INT && ordered) return is_extreme(term->type, term->as.i, op);
   switch (op) {
   case EXPR_ADD:
   case EXPR_SUB:

@@ -351,8 +351,24 @@ static void test_rfactor(void **state) {
   refused(matmul, "i, j, k = sch.get_loops('C')\nsch.rfactor(k, 3)\n", "axes 0 to 2");
 }
 
+#define HALVES(OUTSIDE)                                                                            \
+  HEAD "def f(X: T.Buffer((5, 17), 'float16'), W: T.Buffer((6, 5, 3), 'float16'),\n"               \
+       "      Y: T.Buffer((6, 17), 'float32')):\n"                                                 \
+       "    for o, x, c, k in T.grid(6, 17, 5, 3):\n"                                              \
+       "        with T.block('conv'):\n"                                                           \
+       "            vo, vx, vc, vk = T.axis.remap('SSRR', [o, x, c, k])\n"                         \
+       "            with T.init():\n"                                                              \
+       "                Y[vo, vx] = T.float32(0)\n"                                                \
+       "            Y[vo, vx] = Y[vo, vx] + T.Cast('float32', T.if_then_else(\n"                   \
+       "                1 <= vx + vk and vx + vk < 18, X[vc, vx + vk - 1],\n"                      \
+       "                T.float16(" OUTSIDE "))) * T.Cast('float32', W[vo, vc, vk])\n"
+
 static void test_predicate_reduction(void **state) {
   (void)state;
+  const char *steps = "o, x, c, k = sch.get_loops('conv')\nsch.decompose_reduction('conv', c)\n"
+                      "sch.predicate_reduction('conv')\n";
+  made(HALVES("0"), steps);
+  refused(HALVES("2"), steps, "not proved to change nothing");
   made(conv, "sch.compute_inline('pad')\no, x, c, k = sch.get_loops('conv')\n"
              "sch.decompose_reduction('conv', c)\nsch.predicate_reduction('conv')\n");
   refused(conv, "sch.compute_inline('pad')\nsch.predicate_reduction('conv')\n",
