@@ -119,6 +119,22 @@ def test_values_that_must_be_known():
         np.testing.assert_array_equal(prepared.run([x, np.array(shape)])[0], x.reshape(shape))
 
 
+def test_what_follows_from_known_values():
+    """Rows where a mask is set, as sparse attention and mixtures of experts choose them."""
+    nodes = [helper.make_node("Greater", ["mask", "mask_mean"], ["set"]),
+             helper.make_node("NonZero", ["set"], ["rows"]),
+             helper.make_node("GatherND", ["x", "turned"], ["y"])]
+    nodes.insert(0, helper.make_node("ReduceMean", ["mask"], ["mask_mean"], keepdims=0))
+    nodes.insert(3, helper.make_node("Transpose", ["rows"], ["turned"]))
+    model = model_of(nodes, [("x", TensorProto.FLOAT, (5, 3)), ("mask", TensorProto.FLOAT, (5,))],
+                     ["y"])
+    with pytest.raises(pleat.PleatError, match=r"it follows from 'mask' float32 \[5\]"):
+        pleat.compile(model)
+    mask, x = np.array([0, 1, 0, 1, 1], np.float32), some(5, 3)
+    compiled = pleat.compile(model, known={"mask": mask})
+    np.testing.assert_array_equal(compiled(x, mask), x[mask > 0])
+
+
 @pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz",
                                   "float8_e5m2fnuz", "float4_e2m1fn", "int2", "float16", "int8",
                                   "uint64", "bool", "float64"])
