@@ -257,11 +257,12 @@ static bool run_strides(LayoutRequest *r, LayoutReply *reply) {
   return true;
 }
 
-// That they are so wide, axis after axis; widths of 1 need no word.
+// That they are so wide, axis after axis, and on static extents not twice as wide.
 static const char *vectors_certificate(LayoutRequest *r, const int64_t *widths) {
   Text text = text_new(&r->context->arena);
   for (int i = 0; i < r->a.layout->rank; i++) {
-    if (widths[i] < 2) continue;
+    bool wider = r->a.layout->is_static && r->a.layout->extents[i] > 1;
+    if (!widths[i] || (widths[i] == 1 && !wider)) continue;
     const char *one = layout_vector_certificate(r->context, r->a.layout, i, widths[i]);
     if (!one) return NULL;
     text_puts(&text, one);
@@ -276,7 +277,7 @@ static bool run_vector(LayoutRequest *r, LayoutReply *reply) {
   if (request_has(r, "axis") && (axis < 0 || axis >= a->rank))
     return layout_field_error(r->context, "axis", "%" PRId64 " is not one of the %d logical axes",
                               axis, a->rank);
-  int64_t *widths = arena_array(&r->context->arena, int64_t, a->rank + 1);
+  int64_t *widths = arena_array(&r->context->arena, int64_t, a->rank + 1); // 0: not asked
   int64_t start_ns = clock_now_ns();
   for (int i = 0; i < a->rank; i++)
     if (axis < 0 || axis == i) widths[i] = layout_vector_width(r->context, a, i);

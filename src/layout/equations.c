@@ -3,6 +3,8 @@
 // about, is what the layout makes of it. Shown as those of certificate.c are.
 #include "layout/equations.h"
 
+#include "layout/points.h"
+
 enum { POINTS = 1 << 22 };
 
 // ---- Building ----------------------------------------------------------------------------------
@@ -194,8 +196,8 @@ const char *layout_strides_certificate(Context *context, const Layout *layout,
 }
 
 // In groups of `width` the offset counts up from a multiple of it, on one lane, register, ….
-const char *layout_vector_certificate(Context *context, const Layout *layout, int axis,
-                                      int64_t width) {
+// In groups of `width` along the axis offsets count up from a multiple of it.
+static Equation vector_equation(Context *context, const Layout *layout, int axis, int64_t width) {
   const LayoutExpr *axes[2 * MAX_RANK], *first[2 * MAX_RANK], *each[2 * MAX_RANK];
   const LayoutExpr *extent = layout->shape[axis];
   int count = layout_box_rank(layout);
@@ -225,7 +227,37 @@ const char *layout_vector_certificate(Context *context, const Layout *layout, in
     if (there) want = layout_expr(context, LAYOUT_SELECT, there, want, equation_number(&e, 0));
     equation_pair(&e, i < 0 ? "offset" : "p", MAX_OF(i, 0), have, want);
   }
-  return equation_finish(&e);
+  return e;
+}
+
+// Where the equation fails; NULL: not found among the points of the box.
+static const int64_t *counter_example(Equation *e) {
+  const ClaimNames *axes = &e->claim->axes, *places = &e->claim->places;
+  int64_t extents[CLAIM_NAMES];
+  const LayoutExpr *claims[CLAIM_NAMES];
+  bool plain = axes->count <= MAX_RANK && places->count <= CLAIM_NAMES;
+  for (int i = 0; i < axes->count && plain; i++) {
+    plain = is_const(axes->items[i].extent);
+    extents[i] = axes->items[i].extent->value;
+  }
+  for (int i = 0; i < places->count && plain; i++)
+    claims[i] = equation_op(e, LAYOUT_EQ, places->items[i].value, places->items[i].other);
+  if (!plain) return NULL;
+  LayoutAnswer answer = layout_points_hold(e->context, extents, axes->count, claims, places->count);
+  return answer.verdict == LAYOUT_NO ? answer.witness : NULL;
+}
+
+// And where twice the width breaks, on static extents.
+const char *layout_vector_certificate(Context *context, const Layout *layout, int axis,
+                                      int64_t width) {
+  Equation e = vector_equation(context, layout, axis, width);
+  const char *text = equation_finish(&e), *wider;
+  if (!text || !layout->is_static || layout->extents[axis] < 2 * width) return text;
+  e = vector_equation(context, layout, axis, 2 * width);
+  e.claim->yes = false;
+  e.claim->at = counter_example(&e);
+  wider = e.claim->at ? equation_finish(&e) : equation_drop(&e);
+  return wider ? equation_joined(context, text, wider) : text;
 }
 
 const char *layout_slice_certificate(Context *context, const Layout *layout,

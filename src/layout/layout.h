@@ -341,7 +341,7 @@ const char *layout_offset_certificate(Context *context, const Layout *layout, co
 // Memory strides along those axes where strides[i] is not NULL.
 const char *layout_strides_certificate(Context *context, const Layout *layout,
                                        const LayoutExpr *const *strides);
-// That the vector is so wide; not that none is wider.
+// That the vector is so wide, and on static extents an index where twice as wide a one breaks.
 const char *layout_vector_certificate(Context *context, const Layout *layout, int axis,
                                       int64_t width);
 

@@ -458,7 +458,9 @@ static void show_steps(const Layout *a) {
     LayoutAnswer answer = layout_stride(context, a, i, &strides[i]);
     any |= answer.verdict == LAYOUT_YES;
     int64_t width = layout_vector_width(context, a, i);
-    if (width > 1) is_shown("vector", a, layout_vector_certificate(context, a, i, width));
+    const char *text = layout_vector_certificate(context, a, i, width);
+    is_shown("vector", a, text);
+    assert_true(2 * width > a->extents[i] || strstr(text, "claim equal no"));
     if (2 * width <= a->extents[i])
       assert_null(layout_vector_certificate(context, a, i, 2 * width));
   }
