@@ -136,6 +136,13 @@ static bool run_compose(LayoutRequest *r, LayoutReply *reply) {
 
 // ---- Places and elements ----------------------------------------------------------------------
 
+// A number, or what of the replica axes its copies differ in.
+static json_t *copies_json(Context *context, const LayoutExpr *e, const IndexMap *map) {
+  if (e->op == LAYOUT_CONST || !map->replica_count) return json_expression(context, e);
+  return json_string(
+      layout_expr_text(context, e, map->inputs, map->input_count + map->replica_count));
+}
+
 static const LayoutExpr *expression_at(Context *context, const LayoutExpr *e,
                                        const IntArray *index) {
   const LayoutExpr **axes = arena_array(&context->arena, const LayoutExpr *, index->count + 1);
@@ -147,7 +154,8 @@ static json_t *place_json(Context *context, const Layout *layout, const IntArray
   json_t *place = json_array();
   for (int i = 0; i < layout->physical_rank; i++)
     json_array_append_new(
-        place, json_expression(context, expression_at(context, layout->map->outputs[i], index)));
+        place,
+        copies_json(context, expression_at(context, layout->map->outputs[i], index), layout->map));
   return place;
 }
 

@@ -247,6 +247,30 @@ static LayoutAnswer count_elements(Plan *p, int elements, LayoutCopyPlan *out) {
   return answer;
 }
 
+// Whether only one of the layouts has the resource, with more than one place.
+static bool is_one_sided(const Plan *p, const LayoutCopyLevel *level) {
+  int64_t places;
+  if (level->in_from && level->in_to) return false;
+  const Layout *there = level->in_from ? p->from : p->to;
+  return !layout_physical_size(layout_on_resource(p->context, there, level->resource), &places) ||
+         places != 1;
+}
+
+// What is loaded or stored: the copies that no resource further out sends elsewhere. Then none
+// stays where it is.
+static void count_loads_and_stores(Plan *p, LayoutCopyPlan *out) {
+  int64_t left = out->copies;
+  for (int i = 0; i < p->count; i++) {
+    LayoutCopyLevel *level = &p->levels[i];
+    if (is_one_sided(p, level)) {
+      level->elements = left;
+      out->still = 0;
+    } else if (level->in_from && level->in_to) {
+      left = left < 0 || level->elements < 0 ? -1 : left - level->elements;
+    }
+  }
+}
+
 // ---- Moves of digits ---------------------------------------------------------------------------
 
 // The first copy of each element on a resource.
@@ -330,6 +354,7 @@ LayoutAnswer layout_copy_plan(Context *context, const Layout *from, const Layout
   if (out->counted) {
     ArenaMark mark = arena_mark(&context->scratch);
     answer = count_elements(&p, from->rank, out);
+    if (answer.verdict == LAYOUT_YES || out->still < 0) count_loads_and_stores(&p, out);
     arena_reset(&context->scratch, mark);
   }
   for (int i = 0; i < p.count; i++)

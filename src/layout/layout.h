@@ -525,10 +525,11 @@ const char *layout_refine_certificate(Context *context, const Layout *a, const L
 // ---- Copies between layouts ------------------------------------------------------------------
 
 typedef struct LayoutCopyLevel {
-  Str resource; // NULL: memory
-  bool in_from,
-      in_to;        // which of the layouts have it; where only one does, the copy loads or stores
-  int64_t elements; // copies of elements whose outermost change is on this resource
+  Str resource;        // NULL: memory
+  bool in_from, in_to; // which of the layouts have it
+  // Copies of elements whose outermost change is on this resource. Where only one layout has it,
+  // the copy loads or stores: those that change on no resource of both further out.
+  int64_t elements;
   int64_t bytes;
 } LayoutCopyLevel;
 typedef struct LayoutDigitPlace {
@@ -544,7 +545,9 @@ typedef struct LayoutMove { // what becomes of the digit (axis // cut) % extent
 typedef struct LayoutCopyPlan {
   bool counted;   // extents are numbers, and so are:
   int64_t copies; // element copies that `to` has: elements times replicas
-  int64_t still;  // of them, those that have the same place on every common resource already
+  // Of them, those that have the same place on every resource already; none where one of the
+  // layouts has a resource with several places that the other has not.
+  int64_t still;
   int level_count;
   const LayoutCopyLevel *levels; // outermost first
   int move_count;                // 0 where the layouts have no common refinement

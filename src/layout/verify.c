@@ -219,7 +219,12 @@ bool layout_verify_still(Context *context, const Layout *from, const Layout *to,
     layout_index_at(from->extents, from->rank, n, index);
     for (int i = 0; i < plan->level_count && same; i++) {
       const LayoutCopyLevel *level = &plan->levels[i];
-      if (!level->in_from || !level->in_to) continue;
+      if (!level->in_from || !level->in_to) {
+        const Layout *part =
+            layout_on_resource(context, level->in_from ? from : to, level->resource);
+        same = layout_physical_size(part, &here) && here == 1;
+        continue;
+      }
       same = layout_offset(layout_on_resource(context, from, level->resource), index, &here) &&
              layout_offset(layout_on_resource(context, to, level->resource), index, &there) &&
              here == there;
