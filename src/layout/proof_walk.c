@@ -86,15 +86,16 @@ static void show_below_extents(Walk *w, const ProofPoly *m, const ProofPoly *ato
 static void show_last(Walk *w, const ProofPoly *u, const ProofPoly *m, const ProofPoly *atom) {
   Prover *s = w->s;
   const ProofPoly *q, *r;
+  bool found = false;
   if (proof_is_of_symbols(s, u)) return;
   proof_show(s, atom);
   for (int i = s->facts.count - 1; i >= 0; i--) {
     const Fact *fact = &s->facts.items[i];
     const ProofPoly *last = fact->dead ? NULL : proof_linear(s, fact->p, 1, u, 1);
     if (!last || !proof_is_of_symbols(s, last) || !proof_split(s, last, m, true, &q, &r)) continue;
-    if (show_below(w, atom, q)) return;
+    found |= show_below(w, atom, q);
   }
-  show_below_extents(w, m, atom);
+  if (!found) show_below_extents(w, m, atom);
 }
 
 static bool shares_variable(const ProofPoly *a, const ProofPoly *b) {
