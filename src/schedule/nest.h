@@ -59,6 +59,10 @@ typedef enum NestStep { NEST_SAME, NEST_CONTIGUOUS, NEST_STRIDED } NestStep;
 NestStep nest_step(Context *context, const Nest *nest, const NestRead *read, const Layout *layout,
                    int axis, int lanes);
 
+// Elements between neighbours along the axis in a row-major operand, where few lie between them, so
+// that whole vectors are loaded and shuffled; 0 elsewhere.
+int64_t nest_stride(const NestRead *read, const Layout *layout, int axis);
+
 // ---- Register tiles --------------------------------------------------------------------------
 
 // Iterations that are computed together in registers: `vectors` vectors of `lanes` values along

@@ -18,6 +18,7 @@ typedef struct Search {
   const Nest *nest;
   const NestLayouts *layouts;
   NestStep steps[NEST_MAX_READS];  // along the vector axis
+  int64_t strides[NEST_MAX_READS]; // of few elements, likewise; 0: none
   int64_t panel;                   // vectors side by side in a read laid out in panels; 0: any
   int64_t written;                 // vectors side by side in a block of the output
   int64_t held;                    // values along the vector axis that share what is read; 0: any
@@ -36,6 +37,8 @@ static double loads_of(const Search *s, int read, const Tile *tile, double vecto
   for (int i = 0; i < 2; i++)
     if (tile->row_axis[i] >= 0 && s->depends[read][i]) loads *= rows[i];
   if (s->steps[read] == NEST_CONTIGUOUS) return loads * vectors;
+  if (s->steps[read] == NEST_STRIDED && s->strides[read]) // each load is shuffled
+    return loads * vectors * (double)s->strides[read] * 2;
   if (s->steps[read] == NEST_STRIDED) return loads * vectors * tile->lanes * LANE_LOADS;
   return loads;
 }
@@ -311,6 +314,9 @@ static void try_rows(Search *s, Tile tile) {
   }
 }
 
+// Longer sums read their operand so often that it had better lie in vectors.
+enum { LARGEST_WINDOW = 64 };
+
 static bool vector_axis_fits(Search *s, int axis, int lanes) {
   const Nest *nest = s->nest;
   if (nest->axes[axis].extent < 2) return false;
@@ -319,6 +325,9 @@ static bool vector_axis_fits(Search *s, int axis, int lanes) {
     s->steps[i] =
         packed ? NEST_CONTIGUOUS
                : nest_step(s->context, nest, &nest->reads[i], s->layouts->reads[i], axis, lanes);
+    bool window = s->reductions <= LARGEST_WINDOW;
+    s->strides[i] =
+        packed || !window ? 0 : nest_stride(&nest->reads[i], s->layouts->reads[i], axis);
   }
   return true;
 }

@@ -86,6 +86,14 @@ def max_pool(case):
     return "MaxPool"
 
 
+def strided_pool(case):
+    case.tensor("x", 1, case.one_of(1, 3), 9, case.one_of(17, 31, 32, 48, 64, 112))
+    kernel, pads = case.some(1, 4, 2), case.one_of([0] * 4, [0, 0, 1, 1])
+    case.attributes = dict(kernel_shape=[k + 1 for k in kernel], strides=[1, case.one_of(2, 3, 4)],
+                           pads=pads)
+    return case.one_of("MaxPool", "AveragePool")
+
+
 def resize(case):
     case.opset = 19
     mode = case.one_of("nearest", "linear", "cubic")
@@ -207,8 +215,8 @@ def half(case):
     return case.one_of("Sigmoid", "Tanh", "LeakyRelu", "Erf", "Exp", "Elu", "Softplus", "Relu")
 
 
-FAMILIES = [conv_transpose, grouped_conv, max_pool, resize, grid_sample, roi_align,
-            deform_conv, einsum, pad, cumsum, scatter, topk, half]
+FAMILIES = [conv_transpose, grouped_conv, max_pool, strided_pool, resize, grid_sample,
+            roi_align, deform_conv, einsum, pad, cumsum, scatter, topk, half]
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -241,9 +241,41 @@ static const char *gather_at_once(Emit *emit, Expr *e, Expr *index) {
                     text_string(&all), text);
 }
 
+enum { MOST_STRIDE = 4 };
+
+// Each vector from the first lane that is missing, the last one so that it ends with the last lane:
+// what lies between the lanes is memory of the buffer.
+static const char *load_strided(Emit *emit, Expr *e, Expr *index, int64_t stride) {
+  DType type = e->type, scalar = dtype_lanes(type, 1);
+  const char *result = "poison", *text = llvm_type(emit, type);
+  int lanes = type.lanes, last = (int)stride * (lanes - 1);
+  for (int lane = 0; lane < lanes;) {
+    int start = MIN_OF((int)stride * lane, last - lanes + 1), next = lane;
+    Sum sum = {.constant = start};
+    collect(emit, &sum, index->args[0], 1);
+    const char *pointer =
+        sum_pointer(emit, data_pointer(emit, e->as.buffer), llvm_memory_type(emit, scalar), &sum);
+    const char *loaded = load_value(emit, type, pointer, dtype_bytes(scalar));
+    Text mask = text_new(emit->arena);
+    for (int i = 0; i < lanes; i++) {
+      bool here = i >= lane && (int)stride * i < start + lanes;
+      if (here) next = i + 1;
+      text_printf(&mask, "%si32 %d", i ? ", " : "", here ? lanes + (int)stride * i - start : i);
+    }
+    result = emit_value(emit, "shufflevector %s %s, %s %s, <%d x i32> <%s>", text, result, text,
+                        loaded, lanes, text_string(&mask));
+    lane = next;
+  }
+  return result;
+}
+
 static const char *gather(Emit *emit, Expr *e) {
   Buffer *buffer = e->as.buffer;
   Expr *index = flat_index(emit, buffer, e->args, e->count);
+  int64_t stride;
+  if (is_regular(index, &stride) && stride > 1 && stride <= MOST_STRIDE &&
+      e->type.lanes == index->type.lanes && e->type.bits >= 8 && !dtype_is_bool(e->type))
+    return load_strided(emit, e, index, stride);
   if (gathers_at_once(emit, e->type, index)) return gather_at_once(emit, e, index);
   DType scalar = dtype_lanes(e->type, 1);
   const char *result = "poison";
