@@ -331,7 +331,6 @@ static void test_symbols(void **state) {
       {"c, w -> w//8, c, w//2%4, w%2", NULL},
       {"c, w -> w//64, c, w//32%2, w%32", NULL},
       {"c, w -> w//2*C + c, w%2", NULL},
-      {"c, w -> w ^ (c//2%4), c in [(W + 3)//4*4, C]", NULL},
       {"c, w -> c, max(w, 6)", "c, w -> c, max(6, w)"},
   };
   const LayoutExpr *shape[2] = {layout_symbol(context, str_intern(context, "C")),
