@@ -24,9 +24,9 @@ typedef struct Search {
   int64_t held;                    // values along the vector axis that share what is read; 0: any
   bool depends[NEST_MAX_READS][2]; // on the row axes
   double reductions;
-  int innermost;            // axis of the reduction
-  bool far[NEST_MAX_READS]; // each step of the reduction moves far
-  int far_reads;            // such, for the tile at hand
+  int innermost;              // axis of the reduction
+  double far[NEST_MAX_READS]; // the share of the reduction's steps that move far
+  double far_reads;           // of all reads, for the tile at hand
   Tile best;
   double best_cost;
 } Search;
@@ -41,6 +41,10 @@ static double loads_of(const Search *s, int read, const Tile *tile, double vecto
     return loads * vectors * (double)s->strides[read] * 2;
   if (s->steps[read] == NEST_STRIDED) return loads * vectors * tile->lanes * LANE_LOADS;
   return loads;
+}
+
+static double extent_of(const Nest *nest, int axis) {
+  return axis < 0 ? 1 : (double)nest->axes[axis].extent;
 }
 
 static double read_bytes(const NestRead *read) {
@@ -95,18 +99,22 @@ static int64_t step_along(Context *context, const Nest *nest, const NestLayouts 
 static void find_far_reads(Search *s) {
   enum { NEAR = 256 }; // bytes, of a panel: beyond, neighbours are not fetched in time
   for (int i = 0; i < s->nest->read_count; i++) {
-    bool large = read_bytes(&s->nest->reads[i]) > (double)s->machine->l1_bytes;
-    s->far[i] = large && step_along(s->context, s->nest, s->layouts, i, s->innermost) > NEAR;
+    int first = s->nest->spatial_count, innermost = s->innermost;
+    if (read_bytes(&s->nest->reads[i]) <= (double)s->machine->l1_bytes) continue;
+    if (step_along(s->context, s->nest, s->layouts, i, innermost) > NEAR)
+      s->far[i] = 1;
+    else if (innermost != first && step_along(s->context, s->nest, s->layouts, i, first) > NEAR)
+      s->far[i] = 1 / extent_of(s->nest, innermost);
   }
 }
 
-static int count_far_reads(const Search *s, const Tile *tile) {
-  int count = 0;
+static double count_far_reads(const Search *s, const Tile *tile) {
+  double count = 0;
   for (int i = 0; i < s->nest->read_count; i++) {
     bool packed =
         s->layouts->packed[i] &&
         (s->steps[i] != NEST_SAME || (!tile->flat && (s->depends[i][0] || s->depends[i][1])));
-    count += s->far[i] && !packed;
+    if (!packed) count += s->far[i];
   }
   return count;
 }
@@ -151,10 +159,6 @@ static int registers_needed(const Search *s, const Tile *tile) {
   for (int i = 0; i < s->nest->read_count; i++)
     if (s->steps[i] == NEST_CONTIGUOUS && !moves_in_tile(s, i, tile)) held += tile->vectors;
   return (int)(accumulators + MAX_OF(held, 1) + 1);
-}
-
-static double extent_of(const Nest *nest, int axis) {
-  return axis < 0 ? 1 : (double)nest->axes[axis].extent;
 }
 
 // How often a panel of read `i`, which moves with the vector axis, is read: once where it stays in

@@ -127,6 +127,13 @@ def test_one_message_for_what_many_nodes_have(tmp_path):
     assert "the same: 'odd1', 'odd2', 'odd3', 'odd4', 'odd5', 'odd6' and 2 more" in said
 
 
+def test_long_rows_are_turned_before_a_convolution_walks_channels(tmp_path):
+    """Each channel of a long row is far from the next: reading the row once to turn it is cheaper."""
+    path = one_node(tmp_path, "Conv", (1, 256, 3199), [weight("w", 256, 256, 3)], strides=[2])
+    plan = json.loads(pleat("plan", path, "--cpu", "avx2", "--json"))
+    assert ["x", "run"] in [[rewrite["tensor"], rewrite["when"]] for rewrite in plan["rewrites"]]
+
+
 # ---- What runs together -------------------------------------------------------------------------
 
 def encoder(folder):
