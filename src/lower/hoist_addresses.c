@@ -10,8 +10,9 @@
 //
 // A compiler would find this too; there are thousands of such statements in an unrolled kernel, and
 // most of its time would go into them. An index is taken as a sum; terms are grouped by the
-// innermost loop (or let) they depend on, and each prefix of the groups gets a variable there. The
-// constant stays at the access, and so do terms that read memory.
+// innermost loop (or let) they depend on, and each prefix of the groups gets a variable there. It
+// has 64 bits: a sum that left its own type would be outside. The constant stays at the access, and
+// so do terms that read memory.
 #include "lower/pass.h"
 
 enum { FEWEST_OPERATIONS = 3, MOST_TERMS = 32, INNER = INT32_MAX };
@@ -89,10 +90,21 @@ static int operations(const Expr *e) {
 
 // ---- Variables for prefixes
 
+static Expr *wide(Context *context, Expr *e) {
+  if (e->op != EXPR_ADD && e->op != EXPR_SUB && e->op != EXPR_MUL)
+    return expr_cast(context, DTYPE_INT64, e);
+  return expr_binary(context, e->op, wide(context, e->args[0]), wide(context, e->args[1]));
+}
+
+static bool is_plain(const Expr *e) {
+  return e->op == EXPR_VAR || e->op == EXPR_INT ||
+         (e->op == EXPR_CAST && e->args[0]->op == EXPR_VAR);
+}
+
 static Expr *variable_for(Hoisting *hoisting, int depth, Expr *sum) {
   Context *context = hoisting->context;
   Scope *scope = hoisting->scopes.items[depth];
-  if (sum->op == EXPR_VAR || sum->op == EXPR_INT) return sum;
+  if (is_plain(sum)) return sum;
   Expr *var = map_find(&scope->sums, sum);
   if (var) return var;
   var = expr_var(context, str_format(context, "%s_at", hoisting->name), sum->type);
@@ -109,7 +121,8 @@ static Expr *add_depth(Hoisting *hoisting, const Terms *terms, int depth, Expr *
   for (int i = 0; i < terms->count; i++) {
     if (terms->depth[i] != depth) continue;
     *plain = *plain && terms->items[i]->op == EXPR_VAR;
-    sum = sum ? expr_add(hoisting->context, sum, terms->items[i]) : terms->items[i];
+    Expr *item = wide(hoisting->context, terms->items[i]);
+    sum = sum ? expr_add(hoisting->context, sum, item) : item;
   }
   return sum;
 }
@@ -126,14 +139,16 @@ static Expr *hoisted(Hoisting *hoisting, Expr *e) {
     Expr *next = add_depth(hoisting, &terms, depth, sum, &plain);
     if (next != sum) sum = plain && sum ? next : variable_for(hoisting, depth, next);
   }
-  return terms.constant ? expr_add(hoisting->context, sum, terms.constant) : sum;
+  if (!terms.constant) return sum;
+  return expr_add(hoisting->context, sum, wide(hoisting->context, terms.constant));
 }
 
 static Expr *hoisted_index(Hoisting *hoisting, const Buffer *buffer, Expr *index) {
   hoisting->name = buffer->name;
   if (index->op != EXPR_RAMP) return hoisted(hoisting, index);
-  return expr_ramp(hoisting->context, hoisted(hoisting, index->args[0]), index->args[1],
-                   index->type.lanes);
+  Expr *base = hoisted(hoisting, index->args[0]);
+  Expr *stride = expr_cast(hoisting->context, base->type, index->args[1]);
+  return expr_ramp(hoisting->context, base, stride, index->type.lanes);
 }
 
 // ---- Rewriting

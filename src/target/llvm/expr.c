@@ -117,6 +117,8 @@ static bool is_half(DType type) {
 static const char *emit_cast(Emit *emit, Expr *e) {
   DType from = e->args[0]->type, to = e->type;
   if (is_half(from) != is_half(to)) return emit_half_cast(emit, e, is_half(from));
+  if (to.code == TYPE_INT && to.bits == 64 && map_contains(&emit->wide, e->args[0]))
+    return emit_index(emit, e->args[0]);
   const char *value = emit_expr(emit, e->args[0]), *source = llvm_type(emit, from);
   if (from.code == to.code && from.bits == to.bits) return value;
   if (dtype_is_bool(to))
