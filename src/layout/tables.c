@@ -3,7 +3,7 @@
 // order of their places fall into runs `first + step·((place - start)//gap)`, which comparisons
 // tell apart:
 //
-//   b -> max(b*5, 3), b < 4   =>   0 at 3, else 1 + (p - 5)//5; padding p < 3 or 3 < p < 5 or …
+//   b -> max(b*5, 3), b < 4, at 3, 5, 10, 15  =>  select(p < 10, (p - 3)//2, (p - 10)//5 + 2)
 #include "layout/points.h"
 
 #include <stdlib.h>
