@@ -40,13 +40,14 @@ static void chunk_add(Arena *arena, size_t at_least) {
   ArenaChunk *chunk = allocation_refused(arena, size) ? NULL : malloc(sizeof *chunk + size);
   if (!chunk) context_out_of_memory(arena->context, size);
   *chunk = (ArenaChunk){.previous = arena->chunk, .size = size};
+  ASAN_POISON_MEMORY_REGION(chunk->data, size);
   arena->chunk = chunk;
   arena->used_bytes += size;
 }
 
 void *arena_take_from_new_chunk(Arena *arena, size_t size) {
   if (size > (size_t)1 << 46) context_out_of_memory(arena->context, size);
-  chunk_add(arena, (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
+  chunk_add(arena, (size + ARENA_GAP + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
   return arena_take(arena, size);
 }
 
@@ -56,7 +57,9 @@ ArenaMark arena_mark(Arena *arena) {
 
 void arena_reset(Arena *arena, ArenaMark mark) {
   free_until(arena, mark.chunk);
-  if (arena->chunk) arena->chunk->used = mark.used;
+  if (!arena->chunk) return;
+  arena->chunk->used = mark.used;
+  ASAN_POISON_MEMORY_REGION(arena->chunk->data + mark.used, arena->chunk->size - mark.used);
 }
 
 void *arena_copy(Arena *arena, const void *data, size_t size) {

@@ -12,6 +12,16 @@
 #include <stdio.h>
 #include <string.h>
 
+// Sanitized builds find uses of what an arena has taken back, and of the gaps between its pieces.
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#define ARENA_GAP 16
+#else
+#define ASAN_POISON_MEMORY_REGION(p, n) ((void)0)
+#define ASAN_UNPOISON_MEMORY_REGION(p, n) ((void)0)
+#define ARENA_GAP 0
+#endif
+
 #define COUNT_OF(a) ((int)(sizeof(a) / sizeof((a)[0])))
 #define MIN_OF(a, b) ((a) < (b) ? (a) : (b))
 #define MAX_OF(a, b) ((a) > (b) ? (a) : (b))
@@ -46,9 +56,12 @@ void *arena_take_from_new_chunk(Arena *arena, size_t size);
 // edge).
 static inline void *arena_take(Arena *arena, size_t size) {
   ArenaChunk *chunk = arena->chunk;
-  if (!chunk || size > chunk->size - chunk->used) return arena_take_from_new_chunk(arena, size);
+  size_t room = chunk ? chunk->size - chunk->used : 0;
+  if (!chunk || size > room || size + ARENA_GAP > room)
+    return arena_take_from_new_chunk(arena, size);
   void *p = chunk->data + chunk->used;
-  chunk->used += (size + 15) / 16 * 16;
+  ASAN_UNPOISON_MEMORY_REGION(p, size);
+  chunk->used += (size + ARENA_GAP + 15) / 16 * 16;
   return p;
 }
 // The same, zeroed.
