@@ -76,6 +76,7 @@ bool op_broadcast_shape(const OpCall *call, Buffer *const *inputs, int count, Ex
                         int *rank);
 // The element of `tensor` at broadcast indices.
 Expr *op_broadcast_at(OpCall *call, Buffer *tensor, const TeAxes *axes);
+Expr *op_number_or_lowest(OpCall *call, Expr *x); // a NaN is as the lowest
 Expr *op_lowest(Context *context, DType type);  // minus infinity, or the smallest integer
 Expr *op_highest(Context *context, DType type); // the opposite
 

@@ -267,6 +267,12 @@ Expr *op_lowest(Context *context, DType type) {
   return expr_int(context, type, is_signed ? (int64_t)(~(uint64_t)0 << (type.bits - 1)) : 0);
 }
 
+Expr *op_number_or_lowest(OpCall *call, Expr *x) {
+  if (!dtype_is_float(x->type)) return x;
+  Expr *lowest = op_lowest(call->context, x->type);
+  return expr_select(call->context, expr_binary(call->context, EXPR_GT, x, lowest), x, lowest);
+}
+
 Expr *op_highest(Context *context, DType type) {
   if (dtype_is_float(type)) return expr_float(context, type, INFINITY);
   if (dtype_is_bool(type)) return expr_bool(context, true);

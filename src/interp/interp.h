@@ -4,10 +4,10 @@
 // wrap. Accesses outside a buffer or its storage, division of integers by zero, failed assertions
 // and (where asked) reads of memory nobody wrote are located diagnostics.
 //
-// Meaning fixed here for all targets: `min` and `max` keep a NaN of their first operand (the
-// interpreter keeps any); a float cast to an integer truncates and is unspecified outside the
-// integer's range; shifts by at least the width are unspecified; `and` and `or` of scalars do not
-// compute their second operand when the first decides; Select computes both its values.
+// Meaning fixed here for all targets: `min` and `max` keep a NaN of either operand; a float cast to
+// an integer truncates and is unspecified outside the integer's range; shifts by at least the width
+// are unspecified; `and` and `or` of scalars do not compute their second operand when the first
+// decides; Select computes both its values.
 #ifndef PLEAT_INTERP_H
 #define PLEAT_INTERP_H
 

@@ -241,12 +241,16 @@ static const char *const library_names[EXPR_OP_COUNT] = {
     [EXPR_ACOSH] = "acosh", [EXPR_ATANH] = "atanh", [EXPR_TRUNC_MOD] = "fmod",
 };
 
+static Expr *lanes_of(Legalizer *l, Expr *vector, int first, int count) {
+  Expr **numbers = arena_array(&l->context->arena, Expr *, count);
+  for (int i = 0; i < count; i++) numbers[i] = expr_int(l->context, DTYPE_INT32, first + i);
+  Expr *args[] = {expr_tuple(l->context, &vector, 1), expr_tuple(l->context, numbers, count)};
+  return expr_raw(l->context, EXPR_SHUFFLE, dtype_lanes(vector->type, count), NULL, args, 2);
+}
+
 static Expr *lane_of(Legalizer *l, Expr *vector, int lane) {
   if (vector->type.lanes == 1) return vector;
-  if (vector->op == EXPR_BROADCAST) return vector->args[0];
-  Expr *number = expr_int(l->context, DTYPE_INT32, lane);
-  Expr *args[] = {expr_tuple(l->context, &vector, 1), expr_tuple(l->context, &number, 1)};
-  return expr_raw(l->context, EXPR_SHUFFLE, dtype_lanes(vector->type, 1), NULL, args, 2);
+  return vector->op == EXPR_BROADCAST ? vector->args[0] : lanes_of(l, vector, lane, 1);
 }
 
 static Expr *from_lanes(Legalizer *l, Expr **lanes, int count) {
@@ -311,6 +315,66 @@ static Expr *legalize_isnan(Legalizer *l, Expr *e) {
 static Expr *legalize_isinf(Legalizer *l, Expr *e) {
   Expr *a = unary(l, EXPR_ABS, e->args[0]);
   return make(l, EXPR_EQ, a, like_const(l, a, INFINITY));
+}
+
+// ---- Extremes
+
+// What an ordered comparison holds of is a number.
+static bool shows_number(const Expr *condition, const Expr *e) {
+  bool ordered = op_table[condition->op].class == OP_COMPARE && condition->op != EXPR_NE;
+  return ordered && (condition->args[0] == e || condition->args[1] == e);
+}
+
+static bool may_be_nan(const Expr *e) {
+  if (e->op == EXPR_BROADCAST) e = e->args[0];
+  if (e->op == EXPR_FLOAT) return isnan(e->as.f);
+  if (e->op == EXPR_CAST) return dtype_is_float(e->args[0]->type);
+  if (e->op != EXPR_SELECT && e->op != EXPR_IF_THEN_ELSE) return true;
+  return may_be_nan(e->args[2]) ||
+         (!shows_number(e->args[0], e->args[1]) && may_be_nan(e->args[1]));
+}
+
+// x of `x > -inf ? x : -inf` (`x < inf ? x : inf` where the least is wanted); else NULL.
+static Expr *only_numbers_of(ExprOp op, const Expr *e) {
+  if (e->op != EXPR_SELECT || e->args[0]->op != (op == EXPR_MAX ? EXPR_GT : EXPR_LT)) return NULL;
+  Expr *x = e->args[1], *limit = e->args[2];
+  const Expr *scalar = limit->op == EXPR_BROADCAST ? limit->args[0] : limit;
+  bool passes = e->args[0]->args[0] == x && e->args[0]->args[1] == limit;
+  return passes && scalar->op == EXPR_FLOAT && isinf(scalar->as.f) &&
+                 (scalar->as.f < 0) == (op == EXPR_MAX)
+             ? x
+             : NULL;
+}
+
+// Takes `value` as hardware does, which keeps a NaN of the first operand alone.
+static Expr *checked(Legalizer *l, Expr *value) {
+  Expr *held = expr_var(l->context, "t", value->type);
+  map_put(&l->checked, held, held);
+  array_push(&l->context->arena, &l->held, ((Held){held, value}));
+  return held;
+}
+
+static Expr *legalize_extreme(Legalizer *l, Expr *e) {
+  Expr *a = e->args[0], *b = e->args[1], *numbers = only_numbers_of((ExprOp)e->op, b);
+  if (!dtype_is_float(e->type) || map_contains(&l->checked, b)) return e;
+  if (numbers) return make(l, (ExprOp)e->op, a, checked(l, numbers));
+  if (!may_be_nan(b)) return e;
+  if (!may_be_nan(a)) return make(l, (ExprOp)e->op, b, a);
+  Expr *held = checked(l, b);
+  Expr *is_nan = expr_raw(l->context, EXPR_NE, dtype_lanes(DTYPE_BOOL, b->type.lanes), NULL,
+                          (Expr *[]){held, held}, 2);
+  return make_select(l, is_nan, held, make(l, (ExprOp)e->op, a, held));
+}
+
+// Halves are combined until one lane is left, as in the targets.
+static Expr *legalize_vector_extreme(Legalizer *l, Expr *e) {
+  if (!dtype_is_float(e->type)) return e;
+  Expr *value = hold(l, e->args[0]);
+  for (int half = value->type.lanes / 2; half > 0; half /= 2) {
+    Expr *low = lanes_of(l, value, 0, half), *high = lanes_of(l, value, half, half);
+    value = hold(l, make(l, e->op == EXPR_VECTOR_MIN ? EXPR_MIN : EXPR_MAX, low, high));
+  }
+  return value;
 }
 
 static bool constant_of(const Expr *e, double *value) {
@@ -447,6 +511,10 @@ static const LegalizeFn rules[EXPR_OP_COUNT] = {
     [EXPR_ATANH] = legalize_math,
     [EXPR_TRUNC_DIV] = legalize_trunc_div,
     [EXPR_DIV] = legalize_div,
+    [EXPR_MIN] = legalize_extreme,
+    [EXPR_MAX] = legalize_extreme,
+    [EXPR_VECTOR_MIN] = legalize_vector_extreme,
+    [EXPR_VECTOR_MAX] = legalize_vector_extreme,
 };
 
 static const LegalizeFn rounding_rules[EXPR_OP_COUNT] = {
@@ -489,7 +557,7 @@ static Expr *legalize_node(Rewriter *rewriter, Expr *e) {
 
 Stmt *target_legalize(Context *context, Stmt *s, const TargetFeatures *features,
                       TargetReport *report) {
-  Legalizer legalizer = {context, features, report};
+  Legalizer legalizer = {context, features, report, .checked = map_new(&context->arena)};
   Rewriter rewriter = {.context = context, .env = &legalizer, .expr = legalize_node};
   return rewrite_stmt(&rewriter, s);
 }

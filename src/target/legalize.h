@@ -14,6 +14,7 @@ typedef struct Legalizer {
   const TargetFeatures *features;
   TargetReport *report;
   Array(Held) held; // by the node that is being expanded: become LETs around the result
+  Map checked;      // variables that a MIN or MAX takes after their NaNs have been seen to
 } Legalizer;
 
 // A variable for `value`, which is computed once; a leaf stands for itself.

@@ -55,8 +55,9 @@ static Buffer *reduce_rows(OpCall *call, Buffer *x, const Rows *rows, const char
                      ? op_reduce_axis(call, &reduction, str_format(context, "r%d", i), x->shape[i])
                      : axes.at[i];
   Str name = str_format(context, "%s_%s", call->node->name, suffix);
-  return te_reduce(call->te, name, x->type, rows->shape, &axes, &reduction,
-                   te_at(call->te, x, indices));
+  Expr *value = te_at(call->te, x, indices);
+  if (combine == EXPR_MAX) value = op_number_or_lowest(call, value); // the sum keeps a NaN
+  return te_reduce(call->te, name, x->type, rows->shape, &axes, &reduction, value);
 }
 
 static Expr *row_at(OpCall *call, Buffer *row, const Rows *rows, const TeAxes *axes) {

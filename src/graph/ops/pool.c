@@ -242,7 +242,9 @@ static bool define_max_pool(OpCall *call) {
   Pool pool;
   if (!pool_setup(call, &pool)) return false;
   Expr *lowest = op_lowest(call->context, call->inputs[0]->type);
-  Buffer *largest = pool_reduce(call, &pool, call->node->name, EXPR_MAX, lowest, NULL);
+  // What is not a number is passed over, as the standard's reference and ONNX Runtime do.
+  Buffer *largest =
+      pool_reduce(call, &pool, call->node->name, EXPR_MAX, lowest, op_number_or_lowest);
   op_output(call, largest);
   if (call->node->output_count > 1) op_output(call, places(call, &pool, largest));
   return true;

@@ -129,10 +129,12 @@ static bool define_place_of(OpCall *call, ExprOp combine, Expr *init) {
       at[i] = i == axis ? op_reduce_axis(call, &r, "k", x->shape[axis])
                         : axes.at[i > axis && !keep ? i - 1 : i];
     Expr *value = te_at(call->te, x, at);
-    if (pass)
-      value =
-          expr_select(context, expr_binary(context, EXPR_EQ, value, te_at(call->te, best, axes.at)),
-                      expr_cast(context, DTYPE_INT64, at[axis]), r.init);
+    if (pass) {
+      Expr *hit = expr_binary(context, EXPR_EQ, value, te_at(call->te, best, axes.at));
+      if (dtype_is_float(x->type)) // a NaN counts as the largest and the smallest
+        hit = expr_binary(context, EXPR_OR, hit, expr_binary(context, EXPR_NE, value, value));
+      value = expr_select(context, hit, expr_cast(context, DTYPE_INT64, at[axis]), r.init);
+    }
     Str name = pass ? call->node->name : str_format(context, "%s_best", call->node->name);
     best = te_reduce(call->te, name, pass ? DTYPE_INT64 : x->type, shape, &axes, &r, value);
   }
