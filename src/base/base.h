@@ -183,6 +183,8 @@ typedef struct Diag {
 } Diag;
 
 SourceFile *source_file_new(Context *context, const char *name, const char *text, size_t size);
+// The same of a text that need not outlive the call; any bytes may stand in it.
+SourceFile *source_file_copy(Context *context, const char *name, const char *text, size_t size);
 void source_line_column(const SourceFile *file, int32_t offset, int *line, int *column); // from 1
 // Report a user's mistake. Notes belong to the error before them. All return false, so that a
 // checker may `return diag_error(...)`.

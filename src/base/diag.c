@@ -11,6 +11,10 @@ SourceFile *source_file_new(Context *context, const char *name, const char *text
   return file;
 }
 
+SourceFile *source_file_copy(Context *context, const char *name, const char *text, size_t size) {
+  return source_file_new(context, name, arena_copy(&context->lasting, text, size), size);
+}
+
 void source_line_column(const SourceFile *file, int32_t offset, int *line, int *column) {
   *line = *column = 1;
   for (int32_t i = 0; i < offset && (size_t)i < file->size; i++) {

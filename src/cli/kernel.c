@@ -203,8 +203,7 @@ static bool make_scalar(Making *m, int i) {
 
 static InterpTensor argument_over(Context *context, const Buffer *buffer, Tensor *tensor) {
   InterpTensor arg = {.type = buffer->type, .rank = tensor->rank, .data = tensor->data};
-  arg.shape =
-      arena_copy(&context->arena, tensor->shape, sizeof(int64_t) * (size_t)tensor->rank + 1);
+  arg.shape = arena_copy(&context->arena, tensor->shape, sizeof(int64_t) * (size_t)tensor->rank);
   return arg;
 }
 

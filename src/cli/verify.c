@@ -380,7 +380,7 @@ static void release_kernels(void *arg) {
 }
 
 static InterpTensor *copy_arguments(Context *context, const InterpTensor *args, int count) {
-  InterpTensor *copies = arena_copy(&context->arena, args, sizeof *args * (size_t)count + 1);
+  InterpTensor *copies = arena_copy(&context->arena, args, sizeof *args * (size_t)count);
   for (int i = 0; i < count; i++) {
     size_t bytes = (size_t)interp_tensor_bytes(&args[i]);
     copies[i].data = memcpy(arena_alloc(&context->arena, bytes + 64), args[i].data, bytes);

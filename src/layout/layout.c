@@ -332,10 +332,7 @@ const Layout *layout_with_padding(Context *context, const Layout *layout, Layout
 
 static SourcePos whole_text(Context *context, const LayoutSource *source) {
   SourcePos pos = source->pos;
-  if (!pos.file) {
-    const char *text = arena_printf(&context->lasting, "%.*s", (int)source->size, source->text);
-    pos.file = source_file_new(context, "<layout>", text, source->size);
-  }
+  if (!pos.file) pos.file = source_file_copy(context, "<layout>", source->text, source->size);
   pos.end = pos.begin + (int32_t)source->size;
   return pos;
 }

@@ -21,11 +21,8 @@ LayoutReader layout_reader_new(Context *context, const LayoutSource *source,
 
 // Where [from, to) stands in the text's file; a text of its own becomes one.
 static SourcePos pos_of(LayoutReader *r, const char *from, const char *to) {
-  if (!r->base.file) {
-    size_t size = (size_t)(r->end - r->text);
-    const char *text = arena_printf(&r->context->lasting, "%.*s", (int)size, r->text);
-    r->base.file = source_file_new(r->context, "<layout>", text, size);
-  }
+  size_t size = (size_t)(r->end - r->text);
+  if (!r->base.file) r->base.file = source_file_copy(r->context, "<layout>", r->text, size);
   SourcePos pos = r->base;
   pos.begin = r->base.begin + (int32_t)(from - r->text);
   pos.end = r->base.begin + (int32_t)(MAX_OF(to, from) - r->text);

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// What constants alone decide is computed while compiling.
+#include "graph/stages.h"
+
+#include "interp/interp.h"
+
+// ---- By the interpreter ------------------------------------------------------------------------
+
+// Iterations of one stage and of all, above which compiled code is to do it; and so few that no code
+// is worth its making.
+static const double MOST_OF_ONE = 4e6, MOST_OF_ALL = 12e6, FEW = 1e4;
+
+static bool all_constant(const Stage *stage) {
+  for (int i = 0; i < stage->reads.count; i++)
+    if (!((StageTensor *)stage->reads.items[i])->data) return false;
+  return true;
+}
+
+ConstData *stage_result_new(Context *context, const Stage *stage) {
+  const Buffer *buffer = stage->te->output;
+  ConstData *data = arena_new(&context->arena, ConstData);
+  data->name = buffer->name;
+  data->type = buffer->type;
+  data->rank = buffer->rank;
+  data->shape = arena_array(&context->arena, int64_t, buffer->rank);
+  if (!buffer_static_shape(buffer, data->shape)) return NULL;
+  data->bytes = (size_t)dtype_bytes(buffer->type);
+  for (int i = 0; i < buffer->rank; i++) data->bytes *= (size_t)data->shape[i];
+  data->data = arena_alloc(&context->arena, data->bytes + 1);
+  return data;
+}
+
+static void give_result(StageGraph *s, Stage *stage, ConstData *result) {
+  stage->output->data = result;
+  stage->output->producer = NULL;
+  s->folded_stages++;
+}
+
+static bool fold_stage(StageGraph *s, Stage *stage) {
+  Context *context = s->context;
+  StageTensors params;
+  PrimFunc *func = stages_prim_func(s, &stage, 1, stage->te->name, &params);
+  ConstData *result = stage_result_new(context, stage);
+  if (!result) return true;
+  InterpTensor *args = arena_array(&context->arena, InterpTensor, params.count);
+  for (int i = 0; i + 1 < params.count; i++) args[i] = interp_tensor_of(params.items[i]->data);
+  args[params.count - 1] = interp_tensor_of(result);
+  if (!interp_run(context, NULL, func, args, params.count, NULL)) return false;
+  give_result(s, stage, result);
+  return true;
+}
+
+static bool is_worth(StageGraph *s, const Stage *stage) {
+  double iterations = stage_iterations(stage);
+  if (stage->output->is_output || !all_constant(stage) || iterations < 0) return false;
+  if (iterations <= FEW) return true;
+  if (iterations > MOST_OF_ONE || s->folded_iterations + iterations > MOST_OF_ALL) return false;
+  s->folded_iterations += iterations;
+  return true;
+}
+
+bool stage_graph_fold(StageGraph *s) {
+  int kept = 0;
+  for (int i = 0; i < s->stages.count; i++) {
+    Stage *stage = s->stages.items[i];
+    bool fold = is_worth(s, stage);
+    if (fold && !fold_stage(s, stage)) return false;
+    if (!fold) s->stages.items[kept++] = stage;
+  }
+  s->stages.count = kept;
+  stage_graph_prune(s);
+  return true;
+}
+
+// ---- By compiled code --------------------------------------------------------------------------
+
+// What spreads few numbers over many places is left to its readers.
+static bool is_constant(const Stage *stage) {
+  double read = 0, written = stage_tensor_elements(stage->output);
+  for (int i = 0; i < stage->reads.count; i++) {
+    const StageTensor *tensor = stage->reads.items[i];
+    if (!tensor->data && !tensor->constant) return false;
+    read += stage_tensor_elements(tensor);
+  }
+  return !stage->output->is_output && !stage->output->kept && written >= 0 && written <= 2 * read;
+}
+
+void stage_graph_find_constants(StageGraph *s) {
+  for (int i = 0; i < s->stages.count; i++)
+    s->stages.items[i]->output->constant = is_constant(s->stages.items[i]);
+}
+
+PtrArray stage_graph_constants(StageGraph *s) {
+  PtrArray found = {0};
+  stage_graph_find_constants(s);
+  for (int i = 0; i < s->stages.count; i++)
+    if (s->stages.items[i]->output->constant)
+      array_push(&s->context->arena, &found, s->stages.items[i]);
+  return found;
+}
+
+void stage_graph_give(StageGraph *s, const PtrArray *stages, ConstData *const *results) {
+  int kept = 0, given = 0;
+  for (int i = 0; i < s->stages.count; i++) {
+    Stage *stage = s->stages.items[i];
+    if (given < stages->count && stages->items[given] == stage)
+      give_result(s, stage, results[given++]);
+    else
+      s->stages.items[kept++] = stage;
+  }
+  s->stages.count = kept;
+  stage_graph_prune(s);
+}
