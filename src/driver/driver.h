@@ -81,6 +81,8 @@ typedef struct Program {
   int nodes_folded;
 } Program;
 
+// What constants decide with much work, computed by compiled code. False with diagnostics.
+bool program_fold(Context *context, StageGraph *stages, const CompileOptions *options);
 // Plan and schedules only: nothing is lowered or placed. NULL with diagnostics.
 Program *program_plan(Context *context, const GraphFunc *graph, const CompileOptions *options);
 // NULL with diagnostics.

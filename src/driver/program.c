@@ -3,7 +3,6 @@
 #include "driver/driver.h"
 
 enum { SLOT_ALIGNMENT = 64 };
-static const double FOLD_LIMIT = 4e6; // iterations of a stage computed while compiling
 
 static double seconds_since(int64_t start) {
   return (double)(clock_now_ns() - start) * 1e-9;
@@ -257,11 +256,11 @@ static StageGraph *make_stages(Program *p) {
   StageGraph *stages = stage_graph_new(p->context, p->graph);
   if (!stages || !check_static(p->context, stages)) return NULL;
   stage_graph_prune(stages);
-  if (!stage_graph_fold(stages, FOLD_LIMIT)) return NULL;
+  if (!stage_graph_fold(stages)) return NULL;
   keep_wished(stages, p->options.wishes);
   stage_graph_inline_views(stages);
   stage_graph_inline_intermediates(stages);
-  if (!stage_graph_fold(stages, FOLD_LIMIT)) return NULL;
+  if (!stage_graph_fold(stages) || !program_fold(p->context, stages, &p->options)) return NULL;
   stage_graph_inline_scalars(stages);
   stage_graph_group_rows(stages);
   p->nodes_folded = stages->folded_stages;

@@ -252,12 +252,14 @@ static Stage *reader_in_place(const Stage *stage) {
   if (stage_is_reduction(stage) || output->is_output || output->kept || output->users.count != 1)
     return NULL;
   Stage *user = output->users.items[0];
+  if (output->constant && !user->output->constant) return NULL;
   bool joins = !stage_is_reduction(user) && stage_reads_in_place(user, output) &&
                reads_together(stage, user) <= MOST_READS;
   return joins ? user : NULL;
 }
 
 void stage_graph_inline_intermediates(StageGraph *s) {
+  stage_graph_find_constants(s);
   for (int i = 0; i < s->stages.count; i++) {
     Stage *stage = s->stages.items[i], *user = reader_in_place(stage);
     if (!user) continue;

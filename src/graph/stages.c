@@ -2,7 +2,6 @@
 // Graph functions as stages: building, folding of constants.
 #include "graph/stages.h"
 
-#include "interp/interp.h"
 
 static StageTensor *tensor_new(StageGraph *s, Buffer *buffer) {
   StageTensor *tensor = arena_new(&s->context->arena, StageTensor);
@@ -284,13 +283,7 @@ PrimFunc *stages_prim_func(StageGraph *s, Stage *const *items, int count, const 
   return te_prim_func(te, name);
 }
 
-// ---- Folding
-
-static bool all_constant(const Stage *stage) {
-  for (int i = 0; i < stage->reads.count; i++)
-    if (!((StageTensor *)stage->reads.items[i])->data) return false;
-  return true;
-}
+// ---- Work
 
 static double product_of(const BlockVar *axes, int count) {
   double product = 1;
@@ -312,51 +305,12 @@ double stage_iterations(const Stage *stage) {
   return product_of(te->axes, te->axis_count) + updates;
 }
 
-static InterpTensor interp_tensor(const ConstData *data) {
-  return (InterpTensor){
-      .type = data->type, .rank = data->rank, .shape = data->shape, .data = (void *)data->data};
-}
-
-static ConstData *result_data(Context *context, const Buffer *buffer) {
-  ConstData *data = arena_new(&context->arena, ConstData);
-  data->name = buffer->name;
-  data->type = buffer->type;
-  data->rank = buffer->rank;
-  data->shape = arena_array(&context->arena, int64_t, buffer->rank);
-  if (!buffer_static_shape(buffer, data->shape)) return NULL;
-  data->bytes = (size_t)dtype_bytes(buffer->type);
-  for (int i = 0; i < buffer->rank; i++) data->bytes *= (size_t)data->shape[i];
-  data->data = arena_alloc(&context->arena, data->bytes + 1);
-  return data;
-}
-
-static bool fold_stage(StageGraph *s, Stage *stage) {
-  Context *context = s->context;
-  StageTensors params;
-  PrimFunc *func = stages_prim_func(s, &stage, 1, stage->te->name, &params);
-  ConstData *result = result_data(context, stage->te->output);
-  if (!result) return true;
-  InterpTensor *args = arena_array(&context->arena, InterpTensor, params.count);
-  for (int i = 0; i + 1 < params.count; i++) args[i] = interp_tensor(params.items[i]->data);
-  args[params.count - 1] = interp_tensor(result);
-  if (!interp_run(context, NULL, func, args, params.count, NULL)) return false;
-  stage->output->data = result;
-  stage->output->producer = NULL;
-  s->folded_stages++;
-  return true;
-}
-
-bool stage_graph_fold(StageGraph *s, double limit) {
-  int kept = 0;
-  for (int i = 0; i < s->stages.count; i++) {
-    Stage *stage = s->stages.items[i];
-    double iterations = stage_iterations(stage);
-    bool fold =
-        !stage->output->is_output && all_constant(stage) && iterations >= 0 && iterations <= limit;
-    if (fold && !fold_stage(s, stage)) return false;
-    if (!fold) s->stages.items[kept++] = stage;
+double stage_tensor_elements(const StageTensor *tensor) {
+  double count = 1;
+  for (int i = 0; i < tensor->buffer->rank; i++) {
+    int64_t extent;
+    if (!expr_as_int(tensor->buffer->shape[i], &extent)) return -1;
+    count *= (double)extent;
   }
-  s->stages.count = kept;
-  stage_graph_prune(s);
-  return true;
+  return count;
 }

@@ -16,6 +16,7 @@ typedef struct StageTensor {
   PtrArray users;  // Stage*, in order, once each
   bool is_output;  // of the graph
   bool kept;       // what writes it is not put into its readers
+  bool constant;   // see stage_graph_find_constants
   int input;       // number among the graph's inputs; -1
   int index;       // in StageGraph.tensors
 } StageTensor;
@@ -44,22 +45,30 @@ typedef struct StageGraph {
   Array(StageTensor *) tensors;
   Array(Stage *) stages; // in order of computation
   Array(StageTensor *) inputs, outputs;
-  int folded_stages; // computed while compiling
-  Map by_buffer;     // Buffer* -> StageTensor*
+  int folded_stages;        // computed while compiling
+  double folded_iterations; // of the interpreter
+  Map by_buffer;            // Buffer* -> StageTensor*
 } StageGraph;
 
 // Defines all nodes. NULL with diagnostics. Values that reach an output without being computed get
 // a copying stage.
 StageGraph *stage_graph_new(Context *context, const GraphFunc *graph);
-// Computes stages whose inputs are constants (with the interpreter); `limit` bounds the loop
-// iterations of one stage, beyond which it stays.
-bool stage_graph_fold(StageGraph *stages, double limit);
+// Computes stages whose inputs are constants, with the interpreter; what would take long stays.
+bool stage_graph_fold(StageGraph *stages);
+// Marks what constants alone decide, and what has not many more elements than they.
+void stage_graph_find_constants(StageGraph *stages);
+// The stages of tensors that are marked then, in order, and to compute them elsewhere: a place for
+// the result of one, and all of them given back, a result for each.
+PtrArray stage_graph_constants(StageGraph *stages);
+ConstData *stage_result_new(Context *context, const Stage *stage);
+void stage_graph_give(StageGraph *stages, const PtrArray *constants, ConstData *const *results);
 // Puts stages that only move elements (each value is one element of one tensor) into their readers.
 // A reduction's axis is cut where that saves it from dividing. Those that write an output, or
 // through which a reduction would still divide or look up indices, stay.
 void stage_graph_inline_views(StageGraph *stages);
 // Puts elementwise stages into their only reader, where that is elementwise too and reads them in
-// place: what lies between two of them is never written.
+// place: what lies between two of them is never written. What constants decide stays apart from
+// what inputs do.
 void stage_graph_inline_intermediates(StageGraph *stages);
 // Floats that are constant tensors of one element become literals.
 void stage_graph_inline_scalars(StageGraph *stages);
@@ -78,6 +87,7 @@ void stage_graph_prune(StageGraph *stages);
 bool stage_is_reduction(const Stage *stage); // ordered ones too; no group
 bool stage_is_ordered(const Stage *stage);
 double stage_iterations(const Stage *stage); // of its block; -1 when extents are not known
+double stage_tensor_elements(const StageTensor *tensor); // -1 where they are symbolic
 // The stage reads `tensor` only at its own axes, and tensor and output have one shape.
 bool stage_reads_in_place(const Stage *stage, const StageTensor *tensor);
 StageTensor *stage_tensor_of(const StageGraph *stages, const Buffer *buffer);

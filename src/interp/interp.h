@@ -21,6 +21,7 @@ typedef struct InterpTensor {
   const int64_t *strides; // in elements; NULL: compact, row-major
   void *data;
 } InterpTensor;
+InterpTensor interp_tensor_of(const ConstData *data); // only to be read
 
 // A function that programs may call by name. Scalars only; floats in `f`, all else in `i`.
 typedef union InterpValue {
@@ -96,7 +97,7 @@ typedef struct InterpCompare {
   uint64_t seed;
   InterpFill fill;
   const InterpRange *ranges; // one a parameter; NULL: none
-  double rtol, atol; // |expected - actual| <= atol + rtol * |expected|
+  double rtol, atol;         // |expected - actual| <= atol + rtol * |expected|
   InterpOptions options;
   // When the parameters of `b` have other layouts: `pack` makes b's argument from a's (in `arena`),
   // `unpack` brings b's result back into an array of a's shape. NULL: the same memory.

@@ -156,6 +156,11 @@ static void run_function(Machine *machine, const PrimFunc *func, const InterpTen
   program->body->run(machine, program->body);
 }
 
+InterpTensor interp_tensor_of(const ConstData *data) {
+  return (InterpTensor){
+      .type = data->type, .rank = data->rank, .shape = data->shape, .data = (void *)data->data};
+}
+
 bool interp_run(Context *context, const Module *module, const PrimFunc *func,
                 const InterpTensor *args, int count, const InterpOptions *options) {
   ArenaMark mark = arena_mark(&context->scratch);

@@ -8,12 +8,8 @@ const char *planner_stage_name(const Stage *stage) {
   return stage->node ? stage->node->name : stage->te->name;
 }
 
-static double element_count(const StageTensor *tensor) {
-  return tensor_bytes_as(tensor, NULL) / dtype_bytes(tensor->buffer->type);
-}
-
 static PlanApart by_reduction(const Plan *plan, const Stage *reader, const StageTensor *tensor) {
-  double times = stage_iterations(reader) / element_count(tensor);
+  double times = stage_iterations(reader) / stage_tensor_elements(tensor);
   if (times >= 2)
     return (PlanApart){"its reader needs each element many times",
                        str_format(plan->context, "%s needs each element %.0f times",
@@ -44,7 +40,7 @@ static PlanApart by_rows(const Plan *plan, const Stage *reader, const Stage *wri
 }
 
 static PlanApart by_places(const Plan *plan, const Stage *reader, const StageTensor *tensor) {
-  bool wider = element_count(tensor) < element_count(reader->output);
+  bool wider = stage_tensor_elements(tensor) < stage_tensor_elements(reader->output);
   return (PlanApart){wider ? "its reader repeats or joins elements"
                            : "its reader takes elements from other places",
                      str_format(plan->context, "%s %s", planner_stage_name(reader),

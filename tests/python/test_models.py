@@ -103,6 +103,17 @@ def mean_then_conv():
     return b.model(b.conv(y, 18, 5, 1))
 
 
+def standardised_weights():
+    """Weights computed from constants with more work than the interpreter is given."""
+    b = Builder(x=[3, 2053])
+    w = b.weight(2053, 2053)
+    centred = b("Sub", w, b("ReduceMean", w, axes=[0], keepdims=1))
+    spread = b("ReduceMean", b("Mul", centred, centred), axes=[0], keepdims=1)
+    w = b("Div", centred, b("Sqrt", b("Add", spread, b.constant(np.float32(1e-5)))))
+    w = b("Mul", b("Transpose", w, perm=[1, 0]), b.weight(2053))
+    return b.model(b("MatMul", "x", w), b("ReduceMax", w, axes=[1], keepdims=0))
+
+
 def squeeze_then_dense():
     b = Builder(x=[1, 6, 4, 3])
     y = b("GlobalAveragePool", b.conv("x", 6, 21))
@@ -247,7 +258,7 @@ def places_of_extremes():
 
 CASES = [all_ones, one_channel, one_pixel, coprime, transposed_between, mean_then_conv,
          squeeze_then_dense, flatten_image_then_dense, broadcasts, two_layouts_meet, reductions,
-         own_transpose_rank3, concat_of_two, padding_then_extremes, constants_everywhere,
+         standardised_weights, own_transpose_rank3, concat_of_two, padding_then_extremes, constants_everywhere,
          scalar_input, pools, depthwise, batched_products, concat_of_many, transformer, scalar_outputs,
          places_of_extremes]
 CASES += [pytest.param(odd_channels(c), id=f"channels_{c}") for c in (3, 9, 13, 15, 17, 91)]
