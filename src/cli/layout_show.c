@@ -7,7 +7,7 @@
 
 #include "explain/explain.h"
 
-enum { MOST_AXES = 64, TABLE_ROWS = 64, STEPS_TRIED = 1 << 16, MOST_BLOCK = 256 };
+enum { MOST_AXES = 64, TABLE_ROWS = 64, STEPS_TRIED = 1 << 16, MOST_BLOCK = 256, MOST_STEPS = 4 };
 
 typedef struct ShowRow {
   const char *name;
@@ -65,23 +65,53 @@ static const char *symbolic_step(LayoutView *view, int axis) {
   return "varies";
 }
 
+// Steps along an axis, each of some indices: "1 (then 784 after 16)".
+typedef struct Steps {
+  int64_t after[MOST_STEPS], step[MOST_STEPS];
+  int count;
+} Steps;
+
+static int64_t steps_to(const Steps *steps, int64_t x) {
+  int64_t offset = 0;
+  for (int i = steps->count - 1; i >= 0; x %= steps->after[i--])
+    offset += x / steps->after[i] * steps->step[i];
+  return offset;
+}
+
+// The offset moved by `offset` at x. False when no steps do that.
+static bool take_offset(Steps *steps, int64_t x, int64_t offset) {
+  if (steps->count && steps_to(steps, x) == offset) return true;
+  if (steps->count == MOST_STEPS || (steps->count && x % steps->after[steps->count - 1]))
+    return false;
+  steps->after[steps->count] = x;
+  steps->step[steps->count++] = offset;
+  return true;
+}
+
+static const char *steps_text(Context *context, const Steps *steps) {
+  Text text = text_new(&context->arena);
+  text_printf(&text, "%" PRId64, steps->step[0]);
+  for (int i = 1; i < steps->count; i++)
+    text_printf(&text, "%s%" PRId64 " after %" PRId64, i == 1 ? " (then " : ", ", steps->step[i],
+                steps->after[i]);
+  text_puts(&text, steps->count > 1 ? ")" : "");
+  return text_string(&text);
+}
+
 // "c 1 (then 784 after 16)": steps of the offset along one axis, the others at 0.
 static const char *varying_step(LayoutView *view, int axis) {
   const Layout *layout = view->operand.layout;
-  Arena *arena = &context_of(view)->arena;
-  int64_t index[MOST_AXES] = {0}, start, offset, step = 0;
-  int64_t most = layout->is_static ? MIN_OF(layout->extents[axis], (int64_t)STEPS_TRIED) : 0;
+  Steps steps = {0};
+  int64_t index[MOST_AXES] = {0}, start, offset;
   if (!layout->is_static) return symbolic_step(view, axis);
-  if (!layout_offset(layout, index, &start)) return "varies";
+  int64_t most = MIN_OF(layout->extents[axis], (int64_t)STEPS_TRIED);
+  if (most < 2 || !layout_offset(layout, index, &start)) return "varies";
   for (int64_t x = 1; x < most; x++) {
     index[axis] = x;
     if (!layout_offset(layout, index, &offset)) return "varies";
-    if (x == 1) step = offset - start;
-    if (offset - start != x * step)
-      return arena_printf(arena, "%" PRId64 " (then %" PRId64 " after %" PRId64 ")", step,
-                          offset - start, x);
+    if (!take_offset(&steps, x, offset - start)) return "varies";
   }
-  return "varies";
+  return steps.count > 1 ? steps_text(context_of(view), &steps) : "varies";
 }
 
 static bool depends(const LayoutExpr *e, int axis) {
