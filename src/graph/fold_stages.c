@@ -6,8 +6,8 @@
 
 // ---- By the interpreter ------------------------------------------------------------------------
 
-// Iterations of one stage and of all, above which compiled code is to do it; and so few that no code
-// is worth its making.
+// Iterations of one stage and of all, above which compiled code is to do it; and so few that no
+// code is worth its making.
 static const double MOST_OF_ONE = 4e6, MOST_OF_ALL = 12e6, FEW = 1e4;
 
 static bool all_constant(const Stage *stage) {
