@@ -55,17 +55,13 @@ static Expr *has_bit(Legalizer *l, Expr *number, int bit) {
               like_int(l, number, 0));
 }
 
-static Expr *opposite(Legalizer *l, Expr *x) {
-  return make(l, EXPR_MUL, x, like_const(l, x, -1));
-}
-
 // The sine of the angle and `quarters` right angles.
 static Expr *sine_after(Legalizer *l, Expr *e, int quarters) {
   Angle angle = angle_of(l, hold(l, e->args[0]));
   Expr *n = angle.quadrant;
   if (quarters) n = hold(l, make(l, EXPR_ADD, n, like_int(l, n, quarters)));
   Expr *y = hold(l, make_select(l, has_bit(l, n, 1), angle.cos, angle.sin));
-  return or_library(l, e, angle.fits, make_select(l, has_bit(l, n, 2), opposite(l, y), y));
+  return or_library(l, e, angle.fits, make_select(l, has_bit(l, n, 2), negate(l, y), y));
 }
 
 Expr *expand_sin(Legalizer *l, Expr *e) {
@@ -79,7 +75,7 @@ Expr *expand_cos(Legalizer *l, Expr *e) {
 Expr *expand_tan(Legalizer *l, Expr *e) {
   Angle angle = angle_of(l, hold(l, e->args[0]));
   Expr *odd = hold(l, has_bit(l, angle.quadrant, 1));
-  Expr *above = make_select(l, odd, opposite(l, angle.cos), angle.sin);
+  Expr *above = make_select(l, odd, negate(l, angle.cos), angle.sin);
   Expr *below = make_select(l, odd, angle.sin, angle.cos);
   return or_library(l, e, angle.fits, make(l, EXPR_DIV, above, below));
 }

@@ -14,7 +14,7 @@
 static const DType i32 = {TYPE_INT, 32, 1};
 static const DType f32 = {TYPE_FLOAT, 32, 1};
 
-static Expr *negate(Legalizer *l, Expr *x) {
+Expr *negate(Legalizer *l, Expr *x) {
   return make(l, EXPR_MUL, x, like_const(l, x, -1));
 }
 

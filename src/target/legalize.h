@@ -41,6 +41,7 @@ Expr *or_library(Legalizer *l, Expr *e, Expr *fits, Expr *fast);
 
 // expand_math.c: a function of a float32, or NULL when it has no expansion.
 Expr *expand_math(Legalizer *l, Expr *e);
+Expr *negate(Legalizer *l, Expr *x);
 Expr *with_sign_of(Legalizer *l, Expr *magnitude, Expr *x); // |magnitude|, negative where x is
 // expand_angle.c: sine, cosine, tangent and their inverses.
 Expr *expand_sin(Legalizer *l, Expr *e);
