@@ -51,6 +51,16 @@ static bool is_said(const Context *context, Str node, const char *message) {
   return false;
 }
 
+// The message of an error of `from` with the notes behind it; *i comes to the last of them.
+static Text with_notes(Context *context, const Context *from, int *i) {
+  const Diag *items = from->diags.items;
+  Text text = text_new(&context->arena);
+  text_puts(&text, items[*i].message);
+  while (*i + 1 < from->diags.count && items[*i + 1].severity == DIAG_NOTE)
+    text_printf(&text, "\n%s", items[++*i].message);
+  return text;
+}
+
 // The errors of `other` that are not said yet.
 static void add_further(Context *context, const Context *other, const char *assumed,
                         FurtherList *list) {
@@ -58,10 +68,7 @@ static void add_further(Context *context, const Context *other, const char *assu
     const Diag *diag = &other->diags.items[i];
     Str node = diag->pos.node ? str_intern(context, diag->pos.node) : NULL;
     if (diag->severity != DIAG_ERROR || is_said(context, node, diag->message)) continue;
-    Text text = text_new(&context->arena);
-    text_puts(&text, diag->message);
-    for (; i + 1 < other->diags.count && diag[1].severity == DIAG_NOTE; i++, diag++)
-      text_printf(&text, "\n%s", diag[1].message);
+    Text text = with_notes(context, other, &i);
     text_printf(&text, "\nseen with %s", assumed);
     array_push(&context->arena, list, ((Further){node, text_string(&text)}));
   }
@@ -135,13 +142,12 @@ static json_t *problem_list(const Checked *c) {
   for (int i = 0; i < context->diags.count; i++) {
     const Diag *diag = &context->diags.items[i];
     if (diag->severity != DIAG_ERROR) continue;
-    Text what = text_new(&context->arena);
     Str node = diag->pos.node;
-    text_printf(&what, "%s%s", place_text(&context->arena, &diag->pos), diag->message);
-    for (; i + 1 < context->diags.count && diag[1].severity == DIAG_NOTE; i++, diag++)
-      text_printf(&what, "\n%s", diag[1].message);
+    Text what = with_notes(context, context, &i);
+    const char *text = arena_printf(&context->arena, "%s%s",
+                                    place_text(&context->arena, &diag->pos), text_string(&what));
     json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "node", node ? node : "", "operator",
-                                          operator_of(c, node), "what", text_string(&what)));
+                                          operator_of(c, node), "what", text));
   }
   return list;
 }

@@ -60,13 +60,19 @@ ConstData *import_known(Import *import, int i) {
   return value ? import_follow(import, value) : NULL;
 }
 
+// import_sources of what is refused since it is not known.
+static const char *late_sources(Import *import, Value *value) {
+  const char *sources = import_sources(import, value);
+  import->importer->known_late |= sources != NULL;
+  return sources;
+}
+
 ConstData *import_constant(Import *import, int i) {
   Value *value = import_input(import, i);
   if (!value) return NULL;
   ConstData *data = import_known(import, i);
   if (data) return data;
-  const char *sources = import_sources(import, value);
-  import->importer->known_late |= sources != NULL;
+  const char *sources = late_sources(import, value);
   import_refuse(import,
                 sources ? "its input '%s' must be known when the model is compiled: make what it "
                           "follows from initializers, or say in Python what they hold (known=…)\n"
@@ -82,8 +88,7 @@ ConstData *import_counted(Import *import, int i) {
   Value *value = import_input(import, i);
   ConstData *data = import_known(import, i);
   if (data || !value) return data;
-  const char *sources = import_sources(import, value);
-  import->importer->known_late |= sources != NULL;
+  const char *sources = late_sources(import, value);
   diag_error(import->context, import->pos,
              "%s: how many elements it gives must be known when the model is compiled: say in "
              "Python what that follows from (known=…), or end the model before it\n"
