@@ -6,8 +6,7 @@
 typedef struct Folding {
   Context *context;
   StageGraph *graph;
-  const PtrArray *stages; // in order
-  ConstData **results;    // of each
+  PtrArray stages; // in order
   CompileOptions options;
   PrimFunc **funcs; // one for equal stages
   int func_count;
@@ -29,52 +28,40 @@ static int number_of(Folding *f, PrimFunc *func) {
 
 static void make_functions(Folding *f) {
   Arena *arena = &f->context->arena;
-  int count = f->stages->count;
+  int count = f->stages.count;
   f->funcs = arena_array(arena, PrimFunc *, count);
   f->unscheduled = arena_array(arena, PrimFunc *, count);
   f->number = arena_array(arena, int, count);
   f->params = arena_array(arena, StageTensors, count);
   for (int i = 0; i < count; i++) {
-    Stage *stage = f->stages->items[i];
+    Stage *stage = f->stages.items[i];
     f->number[i] =
         number_of(f, stages_prim_func(f->graph, &stage, 1, stage->te->name, &f->params[i]));
   }
 }
 
-static const ConstData *data_of(const Folding *f, const StageTensor *tensor) {
-  if (tensor->data) return tensor->data;
-  for (int i = 0; i < f->stages->count; i++)
-    if (((Stage *)f->stages->items[i])->output == tensor) return f->results[i];
-  bug(f->context, "no constant '%s'", tensor->buffer->name);
-}
-
 static bool run_all(Folding *f, KernelCode *code) {
-  for (int i = 0; i < f->stages->count; i++) {
+  for (int i = 0; i < f->stages.count; i++) {
     const StageTensors *params = &f->params[i];
     InterpTensor *args = arena_array(&f->context->arena, InterpTensor, params->count);
-    for (int k = 0; k < params->count; k++)
-      args[k] = interp_tensor_of(data_of(f, params->items[k]));
+    for (int k = 0; k < params->count; k++) args[k] = interp_tensor_of(params->items[k]->data);
     if (!kernel_code_run(code, f->number[i], NULL, args)) return false;
   }
   return true;
 }
 
 bool program_fold(Context *context, StageGraph *graph, const CompileOptions *options) {
-  PtrArray stages = stage_graph_constants(graph);
-  Folding f = {.context = context, .graph = graph, .stages = &stages};
-  if (!stages.count || !target_for_running()) return true;
+  if (!target_for_running()) return true;
+  Folding f = {.context = context, .graph = graph, .stages = stage_graph_take_constants(graph)};
+  if (!f.stages.count) return true;
   // For this machine and no user's hooks, whatever is compiled for.
   f.options = (CompileOptions){.machine = machine_probe(), .quick = true};
-  if (options->progress) options->progress(options->progress_env, "constants", 0, stages.count);
-  f.results = arena_array(&context->arena, ConstData *, stages.count);
-  for (int i = 0; i < stages.count; i++)
-    if (!(f.results[i] = stage_result_new(context, stages.items[i]))) return false;
+  if (options->progress) options->progress(options->progress_env, "constants", 0, f.stages.count);
   context_branch(context);
   make_functions(&f);
   KernelCode *code = kernel_code_new(context, f.funcs, f.func_count, &f.options, NULL);
   bool done = code && run_all(&f, code);
   kernel_code_free(code);
   context_rejoin(context);
-  if (done) stage_graph_give(graph, &stages, f.results);
   return done;
 }

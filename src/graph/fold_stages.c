@@ -16,7 +16,7 @@ static bool all_constant(const Stage *stage) {
   return true;
 }
 
-ConstData *stage_result_new(Context *context, const Stage *stage) {
+static ConstData *result_new(Context *context, const Stage *stage) {
   const Buffer *buffer = stage->te->output;
   ConstData *data = arena_new(&context->arena, ConstData);
   data->name = buffer->name;
@@ -40,7 +40,7 @@ static bool fold_stage(StageGraph *s, Stage *stage) {
   Context *context = s->context;
   StageTensors params;
   PrimFunc *func = stages_prim_func(s, &stage, 1, stage->te->name, &params);
-  ConstData *result = stage_result_new(context, stage);
+  ConstData *result = result_new(context, stage);
   if (!result) return true;
   InterpTensor *args = arena_array(&context->arena, InterpTensor, params.count);
   for (int i = 0; i + 1 < params.count; i++) args[i] = interp_tensor_of(params.items[i]->data);
@@ -90,24 +90,20 @@ void stage_graph_find_constants(StageGraph *s) {
     s->stages.items[i]->output->constant = is_constant(s->stages.items[i]);
 }
 
-PtrArray stage_graph_constants(StageGraph *s) {
-  PtrArray found = {0};
+PtrArray stage_graph_take_constants(StageGraph *s) {
+  PtrArray taken = {0};
+  int kept = 0;
   stage_graph_find_constants(s);
-  for (int i = 0; i < s->stages.count; i++)
-    if (s->stages.items[i]->output->constant)
-      array_push(&s->context->arena, &found, s->stages.items[i]);
-  return found;
-}
-
-void stage_graph_give(StageGraph *s, const PtrArray *stages, ConstData *const *results) {
-  int kept = 0, given = 0;
   for (int i = 0; i < s->stages.count; i++) {
     Stage *stage = s->stages.items[i];
-    if (given < stages->count && stages->items[given] == stage)
-      give_result(s, stage, results[given++]);
-    else
+    if (stage->output->constant) {
+      give_result(s, stage, result_new(s->context, stage));
+      array_push(&s->context->arena, &taken, stage);
+    } else {
       s->stages.items[kept++] = stage;
+    }
   }
   s->stages.count = kept;
   stage_graph_prune(s);
+  return taken;
 }

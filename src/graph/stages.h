@@ -57,11 +57,9 @@ StageGraph *stage_graph_new(Context *context, const GraphFunc *graph);
 bool stage_graph_fold(StageGraph *stages);
 // Marks what constants alone decide, and what has not many more elements than they.
 void stage_graph_find_constants(StageGraph *stages);
-// The stages of tensors that are marked then, in order, and to compute them elsewhere: a place for
-// the result of one, and all of them given back, a result for each.
-PtrArray stage_graph_constants(StageGraph *stages);
-ConstData *stage_result_new(Context *context, const Stage *stage);
-void stage_graph_give(StageGraph *stages, const PtrArray *constants, ConstData *const *results);
+// Takes the stages of tensors that are marked then, in order, out of the graph: to be computed
+// elsewhere, into the data that their tensors now have.
+PtrArray stage_graph_take_constants(StageGraph *stages);
 // Puts stages that only move elements (each value is one element of one tensor) into their readers.
 // A reduction's axis is cut where that saves it from dividing. Those that write an output, or
 // through which a reduction would still divide or look up indices, stay.
