@@ -11,6 +11,8 @@ typedef enum CpuLevel { CPU_BASELINE, CPU_AVX2, CPU_AVX512 } CpuLevel;
 
 // What the instruction cache of a core holds, as most have it.
 enum { INSTRUCTION_CACHE_BYTES = 32 << 10 };
+// Elements so few apart are loaded as whole vectors and shuffled, others one by one.
+enum { MOST_SHUFFLED_STRIDE = 4 };
 
 typedef struct HostMachine {
   CpuLevel level;

@@ -3,6 +3,7 @@
 #include "schedule/nest.h"
 
 #include "arith/arith.h"
+#include "base/machine.h"
 
 typedef struct Reading {
   Context *context;
@@ -190,12 +191,11 @@ NestStep nest_step(Context *context, const Nest *nest, const NestRead *read, con
 }
 
 int64_t nest_stride(const NestRead *read, const Layout *layout, int axis) {
-  enum { MOST_STRIDE = 4 };
   int last = read->buffer->rank - 1;
   for (int d = 0; d < last; d++)
     if (nest_moves(read, d, axis)) return 0;
   if (layout || last < 0 || !read->linear[last]) return 0;
   int64_t stride = read->coefficient[last][axis];
   bool held = read->held[last] && read->held_axis[last] == axis;
-  return stride > 1 && stride <= MOST_STRIDE && !held ? stride : 0;
+  return stride > 1 && stride <= MOST_SHUFFLED_STRIDE && !held ? stride : 0;
 }

@@ -241,8 +241,6 @@ static const char *gather_at_once(Emit *emit, Expr *e, Expr *index) {
                     text_string(&all), text);
 }
 
-enum { MOST_STRIDE = 4 };
-
 // Each vector from the first lane that is missing, the last one so that it ends with the last lane:
 // what lies between the lanes is memory of the buffer.
 static const char *load_strided(Emit *emit, Expr *e, Expr *index, int64_t stride) {
@@ -273,7 +271,7 @@ static const char *gather(Emit *emit, Expr *e) {
   Buffer *buffer = e->as.buffer;
   Expr *index = flat_index(emit, buffer, e->args, e->count);
   int64_t stride;
-  if (is_regular(index, &stride) && stride > 1 && stride <= MOST_STRIDE &&
+  if (is_regular(index, &stride) && stride > 1 && stride <= MOST_SHUFFLED_STRIDE &&
       e->type.lanes == index->type.lanes && e->type.bits >= 8 && !dtype_is_bool(e->type))
     return load_strided(emit, e, index, stride);
   if (gathers_at_once(emit, e->type, index)) return gather_at_once(emit, e, index);
