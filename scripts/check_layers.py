@@ -6,7 +6,7 @@ import pathlib
 import re
 import sys
 
-LAYERS = ("base layout ir arith interp script te schedule graph plan lower target offload runtime "
+LAYERS = ("base layout ir arith interp script te schedule autosched graph plan lower target offload runtime "
           "frontend tune explain driver cli api").split()
 # What compiled code needs to run must never reach into the compiler.
 ALLOWED = {"runtime": {"base", "runtime"}, "layout": {"base", "layout"}}

@@ -6,7 +6,7 @@
 #define PLEAT_PLAN_H
 
 #include "graph/stages.h"
-#include "schedule/model.h"
+#include "autosched/auto_schedule.h"
 
 typedef enum PlanPolicy {
   PLAN_OPTIMAL,  // the cheapest plan

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shared by the files that make the model's steps.
-#ifndef PLEAT_SCHEDULE_MODEL_INTERNAL_H
-#define PLEAT_SCHEDULE_MODEL_INTERNAL_H
+#ifndef PLEAT_AUTOSCHED_INTERNAL_H
+#define PLEAT_AUTOSCHED_INTERNAL_H
 
-#include "schedule/model.h"
+#include "autosched/auto_schedule.h"
 
 typedef struct Model {
   Context *context;

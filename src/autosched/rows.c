@@ -12,7 +12,7 @@
 //
 // Needs blocks at their own loops. The rows of a kernel of one reduction are taken a few at a time,
 // so that operands that do not move with them are loaded once.
-#include "schedule/model_internal.h"
+#include "autosched/internal.h"
 
 typedef enum RowRole {
   ROW_ELEMENTS, // no reduction

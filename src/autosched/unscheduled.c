@@ -2,7 +2,7 @@
 // Functions that say what to compute and not in which order: blocks at their own loops, all serial,
 // nothing split, cached or annotated. The model may schedule those; others stay as their author
 // wrote them.
-#include "schedule/model.h"
+#include "autosched/auto_schedule.h"
 
 typedef struct Look {
   int blocks;

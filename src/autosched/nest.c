@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reading a block's loops: axes, accesses as linear forms, and how accesses move along an axis.
-#include "schedule/nest.h"
+#include "autosched/nest.h"
 
 #include "arith/arith.h"
 #include "base/machine.h"

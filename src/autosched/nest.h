@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a model of the machine reads off a block's loops: its axes, its accesses as linear forms of
 // them, and a register tile chosen from these and from the layouts, never from an operator's name.
-#ifndef PLEAT_SCHEDULE_NEST_H
-#define PLEAT_SCHEDULE_NEST_H
+#ifndef PLEAT_NEST_H
+#define PLEAT_NEST_H
 
 #include "base/machine.h"
 #include "ir/ir.h"

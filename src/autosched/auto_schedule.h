@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a kernel's blocks and the layouts of its tensors to a trace of schedule steps, by one model
 // of the machine. The steps are those a user can call; the model only chooses their arguments.
-#ifndef PLEAT_SCHEDULE_MODEL_H
-#define PLEAT_SCHEDULE_MODEL_H
+#ifndef PLEAT_AUTO_SCHEDULE_H
+#define PLEAT_AUTO_SCHEDULE_H
 
-#include "schedule/nest.h"
+#include "autosched/nest.h"
 #include "schedule/schedule.h"
 
 typedef struct KernelParam {

@@ -2,7 +2,7 @@
 // The order of the loops outside a register tile: whether all rows are walked for one panel of the
 // vector axis, all panels for one row, or all panels for a block of rows. What is decided is how
 // often each cache has to give what again.
-#include "schedule/model_internal.h"
+#include "autosched/internal.h"
 
 static double buffer_bytes(const Buffer *buffer) {
   double bytes = dtype_bytes(buffer->type);

@@ -2,7 +2,7 @@
 // The model's steps. For a reduction: inline what surrounds it, lay the tensors out, cut the output
 // in register tiles, compute the reduction of a tile in registers, store it through the epilogue.
 // For elementwise kernels: vectorise along memory.
-#include "schedule/model_internal.h"
+#include "autosched/internal.h"
 
 // ---- Blocks: inline all that is not the anchor or the last
 

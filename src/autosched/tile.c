@@ -4,7 +4,7 @@
 // included. The structure (few vectors times many rows, one broadcast a row) is that of the classic
 // outer product kernels (Goto and van de Geijn, "Anatomy of high-performance matrix
 // multiplication").
-#include "schedule/nest.h"
+#include "autosched/nest.h"
 
 #include <math.h>
 
@@ -231,7 +231,7 @@ static bool rows_cut_blocks(const Search *s, const Tile *tile) {
   return false;
 }
 
-// Many rows in whole tiles can be cut in blocks between them (schedule/panels.c).
+// Many rows in whole tiles can be cut in blocks between them (autosched/panels.c).
 static double lost_to_rest(const Tile *tile, const Cut *rows) {
   enum { MANY_TILES = 16 };
   bool alone = !tile->flat && tile->rows[0] == 1;
