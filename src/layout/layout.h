@@ -11,7 +11,7 @@
 
 typedef enum LayoutOp {
 #define OP(name, arguments, precedence, text) LAYOUT_##name,
-#include "layout/ops.def"
+#include "layout/core/ops.def"
 #undef OP
   LAYOUT_OP_COUNT
 } LayoutOp;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bank conflicts against counting words lane by lane, and the swizzles that avoid them against
 // trying all of them.
-#include "layout/check.h"
+#include "layout/check/check.h"
 #include "layout_support.h"
 
 static const LayoutBanks shared32 = {32, 4, 32};

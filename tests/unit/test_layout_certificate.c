@@ -2,7 +2,7 @@
 // Certificates: every answer on random layouts gets one, and what is changed in one is noticed.
 #include "layout_support.h"
 
-#include "layout/check.h"
+#include "layout/check/check.h"
 
 static const LayoutAsk questions[] = {LAYOUT_ASK_IDENTITY, LAYOUT_ASK_INJECTIVE,
                                       LAYOUT_ASK_ONTO,     LAYOUT_ASK_BIJECTIVE,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What layouts touch in memory: lines, pages and padding, against listing every element; worked
 // examples.
-#include "layout/check.h"
+#include "layout/check/check.h"
 #include "layout_support.h"
 
 static const Layout *layout_of(const char *text, const int64_t *shape, int rank) {

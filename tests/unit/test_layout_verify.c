@@ -4,7 +4,7 @@
 #include "layout_support.h"
 
 #include "config.h"
-#include "layout/verify.h"
+#include "layout/proofs/verify.h"
 
 static const Layout *layout(const char *text, int64_t rows, int64_t columns) {
   int64_t shape[2] = {rows, columns};

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Instances of symbolic layouts: a claim that fails on one is refuted.
+#include "layout/core/internal.h"
+
+enum { MAX_SYMBOLS = 16, LEAST = MAX_INSTANCES - 2, FAR = MAX_INSTANCES - 1 };
+static const int64_t MOST_REACH = (int64_t)1 << 20;
+
+// Steps above the least value a symbol may have, in multiples, up to the largest that it may have;
+// different for each symbol. Then one instance that has the least of all, and one of long axes.
+static const int64_t steps[LEAST] = {0, 1, 2, 4, 6, 10, 16, 3, 5, 12, 17, 40};
+
+static int64_t step_of(int which, int symbol) {
+  return which == LEAST ? 0 : steps[(which + 5 * symbol) % COUNT_OF(steps)];
+}
+
+static bool add_symbol(const LayoutExpr *e, LayoutValue *values, int *count) {
+  for (int i = 0; i < *count; i++)
+    if (values[i].symbol == e->symbol) return true;
+  if (*count == MAX_SYMBOLS) return false;
+  values[(*count)++] = (LayoutValue){e->symbol, 0};
+  return true;
+}
+
+static bool collect(const LayoutExpr *e, LayoutValue *values, int *count) {
+  if (e->op == LAYOUT_SYMBOL) return add_symbol(e, values, count);
+  for (int i = 0; i < 3 && e->args[i]; i++)
+    if (!collect(e->args[i], values, count)) return false;
+  return true;
+}
+
+static bool collect_all(const Layout *layout, LayoutValue *values, int *count) {
+  *count = 0;
+  for (int i = 0; i < layout->rank; i++)
+    if (!collect(layout->shape[i], values, count)) return false;
+  for (int i = 0; i < layout->physical_rank; i++)
+    if (!collect(layout->map->outputs[i], values, count) ||
+        !collect(layout->physical[i], values, count))
+      return false;
+  return true;
+}
+
+static LayoutFact fact_of(LayoutFacts facts, Str symbol) {
+  LayoutFact fact = {.min = 1, .max = INT64_MAX, .multiple = 1};
+  for (int i = 0; i < facts.count; i++)
+    if (facts.items[i].symbol == symbol) fact = facts.items[i];
+  return fact;
+}
+
+static bool choose(LayoutFacts facts, LayoutValue *value, int64_t step) {
+  LayoutFact fact = fact_of(facts, value->symbol);
+  int64_t multiple = MAX_OF(fact.multiple, (int64_t)1), least = ceil_div(fact.min, multiple);
+  if (!add_fits(least, step, &least)) return false;
+  if (fact.max > 0) least = MIN_OF(least, fact.max / multiple);
+  return mul_fits(least, multiple, &value->value) && value->value >= fact.min;
+}
+
+const LayoutExpr *layout_instantiate(Context *context, const LayoutExpr *e,
+                                     const LayoutValue *values, int count) {
+  for (int i = 0; i < count && e->op == LAYOUT_SYMBOL; i++)
+    if (values[i].symbol == e->symbol) return layout_const(context, values[i].value);
+  if (!e->args[0]) return e;
+  const LayoutExpr *args[3] = {0};
+  for (int i = 0; i < 3 && e->args[i]; i++)
+    args[i] = layout_instantiate(context, e->args[i], values, count);
+  return layout_expr(context, e->op, args[0], args[1], args[2]);
+}
+
+bool layout_instance_at(Context *context, const Layout *layout, const LayoutValue *values,
+                        int count, Instance *out) {
+  const LayoutExpr *shape[MAX_RANK], *physical[MAX_RANK], *outputs[MAX_RANK];
+  const IndexMap *map = layout->map;
+  for (int i = 0; i < layout->rank; i++) {
+    shape[i] = layout_instantiate(context, layout->shape[i], values, count);
+    if (!is_const(shape[i]) || shape[i]->value < 0) return false;
+  }
+  for (int i = 0; i < layout->physical_rank; i++) {
+    outputs[i] = layout_instantiate(context, map->outputs[i], values, count);
+    physical[i] = layout_instantiate(context, layout->physical[i], values, count);
+    if (!is_const(physical[i]) || physical[i]->value < 0) return false;
+  }
+  map = index_map_with_outputs(context, map, outputs);
+  *out = (Instance){.count = count};
+  out->values = arena_copy(&context->lasting, values, sizeof *values * (size_t)count);
+  out->layout =
+      layout_new(context, map, shape, physical, (LayoutFacts){0}, layout->padding, (SourcePos){0});
+  return out->layout != NULL;
+}
+
+// An axis that is longer than this shows what the numbers in an expression do to it: `x//7 & 255`
+// begins again at 1792.
+static int64_t reach_of(const LayoutExpr *e) {
+  int64_t most = 1, own = 1;
+  for (int i = 0; i < 3 && e->args[i]; i++) most = MAX_OF(most, reach_of(e->args[i]));
+  bool by_const = e->args[0] && e->args[1] && is_const(e->args[1]) && e->args[1]->value > 0;
+  if (by_const && (e->op == LAYOUT_DIV || e->op == LAYOUT_MOD)) own = e->args[1]->value;
+  if (by_const && (e->op == LAYOUT_AND || e->op == LAYOUT_MIN || e->op == LAYOUT_MAX))
+    own = MIN_OF(e->args[1]->value, MOST_REACH) + 1;
+  return mul_fits(most, own, &most) ? MIN_OF(most, MOST_REACH) : MOST_REACH;
+}
+
+// All symbols beyond what the numbers of the layout reach.
+static bool choose_far(const Layout *layout, LayoutValue *values, int count) {
+  int64_t reach = 1;
+  for (int i = 0; i < layout->physical_rank; i++) {
+    if (layout_expr_size(layout->map->outputs[i]) > MAX_TREE) return false;
+    reach = MAX_OF(reach, reach_of(layout->map->outputs[i]));
+  }
+  if (reach >= MOST_REACH) return false;
+  for (int i = 0; i < count; i++) {
+    LayoutFact fact = fact_of(layout->facts, values[i].symbol);
+    int64_t multiple = MAX_OF(fact.multiple, (int64_t)1);
+    int64_t step = ceil_div(reach + 1, multiple) - ceil_div(fact.min, multiple);
+    if (!choose(layout->facts, &values[i], MAX_OF(step, (int64_t)0))) return false;
+  }
+  return true;
+}
+
+bool layout_instance_around(Context *context, const Layout *layout, const LayoutValue *values,
+                            int count, Instance *out) {
+  LayoutValue all[MAX_SYMBOLS];
+  int total;
+  if (!collect_all(layout, all, &total)) return false;
+  for (int i = 0; i < total; i++) {
+    bool given = false;
+    for (int j = 0; j < count; j++) {
+      if (values[j].symbol != all[i].symbol) continue;
+      all[i] = values[j];
+      given = true;
+    }
+    if (!given && !choose(layout->facts, &all[i], 0)) return false;
+  }
+  return layout_instance_at(context, layout, all, total, out);
+}
+
+bool layout_instance(Context *context, const Layout *layout, int which, Instance *out) {
+  LayoutValue values[MAX_SYMBOLS];
+  int count;
+  if (!collect_all(layout, values, &count)) return false;
+  if (which == FAR && !choose_far(layout, values, count)) return false;
+  for (int i = 0; i < count && which != FAR; i++)
+    if (!choose(layout->facts, &values[i], step_of(which, i))) return false;
+  return layout_instance_at(context, layout, values, count, out);
+}
+
+int layout_negative_extent(Context *context, LayoutFacts facts, const LayoutExpr *const *extents,
+                           int count, const LayoutValue **values, int *value_count) {
+  LayoutValue found[MAX_SYMBOLS];
+  *value_count = 0;
+  for (int i = 0; i < count; i++)
+    if (!collect(extents[i], found, value_count)) return -1;
+  for (int which = 0; which < MAX_INSTANCES; which++) {
+    int64_t extent;
+    bool good = true;
+    for (int i = 0; i < *value_count && good; i++)
+      good = choose(facts, &found[i], step_of(which, i));
+    for (int i = 0; i < count && good; i++)
+      if (layout_expr_value(extents[i], NULL, found, *value_count, &extent) && extent < 0) {
+        *values = arena_copy(&context->lasting, found, sizeof *found * (size_t)*value_count);
+        return i;
+      }
+  }
+  return -1;
+}

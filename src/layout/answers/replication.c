@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layouts with replica axes. The layout of the copies has them as logical axes; what is asked of
+// places is asked of it, and what is asked of elements follows:
+//
+//   onto, padding      the same
+//   injective          when the copies are; otherwise no two copies of *different* elements meet
+//   inverse            its logical part
+//   equal              copy by copy; or places = base(element) + one set of steps, set against set;
+//                      or all sets of places
+#include "layout/points/points.h"
+#include "layout/proofs/verify.h"
+
+#include <stdlib.h>
+
+// ---- The layout of the copies ------------------------------------------------------------------
+
+static const IndexMap *unfolded(Context *context, const IndexMap *map) {
+  return index_map_new(context, map->input_count + map->replica_count, map->inputs,
+                       map->output_count, map->outputs, map->resources, map->separators,
+                       map->separator_count);
+}
+
+static const Layout *build(Context *context, const Layout *model, const IndexMap *map,
+                           const LayoutExpr *const *shape) {
+  const Layout *layout = layout_new(context, map, shape, model->physical, model->facts,
+                                    model->padding, (SourcePos){0});
+  if (!layout) bug(context, "the copies are no layout: %s", index_map_text(context, map));
+  return layout;
+}
+
+// The layout without logical axis `axis`, which is taken at 0.
+static const Layout *without_axis(Context *context, const Layout *layout, int axis) {
+  const LayoutExpr *axes[MAX_RANK], *outputs[MAX_RANK], *shape[MAX_RANK];
+  Str names[MAX_RANK];
+  const IndexMap *map = layout->map;
+  for (int i = 0; i < layout->rank; i++) {
+    int to = i - (i > axis);
+    axes[i] = i == axis ? layout_const(context, 0) : layout_axis(context, to);
+    if (i == axis) continue;
+    shape[to] = layout->shape[i];
+    names[to] = map->inputs[i];
+  }
+  for (int i = 0; i < map->output_count; i++)
+    outputs[i] = layout_expr_substitute(context, map->outputs[i], axes, layout->rank);
+  map = index_map_new(context, layout->rank - 1, names, map->output_count, outputs, map->resources,
+                      map->separators, map->separator_count);
+  return build(context, layout, map, shape);
+}
+
+// Whether the places do not depend on an axis.
+static bool is_idle(Context *context, const Layout *layout, int axis) {
+  const LayoutExpr *axes[MAX_RANK] = {0}, *outputs[MAX_RANK];
+  axes[axis] = layout_const(context, 0);
+  for (int i = 0; i < layout->physical_rank; i++)
+    outputs[i] = layout_expr_substitute(context, layout->map->outputs[i], axes, axis + 1);
+  const IndexMap *map = index_map_with_outputs(context, layout->map, outputs);
+  return layout_maps_equal(context, layout, map).verdict == LAYOUT_YES;
+}
+
+// ---- Copies as a set of steps from each element -------------------------------------------------
+
+// Places = base(element) + steps, where the first step is 0 and no other is before it in
+// lexicographic order, none twice.
+typedef struct Steps {
+  const Layout *base;
+  int64_t *steps; // [count][width]
+  int width;
+  int64_t count;
+} Steps;
+
+enum { MAX_STEPS = 1 << 16 };
+
+static const LayoutExpr *at_zero(Context *context, const LayoutExpr *e, int from, int to) {
+  const LayoutExpr *axes[MAX_RANK] = {0};
+  for (int i = from; i < to; i++) axes[i] = layout_const(context, 0);
+  return layout_expr_substitute(context, e, axes, to);
+}
+
+// Whether F(x, r) = F(x, 0) + F(0, r) - F(0, 0).
+static bool is_separable(Context *context, const Layout *copies, int rank) {
+  const LayoutExpr *sums[MAX_RANK];
+  for (int i = 0; i < copies->physical_rank; i++) {
+    const LayoutExpr *e = copies->map->outputs[i];
+    sums[i] = layout_binary(context, LAYOUT_ADD, at_zero(context, e, rank, copies->rank),
+                            at_zero(context, e, 0, rank));
+    sums[i] = layout_binary(context, LAYOUT_SUB, sums[i], at_zero(context, e, 0, copies->rank));
+  }
+  const IndexMap *map = index_map_with_outputs(context, copies->map, sums);
+  return layout_maps_equal(context, copies, map).verdict == LAYOUT_YES;
+}
+
+static int compare_numbers(const int64_t *a, const int64_t *b, int width) {
+  for (int i = 0; i < width; i++)
+    if (a[i] != b[i]) return a[i] < b[i] ? -1 : 1;
+  return 0;
+}
+
+typedef struct Row {
+  const int64_t *values;
+  int width;
+} Row;
+
+static int compare_rows(const void *a, const void *b) {
+  const Row *x = a, *y = b;
+  return compare_numbers(x->values, y->values, x->width);
+}
+
+// Places of element 0, one row a copy. False where the places depend on symbols.
+static bool read_rows(Context *context, const Layout *copies, int rank, int64_t count, Row *rows) {
+  int64_t index[MAX_RANK] = {0};
+  int width = copies->physical_rank;
+  for (int64_t i = 0; i < count; i++) {
+    int64_t *values = arena_array(&context->scratch, int64_t, width);
+    if (!index_map_apply(copies->map, index, values)) return false;
+    rows[i] = (Row){values, width};
+    for (int axis = copies->rank - 1; axis >= rank; axis--) {
+      if (++index[axis] < copies->shape[axis]->value) break;
+      index[axis] = 0;
+    }
+  }
+  return true;
+}
+
+// The base puts each element at its first copy.
+static const Layout *base_layout(Context *context, const Layout *copies, int rank,
+                                 const int64_t *first) {
+  const LayoutExpr *outputs[MAX_RANK];
+  int64_t origin[MAX_RANK], zeros[MAX_RANK] = {0};
+  const IndexMap *map = copies->map;
+  index_map_apply(map, zeros, origin);
+  for (int i = 0; i < map->output_count; i++)
+    outputs[i] =
+        layout_by(context, LAYOUT_ADD, at_zero(context, map->outputs[i], rank, copies->rank),
+                  first[i] - origin[i]);
+  map = index_map_new(context, rank, map->inputs, map->output_count, outputs, map->resources,
+                      map->separators, map->separator_count);
+  return build(context, copies, map, copies->shape);
+}
+
+static bool find_steps(Context *context, const Layout *copies, int rank, Steps *out) {
+  int64_t count = 1;
+  for (int i = rank; i < copies->rank; i++)
+    if (!mul_fits(count, copies->shape[i]->value, &count) || count > MAX_STEPS) return false;
+  if (!is_separable(context, copies, rank)) return false;
+  Row *rows = arena_array(&context->scratch, Row, count);
+  if (!read_rows(context, copies, rank, count, rows)) return false;
+  qsort(rows, (size_t)count, sizeof *rows, compare_rows);
+  int width = copies->physical_rank;
+  *out = (Steps){base_layout(context, copies, rank, rows[0].values),
+                 arena_array(&context->scratch, int64_t, count * width), width, 0};
+  for (int64_t i = 0; i < count; i++) {
+    if (i && !compare_rows(&rows[i], &rows[i - 1])) continue;
+    for (int j = 0; j < width; j++)
+      out->steps[out->count * width + j] = rows[i].values[j] - rows[0].values[j];
+    out->count++;
+  }
+  return true;
+}
+
+// Whether the steps are 0, v, 2v, …
+static bool is_progression(const Steps *s) {
+  for (int64_t i = 2; i < s->count; i++)
+    for (int j = 0; j < s->width; j++)
+      if (s->steps[i * s->width + j] != i * s->steps[s->width + j]) return false;
+  return true;
+}
+
+// base(element) + v·r with one replica axis r, as the layout of its copies.
+static const Layout *progression(Context *context, const Layout *copies, int rank, const Steps *s) {
+  const LayoutExpr *outputs[MAX_RANK], *shape[MAX_RANK];
+  const IndexMap *map = s->base->map;
+  for (int i = 0; i < rank; i++) shape[i] = copies->shape[i];
+  shape[rank] = layout_const(context, s->count);
+  for (int i = 0; i < s->width; i++) {
+    const LayoutExpr *step = layout_const(context, s->count > 1 ? s->steps[s->width + i] : 0);
+    step = layout_binary(context, LAYOUT_MUL, layout_axis(context, rank), step);
+    outputs[i] = layout_binary(context, LAYOUT_ADD, map->outputs[i], step);
+  }
+  map = index_map_new(context, rank + 1, copies->map->inputs, s->width, outputs, map->resources,
+                      map->separators, map->separator_count);
+  return build(context, copies, map, shape);
+}
+
+// Replica axes that put copies of an element in one place, as r + s, become one that does not.
+static const Layout *without_overlap(Context *context, const Layout *copies, int rank) {
+  int64_t size, count = 1;
+  for (int i = rank; i < copies->rank; i++)
+    if (!mul_fits(count, copies->shape[i]->value, &count) || count > 4096) return copies;
+  if (count < 2 || (layout_logical_size(copies, &size) && !size)) return copies;
+  ArenaMark mark = arena_mark(&context->scratch);
+  Steps s;
+  if (find_steps(context, copies, rank, &s) && s.count < count && is_progression(&s))
+    copies = progression(context, copies, rank, &s);
+  arena_reset(&context->scratch, mark);
+  return copies;
+}
+
+const Layout *layout_of_copies(Context *context, const Layout *layout) {
+  if (!layout->map->replica_count) return layout;
+  if (layout->cache->copies) return layout->cache->copies;
+  const Layout *copies = build(context, layout, unfolded(context, layout->map), layout->shape);
+  for (int axis = copies->rank - 1; axis >= layout->rank; axis--)
+    if (is_idle(context, copies, axis)) copies = without_axis(context, copies, axis);
+  layout->cache->copies = without_overlap(context, copies, layout->rank);
+  layout_verify_copies(context, layout, layout->cache->copies);
+  return layout->cache->copies;
+}
+
+// ---- Questions ---------------------------------------------------------------------------------
+
+static bool same_element(const Layout *layout, const LayoutAnswer *collision) {
+  return !collision->witness || !collision->witness2 ||
+         !memcmp(collision->witness, collision->witness2,
+                 sizeof *collision->witness * (size_t)layout->rank);
+}
+
+typedef struct Copy {
+  int64_t offset, element;
+} Copy;
+
+static int compare_copies(const void *a, const void *b) {
+  const Copy *x = a, *y = b;
+  if (x->offset != y->offset) return x->offset < y->offset ? -1 : 1;
+  return (x->element > y->element) - (x->element < y->element);
+}
+
+// Copies of different elements in one place, point by point.
+static LayoutAnswer injective_by_points(Context *context, const Layout *layout,
+                                        const Layout *copies) {
+  PointDomain domain;
+  int64_t elements;
+  if (!layout_points_domain(copies->extents, copies->rank, &domain) ||
+      !layout_logical_size(layout, &elements))
+    return layout_points_over_limit(context, copies->extents, copies->rank);
+  ArenaMark mark = arena_mark(&context->scratch);
+  int64_t *offsets = arena_array(&context->scratch, int64_t, domain.size + LANES);
+  Copy *places = arena_array(&context->scratch, Copy, domain.size);
+  layout_points_values(context, copies->extents, copies->rank, layout_offset_expr(context, copies),
+                       offsets);
+  for (int64_t i = 0; i < domain.size; i++)
+    places[i] = (Copy){offsets[i], i / (domain.size / elements)};
+  qsort(places, (size_t)domain.size, sizeof *places, compare_copies);
+  LayoutAnswer answer = layout_said(LAYOUT_YES, LAYOUT_POINTS, NULL);
+  for (int64_t i = 1; i < domain.size && answer.verdict == LAYOUT_YES; i++) {
+    Copy a = places[i - 1], b = places[i];
+    if (a.offset != b.offset || a.element == b.element) continue;
+    answer.verdict = LAYOUT_NO;
+    answer.witness = layout_points_index(context, layout->extents, layout->rank, a.element);
+    answer.witness2 = layout_points_index(context, layout->extents, layout->rank, b.element);
+    answer.witness_rank = layout->rank;
+  }
+  arena_reset(&context->scratch, mark);
+  return answer;
+}
+
+static LayoutAnswer injective(Context *context, const Layout *layout, const Layout *copies) {
+  LayoutAnswer answer = layout_is_injective(context, copies);
+  answer.witness_rank = MIN_OF(answer.witness_rank, layout->rank);
+  if (answer.verdict != LAYOUT_NO || !same_element(layout, &answer)) return answer;
+  if (layout->is_static) return injective_by_points(context, layout, copies);
+  return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "copies of one element share a place");
+}
+
+// The inverse of the copies gives the element, and which copy it is.
+static LayoutAnswer inverse(Context *context, const Layout *layout, const Layout *copies) {
+  LayoutInverse both;
+  LayoutAnswer answer = layout_inverse(context, copies, &both);
+  if (answer.verdict == LAYOUT_NO)
+    return layout_said(LAYOUT_UNDECIDED, answer.level, "no closed form of the inverse was found");
+  if (answer.verdict != LAYOUT_YES) return answer;
+  layout->cache->inverse =
+      (LayoutInverse){index_map_new(context, both.map->input_count, both.map->inputs, layout->rank,
+                                    both.map->outputs, NULL, NULL, 0),
+                      both.padding};
+  return answer;
+}
+
+static LayoutAnswer identity(Context *context, const Layout *layout, const Layout *copies) {
+  if (copies->rank == layout->rank) return layout_is_identity(context, copies);
+  return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "elements lie in several places");
+}
+
+LayoutAnswer layout_copies_answer(Context *context, const Layout *layout, Question question) {
+  const Layout *copies = layout_of_copies(context, layout);
+  LayoutAnswer answer = layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, NULL);
+  switch (question) {
+  case QUESTION_IDENTITY: return identity(context, layout, copies);
+  case QUESTION_INJECTIVE: return injective(context, layout, copies);
+  case QUESTION_ONTO: return layout_is_onto(context, copies);
+  case QUESTION_INVERSE: return inverse(context, layout, copies);
+  case QUESTION_PADDING:
+    answer = layout_padding_count(context, copies, &layout->cache->padding_count);
+    break;
+  case QUESTION_COUNT: break;
+  }
+  return answer;
+}
+
+// ---- Equality: copy by copy --------------------------------------------------------------------
+
+static bool copy_by_copy(Context *context, const Layout *a, const Layout *b) {
+  if (a->rank != b->rank) return false;
+  for (int i = 0; i < a->rank; i++)
+    if (a->shape[i] != b->shape[i]) return false;
+  return layout_maps_equal(context, a, b->map).verdict == LAYOUT_YES;
+}
+
+// ---- Equality: a set of steps from each base ---------------------------------------------------
+
+static LayoutAnswer differ_everywhere(Context *context, const Layout *layout) {
+  LayoutAnswer no = layout_said(LAYOUT_NO, LAYOUT_DIGITS, "its copies lie elsewhere");
+  no.witness = arena_array(&context->lasting, int64_t, layout->rank);
+  no.witness_rank = layout->rank;
+  return no;
+}
+
+static LayoutAnswer steps_equal(Context *context, const Layout *layout, const Steps *a,
+                                const Steps *b) {
+  size_t size = sizeof *a->steps * (size_t)(a->count * a->width);
+  if (a->count != b->count || memcmp(a->steps, b->steps, size))
+    return differ_everywhere(context, layout);
+  return layout_maps_equal(context, a->base, b->base->map);
+}
+
+// ---- Equality: all sets of places --------------------------------------------------------------
+
+static int compare_offsets(const void *a, const void *b) {
+  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+  return (x > y) - (x < y);
+}
+
+// Sorted places of element number `element`, none twice.
+static int64_t places_of(const int64_t *offsets, int64_t element, int64_t copies, int64_t *out) {
+  int64_t count = 0;
+  memcpy(out, offsets + element * copies, sizeof *out * (size_t)copies);
+  qsort(out, (size_t)copies, sizeof *out, compare_offsets);
+  for (int64_t i = 0; i < copies; i++)
+    if (!i || out[i] != out[count - 1]) out[count++] = out[i];
+  return count;
+}
+
+static const int64_t *all_offsets(Context *context, const Layout *copies, int64_t elements,
+                                  int64_t *each) {
+  PointDomain domain;
+  if (!layout_points_domain(copies->extents, copies->rank, &domain)) return NULL;
+  int64_t *offsets = arena_array(&context->scratch, int64_t, domain.size + LANES);
+  *each = domain.size / elements;
+  return layout_points_values(context, copies->extents, copies->rank,
+                              layout_offset_expr(context, copies), offsets)
+             ? offsets
+             : NULL;
+}
+
+static LayoutAnswer sets_equal(Context *context, const Layout *layout, const Layout *a,
+                               const Layout *b) {
+  int64_t elements, a_copies = 0, b_copies = 0;
+  layout_logical_size(layout, &elements);
+  const int64_t *x = all_offsets(context, a, elements, &a_copies);
+  const int64_t *y = all_offsets(context, b, elements, &b_copies);
+  if (!x || !y) return layout_points_over_limit(context, (x ? b : a)->extents, (x ? b : a)->rank);
+  int64_t *p = arena_array(&context->scratch, int64_t, a_copies);
+  int64_t *q = arena_array(&context->scratch, int64_t, b_copies);
+  LayoutAnswer answer = layout_said(LAYOUT_YES, LAYOUT_POINTS, NULL);
+  for (int64_t i = 0; i < elements && answer.verdict == LAYOUT_YES; i++) {
+    int64_t count = places_of(x, i, a_copies, p);
+    if (count == places_of(y, i, b_copies, q) && !memcmp(p, q, sizeof *p * (size_t)count)) continue;
+    answer = differ_everywhere(context, layout);
+    answer.level = LAYOUT_POINTS;
+    answer.witness = layout_points_index(context, layout->extents, layout->rank, i);
+  }
+  return answer;
+}
+
+// The layout of a's shape and physical extents with another map; NULL when b leaves them.
+static const Layout *with_map(Context *context, const Layout *a, const IndexMap *b) {
+  ArenaMark mark = arena_mark(&context->scratch);
+  int diags = context->diags.count, errors = context->error_count;
+  const Layout *layout =
+      layout_new(context, b, a->shape, a->physical, a->facts, a->padding, (SourcePos){0});
+  context->diags.count = diags;
+  context->error_count = errors;
+  arena_reset(&context->scratch, mark);
+  return layout;
+}
+
+static LayoutAnswer copies_equal(Context *context, const Layout *a, const Layout *other) {
+  int64_t elements;
+  if (layout_logical_size(a, &elements) && !elements)
+    return layout_said(LAYOUT_YES, LAYOUT_DIGITS, NULL);
+  const Layout *x = layout_of_copies(context, a), *y = layout_of_copies(context, other);
+  if (copy_by_copy(context, x, y)) return layout_said(LAYOUT_YES, LAYOUT_DIGITS, NULL);
+  ArenaMark mark = arena_mark(&context->scratch);
+  Steps p, q;
+  LayoutAnswer answer = layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "the copies do not separate");
+  if (find_steps(context, x, a->rank, &p) && find_steps(context, y, a->rank, &q))
+    answer = steps_equal(context, a, &p, &q);
+  else if (a->is_static)
+    answer = sets_equal(context, a, x, y);
+  arena_reset(&context->scratch, mark);
+  return answer;
+}
+
+LayoutAnswer layout_copies_equal(Context *context, const Layout *a, const IndexMap *b) {
+  const Layout *other = with_map(context, a, b);
+  if (!other)
+    return layout_said(a->is_static ? LAYOUT_NO : LAYOUT_UNDECIDED, LAYOUT_DIGITS,
+                       "one map leaves the physical shape of the other");
+  LayoutAnswer answer = copies_equal(context, a, other);
+  bool same = answer.verdict == LAYOUT_YES;
+  if (answer.verdict != LAYOUT_UNDECIDED)
+    LAYOUT_VERIFY(context, "equality of copies", a, other,
+                  layout_verify_same_places(a, other) == same);
+  return answer;
+}

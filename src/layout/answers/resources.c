@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layouts whose physical axes lie on several resources: the part on one of them, and the strides
+// and vectors of memory alone.
+#include "layout/proofs/verify.h"
+
+bool layout_is_plain(const Layout *layout) {
+  for (int i = 0; i < layout->physical_rank; i++)
+    if (layout->map->resources[i]) return false;
+  return layout->map->replica_count == 0;
+}
+
+// The physical axes on the resource, or all others, read as memory.
+static const Layout *part_of(Context *context, const Layout *layout, Str resource, bool on) {
+  const LayoutExpr *outputs[MAX_RANK], *physical[MAX_RANK];
+  const IndexMap *map = layout->map;
+  int count = 0;
+  for (int i = 0; i < layout->physical_rank; i++) {
+    if ((map->resources[i] == resource) != on) continue;
+    outputs[count] = map->outputs[i];
+    physical[count++] = layout->physical[i];
+  }
+  map = index_map_replicated(context, map->input_count, map->replica_count, map->inputs,
+                             map->replicas, count, outputs, NULL, NULL, 0);
+  const Layout *part = layout_new(context, map, layout->shape, physical, layout->facts,
+                                  layout->padding, (SourcePos){0});
+  if (!part) bug(context, "a part of a layout is none: %s", index_map_text(context, map));
+  return part;
+}
+
+const Layout *layout_on_resource(Context *context, const Layout *layout, Str resource) {
+  const Layout *made = part_of(context, layout, resource, true);
+  if (resource || !layout_is_plain(layout))
+    layout_verify_made(context, &(LayoutMade){.what = "part on a resource",
+                                              .locate = layout_locate_part,
+                                              .layout = made,
+                                              .parts = {layout},
+                                              .part_count = 1,
+                                              .resource = resource});
+  return made;
+}
+
+// A step on an axis has a stride where it stays on its lane, register, ….
+void layout_memory_strides(Context *context, const Layout *layout, int64_t *strides,
+                           bool *has_stride) {
+  int64_t in_memory[MAX_RANK], elsewhere[MAX_RANK];
+  bool known[MAX_RANK], others_known[MAX_RANK];
+  const Layout *copies = layout_of_copies(context, layout);
+  layout_strides(context, part_of(context, copies, NULL, true), in_memory, known);
+  layout_strides(context, part_of(context, copies, NULL, false), elsewhere, others_known);
+  for (int i = 0; i < layout->rank; i++) {
+    bool stays = layout->extents[i] < 2 || (others_known[i] && elsewhere[i] == 0);
+    has_stride[i] = known[i] && stays;
+    if (has_stride[i]) strides[i] = in_memory[i];
+  }
+}
+
+// Whether the layout's places are the same for all indices of an aligned group of `width`.
+static bool constant_on_groups(Context *context, const Layout *layout, int axis, int64_t width) {
+  const LayoutExpr *axes[MAX_RANK] = {0}, *outputs[MAX_RANK], *by = layout_const(context, width);
+  const LayoutExpr *group = layout_binary(context, LAYOUT_DIV, layout_axis(context, axis), by);
+  axes[axis] = layout_binary(context, LAYOUT_MUL, group, by);
+  for (int i = 0; i < layout->physical_rank; i++)
+    outputs[i] = layout_expr_substitute(context, layout->map->outputs[i], axes, axis + 1);
+  const IndexMap *map = index_map_with_outputs(context, layout->map, outputs);
+  return layout_maps_equal(context, layout, map).verdict == LAYOUT_YES;
+}
+
+int64_t layout_memory_vector_width(Context *context, const Layout *layout, int axis) {
+  const Layout *copies = layout_of_copies(context, layout);
+  const Layout *others = part_of(context, copies, NULL, false);
+  int64_t width = layout_vector_width(context, part_of(context, copies, NULL, true), axis);
+  for (; width > 1; width = layout_largest_divisor(width, width - 1))
+    if (constant_on_groups(context, others, axis, width)) break;
+  return width;
+}

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// Consed expressions over logical axes and symbols: building, substitution, evaluation.
+#include "layout/core/internal.h"
+
+static const struct {
+  const char *text;
+  int arguments;
+} op_rows[LAYOUT_OP_COUNT] = {
+#define OP(name, arguments, precedence, text) {text, arguments},
+#include "layout/core/ops.def"
+#undef OP
+};
+
+const char *layout_op_text(LayoutOp op) {
+  return op_rows[op].text;
+}
+
+int layout_op_arguments(LayoutOp op) {
+  return op_rows[op].arguments;
+}
+
+LayoutTable *layout_table_new(Context *context) {
+  LayoutTable *table = context->layouts = arena_new(&context->lasting, LayoutTable);
+  table->maps = map_new(&context->lasting);
+  table->layouts = map_new(&context->lasting);
+  return table;
+}
+
+// ---- Consing -----------------------------------------------------------------------------------
+
+static uint64_t expr_hash(const LayoutExpr *e) {
+  uint64_t h = hash_mix(e->op, (uint64_t)e->value);
+  if (e->symbol) h = hash_mix(h, map_key(e->symbol));
+  for (int i = 0; i < 3 && e->args[i]; i++) h = hash_mix(h, e->args[i]->id);
+  return h;
+}
+
+static bool expr_equal(const LayoutExpr *a, const LayoutExpr *b) {
+  return a->op == b->op && a->value == b->value && a->symbol == b->symbol &&
+         a->args[0] == b->args[0] && a->args[1] == b->args[1] && a->args[2] == b->args[2];
+}
+
+static int find_slot(const LayoutTable *table, const LayoutExpr *e) {
+  uint64_t at = expr_hash(e);
+  for (;; at++) {
+    int slot = (int)(at & (uint64_t)(table->expr_slots - 1));
+    const LayoutExpr *there = table->exprs[slot];
+    if (!there || expr_equal(there, e)) return slot;
+  }
+}
+
+static void table_grow(Context *context, LayoutTable *table) {
+  const LayoutExpr **old = table->exprs;
+  int old_slots = table->expr_slots;
+  table->expr_slots = old_slots ? old_slots * 2 : 256;
+  table->exprs = arena_array(&context->lasting, const LayoutExpr *, table->expr_slots);
+  for (int i = 0; i < old_slots; i++)
+    if (old[i]) table->exprs[find_slot(table, old[i])] = old[i];
+}
+
+// A consed expression, with its nodes counted as often as they occur (up to a limit).
+typedef struct ExprNode {
+  LayoutExpr e;
+  uint32_t size;
+  uint64_t axes; // that it reads
+} ExprNode;
+
+uint64_t layout_axes_read(const LayoutExpr *e) {
+  return ((const ExprNode *)e)->axes;
+}
+
+uint32_t layout_expr_size(const LayoutExpr *e) {
+  return ((const ExprNode *)e)->size;
+}
+
+static uint64_t find_axes(const LayoutExpr *e) {
+  uint64_t axes = e->op == LAYOUT_AXIS ? (uint64_t)1 << (e->value & 63) : 0;
+  for (int i = 0; i < 3 && e->args[i]; i++) axes |= layout_axes_read(e->args[i]);
+  return axes;
+}
+
+static uint32_t count_nodes(const LayoutExpr *e) {
+  uint64_t size = 1;
+  for (int i = 0; i < 3 && e->args[i]; i++) size += layout_expr_size(e->args[i]);
+  return (uint32_t)MIN_OF(size, (uint64_t)UINT32_MAX);
+}
+
+static const LayoutExpr *cons(Context *context, const LayoutExpr *e) {
+  LayoutTable *table = layout_table(context);
+  if (table->expr_count * 2 >= table->expr_slots) table_grow(context, table);
+  int slot = find_slot(table, e);
+  if (table->exprs[slot]) return table->exprs[slot];
+  ExprNode *made = arena_new(&context->lasting, ExprNode);
+  *made = (ExprNode){*e, count_nodes(e), find_axes(e)};
+  made->e.id = ++table->next_id;
+  table->expr_count++;
+  return table->exprs[slot] = &made->e;
+}
+
+const LayoutExpr *layout_const(Context *context, int64_t value) {
+  return cons(context, &(LayoutExpr){.op = LAYOUT_CONST, .value = value});
+}
+
+const LayoutExpr *layout_axis(Context *context, int axis) {
+  return cons(context, &(LayoutExpr){.op = LAYOUT_AXIS, .value = axis});
+}
+
+const LayoutExpr *layout_symbol(Context *context, Str name) {
+  return cons(context, &(LayoutExpr){.op = LAYOUT_SYMBOL, .symbol = name});
+}
+
+// ---- Values ------------------------------------------------------------------------------------
+
+static bool shift_value(bool left, int64_t a, int64_t b, int64_t *out) {
+  if (b < 0 || b > 62) return false;
+  if (left) return mul_fits(a, (int64_t)1 << b, out);
+  *out = a >> b;
+  return true;
+}
+
+bool layout_op_value(LayoutOp op, int64_t a, int64_t b, int64_t c, int64_t *out) {
+  switch (op) {
+  case LAYOUT_ADD: return add_fits(a, b, out);
+  case LAYOUT_SUB: return !__builtin_sub_overflow(a, b, out);
+  case LAYOUT_MUL: return mul_fits(a, b, out);
+  case LAYOUT_DIV:
+    if (b == 0 || (b == -1 && a == INT64_MIN)) return false;
+    return *out = floor_div(a, b), true;
+  case LAYOUT_MOD:
+    if (b == 0) return false;
+    return *out = floor_mod(a, b), true;
+  case LAYOUT_SHL: return shift_value(true, a, b, out);
+  case LAYOUT_SHR: return shift_value(false, a, b, out);
+  case LAYOUT_AND: return *out = a & b, true;
+  case LAYOUT_XOR: return *out = a ^ b, true;
+  case LAYOUT_OR: return *out = a | b, true;
+  case LAYOUT_MIN: return *out = MIN_OF(a, b), true;
+  case LAYOUT_MAX: return *out = MAX_OF(a, b), true;
+  case LAYOUT_LT: return *out = a < b, true;
+  case LAYOUT_LE: return *out = a <= b, true;
+  case LAYOUT_EQ: return *out = a == b, true;
+  case LAYOUT_NE: return *out = a != b, true;
+  case LAYOUT_NOT: return *out = !a, true;
+  case LAYOUT_BOTH: return *out = a && b, true;
+  case LAYOUT_EITHER: return *out = a || b, true;
+  case LAYOUT_SELECT: return *out = a ? b : c, true;
+  case LAYOUT_CONST:
+  case LAYOUT_AXIS:
+  case LAYOUT_SYMBOL:
+  case LAYOUT_OP_COUNT: break;
+  }
+  return false;
+}
+
+static bool symbol_value(Str name, const LayoutValue *values, int count, int64_t *out) {
+  for (int i = 0; i < count; i++)
+    if (values[i].symbol == name) return *out = values[i].value, true;
+  return false;
+}
+
+bool layout_expr_value(const LayoutExpr *e, const int64_t *index, const LayoutValue *values,
+                       int value_count, int64_t *out) {
+  if (e->op == LAYOUT_CONST) return *out = e->value, true;
+  if (e->op == LAYOUT_AXIS) return *out = index[e->value], true;
+  if (e->op == LAYOUT_SYMBOL) return symbol_value(e->symbol, values, value_count, out);
+  int64_t v[3] = {0};
+  for (int i = 0; i < 3 && e->args[i]; i++)
+    if (!layout_expr_value(e->args[i], index, values, value_count, &v[i])) return false;
+  return layout_op_value(e->op, v[0], v[1], v[2], out);
+}
+
+// ---- Building ----------------------------------------------------------------------------------
+
+// The neutral elements: `a op value` is a.
+static bool is_neutral(LayoutOp op, int64_t value) {
+  switch ((int)op) {
+  case LAYOUT_ADD:
+  case LAYOUT_SUB:
+  case LAYOUT_SHL:
+  case LAYOUT_SHR:
+  case LAYOUT_XOR:
+  case LAYOUT_OR: return value == 0;
+  case LAYOUT_MUL:
+  case LAYOUT_DIV: return value == 1;
+  case LAYOUT_BOTH: return value != 0;
+  case LAYOUT_EITHER: return value == 0;
+  }
+  return false;
+}
+
+static bool commutes(LayoutOp op) {
+  return op == LAYOUT_ADD || op == LAYOUT_MUL || op == LAYOUT_XOR || op == LAYOUT_OR;
+}
+
+// Truth operands: only comparisons and their combinations may be dropped to unchanged.
+static bool is_truth(const LayoutExpr *e) {
+  return e->op >= LAYOUT_LT && e->op <= LAYOUT_EITHER;
+}
+
+static const LayoutExpr *fold_truth(Context *context, LayoutOp op, const LayoutExpr *a,
+                                    const LayoutExpr *b) {
+  if (is_const(a) && is_truth(b)) return fold_truth(context, op, b, a);
+  if (!is_const(b) || !is_truth(a)) return NULL;
+  if (is_neutral(op, b->value)) return a;
+  return layout_const(context, op == LAYOUT_EITHER);
+}
+
+static const LayoutExpr *fold(Context *context, LayoutOp op, const LayoutExpr *a,
+                              const LayoutExpr *b, const LayoutExpr *c) {
+  int64_t value;
+  if (is_const(a) && (!b || is_const(b)) && (!c || is_const(c)) &&
+      layout_op_value(op, a->value, b ? b->value : 0, c ? c->value : 0, &value))
+    return layout_const(context, value);
+  if (op == LAYOUT_BOTH || op == LAYOUT_EITHER) return fold_truth(context, op, a, b);
+  if (op == LAYOUT_SELECT && is_const(a)) return a->value ? b : c;
+  if ((op == LAYOUT_MIN || op == LAYOUT_MAX) && a == b) return a;
+  if (b && is_const(b) && is_neutral(op, b->value)) return a;
+  if (b && is_const(a) && commutes(op) && is_neutral(op, a->value)) return b;
+  if (op == LAYOUT_MOD && is_const(b) && b->value == 1) return layout_const(context, 0);
+  if (op == LAYOUT_MUL && is_const(b) && b->value == 0) return b;
+  if (op == LAYOUT_MUL && is_const(a) && a->value == 0) return a;
+  return NULL;
+}
+
+const LayoutExpr *layout_expr(Context *context, LayoutOp op, const LayoutExpr *a,
+                              const LayoutExpr *b, const LayoutExpr *c) {
+  const LayoutExpr *folded = fold(context, op, a, b, c);
+  return folded ? folded : cons(context, &(LayoutExpr){.op = op, .args = {a, b, c}});
+}
+
+const LayoutExpr *layout_expr_substitute(Context *context, const LayoutExpr *e,
+                                         const LayoutExpr *const *axes, int count) {
+  if (e->op == LAYOUT_AXIS) return e->value < count && axes[e->value] ? axes[e->value] : e;
+  if (!e->args[0]) return e;
+  const LayoutExpr *args[3] = {0};
+  bool changed = false;
+  for (int i = 0; i < 3 && e->args[i]; i++) {
+    args[i] = layout_expr_substitute(context, e->args[i], axes, count);
+    changed |= args[i] != e->args[i];
+  }
+  return changed ? layout_expr(context, e->op, args[0], args[1], args[2]) : e;
+}

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+// From expressions to forms, and back.
+#include "layout/digits/form.h"
+
+// ---- Expression to form ------------------------------------------------------------------------
+
+// An operation the digits do not know: a base of its own, equal when operation and arguments are.
+static const Form *opaque(Digits *d, LayoutOp op, const Form *const *args, Bounds range) {
+  int64_t extent;
+  if (__builtin_sub_overflow(range.high, range.low, &extent) || extent > INT64_MAX / 4) return NULL;
+  int base = -1;
+  for (int i = d->axis_count; i < d->base_count && base < 0; i++) {
+    bool same = d->bases[i].kind == BASE_OPAQUE && d->bases[i].op == op;
+    for (int j = 0; j < 3 && same; j++)
+      same = !args[j] || layout_form_same(args[j], d->bases[i].args[j]);
+    if (same) base = i;
+  }
+  if (base < 0)
+    base = layout_base_add(d, (Base){.kind = BASE_OPAQUE,
+                                     .extent = extent + 1,
+                                     .low = range.low,
+                                     .op = op,
+                                     .args = {args[0], args[1], args[2]}});
+  return base < 0 ? NULL : layout_form_add_const(d, layout_form_floor(d, base, 0, 1), range.low);
+}
+
+static const Form *extreme(Digits *d, LayoutOp op, const Form *a, const Form *b) {
+  Bounds x, y, difference;
+  const Form *less = layout_form_linear(d, a, 1, b, -1);
+  if (!less || !layout_form_bounds(d, less, &difference)) return NULL;
+  if (difference.high <= 0) return op == LAYOUT_MIN ? a : b;
+  if (difference.low >= 0) return op == LAYOUT_MIN ? b : a;
+  if (!layout_form_bounds(d, a, &x) || !layout_form_bounds(d, b, &y)) return NULL;
+  Bounds range = op == LAYOUT_MIN ? (Bounds){MIN_OF(x.low, y.low), MIN_OF(x.high, y.high)}
+                                  : (Bounds){MAX_OF(x.low, y.low), MAX_OF(x.high, y.high)};
+  return opaque(d, op, (const Form *[3]){a, b}, range);
+}
+
+// Comparisons of a - b with 0.
+static const Form *comparison(Digits *d, LayoutOp op, const Form *a, const Form *b) {
+  const Form *difference = layout_form_linear(d, a, 1, b, -1);
+  Bounds r;
+  if (!difference || !layout_form_bounds(d, difference, &r)) return NULL;
+  bool apart = r.low > 0 || r.high < 0, zero = r.low == 0 && r.high == 0;
+  if (op == LAYOUT_LT && (r.high < 0 || r.low >= 0)) return layout_form_const(d, r.high < 0);
+  if (op == LAYOUT_LE && (r.high <= 0 || r.low > 0)) return layout_form_const(d, r.high <= 0);
+  if (op == LAYOUT_EQ && (apart || zero)) return layout_form_const(d, zero);
+  if (op == LAYOUT_NE && (apart || zero)) return layout_form_const(d, apart);
+  return opaque(d, op, (const Form *[3]){difference}, (Bounds){0, 1});
+}
+
+static const Form *choice(Digits *d, const Form *condition, const Form *a, const Form *b) {
+  Bounds c, x, y;
+  if (layout_form_same(a, b)) return a;
+  if (!layout_form_bounds(d, condition, &c)) return NULL;
+  if (c.low > 0 || c.high < 0) return a;
+  if (c.low == 0 && c.high == 0) return b;
+  if (!layout_form_bounds(d, a, &x) || !layout_form_bounds(d, b, &y)) return NULL;
+  return opaque(d, LAYOUT_SELECT, (const Form *[3]){condition, a, b},
+                (Bounds){MIN_OF(x.low, y.low), MAX_OF(x.high, y.high)});
+}
+
+static const Form *product(Digits *d, const Form *a, const Form *b) {
+  if (layout_form_is_const(b)) return layout_form_linear(d, a, b->constant, NULL, 0);
+  return layout_form_is_const(a) ? layout_form_linear(d, b, a->constant, NULL, 0) : NULL;
+}
+
+static bool shift_factor(const Form *b, int64_t *factor) {
+  if (!layout_form_is_const(b) || b->constant < 0 || b->constant > 61) return false;
+  *factor = (int64_t)1 << b->constant;
+  return true;
+}
+
+static const Form *bitwise(Digits *d, LayoutOp op, const Form *a, const Form *b) {
+  Bounds x, y;
+  if (layout_form_same(a, b)) return op == LAYOUT_XOR ? layout_form_const(d, 0) : a;
+  const Form *f = layout_form_bitwise(d, op, a, b);
+  if (f || !layout_form_bounds(d, a, &x) || !layout_form_bounds(d, b, &y) || x.low < 0 || y.low < 0)
+    return f;
+  int64_t reach = 0;
+  while (reach < MAX_OF(x.high, y.high)) reach = reach * 2 + 1;
+  return opaque(d, op, (const Form *[3]){a, b}, (Bounds){0, reach});
+}
+
+static const Form *truth(Digits *d, LayoutOp op, const Form *a, const Form *b) {
+  Bounds x, y = {0, 0};
+  if (!layout_form_bounds(d, a, &x) || (b && !layout_form_bounds(d, b, &y))) return NULL;
+  bool a_true = x.low > 0, a_false = x.low == 0 && x.high == 0;
+  bool b_true = y.low > 0, b_false = y.low == 0 && y.high == 0;
+  if (op == LAYOUT_NOT && (a_true || a_false)) return layout_form_const(d, a_false);
+  if (op == LAYOUT_BOTH && (a_false || b_false)) return layout_form_const(d, 0);
+  if (op == LAYOUT_EITHER && (a_true || b_true)) return layout_form_const(d, 1);
+  if (op == LAYOUT_BOTH && a_true && b_true) return layout_form_const(d, 1);
+  if (op == LAYOUT_EITHER && a_false && b_false) return layout_form_const(d, 0);
+  return opaque(d, op, (const Form *[3]){a, b}, (Bounds){0, 1});
+}
+
+const Form *layout_form_operation(Digits *d, LayoutOp op, const Form *a, const Form *b,
+                                  const Form *c) {
+  int64_t factor;
+  switch (op) {
+  case LAYOUT_ADD: return layout_form_linear(d, a, 1, b, 1);
+  case LAYOUT_SUB: return layout_form_linear(d, a, 1, b, -1);
+  case LAYOUT_MUL: return product(d, a, b);
+  case LAYOUT_DIV:
+    return layout_form_is_const(b) && b->constant ? layout_form_divide(d, a, b->constant) : NULL;
+  case LAYOUT_MOD:
+    return layout_form_is_const(b) && b->constant ? layout_form_modulo(d, a, b->constant) : NULL;
+  case LAYOUT_SHL:
+    return shift_factor(b, &factor) ? layout_form_linear(d, a, factor, NULL, 0) : NULL;
+  case LAYOUT_SHR: return shift_factor(b, &factor) ? layout_form_divide(d, a, factor) : NULL;
+  case LAYOUT_AND:
+  case LAYOUT_XOR:
+  case LAYOUT_OR: return bitwise(d, op, a, b);
+  case LAYOUT_MIN:
+  case LAYOUT_MAX: return extreme(d, op, a, b);
+  case LAYOUT_LT:
+  case LAYOUT_LE:
+  case LAYOUT_EQ:
+  case LAYOUT_NE: return comparison(d, op, a, b);
+  case LAYOUT_NOT:
+  case LAYOUT_BOTH:
+  case LAYOUT_EITHER: return truth(d, op, a, b);
+  case LAYOUT_SELECT: return choice(d, a, b, c);
+  case LAYOUT_CONST:
+  case LAYOUT_AXIS:
+  case LAYOUT_SYMBOL:
+  case LAYOUT_OP_COUNT: break;
+  }
+  return NULL;
+}
+
+const Form *layout_form_of(Digits *d, const LayoutExpr *e) {
+  if (e->op == LAYOUT_CONST) return layout_form_const(d, e->value);
+  if (e->op == LAYOUT_AXIS) return layout_form_floor(d, (int)e->value, 0, 1);
+  const Form *args[3] = {0};
+  for (int i = 0; i < 3 && e->args[i]; i++)
+    if (!(args[i] = layout_form_of(d, e->args[i]))) return NULL;
+  return e->args[0] ? layout_form_operation(d, e->op, args[0], args[1], args[2]) : NULL;
+}
+
+// ---- Form to expression ------------------------------------------------------------------------
+
+typedef struct Writer {
+  Digits *d;
+  const LayoutExpr *const *axes;
+  int64_t constant; // of the form that is written, until it stands
+} Writer;
+
+static const LayoutExpr *write_form(Writer *w, const Form *f);
+
+static const LayoutExpr *binary(Writer *w, LayoutOp op, const LayoutExpr *a, const LayoutExpr *b) {
+  return layout_binary(w->d->context, op, a, b);
+}
+
+static const LayoutExpr *number(Writer *w, int64_t value) {
+  return layout_const(w->d->context, value);
+}
+
+static const LayoutExpr *write_base(Writer *w, int at) {
+  Base base = w->d->bases[at];
+  if (base.kind == BASE_AXIS)
+    return w->axes && w->axes[base.axis] ? w->axes[base.axis]
+                                         : layout_axis(w->d->context, base.axis);
+  if (base.kind == BASE_FORM) return write_form(w, base.args[0]);
+  const LayoutExpr *args[3] = {0};
+  for (int i = 0; i < 3 && base.args[i]; i++) args[i] = write_form(w, base.args[i]);
+  if (base.op >= LAYOUT_LT && base.op <= LAYOUT_NE) args[1] = number(w, 0);
+  const LayoutExpr *e = layout_expr(w->d->context, base.op, args[0], args[1], args[2]);
+  return binary(w, LAYOUT_SUB, e, number(w, base.low));
+}
+
+static const LayoutExpr *write_floor(Writer *w, int base, int64_t offset, int64_t cut) {
+  const LayoutExpr *e = binary(w, LAYOUT_ADD, write_base(w, base), number(w, offset));
+  return binary(w, LAYOUT_DIV, e, number(w, cut));
+}
+
+static const LayoutExpr *add(Writer *w, const LayoutExpr *sum, const LayoutExpr *e,
+                             int64_t weight) {
+  bool negative = weight < 0 && weight > INT64_MIN;
+  const LayoutExpr *part = binary(w, LAYOUT_MUL, e, number(w, negative ? -weight : weight));
+  if (!sum && !negative) return part;
+  if (!sum) { // 7 - x, not 0 - x + 7
+    sum = number(w, MAX_OF(w->constant, (int64_t)0));
+    w->constant -= sum->value;
+  }
+  return binary(w, negative ? LAYOUT_SUB : LAYOUT_ADD, sum, part);
+}
+
+// Digits largest weight first; terms as they stand where the cuts are no chain.
+static const LayoutExpr *write_terms(Writer *w, const Form *f) {
+  Digit digits[MAX_DIGITS];
+  int count;
+  const LayoutExpr *sum = NULL;
+  if (!layout_form_digits(w->d, f, digits, &count)) {
+    for (int i = 0; i < f->count; i++)
+      sum = add(w, sum, write_floor(w, f->terms[i].base, f->terms[i].offset, f->terms[i].cut),
+                f->terms[i].coefficient);
+    return sum;
+  }
+  for (int i = 1; i < count; i++)
+    for (int j = i; j && digits[j].weight > digits[j - 1].weight; j--) {
+      Digit t = digits[j];
+      digits[j] = digits[j - 1];
+      digits[j - 1] = t;
+    }
+  for (int i = 0; i < count; i++) {
+    const LayoutExpr *e = write_floor(w, digits[i].base, digits[i].offset, digits[i].cut);
+    if (!digits[i].open) e = binary(w, LAYOUT_MOD, e, number(w, digits[i].radix));
+    sum = add(w, sum, e, digits[i].weight);
+  }
+  return sum;
+}
+
+// ---- XORs, in runs of neighbouring bits
+// ----------------------------------------------------------
+
+static int lowest_bit(BitMask m) {
+  return m.words[0] ? __builtin_ctzll(m.words[0]) : 64 + __builtin_ctzll(m.words[1]);
+}
+
+static void remove_bit(BitMask *m, int bit) {
+  m->words[bit / 64] &= ~((uint64_t)1 << (bit % 64));
+}
+
+// Whether `high` is `low` with every bit moved up by one.
+static bool continues(const Digits *d, BitMask low, BitMask high) {
+  if (mask_count(low) != mask_count(high)) return false;
+  while (!mask_empty(low)) {
+    int at = lowest_bit(low);
+    Bit up = d->bits[at];
+    bool found = false;
+    up.cut *= 2;
+    for (int i = 0; i < d->bit_count && !found; i++) {
+      found = mask_has(high, i) && d->bits[i].base == up.base && d->bits[i].offset == up.offset &&
+              d->bits[i].cut == up.cut;
+      if (found) remove_bit(&high, i);
+    }
+    if (!found) return false;
+    remove_bit(&low, at);
+  }
+  return mask_empty(high);
+}
+
+// ⊕ over the mask's bits of `bits` neighbouring bits each.
+static const LayoutExpr *write_run(Writer *w, BitMask mask, int bits) {
+  const LayoutExpr *e = NULL;
+  for (; !mask_empty(mask); remove_bit(&mask, lowest_bit(mask))) {
+    Bit bit = w->d->bits[lowest_bit(mask)];
+    const LayoutExpr *part = write_floor(w, bit.base, bit.offset, bit.cut);
+    if ((w->d->bases[bit.base].extent - 1 + bit.offset) / bit.cut >> bits)
+      part = binary(w, LAYOUT_MOD, part, number(w, (int64_t)1 << bits));
+    e = e ? binary(w, LAYOUT_XOR, e, part) : part;
+  }
+  return e;
+}
+
+static int find_continuation(const Writer *w, const Form *f, const bool *done, BitMask mask,
+                             int64_t coefficient) {
+  for (int i = 0; i < f->xor_count; i++)
+    if (!done[i] && f->xors[i].coefficient == coefficient && continues(w->d, mask, f->xors[i].mask))
+      return i;
+  return -1;
+}
+
+// Whether some other XOR is continued by number `at`.
+static bool is_continued(const Writer *w, const Form *f, const bool *done, int at) {
+  int64_t c = f->xors[at].coefficient;
+  for (int i = 0; i < f->xor_count && c % 2 == 0; i++)
+    if (!done[i] && f->xors[i].coefficient == c / 2 &&
+        continues(w->d, f->xors[i].mask, f->xors[at].mask))
+      return true;
+  return false;
+}
+
+// The run of neighbouring bits that begins with XOR number `at`.
+static const LayoutExpr *add_run(Writer *w, const Form *f, bool *done, int at,
+                                 const LayoutExpr *sum) {
+  int bits = 1, next = at;
+  int64_t c = f->xors[at].coefficient;
+  done[at] = true;
+  while (bits < 60 && c < INT64_MAX / 4 && c > INT64_MIN / 4 &&
+         (next = find_continuation(w, f, done, f->xors[next].mask, c * 2)) >= 0) {
+    done[next] = true;
+    c *= 2;
+    bits++;
+  }
+  return add(w, sum, write_run(w, f->xors[at].mask, bits), f->xors[at].coefficient);
+}
+
+static const LayoutExpr *write_xors(Writer *w, const Form *f, const LayoutExpr *sum) {
+  bool *done = arena_array(w->d->arena, bool, f->xor_count);
+  for (int i = 0; i < f->xor_count; i++)
+    if (!done[i] && !is_continued(w, f, done, i)) sum = add_run(w, f, done, i, sum);
+  for (int i = 0; i < f->xor_count; i++)
+    if (!done[i]) sum = add_run(w, f, done, i, sum);
+  return sum;
+}
+
+static const LayoutExpr *write_form(Writer *w, const Form *f) {
+  int64_t outer = w->constant, constant;
+  f = layout_form_regroup(w->d, f);
+  w->constant = f->constant;
+  const LayoutExpr *sum = write_xors(w, f, write_terms(w, f));
+  constant = w->constant;
+  w->constant = outer;
+  if (!sum) return number(w, constant);
+  if (constant >= 0) return binary(w, LAYOUT_ADD, sum, number(w, constant));
+  return constant > INT64_MIN ? binary(w, LAYOUT_SUB, sum, number(w, -constant)) : NULL;
+}
+
+const LayoutExpr *layout_form_expr(Digits *d, const Form *f, const LayoutExpr *const *axes) {
+  return write_form(&(Writer){d, axes, 0}, f);
+}

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+// The common refinement: the coarsest digits of the axes of which several offsets are sums. Floors
+// of one axis are linearly independent, so an offset's cuts are its own; a common set of digits
+// needs all cuts of an axis to be a chain, and their union is the coarsest. Offsets with XORs are
+// refined to bits, where each is an XOR of what the bits contribute.
+#include "layout/digits/refine.h"
+#include "layout/digits/form.h"
+#include "layout/proofs/verify.h"
+
+#include <stdlib.h>
+
+enum { MAX_CUTS = 512 };
+
+typedef struct Floor { // coefficient · ⌊axis / cut⌋ in the offset of one part
+  int axis, part;
+  int64_t cut;
+  const LayoutExpr *coefficient;
+} Floor;
+
+typedef struct Floors {
+  Context *context;
+  LayoutFacts facts;
+  Floor items[MAX_CUTS];
+  int count;
+} Floors;
+
+static const LayoutExpr *times(Context *context, const LayoutExpr *a, const LayoutExpr *b) {
+  return layout_binary(context, LAYOUT_MUL, a, b);
+}
+
+static bool add_floor(Floors *f, Floor floor) {
+  if (f->count == MAX_CUTS) return false;
+  f->items[f->count++] = floor;
+  return true;
+}
+
+// ---- Floors of one offset ----------------------------------------------------------------------
+
+static bool static_floors(Floors *f, const Layout *part, int which) {
+  Context *context = f->context;
+  ArenaMark mark = arena_mark(&context->scratch);
+  Digits d = layout_digits_new(context, part->extents, part->rank);
+  const Form *form = layout_form_of(&d, layout_offset_expr(context, part));
+  bool good = form && !form->xor_count;
+  for (int i = 0; good && i < form->count; i++) {
+    const Term *t = &form->terms[i];
+    good = d.bases[t->base].kind == BASE_AXIS && !t->offset &&
+           add_floor(f, (Floor){t->base, which, t->cut, layout_const(context, t->coefficient)});
+  }
+  arena_reset(&context->scratch, mark);
+  return good;
+}
+
+// Also where the text has XORs or fused bases that come to nothing. *none: it is no such sum.
+static bool any_floors(Floors *f, const Layout *part, int which, bool *none) {
+  const Layout *sums;
+  int before = f->count;
+  if (static_floors(f, part, which)) return true;
+  f->count = before;
+  LayoutAnswer answer = layout_by_floors(f->context, part, &sums);
+  *none = answer.verdict == LAYOUT_NO;
+  return sums && static_floors(f, sums, which);
+}
+
+// From the text: (axis // cut) % modulus at a weight is weight·⌊axis/cut⌋ - weight·modulus·
+// ⌊axis/(cut·modulus)⌋.
+static bool text_floors(Floors *f, const Layout *part, int which) {
+  Context *context = f->context;
+  const LayoutExpr *weight = layout_const(context, 1);
+  for (int i = part->physical_rank - 1; i >= 0; i--) {
+    LayoutAxisDigit g;
+    if (!is_const(part->map->outputs[i]) && !layout_axis_digit(part->map->outputs[i], &g))
+      return false;
+    if (!is_const(part->map->outputs[i])) {
+      const LayoutExpr *back = times(context, weight, layout_const(context, -g.modulus));
+      if (!add_floor(f, (Floor){g.axis, which, g.cut, weight})) return false;
+      if (g.modulus && !add_floor(f, (Floor){g.axis, which, g.cut * g.modulus, back})) return false;
+    }
+    weight = times(context, part->physical[i], weight);
+  }
+  return true;
+}
+
+// ---- Chains of cuts ----------------------------------------------------------------------------
+
+static int compare_floors(const void *a, const void *b) {
+  const Floor *x = a, *y = b;
+  if (x->axis != y->axis) return x->axis - y->axis;
+  return (x->cut > y->cut) - (x->cut < y->cut);
+}
+
+static const LayoutExpr *polynomial(const Floors *f, const LayoutExpr *e) {
+  return layout_difference(f->context, f->facts, e, layout_const(f->context, 0));
+}
+
+typedef struct Chain {
+  LayoutFactor factors[MAX_CUTS];
+  int count;
+} Chain;
+
+// The digits of one axis, whose floors are items[begin .. end).
+static const char *axis_factors(const Floors *f, const Layout *box, int axis, int begin, int end,
+                                int parts, Chain *out) {
+  Context *context = f->context;
+  const LayoutExpr **weights = arena_array(&context->lasting, const LayoutExpr *, parts);
+  int64_t cut = 1;
+  int first = out->count;
+  for (int k = 0; k < parts; k++) weights[k] = layout_const(context, 0);
+  for (int at = begin;;) {
+    for (; at < end && f->items[at].cut == cut; at++) {
+      int k = f->items[at].part;
+      weights[k] =
+          polynomial(f, layout_binary(context, LAYOUT_ADD, weights[k], f->items[at].coefficient));
+    }
+    int64_t next = at < end ? f->items[at].cut : 0;
+    if (next % cut) return "the cuts of an axis are no chain";
+    if (out->count == MAX_CUTS) return "too many digits";
+    out->factors[out->count++] =
+        (LayoutFactor){axis, cut, next ? layout_const(context, next / cut) : NULL, weights};
+    if (!next) break;
+    const LayoutExpr **above = arena_array(&context->lasting, const LayoutExpr *, parts);
+    for (int k = 0; k < parts; k++)
+      above[k] = polynomial(f, times(context, weights[k], layout_const(context, next / cut)));
+    weights = above;
+    cut = next;
+  }
+  LayoutFactor *top = &out->factors[out->count - 1];
+  const LayoutExpr *past = layout_by(context, LAYOUT_ADD, box->shape[axis], top->cut - 1);
+  top->extent = layout_by(context, LAYOUT_DIV, past, top->cut);
+  if (top->extent == layout_const(context, 1)) out->count--;
+  for (int i = first, j = out->count - 1; i < j; i++, j--) { // outermost first
+    LayoutFactor t = out->factors[i];
+    out->factors[i] = out->factors[j];
+    out->factors[j] = t;
+  }
+  return NULL;
+}
+
+static const char *all_factors(Floors *f, const Layout *box, int parts, Chain *out) {
+  qsort(f->items, (size_t)f->count, sizeof *f->items, compare_floors);
+  int begin = 0;
+  for (int axis = 0; axis < box->rank; axis++) {
+    int end = begin;
+    while (end < f->count && f->items[end].axis == axis) end++;
+    const char *problem = axis_factors(f, box, axis, begin, end, parts, out);
+    if (problem) return problem;
+    begin = end;
+  }
+  return NULL;
+}
+
+// ---- Bits --------------------------------------------------------------------------------------
+
+static bool is_power_of_two(int64_t v) {
+  return v > 0 && !(v & (v - 1));
+}
+
+static const LayoutExpr *bit_of(Context *context, int axis, int64_t cut) {
+  const LayoutExpr *e = layout_by(context, LAYOUT_DIV, layout_axis(context, axis), cut);
+  return layout_by(context, LAYOUT_MOD, e, 2);
+}
+
+// Whether an offset is its value at the origin XORed with what each bit contributes.
+static bool is_bitwise(Context *context, const Layout *part, const Chain *bits, int k) {
+  int64_t origin, zeros[MAX_RANK] = {0};
+  const LayoutExpr *offset = layout_offset_expr(context, part), *sum;
+  if (!layout_expr_value(offset, zeros, NULL, 0, &origin)) return false;
+  sum = layout_const(context, origin);
+  for (int i = 0; i < bits->count; i++) {
+    const LayoutFactor *bit = &bits->factors[i];
+    sum = layout_binary(context, LAYOUT_XOR, sum,
+                        times(context, bit_of(context, bit->axis, bit->cut), bit->weights[k]));
+  }
+  const LayoutExpr *size = layout_const(context, 1);
+  for (int i = 0; i < part->physical_rank; i++) size = times(context, size, part->physical[i]);
+  const IndexMap *map =
+      index_map_new(context, part->rank, part->map->inputs, 1, &offset, NULL, NULL, 0);
+  const Layout *at = layout_try(context, map, part->shape, &size, part->facts);
+  return at && layout_maps_equal(context, at, index_map_with_outputs(context, map, &sum)).verdict ==
+                   LAYOUT_YES;
+}
+
+static bool read_bit(Context *context, const Layout *const *parts, int count, int axis, int64_t cut,
+                     Chain *out) {
+  const LayoutExpr **weights = arena_array(&context->lasting, const LayoutExpr *, count);
+  for (int k = 0; k < count; k++) {
+    int64_t index[MAX_RANK] = {0}, origin, value;
+    const LayoutExpr *offset = layout_offset_expr(context, parts[k]);
+    if (!layout_expr_value(offset, index, NULL, 0, &origin)) return false;
+    index[axis] = cut;
+    if (!layout_expr_value(offset, index, NULL, 0, &value)) return false;
+    weights[k] = layout_const(context, origin ^ value);
+  }
+  if (out->count == MAX_CUTS) return false;
+  out->factors[out->count++] = (LayoutFactor){axis, cut, layout_const(context, 2), weights};
+  return true;
+}
+
+static LayoutAnswer refine_bits(Context *context, const Layout *const *parts, int count, bool none,
+                                Chain *out) {
+  const Layout *box = parts[0];
+  out->count = 0;
+  for (int axis = 0; axis < box->rank; axis++) {
+    if (!is_power_of_two(box->extents[axis]))
+      return layout_said(none ? LAYOUT_NO : LAYOUT_UNDECIDED, LAYOUT_DIGITS,
+                         "an offset is no sum of digits, and an extent no power of 2");
+    for (int64_t cut = box->extents[axis] / 2; cut; cut /= 2)
+      if (!read_bit(context, parts, count, axis, cut, out))
+        return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "too many bits");
+  }
+  for (int k = 0; k < count; k++)
+    if (!is_bitwise(context, parts[k], out, k))
+      return layout_said(LAYOUT_NO, LAYOUT_DIGITS,
+                         "an offset is neither a sum of digits nor an XOR of bits");
+  return layout_said(LAYOUT_YES, LAYOUT_DIGITS, NULL);
+}
+
+// ---- The question ------------------------------------------------------------------------------
+
+static bool same_shape(Context *context, const Layout *a, const Layout *b) {
+  if (a->rank != b->rank) return false;
+  for (int i = 0; i < a->rank; i++)
+    if (!layout_symbolic_same_extent(context, a->facts, a->shape[i], b->shape[i])) return false;
+  return true;
+}
+
+LayoutAnswer layout_refine_parts(Context *context, const Layout *const *parts, int count,
+                                 LayoutRefinement *out) {
+  ArenaMark mark = arena_mark(&context->scratch);
+  Floors *f = arena_new(&context->scratch, Floors);
+  Chain *chain = arena_new(&context->scratch, Chain);
+  bool fixed = true, sums = true, none = false;
+  int64_t size = 1;
+  *f = (Floors){.context = context, .facts = parts[0]->facts};
+  *out = (LayoutRefinement){0};
+  for (int k = 0; k < count; k++) fixed = fixed && parts[k]->is_static;
+  if (fixed) layout_logical_size(parts[0], &size);
+  for (int k = 0; k < count && sums && size; k++)
+    sums = fixed ? any_floors(f, parts[k], k, &none) : text_floors(f, parts[k], k);
+  LayoutAnswer answer = layout_said(LAYOUT_YES, LAYOUT_DIGITS, NULL);
+  if (!size)
+    answer = layout_said(LAYOUT_NO, LAYOUT_DIGITS, "there are no elements");
+  else if (sums)
+    answer.reason = all_factors(f, parts[0], count, chain);
+  else if (fixed)
+    answer = refine_bits(context, parts, count, none, chain);
+  else
+    answer = layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "an index is no digit of an axis");
+  if (answer.reason && sums && size) answer.verdict = fixed ? LAYOUT_NO : LAYOUT_UNDECIDED;
+  if (answer.verdict == LAYOUT_YES)
+    *out = (LayoutRefinement){chain->count,
+                              arena_copy(&context->lasting, chain->factors,
+                                         sizeof *chain->factors * (size_t)chain->count),
+                              !sums};
+  arena_reset(&context->scratch, mark);
+  return answer;
+}
+
+static LayoutAnswer refine(Context *context, const Layout *a, const Layout *b,
+                           LayoutRefinement *out) {
+  *out = (LayoutRefinement){0};
+  if (!layout_is_plain(a) || !layout_is_plain(b))
+    return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS,
+                       "not both layouts lie in memory alone, once");
+  if (!same_shape(context, a, b))
+    return layout_said(a->is_static && b->is_static ? LAYOUT_NO : LAYOUT_UNDECIDED, LAYOUT_DIGITS,
+                       "the logical shapes differ");
+  const Layout *parts[2] = {a, b};
+  return layout_refine_parts(context, parts, 2, out);
+}
+
+static bool is_refinement(Context *context, const Layout *a, const Layout *b, const Instance *at,
+                          const void *answer) {
+  LayoutRefinement one = *(const LayoutRefinement *)answer;
+  LayoutFactor *factors = arena_array(&context->lasting, LayoutFactor, one.count);
+  for (int i = 0; i < one.count; i++) {
+    const LayoutExpr **weights = arena_array(&context->lasting, const LayoutExpr *, 2);
+    factors[i] = one.factors[i];
+    factors[i].extent = layout_instantiate(context, factors[i].extent, at->values, at->count);
+    for (int k = 0; k < 2; k++)
+      weights[k] = layout_instantiate(context, factors[i].weights[k], at->values, at->count);
+    factors[i].weights = weights;
+  }
+  one.factors = factors;
+  return layout_refine_certificate(context, a, b, &one);
+}
+
+LayoutAnswer layout_refine(Context *context, const Layout *a, const Layout *b,
+                           LayoutRefinement *out) {
+  LayoutAnswer answer = refine(context, a, b, out);
+  if (answer.verdict == LAYOUT_YES)
+    layout_verify_result(context, "refinement", a, b, is_refinement, out);
+  return answer;
+}

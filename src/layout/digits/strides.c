@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// Strides and vector widths of any map from the forms: each is an equation between the offset and
+// itself a step (or a place in the vector) further on, decided on the box of the indices that have
+// one. So XORs, offsets and derived bases are exact at any extent, and symbols are carried.
+#include "layout/digits/form.h"
+#include "layout/proofs/verify.h"
+
+static const LayoutExpr *add(Context *context, const LayoutExpr *a, const LayoutExpr *b) {
+  return layout_binary(context, LAYOUT_ADD, a, b);
+}
+
+// e with axis `axis` replaced.
+static const LayoutExpr *with_axis(Context *context, const LayoutExpr *e, int axis,
+                                   const LayoutExpr *value) {
+  const LayoutExpr *axes[MAX_RANK + 1] = {0};
+  axes[axis] = value;
+  return layout_expr_substitute(context, e, axes, axis + 1);
+}
+
+// ---- Strides -----------------------------------------------------------------------------------
+
+Proof layout_forms_stride(Context *context, const Layout *layout, const LayoutExpr *offset,
+                          int axis, int64_t *stride) {
+  int64_t index[MAX_RANK] = {0}, witness[MAX_RANK], extents[MAX_RANK], first, second;
+  memcpy(extents, layout->extents, sizeof *extents * (size_t)layout->rank);
+  if (!layout_expr_value(offset, index, NULL, 0, &first)) return NOT_PROVED;
+  index[axis] = 1;
+  if (--extents[axis] < 1 || !layout_expr_value(offset, index, NULL, 0, &second) ||
+      __builtin_sub_overflow(second, first, stride))
+    return NOT_PROVED;
+  const LayoutExpr *next = add(context, layout_axis(context, axis), layout_const(context, 1));
+  const LayoutExpr *moved = with_axis(context, offset, axis, next);
+  const LayoutExpr *stepped = add(context, offset, layout_const(context, *stride));
+  return layout_digits_maps_equal(context, extents, layout->rank, &moved, &stepped, 1, witness);
+}
+
+// ---- Vectors -----------------------------------------------------------------------------------
+
+typedef struct Run {
+  Context *context;
+  const Layout *layout;
+  const LayoutExpr *e; // the offset
+  int axis;
+  int64_t gcd; // what every width divides: the places where runs break, and the offsets there
+  int64_t index[MAX_RANK];
+} Run;
+
+// e(start + v) = e(start) + v, and w divides e(start), for `count` groups of w elements along the
+// axis, the last of them or the only one of `length`. v is the axis after all others.
+static Proof groups_hold(Run *r, int64_t w, const LayoutExpr *start, int64_t count,
+                         int64_t length) {
+  Context *context = r->context;
+  int64_t extents[MAX_RANK];
+  int rank = r->layout->rank;
+  memcpy(extents, r->layout->extents, sizeof *extents * (size_t)rank);
+  extents[r->axis] = count;
+  extents[rank] = length;
+  const LayoutExpr *within = layout_axis(context, rank);
+  const LayoutExpr *first = with_axis(context, r->e, r->axis, start);
+  const LayoutExpr *left[2], *right[2] = {add(context, first, within), layout_const(context, 0)};
+  left[0] = with_axis(context, r->e, r->axis, add(context, start, within));
+  left[1] = layout_by(context, LAYOUT_MOD, first, w);
+  return layout_digits_maps_equal(context, extents, rank + 1, left, right, 2, r->index);
+}
+
+// REFUTED: r->index is an element that shows it.
+static Proof width_holds(Run *r, int64_t w) {
+  Context *context = r->context;
+  int64_t extent = r->layout->extents[r->axis], groups = extent / w, rest = extent % w;
+  const LayoutExpr *group = layout_by(context, LAYOUT_MUL, layout_axis(context, r->axis), w);
+  Proof whole = groups ? groups_hold(r, w, group, groups, w) : PROVED;
+  if (whole == REFUTED) {
+    r->index[r->axis] = r->index[r->axis] * w + r->index[r->layout->rank];
+    return REFUTED;
+  }
+  Proof last = rest ? groups_hold(r, w, layout_const(context, groups * w), 1, rest) : PROVED;
+  if (last == REFUTED) r->index[r->axis] = groups * w + r->index[r->layout->rank];
+  return last == PROVED ? whole : last;
+}
+
+static bool offset_at(Run *r, int64_t x, int64_t *out) {
+  r->index[r->axis] = x;
+  return layout_expr_value(r->e, r->index, NULL, 0, out);
+}
+
+// Whether e(x) - x is e(from) - from, modulo w (0: exactly).
+static bool continues(Run *r, int64_t from, int64_t x, int64_t w) {
+  int64_t a, b;
+  if (!offset_at(r, from, &a) || !offset_at(r, x, &b)) return false;
+  int64_t difference = (b - x) - (a - from);
+  return w ? difference % w == 0 : difference == 0;
+}
+
+// Takes a width that is refuted at x out of the gcd: by the offset at 0, or by a place where a run
+// breaks, between one that continues the run and one that does not.
+static void learn(Run *r, int64_t w, int64_t x) {
+  int64_t low = x - x % w, high = x, modulus = 0, value = 0;
+  if (continues(r, low, high, 0)) { // the group begins where it should not
+    offset_at(r, 0, &value);
+    r->gcd = gcd_of(r->gcd, value);
+    if (value % w) return;
+    modulus = w;
+    high = low;
+    low = 0;
+  }
+  while (high - low > 1) {
+    int64_t middle = low + (high - low) / 2;
+    if (continues(r, low, middle, modulus))
+      low = middle;
+    else
+      high = middle;
+  }
+  offset_at(r, high, &value);
+  r->gcd = gcd_of(gcd_of(r->gcd, high), value);
+}
+
+// Widths are the divisors of one gcd, up to the extent. The largest that is still possible is
+// tried; what refutes it makes the gcd smaller.
+bool layout_forms_vector_width(Context *context, const Layout *layout, const LayoutExpr *offset,
+                               int axis, int64_t *width) {
+  Run r = {.context = context, .layout = layout, .e = offset, .axis = axis};
+  *width = 1;
+  if (layout->rank == MAX_RANK) return false;
+  for (;;) {
+    int64_t w = layout_largest_divisor(r.gcd, layout->extents[axis]), before = r.gcd;
+    if (w == 1) return true;
+    Proof proof = width_holds(&r, w);
+    if (proof == PROVED) *width = w;
+    if (proof != REFUTED) return proof == PROVED;
+    learn(&r, w, r.index[axis]);
+    if (r.gcd == before) return false;
+  }
+}
+
+// ---- Symbolic extents --------------------------------------------------------------------------
+
+// A layout of one physical axis with the given offset; NULL where it is not carried.
+static const Layout *flat(Context *context, const Layout *layout, const LayoutExpr *const *shape,
+                          int rank, const LayoutExpr *offset) {
+  const LayoutExpr *size = layout_const(context, 1);
+  for (int i = 0; i < layout->physical_rank; i++)
+    size = layout_binary(context, LAYOUT_MUL, size, layout->physical[i]);
+  const IndexMap *map = index_map_new(context, rank, NULL, 1, &offset, NULL, NULL, 0);
+  return layout_try(context, map, shape, &size, layout->facts);
+}
+
+// Whether groups of w elements lie as a vector, also those past the end that the last one begins.
+static bool symbolic_width_holds(Context *context, const Layout *layout, const LayoutExpr *e,
+                                 int axis, int64_t w) {
+  const LayoutExpr *shape[MAX_RANK], *by = layout_const(context, w), *size = by;
+  int rank = layout->rank;
+  memcpy(shape, layout->shape, sizeof *shape * (size_t)rank);
+  const LayoutExpr *past = add(context, shape[axis], layout_const(context, w - 1));
+  shape[axis] = layout_binary(context, LAYOUT_DIV, past, by);
+  shape[rank] = by;
+  for (int i = 0; i < layout->physical_rank; i++)
+    size = layout_binary(context, LAYOUT_MUL, size, layout->physical[i]);
+  const LayoutExpr *within = layout_axis(context, rank);
+  const LayoutExpr *group = layout_binary(context, LAYOUT_MUL, layout_axis(context, axis), by);
+  const LayoutExpr *first = with_axis(context, e, axis, group);
+  const LayoutExpr *have[2], *want[2] = {add(context, first, within), layout_const(context, 0)};
+  const LayoutExpr *physical[2] = {size, by};
+  have[0] = with_axis(context, e, axis, add(context, group, within));
+  have[1] = layout_binary(context, LAYOUT_MOD, first, by);
+  const IndexMap *map = index_map_new(context, rank + 1, NULL, 2, have, NULL, NULL, 0);
+  const Layout *at = layout_try(context, map, shape, physical, layout->facts);
+  return at && layout_symbolic_equal(context, at, want);
+}
+
+// The widest that is proved; instances say what it can be at most.
+int64_t layout_symbolic_vector_width(Context *context, const Layout *layout, int axis) {
+  int64_t gcd = 0;
+  if (layout->rank == MAX_RANK || !layout_is_plain(layout)) return 1;
+  for (int i = 0; i < MAX_INSTANCES && gcd != 1; i++) {
+    Instance instance;
+    if (!layout_instance(context, layout, i, &instance)) continue;
+    gcd = gcd_of(gcd, layout_vector_width(context, instance.layout, axis));
+  }
+  const LayoutExpr *e = layout_offset_expr(context, layout);
+  for (int64_t w = gcd; w > 1; w = layout_largest_divisor(gcd, w - 1))
+    if (symbolic_width_holds(context, layout, e, axis, w)) return w;
+  return 1;
+}
+
+LayoutAnswer layout_stride(Context *context, const Layout *layout, int axis,
+                           const LayoutExpr **stride) {
+  const LayoutExpr *shape[MAX_RANK], *origin[MAX_RANK];
+  const Layout *memory = layout_on_resource(context, layout, NULL);
+  LayoutAnswer answer = {.verdict = LAYOUT_UNDECIDED, .reason = "no bounds of the steps are known"};
+  *stride = NULL;
+  if (!layout_is_plain(layout)) {
+    answer.reason = "the layout is not of memory alone";
+    return answer;
+  }
+  const LayoutExpr *e = layout_offset_expr(context, memory), *one = layout_const(context, 1),
+                   *first;
+  memcpy(shape, layout->shape, sizeof *shape * (size_t)layout->rank);
+  shape[axis] = layout_binary(context, LAYOUT_SUB, shape[axis], one);
+  if (is_const(shape[axis]) && shape[axis]->value < 1) {
+    *stride = layout_const(context, 0);
+    return (LayoutAnswer){.verdict = LAYOUT_YES};
+  }
+  for (int i = 0; i < layout->rank; i++) origin[i] = layout_const(context, 0);
+  first = layout_expr_substitute(context, e, origin, layout->rank);
+  origin[axis] = one;
+  const LayoutExpr *second = layout_expr_substitute(context, e, origin, layout->rank);
+  const LayoutExpr *step = layout_difference(context, layout->facts, second, first);
+  const LayoutExpr *next =
+      with_axis(context, e, axis, add(context, layout_axis(context, axis), one));
+  const Layout *moved = flat(context, layout, shape, layout->rank, next);
+  if (!moved) return answer;
+  const LayoutExpr *want = add(context, e, step);
+  answer = layout_maps_equal(context, moved, index_map_with_outputs(context, moved->map, &want));
+  if (answer.verdict == LAYOUT_YES) *stride = step;
+  const LayoutExpr *strides[MAX_RANK] = {0};
+  strides[axis] = *stride;
+  if (*stride)
+    LAYOUT_VERIFY(context, "stride", layout, NULL,
+                  layout_strides_certificate(context, layout, strides));
+  if (answer.verdict == LAYOUT_NO) answer.reason = "the step from there on is another than from 0";
+  return answer;
+}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// The isl level. Without the library (isl_none.c) it decides nothing.
+#ifndef PLEAT_LAYOUT_ISL_H
+#define PLEAT_LAYOUT_ISL_H
+
+#include "layout/core/internal.h"
+
+typedef struct IslAnswer {
+  Proof proof;
+  const LayoutValue *values; // REFUTED: values of the symbols for which the claim fails
+  int count;
+  const char *why; // NOT_PROVED: what stopped it
+} IslAnswer;
+
+IslAnswer layout_isl_injective(Context *context, const Layout *layout);
+IslAnswer layout_isl_onto(Context *context, const Layout *layout);
+IslAnswer layout_isl_maps_equal(Context *context, const Layout *layout,
+                                const LayoutExpr *const *other);
+// The inverse and its padding predicate; false where there is none, or it is not found.
+bool layout_isl_inverse(Context *context, const Layout *layout, LayoutInverse *out);
+
+#endif

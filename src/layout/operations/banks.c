@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bank conflicts. A bank serves one word at a time to all lanes that want it; lanes that want
+// different words of one bank wait for each other. Lanes are served in phases of as many as can get
+// full width at once (as NVIDIA's shared memory does: 32 lanes of 4 bytes, 16 of 8, 8 of 16).
+#include "layout/operations/banks.h"
+#include "layout/points/points.h"
+#include "layout/proofs/verify.h"
+
+#include <stdlib.h>
+
+static LayoutAnswer undecided(const char *reason) {
+  return (LayoutAnswer){.verdict = LAYOUT_UNDECIDED, .reason = reason};
+}
+
+const IndexMap *layout_run_lanes(Context *context, int rank, const int64_t *start, int axis,
+                                 int64_t step) {
+  const LayoutExpr *outputs[MAX_RANK];
+  Str name = str_intern(context, "lane");
+  for (int i = 0; i < rank; i++) outputs[i] = layout_const(context, start ? start[i] : 0);
+  const LayoutExpr *along = layout_by(context, LAYOUT_MUL, layout_axis(context, 0), step);
+  outputs[axis] = layout_binary(context, LAYOUT_ADD, along, outputs[axis]);
+  return index_map_new(context, 1, &name, rank, outputs, NULL, NULL, 0);
+}
+
+// ---- One access --------------------------------------------------------------------------------
+
+typedef struct Want { // a word that a lane wants
+  int64_t bank, word, lane;
+} Want;
+
+static int compare_wants(const void *a, const void *b) {
+  const Want *x = a, *y = b;
+  if (x->bank != y->bank) return x->bank < y->bank ? -1 : 1;
+  if (x->word != y->word) return x->word < y->word ? -1 : 1;
+  return (x->lane > y->lane) - (x->lane < y->lane);
+}
+
+typedef struct Access {
+  LayoutBanks banks;
+  int64_t width, phase; // bits a lane wants; lanes in a phase
+  int64_t lanes;
+  Want *wants;
+  LayoutConflicts *out;
+  int64_t first, second; // ordinals of two lanes in conflict; -1: none
+} Access;
+
+static int64_t collect_wants(Access *a, const int64_t *offsets, int64_t begin, int64_t end) {
+  int64_t count = 0, word = a->banks.bank_bytes * 8;
+  for (int64_t lane = begin; lane < end; lane++) {
+    int64_t bit = offsets[lane] * a->banks.element_bits;
+    for (int64_t w = bit / word; w <= (bit + a->width - 1) / word; w++)
+      a->wants[count++] = (Want){w % a->banks.bank_count, w, lane};
+  }
+  qsort(a->wants, (size_t)count, sizeof *a->wants, compare_wants);
+  return count;
+}
+
+// The lanes begin .. end - 1 at once.
+static void serve(Access *a, const int64_t *offsets, int64_t begin, int64_t end, int64_t ordinal) {
+  int64_t count = collect_wants(a, offsets, begin, end), in_bank = 0, degree = 0;
+  for (int64_t i = 0; i < count; i++) {
+    const Want *want = &a->wants[i], *before = i ? want - 1 : NULL;
+    bool same_bank = before && before->bank == want->bank;
+    if (same_bank && before->word == want->word) continue;
+    in_bank = same_bank ? in_bank + 1 : 1;
+    a->out->words++;
+    degree = MAX_OF(degree, in_bank);
+    if (in_bank <= a->out->degree) continue;
+    a->out->degree = in_bank;
+    a->out->bank = want->bank;
+    if (in_bank != 2) continue;
+    a->first = ordinal + before->lane;
+    a->second = ordinal + want->lane;
+  }
+  a->out->waves += degree;
+}
+
+static void serve_all(Access *a, const int64_t *offsets, int64_t positions) {
+  for (int64_t p = 0; p < positions; p++)
+    for (int64_t lane = 0; lane < a->lanes; lane += a->phase)
+      serve(a, offsets + p * a->lanes, lane, MIN_OF(lane + a->phase, a->lanes), p * a->lanes);
+}
+
+// ---- Positions ---------------------------------------------------------------------------------
+
+// Whether the offset at (position, lane) is that of the position alone joined by `op` with that of
+// the lane alone, less the origin's.
+bool layout_access_separates(Context *context, const Layout *at, LayoutOp op) {
+  const LayoutExpr *e = at->map->outputs[0], *first[MAX_RANK] = {0}, *still[MAX_RANK] = {0};
+  int lane = at->rank - 1;
+  first[lane] = layout_const(context, 0);
+  for (int i = 0; i < lane; i++) still[i] = first[lane];
+  const LayoutExpr *position = layout_expr_substitute(context, e, first, at->rank);
+  const LayoutExpr *alone = layout_expr_substitute(context, e, still, lane);
+  const LayoutExpr *origin = layout_expr_substitute(context, position, still, lane);
+  LayoutOp less = op == LAYOUT_XOR ? LAYOUT_XOR : LAYOUT_SUB;
+  e = layout_binary(context, op, position, layout_binary(context, less, alone, origin));
+  return layout_maps_equal(context, at, index_map_with_outputs(context, at->map, &e)).verdict ==
+         LAYOUT_YES;
+}
+
+// Whether all positions begin on a multiple of `unit` offsets from the origin's.
+static bool positions_aligned(Context *context, const Layout *at, int64_t unit) {
+  const LayoutExpr *axes[MAX_RANK] = {0}, *still[MAX_RANK];
+  const LayoutExpr *zero = layout_const(context, 0), *by = layout_const(context, unit);
+  axes[at->rank - 1] = zero;
+  for (int i = 0; i < at->rank; i++) still[i] = zero;
+  const LayoutExpr *e = layout_expr_substitute(context, at->map->outputs[0], axes, at->rank);
+  const LayoutExpr *origin = layout_expr_substitute(context, e, still, at->rank);
+  const LayoutExpr *rest =
+      layout_binary(context, LAYOUT_MOD, layout_binary(context, LAYOUT_SUB, e, origin), by);
+  const Layout *rests = layout_try(context, index_map_with_outputs(context, at->map, &rest),
+                                   at->shape, &by, at->facts);
+  return rests && layout_maps_equal(context, rests, index_map_with_outputs(context, at->map, &zero))
+                          .verdict == LAYOUT_YES;
+}
+
+static bool is_power_of_two(int64_t v) {
+  return v > 0 && (v & (v - 1)) == 0;
+}
+
+// Whether every position has the conflicts of the first: words move by a constant number of words,
+// or all their numbers' bits are XORed with constants.
+static bool positions_alike(Context *context, const Layout *at, const Access *a) {
+  int64_t word = a->banks.bank_bytes * 8, unit = word / gcd_of(word, a->banks.element_bits);
+  if (layout_access_separates(context, at, LAYOUT_ADD) && positions_aligned(context, at, unit))
+    return true;
+  return is_power_of_two(word) && is_power_of_two(a->banks.element_bits) &&
+         is_power_of_two(a->banks.bank_count) && is_power_of_two(a->width) &&
+         a->width == a->banks.element_bits && layout_access_separates(context, at, LAYOUT_XOR);
+}
+
+// ---- The question ------------------------------------------------------------------------------
+
+static const char *access_problem(const Layout *layout, const LayoutAccess *access,
+                                  LayoutBanks banks) {
+  if (access->lanes->output_count != layout->rank) return "the lanes' map is of another rank";
+  if (access->lanes->input_count < 1 || access->lanes->replica_count)
+    return "the lanes' map has the lane as its last axis and no replicas";
+  if (banks.element_bits < 1 || banks.bank_bytes < 1 || banks.bank_count < 1 ||
+      banks.bank_bytes > 1 << 20 || banks.element_bits > 1 << 20 || banks.bank_count > 1 << 20)
+    return "elements, banks and their words have at least one bit";
+  if (access->vector < 0 || access->vector > 1 << 10) return "a lane wants at least one element";
+  return NULL;
+}
+
+// offset ∘ lanes on the box of positions and lanes; NULL with a reason.
+const Layout *layout_access_offsets(Context *context, const Layout *layout,
+                                    const LayoutAccess *access, LayoutBanks banks,
+                                    const char **reason) {
+  const IndexMap *lanes = access->lanes;
+  const LayoutExpr *shape[MAX_RANK], *physical;
+  int64_t places;
+  *reason = layout->is_static ? access_problem(layout, access, banks) : "the extents are symbolic";
+  if (*reason) return NULL;
+  const Layout *memory = layout_on_resource(context, layout, NULL);
+  *reason = "elements lie in several places of memory";
+  if (memory->map->replica_count) return NULL;
+  for (int i = 0; i < lanes->input_count; i++) shape[i] = layout_const(context, access->extents[i]);
+  *reason = "a lane leaves the logical shape";
+  if (!layout_try(context, lanes, shape, memory->shape, (LayoutFacts){0})) return NULL;
+  int64_t last = 0;
+  *reason = "the bits of the memory do not fit";
+  if (!layout_physical_size(memory, &places) || !add_fits(places, 1 << 10, &last) ||
+      !mul_fits(last, banks.element_bits, &last))
+    return NULL;
+  *reason = "no bounds of the offsets are known";
+  physical = layout_const(context, places);
+  const LayoutExpr *e = layout_expr_substitute(context, layout_offset_expr(context, memory),
+                                               lanes->outputs, lanes->output_count);
+  const IndexMap *map =
+      index_map_new(context, lanes->input_count, lanes->inputs, 1, &e, NULL, NULL, 0);
+  return layout_try(context, map, shape, &physical, (LayoutFacts){0});
+}
+
+static LayoutAnswer conflicts_of(Context *context, const Layout *at, Access *a) {
+  int64_t positions, lanes = a->lanes, word = a->banks.bank_bytes * 8, total;
+  if (!layout_logical_size(at, &total)) return undecided("the lanes do not fit 64 bits");
+  positions = lanes ? total / lanes : 0;
+  bool alike = positions > 1 && positions_alike(context, at, a);
+  int64_t box[MAX_RANK];
+  for (int i = 0; i < at->rank; i++) box[i] = alike && i < at->rank - 1 ? 1 : at->extents[i];
+  PointDomain domain;
+  if (!layout_points_domain(box, at->rank, &domain))
+    return layout_points_over_limit(context, box, at->rank);
+  int64_t *offsets = arena_array(&context->scratch, int64_t, domain.size + LANES);
+  a->wants = arena_array(&context->scratch, Want, a->phase * (a->width / word + 2));
+  if (!layout_points_values(context, box, at->rank, at->map->outputs[0], offsets))
+    return undecided("the map has no value somewhere");
+  serve_all(a, offsets, alike ? 1 : positions);
+  if (alike && (!mul_fits(a->out->waves, positions, &a->out->waves) ||
+                !mul_fits(a->out->words, positions, &a->out->words)))
+    return undecided("the waves do not fit 64 bits");
+  LayoutAnswer result = {.verdict = LAYOUT_YES, .level = alike ? LAYOUT_DIGITS : LAYOUT_POINTS};
+  if (a->first < 0) return result;
+  result.verdict = LAYOUT_NO;
+  result.witness = layout_points_index(context, box, at->rank, a->first);
+  result.witness2 = layout_points_index(context, box, at->rank, a->second);
+  result.witness_rank = at->rank;
+  result.reason = "two lanes want different words of one bank";
+  return result;
+}
+
+int64_t layout_access_width(const LayoutAccess *access, LayoutBanks banks) {
+  return banks.element_bits * MAX_OF(access->vector, (int64_t)1);
+}
+
+int64_t layout_access_phase(const LayoutAccess *access, LayoutBanks banks) {
+  int64_t lanes = access->extents[access->lanes->input_count - 1];
+  int64_t row = banks.bank_bytes * 8 * banks.bank_count;
+  int64_t fed = MAX_OF(row / layout_access_width(access, banks), (int64_t)1);
+  return MIN_OF(fed, MAX_OF(lanes, (int64_t)1));
+}
+
+static LayoutAnswer symbolic_conflicts(Context *context, const Layout *layout,
+                                       const LayoutAccess *access, LayoutBanks banks,
+                                       LayoutConflicts *out) {
+  const LayoutExpr *shape[MAX_RANK];
+  const Layout *memory = layout_on_resource(context, layout, NULL);
+  const char *problem = access_problem(layout, access, banks);
+  if (problem) return undecided(problem);
+  if (memory->map->replica_count) return undecided("elements lie in several places of memory");
+  for (int i = 0; i < access->lanes->input_count; i++)
+    shape[i] = layout_const(context, access->extents[i]);
+  if (!layout_try(context, access->lanes, shape, memory->shape, memory->facts))
+    return undecided("not proved that the lanes stay in the logical shape");
+  return layout_symbolic_conflicts(context, memory, access, banks, out);
+}
+
+static LayoutAnswer bank_conflicts(Context *context, const Layout *layout,
+                                   const LayoutAccess *access, LayoutBanks banks,
+                                   LayoutConflicts *out) {
+  *out = (LayoutConflicts){0};
+  if (!layout->is_static) return symbolic_conflicts(context, layout, access, banks, out);
+  const char *problem;
+  const Layout *at = layout_access_offsets(context, layout, access, banks, &problem);
+  if (!at) return undecided(problem);
+  Access a = {.banks = banks, .out = out, .first = -1};
+  a.width = layout_access_width(access, banks);
+  a.lanes = access->extents[access->lanes->input_count - 1];
+  a.phase = layout_access_phase(access, banks);
+  out->phase = a.phase;
+  ArenaMark mark = arena_mark(&context->scratch);
+  LayoutAnswer result = conflicts_of(context, at, &a);
+  arena_reset(&context->scratch, mark);
+  return result;
+}
+
+// Positions times pairs of lanes that are served together.
+static bool few_pairs(const LayoutAccess *access, LayoutBanks banks) {
+  int64_t pairs = layout_access_phase(access, banks) * layout_access_width(access, banks);
+  for (int i = 0; i < access->lanes->input_count && pairs < 1 << 16; i++)
+    pairs *= MAX_OF(access->extents[i], (int64_t)1);
+  return pairs < 1 << 16;
+}
+
+typedef struct Found {
+  const LayoutAccess *access;
+  LayoutBanks banks;
+  const LayoutAnswer *answer;
+  const LayoutConflicts *conflicts;
+} Found;
+
+// What holds for all values of the symbols has no lanes to show for an instance.
+static bool is_conflict(Context *context, const Layout *layout, const Layout *none,
+                        const Instance *at, const void *answer) {
+  const Found *f = answer;
+  (void)none;
+  return layout_verify_conflicts(context, layout, f->access, f->banks, f->conflicts) &&
+         (at->count ||
+          layout_conflicts_certificate(context, layout, f->access, f->banks, f->answer));
+}
+
+LayoutAnswer layout_bank_conflicts(Context *context, const Layout *layout,
+                                   const LayoutAccess *access, LayoutBanks banks,
+                                   LayoutConflicts *out) {
+  LayoutAnswer answer = bank_conflicts(context, layout, access, banks, out);
+  Found found = {access, banks, &answer, out};
+  if (answer.verdict != LAYOUT_UNDECIDED && layout_map_is_plain(access->lanes) &&
+      few_pairs(access, banks))
+    layout_verify_result(context, "bank conflicts", layout, NULL, is_conflict, &found);
+  return answer;
+}

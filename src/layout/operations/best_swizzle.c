@@ -1,0 +1,528 @@
+// SPDX-License-Identifier: Apache-2.0
+// The linear swizzle with the fewest bank conflicts, solved over GF(2).
+//
+// Offsets are vectors of bits. Units (the widest that stays together: a bank's word or a lane's
+// vector) have the numbers V = GF(2)^m; a swizzle gives them new numbers, whose low b bits say the
+// group of banks. What matters of it is the kernel K of those b bits, of dimension m - b: lanes
+// whose units differ by U (a subspace, where the access is linear) want |U ∩ K| = 2^dim words of a
+// bank. Since codim K = b, dim(U ∩ K) >= max(0, dim U - b): the bound.
+//
+// K is built vector by vector. One more vector v of K keeps an access at its bound exactly when v
+// is outside of U + K, or the bound has room; U + K has dimension b + dim K < m there, so the
+// forbidden vectors are a union of proper subspaces, one for each access. Two of these never cover
+// V: for two accesses both bounds are met always. With more, v is found by Gauss on equations
+// h(v) = 1, one functional h of each forbidden subspace's annihilator, with backtracking.
+#include "layout/operations/banks.h"
+#include "layout/points/points.h"
+#include "layout/proofs/verify.h"
+
+enum { MAX_OFFSET_BITS = 62, MAX_ACCESSES = 8, MAX_TRIES = 20000 };
+
+// A subspace of GF(2)^64: rows with distinct leading bits, none of which occurs in another row.
+typedef struct Space {
+  uint64_t rows[64];
+  int count;
+} Space;
+
+static uint64_t top_bit(uint64_t v) {
+  return (uint64_t)1 << (63 - __builtin_clzll(v));
+}
+
+static uint64_t reduced(const Space *s, uint64_t v) {
+  for (int i = 0; i < s->count; i++)
+    if (v & top_bit(s->rows[i])) v ^= s->rows[i];
+  return v;
+}
+
+// False when v is in it already.
+static bool space_add(Space *s, uint64_t v) {
+  v = reduced(s, v);
+  if (!v) return false;
+  uint64_t lead = top_bit(v);
+  for (int i = 0; i < s->count; i++)
+    if (s->rows[i] & lead) s->rows[i] ^= v;
+  s->rows[s->count++] = v;
+  return true;
+}
+
+static Space space_sum(const Space *a, const Space *b) {
+  Space sum = *a;
+  for (int i = 0; i < b->count; i++) space_add(&sum, b->rows[i]);
+  return sum;
+}
+
+static int dim_of_meet(const Space *a, const Space *b) {
+  return a->count + b->count - space_sum(a, b).count;
+}
+
+// The functionals on GF(2)^bits (as masks) that vanish on it: for each bit that leads no row, that
+// bit and the leads of the rows that contain it.
+static Space annihilator(const Space *s, int bits) {
+  uint64_t leads = 0;
+  Space out = {.count = 0};
+  for (int i = 0; i < s->count; i++) leads |= top_bit(s->rows[i]);
+  for (int bit = 0; bit < bits; bit++) {
+    uint64_t one = (uint64_t)1 << bit, h = one;
+    if (leads & one) continue;
+    for (int i = 0; i < s->count; i++)
+      if (s->rows[i] & one) h |= top_bit(s->rows[i]);
+    out.rows[out.count++] = h;
+  }
+  return out;
+}
+
+// ---- The kernel --------------------------------------------------------------------------------
+
+typedef struct Problem {
+  int bits, bank_bits, count; // m, b, accesses
+  Space steps[MAX_ACCESSES + 1];
+  int slack[MAX_ACCESSES + 1]; // dim(U ∩ K) allowed: the bound
+  Space kernel;
+  int tries;
+} Problem;
+
+// Equations h(v) = 1 in echelon form: mask and right side.
+typedef struct Equations {
+  uint64_t masks[MAX_ACCESSES + 1];
+  bool ones[MAX_ACCESSES + 1];
+  int count;
+} Equations;
+
+static bool require(Equations *e, uint64_t mask) {
+  bool one = true;
+  for (int i = 0; i < e->count; i++)
+    if (mask & top_bit(e->masks[i])) {
+      mask ^= e->masks[i];
+      one ^= e->ones[i];
+    }
+  if (!mask) return !one;
+  for (int i = 0; i < e->count; i++)
+    if (e->masks[i] & top_bit(mask)) {
+      e->masks[i] ^= mask;
+      e->ones[i] ^= one;
+    }
+  e->masks[e->count] = mask;
+  e->ones[e->count++] = one;
+  return true;
+}
+
+static uint64_t solution(const Equations *e) {
+  uint64_t v = 0;
+  for (int i = 0; i < e->count; i++)
+    if (e->ones[i]) v |= top_bit(e->masks[i]);
+  return v;
+}
+
+static bool extend(Problem *p);
+
+static bool take(Problem *p, uint64_t v) {
+  Space before = p->kernel;
+  if (space_add(&p->kernel, v) && extend(p)) return true;
+  p->kernel = before;
+  return false;
+}
+
+// Chooses, for each access from number `at` on whose bound is used up, a functional that keeps v
+// out of what it forbids; past the last one, one that keeps v out of K.
+static bool choose(Problem *p, int at, const Equations *e) {
+  while (at < p->count && dim_of_meet(&p->steps[at], &p->kernel) < p->slack[at]) at++;
+  if (at >= p->count && e->count) return take(p, solution(e));
+  Space forbidden = p->kernel;
+  if (at < p->count) forbidden = space_sum(&p->steps[at], &p->kernel);
+  Space functionals = annihilator(&forbidden, p->bits);
+  for (int i = 0; i < functionals.count && ++p->tries < MAX_TRIES; i++) {
+    Equations next = *e;
+    if (require(&next, functionals.rows[i]) && choose(p, at + 1, &next)) return true;
+  }
+  return false;
+}
+
+// Completes the kernel to dimension m - b with every access within its slack.
+static bool extend(Problem *p) {
+  static const Equations none;
+  return p->kernel.count == p->bits - p->bank_bits || choose(p, 0, &none);
+}
+
+// K with dim(U ∩ K) <= slack for every access; its annihilator goes to *banks. Where it can be, the
+// low b bits of V, a row of all banks, meet K in 0 only: then the bank bits are themselves XORed
+// with higher ones.
+static bool find_kernel(Problem *p, Space *banks) {
+  Space row = {.count = 0};
+  for (int i = 0; i < p->bank_bits; i++) space_add(&row, (uint64_t)1 << i);
+  p->steps[p->count] = row;
+  p->slack[p->count] = 0;
+  for (int extra = 1; extra >= 0; extra--) {
+    p->count += extra;
+    p->kernel.count = p->tries = 0;
+    bool found = extend(p);
+    p->count -= extra;
+    if (found) return *banks = annihilator(&p->kernel, p->bits), true;
+  }
+  return false;
+}
+
+// ---- Accesses ----------------------------------------------------------------------------------
+
+typedef struct Solver {
+  Context *context;
+  LayoutBanks banks;
+  int count;
+  int unit_bits, bank_bits, offset_bits; // log2 of the elements of a unit; b; m + unit_bits
+  uint64_t directions[MAX_ACCESSES][MAX_OFFSET_BITS]; // of the lanes of a phase, in elements
+  int direction_count[MAX_ACCESSES], granule_bits[MAX_ACCESSES];
+  int64_t phases[MAX_ACCESSES], weight[MAX_ACCESSES];
+  Problem problem;
+} Solver;
+
+static int log_of(int64_t v) {
+  return v > 0 && !(v & (v - 1)) ? __builtin_ctzll((uint64_t)v) : -1;
+}
+
+// The steps of the lanes within a phase, where they are linear and all phases alike.
+static const char *read_directions(Solver *s, int k, const Layout *at, int64_t phase,
+                                   int64_t aligned) {
+  int64_t lanes = at->extents[at->rank - 1], box[MAX_RANK], total;
+  PointDomain domain;
+  if (!layout_logical_size(at, &total) || total == 0) return "an access without lanes";
+  if (log_of(phase) < 0 || lanes % phase) return "the lanes are no power of two";
+  if (!layout_access_separates(s->context, at, LAYOUT_XOR))
+    return "an access is not linear in bits";
+  for (int i = 0; i < at->rank; i++) box[i] = i < at->rank - 1 ? 1 : lanes;
+  if (!layout_points_domain(box, at->rank, &domain)) return "too many lanes";
+  int64_t *o = arena_array(&s->context->scratch, int64_t, lanes + LANES);
+  if (!layout_points_values(s->context, box, at->rank, at->map->outputs[0], o))
+    return "the map has no value somewhere";
+  s->direction_count[k] = log_of(phase);
+  for (int i = 0; i < log_of(phase); i++)
+    s->directions[k][i] = (uint64_t)(o[(int64_t)1 << i] ^ o[0]);
+  for (int64_t lane = 0; lane < lanes; lane++) {
+    int64_t want = o[lane - lane % phase];
+    for (int i = 0; i < log_of(phase); i++)
+      if (lane >> i & 1) want ^= (int64_t)s->directions[k][i];
+    if (want != o[lane]) return "an access is not linear in bits";
+    if (o[lane] % aligned) return "a lane's vector is not aligned";
+  }
+  s->phases[k] = total / phase;
+  return NULL;
+}
+
+static const char *read_access(Solver *s, int k, const Layout *layout, const LayoutAccess *access) {
+  const char *reason = NULL;
+  const Layout *at = layout_access_offsets(s->context, layout, access, s->banks, &reason);
+  if (!at) return reason;
+  int64_t vector = MAX_OF(access->vector, (int64_t)1), word = s->banks.bank_bytes * 8;
+  int64_t width = layout_access_width(access, s->banks), all = word * s->banks.bank_count;
+  if (log_of(width) < 0 || log_of(all) < 0 || log_of(word) < 0)
+    return "elements, vectors and banks are no powers of two";
+  int64_t granule = MAX_OF(width, word);
+  s->granule_bits[k] = log_of(MAX_OF(granule / s->banks.element_bits, (int64_t)1));
+  s->weight[k] = MAX_OF(access->weight, (int64_t)1);
+  s->unit_bits = MAX_OF(s->unit_bits, s->granule_bits[k]);
+  return read_directions(s, k, at, layout_access_phase(access, s->banks), vector);
+}
+
+// The steps between units that leave the place within the unit: numbers of lanes' units.
+static Space unit_steps(const Solver *s, int k) {
+  int above = s->offset_bits - s->unit_bits;
+  Space all = {.count = 0}, out = {.count = 0};
+  for (int i = 0; i < s->direction_count[k]; i++) {
+    uint64_t d = s->directions[k][i], within = d & (((uint64_t)1 << s->unit_bits) - 1);
+    space_add(&all, within >> s->granule_bits[k] << above | d >> s->unit_bits);
+  }
+  for (int i = 0; i < all.count; i++)
+    if (!(all.rows[i] >> above)) space_add(&out, all.rows[i]);
+  return out;
+}
+
+static int bound_dim(const Solver *s, int k) {
+  return MAX_OF(0, s->problem.steps[k].count - s->bank_bits);
+}
+
+static const char *pose(Solver *s) {
+  uint64_t used = 0;
+  int64_t unit = s->banks.element_bits << s->unit_bits, word = s->banks.bank_bytes * 8;
+  s->bank_bits = MAX_OF(log_of(s->banks.bank_count * word / unit), 0);
+  for (int k = 0; k < s->count; k++)
+    for (int i = 0; i < s->direction_count[k]; i++) used |= s->directions[k][i];
+  s->offset_bits = s->unit_bits + s->bank_bits;
+  while (used >> s->offset_bits) s->offset_bits++;
+  if (s->offset_bits > MAX_OFFSET_BITS - 8) return "the accesses span too much memory";
+  s->problem = (Problem){.bits = s->offset_bits - s->unit_bits, .bank_bits = s->bank_bits};
+  s->problem.count = s->count;
+  for (int k = 0; k < s->count; k++) {
+    s->problem.steps[k] = unit_steps(s, k);
+    s->problem.slack[k] = bound_dim(s, k);
+  }
+  return NULL;
+}
+
+// ---- Swizzles as bank functionals --------------------------------------------------------------
+
+// dim(U ∩ K): the steps of the access, less the rank of the functionals on them.
+static int conflict_dim(const Space *steps, const Space *banks) {
+  Space image = {.count = 0};
+  for (int i = 0; i < steps->count; i++) {
+    uint64_t value = 0;
+    for (int j = 0; j < banks->count; j++)
+      value |= (uint64_t)__builtin_parityll(banks->rows[j] & steps->rows[i]) << j;
+    space_add(&image, value);
+  }
+  return steps->count - image.count;
+}
+
+static int64_t waves_of(const Solver *s, int k, int dim) {
+  return s->phases[k] << dim;
+}
+
+static int64_t cost_of(const Solver *s, const Space *banks) {
+  int64_t sum = 0;
+  for (int k = 0; k < s->count; k++)
+    sum += s->weight[k] * waves_of(s, k, conflict_dim(&s->problem.steps[k], banks));
+  return sum;
+}
+
+static int64_t bound_cost(const Solver *s) {
+  int64_t sum = 0;
+  for (int k = 0; k < s->count; k++) sum += s->weight[k] * waves_of(s, k, bound_dim(s, k));
+  return sum;
+}
+
+// The bank bits under Swizzle<b, m, s>, m counted in units: bit i is XORed with bit i + s for i in
+// [m, m + b).
+static Space swizzle_banks(int bank_bits, int b, int m, int s) {
+  Space banks = {.count = bank_bits};
+  for (int i = 0; i < bank_bits; i++) {
+    banks.rows[i] = (uint64_t)1 << i;
+    if (i >= m && i < m + b) banks.rows[i] |= (uint64_t)1 << (i + s);
+  }
+  return banks;
+}
+
+// The first Swizzle<b, m, s> of at most that cost: fewest bits, then lowest.
+static bool find_named(const Solver *s, int64_t cost, Space *banks, LayoutSwizzle *out) {
+  int bank_bits = s->bank_bits;
+  for (int b = 0; b <= bank_bits; b++)
+    for (int m = 0; m + b <= bank_bits; m++)
+      for (int step = MAX_OF(b, 1); !b || m + b + step <= s->problem.bits; step++) {
+        *banks = swizzle_banks(bank_bits, b, m, step);
+        if (cost_of(s, banks) <= cost) {
+          out->is_named = true;
+          out->b = b;
+          out->m = m + s->unit_bits;
+          out->s = step;
+          return true;
+        }
+        if (!b) break;
+      }
+  return false;
+}
+
+// ---- The matrix --------------------------------------------------------------------------------
+
+// Rows in which each has a pivot bit of its own, low ones first.
+static void pivot_rows(Space *banks, int *pivots, int bits) {
+  int done = 0;
+  for (int bit = 0; bit < bits && done < banks->count; bit++) {
+    uint64_t one = (uint64_t)1 << bit;
+    int at = done;
+    while (at < banks->count && !(banks->rows[at] & one)) at++;
+    if (at == banks->count) continue;
+    uint64_t row = banks->rows[at];
+    banks->rows[at] = banks->rows[done];
+    banks->rows[done] = row;
+    for (int i = 0; i < banks->count; i++)
+      if (i != done && banks->rows[i] & one) banks->rows[i] ^= row;
+    pivots[done++] = bit;
+  }
+}
+
+// The whole map: a bank bit goes where its pivot is; where that is no bank, it changes places with
+// the bank bit that it drives out. All other bits stay.
+static void matrix_of(Space banks, int bits, uint64_t *rows) {
+  int pivots[64], at = 0;
+  uint64_t taken = 0;
+  pivot_rows(&banks, pivots, bits);
+  for (int i = 0; i < bits; i++) rows[i] = (uint64_t)1 << i;
+  for (int i = 0; i < banks.count; i++) taken |= (uint64_t)1 << pivots[i];
+  for (int i = 0; i < banks.count; i++) {
+    int to = pivots[i];
+    if (to >= banks.count) {
+      while (taken >> at & 1) at++;
+      rows[to] = (uint64_t)1 << at;
+      to = at++;
+    }
+    rows[to] = banks.rows[i];
+  }
+}
+
+static const LayoutExpr *masked(Context *context, const LayoutExpr *o, int shift, int64_t mask) {
+  const LayoutExpr *by = layout_const(context, shift < 0 ? -shift : shift);
+  const LayoutExpr *e = layout_binary(context, shift < 0 ? LAYOUT_SHL : LAYOUT_SHR, o, by);
+  return layout_by(context, LAYOUT_AND, e, mask);
+}
+
+// o ^ the bits of the matrix off its diagonal (or missing on it), one diagonal at a time.
+static const LayoutExpr *matrix_expr(Context *context, const uint64_t *rows, int bits,
+                                     const LayoutExpr *o) {
+  const LayoutExpr *sum = o;
+  for (int d = bits - 1; d > -bits; d--) {
+    int64_t mask = 0;
+    for (int i = MAX_OF(0, -d); i < bits && i + d < bits; i++)
+      if ((rows[i] >> (i + d) & 1) != (d == 0)) mask |= (int64_t)1 << i;
+    if (mask) sum = layout_binary(context, LAYOUT_XOR, sum, masked(context, o, d, mask));
+  }
+  return sum;
+}
+
+static const Layout *swizzled(Context *context, const Layout *layout, const IndexMap *map,
+                              int bits) {
+  int64_t places, block = (int64_t)1 << bits;
+  if (!layout_physical_size(layout, &places)) return NULL;
+  places = ceil_div(places, block) * block;
+  const LayoutExpr *physical = layout_const(context, places);
+  const LayoutExpr *offset = layout_offset_expr(context, layout);
+  const LayoutExpr *e = layout_expr_substitute(context, map->outputs[0], &offset, 1);
+  const IndexMap *inner = layout->map;
+  inner = index_map_new(context, inner->input_count, inner->inputs, 1, &e, NULL, NULL, 0);
+  return layout_try(context, inner, layout->shape, &physical, layout->facts);
+}
+
+static void finish(Solver *s, const Layout *layout, Space banks, LayoutSwizzle *out) {
+  Context *context = s->context;
+  uint64_t unit_rows[64], *rows = arena_array(&context->lasting, uint64_t, s->offset_bits);
+  matrix_of(banks, s->problem.bits, unit_rows);
+  for (int i = 0; i < s->offset_bits; i++)
+    rows[i] = i < s->unit_bits ? (uint64_t)1 << i : unit_rows[i - s->unit_bits] << s->unit_bits;
+  Str name = str_intern(context, "o");
+  const LayoutExpr *e = matrix_expr(context, rows, s->offset_bits, layout_axis(context, 0));
+  out->map = index_map_new(context, 1, &name, 1, &e, NULL, NULL, 0);
+  out->rows = rows;
+  out->bits = s->offset_bits;
+  int64_t *waves = arena_array(&context->lasting, int64_t, s->count);
+  int64_t *bound = arena_array(&context->lasting, int64_t, s->count);
+  for (int k = 0; k < s->count; k++) {
+    waves[k] = waves_of(s, k, conflict_dim(&s->problem.steps[k], &banks));
+    bound[k] = waves_of(s, k, bound_dim(s, k));
+  }
+  out->waves = waves;
+  out->bound = bound;
+  out->layout = swizzled(context, layout, out->map, s->offset_bits);
+}
+
+// ---- Accesses whose bounds cannot all be met ---------------------------------------------------
+
+// All b-dimensional spaces of functionals as reduced rows, up to a limit.
+typedef struct Exhaustion {
+  const Solver *s;
+  Space banks, best;
+  uint64_t pivots;
+  int64_t best_cost;
+  int seen;
+} Exhaustion;
+
+enum { MAX_SEEN = 1 << 18 };
+
+// Rows from number `row` on, `pivot` the least bit that may be its pivot.
+static void try_rows(Exhaustion *x, int row, int pivot) {
+  if (row == x->s->bank_bits) {
+    int64_t cost = ++x->seen > MAX_SEEN ? INT64_MAX : cost_of(x->s, &x->banks);
+    if (cost >= x->best_cost) return;
+    x->best_cost = cost;
+    x->best = x->banks;
+    return;
+  }
+  while (!(x->pivots >> pivot & 1)) pivot++;
+  uint64_t one = (uint64_t)1 << pivot, all = ((uint64_t)1 << x->s->problem.bits) - 1;
+  uint64_t above = all & ~(one * 2 - 1) & ~x->pivots;
+  for (uint64_t free = above; x->seen <= MAX_SEEN; free = (free - 1) & above) {
+    x->banks.rows[row] = one | free;
+    try_rows(x, row + 1, pivot + 1);
+    if (!free) return;
+  }
+}
+
+// The cheapest of all; false when they are too many to try.
+static bool exhaust(const Solver *s, Space *best) {
+  Exhaustion x = {.s = s, .best_cost = INT64_MAX, .banks.count = s->bank_bits};
+  if (s->problem.bits > 24) return false;
+  for (uint64_t set = 0; set < (uint64_t)1 << s->problem.bits; set++) {
+    if (__builtin_popcountll(set) != s->bank_bits) continue;
+    x.pivots = set;
+    try_rows(&x, 0, 0);
+    if (x.seen > MAX_SEEN) return false;
+  }
+  *best = x.best;
+  return true;
+}
+
+// With ever more slack, a step at a time for the access that it costs least.
+static void relax(Solver *s, Space *banks) {
+  for (int64_t rounds = 0; !find_kernel(&s->problem, banks); rounds++) {
+    int at = 0;
+    for (int k = 1; k < s->count; k++)
+      if (s->weight[k] * waves_of(s, k, s->problem.slack[k]) <
+          s->weight[at] * waves_of(s, at, s->problem.slack[at]))
+        at = k;
+    s->problem.slack[at]++;
+  }
+}
+
+// ---- The question ------------------------------------------------------------------------------
+
+static LayoutAnswer solve(Solver *s, const Layout *layout, LayoutSwizzle *out) {
+  Space banks;
+  LayoutAnswer answer = {.verdict = LAYOUT_YES};
+  if (!find_named(s, bound_cost(s), &banks, out) && !find_kernel(&s->problem, &banks)) {
+    answer.reason = "all linear swizzles were tried";
+    if (!exhaust(s, &banks)) {
+      relax(s, &banks);
+      answer.verdict = LAYOUT_UNDECIDED;
+      answer.reason = "the bounds of all accesses together may be out of reach";
+    }
+    find_named(s, cost_of(s, &banks), &banks, out);
+  }
+  finish(s, layout, banks, out);
+  return answer;
+}
+
+static bool meets_bounds(const LayoutSwizzle *swizzle, int count) {
+  bool all = swizzle->layout != NULL;
+  for (int k = 0; k < count; k++) all = all && swizzle->waves[k] == swizzle->bound[k];
+  return all;
+}
+
+// The waves that each access was said to take are those that it takes; where they are as few as can
+// be, that is shown.
+static bool waves_are_right(Context *context, const LayoutSwizzle *swizzle, LayoutBanks banks,
+                            const LayoutAccess *accesses, int count) {
+  for (int k = 0; k < count; k++) {
+    LayoutConflicts conflicts;
+    LayoutAnswer answer =
+        layout_bank_conflicts(context, swizzle->layout, &accesses[k], banks, &conflicts);
+    if (answer.verdict != LAYOUT_UNDECIDED && conflicts.waves != swizzle->waves[k]) return false;
+  }
+  return !meets_bounds(swizzle, count) ||
+         layout_swizzle_certificate(context, banks, accesses, count, swizzle);
+}
+
+LayoutAnswer layout_best_swizzle(Context *context, const Layout *layout, LayoutBanks banks,
+                                 const LayoutAccess *accesses, int count, LayoutSwizzle *out) {
+  LayoutAnswer answer = {.verdict = LAYOUT_UNDECIDED};
+  *out = (LayoutSwizzle){0};
+  if (count < 1 || count > MAX_ACCESSES) answer.reason = "one to eight accesses are solved for";
+  if (!layout_is_plain(layout)) answer.reason = "the layout is not of memory alone";
+  ArenaMark mark = arena_mark(&context->scratch);
+  Solver *s = arena_new(&context->scratch, Solver);
+  s->context = context;
+  s->banks = banks;
+  s->count = count;
+  for (int k = 0; k < count && !answer.reason; k++)
+    answer.reason = read_access(s, k, layout, &accesses[k]);
+  if (!answer.reason) answer.reason = pose(s);
+  if (!answer.reason) answer = solve(s, layout, out);
+  arena_reset(&context->scratch, mark);
+  if (out->map)
+    LAYOUT_VERIFY(context, "waves of a swizzle", layout, NULL,
+                  waves_are_right(context, out, banks, accesses, count));
+  return answer;
+}

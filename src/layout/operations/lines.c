@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which lines, pages and places a box of indices touches: by walking the digits of the offset in
+// memory order (span.c), else by listing the offsets.
+#include "layout/points/points.h"
+#include "layout/operations/memory_order.h"
+#include "layout/proofs/verify.h"
+
+#include <stdlib.h>
+
+// The part in memory, replica axes as axes.
+static const Layout *memory_of(Context *context, const Layout *layout) {
+  return layout_on_resource(context, layout_of_copies(context, layout), NULL);
+}
+
+// A box of the logical axes (NULL: all) with the replica axes whole.
+typedef struct Box {
+  int64_t low[MAX_RANK], extent[MAX_RANK];
+} Box;
+
+static Box box_of(const Layout *copies, int rank, const int64_t *low, const int64_t *extent) {
+  Box box = {0};
+  memcpy(box.extent, copies->extents, sizeof *box.extent * (size_t)copies->rank);
+  if (low) memcpy(box.low, low, sizeof *low * (size_t)rank);
+  if (extent) memcpy(box.extent, extent, sizeof *extent * (size_t)rank);
+  return box;
+}
+
+// ---- By points ---------------------------------------------------------------------------------
+
+static int compare_numbers(const void *a, const void *b) {
+  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+  return (x > y) - (x < y);
+}
+
+// The offset over a box, as an expression of the index within it.
+static const LayoutExpr *boxed(Context *context, const LayoutExpr *e, const int64_t *low,
+                               int rank) {
+  const LayoutExpr *axes[MAX_RANK];
+  for (int i = 0; i < rank; i++)
+    axes[i] = layout_by(context, LAYOUT_ADD, layout_axis(context, i), low[i]);
+  return layout_expr_substitute(context, e, axes, rank);
+}
+
+static void add_lines(WalkSpan *sum, int64_t first, int64_t last, LayoutRun *runs, int room,
+                      int *count) {
+  if (!sum->count || first > sum->last + 1) {
+    sum->runs++;
+    if (*count < room) runs[(*count)++] = (LayoutRun){first, last - first + 1};
+  } else if (sum->runs == *count) {
+    runs[*count - 1].count = MAX_OF(sum->last, last) + 1 - runs[*count - 1].first;
+  }
+  if (!sum->count) *sum = (WalkSpan){first, first - 1, 0, 1};
+  if (last > sum->last) {
+    sum->count += last - MAX_OF(first - 1, sum->last);
+    sum->last = last;
+  }
+}
+
+static bool lines_by_points(Context *context, const LayoutExpr *offset, const Box *box, int rank,
+                            WalkLines lines, WalkSpan *span, LayoutRun *runs, int *room) {
+  PointDomain domain;
+  if (!layout_points_domain(box->extent, rank, &domain)) return false;
+  ArenaMark mark = arena_mark(&context->scratch);
+  int64_t *offsets = arena_array(&context->scratch, int64_t, domain.size + LANES), at, last;
+  bool good = layout_points_values(context, box->extent, rank,
+                                   boxed(context, offset, box->low, rank), offsets);
+  int count = 0;
+  *span = (WalkSpan){0};
+  qsort(offsets, good ? (size_t)domain.size : 0, sizeof *offsets, compare_numbers);
+  for (int64_t i = 0; i < domain.size && good; i++) {
+    good = mul_fits(offsets[i], lines.element, &at) && add_fits(at, lines.base, &at) &&
+           add_fits(at, lines.element - 1, &last);
+    if (good) add_lines(span, at / lines.line, last / lines.line, runs, *room, &count);
+  }
+  *room = count;
+  arena_reset(&context->scratch, mark);
+  return good;
+}
+
+// ---- Questions ---------------------------------------------------------------------------------
+
+static const char *box_problem(const Layout *layout, const Box *box) {
+  const int64_t *low = box->low, *extent = box->extent;
+  for (int i = 0; i < layout->rank; i++)
+    if (low[i] < 0 || extent[i] < 0 || extent[i] > layout->extents[i] ||
+        low[i] > layout->extents[i] - extent[i])
+      return "the box leaves the logical shape";
+  return NULL;
+}
+
+static LayoutAnswer touched(Context *context, const Layout *layout, const Box *box, WalkLines lines,
+                            int wanted, WalkSpan *span, LayoutRuns *out) {
+  LayoutRun *runs = arena_array(&context->lasting, LayoutRun, wanted);
+  const LayoutExpr *offset = layout_offset_expr(context, layout);
+  LayoutLevel level = LAYOUT_DIGITS;
+  Walk walk;
+  *span = (WalkSpan){0};
+  *out = (LayoutRuns){.runs = runs, .shown = wanted};
+  for (int i = 0; i < layout->rank; i++)
+    if (box->extent[i] == 0) return out->shown = 0, layout_said(LAYOUT_YES, level, NULL);
+  if (!layout_walk_new(context, offset, layout->extents, layout->rank, box->low, box->extent,
+                       &walk) ||
+      !layout_walk_lines(context, &walk, lines, span, runs, &out->shown)) {
+    level = LAYOUT_POINTS;
+    out->shown = wanted;
+    if (!lines_by_points(context, offset, box, layout->rank, lines, span, runs, &out->shown))
+      return layout_points_over_limit(context, box->extent, layout->rank);
+  }
+  out->total = span->count;
+  out->run_count = span->runs;
+  return layout_said(LAYOUT_YES, level, NULL);
+}
+
+static const char *lines_problem(const Layout *layout, LayoutLineSize size, int wanted) {
+  if (!layout->is_static) return "the extents are symbolic";
+  if (size.element_bits < 1 || size.line_bytes < 1 || size.line_bytes > INT64_MAX / 8)
+    return "elements and lines have at least one bit";
+  if (size.base_bytes < 0 || size.base_bytes > INT64_MAX / 16)
+    return "the base address is negative";
+  return wanted < 0 ? "a negative number of runs" : NULL;
+}
+
+static LayoutAnswer lines_of(Context *context, const Layout *layout, const int64_t *low,
+                             const int64_t *extent, LayoutLineSize size, int wanted,
+                             LayoutRuns *out) {
+  *out = (LayoutRuns){0};
+  const char *problem = lines_problem(layout, size, wanted);
+  if (problem) return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, problem);
+  const Layout *memory = memory_of(context, layout);
+  Box box = box_of(memory, layout->rank, low, extent);
+  problem = box_problem(memory, &box);
+  if (problem) return layout_said(LAYOUT_NO, LAYOUT_DIGITS, problem);
+  WalkLines lines = {size.element_bits, size.line_bytes * 8, size.base_bytes * 8};
+  WalkSpan span;
+  return touched(context, memory, &box, lines, wanted, &span, out);
+}
+
+LayoutAnswer layout_lines(Context *context, const Layout *layout, const int64_t *low,
+                          const int64_t *extent, LayoutLineSize size, int wanted, LayoutRuns *out) {
+  LayoutAnswer result = lines_of(context, layout, low, extent, size, wanted, out);
+  if (result.verdict == LAYOUT_YES)
+    LAYOUT_VERIFY(context, "lines", layout, NULL,
+                  layout_verify_lines(context, layout, low, extent, size, out));
+  return result;
+}
+
+// The gaps between runs of places that are used.
+static void gaps(const LayoutRuns *used, const WalkSpan *span, int64_t places, int wanted,
+                 LayoutRun *runs, LayoutRuns *out) {
+  int64_t next = 0;
+  *out = (LayoutRuns){.total = places - span->count, .runs = runs};
+  if (!span->count) {
+    out->run_count = places > 0;
+  } else {
+    out->run_count = span->runs - 1 + (span->first > 0) + (span->last < places - 1);
+  }
+  for (int i = 0; out->shown < MIN_OF((int64_t)wanted, out->run_count); i++) {
+    int64_t end = i < used->shown ? used->runs[i].first : places;
+    if (end > next) runs[out->shown++] = (LayoutRun){next, end - next};
+    if (i < used->shown) next = end + used->runs[i].count;
+  }
+}
+
+static LayoutAnswer padding_runs(Context *context, const Layout *layout, int wanted,
+                                 LayoutRuns *out) {
+  *out = (LayoutRuns){0};
+  if (!layout->is_static)
+    return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "the extents are symbolic");
+  const Layout *memory = memory_of(context, layout);
+  Box box = box_of(memory, layout->rank, NULL, NULL);
+  LayoutRuns used;
+  WalkSpan span;
+  int64_t places;
+  LayoutAnswer result =
+      touched(context, memory, &box, (WalkLines){1, 1, 0}, wanted + 1, &span, &used);
+  if (result.verdict == LAYOUT_YES && layout_physical_size(memory, &places))
+    gaps(&used, &span, places, wanted, arena_array(&context->lasting, LayoutRun, wanted), out);
+  return result;
+}
+
+LayoutAnswer layout_padding_runs(Context *context, const Layout *layout, int wanted,
+                                 LayoutRuns *out) {
+  LayoutAnswer result = padding_runs(context, layout, wanted, out);
+  if (result.verdict == LAYOUT_YES)
+    LAYOUT_VERIFY(context, "padding", layout, NULL, layout_verify_padding(context, layout, out));
+  return result;
+}

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+// The digits of an offset over a box, in the order in which memory has them. A bit of memory that
+// is an XOR of bits can be one of them when all but one of these (the pivot) have higher places in
+// memory: then it is the pivot's digit, turned around by the parity of the others.
+#include "layout/operations/memory_order.h"
+
+#include <stdlib.h>
+
+// ---- Digits of an offset -----------------------------------------------------------------------
+
+// The value of a digit at y.
+static int64_t digit_at(const Digit *g, int64_t y) {
+  return g->open ? y / g->cut : y / g->cut % g->radix;
+}
+
+typedef struct Range { // of y, by base
+  int64_t low, high;
+  bool used;
+  int64_t offset, next; // `next`: the cut that the next digit of the axis must have; 0: any
+} Range;
+
+// Whether every digit above this one is the same at both ends.
+static bool is_top(const Digit *g, const Range *r) {
+  return g->open || r->low / g->cut / g->radix == r->high / g->cut / g->radix;
+}
+
+static bool add_digit(Walk *walk, const Digit *g, Range *r) {
+  if (r->used && r->offset != g->offset) return false;
+  if (!r->used) {
+    if (!add_fits(r->low, g->offset, &r->low) || !add_fits(r->high, g->offset, &r->high))
+      return false;
+    *r = (Range){r->low, r->high, true, g->offset, 0};
+    walk->shift[g->base] = g->offset;
+  }
+  WalkDigit *out = &walk->digits[walk->count];
+  int64_t fixed = r->low / g->cut, first = digit_at(g, r->low), last = digit_at(g, r->high);
+  if (fixed == r->high / g->cut) // the same for the whole range
+    return mul_fits(g->weight, first, &fixed) && add_fits(walk->start, fixed, &walk->start);
+  if (r->next && r->next != g->cut) return false;
+  bool top = is_top(g, r), down = g->weight < 0;
+  *out = (WalkDigit){.axis = g->base,
+                     .cut = g->cut,
+                     .radix = g->radix,
+                     .first = first,
+                     .last = last,
+                     .parity = -1};
+  out->low = top ? first : 0;
+  out->high = top ? last : g->radix - 1;
+  out->down = down;
+  out->weight = down ? -g->weight : g->weight;
+  r->next = top ? INT64_MAX : g->cut * g->radix;
+  walk->count++;
+  int64_t least;
+  return mul_fits(g->weight, down ? out->high : out->low, &least) &&
+         add_fits(walk->start, least, &walk->start);
+}
+
+// ---- XORs --------------------------------------------------------------------------------------
+
+typedef struct Raw { // a digit on its way to the walk; or memory's bit that is xors[parity]
+  Digit g;
+  int parity; // -1: none
+  bool pivot; // g is its pivot
+} Raw;
+
+typedef struct Raws {
+  const Digits *d;
+  const Form *f;
+  const Range *ranges; // before any shift
+  Raw items[MAX_DIGITS];
+  int count;
+} Raws;
+
+static bool add_raw(Raws *r, Raw raw) {
+  if (r->count == MAX_DIGITS) return false;
+  r->items[r->count++] = raw;
+  return true;
+}
+
+static bool base_has_xors(const Raws *r, int base) {
+  for (int i = 0; i < r->f->xor_count; i++)
+    for (int k = 0; k < r->d->bit_count; k++)
+      if (mask_has(r->f->xors[i].mask, k) && r->d->bits[k].base == base) return true;
+  return false;
+}
+
+// A digit as it is, or bit by bit where its base takes part in XORs.
+static bool add_split(Raws *r, const Digit *g) {
+  int64_t last = r->d->bases[g->base].extent - 1 + g->offset;
+  int64_t values = g->open ? last / g->cut + 1 : g->radix;
+  if (!base_has_xors(r, g->base)) return add_raw(r, (Raw){*g, -1, false});
+  if (!g->open && (values & (values - 1))) return false;
+  for (int64_t part = 1; part < values; part *= 2) {
+    Digit bit = {.offset = g->offset, .radix = 2, .base = g->base};
+    if (!mul_fits(g->weight, part, &bit.weight) || !mul_fits(g->cut, part, &bit.cut)) return false;
+    bit.open = g->open && part > (values - 1) / 2;
+    if (!add_raw(r, (Raw){bit, -1, false})) return false;
+  }
+  return true;
+}
+
+static bool bit_is_fixed(const Raws *r, const Bit *bit) {
+  const Range *range = &r->ranges[bit->base];
+  return (range->low + bit->offset) / bit->cut == (range->high + bit->offset) / bit->cut;
+}
+
+static bool is_bit(const Digit *g, const Bit *bit) {
+  return g->base == bit->base && g->offset == bit->offset && g->cut == bit->cut;
+}
+
+static int64_t magnitude(const Raw *raw) {
+  return raw->g.weight < 0 ? -raw->g.weight : raw->g.weight;
+}
+
+static void sort_raws(Raws *r) {
+  for (int i = 1; i < r->count; i++) {
+    Raw raw = r->items[i];
+    int at = i;
+    for (; at > 0 && magnitude(&r->items[at - 1]) < magnitude(&raw); at--)
+      r->items[at] = r->items[at - 1];
+    r->items[at] = raw;
+  }
+}
+
+// The only bit of the XOR at `at` that varies and has no higher place; false: there are several.
+static bool find_pivot(Raws *r, int at) {
+  Raw *raw = &r->items[at];
+  for (int k = 0; k < r->d->bit_count; k++) {
+    const Bit *bit = &r->d->bits[k];
+    bool higher = false;
+    if (!mask_has(r->f->xors[raw->parity].mask, k) || bit_is_fixed(r, bit)) continue;
+    for (int i = 0; i < at && !higher; i++)
+      higher = (r->items[i].parity < 0 || r->items[i].pivot) && is_bit(&r->items[i].g, bit);
+    if (higher) continue;
+    if (raw->pivot) return false;
+    raw->pivot = true;
+    raw->g.base = bit->base;
+    raw->g.offset = bit->offset;
+    raw->g.cut = bit->cut;
+  }
+  return true;
+}
+
+// All digits of the form, XORs with their pivots, by base and ascending cut; bits of memory without
+// a pivot last.
+static int compare_raws(const void *a, const void *b) {
+  const Raw *x = a, *y = b;
+  bool x_free = x->parity >= 0 && !x->pivot, y_free = y->parity >= 0 && !y->pivot;
+  if (x_free || y_free) return x_free - y_free;
+  if (x->g.base != y->g.base) return x->g.base - y->g.base;
+  if (x->g.offset != y->g.offset) return x->g.offset < y->g.offset ? -1 : 1;
+  return (x->g.cut > y->g.cut) - (x->g.cut < y->g.cut);
+}
+
+static bool collect_raws(Raws *r) {
+  Digit digits[MAX_DIGITS];
+  int count;
+  if (!layout_form_digits(r->d, r->f, digits, &count) || r->f->xor_count > 64) return false;
+  for (int i = 0; i < count; i++)
+    if (r->d->bases[digits[i].base].kind != BASE_AXIS || !add_split(r, &digits[i])) return false;
+  for (int i = 0; i < r->f->xor_count; i++)
+    if (!add_raw(r, (Raw){{.weight = r->f->xors[i].coefficient, .radix = 2}, i, false}))
+      return false;
+  sort_raws(r);
+  for (int i = 0; i < r->count; i++)
+    if (r->items[i].parity >= 0 && !find_pivot(r, i)) return false;
+  qsort(r->items, (size_t)r->count, sizeof *r->items, compare_raws);
+  return true;
+}
+
+// Parities before any digit is visited: of the bits that do not vary, turned where the XOR counts
+// against the offset; and which digits change them.
+static bool connect(const Raws *r, Walk *walk) {
+  walk->parity_count = r->f->xor_count;
+  for (int i = 0; i < r->f->xor_count; i++) {
+    uint64_t one = (uint64_t)1 << i;
+    if (r->f->xors[i].coefficient < 0) {
+      walk->parities ^= one;
+      if (!add_fits(walk->start, r->f->xors[i].coefficient, &walk->start)) return false;
+    }
+    for (int k = 0; k < r->d->bit_count; k++) {
+      const Bit *bit = &r->d->bits[k];
+      if (!mask_has(r->f->xors[i].mask, k)) continue;
+      if (r->d->bases[bit->base].kind != BASE_AXIS) return false;
+      if (bit_is_fixed(r, bit)) {
+        if ((r->ranges[bit->base].low + bit->offset) / bit->cut % 2) walk->parities ^= one;
+        continue;
+      }
+      for (int at = 0; at < walk->count; at++) {
+        WalkDigit *g = &walk->digits[at];
+        if (g->parity != i && g->slot >= 0 && g->axis == bit->base && g->cut == bit->cut)
+          g->feeds ^= one;
+      }
+    }
+  }
+  return true;
+}
+
+// ---- The walk ----------------------------------------------------------------------------------
+
+static bool all_topped(const Walk *walk, const Range *ranges) {
+  for (int i = 0; i < walk->count; i++)
+    if (walk->digits[i].slot >= 0 && ranges[walk->digits[i].axis].next != INT64_MAX) return false;
+  return true;
+}
+
+// By descending weight; digits come in by base and ascending cut.
+static void sort_digits(Walk *walk) {
+  int ranks[MAX_RANK] = {0};
+  for (int i = 0; i < walk->count; i++)
+    if (walk->digits[i].slot >= 0) walk->digits[i].rank = ++ranks[walk->digits[i].axis];
+  for (int i = 1; i < walk->count; i++) {
+    WalkDigit g = walk->digits[i];
+    int at = i;
+    for (; at > 0 && walk->digits[at - 1].weight < g.weight; at--)
+      walk->digits[at] = walk->digits[at - 1];
+    walk->digits[at] = g;
+  }
+}
+
+static bool is_separated(const Walk *walk) {
+  int64_t reach = 0, span;
+  for (int i = walk->count - 1; i >= 0; i--) {
+    const WalkDigit *g = &walk->digits[i];
+    if (g->weight <= reach) return false;
+    if (!mul_fits(g->weight, g->parity < 0 ? g->high - g->low : 1, &span) ||
+        !add_fits(reach, span, &reach))
+      return false;
+  }
+  return true;
+}
+
+static bool number_axes(Walk *walk) {
+  int slot[MAX_RANK];
+  memset(slot, -1, sizeof slot);
+  for (int i = 0; i < walk->count; i++) {
+    WalkDigit *g = &walk->digits[i];
+    if (g->slot < 0) continue;
+    if (slot[g->axis] < 0) slot[g->axis] = walk->slot_count++;
+    g->slot = slot[g->axis];
+  }
+  return walk->slot_count <= MAX_WALK_AXES;
+}
+
+static bool is_plain(const Digits *d, const Form *f) {
+  for (int i = 0; i < f->count; i++)
+    if (d->bases[f->terms[i].base].kind != BASE_AXIS || f->terms[i].offset) return false;
+  return !f->xor_count;
+}
+
+static bool add_raws(const Raws *r, Range *ranges, Walk *walk) {
+  for (int i = 0; i < r->count; i++) {
+    const Raw *raw = &r->items[i];
+    int64_t start = walk->start;
+    if (raw->parity >= 0 && !raw->pivot) {
+      walk->digits[walk->count++] =
+          (WalkDigit){.slot = -1, .weight = magnitude(raw), .parity = raw->parity};
+      continue;
+    }
+    int before = walk->count;
+    if (!add_digit(walk, &raw->g, &ranges[raw->g.base])) return false;
+    if (raw->parity < 0) continue;
+    if (walk->count == before) return false;
+    WalkDigit *g = &walk->digits[before];
+    g->parity = raw->parity;
+    g->weight = magnitude(raw);
+    g->down = false;
+    walk->start = start;
+  }
+  return true;
+}
+
+static bool collect(Digits *d, const LayoutExpr *offset, const int64_t *low, const int64_t *extent,
+                    Walk *walk) {
+  Range ranges[MAX_RANK] = {0}, unshifted[MAX_RANK];
+  const Form *f = layout_form_of(d, offset);
+  walk->plain = f && is_plain(d, f);
+  if (f) f = layout_form_regroup(d, f);
+  if (!f) return false;
+  for (int i = 0; i < d->axis_count; i++)
+    ranges[i] = (Range){.low = low[i], .high = low[i] + extent[i] - 1};
+  memcpy(unshifted, ranges, sizeof ranges);
+  Raws *r = arena_new(d->arena, Raws);
+  *r = (Raws){.d = d, .f = f, .ranges = unshifted};
+  walk->start = f->constant;
+  if (!collect_raws(r) || !add_raws(r, ranges, walk) || !all_topped(walk, ranges)) return false;
+  sort_digits(walk);
+  return is_separated(walk) && connect(r, walk) && number_axes(walk);
+}
+
+bool layout_walk_new(Context *context, const LayoutExpr *offset, const int64_t *extents, int rank,
+                     const int64_t *low, const int64_t *extent, Walk *out) {
+  ArenaMark mark = arena_mark(&context->scratch);
+  memset(out, 0, sizeof *out);
+  Digits d = layout_digits_new(context, extents, rank);
+  bool good = collect(&d, offset, low, extent, out);
+  arena_reset(&context->scratch, mark);
+  return good;
+}

@@ -1,0 +1,505 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory in sequence: the loop nest that walks it, and whether a layout is a blocking, a
+// permutation, or a reshape of another.
+#include "layout/answers/components.h"
+#include "layout/points/points.h"
+#include "layout/operations/memory_order.h"
+#include "layout/proofs/verify.h"
+
+// ---- Loops over digits -------------------------------------------------------------------------
+
+static bool walk_offset(Context *context, const Layout *memory, const LayoutExpr *offset,
+                        Walk *walk) {
+  static const int64_t zeros[MAX_RANK];
+  return !layout_is_empty(memory) &&
+         layout_walk_new(context, offset, memory->extents, memory->rank, zeros, memory->extents,
+                         walk) &&
+         !walk->parity_count;
+}
+
+static bool walk_all(Context *context, const Layout *memory, Walk *walk) {
+  return walk_offset(context, memory, layout_offset_expr(context, memory), walk);
+}
+
+// Whether the digits tell every index of every axis apart.
+static bool walk_is_complete(const Walk *walk, const Layout *memory) {
+  bool found[MAX_RANK] = {false};
+  for (int i = 0; i < walk->count; i++)
+    if (walk->digits[i].cut == 1) found[walk->digits[i].axis] = true;
+  for (int i = 0; i < memory->rank; i++)
+    if (!found[i] && memory->extents[i] > 1) return false;
+  return true;
+}
+
+static const LayoutExpr *and_also(Context *context, const LayoutExpr *a, const LayoutExpr *b) {
+  return a ? layout_binary(context, LAYOUT_BOTH, a, b) : b;
+}
+
+// `sum` and the counters of the axis that run up, or less those that run down.
+static const LayoutExpr *add_counters(Context *context, const Walk *walk, int axis, bool down,
+                                      const LayoutExpr *sum) {
+  for (int i = 0; i < walk->count; i++) {
+    const WalkDigit *g = &walk->digits[i];
+    if (g->axis != axis || g->down != down) continue;
+    const LayoutExpr *part = layout_by(context, LAYOUT_MUL, layout_axis(context, i), g->cut);
+    sum = sum ? layout_binary(context, down ? LAYOUT_SUB : LAYOUT_ADD, sum, part) : part;
+  }
+  return sum;
+}
+
+// Index along `axis` as a sum of the counters of its digits: Σ cut · (d - d at the range's low
+// end), and what keeps it in the shape.
+static const LayoutExpr *axis_index(Context *context, const Walk *walk, int axis, int64_t extent,
+                                    const LayoutExpr **guard) {
+  int64_t constant = 0, low = 0, high = 0;
+  for (int i = 0; i < walk->count; i++) {
+    const WalkDigit *g = &walk->digits[i];
+    if (g->axis != axis) continue;
+    constant += g->cut * ((g->down ? g->high : g->low) - g->first);
+    low += g->cut * (g->low - g->first);
+    high += g->cut * (g->high - g->first);
+  }
+  const LayoutExpr *sum = add_counters(context, walk, axis, false, NULL);
+  const LayoutExpr *number = layout_const(context, constant);
+  sum = sum ? layout_binary(context, LAYOUT_ADD, sum, number) : number;
+  sum = add_counters(context, walk, axis, true, sum);
+  if (low < 0)
+    *guard =
+        and_also(context, *guard, layout_binary(context, LAYOUT_LE, layout_const(context, 0), sum));
+  if (high >= extent)
+    *guard = and_also(context, *guard,
+                      layout_binary(context, LAYOUT_LT, sum, layout_const(context, extent)));
+  return sum;
+}
+
+static const Str *loop_names(Context *context, int count) {
+  Str *names = arena_array(&context->lasting, Str, count);
+  for (int i = 0; i < count; i++) names[i] = str_format(context, "l%d", i);
+  return names;
+}
+
+static void digit_loops(Context *context, const Layout *layout, const Walk *walk,
+                        LayoutLoops *out) {
+  LayoutLoop *loops = arena_array(&context->lasting, LayoutLoop, walk->count);
+  const LayoutExpr *index[MAX_RANK];
+  for (int i = 0; i < walk->count; i++) {
+    const WalkDigit *g = &walk->digits[i];
+    loops[i] = (LayoutLoop){layout_const(context, g->high - g->low + 1),
+                            layout_const(context, g->weight), g->axis, g->down ? -g->cut : g->cut};
+  }
+  out->count = walk->count;
+  out->loops = loops;
+  for (int i = 0; i < layout->rank; i++)
+    index[i] = axis_index(context, walk, i, layout->extents[i], &out->guard);
+  out->index = index_map_new(context, walk->count, loop_names(context, walk->count), layout->rank,
+                             index, NULL, NULL, 0);
+}
+
+// ---- Loops over physical axes ------------------------------------------------------------------
+
+static bool positive_const(const LayoutExpr *e) {
+  return is_const(e) && e->value > 0;
+}
+
+bool layout_axis_digit(const LayoutExpr *e, LayoutAxisDigit *out) {
+  if (e->op == LAYOUT_AXIS) return *out = (LayoutAxisDigit){(int)e->value, 1, 0}, true;
+  if ((e->op != LAYOUT_DIV && e->op != LAYOUT_MOD) || !positive_const(e->args[1]) ||
+      !layout_axis_digit(e->args[0], out))
+    return false;
+  int64_t by = e->args[1]->value;
+  if (e->op == LAYOUT_MOD) {
+    if (out->modulus && out->modulus % by) return false;
+    out->modulus = by;
+    return true;
+  }
+  if (out->modulus % by || !mul_fits(out->cut, by, &out->cut)) return false;
+  out->modulus /= by;
+  return true;
+}
+
+// Counters are the physical axes; the element is the inverse's.
+static LayoutAnswer place_loops(Context *context, const Layout *layout, const Layout *memory,
+                                LayoutLoops *out) {
+  LayoutInverse inverse;
+  LayoutAnswer answer = layout_inverse(context, memory, &inverse);
+  if (answer.verdict != LAYOUT_YES) return answer;
+  int count = memory->physical_rank;
+  LayoutLoop *loops = arena_array(&context->lasting, LayoutLoop, count);
+  const LayoutExpr *stride = layout_const(context, 1);
+  for (int i = count - 1; i >= 0; i--) {
+    LayoutAxisDigit digit;
+    bool known = layout_axis_digit(memory->map->outputs[i], &digit) && digit.axis < layout->rank;
+    loops[i] =
+        (LayoutLoop){memory->physical[i], stride, known ? digit.axis : -1, known ? digit.cut : 0};
+    stride = layout_binary(context, LAYOUT_MUL, memory->physical[i], stride);
+  }
+  out->count = count;
+  out->loops = loops;
+  out->index = index_map_new(context, count, loop_names(context, count), layout->rank,
+                             inverse.map->outputs, NULL, NULL, 0);
+  if (inverse.padding) out->guard = layout_expr(context, LAYOUT_NOT, inverse.padding, NULL, NULL);
+  return answer;
+}
+
+static LayoutAnswer loop_order(Context *context, const Layout *layout, LayoutLoops *out) {
+  Walk walk;
+  const Layout *memory = layout_on_resource(context, layout_of_copies(context, layout), NULL);
+  *out = (LayoutLoops){0};
+  if (memory->is_static && walk_all(context, memory, &walk) && walk_is_complete(&walk, memory)) {
+    digit_loops(context, layout, &walk, out);
+    return layout_said(LAYOUT_YES, LAYOUT_DIGITS, NULL);
+  }
+  return place_loops(context, layout, memory, out);
+}
+
+static bool is_loop_order(Context *context, const Layout *layout, const Layout *none,
+                          const Instance *at, const void *answer) {
+  LayoutLoops one = *(const LayoutLoops *)answer;
+  const LayoutExpr *outputs[MAX_RANK];
+  LayoutLoop *loops = arena_array(&context->lasting, LayoutLoop, one.count);
+  (void)none;
+  for (int i = 0; i < one.count; i++) {
+    loops[i] = one.loops[i];
+    loops[i].extent = layout_instantiate(context, loops[i].extent, at->values, at->count);
+    if (!is_const(loops[i].extent)) return false;
+  }
+  for (int i = 0; i < one.index->output_count; i++)
+    outputs[i] = layout_instantiate(context, one.index->outputs[i], at->values, at->count);
+  one.loops = loops;
+  one.index = index_map_with_outputs(context, one.index, outputs);
+  if (one.guard) one.guard = layout_instantiate(context, one.guard, at->values, at->count);
+  return layout_verify_loops(context, layout, &one);
+}
+
+LayoutAnswer layout_loop_order(Context *context, const Layout *layout, LayoutLoops *out) {
+  LayoutAnswer answer = loop_order(context, layout, out);
+  if (answer.verdict == LAYOUT_YES)
+    layout_verify_result(context, "loop order", layout, NULL, is_loop_order, out);
+  return answer;
+}
+
+// ---- Blockings ---------------------------------------------------------------------------------
+
+// The digits of a walk as blocks that fill memory: no shift, no turn, and each extent what the
+// next weight leaves. Only the top digit of an axis may be padded.
+static const char *blocks_of_walk(Context *context, const Layout *layout, const Walk *walk,
+                                  LayoutBlocking *out) {
+  LayoutBlock *blocks = arena_array(&context->lasting, LayoutBlock, walk->count);
+  int64_t size, inner = 1;
+  if (!layout_physical_size(layout, &size)) return "the physical size does not fit";
+  if (walk->start) return "the first element is not first in memory";
+  for (int i = walk->count - 1; i >= 0; i--) {
+    const WalkDigit *g = &walk->digits[i];
+    int64_t above = i ? walk->digits[i - 1].weight : size, extent = above / g->weight;
+    bool top = true;
+    for (int j = 0; j < walk->count; j++)
+      top = top && !(walk->digits[j].axis == g->axis && walk->digits[j].rank > g->rank);
+    if (g->down || walk->shift[g->axis]) return "an axis is turned or shifted";
+    if (g->weight != inner || above % g->weight || (!top && extent != g->high + 1))
+      return "there are gaps within a block";
+    blocks[i] = (LayoutBlock){g->axis, g->cut, layout_const(context, extent)};
+    inner = above;
+  }
+  if (!walk->count && size != 1) return "there are gaps around the only element";
+  *out = (LayoutBlocking){walk->count, blocks};
+  return NULL;
+}
+
+// A sum of digits has fewer floors of an axis than 64 bits have powers of two.
+static const char too_uneven[] = "an axis is too uneven to be read off";
+static const char no_digits[] = "the offset is no sum of digits of the axes";
+
+// The floors Σ a·⌊x/c⌋ of the offset along one axis from its values: every function that is 0 at 0
+// has one such form, whose coefficient at c is the step there less those of the divisors of c.
+static const LayoutExpr *floors_along(Context *context, const Layout *at, int axis,
+                                      const char **why) {
+  enum { MAX_FLOORS = 64 };
+  *why = "an axis is too long to be read off";
+  int64_t box[MAX_RANK], extent = at->extents[axis], count = 0;
+  const LayoutExpr *sum = layout_const(context, 0);
+  PointDomain domain;
+  for (int i = 0; i < at->rank; i++) box[i] = i == axis ? extent : 1;
+  if (!layout_points_domain(box, at->rank, &domain)) return NULL;
+  int64_t *values = arena_array(&context->scratch, int64_t, extent + LANES);
+  if (!layout_points_values(context, box, at->rank, at->map->outputs[0], values)) return NULL;
+  for (int64_t x = extent - 1; x > 0; x--) values[x] -= values[x - 1];
+  for (int64_t c = 1; c < extent; c++) {
+    if (!values[c]) continue;
+    if (++count > MAX_FLOORS) return *why = too_uneven, NULL;
+    const LayoutExpr *floor =
+        layout_binary(context, LAYOUT_DIV, layout_axis(context, axis), layout_const(context, c));
+    sum =
+        layout_binary(context, LAYOUT_ADD, sum,
+                      layout_binary(context, LAYOUT_MUL, floor, layout_const(context, values[c])));
+    for (int64_t multiple = 2 * c; multiple < extent; multiple += c) values[multiple] -= values[c];
+  }
+  return sum;
+}
+
+static const Layout *flat(Context *context, const Layout *memory, const LayoutExpr *offset) {
+  const LayoutExpr *size = layout_const(context, 1);
+  for (int i = 0; i < memory->physical_rank; i++)
+    size = layout_binary(context, LAYOUT_MUL, size, memory->physical[i]);
+  const IndexMap *map =
+      index_map_new(context, memory->rank, memory->map->inputs, 1, &offset, NULL, NULL, 0);
+  return layout_try(context, map, memory->shape, &size, memory->facts);
+}
+
+// Σ over the places `at` of what an element adds to the offset, where no other part reads its axes.
+static const LayoutExpr *part_offset(Context *context, const Layout *memory,
+                                     const LayoutPart *part) {
+  const LayoutExpr *sum = layout_const(context, 0);
+  for (int i = 0; i < part->layout->physical_rank; i++) {
+    const LayoutExpr *stride = layout_const(context, 1);
+    for (int j = part->places[i] + 1; j < memory->physical_rank; j++)
+      stride = layout_binary(context, LAYOUT_MUL, stride, memory->physical[j]);
+    sum = layout_binary(
+        context, LAYOUT_ADD, sum,
+        layout_binary(context, LAYOUT_MUL, memory->map->outputs[part->places[i]], stride));
+  }
+  return sum;
+}
+
+// Whether the offset, `at`'s only index, is the sum: part by part, the axes of the others being 0.
+static LayoutAnswer is_sum_of_floors(Context *context, const Layout *memory, const Layout *at,
+                                     const LayoutExpr *sum) {
+  const LayoutParts *parts = layout_parts(context, memory);
+  const LayoutExpr *offsets[2 * MAX_RANK], *sums[2 * MAX_RANK];
+  int64_t zeros[MAX_RANK] = {0}, origin, own;
+  if (!layout_expr_value(sum, zeros, NULL, 0, &origin)) parts = NULL;
+  for (int i = 0; parts && i < parts->count; i++) {
+    const LayoutExpr *axes[MAX_RANK];
+    for (int j = 0; j < memory->rank; j++) axes[j] = layout_const(context, 0);
+    for (int j = 0; j < parts->items[i].layout->rank; j++) axes[parts->items[i].axes[j]] = NULL;
+    offsets[i] = part_offset(context, memory, &parts->items[i]);
+    if (!layout_expr_value(offsets[i], zeros, NULL, 0, &own)) parts = NULL;
+    sums[i] = layout_by(context, LAYOUT_ADD,
+                        layout_expr_substitute(context, sum, axes, memory->rank), own - origin);
+  }
+  const IndexMap *map = NULL;
+  if (parts && parts->count <= MAX_RANK)
+    map = index_map_new(context, memory->rank, memory->map->inputs, parts->count, offsets, NULL,
+                        NULL, 0);
+  const Layout *split = map ? layout_try(context, map, memory->shape, NULL, memory->facts) : NULL;
+  if (!split) return layout_maps_equal(context, at, index_map_with_outputs(context, at->map, &sum));
+  return layout_maps_equal(context, split, index_map_with_outputs(context, map, sums));
+}
+
+// The only sum of floors of single axes that the offset may be; NULL: *why.
+static const LayoutExpr *candidate_sum(Context *context, const Layout *memory, const Layout *at,
+                                       const char **why) {
+  int64_t zeros[MAX_RANK] = {0}, origin;
+  *why = "no bounds of the offset are known";
+  if (!at) return NULL;
+  *why = "the map has no value at the origin";
+  if (!layout_expr_value(at->map->outputs[0], zeros, NULL, 0, &origin)) return NULL;
+  const LayoutExpr *sum = layout_const(context, origin);
+  ArenaMark mark = arena_mark(&context->scratch);
+  for (int i = 0; i < memory->rank && sum; i++) {
+    const LayoutExpr *part = floors_along(context, at, i, why);
+    sum = part ? layout_binary(context, LAYOUT_ADD, sum, part) : NULL;
+  }
+  arena_reset(&context->scratch, mark);
+  return sum;
+}
+
+LayoutAnswer layout_by_floors(Context *context, const Layout *memory, const Layout **out) {
+  const Layout *at = flat(context, memory, layout_offset_expr(context, memory));
+  const char *why;
+  *out = NULL;
+  const LayoutExpr *sum = candidate_sum(context, memory, at, &why);
+  if (!sum) return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, why);
+  LayoutAnswer answer = is_sum_of_floors(context, memory, at, sum);
+  if (answer.verdict == LAYOUT_NO) answer.reason = no_digits;
+  if (answer.verdict == LAYOUT_YES) *out = flat(context, memory, sum);
+  return answer;
+}
+
+// Where the text is no sum of digits: the only one that it may be is looked at first.
+static LayoutAnswer blocking_by_floors(Context *context, const Layout *memory,
+                                       LayoutBlocking *out) {
+  const Layout *at = flat(context, memory, layout_offset_expr(context, memory));
+  const char *why;
+  Walk walk;
+  const LayoutExpr *sum = candidate_sum(context, memory, at, &why);
+  if (!sum && why == too_uneven) return layout_said(LAYOUT_NO, LAYOUT_DIGITS, no_digits);
+  if (!sum) return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, why);
+  if (!walk_offset(context, memory, sum, &walk))
+    return layout_said(LAYOUT_NO, LAYOUT_DIGITS, no_digits);
+  const char *reason = blocks_of_walk(context, memory, &walk, out);
+  if (reason) return layout_said(LAYOUT_NO, LAYOUT_DIGITS, reason);
+  LayoutAnswer answer = is_sum_of_floors(context, memory, at, sum);
+  if (answer.verdict == LAYOUT_NO) answer.reason = no_digits;
+  return answer;
+}
+
+static LayoutAnswer static_blocking(Context *context, const Layout *memory, LayoutBlocking *out) {
+  static const char overlap[] = "the digits of the offset overlap, or are not in order";
+  Walk walk;
+  if (layout_is_empty(memory))
+    return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "there are no elements");
+  LayoutAnswer injective = layout_is_injective(context, memory);
+  if (injective.verdict != LAYOUT_YES) return injective;
+  if (!walk_all(context, memory, &walk)) {
+    if (walk.plain) return layout_said(LAYOUT_NO, LAYOUT_DIGITS, overlap);
+    return blocking_by_floors(context, memory, out);
+  }
+  const char *reason = blocks_of_walk(context, memory, &walk, out);
+  return layout_said(reason ? LAYOUT_NO : LAYOUT_YES, LAYOUT_DIGITS, reason);
+}
+
+// Each physical axis a digit of one logical axis, the digits of an axis a chain.
+static const char *blocks_of_text(Context *context, const Layout *layout, LayoutBlocking *out) {
+  LayoutBlock *blocks = arena_array(&context->lasting, LayoutBlock, layout->physical_rank);
+  LayoutAxisDigit digits[MAX_RANK];
+  int count = 0;
+  for (int i = 0; i < layout->physical_rank; i++) {
+    LayoutAxisDigit *digit = &digits[count];
+    if (layout->physical[i] == layout_const(context, 1)) continue;
+    if (!layout_axis_digit(layout->map->outputs[i], digit))
+      return "an index is no digit of an axis";
+    blocks[count++] = (LayoutBlock){digit->axis, digit->cut, layout->physical[i]};
+    if (digit->modulus && layout->physical[i] != layout_const(context, digit->modulus))
+      return "there are gaps within a block";
+  }
+  for (int axis = 0; axis < layout->rank; axis++) {
+    const LayoutExpr *extent = layout->shape[axis];
+    int64_t cut = 1;
+    for (int steps = 0; cut && steps <= count; steps++) {
+      int at = 0;
+      if (is_const(extent) && extent->value <= cut) break;
+      while (at < count && (digits[at].axis != axis || digits[at].cut != cut)) at++;
+      if (at == count) return "a digit of an axis is missing";
+      cut = digits[at].modulus ? digits[at].modulus * cut : 0;
+      digits[at].axis = -1;
+    }
+  }
+  for (int i = 0; i < count; i++)
+    if (digits[i].axis >= 0) return "a digit of an axis occurs twice";
+  *out = (LayoutBlocking){count, blocks};
+  return NULL;
+}
+
+typedef LayoutAnswer AskInstance(Context *context, const Layout *layout);
+
+static LayoutAnswer blocking_of(Context *context, const Layout *layout) {
+  LayoutBlocking blocks;
+  return layout_is_blocking(context, layout, &blocks);
+}
+
+static LayoutAnswer permutation_of(Context *context, const Layout *layout) {
+  int order[MAX_RANK];
+  return layout_is_permutation(context, layout, order);
+}
+
+// "no" where it is so at some values, otherwise undecided for this reason.
+static LayoutAnswer no_instance(Context *context, const Layout *layout, AskInstance *question,
+                                const char *reason) {
+  for (int i = 0; i < MAX_INSTANCES; i++) {
+    Instance instance;
+    if (!layout_instance(context, layout, i, &instance)) continue;
+    LayoutAnswer answer = question(context, instance.layout);
+    answer.instance = instance.values;
+    answer.instance_count = instance.count;
+    if (answer.verdict == LAYOUT_NO) return answer;
+  }
+  return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, reason);
+}
+
+static LayoutAnswer symbolic_blocking(Context *context, const Layout *memory, LayoutBlocking *out) {
+  const char *reason = blocks_of_text(context, memory, out);
+  if (reason && !blocks_of_text(context, layout_simplified(context, memory), out)) reason = NULL;
+  if (!reason) return layout_said(LAYOUT_YES, LAYOUT_DIGITS, NULL);
+  return no_instance(context, memory, blocking_of, reason);
+}
+
+static LayoutAnswer blocking(Context *context, const Layout *layout, LayoutBlocking *out) {
+  *out = (LayoutBlocking){0};
+  if (!layout_is_plain(layout))
+    return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "it does not lie in memory alone, once");
+  if (layout->is_static) return static_blocking(context, layout, out);
+  return symbolic_blocking(context, layout, out);
+}
+
+static bool is_blocking(Context *context, const Layout *layout, const Layout *none,
+                        const Instance *at, const void *answer) {
+  LayoutBlocking one = *(const LayoutBlocking *)answer;
+  LayoutBlock *blocks = arena_array(&context->lasting, LayoutBlock, one.count);
+  (void)none;
+  for (int i = 0; i < one.count; i++) {
+    blocks[i] = one.blocks[i];
+    blocks[i].extent = layout_instantiate(context, blocks[i].extent, at->values, at->count);
+  }
+  one.blocks = blocks;
+  return layout_blocking_certificate(context, layout, &one);
+}
+
+LayoutAnswer layout_is_blocking(Context *context, const Layout *layout, LayoutBlocking *out) {
+  LayoutAnswer answer = blocking(context, layout, out);
+  if (answer.verdict == LAYOUT_YES)
+    layout_verify_result(context, "blocking", layout, NULL, is_blocking, out);
+  return answer;
+}
+
+static LayoutAnswer permutation(Context *context, const Layout *layout, int *order) {
+  LayoutBlocking blocking;
+  bool seen[MAX_RANK] = {false};
+  int count = 0;
+  LayoutAnswer answer = layout_is_blocking(context, layout, &blocking);
+  if (answer.verdict == LAYOUT_UNDECIDED && !layout->is_static)
+    return no_instance(context, layout, permutation_of, answer.reason);
+  if (answer.verdict != LAYOUT_YES) return answer;
+  for (int i = 0; i < blocking.count; i++) {
+    const LayoutBlock *block = &blocking.blocks[i];
+    if (seen[block->axis])
+      return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "an axis is split into blocks");
+    if (!layout_symbolic_same_extent(context, layout->facts, block->extent,
+                                     layout->shape[block->axis])) {
+      static const char padded[] = "an axis is padded";
+      return layout->is_static ? layout_said(LAYOUT_NO, LAYOUT_DIGITS, padded)
+                               : no_instance(context, layout, permutation_of, padded);
+    }
+    seen[block->axis] = true;
+  }
+  for (int i = 0; i < layout->rank; i++)
+    if (!seen[i]) order[count++] = i;
+  for (int i = 0; i < blocking.count; i++) order[count++] = blocking.blocks[i].axis;
+  return answer;
+}
+
+static bool is_permutation(Context *context, const Layout *layout, const Layout *none,
+                           const Instance *at, const void *order) {
+  (void)none, (void)at;
+  return layout_permutation_certificate(context, layout, order);
+}
+
+LayoutAnswer layout_is_permutation(Context *context, const Layout *layout, int *order) {
+  LayoutAnswer answer = permutation(context, layout, order);
+  if (answer.verdict == LAYOUT_YES)
+    layout_verify_result(context, "permutation", layout, NULL, is_permutation, order);
+  return answer;
+}
+
+// ---- Reshapes ----------------------------------------------------------------------------------
+
+static LayoutAnswer is_reshape(Context *context, const Layout *a, const Layout *b) {
+  if (!layout_is_plain(a) || !layout_is_plain(b))
+    return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS,
+                       "not both layouts lie in memory alone, once");
+  const Layout *same = layout_reshape(context, b, a->shape, a->rank);
+  bool fixed = a->is_static && b->is_static;
+  if (!same)
+    return layout_said(fixed ? LAYOUT_NO : LAYOUT_UNDECIDED, LAYOUT_DIGITS,
+                       "the numbers of elements differ");
+  const Layout *at = flat(context, a, layout_offset_expr(context, a));
+  if (!at) return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "no bounds of the offset are known");
+  const LayoutExpr *offset = layout_offset_expr(context, same);
+  return layout_maps_equal(context, at, index_map_with_outputs(context, at->map, &offset));
+}
+
+LayoutAnswer layout_is_reshape(Context *context, const Layout *a, const Layout *b) {
+  LayoutAnswer answer = is_reshape(context, a, b);
+  if (answer.verdict == LAYOUT_YES || answer.witness)
+    LAYOUT_VERIFY(context, "reshape", a, b, layout_reshape_certificate(context, a, b, &answer));
+  return answer;
+}

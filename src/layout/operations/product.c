@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layouts made of layouts: direct sums, products, complements, tilings, left division. The algebra
+// of CuTe's layouts (Cecka, "CuTe Layout Representation and Algebra"), for index maps: offsets may
+// have padding, XORs, resources; axes are an ordered list instead of nested modes.
+#include "layout/operations/memory_order.h"
+#include "layout/proofs/verify.h"
+
+// ---- Joining two layouts -----------------------------------------------------------------------
+
+// Facts of both; about one symbol both hold.
+static LayoutFacts both_facts(Context *context, LayoutFacts a, LayoutFacts b) {
+  LayoutFact *items = arena_array(&context->lasting, LayoutFact, a.count + b.count);
+  int count = a.count;
+  memcpy(items, a.items, sizeof *items * (size_t)a.count);
+  for (int i = 0; i < b.count; i++) {
+    LayoutFact fact = b.items[i];
+    int at = 0;
+    while (at < a.count && items[at].symbol != fact.symbol) at++;
+    if (at == a.count) {
+      items[count++] = fact;
+      continue;
+    }
+    int64_t x = MAX_OF(items[at].multiple, (int64_t)1), y = MAX_OF(fact.multiple, (int64_t)1);
+    items[at].min = MAX_OF(items[at].min, fact.min);
+    if (fact.max > 0)
+      items[at].max = items[at].max > 0 ? MIN_OF(items[at].max, fact.max) : fact.max;
+    if (!mul_fits(x / gcd_of(x, y), y, &items[at].multiple)) items[at].multiple = x;
+  }
+  return (LayoutFacts){items, count};
+}
+
+// Two layouts over common logical axes: the physical axes of `first`, then those of `second`.
+typedef struct Joint {
+  const Layout *first, *second;
+  const LayoutExpr *first_axes[MAX_RANK], *second_axes[MAX_RANK]; // their logical axes
+  const LayoutExpr *shape[MAX_RANK];
+  Str names[MAX_RANK];
+  int rank;
+} Joint;
+
+static void place_replicas(Context *context, const Layout *layout, const LayoutExpr **axes,
+                           int from) {
+  for (int i = 0; i < layout->map->replica_count; i++)
+    axes[layout->rank + i] = layout_axis(context, from + i);
+}
+
+static void add_outputs(Context *context, const Layout *layout, const LayoutExpr *const *axes,
+                        const LayoutExpr **outputs, const LayoutExpr **physical, Str *resources,
+                        int *count) {
+  for (int i = 0; i < layout->physical_rank; i++) {
+    physical[*count] = layout->physical[i];
+    resources[*count] = layout->map->resources[i];
+    outputs[(*count)++] =
+        layout_expr_substitute(context, layout->map->outputs[i], axes, layout_box_rank(layout));
+  }
+}
+
+static void make_unique(Context *context, Str *names, int count) {
+  for (int i = 0; i < count; i++)
+    for (int j = 0, suffix = 1; j < i; j++)
+      if (names[i] == names[j]) {
+        names[i] = str_format(context, "%s%d", names[j], suffix++);
+        j = -1;
+      }
+}
+
+static const Layout *join(Context *context, Joint *j) {
+  const IndexMap *a = j->first->map, *b = j->second->map;
+  const LayoutExpr *outputs[2 * MAX_RANK], *physical[2 * MAX_RANK];
+  Str resources[2 * MAX_RANK], names[MAX_RANK];
+  int64_t replicas[MAX_RANK];
+  int count = 0, copies = a->replica_count + b->replica_count;
+  if (j->rank + copies > MAX_RANK || a->output_count + b->output_count > MAX_RANK) return NULL;
+  place_replicas(context, j->first, j->first_axes, j->rank);
+  place_replicas(context, j->second, j->second_axes, j->rank + a->replica_count);
+  add_outputs(context, j->first, j->first_axes, outputs, physical, resources, &count);
+  add_outputs(context, j->second, j->second_axes, outputs, physical, resources, &count);
+  memcpy(names, j->names, sizeof *names * (size_t)j->rank);
+  for (int i = 0; i < copies; i++) {
+    bool first = i < a->replica_count;
+    int at = first ? i : i - a->replica_count;
+    names[j->rank + i] = first ? a->inputs[a->input_count + at] : b->inputs[b->input_count + at];
+    replicas[i] = first ? a->replicas[at] : b->replicas[at];
+  }
+  make_unique(context, names, j->rank + copies);
+  const IndexMap *map = index_map_replicated(context, j->rank, copies, names, replicas, count,
+                                             outputs, resources, NULL, 0);
+  return layout_try(context, map, j->shape, physical,
+                    both_facts(context, j->first->facts, j->second->facts));
+}
+
+// The axes of `layout` as the joint's axes from its present rank on.
+static void append_axes(Context *context, Joint *j, const Layout *layout, const LayoutExpr **axes) {
+  for (int i = 0; i < layout->rank && j->rank < MAX_RANK; i++) {
+    axes[i] = layout_axis(context, j->rank);
+    j->names[j->rank] = layout->map->inputs[i];
+    j->shape[j->rank++] = layout->shape[i];
+  }
+}
+
+const Layout *layout_direct_sum(Context *context, const Layout *a, const Layout *b) {
+  Joint j = {.first = a, .second = b};
+  if (a->rank + b->rank > MAX_RANK) return NULL;
+  append_axes(context, &j, a, j.first_axes);
+  append_axes(context, &j, b, j.second_axes);
+  const Layout *made = join(context, &j);
+  layout_verify_made(context, &(LayoutMade){.what = "direct sum",
+                                            .locate = layout_locate_sum,
+                                            .layout = made,
+                                            .parts = {a, b},
+                                            .part_count = 2});
+  return made;
+}
+
+// ---- Products ----------------------------------------------------------------------------------
+
+// The logical axes of a product, as functions that give those of the tile and of the tiles.
+static bool product_axes(Context *context, const Layout *tile, const Layout *tiles,
+                         LayoutProduct kind, Joint *j) {
+  if (kind == LAYOUT_PRODUCT_LOGICAL) {
+    if (tile->rank + tiles->rank > MAX_RANK) return false;
+    append_axes(context, j, tile, j->second_axes);
+    append_axes(context, j, tiles, j->first_axes);
+    return true;
+  }
+  if (tile->rank != tiles->rank) return false;
+  bool raked = kind == LAYOUT_PRODUCT_RAKED;
+  for (int i = 0; i < tile->rank; i++) {
+    const LayoutExpr *x = layout_axis(context, i);
+    const LayoutExpr *inner = raked ? tiles->shape[i] : tile->shape[i];
+    const LayoutExpr *low = layout_binary(context, LAYOUT_MOD, x, inner);
+    const LayoutExpr *high = layout_binary(context, LAYOUT_DIV, x, inner);
+    j->second_axes[i] = raked ? high : low;
+    j->first_axes[i] = raked ? low : high;
+    j->names[i] = tile->map->inputs[i];
+    j->shape[i] = layout_binary(context, LAYOUT_MUL, tile->shape[i], tiles->shape[i]);
+  }
+  j->rank = tile->rank;
+  return true;
+}
+
+const Layout *layout_product(Context *context, const Layout *tile, const Layout *tiles,
+                             LayoutProduct kind) {
+  Joint j = {.first = tiles, .second = tile};
+  const Layout *made = product_axes(context, tile, tiles, kind, &j) ? join(context, &j) : NULL;
+  layout_verify_made(context, &(LayoutMade){.what = "product",
+                                            .locate = layout_locate_product,
+                                            .layout = made,
+                                            .parts = {tile, tiles},
+                                            .part_count = 2,
+                                            .kind = kind});
+  return made;
+}
+
+// ---- Complements -------------------------------------------------------------------------------
+
+static const char *order_digits(Context *context, const Layout *layout, Walk *walk) {
+  static const int64_t zeros[MAX_RANK];
+  int64_t size;
+  if (!layout_is_plain(layout) || !layout->is_static)
+    return "the layout is not static, of memory alone";
+  if (!layout_logical_size(layout, &size) || size == 0) return "there are no elements";
+  if (layout_is_injective(context, layout).verdict != LAYOUT_YES)
+    return "two elements share a place";
+  if (!layout_walk_new(context, layout_offset_expr(context, layout), layout->extents, layout->rank,
+                       zeros, layout->extents, walk) ||
+      walk->parity_count)
+    return "the offset is no sum of digits in order";
+  if (walk->start) return "the first element is not at offset 0";
+  int64_t digits = 1;
+  for (int i = 0; i < walk->count; i++) digits *= walk->digits[i].high - walk->digits[i].low + 1;
+  return digits == size ? NULL : "an axis is no whole number of its blocks";
+}
+
+LayoutAnswer layout_complement(Context *context, const Layout *layout, const LayoutExpr *size,
+                               const Layout **out) {
+  Walk walk;
+  const LayoutExpr *shape[MAX_RANK], *sum = layout_const(context, 0);
+  int64_t reached = 1;
+  int rank = 0;
+  *out = NULL;
+  if (is_const(size) && size->value < 0)
+    return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "the size is negative");
+  const char *reason = order_digits(context, layout, &walk);
+  if (reason) return layout_said(LAYOUT_NO, LAYOUT_DIGITS, reason);
+  for (int i = walk.count; i >= 0 && rank < MAX_RANK; i--) {
+    const WalkDigit *g = i ? &walk.digits[i - 1] : NULL;
+    if (g && g->weight % reached)
+      return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "a gap is no whole number of copies");
+    const LayoutExpr *gap = g ? layout_const(context, g->weight / reached)
+                              : layout_binary(context, LAYOUT_DIV,
+                                              layout_binary(context, LAYOUT_ADD, size,
+                                                            layout_const(context, reached - 1)),
+                                              layout_const(context, reached));
+    if (gap != layout_const(context, 1)) {
+      const LayoutExpr *part = layout_binary(context, LAYOUT_MUL, layout_axis(context, rank),
+                                             layout_const(context, reached));
+      sum = layout_binary(context, LAYOUT_ADD, sum, part);
+      shape[rank++] = gap;
+    }
+    if (g && !mul_fits(g->weight, g->high - g->low + 1, &reached))
+      return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "the offsets do not fit");
+  }
+  const IndexMap *map = index_map_new(context, rank, NULL, 1, &sum, NULL, NULL, 0);
+  *out = layout_try(context, map, shape, NULL, layout->facts);
+  if (*out) layout_verify_complement(context, layout, size, *out);
+  return *out ? layout_said(LAYOUT_YES, LAYOUT_DIGITS, NULL)
+              : layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "no bounds are known");
+}
+
+// The offset of a complement at a number: its axes are the digits of it, the first the lowest.
+static const LayoutExpr *at_number(Context *context, const Layout *complement,
+                                   const LayoutExpr *n) {
+  const LayoutExpr *axes[MAX_RANK], *below = layout_const(context, 1);
+  for (int i = 0; i < complement->rank; i++) {
+    axes[i] = layout_binary(context, LAYOUT_DIV, n, below);
+    if (i + 1 < complement->rank)
+      axes[i] = layout_binary(context, LAYOUT_MOD, axes[i], complement->shape[i]);
+    below = layout_binary(context, LAYOUT_MUL, below, complement->shape[i]);
+  }
+  return layout_expr_substitute(context, complement->map->outputs[0], axes, complement->rank);
+}
+
+LayoutAnswer layout_product_filled(Context *context, const Layout *tile, const Layout *tiles,
+                                   LayoutProduct kind, const Layout **out) {
+  Joint j = {.first = tiles, .second = tile};
+  int64_t elements, places, size;
+  const Layout *gaps;
+  *out = NULL;
+  if (!layout_is_plain(tiles) || !layout_physical_size(tiles, &places) ||
+      !layout_logical_size(tile, &elements) || !mul_fits(elements, places, &size))
+    return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS,
+                       "the layouts are not static, of memory alone");
+  LayoutAnswer answer = layout_complement(context, tile, layout_const(context, size), &gaps);
+  if (answer.verdict != LAYOUT_YES) return answer;
+  if (!product_axes(context, tile, tiles, kind, &j))
+    return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "the ranks differ");
+  const LayoutExpr *inner =
+      layout_expr_substitute(context, layout_offset_expr(context, tile), j.second_axes, tile->rank);
+  const LayoutExpr *outer = layout_expr_substitute(context, layout_offset_expr(context, tiles),
+                                                   j.first_axes, tiles->rank);
+  const LayoutExpr *e = layout_binary(context, LAYOUT_ADD, inner, at_number(context, gaps, outer));
+  int64_t extents[MAX_RANK];
+  for (int i = 0; i < j.rank; i++) extents[i] = j.shape[i]->value;
+  e = layout_expr_simplify(context, e, extents, j.rank);
+  make_unique(context, j.names, j.rank);
+  const IndexMap *map = index_map_new(context, j.rank, j.names, 1, &e, NULL, NULL, 0);
+  *out = layout_try(context, map, j.shape, NULL, tile->facts);
+  layout_verify_made(context, &(LayoutMade){.what = "filled product",
+                                            .locate = layout_locate_filled,
+                                            .layout = *out,
+                                            .parts = {tile, tiles, gaps},
+                                            .part_count = 3,
+                                            .kind = kind});
+  return *out ? layout_said(LAYOUT_YES, LAYOUT_DIGITS, NULL)
+              : layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "no bounds are known");
+}
+
+// ---- Tilings -----------------------------------------------------------------------------------
+
+typedef struct Tiling {
+  const LayoutExpr *axes[MAX_RANK]; // of the tensor, from the new ones
+  const LayoutExpr *shape[MAX_RANK];
+  Str names[MAX_RANK];
+  int rank;
+} Tiling;
+
+static const LayoutExpr *append_part(Context *context, Tiling *t, const Layout *part, Str name) {
+  const LayoutExpr *axes[MAX_RANK];
+  for (int i = 0; i < part->rank; i++) {
+    axes[i] = layout_axis(context, t->rank);
+    t->names[t->rank] = name;
+    t->shape[t->rank++] = part->shape[i];
+  }
+  return layout_expr_substitute(context, layout_offset_expr(context, part), axes, part->rank);
+}
+
+// Axis i becomes the tile's axes and those of the rest; their places must fill it exactly.
+static LayoutAnswer tile_axis(Context *context, const Layout *layout, int i, const Layout *tiler,
+                              Tiling *t, const Layout **rest_out) {
+  const Layout *rest;
+  int64_t tile;
+  LayoutAnswer answer = layout_complement(context, tiler, layout->shape[i], &rest);
+  if (answer.verdict != LAYOUT_YES) return answer;
+  if (t->rank + tiler->rank + rest->rank > MAX_RANK)
+    return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "too many axes");
+  layout_logical_size(tiler, &tile);
+  const LayoutExpr *size = layout_const(context, tile);
+  for (int k = 0; k < rest->rank; k++)
+    size = layout_binary(context, LAYOUT_MUL, size, rest->shape[k]);
+  if (!layout_symbolic_same_extent(context, layout->facts, size, layout->shape[i]))
+    return layout_said(layout->is_static ? LAYOUT_NO : LAYOUT_UNDECIDED, LAYOUT_DIGITS,
+                       "the tiles do not fill an axis exactly");
+  const LayoutExpr *inside = append_part(context, t, tiler, layout->map->inputs[i]);
+  const LayoutExpr *outside = append_part(context, t, rest, layout->map->inputs[i]);
+  t->axes[i] = layout_binary(context, LAYOUT_ADD, inside, outside);
+  *rest_out = rest;
+  return answer;
+}
+
+LayoutAnswer layout_tile(Context *context, const Layout *layout, const Layout *const *tilers,
+                         const Layout **out) {
+  Tiling t = {.rank = 0};
+  LayoutMade made = {.what = "tiling",
+                     .locate = layout_locate_tiled,
+                     .parts = {layout},
+                     .part_count = 2 * layout->rank + 1};
+  const LayoutExpr *outputs[MAX_RANK];
+  const IndexMap *map = layout->map;
+  *out = NULL;
+  if (map->replica_count)
+    return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "elements lie in several places");
+  for (int i = 0; i < layout->rank; i++) {
+    if (tilers[i]) {
+      made.parts[2 * i + 1] = tilers[i];
+      LayoutAnswer answer = tile_axis(context, layout, i, tilers[i], &t, &made.parts[2 * i + 2]);
+      if (answer.verdict != LAYOUT_YES) return answer;
+      continue;
+    }
+    t.axes[i] = layout_axis(context, t.rank);
+    t.names[t.rank] = map->inputs[i];
+    t.shape[t.rank++] = layout->shape[i];
+  }
+  for (int i = 0; i < map->output_count; i++)
+    outputs[i] = layout_expr_substitute(context, map->outputs[i], t.axes, layout->rank);
+  make_unique(context, t.names, t.rank);
+  map = index_map_new(context, t.rank, t.names, map->output_count, outputs, map->resources,
+                      map->separators, map->separator_count);
+  *out = made.layout = layout_try(context, map, t.shape, layout->physical, layout->facts);
+  layout_verify_made(context, &made);
+  return *out ? layout_said(LAYOUT_YES, LAYOUT_DIGITS, NULL)
+              : layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "no bounds are known");
+}
+
+// ---- Left division -----------------------------------------------------------------------------
+
+static bool same_places(Context *context, const Layout *a, const Layout *b) {
+  if (a->physical_rank != b->physical_rank) return false;
+  for (int i = 0; i < a->physical_rank; i++)
+    if (a->map->resources[i] != b->map->resources[i] ||
+        !layout_symbolic_same_extent(context, a->facts, a->physical[i], b->physical[i]))
+      return false;
+  return true;
+}
+
+static LayoutAnswer divide_left(Context *context, const Layout *a, const Layout *b,
+                                LayoutInverse *out) {
+  LayoutInverse inverse;
+  const LayoutExpr *outputs[MAX_RANK];
+  *out = (LayoutInverse){0};
+  if (!same_places(context, a, b))
+    return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "the physical shapes differ");
+  if (b->map->replica_count)
+    return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "elements lie in several places");
+  LayoutAnswer answer = layout_inverse(context, a, &inverse);
+  if (answer.verdict != LAYOUT_YES) return answer;
+  const IndexMap *map = index_map_compose(context, inverse.map, b->map);
+  layout_box_simplify(context, b->facts, b->shape, b->rank, map->outputs, map->output_count,
+                      outputs);
+  out->map = index_map_with_outputs(context, map, outputs);
+  if (!inverse.padding) return answer;
+  const LayoutExpr *padding =
+      layout_expr_substitute(context, inverse.padding, b->map->outputs, b->physical_rank);
+  if (b->is_static) padding = layout_expr_simplify(context, padding, b->extents, b->rank);
+  out->padding = padding == layout_const(context, 0) ? NULL : padding;
+  return answer;
+}
+
+LayoutAnswer layout_divide_left(Context *context, const Layout *a, const Layout *b,
+                                LayoutInverse *out) {
+  LayoutAnswer answer = divide_left(context, a, b, out);
+  if (answer.verdict != LAYOUT_YES) return answer;
+  layout_verify_divided(context, a, b, out, true);
+  if (!a->map->replica_count)
+    LAYOUT_VERIFY(context, "left quotient", a, b,
+                  layout_divide_left_certificate(context, a, b, out));
+  return answer;
+}

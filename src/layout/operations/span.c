@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counting what a box touches, in memory order. The lines of a sub-nest have a summary (first,
+// last, count, runs) that depends on its start only modulo the line, and on how the digits visited
+// so far compare with the ends of their axes' ranges. Memory order makes neighbours share one line
+// at most, so their summaries merge; repetitions are merged by doubling.
+#include "layout/operations/memory_order.h"
+
+enum { MAX_STEPS = 1 << 22, SETTLED = 100 };
+
+// For each slot how the digits visited so far compare with those of the ends of its range: 0 equal,
+// ±rank of the most significant digit that differs, SETTLED when nothing later can matter.
+typedef struct State {
+  int8_t low[MAX_WALK_AXES], high[MAX_WALK_AXES];
+  uint64_t parities; // of the XORs still to come
+} State;
+
+typedef struct Memo {
+  struct Memo *next;
+  int level;
+  int64_t at;
+  State state;
+  WalkSpan span;
+} Memo;
+
+typedef struct Walker {
+  const Walk *walk;
+  WalkLines lines;
+  Arena *arena;
+  Map memos;
+  // Ranks up to which a slot's digits are the least (largest) ones at the end of its range: these
+  // never decide. Of the others the highest rank still to come, by level.
+  int8_t idle_low[MAX_WALK_AXES], idle_high[MAX_WALK_AXES];
+  int8_t unvisited_low[MAX_DIGITS + 1][MAX_WALK_AXES];
+  int8_t unvisited_high[MAX_DIGITS + 1][MAX_WALK_AXES];
+  int steps;
+  bool failed;
+  LayoutRun *runs;
+  int room, run_count;
+} Walker;
+
+static WalkSpan shifted(WalkSpan s, int64_t lines) {
+  return (WalkSpan){s.first + lines, s.last + lines, s.count, s.runs};
+}
+
+static WalkSpan merged(WalkSpan a, WalkSpan b) {
+  if (!a.count) return b;
+  if (!b.count) return a;
+  return (WalkSpan){a.first, b.last, a.count + b.count - (b.first <= a.last),
+                    a.runs + b.runs - (b.first <= a.last + 1)};
+}
+
+// ---- Ends of ranges ----------------------------------------------------------------------------
+
+static void note(int8_t *state, int64_t d, int64_t end, int rank) {
+  if (*state == SETTLED || d == end) return;
+  int8_t differs = (int8_t)(d > end ? rank : -rank);
+  if (rank > (*state < 0 ? -*state : *state)) *state = differs;
+}
+
+// Whether an index can still be on the right side (`sign` 1: not below, -1: not above) of an end.
+static bool settle(int8_t *state, int sign, int unvisited) {
+  if (*state == SETTLED) return true;
+  int differs = *state < 0 ? -*state : *state;
+  if (differs < unvisited || (differs == 0 && unvisited)) return true;
+  if (*state * sign < 0) return false;
+  *state = SETTLED;
+  return true;
+}
+
+static bool enter(const Walker *w, State *s, int level, int64_t d) {
+  const WalkDigit *g = &w->walk->digits[level];
+  if (d & 1) s->parities ^= g->feeds;
+  if (g->parity >= 0) s->parities &= ~((uint64_t)1 << g->parity);
+  if (g->slot < 0) return true;
+  if (g->rank > w->idle_low[g->slot]) note(&s->low[g->slot], d, g->first, g->rank);
+  if (g->rank > w->idle_high[g->slot]) note(&s->high[g->slot], d, g->last, g->rank);
+  return settle(&s->low[g->slot], 1, w->unvisited_low[level + 1][g->slot]) &&
+         settle(&s->high[g->slot], -1, w->unvisited_high[level + 1][g->slot]);
+}
+
+// Values of a digit after which the state is the same: from t up to *end, in memory order.
+static void next_class(const State *s, const WalkDigit *g, int64_t t, int64_t *end) {
+  int64_t ends[2] = {g->first, g->last};
+  *end = g->parity < 0 && !g->feeds ? g->high - g->low : t;
+  if (g->parity >= 0) return;
+  for (int i = 0; i < 2; i++) {
+    if ((i ? s->high : s->low)[g->slot] == SETTLED) continue;
+    int64_t e = g->down ? g->high - ends[i] : ends[i] - g->low;
+    if (t < e)
+      *end = MIN_OF(*end, e - 1);
+    else if (t == e)
+      *end = t;
+  }
+}
+
+// Places of a digit: t < count_of.
+static int64_t count_of(const WalkDigit *g) {
+  return g->parity < 0 ? g->high - g->low + 1 : 2;
+}
+
+// The digit whose place is t; -1: none is there.
+static int64_t value_at(const State *s, const WalkDigit *g, int64_t t) {
+  if (g->parity < 0) return g->down ? g->high - t : g->low + t;
+  int64_t d = t ^ (int64_t)(s->parities >> g->parity & 1);
+  return d < g->low || d > g->high ? -1 : d;
+}
+
+// The state after place t of a digit; false where no index of the box is there.
+static bool enter_place(const Walker *w, State *s, int level, int64_t t) {
+  int64_t d = value_at(s, &w->walk->digits[level], t);
+  return d >= 0 && enter(w, s, level, d);
+}
+
+// ---- Summaries ---------------------------------------------------------------------------------
+
+static WalkSpan span_of(Walker *w, int level, const State *s, int64_t at);
+
+// n copies of what lies below `level`, `step` units apart, from unit `at` >= 0 on.
+static WalkSpan copies(Walker *w, int level, const State *s, int64_t at, int64_t step, int64_t n) {
+  int64_t line = w->lines.line, period = line / gcd_of(line, step % line);
+  WalkSpan sum = {0}, power = {0};
+  int64_t whole = n / period, lines = 0;
+  for (int64_t i = 0; i < MIN_OF(n, period) && !w->failed; i++)
+    power = merged(power, span_of(w, level, s, at + i * step));
+  if (whole == 0 || w->failed) return power;
+  int64_t each = period * step / line;
+  for (int64_t rest = whole;; rest /= 2, each *= 2) {
+    if (rest % 2) {
+      sum = merged(sum, shifted(power, lines));
+      lines += each;
+    }
+    if (rest < 2) break;
+    power = merged(power, shifted(power, each));
+  }
+  for (int64_t i = whole * period; i < n && !w->failed; i++)
+    sum = merged(sum, span_of(w, level, s, at + i * step));
+  return sum;
+}
+
+static WalkSpan nest_span(Walker *w, int level, const State *s, int64_t at) {
+  const WalkDigit *g = &w->walk->digits[level];
+  int64_t step = g->weight * w->lines.element, end;
+  WalkSpan sum = {0};
+  for (int64_t t = 0; t < count_of(g); t = end + 1) {
+    State below = *s;
+    next_class(s, g, t, &end);
+    if (enter_place(w, &below, level, t))
+      sum = merged(sum, copies(w, level + 1, &below, at + t * step, step, end - t + 1));
+  }
+  return sum;
+}
+
+// Where the axis of a pivot cannot leave its range any more, and the pivot changes no parity, its
+// bit of memory takes both values below whatever its parity is.
+static State without_idle_parities(const Walker *w, int level, const State *s) {
+  State out = *s;
+  for (int i = level; i < w->walk->count && out.parities; i++) {
+    const WalkDigit *g = &w->walk->digits[i];
+    if (g->parity >= 0 && g->slot >= 0 && !g->feeds && s->low[g->slot] == SETTLED &&
+        s->high[g->slot] == SETTLED)
+      out.parities &= ~((uint64_t)1 << g->parity);
+  }
+  return out;
+}
+
+static uint64_t memo_hash(int level, const State *s, int64_t at) {
+  return hash_mix(hash_mix(hash_bytes(s, sizeof *s), (uint64_t)level), (uint64_t)at);
+}
+
+static WalkSpan span_of(Walker *w, int level, const State *state, int64_t at) {
+  const State same = without_idle_parities(w, level, state), *s = &same;
+  int64_t line = at / w->lines.line, rest = at % w->lines.line;
+  if (level == w->walk->count) {
+    int64_t last = (rest + w->lines.element - 1) / w->lines.line;
+    return (WalkSpan){line, line + last, last + 1, 1};
+  }
+  uint64_t hash = memo_hash(level, s, rest);
+  Memo *first = map_get(&w->memos, hash);
+  for (Memo *m = first; m; m = m->next)
+    if (m->level == level && m->at == rest && !memcmp(&m->state, s, sizeof *s))
+      return shifted(m->span, line);
+  if (w->failed || ++w->steps > MAX_STEPS) return w->failed = true, (WalkSpan){0};
+  Memo *made = arena_new(w->arena, Memo);
+  *made = (Memo){first, level, rest, *s, nest_span(w, level, s, rest)};
+  made->next = map_get(&w->memos, hash);
+  map_set(&w->memos, hash, made);
+  return shifted(made->span, line);
+}
+
+// ---- Runs --------------------------------------------------------------------------------------
+
+static void emit_run(Walker *w, WalkSpan s) {
+  LayoutRun *last = w->run_count ? &w->runs[w->run_count - 1] : NULL;
+  if (last && s.first <= last->first + last->count)
+    last->count = s.last + 1 - last->first;
+  else if (w->run_count < w->room)
+    w->runs[w->run_count++] = (LayoutRun){s.first, s.last - s.first + 1};
+  else
+    w->room = 0; // the last one is complete
+}
+
+static void emit_nest(Walker *w, int level, const State *s, int64_t at);
+
+static void emit_copies(Walker *w, int level, const State *s, int64_t at, int64_t step, int64_t n) {
+  if (!w->room || w->failed) return;
+  WalkSpan span = copies(w, level, s, at, step, n);
+  if (span.runs == 1) return emit_run(w, span);
+  if (n == 1) return emit_nest(w, level, s, at);
+  emit_copies(w, level, s, at, step, n / 2);
+  emit_copies(w, level, s, at + n / 2 * step, step, n - n / 2);
+}
+
+static void emit_nest(Walker *w, int level, const State *s, int64_t at) {
+  WalkSpan span = span_of(w, level, s, at);
+  if (!span.count || !w->room) return;
+  if (span.runs == 1) return emit_run(w, span);
+  const WalkDigit *g = &w->walk->digits[level];
+  int64_t step = g->weight * w->lines.element, end;
+  for (int64_t t = 0; t < count_of(g) && w->room; t = end + 1) {
+    State below = *s;
+    next_class(s, g, t, &end);
+    if (enter_place(w, &below, level, t))
+      emit_copies(w, level + 1, &below, at + t * step, step, end - t + 1);
+  }
+}
+
+// ---- The question ------------------------------------------------------------------------------
+
+// Digits of an axis come here by rank.
+static void find_idle(Walker *w) {
+  for (int rank = 1; rank <= w->walk->count; rank++)
+    for (int i = 0; i < w->walk->count; i++) {
+      const WalkDigit *g = &w->walk->digits[i];
+      if (g->slot < 0 || g->rank != rank) continue;
+      int8_t *low = &w->idle_low[g->slot], *high = &w->idle_high[g->slot];
+      if (*low == rank - 1 && g->first == g->low) *low = (int8_t)rank;
+      if (*high == rank - 1 && g->last == g->high) *high = (int8_t)rank;
+    }
+}
+
+static void find_unvisited(Walker *w) {
+  for (int i = w->walk->count - 1; i >= 0; i--) {
+    const WalkDigit *g = &w->walk->digits[i];
+    int8_t *low = w->unvisited_low[i], *high = w->unvisited_high[i];
+    memcpy(low, w->unvisited_low[i + 1], MAX_WALK_AXES);
+    memcpy(high, w->unvisited_high[i + 1], MAX_WALK_AXES);
+    if (g->slot < 0) continue;
+    if (g->rank > w->idle_low[g->slot]) low[g->slot] = (int8_t)MAX_OF(low[g->slot], g->rank);
+    if (g->rank > w->idle_high[g->slot]) high[g->slot] = (int8_t)MAX_OF(high[g->slot], g->rank);
+  }
+}
+
+// The state with no digit visited.
+static State first_state(Walker *w) {
+  State s = {.parities = w->walk->parities};
+  for (int i = 0; i < w->walk->slot_count; i++) {
+    settle(&s.low[i], 1, w->unvisited_low[0][i]);
+    settle(&s.high[i], -1, w->unvisited_high[0][i]);
+  }
+  return s;
+}
+
+// Whether every unit that occurs fits.
+static bool fits(const Walk *walk, WalkLines lines) {
+  int64_t reach, part;
+  if (!mul_fits(walk->start, lines.element, &reach) || !add_fits(reach, lines.base, &reach) ||
+      reach < 0)
+    return false;
+  for (int i = 0; i < walk->count; i++) {
+    const WalkDigit *g = &walk->digits[i];
+    if (!mul_fits(g->weight, count_of(g), &part) || !mul_fits(part, lines.element, &part) ||
+        !add_fits(reach, part, &reach))
+      return false;
+  }
+  return add_fits(reach, lines.element, &reach) && reach <= INT64_MAX / 4 &&
+         lines.line <= (int64_t)1 << 31;
+}
+
+bool layout_walk_lines(Context *context, const Walk *walk, WalkLines lines, WalkSpan *span,
+                       LayoutRun *runs, int *room) {
+  int64_t unit = gcd_of(gcd_of(lines.element, lines.line), lines.base);
+  lines = (WalkLines){lines.element / unit, lines.line / unit, lines.base / unit};
+  if (!fits(walk, lines)) return false;
+  ArenaMark mark = arena_mark(&context->scratch);
+  Walker *w = arena_new(&context->scratch, Walker);
+  *w = (Walker){.walk = walk, .lines = lines, .arena = &context->scratch, .runs = runs};
+  w->memos = map_new(w->arena);
+  w->room = room ? *room : 0;
+  int64_t at = walk->start * lines.element + lines.base;
+  find_idle(w);
+  find_unvisited(w);
+  State start = first_state(w);
+  *span = span_of(w, 0, &start, at);
+  emit_nest(w, 0, &start, at);
+  if (room) *room = w->run_count;
+  bool good = !w->failed;
+  arena_reset(&context->scratch, mark);
+  return good;
+}

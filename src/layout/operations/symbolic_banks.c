@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bank conflicts on symbolic extents, for all values of the symbols at once. Relative to the first
+// lane an offset is a polynomial; where its coefficients other than the constant are multiples of a
+// row of banks, the constant alone says the bank, and a difference that is proved not to be 0 says
+// that two words are distinct.
+#include "layout/operations/banks.h"
+#include "layout/symbolic/poly.h"
+
+enum { MAX_WANTS = 4096 };
+
+typedef struct Want { // the word row·(words of a row of banks) + word
+  const Poly *row;
+  int64_t word, lane;
+} Want;
+
+typedef struct Symbolic {
+  Polys polys;
+  LayoutBanks banks;
+  int64_t width, phase, lanes;
+  const LayoutExpr *offset; // of the memory, over the logical axes
+  const LayoutAccess *access;
+  Want wants[MAX_WANTS];
+  int count;
+  LayoutConflicts *out;
+  int64_t first, second;
+  const char *problem;
+} Symbolic;
+
+// p = by·row + rest with a constant rest. False where a coefficient is no multiple.
+static bool split_row(Symbolic *s, const Poly *p, int64_t by, const Poly **row, int64_t *rest) {
+  Poly *quotient = arena_new(s->polys.arena, Poly);
+  quotient->terms = arena_array(s->polys.arena, PolyTerm, p->count);
+  *rest = 0;
+  for (int i = 0; i < p->count; i++) {
+    PolyTerm t = p->terms[i];
+    if (t.monomial == 0) {
+      *rest = t.coefficient;
+      continue;
+    }
+    if (t.coefficient % by) return false;
+    t.coefficient /= by;
+    quotient->terms[quotient->count++] = t;
+  }
+  *row = quotient;
+  return true;
+}
+
+// The first bit that a lane wants.
+static const Poly *first_bit(Symbolic *s, int64_t ordinal) {
+  const LayoutExpr *axes[MAX_RANK];
+  int64_t index[MAX_RANK], at[MAX_RANK];
+  const IndexMap *lanes = s->access->lanes;
+  for (int i = lanes->input_count - 1; i >= 0; i--) {
+    index[i] = ordinal % s->access->extents[i];
+    ordinal /= s->access->extents[i];
+  }
+  if (!index_map_apply(lanes, index, at)) return NULL;
+  for (int i = 0; i < lanes->output_count; i++) axes[i] = layout_const(s->polys.context, at[i]);
+  const LayoutExpr *e =
+      layout_expr_substitute(s->polys.context, s->offset, axes, lanes->output_count);
+  const Poly *p = layout_poly_of(&s->polys, e), *zero = layout_poly_const(&s->polys, 0);
+  return p ? layout_poly_linear(&s->polys, p, s->banks.element_bits, zero, 0) : NULL;
+}
+
+static bool add_wants(Symbolic *s, const Poly *base, int64_t base_rest, int64_t ordinal) {
+  int64_t word = s->banks.bank_bytes * 8, rest;
+  const Poly *bit = first_bit(s, ordinal), *row;
+  if (!bit || !split_row(s, layout_poly_linear(&s->polys, bit, 1, base, -1),
+                         word * s->banks.bank_count, &row, &rest))
+    return false;
+  rest += base_rest;
+  for (int64_t w = floor_div(rest, word); w <= floor_div(rest + s->width - 1, word); w++) {
+    if (s->count == MAX_WANTS) return false;
+    s->wants[s->count++] = (Want){row, w, ordinal};
+  }
+  return true;
+}
+
+// Whether two wants are of one word, of two, or it is not known.
+static Proof same_word(Symbolic *s, const Want *a, const Want *b) {
+  const Poly *rows =
+      layout_poly_linear(&s->polys, a->row, s->banks.bank_count, b->row, -s->banks.bank_count);
+  const Poly *word = layout_poly_const(&s->polys, a->word - b->word);
+  const Poly *one = layout_poly_const(&s->polys, 1);
+  const Poly *difference = layout_poly_linear(&s->polys, rows, 1, word, 1);
+  int64_t value;
+  if (!difference) return NOT_PROVED;
+  if (layout_poly_is_const(difference, &value)) return value ? REFUTED : PROVED;
+  const Poly *above = layout_poly_linear(&s->polys, difference, 1, one, -1);
+  const Poly *below = layout_poly_linear(&s->polys, difference, -1, one, -1);
+  bool apart =
+      (above && layout_poly_nonnegative(above)) || (below && layout_poly_nonnegative(below));
+  return apart ? REFUTED : NOT_PROVED;
+}
+
+// The distinct words among the wants of one bank, from number `at` on, which are struck out.
+static bool count_bank(Symbolic *s, int at, bool *done, int64_t *words) {
+  int kept[MAX_WANTS], count = 0;
+  int64_t bank = floor_mod(s->wants[at].word, s->banks.bank_count);
+  for (int i = at; i < s->count; i++) {
+    bool known = false;
+    if (done[i] || floor_mod(s->wants[i].word, s->banks.bank_count) != bank) continue;
+    done[i] = true;
+    for (int j = 0; j < count && !known; j++) {
+      Proof same = same_word(s, &s->wants[i], &s->wants[kept[j]]);
+      if (same == NOT_PROVED) return false;
+      known = same == PROVED;
+    }
+    if (!known) kept[count++] = i;
+  }
+  *words = count;
+  if (count > 1 && count > s->out->degree) {
+    s->out->bank = bank;
+    s->first = s->wants[kept[0]].lane;
+    s->second = s->wants[kept[1]].lane;
+  }
+  s->out->degree = MAX_OF(s->out->degree, count);
+  s->out->words += count;
+  return true;
+}
+
+static const char *serve(Symbolic *s, int64_t begin, int64_t end) {
+  bool done[MAX_WANTS] = {false};
+  const Poly *base = first_bit(s, begin), *row;
+  int64_t rest, degree = 0, words;
+  if (!base || !split_row(s, base, s->banks.bank_bytes * 8, &row, &rest))
+    return "a phase of lanes does not begin at a known place of a word";
+  s->count = 0;
+  for (int64_t lane = begin; lane < end; lane++)
+    if (!add_wants(s, base, rest, lane)) return "the bank of a lane depends on the symbols";
+  for (int i = 0; i < s->count; i++) {
+    if (done[i]) continue;
+    if (!count_bank(s, i, done, &words)) return "whether two words are one depends on the symbols";
+    degree = MAX_OF(degree, words);
+  }
+  s->out->waves += degree;
+  return NULL;
+}
+
+static const char *serve_all(Symbolic *s) {
+  int64_t total;
+  if (!layout_box_strides(s->access->extents, s->access->lanes->input_count, NULL, &total) ||
+      total > MAX_WANTS)
+    return "too many lanes and positions for symbolic extents";
+  for (int64_t position = 0; position < total; position += s->lanes)
+    for (int64_t lane = 0; lane < s->lanes; lane += s->phase) {
+      int64_t begin = position + lane, end = position + MIN_OF(lane + s->phase, s->lanes);
+      const char *problem = serve(s, begin, end);
+      if (problem) return problem;
+    }
+  return NULL;
+}
+
+static const int64_t *index_of(Context *context, const LayoutAccess *access, int64_t ordinal) {
+  int rank = access->lanes->input_count;
+  int64_t *index = arena_array(&context->lasting, int64_t, rank);
+  for (int i = rank - 1; i >= 0; i--) {
+    index[i] = ordinal % access->extents[i];
+    ordinal /= access->extents[i];
+  }
+  return index;
+}
+
+LayoutAnswer layout_symbolic_conflicts(Context *context, const Layout *memory,
+                                       const LayoutAccess *access, LayoutBanks banks,
+                                       LayoutConflicts *out) {
+  LayoutAnswer answer = {.verdict = LAYOUT_YES};
+  ArenaMark mark = arena_mark(&context->scratch);
+  Symbolic *s = arena_new(&context->scratch, Symbolic);
+  s->polys = layout_polys_new(context, memory->facts);
+  s->banks = banks;
+  s->width = layout_access_width(access, banks);
+  s->lanes = access->extents[access->lanes->input_count - 1];
+  s->phase = out->phase = layout_access_phase(access, banks);
+  s->offset = layout_offset_expr(context, memory);
+  s->access = access;
+  s->out = out;
+  answer.reason = serve_all(s);
+  if (answer.reason)
+    answer.verdict = LAYOUT_UNDECIDED;
+  else if (out->degree > 1) {
+    answer.verdict = LAYOUT_NO;
+    answer.reason = "two lanes want different words of one bank";
+    answer.witness = index_of(context, access, s->first);
+    answer.witness2 = index_of(context, access, s->second);
+    answer.witness_rank = access->lanes->input_count;
+  }
+  arena_reset(&context->scratch, mark);
+  return answer;
+}

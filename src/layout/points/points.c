@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+// The last level: enumeration of the static domain, a batch of points at a time. Exact; refuses
+// domains over a limit.
+#include "layout/points/points.h"
+#include "layout/proofs/verify.h"
+
+#include <stdlib.h>
+
+// ---- Evaluation of batches ---------------------------------------------------------------------
+
+typedef struct Batch {
+  Context *context;
+  int64_t *index; // [rank][LANES]
+  bool *undefined;
+  int count;
+} Batch;
+
+static int power_of_two(int64_t value) {
+  return value > 0 && (value & (value - 1)) == 0 ? __builtin_ctzll((uint64_t)value) : -1;
+}
+
+#define EACH_LANE(statement)                                                                       \
+  for (int i = 0; i < n; i++) {                                                                    \
+    statement;                                                                                     \
+  }                                                                                                \
+  return
+
+// Operations worth a loop of their own; the others go point by point.
+static void lanes_operation(LayoutOp op, const int64_t *a, const int64_t *b, const int64_t *c,
+                            int64_t *out, bool *undefined, int n) {
+  switch ((int)op) {
+  case LAYOUT_ADD: EACH_LANE(undefined[i] |= __builtin_add_overflow(a[i], b[i], &out[i]));
+  case LAYOUT_SUB: EACH_LANE(undefined[i] |= __builtin_sub_overflow(a[i], b[i], &out[i]));
+  case LAYOUT_MUL: EACH_LANE(undefined[i] |= __builtin_mul_overflow(a[i], b[i], &out[i]));
+  case LAYOUT_XOR: EACH_LANE(out[i] = a[i] ^ b[i]);
+  case LAYOUT_AND: EACH_LANE(out[i] = a[i] & b[i]);
+  case LAYOUT_OR: EACH_LANE(out[i] = a[i] | b[i]);
+  case LAYOUT_MIN: EACH_LANE(out[i] = MIN_OF(a[i], b[i]));
+  case LAYOUT_MAX: EACH_LANE(out[i] = MAX_OF(a[i], b[i]));
+  case LAYOUT_LT: EACH_LANE(out[i] = a[i] < b[i]);
+  case LAYOUT_LE: EACH_LANE(out[i] = a[i] <= b[i]);
+  case LAYOUT_EQ: EACH_LANE(out[i] = a[i] == b[i]);
+  case LAYOUT_NE: EACH_LANE(out[i] = a[i] != b[i]);
+  case LAYOUT_SELECT: EACH_LANE(out[i] = a[i] ? b[i] : c[i]);
+  }
+  EACH_LANE(undefined[i] |= !layout_op_value(op, a[i], b ? b[i] : 0, c ? c[i] : 0, &out[i]));
+}
+
+// ⌊a/value⌋ with reciprocal ⌊2⁶⁴/value⌋ + 1, which is exact for both below 2³².
+static int64_t quotient(int64_t a, int64_t value, uint64_t reciprocal) {
+  if ((uint64_t)a >> 32) return floor_div(a, value);
+  return (int64_t)((unsigned __int128)(uint64_t)a * reciprocal >> 64);
+}
+
+static bool lanes_by_constant(LayoutOp op, const int64_t *a, int64_t value, int64_t *out, int n) {
+  int shift = power_of_two(value);
+  if ((op != LAYOUT_DIV && op != LAYOUT_MOD) || value <= 0 || value >> 32) return false;
+  if (shift >= 0) {
+    for (int i = 0; i < n; i++) out[i] = op == LAYOUT_DIV ? a[i] >> shift : a[i] & (value - 1);
+    return true;
+  }
+  uint64_t reciprocal = UINT64_MAX / (uint64_t)value + 1;
+  for (int i = 0; i < n; i++) out[i] = quotient(a[i], value, reciprocal);
+  for (int i = 0; i < n && op == LAYOUT_MOD; i++) out[i] = a[i] - out[i] * value;
+  return true;
+}
+
+static void eval_lanes(const Batch *batch, const LayoutExpr *e, int64_t *out) {
+  Arena *scratch = &batch->context->scratch;
+  if (e->op == LAYOUT_CONST) {
+    for (int i = 0; i < batch->count; i++) out[i] = e->value;
+    return;
+  }
+  if (e->op == LAYOUT_AXIS) {
+    memcpy(out, batch->index + e->value * LANES, sizeof *out * (size_t)batch->count);
+    return;
+  }
+  if (e->op == LAYOUT_SYMBOL) {
+    memset(batch->undefined, true, (size_t)batch->count);
+    return;
+  }
+  ArenaMark mark = arena_mark(scratch);
+  int64_t *args[3] = {0};
+  for (int i = 0; i < 3 && e->args[i]; i++) {
+    if (i == 1 && is_const(e->args[1]) &&
+        lanes_by_constant(e->op, args[0], e->args[1]->value, out, batch->count)) {
+      arena_reset(scratch, mark);
+      return;
+    }
+    args[i] = arena_take(scratch, sizeof *out * LANES);
+    eval_lanes(batch, e->args[i], args[i]);
+  }
+  lanes_operation(e->op, args[0], args[1], args[2], out, batch->undefined, batch->count);
+  arena_reset(scratch, mark);
+}
+
+// ---- Walking a domain --------------------------------------------------------------------------
+
+static void index_of_ordinal(const int64_t *extents, int rank, int64_t ordinal, int64_t *index) {
+  for (int i = rank - 1; i >= 0; i--) {
+    index[i] = ordinal % extents[i];
+    ordinal /= extents[i];
+  }
+}
+
+static void fill_batch(Batch *batch, const PointDomain *domain, int64_t first) {
+  int64_t index[MAX_RANK];
+  index_of_ordinal(domain->extents, domain->rank, first, index);
+  batch->count = (int)MIN_OF((int64_t)LANES, domain->size - first);
+  for (int lane = 0; lane < batch->count; lane++) {
+    for (int i = 0; i < domain->rank; i++) batch->index[i * LANES + lane] = index[i];
+    for (int i = domain->rank - 1; i >= 0 && ++index[i] == domain->extents[i]; i--) index[i] = 0;
+  }
+  memset(batch->undefined, 0, LANES);
+}
+
+static Batch new_batch(Context *context, int rank) {
+  return (Batch){.context = context,
+                 .index = arena_array(&context->scratch, int64_t, LANES * MAX_OF(rank, 1)),
+                 .undefined = arena_array(&context->scratch, bool, LANES)};
+}
+
+bool layout_points_domain(const int64_t *extents, int rank, PointDomain *out) {
+  *out = (PointDomain){.extents = extents, .rank = rank};
+  return layout_box_strides(extents, rank, NULL, &out->size) && out->size <= POINT_LIMIT;
+}
+
+const int64_t *layout_points_index(Context *context, const int64_t *extents, int rank,
+                                   int64_t ordinal) {
+  int64_t *index = arena_array(&context->lasting, int64_t, rank);
+  index_of_ordinal(extents, rank, ordinal, index);
+  return index;
+}
+
+LayoutAnswer layout_points_over_limit(Context *context, const int64_t *extents, int rank) {
+  int64_t size;
+  const char *reason = "the points do not fit 64 bits";
+  if (layout_box_strides(extents, rank, NULL, &size))
+    reason = str_format(context, "%lld points is over the limit of %lld", (long long)size,
+                        (long long)POINT_LIMIT);
+  return (LayoutAnswer){.verdict = LAYOUT_UNDECIDED, .level = LAYOUT_POINTS, .reason = reason};
+}
+
+static LayoutAnswer no_at(Context *context, const PointDomain *domain, int64_t ordinal,
+                          const char *reason) {
+  return (LayoutAnswer){.verdict = LAYOUT_NO,
+                        .level = LAYOUT_POINTS,
+                        .reason = reason,
+                        .witness =
+                            layout_points_index(context, domain->extents, domain->rank, ordinal),
+                        .witness_rank = domain->rank};
+}
+
+static LayoutAnswer hold_on(Context *context, const PointDomain *domain,
+                            const LayoutExpr *const *claims, int count) {
+  ArenaMark mark = arena_mark(&context->scratch);
+  Batch batch = new_batch(context, domain->rank);
+  int64_t *value = arena_array(&context->scratch, int64_t, LANES), bad = -1;
+  const char *reason = NULL;
+  for (int64_t first = 0; first < domain->size && bad < 0; first += LANES) {
+    fill_batch(&batch, domain, first);
+    for (int i = 0; i < count && bad < 0; i++) {
+      eval_lanes(&batch, claims[i], value);
+      for (int lane = 0; lane < batch.count && bad < 0; lane++) {
+        if (!batch.undefined[lane] && value[lane]) continue;
+        bad = first + lane;
+        reason = batch.undefined[lane] ? "the map has no value there" : NULL;
+      }
+    }
+  }
+  arena_reset(&context->scratch, mark);
+  if (bad >= 0) return no_at(context, domain, bad, reason);
+  return (LayoutAnswer){.verdict = LAYOUT_YES, .level = LAYOUT_POINTS};
+}
+
+// Claims that read the same axes, on the box of those: the others are 0. Takes them out of
+// *claims.
+typedef struct ClaimGroup {
+  const LayoutExpr **claims;
+  int count;
+  int64_t extents[MAX_RANK];
+} ClaimGroup;
+
+static void next_group(const int64_t *extents, int rank, const LayoutExpr **claims, int *count,
+                       ClaimGroup *group) {
+  uint64_t axes = layout_axes_read(claims[0]);
+  int left = 0;
+  group->count = 0;
+  for (int i = 0; i < rank; i++) group->extents[i] = axes >> i & 1 ? extents[i] : 1;
+  for (int i = 0; i < *count; i++) {
+    if (layout_axes_read(claims[i]) == axes)
+      group->claims[group->count++] = claims[i];
+    else
+      claims[left++] = claims[i];
+  }
+  *count = left;
+}
+
+LayoutAnswer layout_points_hold(Context *context, const int64_t *extents, int rank,
+                                const LayoutExpr *const *claims, int count) {
+  LayoutAnswer answer = {.verdict = LAYOUT_YES, .level = LAYOUT_POINTS};
+  for (int i = 0; i < rank; i++)
+    if (!extents[i]) return answer;
+  ArenaMark mark = arena_mark(&context->scratch);
+  const LayoutExpr **left = arena_copy(&context->scratch, claims, sizeof *claims * (size_t)count);
+  ClaimGroup group = {.claims = arena_array(&context->scratch, const LayoutExpr *, count)};
+  while (count && answer.verdict != LAYOUT_NO) {
+    PointDomain domain;
+    next_group(extents, rank, left, &count, &group);
+    LayoutAnswer one = layout_points_domain(group.extents, rank, &domain)
+                           ? hold_on(context, &domain, group.claims, group.count)
+                           : layout_points_over_limit(context, group.extents, rank);
+    if (one.verdict != LAYOUT_YES) answer = one;
+  }
+  arena_reset(&context->scratch, mark);
+  return answer;
+}
+
+int64_t layout_points_needed(const int64_t *extents, int rank, const LayoutExpr *const *claims,
+                             int count) {
+  int64_t most = 0;
+  for (int i = 0; i < count; i++) {
+    uint64_t axes = layout_axes_read(claims[i]);
+    int64_t size = 1;
+    for (int j = 0; j < rank; j++)
+      if (axes >> j & 1 && !mul_fits(size, extents[j], &size)) return INT64_MAX;
+    most = MAX_OF(most, size);
+  }
+  return most;
+}
+
+// The values of `e` in row-major order of the box. False where one is undefined.
+static bool values_of(Context *context, const PointDomain *domain, const LayoutExpr *e,
+                      int64_t *out) {
+  ArenaMark mark = arena_mark(&context->scratch);
+  Batch batch = new_batch(context, domain->rank);
+  bool good = true;
+  for (int64_t first = 0; first < domain->size && good; first += LANES) {
+    fill_batch(&batch, domain, first);
+    eval_lanes(&batch, e, out + first);
+    for (int lane = 0; lane < batch.count; lane++) good &= !batch.undefined[lane];
+  }
+  arena_reset(&context->scratch, mark);
+  return good;
+}
+
+bool layout_points_values(Context *context, const int64_t *extents, int rank, const LayoutExpr *e,
+                          int64_t *out) {
+  PointDomain domain;
+  return layout_points_domain(extents, rank, &domain) && values_of(context, &domain, e, out);
+}
+
+bool layout_offsets(Context *context, const Layout *layout, int64_t *out) {
+  const Layout *copies = layout_of_copies(context, layout);
+  PointDomain domain = {.extents = copies->extents, .rank = copies->rank};
+  bool found = layout_logical_size(copies, &domain.size) &&
+               values_of(context, &domain, layout_offset_expr(context, copies), out);
+  if (found)
+    LAYOUT_VERIFY(context, "list of offsets", copies, NULL, layout_verify_offsets(copies, out));
+  return found;
+}
+
+// ---- The image of a layout ---------------------------------------------------------------------
+
+typedef struct Place {
+  int64_t offset, ordinal;
+} Place;
+
+static int compare_places(const void *a, const void *b) {
+  const Place *x = a, *y = b;
+  if (x->offset != y->offset) return x->offset < y->offset ? -1 : 1;
+  return (x->ordinal > y->ordinal) - (x->ordinal < y->ordinal);
+}
+
+static void image_of_sorted(const Place *places, int64_t count, PointImage *image) {
+  image->missing = 0;
+  for (int64_t i = 0; i < count; i++) {
+    bool again = i && places[i].offset == places[i - 1].offset;
+    if (again && image->first < 0) {
+      image->first = places[i - 1].ordinal;
+      image->second = places[i].ordinal;
+    }
+    image->count += !again;
+    if (places[i].offset == image->missing) image->missing++;
+  }
+}
+
+static void image_by_sorting(Arena *scratch, const int64_t *offsets, int64_t count,
+                             PointImage *image) {
+  Place *places = arena_array(scratch, Place, count);
+  for (int64_t i = 0; i < count; i++) places[i] = (Place){offsets[i], i};
+  qsort(places, (size_t)count, sizeof *places, compare_places);
+  image_of_sorted(places, count, image);
+}
+
+// The same pair as by sorting: the first two on the least place that has two.
+static void image_by_marking(Arena *scratch, const int64_t *offsets, int64_t count, int64_t places,
+                             PointImage *image) {
+  int32_t *owners = arena_array(scratch, int32_t, places); // ordinal + 1
+  int64_t least = INT64_MAX;
+  for (int64_t i = 0; i < count; i++) {
+    int32_t *owner = &owners[offsets[i]];
+    if (*owner && offsets[i] < least) {
+      least = offsets[i];
+      image->first = *owner - 1;
+      image->second = i;
+    }
+    image->count += !*owner;
+    if (!*owner) *owner = (int32_t)i + 1;
+  }
+  while (image->missing < places && owners[image->missing]) image->missing++;
+}
+
+bool layout_points_image(Context *context, const Layout *layout, PointImage *image) {
+  PointDomain domain;
+  int64_t places;
+  *image = (PointImage){.first = -1};
+  if (!layout_points_domain(layout->extents, layout->rank, &domain)) return false;
+  ArenaMark mark = arena_mark(&context->scratch);
+  int64_t *offsets = arena_take(&context->scratch, sizeof *offsets * (size_t)(domain.size + LANES));
+  bool good = layout_points_values(context, layout->extents, layout->rank,
+                                   layout_offset_expr(context, layout), offsets);
+  bool dense = layout_physical_size(layout, &places) && places <= 16 * domain.size;
+  if (good && dense)
+    image_by_marking(&context->scratch, offsets, domain.size, places, image);
+  else if (good)
+    image_by_sorting(&context->scratch, offsets, domain.size, image);
+  arena_reset(&context->scratch, mark);
+  return good;
+}

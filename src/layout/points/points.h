@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Enumeration of static domains.
+#ifndef PLEAT_LAYOUT_POINTS_H
+#define PLEAT_LAYOUT_POINTS_H
+
+#include "layout/core/internal.h"
+
+enum { LANES = 256 };
+static const int64_t POINT_LIMIT = (int64_t)1 << 22;
+
+typedef struct PointDomain {
+  const int64_t *extents;
+  int rank;
+  int64_t size;
+} PointDomain;
+
+// False when the box has more points than the limit.
+bool layout_points_domain(const int64_t *extents, int rank, PointDomain *out);
+// The index with a row-major ordinal.
+const int64_t *layout_points_index(Context *context, const int64_t *extents, int rank,
+                                   int64_t ordinal);
+LayoutAnswer layout_points_over_limit(Context *context, const int64_t *extents, int rank);
+
+// Whether all claims (truth values) hold at every point of the box. Only axes that a claim reads
+// are walked for it.
+LayoutAnswer layout_points_hold(Context *context, const int64_t *extents, int rank,
+                                const LayoutExpr *const *claims, int count);
+// How many points the largest of the claims takes for that.
+int64_t layout_points_needed(const int64_t *extents, int rank, const LayoutExpr *const *claims,
+                             int count);
+// The values of `e` in row-major order; room for the points and LANES more. False when over the
+// limit or somewhere undefined.
+bool layout_points_values(Context *context, const int64_t *extents, int rank, const LayoutExpr *e,
+                          int64_t *out);
+
+// Distinct places, a colliding pair of ordinals (first < 0: none), the first place not reached
+// (the number of places when all are).
+typedef struct PointImage {
+  int64_t count, first, second, missing;
+} PointImage;
+bool layout_points_image(Context *context, const Layout *layout, PointImage *image);
+// The inverse of an injective layout, in up to `most` pieces (piecewise_inverse.c). False where the
+// layout is not injective, or has too many points or pieces.
+bool layout_points_inverse(Context *context, const Layout *layout, int most, LayoutInverse *out);
+
+#endif

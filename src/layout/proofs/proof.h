@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finding proofs that src/layout/check/check.c accepts (docs/layouts.md, "Certificates"):
+// polynomials over atoms and parameters, facts `p >= 0`, and a search for the multipliers that show
+// a new one.
+// Everything lives in the scratch arena of one certificate; NULL stands for "does not fit".
+#ifndef PLEAT_LAYOUT_PROOF_H
+#define PLEAT_LAYOUT_PROOF_H
+
+#include "layout/digits/form.h"
+
+enum { PROOF_DEGREE = 6, TRIVIAL = -1, UNPROVED = -2 };
+
+typedef struct ProofTerm {
+  int64_t k;
+  uint16_t v[PROOF_DEGREE]; // variables + 1, descending, then zeros
+} ProofTerm;
+
+typedef struct ProofPoly {
+  int n;
+  ProofTerm *t; // ascending in v, no k is 0
+} ProofPoly;
+
+typedef struct Multiplier {
+  const ProofPoly *factor;
+  int fact;
+} Multiplier;
+
+typedef struct Fact {
+  const ProofPoly *p; // >= 0
+  Multiplier *by;     // NULL: given by an atom, a box or an assumption
+  int by_count, number;
+  int64_t over;
+  const ProofPoly *over_also; // a factor of the divisor; NULL: 1
+  bool needed, dead;          // dead: of a case that is closed
+  bool of_case;               // what a case begins with
+} Fact;
+
+typedef struct Variable {
+  const char *name;
+  bool parameter, dead;
+  const ProofPoly *u, *m; // of the atom ⌊u/m⌋; NULL: an axis or a parameter
+  int facts;              // the first of its two
+} Variable;
+
+typedef struct Quotient { // ⌊u/m⌋ = value
+  const ProofPoly *u, *m, *value;
+} Quotient;
+
+// One line of the certificate.
+typedef enum StepKind { STEP_TEXT, STEP_ATOM, STEP_FACT } StepKind;
+// What a line does to the numbers of facts: those of a closed case are given again.
+typedef enum Nesting { NEST_NONE, NEST_OPEN, NEST_AGAIN, NEST_CLOSE } Nesting;
+typedef struct Step {
+  StepKind kind;
+  const char *text;
+  int at, gives; // variable or fact; how many facts follow from it, the first of them `at`
+  int skips;     // and how many more, which have no use
+  Nesting nesting;
+} Step;
+typedef struct ProofMark {
+  int facts, quotients;
+} ProofMark;
+
+typedef struct Prover {
+  Context *context;
+  Arena *arena;
+  Array(Variable) variables;
+  Array(Fact) facts;
+  Array(Quotient) quotients;
+  Array(Step) steps;
+  const ProofPoly *wanted; // a comparison `wanted >= 0` that a case distinction should decide
+  int work;                // left before the search is given up
+} Prover;
+
+// ---- Polynomials (proof_poly.c)
+const ProofPoly *proof_const(Prover *s, int64_t k);
+const ProofPoly *proof_variable(Prover *s, int variable);
+const ProofPoly *proof_linear(Prover *s, const ProofPoly *a, int64_t x, const ProofPoly *b,
+                              int64_t y); // x·a + y·b
+const ProofPoly *proof_product(Prover *s, const ProofPoly *a, const ProofPoly *b);
+bool proof_same(const ProofPoly *a, const ProofPoly *b);
+bool proof_is_const(const ProofPoly *p, int64_t *k);
+bool proof_is_of_parameters(const Prover *s, const ProofPoly *p);
+bool proof_is_of_symbols(const Prover *s, const ProofPoly *p); // of parameters and their floors
+// A sum of products of parameters with coefficients above 0.
+bool proof_is_positive(const Prover *s, const ProofPoly *p);
+// a = q·m + r by the leading term of m, coefficients rounded down or (`truncate`) towards 0.
+bool proof_split(Prover *s, const ProofPoly *a, const ProofPoly *m, bool truncate,
+                 const ProofPoly **q, const ProofPoly **r);
+const ProofPoly *proof_exact(Prover *s, const ProofPoly *p,
+                             int64_t divisor); // NULL: does not divide
+const char *proof_text(Prover *s, const ProofPoly *p);
+
+// ---- Facts and atoms (proof.c)
+int proof_add_variable(Prover *s, const char *name, bool parameter);
+int proof_assume(Prover *s, const ProofPoly *p); // a fact without a line of its own
+void proof_add_range(Prover *s, const ProofPoly *p, const ProofPoly *extent); // 0 <= p < extent
+// A line as it stands, which gives the last `gives` facts and `skips` without use. NULL: no line
+// (the claim gave them).
+void proof_line(Prover *s, const char *text, int gives, int skips, Nesting nesting);
+// Nothing found since the mark is used any more.
+ProofMark proof_mark(const Prover *s);
+void proof_close(Prover *s, ProofMark mark);
+// The atom ⌊u/m⌋, an existing one when there is one. NULL: m may be below 1.
+const ProofPoly *proof_atom(Prover *s, const ProofPoly *u, const ProofPoly *m);
+// A fact p >= 0: TRIVIAL, its number, or UNPROVED.
+int proof_show(Prover *s, const ProofPoly *p);
+bool proof_need(Prover *s, const ProofPoly *p); // shown, and part of the certificate
+const ProofPoly *proof_quotient(const Prover *s, const ProofPoly *u, const ProofPoly *m);
+// Says that ⌊u/m⌋ is q, when it can be shown.
+bool proof_value(Prover *s, const ProofPoly *u, const ProofPoly *m, const ProofPoly *q);
+const char *proof_print(Prover *s); // all lines that are needed
+
+// ---- Search (proof_search.c): multipliers of facts with Σ λ·fact <= g·goal + g - 1.
+bool proof_search(Prover *s, const ProofPoly *goal, Fact *out);
+
+#endif

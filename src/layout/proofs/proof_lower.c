@@ -1,0 +1,469 @@
+// SPDX-License-Identifier: Apache-2.0
+// Expressions as polynomials over atoms, line by line as the checker will read them. Where the
+// digits carry an expression, its normal form says which quotient to show; what they do not carry
+// is divided term by term. A comparison that facts do not decide is left in `wanted`.
+#include "layout/proofs/proof_lower.h"
+
+enum { MOST_FLOORS = 6 };
+
+static const WalkValue nothing = {0};
+
+static WalkValue value_of(const ProofPoly *p, const Form *f) {
+  return p ? (WalkValue){p, f} : nothing;
+}
+
+// ---- Forms -------------------------------------------------------------------------------------
+
+static const ProofPoly *base_poly(Walk *w, int base) {
+  const Base *b = &w->d->bases[base];
+  if (b->kind == BASE_AXIS) return w->axes[b->axis];
+  return b->kind == BASE_FORM ? walk_form(w, b->args[0]) : NULL;
+}
+
+static const ProofPoly *floor_poly(Walk *w, int base, int64_t offset, int64_t cut) {
+  Prover *s = w->s;
+  const ProofPoly *u = base_poly(w, base);
+  if (u) u = proof_linear(s, u, 1, proof_const(s, offset), 1);
+  if (!u || cut == 1) return u;
+  int before = s->variables.count;
+  const ProofPoly *q = proof_atom(s, u, proof_const(s, cut));
+  if (q && s->variables.count > before) {
+    int64_t last = w->d->bases[base].extent - 1;
+    proof_show(s, q);
+    proof_show(s, proof_linear(s, proof_const(s, (last + offset) / cut), 1, q, -1));
+  }
+  return q;
+}
+
+static const ProofPoly *parity_poly(Walk *w, BitMask mask) {
+  Prover *s = w->s;
+  const ProofPoly *sum = proof_const(s, 0);
+  for (int i = 0; i < w->d->bit_count; i++) {
+    if (!mask_has(mask, i)) continue;
+    Bit b = w->d->bits[i];
+    bool top = w->d->bases[b.base].extent - 1 + b.offset < 2 * b.cut;
+    sum = proof_linear(s, sum, 1, floor_poly(w, b.base, b.offset, b.cut), 1);
+    if (!top) sum = proof_linear(s, sum, 1, floor_poly(w, b.base, b.offset, 2 * b.cut), -2);
+  }
+  return proof_linear(s, sum, 1, proof_atom(s, sum, proof_const(s, 2)), -2);
+}
+
+const ProofPoly *walk_form(Walk *w, const Form *f) {
+  Prover *s = w->s;
+  if (!f || !w->d) return NULL;
+  const ProofPoly *sum = proof_const(s, f->constant);
+  for (int i = 0; i < f->count; i++)
+    sum = proof_linear(s, sum, 1,
+                       floor_poly(w, f->terms[i].base, f->terms[i].offset, f->terms[i].cut),
+                       f->terms[i].coefficient);
+  for (int i = 0; i < f->xor_count; i++)
+    sum = proof_linear(s, sum, 1, parity_poly(w, f->xors[i].mask), f->xors[i].coefficient);
+  return sum;
+}
+
+// ---- Quotients ---------------------------------------------------------------------------------
+
+// One of bound - 1 - atom, bound - atom is not negative.
+static bool show_below(Walk *w, const ProofPoly *atom, const ProofPoly *bound) {
+  Prover *s = w->s;
+  const ProofPoly *room = proof_linear(s, bound, 1, atom, -1);
+  return proof_show(s, proof_linear(s, room, 1, proof_const(s, 1), -1)) != UNPROVED ||
+         proof_show(s, room) != UNPROVED;
+}
+
+// Quotients of the extents by m.
+static void show_below_extents(Walk *w, const ProofPoly *m, const ProofPoly *atom) {
+  Prover *s = w->s;
+  for (int i = 0; i < s->quotients.count; i++) {
+    const Quotient *q = &s->quotients.items[i];
+    if (proof_same(q->m, m) && proof_is_of_symbols(s, q->value) && !proof_same(q->value, atom) &&
+        show_below(w, atom, q->value))
+      return;
+  }
+}
+
+// A new atom ⌊u/m⌋ of symbolic extents: what is at most `last` has a quotient of at most ⌊last/m⌋.
+static void show_last(Walk *w, const ProofPoly *u, const ProofPoly *m, const ProofPoly *atom) {
+  Prover *s = w->s;
+  const ProofPoly *q, *r;
+  bool found = false;
+  if (proof_is_of_symbols(s, u)) return;
+  proof_show(s, atom);
+  for (int i = s->facts.count - 1; i >= 0; i--) {
+    const Fact *fact = &s->facts.items[i];
+    const ProofPoly *last = fact->dead ? NULL : proof_linear(s, fact->p, 1, u, 1);
+    if (!last || !proof_is_of_symbols(s, last) || !proof_split(s, last, m, true, &q, &r)) continue;
+    found |= show_below(w, atom, q);
+  }
+  if (!found) show_below_extents(w, m, atom);
+}
+
+static bool shares_variable(const ProofPoly *a, const ProofPoly *b) {
+  for (int i = 0; i < a->n; i++)
+    for (int j = 0; j < b->n; j++)
+      if (a->t[i].v[0] && a->t[i].v[0] == b->t[j].v[0]) return true;
+  return false;
+}
+
+// ⌊u/m⌋ by a floor of another number by m: the same one, or what counts down, -a or -a - 1.
+static const ProofPoly *other_floor(Walk *w, const ProofPoly *u, const ProofPoly *m) {
+  Prover *s = w->s;
+  for (int i = s->variables.count - 1, left = MOST_FLOORS; i >= 0 && left; i--) {
+    const Variable v = s->variables.items[i];
+    if (v.dead || !v.u || !proof_same(v.m, m) || !shares_variable(v.u, u)) continue;
+    const ProofPoly *same = proof_variable(s, i), *down = proof_linear(s, same, -1, same, 0);
+    const ProofPoly *below = proof_linear(s, down, 1, proof_const(s, 1), -1);
+    if (proof_value(s, u, m, same)) return same;
+    if (proof_value(s, u, m, down)) return down;
+    if (proof_value(s, u, m, below)) return below;
+    left--;
+  }
+  return NULL;
+}
+
+static const ProofPoly *floor_atom(Walk *w, const ProofPoly *u, const ProofPoly *m) {
+  const ProofPoly *other = w->d || proof_quotient(w->s, u, m) ? NULL : other_floor(w, u, m);
+  if (other) return other;
+  int before = w->s->variables.count;
+  const ProofPoly *atom = proof_atom(w->s, u, m);
+  if (atom && !w->d && w->s->variables.count > before) show_last(w, u, m, atom);
+  return atom;
+}
+
+static WalkValue divide(Walk *w, WalkValue a, WalkValue b);
+
+// ⌊u/m⌋ as q + shift, or by a floor of the rest of u.
+static const ProofPoly *divide_terms(Walk *w, const ProofPoly *u, const ProofPoly *m,
+                                     bool truncate) {
+  Prover *s = w->s;
+  const ProofPoly *q, *r;
+  if (!proof_split(s, u, m, truncate, &q, &r)) return NULL;
+  for (int64_t shift = 0; shift >= -1; shift--) {
+    const ProofPoly *shifted = proof_linear(s, q, 1, proof_const(s, shift), 1);
+    if (proof_value(s, u, m, shifted)) return shifted;
+  }
+  if (!truncate) return NULL;
+  const ProofPoly *atom =
+      proof_same(r, u) ? floor_atom(w, r, m) : divide(w, value_of(r, NULL), value_of(m, NULL)).p;
+  if (atom) proof_show(s, atom);
+  q = proof_linear(s, q, 1, atom, 1);
+  return proof_value(s, u, m, q) ? q : NULL;
+}
+
+// Of an atom ⌊v/y⌋: ⌊⌊v/y⌋/m⌋ = ⌊v/(y·m)⌋.
+static const ProofPoly *divide_floor(Walk *w, const ProofPoly *u, const ProofPoly *m) {
+  Prover *s = w->s;
+  if (u->n != 1 || u->t[0].k != 1 || !u->t[0].v[0] || u->t[0].v[1]) return NULL;
+  Variable v = s->variables.items[u->t[0].v[0] - 1];
+  const ProofPoly *divisor = v.u ? proof_product(s, v.m, m) : NULL;
+  const ProofPoly *q = divisor ? floor_atom(w, v.u, divisor) : NULL;
+  return q && proof_value(s, u, m, q) ? q : NULL;
+}
+
+static const WalkBits *known_bits(const Walk *w, const ProofPoly *p) {
+  for (int i = 0; i < w->known.count; i++)
+    if (proof_same(w->known.items[i].of, p)) return &w->known.items[i];
+  return NULL;
+}
+
+// The bits from 2^k on; `of` is NULL where more than the known ones are asked for.
+static WalkBits high_bits(Walk *w, const WalkBits *all, int64_t divisor) {
+  Prover *s = w->s;
+  int k = __builtin_ctzll((uint64_t)divisor);
+  WalkBits high = {.of = proof_const(s, 0), .rest = all->rest};
+  for (int i = k; i < all->n; i++) {
+    high.of = proof_linear(s, high.of, 1, all->bits[i], (int64_t)1 << high.n);
+    high.bits[high.n++] = all->bits[i];
+  }
+  if (k > all->n && all->rest->n) return (WalkBits){0};
+  high.of = proof_linear(s, high.of, 1, all->rest, (int64_t)1 << high.n);
+  return high;
+}
+
+// By 2^k, of a value whose bits are known beside a multiple of 2^k.
+static const ProofPoly *divide_bits(Walk *w, const ProofPoly *u, const ProofPoly *m) {
+  Prover *s = w->s;
+  int64_t divisor;
+  if (!proof_is_const(m, &divisor) || divisor & (divisor - 1)) return NULL;
+  for (int i = w->known.count - 1; i >= 0; i--) {
+    const WalkBits *all = &w->known.items[i];
+    const ProofPoly *multiple = proof_exact(s, proof_linear(s, u, 1, all->of, -1), divisor);
+    if (!multiple) continue;
+    WalkBits high = high_bits(w, all, divisor);
+    const ProofPoly *q = proof_linear(s, multiple, 1, high.of, 1);
+    if (!q || !proof_value(s, u, m, q)) continue;
+    array_push(s->arena, &w->known, high);
+    return q;
+  }
+  return NULL;
+}
+
+// ⌊u/m⌋ = ⌊⌊u/y⌋/(m/y)⌋ where the inner quotient is known.
+static const ProofPoly *divide_again(Walk *w, const ProofPoly *u, const ProofPoly *m) {
+  Prover *s = w->s;
+  int64_t x, y;
+  for (int i = s->quotients.count - 1; i >= 0 && proof_is_const(m, &x); i--) {
+    const Quotient k = s->quotients.items[i];
+    bool divides = proof_is_const(k.m, &y) && y > 1 && y < x && x % y == 0;
+    if (!divides || !proof_same(k.u, u)) continue;
+    const ProofPoly *q =
+        divide(w, value_of(k.value, NULL), value_of(proof_const(s, x / y), NULL)).p;
+    if (q && proof_value(s, u, m, q)) return q;
+  }
+  return NULL;
+}
+
+static WalkValue divide(Walk *w, WalkValue a, WalkValue b) {
+  Prover *s = w->s;
+  int64_t x, y;
+  const Form *f =
+      w->d && a.f && b.f ? layout_form_operation(w->d, LAYOUT_DIV, a.f, b.f, NULL) : NULL;
+  if (!a.p || !b.p) return nothing;
+  bool by_const = proof_is_const(b.p, &y);
+  if (by_const && y == 1) return a;
+  if (by_const && y > 0 && proof_is_const(a.p, &x))
+    return value_of(proof_const(s, floor_div(x, y)), f);
+  const ProofPoly *q = proof_quotient(s, a.p, b.p), *guess;
+  if (q) return value_of(q, f);
+  if ((guess = walk_form(w, f)) && proof_value(s, a.p, b.p, guess)) return value_of(guess, f);
+  if ((guess = divide_bits(w, a.p, b.p))) return value_of(guess, f);
+  if ((guess = divide_floor(w, a.p, b.p))) return value_of(guess, f);
+  if (!w->d && (guess = divide_again(w, a.p, b.p))) return value_of(guess, f);
+  if ((guess = divide_terms(w, a.p, b.p, false))) return value_of(guess, f);
+  if ((guess = divide_terms(w, a.p, b.p, true))) return value_of(guess, f);
+  return value_of(floor_atom(w, a.p, b.p), f);
+}
+
+static WalkValue modulo(Walk *w, WalkValue a, WalkValue b) {
+  WalkValue q = divide(w, a, b);
+  const Form *f =
+      w->d && a.f && b.f ? layout_form_operation(w->d, LAYOUT_MOD, a.f, b.f, NULL) : NULL;
+  return value_of(proof_linear(w->s, a.p, 1, proof_product(w->s, b.p, q.p), -1), f);
+}
+
+// ---- Bits --------------------------------------------------------------------------------------
+
+enum { MOST_BITS = 40, MOST_BITS_BY_HALVES = 16 };
+
+// By its form, or where that is not known, by a floor of its own.
+static const ProofPoly *half(Walk *w, const ProofPoly *p, const Form *whole, int64_t divisor) {
+  Prover *s = w->s;
+  const ProofPoly *two = proof_const(s, 2), *known = proof_quotient(s, p, two);
+  int64_t k;
+  if (proof_is_const(p, &k)) return proof_const(s, k >> 1);
+  if (known) return known;
+  if (!w->d) {
+    const ProofPoly *none = proof_const(s, 0);
+    return proof_value(s, p, two, none) ? none
+                                        : divide(w, value_of(p, NULL), value_of(two, NULL)).p;
+  }
+  const ProofPoly *guess = whole ? walk_form(w, layout_form_divide(w->d, whole, divisor)) : NULL;
+  if (guess && proof_value(s, p, two, guess)) return guess;
+  return divide(w, value_of(p, NULL), value_of(two, NULL)).p;
+}
+
+static bool is_short(Walk *w, const ProofPoly *p) {
+  Prover *s = w->s;
+  const ProofPoly *most = proof_const(s, ((int64_t)1 << MOST_BITS_BY_HALVES) - 1);
+  return proof_show(s, p) != UNPROVED && proof_show(s, proof_linear(s, most, 1, p, -1)) != UNPROVED;
+}
+
+static bool is_zero(const ProofPoly *p) {
+  return !p->n;
+}
+
+// Up to `most` bits, by halves: those that are known, else those that its form says.
+static bool bits_of(Walk *w, WalkValue a, int most, WalkBits *out) {
+  const ProofPoly *halves[64];
+  *out = (WalkBits){.of = a.p, .rest = a.p};
+  while (out->n < most && !is_zero(out->rest)) {
+    const ProofPoly *next = half(w, out->rest, a.f, (int64_t)2 << out->n);
+    if (!next) return false;
+    halves[out->n] = out->rest;
+    out->bits[out->n] = proof_linear(w->s, out->rest, 1, next, -2);
+    if (!w->d) array_push(w->s->arena, &w->bits, out->bits[out->n]);
+    out->rest = next;
+    out->n++;
+  }
+  for (int i = out->n - 1; i >= 0 && !w->d && is_zero(out->rest); i--) // n bits are below 2^n
+    proof_show(w->s, proof_linear(w->s, proof_const(w->s, ((int64_t)1 << (out->n - i)) - 1), 1,
+                                  halves[i], -1));
+  return true;
+}
+
+// All bits of a value, which has few.
+static bool all_bits_of(Walk *w, WalkValue a, WalkBits *out) {
+  int64_t k;
+  const WalkBits *known = known_bits(w, a.p);
+  bool few = proof_is_const(a.p, &k) ? k >= 0 : w->d || known || is_short(w, a.p);
+  return few && bits_of(w, a, MOST_BITS, out) && is_zero(out->rest);
+}
+
+// All bits of both, or of one, and as many of the other.
+static bool bits_of_both(Walk *w, WalkValue a, WalkValue b, WalkBits *x, WalkBits *y) {
+  bool all_x = all_bits_of(w, a, x), all_y = all_bits_of(w, b, y);
+  if (all_x && all_y) return true;
+  return all_x ? bits_of(w, b, x->n, y) : all_y && bits_of(w, a, y->n, x);
+}
+
+// What the form says of bit k.
+static const ProofPoly *bit_of(Walk *w, const Form *f, int k) {
+  const Form *low = k ? layout_form_divide(w->d, f, (int64_t)1 << k) : f;
+  const Form *high = layout_form_divide(w->d, f, (int64_t)2 << k);
+  return proof_linear(w->s, walk_form(w, low), 1, walk_form(w, high), -2);
+}
+
+// ⌊sum/2⌋ of two bits: what is left may be another one, as in a ^ b ^ b.
+static const ProofPoly *both_by_bits(Walk *w, const ProofPoly *sum) {
+  Prover *s = w->s;
+  const ProofPoly *two = proof_const(s, 2);
+  for (int i = w->bits.count - 1; i >= 0; i--) {
+    const ProofPoly *rest = proof_linear(s, sum, 1, w->bits.items[i], -1);
+    const ProofPoly *guess = proof_exact(s, rest, 2);
+    if (guess && proof_value(s, sum, two, guess)) return guess;
+  }
+  return divide(w, value_of(sum, NULL), value_of(two, NULL)).p;
+}
+
+// ⌊(x + y)/2⌋ of two bits, where `bit` may be the result's.
+static const ProofPoly *both_bits(Walk *w, LayoutOp op, const ProofPoly *x, const ProofPoly *y,
+                                  const ProofPoly *bit) {
+  Prover *s = w->s;
+  int64_t k;
+  if (proof_is_const(x, &k)) return k ? y : x;
+  if (proof_is_const(y, &k)) return k ? x : y;
+  const ProofPoly *sum = proof_linear(s, x, 1, y, 1), *two = proof_const(s, 2);
+  const ProofPoly *known = proof_quotient(s, sum, two);
+  if (known) return known;
+  if (proof_same(x, y) && proof_value(s, sum, two, x)) return x;
+  if (!w->d) return both_by_bits(w, sum);
+  const ProofPoly *guess = op == LAYOUT_AND ? bit : proof_linear(s, sum, 1, bit, -1);
+  if (op == LAYOUT_XOR) guess = proof_exact(s, guess, 2);
+  if (proof_value(s, sum, two, guess)) return guess;
+  return proof_atom(s, sum, two);
+}
+
+// The bit of x op y by what both have in common.
+static const ProofPoly *result_bit(Walk *w, LayoutOp op, const ProofPoly *x, const ProofPoly *y,
+                                   const ProofPoly *common) {
+  if (op == LAYOUT_AND) return common;
+  const ProofPoly *sum = proof_linear(w->s, x, 1, y, 1);
+  return proof_linear(w->s, sum, 1, common, op == LAYOUT_XOR ? -2 : -1);
+}
+
+static WalkValue bitwise(Walk *w, LayoutOp op, WalkValue a, WalkValue b) {
+  Prover *s = w->s;
+  WalkBits x, y, result = {.of = proof_const(s, 0), .rest = proof_const(s, 0)};
+  if (!a.p || !b.p) return nothing;
+  const Form *f = w->d && a.f && b.f ? layout_form_operation(w->d, op, a.f, b.f, NULL) : NULL;
+  const ProofPoly *none = proof_const(s, 0);
+  if (proof_same(a.p, b.p)) return value_of(op == LAYOUT_XOR ? none : a.p, f);
+  if (!bits_of_both(w, a, b, &x, &y)) return nothing;
+  for (int i = 0; i < x.n || i < y.n; i++) {
+    const ProofPoly *left = i < x.n ? x.bits[i] : none, *right = i < y.n ? y.bits[i] : none;
+    bool both = i < x.n && i < y.n;
+    const ProofPoly *common =
+        both ? both_bits(w, op, left, right, f ? bit_of(w, f, i) : NULL) : none;
+    result.bits[result.n++] = result_bit(w, op, left, right, common);
+    result.of = proof_linear(s, result.of, 1, result.bits[i], (int64_t)1 << i);
+  }
+  if (op != LAYOUT_AND) result.rest = is_zero(x.rest) ? y.rest : x.rest;
+  result.of = proof_linear(s, result.of, 1, result.rest, (int64_t)1 << result.n);
+  if (!w->d && result.of) array_push(s->arena, &w->known, result);
+  return value_of(result.of, f);
+}
+
+// ---- Comparisons -------------------------------------------------------------------------------
+
+// Whether a <= b: 1, 0, or -1 where it is wanted first.
+static int is_less(Walk *w, WalkValue a, WalkValue b) {
+  Prover *s = w->s;
+  const ProofPoly *room = proof_linear(s, b.p, 1, a.p, -1);
+  if (!room) return -1;
+  if (proof_need(s, room)) return 1;
+  const ProofPoly *excess = proof_linear(s, proof_const(s, -1), 1, room, -1);
+  if (excess && proof_need(s, excess)) return 0;
+  if (!s->wanted) s->wanted = room;
+  return -1;
+}
+
+static WalkValue truth_value(Walk *w, int truth) {
+  const ProofPoly *p = truth < 0 ? NULL : proof_const(w->s, truth);
+  return value_of(p, p && w->d ? layout_form_const(w->d, truth) : NULL);
+}
+
+static WalkValue compare(Walk *w, LayoutOp op, WalkValue a, WalkValue b) {
+  int truth = op == LAYOUT_LT ? is_less(w, b, a) : is_less(w, a, b);
+  if (truth == 1 && (op == LAYOUT_EQ || op == LAYOUT_NE)) truth = is_less(w, b, a);
+  if (truth >= 0 && (op == LAYOUT_LT || op == LAYOUT_NE)) truth = !truth;
+  return truth_value(w, truth);
+}
+
+// What the first argument decides; the others are looked at only where they count.
+static WalkValue choose(Walk *w, const LayoutExpr *e) {
+  WalkValue a = walk_expr(w, e->args[0]);
+  int64_t truth;
+  if (!a.p || !proof_is_const(a.p, &truth)) return nothing;
+  if (e->op == LAYOUT_SELECT) return walk_expr(w, e->args[truth ? 1 : 2]);
+  if (e->op == LAYOUT_NOT || !truth == (e->op == LAYOUT_BOTH))
+    return truth_value(w, truth ? e->op != LAYOUT_NOT : e->op == LAYOUT_NOT);
+  WalkValue b = walk_expr(w, e->args[1]);
+  if (!b.p || !proof_is_const(b.p, &truth)) return nothing;
+  return truth_value(w, truth != 0);
+}
+
+static WalkValue least_or_most(Walk *w, LayoutOp op, WalkValue a, WalkValue b) {
+  int less = is_less(w, a, b);
+  return less < 0 ? nothing : less == (op == LAYOUT_MIN) ? a : b;
+}
+
+// ---- Expressions -------------------------------------------------------------------------------
+
+static WalkValue linear(Walk *w, LayoutOp op, WalkValue a, WalkValue b) {
+  const Form *f = w->d && a.f && b.f ? layout_form_operation(w->d, op, a.f, b.f, NULL) : NULL;
+  if (op == LAYOUT_MUL) return value_of(proof_product(w->s, a.p, b.p), f);
+  return value_of(proof_linear(w->s, a.p, 1, b.p, op == LAYOUT_ADD ? 1 : -1), f);
+}
+
+static WalkValue power_of_two(Walk *w, WalkValue shift) {
+  int64_t k;
+  if (!proof_is_const(shift.p, &k) || k < 0 || k > 61) return nothing;
+  return value_of(proof_const(w->s, (int64_t)1 << k),
+                  w->d ? layout_form_const(w->d, (int64_t)1 << k) : NULL);
+}
+
+static WalkValue leaf(Walk *w, const LayoutExpr *e) {
+  if (e->op == LAYOUT_CONST)
+    return value_of(proof_const(w->s, e->value), w->d ? layout_form_const(w->d, e->value) : NULL);
+  if (e->op == LAYOUT_AXIS) return w->now[e->value];
+  for (int i = 0; i < w->symbol_count; i++)
+    if (w->symbols[i].symbol == e->symbol) return value_of(w->symbols[i].p, NULL);
+  return nothing;
+}
+
+WalkValue walk_expr(Walk *w, const LayoutExpr *e) {
+  WalkValue v[3] = {{0}};
+  bool lazy = e->op == LAYOUT_SELECT || e->op == LAYOUT_NOT || e->op == LAYOUT_BOTH ||
+              e->op == LAYOUT_EITHER;
+  if (!e->args[0]) return leaf(w, e);
+  if (lazy) return choose(w, e);
+  for (int i = 0; i < 3 && e->args[i]; i++)
+    if (!(v[i] = walk_expr(w, e->args[i])).p) return nothing;
+  switch (e->op) {
+  case LAYOUT_ADD:
+  case LAYOUT_SUB:
+  case LAYOUT_MUL: return linear(w, e->op, v[0], v[1]);
+  case LAYOUT_DIV: return divide(w, v[0], v[1]);
+  case LAYOUT_MOD: return modulo(w, v[0], v[1]);
+  case LAYOUT_SHL: return linear(w, LAYOUT_MUL, v[0], power_of_two(w, v[1]));
+  case LAYOUT_SHR: return divide(w, v[0], power_of_two(w, v[1]));
+  case LAYOUT_AND:
+  case LAYOUT_XOR:
+  case LAYOUT_OR: return bitwise(w, e->op, v[0], v[1]);
+  case LAYOUT_LT:
+  case LAYOUT_LE:
+  case LAYOUT_EQ:
+  case LAYOUT_NE: return compare(w, e->op, v[0], v[1]);
+  default: return least_or_most(w, e->op, v[0], v[1]);
+  }
+}

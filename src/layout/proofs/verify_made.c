@@ -1,0 +1,472 @@
+// SPDX-License-Identifier: Apache-2.0
+// Builds that verify check what is made of layouts, at every point, by the definition over numbers:
+// where the parts put the element. Of symbolic extents, on instances.
+#include "layout/proofs/verify.h"
+
+enum { MAX_HELD = 1 << 16, MAP_POINTS = 16 };
+
+// ---- Where elements lie by definition ----------------------------------------------------------
+
+bool layout_locate_sum(const LayoutMade *m, const int64_t *index, const int64_t *copy,
+                       int64_t *place) {
+  const Layout *a = m->parts[0], *b = m->parts[1];
+  return index_map_apply_copy(a->map, index, copy, place) &&
+         index_map_apply_copy(b->map, index + a->rank, copy + a->map->replica_count,
+                              place + a->physical_rank);
+}
+
+bool layout_locate_same(const LayoutMade *m, const int64_t *index, const int64_t *copy,
+                        int64_t *place) {
+  return index_map_apply_copy(m->parts[0]->map, index, copy, place);
+}
+
+// The tile's index and the tiles' index of an element of a product.
+static void split_index(const LayoutMade *m, const int64_t *index, int64_t *x, int64_t *y) {
+  const Layout *tile = m->parts[0], *tiles = m->parts[1];
+  for (int i = 0; i < tile->rank; i++)
+    x[i] = m->kind == LAYOUT_PRODUCT_LOGICAL   ? index[i]
+           : m->kind == LAYOUT_PRODUCT_BLOCKED ? index[i] % tile->extents[i]
+                                               : index[i] / tiles->extents[i];
+  for (int i = 0; i < tiles->rank; i++)
+    y[i] = m->kind == LAYOUT_PRODUCT_LOGICAL   ? index[tile->rank + i]
+           : m->kind == LAYOUT_PRODUCT_BLOCKED ? index[i] / tile->extents[i]
+                                               : index[i] % tiles->extents[i];
+}
+
+bool layout_locate_product(const LayoutMade *m, const int64_t *index, const int64_t *copy,
+                           int64_t *place) {
+  const Layout *tile = m->parts[0], *tiles = m->parts[1];
+  int64_t x[MAX_RANK], y[MAX_RANK];
+  split_index(m, index, x, y);
+  return index_map_apply_copy(tiles->map, y, copy, place) &&
+         index_map_apply_copy(tile->map, x, copy + tiles->map->replica_count,
+                              place + tiles->physical_rank);
+}
+
+// The offset of element number n, the first axis fastest; the last takes what is left.
+static bool offset_of_number(const Layout *layout, int64_t n, int64_t *offset) {
+  int64_t index[MAX_RANK];
+  for (int i = 0; i < layout->rank; i++) {
+    bool last = i + 1 == layout->rank;
+    index[i] = last ? n : n % layout->extents[i];
+    n = last ? 0 : n / layout->extents[i];
+  }
+  return layout_offset(layout, index, offset);
+}
+
+bool layout_locate_filled(const LayoutMade *m, const int64_t *index, const int64_t *copy,
+                          int64_t *place) {
+  int64_t x[MAX_RANK], y[MAX_RANK], inside, number, outside;
+  (void)copy;
+  split_index(m, index, x, y);
+  if (!layout_offset(m->parts[0], x, &inside) || !layout_offset(m->parts[1], y, &number) ||
+      !offset_of_number(m->parts[2], number, &outside))
+    return false;
+  return add_fits(inside, outside, place);
+}
+
+// Parts: the layout, then for each axis its tiles and what they leave, or NULL twice.
+bool layout_locate_tiled(const LayoutMade *m, const int64_t *index, const int64_t *copy,
+                         int64_t *place) {
+  int64_t whole[MAX_RANK], inside, outside;
+  for (int i = 0; i < m->parts[0]->rank; i++) {
+    const Layout *tile = m->parts[2 * i + 1], *rest = m->parts[2 * i + 2];
+    if (!tile) {
+      whole[i] = *index++;
+      continue;
+    }
+    if (!layout_offset(tile, index, &inside) || !layout_offset(rest, index + tile->rank, &outside))
+      return false;
+    whole[i] = inside + outside;
+    index += tile->rank + rest->rank;
+  }
+  return index_map_apply_copy(m->parts[0]->map, whole, copy, place);
+}
+
+bool layout_locate_reshaped(const LayoutMade *m, const int64_t *index, const int64_t *copy,
+                            int64_t *place) {
+  const Layout *from = m->parts[0];
+  int64_t own[MAX_RANK];
+  layout_index_at(from->extents, from->rank,
+                  layout_ordinal_of(m->layout->extents, m->layout->rank, index), own);
+  return index_map_apply_copy(from->map, own, copy, place);
+}
+
+bool layout_locate_slice(const LayoutMade *m, const int64_t *index, const int64_t *copy,
+                         int64_t *place) {
+  int64_t own[MAX_RANK];
+  for (int i = 0; i < m->layout->rank; i++)
+    own[i] = (m->low ? m->low[i]->value : 0) + (m->step ? m->step[i] : 1) * index[i];
+  return index_map_apply_copy(m->parts[0]->map, own, copy, place);
+}
+
+bool layout_locate_flat(const LayoutMade *m, const int64_t *index, const int64_t *copy,
+                        int64_t *place) {
+  const Layout *from = m->parts[0];
+  int64_t own[MAX_RANK];
+  int group = 0, mark = 0;
+  if (!index_map_apply_copy(from->map, index, copy, own)) return false;
+  place[0] = 0;
+  for (int i = 0; i < from->physical_rank; i++) {
+    for (; mark < from->map->separator_count && from->map->separators[mark] == i; mark++)
+      place[++group] = 0;
+    place[group] = place[group] * from->physical_extents[i] + own[i];
+  }
+  for (; mark < from->map->separator_count; mark++) place[++group] = 0;
+  return group + 1 == m->layout->physical_rank;
+}
+
+bool layout_locate_part(const LayoutMade *m, const int64_t *index, const int64_t *copy,
+                        int64_t *place) {
+  const Layout *from = m->parts[0];
+  int64_t own[MAX_RANK];
+  if (!index_map_apply_copy(from->map, index, copy, own)) return false;
+  for (int i = 0; i < from->physical_rank; i++)
+    if (from->map->resources[i] == m->resource) *place++ = own[i];
+  return true;
+}
+
+// ---- The comparison ----------------------------------------------------------------------------
+
+static int64_t box_size(const Layout *layout) {
+  int64_t size = 1;
+  for (int i = 0; i < layout_box_rank(layout); i++) size *= layout->shape[i]->value;
+  return size;
+}
+
+// Index and copy number `n` of the box.
+static void box_at(const Layout *layout, int64_t n, int64_t *index) {
+  for (int i = layout_box_rank(layout) - 1; i >= 0; n /= layout->shape[i--]->value)
+    index[i] = n % layout->shape[i]->value;
+}
+
+static bool is_located(const LayoutMade *m) {
+  int64_t index[MAX_RANK], want[2 * MAX_RANK], seen[MAX_RANK], size = box_size(m->layout);
+  for (int64_t n = 0; n < size; n++) {
+    box_at(m->layout, n, index);
+    if (!m->locate(m, index, index + m->layout->rank, want) ||
+        !index_map_apply_copy(m->layout->map, index, index + m->layout->rank, seen) ||
+        memcmp(want, seen, sizeof *want * (size_t)m->layout->physical_rank))
+      return false;
+  }
+  return true;
+}
+
+static bool is_fixed(const LayoutMade *m) {
+  bool fixed = m->layout->is_static;
+  for (int i = 0; i < m->part_count; i++) fixed = fixed && (!m->parts[i] || m->parts[i]->is_static);
+  for (int i = 0; i < m->layout->rank && m->low; i++) fixed = fixed && is_const(m->low[i]);
+  return fixed;
+}
+
+// All of it at one instance of what was made.
+static bool instance_of(Context *context, LayoutMade *m, const LayoutExpr **low, int which) {
+  Instance whole, part;
+  if (!layout_instance(context, m->layout, which, &whole)) return false;
+  for (int i = 0; i < m->part_count; i++) {
+    if (!m->parts[i]) continue;
+    if (!layout_instance_at(context, m->parts[i], whole.values, whole.count, &part)) return false;
+    m->parts[i] = part.layout;
+  }
+  for (int i = 0; i < m->layout->rank && m->low; i++)
+    low[i] = layout_instantiate(context, m->low[i], whole.values, whole.count);
+  if (m->low) m->low = low;
+  m->layout = whole.layout;
+  return is_fixed(m);
+}
+
+void layout_verify_made(Context *context, const LayoutMade *made) {
+  const LayoutExpr *low[MAX_RANK];
+  if (!made->layout || !layout_verify_open(context)) return;
+  bool fixed = is_fixed(made);
+  for (int i = 0; i < (fixed ? 1 : 3); i++) {
+    LayoutMade one = *made;
+    if (fixed || instance_of(context, &one, low, i))
+      LAYOUT_VERIFY(context, one.what, one.layout, NULL, is_located(&one));
+  }
+}
+
+// ---- Copies ------------------------------------------------------------------------------------
+
+static bool has_copy(const Layout *layout, const int64_t *index, const int64_t *place) {
+  int64_t box[MAX_RANK], at[MAX_RANK], copies = 1;
+  for (int i = 0; i < layout->map->replica_count; i++) copies *= layout->map->replicas[i];
+  for (int64_t n = 0; n < copies; n++) {
+    box_at(layout, n, box);
+    if (index_map_apply_copy(layout->map, index, box + layout->rank, at) &&
+        !memcmp(at, place, sizeof *at * (size_t)layout->physical_rank))
+      return true;
+  }
+  return false;
+}
+
+// Whether every place of an element under `a` is one of it under `b`, whose box may have further
+// logical axes for the copies.
+static bool copies_within(const Layout *a, const Layout *b, int rank) {
+  int64_t index[MAX_RANK], place[MAX_RANK], other[MAX_RANK], size = box_size(a), more = 1;
+  for (int i = rank; i < b->rank; i++) more *= b->extents[i];
+  for (int64_t n = 0; n < size; n++) {
+    bool found = false;
+    box_at(a, n, index);
+    if (!index_map_apply_copy(a->map, index, index + a->rank, place)) return false;
+    memcpy(other, index, sizeof *other * (size_t)rank);
+    for (int64_t k = 0; k < more && !found; k++) {
+      layout_index_at(b->extents + rank, b->rank - rank, k, other + rank);
+      found = has_copy(b, other, place);
+    }
+    if (!found) return false;
+  }
+  return true;
+}
+
+bool layout_verify_same_places(const Layout *a, const Layout *b) {
+  int rank = MIN_OF(a->rank, b->rank);
+  return a->physical_rank == b->physical_rank && copies_within(a, b, rank) &&
+         copies_within(b, a, rank);
+}
+
+void layout_verify_copies(Context *context, const Layout *layout, const Layout *copies) {
+  Instance x, y;
+  if (!layout_verify_open(context)) return;
+  for (int i = 0; i < (layout->is_static ? 1 : 3); i++) {
+    if (layout->is_static)
+      x.layout = layout, y.layout = copies;
+    else if (!layout_instance(context, layout, i, &x) ||
+             !layout_instance_at(context, copies, x.values, x.count, &y))
+      continue;
+    LAYOUT_VERIFY(context, "layout of the copies", x.layout, y.layout,
+                  layout_verify_same_places(x.layout, y.layout));
+  }
+}
+
+bool layout_verify_place(const Layout *layout, const int64_t *place, const int64_t *index) {
+  int64_t other[MAX_RANK], at[MAX_RANK], size = box_size(layout);
+  if (index) return has_copy(layout, index, place);
+  for (int64_t n = 0; n < size; n++) {
+    box_at(layout, n, other);
+    if (!index_map_apply_copy(layout->map, other, other + layout->rank, at) ||
+        !memcmp(at, place, sizeof *at * (size_t)layout->physical_rank))
+      return false;
+  }
+  return true;
+}
+
+bool layout_verify_offsets(const Layout *layout, const int64_t *offsets) {
+  int64_t index[MAX_RANK], at[MAX_RANK], size = box_size(layout);
+  for (int64_t n = 0; n < size; n++) {
+    box_at(layout, n, index);
+    if (!index_map_apply(layout->map, index, at) ||
+        offsets[n] != layout_ordinal_of(layout->physical_extents, layout->physical_rank, at))
+      return false;
+  }
+  return true;
+}
+
+// ---- Quotients ---------------------------------------------------------------------------------
+
+static bool is_padding_at(const LayoutExpr *padding, const int64_t *index) {
+  int64_t value = 0;
+  return padding && layout_expr_value(padding, index, NULL, 0, &value) && value;
+}
+
+// Whether q leads from the places of every element under b, copy by copy, to those under a, and all
+// other places are padding.
+static bool is_quotient(Context *context, const Layout *a, const Layout *b,
+                        const LayoutInverse *q) {
+  int64_t x[MAX_RANK], p[2 * MAX_RANK], copy[MAX_RANK], want[MAX_RANK], seen[MAX_RANK];
+  int64_t size = box_size(b), places, copies = 1;
+  if (!layout_physical_size(b, &places)) return false;
+  bool *reached = arena_array(&context->lasting, bool, places + 1);
+  for (int i = 0; i < a->map->replica_count; i++) copies *= a->map->replicas[i];
+  for (int64_t n = 0; n < size; n++) {
+    box_at(b, n, x);
+    if (!index_map_apply_copy(b->map, x, x + b->rank, p) || is_padding_at(q->padding, p))
+      return false;
+    reached[layout_ordinal_of(b->physical_extents, b->physical_rank, p)] = true;
+    for (int64_t k = 0; k < copies; k++) {
+      box_at(a, k, copy);
+      if (!index_map_apply_copy(a->map, x, copy + a->rank, want) ||
+          !index_map_apply_copy(q->map, p, copy + a->rank, seen) ||
+          memcmp(want, seen, sizeof *want * (size_t)a->physical_rank))
+        return false;
+    }
+  }
+  for (int64_t n = 0; n < places; n++) {
+    layout_index_at(b->physical_extents, b->physical_rank, n, p);
+    if (!reached[n] && !is_padding_at(q->padding, p)) return false;
+  }
+  return true;
+}
+
+// Whether q leads from every index of b, which has no copies, to one that a has at that place.
+static bool is_left_quotient(const Layout *a, const Layout *b, const LayoutInverse *q) {
+  int64_t x[MAX_RANK], p[MAX_RANK], y[MAX_RANK], size = box_size(b);
+  for (int64_t n = 0; n < size; n++) {
+    box_at(b, n, x);
+    if (!index_map_apply(b->map, x, p)) return false;
+    bool padding = is_padding_at(q->padding, x);
+    if (!padding && !index_map_apply(q->map, x, y)) return false;
+    for (int i = 0; i < a->rank && !padding; i++)
+      if (y[i] < 0 || y[i] >= a->extents[i]) return false;
+    if (!layout_verify_place(a, p, padding ? NULL : y)) return false;
+  }
+  return true;
+}
+
+static LayoutInverse quotient_at(Context *context, const LayoutInverse *q, const Instance *at) {
+  const LayoutExpr *outputs[MAX_RANK];
+  for (int i = 0; i < q->map->output_count; i++)
+    outputs[i] = layout_instantiate(context, q->map->outputs[i], at->values, at->count);
+  LayoutInverse one = {.map = index_map_with_outputs(context, q->map, outputs)};
+  if (q->padding) one.padding = layout_instantiate(context, q->padding, at->values, at->count);
+  return one;
+}
+
+void layout_verify_divided(Context *context, const Layout *a, const Layout *b,
+                           const LayoutInverse *quotient, bool left) {
+  Instance x = {.layout = a}, y = {.layout = b};
+  LayoutInverse one = *quotient;
+  if (!layout_verify_open(context)) return;
+  for (int i = 0; i < (a->is_static && b->is_static ? 1 : 3); i++) {
+    if (!a->is_static || !b->is_static) {
+      if (!layout_instance(context, b->is_static ? a : b, i, b->is_static ? &x : &y)) continue;
+      const Instance *given = b->is_static ? &x : &y;
+      if (!layout_instance_at(context, b->is_static ? b : a, given->values, given->count,
+                              b->is_static ? &y : &x))
+        continue;
+      one = quotient_at(context, quotient, &y);
+    }
+    LAYOUT_VERIFY(context, left ? "left quotient" : "quotient", x.layout, y.layout,
+                  left ? is_left_quotient(x.layout, y.layout, &one)
+                       : is_quotient(context, x.layout, y.layout, &one));
+  }
+}
+
+void layout_verify_inverse(Context *context, const Layout *layout, const LayoutInverse *inverse) {
+  if (!layout_verify_open(context)) return;
+  const IndexMap *same = index_map_identity(context, layout->rank);
+  const Layout *index = layout_try(context, same, layout->shape, NULL, layout->facts);
+  if (index) layout_verify_divided(context, index, layout, inverse, false);
+}
+
+// ---- Complements -------------------------------------------------------------------------------
+
+// Whether copies of `layout` at the offsets of `made`, which ascend with the first axis fastest,
+// hold every offset below some n once, and no copy of the block that has all of the layout is
+// beyond `size`.
+static bool is_complement(Context *context, const Layout *layout, int64_t size,
+                          const Layout *made) {
+  int64_t elements = box_size(layout), gaps = box_size(made), index[MAX_RANK];
+  int64_t total = elements * gaps, reach = 0, below = 0, before = -1, x, y;
+  bool *held = arena_array(&context->lasting, bool, total + 1), good = true;
+  for (int64_t n = 0; n < elements; n++) {
+    layout_index_at(layout->extents, layout->rank, n, index);
+    if (!layout_offset(layout, index, &x)) return false;
+    reach = MAX_OF(reach, x + 1);
+  }
+  for (int64_t k = 0; k < gaps && good; k++) {
+    good = offset_of_number(made, k, &y) && y > before;
+    before = y;
+    below += y < reach;
+    for (int64_t n = 0; n < elements && good; n++) {
+      layout_index_at(layout->extents, layout->rank, n, index);
+      good = layout_offset(layout, index, &x) && x + y < total && !held[x + y];
+      if (good) held[x + y] = true;
+    }
+  }
+  return good && total >= size && (!gaps || total - size < elements * below);
+}
+
+void layout_verify_complement(Context *context, const Layout *layout, const LayoutExpr *size,
+                              const Layout *made) {
+  Instance one = {.layout = made};
+  if (!layout_verify_open(context)) return;
+  for (int i = 0; i < (made->is_static ? 1 : 3); i++) {
+    if (!made->is_static && !layout_instance(context, made, i, &one)) continue;
+    const LayoutExpr *n = layout_instantiate(context, size, one.values, one.count);
+    if (is_const(n) && box_size(layout) * box_size(one.layout) < MAX_HELD)
+      LAYOUT_VERIFY(context, "complement", layout, one.layout,
+                    is_complement(context, layout, n->value, one.layout));
+  }
+}
+
+// ---- Maps and expressions ----------------------------------------------------------------------
+
+// Whether no index of the box leaves the physical shape, with these values of symbols.
+static bool stays_inside(const Layout *layout, const Instance *box) {
+  int64_t index[MAX_RANK], at, extent, copies = 1;
+  for (int i = 0; i < layout->map->replica_count; i++) copies *= layout->map->replicas[i];
+  int64_t size = copies * box_size(box->layout);
+  for (int64_t n = 0; n < size; n++) {
+    layout_index_at(layout->map->replicas, layout->map->replica_count, n % copies,
+                    index + layout->rank);
+    layout_index_at(box->layout->extents, layout->rank, n / copies, index);
+    for (int i = 0; i < layout->physical_rank; i++)
+      if (!layout_expr_value(layout->map->outputs[i], index, box->values, box->count, &at) ||
+          !layout_expr_value(layout->physical[i], NULL, box->values, box->count, &extent) ||
+          at < 0 || at >= extent)
+        return false;
+  }
+  return true;
+}
+
+static bool has_values(const LayoutExpr *e, const Instance *at) {
+  bool found = e->op != LAYOUT_SYMBOL;
+  for (int i = 0; i < at->count && !found; i++) found = at->values[i].symbol == e->symbol;
+  for (int i = 0; i < 3 && e->args[i] && found; i++) found = has_values(e->args[i], at);
+  return found;
+}
+
+void layout_verify_inside(Context *context, const Layout *layout) {
+  Instance box = {.layout = layout};
+  if (!layout_verify_open(context) || !layout_map_is_plain(layout->map)) return;
+  const IndexMap *same = index_map_identity(context, layout->rank);
+  if (layout->map == same) return;
+  const Layout *shape =
+      layout->is_static ? layout : layout_try(context, same, layout->shape, NULL, layout->facts);
+  for (int i = 0; i < (layout->is_static ? 1 : 3) && shape; i++) {
+    bool known = layout->is_static || layout_instance(context, shape, i, &box);
+    for (int k = 0; k < layout->physical_rank && known; k++)
+      known = has_values(layout->map->outputs[k], &box) && has_values(layout->physical[k], &box);
+    if (known)
+      LAYOUT_VERIFY(context, "physical shape", box.layout, NULL, stays_inside(layout, &box));
+  }
+}
+
+// Whether the map is outer after inner at some points, where both have values.
+static bool is_composed(const IndexMap *outer, const IndexMap *inner, const IndexMap *made) {
+  int64_t index[2 * MAX_RANK], between[MAX_RANK], want[MAX_RANK], seen[MAX_RANK];
+  int inputs = inner->input_count;
+  const int64_t *copy = index + inputs;
+  for (int n = 0; n < MAP_POINTS; n++) {
+    for (int i = 0; i < inputs; i++) index[i] = (n * (2 * i + 3) + i) % 23;
+    for (int i = 0; i < made->replica_count; i++) index[inputs + i] = (n + i) % made->replicas[i];
+    if (index_map_apply_copy(inner, index, copy, between) &&
+        index_map_apply_copy(outer, between, copy + inner->replica_count, want) &&
+        (!index_map_apply_copy(made, index, copy, seen) ||
+         memcmp(want, seen, sizeof *want * (size_t)made->output_count)))
+      return false;
+  }
+  return true;
+}
+
+void layout_verify_composed(Context *context, const IndexMap *outer, const IndexMap *inner,
+                            const IndexMap *made) {
+  if (layout_verify_open(context) && layout_map_is_plain(made) && !is_composed(outer, inner, made))
+    bug(context, "%s is not a composed map", index_map_text(context, made));
+}
+
+void layout_verify_simplified(Context *context, const LayoutExpr *e, const LayoutExpr *simple,
+                              const int64_t *extents, int rank) {
+  int64_t index[MAX_RANK], size, x, y;
+  bool open = e != simple && rank <= MAX_RANK && layout_verify_open(context);
+  if (!open || !layout_box_strides(extents, rank, NULL, &size) || size > MAX_HELD / 16) return;
+  layout_table(context)->verified += size;
+  for (int64_t n = 0; n < size; n++) {
+    layout_index_at(extents, rank, n, index);
+    if (layout_expr_value(e, index, NULL, 0, &x) &&
+        (!layout_expr_value(simple, index, NULL, 0, &y) || x != y))
+      bug(context, "%s is not %s", layout_expr_text(context, simple, NULL, 0),
+          layout_expr_text(context, e, NULL, 0));
+  }
+}

@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: Apache-2.0
+// CuTe's layouts: `shape:stride`, whose modes are the logical axes and may nest, the first part of
+// a nested mode running fastest; and a swizzle after it, `Swizzle<B,M,S> o offset o shape:stride`.
+// Places are offsets on one memory axis.
+//
+// Strides `s@p` are those of coordinates (tensors of coordinates, as TMA has): `(4,8):(1@1,2@0)` is
+// (i, j) -> (2*j, i), and `1@1@0` is the number 1 of the tuple that is number 0. Each number of the
+// coordinate is a physical axis; where it begins may stand before, `ArithTuple(0,5) o (4,8):...`.
+//
+//   (swizzle o offset o layout)(c) = swizzle(offset + layout(c))
+//   swizzle(x) = x ^ ((x & Y) >> S), Y the B bits from bit M + S on (S < 0: from bit M, upwards)
+#include "layout/spellings/parse.h"
+
+#include <ctype.h>
+
+enum { MAX_DEPTH = 8 };
+
+// Which number of a nested coordinate, from the outside in; depth 0: an offset in memory.
+typedef struct Path {
+  int depth, at[MAX_DEPTH];
+} Path;
+
+// A nested tuple of numbers, flattened: leaves in order, and the leaf at which each mode ends.
+typedef struct Tuple {
+  int64_t leaves[MAX_RANK];
+  Path paths[MAX_RANK]; // of strides
+  int leaf_count, mode_ends[MAX_RANK], mode_count;
+  const char *from;
+} Tuple;
+
+// The numbers of a coordinate, in order, and where they begin.
+typedef struct Coordinate {
+  Path paths[MAX_RANK];
+  int64_t start[MAX_RANK];
+  int count;
+} Coordinate;
+
+// ---- Reading -----------------------------------------------------------------------------------
+
+// number := ["-"] ["_"] digits; `_4` is a constant known at compile time
+static bool read_number(LayoutReader *r, int64_t *out) {
+  bool negative = layout_reader_accept(r, "-");
+  layout_reader_space(r);
+  if (r->at + 1 < r->end && *r->at == '_' && isdigit((unsigned char)r->at[1])) r->at++;
+  if (!layout_reader_number(r, out)) return false;
+  if (negative) *out = -*out;
+  return true;
+}
+
+// path := ("@" number)*, the innermost first
+static bool read_path(LayoutReader *r, Path *path) {
+  while (layout_reader_accept(r, "@")) {
+    const char *from = r->at;
+    int64_t at;
+    if (!layout_reader_number(r, &at)) return false;
+    if (path->depth == MAX_DEPTH || at >= MAX_RANK)
+      return layout_reader_refuse(
+          r, from, r->at, "a coordinate of more than %d numbers, or %d deep", MAX_RANK, MAX_DEPTH);
+    memmove(path->at + 1, path->at, sizeof(int) * (size_t)path->depth++);
+    path->at[0] = (int)at;
+  }
+  return !r->failed;
+}
+
+static bool read_leaf(LayoutReader *r, Tuple *tuple) {
+  int64_t value;
+  Path path = {0};
+  if (!read_number(r, &value) || !read_path(r, &path)) return false;
+  if (tuple->leaf_count == MAX_RANK)
+    return layout_reader_error(r, r->at, r->at, "more than %d modes", MAX_RANK);
+  tuple->paths[tuple->leaf_count] = path;
+  tuple->leaves[tuple->leaf_count++] = value;
+  return true;
+}
+
+// mode := number path | "(" [mode ("," mode)*] ")"
+static bool read_mode(LayoutReader *r, Tuple *tuple) {
+  char close = layout_reader_open(r);
+  if (!close) return read_leaf(r, tuple);
+  if (++r->depth > MAX_NESTING)
+    return layout_reader_refuse(r, r->at, r->at, "nested more than %d deep", MAX_NESTING);
+  const char stop[2] = {close, 0};
+  bool more = !layout_reader_accept(r, stop);
+  while (more) more = read_mode(r, tuple) && layout_reader_more(r, close);
+  r->depth--;
+  return !r->failed;
+}
+
+static bool end_mode(LayoutReader *r, Tuple *tuple) {
+  if (tuple->mode_count == MAX_RANK)
+    return layout_reader_error(r, r->at, r->at, "more than %d axes", MAX_RANK);
+  tuple->mode_ends[tuple->mode_count++] = tuple->leaf_count;
+  return true;
+}
+
+// tuple := number path | "(" [mode ("," mode)*] ")"; its modes are the logical axes
+static bool read_tuple(LayoutReader *r, Tuple *tuple) {
+  layout_reader_space(r);
+  *tuple = (Tuple){.from = r->at};
+  char close = layout_reader_open(r);
+  if (!close) return read_leaf(r, tuple) && end_mode(r, tuple);
+  const char stop[2] = {close, 0};
+  bool more = !layout_reader_accept(r, stop);
+  while (more) more = read_mode(r, tuple) && end_mode(r, tuple) && layout_reader_more(r, close);
+  return !r->failed;
+}
+
+static bool same_path(const Path *a, const Path *b) {
+  return a->depth == b->depth && !memcmp(a->at, b->at, sizeof(int) * (size_t)a->depth);
+}
+
+// What an axis adds to one number of the coordinate. Its index runs through its leaves, the first
+// fastest.
+static const LayoutExpr *mode_offset(LayoutReader *r, const Tuple *shape, const Tuple *strides,
+                                     const Path *path, int axis, int64_t *extent) {
+  Context *context = r->context;
+  const LayoutExpr *sum = layout_const(context, 0);
+  int begin = axis ? shape->mode_ends[axis - 1] : 0, end = shape->mode_ends[axis];
+  *extent = 1;
+  for (int leaf = begin; leaf < end; leaf++) {
+    const LayoutExpr *digit =
+        layout_by(context, LAYOUT_DIV, layout_axis(context, axis), MAX_OF(*extent, 1));
+    if (leaf + 1 < end)
+      digit = layout_by(context, LAYOUT_MOD, digit, MAX_OF(shape->leaves[leaf], 1));
+    bool feeds = same_path(&strides->paths[leaf], path);
+    const LayoutExpr *stride = layout_const(context, feeds ? strides->leaves[leaf] : 0);
+    sum =
+        layout_binary(context, LAYOUT_ADD, sum, layout_binary(context, LAYOUT_MUL, digit, stride));
+    if (!mul_fits(*extent, shape->leaves[leaf], extent)) {
+      layout_reader_refuse(r, shape->from, r->at, "this size does not fit 64 bits");
+      return NULL;
+    }
+  }
+  return sum;
+}
+
+static bool same_modes(const Tuple *a, const Tuple *b) {
+  return a->mode_count == b->mode_count && a->leaf_count == b->leaf_count &&
+         !memcmp(a->mode_ends, b->mode_ends, sizeof(int) * (size_t)a->mode_count);
+}
+
+static bool is_swizzle(LayoutReader *r) {
+  return layout_reader_accept(r, "Swizzle") || layout_reader_accept(r, "Sw");
+}
+
+// swizzle := ("Swizzle" | "Sw") "<" bits "," base "," shift ">"
+static bool read_swizzle(LayoutReader *r, Swizzle *out) {
+  layout_reader_space(r);
+  const char *from = r->at;
+  if (!is_swizzle(r)) return layout_reader_expect(r, "Swizzle");
+  bool good = layout_reader_expect(r, "<") && read_number(r, &out->bits) &&
+              layout_reader_expect(r, ",") && read_number(r, &out->base) &&
+              layout_reader_expect(r, ",") && read_number(r, &out->shift) &&
+              layout_reader_expect(r, ">");
+  if (!good) return false;
+  return layout_swizzle_check(r, from, out);
+}
+
+static bool read_shape_stride(LayoutReader *r, Tuple *shape, Tuple *strides) {
+  if (!read_tuple(r, shape)) return false;
+  const char *end = r->at;
+  if (!layout_reader_expect(r, ":") || !read_tuple(r, strides)) return false;
+  if (!same_modes(shape, strides))
+    return layout_reader_refuse(r, shape->from, r->at, "shape and strides differ in form");
+  for (int i = 0; i < shape->leaf_count; i++)
+    if (shape->paths[i].depth)
+      return layout_reader_refuse(r, shape->from, end, "an extent is a number, without `@`");
+  for (int i = 0; i < shape->leaf_count; i++)
+    if (shape->leaves[i] < 0)
+      return layout_reader_error(r, shape->from, end, "a negative extent, %lld",
+                                 (long long)shape->leaves[i]);
+  return layout_reader_check_rank(r, shape->mode_count);
+}
+
+// ---- Coordinates -------------------------------------------------------------------------------
+
+static bool begins(const Path *path, const Path *with) {
+  return path->depth >= with->depth &&
+         !memcmp(path->at, with->at, sizeof(int) * (size_t)with->depth);
+}
+
+static bool add_number(LayoutReader *r, Coordinate *c, const Path *path, int64_t start) {
+  if (c->count == MAX_RANK)
+    return layout_reader_refuse(r, r->at, r->at, "more than %d physical axes", MAX_RANK);
+  c->paths[c->count] = *path;
+  c->start[c->count++] = start;
+  return true;
+}
+
+// The numbers below `path`, of which `said` has some: those between, which nothing feeds, are 0.
+static bool add_numbers(LayoutReader *r, const Coordinate *said, const Path *path,
+                        Coordinate *out) {
+  int last = -1, exact = -1;
+  for (int i = 0; i < said->count; i++) {
+    if (!begins(&said->paths[i], path)) continue;
+    if (said->paths[i].depth == path->depth)
+      exact = i;
+    else
+      last = MAX_OF(last, said->paths[i].at[path->depth]);
+  }
+  if (last < 0) return add_number(r, out, path, exact < 0 ? 0 : said->start[exact]);
+  if (exact >= 0)
+    return layout_reader_refuse(r, r->text, r->at,
+                                path->depth ? "a part of the coordinate is a number and a tuple"
+                                            : "all strides have an `@`, or none has");
+  for (int i = 0; i <= last; i++) {
+    Path below = *path;
+    below.at[below.depth++] = i;
+    if (!add_numbers(r, said, &below, out)) return false;
+  }
+  return true;
+}
+
+// start := number | "(" [start ("," start)*] ")", its numbers those below `path`
+static bool read_start(LayoutReader *r, const Path *path, Coordinate *said) {
+  int64_t value;
+  char close = layout_reader_open(r);
+  if (!close) return read_number(r, &value) && add_number(r, said, path, value);
+  const char stop[2] = {close, 0};
+  bool more = !layout_reader_accept(r, stop);
+  if (path->depth == MAX_DEPTH)
+    return layout_reader_refuse(r, r->at, r->at, "nested more than %d deep", MAX_DEPTH);
+  for (int i = 0; more; i++) {
+    Path below = *path;
+    below.at[below.depth++] = i;
+    more = read_start(r, &below, said) && layout_reader_more(r, close);
+  }
+  return !r->failed;
+}
+
+// Adds what strides feed and puts all in order. A coordinate of no tuple is an offset in memory.
+static bool find_coordinate(LayoutReader *r, const Tuple *strides, Coordinate *said,
+                            Coordinate *out) {
+  for (int i = 0; i < strides->leaf_count; i++) {
+    const Path *path = &strides->paths[i];
+    bool known = path->depth == 0 && !strides->leaves[i];
+    for (int j = 0; j < said->count; j++) known |= same_path(path, &said->paths[j]);
+    if (!known && !add_number(r, said, path, 0)) return false;
+  }
+  return add_numbers(r, said, &(Path){0}, out);
+}
+
+// ---- Layouts -----------------------------------------------------------------------------------
+
+// Whether a number or a tuple with an "o" after it is next.
+static bool is_origin(const LayoutReader *r) {
+  LayoutReader ahead = *r;
+  int depth = 0;
+  layout_reader_space(&ahead);
+  for (; ahead.at < ahead.end && *ahead.at != ':'; ahead.at++) {
+    depth += *ahead.at == '(' ? 1 : *ahead.at == ')' ? -1 : 0;
+    if (!depth && layout_reader_accept(&ahead, "o")) return true;
+  }
+  return false;
+}
+
+// origin := ["ArithTuple"] start "o"
+static bool read_origin(LayoutReader *r, Coordinate *said) {
+  bool must = layout_reader_accept(r, "ArithTuple");
+  if (!must && !is_origin(r)) return true;
+  return read_start(r, &(Path){0}, said) && layout_reader_expect(r, "o");
+}
+
+static const IndexMap *coordinate_map(LayoutReader *r, const Tuple *shape, const Tuple *strides,
+                                      const Coordinate *c, const Swizzle *swizzle,
+                                      const LayoutExpr **extents) {
+  Context *context = r->context;
+  const LayoutExpr *outputs[MAX_RANK];
+  for (int i = 0; i < c->count; i++) {
+    outputs[i] = layout_const(context, 0);
+    for (int axis = 0; axis < shape->mode_count; axis++) {
+      int64_t extent;
+      const LayoutExpr *part = mode_offset(r, shape, strides, &c->paths[i], axis, &extent);
+      if (!part) return NULL;
+      extents[axis] = layout_const(context, extent);
+      outputs[i] = layout_binary(context, LAYOUT_ADD, outputs[i], part);
+    }
+    outputs[i] = layout_by(context, LAYOUT_ADD, outputs[i], c->start[i]);
+    outputs[i] = layout_swizzled(context, swizzle, outputs[i]);
+  }
+  return index_map_new(context, shape->mode_count, NULL, c->count, outputs, NULL, NULL, 0);
+}
+
+// layout := [swizzle "o"] [origin "o"] tuple ":" tuple
+bool layout_read_cute(LayoutReader *r, Spelled *out) {
+  Arena *scratch = &r->context->scratch;
+  Tuple *shape = arena_new(scratch, Tuple), *strides = arena_new(scratch, Tuple);
+  Coordinate *said = arena_new(scratch, Coordinate), *c = arena_new(scratch, Coordinate);
+  Swizzle swizzle = {0};
+  const char *from = r->at;
+  LayoutReader ahead = *r;
+  if (is_swizzle(&ahead) && (!read_swizzle(r, &swizzle) || !layout_reader_expect(r, "o")))
+    return false;
+  if (!read_origin(r, said) || !read_shape_stride(r, shape, strides) ||
+      !find_coordinate(r, strides, said, c))
+    return false;
+  if (swizzle.bits && c->paths[0].depth)
+    return layout_reader_refuse(r, from, r->at, "coordinates have no swizzle, offsets have");
+  const LayoutExpr **extents = arena_array(&r->context->lasting, const LayoutExpr *, MAX_RANK);
+  out->map = coordinate_map(r, shape, strides, c, &swizzle, extents);
+  out->shape = extents;
+  return out->map != NULL;
+}
+
+// ---- Printing ----------------------------------------------------------------------------------
+
+static void put_stride(Text *text, const Placement *p, const AxisDigit *g) {
+  int fed = 0;
+  while (fed + 1 < p->output_count && !g->weights[fed]) fed++;
+  text_printf(text, "%lld", (long long)g->weights[fed]);
+  if (p->output_count > 1 && g->weights[fed]) text_printf(text, "@%d", fed);
+}
+
+// The modes of one kind of number: radices, or weights. Least significant digit first.
+static void put_modes(Text *text, const Layout *layout, const Placement *p, bool strides) {
+  text_puts(text, layout->rank == 1 && p->digit_count < 2 ? "" : "(");
+  for (int axis = 0, end = 0; axis < layout->rank; axis++) {
+    int begin = end;
+    while (end < p->digit_count && p->digits[end].axis == axis) end++;
+    if (axis) text_puts(text, ",");
+    if (end - begin > 1) text_puts(text, "(");
+    if (end == begin) text_printf(text, "%lld", strides ? 0LL : (long long)layout->extents[axis]);
+    for (int i = end - 1; i >= begin; i--) {
+      if (strides)
+        put_stride(text, p, &p->digits[i]);
+      else
+        text_printf(text, "%lld", (long long)p->digits[i].radix);
+      text_puts(text, i > begin ? "," : "");
+    }
+    if (end - begin > 1) text_puts(text, ")");
+  }
+  text_puts(text, layout->rank == 1 && p->digit_count < 2 ? "" : ")");
+}
+
+static const char *shape_stride(Context *context, const Layout *layout, const Placement *p) {
+  Text text = text_new(&context->lasting);
+  put_modes(&text, layout, p, false);
+  text_puts(&text, ":");
+  put_modes(&text, layout, p, true);
+  return text_string(&text);
+}
+
+// A layout without elements: any strides.
+static Placement no_digits(Context *context, int outputs) {
+  return (Placement){.output_count = outputs,
+                     .constants = arena_array(&context->scratch, int64_t, outputs)};
+}
+
+// Whether digits say how many numbers a coordinate has, and all begin at 0.
+static bool begins_at_0(const Placement *p) {
+  bool fed = false;
+  for (int i = 0; i < p->digit_count; i++) fed |= p->digits[i].weights[p->output_count - 1] != 0;
+  for (int i = 0; i < p->output_count; i++) fed &= p->constants[i] == 0;
+  return fed;
+}
+
+static bool feeds_two(const Placement *p) {
+  for (int i = 0; i < p->digit_count; i++) {
+    int fed = 0;
+    for (int j = 0; j < p->output_count; j++) fed += p->digits[i].weights[j] != 0;
+    if (fed > 1) return true;
+  }
+  return false;
+}
+
+static const char *coordinate_text(Context *context, const Layout *layout, const Placement *p) {
+  Text text = text_new(&context->lasting);
+  if (!begins_at_0(p)) {
+    for (int i = 0; i < p->output_count; i++)
+      text_printf(&text, "%s%lld", i ? "," : "(", (long long)p->constants[i]);
+    text_puts(&text, ") o ");
+  }
+  text_puts(&text, shape_stride(context, layout, p));
+  return text_string(&text);
+}
+
+static const char *print_coordinates(Context *context, const Layout *layout, const char **why) {
+  Placement p;
+  int64_t size;
+  if (layout_logical_size(layout, &size) && !size)
+    p = no_digits(context, layout->physical_rank);
+  else if (!layout_placement(context, layout->extents, layout->rank, layout->map->outputs,
+                             layout->physical_rank, &p, why))
+    return NULL;
+  if (!feeds_two(&p)) return coordinate_text(context, layout, &p);
+  return *why = "a digit of an axis goes to two physical axes", NULL;
+}
+
+const char *layout_print_cute(Context *context, const Layout *layout, const char **why) {
+  int64_t size;
+  Placement p;
+  Swizzle swizzle = {0, 4, 3};
+  *why = layout_memory_alone(context, layout, "CuTe");
+  if (!*why && layout->physical_rank > 1) return print_coordinates(context, layout, why);
+  *why = layout_one_memory_axis(context, layout, "CuTe");
+  if (*why) return NULL;
+  if (layout_logical_size(layout, &size) && !size) {
+    p = no_digits(context, 1);
+  } else if (!layout_placement(context, layout->extents, layout->rank, layout->map->outputs, 1, &p,
+                               why)) {
+    const char *no_placement = *why;
+    if (!layout_swizzled_placement(context, layout, &swizzle, &p)) return *why = no_placement, NULL;
+  }
+  const char *text = shape_stride(context, layout, &p);
+  if (!swizzle.bits && !p.constants[0]) return text;
+  return arena_printf(&context->lasting, "Sw<%lld,%lld,%lld> o %lld o %s", (long long)swizzle.bits,
+                      (long long)swizzle.base, (long long)swizzle.shift, (long long)p.constants[0],
+                      text);
+}

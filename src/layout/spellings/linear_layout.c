@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bases over GF(2), as Triton's linear layouts print them: for each bit of a hardware index the
+// logical index it stands for, `register: [[0, 1]], lane: [[0, 2], [1, 0]], warp: [], block: []`.
+// They map places to elements: the exclusive or of the bases of the bits that are set.
+//
+// The layout is the inverse. A bit whose basis is a combination of those before it (0 for one)
+// tells copies apart: it is a bit of the replica axis. Elimination keeps for each vector the
+// hardware bits it is a sum of, so that unit vectors, reduced, give the inverse, and dependent ones
+// the kernel. `offset` is memory, other names are resources.
+#include "layout/spellings/parse.h"
+
+#include <ctype.h>
+
+enum { BITS = 62 };
+
+typedef struct Place { // one hardware axis
+  Str name;
+  int first, count; // its bits
+} Place;
+
+typedef struct Bases {
+  Place places[MAX_RANK];
+  int place_count, bit_count, rank; // rank -1: not known yet
+  int64_t values[BITS][MAX_RANK];   // of each hardware bit the logical index
+  int sizes[MAX_RANK];              // bits of the logical axes; -1: not said
+} Bases;
+
+// A vector reduced against others: its bits, and what it is a sum of.
+typedef struct Vector {
+  uint64_t bits, tag;
+} Vector;
+
+typedef struct Echelon {
+  Vector rows[64]; // by their highest bit; 0: none
+  int count;
+} Echelon;
+
+// ---- Elimination -------------------------------------------------------------------------------
+
+static int highest(uint64_t bits) {
+  return 63 - __builtin_clzll(bits);
+}
+
+static Vector reduce(const Echelon *e, Vector v) {
+  uint64_t left = v.bits;
+  while (left) {
+    int at = highest(left);
+    left &= ~((uint64_t)1 << at);
+    if (!(v.bits >> at & 1) || !e->rows[at].bits) continue;
+    v.bits ^= e->rows[at].bits;
+    v.tag ^= e->rows[at].tag;
+    left = v.bits & (((uint64_t)1 << at) - 1);
+  }
+  return v;
+}
+
+// False when the vector depends on those inserted before; *v is its reduced form.
+static bool insert(Echelon *e, Vector *v) {
+  *v = reduce(e, *v);
+  if (!v->bits) return false;
+  e->rows[highest(v->bits)] = *v;
+  e->count++;
+  return true;
+}
+
+// ---- Reading -----------------------------------------------------------------------------------
+
+static Place *last_place(Bases *b) {
+  return &b->places[b->place_count - 1];
+}
+
+static bool add_place(LayoutReader *r, Bases *b, const char *from, Str name) {
+  for (int i = 0; i < b->place_count; i++)
+    if (b->places[i].name == name)
+      return layout_reader_refuse(r, from, r->at, "`%s` is named twice", name);
+  if (b->place_count == MAX_RANK)
+    return layout_reader_error(r, from, r->at, "more than %d hardware axes", MAX_RANK);
+  b->places[b->place_count++] = (Place){name, b->bit_count, 0};
+  return true;
+}
+
+// basis := "[" or "(" [number ("," number)*] close; another bit of the last place
+static bool read_basis(LayoutReader *r, Bases *b) {
+  layout_reader_space(r);
+  const char *from = r->at;
+  char close = layout_reader_open(r);
+  if (!close) return layout_reader_expect(r, "[");
+  if (b->bit_count == BITS)
+    return layout_reader_error(r, from, r->at, "more than %d hardware bits", BITS);
+  const char stop[2] = {close, 0};
+  int count = 0;
+  for (bool more = !layout_reader_accept(r, stop); more; more = layout_reader_more(r, close)) {
+    if (count == MAX_RANK)
+      return layout_reader_error(r, from, r->at, "more than %d axes", MAX_RANK);
+    if (!layout_reader_number(r, &b->values[b->bit_count][count++])) return false;
+  }
+  if (r->failed) return false;
+  if (b->rank >= 0 && count != b->rank)
+    return layout_reader_refuse(r, from, r->at, "a basis of %d numbers among those of %d", count,
+                                b->rank);
+  b->rank = count;
+  b->bit_count++;
+  last_place(b)->count++;
+  return true;
+}
+
+// bases := "[" [basis ("," basis)*] "]"
+static bool read_list(LayoutReader *r, Bases *b) {
+  if (!layout_reader_expect(r, "[")) return false;
+  bool more = !layout_reader_accept(r, "]");
+  while (more) more = read_basis(r, b) && layout_reader_more(r, ']');
+  return !r->failed;
+}
+
+// The long form: `lane=1 -> (0, 1)`, a line each bit, its number being the bit's value.
+static bool read_line(LayoutReader *r, Bases *b, const char *from) {
+  int64_t value;
+  if (!layout_reader_number(r, &value)) return false;
+  if (last_place(b)->count >= BITS || value != (int64_t)1 << last_place(b)->count)
+    return layout_reader_error(r, from, r->at, "the bits of `%s` stand out of order",
+                               last_place(b)->name);
+  return layout_reader_expect(r, "->") && read_basis(r, b);
+}
+
+static bool read_size_one(LayoutReader *r) {
+  static const char *const words[] = {"a", "size", "1", "dimension"};
+  for (int i = 0; i < COUNT_OF(words); i++)
+    if (!layout_reader_expect(r, words[i])) return false;
+  return true;
+}
+
+// entry := name (":" | "=") bases | name "=" number "->" basis | name "is a size 1 dimension"
+static bool read_entry(LayoutReader *r, Bases *b) {
+  const char *word;
+  int size;
+  layout_reader_accept(r, "-");
+  if (!layout_reader_word(r, &word, &size))
+    return layout_reader_error(r, r->at, r->at + (r->at < r->end),
+                               "expected the name of a hardware axis, saw %s",
+                               layout_reader_saw(r));
+  Str name = str_intern_n(r->context, word, (size_t)size);
+  bool again = b->place_count && last_place(b)->name == name;
+  if (layout_reader_accept(r, "is")) return add_place(r, b, word, name) && read_size_one(r);
+  bool equals = layout_reader_accept(r, "=");
+  if (!equals && !layout_reader_expect(r, ":")) return false;
+  layout_reader_space(r);
+  bool line = equals && r->at < r->end && isdigit((unsigned char)*r->at);
+  if (!(line && again) && !add_place(r, b, word, name)) return false;
+  return line ? read_line(r, b, word) : read_list(r, b);
+}
+
+static int bits_of(int64_t size) {
+  return size > 0 && (size & (size - 1)) == 0 ? __builtin_ctzll((uint64_t)size) : -1;
+}
+
+// dims := "where out dims are" ":" "[" [name "(" "size" number ")" ("," …)*] "]"
+static bool read_dims(LayoutReader *r, Bases *b) {
+  static const char *const words[] = {"out", "dims", "are", ":", "["};
+  int count = 0;
+  for (int i = 0; i < COUNT_OF(words); i++)
+    if (!layout_reader_expect(r, words[i])) return false;
+  for (bool more = !layout_reader_accept(r, "]"); more; more = layout_reader_more(r, ']')) {
+    const char *word;
+    int size;
+    int64_t extent;
+    layout_reader_space(r);
+    const char *from = r->at;
+    if (!layout_reader_word(r, &word, &size)) return layout_reader_expect(r, "]");
+    if (!layout_reader_expect(r, "(") || !layout_reader_expect(r, "size")) return false;
+    if (!layout_reader_number(r, &extent) || !layout_reader_expect(r, ")")) return false;
+    if (count == MAX_RANK || bits_of(extent) < 0)
+      return layout_reader_error(r, from, r->at, "%lld is no power of two", (long long)extent);
+    b->sizes[count++] = bits_of(extent);
+  }
+  if (r->failed) return false;
+  if (b->rank >= 0 && count != b->rank)
+    return layout_reader_error(r, r->text, r->at, "%d dims for bases of %d numbers", count,
+                               b->rank);
+  b->rank = count;
+  return true;
+}
+
+static bool at_end(LayoutReader *r) {
+  LayoutReader ahead = *r;
+  return layout_reader_at_end(&ahead) || *ahead.at == '}' || *ahead.at == '>' ||
+         layout_reader_accept(&ahead, "in") || layout_reader_accept(&ahead, "where");
+}
+
+// text := ["#" name ("." name)* "<"] ["{"] entry ([","] entry)* ["}"] [">"] ["where" dims]
+static bool read_text(LayoutReader *r, Bases *b) {
+  const char *word;
+  int size;
+  bool attribute = r->at < r->end && *r->at == '#';
+  if (attribute) {
+    r->at++;
+    do
+      if (!layout_reader_word(r, &word, &size)) return layout_reader_expect(r, "linear");
+    while (layout_reader_accept(r, "."));
+    if (!layout_reader_expect(r, "<")) return false;
+  }
+  bool braces = layout_reader_accept(r, "{");
+  while (!at_end(r)) {
+    if (!read_entry(r, b)) return false;
+    layout_reader_accept(r, ",");
+  }
+  if (braces && !layout_reader_expect(r, "}")) return false;
+  if (attribute && !layout_reader_expect(r, ">")) return false;
+  return !layout_reader_accept(r, "where") || read_dims(r, b);
+}
+
+// ---- The inverse -------------------------------------------------------------------------------
+
+typedef struct Inverse {
+  int first[MAX_RANK + 1]; // of each logical axis its first bit, among all
+  uint64_t columns[BITS];  // of each hardware bit the logical bits
+  uint64_t elements[BITS]; // of each logical bit the hardware bits it sets
+  uint64_t copies[BITS];   // of each replica bit, likewise
+  int copy_count;
+} Inverse;
+
+static bool number_bits(LayoutReader *r, Bases *b, Inverse *v) {
+  for (int axis = 0; axis < b->rank; axis++) {
+    int bits = MAX_OF(b->sizes[axis], 0);
+    for (int i = 0; i < b->bit_count; i++) {
+      int64_t value = b->values[i][axis];
+      int needed = value ? highest((uint64_t)value) + 1 : 0;
+      if (b->sizes[axis] >= 0 && needed > bits)
+        return layout_reader_error(r, r->text, r->at, "%lld is outside of axis %d",
+                                   (long long)value, axis);
+      bits = MAX_OF(bits, needed);
+    }
+    v->first[axis + 1] = v->first[axis] + bits;
+    if (v->first[axis + 1] > BITS)
+      return layout_reader_error(r, r->text, r->at, "more than %d logical bits", BITS);
+  }
+  for (int i = 0; i < b->bit_count; i++)
+    for (int axis = 0; axis < b->rank; axis++)
+      v->columns[i] |= (uint64_t)b->values[i][axis] << v->first[axis];
+  return true;
+}
+
+static bool refuse_gap(LayoutReader *r, const Bases *b, const Inverse *v, int bit) {
+  Text index = text_new(&r->context->lasting);
+  for (int axis = 0; axis < b->rank; axis++) {
+    int at = bit - v->first[axis], bits = v->first[axis + 1] - v->first[axis];
+    text_printf(&index, "%s%lld", axis ? ", " : "",
+                at >= 0 && at < bits ? (long long)((int64_t)1 << at) : 0LL);
+  }
+  return layout_reader_refuse(r, r->text, r->at,
+                              "no place holds element [%s]: the bases must reach "
+                              "every element",
+                              text_string(&index));
+}
+
+static bool invert(LayoutReader *r, const Bases *b, Inverse *v) {
+  Echelon e = {0};
+  for (int i = 0; i < b->bit_count; i++) {
+    Vector column = {v->columns[i], (uint64_t)1 << i};
+    if (!insert(&e, &column)) v->copies[v->copy_count++] = column.tag;
+  }
+  for (int bit = 0; bit < v->first[b->rank]; bit++) {
+    if (!e.rows[bit].bits) return refuse_gap(r, b, v, bit);
+    v->elements[bit] = reduce(&e, (Vector){(uint64_t)1 << bit, 0}).tag;
+  }
+  return true;
+}
+
+static const LayoutExpr *bit_of(Context *context, int axis, int bit) {
+  const LayoutExpr *e =
+      layout_by(context, LAYOUT_DIV, layout_axis(context, axis), (int64_t)1 << bit);
+  return layout_by(context, LAYOUT_MOD, e, 2);
+}
+
+// Hardware bit `at` as an exclusive or of logical bits and bits of the replica axis.
+static const LayoutExpr *place_bit(Context *context, const Bases *b, const Inverse *v, int at) {
+  const LayoutExpr *e = layout_const(context, 0);
+  for (int axis = 0; axis < b->rank; axis++)
+    for (int i = v->first[axis]; i < v->first[axis + 1]; i++)
+      if (v->elements[i] >> at & 1)
+        e = layout_binary(context, LAYOUT_XOR, e, bit_of(context, axis, i - v->first[axis]));
+  for (int i = 0; i < v->copy_count; i++)
+    if (v->copies[i] >> at & 1)
+      e = layout_binary(context, LAYOUT_XOR, e, bit_of(context, b->rank, i));
+  return e;
+}
+
+static const LayoutExpr *place_index(Context *context, const Bases *b, const Inverse *v,
+                                     const Place *place, const int64_t *box, int rank) {
+  const LayoutExpr *e = layout_const(context, 0);
+  for (int i = 0; i < place->count; i++) {
+    const LayoutExpr *bit = place_bit(context, b, v, place->first + i);
+    e = layout_binary(context, LAYOUT_ADD, e, layout_by(context, LAYOUT_MUL, bit, (int64_t)1 << i));
+  }
+  return layout_expr_simplify(context, e, box, rank);
+}
+
+bool layout_read_bases(LayoutReader *r, Spelled *out) {
+  Context *context = r->context;
+  Bases *b = arena_new(&context->scratch, Bases);
+  Inverse *v = arena_new(&context->scratch, Inverse);
+  const LayoutExpr *outputs[MAX_RANK], *shape[MAX_RANK];
+  int64_t box[MAX_RANK];
+  Str resources[MAX_RANK];
+  b->rank = -1;
+  for (int i = 0; i < MAX_RANK; i++) b->sizes[i] = -1;
+  if (!read_text(r, b)) return false;
+  if (b->rank < 0) b->rank = MAX_OF(r->rank, 0);
+  if (!layout_reader_check_rank(r, b->rank) || !number_bits(r, b, v) || !invert(r, b, v))
+    return false;
+  int replicas = v->copy_count > 0;
+  if (b->rank + replicas > MAX_RANK)
+    return layout_reader_refuse(r, r->text, r->at, "more than %d axes", MAX_RANK);
+  for (int i = 0; i < b->rank; i++) box[i] = (int64_t)1 << (v->first[i + 1] - v->first[i]);
+  for (int i = 0; i < b->rank; i++) shape[i] = layout_const(context, box[i]);
+  box[b->rank] = (int64_t)1 << v->copy_count;
+  for (int i = 0; i < b->place_count; i++) {
+    outputs[i] = place_index(context, b, v, &b->places[i], box, b->rank + replicas);
+    bool memory = b->places[i].name == str_intern(context, "offset");
+    resources[i] = memory ? NULL : b->places[i].name;
+  }
+  out->shape = arena_copy(&context->lasting, shape, sizeof *shape * (size_t)b->rank);
+  out->map = index_map_replicated(context, b->rank, replicas, NULL, &box[b->rank], b->place_count,
+                                  outputs, resources, NULL, 0);
+  return true;
+}
+
+// ---- Printing ----------------------------------------------------------------------------------
+
+// A layout as vectors of place bits: of each bit of its axes, logical ones first.
+typedef struct Linear {
+  int axis_bits[MAX_RANK], place_bits[MAX_RANK], first[MAX_RANK + 1]; // first: of the places
+  uint64_t vectors[BITS];
+  int bit_count, logical_count;
+} Linear;
+
+static const char *count_bits(const Layout *layout, Linear *l) {
+  for (int i = 0; i < layout_box_rank(layout); i++) {
+    l->axis_bits[i] = bits_of(layout->extents[i]);
+    if (l->axis_bits[i] < 0) return "an extent is no power of two";
+    l->bit_count += l->axis_bits[i];
+    if (i < layout->rank) l->logical_count += l->axis_bits[i];
+  }
+  for (int i = 0; i < layout->physical_rank; i++) {
+    l->place_bits[i] = bits_of(layout->physical_extents[i]);
+    if (l->place_bits[i] < 0) return "a physical extent is no power of two";
+    l->first[i + 1] = l->first[i] + l->place_bits[i];
+  }
+  return l->bit_count > BITS || l->first[layout->physical_rank] > BITS ? "too many bits" : NULL;
+}
+
+static bool read_vector(const Layout *layout, const Linear *l, const int64_t *index,
+                        uint64_t *out) {
+  int64_t place[MAX_RANK];
+  if (!index_map_apply_copy(layout->map, index, index + layout->rank, place)) return false;
+  *out = 0;
+  for (int i = 0; i < layout->physical_rank; i++) *out |= (uint64_t)place[i] << l->first[i];
+  return true;
+}
+
+static bool read_vectors(const Layout *layout, Linear *l) {
+  int64_t index[MAX_RANK] = {0};
+  uint64_t origin;
+  int at = 0;
+  if (!read_vector(layout, l, index, &origin) || origin) return false;
+  for (int axis = 0; axis < layout_box_rank(layout); axis++) {
+    for (int bit = 0; bit < l->axis_bits[axis]; bit++) {
+      index[axis] = (int64_t)1 << bit;
+      if (!read_vector(layout, l, index, &l->vectors[at++])) return false;
+    }
+    index[axis] = 0;
+  }
+  return true;
+}
+
+// The map that the vectors make; the layout's own when it is linear.
+static const IndexMap *linear_map(Context *context, const Layout *layout, const Linear *l) {
+  const LayoutExpr *outputs[MAX_RANK];
+  for (int i = 0; i < layout->physical_rank; i++) {
+    outputs[i] = layout_const(context, 0);
+    for (int bit = 0; bit < l->place_bits[i]; bit++) {
+      const LayoutExpr *e = layout_const(context, 0);
+      int at = 0;
+      for (int axis = 0; axis < layout_box_rank(layout); axis++)
+        for (int j = 0; j < l->axis_bits[axis]; j++)
+          if (l->vectors[at++] >> (l->first[i] + bit) & 1)
+            e = layout_binary(context, LAYOUT_XOR, e, bit_of(context, axis, j));
+      outputs[i] = layout_binary(context, LAYOUT_ADD, outputs[i],
+                                 layout_by(context, LAYOUT_MUL, e, (int64_t)1 << bit));
+    }
+  }
+  return index_map_with_outputs(context, layout->map, outputs);
+}
+
+// Of each place bit the logical bits it stands for; a reason when places are not just one
+// element's.
+static const char *find_bases(const Layout *layout, const Linear *l, uint64_t *bases) {
+  Echelon e = {0};
+  int places = l->first[layout->physical_rank];
+  for (int i = l->logical_count; i < l->bit_count; i++) insert(&e, &(Vector){l->vectors[i], 0});
+  for (int i = 0; i < l->logical_count; i++)
+    if (!insert(&e, &(Vector){l->vectors[i], (uint64_t)1 << i})) return "elements share a place";
+  if (e.count < places) return "some places hold no element";
+  for (int i = 0; i < places; i++) bases[i] = reduce(&e, (Vector){(uint64_t)1 << i, 0}).tag;
+  return NULL;
+}
+
+static void put_basis(Text *text, const Layout *layout, const Linear *l, uint64_t basis) {
+  text_puts(text, "[");
+  for (int axis = 0; axis < layout->rank; axis++) {
+    uint64_t mask = ((uint64_t)1 << l->axis_bits[axis]) - 1;
+    text_printf(text, "%s%llu", axis ? ", " : "", (unsigned long long)(basis & mask));
+    basis >>= l->axis_bits[axis];
+  }
+  text_puts(text, "]");
+}
+
+static const char *bases_text(Context *context, const Layout *layout, const Linear *l,
+                              const uint64_t *bases) {
+  Text text = text_new(&context->lasting);
+  for (int i = 0; i < layout->physical_rank; i++) {
+    const char *name = layout->map->resources[i] ? layout->map->resources[i] : "offset";
+    text_printf(&text, "%s%s: [", i ? ", " : "", name);
+    for (int bit = 0; bit < l->place_bits[i]; bit++) {
+      if (bit) text_puts(&text, ", ");
+      put_basis(&text, layout, l, bases[l->first[i] + bit]);
+    }
+    text_puts(&text, "]");
+  }
+  return text_string(&text);
+}
+
+static const char *check_places(const Layout *layout) {
+  const IndexMap *map = layout->map;
+  if (!layout->is_static) return "its extents are symbolic";
+  if (map->separator_count) return "bases have no axis separators";
+  if (!layout->physical_rank) return "it has no physical axis";
+  for (int i = 0; i < map->output_count; i++)
+    for (int j = 0; j < i; j++)
+      if (map->resources[i] == map->resources[j])
+        return map->resources[i] ? "two physical axes have one name"
+                                 : "bases have one memory axis, `offset`";
+  return NULL;
+}
+
+const char *layout_print_bases(Context *context, const Layout *layout, const char **why) {
+  Linear *l = arena_new(&context->scratch, Linear);
+  uint64_t bases[BITS + 1];
+  if ((*why = check_places(layout)) || (*why = count_bits(layout, l))) return NULL;
+  bool linear =
+      read_vectors(layout, l) &&
+      layout_maps_equal(context, layout, linear_map(context, layout, l)).verdict == LAYOUT_YES;
+  *why = linear ? find_bases(layout, l, bases) : "it is not linear over bits";
+  return *why ? NULL : bases_text(context, layout, l, bases);
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads outputs as placements: every axis cut into digits, every output a sum of weighted digits.
+// Most spellings of other systems say just that.
+//
+//   (i//4)*32 + i%4 + 4*j  on 8 x 8  =>  i: digits of radix 2 (cut 4, weight 32), 4 (cut 1, 1)
+//                                        j: one digit of radix 8, weight 4
+#include "layout/digits/form.h"
+#include "layout/spellings/parse.h"
+
+typedef struct Cuts { // of one axis, ascending; the first is 1
+  int64_t at[MAX_DIGITS];
+  int count;
+} Cuts;
+
+typedef struct Reading {
+  Digits d;
+  Digit digits[MAX_RANK][MAX_DIGITS]; // by output
+  int counts[MAX_RANK];
+  Cuts cuts[MAX_RANK]; // by axis
+  const char *why;
+} Reading;
+
+static bool add_cut(Reading *r, int axis, int64_t cut) {
+  Cuts *cuts = &r->cuts[axis];
+  int i = cuts->count;
+  for (int j = 0; j < cuts->count; j++)
+    if (cuts->at[j] == cut) return true;
+  if (cuts->count == MAX_DIGITS) return false;
+  for (; i && cuts->at[i - 1] > cut; i--) cuts->at[i] = cuts->at[i - 1];
+  cuts->at[i] = cut;
+  cuts->count++;
+  return true;
+}
+
+static bool refuse(Reading *r, const char *why) {
+  r->why = why;
+  return false;
+}
+
+// The digits of one output, and where they begin and end on their axes.
+static bool read_output(Reading *r, int output, const LayoutExpr *e, int64_t *constant) {
+  const Form *f = layout_form_of(&r->d, e);
+  if (!f) return refuse(r, "an index is no sum of digits");
+  if (f->xor_count) return refuse(r, "an index has an exclusive or");
+  for (int i = 0; i < f->count; i++)
+    if (r->d.bases[f->terms[i].base].kind != BASE_AXIS)
+      return refuse(r, "an index cuts a sum of axes where it does not come apart");
+  if (!layout_form_digits(&r->d, f, r->digits[output], &r->counts[output]))
+    return refuse(r, "the blocks of an axis do not nest");
+  *constant = f->constant;
+  for (int i = 0; i < r->counts[output]; i++) {
+    const Digit *g = &r->digits[output][i];
+    int64_t end;
+    int axis = r->d.bases[g->base].axis;
+    if (g->offset) return refuse(r, "an axis is shifted before it is cut");
+    if (!add_cut(r, axis, g->cut)) return refuse(r, "too many digits");
+    if (g->open || !mul_fits(g->cut, g->radix, &end)) continue;
+    if (end < r->d.extents[axis] && !add_cut(r, axis, end)) return refuse(r, "too many digits");
+  }
+  return true;
+}
+
+// Whether the cuts of an axis are a chain that ends in its extent.
+static bool cuts_nest(Reading *r, int axis) {
+  const Cuts *cuts = &r->cuts[axis];
+  for (int i = 0; i < cuts->count; i++) {
+    int64_t next = i + 1 < cuts->count ? cuts->at[i + 1] : r->d.extents[axis];
+    if (next % cuts->at[i])
+      return refuse(r, i + 1 < cuts->count ? "the blocks of an axis do not nest"
+                                           : "a block does not divide the extent of its axis");
+  }
+  return true;
+}
+
+// What one digit [cut, cut * radix) adds to an output.
+static int64_t weight_of(const Reading *r, int output, int axis, int64_t cut) {
+  for (int i = 0; i < r->counts[output]; i++) {
+    const Digit *g = &r->digits[output][i];
+    if (r->d.bases[g->base].axis != axis || cut < g->cut) continue;
+    if (!g->open && cut / g->cut >= g->radix) continue;
+    return g->weight * (cut / g->cut);
+  }
+  return 0;
+}
+
+static void fill_axis(const Reading *r, Context *context, int axis, int outputs, Placement *out) {
+  const Cuts *cuts = &r->cuts[axis];
+  for (int i = cuts->count - 1; i >= 0; i--) {
+    int64_t next = i + 1 < cuts->count ? cuts->at[i + 1] : r->d.extents[axis];
+    AxisDigit *g = &out->digits[out->digit_count++];
+    *g = (AxisDigit){axis, cuts->at[i], next / cuts->at[i],
+                     arena_array(&context->scratch, int64_t, outputs)};
+    for (int j = 0; j < outputs; j++) g->weights[j] = weight_of(r, j, axis, cuts->at[i]);
+  }
+}
+
+bool layout_placement(Context *context, const int64_t *extents, int rank,
+                      const LayoutExpr *const *outputs, int count, Placement *out,
+                      const char **why) {
+  Reading *r = arena_new(&context->scratch, Reading);
+  int total = 0;
+  *out = (Placement){.output_count = count,
+                     .constants = arena_array(&context->scratch, int64_t, count)};
+  for (int i = 0; i < rank; i++)
+    if (extents[i] < 1) return *why = "the tensor has no elements", false;
+  r->d = layout_digits_new(context, extents, rank);
+  for (int i = 0; i < rank; i++)
+    if (extents[i] > 1) add_cut(r, i, 1);
+  bool good = true;
+  for (int i = 0; i < count && good; i++) good = read_output(r, i, outputs[i], &out->constants[i]);
+  for (int i = 0; i < rank && good; i++) good = cuts_nest(r, i);
+  *why = r->why;
+  for (int i = 0; i < rank; i++) total += r->cuts[i].count;
+  out->digits = arena_array(&context->scratch, AxisDigit, total);
+  for (int i = 0; i < rank && good; i++) fill_axis(r, context, i, count, out);
+  return good;
+}

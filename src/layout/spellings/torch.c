@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// PyTorch's strided tensors: `size=(2, 3, 4) stride=(12, 4, 1) storage_offset=5`, as printed by
+// hand, by `x.size()` and `x.stride()`, and as arguments of `torch.empty_strided` and
+// `torch.as_strided`. Places are offsets in the storage.
+#include "layout/spellings/parse.h"
+
+typedef struct Numbers {
+  int64_t items[MAX_RANK];
+  int count; // -1: not given
+  const char *from, *to;
+} Numbers;
+
+typedef struct Strided {
+  Numbers size, stride, offset; // offset: one number
+} Strided;
+
+// ---- Reading -----------------------------------------------------------------------------------
+
+// numbers := ["torch" "." "Size"] "(" … ")" | number; a list may be wrapped in parentheses
+static bool read_numbers(LayoutReader *r, Numbers *out, bool wrapped) {
+  layout_reader_space(r);
+  *out = (Numbers){.from = r->at};
+  bool named = layout_reader_accept(r, "torch") && layout_reader_expect(r, ".");
+  if (named && !layout_reader_expect(r, "Size")) return false;
+  char close = layout_reader_open(r);
+  if (!close) return layout_reader_signed(r, &out->items[out->count++]);
+  layout_reader_space(r);
+  if (wrapped && close == ')' && r->at < r->end && *r->at == '[')
+    return read_numbers(r, out, false) && layout_reader_expect(r, ")");
+  const char stop[2] = {close, 0};
+  for (bool more = !layout_reader_accept(r, stop); more; more = layout_reader_more(r, close)) {
+    if (out->count == MAX_RANK)
+      return layout_reader_error(r, r->at, r->at, "more than %d axes", MAX_RANK);
+    if (!layout_reader_signed(r, &out->items[out->count++])) return false;
+  }
+  out->to = r->at;
+  return !r->failed;
+}
+
+static Numbers *field(Strided *s, const char *word, int size) {
+  static const struct {
+    const char *name;
+    size_t field;
+  } rows[] = {
+      {"size", offsetof(Strided, size)},     {"shape", offsetof(Strided, size)},
+      {"stride", offsetof(Strided, stride)}, {"strides", offsetof(Strided, stride)},
+      {"offset", offsetof(Strided, offset)}, {"storage_offset", offsetof(Strided, offset)},
+  };
+  for (int i = 0; i < COUNT_OF(rows); i++)
+    if ((int)strlen(rows[i].name) == size && !memcmp(rows[i].name, word, (size_t)size))
+      return (Numbers *)((char *)s + rows[i].field);
+  return NULL;
+}
+
+static bool is_function(const char *word, int size) {
+  static const char *const names[] = {"empty_strided", "as_strided"};
+  for (int i = 0; i < COUNT_OF(names); i++)
+    if ((int)strlen(names[i]) == size && !memcmp(names[i], word, (size_t)size)) return true;
+  return false;
+}
+
+// call := name "(" [name ","] numbers "," numbers ["," numbers] ")", after its name
+static bool read_call(LayoutReader *r, Strided *s) {
+  Numbers *fields[] = {&s->size, &s->stride, &s->offset};
+  const char *word;
+  int size;
+  if (!layout_reader_expect(r, "(")) return false;
+  if (layout_reader_word(r, &word, &size) && !layout_reader_expect(r, ",")) return false;
+  for (int i = 0; i < COUNT_OF(fields); i++) {
+    if (!read_numbers(r, fields[i], false)) return false;
+    if (!layout_reader_more(r, ')')) break;
+  }
+  return !r->failed;
+}
+
+static bool unknown_field(LayoutReader *r, const char *word, int size) {
+  static const char *const names[] = {"size", "stride", "storage_offset"};
+  const char *near =
+      nearest_name(str_intern_n(r->context, word, (size_t)size), names, COUNT_OF(names));
+  return layout_reader_error(
+      r, word, word + size, "expected `size`, `stride` or `storage_offset`, saw `%.*s`%s%s%s", size,
+      word, near ? "; did you mean `" : "", near ? near : "", near ? "`?" : "");
+}
+
+// entry := [name "."] name ["()"] ("=" | "==" | ":") numbers | numbers
+static bool read_entry(LayoutReader *r, Strided *s) {
+  const char *word, *back = r->at;
+  int size;
+  Numbers *to = s->size.count < 0 ? &s->size : s->stride.count < 0 ? &s->stride : &s->offset;
+  bool torch = layout_reader_accept(r, "torch") && layout_reader_accept(r, ".") &&
+               layout_reader_accept(r, "Size");
+  r->at = back;
+  if (!torch && layout_reader_word(r, &word, &size)) {
+    while (layout_reader_accept(r, "."))
+      if (!layout_reader_word(r, &word, &size)) return layout_reader_expect(r, "stride");
+    if (is_function(word, size)) return read_call(r, s);
+    to = field(s, word, size);
+    if (!to) return unknown_field(r, word, size);
+    if (layout_reader_accept(r, "(") && !layout_reader_expect(r, ")")) return false;
+    if (!layout_reader_accept(r, "==") && !layout_reader_accept(r, "=") &&
+        !layout_reader_expect(r, ":"))
+      return false;
+  }
+  if (to->count >= 0) return layout_reader_error(r, back, r->at, "this is said twice");
+  return read_numbers(r, to, true);
+}
+
+static bool at_end(LayoutReader *r) {
+  LayoutReader ahead = *r;
+  return layout_reader_at_end(&ahead) || layout_reader_accept(&ahead, "in");
+}
+
+static bool check(LayoutReader *r, const Strided *s) {
+  if (s->size.count < 0) return layout_reader_refuse(r, r->text, r->at, "the size is not said");
+  if (s->stride.count < 0) return layout_reader_refuse(r, r->text, r->at, "the stride is not said");
+  if (s->size.count != s->stride.count)
+    return layout_reader_refuse(r, s->stride.from, s->stride.to, "%d stride%s for %d axes",
+                                s->stride.count, s->stride.count == 1 ? "" : "s", s->size.count);
+  for (int i = 0; i < s->size.count; i++) {
+    if (s->size.items[i] < 0)
+      return layout_reader_error(r, s->size.from, s->size.to, "a negative extent, %lld",
+                                 (long long)s->size.items[i]);
+    if (s->stride.items[i] < 0)
+      return layout_reader_error(r, s->stride.from, s->stride.to,
+                                 "a negative stride, %lld, which PyTorch does not have",
+                                 (long long)s->stride.items[i]);
+  }
+  if (s->offset.count > 1)
+    return layout_reader_error(r, s->offset.from, s->offset.to, "a storage offset is one number");
+  return layout_reader_check_rank(r, s->size.count);
+}
+
+// layout := entry ([","] entry)*
+bool layout_read_torch(LayoutReader *r, Spelled *out) {
+  Context *context = r->context;
+  Strided *s = arena_new(&context->scratch, Strided);
+  s->size.count = s->stride.count = s->offset.count = -1;
+  while (!at_end(r)) {
+    if (!read_entry(r, s)) return false;
+    layout_reader_accept(r, ",");
+  }
+  if (!check(r, s)) return false;
+  const LayoutExpr *extents[MAX_RANK], *e = layout_const(context, 0);
+  for (int i = 0; i < s->size.count; i++) {
+    extents[i] = layout_const(context, s->size.items[i]);
+    const LayoutExpr *stride = layout_const(context, s->stride.items[i]);
+    e = layout_binary(context, LAYOUT_ADD, e,
+                      layout_binary(context, LAYOUT_MUL, layout_axis(context, i), stride));
+  }
+  const LayoutExpr *start = layout_const(context, s->offset.count == 1 ? s->offset.items[0] : 0);
+  e = layout_binary(context, LAYOUT_ADD, e, start);
+  out->shape = arena_copy(&context->lasting, extents, sizeof *extents * (size_t)s->size.count);
+  out->map = index_map_new(context, s->size.count, NULL, 1, &e, NULL, NULL, 0);
+  return true;
+}
+
+// ---- Printing ----------------------------------------------------------------------------------
+
+static void put_tuple(Text *text, const int64_t *items, int count) {
+  text_puts(text, "(");
+  for (int i = 0; i < count; i++) text_printf(text, "%s%lld", i ? ", " : "", (long long)items[i]);
+  text_puts(text, count == 1 ? ",)" : ")");
+}
+
+// One stride an axis; the offset at the origin.
+static bool find_strides(Context *context, const Layout *layout, int64_t *strides, int64_t *start,
+                         const char **why) {
+  int64_t size;
+  Placement p;
+  memset(strides, 0, sizeof *strides * (size_t)layout->rank);
+  *start = 0;
+  if (layout_logical_size(layout, &size) && !size) return true;
+  if (!layout_placement(context, layout->extents, layout->rank, layout->map->outputs, 1, &p, why))
+    return false;
+  *start = p.constants[0];
+  for (int i = 0; i < p.digit_count; i++) {
+    const AxisDigit *g = &p.digits[i];
+    if (g->cut != 1 || g->radix != layout->extents[g->axis])
+      *why = "an axis has no one stride";
+    else if (g->weights[0] < 0)
+      *why = "PyTorch has no negative strides";
+    if (*why) return false;
+    strides[g->axis] = g->weights[0];
+  }
+  return true;
+}
+
+const char *layout_print_torch(Context *context, const Layout *layout, const char **why) {
+  int64_t strides[MAX_RANK], start;
+  *why = layout_one_memory_axis(context, layout, "PyTorch");
+  if (*why || !find_strides(context, layout, strides, &start, why)) return NULL;
+  Text text = text_new(&context->lasting);
+  text_puts(&text, "size=");
+  put_tuple(&text, layout->extents, layout->rank);
+  text_puts(&text, " stride=");
+  put_tuple(&text, strides, layout->rank);
+  if (start) text_printf(&text, " storage_offset=%lld", (long long)start);
+  return text_string(&text);
+}
