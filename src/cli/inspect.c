@@ -2,7 +2,7 @@
 // `pleat inspect`: one line for each operator, made for grep: its name, what it is, shapes, types,
 // the layouts that the plan gives what it reads and writes, bytes, operations, and its part of the
 // predicted time. Changes of layout that are done at each run have lines of their own.
-#include "cli/joins.h"
+#include "cli/fusion.h"
 #include "cli/session.h"
 
 #include <jansson.h>
@@ -25,7 +25,7 @@ typedef struct Listing {
   Plan *plan;
   Map tensors; // Value to StageTensor
   Map placed;  // Node to Placed
-  Map places;  // Node to NodePlace
+  Map places;  // Node to NodeKernels
 } Listing;
 
 // ---- Looking up -------------------------------------------------------------------------------
@@ -69,12 +69,12 @@ static void collect(Listing *v) {
       }
     }
   share_time(v);
-  v->places = node_places(v->cli->context, v->graph, v->plan);
+  v->places = node_kernels(v->cli->context, v->graph, v->plan);
 }
 
 // "kernel:3"; of a node without: "read-by:4,7", "constant", "unused".
 static const char *place_text(const Listing *v, const Node *node) {
-  return node_place_text(&v->cli->context->arena, map_find(&v->places, node));
+  return node_kernels_text(&v->cli->context->arena, map_find(&v->places, node));
 }
 
 static const char *layout_of(const Listing *v, const Placed *placed, const Value *value) {
@@ -115,8 +115,8 @@ static const char *describe_shape(const Listing *v, const Placed *placed, const 
   return shape_text(v, value);
 }
 
-static const char *joined(const Listing *v, const Node *node, const Placed *placed,
-                          Describe describe) {
+static const char *signature_text(const Listing *v, const Node *node, const Placed *placed,
+                                  Describe describe) {
   Text text = text_new(&v->cli->context->arena);
   for (int i = 0; i < node->input_count; i++)
     if (node->inputs[i])
@@ -141,9 +141,9 @@ static void print_line(Listing *v, Table *table, const Node *node) {
   const Placed *placed = placed_of(v, node);
   table_cell(table, "%s", node->name ? node->name : "-");
   table_cell(table, "%s", node_op_name(node));
-  table_cell(table, "%s", joined(v, node, placed, describe_shape));
+  table_cell(table, "%s", signature_text(v, node, placed, describe_shape));
   table_cell(table, "%s", node->output_count ? dtype_name(context, node->outputs[0]->type) : "-");
-  table_cell(table, "%s", joined(v, node, placed, layout_of));
+  table_cell(table, "%s", signature_text(v, node, placed, layout_of));
   table_cell(table, "%lld", (long long)node_bytes(node));
   table_cell(table, "%.0f", placed->operations);
   table_cell(table, "%.1f%%", placed->share * 100);

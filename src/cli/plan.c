@@ -2,7 +2,7 @@
 // `pleat plan`: which rewrites of layouts are left, where, why and what they cost; what the plan
 // gains over no plan, and how far it may be from the best; which operators run together, and why
 // others do not; the schedule of each kernel.
-#include "cli/joins.h"
+#include "cli/fusion.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -18,9 +18,9 @@ static const Option options[] = {
     {"html", 0, OPTION_TEXT, "FILE", "write the plan as one page", offsetof(PlanCommand, html)},
     {"onnx", 0, OPTION_TEXT, "FILE", "write the model with the plan in its nodes' metadata",
      offsetof(PlanCommand, onnx)},
-    {"joins", 0, OPTION_FLAG, NULL,
-     "all kernels: the operators they compute, who reads the result, and why that is not joined",
-     offsetof(PlanCommand, joins)},
+    {"fusion", 0, OPTION_FLAG, NULL,
+     "all kernels: the operators they compute, who reads the result, and why they are not fused",
+     offsetof(PlanCommand, fusion)},
     {"schedules", 0, OPTION_FLAG, NULL, "print the steps that schedule each kernel",
      offsetof(PlanCommand, schedules)},
     {"programs", 0, OPTION_FLAG, NULL, "print the kernels before they are scheduled",
@@ -145,8 +145,8 @@ static void print_totals(const View *v) {
   printf("row-major throughout: %s cycles, %.2f times as many\n",
          view_cycles(v, plan->cost_unplanned), plan->cost_unplanned / fmax(plan->cost, 1));
   print_policies(v);
-  joins_print_summary(v);
-  printf("%ssee all:  pleat plan %s --joins", paint(v->cli, COLOUR_DIM), v->path);
+  fusion_print_summary(v);
+  printf("%ssee all:  pleat plan %s --fusion", paint(v->cli, COLOUR_DIM), v->path);
   if (v->rows.count) printf("   one rewrite:  --why 1");
   printf("%s\n", paint(v->cli, COLOUR_NONE));
 }
@@ -275,7 +275,7 @@ static int print_why_tensor(const View *v, const StageTensor *tensor) {
     printf("  never in memory: its reader runs in the kernel that computes it\n");
   print_uses(v, tensor);
   if (!tensor->data && tensor->producer && !is_fused(v, tensor) && tensor->users.count)
-    printf("  in memory: %s\n", plan_apart(v->plan, tensor).because);
+    printf("  in memory: %s\n", plan_fusion_blocker(v->plan, tensor).because);
   if (tensor->data)
     printf("  packed while compiling as its kernel reads it: nothing at run time\n");
   else
@@ -386,7 +386,7 @@ static int show_json(const View *v) {
                         "cost", plan->cost, "cost_unplanned", plan->cost_unplanned, "cost_optimal",
                         plan->cost_optimal, "cost_forward", plan->cost_forward, "cost_backward",
                         plan->cost_backward, "lower_bound", plan->lower_bound, "optimal",
-                        plan->optimal, "kernels", plan->kernels.count, "joins", joins_json(v)));
+                        plan->optimal, "kernels", plan->kernels.count, "joins", fusion_json(v)));
 }
 
 static int run(Cli *cli, void *given) {
@@ -400,7 +400,7 @@ static int run(Cli *cli, void *given) {
   if (v.options->onnx && !plan_write_onnx(&v, v.options->onnx)) return STATUS_BAD;
   if (v.options->schedules || v.options->program) return print_kernels(&v);
   if (v.options->why) return print_why(&v);
-  if (v.options->joins && !cli->json) return joins_print(&v), STATUS_DONE;
+  if (v.options->fusion && !cli->json) return fusion_print(&v), STATUS_DONE;
   if (cli->json) return show_json(&v);
   print_rows(&v);
   print_totals(&v);

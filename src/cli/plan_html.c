@@ -2,7 +2,7 @@
 // The plan as one HTML page: what it costs, the rewrites that are left, and the kernels in the
 // order in which they run, beside arcs from where a tensor is written to where it is read. No
 // scripts, nothing fetched; light and dark.
-#include "cli/joins.h"
+#include "cli/fusion.h"
 
 #include <math.h>
 
@@ -146,7 +146,7 @@ static void draw_arcs(Page *p) {
 
 static void put_operators(Page *p, const PlanKernel *kernel) {
   text_puts(p->out, kernel->is_rewrite ? "<td class=\"moved\">" : "<td>");
-  put(p, joins_operators(p->view, kernel));
+  put(p, fusion_operators(p->view, kernel));
   text_puts(p->out, "</td>");
 }
 
@@ -177,14 +177,14 @@ static void put_kernel(Page *p, int number, double most) {
               "<td class=\"n\">%s</td><td><span class=\"bar\" style=\"width:%.1fpx\"></span></td>",
               view_cycles(v, kernel->cost), fmax(1, 120 * kernel->cost / fmax(most, 1)));
   cell(p, "slow", kernel->choice.slow ? kernel->choice.slow : "");
-  cell(p, "dim", joins_because(v, kernel));
+  cell(p, "dim", fusion_because(v, kernel));
   text_puts(p->out, "</tr>\n");
 }
 
 static void put_kernels(Page *p) {
   static const char *const names[] = {
       "#",     "kernel", "operators", "reads", "writes",
-      "shape", "cycles", "",          "",      "not joined to what reads it, because"};
+      "shape", "cycles", "",          "",      "not fused with its reader, because"};
   const Plan *plan = p->view->plan;
   double most = 0;
   for (int i = 0; i < plan->kernels.count; i++) most = fmax(most, plan->kernels.items[i]->cost);

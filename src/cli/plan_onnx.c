@@ -2,7 +2,7 @@
 // The plan in the metadata of the model, for viewers and scripts that read ONNX: at each node the
 // kernels that compute it and what they read and write, at the model the totals. A node that
 // several kernels compute has a line for each, in the same order under every key.
-#include "cli/joins.h"
+#include "cli/fusion.h"
 
 #include "config.h"
 
@@ -91,8 +91,8 @@ static const OnnxNoteList *node_notes(void *env, const PtrArray *known) {
                                      "none: only moves elements, which are read in place"};
   Noting *n = env;
   OnnxNoteList *list = arena_new(n->arena, OnnxNoteList);
-  NodePlace all = {0};
-  for (int i = 0; i < known->count; i++) node_place_join(n->arena, &all, known->items[i]);
+  NodeKernels all = {0};
+  for (int i = 0; i < known->count; i++) node_kernels_add(n->arena, &all, known->items[i]);
   if (all.fate != NODE_COMPUTED) {
     add_printed(n, list, ONNX_NOTE_PREFIX "kernel", "%s", none[all.fate]);
     return list;
@@ -110,18 +110,18 @@ static const OnnxNoteList *node_notes(void *env, const PtrArray *known) {
 
 // ---- Nodes ------------------------------------------------------------------------------------
 
-static void add_place(Noting *n, Map *places, Str key, const NodePlace *place) {
-  NodePlace *all = map_find(places, key);
-  if (!all) map_put(places, key, all = arena_new(n->arena, NodePlace));
-  node_place_join(n->arena, all, place);
+static void add_place(Noting *n, Map *places, Str key, const NodeKernels *place) {
+  NodeKernels *all = map_find(places, key);
+  if (!all) map_put(places, key, all = arena_new(n->arena, NodeKernels));
+  node_kernels_add(n->arena, all, place);
 }
 
 static void note_places(Noting *n) {
   const GraphFunc *graph = n->view->program->graph;
-  Map places = node_places(n->view->cli->context, graph, n->view->plan);
+  Map places = node_kernels(n->view->cli->context, graph, n->view->plan);
   for (int i = 0; i < graph->nodes.count; i++) {
     const Node *node = graph->nodes.items[i];
-    const NodePlace *place = map_find(&places, node);
+    const NodeKernels *place = map_find(&places, node);
     add_place(n, &n->notes.by_name, node->pos.node ? node->pos.node : node->name, place);
     for (int o = 0; o < node->output_count; o++)
       add_place(n, &n->notes.by_output, node->outputs[o]->name, place);

@@ -7,7 +7,7 @@
 
 typedef struct PlanCommand {
   ModelOptions model; // first: MODEL_OPTIONS
-  bool schedules, program, joins;
+  bool schedules, program, fusion;
   const char *why, *html, *onnx;
   int64_t kernel;
 } PlanCommand;

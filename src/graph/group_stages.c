@@ -147,7 +147,7 @@ static bool cut_end(Grouping *g) {
   return false;
 }
 
-// An elementwise stage that only members read, and that has no reduction to join.
+// An elementwise stage that only members read, and that reads no reduction in place.
 static bool can_precede(const Grouping *g, const Stage *stage) {
   if (g->count == MOST_MEMBERS || stage_is_reduction(stage) || !is_free(g, stage)) return false;
   if (is_member(g, stage) || !stage->output->users.count || !used_within(g, stage)) return false;
@@ -174,7 +174,7 @@ static void add_before(Grouping *g, int from) {
   }
 }
 
-static Stage *joined(Grouping *g) {
+static Stage *make_group(Grouping *g) {
   Arena *arena = &g->graph->context->arena;
   const Stage *last = g->group[g->count - 1];
   Stage *stage = arena_copy(arena, last, sizeof *last);
@@ -210,7 +210,7 @@ static Stage *group_from(Grouping *g, int index) {
   grow(g, index + 1);
   if (!cut_end(g) || !(read_rows(g, first).wide || reads_again(g))) return NULL;
   add_before(g, index);
-  return joined(g);
+  return make_group(g);
 }
 
 void stage_graph_group_rows(StageGraph *s) {

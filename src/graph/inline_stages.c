@@ -253,9 +253,9 @@ static Stage *reader_in_place(const Stage *stage) {
     return NULL;
   Stage *user = output->users.items[0];
   if (output->constant && !user->output->constant) return NULL;
-  bool joins = !stage_is_reduction(user) && stage_reads_in_place(user, output) &&
-               reads_together(stage, user) <= MOST_READS;
-  return joins ? user : NULL;
+  bool in_place = !stage_is_reduction(user) && stage_reads_in_place(user, output) &&
+                  reads_together(stage, user) <= MOST_READS;
+  return in_place ? user : NULL;
 }
 
 void stage_graph_inline_intermediates(StageGraph *s) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which stages may run in one loop, and how much that loop may hold. A body that the instruction
-// cache does not hold is fetched again for every iteration, which costs more than the memory that
-// joining spares; and compilers take more than twice as long for twice the body. Its size is that
-// of the longest line of stages that may be joined, whether they will be or not: stages are cut off
-// at the same places under all plans.
+// Which stages may be fused into one loop, and how much that loop may hold. A body that does not
+// fit the instruction cache is fetched again for every iteration, which costs more than the memory
+// traffic that fusion saves; and compilers take more than twice as long for twice the body. The
+// size of a body is that of the longest chain of stages that may be fused, whether the plan fuses
+// them or not, so that chains are cut at the same stages under all plans.
 #include "plan/internal.h"
 
 enum {
@@ -34,8 +34,8 @@ static int own_copies(const Planner *p, const Stage *stage) {
   return tile ? p->machine->vector_registers : LOOP_COPIES;
 }
 
-double planner_joined_operations(const Planner *p, const Stage *stage, const StageTensor *tensor,
-                                 double *most) {
+double planner_fused_operations(const Planner *p, const Stage *stage, const StageTensor *tensor,
+                                double *most) {
   const LoopBody *body = &p->bodies[tensor->producer->index];
   *most = (double)(INSTRUCTION_CACHE_BYTES / OPERATION_BYTES / body->copies);
   return body->operations + own_operations(stage);
@@ -43,23 +43,24 @@ double planner_joined_operations(const Planner *p, const Stage *stage, const Sta
 
 // A value that its reader uses several times stands there as often, in a chain of such readers more
 // often from one to the next.
-static int joined_nodes(const Planner *p, const Stage *stage, const StageTensor *tensor) {
+static int fused_nodes(const Planner *p, const Stage *stage, const StageTensor *tensor) {
   int inside = MAX_OF(p->bodies[tensor->producer->index].nodes, 1);
   return expr_tree_size(stage->te->value, tensor->buffer, inside, MOST_NODES);
 }
 
-JoinBar planner_join_bar(const Planner *p, const Stage *reader, const StageTensor *tensor) {
+FusionBlocker planner_fusion_blocker(const Planner *p, const Stage *reader,
+                                     const StageTensor *tensor) {
   double most;
-  if (tensor->is_output) return JOIN_OUTPUT;
-  if (tensor->users.count > 1) return JOIN_USERS;
-  if (!tensor->producer) return JOIN_INPUT;
-  if (stage_is_ordered(tensor->producer) || stage_is_ordered(reader)) return JOIN_ORDERED;
-  if (reader->member_count) return JOIN_ROWS;
-  if (stage_is_reduction(reader)) return JOIN_REDUCTION;
-  if (!stage_reads_in_place(reader, tensor)) return JOIN_PLACES;
-  if (!dtype_equal(tensor->buffer->type, reader->output->buffer->type)) return JOIN_TYPE;
-  if (planner_joined_operations(p, reader, tensor, &most) > most) return JOIN_BODY;
-  return joined_nodes(p, reader, tensor) < MOST_NODES ? JOIN_FREE : JOIN_SIZE;
+  if (tensor->is_output) return BLOCKER_OUTPUT;
+  if (tensor->users.count > 1) return BLOCKER_USERS;
+  if (!tensor->producer) return BLOCKER_INPUT;
+  if (stage_is_ordered(tensor->producer) || stage_is_ordered(reader)) return BLOCKER_ORDERED;
+  if (reader->member_count) return BLOCKER_ROWS;
+  if (stage_is_reduction(reader)) return BLOCKER_REDUCTION;
+  if (!stage_reads_in_place(reader, tensor)) return BLOCKER_INDICES;
+  if (!dtype_equal(tensor->buffer->type, reader->output->buffer->type)) return BLOCKER_TYPE;
+  if (planner_fused_operations(p, reader, tensor, &most) > most) return BLOCKER_BODY;
+  return fused_nodes(p, reader, tensor) < MOST_NODES ? BLOCKER_NONE : BLOCKER_SIZE;
 }
 
 void planner_measure_body(Planner *p, const Stage *stage) {
@@ -69,10 +70,10 @@ void planner_measure_body(Planner *p, const Stage *stage) {
   body->nodes = expr_tree_size(stage->te->value, NULL, 0, MOST_NODES);
   for (int i = 0; i < stage->reads.count; i++) {
     const StageTensor *tensor = stage->reads.items[i];
-    if (planner_join_bar(p, stage, tensor)) continue;
-    double most, operations = planner_joined_operations(p, stage, tensor, &most);
+    if (planner_fusion_blocker(p, stage, tensor)) continue;
+    double most, operations = planner_fused_operations(p, stage, tensor, &most);
     int copies = p->bodies[tensor->producer->index].copies;
-    body->nodes = MAX_OF(body->nodes, joined_nodes(p, stage, tensor));
+    body->nodes = MAX_OF(body->nodes, fused_nodes(p, stage, tensor));
     if (operations * copies <= body->operations * body->copies) continue;
     body->operations = operations;
     body->copies = copies;

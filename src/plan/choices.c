@@ -265,7 +265,7 @@ static double elementwise_cost(const Planner *p, const Stage *stage, const Stage
 // The kernel of both is costed by the layout that the producer writes: it has to be the output's.
 static bool can_join_as(const Planner *p, const Stage *stage, const StageTensor *tensor,
                         int output) {
-  if (planner_join_bar(p, stage, tensor)) return false;
+  if (planner_fusion_blocker(p, stage, tensor)) return false;
   const Candidate *items = p->candidates[tensor->index].items;
   int like = p->row_major ? 0 : candidate_as(p, tensor, stage->output, output);
   return candidate_like(&items[like], &p->candidates[stage->output->index].items[output]);

@@ -53,8 +53,8 @@ typedef struct Greedy {
 
 static const double never = -1;
 
-// What reading costs beside the producers that are decided; `never` where it joins one that writes
-// another layout.
+// What reading costs beside the producers that are decided; `never` when the stage is fused
+// with a producer that writes another layout.
 static double reading_cost(const Greedy *g, const Stage *stage, const StageChoice *c) {
   double cost = 0;
   for (int i = 0; i < stage->reads.count; i++) {
@@ -67,16 +67,17 @@ static double reading_cost(const Greedy *g, const Stage *stage, const StageChoic
   return cost;
 }
 
-// The choice of a joined stage that differs from its own only in running by itself.
+// The choice that differs from the present one of a fused stage only in running by itself.
 static int parted(const Greedy *g, const Stage *user) {
   const StageChoices *choices = &g->planner->choices[user->index];
-  const StageChoice *joined = chosen(g->planner, g->choice, user);
+  const StageChoice *fused = chosen(g->planner, g->choice, user);
   for (int i = 0; i < choices->count; i++)
-    if (choices->items[i].fused < 0 && choices->items[i].output == joined->output) return i;
+    if (choices->items[i].fused < 0 && choices->items[i].output == fused->output) return i;
   bug(g->planner->context, "'%s' cannot run by itself", user->te->name);
 }
 
-// The user that has joined a stage and reads it in another layout than `output`; NULL: none.
+// The user that is fused with the tensor's producer and reads the tensor in another layout than
+// `output`, or NULL when there is none.
 static const Stage *estranged(const Greedy *g, const StageTensor *tensor, int output) {
   const Stage *user = tensor->users.count == 1 ? tensor->users.items[0] : NULL;
   if (!user || !g->decided[user->index]) return NULL;
@@ -85,7 +86,8 @@ static const Stage *estranged(const Greedy *g, const StageTensor *tensor, int ou
   return theirs->fused == read && theirs->reads[read] != output ? user : NULL;
 }
 
-// What writing costs beside the users that are decided, parting from one that has joined included.
+// What writing costs beside the users that are decided, including the cost of separating a fused
+// user that reads another layout.
 static double writing_cost(const Greedy *g, const Stage *stage, const StageChoice *c) {
   const Planner *p = g->planner;
   const StageTensor *tensor = stage->output;

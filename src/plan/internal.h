@@ -27,7 +27,7 @@ typedef struct Candidates {
 typedef struct StageChoice {
   int output;  // of the output tensor
   int *reads;  // per entry of stage->reads; -1: a constant, laid out at will
-  int fused;   // entry of stage->reads whose producer it joins; -1: none
+  int fused;   // entry of stage->reads whose producer it is fused with; -1: none
   double cost; // cycles
 } StageChoice;
 
@@ -45,7 +45,7 @@ typedef struct StageWish {
   const Layout *layout; // NULL: row-major
 } StageWish;
 
-// The body of the loops that a stage runs in when it joins all that it may.
+// The body of the loops that a stage runs in when it is fused with every producer that it may be.
 typedef struct LoopBody {
   double operations; // a point
   int copies;        // of it in the code
@@ -89,24 +89,26 @@ int planner_candidate_number(const Planner *planner, const StageTensor *tensor,
 
 // bodies.c: before the stage's choices, those before it being done.
 void planner_measure_body(Planner *planner, const Stage *stage);
-// What keeps a stage out of the loops that compute a tensor which it reads: the first of these.
-typedef enum JoinBar {
-  JOIN_FREE, // nothing
-  JOIN_OUTPUT,
-  JOIN_USERS, // several
-  JOIN_INPUT,
-  JOIN_ORDERED,
-  JOIN_ROWS,      // the reader is a group
-  JOIN_REDUCTION, // the reader is one
-  JOIN_PLACES,    // elements are read at other places than they are written at
-  JOIN_TYPE,
-  JOIN_BODY, // the loop would have too many operations,
-  JOIN_SIZE, // and the reader's value too many nodes
-} JoinBar;
-JoinBar planner_join_bar(const Planner *planner, const Stage *reader, const StageTensor *tensor);
+// What keeps a stage from being fused with the producer of a tensor that it reads: the first of
+// these conditions that holds.
+typedef enum FusionBlocker {
+  BLOCKER_NONE, // the two may be fused
+  BLOCKER_OUTPUT,
+  BLOCKER_USERS, // several
+  BLOCKER_INPUT,
+  BLOCKER_ORDERED,
+  BLOCKER_ROWS,      // the reader is a group
+  BLOCKER_REDUCTION, // the reader is one
+  BLOCKER_INDICES,   // elements are read at other indices than they are written at
+  BLOCKER_TYPE,
+  BLOCKER_BODY, // the loop would have too many operations,
+  BLOCKER_SIZE, // and the reader's value too many nodes
+} FusionBlocker;
+FusionBlocker planner_fusion_blocker(const Planner *planner, const Stage *reader,
+                                     const StageTensor *tensor);
 // The operations a point that both would have; how many fit.
-double planner_joined_operations(const Planner *planner, const Stage *stage,
-                                 const StageTensor *tensor, double *most);
+double planner_fused_operations(const Planner *planner, const Stage *stage,
+                                const StageTensor *tensor, double *most);
 
 // choices.c: false with diagnostics when wishes leave none.
 bool planner_find_choices(Planner *planner, int stage);
@@ -128,7 +130,7 @@ int64_t planner_cost_of(const Planner *planner, const int *choice);
 int planner_written(const Planner *planner, const int *choice, const StageTensor *tensor);
 unsigned planner_exists(const Planner *planner, const int *choice, const StageTensor *tensor);
 
-// joins.c
+// fusion_blockers.c
 const char *planner_stage_name(const Stage *stage);
 // kernels.c
 void planner_make_kernels(Planner *planner, const int *choice, Plan *plan);

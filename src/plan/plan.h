@@ -105,12 +105,12 @@ bool plan_schedule(Plan *plan);
 bool plan_schedule_kernel(Plan *plan, int number);
 void plan_note_folded(Plan *plan);
 
-// Why what reads a tensor does not run in the kernel that writes it: of all such tensors, and with
-// its names.
-typedef struct PlanApart {
+// Why the reader of a tensor is not fused with the kernel that writes it: the kind of reason, which
+// tensors have in common, and the reason of this tensor with its names.
+typedef struct PlanBlocker {
   const char *kind, *because;
-} PlanApart;
-PlanApart plan_apart(const Plan *plan, const StageTensor *tensor);
+} PlanBlocker;
+PlanBlocker plan_fusion_blocker(const Plan *plan, const StageTensor *tensor);
 
 // "NCHW16c", "NCHW", or the arrow form.
 const char *plan_layout_name(Context *context, const StageTensor *tensor, const Layout *layout);

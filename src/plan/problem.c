@@ -101,7 +101,7 @@ static void edge_read(Solving *s, const StageTensor *tensor, const Stage *user) 
                matrix);
 }
 
-// Producer and only user: a rewrite where layouts differ, and none at all when the user joins.
+// Producer and only user: a rewrite where layouts differ, and no rewrite when the two are fused.
 static void edge_direct(Solving *s, const StageTensor *tensor, const Stage *user) {
   const StageChoices *from = &s->planner->choices[tensor->producer->index];
   const StageChoices *to = &s->planner->choices[user->index];
@@ -111,9 +111,9 @@ static void edge_direct(Solving *s, const StageTensor *tensor, const Stage *user
     for (int j = 0; j < to->count; j++) {
       int written = from->items[i].output, wanted = to->items[j].reads[read];
       double cost = planner_rewrite_cost(s->planner, tensor, written, wanted);
-      bool joins = to->items[j].fused == read;
+      bool fused = to->items[j].fused == read;
       matrix[i * to->count + j] =
-          joins && written != wanted ? PROBLEM_INFINITY : integer_cost(cost);
+          fused && written != wanted ? PROBLEM_INFINITY : integer_cost(cost);
     }
   problem_edge(s->problem, s->stage_variable[tensor->producer->index],
                s->stage_variable[user->index], matrix);

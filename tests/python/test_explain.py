@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the commands tell of models: messages by operator and shape, what a plan joined and what it
+"""What the commands tell of models: messages by operator and shape, what a plan fused and what it
 could not, the shares of a run. Needs no ONNX Runtime."""
 import json
 import os
@@ -155,7 +155,7 @@ def encoder(folder):
                 [weight("w1", 24, 24), weight("b1", 24), weight("scale", 24)])
 
 
-def test_plan_says_what_is_joined_and_what_not(tmp_path):
+def test_plan_says_what_is_fused_and_what_is_not(tmp_path):
     path = encoder(tmp_path)
     kernels = {k["name"]: k for k in json.loads(pleat("plan", path, "--json"))["joins"]
                if not k["rewrite"]}
@@ -167,7 +167,7 @@ def test_plan_says_what_is_joined_and_what_not(tmp_path):
     assert kernels["norm"]["read_by"] == sorted(kernels[k]["kernel"] for k in ("scores", "values"))
     assert kernels["soft"]["because"] == "last needs each element 24 times"
     assert kernels["last"]["because"] == "it is an output"
-    table = pleat("plan", path, "--joins")
+    table = pleat("plan", path, "--fusion")
     assert "first + bias + relu" in table and "soft, row by row" in table
     text = pleat("plan", path)
     assert "2 of them row by row · 1 only move elements, which are read in place" in text
@@ -176,7 +176,7 @@ def test_plan_says_what_is_joined_and_what_not(tmp_path):
     assert "in memory: 2 operators read it" in pleat("plan", path, "--why", "d")
 
 
-def test_reasons_to_stay_apart(tmp_path):
+def test_reasons_against_fusion(tmp_path):
     nodes = [helper.make_node("Softmax", ["x"], ["a"], "soft"),
              helper.make_node("ReduceSum", ["a", "axis"], ["b"], "sum"),
              helper.make_node("Exp", ["b"], ["c"], "exp"),

@@ -335,8 +335,8 @@ def test_long_chains_are_cut(tmp_path):
         y = b(op, y)
     check(b.model(y), tmp_path)
     path = tmp_path / "case.onnx"
-    joins = subprocess.check_output([PLEAT, "plan", str(path), "--joins"], text=True)
-    assert "operations, 1024 fit" in joins
+    fusion = subprocess.check_output([PLEAT, "plan", str(path), "--fusion"], text=True)
+    assert "operations, 1024 fit" in fusion
     plan = json.loads(subprocess.check_output([PLEAT, "plan", str(path), "--json"], text=True))
     assert 3 <= plan["kernels"] <= 20
 

@@ -87,10 +87,10 @@ static bool define_gemm(OpCall *call) {
     TeAxes at = te_axes(call->te, shape, 2);
     Expr *value = scaled(context, te_at(call->te, product, at.at), alpha);
     if (c) {
-      Expr *joined[TE_MAX_RANK];
+      Expr *common[TE_MAX_RANK];
       int rank;
-      if (!op_broadcast_shape(call, (Buffer *[]){product, c}, 2, joined, &rank)) return false;
-      if (rank != 2 || !same_extent(joined[0], shape[0]) || !same_extent(joined[1], shape[1]))
+      if (!op_broadcast_shape(call, (Buffer *[]){product, c}, 2, common, &rank)) return false;
+      if (rank != 2 || !same_extent(common[0], shape[0]) || !same_extent(common[1], shape[1]))
         return op_error(call, "the added tensor does not broadcast to the product");
       value = expr_add(context, value, scaled(context, op_broadcast_at(call, c, &at), beta));
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the operators of a graph are computed: which share a kernel, and which need none.
-#ifndef PLEAT_CLI_JOINS_H
-#define PLEAT_CLI_JOINS_H
+#ifndef PLEAT_CLI_FUSION_H
+#define PLEAT_CLI_FUSION_H
 
 #include "cli/plan_view.h"
 
@@ -12,25 +12,25 @@ typedef enum NodeFate {
   NODE_COMPUTED,
 } NodeFate;
 
-typedef struct NodePlace {
+typedef struct NodeKernels {
   NodeFate fate;
   IntArray kernels; // from 0, in order: that compute it, or read through it
-} NodePlace;
+} NodeKernels;
 
-// Node to NodePlace *, of all nodes.
-Map node_places(Context *context, const GraphFunc *graph, const Plan *plan);
+// Node to NodeKernels *, of all nodes.
+Map node_kernels(Context *context, const GraphFunc *graph, const Plan *plan);
 // What is known of one that is several: the fate of those that are computed, if some are.
-void node_place_join(Arena *arena, NodePlace *all, const NodePlace *one);
+void node_kernels_add(Arena *arena, NodeKernels *all, const NodeKernels *one);
 // "kernel:3", "read-by:4,7", "constant", "unused".
-const char *node_place_text(Arena *arena, const NodePlace *place);
+const char *node_kernels_text(Arena *arena, const NodeKernels *place);
 
 // "matmul3 + add4", and why the tensor that a kernel writes is in memory; "" for rewrites.
-const char *joins_operators(const View *view, const PlanKernel *kernel);
-const char *joins_because(const View *view, const PlanKernel *kernel);
+const char *fusion_operators(const View *view, const PlanKernel *kernel);
+const char *fusion_because(const View *view, const PlanKernel *kernel);
 
 // What runs together and what does not: a few lines, or a table of all kernels, or JSON.
-void joins_print_summary(const View *view);
-void joins_print(const View *view);
-struct json_t *joins_json(const View *view);
+void fusion_print_summary(const View *view);
+void fusion_print(const View *view);
+struct json_t *fusion_json(const View *view);
 
 #endif

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which operators run together, and why others do not. Every kernel writes one tensor, so what is
-// apart is told of the tensors between kernels.
-#include "cli/joins.h"
+// Which operators are fused into one kernel, and why others are not. Every kernel writes one
+// tensor, so the reasons are given for the tensors between kernels.
+#include "cli/fusion.h"
 
 #include <jansson.h>
 
 // ---- Operators ----------------------------------------------------------------------------------
 
-static NodePlace *place_of(Arena *arena, Map *places, const Node *node) {
-  NodePlace *place = map_find(places, node);
-  if (!place) map_put(places, node, place = arena_new(arena, NodePlace));
+static NodeKernels *place_of(Arena *arena, Map *places, const Node *node) {
+  NodeKernels *place = map_find(places, node);
+  if (!place) map_put(places, node, place = arena_new(arena, NodeKernels));
   return place;
 }
 
-static void add_kernel(Arena *arena, NodePlace *place, int64_t kernel) {
+static void add_kernel(Arena *arena, NodeKernels *place, int64_t kernel) {
   int at = 0;
   while (at < place->kernels.count && place->kernels.items[at] < kernel) at++;
   if (at < place->kernels.count && place->kernels.items[at] == kernel) return;
@@ -29,7 +29,7 @@ static void place_computed(Arena *arena, Map *places, const Plan *plan) {
       const StageParts *parts = &plan->kernels.items[i]->stages[k]->parts;
       for (int p = 0; p < parts->count; p++) {
         if (!parts->items[p].node) continue;
-        NodePlace *place = place_of(arena, places, parts->items[p].node);
+        NodeKernels *place = place_of(arena, places, parts->items[p].node);
         place->fate = NODE_COMPUTED;
         add_kernel(arena, place, i);
       }
@@ -38,14 +38,14 @@ static void place_computed(Arena *arena, Map *places, const Plan *plan) {
 
 // Known while compiling: a constant, or what is computed of constants alone.
 static bool is_known(const Map *places, const Value *value) {
-  const NodePlace *place = value->producer ? map_find(places, value->producer) : NULL;
+  const NodeKernels *place = value->producer ? map_find(places, value->producer) : NULL;
   return value->data || (place && place->fate == NODE_FOLDED);
 }
 
 static void place_folded(Arena *arena, Map *places, const GraphFunc *graph) {
   for (int i = 0; i < graph->nodes.count; i++) {
     const Node *node = graph->nodes.items[i];
-    NodePlace *place = place_of(arena, places, node);
+    NodeKernels *place = place_of(arena, places, node);
     bool known = place->fate == NODE_UNUSED;
     for (int k = 0; k < node->input_count && known; k++)
       known = !node->inputs[k] || is_known(places, node->inputs[k]);
@@ -64,13 +64,13 @@ static void place_in_place(Arena *arena, Map *places, const GraphFunc *graph) {
   Map users = graph_users(arena, graph);
   for (int i = graph->nodes.count - 1; i >= 0; i--) {
     const Node *node = graph->nodes.items[i];
-    NodePlace *place = place_of(arena, places, node);
+    NodeKernels *place = place_of(arena, places, node);
     for (int o = 0; o < node->output_count && place->fate <= NODE_IN_PLACE; o++) {
       const PtrArray *readers = map_find(&users, node->outputs[o]);
       if (place->fate == NODE_UNUSED && is_output(graph, node->outputs[o]))
         place->fate = NODE_IN_PLACE;
       for (int r = 0; readers && r < readers->count && place->fate != NODE_FOLDED; r++) {
-        const NodePlace *reader = map_find(places, readers->items[r]);
+        const NodeKernels *reader = map_find(places, readers->items[r]);
         if (reader->fate >= NODE_IN_PLACE) place->fate = NODE_IN_PLACE;
         for (int k = 0; k < reader->kernels.count; k++)
           add_kernel(arena, place, reader->kernels.items[k]);
@@ -79,7 +79,7 @@ static void place_in_place(Arena *arena, Map *places, const GraphFunc *graph) {
   }
 }
 
-Map node_places(Context *context, const GraphFunc *graph, const Plan *plan) {
+Map node_kernels(Context *context, const GraphFunc *graph, const Plan *plan) {
   Map places = map_new(&context->arena);
   place_computed(&context->arena, &places, plan);
   place_folded(&context->arena, &places, graph);
@@ -87,13 +87,13 @@ Map node_places(Context *context, const GraphFunc *graph, const Plan *plan) {
   return places;
 }
 
-void node_place_join(Arena *arena, NodePlace *all, const NodePlace *one) {
+void node_kernels_add(Arena *arena, NodeKernels *all, const NodeKernels *one) {
   if (one->fate < all->fate) return;
-  if (one->fate > all->fate) *all = (NodePlace){.fate = one->fate};
+  if (one->fate > all->fate) *all = (NodeKernels){.fate = one->fate};
   for (int i = 0; i < one->kernels.count; i++) add_kernel(arena, all, one->kernels.items[i]);
 }
 
-const char *node_place_text(Arena *arena, const NodePlace *place) {
+const char *node_kernels_text(Arena *arena, const NodeKernels *place) {
   static const char *const words[] = {"unused", "constant", "read-by", "kernel"};
   Text text = text_new(arena);
   text_puts(&text, words[place->fate]);
@@ -123,7 +123,7 @@ static PtrArray nodes_of(const View *v, const PlanKernel *kernel) {
   return nodes;
 }
 
-const char *joins_operators(const View *v, const PlanKernel *kernel) {
+const char *fusion_operators(const View *v, const PlanKernel *kernel) {
   Text text = text_new(&v->cli->context->arena);
   PtrArray nodes = nodes_of(v, kernel);
   for (int i = 0; i < nodes.count; i++)
@@ -134,8 +134,9 @@ const char *joins_operators(const View *v, const PlanKernel *kernel) {
   return text_string(&text);
 }
 
-const char *joins_because(const View *v, const PlanKernel *kernel) {
-  return kernel->is_rewrite ? "" : plan_apart(v->plan, array_last(&kernel->params)).because;
+const char *fusion_because(const View *v, const PlanKernel *kernel) {
+  return kernel->is_rewrite ? ""
+                            : plan_fusion_blocker(v->plan, array_last(&kernel->params)).because;
 }
 
 static IntArray readers_of(const View *v, const StageTensor *tensor) {
@@ -164,7 +165,7 @@ static Reasons find_reasons(const View *v) {
     const PlanKernel *kernel = v->plan->kernels.items[i];
     const StageTensor *tensor = array_last(&kernel->params);
     if (kernel->is_rewrite || tensor->is_output) continue;
-    const char *kind = plan_apart(v->plan, tensor).kind;
+    const char *kind = plan_fusion_blocker(v->plan, tensor).kind;
     int at = 0;
     while (at < reasons.count && strcmp(reasons.items[at].kind, kind) != 0) at++;
     if (at == reasons.count) array_push(arena, &reasons, ((Reason){.kind = kind}));
@@ -184,27 +185,27 @@ static void print_counts(const View *v) {
   static const char *const rest[] = {"that no output needs", "computed while compiling",
                                      "only move elements, which are read in place"};
   int counts[4] = {0}, kernels = 0, rows = 0;
-  Map places = node_places(v->cli->context, v->program->graph, v->plan);
+  Map places = node_kernels(v->cli->context, v->program->graph, v->plan);
   for (int i = 0; i < places.count; i++)
-    counts[((const NodePlace *)places.entries[i].value)->fate]++;
+    counts[((const NodeKernels *)places.entries[i].value)->fate]++;
   for (int i = 0; i < v->plan->kernels.count; i++) {
     kernels += !v->plan->kernels.items[i]->is_rewrite;
     rows += has_rows(v->plan->kernels.items[i]);
   }
-  printf("joined: %d operators in %d kernels", counts[NODE_COMPUTED], kernels);
+  printf("fused: %d operators in %d kernels", counts[NODE_COMPUTED], kernels);
   if (rows) printf(", %d of them row by row", rows);
   for (int fate = NODE_IN_PLACE; fate >= NODE_UNUSED; fate--)
     if (counts[fate]) printf(" · %d %s", counts[fate], rest[fate]);
   printf("\n");
 }
 
-void joins_print_summary(const View *v) {
+void fusion_print_summary(const View *v) {
   Reasons reasons = find_reasons(v);
   int count = 0;
   print_counts(v);
   for (int i = 0; i < reasons.count; i++) count += reasons.items[i].tensors.count;
   if (!count) return;
-  printf("apart:  %d tensor%s between kernels, because\n", count, count == 1 ? "" : "s");
+  printf("not fused: %d tensor%s between kernels, because\n", count, count == 1 ? "" : "s");
   for (int i = 0; i < reasons.count; i++) {
     printf("  %4d  %s (", reasons.items[i].tensors.count, reasons.items[i].kind);
     print_names(&reasons.items[i].tensors);
@@ -223,10 +224,10 @@ static const char *readers_text(const View *v, const StageTensor *tensor) {
   return text_string(&text);
 }
 
-void joins_print(const View *v) {
+void fusion_print(const View *v) {
   Table table = table_new(&v->cli->context->arena, "rlllll");
   static const char *const heads[] = {
-      "#", "kernel", "writes", "read by", "not joined to that, because", "computes"};
+      "#", "kernel", "writes", "read by", "not fused with them, because", "computes"};
   for (int i = 0; i < COUNT_OF(heads); i++) table_cell(&table, "%s", heads[i]);
   for (int i = 0; i < v->plan->kernels.count; i++) {
     const PlanKernel *kernel = v->plan->kernels.items[i];
@@ -235,15 +236,15 @@ void joins_print(const View *v) {
     table_cell(&table, "%s", kernel->name);
     table_cell(&table, "%s", plan_tensor_name(tensor));
     table_cell(&table, "%s", readers_text(v, tensor));
-    table_cell(&table, "%s", joins_because(v, kernel));
-    table_cell(&table, "%s", joins_operators(v, kernel));
+    table_cell(&table, "%s", fusion_because(v, kernel));
+    table_cell(&table, "%s", fusion_operators(v, kernel));
   }
   table_print(&table, stdout);
 }
 
 // ---- As JSON ------------------------------------------------------------------------------------
 
-json_t *joins_json(const View *v) {
+json_t *fusion_json(const View *v) {
   json_t *list = json_array();
   for (int i = 0; i < v->plan->kernels.count; i++) {
     const PlanKernel *kernel = v->plan->kernels.items[i];
@@ -255,11 +256,11 @@ json_t *joins_json(const View *v) {
       json_array_append_new(names, json_string(((const Node *)nodes.items[k])->name));
     for (int k = 0; k < readers.count; k++)
       json_array_append_new(numbers, json_integer(readers.items[k]));
-    json_array_append_new(list, json_pack("{s:i, s:s, s:o, s:b, s:b, s:s, s:o, s:s}", "kernel",
-                                          i + 1, "name", kernel->name, "operators", names,
-                                          "by_rows", has_rows(kernel), "rewrite",
-                                          kernel->is_rewrite, "writes", plan_tensor_name(tensor),
-                                          "read_by", numbers, "because", joins_because(v, kernel)));
+    json_array_append_new(
+        list, json_pack("{s:i, s:s, s:o, s:b, s:b, s:s, s:o, s:s}", "kernel", i + 1, "name",
+                        kernel->name, "operators", names, "by_rows", has_rows(kernel), "rewrite",
+                        kernel->is_rewrite, "writes", plan_tensor_name(tensor), "read_by", numbers,
+                        "because", fusion_because(v, kernel)));
   }
   return list;
 }

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Why a tensor is stored in memory: what keeps the stage that reads it from being fused with the
+// kernel that writes it. The answers follow the conditions under which stages are fused
+// (graph/inline_stages.c, graph/group_stages.c, bodies.c, choices.c), the general ones first.
+#include "plan/internal.h"
+
+const char *planner_stage_name(const Stage *stage) {
+  return stage->node ? stage->node->name : stage->te->name;
+}
+
+static PlanBlocker by_reduction(const Plan *plan, const Stage *reader, const StageTensor *tensor) {
+  double times = stage_iterations(reader) / stage_tensor_elements(tensor);
+  if (times >= 2)
+    return (PlanBlocker){"its reader needs each element many times",
+                         str_format(plan->context, "%s needs each element %.0f times",
+                                    planner_stage_name(reader), times)};
+  return (PlanBlocker){
+      "its reader sums or searches it, by itself",
+      str_format(plan->context, "%s sums or searches it, by itself", planner_stage_name(reader))};
+}
+
+// The stage that the writer's kernel is built around.
+static const Stage *anchor_of(const Plan *plan, const Stage *stage) {
+  const Planner *p = plan->planner;
+  for (;;) {
+    int fused = p->choices[stage->index].items[plan->choice[stage->index]].fused;
+    if (fused < 0) return stage;
+    stage = ((const StageTensor *)stage->reads.items[fused])->producer;
+  }
+}
+
+static PlanBlocker by_rows(const Plan *plan, const Stage *reader, const Stage *writer) {
+  const Stage *anchor = anchor_of(plan, writer);
+  const char *how = anchor->member_count         ? "on rows of its own"
+                    : stage_is_reduction(anchor) ? "on tiles"
+                                                 : "on other axes";
+  return (PlanBlocker){"its reader works on whole rows",
+                       str_format(plan->context, "%s works on whole rows, %s %s",
+                                  planner_stage_name(reader), planner_stage_name(anchor), how)};
+}
+
+static PlanBlocker by_indices(const Plan *plan, const Stage *reader, const StageTensor *tensor) {
+  bool wider = stage_tensor_elements(tensor) < stage_tensor_elements(reader->output);
+  return (PlanBlocker){wider ? "its reader repeats or concatenates elements"
+                             : "its reader takes elements from other places",
+                       str_format(plan->context, "%s %s", planner_stage_name(reader),
+                                  wider ? "repeats its elements, or puts them beside others"
+                                        : "takes its elements from other places")};
+}
+
+// The reader could have been fused; the answer says what was chosen for it instead.
+static PlanBlocker by_choice(const Plan *plan, const Stage *reader, const StageTensor *tensor) {
+  const Planner *p = plan->planner;
+  const StageChoice *choice = &p->choices[reader->index].items[plan->choice[reader->index]];
+  if (choice->fused >= 0) {
+    const StageTensor *other = reader->reads.items[choice->fused];
+    return (PlanBlocker){
+        "its reader is fused with another operand",
+        str_format(plan->context, "%s is fused with %s, and can be with one kernel only",
+                   planner_stage_name(reader), planner_stage_name(other->producer))};
+  }
+  const Layout *layout = p->candidates[reader->output->index].items[choice->output].layout;
+  return (PlanBlocker){"another layout is cheaper for its reader",
+                       str_format(plan->context, "%s writes %s, which is cheaper than fusion",
+                                  planner_stage_name(reader),
+                                  plan_layout_name(plan->context, reader->output, layout))};
+}
+
+static PlanBlocker by_body(const Plan *plan, const Stage *reader, const StageTensor *tensor) {
+  double most, operations = planner_fused_operations(plan->planner, reader, tensor, &most);
+  return (PlanBlocker){"the loop would not fit the instruction cache",
+                       str_format(plan->context,
+                                  "a loop with %s would have %.0f operations, %.0f fit",
+                                  planner_stage_name(reader), operations, most)};
+}
+
+PlanBlocker plan_fusion_blocker(const Plan *plan, const StageTensor *tensor) {
+  const Stage *writer = tensor->producer;
+  const Stage *reader = tensor->users.count ? tensor->users.items[0] : NULL; // NULL: an output
+  Context *context = plan->context;
+  FusionBlocker bar = planner_fusion_blocker(plan->planner, reader, tensor);
+  if (tensor->kept && (bar == BLOCKER_NONE || bar > BLOCKER_INPUT))
+    return (PlanBlocker){"its layout was asked for", "its layout was asked for"};
+  const char *name = reader ? planner_stage_name(reader) : "";
+  switch (bar) {
+  case BLOCKER_OUTPUT: return (PlanBlocker){"an output of the model", "it is an output"};
+  case BLOCKER_USERS:
+    return (PlanBlocker){"several operators read it",
+                         str_format(context, "%d operators read it", tensor->users.count)};
+  case BLOCKER_INPUT: return (PlanBlocker){"an input of the model", "it is an input"};
+  case BLOCKER_ORDERED:
+    return (PlanBlocker){"elements are written in an order",
+                         str_format(context, "%s writes its elements in an order",
+                                    stage_is_ordered(writer) ? planner_stage_name(writer) : name)};
+  case BLOCKER_ROWS: return by_rows(plan, reader, writer);
+  case BLOCKER_REDUCTION: return by_reduction(plan, reader, tensor);
+  case BLOCKER_INDICES: return by_indices(plan, reader, tensor);
+  case BLOCKER_TYPE:
+    return (PlanBlocker){"its reader has another element type",
+                         str_format(context, "%s makes %s of it", name,
+                                    dtype_name(context, reader->output->buffer->type))};
+  case BLOCKER_BODY: return by_body(plan, reader, tensor);
+  case BLOCKER_SIZE:
+    return (PlanBlocker){"its reader would compute it again and again",
+                         str_format(context, "%s uses each element many times", name)};
+  case BLOCKER_NONE: break;
+  }
+  return by_choice(plan, reader, tensor);
+}
