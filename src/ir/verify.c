@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verifier: what every function must be at its stage, as tables of checks. One walk keeps what
-// is defined at each place; a variable may be bound again beside, but not inside, its scope.
+// The verifier: the conditions that every function must meet at its stage of lowering, as tables of
+// checks. One walk keeps the set of variables and buffers in scope; a variable may be bound again
+// after its scope has ended, but not inside it.
 #include "ir/ir.h"
 
 enum {
@@ -14,7 +15,7 @@ typedef struct Verifier {
   Context *context;
   const PrimFunc *func;
   IrStage stage;
-  Map variables, buffers; // defined here: to a non-NULL value
+  Map variables, buffers; // those in scope map to a non-NULL value
   SourcePos pos;
   int errors;
 } Verifier;
@@ -83,7 +84,7 @@ static bool define_free_var(Visitor *visitor, Expr *e) {
   return true;
 }
 
-// Sizes, strides and offsets that the caller's tensors bind.
+// Defines the variables in a buffer's shape, strides and offset; the caller's tensors bind them.
 static void define_sizes(Verifier *verifier, const Buffer *buffer) {
   Visitor visitor = {.env = verifier, .enter_expr = define_free_var};
   for (int i = 0; i < buffer->rank; i++) {
@@ -105,7 +106,7 @@ static void check_same_types(Verifier *verifier, const Expr *e) {
 static void check_logic(Verifier *verifier, const Expr *e) {
   check_same_types(verifier, e);
   if (!dtype_is_bool(e->args[0]->type))
-    report(verifier, "'%s' of %s; it takes conditions", op_table[e->op].spelling,
+    report(verifier, "'%s' takes conditions, not %s", op_table[e->op].spelling,
            type_text(verifier, e->args[0]));
 }
 
@@ -131,7 +132,7 @@ static void check_choice(Verifier *verifier, const Expr *e) {
   const Expr *condition = e->args[0];
   bool spread = condition->type.lanes == 1 || condition->type.lanes == e->type.lanes;
   if (!dtype_is_bool(condition->type) || !spread)
-    report(verifier, "a choice of %s by a condition of %s", type_text(verifier, e),
+    report(verifier, "a choice of %s has a condition of %s", type_text(verifier, e),
            type_text(verifier, condition));
   if (!dtype_equal(e->args[1]->type, e->type) || !dtype_equal(e->args[2]->type, e->type))
     report(verifier, "a choice between %s and %s", type_text(verifier, e->args[1]),
@@ -157,7 +158,8 @@ static void check_access(Verifier *verifier, const Buffer *buffer, Expr *const *
       report(verifier, "an index of buffer '%s' has the type %s", buffer->name,
              type_text(verifier, indices[i]));
     if (type.lanes > 1 && i + 1 < rank)
-      report(verifier, "an index of buffer '%s' before the last is a vector", buffer->name);
+      report(verifier, "an index of buffer '%s' is a vector, but only the last index may be one",
+             buffer->name);
   }
   if (verifier->stage & FROM_FLAT && !is_flat(buffer))
     report(verifier, "buffer '%s' is not flat", buffer->name);
@@ -171,12 +173,12 @@ static DType element_type(const Buffer *buffer, Expr *const *indices, int rank) 
 static void check_load(Verifier *verifier, const Expr *e) {
   check_access(verifier, e->as.buffer, e->args, e->count);
   if (!dtype_equal(e->type, element_type(e->as.buffer, e->args, e->count)))
-    report(verifier, "an element of '%s' is taken for %s", e->as.buffer->name,
+    report(verifier, "an element of '%s' is read as %s", e->as.buffer->name,
            type_text(verifier, e));
 }
 
 static void check_address(Verifier *verifier, const Expr *e) {
-  if (e->args[0]->op != EXPR_LOAD) report(verifier, "the address of what is not in memory");
+  if (e->args[0]->op != EXPR_LOAD) report(verifier, "the operand of address_of is not a load");
 }
 
 static void check_ramp(Verifier *verifier, const Expr *e) {
@@ -195,10 +197,10 @@ static void check_broadcast(Verifier *verifier, const Expr *e) {
 static void check_shuffle(Verifier *verifier, const Expr *e) {
   if (e->args[0]->op != EXPR_TUPLE || e->args[1]->op != EXPR_TUPLE ||
       e->args[1]->count != e->type.lanes)
-    report(verifier, "a shuffle to %s has not as many lane numbers", type_text(verifier, e));
+    report(verifier, "a shuffle to %s has another number of lane numbers", type_text(verifier, e));
 }
 
-// Operands, by class; then what one operation asks for itself.
+// Checks the operands by the operation's class, then the conditions of the single operation.
 static void check_class(Verifier *verifier, const Expr *e) {
   const OpInfo *info = &op_table[e->op];
   bool uniform = info->class == OP_ARITH || info->class == OP_COMPARE || info->class == OP_BIT ||
@@ -212,12 +214,12 @@ static void check_class(Verifier *verifier, const Expr *e) {
   if (!e->count) return;
   DType type = e->args[0]->type;
   if (info->flags & OP_FLOATS && !dtype_is_float(type))
-    report(verifier, "'%s' of %s", info->spelling, type_text(verifier, e->args[0]));
+    report(verifier, "'%s' does not take %s", info->spelling, type_text(verifier, e->args[0]));
   if (info->flags & OP_INTS && !dtype_is_int(type) && !dtype_is_bool(type))
-    report(verifier, "'%s' of %s", info->spelling, type_text(verifier, e->args[0]));
+    report(verifier, "'%s' does not take %s", info->spelling, type_text(verifier, e->args[0]));
   DType result = info->result == OP_BOOL ? dtype_lanes(DTYPE_BOOL, type.lanes) : type;
   if (info->result != OP_GIVEN && !dtype_equal(e->type, result))
-    report(verifier, "'%s' of %s gives %s", info->spelling, type_text(verifier, e->args[0]),
+    report(verifier, "'%s' of %s has the type %s", info->spelling, type_text(verifier, e->args[0]),
            type_text(verifier, e));
 }
 
@@ -237,8 +239,9 @@ static void (*const op_checks[EXPR_OP_COUNT])(Verifier *, const Expr *) = {
 static void check_let(Verifier *verifier, const Expr *e) {
   check_expr(verifier, e->args[1]);
   if (!dtype_equal(e->args[0]->type, e->args[1]->type))
-    report(verifier, "variable '%s' of type %s is let be %s", e->args[0]->as.var->name,
-           type_text(verifier, e->args[0]), type_text(verifier, e->args[1]));
+    report(verifier, "variable '%s' of type %s is bound to a value of type %s",
+           e->args[0]->as.var->name, type_text(verifier, e->args[0]),
+           type_text(verifier, e->args[1]));
   define(verifier, e->args[0]);
   check_expr(verifier, e->args[2]);
   undefine(verifier, e->args[0]);
@@ -296,8 +299,8 @@ static void check_for(Verifier *verifier, const Stmt *s) {
   }
   for (int i = 0; i < COUNT_OF(loop_stages); i++)
     if (loop_stages[i].kind == s->as.loop.kind && !(loop_stages[i].stages & verifier->stage))
-      report(verifier, "loop '%s' is %s, which this stage has no longer", var->as.var->name,
-             loop_stages[i].name);
+      report(verifier, "loop '%s' is %s, which is not allowed at this stage of lowering",
+             var->as.var->name, loop_stages[i].name);
   define(verifier, var);
   check_body(verifier, s->as.loop.body, "a loop");
   undefine(verifier, var);
@@ -319,7 +322,7 @@ static void check_let_stmt(Verifier *verifier, const Stmt *s) {
   const Expr *var = s->as.let.var, *value = s->as.let.value;
   check_expr(verifier, value);
   if (!dtype_equal(var->type, value->type))
-    report(verifier, "variable '%s' of type %s is let be %s", var->as.var->name,
+    report(verifier, "variable '%s' of type %s is bound to a value of type %s", var->as.var->name,
            type_text(verifier, var), type_text(verifier, value));
   define(verifier, var);
   check_body(verifier, s->as.let.body, "a let");
@@ -407,7 +410,8 @@ static void check_region(Verifier *verifier, const Region *region) {
   check_exprs(verifier, region->extent, region->buffer->rank);
 }
 
-// Allocations and views bring their data and, for views, the sizes bound to the region matched.
+// Defines the buffers of allocations and views; a view also defines the sizes that it binds to its
+// region.
 static void define_block_buffers(Verifier *verifier, const Block *block) {
   for (int i = 0; i < block->alloc_count; i++) {
     define(verifier, block->allocs[i]->data);
@@ -468,7 +472,7 @@ static void check_stmt(Verifier *verifier, const Stmt *s) {
   SourcePos outer = verifier->pos;
   if (s->pos.file) verifier->pos = s->pos;
   if (!(stmt_rules[s->kind].stages & verifier->stage))
-    report(verifier, "%s stands where this stage has none", stmt_rules[s->kind].name);
+    report(verifier, "%s is not allowed at this stage of lowering", stmt_rules[s->kind].name);
   stmt_rules[s->kind].check(verifier, s);
   verifier->pos = outer;
 }
