@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Buffers: descriptions of memory over a data variable.
+// Constructors and questions of buffers, the compile-time descriptions of memory over a data
+// variable.
 #include "ir/ir.h"
 
 Buffer *buffer_new(Context *context, const char *name, DType type, Expr *const *shape, int rank,

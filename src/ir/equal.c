@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Structural equality. Names of variables and buffers do not count: each gets its partner where it
-// is bound, and the partners must stay the same. Attributes are compared by key, numbers in them by
-// value. What is stated of the root block's regions does not count: they are derived.
+// Structural equality of programs, graphs and modules, up to the names of variables and buffers
+// (alpha-equivalence). A variable or buffer of one side gets its partner of the other side where it
+// is bound, and the partners must then occur together. Attributes are compared by key, and numbers
+// in attributes by value. The regions that a root block states are not compared, since they are
+// derived from its body.
 #include "ir/graph.h"
 
 typedef struct Comparison {
   Context *context;
   Arena *arena;
-  Map forth, back; // variables, buffers and values of a to those of b, and back
-  Map same;        // pairs of expressions found equal, under the present partners
+  Map forth, back; // variables, buffers and values: a's to b's, and b's to a's
+  Map same;        // pairs of expressions found equal under the present partners
   SourcePos a, b;
   IrDifference *difference; // may be NULL
   bool in_module;
@@ -24,7 +26,7 @@ static Comparison comparison_new(Context *context, IrDifference *difference) {
                       .difference = difference};
 }
 
-// Records the first difference; false.
+// Records the first difference and returns false.
 PRINTF_LIKE(2, 3) static bool differ(Comparison *c, const char *format, ...) {
   if (!c->difference || c->difference->what) return false;
   va_list args;
@@ -157,7 +159,8 @@ static bool same_attrs(Comparison *c, const Attrs *a, const Attrs *b) {
 
 // ---- Buffers
 
-// Variables that stand in both at the same place and have no partner yet become partners.
+// Makes partners of the variables that are used at the same position of both expressions and have
+// no partner yet.
 static void bind_free(Comparison *c, const Expr *a, const Expr *b) {
   if (!a || !b || a->op != b->op || a->count != b->count) return;
   bool fresh = a->op == EXPR_VAR && is_free(c, a, b) && dtype_equal(a->type, b->type);
@@ -182,7 +185,7 @@ static bool same_fields(Comparison *c, const Buffer *a, const Buffer *b) {
   return same || differ(c, "axis separators of buffer '%s'", a->name);
 }
 
-// Two declarations; the buffers become partners.
+// Compares two declarations and makes the buffers partners.
 static bool same_declaration(Comparison *c, const Buffer *a, const Buffer *b) {
   SourcePos outer_a = c->a, outer_b = c->b;
   if (a->pos.file) c->a = a->pos;
@@ -205,7 +208,7 @@ static bool same_declaration(Comparison *c, const Buffer *a, const Buffer *b) {
   return true;
 }
 
-// A use: partners already, or declared nowhere and alike.
+// Compares two uses: the buffers are partners already, or neither is declared and they are alike.
 static bool same_buffer(Comparison *c, const Buffer *a, const Buffer *b) {
   if (!is_free(c, a, b)) return is_pair(c, a, b);
   return a == b || same_declaration(c, a, b);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expressions: the table of operations, hash-consing, and the plain constructors. Folding is in
-// fold.c.
+// Expressions: the table of operations, hash-consing, and the constructors that do not fold. The
+// constructors that fold are in fold.c.
 #include "ir/ir.h"
 
 #include <stdlib.h>
@@ -33,8 +33,9 @@ const OpInfo op_table[EXPR_OP_COUNT] = {
 
 struct ExprTable {
   Expr **slots;
-  size_t count, capacity;        // a power of two
-  const struct ExprTable *below; // what the context has branched from: looked into, not changed
+  size_t count, capacity; // a power of two
+  const struct ExprTable
+      *below; // the table of the context before it branched: searched, never changed
 };
 
 static uint64_t payload_bits(uint16_t op, const Expr *e) {
@@ -176,7 +177,7 @@ Expr *expr_tuple(Context *context, Expr *const *items, int count) {
   return expr_raw(context, EXPR_TUPLE, DTYPE_VOID, NULL, items, count);
 }
 
-// Variables are not in the table: each is itself.
+// Variables are not in the table, because each is equal only to itself.
 static Expr *new_var(Context *context, DType type, Var var) {
   Expr like = {.op = EXPR_VAR, .type = type};
   like.as.var = arena_copy(&context->arena, &var, sizeof var);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builders that fold: constants are computed, neutral elements vanish, operand types are brought
-// together. What needs facts about variables belongs to src/arith.
+// Builders that fold: they compute constants, drop neutral elements and bring operands to one type.
+// Simplification that needs facts about variables is in src/arith.
 #include "ir/ir.h"
 
 #include <math.h>
@@ -29,7 +29,7 @@ static DType wider(DType a, DType b) {
   return t;
 }
 
-// A constant adapts to the other operand's type; otherwise integers meet in the wider.
+// A constant adapts to the type of the other operand; two integers get the wider of their types.
 static void match_types(Context *context, Expr **a, Expr **b) {
   DType x = (*a)->type, y = (*b)->type;
   if (x.lanes == 1 && y.lanes > 1) *a = expr_broadcast(context, *a, y.lanes);
@@ -80,7 +80,7 @@ static bool fold_int(ExprOp op, DType type, int64_t a, int64_t b, int64_t *out) 
   }
 }
 
-// Only 32- and 64-bit floats: these fold to the bits that every target gives.
+// Folds floats of 32 and 64 bits only, because every target computes the same bits for these.
 static bool fold_float(ExprOp op, double a, double b, double *out) {
   switch (op) {
   case EXPR_ADD: *out = a + b; return true;
@@ -109,7 +109,7 @@ static Expr *fold_constants(Context *context, ExprOp op, Expr *a, Expr *b) {
   return expr_float(context, type, f);
 }
 
-// ---- Neutral and absorbing elements (integers and bools; floats keep NaN and signed zeros)
+// ---- Neutral and absorbing elements of integers and bools (a float may be a NaN or a signed zero)
 
 static Expr *fold_integer_identity(Context *context, ExprOp op, Expr *a, Expr *b) {
   bool same = a == b && expr_is_pure(a);
@@ -150,7 +150,7 @@ static Expr *fold_float_identity(ExprOp op, Expr *a, Expr *b) {
   return NULL;
 }
 
-// (x + 1) + 2 and (x * 2) * 3: constants meet.
+// Merges constants: (x + 1) + 2 and (x * 2) * 3.
 static Expr *fold_chain(Context *context, ExprOp op, Expr *a, Expr *b) {
   if ((op != EXPR_ADD && op != EXPR_MUL) || a->op != op || !is_int_const(b) ||
       !is_int_const(a->args[1]))
@@ -159,7 +159,7 @@ static Expr *fold_chain(Context *context, ExprOp op, Expr *a, Expr *b) {
   return constant ? expr_binary(context, op, a->args[0], constant) : NULL;
 }
 
-// Broadcasts move outward, ramps absorb: what addresses of vector accesses need.
+// Moves broadcasts outward and merges scalars into ramps, as the addresses of vector accesses need.
 static Expr *fold_vectors(Context *context, ExprOp op, Expr *a, Expr *b) {
   int lanes = a->type.lanes;
   if (lanes == 1) return NULL;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Constructors and simple questions of graph functions.
+// Constructors and questions of graph functions.
 #include "ir/graph.h"
 
 GraphFunc *graph_func_new(Context *context, const char *name) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Index maps applied to expressions and built from them, operation by operation.
+// Applies index maps to expressions and builds index maps from expressions, one operation at a
+// time.
 #include "ir/index_map.h"
 
 static const int16_t expr_ops[LAYOUT_OP_COUNT] = {
@@ -24,7 +25,7 @@ typedef struct ToExpr {
 
 static Expr *to_expr(ToExpr *to, const LayoutExpr *e);
 
-// Truth is 0 or 1 in layouts and a type of its own in programs.
+// A truth value is the number 0 or 1 in layouts and has a type of its own in programs.
 static Expr *as_condition(Context *context, Expr *e) {
   if (dtype_is_bool(e->type)) return e;
   return expr_binary(context, EXPR_NE, e, expr_int(context, e->type, 0));
@@ -118,7 +119,7 @@ static const LayoutExpr *operation_to_layout(ToLayout *to, LayoutOp op, Expr *co
   return layout_expr(to->context, op, out[0], out[1], out[2]);
 }
 
-// Casts between integers keep the value of an index.
+// A cast between integers keeps the value of an index.
 static bool is_index_cast(const Expr *e) {
   DType from = e->count ? e->args[0]->type : e->type;
   return e->op == EXPR_CAST && dtype_is_int(e->type) && (dtype_is_int(from) || dtype_is_bool(from));

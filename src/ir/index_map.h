@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between the layout algebra and expressions of programs.
+// The bridge between the layout algebra (src/layout) and the expressions of programs.
 #ifndef PLEAT_IR_INDEX_MAP_H
 #define PLEAT_IR_INDEX_MAP_H
 
@@ -10,21 +10,23 @@
 // when e holds an axis or a symbol that has no expression. Comparisons become conditions.
 Expr *expr_from_layout(Context *context, const LayoutExpr *e, Expr *const *axes, int count,
                        const Map *symbols);
-// The reverse: vars[i] is axis i, other variables are symbols of their name when `symbols` allows.
-// NULL for what layouts do not have: memory, calls, floats, vectors, truncated division.
+// The reverse of expr_from_layout: vars[i] becomes axis i, and each other variable the symbol of
+// its name when `symbols` is true. NULL when e has something that layouts lack: memory, calls,
+// floats, vectors or truncated division.
 const LayoutExpr *layout_from_expr(Context *context, Expr *e, Expr *const *vars, int count,
                                    bool symbols);
 
-// The map's outputs at `indices` (map->input_count of them), into outputs[map->output_count].
-// False as expr_from_layout. Not simplified.
+// The map's outputs at `indices` (map->input_count of them), into outputs[map->output_count]. False
+// when expr_from_layout returns NULL for one. The outputs are not simplified.
 bool index_map_apply_exprs(Context *context, const IndexMap *map, Expr *const *indices,
                            const Map *symbols, Expr **outputs);
-// The map (vars) -> exprs, its inputs named as the variables. NULL as layout_from_expr.
+// The map (vars) -> exprs, whose inputs have the variables' names. NULL when layout_from_expr
+// returns NULL for one of `exprs`.
 const IndexMap *index_map_from_exprs(Context *context, Expr *const *vars, int var_count,
                                      Expr *const *exprs, int count, bool symbols);
-// The logical indices at physical `places` of an injective layout, and the condition that the place
-// holds an element (the constant true without padding). False when the layout has no inverse; then
-// *answer (may be NULL) says why.
+// The logical indices at the physical indices `places` of an injective layout, and the condition
+// under which an element is stored there (the constant true when the layout has no padding). False
+// when the layout has no inverse; then *answer (may be NULL) says why.
 bool layout_inverse_exprs(Context *context, const Layout *layout, Expr *const *places,
                           const Map *symbols, Expr **indices, Expr **holds, LayoutAnswer *answer);
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The intermediate representation: types, scalar expressions, buffers, statements, blocks,
-// functions and modules. Expressions are immutable and hash-consed in the context (equal means same
-// pointer, variables and buffers being equal only to themselves). Statements, blocks and functions
-// are immutable by convention: passes build new ones and share what did not change.
+// functions and modules. Expressions are immutable and hash-consed in the context: two equal
+// expressions are one pointer, where a variable or buffer is equal only to itself. Statements,
+// blocks and functions are immutable by convention: a pass builds new ones and shares the parts
+// that did not change.
 #ifndef PLEAT_IR_H
 #define PLEAT_IR_H
 
@@ -50,7 +51,7 @@ typedef struct DType {
 #define DTYPE_FLOAT32 DTYPE(TYPE_FLOAT, 32)
 #define DTYPE_FLOAT64 DTYPE(TYPE_FLOAT, 64)
 #define DTYPE_HANDLE DTYPE(TYPE_HANDLE, 64)
-#define DTYPE_STRING DTYPE(TYPE_VOID, 8) // of EXPR_STRING only
+#define DTYPE_STRING DTYPE(TYPE_VOID, 8) // the type of EXPR_STRING only
 
 static inline bool dtype_equal(DType a, DType b) {
   return a.code == b.code && a.bits == b.bits && a.lanes == b.lanes;
@@ -69,9 +70,9 @@ static inline bool dtype_is_bool(DType t) {
   return t.code == TYPE_BOOL;
 }
 const FloatFormat *dtype_small_float(DType t); // floats of up to 16 bits; NULL for any other type
-int dtype_bytes(DType t);                      // of one lane, in memory; one of few bits takes 1
+int dtype_bytes(DType t);                      // bytes of one lane in memory; at least 1
 const char *dtype_name(Context *context, DType t);   // "float32", "float32x16", "bool", "handle"
-bool dtype_parse(const char *s, size_t n, DType *t); // what dtype_name writes, and "boolx8"
+bool dtype_parse(const char *s, size_t n, DType *t); // reads dtype_name's text, and "boolx8"
 
 // ---- Expressions -----------------------------------------------------------------------------
 
@@ -106,8 +107,8 @@ typedef struct OpInfo {
 } OpInfo;
 extern const OpInfo op_table[EXPR_OP_COUNT];
 
-// What a variable is beside its type. For a data variable (a handle that buffers lie over),
-// `pointee` and `scope` say what it points to; otherwise they are void and NULL.
+// The facts about a variable beside its type. For a data variable (a handle to a buffer's memory),
+// `pointee` and `scope` describe the memory; otherwise they are void and NULL.
 typedef struct Var {
   Str name;
   DType pointee;
@@ -142,11 +143,12 @@ Expr *expr_index(Context *context, int64_t value); // int32 if it fits, else int
 Expr *expr_var(Context *context, const char *name, DType type); // a new variable
 Expr *expr_data_var(Context *context, const char *name, DType pointee, const char *scope);
 
-// The node with these operands; folds constants and drops neutral elements (x + 0, x * 1, x // 1,
-// x % 1, select on a constant …), makes integer operands of one type (a constant adapts; otherwise
-// the wider), spreads a scalar beside a vector, and puts constants on the right of what commutes.
+// The node with these operands. It folds constants, drops neutral elements (x + 0, x * 1, x // 1, x
+// % 1, select on a constant …), brings integer operands to one type (a constant adapts; otherwise
+// the wider type wins), broadcasts a scalar to the lanes of a vector operand, and puts the constant
+// operand of a commutative operation on the right.
 Expr *expr_binary(Context *context, ExprOp op, Expr *a, Expr *b);
-Expr *expr_unary(Context *context, ExprOp op, Expr *a); // incl. NOT, BIT_NOT and the MATH rows
+Expr *expr_unary(Context *context, ExprOp op, Expr *a); // incl. NOT, BIT_NOT, MATH rows
 Expr *expr_select(Context *context, Expr *condition, Expr *then_value, Expr *else_value);
 Expr *expr_if_then_else(Context *context, Expr *condition, Expr *then_value, Expr *else_value);
 Expr *expr_cast(Context *context, DType type, Expr *a);
@@ -155,9 +157,10 @@ Expr *expr_ramp(Context *context, Expr *base, Expr *stride, int lanes);
 Expr *expr_broadcast(Context *context, Expr *value, int lanes); // lanes 1: the value itself
 Expr *expr_let(Context *context, Expr *var, Expr *value, Expr *body);
 Expr *expr_call(Context *context, DType type, const char *callee, Expr *const *args, int count);
-// Any node: `like` gives operation, type and payload, `args` the operands. Folds as above.
+// Any node: `like` gives the operation, type and payload, `args` the operands. Folds as expr_binary
+// does.
 Expr *expr_with_args(Context *context, const Expr *like, Expr *const *args);
-// Any node as it is, without folding (parsers keep what the user wrote with this).
+// Any node as it is, without folding; a parser uses it to keep what the user wrote.
 Expr *expr_raw(Context *context, ExprOp op, DType type, const void *payload, Expr *const *args,
                int count);
 
@@ -192,20 +195,21 @@ static inline Expr *expr_lt(Context *c, Expr *a, Expr *b) {
 bool expr_is_int(const Expr *e, int64_t value);  // the constant `value`, broadcast or not
 bool expr_as_int(const Expr *e, int64_t *value); // any integer or bool constant (not a broadcast)
 bool expr_is_true(const Expr *e);
-// Nodes of the expression as a tree, which is how it is walked, up to `most`; loads of `buffer`
-// (NULL: of none) count as `inside`: were they replaced by what the buffer holds.
+// The number of nodes of the expression as a tree, the form in which visitors walk it, up to
+// `most`. A load of `buffer` (NULL: no buffer) counts as `inside` nodes, as if its value were put
+// in its place.
 int expr_tree_size(const Expr *e, const Buffer *buffer, int inside, int most);
 bool expr_uses(const Expr *e, const Expr *var);
-// Also in the buffers that `s` reads, writes, declares, matches or allocates.
+// Looks also in the buffers that `s` reads, writes, declares, matches or allocates.
 bool stmt_uses(Stmt *s, const Expr *var);
 bool expr_is_pure(const Expr *e);               // no CALL, no effect; loads are pure
-int expr_compare(const void *a, const void *b); // qsort on Expr*: by creation
+int expr_compare(const void *a, const void *b); // for qsort on Expr*: in order of creation
 
-// ---- Attributes: sorted by insertion, few -----------------------------------------------------
+// ---- Attributes: few, in order of insertion ----------------------------------------------------
 
 typedef struct Attr {
   Str key;
-  Expr *value; // constant, string or tuple of such
+  Expr *value; // a constant, a string, or a tuple of them
 } Attr;
 typedef struct Attrs {
   Attr *items;
@@ -218,15 +222,15 @@ Attrs attrs_without(Arena *arena, Attrs attrs, const char *key);
 
 // ---- Buffers ---------------------------------------------------------------------------------
 
-// A compile-time description of a block of memory over a data variable. Buffers with the same
-// `data` are aliases. Compared by identity; a pass that changes one makes a new one.
+// A compile-time description of memory over a data variable. Buffers with the same `data` are
+// aliases. Buffers are compared by identity; a pass that changes a buffer makes a new one.
 struct Buffer {
   Str name;
   DType type; // element type; lanes > 1 when the memory holds vectors
   Expr *data; // the data variable, with pointee and scope
   int rank;
   Expr **shape;
-  Expr **strides; // NULL: compact, row-major
+  Expr **strides; // NULL: contiguous in row-major order
   Expr *offset;   // in elements; the constant 0 when absent, or a variable bound at the call
   Str scope;      // "global", "local" (registers or stack), "shared", "global.texture", …
   int separator_count;
@@ -235,7 +239,7 @@ struct Buffer {
   int offset_factor;
   SourcePos pos;
   uint32_t id;
-  // How `shape` came from the logical tensor: NULL when it is the logical shape itself.
+  // How `shape` came from the shape of the logical tensor. NULL when they are the same.
   const Layout *layout;
 };
 
@@ -244,10 +248,11 @@ Buffer *buffer_new(Context *context, const char *name, DType type, Expr *const *
                    const char *scope);
 Buffer *buffer_static(Context *context, const char *name, DType type, const int64_t *shape,
                       int rank, const char *scope);
-Buffer *buffer_copy(Context *context, const Buffer *buffer); // a new identity, same data variable
+Buffer *buffer_copy(Context *context,
+                    const Buffer *buffer); // a new buffer, same data variable
 bool buffers_alias(const Buffer *a, const Buffer *b);
 bool buffer_static_shape(const Buffer *buffer, int64_t *shape); // false with a symbolic extent
-// Elements between neighbours along each axis, strides or row-major products, as expressions.
+// The distance in elements between neighbours along each axis: the strides, or row-major products.
 void buffer_stride_exprs(Context *context, const Buffer *buffer, Expr **strides);
 
 // ---- Statements ------------------------------------------------------------------------------
@@ -276,7 +281,7 @@ typedef enum LoopKind {
   LOOP_THREAD,
 } LoopKind;
 
-// Constant contents: weights, tables. `data` may point into a mapped file.
+// The contents of a constant, such as weights or tables. `data` may point into a mapped file.
 typedef struct ConstData {
   Str name;
   DType type;
@@ -355,10 +360,10 @@ typedef enum IterKind { ITER_SPATIAL, ITER_REDUCTION, ITER_OPAQUE } IterKind;
 typedef struct BlockVar {
   Expr *var, *min, *extent;
   IterKind kind;
-  Expr *binding; // in terms of the loops around
+  Expr *binding; // in terms of the surrounding loops
 } BlockVar;
 
-// A box of a buffer; extents 1 for points.
+// A box of a buffer's elements. A point has extents of 1.
 typedef struct Region {
   Buffer *buffer;
   Expr **min, **extent; // buffer->rank of each
@@ -369,20 +374,20 @@ typedef struct MatchBuffer {
   Region source;
 } MatchBuffer;
 
-// A block and its realisation: it runs once for each point of the loops around where `predicate`
-// holds, with its variables bound.
+// A block and its realisation: for each point of the surrounding loops where `predicate` holds, the
+// block runs once with its variables bound.
 struct Block {
   Str name;
   int var_count;
   BlockVar *vars;
-  Expr *predicate; // over the loops around; the constant true when absent
+  Expr *predicate; // over the surrounding loops; the constant true when absent
   int read_count, write_count;
   Region *reads, *writes;
   int alloc_count;
   Buffer **allocs;
   int match_count;
   MatchBuffer *matches;
-  Stmt *init; // NULL without
+  Stmt *init; // NULL when the block has no init
   Stmt *body;
   Attrs annotations;
 };
@@ -405,19 +410,19 @@ bool block_is_reduction(const Block *b);
 
 // ---- Functions and modules -------------------------------------------------------------------
 
-// `body` is a root block (no variables, name "root", holding the function's allocations) as long as
-// the function has blocks.
+// While the function has blocks, `body` is a root block: it has the name "root" and no variables,
+// and holds the function's allocations.
 struct PrimFunc {
   Str name;
   int param_count;
   Expr **params;
-  Buffer **buffers; // per parameter: the buffer it is, or NULL for a scalar
+  Buffer **buffers; // for each parameter its buffer, or NULL for a scalar
   Stmt *body;
   DType result;
   Attrs attrs;
   SourcePos pos;
-  // For a flattened LOAD or STORE's index expression: the logical access it came from (a LOAD on
-  // the buffer before lowering). NULL until a pass that flattens fills it.
+  // Maps the index expression of a flattened LOAD or STORE to the logical access that it came from
+  // (a LOAD of the buffer before lowering). NULL until a pass that flattens fills it.
   Map *origins;
 };
 
@@ -428,7 +433,7 @@ PrimFunc *prim_func_with_body(Context *context, const PrimFunc *func, Stmt *body
 
 typedef struct ModuleFunc {
   Str name;
-  PrimFunc *prim;   // one of the two
+  PrimFunc *prim;   // either prim or graph is set
   GraphFunc *graph; // see ir/graph.h
 } ModuleFunc;
 
@@ -444,10 +449,10 @@ void module_add_prim(Module *module, PrimFunc *func); // replaces one of the sam
 void module_add_graph(Module *module, GraphFunc *func);
 ModuleFunc *module_find(Module *module, const char *name);
 
-// ---- Walking and rewriting: the only drivers --------------------------------------------------
+// ---- The drivers that walk and rewrite: no others exist --------------------------------------
 
-// Calls on every expression and statement below, children first or last as the hooks ask. Any hook
-// may be NULL. `enter_*` false: do not go below.
+// Hooks that are called on every expression and statement: `enter_*` before the children, the
+// others after them. Any hook may be NULL. When `enter_*` returns false, the children are skipped.
 typedef struct Visitor Visitor;
 struct Visitor {
   void *env;
@@ -458,14 +463,15 @@ struct Visitor {
 };
 void visit_expr(Visitor *visitor, Expr *e);
 void visit_stmt(Visitor *visitor, Stmt *s);
-// The expressions directly in a statement (not in its nested statements), regions included.
+// Visits the expressions directly in a statement, those of its regions included, but not those of
+// its nested statements.
 void visit_stmt_exprs(Visitor *visitor, Stmt *s);
 
-// Rebuilds bottom-up, sharing what does not change. `expr` and `stmt` see a node whose children are
-// already rewritten and return it or another. `enter_stmt` (may be NULL) sees a statement first; a
-// non-NULL result replaces it without going below. `buffer` maps buffers wherever they occur (a
-// buffer's own shape, strides and offset are rewritten by `rewrite_buffer`, its default). Memoised
-// on expressions.
+// Rebuilds bottom-up and shares what does not change. `expr` and `stmt` get a node whose children
+// are already rewritten, and return that node or another. `enter_stmt` (may be NULL) gets a
+// statement before its children; a non-NULL result replaces the statement and is not rewritten
+// further. `buffer` maps buffers wherever they occur; its default, `rewrite_buffer`, rewrites a
+// buffer's shape, strides and offset. Results for expressions are memoised.
 typedef struct Rewriter Rewriter;
 struct Rewriter {
   Context *context;
@@ -475,20 +481,21 @@ struct Rewriter {
   Stmt *(*stmt)(Rewriter *rewriter, Stmt *s);
   Buffer *(*buffer)(Rewriter *rewriter, Buffer *b);
   Map memo, buffers; // initialised by the driver
-  bool no_memo;      // when `expr` depends on where it stands
+  bool no_memo;      // when the result of `expr` depends on the expression's position
 };
 Expr *rewrite_expr(Rewriter *rewriter, Expr *e);
 Stmt *rewrite_stmt(Rewriter *rewriter, Stmt *s);
-// One level: `s` with the rewriter applied to its own expressions, buffers and nested statements.
+// Rewrites one level: `s` with the rewriter applied to its own expressions, buffers and nested
+// statements.
 Stmt *rewrite_stmt_children(Rewriter *rewriter, Stmt *s);
 Buffer *rewrite_buffer(Rewriter *rewriter, Buffer *b);
 Region rewrite_region(Rewriter *rewriter, Region region);
 
-// Variables (Expr*) to expressions; buffers to buffers. Either map may be NULL.
+// Replaces variables (Expr*) by expressions and buffers by buffers. Either map may be NULL.
 Expr *substitute_expr(Context *context, Expr *e, const Map *vars);
 Stmt *substitute_stmt(Context *context, Stmt *s, const Map *vars, const Map *buffers);
-// `s` with every bound variable (loops, blocks, lets) and allocated buffer renewed, so that it may
-// stand beside the original.
+// A copy of `s` in which every bound variable (of loops, blocks and lets) and every allocated
+// buffer is new, so that the copy may be put into the same function as the original.
 Stmt *stmt_renew(Context *context, Stmt *s);
 
 // ---- Equality and verification ---------------------------------------------------------------
@@ -497,7 +504,7 @@ typedef struct IrDifference {
   SourcePos a, b;
   const char *what; // "extent of the loop: 30 and 31"
 } IrDifference;
-// Structural equality that ignores names of variables and buffers. The first difference goes to
+// Structural equality up to the names of variables and buffers. The first difference is stored in
 // *difference (may be NULL).
 bool prim_func_equal(Context *context, const PrimFunc *a, const PrimFunc *b,
                      IrDifference *difference);
@@ -511,7 +518,8 @@ typedef enum IrStage {
   STAGE_VECTOR = 8,   // no vectorised or unrolled loops
   STAGE_LOWERED = 16, // ready for a code generator
 } IrStage;
-// Reports what is ill-formed as diagnostics (ours when a pass made it). True when nothing is.
+// Reports each violation as a diagnostic (or as a bug, when a pass made it). True when there is
+// none.
 bool verify_prim_func(Context *context, const PrimFunc *func, IrStage stage);
 
 #endif

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Element types and their names.
+// Element types: their sizes, names and encodings.
 #include "ir/ir.h"
 
 #include <ctype.h>
 #include <stdlib.h>
 
-// "int", "uint" and "float" carry their width in the name; the others have one.
+// The names "int", "uint" and "float" are followed by a width; the other names include it.
 static const struct {
   const char *name;
   uint8_t code, bits; // bits 0: written after the name

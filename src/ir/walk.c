@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The drivers that walk and rebuild expressions and statements. Every pass uses these.
+// The drivers that walk and rewrite expressions and statements, for all passes.
 #include "ir/ir.h"
 
 // ---- Visiting
@@ -104,7 +104,8 @@ static Buffer *mapped_buffer(Rewriter *rewriter, Buffer *b) {
   if (!b) return NULL;
   Buffer *known = map_find(&rewriter->buffers, b);
   if (known) return known;
-  map_put(&rewriter->buffers, b, b); // a buffer whose shape mentions itself ends here
+  map_put(&rewriter->buffers, b,
+          b); // ends the recursion when a shape mentions its own buffer
   Buffer *result = rewriter->buffer ? rewriter->buffer(rewriter, b) : rewrite_buffer(rewriter, b);
   map_put(&rewriter->buffers, b, result);
   return result;
@@ -140,7 +141,7 @@ Expr *rewrite_expr(Rewriter *rewriter, Expr *e) {
   return result;
 }
 
-// The array itself when nothing in it changes.
+// Returns `items` itself when no item changes.
 static Expr **rewrite_exprs(Rewriter *rewriter, Expr **items, int count) {
   Expr **result = items;
   for (int i = 0; i < count; i++) {
@@ -324,7 +325,7 @@ static Buffer *substitute_buffer(Rewriter *rewriter, Buffer *b) {
   return other ? other : rewrite_buffer(rewriter, b);
 }
 
-// What a substitution remembers is of no use afterwards.
+// The memo of a substitution is scratch memory, because it is useless afterwards.
 static Rewriter substitution(Context *context, Substitution *map) {
   return (Rewriter){.context = context,
                     .env = map,
