@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which parts of which buffers a statement touches: a walk that binds loops, lets, blocks and
-// conditions, and turns each access into a box over what is free at the statement.
+// Finds the parts of buffers that a statement accesses, for schedules and lowering. One walk binds
+// loops, lets, blocks and conditions, and turns each access into a box in terms of the variables
+// that are free at the statement.
 #include "arith/internal.h"
 
 typedef struct Walk {
   Context *context;
   Analyzer *analyzer;
-  RegionArray reads, writes; // one an access: merged later, when the facts inside are gone
-  Map inside;                // data variables allocated below
-  Map views;                 // buffers that a block matches to a region: MatchBuffer
-  Array(VarRange) vars;      // what runs within the statement: loops around, values that are loaded
-  int bound;                 // lets and block variables around, within the statement
+  RegionArray reads, writes; // one for each access: merged when the inner facts are gone
+  Map inside;                // data variables of the allocations inside
+  Map views;                 // views of regions, made by blocks inside: MatchBuffer
+  Array(VarRange) vars;      // variables that vary inside: loops, loaded values
+  int bound;                 // number of lets and block variables in scope that are inside
 } Walk;
 
 static void walk_stmt(Walk *walk, Stmt *s);
@@ -29,7 +30,8 @@ static Region whole_region(Walk *walk, Buffer *buffer) {
   return r;
 }
 
-// Without loops, an index stays as it is written, but for what lets and blocks inside bind.
+// Outside of loops, an index keeps its written form, except that variables bound by inner lets and
+// blocks are replaced.
 static Expr *const *free_outside(Walk *walk, Buffer *buffer, Expr *const *indices) {
   if (!walk->bound || walk->vars.count) return indices;
   Expr **result = arena_array(walk->analyzer->arena, Expr *, buffer->rank + 1);
@@ -37,7 +39,7 @@ static Expr *const *free_outside(Walk *walk, Buffer *buffer, Expr *const *indice
   return result;
 }
 
-// A region over the loops inside becomes one over what is free outside.
+// The box over all iterations of the inner loops, in terms of the variables that are free outside.
 static Region run_through(Walk *walk, Buffer *buffer, Expr *const *first, Expr *const *last) {
   Region r = whole_region(walk, buffer), end = r;
   Arena *arena = walk->analyzer->arena;
@@ -76,7 +78,7 @@ static void record_access(Walk *walk, Buffer *buffer, const Region *region, bool
   }
 }
 
-// Vector indices: from the base to the last lane.
+// A vector index covers the elements from its base to its last lane.
 static void record_indices(Walk *walk, Buffer *buffer, Expr *const *indices, bool writes) {
   Expr **first = arena_array(walk->analyzer->arena, Expr *, 2 * buffer->rank + 1);
   Expr **last = first + buffer->rank;
@@ -101,7 +103,8 @@ static void record_whole(Walk *walk, Buffer *buffer) {
   record_access(walk, buffer, &r, true);
 }
 
-// A value that is loaded runs over its range; any other stands for its variable.
+// A variable that is bound to a loaded value takes any value of its range; another one is replaced
+// by its value.
 static void bind_inside(Walk *walk, Expr *var, Expr *value) {
   analyzer_bind_value(walk->analyzer, var, value);
   if (expr_reads_memory(value))
@@ -208,7 +211,8 @@ static bool find_address(Visitor *visitor, Expr *e) {
   return true;
 }
 
-// Takes addresses: what it touches is what it states.
+// A block that takes addresses accesses the regions that it states, because its accesses are not
+// seen.
 static bool is_opaque(const Block *block) {
   bool opaque = false;
   if (block->read_count + block->write_count == 0) return false;
@@ -225,7 +229,8 @@ static void record_stated(Walk *walk, const Block *block) {
   }
 }
 
-// What the block allocates is not seen outside; what it reads through views is their sources'.
+// Allocations of the block are invisible outside of it, and an access through a view is one of the
+// view's source.
 static void enter_memory(Walk *walk, const Block *block) {
   for (int i = 0; i < block->alloc_count; i++)
     map_put(&walk->inside, block->allocs[i]->data, block);
@@ -308,9 +313,9 @@ static void walk_stmt(Walk *walk, Stmt *s) {
   analyzer_reset(walk->analyzer, mark);
 }
 
-// Into `all`, one region a buffer.
+// Merges the regions into `all`, which holds one region for each buffer.
 static void merge(Analyzer *analyzer, const RegionArray *found, RegionArray *all) {
-  Map places = map_new(analyzer->arena); // buffer to its place + 1
+  Map places = map_new(analyzer->arena); // buffer to its index in `all` + 1
   for (int i = 0; i < all->count; i++) map_put(&places, all->items[i].buffer, (intptr_t)i + 1);
   for (int i = 0; i < found->count; i++) {
     const Region *region = &found->items[i];
@@ -357,7 +362,8 @@ static bool same_region(const Region *a, const Region *b) {
   return true;
 }
 
-// An update reads what it writes; as in TVMScript that is not stated where an init begins it.
+// Drops the reads of regions that the block also writes: TVMScript does not state the read of an
+// update in a block with an init.
 static void drop_updates(RegionArray *reads, const RegionArray *writes) {
   int kept = 0;
   for (int i = 0; i < reads->count; i++) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The scoped store of facts, and the memo of what was found under them. A result is stamped with
-// the fact that was the last when it was found and dies with it; a fact about something already met
-// raises a barrier under which older results are not seen.
+// The scoped store of facts, and the memo of results found under them. A result is stamped with the
+// latest fact at the time it was found and becomes invalid when that fact is dropped. A new fact
+// about an expression that was met before raises a barrier, behind which older results are not
+// used.
 #include "arith/internal.h"
 
 // ---- The store
@@ -99,7 +100,7 @@ void analyzer_reset(Analyzer *analyzer, int mark) {
   }
 }
 
-// Places of facts that went are used again.
+// Reuses the memory of a dropped fact when there is one.
 static Fact *next_fact(Analyzer *analyzer) {
   int depth = analyzer->facts.count;
   if (depth < analyzer->most_facts) {
@@ -138,7 +139,7 @@ void analyzer_fence(Analyzer *analyzer) {
 
 static const Fact no_range = {.kind = FACT_RANGE, .bounds = {NO_LOW, NO_HIGH}, .divisor = 1};
 
-// A copy of what is known of the atom's range, to be narrowed.
+// A copy of the known range of the atom, for the caller to narrow.
 static Fact range_of(Analyzer *analyzer, Expr *atom) {
   Fact *fact = info_of(analyzer, atom)->fact;
   Fact copy = fact && fact->kind == FACT_RANGE ? *fact : no_range;
@@ -161,7 +162,7 @@ static void bind_range(Analyzer *analyzer, Expr *var, const Form *first, const F
   fact.last = unless_const(last);
   push_fact(analyzer, fact);
   const Form *steps = form_sub(analyzer, last, first);
-  if (unless_const(steps)) assume_sign(analyzer, steps); // else nothing runs here
+  if (unless_const(steps)) assume_sign(analyzer, steps); // else the loop does not run
 }
 
 static void bind_form(Analyzer *analyzer, Expr *atom, const Form *value) {
@@ -202,13 +203,13 @@ bool expr_reads_memory(Expr *e) {
   return found;
 }
 
-// What holds of the value holds of the variable, at whatever time the value is read.
+// The facts that hold for the value hold for the variable too, whenever the value is read.
 static void bind_range_of(Analyzer *analyzer, Expr *var, Expr *value, const Form *form) {
   Fact fact = no_range;
   fact.atom = var;
   fact.bounds = form_bounds(analyzer, form);
   form_modular(analyzer, form, &fact.divisor, &fact.rest);
-  if (fact.divisor == 0) fact.divisor = 1, fact.rest = 0; // a constant: the bounds say so
+  if (fact.divisor == 0) fact.divisor = 1, fact.rest = 0; // a constant has equal bounds instead
   if (!expr_reads_memory(value)) fact.first = fact.last = unless_const(form);
   push_fact(analyzer, fact);
 }
@@ -233,7 +234,7 @@ void analyzer_bind_named(Analyzer *analyzer, Expr *var, Expr *value) {
 
 // ---- Assumptions
 
-// c * atom + k >= 0 bounds the atom itself.
+// c * atom + k >= 0 is a bound of the atom.
 static void narrow(Analyzer *analyzer, const Form *f) {
   int64_t coef = f->terms[0].coef;
   Fact fact = range_of(analyzer, f->terms[0].atom);
@@ -256,7 +257,8 @@ void assume_truth(Analyzer *analyzer, Expr *condition, bool truth) {
   push_fact(analyzer, (Fact){.kind = FACT_TRUTH, .atom = condition, .truth = truth});
 }
 
-// The variable that a == 0 gives in terms of the others: the one bound last.
+// The term whose variable f == 0 gives in terms of the others: the variable that was created last.
+// -1 without one.
 static int solvable_term(Analyzer *analyzer, const Form *f) {
   int best = -1;
   for (int i = 0; i < f->count; i++) {
@@ -270,7 +272,7 @@ static int solvable_term(Analyzer *analyzer, const Form *f) {
   return best;
 }
 
-// x - c * (x // c) == r: x is known modulo c.
+// x - c * (x // c) == r gives the residue of x modulo c.
 static bool assume_rest(Analyzer *analyzer, const Form *f) {
   const Digits *digits = form_digits(analyzer, f);
   const Digit *d = &digits->items[0];

@@ -1,72 +1,81 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is true of integer expressions inside a program: simplification, bounds, proofs, linear
-// forms, and the regions of buffers that statements touch. Exact: "true" from a `prove` is a proof.
+// Analysis of the integer expressions inside a program, for all passes: simplification, bounds,
+// proofs, linear forms, and the regions of buffers that statements access. The analysis is exact or
+// says that it is not: "true" from `prove` is a proof.
 #ifndef PLEAT_ARITH_H
 #define PLEAT_ARITH_H
 
 #include "ir/index_map.h"
 #include "ir/ir.h"
 
-// Facts about variables, scoped: enter a loop, bind its variable; leave, and the facts go.
+// Facts about variables, in scopes: bind a loop's variable when entering the loop, and drop its
+// facts when leaving.
 typedef struct Analyzer Analyzer;
 Analyzer *analyzer_new(Context *context);
-int analyzer_mark(const Analyzer *analyzer); // of the facts so far
+int analyzer_mark(const Analyzer *analyzer); // the number of facts so far, for analyzer_reset
 void analyzer_reset(Analyzer *analyzer, int mark);
-// min <= var < min + extent (symbolic allowed); binding to extent 1 makes var equal min.
+// Assumes min <= var < min + extent (both may be symbolic). An extent of 1 makes var equal to min.
 void analyzer_bind(Analyzer *analyzer, Expr *var, Expr *min, Expr *extent);
-// analyzer_bind, but a variable of extent 1 stays.
+// As analyzer_bind, but a variable of extent 1 is kept in simplified expressions.
 void analyzer_bind_kept(Analyzer *analyzer, Expr *var, Expr *min, Expr *extent);
 void analyzer_bind_value(Analyzer *analyzer, Expr *var, Expr *value);
-// A condition known to hold here; conjunctions are taken apart.
+// Assumes a condition that holds in this scope. A conjunction is split into its parts.
 void analyzer_assume(Analyzer *analyzer, Expr *condition);
 
-Expr *simplify(Analyzer *analyzer, Expr *e);      // equal in value, not larger; canonical for sums
-Expr *simplify_deep(Analyzer *analyzer, Expr *e); // until nothing changes, with proofs of guards
-bool prove(Analyzer *analyzer, Expr *condition);  // true only when it holds for all allowed values
+Expr *simplify(Analyzer *analyzer, Expr *e); // equal in value, not larger; canonical for sums
+Expr *simplify_deep(Analyzer *analyzer,
+                    Expr *e);                    // to a fixed point, proving guards
+bool prove(Analyzer *analyzer, Expr *condition); // true only when it holds for all allowed values
 bool prove_equal(Analyzer *analyzer, Expr *a, Expr *b);
-// Inclusive constant bounds; false when there are none. Exact for sums of digits of independent
-// variables, an outer bound otherwise.
+// Inclusive constant bounds; false when there are none. They are exact for sums of digits of
+// independent variables, and an outer bound otherwise.
 bool const_bounds(Analyzer *analyzer, Expr *e, int64_t *low, int64_t *high);
-// e ≡ *rest (mod *divisor), the largest divisor known (0: a constant).
+// Finds e ≡ *rest (mod *divisor) with the largest divisor known; divisor 0 says that e is the
+// constant *rest.
 void modular_form(Analyzer *analyzer, Expr *e, int64_t *divisor, int64_t *rest);
-// Simplifies a whole statement with the facts of its loops, blocks, lets and conditions; conditions
-// that are proved go, loops of one iteration and dead branches too.
+// Simplifies a whole statement under the facts of its loops, blocks, lets and conditions.
+// Conditions that are proved, loops of one iteration and dead branches are removed.
 Stmt *simplify_stmt(Context *context, Stmt *s);
-Stmt *simplify_stmt_under(Analyzer *analyzer, Stmt *s); // with facts of what stands around
+Stmt *simplify_stmt_under(Analyzer *analyzer, Stmt *s); // under the surrounding facts too
 
-// The value of an integer or boolean expression where each vars[i] is values[i]. False when it has
-// none: another variable, memory, a call, a division by zero, an overflow, floats, vectors.
+// The value of an integer or boolean expression where each vars[i] is values[i]. False when the
+// value is not known: the expression has another variable, memory, a call, a float, a vector, a
+// division by zero or an overflow.
 bool expr_value(const Expr *e, Expr *const *vars, const int64_t *values, int count, int64_t *out);
 
-bool expr_reads_memory(Expr *e); // loads, or calls anything
+bool expr_reads_memory(Expr *e); // true for loads, addresses and calls
 
 // e == base + Σ coefficients[i] * vars[i], with base free of vars. False when it is not linear.
 bool linear_form(Context *context, Expr *e, Expr *const *vars, int count, int64_t *coefficients,
                  Expr **base);
 
-// The box of values that the index expressions take while `vars` run over their ranges: min and
-// extent per axis in terms of the other variables. Exact when *exact (may be NULL) is set; never
-// smaller than the truth. An axis without bounds (an index that is loaded) gets NULL in both.
-// Exact: every point of the box is taken.
+// The box of values that the index expressions take while `vars` run over their ranges, as min and
+// extent for each axis in terms of the other variables. The box never excludes a value that is
+// taken; *exact (may be NULL) is set when every point of the box is taken. An axis without bounds
+// (such as a loaded index) gets NULL in both.
 typedef struct VarRange {
   Expr *var, *min, *extent;
 } VarRange;
 void index_region(Analyzer *analyzer, Expr *const *indices, int rank, const VarRange *vars,
                   int var_count, Expr **min, Expr **extent, bool *exact);
 Region region_union(Analyzer *analyzer, const Region *a, const Region *b);
-bool region_covers(Analyzer *analyzer, const Region *outer, const Region *inner); // proved
-// All buffer accesses below `s`, as regions over what is free at `s` (loops and blocks inside are
-// run through), merged per buffer, in order of first occurrence. Allocations inside are left out.
+bool region_covers(Analyzer *analyzer, const Region *outer,
+                   const Region *inner); // proved
+// All buffer accesses below `s`, as one region for each buffer, in order of first access. The
+// regions are in terms of the variables that are free at `s` and cover all iterations of its loops
+// and blocks. Buffers that `s` allocates are left out.
 typedef Array(Region) RegionArray;
 void stmt_regions(Analyzer *analyzer, Stmt *s, RegionArray *reads, RegionArray *writes);
-// The same of a block's init and body, in terms of its variables and of memory outside of it.
+// The same for a block's init and body, in terms of the block's variables, without the buffers that
+// the block allocates.
 void block_regions(Analyzer *analyzer, const Block *block, RegionArray *reads, RegionArray *writes);
-// Fills in reads and writes of blocks that do not state them.
+// Fills in the reads and writes of the blocks that do not state them.
 Stmt *blocks_find_regions(Context *context, Stmt *s);
 
-// The facts under which bindings enumerate their block's domain: for affine bindings (quasi-affine
-// splits and fuses of loops, each loop's iterations used once), whether they map the loops onto the
-// block's domain exactly, where `predicate` holds. NULL when they do, else what is wrong.
+// Checks that the bindings, which must be affine (quasi-affine splits and fuses of loops, each
+// loop's iterations used once), map the loops onto the block's domain and meet each point once
+// where `predicate` holds. Under the analyzer's facts. NULL when they do, else the text of the
+// problem.
 const char *bindings_check(Analyzer *analyzer, const Block *block, const VarRange *loops,
                            int loop_count);
 

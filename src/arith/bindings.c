@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the bindings of a block run through its domain, each point once. A binding is read as a
-// mixed-radix number of digits of loops, or of fused numbers that are such themselves:
+// Checks that the bindings of a block enumerate its domain, each point once. A binding is read as a
+// mixed-radix number whose digits are digits of loops, or of fused numbers that are mixed-radix
+// themselves (the iteration maps of TVM's `DetectIterMap` play this role):
 //   v = io*16 + ii where io*16 + ii < 100        weights 1 and 16, cut to 100 by the predicate
 //   v = f // 7, u = f % 7 with f = io*16 + ii    both digits of the fused number f
-// Every loop (and every fused number) must be used up by its digits, none twice. What is no such
-// map is enumerated when it is small, and refused otherwise.
+// Each loop, and each fused number, must be used up by its digits, none of which is used twice. A
+// map of another form is enumerated when it is small, and rejected otherwise.
 #include "arith/internal.h"
 
 enum { MOST_SOURCES = 64, MOST_USES = 8, MOST_CLAUSES = 16 };
 
-// A loop, or a fused number: something that takes the values 0 … extent - 1.
+// A loop, or a fused number: an expression that takes the values 0 … extent - 1.
 typedef struct Source {
   Expr *e;
   const Form *extent;
@@ -49,7 +50,7 @@ static bool free_of_sources(const Check *check, const Form *f) {
 
 // ---- Predicates
 
-// The extent to which the predicate cuts a number of `extent` values.
+// The extent of a number of `extent` values after the predicate's upper bounds on it.
 static const Form *cut_extent(Check *check, const Form *f, const Form *extent) {
   for (int i = 0; i < check->clause_count; i++) {
     Clause *clause = &check->clauses[i];
@@ -72,7 +73,7 @@ static bool gather_clauses(Check *check, Expr *e) {
   const Form *f;
   bool order = e->op != EXPR_EQ && e->op != EXPR_NE;
   if (check->clause_count == MOST_CLAUSES || !order || !comparison_form(check->analyzer, e, &f))
-    return refuse(check, "the predicate is more than bounds of indices%s", "");
+    return refuse(check, "the predicate has a condition that does not bound an index%s", "");
   check->clauses[check->clause_count++] = (Clause){.form = f};
   return true;
 }
@@ -87,7 +88,7 @@ static Source *find_source(Check *check, const Expr *e) {
 
 static const Form *number_extent(Check *check, const Form *f);
 
-// The base of a digit: a loop, or a fused number met for the first time here.
+// The source of a digit: a loop, or a fused number that is added when it is new.
 static Source *digit_source(Check *check, Expr *base) {
   Source *source = find_source(check, base);
   if (source) return source;
@@ -100,7 +101,7 @@ static Source *digit_source(Check *check, Expr *base) {
   return source;
 }
 
-// How many values a digit takes; NULL when they are not all taken alike.
+// The number of values that a digit takes; NULL when it does not take all of them equally often.
 static const Form *digit_extent(Check *check, const Source *source, const Digit *d) {
   Analyzer *analyzer = check->analyzer;
   if (d->radix) return form_const(analyzer, source->extent->type, d->radix);
@@ -117,7 +118,7 @@ static bool use_digit(Check *check, Source *source, const Digit *d) {
   return true;
 }
 
-// m * io with a loop io: the digit is io, its weight m.
+// Reads m * io with a loop io as the digit io with the weight m.
 static Digit move_symbols(Check *check, Digit d) {
   enum { MOST_FACTORS = 8 };
   Expr *factors[MOST_FACTORS];
@@ -149,7 +150,7 @@ static bool find_places(Check *check, const Form *f, Place *places, int *count,
     if (!extent || !use_digit(check, source, d)) return false;
     const Form *weight = form_const(analyzer, f->type, d->coef);
     if (d->cofactor) weight = form_mul(analyzer, weight, form_of(analyzer, d->cofactor));
-    if (d->coef < 0) { // counted from the other end
+    if (d->coef < 0) { // this digit counts down
       const Form *last = form_add_const(analyzer, extent, -1);
       *constant = form_add(analyzer, *constant, form_mul(analyzer, weight, last));
       weight = form_scale(analyzer, weight, -1);
@@ -160,7 +161,7 @@ static bool find_places(Check *check, const Form *f, Place *places, int *count,
   return true;
 }
 
-// The number of values of f when it is a mixed-radix number that starts at 0; NULL otherwise.
+// The number of values of f when f is a mixed-radix number that starts at 0; NULL otherwise.
 static const Form *number_extent(Check *check, const Form *f) {
   Analyzer *analyzer = check->analyzer;
   Place places[LONGEST_FORM];
@@ -189,7 +190,7 @@ static int use_at(const Source *source, int64_t cut) {
   return found;
 }
 
-// The digits tile the number: 1, 1*r, 1*r*s … up to its extent.
+// The digits' cuts and radices chain up to the source's extent: 1, 1*r, 1*r*s …
 static bool is_used_up(Check *check, const Source *source) {
   int64_t cut = 1, extent;
   for (int used = 0; used < source->use_count; used++) {
@@ -224,7 +225,7 @@ static bool check_var(Check *check, const BlockVar *v) {
   const Form *f =
       form_sub(analyzer, simple_form(analyzer, v->binding), simple_form(analyzer, v->min));
   const Form *extent = f ? number_extent(check, f) : NULL;
-  if (!extent) return refuse(check, "the binding of %s is no fused or split loop", name);
+  if (!extent) return refuse(check, "the binding of %s is not a fused or split loop", name);
   extent = cut_extent(check, f, extent);
   Verdict enough = form_sign(analyzer, form_sub(analyzer, extent, wanted));
   if (enough == NEVER)
@@ -294,7 +295,8 @@ static bool box_next(const Box *box, int64_t *values) {
   return false;
 }
 
-// Where the block's point lies in its domain; -1 outside of it, or without a value.
+// The row-major number of the block's point in its domain; -1 when the point is outside or has no
+// value.
 static int64_t domain_place(const Block *block, const Box *domain, Expr *const *vars,
                             const int64_t *values, int count) {
   int64_t place = 0;

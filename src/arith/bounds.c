@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Constant bounds and residues of forms and atoms. Bounds of a number's digits follow the digits:
-// exact for sums over independent variables, an outer bound otherwise.
+// Constant bounds and residues of forms and atoms. The bounds of a mixed-radix number follow its
+// digits: they are exact for sums over independent variables, and outer bounds otherwise.
 #include "arith/internal.h"
 
 #include <stdlib.h>
 
-// ---- Arithmetic with infinite ends; what does not fit is infinite
+// ---- Arithmetic with infinite ends; a result that overflows is infinite
 
 static int64_t add_end(int64_t a, int64_t b, int64_t infinity) {
   int64_t sum;
@@ -68,13 +68,13 @@ Bounds type_bounds(DType t) {
   return unbounded;
 }
 
-// ---- A number of one base
+// ---- A mixed-radix number of one base
 
 static Bounds expr_bounds(Analyzer *analyzer, Expr *e) {
   return form_bounds(analyzer, form_of(analyzer, e));
 }
 
-// Σ weights[i] * d_i where d_i are the digits of x at cuts[i], the last one whole.
+// Σ weights[i] * d_i where d_i are the digits of x at cuts[i]; the last digit has no modulo.
 typedef struct Radix {
   int count;
   int64_t cuts[MOST_CUTS], weights[MOST_CUTS];
@@ -84,7 +84,7 @@ static int64_t digit_count(const Radix *radix, int i) {
   return radix->cuts[i + 1] / radix->cuts[i];
 }
 
-// Floors to digits; false when the cuts are no chain.
+// Turns floors into digits; false when a cut does not divide the next.
 static bool radix_of(const Group *group, Radix *radix) {
   radix->count = group->count;
   for (int i = 0; i < group->count; i++) {
@@ -100,7 +100,7 @@ static bool radix_of(const Group *group, Radix *radix) {
   return group->coefs[0] != INT64_MIN;
 }
 
-// The largest value of the digits up to place i when each is free.
+// The largest value of the digits 0 to i when each is free.
 static int64_t free_max(const Radix *radix, int i) {
   int64_t sum = 0;
   for (; i >= 0; i--)
@@ -109,7 +109,7 @@ static int64_t free_max(const Radix *radix, int i) {
   return sum;
 }
 
-// The largest value over low <= x <= high, of the places up to i.
+// The largest value of the digits 0 to i for low <= x <= high.
 static int64_t radix_max(const Radix *radix, int i, int64_t low, int64_t high) {
   if (i < 0) return 0;
   int64_t c = radix->cuts[i], weight = radix->weights[i];
@@ -127,7 +127,8 @@ static int64_t radix_max(const Radix *radix, int i, int64_t low, int64_t high) {
 
 enum { SOME_CELLS = 2 };
 
-// As radix_max, where a side of x may be open: then the best lies within a few cells of the other.
+// As radix_max where an end of x may be infinite. The largest value is then met within SOME_CELLS
+// multiples of the top cut from the finite end.
 static int64_t open_max(const Radix *radix, Bounds x) {
   int top = radix->count - 1;
   int64_t c = radix->cuts[top], weight = radix->weights[top];
@@ -149,7 +150,7 @@ static Bounds radix_bounds(Radix *radix, Bounds x) {
   return (Bounds){low == NO_HIGH ? NO_LOW : -low, high};
 }
 
-// Cuts that are no chain, few points: try them all.
+// For cuts that do not divide one another: tries all values of x when they are few.
 static bool points_bounds(const Group *group, Bounds x, Bounds *out) {
   enum { FEW = 256 };
   int64_t size;
@@ -168,7 +169,7 @@ static bool points_bounds(const Group *group, Bounds x, Bounds *out) {
   return true;
 }
 
-// Places below a known residue of the base hold one digit: their part of the sum, taken out.
+// Removes the digits that a known residue of the base makes constant; returns their sum.
 static int64_t known_places(Analyzer *analyzer, Expr *base, Radix *radix) {
   int64_t divisor, rest, sum = 0;
   form_modular(analyzer, form_of(analyzer, base), &divisor, &rest);
@@ -254,7 +255,7 @@ static Bounds choice_bounds(Analyzer *analyzer, Expr *e) {
   return bounds_join(operand_bounds(analyzer, e, 1), operand_bounds(analyzer, e, 2));
 }
 
-// By a divisor that is not a constant.
+// The bounds of a quotient by a divisor that is not constant.
 static Bounds quotient_bounds(Analyzer *analyzer, Expr *e) {
   Bounds a = operand_bounds(analyzer, e, 0), b = operand_bounds(analyzer, e, 1);
   if (b.low < 1) return unbounded;
@@ -271,7 +272,7 @@ static Bounds rest_bounds(Analyzer *analyzer, Expr *e) {
   return (Bounds){0, a.low >= 0 ? MIN_OF(high, a.high) : high};
 }
 
-// Also of a quotient truncated towards 0, for operands of one sign.
+// For truncated division too, where it equals floored division: for operands that are not negative.
 static Bounds truncated_bounds(Analyzer *analyzer, Expr *e) {
   return operand_bounds(analyzer, e, 0).low >= 0 ? quotient_bounds(analyzer, e) : unbounded;
 }
@@ -352,7 +353,7 @@ Bounds atom_bounds(Analyzer *analyzer, Expr *atom) {
   if (stamp_holds(analyzer, info->bounds_at)) return info->bounds;
   Fact *fact = info->fact;
   if (!fact) info->seen_serial = analyzer->serial;
-  info->bounds = unbounded; // what it is for an atom that leads back to itself
+  info->bounds = unbounded; // the answer for an atom that occurs in its own facts
   info->bounds_at = stamp_now(analyzer);
   Bounds bounds = shape_bounds(analyzer, atom);
   if (fact && fact->kind == FACT_RANGE) bounds = bounds_meet(bounds, fact->bounds);
@@ -376,7 +377,7 @@ bool const_bounds(Analyzer *analyzer, Expr *e, int64_t *low, int64_t *high) {
 
 static void atom_modular(Analyzer *analyzer, Expr *atom, int64_t *divisor, int64_t *rest);
 
-// (d1, r1) and (d2, r2) of two values that one of: both hold modulo this.
+// Combines the residues of two values: finds one that both meet.
 static void modular_join(int64_t *divisor, int64_t *rest, int64_t d, int64_t r) {
   int64_t apart;
   if (__builtin_sub_overflow(*rest, r, &apart) || apart == INT64_MIN) apart = 1;
@@ -384,7 +385,7 @@ static void modular_join(int64_t *divisor, int64_t *rest, int64_t d, int64_t r) 
   if (*divisor) *rest = floor_mod(*rest, *divisor);
 }
 
-// Both facts hold of each side: for min, max and choices.
+// The residue that both sides have, for min, max and choices.
 static void sides_modular(Analyzer *analyzer, Expr *a, Expr *b, int64_t *divisor, int64_t *rest) {
   int64_t d, r;
   form_modular(analyzer, form_of(analyzer, a), divisor, rest);

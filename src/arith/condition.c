@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Comparisons and the logic of conditions. A comparison of integers is the sign of one form,
+// Simplifies comparisons and the logic of conditions. A comparison of integers is the sign of one
+// form,
 //   io*16 + ii < 96  =>  95 - io*16 - ii >= 0  =>  5 - io >= 0  =>  io < 6   for 0 <= ii < 16
-// which is decided, or made smaller and written back.
+// which is decided, or reduced and written back as a comparison.
 #include "arith/internal.h"
 
 #include <stdlib.h>
@@ -19,7 +20,7 @@ bool comparison_form(Analyzer *analyzer, Expr *e, const Form **out) {
   return *out != NULL;
 }
 
-// f >= 0 with the common divisor of its coefficients out.
+// Divides f >= 0 by the greatest common divisor of f's coefficients.
 static const Form *reduce_gcd(Analyzer *analyzer, const Form *f) {
   int64_t g = form_gcd(f);
   if (g <= 1) return f;
@@ -39,7 +40,7 @@ static int64_t largest_coef(const Digits *digits, int64_t below) {
   return best;
 }
 
-// g*H + L >= 0 is H + q >= 0 when L stays within [q*g, (q+1)*g).
+// For f = g*H + L: f >= 0 is H + q >= 0 when L stays within [q*g, (q+1)*g).
 static const Form *drop_low_digits(Analyzer *analyzer, const Form *f) {
   const Digits *digits = form_digits(analyzer, f);
   for (int64_t g = largest_coef(digits, INT64_MAX); g > 1; g = largest_coef(digits, g)) {
@@ -72,7 +73,7 @@ static const Form *drop_floor(Analyzer *analyzer, const Form *f) {
   return r ? r : f;
 }
 
-// The terms of one sign, that sign off.
+// The terms of f that have this sign, with the sign removed.
 static const Form *side_of(Analyzer *analyzer, const Form *f, int sign) {
   const Digits *digits = form_digits(analyzer, f);
   const Form *side = form_const(analyzer, f->type, 0);
@@ -84,7 +85,7 @@ static const Form *side_of(Analyzer *analyzer, const Form *f, int sign) {
   return side;
 }
 
-// What is left of f's constant when its digits are taken (bases may carry constants of their own).
+// The constant of f besides its digits, since a digit's base may have a constant of its own.
 static int64_t digits_constant(Analyzer *analyzer, const Form *f) {
   return form_digits(analyzer, f)->constant;
 }
@@ -94,7 +95,7 @@ static Expr *write_compare(Analyzer *analyzer, ExprOp op, const Form *a, const F
   return x && y ? expr_binary(analyzer->context, op, x, y) : NULL;
 }
 
-// f >= 0, written with positive coefficients: -k <= pos, neg < k + 1, neg <= pos + k.
+// Writes f >= 0 with positive coefficients only: -k <= pos, neg < k + 1, or neg <= pos + k.
 static Expr *write_sign(Analyzer *analyzer, const Form *f) {
   const Form *positive = side_of(analyzer, f, 1), *negative = side_of(analyzer, f, -1);
   int64_t k = digits_constant(analyzer, f), negated, next;
@@ -109,7 +110,7 @@ static Expr *write_sign(Analyzer *analyzer, const Form *f) {
   return write_compare(analyzer, EXPR_LT, negative, form_add_const(analyzer, positive, next));
 }
 
-// f == 0 (or != 0), likewise: neg == pos + k, a lone constant on the right.
+// Writes f == 0 (or f != 0) in the same way: neg == pos + k, or a constant alone on the right.
 static Expr *write_zero(Analyzer *analyzer, ExprOp op, const Form *f) {
   int64_t g = form_gcd(f);
   if (g > 1 && f->constant % g == 0) f = reduce_gcd(analyzer, f);
@@ -157,7 +158,7 @@ static Expr *simplify_comparison(Analyzer *analyzer, Expr *e) {
 
 typedef struct Part {
   Expr *e;
-  const Form *sign; // e says it is >= 0; NULL otherwise
+  const Form *sign; // e is sign >= 0; NULL: e is no such comparison
 } Part;
 enum { MOST_PARTS = 24 };
 
@@ -180,7 +181,7 @@ static void find_signs(Analyzer *analyzer, Part *parts, int count) {
   }
 }
 
-// a - b when that is a constant.
+// *out = a + factor * b when that is a constant.
 static bool constant_apart(Analyzer *analyzer, const Form *a, const Form *b, int factor,
                            int64_t *out) {
   if (!a || !b || a->count != b->count) return false;
@@ -191,10 +192,10 @@ static bool opposites(Analyzer *analyzer, const Part *a, const Part *b, bool con
   int64_t sum;
   if (expr_unary(analyzer->context, EXPR_NOT, a->e) == b->e) return true;
   if (!constant_apart(analyzer, a->sign, b->sign, 1, &sum)) return false;
-  return conjunction ? sum < 0 : sum >= -1; // never both, always one
+  return conjunction ? sum < 0 : sum >= -1; // never both, or always at least one
 }
 
-// 1: the part of the two that says it all is `a`, -1: `b`, 0: neither.
+// 1 when part a alone says as much as both, -1 when part b does, 0 when neither does.
 static int stronger(Analyzer *analyzer, const Part *a, const Part *b, bool conjunction) {
   int64_t apart;
   if (a->e == b->e) return 1;
@@ -203,7 +204,7 @@ static int stronger(Analyzer *analyzer, const Part *a, const Part *b, bool conju
   return a_implies == conjunction ? 1 : -1;
 }
 
-// Drops parts that others imply; true when the whole is decided by two that contradict.
+// Drops the parts that another part implies. True when two parts decide the whole.
 static bool merge_parts(Analyzer *analyzer, Part *parts, int *count, bool conjunction) {
   for (int i = 0; i < *count; i++)
     for (int j = i + 1; j < *count; j++) {
@@ -233,7 +234,7 @@ static Expr *simplify_parts(Analyzer *analyzer, Expr *e) {
   return r;
 }
 
-// Each part under the others' truth: for simplify_deep.
+// Simplifies each part under the truth of the others; simplify_deep uses this.
 static Expr *simplify_under(Analyzer *analyzer, Expr *e, Expr *given, bool truth) {
   if (analyzer->assumed >= MOST_ASSUMED) return e;
   int mark = analyzer_mark(analyzer);

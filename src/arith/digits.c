@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Places of mixed-radix numbers inside linear forms. A form holds floors only; here they are
-// brought together per base,
+// Finds the digits of mixed-radix numbers inside linear forms. A form has floors only; this file
+// groups them by their base,
 //   i*7 + j - 16*((i*7 + j)//16) + 3*(x//4) - 12*(x//8)   =>   base i*7 + j: 1 at 1, -16 at 16
 //                                                              base x: 3 at 4, -12 at 8
-// and read as digits: (i*7 + j) % 16 + (x//4)%2*3 - (x//8)*6. What a digit representation shows
-// (bounds, divisibility) is exact for numbers of independent bases.
+// and reads them as digits: (i*7 + j) % 16 + (x//4)%2*3 - (x//8)*6. Bounds and divisibility that
+// are derived from digits are exact for numbers of independent bases.
 #include "arith/internal.h"
 
 #include <stdlib.h>
 
-// A key of groups: cofactor * (base // …).
+// The key of a group: cofactor * (base // …).
 typedef struct Key {
   Expr *cofactor, *base;
   int64_t cut;
@@ -17,7 +17,7 @@ typedef struct Key {
 
 enum { MOST_FACTORS = 8 };
 
-// The division by a constant inside an atom, if there is one.
+// Finds the division by a constant inside an atom; false when there is none.
 static bool find_key(Analyzer *analyzer, Expr *atom, Key *key) {
   *key = (Key){0};
   if (split_division(atom, &key->base, &key->cut)) return true;
@@ -33,7 +33,7 @@ static bool find_key(Analyzer *analyzer, Expr *atom, Key *key) {
   return false;
 }
 
-// What is left to be grouped.
+// The terms that are not in a group yet.
 typedef struct Rest {
   Analyzer *analyzer;
   int64_t constant;
@@ -83,7 +83,7 @@ static int64_t magnitude(int64_t x) {
   return x < 0 ? -x : x;
 }
 
-// How often sign * f lies within the rest.
+// The largest k such that k * sign * f can be subtracted from the rest without a change of sign.
 static int64_t times_within(Rest *rest, const Form *f, int sign) {
   int64_t times = INT64_MAX;
   for (int i = 0; i < f->count; i++) {
@@ -105,7 +105,7 @@ static bool take_times(Rest *rest, const Form *f, int64_t times) {
   return true;
 }
 
-// Multiples of the base itself that stand beside its floors become the group's cut 1.
+// Moves multiples of the base itself from the rest into the group, as its cut 1.
 static void take_base(Rest *rest, Group *group) {
   const Form *base = form_of(rest->analyzer, group->base);
   if (group->cofactor)
@@ -132,7 +132,7 @@ static int key_compare(const void *a, const void *b) {
   return (p > q) - (p < q);
 }
 
-// Later bases first: a base made of floors of another comes after it.
+// Sorts later bases first: a base made of floors of another base is later than that base.
 static int sorted_keys(Rest *rest, Key *keys) {
   int count = 0;
   for (int i = 0; i < rest->count; i++)
@@ -165,7 +165,8 @@ const Groups *form_groups(Analyzer *analyzer, const Form *f) {
   return groups;
 }
 
-// The next coarser floor that takes back what `coef * (base // cut)` runs over: a digit's end.
+// The next coarser floor that cancels the range of `coef * (base // cut)` and so ends the digit; -1
+// when there is none.
 static int digit_end(const Group *group, const int64_t *coefs, int i) {
   for (int j = i + 1; j < group->count; j++) {
     int64_t radix = group->cuts[j] / group->cuts[i], over;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Floored division of linear forms. To divide f by c, write f = c*Q + R digit by digit; when the
-// bounds of R lie within one multiple of c the quotient is found. Otherwise try each divisor g of c
-// that the digits suggest: f = g*H + L with L within one multiple of g gives H // (c / g). What is
-// left becomes an atom.
+// bounds of R are within one multiple of c, the quotient is known. Otherwise try each divisor g of
+// c that the digits suggest: f = g*H + L with L within one multiple of g gives H // (c / g). A
+// division that resists becomes an atom.
 #include "arith/internal.h"
 
-// The one q with q*c <= every value < (q+1)*c.
+// Finds the q with q*c <= every value < (q+1)*c.
 static bool within_cell(Analyzer *analyzer, const Form *f, int64_t c, int64_t *q) {
   Bounds b = form_bounds(analyzer, f);
   if (b.low == NO_LOW || b.high == NO_HIGH) return false;
@@ -13,7 +13,7 @@ static bool within_cell(Analyzer *analyzer, const Form *f, int64_t c, int64_t *q
   return *q == floor_div(b.high, c);
 }
 
-// f = c * quotient + rest, the digits whose coefficients c divides apart.
+// f = c * quotient + rest, where `quotient` has the digits whose coefficients c divides.
 typedef struct Parts {
   const Form *quotient, *rest;
 } Parts;
@@ -48,7 +48,8 @@ static Parts split_terms(Analyzer *analyzer, const Form *f, int64_t c) {
   return parts;
 }
 
-// The largest proper divisor of c among gcd(coefficient, c) that is below `below`; 1 without.
+// The largest proper divisor of c among gcd(coefficient, c) that is smaller than `below`; 1 without
+// one.
 static int64_t next_divisor(const Digits *digits, int64_t c, int64_t below) {
   int64_t best = 1;
   for (int i = 0; i < digits->count; i++) {
@@ -72,7 +73,7 @@ static const Form *divide_by_digits(Analyzer *analyzer, const Form *f, int64_t c
   return NULL;
 }
 
-// Coefficients larger than c, taken apart where that settles it: (17*i + j) // 16 for i below 2.
+// Splits coefficients larger than c where this gives the quotient: (17*i + j) // 16 for i below 2.
 static const Form *divide_reduced(Analyzer *analyzer, const Form *f, int64_t c) {
   const Form *quotient = form_const(analyzer, f->type, 0);
   for (int i = 0; i < f->count; i++)
@@ -113,7 +114,7 @@ static const Form *division_atom(Analyzer *analyzer, const Form *f, int64_t c) {
   return form_term(analyzer, f->type, 1, floor_atom(analyzer, base, c));
 }
 
-// f == r (mod g) for a divisor g of c: r may go before dividing.
+// When f == r (mod g) for a divisor g of c, subtracting r from f keeps f // c.
 static const Form *drop_rest(Analyzer *analyzer, const Form *f, int64_t c) {
   int64_t d, r;
   form_modular(analyzer, f, &d, &r);
@@ -138,11 +139,11 @@ const Form *form_divide(Analyzer *analyzer, const Form *f, int64_t c) {
   return result ? form_add(analyzer, parts.quotient, result) : NULL;
 }
 
-// ---- By symbolic divisors
+// ---- Division by symbols
 
 enum { MOST_FACTORS = 8 };
 
-// a / b for products of atoms, the constant factor apart; NULL when b does not divide a.
+// a / b for products of atoms with coefficients; NULL when b does not divide a.
 static const Form *divide_term(Analyzer *analyzer, DType type, Term a, Term b) {
   Expr *xs[MOST_FACTORS], *ys[MOST_FACTORS];
   int n = product_factors(a.atom, xs, MOST_FACTORS), m = product_factors(b.atom, ys, MOST_FACTORS);
@@ -169,7 +170,7 @@ static Term leading_term(const Form *f) {
   return best;
 }
 
-// f = quotient * divisor + rest as polynomials.
+// Finds f = quotient * divisor + rest as polynomials.
 static Parts divide_polynomials(Analyzer *analyzer, const Form *f, const Form *divisor) {
   enum { MOST_STEPS = 16 };
   Term lead = leading_term(divisor);
@@ -192,7 +193,8 @@ static bool below(Analyzer *analyzer, const Form *f, const Form *end) {
          form_nonnegative(analyzer, form_add_const(analyzer, form_sub(analyzer, end, f), -1));
 }
 
-// The divisor as g * other, one way for each of its factors and each product of all but one.
+// The n-th candidate for g in divisor = g * over: each factor of the divisor, its coefficient, then
+// each product of all factors but one.
 static const Form *nth_divisor(Analyzer *analyzer, const Form *divisor, int n) {
   Expr *factors[MOST_FACTORS];
   Term t = divisor->terms[0];
@@ -207,14 +209,14 @@ static const Form *nth_divisor(Analyzer *analyzer, const Form *divisor, int n) {
   return form_term(analyzer, divisor->type, 1, product_of(analyzer, factors, count - 1));
 }
 
-// Terms that g divides, and the others.
+// Splits f into g * quotient + rest.
 static Parts split_by(Analyzer *analyzer, const Form *f, const Form *g) {
   int64_t c;
   if (form_is_const(g, &c)) return split_digits(analyzer, f, form_digits(analyzer, f), c);
   return divide_polynomials(analyzer, f, g);
 }
 
-// f = g*high + low and divisor = g*over with over > 0 and 0 <= low < g.
+// Finds f = g*high + low and divisor = g*over with over > 0 and 0 <= low < g.
 bool form_split_by_factor(Analyzer *analyzer, const Form *f, const Form *divisor, const Form **high,
                           const Form **low, const Form **over) {
   for (int n = 0; n <= 2 * MOST_FACTORS; n++) {
@@ -235,7 +237,7 @@ bool form_split_by_factor(Analyzer *analyzer, const Form *f, const Form *divisor
   return false;
 }
 
-// The quotient when it is settled, so that f - quotient * divisor is the rest; NULL otherwise.
+// The quotient when f - quotient * divisor is proved to be in [0, divisor); NULL otherwise.
 const Form *form_divide_by(Analyzer *analyzer, const Form *f, const Form *divisor) {
   int64_t c;
   if (!f || !divisor) return NULL;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linear forms: their algebra, reading them from expressions and writing them back. No facts are
-// used here, so a form holds wherever its expression stands.
+// Linear forms: their algebra, and the conversion from and to expressions. No facts are used here,
+// so a form is valid wherever its expression is.
 #include "arith/internal.h"
 
 #include <stdlib.h>
@@ -104,7 +104,7 @@ const Form *form_typed(Analyzer *analyzer, const Form *a, DType type) {
   return f;
 }
 
-// Numbers of forms may be negated: the least of 64 bits is not among them.
+// *out = a + b * factor. False when it does not fit, or is INT64_MIN, which cannot be negated.
 static bool scaled_sum(int64_t a, int64_t b, int64_t factor, int64_t *out) {
   int64_t scaled;
   return mul_fits(b, factor, &scaled) && add_fits(a, scaled, out) && *out != INT64_MIN;
@@ -159,7 +159,7 @@ const Form *form_scale(Analyzer *analyzer, const Form *a, int64_t factor) {
   return f;
 }
 
-// a times one term, b's constant apart.
+// a times one term. The caller multiplies by b's constant.
 static const Form *form_mul_term(Analyzer *analyzer, const Form *a, DType type, Term term) {
   const Form *sum = form_const(analyzer, type, 0);
   for (int i = 0; i < a->count && sum; i++) {
@@ -186,7 +186,7 @@ const Form *form_mul(Analyzer *analyzer, const Form *a, const Form *b) {
   return sum;
 }
 
-// ---- Asking
+// ---- Questions
 
 bool form_is_const(const Form *f, int64_t *value) {
   if (!f || f->count) return false;
@@ -228,7 +228,7 @@ Expr *floor_atom(Analyzer *analyzer, Expr *base, int64_t cut) {
   return expr_floor_div(analyzer->context, base, expr_int(analyzer->context, base->type, cut));
 }
 
-// a // c as an atom; (b // d) // c is b // (d * c).
+// a // c as an atom; (b // d) // c becomes b // (d * c).
 static const Form *read_division(Analyzer *analyzer, DType type, Expr *a, int64_t c) {
   const Form *f = form_of(analyzer, a);
   Expr *base = a;
@@ -287,8 +287,8 @@ typedef struct Item {
   Expr *e;
 } Item;
 
-// Products of more symbols first, then larger coefficients: the order in which people write
-// row-major addresses.
+// Orders products of more symbols first, then larger coefficients, as row-major addresses are
+// usually written.
 static int item_compare(const void *a, const void *b) {
   const Item *x = a, *y = b;
   uint64_t p = x->coef < 0 ? 0 - (uint64_t)x->coef : (uint64_t)x->coef;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files of src/arith share. Everything stands on linear forms: an integer expression is a
-// constant plus a sum of integers times atoms. Floored division by a constant is an atom and modulo
-// is written out, x % 4 == x - 4 * (x // 4), so that digits of one number cancel and meet by
-// themselves; digits.c finds them again to print and to bound them.
+// The interfaces between the files of src/arith. All of them use linear forms: an integer
+// expression is a constant plus a sum of integers times atoms. Floored division by a constant is an
+// atom and modulo is expanded, x % 4 == x - 4 * (x // 4), so that the digits of one number cancel
+// and combine. digits.c finds the digits again for printing and for bounds.
 #ifndef PLEAT_ARITH_INTERNAL_H
 #define PLEAT_ARITH_INTERNAL_H
 
@@ -10,13 +10,14 @@
 
 // ---- Forms -----------------------------------------------------------------------------------
 
-// Atoms are expressions that are no sum: variables, loads, min, `B // c`, and products of such.
+// Atoms are expressions that are not sums: variables, loads, min, `B // c`, and products of atoms.
 typedef struct Term {
   int64_t coef; // not 0 (and no number of a form is INT64_MIN)
   Expr *atom;
 } Term;
-// Immutable, in the analyzer's passing memory until kept. Functions on forms return NULL where 64
-// bits do not hold the result (or it would be too long), and NULL for a NULL operand.
+// Immutable, in the analyzer's passing memory until form_keep copies it. A function on forms
+// returns NULL when a number does not fit 64 bits or the form would be too long, and when an
+// operand is NULL.
 typedef struct Form {
   DType type;
   bool kept;
@@ -27,7 +28,7 @@ typedef struct Form {
 
 enum { LONGEST_FORM = 64, MOST_CUTS = 8 };
 
-const Form *form_keep(Analyzer *analyzer, const Form *f); // for as long as the analyzer lives
+const Form *form_keep(Analyzer *analyzer, const Form *f); // for the analyzer's lifetime
 const Form *form_const(Analyzer *analyzer, DType type, int64_t value);
 const Form *form_term(Analyzer *analyzer, DType type, int64_t coef, Expr *atom);
 const Form *form_add(Analyzer *analyzer, const Form *a, const Form *b);
@@ -39,22 +40,22 @@ const Form *form_mul(Analyzer *analyzer, const Form *a, const Form *b);
 const Form *form_typed(Analyzer *analyzer, const Form *a, DType type);
 bool form_is_const(const Form *f, int64_t *value);
 int64_t form_coef(const Form *f, const Expr *atom); // 0 when absent
-int64_t form_gcd(const Form *f);                    // of the coefficients; 0 for a constant
-bool form_is_unit(const Form *f);                   // one atom, nothing else
+int64_t form_gcd(const Form *f);                    // the gcd of the coefficients; 0 for a constant
+bool form_is_unit(const Form *f);                   // one atom with coefficient 1, no constant
 bool form_uses(const Form *f, const Expr *var);
-// The expression as it stands, without facts. Never NULL: what resists is an atom.
+// Reads the expression without facts. Never NULL: an expression that is not linear becomes an atom.
 const Form *form_of(Analyzer *analyzer, Expr *e);
 // The canonical expression of a form, NULL when its constants do not fit its type.
 Expr *form_expr(Analyzer *analyzer, const Form *f);
 
 bool is_index_type(DType t); // signed scalar of 32 bits or more: arithmetic that must not overflow
-Expr *strip_widening(Expr *e);                                   // below casts to wider index types
-bool split_division(Expr *atom, Expr **base, int64_t *cut);      // B // c with a constant c > 1
-Expr *floor_atom(Analyzer *analyzer, Expr *base, int64_t cut);   // base // cut, as forms hold it
-int product_factors(Expr *atom, Expr **factors, int most);       // 0: more than `most`
+Expr *strip_widening(Expr *e);                                 // removes casts to wider index types
+bool split_division(Expr *atom, Expr **base, int64_t *cut);    // B // c with a constant c > 1
+Expr *floor_atom(Analyzer *analyzer, Expr *base, int64_t cut); // base // cut, as in forms
+int product_factors(Expr *atom, Expr **factors, int most);     // 0: more than `most`
 Expr *product_of(Analyzer *analyzer, Expr **factors, int count); // sorts; 1 factor: itself
 
-// ---- Digits: what forms are made of, seen as places of mixed-radix numbers ---------------------
+// ---- Digits: the atoms of a form, read as digits of mixed-radix numbers -------------------------
 
 // cofactor * Σ coefs[i] * (base // cuts[i]), cuts ascending; the first may be 1.
 typedef struct Group {
@@ -65,11 +66,11 @@ typedef struct Group {
 typedef struct Groups {
   int64_t constant;
   int count;
-  Group items[]; // by first occurrence
+  Group items[]; // in order of first occurrence
 } Groups;
 const Groups *form_groups(Analyzer *analyzer, const Form *f);
 
-// coef * cofactor * ((base // cut) % radix), radix 0 without a modulo.
+// coef * cofactor * ((base // cut) % radix); radix 0 means no modulo.
 typedef struct Digit {
   int64_t coef, cut, radix;
   Expr *cofactor, *base;
@@ -85,7 +86,7 @@ const Form *digit_form(Analyzer *analyzer, DType type, const Digit *digit, int64
 
 // ---- Facts -----------------------------------------------------------------------------------
 
-// Bounds with infinities at the ends of int64_t.
+// Bounds, where the ends of int64_t stand for infinities.
 #define NO_LOW INT64_MIN
 #define NO_HIGH INT64_MAX
 typedef struct Bounds {
@@ -96,19 +97,19 @@ typedef enum FactKind { FACT_RANGE, FACT_VALUE, FACT_SIGN, FACT_TRUTH, FACT_FENC
 typedef struct Fact Fact;
 struct Fact {
   FactKind kind;
-  Expr *atom;               // RANGE, VALUE: what it is about; TRUTH: a condition
+  Expr *atom;               // RANGE, VALUE: the subject; TRUTH: a condition
   Bounds bounds;            // RANGE
   const Form *first, *last; // RANGE: symbolic and inclusive, NULL when unknown
   int64_t divisor, rest;    // RANGE: atom == rest (mod divisor)
-  bool kept;                // RANGE: the variable stays even when one value is left
-  const Form *form;         // VALUE: equals it; SIGN: is >= 0
+  bool kept;                // RANGE: never replaced by its value
+  const Form *form;         // VALUE: atom == form; SIGN: form >= 0
   bool truth;               // TRUTH
   Fact *shadowed;           // the fact of the same atom that this one hides
-  int barrier;              // of the analyzer before
+  int barrier;              // the analyzer's barrier before this fact
 };
 
-// Results hold while the fact that was the last when they were found is there, unless a later
-// one might better them (the barrier).
+// A result is valid while the fact that was the latest when the result was found is still there,
+// unless a later fact might improve the result (see the barrier).
 typedef struct Stamp {
   int depth;
   uint32_t serial; // 0: never
@@ -118,15 +119,15 @@ typedef struct Info {
   const Form *form;
   Fact *fact;
   Stamp simple_at, bounds_at, modular_at, known_at;
-  const Form *simple; // of an index expression
+  const Form *simple; // for an index expression
   Expr *simple_expr;
   Bounds bounds;
   int64_t divisor, rest;
-  uint32_t seen_serial; // was met while nothing was known of it
+  uint32_t seen_serial; // serial when it was met without a fact
   enum { PARTIAL_UNKNOWN, PARTIAL_NO, PARTIAL_YES } partial; // see is_partial
 } Info;
 
-// Passing memory: all of it is free again when the outermost call of arith.h returns.
+// Passing memory is freed as a whole when the outermost call of arith.h returns.
 typedef struct Passing Passing;
 struct Passing {
   Passing *next;
@@ -139,9 +140,9 @@ struct Analyzer {
   Arena *arena;
   Passing *passing, *current; // the first block, and the one in use
   size_t used;                // of the current block
-  int nesting;                // calls of arith.h under way
+  int nesting;                // depth of nested calls of arith.h
   Map infos;                  // Expr* to Info*
-  Array(Fact *) facts;        // those above the count were popped
+  Array(Fact *) facts;        // items above the count are free for reuse
   int most_facts;
   Array(uint32_t) serials; // per depth
   uint32_t serial;
@@ -151,11 +152,11 @@ struct Analyzer {
   int truth_count, divisor_count;
   bool deep;
   int assumed;  // conditions assumed by the expression under simplification: see MOST_ASSUMED
-  int steps;    // left to the search under way
-  bool proving; // asked to prove: search longer than for a simpler expression
+  int steps;    // left to the running search
+  bool proving; // prove was called: search longer
 };
 
-// The range is known; the variable stays in the expressions.
+// Gives the variable the value's range; the variable stays in simplified expressions.
 void analyzer_bind_named(Analyzer *analyzer, Expr *var, Expr *value);
 Analyzer *analyzer_new_in(Context *context, Arena *arena);
 void *passing_alloc(Analyzer *analyzer, size_t size); // not zeroed
@@ -166,13 +167,13 @@ typedef struct PassingMark {
   size_t used;
 } PassingMark;
 PassingMark passing_mark(const Analyzer *analyzer);
-void passing_reset(Analyzer *analyzer, PassingMark mark); // what was taken since is free
-void analyzer_enter(Analyzer *analyzer);                  // around what arith.h exports
+void passing_reset(Analyzer *analyzer, PassingMark mark); // frees memory taken since
+void analyzer_enter(Analyzer *analyzer);                  // around each function of arith.h
 void analyzer_leave(Analyzer *analyzer);
 Info *info_of(Analyzer *analyzer, Expr *e);
 bool stamp_holds(const Analyzer *analyzer, Stamp stamp);
 Stamp stamp_now(const Analyzer *analyzer);
-void analyzer_fence(Analyzer *analyzer);             // no result found before is seen behind it
+void analyzer_fence(Analyzer *analyzer);             // hides all earlier results
 void assume_sign(Analyzer *analyzer, const Form *f); // f >= 0
 void assume_truth(Analyzer *analyzer, Expr *condition, bool truth);
 
@@ -183,32 +184,34 @@ Bounds group_bounds(Analyzer *analyzer, const Group *group);
 Bounds type_bounds(DType t);
 void form_modular(Analyzer *analyzer, const Form *f, int64_t *divisor, int64_t *rest);
 
-// index_region for variables that are bound already.
+// index_region for variables whose ranges are bound already.
 void index_region_of_bound(Analyzer *analyzer, Expr *const *indices, int rank, const VarRange *vars,
                            int var_count, Expr **min, Expr **extent, bool *exact);
 
 // ---- Simplification ---------------------------------------------------------------------------
 
-const Form *simple_form(Analyzer *analyzer, Expr *e); // of an index expression, facts used
+const Form *simple_form(Analyzer *analyzer, Expr *e); // of an index expression, with facts
 const Form *form_divide(Analyzer *analyzer, const Form *f, int64_t divisor);        // divisor > 0
 const Form *form_divide_by(Analyzer *analyzer, const Form *f, const Form *divisor); // or NULL
 bool form_split_by_factor(Analyzer *analyzer, const Form *f, const Form *divisor, const Form **high,
                           const Form **low, const Form **over);
-// f = quotient * divisor + *rest as polynomials, for a divisor of one term; else quotient 0.
+// f = quotient * divisor + *rest as polynomials, for a divisor of one term; otherwise the quotient
+// is 0.
 const Form *form_divide_out(Analyzer *analyzer, const Form *f, const Form *divisor,
                             const Form **rest);
-Expr *simplify_condition(Analyzer *analyzer, Expr *e); // compare and logic; operands are simple
+Expr *simplify_condition(Analyzer *analyzer, Expr *e); // compare and logic; operands are simplified
 Expr *simplify_vector(Analyzer *analyzer, Expr *e);    // one level; itself when nothing applies
 Expr *rules_apply(Analyzer *analyzer, Expr *e); // one step at the root; itself when none applies
 
-// Shared operands are simplified again under each condition: deeper ones are not assumed.
+// The nesting of conditions whose branches are simplified under them. The limit is low because an
+// operand with several uses is simplified again under each condition.
 enum { MOST_ASSUMED = 2 };
 
 typedef enum Verdict { UNKNOWN, NEVER, ALWAYS } Verdict;
-bool form_nonnegative(Analyzer *analyzer, const Form *f); // proved
+bool form_nonnegative(Analyzer *analyzer, const Form *f); // true when proved
 Verdict form_sign(Analyzer *analyzer, const Form *f);     // f >= 0
 Verdict form_zero(Analyzer *analyzer, const Form *f);     // f == 0
-// The form that a comparison says is >= 0 (EQ, NE: is, is not 0). False for other types.
+// The form f with which the comparison is f >= 0 (EQ: f == 0, NE: f != 0). False for other types.
 bool comparison_form(Analyzer *analyzer, Expr *e, const Form **out);
 
 #endif

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proofs of signs of linear forms: bounds first, then what was assumed, then symbolic ranges by
-// putting the end of a variable's range for it (the last bound first, since ranges speak of earlier
-// ones), then both sides of min, max and choices.
+// Proves signs of linear forms, in this order: constant bounds; assumptions; symbolic ranges, where
+// an end of a variable's range is put for the variable (the variable bound last comes first, since
+// its range may depend on earlier ones); both sides of min, max and choices.
 #include "arith/internal.h"
 
 enum { MOST_SIGNS = 32 };
 
-// How deep and how long to search: for simplification, for a proof that is asked for.
+// Depth and steps of the search: when simplifying, and when a proof is asked for.
 static const struct { int depth, steps; } effort_of[] = {{4, 40}, {6, 400}};
 
 static bool nonnegative(Analyzer *analyzer, const Form *f, int effort);
@@ -19,7 +19,8 @@ static bool share_atoms(const Form *a, const Form *b) {
   return false;
 }
 
-// f - k * fact for the k > 0 that cancels a common atom; f >= 0 follows when that is >= 0.
+// For fact >= 0: tries each k > 0 for which f - k * fact cancels a common atom. If that is >= 0, so
+// is f.
 static bool by_one_sign(Analyzer *analyzer, const Form *f, const Form *fact, int effort) {
   int64_t tried[4];
   int count = 0;
@@ -52,7 +53,7 @@ static bool by_signs(Analyzer *analyzer, const Form *f, int effort) {
 
 enum { MOST_FACTORS = 8 };
 
-// f as slope * var + rest, where neither holds var. False when var is inside an atom.
+// Writes f as slope * var + rest, where neither contains var. False when var is inside an atom.
 static bool split_var(Analyzer *analyzer, const Form *f, Expr *var, const Form **slope,
                       const Form **rest) {
   *slope = form_const(analyzer, f->type, 0);
@@ -77,7 +78,7 @@ static bool split_var(Analyzer *analyzer, const Form *f, Expr *var, const Form *
   return *slope && *rest && !form_uses(*slope, var);
 }
 
-// The variable with a symbolic range that was bound last.
+// The range of the variable that was bound last, among those with a symbolic range.
 static Fact *latest_range(Analyzer *analyzer, const Form *f) {
   for (int i = analyzer->facts.count - 1; i >= 0; i--) {
     Fact *fact = analyzer->facts.items[i];
@@ -135,9 +136,9 @@ static bool by_choices(Analyzer *analyzer, const Form *f, int effort) {
   return false;
 }
 
-// ---- Floors and rests: c * (B // c) lies within c - 1 below B
+// ---- Floors and rests: c * (B // c) is at most B and at least B - (c - 1)
 
-// f scaled so that one floor goes: least is a lower bound of a positive multiple of f.
+// Removes one floor from a positive multiple of f: `least` is a lower bound of that multiple.
 static bool by_floors(Analyzer *analyzer, const Form *f, int effort) {
   for (int i = 0; i < f->count; i++) {
     Term t = f->terms[i];
@@ -154,7 +155,7 @@ static bool by_floors(Analyzer *analyzer, const Form *f, int effort) {
   return false;
 }
 
-// x % n lies in [0, n) for n > 0.
+// Uses that x % n is in [0, n) for n > 0.
 static bool by_rests(Analyzer *analyzer, const Form *f, int effort) {
   for (int i = 0; i < f->count; i++) {
     Term t = f->terms[i];
@@ -223,7 +224,7 @@ static bool prove_side(Analyzer *analyzer, Expr *given, bool truth, Expr *wanted
   return proved;
 }
 
-// With all the effort, for what simplification left open.
+// Proves with the larger effort what simplification did not decide.
 static bool prove_comparison(Analyzer *analyzer, Expr *condition) {
   const Form *f;
   bool outer = analyzer->proving;

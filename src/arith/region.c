@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Boxes of index values. The values of a form while some variables run are found group by group of
-// its digits: what is free of the variables moves the box, what consists of them alone has constant
-// bounds, and a floor over both spreads over as many cells as its residues allow.
+// Boxes of index values, for regions. The values that a form takes while some variables run are
+// found for each group of its digits: a group without running variables moves the box, a group of
+// running variables only has constant bounds, and a floor over both kinds covers as many cells as
+// its residues allow.
 //   oho*8 + ohi*2 + r - 1, ohi in [0, 4), r in [0, 3)   =>   min oho*8 - 1, extent 9
 #include "arith/internal.h"
 
 #include <stdlib.h>
 
-// ---- Linear forms for others
+// ---- Linear forms
 
 static int index_of(Expr *const *vars, int count, const Expr *e) {
   for (int i = 0; i < count; i++)
@@ -52,8 +53,8 @@ bool linear_form(Context *context, Expr *e, Expr *const *vars, int count, int64_
 
 // ---- Spans
 
-// All values lie in [low, high]; neither holds a running variable. NULL: unknown. `exact`: both
-// ends are taken. `step`: values are low + multiples of it, all of them when `dense`.
+// The values are in [low, high], which are free of running variables; NULL: unknown. `exact`: both
+// ends are taken. `step`: values are low plus multiples of it; `dense`: every such value is taken.
 typedef struct Span {
   const Form *low, *high;
   bool exact, dense;
@@ -121,8 +122,8 @@ static Span span_of_atom(Running *run, DType type, Expr *atom) {
   return span_constant(run, type, atom_bounds(analyzer, atom));
 }
 
-// The largest (rho + width) // cut over the residues rho that `low` can have: how many cells more
-// than the first are met.
+// The number of multiples of cut that the values pass after `low`: the largest (rho + width) // cut
+// over the residues rho that `low` can have.
 static int64_t cells_spanned(Running *run, const Form *low, int64_t width, int64_t cut) {
   int64_t divisor, rest;
   form_modular(run->analyzer, low, &divisor, &rest);
@@ -162,7 +163,7 @@ static Span span_modulo(Running *run, DType type, Span s, int64_t radix) {
   return (Span){form_const(analyzer, type, 0), form_const(analyzer, type, radix - 1), all, all, 1};
 }
 
-// Times a product of symbols that stand still and are not negative.
+// Multiplies by a product of symbols that do not run and have a known sign.
 static Span span_times(Running *run, Span s, Expr *cofactor) {
   Analyzer *analyzer = run->analyzer;
   const Form *factor = form_of(analyzer, cofactor);
@@ -180,7 +181,7 @@ static Span span_of_digit(Running *run, DType type, const Digit *d) {
   return s;
 }
 
-// What stands beside the running variable in a product: n*i is i times n.
+// For a product with one running factor, such as n*i, multiplies the factor's span by the others.
 static Span span_of_product(Running *run, DType type, Expr *atom) {
   enum { MOST_FACTORS = 8 };
   Expr *factors[MOST_FACTORS];
@@ -235,7 +236,7 @@ static Span span_add(Running *run, Span a, Span b) {
   return sum;
 }
 
-// One term a digit: exact only when its base is met once.
+// Adds up the digits' spans. The sum is exact only for one digit, since all digits have one base.
 static Span span_of_group(Running *run, DType type, const Group *group) {
   Analyzer *analyzer = run->analyzer;
   const Form *base = form_of(analyzer, group->base);
@@ -248,7 +249,7 @@ static Span span_of_group(Running *run, DType type, const Group *group) {
   one->items[0] = *group;
   one->items[0].cofactor = NULL;
   Span span = no_span;
-  bool alone = true; // of running variables only
+  bool alone = true; // the base consists of running variables
   for (int i = 0; i < base->count; i++) {
     Fact *fact = info_of(analyzer, base->terms[i].atom)->fact;
     alone &= base->terms[i].atom->op == EXPR_VAR && runs_in(run, base->terms[i].atom) && fact &&
@@ -279,7 +280,7 @@ static const Form *group_form(Analyzer *analyzer, DType type, const Group *group
   return sum;
 }
 
-// No variable runs in two groups: their ends are reached together.
+// True when no variable runs in two groups, so that the groups' ends are reached together.
 static bool groups_independent(const Running *run, const Groups *groups) {
   for (int v = 0; v < run->count; v++) {
     int uses = 0;
@@ -305,7 +306,7 @@ static Span sum_of_groups(Running *run, const Form *f, const Groups *groups) {
       still = form_add(run->analyzer, still, group_form(run->analyzer, f->type, g));
   }
   Span sum = span_point(still);
-  for (bool added = true; added;) { // finer steps first, so that dense sums are seen
+  for (bool added = true; added;) { // finer steps first, so that dense sums are found
     int best = -1;
     for (int i = 0; i < count; i++)
       if (best < 0 || moving[i].step < moving[best].step) best = i;
@@ -331,7 +332,7 @@ static Span span_of(Running *run, const Form *f) {
 
 // ---- Regions of indices
 
-// Constant ends may be drawn in by what was assumed of the whole index: 1 <= i*2 + j.
+// Narrows constant ends by assumptions on the whole index, such as 1 <= i*2 + j.
 static void draw_in(Running *run, const Form *f, Span *span) {
   Analyzer *analyzer = run->analyzer;
   int64_t low, high, k;
@@ -349,7 +350,7 @@ static void draw_in(Running *run, const Form *f, Span *span) {
                  false, 1};
 }
 
-// Only one index holds the variable, and no condition does.
+// True when only one index uses the variable, and no condition does.
 static bool used_once(Analyzer *analyzer, const VarRange *var, Expr *const *indices, int rank) {
   int uses = 0;
   for (int i = 0; i < rank; i++) uses += expr_uses(indices[i], var->var);
@@ -368,7 +369,7 @@ void index_region_of_bound(Analyzer *analyzer, Expr *const *indices, int rank, c
   for (int i = 0; i < var_count; i++) all_exact &= used_once(analyzer, &vars[i], indices, rank);
   for (int i = 0; i < rank; i++) {
     min[i] = extent[i] = NULL;
-    if (var_count == 0 && indices[i]->type.lanes == 1) { // a point stays as it is written
+    if (var_count == 0 && indices[i]->type.lanes == 1) { // a point keeps its written form
       min[i] = indices[i];
       extent[i] = expr_int(analyzer->context, indices[i]->type, 1);
       continue;

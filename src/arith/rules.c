@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The matcher of the rules in rules.def. The rules are constant data; the first that matches at the
-// root and whose guard is proved is applied once.
+// The matcher of the rules in rules.def. The rules are constant data; of those that match at the
+// root, the first whose guard is proved is applied, once.
 #include "arith/rules.h"
 
 typedef struct Pattern Pattern;
@@ -127,7 +127,8 @@ static bool floats_below(const Expr *e) {
   return false;
 }
 
-// Rules that only move values about hold for floats too: those on choices without comparisons.
+// Floats take only the rules that select among values: rules on choices whose condition is not a
+// comparison.
 static bool may_apply(const Rule *rule, const Expr *e) {
   if (!floats_below(e)) return true;
   bool choice = op_table[e->op].class == OP_CHOICE;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules as expressions, for the tests that try each on integers.
+// The rules as expressions, for the tests that check each rule on random integers.
 #ifndef PLEAT_ARITH_RULES_H
 #define PLEAT_ARITH_RULES_H
 
@@ -11,7 +11,7 @@ typedef struct RuleExprs {
   Expr *left, *right, *guard;
 } RuleExprs;
 int rules_count(void);
-// Not folded, over the given slots.
+// Builds rule `number` over the given slots, without folding.
 void rule_exprs(Context *context, int number, Expr *const *slots, RuleExprs *out);
 
 #endif

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver: integer expressions become forms bottom-up (one handler an operation) and are written
-// back canonically; everything else is rebuilt over simple operands. Memoised under the facts.
+// The driver of simplification. Integer expressions become forms bottom-up, with one handler for
+// each operation, and are written back canonically. Other expressions are rebuilt from simplified
+// operands. Results are memoised under the facts.
 #include "arith/internal.h"
 
-// ---- What the handlers share
+// ---- Shared by the handlers
 
 static const Form *simple_arg(Analyzer *analyzer, Expr *e, int i) {
   return simple_form(analyzer, e->args[i]);
@@ -22,7 +23,7 @@ static Expr *rebuild(Analyzer *analyzer, Expr *e) {
   return changed ? expr_with_args(analyzer->context, e, args) : e;
 }
 
-// The node as an atom, or what a rule makes of it.
+// The form of the node as an atom, or of the expression that a rule rewrites it to.
 static const Form *form_or_rule(Analyzer *analyzer, Expr *e) {
   if (e->count == 0 || e->op == EXPR_ADD || e->op == EXPR_SUB) return form_of(analyzer, e);
   Expr *other = rules_apply(analyzer, e);
@@ -34,7 +35,7 @@ static const Form *opaque(Analyzer *analyzer, Expr *e) {
   return is_index_type(r->type) ? form_or_rule(analyzer, r) : NULL;
 }
 
-// ---- Handlers: the simple form of e, or NULL when it has to be opaque
+// ---- Handlers: the simplified form of e, or NULL when e has to be opaque
 
 typedef const Form *(*Handler)(Analyzer *, Expr *);
 
@@ -48,7 +49,7 @@ static const Form *simple_var(Analyzer *analyzer, Expr *e) {
   return form_of(analyzer, e);
 }
 
-// v*(x % n) + v*n*(x // n) is v*x, for a symbolic n.
+// v*(x % n) + v*n*(x // n) becomes v*x, for a symbolic n.
 static const Form *undo_rest(Analyzer *analyzer, const Form *f, Term t) {
   Expr *quotient = expr_floor_div(analyzer->context, t.atom->args[0], t.atom->args[1]);
   if (quotient->op != EXPR_FLOOR_DIV) return f;
@@ -75,7 +76,7 @@ static const Form *simple_product(Analyzer *analyzer, Expr *e) {
   return form_mul(analyzer, simple_arg(analyzer, e, 0), simple_arg(analyzer, e, 1));
 }
 
-// (g*high + low) // (g*over) is high // over for 0 <= low < g; the rest g*(high % over) + low.
+// For 0 <= low < g: (g*high + low) // (g*over) is high // over, and % gives g*(high % over) + low.
 static const Form *divide_high(Analyzer *analyzer, Expr *e, const Form *divisor, const Form *high,
                                const Form *low, const Form *over) {
   Expr *x = form_expr(analyzer, high), *y = form_expr(analyzer, over);
@@ -141,7 +142,7 @@ static bool same_digit(const Digit *a, const Digit *b) {
          a->cofactor == b->cofactor;
 }
 
-// The digits that both have, and the constant when both have the same.
+// The sum of the digits that both have, plus the constant when both have the same one.
 static const Form *common_part(Analyzer *analyzer, const Form *a, const Form *b) {
   const Digits *x = form_digits(analyzer, a), *y = form_digits(analyzer, b);
   const Form *common = form_const(analyzer, a->type, x->constant == y->constant ? x->constant : 0);
@@ -206,7 +207,7 @@ static Expr *simplify_given(Analyzer *analyzer, Expr *e, Expr *condition, bool t
   return r;
 }
 
-// May `e` have no value, depending on what its operands are? Found once: operands are shared.
+// May e be undefined for some values of its operands? Memoised, because operands are shared.
 static bool is_partial(Analyzer *analyzer, Expr *e) {
   if (!e->count) return false;
   Info *info = info_of(analyzer, e);
@@ -219,8 +220,8 @@ static bool is_partial(Analyzer *analyzer, Expr *e) {
   return partial;
 }
 
-// A Select computes the value it does not take as well: an index in it must stay inside its buffer
-// where the condition does not hold, so it is simplified without that.
+// A Select also computes the value that it does not choose. That value must be defined (an index
+// stays inside its buffer) where the condition is false, so it is simplified without the condition.
 static Expr *simplify_value(Analyzer *analyzer, Expr *choice, int number, Expr *condition) {
   Expr *e = choice->args[number];
   if (choice->op == EXPR_SELECT && is_partial(analyzer, e)) return simplify(analyzer, e);
@@ -259,7 +260,7 @@ static const Form *simple_let(Analyzer *analyzer, Expr *e) {
 
 // ---- The driver of integer expressions
 
-// 16 * (n // 16) is n when 16 is known to divide n.
+// Writes 16 * (n // 16) as n when 16 is known to divide n.
 static const Form *undo_divisions(Analyzer *analyzer, const Form *f) {
   for (int i = 0; f && i < f->count; i++) {
     Term t = f->terms[i];

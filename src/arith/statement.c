@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Simplification of statements under the facts of what stands around them.
+// Simplifies statements under the facts of the statements around them.
 //   for io in range(7):                        for io in range(7):
 //     for ii in range(16):                       for ii in range(16):
 //       for k in range(1):               =>        if io*16 + ii < 100:
 //         if io*16 + ii < 100:                       B[io*16 + ii] = A[io]
 //           if 0 <= io: B[io*16 + ii + k] = A[(io*16 + ii)//16]
-// Conditions that read memory are never taken as facts: the body may write there.
+// A condition that reads memory is never assumed, because the body may write to that memory.
 #include "arith/internal.h"
 
 typedef struct Pass {
@@ -19,7 +19,7 @@ static Expr *pass_expr(Pass *pass, Expr *e) {
   return e ? simplify(pass->analyzer, e) : NULL;
 }
 
-// The array itself when nothing changes.
+// Returns `items` itself when no item changes.
 static Expr **pass_exprs(Pass *pass, Expr **items, int count) {
   Expr **result = items;
   for (int i = 0; i < count; i++) {
@@ -65,7 +65,7 @@ static Stmt *put_for_var(Pass *pass, Stmt *body, Expr *var, Expr *value) {
   return substitute_stmt(pass->context, body, &vars, NULL);
 }
 
-// Nothing outside the loop can tell that it is gone.
+// True when no pass or runtime depends on the loop itself, so that it may be removed.
 static bool is_plain_loop(const Stmt *s) {
   return s->as.loop.kind != LOOP_THREAD && s->as.loop.annotations.count == 0;
 }
@@ -219,7 +219,7 @@ static Stmt *pass_evaluate(Pass *pass, Stmt *s) {
   return changed(pass, s, &next);
 }
 
-// What an assertion checked holds for all that follow it.
+// An assertion's condition holds in the statements after it.
 static Stmt *pass_seq(Pass *pass, Stmt *s) {
   int count = s->as.seq.count, kept = 0;
   Stmt **items = arena_array(&pass->context->arena, Stmt *, count);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The value of an integer expression at a point: for enumeration where algebra does not decide.
+// Evaluates an integer expression at a point. Enumeration uses it where algebra does not decide.
 #include "arith/internal.h"
 
 typedef bool (*Operation)(int64_t a, int64_t b, int64_t *out);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Integer vectors that step evenly: base + stride * lane. Sums and products with broadcasts stay
-// so; a quotient does when the steps divide, or when all lanes fall into one cell:
+// Integer vectors with an even step: base + stride * lane. Sums, and products with broadcasts, keep
+// this form; a quotient does when the divisor divides the step, or when all lanes have one
+// quotient:
 //   ramp(i*8, 1, 8) // 8  =>  broadcast(i, 8)        ramp(i*8, 1, 8) % 8  =>  ramp(0, 1, 8)
 #include "arith/internal.h"
 
@@ -31,7 +32,7 @@ static Expr *vector_of(Analyzer *analyzer, Expr *base, Expr *stride, int lanes) 
   return expr_ramp(analyzer->context, base, simplify(analyzer, stride), lanes);
 }
 
-// The two ends of what the lanes hold, least first.
+// The least and the largest lane.
 static void lane_ends(Analyzer *analyzer, const Even *v, Expr **least, Expr **most) {
   Context *context = analyzer->context;
   Expr *far =
@@ -59,7 +60,7 @@ static Expr *scaled_vector(Analyzer *analyzer, Expr *e, const Even *a, const Eve
   return vector_of(analyzer, expr_mul(context, ramp->base, factor->base), stride, a->lanes);
 }
 
-// Whether all lanes of a lie in one multiple of c.
+// True when all lanes of a have the same quotient by c.
 static bool in_one_cell(Analyzer *analyzer, const Even *a, Expr *c) {
   Expr *least, *most;
   if (!a->has_step) return false;
@@ -83,7 +84,7 @@ static Expr *divided_vector(Analyzer *analyzer, Expr *e, const Even *a, const Ev
   return vector_of(analyzer, base, quotient ? NULL : a->stride, a->lanes);
 }
 
-// a OP b for one pair of ends: all lanes or none.
+// Decides a OP b when it holds for all lanes or for none.
 static Expr *compared_vector(Analyzer *analyzer, Expr *e, const Even *a, const Even *b) {
   Context *context = analyzer->context;
   if (!a->stride && !b->stride)
@@ -96,7 +97,8 @@ static Expr *compared_vector(Analyzer *analyzer, Expr *e, const Even *a, const E
   Expr *y = expr_add(context, b->base, expr_int(context, b->base->type, b->step * last));
   Expr *final = expr_binary(context, e->op, x, y);
   if (e->op == EXPR_EQ || e->op == EXPR_NE) return e;
-  // The difference of two even vectors is even: what holds of both ends holds of all lanes.
+  // The difference of two even vectors is even, so a comparison that holds in both end lanes holds
+  // in all.
   if (prove(analyzer, first) && prove(analyzer, final)) return expr_int(context, e->type, 1);
   if (prove(analyzer, expr_unary(context, EXPR_NOT, first)) &&
       prove(analyzer, expr_unary(context, EXPR_NOT, final)))

@@ -156,7 +156,7 @@ static void test_bindings(void **state) {
   assert_null(bindings_check(a, b, loops, 2));
   set_var(c, b, 1, 7, ADD(io, ii));
   assert_string_equal(bindings_check(a, b, loops, 2),
-                      "the binding of v1 is no fused or split loop");
+                      "the binding of v1 is not a fused or split loop");
   context_free(c);
 }
 
