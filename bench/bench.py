@@ -33,7 +33,7 @@ GOAL, GOAL_GEOMEAN = 0.4, 0.75
 
 
 def median_ms(call, runs=None):
-    """Of as many runs as take a round."""
+    """The median time of the runs that fit one round."""
     call()
     start = time.perf_counter()
     call()
@@ -118,7 +118,7 @@ def pleat_profile(pleat, path, threads):
 
 
 def onnxruntime_profile(path, threads):
-    """Milliseconds by node. What it fused has the name of one of its nodes, or of its result."""
+    """Milliseconds by node. A fused node is named after one of its nodes or its result."""
     import onnxruntime
 
     options, runs = onnxruntime.SessionOptions(), 10
@@ -210,7 +210,7 @@ def build_model(name, folder, small):
     return path
 
 
-# ---- What is behind the figures ---------------------------------------------------------------
+# ---- Kernels behind the figures ---------------------------------------------------------------
 
 def show_losses(pleat, row):
     """The kernels of a model that lose the most against the nodes of the same names."""
@@ -281,7 +281,7 @@ def bench_matmul(pleat, folder, rounds):
 
 
 def bench_emitted(pleat, path, folder, rounds):
-    """In process and as emitted C by turns; of each the best median."""
+    """The best median in process and as emitted C, in alternating runs."""
     sys.path.insert(0, str(ROOT / "bench"))
     import emitted
 

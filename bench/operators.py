@@ -538,7 +538,7 @@ def timed(call):
 
 
 def minima(calls, seconds):
-    """Of as many rounds by turns as take that long."""
+    """The best times of alternating rounds that take that long together."""
     for call in calls:
         call()
     best, end = [math.inf] * len(calls), time.perf_counter() + seconds
@@ -550,7 +550,7 @@ def minima(calls, seconds):
 
 
 def far_apart(ours, theirs):
-    """Where results differ by more than rounding; None where they do not."""
+    """The first result that differs by more than rounding, or None."""
     for mine, other in zip(ours, theirs):
         mine, other = (np.asarray(value).astype(np.float64) for value in (mine, other))
         if mine.shape != other.shape:
@@ -585,7 +585,7 @@ def measure(one, arguments):
 
 
 def bound(session, feeds):
-    """Inputs where they are, outputs where the first run had them."""
+    """Binds the inputs in place, and the outputs to the memory of the first run."""
     binding = session.io_binding()
     for name, array in feeds.items():
         binding.bind_cpu_input(name, array)

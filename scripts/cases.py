@@ -105,7 +105,7 @@ def compare(path, seen, bless):
 
 
 def check_case(case, pleat, bless):
-    """None, or why the case fails."""
+    """The reason why the case fails, or None."""
     path, steps = case
     try:
         out, err = run_case(path, steps, pleat)

@@ -33,15 +33,16 @@ sys.path.insert(0, str(ROOT / "python"))
 
 Case = collections.namedtuple("Case", "kind name test")
 # outcome: passed, rounding (within two units in the last place of the largest element, where the
-# runner's absolute tolerance asks for more), unsupported, wrong, crashed. `operators`: [name, version since which it is as it
-# is], in the order of the model. `types`: of its inputs and outputs.
+# runner's absolute tolerance is tighter), unsupported, wrong, crashed. `operators`: [name, opset in
+# which the operator got its present form], in the order of the model. `types`: the element types of
+# the inputs and outputs.
 Result = collections.namedtuple("Result", "kind name outcome reason operators types seconds")
 
 
 # ---- Running one case -------------------------------------------------------------------------
 
 class Recorder:
-    """What the backend was asked, and why it refused."""
+    """Records the models that the backend was given, and the reason of a refusal."""
     model = reason = rounding = None
 
 
@@ -81,9 +82,10 @@ def within_rounding(expected, result):
 
 
 def note_rounding(runner):
-    """Zeros that the standard's own results have as 1e-7 of the largest element are no mistakes.
-    What sequences hold, the runner compares row by row, which scalars have not, and as many as came
-    out: here each tensor is compared as a whole, and there must be as many as expected."""
+    """Accepts a zero where the standard's own result is within 1e-7 of the largest element of zero.
+    The runner compares the tensors of a sequence row by row, which fails for scalars, and accepts a
+    sequence that is too short. Here each tensor is compared as a whole, and their number must be as
+    expected."""
     import numpy as np
 
     strict = runner.assert_similar_outputs.__func__
@@ -146,7 +148,7 @@ def operators_of(model):
 
 
 def first_error(text):
-    """The first error of a message, without the place that only names this model."""
+    """The first error of a message, without the position, which names only this model."""
     for line in text.splitlines():
         match = re.search(r"error: (.*)", line)
         if match:
@@ -177,7 +179,7 @@ def run_case(case):
                   time.monotonic() - start)
 
 
-# ---- All of them ------------------------------------------------------------------------------
+# ---- Running all cases ------------------------------------------------------------------------------
 
 def run_all(cases, processes, report):
     results = [None] * len(cases)
@@ -190,7 +192,7 @@ def run_all(cases, processes, report):
 
 
 def load_compiler():
-    """In this process, so that its children have it already."""
+    """Imports the runner in this process, so that its child processes share it."""
     import numpy as np
     from onnx import helper
 
@@ -205,7 +207,7 @@ KINDS = {"Node": "operators", "Simple": "simple", "PyTorchConverted": "pytorch-c
 
 
 def plain(reason):
-    """A reason as it fits a table, equal for equal reasons."""
+    """A reason in a form that fits a table and is equal for equal reasons."""
     reason = reason.splitlines()[0] if reason else ""
     return re.sub(r"\s+", " ", reason).replace("|", "\\|")
 
@@ -302,7 +304,7 @@ def names_not_passing(text):
 
 
 def judge_page(results):
-    """Does the page claim no more than is true? Prints where it does, and where it is behind."""
+    """Whether the page agrees with the results. Prints the cases in which it does not."""
     listed = names_not_passing(PAGE.read_text()) if PAGE.exists() else None
     if listed is None:
         print("docs/coverage.md is missing: run scripts/coverage.py --write")

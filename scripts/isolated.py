@@ -13,7 +13,7 @@ CHUNK = 40
 
 
 class _Worker:
-    """A child that makes some of the calls and tells of each over a pipe."""
+    """A child process that makes some of the calls and reports each result over a pipe."""
 
     def __init__(self, function, items, numbers, slowest_s):
         self.numbers, self.text, self.done, self.slowest_s = list(numbers), b"", 0, slowest_s
@@ -50,7 +50,7 @@ class _Worker:
         return list(zip(numbers, map(json.loads, lines)))
 
     def end(self):
-        """How the process ended, and the numbers of the calls that it did not do."""
+        """The way in which the process ended, and the numbers of the calls that it did not make."""
         os.close(self.pipe)
         _, status = os.waitpid(self.pid, 0)
         self.log.seek(0)

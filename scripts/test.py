@@ -59,7 +59,7 @@ def run_unit(name, command, build):
 
 
 def run_units(arguments):
-    """Each processor runs one at a time; the longest of the last run go first."""
+    """Runs one test on each processor at a time, the longest tests of the last run first."""
     chosen = [test for test in unit_tests(arguments.build)
               if not arguments.wanted or any(part in test[0] for part in arguments.wanted)]
     times_file = arguments.build / "unit_seconds.json"
@@ -95,7 +95,7 @@ def run_python(arguments):
     if importlib.util.find_spec("xdist") and not arguments.first:
         command += ["-n", str(os.cpu_count()), "--dist", "loadfile"]
     environment = dict(os.environ, PLEAT=str((arguments.build / "pleat").resolve()), **SANITIZER)
-    # The leak checker's own tracer can crash beside code made in the process; units have it.
+    # The leak checker's tracer can crash when code is generated in the process; the units run it.
     environment["ASAN_OPTIONS"] = environment.get("ASAN_OPTIONS", "").replace(
         "detect_leaks=1", "detect_leaks=0")
     done = subprocess.run(command, env=environment, cwd=ROOT)
