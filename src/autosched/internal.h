@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared by the files that make the model's steps.
+// Shared by the files that make the auto-scheduler's steps.
 #ifndef PLEAT_AUTOSCHED_INTERNAL_H
 #define PLEAT_AUTOSCHED_INTERNAL_H
 
-#include "autosched/auto_schedule.h"
+#include "autosched/autosched.h"
 
-typedef struct Model {
+typedef struct AutoSched {
   Context *context;
   const HostMachine *machine;
   Schedule *sch;
@@ -13,38 +13,55 @@ typedef struct Model {
   const KernelParam *params;
   KernelChoice *choice;
   BlockRef anchor, tail; // the reduction (NULL without) and the block that writes the output
-  BlockRef updates;      // of elements that the tail sets, in order; NULL without
-  int reductions;        // blocks that are; the anchor is the last
+  BlockRef updates;      // ordered updates of the elements that the tail sets; NULL without
+  int reductions;        // how many blocks are reductions; the anchor is the last of them
   Nest nest;             // of the anchor before any layout was changed
   NestLayouts layouts;
   Tile tile;           // the cheapest
   const char *refusal; // of the tile, where no step says it
-} Model;
+} AutoSched;
 
 #define TRY(step)                                                                                  \
   do {                                                                                             \
     if (!(step)) return false;                                                                     \
   } while (0)
 
-bool model_blocks(Model *m, BlockRefs *blocks); // of the function, in order
-bool model_reduces(const Model *m, BlockRef block);
-bool model_lay_out_params(Model *m);
-int64_t model_loop_extent(const Model *m, LoopRef loop);
-// Splits `loop` by `size`; a whole loop becomes the inner part, with a unit loop outside.
-bool model_split(Model *m, LoopRef loop, int64_t size, LoopRef *outer, LoopRef *inner);
+// ---- autosched.c
 
-// Where the panels of the vector axis stand among the loops outside the tiles: before axis `axis`,
-// of which `inside` iterations are walked for one panel after the other.
+bool autosched_blocks(AutoSched *s, BlockRefs *blocks); // of the function, in order
+bool autosched_reduces(const AutoSched *s, BlockRef block);
+int64_t autosched_loop_extent(const AutoSched *s, LoopRef loop);
+// Splits `loop` by `size`; a whole loop becomes the inner part, with a unit loop outside.
+bool autosched_split(AutoSched *s, LoopRef loop, int64_t size, LoopRef *outer, LoopRef *inner);
+
+// ---- param_layouts.c
+
+// The layouts in which the anchor's nest is costed: those of its parameters.
+void autosched_find_layouts(AutoSched *s);
+bool autosched_lay_out_params(AutoSched *s);
+// (axis d // cut) % radix; a cut of 0 or 1 and a radix of 0 or 1 leave that operation out.
+const LayoutExpr *autosched_digit(Context *context, int d, int64_t cut, int64_t radix);
+
+// ---- panels.c
+
+// Where the loop over panels of the vector axis stands among the loops outside the tiles: before
+// axis `axes[at]`, of which `inside` iterations run for one panel after the other.
 typedef struct PanelPlace {
   int count, axes[NEST_MAX_AXES]; // outer spatial axes in order; of flat rows the outer one too
-  int at;                         // position in `axes`; count: after all
+  int at;                         // position in `axes`; count: after all of them
   int64_t inside;
 } PanelPlace;
 
-// panels.c: the cheapest place; of equals the innermost.
-PanelPlace model_place_panels(const Model *m);
+// The cheapest position; of several equal ones the innermost.
+PanelPlace autosched_place_panels(const AutoSched *s);
 
-// rows.c: all blocks of a function row by row, reductions in vectors across their own axes.
-bool model_rows(Model *m);
+// ---- Strategies: each makes all steps of a kernel, or is refused
+
+// tile_strategy.c: one reduction, in register tiles.
+bool autosched_tiled(AutoSched *s);
+// row_strategy.c: all blocks of a function row by row, reductions in vectors across their own axes.
+bool autosched_rows(AutoSched *s);
+// elementwise_strategy.c: vectors along memory, where that is possible.
+bool autosched_elementwise(AutoSched *s);
 
 #endif

@@ -199,3 +199,11 @@ int64_t nest_stride(const NestRead *read, const Layout *layout, int axis) {
   bool held = read->held[last] && read->held_axis[last] == axis;
   return stride > 1 && stride <= MOST_SHUFFLED_STRIDE && !held ? stride : 0;
 }
+
+double nest_buffer_bytes(const Buffer *buffer) {
+  double bytes = dtype_bytes(buffer->type);
+  int64_t extent;
+  for (int d = 0; d < buffer->rank; d++)
+    if (expr_as_int(buffer->shape[d], &extent)) bytes *= (double)extent;
+  return bytes;
+}

@@ -63,6 +63,11 @@ NestStep nest_step(Context *context, const Nest *nest, const NestRead *read, con
 // that whole vectors are loaded and shuffled; 0 elsewhere.
 int64_t nest_stride(const NestRead *read, const Layout *layout, int axis);
 
+// Bytes of all elements, row-major; extents that are not known count as 1.
+double nest_buffer_bytes(const Buffer *buffer);
+
+enum { LOADS_A_CYCLE = 2 };
+
 // ---- Register tiles --------------------------------------------------------------------------
 
 // Iterations that are computed together in registers: `vectors` vectors of `lanes` values along

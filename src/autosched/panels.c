@@ -4,157 +4,149 @@
 // often each cache has to give what again.
 #include "autosched/internal.h"
 
-static double buffer_bytes(const Buffer *buffer) {
-  double bytes = dtype_bytes(buffer->type);
-  int64_t extent;
-  for (int d = 0; d < buffer->rank; d++)
-    if (expr_as_int(buffer->shape[d], &extent)) bytes *= (double)extent;
-  return bytes;
-}
-
 typedef struct Footprint { // bytes of reads that move with the vector axis alone, or not with it
   double by_panel, by_row, panels, row_tiles;
   double batch; // as often all of this, of other places
 } Footprint;
 
 // One row axis is cut in blocks of whole tiles, where these fit.
-static bool rows_cut(const Model *m, int axis) {
+static bool rows_cut(const AutoSched *s, int axis) {
   enum { MANY_TILES = 16 };
-  const Tile *tile = &m->choice->tile;
+  const Tile *tile = &s->choice->tile;
   return axis == tile->row_axis[1] && !tile->flat && tile->row_axis[0] < 0 &&
-         m->nest.axes[axis].extent % tile->rows[1] == 0 &&
-         m->nest.axes[axis].extent >= MANY_TILES * tile->rows[1];
+         s->nest.axes[axis].extent % tile->rows[1] == 0 &&
+         s->nest.axes[axis].extent >= MANY_TILES * tile->rows[1];
 }
 
-static PanelPlace outer_axes(const Model *m) {
-  const Tile *tile = &m->choice->tile;
+static PanelPlace outer_axes(const AutoSched *s) {
+  const Tile *tile = &s->choice->tile;
   PanelPlace place = {0};
-  for (int a = 0; a < m->nest.spatial_count; a++)
+  for (int a = 0; a < s->nest.spatial_count; a++)
     if (a != tile->vector_axis && a != tile->row_axis[0] && a != tile->row_axis[1])
       place.axes[place.count++] = a;
   if (tile->flat) place.axes[place.count++] = tile->row_axis[0];
-  if (tile->row_axis[1] >= 0 && rows_cut(m, tile->row_axis[1]))
+  if (tile->row_axis[1] >= 0 && rows_cut(s, tile->row_axis[1]))
     place.axes[place.count++] = tile->row_axis[1];
   return place;
 }
 
 // All reads move along the axis: each of its iterations has rows and panels of its own.
-static bool is_batch(const Model *m, int axis) {
-  const Nest *nest = &m->nest;
-  const Tile *tile = &m->choice->tile;
+static bool is_batch(const AutoSched *s, int axis) {
+  const Nest *nest = &s->nest;
+  const Tile *tile = &s->choice->tile;
   if (axis == tile->row_axis[0] || axis == tile->row_axis[1]) return false;
   for (int i = 0; i < nest->read_count; i++)
     if (!nest_depends(&nest->reads[i], axis)) return false;
   return axis != tile->vector_axis && nest->read_count > 1;
 }
 
-static bool moves_with_rows(const Model *m, const NestRead *read) {
-  for (int a = 0; a < m->nest.spatial_count; a++)
-    if (a != m->choice->tile.vector_axis && m->nest.axes[a].extent > 1 && nest_depends(read, a) &&
-        !is_batch(m, a))
+static bool moves_with_rows(const AutoSched *s, const NestRead *read) {
+  for (int a = 0; a < s->nest.spatial_count; a++)
+    if (a != s->choice->tile.vector_axis && s->nest.axes[a].extent > 1 && nest_depends(read, a) &&
+        !is_batch(s, a))
       return true;
   return false;
 }
 
-static double row_tiles(const Model *m, const PanelPlace *place) {
-  const Tile *tile = &m->choice->tile;
+static double row_tiles(const AutoSched *s, const PanelPlace *place) {
+  const Tile *tile = &s->choice->tile;
   double tiles = 1;
   for (int r = 0; r < 2; r++)
     if (tile->row_axis[r] >= 0)
-      tiles *= (double)m->nest.axes[tile->row_axis[r]].extent / (double)tile->rows[r];
+      tiles *= (double)s->nest.axes[tile->row_axis[r]].extent / (double)tile->rows[r];
   for (int i = 0; i < place->count; i++) {
     int axis = place->axes[i];
-    if (axis != tile->row_axis[0] && axis != tile->row_axis[1] && !is_batch(m, axis))
-      tiles *= (double)m->nest.axes[axis].extent;
+    if (axis != tile->row_axis[0] && axis != tile->row_axis[1] && !is_batch(s, axis))
+      tiles *= (double)s->nest.axes[axis].extent;
   }
   return tiles;
 }
 
-static Footprint footprint_of(const Model *m, const PanelPlace *place) {
-  const Nest *nest = &m->nest;
-  const Tile *tile = &m->choice->tile;
-  Footprint f = {.row_tiles = row_tiles(m, place), .batch = 1};
+static Footprint footprint_of(const AutoSched *s, const PanelPlace *place) {
+  const Nest *nest = &s->nest;
+  const Tile *tile = &s->choice->tile;
+  Footprint f = {.row_tiles = row_tiles(s, place), .batch = 1};
   f.panels = (double)ceil_div(nest->axes[tile->vector_axis].extent, tile->vectors * tile->lanes);
   for (int i = 0; i < place->count; i++)
-    if (is_batch(m, place->axes[i])) f.batch *= (double)nest->axes[place->axes[i]].extent;
+    if (is_batch(s, place->axes[i])) f.batch *= (double)nest->axes[place->axes[i]].extent;
   for (int i = 0; i < nest->read_count; i++) {
-    bool rows = moves_with_rows(m, &nest->reads[i]);
+    bool rows = moves_with_rows(s, &nest->reads[i]);
     bool vector = nest_depends(&nest->reads[i], tile->vector_axis);
-    double bytes = buffer_bytes(nest->reads[i].buffer) / f.batch;
+    double bytes = nest_buffer_bytes(nest->reads[i].buffer) / f.batch;
     if (vector != rows) *(vector ? &f.by_panel : &f.by_row) += bytes;
   }
   return f;
 }
 
 // How often what stands inside the panels is walked, in one iteration of the batch.
-static double iterations_outside(const Model *m, const PanelPlace *place) {
+static double iterations_outside(const AutoSched *s, const PanelPlace *place) {
   double outside = 1;
   for (int i = 0; i < place->at; i++)
-    if (!is_batch(m, place->axes[i])) outside *= (double)m->nest.axes[place->axes[i]].extent;
+    if (!is_batch(s, place->axes[i])) outside *= (double)s->nest.axes[place->axes[i]].extent;
   if (place->at < place->count)
-    outside *= (double)m->nest.axes[place->axes[place->at]].extent / (double)place->inside;
+    outside *= (double)s->nest.axes[place->axes[place->at]].extent / (double)place->inside;
   return outside;
 }
 
 // A panel writes a short piece of each row of an output in which rows follow one another. Where
 // memory has to take them, and the rows of a panel do not stay in the second cache until the next
 // panel, each line costs a page and what was not fetched in time.
-static double pieces_cost(const Model *m, const Footprint *f, double outside) {
+static double pieces_cost(const AutoSched *s, const Footprint *f, double outside) {
   enum { CYCLES_A_LINE = 32, FAR_CACHES = 16 }; // what systems say of a third cache is often false
-  const Nest *nest = &m->nest;
-  double bytes = buffer_bytes(nest->output), held = bytes / f->batch / outside;
-  bool last = nest->output_axis[nest->output->rank - 1] == m->choice->tile.vector_axis;
-  if (m->layouts.output || !last || f->panels <= 1) return 0;
-  if (bytes <= FAR_CACHES * (double)m->machine->l2_bytes) return 0;
-  if (held <= (double)m->machine->l2_bytes / 2) return 0;
-  return bytes / f->batch / (double)m->machine->line_bytes * CYCLES_A_LINE;
+  const Nest *nest = &s->nest;
+  double bytes = nest_buffer_bytes(nest->output), held = bytes / f->batch / outside;
+  bool last = nest->output_axis[nest->output->rank - 1] == s->choice->tile.vector_axis;
+  if (s->layouts.output || !last || f->panels <= 1) return 0;
+  if (bytes <= FAR_CACHES * (double)s->machine->l2_bytes) return 0;
+  if (held <= (double)s->machine->l2_bytes / 2) return 0;
+  return bytes / f->batch / (double)s->machine->line_bytes * CYCLES_A_LINE;
 }
 
 // Cycles that wait for the second cache and what lies behind it. What moves with the vector axis is
 // read once for each iteration outside the panels, the rest once for each panel, where the caches
 // do not hold it in between. A panel passes by the rows of one iteration; two iterations' rows, one
 // of them on its way out, by all panels.
-static double place_cost(const Model *m, const PanelPlace *place, const Footprint *f) {
-  double l1 = (double)m->machine->l1_bytes / 2, l2 = (double)m->machine->l2_bytes * 3 / 4;
-  double outside = iterations_outside(m, place), panel = f->by_panel / f->panels;
+static double place_cost(const AutoSched *s, const PanelPlace *place, const Footprint *f) {
+  double l1 = (double)s->machine->l1_bytes / 2, l2 = (double)s->machine->l2_bytes * 3 / 4;
+  double outside = iterations_outside(s, place), panel = f->by_panel / f->panels;
   double rows = f->by_row / outside;
   double far = f->by_panel * (f->by_panel + 2 * rows > l2 ? outside : 1);
   far += f->by_row * (rows + panel > l2 ? f->panels : 1);
   double near = f->by_panel * (panel > l1 ? f->row_tiles : outside);
   near += f->by_row * (rows > l1 ? f->panels : 1);
-  return far / (m->machine->vector_bytes * 0.3) + near / (m->machine->vector_bytes * 0.6) +
-         pieces_cost(m, f, outside);
+  return far / (s->machine->vector_bytes * 0.3) + near / (s->machine->vector_bytes * 0.6) +
+         pieces_cost(s, f, outside);
 }
 
 // Rows of a tile that run as one loop are cut anew in each block of their outer axis.
-static bool place_fits(const Model *m, const PanelPlace *place) {
+static bool place_fits(const AutoSched *s, const PanelPlace *place) {
   enum { FEWEST_TILES = 16, FEWEST_WHOLE = 5 };
-  const Tile *tile = &m->choice->tile;
+  const Tile *tile = &s->choice->tile;
   int axis = place->at < place->count ? place->axes[place->at] : -1;
   if (axis >= 0 && axis == tile->row_axis[1])
-    return place->inside == m->nest.axes[axis].extent ||
+    return place->inside == s->nest.axes[axis].extent ||
            (place->inside % tile->rows[1] == 0 && place->inside >= FEWEST_WHOLE * tile->rows[1]);
   if (place->count && place->axes[place->count - 1] == tile->row_axis[1]) return axis >= 0;
   if (!tile->flat || place->at + 1 < place->count) return true;
   if (place->at == place->count) return false;
-  return place->inside == m->nest.axes[tile->row_axis[0]].extent ||
-         place->inside * m->nest.axes[tile->row_axis[1]].extent >= FEWEST_TILES * tile->rows[1];
+  return place->inside == s->nest.axes[tile->row_axis[0]].extent ||
+         place->inside * s->nest.axes[tile->row_axis[1]].extent >= FEWEST_TILES * tile->rows[1];
 }
 
-PanelPlace model_place_panels(const Model *m) {
-  PanelPlace place = outer_axes(m), best = place;
-  Footprint footprint = footprint_of(m, &place);
+PanelPlace autosched_place_panels(const AutoSched *s) {
+  PanelPlace place = outer_axes(s), best = place;
+  Footprint footprint = footprint_of(s, &place);
   double best_cost = -1;
   int first = 0; // behind the batch
   for (int i = 0; i < place.count; i++)
-    if (is_batch(m, place.axes[i]) && m->nest.axes[place.axes[i]].extent > 1) first = i + 1;
+    if (is_batch(s, place.axes[i]) && s->nest.axes[place.axes[i]].extent > 1) first = i + 1;
   for (place.at = place.count; place.at >= first; place.at--) {
-    int64_t extent = place.at < place.count ? m->nest.axes[place.axes[place.at]].extent : 1;
-    bool rows = place.at < place.count && place.axes[place.at] == m->choice->tile.row_axis[1];
+    int64_t extent = place.at < place.count ? s->nest.axes[place.axes[place.at]].extent : 1;
+    bool rows = place.at < place.count && place.axes[place.at] == s->choice->tile.row_axis[1];
     for (int64_t i = 1; i <= extent; i++) {
       place.inside = rows ? extent + 1 - i : i; // uncut first
-      if (extent % place.inside || !place_fits(m, &place)) continue;
-      double cost = place_cost(m, &place, &footprint);
+      if (extent % place.inside || !place_fits(s, &place)) continue;
+      double cost = place_cost(s, &place, &footprint);
       if (best_cost >= 0 && cost >= best_cost * 0.98) continue;
       best = place;
       best_cost = cost;

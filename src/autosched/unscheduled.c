@@ -2,7 +2,7 @@
 // Functions that say what to compute and not in which order: blocks at their own loops, all serial,
 // nothing split, cached or annotated. The model may schedule those; others stay as their author
 // wrote them.
-#include "autosched/auto_schedule.h"
+#include "autosched/autosched.h"
 
 typedef struct Look {
   int blocks;
@@ -42,13 +42,13 @@ static const char *sign_of_schedule(const PrimFunc *func) {
   return look.found || look.blocks ? look.found : "it has no blocks";
 }
 
-bool kernel_schedule_plain(Context *context, const HostMachine *machine, PrimFunc *func,
+bool autosched_unscheduled(Context *context, const HostMachine *machine, PrimFunc *func,
                            KernelChoice *choice, const char **why_not) {
   *why_not = sign_of_schedule(func);
   if (*why_not) return false;
   int diags = context->diags.count, errors = context->error_count;
   KernelParam *params = arena_array(&context->arena, KernelParam, func->param_count);
-  if (kernel_schedule(context, machine, func, params, choice)) return true;
+  if (autosched_kernel(context, machine, func, params, choice)) return true;
   *why_not = context->diags.count > diags ? context->diags.items[diags].message
                                           : "the model finds no schedule";
   context->diags.count = diags; // no mistake of the user's

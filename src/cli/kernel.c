@@ -12,7 +12,7 @@
 static void add_kernel(Cli *cli, PrimFunc *func, const HostMachine *machine, Kernels *kernels) {
   Context *context = cli->context;
   Kernel kernel = {.func = func, .scheduled = func, .access = prim_func_access(context, func)};
-  if (kernel_schedule_plain(context, machine, func, &kernel.choice, &kernel.why_written))
+  if (autosched_unscheduled(context, machine, func, &kernel.choice, &kernel.why_written))
     kernel.scheduled = schedule_func(kernel.choice.schedule);
   array_push(&context->arena, kernels, kernel);
 }

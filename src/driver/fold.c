@@ -20,7 +20,7 @@ static int number_of(Folding *f, PrimFunc *func) {
     if (prim_func_equal(f->context, f->unscheduled[i], func, NULL)) return i;
   KernelChoice choice;
   const char *why_not;
-  bool chosen = kernel_schedule_plain(f->context, &f->options.machine, func, &choice, &why_not);
+  bool chosen = autosched_unscheduled(f->context, &f->options.machine, func, &choice, &why_not);
   f->unscheduled[f->func_count] = func;
   f->funcs[f->func_count] = chosen ? schedule_func(choice.schedule) : func;
   return f->func_count++;

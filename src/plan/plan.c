@@ -174,7 +174,7 @@ bool plan_schedule_kernel(Plan *plan, int number) {
   PlanKernel *kernel = plan->kernels.items[number];
   kernel->same_as = find_same(plan, number);
   if (kernel->same_as < 0)
-    return kernel_schedule(plan->context, plan->machine, kernel->func, kernel->layouts,
+    return autosched_kernel(plan->context, plan->machine, kernel->func, kernel->layouts,
                            &kernel->choice);
   kernel->choice = plan->kernels.items[kernel->same_as]->choice;
   return true;

@@ -6,7 +6,7 @@
 #define PLEAT_PLAN_H
 
 #include "graph/stages.h"
-#include "autosched/auto_schedule.h"
+#include "autosched/autosched.h"
 
 typedef enum PlanPolicy {
   PLAN_OPTIMAL,  // the cheapest plan

@@ -10,7 +10,7 @@
 
 // A vector gathered lane by lane: each lane is loaded, and put into the vector.
 enum { LANE_LOADS = 8 };
-enum { FMA_LATENCY = 4, LOADS_A_CYCLE = 2, UOPS_A_CYCLE = 4, MOST_ROWS = 28, FAR_CYCLES = 8 };
+enum { FMA_LATENCY = 4, UOPS_A_CYCLE = 4, MOST_ROWS = 28, FAR_CYCLES = 8 };
 
 typedef struct Search {
   Context *context;
@@ -45,15 +45,6 @@ static double loads_of(const Search *s, int read, const Tile *tile, double vecto
 
 static double extent_of(const Nest *nest, int axis) {
   return axis < 0 ? 1 : (double)nest->axes[axis].extent;
-}
-
-static double read_bytes(const NestRead *read) {
-  double bytes = dtype_bytes(read->buffer->type);
-  for (int d = 0; d < read->buffer->rank; d++) {
-    int64_t extent;
-    if (expr_as_int(read->buffer->shape[d], &extent)) bytes *= (double)extent;
-  }
-  return bytes;
 }
 
 // Few chains of multiply-adds wait for one another: 8 reach 0.87 of the peak, 12 0.95, 14 0.97.
@@ -100,7 +91,7 @@ static void find_far_reads(Search *s) {
   enum { NEAR = 256 }; // bytes, of a panel: beyond, neighbours are not fetched in time
   for (int i = 0; i < s->nest->read_count; i++) {
     int first = s->nest->spatial_count, innermost = s->innermost;
-    if (read_bytes(&s->nest->reads[i]) <= (double)s->machine->l1_bytes) continue;
+    if (nest_buffer_bytes(s->nest->reads[i].buffer) <= (double)s->machine->l1_bytes) continue;
     if (step_along(s->context, s->nest, s->layouts, i, innermost) > NEAR)
       s->far[i] = 1;
     else if (innermost != first && step_along(s->context, s->nest, s->layouts, i, first) > NEAR)
@@ -165,7 +156,7 @@ static int registers_needed(const Search *s, const Tile *tile) {
 // the first cache while the tiles of rows are walked that it does not move with.
 static double panel_visits(const Search *s, const Tile *tile, int i, double panels) {
   const Nest *nest = s->nest;
-  double panel = read_bytes(&nest->reads[i]) / panels, visits = 1;
+  double panel = nest_buffer_bytes(nest->reads[i].buffer) / panels, visits = 1;
   for (int a = 0; a < nest->spatial_count; a++)
     if (a != tile->vector_axis && a != tile->row_axis[1] && nest_depends(&nest->reads[i], a))
       panel /= (double)nest->axes[a].extent;
@@ -187,7 +178,7 @@ static double traffic(const Search *s, const Tile *tile) {
   double bytes = 0;
   panels = MAX_OF(1.0, panels);
   for (int i = 0; i < nest->read_count; i++) {
-    double size = read_bytes(&nest->reads[i]);
+    double size = nest_buffer_bytes(nest->reads[i].buffer);
     bool by_vector = s->steps[i] != NEST_SAME;
     bool by_rows = s->depends[i][0] || s->depends[i][1];
     double again = 1;
@@ -482,84 +473,4 @@ int64_t tile_reduction_block(const Nest *nest, int axis, const Tile *tile) {
   for (int64_t block = tile->lanes; block >= 4; block /= 2)
     if (extent % block == 0) return block;
   return tile->lanes;
-}
-
-// ---- Rows
-
-static bool contiguous_along(Context *context, const Nest *nest, const NestLayouts *layouts,
-                             int axis, int width) {
-  bool contiguous = false;
-  for (int i = 0; i < nest->read_count; i++) {
-    NestStep step = nest_step(context, nest, &nest->reads[i], layouts->reads[i], axis, width);
-    if (step == NEST_STRIDED) return false;
-    contiguous |= step == NEST_CONTIGUOUS;
-  }
-  return contiguous;
-}
-
-int rows_vector_axis(Context *context, const HostMachine *machine, const Nest *nest,
-                     const NestLayouts *layouts, int *width) {
-  enum { MOST_VECTORS = 4 };
-  int best = -1, lanes = machine_lanes(machine, nest->output->type);
-  for (int a = nest->spatial_count; a < nest->axis_count && lanes > 1; a++) {
-    if (best >= 0 && nest->axes[a].extent <= nest->axes[best].extent) continue;
-    int most = lanes * MOST_VECTORS;
-    while (most >= lanes && !contiguous_along(context, nest, layouts, a, most)) most /= 2;
-    if (most < lanes) continue;
-    best = a;
-    *width = most;
-  }
-  return best;
-}
-
-static int last_row_axis(const Nest *nest) {
-  int rank = nest->output->rank;
-  return rank ? nest->output_axis[rank - 1] : -1;
-}
-
-int64_t rows_together(const Nest *nest) {
-  int axis = last_row_axis(nest);
-  bool shared = false;
-  for (int i = 0; i < nest->read_count && axis >= 0; i++)
-    shared |= !nest_depends(&nest->reads[i], axis);
-  return shared ? MIN_OF(nest->axes[axis].extent, ROWS_TOGETHER) : 1;
-}
-
-// Bytes from beyond the first cache: what does not fit it is read again in each iteration of the
-// axes around the outermost that moves it.
-static double rows_traffic(const HostMachine *machine, const Nest *nest) {
-  double bytes = 0;
-  for (int i = 0; i < nest->read_count; i++) {
-    double size = read_bytes(&nest->reads[i]), again = 1;
-    for (int a = 0; a < nest->spatial_count && !nest_depends(&nest->reads[i], a); a++)
-      again *= (double)nest->axes[a].extent;
-    bytes += size * (size > (double)machine->l1_bytes ? again : 1);
-  }
-  return bytes;
-}
-
-double rows_cycles(Context *context, const HostMachine *machine, const Nest *nest,
-                   const NestLayouts *layouts) {
-  enum { COMBINING = 14 };
-  int width, axis = rows_vector_axis(context, machine, nest, layouts, &width);
-  int last = last_row_axis(nest);
-  if (axis < 0) return -1;
-  double lanes = machine_lanes(machine, nest->output->type), loads = 0, outputs = 1;
-  for (int i = 0; i < nest->read_count; i++)
-    loads +=
-        last < 0 || nest_depends(&nest->reads[i], last) ? 1 : 1.0 / (double)rows_together(nest);
-  for (int a = 0; a < nest->spatial_count; a++) outputs *= (double)nest->axes[a].extent;
-  double extent = (double)nest->axes[axis].extent;
-  double vectors = nest->points / extent * ceil(extent / lanes);
-  double work = MAX_OF(nest->operations - machine->fma, 1) / (double)machine->fma_units;
-  double each = MAX_OF(loads / LOADS_A_CYCLE, work);
-  return vectors * each + outputs * COMBINING;
-}
-
-double rows_cost(Context *context, const HostMachine *machine, const Nest *nest,
-                 const NestLayouts *layouts) {
-  enum { BYTES_A_CYCLE = 20 };
-  double cycles = rows_cycles(context, machine, nest, layouts);
-  double memory = rows_traffic(machine, nest) / BYTES_A_CYCLE;
-  return cycles < 0 ? cycles : MAX_OF(cycles, memory) + 0.1 * MIN_OF(cycles, memory);
 }

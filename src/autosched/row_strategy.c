@@ -26,7 +26,7 @@ typedef struct RowBlock {
 } RowBlock;
 
 typedef struct Rows {
-  Model *m;
+  AutoSched *s;
   Array(RowBlock) blocks; // in order; the last writes the output
   int count;              // leading loops of the last block that all share
   int64_t together;       // of the last of these, at a time
@@ -36,14 +36,14 @@ static const char *const no_rows = "its blocks have no rows in common";
 static const char *const no_vector = "no axis of the reduction can be a vector";
 
 static bool refuse_rows(Rows *r, const char *why) {
-  r->m->refusal = why;
+  r->s->refusal = why;
   return false;
 }
 
 // ---- What the blocks share
 
 static const Stmt *store_of(const Rows *r, BlockRef block) {
-  const Stmt *body = schedule_block(r->m->sch, block)->body;
+  const Stmt *body = schedule_block(r->s->sch, block)->body;
   return body->kind == STMT_STORE ? body : NULL;
 }
 
@@ -92,7 +92,7 @@ static bool find_rows(Rows *r, const BlockRefs *blocks) {
   for (int i = 0; i + 1 < blocks->count; i++) {
     const Stmt *store = store_of(r, blocks->items[i]);
     if (!store) return refuse_rows(r, no_rows);
-    if (model_reduces(r->m, blocks->items[i]))
+    if (autosched_reduces(r->s, blocks->items[i]))
       r->count = MIN_OF(r->count, common_rows(last->as.store.buffer, store->as.store.buffer));
   }
   return rows_agree(r, blocks) || refuse_rows(r, no_rows);
@@ -101,38 +101,38 @@ static bool find_rows(Rows *r, const BlockRefs *blocks) {
 // ---- Partial results
 
 static LoopRef loop_of(const Rows *r, BlockRef block, const Expr *var) {
-  const Block *b = schedule_block(r->m->sch, block);
+  const Block *b = schedule_block(r->s->sch, block);
   for (int i = 0; i < b->var_count; i++)
     if (b->vars[i].var == var && b->vars[i].binding->op == EXPR_VAR) return b->vars[i].binding;
   return NULL;
 }
 
 static void layouts_of(const Rows *r, const Nest *nest, NestLayouts *layouts) {
-  const Model *m = r->m;
-  const PrimFunc *func = schedule_func(m->sch);
+  const AutoSched *s = r->s;
+  const PrimFunc *func = schedule_func(s->sch);
   *layouts = (NestLayouts){0};
   for (int i = 0; i < nest->read_count; i++)
     for (int k = 0; k < func->param_count; k++)
       if (func->buffers[k] && func->buffers[k]->data == nest->reads[i].buffer->data)
-        layouts->reads[i] = m->params[k].layout;
+        layouts->reads[i] = s->params[k].layout;
 }
 
 // The block's variable that becomes lanes, *width at a time; *nest is its nest. NULL: none.
 static const NestAxis *lanes_axis(const Rows *r, BlockRef block, Nest *nest, int *width) {
-  const Model *m = r->m;
+  const AutoSched *s = r->s;
   NestLayouts layouts;
-  if (!nest_of_block(m->context, schedule_block(m->sch, block), nest)) return NULL;
+  if (!nest_of_block(s->context, schedule_block(s->sch, block), nest)) return NULL;
   layouts_of(r, nest, &layouts);
-  int axis = rows_vector_axis(m->context, m->machine, nest, &layouts, width);
+  int axis = rows_vector_axis(s->context, s->machine, nest, &layouts, width);
   return axis < 0 ? NULL : &nest->axes[axis];
 }
 
 static void add_block(Rows *r, BlockRef block, RowRole role) {
-  array_push(&r->m->context->arena, &r->blocks, ((RowBlock){block, role}));
+  array_push(&r->s->context->arena, &r->blocks, ((RowBlock){block, role}));
 }
 
 static bool factor(Rows *r, BlockRef block) {
-  Model *m = r->m;
+  AutoSched *s = r->s;
   Nest nest;
   int width;
   const NestAxis *axis = lanes_axis(r, block, &nest, &width);
@@ -140,9 +140,9 @@ static bool factor(Rows *r, BlockRef block) {
   if (!loop) return refuse_rows(r, no_vector);
   if (axis->extent > width) {
     BlockRef partial;
-    TRY(model_split(m, loop, width, &outer, &inner));
-    TRY(schedule_rfactor(m->sch, inner, nest.output->rank, &partial));
-    TRY(schedule_set_scope(m->sch, partial, 0, "local"));
+    TRY(autosched_split(s, loop, width, &outer, &inner));
+    TRY(schedule_rfactor(s->sch, inner, nest.output->rank, &partial));
+    TRY(schedule_set_scope(s->sch, partial, 0, "local"));
     add_block(r, partial, ROW_PARTIAL);
   }
   add_block(r, block, ROW_COMBINED);
@@ -150,19 +150,19 @@ static bool factor(Rows *r, BlockRef block) {
 }
 
 static bool factor_all(Rows *r, const BlockRefs *blocks) {
-  Model *m = r->m;
+  AutoSched *s = r->s;
   for (int i = 0; i < blocks->count; i++) {
     BlockRef block = blocks->items[i];
-    if (!model_reduces(m, block)) {
+    if (!autosched_reduces(s, block)) {
       add_block(r, block, ROW_ELEMENTS);
       continue;
     }
     if (i == blocks->count - 1)
-      TRY(schedule_cache_write(m->sch, block, 0, "local", &m->tail));
+      TRY(schedule_cache_write(s->sch, block, 0, "local", &s->tail));
     else
-      TRY(schedule_set_scope(m->sch, block, 0, "local"));
+      TRY(schedule_set_scope(s->sch, block, 0, "local"));
     TRY(factor(r, block));
-    if (m->tail != block && i == blocks->count - 1) add_block(r, m->tail, ROW_ELEMENTS);
+    if (s->tail != block && i == blocks->count - 1) add_block(r, s->tail, ROW_ELEMENTS);
   }
   return true;
 }
@@ -170,28 +170,28 @@ static bool factor_all(Rows *r, const BlockRefs *blocks) {
 // ---- The loops of a row
 
 static bool vector_loop(Rows *r, LoopRef loop) {
-  int64_t extent = model_loop_extent(r->m, loop);
-  return extent < 2 || schedule_vectorize(r->m->sch, loop);
+  int64_t extent = autosched_loop_extent(r->s, loop);
+  return extent < 2 || schedule_vectorize(r->s->sch, loop);
 }
 
 // Whole vectors, and what is left in smaller ones.
 static bool vectorise_elements(Rows *r, const LoopRefs *loops, int shared) {
-  Model *m = r->m;
+  AutoSched *s = r->s;
   if (loops->count == shared) return true;
   LoopRef last = array_last(loops), outer;
-  int lanes = m->machine->vector_bytes / 4;
-  int64_t extent = model_loop_extent(m, last);
+  int lanes = s->machine->vector_bytes / 4;
+  int64_t extent = autosched_loop_extent(s, last);
   if (extent > lanes) {
-    TRY(model_split(m, last, lanes, &outer, &last));
-    if (extent % lanes) TRY(schedule_loop_partition(m->sch, outer));
+    TRY(autosched_split(s, last, lanes, &outer, &last));
+    if (extent % lanes) TRY(schedule_loop_partition(s->sch, outer));
   }
   return vector_loop(r, last);
 }
 
 // … | other axes, the reduction, rows, lanes
 static bool vectorise_partial(Rows *r, BlockRef block, const LoopRefs *loops, int shared) {
-  Model *m = r->m;
-  const Block *b = schedule_block(m->sch, block);
+  AutoSched *s = r->s;
+  const Block *b = schedule_block(s->sch, block);
   LoopRef order[2 * NEST_MAX_AXES];
   BlockRef init;
   int spatial = 0, n = 0;
@@ -203,23 +203,23 @@ static bool vectorise_partial(Rows *r, BlockRef block, const LoopRefs *loops, in
   for (int i = 0; i < reductions; i++) order[n++] = first[spatial + i];
   if (rows_at >= 0) order[n++] = first[rows_at];
   order[n++] = lanes;
-  TRY(schedule_reorder(m->sch, order, n));
-  TRY(schedule_decompose_reduction(m->sch, block, first[spatial], &init));
-  if (!expr_is_true(schedule_block(m->sch, block)->predicate))
-    for (int i = 0; i < reductions; i++) TRY(schedule_loop_partition(m->sch, first[spatial + i]));
-  if (rows_at >= 0) TRY(schedule_unroll(m->sch, first[rows_at]));
+  TRY(schedule_reorder(s->sch, order, n));
+  TRY(schedule_decompose_reduction(s->sch, block, first[spatial], &init));
+  if (!expr_is_true(schedule_block(s->sch, block)->predicate))
+    for (int i = 0; i < reductions; i++) TRY(schedule_loop_partition(s->sch, first[spatial + i]));
+  if (rows_at >= 0) TRY(schedule_unroll(s->sch, first[rows_at]));
   TRY(vector_loop(r, lanes));
   LoopRefs of_init = {0};
-  TRY(schedule_get_loops(m->sch, init, &of_init));
-  if (rows_at >= 0) TRY(schedule_unroll(m->sch, of_init.items[of_init.count - 2]));
+  TRY(schedule_get_loops(s->sch, init, &of_init));
+  if (rows_at >= 0) TRY(schedule_unroll(s->sch, of_init.items[of_init.count - 2]));
   return vector_loop(r, array_last(&of_init));
 }
 
 // … | rows, the reduction: its contiguous axis last
 static bool vectorise_combined(Rows *r, BlockRef block, const LoopRefs *loops, int shared,
                                int lanes_at) {
-  Model *m = r->m;
-  const Block *b = schedule_block(m->sch, block);
+  AutoSched *s = r->s;
+  const Block *b = schedule_block(s->sch, block);
   LoopRef order[2 * NEST_MAX_AXES];
   int spatial = 0, n = 0;
   BlockRef init;
@@ -228,9 +228,9 @@ static bool vectorise_combined(Rows *r, BlockRef block, const LoopRefs *loops, i
   for (int i = 0; i < loops->count - shared; i++)
     if (i != lanes_at) order[n++] = first[i];
   order[n++] = first[lanes_at];
-  TRY(schedule_reorder(m->sch, order, n));
-  TRY(schedule_decompose_reduction(m->sch, block, order[spatial], &init));
-  if (r->together > 1) TRY(schedule_unroll(m->sch, first[r->count - 1]));
+  TRY(schedule_reorder(s->sch, order, n));
+  TRY(schedule_decompose_reduction(s->sch, block, order[spatial], &init));
+  if (r->together > 1) TRY(schedule_unroll(s->sch, first[r->count - 1]));
   return vector_loop(r, first[lanes_at]);
 }
 
@@ -238,7 +238,7 @@ static bool vectorise_combined(Rows *r, BlockRef block, const LoopRefs *loops, i
 static int lanes_loop(const Rows *r, BlockRef block) {
   Nest nest;
   int width;
-  const Block *b = schedule_block(r->m->sch, block);
+  const Block *b = schedule_block(r->s->sch, block);
   const NestAxis *axis = lanes_axis(r, block, &nest, &width);
   for (int i = 0; axis && i < b->var_count; i++)
     if (b->vars[i].var == axis->var) return i;
@@ -247,7 +247,7 @@ static int lanes_loop(const Rows *r, BlockRef block) {
 
 static bool vectorise(Rows *r, const RowBlock *item, int shared, int lanes_at) {
   LoopRefs loops = {0};
-  TRY(schedule_get_loops(r->m->sch, item->block, &loops));
+  TRY(schedule_get_loops(r->s->sch, item->block, &loops));
   switch (item->role) {
   case ROW_ELEMENTS: return vectorise_elements(r, &loops, shared);
   case ROW_PARTIAL: return vectorise_partial(r, item->block, &loops, shared);
@@ -260,21 +260,21 @@ static bool vectorise(Rows *r, const RowBlock *item, int shared, int lanes_at) {
 
 static bool move_to_rows(Rows *r, LoopRef row) {
   for (int i = r->blocks.count - 2; i >= 0 && row; i--)
-    TRY(schedule_compute_at(r->m->sch, r->blocks.items[i].block, row, true));
+    TRY(schedule_compute_at(r->s->sch, r->blocks.items[i].block, row, true));
   return true;
 }
 
 static bool run_parallel(Rows *r, LoopRef *rows, int count) {
   LoopRef all = rows[0];
-  if (count > 1) TRY(schedule_fuse(r->m->sch, rows, count, &all));
-  return schedule_parallel(r->m->sch, all);
+  if (count > 1) TRY(schedule_fuse(r->s->sch, rows, count, &all));
+  return schedule_parallel(r->s->sch, all);
 }
 
 static bool schedule_blocks(Rows *r) {
-  Model *m = r->m;
+  AutoSched *s = r->s;
   LoopRefs loops = {0};
   LoopRef rows[NEST_MAX_AXES];
-  TRY(schedule_get_loops(m->sch, m->tail, &loops));
+  TRY(schedule_get_loops(s->sch, s->tail, &loops));
   if (loops.count < r->count || r->count > NEST_MAX_AXES) return refuse_rows(r, no_rows);
   for (int i = 0; i < r->count; i++) rows[i] = loops.items[i];
   int lanes_at[NEST_MAX_READS], last = r->count - 1;
@@ -284,8 +284,8 @@ static bool schedule_blocks(Rows *r) {
         r->blocks.items[i].role == ROW_COMBINED ? lanes_loop(r, r->blocks.items[i].block) : 0;
   if (r->together > 1) {
     LoopRef inner;
-    TRY(model_split(m, rows[last], r->together, &rows[last], &inner));
-    TRY(schedule_unroll(m->sch, inner));
+    TRY(autosched_split(s, rows[last], r->together, &rows[last], &inner));
+    TRY(schedule_unroll(s->sch, inner));
   }
   TRY(move_to_rows(r, last < 0 ? NULL : rows[last]));
   for (int i = 0; i + 1 < r->blocks.count; i++)
@@ -298,25 +298,25 @@ static int64_t find_together(const Rows *r, const BlockRefs *blocks) {
   Nest nest;
   BlockRef reduction = NULL;
   for (int i = 0; i < blocks->count; i++) {
-    if (!model_reduces(r->m, blocks->items[i])) continue;
+    if (!autosched_reduces(r->s, blocks->items[i])) continue;
     if (reduction) return 1;
     reduction = blocks->items[i];
   }
   const Stmt *last = store_of(r, array_last(blocks));
   bool all_rows = reduction && r->count && r->count == last->as.store.rank;
-  return all_rows && nest_of_block(r->m->context, schedule_block(r->m->sch, reduction), &nest)
+  return all_rows && nest_of_block(r->s->context, schedule_block(r->s->sch, reduction), &nest)
              ? rows_together(&nest)
              : 1;
 }
 
-bool model_rows(Model *m) {
-  Rows r = {.m = m, .together = 1};
+bool autosched_rows(AutoSched *s) {
+  Rows r = {.s = s, .together = 1};
   BlockRefs blocks = {0};
-  TRY(model_blocks(m, &blocks));
+  TRY(autosched_blocks(s, &blocks));
   TRY(find_rows(&r, &blocks));
   r.together = find_together(&r, &blocks);
   TRY(factor_all(&r, &blocks));
-  TRY(model_lay_out_params(m));
-  schedule_drop_padding_predicate(m->sch, m->tail);
+  TRY(autosched_lay_out_params(s));
+  schedule_drop_padding_predicate(s->sch, s->tail);
   return schedule_blocks(&r);
 }

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// The auto-scheduler: finds the blocks of a kernel, inlines the elementwise ones, and tries the
+// strategies that apply, the cheapest first: a reduction in register tiles, all blocks row by row,
+// vectors along memory. Where a strategy's steps are refused, the next one starts again.
+#include "autosched/internal.h"
+
+// ---- Blocks
+
+bool autosched_reduces(const AutoSched *s, BlockRef block) {
+  return block_is_reduction(schedule_block(s->sch, block));
+}
+
+bool autosched_blocks(AutoSched *s, BlockRefs *blocks) {
+  BlockRef root;
+  TRY(schedule_get_block(s->sch, "root", &root));
+  return schedule_get_child_blocks(s->sch, root, NULL, blocks);
+}
+
+static bool is_ordered(const AutoSched *s, BlockRef ref) {
+  const Block *block = schedule_block(s->sch, ref);
+  for (int i = 0; i < block->var_count; i++)
+    if (block->vars[i].kind == ITER_OPAQUE) return true;
+  return false;
+}
+
+static bool find_blocks(AutoSched *s, BlockRefs *blocks) {
+  TRY(autosched_blocks(s, blocks));
+  if (blocks->count == 2 && is_ordered(s, blocks->items[1])) {
+    s->tail = blocks->items[0];
+    s->updates = blocks->items[1];
+    return true;
+  }
+  for (int i = 0; i < blocks->count; i++) {
+    if (!autosched_reduces(s, blocks->items[i])) continue;
+    s->anchor = blocks->items[i];
+    s->reductions++;
+  }
+  s->tail = array_last(blocks);
+  return true;
+}
+
+// With several reductions, inlines an elementwise block into its only reader when that reader is
+// elementwise too.
+static bool inline_chains(AutoSched *s, const BlockRefs *blocks) {
+  for (int i = 0; i + 1 < blocks->count; i++) {
+    BlockRefs consumers = {0};
+    if (autosched_reduces(s, blocks->items[i])) continue;
+    TRY(schedule_get_consumers(s->sch, blocks->items[i], &consumers));
+    if (consumers.count == 1 && !autosched_reduces(s, consumers.items[0]))
+      TRY(schedule_compute_inline(s->sch, blocks->items[i]));
+  }
+  return true;
+}
+
+// Inlines every block but the anchor and the last.
+static bool inline_others(AutoSched *s, const BlockRefs *blocks) {
+  for (int i = 0; i + 1 < blocks->count && !s->updates; i++)
+    if (blocks->items[i] != s->anchor) TRY(schedule_compute_inline(s->sch, blocks->items[i]));
+  return true;
+}
+
+int64_t autosched_loop_extent(const AutoSched *s, LoopRef loop) {
+  int64_t extent = 0;
+  expr_as_int(schedule_loop(s->sch, loop)->as.loop.extent, &extent);
+  return extent;
+}
+
+bool autosched_split(AutoSched *s, LoopRef loop, int64_t size, LoopRef *outer, LoopRef *inner) {
+  LoopRef parts[2];
+  TRY(schedule_split(s->sch, loop, (int64_t[]){0, size}, 2, parts));
+  *outer = parts[0];
+  *inner = parts[1];
+  return true;
+}
+
+// ---- Strategies
+
+// Starts from the function as it was given. Functions of several reductions keep their reductions'
+// blocks and what several blocks read.
+static bool begin(AutoSched *s) {
+  Context *context = s->context;
+  KernelChoice *choice = s->choice;
+  BlockRefs blocks = {0};
+  *choice = (KernelChoice){.schedule = schedule_new(context, s->func)};
+  choice->layouts = arena_array(&context->arena, const Layout *, s->func->param_count);
+  s->sch = choice->schedule;
+  s->anchor = s->tail = s->updates = NULL;
+  s->reductions = 0;
+  TRY(find_blocks(s, &blocks));
+  return s->reductions > 1 ? inline_chains(s, &blocks) : inline_others(s, &blocks);
+}
+
+// Makes a strategy's steps without diagnostics; where one is refused, *refusal says why.
+static bool try_quietly(AutoSched *s, bool (*steps)(AutoSched *s), const char **refusal) {
+  schedule_quiet(s->sch, true);
+  s->refusal = NULL;
+  bool made = steps(s);
+  if (!made) *refusal = s->refusal ? s->refusal : schedule_refusal(s->sch);
+  schedule_quiet(s->sch, false);
+  return made;
+}
+
+typedef enum Strategy { STRATEGY_TILE, STRATEGY_ROWS } Strategy;
+
+// Finds the strategies that a function with reductions may take, the cheapest first; returns how
+// many.
+static int find_strategies(AutoSched *s, Strategy *strategies) {
+  strategies[0] = STRATEGY_ROWS;
+  if (s->reductions != 1) return s->reductions > 1;
+  if (!nest_of_block(s->context, schedule_block(s->sch, s->anchor), &s->nest)) return 0;
+  autosched_find_layouts(s);
+  double rows = rows_cost(s->context, s->machine, &s->nest, &s->layouts);
+  if (!tile_choose(s->context, s->machine, &s->nest, &s->layouts, &s->tile)) return rows >= 0;
+  bool first = rows >= 0 && rows < tile_cost(s->machine, &s->tile);
+  strategies[first] = STRATEGY_TILE;
+  strategies[!first] = STRATEGY_ROWS;
+  return 1 + (rows >= 0);
+}
+
+static bool use_strategy(AutoSched *s, Strategy strategy, const char **refusal) {
+  s->choice->tiled = strategy == STRATEGY_TILE;
+  if (s->choice->tiled) s->choice->tile = s->tile;
+  return try_quietly(s, strategy == STRATEGY_TILE ? autosched_tiled : autosched_rows, refusal);
+}
+
+// Does the kernel compute no element? Its code is never slow then.
+static bool is_empty(const PrimFunc *func) {
+  const Buffer *last = func->param_count ? func->buffers[func->param_count - 1] : NULL;
+  for (int i = 0; last && i < last->rank; i++)
+    if (expr_is_int(last->shape[i], 0)) return true;
+  return false;
+}
+
+bool autosched_kernel(Context *context, const HostMachine *machine, PrimFunc *func,
+                      const KernelParam *params, KernelChoice *choice) {
+  AutoSched s = {
+      .context = context, .machine = machine, .func = func, .params = params, .choice = choice};
+  const char *refusal = NULL;
+  Strategy strategies[2];
+  TRY(begin(&s));
+  int count = find_strategies(&s, strategies);
+  for (int i = 0; i < count; i++) {
+    if (use_strategy(&s, strategies[i], &refusal)) return true;
+    TRY(begin(&s));
+  }
+  if (!try_quietly(&s, autosched_elementwise, &refusal)) { // too large to be proved independent
+    TRY(begin(&s));
+    TRY(autosched_lay_out_params(&s));
+  }
+  if (refusal) choice->slow = refusal;
+  if (is_empty(func)) choice->slow = NULL;
+  return true;
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The auto-scheduler: from a kernel's blocks and the layouts of its tensors to a trace of schedule
+// steps, by a cost model of the machine. The steps are those a user can call; the auto-scheduler
+// chooses only their arguments. Used by the planner, and for kernels that have no schedule yet.
+#ifndef PLEAT_AUTOSCHED_H
+#define PLEAT_AUTOSCHED_H
+
+#include "autosched/nest.h"
+#include "schedule/schedule.h"
+
+typedef struct KernelParam {
+  const Layout *layout; // the tensor's layout; NULL is row-major
+  bool constant;        // contents are known at compile time: the auto-scheduler picks the layout
+} KernelParam;
+
+typedef struct KernelChoice {
+  Schedule *schedule;
+  const Layout **layouts; // per parameter: as given, or as picked; NULL is row-major
+  bool tiled;             // a register tile was found
+  Tile tile;
+  const char *slow; // why the kernel is not vectorised; NULL when it is
+} KernelChoice;
+
+// Schedules the blocks of `func`: at most one reduction (the anchor) with elementwise blocks around
+// it, or several reductions with rows in common.
+// False with diagnostics when a step that must be possible was refused.
+bool autosched_kernel(Context *context, const HostMachine *machine, PrimFunc *func,
+                      const KernelParam *params, KernelChoice *choice);
+
+// The same for a function as a user wrote it, when it says only what to compute: blocks at their
+// own serial loops. False, without diagnostics, when it has a schedule of its own or no strategy
+// applies; *why_not then says so.
+bool autosched_unscheduled(Context *context, const HostMachine *machine, PrimFunc *func,
+                           KernelChoice *choice, const char **why_not);
+
+#endif

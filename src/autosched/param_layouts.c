@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// The layouts of a kernel's parameters, applied as schedule steps: those that the planner gave, and
+// for constants of a tiled kernel the order in which its loops read them.
+#include "autosched/internal.h"
+
+static int param_of(const AutoSched *s, const Buffer *buffer) {
+  const PrimFunc *func = schedule_func(s->sch);
+  for (int i = 0; i < func->param_count; i++)
+    if (func->buffers[i] && func->buffers[i]->data == buffer->data) return i;
+  return -1;
+}
+
+// The slot by which `block` accesses parameter `param`; index -1 when it does not.
+static BufferSlot slot_of(const AutoSched *s, BlockRef ref, int param) {
+  const Block *block = schedule_block(s->sch, ref);
+  for (int w = 0; w < 2; w++) {
+    const Region *regions = w ? block->writes : block->reads;
+    int count = w ? block->write_count : block->read_count;
+    for (int i = 0; i < count; i++)
+      if (param_of(s, regions[i].buffer) == param) return (BufferSlot){w, i};
+  }
+  return (BufferSlot){false, -1};
+}
+
+static bool lay_out(AutoSched *s, int param, const Layout *layout) {
+  static const LayoutPadding any = {LAYOUT_PADDING_ANY, 0};
+  BlockRefs blocks = {0};
+  s->choice->layouts[param] = layout;
+  if (!layout) return true;
+  TRY(autosched_blocks(s, &blocks));
+  for (int i = blocks.count - 1; i >= 0; i--) {
+    BufferSlot slot = slot_of(s, blocks.items[i], param);
+    if (slot.index < 0) continue;
+    const LayoutPadding *padding =
+        layout->padding.kind == LAYOUT_PADDING_UNKNOWN ? &any : &layout->padding;
+    return schedule_transform_layout(s->sch, blocks.items[i], slot, layout->map, padding);
+  }
+  return true;
+}
+
+const LayoutExpr *autosched_digit(Context *context, int d, int64_t cut, int64_t radix) {
+  const LayoutExpr *e = layout_axis(context, d);
+  if (cut > 1) e = layout_expr(context, LAYOUT_DIV, e, layout_const(context, cut), NULL);
+  if (radix > 1) e = layout_expr(context, LAYOUT_MOD, e, layout_const(context, radix), NULL);
+  return e;
+}
+
+static const Layout *layout_on(Context *context, const Buffer *buffer, int count,
+                               const LayoutExpr *const *outputs) {
+  int64_t shape[NEST_MAX_RANK];
+  if (!buffer_static_shape(buffer, shape)) return NULL;
+  const IndexMap *map = index_map_new(context, buffer->rank, NULL, count, outputs, NULL, NULL, 0);
+  const Layout *layout = layout_static(context, map, shape, buffer->pos);
+  return layout ? layout_with_padding(context, layout, (LayoutPadding){LAYOUT_PADDING_CONSTANT, 0})
+                : NULL;
+}
+
+// A constant operand of the anchor, in the order in which the loops read it: panel, then the
+// reduction from outside to inside, then the values of one panel side by side.
+static const Layout *packed_layout(AutoSched *s, const NestRead *read, int axis, int64_t width) {
+  const Nest *nest = &s->nest;
+  const Tile *tile = &s->choice->tile;
+  const LayoutExpr *outputs[2 * NEST_MAX_RANK];
+  int count = 0, panel = nest_dimension_of(nest, read, axis);
+  bool used[NEST_MAX_RANK] = {false};
+  int64_t block = 0;
+  int blocked = -1;
+  outputs[count++] = autosched_digit(s->context, panel, width, 0);
+  used[panel] = true;
+  for (int a = nest->spatial_count; a < nest->axis_count; a++) {
+    int d = nest_dimension_of(nest, read, a);
+    if (d < 0) continue;
+    used[d] = true;
+    bool inside = tile_innermost_axis(s->context, nest, &s->layouts) == a;
+    if (blocked < 0 && inside && a == nest->spatial_count && nest->axis_count > a + 1) {
+      blocked = d;
+      block = tile_reduction_block(nest, a, tile);
+      if (block < nest->axes[a].extent) outputs[count++] = autosched_digit(s->context, d, block, 0);
+    } else {
+      outputs[count++] = autosched_digit(s->context, d, 0, 0);
+    }
+  }
+  for (int d = 0; d < read->buffer->rank; d++)
+    if (!used[d]) outputs[count++] = autosched_digit(s->context, d, 0, 0);
+  if (blocked >= 0)
+    outputs[count++] = autosched_digit(s->context, blocked, 0,
+                                       block < nest->axes[nest->spatial_count].extent ? block : 0);
+  outputs[count++] = autosched_digit(s->context, panel, 0, width);
+  return layout_on(s->context, read->buffer, count, outputs);
+}
+
+// A constant of the epilogue that moves with the vector axis: padded to whole vectors.
+static const Layout *padded_vector(AutoSched *s, const Buffer *buffer, int lanes) {
+  int last = buffer->rank - 1;
+  const LayoutExpr *outputs[NEST_MAX_RANK + 1];
+  for (int d = 0; d < last; d++) outputs[d] = autosched_digit(s->context, d, 0, 0);
+  outputs[last] = autosched_digit(s->context, last, lanes, 0);
+  outputs[last + 1] = autosched_digit(s->context, last, 0, lanes);
+  return layout_on(s->context, buffer, buffer->rank + 1, outputs);
+}
+
+static bool read_packs(const AutoSched *s, int read) {
+  int param = param_of(s, s->nest.reads[read].buffer);
+  return param >= 0 && s->params[param].constant;
+}
+
+void autosched_find_layouts(AutoSched *s) {
+  for (int i = 0; i < s->nest.read_count; i++) {
+    int param = param_of(s, s->nest.reads[i].buffer);
+    s->layouts.reads[i] = param >= 0 ? s->params[param].layout : NULL;
+    s->layouts.packed[i] = read_packs(s, i);
+  }
+  s->layouts.output = s->params[s->func->param_count - 1].layout;
+}
+
+static bool lay_out_constant(AutoSched *s, int param) {
+  const Buffer *buffer = schedule_func(s->sch)->buffers[param];
+  for (int i = 0; i < s->nest.read_count; i++) {
+    const NestRead *read = &s->nest.reads[i];
+    if (read->buffer->data != buffer->data) continue;
+    int64_t width;
+    int axis = tile_panel_axis(&s->nest, read, &s->choice->tile, &width);
+    return axis < 0 || lay_out(s, param, packed_layout(s, read, axis, width));
+  }
+  const Tile *tile = &s->choice->tile;
+  int64_t last;
+  bool vector = buffer->rank > 0 && expr_as_int(buffer->shape[buffer->rank - 1], &last) &&
+                last == s->nest.axes[tile->vector_axis].extent && last % tile->lanes;
+  return !vector || lay_out(s, param, padded_vector(s, buffer, tile->lanes));
+}
+
+bool autosched_lay_out_params(AutoSched *s) {
+  for (int i = s->func->param_count - 1; i >= 0; i--) {
+    if (!s->func->buffers[i]) continue;
+    TRY(s->params[i].constant && s->choice->tiled ? lay_out_constant(s, i)
+                                                  : lay_out(s, i, s->params[i].layout));
+  }
+  return true;
+}

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+// The schedule of a reduction in register tiles: lay the tensors out, cut the output in tiles,
+// compute the reduction of a tile in registers, and store the tile through the elementwise block
+// that follows (the epilogue).
+#include "autosched/internal.h"
+
+// Two axes that run as one loop: outer * extent of inner + inner.
+static const LayoutExpr *fused_axes(AutoSched *s, int outer, int inner) {
+  Context *context = s->context;
+  const NestAxis *axis = &s->nest.axes[s->choice->tile.row_axis[1]];
+  const LayoutExpr *scaled = layout_expr(context, LAYOUT_MUL, layout_axis(context, outer),
+                                         layout_const(context, axis->extent), NULL);
+  return layout_expr(context, LAYOUT_ADD, scaled, layout_axis(context, inner), NULL);
+}
+
+// The accumulators, vector axis innermost: all other axes, then the vector axis. Rows that run as
+// one loop are one axis, so that a tile of them is a box.
+static bool lay_out_accumulators(AutoSched *s) {
+  const Nest *nest = &s->nest;
+  const Tile *tile = &s->choice->tile;
+  const LayoutExpr *outputs[NEST_MAX_RANK + 1];
+  int rank = nest->output->rank, count = 0, last = -1;
+  for (int d = 0; d < rank; d++) {
+    int axis = nest->output_axis[d];
+    if (axis == tile->vector_axis)
+      last = d;
+    else if (tile->flat && axis == tile->row_axis[0])
+      outputs[count++] = fused_axes(s, d, d + 1);
+    else if (!tile->flat || axis != tile->row_axis[1])
+      outputs[count++] = autosched_digit(s->context, d, 0, 0);
+  }
+  if (tile->padded) outputs[count++] = autosched_digit(s->context, last, tile->lanes, 0);
+  outputs[count++] = autosched_digit(s->context, last, 0, tile->padded ? tile->lanes : 0);
+  const IndexMap *map = index_map_new(s->context, rank, NULL, count, outputs, NULL, NULL, 0);
+  static const LayoutPadding any = {LAYOUT_PADDING_ANY, 0};
+  return schedule_transform_layout(s->sch, s->anchor, (BufferSlot){true, 0}, map, &any);
+}
+
+typedef struct TileLoops {
+  LoopRef outer[NEST_MAX_AXES];
+  int outer_count;
+  LoopRef vector;
+} TileLoops;
+
+// The loops of the tail, one for each physical axis of the output in order, told apart by the
+// logical axis that each walks.
+typedef struct TailLoops {
+  LoopRef of_axis[NEST_MAX_AXES]; // whole loop, or the blocks of the vector axis
+  LoopRef lanes;                  // within a block of the vector axis; NULL when not blocked
+} TailLoops;
+
+// -1: an output of extent 1, or (*other) no digit of one axis.
+static int logical_axis_of(const Layout *layout, const Nest *nest, int physical, bool *inner,
+                           bool *other) {
+  *inner = *other = false;
+  if (!layout) return nest->output_axis[physical];
+  const LayoutExpr *e = layout->map->outputs[physical];
+  *inner = e->op == LAYOUT_MOD;
+  if (e->op == LAYOUT_MOD || e->op == LAYOUT_DIV) e = e->args[0];
+  *other = e->op != LAYOUT_AXIS;
+  return *other ? -1 : nest->output_axis[e->value];
+}
+
+static const char *const no_digits = "the layout of the output is not made of its axes";
+
+static bool find_tail_loops(AutoSched *s, TailLoops *tail) {
+  LoopRefs loops = {0};
+  const Layout *layout = s->layouts.output;
+  int rank = layout ? layout->physical_rank : s->nest.output->rank;
+  *tail = (TailLoops){0};
+  TRY(schedule_get_loops(s->sch, s->tail, &loops));
+  s->refusal = no_digits;
+  if (loops.count != rank) return false;
+  for (int i = 0; i < rank; i++) {
+    bool inner, other;
+    int axis = logical_axis_of(layout, &s->nest, i, &inner, &other);
+    if (other || (inner && axis != s->choice->tile.vector_axis)) return false;
+    if (axis < 0) continue;
+    LoopRef *loop = inner ? &tail->lanes : &tail->of_axis[axis];
+    if (*loop) return false;
+    *loop = loops.items[i];
+  }
+  for (int d = 0; d < s->nest.output->rank; d++)
+    if (s->nest.output_axis[d] >= 0 && !tail->of_axis[s->nest.output_axis[d]]) return false;
+  s->refusal = NULL;
+  return true;
+}
+
+// Where the output lies in blocks of several vectors, vectors[0] are blocks and vectors[1] those in
+// one; otherwise all of them are vectors[1].
+static bool split_vector_axis(AutoSched *s, TailLoops *tail, LoopRef *panels, LoopRef vectors[2]) {
+  const Tile *tile = &s->choice->tile;
+  LoopRef loop = tail->of_axis[tile->vector_axis];
+  vectors[0] = NULL;
+  if (tail->lanes) {
+    int64_t block = autosched_loop_extent(s, tail->lanes) / tile->lanes;
+    if (block <= 1) return autosched_split(s, loop, tile->vectors, panels, &vectors[1]);
+    TRY(autosched_split(s, tail->lanes, tile->lanes, &vectors[1], &tail->lanes));
+    return autosched_split(s, loop, tile->vectors / block, panels, &vectors[0]);
+  }
+  LoopRef parts[3];
+  TRY(schedule_split(s->sch, loop, (int64_t[]){0, tile->vectors, tile->lanes}, 3, parts));
+  *panels = parts[0];
+  vectors[1] = parts[1];
+  tail->lanes = parts[2];
+  return true;
+}
+
+// Cuts the axis in which the panels stand; *outside is the loop around them, or NULL.
+static bool cut_for_panels(AutoSched *s, TailLoops *tail, const PanelPlace *place,
+                           LoopRef *outside) {
+  *outside = NULL;
+  if (place->at == place->count) return true;
+  int axis = place->axes[place->at];
+  if (!tail->of_axis[axis] || place->inside == s->nest.axes[axis].extent) return true;
+  return autosched_split(s, tail->of_axis[axis], place->inside, outside, &tail->of_axis[axis]);
+}
+
+static bool fuse_flat_rows(AutoSched *s, TailLoops *tail) {
+  const Tile *tile = &s->choice->tile;
+  if (!tile->flat) return true;
+  LoopRef fused, pair[2] = {tail->of_axis[tile->row_axis[0]], tail->of_axis[tile->row_axis[1]]};
+  TRY(schedule_fuse(s->sch, pair, 2, &fused));
+  tail->of_axis[tile->row_axis[1]] = fused;
+  tail->of_axis[tile->row_axis[0]] = NULL;
+  return true;
+}
+
+// The tail writes along `axis` what the anchor has one value of: a gate over an image. That value
+// is computed before the loop.
+static bool spreads(const AutoSched *s, LoopRef loop, int axis) {
+  return s->nest.axes[axis].extent == 1 && autosched_loop_extent(s, loop) > 1;
+}
+
+// Where some axis spreads, the panels are what runs in parallel.
+static PanelPlace place_in_tail(const AutoSched *s, const TailLoops *tail) {
+  PanelPlace place = autosched_place_panels(s);
+  for (int i = 0; i < place.count; i++) {
+    LoopRef loop = tail->of_axis[place.axes[i]];
+    if (!loop || !spreads(s, loop, place.axes[i])) continue;
+    place.at = 0;
+    place.inside = s->nest.axes[place.axes[0]].extent;
+  }
+  return place;
+}
+
+// outer loops … | spread, rows, vectors, lanes. Panels of the vector axis stand before the tiles of
+// rows.
+static bool tile_tail(AutoSched *s, TileLoops *out) {
+  const Tile *tile = &s->choice->tile;
+  TailLoops tail;
+  LoopRef order[2 * NEST_MAX_AXES], rows_in[2] = {NULL}, rows_out[2] = {NULL}, panels, vectors[2];
+  LoopRef outside, spread[NEST_MAX_AXES];
+  int n = 0, spread_count = 0;
+  TRY(find_tail_loops(s, &tail));
+  PanelPlace place = place_in_tail(s, &tail);
+  TRY(cut_for_panels(s, &tail, &place, &outside));
+  TRY(fuse_flat_rows(s, &tail));
+  TRY(split_vector_axis(s, &tail, &panels, vectors));
+  for (int r = 0; r < 2; r++)
+    if (tile->row_axis[r] >= 0 && tail.of_axis[tile->row_axis[r]])
+      TRY(autosched_split(s, tail.of_axis[tile->row_axis[r]], tile->rows[r], &rows_out[r],
+                          &rows_in[r]));
+  for (int i = 0; i <= place.count; i++) {
+    LoopRef loop = i < place.count ? tail.of_axis[place.axes[i]] : NULL;
+    if (i == place.at && outside) order[n++] = outside;
+    if (i == place.at) order[n++] = panels;
+    if (!loop || place.axes[i] == tile->row_axis[0] || place.axes[i] == tile->row_axis[1]) continue;
+    *(spreads(s, loop, place.axes[i]) ? &spread[spread_count++] : &order[n++]) = loop;
+  }
+  for (int r = 0; r < 2; r++)
+    if (rows_out[r]) order[n++] = rows_out[r];
+  out->outer_count = n;
+  memcpy(out->outer, order, sizeof *order * (size_t)n);
+  for (int i = 0; i < spread_count; i++) order[n++] = spread[i];
+  for (int r = 0; r < 2; r++)
+    if (rows_in[r]) order[n++] = rows_in[r];
+  for (int i = 0; i < 2; i++)
+    if (vectors[i]) order[n++] = vectors[i];
+  order[n++] = out->vector = tail.lanes;
+  TRY(schedule_reorder(s->sch, order, n));
+  for (int r = 0; r < 2; r++)
+    if (rows_in[r]) TRY(schedule_unroll(s->sch, rows_in[r]));
+  for (int i = 0; i < 2; i++)
+    if (vectors[i]) TRY(schedule_unroll(s->sch, vectors[i]));
+  return tile->lanes == 1 || schedule_vectorize(s->sch, tail.lanes);
+}
+
+// The anchor's loops below the tile: its accumulators' axes, the vector axis in two, then its
+// reductions.
+static bool anchor_loops(AutoSched *s, int outer, LoopRef *spatial, int *spatial_count,
+                         LoopRef *reduce, int *reduce_count) {
+  LoopRefs loops = {0};
+  TRY(schedule_get_loops(s->sch, s->anchor, &loops));
+  *spatial_count = *reduce_count = 0;
+  int reductions = s->nest.axis_count - s->nest.spatial_count;
+  for (int i = outer; i < loops.count; i++) {
+    if (i >= loops.count - reductions)
+      reduce[(*reduce_count)++] = loops.items[i];
+    else
+      spatial[(*spatial_count)++] = loops.items[i];
+  }
+  if (s->choice->tile.padded) return true;
+  int last = (*spatial_count)++ - 1;
+  return autosched_split(s, spatial[last], s->choice->tile.lanes, &spatial[last],
+                         &spatial[last + 1]);
+}
+
+enum { MOST_UNROLLED = 320 };
+
+static int64_t tile_products(const AutoSched *s) {
+  const Tile *tile = &s->choice->tile;
+  return tile->vectors * tile->rows[0] * tile->rows[1];
+}
+
+// An operand that is not packed lies in blocks of the axis, whose values are read one by one.
+static bool read_in_blocks(const AutoSched *s, int axis, int64_t block) {
+  for (int i = 0; i < s->nest.read_count; i++) {
+    const Layout *layout = s->layouts.packed[i] ? NULL : s->layouts.reads[i];
+    int d = layout ? nest_dimension_of(&s->nest, &s->nest.reads[i], axis) : -1;
+    if (d >= 0 && nest_block(layout, d) == block) return true;
+  }
+  return false;
+}
+
+// LLVM loads the vectors of all iterations that are written out before it multiplies; where they do
+// not fit beside the accumulators, those go to memory. So many products hide the end of a loop.
+static bool overfills_registers(const AutoSched *s, int64_t iterations) {
+  enum { HIDE_LOOP = 20 };
+  int64_t products = tile_products(s), vectors = s->choice->tile.vectors;
+  return products >= HIDE_LOOP &&
+         products + iterations * vectors + 1 > s->machine->vector_registers;
+}
+
+// Iterations of the innermost loop that are written out. Not where one of them would run only once:
+// its products would be the same each time, and kept in memory from before the loop.
+static bool unroll_innermost(AutoSched *s, LoopRef loop, int64_t most) {
+  int64_t extent = autosched_loop_extent(s, loop);
+  if (overfills_registers(s, most)) most = 1;
+  int64_t step = extent % most && extent < 2 * most ? 1 : most;
+  return schedule_annotate(s->sch, NULL, loop, "pleat.unroll", expr_index(s->context, step));
+}
+
+// Reduction order: blocks of the first axis, the other axes, within the block. The innermost but
+// one loop (kernel columns) is unrolled, so that conditions on it become constants.
+static bool order_reduction(AutoSched *s, LoopRef *reduce, int *count, LoopRef *first) {
+  const Nest *nest = &s->nest;
+  int n = *count;
+  *first = reduce[0];
+  if (tile_innermost_axis(s->context, nest, &s->layouts) > nest->spatial_count) {
+    LoopRef last = reduce[n - 1];
+    if (n > 1 && autosched_loop_extent(s, last) * tile_products(s) <= MOST_UNROLLED / 4)
+      return schedule_unroll(s->sch, last);
+    return unroll_innermost(s, last, 2);
+  }
+  int64_t block = tile_reduction_block(nest, nest->spatial_count, &s->choice->tile);
+  if (n == 1 && !read_in_blocks(s, nest->spatial_count, block))
+    return unroll_innermost(s, reduce[0], 2);
+  LoopRef outer, inner;
+  TRY(autosched_split(s, reduce[0], block, &outer, &inner));
+  reduce[0] = outer;
+  reduce[n] = inner;
+  *count = n + 1;
+  *first = outer;
+  return n > 1 || unroll_innermost(s, inner, 2);
+}
+
+static bool unroll_taps(AutoSched *s, LoopRef *reduce, int count) {
+  if (count < 3) return true;
+  int64_t taps = autosched_loop_extent(s, reduce[count - 2]);
+  int64_t products = tile_products(s) * taps;
+  TRY(unroll_innermost(s, reduce[count - 1], products > 100 ? 1 : 2));
+  return products > MOST_UNROLLED || schedule_unroll(s->sch, reduce[count - 2]);
+}
+
+static bool finish_block(AutoSched *s, BlockRef block, int skip, int keep) {
+  LoopRefs loops = {0};
+  TRY(schedule_get_loops(s->sch, block, &loops));
+  for (int i = skip; i < loops.count; i++) {
+    if (i == loops.count - 1 && s->choice->tile.lanes > 1)
+      TRY(schedule_vectorize(s->sch, loops.items[i]));
+    else if (i >= loops.count - keep)
+      TRY(schedule_unroll(s->sch, loops.items[i]));
+  }
+  return true;
+}
+
+static bool schedule_reduction(AutoSched *s, const TileLoops *loops) {
+  LoopRef spatial[NEST_MAX_AXES], reduce[NEST_MAX_AXES + 1], order[2 * NEST_MAX_AXES], first;
+  int spatial_count, reduce_count, n = 0;
+  BlockRef init;
+  TRY(schedule_compute_at(s->sch, s->anchor, loops->outer[loops->outer_count - 1], true));
+  TRY(anchor_loops(s, loops->outer_count, spatial, &spatial_count, reduce, &reduce_count));
+  if (reduce_count == 0) return true;
+  TRY(order_reduction(s, reduce, &reduce_count, &first));
+  for (int i = 0; i < reduce_count; i++) order[n++] = reduce[i];
+  for (int i = 0; i < spatial_count; i++) order[n++] = spatial[i];
+  TRY(schedule_reorder(s->sch, order, n));
+  TRY(schedule_decompose_reduction(s->sch, s->anchor, first, &init));
+  if (s->nest.conditional) TRY(schedule_predicate_reduction(s->sch, s->anchor));
+  TRY(unroll_taps(s, reduce, reduce_count));
+  TRY(finish_block(s, init, loops->outer_count, spatial_count));
+  return finish_block(s, s->anchor, loops->outer_count + reduce_count, spatial_count);
+}
+
+// Outer loops run in parallel as far as they are whole; the last two keep their tails apart.
+static bool parallelise(AutoSched *s, TileLoops *loops) {
+  int count = loops->outer_count, fused = MAX_OF(1, count - 1);
+  for (int i = fused; i < count; i++) TRY(schedule_loop_partition(s->sch, loops->outer[i]));
+  LoopRef all = loops->outer[0];
+  if (fused > 1) TRY(schedule_fuse(s->sch, loops->outer, fused, &all));
+  return schedule_parallel(s->sch, all);
+}
+
+// Where it cannot be proved harmless the conditions stay.
+static void drop_predicates(AutoSched *s) {
+  schedule_drop_padding_predicate(s->sch, s->tail);
+  schedule_drop_padding_predicate(s->sch, s->anchor);
+}
+
+bool autosched_tiled(AutoSched *s) {
+  TileLoops loops;
+  if (s->tail == s->anchor)
+    TRY(schedule_cache_write(s->sch, s->anchor, 0, "local", &s->tail));
+  else
+    TRY(schedule_set_scope(s->sch, s->anchor, 0, "local"));
+  TRY(autosched_lay_out_params(s));
+  TRY(lay_out_accumulators(s));
+  drop_predicates(s);
+  TRY(tile_tail(s, &loops));
+  TRY(schedule_reduction(s, &loops));
+  return parallelise(s, &loops);
+}
