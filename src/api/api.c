@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "api/messages.h"
-#include "cli/layout_request.h"
+#include "query/query.h"
 #include "pleat/pleat.h"
 
 int pleat_version_number(void) {
@@ -21,7 +21,7 @@ void pleat_free(void *owned) {
 
 char *pleat_layout_query(const char *request, int certificates) {
   bool answered;
-  return layout_batch_answer(request, strlen(request), 1, certificates != 0, &answered);
+  return query_line(request, strlen(request), 1, certificates != 0, &answered);
 }
 
 // ---- Offsets ----------------------------------------------------------------------------------
@@ -33,11 +33,11 @@ typedef struct OffsetsCall {
 } OffsetsCall;
 
 static bool read_layout(OffsetsCall *call, const json_t *object, const Layout **layout) {
-  LayoutOperand operand = {0};
-  if (!layout_operand_read(call->context, object, "layout", NULL, &operand)) return false;
+  QueryOperand operand = {0};
+  if (!query_operand_read(call->context, object, "layout", NULL, &operand)) return false;
   *layout = operand.layout;
   return (*layout)->is_static ||
-         layout_field_error(call->context, "layout", "symbolic extents have no offsets");
+         query_field_error(call->context, "layout", "symbolic extents have no offsets");
 }
 
 static void find_offsets(void *arg) {
@@ -48,7 +48,7 @@ static void find_offsets(void *arg) {
   json_t *object = json_loads(call->text, JSON_REJECT_DUPLICATES, &error);
   call->found = -1;
   if (!object) {
-    layout_field_error(context, "json", "%s", error.text);
+    query_field_error(context, "json", "%s", error.text);
     return;
   }
   bool read = read_layout(call, object, &layout);
@@ -56,11 +56,11 @@ static void find_offsets(void *arg) {
   if (!read) return;
   int64_t size;
   if (!layout_logical_size(layout_of_copies(context, layout), &size))
-    layout_field_error(context, "layout", "the number of elements does not fit 64 bits");
+    query_field_error(context, "layout", "the number of elements does not fit 64 bits");
   else if (size > call->count || layout_offsets(context, layout, call->offsets))
     call->found = size;
   else
-    layout_field_error(context, "layout", "an element has no place");
+    query_field_error(context, "layout", "an element has no place");
 }
 
 int64_t pleat_layout_offsets(const char *layout, int64_t *offsets, int64_t count, char **error) {

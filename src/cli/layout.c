@@ -97,7 +97,7 @@ static bool read_main(LayoutView *view) {
   if (command->physical) json_object_set_new(object, "physical", json_string(command->physical));
   if (command->pad_value)
     json_object_set_new(object, "padding", number_or_text(command->pad_value));
-  bool good = layout_operand_read(view->cli->context, object, "--", NULL, &view->operand);
+  bool good = query_operand_read(view->cli->context, object, "--", NULL, &view->operand);
   json_decref(object);
   return good;
 }
@@ -105,7 +105,7 @@ static bool read_main(LayoutView *view) {
 // The other layout of a question; of --compose, on the places of this one. Without a shape of its
 // own, on this one's.
 static bool read_other(LayoutView *view, const char *spelling, const char *option, bool on_places,
-                       LayoutOperand *out) {
+                       QueryOperand *out) {
   const Layout *layout = view->operand.layout;
   Context *context = view->cli->context;
   json_t *object = operand_json(view->command, spelling);
@@ -114,8 +114,8 @@ static bool read_other(LayoutView *view, const char *spelling, const char *optio
   if (on_places)
     json_object_set_new(object, "shape",
                         json_expressions(context, layout->physical, layout->physical_rank));
-  const LayoutOperand *like = view->command->product ? NULL : &view->operand;
-  bool good = layout_operand_read(context, object, option, like, out);
+  const QueryOperand *like = view->command->product ? NULL : &view->operand;
+  bool good = query_operand_read(context, object, option, like, out);
   json_decref(object);
   return good;
 }
@@ -206,15 +206,15 @@ static const char *question_of(const LayoutCommand *command, const char **other,
   return command->is;
 }
 
-bool layout_view_ask(LayoutView *view, const char *op, const LayoutOperand *a,
-                     const LayoutOperand *b, LayoutReply *reply) {
+bool layout_view_ask(LayoutView *view, const char *op, const QueryOperand *a, const QueryOperand *b,
+                     QueryReply *reply) {
   json_t *fields = question_fields(view->command);
-  LayoutRequest request = {.context = view->cli->context,
-                           .fields = fields,
-                           .operation = layout_operation_find(op),
-                           .a = *a,
-                           .b = b ? *b : (LayoutOperand){0}};
-  *reply = (LayoutReply){0};
+  QueryRequest request = {.context = view->cli->context,
+                          .fields = fields,
+                          .operation = query_row_find(op),
+                          .a = *a,
+                          .b = b ? *b : (QueryOperand){0}};
+  *reply = (QueryReply){0};
   bool good = request.operation->run(&request, reply);
   json_decref(fields);
   if (!good) name_options(view->cli->context, view->command);
@@ -222,8 +222,8 @@ bool layout_view_ask(LayoutView *view, const char *op, const LayoutOperand *a,
 }
 
 static int ask(LayoutView *view, const char *op, const char *other, const char *option) {
-  LayoutOperand second = {0};
-  LayoutReply reply = {0};
+  QueryOperand second = {0};
+  QueryReply reply = {0};
   bool compose = strcmp(op, "compose") == 0, to = strcmp(op, "divide") == 0;
   if (other && !read_other(view, other, option, compose, &second)) {
     if (compose)
@@ -232,19 +232,19 @@ static int ask(LayoutView *view, const char *op, const char *other, const char *
     return STATUS_BAD;
   }
   // --to asks for OTHER divided by this one, --compose for OTHER after it.
-  const LayoutOperand *a = compose || to ? &second : &view->operand;
-  const LayoutOperand *b = compose || to ? &view->operand : &second;
+  const QueryOperand *a = compose || to ? &second : &view->operand;
+  const QueryOperand *b = compose || to ? &view->operand : &second;
   if (!layout_view_ask(view, op, a, b, &reply)) return STATUS_BAD;
   const char *word = json_string_value(reply.answer);
   bool no = word && (!strcmp(word, "no") || !strcmp(word, "unknown"));
   if (view->cli->json) {
     json_t *object = json_object();
-    layout_reply_set(&reply, object);
+    query_reply_set(&reply, object);
     json_print(view->cli, object);
   } else {
     layout_print_reply(view, op, &reply);
   }
-  layout_reply_free(&reply);
+  query_reply_free(&reply);
   return no ? STATUS_BAD : STATUS_DONE;
 }
 

@@ -1,119 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// `pleat layout --batch`: a JSON object a line in, one a line out, in order. Each line has a
-// context of its own, so that memory does not grow and no answer is remembered from a line before.
-// A line is answered before the next is read unless they come from a file.
+// `pleat layout --batch`: a JSON object on each line of a file, and one on each line of the output,
+// in order. A line from a pipe is answered before the next one is read.
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "cli/cli.h"
-#include "cli/layout_request.h"
-
-typedef struct Line {
-  Context *context;
-  const char *text;
-  size_t size;
-  int64_t number;
-  json_t *fields, *out; // owned
-  LayoutReply reply;
-  bool answered, certificates;
-} Line;
-
-// ---- Errors -----------------------------------------------------------------------------------
-
-static json_t *diag_json(const Diag *diag) {
-  const SourceFile *file = diag->pos.file;
-  json_t *object = json_pack("{s:s}", "message", diag->message);
-  if (!file) return object;
-  json_object_set_new(object, "field", json_string(file->name));
-  if (!file->text) return object;
-  json_object_set_new(object, "column", json_integer(diag->pos.begin + 1));
-  json_object_set_new(object, "end", json_integer(MAX_OF(diag->pos.end, diag->pos.begin + 1)));
-  json_object_set_new(object, "text", json_stringn(file->text, file->size));
-  return object;
-}
-
-// The first error; whatever else was found stands in its "notes".
-static json_t *diags_json(const Line *line) {
-  json_t *first = NULL, *notes = NULL;
-  for (int i = 0; i < line->context->diags.count; i++) {
-    json_t *object = diag_json(&line->context->diags.items[i]);
-    if (!first) {
-      first = object;
-      continue;
-    }
-    if (!notes) json_object_set_new(first, "notes", notes = json_array());
-    json_array_append_new(notes, object);
-  }
-  return first ? first : json_pack("{s:s}", "message", "no answer");
-}
-
-static void set_error(Line *line, json_t *error) {
-  json_object_set_new(error, "line", json_integer(line->number));
-  json_object_set_new(line->out, "error", error);
-}
-
-// ---- A line -----------------------------------------------------------------------------------
-
-// The id of a line that is not JSON as a whole.
-static json_t *find_id(const Line *line) {
-  static const char key[] = "\"id\":";
-  const char *at = memmem(line->text, line->size, key, sizeof key - 1);
-  if (!at) return NULL;
-  at += sizeof key - 1;
-  size_t rest = (size_t)(line->text + line->size - at);
-  return json_loadb(at, rest, JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK, NULL);
-}
-
-static void read_fields(Line *line) {
-  json_error_t error;
-  size_t flags = JSON_REJECT_DUPLICATES | JSON_DECODE_ANY;
-  line->fields = json_loadb(line->text, line->size, flags, &error);
-  json_t *id = line->fields ? json_incref(json_object_get(line->fields, "id")) : find_id(line);
-  json_object_set_new(line->out, "id", id ? id : json_null());
-  if (line->fields) return;
-  set_error(line, json_pack("{s:s, s:s, s:i}", "message", error.text, "field", "json", "column",
-                            MAX_OF(error.column, 1)));
-}
-
-static void answer_body(void *arg) {
-  Line *line = arg;
-  line->answered =
-      layout_request_answer(line->context, line->fields, line->certificates, &line->reply);
-}
-
-static void answer_line(Line *line) {
-  line->out = json_object();
-  read_fields(line);
-  if (!line->fields) return;
-  if (!context_protect(line->context, answer_body, line))
-    set_error(line, json_pack("{s:s}", "message", line->context->failure_message));
-  else if (!line->answered)
-    set_error(line, diags_json(line));
-  else
-    layout_reply_set(&line->reply, line->out);
-}
-
-static const char NO_MEMORY[] = "{\"id\": null, \"error\": {\"message\": \"out of memory\"}}";
-
-char *layout_batch_answer(const char *text, size_t size, int64_t number, bool certificates,
-                          bool *answered) {
-  Line line = {.context = context_new(),
-               .text = text,
-               .size = size,
-               .number = number,
-               .certificates = certificates};
-  *answered = false;
-  if (!line.context) return strdup(NO_MEMORY);
-  answer_line(&line);
-  char *reply = json_dumps(line.out, 0);
-  *answered = reply && !json_object_get(line.out, "error");
-  layout_reply_free(&line.reply);
-  json_decref(line.out);
-  json_decref(line.fields);
-  context_free(line.context);
-  return reply ? reply : strdup(NO_MEMORY);
-}
+#include "cli/layout_show.h"
 
 static bool is_blank(const char *text, size_t size) {
   return strspn(text, " \t\r\n") >= size;
@@ -122,8 +14,8 @@ static bool is_blank(const char *text, size_t size) {
 // True when the line was answered.
 static bool do_line(const char *text, size_t size, int64_t number, bool certificates) {
   bool answered;
-  char *reply = layout_batch_answer(text, size, number, certificates, &answered);
-  puts(reply ? reply : NO_MEMORY);
+  char *reply = query_line(text, size, number, certificates, &answered);
+  puts(reply ? reply : "{\"id\": null, \"error\": {\"message\": \"out of memory\"}}");
   free(reply);
   return answered;
 }
@@ -182,8 +74,8 @@ void layout_batch_help(FILE *out) {
   table_cell(&table, "also reads");
   table_cell(&table, "answer");
   table_cell(&table, "is");
-  for (int i = 0; i < layout_operation_count; i++) {
-    const LayoutOperation *row = &layout_operations[i];
+  for (int i = 0; i < query_row_count; i++) {
+    const QueryRow *row = &query_rows[i];
     table_cell(&table, "%s", row->name);
     table_cell(&table, "%s", row->fields);
     table_cell(&table, "%s", row->answer);

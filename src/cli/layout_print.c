@@ -89,7 +89,7 @@ static void print_level(const json_t *level) {
 }
 
 // Answers that are digits, a line each; false where the answer is something else.
-static bool print_rows(Cli *cli, const char *op, const LayoutReply *reply) {
+static bool print_rows(Cli *cli, const char *op, const QueryReply *reply) {
   Arena *arena = &cli->context->arena;
   const json_t *levels = json_object_get(reply->more, "levels"), *item;
   bool steps = !strcmp(op, "refine"), copy = !strcmp(op, "copy"), is = !strcmp(op, "blocking");
@@ -134,7 +134,7 @@ static const char *verdict_text(LayoutView *view, const char *op, const LayoutAn
                       differs ? "no: the places of %s differ" : "no: nothing lies at %s", text + 4);
 }
 
-void layout_print_reply(LayoutView *view, const char *op, const LayoutReply *reply) {
+void layout_print_reply(LayoutView *view, const char *op, const QueryReply *reply) {
   Cli *cli = view->cli;
   const char *word = json_string_value(reply->answer);
   bool verdict = word && (!strcmp(word, "yes") || !strcmp(word, "no") || !strcmp(word, "unknown"));

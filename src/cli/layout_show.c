@@ -192,7 +192,7 @@ static void put_padding_where(LayoutView *view, Text *out) {
 }
 
 static int show_padding(LayoutView *view, Text *out) {
-  LayoutReply reply;
+  QueryReply reply;
   LayoutRuns runs = {0};
   Context *context = context_of(view);
   if (!layout_view_ask(view, "padding", &view->operand, NULL, &reply)) return STATUS_BAD;
@@ -202,7 +202,7 @@ static int show_padding(LayoutView *view, Text *out) {
       out, "%s of %s places hold no element\n", count ? count : "",
       extents_text(context, view->operand.layout->physical, view->operand.layout->physical_rank));
   free(number);
-  layout_reply_free(&reply);
+  query_reply_free(&reply);
   put_padding_where(view, out);
   LayoutAnswer answer = layout_padding_runs(context, view->operand.layout, 8, &runs);
   if (answer.verdict != LAYOUT_YES || !runs.total) return STATUS_DONE;
@@ -427,7 +427,7 @@ static int show_svg(LayoutView *view, Text *out) {
 
 // ---- Lines, banks, loops, code ----------------------------------------------------------------
 
-static int64_t more_of(const LayoutReply *reply, const char *key) {
+static int64_t more_of(const QueryReply *reply, const char *key) {
   return json_integer_value(json_object_get(reply->more, key));
 }
 
@@ -450,7 +450,7 @@ static void put_runs(Text *out, const json_t *runs, int64_t count) {
 
 static int show_lines(LayoutView *view, Text *out) {
   int64_t line = view->command->line ? view->command->line : 64;
-  LayoutReply reply;
+  QueryReply reply;
   Context *context = context_of(view);
   if (!layout_view_ask(view, "lines", &view->operand, NULL, &reply)) return STATUS_BAD;
   if (json_is_integer(reply.answer)) {
@@ -462,13 +462,13 @@ static int show_lines(LayoutView *view, Text *out) {
   } else {
     text_printf(out, "%s\n", layout_answer_text(context, &reply.proof));
   }
-  layout_reply_free(&reply);
+  query_reply_free(&reply);
   return STATUS_DONE;
 }
 
 // The conflicts of one access.
 static int put_conflicts(LayoutView *view, Text *out) {
-  LayoutReply reply;
+  QueryReply reply;
   Context *context = context_of(view);
   if (!layout_view_ask(view, "conflicts", &view->operand, NULL, &reply)) return STATUS_BAD;
   int64_t degree = json_integer_value(reply.answer);
@@ -489,7 +489,7 @@ static int put_conflicts(LayoutView *view, Text *out) {
     text_printf(out, "two words of one bank: lanes [%s] and [%s]\n",
                 index_text(&context->arena, no->witness, no->witness_rank),
                 index_text(&context->arena, no->witness2, no->witness_rank));
-  layout_reply_free(&reply);
+  query_reply_free(&reply);
   return STATUS_DONE;
 }
 

@@ -4,7 +4,7 @@
 #define PLEAT_CLI_LAYOUT_SHOW_H
 
 #include "cli/cli.h"
-#include "cli/layout_request.h"
+#include "query/query.h"
 
 typedef struct LayoutCommand {
   const char *batch, *shape, *physical, *order, *pad_value, *show, *is, *equal, *to, *compose,
@@ -18,7 +18,7 @@ typedef struct LayoutCommand {
 typedef struct LayoutView {
   Cli *cli;
   const LayoutCommand *command;
-  LayoutOperand operand;
+  QueryOperand operand;
 } LayoutView;
 
 #define LAYOUT_SHOW_HELP                                                                           \
@@ -39,9 +39,12 @@ typedef struct LayoutView {
 bool layout_show_known(LayoutView *view);
 int layout_show(LayoutView *view);
 // A question with the command's own fields. False with diagnostics.
-bool layout_view_ask(LayoutView *view, const char *op, const LayoutOperand *a,
-                     const LayoutOperand *b, LayoutReply *reply);
+bool layout_view_ask(LayoutView *view, const char *op, const QueryOperand *a, const QueryOperand *b,
+                     QueryReply *reply);
 // Prints an answer for people.
-void layout_print_reply(LayoutView *view, const char *op, const LayoutReply *reply);
+void layout_print_reply(LayoutView *view, const char *op, const QueryReply *reply);
+// Answers the lines of the file `path` ("-": standard input) on standard output.
+int layout_batch(Context *context, const char *path, bool certificates);
+void layout_batch_help(FILE *out);
 
 #endif

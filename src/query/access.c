@@ -2,7 +2,7 @@
 // Questions about boxes, lanes and loops over a layout, and how ranges and accesses are written.
 #include <inttypes.h>
 
-#include "cli/layout_request.h"
+#include "query/query.h"
 #include "runtime/runtime.h"
 
 enum { MOST_AXES = 64, RUNS_SHOWN = 16, MOST_READS = 8 };
@@ -15,7 +15,7 @@ typedef struct Ranges { // low[i] + step[i]·x, x < extent[i]
 } Ranges;
 
 typedef struct RangeText {
-  LayoutRequest *request;
+  QueryRequest *request;
   const char *field, *at;
   SourcePos pos;
   const char *begin;
@@ -104,7 +104,7 @@ static bool read_item(RangeText *t, int position, const char *from, const char *
   return read_range(t, axis, from, to);
 }
 
-static void default_ranges(LayoutRequest *request, Ranges *ranges, bool single) {
+static void default_ranges(QueryRequest *request, Ranges *ranges, bool single) {
   const Layout *layout = request->a.layout;
   for (int i = 0; i < layout->rank; i++) {
     ranges->low[i] = layout_const(request->context, 0);
@@ -114,7 +114,7 @@ static void default_ranges(LayoutRequest *request, Ranges *ranges, bool single) 
 }
 
 // "i=0:8, j=0:8:4", or by position ":, 0:16".
-static bool read_ranges(LayoutRequest *request, const char *field, const char *text, bool single,
+static bool read_ranges(QueryRequest *request, const char *field, const char *text, bool single,
                         Ranges *ranges) {
   size_t size = strlen(text);
   text = arena_copy(&request->context->arena, text, size + 1); // errors outlive the request
@@ -131,7 +131,7 @@ static bool read_ranges(LayoutRequest *request, const char *field, const char *t
 }
 
 // [[0, 1], [0, 16, 2], ":"] as text.
-static const char *list_text(LayoutRequest *request, const json_t *list) {
+static const char *list_text(QueryRequest *request, const json_t *list) {
   Text text = text_new(&request->context->arena);
   for (size_t i = 0; i < json_array_size(list); i++) {
     const json_t *item = json_array_get(list, i);
@@ -151,21 +151,21 @@ static const char *list_text(LayoutRequest *request, const json_t *list) {
   return text_string(&text);
 }
 
-static bool request_box(LayoutRequest *request, Ranges *ranges) {
+static bool request_box(QueryRequest *request, Ranges *ranges) {
   const json_t *box = json_object_get(request->fields, "box");
   if (json_is_array(box))
     return read_ranges(request, "box", list_text(request, box), false, ranges);
   if (box && !json_is_string(box))
-    return layout_field_error(request->context, "box", "expected ranges: \"0:1, c=0:16\"");
+    return query_field_error(request->context, "box", "expected ranges: \"0:1, c=0:16\"");
   return read_ranges(request, "box", box ? json_string_value(box) : "", false, ranges);
 }
 
 // Numbers of a box of a static layout.
-static bool static_box(LayoutRequest *request, const char *field, const Ranges *ranges,
-                       int64_t *low, int64_t *extent) {
+static bool static_box(QueryRequest *request, const char *field, const Ranges *ranges, int64_t *low,
+                       int64_t *extent) {
   for (int i = 0; i < request->a.layout->rank; i++) {
     if (ranges->low[i]->op != LAYOUT_CONST || ranges->extent[i]->op != LAYOUT_CONST)
-      return layout_field_error(request->context, field, "numbers are needed for all extents");
+      return query_field_error(request->context, field, "numbers are needed for all extents");
     low[i] = ranges->low[i]->value;
     extent[i] = ranges->extent[i]->value;
   }
@@ -182,84 +182,84 @@ static json_t *runs_json(const LayoutRuns *runs) {
   return list;
 }
 
-static bool runs_reply(LayoutReply *reply, const LayoutRuns *runs) {
+static bool runs_reply(QueryReply *reply, const LayoutRuns *runs) {
   reply->answer = json_integer(runs->total);
-  layout_reply_more(reply, "run_count", json_integer(runs->run_count));
-  layout_reply_more(reply, "runs", runs_json(runs));
+  query_reply_more(reply, "run_count", json_integer(runs->run_count));
+  query_reply_more(reply, "runs", runs_json(runs));
   return true;
 }
 
 // ---- Boxes ------------------------------------------------------------------------------------
 
-bool layout_run_slice(LayoutRequest *r, LayoutReply *reply) {
+bool query_run_slice(QueryRequest *r, QueryReply *reply) {
   Ranges ranges;
   LayoutSlice slice = {0};
   if (!request_box(r, &ranges)) return false;
-  LAYOUT_ASK(reply,
-             layout_slice(r->context, r->a.layout, ranges.low, ranges.extent, ranges.step, &slice));
-  if (!slice.layout) return layout_reply_verdict(reply);
-  LAYOUT_CERTIFY(
-      r, reply, layout_slice_certificate(r->context, r->a.layout, ranges.low, ranges.step, &slice));
+  QUERY_ASK(reply,
+            layout_slice(r->context, r->a.layout, ranges.low, ranges.extent, ranges.step, &slice));
+  if (!slice.layout) return query_reply_verdict(reply);
+  QUERY_CERTIFY(r, reply,
+                layout_slice_certificate(r->context, r->a.layout, ranges.low, ranges.step, &slice));
   reply->answer = json_string(layout_text(r->context, slice.layout));
-  layout_reply_more(reply, "shape",
-                    json_expressions(r->context, slice.layout->shape, slice.layout->rank));
-  layout_reply_more(
+  query_reply_more(reply, "shape",
+                   json_expressions(r->context, slice.layout->shape, slice.layout->rank));
+  query_reply_more(
       reply, "physical",
       json_expressions(r->context, slice.layout->physical, slice.layout->physical_rank));
   bool strided = reply->proof.verdict == LAYOUT_YES && slice.strides;
-  layout_reply_more(reply, "offset",
-                    slice.offset ? json_expression(r->context, slice.offset) : json_null());
-  layout_reply_more(reply, "strides",
-                    strided ? json_expressions(r->context, slice.strides, slice.layout->rank)
-                            : json_null());
+  query_reply_more(reply, "offset",
+                   slice.offset ? json_expression(r->context, slice.offset) : json_null());
+  query_reply_more(reply, "strides",
+                   strided ? json_expressions(r->context, slice.strides, slice.layout->rank)
+                           : json_null());
   return true;
 }
 
-static bool skips(const LayoutRequest *r, const Ranges *ranges) {
+static bool skips(const QueryRequest *r, const Ranges *ranges) {
   bool found = false;
   for (int i = 0; i < r->a.layout->rank; i++) found |= ranges->step[i] != 1;
   return found;
 }
 
 // Of a box with steps: those of the whole of its slice.
-bool layout_run_lines(LayoutRequest *r, LayoutReply *reply) {
+bool query_run_lines(QueryRequest *r, QueryReply *reply) {
   Ranges ranges;
   LayoutRuns runs = {0};
   int64_t low[MOST_AXES], extent[MOST_AXES];
   LayoutLineSize size = {32, 64, 0};
-  if (!request_optional(r, "line", &size.line_bytes) ||
-      !request_optional(r, "element_bits", &size.element_bits) ||
-      !request_optional(r, "base", &size.base_bytes) || !request_box(r, &ranges) ||
+  if (!query_optional(r, "line", &size.line_bytes) ||
+      !query_optional(r, "element_bits", &size.element_bits) ||
+      !query_optional(r, "base", &size.base_bytes) || !request_box(r, &ranges) ||
       !static_box(r, "box", &ranges, low, extent))
     return false;
   if (size.line_bytes < 1 || size.element_bits < 1 || size.base_bytes < 0)
-    return layout_field_error(r->context, "line", "a size is not positive");
+    return query_field_error(r->context, "line", "a size is not positive");
   const Layout *layout = r->a.layout;
   if (skips(r, &ranges)) {
     LayoutSlice slice = {0};
-    LAYOUT_ASK(reply,
-               layout_slice(r->context, layout, ranges.low, ranges.extent, ranges.step, &slice));
-    if (!(layout = slice.layout)) return layout_reply_verdict(reply);
+    QUERY_ASK(reply,
+              layout_slice(r->context, layout, ranges.low, ranges.extent, ranges.step, &slice));
+    if (!(layout = slice.layout)) return query_reply_verdict(reply);
     memset(low, 0, sizeof low);
   }
-  LAYOUT_ASK(reply, layout_lines(r->context, layout, low, extent, size, RUNS_SHOWN, &runs));
-  if (reply->proof.verdict != LAYOUT_YES) return layout_reply_verdict(reply);
-  LAYOUT_CERTIFY(r, reply, layout_lines_certificate(r->context, layout, low, extent, size, &runs));
+  QUERY_ASK(reply, layout_lines(r->context, layout, low, extent, size, RUNS_SHOWN, &runs));
+  if (reply->proof.verdict != LAYOUT_YES) return query_reply_verdict(reply);
+  QUERY_CERTIFY(r, reply, layout_lines_certificate(r->context, layout, low, extent, size, &runs));
   return runs_reply(reply, &runs);
 }
 
-bool layout_run_padding_runs(LayoutRequest *r, LayoutReply *reply) {
+bool query_run_padding_runs(QueryRequest *r, QueryReply *reply) {
   LayoutRuns runs = {0};
-  LAYOUT_ASK(reply, layout_padding_runs(r->context, r->a.layout, RUNS_SHOWN, &runs));
-  if (reply->proof.verdict != LAYOUT_YES) return layout_reply_verdict(reply);
-  LAYOUT_CERTIFY(r, reply, layout_padding_runs_certificate(r->context, r->a.layout, &runs));
+  QUERY_ASK(reply, layout_padding_runs(r->context, r->a.layout, RUNS_SHOWN, &runs));
+  if (reply->proof.verdict != LAYOUT_YES) return query_reply_verdict(reply);
+  QUERY_CERTIFY(r, reply, layout_padding_runs_certificate(r->context, r->a.layout, &runs));
   return runs_reply(reply, &runs);
 }
 
 // ---- Lanes ------------------------------------------------------------------------------------
 
 // Lanes that read the elements of ranges, the last axis fastest.
-static bool range_access(LayoutRequest *r, const char *field, const char *text,
+static bool range_access(QueryRequest *r, const char *field, const char *text,
                          LayoutAccess *access) {
   Ranges ranges;
   Context *context = r->context;
@@ -271,7 +271,7 @@ static bool range_access(LayoutRequest *r, const char *field, const char *text,
   *count = 1;
   for (int i = rank - 1; i >= 0; i--) {
     if (extent[i] < 1 || !mul_fits(*count, extent[i], count))
-      return layout_field_error(context, field, "an empty range has no lanes");
+      return query_field_error(context, field, "an empty range has no lanes");
     const LayoutExpr *digit = layout_expr(
         context, LAYOUT_MOD,
         layout_expr(context, LAYOUT_DIV, lane, layout_const(context, *count / extent[i]), NULL),
@@ -286,35 +286,35 @@ static bool range_access(LayoutRequest *r, const char *field, const char *text,
 }
 
 // {"map": "t, lane -> …", "extents": [4, 32], "vector": 4}
-static bool object_access(LayoutRequest *r, const char *field, const json_t *object,
+static bool object_access(QueryRequest *r, const char *field, const json_t *object,
                           LayoutAccess *access) {
   Context *context = r->context;
   const json_t *extents = json_object_get(object, "extents");
   const char *text = json_string_value(json_object_get(object, "map"));
   int rank = (int)json_array_size(extents);
   if (!text || !json_is_array(extents))
-    return layout_field_error(context, field,
-                              "expected {\"map\": \"lane -> …\", \"extents\": [32]}");
+    return query_field_error(context, field,
+                             "expected {\"map\": \"lane -> …\", \"extents\": [32]}");
   text = arena_copy(&context->arena, text, strlen(text) + 1);
   LayoutSource source = layout_source(text, rank);
   source.pos.file = source_file_new(context, field, text, source.size);
   int64_t *sizes = arena_array(&context->arena, int64_t, rank + 1);
   for (int i = 0; i < rank; i++) {
     sizes[i] = json_integer_value(json_array_get(extents, (size_t)i));
-    if (sizes[i] < 1) return layout_field_error(context, field, "an extent is not positive");
+    if (sizes[i] < 1) return query_field_error(context, field, "an extent is not positive");
   }
   access->extents = sizes;
   if (!(access->lanes = index_map_parse(context, &source))) return false;
   if (access->lanes->output_count != r->a.layout->rank || rank < 1)
-    return layout_field_error(context, field, "the map gives %d numbers for %d logical axes",
-                              access->lanes->output_count, r->a.layout->rank);
+    return query_field_error(context, field, "the map gives %d numbers for %d logical axes",
+                             access->lanes->output_count, r->a.layout->rank);
   access->vector = json_integer_value(json_object_get(object, "vector"));
   access->weight = json_integer_value(json_object_get(object, "weight"));
   return true;
 }
 
 // Refuses lanes that leave the shape; a symbolic shape is the question's own affair.
-static bool lanes_stay(LayoutRequest *r, const char *field, const LayoutAccess *access) {
+static bool lanes_stay(QueryRequest *r, const char *field, const LayoutAccess *access) {
   Context *context = r->context;
   const Layout *layout = r->a.layout;
   const LayoutExpr *extents[MOST_AXES];
@@ -328,10 +328,10 @@ static bool lanes_stay(LayoutRequest *r, const char *field, const LayoutAccess *
     return true;
   context->diags.count = diags;
   context->error_count = errors;
-  return layout_field_error(context, field, "a lane leaves the shape");
+  return query_field_error(context, field, "a lane leaves the shape");
 }
 
-static bool one_access(LayoutRequest *r, const char *field, const json_t *value,
+static bool one_access(QueryRequest *r, const char *field, const json_t *value,
                        LayoutAccess *access) {
   *access = (LayoutAccess){0};
   if (json_is_string(value) || json_is_array(value)) {
@@ -340,144 +340,144 @@ static bool one_access(LayoutRequest *r, const char *field, const json_t *value,
   } else if (json_is_object(value)) {
     if (!object_access(r, field, value, access)) return false;
   } else {
-    return layout_field_error(r->context, field,
-                              "expected ranges, \"i=0:8, j=0:8:4\", or an object with \"map\"");
+    return query_field_error(r->context, field,
+                             "expected ranges, \"i=0:8, j=0:8:4\", or an object with \"map\"");
   }
   if (!lanes_stay(r, field, access)) return false;
-  return access->vector ? true : request_optional(r, "vector", &access->vector);
+  return access->vector ? true : query_optional(r, "vector", &access->vector);
 }
 
-static bool read_banks(LayoutRequest *r, LayoutBanks *banks) {
+static bool read_banks(QueryRequest *r, LayoutBanks *banks) {
   *banks = (LayoutBanks){32, 4, 32};
   const json_t *value = json_object_get(r->fields, "banks");
   const char *text = json_string_value(value);
   long long count = 32, bytes = 4;
   char end;
   if (text && sscanf(text, "%lldx%lld%c", &count, &bytes, &end) != 2)
-    return layout_field_error(r->context, "banks", "expected a count and bytes: \"32x4\"");
+    return query_field_error(r->context, "banks", "expected a count and bytes: \"32x4\"");
   if (json_array_size(value) == 2) {
     count = json_integer_value(json_array_get(value, 0));
     bytes = json_integer_value(json_array_get(value, 1));
   }
   if (count < 1 || bytes < 1 || count > 1 << 20 || bytes > 1 << 20)
-    return layout_field_error(r->context, "banks", "a count or a width out of range");
+    return query_field_error(r->context, "banks", "a count or a width out of range");
   banks->bank_count = count;
   banks->bank_bytes = bytes;
-  return request_optional(r, "element_bits", &banks->element_bits);
+  return query_optional(r, "element_bits", &banks->element_bits);
 }
 
-bool layout_run_conflicts(LayoutRequest *r, LayoutReply *reply) {
+bool query_run_conflicts(QueryRequest *r, QueryReply *reply) {
   LayoutBanks banks;
   LayoutAccess access;
   LayoutConflicts found = {0};
   if (!read_banks(r, &banks) || !one_access(r, "read", json_object_get(r->fields, "read"), &access))
     return false;
-  LAYOUT_ASK(reply, layout_bank_conflicts(r->context, r->a.layout, &access, banks, &found));
-  LAYOUT_CERTIFY(
+  QUERY_ASK(reply, layout_bank_conflicts(r->context, r->a.layout, &access, banks, &found));
+  QUERY_CERTIFY(
       r, reply,
       layout_conflicts_certificate(r->context, r->a.layout, &access, banks, &reply->proof));
-  if (reply->proof.verdict == LAYOUT_UNDECIDED) return layout_reply_verdict(reply);
+  if (reply->proof.verdict == LAYOUT_UNDECIDED) return query_reply_verdict(reply);
   reply->answer = json_integer(found.degree);
-  layout_reply_more(reply, "waves", json_integer(found.waves));
-  layout_reply_more(reply, "words", json_integer(found.words));
-  layout_reply_more(reply, "bank", json_integer(found.bank));
-  layout_reply_more(reply, "phase", json_integer(found.phase));
+  query_reply_more(reply, "waves", json_integer(found.waves));
+  query_reply_more(reply, "words", json_integer(found.words));
+  query_reply_more(reply, "bank", json_integer(found.bank));
+  query_reply_more(reply, "phase", json_integer(found.phase));
   return true;
 }
 
-bool layout_run_swizzle(LayoutRequest *r, LayoutReply *reply) {
+bool query_run_swizzle(QueryRequest *r, QueryReply *reply) {
   LayoutBanks banks;
   LayoutAccess accesses[MOST_READS];
   LayoutSwizzle found = {0};
   const json_t *reads = json_object_get(r->fields, "reads");
   int count = (int)json_array_size(reads);
   if (count < 1 || count > MOST_READS)
-    return layout_field_error(r->context, "reads", "expected a list of 1 to %d accesses",
-                              MOST_READS);
+    return query_field_error(r->context, "reads", "expected a list of 1 to %d accesses",
+                             MOST_READS);
   if (!read_banks(r, &banks)) return false;
   for (int i = 0; i < count; i++) {
     const char *field = arena_printf(&r->context->arena, "reads[%d]", i);
     if (!one_access(r, field, json_array_get(reads, (size_t)i), &accesses[i])) return false;
   }
-  LAYOUT_ASK(reply, layout_best_swizzle(r->context, r->a.layout, banks, accesses, count, &found));
-  if (!found.map) return layout_reply_verdict(reply);
-  LAYOUT_CERTIFY(r, reply, layout_swizzle_certificate(r->context, banks, accesses, count, &found));
+  QUERY_ASK(reply, layout_best_swizzle(r->context, r->a.layout, banks, accesses, count, &found));
+  if (!found.map) return query_reply_verdict(reply);
+  QUERY_CERTIFY(r, reply, layout_swizzle_certificate(r->context, banks, accesses, count, &found));
   reply->answer = json_string(layout_text(r->context, found.layout));
-  layout_reply_more(reply, "optimal", json_boolean(reply->proof.verdict == LAYOUT_YES));
-  layout_reply_more(reply, "swizzle",
-                    found.is_named ? json_sprintf("Swizzle<%d,%d,%d>", found.b, found.m, found.s)
-                                   : json_null());
-  layout_reply_more(reply, "offset_map", json_string(index_map_text(r->context, found.map)));
-  layout_reply_more(reply, "waves", json_integers(found.waves, count));
-  layout_reply_more(reply, "bound", json_integers(found.bound, count));
+  query_reply_more(reply, "optimal", json_boolean(reply->proof.verdict == LAYOUT_YES));
+  query_reply_more(reply, "swizzle",
+                   found.is_named ? json_sprintf("Swizzle<%d,%d,%d>", found.b, found.m, found.s)
+                                  : json_null());
+  query_reply_more(reply, "offset_map", json_string(index_map_text(r->context, found.map)));
+  query_reply_more(reply, "waves", json_integers(found.waves, count));
+  query_reply_more(reply, "bound", json_integers(found.bound, count));
   return true;
 }
 
 // ---- Loops and shapes -------------------------------------------------------------------------
 
-bool layout_run_loop_order(LayoutRequest *r, LayoutReply *reply) {
+bool query_run_loop_order(QueryRequest *r, QueryReply *reply) {
   LayoutLoops loops = {0};
-  LAYOUT_ASK(reply, layout_loop_order(r->context, r->a.layout, &loops));
+  QUERY_ASK(reply, layout_loop_order(r->context, r->a.layout, &loops));
   if (reply->proof.verdict == LAYOUT_NO && reply->proof.witness2)
-    LAYOUT_CERTIFY(
+    QUERY_CERTIFY(
         r, reply,
         layout_certificate(r->context, LAYOUT_ASK_INJECTIVE, r->a.layout, NULL, &reply->proof));
-  if (reply->proof.verdict != LAYOUT_YES) return layout_reply_verdict(reply);
+  if (reply->proof.verdict != LAYOUT_YES) return query_reply_verdict(reply);
   reply->answer = json_array();
   for (int i = 0; i < loops.count; i++) {
     const LayoutLoop *loop = &loops.loops[i];
     json_array_append_new(reply->answer,
-                          json_pack("{s:s, s:I, s:o, s:o}", "axis", layout_axis_name(r, loop->axis),
+                          json_pack("{s:s, s:I, s:o, s:o}", "axis", query_axis_name(r, loop->axis),
                                     "step", (json_int_t)loop->step, "extent",
                                     json_expression(r->context, loop->extent), "stride",
                                     json_expression(r->context, loop->stride)));
   }
-  layout_reply_more(reply, "index", json_string(index_map_text(r->context, loops.index)));
-  layout_reply_more(reply, "guard",
-                    loops.guard
-                        ? json_string(layout_expr_text(r->context, loops.guard, loops.index->inputs,
-                                                       loops.index->input_count))
-                        : json_null());
+  query_reply_more(reply, "index", json_string(index_map_text(r->context, loops.index)));
+  query_reply_more(reply, "guard",
+                   loops.guard
+                       ? json_string(layout_expr_text(r->context, loops.guard, loops.index->inputs,
+                                                      loops.index->input_count))
+                       : json_null());
   return true;
 }
 
-bool layout_run_blocking(LayoutRequest *r, LayoutReply *reply) {
+bool query_run_blocking(QueryRequest *r, QueryReply *reply) {
   LayoutBlocking found = {0};
-  LAYOUT_ASK(reply, layout_is_blocking(r->context, r->a.layout, &found));
-  if (reply->proof.verdict != LAYOUT_YES) return layout_reply_verdict(reply);
-  LAYOUT_CERTIFY(r, reply, layout_blocking_certificate(r->context, r->a.layout, &found));
+  QUERY_ASK(reply, layout_is_blocking(r->context, r->a.layout, &found));
+  if (reply->proof.verdict != LAYOUT_YES) return query_reply_verdict(reply);
+  QUERY_CERTIFY(r, reply, layout_blocking_certificate(r->context, r->a.layout, &found));
   reply->answer = json_array();
   for (int i = 0; i < found.count; i++)
     json_array_append_new(reply->answer,
                           json_pack("{s:s, s:I, s:o}", "axis",
-                                    layout_axis_name(r, found.blocks[i].axis), "block",
+                                    query_axis_name(r, found.blocks[i].axis), "block",
                                     (json_int_t)found.blocks[i].block, "extent",
                                     json_expression(r->context, found.blocks[i].extent)));
   return true;
 }
 
-bool layout_run_permutation(LayoutRequest *r, LayoutReply *reply) {
+bool query_run_permutation(QueryRequest *r, QueryReply *reply) {
   int *order = arena_array(&r->context->arena, int, r->a.layout->rank + 1);
-  LAYOUT_ASK(reply, layout_is_permutation(r->context, r->a.layout, order));
-  if (reply->proof.verdict != LAYOUT_YES) return layout_reply_verdict(reply);
-  LAYOUT_CERTIFY(r, reply, layout_permutation_certificate(r->context, r->a.layout, order));
+  QUERY_ASK(reply, layout_is_permutation(r->context, r->a.layout, order));
+  if (reply->proof.verdict != LAYOUT_YES) return query_reply_verdict(reply);
+  QUERY_CERTIFY(r, reply, layout_permutation_certificate(r->context, r->a.layout, order));
   reply->answer = json_array();
   for (int i = 0; i < r->a.layout->rank; i++)
     json_array_append_new(reply->answer, json_integer(order[i]));
   return true;
 }
 
-bool layout_run_is_reshape(LayoutRequest *r, LayoutReply *reply) {
-  LAYOUT_ASK(reply, layout_is_reshape(r->context, r->a.layout, r->b.layout));
-  LAYOUT_CERTIFY(r, reply,
-                 layout_reshape_certificate(r->context, r->a.layout, r->b.layout, &reply->proof));
-  if (reply->proof.verdict != LAYOUT_YES) return layout_reply_verdict(reply);
+bool query_run_is_reshape(QueryRequest *r, QueryReply *reply) {
+  QUERY_ASK(reply, layout_is_reshape(r->context, r->a.layout, r->b.layout));
+  QUERY_CERTIFY(r, reply,
+                layout_reshape_certificate(r->context, r->a.layout, r->b.layout, &reply->proof));
+  if (reply->proof.verdict != LAYOUT_YES) return query_reply_verdict(reply);
   return reply->answer = json_string("yes"), true;
 }
 
-bool layout_run_reshape(LayoutRequest *r, LayoutReply *reply) {
+bool query_run_reshape(QueryRequest *r, QueryReply *reply) {
   int count;
-  const LayoutExpr *const *shape = request_extents(r, "to", &count);
+  const LayoutExpr *const *shape = query_extents(r, "to", &count);
   if (!shape) return false;
   int64_t start_ns = clock_now_ns();
   const Layout *made = layout_reshape(r->context, r->a.layout, shape, count);
@@ -488,15 +488,14 @@ bool layout_run_reshape(LayoutRequest *r, LayoutReply *reply) {
                                 .reason = made    ? NULL
                                           : fixed ? "it has another number of elements"
                                                   : "not proved to have as many elements"};
-  if (!made) return layout_reply_verdict(reply);
-  LAYOUT_CERTIFY(r, reply,
-                 layout_reshape_certificate(r->context, made, r->a.layout, &reply->proof));
+  if (!made) return query_reply_verdict(reply);
+  QUERY_CERTIFY(r, reply, layout_reshape_certificate(r->context, made, r->a.layout, &reply->proof));
   reply->answer = json_string(layout_text(r->context, made));
-  layout_reply_more(reply, "shape", json_expressions(r->context, shape, count));
+  query_reply_more(reply, "shape", json_expressions(r->context, shape, count));
   return true;
 }
 
-bool layout_run_spell(LayoutRequest *r, LayoutReply *reply) {
+bool query_run_spell(QueryRequest *r, QueryReply *reply) {
   LayoutSpelling spelling;
   const char *why = NULL, *text;
   const char *name = json_string_value(json_object_get(r->fields, "as"));
@@ -504,8 +503,8 @@ bool layout_run_spell(LayoutRequest *r, LayoutReply *reply) {
   for (int i = 0; i < LAYOUT_SPELLING_COUNT; i++) names[i] = layout_spelling_name(i);
   if (!name || !layout_spelling_find(name, &spelling)) {
     const char *near = name ? nearest_name(name, names, LAYOUT_SPELLING_COUNT) : NULL;
-    return layout_field_error(r->context, "as", "expected the name of a spelling%s%s",
-                              near ? "; did you mean " : "", near ? near : "");
+    return query_field_error(r->context, "as", "expected the name of a spelling%s%s",
+                             near ? "; did you mean " : "", near ? near : "");
   }
   int64_t start_ns = clock_now_ns();
   text = layout_spell(r->context, r->a.layout, spelling, &why);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests about layouts: fields of JSON objects to layouts and numbers, answers to JSON.
-#include "cli/layout_request.h"
+#include "query/query.h"
 
 #include <inttypes.h>
 
@@ -8,7 +8,7 @@ static SourcePos field_pos(Context *context, const char *field, const char *text
   return (SourcePos){.file = source_file_new(context, field, text, size)};
 }
 
-bool layout_field_error(Context *context, const char *field, const char *format, ...) {
+bool query_field_error(Context *context, const char *field, const char *format, ...) {
   va_list args;
   va_start(args, format);
   const char *message = arena_vprintf(&context->arena, format, args);
@@ -48,8 +48,8 @@ typedef struct Operand {
   Context *context;
   const json_t *object;
   const char *name;
-  const LayoutOperand *like; // what is not said is its shape; or NULL
-  LayoutOperand *out;
+  const QueryOperand *like; // what is not said is its shape; or NULL
+  QueryOperand *out;
   LayoutSource source; // of the spelling
   const LayoutExpr *const *shape, *const *physical;
   int rank, physical_count; // physical_count -1: not given
@@ -70,13 +70,13 @@ static bool read_conditions(Operand *o) {
   int count = json_is_string(where) ? 1 : (int)json_array_size(where);
   LayoutSource *sources = arena_array(&o->context->arena, LayoutSource, count);
   if (where && !json_is_string(where) && !json_is_array(where))
-    return layout_field_error(o->context, field, "expected a list of conditions, not %s",
-                              kind_of(where));
+    return query_field_error(o->context, field, "expected a list of conditions, not %s",
+                             kind_of(where));
   for (int i = 0; i < count; i++) {
     const json_t *item = json_is_string(where) ? where : json_array_get(where, (size_t)i);
     const char *name = arena_printf(&o->context->arena, "%s[%d]", field, i);
     if (!json_is_string(item))
-      return layout_field_error(o->context, name, "expected a condition, not %s", kind_of(item));
+      return query_field_error(o->context, name, "expected a condition, not %s", kind_of(item));
     sources[i] = source_of(o, json_is_string(where) ? field : name, json_string_value(item));
   }
   return layout_conditions_parse(o->context, sources, count, &o->out->conditions);
@@ -85,7 +85,7 @@ static bool read_conditions(Operand *o) {
 static const LayoutExpr *read_extent(Operand *o, const char *field, const json_t *item) {
   if (json_is_integer(item)) return layout_const(o->context, json_integer_value(item));
   if (!json_is_string(item)) {
-    layout_field_error(o->context, field, "expected an integer or a name, not %s", kind_of(item));
+    query_field_error(o->context, field, "expected an integer or a name, not %s", kind_of(item));
     return NULL;
   }
   LayoutSource source = source_of(o, field, json_string_value(item));
@@ -104,13 +104,13 @@ static const LayoutExpr *const *read_shape(Operand *o, const char *key, int *cou
     return layout_shape_parse(o->context, &source, count);
   }
   if (!json_is_array(value)) {
-    layout_field_error(o->context, field, "expected a list of extents%s%s", value ? ", not " : "",
-                       value ? kind_of(value) : "");
+    query_field_error(o->context, field, "expected a list of extents%s%s", value ? ", not " : "",
+                      value ? kind_of(value) : "");
     return NULL;
   }
   *count = (int)json_array_size(value);
   if (*count > 64) {
-    layout_field_error(o->context, field, "more than 64 axes");
+    query_field_error(o->context, field, "more than 64 axes");
     return NULL;
   }
   const LayoutExpr **extents = arena_array(arena, const LayoutExpr *, *count + 1);
@@ -125,11 +125,11 @@ static bool read_source(Operand *o) {
   const json_t *text = field_of(o->object, "layout"), *order = field_of(o->object, "order");
   const char *field = sub_field(o->context, o->name, "layout");
   if (!json_is_string(text))
-    return layout_field_error(o->context, field, "expected the spelling of a layout%s%s",
-                              text ? ", not " : "", text ? kind_of(text) : "");
+    return query_field_error(o->context, field, "expected the spelling of a layout%s%s",
+                             text ? ", not " : "", text ? kind_of(text) : "");
   if (order && !json_is_string(order))
-    return layout_field_error(o->context, sub_field(o->context, o->name, "order"),
-                              "expected the letters of the logical axes, not %s", kind_of(order));
+    return query_field_error(o->context, sub_field(o->context, o->name, "order"),
+                             "expected the letters of the logical axes, not %s", kind_of(order));
   o->source = source_of(o, field, json_string_value(text));
   o->source.order = json_string_value(order);
   return true;
@@ -151,7 +151,7 @@ static bool check_extents(Operand *o, const char *key, const LayoutExpr *const *
   const char *field = sub_field(o->context, o->name, key);
   for (int i = 0; i < count; i++)
     if (extents[i]->op == LAYOUT_CONST && extents[i]->value < 0)
-      return layout_field_error(o->context, field, "extent %d is %" PRId64, i, extents[i]->value);
+      return query_field_error(o->context, field, "extent %d is %" PRId64, i, extents[i]->value);
   const LayoutValue *values;
   int value_count, bad = layout_negative_extent(o->context, o->out->conditions.facts, extents,
                                                 count, &values, &value_count);
@@ -159,9 +159,8 @@ static bool check_extents(Operand *o, const char *key, const LayoutExpr *const *
   Text text = text_new(&o->context->arena);
   for (int i = 0; i < value_count; i++)
     text_printf(&text, "%s%s = %" PRId64, i ? ", " : "", values[i].symbol, values[i].value);
-  return layout_field_error(o->context, field, "extent %d, `%s`, is negative where %s", bad,
-                            layout_expr_text(o->context, extents[bad], NULL, 0),
-                            text_string(&text));
+  return query_field_error(o->context, field, "extent %d, `%s`, is negative where %s", bad,
+                           layout_expr_text(o->context, extents[bad], NULL, 0), text_string(&text));
 }
 
 static bool read_shapes(Operand *o) {
@@ -191,8 +190,8 @@ static bool read_padding(Operand *o, LayoutPadding *padding) {
   else if (word && strcmp(word, "any") == 0)
     padding->kind = LAYOUT_PADDING_ANY;
   else
-    return layout_field_error(o->context, sub_field(o->context, o->name, "padding"),
-                              "expected a number, \"any\" or \"unknown\"");
+    return query_field_error(o->context, sub_field(o->context, o->name, "padding"),
+                             "expected a number, \"any\" or \"unknown\"");
   return true;
 }
 
@@ -205,9 +204,9 @@ static bool check_keys(Operand *o) {
     for (int i = 0; i < COUNT_OF(known); i++) found |= strcmp(known[i], key) == 0;
     if (found) continue;
     const char *near = nearest_name(key, known, COUNT_OF(known));
-    return layout_field_error(o->context, sub_field(o->context, o->name, key),
-                              "a layout has no field \"%s\"%s%s%s", key,
-                              near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+    return query_field_error(o->context, sub_field(o->context, o->name, key),
+                             "a layout has no field \"%s\"%s%s%s", key,
+                             near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
   }
   return true;
 }
@@ -222,9 +221,9 @@ static bool build(Operand *o) {
   LayoutFacts facts = o->out->conditions.facts;
   const Layout *layout = layout_parse(context, &source, o->shape, o->rank, facts);
   if (layout && o->physical_count >= 0 && o->physical_count != layout->physical_rank)
-    return layout_field_error(context, sub_field(context, o->name, "physical"),
-                              "%d extents for %d physical axes", o->physical_count,
-                              layout->physical_rank);
+    return query_field_error(context, sub_field(context, o->name, "physical"),
+                             "%d extents for %d physical axes", o->physical_count,
+                             layout->physical_rank);
   SourcePos pos = source.pos;
   pos.end = (int32_t)source.size;
   if (layout && o->physical_count >= 0)
@@ -234,93 +233,93 @@ static bool build(Operand *o) {
   return (o->out->layout = layout) != NULL;
 }
 
-bool layout_operand_read(Context *context, const json_t *object, const char *name,
-                         const LayoutOperand *like, LayoutOperand *out) {
+bool query_operand_read(Context *context, const json_t *object, const char *name,
+                        const QueryOperand *like, QueryOperand *out) {
   Operand o = {.context = context, .object = object, .name = name, .like = like, .out = out};
-  *out = (LayoutOperand){0};
+  *out = (QueryOperand){0};
   if (!json_is_object(object))
-    return layout_field_error(context, name, "expected an object with \"layout\"%s%s",
-                              object ? ", not " : "", object ? kind_of(object) : "");
+    return query_field_error(context, name, "expected an object with \"layout\"%s%s",
+                             object ? ", not " : "", object ? kind_of(object) : "");
   return check_keys(&o) && read_conditions(&o) && read_source(&o) && read_shapes(&o) && build(&o);
 }
 
 // ---- Other fields -----------------------------------------------------------------------------
 
-bool request_has(const LayoutRequest *request, const char *field) {
+bool query_has(const QueryRequest *request, const char *field) {
   return field_of(request->fields, field) != NULL;
 }
 
-bool request_integer(LayoutRequest *request, const char *field, int64_t *out) {
+bool query_integer(QueryRequest *request, const char *field, int64_t *out) {
   const json_t *value = field_of(request->fields, field);
   if (json_is_array(value) && json_array_size(value) == 1) value = json_array_get(value, 0);
   if (!json_is_integer(value))
-    return layout_field_error(request->context, field, "expected an integer%s%s",
-                              value ? ", not " : "", value ? kind_of(value) : "");
+    return query_field_error(request->context, field, "expected an integer%s%s",
+                             value ? ", not " : "", value ? kind_of(value) : "");
   *out = json_integer_value(value);
   return true;
 }
 
-bool request_optional(LayoutRequest *request, const char *field, int64_t *out) {
-  return !request_has(request, field) || request_integer(request, field, out);
+bool query_optional(QueryRequest *request, const char *field, int64_t *out) {
+  return !query_has(request, field) || query_integer(request, field, out);
 }
 
-bool request_integers(LayoutRequest *request, const char *field, IntArray *out) {
+bool query_integers(QueryRequest *request, const char *field, IntArray *out) {
   Context *context = request->context;
   const json_t *value = field_of(request->fields, field);
   *out = (IntArray){0};
   if (!json_is_array(value))
-    return layout_field_error(context, field, "expected a list of integers%s%s",
-                              value ? ", not " : "", value ? kind_of(value) : "");
+    return query_field_error(context, field, "expected a list of integers%s%s",
+                             value ? ", not " : "", value ? kind_of(value) : "");
   for (size_t i = 0; i < json_array_size(value); i++) {
     const json_t *item = json_array_get(value, i);
     if (!json_is_integer(item))
-      return layout_field_error(context, arena_printf(&context->arena, "%s[%zu]", field, i),
-                                "expected an integer, not %s", kind_of(item));
+      return query_field_error(context, arena_printf(&context->arena, "%s[%zu]", field, i),
+                               "expected an integer, not %s", kind_of(item));
     array_push(&context->arena, out, json_integer_value(item));
   }
   return true;
 }
 
-const LayoutExpr *const *request_extents(LayoutRequest *request, const char *field, int *count) {
-  LayoutOperand operand = {.conditions = request->a.conditions};
+const LayoutExpr *const *query_extents(QueryRequest *request, const char *field, int *count) {
+  QueryOperand operand = {.conditions = request->a.conditions};
   Operand o = {.context = request->context, .object = request->fields, .name = "", .out = &operand};
   return read_shape(&o, field, count);
 }
 
-bool request_check_index(LayoutRequest *request, const char *field, const IntArray *index) {
+bool query_check_index(QueryRequest *request, const char *field, const IntArray *index) {
   Context *context = request->context;
   const Layout *layout = request->a.layout;
   if (index->count != layout->rank)
-    return layout_field_error(context, field, "%d numbers for %d logical axes", index->count,
-                              layout->rank);
+    return query_field_error(context, field, "%d numbers for %d logical axes", index->count,
+                             layout->rank);
   for (int i = 0; i < index->count; i++) {
     int64_t at = index->items[i];
     bool outside = layout->shape[i]->op == LAYOUT_CONST && at >= layout->shape[i]->value;
     if (at < 0 || outside)
-      return layout_field_error(context, arena_printf(&context->arena, "%s[%d]", field, i),
-                                "%" PRId64 " is outside the axis of %s", at,
-                                layout_expr_text(context, layout->shape[i], NULL, 0));
+      return query_field_error(context, arena_printf(&context->arena, "%s[%d]", field, i),
+                               "%" PRId64 " is outside the axis of %s", at,
+                               layout_expr_text(context, layout->shape[i], NULL, 0));
   }
   return true;
 }
 
 // ---- Answering --------------------------------------------------------------------------------
 
-static bool find_operation(LayoutRequest *request) {
+static bool find_operation(QueryRequest *request) {
   const json_t *op = field_of(request->fields, "op");
   if (!json_is_string(op))
-    return layout_field_error(request->context, "op", "expected the name of a question%s%s",
-                              op ? ", not " : "", op ? kind_of(op) : "");
+    return query_field_error(request->context, "op", "expected the name of a question%s%s",
+                             op ? ", not " : "", op ? kind_of(op) : "");
   const char *name = json_string_value(op);
-  if ((request->operation = layout_operation_find(name))) return true;
-  const char **names = arena_array(&request->context->arena, const char *, layout_operation_count);
-  for (int i = 0; i < layout_operation_count; i++) names[i] = layout_operations[i].name;
-  const char *near = nearest_name(name, names, layout_operation_count);
-  return layout_field_error(request->context, "op", "there is no question \"%s\"%s%s%s", name,
-                            near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+  if ((request->operation = query_row_find(name))) return true;
+  const char **names = arena_array(&request->context->arena, const char *, query_row_count);
+  for (int i = 0; i < query_row_count; i++) names[i] = query_rows[i].name;
+  const char *near = nearest_name(name, names, query_row_count);
+  return query_field_error(request->context, "op", "there is no question \"%s\"%s%s%s", name,
+                           near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
 }
 
-static bool takes_field(const LayoutOperation *operation, const char *field) {
+static bool takes_field(const QueryRow *operation, const char *field) {
   size_t size = strlen(field);
   for (const char *p = operation->fields; (p = strstr(p, field)); p += size)
     if ((p == operation->fields || p[-1] == ' ') && (!p[size] || p[size] == ' ')) return true;
@@ -328,7 +327,7 @@ static bool takes_field(const LayoutOperation *operation, const char *field) {
 }
 
 // Of the questions that have certificates.
-static void certify(const LayoutRequest *request, LayoutReply *reply) {
+static void certify(const QueryRequest *request, QueryReply *reply) {
   static const struct {
     const char *name;
     LayoutAsk question;
@@ -344,42 +343,40 @@ static void certify(const LayoutRequest *request, LayoutReply *reply) {
                                               request->b.layout, &reply->proof);
 }
 
-bool layout_request_answer(Context *context, const json_t *fields, bool certificate,
-                           LayoutReply *reply) {
-  LayoutRequest request = {.context = context, .fields = fields, .certificates = certificate};
-  *reply = (LayoutReply){0};
+bool query_answer(Context *context, const json_t *fields, bool certificate, QueryReply *reply) {
+  QueryRequest request = {.context = context, .fields = fields, .certificates = certificate};
+  *reply = (QueryReply){0};
   if (!json_is_object(fields))
-    return layout_field_error(context, "request", "expected an object, not %s", kind_of(fields));
+    return query_field_error(context, "request", "expected an object, not %s", kind_of(fields));
   if (!find_operation(&request)) return false;
   const json_t *a = json_object_get(fields, "a"), *b = json_object_get(fields, "b");
-  if (!layout_operand_read(context, a, "a", NULL, &request.a)) return false;
-  const LayoutOperand *like = request.operation->same_shape ? &request.a : NULL;
-  if (takes_field(request.operation, "b") &&
-      !layout_operand_read(context, b, "b", like, &request.b))
+  if (!query_operand_read(context, a, "a", NULL, &request.a)) return false;
+  const QueryOperand *like = request.operation->same_shape ? &request.a : NULL;
+  if (takes_field(request.operation, "b") && !query_operand_read(context, b, "b", like, &request.b))
     return false;
   if (!request.operation->run(&request, reply)) return false;
   if (certificate) certify(&request, reply);
   return true;
 }
 
-void layout_reply_more(LayoutReply *reply, const char *name, json_t *value) {
+void query_reply_more(QueryReply *reply, const char *name, json_t *value) {
   if (!reply->more) reply->more = json_object();
   json_object_set_new(reply->more, name, value);
 }
 
-bool layout_reply_verdict(LayoutReply *reply) {
+bool query_reply_verdict(QueryReply *reply) {
   reply->answer = json_string(reply->proof.verdict == LAYOUT_NO ? "no" : "unknown");
   return true;
 }
 
-const char *layout_axis_name(const LayoutRequest *request, int axis) {
+const char *query_axis_name(const QueryRequest *request, int axis) {
   return axis < 0 ? "" : request->a.layout->map->inputs[axis];
 }
 
-void layout_reply_free(LayoutReply *reply) {
+void query_reply_free(QueryReply *reply) {
   json_decref(reply->answer);
   json_decref(reply->more);
-  *reply = (LayoutReply){0};
+  *reply = (QueryReply){0};
 }
 
 // ---- JSON -------------------------------------------------------------------------------------
@@ -413,7 +410,7 @@ static json_t *witness_json(const LayoutAnswer *proof) {
   return json_pack("[o, o]", first, json_integers(proof->witness2, proof->witness_rank));
 }
 
-void layout_reply_set(const LayoutReply *reply, json_t *object) {
+void query_reply_set(const QueryReply *reply, json_t *object) {
   const LayoutAnswer *proof = &reply->proof;
   json_object_set(object, "answer", reply->answer);
   if (reply->more) json_object_update(object, reply->more);

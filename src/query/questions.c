@@ -3,14 +3,14 @@
 // fields, times the question, and leaves the answer as JSON.
 #include <inttypes.h>
 
-#include "cli/layout_request.h"
+#include "query/query.h"
 #include "explain/explain.h"
 #include "runtime/runtime.h"
 
 static const LayoutAnswer ANSWERED = {.verdict = LAYOUT_YES, .level = LAYOUT_DIGITS};
 
 // "yes", "no", "unknown"
-static bool verdict_reply(LayoutReply *reply) {
+static bool verdict_reply(QueryReply *reply) {
   static const char *const words[] = {
       [LAYOUT_NO] = "no", [LAYOUT_YES] = "yes", [LAYOUT_UNDECIDED] = "unknown"};
   reply->answer = json_string(words[reply->proof.verdict]);
@@ -18,66 +18,62 @@ static bool verdict_reply(LayoutReply *reply) {
 }
 
 // The value where the proof says yes; otherwise the verdict.
-static bool value_reply(LayoutReply *reply, json_t *value) {
+static bool value_reply(QueryReply *reply, json_t *value) {
   if (reply->proof.verdict == LAYOUT_YES) return reply->answer = value, true;
   json_decref(value);
   return verdict_reply(reply);
 }
 
-static void add_more(LayoutReply *reply, const char *name, json_t *value) {
-  if (!reply->more) reply->more = json_object();
-  json_object_set_new(reply->more, name, value);
-}
-
 // ---- Yes or no --------------------------------------------------------------------------------
 
-static bool run_equal(LayoutRequest *r, LayoutReply *reply) {
-  LAYOUT_ASK(reply, layout_equal(r->context, r->a.layout, r->b.layout));
+static bool run_equal(QueryRequest *r, QueryReply *reply) {
+  QUERY_ASK(reply, layout_equal(r->context, r->a.layout, r->b.layout));
   return verdict_reply(reply);
 }
 
-static bool run_same_map(LayoutRequest *r, LayoutReply *reply) {
-  LAYOUT_ASK(reply, layout_maps_equal(r->context, r->a.layout, r->b.layout->map));
-  LAYOUT_CERTIFY(r, reply,
-                 layout_map_certificate(r->context, r->a.layout, r->b.layout->map, &reply->proof));
+static bool run_same_map(QueryRequest *r, QueryReply *reply) {
+  QUERY_ASK(reply, layout_maps_equal(r->context, r->a.layout, r->b.layout->map));
+  QUERY_CERTIFY(r, reply,
+                layout_map_certificate(r->context, r->a.layout, r->b.layout->map, &reply->proof));
   return verdict_reply(reply);
 }
 
-static bool run_identity(LayoutRequest *r, LayoutReply *reply) {
-  LAYOUT_ASK(reply, layout_is_identity(r->context, r->a.layout));
+static bool run_identity(QueryRequest *r, QueryReply *reply) {
+  QUERY_ASK(reply, layout_is_identity(r->context, r->a.layout));
   return verdict_reply(reply);
 }
 
-static bool run_injective(LayoutRequest *r, LayoutReply *reply) {
-  LAYOUT_ASK(reply, layout_is_injective(r->context, r->a.layout));
+static bool run_injective(QueryRequest *r, QueryReply *reply) {
+  QUERY_ASK(reply, layout_is_injective(r->context, r->a.layout));
   return verdict_reply(reply);
 }
 
-static bool run_onto(LayoutRequest *r, LayoutReply *reply) {
-  LAYOUT_ASK(reply, layout_is_onto(r->context, r->a.layout));
+static bool run_onto(QueryRequest *r, QueryReply *reply) {
+  QUERY_ASK(reply, layout_is_onto(r->context, r->a.layout));
   return verdict_reply(reply);
 }
 
-static bool run_bijective(LayoutRequest *r, LayoutReply *reply) {
-  LAYOUT_ASK(reply, layout_is_bijective(r->context, r->a.layout));
+static bool run_bijective(QueryRequest *r, QueryReply *reply) {
+  QUERY_ASK(reply, layout_is_bijective(r->context, r->a.layout));
   return verdict_reply(reply);
 }
 
 // ---- Maps -------------------------------------------------------------------------------------
 
 // A map on the places of `domain`, and where they are padding.
-static bool inverse_reply(Context *context, LayoutReply *reply, const LayoutInverse *inverse,
+static bool inverse_reply(Context *context, QueryReply *reply, const LayoutInverse *inverse,
                           const Layout *domain) {
   if (reply->proof.verdict != LAYOUT_YES) return verdict_reply(reply);
   reply->answer = json_string(index_map_text(context, inverse->map));
-  add_more(reply, "padding", json_condition(context, inverse->map, inverse->padding));
-  add_more(reply, "shape", json_expressions(context, domain->physical, domain->physical_rank));
+  query_reply_more(reply, "padding", json_condition(context, inverse->map, inverse->padding));
+  query_reply_more(reply, "shape",
+                   json_expressions(context, domain->physical, domain->physical_rank));
   return true;
 }
 
-static bool run_inverse(LayoutRequest *r, LayoutReply *reply) {
+static bool run_inverse(QueryRequest *r, QueryReply *reply) {
   LayoutInverse inverse;
-  LAYOUT_ASK(reply, layout_inverse(r->context, r->a.layout, &inverse));
+  QUERY_ASK(reply, layout_inverse(r->context, r->a.layout, &inverse));
   return inverse_reply(r->context, reply, &inverse, r->a.layout);
 }
 
@@ -88,49 +84,50 @@ static bool same_shape(const Layout *a, const Layout *b) {
   return true;
 }
 
-static bool run_divide(LayoutRequest *r, LayoutReply *reply) {
+static bool run_divide(QueryRequest *r, QueryReply *reply) {
   LayoutInverse inverse;
   if (!same_shape(r->a.layout, r->b.layout))
-    return layout_field_error(r->context, "b.shape", "not the shape of \"a\"");
-  LAYOUT_ASK(reply, layout_divide(r->context, r->a.layout, r->b.layout, &inverse));
+    return query_field_error(r->context, "b.shape", "not the shape of \"a\"");
+  QUERY_ASK(reply, layout_divide(r->context, r->a.layout, r->b.layout, &inverse));
   if (reply->proof.verdict == LAYOUT_NO && reply->proof.witness2)
-    LAYOUT_CERTIFY(
+    QUERY_CERTIFY(
         r, reply,
         layout_certificate(r->context, LAYOUT_ASK_INJECTIVE, r->b.layout, NULL, &reply->proof));
   if (reply->proof.verdict != LAYOUT_YES) return verdict_reply(reply);
   layout_divide_simplify(r->context, r->a.layout, r->b.layout, &inverse);
-  LAYOUT_CERTIFY(r, reply,
-                 layout_divide_certificate(r->context, r->a.layout, r->b.layout, &inverse));
+  QUERY_CERTIFY(r, reply,
+                layout_divide_certificate(r->context, r->a.layout, r->b.layout, &inverse));
   return inverse_reply(r->context, reply, &inverse, r->b.layout);
 }
 
-static const Layout *compose(LayoutRequest *r) {
+static const Layout *compose(QueryRequest *r) {
   const Layout *a = r->a.layout, *b = r->b.layout;
   const IndexMap *map = index_map_compose(r->context, a->map, b->map);
   return layout_new(r->context, map, b->shape, a->physical, b->facts, a->padding, (SourcePos){0});
 }
 
-static bool run_compose(LayoutRequest *r, LayoutReply *reply) {
+static bool run_compose(QueryRequest *r, QueryReply *reply) {
   const Layout *a = r->a.layout, *b = r->b.layout;
   if (a->rank != b->physical_rank)
-    return layout_field_error(r->context, "a", "%d logical axes, and \"b\" has %d physical ones",
-                              a->rank, b->physical_rank);
+    return query_field_error(r->context, "a", "%d logical axes, and \"b\" has %d physical ones",
+                             a->rank, b->physical_rank);
   for (int i = 0; i < a->rank; i++)
     if (a->shape[i] != b->physical[i])
-      return layout_field_error(r->context, "a",
-                                "logical axis %d has %s elements, physical axis %d of \"b\" %s", i,
-                                layout_expr_text(r->context, a->shape[i], NULL, 0), i,
-                                layout_expr_text(r->context, b->physical[i], NULL, 0));
+      return query_field_error(r->context, "a",
+                               "logical axis %d has %s elements, physical axis %d of \"b\" %s", i,
+                               layout_expr_text(r->context, a->shape[i], NULL, 0), i,
+                               layout_expr_text(r->context, b->physical[i], NULL, 0));
   int64_t start_ns = clock_now_ns();
   const Layout *made = compose(r);
   reply->ns = clock_now_ns() - start_ns;
   reply->proof = ANSWERED;
   if (!made) return false;
   made = layout_simplified(r->context, made);
-  LAYOUT_CERTIFY(r, reply, layout_compose_certificate(r->context, a, b, made));
+  QUERY_CERTIFY(r, reply, layout_compose_certificate(r->context, a, b, made));
   reply->answer = json_string(layout_text(r->context, made));
-  add_more(reply, "shape", json_expressions(r->context, made->shape, made->rank));
-  add_more(reply, "physical", json_expressions(r->context, made->physical, made->physical_rank));
+  query_reply_more(reply, "shape", json_expressions(r->context, made->shape, made->rank));
+  query_reply_more(reply, "physical",
+                   json_expressions(r->context, made->physical, made->physical_rank));
   return true;
 }
 
@@ -160,7 +157,7 @@ static json_t *place_json(Context *context, const Layout *layout, const IntArray
 }
 
 // Without an index: the offset of every element, as a map.
-static bool offset_map(LayoutRequest *r, LayoutReply *reply) {
+static bool offset_map(QueryRequest *r, QueryReply *reply) {
   const Layout *a = r->a.layout;
   const IndexMap *map = a->map;
   int64_t start_ns = clock_now_ns();
@@ -175,27 +172,27 @@ static bool offset_map(LayoutRequest *r, LayoutReply *reply) {
   return true;
 }
 
-static bool run_offset(LayoutRequest *r, LayoutReply *reply) {
+static bool run_offset(QueryRequest *r, QueryReply *reply) {
   IntArray index;
   const Layout *a = r->a.layout;
-  if (!request_has(r, "at")) return offset_map(r, reply);
-  if (!request_integers(r, "at", &index) || !request_check_index(r, "at", &index)) return false;
+  if (!query_has(r, "at")) return offset_map(r, reply);
+  if (!query_integers(r, "at", &index) || !query_check_index(r, "at", &index)) return false;
   int64_t offset = 0, start_ns = clock_now_ns();
   bool found = layout_offset(a, index.items, &offset);
   const LayoutExpr *e = found ? NULL : layout_offset_expr(r->context, a);
   if (e) e = expression_at(r->context, e, &index);
   reply->ns = clock_now_ns() - start_ns;
   reply->proof = ANSWERED;
-  LAYOUT_CERTIFY(r, reply,
-                 layout_offset_certificate(r->context, a, index.items,
-                                           found ? layout_const(r->context, offset) : e));
+  QUERY_CERTIFY(r, reply,
+                layout_offset_certificate(r->context, a, index.items,
+                                          found ? layout_const(r->context, offset) : e));
   reply->answer = found ? json_integer(offset) : json_expression(r->context, e);
-  add_more(reply, "place", place_json(r->context, a, &index));
+  query_reply_more(reply, "place", place_json(r->context, a, &index));
   return true;
 }
 
 // Of padding: the place is not reached.
-static const char *logical_certificate(LayoutRequest *r, const LayoutReply *reply, int64_t offset,
+static const char *logical_certificate(QueryRequest *r, const QueryReply *reply, int64_t offset,
                                        const int64_t *index) {
   const Layout *a = r->a.layout;
   int64_t *place = arena_array(&r->context->arena, int64_t, a->physical_rank + 1);
@@ -206,20 +203,20 @@ static const char *logical_certificate(LayoutRequest *r, const LayoutReply *repl
   return layout_certificate(r->context, LAYOUT_ASK_ONTO, a, NULL, &answer);
 }
 
-static bool run_logical(LayoutRequest *r, LayoutReply *reply) {
+static bool run_logical(QueryRequest *r, QueryReply *reply) {
   int64_t offset, places;
   const Layout *a = r->a.layout;
-  if (!request_integer(r, "at", &offset)) return false;
+  if (!query_integer(r, "at", &offset)) return false;
   if (offset < 0 || (layout_physical_size(a, &places) && offset >= places))
-    return layout_field_error(r->context, "at", "%" PRId64 " is not one of the places", offset);
+    return query_field_error(r->context, "at", "%" PRId64 " is not one of the places", offset);
   int64_t *index = arena_array(&r->context->arena, int64_t, a->rank + 1);
-  LAYOUT_ASK(reply, layout_at_offset(r->context, a, offset, index));
-  LAYOUT_CERTIFY(r, reply, logical_certificate(r, reply, offset, index));
+  QUERY_ASK(reply, layout_at_offset(r->context, a, offset, index));
+  QUERY_CERTIFY(r, reply, logical_certificate(r, reply, offset, index));
   if (reply->proof.verdict == LAYOUT_NO) return reply->answer = json_null(), true;
   return value_reply(reply, json_integers(index, a->rank));
 }
 
-static bool run_physical_shape(LayoutRequest *r, LayoutReply *reply) {
+static bool run_physical_shape(QueryRequest *r, QueryReply *reply) {
   reply->proof = ANSWERED;
   const Layout *a = r->a.layout;
   reply->answer = json_expressions(r->context, a->physical, a->physical_rank);
@@ -227,7 +224,7 @@ static bool run_physical_shape(LayoutRequest *r, LayoutReply *reply) {
   return true;
 }
 
-static bool run_padding(LayoutRequest *r, LayoutReply *reply) {
+static bool run_padding(QueryRequest *r, QueryReply *reply) {
   const LayoutExpr *count = NULL;
   LayoutInverse inverse = {0};
   const Layout *a = r->a.layout;
@@ -237,7 +234,7 @@ static bool run_padding(LayoutRequest *r, LayoutReply *reply) {
   reply->ns = clock_now_ns() - start_ns;
   reply->proof = (LayoutAnswer){answer.verdict, answer.level, answer.reason};
   if (one_to_one)
-    add_more(reply, "padding", json_condition(r->context, inverse.map, inverse.padding));
+    query_reply_more(reply, "padding", json_condition(r->context, inverse.map, inverse.padding));
   if (!count) return verdict_reply(reply);
   reply->answer = json_expression(r->context, count);
   return true;
@@ -245,7 +242,7 @@ static bool run_padding(LayoutRequest *r, LayoutReply *reply) {
 
 // ---- Steps ------------------------------------------------------------------------------------
 
-static bool run_strides(LayoutRequest *r, LayoutReply *reply) {
+static bool run_strides(QueryRequest *r, QueryReply *reply) {
   const Layout *a = r->a.layout;
   const LayoutExpr **strides = arena_array(&r->context->arena, const LayoutExpr *, a->rank + 1);
   reply->proof = ANSWERED;
@@ -257,7 +254,7 @@ static bool run_strides(LayoutRequest *r, LayoutReply *reply) {
     if (answer.verdict == LAYOUT_UNDECIDED) reply->proof.reason = answer.reason;
   }
   reply->ns = clock_now_ns() - start_ns;
-  LAYOUT_CERTIFY(r, reply, layout_strides_certificate(r->context, a, strides));
+  QUERY_CERTIFY(r, reply, layout_strides_certificate(r->context, a, strides));
   reply->answer = json_array();
   for (int i = 0; i < a->rank; i++)
     json_array_append_new(reply->answer,
@@ -266,7 +263,7 @@ static bool run_strides(LayoutRequest *r, LayoutReply *reply) {
 }
 
 // That they are so wide, axis after axis, and on static extents not twice as wide.
-static const char *vectors_certificate(LayoutRequest *r, const int64_t *widths) {
+static const char *vectors_certificate(QueryRequest *r, const int64_t *widths) {
   Text text = text_new(&r->context->arena);
   for (int i = 0; i < r->a.layout->rank; i++) {
     bool wider = r->a.layout->is_static && r->a.layout->extents[i] > 1;
@@ -278,27 +275,27 @@ static const char *vectors_certificate(LayoutRequest *r, const int64_t *widths) 
   return text.size ? text_string(&text) : NULL;
 }
 
-static bool run_vector(LayoutRequest *r, LayoutReply *reply) {
+static bool run_vector(QueryRequest *r, QueryReply *reply) {
   const Layout *a = r->a.layout;
   int64_t axis = -1;
-  if (request_has(r, "axis") && !request_integer(r, "axis", &axis)) return false;
-  if (request_has(r, "axis") && (axis < 0 || axis >= a->rank))
-    return layout_field_error(r->context, "axis", "%" PRId64 " is not one of the %d logical axes",
-                              axis, a->rank);
+  if (query_has(r, "axis") && !query_integer(r, "axis", &axis)) return false;
+  if (query_has(r, "axis") && (axis < 0 || axis >= a->rank))
+    return query_field_error(r->context, "axis", "%" PRId64 " is not one of the %d logical axes",
+                             axis, a->rank);
   int64_t *widths = arena_array(&r->context->arena, int64_t, a->rank + 1); // 0: not asked
   int64_t start_ns = clock_now_ns();
   for (int i = 0; i < a->rank; i++)
     if (axis < 0 || axis == i) widths[i] = layout_vector_width(r->context, a, i);
   reply->ns = clock_now_ns() - start_ns;
   reply->proof = ANSWERED;
-  LAYOUT_CERTIFY(r, reply, vectors_certificate(r, widths));
+  QUERY_CERTIFY(r, reply, vectors_certificate(r, widths));
   reply->answer = axis < 0 ? json_integers(widths, a->rank) : json_integer(widths[axis]);
   return true;
 }
 
 // ---- Pictures ---------------------------------------------------------------------------------
 
-static bool run_svg(LayoutRequest *r, LayoutReply *reply) {
+static bool run_svg(QueryRequest *r, QueryReply *reply) {
   PictureOptions options = {.axis = -1};
   Picture picture;
   int64_t start_ns = clock_now_ns();
@@ -311,7 +308,7 @@ static bool run_svg(LayoutRequest *r, LayoutReply *reply) {
 
 // ---- The table --------------------------------------------------------------------------------
 
-const LayoutOperation layout_operations[] = {
+const QueryRow query_rows[] = {
     {"equal", "b", "yes, no, unknown",
      "same map on the same logical shape, same physical extents and separators", run_equal, true},
     {"same_map", "b", "yes, no, unknown", "same map, whatever the physical extents", run_same_map,
@@ -340,47 +337,47 @@ const LayoutOperation layout_operations[] = {
     {"slice", "box?", "layout, no",
      "layout of a box: \"c=0:16, h=2:5\" or [[0, 1], [0, 16], ...]; \"strides\": in memory, or "
      "null",
-     layout_run_slice},
+     query_run_slice},
     {"reshape", "to", "layout, no", "the same places under the logical shape `to`",
-     layout_run_reshape},
+     query_run_reshape},
     {"is_reshape", "b", "yes, no, unknown", "a is b under another logical shape",
-     layout_run_is_reshape},
+     query_run_is_reshape},
     {"permutation", "", "order, no, unknown", "the whole axes in some order: outermost first",
-     layout_run_permutation},
+     query_run_permutation},
     {"blocking", "", "blocks, no, unknown", "row-major over blocks of the axes: outermost first",
-     layout_run_blocking},
+     query_run_blocking},
     {"loop_order", "", "loops, no, unknown",
-     "the loop nest that walks memory in sequence, outermost first", layout_run_loop_order},
+     "the loop nest that walks memory in sequence, outermost first", query_run_loop_order},
     {"padding_runs", "", "number", "places without an element; \"runs\": [first, count] of them",
-     layout_run_padding_runs},
+     query_run_padding_runs},
     {"lines", "box? line? base? element_bits?", "number",
-     "cache lines (or pages) that a box touches; \"runs\" of them", layout_run_lines},
+     "cache lines (or pages) that a box touches; \"runs\" of them", query_run_lines},
     {"conflicts", "read banks? vector? element_bits?", "number",
-     "distinct words that the busiest bank gives at once: 1 is no conflict", layout_run_conflicts},
+     "distinct words that the busiest bank gives at once: 1 is no conflict", query_run_conflicts},
     {"swizzle", "reads banks? vector? element_bits?", "layout, no, unknown",
      "the layout under the linear swizzle with the fewest conflicts for all `reads`",
-     layout_run_swizzle},
-    {"sum", "b", "layout", "both side by side: (x, y) -> (a(x), b(y))", layout_run_sum},
+     query_run_swizzle},
+    {"sum", "b", "layout", "both side by side: (x, y) -> (a(x), b(y))", query_run_sum},
     {"product", "b kind? filled?", "layout, no, unknown",
      "copies of a arranged as b: kind logical, blocked (default), raked; filled: b in a's gaps",
-     layout_run_product},
+     query_run_product},
     {"complement", "size", "layout, no, unknown",
-     "the offsets at which copies of a fill its gaps up to `size`", layout_run_complement},
+     "the offsets at which copies of a fill its gaps up to `size`", query_run_complement},
     {"left_divide", "b", "map, no, unknown", "from b's index to the index that a has at that place",
-     layout_run_left_divide, true},
+     query_run_left_divide, true},
     {"refine", "b", "digits, no, unknown",
-     "the coarsest digits of the axes of which both offsets are sums", layout_run_refine, true},
+     "the coarsest digits of the axes of which both offsets are sums", query_run_refine, true},
     {"copy", "b element_bits?", "digits, no, unknown",
      "a to b: where each digit goes; \"levels\": bytes that stay or move, by resource",
-     layout_run_copy, true},
+     query_run_copy, true},
     {"spell", "as", "text, no", "the layout in another spelling: cute, xla, named, ...",
-     layout_run_spell},
+     query_run_spell},
     {"svg", "", "text", "a picture of the tensor and of memory", run_svg},
 };
-const int layout_operation_count = COUNT_OF(layout_operations);
+const int query_row_count = COUNT_OF(query_rows);
 
-const LayoutOperation *layout_operation_find(const char *name) {
-  for (int i = 0; i < layout_operation_count; i++)
-    if (strcmp(layout_operations[i].name, name) == 0) return &layout_operations[i];
+const QueryRow *query_row_find(const char *name) {
+  for (int i = 0; i < query_row_count; i++)
+    if (strcmp(query_rows[i].name, name) == 0) return &query_rows[i];
   return NULL;
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Questions that make a layout of two, or compare two digit by digit.
-#include "cli/layout_request.h"
+#include "query/query.h"
 #include "runtime/runtime.h"
 
 // A made layout with its extents; without one, "no".
-static bool made_reply(LayoutRequest *r, LayoutReply *reply, const Layout *made) {
-  if (!made) return layout_reply_verdict(reply);
+static bool made_reply(QueryRequest *r, QueryReply *reply, const Layout *made) {
+  if (!made) return query_reply_verdict(reply);
   reply->answer = json_string(layout_text(r->context, made));
-  layout_reply_more(reply, "shape", json_expressions(r->context, made->shape, made->rank));
-  layout_reply_more(reply, "physical",
-                    json_expressions(r->context, made->physical, made->physical_rank));
+  query_reply_more(reply, "shape", json_expressions(r->context, made->shape, made->rank));
+  query_reply_more(reply, "physical",
+                   json_expressions(r->context, made->physical, made->physical_rank));
   return true;
 }
 
@@ -18,13 +18,13 @@ static LayoutAnswer made_or_not(const Layout *made) {
                         .reason = made ? NULL : "too many axes, or no bounds are known"};
 }
 
-bool layout_run_sum(LayoutRequest *r, LayoutReply *reply) {
+bool query_run_sum(QueryRequest *r, QueryReply *reply) {
   const Layout *made = NULL;
-  LAYOUT_ASK(reply, made_or_not(made = layout_direct_sum(r->context, r->a.layout, r->b.layout)));
+  QUERY_ASK(reply, made_or_not(made = layout_direct_sum(r->context, r->a.layout, r->b.layout)));
   return made_reply(r, reply, made);
 }
 
-bool layout_run_product(LayoutRequest *r, LayoutReply *reply) {
+bool query_run_product(QueryRequest *r, QueryReply *reply) {
   static const char *const kinds[] = {[LAYOUT_PRODUCT_LOGICAL] = "logical",
                                       [LAYOUT_PRODUCT_BLOCKED] = "blocked",
                                       [LAYOUT_PRODUCT_RAKED] = "raked"};
@@ -35,57 +35,57 @@ bool layout_run_product(LayoutRequest *r, LayoutReply *reply) {
   int row = 0;
   while (word && row < COUNT_OF(kinds) && strcmp(kinds[row], word) != 0) row++;
   if (!word || row == COUNT_OF(kinds))
-    return layout_field_error(r->context, "kind", "expected logical, blocked or raked");
+    return query_field_error(r->context, "kind", "expected logical, blocked or raked");
   if (row != LAYOUT_PRODUCT_LOGICAL && r->a.layout->rank != r->b.layout->rank)
-    return layout_field_error(r->context, "b", "%d logical axes, and \"a\" has %d",
-                              r->b.layout->rank, r->a.layout->rank);
+    return query_field_error(r->context, "b", "%d logical axes, and \"a\" has %d",
+                             r->b.layout->rank, r->a.layout->rank);
   if (filled)
-    LAYOUT_ASK(reply, layout_product_filled(r->context, r->a.layout, r->b.layout,
-                                            (LayoutProduct)row, &made));
+    QUERY_ASK(reply, layout_product_filled(r->context, r->a.layout, r->b.layout, (LayoutProduct)row,
+                                           &made));
   else
-    LAYOUT_ASK(reply, made_or_not(made = layout_product(r->context, r->a.layout, r->b.layout,
-                                                        (LayoutProduct)row)));
+    QUERY_ASK(reply, made_or_not(made = layout_product(r->context, r->a.layout, r->b.layout,
+                                                       (LayoutProduct)row)));
   return made_reply(r, reply, reply->proof.verdict == LAYOUT_YES ? made : NULL);
 }
 
-bool layout_run_complement(LayoutRequest *r, LayoutReply *reply) {
+bool query_run_complement(QueryRequest *r, QueryReply *reply) {
   int64_t size;
   const Layout *made = NULL;
-  if (!request_integer(r, "size", &size)) return false;
-  if (size < 0) return layout_field_error(r->context, "size", "a negative size");
-  LAYOUT_ASK(reply,
-             layout_complement(r->context, r->a.layout, layout_const(r->context, size), &made));
+  if (!query_integer(r, "size", &size)) return false;
+  if (size < 0) return query_field_error(r->context, "size", "a negative size");
+  QUERY_ASK(reply,
+            layout_complement(r->context, r->a.layout, layout_const(r->context, size), &made));
   return made_reply(r, reply, reply->proof.verdict == LAYOUT_YES ? made : NULL);
 }
 
-bool layout_run_left_divide(LayoutRequest *r, LayoutReply *reply) {
+bool query_run_left_divide(QueryRequest *r, QueryReply *reply) {
   LayoutInverse map = {0};
-  LAYOUT_ASK(reply, layout_divide_left(r->context, r->a.layout, r->b.layout, &map));
-  if (reply->proof.verdict != LAYOUT_YES) return layout_reply_verdict(reply);
-  LAYOUT_CERTIFY(r, reply,
-                 layout_divide_left_certificate(r->context, r->a.layout, r->b.layout, &map));
+  QUERY_ASK(reply, layout_divide_left(r->context, r->a.layout, r->b.layout, &map));
+  if (reply->proof.verdict != LAYOUT_YES) return query_reply_verdict(reply);
+  QUERY_CERTIFY(r, reply,
+                layout_divide_left_certificate(r->context, r->a.layout, r->b.layout, &map));
   reply->answer = json_string(index_map_text(r->context, map.map));
-  layout_reply_more(reply, "padding", json_condition(r->context, map.map, map.padding));
-  layout_reply_more(reply, "shape",
-                    json_expressions(r->context, r->b.layout->shape, r->b.layout->rank));
+  query_reply_more(reply, "padding", json_condition(r->context, map.map, map.padding));
+  query_reply_more(reply, "shape",
+                   json_expressions(r->context, r->b.layout->shape, r->b.layout->rank));
   return true;
 }
 
-bool layout_run_refine(LayoutRequest *r, LayoutReply *reply) {
+bool query_run_refine(QueryRequest *r, QueryReply *reply) {
   LayoutRefinement found = {0};
-  LAYOUT_ASK(reply, layout_refine(r->context, r->a.layout, r->b.layout, &found));
-  if (reply->proof.verdict != LAYOUT_YES) return layout_reply_verdict(reply);
-  LAYOUT_CERTIFY(r, reply, layout_refine_certificate(r->context, r->a.layout, r->b.layout, &found));
+  QUERY_ASK(reply, layout_refine(r->context, r->a.layout, r->b.layout, &found));
+  if (reply->proof.verdict != LAYOUT_YES) return query_reply_verdict(reply);
+  QUERY_CERTIFY(r, reply, layout_refine_certificate(r->context, r->a.layout, r->b.layout, &found));
   reply->answer = json_array();
   for (int i = 0; i < found.count; i++) {
     const LayoutFactor *factor = &found.factors[i];
     json_array_append_new(
         reply->answer,
-        json_pack("{s:s, s:I, s:o, s:o}", "axis", layout_axis_name(r, factor->axis), "cut",
+        json_pack("{s:s, s:I, s:o, s:o}", "axis", query_axis_name(r, factor->axis), "cut",
                   (json_int_t)factor->cut, "extent", json_expression(r->context, factor->extent),
                   "strides", json_expressions(r->context, factor->weights, 2)));
   }
-  layout_reply_more(reply, "bits", json_boolean(found.bits));
+  query_reply_more(reply, "bits", json_boolean(found.bits));
   return true;
 }
 
@@ -114,12 +114,12 @@ static json_t *place_json(Context *context, LayoutDigitPlace place) {
                    json_expression(context, place.stride));
 }
 
-static json_t *moves_json(const LayoutRequest *r, const LayoutCopyPlan *plan) {
+static json_t *moves_json(const QueryRequest *r, const LayoutCopyPlan *plan) {
   json_t *list = json_array();
   for (int i = 0; i < plan->move_count; i++) {
     const LayoutMove *move = &plan->moves[i];
     json_array_append_new(
-        list, json_pack("{s:s, s:I, s:o, s:o, s:o}", "axis", layout_axis_name(r, move->axis), "cut",
+        list, json_pack("{s:s, s:I, s:o, s:o, s:o}", "axis", query_axis_name(r, move->axis), "cut",
                         (json_int_t)move->cut, "extent", json_expression(r->context, move->extent),
                         "from", place_json(r->context, move->from), "to",
                         place_json(r->context, move->to)));
@@ -128,21 +128,21 @@ static json_t *moves_json(const LayoutRequest *r, const LayoutCopyPlan *plan) {
 }
 
 // From a to b; what is counted where extents are numbers.
-bool layout_run_copy(LayoutRequest *r, LayoutReply *reply) {
+bool query_run_copy(QueryRequest *r, QueryReply *reply) {
   LayoutCopyPlan plan = {0};
   Str order[] = {str_intern(r->context, "device"), str_intern(r->context, "warp"),
                  str_intern(r->context, "lane"), str_intern(r->context, "register")};
   int64_t bits = 32;
-  if (!request_optional(r, "element_bits", &bits)) return false;
-  if (bits < 1) return layout_field_error(r->context, "element_bits", "expected at least 1");
-  LAYOUT_ASK(reply, layout_copy_plan(r->context, r->a.layout, r->b.layout, order, COUNT_OF(order),
-                                     bits, &plan));
+  if (!query_optional(r, "element_bits", &bits)) return false;
+  if (bits < 1) return query_field_error(r->context, "element_bits", "expected at least 1");
+  QUERY_ASK(reply, layout_copy_plan(r->context, r->a.layout, r->b.layout, order, COUNT_OF(order),
+                                    bits, &plan));
   if (reply->proof.verdict == LAYOUT_NO || (!plan.counted && !plan.move_count))
-    return layout_reply_verdict(reply);
+    return query_reply_verdict(reply);
   reply->answer = moves_json(r, &plan);
   if (!plan.counted) return true;
-  layout_reply_more(reply, "copies", json_integer(plan.copies));
-  layout_reply_more(reply, "still", json_integer(plan.still));
-  layout_reply_more(reply, "levels", levels_json(&plan));
+  query_reply_more(reply, "copies", json_integer(plan.copies));
+  query_reply_more(reply, "still", json_integer(plan.still));
+  query_reply_more(reply, "levels", levels_json(&plan));
   return true;
 }
