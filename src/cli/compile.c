@@ -73,14 +73,14 @@ static bool write_kernel_script(Cli *cli, const Kernels *kernels) {
   return write_module(cli, module);
 }
 
-static LowerKernel *lower_kernel(Cli *cli, const CompileCommand *o, Kernel *kernel,
-                                 LowerReport *report) {
+static LowerKernel *lower_scheduled(Cli *cli, const CompileCommand *o, Kernel *kernel,
+                                    LowerReport *report) {
   LowerOptions lower = {
       .print_after = o->model.print_after, .verify_each = o->model.verify_each, .report = report};
   PrimFunc *func = lower_prim_func(cli->context, kernel->scheduled, &lower);
   if (!func) return NULL;
   kernel->scheduled = func;
-  return lowered_kernel(cli->context, func);
+  return lower_kernel_new(cli->context, func);
 }
 
 static void show_kernels(Cli *cli, const Kernels *kernels, const LowerReport *lower,
@@ -112,7 +112,7 @@ static bool compile_kernels(Cli *cli, const CompileCommand *o, const Module *mod
   const uint8_t **access = arena_array(&context->arena, const uint8_t *, kernels.count);
   for (int i = 0; i < kernels.count && (!script || o->lowered); i++) {
     access[i] = kernels.items[i].access;
-    if (!(lowered[i] = lower_kernel(cli, o, &kernels.items[i], &reports[i]))) return false;
+    if (!(lowered[i] = lower_scheduled(cli, o, &kernels.items[i], &reports[i]))) return false;
   }
   if (script) return write_kernel_script(cli, &kernels);
   TargetProgramOptions options = {.target = {.machine = &machine}, .openmp = o->openmp};

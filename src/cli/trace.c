@@ -14,7 +14,7 @@
 enum { MOST_SPANS = 1 << 19, MOST_THREADS_SEEN = 1024 };
 
 typedef struct Span {
-  TaskSpan task;
+  ChunkSpan chunk;
   int call, thread;
 } Span;
 
@@ -63,7 +63,7 @@ static bool make_room(Trace *trace) {
   return true;
 }
 
-static void record(void *env, const TaskSpan *span) {
+static void record(void *env, const ChunkSpan *span) {
   Trace *trace = env;
   pthread_mutex_lock(&trace->lock);
   if (make_room(trace))
@@ -147,27 +147,27 @@ static json_t *kernel_facts(const Session *s, int step, int64_t ns) {
 static int group_end(const Trace *trace, int first, int step, int64_t *from, int64_t *to) {
   const Span *spans = trace->spans;
   int i = first;
-  *from = spans[first].task.start_ns;
-  *to = spans[first].task.end_ns;
+  *from = spans[first].chunk.start_ns;
+  *to = spans[first].chunk.end_ns;
   for (; i < trace->count && spans[i].call == spans[first].call; i++) {
-    if (step >= 0 && spans[i].task.step != step) break;
-    *from = MIN_OF(*from, spans[i].task.start_ns);
-    *to = MAX_OF(*to, spans[i].task.end_ns);
+    if (step >= 0 && spans[i].chunk.step != step) break;
+    *from = MIN_OF(*from, spans[i].chunk.start_ns);
+    *to = MAX_OF(*to, spans[i].chunk.end_ns);
   }
   return i;
 }
 
 static void add_piece(Writing *w, const Span *span, const char *name) {
-  const TaskSpan *task = &span->task;
-  add_event(w, "tasks", name, span->thread, task->start_ns, task->end_ns,
-            json_pack("{s:i, s:I, s:I}", "phase", task->phase, "first", (json_int_t)task->begin,
-                      "tasks", (json_int_t)(task->end - task->begin)));
+  const ChunkSpan *chunk = &span->chunk;
+  add_event(w, "tasks", name, span->thread, chunk->start_ns, chunk->end_ns,
+            json_pack("{s:i, s:I, s:I}", "phase", chunk->region, "first", (json_int_t)chunk->begin,
+                      "tasks", (json_int_t)(chunk->end - chunk->begin)));
 }
 
 // Returns where the kernel's spans end.
 static int add_kernel(Writing *w, int first) {
   const Session *s = w->trace->session;
-  int step = w->trace->spans[first].task.step;
+  int step = w->trace->spans[first].chunk.step;
   const char *name = step_name(s, step);
   int64_t from, to;
   int end = group_end(w->trace, first, step, &from, &to);

@@ -117,13 +117,13 @@ bool executable_profile(Executable *executable, ThreadPool *pool, Tensor *const 
 typedef bool (*AfterStep)(void *env, int step);
 bool executable_trace(Executable *executable, ThreadPool *pool, Tensor *const *inputs,
                       Tensor *const *outputs, AfterStep after, void *env);
-// A piece of a step's parallel loop: tasks begin <= i < end, as one thread ran them.
-typedef struct TaskSpan {
-  int step, phase;
+// A chunk of one of a step's regions: the iterations begin <= i < end, as one thread ran them.
+typedef struct ChunkSpan {
+  int step, region;
   int64_t begin, end, start_ns, end_ns;
-} TaskSpan;
-typedef void (*OnSpan)(void *env, const TaskSpan *span); // called by the thread that ran it
-// As executable_run, telling of each piece at its end.
+} ChunkSpan;
+typedef void (*OnSpan)(void *env, const ChunkSpan *span); // called by the thread that ran it
+// As executable_run, telling of each chunk at its end.
 bool executable_spans(Executable *executable, ThreadPool *pool, Tensor *const *inputs,
                       Tensor *const *outputs, OnSpan on_span, void *env);
 // Where parameter `param` of a step lies, during executable_trace.
@@ -139,7 +139,7 @@ KernelCode *kernel_code_of_lowered(Context *context, PrimFunc *const *lowered, i
 // Arguments as for interp_run: one a parameter, sizes taken from their shapes. False with a
 // diagnostic when one does not fit.
 bool kernel_code_run(KernelCode *code, int number, ThreadPool *pool, const InterpTensor *args);
-// The same, telling of each piece at its end (its step is 0).
+// The same, telling of each chunk at its end (its step is 0).
 bool kernel_code_spans(KernelCode *code, int number, ThreadPool *pool, const InterpTensor *args,
                        OnSpan on_span, void *env);
 void kernel_code_free(KernelCode *code);

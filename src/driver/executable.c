@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program made runnable in this process: code, weights, arena, and the pointers of every step.
-#include "driver/tasks.h"
+#include "driver/regions.h"
 
 #include <stdlib.h>
 
-typedef struct Phase {
-  TargetTask task;
-  int64_t count;
-} Phase;
+typedef struct StepRegion {
+  TargetFunction function;
+  int64_t extent;
+} StepRegion;
 
 typedef struct Step {
-  Phase *phases;
-  int phase_count;
+  StepRegion *regions;
+  int region_count;
   void **args; // parameters, then the workspace
   int arg_count;
 } Step;
@@ -26,17 +26,17 @@ struct Executable {
 
 // ---- Making
 
-static bool find_phases(Executable *e, Step *step, const LowerKernel *kernel) {
+static bool find_regions(Executable *e, Step *step, const LowerKernel *kernel) {
   Context *context = e->program->context;
-  step->phase_count = kernel->task_count;
-  step->phases = arena_array(&context->arena, Phase, kernel->task_count);
-  for (int i = 0; i < kernel->task_count; i++) {
-    const LowerTask *task = &kernel->tasks[i];
-    step->phases[i].task = target_code_task(e->code, task->name);
-    if (!step->phases[i].task) bug(context, "no code for '%s'", task->name);
-    if (!expr_as_int(task->count, &step->phases[i].count))
+  step->region_count = kernel->region_count;
+  step->regions = arena_array(&context->arena, StepRegion, kernel->region_count);
+  for (int i = 0; i < kernel->region_count; i++) {
+    const LowerRegion *region = &kernel->regions[i];
+    step->regions[i].function = target_code_function(e->code, region->name);
+    if (!step->regions[i].function) bug(context, "no code for '%s'", region->name);
+    if (!expr_as_int(region->extent, &step->regions[i].extent))
       return diag_error(context, kernel->func->pos, "'%s' has a size that is not known",
-                        task->name);
+                        region->name);
   }
   return true;
 }
@@ -63,7 +63,7 @@ static bool make_steps(Executable *e) {
     for (int j = 0; j < from->plan->params.count; j++)
       step->args[j] = slot_place(e, &p->slots.items[from->slots[j]]);
     step->args[kernel->arg_count] = e->arena + from->workspace;
-    if (!find_phases(e, step, kernel)) return false;
+    if (!find_regions(e, step, kernel)) return false;
   }
   return true;
 }
@@ -169,9 +169,9 @@ static void bind_arguments(Executable *e, Tensor *const *inputs, Tensor *const *
 
 static void run_step(const Executable *e, int number, ThreadPool *pool, OnSpan on_span, void *env) {
   const Step *step = &e->steps[number];
-  for (int i = 0; i < step->phase_count; i++) {
-    TaskPhase phase = {step->phases[i].task, step->args, number, i, on_span, env};
-    task_phase_run(&phase, pool, step->phases[i].count);
+  for (int i = 0; i < step->region_count; i++) {
+    RegionRun run = {step->regions[i].function, step->args, number, i, on_span, env};
+    region_run(&run, pool, step->regions[i].extent);
   }
 }
 

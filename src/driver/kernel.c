@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensor programs made runnable in this process one by one, lowered as they are written.
-#include "driver/tasks.h"
+#include "driver/regions.h"
 
 #include <stdlib.h>
 
@@ -18,16 +18,16 @@ KernelCode *kernel_code_of_lowered(Context *context, PrimFunc *const *lowered, i
   for (int i = 0; i < count; i++) {
     PrimFunc *named = prim_func_copy(context, lowered[i]);
     named->name = str_format(context, "k%d", i);
-    code->kernels[i] = lowered_kernel(context, named);
+    code->kernels[i] = lower_kernel_new(context, named);
   }
   TargetUnit unit = {str_intern(context, "kernels"), code->kernels, count};
   TargetOptions target = {.machine = &options->machine, .report = report, .quick = options->quick};
   const TargetRow *row = options->target ? options->target : target_for_running();
   code->code = target_load(context, row, &unit, &target);
   for (int i = 0; code->code && i < count; i++)
-    for (int k = 0; k < code->kernels[i]->task_count; k++)
-      if (!target_code_task(code->code, code->kernels[i]->tasks[k].name))
-        bug(context, "no code for '%s'", code->kernels[i]->tasks[k].name);
+    for (int k = 0; k < code->kernels[i]->region_count; k++)
+      if (!target_code_function(code->code, code->kernels[i]->regions[k].name))
+        bug(context, "no code for '%s'", code->kernels[i]->regions[k].name);
   return code->code ? code : NULL;
 }
 
@@ -129,10 +129,14 @@ bool kernel_code_spans(KernelCode *code, int number, ThreadPool *pool, const Int
   bool ok = check_arguments(&call);
   int64_t workspace = ok ? size_of(&call, kernel->workspace_bytes) : 0;
   if (workspace) ok = (call.pointers[n] = memory_alloc((size_t)workspace)) != NULL;
-  for (int i = 0; ok && i < kernel->task_count; i++) {
-    TaskPhase phase = {
-        target_code_task(code->code, kernel->tasks[i].name), call.pointers, 0, i, on_span, env};
-    task_phase_run(&phase, pool, size_of(&call, kernel->tasks[i].count));
+  for (int i = 0; ok && i < kernel->region_count; i++) {
+    RegionRun run = {target_code_function(code->code, kernel->regions[i].name),
+                     call.pointers,
+                     0,
+                     i,
+                     on_span,
+                     env};
+    region_run(&run, pool, size_of(&call, kernel->regions[i].extent));
   }
   if (workspace) memory_free(call.pointers[n]);
   arena_reset(&context->scratch, mark);

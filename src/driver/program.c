@@ -119,7 +119,7 @@ int program_shape(const Value *value, const Layout *layout, int64_t *shape) {
 
 // ---- Kernels
 
-static LowerKernel *lower_kernel(Program *p, const PlanKernel *kernel) {
+static LowerKernel *lower_planned(Program *p, const PlanKernel *kernel) {
   LowerOptions options = p->options.lower;
   options.report = &p->lower_reports[p->kernels.count];
   PrimFunc *func = schedule_func(kernel->choice.schedule);
@@ -127,7 +127,7 @@ static LowerKernel *lower_kernel(Program *p, const PlanKernel *kernel) {
   if (!lowered) return NULL;
   lowered = prim_func_copy(p->context, lowered);
   lowered->name = str_format(p->context, "k%d", p->kernels.count);
-  LowerKernel *result = lowered_kernel(p->context, lowered);
+  LowerKernel *result = lower_kernel_new(p->context, lowered);
   int64_t workspace;
   if (!expr_as_int(result->workspace_bytes, &workspace)) {
     diag_error(p->context, func->pos, "kernel '%s' needs workspace of unknown size", kernel->name);
@@ -145,26 +145,26 @@ static bool make_kernel(Program *p, int number, LowerKernel **lowered) {
   p->schedule_seconds += seconds_since(start);
   if (!done || kernel->same_as >= 0) return done;
   start = clock_now_ns();
-  *lowered = lower_kernel(p, kernel);
+  *lowered = lower_planned(p, kernel);
   p->lower_seconds += seconds_since(start);
   return *lowered != NULL;
 }
 
-// What is left of a kernel that was given up: what running it takes. *numbers get the tasks' counts
-// and the bytes of workspace, since expressions do not last.
+// What is left of a kernel that was given up: what running it takes. *numbers get the extents of
+// the regions and the bytes of workspace, since expressions do not last.
 static LowerKernel *kernel_outline(Program *p, const LowerKernel *kernel, int64_t **numbers) {
   Arena *arena = &p->context->lasting;
   LowerKernel *outline = arena_new(arena, LowerKernel);
   outline->arg_count = kernel->arg_count;
-  outline->task_count = kernel->task_count;
-  outline->tasks = arena_array(arena, LowerTask, kernel->task_count);
-  *numbers = arena_array(arena, int64_t, kernel->task_count + 1);
-  expr_as_int(kernel->workspace_bytes, &(*numbers)[kernel->task_count]);
-  for (int i = 0; i < kernel->task_count; i++) {
-    outline->tasks[i].name = kernel->tasks[i].name;
-    if (!expr_as_int(kernel->tasks[i].count, &(*numbers)[i])) {
+  outline->region_count = kernel->region_count;
+  outline->regions = arena_array(arena, LowerRegion, kernel->region_count);
+  *numbers = arena_array(arena, int64_t, kernel->region_count + 1);
+  expr_as_int(kernel->workspace_bytes, &(*numbers)[kernel->region_count]);
+  for (int i = 0; i < kernel->region_count; i++) {
+    outline->regions[i].name = kernel->regions[i].name;
+    if (!expr_as_int(kernel->regions[i].extent, &(*numbers)[i])) {
       diag_error(p->context, kernel->func->pos, "'%s' has a size that is not known",
-                 kernel->tasks[i].name);
+                 kernel->regions[i].name);
       return NULL;
     }
   }
@@ -189,9 +189,9 @@ static void add_step(Program *p, PlanKernel *kernel, int number) {
 }
 
 static void outline_numbers(Context *context, LowerKernel *outline, const int64_t *numbers) {
-  for (int i = 0; i < outline->task_count; i++)
-    outline->tasks[i].count = expr_int(context, DTYPE_INT64, numbers[i]);
-  outline->workspace_bytes = expr_int(context, DTYPE_INT64, numbers[outline->task_count]);
+  for (int i = 0; i < outline->region_count; i++)
+    outline->regions[i].extent = expr_int(context, DTYPE_INT64, numbers[i]);
+  outline->workspace_bytes = expr_int(context, DTYPE_INT64, numbers[outline->region_count]);
 }
 
 // Makes a kernel in a branch of the context, hands it to the compiler, and lets the branch go.

@@ -26,7 +26,7 @@ typedef struct Scope {
 
 typedef struct Hoisting {
   Context *context;
-  Array(Scope *) scopes; // [0]: the phase; then loops and lets from the outside in
+  Array(Scope *) scopes; // [0]: the region; then loops and lets from the outside in
   Map depths;            // variable → depth of its scope + 1
   Map inner;             // variables that expressions bind: what uses them stays
   const char *name;      // of the buffer whose index is at hand
@@ -198,48 +198,49 @@ static Stmt *hoist_store(Rewriter *rewriter, Stmt *s) {
   return next;
 }
 
-// ---- Phases
+// ---- Regions
 
 static bool enter_let(Visitor *visitor, Expr *e) {
   if (e->op == EXPR_LET) map_put((Map *)visitor->env, e->args[0], e);
   return true;
 }
 
-static Stmt *hoist_in_phase(Context *context, Stmt *phase) {
+static Stmt *hoist_in_region(Context *context, Stmt *region) {
   Hoisting hoisting = {
       .context = context, .depths = map_new(&context->arena), .inner = map_new(&context->arena)};
-  visit_stmt(&(Visitor){.env = &hoisting.inner, .enter_expr = enter_let}, phase);
+  visit_stmt(&(Visitor){.env = &hoisting.inner, .enter_expr = enter_let}, region);
   Rewriter rewriter = {.context = context,
                        .env = &hoisting,
                        .expr = hoist_load,
                        .enter_stmt = enter_scope,
                        .stmt = hoist_store,
                        .buffer = lower_keep_buffer};
-  if (phase->kind == STMT_FOR && phase->as.loop.kind == LOOP_PARALLEL) {
-    // What every task shares is computed by each: nothing stands outside of the parallel loop.
-    push_scope(&hoisting, phase->as.loop.var);
-    map_put(&hoisting.depths, phase->as.loop.var, (intptr_t)1);
-    Stmt *body = pop_scope(&hoisting, rewrite_stmt(&rewriter, phase->as.loop.body));
-    return lower_with_body(context, phase, body);
+  if (region->kind == STMT_FOR && region->as.loop.kind == LOOP_PARALLEL) {
+    // No statement may stand outside of the parallel loop, so each iteration computes the values
+    // that all of them share.
+    push_scope(&hoisting, region->as.loop.var);
+    map_put(&hoisting.depths, region->as.loop.var, (intptr_t)1);
+    Stmt *body = pop_scope(&hoisting, rewrite_stmt(&rewriter, region->as.loop.body));
+    return lower_with_body(context, region, body);
   }
   push_scope(&hoisting, NULL);
-  return pop_scope(&hoisting, rewrite_stmt(&rewriter, phase));
+  return pop_scope(&hoisting, rewrite_stmt(&rewriter, region));
 }
 
-static Stmt *enter_phases(Rewriter *rewriter, Stmt *s) {
-  if (s->kind != STMT_ATTR || strcmp(s->as.attr.key, "pleat.phases")) return NULL;
+static Stmt *enter_regions(Rewriter *rewriter, Stmt *s) {
+  if (!lower_is_regions(s)) return NULL;
   Context *context = rewriter->context;
   Stmt *body = s->as.attr.body;
-  if (body->kind != STMT_SEQ) return lower_with_body(context, s, hoist_in_phase(context, body));
+  if (body->kind != STMT_SEQ) return lower_with_body(context, s, hoist_in_region(context, body));
   Stmt **items = arena_array(&context->arena, Stmt *, body->as.seq.count);
   for (int i = 0; i < body->as.seq.count; i++)
-    items[i] = hoist_in_phase(context, body->as.seq.items[i]);
+    items[i] = hoist_in_region(context, body->as.seq.items[i]);
   return lower_with_body(context, s, stmt_seq(context, items, body->as.seq.count));
 }
 
 PrimFunc *lower_hoist_addresses(LowerState *state, PrimFunc *func) {
   Rewriter rewriter = {
-      .context = state->context, .enter_stmt = enter_phases, .buffer = lower_keep_buffer};
+      .context = state->context, .enter_stmt = enter_regions, .buffer = lower_keep_buffer};
   Stmt *body = rewrite_stmt(&rewriter, func->body);
   return body == func->body ? func : prim_func_with_body(state->context, func, body);
 }

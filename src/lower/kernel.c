@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A lowered function, cut up for a code generator: arguments, workspace, and one body for each
-// phase (lower.h describes all three).
+// Cuts a lowered function up for a code generator: arguments, workspace, and one function for each
+// region (lower.h describes all three).
 //
 //   A_1 = decl_buffer(...); T = allocate(...)     NAME(args, begin, end):
 //   for i in T.parallel(30): body            →      A_1 = decl_buffer(...)
@@ -12,7 +12,7 @@ typedef struct Cutting {
   LowerKernel *kernel;
   PtrArray wrappers; // Stmt *, without the workspace
   PtrArray slots;    // Stmt *: ALLOCATE
-  PtrArray phases;   // Stmt *
+  PtrArray regions;  // Stmt *
 } Cutting;
 
 static Expr *wide(Context *context, Expr *e) {
@@ -79,23 +79,24 @@ static void take_apart(Cutting *cutting, Stmt *s) {
   Arena *arena = &cutting->context->arena;
   for (; lower_body(s) && s->kind != STMT_FOR && s->kind != STMT_ATTR; s = lower_body(s))
     array_push(arena, s->kind == STMT_ALLOCATE ? &cutting->slots : &cutting->wrappers, s);
-  if (s->kind != STMT_ATTR || strcmp(s->as.attr.key, "pleat.phases"))
-    bug(cutting->context, "%s is not lowered: it has no phases", cutting->kernel->func->name);
+  if (!lower_is_regions(s))
+    bug(cutting->context, "%s is not lowered: it has no parallel regions",
+        cutting->kernel->func->name);
   s = s->as.attr.body;
   if (s->kind != STMT_SEQ) {
-    array_push(arena, &cutting->phases, s);
+    array_push(arena, &cutting->regions, s);
     return;
   }
-  // Serial statements between parallel loops are one phase.
+  // Serial statements between two parallel loops are one region.
   int begin = 0;
   for (int i = 0; i <= s->as.seq.count; i++) {
     Stmt *item = i < s->as.seq.count ? s->as.seq.items[i] : NULL;
     bool parallel = item && item->kind == STMT_FOR && item->as.loop.kind == LOOP_PARALLEL;
     if (item && !parallel) continue;
     if (i > begin)
-      array_push(arena, &cutting->phases,
+      array_push(arena, &cutting->regions,
                  stmt_seq(cutting->context, s->as.seq.items + begin, i - begin));
-    if (item) array_push(arena, &cutting->phases, item);
+    if (item) array_push(arena, &cutting->regions, item);
     begin = i + 1;
   }
 }
@@ -123,8 +124,8 @@ static int64_t slot_bytes(Context *context, const Stmt *s, Expr **bytes) {
 
 static ArenaItem slot_item(const Cutting *cutting, const Stmt *slot, int64_t bytes) {
   ArenaItem item = {bytes, 64, -1, 0, 0};
-  for (int k = 0; k < cutting->phases.count; k++) {
-    if (!stmt_uses(cutting->phases.items[k], slot->as.allocate.var)) continue;
+  for (int k = 0; k < cutting->regions.count; k++) {
+    if (!stmt_uses(cutting->regions.items[k], slot->as.allocate.var)) continue;
     if (item.first < 0) item.first = k;
     item.last = k;
   }
@@ -161,42 +162,43 @@ static void plan_workspace(Cutting *cutting) {
   kernel->workspace_bytes = end;
 }
 
-// ---- Tasks
+// ---- Regions
 
-static LowerTask make_task(Cutting *cutting, Stmt *phase, int number) {
+static LowerRegion make_region(Cutting *cutting, Stmt *whole, int number) {
   Context *context = cutting->context;
   Str name = cutting->kernel->func->name;
-  LowerTask task = {
+  LowerRegion region = {
       .name = number ? str_format(context, "%s_%d", name, number + 1) : name,
       .begin = expr_var(context, "begin", DTYPE_INT64),
       .end = expr_var(context, "end", DTYPE_INT64),
-      .count = expr_int(context, DTYPE_INT64, 1),
-      .body = phase,
+      .extent = expr_int(context, DTYPE_INT64, 1),
+      .body = whole,
   };
-  if (phase->kind == STMT_FOR && phase->as.loop.kind == LOOP_PARALLEL) {
-    task.count = wide(context, phase->as.loop.extent);
-    task.body = stmt_for(context, phase->as.loop.var, task.begin,
-                         expr_sub(context, task.end, task.begin), LOOP_SERIAL, phase->as.loop.body);
-    task.body->pos = phase->pos;
+  if (whole->kind == STMT_FOR && whole->as.loop.kind == LOOP_PARALLEL) {
+    region.extent = wide(context, whole->as.loop.extent);
+    Expr *extent = expr_sub(context, region.end, region.begin);
+    region.body = stmt_for(context, whole->as.loop.var, region.begin, extent, LOOP_SERIAL,
+                           whole->as.loop.body);
+    region.body->pos = whole->pos;
   }
   for (int i = cutting->wrappers.count - 1; i >= 0; i--) {
     Stmt *wrapper = cutting->wrappers.items[i];
-    if (stmt_uses(task.body, bound_by(wrapper)))
-      task.body = lower_with_body(context, wrapper, task.body);
+    if (stmt_uses(region.body, bound_by(wrapper)))
+      region.body = lower_with_body(context, wrapper, region.body);
   }
-  return task;
+  return region;
 }
 
-LowerKernel *lowered_kernel(Context *context, PrimFunc *lowered) {
+LowerKernel *lower_kernel_new(Context *context, PrimFunc *lowered) {
   Cutting cutting = {.context = context, .kernel = arena_new(&context->arena, LowerKernel)};
   cutting.kernel->func = lowered;
   find_args(&cutting, lowered);
   take_apart(&cutting, lowered->body);
   plan_workspace(&cutting);
   LowerKernel *kernel = cutting.kernel;
-  kernel->task_count = cutting.phases.count;
-  kernel->tasks = arena_array(&context->arena, LowerTask, kernel->task_count);
-  for (int i = 0; i < kernel->task_count; i++)
-    kernel->tasks[i] = make_task(&cutting, cutting.phases.items[i], i);
+  kernel->region_count = cutting.regions.count;
+  kernel->regions = arena_array(&context->arena, LowerRegion, kernel->region_count);
+  for (int i = 0; i < kernel->region_count; i++)
+    kernel->regions[i] = make_region(&cutting, cutting.regions.items[i], i);
   return kernel;
 }

@@ -8,27 +8,29 @@
 // description of a tensor argument (its type, shape and strides are what the argument checker
 // compares). The body never accesses it but a flat buffer over the same data variable, declared by
 // a DECL_BUFFER at the top. Symbolic sizes of the parameters (n of `A: T.Buffer((n, 4))`) stand
-// free in the body and are bound by the caller (`lowered_kernel` lists them). Memory of different
+// free in the body and are bound by the caller (`lower_kernel_new` lists them). Memory of different
 // parameters and allocations does not overlap (targets may say noalias/restrict).
 //
 // The body is, from the outside: DECL_BUFFER, ALLOCATE_CONST, LET of what reads no memory, and
-// ALLOCATE of workspace, nested; then ATTR "pleat.phases" around one *phase* or a SEQ of them. A
-// phase is a LOOP_PARALLEL from 0, whose iterations (*tasks*) are independent, or serial statements
-// (one task). No LOOP_PARALLEL stands anywhere else. The interpreter runs this body as it is. A
-// code generator asks `lowered_kernel` for the same thing cut up: for each phase one function
-//     void NAME(void *const *args, int64_t begin, int64_t end)   // tasks begin ≤ task < end
+// ALLOCATE of workspace, nested; then ATTR LOWER_REGIONS_ATTR around one region or a SEQ of
+// regions. A *parallel region* is a LOOP_PARALLEL from 0, whose iterations are independent; a
+// serial region is serial statements, which count as one iteration. No LOOP_PARALLEL stands
+// anywhere else. The interpreter runs this body as it is. A code generator asks `lower_kernel_new`
+// for the same thing cut up: for each region one function that runs a *chunk* of it, the iterations
+// begin ≤ i < end that one thread takes,
+//     void NAME(void *const *args, int64_t begin, int64_t end)
 // with a body that is ready to be written down, and the offsets of the workspace. args[i] is, for
 // LowerKernel.args[i] (the parameters, then the symbolic sizes), the address of the data (tensor)
 // or of the value in its own type (scalar, symbolic size); args[arg_count] is the workspace,
 // 64-byte aligned, if there is one.
 //
-// Statements below a phase:
+// Statements inside a region:
 //   FOR        LOOP_SERIAL only; min and extent of the variable's type; an extent below 0 runs no
 //              iteration. `annotations` may hold "pleat.unroll" = n: a hint to unroll by n, no more
 //   STORE      one index per axis of a flat buffer: 1, or the number of axis separators + 1
 //   LET, IF, WHILE, EVALUATE, SEQ; conditions are scalar
 //   ASSERT     a condition that the caller must keep; a target may leave it out
-//   ALLOCATE   constant extents, at most LOWER_STACK_BYTES a phase: registers or the stack.
+//   ALLOCATE   constant extents, at most LOWER_STACK_BYTES a region: registers or the stack.
 //              Directly below it stands the DECL_BUFFER of its buffer
 //   DECL_BUFFER another name for memory (an alias)
 //   ATTR       a hint; the body may be taken alone
@@ -53,6 +55,8 @@
 #define PLEAT_LOWER_H
 
 #include "ir/ir.h"
+
+#define LOWER_REGIONS_ATTR "pleat.parallel_regions" // its value: how many regions
 
 enum {
   LOWER_STACK_BYTES = 64 * 1024, // larger local allocations become workspace
@@ -125,7 +129,7 @@ enum LowerFact {
   FACT_NO_UNROLLED = 16,   // no LOOP_UNROLLED
   FACT_NO_VECTORIZED = 32, // no LOOP_VECTORIZED
   FACT_REGISTERS = 64,     // local buffers with constant indices are registers
-  FACT_PHASES = 128,       // parameters, workspace and phases as in the contract above
+  FACT_REGIONS = 128,      // parameters, workspace and regions as in the contract above
   FACT_SIMPLE = 256,       // index expressions are simplified
 };
 
@@ -168,22 +172,23 @@ typedef struct LowerSlot { // a piece of the workspace
   Expr *offset, *bytes;    // int64, over scalar parameters; offset is a multiple of 64
 } LowerSlot;
 
-typedef struct LowerTask { // one generated function
-  Str name;                // NAME of the function, or NAME_2, NAME_3, … for later phases
-  Expr *begin, *end;       // int64 variables, free in the body
-  Expr *count; // int64: how many tasks, over scalar parameters; the constant 1 if serial
-  Stmt *body;  // declarations and the loop over tasks; no LOOP_PARALLEL
-} LowerTask;
+typedef struct LowerRegion { // becomes one function, which runs a chunk
+  Str name;                  // NAME of the function, or NAME_2, NAME_3, … for later regions
+  Expr *begin, *end;         // of the chunk: int64 variables, free in the body
+  Expr *extent; // int64: iterations of the region, over scalar parameters; the constant 1 if serial
+  Stmt *body;   // declarations and the loop over the chunk; no LOOP_PARALLEL
+} LowerRegion;
 
 typedef struct LowerKernel {
   PrimFunc *func;
-  int arg_count, slot_count, task_count;
+  int arg_count, slot_count, region_count;
   LowerArg *args;
   LowerSlot *slots;
-  LowerTask *tasks;      // to be run one after the other
+  LowerRegion *regions;  // to be run one after the other
   Expr *workspace_bytes; // int64; 0 without slots
 } LowerKernel;
-LowerKernel *lowered_kernel(Context *context, PrimFunc *lowered);
+// `lowered`, which lower_prim_func made, cut up.
+LowerKernel *lower_kernel_new(Context *context, PrimFunc *lowered);
 
 // ---- Planning of one arena -------------------------------------------------------------------
 

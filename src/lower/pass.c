@@ -42,13 +42,13 @@ const LowerPass lower_passes[] = {
     {"promote_registers", lower_promote_registers,
      FACT_FLAT | FACT_NO_UNROLLED | FACT_NO_VECTORIZED, FACT_REGISTERS, 0, STAGE_VECTOR,
      "local buffers with constant indices become registers"},
-    {"make_phases", lower_make_phases, FACT_FLAT, FACT_PHASES, FACT_SIMPLE, STAGE_VECTOR,
-     "parallel loops outermost, workspace around them"},
-    {"simplify_phases", lower_simplify, FACT_PHASES, FACT_SIMPLE, 0, STAGE_VECTOR,
+    {"form_parallel_regions", lower_form_parallel_regions, FACT_FLAT, FACT_REGIONS, FACT_SIMPLE,
+     STAGE_VECTOR, "parallel loops outermost, workspace around them"},
+    {"simplify_regions", lower_simplify, FACT_REGIONS, FACT_SIMPLE, 0, STAGE_VECTOR,
      "indices and conditions are simplified"},
     {"lower_divisions", lower_divisions, FACT_SIMPLE, 0, FACT_SIMPLE, STAGE_LOWERED,
      "floored divisions become shifts, masks and truncated ones"},
-    {"hoist_addresses", lower_hoist_addresses, FACT_PHASES, 0, 0, STAGE_LOWERED,
+    {"hoist_addresses", lower_hoist_addresses, FACT_REGIONS, 0, 0, STAGE_LOWERED,
      "parts of indices are computed outside of the loops they do not change in"},
     {NULL, NULL, 0, 0, 0, 0, NULL},
 };
@@ -230,13 +230,13 @@ static bool enter_fact(Visitor *visitor, Stmt *s) {
   bool store = s->kind == STMT_STORE;
   if (store && s->as.store.rank != s->as.store.buffer->separator_count + 1)
     *facts &= ~(unsigned)FACT_FLAT;
-  if (s->kind == STMT_ATTR && strcmp(s->as.attr.key, "pleat.phases") == 0) *facts |= FACT_PHASES;
+  if (lower_is_regions(s)) *facts |= FACT_REGIONS;
   return true;
 }
 
 // What can be seen of a function that comes from text; the rest is taken as given.
 static unsigned facts_of(const PrimFunc *func) {
-  unsigned facts = ~(unsigned)FACT_PHASES;
+  unsigned facts = ~(unsigned)FACT_REGIONS;
   Visitor visitor = {.env = &facts, .enter_stmt = enter_fact};
   visit_stmt(&visitor, func->body);
   return facts;
@@ -263,7 +263,7 @@ static const char *fact_text(unsigned facts) {
       {FACT_FLAT, "it still has N-d accesses (flatten_buffers removes them)"},
       {FACT_NO_UNROLLED, "it still has unrolled loops (unroll_loops removes them)"},
       {FACT_NO_VECTORIZED, "it still has vectorised loops (vectorize_loops removes them)"},
-      {FACT_PHASES, "it has no phases yet (make_phases makes them)"},
+      {FACT_REGIONS, "it has no parallel regions yet (form_parallel_regions makes them)"},
   };
   for (int i = 0; i < COUNT_OF(texts); i++)
     if (facts & texts[i].fact) return texts[i].text;

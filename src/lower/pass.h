@@ -18,7 +18,7 @@ PrimFunc *lower_vectorize_loops(LowerState *state, PrimFunc *func);
 PrimFunc *lower_promote_registers(LowerState *state, PrimFunc *func);
 PrimFunc *lower_divisions(LowerState *state, PrimFunc *func);
 PrimFunc *lower_hoist_addresses(LowerState *state, PrimFunc *func);
-PrimFunc *lower_make_phases(LowerState *state, PrimFunc *func);
+PrimFunc *lower_form_parallel_regions(LowerState *state, PrimFunc *func);
 PrimFunc *lower_simplify(LowerState *state, PrimFunc *func);
 
 // Buffers to allocate directly inside of each loop and block of a body with blocks: Stmt* to
@@ -45,5 +45,6 @@ bool lower_loads_stored(const Expr *e, const Stmt *store); // the very place tha
 Buffer *lower_keep_buffer(Rewriter *rewriter, Buffer *b);  // for rewriters that leave buffers alone
 // substitute_stmt of one variable.
 Stmt *lower_substitute(Context *context, Stmt *s, Expr *var, Expr *value);
+bool lower_is_regions(const Stmt *s); // the ATTR around the regions of a lowered body
 
 #endif

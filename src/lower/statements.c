@@ -40,6 +40,10 @@ Stmt *lower_substitute(Context *context, Stmt *s, Expr *var, Expr *value) {
   return substitute_stmt(context, s, &vars, NULL);
 }
 
+bool lower_is_regions(const Stmt *s) {
+  return s->kind == STMT_ATTR && strcmp(s->as.attr.key, LOWER_REGIONS_ATTR) == 0;
+}
+
 bool lower_loads_stored(const Expr *e, const Stmt *store) {
   if (e->op != EXPR_LOAD || e->as.buffer != store->as.store.buffer) return false;
   for (int i = 0; i < e->count; i++)

@@ -6,7 +6,7 @@
 #include "target/target.h"
 
 struct TargetCode { // a target's own struct begins with this
-  void *(*find)(TargetCode *code, const char *name); // NULL when there is no such task
+  void *(*find)(TargetCode *code, const char *name); // NULL when there is no such region
   void (*free)(TargetCode *code);
 };
 

@@ -164,12 +164,12 @@ TargetCode *target_load(Context *context, const TargetRow *target, const TargetU
   return NULL;
 }
 
-TargetTask target_code_task(TargetCode *code, const char *name) {
+TargetFunction target_code_function(TargetCode *code, const char *name) {
   union { // a data pointer as a function pointer, as POSIX allows
     void *data;
-    TargetTask task;
+    TargetFunction function;
   } found = {code->find(code, name)};
-  return found.task;
+  return found.function;
 }
 
 void target_code_free(TargetCode *code) {

@@ -4,15 +4,16 @@
 // shared: it rewrites what hardware has no instruction for (exp, bfloat16, floored division, …)
 // into what it has, so that no target computes anything its own way.
 //
-// Each kernel's task becomes a function
+// Each region of a kernel becomes a function
 //     void NAME(void *const *args, int64_t begin, int64_t end)
+// that runs one chunk of the region.
 #ifndef PLEAT_TARGET_H
 #define PLEAT_TARGET_H
 
 #include "base/machine.h"
 #include "lower/lower.h"
 
-typedef void (*TargetTask)(void *const *args, int64_t begin, int64_t end);
+typedef void (*TargetFunction)(void *const *args, int64_t begin, int64_t end);
 
 // What code generation did not do well; every compile prints what is not 0.
 typedef enum TargetCount {
@@ -35,7 +36,7 @@ typedef struct TargetOptions {
   bool quick; // code is made with as little work as the target can do, and runs slower
 } TargetOptions;
 
-// What one file or one piece of code in memory holds. Names of tasks differ from one another.
+// What one file or one piece of code in memory holds. Names of regions differ from one another.
 typedef struct TargetUnit {
   Str name;
   LowerKernel **kernels;
@@ -87,7 +88,7 @@ typedef struct TargetProgram {
 typedef struct TargetProgramOptions {
   TargetOptions target;
   bool weights_beside; // in a file NAME.weights that the user loads, instead of in the source
-  bool openmp;         // tasks in parallel, where the compiler is asked to (-fopenmp)
+  bool openmp;         // parallel regions in threads, where the compiler is asked to (-fopenmp)
 } TargetProgramOptions;
 
 // Code in memory: owned by the caller, not by the context; thread-safe to call.
@@ -129,7 +130,7 @@ TargetLoading *target_load_begin(Context *context, const TargetRow *target, cons
                                  const TargetOptions *options);
 bool target_load_add(TargetLoading *loading, LowerKernel *kernel);
 TargetCode *target_load_finish(TargetLoading *loading);
-TargetTask target_code_task(TargetCode *code, const char *name); // NULL when there is none
+TargetFunction target_code_function(TargetCode *code, const char *name); // NULL when there is none
 void target_code_free(TargetCode *code);
 
 // A program by the path's ending, or by `target` if that is not NULL: native code or C, with a

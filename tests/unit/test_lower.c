@@ -59,7 +59,7 @@ static Lowered lower_text(const char *text) {
     diag_print_all(context, stderr);
     fail_msg("not lowered:\n%s", text);
   }
-  lowered.kernel = lowered_kernel(context, lowered.func);
+  lowered.kernel = lower_kernel_new(context, lowered.func);
   return lowered;
 }
 
@@ -108,7 +108,7 @@ static void test_table_is_in_order(void **state) {
   }
   assert_true(count <= LOWER_MAX_PASSES);
   unsigned needed = FACT_NO_BLOCKS | FACT_FLAT | FACT_NO_UNROLLED | FACT_NO_VECTORIZED |
-                    FACT_REGISTERS | FACT_PHASES | FACT_PARTITIONED | FACT_COMPACT;
+                    FACT_REGISTERS | FACT_REGIONS | FACT_PARTITIONED | FACT_COMPACT;
   assert_int_equal(facts & needed, needed);
   assert_int_equal(lower_pass_index("no_such_pass"), -1);
   for (int i = 0; i < LOWER_COUNT_KINDS; i++) assert_non_null(lower_count_name(i));
@@ -154,7 +154,7 @@ static void test_elementwise_with_a_tail(void **state) {
         with_sizes(&scratch->arena, text, "$N", sizes[i], "$T", (sizes[i] + 15) / 16, NULL));
     assert_int_equal(counts_of(lowered.func->body).ifs, 0);
     assert_int_equal(lowered.report.counts[LOWER_SCALARIZED], 0);
-    assert_int_equal(lowered.kernel->task_count, 1);
+    assert_int_equal(lowered.kernel->region_count, 1);
     assert_int_equal(lowered.kernel->arg_count, 2);
     done(&lowered);
     context_free(scratch);
@@ -210,9 +210,9 @@ static void test_softmax_with_inits(void **state) {
                  "                    vi, vj = T.axis.remap(\"SS\", [i, j])\n"
                  "                    B[vi, vj] = T.exp(A[vi, vj] - M[vi]) / S[vi]\n");
   assert_int_equal(counts_of(lowered.func->body).ifs, 0); // first iterations are peeled
-  assert_int_equal(lowered.kernel->slot_count, 0);        // M and S shrank to one element a task
-  assert_int_equal(lowered.kernel->task_count, 1);
-  assert_int_equal(lowered.kernel->tasks[0].count->as.i, 5);
+  assert_int_equal(lowered.kernel->slot_count, 0);        // M and S shrank to one element
+  assert_int_equal(lowered.kernel->region_count, 1);
+  assert_int_equal(lowered.kernel->regions[0].extent->as.i, 5);
   done(&lowered);
 }
 
@@ -303,7 +303,7 @@ static void test_convolution_has_no_conditions_left(void **state) {
 
 // ---- Memory
 
-static void test_phases_and_workspace(void **state) {
+static void test_regions_and_workspace(void **state) {
   (void)state;
   // Two parallel loops with a tensor between them, and one that shares its place.
   Lowered lowered = lower_text("@T.prim_func\n"
@@ -334,12 +334,12 @@ static void test_phases_and_workspace(void **state) {
                                "                    vi, vj = T.axis.remap(\"SS\", [i, j])\n"
                                "                    B[vi, vj] = R[6 - vi, vj] + A[vi, vj]\n");
   LowerKernel *kernel = lowered.kernel;
-  assert_int_equal(kernel->task_count, 4);
+  assert_int_equal(kernel->region_count, 4);
   assert_int_equal(kernel->slot_count, 3);
   assert_int_equal(kernel->workspace_bytes->as.i, 2 * 84032); // P and R share
-  assert_int_equal(kernel->tasks[0].count->as.i, 7);
-  assert_int_equal(kernel->tasks[3].count->as.i, 1);
-  assert_string_equal(kernel->tasks[1].name, "f_2");
+  assert_int_equal(kernel->regions[0].extent->as.i, 7);
+  assert_int_equal(kernel->regions[3].extent->as.i, 1);
+  assert_string_equal(kernel->regions[1].name, "f_2");
   done(&lowered);
 }
 
@@ -359,7 +359,7 @@ static void test_large_memory_of_a_task(void **state) {
                                "                with T.block(\"q\"):\n"
                                "                    vi, vj = T.axis.remap(\"SS\", [i, j])\n"
                                "                    B[vi, vj] = P[vi, 19999 - vj]\n");
-  assert_int_equal(lowered.kernel->task_count, 1);
+  assert_int_equal(lowered.kernel->region_count, 1);
   assert_int_equal(lowered.kernel->slot_count, 1);
   assert_true(lowered.kernel->workspace_bytes->as.i >= 3 * 80000);
   done(&lowered);
@@ -488,7 +488,7 @@ static void test_more_than_int32(void **state) {
   LowerOptions options = {.verify = true};
   func = lower_prim_func(context, func, &options);
   assert_non_null(func);
-  Stmt *s = lowered_kernel(context, func)->tasks[0].body;
+  Stmt *s = lower_kernel_new(context, func)->regions[0].body;
   while (s->kind != STMT_STORE)
     s = s->kind == STMT_FOR   ? s->as.loop.body
         : s->kind == STMT_LET ? s->as.let.body
@@ -510,7 +510,7 @@ static void test_parallel_inside_is_serial(void **state) {
                  "                vi, vj = T.axis.remap(\"SS\", [i, j])\n"
                  "                B[vi, vj] = A[vi, vj] + T.float32(1)\n");
   assert_int_equal(lowered.report.counts[LOWER_SERIALIZED], 1);
-  assert_int_equal(lowered.kernel->tasks[0].count->as.i, 1);
+  assert_int_equal(lowered.kernel->regions[0].extent->as.i, 1);
   done(&lowered);
 }
 
@@ -540,7 +540,7 @@ static void test_parallel_tail_has_two_versions(void **state) {
                                "                v = T.axis.spatial(101, io * 16 + ii)\n"
                                "                T.where(io * 16 + ii < 101)\n"
                                "                B[v] = A[v] + T.float32(1)\n");
-  assert_int_equal(counts_of(lowered.func->body).ifs, 1); // which version; the last task is known
+  assert_int_equal(counts_of(lowered.func->body).ifs, 1); // which version
   assert_int_equal(lowered.report.counts[LOWER_SCALARIZED], 0);
   done(&lowered);
 }
@@ -617,7 +617,7 @@ int main(void) {
       cmocka_unit_test(test_softmax_with_inits),
       cmocka_unit_test(test_vectorized_reduction),
       cmocka_unit_test(test_convolution_has_no_conditions_left),
-      cmocka_unit_test(test_phases_and_workspace),
+      cmocka_unit_test(test_regions_and_workspace),
       cmocka_unit_test(test_large_memory_of_a_task),
       cmocka_unit_test(test_a_value_carried_by_a_loop),
       cmocka_unit_test(test_views_and_aliases),

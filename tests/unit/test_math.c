@@ -57,13 +57,13 @@ static LowerKernel *kernel_of(Context *context, PrimFunc *func) {
                                  .name = func->name,
                                  .var = func->params[i],
                                  .buffer = func->buffers[i]};
-  kernel->task_count = 1;
-  kernel->tasks = arena_new(&context->arena, LowerTask);
-  kernel->tasks[0] = (LowerTask){.name = func->name,
-                                 .begin = expr_var(context, "begin", DTYPE_INT64),
-                                 .end = expr_var(context, "end", DTYPE_INT64),
-                                 .count = expr_int(context, DTYPE_INT64, 1),
-                                 .body = func->body};
+  kernel->region_count = 1;
+  kernel->regions = arena_new(&context->arena, LowerRegion);
+  kernel->regions[0] = (LowerRegion){.name = func->name,
+                                     .begin = expr_var(context, "begin", DTYPE_INT64),
+                                     .end = expr_var(context, "end", DTYPE_INT64),
+                                     .extent = expr_int(context, DTYPE_INT64, 1),
+                                     .body = func->body};
   return kernel;
 }
 
@@ -108,8 +108,8 @@ static void check_level(Context *context, const char *level, const float *in, fl
   assert_non_null(code);
   assert_int_equal(report.counts[TARGET_CALLS], 0);
   for (int i = 0; i < COUNT_OF(functions); i++) {
-    TargetTask task = target_code_task(code, op_table[functions[i].op].name);
-    task((void *[]){out, (void *)in}, 0, 1);
+    TargetFunction function = target_code_function(code, op_table[functions[i].op].name);
+    function((void *[]){out, (void *)in}, 0, 1);
     check_function(&functions[i], in, out, count, level);
   }
   target_code_free(code);

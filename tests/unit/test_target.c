@@ -16,12 +16,12 @@ static Expr *raw(ExprOp op, DType type, Expr *a, Expr *b, Expr *c) {
 
 // ---- Kernels -----------------------------------------------------------------------------------
 
-// A function whose body is lowered already: one phase of one task.
+// A function whose body is lowered already: one serial region.
 static PrimFunc *func_of(const char *name, Buffer *const *buffers, int count, Stmt *body) {
   Expr **params = arena_array(&context->arena, Expr *, count);
   for (int i = 0; i < count; i++) params[i] = buffers[i]->data;
   return prim_func_new(context, name, params, buffers, count,
-                       stmt_attr(context, "pleat.phases", NULL, i32(1), body));
+                       stmt_attr(context, LOWER_REGIONS_ATTR, NULL, i32(1), body));
 }
 
 // ---- Operations --------------------------------------------------------------------------------
@@ -171,7 +171,7 @@ static void test_functions_of_one_text(void **state) {
     func->name = str_intern(context, rows[i].name);
     TargetCase one = {func, func, {.seed = 11, .rtol = 1e-6, .atol = 1e-9}, func->name};
     array_push(&context->arena, &cases, one);
-    kernels[i] = lowered_kernel(context, func);
+    kernels[i] = lower_kernel_new(context, func);
   }
   assert_int_equal(target_check(context, &cases, (TargetPlaces){"llvm", ~0u}), 0);
   TargetUnit unit = {"shared", kernels, ROWS};
@@ -180,8 +180,8 @@ static void test_functions_of_one_text(void **state) {
   assert_non_null(code);
   for (int i = 0; i < ROWS; i++)
     for (int k = 0; k < ROWS; k++)
-      assert_true((target_code_task(code, rows[i].name) == target_code_task(code, rows[k].name)) ==
-                  (rows[i].op == rows[k].op));
+      assert_true((target_code_function(code, rows[i].name) ==
+                   target_code_function(code, rows[k].name)) == (rows[i].op == rows[k].op));
   target_code_free(code);
 }
 

@@ -108,17 +108,17 @@ void c_store(CEmit *emit, const Stmt *s);
 void c_stmt(CEmit *emit, const Stmt *s);
 
 // module.c
-typedef struct CFunction { // a task: void name(what it uses, begin, end)
+typedef struct CFunction { // a region: void name(what it uses, begin, end)
   const char *name;
   const LowerKernel *kernel;
-  const LowerTask *task;
+  const LowerRegion *region;
   int *params, param_count; // arguments of the kernel by number, then pieces of the workspace
   Map written;              // data variables
   bool uses_range;          // begin and end
 } CFunction;
 CModule c_module_new(Context *context, const TargetOptions *options);
 CEmit c_emit_new(CModule *module, const PrimFunc *func);
-// Adds the functions of a kernel, named as wished (NULL: by its tasks); task_count are filled.
+// Adds the functions of a kernel, named as wished (NULL: by its regions); region_count are filled.
 void c_module_add(CModule *module, const LowerKernel *kernel, const char *wish,
                   CFunction *functions);
 // Arguments of a call, each followed by ", ". from[i]: the address of argument i of the kernel as

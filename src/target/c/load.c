@@ -14,7 +14,7 @@ typedef struct CCode {
   void *library;
 } CCode;
 
-static void *find_task(TargetCode *code, const char *name) {
+static void *find_function(TargetCode *code, const char *name) {
   return dlsym(((CCode *)code)->library, name);
 }
 
@@ -26,7 +26,7 @@ static void free_code(TargetCode *code) {
 static TargetCode *open_library(Context *context, const char *path) {
   CCode *code = calloc(1, sizeof *code);
   if (!code) return NULL;
-  code->code = (TargetCode){find_task, free_code};
+  code->code = (TargetCode){find_function, free_code};
   code->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (code->library) return &code->code;
   diag_error(context, (SourcePos){NULL}, "%s", dlerror());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels as C functions. A task takes what it uses as plain parameters that do not overlap; in a
-// file that other code calls through pointers, an entry takes them from `args`:
+// Kernels as C functions. The function of a region takes what it uses as plain parameters that do
+// not overlap; in a file that other code calls through pointers, an entry takes them from `args`:
 //     static void f_task(float *restrict C, const float *restrict A, int64_t begin, int64_t end)
 //     void f(void *const *args, int64_t begin, int64_t end)
 #include "target/c/rows.h"
@@ -50,7 +50,7 @@ CEmit c_emit_new(CModule *module, const PrimFunc *func) {
   return emit;
 }
 
-// ---- What a task uses --------------------------------------------------------------------------
+// ---- What a region uses -------------------------------------------------------------------------
 
 typedef struct Use { // of data variables and scalars
   Map used, written;
@@ -132,10 +132,10 @@ static const char *definition_of(CEmit *emit, const CFunction *function) {
   return text_string(&text);
 }
 
-static CFunction function_of(CModule *module, const LowerKernel *kernel, const LowerTask *task,
+static CFunction function_of(CModule *module, const LowerKernel *kernel, const LowerRegion *region,
                              Stmt *body) {
   Use use = use_of(module, body);
-  CFunction function = {.kernel = kernel, .task = task, .written = use.written};
+  CFunction function = {.kernel = kernel, .region = region, .written = use.written};
   function.params = arena_array(module->arena, int, kernel->arg_count + kernel->slot_count);
   for (int i = 0; i < kernel->arg_count; i++)
     if (map_contains(&use.used, var_of(&kernel->args[i])))
@@ -143,7 +143,8 @@ static CFunction function_of(CModule *module, const LowerKernel *kernel, const L
   for (int i = 0; i < kernel->slot_count; i++)
     if (map_contains(&use.used, kernel->slots[i].data))
       function.params[function.param_count++] = kernel->arg_count + i;
-  function.uses_range = map_contains(&use.used, task->begin) || map_contains(&use.used, task->end);
+  function.uses_range =
+      map_contains(&use.used, region->begin) || map_contains(&use.used, region->end);
   return function;
 }
 
@@ -189,8 +190,8 @@ static void add_entry(CModule *module, const CFunction *function) {
   text_printf(&module->functions,
               "void %s(void *const *args, int64_t begin, int64_t end) {\n"
               "  %s%s(%sbegin, end);\n}\n\n",
-              function->task->name, function->param_count ? "" : "(void)args;\n  ", function->name,
-              c_arguments(&entry, function, from));
+              function->region->name, function->param_count ? "" : "(void)args;\n  ",
+              function->name, c_arguments(&entry, function, from));
 }
 
 // What the tensors are, as memory holds them.
@@ -209,16 +210,16 @@ static void comment_buffers(CModule *module, const CFunction *function) {
   }
 }
 
-static CFunction add_task(CModule *module, const LowerKernel *kernel, const LowerTask *task,
-                          const char *wish) {
+static CFunction add_region(CModule *module, const LowerKernel *kernel, const LowerRegion *region,
+                            const char *wish) {
   if (module->with_entries) wish = arena_printf(module->arena, "%s_task", wish);
-  Stmt *body = target_legalize(module->context, task->body, &module->features, module->report);
-  CFunction function = function_of(module, kernel, task, body);
+  Stmt *body = target_legalize(module->context, region->body, &module->features, module->report);
+  CFunction function = function_of(module, kernel, region, body);
   function.name = c_global_name(module, wish);
   CEmit emit = c_emit_new(module, kernel->func);
   const char *definition = definition_of(&emit, &function);
-  map_put(&emit.vars, task->begin, "begin");
-  map_put(&emit.vars, task->end, "end");
+  map_put(&emit.vars, region->begin, "begin");
+  map_put(&emit.vars, region->end, "end");
   if (!function.uses_range) c_line(&emit, "(void)begin, (void)end;");
   c_stmt(&emit, body);
   definition = arena_printf(module->arena, "%sint64_t begin, int64_t end", definition);
@@ -232,9 +233,9 @@ static CFunction add_task(CModule *module, const LowerKernel *kernel, const Lowe
 
 void c_module_add(CModule *module, const LowerKernel *kernel, const char *wish,
                   CFunction *functions) {
-  for (int i = 0; i < kernel->task_count; i++) {
-    const LowerTask *task = &kernel->tasks[i];
-    functions[i] = add_task(module, kernel, task, wish ? wish : task->name);
+  for (int i = 0; i < kernel->region_count; i++) {
+    const LowerRegion *region = &kernel->regions[i];
+    functions[i] = add_region(module, kernel, region, wish ? wish : region->name);
   }
 }
 
@@ -261,12 +262,12 @@ bool c_target_emit(Context *context, const TargetUnit *unit, const TargetOptions
   (void)ending;
   module.with_entries = true;
   for (int k = 0; k < unit->kernel_count; k++)
-    for (int t = 0; t < unit->kernels[k]->task_count; t++)
-      c_global_name(&module, unit->kernels[k]->tasks[t].name);
+    for (int t = 0; t < unit->kernels[k]->region_count; t++)
+      c_global_name(&module, unit->kernels[k]->regions[t].name);
   for (int k = 0; k < unit->kernel_count; k++) {
     const LowerKernel *kernel = unit->kernels[k];
     TargetReport before = *module.report;
-    c_module_add(&module, kernel, NULL, arena_array(module.arena, CFunction, kernel->task_count));
+    c_module_add(&module, kernel, NULL, arena_array(module.arena, CFunction, kernel->region_count));
     target_report_kernel(options, k, &before, module.report);
   }
   text_printf(out,

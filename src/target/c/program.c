@@ -50,7 +50,7 @@ static const char *place_of(Writing *w, const TargetArgument *argument) {
 
 static bool write_call(Writing *w, CEmit *emit, const CFunction *function, const char *arguments) {
   int64_t count;
-  if (!expr_as_int(function->task->count, &count))
+  if (!expr_as_int(function->region->extent, &count))
     return diag_error(w->context, function->kernel->func->pos, "'%s' has a size that is not known",
                       function->name);
   bool parallel = count > 1 && w->options->openmp;
@@ -79,7 +79,7 @@ static bool write_step(Writing *w, CEmit *emit, const TargetStep *step,
     from[i] = place_of(w, &step->arguments[i]);
   }
   from[kernel->arg_count] = arena_printf(w->arena, "memory + %lld", (long long)step->workspace);
-  for (int i = 0; i < kernel->task_count; i++) {
+  for (int i = 0; i < kernel->region_count; i++) {
     const CFunction *function = &functions[step->kernel][i];
     if (!write_call(w, emit, function, c_arguments(emit, function, from))) return false;
   }
@@ -160,7 +160,7 @@ static bool write_source(Writing *w, Text *out) {
   CFunction **functions = arena_array(w->arena, CFunction *, p->unit.kernel_count);
   for (int k = 0; k < p->unit.kernel_count; k++) {
     const LowerKernel *kernel = p->unit.kernels[k];
-    functions[k] = arena_array(w->arena, CFunction, kernel->task_count);
+    functions[k] = arena_array(w->arena, CFunction, kernel->region_count);
     TargetReport before = *module.report;
     c_module_add(&module, kernel, p->names ? p->names[k] : NULL, functions[k]);
     target_report_kernel(&w->options->target, k, &before, module.report);

@@ -18,7 +18,7 @@ typedef struct LlvmModule {
   const HostMachine *machine;
   TargetFeatures features;
   TargetReport *report;
-  bool local; // tasks are seen in this module only
+  bool local; // the functions of regions are seen in this module only
 } LlvmModule;
 
 // A function under construction. A value is known by its name as text, without type: "%v12", "7".

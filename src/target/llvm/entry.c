@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program's functions as LLVM's text: its steps one after the other, each with an array of
 // pointers. NAME_run is what the C target writes, in the caller's thread; NAME_run_parallel hands
-// the tasks of each kernel to the caller's threads.
+// the chunks of each region to the caller's threads.
 #include "target/llvm/emit.h"
 
 static void add_bytes(Text *out, const char *name, const void *data, size_t size) {
@@ -50,8 +50,8 @@ static const char *place_pointer(Emit *emit, const TargetArgument *argument, con
   return offset_from(emit, "%arena", argument->offset);
 }
 
-// By the caller's threads when there are some and there is more than one task.
-static void call_task(Emit *emit, const char *name, int64_t count, const char *args) {
+// By the caller's threads when there are some and there is more than one iteration.
+static void call_region(Emit *emit, const char *name, int64_t count, const char *args) {
   int number = emit_label_number(emit);
   long long n = (long long)count;
   if (count > 1) {
@@ -76,10 +76,10 @@ static void add_step(Emit *emit, const TargetProgram *p, const TargetStep *step,
     const char *place = emit_value(emit, "getelementptr ptr, ptr %s, i64 %d", args, i);
     emit_line(emit, "store ptr %s, ptr %s, align 8", pointer, place);
   }
-  for (int i = 0; i < kernel->task_count; i++) {
+  for (int i = 0; i < kernel->region_count; i++) {
     int64_t count = 1;
-    expr_as_int(kernel->tasks[i].count, &count);
-    call_task(emit, kernel->tasks[i].name, count, args);
+    expr_as_int(kernel->regions[i].extent, &count);
+    call_region(emit, kernel->regions[i].name, count, args);
   }
 }
 

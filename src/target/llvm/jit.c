@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-typedef struct Alias { // a task whose code is another's
+typedef struct Alias { // a region whose code is that of another one
   char *name, *same_as;
 } Alias;
 
@@ -39,7 +39,7 @@ static bool check(Context *context, const LlvmApi *api, LLVMErrorRef error) {
   return false;
 }
 
-static void *find_task(TargetCode *code, const char *name) {
+static void *find_function(TargetCode *code, const char *name) {
   LlvmCode *llvm = (LlvmCode *)code;
   LLVMOrcExecutorAddress address = 0;
   LLVMErrorRef error = llvm->api->OrcLLJITLookup(llvm->jit, &address, name_of_code(llvm, name));
@@ -83,11 +83,11 @@ static bool link_object(void *env, LLVMMemoryBufferRef object) {
   return check(l->context, api, api->OrcLLJITAddObjectFile(l->llvm->jit, l->library, object));
 }
 
-// What is kept of a text: 128 bits of it, and the names of its tasks.
+// What is kept of a text: 128 bits of it, and the names of its regions.
 typedef struct Seen {
   uint64_t bits[2];
-  Str *tasks;
-  int task_count;
+  Str *regions;
+  int region_count;
 } Seen;
 
 // Each kernel is compiled by itself: its text and what LLVM makes of it are gone before the last
@@ -137,21 +137,21 @@ static void text_bits(const char *text, const char *name, uint64_t bits[2]) {
 // The earlier kernel of this text; NULL: it is the first.
 static const Seen *seen_before(LlvmLoading *loading, const LowerKernel *kernel, const char *text) {
   Context *context = loading->loading.context;
-  Seen own = {.task_count = kernel->task_count};
+  Seen own = {.region_count = kernel->region_count};
   text_bits(text, kernel->func->name, own.bits);
   const Seen *seen = map_get(&loading->seen, own.bits[0]);
-  if (seen && seen->bits[1] == own.bits[1] && seen->task_count == own.task_count) return seen;
-  own.tasks = arena_array(&context->lasting, Str, own.task_count);
-  for (int i = 0; i < own.task_count; i++) own.tasks[i] = kernel->tasks[i].name;
+  if (seen && seen->bits[1] == own.bits[1] && seen->region_count == own.region_count) return seen;
+  own.regions = arena_array(&context->lasting, Str, own.region_count);
+  for (int i = 0; i < own.region_count; i++) own.regions[i] = kernel->regions[i].name;
   map_set(&loading->seen, own.bits[0], arena_copy(&context->lasting, &own, sizeof own));
   return NULL;
 }
 
 static void add_aliases(LlvmLoading *loading, const LowerKernel *kernel, const Seen *seen) {
   Arena *arena = &loading->loading.context->lasting;
-  for (int i = 0; i < seen->task_count; i++)
+  for (int i = 0; i < seen->region_count; i++)
     array_push(arena, &loading->aliases,
-               ((Alias){(char *)kernel->tasks[i].name, (char *)seen->tasks[i]}));
+               ((Alias){(char *)kernel->regions[i].name, (char *)seen->regions[i]}));
 }
 
 bool llvm_load_add(TargetLoading *generic, LowerKernel *kernel) {
@@ -193,7 +193,7 @@ TargetCode *llvm_load_finish(TargetLoading *generic) {
   LlvmLoading *loading = (LlvmLoading *)generic;
   LlvmCode *llvm = calloc(1, sizeof *llvm);
   if (!llvm) return NULL;
-  llvm->code = (TargetCode){find_task, free_code};
+  llvm->code = (TargetCode){find_function, free_code};
   llvm->api = loading->api;
   if (keep_aliases(loading, llvm) && link_all(generic->context, loading, llvm)) return &llvm->code;
   free_code(&llvm->code);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A unit as one module of LLVM. Each task is two functions: the one callers know loads pointers and
-// scalars from `args` and goes on to the other, whose pointer parameters say that they do not
-// overlap.
+// Writes a unit as one module of LLVM. Each region becomes two functions: the one that callers know
+// loads pointers and scalars from `args` and goes on to the other one, whose pointer parameters say
+// that they do not overlap.
 //     define void @f(ptr %args, i64 %begin, i64 %end)       { … tail call @f.body(…) }
 //     define internal void @f.body(ptr noalias %p0, float %p1, …, i64 %begin, i64 %end)
 #include "target/llvm/emit.h"
@@ -12,8 +12,8 @@ typedef struct Parameters {
 
 static const char *attributes(const LlvmModule *module) {
   const HostMachine *machine = module->machine;
-  const char *tune[] = {[CPU_BASELINE] = "x86-64", [CPU_AVX2] = "haswell",
-                        [CPU_AVX512] = "skylake-avx512"};
+  const char *tune[] = {
+      [CPU_BASELINE] = "x86-64", [CPU_AVX2] = "haswell", [CPU_AVX512] = "skylake-avx512"};
   int width = module->features.vector_bytes * 8;
   return arena_printf(module->arena,
                       "attributes #0 = { nounwind \"target-cpu\"=\"x86-64\" \"tune-cpu\"=\"%s\" "
@@ -57,10 +57,12 @@ static void pass_scalar(Emit *wrapper, Emit *body, Parameters *parameters, const
   DType type = arg->var->type;
   const char *name = arena_printf(body->arena, "%%p%d", i), *text = llvm_type(body, type);
   const char *memory = llvm_memory_type(body, type);
-  const char *value = emit_value(wrapper, "load %s, ptr %s, align %d", memory, pointer,
-                                 dtype_bytes(type));
-  if (dtype_is_bool(type)) value = emit_value(wrapper, "icmp ne i8 %s, 0", value);
-  else if (type.bits < 8) value = emit_value(wrapper, "trunc i8 %s to %s", value, text);
+  const char *value =
+      emit_value(wrapper, "load %s, ptr %s, align %d", memory, pointer, dtype_bytes(type));
+  if (dtype_is_bool(type))
+    value = emit_value(wrapper, "icmp ne i8 %s, 0", value);
+  else if (type.bits < 8)
+    value = emit_value(wrapper, "trunc i8 %s to %s", value, text);
   text_printf(&parameters->call, "%s %s, ", text, value);
   text_printf(&parameters->definition, "%s %s, ", text, name);
   map_put(&body->vars, arg->var, name);
@@ -75,8 +77,7 @@ static void pass_workspace(Emit *wrapper, Emit *body, Parameters *parameters,
     const char *offset = emit_index(wrapper, kernel->slots[i].offset);
     const char *pointer =
         emit_value(wrapper, "getelementptr inbounds i8, ptr %s, i64 %s", base, offset);
-    pass_pointer(wrapper, body, parameters, kernel->slots[i].data, pointer,
-                 kernel->arg_count + i);
+    pass_pointer(wrapper, body, parameters, kernel->slots[i].data, pointer, kernel->arg_count + i);
   }
 }
 
@@ -87,39 +88,41 @@ static Parameters pass_arguments(Emit *wrapper, Emit *body, const LowerKernel *k
     const char *pointer = load_argument(wrapper, i);
     if (arg->kind == LOWER_ARG_TENSOR)
       pass_pointer(wrapper, body, &parameters, arg->buffer->data, pointer, i);
-    else pass_scalar(wrapper, body, &parameters, arg, pointer, i);
+    else
+      pass_scalar(wrapper, body, &parameters, arg, pointer, i);
   }
   pass_workspace(wrapper, body, &parameters, kernel);
   return parameters;
 }
 
-static void bind_range(Emit *body, const LowerTask *task) {
-  map_put(&body->vars, task->begin, "%begin");
-  map_put(&body->wide, task->begin, "%begin");
-  map_put(&body->vars, task->end, "%end");
-  map_put(&body->wide, task->end, "%end");
+static void bind_range(Emit *body, const LowerRegion *region) {
+  map_put(&body->vars, region->begin, "%begin");
+  map_put(&body->wide, region->begin, "%begin");
+  map_put(&body->vars, region->end, "%end");
+  map_put(&body->wide, region->end, "%end");
 }
 
-static void module_add_task(LlvmModule *module, const LowerKernel *kernel, const LowerTask *task) {
+static void module_add_region(LlvmModule *module, const LowerKernel *kernel,
+                              const LowerRegion *region) {
   Emit wrapper = emit_new(module), body = emit_new(module);
   Parameters parameters = pass_arguments(&wrapper, &body, kernel);
-  bind_range(&body, task);
-  Stmt *legal = target_legalize(module->context, task->body, &module->features, module->report);
+  bind_range(&body, region);
+  Stmt *legal = target_legalize(module->context, region->body, &module->features, module->report);
   emit_stmt(&body, legal);
   text_printf(&module->functions,
               "define %svoid @%s(ptr %%args, i64 %%begin, i64 %%end) #0 {\nentry:\n%s"
               "  tail call void @%s.body(%si64 %%begin, i64 %%end)\n  ret void\n}\n",
-              module->local ? "internal " : "", task->name, text_string(&wrapper.body), task->name,
-              text_string(&parameters.call));
+              module->local ? "internal " : "", region->name, text_string(&wrapper.body),
+              region->name, text_string(&parameters.call));
   text_printf(&module->functions,
               "define internal void @%s.body(%si64 %%begin, i64 %%end) #0 {\nentry:\n%s%s"
               "  ret void\n}\n",
-              task->name, text_string(&parameters.definition), text_string(&body.entry),
+              region->name, text_string(&parameters.definition), text_string(&body.entry),
               text_string(&body.body));
 }
 
-const char *llvm_module_text(Context *context, const TargetUnit *unit,
-                             const TargetOptions *options, const LlvmProgram *whole) {
+const char *llvm_module_text(Context *context, const TargetUnit *unit, const TargetOptions *options,
+                             const LlvmProgram *whole) {
   Arena *arena = &context->scratch;
   LlvmModule module = {.context = context, .arena = arena, .machine = options->machine};
   module.features = target_features(options->machine);
@@ -132,8 +135,8 @@ const char *llvm_module_text(Context *context, const TargetUnit *unit,
   module.local = whole != NULL;
   for (int k = 0; k < unit->kernel_count; k++) {
     TargetReport before = *module.report;
-    for (int t = 0; t < unit->kernels[k]->task_count; t++)
-      module_add_task(&module, unit->kernels[k], &unit->kernels[k]->tasks[t]);
+    for (int t = 0; t < unit->kernels[k]->region_count; t++)
+      module_add_region(&module, unit->kernels[k], &unit->kernels[k]->regions[t]);
     target_report_kernel(options, k, &before, module.report);
   }
   if (whole) {

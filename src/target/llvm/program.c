@@ -19,10 +19,10 @@ static bool check_kernel(Context *context, const LowerKernel *kernel) {
     if (kernel->args[i].kind != LOWER_ARG_TENSOR)
       return diag_error(context, kernel->func->pos, "'%s' has a size that is not known",
                         kernel->args[i].name);
-  for (int i = 0; i < kernel->task_count; i++)
-    if (!expr_as_int(kernel->tasks[i].count, &ignored))
+  for (int i = 0; i < kernel->region_count; i++)
+    if (!expr_as_int(kernel->regions[i].extent, &ignored))
       return diag_error(context, kernel->func->pos, "'%s' has a size that is not known",
-                        kernel->tasks[i].name);
+                        kernel->regions[i].name);
   return true;
 }
 

@@ -1,4 +1,4 @@
-# From blocks to phases: a tile with accumulators in registers, tails, two phases, workspace.
+# From blocks to regions: a tile with accumulators in registers, tails, two regions, workspace.
 # RUN: pleat opt %s --pass lower --verify-each
 from tvm.script import tir as T
 
