@@ -117,7 +117,7 @@ static bool load_graph(CompileCall *call) {
 }
 #endif
 
-static bool describe(Context *context, const PlanWish *wish, const Value *value,
+static bool describe(Context *context, const PlanConstraint *constraint, const Value *value,
                      PleatArgument *argument) {
   int64_t shape[TENSOR_MAX_RANK];
   const char *type = dtype_name(context, value->type);
@@ -125,10 +125,10 @@ static bool describe(Context *context, const PlanWish *wish, const Value *value,
   if (value->rank > TENSOR_MAX_RANK || !value_static_shape(value, shape) ||
       !element_type_parse(type, &element))
     return diag_error(context, value->pos, "'%s' has no static shape", value->name);
-  if (wish->layout && wish->layout->physical_rank > TENSOR_MAX_RANK)
-    return diag_error(context, wish->pos, "'%s' would have %d axes in memory; at most %d",
-                      value->name, wish->layout->physical_rank, TENSOR_MAX_RANK);
-  int rank = program_shape(value, wish->layout, shape);
+  if (constraint->layout && constraint->layout->physical_rank > TENSOR_MAX_RANK)
+    return diag_error(context, constraint->pos, "'%s' would have %d axes in memory; at most %d",
+                      value->name, constraint->layout->physical_rank, TENSOR_MAX_RANK);
+  int rank = program_shape(value, constraint->layout, shape);
   *argument =
       (PleatArgument){.name = value->name,
                       .type = type,
@@ -138,17 +138,17 @@ static bool describe(Context *context, const PlanWish *wish, const Value *value,
   return true;
 }
 
-static bool describe_arguments(PleatModel *model, const PlanWishes *wishes) {
+static bool describe_arguments(PleatModel *model, const PlanConstraints *constraints) {
   const GraphFunc *graph = model->graph;
   int inputs = graph->param_count, outputs = graph->output_count;
   Arena *arena = &model->context->arena;
   model->arguments = arena_array(arena, PleatArgument, inputs + outputs);
   model->tensors = arena_array(arena, Tensor *, inputs + outputs);
   for (int i = 0; i < inputs; i++)
-    if (!describe(model->context, &wishes->inputs[i], graph->params[i], &model->arguments[i]))
+    if (!describe(model->context, &constraints->inputs[i], graph->params[i], &model->arguments[i]))
       return false;
   for (int i = 0; i < outputs; i++)
-    if (!describe(model->context, &wishes->outputs[i], graph->outputs[i],
+    if (!describe(model->context, &constraints->outputs[i], graph->outputs[i],
                   &model->arguments[inputs + i]))
       return false;
   return true;
@@ -156,17 +156,17 @@ static bool describe_arguments(PleatModel *model, const PlanWishes *wishes) {
 
 static bool read_layouts(CompileCall *call, CompileOptions *options) {
   const PleatRequest *r = &call->request;
-  WishTexts texts = {
+  ConstraintTexts texts = {
       .desired = {"desired_layouts", r->desired_layouts, (int)r->desired_layout_count},
       .keep = {"keep_layouts", r->keep_layouts, (int)r->keep_layout_count},
       .inputs = {"input_layouts", r->input_layouts, (int)r->input_layout_count},
       .outputs = {"output_layouts", r->output_layouts, (int)r->output_layout_count},
       .policy = r->policy,
       .sizes = "shapes, as in name=1x3x224x224"};
-  if (!wishes_read(call->context, call->model->graph, &texts, options)) return false;
+  if (!constraint_texts_read(call->context, call->model->graph, &texts, options)) return false;
   for (int i = 0; i < call->model->graph->param_count; i++)
-    if (call->model->known[i] && options->wishes->inputs[i].layout)
-      return diag_error(call->context, options->wishes->inputs[i].pos,
+    if (call->model->known[i] && options->constraints->inputs[i].layout)
+      return diag_error(call->context, options->constraints->inputs[i].pos,
                         "the values of '%s' are known: it has no layout but its own",
                         call->model->graph->params[i]->name);
   return true;
@@ -177,7 +177,7 @@ static void compile(void *arg) {
   PleatModel *model = call->model;
   CompileOptions options = {.run_only = true, .quick = call->request.quick != 0};
   if (!find_machine(call, &options.machine) || !load_graph(call) || !read_layouts(call, &options) ||
-      !describe_arguments(model, options.wishes))
+      !describe_arguments(model, options.constraints))
     return;
   Program *program = program_build(call->context, model->graph, &options);
   if (!program) return;

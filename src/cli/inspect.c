@@ -151,8 +151,8 @@ static void print_line(Listing *v, Table *table, const Node *node) {
 }
 
 // An input or output of the graph, with the physical shape where it is not the logical one.
-static void print_border(Listing *v, Table *table, const Value *value, const char *what,
-                         const StageTensor *tensor, const Layout *layout) {
+static void print_boundary_value(Listing *v, Table *table, const Value *value, const char *what,
+                                 const StageTensor *tensor, const Layout *layout) {
   Context *context = v->cli->context;
   const char *name = plan_layout_name(context, tensor, layout);
   if (layout) name = arena_printf(&context->arena, "%s%s", name, physical_text(v, layout));
@@ -190,14 +190,14 @@ static void print_rewrites(Listing *v, Table *table) {
       print_rewrite(v, table, v->plan->kernels.items[i], i);
 }
 
-static void print_borders(Listing *v, Table *table, bool outputs) {
+static void print_boundary(Listing *v, Table *table, bool outputs) {
   const StageGraph *stages = v->plan->stages;
   int count = outputs ? v->graph->output_count : v->graph->param_count;
   for (int i = 0; i < count; i++) {
     const Value *value = outputs ? v->graph->outputs[i] : v->graph->params[i];
     const StageTensor *tensor = outputs ? stages->outputs.items[i] : stages->inputs.items[i];
-    print_border(v, table, value, outputs ? "output" : "input", tensor,
-                 outputs ? plan_output_layout(v->plan, i) : plan_input_layout(v->plan, i));
+    print_boundary_value(v, table, value, outputs ? "output" : "input", tensor,
+                         outputs ? plan_output_layout(v->plan, i) : plan_input_layout(v->plan, i));
   }
 }
 
@@ -206,10 +206,10 @@ static void print_text(Listing *v) {
                                       "bytes", "operations", "time",   "kernel"};
   Table table = table_new(&v->cli->context->arena, "lllllrrrl");
   for (int i = 0; i < COUNT_OF(heads); i++) table_cell(&table, "%s", heads[i]);
-  print_borders(v, &table, false);
+  print_boundary(v, &table, false);
   for (int i = 0; i < v->graph->nodes.count; i++) print_line(v, &table, v->graph->nodes.items[i]);
   print_rewrites(v, &table);
-  print_borders(v, &table, true);
+  print_boundary(v, &table, true);
   table_print(&table, stdout);
 }
 
@@ -241,7 +241,7 @@ static json_t *node_json(Listing *v, const Node *node) {
                    place_text(v, node));
 }
 
-static json_t *borders_json(const Listing *v, bool outputs) {
+static json_t *boundary_json(const Listing *v, bool outputs) {
   json_t *list = json_array();
   int count = outputs ? v->graph->output_count : v->graph->param_count;
   for (int i = 0; i < count; i++) {
@@ -265,7 +265,7 @@ static int show_json(Listing *v) {
   for (int i = 0; i < v->graph->nodes.count; i++)
     json_array_append_new(list, node_json(v, v->graph->nodes.items[i]));
   return json_print(v->cli, json_pack("{s:o, s:o, s:o}", "operators", list, "inputs",
-                                      borders_json(v, false), "outputs", borders_json(v, true)));
+                                      boundary_json(v, false), "outputs", boundary_json(v, true)));
 }
 
 static int run(Cli *cli, void *given) {

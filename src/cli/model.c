@@ -98,17 +98,17 @@ static void show_progress(void *env, const char *what, int done, int all) {
   progress_step(&shown->progress, done);
 }
 
-bool model_wishes(Cli *cli, const GraphFunc *graph, const ModelOptions *options,
-                  CompileOptions *compile) {
+bool model_constraints(Cli *cli, const GraphFunc *graph, const ModelOptions *options,
+                       CompileOptions *compile) {
   const StringList *desired = &options->desired, *keep = &options->keep;
   const StringList *inputs = &options->input_layouts, *outputs = &options->output_layouts;
-  WishTexts texts = {.desired = {"--desired-layout", desired->items, desired->count},
-                     .keep = {"--keep-layout", keep->items, keep->count},
-                     .inputs = {"--input-layout", inputs->items, inputs->count},
-                     .outputs = {"--output-layout", outputs->items, outputs->count},
-                     .policy = options->policy,
-                     .sizes = "--input-shape name=1x3x224x224"};
-  return wishes_read(cli->context, graph, &texts, compile);
+  ConstraintTexts texts = {.desired = {"--desired-layout", desired->items, desired->count},
+                           .keep = {"--keep-layout", keep->items, keep->count},
+                           .inputs = {"--input-layout", inputs->items, inputs->count},
+                           .outputs = {"--output-layout", outputs->items, outputs->count},
+                           .policy = options->policy,
+                           .sizes = "--input-shape name=1x3x224x224"};
+  return constraint_texts_read(cli->context, graph, &texts, compile);
 }
 
 typedef Program *(*Build)(Context *context, const GraphFunc *graph, const CompileOptions *options);
@@ -120,7 +120,7 @@ static Program *build(Cli *cli, const GraphFunc *graph, const ModelOptions *opti
       .progress = show_progress, .progress_env = &shown, .run_only = run_only};
   if (!cli_check_pass(cli, "--print-ir-after", options->print_after)) return NULL;
   if (!cli_machine(cli, &compile.machine)) return NULL;
-  if (!model_wishes(cli, graph, options, &compile)) return NULL;
+  if (!model_constraints(cli, graph, options, &compile)) return NULL;
   compile.lower.print_after = options->print_after;
   compile.lower.verify_each = options->verify_each;
   Program *program = make(cli->context, graph, &compile);

@@ -72,9 +72,10 @@ Program *model_build_to_run(Cli *cli, const GraphFunc *graph, const ModelOptions
 // The same without lowered kernels.
 Program *model_plan(Cli *cli, const GraphFunc *graph, const ModelOptions *options);
 
-// What the options say of layouts and of the policy. False with diagnostics that point into them.
-bool model_wishes(Cli *cli, const GraphFunc *graph, const ModelOptions *options,
-                  CompileOptions *compile);
+// Reads the options' layout constraints and policy into `compile`. False with diagnostics that
+// point into the options.
+bool model_constraints(Cli *cli, const GraphFunc *graph, const ModelOptions *options,
+                       CompileOptions *compile);
 
 const char *model_shape_text(Cli *cli, const int64_t *shape, int rank); // "[1, 3, 8, 8]"
 // Is `name` a lowering pass, "all" or NULL? False with a diagnostic at the option.

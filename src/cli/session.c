@@ -20,7 +20,7 @@ static Tensor *make_input(Session *s, const InputContents *contents, int number)
                value->name, value->name);
     return NULL;
   }
-  tensor = model_tensor_as(s->cli, value, s->wishes->inputs[number].layout);
+  tensor = model_tensor_as(s->cli, value, s->constraints->inputs[number].layout);
   if (!tensor) return NULL;
   if (strcmp(contents->fill, "random") == 0)
     tensor_fill_random(tensor, (uint64_t)(contents->seed + number));
@@ -41,7 +41,7 @@ static bool make_tensors(Session *s, const InputContents *contents) {
     if (!(s->inputs[i] = make_input(s, contents, i))) return false;
   for (int i = 0; i < s->output_count; i++) {
     s->output_names[i] = s->graph->outputs[i]->name;
-    const Layout *layout = s->wishes->outputs[i].layout;
+    const Layout *layout = s->constraints->outputs[i].layout;
     s->outputs[i] = model_tensor_as(s->cli, s->graph->outputs[i], layout);
     if (!s->outputs[i]) return false;
   }
@@ -73,8 +73,8 @@ bool session_ready(Session *s) {
 bool session_begin(Session *s, const GraphFunc *graph, const InputContents *contents) {
   CompileOptions asked = {0};
   s->graph = graph;
-  if (!graph || !model_wishes(s->cli, graph, s->model, &asked)) return false;
-  s->wishes = asked.wishes;
+  if (!graph || !model_constraints(s->cli, graph, s->model, &asked)) return false;
+  s->constraints = asked.constraints;
   if (!make_tensors(s, contents)) return false;
   s->program = (s->keep_kernels ? model_build : model_build_to_run)(s->cli, graph, s->model);
   s->executable = s->program ? executable_new(s->program, &s->target) : NULL;

@@ -14,7 +14,7 @@ typedef struct Session {
   HostMachine machine;
   // A model:
   const GraphFunc *graph;
-  const PlanWishes *wishes;
+  const PlanConstraints *constraints;
   Program *program;
   Executable *executable;
   // Or a kernel (cli/kernel.h):

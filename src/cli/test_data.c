@@ -65,12 +65,13 @@ static bool too_many(Cli *cli, const TestData *data, const char *kind, int count
 // Of each of the inputs' tensors the file that holds it goes to data->files.
 static bool read_inputs(Cli *cli, const char *path, TestData *data, OnnxHeld *held) {
   Arena *arena = &cli->context->arena;
-  OnnxBorder *borders;
-  int count = onnx_borders(cli->context, path, false, &borders);
+  OnnxBoundaryValue *values;
+  int count = onnx_boundary_values(cli->context, path, false, &values);
   if (count < 0 || too_many(cli, data, "input", count)) return false;
   for (int i = 0; i < count; i++) {
     const char *file = file_name(cli, data, "input", i);
-    if (exists(file) && !onnx_read_border(cli->context, file, &borders[i], held)) return false;
+    if (exists(file) && !onnx_read_boundary_value(cli->context, file, &values[i], held))
+      return false;
     while (data->files.count < held->tensors.count) array_push(arena, &data->files, file);
   }
   data->inputs = arena_array(arena, ConstData *, held->tensors.count);
@@ -104,12 +105,12 @@ static bool belongs_to(const char *name, Str output) {
   return !strncmp(name, output, length) && (!name[length] || name[length] == '[');
 }
 
-static bool place_expected(Cli *cli, TestData *data, const char *file, const OnnxBorder *border,
-                           const OnnxHeld *held) {
+static bool place_expected(Cli *cli, TestData *data, const char *file,
+                           const OnnxBoundaryValue *value, const OnnxHeld *held) {
   int given = 0, found = 0;
   for (int i = 0; i < data->graph->output_count; i++) {
     const Value *output = data->graph->outputs[i];
-    given += belongs_to(output->name, border->name);
+    given += belongs_to(output->name, value->name);
     for (int k = 0; k < held->tensors.count; k++) {
       if (strcmp(held->tensors.items[k].name, output->name)) continue;
       data->expected[i] = held->tensors.items[k].data;
@@ -119,20 +120,20 @@ static bool place_expected(Cli *cli, TestData *data, const char *file, const Onn
   return (given == held->tensors.count && found == given) ||
          diag_error(cli->context, (SourcePos){0},
                     "%s holds %d tensor%s, the model gives %d for '%s'", file, held->tensors.count,
-                    held->tensors.count == 1 ? "" : "s", given, border->name);
+                    held->tensors.count == 1 ? "" : "s", given, value->name);
 }
 
 static bool read_expected(Cli *cli, const char *path, TestData *data) {
-  OnnxBorder *borders;
-  int count = onnx_borders(cli->context, path, true, &borders), found = 0;
+  OnnxBoundaryValue *values;
+  int count = onnx_boundary_values(cli->context, path, true, &values), found = 0;
   data->expected = arena_array(&cli->context->arena, ConstData *, data->graph->output_count);
   if (count < 0 || too_many(cli, data, "output", count)) return false;
   for (int i = 0; i < count; i++) {
     const char *file = file_name(cli, data, "output", i);
     OnnxHeld held = {0};
     if (!exists(file)) continue;
-    if (!onnx_read_border(cli->context, file, &borders[i], &held) ||
-        !place_expected(cli, data, file, &borders[i], &held))
+    if (!onnx_read_boundary_value(cli->context, file, &values[i], &held) ||
+        !place_expected(cli, data, file, &values[i], &held))
       return false;
     found++;
   }

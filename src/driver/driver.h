@@ -13,9 +13,9 @@
 typedef struct CompileOptions {
   HostMachine machine;
   PlanPolicy policy;
-  const PlanWishes *wishes; // NULL: none
-  LowerOptions lower;       // hooks: print, stop, verify
-  const TargetRow *target;  // of code for this process; NULL: target_for_running()
+  const PlanConstraints *constraints; // NULL: none
+  LowerOptions lower;                 // hooks: print, stop, verify
+  const TargetRow *target;            // of code for this process; NULL: target_for_running()
   bool run_only; // program_build is followed by one executable_new, and of kernels no more is asked
                  // than that: their schedules and lowered functions are given up one by one
   bool quick;    // TargetOptions.quick, for what runs in this process
@@ -23,24 +23,24 @@ typedef struct CompileOptions {
   void *progress_env;
 } CompileOptions;
 
-// What a user asks of layouts in words. Errors point into the text, under the name of its list.
-typedef struct WishTextList {
+// Layout constraints as texts. Errors point into the text, under the name of its list.
+typedef struct ConstraintTextList {
   const char *name; // "--input-layout"
   const char *const *items;
   int count;
-} WishTextList;
+} ConstraintTextList;
 
-typedef struct WishTexts {
-  WishTextList desired;         // "Conv=NHWC", "conv1:data=NCHW8c,weight=OIHW16i16o"
-  WishTextList keep;            // of a tensor or an operator: "conv1"; "": no layout is changed
-  WishTextList inputs, outputs; // "x=NHWC"
-  const char *policy;           // "optimal", "forward", "backward" or "none"; NULL: the first
-  const char *sizes;            // how sizes are given: "--input-shape name=1x3x224x224"
-} WishTexts;
+typedef struct ConstraintTexts {
+  ConstraintTextList desired; // "Conv=NHWC", "conv1:data=NCHW8c,weight=OIHW16i16o"
+  ConstraintTextList keep;    // of a tensor or an operator: "conv1"; "": no layout is changed
+  ConstraintTextList inputs, outputs; // "x=NHWC"
+  const char *policy;                 // "optimal", "forward", "backward" or "none"; NULL: the first
+  const char *sizes;                  // how sizes are given: "--input-shape name=1x3x224x224"
+} ConstraintTexts;
 
-// Sets the options' policy and wishes. False with diagnostics.
-bool wishes_read(Context *context, const GraphFunc *graph, const WishTexts *texts,
-                 CompileOptions *options);
+// Sets the options' policy and constraints. False with diagnostics.
+bool constraint_texts_read(Context *context, const GraphFunc *graph, const ConstraintTexts *texts,
+                           CompileOptions *options);
 
 typedef enum SlotKind { SLOT_INPUT, SLOT_OUTPUT, SLOT_CONSTANT, SLOT_ARENA } SlotKind;
 

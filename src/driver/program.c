@@ -244,11 +244,11 @@ static bool check_static(Context *context, const StageGraph *stages) {
 }
 
 // Tensors whose layout was asked for stay tensors.
-static void keep_wished(StageGraph *stages, const PlanWishes *wishes) {
+static void keep_constrained(StageGraph *stages, const PlanConstraints *constraints) {
   for (int i = 0; i < stages->tensors.count; i++) {
     StageTensor *tensor = stages->tensors.items[i];
-    for (int k = 0; wishes && k < wishes->items.count; k++)
-      tensor->kept |= tensor->value && wishes->items.items[k].value == tensor->value;
+    for (int k = 0; constraints && k < constraints->items.count; k++)
+      tensor->kept |= tensor->value && constraints->items.items[k].value == tensor->value;
   }
 }
 
@@ -257,7 +257,7 @@ static StageGraph *make_stages(Program *p) {
   if (!stages || !check_static(p->context, stages)) return NULL;
   stage_graph_prune(stages);
   if (!stage_graph_fold(stages)) return NULL;
-  keep_wished(stages, p->options.wishes);
+  keep_constrained(stages, p->options.constraints);
   stage_graph_inline_views(stages);
   stage_graph_inline_intermediates(stages);
   if (!stage_graph_fold(stages) || !program_fold(p->context, stages, &p->options)) return NULL;
@@ -273,8 +273,9 @@ static Program *plan_only(Context *context, const GraphFunc *graph, const Compil
   int64_t start = clock_now_ns();
   StageGraph *stages = make_stages(p);
   if (!stages) return NULL;
-  PlanOptions plan_options = {
-      .machine = &p->options.machine, .policy = options->policy, .wishes = options->wishes};
+  PlanOptions plan_options = {.machine = &p->options.machine,
+                              .policy = options->policy,
+                              .constraints = options->constraints};
   p->plan = plan_graph(stages, &plan_options);
   p->plan_seconds = seconds_since(start);
   return p->plan ? p : NULL;

@@ -105,21 +105,22 @@ Candidate planner_candidate_of(const Planner *p, const Buffer *buffer, const Lay
     if (map->outputs[map->output_count - 1] == last) block = 0;
     const Layout *usual = with_inner_axis(p, buffer, axis, block);
     if (usual && layout_equal(p->context, usual, layout).verdict == LAYOUT_YES)
-      return (Candidate){usual, axis, block, .wished = true};
+      return (Candidate){usual, axis, block, .requested = true};
   }
   map = map_of_outputs(p->context, buffer->rank, map->output_count, map->outputs);
   layout = layout_new(p->context, map, layout->shape, layout->physical, layout->facts,
                       (LayoutPadding){LAYOUT_PADDING_ANY, 0}, buffer->pos);
-  return (Candidate){layout, CANDIDATE_OTHER, 0, .wished = true};
+  return (Candidate){layout, CANDIDATE_OTHER, 0, .requested = true};
 }
 
-static void propose(Planner *p, const StageTensor *tensor, int axis, int64_t block, bool wished) {
+static void propose(Planner *p, const StageTensor *tensor, int axis, int64_t block,
+                    bool requested) {
   Candidates *c = &p->candidates[tensor->index];
   int64_t extent;
-  if (c->frozen || axis < 0 || (tensor->buffer->rank < 3 && !wished)) return;
+  if (c->frozen || axis < 0 || (tensor->buffer->rank < 3 && !requested)) return;
   if (!expr_as_int(tensor->buffer->shape[axis], &extent) || extent < 2) return;
   if (!block && axis == tensor->buffer->rank - 1) return;
-  Candidate candidate = {.axis = axis, .block = block, .wished = wished};
+  Candidate candidate = {.axis = axis, .block = block, .requested = requested};
   for (int i = 1; i < c->count; i++)
     if (candidate_like(&c->items[i], &candidate)) return;
   candidate.layout = with_inner_axis(p, tensor->buffer, axis, block);
@@ -242,17 +243,17 @@ static void hand_on_other(Planner *p, const Stage *stage, const StageTensor *fro
 
 // A reduction gets them too: what is best for it alone need not be for its neighbours. Without
 // proposals, those that the user named.
-static void hand_on(Planner *p, const Stage *stage, bool only_wished) {
+static void hand_on(Planner *p, const Stage *stage, bool only_requested) {
   for (int i = 0; i < stage->reads.count; i++) {
     const StageTensor *from = stage->reads.items[i];
     const Candidates *c = &p->candidates[from->index];
     if (from->buffer->rank != stage->output->buffer->rank) continue;
     for (int j = 1; j < c->count; j++) {
-      if (c->items[j].panels || (only_wished && !c->items[j].wished)) continue;
+      if (c->items[j].panels || (only_requested && !c->items[j].requested)) continue;
       if (c->items[j].axis == CANDIDATE_OTHER)
         hand_on_other(p, stage, from, &c->items[j]);
       else
-        propose(p, stage->output, c->items[j].axis, c->items[j].block, c->items[j].wished);
+        propose(p, stage->output, c->items[j].axis, c->items[j].block, c->items[j].requested);
     }
   }
 }

@@ -63,10 +63,10 @@ static int candidate_as(const Planner *p, const StageTensor *tensor, const Stage
 
 // The one candidate that the user lets a stage read (-1: write) its tensor in; -1: any.
 static int only_candidate(const Planner *p, const Stage *stage, int read) {
-  const StageWish *wish = planner_wish(p, stage, read);
+  const StageConstraint *constraint = planner_constraint(p, stage, read);
   if (p->row_major) return 0;
-  return wish && !wish->tensor->data
-             ? MAX_OF(planner_candidate_number(p, wish->tensor, wish->layout), 0)
+  return constraint && !constraint->tensor->data
+             ? MAX_OF(planner_candidate_number(p, constraint->tensor, constraint->layout), 0)
              : -1;
 }
 
@@ -82,9 +82,9 @@ typedef struct Combination {
 static const Layout *layout_read(const Combination *c, int read, bool *packed) {
   const Planner *p = c->planner;
   const StageTensor *tensor = c->stage->reads.items[read];
-  const StageWish *wish = tensor->data ? planner_wish(p, c->stage, read) : NULL;
-  *packed = tensor->data && !wish;
-  if (tensor->data) return wish ? wish->layout : NULL;
+  const StageConstraint *constraint = tensor->data ? planner_constraint(p, c->stage, read) : NULL;
+  *packed = tensor->data && !constraint;
+  if (tensor->data) return constraint ? constraint->layout : NULL;
   return p->candidates[tensor->index].items[c->choice.reads[read]].layout;
 }
 
@@ -234,7 +234,7 @@ static bool find_cut(Visitor *visitor, Expr *e) {
 
 static const Expr *cuts_blocks(const Planner *p, const Stage *stage, int output) {
   const Candidate *c = &p->candidates[stage->output->index].items[output];
-  if (c->axis < 0 || (c->wished && !c->block)) return NULL;
+  if (c->axis < 0 || (c->requested && !c->block)) return NULL;
   int64_t lanes = machine_lanes(p->machine, stage->output->buffer->type);
   CutSearch search = {stage->te->indices[c->axis], c->block ? c->block : lanes, NULL};
   Visitor visitor = {.env = &search, .enter_expr = find_cut};

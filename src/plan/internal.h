@@ -13,7 +13,7 @@ typedef struct Candidate {
   int axis;             // the logical axis that is innermost; CANDIDATE_ROWS, CANDIDATE_OTHER
   int64_t block;        // so many of its values side by side; 0: all of them
   bool panels;          // in panels that a reduction reads from end to end
-  bool wished;          // the user named it
+  bool requested;       // the user named it
 } Candidate;
 enum { CANDIDATE_ROWS = -1, CANDIDATE_OTHER = -2 };
 
@@ -36,14 +36,14 @@ typedef struct StageChoices {
   StageChoice items[PLAN_MAX_CHOICES];
 } StageChoices;
 
-// A wish found in the stages: how `stage` reads entry `read` of its reads, or (-1) writes.
-typedef struct StageWish {
-  const PlanWish *from;
+// A constraint applied to the stages: how `stage` reads entry `read` of its reads, or (-1) writes.
+typedef struct StageConstraint {
+  const PlanConstraint *from;
   const Stage *stage;
   int read;
   const StageTensor *tensor;
   const Layout *layout; // NULL: row-major
-} StageWish;
+} StageConstraint;
 
 // The body of the loops that a stage runs in when it is fused with every producer that it may be.
 typedef struct LoopBody {
@@ -56,13 +56,13 @@ struct Planner {
   Context *context;
   StageGraph *stages;
   const HostMachine *machine;
-  const PlanWishes *wanted; // NULL: nothing
-  Candidates *candidates;   // by tensor->index
-  StageChoices *choices;    // by stage->index
-  LoopBody *bodies;         // by stage->index
-  bool row_major;           // stages take nothing else
-  int *given;               // by tensor->index: the candidate in which the caller has it
-  Array(StageWish) wishes;
+  const PlanConstraints *constraints; // NULL: nothing
+  Candidates *candidates;             // by tensor->index
+  StageChoices *choices;              // by stage->index
+  LoopBody *bodies;                   // by stage->index
+  bool row_major;                     // stages take nothing else
+  int *given;                         // by tensor->index: the candidate in which the caller has it
+  Array(StageConstraint) stage_constraints;
 };
 
 // A choice for each stage, and its cost.
@@ -80,9 +80,9 @@ Candidate planner_candidate_of(const Planner *planner, const Buffer *buffer, con
 // The stage's loops; false where they are not one store with static extents.
 bool planner_nest(const Planner *planner, const Stage *stage, Nest *nest);
 
-// wishes.c: before candidates are proposed. False with diagnostics.
-bool planner_take_wishes(Planner *planner);
-const StageWish *planner_wish(const Planner *planner, const Stage *stage, int read);
+// constraints.c: before candidates are proposed. False with diagnostics.
+bool planner_apply_constraints(Planner *planner);
+const StageConstraint *planner_constraint(const Planner *planner, const Stage *stage, int read);
 bool planner_refuses(const Planner *planner, const Stage *stage, const char *why); // returns false
 int planner_candidate_number(const Planner *planner, const StageTensor *tensor,
                              const Layout *layout);
@@ -110,7 +110,7 @@ FusionBlocker planner_fusion_blocker(const Planner *planner, const Stage *reader
 double planner_fused_operations(const Planner *planner, const Stage *stage,
                                 const StageTensor *tensor, double *most);
 
-// choices.c: false with diagnostics when wishes leave none.
+// choices.c: false with diagnostics when constraints leave none.
 bool planner_find_choices(Planner *planner, int stage);
 double planner_rewrite_cost(const Planner *planner, const StageTensor *tensor, int from, int to);
 double planner_move_cost(const Planner *planner, double bytes);

@@ -55,13 +55,13 @@ static void add_rewrite(Grouping *g, StageTensor *tensor, int from, int to, cons
 static const char *read_because(const Grouping *g, const Stage *user, const StageTensor *tensor,
                                 int from, int to) {
   Context *context = g->plan->context;
-  bool wished = planner_wish(g->planner, user, stage_read_of(user, tensor)) != NULL;
+  bool requested = planner_constraint(g->planner, user, stage_read_of(user, tensor)) != NULL;
   const char *from_name =
       tensor->producer ? str_format(context, "%s writes", planner_stage_name(tensor->producer))
                        : "the input is";
   return str_format(context, "%s reads %s%s, %s %s", planner_stage_name(user),
                     plan_layout_name(context, tensor, layout_number(g, tensor, to)),
-                    wished ? " (asked for)" : "", from_name,
+                    requested ? " (asked for)" : "", from_name,
                     plan_layout_name(context, tensor, layout_number(g, tensor, from)));
 }
 
@@ -93,14 +93,14 @@ static const Layout *param_layout(const Grouping *g, Stage *const *stages, int c
   return NULL;
 }
 
-static const StageWish *constant_wish(const Grouping *g, const PlanKernel *kernel,
-                                      const StageTensor *tensor) {
-  const StageWish *wish = NULL;
-  for (int i = 0; i < kernel->stage_count && !wish; i++) {
+static const StageConstraint *constant_constraint(const Grouping *g, const PlanKernel *kernel,
+                                                  const StageTensor *tensor) {
+  const StageConstraint *constraint = NULL;
+  for (int i = 0; i < kernel->stage_count && !constraint; i++) {
     int read = stage_read_of(kernel->stages[i], tensor);
-    if (read >= 0) wish = planner_wish(g->planner, kernel->stages[i], read);
+    if (read >= 0) constraint = planner_constraint(g->planner, kernel->stages[i], read);
   }
-  return wish;
+  return constraint;
 }
 
 static Stage *anchor_of(Stage *const *stages, int count) {
@@ -120,10 +120,11 @@ static void add_kernel(Grouping *g, const PtrArray *stages) {
   kernel->layouts = arena_array(&context->arena, KernelParam, kernel->params.count);
   for (int i = 0; i < kernel->params.count; i++) {
     StageTensor *tensor = kernel->params.items[i];
-    const StageWish *wish = tensor->data ? constant_wish(g, kernel, tensor) : NULL;
-    kernel->layouts[i].constant = tensor->data && !wish;
+    const StageConstraint *constraint =
+        tensor->data ? constant_constraint(g, kernel, tensor) : NULL;
+    kernel->layouts[i].constant = tensor->data && !constraint;
     kernel->layouts[i].layout = tensor->data
-                                    ? (wish ? wish->layout : NULL)
+                                    ? (constraint ? constraint->layout : NULL)
                                     : param_layout(g, kernel->stages, kernel->stage_count, tensor);
   }
   for (int i = 0; i < kernel->stage_count; i++) kernel->cost += chosen(g, kernel->stages[i])->cost;

@@ -25,25 +25,25 @@ int64_t plan_bytes(const StageTensor *tensor, const Layout *layout) {
 // ---- The plan
 
 // Row-major tensors alone, but for what the caller gives and takes in layouts of its own.
-static const PlanWishes *only_borders(Context *context, const PlanWishes *wishes) {
-  if (!wishes) return NULL;
-  PlanWishes *borders = arena_copy(&context->arena, wishes, sizeof *wishes);
-  borders->items.count = 0;
-  return borders;
+static const PlanConstraints *boundary_only(Context *context, const PlanConstraints *constraints) {
+  if (!constraints) return NULL;
+  PlanConstraints *boundary = arena_copy(&context->arena, constraints, sizeof *constraints);
+  boundary->items.count = 0;
+  return boundary;
 }
 
-// NULL with diagnostics when the wishes cannot be had.
-static Planner *prepare(StageGraph *stages, const PlanOptions *options, const PlanWishes *wishes,
-                        bool proposals, bool row_major) {
+// NULL with diagnostics when the constraints cannot be met.
+static Planner *prepare(StageGraph *stages, const PlanOptions *options,
+                        const PlanConstraints *constraints, bool proposals, bool row_major) {
   Context *context = stages->context;
   Planner *p = arena_new(&context->arena, Planner);
   *p = (Planner){.context = context, .stages = stages, .machine = options->machine};
-  p->wanted = wishes;
+  p->constraints = constraints;
   p->candidates = arena_array(&context->arena, Candidates, stages->tensors.count);
   p->given = arena_array(&context->arena, int, stages->tensors.count);
   for (int i = 0; i < stages->tensors.count; i++)
     p->candidates[i] = (Candidates){.count = 1, .items = {{.axis = CANDIDATE_ROWS}}};
-  if (!planner_take_wishes(p)) return NULL;
+  if (!planner_apply_constraints(p)) return NULL;
   if (!row_major) planner_find_candidates(p, proposals);
   p->row_major = row_major;
   p->choices = arena_array(&context->arena, StageChoices, stages->stages.count);
@@ -82,20 +82,21 @@ static void note_costs(Plan *plan, const PlanOptions *options, double seconds,
 
 Plan *plan_graph(StageGraph *stages, const PlanOptions *options) {
   Context *context = stages->context;
-  const PlanWishes *wishes = options->wishes, *borders = only_borders(context, wishes);
+  const PlanConstraints *constraints = options->constraints,
+                        *boundary = boundary_only(context, constraints);
   double seconds = options->seconds > 0 ? options->seconds : 2;
   Plan *plan = arena_new(&context->arena, Plan);
   *plan = (Plan){.context = context, .stages = stages, .machine = options->machine};
-  plan->wishes = wishes;
-  Planner *none = prepare(stages, options, borders, false, true);
+  plan->constraints = constraints;
+  Planner *none = prepare(stages, options, boundary, false, true);
   Planner *planner =
-      none ? prepare(stages, options, wishes, options->policy != PLAN_NONE, false) : NULL;
+      none ? prepare(stages, options, constraints, options->policy != PLAN_NONE, false) : NULL;
   if (!planner) return NULL;
   Assignment unplanned = planner_solve(none, seconds, NULL, 0);
   if (!unplanned.choice) bug(context, "the unplanned graph has no plan");
   Assignment taken = assign(planner, options, seconds);
-  bool free = options->policy == PLAN_OPTIMAL && (!wishes || !wishes->items.count);
-  if (!taken.choice && !free) bug(context, "the wishes have no plan");
+  bool free = options->policy == PLAN_OPTIMAL && (!constraints || !constraints->items.count);
+  if (!taken.choice && !free) bug(context, "no plan meets the constraints");
   if (free && (!taken.choice || taken.cost > unplanned.cost)) {
     unplanned.bound = MIN_OF(taken.bound, unplanned.cost);
     unplanned.optimal = taken.bound == unplanned.cost;

@@ -15,26 +15,27 @@ typedef enum PlanPolicy {
   PLAN_BACKWARD, // the same, against the order
 } PlanPolicy;
 
-// A layout that was asked for. Layouts lie on the value's shape; NULL is row-major.
-typedef struct PlanWish {
+// A layout that the user requires of one value. The layout is on the value's shape; NULL is
+// row-major.
+typedef struct PlanConstraint {
   const Node *node; // as this operator reads the value, or (`output`) writes it; NULL: the value
                     // keeps its layout everywhere, which then is row-major
   const Value *value;
   bool output, named; // named: not being able to is an error; otherwise such operators are left out
   const Layout *layout;
   SourcePos pos; // what asks for it
-} PlanWish;
+} PlanConstraint;
 
-typedef struct PlanWishes {
-  Array(PlanWish) items;
-  PlanWish *inputs, *outputs; // of the graph, by number: how the caller has them
-} PlanWishes;
+typedef struct PlanConstraints {
+  Array(PlanConstraint) items;
+  PlanConstraint *inputs, *outputs; // of the graph, by number: how the caller has them
+} PlanConstraints;
 
 typedef struct PlanOptions {
   const HostMachine *machine;
   PlanPolicy policy;
-  double seconds;           // for the solver; 0: 2
-  const PlanWishes *wishes; // NULL: none
+  double seconds;                     // for the solver; 0: 2
+  const PlanConstraints *constraints; // NULL: none
 } PlanOptions;
 
 // One run of compiled code: a group of fused stages, or a rewrite of one tensor.
@@ -77,8 +78,8 @@ typedef struct Plan {
   double cost, cost_unplanned, lower_bound;         // cycles
   double cost_optimal, cost_forward, cost_backward; // of the policies; 0 where layouts are not free
   bool optimal;
-  const PlanWishes *wishes; // as given
-  Planner *planner;         // what was chosen from, and what was: for plan_alternatives
+  const PlanConstraints *constraints; // as given
+  Planner *planner;                   // what was chosen from, and what was: for plan_alternatives
   const int *choice;
 } Plan;
 

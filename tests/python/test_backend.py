@@ -365,7 +365,7 @@ def test_borders_in_python(tmp_path):
     {"desired_layouts": {"Conv": "NHWC"}}, {"keep_layouts": True}, {"policy": "backward"},
     {"desired_layouts": {"Conv": {"data": "NHWC", "output": "NCHW4c"}}, "policy": "none"},
     {"keep_layouts": ["x"]}, {"keep_layouts": "Relu"}])
-def test_wishes_in_python(options, tmp_path):
+def test_constraints_in_python(options, tmp_path):
     path, x, want, _ = results(tmp_path)
     close(pleat.compile(path, threads=1, **options)(x), want)
 
@@ -378,7 +378,7 @@ def test_wishes_in_python(options, tmp_path):
     ({"keep_layouts": ["nothing"]}, "no tensor or operator 'nothing'"),
     ({"policy": "best"}, "policy 'best'"),
     ({"known": {"x": np.ones((2, 3, 7, 5), np.float32)}, "input_layouts": {"x": "NHWC"}}, "known")])
-def test_wishes_that_are_refused_in_python(options, why, tmp_path):
+def test_constraints_that_are_refused_in_python(options, why, tmp_path):
     path, _, _, _ = results(tmp_path)
     with pytest.raises(pleat.PleatError, match=why):
         pleat.compile(path, **options)

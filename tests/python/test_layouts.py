@@ -156,9 +156,9 @@ def test_rewrites_are_shared(tmp_path):
     onnx.save(b.model(*users), tmp_path / "case.onnx")
     nodes = [node.name for node in b.nodes if node.op_type == "Conv"]
     relu = next(node.name for node in b.nodes if node.op_type == "Relu")
-    wishes = [f"{relu}:output=NCHW", f"{nodes[1]}:data=NHWC", f"{nodes[2]}:data=NCHW4c",
+    constraints = [f"{relu}:output=NCHW", f"{nodes[1]}:data=NHWC", f"{nodes[2]}:data=NCHW4c",
               f"{nodes[3]}:data=NHWC"]
-    options = [part for wish in wishes for part in ("--desired-layout", wish)]
+    options = [part for constraint in constraints for part in ("--desired-layout", constraint)]
     rewrites = plan(tmp_path / "case.onnx", *options)["rewrites"]
     assert sorted(r["to"] for r in rewrites if r["tensor"] == y and r["when"] == "run") == [
         "NCHW4c", "NHWC"]

@@ -317,38 +317,41 @@ static const Layout *random_layout(Growth *g, const Value *value) {
   return layout_is_identity(g->context, layout).verdict == LAYOUT_YES ? NULL : layout;
 }
 
-static void wish_for_node(Growth *g, Node *node, PlanWishes *wishes) {
+static void constrain_node(Growth *g, Node *node, PlanConstraints *constraints) {
   Arena *arena = &g->context->arena;
   if (below(g, 3) == 0) {
-    PlanWish wish = {.node = node, .value = node->outputs[0], .output = true};
-    wish.layout = random_layout(g, wish.value);
-    array_push(arena, &wishes->items, wish);
+    PlanConstraint constraint = {.node = node, .value = node->outputs[0], .output = true};
+    constraint.layout = random_layout(g, constraint.value);
+    array_push(arena, &constraints->items, constraint);
   }
   for (int i = 0; i < node->input_count; i++) {
-    PlanWish wish = {.node = node, .value = node->inputs[i]};
-    wish.layout = random_layout(g, wish.value);
-    if (below(g, 4) == 0) array_push(arena, &wishes->items, wish);
+    PlanConstraint constraint = {.node = node, .value = node->inputs[i]};
+    constraint.layout = random_layout(g, constraint.value);
+    if (below(g, 4) == 0) array_push(arena, &constraints->items, constraint);
   }
-  PlanWish kept = {.value = node->outputs[0]};
-  if (below(g, 40) == 0) array_push(arena, &wishes->items, kept);
+  PlanConstraint kept = {.value = node->outputs[0]};
+  if (below(g, 40) == 0) array_push(arena, &constraints->items, kept);
 }
 
-static PlanWish *border_wishes(Growth *g, Value *const *values, int count) {
-  PlanWish *wishes = arena_array(&g->context->arena, PlanWish, count + 1);
+static PlanConstraint *boundary_constraints(Growth *g, Value *const *values, int count) {
+  PlanConstraint *constraints = arena_array(&g->context->arena, PlanConstraint, count + 1);
   for (int i = 0; i < count; i++)
-    wishes[i] =
-        (PlanWish){.value = values[i], .layout = below(g, 3) ? NULL : random_layout(g, values[i])};
-  return wishes;
+    constraints[i] = (PlanConstraint){.value = values[i],
+                                      .layout = below(g, 3) ? NULL : random_layout(g, values[i])};
+  return constraints;
 }
 
-static const PlanWishes *random_wishes(Context *context, const GraphFunc *graph, uint64_t seed) {
+static const PlanConstraints *random_constraints(Context *context, const GraphFunc *graph,
+                                                 uint64_t seed) {
   Growth g = {.context = context, .state = seed * 0x9e3779b97f4a7c15u + 11};
   if (below(&g, 2)) return NULL;
-  PlanWishes *wishes = arena_new(&context->arena, PlanWishes);
-  *wishes = (PlanWishes){.inputs = border_wishes(&g, graph->params, graph->param_count),
-                         .outputs = border_wishes(&g, graph->outputs, graph->output_count)};
-  for (int i = 0; i < graph->nodes.count; i++) wish_for_node(&g, graph->nodes.items[i], wishes);
-  return wishes;
+  PlanConstraints *constraints = arena_new(&context->arena, PlanConstraints);
+  *constraints =
+      (PlanConstraints){.inputs = boundary_constraints(&g, graph->params, graph->param_count),
+                        .outputs = boundary_constraints(&g, graph->outputs, graph->output_count)};
+  for (int i = 0; i < graph->nodes.count; i++)
+    constrain_node(&g, graph->nodes.items[i], constraints);
+  return constraints;
 }
 
 // ---- Runs -------------------------------------------------------------------------------------
@@ -359,13 +362,13 @@ typedef struct Run {
   uint64_t seed;
   const char *level;
   bool once;
-  const PlanWishes *wishes;
+  const PlanConstraints *constraints;
   Tensor *inputs[2], *outputs[2]; // row-major
   Tensor *given[2], *results[2];  // as the program has them
 } Run;
 
 typedef struct Tally {
-  long graphs, wished, refused;
+  long graphs, requested, refused;
 } Tally;
 
 static Tensor *tensor_for(const Value *value, const Layout *layout) {
@@ -446,10 +449,10 @@ static bool run_once(Run *run, Executable *executable, ThreadPool *pool, bool wi
 // What is asked for may be refused, with a reason; then the graph is built without.
 static Program *build(Run *run, CompileOptions *options, Tally *tally) {
   Program *program = program_build(run->context, run->graph, options);
-  if (program || !options->wishes || !run->context->error_count) return program;
+  if (program || !options->constraints || !run->context->error_count) return program;
   tally->refused++;
   run->context->diags.count = run->context->error_count = 0;
-  options->wishes = NULL;
+  options->constraints = NULL;
   return program_build(run->context, run->graph, options);
 }
 
@@ -459,9 +462,10 @@ static void check_level(Run *run, Reference *reference, ThreadPool *pool, Tally 
   CompileOptions options = {.machine = machine,
                             .run_only = run->seed % 2,
                             .quick = run->once && run->seed % 16 != 0,
-                            .policy = run->wishes ? (PlanPolicy)(run->seed / 2 % 4) : PLAN_OPTIMAL,
-                            .wishes = run->wishes};
-  tally->wished += run->wishes != NULL;
+                            .policy =
+                                run->constraints ? (PlanPolicy)(run->seed / 2 % 4) : PLAN_OPTIMAL,
+                            .constraints = run->constraints};
+  tally->requested += run->constraints != NULL;
   Program *program = build(run, &options, tally);
   if (!program) fail_run(run, "not planned");
   if (program->arena_bytes > program->live_bytes + program->live_bytes / 10)
@@ -492,7 +496,7 @@ static void check_graph(uint64_t seed, unsigned wanted, bool once, ThreadPool *p
   if (getenv("PLEAT_SHOW")) fprintf(stderr, "seed %llu\n", (unsigned long long)seed);
   if (run.graph->nodes.count) {
     tally->graphs++;
-    run.wishes = random_wishes(run.context, run.graph, seed);
+    run.constraints = random_constraints(run.context, run.graph, seed);
     for (int i = 0; i < run.graph->param_count; i++)
       run.inputs[i] = tensor_for(run.graph->params[i], NULL);
     for (int i = 0; i < run.graph->output_count; i++)
@@ -526,7 +530,7 @@ static void test_random_graphs(void **state) {
   }
   thread_pool_free(pool);
   printf("%ld graphs; %ld times layouts were asked for, %ld times refused\n", tally.graphs,
-         tally.wished, tally.refused);
+         tally.requested, tally.refused);
 }
 
 int main(void) {

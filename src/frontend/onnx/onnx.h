@@ -88,14 +88,15 @@ bool onnx_write_tensor(Context *context, const char *path, const Value *value, c
 // The value in a file that holds a TensorProto, such as input_0.pb; NULL with a diagnostic.
 ConstData *onnx_read_tensor(Context *context, const char *path);
 
-// An input of a model, one that has an initial value included, or an output. Files of test data are
-// numbered so.
-typedef struct OnnxBorder {
+// An input or output of a model, including an input that has an initial value. Files of test data
+// are numbered in this order.
+typedef struct OnnxBoundaryValue {
   Str name;
-  const void *type; // for onnx_read_border
-} OnnxBorder;
+  const void *type; // for onnx_read_boundary_value
+} OnnxBoundaryValue;
 // In the model's order; how many, or -1 with a diagnostic.
-int onnx_borders(Context *context, const char *path, bool outputs, OnnxBorder **borders);
+int onnx_boundary_values(Context *context, const char *path, bool outputs,
+                         OnnxBoundaryValue **boundary);
 
 // What files of test data hold: tensors under the names of the graph function's, "x", and of a
 // sequence "x[0]", "x[1]", …
@@ -104,6 +105,7 @@ typedef struct OnnxHeld {
   Array(const char *) shapes; // as OnnxOptions.shapes, of what is no tensor: "x[0]=2x3", "x=none"
 } OnnxHeld;
 // Adds what a file such as input_0.pb holds. False with a diagnostic.
-bool onnx_read_border(Context *context, const char *path, const OnnxBorder *border, OnnxHeld *held);
+bool onnx_read_boundary_value(Context *context, const char *path, const OnnxBoundaryValue *value,
+                              OnnxHeld *held);
 
 #endif

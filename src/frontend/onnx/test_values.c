@@ -13,13 +13,14 @@ typedef struct Reading {
   OnnxHeld *held;
 } Reading;
 
-int onnx_borders(Context *context, const char *path, bool outputs, OnnxBorder **borders) {
+int onnx_boundary_values(Context *context, const char *path, bool outputs,
+                         OnnxBoundaryValue **boundary) {
   OnnxFile *file = onnx_model_open(context, path);
   if (!file) return -1;
   const OnnxValues *values = outputs ? &file->model->graph->output : &file->model->graph->input;
-  *borders = arena_array(&context->arena, OnnxBorder, values->count);
+  *boundary = arena_array(&context->arena, OnnxBoundaryValue, values->count);
   for (int i = 0; i < values->count; i++)
-    (*borders)[i] = (OnnxBorder){values->items[i].name, values->items[i].type};
+    (*boundary)[i] = (OnnxBoundaryValue){values->items[i].name, values->items[i].type};
   return values->count;
 }
 
@@ -88,14 +89,14 @@ ConstData *onnx_read_tensor(Context *context, const char *path) {
   return file ? onnx_tensor_data(file, file->tensor, (SourcePos){.file = file->source}) : NULL;
 }
 
-bool onnx_read_border(Context *context, const char *path, const OnnxBorder *border,
-                      OnnxHeld *held) {
+bool onnx_read_boundary_value(Context *context, const char *path, const OnnxBoundaryValue *value,
+                              OnnxHeld *held) {
   Reading r = {context, NULL, held};
-  if (is_list(border->type)) {
+  if (is_list(value->type)) {
     r.file = onnx_file_open(context, path);
-    return r.file && read_items(&r, border->name, border->type, r.file->bytes);
+    return r.file && read_items(&r, value->name, value->type, r.file->bytes);
   }
   ConstData *data = onnx_read_tensor(context, path);
-  if (data) array_push(&context->arena, &held->tensors, ((OnnxBinding){border->name, data}));
+  if (data) array_push(&context->arena, &held->tensors, ((OnnxBinding){value->name, data}));
   return data != NULL;
 }

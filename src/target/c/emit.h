@@ -68,9 +68,9 @@ const char *c_unaligned_type(CModule *module, DType memory_type); // a vector at
 DType c_bits_type(DType type);  // signed integers of the same bits and lanes
 DType c_mask_type(DType type);  // of a vector of bools: 32 bits a lane, 0 or −1
 DType c_value_type(DType type); // what stands for it: small floats are their bits, masks for bools
-const char *c_name(CEmit *emit, const char *wish); // a new name in the function
-const char *c_global_name(CModule *module, const char *wish);
-const char *c_identifier(Arena *arena, const char *wish);
+const char *c_name(CEmit *emit, const char *preferred); // a new name in the function
+const char *c_global_name(CModule *module, const char *preferred);
+const char *c_identifier(Arena *arena, const char *preferred);
 void c_line(CEmit *emit, const char *format, ...) PRINTF_LIKE(2, 3);
 // "a, b, c" with line breaks so that lines end before column 100, if the text begins at `column`.
 const char *c_broken(Arena *arena, const char *list, int column, int indent);
@@ -119,7 +119,7 @@ typedef struct CFunction { // a region: void name(what it uses, begin, end)
 CModule c_module_new(Context *context, const TargetOptions *options);
 CEmit c_emit_new(CModule *module, const PrimFunc *func);
 // Adds the functions of a kernel, named as wished (NULL: by its regions); region_count are filled.
-void c_module_add(CModule *module, const LowerKernel *kernel, const char *wish,
+void c_module_add(CModule *module, const LowerKernel *kernel, const char *preferred,
                   CFunction *functions);
 // Arguments of a call, each followed by ", ". from[i]: the address of argument i of the kernel as
 // text, the last one of the workspace (a char *).

@@ -101,8 +101,8 @@ static const char *argument_type(CModule *module, const CFunction *function, con
 }
 
 static void define_pointer(CEmit *emit, Text *text, const CFunction *function, Expr *data,
-                           const char *wish) {
-  const char *name = c_name(emit, wish);
+                           const char *preferred) {
+  const char *name = c_name(emit, preferred);
   text_printf(text, "%srestrict %s, ", argument_type(emit->module, function, data), name);
   map_put(&emit->vars, data, name);
   map_put(&emit->pointees, data, c_memory_type(emit->module, data->as.var->pointee));
@@ -211,11 +211,11 @@ static void comment_buffers(CModule *module, const CFunction *function) {
 }
 
 static CFunction add_region(CModule *module, const LowerKernel *kernel, const LowerRegion *region,
-                            const char *wish) {
-  if (module->with_entries) wish = arena_printf(module->arena, "%s_task", wish);
+                            const char *preferred) {
+  if (module->with_entries) preferred = arena_printf(module->arena, "%s_task", preferred);
   Stmt *body = target_legalize(module->context, region->body, &module->features, module->report);
   CFunction function = function_of(module, kernel, region, body);
-  function.name = c_global_name(module, wish);
+  function.name = c_global_name(module, preferred);
   CEmit emit = c_emit_new(module, kernel->func);
   const char *definition = definition_of(&emit, &function);
   map_put(&emit.vars, region->begin, "begin");
@@ -231,11 +231,11 @@ static CFunction add_region(CModule *module, const LowerKernel *kernel, const Lo
   return function;
 }
 
-void c_module_add(CModule *module, const LowerKernel *kernel, const char *wish,
+void c_module_add(CModule *module, const LowerKernel *kernel, const char *preferred,
                   CFunction *functions) {
   for (int i = 0; i < kernel->region_count; i++) {
     const LowerRegion *region = &kernel->regions[i];
-    functions[i] = add_region(module, kernel, region, wish ? wish : region->name);
+    functions[i] = add_region(module, kernel, region, preferred ? preferred : region->name);
   }
 }
 

@@ -19,8 +19,9 @@ static const char *const taken[] = {
     "ceil",    "trunc",    "round",
 };
 
-const char *c_identifier(Arena *arena, const char *wish) {
-  char *name = arena_printf(arena, "%s%s", *wish >= '0' && *wish <= '9' ? "v" : "", wish);
+const char *c_identifier(Arena *arena, const char *preferred) {
+  char *name =
+      arena_printf(arena, "%s%s", *preferred >= '0' && *preferred <= '9' ? "v" : "", preferred);
   for (char *c = name; *c; c++) {
     bool letter = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || *c == '_';
     if (!letter && !(*c >= '0' && *c <= '9')) *c = '_';
@@ -29,12 +30,12 @@ const char *c_identifier(Arena *arena, const char *wish) {
   return *name ? name : "v";
 }
 
-// A name none in the map has, `wish` or `wish_2`, …
-static const char *unique_name(Context *context, Arena *arena, Map *names, const char *wish) {
+// A name none in the map has, `preferred` or `preferred_2`, …
+static const char *unique_name(Context *context, Arena *arena, Map *names, const char *preferred) {
   if (!names->count)
     for (int i = 0; i < COUNT_OF(taken); i++)
       map_put(names, str_intern(context, taken[i]), (intptr_t)1);
-  Str base = str_intern(context, c_identifier(arena, wish)), name = base;
+  Str base = str_intern(context, c_identifier(arena, preferred)), name = base;
   intptr_t count = (intptr_t)map_find(names, base);
   while (count && map_contains(names, name))
     name = str_format(context, "%s_%d", base, (int)++count);
@@ -43,12 +44,12 @@ static const char *unique_name(Context *context, Arena *arena, Map *names, const
   return name;
 }
 
-const char *c_name(CEmit *emit, const char *wish) {
-  return unique_name(emit->context, emit->arena, &emit->names, wish);
+const char *c_name(CEmit *emit, const char *preferred) {
+  return unique_name(emit->context, emit->arena, &emit->names, preferred);
 }
 
-const char *c_global_name(CModule *module, const char *wish) {
-  return unique_name(module->context, module->arena, &module->names, wish);
+const char *c_global_name(CModule *module, const char *preferred) {
+  return unique_name(module->context, module->arena, &module->names, preferred);
 }
 
 bool c_define(CModule *module, const char *name) {

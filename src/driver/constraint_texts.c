@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What users ask of layouts in words: of operators, to keep them, of inputs and of outputs. Each is
-// read as a text of its own, so that errors point into it.
+// Reads the texts of layout constraints: layouts of operators, of tensors that keep theirs, of
+// inputs and of outputs. Each text is a source file of its own, so that errors point into it.
 #include <ctype.h>
 #include <stdlib.h>
 
@@ -10,16 +10,16 @@
 typedef struct Reading {
   Context *context;
   const GraphFunc *graph;
-  const WishTexts *texts;
+  const ConstraintTexts *texts;
   const SourceFile *file; // one text, named after its list
-  PlanWishes *wishes;
+  PlanConstraints *constraints;
 } Reading;
 
 static SourcePos place(const Reading *r, size_t begin, size_t end) {
   return (SourcePos){.file = r->file, .begin = (int32_t)begin, .end = (int32_t)end};
 }
 
-static void begin(Reading *r, const WishTextList *list, const char *text) {
+static void begin(Reading *r, const ConstraintTextList *list, const char *text) {
   r->file = source_file_new(r->context, list->name, text, strlen(text));
 }
 
@@ -74,10 +74,10 @@ static bool read_layout(const Reading *r, size_t from, size_t to, const Value *v
   return true;
 }
 
-static bool add_wish(Reading *r, PlanWish wish, size_t from, size_t to) {
-  if (!read_layout(r, from, to, wish.value, &wish.layout)) return false;
-  wish.pos = place(r, from, to);
-  array_push(&r->context->arena, &r->wishes->items, wish);
+static bool add_constraint(Reading *r, PlanConstraint constraint, size_t from, size_t to) {
+  if (!read_layout(r, from, to, constraint.value, &constraint.layout)) return false;
+  constraint.pos = place(r, from, to);
+  array_push(&r->context->arena, &r->constraints->items, constraint);
   return true;
 }
 
@@ -167,7 +167,7 @@ static size_t operand_end(const char *text, size_t from) {
   return strlen(text);
 }
 
-static bool wish_operand(Reading *r, size_t name, const char *word, size_t begin, size_t end) {
+static bool constrain_operand(Reading *r, size_t name, const char *word, size_t begin, size_t end) {
   bool found = false, by_name, output;
   size_t length = word_length(word);
   for (int i = 0; i < r->graph->nodes.count; i++) {
@@ -176,8 +176,9 @@ static bool wish_operand(Reading *r, size_t name, const char *word, size_t begin
     const Value *value = operand_of(node, word, length, &output);
     if (!value) continue;
     found = true;
-    if (!add_wish(r, (PlanWish){.node = node, .value = value, .output = output, .named = by_name},
-                  begin, end))
+    if (!add_constraint(
+            r, (PlanConstraint){.node = node, .value = value, .output = output, .named = by_name},
+            begin, end))
       return false;
   }
   size_t at = (size_t)(word - r->file->text);
@@ -187,7 +188,7 @@ static bool wish_operand(Reading *r, size_t name, const char *word, size_t begin
                              (int)length, word);
 }
 
-static bool wish_operands(Reading *r, size_t name) {
+static bool constrain_operands(Reading *r, size_t name) {
   const char *text = r->file->text;
   for (size_t at = name + 1, end;; at = end + 1) {
     size_t equals = at + word_length(text + at);
@@ -195,28 +196,28 @@ static bool wish_operands(Reading *r, size_t name) {
       return diag_error(r->context, place(r, at, at + 1),
                         "expected an operand and its layout, as in data=NHWC");
     end = operand_end(text, equals + 1);
-    if (!wish_operand(r, name, text + at, equals + 1, end)) return false;
+    if (!constrain_operand(r, name, text + at, equals + 1, end)) return false;
     if (!text[end]) return true;
   }
 }
 
 // All that is computed at run time and has as many axes as the layout takes.
-static bool wish_node(Reading *r, const Node *node, bool by_name, size_t from, int rank,
-                      bool *found) {
+static bool constrain_node(Reading *r, const Node *node, bool by_name, size_t from, int rank,
+                           bool *found) {
   size_t to = r->file->size;
-  PlanWish wish = {.node = node, .named = by_name};
+  PlanConstraint constraint = {.node = node, .named = by_name};
   for (int i = 0; i < node->input_count; i++) {
-    wish.value = node->inputs[i];
-    if (!wish.value || wish.value->data || wish.value->rank != rank) continue;
+    constraint.value = node->inputs[i];
+    if (!constraint.value || constraint.value->data || constraint.value->rank != rank) continue;
     *found = true;
-    if (!add_wish(r, wish, from, to)) return false;
+    if (!add_constraint(r, constraint, from, to)) return false;
   }
-  wish.output = true;
+  constraint.output = true;
   for (int i = 0; i < node->output_count; i++) {
-    wish.value = node->outputs[i];
-    if (wish.value->rank != rank) continue;
+    constraint.value = node->outputs[i];
+    if (constraint.value->rank != rank) continue;
     *found = true;
-    if (!add_wish(r, wish, from, to)) return false;
+    if (!add_constraint(r, constraint, from, to)) return false;
   }
   return true;
 }
@@ -236,14 +237,14 @@ static int rank_taken(const Reading *r, size_t name, size_t from) {
   return map ? map->input_count : -1;
 }
 
-static bool wish_all(Reading *r, size_t name, size_t from) {
+static bool constrain_all(Reading *r, size_t name, size_t from) {
   bool found = false, by_name;
   int rank = rank_taken(r, name, from);
   if (rank < 0) return false;
   for (int i = 0; i < r->graph->nodes.count; i++) {
     const Node *node = r->graph->nodes.items[i];
     if (node_is(node, r->file->text, name, &by_name) &&
-        !wish_node(r, node, by_name, from, rank, &found))
+        !constrain_node(r, node, by_name, from, rank, &found))
       return false;
   }
   return found ||
@@ -256,7 +257,7 @@ static bool read_desired(Reading *r, const char *text) {
   size_t first = strcspn(text, "=:");
   for (size_t end = first; text[end]; end += 1 + strcspn(text + end + 1, "=:"))
     if (names_nodes(r, text, end))
-      return text[end] == ':' ? wish_operands(r, end) : wish_all(r, end, end + 1);
+      return text[end] == ':' ? constrain_operands(r, end) : constrain_all(r, end, end + 1);
   if (!text[first])
     return diag_error(r->context, place(r, 0, first), "expected OPERATOR=LAYOUT, as in Conv=NHWC");
   return unknown_operator(r, first);
@@ -279,15 +280,16 @@ static const Value *value_named(const GraphFunc *graph, const char *name) {
 
 static void keep_node(Reading *r, const Node *node, bool by_name) {
   Arena *arena = &r->context->arena;
-  PlanWish wish = {.node = node, .named = by_name, .pos = place(r, 0, r->file->size)};
+  PlanConstraint constraint = {.node = node, .named = by_name, .pos = place(r, 0, r->file->size)};
   for (int i = 0; i < node->input_count; i++) {
-    wish.value = node->inputs[i];
-    if (wish.value && !wish.value->data) array_push(arena, &r->wishes->items, wish);
+    constraint.value = node->inputs[i];
+    if (constraint.value && !constraint.value->data)
+      array_push(arena, &r->constraints->items, constraint);
   }
-  wish.output = true;
+  constraint.output = true;
   for (int i = 0; i < node->output_count; i++) {
-    wish.value = node->outputs[i];
-    array_push(arena, &r->wishes->items, wish);
+    constraint.value = node->outputs[i];
+    array_push(arena, &r->constraints->items, constraint);
   }
 }
 
@@ -296,8 +298,8 @@ static bool read_keep(Reading *r, const char *name) {
   bool found = false, by_name;
   const Value *value = value_named(r->graph, name);
   if (value) {
-    PlanWish wish = {.value = value, .named = true, .pos = place(r, 0, r->file->size)};
-    array_push(&r->context->arena, &r->wishes->items, wish);
+    PlanConstraint constraint = {.value = value, .named = true, .pos = place(r, 0, r->file->size)};
+    array_push(&r->context->arena, &r->constraints->items, constraint);
     return true;
   }
   for (int i = 0; i < r->graph->nodes.count; i++) {
@@ -318,17 +320,18 @@ static bool read_keep(Reading *r, const char *name) {
 
 // ---- Of inputs and outputs: NAME=LAYOUT --------------------------------------------------------
 
-static bool read_border(Reading *r, const WishTextList *list, const char *what, const char *text,
-                        Value *const *values, int count, PlanWish *wishes) {
+static bool read_boundary(Reading *r, const ConstraintTextList *list, const char *what,
+                          const char *text, Value *const *values, int count,
+                          PlanConstraint *constraints) {
   begin(r, list, text);
   Names names = {0};
   for (int i = 0; i < count; i++) {
     size_t n = strlen(values[i]->name);
     array_push(&r->context->arena, &names, (const char *)values[i]->name);
     if (strncmp(text, values[i]->name, n) || text[n] != '=') continue;
-    wishes[i].value = values[i];
-    wishes[i].pos = place(r, n + 1, r->file->size);
-    return read_layout(r, n + 1, r->file->size, values[i], &wishes[i].layout);
+    constraints[i].value = values[i];
+    constraints[i].pos = place(r, n + 1, r->file->size);
+    return read_layout(r, n + 1, r->file->size, values[i], &constraints[i].layout);
   }
   size_t length = strcspn(text, "=");
   if (!text[length])
@@ -339,7 +342,7 @@ static bool read_border(Reading *r, const WishTextList *list, const char *what, 
 
 // ---- The policy -------------------------------------------------------------------------------
 
-static bool keeps_all(const WishTextList *keep) {
+static bool keeps_all(const ConstraintTextList *keep) {
   for (int i = 0; i < keep->count; i++)
     if (!*keep->items[i]) return true;
   return false;
@@ -362,23 +365,24 @@ static bool read_policy(const Reading *r, PlanPolicy *policy) {
 
 // ---- All of them ------------------------------------------------------------------------------
 
-bool wishes_read(Context *context, const GraphFunc *graph, const WishTexts *texts,
-                 CompileOptions *options) {
+bool constraint_texts_read(Context *context, const GraphFunc *graph, const ConstraintTexts *texts,
+                           CompileOptions *options) {
   Arena *arena = &context->arena;
-  PlanWishes *wishes = arena_new(arena, PlanWishes);
-  *wishes = (PlanWishes){.inputs = arena_array(arena, PlanWish, graph->param_count + 1),
-                         .outputs = arena_array(arena, PlanWish, graph->output_count + 1)};
-  Reading r = {context, graph, texts, NULL, wishes};
+  PlanConstraints *constraints = arena_new(arena, PlanConstraints);
+  *constraints =
+      (PlanConstraints){.inputs = arena_array(arena, PlanConstraint, graph->param_count + 1),
+                        .outputs = arena_array(arena, PlanConstraint, graph->output_count + 1)};
+  Reading r = {context, graph, texts, NULL, constraints};
   bool ok = read_policy(&r, &options->policy);
   for (int i = 0; i < texts->desired.count; i++) ok &= read_desired(&r, texts->desired.items[i]);
   for (int i = 0; i < texts->keep.count; i++)
     if (*texts->keep.items[i]) ok &= read_keep(&r, texts->keep.items[i]);
   for (int i = 0; i < texts->inputs.count; i++)
-    ok &= read_border(&r, &texts->inputs, "input", texts->inputs.items[i], graph->params,
-                      graph->param_count, wishes->inputs);
+    ok &= read_boundary(&r, &texts->inputs, "input", texts->inputs.items[i], graph->params,
+                        graph->param_count, constraints->inputs);
   for (int i = 0; i < texts->outputs.count; i++)
-    ok &= read_border(&r, &texts->outputs, "output", texts->outputs.items[i], graph->outputs,
-                      graph->output_count, wishes->outputs);
-  options->wishes = wishes;
+    ok &= read_boundary(&r, &texts->outputs, "output", texts->outputs.items[i], graph->outputs,
+                        graph->output_count, constraints->outputs);
+  options->constraints = constraints;
   return ok;
 }

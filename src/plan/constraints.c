@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Applies the layout constraints of the user to the stages: the layouts become candidates of their
+// tensors, and choices.c lets an operator take no other layout. A constraint that cannot be met is
+// refused here or in choices.c, with a diagnostic at the text that states it.
+#include "plan/internal.h"
+
+static StageTensor *tensor_of_value(const Planner *p, const Value *value) {
+  for (int i = 0; i < p->stages->tensors.count; i++)
+    if (p->stages->tensors.items[i]->value == value) return p->stages->tensors.items[i];
+  return NULL;
+}
+
+int planner_candidate_number(const Planner *p, const StageTensor *tensor, const Layout *layout) {
+  if (!layout) return 0;
+  const Candidates *c = &p->candidates[tensor->index];
+  Candidate candidate = planner_candidate_of(p, tensor->buffer, layout);
+  for (int i = 1; i < c->count; i++)
+    if (candidate_like(&c->items[i], &candidate)) return i;
+  return -1;
+}
+
+// The number of the candidate, which is added if it is new; -1 with a diagnostic.
+static int requested_candidate(Planner *p, const StageTensor *tensor,
+                               const PlanConstraint *constraint) {
+  int number = planner_candidate_number(p, tensor, constraint->layout);
+  if (number >= 0) {
+    p->candidates[tensor->index].items[number].requested = true;
+    return number;
+  }
+  Candidates *c = &p->candidates[tensor->index];
+  bool frozen = c->frozen;
+  number = candidates_add(c, planner_candidate_of(p, tensor->buffer, constraint->layout));
+  if (number < 0)
+    diag_error(p->context, constraint->pos,
+               frozen ? "'%s' is to keep its layout (--keep-layout)"
+                      : "'%s' is asked for in too many layouts",
+               plan_tensor_name(tensor));
+  return number;
+}
+
+// ---- Operators
+
+static bool refuse(Planner *p, const PlanConstraint *constraint, const char *why) {
+  return diag_error(p->context, constraint->pos, "'%s' cannot be given a layout: %s",
+                    constraint->value->name, why);
+}
+
+static bool add_constraint(Planner *p, const PlanConstraint *constraint, const Stage *stage,
+                           int read, StageTensor *tensor) {
+  StageConstraint found = {constraint, stage, read, tensor, NULL};
+  int number = tensor->data ? 0 : requested_candidate(p, tensor, constraint);
+  if (number < 0) return false;
+  if (constraint->layout)
+    found.layout = tensor->data ? planner_candidate_of(p, tensor->buffer, constraint->layout).layout
+                                : p->candidates[tensor->index].items[number].layout;
+  array_push(&p->context->arena, &p->stage_constraints, found);
+  return true;
+}
+
+static bool apply_to_output(Planner *p, const PlanConstraint *constraint, StageTensor *tensor) {
+  if (!tensor || tensor->data)
+    return !constraint->named ||
+           refuse(p, constraint, "it is computed while compiling, or not needed at all");
+  if (!tensor->producer)
+    return !constraint->named ||
+           refuse(p, constraint, "it is an input of the model; use --input-layout");
+  return add_constraint(p, constraint, tensor->producer, -1, tensor);
+}
+
+static bool apply_to_input(Planner *p, const PlanConstraint *constraint, StageTensor *tensor) {
+  bool found = false;
+  for (int i = 0; tensor && i < p->stages->stages.count; i++) {
+    const Stage *stage = p->stages->stages.items[i];
+    int read = stage_read_of(stage, tensor);
+    if (stage->node != constraint->node || read < 0) continue;
+    found = true;
+    if (!add_constraint(p, constraint, stage, read, tensor)) return false;
+  }
+  return found || !constraint->named ||
+         refuse(p, constraint, "its operator is computed while compiling, or only moves elements");
+}
+
+// A constant that keeps its layout is read in this layout by all its users; any other tensor has no
+// other candidate.
+static bool freeze(Planner *p, const PlanConstraint *constraint, StageTensor *tensor) {
+  if (!tensor) return refuse(p, constraint, "it is computed while compiling, or not needed at all");
+  if (!tensor->data) {
+    p->candidates[tensor->index].frozen = true;
+    return true;
+  }
+  for (int i = 0; i < tensor->users.count; i++) {
+    const Stage *stage = tensor->users.items[i];
+    if (!add_constraint(p, constraint, stage, stage_read_of(stage, tensor), tensor)) return false;
+  }
+  return true;
+}
+
+static bool apply(Planner *p, const PlanConstraint *constraint) {
+  StageTensor *tensor = tensor_of_value(p, constraint->value);
+  if (!constraint->node) return freeze(p, constraint, tensor);
+  return constraint->output ? apply_to_output(p, constraint, tensor)
+                            : apply_to_input(p, constraint, tensor);
+}
+
+// ---- The graph's inputs and outputs
+
+static bool apply_to_boundary_tensor(Planner *p, const StageTensor *tensor,
+                                     const PlanConstraint *constraint) {
+  if (!constraint->layout) return true;
+  int number = requested_candidate(p, tensor, constraint);
+  if (number < 0) return false;
+  p->given[tensor->index] = number;
+  return true;
+}
+
+static bool apply_to_boundary(Planner *p) {
+  bool ok = true;
+  const StageGraph *g = p->stages;
+  for (int i = 0; i < g->tensors.count; i++) {
+    const StageTensor *tensor = g->tensors.items[i];
+    if (tensor->input >= 0)
+      ok &= apply_to_boundary_tensor(p, tensor, &p->constraints->inputs[tensor->input]);
+  }
+  for (int i = 0; i < g->outputs.count; i++)
+    ok &= apply_to_boundary_tensor(p, g->outputs.items[i], &p->constraints->outputs[i]);
+  return ok;
+}
+
+// Frozen tensors come first, because they accept no candidates after that.
+bool planner_apply_constraints(Planner *p) {
+  bool ok = true;
+  if (!p->constraints) return true;
+  for (int pass = 0; pass < 2; pass++)
+    for (int i = 0; i < p->constraints->items.count; i++)
+      if (!p->constraints->items.items[i].node == !pass)
+        ok &= apply(p, &p->constraints->items.items[i]);
+  return apply_to_boundary(p) && ok;
+}
+
+// ---- Asking
+
+const StageConstraint *planner_constraint(const Planner *p, const Stage *stage, int read) {
+  for (int i = p->stage_constraints.count - 1; i >= 0; i--) // the last one given
+    if (p->stage_constraints.items[i].stage == stage && p->stage_constraints.items[i].read == read)
+      return &p->stage_constraints.items[i];
+  return NULL;
+}
+
+bool planner_refuses(const Planner *p, const Stage *stage, const char *why) {
+  const StageConstraint *constraint = NULL;
+  for (int i = p->stage_constraints.count - 1; i >= 0 && !constraint; i--)
+    if (p->stage_constraints.items[i].stage == stage) constraint = &p->stage_constraints.items[i];
+  if (!constraint) bug(p->context, "stage '%s' cannot be run: %s", stage->te->name, why);
+  return diag_error(p->context, constraint->from->pos, "'%s' cannot %s '%s' as %s: %s",
+                    stage->node ? stage->node->name : stage->te->name,
+                    constraint->read < 0 ? "write" : "read", plan_tensor_name(constraint->tensor),
+                    plan_layout_name(p->context, constraint->tensor, constraint->layout), why);
+}
