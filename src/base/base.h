@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every part of Pleat stands on: arenas, arrays, maps, interned strings, source positions,
+// The foundation of every part of Pleat: arenas, arrays, maps, interned strings, source positions,
 // diagnostics, and the context that owns them. A context is used by one thread at a time.
 #ifndef PLEAT_BASE_H
 #define PLEAT_BASE_H
@@ -12,7 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
-// Sanitized builds find uses of what an arena has taken back, and of the gaps between its pieces.
+// Builds with the address sanitizer detect uses of freed arena memory and of the gaps between
+// allocations.
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
 #define ARENA_GAP 16
@@ -39,7 +40,7 @@ typedef struct ArenaChunk {
 } ArenaChunk;
 
 typedef struct Arena {
-  Context *context; // where running out of memory is reported
+  Context *context; // its failure edge is used when memory runs out
   ArenaChunk *chunk;
   size_t used_bytes;
 } Arena;
@@ -50,10 +51,10 @@ typedef struct ArenaMark {
 } ArenaMark;
 
 void arena_init(Arena *arena, Context *context);
-void arena_free(Arena *arena); // gives all memory back; the arena is empty and usable afterwards
+void arena_free(Arena *arena); // frees all memory; the arena is empty and usable
 void *arena_take_from_new_chunk(Arena *arena, size_t size);
-// `size` bytes aligned to 16, for what is written at once; never NULL (running out jumps to the API
-// edge).
+// `size` bytes aligned to 16, not zeroed, for memory that the caller fills at once. Never NULL:
+// when memory runs out, the call jumps to the API edge.
 static inline void *arena_take(Arena *arena, size_t size) {
   ArenaChunk *chunk = arena->chunk;
   size_t room = chunk ? chunk->size - chunk->used : 0;
@@ -98,7 +99,7 @@ typedef Array(void *) PtrArray;
 
 typedef struct Text {
   Arena *arena;
-  char *data; // always terminated once something was written
+  char *data; // terminated by 0 as soon as something was written
   size_t size, capacity;
 } Text;
 
@@ -167,8 +168,8 @@ typedef struct SourceFile {
   size_t size;
 } SourceFile;
 
-// A range of bytes of a file; `file` NULL means "no position". For models, `node` names the
-// operator as the user knows it.
+// A range of bytes of a file; `file` NULL means "no position". For models, `node` is the name that
+// the user knows the operator by.
 typedef struct SourcePos {
   const SourceFile *file;
   int32_t begin, end;
@@ -179,19 +180,19 @@ typedef enum DiagSeverity { DIAG_ERROR, DIAG_WARNING, DIAG_NOTE } DiagSeverity;
 typedef struct Diag {
   DiagSeverity severity;
   SourcePos pos;
-  const char *message; // may hold several lines; the first stands beside the position
+  const char *message; // may have several lines; the first is printed with the position
 } Diag;
 
 SourceFile *source_file_new(Context *context, const char *name, const char *text, size_t size);
-// The same of a text that need not outlive the call; any bytes may stand in it.
+// The same with a copy of the text, which may contain any bytes, 0 included.
 SourceFile *source_file_copy(Context *context, const char *name, const char *text, size_t size);
 void source_line_column(const SourceFile *file, int32_t offset, int *line, int *column); // from 1
-// Report a user's mistake. Notes belong to the error before them. All return false, so that a
-// checker may `return diag_error(...)`.
+// Report a user's mistake. A note belongs to the error before it. All of these return false, so
+// that a checker may `return diag_error(...)`.
 bool diag_error(Context *context, SourcePos pos, const char *format, ...) PRINTF_LIKE(3, 4);
 bool diag_warning(Context *context, SourcePos pos, const char *format, ...) PRINTF_LIKE(3, 4);
 bool diag_note(Context *context, SourcePos pos, const char *format, ...) PRINTF_LIKE(3, 4);
-// "file:line:col: error: message", the line and a caret when the file has text.
+// Prints "file:line:col: error: message", then the source line and carets when the file has text.
 void diag_print(const Diag *diag, Text *out);
 void diag_print_all(Context *context, FILE *out);
 
@@ -205,45 +206,46 @@ struct Context {
   Arena scratch; // take a mark, use, reset
   struct Interner *strings;
   struct ExprTable *exprs;       // owned by src/ir
-  struct ExprTable *exprs_below; // of what the context has branched from; read only
-  struct LayoutTable *layouts; // owned by src/layout
+  struct ExprTable *exprs_below; // of the context before it branched; read only
+  struct LayoutTable *layouts;   // owned by src/layout
   Array(Diag) diags;
   int error_count;
-  uint32_t next_id; // for variables, buffers and the like: their order of creation
+  uint32_t next_id; // counts variables, buffers and the like in order of creation
   jmp_buf *edge;    // where `bug` and exhausted memory jump to
   FailureKind failure;
   const char *failure_message;
-  const char *current_pass; // named in a `bug` report
+  const char *current_pass; // printed by `bug`
   int64_t fail_after;       // allocation fault injection for tests: fails when it reaches 0
-  size_t memory_limit;      // bytes all arenas of the context may take; 0: no limit
-  struct Release *releases; // what context_at_free left, latest first
+  size_t memory_limit;      // the most bytes of all arenas together; 0: no limit
+  struct Release *releases; // from context_at_free, latest first
   struct Branch *branch;    // NULL: the context has not branched
-  struct Mapping *mappings; // of files
+  struct Mapping *mappings; // the mapped files
 };
 
 Context *context_new(void); // NULL only when memory is exhausted
 void context_free(Context *context);
-// Runs body(arg) so that `bug` and exhausted memory return here. False after such a failure,
-// which is then described by context->failure and failure_message.
+// Runs body(arg), and returns here when `bug` is called or memory runs out. Then the result is
+// false, and context->failure and failure_message describe the failure.
 bool context_protect(Context *context, void (*body)(void *arg), void *arg);
 uint32_t context_next_id(Context *context);
-// From here to context_rejoin, what `arena` hands out and expressions that are new live in a
-// branch, which rejoining frees as a whole; what was there before can be read, and equal
-// expressions are still one pointer. Nothing made before may then point to what was made in the
-// branch: what is to stay is copied to `lasting`. Branches nest; a failure that reaches
-// context_protect rejoins those that were begun within.
+// Begins a branch, which lasts until context_rejoin frees it as a whole. All memory from `arena`
+// and all new expressions belong to the branch. Older objects can be read, and two equal
+// expressions are still one pointer, but an older object must not point into the branch: results
+// that have to survive are copied to `lasting`. Branches nest; a failure that reaches
+// context_protect rejoins the branches that began inside it.
 void context_branch(Context *context);
 void context_rejoin(Context *context);
-// release(arg) runs in context_free, before the arenas go; latest first.
+// context_free calls release(arg) before it frees the arenas, for the latest entry first.
 void context_at_free(Context *context, void (*release)(void *arg), void *arg);
-// Pleat's own fault: never caused by input. Jumps to the API edge, or aborts without one.
+// Reports a fault of Pleat's own, which no input may cause. Jumps to the API edge, or aborts when
+// there is none.
 NO_RETURN void bug_at(Context *context, const char *file, int line, const char *format, ...)
     PRINTF_LIKE(4, 5);
 #define bug(context, ...) bug_at((context), __FILE__, __LINE__, __VA_ARGS__)
 
 // ---- Integers --------------------------------------------------------------------------------
 
-// Floored division and modulo, as `//` and `%` mean; the divisor is not 0.
+// Floored division and modulo, like `//` and `%` of Python; the divisor is not 0.
 static inline int64_t floor_div(int64_t a, int64_t b) {
   if (b == -1) return (int64_t)(0 - (uint64_t)a);
   int64_t q = a / b;
@@ -258,7 +260,7 @@ static inline int64_t ceil_div(int64_t a, int64_t b) {
   return -floor_div(-a, b);
 }
 int64_t gcd_of(int64_t a, int64_t b);
-// True and *out set when the exact result fits.
+// True when the exact result fits; it is then stored in *out.
 static inline bool add_fits(int64_t a, int64_t b, int64_t *out) {
   return !__builtin_add_overflow(a, b, out);
 }
@@ -273,39 +275,42 @@ const char *nearest_name(const char *word, const char *const *names, int count);
 
 typedef struct FloatFormat {
   int exponent_bits, mantissa_bits;
-  bool has_infinity; // without: the code above the largest number is the only NaN
+  bool has_infinity; // false: the code above the largest number is the only NaN
   bool one_zero;     // the code of the negative zero is the only NaN
-  bool finite;       // neither infinity nor NaN: what is too large becomes the largest
+  bool finite;       // neither infinity nor NaN: values too large become the largest
 } FloatFormat;
 extern const FloatFormat FLOAT_FORMAT_16, FLOAT_FORMAT_BF16, FLOAT_FORMAT_E4M3, FLOAT_FORMAT_E5M2;
 extern const FloatFormat FLOAT_FORMAT_E4M3_FNUZ, FLOAT_FORMAT_E5M2_FNUZ, FLOAT_FORMAT_E2M1;
 int float_bias(FloatFormat format);
-// The code after the largest number: infinity, or NaN (which has no sign where there is one zero).
+// The code after the largest number: infinity, or NaN (without a sign in formats with one zero).
 uint32_t float_beyond(FloatFormat format);
 double float_decode(FloatFormat format, uint32_t code);
-// The nearest, ties to even; what is too large becomes infinity, NaN where there is none, the
-// largest where there is neither (NaN becomes zero then).
+// The nearest number, ties to even. A value that is too large becomes infinity, or NaN in a format
+// without infinity, or the largest number in a format without both; there NaN becomes zero.
 uint32_t float_encode(FloatFormat format, double value);
 
 // ---- Files -----------------------------------------------------------------------------------
 
-// The whole file in `arena`, terminated; NULL with a diagnostic when it cannot be read.
+// The contents of the file in `arena`, terminated by 0; NULL with a diagnostic when it cannot be
+// read.
 char *file_read(Context *context, Arena *arena, const char *path, size_t *size);
-// The bytes of a regular file, mapped read-only for as long as the context lives (what is not a
-// regular file is read instead). NULL with a diagnostic at `blame`, or at the file itself when
-// `blame` has no position.
+// The contents of a regular file, mapped read-only for the context's lifetime; another kind of file
+// is read into memory. NULL with a diagnostic at `blame`, or at the file itself when `blame` has no
+// position.
 const char *file_map(Context *context, const char *path, SourcePos blame, size_t *size);
-// Bytes that will hardly be read again: where they lie in a mapped file, their memory is given back
-// (reading them again works, and reads the file).
+// Says that these bytes will hardly be read again. For bytes of a mapped file this frees their
+// memory; a later access reads the file again.
 void file_forget(Context *context, const void *data, size_t size);
-// Writes beside `path` and renames: the file appears whole or not at all. "-" is standard output,
-// which, as devices and pipes, is written in place.
+// Writes a temporary file beside `path` and renames it, so that the file appears completely or not
+// at all. "-" is standard output, which is written directly, as are devices and pipes.
 bool file_write(Context *context, const char *path, const void *data, size_t size);
-// The same for what others write by name: a new empty file beside `path` (NULL with a diagnostic),
-// and then its move to `path`, or its removal with a diagnostic when it was not written.
+// The same for files that other code writes by name. file_begin makes an empty temporary file
+// beside `path` (NULL with a diagnostic). file_end moves it to `path` when it was written, and
+// otherwise removes it and reports why.
 char *file_begin(Context *context, const char *path);
 bool file_end(Context *context, const char *path, const char *temporary, bool written);
-// Could a file be written there now? False with a diagnostic; leaves nothing behind.
+// True when a file can be written to `path` now; otherwise false with a diagnostic. Leaves no file
+// behind.
 bool file_can_write(Context *context, const char *path);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The context, and the one road by which our own faults and exhausted memory leave: a jump to the
-// API edge set up by `context_protect`.
+// The context, and the way that internal faults and exhausted memory take out of inner code: a jump
+// to the API edge that `context_protect` sets up.
 #include "base/base.h"
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@ typedef struct Release {
 } Release;
 
 typedef struct Branch {
-  Arena arena; // what `arena` was before
+  Arena arena; // the context's `arena` before the branch
   struct ExprTable *exprs, *exprs_below;
   struct Branch *outer;
 } Branch;

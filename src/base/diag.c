@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Diagnostics: kept on the context in the order they were found, printed with the user's own text;
-// what is to be said of many nodes is said once.
+// Diagnostics: kept on the context in the order in which they were found, and printed with the
+// source line. A message that applies to several nodes is printed once, with the names of the
+// others.
 #include "base/base.h"
 
 enum { MOST_DIAGS = 1000 };
@@ -109,7 +110,7 @@ static bool was_printed(const Context *context, int number) {
   return false;
 }
 
-// The other nodes that have the same to be said.
+// Lists the other nodes that have the same message.
 static void print_others(const Context *context, int number, Text *out) {
   enum { SHOWN = 6 };
   const Diag *items = context->diags.items;

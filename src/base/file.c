@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files are read whole; what is written appears whole or not at all.
+// Reads files as a whole, and writes files so that they appear completely or not at all.
 #include "base/base.h"
 
 #include <errno.h>
@@ -52,7 +52,7 @@ static void unmap(void *arg) {
   munmap(mapping->data, mapping->size);
 }
 
-// NULL with errno set.
+// The mapped bytes, or NULL with errno set.
 static const char *map_descriptor(Context *context, int descriptor, size_t size) {
   if (size == 0) return "";
   Mapping *mapping = arena_new(&context->lasting, Mapping);
@@ -96,7 +96,7 @@ static bool write_all(FILE *stream, const void *data, size_t size) {
   return stream && fwrite(data, 1, size, stream) == size && fflush(stream) == 0;
 }
 
-// Where bytes for `path` end up: the file that a link names, and itself otherwise.
+// The path that writing to `path` changes: the target of a link, or else `path` itself.
 static const char *link_target(Context *context, const char *path) {
   struct stat info;
   if (lstat(path, &info) != 0 || !S_ISLNK(info.st_mode)) return path;
@@ -106,7 +106,7 @@ static const char *link_target(Context *context, const char *path) {
   return target;
 }
 
-// Standard output, a device or a pipe: cannot be replaced, only written.
+// True for standard output, a device or a pipe, which can be written but not replaced.
 static bool is_stream(const char *path) {
   struct stat info;
   return strcmp(path, "-") == 0 ||
@@ -120,8 +120,8 @@ static bool refuse_output(Context *context, const char *path, int reason) {
   return diag_error(context, place_of(context, path), "cannot write: %s", strerror(reason));
 }
 
-// Makes an empty file beside `path`, or for a stream among the temporary ones, that has the rights
-// of a new file.
+// Makes an empty file with the permissions of a new file, beside `path`, or among the temporary
+// files when `path` is a stream.
 char *file_begin(Context *context, const char *path) {
   const char *folder = getenv("TMPDIR");
   struct stat info;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exact integer arithmetic, and the nearest name for "did you mean".
+// The greatest common divisor, and the nearest of several names by edit distance, for "did you
+// mean".
 #include "base/base.h"
 
 int64_t gcd_of(int64_t a, int64_t b) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The numbers of a machine that schedules and code generators decide by. Found at run time by
-// src/runtime (`machine_probe`), or taken from a description.
+// The properties of a machine that schedules and code generators depend on. src/runtime finds them
+// at run time (`machine_probe`), or they are read from a description.
 #ifndef PLEAT_MACHINE_H
 #define PLEAT_MACHINE_H
 
@@ -9,27 +9,28 @@
 
 typedef enum CpuLevel { CPU_BASELINE, CPU_AVX2, CPU_AVX512 } CpuLevel;
 
-// What the instruction cache of a core holds, as most have it.
+// The size of a core's instruction cache. The value is that of most current processors.
 enum { INSTRUCTION_CACHE_BYTES = 32 << 10 };
-// Elements so few apart are loaded as whole vectors and shuffled, others one by one.
+// A load with a stride up to this many elements is done by whole vectors and shuffles; a larger
+// stride loads one element at a time.
 enum { MOST_SHUFFLED_STRIDE = 4 };
 
 typedef struct HostMachine {
   CpuLevel level;
-  const char *level_name; // "baseline", "avx2", "avx512": as `--cpu` names them
-  const char *features;   // of that level, as LLVM spells them; "" for the baseline
-  const char *march;      // of that level, for a C compiler: "-mavx2 -mfma"
-  char processor[64];     // as it names itself; "" where it does not
+  const char *level_name; // "baseline", "avx2", "avx512": the names of `--cpu`
+  const char *features;   // LLVM's spelling of the level's features; "" for the baseline
+  const char *march;      // the level's options for a C compiler: "-mavx2 -mfma"
+  char processor[64];     // the processor's name for itself; "" if unknown
   int vector_bytes, vector_registers;
-  int fma_units;             // vector multiply-adds begun while two vectors are loaded; a guess.
-                             // Zen 4 takes two cycles for both where vectors have 512 bits
-  bool fma;                  // multiplies and adds in one instruction
-  int cores;                 // that this process may use: code is made on so many
-  int threads;               // that programs run with: `cores`, unless asked otherwise
+  int fma_units;             // vector multiply-adds begun while two vectors are loaded. A guess:
+                             // Zen 4 takes two cycles for both with vectors of 512 bits
+  bool fma;                  // has an instruction that multiplies and adds
+  int cores;                 // that this process may use; compilation runs on so many
+  int threads;               // that programs run on: `cores`, unless set otherwise
   int64_t line_bytes;        // of a cache line
-  int64_t l1_bytes, l1_ways; // data cache of a core
+  int64_t l1_bytes, l1_ways; // data cache of a core: size, associativity
   int64_t l2_bytes;          // of a core
-  int64_t l3_bytes;          // shared by some cores, this one among them; 0: none
+  int64_t l3_bytes;          // shared by this core and some others; 0: none
 } HostMachine;
 
 #endif
