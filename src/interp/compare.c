@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two programs on the same random inputs. Every parameter is filled, outputs too, so that what a
-// program leaves unwritten is compared as well.
+// Compares two programs on the same random inputs. Every parameter is filled, outputs too, so that
+// elements which a program leaves unwritten are compared as well.
 #include "interp/interp.h"
 
 #include <math.h>
@@ -25,7 +25,7 @@ void interp_fill(DType type, void *data, int64_t count, uint64_t seed, InterpFil
     number_store(dtype_lanes(type, 1), place, random_value(type, fill, next_random(&seed)));
 }
 
-// Integers take all values of the range, floats any of its sixteenths.
+// Fills with integers from the whole range, or with floats that are sixteenths of it.
 static void fill_range(DType type, void *data, int64_t count, uint64_t seed, InterpRange range) {
   int bytes = dtype_bytes(type);
   double steps = dtype_is_float(type) ? 16 : range.high - range.low;
@@ -74,7 +74,7 @@ typedef struct Comparison {
   Arena *arena;
   const PrimFunc *a, *b;
   const InterpCompare *options;
-  InterpTensor *args_a, *args_b; // the same values; b's in its own layout
+  InterpTensor *args_a, *args_b; // the same values; args_b in b's layouts
   int count;
 } Comparison;
 
@@ -87,7 +87,7 @@ static bool make_scalar(Comparison *c, int i, InterpTensor *arg) {
   return true;
 }
 
-// Gaps of a buffer with strides belong to the memory that is filled and compared.
+// The strides of an argument. The gaps that strides leave are filled and compared like elements.
 static bool param_strides(Comparison *c, const Buffer *buffer, InterpTensor *arg) {
   int64_t *strides = arena_array(c->arena, int64_t, buffer->rank);
   arg->strides = buffer->strides ? strides : NULL;

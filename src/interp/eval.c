@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Evaluators of operations: one table row an operation, with a function for signed integers, for
-// unsigned ones, and for floats. Lanes are computed one after the other; every float result is
-// rounded to its type, every integer wrapped.
+// Evaluators of operations: each operation is a table row with a function for signed integers, for
+// unsigned integers, and for floats. Lanes are computed one after the other; every float result is
+// rounded to its type, and every integer is wrapped.
 #include "interp/program.h"
 
 #include <math.h>
@@ -14,8 +14,8 @@
   for (int lane = 0; lane < node->lanes; lane++) __VA_ARGS__;                                      \
   (void)type;
 
-// A function of two operands' lanes; FIELD is how they are read, RESULT the statement that leaves
-// the value.
+// Defines a function of two operands' lanes. FIELD is the member of Value that is read; RESULT is
+// the statement that stores the result.
 #define BINARY(name, FIELD, RESULT)                                                                \
   static void name(Machine *machine, const Node *node) {                                           \
     const Value *left = operand(machine, node, 0), *right = operand(machine, node, 1);             \
@@ -144,7 +144,7 @@ static void select_lanes(Machine *machine, const Node *node) {
   EACH_LANE(out[lane] = c[lane * step].i ? a[lane] : b[lane])
 }
 
-// One branch of a vector choice, with only the lanes that take it counting.
+// Evaluates one branch of a vector choice under a mask of the lanes that take it.
 static const Value *branch_lanes(Machine *machine, const Node *node, const Value *condition,
                                  bool taken, Value *mask) {
   const Value *outer = machine->mask;
@@ -193,8 +193,8 @@ static void cast_int_int(Machine *machine, const Node *node) {
   EACH_LANE(out[lane].i = number_wrap(type, a[lane].i))
 }
 
-// Eleven bits less, the last of the rest set where they were not 0: to round once more from here is
-// to round once. 64-bit integers do not fit a double.
+// Rounds to odd: clears the low eleven bits, and sets bit 11 when any of them was set. The result
+// fits a double exactly, and rounding that double to a narrower type rounds the integer correctly.
 static uint64_t without_low_bits(uint64_t value) {
   return (value | ((value & 0x7ff) + 0x7ff)) & ~UINT64_C(0x7ff);
 }
@@ -265,7 +265,7 @@ static void reinterpret(Machine *machine, const Node *node) {
 
 // ---- Vectors ----------------------------------------------------------------------------------
 
-// Operands whose lanes are not the result's are computed as if every lane counted.
+// Evaluates without the mask an operand whose lanes do not correspond to the result's lanes.
 static const Value *operand_unmasked(Machine *machine, const Node *node, int i) {
   const Value *mask = machine->mask;
   machine->mask = NULL;
@@ -277,7 +277,7 @@ static const Value *operand_unmasked(Machine *machine, const Node *node, int i) 
 static void ramp(Machine *machine, const Node *node) {
   const Value *base = operand_unmasked(machine, node, 0);
   const Value *stride = operand_unmasked(machine, node, 1);
-  int inner = node->args[0]->lanes; // a ramp of vectors: lanes of the base first
+  int inner = node->args[0]->lanes; // in a ramp of vectors, the base's lanes vary fastest
   EACH_LANE({
     uint64_t steps = (uint64_t)(lane / inner);
     out[lane].i = number_wrap(type, (int64_t)(base[lane % inner].u + steps * stride->u));
@@ -378,8 +378,8 @@ static void nothing(Machine *machine, const Node *node) {
 // ---- The table --------------------------------------------------------------------------------
 
 typedef struct EvalRow {
-  EvalFn ints, uints, floats; // by the type of the first operand; uints NULL: as ints
-  double (*math)(double);     // with math_function
+  EvalFn ints, uints, floats; // by the first operand's type; uints NULL: same as ints
+  double (*math)(double);     // called by math_function
 } EvalRow;
 
 #define MATH(f) {NULL, NULL, math_function, f}
@@ -453,7 +453,8 @@ static const EvalRow rows[EXPR_OP_COUNT] = {
     [EXPR_PREFETCH] = ANY(nothing),
 };
 
-// Which operand's type chooses the function: a choice is the same for all.
+// Selects the function by the first operand's type. For a choice that operand is the condition, and
+// its row has one function for all types.
 EvalFn eval_function(const Expr *e, Node *node) {
   if (e->op == EXPR_CAST) return cast_function(e->args[0]->type, e->type);
   if (e->op == EXPR_SHUFFLE) return shuffle;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running statements and calls. All loops are serial here, whatever their kind; storage lives as
-// long as the block or allocation that makes it, and is fresh each time.
+// Runs statements and calls. Loops of every kind run serially here. Storage lives as long as the
+// block or allocation that makes it, and is new each time.
 #include "interp/exec.h"
 
 static void run(Machine *machine, const Step *step) {
@@ -94,7 +94,7 @@ static int64_t checked_extent(Machine *machine, const BoundBuffer *buffer, int i
   return extent;
 }
 
-// Elements from the start of the storage to the end of the last one.
+// The number of elements from the start of the storage to the end of the last element.
 static int64_t element_span(Machine *machine, const BoundBuffer *buffer) {
   int64_t span = 1;
   bool fits = true;
@@ -144,7 +144,8 @@ static void bind_vars(Machine *machine, const BlockStep *block) {
     machine->frame[block->vars[i].place] = machine->frame[block->vars[i].value->out];
 }
 
-// The first time a reduction comes to its element: all its reduction variables at their least.
+// True in a reduction's first iteration for an element, where every reduction variable has its
+// minimum.
 static bool is_first(Machine *machine, const BlockStep *block) {
   for (int i = 0; i < block->var_count; i++) {
     const BoundVar *var = &block->vars[i];
@@ -157,8 +158,9 @@ static void set_place(Machine *machine, int place, int64_t value) {
   if (place >= 0) machine->frame[place].i = value;
 }
 
-// The view starts at the least element of the region; its extents and strides are the last axes of
-// the source's. A view that states an offset variable sees the source's storage from its start.
+// Binds a view. The view starts at the least element of the region, and its extents and strides are
+// those of the source's last axes. A view with an offset variable has the data of the source and is
+// offset instead.
 static void bind_match(Machine *machine, const BoundMatch *match) {
   const Access *source = &match->source;
   for (int i = 0; i < source->rank; i++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running statements: one function a kind, chosen when the statement is resolved.
+// One function for each kind of statement, chosen when the statement is resolved.
 #ifndef PLEAT_INTERP_EXEC_H
 #define PLEAT_INTERP_EXEC_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory: storage of data variables, and accesses to it with every bound checked.
+// Memory of the interpreter: the storage of data variables, and accesses that check every bound.
 #include "interp/program.h"
 
 Storage *storage_new(Machine *machine, Str name, DType type, int64_t bytes) {
@@ -39,8 +39,8 @@ NO_RETURN static void fail_outside(Machine *machine, const Access *access, int l
                index_list(machine, access->shape, access->rank, 0));
 }
 
-// Bytes from the start of the storage to the element at this lane's indices, which are already
-// evaluated, as shape, strides and offset are.
+// The distance in bytes from the start of the storage to the element at this lane's indices.
+// Indices, shape, strides and offset are evaluated already.
 int64_t access_address(Machine *machine, const Access *access, int lane, bool check) {
   int64_t element = access->offset ? machine->frame[access->offset->out].i : 0;
   for (int i = 0; i < access->rank; i++) {
@@ -59,7 +59,7 @@ int64_t access_address(Machine *machine, const Access *access, int lane, bool ch
   return address;
 }
 
-// Evaluates all that the access stands on; returns the number of lanes of its indices.
+// Evaluates indices, shape, strides and offset; returns the number of lanes of the indices.
 static int access_prepare(Machine *machine, const Access *access) {
   int lanes = 1;
   for (int i = 0; i < access->rank; i++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers of every element type: rounding, wrapping, and their encodings in memory.
+// Numbers of every element type in memory: rounding, wrapping and encoding.
 #include "interp/interp.h"
 
 double number_round(DType type, double value) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A function resolved for running. Every expression node has a fixed place in the function's frame
-// where it leaves its lanes; variables and constants are such places themselves and need no
-// evaluation. Handles take two places: the storage, and bytes from its start.
+// A function that is resolved for running. Every expression node has a fixed slot in the function's
+// frame, where evaluation stores its lanes. Variables and constants are slots themselves and need
+// no evaluation. A handle takes two slots: the storage, and an offset in bytes.
 #ifndef PLEAT_INTERP_PROGRAM_H
 #define PLEAT_INTERP_PROGRAM_H
 
@@ -13,8 +13,8 @@ typedef struct Storage {
   Str name;
   uint8_t *data;
   int64_t bytes;
-  uint8_t *written; // one a byte, or NULL when reads are not watched
-  bool constant;    // may not be stored to
+  uint8_t *written; // one for each byte, or NULL when reads are not checked
+  bool constant;    // stores are errors
 } Storage;
 
 typedef union Value {
@@ -31,17 +31,17 @@ typedef struct Step Step;
 typedef struct Program Program;
 typedef void (*EvalFn)(Machine *machine, const Node *node);
 
-// What a LOAD, a store or an address needs to find an element.
+// The operands of a LOAD, a store or an address.
 typedef struct Access {
   const Buffer *buffer;
-  int data; // the handle's place
+  int data; // the handle's slot
   int rank;
   Node **indices, **shape, **strides, *offset;
   int element_bytes, element_lanes;
 } Access;
 
 struct Node {
-  EvalFn eval; // NULL: the value is already in its place
+  EvalFn eval; // NULL: the value is already in its slot
   int out, lanes;
   int count;
   Node **args;
@@ -55,28 +55,28 @@ struct Node {
   } as;
 };
 
-typedef struct BoundBuffer { // storage made when a block or an allocation is entered
+typedef struct BoundBuffer { // storage that is made on entry to a block or an allocation
   const Buffer *buffer;
   Str name;
   int data;
   DType type;
   int rank;
-  Node **extents, **strides, *offset; // strides NULL: the product of the extents
+  Node **extents, **strides, *offset; // strides NULL: compact
 } BoundBuffer;
 
-typedef struct BoundMatch { // a view made when a block is entered
+typedef struct BoundMatch { // a view that is made on entry to a block
   const Buffer *buffer;
   int data;
   Access source; // at the least index of the region
   int rank;      // of the view
-  Node **extents;            // of the region, of the source's rank
-  int offset_place;          // of the view's offset variable, or -1
-  int *shape_places, *stride_places; // -1 where the view states something itself
+  Node **extents;                    // of the region; one for each axis of the source
+  int offset_place;                  // slot of the view's offset variable, or -1
+  int *shape_places, *stride_places; // -1 for a shape or stride that is no variable
 } BoundMatch;
 
 typedef struct BoundVar {
   int place;
-  Node *value, *min; // min only of reduction variables, else NULL
+  Node *value, *min; // min: for reduction variables only, else NULL
 } BoundVar;
 
 typedef struct BlockStep {
@@ -139,7 +139,7 @@ typedef struct BoundParam {
 struct Program {
   const PrimFunc *func;
   int frame_size;
-  Value *image; // a fresh frame: constants in their places
+  Value *image; // a new frame, with the constants in their slots
   int param_count;
   BoundParam *params;
   Step *body;
@@ -149,27 +149,28 @@ struct Machine {
   Context *context;
   const Module *module;
   InterpOptions options;
-  Arena *arena; // of the run: programs first, then frames and storage, in order of scopes
+  Arena *arena; // of the run: programs, then frames and storage as scopes nest
   Map programs; // PrimFunc* to Program*
   Value *frame;
-  const Value *mask; // lanes that count, inside a branch of a vector if_then_else; or NULL
+  const Value *mask; // lanes that are computed in a branch of a vector if_then_else; or NULL
   const Stmt *stmt;  // the innermost statement, for positions
   int64_t steps;
-  int64_t bytes; // allocated now
-  int depth;     // of calls
+  int64_t bytes; // bytes that are allocated now
+  int depth;     // of nested calls
   jmp_buf failed;
 };
 
-// resolve.c. The program of `func`, and of all it calls; jumps to machine->failed on an error.
+// resolve.c. The program of `func` and of all functions that it calls; jumps to machine->failed on
+// an error.
 Program *program_resolve(Machine *machine, const PrimFunc *func);
-// eval.c. The evaluator of e's operation on its types, or NULL; may set node->as.
+// eval.c. The evaluator of e's operation for its types, or NULL; may set node->as.
 EvalFn eval_function(const Expr *e, Node *node);
 // memory.c
 Storage *storage_new(Machine *machine, Str name, DType type, int64_t bytes);
 int64_t access_address(Machine *machine, const Access *access, int lane, bool check);
 void eval_load(Machine *machine, const Node *node);
 void eval_address_of(Machine *machine, const Node *node);
-// exec.c. A call of a function of the module, and of an extern.
+// exec.c. Calls a function of the module, or an extern.
 void eval_call(Machine *machine, const Node *node);
 void eval_extern(Machine *machine, const Node *node);
 void run_store(Machine *machine, const Step *step);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resolving expressions and functions: every variable, constant and intermediate result gets a
-// place in the function's frame, once, so that running looks nothing up. Statements are in
-// resolve_stmt.c.
+// Resolves expressions and functions. Every variable, constant and intermediate result gets a slot
+// in the function's frame before the run, so that running needs no lookup. Statements are resolved
+// in resolve_stmt.c.
 #include "interp/resolve.h"
 
 int place_new(Resolver *resolver, int width) {
@@ -118,7 +118,7 @@ static void run_let(Machine *machine, const Node *node) {
   memmove(machine->frame + node->out, body, sizeof(Value) * width);
 }
 
-// Operands: value, body, and the variable's place with its width as lanes.
+// The operands are the value, the body, and the variable's slot, whose lanes are its width.
 static Node *resolve_let(Resolver *resolver, const Expr *e) {
   Node *node = node_new(resolver, e), *var = arena_new(resolver->arena, Node);
   node->count = 3;
@@ -189,7 +189,7 @@ static Node *resolve_call(Resolver *resolver, const Expr *e) {
 
 static Node *resolve_plain(Resolver *resolver, const Expr *e) {
   Node *node = node_new(resolver, e);
-  node->count = e->op == EXPR_PREFETCH ? 0 : e->count; // a prefetch has no meaning here
+  node->count = e->op == EXPR_PREFETCH ? 0 : e->count; // a prefetch has no effect
   node->args = resolve_list(resolver, e->args, node->count);
   node->eval = eval_function(e, node);
   if (!node->eval)
@@ -215,7 +215,7 @@ Node *resolve_expr(Resolver *resolver, const Expr *e) {
   }
 }
 
-// Shape, stride and offset variables of a parameter get their places before any is evaluated.
+// Gives slots to a parameter's shape, stride and offset variables before any of them is evaluated.
 static void bind_shape_vars(Resolver *resolver, const Buffer *buffer) {
   for (int i = 0; i < buffer->rank; i++) {
     if (buffer->shape[i]->op == EXPR_VAR) place_bind(resolver, buffer->shape[i]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resolving statements. A variable gets its place where it is bound, so a use outside of its scope
-// is found here (unless an earlier sibling bound the same variable).
+// Resolves statements. A variable gets its slot where it is bound, so a use outside of its scope is
+// detected here (unless an earlier sibling bound the same variable).
 #include "interp/resolve.h"
 
 #include "interp/exec.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run from outside: binding arguments to parameters, and the one way out on errors.
+// Runs a function for a caller: binds arguments to parameters, and returns here on an error.
 #include "interp/program.h"
 
 void machine_fail(Machine *machine, const char *format, ...) {
@@ -34,7 +34,7 @@ typedef struct Binding {
   const Program *program;
   const InterpTensor *args;
   int count;
-  BitSet known; // places that hold a value
+  BitSet known; // slots that have a value
 } Binding;
 
 static int64_t tensor_stride(const InterpTensor *tensor, int axis) {
@@ -50,7 +50,8 @@ static void learn(Binding *binding, const Expr *e, const Node *node, int64_t val
   bit_set_add(&binding->known, node->out);
 }
 
-// Sizes that an argument gives by standing alone as an extent, a stride or an offset.
+// Learns the variables that are alone in an extent, a stride or an offset from the argument's value
+// there.
 static void learn_sizes(Binding *binding, const BoundParam *param, const InterpTensor *arg) {
   const Buffer *buffer = param->buffer;
   for (int i = 0; i < buffer->rank && arg->rank == buffer->rank; i++) {
@@ -117,7 +118,7 @@ static void check_shape(Binding *binding, int i) {
                  (long long)elements, (long long)element_count(arg));
 }
 
-// Trailing scalar parameters may be left out when they are sizes of the tensors.
+// A caller may leave out trailing scalar parameters whose values the tensors' sizes give.
 static void check_count(Binding *binding) {
   const Program *program = binding->program;
   bool fits = binding->count <= program->param_count;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensor expressions to tensor programs: a stage becomes a nest of serial loops around one block.
+// Makes tensor programs from tensor expressions: a stage becomes a nest of serial loops around one
+// block.
 #include "te/te.h"
 
 Te *te_new(Context *context) {
@@ -68,7 +69,8 @@ static bool is_narrow(DType type) {
   return dtype_is_float(type) && type.bits < 32;
 }
 
-// A value of narrow floats in float32; what multiplies and adds is not rounded in between.
+// Computes a value of narrow floats in float32, so that its products and sums are not rounded one
+// by one.
 static Expr *widened(Context *context, Expr *e) {
   if (is_narrow(e->type) && (e->op == EXPR_MUL || e->op == EXPR_ADD || e->op == EXPR_SUB))
     return expr_binary(context, e->op, widened(context, e->args[0]), widened(context, e->args[1]));
@@ -97,7 +99,7 @@ static BlockVar more_axis(Context *context, Expr *var, Expr *extent, IterKind ki
 Buffer *te_reduce(Te *te, const char *name, DType type, Expr *const *shape, const TeAxes *axes,
                   const TeReduction *reduction, Expr *value) {
   Context *context = te->context;
-  for (int i = 0; i < reduction->count; i++) // over nothing: no iteration would store the init
+  for (int i = 0; i < reduction->count; i++) // an empty reduction would never store the init
     if (expr_is_int(reduction->extents[i], 0))
       return te_compute(te, name, type, shape, axes, reduction->init);
   if (!reduction->count) return te_compute(te, name, type, shape, axes, value); // init is neutral
@@ -140,7 +142,7 @@ static BlockVar bound_var(Context *context, BlockVar var, Expr **loop) {
   return var;
 }
 
-// A nest of serial loops around a block of the variables.
+// A nest of serial loops around `block`, which gets the variables.
 static Stmt *nest_of(Context *context, const BlockVar *vars, int count, Block *block) {
   Expr **loops = arena_array(&context->arena, Expr *, count);
   block->var_count = count;
@@ -153,8 +155,8 @@ static Stmt *nest_of(Context *context, const BlockVar *vars, int count, Block *b
   return s;
 }
 
-// One block that sets all elements, one that updates them. Axes that are their own targets stand
-// outside of the updates.
+// A block that sets all elements, and a block that updates them. An axis that is its own target is
+// a loop outside of the updates.
 static Stmt *ordered_stmt(Context *context, const TeStage *stage) {
   int rank = stage->axis_count, count = 0;
   Expr **at = arena_array(&context->arena, Expr *, rank);
@@ -188,7 +190,7 @@ static bool is_output(const Te *te, const Buffer *buffer) {
   return false;
 }
 
-// Block names are unique in a function: a later stage of the same name is numbered.
+// Makes block names unique, as a function requires: a later stage of the same name gets its number.
 static void name_uniquely(Te *te) {
   for (int i = 0; i < te->stages.count; i++) {
     int same = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensor expressions: stages, each a pure function from an index to a value of earlier tensors,
-// with or without a reduction. Operators are defined with these; `te_prim_func` makes the tensor
-// program.
+// Tensor expressions, the form in which graph operators are defined (compare TVM's `te`). A stage
+// is a pure function from an index to a value of earlier tensors, with or without a reduction.
+// `te_prim_func` makes a tensor program of the stages.
 #ifndef PLEAT_TE_H
 #define PLEAT_TE_H
 
@@ -9,18 +9,19 @@
 
 enum { TE_MAX_RANK = 12 };
 
-// A tensor is a Buffer that some stage writes, or an input.
+// One computation of one tensor, which becomes one block. Every tensor is a Buffer: an input, or
+// the output of a stage.
 typedef struct TeStage {
   Str name;
   Buffer *output;
   int axis_count, reduce_count;
-  BlockVar *axes; // spatial, one per axis of the output, then the reductions or updates
-  Expr *init;     // NULL without a reduction and without updates
-  // The value; in a reduction, the update expression, in which the output at the axes is the value
-  // so far: load(output, axes) + a[…] * b[…].
+  BlockVar *axes; // one spatial axis for each output axis, then the reduction or update axes
+  Expr *init;     // NULL without reduction and updates
+  // The value. In a reduction it contains the value so far, which is the output at the axes:
+  // load(output, axes) + a[…] * b[…].
   Expr *value;
-  Expr **indices; // where it is written: the axes as they are, but for an ordered stage's updates
-  bool ordered;   // every element is init; then updates one after the other (te_ordered)
+  Expr **indices; // where it is stored: the axes, or an ordered stage's targets
+  bool ordered;   // see te_ordered
 } TeStage;
 
 typedef struct Te {
@@ -33,7 +34,7 @@ typedef struct Te {
 Te *te_new(Context *context);
 Buffer *te_input(Te *te, const char *name, DType type, Expr *const *shape, int rank);
 
-// Building a stage: te_begin gives the axes; set a value (te_compute) or a reduction.
+// To build a stage, te_axes makes its axes, and te_compute or te_reduce gives it a value over them.
 typedef struct TeAxes {
   int rank;
   Expr *at[TE_MAX_RANK];
@@ -42,9 +43,10 @@ TeAxes te_axes(Te *te, Expr *const *shape, int rank);
 Buffer *te_compute(Te *te, const char *name, DType type, Expr *const *shape, const TeAxes *axes,
                    Expr *value);
 Expr *te_reduce_axis(Te *te, const char *name, Expr *extent);
-// output = init, then output = combine(output, value) over all reduce axes. `combine` is EXPR_ADD,
-// EXPR_MUL, EXPR_MIN, EXPR_MAX, and `init` its neutral element: over no axes it is the value. Sums
-// and products of floats under 32 bits are taken in float32 and rounded once, by a further stage.
+// Stores init in the output, then combine(output, value) for each point of the reduce axes.
+// `combine` is EXPR_ADD, EXPR_MUL, EXPR_MIN or EXPR_MAX, and `init` is its neutral element; without
+// axes the output is the value. Sums and products of floats under 32 bits are computed in float32,
+// and a further stage rounds them once.
 typedef struct TeReduction {
   ExprOp combine;
   Expr *init;
@@ -55,23 +57,24 @@ Buffer *te_reduce(Te *te, const char *name, DType type, Expr *const *shape, cons
                   const TeReduction *reduction, Expr *value);
 Expr *te_at(Te *te, Buffer *tensor, Expr *const *indices);
 
-// What no expression of one element says in reasonable time: scattering, running sums, greedy
-// choices. output[axes] = init everywhere, then, for each point of the update axes, the first
-// outermost, output[targets] = value, where the value may read the output anywhere. A target that
-// is its axis itself is gone through outside of the updates; every other must lie within it.
+// A computation that would be too slow as an expression for each element: scattering, running sums,
+// greedy choices. First output[axes] = init for all axes; then, for each point of the update axes
+// in order (the first axis outermost), output[targets] = value, where the value may read any
+// element of the output. A target that is its own axis becomes a loop outside of the updates; every
+// other target must be inside its axis.
 typedef struct TeUpdates {
   int count;
   Expr *axes[TE_MAX_RANK], *extents[TE_MAX_RANK];
 } TeUpdates;
-// The stage and its output; te_set_update gives it targets and value.
+// A stage whose updates te_set_update defines by their targets and value.
 TeStage *te_ordered(Te *te, const char *name, DType type, Expr *const *shape, const TeAxes *axes,
                     const TeUpdates *updates, Expr *init);
 void te_set_update(Te *te, TeStage *stage, Expr *const *targets, Expr *value);
 
-// The loops and the block of one stage; of an ordered one, those of its init, then its updates.
+// The loops and the block of a stage; for an ordered stage two nests, the init and the updates.
 Stmt *te_stage_stmt(Context *context, const TeStage *stage);
-// The tensor program: one block a stage, parameters are the inputs, then the outputs; stages that
-// are not outputs become allocations of the root block.
+// The tensor program with one block for each stage. Its parameters are the inputs and then the
+// outputs; the root block allocates the other stages' buffers.
 PrimFunc *te_prim_func(Te *te, const char *name);
 
 #endif
