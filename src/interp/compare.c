@@ -61,7 +61,8 @@ bool interp_param_shape(Context *context, const PrimFunc *func, int param, const
       return diag_error(context, func->pos, "the extent of axis %d of %s is not given", i,
                         buffer->name);
     if (shape[i] < 0 || shape[i] > INT32_MAX)
-      return diag_error(context, func->pos, "axis %d of %s has extent %lld", i, buffer->name,
+      return diag_error(context, func->pos,
+                        "axis %d of %s has extent %lld, which is not in [0, 2^31)", i, buffer->name,
                         (long long)shape[i]);
   }
   return true;
@@ -215,10 +216,10 @@ const char *interp_difference_text(Arena *arena, const PrimFunc *func, const Int
   text_printf(&text, "parameter %d (%s) at ", d->param,
               buffer ? buffer->name : func->params[d->param]->as.var->name);
   if (buffer && buffer->rank <= 16 && buffer_static_shape(buffer, shape)) {
-    int64_t place[16];
-    for (int i = buffer->rank - 1; i >= 0; index /= shape[i--]) place[i] = index % shape[i];
+    int64_t at[16];
+    for (int i = buffer->rank - 1; i >= 0; index /= shape[i--]) at[i] = index % shape[i];
     for (int i = 0; i < buffer->rank; i++)
-      text_printf(&text, "%s%lld", i ? ", " : "[", (long long)place[i]);
+      text_printf(&text, "%s%lld", i ? ", " : "[", (long long)at[i]);
     text_puts(&text, buffer->rank ? "]" : "[]");
   } else {
     text_printf(&text, "element %lld", (long long)index);

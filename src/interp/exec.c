@@ -9,7 +9,8 @@ static void run(Machine *machine, const Step *step) {
 
 static void count_step(Machine *machine) {
   if (machine->options.max_steps && ++machine->steps > machine->options.max_steps)
-    machine_fail(machine, "not done after %lld iterations", (long long)machine->options.max_steps);
+    machine_fail(machine, "the limit of %lld loop iterations is reached",
+                 (long long)machine->options.max_steps);
 }
 
 void run_for(Machine *machine, const Step *step) {
@@ -141,7 +142,7 @@ void run_constant(Machine *machine, const Step *step) {
 static void bind_vars(Machine *machine, const BlockStep *block) {
   for (int i = 0; i < block->var_count; i++) node_value(machine, block->vars[i].value);
   for (int i = 0; i < block->var_count; i++)
-    machine->frame[block->vars[i].place] = machine->frame[block->vars[i].value->out];
+    machine->frame[block->vars[i].slot] = machine->frame[block->vars[i].value->out];
 }
 
 // True in a reduction's first iteration for an element, where every reduction variable has its
@@ -149,13 +150,13 @@ static void bind_vars(Machine *machine, const BlockStep *block) {
 static bool is_first(Machine *machine, const BlockStep *block) {
   for (int i = 0; i < block->var_count; i++) {
     const BoundVar *var = &block->vars[i];
-    if (var->min && machine->frame[var->place].i != node_value(machine, var->min)->i) return false;
+    if (var->min && machine->frame[var->slot].i != node_value(machine, var->min)->i) return false;
   }
   return true;
 }
 
-static void set_place(Machine *machine, int place, int64_t value) {
-  if (place >= 0) machine->frame[place].i = value;
+static void set_slot(Machine *machine, int slot, int64_t value) {
+  if (slot >= 0) machine->frame[slot].i = value;
 }
 
 // Binds a view. The view starts at the least element of the region, and its extents and strides are
@@ -175,13 +176,13 @@ static void bind_match(Machine *machine, const BoundMatch *match) {
   const Value *from = machine->frame + source->data;
   Value *view = machine->frame + match->data;
   view[0] = from[0];
-  view[1].i = match->offset_place >= 0 ? from[1].i : address;
-  set_place(machine, match->offset_place, (address - from[1].i) / size);
+  view[1].i = match->offset_slot >= 0 ? from[1].i : address;
+  set_slot(machine, match->offset_slot, (address - from[1].i) / size);
   for (int i = 0; i < match->rank; i++) {
     int axis = source->rank - match->rank + i;
     if (axis < 0) continue;
-    set_place(machine, match->shape_places[i], machine->frame[match->extents[axis]->out].i);
-    set_place(machine, match->stride_places[i], machine->frame[source->strides[axis]->out].i);
+    set_slot(machine, match->shape_slots[i], machine->frame[match->extents[axis]->out].i);
+    set_slot(machine, match->stride_slots[i], machine->frame[source->strides[axis]->out].i);
   }
 }
 
@@ -213,7 +214,7 @@ void eval_call(Machine *machine, const Node *node) {
   for (int i = 0; i < node->count; i++) {
     const Value *value = operand(machine, node, i);
     int width = node->args[i]->type.code == TYPE_HANDLE ? 2 : node->args[i]->lanes;
-    memcpy(frame + program->params[i].place, value, sizeof(Value) * (size_t)width);
+    memcpy(frame + program->params[i].slot, value, sizeof(Value) * (size_t)width);
   }
   Value *outer = machine->frame;
   machine->frame = frame;
@@ -228,7 +229,7 @@ void eval_call(Machine *machine, const Node *node) {
 void eval_extern(Machine *machine, const Node *node) {
   InterpValue args[MAX_EXTERN_ARGS];
   if (node->count > MAX_EXTERN_ARGS)
-    machine_fail(machine, "a call with more than %d arguments", MAX_EXTERN_ARGS);
+    machine_fail(machine, "the call has more than %d arguments", MAX_EXTERN_ARGS);
   for (int i = 0; i < node->count; i++) args[i].i = operand(machine, node, i)->i;
   const InterpExtern *function = node->as.function;
   InterpValue result = function->call(function->env, args, node->count);

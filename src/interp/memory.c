@@ -109,7 +109,8 @@ static void store_element(Machine *machine, const Access *access, int lane, cons
   int64_t address = access_address(machine, access, lane, true);
   DType type = dtype_lanes(access->buffer->type, 1);
   Storage *storage = machine->frame[access->data].storage;
-  if (storage->constant) machine_fail(machine, "%s is constant", access->buffer->name);
+  if (storage->constant)
+    machine_fail(machine, "%s is constant and cannot be stored to", access->buffer->name);
   for (int i = 0; i < access->element_lanes; i++, address += access->element_bytes) {
     if (dtype_is_float(type)) number_store(type, storage->data + address, value[i].f);
     else number_store_int(type, storage->data + address, value[i].i);

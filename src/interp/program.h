@@ -70,12 +70,12 @@ typedef struct BoundMatch { // a view that is made on entry to a block
   Access source; // at the least index of the region
   int rank;      // of the view
   Node **extents;                    // of the region; one for each axis of the source
-  int offset_place;                  // slot of the view's offset variable, or -1
-  int *shape_places, *stride_places; // -1 for a shape or stride that is no variable
+  int offset_slot;                   // slot of the view's offset variable, or -1
+  int *shape_slots, *stride_slots;   // -1 for a shape or stride that is no variable
 } BoundMatch;
 
 typedef struct BoundVar {
-  int place;
+  int slot;
   Node *value, *min; // min: for reduction variables only, else NULL
 } BoundVar;
 
@@ -130,7 +130,7 @@ struct Step {
 };
 
 typedef struct BoundParam {
-  int place;
+  int slot;
   const Buffer *buffer; // NULL: a scalar or a bare handle
   DType type;
   Node **shape, **strides, *offset; // strides NULL: compact

@@ -4,36 +4,36 @@
 // in resolve_stmt.c.
 #include "interp/resolve.h"
 
-int place_new(Resolver *resolver, int width) {
-  int place = resolver->frame_size;
+int slot_new(Resolver *resolver, int width) {
+  int slot = resolver->frame_size;
   resolver->frame_size += width;
-  return place;
+  return slot;
 }
 
 static int type_width(DType type) {
   return type.code == TYPE_HANDLE ? 2 * type.lanes : type.lanes;
 }
 
-int place_bind(Resolver *resolver, const Expr *var) {
-  void *known = map_find(&resolver->places, var);
+int slot_bind(Resolver *resolver, const Expr *var) {
+  void *known = map_find(&resolver->slots, var);
   if (known) return (int)(intptr_t)known - 1;
-  int place = place_new(resolver, type_width(var->type));
-  map_put(&resolver->places, var, (intptr_t)place + 1);
-  return place;
+  int slot = slot_new(resolver, type_width(var->type));
+  map_put(&resolver->slots, var, (intptr_t)slot + 1);
+  return slot;
 }
 
-void place_share(Resolver *resolver, const Expr *var, int place) {
-  map_put(&resolver->places, var, (intptr_t)place + 1);
+void slot_share(Resolver *resolver, const Expr *var, int slot) {
+  map_put(&resolver->slots, var, (intptr_t)slot + 1);
 }
 
-int place_of(Resolver *resolver, const Expr *var) {
-  void *known = map_find(&resolver->places, var);
+int slot_of(Resolver *resolver, const Expr *var) {
+  void *known = map_find(&resolver->slots, var);
   if (!known) machine_fail(resolver->machine, "'%s' has no value here", var->as.var->name);
   return (int)(intptr_t)known - 1;
 }
 
-bool place_is_bound(Resolver *resolver, const Expr *var) {
-  return map_contains(&resolver->places, var);
+bool slot_is_bound(Resolver *resolver, const Expr *var) {
+  return map_contains(&resolver->slots, var);
 }
 
 static Node *node_new(Resolver *resolver, const Expr *e) {
@@ -53,7 +53,7 @@ static Node *resolve_constant(Resolver *resolver, const Expr *e) {
   Node *node = map_find(&resolver->constants, e);
   if (node) return node;
   node = node_new(resolver, e);
-  node->out = place_new(resolver, 1);
+  node->out = slot_new(resolver, 1);
   Constant constant = {node->out, {0}};
   constant_value(e, &constant.value);
   array_push(resolver->arena, &resolver->image, constant);
@@ -63,7 +63,7 @@ static Node *resolve_constant(Resolver *resolver, const Expr *e) {
 
 static Node *resolve_var(Resolver *resolver, const Expr *e) {
   Node *node = node_new(resolver, e);
-  node->out = place_of(resolver, e);
+  node->out = slot_of(resolver, e);
   return node;
 }
 
@@ -82,7 +82,7 @@ Access *resolve_access(Resolver *resolver, Buffer *buffer, Expr *const *indices,
   buffer_stride_exprs(resolver->machine->context, buffer, strides);
   access->buffer = buffer;
   void *view = map_find(&resolver->views, buffer);
-  access->data = view ? (int)(intptr_t)view - 1 : place_of(resolver, buffer->data);
+  access->data = view ? (int)(intptr_t)view - 1 : slot_of(resolver, buffer->data);
   access->rank = rank;
   access->indices = resolve_list(resolver, indices, rank);
   access->shape = resolve_list(resolver, buffer->shape, rank);
@@ -97,7 +97,7 @@ static Node *resolve_load(Resolver *resolver, const Expr *e) {
   Node *node = node_new(resolver, e);
   node->as.access = resolve_access(resolver, e->as.buffer, e->args, e->count);
   node->eval = eval_load;
-  node->out = place_new(resolver, node->lanes);
+  node->out = slot_new(resolver, node->lanes);
   return node;
 }
 
@@ -106,7 +106,7 @@ static Node *resolve_address(Resolver *resolver, const Expr *e) {
   const Expr *load = e->args[0];
   node->as.access = resolve_access(resolver, load->as.buffer, load->args, load->count);
   node->eval = eval_address_of;
-  node->out = place_new(resolver, 2);
+  node->out = slot_new(resolver, 2);
   return node;
 }
 
@@ -124,11 +124,11 @@ static Node *resolve_let(Resolver *resolver, const Expr *e) {
   node->count = 3;
   node->args = arena_array(resolver->arena, Node *, 3);
   node->args[0] = resolve_expr(resolver, e->args[1]);
-  var->out = place_bind(resolver, e->args[0]);
+  var->out = slot_bind(resolver, e->args[0]);
   var->lanes = type_width(e->args[0]->type);
   node->args[2] = var;
   node->args[1] = resolve_expr(resolver, e->args[2]);
-  node->out = place_new(resolver, type_width(e->type));
+  node->out = slot_new(resolver, type_width(e->type));
   node->eval = run_let;
   return node;
 }
@@ -145,11 +145,12 @@ static Node *resolve_shuffle(Resolver *resolver, const Expr *e) {
     int64_t lane = -1;
     expr_as_int(lanes->args[i], &lane);
     if (lane < 0 || lane >= given)
-      machine_fail(resolver->machine, "lane %lld of a shuffle of %d lanes", (long long)lane, given);
+      machine_fail(resolver->machine, "a shuffle takes lane %lld of %d lanes", (long long)lane,
+                   given);
     node->as.lane_numbers[i] = (int)lane;
   }
   node->eval = eval_function(e, node);
-  node->out = place_new(resolver, node->lanes);
+  node->out = slot_new(resolver, node->lanes);
   return node;
 }
 
@@ -183,7 +184,7 @@ static Node *resolve_call(Resolver *resolver, const Expr *e) {
   }
   if (!func && !node->as.function)
     machine_fail(machine, "the interpreter knows no function '%s'", e->as.s);
-  node->out = place_new(resolver, MAX_OF(type_width(e->type), 1));
+  node->out = slot_new(resolver, MAX_OF(type_width(e->type), 1));
   return node;
 }
 
@@ -193,9 +194,9 @@ static Node *resolve_plain(Resolver *resolver, const Expr *e) {
   node->args = resolve_list(resolver, e->args, node->count);
   node->eval = eval_function(e, node);
   if (!node->eval)
-    machine_fail(resolver->machine, "%s of %s has no meaning here", op_table[e->op].name,
+    machine_fail(resolver->machine, "the interpreter has no %s of %s", op_table[e->op].name,
                  dtype_name(resolver->machine->context, e->type));
-  node->out = place_new(resolver, MAX_OF(type_width(e->type), 1));
+  node->out = slot_new(resolver, MAX_OF(type_width(e->type), 1));
   return node;
 }
 
@@ -218,20 +219,20 @@ Node *resolve_expr(Resolver *resolver, const Expr *e) {
 // Gives slots to a parameter's shape, stride and offset variables before any of them is evaluated.
 static void bind_shape_vars(Resolver *resolver, const Buffer *buffer) {
   for (int i = 0; i < buffer->rank; i++) {
-    if (buffer->shape[i]->op == EXPR_VAR) place_bind(resolver, buffer->shape[i]);
+    if (buffer->shape[i]->op == EXPR_VAR) slot_bind(resolver, buffer->shape[i]);
     if (buffer->strides && buffer->strides[i]->op == EXPR_VAR)
-      place_bind(resolver, buffer->strides[i]);
+      slot_bind(resolver, buffer->strides[i]);
   }
-  if (buffer->offset && buffer->offset->op == EXPR_VAR) place_bind(resolver, buffer->offset);
+  if (buffer->offset && buffer->offset->op == EXPR_VAR) slot_bind(resolver, buffer->offset);
 }
 
 static void resolve_param(Resolver *resolver, const PrimFunc *func, int i, BoundParam *param) {
   const Buffer *buffer = func->buffers ? func->buffers[i] : NULL;
-  param->place = place_bind(resolver, func->params[i]);
+  param->slot = slot_bind(resolver, func->params[i]);
   param->buffer = buffer;
   param->type = buffer ? buffer->type : func->params[i]->type;
   if (!buffer) return;
-  place_share(resolver, buffer->data, param->place);
+  slot_share(resolver, buffer->data, param->slot);
   param->shape = resolve_list(resolver, buffer->shape, buffer->rank);
   if (buffer->strides) param->strides = resolve_list(resolver, buffer->strides, buffer->rank);
   if (buffer->offset) param->offset = resolve_expr(resolver, buffer->offset);
@@ -239,7 +240,7 @@ static void resolve_param(Resolver *resolver, const PrimFunc *func, int i, Bound
 
 static void resolve_params(Resolver *resolver, const PrimFunc *func, Program *program) {
   for (int i = 0; i < func->param_count; i++) {
-    place_bind(resolver, func->params[i]);
+    slot_bind(resolver, func->params[i]);
     if (func->buffers && func->buffers[i]) bind_shape_vars(resolver, func->buffers[i]);
   }
   program->param_count = func->param_count;
@@ -262,7 +263,7 @@ Program *program_resolve(Machine *machine, const PrimFunc *func) {
   program->frame_size = resolver.frame_size;
   program->image = arena_array(machine->arena, Value, resolver.frame_size);
   for (int i = 0; i < resolver.image.count; i++)
-    program->image[resolver.image.items[i].place] = resolver.image.items[i].value;
+    program->image[resolver.image.items[i].slot] = resolver.image.items[i].value;
   machine->stmt = caller;
   return program;
 }

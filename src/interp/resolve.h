@@ -6,25 +6,25 @@
 #include "interp/program.h"
 
 typedef struct Constant {
-  int place;
+  int slot;
   Value value;
 } Constant;
 
 typedef struct Resolver {
   Machine *machine;
   Arena *arena;
-  Map places;    // variable to its slot + 1
+  Map slots;     // variable to its slot + 1
   Map constants; // Expr* to Node*
   Map views;     // Buffer* of a view with its source's data variable, to its own slot + 1
   Array(Constant) image;
   int frame_size;
 } Resolver;
 
-int place_new(Resolver *resolver, int width);
-int place_bind(Resolver *resolver, const Expr *var); // the variable's slot, made when it is new
-void place_share(Resolver *resolver, const Expr *var, int place);
-int place_of(Resolver *resolver, const Expr *var); // fails when the variable is not bound
-bool place_is_bound(Resolver *resolver, const Expr *var);
+int slot_new(Resolver *resolver, int width);
+int slot_bind(Resolver *resolver, const Expr *var); // the variable's slot, made when it is new
+void slot_share(Resolver *resolver, const Expr *var, int slot);
+int slot_of(Resolver *resolver, const Expr *var); // fails when the variable is not bound
+bool slot_is_bound(Resolver *resolver, const Expr *var);
 Node *resolve_expr(Resolver *resolver, const Expr *e);
 Node **resolve_list(Resolver *resolver, Expr *const *exprs, int count);
 Access *resolve_access(Resolver *resolver, Buffer *buffer, Expr *const *indices, int rank);

@@ -17,7 +17,7 @@ static Step *resolve_for(Resolver *resolver, const Stmt *s) {
   Step *step = step_new(resolver, s, run_for);
   step->as.loop.min = resolve_expr(resolver, s->as.loop.min);
   step->as.loop.extent = resolve_expr(resolver, s->as.loop.extent);
-  step->as.loop.var = place_bind(resolver, s->as.loop.var);
+  step->as.loop.var = slot_bind(resolver, s->as.loop.var);
   step->as.loop.body = resolve_stmt(resolver, s->as.loop.body);
   return step;
 }
@@ -33,7 +33,7 @@ static Step *resolve_store(Resolver *resolver, const Stmt *s) {
   DType given = s->as.store.value->type, wanted = dtype_lanes(buffer->type, given.lanes);
   bool fits = given.lanes == lanes * buffer->type.lanes || given.lanes == 1;
   if (!dtype_equal(given, wanted) || !fits)
-    machine_fail(resolver->machine, "a store of %s into %d places of %s, which holds %s",
+    machine_fail(resolver->machine, "a store of %s into %d elements of %s, which holds %s",
                  dtype_name(resolver->machine->context, given), lanes, buffer->name,
                  dtype_name(resolver->machine->context, buffer->type));
   return step;
@@ -42,7 +42,7 @@ static Step *resolve_store(Resolver *resolver, const Stmt *s) {
 static Step *resolve_let(Resolver *resolver, const Stmt *s) {
   Step *step = step_new(resolver, s, run_let);
   step->as.let.value = resolve_expr(resolver, s->as.let.value);
-  step->as.let.var = place_bind(resolver, s->as.let.var);
+  step->as.let.var = slot_bind(resolver, s->as.let.var);
   step->as.let.body = resolve_stmt(resolver, s->as.let.body);
   return step;
 }
@@ -92,7 +92,7 @@ static Step *resolve_allocate(Resolver *resolver, const Stmt *s) {
   buffer->name = s->as.allocate.var->as.var->name;
   buffer->type = s->as.allocate.type;
   buffer->rank = s->as.allocate.rank;
-  buffer->data = place_bind(resolver, s->as.allocate.var);
+  buffer->data = slot_bind(resolver, s->as.allocate.var);
   step->as.allocate.body = resolve_stmt(resolver, s->as.allocate.body);
   return step;
 }
@@ -106,7 +106,7 @@ static Step *resolve_constant(Resolver *resolver, const Stmt *s) {
   storage->data = (uint8_t *)data->data;
   storage->constant = true;
   step->as.constant.storage = storage;
-  step->as.constant.data = place_bind(resolver, s->as.allocate_const.var);
+  step->as.constant.data = slot_bind(resolver, s->as.allocate_const.var);
   step->as.constant.body = resolve_stmt(resolver, s->as.allocate_const.body);
   return step;
 }
@@ -118,7 +118,7 @@ static Step *resolve_body(Resolver *resolver, const Stmt *s, const Stmt *body) {
 }
 
 static Step *resolve_declare(Resolver *resolver, const Stmt *s) {
-  place_of(resolver, s->as.declare.buffer->data);
+  slot_of(resolver, s->as.declare.buffer->data);
   return resolve_body(resolver, s, s->as.declare.body);
 }
 
@@ -134,7 +134,7 @@ static void resolve_block_vars(Resolver *resolver, const Block *block, BlockStep
   for (int i = 0; i < block->var_count; i++)
     step->vars[i].value = resolve_expr(resolver, block->vars[i].binding);
   for (int i = 0; i < block->var_count; i++) {
-    step->vars[i].place = place_bind(resolver, block->vars[i].var);
+    step->vars[i].slot = slot_bind(resolver, block->vars[i].var);
     if (block->vars[i].kind == ITER_REDUCTION)
       step->vars[i].min = resolve_expr(resolver, block->vars[i].min);
   }
@@ -148,12 +148,12 @@ static void resolve_alloc(Resolver *resolver, const Buffer *buffer, BoundBuffer 
   bound->extents = resolve_list(resolver, buffer->shape, buffer->rank);
   if (buffer->strides) bound->strides = resolve_list(resolver, buffer->strides, buffer->rank);
   if (buffer->offset) bound->offset = resolve_expr(resolver, buffer->offset);
-  bound->data = place_bind(resolver, buffer->data);
+  bound->data = slot_bind(resolver, buffer->data);
 }
 
-static int free_place(Resolver *resolver, const Expr *e) {
-  if (!e || e->op != EXPR_VAR || place_is_bound(resolver, e)) return -1;
-  return place_bind(resolver, e);
+static int free_slot(Resolver *resolver, const Expr *e) {
+  if (!e || e->op != EXPR_VAR || slot_is_bound(resolver, e)) return -1;
+  return slot_bind(resolver, e);
 }
 
 static void resolve_match(Resolver *resolver, const MatchBuffer *match, BoundMatch *bound) {
@@ -165,18 +165,18 @@ static void resolve_match(Resolver *resolver, const MatchBuffer *match, BoundMat
   bound->rank = view->rank;
   bound->extents = resolve_list(resolver, source->extent, source->buffer->rank);
   if (view->data == source->buffer->data) {
-    bound->data = place_new(resolver, 2);
+    bound->data = slot_new(resolver, 2);
     map_put(&resolver->views, view, (intptr_t)bound->data + 1);
   } else {
-    bound->data = place_bind(resolver, view->data);
+    bound->data = slot_bind(resolver, view->data);
   }
-  bound->shape_places = arena_array(resolver->arena, int, view->rank);
-  bound->stride_places = arena_array(resolver->arena, int, view->rank);
+  bound->shape_slots = arena_array(resolver->arena, int, view->rank);
+  bound->stride_slots = arena_array(resolver->arena, int, view->rank);
   for (int i = 0; i < view->rank; i++) {
-    bound->shape_places[i] = free_place(resolver, view->shape[i]);
-    bound->stride_places[i] = view->strides ? free_place(resolver, view->strides[i]) : -1;
+    bound->shape_slots[i] = free_slot(resolver, view->shape[i]);
+    bound->stride_slots[i] = view->strides ? free_slot(resolver, view->strides[i]) : -1;
   }
-  bound->offset_place = free_place(resolver, view->offset);
+  bound->offset_slot = free_slot(resolver, view->offset);
 }
 
 static Step *resolve_block(Resolver *resolver, const Stmt *s) {

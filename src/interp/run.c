@@ -66,14 +66,15 @@ static void bind_scalar(Binding *binding, int i) {
   const BoundParam *param = &binding->program->params[i];
   const InterpTensor *arg = &binding->args[i];
   Machine *machine = binding->machine;
-  if (param->type.code == TYPE_HANDLE) machine_fail(machine, "argument %d: a bare handle", i);
+  if (param->type.code == TYPE_HANDLE)
+    machine_fail(machine, "argument %d is a bare handle, not a tensor or a scalar", i);
   if (!dtype_equal(arg->type, param->type) || arg->rank)
     machine_fail(machine, "argument %d must be a scalar of %s", i,
                  dtype_name(machine->context, param->type));
-  Value *value = machine->frame + param->place;
+  Value *value = machine->frame + param->slot;
   if (dtype_is_float(param->type)) value->f = number_load(param->type, arg->data);
   else value->i = number_load_int(param->type, arg->data);
-  bit_set_add(&binding->known, param->place);
+  bit_set_add(&binding->known, param->slot);
 }
 
 static void bind_storage(Binding *binding, int i) {
@@ -84,7 +85,7 @@ static void bind_storage(Binding *binding, int i) {
   storage->name = param->buffer->name;
   storage->data = arg->data;
   storage->bytes = interp_tensor_bytes(arg);
-  Value *handle = machine->frame + param->place;
+  Value *handle = machine->frame + param->slot;
   handle[0].storage = storage;
   handle[1].i = 0;
 }
@@ -123,7 +124,7 @@ static void check_count(Binding *binding) {
   const Program *program = binding->program;
   bool fits = binding->count <= program->param_count;
   for (int i = binding->count; fits && i < program->param_count; i++)
-    fits = !program->params[i].buffer && bit_set_has(&binding->known, program->params[i].place);
+    fits = !program->params[i].buffer && bit_set_has(&binding->known, program->params[i].slot);
   if (!fits)
     machine_fail(binding->machine, "%s takes %d arguments, not %d", binding->func->name,
                  program->param_count, binding->count);
