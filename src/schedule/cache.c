@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps that put a copy of a buffer between a block and memory, and scopes.
+// The steps that put a copy of a buffer between a block and memory, and set_scope.
 //   cache_read    C[i] = A[i] + 1   =>   A_local[i] = A[i];  C[i] = A_local[i] + 1
 //   cache_write   C[i] = A[i] + 1   =>   C_local[i] = A[i] + 1;  C[i] = C_local[i]
 #include "schedule/internal.h"
@@ -57,7 +57,8 @@ bool step_set_scope(Schedule *schedule, StepCall *call) {
 
 // ---- Copies ----------------------------------------------------------------------------------
 
-// to[min + ax] = from[min + ax] over a box; padding is copied only when it has stated content.
+// The nest to[min + ax] = from[min + ax] over a box. Padding is copied only when its content is
+// stated.
 static Stmt *copy_nest(Schedule *schedule, Str name, Buffer *to, Buffer *from, Expr *const *min,
                        Expr *const *extent) {
   Context *context = schedule->context;
@@ -92,7 +93,7 @@ static Stmt *copy_nest(Schedule *schedule, Str name, Buffer *to, Buffer *from, E
   return s;
 }
 
-// The outermost statement of the nest that items[depth] stands in, within its scope.
+// The depth of the outermost loop around items[depth] within its scope, or `depth` itself.
 static int nest_depth(const Path *path, int depth) {
   int scope = path_scope(path, depth), top = depth;
   for (int i = depth; i > scope; i--)
@@ -129,13 +130,13 @@ static bool touched_outside(Schedule *schedule, const Path *path, int depth, con
   return false;
 }
 
-// What both caching steps begin with: the block, its buffer, the nest they stand in.
+// The common part of both caching steps: the block, its buffer and their nest.
 typedef struct Caching {
   Path path;
   Stmt *at; // the block
   Buffer *buffer;
   Str scope;
-  int top; // of the path: the outermost statement of the nest
+  int top; // depth of the nest's outermost statement in the path
 } Caching;
 
 static bool caching_begin(Schedule *schedule, StepCall *call, bool write, Caching *c) {
@@ -154,14 +155,14 @@ static bool caching_begin(Schedule *schedule, StepCall *call, bool write, Cachin
   return true;
 }
 
-// `s` with the copy in place of the buffer.
+// `s` with the buffer replaced by its copy.
 static Stmt *with_copy(Schedule *schedule, Stmt *s, const Caching *c, Buffer *copy) {
   Map buffers = map_new(&schedule->context->arena);
   map_put(&buffers, c->buffer, copy);
   return substitute_stmt(schedule->context, s, NULL, &buffers);
 }
 
-// The block writes every place of the buffer, and is the first of its nest to touch it.
+// True when the nest's first access to the buffer is a block that writes all of its elements.
 static bool is_complete_writer(Schedule *schedule, const Path *path, int top,
                                const Buffer *buffer) {
   Context *context = schedule->context;
@@ -213,7 +214,7 @@ bool step_cache_write(Schedule *schedule, StepCall *call) {
   return true;
 }
 
-// What the block reads of its buffer, no further than the buffer goes. False after a refusal.
+// The region of the buffer that the block reads, within the buffer. False after a refusal.
 static bool region_read(Schedule *schedule, Caching *c, Region *read) {
   Context *context = schedule->context;
   Analyzer *analyzer = path_analyzer(schedule, &c->path, c->top);

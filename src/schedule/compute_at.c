@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moving a block under a loop of another nest.
-//   compute_at           a producer, before its consumers there, over what they read at a time
-//   reverse_compute_at   a consumer, after its producers there, over what they complete in one
+// compute_at and reverse_compute_at: move a block under a loop of another nest.
+//   compute_at           a producer, before its consumers, over the elements that they read
+//   reverse_compute_at   a consumer, after its producers, over the elements that they complete
 //
 //   for i: for j: B[i, j] = …          for i:
 //   for i: for j: C[i, j] = B[i, j]  =>    for ax in n: B[i, ax] = …
@@ -10,8 +10,8 @@
 
 // ---- New nests -------------------------------------------------------------------------------
 
-// What a block's variables run over in the new place: min over the loops there, constant or
-// symbolic extent. `whole`: its domain.
+// The range of one of the block's variables at its new position: `min` is in terms of the loops
+// there, and the extent is constant or symbolic. `whole`: the range is the variable's domain.
 typedef struct Window {
   bool whole;
   Expr *min, *extent;
@@ -19,9 +19,9 @@ typedef struct Window {
 
 typedef struct Move {
   Schedule *schedule;
-  Path block, loop; // where it stands, and the loop it goes under
+  Path block, loop; // the block, and the loop that it moves under
   const Block *moved;
-  Analyzer *analyzer; // knows the loops down to the target
+  Analyzer *analyzer; // has the facts of the loops down to the target
   Window *windows;    // of the moved block's variables
   bool keep_unit_loops;
 } Move;
@@ -31,7 +31,7 @@ static const char *base_name(const BlockVar *v) {
   return v->var->as.var->name;
 }
 
-// The window is all of the domain, or proved to reach over it on both sides.
+// Makes the window the whole domain when it is at least as large.
 static void settle_window(Move *move, const BlockVar *v, Window *window) {
   int64_t extent, domain;
   window->whole |= window->min == v->min && window->extent == v->extent;
@@ -74,7 +74,7 @@ static Stmt *new_nest(Move *move, Expr *condition) {
   return s;
 }
 
-// The new nest with the old predicate carried over.
+// The new nest, with the conditions of the old predicate that still apply.
 static Stmt *moved_nest(Move *move, const char **why) {
   Context *context = move->schedule->context;
   ExprArray of_domain = {0}, carried = {0};
@@ -83,7 +83,7 @@ static Stmt *moved_nest(Move *move, const char **why) {
   Stmt *s = new_nest(move, NULL);
   StmtArray blocks = {0};
   blocks_at(&context->arena, s, &blocks);
-  Block *block = blocks.items[0]->as.block; // made here, so it may be completed here
+  Block *block = blocks.items[0]->as.block; // was made here, so it may be changed
   Map bindings = bindings_of(context, block);
   for (int i = 0; i < carried.count; i++)
     block->predicate = conjunction(context, block->predicate,
@@ -133,8 +133,8 @@ static bool move_begin(Schedule *schedule, StepCall *call, Move *move) {
   return true;
 }
 
-// Each point of the domain once, all of it, but for conditions on the point itself, which move
-// along: so that a new nest may take the place of the old one.
+// Refuses unless the old nest runs each point of the domain exactly once, apart from conditions on
+// the point itself, which the new nest keeps. Only then may the new nest replace the old one.
 static bool covers_domain(Move *move) {
   Schedule *schedule = move->schedule;
   Stmt **loops;
@@ -154,7 +154,8 @@ static bool covers_domain(Move *move) {
                                   "its loops are not proved to run over its domain: %s", why));
 }
 
-// Its value at a place depends on nothing but the place: one store, or a reduction with its init.
+// True when the value of an element depends on its indices alone: one store, or a reduction with
+// its init.
 static bool is_whole_computation(Move *move, const StmtArray *blocks) {
   Arena *arena = &move->schedule->context->arena;
   const Block *block = move->moved;
@@ -208,14 +209,14 @@ static bool finish_move(Move *move, Stmt *nest, int at) {
   Stmt *loop = path_end(&move->loop);
   Stmt *with = stmt_with_child(context, loop, 0, insert_at(context, loop->as.loop.body, at, nest));
   schedule_set_body(schedule, path_replace(context, &move->loop, move->loop.count - 1, with));
-  // The old block: the one of this name that is not below the new nest.
+  // The old block is the one of this name outside of the new nest.
   Path old;
   path_to_stmt(schedule, path_end(&move->block), &old);
   schedule_set_body(schedule, path_replace(context, &old, old.count - 1, NULL));
   return true;
 }
 
-// Axis `d` of a region, its extent a constant where it has a bound.
+// The window of axis `d` of a region, with a constant extent where a bound is known.
 static Window window_of(Move *move, const Region *region, int d) {
   Window w = {false, simplify(move->analyzer, region->min[d]),
               simplify(move->analyzer, region->extent[d])};
@@ -227,7 +228,7 @@ static Window window_of(Move *move, const Region *region, int d) {
 
 // ---- compute_at ------------------------------------------------------------------------------
 
-// What is read of the moved block's buffers below the loop, per buffer.
+// The region of the buffer that is read below the loop; false when it is not read.
 static bool needed_regions(Move *move, const AccessArray *accesses, const Buffer *buffer,
                            Region *out) {
   bool any = false;
@@ -313,8 +314,8 @@ bool step_compute_at(Schedule *schedule, StepCall *call) {
 
 // ---- reverse_compute_at ------------------------------------------------------------------------
 
-// Is each place of the buffer that is written below the loop written in one iteration only of the
-// loops down to it?
+// True when no two iterations of the loops down to the target write the same element of the buffer
+// below it.
 static bool completes_below(Move *move, const Buffer *buffer) {
   const Path *loop = &move->loop;
   int scope = path_scope(loop, loop->count - 1), top = scope + 1;
@@ -326,8 +327,9 @@ static bool completes_below(Move *move, const Buffer *buffer) {
 
 typedef enum Written { WRITTEN_NOTHING, WRITTEN_BOX, WRITTEN_PARTS } Written;
 
-// What one iteration of the loop writes of the buffer: a box, every place of it (up to predicates
-// that keep to the domain), or something that is not known to be one.
+// Finds the box that one iteration of the loop writes of the buffer. WRITTEN_BOX says that every
+// element of it is written (up to predicates that exclude points outside of the domain);
+// WRITTEN_PARTS that this is not known.
 static Written written_region(Move *move, const AccessArray *accesses, const Buffer *buffer,
                               Region *out) {
   bool any = false, full = false;
@@ -362,7 +364,7 @@ static int variable_at(const Block *block, const Expr *index) {
   return -1;
 }
 
-// Narrows the windows to the part of the domain that reads what is written there.
+// Narrows the windows to the part of the domain that reads the written elements.
 static bool consumer_windows(Move *move, const Region *read, const Region *written) {
   Context *context = move->schedule->context;
   Arena *arena = &context->arena;

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dependences between the iterations of loops. Storage that is written below a chain of loops keeps
-// no two iterations in order when
-//   separate   the box it is touched in tells the iteration: different iterations touch different
-//              places (the map from the loops to the boxes is injective); where it tells some of
-//              the loops, the others keep their order among themselves;
-//   private    nobody outside sees it, and an iteration reads only what it wrote itself;
-//   the same   one block writes it, to each place always the same value, and nobody reads it;
-//   reduced    one block updates it by an operation whose order does not matter, and it is set to
-//              its initial value first.
-// Everything is proved on supersets of what is touched; writes that must cover reads are exact.
+// Dependences between the iterations of loops, for the steps that change their order. The
+// iterations of a chain of loops need not run in order because of storage that is written below the
+// chain when the storage is
+//   separate   Different iterations access different boxes: the map from the loops to the boxes is
+//              injective. If it is injective in some of the loops, these need no order among the
+//              iterations, and the other loops keep their order among themselves;
+//   private    no statement outside accesses it, and an iteration reads only what it wrote itself;
+//   the same   one block writes it, each element always with the same value, and no block reads it;
+//   reduced    one block updates it by an operation whose order does not matter, after its init.
+// The proofs use supersets of the accessed boxes, but a write that must cover a read has an exact
+// box.
 #include "schedule/internal.h"
 
 // ---- Collecting ------------------------------------------------------------------------------
@@ -98,9 +99,9 @@ void accesses_below(Schedule *schedule, Analyzer *analyzer, Stmt *s, AccessArray
 typedef struct Injection {
   Schedule *schedule;
   Analyzer *analyzer;
-  Expr **ids; // one for each axis that tells something
+  Expr **ids; // one for each axis with a known box
   int id_count;
-  VarRange *loops; // what they are to tell
+  VarRange *loops; // the map must be injective in these
   int loop_count;
 } Injection;
 
@@ -127,8 +128,8 @@ static bool list_var(Visitor *visitor, Expr *e) {
   return true;
 }
 
-// The extent of an axis that starts at 0 once *low is taken off: constant, or a loop's symbolic
-// one.
+// The extent of a variable's range, moved to start at 0 by subtracting *low: a constant, or a
+// loop's symbolic extent. NULL when it is unknown.
 static const LayoutExpr *axis_extent(const Injection *q, Expr *var, int64_t *low) {
   Context *context = q->schedule->context;
   int64_t high;
@@ -140,7 +141,7 @@ static const LayoutExpr *axis_extent(const Injection *q, Expr *var, int64_t *low
   return NULL;
 }
 
-// An index over the axes, moved up where it may be negative.
+// An index as a layout expression over the axes, increased by a constant when it may be negative.
 static const LayoutExpr *axis_output(const Injection *q, Expr *id, const Map *shift,
                                      const VarList *axes) {
   Context *context = q->schedule->context;
@@ -186,7 +187,7 @@ static const Layout *injection_layout(const Injection *q) {
   LayoutPadding any = {LAYOUT_PADDING_ANY, 0};
   const Layout *layout =
       layout_new(context, map, shape, NULL, size_facts_of(q->schedule), any, (SourcePos){0});
-  context->diags.count = diags; // a refusal here is no mistake of the user's
+  context->diags.count = diags; // a map that does not fit is no mistake of the user
   context->error_count = errors;
   return layout;
 }
@@ -198,12 +199,12 @@ static bool is_injective(const Injection *q) {
   return layout && layout_is_injective(q->schedule->context, layout).verdict == LAYOUT_YES;
 }
 
-// ---- What storage tells of the iteration -------------------------------------------------------
+// ---- Which iterations access which elements ----------------------------------------------------
 
 typedef struct Storage {
   Buffer *buffer; // one of the aliases
   AccessArray accesses;
-  bool mixed; // several buffers over the data: places cannot be compared
+  bool mixed; // several buffers share the data: indices are not comparable
 } Storage;
 typedef Array(Storage) StorageArray;
 
@@ -228,8 +229,8 @@ static bool is_written(const Storage *storage) {
   return false;
 }
 
-// The number of the box of extent `width` that all accesses fall into along an axis; NULL when
-// there is no such constant width, or boxes of different iterations could overlap.
+// The number of the box with constant extent `width` that contains all accesses along an axis. NULL
+// when there is no such width, or the boxes of different iterations could overlap.
 static Expr *box_id(Schedule *schedule, Analyzer *analyzer, const Storage *storage, int axis) {
   Context *context = schedule->context;
   const Access *first = &storage->accesses.items[0];
@@ -252,7 +253,7 @@ static Expr *box_id(Schedule *schedule, Analyzer *analyzer, const Storage *stora
 
 typedef struct Chain {
   Schedule *schedule;
-  Analyzer *analyzer; // knows the loops above the body
+  Analyzer *analyzer; // has the facts of the loops above the body
   Stmt *const *loops; // outermost first
   int count;
   Stmt *body;
@@ -260,7 +261,7 @@ typedef struct Chain {
   const char *why;
 } Chain;
 
-// Which of the chain's loops the places of a storage depend on.
+// Sets used[i] for the loops of the chain that the storage's indices depend on.
 static void mark_used(const Chain *chain, const Storage *storage, bool *used) {
   for (int i = 0; i < chain->count; i++) {
     const Expr *var = chain->loops[i]->as.loop.var;
@@ -274,8 +275,8 @@ static void mark_used(const Chain *chain, const Storage *storage, bool *used) {
   }
 }
 
-// The boxes that one iteration of the chain touches, where no memory decides which; no loops yet
-// that they are to tell.
+// The boxes that one iteration of the chain accesses, without those that depend on memory. The
+// caller adds the loops.
 static Injection box_ids(const Chain *chain, const Storage *storage) {
   Arena *arena = &chain->schedule->context->arena;
   int rank = storage->buffer->rank;
@@ -295,8 +296,8 @@ static bool boxes_tell(const Chain *chain, const Storage *storage, const bool *u
   return is_injective(&q);
 }
 
-// The loops that the boxes name: apart[i] is set for those. True when iterations that differ in one
-// of them touch different places, whatever the other loops do.
+// Sets apart[i] for the loops that occur in the boxes' numbers. True when iterations that differ in
+// one of these loops access different elements, whatever the other loops do.
 static bool boxes_part(const Chain *chain, const Storage *storage, bool *apart) {
   if (storage->mixed || !storage->accesses.count) return false;
   Injection q = box_ids(chain, storage);
@@ -315,10 +316,10 @@ static bool same_points(const Access *a, const Access *b) {
   return true;
 }
 
-// A number of several loops that a predicate cuts, as t*6 + r < 448 after a split that does not
-// divide.
+// A sum of several loops with an upper bound from a predicate, such as t*6 + r < 448 after a split
+// that does not divide the extent.
 typedef struct CutNumber {
-  Expr *number, *var; // the variable stands for all its values
+  Expr *number, *var; // the variable stands for all values of the number
 } CutNumber;
 
 static Expr *put_number(Rewriter *rewriter, Expr *e) {
@@ -326,7 +327,8 @@ static Expr *put_number(Rewriter *rewriter, Expr *e) {
   return e == cut->number ? cut->var : e;
 }
 
-// The loops of the number move to the front of q's; how many, or 0 where one is no loop of `q`.
+// Moves the number's loops to the front of q's loops; returns their count, or 0 when one is not in
+// `q`.
 static int loops_of_number(Injection *q, const CutNumber *cut) {
   VarList list = {&q->schedule->context->arena, {0}};
   Visitor visitor = {.env = &list, .enter_expr = list_var};
@@ -343,8 +345,8 @@ static int loops_of_number(Injection *q, const CutNumber *cut) {
   return count == list.vars.count ? count : 0;
 }
 
-// Where its loops occur in nothing else and the number tells them, it stands for them: what the
-// predicate leaves out need not be told.
+// Replaces the number by one variable, when its loops occur in no other index and determine it.
+// Iterations that the predicate excludes then need not be distinguished.
 static void cut_number(Injection *q, Expr *number, Expr *end) {
   Context *context = q->schedule->context;
   Expr *zero = expr_index(context, 0), **ids = arena_array(&context->arena, Expr *, q->id_count);
@@ -376,7 +378,8 @@ static void cut_numbers(Injection *q, const Expr *predicate) {
   }
 }
 
-// By the points, when one block touches it at one point: these tell the inner loops as well.
+// For one block that accesses one element per instance: true when the element determines the
+// iterations of the used loops, and of the inner loops too.
 static bool points_tell(const Chain *chain, const Storage *storage, const bool *used) {
   Context *context = chain->schedule->context;
   const Access *access = &storage->accesses.items[0];
@@ -404,7 +407,8 @@ static bool points_tell(const Chain *chain, const Storage *storage, const bool *
   return tell;
 }
 
-// used[i] is set for the loops the places depend on. Do the places tell those loops' iterations?
+// Sets used[i] for the loops that the indices depend on. True when the accessed elements determine
+// the iterations of these loops.
 static bool tells_iterations(const Chain *chain, const Storage *storage, bool *used) {
   mark_used(chain, storage, used);
   return !storage->mixed && storage->accesses.count &&
@@ -454,8 +458,7 @@ bool index_is_axis(const Block *block, const Expr *index, const Expr *extent) {
   return false;
 }
 
-// Every place of the buffer that a valid program may read is written when the block runs over its
-// whole domain, and the predicate keeps it from nothing but what is outside its domain or padding.
+// A predicate may exclude points outside of the block's domain and padding, but no other point.
 bool writes_whole_domain(Schedule *schedule, const Block *block, Analyzer *analyzer) {
   Context *context = schedule->context;
   if (expr_is_true(block->predicate)) return true;
@@ -550,7 +553,7 @@ static bool reduction_starts_first(const Chain *chain, const Block *block, const
     Expr *first = substitute_expr(context, block->vars[i].binding, &low);
     for (int k = 0; k < chain->count; k++)
       if (used[k] && expr_uses(block->vars[i].binding, chain->loops[k]->as.loop.var)) return false;
-    // With the chain at its start, the binding is the smallest it ever is.
+    // With the chain at its first iteration, the binding has its minimum.
     Expr *least = expr_binary(context, EXPR_LE, first, block->vars[i].binding);
     if (!prove(chain->analyzer, least)) return false;
   }
@@ -589,7 +592,7 @@ bool is_private_below(Schedule *schedule, const Path *path, int depth, const Buf
   return false;
 }
 
-// ---- Answers ---------------------------------------------------------------------------------
+// ---- The checks ------------------------------------------------------------------------------
 
 static const char *blame(const Chain *chain, const Storage *storage) {
   const Access *first = NULL;
@@ -600,7 +603,8 @@ static const char *blame(const Chain *chain, const Storage *storage) {
                       first->block->name, storage->buffer->name);
 }
 
-// All iterations add to (or take the least or greatest into) one place, from its init on.
+// True when all iterations only add to one element, or take the minimum or maximum into it, without
+// an init.
 static bool only_combines(const Chain *chain, const Storage *storage, const bool *used) {
   const Block *block = storage->accesses.count ? storage->accesses.items[0].block : NULL;
   ReductionUpdate update;
@@ -639,7 +643,7 @@ static int place_in(Stmt *const *loops, int count, const Stmt *loop) {
   return -1;
 }
 
-// Do loops that this storage does not tell apart change places among themselves?
+// True when two loops that the storage's elements do not distinguish change their relative order.
 static bool order_matters(const Chain *chain, Stmt *const *new_order, const bool *used) {
   for (int i = 0; i < chain->count; i++)
     for (int k = i + 1; k < chain->count; k++) {

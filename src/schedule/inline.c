@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A block into its consumers, or into its producer.
+// The steps that inline a block into its consumers, or into its producer.
 //   compute_inline           B[i] = A[i] * 2;  C[i] = B[i] + 1   =>   C[i] = A[i] * 2 + 1
-//   reverse_compute_inline   the same, in the place and with the loops of B's block
-// What moves must read the same values where it goes: nobody writes its inputs in between.
+//   reverse_compute_inline   the same result, at the position and with the loops of B's block
+// The inlined computation must read the same values at its new position: no block may write its
+// inputs between the old position and the new one.
 #include "schedule/internal.h"
 
 // ---- Order of blocks -------------------------------------------------------------------------
@@ -27,7 +28,7 @@ bool block_touches(const Block *block, const Buffer *buffer, bool write) {
   return false;
 }
 
-// The depth of the innermost loop that stands above both blocks; -1 without one. Of a's path.
+// The depth, in a's path, of the innermost loop around both blocks; -1 when there is none.
 static int common_loop(const Path *a, const Path *b) {
   int depth = -1;
   for (int i = 0; i < a->count && i < b->count && a->items[i] == b->items[i]; i++)
@@ -35,8 +36,8 @@ static int common_loop(const Path *a, const Path *b) {
   return depth;
 }
 
-// Every leaf that writes `input` stands before `first` and, where they share a loop, `carried` is
-// filled and used within one iteration of it.
+// True when every leaf block that writes `input` runs before `first`; and where they share a loop,
+// `carried` must be filled and used within one iteration of it.
 static bool input_is_settled(Schedule *schedule, const StmtArray *blocks, const Path *first,
                              const Buffer *input, const Buffer *carried, const char **why) {
   Arena *arena = &schedule->context->arena;
@@ -67,9 +68,10 @@ static bool only_writer(Schedule *schedule, const StmtArray *blocks, const Block
   return true;
 }
 
-// ---- Shape of what can be inlined --------------------------------------------------------------
+// ---- Conditions on inlined blocks --------------------------------------------------------------
 
-// One store, no reduction, to a place that tells all its variables.
+// True for a block without reduction whose body is one store of a value that does not read the
+// stored buffer.
 static bool is_pointwise(Schedule *schedule, Stmt *s, const char **why) {
   const Block *block = s->as.block;
   *why = arena_printf(&schedule->context->arena, "block '%s' is a reduction", block->name);
@@ -89,7 +91,8 @@ static bool is_allocation(const Schedule *schedule, const Buffer *buffer) {
   return false;
 }
 
-// Values of the variables at an index of the store; false when the indices do not give them.
+// The values of the block's variables for which the store has these indices; false when the indices
+// do not determine them.
 static bool variables_at(Context *context, const Block *block, Expr *const *indices, Map *out) {
   const Stmt *store = block->body;
   *out = map_new(&context->arena);
@@ -115,7 +118,7 @@ typedef struct Inlining {
   Context *context;
   const Block *block;
   const Buffer *buffer;
-  bool too_large; // what a reader then computes
+  bool too_large; // a reader's expression would become too large
 } Inlining;
 
 enum { MOST_NODES = 1 << 16 };
@@ -176,7 +179,8 @@ static bool check_inputs(Schedule *schedule, const StmtArray *blocks, const Path
   return true;
 }
 
-// A block with a predicate computes only where it holds: its text may read outside elsewhere.
+// The inlined value may read outside of its buffers where the inlined block's predicate is false,
+// so all accesses of the readers must be proved to be inside of their buffers.
 static bool check_readers(Schedule *schedule, const StmtArray *readers, const char **why) {
   for (int i = 0; i < readers->count; i++) {
     Path path;
@@ -228,10 +232,10 @@ typedef struct Backward {
   Schedule *schedule;
   Path consumer, producer;
   const Block *into, *block; // producer and consumer
-  Buffer *buffer;            // between them
-  Expr **indices;            // where the consumer reads it
-  Map values;                // consumer's variables in the producer's
-  Expr *condition;           // for which of the producer's points there is one of the consumer's
+  Buffer *buffer;            // written by the producer, read by the consumer
+  Expr **indices;            // the indices at which the consumer reads it
+  Map values;                // consumer's variables in terms of the producer's
+  Expr *condition;           // true for the producer's points that a consumer's point reads
 } Backward;
 
 typedef struct FindIndices {
@@ -249,7 +253,7 @@ static bool find_indices(Visitor *visitor, Expr *e) {
   return true;
 }
 
-// The producer whose buffer only this consumer reads; the last of several.
+// Finds the last producer with a buffer that only this consumer reads.
 static bool find_producer(Backward *b, const StmtArray *blocks, const char **why) {
   Schedule *schedule = b->schedule;
   *why = "no block of this function writes, for it alone, what it reads";
@@ -278,7 +282,7 @@ static Expr *in_domain(Context *context, Analyzer *analyzer, const BlockVar *v, 
   return prove(analyzer, high) ? all : conjunction(context, all, high);
 }
 
-// Inverts the consumer's read indices at the place the producer writes.
+// Solves for the consumer's variables: its read indices must equal the producer's store indices.
 static bool solve_backward(Backward *b, const char **why) {
   Context *context = b->schedule->context;
   const Stmt *store = b->into->body;
@@ -314,7 +318,7 @@ static bool solve_backward(Backward *b, const char **why) {
   return true;
 }
 
-// The consumer's own predicate, over its variables, over those of the producer.
+// Adds the consumer's own predicate to the condition, rewritten over the producer's variables.
 static bool move_predicate(Backward *b, const char **why) {
   Context *context = b->schedule->context;
   ExprArray of_domain = {0}, of_vars = {0};
@@ -368,7 +372,7 @@ static Stmt *backward_block(Backward *b) {
   for (int d = 0; d < store->as.store.rank; d++)
     indices[d] = substitute_expr(context, store->as.store.indices[d], &b->values);
   env.value = b->into->body->as.store.value;
-  // Loads of the buffer go first: substituting variables would change what they look like.
+  // The loads of the buffer are replaced first, because substituting variables would change them.
   Rewriter rewriter = {.context = context, .env = &env, .expr = replace_load};
   Expr *hole = expr_var(context, "hole", env.value->type), *value = env.value;
   env.value = hole;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared by the families of steps: the schedule itself, step calls, places in the tree, and what
-// the proofs stand on.
+// The interfaces between the files of src/schedule: the schedule itself, step calls, paths in the
+// tree of statements, and the analyses that the steps' proofs use.
 #ifndef PLEAT_SCHEDULE_INTERNAL_H
 #define PLEAT_SCHEDULE_INTERNAL_H
 
@@ -39,7 +39,8 @@ struct StepValue {
   } as;
 };
 
-// What a parameter takes: TARGET is a block or a loop, SLOT ("write", 0), NUMBER an INT or a FLOAT.
+// The values that a parameter takes: TARGET is a block or a loop, SLOT a buffer of a block as
+// ("write", 0), NUMBER an INT or a FLOAT.
 typedef enum ParamKind {
   PARAM_STRING,
   PARAM_BLOCK,
@@ -57,7 +58,7 @@ typedef enum ParamKind {
 enum { STEP_MAX_PARAMS = 4 };
 
 typedef struct StepParam {
-  const char *name; // "*…": all remaining positional arguments, as one list
+  const char *name; // "*…": takes all remaining positional arguments as a list
   ParamKind kind;
   bool keyword, optional;
 } StepParam;
@@ -90,10 +91,10 @@ struct Schedule {
   Context *context;
   PrimFunc *func;
   Array(StepCall) trace;
-  Map known; // handles that the trace has named
+  Map known; // handles that have a name in the trace
   SourcePos pos;
   bool quiet;
-  const StepInfo *step; // running now
+  const StepInfo *step; // the running step
   const char *refusal;
 };
 
@@ -113,18 +114,19 @@ StepValue value_loops(Schedule *schedule, const LoopRef *loops, int count);
 StepValue value_target(BlockRef block, LoopRef loop);
 StepValue value_slot(Schedule *schedule, BufferSlot slot);
 
-// Runs a step and records it, or restores the schedule. The call's results stay with the caller.
+// Runs a step and records it, or restores the schedule when it is refused. The results are in
+// `call`.
 bool step_apply(Schedule *schedule, StepCall *call);
 // Runs step `id` with these arguments; *call (may be NULL) gets the results.
 bool step_run(Schedule *schedule, StepId id, const StepValue *args, int count, StepCall *call);
 void step_result(Schedule *schedule, StepCall *call, StepValue value);
-// Why the step is refused, always false. The text begins with the step's name; `pos` is used when
-// the schedule has no position of its own.
+// Reports why the running step is refused; always false. The message begins with the step's name;
+// its position is `pos` unless schedule_at set one.
 bool refuse(Schedule *schedule, SourcePos pos, const char *format, ...) PRINTF_LIKE(3, 4);
 
-// ---- Places ----------------------------------------------------------------------------------
+// ---- Paths -----------------------------------------------------------------------------------
 
-// From the function's body (items[0]) down to a statement, which is the last.
+// The statements from the function's body (items[0]) down to one statement (the last item).
 typedef struct Path {
   Stmt **items;
   int *child; // child[i]: which nested statement of items[i] is items[i + 1]
@@ -141,38 +143,42 @@ static inline Stmt *path_end(const Path *path) {
 bool path_to_stmt(const Schedule *schedule, const Stmt *s, Path *out);
 bool path_to_block(const Schedule *schedule, BlockRef block, Path *out);
 bool path_to_loop(const Schedule *schedule, LoopRef loop, Path *out);
-// The same, refusing with a message when there is none (names near it are named).
+// The same; when it is not found, they refuse with a message that suggests a similar name.
 bool find_block(Schedule *schedule, BlockRef block, Path *out);
 bool find_loop(Schedule *schedule, LoopRef loop, Path *out);
-// The function's body with items[depth] replaced; NULL or nothing removes it, with the loops and
-// conditions that are empty then.
+// The function's body with items[depth] replaced. A replacement that is NULL or an empty sequence
+// removes the statement, and also the loops and conditions that become empty.
 Stmt *path_replace(Context *context, const Path *path, int depth, Stmt *replacement);
 // The depth of the nearest block above items[depth]; -1 when there is none.
 int path_scope(const Path *path, int depth);
-// Loops between the scope of items[depth] and it, outermost first: their number, and statements.
+// The loops between items[depth] and its scope, outermost first: returns their number.
 int path_loops(Schedule *schedule, const Path *path, int depth, Stmt ***loops);
-// Does what `a` ends in run before what `b` ends in, in each iteration of what they share?
+// True when, within one iteration of the common loops, the last statement of `a` runs before that
+// of `b`.
 bool precedes(const Path *a, const Path *b);
 void schedule_set_body(Schedule *schedule, Stmt *body);
 
-// Replaces items[depth]; a sequence that takes the place of an item of a sequence joins it.
+// Replaces items[depth]. When it is an item of a sequence, a replacement that is a sequence is
+// flattened into it.
 void replace_joined(Schedule *schedule, const Path *path, int depth, Stmt *replacement);
-// `kept` in place of items[depth], `nest` before or after it, `buffer` allocated by their scope.
+// Replaces items[depth] by `kept` with `nest` before or after it; their scope allocates `buffer`.
 void place_beside(Schedule *schedule, const Path *path, int depth, Stmt *kept, Stmt *nest,
                   bool after, Buffer *buffer);
 
-// Blocks directly below `s` (not those within blocks), in order. `s` may be a block: those in it.
+// The blocks directly below `s` (not those inside of other blocks), in order. If `s` is a block,
+// the blocks directly inside of it.
 typedef Array(Stmt *) StmtArray;
 void blocks_below(Arena *arena, Stmt *s, StmtArray *out);
-void blocks_at(Arena *arena, Stmt *s, StmtArray *out); // the same, or `s` itself if it is one
-// Every block at any depth below or at `s`.
+void blocks_at(Arena *arena, Stmt *s, StmtArray *out); // the same, or just `s` if it is a block
+// The blocks at any depth, `s` included.
 void blocks_all(Arena *arena, Stmt *s, StmtArray *out);
-void blocks_innermost(Arena *arena, Stmt *s, StmtArray *out); // of those, the ones that hold none
-bool has_loose_stores(Stmt *s); // stores, calls or the like below `s` that are in no block
+// The same, but only the blocks without inner blocks.
+void blocks_innermost(Arena *arena, Stmt *s, StmtArray *out);
+bool has_loose_stores(Stmt *s); // stores, calls etc. below `s` that are in no block
 Str unique_block_name(const Schedule *schedule, const char *name);
 Stmt *block_stmt(const Schedule *schedule, BlockRef block);
 
-// Rebuilds `s` with f applied to every block directly below (not to those within).
+// Rebuilds `s` with f applied to every block directly below (not to those inside of these).
 typedef Stmt *(*BlockMap)(void *env, Stmt *block);
 Stmt *map_blocks(Context *context, Stmt *s, BlockMap f, void *env);
 
@@ -187,89 +193,96 @@ int64_t const_extent(const Stmt *loop); // -1 when symbolic
 bool loop_is_plain(const Stmt *loop);   // serial, without annotations
 VarRange loop_range(const Stmt *loop);
 Stmt *loop_like(Context *context, const Stmt *loop, Expr *var, Expr *min, Expr *extent,
-                Stmt *body); // kind and annotations of `loop`
-// Facts of all that stands above items[depth]: loops, block variables, lets, conditions.
+                Stmt *body); // with the kind and annotations of `loop`
+// An analyzer with the facts that hold at items[depth]: of loops, block variables, lets and
+// conditions above it.
 Analyzer *path_analyzer(Schedule *schedule, const Path *path, int depth);
 void bind_domain(Analyzer *analyzer, const Block *block);
 
-// A block's predicate in two: what follows from the domain of its variables (it keeps split loops
-// in their range), and the rest, over the variables. False when some of it cannot be written so.
+// Splits a block's predicate into the conditions that follow from the domains of its variables
+// (they keep split loops in range) and the others, rewritten over the variables. False when one
+// cannot be rewritten.
 bool divide_predicate(Schedule *schedule, const Path *path, ExprArray *of_domain,
                       ExprArray *of_vars);
 Map bindings_of(Context *context, const Block *block); // block variables to their bindings
-// With reads and writes found in the body. A reduction with init does not list what it writes as
-// read.
+// A copy of the block with the reads and writes that its body has. The reads of a reduction with an
+// init omit the regions that it writes.
 Block *block_with_regions(Context *context, Block *b);
 Stmt *stmt_with_block(Context *context, const Stmt *s, Block *block);
-bool expr_reads(Expr *e, const Buffer *buffer); // any alias of it, or its address
-// Is there a point of the block that might not read the buffer?
+// Loads from it or an alias, or has its data pointer.
+bool expr_reads(Expr *e, const Buffer *buffer);
+// True when the block may skip a read of the buffer, because the read is under a condition.
 bool reads_conditionally(const Block *block, const Buffer *buffer);
-// Consumers or producers in the block's scope, in order.
+// The consumers or producers of the path's block in its scope, in order.
 void related_blocks(Schedule *schedule, const Path *path, bool consumers, StmtArray *out);
 
-// target = target op term, where `condition` (NULL: always); term does not read the target.
+// The update `target = target op term`, under `condition` (NULL: always). The term does not read
+// the target.
 typedef struct ReductionUpdate {
   ExprOp op; // ADD, SUB, MUL, MIN, MAX, AND, OR or a bit operation
   Expr *target, *term, *condition;
 } ReductionUpdate;
-// The same indices, a variable of extent 1 being as good as its value.
+// True for equal indices, where a variable of extent 1 is equal to its value.
 bool same_place(const Block *block, Expr *const *a, Expr *const *b, int rank);
 bool reduction_update(const Block *block, ReductionUpdate *out);
 
 // ---- Dependences -----------------------------------------------------------------------------
 
-// What one execution of a statement touches, as seen from below a chain of loops.
+// The elements that one execution of a statement accesses, as seen from below a chain of loops.
 typedef struct Access {
   Block *block;
   bool write;
   Buffer *buffer;
-  Expr **min, **extent;  // over the loops at and above the chain
-  bool exact;            // no place of the box is left out (predicates aside)
-  Expr **points;         // where one instance of the block touches it; NULL when that is a box
-  const VarRange *inner; // the loops run through
+  Expr **min, **extent;  // in terms of the loops at and above the chain
+  bool exact;            // every element of the box is accessed (predicates aside)
+  Expr **points;         // the element that one instance accesses; NULL when it accesses a box
+  const VarRange *inner; // the loops between, which the box covers
   int inner_count;
 } Access;
 typedef Array(Access) AccessArray;
-// All accesses of blocks below `s`, with the loops between run through. `analyzer` knows the loops
-// above `s`.
+// All accesses of the blocks below `s`, over all iterations of the loops between. The analyzer has
+// the facts of the loops above `s`.
 void accesses_below(Schedule *schedule, Analyzer *analyzer, Stmt *s, AccessArray *out);
 
-// Places below `s` where a buffer's storage is named.
+// The number of accesses below `s` to a buffer's storage, and of other uses of its data pointer.
 int storage_uses(Stmt *s, const Buffer *buffer);
-// The index is a variable that runs over just this extent, or 0 where that is 1.
+// True when the index is a variable that takes exactly the values 0 … extent - 1, or 0 for an
+// extent of 1.
 bool index_is_axis(const Block *block, const Expr *index, const Expr *extent);
 bool is_parameter(const Schedule *schedule, const Buffer *buffer);
-// Is everything that may be read of what the block writes written when it runs over its domain, up
-// to its predicate? The analyzer knows the loops around.
+// True when the block, run over its domain, writes every element that a program may read: its
+// predicate excludes only points outside of the domain and padding. The analyzer has the facts of
+// the surrounding loops.
 bool writes_whole_domain(Schedule *schedule, const Block *block, Analyzer *analyzer);
-// When is the place at these (physical) indices padding; NULL: never, or not known.
+// The condition under which these physical indices are padding; NULL: never, or unknown.
 Expr *padding_condition(Schedule *schedule, const Buffer *buffer, Expr *const *indices);
 
-// Filled and used within one iteration of the loop items[depth], and nowhere else.
+// True when the buffer is filled and used within one iteration of the loop items[depth], and
+// nowhere else.
 bool is_private_below(Schedule *schedule, const Path *path, int depth, const Buffer *buffer);
 
-// Is each place of the buffer that is written below the last loop of the path written in one
-// iteration only of the loops from items[top] down to it?
+// True when no two iterations of the loops from items[top] to the end of the path write the same
+// element of the buffer below the last loop.
 bool writes_tell_iterations(Schedule *schedule, const Path *path, int top, const Buffer *buffer);
 
-// May the loops be run in any order of their iterations (parallel), or in the given new order?
-// False with *why (what stands in the way).
+// True when the loops' iterations may run in any order (loops_independent), or in the given new
+// order of the loops (order_is_free). False with *why, the reason.
 enum {
-  ALLOW_PRIVATE = 1,   // storage that an iteration fills and uses by itself may be shared by name
-  ALLOW_COMBINING = 2, // sums, minima and maxima into one place may be made in any order
+  ALLOW_PRIVATE = 1,   // an iteration may fill and use storage that others use after it
+  ALLOW_COMBINING = 2, // sums, minima and maxima into one element may be reordered
 };
 bool loops_independent(Schedule *schedule, const Path *path, int depth, unsigned allow,
                        const char **why);
 bool order_is_free(Schedule *schedule, const Path *path, int top, int bottom,
                    Stmt *const *new_order, const char **why);
 
-// May the block's instances run in any order that keeps each place's updates from its init on?
-// False with *why.
+// True when the block's instances may run in any order in which each element's init stays before
+// its updates. False with *why.
 bool order_survives(const Path *path, const char **why);
 
-// ---- Re-making iterations --------------------------------------------------------------------
+// ---- Rebinding a block to new loops ----------------------------------------------------------
 
-// Some of a block's variables (`chosen`, each bound to a plain loop of its own) give way to
+// Replaces some of a block's variables (`chosen`, each bound to a plain loop of its own) by
 // new_count others; logical[k] is chosen variable k in terms of new_vars.
 typedef struct Remake {
   Schedule *schedule;
@@ -277,43 +290,44 @@ typedef struct Remake {
   const Block *block;
   const int *chosen;
   int count;
-  int depth; // of the outermost loop of the chain above the block
+  int depth; // of the outermost loop directly around the block
   Stmt **loops;
   int loop_count;
-  int *loop_at; // which of `loops` binds chosen variable k; -1: none, its extent is 1
+  int *loop_at; // the index in `loops` of chosen variable k's loop; -1: no loop, its extent is 1
   int new_count;
   Expr **new_vars, **new_loops, **extents, **logical;
   IterKind *kinds; // NULL: all spatial
-  Expr *valid;     // over new_vars: NULL when all points are
+  Expr *valid;     // a condition on new_vars; NULL: always true
 } Remake;
 bool remake_begin(Schedule *schedule, const Path *path, const int *chosen, int count,
                   Remake *remake, const char **why);
-void remake_names(Remake *remake, const IndexMap *map); // new_vars, new_loops
-// Fills in all from the inverse of a static layout over the chosen variables' domains.
+void remake_names(Remake *remake, const IndexMap *map); // sets new_vars, new_loops
+// Sets all fields from the inverse of a static layout over the chosen variables' domains.
 bool remake_by_map(Remake *remake, const Layout *layout, const char **why);
-Stmt *remake_block(const Remake *remake); // in place of path->items[depth]
+Stmt *remake_block(const Remake *remake); // to replace path->items[depth]
 bool layout_expr_uses(const LayoutExpr *e, const LayoutExpr *part);
-// Indices and conditions below `s` simplified under the analyzer's facts.
+// Simplifies the indices and conditions below `s` under the analyzer's facts.
 Stmt *simplify_indices(Context *context, Analyzer *analyzer, Stmt *s);
 
 // ---- Buffers ---------------------------------------------------------------------------------
 
-// Names (Str) of the sizes that the parameters' shapes mention, to their variables.
+// The sizes in the parameters' shapes: from their names (Str) to their variables.
 Map size_symbols(const Schedule *schedule);
-// The buffer a SLOT names in a block; NULL after refusing.
+// The buffer of a block that a SLOT names; NULL after a refusal.
 Buffer *find_slot(Schedule *schedule, const Stmt *at, const StepValue *slot);
 void replace_buffers(Schedule *schedule, const Map *buffers, const Map *vars);
-// Every alias of a buffer's storage replaced by a changed copy, wherever it stands.
+// Replaces every alias of a buffer's storage by a changed copy, in the whole function.
 void replace_storage(Schedule *schedule, const Buffer *buffer, void (*change)(void *env, Buffer *b),
                      void *env, const Map *vars);
-// Is the storage named other than by accesses? *why says how.
+// True when the storage has aliases or uses other than accesses; *why says which.
 bool storage_is_opaque(Schedule *schedule, const Buffer *buffer, const char **why);
 Stmt *without_allocation(Context *context, Stmt *body, const Buffer *buffer);
 bool block_touches(const Block *block, const Buffer *buffer, bool write);
 bool uses_block_vars(const Expr *e, const Block *block);
-// Are all accesses of the block proved to be inside their buffers?
+// True when all accesses of the block are proved to be inside of their buffers.
 bool block_in_bounds(Schedule *schedule, const Path *path, const char **why);
-// States what a buffer's padding holds, and makes its writer write that.
+// States the content of a buffer's padding, and makes the block that writes the buffer write that
+// content.
 bool set_padding(Schedule *schedule, SourcePos pos, Buffer *buffer, LayoutPadding padding);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps that say how a loop runs, and annotations.
+// The steps that set how a loop runs (parallel, vectorize, unroll, bind), and annotations.
 #include "schedule/internal.h"
 
 static bool set_kind(Schedule *schedule, const Path *path, LoopKind kind, Str thread) {
@@ -77,7 +77,7 @@ static bool find_target(Schedule *schedule, const StepValue *target, Path *path)
                                     : find_block(schedule, target->as.block, path);
 }
 
-// value NULL removes.
+// Sets an annotation, or removes it when value is NULL.
 static bool set_annotation(Schedule *schedule, const Path *path, Str key, Expr *value) {
   Context *context = schedule->context;
   Stmt *copy = stmt_copy(context, path_end(path));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps that re-make loops: split, fuse, reorder, unit loops.
+// The steps that change loops: split, fuse, reorder and add_unit_loop.
 //   split     for i in 30: …i…         =>  for i_0, i_1 in (8, 4): …i_0*4 + i_1… where < 30
 //   fuse      for i in 5: for j in 7:  =>  for i_j in 35: …i_j // 7…, …i_j % 7…
-//   reorder   the loops of a chain in another order, when no dependence is turned around
+//   reorder   the loops of a chain in another order, when all dependences keep their direction
 #include "schedule/internal.h"
 
 // ---- Split -----------------------------------------------------------------------------------
@@ -12,8 +12,8 @@ typedef struct Split {
   Stmt *loop;
   int count;
   Expr **extents;
-  Expr *value;    // of the loop's variable in the new ones
-  Expr *in_range; // NULL when always
+  Expr *value;    // the old loop's variable in terms of the new ones
+  Expr *in_range; // NULL: always true
 } Split;
 
 static bool split_factors(Split *split, const StepValue *factors) {
@@ -48,7 +48,8 @@ static bool split_factors(Split *split, const StepValue *factors) {
   return true;
 }
 
-// Whether the factors reach the whole extent, and the condition that keeps what is beyond out.
+// Checks that the factors cover the extent, and sets the condition that excludes the points beyond
+// it.
 static bool split_covers(Split *split, Analyzer *analyzer) {
   Context *context = split->schedule->context;
   Expr *extent = split->loop->as.loop.extent, *product = expr_int(context, extent->type, 1);
@@ -56,7 +57,7 @@ static bool split_covers(Split *split, Analyzer *analyzer) {
   if (prove_equal(analyzer, product, extent)) return true;
   int64_t have, want;
   bool fixed = expr_as_int(product, &have) && expr_as_int(extent, &want);
-  bool rounded_up = false; // an open factor was derived so that it covers
+  bool rounded_up = false; // the open factor was rounded up, so it covers the extent
   for (int i = 0; i < split->count; i++) rounded_up |= !fixed && split->extents[i]->op != EXPR_INT;
   split->in_range = expr_lt(context, split->value, extent);
   if (rounded_up || (fixed && have >= want)) return true;
@@ -81,7 +82,7 @@ static Stmt *block_also_where(void *env, Stmt *s) {
   return stmt_with_block(context, s, copy);
 }
 
-// The body with the loop's variable replaced, and out of it what is beyond the range.
+// The body with the loop's variable replaced, and with points beyond the extent excluded.
 static Stmt *split_body(Split *split) {
   Context *context = split->schedule->context;
   Map vars = map_new(&context->arena);
@@ -173,7 +174,7 @@ bool step_fuse(Schedule *schedule, StepCall *call) {
   Expr *fused = expr_var(context, text_string(&name), type), *rest = fused;
   Expr *extent = expr_int(context, type, 1);
   Map vars = map_new(&context->arena);
-  int first = 0; // the outermost loop that iterates
+  int first = 0; // the outermost loop with several iterations
   while (first < count - 1 && const_extent(path.items[top + first]) == 1) first++;
   for (int i = count - 1; i >= 0; i--) {
     Stmt *loop = path.items[top + i];
@@ -196,13 +197,13 @@ bool step_fuse(Schedule *schedule, StepCall *call) {
 
 typedef struct Order {
   int top, bottom; // depths of the outermost and innermost loop that move
-  Stmt **loops;    // by place, from top
+  Stmt **loops;    // by depth, from top
 } Order;
 
 static bool find_order(Schedule *schedule, const StepValue *loops, Path *path, Order *order) {
   int count = loops->as.list.count;
   *order = (Order){-1, -1, NULL};
-  for (int i = 0; i < count; i++) { // the path to the innermost of them
+  for (int i = 0; i < count; i++) { // the path to the innermost of the loops
     Path other;
     if (!find_loop(schedule, loops->as.list.items[i].as.loop, &other)) return false;
     if (other.count > order->bottom + 1) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps about padding: what it holds, and the predicates that keep a block out of it.
-//   drop_padding_predicate   C[p] = … where p is no padding   =>   C[p] = …
-//   pad_value                C[p] = …                         =>   C[p] = … if no padding else 0
-//   predicate_reduction      C += select(cond, a, 0) * b      =>   C += a * b where cond
+// The steps about padding: its content, and the predicates that exclude a block from it.
+//   drop_padding_predicate   C[p] = … where p is not padding   =>   C[p] = …
+//   pad_value                C[p] = …                          =>   C[p] = 0 for padding, else …
+//   predicate_reduction      C += select(cond, a, 0) * b       =>   C += a * b where cond
 #include "schedule/internal.h"
 
 Expr *padding_condition(Schedule *schedule, const Buffer *buffer, Expr *const *indices) {
@@ -15,18 +15,19 @@ Expr *padding_condition(Schedule *schedule, const Buffer *buffer, Expr *const *i
   return expr_is_true(holds) ? NULL : expr_unary(context, EXPR_NOT, holds);
 }
 
-// ---- Which conditions only keep a block out of padding -----------------------------------------
+// ---- Conditions that only exclude padding ------------------------------------------------------
 
 typedef struct Dropping {
   Schedule *schedule;
   const Path *path;
   const Block *block;
-  Analyzer *analyzer; // knows the loops around the block
+  Analyzer *analyzer; // has the facts of the surrounding loops
   Map bindings;
   ExprArray kept, dropped;
 } Dropping;
 
-// Wherever the condition does not hold (and the others do), the block writes padding of `write`.
+// True when the block writes padding of `write` wherever this condition is false and the others
+// hold.
 static bool keeps_out_of_padding(Dropping *d, const Region *write, Expr *condition) {
   Context *context = d->schedule->context;
   Expr *padding = padding_condition(d->schedule, write->buffer, write->min);
@@ -44,7 +45,8 @@ static bool is_between(Dropping *d, Expr *value, Expr *low, Expr *end) {
          prove(d->analyzer, expr_lt(context, value, end));
 }
 
-// Without the condition the block's variables stay in their domains, and what it writes in place.
+// True when, without the condition, the block's variables stay in their domains and its writes in
+// the buffer.
 static bool domain_holds_without(Dropping *d, const ExprArray *all, int left_out) {
   Context *context = d->schedule->context;
   int mark = analyzer_mark(d->analyzer);
@@ -90,7 +92,7 @@ typedef struct BoundsCheck {
   Schedule *schedule;
   Analyzer *analyzer;
   const Map *bindings;
-  const char *why; // NULL: all in bounds
+  const char *why; // NULL: all accesses are inside
 } BoundsCheck;
 
 static bool index_in_bounds(BoundsCheck *check, Expr *index, Expr *extent) {
@@ -116,7 +118,7 @@ static bool may_fault(const Expr *e) {
 
 static void check_expr(BoundsCheck *check, Expr *e);
 
-// Only the chosen value is computed: each is checked where its condition holds.
+// An if_then_else computes only the chosen value, so each value is checked under its condition.
 static void check_choice(BoundsCheck *check, Expr *e) {
   Context *context = check->schedule->context;
   Expr *condition = substitute_expr(context, e->args[0], check->bindings);
@@ -218,7 +220,7 @@ static Stmt *store_or(Context *context, Stmt *s, Expr *valid, Expr *otherwise) {
   return stmt_store(context, s->as.store.buffer, s->as.store.indices, s->as.store.rank, value);
 }
 
-// Every physical place is one point of the block, once without what was dropped of its predicate.
+// True when each physical index is exactly one point of the block with the predicate d->kept.
 static bool covers_places(const Dropping *d) {
   const Block *block = d->block;
   const Region *write = &block->writes[0];
@@ -235,7 +237,7 @@ static bool covers_places(const Dropping *d) {
   return !bindings_check(analyzer, whole, ranges, count);
 }
 
-// The writer stores `value` to padding, in place of keeping out of it.
+// Makes the writer store `value` to padding instead of excluding padding.
 static bool write_padding(Dropping *d, double value) {
   Context *context = d->schedule->context;
   const Block *block = d->block;
@@ -322,7 +324,7 @@ bool step_pad_value(Schedule *schedule, StepCall *call) {
 
 // ---- predicate_reduction -----------------------------------------------------------------------
 
-// Is no number of the type less (op MAX) or greater (MIN)?
+// True when the value is the type's least number (for MAX) or its greatest (for MIN).
 static bool is_extreme(DType type, int64_t value, ExprOp op) {
   bool is_signed = type.code == TYPE_INT;
   int bits = type.bits - is_signed;
@@ -332,11 +334,11 @@ static bool is_extreme(DType type, int64_t value, ExprOp op) {
   return (uint64_t)value == (op == EXPR_MAX ? ~most : most);
 }
 
-// Does the operation leave its target alone when the term is this constant?
+// True when the operation with this constant term does not change its target.
 static bool is_neutral(const Expr *term, ExprOp op) {
   double value;
   bool ordered = op == EXPR_MAX || op == EXPR_MIN;
-  while (term->op == EXPR_CAST && !ordered) term = term->args[0]; // every type has 0 and 1
+  while (term->op == EXPR_CAST && !ordered) term = term->args[0]; // every type represents 0 and 1
   if (term->op == EXPR_FLOAT)
     value = term->as.f;
   else if (term->op == EXPR_INT)
@@ -363,8 +365,9 @@ static bool is_neutral(const Expr *term, ExprOp op) {
   }
 }
 
-// The term under a condition that some factor of it depends on: where the condition does not hold,
-// the term is `rest`. Products with 0 are 0 (what is multiplied is finite by assumption).
+// The term under a condition on which one of its factors depends: `inside` where the condition
+// holds, and otherwise `rest`. A product with 0 is 0, since its other factors are assumed to be
+// finite.
 typedef struct Guarded {
   Expr *condition, *inside, *rest;
 } Guarded;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What steps ask of programs: conditions as lists, facts at a place, regions of blocks, the form of
-// reductions.
+// Analyses of programs for the steps: conditions as lists, the facts that hold at a statement,
+// regions of blocks, and the form of reductions.
 #include "schedule/internal.h"
 
 // ---- Conditions ------------------------------------------------------------------------------
@@ -171,7 +171,7 @@ bool expr_reads(Expr *e, const Buffer *buffer) {
 
 typedef struct GuardSearch {
   const Buffer *buffer;
-  int depth; // of conditional values above
+  int depth; // number of conditions around the load
   bool found;
 } GuardSearch;
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Re-making a block's iteration over the outputs of an index map: new loops in the map's order in
-// place of the old ones, block variables for them, and the old variables as expressions of these.
+// Gives a block's iteration the axes of an index map's outputs, for transform_layout and
+// transform_block_layout: new loops in the map's order replace the old ones, the block gets
+// variables for them, and the old variables become expressions of the new ones.
 //   for c, h: C[vc, vh] = …   by c, h -> c // 4, h, c % 4   =>
 //   for c_0, h, c_1: C[vc_0*4 + vc_1, vh] = …   where c_0*4 + c_1 < extent of c
 #include "schedule/internal.h"
 
-// ---- Where it is possible --------------------------------------------------------------------
+// ---- Conditions ------------------------------------------------------------------------------
 
 static int loop_of_binding(const Remake *remake, const BlockVar *v) {
   for (int i = 0; i < remake->loop_count; i++) {
@@ -67,7 +68,7 @@ static int first_axis(const LayoutExpr *e) {
   return -1;
 }
 
-// "c_0" and "c_1" for c // 4 and c % 4, "h" for h.
+// Names the outputs after their axes: "c_0" and "c_1" for c // 4 and c % 4, "h" for h.
 static Str name_of_output(Context *context, const IndexMap *map, int output, Str const *names) {
   int axis = first_axis(map->outputs[output]), before = 0, total = 0;
   if (axis < 0) return str_intern(context, "u");
@@ -101,7 +102,7 @@ void remake_names(Remake *remake, const IndexMap *map) {
   }
 }
 
-// ---- Making ----------------------------------------------------------------------------------
+// ---- The new loops ---------------------------------------------------------------------------
 
 typedef struct Indices {
   Analyzer *analyzer;
@@ -152,7 +153,7 @@ static void remake_vars(const Remake *remake, Block *copy) {
   }
 }
 
-// The old loops' variables in the new ones.
+// The values of the old loops' variables in terms of the new loops' variables.
 static Map loop_values(const Remake *remake) {
   Context *context = remake->schedule->context;
   Map to_loops = map_new(&context->arena), values = map_new(&context->arena);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A reduction's init taken out of its updates.
+// Separates a reduction's init from its updates.
 //   decompose_reduction   for k: { if k == 0: C = 0;  C += … }   =>   C = 0;  for k: C += …
 #include "schedule/internal.h"
 
@@ -9,8 +9,8 @@ typedef struct Decompose {
   Schedule *schedule;
   Path path;
   const Block *block;
-  int depth; // of the loop before which the init goes
-  Map fresh; // loops and block variables of the init
+  int depth; // of the loop that the init is put before
+  Map fresh; // new loops and block variables for the init
 } Decompose;
 
 static bool feeds(const Block *block, const Expr *loop_var, bool reduction) {
@@ -44,7 +44,7 @@ static bool check_decompose(Decompose *d) {
   return true;
 }
 
-// Other blocks below the loop must not see what the init changes.
+// Refuses when another block below the loop accesses the buffer that the init sets.
 static bool alone_below(Decompose *d) {
   StmtArray blocks = {0};
   blocks_below(&d->schedule->context->arena, d->path.items[d->depth], &blocks);
@@ -61,7 +61,8 @@ static bool alone_below(Decompose *d) {
   return true;
 }
 
-// Loops of the init: those below that its variables use, new; reduction loops stand at their start.
+// The nest of the init: new loops for those below that its variables use, and each reduction loop
+// at its start.
 static Stmt *init_nest(Decompose *d, Str name) {
   Context *context = d->schedule->context;
   const Block *block = d->block;

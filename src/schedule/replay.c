@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Traces, and scripts that users write in the same form, made into steps again.
+// Replays traces, and scripts that users write in the same form, as steps.
 //   script    ::= statement*
 //   statement ::= targets "=" call | call | target "=" value
 //   call      ::= sch "." step "(" arguments ")"
-// Values are literals, lists, tuples, lambdas, names bound before, and subscripts of lists of them.
+// Values are literals, lists, tuples, lambdas, variables that the script has set, and items of
+// lists in variables.
 #include "schedule/internal.h"
 #include "script/python.h"
 
@@ -14,7 +15,7 @@ typedef struct Replay {
   Context *context;
   Arena *arena;
   Map names;        // interned name to StepValue
-  const char *text; // of the script's file
+  const char *text; // of the script
 } Replay;
 
 #define COMPLAIN(replay, node, ...) diag_error((replay)->context, (node)->pos, __VA_ARGS__)
@@ -64,7 +65,7 @@ static bool read_negative(Replay *replay, const PyNode *node, StepValue *out) {
   return true;
 }
 
-// float("inf")
+// Reads float("inf"), float("-inf") and float("nan").
 static bool read_call_value(Replay *replay, const PyNode *node, StepValue *out) {
   Str name = py_dotted_name(replay->context, node->items[0]);
   static const struct {
@@ -132,7 +133,7 @@ static bool fits(ParamKind kind, const StepValue *value) {
   return false;
 }
 
-// The rank an index map of this call is for, so that `*indices` can be read; -1 when not known.
+// The number of inputs of the call's index map, which `*indices` needs; -1 when it is unknown.
 static int map_rank(Replay *replay, const StepCall *call) {
   const Block *block = schedule_block(replay->schedule, call->args[0].as.block);
   if (call->args[0].kind != VALUE_BLOCK || !block) return -1;
@@ -171,7 +172,7 @@ static bool read_argument(Replay *replay, const PyNode *node, const StepParam *p
                           StepCall *call, StepValue *out) {
   if (param->kind == PARAM_MAP) return read_map(replay, node, call, out);
   if (!read_value(replay, node, out)) return false;
-  if (param->kind == PARAM_TARGET && out->kind == VALUE_STRING) // a block may be named
+  if (param->kind == PARAM_TARGET && out->kind == VALUE_STRING) // the text is a block's name
     *out = value_block(out->as.s);
   if (param->kind == PARAM_BLOCK && out->kind == VALUE_STRING) *out = value_block(out->as.s);
   if (param->kind == PARAM_BOOL && param->optional && out->kind == VALUE_BOOL && !out->as.i)
@@ -249,7 +250,7 @@ static bool read_arguments(Replay *replay, const PyNode *node, StepCall *call) {
 static const StepInfo *find_step(Replay *replay, const PyNode *node, Str name) {
   const char *names[STEP_COUNT];
   Context *context = replay->context;
-  if (strcmp(name, "get_sblock") == 0) name = str_intern(context, "get_block"); // newer name
+  if (strcmp(name, "get_sblock") == 0) name = str_intern(context, "get_block"); // TVM's newer name
   for (int i = 0; i < STEP_COUNT; i++) {
     names[i] = step_table[i].name;
     if (strcmp(names[i], name) == 0) return &step_table[i];
@@ -266,7 +267,7 @@ static void bind_name(Replay *replay, const PyNode *target, StepValue value) {
   map_put(&replay->names, target->text, kept);
 }
 
-// Steps whose results are a list in Python, even of one.
+// True for steps whose result is a list in Python, even when it has one item.
 static bool gives_list(const StepInfo *info) {
   return info == &step_table[STEP_get_loops] || info == &step_table[STEP_split] ||
          info == &step_table[STEP_get_child_blocks] || info == &step_table[STEP_get_producers] ||

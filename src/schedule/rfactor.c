@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A reduction in two: one of its loops becomes an axis of partial results, which a second block
-// reduces.
+// Splits a reduction in two: one of its loops becomes an axis of partial results, which a second
+// block reduces.
 //   for i, k0, k1: C[i] += A[i, k0*4 + k1]
-//   =>  for i, k0, k1: R[i, k1] += A[i, k0*4 + k1]        (k1 spatial now)
+//   =>  for i, k0, k1: R[i, k1] += A[i, k0*4 + k1]        (k1 is spatial)
 //       for i, k1: C[i] += R[i, k1]
 #include "schedule/internal.h"
 
@@ -13,10 +13,10 @@ typedef struct Factor {
   Path path; // to the block
   const Block *block;
   Stmt *loop;
-  int axis; // of the partial results
+  int axis; // index of the new axis in the partial results
   ReductionUpdate update;
   Buffer *target, *partial;
-  ExprArray inner; // the other loops of the reduction
+  ExprArray inner; // the reduction's other loops
 } Factor;
 
 static Expr *neutral_of(Context *context, ExprOp op, DType type) {
@@ -101,8 +101,8 @@ static Expr **partial_indices(Factor *f, Expr *const *indices, Expr *at) {
   return out;
 }
 
-// The block of partial results: the factored loop is spatial, each other loop of the reduction is
-// a variable.
+// The block that computes the partial results: the factored loop is a spatial variable, and each
+// other loop of the reduction is a reduction variable.
 static Stmt *partial_block(Factor *f, Str name) {
   Context *context = f->schedule->context;
   const Block *block = f->block;
@@ -141,8 +141,8 @@ static Stmt *partial_block(Factor *f, Str name) {
   return stmt_with_block(context, path_end(&f->path), block_with_regions(context, copy));
 }
 
-// Where a slot of the partial results was started: the predicate with the other loops of the
-// reduction at their start. NULL when a slot might be updated without being started.
+// The condition under which a partial result is initialised: the predicate with the reduction's
+// other loops at their start. NULL when a partial result might be updated without an init.
 static Expr *started(Factor *f) {
   Context *context = f->schedule->context;
   Map first = map_new(&context->arena);
@@ -154,7 +154,7 @@ static Expr *started(Factor *f) {
   return prove(analyzer, condition) ? condition : NULL;
 }
 
-// C = op(C, R[…]) over the block's spatial domain and the new axis.
+// The nest of C = op(C, R[…]) over the block's spatial domain and the new axis.
 static Stmt *final_nest(Factor *f, Expr *condition) {
   Context *context = f->schedule->context;
   const Block *block = f->block;
@@ -199,7 +199,7 @@ static Stmt *final_nest(Factor *f, Expr *condition) {
   return s;
 }
 
-// A condition that still names loops of the old nest cannot follow into the new one.
+// True when the condition uses loops of the old nest, so that the new nest cannot have it.
 static bool names_old_loops(const Factor *f, const Expr *condition, Stmt **loops, int count) {
   for (int i = 0; i < count; i++)
     if (loops[i] != f->loop && expr_uses(condition, loops[i]->as.loop.var)) return true;
@@ -229,7 +229,7 @@ bool step_rfactor(Schedule *schedule, StepCall *call) {
                   f.block->name);
   if (!check_factor(&f, loops, count)) return false;
   Expr *condition = started(&f);
-  // Conditions on spatial loops alone say no more than the domain, over which the new nest runs.
+  // A condition on spatial loops only restricts them to the domain, which the new nest runs over.
   if (condition && !expr_is_true(condition) && !expr_uses(condition, f.loop->as.loop.var) &&
       writes_whole_domain(schedule, f.block, path_analyzer(schedule, &f.path, f.path.count - 1)))
     condition = expr_bool(context, true);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Named, checked schedule steps on tensor programs, and their trace. A step proves itself legal or
-// leaves the schedule as it was and says what could not be proved and what to do instead. Each
-// step that was made is in the trace, which prints as Python-like text and replays.
+// Named, checked schedule steps on tensor programs, and their trace; the steps follow TVM's
+// `tir.Schedule`. A step either proves that it is legal, or leaves the schedule unchanged and says
+// what could not be proved and what to do instead. The trace has each step that was made, prints as
+// Python-like text, and can be replayed.
 #ifndef PLEAT_SCHEDULE_H
 #define PLEAT_SCHEDULE_H
 
@@ -9,65 +10,72 @@
 #include "layout/layout.h"
 
 typedef struct Schedule Schedule;
-typedef Str BlockRef;  // a block by its name, which is unique in the function; NULL: none
-typedef Expr *LoopRef; // a loop by its variable, which steps on other loops leave alone
+typedef Str BlockRef;  // a block by its name, unique in the function; NULL: none
+typedef Expr *LoopRef; // a loop by its variable; steps on other loops keep it
 typedef Array(BlockRef) BlockRefs;
 typedef Array(LoopRef) LoopRefs;
 
-// Over an immutable tree: `func` is not changed. Blocks that share a name get names of their own.
+// A schedule over an immutable tree: `func` does not change. Blocks that share a name are renamed.
 Schedule *schedule_new(Context *context, PrimFunc *func);
-Schedule *schedule_copy(const Schedule *schedule); // cheap; goes its own way from here
-PrimFunc *schedule_func(const Schedule *schedule); // as the steps so far have made it
+Schedule *schedule_copy(const Schedule *schedule); // cheap; independent from then on
+PrimFunc *schedule_func(const Schedule *schedule); // with all steps so far
 Context *schedule_context(const Schedule *schedule);
 Block *schedule_block(const Schedule *schedule, BlockRef block); // NULL when there is none
-Stmt *schedule_loop(const Schedule *schedule, LoopRef loop);     // its STMT_FOR, NULL likewise
+Stmt *schedule_loop(const Schedule *schedule, LoopRef loop);     // the STMT_FOR, or NULL
 
-// Where refusals are reported: a position of the user's script ({0}: at the block or loop).
+// Sets the position at which refusals are reported, in the user's script ({0}: that of the block or
+// loop).
 void schedule_at(Schedule *schedule, SourcePos pos);
-// On: a refusal is no diagnostic; schedule_refusal gives its text. For models that try steps.
+// While quiet is true, a refusal reports no diagnostic, and schedule_refusal has its text. The
+// auto-scheduler uses this to try steps.
 void schedule_quiet(Schedule *schedule, bool quiet);
 const char *schedule_refusal(const Schedule *schedule); // of the last step; NULL when it was made
 
-// ---- Steps: false when refused. Out parameters may be NULL ------------------------------------
+// ---- Steps. Each is false when refused; out parameters may be NULL ----------------------------
 
 bool schedule_get_block(Schedule *schedule, const char *name, BlockRef *out);
-// Outermost first, up to the enclosing block.
+// The loops from the outermost down to the block, without those outside of the enclosing block.
 bool schedule_get_loops(Schedule *schedule, BlockRef block, LoopRefs *out);
-// The blocks directly below a block or a loop: give one of them, the other is NULL.
+// The blocks directly below a block or a loop; either `block` or `loop` is given, the other is
+// NULL.
 bool schedule_get_child_blocks(Schedule *schedule, BlockRef block, LoopRef loop, BlockRefs *out);
 bool schedule_get_producers(Schedule *schedule, BlockRef block, BlockRefs *out);
 bool schedule_get_consumers(Schedule *schedule, BlockRef block, BlockRefs *out);
 
-// At most one factor is 0: what is left. Where the factors' product is not the extent, the blocks
-// below get a predicate. out[count], outermost first.
+// Splits the loop into `count` loops, outermost first in out. At most one factor is 0; it becomes
+// what the others leave. When the factors' product is not the extent, the blocks below get a
+// predicate.
 bool schedule_split(Schedule *schedule, LoopRef loop, const int64_t *factors, int count,
                     LoopRef *out);
-// Neighbours, outermost first, with nothing between them.
+// Fuses loops that are given outermost first and are nested with no other statement between them.
 bool schedule_fuse(Schedule *schedule, const LoopRef *loops, int count, LoopRef *out);
-// Loops of one chain, in the new order; others of the chain keep their places.
+// Puts loops of one chain into the given order; the chain's other loops stay at their depths.
 bool schedule_reorder(Schedule *schedule, const LoopRef *loops, int count);
-// A loop of one iteration around a block or a loop (the other is NULL).
+// Adds a loop of one iteration around a block or a loop (the other is NULL).
 bool schedule_add_unit_loop(Schedule *schedule, BlockRef block, LoopRef loop, LoopRef *out);
 
 bool schedule_parallel(Schedule *schedule, LoopRef loop);
-bool schedule_vectorize(Schedule *schedule, LoopRef loop); // lanes: a constant extent
+// The constant extent is the number of lanes.
+bool schedule_vectorize(Schedule *schedule, LoopRef loop);
 bool schedule_unroll(Schedule *schedule, LoopRef loop);
-// On a block or a loop (the other is NULL). `value` is a constant, a string or a tuple of such.
+// Annotates a block or a loop (the other is NULL). `value` is a constant, a string, or a tuple of
+// them.
 bool schedule_annotate(Schedule *schedule, BlockRef block, LoopRef loop, const char *key,
                        Expr *value);
-// Asks lowering to cut the loop where conditions on its variable change ("pleat.partition").
+// Asks lowering to split the loop where conditions on its variable change ("pleat.partition").
 bool schedule_loop_partition(Schedule *schedule, LoopRef loop);
 
-// The block into its consumers; the block, its loops and its buffer go.
+// Inlines the block into its consumers; the block, its loops and its buffer are removed.
 bool schedule_compute_inline(Schedule *schedule, BlockRef block);
-// The block into its only producer.
+// Inlines the block into its only producer.
 bool schedule_reverse_compute_inline(Schedule *schedule, BlockRef block);
-// Moves a producer under a loop of its consumers, before the first of them: computes what they read
-// in one iteration. Loops of one iteration are left out unless preserve_unit_loops.
+// Moves a producer under a loop of its consumers, before the first of them there. It then computes
+// the elements that they read in one iteration. Loops of one iteration are omitted unless
+// preserve_unit_loops is true.
 bool schedule_compute_at(Schedule *schedule, BlockRef block, LoopRef loop,
                          bool preserve_unit_loops);
-// Moves a consumer under a loop of its producers, after the last of them: what becomes complete in
-// one iteration is consumed there.
+// Moves a consumer under a loop of its producers, after the last of them there. It then consumes
+// the elements that one iteration completes.
 bool schedule_reverse_compute_at(Schedule *schedule, BlockRef block, LoopRef loop,
                                  bool preserve_unit_loops);
 
@@ -76,45 +84,47 @@ typedef struct BufferSlot {
   bool write;
   int index;
 } BufferSlot;
-// A copy of the buffer in `scope`, read by this block in place of the original; *out is the copying
-// block (over the region that is read, placed before the block's outermost loop).
+// Makes a copy of a buffer in `scope`, which this block reads instead. *out is the copying block:
+// it copies the region that is read and is put before the block's outermost loop.
 bool schedule_cache_read(Schedule *schedule, BlockRef block, int read_index, const char *scope,
                          BlockRef *out);
-// The block writes a copy in `scope`; *out copies it to the original.
+// Makes the block write a copy in `scope`; *out is the block that copies it to the original.
 bool schedule_cache_write(Schedule *schedule, BlockRef block, int write_index, const char *scope,
                           BlockRef *out);
 bool schedule_set_scope(Schedule *schedule, BlockRef block, int write_index, const char *scope);
 
-// The init of a reduction as a block of its own before `loop`; *out is "<block>_init", and the
-// block keeps its name and updates only.
+// Moves the init of a reduction into a block of its own before `loop`; *out is that block,
+// "<block>_init". The updates keep the block's name.
 bool schedule_decompose_reduction(Schedule *schedule, BlockRef block, LoopRef loop, BlockRef *out);
-// The reduction in two: partial results, one for each iteration of the reduction loop `loop`, in a
-// buffer with that axis at `factor_axis`; then their reduction, which keeps the block's name.
-// *out is "<block>_rf".
+// Splits a reduction in two (TVM's rfactor): the first computes a partial result for each iteration
+// of the reduction loop `loop`, in a buffer with that axis at `factor_axis`; *out is its block,
+// "<block>_rf". The second reduces the partial results and keeps the block's name.
 bool schedule_rfactor(Schedule *schedule, LoopRef loop, int factor_axis, BlockRef *out);
 
-// The storage of a block's buffer is laid out by `map`: all accesses of all its aliases are
-// rewritten; a parameter's shape becomes physical. A block that iterates the buffer's logical axes
-// trivially iterates the physical axes afterwards, in their order, predicated where that is
-// padding. `padding` NULL: any content. Constant padding is written by that block; for a parameter
-// that is only read it is what the caller promises.
+// Stores a block's buffer in the layout `map` (TVM's RFC 39). All accesses of all aliases are
+// rewritten, and a parameter gets the physical shape. A block that iterates over exactly the
+// buffer's logical axes iterates over the physical axes afterwards, in their order, with a
+// predicate that excludes padding. `padding` says what padding contains; NULL: any content.
+// Constant content is written by that block; for a parameter that is only read, the caller promises
+// it.
 bool schedule_transform_layout(Schedule *schedule, BlockRef block, BufferSlot slot,
                                const IndexMap *map, const LayoutPadding *padding);
-// The block's iteration re-made over map(block variables): new loops, in the map's order.
+// Makes the block iterate over map(block variables): new loops in the map's order.
 bool schedule_transform_block_layout(Schedule *schedule, BlockRef block, const IndexMap *map);
-// Removes conditions that keep a block out of padding where running there is harmless: reads stay
-// in the physical shapes, writes land in padding that may hold anything.
+// Removes the conditions that keep a block out of padding where running there is harmless: reads
+// stay in the physical shapes, and writes go to padding that may have any content.
 bool schedule_drop_padding_predicate(Schedule *schedule, BlockRef block);
-// C += select(cond, a, 0) * b: cond becomes the block's predicate. The block has no init.
+// Turns C += select(cond, a, 0) * b into C += a * b with the predicate cond. The block has no init.
 bool schedule_predicate_reduction(Schedule *schedule, BlockRef block);
 
 // ---- Trace -----------------------------------------------------------------------------------
 
-// One line a step: `b0 = sch.get_block("conv")`, `l1, l2 = sch.split(l0, factors=[None, 4])`.
+// The steps as text, one line each: `b0 = sch.get_block("conv")`, `l1, l2 = sch.split(l0,
+// factors=[None, 4])`.
 const char *schedule_trace(const Schedule *schedule);
 int schedule_step_count(const Schedule *schedule);
-// Reads such text and makes its steps. Stops at the first that is refused. Names of loops and
-// blocks are the text's own; `sch` may have any name.
+// Reads text in that form and runs its steps; stops at the first step that is refused. The text
+// chooses the names of blocks, loops and the schedule (`sch`).
 bool schedule_replay(Schedule *schedule, const SourceFile *script);
 
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The schedule: steps run through one door, which restores the function when a step is refused and
-// records it otherwise. The exported functions make step calls of their arguments.
+// The schedule. Every step runs through step_apply, which restores the function when the step is
+// refused and records the step otherwise. The exported functions make step calls of their
+// arguments.
 #include "schedule/internal.h"
 
 #define P(name, kind)                                                                              \
@@ -55,7 +56,7 @@ Schedule *schedule_new(Context *context, PrimFunc *func) {
 Schedule *schedule_copy(const Schedule *schedule) {
   Context *context = schedule->context;
   Schedule *copy = arena_copy(&context->arena, schedule, sizeof *schedule);
-  copy->trace.capacity = copy->trace.count; // the next step gets an array of its own
+  copy->trace.capacity = copy->trace.count; // the next step copies the array
   copy->known = map_new(&context->arena);
   for (int i = 0; i < schedule->known.count; i++)
     map_set(&copy->known, schedule->known.entries[i].key, schedule->known.entries[i].value);
@@ -148,8 +149,8 @@ void step_result(Schedule *schedule, StepCall *call, StepValue value) {
   array_push(&schedule->context->arena, &call->results, value);
 }
 
-// Handles that came from elsewhere than a step are first taken by steps, so that the trace is
-// complete: a block by its name, a loop with those around the first block below it.
+// Records queries for handles that no step has returned yet, so that the trace is complete:
+// get_block for a block, and for a loop get_loops of the first block below it.
 static void introduce(Schedule *schedule, const StepValue *value) {
   if (value->kind == VALUE_LIST)
     for (int i = 0; i < value->as.list.count; i++) introduce(schedule, &value->as.list.items[i]);

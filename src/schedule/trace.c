@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The trace as text: one line a step, in Python's syntax. Blocks are b0, b1, …, loops l0, l1, …, by
-// their first occurrence as results.
+// Prints the trace as text: one line for each step, in Python's syntax. Blocks are called b0, b1,
+// …, and loops l0, l1, …, in the order in which steps return them.
 #include "schedule/internal.h"
 
 #include <math.h>
@@ -116,14 +116,15 @@ const char *schedule_trace(const Schedule *schedule) {
   TracePrinter printer = {context, &out, map_new(&context->arena), 0, 0};
   for (int i = 0; i < schedule->trace.count; i++) {
     const StepCall *call = &schedule->trace.items[i];
-    // Arguments first: a result may take over the name of a handle that is an argument.
+    // Arguments are printed first, because a result may take the name of a handle that is an
+    // argument.
     Text arguments = text_new(&context->arena);
     printer.out = &arguments;
     print_arguments(&printer, call);
     printer.out = &out;
     for (int k = 0; k < call->results.count; k++)
       text_printf(&out, "%s%s", k ? ", " : "", result_name(&printer, &call->results.items[k]));
-    // One result in a list is taken out of it: `l0, = …`.
+    // A single result is unpacked from its list: `l0, = …`.
     bool list = call->info == &step_table[STEP_get_loops] ||
                 call->info == &step_table[STEP_get_child_blocks] ||
                 call->info == &step_table[STEP_get_producers] ||

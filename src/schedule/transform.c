@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// transform_layout: the storage of a buffer is laid out by an index map (RFC 39). Every access of
-// every alias goes through the map; parameters and allocations take the physical shape; the block
-// that writes the buffer iterates the physical axes afterwards when it iterated the logical ones.
+// transform_layout: stores a buffer in the layout of an index map (TVM's RFC 39). Every access
+// through every alias goes through the map; parameters and allocations get the physical shape; and
+// the block that writes the buffer iterates over the physical axes if it iterated over the logical
+// ones.
 //   for c, h: B[c, h] = A[c, h]    by  c, h -> c // 4, h, c % 4   =>
 //   for c_0, h, c_1: B[c_0, h, c_1] = A[c_0*4 + c_1, h]   where c_0*4 + c_1 < C
 #include "schedule/internal.h"
@@ -58,12 +59,12 @@ static bool same_description(const Buffer *a, const Buffer *b) {
          a->offset == b->offset && a->separator_count == b->separator_count;
 }
 
-// All buffers over one data variable, and what else names it.
+// All buffers over one data variable, and whether it has other uses.
 typedef struct Aliases {
   Arena *arena;
   const Buffer *buffer;
   Array(Buffer *) found;
-  const char *opaque; // how the storage is used other than by accesses
+  const char *opaque; // the use of the storage that is not an access; NULL: none
 } Aliases;
 
 static void add_alias(Aliases *aliases, Buffer *b) {
@@ -114,7 +115,7 @@ bool storage_is_opaque(Schedule *schedule, const Buffer *buffer, const char **wh
   return *why != NULL;
 }
 
-// Refuses unless all aliases can change together.
+// Refuses unless all aliases can be changed together.
 static bool check_aliases(Schedule *schedule, const Stmt *at, const Aliases *aliases) {
   const Buffer *buffer = aliases->buffer;
   if (aliases->opaque)
@@ -203,7 +204,7 @@ static const Layout *layout_on_buffer(Schedule *schedule, const Stmt *at, const 
   return NULL;
 }
 
-// The new layout of `buffer` when `on_buffer` is applied on top of what it has.
+// The new layout of `buffer`: its present layout followed by `on_buffer`.
 static const Layout *whole_layout(Context *context, const Buffer *buffer, const Layout *on_buffer,
                                   LayoutPadding padding) {
   const Layout *old = buffer->layout;
@@ -329,7 +330,7 @@ static void relayout_func(Relayout *relayout) {
   schedule->func = func;
 }
 
-// ---- The block that writes -------------------------------------------------------------------
+// ---- The block that writes the buffer ---------------------------------------------------------
 
 typedef struct FirstStore {
   const Buffer *buffer;
@@ -343,7 +344,8 @@ static bool see_store(Visitor *visitor, Stmt *s) {
   return true;
 }
 
-// Which variables of the block the buffer's axes are, when it writes the buffer at exactly these.
+// The block's variables that are the buffer's axes; NULL unless the block writes the buffer at
+// exactly these variables.
 static int *axis_variables(Context *context, const Block *block, const Buffer *buffer) {
   FirstStore first = {buffer, NULL};
   Visitor visitor = {.env = &first, .enter_stmt = see_store};
@@ -369,9 +371,9 @@ typedef struct Pointwise {
   Schedule *schedule;
   Buffer *buffer; // physical
   Analyzer *analyzer;
-  Expr **from;           // the map at the chosen variables
-  Expr *const *new_vars; // what the access becomes; NULL: only check
-  bool elsewhere;        // an access at other indices was seen
+  Expr **from;           // the map's outputs at the chosen variables
+  Expr *const *new_vars; // the new indices of the accesses; NULL: only check
+  bool elsewhere;        // there is an access at other indices
 } Pointwise;
 
 static bool at_from(Pointwise *env, Expr *const *indices) {
@@ -405,7 +407,7 @@ static Stmt *pointwise(Pointwise *env, Stmt *s) {
   return s ? rewrite_stmt(&rewriter, s) : NULL;
 }
 
-// Makes the block over the physical axes if it was one over the logical axes.
+// Makes the block iterate over the physical axes if it iterated over the logical axes.
 static void remake_writer(Schedule *schedule, BlockRef name, const Layout *on_buffer,
                           const int *chosen, Buffer *physical) {
   Context *context = schedule->context;
@@ -421,7 +423,8 @@ static void remake_writer(Schedule *schedule, BlockRef name, const Layout *on_bu
   Pointwise env = {schedule, physical, analyzer_new(context),
                    arena_array(&context->arena, Expr *, physical->rank)};
   if (!index_map_apply_exprs(context, on_buffer->map, logical, NULL, env.from)) return;
-  for (int i = 0; i < remake.block->var_count; i++) { // variables of extent 1 are their value
+  // A variable of extent 1 is replaced by its value.
+  for (int i = 0; i < remake.block->var_count; i++) {
     const BlockVar *v = &remake.block->vars[i];
     analyzer_bind(env.analyzer, v->var, v->min, v->extent);
   }
@@ -502,7 +505,7 @@ bool step_transform_layout(Schedule *schedule, StepCall *call) {
 
 // ---- Axis separators -------------------------------------------------------------------------
 
-// Replaces buffers, of the same rank, everywhere.
+// Replaces buffers by others of the same rank in the whole function.
 void replace_buffers(Schedule *schedule, const Map *buffers, const Map *vars) {
   Context *context = schedule->context;
   PrimFunc *func = prim_func_with_body(

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Places in a program: paths from the function's body down to a statement, and the tree with one
-// statement replaced. The tree is immutable; what lies off the path is shared.
+// Paths from the function's body down to a statement, and the tree with one statement replaced. The
+// tree is immutable; a replacement shares all statements that are not on the path.
 #include "schedule/internal.h"
 
 // ---- Nested statements -----------------------------------------------------------------------
 
-// Where the i-th statement below is kept; NULL for a child that is absent.
+// The address of the i-th nested statement; NULL when there is none.
 static Stmt **slot(Stmt *s, int i) {
   switch (s->kind) {
   case STMT_FOR: return &s->as.loop.body;
