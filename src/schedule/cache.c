@@ -23,7 +23,7 @@ static bool known_scope(Schedule *schedule, const Stmt *at, const char *scope) {
   for (int i = 0; i < COUNT_OF(scopes); i++)
     if (strcmp(scope, scopes[i]) == 0) return true;
   const char *near = nearest_name(scope, scopes, COUNT_OF(scopes));
-  return refuse(schedule, at->pos, "'%s' is no memory scope%s%s%s", scope,
+  return refuse(schedule, at->pos, "'%s' is not a memory scope%s%s%s", scope,
                 near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
@@ -147,7 +147,7 @@ static bool caching_begin(Schedule *schedule, StepCall *call, bool write, Cachin
   c->buffer = buffer_of(schedule, c->at, write, call->args[1].as.i);
   if (!c->buffer || !known_scope(schedule, c->at, c->scope)) return false;
   if (path_scope(&c->path, c->path.count - 1) < 0)
-    return refuse(schedule, c->at->pos, "the root block %s nothing of its own",
+    return refuse(schedule, c->at->pos, "the root block itself %s no buffer",
                   write ? "writes" : "reads");
   if (storage_is_opaque(schedule, c->buffer, &who))
     return refuse(schedule, c->at->pos, "'%s' cannot be cached: %s", c->buffer->name, who);
@@ -200,8 +200,8 @@ bool step_cache_write(Schedule *schedule, StepCall *call) {
                   buffer->name, who);
   if (!is_complete_writer(schedule, &c.path, c.top, buffer))
     return refuse(schedule, c.at->pos,
-                  "the nest of block '%s' is not proved to write all of '%s'; what it leaves would "
-                  "be overwritten by the copy",
+                  "the nest of block '%s' is not proved to write all of '%s', and the copy would "
+                  "overwrite the other elements",
                   c.at->as.block->name, buffer->name);
   Buffer *local = cached_buffer(schedule, buffer, c.scope);
   Stmt *kept = with_copy(schedule, c.path.items[c.top], &c, local);

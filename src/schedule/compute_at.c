@@ -127,7 +127,7 @@ static bool move_begin(Schedule *schedule, StepCall *call, Move *move) {
       move->block.items[scope] != move->loop.items[scope])
     return refuse_move(move, "they are not in the same block");
   if (is_below(&move->block, path_end(&move->loop)))
-    return refuse_move(move, "it is there already");
+    return refuse_move(move, "it is already in that position");
   if (path_end(&move->loop)->as.loop.kind == LOOP_VECTORIZED)
     return refuse_move(move, "that loop is vectorized");
   return true;
@@ -278,7 +278,7 @@ static bool check_producer(Move *move, const StmtArray *blocks, int *first_consu
                                               other->name, move->moved->reads[k].buffer->name));
   }
   if (*first_consumer < 0) return refuse_move(move, "none of its consumers is below that loop");
-  if (*first_consumer < here) return refuse_move(move, "it stands after its consumers");
+  if (*first_consumer < here) return refuse_move(move, "it runs after its consumers");
   return true;
 }
 
@@ -303,12 +303,12 @@ bool step_compute_at(Schedule *schedule, StepCall *call) {
   accesses_below(schedule, move.analyzer, body, &accesses);
   Region needed;
   if (!needed_regions(&move, &accesses, block->writes[0].buffer, &needed))
-    return refuse_move(&move, "nothing of it is read there");
+    return refuse_move(&move, "no element of it is read there");
   producer_windows(&move, &block->writes[0], &needed);
   Stmt *nest = moved_nest(&move, &why);
   if (!nest) return refuse_move(&move, why);
   int at = child_holding(&context->arena, body, blocks.items[first]->as.block);
-  if (at < 0) bug(context, "a consumer is in no child of the loop");
+  if (at < 0) bug(context, "a consumer is not in a child of the loop");
   return finish_move(&move, nest, at);
 }
 
@@ -374,19 +374,19 @@ static bool consumer_windows(Move *move, const Region *read, const Region *writt
     if (i < 0 || !expr_is_int(read->extent[d], 1))
       return refuse_move(move,
                          arena_printf(arena,
-                                      "axis %d of '%s' is completed there in parts, and it does "
-                                      "not read it by one of its variables",
+                                      "an iteration completes a part of axis %d of '%s', which "
+                                      "it does not read by one of its variables",
                                       d, read->buffer->name));
     const BlockVar *v = &move->moved->vars[i];
     if (reads_conditionally(move->moved, read->buffer))
       return refuse_move(move, arena_printf(arena,
-                                            "it reads '%s' under a condition, so that not each of "
-                                            "its points is where that is completed",
+                                            "it reads '%s' under a condition, so not each of its "
+                                            "points reads a completed element",
                                             read->buffer->name));
     if (v->kind != ITER_SPATIAL)
       return refuse_move(move, arena_printf(arena,
-                                            "it reduces over axis %d of '%s', which is completed "
-                                            "there in parts",
+                                            "it reduces over axis %d of '%s', of which an "
+                                            "iteration completes a part",
                                             d, read->buffer->name));
     Window next = window_of(move, written, d);
     Window *w = &move->windows[i];
@@ -413,8 +413,8 @@ static bool check_consumer(Move *move, const StmtArray *blocks, int *last_produc
       if (!block_touches(other, move->moved->reads[k].buffer, true)) continue;
       if (!below && !before_loop)
         return refuse_move(move, arena_printf(arena,
-                                              "its producer '%s' does not stand before that "
-                                              "loop or below it",
+                                              "its producer '%s' is neither before that "
+                                              "loop nor below it",
                                               other->name));
       if (below) *last_producer = i;
     }
@@ -424,7 +424,7 @@ static bool check_consumer(Move *move, const StmtArray *blocks, int *last_produc
                                               move->moved->writes[k].buffer->name));
   }
   if (*last_producer < 0) return refuse_move(move, "none of its producers is below that loop");
-  if (*last_producer > here) return refuse_move(move, "it stands before its producers");
+  if (*last_producer > here) return refuse_move(move, "it runs before its producers");
   return true;
 }
 
@@ -449,8 +449,8 @@ bool step_reverse_compute_at(Schedule *schedule, StepCall *call) {
     if (found == WRITTEN_NOTHING) continue;
     if (found == WRITTEN_PARTS)
       return refuse_move(&move, arena_printf(&context->arena,
-                                             "what one of its iterations writes of '%s' is not "
-                                             "proved to be a full box",
+                                             "the elements of '%s' that one of its iterations "
+                                             "writes are not proved to be a full box",
                                              block->reads[i].buffer->name));
     if (!completes_below(&move, block->reads[i].buffer))
       return refuse_move(&move, arena_printf(&context->arena,
@@ -464,6 +464,6 @@ bool step_reverse_compute_at(Schedule *schedule, StepCall *call) {
   Stmt *nest = moved_nest(&move, &why);
   if (!nest) return refuse_move(&move, why);
   int at = child_holding(&context->arena, body, blocks.items[last]->as.block);
-  if (at < 0) bug(context, "a producer is in no child of the loop");
+  if (at < 0) bug(context, "a producer is not in a child of the loop");
   return finish_move(&move, nest, at + 1);
 }

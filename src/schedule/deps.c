@@ -599,7 +599,7 @@ static const char *blame(const Chain *chain, const Storage *storage) {
   for (int i = 0; i < storage->accesses.count && !first; i++)
     if (storage->accesses.items[i].write) first = &storage->accesses.items[i];
   return arena_printf(&chain->schedule->context->arena,
-                      "block '%s' writes '%s', and iterations may touch the same place",
+                      "block '%s' writes '%s', and iterations may access the same element",
                       first->block->name, storage->buffer->name);
 }
 

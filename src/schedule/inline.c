@@ -76,7 +76,7 @@ static bool is_pointwise(Schedule *schedule, Stmt *s, const char **why) {
   const Block *block = s->as.block;
   *why = arena_printf(&schedule->context->arena, "block '%s' is a reduction", block->name);
   if (block_is_reduction(block) || block->init) return false;
-  *why = arena_printf(&schedule->context->arena, "block '%s' is more than one store", block->name);
+  *why = arena_printf(&schedule->context->arena, "block '%s' has more than one store", block->name);
   if (block->body->kind != STMT_STORE || block->match_count) return false;
   *why = arena_printf(&schedule->context->arena, "block '%s' reads what it writes", block->name);
   return !expr_reads(block->body->as.store.value, block->body->as.store.buffer);
@@ -256,7 +256,7 @@ static bool find_indices(Visitor *visitor, Expr *e) {
 // Finds the last producer with a buffer that only this consumer reads.
 static bool find_producer(Backward *b, const StmtArray *blocks, const char **why) {
   Schedule *schedule = b->schedule;
-  *why = "no block of this function writes, for it alone, what it reads";
+  *why = "it reads no buffer that is written for it alone";
   for (int i = position(blocks, b->block) - 1; i >= 0; i--) {
     const Block *other = blocks->items[i]->as.block;
     if (!is_leaf(&schedule->context->arena, blocks->items[i]) || other->write_count != 1) continue;
@@ -296,8 +296,8 @@ static bool solve_backward(Backward *b, const char **why) {
       continue;
     }
     if (uses_block_vars(index, b->block) && !map_contains(&b->values, index)) {
-      *why = "where it reads is not one of its variables, axis by axis; transform_block_layout "
-             "may make it so";
+      *why = "it does not read by one variable for each axis; transform_block_layout may change "
+             "that";
       return false;
     }
     Expr *same = expr_binary(context, EXPR_EQ, place, substitute_expr(context, index, &b->values));
@@ -307,7 +307,7 @@ static bool solve_backward(Backward *b, const char **why) {
     const BlockVar *v = &b->block->vars[i];
     Expr *value = map_find(&b->values, v->var);
     if (!value && !expr_is_int(v->extent, 1)) {
-      *why = "what it reads does not tell where it writes";
+      *why = "the indices that it reads do not determine those that it writes";
       return false;
     }
     if (!value)
@@ -417,9 +417,10 @@ bool step_reverse_compute_inline(Schedule *schedule, StepCall *call) {
   if (!find.load || find.several)
     return refuse_block(schedule, at, "it reads several elements of its producer's buffer");
   if (reads_conditionally(b.block, b.buffer))
-    return refuse_block(schedule, at,
-                        "it reads its producer's buffer under a condition, so that not each of its "
-                        "points has one of the producer's");
+    return refuse_block(
+        schedule, at,
+        "it reads its producer's buffer under a condition, so not each of its points "
+        "reads an element of the producer");
   b.indices = find.load->args;
   if (!only_writer(schedule, &blocks, b.into, b.buffer, &why) || !solve_backward(&b, &why) ||
       !move_predicate(&b, &why) || !backward_in_order(&b, &blocks, &why) ||

@@ -50,7 +50,7 @@ bool step_bind(Schedule *schedule, StepCall *call) {
     if (strcmp(threads[i], thread) == 0)
       return make_kind(schedule, call, LOOP_THREAD, ALLOW_PRIVATE, thread);
   const char *near = nearest_name(thread, threads, COUNT_OF(threads));
-  return refuse(schedule, schedule->func->pos, "'%s' is no thread axis%s%s%s", thread,
+  return refuse(schedule, schedule->func->pos, "'%s' is not a thread axis%s%s%s", thread,
                 near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
@@ -98,7 +98,7 @@ bool step_annotate(Schedule *schedule, StepCall *call) {
   Expr *value = value_expr(schedule->context, &call->args[2]);
   if (!value)
     return refuse(schedule, path_end(&path)->pos,
-                  "the value of '%s' is not a number, a string or a list of such",
+                  "the value of '%s' is not a number, a string or a list of these",
                   call->args[1].as.s);
   return set_annotation(schedule, &path, call->args[1].as.s, value);
 }

@@ -37,8 +37,8 @@ static bool split_factors(Split *split, const StepValue *factors) {
     }
     if (f->kind != VALUE_INT || f->as.i < 1 || !mul_fits(product, f->as.i, &product))
       return refuse(schedule, split->loop->pos,
-                    "loop '%s': factor %d is not a positive integer, or they are too large", name,
-                    i);
+                    "loop '%s': factor %d is not a positive integer, or the factors are too large",
+                    name, i);
     split->extents[i] = expr_int(context, split->loop->as.loop.var->type, f->as.i);
   }
   Expr *extent = split->loop->as.loop.extent, *all = expr_int(context, extent->type, product);
@@ -144,7 +144,7 @@ static bool check_neighbours(Schedule *schedule, const StepValue *loops, Path *p
     LoopRef want = loops->as.list.items[i].as.loop;
     if (!loop || loop->kind != STMT_FOR || loop->as.loop.var != want)
       return refuse(schedule, path_end(path)->pos,
-                    "loop '%s' does not stand directly around the next; reorder them first, "
+                    "loop '%s' is not directly around the next; reorder them first, "
                     "outermost first",
                     want->as.var->name);
     if (!loop_is_plain(loop)) return refuse_decorated(schedule, loop);
@@ -228,7 +228,7 @@ static bool find_order(Schedule *schedule, const StepValue *loops, Path *path, O
   for (int k = order->top; k <= order->bottom; k++)
     if (path->items[k]->kind != STMT_FOR)
       return refuse(schedule, path->items[k]->pos,
-                    "between loops '%s' and '%s' there is more than loops",
+                    "between loops '%s' and '%s' there are other statements",
                     loop_name(path->items[order->top]), loop_name(path->items[order->bottom]));
   return true;
 }

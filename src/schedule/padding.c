@@ -141,7 +141,7 @@ static void check_expr(BoundsCheck *check, Expr *e) {
   for (int i = 0; i < e->count; i++) check_expr(check, e->args[i]);
   if (e->op == EXPR_LOAD) check_access(check, e->as.buffer, e->args);
   if (may_fault(e) || !expr_is_pure(e))
-    check->why = "it computes something that may fail on what padding holds";
+    check->why = "it computes an operation that may fail on the content of padding";
 }
 
 static void check_stmt(BoundsCheck *check, Stmt *s) {
@@ -150,7 +150,7 @@ static void check_stmt(BoundsCheck *check, Stmt *s) {
     return;
   }
   if (s->kind != STMT_STORE) {
-    check->why = "its body is more than stores";
+    check->why = "its body has other statements than stores";
     return;
   }
   for (int i = 0; i < s->as.store.rank; i++) check_expr(check, s->as.store.indices[i]);
@@ -409,9 +409,9 @@ bool step_predicate_reduction(Schedule *schedule, StepCall *call) {
                   "block '%s' has an init, which must not be skipped; decompose_reduction first",
                   block->name);
   if (!reduction_update(block, &update) || update.condition)
-    return refuse(schedule, at->pos, "block '%s' is no reduction of one term", block->name);
+    return refuse(schedule, at->pos, "block '%s' is not a reduction of one term", block->name);
   if (!take_guard(context, update.term, &guarded))
-    return refuse(schedule, at->pos, "the term of block '%s' is under no condition", block->name);
+    return refuse(schedule, at->pos, "the term of block '%s' has no condition", block->name);
   if (!is_neutral(guarded.rest, update.op))
     return refuse(schedule, at->pos,
                   "where the condition of block '%s' does not hold, the update is not proved to "

@@ -287,8 +287,8 @@ bool step_transform_block_layout(Schedule *schedule, StepCall *call) {
   const char *why = NULL;
   if (!remake_begin(schedule, &path, all, count, &remake, &why))
     return refuse(schedule, pos,
-                  "the iteration of block '%s' cannot be re-made: %s; do this step "
-                  "before its loops are split or fused",
+                  "block '%s' cannot be bound to new loops: %s; do this step before its loops "
+                  "are split or fused",
                   block->name, why);
   const Layout *layout = layout_static(context, map, shape, schedule->pos);
   if (!layout) return refuse(schedule, pos, "the map does not fit block '%s'", block->name);

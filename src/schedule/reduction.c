@@ -113,7 +113,7 @@ bool step_decompose_reduction(Schedule *schedule, StepCall *call) {
   d.depth = loop.count - 1;
   if (d.depth >= d.path.count - 1 || d.path.items[d.depth] != path_end(&loop) ||
       path_scope(&d.path, d.path.count - 1) > d.depth)
-    return refuse(schedule, path_end(&loop)->pos, "loop '%s' does not stand around block '%s'",
+    return refuse(schedule, path_end(&loop)->pos, "loop '%s' is not around block '%s'",
                   path_end(&loop)->as.loop.var->as.var->name, d.block->name);
   if (!check_decompose(&d) || !alone_below(&d)) return false;
   Str name = unique_block_name(schedule, arena_printf(&context->arena, "%s_init", d.block->name));

@@ -49,7 +49,7 @@ static bool check_factor(Factor *f, Stmt **loops, int count) {
   SourcePos pos = path_end(&f->path)->pos;
   if (!block->init || block->init->kind != STMT_STORE || block->write_count != 1 ||
       !reduction_update(block, &f->update) || f->update.condition)
-    return refuse(schedule, pos, "block '%s' is no reduction of one term with an init",
+    return refuse(schedule, pos, "block '%s' is not a reduction of one term with an init",
                   block->name);
   f->target = block->writes[0].buffer;
   if (!neutral_of(context, f->update.op, f->target->type))
@@ -67,8 +67,8 @@ static bool check_factor(Factor *f, Stmt **loops, int count) {
     ranges[i] = loop_range(loops[i]);
     if (loops[i] == f->loop || !uses_loop(block, ITER_REDUCTION, var)) continue;
     if (uses_loop(block, ITER_SPATIAL, var))
-      return refuse(schedule, loops[i]->pos, "loop '%s' is spatial and of the reduction",
-                    var->as.var->name);
+      return refuse(schedule, loops[i]->pos,
+                    "loop '%s' is used by spatial and by reduction variables", var->as.var->name);
     array_push(&context->arena, &f->inner, var);
   }
   Analyzer *analyzer = path_analyzer(schedule, &f->path, f->path.count - 1);
@@ -215,7 +215,7 @@ bool step_rfactor(Schedule *schedule, StepCall *call) {
   StmtArray blocks = {0};
   blocks_below(&context->arena, f.loop, &blocks);
   if (blocks.count != 1 || has_loose_stores(f.loop))
-    return refuse(schedule, f.loop->pos, "there is not exactly one block below loop '%s'",
+    return refuse(schedule, f.loop->pos, "loop '%s' must have exactly one block below it",
                   f.loop->as.loop.var->as.var->name);
   path_to_block(schedule, blocks.items[0]->as.block->name, &f.path);
   f.block = blocks.items[0]->as.block;

@@ -110,7 +110,7 @@ bool storage_is_opaque(Schedule *schedule, const Buffer *buffer, const char **wh
   Aliases aliases = aliases_of(schedule, buffer);
   *why = aliases.opaque;
   if (!*why && aliases.found.count > 1)
-    *why = arena_printf(aliases.arena, "'%s' and '%s' lie over the same memory",
+    *why = arena_printf(aliases.arena, "'%s' and '%s' share their memory",
                         aliases.found.items[0]->name, aliases.found.items[1]->name);
   return *why != NULL;
 }
@@ -123,10 +123,11 @@ static bool check_aliases(Schedule *schedule, const Stmt *at, const Aliases *ali
                   aliases->opaque);
   for (int i = 0; i < aliases->found.count; i++)
     if (!same_description(aliases->found.items[i], buffer))
-      return refuse(schedule, at->pos,
-                    "the layout of '%s' cannot change: '%s' lies over the same memory with another "
-                    "shape, type or offset, and aliases change together",
-                    buffer->name, aliases->found.items[i]->name);
+      return refuse(
+          schedule, at->pos,
+          "the layout of '%s' cannot change: '%s' shares its memory and has another shape, "
+          "type or offset, and aliases change together",
+          buffer->name, aliases->found.items[i]->name);
   if (buffer->strides || !expr_is_int(buffer->offset, 0))
     return refuse(schedule, at->pos,
                   "the layout of '%s' cannot change: its strides or offset are given from outside",
@@ -169,12 +170,11 @@ static bool refuse_collision(Schedule *schedule, const Stmt *at, const Buffer *b
   const char *second = point_text(context, answer->witness2, answer->witness_rank);
   int64_t *place = arena_array(&context->arena, int64_t, layout->physical_rank);
   bool known = index_map_apply(layout->map, answer->witness, place);
-  return refuse(
-      schedule, at->pos,
-      "index map is not injective on the shape of '%s'\n%s[%s] and %s[%s] would share the "
-      "place [%s]",
-      buffer->name, buffer->name, first, buffer->name, second,
-      known ? point_text(context, place, layout->physical_rank) : "?");
+  return refuse(schedule, at->pos,
+                "index map is not injective on the shape of '%s'\n%s[%s] and %s[%s] would both be "
+                "stored at [%s]",
+                buffer->name, buffer->name, first, buffer->name, second,
+                known ? point_text(context, place, layout->physical_rank) : "?");
 }
 
 static const Layout *layout_on_buffer(Schedule *schedule, const Stmt *at, const Buffer *buffer,
@@ -557,8 +557,9 @@ bool step_set_axis_separator(Schedule *schedule, StepCall *call) {
     const StepValue *v = &call->args[2].as.list.items[i];
     int64_t low = i ? separators.items[i - 1] + 1 : 1;
     if (v->kind != VALUE_INT || v->as.i < low || v->as.i >= buffer->rank)
-      return refuse(schedule, at->pos, "axis separators of '%s' ascend and lie between 1 and %d",
-                    buffer->name, buffer->rank - 1);
+      return refuse(schedule, at->pos,
+                    "axis separators of '%s' must ascend and be between 1 and %d", buffer->name,
+                    buffer->rank - 1);
     separators.items[i] = (int)v->as.i;
   }
   replace_storage(schedule, buffer, change_separators, &separators, NULL);

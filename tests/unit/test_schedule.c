@@ -104,10 +104,8 @@ static void test_fuse(void **state) {
              "a, b = sch.split(f, factors=[None, 16])\nsch.parallel(a)\nsch.vectorize(b)\n");
   made(matmul,
        "i, j, k = sch.get_loops('C')\nf = sch.fuse(j, k)\nsch.split(f, factors=[4, None])\n");
-  refused(matmul, "i, j, k = sch.get_loops('C')\nsch.fuse(i, k)\n",
-          "does not stand directly around");
-  refused(matmul, "i, j, k = sch.get_loops('C')\nsch.fuse(j, i)\n",
-          "does not stand directly around");
+  refused(matmul, "i, j, k = sch.get_loops('C')\nsch.fuse(i, k)\n", "is not directly around");
+  refused(matmul, "i, j, k = sch.get_loops('C')\nsch.fuse(j, i)\n", "is not directly around");
 }
 
 static void test_reorder(void **state) {
@@ -119,12 +117,12 @@ static void test_reorder(void **state) {
        "sch.reorder(i0, k1, j, k0, i1)\n");
   made(copy, "i, j = sch.get_loops('B')\nf = sch.fuse(i, j)\n"
              "a, b = sch.split(f, factors=[None, 4])\nsch.reorder(b, a)\n");
-  refused(scan, "i, j = sch.get_loops('A')\nsch.reorder(j, i)\n", "may touch the same place");
+  refused(scan, "i, j = sch.get_loops('A')\nsch.reorder(j, i)\n", "may access the same element");
   // Part of the output and part of the reduction in one loop: its parts cannot change places.
   refused(matmul,
           "i, j, k = sch.get_loops('C')\nf = sch.fuse(j, k)\n"
           "a, b = sch.split(f, factors=[None, 5])\nsch.reorder(b, a)\n",
-          "may touch the same place");
+          "may access the same element");
   refused(matmul, "i, j, k = sch.get_loops('C')\nsch.reorder(k, k)\n", "given twice");
   refused(chain, "i, j = sch.get_loops('B')\nx, y = sch.get_loops('C')\nsch.reorder(j, x)\n",
           "not nested");
@@ -141,7 +139,7 @@ static void test_cut_numbers(void **state) {
   refused(scan,
           "i, j = sch.get_loops('A')\ni0, i1 = sch.split(i, factors=[None, 4])\n"
           "f = sch.fuse(i1, j)\nt, r = sch.split(f, factors=[None, 6])\nsch.parallel(i0)\n",
-          "may touch the same place");
+          "may access the same element");
 }
 
 static void test_unit_loops_and_kinds(void **state) {
@@ -149,12 +147,12 @@ static void test_unit_loops_and_kinds(void **state) {
   made(copy, "b = sch.get_block('B')\nu = sch.add_unit_loop(b)\ni, j, k = sch.get_loops(b)\n"
              "sch.parallel(i)\nsch.unroll(j)\nv = sch.add_unit_loop(i)\nsch.reorder(v, i)\n");
   made(copy, "i, j = sch.get_loops('B')\nsch.bind(i, 'blockIdx.x')\nsch.bind(j, 'threadIdx.x')\n");
-  refused(matmul, "i, j, k = sch.get_loops('C')\nsch.parallel(k)\n", "may touch the same place");
+  refused(matmul, "i, j, k = sch.get_loops('C')\nsch.parallel(k)\n", "may access the same element");
   refused(matmul, "i, j, k = sch.get_loops('C')\nsch.vectorize(k)\n", "rfactor");
   made(matmul, "b = sch.get_block('C')\ni, j, k = sch.get_loops(b)\n"
                "sch.decompose_reduction(b, k)\nsch.vectorize(k)\n");
-  refused(scan, "i, j = sch.get_loops('A')\nsch.parallel(i)\n", "may touch the same place");
-  refused(copy, "i, j = sch.get_loops('B')\nsch.bind(i, 'threadIdx.w')\n", "no thread axis");
+  refused(scan, "i, j = sch.get_loops('A')\nsch.parallel(i)\n", "may access the same element");
+  refused(copy, "i, j = sch.get_loops('B')\nsch.bind(i, 'threadIdx.w')\n", "not a thread axis");
 }
 
 static void test_annotations(void **state) {
@@ -287,7 +285,7 @@ static void test_compute_at(void **state) {
              "sch.compute_at('conv', x0)\nsch.compute_at('pad', x0)\n");
   refused(chain, "i, j = sch.get_loops('C')\nsch.compute_at('D', i)\n", "parameter");
   refused(chain, "i, j = sch.get_loops('D')\nsch.compute_at('B', i)\n", "consumer 'C'");
-  refused(chain, "i, j = sch.get_loops('C')\nsch.compute_at('C', i)\n", "there already");
+  refused(chain, "i, j = sch.get_loops('C')\nsch.compute_at('C', i)\n", "already in that position");
 }
 
 static void test_reverse_compute_at(void **state) {
@@ -306,7 +304,7 @@ static void test_reverse_compute_at(void **state) {
   refused(conv, "c, x = sch.get_loops('pad')\nsch.reverse_compute_at('conv', c)\n",
           "reduces over axis 0");
   refused(conv, "c, x = sch.get_loops('pad')\nsch.reverse_compute_at('relu', c)\n",
-          "does not stand before");
+          "is neither before");
 }
 
 // ---- Caches ----------------------------------------------------------------------------------
@@ -376,7 +374,7 @@ static void test_predicate_reduction(void **state) {
   refused(matmul,
           "i, j, k = sch.get_loops('C')\nsch.decompose_reduction('C', k)\n"
           "sch.predicate_reduction('C')\n",
-          "under no condition");
+          "has no condition");
 }
 
 // ---- Scripts ---------------------------------------------------------------------------------

@@ -223,7 +223,7 @@ static void test_padding_content_through_a_cache(void **state) {
 static void test_maps_that_are_refused(void **state) {
   (void)state;
   check_refused(copy, "sch.transform_layout('B', ('write', 0), lambda i, j: [i % 8, j])\n",
-                "B[0, 0] and B[8, 0] would share the place [0, 0]");
+                "B[0, 0] and B[8, 0] would both be stored at [0, 0]");
   check_refused(copy, "sch.transform_layout('B', ('write', 0), lambda i, j: [i + j])\n",
                 "not injective on the shape of 'B'");
   check_refused(copy, "sch.transform_layout('B', ('write', 1), lambda i, j: [j, i])\n",
@@ -252,7 +252,7 @@ static const char twin[] =
 static void test_aliases_move_together(void **state) {
   (void)state;
   check_refused(viewed, "sch.transform_layout('B', 'A', lambda i, j: [j, i])\n",
-                "'A_flat' lies over the same memory");
+                "'A_flat' shares its memory");
   made(twin, "sch.transform_layout('B', 'A', lambda i, j: [j, i])\n");
   made(twin, "sch.transform_layout('B', 'A2', lambda i, j: [i // 4, j, i % 4])\n");
 }
