@@ -24,7 +24,7 @@ static bool is_neutral(ExprOp op, const Expr *e) {
 
 // `e` without the choices that make it neutral, whose conditions are pushed onto `conditions`.
 static Expr *without_choices(Context *context, ExprOp op, Expr *e, ExprArray *conditions) {
-  bool choice = e->op == EXPR_IF_THEN_ELSE || e->op == EXPR_SELECT;
+  bool choice = (e->op == EXPR_IF_THEN_ELSE || e->op == EXPR_SELECT) && e->args[0]->type.lanes == 1;
   if (choice && is_neutral(op, e->args[2]) && !lower_reads_memory(e->args[0])) {
     lower_conjuncts(context, e->args[0], conditions);
     return without_choices(context, op, e->args[1], conditions);
