@@ -173,6 +173,7 @@ static Stmt *shift_store(Rewriter *rewriter, Stmt *s) {
 static Stmt *without_large(Forming *forming, Stmt *s) {
   Lifting lifting = {forming, map_new(&forming->context->arena)};
   Visitor visitor = {.env = &lifting.bound, .enter_stmt = note_bound};
+  if (forming->iteration) map_put(&lifting.bound, forming->iteration, s);
   visit_stmt(&visitor, s);
   Rewriter rewriter = {.context = forming->context,
                        .env = &lifting,
