@@ -8,6 +8,7 @@
 // The flat buffer lies over the same data variable, so that aliases stay aliases. Parameters keep
 // their N-d description, and their flat buffers are declared at the top of the body. Index
 // arithmetic is int64 where the memory has 2³¹ elements or more, or an unknown number of them.
+// Buffers that an earlier run of the pass made are flat and stay as they are.
 #include "lower/pass.h"
 
 typedef struct Flat {
@@ -18,11 +19,16 @@ typedef struct Flat {
 
 typedef struct Flattening {
   Context *context;
-  Map flats; // Buffer* → Flat*
+  const Map *before; // the origins that earlier runs left; may be NULL
+  Map flats;         // Buffer* → Flat*
   Map origins;
   PtrArray undeclared; // flat buffers of parameters, in order of first access
   Map params;          // Buffer* of parameters
 } Flattening;
+
+static bool was_flat(const Flattening *flattening, const Buffer *b) {
+  return flattening->before && map_contains(flattening->before, b);
+}
 
 static int group_begin(const Buffer *b, int group) {
   return group == 0 ? 0 : b->separators[group - 1];
@@ -166,8 +172,9 @@ static bool fills_allocation(const Flattening *flattening, const Stmt *s) {
 // The allocation takes the extents of the buffer declared over it, or their product.
 static Stmt *flatten_allocate(Flattening *flattening, Stmt *s) {
   Context *context = flattening->context;
-  Stmt *next = stmt_copy(context, s);
   Stmt *below = s->as.allocate.body;
+  if (below->kind == STMT_DECL_BUFFER && was_flat(flattening, below->as.declare.buffer)) return s;
+  Stmt *next = stmt_copy(context, s);
   if (fills_allocation(flattening, s)) {
     next->as.allocate.rank = below->as.declare.buffer->rank;
     next->as.allocate.extents = below->as.declare.buffer->shape;
@@ -183,6 +190,10 @@ static Stmt *flatten_allocate(Flattening *flattening, Stmt *s) {
 
 static Stmt *flatten_stmt(Rewriter *rewriter, Stmt *s) {
   Flattening *flattening = rewriter->env;
+  const Buffer *buffer = s->kind == STMT_STORE         ? s->as.store.buffer
+                         : s->kind == STMT_DECL_BUFFER ? s->as.declare.buffer
+                                                       : NULL;
+  if (buffer && was_flat(flattening, buffer)) return s;
   if (s->kind == STMT_STORE) return flatten_store(flattening, s);
   if (s->kind == STMT_ALLOCATE) return flatten_allocate(flattening, s);
   if (s->kind != STMT_DECL_BUFFER) return s;
@@ -201,6 +212,7 @@ static Map origins_of(Context *context, const PrimFunc *func) {
 PrimFunc *lower_flatten_buffers(LowerState *state, PrimFunc *func) {
   Context *context = state->context;
   Flattening flattening = {.context = context,
+                           .before = func->origins,
                            .flats = map_new(&context->arena),
                            .origins = origins_of(context, func),
                            .params = map_new(&context->arena)};
@@ -212,6 +224,7 @@ PrimFunc *lower_flatten_buffers(LowerState *state, PrimFunc *func) {
                        .stmt = flatten_stmt,
                        .buffer = lower_keep_buffer};
   Stmt *body = rewrite_stmt(&rewriter, func->body);
+  if (body == func->body) return func;
   for (int i = flattening.undeclared.count - 1; i >= 0; i--)
     body = stmt_declare(context, flattening.undeclared.items[i], body);
   PrimFunc *next = prim_func_with_body(context, func, body);

@@ -1,0 +1,39 @@
+# N-d accesses become flat: strides and an offset are multiplied out, a separator keeps two axes, a
+# memory of unknown size is indexed in 64 bits, and the second run changes nothing.
+# RUN: pleat opt %s --pass convert_blocks,flatten_buffers --verify-each
+# RUN: pleat opt %s --pass convert_blocks,flatten_buffers,flatten_buffers --verify-each
+from tvm.script import tir as T
+
+
+@T.prim_func
+def strided(a: T.handle, B: T.Buffer((5, 3), "float32")):
+    A = T.match_buffer(a, (5, 3), "float32", strides=(11, 2))
+    for i, j in T.grid(5, 3):
+        with T.block("b"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj]
+
+
+@T.prim_func
+def texture(a: T.handle, B: T.Buffer((3, 5, 4), "float32")):
+    A = T.match_buffer(a, (3, 5, 4), "float32", axis_separators=[1])
+    for i, j, k in T.grid(3, 5, 4):
+        B[i, j, k] = A[2 - i, j, k]
+
+
+@T.prim_func
+def symbolic(a: T.handle, B: T.Buffer((7,), "float32")):
+    n = T.int32()
+    A = T.match_buffer(a, (7, n), "float32")
+    for i in range(7):
+        B[i] = A[i, n - 1]
+
+
+@T.prim_func
+def local(A: T.Buffer((3, 7), "float32"), B: T.Buffer((3, 7), "float32")):
+    C = T.decl_buffer((3, 7), "float32")
+    V = T.decl_buffer((21,), "float32", data=C.data)
+    for i in range(21):
+        V[i] = A[0, 5]
+    for i, j in T.grid(3, 7):
+        B[i, j] = C[2 - i, j]
