@@ -27,13 +27,33 @@ static const Option options[] = {
     {"list", 0, OPTION_FLAG, NULL, "print the passes", offsetof(OptOptions, list)},
 };
 
+static void list_facts(Cli *cli, Table *table, const char *verb, unsigned facts) {
+  if (!facts) return;
+  table_cell(table, "%s", "");
+  table_cell(table, "  %s: %s", verb, lower_facts_text(&cli->context->arena, facts));
+}
+
+static void list_orders(Cli *cli) {
+  Table table = table_new(&cli->context->arena, "ll");
+  for (const LowerOrder *order = lower_orders; order->before; order++) {
+    table_cell(&table, "%s before %s", order->before, order->after);
+    table_cell(&table, "%s", order->because);
+  }
+  printf("\nWhy in this order:\n");
+  table_print(&table, stdout);
+}
+
 static int list_passes(Cli *cli) {
   Table table = table_new(&cli->context->arena, "ll");
-  for (int i = 0; lower_passes[i].name; i++) {
-    table_cell(&table, "%s", lower_passes[i].name);
-    table_cell(&table, "%s", lower_passes[i].summary);
+  for (const LowerPass *pass = lower_passes; pass->name; pass++) {
+    table_cell(&table, "%s", pass->name);
+    table_cell(&table, "%s", pass->summary);
+    list_facts(cli, &table, "needs", pass->needs);
+    list_facts(cli, &table, "gives", pass->gives);
+    list_facts(cli, &table, "may undo", pass->breaks);
   }
   table_print(&table, stdout);
+  list_orders(cli);
   return STATUS_DONE;
 }
 

@@ -120,32 +120,40 @@ typedef struct LowerState {
 } LowerState;
 void lower_note(LowerState *state, LowerCount kind, const char *format, ...) PRINTF_LIKE(3, 4);
 
-// What holds of a function between passes.
+// What may hold of a function between passes. All of it can be seen in the function.
 enum LowerFact {
-  FACT_NO_BLOCKS = 1,      // loops, ifs and allocations in place of blocks
-  FACT_COMPACT = 2,        // allocations are no larger than what is alive in them
-  FACT_PARTITIONED = 4,    // conditions are hoisted, and loops cut where that removes them
-  FACT_FLAT = 8,           // one index per separator group
-  FACT_NO_UNROLLED = 16,   // no LOOP_UNROLLED
-  FACT_NO_VECTORIZED = 32, // no LOOP_VECTORIZED
-  FACT_REGISTERS = 64,     // local buffers with constant indices are registers
-  FACT_REGIONS = 128,      // parameters, workspace and regions as in the contract above
-  FACT_SIMPLE = 256,       // index expressions are simplified
+  LOWER_FACT_NO_BLOCKS = 1,     // loops, ifs and allocations in place of blocks
+  LOWER_FACT_FLAT = 2,          // accessed buffers have one axis per separator group and no strides
+  LOWER_FACT_NO_UNROLLED = 4,   // no LOOP_UNROLLED
+  LOWER_FACT_NO_VECTORIZED = 8, // no LOOP_VECTORIZED
+  LOWER_FACT_REGIONS = 16,      // declarations, workspace and regions as in the contract above
+  LOWER_FACTS_ALL = 31,
+  LOWER_FACT_COUNT = 5,
 };
+unsigned lower_facts_of(const PrimFunc *func);
+const char *lower_facts_text(Arena *arena, unsigned facts); // "no blocks, flat accesses"
 
 typedef struct LowerPass {
   const char *name;
   PrimFunc *(*run)(LowerState *state, PrimFunc *func); // NULL after a diagnostic
-  unsigned needs, gives, breaks;                       // LowerFact
-  IrStage stage;                                       // what the verifier checks afterwards
+  unsigned needs, gives, breaks; // LowerFact; `breaks` also what may no longer hold afterwards
   const char *summary;
 } LowerPass;
 extern const LowerPass lower_passes[];  // in the order of lower_prim_func; ends with a NULL name
 int lower_pass_index(const char *name); // -1 when there is none
 const LowerPass *lower_pass_find(const char *name);
 
+// An order of two passes on which the quality of the result depends.
+typedef struct LowerOrder {
+  const char *before, *after, *because;
+} LowerOrder;
+extern const LowerOrder lower_orders[]; // ends with a NULL name
+// An order that lower_passes does not keep, or NULL. Checked before lowering where passes are
+// verified.
+const LowerOrder *lower_order_broken(void);
+
 // Runs the named passes in the given order, each with the checks and hooks of `options`. Reports an
-// unknown name, or a pass whose needs do not hold.
+// unknown name, or a pass that needs a fact which `func` does not have and no pass before it gave.
 PrimFunc *lower_run_passes(Context *context, PrimFunc *func, const char *const *names, int count,
                            const LowerOptions *options);
 

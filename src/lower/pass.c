@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table that orders the passes, and what is done around each: facts, the verifier, printing,
-// stopping, time and counts, and running the function before and after on the same inputs.
+// Runs passes, and does what is done around each of them: facts are checked and kept, the verifier
+// runs, the function is printed, time and changes are counted, and the function before and after
+// the pass is run on the same inputs.
 #include "lower/pass.h"
 
 #include "config.h"
@@ -8,61 +9,6 @@
 #include "script/script.h"
 
 #include <time.h>
-
-#define AFTER_BLOCKS FACT_NO_BLOCKS
-#define CONDITIONS (FACT_NO_BLOCKS | FACT_COMPACT)
-
-const LowerPass lower_passes[] = {
-    {"convert_blocks", lower_convert_blocks, 0, FACT_NO_BLOCKS, FACT_SIMPLE, STAGE_LOOPS,
-     "blocks become loops, conditions and allocations"},
-    {"simplify_loops", lower_simplify, AFTER_BLOCKS, FACT_SIMPLE, 0, STAGE_LOOPS,
-     "indices and conditions are simplified"},
-    {"compact_buffers", lower_compact_buffers, AFTER_BLOCKS, FACT_COMPACT, FACT_SIMPLE, STAGE_LOOPS,
-     "allocations shrink to what is alive in them"},
-    {"guard_products", lower_guard_products, AFTER_BLOCKS, 0, 0, STAGE_LOOPS,
-     "products with padding are left out"},
-    {"hoist_conditions", lower_hoist_conditions, AFTER_BLOCKS, 0, FACT_SIMPLE, STAGE_LOOPS,
-     "conditions move outward and become loop bounds"},
-    {"partition_loops", lower_partition_loops, AFTER_BLOCKS, FACT_PARTITIONED, FACT_SIMPLE,
-     STAGE_LOOPS, "loops are cut where conditions become constant"},
-    {"tighten_loops", lower_hoist_conditions, AFTER_BLOCKS, 0, FACT_SIMPLE, STAGE_LOOPS,
-     "what is left of conditions in the parts becomes loop bounds"},
-    {"flatten_buffers", lower_flatten_buffers, AFTER_BLOCKS, FACT_FLAT, FACT_SIMPLE, STAGE_FLAT,
-     "N-d accesses become flat ones"},
-    {"simplify_flat", lower_simplify, FACT_FLAT, FACT_SIMPLE, 0, STAGE_FLAT,
-     "indices and conditions are simplified"},
-    {"unroll_loops", lower_unroll_loops, AFTER_BLOCKS, FACT_NO_UNROLLED, FACT_SIMPLE, STAGE_FLAT,
-     "unrolled loops are written out"},
-    {"simplify_unrolled", lower_simplify, FACT_NO_UNROLLED, FACT_SIMPLE, 0, STAGE_FLAT,
-     "indices and conditions are simplified"},
-    {"vectorize_loops", lower_vectorize_loops, FACT_FLAT | FACT_NO_UNROLLED, FACT_NO_VECTORIZED,
-     FACT_SIMPLE, STAGE_VECTOR, "vectorised loops become vectors"},
-    {"simplify_vectors", lower_simplify, FACT_NO_VECTORIZED, FACT_SIMPLE, 0, STAGE_VECTOR,
-     "indices and conditions are simplified"},
-    {"promote_registers", lower_promote_registers,
-     FACT_FLAT | FACT_NO_UNROLLED | FACT_NO_VECTORIZED, FACT_REGISTERS, 0, STAGE_VECTOR,
-     "local buffers with constant indices become registers"},
-    {"form_parallel_regions", lower_form_parallel_regions, FACT_FLAT, FACT_REGIONS, FACT_SIMPLE,
-     STAGE_VECTOR, "parallel loops outermost, workspace around them"},
-    {"simplify_regions", lower_simplify, FACT_REGIONS, FACT_SIMPLE, 0, STAGE_VECTOR,
-     "indices and conditions are simplified"},
-    {"lower_divisions", lower_divisions, FACT_SIMPLE, 0, FACT_SIMPLE, STAGE_LOWERED,
-     "floored divisions become shifts, masks and truncated ones"},
-    {"hoist_addresses", lower_hoist_addresses, FACT_REGIONS, 0, 0, STAGE_LOWERED,
-     "parts of indices are computed outside of the loops they do not change in"},
-    {NULL, NULL, 0, 0, 0, 0, NULL},
-};
-
-int lower_pass_index(const char *name) {
-  for (int i = 0; lower_passes[i].name; i++)
-    if (strcmp(lower_passes[i].name, name) == 0) return i;
-  return -1;
-}
-
-const LowerPass *lower_pass_find(const char *name) {
-  int i = lower_pass_index(name);
-  return i < 0 ? NULL : &lower_passes[i];
-}
 
 PrimFunc *lower_simplify(LowerState *state, PrimFunc *func) {
   Stmt *body = simplify_stmt(state->context, func->body);
@@ -184,23 +130,91 @@ static PrimFunc *run_timed(LowerState *state, const LowerPass *pass, PrimFunc *f
   return next;
 }
 
-static PrimFunc *run_pass(LowerState *state, const LowerPass *pass, PrimFunc *func) {
+// ---- Facts
+
+// The facts that hold of the function, and which pass took each of the others away.
+typedef struct FactState {
+  unsigned facts;
+  const LowerPass *broken_by[LOWER_FACT_COUNT]; // by bit; NULL: the fact did not hold before
+} FactState;
+
+static void apply_facts(FactState *state, const LowerPass *pass) {
+  for (int i = 0; i < LOWER_FACT_COUNT; i++)
+    if (state->facts & pass->breaks & 1u << i) state->broken_by[i] = pass;
+  state->facts = (state->facts & ~pass->breaks) | pass->gives;
+}
+
+// The table is wrong where a pass of ours lacks a fact, or where a fact of the table does not hold.
+static void check_needs(Context *context, const FactState *state, unsigned needs,
+                        const char *reader) {
+  unsigned missing = needs & ~state->facts;
+  if (missing)
+    bug(context, "%s needs what no pass before it gives: %s", reader,
+        lower_facts_text(&context->arena, missing));
+}
+
+static void check_given(Context *context, const FactState *state, const LowerPass *pass,
+                        const PrimFunc *func) {
+  unsigned missing = state->facts & ~lower_facts_of(func);
+  if (missing)
+    bug(context, "after %s this does not hold as its row says: %s", pass->name,
+        lower_facts_text(&context->arena, missing));
+}
+
+static void check_order(Context *context) {
+  const LowerOrder *order = lower_order_broken();
+  if (order)
+    bug(context, "%s does not run before %s: %s", order->before, order->after, order->because);
+}
+
+// What a pass needs, checked for a list of passes that a user gives.
+static bool report_needs(Context *context, const FactState *state, const LowerPass *pass,
+                         const PrimFunc *func) {
+  unsigned missing = pass->needs & ~state->facts, first;
+  if (!missing) return true;
+  const char *absent = lower_fact_absent(missing, &first);
+  const LowerPass *breaker = state->broken_by[__builtin_ctz(first)];
+  const char *giver = lower_pass_giving(first)->name;
+  if (!breaker)
+    return diag_error(context, func->pos, "%s cannot run on %s, which %s; run %s first", pass->name,
+                      func->name, absent, giver);
+  return diag_error(context, func->pos,
+                    "%s cannot run on %s, which perhaps %s after %s; run %s again first",
+                    pass->name, func->name, absent, breaker->name, giver);
+}
+
+// The strictest stage whose conditions these facts promise.
+static IrStage stage_of(unsigned facts) {
+  unsigned vector = LOWER_FACT_NO_UNROLLED | LOWER_FACT_NO_VECTORIZED;
+  if (!(facts & LOWER_FACT_NO_BLOCKS)) return STAGE_TENSOR;
+  if (!(facts & LOWER_FACT_FLAT)) return STAGE_LOOPS;
+  if ((facts & vector) != vector) return STAGE_FLAT;
+  return facts & LOWER_FACT_REGIONS ? STAGE_LOWERED : STAGE_VECTOR;
+}
+
+// ---- Running
+
+static bool is_verified(const LowerState *state) {
+  return PLEAT_VERIFY_EACH || state->options->verify || state->options->verify_each;
+}
+
+static PrimFunc *run_pass(LowerState *state, FactState *facts, const LowerPass *pass,
+                          PrimFunc *func) {
   Context *context = state->context;
   const char *outer = context->current_pass;
   context->current_pass = pass->name;
   PrimFunc *next = run_timed(state, pass, func);
+  apply_facts(facts, pass);
+  if (next && is_verified(state)) check_given(context, facts, pass, next);
   const LowerOptions *options = state->options;
   if (next && options->after) next = options->after(options->after_env, pass->name, next);
   bool ok = next != NULL;
-  bool verify = PLEAT_VERIFY_EACH || state->options->verify || state->options->verify_each;
-  if (ok && is_named(state->options->print_after, pass->name)) print_func(state, pass, next);
-  if (ok && verify) ok = verify_prim_func(context, next, pass->stage);
-  if (ok && state->options->verify_each && next != func) ok = compare(state, pass, func, next);
+  if (ok && is_named(options->print_after, pass->name)) print_func(state, pass, next);
+  if (ok && is_verified(state)) ok = verify_prim_func(context, next, stage_of(facts->facts));
+  if (ok && options->verify_each && next != func) ok = compare(state, pass, func, next);
   context->current_pass = outer;
   return ok ? next : NULL;
 }
-
-// ---- Running
 
 static LowerState new_state(Context *context, const LowerOptions *options) {
   static const LowerOptions nothing;
@@ -210,36 +224,19 @@ static LowerState new_state(Context *context, const LowerOptions *options) {
   return state;
 }
 
+// Assumes no fact of the function, so that the rows of the table must give all that they need.
 PrimFunc *lower_prim_func(Context *context, PrimFunc *func, const LowerOptions *options) {
   LowerState state = new_state(context, options);
-  for (int i = 0; lower_passes[i].name && func; i++) {
-    func = run_pass(&state, &lower_passes[i], func);
-    const char *stop = state.options->stop_after;
-    if (stop && strcmp(stop, lower_passes[i].name) == 0) break;
+  FactState facts = {0};
+  const char *stop = state.options->stop_after;
+  if (is_verified(&state)) check_order(context);
+  for (const LowerPass *pass = lower_passes; pass->name && func; pass++) {
+    check_needs(context, &facts, pass->needs, pass->name);
+    func = run_pass(&state, &facts, pass, func);
+    if (stop && strcmp(stop, pass->name) == 0) return func;
   }
+  if (func) check_needs(context, &facts, LOWER_FACTS_ALL, "a code generator");
   return func;
-}
-
-static bool enter_fact(Visitor *visitor, Stmt *s) {
-  unsigned *facts = visitor->env;
-  if (s->kind == STMT_BLOCK) *facts &= ~(unsigned)FACT_NO_BLOCKS;
-  if (s->kind == STMT_FOR && s->as.loop.kind == LOOP_UNROLLED)
-    *facts &= ~(unsigned)FACT_NO_UNROLLED;
-  if (s->kind == STMT_FOR && s->as.loop.kind == LOOP_VECTORIZED)
-    *facts &= ~(unsigned)FACT_NO_VECTORIZED;
-  bool store = s->kind == STMT_STORE;
-  if (store && s->as.store.rank != s->as.store.buffer->separator_count + 1)
-    *facts &= ~(unsigned)FACT_FLAT;
-  if (lower_is_regions(s)) *facts |= FACT_REGIONS;
-  return true;
-}
-
-// What can be seen of a function that comes from text; the rest is taken as given.
-static unsigned facts_of(const PrimFunc *func) {
-  unsigned facts = ~(unsigned)FACT_REGIONS;
-  Visitor visitor = {.env = &facts, .enter_stmt = enter_fact};
-  visit_stmt(&visitor, func->body);
-  return facts;
 }
 
 static const LowerPass *named_pass(Context *context, const char *name) {
@@ -254,35 +251,14 @@ static const LowerPass *named_pass(Context *context, const char *name) {
   return NULL;
 }
 
-static const char *fact_text(unsigned facts) {
-  static const struct {
-    unsigned fact;
-    const char *text;
-  } texts[] = {
-      {FACT_NO_BLOCKS, "it still has blocks (convert_blocks removes them)"},
-      {FACT_FLAT, "it still has N-d accesses (flatten_buffers removes them)"},
-      {FACT_NO_UNROLLED, "it still has unrolled loops (unroll_loops removes them)"},
-      {FACT_NO_VECTORIZED, "it still has vectorised loops (vectorize_loops removes them)"},
-      {FACT_REGIONS, "it has no parallel regions yet (form_parallel_regions makes them)"},
-  };
-  for (int i = 0; i < COUNT_OF(texts); i++)
-    if (facts & texts[i].fact) return texts[i].text;
-  return "it is not simplified";
-}
-
 PrimFunc *lower_run_passes(Context *context, PrimFunc *func, const char *const *names, int count,
                            const LowerOptions *options) {
   LowerState state = new_state(context, options);
+  FactState facts = {.facts = lower_facts_of(func)};
   for (int i = 0; i < count && func; i++) {
     const LowerPass *pass = named_pass(context, names[i]);
-    if (!pass) return NULL;
-    unsigned missing = pass->needs & ~facts_of(func);
-    if (missing) {
-      diag_error(context, func->pos, "%s cannot run on %s: %s", pass->name, func->name,
-                 fact_text(missing));
-      return NULL;
-    }
-    func = run_pass(&state, pass, func);
+    if (!pass || !report_needs(context, &facts, pass, func)) return NULL;
+    func = run_pass(&state, &facts, pass, func);
   }
   return func;
 }

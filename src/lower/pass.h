@@ -21,6 +21,12 @@ PrimFunc *lower_hoist_addresses(LowerState *state, PrimFunc *func);
 PrimFunc *lower_form_parallel_regions(LowerState *state, PrimFunc *func);
 PrimFunc *lower_simplify(LowerState *state, PrimFunc *func);
 
+// ---- The table -------------------------------------------------------------------------------
+
+// "has blocks": what a function without the first of `facts` has; *first becomes that fact.
+const char *lower_fact_absent(unsigned facts, unsigned *first);
+const LowerPass *lower_pass_giving(unsigned fact); // the first one in the table
+
 // Buffers to allocate directly inside of each loop and block of a body with blocks: Stmt* to
 // PtrArray* of Buffer*.
 Map lower_allocation_places(Context *context, Stmt *body);

@@ -6,6 +6,7 @@
 #include "script/script.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <setjmp.h>
 #include <cmocka.h>
@@ -98,20 +99,43 @@ static Counts counts_of(Stmt *s) {
 
 static void test_table_is_in_order(void **state) {
   (void)state;
-  unsigned facts = 0;
+  unsigned facts = 0, needed = LOWER_FACTS_ALL;
   int count = 0;
   for (const LowerPass *pass = lower_passes; pass->name; pass++, count++) {
     assert_int_equal(pass->needs & ~facts, 0);
     assert_ptr_equal(lower_pass_find(pass->name), pass); // names are unique
     assert_true(strlen(pass->summary) > 0);
     facts = (facts & ~pass->breaks) | pass->gives;
+    needed &= ~pass->gives;
   }
   assert_true(count <= LOWER_MAX_PASSES);
-  unsigned needed = FACT_NO_BLOCKS | FACT_FLAT | FACT_NO_UNROLLED | FACT_NO_VECTORIZED |
-                    FACT_REGISTERS | FACT_REGIONS | FACT_PARTITIONED | FACT_COMPACT;
-  assert_int_equal(facts & needed, needed);
+  assert_int_equal(facts, LOWER_FACTS_ALL);
+  assert_int_equal(needed, 0); // a pass gives each fact
+  assert_int_equal(1 << LOWER_FACT_COUNT, LOWER_FACTS_ALL + 1);
   assert_int_equal(lower_pass_index("no_such_pass"), -1);
   for (int i = 0; i < LOWER_COUNT_KINDS; i++) assert_non_null(lower_count_name(i));
+}
+
+// tests/cases/lower holds a text case named after each pass.
+static void test_passes_have_cases(void **state) {
+  (void)state;
+  for (const LowerPass *pass = lower_passes; pass->name; pass++) {
+    char path[512];
+    int folder = (int)(strrchr(__FILE__, '/') - __FILE__);
+    snprintf(path, sizeof path, "%.*s/../cases/lower/%s.py", folder, __FILE__, pass->name);
+    if (access(path, R_OK) != 0) fail_msg("no text case for the pass %s: %s", pass->name, path);
+  }
+}
+
+// Each reason names two passes of the table, and they stand in that order.
+static void test_orders_are_kept(void **state) {
+  (void)state;
+  assert_null(lower_order_broken());
+  for (const LowerOrder *order = lower_orders; order->before; order++) {
+    assert_true(lower_pass_index(order->before) >= 0);
+    assert_true(lower_pass_index(order->before) < lower_pass_index(order->after));
+    assert_true(strlen(order->because) > 0);
+  }
 }
 
 static void test_needs_are_reported(void **state) {
@@ -128,9 +152,9 @@ static void test_needs_are_reported(void **state) {
   assert_string_equal(context->diags.items[0].message,
                       "unknown pass 'flaten_buffers'; did you mean 'flatten_buffers'?");
   assert_null(lower_run_passes(context, func, early, 1, NULL));
-  assert_string_equal(context->diags.items[1].message,
-                      "flatten_buffers cannot run on f: it still has blocks (convert_blocks "
-                      "removes them)");
+  assert_string_equal(
+      context->diags.items[1].message,
+      "flatten_buffers cannot run on f, which has blocks; run convert_blocks first");
   context_free(context);
 }
 
@@ -440,14 +464,13 @@ static void test_definition_that_stays_scalar(void **state) {
 // Select computes both values: what its condition says of k is no excuse to read A[k].
 static void test_select_reads_both_sides(void **state) {
   (void)state;
-  Lowered lowered =
-      lower_text("@T.prim_func\n"
-                 "def f(A: T.Buffer((7,), \"int32\"), B: T.Buffer((7,), \"int32\"), "
-                 "K: T.Buffer((1,), \"int32\")):\n"
-                 "    for i in range(7):\n"
-                 "        with T.block(\"b\"):\n"
-                 "            vi = T.axis.spatial(7, i)\n"
-                 "            B[vi] = T.Select(vi == K[0], A[vi], 1)\n");
+  Lowered lowered = lower_text("@T.prim_func\n"
+                               "def f(A: T.Buffer((7,), \"int32\"), B: T.Buffer((7,), \"int32\"), "
+                               "K: T.Buffer((1,), \"int32\")):\n"
+                               "    for i in range(7):\n"
+                               "        with T.block(\"b\"):\n"
+                               "            vi = T.axis.spatial(7, i)\n"
+                               "            B[vi] = T.Select(vi == K[0], A[vi], 1)\n");
   done(&lowered);
 }
 
@@ -611,6 +634,8 @@ static void test_addresses_are_hoisted(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_table_is_in_order),
+      cmocka_unit_test(test_orders_are_kept),
+      cmocka_unit_test(test_passes_have_cases),
       cmocka_unit_test(test_needs_are_reported),
       cmocka_unit_test(test_elementwise_with_a_tail),
       cmocka_unit_test(test_symbolic_size),

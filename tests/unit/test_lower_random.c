@@ -31,12 +31,67 @@ static void check_round_trip(Context *context, PrimFunc *func) {
   assert_string_equal(print(context, again), text);
 }
 
+static PrimFunc *parse(Context *context, const RandomProgram *program) {
+  SourceFile *file = source_file_new(context, "r.py", program->text, strlen(program->text));
+  Module *module = script_parse(context, file);
+  return module ? module->funcs.items[0].prim : NULL;
+}
+
+// All passes twice over, as `pleat opt --pass lower,lower` runs them.
+static void check_lowered_twice(uint64_t seed) {
+  Context *context = context_new();
+  RandomProgram program = random_program(&context->arena, seed);
+  PrimFunc *func = parse(context, &program), *again = NULL;
+  LowerOptions options = {.verify_each = true, .seed = seed};
+  const char *names[2 * LOWER_MAX_PASSES];
+  int count = 0;
+  for (int k = 0; k < 2; k++)
+    for (int i = 0; lower_passes[i].name; i++) names[count++] = lower_passes[i].name;
+  again = func ? lower_run_passes(context, func, names, count, &options) : NULL;
+  if (!again || context->error_count) {
+    diag_print_all(context, stderr);
+    fail_msg("seed %llu, lowered twice:\n%s", (unsigned long long)seed, program.text);
+  }
+  assert_true(lower_kernel_new(context, again)->region_count >= 1);
+  context_free(context);
+}
+
+// Forgets a refusal by what a pass needs; any other diagnostic is left.
+static void forget_refusal(Context *context) {
+  bool refusal = context->diags.count == 1 &&
+                 strstr(context->diags.items[0].message, " cannot run on ") != NULL;
+  if (refusal) context->diags.count = context->error_count = 0;
+}
+
+// Passes in any order either run and keep what their rows promise, or are refused.
+static void check_any_order(uint64_t seed) {
+  enum { LENGTH = 24 };
+  Context *context = context_new();
+  RandomProgram program = random_program(&context->arena, seed);
+  PrimFunc *func = parse(context, &program), *next;
+  LowerOptions options = {.verify_each = true, .seed = seed};
+  const char *names[LENGTH];
+  uint64_t passes = 0, bits = seed * 0x9e3779b97f4a7c15u | 1;
+  while (lower_passes[passes].name) passes++;
+  for (int i = 0; i < LENGTH && func && !context->error_count; i++) {
+    bits = bits * 6364136223846793005u + 1442695040888963407u;
+    names[i] = lower_passes[i == 2 ? 0 : (bits >> 33) % passes].name;
+    next = lower_run_passes(context, func, &names[i], 1, &options);
+    if (next) func = next;
+    forget_refusal(context);
+    if (!context->error_count) continue;
+    diag_print_all(context, stderr);
+    for (int k = 0; k <= i; k++) fprintf(stderr, "%s%s", k ? "," : "", names[k]);
+    fail_msg("\nseed %llu, in another order:\n%s", (unsigned long long)seed, program.text);
+  }
+  assert_non_null(func);
+  context_free(context);
+}
+
 static void check_seed(uint64_t seed) {
   Context *context = context_new();
   RandomProgram program = random_program(&context->arena, seed);
-  SourceFile *file = source_file_new(context, "r.py", program.text, strlen(program.text));
-  Module *module = script_parse(context, file);
-  PrimFunc *func = module ? module->funcs.items[0].prim : NULL;
+  PrimFunc *func = parse(context, &program);
   LowerOptions options = {.verify_each = true, .seed = seed};
   PrimFunc *lowered = func ? lower_prim_func(context, func, &options) : NULL;
   if (!lowered || context->error_count) {
@@ -49,15 +104,31 @@ static void check_seed(uint64_t seed) {
   context_free(context);
 }
 
-static void test_random_programs(void **state) {
-  (void)state;
+static void each_seed(void (*check)(uint64_t seed)) {
   unsigned long long first = 1, count = 200;
   const char *asked = getenv("PLEAT_RANDOM");
   if (asked) sscanf(asked, "%llu:%llu", &first, &count);
-  for (uint64_t seed = first; seed < first + count; seed++) check_seed(seed);
+  for (uint64_t seed = first; seed < first + count; seed++) check(seed);
+}
+
+static void test_random_programs(void **state) {
+  (void)state;
+  each_seed(check_seed);
+}
+
+static void test_lowering_twice(void **state) {
+  (void)state;
+  each_seed(check_lowered_twice);
+}
+
+static void test_passes_in_any_order(void **state) {
+  (void)state;
+  each_seed(check_any_order);
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_programs)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_programs),
+                                     cmocka_unit_test(test_lowering_twice),
+                                     cmocka_unit_test(test_passes_in_any_order)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 # Blocks become loops: bindings, predicates, inits, views; allocations go to the innermost loop.
-# RUN: pleat opt %s --pass convert_blocks
+# RUN: pleat opt %s --pass convert_blocks --verify-each
 from tvm.script import tir as T
 
 

@@ -1,6 +1,12 @@
+# What a pass needs and no pass before it gave is named, with the pass that gives it.
 # RUN 2: pleat opt %s --print-ir-after flattn
 # RUN 1: pleat opt %s --pass vectorise_loops
 # RUN 1: pleat opt %s --pass vectorize_loops
+# RUN 1: pleat opt %s --pass convert_blocks,vectorize_loops
+# RUN 1: pleat opt %s --pass convert_blocks,flatten_buffers,promote_registers
+# RUN 1: pleat opt %s --pass convert_blocks,flatten_buffers,unroll_loops,promote_registers
+# RUN 1: pleat opt %s --pass convert_blocks,flatten_buffers,hoist_addresses
+# RUN 1: pleat opt %s --pass convert_blocks,flatten_buffers,form_parallel_regions,hoist_conditions,hoist_addresses
 from tvm.script import tir as T
 
 
@@ -10,8 +16,6 @@ def f(A: T.Buffer((8, 9), "float32")):
         for i in T.parallel(8):
             with T.block("row"):
                 vi = T.axis.spatial(8, i)
-                with T.block("inner"):
-                    B = T.alloc_buffer((vi + 1,), "float32")
-                    for j in range(vi + 1):
-                        B[j] = T.float32(1)
-                    A[vi, 0] = B[vi]
+                for j in T.unroll(3):
+                    for k in T.vectorized(3):
+                        A[vi, j * 3 + k] = T.float32(1)

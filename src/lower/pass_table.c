@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// The passes of lowering in their order, what each needs and gives, and why each stands before
+// another one. The form is that of the pass table of Go's SSA compiler
+// (cmd/compile/internal/ssa/compile.go).
+#include "lower/pass.h"
+
+#define NO_BLOCKS LOWER_FACT_NO_BLOCKS
+#define FLAT LOWER_FACT_FLAT
+#define NO_UNROLLED LOWER_FACT_NO_UNROLLED
+#define NO_VECTORIZED LOWER_FACT_NO_VECTORIZED
+#define REGIONS LOWER_FACT_REGIONS
+
+static const char simplify_summary[] = "indices and conditions are simplified";
+
+const LowerPass lower_passes[] = {
+    {.name = "convert_blocks",
+     .run = lower_convert_blocks,
+     .gives = NO_BLOCKS,
+     .breaks = FLAT | REGIONS,
+     .summary = "blocks become loops, conditions and allocations"},
+    {.name = "simplify_loops", .run = lower_simplify, .summary = simplify_summary},
+    {.name = "compact_buffers",
+     .run = lower_compact_buffers,
+     .needs = NO_BLOCKS,
+     .summary = "allocations shrink to what is alive in them"},
+    {.name = "guard_products",
+     .run = lower_guard_products,
+     .needs = NO_BLOCKS,
+     .summary = "products with padding are left out"},
+    {.name = "hoist_conditions",
+     .run = lower_hoist_conditions,
+     .needs = NO_BLOCKS,
+     .breaks = REGIONS,
+     .summary = "conditions move outward and become loop bounds"},
+    {.name = "partition_loops",
+     .run = lower_partition_loops,
+     .needs = NO_BLOCKS,
+     .summary = "loops are cut where conditions become constant"},
+    {.name = "tighten_loops",
+     .run = lower_hoist_conditions,
+     .needs = NO_BLOCKS,
+     .breaks = REGIONS,
+     .summary = "conditions that are left after partitioning become loop bounds"},
+    {.name = "flatten_buffers",
+     .run = lower_flatten_buffers,
+     .needs = NO_BLOCKS,
+     .gives = FLAT,
+     .summary = "N-d accesses become flat ones"},
+    {.name = "simplify_flat", .run = lower_simplify, .summary = simplify_summary},
+    {.name = "unroll_loops",
+     .run = lower_unroll_loops,
+     .needs = NO_BLOCKS,
+     .gives = NO_UNROLLED,
+     .summary = "unrolled loops are written out"},
+    {.name = "simplify_unrolled", .run = lower_simplify, .summary = simplify_summary},
+    {.name = "vectorize_loops",
+     .run = lower_vectorize_loops,
+     .needs = NO_BLOCKS | FLAT | NO_UNROLLED,
+     .gives = NO_VECTORIZED,
+     .summary = "vectorised loops become vectors"},
+    {.name = "simplify_vectors", .run = lower_simplify, .summary = simplify_summary},
+    {.name = "promote_registers",
+     .run = lower_promote_registers,
+     .needs = NO_BLOCKS | FLAT | NO_UNROLLED | NO_VECTORIZED,
+     .summary = "local buffers with constant indices become registers"},
+    {.name = "form_parallel_regions",
+     .run = lower_form_parallel_regions,
+     .needs = NO_BLOCKS | FLAT,
+     .gives = REGIONS,
+     .summary = "parallel loops become outermost, workspace around them"},
+    {.name = "simplify_regions", .run = lower_simplify, .summary = simplify_summary},
+    {.name = "lower_divisions",
+     .run = lower_divisions,
+     .summary = "floored divisions become shifts, masks and truncated ones"},
+    {.name = "hoist_addresses",
+     .run = lower_hoist_addresses,
+     .needs = NO_BLOCKS | FLAT | REGIONS,
+     .summary = "parts of indices are computed outside of the loops they do not change in"},
+    {.name = NULL},
+};
+
+// What `needs` says already is not repeated here: these orders are not needed for a correct result.
+const LowerOrder lower_orders[] = {
+    {"simplify_loops", "compact_buffers",
+     "the box of the accesses to a buffer is computed from their indices as they stand"},
+    {"compact_buffers", "partition_loops",
+     "partitioning copies loops, and a box is smallest while one loop holds all accesses"},
+    {"compact_buffers", "flatten_buffers", "a box has an extent for each axis of the buffer"},
+    {"guard_products", "hoist_conditions",
+     "a condition in a product moves and becomes a loop bound only once it is an if"},
+    {"guard_products", "vectorize_loops", "the lanes of a vector cannot be guarded one by one"},
+    {"hoist_conditions", "partition_loops",
+     "a condition that is a loop bound needs no copy of the loop"},
+    {"partition_loops", "tighten_loops",
+     "the copy of a loop at a border keeps conditions that hold for a range of its iterations"},
+    {"partition_loops", "unroll_loops",
+     "one condition decides for all iterations of a loop, and one for each when it is unrolled"},
+    {"partition_loops", "vectorize_loops",
+     "a condition that differs between lanes turns a vector store into scalar ones"},
+    {"tighten_loops", "form_parallel_regions",
+     "a condition that moves out of a parallel loop would stand around a region"},
+    {"flatten_buffers", "simplify_flat", "flattening multiplies indices out"},
+    {"simplify_flat", "unroll_loops", "an index is simplified once, and not in each copy"},
+    {"unroll_loops", "simplify_unrolled", "an index in a copy holds a constant to fold"},
+    {"simplify_unrolled", "vectorize_loops",
+     "an index is recognised as base + stride * lane in its simplified form"},
+    {"simplify_vectors", "promote_registers", "an index counts as constant only when it is folded"},
+    {"promote_registers", "form_parallel_regions",
+     "a local buffer that is moved to the workspace cannot become registers"},
+    {"simplify_regions", "lower_divisions",
+     "the simplifier has rules for floored divisions, and none for shifts and truncated ones"},
+    {"lower_divisions", "hoist_addresses",
+     "an index that is cut into variables no longer shows that a dividend is not negative"},
+    {NULL, NULL, NULL},
+};
+
+int lower_pass_index(const char *name) {
+  for (int i = 0; lower_passes[i].name; i++)
+    if (strcmp(lower_passes[i].name, name) == 0) return i;
+  return -1;
+}
+
+const LowerPass *lower_pass_find(const char *name) {
+  int i = lower_pass_index(name);
+  return i < 0 ? NULL : &lower_passes[i];
+}
+
+const LowerOrder *lower_order_broken(void) {
+  for (const LowerOrder *order = lower_orders; order->before; order++) {
+    int before = lower_pass_index(order->before), after = lower_pass_index(order->after);
+    if (before < 0 || after < 0 || before >= after) return order;
+  }
+  return NULL;
+}
+
+// ---- Facts
+
+static const struct {
+  unsigned fact;
+  const char *name, *absent; // absent: "has blocks", of a function without the fact
+} fact_rows[] = {
+    {NO_BLOCKS, "no blocks", "has blocks"},
+    {FLAT, "flat accesses", "has accesses with several indices, strides or an offset"},
+    {NO_UNROLLED, "no unrolled loops", "has unrolled loops"},
+    {NO_VECTORIZED, "no vectorised loops", "has vectorised loops"},
+    {REGIONS, "parallel regions", "has no parallel regions"},
+};
+
+const char *lower_facts_text(Arena *arena, unsigned facts) {
+  Text text = text_new(arena);
+  for (int i = 0; i < COUNT_OF(fact_rows); i++)
+    if (facts & fact_rows[i].fact)
+      text_printf(&text, "%s%s", text.size ? ", " : "", fact_rows[i].name);
+  return text_string(&text);
+}
+
+const char *lower_fact_absent(unsigned facts, unsigned *first) {
+  for (int i = 0; i < COUNT_OF(fact_rows); i++) {
+    *first = fact_rows[i].fact;
+    if (facts & *first) return fact_rows[i].absent;
+  }
+  return NULL;
+}
+
+const LowerPass *lower_pass_giving(unsigned fact) {
+  for (const LowerPass *pass = lower_passes; pass->name; pass++)
+    if (pass->gives & fact) return pass;
+  return NULL;
+}
+
+static void note_access(unsigned *facts, const Buffer *buffer) {
+  bool flat = buffer->rank <= buffer->separator_count + 1 && !buffer->strides &&
+              expr_is_int(buffer->offset, 0);
+  if (!flat) *facts &= ~(unsigned)FLAT;
+}
+
+static bool enter_expr(Visitor *visitor, Expr *e) {
+  if (e->op == EXPR_LOAD) note_access(visitor->env, e->as.buffer);
+  return true;
+}
+
+static bool enter_stmt(Visitor *visitor, Stmt *s) {
+  unsigned *facts = visitor->env;
+  if (s->kind == STMT_BLOCK) *facts &= ~(unsigned)NO_BLOCKS;
+  if (s->kind == STMT_FOR && s->as.loop.kind == LOOP_UNROLLED) *facts &= ~(unsigned)NO_UNROLLED;
+  if (s->kind == STMT_FOR && s->as.loop.kind == LOOP_VECTORIZED) *facts &= ~(unsigned)NO_VECTORIZED;
+  if (s->kind == STMT_STORE) note_access(facts, s->as.store.buffer);
+  return true;
+}
+
+static bool has_regions(Stmt *s) {
+  while (s && s->kind != STMT_FOR && !lower_is_regions(s)) s = lower_body(s);
+  return s && s->kind == STMT_ATTR;
+}
+
+unsigned lower_facts_of(const PrimFunc *func) {
+  unsigned facts = LOWER_FACTS_ALL;
+  Visitor visitor = {.env = &facts, .enter_expr = enter_expr, .enter_stmt = enter_stmt};
+  visit_stmt(&visitor, func->body);
+  return has_regions(func->body) ? facts : facts & ~(unsigned)REGIONS;
+}

@@ -1,0 +1,15 @@
+# Unrolled loops are written out; one that would take too many statements, or has no constant
+# extent, becomes serial with a hint for the target.
+# RUN: pleat opt %s --pass unroll_loops --verify-each
+from tvm.script import tir as T
+
+
+@T.prim_func
+def f(A: T.Buffer((17011,), "float32"), n: T.int32):
+    for i in T.unroll(2, 5):
+        x: T.float32 = A[i] * T.float32(2)
+        A[i + 3] = x
+    for i in T.unroll(17011):
+        A[i] = T.float32(1)
+    for i in T.unroll(T.min(n, 13)):
+        A[i] = T.float32(2)

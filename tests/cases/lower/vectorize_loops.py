@@ -1,0 +1,39 @@
+# Vectorised loops become vectors, in pieces of powers of two; a sum over lanes is reduced, lanes
+# under a condition are cut out, a strided access gathers, and a statement that cannot be a vector
+# becomes a scalar loop over the lanes.
+# RUN: pleat opt %s --pass vectorize_loops --verify-each
+from tvm.script import tir as T
+
+
+@T.prim_func
+def pieces(A: T.Buffer((11,), "float32"), B: T.Buffer((11,), "float32")):
+    for i in T.vectorized(11):
+        B[i] = A[i] * T.float32(2)
+
+
+@T.prim_func
+def reduction(A: T.Buffer((24,), "float32"), B: T.Buffer((3,), "float32")):
+    for i in range(3):
+        for k in T.vectorized(8):
+            B[i] = B[i] + A[i * 8 + k]
+
+
+@T.prim_func
+def condition(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    for i in T.vectorized(8):
+        if i >= 1 and i < 7:
+            B[i] = A[i - 1]
+
+
+@T.prim_func
+def gather(A: T.Buffer((40,), "float32"), B: T.Buffer((8,), "float32")):
+    for i in T.vectorized(8):
+        B[i] = A[i * 5 + 3]
+
+
+@T.prim_func
+def scalar(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32"),
+           K: T.Buffer((8,), "int32")):
+    for i in T.vectorized(8):
+        if K[i] > 3:
+            B[i] = A[i]
