@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layout planning over a whole graph: which layout each tensor is written in, which rewrites are
 // left, and which stages run together. One problem with exact sharing of rewrites, solved by
-// plan/solve.h; never worse than no plan, by the same costs.
+// solve/pbqp.h; never worse than no plan, by the same costs.
 #ifndef PLEAT_PLAN_H
 #define PLEAT_PLAN_H
 

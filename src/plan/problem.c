@@ -3,7 +3,7 @@
 // an output, one more variable that says in which layout it is written and in which it exists, so
 // that one rewrite serves every user that wants it.
 #include "plan/internal.h"
-#include "plan/solve.h"
+#include "solve/pbqp.h"
 
 typedef struct TensorState { // a value of a tensor's variable
   int written;
@@ -12,7 +12,7 @@ typedef struct TensorState { // a value of a tensor's variable
 
 typedef struct Solving {
   const Planner *planner;
-  PlanProblem *problem;
+  PbqpProblem *problem;
   int *stage_variable;       // by stage->index
   int *tensor_variable;      // by tensor->index; -1: an edge between producer and user serves
   const StageTensor *forced; // is written in candidate `number`
@@ -26,9 +26,9 @@ static void add_stage_variable(Solving *s, const Stage *stage) {
   int64_t costs[PLAN_MAX_CHOICES];
   for (int i = 0; i < choices->count; i++) {
     bool allowed = stage->output != s->forced || choices->items[i].output == s->number;
-    costs[i] = allowed ? integer_cost(choices->items[i].cost) : PROBLEM_INFINITY;
+    costs[i] = allowed ? integer_cost(choices->items[i].cost) : PBQP_INFINITY;
   }
-  s->stage_variable[stage->index] = problem_variable(s->problem, choices->count, costs);
+  s->stage_variable[stage->index] = pbqp_variable(s->problem, choices->count, costs);
 }
 
 static int state_count(const Candidates *c) {
@@ -48,8 +48,8 @@ static int64_t state_cost(const Solving *s, const StageTensor *tensor, TensorSta
   double cost = 0;
   int given =
       tensor == s->forced && tensor->input >= 0 ? s->number : s->planner->given[tensor->index];
-  if (tensor->input >= 0 && state.written != given) return PROBLEM_INFINITY;
-  if (tensor->is_output && !(state.exists >> given & 1)) return PROBLEM_INFINITY;
+  if (tensor->input >= 0 && state.written != given) return PBQP_INFINITY;
+  if (tensor->is_output && !(state.exists >> given & 1)) return PBQP_INFINITY;
   for (int i = 0; i < c->count; i++)
     if (state.exists >> i & 1) cost += planner_rewrite_cost(s->planner, tensor, state.written, i);
   return integer_cost(cost);
@@ -66,7 +66,7 @@ static void add_tensor_variable(Solving *s, const StageTensor *tensor) {
   int count = state_count(c);
   int64_t *costs = arena_array(&s->planner->context->scratch, int64_t, count);
   for (int i = 0; i < count; i++) costs[i] = state_cost(s, tensor, state_at(c, i));
-  s->tensor_variable[tensor->index] = problem_variable(s->problem, count, costs);
+  s->tensor_variable[tensor->index] = pbqp_variable(s->problem, count, costs);
 }
 
 // ---- Edges
@@ -82,10 +82,9 @@ static void edge_written(Solving *s, const StageTensor *tensor) {
   int64_t *matrix = matrix_new(s, from->count, count);
   for (int i = 0; i < from->count; i++)
     for (int j = 0; j < count; j++)
-      matrix[i * count + j] =
-          from->items[i].output == state_at(c, j).written ? 0 : PROBLEM_INFINITY;
-  problem_edge(s->problem, s->stage_variable[tensor->producer->index],
-               s->tensor_variable[tensor->index], matrix);
+      matrix[i * count + j] = from->items[i].output == state_at(c, j).written ? 0 : PBQP_INFINITY;
+  pbqp_edge(s->problem, s->stage_variable[tensor->producer->index],
+            s->tensor_variable[tensor->index], matrix);
 }
 
 static void edge_read(Solving *s, const StageTensor *tensor, const Stage *user) {
@@ -96,9 +95,8 @@ static void edge_read(Solving *s, const StageTensor *tensor, const Stage *user) 
   for (int i = 0; i < count; i++)
     for (int j = 0; j < to->count; j++)
       matrix[i * to->count + j] =
-          state_at(c, i).exists >> to->items[j].reads[read] & 1 ? 0 : PROBLEM_INFINITY;
-  problem_edge(s->problem, s->tensor_variable[tensor->index], s->stage_variable[user->index],
-               matrix);
+          state_at(c, i).exists >> to->items[j].reads[read] & 1 ? 0 : PBQP_INFINITY;
+  pbqp_edge(s->problem, s->tensor_variable[tensor->index], s->stage_variable[user->index], matrix);
 }
 
 // Producer and only user: a rewrite where layouts differ, and no rewrite when the two are fused.
@@ -112,11 +110,10 @@ static void edge_direct(Solving *s, const StageTensor *tensor, const Stage *user
       int written = from->items[i].output, wanted = to->items[j].reads[read];
       double cost = planner_rewrite_cost(s->planner, tensor, written, wanted);
       bool fused = to->items[j].fused == read;
-      matrix[i * to->count + j] =
-          fused && written != wanted ? PROBLEM_INFINITY : integer_cost(cost);
+      matrix[i * to->count + j] = fused && written != wanted ? PBQP_INFINITY : integer_cost(cost);
     }
-  problem_edge(s->problem, s->stage_variable[tensor->producer->index],
-               s->stage_variable[user->index], matrix);
+  pbqp_edge(s->problem, s->stage_variable[tensor->producer->index], s->stage_variable[user->index],
+            matrix);
 }
 
 static void add_edges(Solving *s, const StageTensor *tensor) {
@@ -142,11 +139,11 @@ Assignment planner_solve(const Planner *planner, double seconds, const StageTens
                          int number) {
   const StageGraph *g = planner->stages;
   Context *context = planner->context;
-  Solving s = {planner, problem_new(context), .forced = forced, .number = number};
+  Solving s = {planner, pbqp_new(context), .forced = forced, .number = number};
   s.stage_variable = arena_array(&context->arena, int, g->stages.count);
   s.tensor_variable = arena_array(&context->arena, int, g->tensors.count);
   pose(&s);
-  PlanSolution solution = problem_solve(s.problem, seconds);
+  PbqpSolution solution = pbqp_solve(s.problem, seconds);
   Assignment found = {NULL, solution.cost, solution.bound, solution.optimal};
   if (!solution.choices) return found;
   found.choice = arena_array(&context->arena, int, g->stages.count);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/solve.h"
+#include "solve/pbqp.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -40,7 +40,7 @@ static void given_clear(void) {
 }
 
 static int64_t random_cost(int most, int infinite_percent) {
-  if (random_below(100) < infinite_percent) return PROBLEM_INFINITY;
+  if (random_below(100) < infinite_percent) return PBQP_INFINITY;
   return random_below(most) - most / 8;
 }
 
@@ -76,12 +76,12 @@ static void add_layout_pair(int a, int b, int most, int infinite_percent) {
     for (int k = 0; k < given.choices[b]; k++) {
       bool agree = i % 4 == k % 4;
       bool never = !agree && random_below(100) < infinite_percent;
-      matrix[i * given.choices[b] + k] = agree ? 0 : never ? PROBLEM_INFINITY : price;
+      matrix[i * given.choices[b] + k] = agree ? 0 : never ? PBQP_INFINITY : price;
     }
 }
 
 static int64_t add(int64_t a, int64_t b) {
-  return a >= PROBLEM_INFINITY || b >= PROBLEM_INFINITY ? PROBLEM_INFINITY : a + b;
+  return a >= PBQP_INFINITY || b >= PBQP_INFINITY ? PBQP_INFINITY : a + b;
 }
 
 static int64_t given_cost(const int *choices) {
@@ -96,7 +96,7 @@ static int64_t given_cost(const int *choices) {
 
 static int64_t brute_force(void) {
   int choices[16] = {0};
-  int64_t best = PROBLEM_INFINITY;
+  int64_t best = PBQP_INFINITY;
   for (;;) {
     int64_t cost = given_cost(choices);
     if (cost < best) best = cost;
@@ -107,51 +107,51 @@ static int64_t brute_force(void) {
 }
 
 // Some edges go in by classes, one class a value.
-static void give_edge(PlanProblem *p, const Pair *pair) {
+static void give_edge(PbqpProblem *p, const Pair *pair) {
   int a = given.choices[pair->a], b = given.choices[pair->b];
   int class_a[64], class_b[64];
   uint8_t allowed[4096];
   if (a > 64 || b > 64 || pair->a % 2) {
-    problem_edge(p, pair->a, pair->b, pair->matrix);
+    pbqp_edge(p, pair->a, pair->b, pair->matrix);
     return;
   }
   bool plain = true;
   for (int i = 0; i < a; i++) class_a[i] = i;
   for (int i = 0; i < b; i++) class_b[i] = i;
   for (int i = 0; i < a * b; i++) {
-    plain &= pair->matrix[i] == 0 || pair->matrix[i] == PROBLEM_INFINITY;
+    plain &= pair->matrix[i] == 0 || pair->matrix[i] == PBQP_INFINITY;
     allowed[i] = pair->matrix[i] == 0;
   }
   if (plain)
-    problem_compatible(p, pair->a, pair->b, class_a, a, class_b, b, allowed);
+    pbqp_compatible(p, pair->a, pair->b, class_a, a, class_b, b, allowed);
   else
-    problem_edge_classes(p, pair->a, pair->b, class_a, a, class_b, b, pair->matrix);
+    pbqp_edge_classes(p, pair->a, pair->b, class_a, a, class_b, b, pair->matrix);
 }
 
-static PlanProblem *give(Context *context) {
-  PlanProblem *p = problem_new(context);
+static PbqpProblem *give(Context *context) {
+  PbqpProblem *p = pbqp_new(context);
   for (int i = 0; i < given.count; i++)
-    assert_int_equal(problem_variable(p, given.choices[i], given.costs[i]), i);
+    assert_int_equal(pbqp_variable(p, given.choices[i], given.costs[i]), i);
   for (int i = 0; i < given.pair_count; i++) give_edge(p, &given.pairs[i]);
   return p;
 }
 
 // Solves what is given and checks what any solution must keep.
-static PlanSolution solve_given(double seconds) {
+static PbqpSolution solve_given(double seconds) {
   static int kept[200000];
   Context *context = context_new();
-  PlanProblem *p = give(context);
-  if (only_search) problem_limit_tables(p, 0);
-  PlanSolution s = problem_solve(p, seconds);
+  PbqpProblem *p = give(context);
+  if (only_search) pbqp_limit_tables(p, 0);
+  PbqpSolution s = pbqp_solve(p, seconds);
   assert_true(s.bound <= s.cost);
   assert_true(s.optimal == (s.bound == s.cost));
   if (s.choices) {
-    assert_true(s.cost < PROBLEM_INFINITY);
+    assert_true(s.cost < PBQP_INFINITY);
     assert_true(s.cost == given_cost(s.choices));
     memcpy(kept, s.choices, sizeof(int) * (size_t)given.count);
     s.choices = kept;
   } else {
-    assert_true(s.cost == PROBLEM_INFINITY);
+    assert_true(s.cost == PBQP_INFINITY);
   }
   context_free(context);
   return s;
@@ -208,7 +208,7 @@ static void test_against_brute_force(void **state) {
     only_search = round % 2;
     make(shapes[round % 5], 1 + random_below(7), 5, most[round % 3], infinite[round / 3 % 4]);
     int64_t best = brute_force();
-    PlanSolution s = solve_given(1);
+    PbqpSolution s = solve_given(1);
     assert_true(s.optimal);
     assert_true(s.cost == best);
     without += !s.choices;
@@ -223,9 +223,9 @@ static void test_search_against_elimination(void **state) {
   int branched = 0;
   for (int round = 0; round < 400; round++) {
     make(shapes[2 + round % 3], 10 + random_below(6), 6, 100, round % 5 * 5);
-    PlanSolution s = solve_given(1);
+    PbqpSolution s = solve_given(1);
     only_search = true;
-    PlanSolution t = solve_given(10);
+    PbqpSolution t = solve_given(10);
     only_search = false;
     assert_true(s.optimal && t.optimal);
     assert_true(s.cost == t.cost);
@@ -244,7 +244,7 @@ static void test_bounds_hold_at_any_limit(void **state) {
     int64_t best = brute_force();
     for (int i = 0; i < COUNT_OF(seconds); i++) {
       only_search = round % 2;
-      PlanSolution s = solve_given(seconds[i]);
+      PbqpSolution s = solve_given(seconds[i]);
       assert_true(s.bound <= best && best <= s.cost);
       open += !s.optimal;
     }
@@ -256,28 +256,28 @@ static void test_bounds_hold_at_any_limit(void **state) {
 static void test_small_cases(void **state) {
   (void)state;
   Context *context = context_new();
-  PlanProblem *p = problem_new(context);
-  PlanSolution s = problem_solve(p, 1);
+  PbqpProblem *p = pbqp_new(context);
+  PbqpSolution s = pbqp_solve(p, 1);
   assert_true(s.optimal && s.choices && s.cost == 0);
-  const int64_t costs[] = {4, 3, PROBLEM_INFINITY};
-  int a = problem_variable(p, 3, costs), b = problem_variable(p, 3, costs);
+  const int64_t costs[] = {4, 3, PBQP_INFINITY};
+  int a = pbqp_variable(p, 3, costs), b = pbqp_variable(p, 3, costs);
   const int64_t same[] = {-1, 0, 0, 0, 5, 0, 0, 0, 0};
-  problem_edge(p, a, a, same);
-  s = problem_solve(p, 1);
+  pbqp_edge(p, a, a, same);
+  s = pbqp_solve(p, 1);
   assert_true(s.optimal && s.cost == 6);
   assert_int_equal(s.choices[a], 0);
   assert_int_equal(s.choices[b], 1);
-  problem_edge(p, a, b, same);
-  problem_edge(p, b, a, same);
-  s = problem_solve(p, 1);
+  pbqp_edge(p, a, b, same);
+  pbqp_edge(p, b, a, same);
+  s = pbqp_solve(p, 1);
   assert_true(s.optimal && s.cost == 5);
   assert_int_equal(s.choices[b], 0);
   const uint8_t never[] = {0};
   const int one_class[] = {0, 0, 0};
-  problem_compatible(p, a, b, one_class, 1, one_class, 1, never);
-  s = problem_solve(p, 1);
-  assert_true(s.optimal && !s.choices && s.cost == PROBLEM_INFINITY);
-  problem_free(p);
+  pbqp_compatible(p, a, b, one_class, 1, one_class, 1, never);
+  s = pbqp_solve(p, 1);
+  assert_true(s.optimal && !s.choices && s.cost == PBQP_INFINITY);
+  pbqp_free(p);
   context_free(context);
 }
 
@@ -288,13 +288,13 @@ static void write_program(FILE *out) {
   fprintf(out, "Minimize\nobj: 0 zero");
   for (int i = 0; i < given.count; i++)
     for (int k = 0; k < given.choices[i]; k++)
-      if (given.costs[i][k] < PROBLEM_INFINITY)
+      if (given.costs[i][k] < PBQP_INFINITY)
         fprintf(out, "\n%+lld x%d_%d", (long long)given.costs[i][k], i, k);
   for (int e = 0; e < given.pair_count; e++) {
     const Pair *p = &given.pairs[e];
     int b = given.choices[p->b];
     for (int i = 0; i < given.choices[p->a] * b; i++)
-      if (p->matrix[i] < PROBLEM_INFINITY)
+      if (p->matrix[i] < PBQP_INFINITY)
         fprintf(out, "\n%+lld y%d_%d_%d", (long long)p->matrix[i], e, i / b, i % b);
   }
   fprintf(out, "\nSubject To\nfixed: zero = 0\n");
@@ -302,7 +302,7 @@ static void write_program(FILE *out) {
     for (int k = 0; k < given.choices[i]; k++) fprintf(out, "+ x%d_%d ", i, k);
     fprintf(out, "= 1\n");
     for (int k = 0; k < given.choices[i]; k++)
-      if (given.costs[i][k] >= PROBLEM_INFINITY) fprintf(out, "x%d_%d = 0\n", i, k);
+      if (given.costs[i][k] >= PBQP_INFINITY) fprintf(out, "x%d_%d = 0\n", i, k);
   }
   for (int e = 0; e < given.pair_count; e++) {
     const Pair *p = &given.pairs[e];
@@ -316,7 +316,7 @@ static void write_program(FILE *out) {
       fprintf(out, "- x%d_%d = 0\n", p->b, k);
     }
     for (int i = 0; i < a * b; i++)
-      if (p->matrix[i] >= PROBLEM_INFINITY) fprintf(out, "y%d_%d_%d = 0\n", e, i / b, i % b);
+      if (p->matrix[i] >= PBQP_INFINITY) fprintf(out, "y%d_%d_%d = 0\n", e, i / b, i % b);
   }
   fprintf(out, "Binary\n");
   for (int i = 0; i < given.count; i++)
@@ -341,7 +341,7 @@ static int64_t optimum_by_cbc(const char *folder) {
   assert_non_null(fgets(line, sizeof line, file));
   fclose(file);
   const char *value = strstr(line, "objective value");
-  if (strncmp(line, "Optimal", 7)) return PROBLEM_INFINITY;
+  if (strncmp(line, "Optimal", 7)) return PBQP_INFINITY;
   assert_non_null(value);
   return (int64_t)llround(strtod(value + 15, NULL));
 }
@@ -357,7 +357,7 @@ static void test_against_an_integer_program(void **state) {
   for (int round = 0; round < 12; round++) {
     make(round % 3 ? shape_layouts : shape_tree, 20 + 5 * round, 6, 100, round % 4 * 10);
     only_search = round % 2;
-    PlanSolution s = solve_given(20);
+    PbqpSolution s = solve_given(20);
     assert_true(s.optimal);
     assert_true(s.cost == optimum_by_cbc(folder));
   }
@@ -372,9 +372,9 @@ static double seconds_now(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static PlanSolution timed(const char *name, double limit) {
+static PbqpSolution timed(const char *name, double limit) {
   double start = seconds_now();
-  PlanSolution s = solve_given(limit);
+  PbqpSolution s = solve_given(limit);
   print_message("%-28s %6d variables  core %5d  branches %5d  gap %.4f %%  %.3f s\n", name,
                 given.count, s.core_variables, s.branches,
                 100.0 * (double)(s.cost - s.bound) / (double)MAX_OF(s.cost, 1),
@@ -395,7 +395,7 @@ static void test_chain_of_100000(void **state) {
   (void)state;
   fill(100000, 10);
   shape_chain(given.count);
-  PlanSolution s = timed("chain", 2);
+  PbqpSolution s = timed("chain", 2);
   assert_true(s.optimal && s.core_variables == 0);
 }
 
@@ -413,7 +413,7 @@ static void test_residual_of_30000(void **state) {
     add_layout_pair(i + 3, i + 2, 1000, 10);
     trunk = i + 2;
   }
-  PlanSolution s = timed("residual", 2);
+  PbqpSolution s = timed("residual", 2);
   assert_true(s.optimal && s.core_variables == 0);
 }
 
@@ -430,7 +430,7 @@ static void test_dense_blocks(void **state) {
   (void)state;
   for (int round = 0; round < 3; round++) {
     dense_blocks(4, 24, 8);
-    PlanSolution s = timed("dense blocks", 5);
+    PbqpSolution s = timed("dense blocks", 5);
     assert_non_null(s.choices);
     assert_true((double)(s.cost - s.bound) <= 0.02 * (double)s.cost);
   }
@@ -443,7 +443,7 @@ static void test_random_skips(void **state) {
     add_layout_pair(i - 1, i, 1000, 0);
     if (i > 1 && random_below(2)) add_layout_pair(random_below(i - 1), i, 1000, 0);
   }
-  PlanSolution s = timed("random long skips", 1);
+  PbqpSolution s = timed("random long skips", 1);
   assert_non_null(s.choices);
   assert_true((double)(s.cost - s.bound) <= 0.05 * (double)s.cost);
 }
@@ -455,10 +455,10 @@ static void test_same_input_same_plan(void **state) {
   shape_layouts(given.count, 1000, 20);
   static const double limits[] = {0, 0.001, 0.01, 0.2};
   for (int i = 0; i < COUNT_OF(limits); i++) {
-    PlanSolution s = solve_given(limits[i]);
+    PbqpSolution s = solve_given(limits[i]);
     assert_non_null(s.choices);
     memcpy(first, s.choices, sizeof first);
-    PlanSolution again = solve_given(limits[i]);
+    PbqpSolution again = solve_given(limits[i]);
     assert_true(again.cost == s.cost && again.bound == s.bound && again.work == s.work);
     assert_memory_equal(first, again.choices, sizeof first);
   }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A plan for what the exact reductions leave (the rule RN of PBQP): the node of highest degree
 // takes the value that is best with its neighbours' best, and the exact reductions go on. With
-// costs that `state_bound` has moved towards the nodes, that value is mostly the right one. Where a
-// node is left without a value, it goes first in another try. What comes out is improved one node
-// at a time.
-#include "plan/solve_state.h"
+// costs that `solve_state_bound` has moved towards the nodes, that value is mostly the right one.
+// Where a node is left without a value, it goes first in another try. What comes out is improved
+// one node at a time.
+#include "solve/state.h"
 
 #include <stdlib.h>
 
@@ -22,15 +22,15 @@ static int by_rank(const void *a, const void *b) {
 }
 
 // The least over the values: own cost and, for each edge, the best of edge and neighbour.
-static int promising_value(State *state, int node) {
-  const Node *n = &state->nodes[node];
+static int promising_value(SolveState *state, int node) {
+  const SolveNode *n = &state->nodes[node];
   int64_t *sum = state->solver->temporary[3], *message = state->solver->temporary[2];
-  int count = state_edges(state, node), best = 0;
+  int count = solve_state_edges(state, node), best = 0;
   for (int i = 0; i < n->count; i++) sum[i] = n->cost[n->value[i]];
   for (int k = 0; k < count; k++) {
-    const Edge *e = &state->edges.items[n->edges.items[k]];
+    const SolveEdge *e = &state->edges.items[n->edges.items[k]];
     int other = e->a == node ? e->b : e->a;
-    edge_message(state, e, node, state->nodes[other].cost, message);
+    solve_edge_message(state, e, node, state->nodes[other].cost, message);
     for (int i = 0; i < n->count; i++) sum[i] = cost_add(sum[i], message[n->value[i]]);
   }
   for (int i = 1; i < n->count; i++)
@@ -39,18 +39,18 @@ static int promising_value(State *state, int node) {
 }
 
 // -1 when the plan was completed, otherwise a node that was left without values.
-static int fix_all(State *state, const Rank *order) {
-  for (int i = 0; state_reduce(state); i++) {
+static int fix_all(SolveState *state, const Rank *order) {
+  for (int i = 0; solve_state_reduce(state); i++) {
     while (i < state->node_count && state->nodes[order[i].node].gone) i++;
     if (i == state->node_count) return -1;
-    state_fix(state, order[i].node, promising_value(state, order[i].node));
+    solve_state_fix(state, order[i].node, promising_value(state, order[i].node));
   }
   for (int i = 0; i < state->node_count; i++)
     if (!state->nodes[i].count) return i;
   return 0;
 }
 
-static int *all_nodes(State *state, int *count) {
+static int *all_nodes(SolveState *state, int *count) {
   int *pick = arena_array(state->solver->arena, int, state->left);
   *count = 0;
   for (int i = 0; i < state->node_count; i++)
@@ -60,13 +60,13 @@ static int *all_nodes(State *state, int *count) {
 
 // ---- Improving ---------------------------------------------------------------------------------
 
-static bool improve_node(State *state, int node, int *choice) {
-  const Node *n = &state->nodes[node];
+static bool improve_node(SolveState *state, int node, int *choice) {
+  const SolveNode *n = &state->nodes[node];
   int64_t *sum = state->solver->temporary[3];
-  int count = state_edges(state, node), before = choice[node];
+  int count = solve_state_edges(state, node), before = choice[node];
   for (int i = 0; i < n->count; i++) sum[i] = n->cost[n->value[i]];
   for (int k = 0; k < count; k++) {
-    EdgeView v = edge_view(&state->edges.items[n->edges.items[k]], node);
+    SolveEdgeView v = solve_edge_view(&state->edges.items[n->edges.items[k]], node);
     for (int i = 0; i < n->count; i++)
       sum[i] = cost_add(sum[i], view_cost(&v, n->value[i], choice[v.other]));
   }
@@ -82,7 +82,7 @@ static bool improve_node(State *state, int node, int *choice) {
   return best != before;
 }
 
-static void improve(State *state, int *choice) {
+static void improve(SolveState *state, int *choice) {
   bool changed = true;
   for (int sweep = 0; sweep < IMPROVING_SWEEPS && changed; sweep++) {
     changed = false;
@@ -91,7 +91,7 @@ static void improve(State *state, int *choice) {
   }
 }
 
-bool state_guess(State *state, int *choice, int64_t *cost) {
+bool solve_state_guess(SolveState *state, int *choice, int64_t *cost) {
   Arena *arena = state->solver->arena;
   ArenaMark mark = arena_mark(arena);
   int count, *pick = all_nodes(state, &count), *copied = arena_array(arena, int, count + 1);
@@ -100,19 +100,19 @@ bool state_guess(State *state, int *choice, int64_t *cost) {
   int failed = 0;
   for (int try = 0; try < TRIES && failed >= 0; try++) {
     ArenaMark before = arena_mark(arena);
-    State *copy = state_copy(state, pick, count, 1);
+    SolveState *copy = solve_state_copy(state, pick, count, 1);
     for (int i = 0; i < count; i++) order[i] = (Rank){i, copy->nodes[i].degree, failures[i]};
     qsort(order, (size_t)count, sizeof *order, by_rank);
     failed = fix_all(copy, order);
-    if (failed < 0) state_restore(copy, copied);
+    if (failed < 0) solve_state_restore(copy, copied);
     if (failed >= 0) failures[failed]++;
     arena_reset(arena, before);
-    if (failed >= 0 && try && solver_out_of_work(state->solver)) break;
+    if (failed >= 0 && try && solve_out_of_work(state->solver)) break;
   }
   for (int i = 0; i < count && failed < 0; i++) choice[pick[i]] = copied[i];
   arena_reset(arena, mark);
   if (failed >= 0) return false;
   improve(state, choice);
-  *cost = state_cost(state, choice);
+  *cost = solve_state_cost(state, choice);
   return true;
 }

@@ -2,7 +2,7 @@
 // Bucket elimination (Dechter 1999): nodes go one by one, each replaced by a table of its least
 // cost over the values of all its neighbours. Exact, and cheap while the tables stay small; the
 // order is greedy by the size of the next table. It is tried out on the graph alone first.
-#include "plan/solve_state.h"
+#include "solve/state.h"
 
 enum { MAX_NODES = 1000, MAX_SCOPE = 24, TABLES_TOGETHER = 3 };
 
@@ -20,7 +20,7 @@ typedef struct Relation { // a table over the values left of several nodes, the 
 } Relation;
 
 typedef struct Eliminator {
-  State *state;
+  SolveState *state;
   Arena *arena;
   int count, *node_of; // nodes by position
   BitSet *neighbours;  // by position
@@ -64,7 +64,7 @@ static void connect_scope(Eliminator *e, const Bucket *bucket) {
 
 // Chooses the order; false when tables or their sum would be too large, or the work.
 static bool find_order(Eliminator *e) {
-  Solver *solver = e->state->solver;
+  SolveRun *solver = e->state->solver;
   int64_t tables = 0, work = 0, *size = arena_array(e->arena, int64_t, e->count);
   for (int i = 0; i < e->count; i++) size[i] = table_size(e, i);
   for (int done = 0; done < e->count; done++) {
@@ -113,7 +113,7 @@ typedef struct Term { // a relation in the product over a bucket
 // sum[x] for the node's values at the scope's values that the terms stand at.
 static int64_t least_over(const Term *terms, int term_count, int own, const int64_t *base,
                           int count) {
-  int64_t best = PROBLEM_INFINITY;
+  int64_t best = PBQP_INFINITY;
   for (int x = 0; x < count; x++) {
     int64_t sum = base[x];
     for (int t = 0; t < term_count; t++)
@@ -151,7 +151,7 @@ static int collect_terms(Eliminator *e, const Bucket *b, Term *terms) {
 }
 
 static int64_t *base_costs(const Eliminator *e, int i) {
-  const Node *n = &e->state->nodes[e->node_of[i]];
+  const SolveNode *n = &e->state->nodes[e->node_of[i]];
   int64_t *base = arena_array(e->arena, int64_t, n->count);
   for (int k = 0; k < n->count; k++) base[k] = n->cost[n->value[k]];
   return base;
@@ -199,12 +199,12 @@ static void choose_value(const Eliminator *e, const Bucket *b, const Step *step,
 // ---- The whole ---------------------------------------------------------------------------------
 
 static void add_relations(Eliminator *e, const int *position_of) {
-  State *state = e->state;
+  SolveState *state = e->state;
   for (int i = 0; i < state->edges.count; i++) {
-    const Edge *edge = &state->edges.items[i];
+    const SolveEdge *edge = &state->edges.items[i];
     if (!edge->table) continue;
-    EdgeView v = edge_view(edge, edge->a);
-    const Node *a = &state->nodes[edge->a], *b = &state->nodes[edge->b];
+    SolveEdgeView v = solve_edge_view(edge, edge->a);
+    const SolveNode *a = &state->nodes[edge->a], *b = &state->nodes[edge->b];
     int64_t *cost = arena_array(e->arena, int64_t, (size_t)a->count * (size_t)b->count);
     for (int k = 0; k < a->count; k++)
       for (int j = 0; j < b->count; j++)
@@ -216,7 +216,7 @@ static void add_relations(Eliminator *e, const int *position_of) {
 }
 
 static void start(Eliminator *e, int *position_of) {
-  State *state = e->state;
+  SolveState *state = e->state;
   e->node_of = arena_array(e->arena, int, state->left);
   for (int i = 0; i < state->node_count; i++) {
     if (state->nodes[i].gone) continue;
@@ -228,7 +228,7 @@ static void start(Eliminator *e, int *position_of) {
   e->buckets = arena_array(e->arena, Bucket, e->count);
   for (int i = 0; i < e->count; i++) e->neighbours[i] = bit_set_new(e->arena, e->count);
   for (int i = 0; i < state->edges.count; i++) {
-    const Edge *edge = &state->edges.items[i];
+    const SolveEdge *edge = &state->edges.items[i];
     if (!edge->table) continue;
     bit_set_add(&e->neighbours[position_of[edge->a]], position_of[edge->b]);
     bit_set_add(&e->neighbours[position_of[edge->b]], position_of[edge->a]);
@@ -251,7 +251,7 @@ static int64_t eliminate_all(Eliminator *e, int *choice) {
   return cost;
 }
 
-bool state_solve_by_elimination(State *state, int *choice, int64_t *cost) {
+bool solve_state_by_elimination(SolveState *state, int *choice, int64_t *cost) {
   if (state->left > MAX_NODES || !state->solver->most_entries) return false;
   Arena *arena = state->solver->arena;
   ArenaMark mark = arena_mark(arena);

@@ -3,12 +3,12 @@
 // nothing more happens, one node is fixed to its most promising value in a copy, and the value is
 // dropped here. When the work runs out, what is left open counts with its bound, so the result is
 // a plan and a proven distance from the best.
-#include "plan/solve_state.h"
+#include "solve/state.h"
 
 enum { MAX_DEPTH = 400, ROOT_SWEEPS = 2000, BRANCH_SWEEPS = 12 };
 
 typedef struct Search {
-  State *state;
+  SolveState *state;
   int *choice, *trial; // of the state's nodes
   int64_t limit;       // a plan must cost less; *cost once one was found
   int64_t *cost;
@@ -23,7 +23,7 @@ static bool above(const Search *s, int64_t bound) {
 // `trial` holds a choice for all nodes that are left in the state.
 static void accept(Search *s, int64_t cost) {
   if (cost >= s->limit || cost_infinite(cost)) return;
-  state_restore(s->state, s->trial);
+  solve_state_restore(s->state, s->trial);
   memcpy(s->choice, s->trial, sizeof(int) * (size_t)s->state->node_count);
   *s->cost = s->limit = cost;
 }
@@ -31,7 +31,7 @@ static void accept(Search *s, int64_t cost) {
 // ---- Parts that do not touch -------------------------------------------------------------------
 
 // part[node] numbers the connected parts by their first node; their count.
-static int find_parts(State *state, int *part) {
+static int find_parts(SolveState *state, int *part) {
   int count = 0, *stack = arena_array(state->solver->arena, int, state->node_count);
   for (int i = 0; i < state->node_count; i++) part[i] = -1;
   for (int i = 0; i < state->node_count; i++) {
@@ -40,9 +40,9 @@ static int find_parts(State *state, int *part) {
     stack[depth++] = i;
     part[i] = count;
     while (depth) {
-      int node = stack[--depth], degree = state_edges(state, node);
+      int node = stack[--depth], degree = solve_state_edges(state, node);
       for (int k = 0; k < degree; k++) {
-        const Edge *e = &state->edges.items[state->nodes[node].edges.items[k]];
+        const SolveEdge *e = &state->edges.items[state->nodes[node].edges.items[k]];
         int other = e->a == node ? e->b : e->a;
         if (part[other] >= 0) continue;
         part[other] = count;
@@ -56,16 +56,17 @@ static int find_parts(State *state, int *part) {
 
 // Solves part number `number` alone; adds to *bound and *cost.
 static void search_part(Search *s, const int *part, int number, int64_t *bound, int64_t *cost) {
-  State *state = s->state;
+  SolveState *state = s->state;
   Arena *arena = state->solver->arena;
   ArenaMark mark = arena_mark(arena);
   int count = 0, *pick = arena_array(arena, int, state->left);
   for (int i = 0; i < state->node_count; i++)
     if (part[i] == number) pick[count++] = i;
-  State *copy = state_copy(state, pick, count, 1);
+  SolveState *copy = solve_state_copy(state, pick, count, 1);
   int *choice = arena_array(arena, int, count);
-  int64_t part_cost = PROBLEM_INFINITY;
-  *bound = cost_add(*bound, state_search(copy, PROBLEM_INFINITY, choice, &part_cost, s->depth + 1));
+  int64_t part_cost = PBQP_INFINITY;
+  *bound =
+      cost_add(*bound, solve_state_search(copy, PBQP_INFINITY, choice, &part_cost, s->depth + 1));
   *cost = cost_add(*cost, part_cost);
   for (int i = 0; i < count; i++) s->trial[pick[i]] = choice[i];
   arena_reset(arena, mark);
@@ -88,11 +89,11 @@ static bool search_parts(Search *s) {
 // ---- Branching ---------------------------------------------------------------------------------
 
 // The node of highest degree; among those the one whose second best value is farthest.
-static int branch_node(State *state, int *value) {
+static int branch_node(SolveState *state, int *value) {
   int best = -1;
   int64_t best_gap = -1;
   for (int i = 0; i < state->node_count; i++) {
-    const Node *n = &state->nodes[i];
+    const SolveNode *n = &state->nodes[i];
     if (n->gone) continue;
     int64_t first = INT64_MAX, second = INT64_MAX;
     int at = 0;
@@ -116,7 +117,7 @@ static int branch_node(State *state, int *value) {
 }
 
 static void branch(Search *s) {
-  State *state = s->state;
+  SolveState *state = s->state;
   Arena *arena = state->solver->arena;
   int value = 0, node = branch_node(state, &value);
   ArenaMark mark = arena_mark(arena);
@@ -126,54 +127,55 @@ static void branch(Search *s) {
     if (i == node) at = count;
     pick[count++] = i;
   }
-  State *copy = state_copy(state, pick, count, 1);
+  SolveState *copy = solve_state_copy(state, pick, count, 1);
   copy->constant = state->constant;
-  state_fix(copy, at, value);
+  solve_state_fix(copy, at, value);
   int *choice = arena_array(arena, int, count);
-  int64_t cost = PROBLEM_INFINITY;
+  int64_t cost = PBQP_INFINITY;
   state->solver->branches++;
-  int64_t bound = state_search(copy, s->limit, choice, &cost, s->depth + 1);
+  int64_t bound = solve_state_search(copy, s->limit, choice, &cost, s->depth + 1);
   s->open = MIN_OF(s->open, bound);
   if (cost < s->limit) {
     for (int i = 0; i < count; i++) s->trial[pick[i]] = choice[i];
     accept(s, cost);
   }
   arena_reset(arena, mark);
-  state_drop_value(state, node, value);
+  solve_state_drop_value(state, node, value);
 }
 
 // ---- One round ---------------------------------------------------------------------------------
 
 static void guess(Search *s) {
   int64_t cost;
-  if (state_guess(s->state, s->trial, &cost)) accept(s, cost);
+  if (solve_state_guess(s->state, s->trial, &cost)) accept(s, cost);
 }
 
 static bool shrink(Search *s) {
-  State *state = s->state;
+  SolveState *state = s->state;
   do {
-    if (!state_reduce(state) || !state_filter(state) || !state_reduce(state)) return false;
-  } while (state->left && state_dominate(state));
+    if (!solve_state_reduce(state) || !solve_state_filter(state) || !solve_state_reduce(state))
+      return false;
+  } while (state->left && solve_state_dominate(state));
   return !state->infeasible;
 }
 
 typedef enum Round { ROUND_DONE, ROUND_SMALLER, ROUND_STUCK } Round;
 
 static Round bound_round(Search *s, bool first) {
-  State *state = s->state;
-  Solver *solver = state->solver;
+  SolveState *state = s->state;
+  SolveRun *solver = state->solver;
   bool root = s->depth == 0 && first;
   if (first && cost_infinite(s->limit)) guess(s);
   int64_t work = root ? solver->work_limit / 3 : solver->work_limit;
-  int dropped = state_bound(state, s->limit, root ? ROOT_SWEEPS : BRANCH_SWEEPS, work);
+  int dropped = solve_state_bound(state, s->limit, root ? ROOT_SWEEPS : BRANCH_SWEEPS, work);
   if (above(s, state->constant) || state->infeasible) return ROUND_DONE;
   if (first || !solver->branches) {
     int64_t before = s->limit;
     guess(s);
     if (above(s, state->constant)) return ROUND_DONE;
-    if (s->limit < before) dropped += state_bound(state, s->limit, 1, work);
+    if (s->limit < before) dropped += solve_state_bound(state, s->limit, 1, work);
   }
-  if (solver_out_of_work(solver) || s->depth >= MAX_DEPTH) {
+  if (solve_out_of_work(solver) || s->depth >= MAX_DEPTH) {
     s->open = MIN_OF(s->open, state->constant);
     return ROUND_DONE;
   }
@@ -181,14 +183,14 @@ static Round bound_round(Search *s, bool first) {
 }
 
 static Round one_round(Search *s, bool first) {
-  State *state = s->state;
+  SolveState *state = s->state;
   if (!shrink(s)) return ROUND_DONE;
   int64_t cost;
   if (!state->left) {
     accept(s, state->constant);
     return ROUND_DONE;
   }
-  if (state_solve_by_elimination(state, s->trial, &cost)) {
+  if (solve_state_by_elimination(state, s->trial, &cost)) {
     accept(s, cost);
     return ROUND_DONE;
   }
@@ -196,14 +198,15 @@ static Round one_round(Search *s, bool first) {
   return bound_round(s, first);
 }
 
-int64_t state_search(State *state, int64_t limit, int *choice, int64_t *cost, int depth) {
+int64_t solve_state_search(SolveState *state, int64_t limit, int *choice, int64_t *cost,
+                           int depth) {
   Arena *arena = state->solver->arena;
   ArenaMark mark = arena_mark(arena);
   Search s = {.state = state,
               .choice = choice,
               .limit = limit,
               .cost = cost,
-              .open = PROBLEM_INFINITY,
+              .open = PBQP_INFINITY,
               .depth = depth};
   s.trial = arena_array(arena, int, state->node_count);
   Round round = one_round(&s, true);

@@ -10,7 +10,7 @@
 // After one sweep all costs in nodes and edges are at least 0, so the constant is a lower bound, in
 // integers and therefore proven, and grows from sweep to sweep. A node's value whose pulled cost
 // lifts the constant to the limit is dropped.
-#include "plan/solve_state.h"
+#include "solve/state.h"
 
 typedef struct Link { // an edge over the values left
   int edge, a, b;     // nodes by position, a < b
@@ -27,7 +27,7 @@ typedef struct Site {
 } Site;
 
 typedef struct Sweep {
-  State *state;
+  SolveState *state;
   Arena *arena;
   int site_count, link_count;
   Site *sites;
@@ -38,7 +38,7 @@ typedef struct Sweep {
 
 // ---- Building ----------------------------------------------------------------------------------
 
-static int compress(Arena *arena, const Node *n, const int *class_of, int classes, int *class,
+static int compress(Arena *arena, const SolveNode *n, const int *class_of, int classes, int *class,
                     int *used) {
   int *position = arena_array(arena, int, classes);
   int count = 0;
@@ -54,18 +54,18 @@ static int compress(Arena *arena, const Node *n, const int *class_of, int classe
   return count;
 }
 
-static int64_t *shifts_left(Arena *arena, const Node *n, const int64_t *shift) {
+static int64_t *shifts_left(Arena *arena, const SolveNode *n, const int64_t *shift) {
   int64_t *left = arena_array(arena, int64_t, n->count);
   for (int i = 0; shift && i < n->count; i++) left[i] = shift[n->value[i]];
   return left;
 }
 
 static void build_link(Sweep *s, Link *link, int edge, const int *site_of) {
-  Edge *e = &s->state->edges.items[edge];
+  SolveEdge *e = &s->state->edges.items[edge];
   bool forward = site_of[e->a] < site_of[e->b];
   int from = forward ? e->a : e->b;
-  EdgeView v = edge_view(e, from);
-  const Node *a = &s->state->nodes[from], *b = &s->state->nodes[v.other];
+  SolveEdgeView v = solve_edge_view(e, from);
+  const SolveNode *a = &s->state->nodes[from], *b = &s->state->nodes[v.other];
   link->edge = edge;
   link->a = site_of[from];
   link->b = site_of[v.other];
@@ -86,7 +86,7 @@ static void build_link(Sweep *s, Link *link, int edge, const int *site_of) {
 }
 
 static void build_site(Sweep *s, Site *site, int node) {
-  const Node *n = &s->state->nodes[node];
+  const SolveNode *n = &s->state->nodes[node];
   site->node = node;
   site->count = n->count;
   site->cost = arena_array(s->arena, int64_t, n->count);
@@ -96,7 +96,7 @@ static void build_site(Sweep *s, Site *site, int node) {
 }
 
 static void build(Sweep *s) {
-  State *state = s->state;
+  SolveState *state = s->state;
   int *site_of = arena_array(s->arena, int, state->node_count);
   s->sites = arena_array(s->arena, Site, state->left);
   for (int i = 0; i < state->node_count; i++) {
@@ -122,7 +122,7 @@ static void build(Sweep *s) {
 
 static void least_per_class(int64_t *least, int classes, const int *class, const int64_t *shift,
                             int count) {
-  for (int c = 0; c < classes; c++) least[c] = PROBLEM_INFINITY;
+  for (int c = 0; c < classes; c++) least[c] = PBQP_INFINITY;
   for (int i = 0; i < count; i++) least[class[i]] = MIN_OF(least[class[i]], shift[i]);
 }
 
@@ -204,36 +204,36 @@ static void sweep_once(Sweep *s) {
 
 // ---- Back to the state -------------------------------------------------------------------------
 
-static void store_shift(const Node *n, int64_t *to, const int64_t *from) {
+static void store_shift(const SolveNode *n, int64_t *to, const int64_t *from) {
   for (int i = 0; i < n->count; i++) to[n->value[i]] = from[i];
 }
 
 static void store(Sweep *s) {
-  State *state = s->state;
+  SolveState *state = s->state;
   for (int i = 0; i < s->link_count; i++) {
     const Link *link = &s->links[i];
-    Edge *e = &state->edges.items[link->edge];
+    SolveEdge *e = &state->edges.items[link->edge];
     bool forward = s->sites[link->a].node == e->a;
     store_shift(&state->nodes[e->a], e->shift_a, forward ? link->shift_a : link->shift_b);
     store_shift(&state->nodes[e->b], e->shift_b, forward ? link->shift_b : link->shift_a);
   }
   for (int i = 0; i < s->site_count; i++) {
-    Node *n = &state->nodes[s->sites[i].node];
+    SolveNode *n = &state->nodes[s->sites[i].node];
     for (int k = 0; k < n->count; k++) n->cost[n->value[k]] = s->sites[i].cost[k];
   }
   state->constant += s->lower;
 }
 
-static int drop_by_bound(State *state, const bool *keep) {
+static int drop_by_bound(SolveState *state, const bool *keep) {
   int dropped = 0;
   for (int i = 0; i < state->node_count; i++) {
-    Node *n = &state->nodes[i];
+    SolveNode *n = &state->nodes[i];
     if (n->gone) continue;
     int before = n->count;
-    state_keep_values(state, i, keep);
+    solve_state_keep_values(state, i, keep);
     keep += before;
     dropped += before - n->count;
-    state_enqueue(state, i);
+    solve_state_enqueue(state, i);
   }
   return dropped;
 }
@@ -250,11 +250,11 @@ static void find_hopeless(Sweep *s, int64_t limit, bool *keep) {
 }
 
 // Room for the result, which outlives the sweep. Returns how many values are left.
-static int64_t prepare(State *state) {
+static int64_t prepare(SolveState *state) {
   Arena *arena = state->solver->arena;
   int64_t values = 0;
   for (int i = 0; i < state->edges.count; i++) {
-    Edge *e = &state->edges.items[i];
+    SolveEdge *e = &state->edges.items[i];
     if (!e->table) continue;
     if (!e->shift_a) e->shift_a = arena_array(arena, int64_t, state->nodes[e->a].choices);
     if (!e->shift_b) e->shift_b = arena_array(arena, int64_t, state->nodes[e->b].choices);
@@ -264,8 +264,8 @@ static int64_t prepare(State *state) {
   return values;
 }
 
-int state_bound(State *state, int64_t limit, int sweeps, int64_t work) {
-  Solver *solver = state->solver;
+int solve_state_bound(SolveState *state, int64_t limit, int sweeps, int64_t work) {
+  SolveRun *solver = state->solver;
   bool *keep = arena_array(solver->arena, bool, prepare(state) + 1);
   ArenaMark mark = arena_mark(solver->arena);
   Sweep s = {.state = state, .arena = solver->arena};
@@ -276,7 +276,7 @@ int state_bound(State *state, int64_t limit, int sweeps, int64_t work) {
     int64_t before = s.lower;
     sweep_once(&s);
     int64_t missing = limit - state->step - state->constant - s.lower;
-    if (missing < 0 || s.lower > PROBLEM_INFINITY / 8) break;
+    if (missing < 0 || s.lower > PBQP_INFINITY / 8) break;
     stalled = i && (s.lower - before) * 400 < missing + 400 ? stalled + 1 : 0;
   }
   find_hopeless(&s, limit, keep);

@@ -8,18 +8,18 @@
 //
 // RII grows tables to the product of the neighbours' values, so it stops when work runs out; the
 // others are linear in the tables they read.
-#include "plan/solve_state.h"
+#include "solve/state.h"
 
-void state_enqueue(State *state, int node) {
-  Node *n = &state->nodes[node];
+void solve_state_enqueue(SolveState *state, int node) {
+  SolveNode *n = &state->nodes[node];
   if (n->gone || n->queued || (n->degree > 2 && n->count > 1)) return;
   n->queued = true;
-  Queue *queue = n->degree <= 1 || n->count <= 1 ? &state->low : &state->middle;
+  SolveQueue *queue = n->degree <= 1 || n->count <= 1 ? &state->low : &state->middle;
   array_push(state->solver->arena, &queue->items, node);
 }
 
-static int queue_pop(State *state) {
-  Queue *queue = state->low.first < state->low.items.count ? &state->low : &state->middle;
+static int queue_pop(SolveState *state) {
+  SolveQueue *queue = state->low.first < state->low.items.count ? &state->low : &state->middle;
   if (queue->first == queue->items.count) return -1;
   int node = queue->items.items[queue->first++];
   if (queue->first == queue->items.count) queue->first = queue->items.count = 0;
@@ -27,32 +27,32 @@ static int queue_pop(State *state) {
   return node;
 }
 
-void state_eliminate(State *state, int node) {
+void solve_state_eliminate(SolveState *state, int node) {
   Arena *arena = state->solver->arena;
-  Node *n = &state->nodes[node];
-  int count = state_edges(state, node);
-  Edge *edges = arena_array(arena, Edge, count);
+  SolveNode *n = &state->nodes[node];
+  int count = solve_state_edges(state, node);
+  SolveEdge *edges = arena_array(arena, SolveEdge, count);
   for (int i = 0; i < count; i++) {
-    Edge *e = &state->edges.items[n->edges.items[i]];
+    SolveEdge *e = &state->edges.items[n->edges.items[i]];
     edges[i] = *e;
     e->table = NULL;
     int other = e->a == node ? e->b : e->a;
     state->nodes[other].degree--;
-    state_enqueue(state, other);
+    solve_state_enqueue(state, other);
   }
   n->gone = true;
   state->left--;
-  array_push(arena, &state->eliminated, ((Elimination){node, count, edges}));
+  array_push(arena, &state->eliminated, ((SolveElimination){node, count, edges}));
 }
 
-static int best_value(State *state, const Elimination *record, const int *choice) {
-  const Node *n = &state->nodes[record->node];
+static int best_value(SolveState *state, const SolveElimination *record, const int *choice) {
+  const SolveNode *n = &state->nodes[record->node];
   int64_t best = INT64_MAX;
   int found = n->value[0];
   for (int i = 0; i < n->count; i++) {
     int64_t cost = n->cost[n->value[i]];
     for (int k = 0; k < record->edge_count; k++) {
-      EdgeView v = edge_view(&record->edges[k], record->node);
+      SolveEdgeView v = solve_edge_view(&record->edges[k], record->node);
       cost = cost_add(cost, view_cost(&v, n->value[i], choice[v.other]));
     }
     if (cost >= best) continue;
@@ -62,9 +62,9 @@ static int best_value(State *state, const Elimination *record, const int *choice
   return found;
 }
 
-void state_restore(State *state, int *choice) {
+void solve_state_restore(SolveState *state, int *choice) {
   for (int i = state->eliminated.count; i-- > 0;) {
-    const Elimination *record = &state->eliminated.items[i];
+    const SolveElimination *record = &state->eliminated.items[i];
     choice[record->node] = best_value(state, record, choice);
   }
 }
@@ -72,11 +72,12 @@ void state_restore(State *state, int *choice) {
 // ---- One node ----------------------------------------------------------------------------------
 
 // Adds the least over `node` (its own costs included on request) to the edge's other end.
-static void fold_into_neighbour(State *state, int node, const Edge *edge, bool own_costs) {
+static void fold_into_neighbour(SolveState *state, int node, const SolveEdge *edge,
+                                bool own_costs) {
   int other = edge->a == node ? edge->b : edge->a;
-  Node *n = &state->nodes[other];
+  SolveNode *n = &state->nodes[other];
   int64_t *message = state->solver->temporary[2];
-  edge_message(state, edge, other, own_costs ? state->nodes[node].cost : NULL, message);
+  solve_edge_message(state, edge, other, own_costs ? state->nodes[node].cost : NULL, message);
   int count = 0;
   for (int i = 0; i < n->count; i++) {
     int value = n->value[i];
@@ -86,35 +87,35 @@ static void fold_into_neighbour(State *state, int node, const Edge *edge, bool o
   if (count == n->count) return;
   n->count = count;
   if (!count) state->infeasible = true;
-  state_enqueue(state, other);
+  solve_state_enqueue(state, other);
 }
 
-static void reduce_single(State *state, int node) {
-  Node *n = &state->nodes[node];
+static void reduce_single(SolveState *state, int node) {
+  SolveNode *n = &state->nodes[node];
   state->constant += n->cost[n->value[0]];
-  int count = state_edges(state, node);
+  int count = solve_state_edges(state, node);
   for (int i = 0; i < count; i++)
     fold_into_neighbour(state, node, &state->edges.items[n->edges.items[i]], false);
-  state_eliminate(state, node);
+  solve_state_eliminate(state, node);
 }
 
-static void reduce_0(State *state, int node) {
-  const Node *n = &state->nodes[node];
-  int64_t best = PROBLEM_INFINITY;
+static void reduce_0(SolveState *state, int node) {
+  const SolveNode *n = &state->nodes[node];
+  int64_t best = PBQP_INFINITY;
   for (int i = 0; i < n->count; i++) best = MIN_OF(best, n->cost[n->value[i]]);
   state->constant += best;
-  state_eliminate(state, node);
+  solve_state_eliminate(state, node);
 }
 
-static void reduce_1(State *state, int node) {
-  state_edges(state, node);
+static void reduce_1(SolveState *state, int node) {
+  solve_state_edges(state, node);
   fold_into_neighbour(state, node, &state->edges.items[state->nodes[node].edges.items[0]], true);
-  state_eliminate(state, node);
+  solve_state_eliminate(state, node);
 }
 
 // Classes of the far end that its remaining values use: used[i] for i < the count returned;
 // of_value[value] is the position in `used`.
-static int classes_left(const EdgeView *v, const Node *far, int *position, int *used,
+static int classes_left(const SolveEdgeView *v, const SolveNode *far, int *position, int *used,
                         int *of_value) {
   int count = 0;
   for (int c = 0; c < v->other_count; c++) position[c] = -1;
@@ -130,14 +131,14 @@ static int classes_left(const EdgeView *v, const Node *far, int *position, int *
 }
 
 typedef struct Side { // an end of RII, by the classes its values use
-  EdgeView view;
+  SolveEdgeView view;
   int count, *used, *of_value;
 } Side;
 
-static Side side_of(State *state, int node, const Edge *edge) {
+static Side side_of(SolveState *state, int node, const SolveEdge *edge) {
   Arena *arena = state->solver->arena;
-  Side side = {.view = edge_view(edge, node)};
-  const Node *far = &state->nodes[side.view.other];
+  Side side = {.view = solve_edge_view(edge, node)};
+  const SolveNode *far = &state->nodes[side.view.other];
   side.used = arena_array(arena, int, side.view.other_count);
   side.of_value = arena_array(arena, int, far->choices);
   int *position = arena_array(arena, int, side.view.other_count);
@@ -146,14 +147,14 @@ static Side side_of(State *state, int node, const Edge *edge) {
 }
 
 static int64_t side_entry(const Side *side, int class, int value) {
-  const EdgeView *v = &side->view;
+  const SolveEdgeView *v = &side->view;
   int64_t cost =
       v->table->cost[v->mine_class[value] * v->mine_step + side->used[class] * v->other_step];
   return v->mine_shift ? cost + v->mine_shift[value] : cost;
 }
 
 // rows[class * n->count + i]: the entry of the i-th value, with its own cost on request.
-static int64_t *side_rows(State *state, const Node *n, const Side *side, bool own_costs) {
+static int64_t *side_rows(SolveState *state, const SolveNode *n, const Side *side, bool own_costs) {
   int64_t *rows = arena_array(state->solver->arena, int64_t, (size_t)side->count * n->count);
   for (int c = 0; c < side->count; c++)
     for (int i = 0; i < n->count; i++) {
@@ -164,28 +165,28 @@ static int64_t *side_rows(State *state, const Node *n, const Side *side, bool ow
 }
 
 static int64_t least_sum(const int64_t *x, const int64_t *y, int count) {
-  int64_t best = PROBLEM_INFINITY;
+  int64_t best = PBQP_INFINITY;
   for (int i = 0; i < count; i++) best = MIN_OF(best, x[i] + y[i]);
-  return cost_infinite(best) ? PROBLEM_INFINITY : best;
+  return cost_infinite(best) ? PBQP_INFINITY : best;
 }
 
 // Shifts of the far ends leave the tables and go to the new edge by way of the ends' own costs.
-static void absorb_shift(State *state, const Side *side) {
-  Node *far = &state->nodes[side->view.other];
+static void absorb_shift(SolveState *state, const Side *side) {
+  SolveNode *far = &state->nodes[side->view.other];
   if (!side->view.other_shift) return;
   for (int i = 0; i < far->count; i++)
     far->cost[far->value[i]] += side->view.other_shift[far->value[i]];
 }
 
-static void reduce_2(State *state, int node) {
+static void reduce_2(SolveState *state, int node) {
   Arena *arena = state->solver->arena;
-  Node *n = &state->nodes[node];
-  state_edges(state, node);
+  SolveNode *n = &state->nodes[node];
+  solve_state_edges(state, node);
   Side a = side_of(state, node, &state->edges.items[n->edges.items[0]]);
   Side b = side_of(state, node, &state->edges.items[n->edges.items[1]]);
-  Table *table = arena_new(arena, Table);
+  SolveTable *table = arena_new(arena, SolveTable);
   int64_t *cost = arena_array(arena, int64_t, (size_t)a.count * (size_t)b.count);
-  *table = (Table){a.count, b.count, a.of_value, b.of_value, cost, false};
+  *table = (SolveTable){a.count, b.count, a.of_value, b.of_value, cost, false};
   ArenaMark mark = arena_mark(arena);
   const int64_t *rows_a = side_rows(state, n, &a, true), *rows_b = side_rows(state, n, &b, false);
   for (int i = 0; i < a.count; i++)
@@ -199,15 +200,15 @@ static void reduce_2(State *state, int node) {
   state->solver->work += (int64_t)a.count * b.count * n->count;
   absorb_shift(state, &a);
   absorb_shift(state, &b);
-  state_eliminate(state, node);
-  state_add_edge(state, a.view.other, b.view.other, table);
+  solve_state_eliminate(state, node);
+  solve_state_add_edge(state, a.view.other, b.view.other, table);
 }
 
-bool state_reduce(State *state) {
+bool solve_state_reduce(SolveState *state) {
   while (!state->infeasible) {
     int node = queue_pop(state);
     if (node < 0) break;
-    Node *n = &state->nodes[node];
+    SolveNode *n = &state->nodes[node];
     if (n->gone) continue;
     if (n->count == 0)
       state->infeasible = true;
@@ -217,7 +218,7 @@ bool state_reduce(State *state) {
       reduce_0(state, node);
     else if (n->degree == 1)
       reduce_1(state, node);
-    else if (n->degree == 2 && !solver_out_of_work(state->solver))
+    else if (n->degree == 2 && !solve_out_of_work(state->solver))
       reduce_2(state, node);
   }
   return !state->infeasible;

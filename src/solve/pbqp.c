@@ -7,7 +7,7 @@
 //
 // Most problems of layout planning end after the reductions. The core is scaled up before bounds
 // are computed on it, so that rounding in the messages does not cost proven optimality.
-#include "plan/solve_state.h"
+#include "solve/state.h"
 
 #include <stdlib.h>
 
@@ -20,10 +20,10 @@ typedef struct Variable {
 
 typedef struct Factor {
   int a, b;
-  const Table *table;
+  const SolveTable *table;
 } Factor;
 
-struct PlanProblem {
+struct PbqpProblem {
   Context *context;
   Arena arena;
   Array(Variable) variables;
@@ -36,11 +36,11 @@ struct PlanProblem {
 // ---- Problems ----------------------------------------------------------------------------------
 
 static void release(void *problem) {
-  arena_free(&((PlanProblem *)problem)->arena);
+  arena_free(&((PbqpProblem *)problem)->arena);
 }
 
-PlanProblem *problem_new(Context *context) {
-  PlanProblem *p = arena_new(&context->arena, PlanProblem);
+PbqpProblem *pbqp_new(Context *context) {
+  PbqpProblem *p = arena_new(&context->arena, PbqpProblem);
   p->context = context;
   p->most_entries = 4 << 20;
   arena_init(&p->arena, context);
@@ -48,18 +48,18 @@ PlanProblem *problem_new(Context *context) {
   return p;
 }
 
-void problem_free(PlanProblem *p) {
+void pbqp_free(PbqpProblem *p) {
   release(p);
   p->variables.items = NULL;
   p->factors.items = NULL;
   p->variables.count = p->factors.count = p->variables.capacity = p->factors.capacity = 0;
 }
 
-void problem_limit_tables(PlanProblem *p, int64_t entries) {
+void pbqp_limit_tables(PbqpProblem *p, int64_t entries) {
   p->most_entries = entries;
 }
 
-static void add_magnitude(PlanProblem *p, const int64_t *costs, int count) {
+static void add_magnitude(PbqpProblem *p, const int64_t *costs, int count) {
   int64_t largest = 0;
   for (int i = 0; i < count; i++) {
     if (cost_infinite(costs[i])) continue;
@@ -70,24 +70,24 @@ static void add_magnitude(PlanProblem *p, const int64_t *costs, int count) {
   if (largest >> 56 || p->magnitude >> 56) bug(p->context, "costs of a plan exceed 2^56");
 }
 
-int problem_variable(PlanProblem *p, int choices, const int64_t *costs) {
+int pbqp_variable(PbqpProblem *p, int choices, const int64_t *costs) {
   int64_t *copy = arena_copy(&p->arena, costs, sizeof(int64_t) * (size_t)choices);
   for (int i = 0; i < choices; i++)
-    if (cost_infinite(copy[i])) copy[i] = PROBLEM_INFINITY;
+    if (cost_infinite(copy[i])) copy[i] = PBQP_INFINITY;
   add_magnitude(p, copy, choices);
   if (choices > p->most_choices) p->most_choices = choices;
   array_push(&p->arena, &p->variables, ((Variable){choices, copy}));
   return p->variables.count - 1;
 }
 
-void problem_edge_classes(PlanProblem *p, int a, int b, const int *class_a, int classes_a,
-                          const int *class_b, int classes_b, const int64_t *table) {
+void pbqp_edge_classes(PbqpProblem *p, int a, int b, const int *class_a, int classes_a,
+                       const int *class_b, int classes_b, const int64_t *table) {
   size_t entries = (size_t)classes_a * (size_t)classes_b;
-  Table *t = arena_new(&p->arena, Table);
+  SolveTable *t = arena_new(&p->arena, SolveTable);
   int64_t *cost = arena_copy(&p->arena, table, sizeof(int64_t) * entries);
   for (size_t i = 0; i < entries; i++) {
     if (!cost_infinite(cost[i])) continue;
-    cost[i] = PROBLEM_INFINITY;
+    cost[i] = PBQP_INFINITY;
     t->has_infinity = true;
   }
   t->rows = classes_a;
@@ -103,13 +103,13 @@ void problem_edge_classes(PlanProblem *p, int a, int b, const int *class_a, int 
   if (classes > p->most_choices) p->most_choices = classes;
 }
 
-void problem_compatible(PlanProblem *p, int a, int b, const int *class_a, int classes_a,
-                        const int *class_b, int classes_b, const uint8_t *compatible) {
+void pbqp_compatible(PbqpProblem *p, int a, int b, const int *class_a, int classes_a,
+                     const int *class_b, int classes_b, const uint8_t *compatible) {
   ArenaMark mark = arena_mark(&p->context->scratch);
   int entries = classes_a * classes_b;
   int64_t *table = arena_array(&p->context->scratch, int64_t, entries);
-  for (int i = 0; i < entries; i++) table[i] = compatible[i] ? 0 : PROBLEM_INFINITY;
-  problem_edge_classes(p, a, b, class_a, classes_a, class_b, classes_b, table);
+  for (int i = 0; i < entries; i++) table[i] = compatible[i] ? 0 : PBQP_INFINITY;
+  pbqp_edge_classes(p, a, b, class_a, classes_a, class_b, classes_b, table);
   arena_reset(&p->context->scratch, mark);
 }
 
@@ -136,7 +136,7 @@ static int line_classes(Arena *arena, const int64_t *matrix, int lines, int line
   return count;
 }
 
-void problem_edge(PlanProblem *p, int a, int b, const int64_t *matrix) {
+void pbqp_edge(PbqpProblem *p, int a, int b, const int64_t *matrix) {
   int rows = p->variables.items[a].choices, columns = p->variables.items[b].choices;
   Arena *scratch = &p->context->scratch;
   ArenaMark mark = arena_mark(scratch);
@@ -149,16 +149,16 @@ void problem_edge(PlanProblem *p, int a, int b, const int64_t *matrix) {
   for (int i = 0; i < row_count; i++)
     for (int j = 0; j < column_count; j++)
       table[i * column_count + j] = matrix[(int64_t)row[i] * columns + column[j]];
-  problem_edge_classes(p, a, b, row_class, row_count, column_class, column_count, table);
+  pbqp_edge_classes(p, a, b, row_class, row_count, column_class, column_count, table);
   arena_reset(scratch, mark);
 }
 
 static int64_t factor_cost(const Factor *f, int a, int b) {
-  const Table *t = f->table;
+  const SolveTable *t = f->table;
   return t->cost[t->row_class[a] * t->columns + t->column_class[b]];
 }
 
-int64_t problem_cost(const PlanProblem *p, const int *choices) {
+int64_t pbqp_cost(const PbqpProblem *p, const int *choices) {
   int64_t cost = 0;
   for (int i = 0; i < p->variables.count; i++)
     cost = cost_add(cost, p->variables.items[i].cost[choices[i]]);
@@ -171,77 +171,77 @@ int64_t problem_cost(const PlanProblem *p, const int *choices) {
 
 // ---- Solving -----------------------------------------------------------------------------------
 
-static void add_diagonal(State *state, const Factor *f) {
-  Node *n = &state->nodes[f->a];
+static void add_diagonal(SolveState *state, const Factor *f) {
+  SolveNode *n = &state->nodes[f->a];
   for (int i = 0; i < n->choices; i++) n->cost[i] = cost_add(n->cost[i], factor_cost(f, i, i));
 }
 
-static void drop_infinite(State *state, int node, bool *keep) {
-  Node *n = &state->nodes[node];
+static void drop_infinite(SolveState *state, int node, bool *keep) {
+  SolveNode *n = &state->nodes[node];
   for (int i = 0; i < n->count; i++) keep[i] = !cost_infinite(n->cost[n->value[i]]);
-  state_keep_values(state, node, keep);
+  solve_state_keep_values(state, node, keep);
 }
 
-static State *first_state(PlanProblem *p, Solver *solver) {
-  State *state = state_new(solver, p->variables.count);
+static SolveState *first_state(PbqpProblem *p, SolveRun *solver) {
+  SolveState *state = solve_state_new(solver, p->variables.count);
   for (int i = 0; i < p->variables.count; i++)
-    state_add_node(state, i, p->variables.items[i].choices, p->variables.items[i].cost);
+    solve_state_add_node(state, i, p->variables.items[i].choices, p->variables.items[i].cost);
   for (int i = 0; i < p->factors.count; i++) {
     const Factor *f = &p->factors.items[i];
     if (f->a == f->b)
       add_diagonal(state, f);
     else
-      state_add_edge(state, f->a, f->b, f->table);
+      solve_state_add_edge(state, f->a, f->b, f->table);
   }
   bool *keep = arena_array(solver->arena, bool, p->most_choices + 1);
   for (int i = 0; i < p->variables.count; i++) {
     drop_infinite(state, i, keep);
-    state_enqueue(state, i);
+    solve_state_enqueue(state, i);
   }
   return state;
 }
 
 // Searches what the reductions left; choices of its nodes in `choice`. Returns the bound.
-static int64_t solve_core(PlanProblem *p, State *state, int *choice, PlanSolution *solution) {
-  Solver *solver = state->solver;
+static int64_t solve_core(PbqpProblem *p, SolveState *state, int *choice, PbqpSolution *solution) {
+  SolveRun *solver = state->solver;
   int count = 0, *pick = arena_array(solver->arena, int, state->left);
   for (int i = 0; i < state->node_count; i++)
     if (!state->nodes[i].gone) pick[count++] = i;
   int64_t scale = 1;
   while (scale < 4096 && p->magnitude < (INT64_C(1) << 50) / scale) scale *= 2;
-  State *core = state_copy(state, pick, count, scale);
+  SolveState *core = solve_state_copy(state, pick, count, scale);
   int *core_choice = arena_array(solver->arena, int, count);
-  int64_t cost = PROBLEM_INFINITY;
-  int64_t bound = state_search(core, PROBLEM_INFINITY, core_choice, &cost, 0);
+  int64_t cost = PBQP_INFINITY;
+  int64_t bound = solve_state_search(core, PBQP_INFINITY, core_choice, &cost, 0);
   solution->core_variables = count;
   if (!cost_infinite(cost)) {
     for (int i = 0; i < count; i++) choice[pick[i]] = core_choice[i];
     solution->cost = 0;
   }
-  return cost_infinite(bound) ? PROBLEM_INFINITY : ceil_div(bound, scale) + state->constant;
+  return cost_infinite(bound) ? PBQP_INFINITY : ceil_div(bound, scale) + state->constant;
 }
 
-static void finish(PlanProblem *p, State *state, int *choice, PlanSolution *solution) {
+static void finish(PbqpProblem *p, SolveState *state, int *choice, PbqpSolution *solution) {
   if (cost_infinite(solution->cost)) return;
-  state_restore(state, choice);
+  solve_state_restore(state, choice);
   solution->choices =
       arena_copy(&p->context->arena, choice, sizeof(int) * (size_t)MAX_OF(p->variables.count, 1));
-  solution->cost = problem_cost(p, choice);
+  solution->cost = pbqp_cost(p, choice);
 }
 
-PlanSolution problem_solve(PlanProblem *p, double seconds) {
+PbqpSolution pbqp_solve(PbqpProblem *p, double seconds) {
   ArenaMark mark = arena_mark(&p->arena);
-  Solver solver = {.context = p->context,
-                   .arena = &p->arena,
-                   .most_choices = p->most_choices,
-                   .most_entries = p->most_entries};
+  SolveRun solver = {.context = p->context,
+                     .arena = &p->arena,
+                     .most_choices = p->most_choices,
+                     .most_entries = p->most_entries};
   solver.work_limit = (int64_t)(MIN_OF(MAX_OF(seconds, 0.0), 1e9) * WORK_PER_SECOND);
   for (int i = 0; i < COUNT_OF(solver.temporary); i++)
     solver.temporary[i] = arena_array(&p->arena, int64_t, p->most_choices + 1);
-  PlanSolution solution = {.cost = PROBLEM_INFINITY, .bound = PROBLEM_INFINITY};
-  State *state = first_state(p, &solver);
+  PbqpSolution solution = {.cost = PBQP_INFINITY, .bound = PBQP_INFINITY};
+  SolveState *state = first_state(p, &solver);
   int *choice = arena_array(&p->arena, int, p->variables.count + 1);
-  if (state_reduce(state)) {
+  if (solve_state_reduce(state)) {
     if (state->left) {
       solution.bound = solve_core(p, state, choice, &solution);
     } else {

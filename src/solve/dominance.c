@@ -4,31 +4,31 @@
 // replaces at no loss whatever the neighbours choose (Goldstein 1994):
 //
 //   drop v when some w has  cost(w) − cost(v) + Σ_edges max_y (edge(w, y) − edge(v, y)) ≤ 0
-#include "plan/solve_state.h"
+#include "solve/state.h"
 
 enum { DOMINANCE_MAX_DEGREE = 256 };
 
 // ---- Arc consistency ---------------------------------------------------------------------------
 
 // Drops values of the edge's other end that nothing at `node` allows; true when some were.
-static bool filter_other(State *state, int node, const Edge *edge) {
+static bool filter_other(SolveState *state, int node, const SolveEdge *edge) {
   int other = edge->a == node ? edge->b : edge->a;
-  Node *n = &state->nodes[other];
+  SolveNode *n = &state->nodes[other];
   int64_t *message = state->solver->temporary[2];
-  edge_message(state, edge, other, NULL, message);
+  solve_edge_message(state, edge, other, NULL, message);
   int count = 0;
   for (int i = 0; i < n->count; i++)
     if (!cost_infinite(message[n->value[i]])) n->value[count++] = n->value[i];
   if (count == n->count) return false;
   n->count = count;
   if (!count) state->infeasible = true;
-  state_enqueue(state, other);
+  solve_state_enqueue(state, other);
   return true;
 }
 
-bool state_filter(State *state) {
+bool solve_state_filter(SolveState *state) {
   Arena *arena = state->solver->arena;
-  Queue *queue = &state->unfiltered;
+  SolveQueue *queue = &state->unfiltered;
   queue->first = queue->items.count = 0;
   if (!state->waiting.words) state->waiting = bit_set_new(arena, state->node_count);
   for (int i = 0; i < state->node_count; i++) {
@@ -37,10 +37,10 @@ bool state_filter(State *state) {
     bit_set_add(&state->waiting, i);
   }
   while (queue->first < queue->items.count && !state->infeasible) {
-    int node = queue->items.items[queue->first++], count = state_edges(state, node);
+    int node = queue->items.items[queue->first++], count = solve_state_edges(state, node);
     bit_set_remove(&state->waiting, node);
     for (int k = 0; k < count; k++) {
-      const Edge *e = &state->edges.items[state->nodes[node].edges.items[k]];
+      const SolveEdge *e = &state->edges.items[state->nodes[node].edges.items[k]];
       int other = e->a == node ? e->b : e->a;
       if (!e->table->has_infinity || !filter_other(state, node, e)) continue;
       if (bit_set_has(&state->waiting, other)) continue;
@@ -54,14 +54,14 @@ bool state_filter(State *state) {
 // ---- Dominance ---------------------------------------------------------------------------------
 
 typedef struct Lines { // of one edge: a line for each class of the node, over the far classes left
-  EdgeView view;
+  SolveEdgeView view;
   int *used, count;
 } Lines;
 
-static Lines lines_of(State *state, const Edge *edge, int node) {
+static Lines lines_of(SolveState *state, const SolveEdge *edge, int node) {
   Arena *arena = state->solver->arena;
-  Lines lines = {.view = edge_view(edge, node)};
-  const Node *far = &state->nodes[lines.view.other];
+  Lines lines = {.view = solve_edge_view(edge, node)};
+  const SolveNode *far = &state->nodes[lines.view.other];
   lines.used = arena_array(arena, int, lines.view.other_count);
   bool *seen = arena_array(arena, bool, lines.view.other_count);
   for (int i = 0; i < far->count; i++) {
@@ -74,43 +74,43 @@ static Lines lines_of(State *state, const Edge *edge, int node) {
 
 // max_y (edge(w, y) − edge(v, y)) over the y that allow v; infinite when one of them forbids w.
 static int64_t worst_change(const Lines *lines, int w, int v) {
-  const EdgeView *view = &lines->view;
+  const SolveEdgeView *view = &lines->view;
   int64_t shift = view->mine_shift ? view->mine_shift[w] - view->mine_shift[v] : 0;
   int class_w = view->mine_class[w], class_v = view->mine_class[v];
   if (class_w == class_v) return shift;
   const int64_t *cost = view->table->cost;
-  int64_t worst = -PROBLEM_INFINITY;
+  int64_t worst = -PBQP_INFINITY;
   for (int i = 0; i < lines->count; i++) {
     int64_t place = (int64_t)lines->used[i] * view->other_step;
     int64_t of_v = cost[(int64_t)class_v * view->mine_step + place];
     int64_t of_w = cost[(int64_t)class_w * view->mine_step + place];
     if (cost_infinite(of_v)) continue;
-    if (cost_infinite(of_w)) return PROBLEM_INFINITY;
+    if (cost_infinite(of_w)) return PBQP_INFINITY;
     worst = MAX_OF(worst, of_w - of_v);
   }
   return worst + shift;
 }
 
-static bool dominates(const Node *n, const Lines *lines, int line_count, int w, int v) {
+static bool dominates(const SolveNode *n, const Lines *lines, int line_count, int w, int v) {
   int64_t change = n->cost[w] - n->cost[v];
   for (int i = 0; i < line_count; i++) {
     int64_t worst = worst_change(&lines[i], w, v);
     if (cost_infinite(worst)) return false;
-    if (worst < -PROBLEM_INFINITY / 2) return true; // v is allowed by nothing
+    if (worst < -PBQP_INFINITY / 2) return true; // v is allowed by nothing
     change += worst;
   }
   return change <= 0;
 }
 
-static bool dominated(const Node *n, const Lines *lines, int line_count, int v) {
+static bool dominated(const SolveNode *n, const Lines *lines, int line_count, int v) {
   for (int i = 0; i < n->count; i++)
     if (n->value[i] != v && dominates(n, lines, line_count, n->value[i], v)) return true;
   return false;
 }
 
-static bool dominate_node(State *state, int node) {
-  Node *n = &state->nodes[node];
-  int degree = state_edges(state, node), before = n->count;
+static bool dominate_node(SolveState *state, int node) {
+  SolveNode *n = &state->nodes[node];
+  int degree = solve_state_edges(state, node), before = n->count;
   if (degree > DOMINANCE_MAX_DEGREE) return false;
   Arena *arena = state->solver->arena;
   ArenaMark mark = arena_mark(arena);
@@ -121,19 +121,19 @@ static bool dominate_node(State *state, int node) {
     entries += lines[i].count;
   }
   state->solver->work += entries * n->count * n->count / 2;
-  for (int i = n->count; i-- > 0 && !solver_out_of_work(state->solver);) {
+  for (int i = n->count; i-- > 0 && !solve_out_of_work(state->solver);) {
     if (!dominated(n, lines, degree, n->value[i])) continue;
     for (int k = i; k + 1 < n->count; k++) n->value[k] = n->value[k + 1];
     n->count--;
   }
   arena_reset(arena, mark);
-  state_enqueue(state, node);
+  solve_state_enqueue(state, node);
   return n->count < before;
 }
 
-bool state_dominate(State *state) {
+bool solve_state_dominate(SolveState *state) {
   bool changed = false;
-  for (int i = 0; i < state->node_count && !solver_out_of_work(state->solver); i++)
+  for (int i = 0; i < state->node_count && !solve_out_of_work(state->solver); i++)
     if (!state->nodes[i].gone && dominate_node(state, i)) changed = true;
   return changed;
 }
