@@ -4,11 +4,11 @@
 
 #include <stdlib.h>
 
-enum { MOST_POINTS = 2048, MOST_PLACES = 1 << 16, BETWEEN = 1 << 14 };
+enum { MOST_POINTS = 2048, MOST_POSITIONS = 1 << 16, BETWEEN = 1 << 14 };
 
 // What is true, by enumeration of the copies.
 typedef struct Truth {
-  int64_t elements, copies, places, padding;
+  int64_t elements, copies, positions, padding;
   int64_t *owner; // of each place the element + 1; 0: padding
   bool injective;
 } Truth;
@@ -20,25 +20,25 @@ static void unravel(int64_t ordinal, const int64_t *extents, int rank, int64_t *
   }
 }
 
-static int64_t place_of(const Layout *layout, int64_t element, int64_t copy) {
-  int64_t index[64], replica[64], place[64], offset = 0;
+static int64_t position_of(const Layout *layout, int64_t element, int64_t copy) {
+  int64_t index[64], replica[64], position[64], offset = 0;
   unravel(element, layout->extents, layout->rank, index);
   unravel(copy, layout->map->replicas, layout->map->replica_count, replica);
-  if (!index_map_apply_copy(layout->map, index, replica, place)) return -1;
+  if (!index_map_apply_copy(layout->map, index, replica, position)) return -1;
   for (int i = 0; i < layout->physical_rank; i++) {
-    if (place[i] < 0 || place[i] >= layout->physical_extents[i]) return -1;
-    offset = offset * layout->physical_extents[i] + place[i];
+    if (position[i] < 0 || position[i] >= layout->physical_extents[i]) return -1;
+    offset = offset * layout->physical_extents[i] + position[i];
   }
   return offset;
 }
 
 static void enumerate(const LayoutInput *input, const Layout *layout, Truth *t) {
-  t->owner = arena_array(&input->context->arena, int64_t, t->places);
-  t->padding = t->places;
+  t->owner = arena_array(&input->context->arena, int64_t, t->positions);
+  t->padding = t->positions;
   t->injective = true;
   for (int64_t i = 0; i < t->elements; i++)
     for (int64_t r = 0; r < t->copies; r++) {
-      int64_t at = place_of(layout, i, r);
+      int64_t at = position_of(layout, i, r);
       layout_input_require(input, at >= 0, "an index leaves the physical shape");
       t->padding -= !t->owner[at];
       t->injective &= !t->owner[at] || t->owner[at] == i + 1;
@@ -47,7 +47,7 @@ static void enumerate(const LayoutInput *input, const Layout *layout, Truth *t) 
 }
 
 static void require(const LayoutInput *input, LayoutAnswer answer, bool truth, const char *what) {
-  LayoutVerdict right = truth ? LAYOUT_YES : LAYOUT_NO;
+  Verdict right = truth ? VERDICT_YES : VERDICT_NO;
   if (answer.verdict == right) return;
   layout_input_require(
       input, false,
@@ -56,14 +56,14 @@ static void require(const LayoutInput *input, LayoutAnswer answer, bool truth, c
 
 static void check_inverse(const LayoutInput *input, const Layout *layout, const Truth *t) {
   LayoutInverse inverse;
-  if (layout_inverse(input->context, layout, &inverse).verdict != LAYOUT_YES) return;
-  for (int64_t p = 0; p < MIN_OF(t->places, (int64_t)BETWEEN); p++) {
-    int64_t place[64], index[64], padding = 0, element = 0;
-    unravel(p, layout->physical_extents, layout->physical_rank, place);
-    if (inverse.padding) layout_expr_value(inverse.padding, place, NULL, 0, &padding);
+  if (layout_inverse(input->context, layout, &inverse).verdict != VERDICT_YES) return;
+  for (int64_t p = 0; p < MIN_OF(t->positions, (int64_t)BETWEEN); p++) {
+    int64_t position[64], index[64], padding = 0, element = 0;
+    unravel(p, layout->physical_extents, layout->physical_rank, position);
+    if (inverse.padding) layout_expr_value(inverse.padding, position, NULL, 0, &padding);
     layout_input_require(input, (padding != 0) == (t->owner[p] == 0), "the padding predicate");
     if (padding) continue;
-    layout_input_require(input, index_map_apply(inverse.map, place, index), "the inverse");
+    layout_input_require(input, index_map_apply(inverse.map, position, index), "the inverse");
     for (int i = 0; i < layout->rank; i++) element = element * layout->extents[i] + index[i];
     layout_input_require(input, t->owner[p] == element + 1, "the inverse's element");
   }
@@ -78,7 +78,7 @@ static void check_truth(const LayoutInput *input, const Layout *layout, Truth *t
   LayoutAnswer answer = layout_padding_count(context, layout, &padding);
   require(input, answer, true, "padding");
   layout_input_require(input, padding == t->padding, "the padding count");
-  for (int64_t p = 0; p < t->places; p += 1 + t->places / 64)
+  for (int64_t p = 0; p < t->positions; p += 1 + t->positions / 64)
     require(input, layout_at_offset(context, layout, p, index), t->owner[p] != 0, "logical");
   check_inverse(input, layout, t);
 }
@@ -174,11 +174,11 @@ static void ask_banks(Context *context, const Layout *layout) {
   layout_best_swizzle(context, layout, (LayoutBanks){32, 4, 16}, accesses, 2, &swizzle);
 }
 
-static void ask_places(Context *context, const Layout *layout) {
-  int64_t places, index[64];
+static void ask_positions(Context *context, const Layout *layout) {
+  int64_t positions, index[64];
   const LayoutExpr *all = layout_const(context, 1);
-  if (!layout_physical_size(layout, &places)) return;
-  for (int64_t at = 0; at < places; at += 1 + places / 8)
+  if (!layout_physical_size(layout, &positions)) return;
+  for (int64_t at = 0; at < positions; at += 1 + positions / 8)
     layout_at_offset(context, layout, at, index);
   for (int i = 0; i < layout->rank; i++)
     all = layout_expr(context, LAYOUT_MUL, all, layout->shape[i], NULL);
@@ -239,7 +239,7 @@ static void ask(Context *context, const Layout *layout) {
   ask_memory(context, layout);
   ask_box(context, layout, layout->map->id);
   ask_banks(context, layout);
-  ask_places(context, layout);
+  ask_positions(context, layout);
 }
 
 static bool is_slow(const Layout *layout) { // enumerated, and asked of smaller ones
@@ -265,11 +265,12 @@ static void check(LayoutInput *input) {
   if (!layout) return;
   if (other && !is_slow(layout) && !is_slow(other)) ask_pair(input->context, layout, other);
   if (!layout->is_static) return ask(input->context, layout);
-  if (!layout_logical_size(layout, &t.elements) || !layout_physical_size(layout, &t.places)) return;
+  if (!layout_logical_size(layout, &t.elements) || !layout_physical_size(layout, &t.positions))
+    return;
   for (int i = 0; i < layout->map->replica_count; i++) t.copies *= layout->map->replicas[i];
   int64_t points = t.elements * t.copies;
   if (!is_slow(layout)) ask(input->context, layout);
-  if (points <= MOST_POINTS && t.places <= MOST_PLACES) check_truth(input, layout, &t);
+  if (points <= MOST_POINTS && t.positions <= MOST_POSITIONS) check_truth(input, layout, &t);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

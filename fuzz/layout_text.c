@@ -37,7 +37,7 @@ static void check_layout(const LayoutInput *input, const Layout *layout) {
     LayoutSource source = layout_source(text, layout->rank);
     source.symbols = !layout->is_static;
     const Layout *back = layout_parse(context, &source, layout->shape, layout->rank, layout->facts);
-    layout_input_require(input, back && layout_equal(context, back, layout).verdict == LAYOUT_YES,
+    layout_input_require(input, back && layout_equal(context, back, layout).verdict == VERDICT_YES,
                          text);
   }
 }

@@ -284,8 +284,8 @@ static isl_bool ask_injective(Question *q) {
 }
 
 static isl_bool ask_onto(Question *q) {
-  isl_set *places = isl_map_range(isl_map_copy(q->a_map));
-  return isl_set_is_equal(places, q->a_box);
+  isl_set *positions = isl_map_range(isl_map_copy(q->a_map));
+  return isl_set_is_equal(positions, q->a_box);
 }
 
 static isl_bool ask_bijective(Question *q) {

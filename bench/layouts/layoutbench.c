@@ -37,7 +37,7 @@ typedef struct Result {
 
 // ---- Asking -----------------------------------------------------------------------------------
 
-static const LayoutAnswer done = {.verdict = LAYOUT_YES, .level = LAYOUT_DIGITS};
+static const LayoutAnswer done = {.verdict = VERDICT_YES, .level = LAYOUT_DIGITS};
 
 static int indices(const json_t *list, int64_t *out) {
   int count = (int)json_array_size(list);
@@ -85,7 +85,7 @@ static void ask_offset(Query *q) {
   indices(json_object_get(q->fields, "at"), index);
   q->answer = done;
   if (q->a->is_static)
-    q->answer.verdict = layout_offset(q->a, index, &q->number) ? LAYOUT_YES : LAYOUT_UNDECIDED;
+    q->answer.verdict = layout_offset(q->a, index, &q->number) ? VERDICT_YES : VERDICT_UNDECIDED;
   else
     layout_offset_expr(q->context, q->a);
 }
@@ -98,7 +98,7 @@ static void ask_compose(Query *q) {
   q->made = layout_new(q->context, map, q->b->shape, q->a->physical, q->b->facts, q->a->padding,
                        (SourcePos){0});
   q->answer = done;
-  if (!q->made) q->answer = (LayoutAnswer){LAYOUT_UNDECIDED, LAYOUT_DIGITS, "refused"};
+  if (!q->made) q->answer = (LayoutAnswer){VERDICT_UNDECIDED, LAYOUT_DIGITS, "refused"};
 }
 
 // ---- Judging ----------------------------------------------------------------------------------
@@ -106,21 +106,21 @@ static void ask_compose(Query *q) {
 static Outcome judge_verdict(Query *q) {
   const char *truth = json_string_value(json_object_get(q->truth, "answer"));
   if (!truth) truth = json_string_value(q->truth);
-  if (q->answer.verdict == LAYOUT_UNDECIDED) return UNDECIDED;
-  return (q->answer.verdict == LAYOUT_YES) == (strcmp(truth, "yes") == 0) ? RIGHT : WRONG;
+  if (q->answer.verdict == VERDICT_UNDECIDED) return UNDECIDED;
+  return (q->answer.verdict == VERDICT_YES) == (strcmp(truth, "yes") == 0) ? RIGHT : WRONG;
 }
 
 static Outcome judge_number(Query *q) {
-  if (q->answer.verdict == LAYOUT_UNDECIDED) return UNDECIDED;
+  if (q->answer.verdict == VERDICT_UNDECIDED) return UNDECIDED;
   return q->number == json_integer_value(q->truth) ? RIGHT : WRONG;
 }
 
 static Outcome judge_logical(Query *q) {
-  if (q->answer.verdict == LAYOUT_UNDECIDED) return UNDECIDED;
+  if (q->answer.verdict == VERDICT_UNDECIDED) return UNDECIDED;
   int64_t index[MAX_AXES];
-  if (json_is_null(q->truth)) return q->answer.verdict == LAYOUT_NO ? RIGHT : WRONG;
+  if (json_is_null(q->truth)) return q->answer.verdict == VERDICT_NO ? RIGHT : WRONG;
   int count = indices(q->truth, index);
-  if (q->answer.verdict == LAYOUT_NO) return WRONG;
+  if (q->answer.verdict == VERDICT_NO) return WRONG;
   return memcmp(index, q->numbers, sizeof *index * (size_t)count) == 0 ? RIGHT : WRONG;
 }
 
@@ -189,7 +189,7 @@ static Outcome judge_samples(Query *q, const Sampled *map) {
 
 static Outcome judge_map(Query *q) {
   Outcome outcome = judge_verdict(q);
-  if (outcome != RIGHT || q->answer.verdict != LAYOUT_YES) return outcome;
+  if (outcome != RIGHT || q->answer.verdict != VERDICT_YES) return outcome;
   return judge_samples(q,
                        &(Sampled){q->map.map->outputs, q->map.map->output_count, q->map.padding});
 }

@@ -39,7 +39,7 @@ static bool refuse(Check *check, const char *format, const char *name) {
 }
 
 static bool same_value(Check *check, const Form *a, const Form *b) {
-  return form_zero(check->analyzer, form_sub(check->analyzer, a, b)) == ALWAYS;
+  return form_zero(check->analyzer, form_sub(check->analyzer, a, b)) == VERDICT_YES;
 }
 
 static bool free_of_sources(const Check *check, const Form *f) {
@@ -228,7 +228,7 @@ static bool check_var(Check *check, const BlockVar *v) {
   if (!extent) return refuse(check, "the binding of %s is not a fused or split loop", name);
   extent = cut_extent(check, f, extent);
   Verdict enough = form_sign(analyzer, form_sub(analyzer, extent, wanted));
-  if (enough == NEVER)
+  if (enough == VERDICT_NO)
     return refuse(check, "the binding of %s does not reach its whole range", name);
   if (!same_value(check, extent, wanted))
     return refuse(check, "the binding of %s is not proved to end where its range does", name);

@@ -130,19 +130,20 @@ static Expr *verdict_expr(Analyzer *analyzer, bool value) {
 
 static Expr *simplify_equality(Analyzer *analyzer, Expr *e, const Form *f) {
   Verdict v = form_zero(analyzer, f);
-  if (v != UNKNOWN) return verdict_expr(analyzer, (v == ALWAYS) == (e->op == EXPR_EQ));
+  if (v != VERDICT_UNDECIDED)
+    return verdict_expr(analyzer, (v == VERDICT_YES) == (e->op == EXPR_EQ));
   Expr *r = write_zero(analyzer, e->op, f);
   return r ? r : e;
 }
 
 static Expr *simplify_order(Analyzer *analyzer, Expr *e, const Form *f) {
   Verdict v = form_sign(analyzer, f);
-  if (v != UNKNOWN) return verdict_expr(analyzer, v == ALWAYS);
+  if (v != VERDICT_UNDECIDED) return verdict_expr(analyzer, v == VERDICT_YES);
   const Form *smaller = reduce_gcd(analyzer, f);
   smaller = reduce_gcd(analyzer, drop_low_digits(analyzer, smaller));
   smaller = reduce_gcd(analyzer, drop_floor(analyzer, smaller));
-  v = smaller == f ? UNKNOWN : form_sign(analyzer, smaller);
-  if (v != UNKNOWN) return verdict_expr(analyzer, v == ALWAYS);
+  v = smaller == f ? VERDICT_UNDECIDED : form_sign(analyzer, smaller);
+  if (v != VERDICT_UNDECIDED) return verdict_expr(analyzer, v == VERDICT_YES);
   Expr *r = write_sign(analyzer, smaller);
   return r ? r : e;
 }

@@ -207,7 +207,6 @@ Expr *rules_apply(Analyzer *analyzer, Expr *e); // one step at the root; itself 
 // operand with several uses is simplified again under each condition.
 enum { MOST_ASSUMED = 2 };
 
-typedef enum Verdict { UNKNOWN, NEVER, ALWAYS } Verdict;
 bool form_nonnegative(Analyzer *analyzer, const Form *f); // true when proved
 Verdict form_sign(Analyzer *analyzer, const Form *f);     // f >= 0
 Verdict form_zero(Analyzer *analyzer, const Form *f);     // f == 0

@@ -190,10 +190,10 @@ bool form_nonnegative(Analyzer *analyzer, const Form *f) {
 }
 
 Verdict form_sign(Analyzer *analyzer, const Form *f) {
-  if (!f) return UNKNOWN;
-  if (form_nonnegative(analyzer, f)) return ALWAYS;
+  if (!f) return VERDICT_UNDECIDED;
+  if (form_nonnegative(analyzer, f)) return VERDICT_YES;
   const Form *opposite = form_add_const(analyzer, form_scale(analyzer, f, -1), -1);
-  return form_nonnegative(analyzer, opposite) ? NEVER : UNKNOWN;
+  return form_nonnegative(analyzer, opposite) ? VERDICT_NO : VERDICT_UNDECIDED;
 }
 
 static bool excluded_by_residue(Analyzer *analyzer, const Form *f) {
@@ -204,14 +204,14 @@ static bool excluded_by_residue(Analyzer *analyzer, const Form *f) {
 
 Verdict form_zero(Analyzer *analyzer, const Form *f) {
   int64_t value;
-  if (!f) return UNKNOWN;
-  if (form_is_const(f, &value)) return value ? NEVER : ALWAYS;
-  if (excluded_by_residue(analyzer, f)) return NEVER;
+  if (!f) return VERDICT_UNDECIDED;
+  if (form_is_const(f, &value)) return value ? VERDICT_NO : VERDICT_YES;
+  if (excluded_by_residue(analyzer, f)) return VERDICT_NO;
   Verdict at_least = form_sign(analyzer, f);
-  if (at_least == NEVER) return NEVER;
+  if (at_least == VERDICT_NO) return VERDICT_NO;
   Verdict at_most = form_sign(analyzer, form_scale(analyzer, f, -1));
-  if (at_most == NEVER) return NEVER;
-  return at_least == ALWAYS && at_most == ALWAYS ? ALWAYS : UNKNOWN;
+  if (at_most == VERDICT_NO) return VERDICT_NO;
+  return at_least == VERDICT_YES && at_most == VERDICT_YES ? VERDICT_YES : VERDICT_UNDECIDED;
 }
 
 // ---- Conditions
@@ -232,10 +232,10 @@ static bool prove_comparison(Analyzer *analyzer, Expr *condition) {
   analyzer->proving = true;
   bool equality = condition->op == EXPR_EQ || condition->op == EXPR_NE;
   Verdict verdict = equality                        ? form_zero(analyzer, f)
-                    : form_nonnegative(analyzer, f) ? ALWAYS
-                                                    : UNKNOWN;
+                    : form_nonnegative(analyzer, f) ? VERDICT_YES
+                                                    : VERDICT_UNDECIDED;
   analyzer->proving = outer;
-  return verdict == (condition->op == EXPR_NE ? NEVER : ALWAYS);
+  return verdict == (condition->op == EXPR_NE ? VERDICT_NO : VERDICT_YES);
 }
 
 static bool prove_condition(Analyzer *analyzer, Expr *condition) {
@@ -271,7 +271,7 @@ bool prove_equal(Analyzer *analyzer, Expr *a, Expr *b) {
   const Form *x = simple_form(analyzer, a), *y = simple_form(analyzer, b);
   bool outer = analyzer->proving;
   analyzer->proving = true;
-  bool equal = form_zero(analyzer, form_sub(analyzer, x, y)) == ALWAYS;
+  bool equal = form_zero(analyzer, form_sub(analyzer, x, y)) == VERDICT_YES;
   analyzer->proving = outer;
   analyzer_leave(analyzer);
   return equal;

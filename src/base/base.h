@@ -31,6 +31,9 @@
 
 typedef struct Context Context;
 
+// The outcome of a question that cannot always be decided.
+typedef enum Verdict { VERDICT_UNDECIDED, VERDICT_YES, VERDICT_NO } Verdict;
+
 // ---- Arena: memory with one lifetime ---------------------------------------------------------
 
 typedef struct ArenaChunk {

@@ -128,7 +128,7 @@ static const char *verdict_text(LayoutView *view, const char *op, const LayoutAn
   bool differs = !strcmp(op, "equal") || !strcmp(op, "identity");
   bool place = !strcmp(op, "onto") || !strcmp(op, "bijective");
   const char *text = layout_answer_text(context, answer);
-  bool alone = answer->verdict == LAYOUT_NO && answer->witness && !answer->witness2;
+  bool alone = answer->verdict == VERDICT_NO && answer->witness && !answer->witness2;
   if (!alone || answer->reason || (!differs && !place) || strncmp(text, "no: ", 4)) return text;
   return arena_printf(&context->arena,
                       differs ? "no: the places of %s differ" : "no: nothing lies at %s", text + 4);

@@ -137,7 +137,7 @@ static const char *step_in_memory(LayoutView *view, int axis) {
 static const char *step_text(LayoutView *view, int axis) {
   const LayoutExpr *stride = NULL;
   LayoutAnswer answer = layout_stride(context_of(view), view->operand.layout, axis, &stride);
-  if (answer.verdict == LAYOUT_YES && stride)
+  if (answer.verdict == VERDICT_YES && stride)
     return layout_expr_text(context_of(view), stride, NULL, 0);
   if (is_spread(view->operand.layout)) return step_in_memory(view, axis);
   return varying_step(view, axis);
@@ -183,7 +183,7 @@ static void put_padding_where(LayoutView *view, Text *out) {
   LayoutInverse inverse = {0};
   Context *context = context_of(view);
   const Layout *layout = view->operand.layout;
-  if (layout_inverse(context, layout, &inverse).verdict != LAYOUT_YES) return;
+  if (layout_inverse(context, layout, &inverse).verdict != VERDICT_YES) return;
   if (!inverse.padding) return;
   text_printf(
       out, "%spadding%s       where %s\n", paint(view->cli, COLOUR_DIM),
@@ -205,7 +205,7 @@ static int show_padding(LayoutView *view, Text *out) {
   query_reply_free(&reply);
   put_padding_where(view, out);
   LayoutAnswer answer = layout_padding_runs(context, view->operand.layout, 8, &runs);
-  if (answer.verdict != LAYOUT_YES || !runs.total) return STATUS_DONE;
+  if (answer.verdict != VERDICT_YES || !runs.total) return STATUS_DONE;
   text_printf(out, "%soffsets%s       ", paint(view->cli, COLOUR_DIM),
               paint(view->cli, COLOUR_NONE));
   for (int i = 0; i < runs.shown; i++) {
@@ -221,7 +221,7 @@ static int show_padding(LayoutView *view, Text *out) {
 // ---- Summary ----------------------------------------------------------------------------------
 
 static const char *claim(LayoutAnswer answer, const char *what) {
-  return answer.verdict == LAYOUT_YES ? what : answer.verdict == LAYOUT_NO ? "not " : "perhaps ";
+  return answer.verdict == VERDICT_YES ? what : answer.verdict == VERDICT_NO ? "not " : "perhaps ";
 }
 
 static void put_claims(LayoutView *view, Text *out) {
@@ -231,8 +231,8 @@ static void put_claims(LayoutView *view, Text *out) {
   LayoutAnswer onto = layout_is_onto(context, layout);
   text_printf(out, "%sis%s            %sinjective, %sonto", paint(view->cli, COLOUR_DIM),
               paint(view->cli, COLOUR_NONE), claim(injective, ""), claim(onto, ""));
-  if (layout_is_identity(context, layout).verdict == LAYOUT_YES) text_puts(out, ", the identity");
-  if (injective.verdict == LAYOUT_NO)
+  if (layout_is_identity(context, layout).verdict == VERDICT_YES) text_puts(out, ", the identity");
+  if (injective.verdict == VERDICT_NO)
     text_printf(out, "; %s", layout_answer_text(context, &injective) + strlen("no: "));
   text_puts(out, "\n");
 }
@@ -254,7 +254,7 @@ static int show_summary(LayoutView *view, Text *out) {
               extents_text(context, layout->physical, layout->physical_rank));
   if (layout_physical_size(layout, &places)) {
     text_printf(out, "   %" PRId64 " place%s", places, places == 1 ? "" : "s");
-    if (layout_padding_count(context, layout, &count).verdict == LAYOUT_YES)
+    if (layout_padding_count(context, layout, &count).verdict == VERDICT_YES)
       text_printf(out, ", %" PRId64 " padding", count);
   }
   text_puts(out, "\n");
@@ -273,7 +273,7 @@ static json_t *strides_json(LayoutView *view) {
   for (int i = 0; i < layout->rank; i++) {
     const LayoutExpr *stride = NULL;
     LayoutAnswer answer = layout_stride(context_of(view), layout, i, &stride);
-    json_array_append_new(list, answer.verdict == LAYOUT_YES && stride
+    json_array_append_new(list, answer.verdict == VERDICT_YES && stride
                                     ? json_expression(context_of(view), stride)
                                     : json_null());
   }
@@ -282,7 +282,7 @@ static json_t *strides_json(LayoutView *view) {
 
 static json_t *verdict_json(LayoutAnswer answer) {
   static const char *const words[] = {
-      [LAYOUT_NO] = "no", [LAYOUT_YES] = "yes", [LAYOUT_UNDECIDED] = "unknown"};
+      [VERDICT_NO] = "no", [VERDICT_YES] = "yes", [VERDICT_UNDECIDED] = "unknown"};
   return json_string(words[answer.verdict]);
 }
 
@@ -298,7 +298,7 @@ static json_t *summary_json(LayoutView *view) {
                 verdict_json(layout_is_onto(context, layout)), "strides", strides_json(view));
   if (layout_physical_size(layout, &places))
     json_object_set_new(object, "places", json_integer(places));
-  if (layout->is_static && layout_padding_count(context, layout, &padding).verdict == LAYOUT_YES)
+  if (layout->is_static && layout_padding_count(context, layout, &padding).verdict == VERDICT_YES)
     json_object_set_new(object, "padding", json_integer(padding));
   if (layout->padding.kind == LAYOUT_PADDING_CONSTANT)
     json_object_set_new(object, "pad_value", json_real(layout->padding.value));
@@ -516,7 +516,7 @@ static int show_loops(LayoutView *view, Text *out) {
   Context *context = context_of(view);
   const Layout *layout = view->operand.layout;
   LayoutAnswer answer = layout_loop_order(context, layout, &loops);
-  if (answer.verdict != LAYOUT_YES)
+  if (answer.verdict != VERDICT_YES)
     return text_printf(out, "%s\n", layout_answer_text(context, &answer)), STATUS_BAD;
   for (int i = 0; i < loops.count; i++) {
     text_pad(out, ' ', 2 * i);

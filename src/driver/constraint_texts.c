@@ -32,7 +32,7 @@ static const char *flaw_of(Context *context, const Layout *layout) {
       return str_format(context, "axis @%s is not memory", map->resources[i]);
   if (map->separator_count) return "tensors between operators are flat: no axis separators";
   LayoutAnswer answer = layout_is_injective(context, layout);
-  if (answer.verdict == LAYOUT_YES) return NULL;
+  if (answer.verdict == VERDICT_YES) return NULL;
   const char *why = layout_answer_text(context, &answer), *colon = strstr(why, ": ");
   return str_format(context, "index map is not injective: %s", colon ? colon + 2 : why);
 }
@@ -70,7 +70,7 @@ static bool read_layout(const Reading *r, size_t from, size_t to, const Value *v
   if (flaw)
     return diag_error(context, pos, "%s\n'%s' is %s", flaw, value->name,
                       extents_text(context, value->shape, value->rank));
-  if (layout_is_identity(context, *layout).verdict == LAYOUT_YES) *layout = NULL;
+  if (layout_is_identity(context, *layout).verdict == VERDICT_YES) *layout = NULL;
   return true;
 }
 

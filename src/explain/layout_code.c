@@ -209,7 +209,7 @@ static const char *call_offset(Code *c, bool first_copy) {
 static void put_fill(Code *c) {
   LayoutPadding padding = c->layout->padding;
   if (padding.kind == LAYOUT_PADDING_ANY ||
-      layout_is_onto(c->context, c->layout).verdict == LAYOUT_YES)
+      layout_is_onto(c->context, c->layout).verdict == VERDICT_YES)
     return;
   double value = padding.kind == LAYOUT_PADDING_CONSTANT ? padding.value : 0;
   const char *symbols = list(c, "", false);

@@ -55,7 +55,7 @@ static void find_owners(View *v) {
 
 static bool owner_of(const View *v, int64_t place, int64_t *index) {
   const Layout *layout = v->layout;
-  if (!v->owners) return layout_at_offset(v->context, layout, place, index).verdict == LAYOUT_YES;
+  if (!v->owners) return layout_at_offset(v->context, layout, place, index).verdict == VERDICT_YES;
   if (v->owners[place] < 0) return false;
   layout_index_at(layout->extents, layout->rank, v->owners[place], index);
   return true;

@@ -173,7 +173,7 @@ bool layout_inverse_exprs(Context *context, const Layout *layout, Expr *const *p
   LayoutInverse inverse;
   LayoutAnswer found = layout_inverse(context, layout, &inverse);
   if (answer) *answer = found;
-  if (found.verdict != LAYOUT_YES) return false;
+  if (found.verdict != VERDICT_YES) return false;
   if (!index_map_apply_exprs(context, inverse.map, places, symbols, indices)) return false;
   *holds = expr_bool(context, true);
   if (!inverse.padding) return true;

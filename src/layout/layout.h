@@ -206,8 +206,8 @@ typedef enum LayoutSpelling {
   LAYOUT_SPELLING_CUTE,
   LAYOUT_SPELLING_XLA,
   LAYOUT_SPELLING_TORCH,
-  LAYOUT_SPELLING_BASES,
-  LAYOUT_SPELLING_SHARDS,
+  LAYOUT_SPELLING_LINEAR_LAYOUT,
+  LAYOUT_SPELLING_TILE_LAYOUT,
   LAYOUT_SPELLING_COUNT
 } LayoutSpelling;
 
@@ -259,14 +259,13 @@ int layout_negative_extent(Context *context, LayoutFacts facts, const LayoutExpr
 
 // ---- Answers ---------------------------------------------------------------------------------
 
-typedef enum LayoutVerdict { LAYOUT_NO, LAYOUT_YES, LAYOUT_UNDECIDED } LayoutVerdict;
 typedef enum LayoutLevel { LAYOUT_DIGITS, LAYOUT_ISL, LAYOUT_POINTS } LayoutLevel;
 const char *layout_level_name(LayoutLevel level); // "digits", "isl", "points"
 typedef struct LayoutAnswer {
-  LayoutVerdict verdict;
+  Verdict verdict;
   LayoutLevel level;  // which level answered
-  const char *reason; // LAYOUT_UNDECIDED, or a word on a "no"
-  // LAYOUT_NO: a logical index where the claim fails, and for a collision the other one (onto: a
+  const char *reason; // VERDICT_UNDECIDED, or a word on a "no"
+  // VERDICT_NO: a logical index where the claim fails, and for a collision the other one (onto: a
   // physical index that nothing reaches). NULL when the reason says it all (ranks that differ).
   const int64_t *witness, *witness2;
   int witness_rank;
@@ -376,7 +375,7 @@ bool layout_offset(const Layout *layout, const int64_t *index, int64_t *offset);
 // Of every element of a static layout in row-major order of the logical index, its copies side by
 // side: `out` has room for the logical size of layout_of_copies. False where one is undefined.
 bool layout_offsets(Context *context, const Layout *layout, int64_t *out);
-// The logical index at an offset: LAYOUT_YES and *index set, LAYOUT_NO on padding.
+// The logical index at an offset: VERDICT_YES and *index set, VERDICT_NO on padding.
 LayoutAnswer layout_at_offset(Context *context, const Layout *layout, int64_t offset,
                               int64_t *index);
 // strides[i]: the constant step of the offset per step of axis i, where has_stride[i]. With axes on
@@ -532,15 +531,15 @@ typedef struct LayoutCopyLevel {
   int64_t elements;
   int64_t bytes;
 } LayoutCopyLevel;
-typedef struct LayoutDigitPlace {
+typedef struct LayoutDigitPosition {
   Str resource;
   const LayoutExpr *stride; // NULL: the digit does not move the place (broadcast, replicated)
-} LayoutDigitPlace;
+} LayoutDigitPosition;
 typedef struct LayoutMove { // what becomes of the digit (axis // cut) % extent
   int axis;
   int64_t cut;
   const LayoutExpr *extent;
-  LayoutDigitPlace from, to;
+  LayoutDigitPosition from, to;
 } LayoutMove;
 typedef struct LayoutCopyPlan {
   bool counted;   // extents are numbers, and so are:

@@ -104,7 +104,7 @@ Candidate planner_candidate_of(const Planner *p, const Buffer *buffer, const Lay
     int64_t block = nest_block(layout, axis);
     if (map->outputs[map->output_count - 1] == last) block = 0;
     const Layout *usual = with_inner_axis(p, buffer, axis, block);
-    if (usual && layout_equal(p->context, usual, layout).verdict == LAYOUT_YES)
+    if (usual && layout_equal(p->context, usual, layout).verdict == VERDICT_YES)
       return (Candidate){usual, axis, block, .requested = true};
   }
   map = map_of_outputs(p->context, buffer->rank, map->output_count, map->outputs);

@@ -206,7 +206,7 @@ bool query_run_slice(QueryRequest *r, QueryReply *reply) {
   query_reply_more(
       reply, "physical",
       json_expressions(r->context, slice.layout->physical, slice.layout->physical_rank));
-  bool strided = reply->proof.verdict == LAYOUT_YES && slice.strides;
+  bool strided = reply->proof.verdict == VERDICT_YES && slice.strides;
   query_reply_more(reply, "offset",
                    slice.offset ? json_expression(r->context, slice.offset) : json_null());
   query_reply_more(reply, "strides",
@@ -243,7 +243,7 @@ bool query_run_lines(QueryRequest *r, QueryReply *reply) {
     memset(low, 0, sizeof low);
   }
   QUERY_ASK(reply, layout_lines(r->context, layout, low, extent, size, RUNS_SHOWN, &runs));
-  if (reply->proof.verdict != LAYOUT_YES) return query_reply_verdict(reply);
+  if (reply->proof.verdict != VERDICT_YES) return query_reply_verdict(reply);
   QUERY_CERTIFY(r, reply, layout_lines_certificate(r->context, layout, low, extent, size, &runs));
   return runs_reply(reply, &runs);
 }
@@ -251,7 +251,7 @@ bool query_run_lines(QueryRequest *r, QueryReply *reply) {
 bool query_run_padding_runs(QueryRequest *r, QueryReply *reply) {
   LayoutRuns runs = {0};
   QUERY_ASK(reply, layout_padding_runs(r->context, r->a.layout, RUNS_SHOWN, &runs));
-  if (reply->proof.verdict != LAYOUT_YES) return query_reply_verdict(reply);
+  if (reply->proof.verdict != VERDICT_YES) return query_reply_verdict(reply);
   QUERY_CERTIFY(r, reply, layout_padding_runs_certificate(r->context, r->a.layout, &runs));
   return runs_reply(reply, &runs);
 }
@@ -376,7 +376,7 @@ bool query_run_conflicts(QueryRequest *r, QueryReply *reply) {
   QUERY_CERTIFY(
       r, reply,
       layout_conflicts_certificate(r->context, r->a.layout, &access, banks, &reply->proof));
-  if (reply->proof.verdict == LAYOUT_UNDECIDED) return query_reply_verdict(reply);
+  if (reply->proof.verdict == VERDICT_UNDECIDED) return query_reply_verdict(reply);
   reply->answer = json_integer(found.degree);
   query_reply_more(reply, "waves", json_integer(found.waves));
   query_reply_more(reply, "words", json_integer(found.words));
@@ -403,7 +403,7 @@ bool query_run_swizzle(QueryRequest *r, QueryReply *reply) {
   if (!found.map) return query_reply_verdict(reply);
   QUERY_CERTIFY(r, reply, layout_swizzle_certificate(r->context, banks, accesses, count, &found));
   reply->answer = json_string(layout_text(r->context, found.layout));
-  query_reply_more(reply, "optimal", json_boolean(reply->proof.verdict == LAYOUT_YES));
+  query_reply_more(reply, "optimal", json_boolean(reply->proof.verdict == VERDICT_YES));
   query_reply_more(reply, "swizzle",
                    found.is_named ? json_sprintf("Swizzle<%d,%d,%d>", found.b, found.m, found.s)
                                   : json_null());
@@ -418,11 +418,11 @@ bool query_run_swizzle(QueryRequest *r, QueryReply *reply) {
 bool query_run_loop_order(QueryRequest *r, QueryReply *reply) {
   LayoutLoops loops = {0};
   QUERY_ASK(reply, layout_loop_order(r->context, r->a.layout, &loops));
-  if (reply->proof.verdict == LAYOUT_NO && reply->proof.witness2)
+  if (reply->proof.verdict == VERDICT_NO && reply->proof.witness2)
     QUERY_CERTIFY(
         r, reply,
         layout_certificate(r->context, LAYOUT_ASK_INJECTIVE, r->a.layout, NULL, &reply->proof));
-  if (reply->proof.verdict != LAYOUT_YES) return query_reply_verdict(reply);
+  if (reply->proof.verdict != VERDICT_YES) return query_reply_verdict(reply);
   reply->answer = json_array();
   for (int i = 0; i < loops.count; i++) {
     const LayoutLoop *loop = &loops.loops[i];
@@ -444,7 +444,7 @@ bool query_run_loop_order(QueryRequest *r, QueryReply *reply) {
 bool query_run_blocking(QueryRequest *r, QueryReply *reply) {
   LayoutBlocking found = {0};
   QUERY_ASK(reply, layout_is_blocking(r->context, r->a.layout, &found));
-  if (reply->proof.verdict != LAYOUT_YES) return query_reply_verdict(reply);
+  if (reply->proof.verdict != VERDICT_YES) return query_reply_verdict(reply);
   QUERY_CERTIFY(r, reply, layout_blocking_certificate(r->context, r->a.layout, &found));
   reply->answer = json_array();
   for (int i = 0; i < found.count; i++)
@@ -459,7 +459,7 @@ bool query_run_blocking(QueryRequest *r, QueryReply *reply) {
 bool query_run_permutation(QueryRequest *r, QueryReply *reply) {
   int *order = arena_array(&r->context->arena, int, r->a.layout->rank + 1);
   QUERY_ASK(reply, layout_is_permutation(r->context, r->a.layout, order));
-  if (reply->proof.verdict != LAYOUT_YES) return query_reply_verdict(reply);
+  if (reply->proof.verdict != VERDICT_YES) return query_reply_verdict(reply);
   QUERY_CERTIFY(r, reply, layout_permutation_certificate(r->context, r->a.layout, order));
   reply->answer = json_array();
   for (int i = 0; i < r->a.layout->rank; i++)
@@ -471,7 +471,7 @@ bool query_run_is_reshape(QueryRequest *r, QueryReply *reply) {
   QUERY_ASK(reply, layout_is_reshape(r->context, r->a.layout, r->b.layout));
   QUERY_CERTIFY(r, reply,
                 layout_reshape_certificate(r->context, r->a.layout, r->b.layout, &reply->proof));
-  if (reply->proof.verdict != LAYOUT_YES) return query_reply_verdict(reply);
+  if (reply->proof.verdict != VERDICT_YES) return query_reply_verdict(reply);
   return reply->answer = json_string("yes"), true;
 }
 
@@ -484,7 +484,7 @@ bool query_run_reshape(QueryRequest *r, QueryReply *reply) {
   reply->ns = clock_now_ns() - start_ns;
   bool fixed = r->a.layout->is_static;
   for (int i = 0; i < count; i++) fixed = fixed && shape[i]->op == LAYOUT_CONST;
-  reply->proof = (LayoutAnswer){.verdict = made ? LAYOUT_YES : LAYOUT_NO,
+  reply->proof = (LayoutAnswer){.verdict = made ? VERDICT_YES : VERDICT_NO,
                                 .reason = made    ? NULL
                                           : fixed ? "it has another number of elements"
                                                   : "not proved to have as many elements"};
@@ -509,7 +509,7 @@ bool query_run_spell(QueryRequest *r, QueryReply *reply) {
   int64_t start_ns = clock_now_ns();
   text = layout_spell(r->context, r->a.layout, spelling, &why);
   reply->ns = clock_now_ns() - start_ns;
-  reply->proof = (LayoutAnswer){.verdict = text ? LAYOUT_YES : LAYOUT_NO, .reason = why};
+  reply->proof = (LayoutAnswer){.verdict = text ? VERDICT_YES : VERDICT_NO, .reason = why};
   reply->answer = json_string(text ? text : "no");
   return true;
 }

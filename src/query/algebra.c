@@ -14,7 +14,7 @@ static bool made_reply(QueryRequest *r, QueryReply *reply, const Layout *made) {
 }
 
 static LayoutAnswer made_or_not(const Layout *made) {
-  return (LayoutAnswer){.verdict = made ? LAYOUT_YES : LAYOUT_NO,
+  return (LayoutAnswer){.verdict = made ? VERDICT_YES : VERDICT_NO,
                         .reason = made ? NULL : "too many axes, or no bounds are known"};
 }
 
@@ -45,7 +45,7 @@ bool query_run_product(QueryRequest *r, QueryReply *reply) {
   else
     QUERY_ASK(reply, made_or_not(made = layout_product(r->context, r->a.layout, r->b.layout,
                                                        (LayoutProduct)row)));
-  return made_reply(r, reply, reply->proof.verdict == LAYOUT_YES ? made : NULL);
+  return made_reply(r, reply, reply->proof.verdict == VERDICT_YES ? made : NULL);
 }
 
 bool query_run_complement(QueryRequest *r, QueryReply *reply) {
@@ -55,13 +55,13 @@ bool query_run_complement(QueryRequest *r, QueryReply *reply) {
   if (size < 0) return query_field_error(r->context, "size", "a negative size");
   QUERY_ASK(reply,
             layout_complement(r->context, r->a.layout, layout_const(r->context, size), &made));
-  return made_reply(r, reply, reply->proof.verdict == LAYOUT_YES ? made : NULL);
+  return made_reply(r, reply, reply->proof.verdict == VERDICT_YES ? made : NULL);
 }
 
 bool query_run_left_divide(QueryRequest *r, QueryReply *reply) {
   LayoutInverse map = {0};
   QUERY_ASK(reply, layout_divide_left(r->context, r->a.layout, r->b.layout, &map));
-  if (reply->proof.verdict != LAYOUT_YES) return query_reply_verdict(reply);
+  if (reply->proof.verdict != VERDICT_YES) return query_reply_verdict(reply);
   QUERY_CERTIFY(r, reply,
                 layout_divide_left_certificate(r->context, r->a.layout, r->b.layout, &map));
   reply->answer = json_string(index_map_text(r->context, map.map));
@@ -74,7 +74,7 @@ bool query_run_left_divide(QueryRequest *r, QueryReply *reply) {
 bool query_run_refine(QueryRequest *r, QueryReply *reply) {
   LayoutRefinement found = {0};
   QUERY_ASK(reply, layout_refine(r->context, r->a.layout, r->b.layout, &found));
-  if (reply->proof.verdict != LAYOUT_YES) return query_reply_verdict(reply);
+  if (reply->proof.verdict != VERDICT_YES) return query_reply_verdict(reply);
   QUERY_CERTIFY(r, reply, layout_refine_certificate(r->context, r->a.layout, r->b.layout, &found));
   reply->answer = json_array();
   for (int i = 0; i < found.count; i++) {
@@ -108,7 +108,7 @@ static json_t *levels_json(const LayoutCopyPlan *plan) {
   return list;
 }
 
-static json_t *place_json(Context *context, LayoutDigitPlace place) {
+static json_t *place_json(Context *context, LayoutDigitPosition place) {
   if (!place.stride) return json_null();
   return json_pack("{s:s, s:o}", "resource", resource_name(place.resource), "stride",
                    json_expression(context, place.stride));
@@ -137,7 +137,7 @@ bool query_run_copy(QueryRequest *r, QueryReply *reply) {
   if (bits < 1) return query_field_error(r->context, "element_bits", "expected at least 1");
   QUERY_ASK(reply, layout_copy_plan(r->context, r->a.layout, r->b.layout, order, COUNT_OF(order),
                                     bits, &plan));
-  if (reply->proof.verdict == LAYOUT_NO || (!plan.counted && !plan.move_count))
+  if (reply->proof.verdict == VERDICT_NO || (!plan.counted && !plan.move_count))
     return query_reply_verdict(reply);
   reply->answer = moves_json(r, &plan);
   if (!plan.counted) return true;

@@ -87,7 +87,7 @@ void query_reply_set(const QueryReply *reply, json_t *object);
 // `reply->certificate = certificate`, where one is wanted and the answer is no "unknown".
 #define QUERY_CERTIFY(request, reply, text)                                                        \
   do {                                                                                             \
-    if ((request)->certificates && (reply)->proof.verdict != LAYOUT_UNDECIDED)                     \
+    if ((request)->certificates && (reply)->proof.verdict != VERDICT_UNDECIDED)                    \
       (reply)->certificate = (text);                                                               \
   } while (0)
 

@@ -7,19 +7,19 @@
 #include "explain/explain.h"
 #include "runtime/runtime.h"
 
-static const LayoutAnswer ANSWERED = {.verdict = LAYOUT_YES, .level = LAYOUT_DIGITS};
+static const LayoutAnswer ANSWERED = {.verdict = VERDICT_YES, .level = LAYOUT_DIGITS};
 
 // "yes", "no", "unknown"
 static bool verdict_reply(QueryReply *reply) {
   static const char *const words[] = {
-      [LAYOUT_NO] = "no", [LAYOUT_YES] = "yes", [LAYOUT_UNDECIDED] = "unknown"};
+      [VERDICT_NO] = "no", [VERDICT_YES] = "yes", [VERDICT_UNDECIDED] = "unknown"};
   reply->answer = json_string(words[reply->proof.verdict]);
   return true;
 }
 
 // The value where the proof says yes; otherwise the verdict.
 static bool value_reply(QueryReply *reply, json_t *value) {
-  if (reply->proof.verdict == LAYOUT_YES) return reply->answer = value, true;
+  if (reply->proof.verdict == VERDICT_YES) return reply->answer = value, true;
   json_decref(value);
   return verdict_reply(reply);
 }
@@ -63,7 +63,7 @@ static bool run_bijective(QueryRequest *r, QueryReply *reply) {
 // A map on the places of `domain`, and where they are padding.
 static bool inverse_reply(Context *context, QueryReply *reply, const LayoutInverse *inverse,
                           const Layout *domain) {
-  if (reply->proof.verdict != LAYOUT_YES) return verdict_reply(reply);
+  if (reply->proof.verdict != VERDICT_YES) return verdict_reply(reply);
   reply->answer = json_string(index_map_text(context, inverse->map));
   query_reply_more(reply, "padding", json_condition(context, inverse->map, inverse->padding));
   query_reply_more(reply, "shape",
@@ -89,11 +89,11 @@ static bool run_divide(QueryRequest *r, QueryReply *reply) {
   if (!same_shape(r->a.layout, r->b.layout))
     return query_field_error(r->context, "b.shape", "not the shape of \"a\"");
   QUERY_ASK(reply, layout_divide(r->context, r->a.layout, r->b.layout, &inverse));
-  if (reply->proof.verdict == LAYOUT_NO && reply->proof.witness2)
+  if (reply->proof.verdict == VERDICT_NO && reply->proof.witness2)
     QUERY_CERTIFY(
         r, reply,
         layout_certificate(r->context, LAYOUT_ASK_INJECTIVE, r->b.layout, NULL, &reply->proof));
-  if (reply->proof.verdict != LAYOUT_YES) return verdict_reply(reply);
+  if (reply->proof.verdict != VERDICT_YES) return verdict_reply(reply);
   layout_divide_simplify(r->context, r->a.layout, r->b.layout, &inverse);
   QUERY_CERTIFY(r, reply,
                 layout_divide_certificate(r->context, r->a.layout, r->b.layout, &inverse));
@@ -196,10 +196,10 @@ static const char *logical_certificate(QueryRequest *r, const QueryReply *reply,
                                        const int64_t *index) {
   const Layout *a = r->a.layout;
   int64_t *place = arena_array(&r->context->arena, int64_t, a->physical_rank + 1);
-  if (reply->proof.verdict == LAYOUT_YES)
+  if (reply->proof.verdict == VERDICT_YES)
     return layout_offset_certificate(r->context, a, index, layout_const(r->context, offset));
   layout_index_at(a->physical_extents, a->physical_rank, offset, place);
-  LayoutAnswer answer = {.verdict = LAYOUT_NO, .witness = place, .witness_rank = a->physical_rank};
+  LayoutAnswer answer = {.verdict = VERDICT_NO, .witness = place, .witness_rank = a->physical_rank};
   return layout_certificate(r->context, LAYOUT_ASK_ONTO, a, NULL, &answer);
 }
 
@@ -212,7 +212,7 @@ static bool run_logical(QueryRequest *r, QueryReply *reply) {
   int64_t *index = arena_array(&r->context->arena, int64_t, a->rank + 1);
   QUERY_ASK(reply, layout_at_offset(r->context, a, offset, index));
   QUERY_CERTIFY(r, reply, logical_certificate(r, reply, offset, index));
-  if (reply->proof.verdict == LAYOUT_NO) return reply->answer = json_null(), true;
+  if (reply->proof.verdict == VERDICT_NO) return reply->answer = json_null(), true;
   return value_reply(reply, json_integers(index, a->rank));
 }
 
@@ -230,7 +230,7 @@ static bool run_padding(QueryRequest *r, QueryReply *reply) {
   const Layout *a = r->a.layout;
   int64_t start_ns = clock_now_ns();
   LayoutAnswer answer = layout_padding_expr(r->context, a, &count);
-  bool one_to_one = layout_inverse(r->context, a, &inverse).verdict == LAYOUT_YES;
+  bool one_to_one = layout_inverse(r->context, a, &inverse).verdict == VERDICT_YES;
   reply->ns = clock_now_ns() - start_ns;
   reply->proof = (LayoutAnswer){answer.verdict, answer.level, answer.reason};
   if (one_to_one)
@@ -249,9 +249,9 @@ static bool run_strides(QueryRequest *r, QueryReply *reply) {
   int64_t start_ns = clock_now_ns();
   for (int i = 0; i < a->rank; i++) {
     LayoutAnswer answer = layout_stride(r->context, a, i, &strides[i]);
-    if (answer.verdict != LAYOUT_YES) strides[i] = NULL;
+    if (answer.verdict != VERDICT_YES) strides[i] = NULL;
     if (answer.level != LAYOUT_DIGITS) reply->proof.level = answer.level;
-    if (answer.verdict == LAYOUT_UNDECIDED) reply->proof.reason = answer.reason;
+    if (answer.verdict == VERDICT_UNDECIDED) reply->proof.reason = answer.reason;
   }
   reply->ns = clock_now_ns() - start_ns;
   QUERY_CERTIFY(r, reply, layout_strides_certificate(r->context, a, strides));

@@ -365,7 +365,7 @@ void query_reply_more(QueryReply *reply, const char *name, json_t *value) {
 }
 
 bool query_reply_verdict(QueryReply *reply) {
-  reply->answer = json_string(reply->proof.verdict == LAYOUT_NO ? "no" : "unknown");
+  reply->answer = json_string(reply->proof.verdict == VERDICT_NO ? "no" : "unknown");
   return true;
 }
 

@@ -196,7 +196,7 @@ static bool is_injective(const Injection *q) {
   if (each_loop_alone(q)) return true;
   if (!q->id_count) return false;
   const Layout *layout = injection_layout(q);
-  return layout && layout_is_injective(q->schedule->context, layout).verdict == LAYOUT_YES;
+  return layout && layout_is_injective(q->schedule->context, layout).verdict == VERDICT_YES;
 }
 
 // ---- Which iterations access which elements ----------------------------------------------------

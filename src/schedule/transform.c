@@ -162,7 +162,7 @@ static const char *point_text(Context *context, const int64_t *point, int rank) 
 static bool refuse_collision(Schedule *schedule, const Stmt *at, const Buffer *buffer,
                              const Layout *layout, const LayoutAnswer *answer) {
   Context *context = schedule->context;
-  if (answer->verdict != LAYOUT_NO || !answer->witness || !answer->witness2)
+  if (answer->verdict != VERDICT_NO || !answer->witness || !answer->witness2)
     return refuse(schedule, at->pos,
                   "the index map is not proved injective on the shape of '%s': %s", buffer->name,
                   answer->reason ? answer->reason : "no proof was found");
@@ -199,7 +199,7 @@ static const Layout *layout_on_buffer(Schedule *schedule, const Stmt *at, const 
     return NULL;
   }
   LayoutAnswer answer = layout_is_injective(context, layout);
-  if (answer.verdict == LAYOUT_YES) return layout;
+  if (answer.verdict == VERDICT_YES) return layout;
   refuse_collision(schedule, at, buffer, layout, &answer);
   return NULL;
 }

@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-enum { MAX_AXES = 12, MAX_PLACES = 1 << 16 };
+enum { MAX_AXES = 12, MAX_POSITIONS = 1 << 16 };
 
 static uint64_t seed = 2024;
 

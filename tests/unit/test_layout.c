@@ -53,61 +53,65 @@ static void test_blocked_layout(void **state) {
   int64_t n, strides[4], index[4];
   bool has[4];
   assert_true(layout_physical_size(layout, &n) && n == 1568);
-  assert_int_equal(layout_padding_count(context, layout, &n).verdict, LAYOUT_YES);
+  assert_int_equal(layout_padding_count(context, layout, &n).verdict, VERDICT_YES);
   assert_int_equal(n, 98);
-  assert_int_equal(layout_is_injective(context, layout).verdict, LAYOUT_YES);
-  assert_int_equal(layout_is_onto(context, layout).verdict, LAYOUT_NO);
+  assert_int_equal(layout_is_injective(context, layout).verdict, VERDICT_YES);
+  assert_int_equal(layout_is_onto(context, layout).verdict, VERDICT_NO);
   layout_strides(context, layout, strides, has);
   assert_true(has[0] && has[2] && has[3] && !has[1]);
   assert_true(strides[2] == 112 && strides[3] == 16);
   assert_int_equal(layout_vector_width(context, layout, 1), 16);
   assert_int_equal(layout_vector_width(context, layout, 3), 1);
   assert_true(layout_offset(layout, (int64_t[]){0, 17, 2, 3}, &n) && n == 784 + 2 * 112 + 49);
-  assert_int_equal(layout_at_offset(context, layout, n, index).verdict, LAYOUT_YES);
+  assert_int_equal(layout_at_offset(context, layout, n, index).verdict, VERDICT_YES);
   assert_true(index[1] == 17 && index[2] == 2 && index[3] == 3);
 }
 
 // ---- The counter-examples to tempting rules ----------------------------------------------------
 
-typedef struct Claim {
+typedef struct LayoutCase {
   const char *map;
   int64_t shape[3];
   int rank;
-  LayoutVerdict injective, onto;
-} Claim;
+  Verdict injective, onto;
+} LayoutCase;
 
-static const Claim claims[] = {
+static const LayoutCase claims[] = {
     // (2 - x)//2 is a reversal with an offset.
-    {"x -> (2 - x)//2", {3}, 1, LAYOUT_NO, LAYOUT_YES},
+    {"x -> (2 - x)//2", {3}, 1, VERDICT_NO, VERDICT_YES},
     // With an offset, rank is only sufficient: digit 0 is free and the map injective.
-    {"x -> (x + 1)//2", {2}, 1, LAYOUT_YES, LAYOUT_YES},
+    {"x -> (x + 1)//2", {2}, 1, VERDICT_YES, VERDICT_YES},
     // A wrapping digit may skip inner values: 6, 7, 0, 1.
-    {"x -> (x + 6)%8", {4}, 1, LAYOUT_YES, LAYOUT_NO},
+    {"x -> (x + 6)%8", {4}, 1, VERDICT_YES, VERDICT_NO},
     // 4 and 6 are no chain of cuts.
-    {"x -> x//4, x%6", {24}, 1, LAYOUT_YES, LAYOUT_NO},
-    {"x -> x//4, x%6", {1000003}, 1, LAYOUT_YES, LAYOUT_NO},
+    {"x -> x//4, x%6", {24}, 1, VERDICT_YES, VERDICT_NO},
+    {"x -> x//4, x%6", {1000003}, 1, VERDICT_YES, VERDICT_NO},
     // Onto its box although its digits could say more.
-    {"x -> (x%2)*2 + x//2 in [3]", {3}, 1, LAYOUT_YES, LAYOUT_YES},
+    {"x -> (x%2)*2 + x//2 in [3]", {3}, 1, VERDICT_YES, VERDICT_YES},
     // Gaps and copies: the domain inequality alone would call padding real.
-    {"x -> x, x%2", {2}, 1, LAYOUT_YES, LAYOUT_NO},
+    {"x -> x, x%2", {2}, 1, VERDICT_YES, VERDICT_NO},
     // Overlap in the components, clean on the fused base.
-    {"b, c -> (12*b + c + 1)//2, (12*b + c + 1)%2", {5, 12}, 2, LAYOUT_YES, LAYOUT_NO},
+    {"b, c -> (12*b + c + 1)//2, (12*b + c + 1)%2", {5, 12}, 2, VERDICT_YES, VERDICT_NO},
     // Weights 4, 5, 23: larger than the total below is not enough.
-    {"x, y, z -> 4*x + 5*y + 23*z", {5, 4, 2}, 3, LAYOUT_NO, LAYOUT_NO},
+    {"x, y, z -> 4*x + 5*y + 23*z", {5, 4, 2}, 3, VERDICT_NO, VERDICT_NO},
     // Two overlapping terms: injective exactly when 3 >= n or 2 >= m.
-    {"x, y -> 2*x + 3*y", {3, 4}, 2, LAYOUT_YES, LAYOUT_NO},
-    {"x, y -> 2*x + 3*y", {4, 3}, 2, LAYOUT_NO, LAYOUT_NO},
+    {"x, y -> 2*x + 3*y", {3, 4}, 2, VERDICT_YES, VERDICT_NO},
+    {"x, y -> 2*x + 3*y", {4, 3}, 2, VERDICT_NO, VERDICT_NO},
     // Blocks that do not divide the reshape.
-    {"c, h, w -> (c*49 + h*7 + w)//16, (c*49 + h*7 + w)%16", {30, 7, 7}, 3, LAYOUT_YES, LAYOUT_NO},
+    {"c, h, w -> (c*49 + h*7 + w)//16, (c*49 + h*7 + w)%16",
+     {30, 7, 7},
+     3,
+     VERDICT_YES,
+     VERDICT_NO},
     // TVM's answer is the identity, which is wrong.
-    {"i -> i%2", {4}, 1, LAYOUT_NO, LAYOUT_YES},
-    {"i, j -> i%2, j", {3, 5}, 2, LAYOUT_NO, LAYOUT_YES},
-    {"i, j -> i, j ^ (i%8)", {64, 64}, 2, LAYOUT_YES, LAYOUT_YES},
-    {"i, j -> i, j ^ i", {4096, 4096}, 2, LAYOUT_YES, LAYOUT_YES},
+    {"i -> i%2", {4}, 1, VERDICT_NO, VERDICT_YES},
+    {"i, j -> i%2, j", {3, 5}, 2, VERDICT_NO, VERDICT_YES},
+    {"i, j -> i, j ^ (i%8)", {64, 64}, 2, VERDICT_YES, VERDICT_YES},
+    {"i, j -> i, j ^ i", {4096, 4096}, 2, VERDICT_YES, VERDICT_YES},
     // More points than are enumerated at once: Presburger relations are asked first.
-    {"i, j -> min(j, 3), i", {3, 4097}, 2, LAYOUT_NO, LAYOUT_YES},
-    {"x -> 0", {1}, 1, LAYOUT_YES, LAYOUT_YES},
-    {"x -> 0", {2}, 1, LAYOUT_NO, LAYOUT_YES},
+    {"i, j -> min(j, 3), i", {3, 4097}, 2, VERDICT_NO, VERDICT_YES},
+    {"x -> 0", {1}, 1, VERDICT_YES, VERDICT_YES},
+    {"x -> 0", {2}, 1, VERDICT_NO, VERDICT_YES},
 };
 
 static void test_claims(void **state) {
@@ -124,27 +128,27 @@ static void test_claims(void **state) {
     assert_int_equal(injective.verdict, claims[i].injective);
     assert_int_equal(onto.verdict, claims[i].onto);
     LayoutInverse inverse;
-    if (injective.verdict == LAYOUT_NO)
-      assert_int_equal(layout_inverse(context, layout, &inverse).verdict, LAYOUT_NO);
+    if (injective.verdict == VERDICT_NO)
+      assert_int_equal(layout_inverse(context, layout, &inverse).verdict, VERDICT_NO);
   }
 }
 
 static const struct {
   const char *a, *b;
   int64_t shape[2];
-  LayoutVerdict equal;
+  Verdict equal;
 } equations[] = {
-    {"x, y -> (2 - x)//2", "x, y -> 1 - (x + 1)//2", {3, 1}, LAYOUT_YES},
-    {"x, y -> (x + 1)%2", "x, y -> 1 - (x + 1)//2", {2, 1}, LAYOUT_YES},
-    {"x, y -> (x + 1)%2", "x, y -> 1 - (x + 1)//2", {3, 1}, LAYOUT_NO},
-    {"x, y -> x", "x, y -> ((x ^ (x//2))%2) + x//2", {3, 1}, LAYOUT_YES},
-    {"x, y -> x%6//4", "x, y -> x//4%3//2 + x//4*0", {6, 1}, LAYOUT_NO},
-    {"x, y -> (x*64 + y)//64", "x, y -> x", {1000000007, 64}, LAYOUT_YES},
-    {"x, y -> (x*64 + y)//64", "x, y -> x", {1000000007, 65}, LAYOUT_NO},
-    {"x, y -> (x*7 + y)//16//2", "x, y -> (x*7 + y)//32", {300000, 7}, LAYOUT_YES},
-    {"x, y -> x ^ y", "x, y -> y ^ x", {4096, 4096}, LAYOUT_YES},
-    {"x, y -> (x | 8)", "x, y -> x + 8", {8, 1}, LAYOUT_YES},
-    {"x, y -> min(x, y + 10)", "x, y -> x", {11, 3}, LAYOUT_YES},
+    {"x, y -> (2 - x)//2", "x, y -> 1 - (x + 1)//2", {3, 1}, VERDICT_YES},
+    {"x, y -> (x + 1)%2", "x, y -> 1 - (x + 1)//2", {2, 1}, VERDICT_YES},
+    {"x, y -> (x + 1)%2", "x, y -> 1 - (x + 1)//2", {3, 1}, VERDICT_NO},
+    {"x, y -> x", "x, y -> ((x ^ (x//2))%2) + x//2", {3, 1}, VERDICT_YES},
+    {"x, y -> x%6//4", "x, y -> x//4%3//2 + x//4*0", {6, 1}, VERDICT_NO},
+    {"x, y -> (x*64 + y)//64", "x, y -> x", {1000000007, 64}, VERDICT_YES},
+    {"x, y -> (x*64 + y)//64", "x, y -> x", {1000000007, 65}, VERDICT_NO},
+    {"x, y -> (x*7 + y)//16//2", "x, y -> (x*7 + y)//32", {300000, 7}, VERDICT_YES},
+    {"x, y -> x ^ y", "x, y -> y ^ x", {4096, 4096}, VERDICT_YES},
+    {"x, y -> (x | 8)", "x, y -> x + 8", {8, 1}, VERDICT_YES},
+    {"x, y -> min(x, y + 10)", "x, y -> x", {11, 3}, VERDICT_YES},
 };
 
 static void test_equations(void **state) {
@@ -199,7 +203,7 @@ static void test_extents(void **state) {
     const Layout *again = layout_parse_static(context, layout_text(context, layout),
                                               extents[i].shape, extents[i].rank);
     assert_ptr_equal(again, layout);
-    assert_int_equal(layout_equal(context, layout, again).verdict, LAYOUT_YES);
+    assert_int_equal(layout_equal(context, layout, again).verdict, VERDICT_YES);
   }
 }
 
@@ -207,24 +211,24 @@ static void test_edges(void **state) {
   (void)state;
   int64_t n, offset;
   const Layout *scalar = layout_parse_static(context, "-> ", NULL, 0);
-  assert_int_equal(layout_is_bijective(context, scalar).verdict, LAYOUT_YES);
+  assert_int_equal(layout_is_bijective(context, scalar).verdict, VERDICT_YES);
   assert_true(layout_physical_size(scalar, &n) && n == 1);
   assert_true(layout_offset(scalar, &n, &offset) && offset == 0);
-  assert_int_equal(layout_at_offset(context, scalar, 0, &n).verdict, LAYOUT_YES);
+  assert_int_equal(layout_at_offset(context, scalar, 0, &n).verdict, VERDICT_YES);
   const Layout *empty = layout_parse_static(context, "i, j -> i, j//4, j%4", (int64_t[]){0, 5}, 2);
-  assert_int_equal(layout_is_bijective(context, empty).verdict, LAYOUT_YES);
+  assert_int_equal(layout_is_bijective(context, empty).verdict, VERDICT_YES);
   const Layout *padded =
       layout_parse_static(context, "c -> c//4, c%4 in [2, 4]", (int64_t[]){0}, 1);
-  assert_int_equal(layout_is_onto(context, padded).verdict, LAYOUT_NO);
-  assert_int_equal(layout_padding_count(context, padded, &n).verdict, LAYOUT_YES);
+  assert_int_equal(layout_is_onto(context, padded).verdict, VERDICT_NO);
+  assert_int_equal(layout_padding_count(context, padded, &n).verdict, VERDICT_YES);
   assert_int_equal(n, 8);
   LayoutInverse inverse;
-  assert_int_equal(layout_inverse(context, padded, &inverse).verdict, LAYOUT_YES);
+  assert_int_equal(layout_inverse(context, padded, &inverse).verdict, VERDICT_YES);
   assert_int_equal(inverse.padding->value, 1);
   const Layout *huge =
       layout_parse_static(context, "i, j -> j, i//3, i%3", (int64_t[]){1ll << 40, 1 << 20}, 2);
-  assert_int_equal(layout_is_injective(context, huge).verdict, LAYOUT_YES);
-  assert_int_equal(layout_is_onto(context, huge).verdict, LAYOUT_NO);
+  assert_int_equal(layout_is_injective(context, huge).verdict, VERDICT_YES);
+  assert_int_equal(layout_is_onto(context, huge).verdict, VERDICT_NO);
   assert_true(layout_offset(huge, (int64_t[]){(1ll << 40) - 1, 5}, &offset));
 }
 
@@ -237,7 +241,7 @@ static void test_large_composition(void **state) {
   assert_string_equal(array_last(&context->diags).message,
                       "an index of this map has more than 65536 operations");
   const Layout *small = layout_static(context, twist, (int64_t[]){2, 3}, (SourcePos){0});
-  assert_int_equal(layout_maps_equal(context, small, map).verdict, LAYOUT_UNDECIDED);
+  assert_int_equal(layout_maps_equal(context, small, map).verdict, VERDICT_UNDECIDED);
 }
 
 static void test_texture(void **state) {
@@ -260,14 +264,14 @@ static void test_division(void **state) {
   const Layout *a = layout_parse_static(context, "NCHW8c", shape, 4);
   const Layout *b = layout_parse_static(context, "NCHW16c", shape, 4);
   LayoutInverse copy;
-  assert_int_equal(layout_divide(context, a, b, &copy).verdict, LAYOUT_YES);
+  assert_int_equal(layout_divide(context, a, b, &copy).verdict, VERDICT_YES);
   assert_null(copy.padding);
   layout_divide_simplify(context, a, b, &copy);
   assert_string_equal(index_map_text(context, copy.map),
                       "p0, p1, p2, p3, p4 -> 0, p1*2 + p4//8, p2, p3, p4%8");
-  assert_int_equal(layout_divide(context, a, a, &copy).verdict, LAYOUT_YES);
+  assert_int_equal(layout_divide(context, a, a, &copy).verdict, VERDICT_YES);
   const Layout *same = layout_static(context, copy.map, a->physical_extents, (SourcePos){0});
-  assert_int_equal(layout_is_identity(context, same).verdict, LAYOUT_YES);
+  assert_int_equal(layout_is_identity(context, same).verdict, VERDICT_YES);
 }
 
 // ---- Messages ----------------------------------------------------------------------------------

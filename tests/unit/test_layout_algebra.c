@@ -15,7 +15,7 @@ static int64_t size_of(const Layout *layout) {
   return size;
 }
 
-static int64_t places_of(const Layout *layout) {
+static int64_t positions_of(const Layout *layout) {
   int64_t size;
   assert_true(layout_physical_size(layout, &size));
   return size;
@@ -37,7 +37,8 @@ static const Layout *small_layout(int rank) {
     int64_t shape[3];
     int own;
     const Layout *layout = random_layout(shape, &own);
-    if (layout && (rank < 0 || own == rank) && size_of(layout) <= 200 && places_of(layout) <= 500)
+    if (layout && (rank < 0 || own == rank) && size_of(layout) <= 200 &&
+        positions_of(layout) <= 500)
       return layout;
   }
 }
@@ -62,7 +63,7 @@ static void test_direct_sums(void **state) {
       unravel(random_below((int)size_of(a)), a->extents, a->rank, x);
       unravel(random_below((int)size_of(b)), b->extents, b->rank, x + a->rank);
       assert_int_equal(offset_of(sum, x),
-                       offset_of(a, x) * places_of(b) + offset_of(b, x + a->rank));
+                       offset_of(a, x) * positions_of(b) + offset_of(b, x + a->rank));
     }
   }
 }
@@ -93,7 +94,7 @@ static void test_products(void **state) {
       unravel(random_below((int)size_of(tiles)), tiles->extents, tiles->rank, y);
       product_index(tile, tiles, kind, x, y, z);
       assert_int_equal(offset_of(product, z),
-                       offset_of(tiles, y) * places_of(tile) + offset_of(tile, x));
+                       offset_of(tiles, y) * positions_of(tile) + offset_of(tile, x));
     }
   }
 }
@@ -136,10 +137,10 @@ static void test_complements(void **state) {
   for (int i = 0; i < 2000; i++) {
     refresh(i);
     const Layout *layout = small_layout(-1), *complement;
-    int64_t size = places_of(layout) + random_below(100);
+    int64_t size = positions_of(layout) + random_below(100);
     LayoutAnswer a = layout_complement(context, layout, number(size), &complement);
-    if (a.verdict != LAYOUT_YES) {
-      assert_int_equal(a.verdict, LAYOUT_NO);
+    if (a.verdict != VERDICT_YES) {
+      assert_int_equal(a.verdict, VERDICT_NO);
       continue;
     }
     check_complement(layout, complement, size);
@@ -154,7 +155,7 @@ static void expect_complement(const Layout *layout, int64_t size, int rank, int6
   LayoutAnswer a = layout_complement(context, layout, number(size), &out);
   int64_t shape[] = {s0, s1}, strides[2], want[] = {d0, d1};
   bool has[2];
-  assert_int_equal(a.verdict, LAYOUT_YES);
+  assert_int_equal(a.verdict, VERDICT_YES);
   assert_int_equal(out->rank, rank);
   layout_strides(context, out, strides, has);
   for (int i = 0; i < rank; i++) {
@@ -167,7 +168,7 @@ static void test_negative_complements(void **state) {
   (void)state;
   const Layout *out;
   LayoutAnswer a = layout_complement(context, cute("4:1", 1, 4, 0, 0), number(-24), &out);
-  assert_int_equal(a.verdict, LAYOUT_NO);
+  assert_int_equal(a.verdict, VERDICT_NO);
   assert_string_equal(a.reason, "the size is negative");
   assert_null(out);
 }
@@ -189,8 +190,8 @@ static void test_filled_products(void **state) {
     refresh(i);
     LayoutProduct kind = (LayoutProduct)random_below(3);
     const Layout *tile = small_layout(-1), *tiles = small_layout(tile->rank), *out, *gaps;
-    if (layout_product_filled(context, tile, tiles, kind, &out).verdict != LAYOUT_YES) continue;
-    layout_complement(context, tile, number(size_of(tile) * places_of(tiles)), &gaps);
+    if (layout_product_filled(context, tile, tiles, kind, &out).verdict != VERDICT_YES) continue;
+    layout_complement(context, tile, number(size_of(tile) * positions_of(tiles)), &gaps);
     int64_t x[MAX_AXES], y[MAX_AXES], z[MAX_AXES];
     for (int tries = 0; tries < 40; tries++) {
       unravel(random_below((int)size_of(tile)), tile->extents, tile->rank, x);
@@ -218,7 +219,7 @@ static void test_cute_products(void **state) {
   for (int kind = LAYOUT_PRODUCT_BLOCKED; kind <= LAYOUT_PRODUCT_RAKED; kind++) {
     bool raked = kind == LAYOUT_PRODUCT_RAKED;
     LayoutAnswer a = layout_product_filled(context, tile, tiles, (LayoutProduct)kind, &out);
-    assert_int_equal(a.verdict, LAYOUT_YES);
+    assert_int_equal(a.verdict, VERDICT_YES);
     for (index[0] = 0; index[0] < 6; index[0]++)
       for (index[1] = 0; index[1] < 20; index[1]++) {
         int64_t x = index[0], y = index[1];
@@ -231,7 +232,7 @@ static void test_cute_products(void **state) {
   const Layout *six = cute("6:1", 1, 6, 0, 0);
   LayoutAnswer a = layout_product_filled(context, cute("(2, 2):(4, 1)", 2, 2, 2, 0), six,
                                          LAYOUT_PRODUCT_LOGICAL, &out);
-  assert_int_equal(a.verdict, LAYOUT_YES);
+  assert_int_equal(a.verdict, VERDICT_YES);
   for (int64_t n = 0; n < 24; n++) {
     unravel(n, (int64_t[]){2, 2, 6}, 3, index);
     assert_int_equal(offset_of(out, index),
@@ -256,9 +257,9 @@ static void test_tilings(void **state) {
     tilers[axis] =
         layout_of(str_format(context, "(%lld):(%lld)", (long long)t, (long long)s), &t, 1);
     LayoutAnswer a = layout_tile(context, layout, tilers, &out);
-    if (a.verdict == LAYOUT_UNDECIDED) continue;
-    if (t > 1) assert_int_equal(a.verdict, n % (t * s) ? LAYOUT_NO : LAYOUT_YES);
-    if (a.verdict != LAYOUT_YES) continue;
+    if (a.verdict == VERDICT_UNDECIDED) continue;
+    if (t > 1) assert_int_equal(a.verdict, n % (t * s) ? VERDICT_NO : VERDICT_YES);
+    if (a.verdict != VERDICT_YES) continue;
     assert_int_equal(size_of(out), size_of(layout));
     for (int64_t e = 0; e < size_of(out); e++) {
       int64_t x[MAX_AXES], z[MAX_AXES];
@@ -284,7 +285,7 @@ static void test_cute_divides(void **state) {
   const Layout *out;
   const Layout *layout = layout_of("i -> i%4*2 + i//4%2 + i//8*8", (int64_t[]){24}, 1);
   const Layout *tiler[] = {cute("4:2", 1, 4, 0, 0), NULL};
-  assert_int_equal(layout_tile(context, layout, tiler, &out).verdict, LAYOUT_YES);
+  assert_int_equal(layout_tile(context, layout, tiler, &out).verdict, VERDICT_YES);
   assert_int_equal(out->rank, 3); // 4, 2, 3
   for (int64_t n = 0; n < 24; n++) {
     int64_t x[3];
@@ -294,7 +295,7 @@ static void test_cute_divides(void **state) {
   // (9,(4,8)):(59,(13,1)) by <3:3, (2,4):(1,8)> = ((3,3),((2,4),(2,2))):((177,59),((13,2),(26,1)))
   layout = layout_of("i, j -> i*59 + j%4*13 + j//4", (int64_t[]){9, 32}, 2);
   const Layout *tilers[] = {cute("3:3", 1, 3, 0, 0), cute("(2, 4):(1, 8)", 2, 2, 4, 0)};
-  assert_int_equal(layout_tile(context, layout, tilers, &out).verdict, LAYOUT_YES);
+  assert_int_equal(layout_tile(context, layout, tilers, &out).verdict, VERDICT_YES);
   int64_t shape[] = {3, 3, 2, 4, 4};
   assert_int_equal(out->rank, 5);
   for (int64_t n = 0; n < 288; n++) {
@@ -312,10 +313,10 @@ static void test_symbolic_tilings(void **state) {
   LayoutSource source = layout_source("c -> c", 1);
   const Layout *out, *vector = layout_parse(context, &source, shape, 1, (LayoutFacts){&fact, 1});
   const Layout *tilers[] = {cute("16:1", 1, 16, 0, 0)};
-  assert_int_equal(layout_tile(context, vector, tilers, &out).verdict, LAYOUT_YES);
+  assert_int_equal(layout_tile(context, vector, tilers, &out).verdict, VERDICT_YES);
   assert_int_equal(out->rank, 2);
   tilers[0] = cute("32:1", 1, 32, 0, 0);
-  assert_int_equal(layout_tile(context, vector, tilers, &out).verdict, LAYOUT_UNDECIDED);
+  assert_int_equal(layout_tile(context, vector, tilers, &out).verdict, VERDICT_UNDECIDED);
 }
 
 // ---- Left division -----------------------------------------------------------------------------
@@ -328,7 +329,7 @@ static void test_left_division(void **state) {
     const Layout *a = small_layout(-1);
     const Layout *b = layout_row_major(context, a->physical_rank, a->physical_extents);
     LayoutInverse out;
-    if (layout_divide_left(context, a, b, &out).verdict != LAYOUT_YES) continue;
+    if (layout_divide_left(context, a, b, &out).verdict != VERDICT_YES) continue;
     found++;
     partial += out.padding != NULL;
     int64_t reached = 0;
@@ -372,8 +373,8 @@ static void test_refinements(void **state) {
     if (!b) continue;
     LayoutRefinement out;
     LayoutAnswer answer = layout_refine(context, a, b, &out);
-    assert_int_not_equal(answer.verdict, LAYOUT_UNDECIDED);
-    if (answer.verdict != LAYOUT_YES) {
+    assert_int_not_equal(answer.verdict, VERDICT_UNDECIDED);
+    if (answer.verdict != VERDICT_YES) {
       none++;
       continue;
     }
@@ -397,7 +398,7 @@ static void test_refinement_examples(void **state) {
   int64_t shape[] = {48, 12};
   const Layout *a = layout_of("c, w -> c//16, w, c%16", shape, 2);
   const Layout *b = layout_of("c, w -> c//4, w, c%4", shape, 2);
-  assert_int_equal(layout_refine(context, a, b, &out).verdict, LAYOUT_YES);
+  assert_int_equal(layout_refine(context, a, b, &out).verdict, VERDICT_YES);
   assert_int_equal(out.count, 4); // c//16, c//4%4, c%4, w
   assert_int_equal(out.factors[1].cut, 4);
   assert_int_equal(out.factors[1].extent->value, 4);
@@ -407,7 +408,7 @@ static void test_refinement_examples(void **state) {
   assert_int_equal(out.factors[3].weights[1]->value, 4);
   const Layout *c = layout_of("c, w -> c//6, w, c%6", shape, 2);
   LayoutAnswer answer = layout_refine(context, b, c, &out);
-  assert_int_equal(answer.verdict, LAYOUT_NO);
+  assert_int_equal(answer.verdict, VERDICT_NO);
   assert_string_equal(answer.reason, "the cuts of an axis are no chain");
 }
 
@@ -423,7 +424,7 @@ static void test_symbolic_refinement(void **state) {
   last.order = "NCHW";
   const Layout *a = layout_parse(context, &blocked, shape, 4, facts);
   const Layout *b = layout_parse(context, &last, shape, 4, facts);
-  assert_int_equal(layout_refine(context, a, b, &out).verdict, LAYOUT_YES);
+  assert_int_equal(layout_refine(context, a, b, &out).verdict, VERDICT_YES);
   assert_int_equal(out.count, 5);
   assert_int_equal(out.factors[1].cut, 16);
   assert_string_equal(layout_expr_text(context, out.factors[1].weights[0], NULL, 0), "H*W*16");

@@ -68,11 +68,11 @@ static LayoutAnswer check_conflicts(const Layout *layout, const LayoutAccess *ac
                                     LayoutBanks banks) {
   LayoutConflicts out, want = brute_conflicts(layout, access, banks);
   LayoutAnswer a = layout_bank_conflicts(context, layout, access, banks, &out);
-  assert_int_equal(a.verdict, want.degree <= 1 ? LAYOUT_YES : LAYOUT_NO);
+  assert_int_equal(a.verdict, want.degree <= 1 ? VERDICT_YES : VERDICT_NO);
   assert_int_equal(out.degree, want.degree);
   assert_int_equal(out.waves, want.waves);
   assert_int_equal(out.words, want.words);
-  if (a.verdict == LAYOUT_NO) {
+  if (a.verdict == VERDICT_NO) {
     assert_int_equal(a.witness_rank, access->lanes->input_count);
     assert_memory_not_equal(a.witness, a.witness2, sizeof(int64_t) * (size_t)a.witness_rank);
   }
@@ -85,13 +85,13 @@ static void test_random_conflicts(void **state) {
                                       {32, 4, 7},  {24, 4, 5},  {16, 2, 16}};
   int by_digits = 0, conflicts = 0;
   for (int i = 0; i < 3000; i++) {
-    int64_t shape[3], places, extents[3];
+    int64_t shape[3], positions, extents[3];
     int rank;
     if (i % 300 == 0) {
       renew_context();
     }
     const Layout *layout = random_layout(shape, &rank);
-    if (!layout || !layout_physical_size(layout, &places) || places > 5000) continue;
+    if (!layout || !layout_physical_size(layout, &positions) || positions > 5000) continue;
     int axis = random_below(rank);
     LayoutAccess access = {.extents = extents, .vector = random_below(4)};
     if (random_below(2)) {
@@ -103,7 +103,7 @@ static void test_random_conflicts(void **state) {
     }
     LayoutAnswer a = check_conflicts(layout, &access, kinds[random_below(COUNT_OF(kinds))]);
     by_digits += a.level == LAYOUT_DIGITS;
-    conflicts += a.verdict == LAYOUT_NO;
+    conflicts += a.verdict == VERDICT_NO;
   }
   print_message("conflicts: %d with some, %d by digits\n", conflicts, by_digits);
   assert_true(conflicts > 300 && by_digits > 300);
@@ -118,24 +118,24 @@ static void test_transpose_of_floats(void **state) {
   LayoutConflicts out;
   const Layout *plain = layout_row_major(context, 2, tile);
   assert_int_equal(layout_bank_conflicts(context, plain, &rows, shared32, &out).verdict,
-                   LAYOUT_YES);
+                   VERDICT_YES);
   assert_int_equal(out.waves, 32);
   LayoutAnswer a = layout_bank_conflicts(context, plain, &columns, shared32, &out);
-  assert_int_equal(a.verdict, LAYOUT_NO);
+  assert_int_equal(a.verdict, VERDICT_NO);
   assert_int_equal(a.level, LAYOUT_DIGITS);
   assert_int_equal(out.degree, 32);
   assert_int_equal(out.waves, 1024);
   assert_int_equal(layout_bank_conflicts(context, plain, &same, shared32, &out).verdict,
-                   LAYOUT_YES);
+                   VERDICT_YES);
   assert_int_equal(out.words, 1); // one word, broadcast
   const Layout *padded = layout_of("i, j -> i, j in [32, 33]", tile, 2);
   assert_int_equal(layout_bank_conflicts(context, padded, &columns, shared32, &out).verdict,
-                   LAYOUT_YES);
+                   VERDICT_YES);
   const Layout *swizzled = layout_of("i, j -> i, j ^ i", tile, 2);
   assert_int_equal(layout_bank_conflicts(context, swizzled, &columns, shared32, &out).verdict,
-                   LAYOUT_YES);
+                   VERDICT_YES);
   assert_int_equal(layout_bank_conflicts(context, swizzled, &rows, shared32, &out).verdict,
-                   LAYOUT_YES);
+                   VERDICT_YES);
 }
 
 static void test_large_positions(void **state) {
@@ -145,7 +145,7 @@ static void test_large_positions(void **state) {
   LayoutConflicts out;
   LayoutAnswer a =
       layout_bank_conflicts(context, layout_row_major(context, 2, shape), &columns, shared32, &out);
-  assert_int_equal(a.verdict, LAYOUT_NO);
+  assert_int_equal(a.verdict, VERDICT_NO);
   assert_int_equal(a.level, LAYOUT_DIGITS);
   assert_int_equal(out.waves, 1ll << 40);
 }
@@ -165,26 +165,26 @@ static void test_symbolic_conflicts(void **state) {
   const Layout *odd = layout_parse(context, &source, shape, 2, (LayoutFacts){any, 2});
   LayoutConflicts out;
   LayoutAnswer a = layout_bank_conflicts(context, wide, &column, shared32, &out);
-  assert_int_equal(a.verdict, LAYOUT_NO);
+  assert_int_equal(a.verdict, VERDICT_NO);
   assert_int_equal(out.degree, 32);
   assert_int_equal(a.witness[0], 0);
   assert_int_equal(a.witness2[0], 1);
   a = layout_bank_conflicts(context, wide, &row, shared32, &out);
-  assert_int_equal(a.verdict, LAYOUT_YES);
+  assert_int_equal(a.verdict, VERDICT_YES);
   assert_int_equal(out.waves, 4);
   a = layout_bank_conflicts(context, wide, &quads, shared32, &out);
-  assert_int_equal(a.verdict, LAYOUT_YES);
+  assert_int_equal(a.verdict, VERDICT_YES);
   assert_int_equal(out.phase, 8);
   assert_int_equal(out.waves, 16);
   a = layout_bank_conflicts(context, odd, &column, shared32, &out);
-  assert_int_equal(a.verdict, LAYOUT_UNDECIDED); // W = 129 has none, W = 128 has
+  assert_int_equal(a.verdict, VERDICT_UNDECIDED); // W = 129 has none, W = 128 has
   a = layout_bank_conflicts(context, odd, &row, shared32, &out);
-  assert_int_equal(a.verdict, LAYOUT_YES);
+  assert_int_equal(a.verdict, VERDICT_YES);
   LayoutSource padded = layout_source("i, j -> i, j in [H, W + 1]", 2);
   padded.symbols = true;
   const Layout *pitch = layout_parse(context, &padded, shape, 2, (LayoutFacts){even, 2});
   assert_int_equal(layout_bank_conflicts(context, pitch, &column, shared32, &out).verdict,
-                   LAYOUT_YES);
+                   VERDICT_YES);
 }
 
 // What is said for all values holds for some of them.
@@ -210,7 +210,7 @@ static void test_symbolic_instances(void **state) {
     access.extents = extents + 2 - access.lanes->input_count;
     LayoutConflicts out;
     LayoutAnswer a = layout_bank_conflicts(context, open, &access, banks, &out);
-    if (a.verdict == LAYOUT_UNDECIDED) continue;
+    if (a.verdict == VERDICT_UNDECIDED) continue;
     decided++;
     for (int k = 0; k < 3; k++) {
       shape[0] = 16 + random_below(9);
@@ -250,7 +250,7 @@ static void test_transpose_swizzle(void **state) {
   LayoutSwizzle out;
   LayoutAnswer a =
       layout_best_swizzle(context, layout_row_major(context, 2, tile), shared32, accesses, 2, &out);
-  assert_int_equal(a.verdict, LAYOUT_YES);
+  assert_int_equal(a.verdict, VERDICT_YES);
   assert_true(out.is_named);
   assert_int_equal(out.b, 5);
   assert_int_equal(out.m, 0);
@@ -274,7 +274,7 @@ static void test_column_pairs(void **state) {
   LayoutSwizzle out;
   const Layout *plain = layout_row_major(context, 2, shape);
   LayoutAnswer a = layout_best_swizzle(context, plain, shared32, accesses, 2, &out);
-  assert_int_equal(a.verdict, LAYOUT_YES);
+  assert_int_equal(a.verdict, VERDICT_YES);
   assert_true(out.is_named && out.b == 4 && out.m == 1 && out.s == 4);
   assert_int_equal(out.waves[0], 16);
   assert_int_equal(out.waves[1], 16);
@@ -298,14 +298,14 @@ static void test_ldmatrix_swizzle(void **state) {
   layout_bank_conflicts(context, plain, &accesses[1], banks, &before);
   assert_int_equal(before.degree, 8);
   LayoutAnswer a = layout_best_swizzle(context, plain, banks, accesses, 2, &out);
-  assert_int_equal(a.verdict, LAYOUT_YES);
+  assert_int_equal(a.verdict, VERDICT_YES);
   assert_true(out.is_named);
   assert_int_equal(out.b, 3);
   assert_int_equal(out.m, 3);
   assert_int_equal(out.s, 3);
   for (int i = 0; i < 2; i++) {
     assert_int_equal(out.waves[i], 64);
-    assert_int_equal(check_conflicts(out.layout, &accesses[i], banks).verdict, LAYOUT_YES);
+    assert_int_equal(check_conflicts(out.layout, &accesses[i], banks).verdict, VERDICT_YES);
   }
   check_swizzle_certificate(&out, banks, accesses, 2, true);
 }
@@ -401,7 +401,7 @@ static void test_random_swizzles(void **state) {
     LayoutSwizzle out;
     const Layout *plain = layout_row_major(context, 1, &size);
     LayoutAnswer a = layout_best_swizzle(context, plain, banks, accesses, s.count, &out);
-    assert_int_equal(a.verdict, LAYOUT_YES);
+    assert_int_equal(a.verdict, VERDICT_YES);
     for (int k = 0; k < s.count; k++) {
       LayoutConflicts real = brute_conflicts(out.layout, &accesses[k], banks);
       assert_int_equal(real.waves, out.waves[k]);
@@ -410,7 +410,7 @@ static void test_random_swizzles(void **state) {
       bound += out.bound[k];
     }
     assert_int_equal(sum, s.best);
-    assert_int_equal(layout_is_bijective(context, out.layout).verdict, LAYOUT_YES);
+    assert_int_equal(layout_is_bijective(context, out.layout).verdict, VERDICT_YES);
     if (s.count <= 2) assert_int_equal(sum, bound);
     check_swizzle_certificate(&out, banks, accesses, s.count, sum == bound);
     beyond += sum > bound;
@@ -458,7 +458,7 @@ static void test_mixed_widths(void **state) {
     LayoutSwizzle out;
     LayoutAnswer a =
         layout_best_swizzle(context, layout_row_major(context, 1, &size), banks, accesses, 2, &out);
-    assert_int_equal(a.verdict, LAYOUT_YES);
+    assert_int_equal(a.verdict, VERDICT_YES);
     int64_t best = INT64_MAX;
     for (int64_t beta = 1; beta < 16; beta++) {
       int64_t waves = 0;
@@ -485,7 +485,7 @@ static void test_three_lines(void **state) {
   LayoutSwizzle out;
   LayoutAnswer a = layout_best_swizzle(context, layout_row_major(context, 1, &size),
                                        (LayoutBanks){32, 4, 2}, accesses, 3, &out);
-  assert_int_equal(a.verdict, LAYOUT_YES);
+  assert_int_equal(a.verdict, VERDICT_YES);
   assert_string_equal(a.reason, "all linear swizzles were tried");
   assert_int_equal(out.waves[0] + out.waves[1] + out.waves[2], 4);
   check_swizzle_certificate(&out, (LayoutBanks){32, 4, 2}, accesses, 3, false);
@@ -498,17 +498,17 @@ static void test_refusals(void **state) {
   LayoutSwizzle out;
   const Layout *odd = layout_row_major(context, 2, shape);
   LayoutAnswer a = layout_best_swizzle(context, odd, shared32, &columns, 1, &out);
-  assert_int_equal(a.verdict, LAYOUT_UNDECIDED);
+  assert_int_equal(a.verdict, VERDICT_UNDECIDED);
   assert_string_equal(a.reason, "an access is not linear in bits");
   LayoutBanks huge = {INT64_MAX, INT64_MAX, INT64_MAX}, none = {32, 4, 0};
   a = layout_best_swizzle(context, odd, huge, &columns, 1, &out);
-  assert_int_equal(a.verdict, LAYOUT_UNDECIDED);
+  assert_int_equal(a.verdict, VERDICT_UNDECIDED);
   a = layout_best_swizzle(context, odd, none, &columns, 1, &out);
   assert_string_equal(a.reason, "elements, banks and their words have at least one bit");
   columns.lanes = layout_run_lanes(context, 2, NULL, 0, 2);
   LayoutConflicts conflicts;
   a = layout_bank_conflicts(context, odd, &columns, shared32, &conflicts);
-  assert_int_equal(a.verdict, LAYOUT_UNDECIDED);
+  assert_int_equal(a.verdict, VERDICT_UNDECIDED);
   assert_string_equal(a.reason, "a lane leaves the logical shape");
   assert_int_equal(context->error_count, 0);
 }

@@ -60,7 +60,7 @@ static void test_random_layouts(void **state) {
     if (!layout) continue;
     for (int q = 0; q < COUNT_OF(questions); q++) {
       LayoutAnswer answer = ask(questions[q], layout);
-      if (answer.verdict != LAYOUT_UNDECIDED) certificate(questions[q], layout, NULL, &answer);
+      if (answer.verdict != VERDICT_UNDECIDED) certificate(questions[q], layout, NULL, &answer);
     }
   }
   print_message("%d certificates: %d by proof, %d by witness, %d by count, %d by points\n", asked,
@@ -137,7 +137,7 @@ static void test_mutants(void **state) {
     if (!layout || layout->physical_rank > 6) continue;
     for (int q = 0; q < COUNT_OF(questions); q++) {
       LayoutAnswer answer = ask(questions[q], layout);
-      if (answer.verdict == LAYOUT_UNDECIDED) continue;
+      if (answer.verdict == VERDICT_UNDECIDED) continue;
       const char *text = certificate(questions[q], layout, NULL, &answer);
       if (strlen(text) < 1500) mutate(text);
     }
@@ -342,10 +342,10 @@ static void test_symbols(void **state) {
     const Layout *a = parse(rows[i].a, shape, 2, facts);
     const Layout *b = rows[i].b ? parse(rows[i].b, shape, 2, facts) : a;
     LayoutAnswer answer = layout_equal(context, a, b);
-    if (answer.verdict != LAYOUT_UNDECIDED) certificate(LAYOUT_ASK_EQUAL, a, b, &answer);
+    if (answer.verdict != VERDICT_UNDECIDED) certificate(LAYOUT_ASK_EQUAL, a, b, &answer);
     for (int q = 0; q < COUNT_OF(questions) - 1; q++) {
       answer = ask(questions[q], a);
-      if (answer.verdict == LAYOUT_UNDECIDED)
+      if (answer.verdict == VERDICT_UNDECIDED)
         print_message("undecided: %s, %d\n", rows[i].a, q);
       else
         certificate(questions[q], a, NULL, &answer);
@@ -386,11 +386,11 @@ static void test_symbolic_xors(void **state) {
     const Layout *a = parse(rows[i].a, shape, 2, facts);
     const Layout *b = rows[i].b ? parse(rows[i].b, shape, 2, facts) : a;
     LayoutAnswer answer = layout_equal(context, a, b);
-    assert_int_equal(answer.verdict, LAYOUT_YES);
+    assert_int_equal(answer.verdict, VERDICT_YES);
     assert_non_null(certificate(LAYOUT_ASK_EQUAL, a, b, &answer));
     for (int q = 0; q < COUNT_OF(questions) - 1; q++) {
       answer = ask(questions[q], a);
-      assert_int_not_equal(answer.verdict, LAYOUT_UNDECIDED);
+      assert_int_not_equal(answer.verdict, VERDICT_UNDECIDED);
       assert_non_null(certificate(questions[q], a, NULL, &answer));
     }
   }
@@ -410,7 +410,7 @@ static void test_sections(void **state) {
   for (int i = 0; i < COUNT_OF(texts); i++) {
     const Layout *a = parse(texts[i], shape, 2, facts);
     LayoutAnswer answer = layout_is_onto(context, a);
-    assert_int_equal(answer.verdict, LAYOUT_YES);
+    assert_int_equal(answer.verdict, VERDICT_YES);
     assert_non_null(strstr(certificate(LAYOUT_ASK_ONTO, a, NULL, &answer), "\nby section"));
   }
 }
@@ -434,7 +434,7 @@ static void test_large_layouts(void **state) {
     const Layout *layout = layout_parse_static(context, rows[i].text, rows[i].shape, rows[i].rank);
     for (int q = 0; q < COUNT_OF(questions); q++) {
       LayoutAnswer answer = ask(questions[q], layout);
-      assert_int_not_equal(answer.verdict, LAYOUT_UNDECIDED);
+      assert_int_not_equal(answer.verdict, VERDICT_UNDECIDED);
       const char *text = certificate(questions[q], layout, NULL, &answer);
       assert_null(strstr(text, "\nby points"));
     }
@@ -456,7 +456,7 @@ static void show_steps(const Layout *a) {
   bool any = false;
   for (int i = 0; i < a->rank; i++) {
     LayoutAnswer answer = layout_stride(context, a, i, &strides[i]);
-    any |= answer.verdict == LAYOUT_YES;
+    any |= answer.verdict == VERDICT_YES;
     int64_t width = layout_vector_width(context, a, i);
     const char *text = layout_vector_certificate(context, a, i, width);
     is_shown("vector", a, text);
@@ -490,18 +490,18 @@ static void show_pair(const Layout *a, const Layout *b) {
   int order[8];
   if (a->physical_rank == b->physical_rank)
     is_shown("same map", a, layout_map_certificate(context, a, b->map, &answer));
-  if (layout_divide(context, a, b, &map).verdict == LAYOUT_YES)
+  if (layout_divide(context, a, b, &map).verdict == VERDICT_YES)
     is_shown("divide", a, layout_divide_certificate(context, a, b, &map));
-  if (layout_divide_left(context, a, b, &map).verdict == LAYOUT_YES)
+  if (layout_divide_left(context, a, b, &map).verdict == VERDICT_YES)
     is_shown("divide left", a, layout_divide_left_certificate(context, a, b, &map));
-  if (layout_refine(context, a, b, &refinement).verdict == LAYOUT_YES)
+  if (layout_refine(context, a, b, &refinement).verdict == VERDICT_YES)
     is_shown("refine", a, layout_refine_certificate(context, a, b, &refinement));
-  if (layout_is_blocking(context, a, &blocking).verdict == LAYOUT_YES)
+  if (layout_is_blocking(context, a, &blocking).verdict == VERDICT_YES)
     is_shown("blocking", a, layout_blocking_certificate(context, a, &blocking));
-  if (layout_is_permutation(context, a, order).verdict == LAYOUT_YES)
+  if (layout_is_permutation(context, a, order).verdict == VERDICT_YES)
     is_shown("permutation", a, layout_permutation_certificate(context, a, order));
   answer = layout_is_reshape(context, a, b);
-  if (answer.verdict == LAYOUT_YES || answer.witness)
+  if (answer.verdict == VERDICT_YES || answer.witness)
     is_shown("reshape", a, layout_reshape_certificate(context, a, b, &answer));
 }
 
@@ -512,7 +512,7 @@ static void show_lanes(const Layout *a) {
   LayoutConflicts found;
   LayoutBanks banks = {8 << random_below(4), 4, 4 << random_below(4)};
   LayoutAnswer answer = layout_bank_conflicts(context, a, &access, banks, &found);
-  if (answer.verdict != LAYOUT_UNDECIDED)
+  if (answer.verdict != VERDICT_UNDECIDED)
     is_shown("conflicts", a, layout_conflicts_certificate(context, a, &access, banks, &answer));
 }
 
@@ -566,11 +566,11 @@ static void test_copies(void **state) {
     const Layout *b = layout_parse_static(context, rows[i].b, &rows[i].rows, 1);
     assert_true(a && b);
     LayoutAnswer answer = layout_equal(context, a, b);
-    assert_int_equal(answer.verdict, rows[i].equal ? LAYOUT_YES : LAYOUT_NO);
+    assert_int_equal(answer.verdict, rows[i].equal ? VERDICT_YES : VERDICT_NO);
     certificate(LAYOUT_ASK_EQUAL, a, b, &answer);
     LayoutInverse inverse;
     answer = layout_inverse(context, a, &inverse);
-    if (answer.verdict != LAYOUT_YES) continue;
+    if (answer.verdict != VERDICT_YES) continue;
     inverses++;
     const char *text = certificate(LAYOUT_ASK_INVERSE, a, NULL, &answer);
     assert_true(rows[i].rows < 1 << 20 || strstr(text, "\nby proof"));
@@ -579,7 +579,7 @@ static void test_copies(void **state) {
   int64_t shape[] = {12};
   const Layout *a = layout_parse_static(context, "i; r=4 -> (i + 3*r) % 12", shape, 1);
   LayoutAnswer answer = layout_is_injective(context, a);
-  assert_int_equal(answer.verdict, LAYOUT_NO);
+  assert_int_equal(answer.verdict, VERDICT_NO);
   certificate(LAYOUT_ASK_INJECTIVE, a, NULL, &answer);
 }
 

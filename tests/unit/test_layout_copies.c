@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-enum { MAX_AXES = 12, MAX_PLACES = 1 << 14, MAX_COPIES = 64 };
+enum { MAX_AXES = 12, MAX_POSITIONS = 1 << 14, MAX_COPIES = 64 };
 
 static uint64_t seed = 7;
 
@@ -27,7 +27,7 @@ static const Layout *layout_of(const char *text, const int64_t *shape, int rank)
   return layout;
 }
 
-static bool is(LayoutAnswer answer, LayoutVerdict verdict) {
+static bool is(LayoutAnswer answer, Verdict verdict) {
   if (answer.verdict != verdict) print_error("%s\n", layout_answer_text(context, &answer));
   return answer.verdict == verdict;
 }
@@ -82,11 +82,11 @@ static void test_compose_and_apply(void **state) {
   const IndexMap *both = index_map_compose(context, outer, inner);
   assert_string_equal(index_map_text(context, both),
                       "i; r=2, r_1=3 -> r_1 @device, i//4*8 + (i%4 + 4*r)");
-  int64_t place[2];
-  assert_true(index_map_apply(both, (int64_t[]){6}, place));
-  assert_true(place[0] == 0 && place[1] == 10);
-  assert_true(index_map_apply_copy(both, (int64_t[]){6}, (int64_t[]){1, 2}, place));
-  assert_true(place[0] == 2 && place[1] == 14);
+  int64_t position[2];
+  assert_true(index_map_apply(both, (int64_t[]){6}, position));
+  assert_true(position[0] == 0 && position[1] == 10);
+  assert_true(index_map_apply_copy(both, (int64_t[]){6}, (int64_t[]){1, 2}, position));
+  assert_true(position[0] == 2 && position[1] == 14);
 }
 
 static void test_replicated_tensor(void **state) {
@@ -96,13 +96,13 @@ static void test_replicated_tensor(void **state) {
   // A 6x5 matrix, its rows in two shards, all of it twice.
   const Layout *layout =
       layout_of("i, j; r=2 -> i//3 @device, r @device, i%3, j", (int64_t[]){6, 5}, 2);
-  assert_true(is(layout_is_injective(context, layout), LAYOUT_YES));
-  assert_true(is(layout_is_onto(context, layout), LAYOUT_YES));
-  assert_true(is(layout_is_bijective(context, layout), LAYOUT_NO));
-  assert_true(is(layout_inverse(context, layout, &inverse), LAYOUT_YES));
+  assert_true(is(layout_is_injective(context, layout), VERDICT_YES));
+  assert_true(is(layout_is_onto(context, layout), VERDICT_YES));
+  assert_true(is(layout_is_bijective(context, layout), VERDICT_NO));
+  assert_true(is(layout_inverse(context, layout, &inverse), VERDICT_YES));
   assert_null(inverse.padding);
   assert_string_equal(index_map_text(context, inverse.map), "p0, p1, p2, p3 -> p0*3 + p2, p3");
-  assert_true(is(layout_at_offset(context, layout, 15 + 7, index), LAYOUT_YES));
+  assert_true(is(layout_at_offset(context, layout, 15 + 7, index), VERDICT_YES));
   assert_true(index[0] == 1 && index[1] == 2);
   const Layout *memory = layout_on_resource(context, layout, NULL);
   assert_true(layout_physical_size(memory, &n) && n == 15);
@@ -119,21 +119,21 @@ static void test_replica_equality(void **state) {
   (void)state;
   static const struct {
     const char *a, *b;
-    LayoutVerdict equal;
+    Verdict equal;
   } rows[] = {
       // Copies in another order.
-      {"i; r=2 -> i, r in [6, 2]", "i; r=2 -> i, 1 - r in [6, 2]", LAYOUT_YES},
-      {"i; r=6 -> i, r%2, r//2 in [6, 2, 3]", "i; r=3, s=2 -> i, s, r in [6, 2, 3]", LAYOUT_YES},
-      {"i; r=2 -> i + 6*r in [12]", "i; r=2 -> i + 6 - 6*r in [12]", LAYOUT_YES},
-      {"i; r=2 -> i, r in [6, 3]", "i; r=2 -> i, r + 1 in [6, 3]", LAYOUT_NO},
-      {"i; r=2 -> i, r in [6, 4]", "i; r=2 -> i, 2*r in [6, 4]", LAYOUT_NO},
+      {"i; r=2 -> i, r in [6, 2]", "i; r=2 -> i, 1 - r in [6, 2]", VERDICT_YES},
+      {"i; r=6 -> i, r%2, r//2 in [6, 2, 3]", "i; r=3, s=2 -> i, s, r in [6, 2, 3]", VERDICT_YES},
+      {"i; r=2 -> i + 6*r in [12]", "i; r=2 -> i + 6 - 6*r in [12]", VERDICT_YES},
+      {"i; r=2 -> i, r in [6, 3]", "i; r=2 -> i, r + 1 in [6, 3]", VERDICT_NO},
+      {"i; r=2 -> i, r in [6, 4]", "i; r=2 -> i, 2*r in [6, 4]", VERDICT_NO},
       // A copy in the same place is none.
-      {"i; r=2 -> i in [6]", "i -> i in [6]", LAYOUT_YES},
-      {"i; r=2, s=2 -> i, r + s in [6, 3]", "i; r=3 -> i, r in [6, 3]", LAYOUT_YES},
+      {"i; r=2 -> i in [6]", "i -> i in [6]", VERDICT_YES},
+      {"i; r=2, s=2 -> i, r + s in [6, 3]", "i; r=3 -> i, r in [6, 3]", VERDICT_YES},
       // Not a set of steps: which copy is which depends on the element.
-      {"i; r=2 -> i, (r + i)%2 in [6, 2]", "i; r=2 -> i, r in [6, 2]", LAYOUT_YES},
-      {"i; r=2 -> i, (r + i)%2 in [6, 3]", "i; r=2 -> i, r*(i//5 + 1) in [6, 3]", LAYOUT_NO},
-      {"i; r=8 -> i, r ^ i in [8, 8]", "i; r=8 -> i, r in [8, 8]", LAYOUT_YES},
+      {"i; r=2 -> i, (r + i)%2 in [6, 2]", "i; r=2 -> i, r in [6, 2]", VERDICT_YES},
+      {"i; r=2 -> i, (r + i)%2 in [6, 3]", "i; r=2 -> i, r*(i//5 + 1) in [6, 3]", VERDICT_NO},
+      {"i; r=8 -> i, r ^ i in [8, 8]", "i; r=8 -> i, r in [8, 8]", VERDICT_YES},
   };
   for (int i = 0; i < COUNT_OF(rows); i++) {
     int64_t shape[] = {strstr(rows[i].a, "[8") ? 8 : 6};
@@ -149,12 +149,12 @@ static void test_overlapping_copies(void **state) {
   (void)state;
   static const struct {
     const char *map;
-    LayoutVerdict injective, onto;
+    Verdict injective, onto;
   } rows[] = {
-      {"i, j; r=2, s=2 -> i, r + s, j", LAYOUT_YES, LAYOUT_YES},
-      {"i, j; r=2, s=2 -> i, r ^ s, j", LAYOUT_YES, LAYOUT_YES},
-      {"i, j; r=3, s=2 -> i, (r + s)%3, j", LAYOUT_YES, LAYOUT_YES},
-      {"i, j; r=8 -> i, r//2, j in [1048576, 5, 4096]", LAYOUT_YES, LAYOUT_NO},
+      {"i, j; r=2, s=2 -> i, r + s, j", VERDICT_YES, VERDICT_YES},
+      {"i, j; r=2, s=2 -> i, r ^ s, j", VERDICT_YES, VERDICT_YES},
+      {"i, j; r=3, s=2 -> i, (r + s)%3, j", VERDICT_YES, VERDICT_YES},
+      {"i, j; r=8 -> i, r//2, j in [1048576, 5, 4096]", VERDICT_YES, VERDICT_NO},
   };
   int64_t shape[] = {1 << 20, 1 << 12};
   for (int i = 0; i < COUNT_OF(rows); i++) {
@@ -167,7 +167,7 @@ static void test_overlapping_copies(void **state) {
 // ---- Random layouts against brute force --------------------------------------------------------
 
 typedef struct Truth {
-  int64_t elements, copies, places, *sets; // [elements][copies] places, sorted
+  int64_t elements, copies, positions, *sets; // [elements][copies] places, sorted
   bool injective, single;
   int64_t padding;
 } Truth;
@@ -184,14 +184,14 @@ static void unravel(int64_t ordinal, const int64_t *extents, int rank, int64_t *
   }
 }
 
-static int64_t place_of(const Layout *layout, int64_t element, int64_t copy) {
-  int64_t index[MAX_AXES], replica[MAX_AXES], place[MAX_AXES], offset = 0;
+static int64_t position_of(const Layout *layout, int64_t element, int64_t copy) {
+  int64_t index[MAX_AXES], replica[MAX_AXES], position[MAX_AXES], offset = 0;
   unravel(element, layout->extents, layout->rank, index);
   unravel(copy, layout->map->replicas, layout->map->replica_count, replica);
-  assert_true(index_map_apply_copy(layout->map, index, replica, place));
+  assert_true(index_map_apply_copy(layout->map, index, replica, position));
   for (int i = 0; i < layout->physical_rank; i++) {
-    assert_true(place[i] >= 0 && place[i] < layout->physical_extents[i]);
-    offset = offset * layout->physical_extents[i] + place[i];
+    assert_true(position[i] >= 0 && position[i] < layout->physical_extents[i]);
+    offset = offset * layout->physical_extents[i] + position[i];
   }
   return offset;
 }
@@ -199,14 +199,14 @@ static int64_t place_of(const Layout *layout, int64_t element, int64_t copy) {
 static Truth brute_force(const Layout *layout) {
   Truth t = {.copies = 1, .injective = true, .single = true};
   layout_logical_size(layout, &t.elements);
-  layout_physical_size(layout, &t.places);
+  layout_physical_size(layout, &t.positions);
   for (int i = 0; i < layout->map->replica_count; i++) t.copies *= layout->map->replicas[i];
   t.sets = arena_array(&context->scratch, int64_t, t.elements * t.copies);
-  int64_t *owner = arena_array(&context->scratch, int64_t, t.places); // 0: none
-  t.padding = t.places;
+  int64_t *owner = arena_array(&context->scratch, int64_t, t.positions); // 0: none
+  t.padding = t.positions;
   for (int64_t i = 0; i < t.elements; i++) {
     for (int64_t r = 0; r < t.copies; r++) {
-      int64_t at = t.sets[i * t.copies + r] = place_of(layout, i, r);
+      int64_t at = t.sets[i * t.copies + r] = position_of(layout, i, r);
       t.padding -= !owner[at];
       t.injective &= !owner[at] || owner[at] == i + 1;
       owner[at] = i + 1;
@@ -217,8 +217,9 @@ static Truth brute_force(const Layout *layout) {
   return t;
 }
 
-static bool in_set(const Truth *t, int64_t element, int64_t place) {
-  return bsearch(&place, t->sets + element * t->copies, (size_t)t->copies, sizeof place, compare);
+static bool in_set(const Truth *t, int64_t element, int64_t position) {
+  return bsearch(&position, t->sets + element * t->copies, (size_t)t->copies, sizeof position,
+                 compare);
 }
 
 static bool sets_within(const Truth *a, const Truth *b) {
@@ -275,17 +276,18 @@ static const Layout *random_layout(int rank, const int64_t *shape, const int64_t
 static void check_inverse(const Layout *layout, const Truth *t) {
   LayoutInverse inverse;
   LayoutAnswer answer = layout_inverse(context, layout, &inverse);
-  if (!t->injective) assert_int_equal(answer.verdict, LAYOUT_NO);
-  if (answer.verdict != LAYOUT_YES) return;
-  for (int64_t p = 0; p < t->places; p++) {
-    int64_t place[MAX_AXES], index[MAX_AXES], padding = 0, element = 0;
-    unravel(p, layout->physical_extents, layout->physical_rank, place);
-    if (inverse.padding) assert_true(layout_expr_value(inverse.padding, place, NULL, 0, &padding));
+  if (!t->injective) assert_int_equal(answer.verdict, VERDICT_NO);
+  if (answer.verdict != VERDICT_YES) return;
+  for (int64_t p = 0; p < t->positions; p++) {
+    int64_t position[MAX_AXES], index[MAX_AXES], padding = 0, element = 0;
+    unravel(p, layout->physical_extents, layout->physical_rank, position);
+    if (inverse.padding)
+      assert_true(layout_expr_value(inverse.padding, position, NULL, 0, &padding));
     bool owned = false;
     for (int64_t i = 0; i < t->elements && !owned; i++) owned = in_set(t, i, p);
     assert_int_equal(padding == 0, owned);
     if (!owned) continue;
-    assert_true(index_map_apply(inverse.map, place, index));
+    assert_true(index_map_apply(inverse.map, position, index));
     for (int i = 0; i < layout->rank; i++) element = element * layout->extents[i] + index[i];
     assert_true(in_set(t, element, p));
   }
@@ -293,23 +295,23 @@ static void check_inverse(const Layout *layout, const Truth *t) {
 
 static void check_questions(const Layout *layout, const Truth *t) {
   int64_t padding;
-  assert_true(is(layout_is_injective(context, layout), t->injective ? LAYOUT_YES : LAYOUT_NO));
+  assert_true(is(layout_is_injective(context, layout), t->injective ? VERDICT_YES : VERDICT_NO));
   LayoutAnswer answer = layout_is_injective(context, layout);
   if (!t->injective) {
     assert_int_equal(answer.witness_rank, layout->rank);
     assert_true(memcmp(answer.witness, answer.witness2, sizeof(int64_t) * (size_t)layout->rank));
   }
-  assert_true(is(layout_is_onto(context, layout), t->padding ? LAYOUT_NO : LAYOUT_YES));
+  assert_true(is(layout_is_onto(context, layout), t->padding ? VERDICT_NO : VERDICT_YES));
   bool bijective = t->injective && t->single && !t->padding;
-  assert_true(is(layout_is_bijective(context, layout), bijective ? LAYOUT_YES : LAYOUT_NO));
-  assert_true(is(layout_padding_count(context, layout, &padding), LAYOUT_YES));
+  assert_true(is(layout_is_bijective(context, layout), bijective ? VERDICT_YES : VERDICT_NO));
+  assert_true(is(layout_padding_count(context, layout, &padding), VERDICT_YES));
   assert_int_equal(padding, t->padding);
   for (int tries = 0; tries < 4; tries++) {
-    int64_t p = random_below((int)t->places), index[MAX_AXES], element = 0;
+    int64_t p = random_below((int)t->positions), index[MAX_AXES], element = 0;
     answer = layout_at_offset(context, layout, p, index);
     bool owned = false;
     for (int64_t i = 0; i < t->elements && !owned; i++) owned = in_set(t, i, p);
-    assert_true(is(answer, owned ? LAYOUT_YES : LAYOUT_NO));
+    assert_true(is(answer, owned ? VERDICT_YES : VERDICT_NO));
     for (int i = 0; i < layout->rank && owned; i++)
       element = element * layout->extents[i] + index[i];
     if (owned) assert_true(in_set(t, element, p));
@@ -332,7 +334,7 @@ static void test_random(void **state) {
       check_questions(a, &s);
       bool equal = sets_within(&s, &t) && sets_within(&t, &s) &&
                    a->map->resources[0] == b->map->resources[0];
-      assert_true(is(layout_equal(context, a, b), equal ? LAYOUT_YES : LAYOUT_NO));
+      assert_true(is(layout_equal(context, a, b), equal ? VERDICT_YES : VERDICT_NO));
     }
     context->diags.count = 0;
     arena_reset(&context->scratch, mark);

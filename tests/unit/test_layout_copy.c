@@ -28,14 +28,15 @@ static bool has(const Layout *layout, Str resource) {
 }
 
 // The number of the place on a resource; physical axes of it, row-major.
-static int64_t place_on(const Layout *layout, const int64_t *place, Str resource) {
+static int64_t position_on(const Layout *layout, const int64_t *position, Str resource) {
   int64_t sum = 0;
   for (int i = 0; i < layout->physical_rank; i++)
-    if (layout->map->resources[i] == resource) sum = sum * layout->physical_extents[i] + place[i];
+    if (layout->map->resources[i] == resource)
+      sum = sum * layout->physical_extents[i] + position[i];
   return sum;
 }
 
-static int64_t places_on(const Layout *layout, Str resource) {
+static int64_t positions_on(const Layout *layout, Str resource) {
   int64_t count = 1;
   for (int i = 0; i < layout->physical_rank; i++)
     if (layout->map->resources[i] == resource) count *= layout->physical_extents[i];
@@ -61,7 +62,7 @@ static void check_counts(const Layout *from, const Layout *to, const LayoutCopyP
       for (; change < plan->level_count; change++) {
         Str resource = plan->levels[change].resource;
         if (has(from, resource) && has(to, resource) &&
-            place_on(from, here, resource) != place_on(to, there, resource))
+            position_on(from, here, resource) != position_on(to, there, resource))
           break;
       }
       nearest = MAX_OF(nearest, change);
@@ -75,7 +76,7 @@ static void check_counts(const Layout *from, const Layout *to, const LayoutCopyP
   for (int i = 0; i < plan->level_count; i++) {
     const LayoutCopyLevel *level = &plan->levels[i];
     if (level->in_from != level->in_to &&
-        places_on(level->in_from ? from : to, level->resource) != 1) {
+        positions_on(level->in_from ? from : to, level->resource) != 1) {
       one_sided = true;
       counts[i] = size * targets;
       for (int k = 0; k < i; k++)
@@ -127,7 +128,7 @@ static void test_random_copies(void **state) {
     Str order[] = {name("device"), name("lane")};
     LayoutCopyPlan plan;
     LayoutAnswer answer = layout_copy_plan(context, from, to, order, 2, 16, &plan);
-    assert_int_equal(answer.verdict, LAYOUT_YES);
+    assert_int_equal(answer.verdict, VERDICT_YES);
     check_counts(from, to, &plan);
     by_digits += answer.level == LAYOUT_DIGITS;
     moves += plan.move_count > 0;
@@ -150,10 +151,10 @@ static void test_mma_fragments(void **state) {
   const Layout *c = layout_of("i, j -> i%8*4 + j//2 @lane, i//8*2 + j%2 @register", shape, 2);
   const Layout *rows = layout_of("i, j -> i%8*4 + i//8*2 + j//4 @lane, j%4 @register", shape, 2);
   LayoutAnswer a = layout_copy_plan(context, c, c, order, 3, 32, &plan);
-  assert_int_equal(a.verdict, LAYOUT_YES);
+  assert_int_equal(a.verdict, VERDICT_YES);
   assert_int_equal(plan.still, 128);
   a = layout_copy_plan(context, c, rows, order, 3, 32, &plan);
-  assert_int_equal(a.verdict, LAYOUT_YES);
+  assert_int_equal(a.verdict, VERDICT_YES);
   check_counts(c, rows, &plan);
   assert_int_equal(
       plan.still + level_of(&plan, "lane")->elements + level_of(&plan, "register")->elements, 128);
@@ -179,7 +180,7 @@ static void test_resharding(void **state) {
   const Layout *rows = layout_of("i, j -> i//131072 @device, i%131072, j", shape, 2);
   const Layout *columns = layout_of("i, j -> j//1536 @device, i, j%1536", shape, 2);
   LayoutAnswer a = layout_copy_plan(context, rows, columns, order, 1, 16, &plan);
-  assert_int_equal(a.verdict, LAYOUT_YES);
+  assert_int_equal(a.verdict, VERDICT_YES);
   assert_int_equal(a.level, LAYOUT_DIGITS);
   assert_int_equal(level_of(&plan, "device")->elements, (3ll << 32) / 8 * 7);
   // On its device already: the rest moves, but where i*12288 + j is i*1536 + j: where i is 0.
@@ -187,7 +188,7 @@ static void test_resharding(void **state) {
   const Layout *row_part = layout_of("i, j -> i//131072 @device", shape, 2);
   const Layout *column_part = layout_of("i, j -> j//1536 @device", shape, 2);
   a = layout_copy_plan(context, row_part, column_part, order, 1, 16, &plan);
-  assert_int_equal(a.verdict, LAYOUT_YES);
+  assert_int_equal(a.verdict, VERDICT_YES);
   assert_int_equal(level_of(&plan, "device")->elements, (3ll << 32) / 8 * 7);
   assert_int_equal(level_of(&plan, "device")->bytes, (3ll << 32) / 8 * 7 * 2);
   assert_int_equal(plan.still, (3ll << 32) / 8);
@@ -202,7 +203,7 @@ static void test_all_gather(void **state) {
   const Layout *shards = layout_of("i, j -> i//8 @device, i, j", shape, 2);
   const Layout *all = layout_of("i, j; r=8 -> r @device, i, j", shape, 2);
   LayoutAnswer a = layout_copy_plan(context, shards, all, order, 1, 32, &plan);
-  assert_int_equal(a.verdict, LAYOUT_YES);
+  assert_int_equal(a.verdict, VERDICT_YES);
   assert_int_equal(plan.copies, 8 * 64 * 48);
   assert_int_equal(plan.still, 64 * 48);
   assert_int_equal(level_of(&plan, "device")->elements, 7 * 64 * 48);
@@ -232,11 +233,11 @@ static void test_loads_and_stores(void **state) {
   assert_int_equal(plan.still, 8);
 }
 
-static void test_one_place(void **state) {
+static void test_one_position(void **state) {
   (void)state;
   LayoutCopyPlan plan;
   const Layout *one = layout_of("lambda: []", NULL, 0);
-  assert_int_equal(layout_copy_plan(context, one, one, NULL, 0, 32, &plan).verdict, LAYOUT_YES);
+  assert_int_equal(layout_copy_plan(context, one, one, NULL, 0, 32, &plan).verdict, VERDICT_YES);
   assert_int_equal(plan.still, 1);
 }
 
@@ -252,7 +253,7 @@ static void test_symbolic_moves(void **state) {
   const Layout *from = layout_parse(context, &source, shape, 2, (LayoutFacts){&fact, 1});
   const Layout *to = layout_parse(context, &flat, shape, 2, (LayoutFacts){&fact, 1});
   LayoutAnswer a = layout_copy_plan(context, from, to, order, 1, 16, &plan);
-  assert_int_equal(a.verdict, LAYOUT_YES);
+  assert_int_equal(a.verdict, VERDICT_YES);
   assert_false(plan.counted);
   assert_int_equal(plan.move_count, 4);
   assert_ptr_equal(plan.moves[1].from.resource, name("device"));
@@ -264,7 +265,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_random_copies),    cmocka_unit_test(test_mma_fragments),
       cmocka_unit_test(test_resharding),       cmocka_unit_test(test_all_gather),
-      cmocka_unit_test(test_loads_and_stores), cmocka_unit_test(test_one_place),
+      cmocka_unit_test(test_loads_and_stores), cmocka_unit_test(test_one_position),
       cmocka_unit_test(test_symbolic_moves),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -55,8 +55,8 @@ static bool next_index(int64_t *index, const int64_t *extents, int rank) {
 static void check_form(const LayoutExpr *e, const int64_t *extents, int axes, int *points,
                        int *carried) {
   ArenaMark mark = arena_mark(&context->scratch);
-  Digits d = layout_digits_new(context, extents, axes);
-  const Form *f = layout_form_of(&d, e);
+  DigitSpace d = layout_digits_new(context, extents, axes);
+  const DigitForm *f = layout_form_of(&d, e);
   Bounds bounds;
   if (f && layout_form_bounds(&d, f, &bounds)) {
     const LayoutExpr *back = layout_form_expr(&d, f, NULL);

@@ -17,24 +17,24 @@ static const Layout *layout_of(const char *map, const int64_t *shape, int rank) 
 }
 
 // The inverse says of every place its element, or that it is padding.
-static void check_places(const Layout *layout, const LayoutInverse *inverse) {
-  int64_t places, elements;
-  assert_true(layout_physical_size(layout, &places) && layout_logical_size(layout, &elements));
-  int64_t *owner = calloc((size_t)places, sizeof *owner);
+static void check_positions(const Layout *layout, const LayoutInverse *inverse) {
+  int64_t positions, elements;
+  assert_true(layout_physical_size(layout, &positions) && layout_logical_size(layout, &elements));
+  int64_t *owner = calloc((size_t)positions, sizeof *owner);
   for (int64_t i = 0; i < elements; i++) {
     int64_t index[MAX_AXES], offset;
     unravel(i, layout->extents, layout->rank, index);
     assert_true(layout_offset(layout, index, &offset));
     owner[offset] = i + 1;
   }
-  for (int64_t offset = 0; offset < places; offset++) {
-    int64_t place[MAX_AXES], index[MAX_AXES], want[MAX_AXES], padding = 0;
-    unravel(offset, layout->physical_extents, layout->physical_rank, place);
+  for (int64_t offset = 0; offset < positions; offset++) {
+    int64_t position[MAX_AXES], index[MAX_AXES], want[MAX_AXES], padding = 0;
+    unravel(offset, layout->physical_extents, layout->physical_rank, position);
     if (inverse->padding)
-      assert_true(layout_expr_value(inverse->padding, place, NULL, 0, &padding));
+      assert_true(layout_expr_value(inverse->padding, position, NULL, 0, &padding));
     assert_int_equal(padding, !owner[offset]);
     if (padding) continue;
-    assert_true(index_map_apply(inverse->map, place, index));
+    assert_true(index_map_apply(inverse->map, position, index));
     unravel(owner[offset] - 1, layout->extents, layout->rank, want);
     assert_memory_equal(index, want, sizeof *index * (size_t)layout->rank);
   }
@@ -82,12 +82,12 @@ static void test_rules(void **state) {
     const Layout *layout = layout_of(inverses[i].map, inverses[i].shape, inverses[i].rank);
     LayoutInverse inverse;
     LayoutAnswer answer = layout_inverse(context, layout, &inverse);
-    if (answer.verdict != LAYOUT_YES || answer.level != inverses[i].level)
+    if (answer.verdict != VERDICT_YES || answer.level != inverses[i].level)
       print_error("%s: %s, %s\n", inverses[i].map, layout_answer_text(context, &answer),
                   layout_level_name(answer.level));
-    assert_int_equal(answer.verdict, LAYOUT_YES);
+    assert_int_equal(answer.verdict, VERDICT_YES);
     assert_int_equal(answer.level, inverses[i].level);
-    check_places(layout, &inverse);
+    check_positions(layout, &inverse);
   }
 }
 
@@ -109,22 +109,22 @@ static void test_sections(void **state) {
   for (int i = 0; i < COUNT_OF(maps); i++) {
     LayoutAnswer answer =
         layout_is_onto(context, layout_of(maps[i].map, maps[i].shape, maps[i].rank));
-    if (answer.verdict != LAYOUT_YES)
+    if (answer.verdict != VERDICT_YES)
       print_error("%s: %s\n", maps[i].map, layout_answer_text(context, &answer));
-    assert_int_equal(answer.verdict, LAYOUT_YES);
+    assert_int_equal(answer.verdict, VERDICT_YES);
     assert_int_equal(answer.level, LAYOUT_DIGITS);
   }
   const Layout *short_of = layout_of("x -> x%1000 in [1001]", (int64_t[]){1000000000}, 1);
-  assert_int_not_equal(layout_is_onto(context, short_of).verdict, LAYOUT_YES);
+  assert_int_not_equal(layout_is_onto(context, short_of).verdict, VERDICT_YES);
 }
 
 // ---- Random sums and linear maps ---------------------------------------------------------------
 
 static bool is_injective(const Layout *layout) {
-  int64_t places, elements;
+  int64_t positions, elements;
   bool injective = true;
-  assert_true(layout_physical_size(layout, &places) && layout_logical_size(layout, &elements));
-  bool *seen = calloc((size_t)places, sizeof *seen);
+  assert_true(layout_physical_size(layout, &positions) && layout_logical_size(layout, &elements));
+  bool *seen = calloc((size_t)positions, sizeof *seen);
   for (int64_t i = 0; i < elements && injective; i++) {
     int64_t index[MAX_AXES], offset;
     unravel(i, layout->extents, layout->rank, index);
@@ -141,10 +141,10 @@ static bool inverted(const Layout *layout, bool injective) {
   LayoutInverse inverse;
   LayoutAnswer answer = layout_inverse(context, layout, &inverse);
   assert_int_equal(layout_is_injective(context, layout).verdict,
-                   injective ? LAYOUT_YES : LAYOUT_NO);
-  if (!injective) assert_int_equal(answer.verdict, LAYOUT_NO);
-  if (answer.verdict != LAYOUT_YES) return false;
-  check_places(layout, &inverse);
+                   injective ? VERDICT_YES : VERDICT_NO);
+  if (!injective) assert_int_equal(answer.verdict, VERDICT_NO);
+  if (answer.verdict != VERDICT_YES) return false;
+  check_positions(layout, &inverse);
   return true;
 }
 

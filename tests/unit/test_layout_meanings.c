@@ -49,7 +49,7 @@ static int64_t product(const int64_t *extents, int count) {
 }
 
 // Same places of all elements and copies, same physical extents.
-static void check_same_places(const Layout *a, const Layout *b) {
+static void check_same_positions(const Layout *a, const Layout *b) {
   assert_int_equal(a->rank, b->rank);
   assert_int_equal(a->physical_rank, b->physical_rank);
   assert_memory_equal(a->physical_extents, b->physical_extents,
@@ -74,11 +74,11 @@ static bool round_trip(const Layout *layout, LayoutSpelling spelling) {
   if (!strstr(text, " in [")) assert_int_equal(layout_spelling_of(context, &source), spelling);
   const Layout *back = layout_of(text, layout->extents, layout->rank);
   LayoutAnswer answer = layout_equal(context, layout, back);
-  if (answer.verdict != LAYOUT_YES)
+  if (answer.verdict != VERDICT_YES)
     print_error("%s, %s: %s\n", layout_text(context, layout), text,
                 layout_answer_text(context, &answer));
-  assert_int_equal(answer.verdict, LAYOUT_YES);
-  check_same_places(layout, back);
+  assert_int_equal(answer.verdict, VERDICT_YES);
+  check_same_positions(layout, back);
   return true;
 }
 
@@ -137,16 +137,16 @@ static void test_names(void **state) {
     if (!tag) text_printf(&text, " of %.*s", rank, "NCHWD");
     const Layout *layout = layout_of(text_string(&text), shape, rank);
     for (int64_t n = 0; n < product(shape, rank); n++) {
-      int64_t index[5], left[5], place[MAX_AXES];
+      int64_t index[5], left[5], position[MAX_AXES];
       unravel(n, shape, rank, index);
       memcpy(left, index, sizeof left);
-      assert_true(index_map_apply(layout->map, index, place));
+      assert_true(index_map_apply(layout->map, index, position));
       for (int i = l.count - 1; i >= 0; i--) {
         if (!l.block[i]) continue;
-        assert_int_equal(place[i], left[l.axis[i]] % l.block[i]);
+        assert_int_equal(position[i], left[l.axis[i]] % l.block[i]);
         left[l.axis[i]] /= l.block[i];
       }
-      for (int i = 0; i < rank; i++) assert_int_equal(place[i], left[l.axis[i]]);
+      for (int i = 0; i < rank; i++) assert_int_equal(position[i], left[l.axis[i]]);
     }
     for (int i = rank; i < l.count; i++) assert_int_equal(layout->physical_extents[i], l.block[i]);
     must_round_trip(layout, tag ? LAYOUT_SPELLING_TAG : LAYOUT_SPELLING_NAMED, text_string(&text));
@@ -229,10 +229,10 @@ static void test_cute(void **state) {
       shape[i] = product(m.shape + leaf, m.ends[i] - leaf);
     const Layout *layout = layout_of(text_string(&text), shape, m.rank);
     for (int64_t n = 0; n < product(shape, m.rank); n++) {
-      int64_t index[MAX_AXES], place;
+      int64_t index[MAX_AXES], position;
       unravel(n, shape, m.rank, index);
-      assert_true(index_map_apply(layout->map, index, &place));
-      assert_int_equal(place, swizzle(cute_offset(&m, index) + start, bits, base, shift));
+      assert_true(index_map_apply(layout->map, index, &position));
+      assert_int_equal(position, swizzle(cute_offset(&m, index) + start, bits, base, shift));
     }
     if (bits)
       said += round_trip(layout, LAYOUT_SPELLING_CUTE);
@@ -326,13 +326,13 @@ static void test_coordinates(void **state) {
     if (layout->physical_rank != axes) print_error("%s\n", text_string(&text));
     assert_int_equal(layout->physical_rank, axes);
     for (int64_t e = 0; e < product(shape, m.rank); e++) {
-      int64_t index[MAX_AXES], place[MAX_AXES];
+      int64_t index[MAX_AXES], position[MAX_AXES];
       unravel(e, shape, m.rank, index);
-      assert_true(index_map_apply(layout->map, index, place));
+      assert_true(index_map_apply(layout->map, index, position));
       for (int i = 0, at = 0; i < n.count; i++) {
         Modes own = m; // what feeds this number
         for (int leaf = 0; leaf < m.count; leaf++) own.stride[leaf] *= target[leaf] == i;
-        if (is[i]) assert_int_equal(place[at++], start[i] + cute_offset(&own, index));
+        if (is[i]) assert_int_equal(position[at++], start[i] + cute_offset(&own, index));
       }
     }
     must_round_trip(layout, LAYOUT_SPELLING_CUTE, text_string(&text));
@@ -396,9 +396,9 @@ static void test_xla(void **state) {
         t.extents[i] = shape[order[rank - 1 - i]];
       }
       for (int i = 0; i < tiles; i++) tile(&t, tile_sizes[i], counts[i]);
-      int64_t places = (product(t.extents, t.count) + tail - 1) / tail * tail;
+      int64_t positions = (product(t.extents, t.count) + tail - 1) / tail * tail;
       assert_int_equal(layout->physical_rank, tail > 1 ? 1 : t.count);
-      assert_memory_equal(layout->physical_extents, tail > 1 ? &places : t.extents,
+      assert_memory_equal(layout->physical_extents, tail > 1 ? &positions : t.extents,
                           sizeof(int64_t) * (size_t)layout->physical_rank);
       for (int i = 0; i < t.count; i++) expected = expected * t.extents[i] + t.index[i];
       assert_true(layout_offset(layout, index, &offset));
@@ -436,11 +436,11 @@ static void test_torch(void **state) {
     if (start) text_printf(&text, ", storage_offset=%d", (int)start);
     const Layout *layout = layout_of(text_string(&text), shape, rank);
     for (int64_t n = 0; n < product(shape, rank); n++) {
-      int64_t index[5], place, expected = start;
+      int64_t index[5], position, expected = start;
       unravel(n, shape, rank, index);
       for (int i = 0; i < rank; i++) expected += index[i] * stride[i];
-      assert_true(index_map_apply(layout->map, index, &place));
-      assert_int_equal(place, expected);
+      assert_true(index_map_apply(layout->map, index, &position));
+      assert_int_equal(position, expected);
     }
     must_round_trip(layout, LAYOUT_SPELLING_TORCH, text_string(&text));
     refresh(round);
@@ -516,11 +516,11 @@ static void test_bases(void **state) {
       for (int i = 0; i < 3; i++)
         for (int j = 0; j < h.counts[i]; j++, at++)
           if (bits[i] >> j & 1) element ^= h.bases[at];
-      assert_int_equal(layout_at_offset(context, layout, n, index).verdict, LAYOUT_YES);
+      assert_int_equal(layout_at_offset(context, layout, n, index).verdict, VERDICT_YES);
       for (int i = 0, low = 0; i < h.rank; low += h.axis_bits[i++])
         assert_int_equal(index[i], element >> low & ((1 << h.axis_bits[i]) - 1));
     }
-    must_round_trip(layout, LAYOUT_SPELLING_BASES, text);
+    must_round_trip(layout, LAYOUT_SPELLING_LINEAR_LAYOUT, text);
     refresh(round);
   }
 }
@@ -575,7 +575,7 @@ static void test_shards(void **state) {
     if (replica_count) put_iters(&text, "R", replicas, replica_count);
     text_printf(&text, random_below(2) ? " + %d@warp" : " + O[%d@warp]", (int)offsets[2]);
     const Layout *layout = layout_of(text_string(&text), shape, rank);
-    int64_t copies = 1, copy[2], index[5], place[3];
+    int64_t copies = 1, copy[2], index[5], position[3];
     for (int i = 0; i < replica_count; i++) copies *= replicas[i].extent;
     for (int64_t n = 0; n < product(shape, rank) * copies; n++) {
       int64_t expected[3] = {offsets[0], offsets[1], offsets[2]}, flat = n / copies, r = n % copies;
@@ -587,10 +587,10 @@ static void test_shards(void **state) {
         expected[replicas[i].axis] += copy[i] * replicas[i].stride;
       }
       assert_int_equal(layout->physical_rank, 3);
-      assert_true(index_map_apply_copy(layout->map, index, copy, place));
-      assert_memory_equal(place, expected, sizeof place);
+      assert_true(index_map_apply_copy(layout->map, index, copy, position));
+      assert_memory_equal(position, expected, sizeof position);
     }
-    must_round_trip(layout, LAYOUT_SPELLING_SHARDS, text_string(&text));
+    must_round_trip(layout, LAYOUT_SPELLING_TILE_LAYOUT, text_string(&text));
     refresh(round);
   }
 }
@@ -640,15 +640,15 @@ static void test_swizzled_shards(void **state) {
     int rank = random_shape(shards, count, shape);
     const Layout *layout = layout_of(text, shape, rank);
     for (int64_t n = 0; n < product(shape, rank); n++) {
-      int64_t memory = start, flat = n, place;
+      int64_t memory = start, flat = n, position;
       for (int i = count - 1; i >= 0; flat /= shards[i--].extent)
         memory += flat % shards[i].extent * shards[i].stride;
       unravel(n, shape, rank, index);
-      assert_true(index_map_apply(layout->map, index, &place));
-      assert_int_equal(place,
+      assert_true(index_map_apply(layout->map, index, &position));
+      assert_int_equal(position,
                        tvm_swizzle(bare ? n : memory, numbers[0], numbers[1], numbers[2], inner));
     }
-    said += round_trip(layout, LAYOUT_SPELLING_SHARDS);
+    said += round_trip(layout, LAYOUT_SPELLING_TILE_LAYOUT);
     refresh(round);
   }
   print_message("swizzled shards printed: %d\n", said);

@@ -72,7 +72,7 @@ static void check_lines(const Layout *layout) {
   LayoutRuns out;
   int wanted = random_below(6);
   LayoutAnswer a = layout_lines(context, layout, low, extent, size, wanted, &out);
-  assert_int_equal(a.verdict, LAYOUT_YES);
+  assert_int_equal(a.verdict, VERDICT_YES);
   by_digits += a.level == LAYOUT_DIGITS;
   by_points += a.level == LAYOUT_POINTS;
   touch(layout, low, extent, size);
@@ -84,13 +84,13 @@ static void check_lines(const Layout *layout) {
   assert_null(layout_lines_certificate(context, layout, low, extent, size, &out));
 }
 
-static void check_padding(const Layout *layout, int64_t places) {
+static void check_padding(const Layout *layout, int64_t positions) {
   static const int64_t zeros[3];
   LayoutRuns out;
   int wanted = random_below(6);
-  assert_int_equal(layout_padding_runs(context, layout, wanted, &out).verdict, LAYOUT_YES);
+  assert_int_equal(layout_padding_runs(context, layout, wanted, &out).verdict, VERDICT_YES);
   touch(layout, zeros, layout->extents, (LayoutLineSize){8, 1, 0});
-  check_runs(&out, 0, places);
+  check_runs(&out, 0, positions);
   assert_true(out.shown == wanted || out.shown == out.run_count);
   if (random_below(4)) return;
   is_accepted(layout_padding_runs_certificate(context, layout, &out));
@@ -101,15 +101,15 @@ static void check_padding(const Layout *layout, int64_t places) {
 static void test_random_boxes(void **state) {
   (void)state;
   for (int i = 0; i < 3000; i++) {
-    int64_t shape[3], places;
+    int64_t shape[3], positions;
     int rank;
     if (i % 300 == 0) {
       renew_context();
     }
     const Layout *layout = random_layout(shape, &rank);
-    if (!layout || !layout_physical_size(layout, &places) || places > 8000) continue;
+    if (!layout || !layout_physical_size(layout, &positions) || positions > 8000) continue;
     for (int j = 0; j < 3; j++) check_lines(layout);
-    check_padding(layout, places);
+    check_padding(layout, positions);
   }
   print_message("lines: %d by digits, %d by points\n", by_digits, by_points);
   assert_true(by_digits > by_points);
@@ -125,7 +125,7 @@ static void test_lines_of_a_tile(void **state) {
   LayoutRuns out;
   int64_t low[] = {0, 0, 2, 3}, extent[] = {1, 30, 3, 3};
   LayoutAnswer a = layout_lines(context, blocked, low, extent, size, 2, &out);
-  assert_int_equal(a.verdict, LAYOUT_YES);
+  assert_int_equal(a.verdict, VERDICT_YES);
   assert_int_equal(a.level, LAYOUT_DIGITS);
   assert_int_equal(out.total, 18);
   assert_int_equal(out.run_count, 6);
@@ -228,10 +228,10 @@ static void test_bad_boxes(void **state) {
   LayoutLineSize size = {32, 64, 0};
   int64_t low[] = {0, 3}, extent[] = {3, 3};
   LayoutAnswer a = layout_lines(context, m, low, extent, size, 0, &out);
-  assert_int_equal(a.verdict, LAYOUT_NO);
+  assert_int_equal(a.verdict, VERDICT_NO);
   assert_string_equal(a.reason, "the box leaves the logical shape");
   a = layout_lines(context, m, NULL, NULL, (LayoutLineSize){0, 64, 0}, 0, &out);
-  assert_int_equal(a.verdict, LAYOUT_UNDECIDED);
+  assert_int_equal(a.verdict, VERDICT_UNDECIDED);
 }
 
 int main(void) {

@@ -12,7 +12,7 @@ enum { PAIRS = 1000000 };
 enum { MAX_POINTS = 48, PER_CONTEXT = 256 };
 
 typedef struct Points {
-  int64_t count, places;
+  int64_t count, positions;
   int64_t offsets[MAX_POINTS];
   int64_t *ordinals; // at the offsets; -1: padding
   bool injective, onto;
@@ -21,9 +21,9 @@ typedef struct Points {
 static bool points_of(const Layout *layout, Points *p) {
   *p = (Points){.injective = true};
   if (!layout_logical_size(layout, &p->count) || p->count > MAX_POINTS) return false;
-  if (!layout_physical_size(layout, &p->places) || p->places > 512) return false;
-  p->ordinals = arena_array(&context->arena, int64_t, p->places);
-  memset(p->ordinals, -1, sizeof(int64_t) * (size_t)p->places);
+  if (!layout_physical_size(layout, &p->positions) || p->positions > 512) return false;
+  p->ordinals = arena_array(&context->arena, int64_t, p->positions);
+  memset(p->ordinals, -1, sizeof(int64_t) * (size_t)p->positions);
   int64_t image = 0;
   for (int64_t i = 0; i < p->count; i++) {
     int64_t index[MAX_AXES];
@@ -34,12 +34,12 @@ static bool points_of(const Layout *layout, Points *p) {
     image += *there < 0;
     *there = i;
   }
-  p->onto = image == p->places;
+  p->onto = image == p->positions;
   return true;
 }
 
 static void expect(const Layout *layout, LayoutAnswer answer, bool truth, const char *question) {
-  if (answer.verdict == (truth ? LAYOUT_YES : LAYOUT_NO)) return;
+  if (answer.verdict == (truth ? VERDICT_YES : VERDICT_NO)) return;
   print_error("%s of %s: %s\n", question, layout_text(context, layout),
               layout_answer_text(context, &answer));
   fail();
@@ -53,13 +53,14 @@ static void check_pair(const Layout *a, const Points *p, const Layout *b, const 
   expect(a, layout_equal(context, a, b), same, "equal");
   LayoutInverse division;
   LayoutAnswer answer = layout_divide(context, a, b, &division);
-  if (answer.verdict != LAYOUT_YES) return;
+  if (answer.verdict != VERDICT_YES) return;
   assert_true(q->injective);
   for (int64_t i = 0; i < q->count; i++) {
-    int64_t place[MAX_AXES], to[MAX_AXES], offset = 0, padding = 0;
-    unravel(q->offsets[i], b->physical_extents, b->physical_rank, place);
-    assert_true(!division.padding || layout_expr_value(division.padding, place, NULL, 0, &padding));
-    assert_true(!padding && index_map_apply(division.map, place, to));
+    int64_t position[MAX_AXES], to[MAX_AXES], offset = 0, padding = 0;
+    unravel(q->offsets[i], b->physical_extents, b->physical_rank, position);
+    assert_true(!division.padding ||
+                layout_expr_value(division.padding, position, NULL, 0, &padding));
+    assert_true(!padding && index_map_apply(division.map, position, to));
     for (int j = 0; j < a->physical_rank; j++) offset = offset * a->physical_extents[j] + to[j];
     assert_int_equal(offset, p->offsets[i]);
   }

@@ -16,44 +16,49 @@ static const struct {
   const char *map;
   int64_t shape[4];
   int rank;
-  LayoutVerdict injective, onto;
+  Verdict injective, onto;
   int64_t padding;
 } cases[] = {
-    {"a, b, c -> min(c, 7), b%3, a + 3, b//3", {1000, 768, 9}, 3, LAYOUT_NO, LAYOUT_NO, 18432},
+    {"a, b, c -> min(c, 7), b%3, a + 3, b//3", {1000, 768, 9}, 3, VERDICT_NO, VERDICT_NO, 18432},
     {"a, b, c, d -> max(d%4 ^ 0, 1), b//16, b%8, d//4, b//8%2, a*3, c + 8",
      {33, 256, 4, 4096},
      4,
-     LAYOUT_NO,
-     LAYOUT_NO,
+     VERDICT_NO,
+     VERDICT_NO,
      256LL * 4096 * 97 * 12 - 256LL * 3072 * 33 * 4},
-    {"a, b, c -> max(a*5, 3), c, b//32, b%32", {5, 4096, 4096}, 3, LAYOUT_YES, LAYOUT_NO, 16 << 24},
-    {"a, b, c -> min(b, 3), c, a", {1000, 4096, 3000}, 3, LAYOUT_NO, LAYOUT_YES, 0},
+    {"a, b, c -> max(a*5, 3), c, b//32, b%32",
+     {5, 4096, 4096},
+     3,
+     VERDICT_YES,
+     VERDICT_NO,
+     16 << 24},
+    {"a, b, c -> min(b, 3), c, a", {1000, 4096, 3000}, 3, VERDICT_NO, VERDICT_YES, 0},
     // Axes that nothing reads, and places that read nothing.
-    {"a, b, c -> max(c, 3), 5, a", {1, 1, 4096}, 3, LAYOUT_NO, LAYOUT_NO, 24576 - 4093},
-    {"a, b, c -> min(c, 3), 0, a", {9, 2, 4096}, 3, LAYOUT_NO, LAYOUT_YES, 0},
+    {"a, b, c -> max(c, 3), 5, a", {1, 1, 4096}, 3, VERDICT_NO, VERDICT_NO, 24576 - 4093},
+    {"a, b, c -> min(c, 3), 0, a", {9, 2, 4096}, 3, VERDICT_NO, VERDICT_YES, 0},
 };
 
 static void test_large(void **state) {
   (void)state;
   for (int i = 0; i < COUNT_OF(cases); i++) {
     const Layout *layout = layout_of(cases[i].map, cases[i].shape, cases[i].rank);
-    int64_t place[MAX_AXES], other[MAX_AXES], padding;
+    int64_t position[MAX_AXES], other[MAX_AXES], padding;
     LayoutInverse inverse;
     LayoutAnswer injective = layout_is_injective(context, layout);
     LayoutAnswer onto = layout_is_onto(context, layout);
     assert_int_equal(injective.verdict, cases[i].injective);
     assert_int_equal(onto.verdict, cases[i].onto);
-    assert_int_equal(layout_padding_count(context, layout, &padding).verdict, LAYOUT_YES);
+    assert_int_equal(layout_padding_count(context, layout, &padding).verdict, VERDICT_YES);
     assert_int_equal(padding, cases[i].padding);
     assert_int_equal(layout_inverse(context, layout, &inverse).verdict, cases[i].injective);
     LayoutBlocking blocking;
-    assert_int_not_equal(layout_is_blocking(context, layout, &blocking).verdict, LAYOUT_UNDECIDED);
-    if (injective.verdict == LAYOUT_YES) continue;
-    assert_true(index_map_apply(layout->map, injective.witness, place));
+    assert_int_not_equal(layout_is_blocking(context, layout, &blocking).verdict, VERDICT_UNDECIDED);
+    if (injective.verdict == VERDICT_YES) continue;
+    assert_true(index_map_apply(layout->map, injective.witness, position));
     assert_true(index_map_apply(layout->map, injective.witness2, other));
-    assert_memory_equal(place, other, sizeof *place * (size_t)layout->physical_rank);
+    assert_memory_equal(position, other, sizeof *position * (size_t)layout->physical_rank);
     assert_memory_not_equal(injective.witness, injective.witness2,
-                            sizeof *place * (size_t)layout->rank);
+                            sizeof *position * (size_t)layout->rank);
   }
 }
 
@@ -65,9 +70,9 @@ static void test_equations(void **state) {
   LayoutSource same = layout_source("a, b, c -> select(c < 7, c, 6), (b & 3 & a), b//3", 3);
   LayoutSource other = layout_source("a, b, c -> min(c, 6), (a & 3), b//3", 3);
   LayoutAnswer yes = layout_maps_equal(context, layout, index_map_parse(context, &same));
-  assert_int_equal(yes.verdict, LAYOUT_YES);
+  assert_int_equal(yes.verdict, VERDICT_YES);
   LayoutAnswer no = layout_maps_equal(context, layout, index_map_parse(context, &other));
-  assert_int_equal(no.verdict, LAYOUT_NO);
+  assert_int_equal(no.verdict, VERDICT_NO);
   assert_true((no.witness[0] & 3) != (no.witness[0] & no.witness[1] & 3));
 }
 
@@ -108,14 +113,14 @@ static void test_images(void **state) {
       const Layout *layout = layout_parse(context, &source, shape, 2, (LayoutFacts){0});
       if (!layout) continue; // no bounds are proved
       LayoutAnswer answer = layout_padding_expr(context, layout, &count);
-      if (answer.verdict != LAYOUT_YES) print_error("%s: %s\n", images[i], answer.reason);
-      assert_int_equal(answer.verdict, LAYOUT_YES);
+      if (answer.verdict != VERDICT_YES) print_error("%s: %s\n", images[i], answer.reason);
+      assert_int_equal(answer.verdict, VERDICT_YES);
       counted++;
       for (int64_t n = 1; n < 120; n++) {
         int64_t extents[] = {n, few}, want, is;
         const Layout *at = layout_parse_static(context, images[i], extents, 2);
         LayoutValue value = {name, n};
-        assert_int_equal(layout_padding_count(context, at, &want).verdict, LAYOUT_YES);
+        assert_int_equal(layout_padding_count(context, at, &want).verdict, VERDICT_YES);
         assert_true(layout_expr_value(count, NULL, &value, 1, &is));
         if (is != want)
           print_error("%s, %lld: %s is %lld, not %lld\n", images[i], (long long)n,
@@ -182,10 +187,10 @@ static const Layout *random_parts(void) {
 static int inverses;
 
 static void check_parts(const Layout *layout) {
-  int64_t places, elements, count = 0, found[MAX_AXES], padding;
+  int64_t positions, elements, count = 0, found[MAX_AXES], padding;
   bool collides = false;
-  assert_true(layout_physical_size(layout, &places) && layout_logical_size(layout, &elements));
-  int64_t *owner = calloc((size_t)places, sizeof *owner);
+  assert_true(layout_physical_size(layout, &positions) && layout_logical_size(layout, &elements));
+  int64_t *owner = calloc((size_t)positions, sizeof *owner);
   for (int64_t i = 0; i < elements; i++) {
     int64_t index[MAX_AXES], offset;
     layout_index_at(layout->extents, layout->rank, i, index);
@@ -196,29 +201,30 @@ static void check_parts(const Layout *layout) {
   }
   LayoutInverse inverse;
   LayoutAnswer onto = layout_is_onto(context, layout);
-  assert_int_equal(layout_is_injective(context, layout).verdict, collides ? LAYOUT_NO : LAYOUT_YES);
-  assert_int_equal(onto.verdict, count == places ? LAYOUT_YES : LAYOUT_NO);
-  if (count < places)
+  assert_int_equal(layout_is_injective(context, layout).verdict,
+                   collides ? VERDICT_NO : VERDICT_YES);
+  assert_int_equal(onto.verdict, count == positions ? VERDICT_YES : VERDICT_NO);
+  if (count < positions)
     assert_int_equal(
         owner[layout_ordinal_of(layout->physical_extents, layout->physical_rank, onto.witness)], 0);
-  assert_int_equal(layout_padding_count(context, layout, &padding).verdict, LAYOUT_YES);
-  assert_int_equal(padding, places - count);
+  assert_int_equal(layout_padding_count(context, layout, &padding).verdict, VERDICT_YES);
+  assert_int_equal(padding, positions - count);
   LayoutAnswer answer = layout_inverse(context, layout, &inverse);
-  assert_int_equal(answer.verdict, collides ? LAYOUT_NO : LAYOUT_YES);
-  for (int64_t offset = 0; offset < places; offset++) {
-    int64_t place[MAX_AXES], index[MAX_AXES], none = 0, at;
+  assert_int_equal(answer.verdict, collides ? VERDICT_NO : VERDICT_YES);
+  for (int64_t offset = 0; offset < positions; offset++) {
+    int64_t position[MAX_AXES], index[MAX_AXES], none = 0, at;
     LayoutAnswer there = layout_at_offset(context, layout, offset, found);
-    assert_int_equal(there.verdict, owner[offset] ? LAYOUT_YES : LAYOUT_NO);
+    assert_int_equal(there.verdict, owner[offset] ? VERDICT_YES : VERDICT_NO);
     if (owner[offset]) assert_true(layout_offset(layout, found, &at) && at == offset);
-    if (answer.verdict != LAYOUT_YES) continue;
-    layout_index_at(layout->physical_extents, layout->physical_rank, offset, place);
-    if (inverse.padding) assert_true(layout_expr_value(inverse.padding, place, NULL, 0, &none));
+    if (answer.verdict != VERDICT_YES) continue;
+    layout_index_at(layout->physical_extents, layout->physical_rank, offset, position);
+    if (inverse.padding) assert_true(layout_expr_value(inverse.padding, position, NULL, 0, &none));
     assert_int_equal(none, !owner[offset]);
     if (none) continue;
-    assert_true(index_map_apply(inverse.map, place, index));
+    assert_true(index_map_apply(inverse.map, position, index));
     assert_int_equal(layout_ordinal_of(layout->extents, layout->rank, index), owner[offset] - 1);
   }
-  inverses += answer.verdict == LAYOUT_YES;
+  inverses += answer.verdict == VERDICT_YES;
   free(owner);
 }
 

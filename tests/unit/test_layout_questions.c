@@ -5,7 +5,7 @@
 // ---- Brute force -------------------------------------------------------------------------------
 
 typedef struct Truth {
-  int64_t size, places, image;
+  int64_t size, positions, image;
   int64_t *offsets;  // of the logical ordinals
   int64_t *ordinals; // at the offsets; -1: padding
   bool injective;
@@ -14,18 +14,18 @@ typedef struct Truth {
 static Truth brute_force(const Layout *layout) {
   Truth t = {.injective = true};
   layout_logical_size(layout, &t.size);
-  layout_physical_size(layout, &t.places);
-  if (t.places > MAX_PLACES) return t;
+  layout_physical_size(layout, &t.positions);
+  if (t.positions > MAX_POSITIONS) return t;
   t.offsets = arena_array(&context->arena, int64_t, t.size);
-  t.ordinals = arena_array(&context->arena, int64_t, t.places);
-  memset(t.ordinals, -1, sizeof *t.ordinals * (size_t)t.places);
+  t.ordinals = arena_array(&context->arena, int64_t, t.positions);
+  memset(t.ordinals, -1, sizeof *t.ordinals * (size_t)t.positions);
   for (int64_t i = 0; i < t.size; i++) {
-    int64_t index[MAX_AXES], place[MAX_AXES], offset = 0;
+    int64_t index[MAX_AXES], position[MAX_AXES], offset = 0;
     unravel(i, layout->extents, layout->rank, index);
-    assert_true(index_map_apply(layout->map, index, place));
+    assert_true(index_map_apply(layout->map, index, position));
     for (int j = 0; j < layout->physical_rank; j++) {
-      assert_in_range(place[j], 0, layout->physical_extents[j] - 1);
-      offset = offset * layout->physical_extents[j] + place[j];
+      assert_in_range(position[j], 0, layout->physical_extents[j] - 1);
+      offset = offset * layout->physical_extents[j] + position[j];
     }
     t.offsets[i] = offset;
     t.image += t.ordinals[offset] < 0;
@@ -47,8 +47,8 @@ static void count_level(const LayoutAnswer *answer) {
 static void check_injective(const Layout *layout, const Truth *t) {
   LayoutAnswer a = layout_is_injective(context, layout);
   count_level(&a);
-  assert_int_equal(a.verdict, t->injective ? LAYOUT_YES : LAYOUT_NO);
-  if (a.verdict == LAYOUT_YES) return;
+  assert_int_equal(a.verdict, t->injective ? VERDICT_YES : VERDICT_NO);
+  if (a.verdict == VERDICT_YES) return;
   int64_t x, y;
   assert_true(layout_offset(layout, a.witness, &x) && layout_offset(layout, a.witness2, &y));
   assert_int_equal(x, y);
@@ -58,42 +58,43 @@ static void check_injective(const Layout *layout, const Truth *t) {
 static void check_onto(const Layout *layout, const Truth *t) {
   LayoutAnswer a = layout_is_onto(context, layout);
   count_level(&a);
-  assert_int_equal(a.verdict, t->image == t->places ? LAYOUT_YES : LAYOUT_NO);
-  if (a.verdict == LAYOUT_NO) {
+  assert_int_equal(a.verdict, t->image == t->positions ? VERDICT_YES : VERDICT_NO);
+  if (a.verdict == VERDICT_NO) {
     int64_t offset = 0;
     for (int i = 0; i < layout->physical_rank; i++)
       offset = offset * layout->physical_extents[i] + a.witness[i];
     assert_int_equal(t->ordinals[offset], -1);
   }
   int64_t padding = -1;
-  assert_int_equal(layout_padding_count(context, layout, &padding).verdict, LAYOUT_YES);
-  assert_int_equal(padding, t->places - t->image);
+  assert_int_equal(layout_padding_count(context, layout, &padding).verdict, VERDICT_YES);
+  assert_int_equal(padding, t->positions - t->image);
 }
 
 static void check_inverse(const Layout *layout, const Truth *t) {
   LayoutInverse inverse;
   LayoutAnswer a = layout_inverse(context, layout, &inverse);
-  if (!t->injective) assert_int_equal(a.verdict, LAYOUT_NO);
-  if (a.verdict != LAYOUT_YES) return;
+  if (!t->injective) assert_int_equal(a.verdict, VERDICT_NO);
+  if (a.verdict != VERDICT_YES) return;
   inverses++;
-  for (int64_t offset = 0; offset < t->places; offset++) {
-    int64_t place[MAX_AXES], index[MAX_AXES], want[MAX_AXES], padding = 0;
-    unravel(offset, layout->physical_extents, layout->physical_rank, place);
-    if (inverse.padding) assert_true(layout_expr_value(inverse.padding, place, NULL, 0, &padding));
+  for (int64_t offset = 0; offset < t->positions; offset++) {
+    int64_t position[MAX_AXES], index[MAX_AXES], want[MAX_AXES], padding = 0;
+    unravel(offset, layout->physical_extents, layout->physical_rank, position);
+    if (inverse.padding)
+      assert_true(layout_expr_value(inverse.padding, position, NULL, 0, &padding));
     assert_int_equal(padding, t->ordinals[offset] < 0);
     if (padding) continue;
-    assert_true(index_map_apply(inverse.map, place, index));
+    assert_true(index_map_apply(inverse.map, position, index));
     unravel(t->ordinals[offset], layout->extents, layout->rank, want);
     assert_memory_equal(index, want, sizeof *index * (size_t)layout->rank);
   }
 }
 
 static void check_offsets(const Layout *layout, const Truth *t) {
-  for (int tries = 0; tries < 5 && t->places; tries++) {
-    int64_t index[MAX_AXES], offset = random_below((int)t->places), back;
+  for (int tries = 0; tries < 5 && t->positions; tries++) {
+    int64_t index[MAX_AXES], offset = random_below((int)t->positions), back;
     LayoutAnswer a = layout_at_offset(context, layout, offset, index);
-    assert_int_equal(a.verdict, t->ordinals[offset] < 0 ? LAYOUT_NO : LAYOUT_YES);
-    if (a.verdict == LAYOUT_YES) {
+    assert_int_equal(a.verdict, t->ordinals[offset] < 0 ? VERDICT_NO : VERDICT_YES);
+    if (a.verdict == VERDICT_YES) {
       assert_true(layout_offset(layout, index, &back));
       assert_int_equal(back, offset);
     }
@@ -109,7 +110,7 @@ static void check_equal(const Layout *layout, const Truth *t) {
   const IndexMap *same =
       index_map_new(context, layout->rank, NULL, layout->physical_rank, outputs, NULL, NULL, 0);
   LayoutAnswer a = layout_maps_equal(context, layout, same);
-  assert_int_equal(a.verdict, LAYOUT_YES);
+  assert_int_equal(a.verdict, VERDICT_YES);
   equal_by_digits += a.level == LAYOUT_DIGITS;
   equal_by_points += a.level == LAYOUT_POINTS;
   int64_t axis = random_below(layout->rank);
@@ -126,7 +127,7 @@ static void check_equal(const Layout *layout, const Truth *t) {
     assert_true(layout_expr_value(edge, index, NULL, 0, &value));
     differ |= value != 0;
   }
-  assert_int_equal(a.verdict, differ ? LAYOUT_NO : LAYOUT_YES);
+  assert_int_equal(a.verdict, differ ? VERDICT_NO : VERDICT_YES);
   count_level(&a);
 }
 
@@ -194,7 +195,7 @@ static void test_random_layouts(void **state) {
     const Layout *layout = random_layout(shape, &rank);
     if (!layout) continue;
     Truth t = brute_force(layout);
-    if (t.places > MAX_PLACES) continue;
+    if (t.positions > MAX_POSITIONS) continue;
     points += t.size;
     made++;
     injective += t.injective;

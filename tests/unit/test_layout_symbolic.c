@@ -27,7 +27,7 @@ typedef struct Case {
   const char *shape[4];
   const char *symbol; // with a fact
   int64_t min, multiple;
-  LayoutVerdict injective, onto;
+  Verdict injective, onto;
   const char *extents, *inverse, *padding;
 } Case;
 
@@ -58,8 +58,8 @@ static const Case cases[] = {
      "C",
      16,
      16,
-     LAYOUT_YES,
-     LAYOUT_YES,
+     VERDICT_YES,
+     VERDICT_YES,
      "1, C//16, H, W, 16",
      "p0, p1, p2, p3, p4 -> 0, p1*16 + p4, p2, p3",
      NULL},
@@ -68,8 +68,8 @@ static const Case cases[] = {
      NULL,
      0,
      0,
-     LAYOUT_YES,
-     LAYOUT_NO,
+     VERDICT_YES,
+     VERDICT_NO,
      "1, (C + 15)//16, H, W, 16",
      "p0, p1, p2, p3, p4 -> 0, p1*16 + p4, p2, p3",
      "C <= p1*16 + p4"},
@@ -78,8 +78,8 @@ static const Case cases[] = {
      NULL,
      0,
      0,
-     LAYOUT_YES,
-     LAYOUT_YES,
+     VERDICT_YES,
+     VERDICT_YES,
      "N, H, W, C",
      "p0, p1, p2, p3 -> p0, p3, p1, p2",
      NULL},
@@ -88,8 +88,8 @@ static const Case cases[] = {
      NULL,
      0,
      0,
-     LAYOUT_YES,
-     LAYOUT_YES,
+     VERDICT_YES,
+     VERDICT_YES,
      "H*W",
      "p0 -> p0//W, p0%W",
      NULL},
@@ -98,20 +98,20 @@ static const Case cases[] = {
      NULL,
      0,
      0,
-     LAYOUT_YES,
-     LAYOUT_YES,
+     VERDICT_YES,
+     VERDICT_YES,
      "H, W",
      "p0, p1 -> p0, p1",
      NULL},
-    {"c -> c%16", {"C"}, NULL, 0, 0, LAYOUT_NO, LAYOUT_NO, "16", NULL, NULL},
-    {"x -> X - 1 - x", {"X"}, NULL, 0, 0, LAYOUT_YES, LAYOUT_YES, "X", NULL, NULL},
+    {"c -> c%16", {"C"}, NULL, 0, 0, VERDICT_NO, VERDICT_NO, "16", NULL, NULL},
+    {"x -> X - 1 - x", {"X"}, NULL, 0, 0, VERDICT_YES, VERDICT_YES, "X", NULL, NULL},
     {"i, j -> i, j//4, i, j%4",
      {"I", "J"},
      NULL,
      0,
      0,
-     LAYOUT_YES,
-     LAYOUT_NO,
+     VERDICT_YES,
+     VERDICT_NO,
      "I, (J + 3)//4, I, 4",
      NULL,
      NULL},
@@ -120,8 +120,8 @@ static const Case cases[] = {
      "S",
      8,
      8,
-     LAYOUT_YES,
-     LAYOUT_YES,
+     VERDICT_YES,
+     VERDICT_YES,
      "B, 12, S//8, 16, 8, 4",
      NULL,
      NULL},
@@ -130,8 +130,8 @@ static const Case cases[] = {
      NULL,
      0,
      0,
-     LAYOUT_YES,
-     LAYOUT_YES,
+     VERDICT_YES,
+     VERDICT_YES,
      "S*H*W",
      NULL,
      NULL},
@@ -152,7 +152,7 @@ static void test_cases(void **state) {
     assert_int_equal(onto.verdict, cases[i].onto);
     assert_string_equal(extents_text(layout), cases[i].extents);
     if (!cases[i].inverse) continue;
-    assert_int_equal(layout_inverse(context, layout, &inverse).verdict, LAYOUT_YES);
+    assert_int_equal(layout_inverse(context, layout, &inverse).verdict, VERDICT_YES);
     assert_string_equal(index_map_text(context, inverse.map), cases[i].inverse);
     assert_true(!inverse.padding == !cases[i].padding);
     if (inverse.padding)
@@ -186,7 +186,7 @@ static void test_digits(void **state) {
     const Layout *layout = case_layout(&rows[i]);
     assert_non_null(layout);
     LayoutAnswer answer = layout_inverse(context, layout, &inverse);
-    if (answer.verdict != LAYOUT_YES || answer.level != LAYOUT_DIGITS)
+    if (answer.verdict != VERDICT_YES || answer.level != LAYOUT_DIGITS)
       fail_msg("%s: %s", rows[i].map, layout_answer_text(context, &answer));
     check_instances(layout);
   }
@@ -215,7 +215,7 @@ static void test_sections(void **state) {
     const Layout *layout = case_layout(&rows[i]);
     assert_non_null(layout);
     LayoutAnswer answer = layout_is_onto(context, layout);
-    if (answer.verdict != LAYOUT_YES || answer.level != LAYOUT_DIGITS)
+    if (answer.verdict != VERDICT_YES || answer.level != LAYOUT_DIGITS)
       fail_msg("%s: %s by %s", rows[i].map, layout_answer_text(context, &answer),
                layout_level_name(answer.level));
     if (!layout_certificate(context, LAYOUT_ASK_ONTO, layout, NULL, &answer))
@@ -237,7 +237,7 @@ static void test_xors_equal(void **state) {
     const Layout *a = case_layout(&(Case){rows[i][0], {"N", "64"}});
     LayoutSource source = layout_source(rows[i][1], 2);
     LayoutAnswer answer = layout_maps_equal(context, a, index_map_parse(context, &source));
-    if (answer.verdict != LAYOUT_YES || answer.level != LAYOUT_DIGITS)
+    if (answer.verdict != VERDICT_YES || answer.level != LAYOUT_DIGITS)
       fail_msg("%s: %s", rows[i][0], layout_answer_text(context, &answer));
   }
 }
@@ -249,10 +249,10 @@ static void test_reasons(void **state) {
       case_layout(&(Case){"i, j -> (i*N + j)//7, (i*N + j)%7, (i*j*N*N*3 + N*i)%4", {"N", "N"}});
   LayoutInverse inverse;
   LayoutAnswer injective = layout_is_injective(context, layout);
-  assert_int_equal(injective.verdict, LAYOUT_UNDECIDED);
+  assert_int_equal(injective.verdict, VERDICT_UNDECIDED);
   assert_non_null(strstr(injective.reason, "isl"));
   LayoutAnswer answer = layout_inverse(context, layout, &inverse);
-  assert_int_equal(answer.verdict, LAYOUT_UNDECIDED);
+  assert_int_equal(answer.verdict, VERDICT_UNDECIDED);
   assert_string_equal(answer.reason,
                       "no closed form of the inverse was found for all values of the symbols");
 }
@@ -260,17 +260,17 @@ static void test_reasons(void **state) {
 // In memory order, for all values or not for some.
 static const struct {
   Case layout;
-  LayoutVerdict permutation, blocking;
+  Verdict permutation, blocking;
 } orders[] = {
-    {{"a, b -> b, a", {"N", "8"}}, LAYOUT_YES, LAYOUT_YES},
-    {{"a -> a//8, a%8", {"N"}, "N", 4, 4}, LAYOUT_NO, LAYOUT_YES},
+    {{"a, b -> b, a", {"N", "8"}}, VERDICT_YES, VERDICT_YES},
+    {{"a -> a//8, a%8", {"N"}, "N", 4, 4}, VERDICT_NO, VERDICT_YES},
     // An axis of few elements needs no digits above them.
-    {{"a, b, c -> a//32, c//8, c%8, a%32, b", {"32", "M", "8"}}, LAYOUT_YES, LAYOUT_YES},
-    {{"a, b -> a//16, a//8%2, a%8, b", {"1", "M"}, "M", 16, 8}, LAYOUT_NO, LAYOUT_UNDECIDED},
+    {{"a, b, c -> a//32, c//8, c%8, a%32, b", {"32", "M", "8"}}, VERDICT_YES, VERDICT_YES},
+    {{"a, b -> a//16, a//8%2, a%8, b", {"1", "M"}, "M", 16, 8}, VERDICT_NO, VERDICT_UNDECIDED},
     // Too long for these numbers, only when it is long.
-    {{"a, b -> a*64 + b%64", {"N", "M"}, "M", 2, 1}, LAYOUT_NO, LAYOUT_NO},
-    {{"a, b -> a, (b//7) & 255, b%7", {"N", "M"}}, LAYOUT_NO, LAYOUT_NO},
-    {{"a, b -> a%7, b + 1, (a//7)*8 + (b + 1)%8", {"32", "256"}}, LAYOUT_NO, LAYOUT_NO},
+    {{"a, b -> a*64 + b%64", {"N", "M"}, "M", 2, 1}, VERDICT_NO, VERDICT_NO},
+    {{"a, b -> a, (b//7) & 255, b%7", {"N", "M"}}, VERDICT_NO, VERDICT_NO},
+    {{"a, b -> a%7, b + 1, (a//7)*8 + (b + 1)%8", {"32", "256"}}, VERDICT_NO, VERDICT_NO},
 };
 
 static void test_orders(void **state) {
@@ -293,11 +293,11 @@ static void test_equality(void **state) {
   const Layout *layout = case_layout(&(Case){"h, w -> (h*W + w)//W, w", {"H", "W"}});
   LayoutSource same = layout_source("h, w -> h, w", 2), other = layout_source("h, w -> h, w%16", 2);
   LayoutAnswer a = layout_maps_equal(context, layout, index_map_parse(context, &same));
-  assert_int_equal(a.verdict, LAYOUT_YES);
-  assert_int_equal(layout_is_identity(context, layout).verdict, LAYOUT_YES);
+  assert_int_equal(a.verdict, VERDICT_YES);
+  assert_int_equal(layout_is_identity(context, layout).verdict, VERDICT_YES);
   // c % 16 is c exactly when C <= 16: a "no" needs an instance above.
   a = layout_maps_equal(context, layout, index_map_parse(context, &other));
-  assert_int_equal(a.verdict, LAYOUT_NO);
+  assert_int_equal(a.verdict, VERDICT_NO);
   assert_int_equal(a.instance_count, 2);
   int64_t w =
       a.instance[0].symbol == str_intern(context, "W") ? a.instance[0].value : a.instance[1].value;
@@ -363,24 +363,24 @@ static const Layout *random_layout(LayoutFact *facts) {
 }
 
 static bool same_on_points(const Layout *layout, const LayoutInverse *symbolic,
-                           const Instance *instance) {
-  int64_t place[MAX_RANK] = {0}, index[MAX_RANK], back[MAX_RANK], padding, size;
+                           const LayoutInstance *instance) {
+  int64_t position[MAX_RANK] = {0}, index[MAX_RANK], back[MAX_RANK], padding, size;
   int n = instance->count;
   assert_true(layout_physical_size(instance->layout, &size));
   for (int64_t offset = 0; offset < size; offset++) {
     int64_t rest = offset, symbolic_padding = 0;
     for (int i = layout->physical_rank - 1; i >= 0; i--) {
-      place[i] = rest % instance->layout->physical_extents[i];
+      position[i] = rest % instance->layout->physical_extents[i];
       rest /= instance->layout->physical_extents[i];
     }
     LayoutAnswer at = layout_at_offset(context, instance->layout, offset, index);
-    padding = at.verdict == LAYOUT_NO;
+    padding = at.verdict == VERDICT_NO;
     if (symbolic->padding &&
-        !layout_expr_value(symbolic->padding, place, instance->values, n, &symbolic_padding))
+        !layout_expr_value(symbolic->padding, position, instance->values, n, &symbolic_padding))
       return false;
     if (padding != symbolic_padding) return false;
     for (int i = 0; i < layout->rank && !padding; i++)
-      if (!layout_expr_value(symbolic->map->outputs[i], place, instance->values, n, &back[i]) ||
+      if (!layout_expr_value(symbolic->map->outputs[i], position, instance->values, n, &back[i]) ||
           back[i] != index[i])
         return false;
   }
@@ -391,16 +391,16 @@ static void check_instances(const Layout *layout) {
   LayoutInverse inverse;
   LayoutAnswer injective = layout_is_injective(context, layout);
   LayoutAnswer onto = layout_is_onto(context, layout);
-  bool inverted = layout_inverse(context, layout, &inverse).verdict == LAYOUT_YES;
+  bool inverted = layout_inverse(context, layout, &inverse).verdict == VERDICT_YES;
   for (int i = 0; i < 4; i++) {
-    Instance instance;
+    LayoutInstance instance;
     if (!layout_instance(context, layout, i, &instance)) continue;
     int64_t size;
     if (!layout_physical_size(instance.layout, &size) || size > 5000) continue;
-    if (injective.verdict == LAYOUT_YES)
-      assert_int_equal(layout_is_injective(context, instance.layout).verdict, LAYOUT_YES);
-    if (onto.verdict == LAYOUT_YES)
-      assert_int_equal(layout_is_onto(context, instance.layout).verdict, LAYOUT_YES);
+    if (injective.verdict == VERDICT_YES)
+      assert_int_equal(layout_is_injective(context, instance.layout).verdict, VERDICT_YES);
+    if (onto.verdict == VERDICT_YES)
+      assert_int_equal(layout_is_onto(context, instance.layout).verdict, VERDICT_YES);
     if (!inverted) continue;
     bool good = same_on_points(layout, &inverse, &instance);
     if (!good)
@@ -423,9 +423,9 @@ static void test_random(void **state) {
     if (!layout) continue;
     made++;
     LayoutInverse inverse;
-    injective += layout_is_injective(context, layout).verdict != LAYOUT_UNDECIDED;
-    onto += layout_is_onto(context, layout).verdict != LAYOUT_UNDECIDED;
-    inverses += layout_inverse(context, layout, &inverse).verdict == LAYOUT_YES;
+    injective += layout_is_injective(context, layout).verdict != VERDICT_UNDECIDED;
+    onto += layout_is_onto(context, layout).verdict != VERDICT_UNDECIDED;
+    inverses += layout_inverse(context, layout, &inverse).verdict == VERDICT_YES;
     check_instances(layout);
   }
   assert_true(made > tried * 9 / 10 && injective > made * 8 / 10 && inverses > made * 8 / 10);

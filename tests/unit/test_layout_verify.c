@@ -156,7 +156,7 @@ static void simplified(void *good) {
 static void inverse(void *good) {
   const Layout *a = layout("i; r=2 -> i//2, 2*r + i%2 in [3, 4]", 5, 0);
   LayoutInverse found;
-  assert_int_equal(layout_inverse(context, a, &found).verdict, LAYOUT_YES);
+  assert_int_equal(layout_inverse(context, a, &found).verdict, VERDICT_YES);
   assert_non_null(found.padding);
   if (!*(bool *)good) found.padding = NULL;
   layout_verify_inverse(context, a, &found);
@@ -165,7 +165,7 @@ static void inverse(void *good) {
 static void quotient(void *good) {
   const Layout *a = layout("i; r=2 -> 4 - i, r", 5, 0), *b = layout("i -> 2*i", 5, 0);
   LayoutInverse found;
-  assert_int_equal(layout_divide(context, a, b, &found).verdict, LAYOUT_YES);
+  assert_int_equal(layout_divide(context, a, b, &found).verdict, VERDICT_YES);
   layout_verify_divided(context, *(bool *)good ? a : layout("i; r=2 -> i, r", 5, 0), b, &found,
                         false);
 }
@@ -174,7 +174,7 @@ static void left_quotient(void *good) {
   const Layout *a = layout("i; r=2 -> i, r in [7, 2]", 5, 0);
   const Layout *b = layout("i -> i, i%2 in [7, 2]", 7, 0);
   LayoutInverse found;
-  assert_int_equal(layout_divide_left(context, a, b, &found).verdict, LAYOUT_YES);
+  assert_int_equal(layout_divide_left(context, a, b, &found).verdict, VERDICT_YES);
   if (!*(bool *)good) found.padding = NULL;
   layout_verify_divided(context, a, b, &found, true);
 }

@@ -78,7 +78,7 @@ static void check_slice(const Layout *layout) {
     assert_int_equal(got, offset);
     affine = affine && want == offset;
   }
-  assert_int_equal(a.verdict, affine ? LAYOUT_YES : LAYOUT_NO);
+  assert_int_equal(a.verdict, affine ? VERDICT_YES : VERDICT_NO);
   affine_slices += affine;
   other_slices += !affine;
   assert_true(affine == (out.strides != NULL));
@@ -96,19 +96,19 @@ static void test_slice_examples(void **state) {
   const Layout *blocked = layout_of("NCHW16c", (int64_t[]){1, 30, 7, 7}, 4);
   int64_t low[] = {0, 16, 2, 3}, extent[] = {1, 14, 3, 3}, across[] = {1, 20, 3, 3};
   LayoutAnswer a = layout_slice(context, blocked, numbers(low, 4), numbers(extent, 4), NULL, &out);
-  assert_int_equal(a.verdict, LAYOUT_YES);
+  assert_int_equal(a.verdict, VERDICT_YES);
   assert_int_equal(out.offset->value, 784 + 2 * 112 + 3 * 16);
   assert_int_equal(out.strides[1]->value, 1);
   assert_int_equal(out.strides[2]->value, 112);
   low[1] = 3; // 3 .. 22 crosses a block
   a = layout_slice(context, blocked, numbers(low, 4), numbers(across, 4), NULL, &out);
-  assert_int_equal(a.verdict, LAYOUT_NO);
+  assert_int_equal(a.verdict, VERDICT_NO);
   assert_non_null(out.layout);
   assert_null(out.strides);
   assert_int_equal(a.witness[1], 13);
   low[1] = 25;
   a = layout_slice(context, blocked, numbers(low, 4), numbers(across, 4), NULL, &out);
-  assert_int_equal(a.verdict, LAYOUT_NO);
+  assert_int_equal(a.verdict, VERDICT_NO);
   assert_null(out.layout);
   assert_string_equal(a.reason, "the slice leaves the logical shape");
   assert_int_equal(context->error_count, 0);
@@ -123,33 +123,33 @@ static void test_symbolic_slices(void **state) {
   const LayoutExpr *low[] = {number(0), number(0), number(1), number(0)};
   const LayoutExpr *block[] = {number(1), number(16), number(3), symbol("W")};
   LayoutAnswer a = layout_slice(context, blocked, low, block, NULL, &out);
-  assert_int_equal(a.verdict, LAYOUT_YES);
+  assert_int_equal(a.verdict, VERDICT_YES);
   assert_int_equal(out.strides[1]->value, 1);
   assert_string_equal(layout_expr_text(context, out.strides[2], NULL, 0), "W*16");
   const LayoutExpr *all[] = {number(1), symbol("C"), number(3), symbol("W")};
   a = layout_slice(context, blocked, low, all, NULL, &out);
-  assert_int_equal(a.verdict, LAYOUT_NO);
+  assert_int_equal(a.verdict, VERDICT_NO);
   assert_true(a.instance_count > 0 && a.witness != NULL);
   const LayoutExpr *far[] = {number(1), number(16), number(4), symbol("W")};
   a = layout_slice(context, blocked, low, far, NULL, &out);
-  assert_int_equal(a.verdict, LAYOUT_UNDECIDED);
+  assert_int_equal(a.verdict, VERDICT_UNDECIDED);
 }
 
 // ---- Memory in sequence ------------------------------------------------------------------------
 
 static bool is_injective(const Layout *layout) {
-  return layout_is_injective(context, layout).verdict == LAYOUT_YES;
+  return layout_is_injective(context, layout).verdict == VERDICT_YES;
 }
 
-static int by_digits, by_places, without_nest;
+static int by_digits, by_positions, without_nest;
 
 static void check_order(const Layout *layout) {
   LayoutLoops out;
   LayoutAnswer a = layout_loop_order(context, layout, &out);
-  if (!is_injective(layout)) return assert_int_equal(a.verdict, LAYOUT_NO);
-  if (a.verdict != LAYOUT_YES) {
+  if (!is_injective(layout)) return assert_int_equal(a.verdict, VERDICT_NO);
+  if (a.verdict != VERDICT_YES) {
     without_nest++;
-    return assert_int_equal(a.verdict, LAYOUT_UNDECIDED);
+    return assert_int_equal(a.verdict, VERDICT_UNDECIDED);
   }
   int64_t extents[MAX_AXES], last = -1, visited = 0;
   for (int i = 0; i < out.count; i++) extents[i] = out.loops[i].extent->value;
@@ -168,14 +168,14 @@ static void check_order(const Layout *layout) {
   bool digits = true;
   for (int i = 0; i < out.count; i++) digits = digits && out.loops[i].axis >= 0;
   by_digits += digits;
-  by_places += !digits;
+  by_positions += !digits;
 }
 
 static void test_order_examples(void **state) {
   (void)state;
   LayoutLoops out;
   const Layout *blocked = layout_of("NCHW16c", (int64_t[]){1, 30, 7, 9}, 4);
-  assert_int_equal(layout_loop_order(context, blocked, &out).verdict, LAYOUT_YES);
+  assert_int_equal(layout_loop_order(context, blocked, &out).verdict, VERDICT_YES);
   assert_int_equal(out.count, 4); // c//16, h, w, c%16; n is always 0
   assert_int_equal(out.loops[0].axis, 1);
   assert_int_equal(out.loops[0].step, 16);
@@ -186,11 +186,11 @@ static void test_order_examples(void **state) {
   assert_string_equal(layout_expr_text(context, out.guard, out.index->inputs, 4),
                       "l0*16 + l3 < 30");
   const Layout *swizzle = layout_of("i, j -> i, j ^ i % 8", (int64_t[]){64, 64}, 2);
-  assert_int_equal(layout_loop_order(context, swizzle, &out).verdict, LAYOUT_YES);
+  assert_int_equal(layout_loop_order(context, swizzle, &out).verdict, VERDICT_YES);
   assert_null(out.guard);
   const LayoutExpr *shape[] = {number(1), symbol("C"), symbol("H"), symbol("W")};
   const Layout *open = symbolic("NCHW16c", shape, 4, (LayoutFacts){0});
-  assert_int_equal(layout_loop_order(context, open, &out).verdict, LAYOUT_YES);
+  assert_int_equal(layout_loop_order(context, open, &out).verdict, VERDICT_YES);
   assert_int_equal(out.count, 5);
   assert_int_equal(out.loops[1].axis, 1);
   assert_non_null(out.guard);
@@ -204,15 +204,15 @@ static void check_blocking(const Layout *layout) {
   LayoutBlocking out;
   int order[3];
   LayoutAnswer a = layout_is_blocking(context, layout, &out);
-  assert_int_not_equal(a.verdict, LAYOUT_UNDECIDED);
+  assert_int_not_equal(a.verdict, VERDICT_UNDECIDED);
   LayoutAnswer p = layout_is_permutation(context, layout, order);
   bool found = false;
   int64_t size = size_of(layout->extents, layout->rank);
   int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
-  int64_t places;
-  layout_physical_size(layout, &places);
+  int64_t positions;
+  layout_physical_size(layout, &positions);
   for (int k = 0; k < 6 && !found; k++) {
-    bool holds = places == size, valid = true;
+    bool holds = positions == size, valid = true;
     for (int i = 0; i < layout->rank; i++) valid = valid && orders[k][i] < layout->rank;
     for (int64_t n = 0; n < size && holds && valid; n++) {
       int64_t index[3], offset, want = 0;
@@ -224,9 +224,9 @@ static void check_blocking(const Layout *layout) {
     }
     found = holds && valid;
   }
-  assert_int_equal(p.verdict, found ? LAYOUT_YES : LAYOUT_NO);
+  assert_int_equal(p.verdict, found ? VERDICT_YES : VERDICT_NO);
   permutations += found;
-  if (a.verdict != LAYOUT_YES) return;
+  if (a.verdict != VERDICT_YES) return;
   blockings++;
   for (int64_t n = 0; n < size; n++) {
     int64_t index[3], offset, want = 0;
@@ -239,7 +239,7 @@ static void check_blocking(const Layout *layout) {
   }
   int64_t product = 1;
   for (int i = 0; i < out.count; i++) product *= out.blocks[i].extent->value;
-  assert_int_equal(product, places);
+  assert_int_equal(product, positions);
 }
 
 static void test_blocking_examples(void **state) {
@@ -247,26 +247,26 @@ static void test_blocking_examples(void **state) {
   LayoutBlocking out;
   int order[4];
   const Layout *blocked = layout_of("NCHW16c", (int64_t[]){2, 30, 7, 9}, 4);
-  assert_int_equal(layout_is_blocking(context, blocked, &out).verdict, LAYOUT_YES);
+  assert_int_equal(layout_is_blocking(context, blocked, &out).verdict, VERDICT_YES);
   assert_int_equal(out.count, 5);
   assert_int_equal(out.blocks[1].block, 16);
   assert_int_equal(out.blocks[4].extent->value, 16);
-  assert_int_equal(layout_is_permutation(context, blocked, order).verdict, LAYOUT_NO);
+  assert_int_equal(layout_is_permutation(context, blocked, order).verdict, VERDICT_NO);
   const Layout *column = layout_of("(4, 8):(1, 4)", (int64_t[]){4, 8}, 2);
-  assert_int_equal(layout_is_permutation(context, column, order).verdict, LAYOUT_YES);
+  assert_int_equal(layout_is_permutation(context, column, order).verdict, VERDICT_YES);
   assert_int_equal(order[0], 1);
   // A swizzle whose XOR does nothing on this shape, and one that does.
   const Layout *idle = layout_of("i, j -> i, j ^ i // 8", (int64_t[]){8, 8}, 2);
-  assert_int_equal(layout_is_permutation(context, idle, order).verdict, LAYOUT_YES);
+  assert_int_equal(layout_is_permutation(context, idle, order).verdict, VERDICT_YES);
   const Layout *swizzle = layout_of("i, j -> i, j ^ i", (int64_t[]){8, 8}, 2);
-  assert_int_equal(layout_is_blocking(context, swizzle, &out).verdict, LAYOUT_NO);
+  assert_int_equal(layout_is_blocking(context, swizzle, &out).verdict, VERDICT_NO);
   const LayoutExpr *shape[] = {symbol("N"), symbol("C"), symbol("H"), symbol("W")};
   const Layout *open = symbolic("NHWC", shape, 4, (LayoutFacts){0});
-  assert_int_equal(layout_is_permutation(context, open, order).verdict, LAYOUT_YES);
+  assert_int_equal(layout_is_permutation(context, open, order).verdict, VERDICT_YES);
   assert_int_equal(order[1], 2);
   LayoutFact facts[] = {{shape[1]->symbol, 20, 0, 1}};
   const Layout *open_blocked = symbolic("NCHW16c", shape, 4, (LayoutFacts){facts, 1});
-  assert_int_equal(layout_is_blocking(context, open_blocked, &out).verdict, LAYOUT_YES);
+  assert_int_equal(layout_is_blocking(context, open_blocked, &out).verdict, VERDICT_YES);
   assert_int_equal(out.count, 5);
 }
 
@@ -283,8 +283,8 @@ static void check_reshape(const Layout *layout) {
     assert_true(layout_offset(layout, index, &a) && layout_offset(other, from, &b));
     assert_int_equal(a, b);
   }
-  assert_int_equal(layout_is_reshape(context, other, layout).verdict, LAYOUT_YES);
-  assert_int_equal(layout_is_reshape(context, layout, other).verdict, LAYOUT_YES);
+  assert_int_equal(layout_is_reshape(context, other, layout).verdict, VERDICT_YES);
+  assert_int_equal(layout_is_reshape(context, layout, other).verdict, VERDICT_YES);
 }
 
 static void test_reshape_examples(void **state) {
@@ -296,12 +296,12 @@ static void test_reshape_examples(void **state) {
   odd[1] = square[1];
   const Layout *image = symbolic("a, b, c -> a, b, c", square, 3, (LayoutFacts){0});
   const Layout *rows = symbolic("a, b -> a, b", flat, 2, (LayoutFacts){0});
-  assert_int_equal(layout_is_reshape(context, rows, image).verdict, LAYOUT_YES);
-  assert_int_equal(layout_is_reshape(context, image, rows).verdict, LAYOUT_YES);
+  assert_int_equal(layout_is_reshape(context, rows, image).verdict, VERDICT_YES);
+  assert_int_equal(layout_is_reshape(context, image, rows).verdict, VERDICT_YES);
   assert_null(layout_reshape(context, image, odd, 2));
   const Layout *a = layout_of("NC", (int64_t[]){6, 4}, 2),
                *b = layout_of("NC", (int64_t[]){5, 4}, 2);
-  assert_int_equal(layout_is_reshape(context, a, b).verdict, LAYOUT_NO);
+  assert_int_equal(layout_is_reshape(context, a, b).verdict, VERDICT_NO);
 }
 
 // ---- Strides and vectors -----------------------------------------------------------------------
@@ -342,12 +342,12 @@ static void test_symbolic_strides(void **state) {
   (void)state;
   const LayoutExpr *shape[] = {symbol("N"), symbol("C"), symbol("H"), symbol("W")}, *stride;
   const Layout *blocked = symbolic("NCHW16c", shape, 4, (LayoutFacts){0});
-  assert_int_equal(layout_stride(context, blocked, 3, &stride).verdict, LAYOUT_YES);
+  assert_int_equal(layout_stride(context, blocked, 3, &stride).verdict, VERDICT_YES);
   assert_int_equal(stride->value, 16);
-  assert_int_equal(layout_stride(context, blocked, 2, &stride).verdict, LAYOUT_YES);
+  assert_int_equal(layout_stride(context, blocked, 2, &stride).verdict, VERDICT_YES);
   assert_string_equal(layout_expr_text(context, stride, NULL, 0), "W*16");
   LayoutAnswer a = layout_stride(context, blocked, 1, &stride);
-  assert_int_equal(a.verdict, LAYOUT_NO);
+  assert_int_equal(a.verdict, VERDICT_NO);
   assert_true(a.instance_count > 0);
 }
 
@@ -356,13 +356,13 @@ static void test_symbolic_strides(void **state) {
 static void test_random_views(void **state) {
   (void)state;
   for (int i = 0; i < 3000; i++) {
-    int64_t shape[3], places;
+    int64_t shape[3], positions;
     int rank;
     if (i % 300 == 0) {
       renew_context();
     }
     const Layout *layout = random_layout(shape, &rank);
-    if (!layout || !layout_physical_size(layout, &places) || places > 4000) continue;
+    if (!layout || !layout_physical_size(layout, &positions) || positions > 4000) continue;
     for (int j = 0; j < 2; j++) check_slice(layout);
     check_order(layout);
     check_blocking(layout);
@@ -370,10 +370,10 @@ static void test_random_views(void **state) {
   }
   print_message("slices: %d strided, %d not; nests: %d of digits, %d of places, %d none; %d "
                 "blockings, %d permutations\n",
-                affine_slices, other_slices, by_digits, by_places, without_nest, blockings,
+                affine_slices, other_slices, by_digits, by_positions, without_nest, blockings,
                 permutations);
-  assert_true(affine_slices > 300 && other_slices > 300 && by_digits > 300 && by_places > 100);
-  assert_true(blockings > 300 && permutations > 100 && without_nest < by_places / 4);
+  assert_true(affine_slices > 300 && other_slices > 300 && by_digits > 300 && by_positions > 100);
+  assert_true(blockings > 300 && permutations > 100 && without_nest < by_positions / 4);
 }
 
 int main(void) {

@@ -54,7 +54,7 @@ static InterpTensor laid_out(Kernel *k, const KernelChoice *choice, int param) {
   if (layout->padding.kind == LAYOUT_PADDING_ANY) { // poison: nobody may rely on it
     for (int64_t i = 0; i < size; i++) {
       int64_t index[NEST_MAX_RANK];
-      if (layout_at_offset(k->context, layout, i, index).verdict == LAYOUT_NO)
+      if (layout_at_offset(k->context, layout, i, index).verdict == VERDICT_NO)
         ((float *)k->packed[param])[i] = NAN;
     }
   }

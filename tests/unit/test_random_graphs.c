@@ -314,7 +314,7 @@ static const Layout *random_layout(Growth *g, const Value *value) {
   }
   if (split >= 0 && split < value->rank) text_printf(&text, ",%c%%%d", 'a' + split, (int)block);
   const Layout *layout = layout_parse_static(g->context, text_string(&text), shape, value->rank);
-  return layout_is_identity(g->context, layout).verdict == LAYOUT_YES ? NULL : layout;
+  return layout_is_identity(g->context, layout).verdict == VERDICT_YES ? NULL : layout;
 }
 
 static void constrain_node(Growth *g, Node *node, PlanConstraints *constraints) {

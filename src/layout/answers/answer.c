@@ -12,12 +12,12 @@ const char *layout_level_name(LayoutLevel level) {
 }
 
 static LayoutAnswer yes(LayoutLevel level) {
-  return layout_said(LAYOUT_YES, level, NULL);
+  return layout_answer_of(VERDICT_YES, level, NULL);
 }
 
 static LayoutAnswer no_at(Context *context, const int64_t *index, const int64_t *other, int rank) {
   size_t size = sizeof *index * (size_t)rank;
-  LayoutAnswer no = layout_said(LAYOUT_NO, LAYOUT_DIGITS, NULL);
+  LayoutAnswer no = layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, NULL);
   no.witness = arena_copy(&context->lasting, index, size);
   no.witness2 = other ? arena_copy(&context->lasting, other, size) : NULL;
   no.witness_rank = rank;
@@ -25,8 +25,8 @@ static LayoutAnswer no_at(Context *context, const int64_t *index, const int64_t 
 }
 
 static LayoutAnswer symbolic(void) {
-  return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS,
-                     "not proved for all values of the symbols, nor false for those tried");
+  return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS,
+                          "not proved for all values of the symbols, nor false for those tried");
 }
 
 static LayoutAnswer not_by_isl(Context *context, const IslAnswer *said) {
@@ -36,9 +36,9 @@ static LayoutAnswer not_by_isl(Context *context, const IslAnswer *said) {
 }
 
 static LayoutAnswer uncounted(const Layout *layout) {
-  return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS,
-                     layout->is_static ? "the places do not fit 64 bits"
-                                       : "places are counted for static extents only");
+  return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS,
+                          layout->is_static ? "the places do not fit 64 bits"
+                                            : "places are counted for static extents only");
 }
 
 // ---- isl ---------------------------------------------------------------------------------------
@@ -51,31 +51,31 @@ static bool has_few_points(const Layout *layout) {
   return layout_logical_size(layout, &size) && size <= FEW_POINTS;
 }
 
-typedef LayoutAnswer (*AskLayout)(Context *context, const Layout *layout);
+typedef LayoutAnswer (*DecideLayout)(Context *context, const Layout *layout);
 
 // What isl says; its "no" is asked again at the values that it found, which gives the witness.
 static LayoutAnswer from_isl(Context *context, const Layout *layout, IslAnswer said,
-                             AskLayout question) {
-  Instance instance;
-  if (said.proof == PROVED) return yes(LAYOUT_ISL);
-  if (said.proof != REFUTED) return not_by_isl(context, &said);
+                             DecideLayout question) {
+  LayoutInstance instance;
+  if (said.proof == VERDICT_YES) return yes(LAYOUT_ISL);
+  if (said.proof != VERDICT_NO) return not_by_isl(context, &said);
   if (layout->is_static || !layout_instance_at(context, layout, said.values, said.count, &instance))
     return symbolic();
   LayoutAnswer answer = question(context, instance.layout);
   answer.instance = instance.values;
   answer.instance_count = instance.count;
-  return answer.verdict == LAYOUT_NO ? answer : symbolic();
+  return answer.verdict == VERDICT_NO ? answer : symbolic();
 }
 
 // "no" when the question is answered so on some instance.
-static LayoutAnswer ask_instances(Context *context, const Layout *layout, AskLayout question) {
+static LayoutAnswer ask_instances(Context *context, const Layout *layout, DecideLayout question) {
   for (int i = 0; i < MAX_INSTANCES; i++) {
-    Instance instance;
+    LayoutInstance instance;
     if (!layout_instance(context, layout, i, &instance)) continue;
     LayoutAnswer answer = question(context, instance.layout);
     answer.instance = instance.values;
     answer.instance_count = instance.count;
-    if (answer.verdict == LAYOUT_NO) return answer;
+    if (answer.verdict == VERDICT_NO) return answer;
   }
   return symbolic();
 }
@@ -91,29 +91,29 @@ static const char *numbers_text(Context *context, const int64_t *values, int cou
 // "[3] would lie at [4]": the proof, and the shapes.
 static bool leaves_shape(Context *context, const Layout *layout, const int64_t *index,
                          SourcePos pos) {
-  int64_t place[MAX_RANK];
+  int64_t position[MAX_RANK];
   int rank = layout_box_rank(layout), to = layout->physical_rank;
   const char *at = numbers_text(context, index, rank);
-  if (!index_map_apply_copy(layout->map, index, index + layout->rank, place))
+  if (!index_map_apply_copy(layout->map, index, index + layout->rank, position))
     return diag_error(context, pos, "this map has no place for [%s]", at);
   return diag_error(context, pos, "this map leaves its physical shape [%s]: [%s] would lie at [%s]",
                     numbers_text(context, layout->physical_extents, to), at,
-                    numbers_text(context, place, to));
+                    numbers_text(context, position, to));
 }
 
 bool layout_prove_inside(Context *context, const Layout *layout, SourcePos pos) {
   if (layout_is_empty(layout) || layout_digits_inside(context, layout)) return true;
-  const LayoutExpr *claims[2 * MAX_RANK];
+  const LayoutExpr *conditions[2 * MAX_RANK];
   int count = layout->physical_rank;
   for (int i = 0; i < count; i++) {
     const LayoutExpr *e = layout->map->outputs[i];
-    claims[2 * i] = layout_binary(context, LAYOUT_LE, layout_const(context, 0), e);
-    claims[2 * i + 1] = layout_binary(context, LAYOUT_LT, e, layout->physical[i]);
+    conditions[2 * i] = layout_binary(context, LAYOUT_LE, layout_const(context, 0), e);
+    conditions[2 * i + 1] = layout_binary(context, LAYOUT_LT, e, layout->physical[i]);
   }
   LayoutAnswer answer =
-      layout_points_hold(context, layout->extents, layout_box_rank(layout), claims, 2 * count);
-  if (answer.verdict == LAYOUT_YES) return true;
-  if (answer.verdict == LAYOUT_NO) return leaves_shape(context, layout, answer.witness, pos);
+      layout_points_hold(context, layout->extents, layout_box_rank(layout), conditions, 2 * count);
+  if (answer.verdict == VERDICT_YES) return true;
+  if (answer.verdict == VERDICT_NO) return leaves_shape(context, layout, answer.witness, pos);
   return diag_error(context, pos, "this map leaves its physical shape: %s",
                     layout_answer_text(context, &answer));
 }
@@ -127,7 +127,7 @@ static bool has_symbol(const LayoutExpr *e) {
 }
 
 // Symbols of b alone, of which a's facts say nothing, get no values: what differs may not.
-static LayoutAnswer maps_equal_at(Context *context, const Instance *at, const IndexMap *b) {
+static LayoutAnswer maps_equal_at(Context *context, const LayoutInstance *at, const IndexMap *b) {
   const LayoutExpr *outputs[MAX_RANK];
   for (int i = 0; i < b->output_count; i++) {
     outputs[i] = layout_instantiate(context, b->outputs[i], at->values, at->count);
@@ -137,50 +137,51 @@ static LayoutAnswer maps_equal_at(Context *context, const Instance *at, const In
       layout_maps_equal(context, at->layout, index_map_with_outputs(context, b, outputs));
   answer.instance = at->values;
   answer.instance_count = at->count;
-  return answer.verdict == LAYOUT_NO ? answer : symbolic();
+  return answer.verdict == VERDICT_NO ? answer : symbolic();
 }
 
 static LayoutAnswer maps_equal_symbolic(Context *context, const Layout *a, const IndexMap *b) {
-  Instance instance;
+  LayoutInstance instance;
   if (layout_symbolic_equal(context, a, b->outputs)) return yes(LAYOUT_DIGITS);
   for (int i = 0; i < MAX_INSTANCES; i++) {
     if (!layout_instance(context, a, i, &instance)) continue;
     LayoutAnswer answer = maps_equal_at(context, &instance, b);
-    if (answer.verdict == LAYOUT_NO) return answer;
+    if (answer.verdict == VERDICT_NO) return answer;
   }
   IslAnswer said = layout_isl_maps_equal(context, a, b->outputs);
-  if (said.proof == PROVED) return yes(LAYOUT_ISL);
-  if (said.proof != REFUTED) return not_by_isl(context, &said);
+  if (said.proof == VERDICT_YES) return yes(LAYOUT_ISL);
+  if (said.proof != VERDICT_NO) return not_by_isl(context, &said);
   if (!layout_instance_at(context, a, said.values, said.count, &instance)) return symbolic();
   return maps_equal_at(context, &instance, b);
 }
 
 static LayoutAnswer maps_equal(Context *context, const Layout *a, const IndexMap *b) {
-  const LayoutExpr *claims[MAX_RANK];
+  const LayoutExpr *conditions[MAX_RANK];
   if (a->rank != b->input_count || a->physical_rank != b->output_count)
-    return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "the ranks differ");
+    return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, "the ranks differ");
   if (!layout_map_is_small(b))
-    return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "the map is too large");
+    return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, "the map is too large");
   if (a->map->replica_count || b->replica_count) return layout_copies_equal(context, a, b);
   int count = 0;
   for (int i = 0; i < a->physical_rank; i++)
     if (a->map->outputs[i] != b->outputs[i])
-      claims[count++] = layout_binary(context, LAYOUT_EQ, a->map->outputs[i], b->outputs[i]);
+      conditions[count++] = layout_binary(context, LAYOUT_EQ, a->map->outputs[i], b->outputs[i]);
   if (!count) return yes(LAYOUT_DIGITS);
   if (!a->is_static) return maps_equal_symbolic(context, a, b);
   if (layout_is_empty(a)) return yes(LAYOUT_DIGITS);
   for (int i = 0; i < b->output_count; i++)
     if (has_symbol(b->outputs[i]))
-      return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "nothing is known of the map's symbols");
+      return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS,
+                              "nothing is known of the map's symbols");
   int64_t witness[MAX_RANK];
-  Proof proof = layout_digits_maps_equal(context, a->extents, a->rank, a->map->outputs, b->outputs,
-                                         a->physical_rank, witness);
-  if (proof == PROVED) return yes(LAYOUT_DIGITS);
-  if (proof == REFUTED) return no_at(context, witness, NULL, a->rank);
-  if (layout_points_needed(a->extents, a->rank, claims, count) > FEW_POINTS &&
-      layout_isl_maps_equal(context, a, b->outputs).proof == PROVED)
+  Verdict proof = layout_digits_maps_equal(context, a->extents, a->rank, a->map->outputs,
+                                           b->outputs, a->physical_rank, witness);
+  if (proof == VERDICT_YES) return yes(LAYOUT_DIGITS);
+  if (proof == VERDICT_NO) return no_at(context, witness, NULL, a->rank);
+  if (layout_points_needed(a->extents, a->rank, conditions, count) > FEW_POINTS &&
+      layout_isl_maps_equal(context, a, b->outputs).proof == VERDICT_YES)
     return yes(LAYOUT_ISL);
-  return layout_points_hold(context, a->extents, a->rank, claims, count);
+  return layout_points_hold(context, a->extents, a->rank, conditions, count);
 }
 
 // A yes about symbolic extents.
@@ -197,8 +198,8 @@ static void verify_same_map(Context *context, const Layout *a, const IndexMap *b
 
 LayoutAnswer layout_maps_equal(Context *context, const Layout *a, const IndexMap *b) {
   LayoutAnswer answer = maps_equal(context, a, b);
-  if (answer.verdict == LAYOUT_YES) verify_same_map(context, a, b);
-  bool shown = answer.verdict == LAYOUT_YES || (answer.verdict == LAYOUT_NO && answer.witness);
+  if (answer.verdict == VERDICT_YES) verify_same_map(context, a, b);
+  bool shown = answer.verdict == VERDICT_YES || (answer.verdict == VERDICT_NO && answer.witness);
   if (shown && !a->map->replica_count && !b->replica_count && layout_map_is_plain(b))
     LAYOUT_VERIFY(context, "map", a, NULL, layout_map_certificate(context, a, b, &answer));
   return answer;
@@ -225,9 +226,9 @@ static const char *map_difference(const IndexMap *a, const IndexMap *b) {
 // Extents that are not proved to be the same: "no" where they differ at some values.
 static LayoutAnswer extents_differ(Context *context, const Layout *a, const Layout *b,
                                    const char *reason) {
-  if (a->is_static && b->is_static) return layout_said(LAYOUT_NO, LAYOUT_DIGITS, reason);
+  if (a->is_static && b->is_static) return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, reason);
   for (int i = 0; i < MAX_INSTANCES; i++) {
-    Instance x, y;
+    LayoutInstance x, y;
     if (!layout_instance(context, a, i, &x) ||
         !layout_instance_at(context, b, x.values, x.count, &y))
       continue;
@@ -236,20 +237,20 @@ static LayoutAnswer extents_differ(Context *context, const Layout *a, const Layo
         memcmp(x.layout->physical_extents, y.layout->physical_extents,
                sizeof(int64_t) * (size_t)a->physical_rank) == 0;
     if (same) continue;
-    LayoutAnswer no = layout_said(LAYOUT_NO, LAYOUT_DIGITS, reason);
+    LayoutAnswer no = layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, reason);
     no.instance = x.values;
     no.instance_count = x.count;
     return no;
   }
-  return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, reason);
+  return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, reason);
 }
 
 static LayoutAnswer equal(Context *context, const Layout *a, const Layout *b) {
   if (a == b) return yes(LAYOUT_DIGITS);
   if (a->rank != b->rank || a->physical_rank != b->physical_rank)
-    return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "the ranks differ");
+    return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, "the ranks differ");
   const char *difference = map_difference(a->map, b->map);
-  if (difference) return layout_said(LAYOUT_NO, LAYOUT_DIGITS, difference);
+  if (difference) return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, difference);
   if (!same_extents(context, a, a->shape, b->shape, a->rank))
     return extents_differ(context, a, b, "the logical shapes differ");
   if (!same_extents(context, a, a->physical, b->physical, a->physical_rank))
@@ -267,11 +268,11 @@ LayoutAnswer layout_equal(Context *context, const Layout *a, const Layout *b) {
 
 static LayoutAnswer identity(Context *context, const Layout *layout) {
   if (layout->rank != layout->physical_rank)
-    return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "the ranks differ");
+    return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, "the ranks differ");
   bool same = same_extents(context, layout, layout->shape, layout->physical, layout->rank);
   if (!same && !layout->is_static) return ask_instances(context, layout, layout_is_identity);
   if (!same)
-    return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "the physical shape is not the logical one");
+    return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, "the physical shape is not the logical one");
   return layout_maps_equal(context, layout, index_map_identity(context, layout->rank));
 }
 
@@ -280,18 +281,19 @@ static LayoutAnswer injective_by_points(Context *context, const Layout *layout) 
   if (!layout_points_image(context, layout, &image))
     return layout_points_over_limit(context, layout->extents, layout->rank);
   if (image.first < 0) return yes(LAYOUT_POINTS);
-  LayoutAnswer no = layout_said(LAYOUT_NO, LAYOUT_POINTS, NULL);
+  LayoutAnswer no = layout_answer_of(VERDICT_NO, LAYOUT_POINTS, NULL);
   no.witness = layout_points_index(context, layout->extents, layout->rank, image.first);
   no.witness2 = layout_points_index(context, layout->extents, layout->rank, image.second);
   no.witness_rank = layout->rank;
   return no;
 }
 
-static LayoutAnswer ask(Context *context, const Layout *layout, Question question);
+static LayoutAnswer ask(Context *context, const Layout *layout, CachedQuestion question);
 
-static LayoutAnswer instances_or_isl(Context *context, const Layout *layout, AskLayout question) {
+static LayoutAnswer instances_or_isl(Context *context, const Layout *layout,
+                                     DecideLayout question) {
   LayoutAnswer answer = ask_instances(context, layout, question);
-  if (answer.verdict != LAYOUT_UNDECIDED) return answer;
+  if (answer.verdict != VERDICT_UNDECIDED) return answer;
   if (question == layout_is_onto && layout_section_is_shown(context, layout))
     return yes(LAYOUT_DIGITS);
   IslAnswer said = question == layout_is_onto ? layout_isl_onto(context, layout)
@@ -302,46 +304,47 @@ static LayoutAnswer instances_or_isl(Context *context, const Layout *layout, Ask
 static LayoutAnswer injective(Context *context, const Layout *layout) {
   int64_t a[MAX_RANK], b[MAX_RANK];
   if (layout_is_empty(layout)) return yes(LAYOUT_DIGITS);
-  LayoutAnswer inverse = ask(context, layout, QUESTION_INVERSE);
-  if (inverse.verdict == LAYOUT_YES) return inverse;
+  LayoutAnswer inverse = ask(context, layout, CACHED_INVERSE);
+  if (inverse.verdict == VERDICT_YES) return inverse;
   if (layout->is_static && layout_digits_collision(context, layout, a, b))
     return no_at(context, a, b, layout->rank);
-  const LayoutParts *parts = layout_parts(context, layout);
-  if (parts) return layout_parts_all(context, layout, parts, layout_is_injective, false);
+  const LayoutComponents *components = layout_components(context, layout);
+  if (components)
+    return layout_components_all(context, layout, components, layout_is_injective, false);
   if (!layout->is_static) return instances_or_isl(context, layout, layout_is_injective);
-  if (!has_few_points(layout) && layout_isl_injective(context, layout).proof == PROVED)
+  if (!has_few_points(layout) && layout_isl_injective(context, layout).proof == VERDICT_YES)
     return yes(LAYOUT_ISL);
   return injective_by_points(context, layout);
 }
 
-static LayoutAnswer onto_by_points(Context *context, const Layout *layout, int64_t places) {
+static LayoutAnswer onto_by_points(Context *context, const Layout *layout, int64_t positions) {
   PointImage image;
   if (!layout_points_image(context, layout, &image))
     return layout_points_over_limit(context, layout->extents, layout->rank);
-  if (image.missing == places) return yes(LAYOUT_POINTS);
-  LayoutAnswer no = layout_said(LAYOUT_NO, LAYOUT_POINTS, NULL);
+  if (image.missing == positions) return yes(LAYOUT_POINTS);
+  LayoutAnswer no = layout_answer_of(VERDICT_NO, LAYOUT_POINTS, NULL);
   no.witness =
       layout_points_index(context, layout->physical_extents, layout->physical_rank, image.missing);
   no.witness_rank = layout->physical_rank;
   return no;
 }
 
-static bool is_padding(const Layout *layout, const int64_t *place) {
+static bool is_padding(const Layout *layout, const int64_t *position) {
   int64_t value;
   const LayoutExpr *claim = layout->cache->inverse.padding;
-  return claim && layout_expr_value(claim, place, NULL, 0, &value) && value;
+  return claim && layout_expr_value(claim, position, NULL, 0, &value) && value;
 }
 
 // A place that is padding by the predicate, at a corner of the physical box.
-static bool corner_padding(const Layout *layout, int64_t *place) {
+static bool corner_padding(const Layout *layout, int64_t *position) {
   const int64_t *extents = layout->physical_extents;
   int rank = layout->physical_rank;
-  for (int i = 0; i < rank; i++) place[i] = extents[i] - 1;
-  if (is_padding(layout, place)) return true;
+  for (int i = 0; i < rank; i++) position[i] = extents[i] - 1;
+  if (is_padding(layout, position)) return true;
   for (int at = 0; at < rank; at++)
     for (int64_t other = 0; other < 2; other++) {
-      for (int i = 0; i < rank; i++) place[i] = (i == at) != other ? extents[i] - 1 : 0;
-      if (is_padding(layout, place)) return true;
+      for (int i = 0; i < rank; i++) position[i] = (i == at) != other ? extents[i] - 1 : 0;
+      if (is_padding(layout, position)) return true;
     }
   return false;
 }
@@ -353,56 +356,56 @@ static bool has_symbolic_section(Context *context, const Layout *layout) {
 }
 
 static LayoutAnswer symbolic_onto(Context *context, const Layout *layout) {
-  LayoutAnswer inverse = ask(context, layout, QUESTION_INVERSE);
-  if (inverse.verdict == LAYOUT_YES && !layout->cache->inverse.padding) return inverse;
+  LayoutAnswer inverse = ask(context, layout, CACHED_INVERSE);
+  if (inverse.verdict == VERDICT_YES && !layout->cache->inverse.padding) return inverse;
   if (has_symbolic_section(context, layout)) return yes(LAYOUT_DIGITS);
-  const LayoutParts *parts = layout_parts(context, layout);
-  if (parts) return layout_parts_all(context, layout, parts, layout_is_onto, true);
+  const LayoutComponents *components = layout_components(context, layout);
+  if (components) return layout_components_all(context, layout, components, layout_is_onto, true);
   return instances_or_isl(context, layout, layout_is_onto);
 }
 
 static LayoutAnswer onto(Context *context, const Layout *layout) {
-  int64_t places, elements, place[MAX_RANK] = {0};
+  int64_t positions, elements, position[MAX_RANK] = {0};
   if (!layout->is_static) return symbolic_onto(context, layout);
-  if (!layout_physical_size(layout, &places) || !layout_logical_size(layout, &elements))
+  if (!layout_physical_size(layout, &positions) || !layout_logical_size(layout, &elements))
     return uncounted(layout);
-  if (elements == 0 && places) return no_at(context, place, NULL, layout->physical_rank);
+  if (elements == 0 && positions) return no_at(context, position, NULL, layout->physical_rank);
   if (elements == 0) return yes(LAYOUT_DIGITS);
-  bool one_to_one = ask(context, layout, QUESTION_INVERSE).verdict == LAYOUT_YES;
-  if (one_to_one && elements == places) return yes(LAYOUT_DIGITS);
-  if (one_to_one && corner_padding(layout, place))
-    return no_at(context, place, NULL, layout->physical_rank);
-  if (!one_to_one && elements > places && layout_digits_section(context, layout, NULL))
+  bool one_to_one = ask(context, layout, CACHED_INVERSE).verdict == VERDICT_YES;
+  if (one_to_one && elements == positions) return yes(LAYOUT_DIGITS);
+  if (one_to_one && corner_padding(layout, position))
+    return no_at(context, position, NULL, layout->physical_rank);
+  if (!one_to_one && elements > positions && layout_digits_section(context, layout, NULL))
     return yes(LAYOUT_DIGITS);
-  const LayoutParts *parts = layout_parts(context, layout);
-  if (parts) return layout_parts_all(context, layout, parts, layout_is_onto, true);
-  if (!has_few_points(layout) && layout_isl_onto(context, layout).proof == PROVED)
+  const LayoutComponents *components = layout_components(context, layout);
+  if (components) return layout_components_all(context, layout, components, layout_is_onto, true);
+  if (!has_few_points(layout) && layout_isl_onto(context, layout).proof == VERDICT_YES)
     return yes(LAYOUT_ISL);
-  LayoutAnswer answer = onto_by_points(context, layout, places);
-  if (answer.verdict == LAYOUT_UNDECIDED && elements < places)
-    return layout_said(LAYOUT_NO, LAYOUT_DIGITS,
-                       str_format(context, "%lld elements cannot fill %lld places",
-                                  (long long)elements, (long long)places));
+  LayoutAnswer answer = onto_by_points(context, layout, positions);
+  if (answer.verdict == VERDICT_UNDECIDED && elements < positions)
+    return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS,
+                            str_format(context, "%lld elements cannot fill %lld places",
+                                       (long long)elements, (long long)positions));
   return answer;
 }
 
 static LayoutAnswer padding(Context *context, const Layout *layout) {
   PointImage image;
-  int64_t places, elements;
-  if (!layout_physical_size(layout, &places) || !layout_logical_size(layout, &elements))
+  int64_t positions, elements;
+  if (!layout_physical_size(layout, &positions) || !layout_logical_size(layout, &elements))
     return uncounted(layout);
-  layout->cache->padding_count = places - elements;
-  if (elements == 0 || ask(context, layout, QUESTION_INVERSE).verdict == LAYOUT_YES)
+  layout->cache->padding_count = positions - elements;
+  if (elements == 0 || ask(context, layout, CACHED_INVERSE).verdict == VERDICT_YES)
     return yes(LAYOUT_DIGITS);
-  const LayoutParts *parts = layout_parts(context, layout);
-  if (parts) {
-    LayoutAnswer answer = layout_parts_image(context, parts, &elements);
-    layout->cache->padding_count = places - elements;
+  const LayoutComponents *components = layout_components(context, layout);
+  if (components) {
+    LayoutAnswer answer = layout_components_image(context, components, &elements);
+    layout->cache->padding_count = positions - elements;
     return answer;
   }
   if (!layout_points_image(context, layout, &image))
     return layout_points_over_limit(context, layout->extents, layout->rank);
-  layout->cache->padding_count = places - image.count;
+  layout->cache->padding_count = positions - image.count;
   return yes(LAYOUT_POINTS);
 }
 
@@ -410,8 +413,8 @@ static LayoutAnswer padding(Context *context, const Layout *layout) {
 static LayoutInverse empty_inverse(Context *context, const Layout *layout) {
   const LayoutExpr *zeros[MAX_RANK];
   for (int i = 0; i < layout->rank; i++) zeros[i] = layout_const(context, 0);
-  int64_t places;
-  bool any = layout_physical_size(layout, &places) && places;
+  int64_t positions;
+  bool any = layout_physical_size(layout, &positions) && positions;
   return (LayoutInverse){
       index_map_new(context, layout->physical_rank, NULL, layout->rank, zeros, NULL, NULL, 0),
       any ? layout_const(context, 1) : NULL};
@@ -428,20 +431,22 @@ static LayoutAnswer inverse(Context *context, const Layout *layout) {
   if (layout->is_static ? layout_digits_inverse(context, layout, LAYOUT_DIGITS, out, &level)
                         : layout_symbolic_inverse(context, layout, out))
     return yes(level);
-  const LayoutParts *parts = layout_parts(context, layout);
-  if (parts) return layout_parts_inverse(context, layout, parts, out);
+  const LayoutComponents *components = layout_components(context, layout);
+  if (components) return layout_components_inverse(context, layout, components, out);
   if (!layout->is_static)
-    return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS,
-                       "no closed form of the inverse was found for all values of the symbols");
+    return layout_answer_of(
+        VERDICT_UNDECIDED, LAYOUT_DIGITS,
+        "no closed form of the inverse was found for all values of the symbols");
   if (layout_digits_inverse(context, layout, LAYOUT_POINTS, out, &level)) return yes(level);
   if (layout_points_inverse(context, layout, FEW_PIECES, out)) return yes(LAYOUT_POINTS);
-  return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "no closed form of the inverse was found");
+  return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS,
+                          "no closed form of the inverse was found");
 }
 
 bool layout_section(Context *context, const Layout *layout, const LayoutExpr **section) {
-  LayoutAnswer inverse = ask(context, layout, QUESTION_INVERSE);
+  LayoutAnswer inverse = ask(context, layout, CACHED_INVERSE);
   bool proved = layout->is_static;
-  if (inverse.verdict == LAYOUT_YES && !layout->cache->inverse.padding) {
+  if (inverse.verdict == VERDICT_YES && !layout->cache->inverse.padding) {
     const IndexMap *map = layout->cache->inverse.map;
     for (int i = 0; i < layout->rank; i++) section[i] = map->outputs[i];
     return true;
@@ -449,22 +454,22 @@ bool layout_section(Context *context, const Layout *layout, const LayoutExpr **s
   bool found = layout->is_static ? layout_digits_section(context, layout, section)
                                  : layout_symbolic_section(context, layout, section, &proved);
   if (found && proved) return true;
-  const LayoutParts *parts = layout_parts(context, layout);
-  return parts ? layout_parts_section(context, parts, section) : found;
+  const LayoutComponents *components = layout_components(context, layout);
+  return components ? layout_components_section(context, components, section) : found;
 }
 
-static LayoutAnswer (*const question_rows[QUESTION_COUNT])(Context *, const Layout *) = {
-    [QUESTION_IDENTITY] = identity, [QUESTION_INJECTIVE] = injective, [QUESTION_ONTO] = onto,
-    [QUESTION_PADDING] = padding,   [QUESTION_INVERSE] = inverse,
+static LayoutAnswer (*const question_rows[CACHED_COUNT])(Context *, const Layout *) = {
+    [CACHED_IDENTITY] = identity, [CACHED_INJECTIVE] = injective, [CACHED_ONTO] = onto,
+    [CACHED_PADDING] = padding,   [CACHED_INVERSE] = inverse,
 };
 
-static const LayoutAsk question_asks[QUESTION_COUNT] = {
-    [QUESTION_IDENTITY] = LAYOUT_ASK_IDENTITY, [QUESTION_INJECTIVE] = LAYOUT_ASK_INJECTIVE,
-    [QUESTION_ONTO] = LAYOUT_ASK_ONTO,         [QUESTION_PADDING] = LAYOUT_ASK_PADDING,
-    [QUESTION_INVERSE] = LAYOUT_ASK_INVERSE,
+static const LayoutAsk question_asks[CACHED_COUNT] = {
+    [CACHED_IDENTITY] = LAYOUT_ASK_IDENTITY, [CACHED_INJECTIVE] = LAYOUT_ASK_INJECTIVE,
+    [CACHED_ONTO] = LAYOUT_ASK_ONTO,         [CACHED_PADDING] = LAYOUT_ASK_PADDING,
+    [CACHED_INVERSE] = LAYOUT_ASK_INVERSE,
 };
 
-static LayoutAnswer ask(Context *context, const Layout *layout, Question question) {
+static LayoutAnswer ask(Context *context, const Layout *layout, CachedQuestion question) {
   LayoutCache *cache = layout->cache;
   if (!cache->known[question]) {
     cache->answers[question] = layout->map->replica_count
@@ -472,33 +477,33 @@ static LayoutAnswer ask(Context *context, const Layout *layout, Question questio
                                    : question_rows[question](context, layout);
     cache->known[question] = true;
     layout_verify_answer(context, question_asks[question], layout, NULL, &cache->answers[question]);
-    if (question == QUESTION_INVERSE && cache->answers[question].verdict == LAYOUT_YES)
+    if (question == CACHED_INVERSE && cache->answers[question].verdict == VERDICT_YES)
       layout_verify_inverse(context, layout, &cache->inverse);
   }
   return cache->answers[question];
 }
 
 LayoutAnswer layout_is_identity(Context *context, const Layout *layout) {
-  return ask(context, layout, QUESTION_IDENTITY);
+  return ask(context, layout, CACHED_IDENTITY);
 }
 
 LayoutAnswer layout_is_injective(Context *context, const Layout *layout) {
-  return ask(context, layout, QUESTION_INJECTIVE);
+  return ask(context, layout, CACHED_INJECTIVE);
 }
 
 LayoutAnswer layout_is_onto(Context *context, const Layout *layout) {
-  return ask(context, layout, QUESTION_ONTO);
+  return ask(context, layout, CACHED_ONTO);
 }
 
 static LayoutAnswer bijective(Context *context, const Layout *layout) {
   LayoutAnswer answer = layout_is_injective(context, layout);
-  if (answer.verdict == LAYOUT_UNDECIDED) {
+  if (answer.verdict == VERDICT_UNDECIDED) {
     LayoutAnswer full = layout_is_onto(context, layout);
-    return full.verdict == LAYOUT_NO ? full : answer;
+    return full.verdict == VERDICT_NO ? full : answer;
   }
-  if (answer.verdict == LAYOUT_YES) answer = layout_is_onto(context, layout);
-  if (answer.verdict == LAYOUT_YES && layout_of_copies(context, layout)->rank > layout->rank)
-    return layout_said(LAYOUT_NO, answer.level, "elements lie in several places");
+  if (answer.verdict == VERDICT_YES) answer = layout_is_onto(context, layout);
+  if (answer.verdict == VERDICT_YES && layout_of_copies(context, layout)->rank > layout->rank)
+    return layout_answer_of(VERDICT_NO, answer.level, "elements lie in several places");
   return answer;
 }
 
@@ -509,8 +514,8 @@ LayoutAnswer layout_is_bijective(Context *context, const Layout *layout) {
 }
 
 LayoutAnswer layout_padding_count(Context *context, const Layout *layout, int64_t *out) {
-  LayoutAnswer answer = ask(context, layout, QUESTION_PADDING);
-  if (answer.verdict == LAYOUT_YES) *out = layout->cache->padding_count;
+  LayoutAnswer answer = ask(context, layout, CACHED_PADDING);
+  if (answer.verdict == VERDICT_YES) *out = layout->cache->padding_count;
   return answer;
 }
 
@@ -522,21 +527,21 @@ static const LayoutExpr *product_of(Context *context, const LayoutExpr *const *e
 
 // Places that hold an element; NULL: not known.
 static const LayoutExpr *image_expr(Context *context, const Layout *layout) {
-  int64_t padding, places;
+  int64_t padding, positions;
   LayoutInverse inverse;
-  if (layout->is_static && layout_padding_count(context, layout, &padding).verdict == LAYOUT_YES &&
-      layout_physical_size(layout, &places))
-    return layout_const(context, places - padding);
-  if (layout_inverse(context, layout, &inverse).verdict == LAYOUT_YES)
+  if (layout->is_static && layout_padding_count(context, layout, &padding).verdict == VERDICT_YES &&
+      layout_physical_size(layout, &positions))
+    return layout_const(context, positions - padding);
+  if (layout_inverse(context, layout, &inverse).verdict == VERDICT_YES)
     return product_of(context, layout->shape, layout->rank);
-  if (layout_is_onto(context, layout).verdict == LAYOUT_YES)
+  if (layout_is_onto(context, layout).verdict == VERDICT_YES)
     return product_of(context, layout->physical, layout->physical_rank);
-  const LayoutParts *parts = layout_parts(context, layout);
-  if (!parts) return layout_image_of_axis(context, layout);
+  const LayoutComponents *components = layout_components(context, layout);
+  if (!components) return layout_image_of_axis(context, layout);
   const LayoutExpr *images[2 * MAX_RANK];
-  for (int i = 0; i < parts->count; i++)
-    if (!(images[i] = image_expr(context, parts->items[i].layout))) return NULL;
-  return product_of(context, images, parts->count);
+  for (int i = 0; i < components->count; i++)
+    if (!(images[i] = image_expr(context, components->items[i].layout))) return NULL;
+  return product_of(context, images, components->count);
 }
 
 static LayoutAnswer padding_expr(Context *context, const Layout *layout, const LayoutExpr **out) {
@@ -544,29 +549,31 @@ static LayoutAnswer padding_expr(Context *context, const Layout *layout, const L
   if (layout->is_static) {
     int64_t count = 0;
     LayoutAnswer answer = layout_padding_count(context, layout, &count);
-    *out = answer.verdict == LAYOUT_YES ? layout_const(context, count) : NULL;
+    *out = answer.verdict == VERDICT_YES ? layout_const(context, count) : NULL;
     return answer;
   }
   LayoutAnswer onto = layout_is_onto(context, layout);
-  if (onto.verdict == LAYOUT_YES) return *out = layout_const(context, 0), onto;
+  if (onto.verdict == VERDICT_YES) return *out = layout_const(context, 0), onto;
   const LayoutExpr *image = image_expr(context, copies);
   *out = NULL;
   if (!image)
-    return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS,
-                       "elements share places, and how many is not counted for all values of the "
-                       "symbols");
+    return layout_answer_of(
+        VERDICT_UNDECIDED, LAYOUT_DIGITS,
+        "elements share places, and how many is not counted for all values of the "
+        "symbols");
   *out = layout_binary(context, LAYOUT_SUB,
                        product_of(context, layout->physical, layout->physical_rank), image);
   return yes(LAYOUT_DIGITS);
 }
 
 LayoutAnswer layout_inverse(Context *context, const Layout *layout, LayoutInverse *out) {
-  LayoutAnswer answer = ask(context, layout, QUESTION_INVERSE);
+  LayoutAnswer answer = ask(context, layout, CACHED_INVERSE);
   *out = layout->cache->inverse;
-  if (answer.verdict == LAYOUT_YES) return answer;
+  if (answer.verdict == VERDICT_YES) return answer;
   LayoutAnswer injective = layout_is_injective(context, layout);
-  if (injective.verdict == LAYOUT_NO) return injective;
-  if (layout->map->replica_count || layout_parts(context, layout) || layout->cache->inverse_sought)
+  if (injective.verdict == VERDICT_NO) return injective;
+  if (layout->map->replica_count || layout_components(context, layout) ||
+      layout->cache->inverse_sought)
     return answer;
   layout->cache->inverse_sought = true;
   if (layout_isl_inverse(context, layout, &layout->cache->inverse))
@@ -574,23 +581,23 @@ LayoutAnswer layout_inverse(Context *context, const Layout *layout, LayoutInvers
   else if (layout->is_static &&
            layout_points_inverse(context, layout, MOST_PIECES, &layout->cache->inverse))
     answer = yes(LAYOUT_POINTS);
-  if (answer.verdict != LAYOUT_YES) return answer;
+  if (answer.verdict != VERDICT_YES) return answer;
   *out = layout->cache->inverse;
   layout_verify_inverse(context, layout, out);
-  return layout->cache->answers[QUESTION_INVERSE] = answer;
+  return layout->cache->answers[CACHED_INVERSE] = answer;
 }
 
 static bool counts_padding(Context *context, const Layout *layout, const Layout *none,
-                           const Instance *at, const void *answer) {
+                           const LayoutInstance *at, const void *answer) {
   int64_t count, claimed;
   (void)none;
-  return layout_padding_count(context, layout, &count).verdict != LAYOUT_YES ||
+  return layout_padding_count(context, layout, &count).verdict != VERDICT_YES ||
          (layout_expr_value(answer, NULL, at->values, at->count, &claimed) && claimed == count);
 }
 
 LayoutAnswer layout_padding_expr(Context *context, const Layout *layout, const LayoutExpr **out) {
   LayoutAnswer answer = padding_expr(context, layout, out);
-  if (answer.verdict == LAYOUT_YES)
+  if (answer.verdict == VERDICT_YES)
     layout_verify_result(context, "padding count", layout, NULL, counts_padding, *out);
   return answer;
 }
@@ -599,17 +606,17 @@ static LayoutAnswer divide(Context *context, const Layout *a, const Layout *b, L
   LayoutInverse inverse;
   LayoutAnswer answer = layout_inverse(context, b, &inverse);
   *out = (LayoutInverse){0};
-  if (a->rank != b->rank) return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "the ranks differ");
-  if (answer.verdict != LAYOUT_YES) return answer;
+  if (a->rank != b->rank) return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, "the ranks differ");
+  if (answer.verdict != VERDICT_YES) return answer;
   if (b->physical_rank + a->map->replica_count > MAX_RANK)
-    return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "the division has too many axes");
+    return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, "the division has too many axes");
   *out = (LayoutInverse){index_map_compose(context, a->map, inverse.map), inverse.padding};
   return answer;
 }
 
 LayoutAnswer layout_divide(Context *context, const Layout *a, const Layout *b, LayoutInverse *out) {
   LayoutAnswer answer = divide(context, a, b, out);
-  if (answer.verdict != LAYOUT_YES) return answer;
+  if (answer.verdict != VERDICT_YES) return answer;
   layout_verify_divided(context, a, b, out, false);
   if (!a->map->replica_count && !b->map->replica_count)
     LAYOUT_VERIFY(context, "quotient", a, b, layout_divide_certificate(context, a, b, out));
@@ -634,35 +641,35 @@ static LayoutAnswer search_offset(Context *context, const Layout *layout, int64_
   const LayoutExpr *differs =
       layout_by(context, LAYOUT_NE, layout_offset_expr(context, layout), offset);
   LayoutAnswer none = layout_points_hold(context, layout->extents, layout->rank, &differs, 1);
-  if (none.verdict == LAYOUT_YES) return layout_said(LAYOUT_NO, LAYOUT_POINTS, "padding");
+  if (none.verdict == VERDICT_YES) return layout_answer_of(VERDICT_NO, LAYOUT_POINTS, "padding");
   memcpy(index, none.witness, sizeof *index * (size_t)layout->rank);
   return yes(LAYOUT_POINTS);
 }
 
 static LayoutAnswer at_offset(Context *context, const Layout *layout, int64_t offset,
                               int64_t *index) {
-  int64_t places, place[MAX_RANK], copy[MAX_RANK];
+  int64_t positions, position[MAX_RANK], copy[MAX_RANK];
   if (layout->map->replica_count) {
     LayoutAnswer answer = at_offset(context, layout_of_copies(context, layout), offset, copy);
-    if (answer.verdict == LAYOUT_YES) memcpy(index, copy, sizeof *index * (size_t)layout->rank);
+    if (answer.verdict == VERDICT_YES) memcpy(index, copy, sizeof *index * (size_t)layout->rank);
     return answer;
   }
-  if (!layout_physical_size(layout, &places)) return uncounted(layout);
-  if (offset < 0 || offset >= places)
-    return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "the offset is outside the layout");
-  layout_index_at(layout->physical_extents, layout->physical_rank, offset, place);
-  if (ask(context, layout, QUESTION_INVERSE).verdict != LAYOUT_YES) {
+  if (!layout_physical_size(layout, &positions)) return uncounted(layout);
+  if (offset < 0 || offset >= positions)
+    return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, "the offset is outside the layout");
+  layout_index_at(layout->physical_extents, layout->physical_rank, offset, position);
+  if (ask(context, layout, CACHED_INVERSE).verdict != VERDICT_YES) {
     LayoutInverse inverse;
     PointDomain domain;
-    const LayoutParts *parts = layout_parts(context, layout);
-    if (parts) return layout_parts_index_at(context, parts, place, index);
+    const LayoutComponents *components = layout_components(context, layout);
+    if (components) return layout_components_index_at(context, components, position, index);
     if (layout_points_domain(layout->extents, layout->rank, &domain))
       return search_offset(context, layout, offset, index);
-    if (layout_inverse(context, layout, &inverse).verdict != LAYOUT_YES)
+    if (layout_inverse(context, layout, &inverse).verdict != VERDICT_YES)
       return layout_points_over_limit(context, layout->extents, layout->rank);
   }
-  if (is_padding(layout, place)) return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "padding");
-  if (!index_map_apply(layout->cache->inverse.map, place, index))
+  if (is_padding(layout, position)) return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, "padding");
+  if (!index_map_apply(layout->cache->inverse.map, position, index))
     bug(context, "the inverse of %s has no value", index_map_text(context, layout->map));
   return yes(LAYOUT_DIGITS);
 }
@@ -670,24 +677,24 @@ static LayoutAnswer at_offset(Context *context, const Layout *layout, int64_t of
 // Of an offset: the index has it, or nothing reaches its place.
 static bool is_at_offset(Context *context, const Layout *layout, int64_t offset,
                          const int64_t *index, const LayoutAnswer *answer) {
-  int64_t place[MAX_RANK], rest = offset;
+  int64_t position[MAX_RANK], rest = offset;
   bool copies = layout->map->replica_count > 0;
-  if (answer->verdict == LAYOUT_YES && !copies)
+  if (answer->verdict == VERDICT_YES && !copies)
     return layout_offset_certificate(context, layout, index, layout_const(context, offset));
   for (int i = layout->physical_rank - 1; i >= 0; rest /= layout->physical_extents[i--])
-    place[i] = rest % layout->physical_extents[i];
+    position[i] = rest % layout->physical_extents[i];
   if (copies)
-    return layout_verify_place(layout, place, answer->verdict == LAYOUT_YES ? index : NULL);
-  LayoutAnswer no = no_at(context, place, NULL, layout->physical_rank);
+    return layout_verify_position(layout, position, answer->verdict == VERDICT_YES ? index : NULL);
+  LayoutAnswer no = no_at(context, position, NULL, layout->physical_rank);
   return layout_certificate(context, LAYOUT_ASK_ONTO, layout, NULL, &no);
 }
 
 LayoutAnswer layout_at_offset(Context *context, const Layout *layout, int64_t offset,
                               int64_t *index) {
-  int64_t places;
+  int64_t positions;
   LayoutAnswer answer = at_offset(context, layout, offset, index);
-  bool there = layout_physical_size(layout, &places) && offset >= 0 && offset < places;
-  if (there && answer.verdict != LAYOUT_UNDECIDED)
+  bool there = layout_physical_size(layout, &positions) && offset >= 0 && offset < positions;
+  if (there && answer.verdict != VERDICT_UNDECIDED)
     LAYOUT_VERIFY(context, "index at an offset", layout, NULL,
                   is_at_offset(context, layout, offset, index, &answer));
   return answer;

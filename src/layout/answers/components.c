@@ -12,22 +12,23 @@
 // ---- Falling apart -----------------------------------------------------------------------------
 
 // Union-find over the axes, then the places.
-typedef struct Groups {
+typedef struct AxisGroups {
   int parent[2 * MAX_RANK], count;
-} Groups;
+} AxisGroups;
 
-static int root_of(Groups *g, int i) {
+static int root_of(AxisGroups *g, int i) {
   while (g->parent[i] != i) i = g->parent[i] = g->parent[g->parent[i]];
   return i;
 }
 
-static void join_axes(Groups *g, int place, const LayoutExpr *e) {
+static void join_axes(AxisGroups *g, int position, const LayoutExpr *e) {
   uint64_t axes = layout_axes_read(e);
-  for (; axes; axes &= axes - 1) g->parent[root_of(g, __builtin_ctzll(axes))] = root_of(g, place);
+  for (; axes; axes &= axes - 1)
+    g->parent[root_of(g, __builtin_ctzll(axes))] = root_of(g, position);
 }
 
-static Groups groups_of(const Layout *layout) {
-  Groups g = {.count = layout->rank + layout->physical_rank};
+static AxisGroups groups_of(const Layout *layout) {
+  AxisGroups g = {.count = layout->rank + layout->physical_rank};
   for (int i = 0; i < g.count; i++) g.parent[i] = i;
   for (int i = 0; i < layout->physical_rank; i++)
     join_axes(&g, layout->rank + i, layout->map->outputs[i]);
@@ -35,8 +36,8 @@ static Groups groups_of(const Layout *layout) {
 }
 
 // Its axes and places in order, as a layout of their own.
-static bool make_part(Context *context, const Layout *layout, Groups *g, int root,
-                      LayoutPart *part) {
+static bool make_part(Context *context, const Layout *layout, AxisGroups *g, int root,
+                      LayoutComponent *component) {
   const LayoutExpr *axes[MAX_RANK] = {0}, *shape[MAX_RANK], *physical[MAX_RANK], *outputs[MAX_RANK];
   Str names[MAX_RANK];
   int rank = 0, count = 0;
@@ -45,36 +46,36 @@ static bool make_part(Context *context, const Layout *layout, Groups *g, int roo
     axes[i] = layout_axis(context, rank);
     shape[rank] = layout->shape[i];
     names[rank] = layout->map->inputs[i];
-    part->axes[rank++] = i;
+    component->axes[rank++] = i;
   }
   for (int i = 0; i < layout->physical_rank; i++) {
     if (root_of(g, layout->rank + i) != root) continue;
     outputs[count] = layout_expr_substitute(context, layout->map->outputs[i], axes, layout->rank);
     physical[count] = layout->physical[i];
-    part->places[count++] = i;
+    component->positions[count++] = i;
   }
   const IndexMap *map = index_map_new(context, rank, names, count, outputs, NULL, NULL, 0);
-  part->layout = layout_try(context, map, shape, physical, layout->facts);
-  return part->layout != NULL;
+  component->layout = layout_try(context, map, shape, physical, layout->facts);
+  return component->layout != NULL;
 }
 
-const LayoutParts *layout_parts(Context *context, const Layout *layout) {
-  static const LayoutParts whole = {0};
+const LayoutComponents *layout_components(Context *context, const Layout *layout) {
+  static const LayoutComponents whole = {0};
   LayoutCache *cache = layout->cache;
-  if (cache->parts) return cache->parts->count ? cache->parts : NULL;
-  cache->parts = &whole;
+  if (cache->components) return cache->components->count ? cache->components : NULL;
+  cache->components = &whole;
   if (layout->map->replica_count) return NULL;
-  Groups g = groups_of(layout);
+  AxisGroups g = groups_of(layout);
   int count = 0;
   for (int i = 0; i < g.count; i++) count += root_of(&g, i) == i;
   if (count < 2) return NULL;
-  LayoutParts *parts = arena_new(&context->lasting, LayoutParts);
-  LayoutPart *items = arena_array(&context->lasting, LayoutPart, count);
+  LayoutComponents *components = arena_new(&context->lasting, LayoutComponents);
+  LayoutComponent *items = arena_array(&context->lasting, LayoutComponent, count);
   for (int i = 0; i < g.count; i++)
-    if (root_of(&g, i) == i && !make_part(context, layout, &g, i, &items[parts->count++]))
+    if (root_of(&g, i) == i && !make_part(context, layout, &g, i, &items[components->count++]))
       return NULL;
-  parts->items = items;
-  return cache->parts = parts;
+  components->items = items;
+  return cache->components = components;
 }
 
 // ---- Yes or no ---------------------------------------------------------------------------------
@@ -86,9 +87,9 @@ static const int64_t *widened(Context *context, const int64_t *index, const int 
   return index ? wide : NULL;
 }
 
-static bool has_points(const Layout *layout, bool places) {
-  int count = places ? layout->physical_rank : layout->rank;
-  const int64_t *extents = places ? layout->physical_extents : layout->extents;
+static bool has_points(const Layout *layout, bool positions) {
+  int count = positions ? layout->physical_rank : layout->rank;
+  const int64_t *extents = positions ? layout->physical_extents : layout->extents;
   for (int i = 0; i < count; i++)
     if (!extents[i]) return false;
   return true;
@@ -96,10 +97,10 @@ static bool has_points(const Layout *layout, bool places) {
 
 // A "no" of a part is one of the whole, where the other parts have an index (a place) to go with
 // it: their first.
-static bool widen_no(Context *context, const Layout *layout, const LayoutPart *part, bool places,
-                     LayoutAnswer *no) {
+static bool widen_no(Context *context, const Layout *layout, const LayoutComponent *component,
+                     bool positions, LayoutAnswer *no) {
   const Layout *at = layout;
-  Instance instance;
+  LayoutInstance instance;
   if (!layout->is_static) {
     if (!layout_instance_around(context, layout, no->instance, no->instance_count, &instance))
       return false;
@@ -107,51 +108,55 @@ static bool widen_no(Context *context, const Layout *layout, const LayoutPart *p
     no->instance_count = instance.count;
     at = instance.layout;
   }
-  if (!has_points(at, places)) return false;
-  const int *map = places ? part->places : part->axes;
-  int count = no->witness_rank, rank = places ? layout->physical_rank : layout->rank;
+  if (!has_points(at, positions)) return false;
+  const int *map = positions ? component->positions : component->axes;
+  int count = no->witness_rank, rank = positions ? layout->physical_rank : layout->rank;
   no->witness2 = widened(context, no->witness2, map, count, rank);
   no->witness = widened(context, no->witness, map, count, rank);
   if (no->witness) no->witness_rank = rank;
   return true;
 }
 
-LayoutAnswer layout_parts_all(Context *context, const Layout *layout, const LayoutParts *parts,
-                              LayoutAskOne *question, bool places) {
-  LayoutAnswer all = layout_said(LAYOUT_YES, LAYOUT_DIGITS, NULL);
-  for (int i = 0; i < parts->count; i++) {
-    LayoutAnswer answer = question(context, parts->items[i].layout);
-    if (answer.verdict == LAYOUT_NO && widen_no(context, layout, &parts->items[i], places, &answer))
+LayoutAnswer layout_components_all(Context *context, const Layout *layout,
+                                   const LayoutComponents *components, LayoutDecider *question,
+                                   bool positions) {
+  LayoutAnswer all = layout_answer_of(VERDICT_YES, LAYOUT_DIGITS, NULL);
+  for (int i = 0; i < components->count; i++) {
+    LayoutAnswer answer = question(context, components->items[i].layout);
+    if (answer.verdict == VERDICT_NO &&
+        widen_no(context, layout, &components->items[i], positions, &answer))
       return answer;
-    if (answer.verdict == LAYOUT_NO)
-      answer = layout_said(LAYOUT_UNDECIDED, answer.level, "false of a part of the layout alone");
+    if (answer.verdict == VERDICT_NO)
+      answer =
+          layout_answer_of(VERDICT_UNDECIDED, answer.level, "false of a part of the layout alone");
     answer.level = MAX_OF(answer.level, all.level);
-    if (all.verdict == LAYOUT_YES) all = answer;
+    if (all.verdict == VERDICT_YES) all = answer;
   }
   return all;
 }
 
 // ---- Inverse -----------------------------------------------------------------------------------
 
-LayoutAnswer layout_parts_inverse(Context *context, const Layout *layout, const LayoutParts *parts,
-                                  LayoutInverse *out) {
+LayoutAnswer layout_components_inverse(Context *context, const Layout *layout,
+                                       const LayoutComponents *components, LayoutInverse *out) {
   const LayoutExpr *outputs[MAX_RANK], *padding = NULL;
   Str names[MAX_RANK];
-  LayoutAnswer all = layout_said(LAYOUT_YES, LAYOUT_DIGITS, NULL);
-  for (int i = 0; i < parts->count; i++) {
-    const LayoutPart *part = &parts->items[i];
-    const LayoutExpr *places[MAX_RANK];
+  LayoutAnswer all = layout_answer_of(VERDICT_YES, LAYOUT_DIGITS, NULL);
+  for (int i = 0; i < components->count; i++) {
+    const LayoutComponent *component = &components->items[i];
+    const LayoutExpr *positions[MAX_RANK];
     LayoutInverse one;
-    LayoutAnswer answer = layout_inverse(context, part->layout, &one);
+    LayoutAnswer answer = layout_inverse(context, component->layout, &one);
     all.level = MAX_OF(all.level, answer.level);
-    if (answer.verdict != LAYOUT_YES)
-      return layout_said(LAYOUT_UNDECIDED, all.level, answer.reason);
-    int count = part->layout->physical_rank;
-    for (int j = 0; j < count; j++) places[j] = layout_axis(context, part->places[j]);
-    for (int j = 0; j < part->layout->rank; j++)
-      outputs[part->axes[j]] = layout_expr_substitute(context, one.map->outputs[j], places, count);
+    if (answer.verdict != VERDICT_YES)
+      return layout_answer_of(VERDICT_UNDECIDED, all.level, answer.reason);
+    int count = component->layout->physical_rank;
+    for (int j = 0; j < count; j++) positions[j] = layout_axis(context, component->positions[j]);
+    for (int j = 0; j < component->layout->rank; j++)
+      outputs[component->axes[j]] =
+          layout_expr_substitute(context, one.map->outputs[j], positions, count);
     if (!one.padding) continue;
-    const LayoutExpr *here = layout_expr_substitute(context, one.padding, places, count);
+    const LayoutExpr *here = layout_expr_substitute(context, one.padding, positions, count);
     padding = padding ? layout_binary(context, LAYOUT_EITHER, padding, here) : here;
   }
   for (int i = 0; i < layout->physical_rank; i++) names[i] = layout_numbered_name(context, 'p', i);
@@ -161,49 +166,51 @@ LayoutAnswer layout_parts_inverse(Context *context, const Layout *layout, const 
   return all;
 }
 
-bool layout_parts_section(Context *context, const LayoutParts *parts, const LayoutExpr **section) {
-  for (int i = 0; i < parts->count; i++) {
-    const LayoutPart *part = &parts->items[i];
-    const LayoutExpr *places[MAX_RANK], *one[MAX_RANK];
-    if (!layout_section(context, part->layout, one)) return false;
-    for (int j = 0; j < part->layout->physical_rank; j++)
-      places[j] = layout_axis(context, part->places[j]);
-    for (int j = 0; j < part->layout->rank; j++)
-      section[part->axes[j]] =
-          layout_expr_substitute(context, one[j], places, part->layout->physical_rank);
+bool layout_components_section(Context *context, const LayoutComponents *components,
+                               const LayoutExpr **section) {
+  for (int i = 0; i < components->count; i++) {
+    const LayoutComponent *component = &components->items[i];
+    const LayoutExpr *positions[MAX_RANK], *one[MAX_RANK];
+    if (!layout_section(context, component->layout, one)) return false;
+    for (int j = 0; j < component->layout->physical_rank; j++)
+      positions[j] = layout_axis(context, component->positions[j]);
+    for (int j = 0; j < component->layout->rank; j++)
+      section[component->axes[j]] =
+          layout_expr_substitute(context, one[j], positions, component->layout->physical_rank);
   }
   return true;
 }
 
 // ---- Numbers -----------------------------------------------------------------------------------
 
-LayoutAnswer layout_parts_image(Context *context, const LayoutParts *parts, int64_t *out) {
-  LayoutAnswer all = layout_said(LAYOUT_YES, LAYOUT_DIGITS, NULL);
+LayoutAnswer layout_components_image(Context *context, const LayoutComponents *components,
+                                     int64_t *out) {
+  LayoutAnswer all = layout_answer_of(VERDICT_YES, LAYOUT_DIGITS, NULL);
   *out = 1;
-  for (int i = 0; i < parts->count; i++) {
-    int64_t places, padding;
-    LayoutAnswer answer = layout_padding_count(context, parts->items[i].layout, &padding);
-    if (answer.verdict != LAYOUT_YES) return answer;
-    layout_physical_size(parts->items[i].layout, &places);
+  for (int i = 0; i < components->count; i++) {
+    int64_t positions, padding;
+    LayoutAnswer answer = layout_padding_count(context, components->items[i].layout, &padding);
+    if (answer.verdict != VERDICT_YES) return answer;
+    layout_physical_size(components->items[i].layout, &positions);
     all.level = MAX_OF(all.level, answer.level);
-    *out *= places - padding;
+    *out *= positions - padding;
   }
   return all;
 }
 
-LayoutAnswer layout_parts_index_at(Context *context, const LayoutParts *parts, const int64_t *place,
-                                   int64_t *index) {
-  LayoutAnswer all = layout_said(LAYOUT_YES, LAYOUT_DIGITS, NULL);
-  for (int i = 0; i < parts->count; i++) {
-    const LayoutPart *part = &parts->items[i];
+LayoutAnswer layout_components_index_at(Context *context, const LayoutComponents *components,
+                                        const int64_t *position, int64_t *index) {
+  LayoutAnswer all = layout_answer_of(VERDICT_YES, LAYOUT_DIGITS, NULL);
+  for (int i = 0; i < components->count; i++) {
+    const LayoutComponent *component = &components->items[i];
     int64_t here[MAX_RANK], found[MAX_RANK];
-    int count = part->layout->physical_rank;
-    for (int j = 0; j < count; j++) here[j] = place[part->places[j]];
-    int64_t offset = layout_ordinal_of(part->layout->physical_extents, count, here);
-    LayoutAnswer answer = layout_at_offset(context, part->layout, offset, found);
-    if (answer.verdict != LAYOUT_YES) return answer;
+    int count = component->layout->physical_rank;
+    for (int j = 0; j < count; j++) here[j] = position[component->positions[j]];
+    int64_t offset = layout_ordinal_of(component->layout->physical_extents, count, here);
+    LayoutAnswer answer = layout_at_offset(context, component->layout, offset, found);
+    if (answer.verdict != VERDICT_YES) return answer;
     all.level = MAX_OF(all.level, answer.level);
-    for (int j = 0; j < part->layout->rank; j++) index[part->axes[j]] = found[j];
+    for (int j = 0; j < component->layout->rank; j++) index[component->axes[j]] = found[j];
   }
   return all;
 }

@@ -175,14 +175,14 @@ static int64_t repeats_from(const Image *image) {
 }
 
 typedef struct Reached {
-  int64_t *places, x;
+  int64_t *positions, x;
   int count;
 } Reached;
 
 static int compare_reached(const void *a, const void *b) {
   const Reached *p = a, *q = b;
   for (int i = 0; i < p->count; i++)
-    if (p->places[i] != q->places[i]) return p->places[i] < q->places[i] ? -1 : 1;
+    if (p->positions[i] != q->positions[i]) return p->positions[i] < q->positions[i] ? -1 : 1;
   return (p->x > q->x) - (p->x < q->x);
 }
 
@@ -198,11 +198,11 @@ static bool find_first(const Image *image, int64_t count, int64_t *first) {
                        layout->physical_rank};
     layout_index_at(image->fixed, layout->rank, i % image->fixed_size, index);
     index[image->axis] = all[i].x;
-    if (!index_map_apply(layout->map, index, all[i].places)) return false;
+    if (!index_map_apply(layout->map, index, all[i].positions)) return false;
   }
   qsort(all, (size_t)size, sizeof *all, compare_reached);
   for (int64_t i = 0; i < size; i++)
-    first[all[i].x] += !i || memcmp(all[i].places, all[i - 1].places,
+    first[all[i].x] += !i || memcmp(all[i].positions, all[i - 1].positions,
                                     sizeof(int64_t) * (size_t)layout->physical_rank) != 0;
   return true;
 }

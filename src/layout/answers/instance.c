@@ -66,7 +66,7 @@ const LayoutExpr *layout_instantiate(Context *context, const LayoutExpr *e,
 }
 
 bool layout_instance_at(Context *context, const Layout *layout, const LayoutValue *values,
-                        int count, Instance *out) {
+                        int count, LayoutInstance *out) {
   const LayoutExpr *shape[MAX_RANK], *physical[MAX_RANK], *outputs[MAX_RANK];
   const IndexMap *map = layout->map;
   for (int i = 0; i < layout->rank; i++) {
@@ -79,7 +79,7 @@ bool layout_instance_at(Context *context, const Layout *layout, const LayoutValu
     if (!is_const(physical[i]) || physical[i]->value < 0) return false;
   }
   map = index_map_with_outputs(context, map, outputs);
-  *out = (Instance){.count = count};
+  *out = (LayoutInstance){.count = count};
   out->values = arena_copy(&context->lasting, values, sizeof *values * (size_t)count);
   out->layout =
       layout_new(context, map, shape, physical, (LayoutFacts){0}, layout->padding, (SourcePos){0});
@@ -116,7 +116,7 @@ static bool choose_far(const Layout *layout, LayoutValue *values, int count) {
 }
 
 bool layout_instance_around(Context *context, const Layout *layout, const LayoutValue *values,
-                            int count, Instance *out) {
+                            int count, LayoutInstance *out) {
   LayoutValue all[MAX_SYMBOLS];
   int total;
   if (!collect_all(layout, all, &total)) return false;
@@ -132,7 +132,7 @@ bool layout_instance_around(Context *context, const Layout *layout, const Layout
   return layout_instance_at(context, layout, all, total, out);
 }
 
-bool layout_instance(Context *context, const Layout *layout, int which, Instance *out) {
+bool layout_instance(Context *context, const Layout *layout, int which, LayoutInstance *out) {
   LayoutValue values[MAX_SYMBOLS];
   int count;
   if (!collect_all(layout, values, &count)) return false;

@@ -7,12 +7,12 @@
 
 // ---- Interval arithmetic over static extents ---------------------------------------------------
 
-typedef struct Interval {
+typedef struct ExtentRange {
   int64_t low, high;
-} Interval;
+} ExtentRange;
 
 // Extremes over the corners; ends stay in order by a positive constant, as empty intervals need.
-static bool corners(LayoutOp op, Interval a, Interval b, Interval *out) {
+static bool corners(LayoutOp op, ExtentRange a, ExtentRange b, ExtentRange *out) {
   int64_t v[4];
   if (b.low == b.high && b.low > 0)
     return layout_op_value(op, a.low, b.low, 0, &out->low) &&
@@ -22,8 +22,8 @@ static bool corners(LayoutOp op, Interval a, Interval b, Interval *out) {
   if (!layout_op_value(op, a.high, b.low, 0, &v[2]) ||
       !layout_op_value(op, a.high, b.high, 0, &v[3]))
     return false;
-  *out = (Interval){MIN_OF(MIN_OF(v[0], v[1]), MIN_OF(v[2], v[3])),
-                    MAX_OF(MAX_OF(v[0], v[1]), MAX_OF(v[2], v[3]))};
+  *out = (ExtentRange){MIN_OF(MIN_OF(v[0], v[1]), MIN_OF(v[2], v[3])),
+                       MAX_OF(MAX_OF(v[0], v[1]), MAX_OF(v[2], v[3]))};
   return true;
 }
 
@@ -34,15 +34,15 @@ static int64_t mask_over(int64_t value) {
   return mask;
 }
 
-static bool bits_interval(LayoutOp op, Interval a, Interval b, Interval *out) {
+static bool bits_interval(LayoutOp op, ExtentRange a, ExtentRange b, ExtentRange *out) {
   bool a_negative = a.low < 0, b_negative = b.low < 0;
   int64_t reach = mask_over(MAX_OF(MAX_OF(a.high, b.high), -1 - MIN_OF(a.low, b.low)));
-  *out = (Interval){a_negative || b_negative ? -1 - reach : 0, reach};
+  *out = (ExtentRange){a_negative || b_negative ? -1 - reach : 0, reach};
   if (op != LAYOUT_AND) return true;
   if (!b_negative)
-    *out = (Interval){0, a_negative ? b.high : MIN_OF(a.high, b.high)};
+    *out = (ExtentRange){0, a_negative ? b.high : MIN_OF(a.high, b.high)};
   else if (!a_negative)
-    *out = (Interval){0, a.high};
+    *out = (ExtentRange){0, a.high};
   return true;
 }
 
@@ -52,11 +52,11 @@ typedef struct Doubt {
   const char *why;
 } Doubt;
 
-static bool operation_interval(const LayoutExpr *e, Interval a, Interval b, Interval *out,
+static bool operation_interval(const LayoutExpr *e, ExtentRange a, ExtentRange b, ExtentRange *out,
                                Doubt *doubt) {
   switch (e->op) {
   case LAYOUT_ADD:
-    return corners(e->op, (Interval){a.low, a.low}, (Interval){b.low, b.low}, out) &&
+    return corners(e->op, (ExtentRange){a.low, a.low}, (ExtentRange){b.low, b.low}, out) &&
            add_fits(a.high, b.high, &out->high);
   case LAYOUT_SUB:
     return !__builtin_sub_overflow(a.low, b.high, &out->low) &&
@@ -66,24 +66,24 @@ static bool operation_interval(const LayoutExpr *e, Interval a, Interval b, Inte
     return corners(e->op, a, b, out);
   case LAYOUT_MOD:
     if (b.low <= 0) return *doubt = (Doubt){e, "its divisor may be 0 or less"}, false;
-    return *out = (Interval){0, b.high - 1}, true;
+    return *out = (ExtentRange){0, b.high - 1}, true;
   case LAYOUT_MUL:
   case LAYOUT_SHL:
   case LAYOUT_SHR: return corners(e->op, a, b, out);
   case LAYOUT_AND:
-    if (is_const(e->args[1]) && b.low >= 0) return *out = (Interval){0, b.high}, true;
+    if (is_const(e->args[1]) && b.low >= 0) return *out = (ExtentRange){0, b.high}, true;
     return bits_interval(e->op, a, b, out);
   case LAYOUT_XOR:
   case LAYOUT_OR: return bits_interval(e->op, a, b, out);
-  case LAYOUT_MIN: return *out = (Interval){MIN_OF(a.low, b.low), MIN_OF(a.high, b.high)}, true;
-  case LAYOUT_MAX: return *out = (Interval){MAX_OF(a.low, b.low), MAX_OF(a.high, b.high)}, true;
+  case LAYOUT_MIN: return *out = (ExtentRange){MIN_OF(a.low, b.low), MIN_OF(a.high, b.high)}, true;
+  case LAYOUT_MAX: return *out = (ExtentRange){MAX_OF(a.low, b.low), MAX_OF(a.high, b.high)}, true;
   case LAYOUT_LT:
   case LAYOUT_LE:
   case LAYOUT_EQ:
   case LAYOUT_NE:
   case LAYOUT_NOT:
   case LAYOUT_BOTH:
-  case LAYOUT_EITHER: return *out = (Interval){0, 1}, true;
+  case LAYOUT_EITHER: return *out = (ExtentRange){0, 1}, true;
   case LAYOUT_SELECT:
   case LAYOUT_CONST:
   case LAYOUT_AXIS:
@@ -93,19 +93,19 @@ static bool operation_interval(const LayoutExpr *e, Interval a, Interval b, Inte
   return false;
 }
 
-static bool expr_interval(const LayoutExpr *e, const int64_t *extents, Interval *out,
+static bool expr_interval(const LayoutExpr *e, const int64_t *extents, ExtentRange *out,
                           Doubt *doubt) {
-  if (is_const(e)) return *out = (Interval){e->value, e->value}, true;
-  if (e->op == LAYOUT_AXIS) return *out = (Interval){0, extents[e->value] - 1}, true;
+  if (is_const(e)) return *out = (ExtentRange){e->value, e->value}, true;
+  if (e->op == LAYOUT_AXIS) return *out = (ExtentRange){0, extents[e->value] - 1}, true;
   if (e->op == LAYOUT_SYMBOL) return *doubt = (Doubt){e, "it has no value here"}, false;
-  Interval v[3] = {0};
+  ExtentRange v[3] = {0};
   for (int i = 0; i < 3 && e->args[i]; i++)
     if (!expr_interval(e->args[i], extents, &v[i], doubt)) return false;
   if (e->op != LAYOUT_SELECT) {
     *doubt = (Doubt){e, "it does not fit 64 bits"};
     return operation_interval(e, v[0], v[1], out, doubt);
   }
-  *out = (Interval){MIN_OF(v[1].low, v[2].low), MAX_OF(v[1].high, v[2].high)};
+  *out = (ExtentRange){MIN_OF(v[1].low, v[2].low), MAX_OF(v[1].high, v[2].high)};
   return true;
 }
 
@@ -154,7 +154,7 @@ static bool derive_static(Context *context, const Layout *layout, const int64_t 
                           int64_t *physical, bool *proved, SourcePos pos) {
   const IndexMap *map = layout->map;
   for (int i = 0; i < map->output_count; i++) {
-    Interval range;
+    ExtentRange range;
     Doubt doubt = {map->outputs[i], "it does not fit 64 bits"};
     bool known =
         expr_interval(map->outputs[i], layout->extents, &range, &doubt) && range.high < INT64_MAX;

@@ -54,19 +54,19 @@ static bool is_idle(Context *context, const Layout *layout, int axis) {
   for (int i = 0; i < layout->physical_rank; i++)
     outputs[i] = layout_expr_substitute(context, layout->map->outputs[i], axes, axis + 1);
   const IndexMap *map = index_map_with_outputs(context, layout->map, outputs);
-  return layout_maps_equal(context, layout, map).verdict == LAYOUT_YES;
+  return layout_maps_equal(context, layout, map).verdict == VERDICT_YES;
 }
 
 // ---- Copies as a set of steps from each element -------------------------------------------------
 
 // Places = base(element) + steps, where the first step is 0 and no other is before it in
 // lexicographic order, none twice.
-typedef struct Steps {
+typedef struct ReplicaSteps {
   const Layout *base;
   int64_t *steps; // [count][width]
   int width;
   int64_t count;
-} Steps;
+} ReplicaSteps;
 
 enum { MAX_STEPS = 1 << 16 };
 
@@ -86,7 +86,7 @@ static bool is_separable(Context *context, const Layout *copies, int rank) {
     sums[i] = layout_binary(context, LAYOUT_SUB, sums[i], at_zero(context, e, 0, copies->rank));
   }
   const IndexMap *map = index_map_with_outputs(context, copies->map, sums);
-  return layout_maps_equal(context, copies, map).verdict == LAYOUT_YES;
+  return layout_maps_equal(context, copies, map).verdict == VERDICT_YES;
 }
 
 static int compare_numbers(const int64_t *a, const int64_t *b, int width) {
@@ -95,24 +95,25 @@ static int compare_numbers(const int64_t *a, const int64_t *b, int width) {
   return 0;
 }
 
-typedef struct Row {
+typedef struct ReplicaRow {
   const int64_t *values;
   int width;
-} Row;
+} ReplicaRow;
 
 static int compare_rows(const void *a, const void *b) {
-  const Row *x = a, *y = b;
+  const ReplicaRow *x = a, *y = b;
   return compare_numbers(x->values, y->values, x->width);
 }
 
 // Places of element 0, one row a copy. False where the places depend on symbols.
-static bool read_rows(Context *context, const Layout *copies, int rank, int64_t count, Row *rows) {
+static bool read_rows(Context *context, const Layout *copies, int rank, int64_t count,
+                      ReplicaRow *rows) {
   int64_t index[MAX_RANK] = {0};
   int width = copies->physical_rank;
   for (int64_t i = 0; i < count; i++) {
     int64_t *values = arena_array(&context->scratch, int64_t, width);
     if (!index_map_apply(copies->map, index, values)) return false;
-    rows[i] = (Row){values, width};
+    rows[i] = (ReplicaRow){values, width};
     for (int axis = copies->rank - 1; axis >= rank; axis--) {
       if (++index[axis] < copies->shape[axis]->value) break;
       index[axis] = 0;
@@ -137,17 +138,17 @@ static const Layout *base_layout(Context *context, const Layout *copies, int ran
   return build(context, copies, map, copies->shape);
 }
 
-static bool find_steps(Context *context, const Layout *copies, int rank, Steps *out) {
+static bool find_steps(Context *context, const Layout *copies, int rank, ReplicaSteps *out) {
   int64_t count = 1;
   for (int i = rank; i < copies->rank; i++)
     if (!mul_fits(count, copies->shape[i]->value, &count) || count > MAX_STEPS) return false;
   if (!is_separable(context, copies, rank)) return false;
-  Row *rows = arena_array(&context->scratch, Row, count);
+  ReplicaRow *rows = arena_array(&context->scratch, ReplicaRow, count);
   if (!read_rows(context, copies, rank, count, rows)) return false;
   qsort(rows, (size_t)count, sizeof *rows, compare_rows);
   int width = copies->physical_rank;
-  *out = (Steps){base_layout(context, copies, rank, rows[0].values),
-                 arena_array(&context->scratch, int64_t, count * width), width, 0};
+  *out = (ReplicaSteps){base_layout(context, copies, rank, rows[0].values),
+                        arena_array(&context->scratch, int64_t, count * width), width, 0};
   for (int64_t i = 0; i < count; i++) {
     if (i && !compare_rows(&rows[i], &rows[i - 1])) continue;
     for (int j = 0; j < width; j++)
@@ -158,7 +159,7 @@ static bool find_steps(Context *context, const Layout *copies, int rank, Steps *
 }
 
 // Whether the steps are 0, v, 2v, …
-static bool is_progression(const Steps *s) {
+static bool is_progression(const ReplicaSteps *s) {
   for (int64_t i = 2; i < s->count; i++)
     for (int j = 0; j < s->width; j++)
       if (s->steps[i * s->width + j] != i * s->steps[s->width + j]) return false;
@@ -166,7 +167,8 @@ static bool is_progression(const Steps *s) {
 }
 
 // base(element) + v·r with one replica axis r, as the layout of its copies.
-static const Layout *progression(Context *context, const Layout *copies, int rank, const Steps *s) {
+static const Layout *progression(Context *context, const Layout *copies, int rank,
+                                 const ReplicaSteps *s) {
   const LayoutExpr *outputs[MAX_RANK], *shape[MAX_RANK];
   const IndexMap *map = s->base->map;
   for (int i = 0; i < rank; i++) shape[i] = copies->shape[i];
@@ -188,7 +190,7 @@ static const Layout *without_overlap(Context *context, const Layout *copies, int
     if (!mul_fits(count, copies->shape[i]->value, &count) || count > 4096) return copies;
   if (count < 2 || (layout_logical_size(copies, &size) && !size)) return copies;
   ArenaMark mark = arena_mark(&context->scratch);
-  Steps s;
+  ReplicaSteps s;
   if (find_steps(context, copies, rank, &s) && s.count < count && is_progression(&s))
     copies = progression(context, copies, rank, &s);
   arena_reset(&context->scratch, mark);
@@ -214,12 +216,12 @@ static bool same_element(const Layout *layout, const LayoutAnswer *collision) {
                  sizeof *collision->witness * (size_t)layout->rank);
 }
 
-typedef struct Copy {
+typedef struct ReplicaCopy {
   int64_t offset, element;
-} Copy;
+} ReplicaCopy;
 
 static int compare_copies(const void *a, const void *b) {
-  const Copy *x = a, *y = b;
+  const ReplicaCopy *x = a, *y = b;
   if (x->offset != y->offset) return x->offset < y->offset ? -1 : 1;
   return (x->element > y->element) - (x->element < y->element);
 }
@@ -234,17 +236,17 @@ static LayoutAnswer injective_by_points(Context *context, const Layout *layout,
     return layout_points_over_limit(context, copies->extents, copies->rank);
   ArenaMark mark = arena_mark(&context->scratch);
   int64_t *offsets = arena_array(&context->scratch, int64_t, domain.size + LANES);
-  Copy *places = arena_array(&context->scratch, Copy, domain.size);
+  ReplicaCopy *positions = arena_array(&context->scratch, ReplicaCopy, domain.size);
   layout_points_values(context, copies->extents, copies->rank, layout_offset_expr(context, copies),
                        offsets);
   for (int64_t i = 0; i < domain.size; i++)
-    places[i] = (Copy){offsets[i], i / (domain.size / elements)};
-  qsort(places, (size_t)domain.size, sizeof *places, compare_copies);
-  LayoutAnswer answer = layout_said(LAYOUT_YES, LAYOUT_POINTS, NULL);
-  for (int64_t i = 1; i < domain.size && answer.verdict == LAYOUT_YES; i++) {
-    Copy a = places[i - 1], b = places[i];
+    positions[i] = (ReplicaCopy){offsets[i], i / (domain.size / elements)};
+  qsort(positions, (size_t)domain.size, sizeof *positions, compare_copies);
+  LayoutAnswer answer = layout_answer_of(VERDICT_YES, LAYOUT_POINTS, NULL);
+  for (int64_t i = 1; i < domain.size && answer.verdict == VERDICT_YES; i++) {
+    ReplicaCopy a = positions[i - 1], b = positions[i];
     if (a.offset != b.offset || a.element == b.element) continue;
-    answer.verdict = LAYOUT_NO;
+    answer.verdict = VERDICT_NO;
     answer.witness = layout_points_index(context, layout->extents, layout->rank, a.element);
     answer.witness2 = layout_points_index(context, layout->extents, layout->rank, b.element);
     answer.witness_rank = layout->rank;
@@ -256,18 +258,19 @@ static LayoutAnswer injective_by_points(Context *context, const Layout *layout,
 static LayoutAnswer injective(Context *context, const Layout *layout, const Layout *copies) {
   LayoutAnswer answer = layout_is_injective(context, copies);
   answer.witness_rank = MIN_OF(answer.witness_rank, layout->rank);
-  if (answer.verdict != LAYOUT_NO || !same_element(layout, &answer)) return answer;
+  if (answer.verdict != VERDICT_NO || !same_element(layout, &answer)) return answer;
   if (layout->is_static) return injective_by_points(context, layout, copies);
-  return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "copies of one element share a place");
+  return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, "copies of one element share a place");
 }
 
 // The inverse of the copies gives the element, and which copy it is.
 static LayoutAnswer inverse(Context *context, const Layout *layout, const Layout *copies) {
   LayoutInverse both;
   LayoutAnswer answer = layout_inverse(context, copies, &both);
-  if (answer.verdict == LAYOUT_NO)
-    return layout_said(LAYOUT_UNDECIDED, answer.level, "no closed form of the inverse was found");
-  if (answer.verdict != LAYOUT_YES) return answer;
+  if (answer.verdict == VERDICT_NO)
+    return layout_answer_of(VERDICT_UNDECIDED, answer.level,
+                            "no closed form of the inverse was found");
+  if (answer.verdict != VERDICT_YES) return answer;
   layout->cache->inverse =
       (LayoutInverse){index_map_new(context, both.map->input_count, both.map->inputs, layout->rank,
                                     both.map->outputs, NULL, NULL, 0),
@@ -277,21 +280,21 @@ static LayoutAnswer inverse(Context *context, const Layout *layout, const Layout
 
 static LayoutAnswer identity(Context *context, const Layout *layout, const Layout *copies) {
   if (copies->rank == layout->rank) return layout_is_identity(context, copies);
-  return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "elements lie in several places");
+  return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, "elements lie in several places");
 }
 
-LayoutAnswer layout_copies_answer(Context *context, const Layout *layout, Question question) {
+LayoutAnswer layout_copies_answer(Context *context, const Layout *layout, CachedQuestion question) {
   const Layout *copies = layout_of_copies(context, layout);
-  LayoutAnswer answer = layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, NULL);
+  LayoutAnswer answer = layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, NULL);
   switch (question) {
-  case QUESTION_IDENTITY: return identity(context, layout, copies);
-  case QUESTION_INJECTIVE: return injective(context, layout, copies);
-  case QUESTION_ONTO: return layout_is_onto(context, copies);
-  case QUESTION_INVERSE: return inverse(context, layout, copies);
-  case QUESTION_PADDING:
+  case CACHED_IDENTITY: return identity(context, layout, copies);
+  case CACHED_INJECTIVE: return injective(context, layout, copies);
+  case CACHED_ONTO: return layout_is_onto(context, copies);
+  case CACHED_INVERSE: return inverse(context, layout, copies);
+  case CACHED_PADDING:
     answer = layout_padding_count(context, copies, &layout->cache->padding_count);
     break;
-  case QUESTION_COUNT: break;
+  case CACHED_COUNT: break;
   }
   return answer;
 }
@@ -302,20 +305,20 @@ static bool copy_by_copy(Context *context, const Layout *a, const Layout *b) {
   if (a->rank != b->rank) return false;
   for (int i = 0; i < a->rank; i++)
     if (a->shape[i] != b->shape[i]) return false;
-  return layout_maps_equal(context, a, b->map).verdict == LAYOUT_YES;
+  return layout_maps_equal(context, a, b->map).verdict == VERDICT_YES;
 }
 
 // ---- Equality: a set of steps from each base ---------------------------------------------------
 
 static LayoutAnswer differ_everywhere(Context *context, const Layout *layout) {
-  LayoutAnswer no = layout_said(LAYOUT_NO, LAYOUT_DIGITS, "its copies lie elsewhere");
+  LayoutAnswer no = layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, "its copies lie elsewhere");
   no.witness = arena_array(&context->lasting, int64_t, layout->rank);
   no.witness_rank = layout->rank;
   return no;
 }
 
-static LayoutAnswer steps_equal(Context *context, const Layout *layout, const Steps *a,
-                                const Steps *b) {
+static LayoutAnswer steps_equal(Context *context, const Layout *layout, const ReplicaSteps *a,
+                                const ReplicaSteps *b) {
   size_t size = sizeof *a->steps * (size_t)(a->count * a->width);
   if (a->count != b->count || memcmp(a->steps, b->steps, size))
     return differ_everywhere(context, layout);
@@ -330,7 +333,7 @@ static int compare_offsets(const void *a, const void *b) {
 }
 
 // Sorted places of element number `element`, none twice.
-static int64_t places_of(const int64_t *offsets, int64_t element, int64_t copies, int64_t *out) {
+static int64_t positions_of(const int64_t *offsets, int64_t element, int64_t copies, int64_t *out) {
   int64_t count = 0;
   memcpy(out, offsets + element * copies, sizeof *out * (size_t)copies);
   qsort(out, (size_t)copies, sizeof *out, compare_offsets);
@@ -360,10 +363,11 @@ static LayoutAnswer sets_equal(Context *context, const Layout *layout, const Lay
   if (!x || !y) return layout_points_over_limit(context, (x ? b : a)->extents, (x ? b : a)->rank);
   int64_t *p = arena_array(&context->scratch, int64_t, a_copies);
   int64_t *q = arena_array(&context->scratch, int64_t, b_copies);
-  LayoutAnswer answer = layout_said(LAYOUT_YES, LAYOUT_POINTS, NULL);
-  for (int64_t i = 0; i < elements && answer.verdict == LAYOUT_YES; i++) {
-    int64_t count = places_of(x, i, a_copies, p);
-    if (count == places_of(y, i, b_copies, q) && !memcmp(p, q, sizeof *p * (size_t)count)) continue;
+  LayoutAnswer answer = layout_answer_of(VERDICT_YES, LAYOUT_POINTS, NULL);
+  for (int64_t i = 0; i < elements && answer.verdict == VERDICT_YES; i++) {
+    int64_t count = positions_of(x, i, a_copies, p);
+    if (count == positions_of(y, i, b_copies, q) && !memcmp(p, q, sizeof *p * (size_t)count))
+      continue;
     answer = differ_everywhere(context, layout);
     answer.level = LAYOUT_POINTS;
     answer.witness = layout_points_index(context, layout->extents, layout->rank, i);
@@ -386,12 +390,13 @@ static const Layout *with_map(Context *context, const Layout *a, const IndexMap 
 static LayoutAnswer copies_equal(Context *context, const Layout *a, const Layout *other) {
   int64_t elements;
   if (layout_logical_size(a, &elements) && !elements)
-    return layout_said(LAYOUT_YES, LAYOUT_DIGITS, NULL);
+    return layout_answer_of(VERDICT_YES, LAYOUT_DIGITS, NULL);
   const Layout *x = layout_of_copies(context, a), *y = layout_of_copies(context, other);
-  if (copy_by_copy(context, x, y)) return layout_said(LAYOUT_YES, LAYOUT_DIGITS, NULL);
+  if (copy_by_copy(context, x, y)) return layout_answer_of(VERDICT_YES, LAYOUT_DIGITS, NULL);
   ArenaMark mark = arena_mark(&context->scratch);
-  Steps p, q;
-  LayoutAnswer answer = layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "the copies do not separate");
+  ReplicaSteps p, q;
+  LayoutAnswer answer =
+      layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, "the copies do not separate");
   if (find_steps(context, x, a->rank, &p) && find_steps(context, y, a->rank, &q))
     answer = steps_equal(context, a, &p, &q);
   else if (a->is_static)
@@ -403,12 +408,12 @@ static LayoutAnswer copies_equal(Context *context, const Layout *a, const Layout
 LayoutAnswer layout_copies_equal(Context *context, const Layout *a, const IndexMap *b) {
   const Layout *other = with_map(context, a, b);
   if (!other)
-    return layout_said(a->is_static ? LAYOUT_NO : LAYOUT_UNDECIDED, LAYOUT_DIGITS,
-                       "one map leaves the physical shape of the other");
+    return layout_answer_of(a->is_static ? VERDICT_NO : VERDICT_UNDECIDED, LAYOUT_DIGITS,
+                            "one map leaves the physical shape of the other");
   LayoutAnswer answer = copies_equal(context, a, other);
-  bool same = answer.verdict == LAYOUT_YES;
-  if (answer.verdict != LAYOUT_UNDECIDED)
+  bool same = answer.verdict == VERDICT_YES;
+  if (answer.verdict != VERDICT_UNDECIDED)
     LAYOUT_VERIFY(context, "equality of copies", a, other,
-                  layout_verify_same_places(a, other) == same);
+                  layout_verify_same_positions(a, other) == same);
   return answer;
 }

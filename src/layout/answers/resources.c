@@ -62,7 +62,7 @@ static bool constant_on_groups(Context *context, const Layout *layout, int axis,
   for (int i = 0; i < layout->physical_rank; i++)
     outputs[i] = layout_expr_substitute(context, layout->map->outputs[i], axes, axis + 1);
   const IndexMap *map = index_map_with_outputs(context, layout->map, outputs);
-  return layout_maps_equal(context, layout, map).verdict == LAYOUT_YES;
+  return layout_maps_equal(context, layout, map).verdict == VERDICT_YES;
 }
 
 int64_t layout_memory_vector_width(Context *context, const Layout *layout, int axis) {

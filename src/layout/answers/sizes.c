@@ -76,10 +76,10 @@ bool layout_offset(const Layout *layout, const int64_t *index, int64_t *offset) 
   for (int i = 0; i < layout->rank; i++)
     if (index[i] < 0 || index[i] >= layout->extents[i]) return false;
   *offset = 0;
-  int64_t place[MAX_RANK];
-  if (!index_map_apply(layout->map, index, place)) return false;
+  int64_t position[MAX_RANK];
+  if (!index_map_apply(layout->map, index, position)) return false;
   for (int i = 0; i < layout->physical_rank; i++)
-    *offset = *offset * layout->physical_extents[i] + place[i];
+    *offset = *offset * layout->physical_extents[i] + position[i];
   return true;
 }
 
@@ -157,9 +157,9 @@ static void strides_by_forms(Context *context, const Layout *layout, int64_t *st
       has_stride[i] = step_at_origin(offset, i, &strides[i]);
       continue;
     }
-    Proof proof = layout_forms_stride(context, layout, offset, i, &strides[i]);
-    has_stride[i] = proof == PROVED;
-    decided = decided && proof != NOT_PROVED;
+    Verdict proof = layout_forms_stride(context, layout, offset, i, &strides[i]);
+    has_stride[i] = proof == VERDICT_YES;
+    decided = decided && proof != VERDICT_UNDECIDED;
   }
   if (!decided && layout_points_domain(layout->extents, layout->rank, &domain))
     strides_by_points(context, layout, strides, has_stride);
@@ -246,20 +246,20 @@ int64_t layout_ordinal_of(const int64_t *extents, int rank, const int64_t *index
   return ordinal;
 }
 
-typedef struct Vector {
+typedef struct VectorRun {
   int axis;
   int64_t width;
-} Vector;
+} VectorRun;
 
 static bool is_vector(Context *context, const Layout *layout, const Layout *none,
-                      const Instance *at, const void *answer) {
-  const Vector *v = answer;
+                      const LayoutInstance *at, const void *answer) {
+  const VectorRun *v = answer;
   (void)none, (void)at;
   return layout_vector_certificate(context, layout, v->axis, v->width);
 }
 
 int64_t layout_vector_width(Context *context, const Layout *layout, int axis) {
-  Vector found = {axis, vector_width(context, layout, axis)};
+  VectorRun found = {axis, vector_width(context, layout, axis)};
   if (found.width > 1)
     layout_verify_result(context, "vector width", layout, NULL, is_vector, &found);
   return found.width;

@@ -13,62 +13,69 @@
 
 typedef __int128 Wide;
 enum { DEGREE = 15, MAX_DEPTH = 3000, MAX_MEMORY = 3 << 26, MAX_POINTS = 1 << 22 };
-typedef enum Claim { EQUAL, INJECTIVE, ONTO, INVERSE } Claim;
-enum { SYMBOL = 1, AXIS = 2, COPY = 4, LET = 8, PLACE = 16, SHAPE = 32 }; // of names; atoms: SYMBOL
+typedef enum Goal { EQUAL, INJECTIVE, ONTO, INVERSE } Goal;
+enum {
+  SYMBOL = 1,
+  AXIS = 2,
+  COPY = 4,
+  LET = 8,
+  POSITION = 16,
+  SHAPE = 32
+};                                                         // of names; atoms: SYMBOL
 enum { BACK = 64, PADDING = 128, EXCEPT = 256, BY = 512 }; // what else lines of claims begin with
-typedef enum Part { EXTENT, VALUE, OTHER, AT, ALSO, PARTS } Part; // AT, ALSO: of witnesses
-typedef struct Term {
+typedef enum NodePart { EXTENT, VALUE, OTHER, AT, ALSO, PARTS } NodePart; // AT, ALSO: of witnesses
+typedef struct CheckTerm {
   Wide k;
   uint16_t v[DEGREE + 1]; // variables from 1 on, descending, then 0; parameters are the first ones
-} Term;
-typedef struct Poly { // k + Σ t
+} CheckTerm;
+typedef struct CheckPoly { // k + Σ t
   Wide k;
   int n;
-  Term *t; // in one order, no k is 0
-} Poly;
-typedef struct Node {
+  CheckTerm *t; // in one order, no k is 0
+} CheckPoly;
+typedef struct CheckNode {
   char op; // the first letter of one of `operators`, '#' a number, 'x' a name
   Wide number;
-  struct Name *name;
-  struct Node *a, *b, *c;
-} Node;
-typedef struct Name {
+  struct CheckName *name;
+  struct CheckNode *a, *b, *c;
+} CheckNode;
+typedef struct CheckName {
   const char *text;
   size_t length;
   int kind;
-  Node *part[PARTS];
-  Poly poly; // its value where its kind is bound
-  struct Name *next;
-} Name;
-typedef struct Fact { // p >= 0; or ⌊p/m⌋ = value
+  CheckNode *part[PARTS];
+  CheckPoly poly; // its value where its kind is bound
+  struct CheckName *next;
+} CheckName;
+typedef struct CheckFact { // p >= 0; or ⌊p/m⌋ = value
   Wide number;
   bool quotient;
-  Poly p, m, value;
-  struct Fact *next;
-} Fact;
-typedef struct Check {
+  CheckPoly p, m, value;
+  struct CheckFact *next;
+} CheckFact;
+typedef struct Checker {
   jmp_buf out;
   const char *at, *wrong; // the word that is read, of this length; why it is rejected
   size_t length, used;
   void **blocks; // of memory
   int line, depth, parameters, variables;
-  int bound; // kinds of names that have a value: all is about AXIS, PLACE or the symbols alone
-  Claim claim;
+  int bound; // kinds of names that have a value: all is about AXIS, POSITION or the symbols alone
+  Goal claim;
   bool yes, section;
-  Name *names;
-  Node *padding, *except;
-  Fact *facts;
-} Check;
+  CheckName *names;
+  CheckNode *padding, *except;
+  CheckFact *facts;
+} Checker;
 #define EACH(n, c, kinds)                                                                          \
-  for (Name *n = (c)->names; n; n = n->next)                                                       \
+  for (CheckName *n = (c)->names; n; n = n->next)                                                  \
     if (n->kind & (kinds))
 
-static void require(Check *c, bool holds, const char *what) {
+static void require(Checker *c, bool holds, const char *what) {
   if (holds) return;
   c->wrong = what;
   longjmp(c->out, 1);
 }
-static void *take(Check *c, size_t size) { // zeroed
+static void *take(Checker *c, size_t size) { // zeroed
   void **b = (c->used += size) < MAX_MEMORY ? calloc(1, 2 * sizeof *b + size) : NULL;
   require(c, b, "out of memory");
   *b = c->blocks;
@@ -77,11 +84,11 @@ static void *take(Check *c, size_t size) { // zeroed
 }
 
 // ---- Reading: words with spaces between them
-static void next_word(Check *c) {
+static void next_word(Checker *c) {
   for (c->at += c->length; *c->at == ' ' || *c->at == '\n'; c->at++) c->line += *c->at == '\n';
   c->length = strcspn(c->at, " \n");
 }
-static int pass(Check *c, const char *words) { // which of them is next; -1: none
+static int pass(Checker *c, const char *words) { // which of them is next; -1: none
   for (int i = 0; *words; i++) {
     size_t n = strcspn(words, " ");
     if (n == c->length && !strncmp(words, c->at, n)) return next_word(c), i;
@@ -89,45 +96,45 @@ static int pass(Check *c, const char *words) { // which of them is next; -1: non
   }
   return -1;
 }
-static bool eat(Check *c, const char *word) {
+static bool eat(Checker *c, const char *word) {
   return pass(c, word) == 0;
 }
-static int read_word(Check *c, const char *words) {
+static int read_word(Checker *c, const char *words) {
   int i = pass(c, words);
   require(c, i >= 0, "another word was expected");
   return i;
 }
-static Name *read_name(Check *c, int kinds, bool declared) {
-  Name **at = &c->names, *n;
+static CheckName *read_name(Checker *c, int kinds, bool declared) {
+  CheckName **at = &c->names, *n;
   while ((n = *at) && (n->length != c->length || strncmp(n->text, c->at, c->length))) at = &n->next;
   require(c, declared ? n && (n->kind & kinds) : !n && *c->at > '9', "a name is out of place");
   if (!declared) {
     *at = n = take(c, sizeof *n);
-    *n = (Name){.text = c->at, .length = c->length, .kind = kinds};
+    *n = (CheckName){.text = c->at, .length = c->length, .kind = kinds};
   }
   next_word(c);
   return n;
 }
 static const char *const operators[] = {"?", "<= ==", "|", "^", "&", "+ -", "* // %", NULL};
 // With operators of this rank on, where names of these kinds may be.
-static Node *read_expression(Check *c, int rank, int kinds) {
-  Node *left = take(c, sizeof *left), *e;
+static CheckNode *read_expression(Checker *c, int rank, int kinds) {
+  CheckNode *left = take(c, sizeof *left), *e;
   char *end = NULL;
   require(c, c->depth++ < MAX_DEPTH, "too deep");
   if (eat(c, "(")) {
     left = read_expression(c, 0, kinds);
     read_word(c, ")");
   } else if (*c->at >= '0' && *c->at <= '9') {
-    *left = (Node){.op = '#', .number = strtoll(c->at, &end, 10)};
+    *left = (CheckNode){.op = '#', .number = strtoll(c->at, &end, 10)};
     require(c, end == c->at + c->length && left->number < INT64_MAX, "not a number");
     next_word(c);
   } else
-    *left = (Node){.op = 'x', .name = read_name(c, kinds, true)};
+    *left = (CheckNode){.op = 'x', .name = read_name(c, kinds, true)};
   for (int i = rank; operators[i]; i++) {
     char op = *c->at;
     if (pass(c, operators[i]) < 0) continue;
     e = take(c, sizeof *e);
-    *e = (Node){.op = op, .a = left, .b = read_expression(c, i + 1, kinds)};
+    *e = (CheckNode){.op = op, .a = left, .b = read_expression(c, i + 1, kinds)};
     if (op == '?') e->c = (read_word(c, ":"), read_expression(c, i, kinds));
     left = e;
     i = rank - 1;
@@ -137,76 +144,77 @@ static Node *read_expression(Check *c, int rank, int kinds) {
 }
 
 // ---- Polynomials
-static Poly number(Wide k) {
-  return (Poly){.k = k};
+static CheckPoly number(Wide k) {
+  return (CheckPoly){.k = k};
 }
-static Wide sum(Check *c, Wide a, Wide k, Wide b) { // a + k·b
+static Wide sum(Checker *c, Wide a, Wide k, Wide b) { // a + k·b
   require(c, !__builtin_mul_overflow(k, b, &k) && !__builtin_add_overflow(a, k, &a), "overflow");
   return a;
 }
-static Poly add(Check *c, Poly a, Wide k, Poly b) { // a + k·b
-  Poly p = number(sum(c, a.k, k, b.k));
+static CheckPoly add(Checker *c, CheckPoly a, Wide k, CheckPoly b) { // a + k·b
+  CheckPoly p = number(sum(c, a.k, k, b.k));
   if (a.n + b.n) p.t = take(c, sizeof *p.t * (size_t)(a.n + b.n));
   for (int i = 0, j = 0; i < a.n || j < b.n;) {
     int order = i == a.n ? 1 : j == b.n ? -1 : memcmp(a.t[i].v, b.t[j].v, sizeof p.t->v);
-    Term t = order <= 0 ? a.t[i] : b.t[j];
+    CheckTerm t = order <= 0 ? a.t[i] : b.t[j];
     t.k = sum(c, order <= 0 ? a.t[i++].k : 0, k, order >= 0 ? b.t[j++].k : 0);
     if (t.k) p.t[p.n++] = t;
   }
   return p;
 }
-static Poly multiply(Check *c, Poly a, Poly b) {
-  Poly p = add(c, add(c, number(0), a.k, b), b.k, (Poly){0, a.n, a.t});
+static CheckPoly multiply(Checker *c, CheckPoly a, CheckPoly b) {
+  CheckPoly p = add(c, add(c, number(0), a.k, b), b.k, (CheckPoly){0, a.n, a.t});
   for (int i = 0; i < a.n; i++)
     for (int j = 0; j < b.n; j++) {
       const uint16_t *x = a.t[i].v, *y = b.t[j].v;
-      Term t = {.k = sum(c, 0, a.t[i].k, b.t[j].k)};
+      CheckTerm t = {.k = sum(c, 0, a.t[i].k, b.t[j].k)};
       for (int d = 0; d < DEGREE; d++) t.v[d] = *x >= *y ? *x++ : *y++;
       require(c, !*x && !*y, "the degree is too high");
-      p = add(c, p, 1, (Poly){0, 1, &t});
+      p = add(c, p, 1, (CheckPoly){0, 1, &t});
     }
   return p;
 }
-static bool same(Poly a, Poly b) {
+static bool same(CheckPoly a, CheckPoly b) {
   return a.k == b.k && a.n == b.n && (!a.n || !memcmp(a.t, b.t, sizeof *a.t * (size_t)a.n));
 }
 // Whether p is a sum of products of parameters with coefficients above 0, hence p >= 0.
-static bool is_positive_sum(const Check *c, Poly p) {
+static bool is_positive_sum(const Checker *c, CheckPoly p) {
   bool good = p.k >= 0;
   for (int i = 0; i < p.n && good; i++) good = p.t[i].k > 0 && p.t[i].v[0] <= c->parameters;
   return good;
 }
-static Poly variable(Check *c) {
+static CheckPoly variable(Checker *c) {
   require(c, ++c->variables <= UINT16_MAX, "too many variables");
-  return add(c, number(0), 1, (Poly){0, 1, &(Term){1, {(uint16_t)c->variables}}});
+  return add(c, number(0), 1, (CheckPoly){0, 1, &(CheckTerm){1, {(uint16_t)c->variables}}});
 }
 
 // ---- Values of expressions, by what is known
-static void add_fact(Check *c, Fact fact) {
-  Fact *f = take(c, sizeof *f);
+static void add_fact(Checker *c, CheckFact fact) {
+  CheckFact *f = take(c, sizeof *f);
   *f = fact;
   f->number = c->facts ? c->facts->number + 1 : 0;
   f->next = c->facts;
   c->facts = f;
 }
-static bool is_known(const Check *c, Poly p) { // p >= 0
+static bool is_known(const Checker *c, CheckPoly p) { // p >= 0
   bool found = is_positive_sum(c, p);
-  for (const Fact *f = c->facts; f && !found; f = f->next) found = !f->quotient && same(f->p, p);
+  for (const CheckFact *f = c->facts; f && !found; f = f->next)
+    found = !f->quotient && same(f->p, p);
   return found;
 }
-static Poly room(Check *c, Poly a, Poly b) { // b - 1 - a
+static CheckPoly room(Checker *c, CheckPoly a, CheckPoly b) { // b - 1 - a
   return add(c, add(c, b, -1, number(1)), -1, a);
 }
-static bool at_most(Check *c, Poly a, Poly b) { // a <= b
+static bool at_most(Checker *c, CheckPoly a, CheckPoly b) { // a <= b
   bool yes = is_known(c, add(c, b, -1, a));
   require(c, yes || is_known(c, room(c, b, a)), "a comparison is not decided");
   return yes;
 }
-static bool equal(Check *c, Poly a, Poly b) {
+static bool equal(Checker *c, CheckPoly a, CheckPoly b) {
   return same(a, b) || (at_most(c, a, b) && at_most(c, b, a));
 }
-static Poly divide(Check *c, Poly u, Poly m) {
-  const Fact *f = c->facts;
+static CheckPoly divide(Checker *c, CheckPoly u, CheckPoly m) {
+  const CheckFact *f = c->facts;
   if (!m.n && m.k < 0) return divide(c, add(c, number(0), -1, u), add(c, number(0), -1, m));
   if (!m.n && m.k == 1) return u;
   if (!m.n && m.k && !u.n) return number(u.k / m.k - (u.k % m.k < 0));
@@ -214,19 +222,19 @@ static Poly divide(Check *c, Poly u, Poly m) {
   require(c, f, "nothing was said of a quotient");
   return f->value;
 }
-static Poly common_bits(Check *c, Poly u, Poly v) { // u & v, bit by bit
+static CheckPoly common_bits(Checker *c, CheckPoly u, CheckPoly v) { // u & v, bit by bit
   if (!u.n && !v.n) return number(u.k & v.k);
   if (same(u, v) || same(u, number(0))) return u;
   if (same(v, number(0))) return v;
   require(c, c->depth++ < MAX_DEPTH, "a number has too many bits");
-  Poly half_u = divide(c, u, number(2)), half_v = divide(c, v, number(2));
-  Poly x = add(c, u, -2, half_u), y = add(c, v, -2, half_v), both = add(c, x, 1, y);
-  Poly bit = !x.n || !y.n ? multiply(c, x, y) : divide(c, both, number(2));
-  Poly all = add(c, bit, 2, common_bits(c, half_u, half_v));
+  CheckPoly half_u = divide(c, u, number(2)), half_v = divide(c, v, number(2));
+  CheckPoly x = add(c, u, -2, half_u), y = add(c, v, -2, half_v), both = add(c, x, 1, y);
+  CheckPoly bit = !x.n || !y.n ? multiply(c, x, y) : divide(c, both, number(2));
+  CheckPoly all = add(c, bit, 2, common_bits(c, half_u, half_v));
   c->depth--;
   return all;
 }
-static Poly operation(Check *c, char op, Poly a, Poly b) {
+static CheckPoly operation(Checker *c, char op, CheckPoly a, CheckPoly b) {
   switch (op) {
   case '+': return add(c, a, 1, b);
   case '-': return add(c, a, -1, b);
@@ -240,36 +248,36 @@ static Poly operation(Check *c, char op, Poly a, Poly b) {
   default: return number(equal(c, a, b)); // '='
   }
 }
-static Poly value(Check *c, const Node *e);
-static bool truth(Check *c, const Node *e) { // false where there is none
-  Poly p = e ? value(c, e) : number(0);
+static CheckPoly value(Checker *c, const CheckNode *e);
+static bool truth(Checker *c, const CheckNode *e) { // false where there is none
+  CheckPoly p = e ? value(c, e) : number(0);
   require(c, !p.n, "a truth value is not decided");
   return p.k != 0;
 }
-static Poly value_of(Check *c, const Name *n) {
+static CheckPoly value_of(Checker *c, const CheckName *n) {
   if (n->kind & c->bound) return n->poly;
   require(c, c->bound != SYMBOL, "a name has no value yet");
   return value(c, n->part[VALUE]);
 }
-static Poly value(Check *c, const Node *e) {
+static CheckPoly value(Checker *c, const CheckNode *e) {
   require(c, e && c->depth++ < MAX_DEPTH, "a part is missing, or too deep");
-  Poly p = e->op == '#'   ? number(e->number)
-           : e->op == 'x' ? value_of(c, e->name)
-           : e->op == '?' ? value(c, truth(c, e->a) ? e->b : e->c)
-                          : operation(c, e->op, value(c, e->a), value(c, e->b));
+  CheckPoly p = e->op == '#'   ? number(e->number)
+                : e->op == 'x' ? value_of(c, e->name)
+                : e->op == '?' ? value(c, truth(c, e->a) ? e->b : e->c)
+                               : operation(c, e->op, value(c, e->a), value(c, e->b));
   c->depth--;
   return p;
 }
-static Poly read_value(Check *c) {
+static CheckPoly read_value(Checker *c) {
   return value(c, read_expression(c, 0, ~0));
 }
 
 // ---- Claims
-static bool is_inside(Check *c, const Name *n, Poly x) {
-  Poly last = room(c, number(0), value(c, n->part[EXTENT]));
+static bool is_inside(Checker *c, const CheckName *n, CheckPoly x) {
+  CheckPoly last = room(c, number(0), value(c, n->part[EXTENT]));
   return at_most(c, number(0), x) && at_most(c, x, last);
 }
-static bool agree(Check *c, int kinds) { // with the other layout; with what is bound
+static bool agree(Checker *c, int kinds) { // with the other layout; with what is bound
   bool good = true, other = c->claim == EQUAL;
   EACH (n, c, kinds)
     good = good && equal(c, value(c, n->part[VALUE]), other ? value(c, n->part[OTHER]) : n->poly);
@@ -277,28 +285,28 @@ static bool agree(Check *c, int kinds) { // with the other layout; with what is 
 }
 // The claim, of the index or place that is bound now: that the layouts agree; that the way there
 // and back leads here, without leaving the box where that is claimed too.
-static bool holds(Check *c) {
-  bool there = c->bound & PLACE, good = true;
+static bool holds(Checker *c) {
+  bool there = c->bound & POSITION, good = true;
   bool stays = there || (c->yes && (c->claim > INJECTIVE || c->except));
   if (is_known(c, number(-1))) return true; // there is none
-  if (c->claim == EQUAL) return agree(c, PLACE);
+  if (c->claim == EQUAL) return agree(c, POSITION);
   if (there && truth(c, c->padding)) return true;
-  EACH (n, c, there ? AXIS | COPY : PLACE) {
-    Poly away = value_of(c, n); // which has to exist
+  EACH (n, c, there ? AXIS | COPY : POSITION) {
+    CheckPoly away = value_of(c, n); // which has to exist
     good = good && (!stays || is_inside(c, n, away));
   }
-  return good && agree(c, there ? PLACE : AXIS) &&
+  return good && agree(c, there ? POSITION : AXIS) &&
          (there || c->claim != INVERSE || !truth(c, c->padding));
 }
-static void bind_witness(Check *c, int kinds, Part which) {
+static void bind_witness(Checker *c, int kinds, NodePart which) {
   c->bound = SYMBOL | kinds;
   EACH (n, c, kinds) {
     n->poly = value(c, n->part[which]);
     require(c, !n->poly.n && is_inside(c, n, n->poly), "not a witness");
   }
 }
-static Poly product(Check *c, int kinds) { // of the extents
-  Poly p = number(1);
+static CheckPoly product(Checker *c, int kinds) { // of the extents
+  CheckPoly p = number(1);
   EACH (n, c, kinds) p = multiply(c, p, value(c, n->part[EXTENT]));
   EACH (n, c, kinds) require(c, is_known(c, value(c, n->part[EXTENT])), "an extent may be below 0");
   return p;
@@ -306,110 +314,110 @@ static Poly product(Check *c, int kinds) { // of the extents
 
 // ---- Proofs
 // floor U by M = Q: `new` and a name for it, or a value by the facts 0 <= U - M*Q <= M - 1
-static void step_floor(Check *c) {
-  Poly u = read_value(c), m = (read_word(c, "by"), read_value(c));
-  Name *atom = (read_word(c, "="), eat(c, "new")) ? read_name(c, SYMBOL, false) : NULL;
-  Poly q = atom ? (atom->poly = variable(c)) : read_value(c);
-  Poly rest = add(c, u, -1, multiply(c, m, q)), over = room(c, rest, m);
+static void step_floor(Checker *c) {
+  CheckPoly u = read_value(c), m = (read_word(c, "by"), read_value(c));
+  CheckName *atom = (read_word(c, "="), eat(c, "new")) ? read_name(c, SYMBOL, false) : NULL;
+  CheckPoly q = atom ? (atom->poly = variable(c)) : read_value(c);
+  CheckPoly rest = add(c, u, -1, multiply(c, m, q)), over = room(c, rest, m);
   require(c, is_positive_sum(c, room(c, number(0), m)), "a divisor may be below 1");
   require(c, atom || (is_known(c, rest) && is_known(c, over)), "the rest is not bounded");
   // of what is not below 0, as m is above it: not below 0 either, so that it is a parameter
   c->parameters += atom && c->parameters + 1 == c->variables && is_positive_sum(c, u);
-  add_fact(c, (Fact){.p = rest});
-  add_fact(c, (Fact){.p = over});
-  add_fact(c, (Fact){.quotient = true, .p = u, .m = m, .value = q});
+  add_fact(c, (CheckFact){.p = rest});
+  add_fact(c, (CheckFact){.p = over});
+  add_fact(c, (CheckFact){.quotient = true, .p = u, .m = m, .value = q});
 }
 // fact E by L of N … over G: L times fact number N and so on, all L >= 0; G*E - Σ L*N >= 1 - G
-static void step_fact(Check *c) {
-  Poly e = read_value(c), all = number(0);
+static void step_fact(Checker *c) {
+  CheckPoly e = read_value(c), all = number(0);
   for (read_word(c, "by"); !eat(c, "over");) {
-    Poly factor = read_value(c), at = (read_word(c, "of"), read_value(c));
-    const Fact *fact = c->facts;
+    CheckPoly factor = read_value(c), at = (read_word(c, "of"), read_value(c));
+    const CheckFact *fact = c->facts;
     while (fact && fact->number != at.k) fact = fact->next;
     require(c, fact && !fact->quotient && is_positive_sum(c, factor), "no such fact or multiplier");
     all = add(c, all, 1, multiply(c, factor, fact->p));
   }
-  Poly g = read_value(c), low = room(c, number(0), g);
-  Poly slack = add(c, add(c, multiply(c, g, e), -1, all), 1, low);
+  CheckPoly g = read_value(c), low = room(c, number(0), g);
+  CheckPoly slack = add(c, add(c, multiply(c, g, e), -1, all), 1, low);
   require(c, is_positive_sum(c, low) && is_positive_sum(c, slack), "this does not follow");
-  add_fact(c, (Fact){.p = e});
+  add_fact(c, (CheckFact){.p = e});
 }
-static void steps(Check *c, const char *end);
-static void prove(Check *c, const char *end);
-static void show(Check *c, Poly assumption, const char *end) { // the claim, where it is >= 0
-  Fact *before = c->facts;
+static void steps(Checker *c, const char *end);
+static void prove(Checker *c, const char *end);
+static void show(Checker *c, CheckPoly assumption, const char *end) { // the claim, where it is >= 0
+  CheckFact *before = c->facts;
   bool symbols = c->bound == SYMBOL; // a case of them: all of it is shown there
-  add_fact(c, (Fact){.p = assumption});
+  add_fact(c, (CheckFact){.p = assumption});
   (symbols ? prove : steps)(c, end);
   require(c, symbols || holds(c), "the claim does not hold");
   c->bound = symbols ? SYMBOL : c->bound;
   c->facts = before;
 }
-static void step_split(Check *c) { // split E … else … end: one case has E >= 0, one E <= -1
-  Poly e = read_value(c);
+static void step_split(Checker *c) { // split E … else … end: one case has E >= 0, one E <= -1
+  CheckPoly e = read_value(c);
   require(c, c->depth++ < MAX_DEPTH, "too deep");
   show(c, e, "else");
   show(c, add(c, number(-1), -1, e), "end");
-  add_fact(c, (Fact){.p = number(-1)}); // nothing is left to show
+  add_fact(c, (CheckFact){.p = number(-1)}); // nothing is left to show
   c->depth--;
 }
-static void steps(Check *c, const char *end) {
-  static void (*const take_step[])(Check *) = {step_floor, step_fact, step_split};
+static void steps(Checker *c, const char *end) {
+  static void (*const take_step[])(Checker *) = {step_floor, step_fact, step_split};
   while (!eat(c, end)) take_step[read_word(c, "floor fact split")](c);
 }
-static void show_all(Check *c, int kinds, const char *end) { // of all points of the box
-  Fact *before = c->facts; // a box without points proves nothing about another
+static void show_all(Checker *c, int kinds, const char *end) { // of all points of the box
+  CheckFact *before = c->facts; // a box without points proves nothing about another
   c->bound = SYMBOL | kinds;
   EACH (n, c, kinds) {
-    add_fact(c, (Fact){.p = n->poly = variable(c)});
-    add_fact(c, (Fact){.p = room(c, n->poly, value(c, n->part[EXTENT]))});
+    add_fact(c, (CheckFact){.p = n->poly = variable(c)});
+    add_fact(c, (CheckFact){.p = room(c, n->poly, value(c, n->part[EXTENT]))});
   }
   show(c, number(0), end);
   c->facts = before;
 }
-static void prove(Check *c, const char *end) {
+static void prove(Checker *c, const char *end) {
   steps(c, c->section ? "places" : "indices");
   if (c->yes && is_known(c, number(-1))) return (void)read_word(c, end); // shown in all cases
   require(c, agree(c, SHAPE), "the shapes differ");
   EACH (n, c, COPY) require(c, c->section || !c->except, "copies may share a place");
-  Poly left =
-      c->except && !c->section ? add(c, product(c, PLACE), -1, product(c, AXIS)) : number(0);
+  CheckPoly left =
+      c->except && !c->section ? add(c, product(c, POSITION), -1, product(c, AXIS)) : number(0);
   require(c, !c->except || same(left, value(c, c->except)), "another number of places is left");
   if (!c->section) show_all(c, AXIS | COPY, c->claim == INVERSE ? "places" : end);
-  if (c->section || c->claim == INVERSE) show_all(c, PLACE, end);
+  if (c->section || c->claim == INVERSE) show_all(c, POSITION, end);
 }
-static void by_proof(Check *c) {
+static void by_proof(Checker *c) {
   require(c, c->yes || c->claim == ONTO, "not a claim for this");
   prove(c, "qed");
   EACH (n, c, COPY) require(c, c->claim != ONTO, "copies may share a place");
-  bind_witness(c, c->yes ? 0 : PLACE, AT);
+  bind_witness(c, c->yes ? 0 : POSITION, AT);
   require(c, c->yes || !holds(c), "the place is reached"); // the only index there is not there
 }
-static void by_section(Check *c) { // an index for each place
+static void by_section(Checker *c) { // an index for each place
   require(c, c->claim == ONTO && c->yes && !c->padding, "not a claim for this");
   c->section = true;
   prove(c, "qed");
 }
 
 // ---- Witnesses and points
-static void by_witness(Check *c) { // of no: an index where maps differ, two that share a place
+static void by_witness(Checker *c) { // of no: an index where maps differ, two that share a place
   bool apart = false;
   require(c, !c->yes && c->claim <= INJECTIVE, "not a claim for this");
   if (c->claim == EQUAL && !agree(c, SHAPE)) return;
   bind_witness(c, AXIS | COPY, AT);
   if (c->claim == EQUAL) return require(c, !holds(c), "the maps agree there");
-  EACH (n, c, PLACE) n->poly = value_of(c, n);
+  EACH (n, c, POSITION) n->poly = value_of(c, n);
   bind_witness(c, AXIS | COPY, ALSO);
-  require(c, agree(c, PLACE), "no collision");
+  require(c, agree(c, POSITION), "no collision");
   EACH (n, c, AXIS) apart = apart || !same(value(c, n->part[AT]), n->poly);
   require(c, apart, "the indices are the same");
 }
-static void by_count(Check *c) { // fewer elements than places
+static void by_count(Checker *c) { // fewer elements than places
   require(c, c->claim == ONTO && !c->yes, "not a claim for this");
-  Poly missing = room(c, product(c, AXIS | COPY), product(c, PLACE));
+  CheckPoly missing = room(c, product(c, AXIS | COPY), product(c, POSITION));
   require(c, is_known(c, missing), "there are enough elements");
 }
-static void bind_point(Check *c, int kinds, Wide ordinal) {
+static void bind_point(Checker *c, int kinds, Wide ordinal) {
   c->bound = SYMBOL | kinds;
   EACH (n, c, kinds) {
     Wide extent = value(c, n->part[EXTENT]).k;
@@ -417,21 +425,21 @@ static void bind_point(Check *c, int kinds, Wide ordinal) {
     ordinal /= extent;
   }
 }
-static Wide ordinal_of(Check *c, int kinds) {
+static Wide ordinal_of(Checker *c, int kinds) {
   Wide at = 0;
   EACH (n, c, kinds) {
-    Poly x = value_of(c, n);
+    CheckPoly x = value_of(c, n);
     require(c, is_inside(c, n, x), "the map leaves its box");
     at = sum(c, x.k, at, value(c, n->part[EXTENT]).k);
   }
   return at;
 }
-static void by_points(Check *c) {
-  int to = c->claim == EQUAL ? 0 : PLACE;
-  Poly n = product(c, AXIS | COPY), places = product(c, to), left = places;
-  bool few = !n.n && !places.n && n.k <= MAX_POINTS && places.k <= 4 * MAX_POINTS;
+static void by_points(Checker *c) {
+  int to = c->claim == EQUAL ? 0 : POSITION;
+  CheckPoly n = product(c, AXIS | COPY), positions = product(c, to), left = positions;
+  bool few = !n.n && !positions.n && n.k <= MAX_POINTS && positions.k <= 4 * MAX_POINTS;
   require(c, few && agree(c, SHAPE) && (c->yes || c->claim == ONTO), "not a claim for this");
-  int32_t *held = take(c, sizeof *held * (size_t)places.k); // elements from 1 on
+  int32_t *held = take(c, sizeof *held * (size_t)positions.k); // elements from 1 on
   for (Wide i = 0; i < n.k; i++) {
     bind_point(c, AXIS | COPY, i);
     require(c, c->claim == INJECTIVE || c->claim == ONTO || holds(c), "the claim does not hold");
@@ -441,36 +449,36 @@ static void by_points(Check *c) {
     held[at] = (int32_t)element;
   }
   require(c, !c->except || same(left, value(c, c->except)), "another number of places is left");
-  for (Wide i = 0; i < places.k && c->claim == INVERSE; i++) {
-    bind_point(c, PLACE, i);
-    require(c, !held[ordinal_of(c, PLACE)] == truth(c, c->padding), "the padding is another");
+  for (Wide i = 0; i < positions.k && c->claim == INVERSE; i++) {
+    bind_point(c, POSITION, i);
+    require(c, !held[ordinal_of(c, POSITION)] == truth(c, c->padding), "the padding is another");
   }
-  bind_witness(c, c->yes ? 0 : PLACE, AT);
-  require(c, c->yes || !held[ordinal_of(c, PLACE)], "the place is reached");
+  bind_witness(c, c->yes ? 0 : POSITION, AT);
+  require(c, c->yes || !held[ordinal_of(c, POSITION)], "the place is reached");
 }
 
 // ---- The claim as text
-static void read_part(Check *c, Node **part, int kinds) {
+static void read_part(Checker *c, CheckNode **part, int kinds) {
   require(c, !*part, "said twice");
   *part = read_expression(c, 0, kinds);
 }
-static void read_line(Check *c, int word) { // NAME < EXTENT = VALUE other VALUE at N also N
-  if (word == PADDING) return read_part(c, &c->padding, SYMBOL | PLACE);
+static void read_line(Checker *c, int word) { // NAME < EXTENT = VALUE other VALUE at N also N
+  if (word == PADDING) return read_part(c, &c->padding, SYMBOL | POSITION);
   if (word == EXCEPT) return read_part(c, &c->except, SYMBOL);
-  Name *n = word == BACK ? read_name(c, AXIS | COPY, true) : read_name(c, word, false);
-  int names = word == SYMBOL ? SYMBOL : n->kind & (AXIS | COPY) ? SYMBOL | PLACE : ~PLACE;
+  CheckName *n = word == BACK ? read_name(c, AXIS | COPY, true) : read_name(c, word, false);
+  int names = word == SYMBOL ? SYMBOL : n->kind & (AXIS | COPY) ? SYMBOL | POSITION : ~POSITION;
   for (int i; (i = pass(c, "< = other at also")) >= 0;)
     read_part(c, &n->part[i], i == VALUE || i == OTHER ? names : SYMBOL);
   if (word != SYMBOL) return;
   n->poly = n->part[VALUE] ? value(c, n->part[VALUE]) : variable(c);
   c->parameters = c->variables;
   require(c, n->poly.n || n->poly.k >= 0, "a symbol is below 0");
-  add_fact(c, (Fact){.p = n->poly});
+  add_fact(c, (CheckFact){.p = n->poly});
 }
-static void check(Check *c) { // one claim
-  static void (*const by[])(Check *) = {by_proof, by_witness, by_points, by_count, by_section};
+static void check(Checker *c) { // one claim
+  static void (*const by[])(Checker *) = {by_proof, by_witness, by_points, by_count, by_section};
   int word = read_word(c, "claim");
-  c->claim = (Claim)read_word(c, "equal injective onto inverse");
+  c->claim = (Goal)read_word(c, "equal injective onto inverse");
   c->yes = read_word(c, "no yes");
   while ((word = 1 << read_word(c, "symbol axis copy let place shape back padding except by")) < BY)
     read_line(c, word);
@@ -479,9 +487,9 @@ static void check(Check *c) { // one claim
 }
 
 const char *layout_check(const char *text, int *line) { // claim after claim
-  Check c = {.at = text, .line = 1};
+  Checker c = {.at = text, .line = 1};
   do {
-    c = (Check){.at = c.at, .line = c.line, .bound = SYMBOL};
+    c = (Checker){.at = c.at, .line = c.line, .bound = SYMBOL};
     next_word(&c);
     if (!setjmp(c.out)) check(&c);
     for (void **next; c.blocks; c.blocks = next) {

@@ -22,27 +22,27 @@ static inline LayoutTable *layout_table(Context *context) {
 }
 
 // Questions about one layout whose answers are kept.
-typedef enum Question {
-  QUESTION_IDENTITY,
-  QUESTION_INJECTIVE,
-  QUESTION_ONTO,
-  QUESTION_PADDING,
-  QUESTION_INVERSE,
-  QUESTION_COUNT
-} Question;
+typedef enum CachedQuestion {
+  CACHED_IDENTITY,
+  CACHED_INJECTIVE,
+  CACHED_ONTO,
+  CACHED_PADDING,
+  CACHED_INVERSE,
+  CACHED_COUNT
+} CachedQuestion;
 
 typedef struct LayoutCache {
   const Layout *next; // in the chain of its hash
   bool extents_given; // the physical extents were not derived
-  bool known[QUESTION_COUNT];
-  LayoutAnswer answers[QUESTION_COUNT];
+  bool known[CACHED_COUNT];
+  LayoutAnswer answers[CACHED_COUNT];
   LayoutInverse inverse;
   bool inverse_sought; // by isl, and in pieces
   int64_t padding_count;
   const LayoutExpr *offset;
-  const Layout *copies;            // layout_of_copies
-  int64_t *vector_widths;          // by axis; 0: not asked yet
-  const struct LayoutParts *parts; // components.c; NULL: not looked for
+  const Layout *copies;                      // layout_of_copies
+  int64_t *vector_widths;                    // by axis; 0: not asked yet
+  const struct LayoutComponents *components; // NULL: not looked for
 } LayoutCache;
 
 // Logical and replica axes: the box that the map's outputs are functions on.
@@ -64,8 +64,8 @@ static inline const LayoutExpr *layout_by(Context *context, LayoutOp op, const L
 }
 
 // An answer without witness.
-static inline LayoutAnswer layout_said(LayoutVerdict verdict, LayoutLevel level,
-                                       const char *reason) {
+static inline LayoutAnswer layout_answer_of(Verdict verdict, LayoutLevel level,
+                                            const char *reason) {
   return (LayoutAnswer){.verdict = verdict, .level = level, .reason = reason};
 }
 // Known to have no elements.
@@ -95,11 +95,10 @@ int64_t layout_largest_divisor(int64_t value, int64_t limit);
 
 // The digits level (digits.c), for static layouts without empty axes. Each says what it proves and
 // leaves the rest to the points.
-typedef enum Proof { NOT_PROVED, PROVED, REFUTED } Proof;
-// Whether the maps agree on the box; REFUTED sets the witness index.
-Proof layout_digits_maps_equal(Context *context, const int64_t *extents, int rank,
-                               const LayoutExpr *const *a, const LayoutExpr *const *b, int count,
-                               int64_t *witness);
+// Whether the maps agree on the box; VERDICT_NO sets the witness index.
+Verdict layout_digits_maps_equal(Context *context, const int64_t *extents, int rank,
+                                 const LayoutExpr *const *a, const LayoutExpr *const *b, int count,
+                                 int64_t *witness);
 // layout_expr_simplify of several over one box.
 void layout_exprs_simplify(Context *context, const LayoutExpr *const *exprs, int count,
                            const int64_t *extents, int rank, const LayoutExpr **out);
@@ -119,8 +118,8 @@ bool layout_digits_strides(Context *context, const Layout *layout, int64_t *stri
 bool layout_digits_vector_width(Context *context, const Layout *layout, int axis, int64_t *width);
 // The same for any form (strides.c), as equations between the offset and itself further on. The
 // width is one that holds, also where a wider one was not decided.
-Proof layout_forms_stride(Context *context, const Layout *layout, const LayoutExpr *offset,
-                          int axis, int64_t *stride);
+Verdict layout_forms_stride(Context *context, const Layout *layout, const LayoutExpr *offset,
+                            int axis, int64_t *stride);
 bool layout_forms_vector_width(Context *context, const Layout *layout, const LayoutExpr *offset,
                                int axis, int64_t *width);
 int64_t layout_symbolic_vector_width(Context *context, const Layout *layout, int axis);
@@ -146,7 +145,7 @@ int layout_symbolic_extents(Context *context, const Layout *layout, const Layout
                             const LayoutExpr **physical);
 
 // Layouts with replica axes (replication.c): the questions by way of the layout of the copies.
-LayoutAnswer layout_copies_answer(Context *context, const Layout *layout, Question question);
+LayoutAnswer layout_copies_answer(Context *context, const Layout *layout, CachedQuestion question);
 // Whether every element has the same set of places under both; one of them has replica axes.
 LayoutAnswer layout_copies_equal(Context *context, const Layout *a, const IndexMap *b);
 
@@ -158,19 +157,19 @@ int64_t layout_memory_vector_width(Context *context, const Layout *layout, int a
 
 // Instances (instance.c): values of the symbols that satisfy the facts.
 enum { MAX_INSTANCES = 14 };
-typedef struct Instance {
+typedef struct LayoutInstance {
   const Layout *layout; // static
   LayoutValue *values;
   int count;
-} Instance;
+} LayoutInstance;
 // Instance `which` of a symbolic layout. False when there is none, or it does not fit.
-bool layout_instance(Context *context, const Layout *layout, int which, Instance *out);
+bool layout_instance(Context *context, const Layout *layout, int which, LayoutInstance *out);
 // The instance at these values.
 bool layout_instance_at(Context *context, const Layout *layout, const LayoutValue *values,
-                        int count, Instance *out);
+                        int count, LayoutInstance *out);
 // The instance at these values; symbols that have none take their first.
 bool layout_instance_around(Context *context, const Layout *layout, const LayoutValue *values,
-                            int count, Instance *out);
+                            int count, LayoutInstance *out);
 const LayoutExpr *layout_instantiate(Context *context, const LayoutExpr *e,
                                      const LayoutValue *values, int count);
 

@@ -8,8 +8,8 @@ typedef struct BitRow {
   bool negated, used;
 } BitRow;
 
-static int bit_index(Digits *d, Bit bit) {
-  if (!d->bits) d->bits = arena_array(d->arena, Bit, MAX_BITS);
+static int bit_index(DigitSpace *d, FormBit bit) {
+  if (!d->bits) d->bits = arena_array(d->arena, FormBit, MAX_BITS);
   for (int i = 0; i < d->bit_count; i++)
     if (d->bits[i].base == bit.base && d->bits[i].offset == bit.offset && d->bits[i].cut == bit.cut)
       return i;
@@ -26,7 +26,7 @@ static bool set_row(BitRow *rows, int at, BitMask mask, bool negated) {
 
 // Row `at` becomes one bit, whose offset matters modulo twice its cut: past the cut it negates. A
 // bit that cannot vary on its base is a constant.
-static bool set_bit_row(Digits *d, BitRow *rows, int at, Bit bit, bool negated) {
+static bool set_bit_row(DigitSpace *d, BitRow *rows, int at, FormBit bit, bool negated) {
   BitMask mask = {{0, 0}};
   bit.offset %= 2 * bit.cut;
   if (bit.offset >= bit.cut) {
@@ -60,14 +60,14 @@ static bool positive_weight(int64_t *weight, int64_t ones, bool *negated, int64_
 }
 
 // A digit times Σ 2ˢ is one copy of it at each s, as long as no two of them share a row.
-static bool digit_rows(Digits *d, const Digit *digit, BitRow *rows, int64_t *constant) {
+static bool digit_rows(DigitSpace *d, const Digit *digit, BitRow *rows, int64_t *constant) {
   int bits = bit_length(digit->radix - 1);
   int64_t weight = digit->weight;
   bool negated;
   if ((!digit->open && log_of(digit->radix) < 0) || bits >= WORD ||
       !positive_weight(&weight, ((int64_t)1 << bits) - 1, &negated, constant))
     return false;
-  Bit bit = {digit->base, digit->offset, digit->cut};
+  FormBit bit = {digit->base, digit->offset, digit->cut};
   for (int i = 0; i < bits; i++, bit.cut *= 2) {
     if (bit.cut > INT64_MAX / 8) return false;
     for (int64_t rest = weight; rest; rest &= rest - 1)
@@ -76,7 +76,7 @@ static bool digit_rows(Digits *d, const Digit *digit, BitRow *rows, int64_t *con
   return true;
 }
 
-static bool xor_rows(const Xor *item, BitRow *rows, int64_t *constant) {
+static bool xor_rows(const FormXor *item, BitRow *rows, int64_t *constant) {
   int64_t weight = item->coefficient;
   bool negated;
   if (!positive_weight(&weight, 1, &negated, constant)) return false;
@@ -93,7 +93,7 @@ static bool constant_rows(int64_t constant, BitRow *rows) {
 }
 
 // Rows of a form whose parts occupy separate bits.
-static bool placed_rows(Digits *d, const Form *f, BitRow *rows) {
+static bool placed_rows(DigitSpace *d, const DigitForm *f, BitRow *rows) {
   Digit digits[MAX_DIGITS];
   int count;
   f = layout_form_regroup(d, f);
@@ -107,9 +107,9 @@ static bool placed_rows(Digits *d, const Form *f, BitRow *rows) {
 }
 
 // ⌊(B + o)/c⌋ + k = ⌊(B + o + k·c)/c⌋.
-static bool floor_rows(Digits *d, const Form *f, int64_t high, BitRow *rows) {
+static bool floor_rows(DigitSpace *d, const DigitForm *f, int64_t high, BitRow *rows) {
   if (f->count != 1 || f->xor_count || f->terms[0].coefficient != 1) return false;
-  const Term *t = &f->terms[0];
+  const FormTerm *t = &f->terms[0];
   int64_t offset;
   if (!mul_fits(f->constant, t->cut, &offset) || !add_fits(offset, t->offset, &offset) ||
       offset < 0 || offset > INT64_MAX / 8)
@@ -119,7 +119,7 @@ static bool floor_rows(Digits *d, const Form *f, int64_t high, BitRow *rows) {
 }
 
 // Rows of any form that is not negative; of a derived base where its parts overlap.
-static bool form_rows(Digits *d, const Form *f, BitRow *rows) {
+static bool form_rows(DigitSpace *d, const DigitForm *f, BitRow *rows) {
   Bounds b;
   if (!layout_form_bounds(d, f, &b) || b.low < 0 || bit_length(b.high) >= WORD) return false;
   if (placed_rows(d, f, rows)) return true;
@@ -132,12 +132,12 @@ static bool form_rows(Digits *d, const Form *f, BitRow *rows) {
   return digit_rows(d, &whole, rows, &(int64_t){0});
 }
 
-bool layout_form_is_placed(Digits *d, const Form *f) {
+bool layout_form_is_placed(DigitSpace *d, const DigitForm *f) {
   BitRow rows[WORD] = {0};
   return placed_rows(d, f, rows);
 }
 
-bool layout_form_bits(Digits *d, const Form *f, BitMask *masks, uint64_t *negated) {
+bool layout_form_bits(DigitSpace *d, const DigitForm *f, BitMask *masks, uint64_t *negated) {
   BitRow rows[WORD] = {0};
   *negated = 0;
   if (!placed_rows(d, f, rows)) return false;
@@ -148,24 +148,24 @@ bool layout_form_bits(Digits *d, const Form *f, BitMask *masks, uint64_t *negate
   return true;
 }
 
-static const Form *bit_form(Digits *d, BitMask mask, int64_t weight) {
+static const DigitForm *bit_form(DigitSpace *d, BitMask mask, int64_t weight) {
   int index = mask.words[0] ? __builtin_ctzll(mask.words[0]) : 64 + __builtin_ctzll(mask.words[1]);
-  Bit bit = d->bits[index];
+  FormBit bit = d->bits[index];
   return layout_form_linear(d, layout_form_floor(d, bit.base, bit.offset, bit.cut), weight,
                             layout_form_floor(d, bit.base, bit.offset, bit.cut * 2), -2 * weight);
 }
 
-const Form *layout_form_parity(Digits *d, BitMask mask, int64_t weight) {
+const DigitForm *layout_form_parity(DigitSpace *d, BitMask mask, int64_t weight) {
   int bits = mask_count(mask);
   if (bits == 0) return layout_form_const(d, 0);
   if (bits == 1) return bit_form(d, mask, weight);
-  Xor item = {weight, mask};
-  Form f = {.xors = arena_copy(d->arena, &item, sizeof item), .xor_count = 1};
+  FormXor item = {weight, mask};
+  DigitForm f = {.xors = arena_copy(d->arena, &item, sizeof item), .xor_count = 1};
   return arena_copy(d->arena, &f, sizeof f);
 }
 
-static const Form *row_form(Digits *d, const BitRow *row, int64_t weight) {
-  const Form *f = layout_form_parity(d, row->mask, weight);
+static const DigitForm *row_form(DigitSpace *d, const BitRow *row, int64_t weight) {
+  const DigitForm *f = layout_form_parity(d, row->mask, weight);
   if (!row->negated) return f;
   return layout_form_add_const(d, layout_form_linear(d, f, -1, NULL, 0), weight);
 }
@@ -193,10 +193,11 @@ static bool combine_rows(LayoutOp op, const BitRow *a, const BitRow *b, BitRow *
   return mask_same(a->mask, b->mask) && a->negated == b->negated;
 }
 
-const Form *layout_form_bitwise(Digits *d, LayoutOp op, const Form *a, const Form *b) {
+const DigitForm *layout_form_bitwise(DigitSpace *d, LayoutOp op, const DigitForm *a,
+                                     const DigitForm *b) {
   BitRow x[WORD] = {0}, y[WORD] = {0}, z;
   if (!a || !b || !form_rows(d, a, x) || !form_rows(d, b, y)) return NULL;
-  const Form *sum = layout_form_const(d, 0);
+  const DigitForm *sum = layout_form_const(d, 0);
   for (int i = 0; i < WORD && sum; i++) {
     if (!x[i].used && !y[i].used) continue;
     if (!combine_rows(op, &x[i], &y[i], &z)) return NULL;

@@ -7,20 +7,21 @@
 
 enum { MAX_PIECES = 256 };
 
-typedef struct Piece { // (axis // cut) % radix at `weight` in function `which`
+typedef struct AgreementDigit { // (axis // cut) % radix at `weight` in function `which`
   int axis, which;
   int64_t cut, radix, weight;
-} Piece;
+} AgreementDigit;
 
 typedef struct Agreement {
-  Piece pieces[MAX_PIECES];
+  AgreementDigit pieces[MAX_PIECES];
   int count;
 } Agreement;
 
-static bool add_pieces(Agreement *a, Digits *d, const LayoutExpr *e, int which, int64_t *constant) {
+static bool add_pieces(Agreement *a, DigitSpace *d, const LayoutExpr *e, int which,
+                       int64_t *constant) {
   Digit digits[MAX_DIGITS];
   int count;
-  const Form *f = layout_form_of(d, e);
+  const DigitForm *f = layout_form_of(d, e);
   if (!f || f->xor_count || !layout_form_digits(d, f, digits, &count)) return false;
   *constant = f->constant;
   for (int i = 0; i < count; i++) {
@@ -29,16 +30,17 @@ static bool add_pieces(Agreement *a, Digits *d, const LayoutExpr *e, int which, 
     if (d->bases[g->base].kind != BASE_AXIS || g->offset || g->weight < 1) return false;
     if (a->count == MAX_PIECES || extent % g->cut) return false;
     if (g->open ? extent / g->cut != radix : extent / g->cut % radix != 0) return false;
-    a->pieces[a->count++] = (Piece){g->base, which, g->cut, radix, g->weight};
+    a->pieces[a->count++] = (AgreementDigit){g->base, which, g->cut, radix, g->weight};
   }
   return true;
 }
 
 // Splits piece `at` after `low` values; false where that does not divide it.
 static bool split(Agreement *a, int at, int64_t low) {
-  Piece *p = &a->pieces[at];
+  AgreementDigit *p = &a->pieces[at];
   if (p->radix % low || a->count == MAX_PIECES) return false;
-  a->pieces[a->count++] = (Piece){p->axis, p->which, p->cut * low, p->radix / low, p->weight * low};
+  a->pieces[a->count++] =
+      (AgreementDigit){p->axis, p->which, p->cut * low, p->radix / low, p->weight * low};
   p->radix = low;
   return true;
 }
@@ -53,7 +55,7 @@ static bool crosses(int64_t from, int64_t radix, int64_t b) {
 static bool refine(Agreement *a) {
   for (int at = 0; at < a->count; at++)
     for (int other = 0; other < a->count; other++) {
-      const Piece *p = &a->pieces[at], *q = &a->pieces[other];
+      const AgreementDigit *p = &a->pieces[at], *q = &a->pieces[other];
       int64_t bounds[2] = {q->cut, q->cut * q->radix};
       for (int k = 0; k < 2 && p->axis == q->axis; k++)
         if (crosses(p->cut, p->radix, bounds[k])) {
@@ -73,12 +75,12 @@ static bool refine(Agreement *a) {
 
 // Whether each weight of a function exceeds what all lower pieces of either function of the pair
 // reach, so that the two agree only place by place.
-static bool places_separate(const Agreement *a) {
+static bool positions_separate(const Agreement *a) {
   for (int at = 0; at < a->count; at++) {
     int64_t reach[2] = {0, 0}, part;
-    const Piece *p = &a->pieces[at];
+    const AgreementDigit *p = &a->pieces[at];
     for (int i = 0; i < a->count; i++) {
-      const Piece *q = &a->pieces[i];
+      const AgreementDigit *q = &a->pieces[i];
       if (q->which / 2 != p->which / 2) continue;
       if (i != at && q->which == p->which && q->weight == p->weight) return false;
       if (q->weight >= p->weight) continue;
@@ -93,11 +95,11 @@ static bool places_separate(const Agreement *a) {
 // Whether the digits of each axis are a chain that divides it: then they are independent.
 static bool axes_divide(const Agreement *a, const int64_t *box) {
   for (int i = 0; i < a->count; i++) {
-    const Piece *p = &a->pieces[i];
+    const AgreementDigit *p = &a->pieces[i];
     int64_t end = p->cut * p->radix;
     if (box[p->axis] % end) return false;
     for (int j = 0; j < a->count; j++) {
-      const Piece *q = &a->pieces[j];
+      const AgreementDigit *q = &a->pieces[j];
       if (q->axis == p->axis && q->cut >= end && q->cut % end) return false;
     }
   }
@@ -120,14 +122,14 @@ static void unite(int *parents, int i, int j) {
 static void classify(const Agreement *a, int *parents, bool *zero) {
   for (int i = 0; i < a->count; i++) parents[i] = i;
   for (int i = 0; i < a->count; i++) {
-    const Piece *p = &a->pieces[i];
+    const AgreementDigit *p = &a->pieces[i];
     bool met = false;
     for (int j = 0; j < a->count; j++) {
-      const Piece *q = &a->pieces[j];
+      const AgreementDigit *q = &a->pieces[j];
       bool same_digit = p->axis == q->axis && p->cut == q->cut;
-      bool same_place = (p->which ^ 1) == q->which && p->weight == q->weight;
-      if (same_digit || same_place) unite(parents, i, j);
-      met = met || same_place;
+      bool same_position = (p->which ^ 1) == q->which && p->weight == q->weight;
+      if (same_digit || same_position) unite(parents, i, j);
+      met = met || same_position;
     }
     if (!met) zero[i] = true;
   }
@@ -164,7 +166,7 @@ bool layout_count_agreements(Context *context, const int64_t *box, int rank,
                              const LayoutExpr *const *pairs, int count, int64_t *out) {
   ArenaMark mark = arena_mark(&context->scratch);
   Agreement *a = arena_new(&context->scratch, Agreement);
-  Digits d = layout_digits_new(context, box, rank);
+  DigitSpace d = layout_digits_new(context, box, rank);
   bool good = true;
   for (int i = 0; i < count && good; i++) {
     int64_t constants[2];
@@ -172,7 +174,7 @@ bool layout_count_agreements(Context *context, const int64_t *box, int rank,
            add_pieces(a, &d, pairs[2 * i + 1], 2 * i + 1, &constants[1]) &&
            constants[0] == constants[1];
   }
-  good = good && refine(a) && places_separate(a) && axes_divide(a, box) &&
+  good = good && refine(a) && positions_separate(a) && axes_divide(a, box) &&
          count_points(a, box, rank, out);
   arena_reset(&context->scratch, mark);
   return good;

@@ -6,7 +6,8 @@
 #include "layout/proofs/verify.h"
 
 // Whether all forms of the expressions exist.
-static bool forms_of(Digits *d, const LayoutExpr *const *exprs, int count, const Form **forms) {
+static bool forms_of(DigitSpace *d, const LayoutExpr *const *exprs, int count,
+                     const DigitForm **forms) {
   for (int i = 0; i < count; i++)
     if (!(forms[i] = layout_form_of(d, exprs[i]))) return false;
   return true;
@@ -17,13 +18,13 @@ static bool forms_of(Digits *d, const LayoutExpr *const *exprs, int count, const
 typedef bool (*IndexTest)(const int64_t *index, void *data);
 
 // Tries the origin, the last index, and on each axis the places where a floor of `f` steps.
-static bool try_breakpoints(const Digits *d, const Form *f, int64_t *index, IndexTest test,
+static bool try_breakpoints(const DigitSpace *d, const DigitForm *f, int64_t *index, IndexTest test,
                             void *data) {
   size_t size = sizeof *index * (size_t)d->axis_count;
   memset(index, 0, size);
   if (test(index, data)) return true;
   for (int i = 0; i < f->count; i++) {
-    const Term *t = &f->terms[i];
+    const FormTerm *t = &f->terms[i];
     if (d->bases[t->base].kind != BASE_AXIS) continue;
     int axis = d->bases[t->base].axis;
     for (int64_t before = 0; before < 2; before++) {
@@ -38,37 +39,39 @@ static bool try_breakpoints(const Digits *d, const Form *f, int64_t *index, Inde
   return test(index, data);
 }
 
-typedef struct Pair {
+typedef struct FormPair {
   const LayoutExpr *a, *b;
-} Pair;
+} FormPair;
 
 static bool values_differ(const int64_t *index, void *data) {
-  const Pair *pair = data;
+  const FormPair *pair = data;
   int64_t a, b;
   bool a_good = layout_expr_value(pair->a, index, NULL, 0, &a);
   bool b_good = layout_expr_value(pair->b, index, NULL, 0, &b);
   return a_good != b_good || (a_good && a != b);
 }
 
-static Proof outputs_equal(Digits *d, const LayoutExpr *a, const LayoutExpr *b, int64_t *witness) {
-  if (a == b) return PROVED;
-  const Form *f = layout_form_of(d, a), *g = layout_form_of(d, b);
-  const Form *difference = layout_form_linear(d, f, 1, g, -1);
-  if (!difference) return NOT_PROVED;
-  if (layout_form_equal(d, f, g)) return PROVED;
-  Pair pair = {a, b};
-  return try_breakpoints(d, difference, witness, values_differ, &pair) ? REFUTED : NOT_PROVED;
+static Verdict outputs_equal(DigitSpace *d, const LayoutExpr *a, const LayoutExpr *b,
+                             int64_t *witness) {
+  if (a == b) return VERDICT_YES;
+  const DigitForm *f = layout_form_of(d, a), *g = layout_form_of(d, b);
+  const DigitForm *difference = layout_form_linear(d, f, 1, g, -1);
+  if (!difference) return VERDICT_UNDECIDED;
+  if (layout_form_equal(d, f, g)) return VERDICT_YES;
+  FormPair pair = {a, b};
+  return try_breakpoints(d, difference, witness, values_differ, &pair) ? VERDICT_NO
+                                                                       : VERDICT_UNDECIDED;
 }
 
-Proof layout_digits_maps_equal(Context *context, const int64_t *extents, int rank,
-                               const LayoutExpr *const *a, const LayoutExpr *const *b, int count,
-                               int64_t *witness) {
+Verdict layout_digits_maps_equal(Context *context, const int64_t *extents, int rank,
+                                 const LayoutExpr *const *a, const LayoutExpr *const *b, int count,
+                                 int64_t *witness) {
   ArenaMark mark = arena_mark(&context->scratch);
-  Digits d = layout_digits_new(context, extents, rank);
-  Proof all = PROVED;
-  for (int i = 0; i < count && all != REFUTED; i++) {
-    Proof proof = outputs_equal(&d, a[i], b[i], witness);
-    if (proof != PROVED) all = proof;
+  DigitSpace d = layout_digits_new(context, extents, rank);
+  Verdict all = VERDICT_YES;
+  for (int i = 0; i < count && all != VERDICT_NO; i++) {
+    Verdict proof = outputs_equal(&d, a[i], b[i], witness);
+    if (proof != VERDICT_YES) all = proof;
   }
   arena_reset(&context->scratch, mark);
   return all;
@@ -76,11 +79,11 @@ Proof layout_digits_maps_equal(Context *context, const int64_t *extents, int ran
 
 bool layout_digits_inside(Context *context, const Layout *layout) {
   ArenaMark mark = arena_mark(&context->scratch);
-  Digits d = layout_digits_new(context, layout->extents, layout_box_rank(layout));
+  DigitSpace d = layout_digits_new(context, layout->extents, layout_box_rank(layout));
   bool inside = true;
   for (int i = 0; i < layout->physical_rank && inside; i++) {
     Bounds b;
-    const Form *f = layout_form_of(&d, layout->map->outputs[i]);
+    const DigitForm *f = layout_form_of(&d, layout->map->outputs[i]);
     inside =
         f && layout_form_bounds(&d, f, &b) && b.low >= 0 && b.high < layout->physical_extents[i];
   }
@@ -91,13 +94,13 @@ bool layout_digits_inside(Context *context, const Layout *layout) {
 void layout_exprs_simplify(Context *context, const LayoutExpr *const *exprs, int count,
                            const int64_t *extents, int rank, const LayoutExpr **out) {
   ArenaMark mark = arena_mark(&context->scratch);
-  Digits d = {0};
+  DigitSpace d = {0};
   bool empty = false;
   for (int i = 0; i < rank; i++) empty |= extents[i] < 1;
   if (!empty) d = layout_digits_new(context, extents, rank);
   for (int i = 0; i < count; i++) {
     bool small = !empty && layout_expr_size(exprs[i]) <= MAX_TREE;
-    const Form *f = small ? layout_form_of(&d, exprs[i]) : NULL;
+    const DigitForm *f = small ? layout_form_of(&d, exprs[i]) : NULL;
     const LayoutExpr *simple = f ? layout_form_expr(&d, f, NULL) : NULL;
     out[i] = simple ? simple : exprs[i];
     layout_verify_simplified(context, exprs[i], out[i], extents, rank);
@@ -114,20 +117,20 @@ const LayoutExpr *layout_expr_simplify(Context *context, const LayoutExpr *e,
 
 // ---- Inverse -----------------------------------------------------------------------------------
 
-typedef struct Inversion {
+typedef struct DigitInversion {
   Context *context;
   const Layout *layout;
-  Digits logical, physical;
-  const Form *outputs[MAX_RANK], *inverse[MAX_RANK];
+  DigitSpace logical, physical;
+  const DigitForm *outputs[MAX_RANK], *inverse[MAX_RANK];
   const LayoutExpr *indices[MAX_RANK]; // of the inverse
-} Inversion;
+} DigitInversion;
 
 static const LayoutExpr *either(Context *context, const LayoutExpr *a, const LayoutExpr *b) {
   return a ? layout_expr(context, LAYOUT_EITHER, a, b, NULL) : b;
 }
 
 // Places whose candidate index lies outside the logical shape.
-static bool outside_claims(Inversion *v, const LayoutExpr **padding) {
+static bool outside_conditions(DigitInversion *v, const LayoutExpr **padding) {
   Context *context = v->context;
   for (int i = 0; i < v->layout->rank; i++) {
     Bounds b;
@@ -144,13 +147,13 @@ static bool outside_claims(Inversion *v, const LayoutExpr **padding) {
 }
 
 // Places that their candidate index does not map back to.
-static void mismatch_claims(Inversion *v, const LayoutExpr **padding) {
+static void mismatch_conditions(DigitInversion *v, const LayoutExpr **padding) {
   Context *context = v->context;
   const IndexMap *map = v->layout->map;
   for (int i = 0; i < v->layout->physical_rank; i++) {
-    const Form *back = layout_form_apply(&v->physical, &v->logical, v->outputs[i], v->inverse);
-    const Form *place = layout_form_floor(&v->physical, i, 0, 1);
-    if (back && place && layout_form_equal(&v->physical, back, place)) continue;
+    const DigitForm *back = layout_form_apply(&v->physical, &v->logical, v->outputs[i], v->inverse);
+    const DigitForm *position = layout_form_floor(&v->physical, i, 0, 1);
+    if (back && position && layout_form_equal(&v->physical, back, position)) continue;
     const LayoutExpr *e =
         back ? layout_form_expr(&v->physical, back, NULL)
              : layout_expr_substitute(context, map->outputs[i], v->indices, v->layout->rank);
@@ -163,22 +166,22 @@ static void mismatch_claims(Inversion *v, const LayoutExpr **padding) {
 enum { MAX_UNPROVED = 1000 };
 
 // Whether inverse ∘ map is the identity at every point.
-static bool holds_on_points(Inversion *v) {
+static bool holds_on_points(DigitInversion *v) {
   const Layout *layout = v->layout;
   uint64_t size = 0;
   for (int i = 0; i < layout->rank; i++) size += layout_expr_size(v->indices[i]);
   if (size > MAX_UNPROVED) return false;
-  const LayoutExpr *claims[MAX_RANK];
+  const LayoutExpr *conditions[MAX_RANK];
   for (int i = 0; i < layout->rank; i++)
-    claims[i] = layout_expr(v->context, LAYOUT_EQ, layout_axis(v->context, i),
-                            layout_expr_substitute(v->context, v->indices[i], layout->map->outputs,
-                                                   layout->physical_rank),
-                            NULL);
-  return layout_points_hold(v->context, layout->extents, layout->rank, claims, layout->rank)
-             .verdict == LAYOUT_YES;
+    conditions[i] = layout_expr(v->context, LAYOUT_EQ, layout_axis(v->context, i),
+                                layout_expr_substitute(v->context, v->indices[i],
+                                                       layout->map->outputs, layout->physical_rank),
+                                NULL);
+  return layout_points_hold(v->context, layout->extents, layout->rank, conditions, layout->rank)
+             .verdict == VERDICT_YES;
 }
 
-static const IndexMap *inverse_map(Inversion *v) {
+static const IndexMap *inverse_map(DigitInversion *v) {
   Str names[MAX_RANK];
   for (int i = 0; i < v->layout->physical_rank; i++)
     names[i] = layout_numbered_name(v->context, 'p', i);
@@ -186,7 +189,7 @@ static const IndexMap *inverse_map(Inversion *v) {
                        NULL, NULL, 0);
 }
 
-static bool invert(Inversion *v, LayoutLevel most, LayoutInverse *out, LayoutLevel *level) {
+static bool invert(DigitInversion *v, LayoutLevel most, LayoutInverse *out, LayoutLevel *level) {
   const Layout *layout = v->layout;
   int rank = layout->rank, count = layout->physical_rank;
   const LayoutExpr *padding = NULL;
@@ -199,9 +202,10 @@ static bool invert(Inversion *v, LayoutLevel most, LayoutInverse *out, LayoutLev
     v->indices[i] = layout_form_expr(&v->physical, v->inverse[i], NULL);
   bool proved = layout_solve_checks(&v->logical, &v->physical, v->outputs, v->inverse);
   *level = proved ? LAYOUT_DIGITS : LAYOUT_POINTS;
-  if (!(proved || (most == LAYOUT_POINTS && holds_on_points(v))) || !outside_claims(v, &padding))
+  if (!(proved || (most == LAYOUT_POINTS && holds_on_points(v))) ||
+      !outside_conditions(v, &padding))
     return false;
-  mismatch_claims(v, &padding);
+  mismatch_conditions(v, &padding);
   *out = (LayoutInverse){inverse_map(v), padding};
   return true;
 }
@@ -209,7 +213,7 @@ static bool invert(Inversion *v, LayoutLevel most, LayoutInverse *out, LayoutLev
 bool layout_digits_inverse(Context *context, const Layout *layout, LayoutLevel most,
                            LayoutInverse *out, LayoutLevel *level) {
   ArenaMark mark = arena_mark(&context->scratch);
-  Inversion *v = arena_new(&context->scratch, Inversion);
+  DigitInversion *v = arena_new(&context->scratch, DigitInversion);
   v->context = context;
   v->layout = layout;
   bool found = invert(v, most, out, level);
@@ -220,7 +224,7 @@ bool layout_digits_inverse(Context *context, const Layout *layout, LayoutLevel m
 // ---- Onto --------------------------------------------------------------------------------------
 
 // A section: an index in the shape for every place, which the map sends there.
-static bool has_section(Inversion *v) {
+static bool has_section(DigitInversion *v) {
   const Layout *layout = v->layout;
   int rank = layout->rank, count = layout->physical_rank;
   v->logical = layout_digits_new(v->context, layout->extents, rank);
@@ -235,7 +239,7 @@ static bool has_section(Inversion *v) {
       return false;
   }
   for (int i = 0; i < count; i++) {
-    const Form *back = layout_form_apply(&v->physical, &v->logical, v->outputs[i], v->inverse);
+    const DigitForm *back = layout_form_apply(&v->physical, &v->logical, v->outputs[i], v->inverse);
     if (!back || !layout_form_equal(&v->physical, back, layout_form_floor(&v->physical, i, 0, 1)))
       return false;
   }
@@ -244,7 +248,7 @@ static bool has_section(Inversion *v) {
 
 bool layout_digits_section(Context *context, const Layout *layout, const LayoutExpr **section) {
   ArenaMark mark = arena_mark(&context->scratch);
-  Inversion *v = arena_new(&context->scratch, Inversion);
+  DigitInversion *v = arena_new(&context->scratch, DigitInversion);
   v->context = context;
   v->layout = layout;
   bool found = has_section(v);
@@ -263,9 +267,9 @@ typedef struct Collision {
 
 static bool collides(const int64_t *index, void *data) {
   const Collision *c = data;
-  int64_t place[MAX_RANK];
-  bool same = index_map_apply(c->layout->map, index, place), at_origin = true;
-  for (int i = 0; i < c->layout->physical_rank && same; i++) same = place[i] == c->origin[i];
+  int64_t position[MAX_RANK];
+  bool same = index_map_apply(c->layout->map, index, position), at_origin = true;
+  for (int i = 0; i < c->layout->physical_rank && same; i++) same = position[i] == c->origin[i];
   for (int i = 0; i < c->layout->rank; i++) at_origin = at_origin && index[i] == 0;
   return same && !at_origin;
 }
@@ -289,10 +293,10 @@ bool layout_digits_collision(Context *context, const Layout *layout, int64_t *a,
   if (!index_map_apply(layout->map, a, c.origin)) return false;
   if (collide_on_axes(layout, b, &c)) return true;
   ArenaMark mark = arena_mark(&context->scratch);
-  Digits d = layout_digits_new(context, layout->extents, layout->rank);
+  DigitSpace d = layout_digits_new(context, layout->extents, layout->rank);
   bool found = false;
   for (int i = 0; i < layout->physical_rank && !found; i++) {
-    const Form *f = layout_form_of(&d, layout->map->outputs[i]);
+    const DigitForm *f = layout_form_of(&d, layout->map->outputs[i]);
     found = f && try_breakpoints(&d, f, b, collides, &c);
   }
   arena_reset(&context->scratch, mark);
@@ -302,7 +306,7 @@ bool layout_digits_collision(Context *context, const Layout *layout, int64_t *a,
 // ---- Strides and vectors -----------------------------------------------------------------------
 
 // The base of `axis` in a form of plain floors. False when other kinds take part.
-static bool is_plain(const Digits *d, const Form *f) {
+static bool is_plain(const DigitSpace *d, const DigitForm *f) {
   for (int i = 0; i < f->count; i++)
     if (d->bases[f->terms[i].base].kind != BASE_AXIS || f->terms[i].offset) return false;
   return !f->xor_count;
@@ -310,9 +314,9 @@ static bool is_plain(const Digits *d, const Form *f) {
 
 // With plain floors an axis has a stride exactly when only its cut 1 occurs: floors of different
 // cuts are linearly independent.
-static void plain_strides(const Form *f, int64_t *strides, bool *has_stride) {
+static void plain_strides(const DigitForm *f, int64_t *strides, bool *has_stride) {
   for (int i = 0; i < f->count; i++) {
-    const Term *t = &f->terms[i];
+    const FormTerm *t = &f->terms[i];
     if (t->cut == 1)
       strides[t->base] = t->coefficient;
     else
@@ -323,8 +327,8 @@ static void plain_strides(const Form *f, int64_t *strides, bool *has_stride) {
 bool layout_digits_strides(Context *context, const Layout *layout, int64_t *strides,
                            bool *has_stride) {
   ArenaMark mark = arena_mark(&context->scratch);
-  Digits d = layout_digits_new(context, layout->extents, layout->rank);
-  const Form *f = layout_form_of(&d, layout_offset_expr(context, layout));
+  DigitSpace d = layout_digits_new(context, layout->extents, layout->rank);
+  const DigitForm *f = layout_form_of(&d, layout_offset_expr(context, layout));
   bool plain = f && is_plain(&d, f);
   for (int i = 0; i < layout->rank && plain; i++) {
     strides[i] = 0;
@@ -337,11 +341,11 @@ bool layout_digits_strides(Context *context, const Layout *layout, int64_t *stri
 
 // Runs along the axis break at multiples of its other cuts; there every other coefficient must be
 // a multiple of the width.
-static int64_t plain_run(const Form *f, int axis) {
+static int64_t plain_run(const DigitForm *f, int axis) {
   int64_t gcd = f->constant;
   bool unit = false;
   for (int i = 0; i < f->count; i++) {
-    const Term *t = &f->terms[i];
+    const FormTerm *t = &f->terms[i];
     if (t->base != axis)
       gcd = gcd_of(gcd, t->coefficient);
     else if (t->cut == 1)
@@ -354,8 +358,8 @@ static int64_t plain_run(const Form *f, int axis) {
 
 bool layout_digits_vector_width(Context *context, const Layout *layout, int axis, int64_t *width) {
   ArenaMark mark = arena_mark(&context->scratch);
-  Digits d = layout_digits_new(context, layout->extents, layout->rank);
-  const Form *f = layout_form_of(&d, layout_offset_expr(context, layout));
+  DigitSpace d = layout_digits_new(context, layout->extents, layout->rank);
+  const DigitForm *f = layout_form_of(&d, layout_offset_expr(context, layout));
   bool plain = f && is_plain(&d, f);
   if (plain) *width = layout_largest_divisor(plain_run(f, axis), layout->extents[axis]);
   arena_reset(&context->scratch, mark);

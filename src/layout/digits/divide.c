@@ -11,14 +11,14 @@
 
 // The parts of F while it is divided.
 typedef struct Division {
-  Digits *d;
+  DigitSpace *d;
   int64_t divisor;
   bool floored;
   Digit digits[MAX_DIGITS]; // F's, where it has chains
   int count;
 } Division;
 
-static void add_to(Digits *d, const Form **sum, const Form *f) {
+static void add_to(DigitSpace *d, const DigitForm **sum, const DigitForm *f) {
   *sum = layout_form_linear(d, *sum, 1, f, 1);
 }
 
@@ -30,7 +30,7 @@ static int64_t split_weight(const Division *v, int64_t w, int64_t *rest) {
 }
 
 // w·digit with |w| dividing the divisor m: the digit is cut at m/|w| where it can be.
-static bool cut_digit(Division *v, const Digit *digit, const Form **q, const Form **r) {
+static bool cut_digit(Division *v, const Digit *digit, const DigitForm **q, const DigitForm **r) {
   int64_t sign = digit->weight < 0 ? -1 : 1, at = v->divisor / (sign * digit->weight);
   Digit low = *digit, high = *digit;
   if (!digit->open && digit->radix % at) return false;
@@ -44,7 +44,7 @@ static bool cut_digit(Division *v, const Digit *digit, const Form **q, const For
   return true;
 }
 
-static void split_digit(Division *v, Digit digit, const Form **q, const Form **r) {
+static void split_digit(Division *v, Digit digit, const DigitForm **q, const DigitForm **r) {
   int64_t m = v->divisor, rest, whole = split_weight(v, digit.weight, &rest);
   int64_t size = rest < 0 ? -rest : rest;
   Digit part = digit;
@@ -58,7 +58,7 @@ static void split_digit(Division *v, Digit digit, const Form **q, const Form **r
   add_to(v->d, r, layout_form_digit(v->d, &part));
 }
 
-static void split_xors(Division *v, const Form *f, const Form **q, const Form **r) {
+static void split_xors(Division *v, const DigitForm *f, const DigitForm **q, const DigitForm **r) {
   for (int i = 0; i < f->xor_count; i++) {
     int64_t rest, whole = split_weight(v, f->xors[i].coefficient, &rest);
     if (whole) add_to(v->d, q, layout_form_parity(v->d, f->xors[i].mask, whole));
@@ -67,10 +67,10 @@ static void split_xors(Division *v, const Form *f, const Form **q, const Form **
 }
 
 // Digits cut one by one. NULL when the rest does not stay within one multiple of the divisor.
-static const Form *divide_evenly(Division *v, const Form *f, bool floored) {
+static const DigitForm *divide_evenly(Division *v, const DigitForm *f, bool floored) {
   int64_t m = v->divisor;
-  const Form *q = layout_form_const(v->d, floor_div(f->constant, m));
-  const Form *r = layout_form_const(v->d, floor_mod(f->constant, m));
+  const DigitForm *q = layout_form_const(v->d, floor_div(f->constant, m));
+  const DigitForm *r = layout_form_const(v->d, floor_mod(f->constant, m));
   v->floored = floored;
   for (int i = 0; i < v->count; i++) split_digit(v, v->digits[i], &q, &r);
   split_xors(v, f, &q, &r);
@@ -80,7 +80,7 @@ static const Form *divide_evenly(Division *v, const Form *f, bool floored) {
   return layout_form_add_const(v->d, q, floor_div(b.low, m));
 }
 
-static bool has_negative(const Division *v, const Form *f) {
+static bool has_negative(const Division *v, const DigitForm *f) {
   for (int i = 0; i < v->count; i++)
     if (v->digits[i].weight < 0) return true;
   for (int i = 0; i < f->xor_count; i++)
@@ -114,7 +114,7 @@ static int64_t dense_end(const Digit *run, int count) {
 
 // The uneven digits, and those that continue them densely; the others' part of the quotient is
 // added to *q.
-static int fused_run(Division *v, Digit *run, const Form **q) {
+static int fused_run(Division *v, Digit *run, const DigitForm **q) {
   int count = 0;
   bool taken[MAX_DIGITS] = {false};
   for (int i = 0; i < v->count; i++)
@@ -137,16 +137,16 @@ static int fused_run(Division *v, Digit *run, const Form **q) {
   return count;
 }
 
-static int64_t form_gcd(const Form *f, int64_t gcd) {
+static int64_t form_gcd(const DigitForm *f, int64_t gcd) {
   for (int i = 0; i < f->count; i++) gcd = gcd_of(gcd, f->terms[i].coefficient);
   for (int i = 0; i < f->xor_count; i++) gcd = gcd_of(gcd, f->xors[i].coefficient);
   return gcd;
 }
 
-static const Form *form_exact_quotient(Digits *d, const Form *f, int64_t divisor) {
-  Form *out = arena_copy(d->arena, f, sizeof *f);
-  Term *terms = arena_copy(d->arena, f->terms, sizeof *terms * (size_t)f->count);
-  Xor *xors = arena_copy(d->arena, f->xors, sizeof *xors * (size_t)f->xor_count);
+static const DigitForm *form_exact_quotient(DigitSpace *d, const DigitForm *f, int64_t divisor) {
+  DigitForm *out = arena_copy(d->arena, f, sizeof *f);
+  FormTerm *terms = arena_copy(d->arena, f->terms, sizeof *terms * (size_t)f->count);
+  FormXor *xors = arena_copy(d->arena, f->xors, sizeof *xors * (size_t)f->xor_count);
   for (int i = 0; i < f->count; i++) terms[i].coefficient /= divisor;
   for (int i = 0; i < f->xor_count; i++) xors[i].coefficient /= divisor;
   out->constant = floor_div(f->constant, divisor);
@@ -156,7 +156,7 @@ static const Form *form_exact_quotient(Digits *d, const Form *f, int64_t divisor
 }
 
 // ⌊f / m⌋ as one floor of a base: f's own when f is one floor, else that of f.
-static const Form *floor_of(Digits *d, const Form *f, int64_t m) {
+static const DigitForm *floor_of(DigitSpace *d, const DigitForm *f, int64_t m) {
   int64_t g = form_gcd(f, m), constant, offset, cut;
   f = form_exact_quotient(d, f, g);
   m /= g;
@@ -164,7 +164,7 @@ static const Form *floor_of(Digits *d, const Form *f, int64_t m) {
   f = layout_form_add_const(d, f, -constant);
   if (!f) return NULL;
   if (f->count == 1 && !f->xor_count && f->terms[0].coefficient == 1) {
-    const Term *t = &f->terms[0];
+    const FormTerm *t = &f->terms[0];
     if (!mul_fits(constant, t->cut, &offset) || !add_fits(offset, t->offset, &offset) ||
         !mul_fits(t->cut, m, &cut))
       return NULL;
@@ -179,42 +179,42 @@ static const Form *floor_of(Digits *d, const Form *f, int64_t m) {
   return base < 0 ? NULL : layout_form_floor(d, base, offset, m);
 }
 
-static const Form *sum_of_run(Division *v, const Digit *run, int count) {
-  const Form *sum = layout_form_const(v->d, 0);
+static const DigitForm *sum_of_run(Division *v, const Digit *run, int count) {
+  const DigitForm *sum = layout_form_const(v->d, 0);
   for (int i = 0; i < count; i++) add_to(v->d, &sum, layout_form_digit(v->d, &run[i]));
   return sum;
 }
 
 // The largest multiple of m in each term, towards 0; with `whole` only of the terms that divide.
-static const Form *even_terms(Digits *d, const Form *f, int64_t m, bool whole) {
-  const Form *even = layout_form_const(d, 0);
+static const DigitForm *even_terms(DigitSpace *d, const DigitForm *f, int64_t m, bool whole) {
+  const DigitForm *even = layout_form_const(d, 0);
   for (int i = 0; i < f->count; i++) {
-    Term t = f->terms[i];
+    FormTerm t = f->terms[i];
     int64_t rest = t.coefficient % m;
     if (rest == t.coefficient || (rest && whole)) continue;
     t.coefficient -= rest;
-    even = layout_form_linear(d, even, 1, &(Form){.terms = &t, .count = 1}, 1);
+    even = layout_form_linear(d, even, 1, &(DigitForm){.terms = &t, .count = 1}, 1);
   }
   return even;
 }
 
 // What divides apart, the rest as one floor. `single`: only whole terms, and where that rest is one
 // term, as in (x%3 + 1)//3 = ⌊(x + 1)/3⌋ - ⌊x/3⌋.
-static const Form *divide_terms(Digits *d, const Form *f, int64_t m, bool single) {
-  const Form *even = even_terms(d, f, m, single), *odd = layout_form_linear(d, f, 1, even, -1);
+static const DigitForm *divide_terms(DigitSpace *d, const DigitForm *f, int64_t m, bool single) {
+  const DigitForm *even = even_terms(d, f, m, single), *odd = layout_form_linear(d, f, 1, even, -1);
   if (!odd || (single && (odd->count != 1 || odd->xor_count))) return NULL;
   if (single && m % odd->terms[0].coefficient) return NULL;
   return layout_form_linear(d, form_exact_quotient(d, even, m), 1, floor_of(d, odd, m), 1);
 }
 
-static const Form *divide_fused(Division *v, const Form *f) {
+static const DigitForm *divide_fused(Division *v, const DigitForm *f) {
   Digit run[MAX_DIGITS];
-  const Form *q = layout_form_const(v->d, 0);
+  const DigitForm *q = layout_form_const(v->d, 0);
   int count = fused_run(v, run, &q);
-  const Form *fused = sum_of_run(v, run, count);
+  const DigitForm *fused = sum_of_run(v, run, count);
   if (f->xor_count)
-    fused =
-        layout_form_linear(v->d, fused, 1, &(Form){.xors = f->xors, .xor_count = f->xor_count}, 1);
+    fused = layout_form_linear(v->d, fused, 1,
+                               &(DigitForm){.xors = f->xors, .xor_count = f->xor_count}, 1);
   fused = layout_form_add_const(v->d, fused, f->constant);
   if (!fused || !q) return NULL;
   return layout_form_linear(v->d, q, 1, floor_of(v->d, fused, v->divisor), 1);
@@ -235,16 +235,16 @@ static bool counts_down(const Division *v) {
 }
 
 // ⌊F/m⌋ = -⌊(m - 1 - F)/m⌋
-static const Form *divide_negated(Digits *d, const Form *f, int64_t m) {
-  const Form *up = layout_form_add_const(d, layout_form_linear(d, f, -1, NULL, 0), m - 1);
+static const DigitForm *divide_negated(DigitSpace *d, const DigitForm *f, int64_t m) {
+  const DigitForm *up = layout_form_add_const(d, layout_form_linear(d, f, -1, NULL, 0), m - 1);
   return layout_form_linear(d, layout_form_divide(d, up, m), -1, NULL, 0);
 }
 
-static bool is_one_floor(const Form *f) {
+static bool is_one_floor(const DigitForm *f) {
   return f->count == 1 && !f->xor_count && !f->constant && f->terms[0].coefficient == 1;
 }
 
-const Form *layout_form_divide(Digits *d, const Form *f, int64_t m) {
+const DigitForm *layout_form_divide(DigitSpace *d, const DigitForm *f, int64_t m) {
   Bounds b;
   int64_t cut;
   if (!f || m == INT64_MIN) return NULL;
@@ -256,7 +256,7 @@ const Form *layout_form_divide(Digits *d, const Form *f, int64_t m) {
   int64_t least = floor_div(b.low, m);
   if (least == floor_div(b.high, m)) return layout_form_const(d, least);
   Division v = {.d = d, .divisor = m};
-  const Form *plain = f, *q;
+  const DigitForm *plain = f, *q;
   f = layout_form_regroup(d, f);
   if (!layout_form_digits(d, f, v.digits, &v.count)) return divide_terms(d, plain, m, false);
   if ((q = divide_evenly(&v, f, false))) return q;
@@ -266,6 +266,6 @@ const Form *layout_form_divide(Digits *d, const Form *f, int64_t m) {
   return divide_fused(&v, f);
 }
 
-const Form *layout_form_modulo(Digits *d, const Form *f, int64_t m) {
+const DigitForm *layout_form_modulo(DigitSpace *d, const DigitForm *f, int64_t m) {
   return layout_form_linear(d, f, 1, layout_form_divide(d, f, m), -m);
 }

@@ -5,7 +5,8 @@
 // ---- Expression to form ------------------------------------------------------------------------
 
 // An operation the digits do not know: a base of its own, equal when operation and arguments are.
-static const Form *opaque(Digits *d, LayoutOp op, const Form *const *args, Bounds range) {
+static const DigitForm *opaque(DigitSpace *d, LayoutOp op, const DigitForm *const *args,
+                               Bounds range) {
   int64_t extent;
   if (__builtin_sub_overflow(range.high, range.low, &extent) || extent > INT64_MAX / 4) return NULL;
   int base = -1;
@@ -16,29 +17,31 @@ static const Form *opaque(Digits *d, LayoutOp op, const Form *const *args, Bound
     if (same) base = i;
   }
   if (base < 0)
-    base = layout_base_add(d, (Base){.kind = BASE_OPAQUE,
-                                     .extent = extent + 1,
-                                     .low = range.low,
-                                     .op = op,
-                                     .args = {args[0], args[1], args[2]}});
+    base = layout_base_add(d, (FormBase){.kind = BASE_OPAQUE,
+                                         .extent = extent + 1,
+                                         .low = range.low,
+                                         .op = op,
+                                         .args = {args[0], args[1], args[2]}});
   return base < 0 ? NULL : layout_form_add_const(d, layout_form_floor(d, base, 0, 1), range.low);
 }
 
-static const Form *extreme(Digits *d, LayoutOp op, const Form *a, const Form *b) {
+static const DigitForm *extreme(DigitSpace *d, LayoutOp op, const DigitForm *a,
+                                const DigitForm *b) {
   Bounds x, y, difference;
-  const Form *less = layout_form_linear(d, a, 1, b, -1);
+  const DigitForm *less = layout_form_linear(d, a, 1, b, -1);
   if (!less || !layout_form_bounds(d, less, &difference)) return NULL;
   if (difference.high <= 0) return op == LAYOUT_MIN ? a : b;
   if (difference.low >= 0) return op == LAYOUT_MIN ? b : a;
   if (!layout_form_bounds(d, a, &x) || !layout_form_bounds(d, b, &y)) return NULL;
   Bounds range = op == LAYOUT_MIN ? (Bounds){MIN_OF(x.low, y.low), MIN_OF(x.high, y.high)}
                                   : (Bounds){MAX_OF(x.low, y.low), MAX_OF(x.high, y.high)};
-  return opaque(d, op, (const Form *[3]){a, b}, range);
+  return opaque(d, op, (const DigitForm *[3]){a, b}, range);
 }
 
 // Comparisons of a - b with 0.
-static const Form *comparison(Digits *d, LayoutOp op, const Form *a, const Form *b) {
-  const Form *difference = layout_form_linear(d, a, 1, b, -1);
+static const DigitForm *comparison(DigitSpace *d, LayoutOp op, const DigitForm *a,
+                                   const DigitForm *b) {
+  const DigitForm *difference = layout_form_linear(d, a, 1, b, -1);
   Bounds r;
   if (!difference || !layout_form_bounds(d, difference, &r)) return NULL;
   bool apart = r.low > 0 || r.high < 0, zero = r.low == 0 && r.high == 0;
@@ -46,43 +49,45 @@ static const Form *comparison(Digits *d, LayoutOp op, const Form *a, const Form 
   if (op == LAYOUT_LE && (r.high <= 0 || r.low > 0)) return layout_form_const(d, r.high <= 0);
   if (op == LAYOUT_EQ && (apart || zero)) return layout_form_const(d, zero);
   if (op == LAYOUT_NE && (apart || zero)) return layout_form_const(d, apart);
-  return opaque(d, op, (const Form *[3]){difference}, (Bounds){0, 1});
+  return opaque(d, op, (const DigitForm *[3]){difference}, (Bounds){0, 1});
 }
 
-static const Form *choice(Digits *d, const Form *condition, const Form *a, const Form *b) {
+static const DigitForm *choice(DigitSpace *d, const DigitForm *condition, const DigitForm *a,
+                               const DigitForm *b) {
   Bounds c, x, y;
   if (layout_form_same(a, b)) return a;
   if (!layout_form_bounds(d, condition, &c)) return NULL;
   if (c.low > 0 || c.high < 0) return a;
   if (c.low == 0 && c.high == 0) return b;
   if (!layout_form_bounds(d, a, &x) || !layout_form_bounds(d, b, &y)) return NULL;
-  return opaque(d, LAYOUT_SELECT, (const Form *[3]){condition, a, b},
+  return opaque(d, LAYOUT_SELECT, (const DigitForm *[3]){condition, a, b},
                 (Bounds){MIN_OF(x.low, y.low), MAX_OF(x.high, y.high)});
 }
 
-static const Form *product(Digits *d, const Form *a, const Form *b) {
+static const DigitForm *product(DigitSpace *d, const DigitForm *a, const DigitForm *b) {
   if (layout_form_is_const(b)) return layout_form_linear(d, a, b->constant, NULL, 0);
   return layout_form_is_const(a) ? layout_form_linear(d, b, a->constant, NULL, 0) : NULL;
 }
 
-static bool shift_factor(const Form *b, int64_t *factor) {
+static bool shift_factor(const DigitForm *b, int64_t *factor) {
   if (!layout_form_is_const(b) || b->constant < 0 || b->constant > 61) return false;
   *factor = (int64_t)1 << b->constant;
   return true;
 }
 
-static const Form *bitwise(Digits *d, LayoutOp op, const Form *a, const Form *b) {
+static const DigitForm *bitwise(DigitSpace *d, LayoutOp op, const DigitForm *a,
+                                const DigitForm *b) {
   Bounds x, y;
   if (layout_form_same(a, b)) return op == LAYOUT_XOR ? layout_form_const(d, 0) : a;
-  const Form *f = layout_form_bitwise(d, op, a, b);
+  const DigitForm *f = layout_form_bitwise(d, op, a, b);
   if (f || !layout_form_bounds(d, a, &x) || !layout_form_bounds(d, b, &y) || x.low < 0 || y.low < 0)
     return f;
   int64_t reach = 0;
   while (reach < MAX_OF(x.high, y.high)) reach = reach * 2 + 1;
-  return opaque(d, op, (const Form *[3]){a, b}, (Bounds){0, reach});
+  return opaque(d, op, (const DigitForm *[3]){a, b}, (Bounds){0, reach});
 }
 
-static const Form *truth(Digits *d, LayoutOp op, const Form *a, const Form *b) {
+static const DigitForm *truth(DigitSpace *d, LayoutOp op, const DigitForm *a, const DigitForm *b) {
   Bounds x, y = {0, 0};
   if (!layout_form_bounds(d, a, &x) || (b && !layout_form_bounds(d, b, &y))) return NULL;
   bool a_true = x.low > 0, a_false = x.low == 0 && x.high == 0;
@@ -92,11 +97,11 @@ static const Form *truth(Digits *d, LayoutOp op, const Form *a, const Form *b) {
   if (op == LAYOUT_EITHER && (a_true || b_true)) return layout_form_const(d, 1);
   if (op == LAYOUT_BOTH && a_true && b_true) return layout_form_const(d, 1);
   if (op == LAYOUT_EITHER && a_false && b_false) return layout_form_const(d, 0);
-  return opaque(d, op, (const Form *[3]){a, b}, (Bounds){0, 1});
+  return opaque(d, op, (const DigitForm *[3]){a, b}, (Bounds){0, 1});
 }
 
-const Form *layout_form_operation(Digits *d, LayoutOp op, const Form *a, const Form *b,
-                                  const Form *c) {
+const DigitForm *layout_form_operation(DigitSpace *d, LayoutOp op, const DigitForm *a,
+                                       const DigitForm *b, const DigitForm *c) {
   int64_t factor;
   switch (op) {
   case LAYOUT_ADD: return layout_form_linear(d, a, 1, b, 1);
@@ -130,10 +135,10 @@ const Form *layout_form_operation(Digits *d, LayoutOp op, const Form *a, const F
   return NULL;
 }
 
-const Form *layout_form_of(Digits *d, const LayoutExpr *e) {
+const DigitForm *layout_form_of(DigitSpace *d, const LayoutExpr *e) {
   if (e->op == LAYOUT_CONST) return layout_form_const(d, e->value);
   if (e->op == LAYOUT_AXIS) return layout_form_floor(d, (int)e->value, 0, 1);
-  const Form *args[3] = {0};
+  const DigitForm *args[3] = {0};
   for (int i = 0; i < 3 && e->args[i]; i++)
     if (!(args[i] = layout_form_of(d, e->args[i]))) return NULL;
   return e->args[0] ? layout_form_operation(d, e->op, args[0], args[1], args[2]) : NULL;
@@ -141,24 +146,25 @@ const Form *layout_form_of(Digits *d, const LayoutExpr *e) {
 
 // ---- Form to expression ------------------------------------------------------------------------
 
-typedef struct Writer {
-  Digits *d;
+typedef struct FormWriter {
+  DigitSpace *d;
   const LayoutExpr *const *axes;
   int64_t constant; // of the form that is written, until it stands
-} Writer;
+} FormWriter;
 
-static const LayoutExpr *write_form(Writer *w, const Form *f);
+static const LayoutExpr *write_form(FormWriter *w, const DigitForm *f);
 
-static const LayoutExpr *binary(Writer *w, LayoutOp op, const LayoutExpr *a, const LayoutExpr *b) {
+static const LayoutExpr *binary(FormWriter *w, LayoutOp op, const LayoutExpr *a,
+                                const LayoutExpr *b) {
   return layout_binary(w->d->context, op, a, b);
 }
 
-static const LayoutExpr *number(Writer *w, int64_t value) {
+static const LayoutExpr *number(FormWriter *w, int64_t value) {
   return layout_const(w->d->context, value);
 }
 
-static const LayoutExpr *write_base(Writer *w, int at) {
-  Base base = w->d->bases[at];
+static const LayoutExpr *write_base(FormWriter *w, int at) {
+  FormBase base = w->d->bases[at];
   if (base.kind == BASE_AXIS)
     return w->axes && w->axes[base.axis] ? w->axes[base.axis]
                                          : layout_axis(w->d->context, base.axis);
@@ -170,12 +176,12 @@ static const LayoutExpr *write_base(Writer *w, int at) {
   return binary(w, LAYOUT_SUB, e, number(w, base.low));
 }
 
-static const LayoutExpr *write_floor(Writer *w, int base, int64_t offset, int64_t cut) {
+static const LayoutExpr *write_floor(FormWriter *w, int base, int64_t offset, int64_t cut) {
   const LayoutExpr *e = binary(w, LAYOUT_ADD, write_base(w, base), number(w, offset));
   return binary(w, LAYOUT_DIV, e, number(w, cut));
 }
 
-static const LayoutExpr *add(Writer *w, const LayoutExpr *sum, const LayoutExpr *e,
+static const LayoutExpr *add(FormWriter *w, const LayoutExpr *sum, const LayoutExpr *e,
                              int64_t weight) {
   bool negative = weight < 0 && weight > INT64_MIN;
   const LayoutExpr *part = binary(w, LAYOUT_MUL, e, number(w, negative ? -weight : weight));
@@ -188,7 +194,7 @@ static const LayoutExpr *add(Writer *w, const LayoutExpr *sum, const LayoutExpr 
 }
 
 // Digits largest weight first; terms as they stand where the cuts are no chain.
-static const LayoutExpr *write_terms(Writer *w, const Form *f) {
+static const LayoutExpr *write_terms(FormWriter *w, const DigitForm *f) {
   Digit digits[MAX_DIGITS];
   int count;
   const LayoutExpr *sum = NULL;
@@ -224,11 +230,11 @@ static void remove_bit(BitMask *m, int bit) {
 }
 
 // Whether `high` is `low` with every bit moved up by one.
-static bool continues(const Digits *d, BitMask low, BitMask high) {
+static bool continues(const DigitSpace *d, BitMask low, BitMask high) {
   if (mask_count(low) != mask_count(high)) return false;
   while (!mask_empty(low)) {
     int at = lowest_bit(low);
-    Bit up = d->bits[at];
+    FormBit up = d->bits[at];
     bool found = false;
     up.cut *= 2;
     for (int i = 0; i < d->bit_count && !found; i++) {
@@ -243,10 +249,10 @@ static bool continues(const Digits *d, BitMask low, BitMask high) {
 }
 
 // ⊕ over the mask's bits of `bits` neighbouring bits each.
-static const LayoutExpr *write_run(Writer *w, BitMask mask, int bits) {
+static const LayoutExpr *write_run(FormWriter *w, BitMask mask, int bits) {
   const LayoutExpr *e = NULL;
   for (; !mask_empty(mask); remove_bit(&mask, lowest_bit(mask))) {
-    Bit bit = w->d->bits[lowest_bit(mask)];
+    FormBit bit = w->d->bits[lowest_bit(mask)];
     const LayoutExpr *part = write_floor(w, bit.base, bit.offset, bit.cut);
     if ((w->d->bases[bit.base].extent - 1 + bit.offset) / bit.cut >> bits)
       part = binary(w, LAYOUT_MOD, part, number(w, (int64_t)1 << bits));
@@ -255,8 +261,8 @@ static const LayoutExpr *write_run(Writer *w, BitMask mask, int bits) {
   return e;
 }
 
-static int find_continuation(const Writer *w, const Form *f, const bool *done, BitMask mask,
-                             int64_t coefficient) {
+static int find_continuation(const FormWriter *w, const DigitForm *f, const bool *done,
+                             BitMask mask, int64_t coefficient) {
   for (int i = 0; i < f->xor_count; i++)
     if (!done[i] && f->xors[i].coefficient == coefficient && continues(w->d, mask, f->xors[i].mask))
       return i;
@@ -264,7 +270,7 @@ static int find_continuation(const Writer *w, const Form *f, const bool *done, B
 }
 
 // Whether some other XOR is continued by number `at`.
-static bool is_continued(const Writer *w, const Form *f, const bool *done, int at) {
+static bool is_continued(const FormWriter *w, const DigitForm *f, const bool *done, int at) {
   int64_t c = f->xors[at].coefficient;
   for (int i = 0; i < f->xor_count && c % 2 == 0; i++)
     if (!done[i] && f->xors[i].coefficient == c / 2 &&
@@ -274,7 +280,7 @@ static bool is_continued(const Writer *w, const Form *f, const bool *done, int a
 }
 
 // The run of neighbouring bits that begins with XOR number `at`.
-static const LayoutExpr *add_run(Writer *w, const Form *f, bool *done, int at,
+static const LayoutExpr *add_run(FormWriter *w, const DigitForm *f, bool *done, int at,
                                  const LayoutExpr *sum) {
   int bits = 1, next = at;
   int64_t c = f->xors[at].coefficient;
@@ -288,7 +294,7 @@ static const LayoutExpr *add_run(Writer *w, const Form *f, bool *done, int at,
   return add(w, sum, write_run(w, f->xors[at].mask, bits), f->xors[at].coefficient);
 }
 
-static const LayoutExpr *write_xors(Writer *w, const Form *f, const LayoutExpr *sum) {
+static const LayoutExpr *write_xors(FormWriter *w, const DigitForm *f, const LayoutExpr *sum) {
   bool *done = arena_array(w->d->arena, bool, f->xor_count);
   for (int i = 0; i < f->xor_count; i++)
     if (!done[i] && !is_continued(w, f, done, i)) sum = add_run(w, f, done, i, sum);
@@ -297,7 +303,7 @@ static const LayoutExpr *write_xors(Writer *w, const Form *f, const LayoutExpr *
   return sum;
 }
 
-static const LayoutExpr *write_form(Writer *w, const Form *f) {
+static const LayoutExpr *write_form(FormWriter *w, const DigitForm *f) {
   int64_t outer = w->constant, constant;
   f = layout_form_regroup(w->d, f);
   w->constant = f->constant;
@@ -309,6 +315,7 @@ static const LayoutExpr *write_form(Writer *w, const Form *f) {
   return constant > INT64_MIN ? binary(w, LAYOUT_SUB, sum, number(w, -constant)) : NULL;
 }
 
-const LayoutExpr *layout_form_expr(Digits *d, const Form *f, const LayoutExpr *const *axes) {
-  return write_form(&(Writer){d, axes, 0}, f);
+const LayoutExpr *layout_form_expr(DigitSpace *d, const DigitForm *f,
+                                   const LayoutExpr *const *axes) {
+  return write_form(&(FormWriter){d, axes, 0}, f);
 }

@@ -2,44 +2,44 @@
 // Forms: building, adding, comparing, bounds, and their reading as digits.
 #include "layout/digits/form.h"
 
-Digits layout_digits_new(Context *context, const int64_t *extents, int axis_count) {
+DigitSpace layout_digits_new(Context *context, const int64_t *extents, int axis_count) {
   Arena *arena = &context->scratch;
-  Digits d = {.context = context,
-              .arena = arena,
-              .extents = extents,
-              .axis_count = axis_count,
-              .base_count = axis_count,
-              .bases = arena_array(arena, Base, axis_count + 8)};
+  DigitSpace d = {.context = context,
+                  .arena = arena,
+                  .extents = extents,
+                  .axis_count = axis_count,
+                  .base_count = axis_count,
+                  .bases = arena_array(arena, FormBase, axis_count + 8)};
   for (int i = 0; i < axis_count; i++)
-    d.bases[i] = (Base){.kind = BASE_AXIS, .axis = i, .extent = extents[i]};
+    d.bases[i] = (FormBase){.kind = BASE_AXIS, .axis = i, .extent = extents[i]};
   return d;
 }
 
 // ---- Building ----------------------------------------------------------------------------------
 
 // Room for so many terms and XORs behind the form itself.
-static Form *new_form(Digits *d, int64_t constant, int terms, int xors) {
-  size_t behind = sizeof(Term) * (size_t)terms;
-  Form *f = arena_take(d->arena, sizeof *f + behind + sizeof(Xor) * (size_t)xors);
-  *f = (Form){constant, (Term *)(f + 1), (Xor *)((char *)(f + 1) + behind), 0, 0};
+static DigitForm *new_form(DigitSpace *d, int64_t constant, int terms, int xors) {
+  size_t behind = sizeof(FormTerm) * (size_t)terms;
+  DigitForm *f = arena_take(d->arena, sizeof *f + behind + sizeof(FormXor) * (size_t)xors);
+  *f = (DigitForm){constant, (FormTerm *)(f + 1), (FormXor *)((char *)(f + 1) + behind), 0, 0};
   return f;
 }
 
 // The terms and XORs of f, which need not live in the arena, with another constant.
-static const Form *copy_form(Digits *d, int64_t constant, const Form *f) {
-  Form *copy = new_form(d, constant, f->count, f->xor_count);
+static const DigitForm *copy_form(DigitSpace *d, int64_t constant, const DigitForm *f) {
+  DigitForm *copy = new_form(d, constant, f->count, f->xor_count);
   copy->count = f->count;
   copy->xor_count = f->xor_count;
-  if (f->count) memcpy((Term *)copy->terms, f->terms, sizeof(Term) * (size_t)f->count);
-  if (f->xor_count) memcpy((Xor *)copy->xors, f->xors, sizeof(Xor) * (size_t)f->xor_count);
+  if (f->count) memcpy((FormTerm *)copy->terms, f->terms, sizeof(FormTerm) * (size_t)f->count);
+  if (f->xor_count) memcpy((FormXor *)copy->xors, f->xors, sizeof(FormXor) * (size_t)f->xor_count);
   return copy;
 }
 
-const Form *layout_form_const(Digits *d, int64_t value) {
+const DigitForm *layout_form_const(DigitSpace *d, int64_t value) {
   return new_form(d, value, 0, 0);
 }
 
-bool layout_form_is_const(const Form *f) {
+bool layout_form_is_const(const DigitForm *f) {
   return !f->count && !f->xor_count;
 }
 
@@ -53,8 +53,8 @@ static void canonical_step(int64_t extent, int64_t *offset, int64_t *cut) {
   *offset = plain ? 0 : extent - 2 * step;
 }
 
-const Form *layout_form_floor(Digits *d, int base, int64_t offset, int64_t cut) {
-  const Base *b = &d->bases[base];
+const DigitForm *layout_form_floor(DigitSpace *d, int base, int64_t offset, int64_t cut) {
+  const FormBase *b = &d->bases[base];
   int64_t whole = 0, last;
   if (offset < 0 || offset >= cut) {
     whole = floor_div(offset, cut);
@@ -68,19 +68,19 @@ const Form *layout_form_floor(Digits *d, int base, int64_t offset, int64_t cut) 
     cut = 1;
   }
   if (cut == 1 && b->kind == BASE_FORM) return layout_form_add_const(d, b->args[0], whole);
-  Form *f = new_form(d, whole, 1, 0);
-  *(Term *)f->terms = (Term){1, offset, cut, base};
+  DigitForm *f = new_form(d, whole, 1, 0);
+  *(FormTerm *)f->terms = (FormTerm){1, offset, cut, base};
   f->count = 1;
   return f;
 }
 
-static int compare_terms(const Term *a, const Term *b) {
+static int compare_terms(const FormTerm *a, const FormTerm *b) {
   if (a->base != b->base) return a->base < b->base ? -1 : 1;
   if (a->offset != b->offset) return a->offset < b->offset ? -1 : 1;
   return (a->cut > b->cut) - (a->cut < b->cut);
 }
 
-static int compare_xors(const Xor *a, const Xor *b) {
+static int compare_xors(const FormXor *a, const FormXor *b) {
   for (int i = 0; i < 2; i++)
     if (a->mask.words[i] != b->mask.words[i]) return a->mask.words[i] < b->mask.words[i] ? -1 : 1;
   return 0;
@@ -92,11 +92,12 @@ static bool combine(int64_t x, int64_t a, int64_t y, int64_t b, int64_t *out) {
   return mul_fits(x, a, &p) && mul_fits(y, b, &q) && add_fits(p, q, out);
 }
 
-static bool merge_terms(Form *out, const Form *x, int64_t a, const Form *y, int64_t b) {
-  Term *terms = (Term *)out->terms;
+static bool merge_terms(DigitForm *out, const DigitForm *x, int64_t a, const DigitForm *y,
+                        int64_t b) {
+  FormTerm *terms = (FormTerm *)out->terms;
   for (int i = 0, j = 0; i < x->count || j < y->count;) {
     int order = i == x->count ? 1 : j == y->count ? -1 : compare_terms(&x->terms[i], &y->terms[j]);
-    Term term = order <= 0 ? x->terms[i] : y->terms[j];
+    FormTerm term = order <= 0 ? x->terms[i] : y->terms[j];
     if (!combine(order <= 0 ? x->terms[i].coefficient : 0, a,
                  order >= 0 ? y->terms[j].coefficient : 0, b, &term.coefficient))
       return false;
@@ -107,13 +108,14 @@ static bool merge_terms(Form *out, const Form *x, int64_t a, const Form *y, int6
   return true;
 }
 
-static bool merge_xors(Form *out, const Form *x, int64_t a, const Form *y, int64_t b) {
-  Xor *xors = (Xor *)out->xors;
+static bool merge_xors(DigitForm *out, const DigitForm *x, int64_t a, const DigitForm *y,
+                       int64_t b) {
+  FormXor *xors = (FormXor *)out->xors;
   for (int i = 0, j = 0; i < x->xor_count || j < y->xor_count;) {
     int order = i == x->xor_count   ? 1
                 : j == y->xor_count ? -1
                                     : compare_xors(&x->xors[i], &y->xors[j]);
-    Xor item = order <= 0 ? x->xors[i] : y->xors[j];
+    FormXor item = order <= 0 ? x->xors[i] : y->xors[j];
     if (!combine(order <= 0 ? x->xors[i].coefficient : 0, a,
                  order >= 0 ? y->xors[j].coefficient : 0, b, &item.coefficient))
       return false;
@@ -124,8 +126,9 @@ static bool merge_xors(Form *out, const Form *x, int64_t a, const Form *y, int64
   return true;
 }
 
-const Form *layout_form_linear(Digits *d, const Form *x, int64_t a, const Form *y, int64_t b) {
-  static const Form zero = {0};
+const DigitForm *layout_form_linear(DigitSpace *d, const DigitForm *x, int64_t a,
+                                    const DigitForm *y, int64_t b) {
+  static const DigitForm zero = {0};
   if (!x || (b && !y)) return NULL;
   if (!b) y = &zero;
   if (a == 1 && layout_form_is_const(y)) {
@@ -135,17 +138,17 @@ const Form *layout_form_linear(Digits *d, const Form *x, int64_t a, const Form *
   int64_t constant;
   if (!combine(x->constant, a, y->constant, b, &constant)) return NULL;
   if (b == 1 && layout_form_is_const(x)) return copy_form(d, constant, y);
-  Form *out = new_form(d, constant, x->count + y->count, x->xor_count + y->xor_count);
+  DigitForm *out = new_form(d, constant, x->count + y->count, x->xor_count + y->xor_count);
   return merge_terms(out, x, a, y, b) && merge_xors(out, x, a, y, b) ? out : NULL;
 }
 
-const Form *layout_form_add_const(Digits *d, const Form *x, int64_t value) {
+const DigitForm *layout_form_add_const(DigitSpace *d, const DigitForm *x, int64_t value) {
   if (!x || !value) return x;
-  Form *out = arena_copy(d->arena, x, sizeof *x);
+  DigitForm *out = arena_copy(d->arena, x, sizeof *x);
   return add_fits(x->constant, value, &out->constant) ? out : NULL;
 }
 
-bool layout_form_same(const Form *a, const Form *b) {
+bool layout_form_same(const DigitForm *a, const DigitForm *b) {
   if (a->constant != b->constant || a->count != b->count || a->xor_count != b->xor_count)
     return false;
   for (int i = 0; i < a->count; i++)
@@ -158,12 +161,12 @@ bool layout_form_same(const Form *a, const Form *b) {
   return true;
 }
 
-int layout_base_add(Digits *d, Base base) {
+int layout_base_add(DigitSpace *d, FormBase base) {
   if (d->base_count == MAX_BASES) return -1;
   int capacity = d->axis_count + 8;
   while (capacity < d->base_count) capacity *= 2;
   if (d->base_count == capacity) {
-    Base *bases = arena_array(d->arena, Base, capacity * 2);
+    FormBase *bases = arena_array(d->arena, FormBase, capacity * 2);
     memcpy(bases, d->bases, sizeof *bases * (size_t)d->base_count);
     d->bases = bases;
   }
@@ -171,18 +174,18 @@ int layout_base_add(Digits *d, Base base) {
   return d->base_count++;
 }
 
-int layout_base_of_form(Digits *d, const Form *f, int64_t extent) {
+int layout_base_of_form(DigitSpace *d, const DigitForm *f, int64_t extent) {
   if (f->count == 1 && !f->xor_count && !f->constant && f->terms[0].coefficient == 1 &&
       f->terms[0].cut == 1)
     return f->terms[0].base;
   for (int i = d->axis_count; i < d->base_count; i++)
     if (d->bases[i].kind == BASE_FORM && layout_form_same(d->bases[i].args[0], f)) return i;
-  return layout_base_add(d, (Base){.kind = BASE_FORM, .extent = extent, .args = {f}});
+  return layout_base_add(d, (FormBase){.kind = BASE_FORM, .extent = extent, .args = {f}});
 }
 
 // ---- Digits ------------------------------------------------------------------------------------
 
-static int group_end(const Form *f, int begin) {
+static int group_end(const DigitForm *f, int begin) {
   int end = begin + 1;
   while (end < f->count && f->terms[end].base == f->terms[begin].base &&
          f->terms[end].offset == f->terms[begin].offset)
@@ -192,7 +195,7 @@ static int group_end(const Form *f, int begin) {
 
 // Terms of one base and offset with cuts c1 | c2 | …: Σ aᵢFᵢ = Σ wᵢdᵢ with
 // dᵢ = Fᵢ - rᵢFᵢ₊₁, so wᵢ = aᵢ + rᵢ₋₁wᵢ₋₁.
-static bool group_digits(const Digits *d, const Term *terms, int n, Digit *out) {
+static bool group_digits(const DigitSpace *d, const FormTerm *terms, int n, Digit *out) {
   int64_t last = d->bases[terms[0].base].extent - 1 + terms[0].offset;
   for (int i = 0; i < n; i++) {
     Digit *digit = &out[i];
@@ -208,7 +211,7 @@ static bool group_digits(const Digits *d, const Term *terms, int n, Digit *out) 
   return true;
 }
 
-static int find_term(const Form *f, const Term *like) {
+static int find_term(const DigitForm *f, const FormTerm *like) {
   for (int i = 0; i < f->count; i++)
     if (compare_terms(&f->terms[i], like) == 0) return i;
   return -1;
@@ -216,33 +219,33 @@ static int find_term(const Form *f, const Term *like) {
 
 // f - q·B + q·⌊B/1⌋ for a derived base B all of whose terms f contains q times: then B's floors
 // read as digits of B. NULL when it does not.
-static const Form *regroup_base(Digits *d, const Form *f, int base) {
-  const Form *b = d->bases[base].args[0];
+static const DigitForm *regroup_base(DigitSpace *d, const DigitForm *f, int base) {
+  const DigitForm *b = d->bases[base].args[0];
   if (!b->count || b->xor_count) return NULL;
   int at = find_term(f, &b->terms[0]);
   int64_t q = at < 0 ? 0 : f->terms[at].coefficient / b->terms[0].coefficient;
   if (!q) return NULL;
-  const Form *rest = layout_form_linear(d, f, 1, b, -q);
+  const DigitForm *rest = layout_form_linear(d, f, 1, b, -q);
   if (!rest || rest->count + b->count != f->count) return NULL;
-  Term whole = {q, 0, 1, base};
-  return layout_form_linear(d, rest, 1, &(Form){.terms = &whole, .count = 1}, 1);
+  FormTerm whole = {q, 0, 1, base};
+  return layout_form_linear(d, rest, 1, &(DigitForm){.terms = &whole, .count = 1}, 1);
 }
 
-static const Form *regroup_bases(Digits *d, const Form *f) {
+static const DigitForm *regroup_bases(DigitSpace *d, const DigitForm *f) {
   if (!f->count || f->terms[f->count - 1].base < d->axis_count) return f;
-  const Form *out = f;
+  const DigitForm *out = f;
   for (int i = 0; i < f->count; i++) {
     int base = f->terms[i].base;
     if (d->bases[base].kind != BASE_FORM || (i && f->terms[i - 1].base == base)) continue;
-    const Form *better = regroup_base(d, out, base);
+    const DigitForm *better = regroup_base(d, out, base);
     if (better) out = better;
   }
   return out;
 }
 
 // The largest offset of the base of term `at` that is the term's own modulo its cut.
-static int64_t other_offset(const Form *f, int at) {
-  const Term *t = &f->terms[at];
+static int64_t other_offset(const DigitForm *f, int at) {
+  const FormTerm *t = &f->terms[at];
   int64_t offset = t->offset;
   for (int i = at; i < f->count && f->terms[i].base == t->base; i++)
     if ((f->terms[i].offset - t->offset) % t->cut == 0) offset = f->terms[i].offset;
@@ -250,42 +253,42 @@ static int64_t other_offset(const Form *f, int at) {
 }
 
 // ⌊(x + p)/c⌋ = ⌊(x + o)/c⌋ - (o - p)/c where c | o - p: joins the digits of x + o.
-static const Form *regroup_offsets(Digits *d, const Form *f) {
-  const Form *out = f;
+static const DigitForm *regroup_offsets(DigitSpace *d, const DigitForm *f) {
+  const DigitForm *out = f;
   bool any = false;
   for (int i = 0; i < f->count; i++) any |= f->terms[i].offset != 0;
   if (!any) return f;
   for (int i = 0; i < f->count && out; i++) {
-    const Term *t = &f->terms[i];
+    const FormTerm *t = &f->terms[i];
     int64_t o = other_offset(f, i), constant;
     if (o == t->offset || !mul_fits(-t->coefficient, (o - t->offset) / t->cut, &constant)) continue;
-    Term moved = *t;
+    FormTerm moved = *t;
     moved.offset = o;
-    out = layout_form_linear(d, out, 1, &(Form){.terms = t, .count = 1}, -1);
-    out = layout_form_linear(d, out, 1, &(Form){constant, &moved, NULL, 1, 0}, 1);
+    out = layout_form_linear(d, out, 1, &(DigitForm){.terms = t, .count = 1}, -1);
+    out = layout_form_linear(d, out, 1, &(DigitForm){constant, &moved, NULL, 1, 0}, 1);
   }
   return out ? out : f;
 }
 
-const Form *layout_form_regroup(Digits *d, const Form *f) {
+const DigitForm *layout_form_regroup(DigitSpace *d, const DigitForm *f) {
   return regroup_offsets(d, regroup_bases(d, f));
 }
 
-bool layout_form_equal(Digits *d, const Form *a, const Form *b) {
-  const Form *difference = layout_form_linear(d, a, 1, b, -1), *sum = difference;
+bool layout_form_equal(DigitSpace *d, const DigitForm *a, const DigitForm *b) {
+  const DigitForm *difference = layout_form_linear(d, a, 1, b, -1), *sum = difference;
   for (int i = 0; sum && i < difference->count; i++) {
-    const Term *t = &difference->terms[i];
-    Term same = *t;
+    const FormTerm *t = &difference->terms[i];
+    FormTerm same = *t;
     canonical_step(d->bases[t->base].extent, &same.offset, &same.cut);
     if (same.cut == t->cut) continue;
-    sum = layout_form_linear(d, sum, 1, &(Form){.terms = t, .count = 1}, -1);
-    const Form *step = layout_form_floor(d, same.base, same.offset, same.cut);
+    sum = layout_form_linear(d, sum, 1, &(DigitForm){.terms = t, .count = 1}, -1);
+    const DigitForm *step = layout_form_floor(d, same.base, same.offset, same.cut);
     sum = layout_form_linear(d, sum, 1, step, same.coefficient);
   }
   return sum && layout_form_is_const(sum) && sum->constant == 0;
 }
 
-bool layout_form_digits(const Digits *d, const Form *f, Digit *digits, int *count) {
+bool layout_form_digits(const DigitSpace *d, const DigitForm *f, Digit *digits, int *count) {
   *count = 0;
   if (f->count > MAX_DIGITS) return false;
   for (int begin = 0, end; begin < f->count; begin = end) {
@@ -299,8 +302,8 @@ bool layout_form_digits(const Digits *d, const Form *f, Digit *digits, int *coun
   return true;
 }
 
-const Form *layout_form_digit(Digits *d, const Digit *digit) {
-  const Form *low = layout_form_floor(d, digit->base, digit->offset, digit->cut);
+const DigitForm *layout_form_digit(DigitSpace *d, const Digit *digit) {
+  const DigitForm *low = layout_form_floor(d, digit->base, digit->offset, digit->cut);
   int64_t cut, weight;
   if (digit->open) return layout_form_linear(d, low, digit->weight, NULL, 0);
   if (!mul_fits(digit->cut, digit->radix, &cut) || !mul_fits(-digit->weight, digit->radix, &weight))
@@ -323,7 +326,7 @@ static bool widen(Bounds *b, int64_t weight, int64_t last) {
 // Exact bounds of one chain, from the lowest digit up. Since every offset is less than its cut the
 // lowest value has the digits 0; `tight` is the range of the digits so far where all above equal
 // those of the highest value, `loose` where they do not.
-static bool chain_bounds(const Digits *d, const Digit *digits, int n, Bounds *out) {
+static bool chain_bounds(const DigitSpace *d, const Digit *digits, int n, Bounds *out) {
   int64_t last = d->bases[digits[0].base].extent - 1 + digits[0].offset, at_last;
   Bounds loose = {0, 0}, tight = {0, 0};
   for (int i = 0; i < n; i++) {
@@ -342,7 +345,7 @@ static bool chain_bounds(const Digits *d, const Digit *digits, int n, Bounds *ou
 }
 
 // Cuts that are no chain: term by term.
-static bool loose_bounds(const Digits *d, const Term *terms, int n, Bounds *out) {
+static bool loose_bounds(const DigitSpace *d, const FormTerm *terms, int n, Bounds *out) {
   *out = (Bounds){0, 0};
   for (int i = 0; i < n; i++) {
     int64_t last = d->bases[terms[i].base].extent - 1 + terms[i].offset;
@@ -351,14 +354,14 @@ static bool loose_bounds(const Digits *d, const Term *terms, int n, Bounds *out)
   return true;
 }
 
-static bool group_bounds(const Digits *d, const Term *terms, int n, Bounds *out) {
+static bool group_bounds(const DigitSpace *d, const FormTerm *terms, int n, Bounds *out) {
   Digit digits[MAX_DIGITS];
   if (n == 1 || n > MAX_DIGITS || !group_digits(d, terms, n, digits))
     return loose_bounds(d, terms, n, out);
   return chain_bounds(d, digits, n, out);
 }
 
-static bool sum_of_bounds(const Digits *d, const Form *f, Bounds *out) {
+static bool sum_of_bounds(const DigitSpace *d, const DigitForm *f, Bounds *out) {
   *out = (Bounds){f->constant, f->constant};
   for (int begin = 0, end; begin < f->count; begin = end) {
     Bounds group;
@@ -371,8 +374,8 @@ static bool sum_of_bounds(const Digits *d, const Form *f, Bounds *out) {
   return true;
 }
 
-bool layout_form_bounds(Digits *d, const Form *f, Bounds *out) {
-  const Form *grouped = regroup_bases(d, f), *joined = regroup_offsets(d, grouped);
+bool layout_form_bounds(DigitSpace *d, const DigitForm *f, Bounds *out) {
+  const DigitForm *grouped = regroup_bases(d, f), *joined = regroup_offsets(d, grouped);
   Bounds other;
   if (!sum_of_bounds(d, grouped, out)) return false;
   if (joined != grouped && sum_of_bounds(d, joined, &other))

@@ -3,16 +3,16 @@
 #include "layout/digits/form.h"
 
 typedef struct Application {
-  Digits *to;
-  const Digits *from;
-  const Form *const *axes;
-  const Form **bases; // values of the bases of `from`, found on demand
+  DigitSpace *to;
+  const DigitSpace *from;
+  const DigitForm *const *axes;
+  const DigitForm **bases; // values of the bases of `from`, found on demand
 } Application;
 
-static const Form *apply_form(Application *a, const Form *f);
+static const DigitForm *apply_form(Application *a, const DigitForm *f);
 
-static const Form *apply_opaque(Application *a, const Base *base) {
-  const Form *args[3] = {0};
+static const DigitForm *apply_opaque(Application *a, const FormBase *base) {
+  const DigitForm *args[3] = {0};
   for (int i = 0; i < 3 && base->args[i]; i++)
     if (!(args[i] = apply_form(a, base->args[i]))) return NULL;
   if (base->op >= LAYOUT_LT && base->op <= LAYOUT_NE) args[1] = layout_form_const(a->to, 0);
@@ -20,33 +20,33 @@ static const Form *apply_opaque(Application *a, const Base *base) {
       a->to, layout_form_operation(a->to, base->op, args[0], args[1], args[2]), -base->low);
 }
 
-static const Form *apply_base(Application *a, int at) {
-  const Base *base = &a->from->bases[at];
+static const DigitForm *apply_base(Application *a, int at) {
+  const FormBase *base = &a->from->bases[at];
   if (a->bases[at]) return a->bases[at];
-  const Form *value = base->kind == BASE_AXIS   ? a->axes[base->axis]
-                      : base->kind == BASE_FORM ? apply_form(a, base->args[0])
-                                                : apply_opaque(a, base);
+  const DigitForm *value = base->kind == BASE_AXIS   ? a->axes[base->axis]
+                           : base->kind == BASE_FORM ? apply_form(a, base->args[0])
+                                                     : apply_opaque(a, base);
   return a->bases[at] = value;
 }
 
-static const Form *apply_floor(Application *a, int base, int64_t offset, int64_t cut) {
+static const DigitForm *apply_floor(Application *a, int base, int64_t offset, int64_t cut) {
   return layout_form_divide(a->to, layout_form_add_const(a->to, apply_base(a, base), offset), cut);
 }
 
-static const Form *apply_xor(Application *a, const Xor *item) {
-  const Form *value = layout_form_const(a->to, 0);
+static const DigitForm *apply_xor(Application *a, const FormXor *item) {
+  const DigitForm *value = layout_form_const(a->to, 0);
   for (int i = 0; i < a->from->bit_count && value; i++) {
     if (!mask_has(item->mask, i)) continue;
-    const Bit *bit = &a->from->bits[i];
-    const Form *digit =
+    const FormBit *bit = &a->from->bits[i];
+    const DigitForm *digit =
         layout_form_modulo(a->to, apply_floor(a, bit->base, bit->offset, bit->cut), 2);
     value = layout_form_bitwise(a->to, LAYOUT_XOR, value, digit);
   }
   return value;
 }
 
-static const Form *apply_form(Application *a, const Form *f) {
-  const Form *sum = layout_form_const(a->to, f->constant);
+static const DigitForm *apply_form(Application *a, const DigitForm *f) {
+  const DigitForm *sum = layout_form_const(a->to, f->constant);
   for (int i = 0; i < f->count && sum; i++)
     sum = layout_form_linear(a->to, sum, 1,
                              apply_floor(a, f->terms[i].base, f->terms[i].offset, f->terms[i].cut),
@@ -56,8 +56,8 @@ static const Form *apply_form(Application *a, const Form *f) {
   return sum;
 }
 
-const Form *layout_form_apply(Digits *to, const Digits *from, const Form *f,
-                              const Form *const *axes) {
-  Application a = {to, from, axes, arena_array(to->arena, const Form *, from->base_count + 1)};
+const DigitForm *layout_form_apply(DigitSpace *to, const DigitSpace *from, const DigitForm *f,
+                                   const DigitForm *const *axes) {
+  Application a = {to, from, axes, arena_array(to->arena, const DigitForm *, from->base_count + 1)};
   return apply_form(&a, f);
 }

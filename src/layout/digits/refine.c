@@ -39,11 +39,11 @@ static bool add_floor(Floors *f, Floor floor) {
 static bool static_floors(Floors *f, const Layout *part, int which) {
   Context *context = f->context;
   ArenaMark mark = arena_mark(&context->scratch);
-  Digits d = layout_digits_new(context, part->extents, part->rank);
-  const Form *form = layout_form_of(&d, layout_offset_expr(context, part));
+  DigitSpace d = layout_digits_new(context, part->extents, part->rank);
+  const DigitForm *form = layout_form_of(&d, layout_offset_expr(context, part));
   bool good = form && !form->xor_count;
   for (int i = 0; good && i < form->count; i++) {
-    const Term *t = &form->terms[i];
+    const FormTerm *t = &form->terms[i];
     good = d.bases[t->base].kind == BASE_AXIS && !t->offset &&
            add_floor(f, (Floor){t->base, which, t->cut, layout_const(context, t->coefficient)});
   }
@@ -58,7 +58,7 @@ static bool any_floors(Floors *f, const Layout *part, int which, bool *none) {
   if (static_floors(f, part, which)) return true;
   f->count = before;
   LayoutAnswer answer = layout_by_floors(f->context, part, &sums);
-  *none = answer.verdict == LAYOUT_NO;
+  *none = answer.verdict == VERDICT_NO;
   return sums && static_floors(f, sums, which);
 }
 
@@ -93,14 +93,14 @@ static const LayoutExpr *polynomial(const Floors *f, const LayoutExpr *e) {
   return layout_difference(f->context, f->facts, e, layout_const(f->context, 0));
 }
 
-typedef struct Chain {
+typedef struct FactorChain {
   LayoutFactor factors[MAX_CUTS];
   int count;
-} Chain;
+} FactorChain;
 
 // The digits of one axis, whose floors are items[begin .. end).
 static const char *axis_factors(const Floors *f, const Layout *box, int axis, int begin, int end,
-                                int parts, Chain *out) {
+                                int parts, FactorChain *out) {
   Context *context = f->context;
   const LayoutExpr **weights = arena_array(&context->lasting, const LayoutExpr *, parts);
   int64_t cut = 1;
@@ -136,7 +136,7 @@ static const char *axis_factors(const Floors *f, const Layout *box, int axis, in
   return NULL;
 }
 
-static const char *all_factors(Floors *f, const Layout *box, int parts, Chain *out) {
+static const char *all_factors(Floors *f, const Layout *box, int parts, FactorChain *out) {
   qsort(f->items, (size_t)f->count, sizeof *f->items, compare_floors);
   int begin = 0;
   for (int axis = 0; axis < box->rank; axis++) {
@@ -161,7 +161,7 @@ static const LayoutExpr *bit_of(Context *context, int axis, int64_t cut) {
 }
 
 // Whether an offset is its value at the origin XORed with what each bit contributes.
-static bool is_bitwise(Context *context, const Layout *part, const Chain *bits, int k) {
+static bool is_bitwise(Context *context, const Layout *part, const FactorChain *bits, int k) {
   int64_t origin, zeros[MAX_RANK] = {0};
   const LayoutExpr *offset = layout_offset_expr(context, part), *sum;
   if (!layout_expr_value(offset, zeros, NULL, 0, &origin)) return false;
@@ -177,11 +177,11 @@ static bool is_bitwise(Context *context, const Layout *part, const Chain *bits, 
       index_map_new(context, part->rank, part->map->inputs, 1, &offset, NULL, NULL, 0);
   const Layout *at = layout_try(context, map, part->shape, &size, part->facts);
   return at && layout_maps_equal(context, at, index_map_with_outputs(context, map, &sum)).verdict ==
-                   LAYOUT_YES;
+                   VERDICT_YES;
 }
 
 static bool read_bit(Context *context, const Layout *const *parts, int count, int axis, int64_t cut,
-                     Chain *out) {
+                     FactorChain *out) {
   const LayoutExpr **weights = arena_array(&context->lasting, const LayoutExpr *, count);
   for (int k = 0; k < count; k++) {
     int64_t index[MAX_RANK] = {0}, origin, value;
@@ -197,22 +197,22 @@ static bool read_bit(Context *context, const Layout *const *parts, int count, in
 }
 
 static LayoutAnswer refine_bits(Context *context, const Layout *const *parts, int count, bool none,
-                                Chain *out) {
+                                FactorChain *out) {
   const Layout *box = parts[0];
   out->count = 0;
   for (int axis = 0; axis < box->rank; axis++) {
     if (!is_power_of_two(box->extents[axis]))
-      return layout_said(none ? LAYOUT_NO : LAYOUT_UNDECIDED, LAYOUT_DIGITS,
-                         "an offset is no sum of digits, and an extent no power of 2");
+      return layout_answer_of(none ? VERDICT_NO : VERDICT_UNDECIDED, LAYOUT_DIGITS,
+                              "an offset is no sum of digits, and an extent no power of 2");
     for (int64_t cut = box->extents[axis] / 2; cut; cut /= 2)
       if (!read_bit(context, parts, count, axis, cut, out))
-        return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "too many bits");
+        return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, "too many bits");
   }
   for (int k = 0; k < count; k++)
     if (!is_bitwise(context, parts[k], out, k))
-      return layout_said(LAYOUT_NO, LAYOUT_DIGITS,
-                         "an offset is neither a sum of digits nor an XOR of bits");
-  return layout_said(LAYOUT_YES, LAYOUT_DIGITS, NULL);
+      return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS,
+                              "an offset is neither a sum of digits nor an XOR of bits");
+  return layout_answer_of(VERDICT_YES, LAYOUT_DIGITS, NULL);
 }
 
 // ---- The question ------------------------------------------------------------------------------
@@ -224,11 +224,11 @@ static bool same_shape(Context *context, const Layout *a, const Layout *b) {
   return true;
 }
 
-LayoutAnswer layout_refine_parts(Context *context, const Layout *const *parts, int count,
-                                 LayoutRefinement *out) {
+LayoutAnswer layout_refine_all(Context *context, const Layout *const *parts, int count,
+                               LayoutRefinement *out) {
   ArenaMark mark = arena_mark(&context->scratch);
   Floors *f = arena_new(&context->scratch, Floors);
-  Chain *chain = arena_new(&context->scratch, Chain);
+  FactorChain *chain = arena_new(&context->scratch, FactorChain);
   bool fixed = true, sums = true, none = false;
   int64_t size = 1;
   *f = (Floors){.context = context, .facts = parts[0]->facts};
@@ -237,17 +237,17 @@ LayoutAnswer layout_refine_parts(Context *context, const Layout *const *parts, i
   if (fixed) layout_logical_size(parts[0], &size);
   for (int k = 0; k < count && sums && size; k++)
     sums = fixed ? any_floors(f, parts[k], k, &none) : text_floors(f, parts[k], k);
-  LayoutAnswer answer = layout_said(LAYOUT_YES, LAYOUT_DIGITS, NULL);
+  LayoutAnswer answer = layout_answer_of(VERDICT_YES, LAYOUT_DIGITS, NULL);
   if (!size)
-    answer = layout_said(LAYOUT_NO, LAYOUT_DIGITS, "there are no elements");
+    answer = layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, "there are no elements");
   else if (sums)
     answer.reason = all_factors(f, parts[0], count, chain);
   else if (fixed)
     answer = refine_bits(context, parts, count, none, chain);
   else
-    answer = layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "an index is no digit of an axis");
-  if (answer.reason && sums && size) answer.verdict = fixed ? LAYOUT_NO : LAYOUT_UNDECIDED;
-  if (answer.verdict == LAYOUT_YES)
+    answer = layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, "an index is no digit of an axis");
+  if (answer.reason && sums && size) answer.verdict = fixed ? VERDICT_NO : VERDICT_UNDECIDED;
+  if (answer.verdict == VERDICT_YES)
     *out = (LayoutRefinement){chain->count,
                               arena_copy(&context->lasting, chain->factors,
                                          sizeof *chain->factors * (size_t)chain->count),
@@ -260,17 +260,17 @@ static LayoutAnswer refine(Context *context, const Layout *a, const Layout *b,
                            LayoutRefinement *out) {
   *out = (LayoutRefinement){0};
   if (!layout_is_plain(a) || !layout_is_plain(b))
-    return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS,
-                       "not both layouts lie in memory alone, once");
+    return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS,
+                            "not both layouts lie in memory alone, once");
   if (!same_shape(context, a, b))
-    return layout_said(a->is_static && b->is_static ? LAYOUT_NO : LAYOUT_UNDECIDED, LAYOUT_DIGITS,
-                       "the logical shapes differ");
+    return layout_answer_of(a->is_static && b->is_static ? VERDICT_NO : VERDICT_UNDECIDED,
+                            LAYOUT_DIGITS, "the logical shapes differ");
   const Layout *parts[2] = {a, b};
-  return layout_refine_parts(context, parts, 2, out);
+  return layout_refine_all(context, parts, 2, out);
 }
 
-static bool is_refinement(Context *context, const Layout *a, const Layout *b, const Instance *at,
-                          const void *answer) {
+static bool is_refinement(Context *context, const Layout *a, const Layout *b,
+                          const LayoutInstance *at, const void *answer) {
   LayoutRefinement one = *(const LayoutRefinement *)answer;
   LayoutFactor *factors = arena_array(&context->lasting, LayoutFactor, one.count);
   for (int i = 0; i < one.count; i++) {
@@ -288,7 +288,7 @@ static bool is_refinement(Context *context, const Layout *a, const Layout *b, co
 LayoutAnswer layout_refine(Context *context, const Layout *a, const Layout *b,
                            LayoutRefinement *out) {
   LayoutAnswer answer = refine(context, a, b, out);
-  if (answer.verdict == LAYOUT_YES)
+  if (answer.verdict == VERDICT_YES)
     layout_verify_result(context, "refinement", a, b, is_refinement, out);
   return answer;
 }

@@ -7,7 +7,7 @@
 
 // parts[k] are layouts of memory alone on one logical shape (as layout_on_resource gives them): the
 // coarsest digits of the axes of which all their offsets are sums. weights[k] is for parts[k].
-LayoutAnswer layout_refine_parts(Context *context, const Layout *const *parts, int count,
-                                 LayoutRefinement *out);
+LayoutAnswer layout_refine_all(Context *context, const Layout *const *parts, int count,
+                               LayoutRefinement *out);
 
 #endif

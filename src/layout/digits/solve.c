@@ -9,49 +9,49 @@
 
 enum { MAX_KNOWN = 256, MAX_EQUATIONS = 96, MAX_ROUNDS = 64 };
 
-typedef struct Equation {
-  const Form *form;  // logical
-  const Form *value; // physical
-} Equation;
+typedef struct DigitEquation {
+  const DigitForm *form;  // logical
+  const DigitForm *value; // physical
+} DigitEquation;
 
 // ⌊(base + offset)/cut⌋, or that modulo `radix` when it is not 0.
 typedef struct Known {
   int base;
   int64_t offset, cut, radix;
-  const Form *value;
+  const DigitForm *value;
 } Known;
 
 // ⊕ of the bits in the mask.
 typedef struct Parity {
   BitMask mask;
-  const Form *value;
+  const DigitForm *value;
 } Parity;
 
-typedef struct Solver {
-  Digits *l, *p;
-  Equation equations[MAX_EQUATIONS];
+typedef struct DigitSolver {
+  DigitSpace *l, *p;
+  DigitEquation equations[MAX_EQUATIONS];
   Known known[MAX_KNOWN];
   Parity parities[MAX_BITS];
   int equation_count, known_count, parity_count;
   bool progress;
-} Solver;
+} DigitSolver;
 
 // One part of an equation: weight · (digit, or parity), 0 <= part < radix.
-typedef struct Item {
+typedef struct SolveItem {
   int64_t weight, radix;
   bool reversed, is_parity;
   Digit digit;
   BitMask mask;
-} Item;
+} SolveItem;
 
 // ---- What is known -----------------------------------------------------------------------------
 
-static const Form *multiple(Digits *d, const Form *f, int64_t a) {
+static const DigitForm *multiple(DigitSpace *d, const DigitForm *f, int64_t a) {
   return layout_form_linear(d, f, a, NULL, 0);
 }
 
 // A known floor whose cut divides this one, so that it says ⌊(base + offset)/cut⌋.
-static const Known *find_floor(const Solver *s, int base, int64_t offset, int64_t cut) {
+static const Known *find_floor(const DigitSolver *s, int base, int64_t offset, int64_t cut) {
   for (int i = 0; i < s->known_count; i++) {
     const Known *k = &s->known[i];
     if (k->base == base && !k->radix && cut % k->cut == 0 && (offset - k->offset) % k->cut == 0)
@@ -61,7 +61,7 @@ static const Known *find_floor(const Solver *s, int base, int64_t offset, int64_
 }
 
 // A known residue of which that of ⌊(base + offset)/cut⌋ modulo `radix` is a digit.
-static const Known *find_residue(const Solver *s, int base, int64_t offset, int64_t cut,
+static const Known *find_residue(const DigitSolver *s, int base, int64_t offset, int64_t cut,
                                  int64_t radix) {
   for (int i = 0; i < s->known_count; i++) {
     const Known *k = &s->known[i];
@@ -73,28 +73,29 @@ static const Known *find_residue(const Solver *s, int base, int64_t offset, int6
 }
 
 // ⌊(base + offset)/cut⌋ where it is known.
-static const Form *known_floor(Solver *s, int base, int64_t offset, int64_t cut) {
+static const DigitForm *known_floor(DigitSolver *s, int base, int64_t offset, int64_t cut) {
   const Known *k = find_floor(s, base, offset, cut);
   if (!k) return NULL;
-  const Form *at = layout_form_add_const(s->p, k->value, (offset - k->offset) / k->cut);
+  const DigitForm *at = layout_form_add_const(s->p, k->value, (offset - k->offset) / k->cut);
   return layout_form_divide(s->p, at, cut / k->cut);
 }
 
 // That modulo `radix`, from a known residue or floor.
-static const Form *known_residue(Solver *s, int base, int64_t offset, int64_t cut, int64_t radix) {
+static const DigitForm *known_residue(DigitSolver *s, int base, int64_t offset, int64_t cut,
+                                      int64_t radix) {
   const Known *k = find_residue(s, base, offset, cut, radix);
   if (k) {
     int64_t steps = (offset - k->offset) / k->cut;
-    const Form *y = steps ? layout_form_add_const(s->p, k->value, steps) : k->value;
+    const DigitForm *y = steps ? layout_form_add_const(s->p, k->value, steps) : k->value;
     if (steps) y = layout_form_modulo(s->p, y, k->radix);
     return layout_form_modulo(s->p, layout_form_divide(s->p, y, cut / k->cut), radix);
   }
-  const Form *floor = known_floor(s, base, offset, cut);
+  const DigitForm *floor = known_floor(s, base, offset, cut);
   return floor ? layout_form_modulo(s->p, floor, radix) : NULL;
 }
 
 // y mod r where y takes at most r values from y₀ on is y: y = y₀ + (y - y₀) mod r.
-static void widen_residue(Solver *s, Known *k) {
+static void widen_residue(DigitSolver *s, Known *k) {
   int64_t first = k->offset / k->cut;
   int64_t last = (s->l->bases[k->base].extent - 1 + k->offset) / k->cut;
   if (!k->radix || last - first >= k->radix) return;
@@ -105,7 +106,7 @@ static void widen_residue(Solver *s, Known *k) {
   k->radix = 0;
 }
 
-static void learn(Solver *s, Known k) {
+static void learn(DigitSolver *s, Known k) {
   widen_residue(s, &k);
   if (!k.value || s->known_count == MAX_KNOWN) return;
   if (find_floor(s, k.base, k.offset, k.cut)) return;
@@ -116,15 +117,15 @@ static void learn(Solver *s, Known k) {
 
 // y = ⌊(B + o)/c⌋ from y mod r and ⌊(B + o')/c'⌋ = z with c | c', c | o - o', c'/c <= r:
 // y = y₀ + ((y mod r) - y₀) mod r with y₀ = (c'z - o' + o)/c.
-static void join(Solver *s, const Known *residue, const Known *floor) {
+static void join(DigitSolver *s, const Known *residue, const Known *floor) {
   int64_t c = residue->cut;
   if (floor->base != residue->base || floor->radix || floor->cut % c ||
       (residue->offset - floor->offset) % c || floor->cut / c > residue->radix ||
       find_floor(s, residue->base, residue->offset, c))
     return;
-  const Form *start = layout_form_add_const(s->p, multiple(s->p, floor->value, floor->cut / c),
-                                            (residue->offset - floor->offset) / c);
-  const Form *rest = layout_form_modulo(
+  const DigitForm *start = layout_form_add_const(s->p, multiple(s->p, floor->value, floor->cut / c),
+                                                 (residue->offset - floor->offset) / c);
+  const DigitForm *rest = layout_form_modulo(
       s->p, layout_form_linear(s->p, residue->value, 1, start, -1), residue->radix);
   learn(s,
         (Known){residue->base, residue->offset, c, 0, layout_form_linear(s->p, start, 1, rest, 1)});
@@ -132,21 +133,21 @@ static void join(Solver *s, const Known *residue, const Known *floor) {
 
 // a = y mod r and b = y mod s give y modulo their least common multiple: a + r·t with
 // t = (b - a)/g · (r/g)⁻¹ mod s/g, g = gcd(r, s).
-static void join_residues(Solver *s, const Known *x, const Known *y) {
+static void join_residues(DigitSolver *s, const Known *x, const Known *y) {
   if (x->base != y->base || x->offset != y->offset || x->cut != y->cut) return;
   int64_t gcd = gcd_of(x->radix, y->radix), step = y->radix / gcd, multiple_of;
   if (gcd == x->radix || step == 1 || !mul_fits(x->radix, step, &multiple_of) ||
       find_residue(s, x->base, x->offset, x->cut, multiple_of))
     return;
-  const Form *apart = layout_form_linear(s->p, y->value, 1, x->value, -1);
-  const Form *steps = multiple(s->p, layout_form_divide(s->p, apart, gcd),
-                               layout_inverse_modulo(x->radix / gcd, step));
-  const Form *value =
+  const DigitForm *apart = layout_form_linear(s->p, y->value, 1, x->value, -1);
+  const DigitForm *steps = multiple(s->p, layout_form_divide(s->p, apart, gcd),
+                                    layout_inverse_modulo(x->radix / gcd, step));
+  const DigitForm *value =
       layout_form_linear(s->p, x->value, 1, layout_form_modulo(s->p, steps, step), x->radix);
   learn(s, (Known){x->base, x->offset, x->cut, multiple_of, value});
 }
 
-static void join_all(Solver *s) {
+static void join_all(DigitSolver *s) {
   for (int i = 0; i < s->known_count; i++)
     for (int j = 0; j < s->known_count && s->known[i].radix; j++)
       join(s, &s->known[i], &s->known[j]);
@@ -155,30 +156,30 @@ static void join_all(Solver *s) {
       if (s->known[j].radix) join_residues(s, &s->known[i], &s->known[j]);
 }
 
-static const Form *known_digit(Solver *s, const Digit *g) {
+static const DigitForm *known_digit(DigitSolver *s, const Digit *g) {
   if (g->open) return known_floor(s, g->base, g->offset, g->cut);
   return known_residue(s, g->base, g->offset, g->cut, g->radix);
 }
 
 // The value of a logical form whose digits are all known.
-static const Form *known_value(Solver *s, const Form *f) {
+static const DigitForm *known_value(DigitSolver *s, const DigitForm *f) {
   Digit digits[MAX_DIGITS];
   int count;
   if (f->xor_count) return NULL;
   f = layout_form_regroup(s->l, f);
   if (!layout_form_digits(s->l, f, digits, &count)) return NULL;
-  const Form *sum = layout_form_const(s->p, f->constant);
+  const DigitForm *sum = layout_form_const(s->p, f->constant);
   for (int i = 0; i < count && sum; i++)
     sum = layout_form_linear(s->p, sum, 1, known_digit(s, &digits[i]), digits[i].weight);
   return sum;
 }
 
 // Derived bases: a known one gives an equation for its form, known parts give the base.
-static void relate_bases(Solver *s) {
+static void relate_bases(DigitSolver *s) {
   for (int i = s->l->axis_count; i < s->l->base_count; i++) {
-    const Base *base = &s->l->bases[i];
+    const FormBase *base = &s->l->bases[i];
     if (base->kind != BASE_FORM) continue;
-    const Form *value = known_value(s, base->args[0]), *known = known_floor(s, i, 0, 1);
+    const DigitForm *value = known_value(s, base->args[0]), *known = known_floor(s, i, 0, 1);
     if (value && !known) learn(s, (Known){i, 0, 1, 0, value});
     if (!known || value || s->equation_count == MAX_EQUATIONS) continue;
     bool there = false;
@@ -186,14 +187,14 @@ static void relate_bases(Solver *s) {
       there |=
           s->equations[j].value == known || layout_form_same(s->equations[j].form, base->args[0]);
     if (there) continue;
-    s->equations[s->equation_count++] = (Equation){base->args[0], known};
+    s->equations[s->equation_count++] = (DigitEquation){base->args[0], known};
     s->progress = true;
   }
 }
 
 // ---- Parities ----------------------------------------------------------------------------------
 
-static void add_parity(Solver *s, Parity p) {
+static void add_parity(DigitSolver *s, Parity p) {
   for (int i = 0; i < s->parity_count; i++) {
     BitMask pivot = s->parities[i].mask;
     int at =
@@ -218,13 +219,14 @@ static int lowest(BitMask m) {
 }
 
 // Gauss: from the last row up, each pivot is removed from the rows before it.
-static void reduce_parities(Solver *s) {
+static void reduce_parities(DigitSolver *s) {
   for (int i = s->parity_count - 1; i > 0; i--) {
     int pivot = lowest(s->parities[i].mask);
     for (int j = 0; j < i; j++) {
       Parity *row = &s->parities[j];
       if (!mask_has(row->mask, pivot)) continue;
-      const Form *value = layout_form_bitwise(s->p, LAYOUT_XOR, row->value, s->parities[i].value);
+      const DigitForm *value =
+          layout_form_bitwise(s->p, LAYOUT_XOR, row->value, s->parities[i].value);
       if (!value) continue;
       row->mask = mask_xor(row->mask, s->parities[i].mask);
       row->value = value;
@@ -233,16 +235,16 @@ static void reduce_parities(Solver *s) {
 }
 
 // Bits that became known enter the system; single bits leave it as residues.
-static void exchange_bits(Solver *s) {
+static void exchange_bits(DigitSolver *s) {
   for (int i = 0; i < s->l->bit_count && s->parity_count; i++) {
-    const Bit *bit = &s->l->bits[i];
-    const Form *value = known_residue(s, bit->base, bit->offset, bit->cut, 2);
+    const FormBit *bit = &s->l->bits[i];
+    const DigitForm *value = known_residue(s, bit->base, bit->offset, bit->cut, 2);
     if (value) add_parity(s, (Parity){one_bit(i), value});
   }
   reduce_parities(s);
   for (int i = 0; i < s->parity_count; i++) {
     if (mask_count(s->parities[i].mask) != 1) continue;
-    const Bit *bit = &s->l->bits[lowest(s->parities[i].mask)];
+    const FormBit *bit = &s->l->bits[lowest(s->parities[i].mask)];
     learn(s, (Known){bit->base, bit->offset, bit->cut, 2, s->parities[i].value});
   }
 }
@@ -251,8 +253,8 @@ static void exchange_bits(Solver *s) {
 
 // Derived bases read as such; the least value on the left is 0 where it has XORs, for their parts
 // to read as bits, else there is no constant. False when it does not fit.
-static bool prepare(Solver *s, Equation *e) {
-  const Form *form = layout_form_regroup(s->l, e->form);
+static bool prepare(DigitSolver *s, DigitEquation *e) {
+  const DigitForm *form = layout_form_regroup(s->l, e->form);
   Bounds b = {form->constant, 0};
   if (form->xor_count && !layout_form_bounds(s->l, form, &b)) return false;
   e->value = layout_form_add_const(s->p, e->value, -b.low);
@@ -261,26 +263,26 @@ static bool prepare(Solver *s, Equation *e) {
 }
 
 // Moves known floors to the other side. False when the equation cannot be carried on.
-static bool take_out_known(Solver *s, Equation *e) {
-  const Form *form = e->form, *value = e->value;
+static bool take_out_known(DigitSolver *s, DigitEquation *e) {
+  const DigitForm *form = e->form, *value = e->value;
   for (int i = 0; i < e->form->count; i++) {
-    const Term *t = &e->form->terms[i];
-    const Form *floor = known_floor(s, t->base, t->offset, t->cut);
+    const FormTerm *t = &e->form->terms[i];
+    const DigitForm *floor = known_floor(s, t->base, t->offset, t->cut);
     if (!floor) continue;
-    form = layout_form_linear(s->l, form, 1, &(Form){.terms = t, .count = 1}, -1);
+    form = layout_form_linear(s->l, form, 1, &(DigitForm){.terms = t, .count = 1}, -1);
     value = layout_form_linear(s->p, value, 1, floor, -t->coefficient);
   }
-  *e = (Equation){form, value};
+  *e = (DigitEquation){form, value};
   return form && value;
 }
 
-static bool is_known_bit(const Solver *s, const Bit *bit) {
+static bool is_known_bit(const DigitSolver *s, const FormBit *bit) {
   return find_floor(s, bit->base, bit->offset, bit->cut) ||
          find_residue(s, bit->base, bit->offset, bit->cut, 2);
 }
 
 // The bits of a mask that are known.
-static BitMask known_bits(const Solver *s, BitMask mask) {
+static BitMask known_bits(const DigitSolver *s, BitMask mask) {
   BitMask known = {{0, 0}};
   for (int i = 0; i < s->l->bit_count; i++)
     if (mask_has(mask, i) && is_known_bit(s, &s->l->bits[i])) known = mask_xor(known, one_bit(i));
@@ -289,55 +291,56 @@ static BitMask known_bits(const Solver *s, BitMask mask) {
 
 // Where the parts of a form occupy separate bits, what is known of its XORs can be XORed away from
 // the whole: f ^ Y = f without the known bits, Y = Σ weight·(known bit).
-static void take_out_known_bits(Solver *s, Equation *e) {
-  const Form *rest = e->form, *taken = layout_form_const(s->l, 0);
+static void take_out_known_bits(DigitSolver *s, DigitEquation *e) {
+  const DigitForm *rest = e->form, *taken = layout_form_const(s->l, 0);
   for (int i = 0; i < e->form->xor_count; i++) {
-    const Xor *item = &e->form->xors[i];
+    const FormXor *item = &e->form->xors[i];
     BitMask known = known_bits(s, item->mask);
     if (mask_count(known) != 1) continue;
     BitMask left = mask_xor(item->mask, known);
     int64_t weight = item->coefficient < 0 ? -item->coefficient : item->coefficient;
     taken = layout_form_linear(s->l, taken, 1, layout_form_parity(s->l, known, weight), 1);
-    rest = layout_form_linear(s->l, rest, 1, &(Form){.xors = item, .xor_count = 1}, -1);
+    rest = layout_form_linear(s->l, rest, 1, &(DigitForm){.xors = item, .xor_count = 1}, -1);
     rest = layout_form_linear(s->l, rest, 1, layout_form_parity(s->l, left, item->coefficient), 1);
   }
   if (!rest || !taken || rest == e->form || !layout_form_is_placed(s->l, e->form)) return;
   Bounds reach;
-  const Form *value = known_value(s, taken);
+  const DigitForm *value = known_value(s, taken);
   if (!value || !layout_form_bounds(s->l, e->form, &reach) || reach.high >= INT64_MAX / 4) return;
   int64_t modulus = 1;
   while (modulus <= reach.high) modulus *= 2;
   value = layout_form_bitwise(s->p, LAYOUT_XOR, layout_form_modulo(s->p, e->value, modulus), value);
   if (!value) return;
-  *e = (Equation){rest, value};
+  *e = (DigitEquation){rest, value};
   s->progress = true;
 }
 
-static void digit_items(const Form *f, const Digits *l, Item *items, int *count) {
+static void digit_items(const DigitForm *f, const DigitSpace *l, SolveItem *items, int *count) {
   Digit digits[MAX_DIGITS];
   int n;
   *count = 0;
   if (layout_form_digits(l, f, digits, &n)) {
     for (int i = 0; i < n; i++)
       items[(*count)++] =
-          (Item){.weight = digits[i].weight, .radix = digits[i].radix, .digit = digits[i]};
+          (SolveItem){.weight = digits[i].weight, .radix = digits[i].radix, .digit = digits[i]};
     return;
   }
   for (int i = 0; i < f->count; i++) {
-    const Term *t = &f->terms[i];
+    const FormTerm *t = &f->terms[i];
     int64_t radix = (l->bases[t->base].extent - 1 + t->offset) / t->cut + 1;
     Digit digit = {t->coefficient, t->offset, t->cut, radix, t->base, true};
-    items[(*count)++] = (Item){.weight = t->coefficient, .radix = radix, .digit = digit};
+    items[(*count)++] = (SolveItem){.weight = t->coefficient, .radix = radix, .digit = digit};
   }
 }
 
-static void drop_known_items(Solver *s, Item *items, int *count, const Form **value) {
+static void drop_known_items(DigitSolver *s, SolveItem *items, int *count,
+                             const DigitForm **value) {
   int kept = 0;
   for (int i = 0; i < *count; i++) {
     const Digit *g = &items[i].digit;
-    const Form *known = items[i].is_parity || g->open
-                            ? NULL
-                            : known_residue(s, g->base, g->offset, g->cut, g->radix);
+    const DigitForm *known = items[i].is_parity || g->open
+                                 ? NULL
+                                 : known_residue(s, g->base, g->offset, g->cut, g->radix);
     if (known)
       *value = layout_form_linear(s->p, *value, 1, known, -items[i].weight);
     else
@@ -347,12 +350,13 @@ static void drop_known_items(Solver *s, Item *items, int *count, const Form **va
 }
 
 // The parts with positive weights, sorted; reversed digits move the constant of *value.
-static bool equation_items(Solver *s, const Form *f, Item *items, int *count, const Form **value) {
+static bool equation_items(DigitSolver *s, const DigitForm *f, SolveItem *items, int *count,
+                           const DigitForm **value) {
   if (f->count + f->xor_count > MAX_DIGITS) return false;
   *value = layout_form_add_const(s->p, *value, -f->constant);
   digit_items(f, s->l, items, count);
   for (int i = 0; i < f->xor_count; i++)
-    items[(*count)++] = (Item){
+    items[(*count)++] = (SolveItem){
         .weight = f->xors[i].coefficient, .radix = 2, .is_parity = true, .mask = f->xors[i].mask};
   drop_known_items(s, items, count, value);
   for (int i = 0; i < *count; i++) {
@@ -365,14 +369,14 @@ static bool equation_items(Solver *s, const Form *f, Item *items, int *count, co
   }
   for (int i = 1; i < *count; i++)
     for (int j = i; j && items[j].weight < items[j - 1].weight; j--) {
-      Item t = items[j];
+      SolveItem t = items[j];
       items[j] = items[j - 1];
       items[j - 1] = t;
     }
   return *value != NULL;
 }
 
-static void learn_item(Solver *s, const Item *item, const Form *value) {
+static void learn_item(DigitSolver *s, const SolveItem *item, const DigitForm *value) {
   if (value && item->reversed)
     value = layout_form_add_const(s->p, multiple(s->p, value, -1), item->radix - 1);
   if (!value) return;
@@ -383,17 +387,18 @@ static void learn_item(Solver *s, const Item *item, const Form *value) {
                      item->digit.open ? 0 : item->digit.radix, value});
 }
 
-static const Form *items_form(Solver *s, const Item *items, int count, int64_t divisor) {
-  const Form *sum = layout_form_const(s->l, 0);
+static const DigitForm *items_form(DigitSolver *s, const SolveItem *items, int count,
+                                   int64_t divisor) {
+  const DigitForm *sum = layout_form_const(s->l, 0);
   for (int i = 0; i < count; i++) {
     int64_t sign = items[i].reversed ? -1 : 1, weight = items[i].weight / divisor * sign;
     int64_t constant = items[i].reversed ? -weight * (items[i].radix - 1) : 0;
     Digit digit = items[i].digit;
-    Xor parity = {weight, items[i].mask};
+    FormXor parity = {weight, items[i].mask};
     digit.weight = weight;
-    const Form *part =
+    const DigitForm *part =
         items[i].is_parity
-            ? &(Form){.xors = arena_copy(s->l->arena, &parity, sizeof parity), .xor_count = 1}
+            ? &(DigitForm){.xors = arena_copy(s->l->arena, &parity, sizeof parity), .xor_count = 1}
             : layout_form_digit(s->l, &digit);
     sum = layout_form_add_const(s->l, layout_form_linear(s->l, sum, 1, part, 1), constant);
   }
@@ -401,21 +406,21 @@ static const Form *items_form(Solver *s, const Item *items, int count, int64_t d
 }
 
 // A cluster [begin, end) of the items: value mod `above` (0: no items above), over `gcd`.
-static void take_cluster(Solver *s, const Item *items, int begin, int end, const Form *value,
-                         int64_t gcd, int64_t above) {
+static void take_cluster(DigitSolver *s, const SolveItem *items, int begin, int end,
+                         const DigitForm *value, int64_t gcd, int64_t above) {
   if (above) value = layout_form_modulo(s->p, value, above);
   value = layout_form_divide(s->p, value, gcd);
   if (end - begin == 1)
     return learn_item(s, &items[begin], layout_form_divide(s->p, value, items[begin].weight / gcd));
-  const Form *form = items_form(s, items + begin, end - begin, gcd);
+  const DigitForm *form = items_form(s, items + begin, end - begin, gcd);
   if (!value || !form || s->equation_count == MAX_EQUATIONS) return;
-  s->equations[s->equation_count++] = (Equation){form, value};
+  s->equations[s->equation_count++] = (DigitEquation){form, value};
   s->progress = true;
 }
 
 // Splits the items where those below stay under the gcd of those above. False, with nothing done,
 // when they stay together.
-static bool separate(Solver *s, const Item *items, int count, const Form *value) {
+static bool separate(DigitSolver *s, const SolveItem *items, int count, const DigitForm *value) {
   int64_t gcds[MAX_DIGITS + 1] = {0}, reach = 0;
   int ends[MAX_DIGITS], clusters = 0;
   for (int i = count - 1; i >= 0; i--) gcds[i] = gcd_of(gcds[i + 1], items[i].weight);
@@ -431,20 +436,20 @@ static bool separate(Solver *s, const Item *items, int count, const Form *value)
   return true;
 }
 
-static bool learn_from(Solver *s, const Equation *e) {
-  Item items[MAX_DIGITS];
+static bool learn_from(DigitSolver *s, const DigitEquation *e) {
+  SolveItem items[MAX_DIGITS];
   int count;
-  const Form *value = e->value;
+  const DigitForm *value = e->value;
   return equation_items(s, e->form, items, &count, &value) && separate(s, items, count, value);
 }
 
-static void keep(Solver *s, Equation e) {
+static void keep(DigitSolver *s, DigitEquation e) {
   if (s->equation_count < MAX_EQUATIONS) s->equations[s->equation_count++] = e;
 }
 
 // XORs wait a round, for their bits may become known; digits are read before what is known is taken
 // out, which may tear them apart.
-static void work(Solver *s, Equation e, bool first_round) {
+static void work(DigitSolver *s, DigitEquation e, bool first_round) {
   if (!prepare(s, &e) || layout_form_is_const(e.form)) return;
   if (e.form->xor_count) take_out_known_bits(s, &e);
   if (!prepare(s, &e) || layout_form_is_const(e.form)) return;
@@ -453,19 +458,19 @@ static void work(Solver *s, Equation e, bool first_round) {
     return keep(s, e);
   }
   if (learn_from(s, &e)) return;
-  Equation rest = e;
+  DigitEquation rest = e;
   if (!take_out_known(s, &rest) || layout_form_is_const(rest.form)) return;
   if (!learn_from(s, &rest)) keep(s, e);
 }
 
 // Every bit of an equation whose parts occupy separate bits is a parity.
-static bool learn_bits(Solver *s, const Equation *e) {
+static bool learn_bits(DigitSolver *s, const DigitEquation *e) {
   BitMask masks[WORD];
   uint64_t negated;
   if (!layout_form_bits(s->l, e->form, masks, &negated)) return false;
   for (int i = 0; i < WORD; i++) {
     if (mask_empty(masks[i])) continue;
-    const Form *bit = layout_form_divide(s->p, e->value, (int64_t)1 << i);
+    const DigitForm *bit = layout_form_divide(s->p, e->value, (int64_t)1 << i);
     bit = layout_form_modulo(s->p, bit, 2);
     if (negated >> i & 1) bit = layout_form_add_const(s->p, multiple(s->p, bit, -1), 1);
     add_parity(s, (Parity){masks[i], bit});
@@ -474,10 +479,10 @@ static bool learn_bits(Solver *s, const Equation *e) {
 }
 
 // The parts of an equation whose weights overlap.
-static bool learn_sum(Solver *s, const Equation *e) {
-  Item items[MAX_DIGITS];
+static bool learn_sum(DigitSolver *s, const DigitEquation *e) {
+  SolveItem items[MAX_DIGITS];
   SumPart parts[MAX_DIGITS];
-  const Form *found[MAX_DIGITS], *value = e->value;
+  const DigitForm *found[MAX_DIGITS], *value = e->value;
   int count;
   if (!equation_items(s, e->form, items, &count, &value)) return false;
   for (int i = 0; i < count; i++) parts[i] = (SumPart){items[i].weight, items[i].radix};
@@ -487,15 +492,15 @@ static bool learn_sum(Solver *s, const Equation *e) {
 }
 
 // What costs more, and makes longer forms, when nothing else goes on.
-static void work_stuck(Solver *s) {
+static void work_stuck(DigitSolver *s) {
   for (int i = 0; i < s->equation_count; i++)
     if (learn_bits(s, &s->equations[i])) return exchange_bits(s);
   for (int i = 0; i < s->equation_count; i++)
     if (learn_sum(s, &s->equations[i])) return join_all(s);
 }
 
-static void work_round(Solver *s, bool first) {
-  Equation todo[MAX_EQUATIONS];
+static void work_round(DigitSolver *s, bool first) {
+  DigitEquation todo[MAX_EQUATIONS];
   int count = s->equation_count;
   memcpy(todo, s->equations, sizeof *todo * (size_t)count);
   s->equation_count = 0;
@@ -505,7 +510,7 @@ static void work_round(Solver *s, bool first) {
   relate_bases(s);
 }
 
-static bool axes_known(Solver *s, const Form **inverse) {
+static bool axes_known(DigitSolver *s, const DigitForm **inverse) {
   bool all = true;
   for (int i = 0; i < s->l->axis_count; i++) {
     inverse[i] = s->l->extents[i] == 1 ? layout_form_const(s->p, 0) : known_floor(s, i, 0, 1);
@@ -514,17 +519,17 @@ static bool axes_known(Solver *s, const Form **inverse) {
   return all;
 }
 
-static void start(Solver *s, Digits *logical, Digits *physical, const Form *const *outputs,
-                  int count) {
+static void start(DigitSolver *s, DigitSpace *logical, DigitSpace *physical,
+                  const DigitForm *const *outputs, int count) {
   s->l = logical;
   s->p = physical;
   s->equation_count = s->known_count = s->parity_count = 0;
   for (int i = 0; i < count; i++)
     s->equations[s->equation_count++] =
-        (Equation){outputs[i], layout_form_floor(physical, i, 0, 1)};
+        (DigitEquation){outputs[i], layout_form_floor(physical, i, 0, 1)};
 }
 
-static bool propagate(Solver *s, const Form **inverse) {
+static bool propagate(DigitSolver *s, const DigitForm **inverse) {
   for (int round = 0; round < MAX_ROUNDS; round++) {
     s->progress = false;
     work_round(s, round == 0);
@@ -535,15 +540,15 @@ static bool propagate(Solver *s, const Form **inverse) {
   return false;
 }
 
-bool layout_solve_inverse(Digits *logical, Digits *physical, const Form *const *outputs, int count,
-                          const Form **inverse) {
-  Solver s; // only what is counted is read
+bool layout_solve_inverse(DigitSpace *logical, DigitSpace *physical,
+                          const DigitForm *const *outputs, int count, const DigitForm **inverse) {
+  DigitSolver s; // only what is counted is read
   start(&s, logical, physical, outputs, count);
   return propagate(&s, inverse);
 }
 
 // The known digit of the axis with the least cut that `from` divides.
-static const Known *next_known(const Solver *s, int axis, int64_t from) {
+static const Known *next_known(const DigitSolver *s, int axis, int64_t from) {
   const Known *next = NULL;
   for (int i = 0; i < s->known_count; i++) {
     const Known *k = &s->known[i];
@@ -554,11 +559,11 @@ static const Known *next_known(const Solver *s, int axis, int64_t from) {
 }
 
 // The axis as the sum of those of its digits that are known, from the lowest up; the others 0.
-static Known assumed(Solver *s, int axis) {
-  const Form *sum = layout_form_const(s->p, 0);
+static Known assumed(DigitSolver *s, int axis) {
+  const DigitForm *sum = layout_form_const(s->p, 0);
   int64_t from = 1;
   for (const Known *k; sum && (k = next_known(s, axis, from));) {
-    const Form *digit = k->value;
+    const DigitForm *digit = k->value;
     if (k->offset) digit = layout_form_add_const(s->p, digit, -k->offset);
     if (k->radix) digit = layout_form_modulo(s->p, digit, k->radix);
     sum = layout_form_linear(s->p, sum, 1, digit, k->cut);
@@ -567,9 +572,9 @@ static Known assumed(Solver *s, int axis) {
   return (Known){axis, 0, 1, 0, sum};
 }
 
-bool layout_solve_section(Digits *logical, Digits *physical, const Form *const *outputs, int count,
-                          const Form **section) {
-  Solver s;
+bool layout_solve_section(DigitSpace *logical, DigitSpace *physical,
+                          const DigitForm *const *outputs, int count, const DigitForm **section) {
+  DigitSolver s;
   start(&s, logical, physical, outputs, count);
   while (!propagate(&s, section)) {
     int axis = 0;
@@ -581,10 +586,10 @@ bool layout_solve_section(Digits *logical, Digits *physical, const Form *const *
   return true;
 }
 
-bool layout_solve_checks(Digits *logical, const Digits *physical, const Form *const *outputs,
-                         const Form *const *inverse) {
+bool layout_solve_checks(DigitSpace *logical, const DigitSpace *physical,
+                         const DigitForm *const *outputs, const DigitForm *const *inverse) {
   for (int i = 0; i < logical->axis_count; i++) {
-    const Form *back = layout_form_apply(logical, physical, inverse[i], outputs);
+    const DigitForm *back = layout_form_apply(logical, physical, inverse[i], outputs);
     if (!back || !layout_form_equal(logical, back, layout_form_floor(logical, i, 0, 1)))
       return false;
   }

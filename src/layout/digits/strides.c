@@ -19,15 +19,15 @@ static const LayoutExpr *with_axis(Context *context, const LayoutExpr *e, int ax
 
 // ---- Strides -----------------------------------------------------------------------------------
 
-Proof layout_forms_stride(Context *context, const Layout *layout, const LayoutExpr *offset,
-                          int axis, int64_t *stride) {
+Verdict layout_forms_stride(Context *context, const Layout *layout, const LayoutExpr *offset,
+                            int axis, int64_t *stride) {
   int64_t index[MAX_RANK] = {0}, witness[MAX_RANK], extents[MAX_RANK], first, second;
   memcpy(extents, layout->extents, sizeof *extents * (size_t)layout->rank);
-  if (!layout_expr_value(offset, index, NULL, 0, &first)) return NOT_PROVED;
+  if (!layout_expr_value(offset, index, NULL, 0, &first)) return VERDICT_UNDECIDED;
   index[axis] = 1;
   if (--extents[axis] < 1 || !layout_expr_value(offset, index, NULL, 0, &second) ||
       __builtin_sub_overflow(second, first, stride))
-    return NOT_PROVED;
+    return VERDICT_UNDECIDED;
   const LayoutExpr *next = add(context, layout_axis(context, axis), layout_const(context, 1));
   const LayoutExpr *moved = with_axis(context, offset, axis, next);
   const LayoutExpr *stepped = add(context, offset, layout_const(context, *stride));
@@ -36,19 +36,19 @@ Proof layout_forms_stride(Context *context, const Layout *layout, const LayoutEx
 
 // ---- Vectors -----------------------------------------------------------------------------------
 
-typedef struct Run {
+typedef struct StrideRun {
   Context *context;
   const Layout *layout;
   const LayoutExpr *e; // the offset
   int axis;
   int64_t gcd; // what every width divides: the places where runs break, and the offsets there
   int64_t index[MAX_RANK];
-} Run;
+} StrideRun;
 
 // e(start + v) = e(start) + v, and w divides e(start), for `count` groups of w elements along the
 // axis, the last of them or the only one of `length`. v is the axis after all others.
-static Proof groups_hold(Run *r, int64_t w, const LayoutExpr *start, int64_t count,
-                         int64_t length) {
+static Verdict groups_hold(StrideRun *r, int64_t w, const LayoutExpr *start, int64_t count,
+                           int64_t length) {
   Context *context = r->context;
   int64_t extents[MAX_RANK];
   int rank = r->layout->rank;
@@ -63,28 +63,28 @@ static Proof groups_hold(Run *r, int64_t w, const LayoutExpr *start, int64_t cou
   return layout_digits_maps_equal(context, extents, rank + 1, left, right, 2, r->index);
 }
 
-// REFUTED: r->index is an element that shows it.
-static Proof width_holds(Run *r, int64_t w) {
+// VERDICT_NO: r->index is an element that shows it.
+static Verdict width_holds(StrideRun *r, int64_t w) {
   Context *context = r->context;
   int64_t extent = r->layout->extents[r->axis], groups = extent / w, rest = extent % w;
   const LayoutExpr *group = layout_by(context, LAYOUT_MUL, layout_axis(context, r->axis), w);
-  Proof whole = groups ? groups_hold(r, w, group, groups, w) : PROVED;
-  if (whole == REFUTED) {
+  Verdict whole = groups ? groups_hold(r, w, group, groups, w) : VERDICT_YES;
+  if (whole == VERDICT_NO) {
     r->index[r->axis] = r->index[r->axis] * w + r->index[r->layout->rank];
-    return REFUTED;
+    return VERDICT_NO;
   }
-  Proof last = rest ? groups_hold(r, w, layout_const(context, groups * w), 1, rest) : PROVED;
-  if (last == REFUTED) r->index[r->axis] = groups * w + r->index[r->layout->rank];
-  return last == PROVED ? whole : last;
+  Verdict last = rest ? groups_hold(r, w, layout_const(context, groups * w), 1, rest) : VERDICT_YES;
+  if (last == VERDICT_NO) r->index[r->axis] = groups * w + r->index[r->layout->rank];
+  return last == VERDICT_YES ? whole : last;
 }
 
-static bool offset_at(Run *r, int64_t x, int64_t *out) {
+static bool offset_at(StrideRun *r, int64_t x, int64_t *out) {
   r->index[r->axis] = x;
   return layout_expr_value(r->e, r->index, NULL, 0, out);
 }
 
 // Whether e(x) - x is e(from) - from, modulo w (0: exactly).
-static bool continues(Run *r, int64_t from, int64_t x, int64_t w) {
+static bool continues(StrideRun *r, int64_t from, int64_t x, int64_t w) {
   int64_t a, b;
   if (!offset_at(r, from, &a) || !offset_at(r, x, &b)) return false;
   int64_t difference = (b - x) - (a - from);
@@ -93,7 +93,7 @@ static bool continues(Run *r, int64_t from, int64_t x, int64_t w) {
 
 // Takes a width that is refuted at x out of the gcd: by the offset at 0, or by a place where a run
 // breaks, between one that continues the run and one that does not.
-static void learn(Run *r, int64_t w, int64_t x) {
+static void learn(StrideRun *r, int64_t w, int64_t x) {
   int64_t low = x - x % w, high = x, modulus = 0, value = 0;
   if (continues(r, low, high, 0)) { // the group begins where it should not
     offset_at(r, 0, &value);
@@ -118,15 +118,15 @@ static void learn(Run *r, int64_t w, int64_t x) {
 // tried; what refutes it makes the gcd smaller.
 bool layout_forms_vector_width(Context *context, const Layout *layout, const LayoutExpr *offset,
                                int axis, int64_t *width) {
-  Run r = {.context = context, .layout = layout, .e = offset, .axis = axis};
+  StrideRun r = {.context = context, .layout = layout, .e = offset, .axis = axis};
   *width = 1;
   if (layout->rank == MAX_RANK) return false;
   for (;;) {
     int64_t w = layout_largest_divisor(r.gcd, layout->extents[axis]), before = r.gcd;
     if (w == 1) return true;
-    Proof proof = width_holds(&r, w);
-    if (proof == PROVED) *width = w;
-    if (proof != REFUTED) return proof == PROVED;
+    Verdict proof = width_holds(&r, w);
+    if (proof == VERDICT_YES) *width = w;
+    if (proof != VERDICT_NO) return proof == VERDICT_YES;
     learn(&r, w, r.index[axis]);
     if (r.gcd == before) return false;
   }
@@ -172,7 +172,7 @@ int64_t layout_symbolic_vector_width(Context *context, const Layout *layout, int
   int64_t gcd = 0;
   if (layout->rank == MAX_RANK || !layout_is_plain(layout)) return 1;
   for (int i = 0; i < MAX_INSTANCES && gcd != 1; i++) {
-    Instance instance;
+    LayoutInstance instance;
     if (!layout_instance(context, layout, i, &instance)) continue;
     gcd = gcd_of(gcd, layout_vector_width(context, instance.layout, axis));
   }
@@ -186,7 +186,8 @@ LayoutAnswer layout_stride(Context *context, const Layout *layout, int axis,
                            const LayoutExpr **stride) {
   const LayoutExpr *shape[MAX_RANK], *origin[MAX_RANK];
   const Layout *memory = layout_on_resource(context, layout, NULL);
-  LayoutAnswer answer = {.verdict = LAYOUT_UNDECIDED, .reason = "no bounds of the steps are known"};
+  LayoutAnswer answer = {.verdict = VERDICT_UNDECIDED,
+                         .reason = "no bounds of the steps are known"};
   *stride = NULL;
   if (!layout_is_plain(layout)) {
     answer.reason = "the layout is not of memory alone";
@@ -198,7 +199,7 @@ LayoutAnswer layout_stride(Context *context, const Layout *layout, int axis,
   shape[axis] = layout_binary(context, LAYOUT_SUB, shape[axis], one);
   if (is_const(shape[axis]) && shape[axis]->value < 1) {
     *stride = layout_const(context, 0);
-    return (LayoutAnswer){.verdict = LAYOUT_YES};
+    return (LayoutAnswer){.verdict = VERDICT_YES};
   }
   for (int i = 0; i < layout->rank; i++) origin[i] = layout_const(context, 0);
   first = layout_expr_substitute(context, e, origin, layout->rank);
@@ -211,12 +212,12 @@ LayoutAnswer layout_stride(Context *context, const Layout *layout, int axis,
   if (!moved) return answer;
   const LayoutExpr *want = add(context, e, step);
   answer = layout_maps_equal(context, moved, index_map_with_outputs(context, moved->map, &want));
-  if (answer.verdict == LAYOUT_YES) *stride = step;
+  if (answer.verdict == VERDICT_YES) *stride = step;
   const LayoutExpr *strides[MAX_RANK] = {0};
   strides[axis] = *stride;
   if (*stride)
     LAYOUT_VERIFY(context, "stride", layout, NULL,
                   layout_strides_certificate(context, layout, strides));
-  if (answer.verdict == LAYOUT_NO) answer.reason = "the step from there on is another than from 0";
+  if (answer.verdict == VERDICT_NO) answer.reason = "the step from there on is another than from 0";
   return answer;
 }

@@ -14,23 +14,23 @@
 
 enum { MAX_TRIALS = 16, FEW_SUMS = 2048 };
 
-typedef struct Search {
-  Digits *d;
+typedef struct SumSearch {
+  DigitSpace *d;
   const SumPart *parts;
   int trials; // left
-} Search;
+} SumSearch;
 
 // The parts not known yet, by ascending weight.
-typedef struct Open {
+typedef struct OpenDigits {
   int at[MAX_DIGITS], count;
-} Open;
+} OpenDigits;
 
-static void close_part(Open *open, int i) {
+static void close_part(OpenDigits *open, int i) {
   open->count--;
   for (; i < open->count; i++) open->at[i] = open->at[i + 1];
 }
 
-static int64_t gcd_without(const Search *s, const Open *open, int except) {
+static int64_t gcd_without(const SumSearch *s, const OpenDigits *open, int except) {
   int64_t gcd = 0;
   for (int i = 0; i < open->count; i++)
     if (i != except) gcd = gcd_of(gcd, s->parts[open->at[i]].weight);
@@ -50,18 +50,19 @@ int64_t layout_inverse_modulo(int64_t a, int64_t m) {
   return floor_mod(x, m);
 }
 
-static const Form *minus(Search *s, const Form *value, int part, const Form *x) {
+static const DigitForm *minus(SumSearch *s, const DigitForm *value, int part, const DigitForm *x) {
   return layout_form_linear(s->d, value, 1, x, -s->parts[part].weight);
 }
 
-static bool by_residue(Search *s, Open *open, const Form **value, const Form **out) {
+static bool by_residue(SumSearch *s, OpenDigits *open, const DigitForm **value,
+                       const DigitForm **out) {
   int64_t gcd = gcd_without(s, open, -1);
   for (int i = 0; i < open->count; i++) {
     int at = open->at[i];
     int64_t modulus = gcd_without(s, open, i) / gcd;
     if (modulus < s->parts[at].radix) continue;
     int64_t factor = layout_inverse_modulo(s->parts[at].weight / gcd, modulus);
-    const Form *scaled =
+    const DigitForm *scaled =
         layout_form_linear(s->d, layout_form_divide(s->d, *value, gcd), factor, NULL, 0);
     out[at] = layout_form_modulo(s->d, scaled, modulus);
     *value = minus(s, *value, at, out[at]);
@@ -71,11 +72,12 @@ static bool by_residue(Search *s, Open *open, const Form **value, const Form **o
   return false;
 }
 
-static bool solve(Search *s, Open open, const Form *value, const Form **out);
+static bool solve(SumSearch *s, OpenDigits open, const DigitForm *value, const DigitForm **out);
 
-static bool by_size(Search *s, Open *open, const Form **value, const Form **out) {
+static bool by_size(SumSearch *s, OpenDigits *open, const DigitForm **value,
+                    const DigitForm **out) {
   int64_t reach = 0, part;
-  Open low = {.count = 0}, high = *open;
+  OpenDigits low = {.count = 0}, high = *open;
   while (high.count > 1) {
     const SumPart *least = &s->parts[high.at[0]];
     if (!mul_fits(least->weight, least->radix - 1, &part) || !add_fits(reach, part, &reach))
@@ -84,7 +86,7 @@ static bool by_size(Search *s, Open *open, const Form **value, const Form **out)
     close_part(&high, 0);
     int64_t above = gcd_without(s, &high, -1);
     if (reach >= above) continue;
-    const Form *rest = layout_form_modulo(s->d, *value, above);
+    const DigitForm *rest = layout_form_modulo(s->d, *value, above);
     *value = layout_form_linear(s->d, *value, 1, rest, -1);
     *open = high;
     return solve(s, low, rest, out);
@@ -92,21 +94,21 @@ static bool by_size(Search *s, Open *open, const Form **value, const Form **out)
   return false;
 }
 
-static const Form *both(Search *s, const Form *a, const Form *b) {
+static const DigitForm *both(SumSearch *s, const DigitForm *a, const DigitForm *b) {
   return a && b ? layout_form_operation(s->d, LAYOUT_BOTH, a, b, NULL) : NULL;
 }
 
-static const Form *compare(Search *s, LayoutOp op, const Form *a, const Form *b) {
+static const DigitForm *compare(SumSearch *s, LayoutOp op, const DigitForm *a, const DigitForm *b) {
   return a && b ? layout_form_operation(s->d, op, a, b, NULL) : NULL;
 }
 
 // Whether `value` is the sum of these parts, 1 or 0.
-static const Form *is_sum(Search *s, const Open *open, const Form *value,
-                          const Form *const *found) {
-  const Form *zero = layout_form_const(s->d, 0), *good = layout_form_const(s->d, 1);
+static const DigitForm *is_sum(SumSearch *s, const OpenDigits *open, const DigitForm *value,
+                               const DigitForm *const *found) {
+  const DigitForm *zero = layout_form_const(s->d, 0), *good = layout_form_const(s->d, 1);
   for (int i = 0; i < open->count; i++) {
-    const Form *x = found[open->at[i]];
-    const Form *last = layout_form_const(s->d, s->parts[open->at[i]].radix - 1);
+    const DigitForm *x = found[open->at[i]];
+    const DigitForm *last = layout_form_const(s->d, s->parts[open->at[i]].radix - 1);
     good = both(s, good, compare(s, LAYOUT_LE, zero, x));
     good = both(s, good, compare(s, LAYOUT_LE, x, last));
     value = minus(s, value, open->at[i], x);
@@ -114,19 +116,20 @@ static const Form *is_sum(Search *s, const Open *open, const Form *value,
   return both(s, good, compare(s, LAYOUT_EQ, value, zero));
 }
 
-static bool by_trial(Search *s, Open *open, const Form **value, const Form **out) {
+static bool by_trial(SumSearch *s, OpenDigits *open, const DigitForm **value,
+                     const DigitForm **out) {
   int least = 0;
   for (int i = 1; i < open->count; i++)
     if (s->parts[open->at[i]].radix < s->parts[open->at[least]].radix) least = i;
   int at = open->at[least];
-  const Form *sum = layout_form_const(s->d, 0), *tried[MAX_DIGITS];
-  Open others = *open;
+  const DigitForm *sum = layout_form_const(s->d, 0), *tried[MAX_DIGITS];
+  OpenDigits others = *open;
   close_part(&others, least);
   for (int64_t t = 1; t < s->parts[at].radix; t++) {
     int64_t taken;
     if (!s->trials || !mul_fits(s->parts[at].weight, -t, &taken)) return false;
     s->trials--;
-    const Form *rest = layout_form_add_const(s->d, *value, taken);
+    const DigitForm *rest = layout_form_add_const(s->d, *value, taken);
     if (!rest || !solve(s, others, rest, tried)) return false;
     sum = layout_form_linear(s->d, sum, 1, is_sum(s, &others, rest, tried), t);
   }
@@ -136,7 +139,7 @@ static bool by_trial(Search *s, Open *open, const Form **value, const Form **out
   return true;
 }
 
-static bool solve(Search *s, Open open, const Form *value, const Form **out) {
+static bool solve(SumSearch *s, OpenDigits open, const DigitForm *value, const DigitForm **out) {
   while (open.count > 1 && value)
     if (!by_size(s, &open, &value, out) && !by_residue(s, &open, &value, out) &&
         !by_trial(s, &open, &value, out))
@@ -183,11 +186,11 @@ static bool collides(const SumPart *parts, int count) {
   return reach < FEW_SUMS && !mark_sums(parts, count, 0, reached);
 }
 
-bool layout_solve_sum(Digits *d, const SumPart *parts, int count, const Form *value,
-                      const Form **out) {
+bool layout_solve_sum(DigitSpace *d, const SumPart *parts, int count, const DigitForm *value,
+                      const DigitForm **out) {
   if (collides(parts, count)) return false;
-  Search s = {d, parts, MAX_TRIALS};
-  Open open = {.count = count};
+  SumSearch s = {d, parts, MAX_TRIALS};
+  OpenDigits open = {.count = count};
   for (int i = 0; i < count; i++) open.at[i] = i;
   return solve(&s, open, value, out);
 }

@@ -271,14 +271,14 @@ static void sample_values(Relations *r, __isl_take isl_set *failing, IslAnswer *
     isl_val_free(v);
   }
   isl_point_free(point);
-  if (good) *out = (IslAnswer){.proof = REFUTED, .values = values, .count = r->symbol_count};
+  if (good) *out = (IslAnswer){.proof = VERDICT_NO, .values = values, .count = r->symbol_count};
 }
 
 // Whether `failing` is empty.
 static IslAnswer holds_unless(Relations *r, __isl_take isl_set *failing) {
-  IslAnswer out = {.proof = NOT_PROVED};
+  IslAnswer out = {.proof = VERDICT_UNDECIDED};
   isl_bool empty = isl_set_is_empty(failing);
-  if (empty == isl_bool_true) out.proof = PROVED;
+  if (empty == isl_bool_true) out.proof = VERDICT_YES;
   if (empty == isl_bool_false) return sample_values(r, failing, &out), out;
   isl_set_free(failing);
   return out;
@@ -290,7 +290,7 @@ static IslAnswer ask(Context *context, const Layout *layout, const LayoutExpr *c
                      Asking asking) {
   Relations r;
   if (!relations_init(&r, context, layout, other))
-    return (IslAnswer){.proof = NOT_PROVED, .why = "too many symbols for isl"};
+    return (IslAnswer){.proof = VERDICT_UNDECIDED, .why = "too many symbols for isl"};
   IslAnswer answer = asking(&r, layout, other);
   answer.why = isl_ctx_last_error(r.ctx) == isl_error_quota
                    ? "isl was stopped after its operations were used up"
@@ -301,11 +301,11 @@ static IslAnswer ask(Context *context, const Layout *layout, const LayoutExpr *c
 
 static IslAnswer injective(Relations *r, const Layout *layout, const LayoutExpr *const *other) {
   isl_map *map = map_of(r, layout, layout->map->outputs);
-  if (!map) return (IslAnswer){.proof = NOT_PROVED};
+  if (!map) return (IslAnswer){.proof = VERDICT_UNDECIDED};
   isl_bool yes = isl_map_is_injective(map);
   if (yes == isl_bool_true || yes == isl_bool_error) {
     isl_map_free(map);
-    return (IslAnswer){.proof = yes == isl_bool_true ? PROVED : NOT_PROVED};
+    return (IslAnswer){.proof = yes == isl_bool_true ? VERDICT_YES : VERDICT_UNDECIDED};
   }
   isl_map *back = isl_map_reverse(isl_map_copy(map)); // which may change what it takes in place
   isl_map *same = isl_map_apply_range(map, back);
@@ -315,15 +315,16 @@ static IslAnswer injective(Relations *r, const Layout *layout, const LayoutExpr 
 
 static IslAnswer onto(Relations *r, const Layout *layout, const LayoutExpr *const *other) {
   isl_map *map = map_of(r, layout, layout->map->outputs);
-  isl_set *places = map ? box_set(r, layout->facts, layout->physical, layout->physical_rank) : NULL;
-  if (!places) return isl_map_free(map), (IslAnswer){.proof = NOT_PROVED};
-  return holds_unless(r, isl_set_subtract(places, isl_map_range(map)));
+  isl_set *positions =
+      map ? box_set(r, layout->facts, layout->physical, layout->physical_rank) : NULL;
+  if (!positions) return isl_map_free(map), (IslAnswer){.proof = VERDICT_UNDECIDED};
+  return holds_unless(r, isl_set_subtract(positions, isl_map_range(map)));
 }
 
 static IslAnswer equal(Relations *r, const Layout *layout, const LayoutExpr *const *other) {
   isl_map *a = map_of(r, layout, layout->map->outputs);
   isl_map *b = a ? map_of(r, layout, other) : NULL;
-  if (!b) return isl_map_free(a), (IslAnswer){.proof = NOT_PROVED};
+  if (!b) return isl_map_free(a), (IslAnswer){.proof = VERDICT_UNDECIDED};
   return holds_unless(r, isl_map_domain(isl_map_subtract(a, b)));
 }
 
@@ -408,7 +409,7 @@ static const LayoutExpr *expr_of(Context *context, __isl_keep isl_ast_expr *e) {
   return NULL;
 }
 
-static __isl_give isl_id *place_id(Relations *r, int axis) {
+static __isl_give isl_id *position_id(Relations *r, int axis) {
   return isl_id_alloc(r->ctx, str_format(r->context, ".%d", axis), NULL);
 }
 
@@ -418,7 +419,7 @@ static __isl_give isl_set *as_params(Relations *r, __isl_take isl_set *set) {
   if (size < 0) return isl_set_free(set);
   unsigned rank = (unsigned)size;
   for (unsigned i = 0; i < rank; i++)
-    set = isl_set_set_dim_id(set, isl_dim_set, i, place_id(r, (int)i));
+    set = isl_set_set_dim_id(set, isl_dim_set, i, position_id(r, (int)i));
   return isl_set_params(
       isl_set_move_dims(set, isl_dim_param, (unsigned)r->symbol_count, isl_dim_set, 0, rank));
 }
@@ -428,7 +429,7 @@ static __isl_give isl_pw_aff *function_of_params(Relations *r, __isl_take isl_pw
   if (size < 0) return isl_pw_aff_free(f);
   unsigned rank = (unsigned)size;
   for (unsigned i = 0; i < rank; i++)
-    f = isl_pw_aff_set_dim_id(f, isl_dim_in, i, place_id(r, (int)i));
+    f = isl_pw_aff_set_dim_id(f, isl_dim_in, i, position_id(r, (int)i));
   f = isl_pw_aff_move_dims(f, isl_dim_param, (unsigned)r->symbol_count, isl_dim_in, 0, rank);
   return isl_pw_aff_project_domain_on_params(f);
 }
@@ -455,12 +456,12 @@ static bool invert(Relations *r, const Layout *layout, __isl_take isl_map *map,
                    LayoutInverse *out) {
   const LayoutExpr *outputs[MAX_RANK];
   Str names[MAX_RANK];
-  isl_set *places = box_set(r, layout->facts, layout->physical, layout->physical_rank);
+  isl_set *positions = box_set(r, layout->facts, layout->physical, layout->physical_rank);
   isl_set *image = isl_map_range(isl_map_copy(map));
   isl_pw_multi_aff *inverse =
       isl_pw_multi_aff_coalesce(isl_pw_multi_aff_from_map(isl_map_reverse(map)));
-  isl_ast_build *build = isl_ast_build_from_context(as_params(r, isl_set_copy(places)));
-  bool good = padding_expr(r, build, isl_set_subtract(places, image), &out->padding);
+  isl_ast_build *build = isl_ast_build_from_context(as_params(r, isl_set_copy(positions)));
+  bool good = padding_expr(r, build, isl_set_subtract(positions, image), &out->padding);
   for (int i = 0; i < layout->rank && good; i++) {
     isl_pw_aff *f = function_of_params(r, isl_pw_multi_aff_get_pw_aff(inverse, i));
     outputs[i] = taken_expr(r->context, isl_ast_build_expr_from_pw_aff(build, f));

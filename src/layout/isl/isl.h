@@ -6,10 +6,10 @@
 #include "layout/core/internal.h"
 
 typedef struct IslAnswer {
-  Proof proof;
-  const LayoutValue *values; // REFUTED: values of the symbols for which the claim fails
+  Verdict proof;
+  const LayoutValue *values; // VERDICT_NO: values of the symbols for which the claim fails
   int count;
-  const char *why; // NOT_PROVED: what stopped it
+  const char *why; // VERDICT_UNDECIDED: what stopped it
 } IslAnswer;
 
 IslAnswer layout_isl_injective(Context *context, const Layout *layout);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 static LayoutAnswer undecided(const char *reason) {
-  return (LayoutAnswer){.verdict = LAYOUT_UNDECIDED, .reason = reason};
+  return (LayoutAnswer){.verdict = VERDICT_UNDECIDED, .reason = reason};
 }
 
 const IndexMap *layout_run_lanes(Context *context, int rank, const int64_t *start, int axis,
@@ -24,42 +24,43 @@ const IndexMap *layout_run_lanes(Context *context, int rank, const int64_t *star
 
 // ---- One access --------------------------------------------------------------------------------
 
-typedef struct Want { // a word that a lane wants
+typedef struct WordRequest { // a word that a lane wants
   int64_t bank, word, lane;
-} Want;
+} WordRequest;
 
 static int compare_wants(const void *a, const void *b) {
-  const Want *x = a, *y = b;
+  const WordRequest *x = a, *y = b;
   if (x->bank != y->bank) return x->bank < y->bank ? -1 : 1;
   if (x->word != y->word) return x->word < y->word ? -1 : 1;
   return (x->lane > y->lane) - (x->lane < y->lane);
 }
 
-typedef struct Access {
+typedef struct BankAccess {
   LayoutBanks banks;
   int64_t width, phase; // bits a lane wants; lanes in a phase
   int64_t lanes;
-  Want *wants;
+  WordRequest *wants;
   LayoutConflicts *out;
   int64_t first, second; // ordinals of two lanes in conflict; -1: none
-} Access;
+} BankAccess;
 
-static int64_t collect_wants(Access *a, const int64_t *offsets, int64_t begin, int64_t end) {
+static int64_t collect_wants(BankAccess *a, const int64_t *offsets, int64_t begin, int64_t end) {
   int64_t count = 0, word = a->banks.bank_bytes * 8;
   for (int64_t lane = begin; lane < end; lane++) {
     int64_t bit = offsets[lane] * a->banks.element_bits;
     for (int64_t w = bit / word; w <= (bit + a->width - 1) / word; w++)
-      a->wants[count++] = (Want){w % a->banks.bank_count, w, lane};
+      a->wants[count++] = (WordRequest){w % a->banks.bank_count, w, lane};
   }
   qsort(a->wants, (size_t)count, sizeof *a->wants, compare_wants);
   return count;
 }
 
 // The lanes begin .. end - 1 at once.
-static void serve(Access *a, const int64_t *offsets, int64_t begin, int64_t end, int64_t ordinal) {
+static void serve(BankAccess *a, const int64_t *offsets, int64_t begin, int64_t end,
+                  int64_t ordinal) {
   int64_t count = collect_wants(a, offsets, begin, end), in_bank = 0, degree = 0;
   for (int64_t i = 0; i < count; i++) {
-    const Want *want = &a->wants[i], *before = i ? want - 1 : NULL;
+    const WordRequest *want = &a->wants[i], *before = i ? want - 1 : NULL;
     bool same_bank = before && before->bank == want->bank;
     if (same_bank && before->word == want->word) continue;
     in_bank = same_bank ? in_bank + 1 : 1;
@@ -75,7 +76,7 @@ static void serve(Access *a, const int64_t *offsets, int64_t begin, int64_t end,
   a->out->waves += degree;
 }
 
-static void serve_all(Access *a, const int64_t *offsets, int64_t positions) {
+static void serve_all(BankAccess *a, const int64_t *offsets, int64_t positions) {
   for (int64_t p = 0; p < positions; p++)
     for (int64_t lane = 0; lane < a->lanes; lane += a->phase)
       serve(a, offsets + p * a->lanes, lane, MIN_OF(lane + a->phase, a->lanes), p * a->lanes);
@@ -96,7 +97,7 @@ bool layout_access_separates(Context *context, const Layout *at, LayoutOp op) {
   LayoutOp less = op == LAYOUT_XOR ? LAYOUT_XOR : LAYOUT_SUB;
   e = layout_binary(context, op, position, layout_binary(context, less, alone, origin));
   return layout_maps_equal(context, at, index_map_with_outputs(context, at->map, &e)).verdict ==
-         LAYOUT_YES;
+         VERDICT_YES;
 }
 
 // Whether all positions begin on a multiple of `unit` offsets from the origin's.
@@ -112,7 +113,7 @@ static bool positions_aligned(Context *context, const Layout *at, int64_t unit) 
   const Layout *rests = layout_try(context, index_map_with_outputs(context, at->map, &rest),
                                    at->shape, &by, at->facts);
   return rests && layout_maps_equal(context, rests, index_map_with_outputs(context, at->map, &zero))
-                          .verdict == LAYOUT_YES;
+                          .verdict == VERDICT_YES;
 }
 
 static bool is_power_of_two(int64_t v) {
@@ -121,7 +122,7 @@ static bool is_power_of_two(int64_t v) {
 
 // Whether every position has the conflicts of the first: words move by a constant number of words,
 // or all their numbers' bits are XORed with constants.
-static bool positions_alike(Context *context, const Layout *at, const Access *a) {
+static bool positions_alike(Context *context, const Layout *at, const BankAccess *a) {
   int64_t word = a->banks.bank_bytes * 8, unit = word / gcd_of(word, a->banks.element_bits);
   if (layout_access_separates(context, at, LAYOUT_ADD) && positions_aligned(context, at, unit))
     return true;
@@ -150,7 +151,7 @@ const Layout *layout_access_offsets(Context *context, const Layout *layout,
                                     const char **reason) {
   const IndexMap *lanes = access->lanes;
   const LayoutExpr *shape[MAX_RANK], *physical;
-  int64_t places;
+  int64_t physical_size;
   *reason = layout->is_static ? access_problem(layout, access, banks) : "the extents are symbolic";
   if (*reason) return NULL;
   const Layout *memory = layout_on_resource(context, layout, NULL);
@@ -161,11 +162,11 @@ const Layout *layout_access_offsets(Context *context, const Layout *layout,
   if (!layout_try(context, lanes, shape, memory->shape, (LayoutFacts){0})) return NULL;
   int64_t last = 0;
   *reason = "the bits of the memory do not fit";
-  if (!layout_physical_size(memory, &places) || !add_fits(places, 1 << 10, &last) ||
+  if (!layout_physical_size(memory, &physical_size) || !add_fits(physical_size, 1 << 10, &last) ||
       !mul_fits(last, banks.element_bits, &last))
     return NULL;
   *reason = "no bounds of the offsets are known";
-  physical = layout_const(context, places);
+  physical = layout_const(context, physical_size);
   const LayoutExpr *e = layout_expr_substitute(context, layout_offset_expr(context, memory),
                                                lanes->outputs, lanes->output_count);
   const IndexMap *map =
@@ -173,7 +174,7 @@ const Layout *layout_access_offsets(Context *context, const Layout *layout,
   return layout_try(context, map, shape, &physical, (LayoutFacts){0});
 }
 
-static LayoutAnswer conflicts_of(Context *context, const Layout *at, Access *a) {
+static LayoutAnswer conflicts_of(Context *context, const Layout *at, BankAccess *a) {
   int64_t positions, lanes = a->lanes, word = a->banks.bank_bytes * 8, total;
   if (!layout_logical_size(at, &total)) return undecided("the lanes do not fit 64 bits");
   positions = lanes ? total / lanes : 0;
@@ -184,16 +185,16 @@ static LayoutAnswer conflicts_of(Context *context, const Layout *at, Access *a) 
   if (!layout_points_domain(box, at->rank, &domain))
     return layout_points_over_limit(context, box, at->rank);
   int64_t *offsets = arena_array(&context->scratch, int64_t, domain.size + LANES);
-  a->wants = arena_array(&context->scratch, Want, a->phase * (a->width / word + 2));
+  a->wants = arena_array(&context->scratch, WordRequest, a->phase * (a->width / word + 2));
   if (!layout_points_values(context, box, at->rank, at->map->outputs[0], offsets))
     return undecided("the map has no value somewhere");
   serve_all(a, offsets, alike ? 1 : positions);
   if (alike && (!mul_fits(a->out->waves, positions, &a->out->waves) ||
                 !mul_fits(a->out->words, positions, &a->out->words)))
     return undecided("the waves do not fit 64 bits");
-  LayoutAnswer result = {.verdict = LAYOUT_YES, .level = alike ? LAYOUT_DIGITS : LAYOUT_POINTS};
+  LayoutAnswer result = {.verdict = VERDICT_YES, .level = alike ? LAYOUT_DIGITS : LAYOUT_POINTS};
   if (a->first < 0) return result;
-  result.verdict = LAYOUT_NO;
+  result.verdict = VERDICT_NO;
   result.witness = layout_points_index(context, box, at->rank, a->first);
   result.witness2 = layout_points_index(context, box, at->rank, a->second);
   result.witness_rank = at->rank;
@@ -235,7 +236,7 @@ static LayoutAnswer bank_conflicts(Context *context, const Layout *layout,
   const char *problem;
   const Layout *at = layout_access_offsets(context, layout, access, banks, &problem);
   if (!at) return undecided(problem);
-  Access a = {.banks = banks, .out = out, .first = -1};
+  BankAccess a = {.banks = banks, .out = out, .first = -1};
   a.width = layout_access_width(access, banks);
   a.lanes = access->extents[access->lanes->input_count - 1];
   a.phase = layout_access_phase(access, banks);
@@ -263,7 +264,7 @@ typedef struct Found {
 
 // What holds for all values of the symbols has no lanes to show for an instance.
 static bool is_conflict(Context *context, const Layout *layout, const Layout *none,
-                        const Instance *at, const void *answer) {
+                        const LayoutInstance *at, const void *answer) {
   const Found *f = answer;
   (void)none;
   return layout_verify_conflicts(context, layout, f->access, f->banks, f->conflicts) &&
@@ -276,7 +277,7 @@ LayoutAnswer layout_bank_conflicts(Context *context, const Layout *layout,
                                    LayoutConflicts *out) {
   LayoutAnswer answer = bank_conflicts(context, layout, access, banks, out);
   Found found = {access, banks, &answer, out};
-  if (answer.verdict != LAYOUT_UNDECIDED && layout_map_is_plain(access->lanes) &&
+  if (answer.verdict != VERDICT_UNDECIDED && layout_map_is_plain(access->lanes) &&
       few_pairs(access, banks))
     layout_verify_result(context, "bank conflicts", layout, NULL, is_conflict, &found);
   return answer;

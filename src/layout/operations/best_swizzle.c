@@ -19,23 +19,23 @@
 enum { MAX_OFFSET_BITS = 62, MAX_ACCESSES = 8, MAX_TRIES = 20000 };
 
 // A subspace of GF(2)^64: rows with distinct leading bits, none of which occurs in another row.
-typedef struct Space {
+typedef struct BitSpace {
   uint64_t rows[64];
   int count;
-} Space;
+} BitSpace;
 
 static uint64_t top_bit(uint64_t v) {
   return (uint64_t)1 << (63 - __builtin_clzll(v));
 }
 
-static uint64_t reduced(const Space *s, uint64_t v) {
+static uint64_t reduced(const BitSpace *s, uint64_t v) {
   for (int i = 0; i < s->count; i++)
     if (v & top_bit(s->rows[i])) v ^= s->rows[i];
   return v;
 }
 
 // False when v is in it already.
-static bool space_add(Space *s, uint64_t v) {
+static bool space_add(BitSpace *s, uint64_t v) {
   v = reduced(s, v);
   if (!v) return false;
   uint64_t lead = top_bit(v);
@@ -45,21 +45,21 @@ static bool space_add(Space *s, uint64_t v) {
   return true;
 }
 
-static Space space_sum(const Space *a, const Space *b) {
-  Space sum = *a;
+static BitSpace space_sum(const BitSpace *a, const BitSpace *b) {
+  BitSpace sum = *a;
   for (int i = 0; i < b->count; i++) space_add(&sum, b->rows[i]);
   return sum;
 }
 
-static int dim_of_meet(const Space *a, const Space *b) {
+static int dim_of_meet(const BitSpace *a, const BitSpace *b) {
   return a->count + b->count - space_sum(a, b).count;
 }
 
 // The functionals on GF(2)^bits (as masks) that vanish on it: for each bit that leads no row, that
 // bit and the leads of the rows that contain it.
-static Space annihilator(const Space *s, int bits) {
+static BitSpace annihilator(const BitSpace *s, int bits) {
   uint64_t leads = 0;
-  Space out = {.count = 0};
+  BitSpace out = {.count = 0};
   for (int i = 0; i < s->count; i++) leads |= top_bit(s->rows[i]);
   for (int bit = 0; bit < bits; bit++) {
     uint64_t one = (uint64_t)1 << bit, h = one;
@@ -75,20 +75,20 @@ static Space annihilator(const Space *s, int bits) {
 
 typedef struct Problem {
   int bits, bank_bits, count; // m, b, accesses
-  Space steps[MAX_ACCESSES + 1];
+  BitSpace steps[MAX_ACCESSES + 1];
   int slack[MAX_ACCESSES + 1]; // dim(U ∩ K) allowed: the bound
-  Space kernel;
+  BitSpace kernel;
   int tries;
 } Problem;
 
 // Equations h(v) = 1 in echelon form: mask and right side.
-typedef struct Equations {
+typedef struct BitEquations {
   uint64_t masks[MAX_ACCESSES + 1];
   bool ones[MAX_ACCESSES + 1];
   int count;
-} Equations;
+} BitEquations;
 
-static bool require(Equations *e, uint64_t mask) {
+static bool require(BitEquations *e, uint64_t mask) {
   bool one = true;
   for (int i = 0; i < e->count; i++)
     if (mask & top_bit(e->masks[i])) {
@@ -106,7 +106,7 @@ static bool require(Equations *e, uint64_t mask) {
   return true;
 }
 
-static uint64_t solution(const Equations *e) {
+static uint64_t solution(const BitEquations *e) {
   uint64_t v = 0;
   for (int i = 0; i < e->count; i++)
     if (e->ones[i]) v |= top_bit(e->masks[i]);
@@ -116,7 +116,7 @@ static uint64_t solution(const Equations *e) {
 static bool extend(Problem *p);
 
 static bool take(Problem *p, uint64_t v) {
-  Space before = p->kernel;
+  BitSpace before = p->kernel;
   if (space_add(&p->kernel, v) && extend(p)) return true;
   p->kernel = before;
   return false;
@@ -124,14 +124,14 @@ static bool take(Problem *p, uint64_t v) {
 
 // Chooses, for each access from number `at` on whose bound is used up, a functional that keeps v
 // out of what it forbids; past the last one, one that keeps v out of K.
-static bool choose(Problem *p, int at, const Equations *e) {
+static bool choose(Problem *p, int at, const BitEquations *e) {
   while (at < p->count && dim_of_meet(&p->steps[at], &p->kernel) < p->slack[at]) at++;
   if (at >= p->count && e->count) return take(p, solution(e));
-  Space forbidden = p->kernel;
+  BitSpace forbidden = p->kernel;
   if (at < p->count) forbidden = space_sum(&p->steps[at], &p->kernel);
-  Space functionals = annihilator(&forbidden, p->bits);
+  BitSpace functionals = annihilator(&forbidden, p->bits);
   for (int i = 0; i < functionals.count && ++p->tries < MAX_TRIES; i++) {
-    Equations next = *e;
+    BitEquations next = *e;
     if (require(&next, functionals.rows[i]) && choose(p, at + 1, &next)) return true;
   }
   return false;
@@ -139,15 +139,15 @@ static bool choose(Problem *p, int at, const Equations *e) {
 
 // Completes the kernel to dimension m - b with every access within its slack.
 static bool extend(Problem *p) {
-  static const Equations none;
+  static const BitEquations none;
   return p->kernel.count == p->bits - p->bank_bits || choose(p, 0, &none);
 }
 
 // K with dim(U ∩ K) <= slack for every access; its annihilator goes to *banks. Where it can be, the
 // low b bits of V, a row of all banks, meet K in 0 only: then the bank bits are themselves XORed
 // with higher ones.
-static bool find_kernel(Problem *p, Space *banks) {
-  Space row = {.count = 0};
+static bool find_kernel(Problem *p, BitSpace *banks) {
+  BitSpace row = {.count = 0};
   for (int i = 0; i < p->bank_bits; i++) space_add(&row, (uint64_t)1 << i);
   p->steps[p->count] = row;
   p->slack[p->count] = 0;
@@ -163,7 +163,7 @@ static bool find_kernel(Problem *p, Space *banks) {
 
 // ---- Accesses ----------------------------------------------------------------------------------
 
-typedef struct Solver {
+typedef struct SwizzleSolver {
   Context *context;
   LayoutBanks banks;
   int count;
@@ -172,14 +172,14 @@ typedef struct Solver {
   int direction_count[MAX_ACCESSES], granule_bits[MAX_ACCESSES];
   int64_t phases[MAX_ACCESSES], weight[MAX_ACCESSES];
   Problem problem;
-} Solver;
+} SwizzleSolver;
 
 static int log_of(int64_t v) {
   return v > 0 && !(v & (v - 1)) ? __builtin_ctzll((uint64_t)v) : -1;
 }
 
 // The steps of the lanes within a phase, where they are linear and all phases alike.
-static const char *read_directions(Solver *s, int k, const Layout *at, int64_t phase,
+static const char *read_directions(SwizzleSolver *s, int k, const Layout *at, int64_t phase,
                                    int64_t aligned) {
   int64_t lanes = at->extents[at->rank - 1], box[MAX_RANK], total;
   PointDomain domain;
@@ -206,7 +206,8 @@ static const char *read_directions(Solver *s, int k, const Layout *at, int64_t p
   return NULL;
 }
 
-static const char *read_access(Solver *s, int k, const Layout *layout, const LayoutAccess *access) {
+static const char *read_access(SwizzleSolver *s, int k, const Layout *layout,
+                               const LayoutAccess *access) {
   const char *reason = NULL;
   const Layout *at = layout_access_offsets(s->context, layout, access, s->banks, &reason);
   if (!at) return reason;
@@ -222,9 +223,9 @@ static const char *read_access(Solver *s, int k, const Layout *layout, const Lay
 }
 
 // The steps between units that leave the place within the unit: numbers of lanes' units.
-static Space unit_steps(const Solver *s, int k) {
+static BitSpace unit_steps(const SwizzleSolver *s, int k) {
   int above = s->offset_bits - s->unit_bits;
-  Space all = {.count = 0}, out = {.count = 0};
+  BitSpace all = {.count = 0}, out = {.count = 0};
   for (int i = 0; i < s->direction_count[k]; i++) {
     uint64_t d = s->directions[k][i], within = d & (((uint64_t)1 << s->unit_bits) - 1);
     space_add(&all, within >> s->granule_bits[k] << above | d >> s->unit_bits);
@@ -234,11 +235,11 @@ static Space unit_steps(const Solver *s, int k) {
   return out;
 }
 
-static int bound_dim(const Solver *s, int k) {
+static int bound_dim(const SwizzleSolver *s, int k) {
   return MAX_OF(0, s->problem.steps[k].count - s->bank_bits);
 }
 
-static const char *pose(Solver *s) {
+static const char *pose(SwizzleSolver *s) {
   uint64_t used = 0;
   int64_t unit = s->banks.element_bits << s->unit_bits, word = s->banks.bank_bytes * 8;
   s->bank_bits = MAX_OF(log_of(s->banks.bank_count * word / unit), 0);
@@ -259,8 +260,8 @@ static const char *pose(Solver *s) {
 // ---- Swizzles as bank functionals --------------------------------------------------------------
 
 // dim(U ∩ K): the steps of the access, less the rank of the functionals on them.
-static int conflict_dim(const Space *steps, const Space *banks) {
-  Space image = {.count = 0};
+static int conflict_dim(const BitSpace *steps, const BitSpace *banks) {
+  BitSpace image = {.count = 0};
   for (int i = 0; i < steps->count; i++) {
     uint64_t value = 0;
     for (int j = 0; j < banks->count; j++)
@@ -270,18 +271,18 @@ static int conflict_dim(const Space *steps, const Space *banks) {
   return steps->count - image.count;
 }
 
-static int64_t waves_of(const Solver *s, int k, int dim) {
+static int64_t waves_of(const SwizzleSolver *s, int k, int dim) {
   return s->phases[k] << dim;
 }
 
-static int64_t cost_of(const Solver *s, const Space *banks) {
+static int64_t cost_of(const SwizzleSolver *s, const BitSpace *banks) {
   int64_t sum = 0;
   for (int k = 0; k < s->count; k++)
     sum += s->weight[k] * waves_of(s, k, conflict_dim(&s->problem.steps[k], banks));
   return sum;
 }
 
-static int64_t bound_cost(const Solver *s) {
+static int64_t bound_cost(const SwizzleSolver *s) {
   int64_t sum = 0;
   for (int k = 0; k < s->count; k++) sum += s->weight[k] * waves_of(s, k, bound_dim(s, k));
   return sum;
@@ -289,8 +290,8 @@ static int64_t bound_cost(const Solver *s) {
 
 // The bank bits under Swizzle<b, m, s>, m counted in units: bit i is XORed with bit i + s for i in
 // [m, m + b).
-static Space swizzle_banks(int bank_bits, int b, int m, int s) {
-  Space banks = {.count = bank_bits};
+static BitSpace swizzle_banks(int bank_bits, int b, int m, int s) {
+  BitSpace banks = {.count = bank_bits};
   for (int i = 0; i < bank_bits; i++) {
     banks.rows[i] = (uint64_t)1 << i;
     if (i >= m && i < m + b) banks.rows[i] |= (uint64_t)1 << (i + s);
@@ -299,7 +300,7 @@ static Space swizzle_banks(int bank_bits, int b, int m, int s) {
 }
 
 // The first Swizzle<b, m, s> of at most that cost: fewest bits, then lowest.
-static bool find_named(const Solver *s, int64_t cost, Space *banks, LayoutSwizzle *out) {
+static bool find_named(const SwizzleSolver *s, int64_t cost, BitSpace *banks, LayoutSwizzle *out) {
   int bank_bits = s->bank_bits;
   for (int b = 0; b <= bank_bits; b++)
     for (int m = 0; m + b <= bank_bits; m++)
@@ -320,7 +321,7 @@ static bool find_named(const Solver *s, int64_t cost, Space *banks, LayoutSwizzl
 // ---- The matrix --------------------------------------------------------------------------------
 
 // Rows in which each has a pivot bit of its own, low ones first.
-static void pivot_rows(Space *banks, int *pivots, int bits) {
+static void pivot_rows(BitSpace *banks, int *pivots, int bits) {
   int done = 0;
   for (int bit = 0; bit < bits && done < banks->count; bit++) {
     uint64_t one = (uint64_t)1 << bit;
@@ -338,7 +339,7 @@ static void pivot_rows(Space *banks, int *pivots, int bits) {
 
 // The whole map: a bank bit goes where its pivot is; where that is no bank, it changes places with
 // the bank bit that it drives out. All other bits stay.
-static void matrix_of(Space banks, int bits, uint64_t *rows) {
+static void matrix_of(BitSpace banks, int bits, uint64_t *rows) {
   int pivots[64], at = 0;
   uint64_t taken = 0;
   pivot_rows(&banks, pivots, bits);
@@ -376,10 +377,10 @@ static const LayoutExpr *matrix_expr(Context *context, const uint64_t *rows, int
 
 static const Layout *swizzled(Context *context, const Layout *layout, const IndexMap *map,
                               int bits) {
-  int64_t places, block = (int64_t)1 << bits;
-  if (!layout_physical_size(layout, &places)) return NULL;
-  places = ceil_div(places, block) * block;
-  const LayoutExpr *physical = layout_const(context, places);
+  int64_t positions, block = (int64_t)1 << bits;
+  if (!layout_physical_size(layout, &positions)) return NULL;
+  positions = ceil_div(positions, block) * block;
+  const LayoutExpr *physical = layout_const(context, positions);
   const LayoutExpr *offset = layout_offset_expr(context, layout);
   const LayoutExpr *e = layout_expr_substitute(context, map->outputs[0], &offset, 1);
   const IndexMap *inner = layout->map;
@@ -387,7 +388,7 @@ static const Layout *swizzled(Context *context, const Layout *layout, const Inde
   return layout_try(context, inner, layout->shape, &physical, layout->facts);
 }
 
-static void finish(Solver *s, const Layout *layout, Space banks, LayoutSwizzle *out) {
+static void finish(SwizzleSolver *s, const Layout *layout, BitSpace banks, LayoutSwizzle *out) {
   Context *context = s->context;
   uint64_t unit_rows[64], *rows = arena_array(&context->lasting, uint64_t, s->offset_bits);
   matrix_of(banks, s->problem.bits, unit_rows);
@@ -413,8 +414,8 @@ static void finish(Solver *s, const Layout *layout, Space banks, LayoutSwizzle *
 
 // All b-dimensional spaces of functionals as reduced rows, up to a limit.
 typedef struct Exhaustion {
-  const Solver *s;
-  Space banks, best;
+  const SwizzleSolver *s;
+  BitSpace banks, best;
   uint64_t pivots;
   int64_t best_cost;
   int seen;
@@ -442,7 +443,7 @@ static void try_rows(Exhaustion *x, int row, int pivot) {
 }
 
 // The cheapest of all; false when they are too many to try.
-static bool exhaust(const Solver *s, Space *best) {
+static bool exhaust(const SwizzleSolver *s, BitSpace *best) {
   Exhaustion x = {.s = s, .best_cost = INT64_MAX, .banks.count = s->bank_bits};
   if (s->problem.bits > 24) return false;
   for (uint64_t set = 0; set < (uint64_t)1 << s->problem.bits; set++) {
@@ -456,7 +457,7 @@ static bool exhaust(const Solver *s, Space *best) {
 }
 
 // With ever more slack, a step at a time for the access that it costs least.
-static void relax(Solver *s, Space *banks) {
+static void relax(SwizzleSolver *s, BitSpace *banks) {
   for (int64_t rounds = 0; !find_kernel(&s->problem, banks); rounds++) {
     int at = 0;
     for (int k = 1; k < s->count; k++)
@@ -469,14 +470,14 @@ static void relax(Solver *s, Space *banks) {
 
 // ---- The question ------------------------------------------------------------------------------
 
-static LayoutAnswer solve(Solver *s, const Layout *layout, LayoutSwizzle *out) {
-  Space banks;
-  LayoutAnswer answer = {.verdict = LAYOUT_YES};
+static LayoutAnswer solve(SwizzleSolver *s, const Layout *layout, LayoutSwizzle *out) {
+  BitSpace banks;
+  LayoutAnswer answer = {.verdict = VERDICT_YES};
   if (!find_named(s, bound_cost(s), &banks, out) && !find_kernel(&s->problem, &banks)) {
     answer.reason = "all linear swizzles were tried";
     if (!exhaust(s, &banks)) {
       relax(s, &banks);
-      answer.verdict = LAYOUT_UNDECIDED;
+      answer.verdict = VERDICT_UNDECIDED;
       answer.reason = "the bounds of all accesses together may be out of reach";
     }
     find_named(s, cost_of(s, &banks), &banks, out);
@@ -499,7 +500,7 @@ static bool waves_are_right(Context *context, const LayoutSwizzle *swizzle, Layo
     LayoutConflicts conflicts;
     LayoutAnswer answer =
         layout_bank_conflicts(context, swizzle->layout, &accesses[k], banks, &conflicts);
-    if (answer.verdict != LAYOUT_UNDECIDED && conflicts.waves != swizzle->waves[k]) return false;
+    if (answer.verdict != VERDICT_UNDECIDED && conflicts.waves != swizzle->waves[k]) return false;
   }
   return !meets_bounds(swizzle, count) ||
          layout_swizzle_certificate(context, banks, accesses, count, swizzle);
@@ -507,12 +508,12 @@ static bool waves_are_right(Context *context, const LayoutSwizzle *swizzle, Layo
 
 LayoutAnswer layout_best_swizzle(Context *context, const Layout *layout, LayoutBanks banks,
                                  const LayoutAccess *accesses, int count, LayoutSwizzle *out) {
-  LayoutAnswer answer = {.verdict = LAYOUT_UNDECIDED};
+  LayoutAnswer answer = {.verdict = VERDICT_UNDECIDED};
   *out = (LayoutSwizzle){0};
   if (count < 1 || count > MAX_ACCESSES) answer.reason = "one to eight accesses are solved for";
   if (!layout_is_plain(layout)) answer.reason = "the layout is not of memory alone";
   ArenaMark mark = arena_mark(&context->scratch);
-  Solver *s = arena_new(&context->scratch, Solver);
+  SwizzleSolver *s = arena_new(&context->scratch, SwizzleSolver);
   s->context = context;
   s->banks = banks;
   s->count = count;

@@ -10,12 +10,12 @@ enum { MAX_LEVELS = 16 };
 
 // ---- Levels ------------------------------------------------------------------------------------
 
-typedef struct Plan {
+typedef struct CopyPlanner {
   Context *context;
   const Layout *from, *to; // the layouts of the copies
   LayoutCopyLevel levels[MAX_LEVELS];
   int count;
-} Plan;
+} CopyPlanner;
 
 static bool has_resource(const Layout *layout, Str resource) {
   for (int i = 0; i < layout->physical_rank; i++)
@@ -23,7 +23,7 @@ static bool has_resource(const Layout *layout, Str resource) {
   return false;
 }
 
-static bool add_level(Plan *p, Str resource) {
+static bool add_level(CopyPlanner *p, Str resource) {
   bool in_from = has_resource(p->from, resource), in_to = has_resource(p->to, resource);
   for (int i = 0; i < p->count; i++)
     if (p->levels[i].resource == resource) return true;
@@ -34,7 +34,7 @@ static bool add_level(Plan *p, Str resource) {
 }
 
 // Those named, outermost first; then others as they appear; then memory.
-static bool find_levels(Plan *p, const Str *order, int order_count) {
+static bool find_levels(CopyPlanner *p, const Str *order, int order_count) {
   bool good = true;
   for (int i = 0; i < order_count; i++) good = good && add_level(p, order[i]);
   for (int side = 0; side < 2; side++) {
@@ -63,10 +63,10 @@ static void note_cut(Grain *axis, int64_t cut, int64_t period) {
 }
 
 // Whether the floors along an axis add up to nothing over one period.
-static bool returns(const Form *f, int axis, int64_t period) {
+static bool returns(const DigitForm *f, int axis, int64_t period) {
   int64_t sum = 0, part;
   for (int i = 0; i < f->count; i++) {
-    const Term *t = &f->terms[i];
+    const FormTerm *t = &f->terms[i];
     if (t->base != axis) continue;
     if (period % t->cut || !mul_fits(t->coefficient, period / t->cut, &part) ||
         !add_fits(sum, part, &sum))
@@ -75,16 +75,16 @@ static bool returns(const Form *f, int axis, int64_t period) {
   return sum == 0;
 }
 
-static bool note_form(const Digits *d, const Form *f, Grain *axes) {
+static bool note_form(const DigitSpace *d, const DigitForm *f, Grain *axes) {
   for (int i = 0; i < f->count; i++) {
-    const Term *t = &f->terms[i];
+    const FormTerm *t = &f->terms[i];
     if (d->bases[t->base].kind != BASE_AXIS || t->offset) return false;
     note_cut(&axes[t->base], t->cut, t->cut);
   }
   for (int i = 0; i < f->xor_count; i++)
     for (int k = 0; k < d->bit_count; k++) {
       if (!mask_has(f->xors[i].mask, k)) continue;
-      const Bit *bit = &d->bits[k];
+      const FormBit *bit = &d->bits[k];
       if (d->bases[bit->base].kind != BASE_AXIS || bit->offset) return false;
       note_cut(&axes[bit->base], bit->cut, 2 * bit->cut);
     }
@@ -98,8 +98,8 @@ static bool note_form(const Digits *d, const Form *f, Grain *axes) {
 static void shrink(Context *context, const LayoutExpr *const *exprs, int count, int kept,
                    int64_t *box, int rank, int64_t *grain, int64_t *weight) {
   ArenaMark mark = arena_mark(&context->scratch);
-  Digits d = layout_digits_new(context, box, rank);
-  const Form *forms[2 * MAX_LEVELS];
+  DigitSpace d = layout_digits_new(context, box, rank);
+  const DigitForm *forms[2 * MAX_LEVELS];
   Grain axes[MAX_RANK];
   bool good = true;
   for (int i = 0; i < rank; i++) axes[i] = (Grain){0, 1};
@@ -140,11 +140,11 @@ static bool never_changes(Context *context, const Counting *c, const LayoutExpr 
   int64_t witness[MAX_RANK];
   for (int i = 0; i < c->rank; i++)
     if (c->box[i] == 0) return false;
-  return layout_digits_maps_equal(context, c->box, c->rank, &from, &to, 1, witness) == PROVED;
+  return layout_digits_maps_equal(context, c->box, c->rank, &from, &to, 1, witness) == VERDICT_YES;
 }
 
 // The box of (element, copy of `to`, copy of `from`) and the places on each common level over it.
-static bool lay_out(Plan *p, int elements, Counting *c) {
+static bool lay_out(CopyPlanner *p, int elements, Counting *c) {
   const LayoutExpr *axes[MAX_RANK];
   int sources = p->from->rank - elements;
   c->kept = p->to->rank;
@@ -196,17 +196,17 @@ static bool use_grains(Context *context, Counting *c, int64_t *weight) {
 }
 
 // What the levels of `c` say of every point, on the box without the axes that they need not.
-static LayoutAnswer count_levels(Plan *p, Counting c, LayoutCopyPlan *out) {
+static LayoutAnswer count_levels(CopyPlanner *p, Counting c, LayoutCopyPlan *out) {
   Context *context = p->context;
   int64_t weight = 1, sources = 1;
   PointDomain domain;
-  if (!use_grains(context, &c, &weight)) return layout_said(LAYOUT_YES, LAYOUT_DIGITS, NULL);
+  if (!use_grains(context, &c, &weight)) return layout_answer_of(VERDICT_YES, LAYOUT_DIGITS, NULL);
   for (int i = c.kept; i < c.rank; i++) sources *= c.box[i];
   if (!layout_points_domain(c.box, c.rank, &domain))
     return layout_points_over_limit(context, c.box, c.rank);
   uint8_t *first = arena_array(&context->scratch, uint8_t, domain.size);
   if (!first_changes(context, &c, domain.size, first))
-    return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "the map has no value somewhere");
+    return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, "the map has no value somewhere");
   for (int64_t n = 0; n < domain.size; n += sources) {
     int nearest = 0; // the copy of `from` that changes only innermost
     for (int64_t s = 0; s < sources; s++) nearest = MAX_OF(nearest, first[n + s]);
@@ -215,11 +215,12 @@ static LayoutAnswer count_levels(Plan *p, Counting c, LayoutCopyPlan *out) {
     else
       p->levels[c.level[nearest]].elements += weight;
   }
-  return (LayoutAnswer){.verdict = LAYOUT_YES, .level = weight > 1 ? LAYOUT_DIGITS : LAYOUT_POINTS};
+  return (LayoutAnswer){.verdict = VERDICT_YES,
+                        .level = weight > 1 ? LAYOUT_DIGITS : LAYOUT_POINTS};
 }
 
 // By digits, where `from` has no copies: agree[k] points keep their place on the first k levels.
-static bool count_by_digits(Plan *p, const Counting *c, LayoutCopyPlan *out) {
+static bool count_by_digits(CopyPlanner *p, const Counting *c, LayoutCopyPlan *out) {
   int64_t agree[MAX_LEVELS + 1] = {out->copies};
   if (c->rank != c->kept || out->copies == 0) return false;
   for (int k = 1; k <= c->count; k++)
@@ -230,35 +231,36 @@ static bool count_by_digits(Plan *p, const Counting *c, LayoutCopyPlan *out) {
 }
 
 // All levels, or as many of the outer ones as can be counted.
-static LayoutAnswer count_elements(Plan *p, int elements, LayoutCopyPlan *out) {
+static LayoutAnswer count_elements(CopyPlanner *p, int elements, LayoutCopyPlan *out) {
   Counting c = {.count = 0};
   if (!layout_logical_size(p->to, &out->copies))
-    return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "too many copies");
+    return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, "too many copies");
   if (!lay_out(p, elements, &c))
-    return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "too many axes");
-  if (count_by_digits(p, &c, out)) return layout_said(LAYOUT_YES, LAYOUT_DIGITS, NULL);
+    return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, "too many axes");
+  if (count_by_digits(p, &c, out)) return layout_answer_of(VERDICT_YES, LAYOUT_DIGITS, NULL);
   LayoutAnswer answer = count_levels(p, c, out);
-  while (answer.verdict != LAYOUT_YES && c.count > 1) {
+  while (answer.verdict != VERDICT_YES && c.count > 1) {
     c.count--;
     for (int i = c.level[c.count]; i < p->count; i++) p->levels[i].elements = -1;
     LayoutAnswer fewer = count_levels(p, c, out);
-    if (fewer.verdict == LAYOUT_YES) return out->still = -1, answer;
+    if (fewer.verdict == VERDICT_YES) return out->still = -1, answer;
   }
   return answer;
 }
 
 // Whether only one of the layouts has the resource, with more than one place.
-static bool is_one_sided(const Plan *p, const LayoutCopyLevel *level) {
-  int64_t places;
+static bool is_one_sided(const CopyPlanner *p, const LayoutCopyLevel *level) {
+  int64_t positions;
   if (level->in_from && level->in_to) return false;
   const Layout *there = level->in_from ? p->from : p->to;
-  return !layout_physical_size(layout_on_resource(p->context, there, level->resource), &places) ||
-         places != 1;
+  return !layout_physical_size(layout_on_resource(p->context, there, level->resource),
+                               &positions) ||
+         positions != 1;
 }
 
 // What is loaded or stored: the copies that no resource further out sends elsewhere. Then none
 // stays where it is.
-static void count_loads_and_stores(Plan *p, LayoutCopyPlan *out) {
+static void count_loads_and_stores(CopyPlanner *p, LayoutCopyPlan *out) {
   int64_t left = out->copies;
   for (int i = 0; i < p->count; i++) {
     LayoutCopyLevel *level = &p->levels[i];
@@ -290,7 +292,8 @@ static bool is_zero(const LayoutExpr *e) {
   return is_const(e) && e->value == 0;
 }
 
-static void find_place(const Plan *p, const LayoutExpr *const *weights, LayoutDigitPlace *out) {
+static void find_position(const CopyPlanner *p, const LayoutExpr *const *weights,
+                          LayoutDigitPosition *out) {
   for (int k = 0; k < p->count && !out->stride; k++) {
     if (is_zero(weights[k])) continue;
     out->resource = p->levels[k].resource;
@@ -298,24 +301,26 @@ static void find_place(const Plan *p, const LayoutExpr *const *weights, LayoutDi
   }
 }
 
-static LayoutAnswer find_moves(Plan *p, const Layout *from, const Layout *to, LayoutCopyPlan *out) {
+static LayoutAnswer find_moves(CopyPlanner *p, const Layout *from, const Layout *to,
+                               LayoutCopyPlan *out) {
   const Layout *parts[2 * MAX_LEVELS];
   LayoutRefinement refinement;
-  if (p->count == 0) return layout_said(LAYOUT_YES, LAYOUT_DIGITS, NULL); // of rank 0: one place
+  if (p->count == 0)
+    return layout_answer_of(VERDICT_YES, LAYOUT_DIGITS, NULL); // of rank 0: one place
   for (int k = 0; k < p->count; k++) {
     parts[k] = first_copy(p->context, from, p->levels[k].resource);
     parts[p->count + k] = first_copy(p->context, to, p->levels[k].resource);
     if (!parts[k] || !parts[p->count + k])
-      return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "no bounds are known");
+      return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, "no bounds are known");
   }
-  LayoutAnswer answer = layout_refine_parts(p->context, parts, 2 * p->count, &refinement);
-  if (answer.verdict != LAYOUT_YES) return answer;
+  LayoutAnswer answer = layout_refine_all(p->context, parts, 2 * p->count, &refinement);
+  if (answer.verdict != VERDICT_YES) return answer;
   LayoutMove *moves = arena_array(&p->context->lasting, LayoutMove, refinement.count);
   for (int i = 0; i < refinement.count; i++) {
     const LayoutFactor *f = &refinement.factors[i];
     moves[i] = (LayoutMove){.axis = f->axis, .cut = f->cut, .extent = f->extent};
-    find_place(p, f->weights, &moves[i].from);
-    find_place(p, f->weights + p->count, &moves[i].to);
+    find_position(p, f->weights, &moves[i].from);
+    find_position(p, f->weights + p->count, &moves[i].to);
   }
   out->moves = moves;
   out->move_count = refinement.count;
@@ -343,25 +348,25 @@ LayoutAnswer layout_copy_plan(Context *context, const Layout *from, const Layout
                               LayoutCopyPlan *out) {
   *out = (LayoutCopyPlan){0};
   const char *problem = shapes_differ(context, from, to);
-  if (problem) return layout_said(LAYOUT_NO, LAYOUT_DIGITS, problem);
-  Plan p = {.context = context};
+  if (problem) return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, problem);
+  CopyPlanner p = {.context = context};
   p.from = layout_of_copies(context, from);
   p.to = layout_of_copies(context, to);
   if (!find_levels(&p, order, order_count))
-    return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "too many resources");
+    return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, "too many resources");
   LayoutAnswer moved = find_moves(&p, from, to, out), answer = moved;
   out->counted = from->is_static && to->is_static;
   if (out->counted) {
     ArenaMark mark = arena_mark(&context->scratch);
     answer = count_elements(&p, from->rank, out);
-    if (answer.verdict == LAYOUT_YES || out->still < 0) count_loads_and_stores(&p, out);
+    if (answer.verdict == VERDICT_YES || out->still < 0) count_loads_and_stores(&p, out);
     arena_reset(&context->scratch, mark);
   }
   for (int i = 0; i < p.count; i++)
     p.levels[i].bytes = bytes_of(p.levels[i].elements, element_bits);
   out->levels = arena_copy(&context->lasting, p.levels, sizeof *p.levels * (size_t)p.count);
   out->level_count = p.count;
-  if (answer.verdict == LAYOUT_YES && out->counted && p.from == from && p.to == to)
+  if (answer.verdict == VERDICT_YES && out->counted && p.from == from && p.to == to)
     LAYOUT_VERIFY(context, "copy plan", from, to, layout_verify_still(context, from, to, out));
   return answer;
 }

@@ -13,12 +13,12 @@ static const Layout *memory_of(Context *context, const Layout *layout) {
 }
 
 // A box of the logical axes (NULL: all) with the replica axes whole.
-typedef struct Box {
+typedef struct LineBox {
   int64_t low[MAX_RANK], extent[MAX_RANK];
-} Box;
+} LineBox;
 
-static Box box_of(const Layout *copies, int rank, const int64_t *low, const int64_t *extent) {
-  Box box = {0};
+static LineBox box_of(const Layout *copies, int rank, const int64_t *low, const int64_t *extent) {
+  LineBox box = {0};
   memcpy(box.extent, copies->extents, sizeof *box.extent * (size_t)copies->rank);
   if (low) memcpy(box.low, low, sizeof *low * (size_t)rank);
   if (extent) memcpy(box.extent, extent, sizeof *extent * (size_t)rank);
@@ -41,7 +41,7 @@ static const LayoutExpr *boxed(Context *context, const LayoutExpr *e, const int6
   return layout_expr_substitute(context, e, axes, rank);
 }
 
-static void add_lines(WalkSpan *sum, int64_t first, int64_t last, LayoutRun *runs, int room,
+static void add_lines(LineSpan *sum, int64_t first, int64_t last, LayoutRun *runs, int room,
                       int *count) {
   if (!sum->count || first > sum->last + 1) {
     sum->runs++;
@@ -49,15 +49,15 @@ static void add_lines(WalkSpan *sum, int64_t first, int64_t last, LayoutRun *run
   } else if (sum->runs == *count) {
     runs[*count - 1].count = MAX_OF(sum->last, last) + 1 - runs[*count - 1].first;
   }
-  if (!sum->count) *sum = (WalkSpan){first, first - 1, 0, 1};
+  if (!sum->count) *sum = (LineSpan){first, first - 1, 0, 1};
   if (last > sum->last) {
     sum->count += last - MAX_OF(first - 1, sum->last);
     sum->last = last;
   }
 }
 
-static bool lines_by_points(Context *context, const LayoutExpr *offset, const Box *box, int rank,
-                            WalkLines lines, WalkSpan *span, LayoutRun *runs, int *room) {
+static bool lines_by_points(Context *context, const LayoutExpr *offset, const LineBox *box,
+                            int rank, LineUnits lines, LineSpan *span, LayoutRun *runs, int *room) {
   PointDomain domain;
   if (!layout_points_domain(box->extent, rank, &domain)) return false;
   ArenaMark mark = arena_mark(&context->scratch);
@@ -65,7 +65,7 @@ static bool lines_by_points(Context *context, const LayoutExpr *offset, const Bo
   bool good = layout_points_values(context, box->extent, rank,
                                    boxed(context, offset, box->low, rank), offsets);
   int count = 0;
-  *span = (WalkSpan){0};
+  *span = (LineSpan){0};
   qsort(offsets, good ? (size_t)domain.size : 0, sizeof *offsets, compare_numbers);
   for (int64_t i = 0; i < domain.size && good; i++) {
     good = mul_fits(offsets[i], lines.element, &at) && add_fits(at, lines.base, &at) &&
@@ -79,7 +79,7 @@ static bool lines_by_points(Context *context, const LayoutExpr *offset, const Bo
 
 // ---- Questions ---------------------------------------------------------------------------------
 
-static const char *box_problem(const Layout *layout, const Box *box) {
+static const char *box_problem(const Layout *layout, const LineBox *box) {
   const int64_t *low = box->low, *extent = box->extent;
   for (int i = 0; i < layout->rank; i++)
     if (low[i] < 0 || extent[i] < 0 || extent[i] > layout->extents[i] ||
@@ -88,19 +88,19 @@ static const char *box_problem(const Layout *layout, const Box *box) {
   return NULL;
 }
 
-static LayoutAnswer touched(Context *context, const Layout *layout, const Box *box, WalkLines lines,
-                            int wanted, WalkSpan *span, LayoutRuns *out) {
+static LayoutAnswer touched(Context *context, const Layout *layout, const LineBox *box,
+                            LineUnits lines, int wanted, LineSpan *span, LayoutRuns *out) {
   LayoutRun *runs = arena_array(&context->lasting, LayoutRun, wanted);
   const LayoutExpr *offset = layout_offset_expr(context, layout);
   LayoutLevel level = LAYOUT_DIGITS;
-  Walk walk;
-  *span = (WalkSpan){0};
+  MemoryOrder walk;
+  *span = (LineSpan){0};
   *out = (LayoutRuns){.runs = runs, .shown = wanted};
   for (int i = 0; i < layout->rank; i++)
-    if (box->extent[i] == 0) return out->shown = 0, layout_said(LAYOUT_YES, level, NULL);
-  if (!layout_walk_new(context, offset, layout->extents, layout->rank, box->low, box->extent,
-                       &walk) ||
-      !layout_walk_lines(context, &walk, lines, span, runs, &out->shown)) {
+    if (box->extent[i] == 0) return out->shown = 0, layout_answer_of(VERDICT_YES, level, NULL);
+  if (!memory_order_new(context, offset, layout->extents, layout->rank, box->low, box->extent,
+                        &walk) ||
+      !memory_order_lines(context, &walk, lines, span, runs, &out->shown)) {
     level = LAYOUT_POINTS;
     out->shown = wanted;
     if (!lines_by_points(context, offset, box, layout->rank, lines, span, runs, &out->shown))
@@ -108,7 +108,7 @@ static LayoutAnswer touched(Context *context, const Layout *layout, const Box *b
   }
   out->total = span->count;
   out->run_count = span->runs;
-  return layout_said(LAYOUT_YES, level, NULL);
+  return layout_answer_of(VERDICT_YES, level, NULL);
 }
 
 static const char *lines_problem(const Layout *layout, LayoutLineSize size, int wanted) {
@@ -125,37 +125,37 @@ static LayoutAnswer lines_of(Context *context, const Layout *layout, const int64
                              LayoutRuns *out) {
   *out = (LayoutRuns){0};
   const char *problem = lines_problem(layout, size, wanted);
-  if (problem) return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, problem);
+  if (problem) return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, problem);
   const Layout *memory = memory_of(context, layout);
-  Box box = box_of(memory, layout->rank, low, extent);
+  LineBox box = box_of(memory, layout->rank, low, extent);
   problem = box_problem(memory, &box);
-  if (problem) return layout_said(LAYOUT_NO, LAYOUT_DIGITS, problem);
-  WalkLines lines = {size.element_bits, size.line_bytes * 8, size.base_bytes * 8};
-  WalkSpan span;
+  if (problem) return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, problem);
+  LineUnits lines = {size.element_bits, size.line_bytes * 8, size.base_bytes * 8};
+  LineSpan span;
   return touched(context, memory, &box, lines, wanted, &span, out);
 }
 
 LayoutAnswer layout_lines(Context *context, const Layout *layout, const int64_t *low,
                           const int64_t *extent, LayoutLineSize size, int wanted, LayoutRuns *out) {
   LayoutAnswer result = lines_of(context, layout, low, extent, size, wanted, out);
-  if (result.verdict == LAYOUT_YES)
+  if (result.verdict == VERDICT_YES)
     LAYOUT_VERIFY(context, "lines", layout, NULL,
                   layout_verify_lines(context, layout, low, extent, size, out));
   return result;
 }
 
 // The gaps between runs of places that are used.
-static void gaps(const LayoutRuns *used, const WalkSpan *span, int64_t places, int wanted,
+static void gaps(const LayoutRuns *used, const LineSpan *span, int64_t positions, int wanted,
                  LayoutRun *runs, LayoutRuns *out) {
   int64_t next = 0;
-  *out = (LayoutRuns){.total = places - span->count, .runs = runs};
+  *out = (LayoutRuns){.total = positions - span->count, .runs = runs};
   if (!span->count) {
-    out->run_count = places > 0;
+    out->run_count = positions > 0;
   } else {
-    out->run_count = span->runs - 1 + (span->first > 0) + (span->last < places - 1);
+    out->run_count = span->runs - 1 + (span->first > 0) + (span->last < positions - 1);
   }
   for (int i = 0; out->shown < MIN_OF((int64_t)wanted, out->run_count); i++) {
-    int64_t end = i < used->shown ? used->runs[i].first : places;
+    int64_t end = i < used->shown ? used->runs[i].first : positions;
     if (end > next) runs[out->shown++] = (LayoutRun){next, end - next};
     if (i < used->shown) next = end + used->runs[i].count;
   }
@@ -165,23 +165,23 @@ static LayoutAnswer padding_runs(Context *context, const Layout *layout, int wan
                                  LayoutRuns *out) {
   *out = (LayoutRuns){0};
   if (!layout->is_static)
-    return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "the extents are symbolic");
+    return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, "the extents are symbolic");
   const Layout *memory = memory_of(context, layout);
-  Box box = box_of(memory, layout->rank, NULL, NULL);
+  LineBox box = box_of(memory, layout->rank, NULL, NULL);
   LayoutRuns used;
-  WalkSpan span;
-  int64_t places;
+  LineSpan span;
+  int64_t positions;
   LayoutAnswer result =
-      touched(context, memory, &box, (WalkLines){1, 1, 0}, wanted + 1, &span, &used);
-  if (result.verdict == LAYOUT_YES && layout_physical_size(memory, &places))
-    gaps(&used, &span, places, wanted, arena_array(&context->lasting, LayoutRun, wanted), out);
+      touched(context, memory, &box, (LineUnits){1, 1, 0}, wanted + 1, &span, &used);
+  if (result.verdict == VERDICT_YES && layout_physical_size(memory, &positions))
+    gaps(&used, &span, positions, wanted, arena_array(&context->lasting, LayoutRun, wanted), out);
   return result;
 }
 
 LayoutAnswer layout_padding_runs(Context *context, const Layout *layout, int wanted,
                                  LayoutRuns *out) {
   LayoutAnswer result = padding_runs(context, layout, wanted, out);
-  if (result.verdict == LAYOUT_YES)
+  if (result.verdict == VERDICT_YES)
     LAYOUT_VERIFY(context, "padding", layout, NULL, layout_verify_padding(context, layout, out));
   return result;
 }

@@ -13,37 +13,37 @@ static int64_t digit_at(const Digit *g, int64_t y) {
   return g->open ? y / g->cut : y / g->cut % g->radix;
 }
 
-typedef struct Range { // of y, by base
+typedef struct DigitRange { // of y, by base
   int64_t low, high;
   bool used;
   int64_t offset, next; // `next`: the cut that the next digit of the axis must have; 0: any
-} Range;
+} DigitRange;
 
 // Whether every digit above this one is the same at both ends.
-static bool is_top(const Digit *g, const Range *r) {
+static bool is_top(const Digit *g, const DigitRange *r) {
   return g->open || r->low / g->cut / g->radix == r->high / g->cut / g->radix;
 }
 
-static bool add_digit(Walk *walk, const Digit *g, Range *r) {
+static bool add_digit(MemoryOrder *walk, const Digit *g, DigitRange *r) {
   if (r->used && r->offset != g->offset) return false;
   if (!r->used) {
     if (!add_fits(r->low, g->offset, &r->low) || !add_fits(r->high, g->offset, &r->high))
       return false;
-    *r = (Range){r->low, r->high, true, g->offset, 0};
+    *r = (DigitRange){r->low, r->high, true, g->offset, 0};
     walk->shift[g->base] = g->offset;
   }
-  WalkDigit *out = &walk->digits[walk->count];
+  MemoryDigit *out = &walk->digits[walk->count];
   int64_t fixed = r->low / g->cut, first = digit_at(g, r->low), last = digit_at(g, r->high);
   if (fixed == r->high / g->cut) // the same for the whole range
     return mul_fits(g->weight, first, &fixed) && add_fits(walk->start, fixed, &walk->start);
   if (r->next && r->next != g->cut) return false;
   bool top = is_top(g, r), down = g->weight < 0;
-  *out = (WalkDigit){.axis = g->base,
-                     .cut = g->cut,
-                     .radix = g->radix,
-                     .first = first,
-                     .last = last,
-                     .parity = -1};
+  *out = (MemoryDigit){.axis = g->base,
+                       .cut = g->cut,
+                       .radix = g->radix,
+                       .first = first,
+                       .last = last,
+                       .parity = -1};
   out->low = top ? first : 0;
   out->high = top ? last : g->radix - 1;
   out->down = down;
@@ -64,9 +64,9 @@ typedef struct Raw { // a digit on its way to the walk; or memory's bit that is 
 } Raw;
 
 typedef struct Raws {
-  const Digits *d;
-  const Form *f;
-  const Range *ranges; // before any shift
+  const DigitSpace *d;
+  const DigitForm *f;
+  const DigitRange *ranges; // before any shift
   Raw items[MAX_DIGITS];
   int count;
 } Raws;
@@ -99,12 +99,12 @@ static bool add_split(Raws *r, const Digit *g) {
   return true;
 }
 
-static bool bit_is_fixed(const Raws *r, const Bit *bit) {
-  const Range *range = &r->ranges[bit->base];
+static bool bit_is_fixed(const Raws *r, const FormBit *bit) {
+  const DigitRange *range = &r->ranges[bit->base];
   return (range->low + bit->offset) / bit->cut == (range->high + bit->offset) / bit->cut;
 }
 
-static bool is_bit(const Digit *g, const Bit *bit) {
+static bool is_bit(const Digit *g, const FormBit *bit) {
   return g->base == bit->base && g->offset == bit->offset && g->cut == bit->cut;
 }
 
@@ -126,7 +126,7 @@ static void sort_raws(Raws *r) {
 static bool find_pivot(Raws *r, int at) {
   Raw *raw = &r->items[at];
   for (int k = 0; k < r->d->bit_count; k++) {
-    const Bit *bit = &r->d->bits[k];
+    const FormBit *bit = &r->d->bits[k];
     bool higher = false;
     if (!mask_has(r->f->xors[raw->parity].mask, k) || bit_is_fixed(r, bit)) continue;
     for (int i = 0; i < at && !higher; i++)
@@ -170,7 +170,7 @@ static bool collect_raws(Raws *r) {
 
 // Parities before any digit is visited: of the bits that do not vary, turned where the XOR counts
 // against the offset; and which digits change them.
-static bool connect(const Raws *r, Walk *walk) {
+static bool connect(const Raws *r, MemoryOrder *walk) {
   walk->parity_count = r->f->xor_count;
   for (int i = 0; i < r->f->xor_count; i++) {
     uint64_t one = (uint64_t)1 << i;
@@ -179,7 +179,7 @@ static bool connect(const Raws *r, Walk *walk) {
       if (!add_fits(walk->start, r->f->xors[i].coefficient, &walk->start)) return false;
     }
     for (int k = 0; k < r->d->bit_count; k++) {
-      const Bit *bit = &r->d->bits[k];
+      const FormBit *bit = &r->d->bits[k];
       if (!mask_has(r->f->xors[i].mask, k)) continue;
       if (r->d->bases[bit->base].kind != BASE_AXIS) return false;
       if (bit_is_fixed(r, bit)) {
@@ -187,7 +187,7 @@ static bool connect(const Raws *r, Walk *walk) {
         continue;
       }
       for (int at = 0; at < walk->count; at++) {
-        WalkDigit *g = &walk->digits[at];
+        MemoryDigit *g = &walk->digits[at];
         if (g->parity != i && g->slot >= 0 && g->axis == bit->base && g->cut == bit->cut)
           g->feeds ^= one;
       }
@@ -198,19 +198,19 @@ static bool connect(const Raws *r, Walk *walk) {
 
 // ---- The walk ----------------------------------------------------------------------------------
 
-static bool all_topped(const Walk *walk, const Range *ranges) {
+static bool all_topped(const MemoryOrder *walk, const DigitRange *ranges) {
   for (int i = 0; i < walk->count; i++)
     if (walk->digits[i].slot >= 0 && ranges[walk->digits[i].axis].next != INT64_MAX) return false;
   return true;
 }
 
 // By descending weight; digits come in by base and ascending cut.
-static void sort_digits(Walk *walk) {
+static void sort_digits(MemoryOrder *walk) {
   int ranks[MAX_RANK] = {0};
   for (int i = 0; i < walk->count; i++)
     if (walk->digits[i].slot >= 0) walk->digits[i].rank = ++ranks[walk->digits[i].axis];
   for (int i = 1; i < walk->count; i++) {
-    WalkDigit g = walk->digits[i];
+    MemoryDigit g = walk->digits[i];
     int at = i;
     for (; at > 0 && walk->digits[at - 1].weight < g.weight; at--)
       walk->digits[at] = walk->digits[at - 1];
@@ -218,10 +218,10 @@ static void sort_digits(Walk *walk) {
   }
 }
 
-static bool is_separated(const Walk *walk) {
+static bool is_separated(const MemoryOrder *walk) {
   int64_t reach = 0, span;
   for (int i = walk->count - 1; i >= 0; i--) {
-    const WalkDigit *g = &walk->digits[i];
+    const MemoryDigit *g = &walk->digits[i];
     if (g->weight <= reach) return false;
     if (!mul_fits(g->weight, g->parity < 0 ? g->high - g->low : 1, &span) ||
         !add_fits(reach, span, &reach))
@@ -230,38 +230,38 @@ static bool is_separated(const Walk *walk) {
   return true;
 }
 
-static bool number_axes(Walk *walk) {
+static bool number_axes(MemoryOrder *walk) {
   int slot[MAX_RANK];
   memset(slot, -1, sizeof slot);
   for (int i = 0; i < walk->count; i++) {
-    WalkDigit *g = &walk->digits[i];
+    MemoryDigit *g = &walk->digits[i];
     if (g->slot < 0) continue;
     if (slot[g->axis] < 0) slot[g->axis] = walk->slot_count++;
     g->slot = slot[g->axis];
   }
-  return walk->slot_count <= MAX_WALK_AXES;
+  return walk->slot_count <= MAX_ORDERED_AXES;
 }
 
-static bool is_plain(const Digits *d, const Form *f) {
+static bool is_plain(const DigitSpace *d, const DigitForm *f) {
   for (int i = 0; i < f->count; i++)
     if (d->bases[f->terms[i].base].kind != BASE_AXIS || f->terms[i].offset) return false;
   return !f->xor_count;
 }
 
-static bool add_raws(const Raws *r, Range *ranges, Walk *walk) {
+static bool add_raws(const Raws *r, DigitRange *ranges, MemoryOrder *walk) {
   for (int i = 0; i < r->count; i++) {
     const Raw *raw = &r->items[i];
     int64_t start = walk->start;
     if (raw->parity >= 0 && !raw->pivot) {
       walk->digits[walk->count++] =
-          (WalkDigit){.slot = -1, .weight = magnitude(raw), .parity = raw->parity};
+          (MemoryDigit){.slot = -1, .weight = magnitude(raw), .parity = raw->parity};
       continue;
     }
     int before = walk->count;
     if (!add_digit(walk, &raw->g, &ranges[raw->g.base])) return false;
     if (raw->parity < 0) continue;
     if (walk->count == before) return false;
-    WalkDigit *g = &walk->digits[before];
+    MemoryDigit *g = &walk->digits[before];
     g->parity = raw->parity;
     g->weight = magnitude(raw);
     g->down = false;
@@ -270,15 +270,15 @@ static bool add_raws(const Raws *r, Range *ranges, Walk *walk) {
   return true;
 }
 
-static bool collect(Digits *d, const LayoutExpr *offset, const int64_t *low, const int64_t *extent,
-                    Walk *walk) {
-  Range ranges[MAX_RANK] = {0}, unshifted[MAX_RANK];
-  const Form *f = layout_form_of(d, offset);
+static bool collect(DigitSpace *d, const LayoutExpr *offset, const int64_t *low,
+                    const int64_t *extent, MemoryOrder *walk) {
+  DigitRange ranges[MAX_RANK] = {0}, unshifted[MAX_RANK];
+  const DigitForm *f = layout_form_of(d, offset);
   walk->plain = f && is_plain(d, f);
   if (f) f = layout_form_regroup(d, f);
   if (!f) return false;
   for (int i = 0; i < d->axis_count; i++)
-    ranges[i] = (Range){.low = low[i], .high = low[i] + extent[i] - 1};
+    ranges[i] = (DigitRange){.low = low[i], .high = low[i] + extent[i] - 1};
   memcpy(unshifted, ranges, sizeof ranges);
   Raws *r = arena_new(d->arena, Raws);
   *r = (Raws){.d = d, .f = f, .ranges = unshifted};
@@ -288,11 +288,11 @@ static bool collect(Digits *d, const LayoutExpr *offset, const int64_t *low, con
   return is_separated(walk) && connect(r, walk) && number_axes(walk);
 }
 
-bool layout_walk_new(Context *context, const LayoutExpr *offset, const int64_t *extents, int rank,
-                     const int64_t *low, const int64_t *extent, Walk *out) {
+bool memory_order_new(Context *context, const LayoutExpr *offset, const int64_t *extents, int rank,
+                      const int64_t *low, const int64_t *extent, MemoryOrder *out) {
   ArenaMark mark = arena_mark(&context->scratch);
   memset(out, 0, sizeof *out);
-  Digits d = layout_digits_new(context, extents, rank);
+  DigitSpace d = layout_digits_new(context, extents, rank);
   bool good = collect(&d, offset, low, extent, out);
   arena_reset(&context->scratch, mark);
   return good;

@@ -9,20 +9,20 @@
 // ---- Loops over digits -------------------------------------------------------------------------
 
 static bool walk_offset(Context *context, const Layout *memory, const LayoutExpr *offset,
-                        Walk *walk) {
+                        MemoryOrder *walk) {
   static const int64_t zeros[MAX_RANK];
   return !layout_is_empty(memory) &&
-         layout_walk_new(context, offset, memory->extents, memory->rank, zeros, memory->extents,
-                         walk) &&
+         memory_order_new(context, offset, memory->extents, memory->rank, zeros, memory->extents,
+                          walk) &&
          !walk->parity_count;
 }
 
-static bool walk_all(Context *context, const Layout *memory, Walk *walk) {
+static bool walk_all(Context *context, const Layout *memory, MemoryOrder *walk) {
   return walk_offset(context, memory, layout_offset_expr(context, memory), walk);
 }
 
 // Whether the digits tell every index of every axis apart.
-static bool walk_is_complete(const Walk *walk, const Layout *memory) {
+static bool walk_is_complete(const MemoryOrder *walk, const Layout *memory) {
   bool found[MAX_RANK] = {false};
   for (int i = 0; i < walk->count; i++)
     if (walk->digits[i].cut == 1) found[walk->digits[i].axis] = true;
@@ -36,10 +36,10 @@ static const LayoutExpr *and_also(Context *context, const LayoutExpr *a, const L
 }
 
 // `sum` and the counters of the axis that run up, or less those that run down.
-static const LayoutExpr *add_counters(Context *context, const Walk *walk, int axis, bool down,
-                                      const LayoutExpr *sum) {
+static const LayoutExpr *add_counters(Context *context, const MemoryOrder *walk, int axis,
+                                      bool down, const LayoutExpr *sum) {
   for (int i = 0; i < walk->count; i++) {
-    const WalkDigit *g = &walk->digits[i];
+    const MemoryDigit *g = &walk->digits[i];
     if (g->axis != axis || g->down != down) continue;
     const LayoutExpr *part = layout_by(context, LAYOUT_MUL, layout_axis(context, i), g->cut);
     sum = sum ? layout_binary(context, down ? LAYOUT_SUB : LAYOUT_ADD, sum, part) : part;
@@ -49,11 +49,11 @@ static const LayoutExpr *add_counters(Context *context, const Walk *walk, int ax
 
 // Index along `axis` as a sum of the counters of its digits: Σ cut · (d - d at the range's low
 // end), and what keeps it in the shape.
-static const LayoutExpr *axis_index(Context *context, const Walk *walk, int axis, int64_t extent,
-                                    const LayoutExpr **guard) {
+static const LayoutExpr *axis_index(Context *context, const MemoryOrder *walk, int axis,
+                                    int64_t extent, const LayoutExpr **guard) {
   int64_t constant = 0, low = 0, high = 0;
   for (int i = 0; i < walk->count; i++) {
-    const WalkDigit *g = &walk->digits[i];
+    const MemoryDigit *g = &walk->digits[i];
     if (g->axis != axis) continue;
     constant += g->cut * ((g->down ? g->high : g->low) - g->first);
     low += g->cut * (g->low - g->first);
@@ -78,12 +78,12 @@ static const Str *loop_names(Context *context, int count) {
   return names;
 }
 
-static void digit_loops(Context *context, const Layout *layout, const Walk *walk,
+static void digit_loops(Context *context, const Layout *layout, const MemoryOrder *walk,
                         LayoutLoops *out) {
   LayoutLoop *loops = arena_array(&context->lasting, LayoutLoop, walk->count);
   const LayoutExpr *index[MAX_RANK];
   for (int i = 0; i < walk->count; i++) {
-    const WalkDigit *g = &walk->digits[i];
+    const MemoryDigit *g = &walk->digits[i];
     loops[i] = (LayoutLoop){layout_const(context, g->high - g->low + 1),
                             layout_const(context, g->weight), g->axis, g->down ? -g->cut : g->cut};
   }
@@ -118,11 +118,11 @@ bool layout_axis_digit(const LayoutExpr *e, LayoutAxisDigit *out) {
 }
 
 // Counters are the physical axes; the element is the inverse's.
-static LayoutAnswer place_loops(Context *context, const Layout *layout, const Layout *memory,
-                                LayoutLoops *out) {
+static LayoutAnswer position_loops(Context *context, const Layout *layout, const Layout *memory,
+                                   LayoutLoops *out) {
   LayoutInverse inverse;
   LayoutAnswer answer = layout_inverse(context, memory, &inverse);
-  if (answer.verdict != LAYOUT_YES) return answer;
+  if (answer.verdict != VERDICT_YES) return answer;
   int count = memory->physical_rank;
   LayoutLoop *loops = arena_array(&context->lasting, LayoutLoop, count);
   const LayoutExpr *stride = layout_const(context, 1);
@@ -142,18 +142,18 @@ static LayoutAnswer place_loops(Context *context, const Layout *layout, const La
 }
 
 static LayoutAnswer loop_order(Context *context, const Layout *layout, LayoutLoops *out) {
-  Walk walk;
+  MemoryOrder walk;
   const Layout *memory = layout_on_resource(context, layout_of_copies(context, layout), NULL);
   *out = (LayoutLoops){0};
   if (memory->is_static && walk_all(context, memory, &walk) && walk_is_complete(&walk, memory)) {
     digit_loops(context, layout, &walk, out);
-    return layout_said(LAYOUT_YES, LAYOUT_DIGITS, NULL);
+    return layout_answer_of(VERDICT_YES, LAYOUT_DIGITS, NULL);
   }
-  return place_loops(context, layout, memory, out);
+  return position_loops(context, layout, memory, out);
 }
 
 static bool is_loop_order(Context *context, const Layout *layout, const Layout *none,
-                          const Instance *at, const void *answer) {
+                          const LayoutInstance *at, const void *answer) {
   LayoutLoops one = *(const LayoutLoops *)answer;
   const LayoutExpr *outputs[MAX_RANK];
   LayoutLoop *loops = arena_array(&context->lasting, LayoutLoop, one.count);
@@ -173,7 +173,7 @@ static bool is_loop_order(Context *context, const Layout *layout, const Layout *
 
 LayoutAnswer layout_loop_order(Context *context, const Layout *layout, LayoutLoops *out) {
   LayoutAnswer answer = loop_order(context, layout, out);
-  if (answer.verdict == LAYOUT_YES)
+  if (answer.verdict == VERDICT_YES)
     layout_verify_result(context, "loop order", layout, NULL, is_loop_order, out);
   return answer;
 }
@@ -182,14 +182,14 @@ LayoutAnswer layout_loop_order(Context *context, const Layout *layout, LayoutLoo
 
 // The digits of a walk as blocks that fill memory: no shift, no turn, and each extent what the
 // next weight leaves. Only the top digit of an axis may be padded.
-static const char *blocks_of_walk(Context *context, const Layout *layout, const Walk *walk,
+static const char *blocks_of_walk(Context *context, const Layout *layout, const MemoryOrder *walk,
                                   LayoutBlocking *out) {
   LayoutBlock *blocks = arena_array(&context->lasting, LayoutBlock, walk->count);
   int64_t size, inner = 1;
   if (!layout_physical_size(layout, &size)) return "the physical size does not fit";
   if (walk->start) return "the first element is not first in memory";
   for (int i = walk->count - 1; i >= 0; i--) {
-    const WalkDigit *g = &walk->digits[i];
+    const MemoryDigit *g = &walk->digits[i];
     int64_t above = i ? walk->digits[i - 1].weight : size, extent = above / g->weight;
     bool top = true;
     for (int j = 0; j < walk->count; j++)
@@ -247,15 +247,15 @@ static const Layout *flat(Context *context, const Layout *memory, const LayoutEx
 
 // Σ over the places `at` of what an element adds to the offset, where no other part reads its axes.
 static const LayoutExpr *part_offset(Context *context, const Layout *memory,
-                                     const LayoutPart *part) {
+                                     const LayoutComponent *part) {
   const LayoutExpr *sum = layout_const(context, 0);
   for (int i = 0; i < part->layout->physical_rank; i++) {
     const LayoutExpr *stride = layout_const(context, 1);
-    for (int j = part->places[i] + 1; j < memory->physical_rank; j++)
+    for (int j = part->positions[i] + 1; j < memory->physical_rank; j++)
       stride = layout_binary(context, LAYOUT_MUL, stride, memory->physical[j]);
     sum = layout_binary(
         context, LAYOUT_ADD, sum,
-        layout_binary(context, LAYOUT_MUL, memory->map->outputs[part->places[i]], stride));
+        layout_binary(context, LAYOUT_MUL, memory->map->outputs[part->positions[i]], stride));
   }
   return sum;
 }
@@ -263,7 +263,7 @@ static const LayoutExpr *part_offset(Context *context, const Layout *memory,
 // Whether the offset, `at`'s only index, is the sum: part by part, the axes of the others being 0.
 static LayoutAnswer is_sum_of_floors(Context *context, const Layout *memory, const Layout *at,
                                      const LayoutExpr *sum) {
-  const LayoutParts *parts = layout_parts(context, memory);
+  const LayoutComponents *parts = layout_components(context, memory);
   const LayoutExpr *offsets[2 * MAX_RANK], *sums[2 * MAX_RANK];
   int64_t zeros[MAX_RANK] = {0}, origin, own;
   if (!layout_expr_value(sum, zeros, NULL, 0, &origin)) parts = NULL;
@@ -308,10 +308,10 @@ LayoutAnswer layout_by_floors(Context *context, const Layout *memory, const Layo
   const char *why;
   *out = NULL;
   const LayoutExpr *sum = candidate_sum(context, memory, at, &why);
-  if (!sum) return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, why);
+  if (!sum) return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, why);
   LayoutAnswer answer = is_sum_of_floors(context, memory, at, sum);
-  if (answer.verdict == LAYOUT_NO) answer.reason = no_digits;
-  if (answer.verdict == LAYOUT_YES) *out = flat(context, memory, sum);
+  if (answer.verdict == VERDICT_NO) answer.reason = no_digits;
+  if (answer.verdict == VERDICT_YES) *out = flat(context, memory, sum);
   return answer;
 }
 
@@ -320,32 +320,32 @@ static LayoutAnswer blocking_by_floors(Context *context, const Layout *memory,
                                        LayoutBlocking *out) {
   const Layout *at = flat(context, memory, layout_offset_expr(context, memory));
   const char *why;
-  Walk walk;
+  MemoryOrder walk;
   const LayoutExpr *sum = candidate_sum(context, memory, at, &why);
-  if (!sum && why == too_uneven) return layout_said(LAYOUT_NO, LAYOUT_DIGITS, no_digits);
-  if (!sum) return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, why);
+  if (!sum && why == too_uneven) return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, no_digits);
+  if (!sum) return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, why);
   if (!walk_offset(context, memory, sum, &walk))
-    return layout_said(LAYOUT_NO, LAYOUT_DIGITS, no_digits);
+    return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, no_digits);
   const char *reason = blocks_of_walk(context, memory, &walk, out);
-  if (reason) return layout_said(LAYOUT_NO, LAYOUT_DIGITS, reason);
+  if (reason) return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, reason);
   LayoutAnswer answer = is_sum_of_floors(context, memory, at, sum);
-  if (answer.verdict == LAYOUT_NO) answer.reason = no_digits;
+  if (answer.verdict == VERDICT_NO) answer.reason = no_digits;
   return answer;
 }
 
 static LayoutAnswer static_blocking(Context *context, const Layout *memory, LayoutBlocking *out) {
   static const char overlap[] = "the digits of the offset overlap, or are not in order";
-  Walk walk;
+  MemoryOrder walk;
   if (layout_is_empty(memory))
-    return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "there are no elements");
+    return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, "there are no elements");
   LayoutAnswer injective = layout_is_injective(context, memory);
-  if (injective.verdict != LAYOUT_YES) return injective;
+  if (injective.verdict != VERDICT_YES) return injective;
   if (!walk_all(context, memory, &walk)) {
-    if (walk.plain) return layout_said(LAYOUT_NO, LAYOUT_DIGITS, overlap);
+    if (walk.plain) return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, overlap);
     return blocking_by_floors(context, memory, out);
   }
   const char *reason = blocks_of_walk(context, memory, &walk, out);
-  return layout_said(reason ? LAYOUT_NO : LAYOUT_YES, LAYOUT_DIGITS, reason);
+  return layout_answer_of(reason ? VERDICT_NO : VERDICT_YES, LAYOUT_DIGITS, reason);
 }
 
 // Each physical axis a digit of one logical axis, the digits of an axis a chain.
@@ -380,7 +380,7 @@ static const char *blocks_of_text(Context *context, const Layout *layout, Layout
   return NULL;
 }
 
-typedef LayoutAnswer AskInstance(Context *context, const Layout *layout);
+typedef LayoutAnswer DecideInstance(Context *context, const Layout *layout);
 
 static LayoutAnswer blocking_of(Context *context, const Layout *layout) {
   LayoutBlocking blocks;
@@ -393,36 +393,36 @@ static LayoutAnswer permutation_of(Context *context, const Layout *layout) {
 }
 
 // "no" where it is so at some values, otherwise undecided for this reason.
-static LayoutAnswer no_instance(Context *context, const Layout *layout, AskInstance *question,
+static LayoutAnswer no_instance(Context *context, const Layout *layout, DecideInstance *question,
                                 const char *reason) {
   for (int i = 0; i < MAX_INSTANCES; i++) {
-    Instance instance;
+    LayoutInstance instance;
     if (!layout_instance(context, layout, i, &instance)) continue;
     LayoutAnswer answer = question(context, instance.layout);
     answer.instance = instance.values;
     answer.instance_count = instance.count;
-    if (answer.verdict == LAYOUT_NO) return answer;
+    if (answer.verdict == VERDICT_NO) return answer;
   }
-  return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, reason);
+  return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, reason);
 }
 
 static LayoutAnswer symbolic_blocking(Context *context, const Layout *memory, LayoutBlocking *out) {
   const char *reason = blocks_of_text(context, memory, out);
   if (reason && !blocks_of_text(context, layout_simplified(context, memory), out)) reason = NULL;
-  if (!reason) return layout_said(LAYOUT_YES, LAYOUT_DIGITS, NULL);
+  if (!reason) return layout_answer_of(VERDICT_YES, LAYOUT_DIGITS, NULL);
   return no_instance(context, memory, blocking_of, reason);
 }
 
 static LayoutAnswer blocking(Context *context, const Layout *layout, LayoutBlocking *out) {
   *out = (LayoutBlocking){0};
   if (!layout_is_plain(layout))
-    return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "it does not lie in memory alone, once");
+    return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, "it does not lie in memory alone, once");
   if (layout->is_static) return static_blocking(context, layout, out);
   return symbolic_blocking(context, layout, out);
 }
 
 static bool is_blocking(Context *context, const Layout *layout, const Layout *none,
-                        const Instance *at, const void *answer) {
+                        const LayoutInstance *at, const void *answer) {
   LayoutBlocking one = *(const LayoutBlocking *)answer;
   LayoutBlock *blocks = arena_array(&context->lasting, LayoutBlock, one.count);
   (void)none;
@@ -436,7 +436,7 @@ static bool is_blocking(Context *context, const Layout *layout, const Layout *no
 
 LayoutAnswer layout_is_blocking(Context *context, const Layout *layout, LayoutBlocking *out) {
   LayoutAnswer answer = blocking(context, layout, out);
-  if (answer.verdict == LAYOUT_YES)
+  if (answer.verdict == VERDICT_YES)
     layout_verify_result(context, "blocking", layout, NULL, is_blocking, out);
   return answer;
 }
@@ -446,17 +446,17 @@ static LayoutAnswer permutation(Context *context, const Layout *layout, int *ord
   bool seen[MAX_RANK] = {false};
   int count = 0;
   LayoutAnswer answer = layout_is_blocking(context, layout, &blocking);
-  if (answer.verdict == LAYOUT_UNDECIDED && !layout->is_static)
+  if (answer.verdict == VERDICT_UNDECIDED && !layout->is_static)
     return no_instance(context, layout, permutation_of, answer.reason);
-  if (answer.verdict != LAYOUT_YES) return answer;
+  if (answer.verdict != VERDICT_YES) return answer;
   for (int i = 0; i < blocking.count; i++) {
     const LayoutBlock *block = &blocking.blocks[i];
     if (seen[block->axis])
-      return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "an axis is split into blocks");
+      return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, "an axis is split into blocks");
     if (!layout_symbolic_same_extent(context, layout->facts, block->extent,
                                      layout->shape[block->axis])) {
       static const char padded[] = "an axis is padded";
-      return layout->is_static ? layout_said(LAYOUT_NO, LAYOUT_DIGITS, padded)
+      return layout->is_static ? layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, padded)
                                : no_instance(context, layout, permutation_of, padded);
     }
     seen[block->axis] = true;
@@ -468,14 +468,14 @@ static LayoutAnswer permutation(Context *context, const Layout *layout, int *ord
 }
 
 static bool is_permutation(Context *context, const Layout *layout, const Layout *none,
-                           const Instance *at, const void *order) {
+                           const LayoutInstance *at, const void *order) {
   (void)none, (void)at;
   return layout_permutation_certificate(context, layout, order);
 }
 
 LayoutAnswer layout_is_permutation(Context *context, const Layout *layout, int *order) {
   LayoutAnswer answer = permutation(context, layout, order);
-  if (answer.verdict == LAYOUT_YES)
+  if (answer.verdict == VERDICT_YES)
     layout_verify_result(context, "permutation", layout, NULL, is_permutation, order);
   return answer;
 }
@@ -484,22 +484,23 @@ LayoutAnswer layout_is_permutation(Context *context, const Layout *layout, int *
 
 static LayoutAnswer is_reshape(Context *context, const Layout *a, const Layout *b) {
   if (!layout_is_plain(a) || !layout_is_plain(b))
-    return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS,
-                       "not both layouts lie in memory alone, once");
+    return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS,
+                            "not both layouts lie in memory alone, once");
   const Layout *same = layout_reshape(context, b, a->shape, a->rank);
   bool fixed = a->is_static && b->is_static;
   if (!same)
-    return layout_said(fixed ? LAYOUT_NO : LAYOUT_UNDECIDED, LAYOUT_DIGITS,
-                       "the numbers of elements differ");
+    return layout_answer_of(fixed ? VERDICT_NO : VERDICT_UNDECIDED, LAYOUT_DIGITS,
+                            "the numbers of elements differ");
   const Layout *at = flat(context, a, layout_offset_expr(context, a));
-  if (!at) return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "no bounds of the offset are known");
+  if (!at)
+    return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, "no bounds of the offset are known");
   const LayoutExpr *offset = layout_offset_expr(context, same);
   return layout_maps_equal(context, at, index_map_with_outputs(context, at->map, &offset));
 }
 
 LayoutAnswer layout_is_reshape(Context *context, const Layout *a, const Layout *b) {
   LayoutAnswer answer = is_reshape(context, a, b);
-  if (answer.verdict == LAYOUT_YES || answer.witness)
+  if (answer.verdict == VERDICT_YES || answer.witness)
     LAYOUT_VERIFY(context, "reshape", a, b, layout_reshape_certificate(context, a, b, &answer));
   return answer;
 }

@@ -38,8 +38,8 @@ typedef struct Joint {
   int rank;
 } Joint;
 
-static void place_replicas(Context *context, const Layout *layout, const LayoutExpr **axes,
-                           int from) {
+static void put_replicas(Context *context, const Layout *layout, const LayoutExpr **axes,
+                         int from) {
   for (int i = 0; i < layout->map->replica_count; i++)
     axes[layout->rank + i] = layout_axis(context, from + i);
 }
@@ -71,8 +71,8 @@ static const Layout *join(Context *context, Joint *j) {
   int64_t replicas[MAX_RANK];
   int count = 0, copies = a->replica_count + b->replica_count;
   if (j->rank + copies > MAX_RANK || a->output_count + b->output_count > MAX_RANK) return NULL;
-  place_replicas(context, j->first, j->first_axes, j->rank);
-  place_replicas(context, j->second, j->second_axes, j->rank + a->replica_count);
+  put_replicas(context, j->first, j->first_axes, j->rank);
+  put_replicas(context, j->second, j->second_axes, j->rank + a->replica_count);
   add_outputs(context, j->first, j->first_axes, outputs, physical, resources, &count);
   add_outputs(context, j->second, j->second_axes, outputs, physical, resources, &count);
   memcpy(names, j->names, sizeof *names * (size_t)j->rank);
@@ -154,16 +154,16 @@ const Layout *layout_product(Context *context, const Layout *tile, const Layout 
 
 // ---- Complements -------------------------------------------------------------------------------
 
-static const char *order_digits(Context *context, const Layout *layout, Walk *walk) {
+static const char *order_digits(Context *context, const Layout *layout, MemoryOrder *walk) {
   static const int64_t zeros[MAX_RANK];
   int64_t size;
   if (!layout_is_plain(layout) || !layout->is_static)
     return "the layout is not static, of memory alone";
   if (!layout_logical_size(layout, &size) || size == 0) return "there are no elements";
-  if (layout_is_injective(context, layout).verdict != LAYOUT_YES)
+  if (layout_is_injective(context, layout).verdict != VERDICT_YES)
     return "two elements share a place";
-  if (!layout_walk_new(context, layout_offset_expr(context, layout), layout->extents, layout->rank,
-                       zeros, layout->extents, walk) ||
+  if (!memory_order_new(context, layout_offset_expr(context, layout), layout->extents, layout->rank,
+                        zeros, layout->extents, walk) ||
       walk->parity_count)
     return "the offset is no sum of digits in order";
   if (walk->start) return "the first element is not at offset 0";
@@ -174,19 +174,19 @@ static const char *order_digits(Context *context, const Layout *layout, Walk *wa
 
 LayoutAnswer layout_complement(Context *context, const Layout *layout, const LayoutExpr *size,
                                const Layout **out) {
-  Walk walk;
+  MemoryOrder walk;
   const LayoutExpr *shape[MAX_RANK], *sum = layout_const(context, 0);
   int64_t reached = 1;
   int rank = 0;
   *out = NULL;
   if (is_const(size) && size->value < 0)
-    return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "the size is negative");
+    return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, "the size is negative");
   const char *reason = order_digits(context, layout, &walk);
-  if (reason) return layout_said(LAYOUT_NO, LAYOUT_DIGITS, reason);
+  if (reason) return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, reason);
   for (int i = walk.count; i >= 0 && rank < MAX_RANK; i--) {
-    const WalkDigit *g = i ? &walk.digits[i - 1] : NULL;
+    const MemoryDigit *g = i ? &walk.digits[i - 1] : NULL;
     if (g && g->weight % reached)
-      return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "a gap is no whole number of copies");
+      return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, "a gap is no whole number of copies");
     const LayoutExpr *gap = g ? layout_const(context, g->weight / reached)
                               : layout_binary(context, LAYOUT_DIV,
                                               layout_binary(context, LAYOUT_ADD, size,
@@ -199,13 +199,13 @@ LayoutAnswer layout_complement(Context *context, const Layout *layout, const Lay
       shape[rank++] = gap;
     }
     if (g && !mul_fits(g->weight, g->high - g->low + 1, &reached))
-      return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "the offsets do not fit");
+      return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, "the offsets do not fit");
   }
   const IndexMap *map = index_map_new(context, rank, NULL, 1, &sum, NULL, NULL, 0);
   *out = layout_try(context, map, shape, NULL, layout->facts);
   if (*out) layout_verify_complement(context, layout, size, *out);
-  return *out ? layout_said(LAYOUT_YES, LAYOUT_DIGITS, NULL)
-              : layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "no bounds are known");
+  return *out ? layout_answer_of(VERDICT_YES, LAYOUT_DIGITS, NULL)
+              : layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, "no bounds are known");
 }
 
 // The offset of a complement at a number: its axes are the digits of it, the first the lowest.
@@ -224,17 +224,17 @@ static const LayoutExpr *at_number(Context *context, const Layout *complement,
 LayoutAnswer layout_product_filled(Context *context, const Layout *tile, const Layout *tiles,
                                    LayoutProduct kind, const Layout **out) {
   Joint j = {.first = tiles, .second = tile};
-  int64_t elements, places, size;
+  int64_t elements, positions, size;
   const Layout *gaps;
   *out = NULL;
-  if (!layout_is_plain(tiles) || !layout_physical_size(tiles, &places) ||
-      !layout_logical_size(tile, &elements) || !mul_fits(elements, places, &size))
-    return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS,
-                       "the layouts are not static, of memory alone");
+  if (!layout_is_plain(tiles) || !layout_physical_size(tiles, &positions) ||
+      !layout_logical_size(tile, &elements) || !mul_fits(elements, positions, &size))
+    return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS,
+                            "the layouts are not static, of memory alone");
   LayoutAnswer answer = layout_complement(context, tile, layout_const(context, size), &gaps);
-  if (answer.verdict != LAYOUT_YES) return answer;
+  if (answer.verdict != VERDICT_YES) return answer;
   if (!product_axes(context, tile, tiles, kind, &j))
-    return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "the ranks differ");
+    return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, "the ranks differ");
   const LayoutExpr *inner =
       layout_expr_substitute(context, layout_offset_expr(context, tile), j.second_axes, tile->rank);
   const LayoutExpr *outer = layout_expr_substitute(context, layout_offset_expr(context, tiles),
@@ -252,20 +252,21 @@ LayoutAnswer layout_product_filled(Context *context, const Layout *tile, const L
                                             .parts = {tile, tiles, gaps},
                                             .part_count = 3,
                                             .kind = kind});
-  return *out ? layout_said(LAYOUT_YES, LAYOUT_DIGITS, NULL)
-              : layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "no bounds are known");
+  return *out ? layout_answer_of(VERDICT_YES, LAYOUT_DIGITS, NULL)
+              : layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, "no bounds are known");
 }
 
 // ---- Tilings -----------------------------------------------------------------------------------
 
-typedef struct Tiling {
+typedef struct AxisTiling {
   const LayoutExpr *axes[MAX_RANK]; // of the tensor, from the new ones
   const LayoutExpr *shape[MAX_RANK];
   Str names[MAX_RANK];
   int rank;
-} Tiling;
+} AxisTiling;
 
-static const LayoutExpr *append_part(Context *context, Tiling *t, const Layout *part, Str name) {
+static const LayoutExpr *append_part(Context *context, AxisTiling *t, const Layout *part,
+                                     Str name) {
   const LayoutExpr *axes[MAX_RANK];
   for (int i = 0; i < part->rank; i++) {
     axes[i] = layout_axis(context, t->rank);
@@ -277,20 +278,20 @@ static const LayoutExpr *append_part(Context *context, Tiling *t, const Layout *
 
 // Axis i becomes the tile's axes and those of the rest; their places must fill it exactly.
 static LayoutAnswer tile_axis(Context *context, const Layout *layout, int i, const Layout *tiler,
-                              Tiling *t, const Layout **rest_out) {
+                              AxisTiling *t, const Layout **rest_out) {
   const Layout *rest;
   int64_t tile;
   LayoutAnswer answer = layout_complement(context, tiler, layout->shape[i], &rest);
-  if (answer.verdict != LAYOUT_YES) return answer;
+  if (answer.verdict != VERDICT_YES) return answer;
   if (t->rank + tiler->rank + rest->rank > MAX_RANK)
-    return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "too many axes");
+    return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, "too many axes");
   layout_logical_size(tiler, &tile);
   const LayoutExpr *size = layout_const(context, tile);
   for (int k = 0; k < rest->rank; k++)
     size = layout_binary(context, LAYOUT_MUL, size, rest->shape[k]);
   if (!layout_symbolic_same_extent(context, layout->facts, size, layout->shape[i]))
-    return layout_said(layout->is_static ? LAYOUT_NO : LAYOUT_UNDECIDED, LAYOUT_DIGITS,
-                       "the tiles do not fill an axis exactly");
+    return layout_answer_of(layout->is_static ? VERDICT_NO : VERDICT_UNDECIDED, LAYOUT_DIGITS,
+                            "the tiles do not fill an axis exactly");
   const LayoutExpr *inside = append_part(context, t, tiler, layout->map->inputs[i]);
   const LayoutExpr *outside = append_part(context, t, rest, layout->map->inputs[i]);
   t->axes[i] = layout_binary(context, LAYOUT_ADD, inside, outside);
@@ -300,7 +301,7 @@ static LayoutAnswer tile_axis(Context *context, const Layout *layout, int i, con
 
 LayoutAnswer layout_tile(Context *context, const Layout *layout, const Layout *const *tilers,
                          const Layout **out) {
-  Tiling t = {.rank = 0};
+  AxisTiling t = {.rank = 0};
   LayoutMade made = {.what = "tiling",
                      .locate = layout_locate_tiled,
                      .parts = {layout},
@@ -309,12 +310,12 @@ LayoutAnswer layout_tile(Context *context, const Layout *layout, const Layout *c
   const IndexMap *map = layout->map;
   *out = NULL;
   if (map->replica_count)
-    return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "elements lie in several places");
+    return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, "elements lie in several places");
   for (int i = 0; i < layout->rank; i++) {
     if (tilers[i]) {
       made.parts[2 * i + 1] = tilers[i];
       LayoutAnswer answer = tile_axis(context, layout, i, tilers[i], &t, &made.parts[2 * i + 2]);
-      if (answer.verdict != LAYOUT_YES) return answer;
+      if (answer.verdict != VERDICT_YES) return answer;
       continue;
     }
     t.axes[i] = layout_axis(context, t.rank);
@@ -328,13 +329,13 @@ LayoutAnswer layout_tile(Context *context, const Layout *layout, const Layout *c
                       map->separators, map->separator_count);
   *out = made.layout = layout_try(context, map, t.shape, layout->physical, layout->facts);
   layout_verify_made(context, &made);
-  return *out ? layout_said(LAYOUT_YES, LAYOUT_DIGITS, NULL)
-              : layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "no bounds are known");
+  return *out ? layout_answer_of(VERDICT_YES, LAYOUT_DIGITS, NULL)
+              : layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, "no bounds are known");
 }
 
 // ---- Left division -----------------------------------------------------------------------------
 
-static bool same_places(Context *context, const Layout *a, const Layout *b) {
+static bool same_positions(Context *context, const Layout *a, const Layout *b) {
   if (a->physical_rank != b->physical_rank) return false;
   for (int i = 0; i < a->physical_rank; i++)
     if (a->map->resources[i] != b->map->resources[i] ||
@@ -348,12 +349,12 @@ static LayoutAnswer divide_left(Context *context, const Layout *a, const Layout 
   LayoutInverse inverse;
   const LayoutExpr *outputs[MAX_RANK];
   *out = (LayoutInverse){0};
-  if (!same_places(context, a, b))
-    return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "the physical shapes differ");
+  if (!same_positions(context, a, b))
+    return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, "the physical shapes differ");
   if (b->map->replica_count)
-    return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "elements lie in several places");
+    return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, "elements lie in several places");
   LayoutAnswer answer = layout_inverse(context, a, &inverse);
-  if (answer.verdict != LAYOUT_YES) return answer;
+  if (answer.verdict != VERDICT_YES) return answer;
   const IndexMap *map = index_map_compose(context, inverse.map, b->map);
   layout_box_simplify(context, b->facts, b->shape, b->rank, map->outputs, map->output_count,
                       outputs);
@@ -369,7 +370,7 @@ static LayoutAnswer divide_left(Context *context, const Layout *a, const Layout 
 LayoutAnswer layout_divide_left(Context *context, const Layout *a, const Layout *b,
                                 LayoutInverse *out) {
   LayoutAnswer answer = divide_left(context, a, b, out);
-  if (answer.verdict != LAYOUT_YES) return answer;
+  if (answer.verdict != VERDICT_YES) return answer;
   layout_verify_divided(context, a, b, out, true);
   if (!a->map->replica_count)
     LAYOUT_VERIFY(context, "left quotient", a, b,

@@ -107,18 +107,19 @@ static LayoutAnswer view_answer(Context *context, LayoutSlice *out) {
   const LayoutExpr *want[MAX_RANK];
   const char *several = "elements lie in several places of memory";
   if (layout_on_resource(context, out->layout, NULL)->map->replica_count)
-    return layout_said(LAYOUT_NO, LAYOUT_DIGITS, several);
+    return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, several);
   const Layout *view = view_of(context, out->layout);
   if (!view)
-    return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS, "no bounds of the offsets are proved");
+    return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS,
+                            "no bounds of the offsets are proved");
   want[0] = affine(context, view, out);
   for (int i = 1; i < view->physical_rank; i++)
     want[i] = value_near_origin(context, view->map->outputs[i], view->rank, -1);
   LayoutAnswer answer =
       layout_maps_equal(context, view, index_map_with_outputs(context, view->map, want));
-  if (answer.verdict == LAYOUT_YES) return answer;
+  if (answer.verdict == VERDICT_YES) return answer;
   out->strides = NULL;
-  if (answer.verdict == LAYOUT_NO)
+  if (answer.verdict == VERDICT_NO)
     answer.reason = "no strides: this element of the slice does not lie where they would put it";
   return answer;
 }
@@ -135,8 +136,9 @@ LayoutAnswer layout_slice(Context *context, const Layout *layout, const LayoutEx
                           const LayoutExpr *const *extent, const int64_t *step, LayoutSlice *out) {
   *out = (LayoutSlice){0};
   if (has_zero(step, layout->rank))
-    return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "a step of the slice is 0");
-  LayoutAnswer no = layout_said(LAYOUT_NO, LAYOUT_DIGITS, "an extent of the slice is negative");
+    return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, "a step of the slice is 0");
+  LayoutAnswer no =
+      layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, "an extent of the slice is negative");
   if (layout_negative_extent(context, layout->facts, extent, layout->rank, &no.instance,
                              &no.instance_count) >= 0)
     return no;
@@ -145,21 +147,21 @@ LayoutAnswer layout_slice(Context *context, const Layout *layout, const LayoutEx
   for (int i = 0; i < layout->rank; i++)
     is_static = is_static && is_const(extent[i]) && (!low || is_const(low[i]));
   if (!box && is_static)
-    return layout_said(LAYOUT_NO, LAYOUT_DIGITS, "the slice leaves the logical shape");
+    return layout_answer_of(VERDICT_NO, LAYOUT_DIGITS, "the slice leaves the logical shape");
   if (!box)
-    return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS,
-                       "not proved that the slice stays in the shape");
+    return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS,
+                            "not proved that the slice stays in the shape");
   out->layout = box_layout(context, layout, box, extent);
   if (!out->layout)
-    return layout_said(LAYOUT_UNDECIDED, LAYOUT_DIGITS,
-                       "not proved that the slice stays in the physical shape");
+    return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS,
+                            "not proved that the slice stays in the physical shape");
   int64_t size;
   if (layout_logical_size(out->layout, &size) && size == 0) {
     out->offset = layout_const(context, 0);
     const LayoutExpr **strides = arena_array(&context->lasting, const LayoutExpr *, layout->rank);
     for (int i = 0; i < layout->rank; i++) strides[i] = out->offset;
     out->strides = strides;
-    return layout_said(LAYOUT_YES, LAYOUT_DIGITS, NULL);
+    return layout_answer_of(VERDICT_YES, LAYOUT_DIGITS, NULL);
   }
   layout_verify_made(context, &(LayoutMade){.what = "slice",
                                             .locate = layout_locate_slice,

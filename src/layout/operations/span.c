@@ -9,43 +9,43 @@ enum { MAX_STEPS = 1 << 22, SETTLED = 100 };
 
 // For each slot how the digits visited so far compare with those of the ends of its range: 0 equal,
 // ±rank of the most significant digit that differs, SETTLED when nothing later can matter.
-typedef struct State {
-  int8_t low[MAX_WALK_AXES], high[MAX_WALK_AXES];
+typedef struct SpanState {
+  int8_t low[MAX_ORDERED_AXES], high[MAX_ORDERED_AXES];
   uint64_t parities; // of the XORs still to come
-} State;
+} SpanState;
 
-typedef struct Memo {
-  struct Memo *next;
+typedef struct SpanMemo {
+  struct SpanMemo *next;
   int level;
   int64_t at;
-  State state;
-  WalkSpan span;
-} Memo;
+  SpanState state;
+  LineSpan span;
+} SpanMemo;
 
-typedef struct Walker {
-  const Walk *walk;
-  WalkLines lines;
+typedef struct SpanCounter {
+  const MemoryOrder *walk;
+  LineUnits lines;
   Arena *arena;
   Map memos;
   // Ranks up to which a slot's digits are the least (largest) ones at the end of its range: these
   // never decide. Of the others the highest rank still to come, by level.
-  int8_t idle_low[MAX_WALK_AXES], idle_high[MAX_WALK_AXES];
-  int8_t unvisited_low[MAX_DIGITS + 1][MAX_WALK_AXES];
-  int8_t unvisited_high[MAX_DIGITS + 1][MAX_WALK_AXES];
+  int8_t idle_low[MAX_ORDERED_AXES], idle_high[MAX_ORDERED_AXES];
+  int8_t unvisited_low[MAX_DIGITS + 1][MAX_ORDERED_AXES];
+  int8_t unvisited_high[MAX_DIGITS + 1][MAX_ORDERED_AXES];
   int steps;
   bool failed;
   LayoutRun *runs;
   int room, run_count;
-} Walker;
+} SpanCounter;
 
-static WalkSpan shifted(WalkSpan s, int64_t lines) {
-  return (WalkSpan){s.first + lines, s.last + lines, s.count, s.runs};
+static LineSpan shifted(LineSpan s, int64_t lines) {
+  return (LineSpan){s.first + lines, s.last + lines, s.count, s.runs};
 }
 
-static WalkSpan merged(WalkSpan a, WalkSpan b) {
+static LineSpan merged(LineSpan a, LineSpan b) {
   if (!a.count) return b;
   if (!b.count) return a;
-  return (WalkSpan){a.first, b.last, a.count + b.count - (b.first <= a.last),
+  return (LineSpan){a.first, b.last, a.count + b.count - (b.first <= a.last),
                     a.runs + b.runs - (b.first <= a.last + 1)};
 }
 
@@ -67,8 +67,8 @@ static bool settle(int8_t *state, int sign, int unvisited) {
   return true;
 }
 
-static bool enter(const Walker *w, State *s, int level, int64_t d) {
-  const WalkDigit *g = &w->walk->digits[level];
+static bool enter(const SpanCounter *w, SpanState *s, int level, int64_t d) {
+  const MemoryDigit *g = &w->walk->digits[level];
   if (d & 1) s->parities ^= g->feeds;
   if (g->parity >= 0) s->parities &= ~((uint64_t)1 << g->parity);
   if (g->slot < 0) return true;
@@ -79,7 +79,7 @@ static bool enter(const Walker *w, State *s, int level, int64_t d) {
 }
 
 // Values of a digit after which the state is the same: from t up to *end, in memory order.
-static void next_class(const State *s, const WalkDigit *g, int64_t t, int64_t *end) {
+static void next_class(const SpanState *s, const MemoryDigit *g, int64_t t, int64_t *end) {
   int64_t ends[2] = {g->first, g->last};
   *end = g->parity < 0 && !g->feeds ? g->high - g->low : t;
   if (g->parity >= 0) return;
@@ -94,31 +94,32 @@ static void next_class(const State *s, const WalkDigit *g, int64_t t, int64_t *e
 }
 
 // Places of a digit: t < count_of.
-static int64_t count_of(const WalkDigit *g) {
+static int64_t count_of(const MemoryDigit *g) {
   return g->parity < 0 ? g->high - g->low + 1 : 2;
 }
 
 // The digit whose place is t; -1: none is there.
-static int64_t value_at(const State *s, const WalkDigit *g, int64_t t) {
+static int64_t value_at(const SpanState *s, const MemoryDigit *g, int64_t t) {
   if (g->parity < 0) return g->down ? g->high - t : g->low + t;
   int64_t d = t ^ (int64_t)(s->parities >> g->parity & 1);
   return d < g->low || d > g->high ? -1 : d;
 }
 
 // The state after place t of a digit; false where no index of the box is there.
-static bool enter_place(const Walker *w, State *s, int level, int64_t t) {
+static bool enter_position(const SpanCounter *w, SpanState *s, int level, int64_t t) {
   int64_t d = value_at(s, &w->walk->digits[level], t);
   return d >= 0 && enter(w, s, level, d);
 }
 
 // ---- Summaries ---------------------------------------------------------------------------------
 
-static WalkSpan span_of(Walker *w, int level, const State *s, int64_t at);
+static LineSpan span_of(SpanCounter *w, int level, const SpanState *s, int64_t at);
 
 // n copies of what lies below `level`, `step` units apart, from unit `at` >= 0 on.
-static WalkSpan copies(Walker *w, int level, const State *s, int64_t at, int64_t step, int64_t n) {
+static LineSpan copies(SpanCounter *w, int level, const SpanState *s, int64_t at, int64_t step,
+                       int64_t n) {
   int64_t line = w->lines.line, period = line / gcd_of(line, step % line);
-  WalkSpan sum = {0}, power = {0};
+  LineSpan sum = {0}, power = {0};
   int64_t whole = n / period, lines = 0;
   for (int64_t i = 0; i < MIN_OF(n, period) && !w->failed; i++)
     power = merged(power, span_of(w, level, s, at + i * step));
@@ -137,14 +138,14 @@ static WalkSpan copies(Walker *w, int level, const State *s, int64_t at, int64_t
   return sum;
 }
 
-static WalkSpan nest_span(Walker *w, int level, const State *s, int64_t at) {
-  const WalkDigit *g = &w->walk->digits[level];
+static LineSpan nest_span(SpanCounter *w, int level, const SpanState *s, int64_t at) {
+  const MemoryDigit *g = &w->walk->digits[level];
   int64_t step = g->weight * w->lines.element, end;
-  WalkSpan sum = {0};
+  LineSpan sum = {0};
   for (int64_t t = 0; t < count_of(g); t = end + 1) {
-    State below = *s;
+    SpanState below = *s;
     next_class(s, g, t, &end);
-    if (enter_place(w, &below, level, t))
+    if (enter_position(w, &below, level, t))
       sum = merged(sum, copies(w, level + 1, &below, at + t * step, step, end - t + 1));
   }
   return sum;
@@ -152,10 +153,10 @@ static WalkSpan nest_span(Walker *w, int level, const State *s, int64_t at) {
 
 // Where the axis of a pivot cannot leave its range any more, and the pivot changes no parity, its
 // bit of memory takes both values below whatever its parity is.
-static State without_idle_parities(const Walker *w, int level, const State *s) {
-  State out = *s;
+static SpanState without_idle_parities(const SpanCounter *w, int level, const SpanState *s) {
+  SpanState out = *s;
   for (int i = level; i < w->walk->count && out.parities; i++) {
-    const WalkDigit *g = &w->walk->digits[i];
+    const MemoryDigit *g = &w->walk->digits[i];
     if (g->parity >= 0 && g->slot >= 0 && !g->feeds && s->low[g->slot] == SETTLED &&
         s->high[g->slot] == SETTLED)
       out.parities &= ~((uint64_t)1 << g->parity);
@@ -163,25 +164,25 @@ static State without_idle_parities(const Walker *w, int level, const State *s) {
   return out;
 }
 
-static uint64_t memo_hash(int level, const State *s, int64_t at) {
+static uint64_t memo_hash(int level, const SpanState *s, int64_t at) {
   return hash_mix(hash_mix(hash_bytes(s, sizeof *s), (uint64_t)level), (uint64_t)at);
 }
 
-static WalkSpan span_of(Walker *w, int level, const State *state, int64_t at) {
-  const State same = without_idle_parities(w, level, state), *s = &same;
+static LineSpan span_of(SpanCounter *w, int level, const SpanState *state, int64_t at) {
+  const SpanState same = without_idle_parities(w, level, state), *s = &same;
   int64_t line = at / w->lines.line, rest = at % w->lines.line;
   if (level == w->walk->count) {
     int64_t last = (rest + w->lines.element - 1) / w->lines.line;
-    return (WalkSpan){line, line + last, last + 1, 1};
+    return (LineSpan){line, line + last, last + 1, 1};
   }
   uint64_t hash = memo_hash(level, s, rest);
-  Memo *first = map_get(&w->memos, hash);
-  for (Memo *m = first; m; m = m->next)
+  SpanMemo *first = map_get(&w->memos, hash);
+  for (SpanMemo *m = first; m; m = m->next)
     if (m->level == level && m->at == rest && !memcmp(&m->state, s, sizeof *s))
       return shifted(m->span, line);
-  if (w->failed || ++w->steps > MAX_STEPS) return w->failed = true, (WalkSpan){0};
-  Memo *made = arena_new(w->arena, Memo);
-  *made = (Memo){first, level, rest, *s, nest_span(w, level, s, rest)};
+  if (w->failed || ++w->steps > MAX_STEPS) return w->failed = true, (LineSpan){0};
+  SpanMemo *made = arena_new(w->arena, SpanMemo);
+  *made = (SpanMemo){first, level, rest, *s, nest_span(w, level, s, rest)};
   made->next = map_get(&w->memos, hash);
   map_set(&w->memos, hash, made);
   return shifted(made->span, line);
@@ -189,7 +190,7 @@ static WalkSpan span_of(Walker *w, int level, const State *state, int64_t at) {
 
 // ---- Runs --------------------------------------------------------------------------------------
 
-static void emit_run(Walker *w, WalkSpan s) {
+static void emit_run(SpanCounter *w, LineSpan s) {
   LayoutRun *last = w->run_count ? &w->runs[w->run_count - 1] : NULL;
   if (last && s.first <= last->first + last->count)
     last->count = s.last + 1 - last->first;
@@ -199,27 +200,28 @@ static void emit_run(Walker *w, WalkSpan s) {
     w->room = 0; // the last one is complete
 }
 
-static void emit_nest(Walker *w, int level, const State *s, int64_t at);
+static void emit_nest(SpanCounter *w, int level, const SpanState *s, int64_t at);
 
-static void emit_copies(Walker *w, int level, const State *s, int64_t at, int64_t step, int64_t n) {
+static void emit_copies(SpanCounter *w, int level, const SpanState *s, int64_t at, int64_t step,
+                        int64_t n) {
   if (!w->room || w->failed) return;
-  WalkSpan span = copies(w, level, s, at, step, n);
+  LineSpan span = copies(w, level, s, at, step, n);
   if (span.runs == 1) return emit_run(w, span);
   if (n == 1) return emit_nest(w, level, s, at);
   emit_copies(w, level, s, at, step, n / 2);
   emit_copies(w, level, s, at + n / 2 * step, step, n - n / 2);
 }
 
-static void emit_nest(Walker *w, int level, const State *s, int64_t at) {
-  WalkSpan span = span_of(w, level, s, at);
+static void emit_nest(SpanCounter *w, int level, const SpanState *s, int64_t at) {
+  LineSpan span = span_of(w, level, s, at);
   if (!span.count || !w->room) return;
   if (span.runs == 1) return emit_run(w, span);
-  const WalkDigit *g = &w->walk->digits[level];
+  const MemoryDigit *g = &w->walk->digits[level];
   int64_t step = g->weight * w->lines.element, end;
   for (int64_t t = 0; t < count_of(g) && w->room; t = end + 1) {
-    State below = *s;
+    SpanState below = *s;
     next_class(s, g, t, &end);
-    if (enter_place(w, &below, level, t))
+    if (enter_position(w, &below, level, t))
       emit_copies(w, level + 1, &below, at + t * step, step, end - t + 1);
   }
 }
@@ -227,10 +229,10 @@ static void emit_nest(Walker *w, int level, const State *s, int64_t at) {
 // ---- The question ------------------------------------------------------------------------------
 
 // Digits of an axis come here by rank.
-static void find_idle(Walker *w) {
+static void find_idle(SpanCounter *w) {
   for (int rank = 1; rank <= w->walk->count; rank++)
     for (int i = 0; i < w->walk->count; i++) {
-      const WalkDigit *g = &w->walk->digits[i];
+      const MemoryDigit *g = &w->walk->digits[i];
       if (g->slot < 0 || g->rank != rank) continue;
       int8_t *low = &w->idle_low[g->slot], *high = &w->idle_high[g->slot];
       if (*low == rank - 1 && g->first == g->low) *low = (int8_t)rank;
@@ -238,12 +240,12 @@ static void find_idle(Walker *w) {
     }
 }
 
-static void find_unvisited(Walker *w) {
+static void find_unvisited(SpanCounter *w) {
   for (int i = w->walk->count - 1; i >= 0; i--) {
-    const WalkDigit *g = &w->walk->digits[i];
+    const MemoryDigit *g = &w->walk->digits[i];
     int8_t *low = w->unvisited_low[i], *high = w->unvisited_high[i];
-    memcpy(low, w->unvisited_low[i + 1], MAX_WALK_AXES);
-    memcpy(high, w->unvisited_high[i + 1], MAX_WALK_AXES);
+    memcpy(low, w->unvisited_low[i + 1], MAX_ORDERED_AXES);
+    memcpy(high, w->unvisited_high[i + 1], MAX_ORDERED_AXES);
     if (g->slot < 0) continue;
     if (g->rank > w->idle_low[g->slot]) low[g->slot] = (int8_t)MAX_OF(low[g->slot], g->rank);
     if (g->rank > w->idle_high[g->slot]) high[g->slot] = (int8_t)MAX_OF(high[g->slot], g->rank);
@@ -251,8 +253,8 @@ static void find_unvisited(Walker *w) {
 }
 
 // The state with no digit visited.
-static State first_state(Walker *w) {
-  State s = {.parities = w->walk->parities};
+static SpanState first_state(SpanCounter *w) {
+  SpanState s = {.parities = w->walk->parities};
   for (int i = 0; i < w->walk->slot_count; i++) {
     settle(&s.low[i], 1, w->unvisited_low[0][i]);
     settle(&s.high[i], -1, w->unvisited_high[0][i]);
@@ -261,13 +263,13 @@ static State first_state(Walker *w) {
 }
 
 // Whether every unit that occurs fits.
-static bool fits(const Walk *walk, WalkLines lines) {
+static bool fits(const MemoryOrder *walk, LineUnits lines) {
   int64_t reach, part;
   if (!mul_fits(walk->start, lines.element, &reach) || !add_fits(reach, lines.base, &reach) ||
       reach < 0)
     return false;
   for (int i = 0; i < walk->count; i++) {
-    const WalkDigit *g = &walk->digits[i];
+    const MemoryDigit *g = &walk->digits[i];
     if (!mul_fits(g->weight, count_of(g), &part) || !mul_fits(part, lines.element, &part) ||
         !add_fits(reach, part, &reach))
       return false;
@@ -276,20 +278,20 @@ static bool fits(const Walk *walk, WalkLines lines) {
          lines.line <= (int64_t)1 << 31;
 }
 
-bool layout_walk_lines(Context *context, const Walk *walk, WalkLines lines, WalkSpan *span,
-                       LayoutRun *runs, int *room) {
+bool memory_order_lines(Context *context, const MemoryOrder *walk, LineUnits lines, LineSpan *span,
+                        LayoutRun *runs, int *room) {
   int64_t unit = gcd_of(gcd_of(lines.element, lines.line), lines.base);
-  lines = (WalkLines){lines.element / unit, lines.line / unit, lines.base / unit};
+  lines = (LineUnits){lines.element / unit, lines.line / unit, lines.base / unit};
   if (!fits(walk, lines)) return false;
   ArenaMark mark = arena_mark(&context->scratch);
-  Walker *w = arena_new(&context->scratch, Walker);
-  *w = (Walker){.walk = walk, .lines = lines, .arena = &context->scratch, .runs = runs};
+  SpanCounter *w = arena_new(&context->scratch, SpanCounter);
+  *w = (SpanCounter){.walk = walk, .lines = lines, .arena = &context->scratch, .runs = runs};
   w->memos = map_new(w->arena);
   w->room = room ? *room : 0;
   int64_t at = walk->start * lines.element + lines.base;
   find_idle(w);
   find_unvisited(w);
-  State start = first_state(w);
+  SpanState start = first_state(w);
   *span = span_of(w, 0, &start, at);
   emit_nest(w, 0, &start, at);
   if (room) *room = w->run_count;

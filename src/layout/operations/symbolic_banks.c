@@ -8,10 +8,10 @@
 
 enum { MAX_WANTS = 4096 };
 
-typedef struct Want { // the word row·(words of a row of banks) + word
+typedef struct SymbolicRequest { // the word row·(words of a row of banks) + word
   const Poly *row;
   int64_t word, lane;
-} Want;
+} SymbolicRequest;
 
 typedef struct Symbolic {
   Polys polys;
@@ -19,7 +19,7 @@ typedef struct Symbolic {
   int64_t width, phase, lanes;
   const LayoutExpr *offset; // of the memory, over the logical axes
   const LayoutAccess *access;
-  Want wants[MAX_WANTS];
+  SymbolicRequest wants[MAX_WANTS];
   int count;
   LayoutConflicts *out;
   int64_t first, second;
@@ -71,26 +71,26 @@ static bool add_wants(Symbolic *s, const Poly *base, int64_t base_rest, int64_t 
   rest += base_rest;
   for (int64_t w = floor_div(rest, word); w <= floor_div(rest + s->width - 1, word); w++) {
     if (s->count == MAX_WANTS) return false;
-    s->wants[s->count++] = (Want){row, w, ordinal};
+    s->wants[s->count++] = (SymbolicRequest){row, w, ordinal};
   }
   return true;
 }
 
 // Whether two wants are of one word, of two, or it is not known.
-static Proof same_word(Symbolic *s, const Want *a, const Want *b) {
+static Verdict same_word(Symbolic *s, const SymbolicRequest *a, const SymbolicRequest *b) {
   const Poly *rows =
       layout_poly_linear(&s->polys, a->row, s->banks.bank_count, b->row, -s->banks.bank_count);
   const Poly *word = layout_poly_const(&s->polys, a->word - b->word);
   const Poly *one = layout_poly_const(&s->polys, 1);
   const Poly *difference = layout_poly_linear(&s->polys, rows, 1, word, 1);
   int64_t value;
-  if (!difference) return NOT_PROVED;
-  if (layout_poly_is_const(difference, &value)) return value ? REFUTED : PROVED;
+  if (!difference) return VERDICT_UNDECIDED;
+  if (layout_poly_is_const(difference, &value)) return value ? VERDICT_NO : VERDICT_YES;
   const Poly *above = layout_poly_linear(&s->polys, difference, 1, one, -1);
   const Poly *below = layout_poly_linear(&s->polys, difference, -1, one, -1);
   bool apart =
       (above && layout_poly_nonnegative(above)) || (below && layout_poly_nonnegative(below));
-  return apart ? REFUTED : NOT_PROVED;
+  return apart ? VERDICT_NO : VERDICT_UNDECIDED;
 }
 
 // The distinct words among the wants of one bank, from number `at` on, which are struck out.
@@ -102,9 +102,9 @@ static bool count_bank(Symbolic *s, int at, bool *done, int64_t *words) {
     if (done[i] || floor_mod(s->wants[i].word, s->banks.bank_count) != bank) continue;
     done[i] = true;
     for (int j = 0; j < count && !known; j++) {
-      Proof same = same_word(s, &s->wants[i], &s->wants[kept[j]]);
-      if (same == NOT_PROVED) return false;
-      known = same == PROVED;
+      Verdict same = same_word(s, &s->wants[i], &s->wants[kept[j]]);
+      if (same == VERDICT_UNDECIDED) return false;
+      known = same == VERDICT_YES;
     }
     if (!known) kept[count++] = i;
   }
@@ -164,7 +164,7 @@ static const int64_t *index_of(Context *context, const LayoutAccess *access, int
 LayoutAnswer layout_symbolic_conflicts(Context *context, const Layout *memory,
                                        const LayoutAccess *access, LayoutBanks banks,
                                        LayoutConflicts *out) {
-  LayoutAnswer answer = {.verdict = LAYOUT_YES};
+  LayoutAnswer answer = {.verdict = VERDICT_YES};
   ArenaMark mark = arena_mark(&context->scratch);
   Symbolic *s = arena_new(&context->scratch, Symbolic);
   s->polys = layout_polys_new(context, memory->facts);
@@ -177,9 +177,9 @@ LayoutAnswer layout_symbolic_conflicts(Context *context, const Layout *memory,
   s->out = out;
   answer.reason = serve_all(s);
   if (answer.reason)
-    answer.verdict = LAYOUT_UNDECIDED;
+    answer.verdict = VERDICT_UNDECIDED;
   else if (out->degree > 1) {
-    answer.verdict = LAYOUT_NO;
+    answer.verdict = VERDICT_NO;
     answer.reason = "two lanes want different words of one bank";
     answer.witness = index_of(context, access, s->first);
     answer.witness2 = index_of(context, access, s->second);

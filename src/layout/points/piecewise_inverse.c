@@ -10,69 +10,69 @@
 
 enum { MAX_PIECES_SIZE = 1 << 14 }; // fit for a certificate
 
-typedef struct Run {
+typedef struct IndexRun {
   int64_t start, gap, first, step, count; // places start + i·gap, elements first + i·step
-} Run;
+} IndexRun;
 
-typedef struct Table {
+typedef struct RunTable {
   Context *context;
-  const Run *runs;
+  const IndexRun *runs;
   int count;
-  int64_t places;
-  const LayoutExpr *place; // the number of the place
-} Table;
+  int64_t positions;
+  const LayoutExpr *position; // the number of the place
+} RunTable;
 
 // ---- Runs --------------------------------------------------------------------------------------
 
-typedef struct Place {
+typedef struct PointPosition {
   int64_t offset, ordinal;
-} Place;
+} PointPosition;
 
-static int compare_places(const void *a, const void *b) {
-  const Place *x = a, *y = b;
+static int compare_positions(const void *a, const void *b) {
+  const PointPosition *x = a, *y = b;
   return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
 // The elements by ascending place. NULL where two share one.
-static const Place *sorted_places(Context *context, const int64_t *offsets, int64_t count,
-                                  int64_t places) {
+static const PointPosition *sorted_positions(Context *context, const int64_t *offsets,
+                                             int64_t count, int64_t positions) {
   Arena *scratch = &context->scratch;
-  Place *out = arena_array(scratch, Place, count);
+  PointPosition *out = arena_array(scratch, PointPosition, count);
   int64_t at = 0;
-  if (places > 16 * count) {
-    for (int64_t i = 0; i < count; i++) out[i] = (Place){offsets[i], i};
-    qsort(out, (size_t)count, sizeof *out, compare_places);
+  if (positions > 16 * count) {
+    for (int64_t i = 0; i < count; i++) out[i] = (PointPosition){offsets[i], i};
+    qsort(out, (size_t)count, sizeof *out, compare_positions);
     for (int64_t i = 1; i < count; i++)
       if (out[i].offset == out[i - 1].offset) return NULL;
     return out;
   }
-  int32_t *owners = arena_array(scratch, int32_t, places);
+  int32_t *owners = arena_array(scratch, int32_t, positions);
   for (int64_t i = 0; i < count; i++) {
     if (owners[offsets[i]]) return NULL;
     owners[offsets[i]] = (int32_t)i + 1;
   }
-  for (int64_t p = 0; p < places; p++)
-    if (owners[p]) out[at++] = (Place){p, owners[p] - 1};
+  for (int64_t p = 0; p < positions; p++)
+    if (owners[p]) out[at++] = (PointPosition){p, owners[p] - 1};
   return out;
 }
 
-static bool continues(const Run *run, const Place *p) {
+static bool continues(const IndexRun *run, const PointPosition *p) {
   return p->offset == run->start + run->count * run->gap &&
          p->ordinal == run->first + run->count * run->step;
 }
 
 // -1: more than `most`.
-static int find_runs(const Place *places, int64_t count, Run *runs, int most) {
+static int find_runs(const PointPosition *positions, int64_t count, IndexRun *runs, int most) {
   int found = 0;
   for (int64_t i = 0; i < count;) {
     if (found == most) return -1;
-    Run *run = &runs[found++];
-    *run = (Run){places[i].offset, 1, places[i].ordinal, 1, 1};
+    IndexRun *run = &runs[found++];
+    *run = (IndexRun){positions[i].offset, 1, positions[i].ordinal, 1, 1};
     if (i + 1 < count) {
-      run->gap = places[i + 1].offset - places[i].offset;
-      run->step = places[i + 1].ordinal - places[i].ordinal;
+      run->gap = positions[i + 1].offset - positions[i].offset;
+      run->step = positions[i + 1].ordinal - positions[i].ordinal;
     }
-    for (i++; i < count && continues(run, &places[i]); i++) run->count++;
+    for (i++; i < count && continues(run, &positions[i]); i++) run->count++;
     if (run->count == 1) run->gap = run->step = 1;
   }
   return found;
@@ -81,13 +81,13 @@ static int find_runs(const Place *places, int64_t count, Run *runs, int most) {
 // ---- Expressions -------------------------------------------------------------------------------
 
 // i of the place start + i·gap.
-static const LayoutExpr *number_in_run(const Table *t, const Run *run) {
-  const LayoutExpr *e = layout_by(t->context, LAYOUT_SUB, t->place, run->start);
+static const LayoutExpr *number_in_run(const RunTable *t, const IndexRun *run) {
+  const LayoutExpr *e = layout_by(t->context, LAYOUT_SUB, t->position, run->start);
   return layout_by(t->context, LAYOUT_DIV, e, run->gap);
 }
 
-static const LayoutExpr *ordinal_in(const Table *t, int at) {
-  const Run *run = &t->runs[at];
+static const LayoutExpr *ordinal_in(const RunTable *t, int at) {
+  const IndexRun *run = &t->runs[at];
   if (run->count == 1) return layout_const(t->context, run->first);
   const LayoutExpr *e = layout_by(t->context, LAYOUT_MUL, number_in_run(t, run), run->step);
   return layout_by(t->context, LAYOUT_ADD, e, run->first);
@@ -98,17 +98,17 @@ static const LayoutExpr *either(Context *context, const LayoutExpr *a, const Lay
 }
 
 // Of the places from this run on to the next.
-static const LayoutExpr *padding_in(const Table *t, int at) {
+static const LayoutExpr *padding_in(const RunTable *t, int at) {
   Context *c = t->context;
-  const Run *run = &t->runs[at];
+  const IndexRun *run = &t->runs[at];
   int64_t last = run->start + (run->count - 1) * run->gap;
-  int64_t end = at + 1 < t->count ? t->runs[at + 1].start : t->places;
+  int64_t end = at + 1 < t->count ? t->runs[at + 1].start : t->positions;
   const LayoutExpr *none = NULL;
-  if (!at && run->start) none = layout_by(c, LAYOUT_LT, t->place, run->start);
+  if (!at && run->start) none = layout_by(c, LAYOUT_LT, t->position, run->start);
   if (last + 1 < end)
-    none = either(c, none, layout_binary(c, LAYOUT_LT, layout_const(c, last), t->place));
+    none = either(c, none, layout_binary(c, LAYOUT_LT, layout_const(c, last), t->position));
   if (run->count > 1 && run->gap > 1) {
-    const LayoutExpr *e = layout_by(c, LAYOUT_SUB, t->place, run->start);
+    const LayoutExpr *e = layout_by(c, LAYOUT_SUB, t->position, run->start);
     e = layout_by(c, LAYOUT_NE, layout_by(c, LAYOUT_MOD, e, run->gap), 0);
     none = either(c, none, e);
   }
@@ -116,18 +116,18 @@ static const LayoutExpr *padding_in(const Table *t, int at) {
 }
 
 // What is said of each run, by the run that a place belongs to, for runs from `low` to `high`.
-static const LayoutExpr *select_run(const Table *t, int low, int high,
-                                    const LayoutExpr *(*of_run)(const Table *t, int at)) {
+static const LayoutExpr *select_run(const RunTable *t, int low, int high,
+                                    const LayoutExpr *(*of_run)(const RunTable *t, int at)) {
   if (high - low == 1) return of_run(t, low);
   int middle = low + (high - low) / 2;
   const LayoutExpr *below = select_run(t, low, middle, of_run);
   const LayoutExpr *above = select_run(t, middle, high, of_run);
   if (below == above) return below;
-  const LayoutExpr *is_below = layout_by(t->context, LAYOUT_LT, t->place, t->runs[middle].start);
+  const LayoutExpr *is_below = layout_by(t->context, LAYOUT_LT, t->position, t->runs[middle].start);
   return layout_expr(t->context, LAYOUT_SELECT, is_below, below, above);
 }
 
-static const LayoutExpr *place_number(Context *context, const Layout *layout) {
+static const LayoutExpr *position_number(Context *context, const Layout *layout) {
   const LayoutExpr *sum = layout_const(context, 0);
   for (int i = 0; i < layout->physical_rank; i++) {
     sum = layout_binary(context, LAYOUT_MUL, sum, layout->physical[i]);
@@ -136,7 +136,7 @@ static const LayoutExpr *place_number(Context *context, const Layout *layout) {
   return sum;
 }
 
-static bool write_inverse(const Table *t, const Layout *layout, LayoutInverse *out) {
+static bool write_inverse(const RunTable *t, const Layout *layout, LayoutInverse *out) {
   const LayoutExpr *outputs[MAX_RANK];
   Str names[MAX_RANK];
   const LayoutExpr *ordinal = select_run(t, 0, t->count, ordinal_in);
@@ -160,19 +160,20 @@ static bool write_inverse(const Table *t, const Layout *layout, LayoutInverse *o
 
 bool layout_points_inverse(Context *context, const Layout *layout, int most, LayoutInverse *out) {
   PointDomain domain;
-  Table t = {.context = context};
+  RunTable t = {.context = context};
   if (!layout_points_domain(layout->extents, layout->rank, &domain) || !domain.size ||
-      !layout_physical_size(layout, &t.places))
+      !layout_physical_size(layout, &t.positions))
     return false;
   ArenaMark mark = arena_mark(&context->scratch);
   int64_t *offsets = arena_take(&context->scratch, sizeof *offsets * (size_t)(domain.size + LANES));
   bool found = layout_points_values(context, layout->extents, layout->rank,
                                     layout_offset_expr(context, layout), offsets);
-  const Place *places = found ? sorted_places(context, offsets, domain.size, t.places) : NULL;
-  Run *runs = arena_array(&context->scratch, Run, most);
-  if (places) t.count = find_runs(places, domain.size, runs, most);
+  const PointPosition *positions =
+      found ? sorted_positions(context, offsets, domain.size, t.positions) : NULL;
+  IndexRun *runs = arena_array(&context->scratch, IndexRun, most);
+  if (positions) t.count = find_runs(positions, domain.size, runs, most);
   t.runs = runs;
-  t.place = place_number(context, layout);
+  t.position = position_number(context, layout);
   found = t.count > 0 && write_inverse(&t, layout, out);
   arena_reset(&context->scratch, mark);
   return found;

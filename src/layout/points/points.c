@@ -138,12 +138,12 @@ LayoutAnswer layout_points_over_limit(Context *context, const int64_t *extents, 
   if (layout_box_strides(extents, rank, NULL, &size))
     reason = str_format(context, "%lld points is over the limit of %lld", (long long)size,
                         (long long)POINT_LIMIT);
-  return (LayoutAnswer){.verdict = LAYOUT_UNDECIDED, .level = LAYOUT_POINTS, .reason = reason};
+  return (LayoutAnswer){.verdict = VERDICT_UNDECIDED, .level = LAYOUT_POINTS, .reason = reason};
 }
 
 static LayoutAnswer no_at(Context *context, const PointDomain *domain, int64_t ordinal,
                           const char *reason) {
-  return (LayoutAnswer){.verdict = LAYOUT_NO,
+  return (LayoutAnswer){.verdict = VERDICT_NO,
                         .level = LAYOUT_POINTS,
                         .reason = reason,
                         .witness =
@@ -152,7 +152,7 @@ static LayoutAnswer no_at(Context *context, const PointDomain *domain, int64_t o
 }
 
 static LayoutAnswer hold_on(Context *context, const PointDomain *domain,
-                            const LayoutExpr *const *claims, int count) {
+                            const LayoutExpr *const *conditions, int count) {
   ArenaMark mark = arena_mark(&context->scratch);
   Batch batch = new_batch(context, domain->rank);
   int64_t *value = arena_array(&context->scratch, int64_t, LANES), bad = -1;
@@ -160,7 +160,7 @@ static LayoutAnswer hold_on(Context *context, const PointDomain *domain,
   for (int64_t first = 0; first < domain->size && bad < 0; first += LANES) {
     fill_batch(&batch, domain, first);
     for (int i = 0; i < count && bad < 0; i++) {
-      eval_lanes(&batch, claims[i], value);
+      eval_lanes(&batch, conditions[i], value);
       for (int lane = 0; lane < batch.count && bad < 0; lane++) {
         if (!batch.undefined[lane] && value[lane]) continue;
         bad = first + lane;
@@ -170,57 +170,58 @@ static LayoutAnswer hold_on(Context *context, const PointDomain *domain,
   }
   arena_reset(&context->scratch, mark);
   if (bad >= 0) return no_at(context, domain, bad, reason);
-  return (LayoutAnswer){.verdict = LAYOUT_YES, .level = LAYOUT_POINTS};
+  return (LayoutAnswer){.verdict = VERDICT_YES, .level = LAYOUT_POINTS};
 }
 
 // Claims that read the same axes, on the box of those: the others are 0. Takes them out of
 // *claims.
-typedef struct ClaimGroup {
-  const LayoutExpr **claims;
+typedef struct ConditionGroup {
+  const LayoutExpr **conditions;
   int count;
   int64_t extents[MAX_RANK];
-} ClaimGroup;
+} ConditionGroup;
 
-static void next_group(const int64_t *extents, int rank, const LayoutExpr **claims, int *count,
-                       ClaimGroup *group) {
-  uint64_t axes = layout_axes_read(claims[0]);
+static void next_group(const int64_t *extents, int rank, const LayoutExpr **conditions, int *count,
+                       ConditionGroup *group) {
+  uint64_t axes = layout_axes_read(conditions[0]);
   int left = 0;
   group->count = 0;
   for (int i = 0; i < rank; i++) group->extents[i] = axes >> i & 1 ? extents[i] : 1;
   for (int i = 0; i < *count; i++) {
-    if (layout_axes_read(claims[i]) == axes)
-      group->claims[group->count++] = claims[i];
+    if (layout_axes_read(conditions[i]) == axes)
+      group->conditions[group->count++] = conditions[i];
     else
-      claims[left++] = claims[i];
+      conditions[left++] = conditions[i];
   }
   *count = left;
 }
 
 LayoutAnswer layout_points_hold(Context *context, const int64_t *extents, int rank,
-                                const LayoutExpr *const *claims, int count) {
-  LayoutAnswer answer = {.verdict = LAYOUT_YES, .level = LAYOUT_POINTS};
+                                const LayoutExpr *const *conditions, int count) {
+  LayoutAnswer answer = {.verdict = VERDICT_YES, .level = LAYOUT_POINTS};
   for (int i = 0; i < rank; i++)
     if (!extents[i]) return answer;
   ArenaMark mark = arena_mark(&context->scratch);
-  const LayoutExpr **left = arena_copy(&context->scratch, claims, sizeof *claims * (size_t)count);
-  ClaimGroup group = {.claims = arena_array(&context->scratch, const LayoutExpr *, count)};
-  while (count && answer.verdict != LAYOUT_NO) {
+  const LayoutExpr **left =
+      arena_copy(&context->scratch, conditions, sizeof *conditions * (size_t)count);
+  ConditionGroup group = {.conditions = arena_array(&context->scratch, const LayoutExpr *, count)};
+  while (count && answer.verdict != VERDICT_NO) {
     PointDomain domain;
     next_group(extents, rank, left, &count, &group);
     LayoutAnswer one = layout_points_domain(group.extents, rank, &domain)
-                           ? hold_on(context, &domain, group.claims, group.count)
+                           ? hold_on(context, &domain, group.conditions, group.count)
                            : layout_points_over_limit(context, group.extents, rank);
-    if (one.verdict != LAYOUT_YES) answer = one;
+    if (one.verdict != VERDICT_YES) answer = one;
   }
   arena_reset(&context->scratch, mark);
   return answer;
 }
 
-int64_t layout_points_needed(const int64_t *extents, int rank, const LayoutExpr *const *claims,
+int64_t layout_points_needed(const int64_t *extents, int rank, const LayoutExpr *const *conditions,
                              int count) {
   int64_t most = 0;
   for (int i = 0; i < count; i++) {
-    uint64_t axes = layout_axes_read(claims[i]);
+    uint64_t axes = layout_axes_read(conditions[i]);
     int64_t size = 1;
     for (int j = 0; j < rank; j++)
       if (axes >> j & 1 && !mul_fits(size, extents[j], &size)) return INT64_MAX;
@@ -262,41 +263,41 @@ bool layout_offsets(Context *context, const Layout *layout, int64_t *out) {
 
 // ---- The image of a layout ---------------------------------------------------------------------
 
-typedef struct Place {
+typedef struct PointOffset {
   int64_t offset, ordinal;
-} Place;
+} PointOffset;
 
-static int compare_places(const void *a, const void *b) {
-  const Place *x = a, *y = b;
+static int compare_positions(const void *a, const void *b) {
+  const PointOffset *x = a, *y = b;
   if (x->offset != y->offset) return x->offset < y->offset ? -1 : 1;
   return (x->ordinal > y->ordinal) - (x->ordinal < y->ordinal);
 }
 
-static void image_of_sorted(const Place *places, int64_t count, PointImage *image) {
+static void image_of_sorted(const PointOffset *positions, int64_t count, PointImage *image) {
   image->missing = 0;
   for (int64_t i = 0; i < count; i++) {
-    bool again = i && places[i].offset == places[i - 1].offset;
+    bool again = i && positions[i].offset == positions[i - 1].offset;
     if (again && image->first < 0) {
-      image->first = places[i - 1].ordinal;
-      image->second = places[i].ordinal;
+      image->first = positions[i - 1].ordinal;
+      image->second = positions[i].ordinal;
     }
     image->count += !again;
-    if (places[i].offset == image->missing) image->missing++;
+    if (positions[i].offset == image->missing) image->missing++;
   }
 }
 
 static void image_by_sorting(Arena *scratch, const int64_t *offsets, int64_t count,
                              PointImage *image) {
-  Place *places = arena_array(scratch, Place, count);
-  for (int64_t i = 0; i < count; i++) places[i] = (Place){offsets[i], i};
-  qsort(places, (size_t)count, sizeof *places, compare_places);
-  image_of_sorted(places, count, image);
+  PointOffset *positions = arena_array(scratch, PointOffset, count);
+  for (int64_t i = 0; i < count; i++) positions[i] = (PointOffset){offsets[i], i};
+  qsort(positions, (size_t)count, sizeof *positions, compare_positions);
+  image_of_sorted(positions, count, image);
 }
 
 // The same pair as by sorting: the first two on the least place that has two.
-static void image_by_marking(Arena *scratch, const int64_t *offsets, int64_t count, int64_t places,
-                             PointImage *image) {
-  int32_t *owners = arena_array(scratch, int32_t, places); // ordinal + 1
+static void image_by_marking(Arena *scratch, const int64_t *offsets, int64_t count,
+                             int64_t positions, PointImage *image) {
+  int32_t *owners = arena_array(scratch, int32_t, positions); // ordinal + 1
   int64_t least = INT64_MAX;
   for (int64_t i = 0; i < count; i++) {
     int32_t *owner = &owners[offsets[i]];
@@ -308,21 +309,21 @@ static void image_by_marking(Arena *scratch, const int64_t *offsets, int64_t cou
     image->count += !*owner;
     if (!*owner) *owner = (int32_t)i + 1;
   }
-  while (image->missing < places && owners[image->missing]) image->missing++;
+  while (image->missing < positions && owners[image->missing]) image->missing++;
 }
 
 bool layout_points_image(Context *context, const Layout *layout, PointImage *image) {
   PointDomain domain;
-  int64_t places;
+  int64_t positions;
   *image = (PointImage){.first = -1};
   if (!layout_points_domain(layout->extents, layout->rank, &domain)) return false;
   ArenaMark mark = arena_mark(&context->scratch);
   int64_t *offsets = arena_take(&context->scratch, sizeof *offsets * (size_t)(domain.size + LANES));
   bool good = layout_points_values(context, layout->extents, layout->rank,
                                    layout_offset_expr(context, layout), offsets);
-  bool dense = layout_physical_size(layout, &places) && places <= 16 * domain.size;
+  bool dense = layout_physical_size(layout, &positions) && positions <= 16 * domain.size;
   if (good && dense)
-    image_by_marking(&context->scratch, offsets, domain.size, places, image);
+    image_by_marking(&context->scratch, offsets, domain.size, positions, image);
   else if (good)
     image_by_sorting(&context->scratch, offsets, domain.size, image);
   arena_reset(&context->scratch, mark);

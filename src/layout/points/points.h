@@ -24,9 +24,9 @@ LayoutAnswer layout_points_over_limit(Context *context, const int64_t *extents, 
 // Whether all claims (truth values) hold at every point of the box. Only axes that a claim reads
 // are walked for it.
 LayoutAnswer layout_points_hold(Context *context, const int64_t *extents, int rank,
-                                const LayoutExpr *const *claims, int count);
+                                const LayoutExpr *const *conditions, int count);
 // How many points the largest of the claims takes for that.
-int64_t layout_points_needed(const int64_t *extents, int rank, const LayoutExpr *const *claims,
+int64_t layout_points_needed(const int64_t *extents, int rank, const LayoutExpr *const *conditions,
                              int count);
 // The values of `e` in row-major order; room for the points and LANES more. False when over the
 // limit or somewhere undefined.

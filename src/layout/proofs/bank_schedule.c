@@ -10,21 +10,21 @@
 #include "layout/proofs/equations.h"
 #include "layout/points/points.h"
 
-typedef struct Step { // lanes whose numbers differ by `lanes` want words that differ by `words`
+typedef struct WaveStep { // lanes whose numbers differ by `lanes` want words that differ by `words`
   uint64_t lanes, words;
-} Step;
+} WaveStep;
 
-typedef struct Timetable {
+typedef struct BankSchedule {
   Context *context;
   const Layout *at; // offsets under the swizzle on (positions …, lane)
   int64_t phase;
   int unit_bits, granule_bits, bank_bits; // log2 of the elements of a unit, a word; of the groups
-  Step steps[64]; // of a basis of the words; first those that stay at their place in a unit
+  WaveStep steps[64]; // of a basis of the words; first those that stay at their place in a unit
   int count, whole;
   uint64_t later;    // of steps, a bit each: those that choose the wave
   uint64_t same[64]; // lanes that differ by this want one word; the top bit is in no other one
   int same_count;
-} Timetable;
+} BankSchedule;
 
 static int log_of(int64_t v) {
   return v > 1 ? 63 - __builtin_clzll((uint64_t)v) : 0;
@@ -37,7 +37,7 @@ static uint64_t top_bit(uint64_t v) {
 // ---- Steps -------------------------------------------------------------------------------------
 
 // `step` less those of the basis, each under its leading bit.
-static Step reduced(const Step *basis, Step step) {
+static WaveStep reduced(const WaveStep *basis, WaveStep step) {
   for (int bit = 63; bit >= 0; bit--)
     if (step.words >> bit & 1 && basis[bit].words) {
       step.words ^= basis[bit].words;
@@ -47,24 +47,24 @@ static Step reduced(const Step *basis, Step step) {
 }
 
 // The place within the unit before the number of the unit: what leads below `units` stays there.
-static uint64_t ordered(const Timetable *t, uint64_t words) {
+static uint64_t ordered(const BankSchedule *t, uint64_t words) {
   int within = t->unit_bits - t->granule_bits, units = 63 - within;
   return (words & (((uint64_t)1 << within) - 1)) << units | words >> within;
 }
 
-static void add_step(Timetable *t, Step step, bool whole) {
+static void add_step(BankSchedule *t, WaveStep step, bool whole) {
   int at = whole ? t->whole++ : t->count;
   memmove(&t->steps[at + 1], &t->steps[at], sizeof *t->steps * (size_t)(t->count++ - at));
   t->steps[at] = step;
 }
 
-static void split_lanes(Timetable *t, const int64_t *offsets) {
-  Step basis[64] = {0};
+static void split_lanes(BankSchedule *t, const int64_t *offsets) {
+  WaveStep basis[64] = {0};
   int units = 63 - (t->unit_bits - t->granule_bits);
   for (int i = 0; i < log_of(t->phase); i++) {
     uint64_t lane = (uint64_t)1 << i;
-    Step own = {lane, ordered(t, (uint64_t)(offsets[lane] ^ offsets[0]) >> t->granule_bits)};
-    Step step = reduced(basis, own);
+    WaveStep own = {lane, ordered(t, (uint64_t)(offsets[lane] ^ offsets[0]) >> t->granule_bits)};
+    WaveStep step = reduced(basis, own);
     if (!step.words) {
       t->same[t->same_count++] = step.lanes;
       continue;
@@ -77,11 +77,11 @@ static void split_lanes(Timetable *t, const int64_t *offsets) {
 }
 
 // Of the steps that stay at their place in a unit, those that change the group by what others do.
-static void choose_waves(Timetable *t) {
-  Step basis[64] = {0};
+static void choose_waves(BankSchedule *t) {
+  WaveStep basis[64] = {0};
   uint64_t groups = ((uint64_t)1 << t->bank_bits) - 1;
   for (int i = 0; i < t->whole; i++) {
-    Step step = reduced(basis, (Step){0, t->steps[i].words & groups});
+    WaveStep step = reduced(basis, (WaveStep){0, t->steps[i].words & groups});
     if (!step.words)
       t->later |= (uint64_t)1 << i;
     else
@@ -89,7 +89,7 @@ static void choose_waves(Timetable *t) {
   }
 }
 
-static bool read_steps(Timetable *t) {
+static bool read_steps(BankSchedule *t) {
   int64_t box[MAX_RANK], lanes = t->at->extents[t->at->rank - 1];
   for (int i = 0; i < t->at->rank; i++) box[i] = i < t->at->rank - 1 ? 1 : lanes;
   int64_t *offsets = arena_array(&t->context->scratch, int64_t, lanes + LANES);
@@ -114,7 +114,7 @@ static const LayoutExpr *bits_of(Context *context, const LayoutExpr *e, int from
 }
 
 // The lane of a phase that number x of the words is served to.
-static const LayoutExpr *lane_of(const Timetable *t, const LayoutExpr *x) {
+static const LayoutExpr *lane_of(const BankSchedule *t, const LayoutExpr *x) {
   Context *context = t->context;
   const LayoutExpr *lane = layout_const(context, 0);
   bool even = true;
@@ -127,7 +127,7 @@ static const LayoutExpr *lane_of(const Timetable *t, const LayoutExpr *x) {
   return lane;
 }
 
-static const LayoutExpr *wave_of(const Timetable *t, const LayoutExpr *x) {
+static const LayoutExpr *wave_of(const BankSchedule *t, const LayoutExpr *x) {
   const LayoutExpr *wave = layout_const(t->context, 0);
   int from = 0, bits = __builtin_popcountll(t->later), at = 0;
   while (t->later && !(t->later >> from & 1)) from++;
@@ -143,7 +143,7 @@ static const LayoutExpr *wave_of(const Timetable *t, const LayoutExpr *x) {
 }
 
 // The offset that the lane wants; positions are the first axes.
-static const LayoutExpr *wanted_by(const Timetable *t, const LayoutExpr *lane) {
+static const LayoutExpr *wanted_by(const BankSchedule *t, const LayoutExpr *lane) {
   const LayoutExpr *axes[MAX_RANK] = {0};
   axes[t->at->rank - 1] = lane;
   return layout_expr_substitute(t->context, t->at->map->outputs[0], axes, t->at->rank);
@@ -152,9 +152,9 @@ static const LayoutExpr *wanted_by(const Timetable *t, const LayoutExpr *lane) {
 // ---- Claims ------------------------------------------------------------------------------------
 
 // (positions …, phase, word x < 2^words) -> (positions …, phase, place in the unit, group, wave)
-static const Layout *table_layout(const Timetable *t, int words, bool within) {
+static const Layout *table_layout(const BankSchedule *t, int words, bool within) {
   Context *context = t->context;
-  const LayoutExpr *shape[MAX_RANK], *physical[MAX_RANK], *places[MAX_RANK];
+  const LayoutExpr *shape[MAX_RANK], *physical[MAX_RANK], *indices[MAX_RANK];
   int positions = t->at->rank - 1, count = positions + 1, inside = t->unit_bits - t->granule_bits;
   const LayoutExpr *phase = layout_axis(context, positions);
   const LayoutExpr *x = layout_axis(context, positions + 1);
@@ -163,73 +163,73 @@ static const Layout *table_layout(const Timetable *t, int words, bool within) {
   shape[positions + 1] = layout_const(context, (int64_t)1 << words);
   for (int i = 0; i <= positions; i++) {
     physical[i] = shape[i];
-    places[i] = layout_axis(context, i);
+    indices[i] = layout_axis(context, i);
   }
   const LayoutExpr *first = layout_by(context, LAYOUT_MUL, phase, t->phase);
   const LayoutExpr *offset = wanted_by(t, layout_binary(context, LAYOUT_ADD, first, lane_of(t, x)));
   if (within && inside) {
     physical[count] = layout_const(context, (int64_t)1 << inside);
-    places[count++] = bits_of(context, offset, t->granule_bits, inside);
+    indices[count++] = bits_of(context, offset, t->granule_bits, inside);
   }
   physical[count] = layout_const(context, (int64_t)1 << t->bank_bits);
-  places[count++] = bits_of(context, offset, t->unit_bits, t->bank_bits);
+  indices[count++] = bits_of(context, offset, t->unit_bits, t->bank_bits);
   physical[count] = layout_const(context, (int64_t)1 << __builtin_popcountll(t->later));
-  places[count++] = wave_of(t, x);
-  const IndexMap *map = index_map_new(context, positions + 2, NULL, count, places, NULL, NULL, 0);
+  indices[count++] = wave_of(t, x);
+  const IndexMap *map = index_map_new(context, positions + 2, NULL, count, indices, NULL, NULL, 0);
   return layout_try(context, map, shape, physical, (LayoutFacts){0});
 }
 
-static const char *table_certificate(const Timetable *t, const Layout *table) {
-  int64_t places, words;
-  if (!table || !layout_physical_size(table, &places) || !layout_logical_size(table, &words))
+static const char *table_certificate(const BankSchedule *t, const Layout *table) {
+  int64_t indices, words;
+  if (!table || !layout_physical_size(table, &indices) || !layout_logical_size(table, &words))
     return NULL;
-  bool full = places == words;
+  bool full = indices == words;
   LayoutAnswer answer =
       full ? layout_is_bijective(t->context, table) : layout_is_injective(t->context, table);
-  if (answer.verdict != LAYOUT_YES) return NULL;
+  if (answer.verdict != VERDICT_YES) return NULL;
   return layout_certificate(t->context, full ? LAYOUT_ASK_BIJECTIVE : LAYOUT_ASK_INJECTIVE, table,
                             NULL, &answer);
 }
 
 // That lanes want the words of those that the table serves.
-static const char *same_certificate(const Timetable *t) {
+static const char *same_certificate(const BankSchedule *t) {
   const LayoutExpr *axes[2 * MAX_RANK];
-  Equation e = equation_begin(t->context, t->at->facts);
-  equation_box(&e, t->at, axes);
+  EqualityGoal e = equality_begin(t->context, t->at->facts);
+  equality_box(&e, t->at, axes);
   const LayoutExpr *lane = axes[t->at->rank - 1], *served = lane;
   for (int i = 0; i < t->same_count; i++) {
     const LayoutExpr *bit = bit_of(t->context, lane, log_of((int64_t)t->same[i]));
-    served = equation_op(&e, LAYOUT_XOR, served,
+    served = equality_op(&e, LAYOUT_XOR, served,
                          layout_by(t->context, LAYOUT_MUL, bit, (int64_t)t->same[i]));
   }
-  const LayoutExpr *word = equation_number(&e, (int64_t)1 << t->granule_bits);
-  equation_pair(&e, "word", 0, equation_op(&e, LAYOUT_DIV, wanted_by(t, lane), word),
-                equation_op(&e, LAYOUT_DIV, wanted_by(t, served), word));
-  return equation_finish(&e);
+  const LayoutExpr *word = equality_number(&e, (int64_t)1 << t->granule_bits);
+  equality_pair(&e, "word", 0, equality_op(&e, LAYOUT_DIV, wanted_by(t, lane), word),
+                equality_op(&e, LAYOUT_DIV, wanted_by(t, served), word));
+  return equality_finish(&e);
 }
 
 // That the words of a table without places in the unit are at one.
-static const char *place_certificate(const Timetable *t) {
+static const char *unit_certificate(const BankSchedule *t) {
   const LayoutExpr *axes[2 * MAX_RANK];
   const Layout *table = table_layout(t, t->whole, false);
   if (!table) return NULL;
-  Equation e = equation_begin(t->context, t->at->facts);
-  equation_box(&e, table, axes);
+  EqualityGoal e = equality_begin(t->context, t->at->facts);
+  equality_box(&e, table, axes);
   const LayoutExpr *first = layout_by(t->context, LAYOUT_MUL, axes[table->rank - 2], t->phase);
-  const LayoutExpr *lane = equation_op(&e, LAYOUT_ADD, first, lane_of(t, axes[table->rank - 1]));
+  const LayoutExpr *lane = equality_op(&e, LAYOUT_ADD, first, lane_of(t, axes[table->rank - 1]));
   int inside = t->unit_bits - t->granule_bits;
-  equation_pair(&e, "place", 0, bits_of(t->context, wanted_by(t, lane), t->granule_bits, inside),
+  equality_pair(&e, "place", 0, bits_of(t->context, wanted_by(t, lane), t->granule_bits, inside),
                 bits_of(t->context, wanted_by(t, first), t->granule_bits, inside));
-  return equation_finish(&e);
+  return equality_finish(&e);
 }
 
-static const char *access_certificate(Timetable *t) {
+static const char *access_certificate(BankSchedule *t) {
   if (!read_steps(t) || t->at->rank + 3 > MAX_RANK) return NULL;
   const char *text = table_certificate(t, table_layout(t, t->count, true));
-  if (t->same_count) text = equation_joined(t->context, same_certificate(t), text);
+  if (t->same_count) text = certificate_pair(t->context, same_certificate(t), text);
   if (!t->later || t->unit_bits == t->granule_bits) return text;
-  text = equation_joined(t->context, text, place_certificate(t));
-  return equation_joined(t->context, text, table_certificate(t, table_layout(t, t->whole, false)));
+  text = certificate_pair(t->context, text, unit_certificate(t));
+  return certificate_pair(t->context, text, table_certificate(t, table_layout(t, t->whole, false)));
 }
 
 // That the swizzle is a bijection of its 2^bits offsets which keeps units whole and in order.
@@ -239,16 +239,16 @@ static const char *map_certificate(Context *context, const LayoutSwizzle *swizzl
   const Layout *block = layout_try(context, swizzle->map, &size, &size, (LayoutFacts){0});
   if (!block) return NULL;
   LayoutAnswer answer = layout_is_bijective(context, block);
-  if (answer.verdict != LAYOUT_YES) return NULL;
+  if (answer.verdict != VERDICT_YES) return NULL;
   const char *text = layout_certificate(context, LAYOUT_ASK_BIJECTIVE, block, NULL, &answer);
   if (!unit_bits) return text;
-  Equation e = equation_begin(context, (LayoutFacts){0});
-  equation_box(&e, block, axes);
-  const LayoutExpr *place = bits_of(context, axes[0], 0, unit_bits);
-  const LayoutExpr *first = equation_op(&e, LAYOUT_SUB, axes[0], place);
-  equation_pair(&e, "p", 0, map,
-                equation_op(&e, LAYOUT_ADD, equation_at(&e, map, &first, 1), place));
-  return equation_joined(context, text, equation_finish(&e));
+  EqualityGoal e = equality_begin(context, (LayoutFacts){0});
+  equality_box(&e, block, axes);
+  const LayoutExpr *inside = bits_of(context, axes[0], 0, unit_bits);
+  const LayoutExpr *first = equality_op(&e, LAYOUT_SUB, axes[0], inside);
+  equality_pair(&e, "p", 0, map,
+                equality_op(&e, LAYOUT_ADD, equality_at(&e, map, &first, 1), inside));
+  return certificate_pair(context, text, equality_finish(&e));
 }
 
 const char *layout_swizzle_certificate(Context *context, LayoutBanks banks,
@@ -266,14 +266,14 @@ const char *layout_swizzle_certificate(Context *context, LayoutBanks banks,
   int64_t row = banks.bank_count * banks.bank_bytes * 8 / banks.element_bits;
   text = map_certificate(context, swizzle, unit_bits);
   for (int k = 0; k < count && text; k++) {
-    Timetable t = {
+    BankSchedule t = {
         .context = context,
         .at = layout_access_offsets(context, swizzle->layout, &accesses[k], banks, &problem),
         .phase = layout_access_phase(&accesses[k], banks),
         .unit_bits = unit_bits,
         .granule_bits = granules[k],
         .bank_bits = MAX_OF(log_of(row) - unit_bits, 0)};
-    text = t.at ? equation_joined(context, text, access_certificate(&t)) : NULL;
+    text = t.at ? certificate_pair(context, text, access_certificate(&t)) : NULL;
   }
   return text;
 }

@@ -30,7 +30,7 @@ static const char *count_certificate(const Count *c, const LayoutExpr *value, in
   const Layout *numbers = layout_try(c->context, map, shape, &limit, (LayoutFacts){0});
   if (!numbers) return NULL;
   LayoutAnswer answer = layout_padding_count(c->context, numbers, &rest);
-  if (answer.verdict != LAYOUT_YES || c->limit - rest != count) return NULL;
+  if (answer.verdict != VERDICT_YES || c->limit - rest != count) return NULL;
   return layout_certificate(c->context, LAYOUT_ASK_PADDING, numbers, NULL, &answer);
 }
 
@@ -73,12 +73,13 @@ const char *layout_lines_certificate(Context *context, const Layout *layout, con
   if (!layout->is_static || !runs->shown) return NULL;
   const Layout *memory = memory_of(context, layout);
   const LayoutRun *last = &runs->runs[runs->shown - 1];
-  int64_t places, first = runs->runs[0].first;
+  int64_t positions, first = runs->runs[0].first;
   Count c = {.context = context, .limit = last->first + last->count - first};
-  if (!layout_physical_size(memory, &places)) return NULL;
-  if (runs->shown < runs->run_count && !mul_fits(places, size.element_bits, &places)) return NULL;
+  if (!layout_physical_size(memory, &positions)) return NULL;
+  if (runs->shown < runs->run_count && !mul_fits(positions, size.element_bits, &positions))
+    return NULL;
   if (runs->shown < runs->run_count)
-    c.limit = (places / 8 + size.base_bytes) / size.line_bytes + 1 - first;
+    c.limit = (positions / 8 + size.base_bytes) / size.line_bytes + 1 - first;
   const LayoutExpr *offset = boxed_offset(&c, memory, layout->rank, low, extent);
   if (!offset) return NULL;
   const LayoutExpr *line = line_of(&c, offset, size, first);
@@ -86,7 +87,8 @@ const char *layout_lines_certificate(Context *context, const Layout *layout, con
   c.limit++;
   line = layout_binary(context, LAYOUT_ADD, line, add_axis(&c, 2));
   if (!text) return NULL;
-  return equation_joined(context, text, count_certificate(&c, line, runs->total + runs->run_count));
+  return certificate_pair(context, text,
+                          count_certificate(&c, line, runs->total + runs->run_count));
 }
 
 // What is used, what follows it, and 0: of these are as many not used as runs of padding begin.
@@ -105,6 +107,6 @@ const char *layout_padding_runs_certificate(Context *context, const Layout *layo
   next = layout_expr(context, LAYOUT_SELECT, layout_by(context, LAYOUT_LT, which, 2), next,
                      layout_const(context, 0));
   if (!text) return NULL;
-  return equation_joined(context, text,
-                         count_certificate(&c, next, c.limit - runs->total + runs->run_count));
+  return certificate_pair(context, text,
+                          count_certificate(&c, next, c.limit - runs->total + runs->run_count));
 }

@@ -22,21 +22,21 @@ static void copy_at(const IndexMap *map, int64_t ordinal, int64_t *out) {
 }
 
 // Whether one of b's copies of the element lies at a's place.
-static const LayoutExpr *is_among(const Equation *e, const Layout *a, const IndexMap *b,
+static const LayoutExpr *is_among(const EqualityGoal *e, const Layout *a, const IndexMap *b,
                                   int64_t copies) {
-  const LayoutExpr *among = equation_number(e, 0), *axes[2 * MAX_RANK];
+  const LayoutExpr *among = equality_number(e, 0), *axes[2 * MAX_RANK];
   int64_t copy[MAX_RANK];
   for (int64_t k = 0; k < copies; k++) {
-    const LayoutExpr *here = equation_number(e, 1);
+    const LayoutExpr *here = equality_number(e, 1);
     copy_at(b, k, copy);
     for (int i = 0; i < a->rank + b->replica_count; i++)
-      axes[i] = i < a->rank ? layout_axis(e->context, i) : equation_number(e, copy[i - a->rank]);
+      axes[i] = i < a->rank ? layout_axis(e->context, i) : equality_number(e, copy[i - a->rank]);
     for (int i = 0; i < a->physical_rank; i++) {
-      const LayoutExpr *there = equation_at(e, b->outputs[i], axes, a->rank + b->replica_count);
-      const LayoutExpr *same = equation_op(e, LAYOUT_EQ, a->map->outputs[i], there);
-      here = i ? equation_op(e, LAYOUT_BOTH, here, same) : same;
+      const LayoutExpr *there = equality_at(e, b->outputs[i], axes, a->rank + b->replica_count);
+      const LayoutExpr *same = equality_op(e, LAYOUT_EQ, a->map->outputs[i], there);
+      here = i ? equality_op(e, LAYOUT_BOTH, here, same) : same;
     }
-    among = k ? equation_op(e, LAYOUT_EITHER, among, here) : here;
+    among = k ? equality_op(e, LAYOUT_EITHER, among, here) : here;
   }
   return among;
 }
@@ -47,23 +47,23 @@ static const char *among_by_inverse(Context *context, const Layout *a, const Lay
   const Layout *copies = layout_of_copies(context, b);
   LayoutInverse inverse;
   if (copies->rank != layout_box_rank(b) ||
-      layout_inverse(context, copies, &inverse).verdict != LAYOUT_YES)
+      layout_inverse(context, copies, &inverse).verdict != VERDICT_YES)
     return NULL;
-  Equation e = equation_begin(context, a->facts);
-  equation_box(&e, a, axes);
+  EqualityGoal e = equality_begin(context, a->facts);
+  equality_box(&e, a, axes);
   for (int i = 0; i < copies->rank; i++)
     index[i] = i < b->rank ? axes[i]
-                           : equation_let(&e, equation_at(&e, inverse.map->outputs[i],
+                           : equality_let(&e, equality_at(&e, inverse.map->outputs[i],
                                                           a->map->outputs, a->physical_rank));
   for (int i = b->rank; i < copies->rank; i++) {
-    const LayoutExpr *low = equation_op(&e, LAYOUT_LE, equation_number(&e, 0), index[i]);
-    const LayoutExpr *high = equation_op(&e, LAYOUT_LT, index[i], copies->shape[i]);
-    equation_pair(&e, "inside", i, equation_op(&e, LAYOUT_BOTH, low, high), equation_number(&e, 1));
+    const LayoutExpr *low = equality_op(&e, LAYOUT_LE, equality_number(&e, 0), index[i]);
+    const LayoutExpr *high = equality_op(&e, LAYOUT_LT, index[i], copies->shape[i]);
+    equality_pair(&e, "inside", i, equality_op(&e, LAYOUT_BOTH, low, high), equality_number(&e, 1));
   }
   for (int i = 0; i < a->physical_rank; i++)
-    equation_pair(&e, "p", i, a->map->outputs[i],
-                  equation_at(&e, b->map->outputs[i], index, copies->rank));
-  return equation_finish(&e);
+    equality_pair(&e, "p", i, a->map->outputs[i],
+                  equality_at(&e, b->map->outputs[i], index, copies->rank));
+  return equality_finish(&e);
 }
 
 static const char *among_by_list(Context *context, const Layout *a, const Layout *b,
@@ -71,12 +71,12 @@ static const char *among_by_list(Context *context, const Layout *a, const Layout
   const LayoutExpr *axes[2 * MAX_RANK];
   int64_t copies;
   if (!copy_count(b->map, &copies)) return NULL;
-  Equation e = equation_begin(context, a->facts);
-  equation_box(&e, a, axes);
-  equation_pair(&e, "among", 0, is_among(&e, a, b->map, copies), equation_number(&e, 1));
-  e.claim->yes = !witness;
-  e.claim->at = witness;
-  return equation_finish(&e);
+  EqualityGoal e = equality_begin(context, a->facts);
+  equality_box(&e, a, axes);
+  equality_pair(&e, "among", 0, is_among(&e, a, b->map, copies), equality_number(&e, 1));
+  e.goal->yes = !witness;
+  e.goal->at = witness;
+  return equality_finish(&e);
 }
 
 static const char *among(Context *context, const Layout *a, const Layout *b) {
@@ -101,16 +101,16 @@ static const char *not_among(Context *context, const Layout *a, const Layout *b,
 const char *layout_copies_certificate(Context *context, const Layout *a, const Layout *b,
                                       const LayoutAnswer *answer) {
   if (a->physical_rank != b->physical_rank || a->rank != b->rank) return NULL;
-  if (answer->verdict == LAYOUT_YES) {
+  if (answer->verdict == VERDICT_YES) {
     const char *there = among(context, a, b);
-    return there ? equation_joined(context, there, among(context, b, a)) : NULL;
+    return there ? certificate_pair(context, there, among(context, b, a)) : NULL;
   }
-  if (answer->verdict == LAYOUT_UNDECIDED || !answer->witness || !a->is_static) return NULL;
+  if (answer->verdict == VERDICT_UNDECIDED || !answer->witness || !a->is_static) return NULL;
   const char *text = not_among(context, a, b, answer->witness);
   return text ? text : not_among(context, b, a, answer->witness);
 }
 
-static bool same_place(const Layout *a, const int64_t *x, const int64_t *y) {
+static bool same_position(const Layout *a, const int64_t *x, const int64_t *y) {
   int64_t p[MAX_RANK], q[MAX_RANK];
   return index_map_apply_copy(a->map, x, x + a->rank, p) &&
          index_map_apply_copy(a->map, y, y + a->rank, q) &&
@@ -125,7 +125,7 @@ bool layout_colliding_copies(const Layout *a, const LayoutAnswer *answer, int64_
   for (int64_t k = 0; k < copies * copies; k++) {
     copy_at(a->map, k / copies, x + a->rank);
     copy_at(a->map, k % copies, y + a->rank);
-    if (same_place(a, x, y)) return true;
+    if (same_position(a, x, y)) return true;
   }
   return false;
 }
@@ -137,57 +137,57 @@ typedef struct Words {
   const LayoutExpr *first, *last;
 } Words;
 
-static Words words_of(const Equation *e, const LayoutExpr *offset, LayoutBanks banks,
+static Words words_of(const EqualityGoal *e, const LayoutExpr *offset, LayoutBanks banks,
                       int64_t width) {
-  const LayoutExpr *word = equation_number(e, banks.bank_bytes * 8);
+  const LayoutExpr *word = equality_number(e, banks.bank_bytes * 8);
   const LayoutExpr *bit =
-      equation_op(e, LAYOUT_MUL, offset, equation_number(e, banks.element_bits));
-  const LayoutExpr *end = equation_op(e, LAYOUT_ADD, bit, equation_number(e, width - 1));
-  return (Words){equation_op(e, LAYOUT_DIV, bit, word), equation_op(e, LAYOUT_DIV, end, word)};
+      equality_op(e, LAYOUT_MUL, offset, equality_number(e, banks.element_bits));
+  const LayoutExpr *end = equality_op(e, LAYOUT_ADD, bit, equality_number(e, width - 1));
+  return (Words){equality_op(e, LAYOUT_DIV, bit, word), equality_op(e, LAYOUT_DIV, end, word)};
 }
 
 // Over the axes (positions …, row of lanes, lane, other lane, word, other word) of the box.
 typedef struct Conflict {
-  Equation e;
+  EqualityGoal e;
   const LayoutExpr *truth, *lane[2], *word[2];
 } Conflict;
 
-static const LayoutExpr *both(const Equation *e, const LayoutExpr *a, const LayoutExpr *b) {
-  return equation_op(e, LAYOUT_BOTH, a, b);
+static const LayoutExpr *both(const EqualityGoal *e, const LayoutExpr *a, const LayoutExpr *b) {
+  return equality_op(e, LAYOUT_BOTH, a, b);
 }
 
 static Conflict conflict(Context *context, const Layout *offsets, const LayoutAccess *access,
                          LayoutBanks banks) {
-  Conflict c = {.e = equation_begin(context, offsets->facts)};
-  Equation *e = &c.e;
+  Conflict c = {.e = equality_begin(context, offsets->facts)};
+  EqualityGoal *e = &c.e;
   const LayoutExpr *axes[2][2 * MAX_RANK], *row, *stays[2];
   int positions = offsets->rank - 1;
   int64_t phase = layout_access_phase(access, banks), width = layout_access_width(access, banks);
   int64_t lanes = access->extents[positions], word = banks.bank_bytes * 8;
   int64_t most = word % width == 0 && access->vector < 2 ? 1 : (width + word - 2) / word + 1;
   for (int i = 0; i < positions; i++)
-    axes[0][i] = axes[1][i] = equation_axis(e, "x", offsets->shape[i]);
-  row = equation_axis(e, "x", equation_number(e, (lanes + phase - 1) / phase));
-  row = equation_op(e, LAYOUT_MUL, row, equation_number(e, phase));
+    axes[0][i] = axes[1][i] = equality_axis(e, "x", offsets->shape[i]);
+  row = equality_axis(e, "x", equality_number(e, (lanes + phase - 1) / phase));
+  row = equality_op(e, LAYOUT_MUL, row, equality_number(e, phase));
   for (int k = 0; k < 2; k++)
     axes[k][positions] =
-        equation_op(e, LAYOUT_ADD, row, equation_axis(e, "x", equation_number(e, phase)));
-  for (int k = 0; k < 2; k++) c.word[k] = equation_axis(e, "x", equation_number(e, most));
+        equality_op(e, LAYOUT_ADD, row, equality_axis(e, "x", equality_number(e, phase)));
+  for (int k = 0; k < 2; k++) c.word[k] = equality_axis(e, "x", equality_number(e, most));
   for (int k = 0; k < 2; k++) {
     c.lane[k] = axes[k][positions];
     Words words =
-        words_of(e, equation_at(e, offsets->map->outputs[0], axes[k], offsets->rank), banks, width);
-    c.word[k] = equation_op(e, LAYOUT_ADD, words.first, c.word[k]);
-    stays[k] = equation_op(e, LAYOUT_LE, c.word[k], words.last);
+        words_of(e, equality_at(e, offsets->map->outputs[0], axes[k], offsets->rank), banks, width);
+    c.word[k] = equality_op(e, LAYOUT_ADD, words.first, c.word[k]);
+    stays[k] = equality_op(e, LAYOUT_LE, c.word[k], words.last);
     if (lanes % phase)
-      stays[k] = both(e, equation_op(e, LAYOUT_LT, c.lane[k], equation_number(e, lanes)), stays[k]);
+      stays[k] = both(e, equality_op(e, LAYOUT_LT, c.lane[k], equality_number(e, lanes)), stays[k]);
   }
-  const LayoutExpr *count = equation_number(e, banks.bank_count);
+  const LayoutExpr *count = equality_number(e, banks.bank_count);
   const LayoutExpr *one_bank =
-      equation_op(e, LAYOUT_EQ, equation_op(e, LAYOUT_MOD, c.word[0], count),
-                  equation_op(e, LAYOUT_MOD, c.word[1], count));
+      equality_op(e, LAYOUT_EQ, equality_op(e, LAYOUT_MOD, c.word[0], count),
+                  equality_op(e, LAYOUT_MOD, c.word[1], count));
   c.truth = both(e, both(e, stays[0], stays[1]),
-                 both(e, equation_op(e, LAYOUT_NE, c.word[0], c.word[1]), one_bank));
+                 both(e, equality_op(e, LAYOUT_NE, c.word[0], c.word[1]), one_bank));
   return c;
 }
 
@@ -195,7 +195,7 @@ static Conflict conflict(Context *context, const Layout *offsets, const LayoutAc
 static bool conflict_at(const Conflict *c, const LayoutAnswer *answer, int64_t phase,
                         int64_t *out) {
   int positions = answer->witness_rank - 1, n = positions;
-  int64_t most = c->e.claim->axes.items[positions + 3].extent->value, truth = 0;
+  int64_t most = c->e.goal->axes.items[positions + 3].extent->value, truth = 0;
   memcpy(out, answer->witness, sizeof *out * (size_t)positions);
   out[n++] = answer->witness[positions] / phase;
   out[n++] = answer->witness[positions] % phase;
@@ -213,14 +213,13 @@ const char *layout_conflicts_certificate(Context *context, const Layout *layout,
                                          const LayoutAnswer *answer) {
   const char *problem;
   int64_t witness[2 * MAX_RANK];
-  if (answer->verdict == LAYOUT_UNDECIDED || !layout->is_static) return NULL;
+  if (answer->verdict == VERDICT_UNDECIDED || !layout->is_static) return NULL;
   const Layout *offsets = layout_access_offsets(context, layout, access, banks, &problem);
   if (!offsets || offsets->rank + 5 > MAX_RANK) return NULL;
   Conflict c = conflict(context, offsets, access, banks);
-  equation_pair(&c.e, "conflict", 0, c.truth, equation_number(&c.e, 0));
-  c.e.claim->yes = answer->verdict == LAYOUT_YES;
-  bool seen =
-      c.e.claim->yes || conflict_at(&c, answer, layout_access_phase(access, banks), witness);
-  if (!c.e.claim->yes) c.e.claim->at = witness;
-  return seen ? equation_finish(&c.e) : equation_drop(&c.e);
+  equality_pair(&c.e, "conflict", 0, c.truth, equality_number(&c.e, 0));
+  c.e.goal->yes = answer->verdict == VERDICT_YES;
+  bool seen = c.e.goal->yes || conflict_at(&c, answer, layout_access_phase(access, banks), witness);
+  if (!c.e.goal->yes) c.e.goal->at = witness;
+  return seen ? equality_finish(&c.e) : equality_drop(&c.e);
 }

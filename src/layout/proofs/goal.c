@@ -10,13 +10,13 @@ enum { MAX_SPLITS = 6, MAX_WORK = 20000 };
 
 typedef struct Proving {
   Context *context;
-  const Claim *claim;
+  const Goal *goal;
   Prover prover;
-  Digits digits;
-  Walk walk;
-  WalkSymbol symbols[MAX_RANK];
-  const ProofPoly *box[CLAIM_NAMES]; // the atoms of the axes, or of the places
-  WalkValue now[2 * CLAIM_NAMES];
+  DigitSpace digits;
+  ProofLowering walk;
+  LoweredSymbol symbols[MAX_RANK];
+  const ProofPoly *box[GOAL_NAMES]; // the atoms of the axes, or of the places
+  LoweredValue now[2 * GOAL_NAMES];
   ProofMark before; // what is about the symbols alone
 } Proving;
 
@@ -32,79 +32,79 @@ static bool show_inside(Prover *s, const ProofPoly *p, const ProofPoly *extent) 
   return proof_need(s, p) && proof_need(s, proof_linear(s, last, 1, p, -1));
 }
 
-static bool show_pairs(Proving *c, const ClaimNames *names) {
+static bool show_pairs(Proving *c, const GoalNames *names) {
   for (int i = 0; i < names->count; i++) {
-    const ClaimName *n = &names->items[i];
-    WalkValue x = walk_expr(&c->walk, n->value), y;
+    const GoalName *n = &names->items[i];
+    LoweredValue x = proof_lower_expr(&c->walk, n->value), y;
     if (!x.p) return false;
     if (n->value == n->other && !c->prover.wanted) continue;
-    y = walk_expr(&c->walk, n->other);
+    y = proof_lower_expr(&c->walk, n->other);
     if (!y.p || !show_equal(&c->prover, x.p, y.p)) return false;
   }
   return true;
 }
 
 static bool show_maps_equal(Proving *c) {
-  return show_pairs(c, &c->claim->places);
+  return show_pairs(c, &c->goal->positions);
 }
 
 // What the names stand for, as the walk stands now.
-static bool walk_values(Proving *c, const ClaimNames *names, WalkValue *out) {
+static bool walk_values(Proving *c, const GoalNames *names, LoweredValue *out) {
   for (int i = 0; i < names->count; i++)
-    if (!names->items[i].value || !(out[i] = walk_expr(&c->walk, names->items[i].value)).p)
+    if (!names->items[i].value || !(out[i] = proof_lower_expr(&c->walk, names->items[i].value)).p)
       return false;
   return true;
 }
 
-static bool show_all_inside(Proving *c, const ClaimNames *names, const WalkValue *values) {
+static bool show_all_inside(Proving *c, const GoalNames *names, const LoweredValue *values) {
   for (int i = 0; i < names->count; i++) {
-    WalkValue extent = walk_expr(&c->walk, names->items[i].extent);
+    LoweredValue extent = proof_lower_expr(&c->walk, names->items[i].extent);
     if (!extent.p || !show_inside(&c->prover, values[i].p, extent.p)) return false;
   }
   return true;
 }
 
 // The values of the names, with what the axes of their expressions stand for, are the atoms.
-static bool show_back(Proving *c, const ClaimNames *names, int count) {
+static bool show_back(Proving *c, const GoalNames *names, int count) {
   for (int i = 0; i < count; i++) {
-    WalkValue back = walk_expr(&c->walk, names->items[i].value);
+    LoweredValue back = proof_lower_expr(&c->walk, names->items[i].value);
     if (!back.p || !show_equal(&c->prover, back.p, c->box[i])) return false;
   }
   return true;
 }
 
-static bool is_false(WalkValue v) {
+static bool is_false(LoweredValue v) {
   int64_t k;
   return v.p && proof_is_const(v.p, &k) && !k;
 }
 
 // The way back leads to the index, the map stays in its box, no index is on a padding place.
 static bool show_inverse(Proving *c) {
-  const Claim *claim = c->claim;
-  WalkValue places[CLAIM_NAMES];
-  const WalkValue *now = c->walk.now;
-  bool stays = claim->yes && (claim->kind > CLAIM_INJECTIVE || claim->except);
-  bool good = walk_values(c, &claim->places, places) &&
-              (!stays || show_all_inside(c, &claim->places, places));
-  c->walk.now = places;
-  good = good && show_back(c, &claim->axes, claim->axes.count - claim->copy_count);
-  if (good && claim->kind == CLAIM_INVERSE && claim->padding)
-    good = is_false(walk_expr(&c->walk, claim->padding));
+  const Goal *goal = c->goal;
+  LoweredValue positions[GOAL_NAMES];
+  const LoweredValue *now = c->walk.now;
+  bool stays = goal->yes && (goal->kind > GOAL_INJECTIVE || goal->except);
+  bool good = walk_values(c, &goal->positions, positions) &&
+              (!stays || show_all_inside(c, &goal->positions, positions));
+  c->walk.now = positions;
+  good = good && show_back(c, &goal->axes, goal->axes.count - goal->copy_count);
+  if (good && goal->kind == GOAL_INVERSE && goal->padding)
+    good = is_false(proof_lower_expr(&c->walk, goal->padding));
   c->walk.now = now;
   return good;
 }
 
 // What is no padding is the place of an index.
-static bool show_places(Proving *c) {
-  const Claim *claim = c->claim;
-  WalkValue indices[CLAIM_NAMES];
-  const WalkValue *now = c->walk.now;
-  WalkValue padding = {0};
-  if (claim->padding && !(padding = walk_expr(&c->walk, claim->padding)).p) return false;
-  if (claim->padding && !is_false(padding)) return true;
-  bool good = walk_values(c, &claim->axes, indices) && show_all_inside(c, &claim->axes, indices);
+static bool show_positions(Proving *c) {
+  const Goal *goal = c->goal;
+  LoweredValue indices[GOAL_NAMES];
+  const LoweredValue *now = c->walk.now;
+  LoweredValue padding = {0};
+  if (goal->padding && !(padding = proof_lower_expr(&c->walk, goal->padding)).p) return false;
+  if (goal->padding && !is_false(padding)) return true;
+  bool good = walk_values(c, &goal->axes, indices) && show_all_inside(c, &goal->axes, indices);
   c->walk.now = indices;
-  good = good && show_back(c, &claim->places, claim->places.count);
+  good = good && show_back(c, &goal->positions, goal->positions.count);
   c->walk.now = now;
   return good;
 }
@@ -116,7 +116,7 @@ static bool show_with_cases(Proving *c, Show *show, int depth);
 
 // The proof where p >= 0.
 static bool show_case(Proving *c, Show *show, int depth, const ProofPoly *p, const char *line,
-                      Nesting nesting) {
+                      ProofNesting nesting) {
   Prover *s = &c->prover;
   ProofMark mark = proof_mark(s);
   int fact = proof_assume(s, p);
@@ -130,7 +130,7 @@ static bool show_case(Proving *c, Show *show, int depth, const ProofPoly *p, con
 // Nothing is left to show: of the symbols, that is said as all of it is.
 static bool show_nothing(Proving *c) {
   if (!c->walk.axes)
-    proof_line(&c->prover, c->claim->section ? "places" : "indices", 0, 0, NEST_NONE);
+    proof_line(&c->prover, c->goal->section ? "places" : "indices", 0, 0, NEST_NONE);
   return true;
 }
 
@@ -155,42 +155,43 @@ static bool show_with_cases(Proving *c, Show *show, int depth) {
 
 static void begin_symbols(Proving *c) {
   Prover *s = &c->prover;
-  const Claim *claim = c->claim;
-  for (int i = 0; i < claim->symbol_count; i++) {
-    LayoutFact f = claim->symbols[i];
+  const Goal *goal = c->goal;
+  for (int i = 0; i < goal->symbol_count; i++) {
+    LayoutFact f = goal->symbols[i];
     const char *name = arena_printf(s->arena, "%s'", f.symbol);
     const ProofPoly *t = proof_variable(s, proof_add_variable(s, name, true));
     int64_t value;
-    bool known = claim_instance(claim, f.symbol, &value);
+    bool known = goal_instance(goal, f.symbol, &value);
     const ProofPoly *p = known ? proof_const(s, value)
-                               : proof_linear(s, t, f.multiple, proof_const(s, claim_least(f)), 1);
-    c->symbols[i] = (WalkSymbol){f.symbol, p};
+                               : proof_linear(s, t, f.multiple, proof_const(s, goal_least(f)), 1);
+    c->symbols[i] = (LoweredSymbol){f.symbol, p};
     proof_line(s, NULL, 0, 2, NEST_NONE);
     if (f.max <= 0 || !p) continue;
     proof_assume(s, proof_linear(s, proof_const(s, f.max), 1, p, -1));
     proof_line(s, NULL, 1, 0, NEST_NONE);
   }
-  c->walk = (Walk){.s = s, .symbols = c->symbols, .symbol_count = claim->symbol_count};
+  c->walk = (ProofLowering){.s = s, .symbols = c->symbols, .symbol_count = goal->symbol_count};
 }
 
 static bool show_extent(Proving *c, const LayoutExpr *e) {
-  WalkValue extent = e ? walk_expr(&c->walk, e) : (WalkValue){0};
-  bool counted = c->claim->except != NULL;
+  LoweredValue extent = e ? proof_lower_expr(&c->walk, e) : (LoweredValue){0};
+  bool counted = c->goal->except != NULL;
   return !e || (extent.p && (!counted || proof_need(&c->prover, extent.p)));
 }
 
 // Quotients of symbols, as extents have them; what is about the symbols alone.
 static bool show_extents(Proving *c) {
-  const Claim *claim = c->claim;
-  for (int i = 0; i < claim->axes.count; i++)
-    if (!show_extent(c, claim->axes.items[i].extent)) return false;
-  for (int i = 0; i < claim->places.count; i++)
-    if (!show_extent(c, claim->places.items[i].extent)) return false;
-  return (!claim->except || walk_expr(&c->walk, claim->except).p) && show_pairs(c, &claim->shapes);
+  const Goal *goal = c->goal;
+  for (int i = 0; i < goal->axes.count; i++)
+    if (!show_extent(c, goal->axes.items[i].extent)) return false;
+  for (int i = 0; i < goal->positions.count; i++)
+    if (!show_extent(c, goal->positions.items[i].extent)) return false;
+  return (!goal->except || proof_lower_expr(&c->walk, goal->except).p) &&
+         show_pairs(c, &goal->shapes);
 }
 
 // The extents as numbers, where they are and no axis is empty.
-static bool box_extents(const ClaimNames *names, int64_t *extents) {
+static bool box_extents(const GoalNames *names, int64_t *extents) {
   for (int i = 0; i < names->count; i++) {
     const LayoutExpr *e = names->items[i].extent;
     if (!is_const(e) || e->value <= 0) return false;
@@ -200,13 +201,13 @@ static bool box_extents(const ClaimNames *names, int64_t *extents) {
 }
 
 // Atoms for the axes of a box, after the line that enters it.
-static bool begin_box(Proving *c, const char *line, Nesting nesting, const ClaimNames *names) {
+static bool begin_box(Proving *c, const char *line, ProofNesting nesting, const GoalNames *names) {
   Prover *s = &c->prover;
-  int64_t extents[CLAIM_NAMES];
-  WalkValue sizes[CLAIM_NAMES];
+  int64_t extents[GOAL_NAMES];
+  LoweredValue sizes[GOAL_NAMES];
   c->walk.d = NULL;
   for (int i = 0; i < names->count; i++)
-    if (!(sizes[i] = walk_expr(&c->walk, names->items[i].extent)).p) return false;
+    if (!(sizes[i] = proof_lower_expr(&c->walk, names->items[i].extent)).p) return false;
   for (int i = 0; i < names->count; i++) {
     c->box[i] = proof_variable(s, proof_add_variable(s, names->items[i].name, false));
     proof_add_range(s, c->box[i], sizes[i].p);
@@ -220,20 +221,20 @@ static bool begin_box(Proving *c, const char *line, Nesting nesting, const Claim
     c->walk.d = &c->digits;
   }
   for (int i = 0; i < names->count; i++)
-    c->now[i] = (WalkValue){c->box[i], digits ? layout_form_floor(&c->digits, i, 0, 1) : NULL};
+    c->now[i] = (LoweredValue){c->box[i], digits ? layout_form_floor(&c->digits, i, 0, 1) : NULL};
   return true;
 }
 
 // A box without points: everything is true of them.
-static bool show_box(Proving *c, const ClaimNames *names, Show *show) {
+static bool show_box(Proving *c, const GoalNames *names, Show *show) {
   for (int i = 0; i < names->count; i++)
     if (is_const(names->items[i].extent) && !names->items[i].extent->value)
       return proof_need(&c->prover, proof_const(&c->prover, -1));
-  return walk_values(c, &c->claim->lets, c->now + names->count) && show_with_cases(c, show, 0);
+  return walk_values(c, &c->goal->lets, c->now + names->count) && show_with_cases(c, show, 0);
 }
 
 // Of all points of a box.
-static bool show_all(Proving *c, const char *line, const ClaimNames *names, Show *show) {
+static bool show_all(Proving *c, const char *line, const GoalNames *names, Show *show) {
   bool good = begin_box(c, line, NEST_OPEN, names) && show_box(c, names, show);
   proof_close(&c->prover, c->before);
   proof_line(&c->prover, NULL, 0, 0, NEST_CLOSE);
@@ -241,19 +242,19 @@ static bool show_all(Proving *c, const char *line, const ClaimNames *names, Show
   return good;
 }
 
-static bool show_claim(Proving *c) {
-  const Claim *claim = c->claim;
-  Show *indices = claim->kind == CLAIM_EQUAL ? show_maps_equal : show_inverse;
-  bool places = claim->section || claim->kind == CLAIM_INVERSE;
+static bool show_goal(Proving *c) {
+  const Goal *goal = c->goal;
+  Show *indices = goal->kind == GOAL_EQUAL ? show_maps_equal : show_inverse;
+  bool positions = goal->section || goal->kind == GOAL_INVERSE;
   c->before = proof_mark(&c->prover);
-  return (claim->section || show_all(c, "indices", &claim->axes, indices)) &&
-         (!places || show_all(c, "places", &claim->places, show_places));
+  return (goal->section || show_all(c, "indices", &goal->axes, indices)) &&
+         (!positions || show_all(c, "places", &goal->positions, show_positions));
 }
 
 // The extents, which may ask for cases of the symbols, and with them the claim.
 static bool show_for_symbols(Proving *c) {
   if (!show_extents(c)) return false;
-  bool good = show_claim(c);
+  bool good = show_goal(c);
   if (!good) c->prover.wanted = NULL; // that was of an index
   if (!good) c->prover.work = 0;
   return good;
@@ -271,7 +272,7 @@ static const char *prove(Proving *c) {
 
 // ---- Certificates ------------------------------------------------------------------------------
 
-static bool few_points(const ClaimNames *names, int64_t limit) {
+static bool few_points(const GoalNames *names, int64_t limit) {
   int64_t count = 1;
   for (int i = 0; i < names->count; i++) {
     const LayoutExpr *e = names->items[i].extent;
@@ -281,30 +282,30 @@ static bool few_points(const ClaimNames *names, int64_t limit) {
 }
 
 // The claim in a way, when the checker accepts it.
-static const char *accepted(Context *context, const Claim *claim, const char *way,
+static const char *accepted(Context *context, const Goal *goal, const char *way,
                             const char *proof) {
   int line;
   Text text = text_new(&context->scratch);
-  if (!proof || !claim_write(&text, claim)) return NULL;
+  if (!proof || !goal_write(&text, goal)) return NULL;
   text_printf(&text, "by %s\n%s", way, proof);
   return layout_check(text_string(&text), &line) ? NULL : text_string(&text);
 }
 
-static const char *by_proof(Context *context, const Claim *claim) {
+static const char *by_proof(Context *context, const Goal *goal) {
   Proving *c = arena_new(&context->scratch, Proving);
   c->context = context;
-  c->claim = claim;
-  return accepted(context, claim, claim->section ? "section" : "proof", prove(c));
+  c->goal = goal;
+  return accepted(context, goal, goal->section ? "section" : "proof", prove(c));
 }
 
-const char *claim_certificate(Context *context, const Claim *claim, int64_t points) {
-  bool seen = !claim->yes && claim->kind != CLAIM_ONTO;
-  if (seen) return accepted(context, claim, "witness", "");
-  if (!claim->yes && !claim->at) return accepted(context, claim, "count", "");
-  bool reversible = claim->kind == CLAIM_EQUAL || claim->axes.count == claim->copy_count ||
-                    claim->axes.items[0].value;
-  const char *text = reversible && !claim->instance_count ? by_proof(context, claim) : NULL;
-  if (text || !few_points(&claim->axes, points) || !few_points(&claim->places, 4 * points))
+const char *goal_certificate(Context *context, const Goal *goal, int64_t points) {
+  bool seen = !goal->yes && goal->kind != GOAL_ONTO;
+  if (seen) return accepted(context, goal, "witness", "");
+  if (!goal->yes && !goal->at) return accepted(context, goal, "count", "");
+  bool reversible =
+      goal->kind == GOAL_EQUAL || goal->axes.count == goal->copy_count || goal->axes.items[0].value;
+  const char *text = reversible && !goal->instance_count ? by_proof(context, goal) : NULL;
+  if (text || !few_points(&goal->axes, points) || !few_points(&goal->positions, 4 * points))
     return text;
-  return accepted(context, claim, "points", "");
+  return accepted(context, goal, "points", "");
 }

@@ -7,68 +7,68 @@ enum { MAX_EXPR = 1 << 14, MAX_TEXT = 1 << 20 };
 
 // ---- What occurs -------------------------------------------------------------------------------
 
-void claim_add(ClaimNames *names, ClaimName row) {
-  if (names->count < CLAIM_NAMES) names->items[names->count] = row;
-  names->count += names->count <= CLAIM_NAMES;
+void goal_add(GoalNames *names, GoalName row) {
+  if (names->count < GOAL_NAMES) names->items[names->count] = row;
+  names->count += names->count <= GOAL_NAMES;
 }
 
-static LayoutFact fact_of(const Claim *claim, Str symbol) {
+static LayoutFact fact_of(const Goal *goal, Str symbol) {
   LayoutFact fact = {.symbol = symbol, .min = 1, .multiple = 1};
-  for (int i = 0; i < claim->facts.count; i++)
-    if (claim->facts.items[i].symbol == symbol) fact = claim->facts.items[i];
+  for (int i = 0; i < goal->facts.count; i++)
+    if (goal->facts.items[i].symbol == symbol) fact = goal->facts.items[i];
   fact.multiple = MAX_OF(fact.multiple, (int64_t)1);
   return fact;
 }
 
-static bool add_symbols(Claim *claim, const LayoutExpr *e) {
+static bool add_symbols(Goal *goal, const LayoutExpr *e) {
   for (int i = 0; i < 3 && e->args[i]; i++)
-    if (!add_symbols(claim, e->args[i])) return false;
+    if (!add_symbols(goal, e->args[i])) return false;
   if (e->op != LAYOUT_SYMBOL) return true;
-  for (int i = 0; i < claim->symbol_count; i++)
-    if (claim->symbols[i].symbol == e->symbol) return true;
-  if (claim->symbol_count == MAX_RANK) return false;
-  LayoutFact fact = fact_of(claim, e->symbol);
-  claim->symbols[claim->symbol_count++] = fact;
+  for (int i = 0; i < goal->symbol_count; i++)
+    if (goal->symbols[i].symbol == e->symbol) return true;
+  if (goal->symbol_count == MAX_RANK) return false;
+  LayoutFact fact = fact_of(goal, e->symbol);
+  goal->symbols[goal->symbol_count++] = fact;
   return fact.min >= 0;
 }
 
-static bool prepare(Claim *claim, const LayoutExpr *e) {
-  return !e || (layout_expr_size(e) <= MAX_EXPR && add_symbols(claim, e));
+static bool prepare(Goal *goal, const LayoutExpr *e) {
+  return !e || (layout_expr_size(e) <= MAX_EXPR && add_symbols(goal, e));
 }
 
-static bool prepare_names(Claim *claim, const ClaimNames *names) {
-  bool good = names->count <= CLAIM_NAMES;
+static bool prepare_names(Goal *goal, const GoalNames *names) {
+  bool good = names->count <= GOAL_NAMES;
   for (int i = 0; i < names->count && good; i++) {
-    const ClaimName *n = &names->items[i];
-    good = prepare(claim, n->extent) && prepare(claim, n->value) && prepare(claim, n->other);
+    const GoalName *n = &names->items[i];
+    good = prepare(goal, n->extent) && prepare(goal, n->value) && prepare(goal, n->other);
   }
   return good;
 }
 
-bool claim_prepare(Claim *claim) {
-  return prepare_names(claim, &claim->axes) && prepare_names(claim, &claim->lets) &&
-         prepare_names(claim, &claim->places) && prepare_names(claim, &claim->shapes) &&
-         prepare(claim, claim->padding) && prepare(claim, claim->except) &&
-         claim->axes.count + claim->lets.count <= CLAIM_NAMES;
+bool goal_prepare(Goal *goal) {
+  return prepare_names(goal, &goal->axes) && prepare_names(goal, &goal->lets) &&
+         prepare_names(goal, &goal->positions) && prepare_names(goal, &goal->shapes) &&
+         prepare(goal, goal->padding) && prepare(goal, goal->except) &&
+         goal->axes.count + goal->lets.count <= GOAL_NAMES;
 }
 
-int64_t claim_least(LayoutFact fact) {
+int64_t goal_least(LayoutFact fact) {
   return ceil_div(fact.min, fact.multiple) * fact.multiple;
 }
 
-bool claim_instance(const Claim *claim, Str symbol, int64_t *value) {
-  for (int i = 0; i < claim->instance_count; i++)
-    if (claim->instance[i].symbol == symbol) return *value = claim->instance[i].value, true;
+bool goal_instance(const Goal *goal, Str symbol, int64_t *value) {
+  for (int i = 0; i < goal->instance_count; i++)
+    if (goal->instance[i].symbol == symbol) return *value = goal->instance[i].value, true;
   return false;
 }
 
 // ---- Expressions -------------------------------------------------------------------------------
 
-typedef struct Writer {
+typedef struct GoalWriter {
   Text *text;
-  const ClaimNames *names, *more; // of LAYOUT_AXIS
+  const GoalNames *names, *more; // of LAYOUT_AXIS
   bool failed;
-} Writer;
+} GoalWriter;
 
 // a, b, c stand for the arguments, k for two to the power of b. Arguments that bind closer than
 // `rank` need no parentheses.
@@ -98,9 +98,9 @@ static const struct Pattern {
     [LAYOUT_SELECT] = {"a ? b : c", 0},
 };
 
-static void put(Writer *w, const LayoutExpr *e, int limit);
+static void put(GoalWriter *w, const LayoutExpr *e, int limit);
 
-static void put_leaf(Writer *w, const LayoutExpr *e) {
+static void put_leaf(GoalWriter *w, const LayoutExpr *e) {
   int count = w->names ? w->names->count : 0;
   if (e->op == LAYOUT_SYMBOL)
     text_puts(w->text, e->symbol);
@@ -116,12 +116,12 @@ static void put_leaf(Writer *w, const LayoutExpr *e) {
     w->failed = true;
 }
 
-static void put_power(Writer *w, const LayoutExpr *e) {
+static void put_power(GoalWriter *w, const LayoutExpr *e) {
   w->failed |= !is_const(e) || e->value < 0 || e->value > 61;
   if (!w->failed) text_printf(w->text, "%lld", 1LL << e->value);
 }
 
-static void put_operation(Writer *w, const LayoutExpr *e) {
+static void put_operation(GoalWriter *w, const LayoutExpr *e) {
   const struct Pattern *pattern = &patterns[e->op];
   for (const char *p = pattern->text; *p && !w->failed; p++)
     if (*p == 'k')
@@ -132,7 +132,7 @@ static void put_operation(Writer *w, const LayoutExpr *e) {
       text_append(w->text, p, 1);
 }
 
-static void put(Writer *w, const LayoutExpr *e, int limit) {
+static void put(GoalWriter *w, const LayoutExpr *e, int limit) {
   bool open = patterns[e->op].rank <= limit;
   w->failed |= w->text->size > MAX_TEXT;
   if (w->failed) return;
@@ -142,7 +142,7 @@ static void put(Writer *w, const LayoutExpr *e, int limit) {
   if (open) text_puts(w->text, " )");
 }
 
-static void put_part(Writer *w, const char *word, const LayoutExpr *e) {
+static void put_part(GoalWriter *w, const char *word, const LayoutExpr *e) {
   if (!e) return;
   text_printf(w->text, " %s ", word);
   put(w, e, -1);
@@ -150,14 +150,14 @@ static void put_part(Writer *w, const char *word, const LayoutExpr *e) {
 
 // ---- Lines -------------------------------------------------------------------------------------
 
-static void put_witness(Writer *w, const Claim *claim, int i) {
-  if (claim->at) text_printf(w->text, " at %lld", (long long)claim->at[i]);
-  if (claim->also) text_printf(w->text, " also %lld", (long long)claim->also[i]);
+static void put_witness(GoalWriter *w, const Goal *goal, int i) {
+  if (goal->at) text_printf(w->text, " at %lld", (long long)goal->at[i]);
+  if (goal->also) text_printf(w->text, " also %lld", (long long)goal->also[i]);
 }
 
-static void put_rows(Writer *w, const char *word, const ClaimNames *names) {
+static void put_rows(GoalWriter *w, const char *word, const GoalNames *names) {
   for (int i = 0; i < names->count; i++) {
-    const ClaimName *n = &names->items[i];
+    const GoalName *n = &names->items[i];
     text_printf(w->text, "%s %s", word, n->name);
     put_part(w, "=", n->value);
     put_part(w, "other", n->other);
@@ -165,32 +165,32 @@ static void put_rows(Writer *w, const char *word, const ClaimNames *names) {
   }
 }
 
-static void put_axes(Writer *w, const Claim *claim) {
-  for (int i = 0; i < claim->axes.count; i++) {
-    const ClaimName *n = &claim->axes.items[i];
-    text_printf(w->text, "%s %s", i < claim->axes.count - claim->copy_count ? "axis" : "copy",
+static void put_axes(GoalWriter *w, const Goal *goal) {
+  for (int i = 0; i < goal->axes.count; i++) {
+    const GoalName *n = &goal->axes.items[i];
+    text_printf(w->text, "%s %s", i < goal->axes.count - goal->copy_count ? "axis" : "copy",
                 n->name);
     put_part(w, "<", n->extent);
-    if (claim->kind != CLAIM_ONTO) put_witness(w, claim, i);
+    if (goal->kind != GOAL_ONTO) put_witness(w, goal, i);
     text_puts(w->text, "\n");
   }
 }
 
-static void put_places(Writer *w, const Claim *claim) {
-  for (int i = 0; i < claim->places.count; i++) {
-    const ClaimName *n = &claim->places.items[i];
+static void put_positions(GoalWriter *w, const Goal *goal) {
+  for (int i = 0; i < goal->positions.count; i++) {
+    const GoalName *n = &goal->positions.items[i];
     text_printf(w->text, "place %s", n->name);
     put_part(w, "<", n->extent);
     put_part(w, "=", n->value);
     put_part(w, "other", n->other);
-    if (claim->kind == CLAIM_ONTO) put_witness(w, claim, i);
+    if (goal->kind == GOAL_ONTO) put_witness(w, goal, i);
     text_puts(w->text, "\n");
   }
 }
 
-static void put_back(Writer *w, const Claim *claim) {
-  for (int i = 0; i < claim->axes.count; i++) {
-    const ClaimName *n = &claim->axes.items[i];
+static void put_back(GoalWriter *w, const Goal *goal) {
+  for (int i = 0; i < goal->axes.count; i++) {
+    const GoalName *n = &goal->axes.items[i];
     if (!n->value) continue;
     text_printf(w->text, "back %s", n->name);
     put_part(w, "=", n->value);
@@ -198,12 +198,12 @@ static void put_back(Writer *w, const Claim *claim) {
   }
 }
 
-static void put_symbols(Writer *w, const Claim *claim) {
-  for (int i = 0; i < claim->symbol_count; i++) {
-    LayoutFact f = claim->symbols[i];
-    int64_t least = claim_least(f), value;
+static void put_symbols(GoalWriter *w, const Goal *goal) {
+  for (int i = 0; i < goal->symbol_count; i++) {
+    LayoutFact f = goal->symbols[i];
+    int64_t least = goal_least(f), value;
     text_printf(w->text, "symbol %s'", f.symbol);
-    if (claim_instance(claim, f.symbol, &value))
+    if (goal_instance(goal, f.symbol, &value))
       text_printf(w->text, " = %lld", (long long)((value - least) / f.multiple));
     text_printf(w->text, "\nsymbol %s = %lld * %s' + %lld\n", f.symbol, (long long)f.multiple,
                 f.symbol, (long long)least);
@@ -212,29 +212,29 @@ static void put_symbols(Writer *w, const Claim *claim) {
   }
 }
 
-static void put_line(Writer *w, const char *word, const LayoutExpr *e) {
+static void put_line(GoalWriter *w, const char *word, const LayoutExpr *e) {
   if (!e) return;
   text_puts(w->text, word);
   put(w, e, -1);
   text_puts(w->text, "\n");
 }
 
-bool claim_write(Text *text, const Claim *claim) {
-  static const char *const kinds[] = {[CLAIM_EQUAL] = "equal",
-                                      [CLAIM_INJECTIVE] = "injective",
-                                      [CLAIM_ONTO] = "onto",
-                                      [CLAIM_INVERSE] = "inverse"};
-  Writer w = {.text = text, .names = &claim->axes, .more = &claim->lets};
-  text_printf(text, "claim %s %s\n", kinds[claim->kind], claim->yes ? "yes" : "no");
-  put_symbols(&w, claim);
-  put_axes(&w, claim);
-  put_rows(&w, "let", &claim->lets);
-  put_places(&w, claim);
-  put_rows(&w, "shape", &claim->shapes);
-  w.names = &claim->places;
+bool goal_write(Text *text, const Goal *goal) {
+  static const char *const kinds[] = {[GOAL_EQUAL] = "equal",
+                                      [GOAL_INJECTIVE] = "injective",
+                                      [GOAL_ONTO] = "onto",
+                                      [GOAL_INVERSE] = "inverse"};
+  GoalWriter w = {.text = text, .names = &goal->axes, .more = &goal->lets};
+  text_printf(text, "claim %s %s\n", kinds[goal->kind], goal->yes ? "yes" : "no");
+  put_symbols(&w, goal);
+  put_axes(&w, goal);
+  put_rows(&w, "let", &goal->lets);
+  put_positions(&w, goal);
+  put_rows(&w, "shape", &goal->shapes);
+  w.names = &goal->positions;
   w.more = NULL;
-  put_back(&w, claim);
-  put_line(&w, "padding ", claim->padding);
-  put_line(&w, "except ", claim->except);
+  put_back(&w, goal);
+  put_line(&w, "padding ", goal->padding);
+  put_line(&w, "except ", goal->except);
   return !w.failed;
 }

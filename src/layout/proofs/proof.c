@@ -4,12 +4,12 @@
 #include "layout/proofs/proof.h"
 
 int proof_add_variable(Prover *s, const char *name, bool parameter) {
-  array_push(s->arena, &s->variables, ((Variable){.name = name, .parameter = parameter}));
+  array_push(s->arena, &s->variables, ((ProofVariable){.name = name, .parameter = parameter}));
   return s->variables.count - 1;
 }
 
 int proof_assume(Prover *s, const ProofPoly *p) {
-  array_push(s->arena, &s->facts, ((Fact){.p = p, .number = -1}));
+  array_push(s->arena, &s->facts, ((ProofFact){.p = p, .number = -1}));
   return s->facts.count - 1;
 }
 
@@ -22,12 +22,12 @@ void proof_add_range(Prover *s, const ProofPoly *p, const ProofPoly *extent) {
   proof_assume(s, proof_linear(s, below(s, extent), 1, p, -1));
 }
 
-static void add_step(Prover *s, Step step) {
+static void add_step(Prover *s, ProofStep step) {
   array_push(s->arena, &s->steps, step);
 }
 
-void proof_line(Prover *s, const char *text, int gives, int skips, Nesting nesting) {
-  add_step(s, (Step){STEP_TEXT, text, s->facts.count - gives, gives, skips, nesting});
+void proof_line(Prover *s, const char *text, int gives, int skips, ProofNesting nesting) {
+  add_step(s, (ProofStep){STEP_TEXT, text, s->facts.count - gives, gives, skips, nesting});
 }
 
 ProofMark proof_mark(const Prover *s) {
@@ -41,9 +41,9 @@ void proof_close(Prover *s, ProofMark mark) {
   s->quotients.count = mark.quotients;
 }
 
-static int add_fact(Prover *s, Fact fact) {
+static int add_fact(Prover *s, ProofFact fact) {
   array_push(s->arena, &s->facts, fact);
-  add_step(s, (Step){STEP_FACT, NULL, s->facts.count - 1, 1, 0, NEST_NONE});
+  add_step(s, (ProofStep){STEP_FACT, NULL, s->facts.count - 1, 1, 0, NEST_NONE});
   return s->facts.count - 1;
 }
 
@@ -51,10 +51,10 @@ static int add_fact(Prover *s, Fact fact) {
 
 // goal >= 0 by the sum of two facts, divided.
 static void add_sum(Prover *s, const ProofPoly *goal, int a, int b, int64_t over) {
-  Multiplier *by = arena_array(s->arena, Multiplier, 2);
-  by[0] = (Multiplier){proof_const(s, 1), a};
-  by[1] = (Multiplier){proof_const(s, 1), b};
-  if (goal) add_fact(s, (Fact){.p = goal, .by = by, .by_count = 2, .over = over});
+  ProofMultiplier *by = arena_array(s->arena, ProofMultiplier, 2);
+  by[0] = (ProofMultiplier){proof_const(s, 1), a};
+  by[1] = (ProofMultiplier){proof_const(s, 1), b};
+  if (goal) add_fact(s, (ProofFact){.p = goal, .by = by, .by_count = 2, .over = over});
 }
 
 // 0 <= ⌊u/m⌋ - r·⌊u/(r·m)⌋ <= r - 1
@@ -70,7 +70,7 @@ static void add_digits(Prover *s, int at) {
   int64_t m, n;
   if (!proof_is_const(s->variables.items[at].m, &m)) return;
   for (int i = 0; i < at; i++) {
-    const Variable *v = &s->variables.items[i];
+    const ProofVariable *v = &s->variables.items[i];
     if (v->dead || !v->u || !proof_is_const(v->m, &n) ||
         !proof_same(v->u, s->variables.items[at].u))
       continue;
@@ -91,7 +91,7 @@ const ProofPoly *proof_atom(Prover *s, const ProofPoly *u, const ProofPoly *m) {
   if (found || !u || !m || !proof_is_positive(s, below(s, m)) || s->variables.count > 2000)
     return found;
   int at = proof_add_variable(s, arena_printf(s->arena, "q%d", s->variables.count), false);
-  Variable *v = &s->variables.items[at];
+  ProofVariable *v = &s->variables.items[at];
   const ProofPoly *q = proof_variable(s, at), *product = proof_product(s, m, q);
   const ProofPoly *rest = proof_linear(s, u, 1, product, -1);
   if (!rest) return NULL;
@@ -101,8 +101,8 @@ const ProofPoly *proof_atom(Prover *s, const ProofPoly *u, const ProofPoly *m) {
   for (int i = 0; i < at && v->parameter; i++) v->parameter = s->variables.items[i].parameter;
   v->facts = s->facts.count;
   proof_add_range(s, rest, m);
-  array_push(s->arena, &s->quotients, ((Quotient){u, m, q}));
-  add_step(s, (Step){STEP_ATOM, NULL, at, 2, 1, NEST_NONE});
+  array_push(s->arena, &s->quotients, ((ProofQuotient){u, m, q}));
+  add_step(s, (ProofStep){STEP_ATOM, NULL, at, 2, 1, NEST_NONE});
   add_digits(s, at);
   return q;
 }
@@ -116,7 +116,7 @@ static int find_fact(const Prover *s, const ProofPoly *p) {
 }
 
 // Of floors by symbols: m·p > -m for the divisor m of one of them.
-static bool search_over(Prover *s, const ProofPoly *p, Fact *out) {
+static bool search_over(Prover *s, const ProofPoly *p, ProofFact *out) {
   for (int i = 0; i < p->n; i++)
     for (int d = 0; d < PROOF_DEGREE && p->t[i].v[d]; d++) {
       const ProofPoly *m = s->variables.items[p->t[i].v[d] - 1].m, *goal;
@@ -133,10 +133,10 @@ int proof_show(Prover *s, const ProofPoly *p) {
   if (!p) return UNPROVED;
   if (proof_is_positive(s, p)) return TRIVIAL;
   int found = find_fact(s, p);
-  Fact fact = {.p = p};
+  ProofFact fact = {.p = p};
   if (found != UNPROVED) return found;
   if (proof_search(s, p, &fact)) return add_fact(s, fact);
-  fact = (Fact){.p = p};
+  fact = (ProofFact){.p = p};
   return search_over(s, p, &fact) ? add_fact(s, fact) : UNPROVED;
 }
 
@@ -156,7 +156,7 @@ bool proof_value(Prover *s, const ProofPoly *u, const ProofPoly *m, const ProofP
   if (proof_show(s, rest) == UNPROVED || proof_show(s, room) == UNPROVED) return false;
   proof_need(s, rest);
   proof_need(s, room);
-  array_push(s->arena, &s->quotients, ((Quotient){u, m, q}));
+  array_push(s->arena, &s->quotients, ((ProofQuotient){u, m, q}));
   proof_line(s,
              arena_printf(s->arena, "floor %s by %s = %s", proof_text(s, u), proof_text(s, m),
                           proof_text(s, q)),
@@ -168,12 +168,12 @@ bool proof_value(Prover *s, const ProofPoly *u, const ProofPoly *m, const ProofP
 
 static void mark_needed(Prover *s) {
   for (int i = s->facts.count - 1; i >= 0; i--) {
-    const Fact *f = &s->facts.items[i];
+    const ProofFact *f = &s->facts.items[i];
     for (int j = 0; j < f->by_count && f->needed; j++) s->facts.items[f->by[j].fact].needed = true;
   }
 }
 
-static void print_fact(Prover *s, Text *text, const Fact *f) {
+static void print_fact(Prover *s, Text *text, const ProofFact *f) {
   text_printf(text, "fact %s by", proof_text(s, f->p));
   for (int i = 0; i < f->by_count; i++)
     text_printf(text, " %s of %d", proof_text(s, f->by[i].factor),
@@ -188,7 +188,7 @@ const char *proof_print(Prover *s) {
   int number = 0, depth = 0, open[64];
   mark_needed(s);
   for (int i = 0; i < s->steps.count; i++) {
-    const Step *step = &s->steps.items[i];
+    const ProofStep *step = &s->steps.items[i];
     int facts = step->kind == STEP_ATOM ? s->variables.items[step->at].facts : step->at;
     if (step->kind == STEP_FACT && !s->facts.items[facts].needed) continue;
     if (step->nesting == NEST_OPEN && depth < COUNT_OF(open)) open[depth++] = number;
@@ -196,7 +196,7 @@ const char *proof_print(Prover *s) {
     if (step->nesting == NEST_CLOSE && depth) number = open[--depth];
     if (step->text) text_printf(&text, "%s\n", step->text);
     if (step->kind == STEP_ATOM) {
-      const Variable *v = &s->variables.items[step->at];
+      const ProofVariable *v = &s->variables.items[step->at];
       text_printf(&text, "floor %s by %s = new %s\n", proof_text(s, v->u), proof_text(s, v->m),
                   v->name);
     }

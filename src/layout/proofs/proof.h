@@ -20,43 +20,43 @@ typedef struct ProofPoly {
   ProofTerm *t; // ascending in v, no k is 0
 } ProofPoly;
 
-typedef struct Multiplier {
+typedef struct ProofMultiplier {
   const ProofPoly *factor;
   int fact;
-} Multiplier;
+} ProofMultiplier;
 
-typedef struct Fact {
-  const ProofPoly *p; // >= 0
-  Multiplier *by;     // NULL: given by an atom, a box or an assumption
+typedef struct ProofFact {
+  const ProofPoly *p;  // >= 0
+  ProofMultiplier *by; // NULL: given by an atom, a box or an assumption
   int by_count, number;
   int64_t over;
   const ProofPoly *over_also; // a factor of the divisor; NULL: 1
   bool needed, dead;          // dead: of a case that is closed
   bool of_case;               // what a case begins with
-} Fact;
+} ProofFact;
 
-typedef struct Variable {
+typedef struct ProofVariable {
   const char *name;
   bool parameter, dead;
   const ProofPoly *u, *m; // of the atom ⌊u/m⌋; NULL: an axis or a parameter
   int facts;              // the first of its two
-} Variable;
+} ProofVariable;
 
-typedef struct Quotient { // ⌊u/m⌋ = value
+typedef struct ProofQuotient { // ⌊u/m⌋ = value
   const ProofPoly *u, *m, *value;
-} Quotient;
+} ProofQuotient;
 
 // One line of the certificate.
-typedef enum StepKind { STEP_TEXT, STEP_ATOM, STEP_FACT } StepKind;
+typedef enum ProofStepKind { STEP_TEXT, STEP_ATOM, STEP_FACT } ProofStepKind;
 // What a line does to the numbers of facts: those of a closed case are given again.
-typedef enum Nesting { NEST_NONE, NEST_OPEN, NEST_AGAIN, NEST_CLOSE } Nesting;
-typedef struct Step {
-  StepKind kind;
+typedef enum ProofNesting { NEST_NONE, NEST_OPEN, NEST_AGAIN, NEST_CLOSE } ProofNesting;
+typedef struct ProofStep {
+  ProofStepKind kind;
   const char *text;
   int at, gives; // variable or fact; how many facts follow from it, the first of them `at`
   int skips;     // and how many more, which have no use
-  Nesting nesting;
-} Step;
+  ProofNesting nesting;
+} ProofStep;
 typedef struct ProofMark {
   int facts, quotients;
 } ProofMark;
@@ -64,10 +64,10 @@ typedef struct ProofMark {
 typedef struct Prover {
   Context *context;
   Arena *arena;
-  Array(Variable) variables;
-  Array(Fact) facts;
-  Array(Quotient) quotients;
-  Array(Step) steps;
+  Array(ProofVariable) variables;
+  Array(ProofFact) facts;
+  Array(ProofQuotient) quotients;
+  Array(ProofStep) steps;
   const ProofPoly *wanted; // a comparison `wanted >= 0` that a case distinction should decide
   int work;                // left before the search is given up
 } Prover;
@@ -97,7 +97,7 @@ int proof_assume(Prover *s, const ProofPoly *p); // a fact without a line of its
 void proof_add_range(Prover *s, const ProofPoly *p, const ProofPoly *extent); // 0 <= p < extent
 // A line as it stands, which gives the last `gives` facts and `skips` without use. NULL: no line
 // (the claim gave them).
-void proof_line(Prover *s, const char *text, int gives, int skips, Nesting nesting);
+void proof_line(Prover *s, const char *text, int gives, int skips, ProofNesting nesting);
 // Nothing found since the mark is used any more.
 ProofMark proof_mark(const Prover *s);
 void proof_close(Prover *s, ProofMark mark);
@@ -112,6 +112,6 @@ bool proof_value(Prover *s, const ProofPoly *u, const ProofPoly *m, const ProofP
 const char *proof_print(Prover *s); // all lines that are needed
 
 // ---- Search (proof_search.c): multipliers of facts with Σ λ·fact <= g·goal + g - 1.
-bool proof_search(Prover *s, const ProofPoly *goal, Fact *out);
+bool proof_search(Prover *s, const ProofPoly *goal, ProofFact *out);
 
 #endif

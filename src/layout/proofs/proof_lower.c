@@ -6,21 +6,21 @@
 
 enum { MOST_FLOORS = 6 };
 
-static const WalkValue nothing = {0};
+static const LoweredValue nothing = {0};
 
-static WalkValue value_of(const ProofPoly *p, const Form *f) {
-  return p ? (WalkValue){p, f} : nothing;
+static LoweredValue value_of(const ProofPoly *p, const DigitForm *f) {
+  return p ? (LoweredValue){p, f} : nothing;
 }
 
 // ---- Forms -------------------------------------------------------------------------------------
 
-static const ProofPoly *base_poly(Walk *w, int base) {
-  const Base *b = &w->d->bases[base];
+static const ProofPoly *base_poly(ProofLowering *w, int base) {
+  const FormBase *b = &w->d->bases[base];
   if (b->kind == BASE_AXIS) return w->axes[b->axis];
-  return b->kind == BASE_FORM ? walk_form(w, b->args[0]) : NULL;
+  return b->kind == BASE_FORM ? proof_lower_form(w, b->args[0]) : NULL;
 }
 
-static const ProofPoly *floor_poly(Walk *w, int base, int64_t offset, int64_t cut) {
+static const ProofPoly *floor_poly(ProofLowering *w, int base, int64_t offset, int64_t cut) {
   Prover *s = w->s;
   const ProofPoly *u = base_poly(w, base);
   if (u) u = proof_linear(s, u, 1, proof_const(s, offset), 1);
@@ -35,12 +35,12 @@ static const ProofPoly *floor_poly(Walk *w, int base, int64_t offset, int64_t cu
   return q;
 }
 
-static const ProofPoly *parity_poly(Walk *w, BitMask mask) {
+static const ProofPoly *parity_poly(ProofLowering *w, BitMask mask) {
   Prover *s = w->s;
   const ProofPoly *sum = proof_const(s, 0);
   for (int i = 0; i < w->d->bit_count; i++) {
     if (!mask_has(mask, i)) continue;
-    Bit b = w->d->bits[i];
+    FormBit b = w->d->bits[i];
     bool top = w->d->bases[b.base].extent - 1 + b.offset < 2 * b.cut;
     sum = proof_linear(s, sum, 1, floor_poly(w, b.base, b.offset, b.cut), 1);
     if (!top) sum = proof_linear(s, sum, 1, floor_poly(w, b.base, b.offset, 2 * b.cut), -2);
@@ -48,7 +48,7 @@ static const ProofPoly *parity_poly(Walk *w, BitMask mask) {
   return proof_linear(s, sum, 1, proof_atom(s, sum, proof_const(s, 2)), -2);
 }
 
-const ProofPoly *walk_form(Walk *w, const Form *f) {
+const ProofPoly *proof_lower_form(ProofLowering *w, const DigitForm *f) {
   Prover *s = w->s;
   if (!f || !w->d) return NULL;
   const ProofPoly *sum = proof_const(s, f->constant);
@@ -64,7 +64,7 @@ const ProofPoly *walk_form(Walk *w, const Form *f) {
 // ---- Quotients ---------------------------------------------------------------------------------
 
 // One of bound - 1 - atom, bound - atom is not negative.
-static bool show_below(Walk *w, const ProofPoly *atom, const ProofPoly *bound) {
+static bool show_below(ProofLowering *w, const ProofPoly *atom, const ProofPoly *bound) {
   Prover *s = w->s;
   const ProofPoly *room = proof_linear(s, bound, 1, atom, -1);
   return proof_show(s, proof_linear(s, room, 1, proof_const(s, 1), -1)) != UNPROVED ||
@@ -72,10 +72,10 @@ static bool show_below(Walk *w, const ProofPoly *atom, const ProofPoly *bound) {
 }
 
 // Quotients of the extents by m.
-static void show_below_extents(Walk *w, const ProofPoly *m, const ProofPoly *atom) {
+static void show_below_extents(ProofLowering *w, const ProofPoly *m, const ProofPoly *atom) {
   Prover *s = w->s;
   for (int i = 0; i < s->quotients.count; i++) {
-    const Quotient *q = &s->quotients.items[i];
+    const ProofQuotient *q = &s->quotients.items[i];
     if (proof_same(q->m, m) && proof_is_of_symbols(s, q->value) && !proof_same(q->value, atom) &&
         show_below(w, atom, q->value))
       return;
@@ -83,14 +83,15 @@ static void show_below_extents(Walk *w, const ProofPoly *m, const ProofPoly *ato
 }
 
 // A new atom ⌊u/m⌋ of symbolic extents: what is at most `last` has a quotient of at most ⌊last/m⌋.
-static void show_last(Walk *w, const ProofPoly *u, const ProofPoly *m, const ProofPoly *atom) {
+static void show_last(ProofLowering *w, const ProofPoly *u, const ProofPoly *m,
+                      const ProofPoly *atom) {
   Prover *s = w->s;
   const ProofPoly *q, *r;
   bool found = false;
   if (proof_is_of_symbols(s, u)) return;
   proof_show(s, atom);
   for (int i = s->facts.count - 1; i >= 0; i--) {
-    const Fact *fact = &s->facts.items[i];
+    const ProofFact *fact = &s->facts.items[i];
     const ProofPoly *last = fact->dead ? NULL : proof_linear(s, fact->p, 1, u, 1);
     if (!last || !proof_is_of_symbols(s, last) || !proof_split(s, last, m, true, &q, &r)) continue;
     found |= show_below(w, atom, q);
@@ -106,10 +107,10 @@ static bool shares_variable(const ProofPoly *a, const ProofPoly *b) {
 }
 
 // ⌊u/m⌋ by a floor of another number by m: the same one, or what counts down, -a or -a - 1.
-static const ProofPoly *other_floor(Walk *w, const ProofPoly *u, const ProofPoly *m) {
+static const ProofPoly *other_floor(ProofLowering *w, const ProofPoly *u, const ProofPoly *m) {
   Prover *s = w->s;
   for (int i = s->variables.count - 1, left = MOST_FLOORS; i >= 0 && left; i--) {
-    const Variable v = s->variables.items[i];
+    const ProofVariable v = s->variables.items[i];
     if (v.dead || !v.u || !proof_same(v.m, m) || !shares_variable(v.u, u)) continue;
     const ProofPoly *same = proof_variable(s, i), *down = proof_linear(s, same, -1, same, 0);
     const ProofPoly *below = proof_linear(s, down, 1, proof_const(s, 1), -1);
@@ -121,7 +122,7 @@ static const ProofPoly *other_floor(Walk *w, const ProofPoly *u, const ProofPoly
   return NULL;
 }
 
-static const ProofPoly *floor_atom(Walk *w, const ProofPoly *u, const ProofPoly *m) {
+static const ProofPoly *floor_atom(ProofLowering *w, const ProofPoly *u, const ProofPoly *m) {
   const ProofPoly *other = w->d || proof_quotient(w->s, u, m) ? NULL : other_floor(w, u, m);
   if (other) return other;
   int before = w->s->variables.count;
@@ -130,10 +131,10 @@ static const ProofPoly *floor_atom(Walk *w, const ProofPoly *u, const ProofPoly 
   return atom;
 }
 
-static WalkValue divide(Walk *w, WalkValue a, WalkValue b);
+static LoweredValue divide(ProofLowering *w, LoweredValue a, LoweredValue b);
 
 // ⌊u/m⌋ as q + shift, or by a floor of the rest of u.
-static const ProofPoly *divide_terms(Walk *w, const ProofPoly *u, const ProofPoly *m,
+static const ProofPoly *divide_terms(ProofLowering *w, const ProofPoly *u, const ProofPoly *m,
                                      bool truncate) {
   Prover *s = w->s;
   const ProofPoly *q, *r;
@@ -151,45 +152,45 @@ static const ProofPoly *divide_terms(Walk *w, const ProofPoly *u, const ProofPol
 }
 
 // Of an atom ⌊v/y⌋: ⌊⌊v/y⌋/m⌋ = ⌊v/(y·m)⌋.
-static const ProofPoly *divide_floor(Walk *w, const ProofPoly *u, const ProofPoly *m) {
+static const ProofPoly *divide_floor(ProofLowering *w, const ProofPoly *u, const ProofPoly *m) {
   Prover *s = w->s;
   if (u->n != 1 || u->t[0].k != 1 || !u->t[0].v[0] || u->t[0].v[1]) return NULL;
-  Variable v = s->variables.items[u->t[0].v[0] - 1];
+  ProofVariable v = s->variables.items[u->t[0].v[0] - 1];
   const ProofPoly *divisor = v.u ? proof_product(s, v.m, m) : NULL;
   const ProofPoly *q = divisor ? floor_atom(w, v.u, divisor) : NULL;
   return q && proof_value(s, u, m, q) ? q : NULL;
 }
 
-static const WalkBits *known_bits(const Walk *w, const ProofPoly *p) {
+static const LoweredBits *known_bits(const ProofLowering *w, const ProofPoly *p) {
   for (int i = 0; i < w->known.count; i++)
     if (proof_same(w->known.items[i].of, p)) return &w->known.items[i];
   return NULL;
 }
 
 // The bits from 2^k on; `of` is NULL where more than the known ones are asked for.
-static WalkBits high_bits(Walk *w, const WalkBits *all, int64_t divisor) {
+static LoweredBits high_bits(ProofLowering *w, const LoweredBits *all, int64_t divisor) {
   Prover *s = w->s;
   int k = __builtin_ctzll((uint64_t)divisor);
-  WalkBits high = {.of = proof_const(s, 0), .rest = all->rest};
+  LoweredBits high = {.of = proof_const(s, 0), .rest = all->rest};
   for (int i = k; i < all->n; i++) {
     high.of = proof_linear(s, high.of, 1, all->bits[i], (int64_t)1 << high.n);
     high.bits[high.n++] = all->bits[i];
   }
-  if (k > all->n && all->rest->n) return (WalkBits){0};
+  if (k > all->n && all->rest->n) return (LoweredBits){0};
   high.of = proof_linear(s, high.of, 1, all->rest, (int64_t)1 << high.n);
   return high;
 }
 
 // By 2^k, of a value whose bits are known beside a multiple of 2^k.
-static const ProofPoly *divide_bits(Walk *w, const ProofPoly *u, const ProofPoly *m) {
+static const ProofPoly *divide_bits(ProofLowering *w, const ProofPoly *u, const ProofPoly *m) {
   Prover *s = w->s;
   int64_t divisor;
   if (!proof_is_const(m, &divisor) || divisor & (divisor - 1)) return NULL;
   for (int i = w->known.count - 1; i >= 0; i--) {
-    const WalkBits *all = &w->known.items[i];
+    const LoweredBits *all = &w->known.items[i];
     const ProofPoly *multiple = proof_exact(s, proof_linear(s, u, 1, all->of, -1), divisor);
     if (!multiple) continue;
-    WalkBits high = high_bits(w, all, divisor);
+    LoweredBits high = high_bits(w, all, divisor);
     const ProofPoly *q = proof_linear(s, multiple, 1, high.of, 1);
     if (!q || !proof_value(s, u, m, q)) continue;
     array_push(s->arena, &w->known, high);
@@ -199,11 +200,11 @@ static const ProofPoly *divide_bits(Walk *w, const ProofPoly *u, const ProofPoly
 }
 
 // ⌊u/m⌋ = ⌊⌊u/y⌋/(m/y)⌋ where the inner quotient is known.
-static const ProofPoly *divide_again(Walk *w, const ProofPoly *u, const ProofPoly *m) {
+static const ProofPoly *divide_again(ProofLowering *w, const ProofPoly *u, const ProofPoly *m) {
   Prover *s = w->s;
   int64_t x, y;
   for (int i = s->quotients.count - 1; i >= 0 && proof_is_const(m, &x); i--) {
-    const Quotient k = s->quotients.items[i];
+    const ProofQuotient k = s->quotients.items[i];
     bool divides = proof_is_const(k.m, &y) && y > 1 && y < x && x % y == 0;
     if (!divides || !proof_same(k.u, u)) continue;
     const ProofPoly *q =
@@ -213,10 +214,10 @@ static const ProofPoly *divide_again(Walk *w, const ProofPoly *u, const ProofPol
   return NULL;
 }
 
-static WalkValue divide(Walk *w, WalkValue a, WalkValue b) {
+static LoweredValue divide(ProofLowering *w, LoweredValue a, LoweredValue b) {
   Prover *s = w->s;
   int64_t x, y;
-  const Form *f =
+  const DigitForm *f =
       w->d && a.f && b.f ? layout_form_operation(w->d, LAYOUT_DIV, a.f, b.f, NULL) : NULL;
   if (!a.p || !b.p) return nothing;
   bool by_const = proof_is_const(b.p, &y);
@@ -225,7 +226,8 @@ static WalkValue divide(Walk *w, WalkValue a, WalkValue b) {
     return value_of(proof_const(s, floor_div(x, y)), f);
   const ProofPoly *q = proof_quotient(s, a.p, b.p), *guess;
   if (q) return value_of(q, f);
-  if ((guess = walk_form(w, f)) && proof_value(s, a.p, b.p, guess)) return value_of(guess, f);
+  if ((guess = proof_lower_form(w, f)) && proof_value(s, a.p, b.p, guess))
+    return value_of(guess, f);
   if ((guess = divide_bits(w, a.p, b.p))) return value_of(guess, f);
   if ((guess = divide_floor(w, a.p, b.p))) return value_of(guess, f);
   if (!w->d && (guess = divide_again(w, a.p, b.p))) return value_of(guess, f);
@@ -234,9 +236,9 @@ static WalkValue divide(Walk *w, WalkValue a, WalkValue b) {
   return value_of(floor_atom(w, a.p, b.p), f);
 }
 
-static WalkValue modulo(Walk *w, WalkValue a, WalkValue b) {
-  WalkValue q = divide(w, a, b);
-  const Form *f =
+static LoweredValue modulo(ProofLowering *w, LoweredValue a, LoweredValue b) {
+  LoweredValue q = divide(w, a, b);
+  const DigitForm *f =
       w->d && a.f && b.f ? layout_form_operation(w->d, LAYOUT_MOD, a.f, b.f, NULL) : NULL;
   return value_of(proof_linear(w->s, a.p, 1, proof_product(w->s, b.p, q.p), -1), f);
 }
@@ -246,7 +248,8 @@ static WalkValue modulo(Walk *w, WalkValue a, WalkValue b) {
 enum { MOST_BITS = 40, MOST_BITS_BY_HALVES = 16 };
 
 // By its form, or where that is not known, by a floor of its own.
-static const ProofPoly *half(Walk *w, const ProofPoly *p, const Form *whole, int64_t divisor) {
+static const ProofPoly *half(ProofLowering *w, const ProofPoly *p, const DigitForm *whole,
+                             int64_t divisor) {
   Prover *s = w->s;
   const ProofPoly *two = proof_const(s, 2), *known = proof_quotient(s, p, two);
   int64_t k;
@@ -257,12 +260,13 @@ static const ProofPoly *half(Walk *w, const ProofPoly *p, const Form *whole, int
     return proof_value(s, p, two, none) ? none
                                         : divide(w, value_of(p, NULL), value_of(two, NULL)).p;
   }
-  const ProofPoly *guess = whole ? walk_form(w, layout_form_divide(w->d, whole, divisor)) : NULL;
+  const ProofPoly *guess =
+      whole ? proof_lower_form(w, layout_form_divide(w->d, whole, divisor)) : NULL;
   if (guess && proof_value(s, p, two, guess)) return guess;
   return divide(w, value_of(p, NULL), value_of(two, NULL)).p;
 }
 
-static bool is_short(Walk *w, const ProofPoly *p) {
+static bool is_short(ProofLowering *w, const ProofPoly *p) {
   Prover *s = w->s;
   const ProofPoly *most = proof_const(s, ((int64_t)1 << MOST_BITS_BY_HALVES) - 1);
   return proof_show(s, p) != UNPROVED && proof_show(s, proof_linear(s, most, 1, p, -1)) != UNPROVED;
@@ -273,9 +277,9 @@ static bool is_zero(const ProofPoly *p) {
 }
 
 // Up to `most` bits, by halves: those that are known, else those that its form says.
-static bool bits_of(Walk *w, WalkValue a, int most, WalkBits *out) {
+static bool bits_of(ProofLowering *w, LoweredValue a, int most, LoweredBits *out) {
   const ProofPoly *halves[64];
-  *out = (WalkBits){.of = a.p, .rest = a.p};
+  *out = (LoweredBits){.of = a.p, .rest = a.p};
   while (out->n < most && !is_zero(out->rest)) {
     const ProofPoly *next = half(w, out->rest, a.f, (int64_t)2 << out->n);
     if (!next) return false;
@@ -292,29 +296,30 @@ static bool bits_of(Walk *w, WalkValue a, int most, WalkBits *out) {
 }
 
 // All bits of a value, which has few.
-static bool all_bits_of(Walk *w, WalkValue a, WalkBits *out) {
+static bool all_bits_of(ProofLowering *w, LoweredValue a, LoweredBits *out) {
   int64_t k;
-  const WalkBits *known = known_bits(w, a.p);
+  const LoweredBits *known = known_bits(w, a.p);
   bool few = proof_is_const(a.p, &k) ? k >= 0 : w->d || known || is_short(w, a.p);
   return few && bits_of(w, a, MOST_BITS, out) && is_zero(out->rest);
 }
 
 // All bits of both, or of one, and as many of the other.
-static bool bits_of_both(Walk *w, WalkValue a, WalkValue b, WalkBits *x, WalkBits *y) {
+static bool bits_of_both(ProofLowering *w, LoweredValue a, LoweredValue b, LoweredBits *x,
+                         LoweredBits *y) {
   bool all_x = all_bits_of(w, a, x), all_y = all_bits_of(w, b, y);
   if (all_x && all_y) return true;
   return all_x ? bits_of(w, b, x->n, y) : all_y && bits_of(w, a, y->n, x);
 }
 
 // What the form says of bit k.
-static const ProofPoly *bit_of(Walk *w, const Form *f, int k) {
-  const Form *low = k ? layout_form_divide(w->d, f, (int64_t)1 << k) : f;
-  const Form *high = layout_form_divide(w->d, f, (int64_t)2 << k);
-  return proof_linear(w->s, walk_form(w, low), 1, walk_form(w, high), -2);
+static const ProofPoly *bit_of(ProofLowering *w, const DigitForm *f, int k) {
+  const DigitForm *low = k ? layout_form_divide(w->d, f, (int64_t)1 << k) : f;
+  const DigitForm *high = layout_form_divide(w->d, f, (int64_t)2 << k);
+  return proof_linear(w->s, proof_lower_form(w, low), 1, proof_lower_form(w, high), -2);
 }
 
 // ⌊sum/2⌋ of two bits: what is left may be another one, as in a ^ b ^ b.
-static const ProofPoly *both_by_bits(Walk *w, const ProofPoly *sum) {
+static const ProofPoly *both_by_bits(ProofLowering *w, const ProofPoly *sum) {
   Prover *s = w->s;
   const ProofPoly *two = proof_const(s, 2);
   for (int i = w->bits.count - 1; i >= 0; i--) {
@@ -326,8 +331,8 @@ static const ProofPoly *both_by_bits(Walk *w, const ProofPoly *sum) {
 }
 
 // ⌊(x + y)/2⌋ of two bits, where `bit` may be the result's.
-static const ProofPoly *both_bits(Walk *w, LayoutOp op, const ProofPoly *x, const ProofPoly *y,
-                                  const ProofPoly *bit) {
+static const ProofPoly *both_bits(ProofLowering *w, LayoutOp op, const ProofPoly *x,
+                                  const ProofPoly *y, const ProofPoly *bit) {
   Prover *s = w->s;
   int64_t k;
   if (proof_is_const(x, &k)) return k ? y : x;
@@ -344,18 +349,18 @@ static const ProofPoly *both_bits(Walk *w, LayoutOp op, const ProofPoly *x, cons
 }
 
 // The bit of x op y by what both have in common.
-static const ProofPoly *result_bit(Walk *w, LayoutOp op, const ProofPoly *x, const ProofPoly *y,
-                                   const ProofPoly *common) {
+static const ProofPoly *result_bit(ProofLowering *w, LayoutOp op, const ProofPoly *x,
+                                   const ProofPoly *y, const ProofPoly *common) {
   if (op == LAYOUT_AND) return common;
   const ProofPoly *sum = proof_linear(w->s, x, 1, y, 1);
   return proof_linear(w->s, sum, 1, common, op == LAYOUT_XOR ? -2 : -1);
 }
 
-static WalkValue bitwise(Walk *w, LayoutOp op, WalkValue a, WalkValue b) {
+static LoweredValue bitwise(ProofLowering *w, LayoutOp op, LoweredValue a, LoweredValue b) {
   Prover *s = w->s;
-  WalkBits x, y, result = {.of = proof_const(s, 0), .rest = proof_const(s, 0)};
+  LoweredBits x, y, result = {.of = proof_const(s, 0), .rest = proof_const(s, 0)};
   if (!a.p || !b.p) return nothing;
-  const Form *f = w->d && a.f && b.f ? layout_form_operation(w->d, op, a.f, b.f, NULL) : NULL;
+  const DigitForm *f = w->d && a.f && b.f ? layout_form_operation(w->d, op, a.f, b.f, NULL) : NULL;
   const ProofPoly *none = proof_const(s, 0);
   if (proof_same(a.p, b.p)) return value_of(op == LAYOUT_XOR ? none : a.p, f);
   if (!bits_of_both(w, a, b, &x, &y)) return nothing;
@@ -376,7 +381,7 @@ static WalkValue bitwise(Walk *w, LayoutOp op, WalkValue a, WalkValue b) {
 // ---- Comparisons -------------------------------------------------------------------------------
 
 // Whether a <= b: 1, 0, or -1 where it is wanted first.
-static int is_less(Walk *w, WalkValue a, WalkValue b) {
+static int is_less(ProofLowering *w, LoweredValue a, LoweredValue b) {
   Prover *s = w->s;
   const ProofPoly *room = proof_linear(s, b.p, 1, a.p, -1);
   if (!room) return -1;
@@ -387,12 +392,12 @@ static int is_less(Walk *w, WalkValue a, WalkValue b) {
   return -1;
 }
 
-static WalkValue truth_value(Walk *w, int truth) {
+static LoweredValue truth_value(ProofLowering *w, int truth) {
   const ProofPoly *p = truth < 0 ? NULL : proof_const(w->s, truth);
   return value_of(p, p && w->d ? layout_form_const(w->d, truth) : NULL);
 }
 
-static WalkValue compare(Walk *w, LayoutOp op, WalkValue a, WalkValue b) {
+static LoweredValue compare(ProofLowering *w, LayoutOp op, LoweredValue a, LoweredValue b) {
   int truth = op == LAYOUT_LT ? is_less(w, b, a) : is_less(w, a, b);
   if (truth == 1 && (op == LAYOUT_EQ || op == LAYOUT_NE)) truth = is_less(w, b, a);
   if (truth >= 0 && (op == LAYOUT_LT || op == LAYOUT_NE)) truth = !truth;
@@ -400,39 +405,39 @@ static WalkValue compare(Walk *w, LayoutOp op, WalkValue a, WalkValue b) {
 }
 
 // What the first argument decides; the others are looked at only where they count.
-static WalkValue choose(Walk *w, const LayoutExpr *e) {
-  WalkValue a = walk_expr(w, e->args[0]);
+static LoweredValue choose(ProofLowering *w, const LayoutExpr *e) {
+  LoweredValue a = proof_lower_expr(w, e->args[0]);
   int64_t truth;
   if (!a.p || !proof_is_const(a.p, &truth)) return nothing;
-  if (e->op == LAYOUT_SELECT) return walk_expr(w, e->args[truth ? 1 : 2]);
+  if (e->op == LAYOUT_SELECT) return proof_lower_expr(w, e->args[truth ? 1 : 2]);
   if (e->op == LAYOUT_NOT || !truth == (e->op == LAYOUT_BOTH))
     return truth_value(w, truth ? e->op != LAYOUT_NOT : e->op == LAYOUT_NOT);
-  WalkValue b = walk_expr(w, e->args[1]);
+  LoweredValue b = proof_lower_expr(w, e->args[1]);
   if (!b.p || !proof_is_const(b.p, &truth)) return nothing;
   return truth_value(w, truth != 0);
 }
 
-static WalkValue least_or_most(Walk *w, LayoutOp op, WalkValue a, WalkValue b) {
+static LoweredValue least_or_most(ProofLowering *w, LayoutOp op, LoweredValue a, LoweredValue b) {
   int less = is_less(w, a, b);
   return less < 0 ? nothing : less == (op == LAYOUT_MIN) ? a : b;
 }
 
 // ---- Expressions -------------------------------------------------------------------------------
 
-static WalkValue linear(Walk *w, LayoutOp op, WalkValue a, WalkValue b) {
-  const Form *f = w->d && a.f && b.f ? layout_form_operation(w->d, op, a.f, b.f, NULL) : NULL;
+static LoweredValue linear(ProofLowering *w, LayoutOp op, LoweredValue a, LoweredValue b) {
+  const DigitForm *f = w->d && a.f && b.f ? layout_form_operation(w->d, op, a.f, b.f, NULL) : NULL;
   if (op == LAYOUT_MUL) return value_of(proof_product(w->s, a.p, b.p), f);
   return value_of(proof_linear(w->s, a.p, 1, b.p, op == LAYOUT_ADD ? 1 : -1), f);
 }
 
-static WalkValue power_of_two(Walk *w, WalkValue shift) {
+static LoweredValue power_of_two(ProofLowering *w, LoweredValue shift) {
   int64_t k;
   if (!proof_is_const(shift.p, &k) || k < 0 || k > 61) return nothing;
   return value_of(proof_const(w->s, (int64_t)1 << k),
                   w->d ? layout_form_const(w->d, (int64_t)1 << k) : NULL);
 }
 
-static WalkValue leaf(Walk *w, const LayoutExpr *e) {
+static LoweredValue leaf(ProofLowering *w, const LayoutExpr *e) {
   if (e->op == LAYOUT_CONST)
     return value_of(proof_const(w->s, e->value), w->d ? layout_form_const(w->d, e->value) : NULL);
   if (e->op == LAYOUT_AXIS) return w->now[e->value];
@@ -441,14 +446,14 @@ static WalkValue leaf(Walk *w, const LayoutExpr *e) {
   return nothing;
 }
 
-WalkValue walk_expr(Walk *w, const LayoutExpr *e) {
-  WalkValue v[3] = {{0}};
+LoweredValue proof_lower_expr(ProofLowering *w, const LayoutExpr *e) {
+  LoweredValue v[3] = {{0}};
   bool lazy = e->op == LAYOUT_SELECT || e->op == LAYOUT_NOT || e->op == LAYOUT_BOTH ||
               e->op == LAYOUT_EITHER;
   if (!e->args[0]) return leaf(w, e);
   if (lazy) return choose(w, e);
   for (int i = 0; i < 3 && e->args[i]; i++)
-    if (!(v[i] = walk_expr(w, e->args[i])).p) return nothing;
+    if (!(v[i] = proof_lower_expr(w, e->args[i])).p) return nothing;
   switch (e->op) {
   case LAYOUT_ADD:
   case LAYOUT_SUB:

@@ -85,7 +85,7 @@ bool proof_is_of_parameters(const Prover *s, const ProofPoly *p) {
 bool proof_is_of_symbols(const Prover *s, const ProofPoly *p) {
   for (int i = 0; i < p->n; i++)
     for (int d = 0; d < PROOF_DEGREE && p->t[i].v[d]; d++) {
-      const Variable *v = &s->variables.items[p->t[i].v[d] - 1];
+      const ProofVariable *v = &s->variables.items[p->t[i].v[d] - 1];
       if (v->parameter) continue;
       if (!v->u || !proof_is_of_symbols(s, v->u) || !proof_is_of_symbols(s, v->m)) return false;
     }

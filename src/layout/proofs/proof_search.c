@@ -17,7 +17,7 @@ typedef struct Column {
   int fact;
 } Column;
 
-typedef struct Program {
+typedef struct LinearProgram {
   Prover *s;
   const ProofPoly *goal;
   ProofTerm rows[MAX_ROWS];
@@ -27,7 +27,7 @@ typedef struct Program {
   int basis[MAX_ROWS];
   bool overflow;
   Arena arena; // of the cells
-} Program;
+} LinearProgram;
 
 // ---- Rationals ---------------------------------------------------------------------------------
 
@@ -43,7 +43,7 @@ static Wide gcd_wide(Wide a, Wide b) {
   return a;
 }
 
-static Rational reduced(Program *p, Wide n, Wide d) {
+static Rational reduced(LinearProgram *p, Wide n, Wide d) {
   if (d != 1) {
     Wide g = gcd_wide(n, d);
     n /= g;
@@ -53,11 +53,11 @@ static Rational reduced(Program *p, Wide n, Wide d) {
   return p->overflow ? (Rational){0, 1} : (Rational){(int64_t)n, (int64_t)d};
 }
 
-static Rational times(Program *p, Rational a, Rational b) {
+static Rational times(LinearProgram *p, Rational a, Rational b) {
   return reduced(p, (Wide)a.n * b.n, (Wide)a.d * b.d);
 }
 
-static Rational minus(Program *p, Rational a, Rational b) {
+static Rational minus(LinearProgram *p, Rational a, Rational b) {
   if (a.d == 1 && b.d == 1) return reduced(p, (Wide)a.n - b.n, 1);
   return reduced(p, (Wide)a.n * b.d - (Wide)b.n * a.d, (Wide)a.d * b.d);
 }
@@ -85,7 +85,7 @@ static bool *relevant(Prover *s, const ProofPoly *goal, bool parameters) {
     if (s->facts.items[i].of_case && !s->facts.items[i].dead)
       mark_variables(s, s->facts.items[i].p, marks);
   for (int i = s->variables.count - 1; i >= 0; i--) {
-    const Variable *v = &s->variables.items[i];
+    const ProofVariable *v = &s->variables.items[i];
     if (marks[i] && v->u) mark_variables(s, v->u, marks);
     if (marks[i] && v->u) mark_variables(s, v->m, marks);
   }
@@ -99,7 +99,7 @@ static bool has_only(const ProofPoly *p, const bool *marks) {
   return true;
 }
 
-static int row_of(Program *p, const ProofTerm *t) {
+static int row_of(LinearProgram *p, const ProofTerm *t) {
   for (int i = 0; i < p->row_count; i++)
     if (!memcmp(p->rows[i].v, t->v, sizeof t->v)) return i;
   if (p->row_count == MAX_ROWS) return -1;
@@ -107,20 +107,20 @@ static int row_of(Program *p, const ProofTerm *t) {
   return p->row_count++;
 }
 
-static bool add_rows(Program *p, const ProofPoly *poly) {
+static bool add_rows(LinearProgram *p, const ProofPoly *poly) {
   for (int i = 0; i < poly->n; i++)
     if (poly->t[i].v[0] && row_of(p, &poly->t[i]) < 0) return false;
   return true;
 }
 
-static bool add_column(Program *p, const ProofPoly *poly, const ProofPoly *factor, int fact) {
+static bool add_column(LinearProgram *p, const ProofPoly *poly, const ProofPoly *factor, int fact) {
   if (!poly || p->column_count == MAX_COLUMNS || !add_rows(p, poly)) return false;
   p->columns[p->column_count++] = (Column){poly, factor, fact};
   return true;
 }
 
 // Monomials of parameters that occur in coefficients of the goal and of the facts, as multipliers.
-static int multipliers(Program *p, const bool *marks, const ProofPoly **out, int limit) {
+static int multipliers(LinearProgram *p, const bool *marks, const ProofPoly **out, int limit) {
   Prover *s = p->s;
   int n = 0;
   out[n++] = proof_const(s, 1);
@@ -142,7 +142,7 @@ static int multipliers(Program *p, const bool *marks, const ProofPoly **out, int
   return n;
 }
 
-static bool build(Program *p, bool parameters) {
+static bool build(LinearProgram *p, bool parameters) {
   Prover *s = p->s;
   const ProofPoly *factors[24];
   const bool *marks = relevant(s, p->goal, parameters);
@@ -168,12 +168,12 @@ static bool build(Program *p, bool parameters) {
 
 // ---- Simplex -----------------------------------------------------------------------------------
 
-static Rational *cell(Program *p, int row, int column) {
+static Rational *cell(LinearProgram *p, int row, int column) {
   return &p->cells[(size_t)row * (size_t)p->width + (size_t)column];
 }
 
 // Columns: the program's, one artificial a row, the right side.
-static void fill(Program *p) {
+static void fill(LinearProgram *p) {
   int rows = p->row_count, columns = p->column_count;
   p->width = columns + 1;
   p->cells = arena_array(&p->arena, Rational, (rows + 2) * p->width);
@@ -193,7 +193,7 @@ static void fill(Program *p) {
   }
 }
 
-static void pivot(Program *p, int row, int column) {
+static void pivot(LinearProgram *p, int row, int column) {
   Rational at = *cell(p, row, column), inverse = {at.d, at.n};
   if (inverse.d < 0) inverse = (Rational){-inverse.n, -inverse.d};
   for (int j = 0; j < p->width; j++)
@@ -208,7 +208,7 @@ static void pivot(Program *p, int row, int column) {
   p->basis[row] = column;
 }
 
-static int entering(Program *p, int objective, bool careful) {
+static int entering(LinearProgram *p, int objective, bool careful) {
   int best = -1;
   for (int j = 0; j < p->column_count; j++) {
     Rational r = *cell(p, objective, j);
@@ -220,7 +220,7 @@ static int entering(Program *p, int objective, bool careful) {
 }
 
 // The row that leaves; -1: the objective has no bound.
-static int leaving(Program *p, int column) {
+static int leaving(LinearProgram *p, int column) {
   int best = -1, last = p->width - 1;
   Rational least = {0, 1};
   for (int i = 0; i < p->row_count; i++) {
@@ -242,7 +242,7 @@ static int leaving(Program *p, int column) {
 typedef enum Outcome { FAILED, OPTIMAL, UNBOUNDED } Outcome;
 
 // Minimises the objective row. *ray: the column without bound.
-static Outcome minimise(Program *p, int objective, int *ray) {
+static Outcome minimise(LinearProgram *p, int objective, int *ray) {
   for (int n = 0; n < MAX_PIVOTS && !p->overflow; n++) {
     int column = entering(p, objective, n > 60), row;
     if (column < 0) return OPTIMAL;
@@ -254,7 +254,7 @@ static Outcome minimise(Program *p, int objective, int *ray) {
   return FAILED;
 }
 
-static bool add_multiplier(Program *p, Fact *out, const Column *column, Wide k) {
+static bool add_multiplier(LinearProgram *p, ProofFact *out, const Column *column, Wide k) {
   if (k < 0 || k > INT64_MAX) return false;
   if (!k || column->fact < 0) return true;
   const ProofPoly *factor = proof_linear(p->s, column->factor, (int64_t)k, proof_const(p->s, 0), 0);
@@ -263,12 +263,12 @@ static bool add_multiplier(Program *p, Fact *out, const Column *column, Wide k) 
       out->by[i].factor = proof_linear(p->s, out->by[i].factor, 1, factor, 1);
       return out->by[i].factor;
     }
-  if (factor) out->by[out->by_count++] = (Multiplier){factor, column->fact};
+  if (factor) out->by[out->by_count++] = (ProofMultiplier){factor, column->fact};
   return factor;
 }
 
 // The multipliers of the basis (or, of a ray, those along it) without denominators.
-static bool read_solution(Program *p, int ray, Fact *out) {
+static bool read_solution(LinearProgram *p, int ray, ProofFact *out) {
   Wide common = 1;
   int at = ray < 0 ? p->width - 1 : ray;
   for (int i = 0; i < p->row_count; i++) {
@@ -276,7 +276,7 @@ static bool read_solution(Program *p, int ray, Fact *out) {
     common = common / gcd_wide(common, d) * d;
     if (common > INT64_MAX / 4) return false;
   }
-  out->by = arena_array(p->s->arena, Multiplier, p->row_count + 1);
+  out->by = arena_array(p->s->arena, ProofMultiplier, p->row_count + 1);
   for (int i = 0; i < p->row_count; i++) {
     Rational r = *cell(p, i, at);
     Wide k = common / r.d * (ray < 0 ? r.n : -r.n);
@@ -287,7 +287,7 @@ static bool read_solution(Program *p, int ray, Fact *out) {
   return ray < 0 || add_multiplier(p, out, &p->columns[ray], common);
 }
 
-static bool solve(Program *p, Fact *out) {
+static bool solve(LinearProgram *p, ProofFact *out) {
   int rows = p->row_count, last, ray = -1;
   fill(p);
   last = p->width - 1;
@@ -308,9 +308,9 @@ static bool has_upper_bound(const Prover *s) {
   return false;
 }
 
-static bool search(Prover *s, const ProofPoly *goal, bool parameters, Fact *out) {
+static bool search(Prover *s, const ProofPoly *goal, bool parameters, ProofFact *out) {
   if (s->work <= 0) return false;
-  Program *p = arena_new(s->arena, Program);
+  LinearProgram *p = arena_new(s->arena, LinearProgram);
   p->s = s;
   p->goal = goal;
   s->work--;
@@ -320,8 +320,8 @@ static bool search(Prover *s, const ProofPoly *goal, bool parameters, Fact *out)
   return found;
 }
 
-bool proof_search(Prover *s, const ProofPoly *goal, Fact *out) {
-  Fact fact = *out;
+bool proof_search(Prover *s, const ProofPoly *goal, ProofFact *out) {
+  ProofFact fact = *out;
   if (search(s, goal, false, out)) return true;
   *out = fact;
   return has_upper_bound(s) && search(s, goal, true, out);

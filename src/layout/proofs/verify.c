@@ -27,13 +27,14 @@ bool layout_map_is_plain(const IndexMap *map) {
 
 // Elements times copies, places; -1: too many.
 static int64_t work_of(const Layout *layout) {
-  int64_t points = 1, places = 1;
+  int64_t points = 1, positions = 1;
   bool fits = layout->is_static;
   for (int i = 0; i < layout_box_rank(layout) && fits; i++)
     fits = mul_fits(points, MAX_OF(layout->shape[i]->value, (int64_t)0), &points) &&
            points <= MAX_POINTS;
   for (int i = 0; i < layout->physical_rank && fits; i++)
-    fits = mul_fits(places, layout->physical_extents[i], &places) && places <= 4 * MAX_POINTS;
+    fits =
+        mul_fits(positions, layout->physical_extents[i], &positions) && positions <= 4 * MAX_POINTS;
   return fits && layout_map_is_plain(layout->map) ? points + WORK_EACH : -1;
 }
 
@@ -60,7 +61,7 @@ void layout_verify_end(Context *context, const char *what, const Layout *a, bool
 
 // A no without a witness is of shapes or ranks, or that elements lie in several places.
 static bool has_certificate(const LayoutAnswer *answer) {
-  return answer->verdict == LAYOUT_YES || answer->witness;
+  return answer->verdict == VERDICT_YES || answer->witness;
 }
 
 static LayoutAnswer ask(Context *context, LayoutAsk question, const Layout *a, const Layout *b) {
@@ -81,16 +82,16 @@ static LayoutAnswer ask(Context *context, LayoutAsk question, const Layout *a, c
 // A yes holds for all values, a no for those that it gives.
 static void verify_instances(Context *context, LayoutAsk question, const Layout *a, const Layout *b,
                              const LayoutAnswer *answer) {
-  bool yes = answer->verdict == LAYOUT_YES;
+  bool yes = answer->verdict == VERDICT_YES;
   if (!yes && !answer->instance_count) return;
   for (int i = 0; i < (yes ? 3 : 1); i++) {
-    Instance x, y = {0};
+    LayoutInstance x, y = {0};
     bool found = yes ? layout_instance(context, a, i, &x)
                      : layout_instance_at(context, a, answer->instance, answer->instance_count, &x);
     if (!found || (b && !layout_instance_at(context, b, x.values, x.count, &y))) continue;
     if (work_of(x.layout) < 0) continue;
     LayoutAnswer one = ask(context, question, x.layout, y.layout);
-    bool good = one.verdict == LAYOUT_UNDECIDED || one.verdict == answer->verdict ||
+    bool good = one.verdict == VERDICT_UNDECIDED || one.verdict == answer->verdict ||
                 question == LAYOUT_ASK_INVERSE;
     LAYOUT_VERIFY(context, layout_answer_text(context, answer), x.layout, NULL, good);
   }
@@ -99,7 +100,7 @@ static void verify_instances(Context *context, LayoutAsk question, const Layout 
 void layout_verify_answer(Context *context, LayoutAsk question, const Layout *a, const Layout *b,
                           const LayoutAnswer *answer) {
   bool fixed = a->is_static && (!b || b->is_static);
-  if (!PLEAT_VERIFY_EACH || answer->verdict == LAYOUT_UNDECIDED) return;
+  if (!PLEAT_VERIFY_EACH || answer->verdict == VERDICT_UNDECIDED) return;
   if (!fixed && !layout_table(context)->verifying)
     return verify_instances(context, question, a, b, answer);
   if (!has_certificate(answer)) return;
@@ -112,7 +113,7 @@ void layout_verify_result(Context *context, const char *what, const Layout *a, c
   bool fixed = a->is_static && (!b || b->is_static);
   if (!layout_verify_open(context)) return;
   for (int i = 0; i < (fixed ? 1 : 3); i++) {
-    Instance x = {.layout = a}, y = {.layout = b};
+    LayoutInstance x = {.layout = a}, y = {.layout = b};
     if (!fixed && (!layout_instance(context, a, i, &x) ||
                    (b && !layout_instance_at(context, b, x.values, x.count, &y))))
       continue;
@@ -173,11 +174,11 @@ bool layout_verify_lines(Context *context, const Layout *layout, const int64_t *
 }
 
 bool layout_verify_padding(Context *context, const Layout *layout, const LayoutRuns *runs) {
-  int64_t count, places, total = 0, run_count = 0, next = 0;
+  int64_t count, positions, total = 0, run_count = 0, next = 0;
   const int64_t *offsets = offsets_of(context, layout, NULL, NULL, &count);
-  if (!layout_physical_size(layout_on_resource(context, layout, NULL), &places)) return false;
+  if (!layout_physical_size(layout_on_resource(context, layout, NULL), &positions)) return false;
   for (int64_t i = 0; i <= count; i++) {
-    int64_t at = i < count ? offsets[i] : places;
+    int64_t at = i < count ? offsets[i] : positions;
     if (at > next && !shows(runs, run_count++, next, at)) return false;
     total += MAX_OF(at - next, (int64_t)0);
     next = at + 1;
@@ -237,12 +238,12 @@ bool layout_verify_still(Context *context, const Layout *from, const Layout *to,
 // ---- Banks -------------------------------------------------------------------------------------
 
 // The words that the lanes of one phase want: of one bank the most, and all.
-typedef struct Phase {
+typedef struct BankPhase {
   int64_t most, words;
-} Phase;
+} BankPhase;
 
-static Phase count_words(int64_t *words, int64_t count, int64_t bank_count) {
-  Phase phase = {0};
+static BankPhase count_words(int64_t *words, int64_t count, int64_t bank_count) {
+  BankPhase phase = {0};
   qsort(words, (size_t)count, sizeof *words, compare_numbers);
   for (int64_t i = 0; i < count; i++)
     if (!i || words[i] != words[i - 1]) words[phase.words++] = words[i];
@@ -273,7 +274,7 @@ bool layout_verify_conflicts(Context *context, const Layout *layout, const Layou
     for (int64_t w = first; w <= last; w++) words[count++] = w;
     int64_t lane = n % lanes;
     if ((lane + 1) % phase && lane + 1 < lanes) continue;
-    Phase seen = count_words(words, count, banks.bank_count);
+    BankPhase seen = count_words(words, count, banks.bank_count);
     degree = MAX_OF(degree, seen.most);
     waves += seen.most;
     total += seen.words;

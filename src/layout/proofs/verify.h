@@ -22,8 +22,8 @@ bool layout_verify_open(Context *context);
   } while (0)
 // The same of an answer that may have symbols in it: `holds` gets the layouts (b may be NULL) and
 // instantiates the answer itself; static ones have no values.
-typedef bool LayoutHolds(Context *context, const Layout *a, const Layout *b, const Instance *at,
-                         const void *answer);
+typedef bool LayoutHolds(Context *context, const Layout *a, const Layout *b,
+                         const LayoutInstance *at, const void *answer);
 void layout_verify_result(Context *context, const char *what, const Layout *a, const Layout *b,
                           LayoutHolds *holds, const void *answer);
 // No shifts by axes, which certificates cannot say, and no large expression.
@@ -36,9 +36,9 @@ bool layout_verify_loops(Context *context, const Layout *layout, const LayoutLoo
 bool layout_verify_still(Context *context, const Layout *from, const Layout *to,
                          const LayoutCopyPlan *plan);
 // Of two layouts whose ranks differ: also where the places of copies are those of further axes.
-bool layout_verify_same_places(const Layout *a, const Layout *b);
+bool layout_verify_same_positions(const Layout *a, const Layout *b);
 // Whether an element has a copy at the place; index NULL: whether none has.
-bool layout_verify_place(const Layout *layout, const int64_t *place, const int64_t *index);
+bool layout_verify_position(const Layout *layout, const int64_t *position, const int64_t *index);
 // Point by point, of symbolic extents on instances.
 void layout_verify_inverse(Context *context, const Layout *layout, const LayoutInverse *inverse);
 void layout_verify_divided(Context *context, const Layout *a, const Layout *b,
@@ -54,7 +54,7 @@ bool layout_verify_offsets(const Layout *layout, const int64_t *offsets);
 // Where an element, its copy `copy` lies by the definition of what was made.
 typedef struct LayoutMade LayoutMade;
 typedef bool LayoutLocate(const LayoutMade *made, const int64_t *index, const int64_t *copy,
-                          int64_t *place);
+                          int64_t *position);
 struct LayoutMade {
   const char *what;
   LayoutLocate *locate;

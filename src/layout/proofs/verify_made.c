@@ -8,16 +8,16 @@ enum { MAX_HELD = 1 << 16, MAP_POINTS = 16 };
 // ---- Where elements lie by definition ----------------------------------------------------------
 
 bool layout_locate_sum(const LayoutMade *m, const int64_t *index, const int64_t *copy,
-                       int64_t *place) {
+                       int64_t *position) {
   const Layout *a = m->parts[0], *b = m->parts[1];
-  return index_map_apply_copy(a->map, index, copy, place) &&
+  return index_map_apply_copy(a->map, index, copy, position) &&
          index_map_apply_copy(b->map, index + a->rank, copy + a->map->replica_count,
-                              place + a->physical_rank);
+                              position + a->physical_rank);
 }
 
 bool layout_locate_same(const LayoutMade *m, const int64_t *index, const int64_t *copy,
-                        int64_t *place) {
-  return index_map_apply_copy(m->parts[0]->map, index, copy, place);
+                        int64_t *position) {
+  return index_map_apply_copy(m->parts[0]->map, index, copy, position);
 }
 
 // The tile's index and the tiles' index of an element of a product.
@@ -34,13 +34,13 @@ static void split_index(const LayoutMade *m, const int64_t *index, int64_t *x, i
 }
 
 bool layout_locate_product(const LayoutMade *m, const int64_t *index, const int64_t *copy,
-                           int64_t *place) {
+                           int64_t *position) {
   const Layout *tile = m->parts[0], *tiles = m->parts[1];
   int64_t x[MAX_RANK], y[MAX_RANK];
   split_index(m, index, x, y);
-  return index_map_apply_copy(tiles->map, y, copy, place) &&
+  return index_map_apply_copy(tiles->map, y, copy, position) &&
          index_map_apply_copy(tile->map, x, copy + tiles->map->replica_count,
-                              place + tiles->physical_rank);
+                              position + tiles->physical_rank);
 }
 
 // The offset of element number n, the first axis fastest; the last takes what is left.
@@ -55,19 +55,19 @@ static bool offset_of_number(const Layout *layout, int64_t n, int64_t *offset) {
 }
 
 bool layout_locate_filled(const LayoutMade *m, const int64_t *index, const int64_t *copy,
-                          int64_t *place) {
+                          int64_t *position) {
   int64_t x[MAX_RANK], y[MAX_RANK], inside, number, outside;
   (void)copy;
   split_index(m, index, x, y);
   if (!layout_offset(m->parts[0], x, &inside) || !layout_offset(m->parts[1], y, &number) ||
       !offset_of_number(m->parts[2], number, &outside))
     return false;
-  return add_fits(inside, outside, place);
+  return add_fits(inside, outside, position);
 }
 
 // Parts: the layout, then for each axis its tiles and what they leave, or NULL twice.
 bool layout_locate_tiled(const LayoutMade *m, const int64_t *index, const int64_t *copy,
-                         int64_t *place) {
+                         int64_t *position) {
   int64_t whole[MAX_RANK], inside, outside;
   for (int i = 0; i < m->parts[0]->rank; i++) {
     const Layout *tile = m->parts[2 * i + 1], *rest = m->parts[2 * i + 2];
@@ -80,49 +80,49 @@ bool layout_locate_tiled(const LayoutMade *m, const int64_t *index, const int64_
     whole[i] = inside + outside;
     index += tile->rank + rest->rank;
   }
-  return index_map_apply_copy(m->parts[0]->map, whole, copy, place);
+  return index_map_apply_copy(m->parts[0]->map, whole, copy, position);
 }
 
 bool layout_locate_reshaped(const LayoutMade *m, const int64_t *index, const int64_t *copy,
-                            int64_t *place) {
+                            int64_t *position) {
   const Layout *from = m->parts[0];
   int64_t own[MAX_RANK];
   layout_index_at(from->extents, from->rank,
                   layout_ordinal_of(m->layout->extents, m->layout->rank, index), own);
-  return index_map_apply_copy(from->map, own, copy, place);
+  return index_map_apply_copy(from->map, own, copy, position);
 }
 
 bool layout_locate_slice(const LayoutMade *m, const int64_t *index, const int64_t *copy,
-                         int64_t *place) {
+                         int64_t *position) {
   int64_t own[MAX_RANK];
   for (int i = 0; i < m->layout->rank; i++)
     own[i] = (m->low ? m->low[i]->value : 0) + (m->step ? m->step[i] : 1) * index[i];
-  return index_map_apply_copy(m->parts[0]->map, own, copy, place);
+  return index_map_apply_copy(m->parts[0]->map, own, copy, position);
 }
 
 bool layout_locate_flat(const LayoutMade *m, const int64_t *index, const int64_t *copy,
-                        int64_t *place) {
+                        int64_t *position) {
   const Layout *from = m->parts[0];
   int64_t own[MAX_RANK];
   int group = 0, mark = 0;
   if (!index_map_apply_copy(from->map, index, copy, own)) return false;
-  place[0] = 0;
+  position[0] = 0;
   for (int i = 0; i < from->physical_rank; i++) {
     for (; mark < from->map->separator_count && from->map->separators[mark] == i; mark++)
-      place[++group] = 0;
-    place[group] = place[group] * from->physical_extents[i] + own[i];
+      position[++group] = 0;
+    position[group] = position[group] * from->physical_extents[i] + own[i];
   }
-  for (; mark < from->map->separator_count; mark++) place[++group] = 0;
+  for (; mark < from->map->separator_count; mark++) position[++group] = 0;
   return group + 1 == m->layout->physical_rank;
 }
 
 bool layout_locate_part(const LayoutMade *m, const int64_t *index, const int64_t *copy,
-                        int64_t *place) {
+                        int64_t *position) {
   const Layout *from = m->parts[0];
   int64_t own[MAX_RANK];
   if (!index_map_apply_copy(from->map, index, copy, own)) return false;
   for (int i = 0; i < from->physical_rank; i++)
-    if (from->map->resources[i] == m->resource) *place++ = own[i];
+    if (from->map->resources[i] == m->resource) *position++ = own[i];
   return true;
 }
 
@@ -161,7 +161,7 @@ static bool is_fixed(const LayoutMade *m) {
 
 // All of it at one instance of what was made.
 static bool instance_of(Context *context, LayoutMade *m, const LayoutExpr **low, int which) {
-  Instance whole, part;
+  LayoutInstance whole, part;
   if (!layout_instance(context, m->layout, which, &whole)) return false;
   for (int i = 0; i < m->part_count; i++) {
     if (!m->parts[i]) continue;
@@ -188,13 +188,13 @@ void layout_verify_made(Context *context, const LayoutMade *made) {
 
 // ---- Copies ------------------------------------------------------------------------------------
 
-static bool has_copy(const Layout *layout, const int64_t *index, const int64_t *place) {
+static bool has_copy(const Layout *layout, const int64_t *index, const int64_t *position) {
   int64_t box[MAX_RANK], at[MAX_RANK], copies = 1;
   for (int i = 0; i < layout->map->replica_count; i++) copies *= layout->map->replicas[i];
   for (int64_t n = 0; n < copies; n++) {
     box_at(layout, n, box);
     if (index_map_apply_copy(layout->map, index, box + layout->rank, at) &&
-        !memcmp(at, place, sizeof *at * (size_t)layout->physical_rank))
+        !memcmp(at, position, sizeof *at * (size_t)layout->physical_rank))
       return true;
   }
   return false;
@@ -203,30 +203,30 @@ static bool has_copy(const Layout *layout, const int64_t *index, const int64_t *
 // Whether every place of an element under `a` is one of it under `b`, whose box may have further
 // logical axes for the copies.
 static bool copies_within(const Layout *a, const Layout *b, int rank) {
-  int64_t index[MAX_RANK], place[MAX_RANK], other[MAX_RANK], size = box_size(a), more = 1;
+  int64_t index[MAX_RANK], position[MAX_RANK], other[MAX_RANK], size = box_size(a), more = 1;
   for (int i = rank; i < b->rank; i++) more *= b->extents[i];
   for (int64_t n = 0; n < size; n++) {
     bool found = false;
     box_at(a, n, index);
-    if (!index_map_apply_copy(a->map, index, index + a->rank, place)) return false;
+    if (!index_map_apply_copy(a->map, index, index + a->rank, position)) return false;
     memcpy(other, index, sizeof *other * (size_t)rank);
     for (int64_t k = 0; k < more && !found; k++) {
       layout_index_at(b->extents + rank, b->rank - rank, k, other + rank);
-      found = has_copy(b, other, place);
+      found = has_copy(b, other, position);
     }
     if (!found) return false;
   }
   return true;
 }
 
-bool layout_verify_same_places(const Layout *a, const Layout *b) {
+bool layout_verify_same_positions(const Layout *a, const Layout *b) {
   int rank = MIN_OF(a->rank, b->rank);
   return a->physical_rank == b->physical_rank && copies_within(a, b, rank) &&
          copies_within(b, a, rank);
 }
 
 void layout_verify_copies(Context *context, const Layout *layout, const Layout *copies) {
-  Instance x, y;
+  LayoutInstance x, y;
   if (!layout_verify_open(context)) return;
   for (int i = 0; i < (layout->is_static ? 1 : 3); i++) {
     if (layout->is_static)
@@ -235,17 +235,17 @@ void layout_verify_copies(Context *context, const Layout *layout, const Layout *
              !layout_instance_at(context, copies, x.values, x.count, &y))
       continue;
     LAYOUT_VERIFY(context, "layout of the copies", x.layout, y.layout,
-                  layout_verify_same_places(x.layout, y.layout));
+                  layout_verify_same_positions(x.layout, y.layout));
   }
 }
 
-bool layout_verify_place(const Layout *layout, const int64_t *place, const int64_t *index) {
+bool layout_verify_position(const Layout *layout, const int64_t *position, const int64_t *index) {
   int64_t other[MAX_RANK], at[MAX_RANK], size = box_size(layout);
-  if (index) return has_copy(layout, index, place);
+  if (index) return has_copy(layout, index, position);
   for (int64_t n = 0; n < size; n++) {
     box_at(layout, n, other);
     if (!index_map_apply_copy(layout->map, other, other + layout->rank, at) ||
-        !memcmp(at, place, sizeof *at * (size_t)layout->physical_rank))
+        !memcmp(at, position, sizeof *at * (size_t)layout->physical_rank))
       return false;
   }
   return true;
@@ -274,9 +274,9 @@ static bool is_padding_at(const LayoutExpr *padding, const int64_t *index) {
 static bool is_quotient(Context *context, const Layout *a, const Layout *b,
                         const LayoutInverse *q) {
   int64_t x[MAX_RANK], p[2 * MAX_RANK], copy[MAX_RANK], want[MAX_RANK], seen[MAX_RANK];
-  int64_t size = box_size(b), places, copies = 1;
-  if (!layout_physical_size(b, &places)) return false;
-  bool *reached = arena_array(&context->lasting, bool, places + 1);
+  int64_t size = box_size(b), positions, copies = 1;
+  if (!layout_physical_size(b, &positions)) return false;
+  bool *reached = arena_array(&context->lasting, bool, positions + 1);
   for (int i = 0; i < a->map->replica_count; i++) copies *= a->map->replicas[i];
   for (int64_t n = 0; n < size; n++) {
     box_at(b, n, x);
@@ -291,7 +291,7 @@ static bool is_quotient(Context *context, const Layout *a, const Layout *b,
         return false;
     }
   }
-  for (int64_t n = 0; n < places; n++) {
+  for (int64_t n = 0; n < positions; n++) {
     layout_index_at(b->physical_extents, b->physical_rank, n, p);
     if (!reached[n] && !is_padding_at(q->padding, p)) return false;
   }
@@ -308,12 +308,13 @@ static bool is_left_quotient(const Layout *a, const Layout *b, const LayoutInver
     if (!padding && !index_map_apply(q->map, x, y)) return false;
     for (int i = 0; i < a->rank && !padding; i++)
       if (y[i] < 0 || y[i] >= a->extents[i]) return false;
-    if (!layout_verify_place(a, p, padding ? NULL : y)) return false;
+    if (!layout_verify_position(a, p, padding ? NULL : y)) return false;
   }
   return true;
 }
 
-static LayoutInverse quotient_at(Context *context, const LayoutInverse *q, const Instance *at) {
+static LayoutInverse quotient_at(Context *context, const LayoutInverse *q,
+                                 const LayoutInstance *at) {
   const LayoutExpr *outputs[MAX_RANK];
   for (int i = 0; i < q->map->output_count; i++)
     outputs[i] = layout_instantiate(context, q->map->outputs[i], at->values, at->count);
@@ -324,13 +325,13 @@ static LayoutInverse quotient_at(Context *context, const LayoutInverse *q, const
 
 void layout_verify_divided(Context *context, const Layout *a, const Layout *b,
                            const LayoutInverse *quotient, bool left) {
-  Instance x = {.layout = a}, y = {.layout = b};
+  LayoutInstance x = {.layout = a}, y = {.layout = b};
   LayoutInverse one = *quotient;
   if (!layout_verify_open(context)) return;
   for (int i = 0; i < (a->is_static && b->is_static ? 1 : 3); i++) {
     if (!a->is_static || !b->is_static) {
       if (!layout_instance(context, b->is_static ? a : b, i, b->is_static ? &x : &y)) continue;
-      const Instance *given = b->is_static ? &x : &y;
+      const LayoutInstance *given = b->is_static ? &x : &y;
       if (!layout_instance_at(context, b->is_static ? b : a, given->values, given->count,
                               b->is_static ? &y : &x))
         continue;
@@ -379,7 +380,7 @@ static bool is_complement(Context *context, const Layout *layout, int64_t size,
 
 void layout_verify_complement(Context *context, const Layout *layout, const LayoutExpr *size,
                               const Layout *made) {
-  Instance one = {.layout = made};
+  LayoutInstance one = {.layout = made};
   if (!layout_verify_open(context)) return;
   for (int i = 0; i < (made->is_static ? 1 : 3); i++) {
     if (!made->is_static && !layout_instance(context, made, i, &one)) continue;
@@ -393,7 +394,7 @@ void layout_verify_complement(Context *context, const Layout *layout, const Layo
 // ---- Maps and expressions ----------------------------------------------------------------------
 
 // Whether no index of the box leaves the physical shape, with these values of symbols.
-static bool stays_inside(const Layout *layout, const Instance *box) {
+static bool stays_inside(const Layout *layout, const LayoutInstance *box) {
   int64_t index[MAX_RANK], at, extent, copies = 1;
   for (int i = 0; i < layout->map->replica_count; i++) copies *= layout->map->replicas[i];
   int64_t size = copies * box_size(box->layout);
@@ -410,7 +411,7 @@ static bool stays_inside(const Layout *layout, const Instance *box) {
   return true;
 }
 
-static bool has_values(const LayoutExpr *e, const Instance *at) {
+static bool has_values(const LayoutExpr *e, const LayoutInstance *at) {
   bool found = e->op != LAYOUT_SYMBOL;
   for (int i = 0; i < at->count && !found; i++) found = at->values[i].symbol == e->symbol;
   for (int i = 0; i < 3 && e->args[i] && found; i++) found = has_values(e->args[i], at);
@@ -418,7 +419,7 @@ static bool has_values(const LayoutExpr *e, const Instance *at) {
 }
 
 void layout_verify_inside(Context *context, const Layout *layout) {
-  Instance box = {.layout = layout};
+  LayoutInstance box = {.layout = layout};
   if (!layout_verify_open(context) || !layout_map_is_plain(layout->map)) return;
   const IndexMap *same = index_map_identity(context, layout->rank);
   if (layout->map == same) return;

@@ -16,21 +16,21 @@
 enum { MAX_DEPTH = 8 };
 
 // Which number of a nested coordinate, from the outside in; depth 0: an offset in memory.
-typedef struct Path {
+typedef struct TuplePath {
   int depth, at[MAX_DEPTH];
-} Path;
+} TuplePath;
 
 // A nested tuple of numbers, flattened: leaves in order, and the leaf at which each mode ends.
-typedef struct Tuple {
+typedef struct CuteTuple {
   int64_t leaves[MAX_RANK];
-  Path paths[MAX_RANK]; // of strides
+  TuplePath paths[MAX_RANK]; // of strides
   int leaf_count, mode_ends[MAX_RANK], mode_count;
   const char *from;
-} Tuple;
+} CuteTuple;
 
 // The numbers of a coordinate, in order, and where they begin.
 typedef struct Coordinate {
-  Path paths[MAX_RANK];
+  TuplePath paths[MAX_RANK];
   int64_t start[MAX_RANK];
   int count;
 } Coordinate;
@@ -48,7 +48,7 @@ static bool read_number(LayoutReader *r, int64_t *out) {
 }
 
 // path := ("@" number)*, the innermost first
-static bool read_path(LayoutReader *r, Path *path) {
+static bool read_path(LayoutReader *r, TuplePath *path) {
   while (layout_reader_accept(r, "@")) {
     const char *from = r->at;
     int64_t at;
@@ -62,9 +62,9 @@ static bool read_path(LayoutReader *r, Path *path) {
   return !r->failed;
 }
 
-static bool read_leaf(LayoutReader *r, Tuple *tuple) {
+static bool read_leaf(LayoutReader *r, CuteTuple *tuple) {
   int64_t value;
-  Path path = {0};
+  TuplePath path = {0};
   if (!read_number(r, &value) || !read_path(r, &path)) return false;
   if (tuple->leaf_count == MAX_RANK)
     return layout_reader_error(r, r->at, r->at, "more than %d modes", MAX_RANK);
@@ -74,7 +74,7 @@ static bool read_leaf(LayoutReader *r, Tuple *tuple) {
 }
 
 // mode := number path | "(" [mode ("," mode)*] ")"
-static bool read_mode(LayoutReader *r, Tuple *tuple) {
+static bool read_mode(LayoutReader *r, CuteTuple *tuple) {
   char close = layout_reader_open(r);
   if (!close) return read_leaf(r, tuple);
   if (++r->depth > MAX_NESTING)
@@ -86,7 +86,7 @@ static bool read_mode(LayoutReader *r, Tuple *tuple) {
   return !r->failed;
 }
 
-static bool end_mode(LayoutReader *r, Tuple *tuple) {
+static bool end_mode(LayoutReader *r, CuteTuple *tuple) {
   if (tuple->mode_count == MAX_RANK)
     return layout_reader_error(r, r->at, r->at, "more than %d axes", MAX_RANK);
   tuple->mode_ends[tuple->mode_count++] = tuple->leaf_count;
@@ -94,9 +94,9 @@ static bool end_mode(LayoutReader *r, Tuple *tuple) {
 }
 
 // tuple := number path | "(" [mode ("," mode)*] ")"; its modes are the logical axes
-static bool read_tuple(LayoutReader *r, Tuple *tuple) {
+static bool read_tuple(LayoutReader *r, CuteTuple *tuple) {
   layout_reader_space(r);
-  *tuple = (Tuple){.from = r->at};
+  *tuple = (CuteTuple){.from = r->at};
   char close = layout_reader_open(r);
   if (!close) return read_leaf(r, tuple) && end_mode(r, tuple);
   const char stop[2] = {close, 0};
@@ -105,14 +105,15 @@ static bool read_tuple(LayoutReader *r, Tuple *tuple) {
   return !r->failed;
 }
 
-static bool same_path(const Path *a, const Path *b) {
+static bool same_path(const TuplePath *a, const TuplePath *b) {
   return a->depth == b->depth && !memcmp(a->at, b->at, sizeof(int) * (size_t)a->depth);
 }
 
 // What an axis adds to one number of the coordinate. Its index runs through its leaves, the first
 // fastest.
-static const LayoutExpr *mode_offset(LayoutReader *r, const Tuple *shape, const Tuple *strides,
-                                     const Path *path, int axis, int64_t *extent) {
+static const LayoutExpr *mode_offset(LayoutReader *r, const CuteTuple *shape,
+                                     const CuteTuple *strides, const TuplePath *path, int axis,
+                                     int64_t *extent) {
   Context *context = r->context;
   const LayoutExpr *sum = layout_const(context, 0);
   int begin = axis ? shape->mode_ends[axis - 1] : 0, end = shape->mode_ends[axis];
@@ -134,7 +135,7 @@ static const LayoutExpr *mode_offset(LayoutReader *r, const Tuple *shape, const 
   return sum;
 }
 
-static bool same_modes(const Tuple *a, const Tuple *b) {
+static bool same_modes(const CuteTuple *a, const CuteTuple *b) {
   return a->mode_count == b->mode_count && a->leaf_count == b->leaf_count &&
          !memcmp(a->mode_ends, b->mode_ends, sizeof(int) * (size_t)a->mode_count);
 }
@@ -144,7 +145,7 @@ static bool is_swizzle(LayoutReader *r) {
 }
 
 // swizzle := ("Swizzle" | "Sw") "<" bits "," base "," shift ">"
-static bool read_swizzle(LayoutReader *r, Swizzle *out) {
+static bool read_swizzle(LayoutReader *r, XorSwizzle *out) {
   layout_reader_space(r);
   const char *from = r->at;
   if (!is_swizzle(r)) return layout_reader_expect(r, "Swizzle");
@@ -156,7 +157,7 @@ static bool read_swizzle(LayoutReader *r, Swizzle *out) {
   return layout_swizzle_check(r, from, out);
 }
 
-static bool read_shape_stride(LayoutReader *r, Tuple *shape, Tuple *strides) {
+static bool read_shape_stride(LayoutReader *r, CuteTuple *shape, CuteTuple *strides) {
   if (!read_tuple(r, shape)) return false;
   const char *end = r->at;
   if (!layout_reader_expect(r, ":") || !read_tuple(r, strides)) return false;
@@ -174,12 +175,12 @@ static bool read_shape_stride(LayoutReader *r, Tuple *shape, Tuple *strides) {
 
 // ---- Coordinates -------------------------------------------------------------------------------
 
-static bool begins(const Path *path, const Path *with) {
+static bool begins(const TuplePath *path, const TuplePath *with) {
   return path->depth >= with->depth &&
          !memcmp(path->at, with->at, sizeof(int) * (size_t)with->depth);
 }
 
-static bool add_number(LayoutReader *r, Coordinate *c, const Path *path, int64_t start) {
+static bool add_number(LayoutReader *r, Coordinate *c, const TuplePath *path, int64_t start) {
   if (c->count == MAX_RANK)
     return layout_reader_refuse(r, r->at, r->at, "more than %d physical axes", MAX_RANK);
   c->paths[c->count] = *path;
@@ -188,7 +189,7 @@ static bool add_number(LayoutReader *r, Coordinate *c, const Path *path, int64_t
 }
 
 // The numbers below `path`, of which `said` has some: those between, which nothing feeds, are 0.
-static bool add_numbers(LayoutReader *r, const Coordinate *said, const Path *path,
+static bool add_numbers(LayoutReader *r, const Coordinate *said, const TuplePath *path,
                         Coordinate *out) {
   int last = -1, exact = -1;
   for (int i = 0; i < said->count; i++) {
@@ -204,7 +205,7 @@ static bool add_numbers(LayoutReader *r, const Coordinate *said, const Path *pat
                                 path->depth ? "a part of the coordinate is a number and a tuple"
                                             : "all strides have an `@`, or none has");
   for (int i = 0; i <= last; i++) {
-    Path below = *path;
+    TuplePath below = *path;
     below.at[below.depth++] = i;
     if (!add_numbers(r, said, &below, out)) return false;
   }
@@ -212,7 +213,7 @@ static bool add_numbers(LayoutReader *r, const Coordinate *said, const Path *pat
 }
 
 // start := number | "(" [start ("," start)*] ")", its numbers those below `path`
-static bool read_start(LayoutReader *r, const Path *path, Coordinate *said) {
+static bool read_start(LayoutReader *r, const TuplePath *path, Coordinate *said) {
   int64_t value;
   char close = layout_reader_open(r);
   if (!close) return read_number(r, &value) && add_number(r, said, path, value);
@@ -221,7 +222,7 @@ static bool read_start(LayoutReader *r, const Path *path, Coordinate *said) {
   if (path->depth == MAX_DEPTH)
     return layout_reader_refuse(r, r->at, r->at, "nested more than %d deep", MAX_DEPTH);
   for (int i = 0; more; i++) {
-    Path below = *path;
+    TuplePath below = *path;
     below.at[below.depth++] = i;
     more = read_start(r, &below, said) && layout_reader_more(r, close);
   }
@@ -229,15 +230,15 @@ static bool read_start(LayoutReader *r, const Path *path, Coordinate *said) {
 }
 
 // Adds what strides feed and puts all in order. A coordinate of no tuple is an offset in memory.
-static bool find_coordinate(LayoutReader *r, const Tuple *strides, Coordinate *said,
+static bool find_coordinate(LayoutReader *r, const CuteTuple *strides, Coordinate *said,
                             Coordinate *out) {
   for (int i = 0; i < strides->leaf_count; i++) {
-    const Path *path = &strides->paths[i];
+    const TuplePath *path = &strides->paths[i];
     bool known = path->depth == 0 && !strides->leaves[i];
     for (int j = 0; j < said->count; j++) known |= same_path(path, &said->paths[j]);
     if (!known && !add_number(r, said, path, 0)) return false;
   }
-  return add_numbers(r, said, &(Path){0}, out);
+  return add_numbers(r, said, &(TuplePath){0}, out);
 }
 
 // ---- Layouts -----------------------------------------------------------------------------------
@@ -258,12 +259,12 @@ static bool is_origin(const LayoutReader *r) {
 static bool read_origin(LayoutReader *r, Coordinate *said) {
   bool must = layout_reader_accept(r, "ArithTuple");
   if (!must && !is_origin(r)) return true;
-  return read_start(r, &(Path){0}, said) && layout_reader_expect(r, "o");
+  return read_start(r, &(TuplePath){0}, said) && layout_reader_expect(r, "o");
 }
 
-static const IndexMap *coordinate_map(LayoutReader *r, const Tuple *shape, const Tuple *strides,
-                                      const Coordinate *c, const Swizzle *swizzle,
-                                      const LayoutExpr **extents) {
+static const IndexMap *coordinate_map(LayoutReader *r, const CuteTuple *shape,
+                                      const CuteTuple *strides, const Coordinate *c,
+                                      const XorSwizzle *swizzle, const LayoutExpr **extents) {
   Context *context = r->context;
   const LayoutExpr *outputs[MAX_RANK];
   for (int i = 0; i < c->count; i++) {
@@ -284,9 +285,9 @@ static const IndexMap *coordinate_map(LayoutReader *r, const Tuple *shape, const
 // layout := [swizzle "o"] [origin "o"] tuple ":" tuple
 bool layout_read_cute(LayoutReader *r, Spelled *out) {
   Arena *scratch = &r->context->scratch;
-  Tuple *shape = arena_new(scratch, Tuple), *strides = arena_new(scratch, Tuple);
+  CuteTuple *shape = arena_new(scratch, CuteTuple), *strides = arena_new(scratch, CuteTuple);
   Coordinate *said = arena_new(scratch, Coordinate), *c = arena_new(scratch, Coordinate);
-  Swizzle swizzle = {0};
+  XorSwizzle swizzle = {0};
   const char *from = r->at;
   LayoutReader ahead = *r;
   if (is_swizzle(&ahead) && (!read_swizzle(r, &swizzle) || !layout_reader_expect(r, "o")))
@@ -304,7 +305,7 @@ bool layout_read_cute(LayoutReader *r, Spelled *out) {
 
 // ---- Printing ----------------------------------------------------------------------------------
 
-static void put_stride(Text *text, const Placement *p, const AxisDigit *g) {
+static void put_stride(Text *text, const LayoutPlacement *p, const AxisDigit *g) {
   int fed = 0;
   while (fed + 1 < p->output_count && !g->weights[fed]) fed++;
   text_printf(text, "%lld", (long long)g->weights[fed]);
@@ -312,7 +313,7 @@ static void put_stride(Text *text, const Placement *p, const AxisDigit *g) {
 }
 
 // The modes of one kind of number: radices, or weights. Least significant digit first.
-static void put_modes(Text *text, const Layout *layout, const Placement *p, bool strides) {
+static void put_modes(Text *text, const Layout *layout, const LayoutPlacement *p, bool strides) {
   text_puts(text, layout->rank == 1 && p->digit_count < 2 ? "" : "(");
   for (int axis = 0, end = 0; axis < layout->rank; axis++) {
     int begin = end;
@@ -332,7 +333,7 @@ static void put_modes(Text *text, const Layout *layout, const Placement *p, bool
   text_puts(text, layout->rank == 1 && p->digit_count < 2 ? "" : ")");
 }
 
-static const char *shape_stride(Context *context, const Layout *layout, const Placement *p) {
+static const char *shape_stride(Context *context, const Layout *layout, const LayoutPlacement *p) {
   Text text = text_new(&context->lasting);
   put_modes(&text, layout, p, false);
   text_puts(&text, ":");
@@ -341,20 +342,20 @@ static const char *shape_stride(Context *context, const Layout *layout, const Pl
 }
 
 // A layout without elements: any strides.
-static Placement no_digits(Context *context, int outputs) {
-  return (Placement){.output_count = outputs,
-                     .constants = arena_array(&context->scratch, int64_t, outputs)};
+static LayoutPlacement no_digits(Context *context, int outputs) {
+  return (LayoutPlacement){.output_count = outputs,
+                           .constants = arena_array(&context->scratch, int64_t, outputs)};
 }
 
 // Whether digits say how many numbers a coordinate has, and all begin at 0.
-static bool begins_at_0(const Placement *p) {
+static bool begins_at_0(const LayoutPlacement *p) {
   bool fed = false;
   for (int i = 0; i < p->digit_count; i++) fed |= p->digits[i].weights[p->output_count - 1] != 0;
   for (int i = 0; i < p->output_count; i++) fed &= p->constants[i] == 0;
   return fed;
 }
 
-static bool feeds_two(const Placement *p) {
+static bool feeds_two(const LayoutPlacement *p) {
   for (int i = 0; i < p->digit_count; i++) {
     int fed = 0;
     for (int j = 0; j < p->output_count; j++) fed += p->digits[i].weights[j] != 0;
@@ -363,7 +364,8 @@ static bool feeds_two(const Placement *p) {
   return false;
 }
 
-static const char *coordinate_text(Context *context, const Layout *layout, const Placement *p) {
+static const char *coordinate_text(Context *context, const Layout *layout,
+                                   const LayoutPlacement *p) {
   Text text = text_new(&context->lasting);
   if (!begins_at_0(p)) {
     for (int i = 0; i < p->output_count; i++)
@@ -375,7 +377,7 @@ static const char *coordinate_text(Context *context, const Layout *layout, const
 }
 
 static const char *print_coordinates(Context *context, const Layout *layout, const char **why) {
-  Placement p;
+  LayoutPlacement p;
   int64_t size;
   if (layout_logical_size(layout, &size) && !size)
     p = no_digits(context, layout->physical_rank);
@@ -388,8 +390,8 @@ static const char *print_coordinates(Context *context, const Layout *layout, con
 
 const char *layout_print_cute(Context *context, const Layout *layout, const char **why) {
   int64_t size;
-  Placement p;
-  Swizzle swizzle = {0, 4, 3};
+  LayoutPlacement p;
+  XorSwizzle swizzle = {0, 4, 3};
   *why = layout_memory_alone(context, layout, "CuTe");
   if (!*why && layout->physical_rank > 1) return print_coordinates(context, layout, why);
   *why = layout_one_memory_axis(context, layout, "CuTe");

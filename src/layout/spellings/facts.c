@@ -93,12 +93,12 @@ const LayoutExpr *const *layout_shape_parse(Context *context, const LayoutSource
 enum { MAX_CONDITIONS = 256 };
 
 // factor · symbol + constant; symbol NULL: the constant alone
-typedef struct Linear {
+typedef struct LinearCondition {
   Str symbol;
   int64_t factor, constant;
-} Linear;
+} LinearCondition;
 
-typedef struct Conditions {
+typedef struct ConditionReader {
   LayoutReader *reader; // of the condition at hand
   const LayoutExpr *exprs[MAX_CONDITIONS];
   LayoutReader readers[MAX_CONDITIONS];
@@ -106,16 +106,16 @@ typedef struct Conditions {
   Array(LayoutFact) facts;
   Array(bool) has_least;
   Array(LayoutDefinition) definitions;
-} Conditions;
+} ConditionReader;
 
-static bool refuse(Conditions *c, const char *what) {
+static bool refuse(ConditionReader *c, const char *what) {
   LayoutReader *r = c->reader;
   return layout_reader_error(
       r, r->text, r->end,
       "%s; what can be said is `C %% 16 == 0`, `C >= 16`, `C <= 64`, `C == 16*K`", what);
 }
 
-static bool never_holds(Conditions *c) {
+static bool never_holds(ConditionReader *c) {
   return layout_reader_error(c->reader, c->reader->text, c->reader->end,
                              "no value satisfies this with the other conditions");
 }
@@ -136,11 +136,11 @@ static const LayoutExpr *substitute(Context *context, const LayoutExpr *e,
   return layout_expr(context, e->op, args[0], args[1], args[2]);
 }
 
-static bool scale(Linear *x, int64_t factor) {
+static bool scale(LinearCondition *x, int64_t factor) {
   return mul_fits(x->factor, factor, &x->factor) && mul_fits(x->constant, factor, &x->constant);
 }
 
-static bool add(Linear *x, const Linear *y) {
+static bool add(LinearCondition *x, const LinearCondition *y) {
   if (x->symbol && y->symbol && x->symbol != y->symbol) return false;
   if (!x->symbol) x->symbol = y->symbol;
   if (!add_fits(x->factor, y->factor, &x->factor) ||
@@ -151,14 +151,14 @@ static bool add(Linear *x, const Linear *y) {
 }
 
 // False for what is not linear in one symbol.
-static bool linear_of(const LayoutExpr *e, Linear *out) {
-  Linear right;
-  if (e->op == LAYOUT_CONST) return *out = (Linear){NULL, 0, e->value}, true;
-  if (e->op == LAYOUT_SYMBOL) return *out = (Linear){e->symbol, 1, 0}, true;
+static bool linear_of(const LayoutExpr *e, LinearCondition *out) {
+  LinearCondition right;
+  if (e->op == LAYOUT_CONST) return *out = (LinearCondition){NULL, 0, e->value}, true;
+  if (e->op == LAYOUT_SYMBOL) return *out = (LinearCondition){e->symbol, 1, 0}, true;
   if (e->op != LAYOUT_ADD && e->op != LAYOUT_SUB && e->op != LAYOUT_MUL) return false;
   if (!linear_of(e->args[0], out) || !linear_of(e->args[1], &right)) return false;
   if (e->op == LAYOUT_MUL && right.symbol) {
-    Linear left = *out;
+    LinearCondition left = *out;
     *out = right;
     right = left;
   }
@@ -166,7 +166,7 @@ static bool linear_of(const LayoutExpr *e, Linear *out) {
   return (e->op == LAYOUT_ADD || scale(&right, -1)) && add(out, &right);
 }
 
-static int fact_of(Conditions *c, Str symbol) {
+static int fact_of(ConditionReader *c, Str symbol) {
   for (int i = 0; i < c->facts.count; i++)
     if (c->facts.items[i].symbol == symbol) return i;
   Arena *arena = &c->reader->context->lasting;
@@ -182,7 +182,7 @@ static bool satisfiable(const LayoutFact *fact) {
 }
 
 // x >= 0
-static bool take_bound(Conditions *c, const Linear *x) {
+static bool take_bound(ConditionReader *c, const LinearCondition *x) {
   if (!x->symbol) return x->constant >= 0 ? true : never_holds(c);
   int i = fact_of(c, x->symbol);
   LayoutFact *fact = &c->facts.items[i];
@@ -201,7 +201,7 @@ static bool take_bound(Conditions *c, const Linear *x) {
 }
 
 // x is a multiple of `modulus`
-static bool take_multiple(Conditions *c, const Linear *x, int64_t modulus) {
+static bool take_multiple(ConditionReader *c, const LinearCondition *x, int64_t modulus) {
   if (modulus <= 0) return refuse(c, "the divisor is not positive");
   if (floor_mod(x->constant, modulus) && !x->symbol) return never_holds(c);
   if (floor_mod(x->constant, modulus)) return refuse(c, "a rest other than 0 is not a fact");
@@ -214,8 +214,8 @@ static bool take_multiple(Conditions *c, const Linear *x, int64_t modulus) {
   return satisfiable(fact) ? true : never_holds(c);
 }
 
-static bool take_equality(Conditions *c, const LayoutExpr *a, const LayoutExpr *b) {
-  Linear x, y;
+static bool take_equality(ConditionReader *c, const LayoutExpr *a, const LayoutExpr *b) {
+  LinearCondition x, y;
   if (b->op == LAYOUT_MOD && a->op != LAYOUT_MOD) return take_equality(c, b, a);
   if (!linear_of(b, &y)) return refuse(c, "this is not a fact about one symbol");
   if (a->op == LAYOUT_MOD && is_const(a->args[1]) && linear_of(a->args[0], &x)) {
@@ -224,20 +224,20 @@ static bool take_equality(Conditions *c, const LayoutExpr *a, const LayoutExpr *
   }
   if (!linear_of(a, &x) || !scale(&y, -1) || !add(&x, &y))
     return refuse(c, "this is not a fact about one symbol");
-  Linear negative = x;
+  LinearCondition negative = x;
   if (!scale(&negative, -1)) return refuse(c, "too large a number");
   return take_bound(c, &x) && take_bound(c, &negative);
 }
 
-static bool take_condition(Conditions *c, const LayoutExpr *e) {
-  Linear low, high;
+static bool take_condition(ConditionReader *c, const LayoutExpr *e) {
+  LinearCondition low, high;
   if (is_const(e)) return e->value ? true : never_holds(c);
   if (e->op == LAYOUT_EQ) return take_equality(c, e->args[0], e->args[1]);
   if (e->op != LAYOUT_LE && e->op != LAYOUT_LT) return refuse(c, "this is not a fact");
   if (!linear_of(e->args[0], &low) || !linear_of(e->args[1], &high) || !scale(&low, -1) ||
       !add(&high, &low))
     return refuse(c, "this is not a fact about one symbol");
-  if (e->op == LAYOUT_LT && !add(&high, &(Linear){NULL, 0, -1}))
+  if (e->op == LAYOUT_LT && !add(&high, &(LinearCondition){NULL, 0, -1}))
     return refuse(c, "too large a number");
   return take_bound(c, &high);
 }
@@ -248,7 +248,7 @@ static bool defines(const LayoutExpr *symbol, const LayoutExpr *value) {
   return symbol->op == LAYOUT_SYMBOL && value->op != LAYOUT_MOD && !mentions(value, symbol->symbol);
 }
 
-static void define(Conditions *c, int at, Str symbol, const LayoutExpr *value) {
+static void define(ConditionReader *c, int at, Str symbol, const LayoutExpr *value) {
   Context *context = c->reader->context;
   LayoutDefinition made = {symbol, value};
   c->exprs[at] = layout_const(context, 1);
@@ -260,7 +260,7 @@ static void define(Conditions *c, int at, Str symbol, const LayoutExpr *value) {
   array_push(&context->lasting, &c->definitions, made);
 }
 
-static bool define_symbols(Conditions *c) {
+static bool define_symbols(ConditionReader *c) {
   for (int i = 0; i < c->count; i++) {
     const LayoutExpr *e = c->exprs[i];
     c->reader = &c->readers[i];
@@ -277,7 +277,7 @@ static bool define_symbols(Conditions *c) {
 }
 
 // `a and b` are two conditions.
-static bool push_condition(Conditions *c, const LayoutExpr *e, LayoutReader reader) {
+static bool push_condition(ConditionReader *c, const LayoutExpr *e, LayoutReader reader) {
   if (e->op == LAYOUT_BOTH)
     return push_condition(c, e->args[0], reader) && push_condition(c, e->args[1], reader);
   if (c->count == MAX_CONDITIONS) return refuse(c, "too many conditions");
@@ -289,7 +289,7 @@ static bool push_condition(Conditions *c, const LayoutExpr *e, LayoutReader read
 bool layout_conditions_parse(Context *context, const LayoutSource *sources, int count,
                              LayoutConditions *out) {
   *out = (LayoutConditions){0};
-  Conditions *c = arena_new(&context->lasting, Conditions);
+  ConditionReader *c = arena_new(&context->lasting, ConditionReader);
   for (int i = 0; i < count; i++) {
     LayoutReader reader = layout_reader_new(context, &sources[i], NULL);
     reader.symbols = true;

@@ -13,25 +13,25 @@
 
 enum { BITS = 62 };
 
-typedef struct Place { // one hardware axis
+typedef struct BitPosition { // one hardware axis
   Str name;
   int first, count; // its bits
-} Place;
+} BitPosition;
 
-typedef struct Bases {
-  Place places[MAX_RANK];
-  int place_count, bit_count, rank; // rank -1: not known yet
-  int64_t values[BITS][MAX_RANK];   // of each hardware bit the logical index
-  int sizes[MAX_RANK];              // bits of the logical axes; -1: not said
-} Bases;
+typedef struct LinearLayout {
+  BitPosition positions[MAX_RANK];
+  int position_count, bit_count, rank; // rank -1: not known yet
+  int64_t values[BITS][MAX_RANK];      // of each hardware bit the logical index
+  int sizes[MAX_RANK];                 // bits of the logical axes; -1: not said
+} LinearLayout;
 
 // A vector reduced against others: its bits, and what it is a sum of.
-typedef struct Vector {
+typedef struct BitVector {
   uint64_t bits, tag;
-} Vector;
+} BitVector;
 
 typedef struct Echelon {
-  Vector rows[64]; // by their highest bit; 0: none
+  BitVector rows[64]; // by their highest bit; 0: none
   int count;
 } Echelon;
 
@@ -41,7 +41,7 @@ static int highest(uint64_t bits) {
   return 63 - __builtin_clzll(bits);
 }
 
-static Vector reduce(const Echelon *e, Vector v) {
+static BitVector reduce(const Echelon *e, BitVector v) {
   uint64_t left = v.bits;
   while (left) {
     int at = highest(left);
@@ -55,7 +55,7 @@ static Vector reduce(const Echelon *e, Vector v) {
 }
 
 // False when the vector depends on those inserted before; *v is its reduced form.
-static bool insert(Echelon *e, Vector *v) {
+static bool insert(Echelon *e, BitVector *v) {
   *v = reduce(e, *v);
   if (!v->bits) return false;
   e->rows[highest(v->bits)] = *v;
@@ -65,22 +65,22 @@ static bool insert(Echelon *e, Vector *v) {
 
 // ---- Reading -----------------------------------------------------------------------------------
 
-static Place *last_place(Bases *b) {
-  return &b->places[b->place_count - 1];
+static BitPosition *last_position(LinearLayout *b) {
+  return &b->positions[b->position_count - 1];
 }
 
-static bool add_place(LayoutReader *r, Bases *b, const char *from, Str name) {
-  for (int i = 0; i < b->place_count; i++)
-    if (b->places[i].name == name)
+static bool add_position(LayoutReader *r, LinearLayout *b, const char *from, Str name) {
+  for (int i = 0; i < b->position_count; i++)
+    if (b->positions[i].name == name)
       return layout_reader_refuse(r, from, r->at, "`%s` is named twice", name);
-  if (b->place_count == MAX_RANK)
+  if (b->position_count == MAX_RANK)
     return layout_reader_error(r, from, r->at, "more than %d hardware axes", MAX_RANK);
-  b->places[b->place_count++] = (Place){name, b->bit_count, 0};
+  b->positions[b->position_count++] = (BitPosition){name, b->bit_count, 0};
   return true;
 }
 
 // basis := "[" or "(" [number ("," number)*] close; another bit of the last place
-static bool read_basis(LayoutReader *r, Bases *b) {
+static bool read_basis(LayoutReader *r, LinearLayout *b) {
   layout_reader_space(r);
   const char *from = r->at;
   char close = layout_reader_open(r);
@@ -100,12 +100,12 @@ static bool read_basis(LayoutReader *r, Bases *b) {
                                 b->rank);
   b->rank = count;
   b->bit_count++;
-  last_place(b)->count++;
+  last_position(b)->count++;
   return true;
 }
 
 // bases := "[" [basis ("," basis)*] "]"
-static bool read_list(LayoutReader *r, Bases *b) {
+static bool read_list(LayoutReader *r, LinearLayout *b) {
   if (!layout_reader_expect(r, "[")) return false;
   bool more = !layout_reader_accept(r, "]");
   while (more) more = read_basis(r, b) && layout_reader_more(r, ']');
@@ -113,12 +113,12 @@ static bool read_list(LayoutReader *r, Bases *b) {
 }
 
 // The long form: `lane=1 -> (0, 1)`, a line each bit, its number being the bit's value.
-static bool read_line(LayoutReader *r, Bases *b, const char *from) {
+static bool read_line(LayoutReader *r, LinearLayout *b, const char *from) {
   int64_t value;
   if (!layout_reader_number(r, &value)) return false;
-  if (last_place(b)->count >= BITS || value != (int64_t)1 << last_place(b)->count)
+  if (last_position(b)->count >= BITS || value != (int64_t)1 << last_position(b)->count)
     return layout_reader_error(r, from, r->at, "the bits of `%s` stand out of order",
-                               last_place(b)->name);
+                               last_position(b)->name);
   return layout_reader_expect(r, "->") && read_basis(r, b);
 }
 
@@ -130,7 +130,7 @@ static bool read_size_one(LayoutReader *r) {
 }
 
 // entry := name (":" | "=") bases | name "=" number "->" basis | name "is a size 1 dimension"
-static bool read_entry(LayoutReader *r, Bases *b) {
+static bool read_entry(LayoutReader *r, LinearLayout *b) {
   const char *word;
   int size;
   layout_reader_accept(r, "-");
@@ -139,13 +139,13 @@ static bool read_entry(LayoutReader *r, Bases *b) {
                                "expected the name of a hardware axis, saw %s",
                                layout_reader_saw(r));
   Str name = str_intern_n(r->context, word, (size_t)size);
-  bool again = b->place_count && last_place(b)->name == name;
-  if (layout_reader_accept(r, "is")) return add_place(r, b, word, name) && read_size_one(r);
+  bool again = b->position_count && last_position(b)->name == name;
+  if (layout_reader_accept(r, "is")) return add_position(r, b, word, name) && read_size_one(r);
   bool equals = layout_reader_accept(r, "=");
   if (!equals && !layout_reader_expect(r, ":")) return false;
   layout_reader_space(r);
   bool line = equals && r->at < r->end && isdigit((unsigned char)*r->at);
-  if (!(line && again) && !add_place(r, b, word, name)) return false;
+  if (!(line && again) && !add_position(r, b, word, name)) return false;
   return line ? read_line(r, b, word) : read_list(r, b);
 }
 
@@ -154,7 +154,7 @@ static int bits_of(int64_t size) {
 }
 
 // dims := "where out dims are" ":" "[" [name "(" "size" number ")" ("," …)*] "]"
-static bool read_dims(LayoutReader *r, Bases *b) {
+static bool read_dims(LayoutReader *r, LinearLayout *b) {
   static const char *const words[] = {"out", "dims", "are", ":", "["};
   int count = 0;
   for (int i = 0; i < COUNT_OF(words); i++)
@@ -187,7 +187,7 @@ static bool at_end(LayoutReader *r) {
 }
 
 // text := ["#" name ("." name)* "<"] ["{"] entry ([","] entry)* ["}"] [">"] ["where" dims]
-static bool read_text(LayoutReader *r, Bases *b) {
+static bool read_text(LayoutReader *r, LinearLayout *b) {
   const char *word;
   int size;
   bool attribute = r->at < r->end && *r->at == '#';
@@ -210,15 +210,15 @@ static bool read_text(LayoutReader *r, Bases *b) {
 
 // ---- The inverse -------------------------------------------------------------------------------
 
-typedef struct Inverse {
+typedef struct LinearInverse {
   int first[MAX_RANK + 1]; // of each logical axis its first bit, among all
   uint64_t columns[BITS];  // of each hardware bit the logical bits
   uint64_t elements[BITS]; // of each logical bit the hardware bits it sets
   uint64_t copies[BITS];   // of each replica bit, likewise
   int copy_count;
-} Inverse;
+} LinearInverse;
 
-static bool number_bits(LayoutReader *r, Bases *b, Inverse *v) {
+static bool number_bits(LayoutReader *r, LinearLayout *b, LinearInverse *v) {
   for (int axis = 0; axis < b->rank; axis++) {
     int bits = MAX_OF(b->sizes[axis], 0);
     for (int i = 0; i < b->bit_count; i++) {
@@ -239,7 +239,7 @@ static bool number_bits(LayoutReader *r, Bases *b, Inverse *v) {
   return true;
 }
 
-static bool refuse_gap(LayoutReader *r, const Bases *b, const Inverse *v, int bit) {
+static bool refuse_gap(LayoutReader *r, const LinearLayout *b, const LinearInverse *v, int bit) {
   Text index = text_new(&r->context->lasting);
   for (int axis = 0; axis < b->rank; axis++) {
     int at = bit - v->first[axis], bits = v->first[axis + 1] - v->first[axis];
@@ -252,15 +252,15 @@ static bool refuse_gap(LayoutReader *r, const Bases *b, const Inverse *v, int bi
                               text_string(&index));
 }
 
-static bool invert(LayoutReader *r, const Bases *b, Inverse *v) {
+static bool invert(LayoutReader *r, const LinearLayout *b, LinearInverse *v) {
   Echelon e = {0};
   for (int i = 0; i < b->bit_count; i++) {
-    Vector column = {v->columns[i], (uint64_t)1 << i};
+    BitVector column = {v->columns[i], (uint64_t)1 << i};
     if (!insert(&e, &column)) v->copies[v->copy_count++] = column.tag;
   }
   for (int bit = 0; bit < v->first[b->rank]; bit++) {
     if (!e.rows[bit].bits) return refuse_gap(r, b, v, bit);
-    v->elements[bit] = reduce(&e, (Vector){(uint64_t)1 << bit, 0}).tag;
+    v->elements[bit] = reduce(&e, (BitVector){(uint64_t)1 << bit, 0}).tag;
   }
   return true;
 }
@@ -272,7 +272,8 @@ static const LayoutExpr *bit_of(Context *context, int axis, int bit) {
 }
 
 // Hardware bit `at` as an exclusive or of logical bits and bits of the replica axis.
-static const LayoutExpr *place_bit(Context *context, const Bases *b, const Inverse *v, int at) {
+static const LayoutExpr *position_bit(Context *context, const LinearLayout *b,
+                                      const LinearInverse *v, int at) {
   const LayoutExpr *e = layout_const(context, 0);
   for (int axis = 0; axis < b->rank; axis++)
     for (int i = v->first[axis]; i < v->first[axis + 1]; i++)
@@ -284,20 +285,21 @@ static const LayoutExpr *place_bit(Context *context, const Bases *b, const Inver
   return e;
 }
 
-static const LayoutExpr *place_index(Context *context, const Bases *b, const Inverse *v,
-                                     const Place *place, const int64_t *box, int rank) {
+static const LayoutExpr *position_index(Context *context, const LinearLayout *b,
+                                        const LinearInverse *v, const BitPosition *position,
+                                        const int64_t *box, int rank) {
   const LayoutExpr *e = layout_const(context, 0);
-  for (int i = 0; i < place->count; i++) {
-    const LayoutExpr *bit = place_bit(context, b, v, place->first + i);
+  for (int i = 0; i < position->count; i++) {
+    const LayoutExpr *bit = position_bit(context, b, v, position->first + i);
     e = layout_binary(context, LAYOUT_ADD, e, layout_by(context, LAYOUT_MUL, bit, (int64_t)1 << i));
   }
   return layout_expr_simplify(context, e, box, rank);
 }
 
-bool layout_read_bases(LayoutReader *r, Spelled *out) {
+bool layout_read_linear_layout(LayoutReader *r, Spelled *out) {
   Context *context = r->context;
-  Bases *b = arena_new(&context->scratch, Bases);
-  Inverse *v = arena_new(&context->scratch, Inverse);
+  LinearLayout *b = arena_new(&context->scratch, LinearLayout);
+  LinearInverse *v = arena_new(&context->scratch, LinearInverse);
   const LayoutExpr *outputs[MAX_RANK], *shape[MAX_RANK];
   int64_t box[MAX_RANK];
   Str resources[MAX_RANK];
@@ -313,27 +315,27 @@ bool layout_read_bases(LayoutReader *r, Spelled *out) {
   for (int i = 0; i < b->rank; i++) box[i] = (int64_t)1 << (v->first[i + 1] - v->first[i]);
   for (int i = 0; i < b->rank; i++) shape[i] = layout_const(context, box[i]);
   box[b->rank] = (int64_t)1 << v->copy_count;
-  for (int i = 0; i < b->place_count; i++) {
-    outputs[i] = place_index(context, b, v, &b->places[i], box, b->rank + replicas);
-    bool memory = b->places[i].name == str_intern(context, "offset");
-    resources[i] = memory ? NULL : b->places[i].name;
+  for (int i = 0; i < b->position_count; i++) {
+    outputs[i] = position_index(context, b, v, &b->positions[i], box, b->rank + replicas);
+    bool memory = b->positions[i].name == str_intern(context, "offset");
+    resources[i] = memory ? NULL : b->positions[i].name;
   }
   out->shape = arena_copy(&context->lasting, shape, sizeof *shape * (size_t)b->rank);
-  out->map = index_map_replicated(context, b->rank, replicas, NULL, &box[b->rank], b->place_count,
-                                  outputs, resources, NULL, 0);
+  out->map = index_map_replicated(context, b->rank, replicas, NULL, &box[b->rank],
+                                  b->position_count, outputs, resources, NULL, 0);
   return true;
 }
 
 // ---- Printing ----------------------------------------------------------------------------------
 
 // A layout as vectors of place bits: of each bit of its axes, logical ones first.
-typedef struct Linear {
-  int axis_bits[MAX_RANK], place_bits[MAX_RANK], first[MAX_RANK + 1]; // first: of the places
+typedef struct LinearMap {
+  int axis_bits[MAX_RANK], position_bits[MAX_RANK], first[MAX_RANK + 1]; // first: of the places
   uint64_t vectors[BITS];
   int bit_count, logical_count;
-} Linear;
+} LinearMap;
 
-static const char *count_bits(const Layout *layout, Linear *l) {
+static const char *count_bits(const Layout *layout, LinearMap *l) {
   for (int i = 0; i < layout_box_rank(layout); i++) {
     l->axis_bits[i] = bits_of(layout->extents[i]);
     if (l->axis_bits[i] < 0) return "an extent is no power of two";
@@ -341,23 +343,23 @@ static const char *count_bits(const Layout *layout, Linear *l) {
     if (i < layout->rank) l->logical_count += l->axis_bits[i];
   }
   for (int i = 0; i < layout->physical_rank; i++) {
-    l->place_bits[i] = bits_of(layout->physical_extents[i]);
-    if (l->place_bits[i] < 0) return "a physical extent is no power of two";
-    l->first[i + 1] = l->first[i] + l->place_bits[i];
+    l->position_bits[i] = bits_of(layout->physical_extents[i]);
+    if (l->position_bits[i] < 0) return "a physical extent is no power of two";
+    l->first[i + 1] = l->first[i] + l->position_bits[i];
   }
   return l->bit_count > BITS || l->first[layout->physical_rank] > BITS ? "too many bits" : NULL;
 }
 
-static bool read_vector(const Layout *layout, const Linear *l, const int64_t *index,
+static bool read_vector(const Layout *layout, const LinearMap *l, const int64_t *index,
                         uint64_t *out) {
-  int64_t place[MAX_RANK];
-  if (!index_map_apply_copy(layout->map, index, index + layout->rank, place)) return false;
+  int64_t position[MAX_RANK];
+  if (!index_map_apply_copy(layout->map, index, index + layout->rank, position)) return false;
   *out = 0;
-  for (int i = 0; i < layout->physical_rank; i++) *out |= (uint64_t)place[i] << l->first[i];
+  for (int i = 0; i < layout->physical_rank; i++) *out |= (uint64_t)position[i] << l->first[i];
   return true;
 }
 
-static bool read_vectors(const Layout *layout, Linear *l) {
+static bool read_vectors(const Layout *layout, LinearMap *l) {
   int64_t index[MAX_RANK] = {0};
   uint64_t origin;
   int at = 0;
@@ -373,11 +375,11 @@ static bool read_vectors(const Layout *layout, Linear *l) {
 }
 
 // The map that the vectors make; the layout's own when it is linear.
-static const IndexMap *linear_map(Context *context, const Layout *layout, const Linear *l) {
+static const IndexMap *linear_map(Context *context, const Layout *layout, const LinearMap *l) {
   const LayoutExpr *outputs[MAX_RANK];
   for (int i = 0; i < layout->physical_rank; i++) {
     outputs[i] = layout_const(context, 0);
-    for (int bit = 0; bit < l->place_bits[i]; bit++) {
+    for (int bit = 0; bit < l->position_bits[i]; bit++) {
       const LayoutExpr *e = layout_const(context, 0);
       int at = 0;
       for (int axis = 0; axis < layout_box_rank(layout); axis++)
@@ -393,18 +395,18 @@ static const IndexMap *linear_map(Context *context, const Layout *layout, const 
 
 // Of each place bit the logical bits it stands for; a reason when places are not just one
 // element's.
-static const char *find_bases(const Layout *layout, const Linear *l, uint64_t *bases) {
+static const char *find_bases(const Layout *layout, const LinearMap *l, uint64_t *bases) {
   Echelon e = {0};
-  int places = l->first[layout->physical_rank];
-  for (int i = l->logical_count; i < l->bit_count; i++) insert(&e, &(Vector){l->vectors[i], 0});
+  int positions = l->first[layout->physical_rank];
+  for (int i = l->logical_count; i < l->bit_count; i++) insert(&e, &(BitVector){l->vectors[i], 0});
   for (int i = 0; i < l->logical_count; i++)
-    if (!insert(&e, &(Vector){l->vectors[i], (uint64_t)1 << i})) return "elements share a place";
-  if (e.count < places) return "some places hold no element";
-  for (int i = 0; i < places; i++) bases[i] = reduce(&e, (Vector){(uint64_t)1 << i, 0}).tag;
+    if (!insert(&e, &(BitVector){l->vectors[i], (uint64_t)1 << i})) return "elements share a place";
+  if (e.count < positions) return "some places hold no element";
+  for (int i = 0; i < positions; i++) bases[i] = reduce(&e, (BitVector){(uint64_t)1 << i, 0}).tag;
   return NULL;
 }
 
-static void put_basis(Text *text, const Layout *layout, const Linear *l, uint64_t basis) {
+static void put_basis(Text *text, const Layout *layout, const LinearMap *l, uint64_t basis) {
   text_puts(text, "[");
   for (int axis = 0; axis < layout->rank; axis++) {
     uint64_t mask = ((uint64_t)1 << l->axis_bits[axis]) - 1;
@@ -414,13 +416,13 @@ static void put_basis(Text *text, const Layout *layout, const Linear *l, uint64_
   text_puts(text, "]");
 }
 
-static const char *bases_text(Context *context, const Layout *layout, const Linear *l,
+static const char *bases_text(Context *context, const Layout *layout, const LinearMap *l,
                               const uint64_t *bases) {
   Text text = text_new(&context->lasting);
   for (int i = 0; i < layout->physical_rank; i++) {
     const char *name = layout->map->resources[i] ? layout->map->resources[i] : "offset";
     text_printf(&text, "%s%s: [", i ? ", " : "", name);
-    for (int bit = 0; bit < l->place_bits[i]; bit++) {
+    for (int bit = 0; bit < l->position_bits[i]; bit++) {
       if (bit) text_puts(&text, ", ");
       put_basis(&text, layout, l, bases[l->first[i] + bit]);
     }
@@ -429,7 +431,7 @@ static const char *bases_text(Context *context, const Layout *layout, const Line
   return text_string(&text);
 }
 
-static const char *check_places(const Layout *layout) {
+static const char *check_positions(const Layout *layout) {
   const IndexMap *map = layout->map;
   if (!layout->is_static) return "its extents are symbolic";
   if (map->separator_count) return "bases have no axis separators";
@@ -442,13 +444,13 @@ static const char *check_places(const Layout *layout) {
   return NULL;
 }
 
-const char *layout_print_bases(Context *context, const Layout *layout, const char **why) {
-  Linear *l = arena_new(&context->scratch, Linear);
+const char *layout_print_linear_layout(Context *context, const Layout *layout, const char **why) {
+  LinearMap *l = arena_new(&context->scratch, LinearMap);
   uint64_t bases[BITS + 1];
-  if ((*why = check_places(layout)) || (*why = count_bits(layout, l))) return NULL;
+  if ((*why = check_positions(layout)) || (*why = count_bits(layout, l))) return NULL;
   bool linear =
       read_vectors(layout, l) &&
-      layout_maps_equal(context, layout, linear_map(context, layout, l)).verdict == LAYOUT_YES;
+      layout_maps_equal(context, layout, linear_map(context, layout, l)).verdict == VERDICT_YES;
   *why = linear ? find_bases(layout, l, bases) : "it is not linear over bits";
   return *why ? NULL : bases_text(context, layout, l, bases);
 }

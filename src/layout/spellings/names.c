@@ -15,13 +15,13 @@ typedef struct NamePart {
   const char *from, *to;
 } NamePart;
 
-typedef struct Name {
+typedef struct AxisName {
   NamePart parts[MAX_RANK];
   int count;
   bool is_tag; // letters are a, b, c, …: oneDNN's, whose order is the alphabet
-} Name;
+} AxisName;
 
-static bool read_parts(LayoutReader *r, Name *name) {
+static bool read_parts(LayoutReader *r, AxisName *name) {
   while (r->at < r->end && isalnum((unsigned char)*r->at)) {
     NamePart part = {.from = r->at};
     for (; r->at < r->end && isdigit((unsigned char)*r->at); r->at++)
@@ -49,19 +49,19 @@ static bool read_parts(LayoutReader *r, Name *name) {
   return true;
 }
 
-static bool has_primal(const Name *name, int letter) {
+static bool has_primal(const AxisName *name, int letter) {
   for (int i = 0; i < name->count; i++)
     if (name->parts[i].letter == letter && !name->parts[i].factor) return true;
   return false;
 }
 
-static int primal_count(const Name *name) {
+static int primal_count(const AxisName *name) {
   int count = 0;
   for (int i = 0; i < name->count; i++) count += !name->parts[i].factor;
   return count;
 }
 
-static bool order_fits(const Name *name, const char *order) {
+static bool order_fits(const AxisName *name, const char *order) {
   if ((int)strlen(order) != primal_count(name)) return false;
   for (const char *p = order; *p; p++)
     if (!isalpha((unsigned char)*p) || !has_primal(name, tolower((unsigned char)*p) - 'a'))
@@ -69,7 +69,7 @@ static bool order_fits(const Name *name, const char *order) {
   return true;
 }
 
-static bool is_tag(const Name *name, const char *order) {
+static bool is_tag(const AxisName *name, const char *order) {
   int count = primal_count(name);
   if ((order && order_fits(name, order)) || !count || count > 26) return false;
   for (int letter = 0; letter < count; letter++)
@@ -77,7 +77,7 @@ static bool is_tag(const Name *name, const char *order) {
   return true;
 }
 
-static bool check_part(LayoutReader *r, const Name *name, int at) {
+static bool check_part(LayoutReader *r, const AxisName *name, int at) {
   const NamePart *part = &name->parts[at];
   int size = (int)(part->to - part->from);
   int letter = part->letter + (part->upper ? 'A' : 'a');
@@ -110,7 +110,7 @@ static bool order_repeats(const char *order) {
 }
 
 // Letters of the logical axes, in order.
-static bool logical_order(LayoutReader *r, const Name *name, int *letters) {
+static bool logical_order(LayoutReader *r, const AxisName *name, int *letters) {
   const char *order = r->order;
   int count = 0;
   if (name->is_tag) order = NULL;
@@ -128,7 +128,7 @@ static bool logical_order(LayoutReader *r, const Name *name, int *letters) {
 }
 
 // Product of the block sizes of the part's axis that stand after it (or all of them, for a primal).
-static bool inner_size(const Name *name, int at, int64_t *size) {
+static bool inner_size(const AxisName *name, int at, int64_t *size) {
   *size = 1;
   for (int i = name->parts[at].factor ? at + 1 : 0; i < name->count; i++)
     if (name->parts[i].letter == name->parts[at].letter && name->parts[i].factor &&
@@ -137,7 +137,7 @@ static bool inner_size(const Name *name, int at, int64_t *size) {
   return true;
 }
 
-static const LayoutExpr *part_expr(LayoutReader *r, const Name *name, int at, int axis) {
+static const LayoutExpr *part_expr(LayoutReader *r, const AxisName *name, int at, int axis) {
   Context *context = r->context;
   int64_t size;
   if (!inner_size(name, at, &size)) return NULL;
@@ -159,7 +159,7 @@ static bool read_order(LayoutReader *r) {
 }
 
 bool layout_read_named(LayoutReader *r, Spelled *out) {
-  Name name = {0};
+  AxisName name = {0};
   int letters[MAX_RANK] = {0};
   if (!read_parts(r, &name) || !read_order(r)) return false;
   name.is_tag = is_tag(&name, r->order);
@@ -184,13 +184,13 @@ bool layout_read_named(LayoutReader *r, Spelled *out) {
 // ---- Printing ----------------------------------------------------------------------------------
 
 // One output read as `(axis // cut) % factor`; factor 0: no `%`.
-typedef struct Part {
+typedef struct AxisNamePart {
   int axis;
   int64_t cut, factor;
-} Part;
+} AxisNamePart;
 
-static bool read_part(const LayoutExpr *e, Part *part) {
-  *part = (Part){.cut = 1};
+static bool read_part(const LayoutExpr *e, AxisNamePart *part) {
+  *part = (AxisNamePart){.cut = 1};
   if (e->op == LAYOUT_MOD && is_const(e->args[1]) && e->args[1]->value > 1) {
     part->factor = e->args[1]->value;
     e = e->args[0];
@@ -204,7 +204,7 @@ static bool read_part(const LayoutExpr *e, Part *part) {
 }
 
 // Whether the blocks of every axis are nested left to right and its primal covers just them.
-static bool parts_nest(const Part *parts, int count, int rank) {
+static bool parts_nest(const AxisNamePart *parts, int count, int rank) {
   for (int axis = 0; axis < rank; axis++) {
     int64_t size = 1;
     int primals = 0;
@@ -234,7 +234,8 @@ static bool axis_letters(const IndexMap *map, const char *order, char *letters) 
   return true;
 }
 
-static const char *parts_text(Context *context, const Part *parts, int count, const char *letters) {
+static const char *parts_text(Context *context, const AxisNamePart *parts, int count,
+                              const char *letters) {
   Text text = text_new(&context->lasting);
   for (int i = 0; i < count; i++) {
     char letter = letters[parts[i].axis];
@@ -247,7 +248,7 @@ static const char *parts_text(Context *context, const Part *parts, int count, co
 }
 
 const char *index_map_name(Context *context, const IndexMap *map, const char *order) {
-  Part parts[MAX_RANK];
+  AxisNamePart parts[MAX_RANK];
   char letters[MAX_RANK];
   if (map->separator_count || map->replica_count || !map->input_count) return NULL;
   if (!axis_letters(map, order, letters)) return NULL;
@@ -258,7 +259,7 @@ const char *index_map_name(Context *context, const IndexMap *map, const char *or
 }
 
 // The outputs as parts, as written or else in normal form.
-static bool layout_parts(Context *context, const Layout *layout, Part *parts) {
+static bool layout_components(Context *context, const Layout *layout, AxisNamePart *parts) {
   for (int i = 0; i < layout->physical_rank; i++) {
     const LayoutExpr *e = layout->map->outputs[i];
     if (read_part(e, &parts[i])) continue;
@@ -269,7 +270,8 @@ static bool layout_parts(Context *context, const Layout *layout, Part *parts) {
   return parts_nest(parts, layout->physical_rank, layout->rank);
 }
 
-static bool named_parts(Context *context, const Layout *layout, Part *parts, const char **why) {
+static bool named_parts(Context *context, const Layout *layout, AxisNamePart *parts,
+                        const char **why) {
   *why = NULL;
   if (!layout_is_plain(layout))
     *why = "named axes have no resources and no replicas";
@@ -277,14 +279,14 @@ static bool named_parts(Context *context, const Layout *layout, Part *parts, con
     *why = "named axes have no axis separators";
   else if (!layout->rank)
     *why = "a scalar has no axes to name";
-  else if (!layout_parts(context, layout, parts))
+  else if (!layout_components(context, layout, parts))
     *why = "its physical axes are not whole axes and nested blocks of them";
   return !*why;
 }
 
 // The order is written where reading would take another one.
 const char *layout_print_named(Context *context, const Layout *layout, const char **why) {
-  Part parts[MAX_RANK];
+  AxisNamePart parts[MAX_RANK];
   char letters[MAX_RANK + 1] = {0};
   if (!named_parts(context, layout, parts, why)) return NULL;
   if (!axis_letters(layout->map, NULL, letters)) {
@@ -300,7 +302,7 @@ const char *layout_print_named(Context *context, const Layout *layout, const cha
 }
 
 const char *layout_print_tag(Context *context, const Layout *layout, const char **why) {
-  Part parts[MAX_RANK];
+  AxisNamePart parts[MAX_RANK];
   char letters[MAX_RANK];
   if (!named_parts(context, layout, parts, why)) return NULL;
   if (layout->rank > 26) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shared by the readers of spellings: a cursor over the text whose errors point into the file.
-#ifndef PLEAT_LAYOUT_PARSE_H
-#define PLEAT_LAYOUT_PARSE_H
+#ifndef PLEAT_LAYOUT_SPELLINGS_H
+#define PLEAT_LAYOUT_SPELLINGS_H
 
 #include "layout/core/internal.h"
 
@@ -92,11 +92,11 @@ bool layout_read_named(LayoutReader *r, Spelled *out);
 bool layout_read_cute(LayoutReader *r, Spelled *out);
 bool layout_read_xla(LayoutReader *r, Spelled *out);
 bool layout_read_torch(LayoutReader *r, Spelled *out);
-bool layout_read_bases(LayoutReader *r, Spelled *out);
-bool layout_read_shards(LayoutReader *r, Spelled *out);
+bool layout_read_linear_layout(LayoutReader *r, Spelled *out);
+bool layout_read_tile_layout(LayoutReader *r, Spelled *out);
 LayoutPrinter layout_print_lambda, layout_print_arrow, layout_print_named, layout_print_tag,
-    layout_print_cute, layout_print_xla, layout_print_torch, layout_print_bases,
-    layout_print_shards;
+    layout_print_cute, layout_print_xla, layout_print_torch, layout_print_linear_layout,
+    layout_print_tile_layout;
 
 // Why a spelling of `who` for static layouts of memory cannot say the layout; NULL when it may.
 // Likewise one with one memory axis.
@@ -113,30 +113,30 @@ typedef struct AxisDigit {
   int64_t *weights; // by output
 } AxisDigit;
 
-typedef struct Placement {
+typedef struct LayoutPlacement {
   int output_count, digit_count;
   AxisDigit *digits;
   int64_t *constants; // by output
-} Placement;
+} LayoutPlacement;
 
 // The outputs, functions on the box of the extents, as a placement whose digits fill their axes
 // exactly. False with a reason when they are none. Everything in the scratch arena.
 bool layout_placement(Context *context, const int64_t *extents, int rank,
-                      const LayoutExpr *const *outputs, int count, Placement *out,
+                      const LayoutExpr *const *outputs, int count, LayoutPlacement *out,
                       const char **why);
 
 // ---- Swizzles ----------------------------------------------------------------------------------
 
 // x -> x ^ ((x & Y) >> shift), Y the `bits` bits from bit base + shift on; with shift < 0 those
 // from bit `base` on, upwards. It undoes itself.
-typedef struct Swizzle {
+typedef struct XorSwizzle {
   int64_t bits, base, shift;
-} Swizzle;
+} XorSwizzle;
 // Whether offsets have such bits; the text that says it began at `from`.
-bool layout_swizzle_check(LayoutReader *r, const char *from, const Swizzle *s);
-const LayoutExpr *layout_swizzled(Context *context, const Swizzle *s, const LayoutExpr *e);
+bool layout_swizzle_check(LayoutReader *r, const char *from, const XorSwizzle *s);
+const LayoutExpr *layout_swizzled(Context *context, const XorSwizzle *s, const LayoutExpr *e);
 // The swizzle that turns the one physical index into a placement, where there is one.
-bool layout_swizzled_placement(Context *context, const Layout *layout, Swizzle *swizzle,
-                               Placement *p);
+bool layout_swizzled_placement(Context *context, const Layout *layout, XorSwizzle *swizzle,
+                               LayoutPlacement *p);
 
 #endif

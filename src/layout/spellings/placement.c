@@ -12,15 +12,15 @@ typedef struct Cuts { // of one axis, ascending; the first is 1
   int count;
 } Cuts;
 
-typedef struct Reading {
-  Digits d;
+typedef struct PlacementReader {
+  DigitSpace d;
   Digit digits[MAX_RANK][MAX_DIGITS]; // by output
   int counts[MAX_RANK];
   Cuts cuts[MAX_RANK]; // by axis
   const char *why;
-} Reading;
+} PlacementReader;
 
-static bool add_cut(Reading *r, int axis, int64_t cut) {
+static bool add_cut(PlacementReader *r, int axis, int64_t cut) {
   Cuts *cuts = &r->cuts[axis];
   int i = cuts->count;
   for (int j = 0; j < cuts->count; j++)
@@ -32,14 +32,14 @@ static bool add_cut(Reading *r, int axis, int64_t cut) {
   return true;
 }
 
-static bool refuse(Reading *r, const char *why) {
+static bool refuse(PlacementReader *r, const char *why) {
   r->why = why;
   return false;
 }
 
 // The digits of one output, and where they begin and end on their axes.
-static bool read_output(Reading *r, int output, const LayoutExpr *e, int64_t *constant) {
-  const Form *f = layout_form_of(&r->d, e);
+static bool read_output(PlacementReader *r, int output, const LayoutExpr *e, int64_t *constant) {
+  const DigitForm *f = layout_form_of(&r->d, e);
   if (!f) return refuse(r, "an index is no sum of digits");
   if (f->xor_count) return refuse(r, "an index has an exclusive or");
   for (int i = 0; i < f->count; i++)
@@ -61,7 +61,7 @@ static bool read_output(Reading *r, int output, const LayoutExpr *e, int64_t *co
 }
 
 // Whether the cuts of an axis are a chain that ends in its extent.
-static bool cuts_nest(Reading *r, int axis) {
+static bool cuts_nest(PlacementReader *r, int axis) {
   const Cuts *cuts = &r->cuts[axis];
   for (int i = 0; i < cuts->count; i++) {
     int64_t next = i + 1 < cuts->count ? cuts->at[i + 1] : r->d.extents[axis];
@@ -73,7 +73,7 @@ static bool cuts_nest(Reading *r, int axis) {
 }
 
 // What one digit [cut, cut * radix) adds to an output.
-static int64_t weight_of(const Reading *r, int output, int axis, int64_t cut) {
+static int64_t weight_of(const PlacementReader *r, int output, int axis, int64_t cut) {
   for (int i = 0; i < r->counts[output]; i++) {
     const Digit *g = &r->digits[output][i];
     if (r->d.bases[g->base].axis != axis || cut < g->cut) continue;
@@ -83,7 +83,8 @@ static int64_t weight_of(const Reading *r, int output, int axis, int64_t cut) {
   return 0;
 }
 
-static void fill_axis(const Reading *r, Context *context, int axis, int outputs, Placement *out) {
+static void fill_axis(const PlacementReader *r, Context *context, int axis, int outputs,
+                      LayoutPlacement *out) {
   const Cuts *cuts = &r->cuts[axis];
   for (int i = cuts->count - 1; i >= 0; i--) {
     int64_t next = i + 1 < cuts->count ? cuts->at[i + 1] : r->d.extents[axis];
@@ -95,12 +96,12 @@ static void fill_axis(const Reading *r, Context *context, int axis, int outputs,
 }
 
 bool layout_placement(Context *context, const int64_t *extents, int rank,
-                      const LayoutExpr *const *outputs, int count, Placement *out,
+                      const LayoutExpr *const *outputs, int count, LayoutPlacement *out,
                       const char **why) {
-  Reading *r = arena_new(&context->scratch, Reading);
+  PlacementReader *r = arena_new(&context->scratch, PlacementReader);
   int total = 0;
-  *out = (Placement){.output_count = count,
-                     .constants = arena_array(&context->scratch, int64_t, count)};
+  *out = (LayoutPlacement){.output_count = count,
+                           .constants = arena_array(&context->scratch, int64_t, count)};
   for (int i = 0; i < rank; i++)
     if (extents[i] < 1) return *why = "the tensor has no elements", false;
   r->d = layout_digits_new(context, extents, rank);

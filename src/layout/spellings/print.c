@@ -9,15 +9,15 @@ static const int precedences[LAYOUT_OP_COUNT] = {
 #undef OP
 };
 
-typedef struct Printer {
+typedef struct ExprPrinter {
   Text *out;
   const Str *names;
   int name_count;
-} Printer;
+} ExprPrinter;
 
-static void put_expr(Printer *p, const LayoutExpr *e, int limit);
+static void put_expr(ExprPrinter *p, const LayoutExpr *e, int limit);
 
-static void put_call(Printer *p, const LayoutExpr *e) {
+static void put_call(ExprPrinter *p, const LayoutExpr *e) {
   text_printf(p->out, "%s(", layout_op_text(e->op));
   for (int i = 0; i < layout_op_arguments(e->op); i++) {
     if (i) text_puts(p->out, ", ");
@@ -30,7 +30,7 @@ static bool is_tight(LayoutOp op) {
   return op == LAYOUT_DIV || op == LAYOUT_MOD || op == LAYOUT_MUL;
 }
 
-static void put_operation(Printer *p, const LayoutExpr *e, int precedence) {
+static void put_operation(ExprPrinter *p, const LayoutExpr *e, int precedence) {
   if (e->op == LAYOUT_NOT) {
     text_puts(p->out, "not ");
     put_expr(p, e->args[0], precedence);
@@ -42,7 +42,7 @@ static void put_operation(Printer *p, const LayoutExpr *e, int precedence) {
   put_expr(p, e->args[1], precedence - 1);
 }
 
-static void put_leaf(Printer *p, const LayoutExpr *e) {
+static void put_leaf(ExprPrinter *p, const LayoutExpr *e) {
   if (e->op == LAYOUT_CONST)
     text_printf(p->out, "%lld", (long long)e->value);
   else if (e->op == LAYOUT_SYMBOL)
@@ -54,7 +54,7 @@ static void put_leaf(Printer *p, const LayoutExpr *e) {
 }
 
 // Operations that bind less than `limit` get parentheses.
-static void put_expr(Printer *p, const LayoutExpr *e, int limit) {
+static void put_expr(ExprPrinter *p, const LayoutExpr *e, int limit) {
   int precedence = precedences[e->op];
   bool negative = e->op == LAYOUT_CONST && e->value < 0;
   if (negative && limit < 99) {
@@ -70,12 +70,12 @@ static void put_expr(Printer *p, const LayoutExpr *e, int limit) {
 
 const char *layout_expr_text(Context *context, const LayoutExpr *e, const Str *names, int count) {
   Text text = text_new(&context->lasting);
-  put_expr(&(Printer){&text, names, names ? count : 0}, e, 99);
+  put_expr(&(ExprPrinter){&text, names, names ? count : 0}, e, 99);
   return text_string(&text);
 }
 
 static void put_outputs(Text *text, const IndexMap *map, const char *separator, int limit) {
-  Printer p = {text, map->inputs, map->input_count + map->replica_count};
+  ExprPrinter p = {text, map->inputs, map->input_count + map->replica_count};
   int mark = 0;
   for (int i = 0; i <= map->output_count; i++) {
     bool marked = false;
@@ -169,7 +169,7 @@ static void put_instance(Text *text, const LayoutAnswer *answer) {
 }
 
 const char *layout_answer_text(Context *context, const LayoutAnswer *answer) {
-  static const char *const verdicts[] = {"no", "yes", "undecided"};
+  static const char *const verdicts[] = {"undecided", "yes", "no"};
   Text text = text_new(&context->lasting);
   text_puts(&text, verdicts[answer->verdict]);
   if (answer->witness) put_witness(&text, answer);

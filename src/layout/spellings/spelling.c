@@ -101,14 +101,14 @@ static bool is_named(LayoutReader *r) {
 
 // ---- The table ---------------------------------------------------------------------------------
 
-typedef struct Row {
+typedef struct SpellingRow {
   const char *name, *example, *meaning;
   bool (*looks)(LayoutReader *r);
   bool (*read)(LayoutReader *r, Spelled *out);
   LayoutPrinter *print;
-} Row;
+} SpellingRow;
 
-static const Row rows[LAYOUT_SPELLING_COUNT] = {
+static const SpellingRow rows[LAYOUT_SPELLING_COUNT] = {
     [LAYOUT_SPELLING_INDEX_MAP] = {"index-map", "n, c, h, w -> n, c//16, h, w, c%16",
                                    "logical axes, an arrow, physical indices", is_arrow,
                                    layout_read_arrow, layout_print_arrow},
@@ -128,19 +128,21 @@ static const Row rows[LAYOUT_SPELLING_COUNT] = {
     [LAYOUT_SPELLING_TORCH] = {"torch", "size=(2, 3, 4) stride=(12, 4, 1)",
                                "PyTorch's sizes and strides", is_torch, layout_read_torch,
                                layout_print_torch},
-    [LAYOUT_SPELLING_BASES] = {"bases", "register: [[0, 1]], lane: [[0, 2], [1, 0]]",
-                               "Triton's linear layouts: of each hardware bit the element",
-                               is_bases, layout_read_bases, layout_print_bases},
-    [LAYOUT_SPELLING_SHARDS] = {"shards", "S[(8, 4, 2) : (4@lane, 1@lane, 1)] + R[2 : 1@device]",
-                                "TVM's shards, replicas, offsets over named axes, swizzles",
-                                is_shards, layout_read_shards, layout_print_shards},
+    [LAYOUT_SPELLING_LINEAR_LAYOUT] = {"bases", "register: [[0, 1]], lane: [[0, 2], [1, 0]]",
+                                       "Triton's linear layouts: of each hardware bit the element",
+                                       is_bases, layout_read_linear_layout,
+                                       layout_print_linear_layout},
+    [LAYOUT_SPELLING_TILE_LAYOUT] = {"shards",
+                                     "S[(8, 4, 2) : (4@lane, 1@lane, 1)] + R[2 : 1@device]",
+                                     "TVM's shards, replicas, offsets over named axes, swizzles",
+                                     is_shards, layout_read_tile_layout, layout_print_tile_layout},
 };
 
 // The order in which texts are tried; the last one takes all.
 static const LayoutSpelling tried[] = {
-    LAYOUT_SPELLING_LAMBDA, LAYOUT_SPELLING_BASES, LAYOUT_SPELLING_INDEX_MAP,
-    LAYOUT_SPELLING_SHARDS, LAYOUT_SPELLING_CUTE,  LAYOUT_SPELLING_TORCH,
-    LAYOUT_SPELLING_XLA,    LAYOUT_SPELLING_NAMED,
+    LAYOUT_SPELLING_LAMBDA,      LAYOUT_SPELLING_LINEAR_LAYOUT, LAYOUT_SPELLING_INDEX_MAP,
+    LAYOUT_SPELLING_TILE_LAYOUT, LAYOUT_SPELLING_CUTE,          LAYOUT_SPELLING_TORCH,
+    LAYOUT_SPELLING_XLA,         LAYOUT_SPELLING_NAMED,
 };
 
 const char *layout_spelling_name(LayoutSpelling spelling) {
@@ -161,8 +163,8 @@ bool layout_spelling_find(const char *name, LayoutSpelling *out) {
     LayoutSpelling spelling;
   } systems[] = {{"onednn", LAYOUT_SPELLING_TAG},
                  {"pytorch", LAYOUT_SPELLING_TORCH},
-                 {"triton", LAYOUT_SPELLING_BASES},
-                 {"tvm", LAYOUT_SPELLING_SHARDS}};
+                 {"triton", LAYOUT_SPELLING_LINEAR_LAYOUT},
+                 {"tvm", LAYOUT_SPELLING_TILE_LAYOUT}};
   for (int i = 0; i < COUNT_OF(systems); i++)
     if (!strcmp(systems[i].name, name)) return *out = systems[i].spelling, true;
   for (int i = 0; i < LAYOUT_SPELLING_COUNT; i++)
@@ -373,7 +375,7 @@ static bool reads_back(Context *context, const Layout *layout, const char *text,
   const Layout *back = layout_parse(context, &source, layout->shape, layout->rank, layout->facts);
   context->diags.count = diags;
   context->error_count = errors;
-  *same = back && layout_equal(context, layout, back).verdict == LAYOUT_YES;
+  *same = back && layout_equal(context, layout, back).verdict == VERDICT_YES;
   return *same;
 }
 

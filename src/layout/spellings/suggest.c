@@ -7,7 +7,7 @@
 
 enum { MOST_TEXT = 200, MOST_SPAN = 12 };
 
-typedef struct Search {
+typedef struct SuggestionSearch {
   Context *context; // for trials
   const LayoutSource *source;
   const LayoutExpr *shape[MAX_RANK];
@@ -16,10 +16,10 @@ typedef struct Search {
   size_t from, to;           // the error
   char text[MOST_TEXT + 16]; // the candidate
   bool found;
-} Search;
+} SuggestionSearch;
 
 // Whether the text with [at, at + removed) replaced is a layout in the same spelling.
-static bool try_edit(Search *s, size_t at, size_t removed, const char *put) {
+static bool try_edit(SuggestionSearch *s, size_t at, size_t removed, const char *put) {
   size_t size = s->source->size, added = strlen(put);
   if (s->found || at + removed > size || size + added - removed > MOST_TEXT) return s->found;
   memcpy(s->text, s->source->text, at);
@@ -61,7 +61,7 @@ static int letters_to_try(const LayoutSource *source, char *letters) {
   return count;
 }
 
-static void try_letters(Search *s) {
+static void try_letters(SuggestionSearch *s) {
   char letters[64];
   int count = letters_to_try(s->source, letters);
   for (size_t at = s->from; at < s->to; at++) {
@@ -77,7 +77,7 @@ static void try_letters(Search *s) {
 }
 
 // What closes all that is open at the end of the text.
-static void try_closing(Search *s) {
+static void try_closing(SuggestionSearch *s) {
   char open[MOST_TEXT + 1], closers[MOST_TEXT + 1] = {0};
   int depth = 0;
   for (size_t i = 0; i < s->source->size; i++) {
@@ -89,14 +89,14 @@ static void try_closing(Search *s) {
   if (depth && depth < 8) try_edit(s, s->source->size, 0, closers);
 }
 
-static void try_insertions(Search *s) {
+static void try_insertions(SuggestionSearch *s) {
   static const char *const tokens[] = {")", "]", "}", ">", ",", "=", ":", "(", "[", "->", "/"};
-  size_t places[] = {s->from, s->to};
-  for (int i = 0; i < COUNT_OF(places); i++)
-    for (int j = 0; j < COUNT_OF(tokens); j++) try_edit(s, places[i], 0, tokens[j]);
+  size_t positions[] = {s->from, s->to};
+  for (int i = 0; i < COUNT_OF(positions); i++)
+    for (int j = 0; j < COUNT_OF(tokens); j++) try_edit(s, positions[i], 0, tokens[j]);
 }
 
-static void try_deletions(Search *s) {
+static void try_deletions(SuggestionSearch *s) {
   size_t before = s->from > 2 ? s->from - 2 : 0;
   if (s->to > s->from) try_edit(s, s->from, s->to - s->from, "");
   for (size_t at = s->from; at < s->to; at++) try_edit(s, at, 1, "");
@@ -104,7 +104,7 @@ static void try_deletions(Search *s) {
 }
 
 // Names: another letter, or a size for a block that has none.
-static void try_names(Search *s) {
+static void try_names(SuggestionSearch *s) {
   const char *text = s->source->text;
   try_letters(s);
   if (s->from < s->source->size && isalpha((unsigned char)text[s->from]) &&
@@ -113,7 +113,7 @@ static void try_names(Search *s) {
 }
 
 static void search(void *arg) {
-  Search *s = arg;
+  SuggestionSearch *s = arg;
   s->spelling = layout_spelling_of(s->context, s->source);
   for (int i = 0; i < s->source->rank && s->has_shape; i++)
     s->shape[i] = layout_const(s->context, s->shape[i]->value);
@@ -127,11 +127,11 @@ const char *layout_suggestion(Context *context, const LayoutSource *source,
                               const LayoutExpr *const *shape, bool allow_extents, size_t from,
                               size_t to) {
   if (source->size > MOST_TEXT || from > source->size) return NULL;
-  Search s = {.source = source,
-              .allow_extents = allow_extents,
-              .from = from,
-              .to = MIN_OF(MIN_OF(to, source->size), from + MOST_SPAN),
-              .has_shape = shape && source->rank >= 0};
+  SuggestionSearch s = {.source = source,
+                        .allow_extents = allow_extents,
+                        .from = from,
+                        .to = MIN_OF(MIN_OF(to, source->size), from + MOST_SPAN),
+                        .has_shape = shape && source->rank >= 0};
   for (int i = 0; i < source->rank && s.has_shape; i++) {
     s.shape[i] = shape[i];
     s.has_shape = is_const(shape[i]);

@@ -3,7 +3,7 @@
 #include "layout/digits/form.h"
 #include "layout/spellings/parse.h"
 
-bool layout_swizzle_check(LayoutReader *r, const char *from, const Swizzle *s) {
+bool layout_swizzle_check(LayoutReader *r, const char *from, const XorSwizzle *s) {
   int64_t reach = s->shift < 0 ? -s->shift : s->shift;
   if (s->bits < 0 || s->base < 0 || reach > 62 || s->bits > 62 || s->base > 62 ||
       s->bits + s->base + reach > 62)
@@ -15,7 +15,7 @@ bool layout_swizzle_check(LayoutReader *r, const char *from, const Swizzle *s) {
   return true;
 }
 
-const LayoutExpr *layout_swizzled(Context *context, const Swizzle *s, const LayoutExpr *e) {
+const LayoutExpr *layout_swizzled(Context *context, const XorSwizzle *s, const LayoutExpr *e) {
   if (!s->bits) return e;
   int64_t up = s->shift < 0 ? -s->shift : s->shift, mask = ((int64_t)1 << s->bits) - 1;
   mask <<= s->base + MAX_OF(s->shift, (int64_t)0);
@@ -27,8 +27,8 @@ const LayoutExpr *layout_swizzled(Context *context, const Swizzle *s, const Layo
 
 // The bits that exclusive ors change: from *low on, *bits of them. False when there are none.
 static bool changed_bits(Context *context, const Layout *layout, int *low, int *bits) {
-  Digits d = layout_digits_new(context, layout->extents, layout_box_rank(layout));
-  const Form *f = layout_form_of(&d, layout->map->outputs[0]);
+  DigitSpace d = layout_digits_new(context, layout->extents, layout_box_rank(layout));
+  const DigitForm *f = layout_form_of(&d, layout->map->outputs[0]);
   int high = -1;
   *low = 63;
   for (int i = 0; f && i < f->xor_count; i++) {
@@ -41,15 +41,15 @@ static bool changed_bits(Context *context, const Layout *layout, int *low, int *
   return high >= 0;
 }
 
-bool layout_swizzled_placement(Context *context, const Layout *layout, Swizzle *swizzle,
-                               Placement *p) {
+bool layout_swizzled_placement(Context *context, const Layout *layout, XorSwizzle *swizzle,
+                               LayoutPlacement *p) {
   const char *why;
   int low, bits;
   if (!changed_bits(context, layout, &low, &bits)) return false;
   for (int shift = bits; shift + bits + low < 62; shift++)
     for (int down = 0; down < 2; down++) {
       if (down && low < shift) continue;
-      *swizzle = (Swizzle){bits, down ? low - shift : low, down ? -shift : shift};
+      *swizzle = (XorSwizzle){bits, down ? low - shift : low, down ? -shift : shift};
       const LayoutExpr *e = layout_swizzled(context, swizzle, layout->map->outputs[0]);
       if (layout_placement(context, layout->extents, layout_box_rank(layout), &e, 1, p, &why))
         return true;

@@ -15,30 +15,30 @@
 
 #include <ctype.h>
 
-typedef struct Step { // number @ axis
+typedef struct IterStep { // number @ axis
   int64_t value;
   int axis;
-} Step;
+} IterStep;
 
-typedef struct Pieces { // the extents and steps of an S or an R
+typedef struct IterPieces { // the extents and steps of an S or an R
   int64_t extents[MAX_RANK];
-  Step steps[MAX_RANK];
+  IterStep steps[MAX_RANK];
   int count;
-} Pieces;
+} IterPieces;
 
-typedef struct Sharding {
-  Pieces shards, replicas;
+typedef struct TileLayout {
+  IterPieces shards, replicas;
   Str axes[MAX_RANK];
   int64_t offsets[MAX_RANK];
   int axis_count;
   bool has_shards, has_replicas;
-  Swizzle swizzle;
+  XorSwizzle swizzle;
   const char *from; // of the shards
-} Sharding;
+} TileLayout;
 
 // ---- Reading -----------------------------------------------------------------------------------
 
-static bool find_axis(LayoutReader *r, Sharding *s, Str name, int *out) {
+static bool find_axis(LayoutReader *r, TileLayout *s, Str name, int *out) {
   for (*out = 0; *out < s->axis_count; ++*out)
     if (s->axes[*out] == name) return true;
   if (s->axis_count == MAX_RANK)
@@ -48,7 +48,7 @@ static bool find_axis(LayoutReader *r, Sharding *s, Str name, int *out) {
 }
 
 // step := number ["@" name] | name; modules, `T.`, may stand before names
-static bool read_step(LayoutReader *r, Sharding *s, Step *out) {
+static bool read_step(LayoutReader *r, TileLayout *s, IterStep *out) {
   Str name = NULL;
   layout_reader_space(r);
   bool named = r->at < r->end && (isalpha((unsigned char)*r->at) || *r->at == '_');
@@ -61,14 +61,14 @@ static bool read_step(LayoutReader *r, Sharding *s, Step *out) {
   return find_axis(r, s, name, &out->axis);
 }
 
-static bool add_extent(LayoutReader *r, Pieces *p) {
+static bool add_extent(LayoutReader *r, IterPieces *p) {
   if (p->count == MAX_RANK)
     return layout_reader_error(r, r->at, r->at, "more than %d extents", MAX_RANK);
   return layout_reader_signed(r, &p->extents[p->count++]);
 }
 
 // extents := number ("," number)* | "(" [number ("," number)*] ")"
-static bool read_extents(LayoutReader *r, Pieces *p) {
+static bool read_extents(LayoutReader *r, IterPieces *p) {
   char close = layout_reader_open(r);
   if (!close) {
     do
@@ -82,7 +82,7 @@ static bool read_extents(LayoutReader *r, Pieces *p) {
   return !r->failed;
 }
 
-static bool read_steps(LayoutReader *r, Sharding *s, Pieces *p) {
+static bool read_steps(LayoutReader *r, TileLayout *s, IterPieces *p) {
   layout_reader_space(r);
   const char *from = r->at;
   int count = 0;
@@ -101,7 +101,7 @@ static bool read_steps(LayoutReader *r, Sharding *s, Pieces *p) {
 }
 
 // Without strides: row-major in memory.
-static bool default_steps(LayoutReader *r, Sharding *s, Pieces *p) {
+static bool default_steps(LayoutReader *r, TileLayout *s, IterPieces *p) {
   int64_t stride = 1;
   for (int i = p->count - 1; i >= 0; i--) {
     p->steps[i].value = stride;
@@ -113,7 +113,7 @@ static bool default_steps(LayoutReader *r, Sharding *s, Pieces *p) {
 }
 
 // pieces := "[" extents [":" steps] "]"
-static bool read_pieces(LayoutReader *r, Sharding *s, Pieces *p, bool *there) {
+static bool read_pieces(LayoutReader *r, TileLayout *s, IterPieces *p, bool *there) {
   const char *from = r->at;
   if (*there) return layout_reader_error(r, from, from + 1, "this is said twice");
   *there = true;
@@ -125,9 +125,9 @@ static bool read_pieces(LayoutReader *r, Sharding *s, Pieces *p, bool *there) {
   return (steps ? read_steps(r, s, p) : default_steps(r, s, p)) && layout_reader_expect(r, "]");
 }
 
-static bool add_offset(LayoutReader *r, Sharding *s) {
+static bool add_offset(LayoutReader *r, TileLayout *s) {
   const char *from = r->at;
-  Step step;
+  IterStep step;
   if (!read_step(r, s, &step)) return false;
   if (!add_fits(s->offsets[step.axis], step.value, &s->offsets[step.axis]))
     return layout_reader_refuse(r, from, r->at, "this offset does not fit 64 bits");
@@ -135,7 +135,7 @@ static bool add_offset(LayoutReader *r, Sharding *s) {
 }
 
 // term := "S" pieces | "R" pieces | "O" "[" step ("," step)* "]" | step
-static bool read_term(LayoutReader *r, Sharding *s) {
+static bool read_term(LayoutReader *r, TileLayout *s) {
   layout_reader_space(r);
   const char *from = r->at;
   LayoutReader ahead = *r;
@@ -158,7 +158,7 @@ static bool read_term(LayoutReader *r, Sharding *s) {
 }
 
 // terms := term ("+" term)*
-static bool read_terms(LayoutReader *r, Sharding *s) {
+static bool read_terms(LayoutReader *r, TileLayout *s) {
   do
     if (!read_term(r, s)) return false;
   while (layout_reader_accept(r, "+"));
@@ -177,7 +177,7 @@ static bool opens(LayoutReader *r, const char *object) {
 }
 
 // tile := "TileLayout" "(" terms ")" | terms
-static bool read_tile(LayoutReader *r, Sharding *s) {
+static bool read_tile(LayoutReader *r, TileLayout *s) {
   if (!opens(r, "TileLayout")) return read_terms(r, s);
   if (!read_terms(r, s)) return false;
   layout_reader_accept(r, ",");
@@ -208,16 +208,16 @@ static bool read_flag(LayoutReader *r, bool *out) {
   return *out || layout_reader_accept(r, "False") || layout_reader_expect(r, "True");
 }
 
-static bool read_swizzle(LayoutReader *r, Sharding *s, const char *from, bool with_tile);
+static bool read_swizzle(LayoutReader *r, TileLayout *s, const char *from, bool with_tile);
 
-static bool read_argument(LayoutReader *r, Sharding *s, int which, bool *inner) {
+static bool read_argument(LayoutReader *r, TileLayout *s, int which, bool *inner) {
   int64_t *const numbers[] = {&s->swizzle.base, &s->swizzle.bits, &s->swizzle.shift};
   if (which < TILE) return layout_reader_number(r, numbers[which]);
   return which == TILE ? read_tile(r, s) : read_flag(r, inner);
 }
 
 // swizzle := argument ("," argument)* ")"; the first three of ComposeLayout may be a SwizzleLayout
-static bool read_swizzle(LayoutReader *r, Sharding *s, const char *from, bool with_tile) {
+static bool read_swizzle(LayoutReader *r, TileLayout *s, const char *from, bool with_tile) {
   bool inner = true, given[ARGUMENTS] = {[TILE] = !with_tile, [SWIZZLE_INNER] = true};
   int next = PER_ELEMENT, which;
   bool object = with_tile && opens(r, "SwizzleLayout");
@@ -246,12 +246,12 @@ static bool read_swizzle(LayoutReader *r, Sharding *s, const char *from, bool wi
 }
 
 // layout := "SwizzleLayout" "(" swizzle | "ComposeLayout" "(" swizzle | tile
-static bool read_object(LayoutReader *r, Sharding *s) {
+static bool read_object(LayoutReader *r, TileLayout *s) {
   const char *from = r->at;
   if (opens(r, "ComposeLayout")) return read_swizzle(r, s, from, true);
   if (!opens(r, "SwizzleLayout")) return read_tile(r, s);
   if (!read_swizzle(r, s, from, false)) return false;
-  const Swizzle *w = &s->swizzle;
+  const XorSwizzle *w = &s->swizzle;
   int64_t reach = w->shift < 0 ? -w->shift : w->shift;
   s->shards.count = 1;
   s->shards.extents[0] = (int64_t)1 << (w->base + w->bits + reach);
@@ -260,7 +260,7 @@ static bool read_object(LayoutReader *r, Sharding *s) {
 
 // ---- The map -----------------------------------------------------------------------------------
 
-static bool is_shape(const Pieces *p, const LayoutExpr *const *shape, int rank) {
+static bool is_shape(const IterPieces *p, const LayoutExpr *const *shape, int rank) {
   if (rank != p->count) return false;
   for (int i = 0; i < rank && shape; i++)
     if (!is_const(shape[i]) || shape[i]->value != p->extents[i]) return false;
@@ -277,9 +277,9 @@ static const LayoutExpr *row_major(LayoutReader *r, int rank) {
 }
 
 // The digits of the shards where the tensor's shape is another one: of its row-major number.
-static bool cut_shape(LayoutReader *r, const Sharding *s, const LayoutExpr **digits) {
+static bool cut_shape(LayoutReader *r, const TileLayout *s, const LayoutExpr **digits) {
   Context *context = r->context;
-  const Pieces *p = &s->shards;
+  const IterPieces *p = &s->shards;
   int64_t extents[MAX_RANK], size, total, below = 1;
   if (!r->shape)
     return layout_reader_refuse(r, s->from, r->at,
@@ -304,14 +304,14 @@ static bool cut_shape(LayoutReader *r, const Sharding *s, const LayoutExpr **dig
   return true;
 }
 
-static const IndexMap *sharded_map(LayoutReader *r, const Sharding *s,
+static const IndexMap *sharded_map(LayoutReader *r, const TileLayout *s,
                                    const LayoutExpr *const *digits, int rank) {
   Context *context = r->context;
   const LayoutExpr *outputs[MAX_RANK];
-  const Pieces *p = &s->shards, *q = &s->replicas;
+  const IterPieces *p = &s->shards, *q = &s->replicas;
   for (int i = 0; i < s->axis_count; i++) outputs[i] = layout_const(context, 0);
   for (int i = 0; i < p->count + q->count; i++) {
-    const Step *step = i < p->count ? &p->steps[i] : &q->steps[i - p->count];
+    const IterStep *step = i < p->count ? &p->steps[i] : &q->steps[i - p->count];
     const LayoutExpr *e = i < p->count ? digits[i] : layout_axis(context, rank + i - p->count);
     const LayoutExpr **out = &outputs[step->axis];
     *out = layout_binary(context, LAYOUT_ADD, *out,
@@ -326,7 +326,7 @@ static const IndexMap *sharded_map(LayoutReader *r, const Sharding *s,
 }
 
 // The digits of the shards for the tensor's shape; without a shape the shards are the axes.
-static bool find_digits(LayoutReader *r, const Sharding *s, int rank, const LayoutExpr **digits,
+static bool find_digits(LayoutReader *r, const TileLayout *s, int rank, const LayoutExpr **digits,
                         Spelled *out) {
   const LayoutExpr *shape[MAX_RANK];
   for (int i = 0; i < s->shards.count; i++) {
@@ -339,8 +339,8 @@ static bool find_digits(LayoutReader *r, const Sharding *s, int rank, const Layo
   return true;
 }
 
-bool layout_read_shards(LayoutReader *r, Spelled *out) {
-  Sharding *s = arena_new(&r->context->scratch, Sharding);
+bool layout_read_tile_layout(LayoutReader *r, Spelled *out) {
+  TileLayout *s = arena_new(&r->context->scratch, TileLayout);
   const LayoutExpr *digits[MAX_RANK];
   const char *from = s->from = r->at;
   if (!read_object(r, s)) return false;
@@ -357,7 +357,7 @@ bool layout_read_shards(LayoutReader *r, Spelled *out) {
 // ---- Printing ----------------------------------------------------------------------------------
 
 // The one output that a digit feeds; 0 when none. -1: several.
-static int fed_output(const Placement *p, const AxisDigit *g) {
+static int fed_output(const LayoutPlacement *p, const AxisDigit *g) {
   int fed = -2;
   for (int i = 0; i < p->output_count; i++)
     if (g->weights[i]) fed = fed == -2 ? i : -1;
@@ -376,7 +376,7 @@ static void put_step(Text *text, const IndexMap *map, int64_t value, int output)
   if (map->resources[output]) text_printf(text, "@%s", map->resources[output]);
 }
 
-static void put_list(Text *text, const IndexMap *map, const Placement *p, int begin, int end,
+static void put_list(Text *text, const IndexMap *map, const LayoutPlacement *p, int begin, int end,
                      bool steps) {
   if (end - begin != 1) text_puts(text, "(");
   for (int i = begin; i < end; i++) {
@@ -391,7 +391,7 @@ static void put_list(Text *text, const IndexMap *map, const Placement *p, int be
   if (end - begin != 1) text_puts(text, ")");
 }
 
-static void put_pieces(Text *text, const char *kind, const IndexMap *map, const Placement *p,
+static void put_pieces(Text *text, const char *kind, const IndexMap *map, const LayoutPlacement *p,
                        int begin, int end) {
   text_printf(text, "%s[", kind);
   put_list(text, map, p, begin, end, false);
@@ -401,7 +401,7 @@ static void put_pieces(Text *text, const char *kind, const IndexMap *map, const 
 }
 
 // How many axes, in order, the digits name first.
-static bool named_in_order(const Placement *p) {
+static bool named_in_order(const LayoutPlacement *p) {
   int named = 0;
   for (int i = 0; i < p->digit_count; i++) {
     int output = fed_output(p, &p->digits[i]);
@@ -411,7 +411,7 @@ static bool named_in_order(const Placement *p) {
   return true;
 }
 
-static const char *sharding_text(Context *context, const Layout *layout, const Placement *p) {
+static const char *sharding_text(Context *context, const Layout *layout, const LayoutPlacement *p) {
   Text text = text_new(&context->lasting);
   const IndexMap *map = layout->map;
   int shards = 0;
@@ -437,11 +437,11 @@ static const char *sharding_text(Context *context, const Layout *layout, const P
 }
 
 // A tensor without elements: its extents, strides of 0.
-static Placement empty_placement(Context *context, const Layout *layout) {
+static LayoutPlacement empty_placement(Context *context, const Layout *layout) {
   Arena *scratch = &context->scratch;
   int rank = layout->rank, outputs = layout->physical_rank;
-  Placement p = {outputs, rank, arena_array(scratch, AxisDigit, rank),
-                 arena_array(scratch, int64_t, outputs)};
+  LayoutPlacement p = {outputs, rank, arena_array(scratch, AxisDigit, rank),
+                       arena_array(scratch, int64_t, outputs)};
   for (int i = 0; i < rank; i++)
     p.digits[i] = (AxisDigit){i, 1, layout->extents[i], arena_array(scratch, int64_t, outputs)};
   return p;
@@ -449,8 +449,8 @@ static Placement empty_placement(Context *context, const Layout *layout) {
 
 // A swizzle of memory; NULL when it is none.
 static const char *composed_text(Context *context, const Layout *layout) {
-  Swizzle s;
-  Placement p;
+  XorSwizzle s;
+  LayoutPlacement p;
   if (layout->physical_rank != 1 || layout->map->resources[0] ||
       !layout_swizzled_placement(context, layout, &s, &p))
     return NULL;
@@ -460,8 +460,8 @@ static const char *composed_text(Context *context, const Layout *layout) {
       sharding_text(context, layout, &p), s.shift < 0 ? ", swizzle_inner=False" : "");
 }
 
-const char *layout_print_shards(Context *context, const Layout *layout, const char **why) {
-  Placement p;
+const char *layout_print_tile_layout(Context *context, const Layout *layout, const char **why) {
+  LayoutPlacement p;
   int64_t size;
   *why = NULL;
   if (!layout->is_static)

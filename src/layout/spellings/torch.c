@@ -166,7 +166,7 @@ static void put_tuple(Text *text, const int64_t *items, int count) {
 static bool find_strides(Context *context, const Layout *layout, int64_t *strides, int64_t *start,
                          const char **why) {
   int64_t size;
-  Placement p;
+  LayoutPlacement p;
   memset(strides, 0, sizeof *strides * (size_t)layout->rank);
   *start = 0;
   if (layout_logical_size(layout, &size) && !size) return true;

@@ -13,28 +13,28 @@
 
 enum { MAX_TILES = 16, JOINED = -1 };
 
-typedef struct Tile {
+typedef struct XlaTile {
   int64_t sizes[MAX_RANK];
   int count;
-} Tile;
+} XlaTile;
 
-typedef struct Tiling {
+typedef struct XlaTiling {
   int order[MAX_RANK]; // logical axes, farthest first
   int rank;
-  Tile tiles[MAX_TILES];
+  XlaTile tiles[MAX_TILES];
   int tile_count;
   int64_t tail; // L: what divides the number of places; 0: not said
-} Tiling;
+} XlaTiling;
 
 // ---- The map -----------------------------------------------------------------------------------
 
-typedef struct Axes {
+typedef struct XlaAxes {
   const LayoutExpr *exprs[MAX_RANK], *extents[MAX_RANK]; // extents may be NULL: not known
   int count;
-} Axes;
+} XlaAxes;
 
 // The `*` of a tile: axes joined, so that those left are as many as its numbers.
-static bool join_axes(Context *context, Axes *axes, Tile *tile) {
+static bool join_axes(Context *context, XlaAxes *axes, XlaTile *tile) {
   int begin = axes->count - tile->count, to = begin, kept = 0;
   for (int i = 0; i < tile->count; i++) {
     int at = begin + i;
@@ -62,7 +62,7 @@ static const LayoutExpr *blocks(Context *context, const LayoutExpr *extent,
   return layout_binary(context, LAYOUT_DIV, up, size);
 }
 
-static bool apply_tile(Context *context, Axes *axes, Tile tile) {
+static bool apply_tile(Context *context, XlaAxes *axes, XlaTile tile) {
   if (!join_axes(context, axes, &tile)) return false;
   int begin = axes->count - tile.count;
   for (int i = 0; i < tile.count; i++) {
@@ -76,9 +76,9 @@ static bool apply_tile(Context *context, Axes *axes, Tile tile) {
 }
 
 // False when a joined axis has no known extent.
-static bool tiled_axes(Context *context, const Tiling *tiling, const LayoutExpr *const *shape,
-                       Axes *out) {
-  *out = (Axes){.count = tiling->rank};
+static bool tiled_axes(Context *context, const XlaTiling *tiling, const LayoutExpr *const *shape,
+                       XlaAxes *out) {
+  *out = (XlaAxes){.count = tiling->rank};
   for (int i = 0; i < tiling->rank; i++) {
     out->exprs[i] = layout_axis(context, tiling->order[i]);
     out->extents[i] = shape ? shape[tiling->order[i]] : NULL;
@@ -88,13 +88,13 @@ static bool tiled_axes(Context *context, const Tiling *tiling, const LayoutExpr 
   return true;
 }
 
-static const IndexMap *axes_map(Context *context, const Axes *axes, int rank) {
+static const IndexMap *axes_map(Context *context, const XlaAxes *axes, int rank) {
   return index_map_new(context, rank, NULL, axes->count, axes->exprs, NULL, NULL, 0);
 }
 
 // A tile of a tile of 1 leaves an index of 0 with an extent of its own, which must be said; what is
 // rounded up as a whole has to be, too.
-static void say_extents(Context *context, const Axes *axes, bool say, Spelled *out) {
+static void say_extents(Context *context, const XlaAxes *axes, bool say, Spelled *out) {
   for (int i = 0; i < axes->count; i++) {
     if (!axes->extents[i]) return;
     say |=
@@ -140,7 +140,7 @@ static bool read_shape(LayoutReader *r, Spelled *out, int *rank) {
 }
 
 // order := [number ("," number)*], a permutation of the axes, closest first
-static bool read_order(LayoutReader *r, Tiling *tiling) {
+static bool read_order(LayoutReader *r, XlaTiling *tiling) {
   bool seen[MAX_RANK] = {false};
   int closest[MAX_RANK];
   const char *from = r->at;
@@ -165,12 +165,12 @@ static bool read_order(LayoutReader *r, Tiling *tiling) {
 }
 
 // tile := "(" (number | "*") ("," (number | "*"))* ")"
-static bool read_tile(LayoutReader *r, Tiling *tiling, int axes) {
+static bool read_tile(LayoutReader *r, XlaTiling *tiling, int axes) {
   const char *from = r->at;
   if (!layout_reader_expect(r, "(")) return false;
   if (tiling->tile_count == MAX_TILES)
     return layout_reader_error(r, from, r->at, "more than %d tiles", MAX_TILES);
-  Tile *tile = &tiling->tiles[tiling->tile_count++];
+  XlaTile *tile = &tiling->tiles[tiling->tile_count++];
   for (bool more = true; more; more = layout_reader_more(r, ')')) {
     int64_t *size = &tile->sizes[tile->count++];
     layout_reader_space(r);
@@ -192,13 +192,13 @@ static bool read_tile(LayoutReader *r, Tiling *tiling, int axes) {
 
 // A word with something in parentheses after it that says nothing of the number of an element's
 // place, or, refused, means that elements have none.
-typedef struct Property {
+typedef struct XlaProperty {
   const char *word, *means;
   bool refused;
-} Property;
+} XlaProperty;
 
 #define SPARSE " of a sparse tensor, which has no place for every element"
-static const Property properties[] = {
+static const XlaProperty properties[] = {
     {"S", "the memory space", false},
     {"E", "the bits of an element", false},
     {"SC", "splits an axis over several memories", true},
@@ -226,7 +226,7 @@ static bool read_property(LayoutReader *r) {
   layout_reader_space(r);
   const char *from = r->at;
   for (int i = 0; i < COUNT_OF(properties); i++) {
-    const Property *p = &properties[i];
+    const XlaProperty *p = &properties[i];
     if (!layout_reader_accept(r, p->word)) continue;
     if (p->refused ? !skip_parentheses(r) : !read_count(r, &(int64_t){0})) return false;
     int size = (int)(r->at - from);
@@ -240,7 +240,7 @@ static bool read_property(LayoutReader *r) {
 
 // levels := "D" "(" level ("," level)* ")"; a level is D, dense, or one of the sparse ones, with
 // marks `+` and `~` after it
-static bool read_levels(LayoutReader *r, const Tiling *tiling) {
+static bool read_levels(LayoutReader *r, const XlaTiling *tiling) {
   static const struct {
     const char *word, *means;
   } sparse[] = {{"C", "compressed"}, {"S", "a singleton"}, {"H", "compressed with gaps"}};
@@ -264,12 +264,12 @@ static bool read_levels(LayoutReader *r, const Tiling *tiling) {
                               count == 1 ? "" : "s", tiling->rank);
 }
 
-static bool read_tiles(LayoutReader *r, Tiling *tiling) {
+static bool read_tiles(LayoutReader *r, XlaTiling *tiling) {
   int axes = tiling->rank;
   if (tiling->tile_count) return layout_reader_error(r, r->at - 1, r->at, "this is said twice");
   do {
     if (!read_tile(r, tiling, axes)) return false;
-    const Tile *tile = &tiling->tiles[tiling->tile_count - 1];
+    const XlaTile *tile = &tiling->tiles[tiling->tile_count - 1];
     for (int i = 0; i < tile->count; i++) axes += tile->sizes[i] != JOINED ? 1 : -1;
     if (axes > MAX_RANK)
       return layout_reader_error(r, r->text, r->at, "more than %d physical axes", MAX_RANK);
@@ -278,20 +278,20 @@ static bool read_tiles(LayoutReader *r, Tiling *tiling) {
   return true;
 }
 
-static bool read_tail(LayoutReader *r, Tiling *tiling) {
+static bool read_tail(LayoutReader *r, XlaTiling *tiling) {
   const char *from = r->at;
   if (!read_count(r, &tiling->tail)) return false;
   return tiling->tail || layout_reader_refuse(r, from, r->at, "a multiple of 0 elements");
 }
 
-static bool read_part(LayoutReader *r, Tiling *tiling) {
+static bool read_part(LayoutReader *r, XlaTiling *tiling) {
   if (layout_reader_accept(r, "D")) return read_levels(r, tiling);
   if (layout_reader_accept(r, "T")) return read_tiles(r, tiling);
   return layout_reader_accept(r, "L") ? read_tail(r, tiling) : read_property(r);
 }
 
 // The places of all axes as one, whose extent `tail` divides.
-static bool flatten(LayoutReader *r, const Tiling *tiling, const char *from, Axes *axes) {
+static bool flatten(LayoutReader *r, const XlaTiling *tiling, const char *from, XlaAxes *axes) {
   Context *context = r->context;
   const LayoutExpr *flat = layout_const(context, 0), *size = layout_const(context, 1);
   const LayoutExpr *tail = layout_const(context, tiling->tail);
@@ -313,7 +313,7 @@ static bool flatten(LayoutReader *r, const Tiling *tiling, const char *from, Axe
 // layout := [shape] ["{" order [":" part*] "}"]
 // part := "D" levels | "T" tile+ | "L" "(" number ")" | property
 bool layout_read_xla(LayoutReader *r, Spelled *out) {
-  Tiling *tiling = arena_new(&r->context->scratch, Tiling);
+  XlaTiling *tiling = arena_new(&r->context->scratch, XlaTiling);
   const char *from = r->at;
   int rank;
   if (!read_shape(r, out, &rank)) return false;
@@ -330,7 +330,7 @@ bool layout_read_xla(LayoutReader *r, Spelled *out) {
     return layout_reader_refuse(r, from, r->at, "the shape has %d axes, the layout %d", rank,
                                 tiling->rank);
   if (!layout_reader_check_rank(r, tiling->rank)) return false;
-  Axes axes;
+  XlaAxes axes;
   if (!tiled_axes(r->context, tiling, out->shape ? out->shape : r->shape, &axes))
     return layout_reader_refuse(r, from, r->at,
                                 "`*` needs the shape of the tensor: write it before the layout");
@@ -354,7 +354,7 @@ static int64_t extent_before(const LayoutExpr *e, int64_t extent, int64_t size) 
 }
 
 // Undoes the last tile of `count` numbers: its sizes are the last extents.
-static bool undo_tile(const IndexMap *map, int64_t *left, int *axes, int count, Tile *tile) {
+static bool undo_tile(const IndexMap *map, int64_t *left, int *axes, int count, XlaTile *tile) {
   int begin = *axes - 2 * count;
   if (begin < 0) return false;
   tile->count = count;
@@ -368,7 +368,7 @@ static bool undo_tile(const IndexMap *map, int64_t *left, int *axes, int count, 
 }
 
 // The tiles whose numbers are counts[0], counts[1], …, from the physical extents.
-static bool guess_tiles(const Layout *layout, const int *counts, int tiles, Tiling *out) {
+static bool guess_tiles(const Layout *layout, const int *counts, int tiles, XlaTiling *out) {
   int64_t left[MAX_RANK];
   int axes = layout->physical_rank;
   memcpy(left, layout->physical_extents, sizeof *left * (size_t)axes);
@@ -378,13 +378,13 @@ static bool guess_tiles(const Layout *layout, const int *counts, int tiles, Tili
   return axes == layout->rank;
 }
 
-static const char *tiling_text(Context *context, const Tiling *tiling) {
+static const char *tiling_text(Context *context, const XlaTiling *tiling) {
   Text text = text_new(&context->lasting);
   text_puts(&text, "{");
   for (int i = tiling->rank - 1; i >= 0; i--)
     text_printf(&text, "%d%s", tiling->order[i], i ? "," : "");
   for (int i = 0; i < tiling->tile_count; i++) {
-    const Tile *tile = &tiling->tiles[i];
+    const XlaTile *tile = &tiling->tiles[i];
     text_puts(&text, i ? "(" : ":T(");
     for (int j = 0; j < tile->count; j++)
       text_printf(&text, "%s%lld", j ? "," : "", (long long)tile->sizes[j]);
@@ -404,7 +404,7 @@ static int leading_axis(const LayoutExpr *e) {
 
 // The order of the axes from the first physical axes; those of one element, which may have become
 // 0, take the places left over.
-static bool read_axes(Context *context, const Layout *layout, Tiling *out) {
+static bool read_axes(Context *context, const Layout *layout, XlaTiling *out) {
   bool seen[MAX_RANK] = {false};
   out->rank = layout->rank;
   for (int i = 0; i < layout->rank; i++) {
@@ -424,13 +424,13 @@ static bool read_axes(Context *context, const Layout *layout, Tiling *out) {
 
 // Tries all ways to share `left` numbers among tiles, those of more numbers first.
 static bool share_numbers(Context *context, const Layout *layout, int left, int *counts, int tiles,
-                          Tiling *out) {
+                          XlaTiling *out) {
   if (!left) {
     if (!guess_tiles(layout, counts, tiles, out)) return false;
-    Axes axes;
+    XlaAxes axes;
     if (!tiled_axes(context, out, layout->shape, &axes)) return false;
     const IndexMap *map = axes_map(context, &axes, layout->rank);
-    return layout_maps_equal(context, layout, map).verdict == LAYOUT_YES;
+    return layout_maps_equal(context, layout, map).verdict == VERDICT_YES;
   }
   if (tiles == MAX_TILES) return false;
   for (int count = left; count; count--) {
@@ -440,7 +440,7 @@ static bool share_numbers(Context *context, const Layout *layout, int left, int 
   return false;
 }
 
-static bool find_tiling(Context *context, const Layout *layout, Tiling *out) {
+static bool find_tiling(Context *context, const Layout *layout, XlaTiling *out) {
   int counts[MAX_TILES], numbers = layout->physical_rank - layout->rank;
   return numbers >= 0 && numbers <= 12 && read_axes(context, layout, out) &&
          share_numbers(context, layout, numbers, counts, 0, out);
@@ -455,7 +455,7 @@ static int heavier(const void *a, const void *b) {
 // of one element. NULL where digits leave gaps.
 static const Layout *unflattened(Context *context, const Layout *layout) {
   const char *why;
-  Placement p;
+  LayoutPlacement p;
   const LayoutExpr *outputs[MAX_RANK];
   int count = 0;
   int64_t size = 1;
@@ -482,7 +482,7 @@ static const Layout *unflattened(Context *context, const Layout *layout) {
 }
 
 const char *layout_print_xla(Context *context, const Layout *layout, const char **why) {
-  Tiling *tiling = arena_new(&context->scratch, Tiling);
+  XlaTiling *tiling = arena_new(&context->scratch, XlaTiling);
   const Layout *axes;
   if ((*why = layout_memory_alone(context, layout, "XLA"))) return NULL;
   if (find_tiling(context, layout, tiling)) return tiling_text(context, tiling);

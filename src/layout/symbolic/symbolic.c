@@ -4,34 +4,36 @@
 
 // ---- Sums --------------------------------------------------------------------------------------
 
-static Sum *new_sum(Box *box, const Poly *constant, int count) {
+static SymbolicSum *new_sum(SymbolicBox *box, const Poly *constant, int count) {
   if (!constant) return NULL;
-  Sum *sum = arena_take(box->polys->arena, sizeof *sum + sizeof *sum->parts * (size_t)count);
-  *sum = (Sum){constant, 0, (Part *)(sum + 1)};
+  SymbolicSum *sum =
+      arena_take(box->polys->arena, sizeof *sum + sizeof *sum->parts * (size_t)count);
+  *sum = (SymbolicSum){constant, 0, (SymbolicTerm *)(sum + 1)};
   return sum;
 }
 
-const Sum *layout_sum_of_poly(Box *box, const Poly *p) {
+const SymbolicSum *layout_sum_of_poly(SymbolicBox *box, const Poly *p) {
   return new_sum(box, p, 0);
 }
 
-const Sum *layout_sum_const(Box *box, int64_t value) {
+const SymbolicSum *layout_sum_const(SymbolicBox *box, int64_t value) {
   return new_sum(box, layout_poly_const(box->polys, value), 0);
 }
 
-const Sum *layout_sum_of_atom(Box *box, int atom) {
+const SymbolicSum *layout_sum_of_atom(SymbolicBox *box, int atom) {
   if (atom < 0) return NULL;
-  Sum *sum = new_sum(box, layout_poly_const(box->polys, 0), 1);
-  sum->parts[sum->count++] = (Part){layout_poly_const(box->polys, 1), atom};
+  SymbolicSum *sum = new_sum(box, layout_poly_const(box->polys, 0), 1);
+  sum->parts[sum->count++] = (SymbolicTerm){layout_poly_const(box->polys, 1), atom};
   return sum;
 }
 
-const Sum *layout_sum_add(Box *box, const Sum *a, const Sum *b, const Poly *y) {
+const SymbolicSum *layout_sum_add(SymbolicBox *box, const SymbolicSum *a, const SymbolicSum *b,
+                                  const Poly *y) {
   if (!a || !b || !y) return NULL;
   if (!y->count || (!b->count && layout_poly_is_zero(b->constant))) return a;
   Polys *s = box->polys;
   const Poly *zero = layout_poly_const(s, 0);
-  Sum *out =
+  SymbolicSum *out =
       new_sum(box, layout_poly_linear(s, a->constant, 1, layout_poly_product(s, b->constant, y), 1),
               a->count + b->count);
   for (int i = 0, j = 0; out && (i < a->count || j < b->count);) {
@@ -42,16 +44,18 @@ const Sum *layout_sum_add(Box *box, const Sum *a, const Sum *b, const Poly *y) {
     const Poly *q = right ? layout_poly_product(s, b->parts[j++].coefficient, y) : zero;
     const Poly *coefficient = layout_poly_linear(s, p, 1, q, 1);
     if (!coefficient) return NULL;
-    if (!layout_poly_is_zero(coefficient)) out->parts[out->count++] = (Part){coefficient, atom};
+    if (!layout_poly_is_zero(coefficient))
+      out->parts[out->count++] = (SymbolicTerm){coefficient, atom};
   }
   return out;
 }
 
-const Sum *layout_sum_plus(Box *box, const Sum *a, const Sum *b, int64_t y) {
+const SymbolicSum *layout_sum_plus(SymbolicBox *box, const SymbolicSum *a, const SymbolicSum *b,
+                                   int64_t y) {
   return layout_sum_add(box, a, b, layout_poly_const(box->polys, y));
 }
 
-bool layout_sum_same(const Sum *a, const Sum *b) {
+bool layout_sum_same(const SymbolicSum *a, const SymbolicSum *b) {
   if (!a || !b || a->count != b->count || !layout_poly_same(a->constant, b->constant)) return false;
   for (int i = 0; i < a->count; i++)
     if (a->parts[i].atom != b->parts[i].atom ||
@@ -60,13 +64,13 @@ bool layout_sum_same(const Sum *a, const Sum *b) {
   return true;
 }
 
-bool layout_sum_is_poly(const Sum *a, const Poly **value) {
+bool layout_sum_is_poly(const SymbolicSum *a, const Poly **value) {
   if (!a || a->count) return false;
   *value = a->constant;
   return true;
 }
 
-static bool atom_same(const Atom *a, const Atom *b) {
+static bool atom_same(const SymbolicAtom *a, const SymbolicAtom *b) {
   if (a->kind != b->kind || a->op != b->op || a->operand_count != b->operand_count) return false;
   if (a->divisor && !layout_poly_same(a->divisor, b->divisor)) return false;
   for (int i = 0; i < a->operand_count; i++)
@@ -74,7 +78,7 @@ static bool atom_same(const Atom *a, const Atom *b) {
   return true;
 }
 
-int layout_box_atom(Box *box, const Atom *atom) {
+int layout_box_atom(SymbolicBox *box, const SymbolicAtom *atom) {
   for (int i = box->axis_count; i < box->atom_count; i++)
     if (atom_same(&box->atoms[i], atom)) return i;
   if (box->atom_count == MAX_ATOMS) return -1;
@@ -86,15 +90,15 @@ int layout_box_atom(Box *box, const Atom *atom) {
 
 // a - q·(inner mod radix), with ⌊inner/radix⌋ the floor of part `at`; NULL where a does not contain
 // that.
-static const Sum *without(Box *box, const Sum *a, int at, const Sum *inner, const Poly *radix,
-                          Residue *out) {
+static const SymbolicSum *without(SymbolicBox *box, const SymbolicSum *a, int at,
+                                  const SymbolicSum *inner, const Poly *radix, Residue *out) {
   Polys *s = box->polys;
   const Poly *r, *minus = layout_poly_const(s, -1);
   *out = (Residue){.radix = radix, .inner = inner};
   layout_poly_divide(s, layout_poly_product(s, a->parts[at].coefficient, minus), radix, &out->q,
                      &r);
   if (!out->q || !r || !layout_poly_is_zero(r)) return NULL;
-  const Sum *rest = layout_sum_add(box, a, inner, layout_poly_product(s, out->q, minus));
+  const SymbolicSum *rest = layout_sum_add(box, a, inner, layout_poly_product(s, out->q, minus));
   rest = layout_sum_add(box, rest, layout_sum_of_atom(box, a->parts[at].atom),
                         layout_poly_product(s, out->q, radix));
   bool smaller = rest && inner->count && rest->count + inner->count + 1 == a->count;
@@ -102,12 +106,13 @@ static const Sum *without(Box *box, const Sum *a, int at, const Sum *inner, cons
 }
 
 // The residue is of v in ⌊v/y⌋, or of ⌊v/y'⌋ where y' divides y.
-const Sum *layout_sum_without_residue(Box *box, const Sum *a, int at, Residue *out) {
-  const Atom *atom = &box->atoms[a->parts[at].atom];
+const SymbolicSum *layout_sum_without_residue(SymbolicBox *box, const SymbolicSum *a, int at,
+                                              Residue *out) {
+  const SymbolicAtom *atom = &box->atoms[a->parts[at].atom];
   if (atom->kind != ATOM_FLOOR) return NULL;
-  const Sum *rest = without(box, a, at, atom->operands[0], atom->divisor, out);
+  const SymbolicSum *rest = without(box, a, at, atom->operands[0], atom->divisor, out);
   for (int i = 0; i < a->count && !rest; i++) {
-    const Atom *finer = &box->atoms[a->parts[i].atom];
+    const SymbolicAtom *finer = &box->atoms[a->parts[i].atom];
     const Poly *radix, *r;
     if (i == at || finer->kind != ATOM_FLOOR ||
         !layout_sum_same(finer->operands[0], atom->operands[0]))
@@ -136,13 +141,14 @@ typedef enum FloorBounds {
   BY_PRODUCT, // q·y·⌊v/y⌋ lies in q·[low - y + 1, high], where y divides the coefficient
 } FloorBounds;
 
-static void bounds(Box *box, const Sum *a, FloorBounds how, const Poly **low, const Poly **high);
+static void bounds(SymbolicBox *box, const SymbolicSum *a, FloorBounds how, const Poly **low,
+                   const Poly **high);
 
 // *low, *high += the bounds of part i.
-static void add_part(Box *box, const Part *part, FloorBounds how, const Poly **low,
+static void add_part(SymbolicBox *box, const SymbolicTerm *part, FloorBounds how, const Poly **low,
                      const Poly **high) {
   Polys *s = box->polys;
-  const Atom *atom = &box->atoms[part->atom];
+  const SymbolicAtom *atom = &box->atoms[part->atom];
   const Poly *q, *r, *least, *most, *one = layout_poly_const(s, 1);
   if (how == BY_FLOOR || atom->kind != ATOM_FLOOR)
     return widen(s, part->coefficient, atom->low, atom->high, low, high);
@@ -155,12 +161,13 @@ static void add_part(Box *box, const Part *part, FloorBounds how, const Poly **l
   widen(s, q, least, most, low, high);
 }
 
-static void bounds(Box *box, const Sum *a, FloorBounds how, const Poly **low, const Poly **high) {
+static void bounds(SymbolicBox *box, const SymbolicSum *a, FloorBounds how, const Poly **low,
+                   const Poly **high) {
   Polys *s = box->polys;
   const Poly *zero = layout_poly_const(s, 0), *one = layout_poly_const(s, 1);
   Residue residue;
   for (int i = 0; i < a->count && a->count > 1; i++) {
-    const Sum *rest = layout_sum_without_residue(box, a, i, &residue);
+    const SymbolicSum *rest = layout_sum_without_residue(box, a, i, &residue);
     if (!rest) continue;
     bounds(box, rest, how, low, high);
     widen(s, residue.q, zero, layout_poly_linear(s, residue.radix, 1, one, -1), low, high);
@@ -170,19 +177,22 @@ static void bounds(Box *box, const Sum *a, FloorBounds how, const Poly **low, co
   for (int i = 0; i < a->count; i++) add_part(box, &a->parts[i], how, low, high);
 }
 
-static void floor_bounds(Box *box, const Sum *a, const Poly **low, const Poly **high) {
+static void floor_bounds(SymbolicBox *box, const SymbolicSum *a, const Poly **low,
+                         const Poly **high) {
   bounds(box, a, BY_FLOOR, low, high);
 }
 
-static void product_bounds(Box *box, const Sum *a, const Poly **low, const Poly **high) {
+static void product_bounds(SymbolicBox *box, const SymbolicSum *a, const Poly **low,
+                           const Poly **high) {
   bounds(box, a, BY_PRODUCT, low, high);
 }
 
-void layout_sum_bounds(Box *box, const Sum *a, const Poly **low, const Poly **high) {
+void layout_sum_bounds(SymbolicBox *box, const SymbolicSum *a, const Poly **low,
+                       const Poly **high) {
   floor_bounds(box, a, low, high);
 }
 
-static bool has_floor(const Box *box, const Sum *a) {
+static bool has_floor(const SymbolicBox *box, const SymbolicSum *a) {
   for (int i = 0; i < a->count; i++)
     if (box->atoms[a->parts[i].atom].kind == ATOM_FLOOR) return true;
   return false;
@@ -193,17 +203,19 @@ static bool at_least(Polys *s, const Poly *x, const Poly *least) {
 }
 
 // The bounds of digits, each on its own.
-static void digit_bounds(Box *box, const Sum *a, const Poly **low, const Poly **high) {
-  SumItem items[MAX_PARTS];
-  const Sum *constant;
+static void digit_bounds(SymbolicBox *box, const SymbolicSum *a, const Poly **low,
+                         const Poly **high) {
+  SumItem items[MAX_SYMBOLIC_TERMS];
+  const SymbolicSum *constant;
   int count = layout_sum_items(box, a, items, &constant);
   *low = *high = count < 0 ? NULL : constant->constant;
   for (int i = 0; i < count; i++)
     widen(box->polys, items[i].weight, items[i].low, items[i].high, low, high);
 }
 
-bool layout_sum_within(Box *box, const Sum *a, const Poly *least, const Poly *most) {
-  static void (*const ways[])(Box *, const Sum *, const Poly **,
+bool layout_sum_within(SymbolicBox *box, const SymbolicSum *a, const Poly *least,
+                       const Poly *most) {
+  static void (*const ways[])(SymbolicBox *, const SymbolicSum *, const Poly **,
                               const Poly **) = {floor_bounds, product_bounds, digit_bounds};
   const Poly *low, *high;
   Polys *s = box->polys;
@@ -220,26 +232,28 @@ bool layout_sum_within(Box *box, const Sum *a, const Poly *least, const Poly *mo
 // ---- Division ----------------------------------------------------------------------------------
 
 // ⌊(⌊v/y'⌋ + k)/y⌋ = ⌊(v + k·y')/(y'·y)⌋
-static void merge_floors(Box *box, const Sum **value, const Poly **divisor) {
+static void merge_floors(SymbolicBox *box, const SymbolicSum **value, const Poly **divisor) {
   Polys *s = box->polys;
   int64_t c;
   while ((*value)->count == 1 && layout_poly_is_const((*value)->parts[0].coefficient, &c) &&
          c == 1) {
-    const Atom *atom = &box->atoms[(*value)->parts[0].atom];
+    const SymbolicAtom *atom = &box->atoms[(*value)->parts[0].atom];
     if (atom->kind != ATOM_FLOOR) return;
     const Poly *product = layout_poly_product(s, *divisor, atom->divisor);
-    const Sum *moved = layout_sum_add(box, atom->operands[0],
-                                      layout_sum_of_poly(box, (*value)->constant), atom->divisor);
+    const SymbolicSum *moved = layout_sum_add(
+        box, atom->operands[0], layout_sum_of_poly(box, (*value)->constant), atom->divisor);
     if (!moved || !product) return;
     *value = moved;
     *divisor = product;
   }
 }
 
-static const Sum *floor_sum(Box *box, const Sum *value, const Poly *divisor) {
+static const SymbolicSum *floor_sum(SymbolicBox *box, const SymbolicSum *value,
+                                    const Poly *divisor) {
   merge_floors(box, &value, &divisor);
   const Poly *low, *high;
-  Atom atom = {.kind = ATOM_FLOOR, .operand_count = 1, .operands = {value}, .divisor = divisor};
+  SymbolicAtom atom = {
+      .kind = ATOM_FLOOR, .operand_count = 1, .operands = {value}, .divisor = divisor};
   layout_sum_bounds(box, value, &low, &high);
   atom.low = low ? layout_poly_floor(box->polys, low, divisor) : NULL;
   atom.high = high ? layout_poly_floor(box->polys, high, divisor) : NULL;
@@ -257,17 +271,18 @@ static void split_poly(Polys *s, const Poly *x, const Poly *y, bool toward_zero,
   *r = layout_poly_linear(s, *r, -1, *r, 0);
 }
 
-static void append_part(Sum *sum, const Poly *coefficient, int atom) {
-  if (!layout_poly_is_zero(coefficient)) sum->parts[sum->count++] = (Part){coefficient, atom};
+static void append_part(SymbolicSum *sum, const Poly *coefficient, int atom) {
+  if (!layout_poly_is_zero(coefficient))
+    sum->parts[sum->count++] = (SymbolicTerm){coefficient, atom};
 }
 
 // a = y·q + r, part by part.
-static bool split_parts(Box *box, const Sum *a, const Poly *y, bool toward_zero, const Sum **q,
-                        const Sum **r) {
+static bool split_parts(SymbolicBox *box, const SymbolicSum *a, const Poly *y, bool toward_zero,
+                        const SymbolicSum **q, const SymbolicSum **r) {
   Polys *s = box->polys;
   const Poly *whole, *rest;
   layout_poly_divide(s, a->constant, y, &whole, &rest);
-  Sum *wholes = new_sum(box, whole, a->count), *rests = new_sum(box, rest, a->count);
+  SymbolicSum *wholes = new_sum(box, whole, a->count), *rests = new_sum(box, rest, a->count);
   if (!wholes || !rests) return false;
   for (int i = 0; i < a->count; i++) {
     split_poly(s, a->parts[i].coefficient, y, toward_zero, &whole, &rest);
@@ -281,7 +296,8 @@ static bool split_parts(Box *box, const Sum *a, const Poly *y, bool toward_zero,
 }
 
 // q - 1, q or q + 1 where r lies in [-y, 0), [0, y) or [y, 2y).
-static const Sum *quotient(Box *box, const Sum *q, const Sum *r, const Poly *y) {
+static const SymbolicSum *quotient(SymbolicBox *box, const SymbolicSum *q, const SymbolicSum *r,
+                                   const Poly *y) {
   static const int shifts[] = {0, -1, 1};
   Polys *s = box->polys;
   if (!r->count && layout_poly_is_zero(r->constant)) return q;
@@ -296,40 +312,40 @@ static const Sum *quotient(Box *box, const Sum *q, const Sum *r, const Poly *y) 
 }
 
 // ⌊⊕ operands / 2ʲ⌋ = ⊕ ⌊operand / 2ʲ⌋
-static const Sum *divide_xor(Box *box, const Sum *a, const Poly *y) {
+static const SymbolicSum *divide_xor(SymbolicBox *box, const SymbolicSum *a, const Poly *y) {
   int64_t c, value;
   if (a->count != 1 || !layout_poly_is_zero(a->constant)) return NULL;
-  const Atom atom = box->atoms[a->parts[0].atom];
+  const SymbolicAtom atom = box->atoms[a->parts[0].atom];
   if (atom.kind != ATOM_XOR || !layout_poly_is_const(a->parts[0].coefficient, &c) || c != 1 ||
       !layout_poly_is_const(y, &value) || value & (value - 1))
     return NULL;
-  const Sum *out = layout_sum_const(box, 0);
+  const SymbolicSum *out = layout_sum_const(box, 0);
   for (int i = 0; i < atom.operand_count; i++)
     out = layout_sum_xor(box, out, layout_sum_divide(box, atom.operands[i], y));
   return out;
 }
 
 // ⌊(g·v + r)/(g·m)⌋ = ⌊v/m⌋ where 0 <= r < g; g is a coefficient.
-static const Sum *divide_by_factor(Box *box, const Sum *a, const Poly *y) {
+static const SymbolicSum *divide_by_factor(SymbolicBox *box, const SymbolicSum *a, const Poly *y) {
   Polys *s = box->polys;
   for (int i = 0; i < a->count; i++) {
     const Poly *g = a->parts[i].coefficient, *m, *left;
-    const Sum *q, *r;
+    const SymbolicSum *q, *r;
     int64_t c;
     if ((layout_poly_is_const(g, &c) && c == 1) || !layout_poly_positive(s, g)) continue;
     layout_poly_divide(s, y, g, &m, &left);
     if (!m || !left || !layout_poly_is_zero(left) || !split_parts(box, a, g, false, &q, &r))
       continue;
-    const Sum *v = quotient(box, q, r, g);
+    const SymbolicSum *v = quotient(box, q, r, g);
     if (v) return layout_sum_divide(box, v, m);
   }
   return NULL;
 }
 
 // By digits: those whose weights y divides, where the others stay below it.
-static const Sum *divide_digits(Box *box, const Sum *a, const Poly *y) {
-  SumItem items[MAX_PARTS];
-  const Sum *constant, *above, *below;
+static const SymbolicSum *divide_digits(SymbolicBox *box, const SymbolicSum *a, const Poly *y) {
+  SumItem items[MAX_SYMBOLIC_TERMS];
+  const SymbolicSum *constant, *above, *below;
   int count = has_floor(box, a) ? layout_sum_items(box, a, items, &constant) : -1;
   if (count < 1) return NULL;
   const Poly *q, *r;
@@ -341,34 +357,34 @@ static const Sum *divide_digits(Box *box, const Sum *a, const Poly *y) {
   return above && below ? quotient(box, above, below, y) : NULL;
 }
 
-static bool has_negative(const Sum *a) {
+static bool has_negative(const SymbolicSum *a) {
   for (int i = 0; i < a->count; i++)
     if (a->parts[i].coefficient->terms[0].coefficient < 0) return true;
   return false;
 }
 
-const Sum *layout_sum_divide(Box *box, const Sum *a, const Poly *y) {
-  const Sum *q, *r, *exact;
+const SymbolicSum *layout_sum_divide(SymbolicBox *box, const SymbolicSum *a, const Poly *y) {
+  const SymbolicSum *q, *r, *exact;
   if (!a || !y || !split_parts(box, a, y, true, &q, &r)) return NULL;
-  const Sum *whole = q, *rest = r;
+  const SymbolicSum *whole = q, *rest = r;
   if ((exact = quotient(box, q, r, y))) return exact;
   if (has_negative(a) && split_parts(box, a, y, false, &q, &r) && (exact = quotient(box, q, r, y)))
     return exact;
   if ((exact = divide_digits(box, a, y))) return exact;
-  const Sum *top = divide_xor(box, rest, y);
+  const SymbolicSum *top = divide_xor(box, rest, y);
   if (!top) top = divide_by_factor(box, rest, y);
   return layout_sum_plus(box, whole, top ? top : floor_sum(box, rest, y), 1);
 }
 
-const Sum *layout_sum_modulo(Box *box, const Sum *a, const Poly *y) {
-  const Sum *q = layout_sum_divide(box, a, y);
+const SymbolicSum *layout_sum_modulo(SymbolicBox *box, const SymbolicSum *a, const Poly *y) {
+  const SymbolicSum *q = layout_sum_divide(box, a, y);
   return q ? layout_sum_add(box, a, q, layout_poly_linear(box->polys, y, -1, y, 0)) : NULL;
 }
 
 // ---- Boxes -------------------------------------------------------------------------------------
 
-bool layout_box_init(Box *box, Polys *polys, const LayoutExpr *const *extents, int rank,
-                     const Sum **axes) {
+bool layout_box_init(SymbolicBox *box, Polys *polys, const LayoutExpr *const *extents, int rank,
+                     const SymbolicSum **axes) {
   box->polys = polys;
   box->axis_count = box->atom_count = rank;
   if (rank > MAX_ATOMS / 2) return false;
@@ -377,7 +393,7 @@ bool layout_box_init(Box *box, Polys *polys, const LayoutExpr *const *extents, i
     const Poly *one = layout_poly_const(polys, 1), *zero = layout_poly_const(polys, 0);
     if (!extent) return false;
     const Poly *last = layout_poly_linear(polys, extent, 1, one, -1);
-    box->atoms[i] = (Atom){.kind = ATOM_AXIS, .low = zero, .high = last};
+    box->atoms[i] = (SymbolicAtom){.kind = ATOM_AXIS, .low = zero, .high = last};
     axes[i] =
         last && layout_poly_is_zero(last) ? layout_sum_const(box, 0) : layout_sum_of_atom(box, i);
   }
@@ -387,8 +403,8 @@ bool layout_box_init(Box *box, Polys *polys, const LayoutExpr *const *extents, i
 bool layout_symbolic_equal(Context *context, const Layout *layout, const LayoutExpr *const *other) {
   ArenaMark mark = arena_mark(&context->scratch);
   Polys polys = layout_polys_new(context, layout->facts);
-  Box one, *box = &one;
-  const Sum *axes[MAX_RANK];
+  SymbolicBox one, *box = &one;
+  const SymbolicSum *axes[MAX_RANK];
   bool equal = layout_box_init(box, &polys, layout->shape, layout_box_rank(layout), axes);
   for (int i = 0; i < layout->physical_rank && equal; i++)
     equal = layout->map->outputs[i] == other[i] ||

@@ -12,18 +12,18 @@
 
 #include "layout/symbolic/poly.h"
 
-enum { MAX_ATOMS = 96, MAX_PARTS = 64, MAX_OPERANDS = 8 };
+enum { MAX_ATOMS = 96, MAX_SYMBOLIC_TERMS = 64, MAX_OPERANDS = 8 };
 
-typedef struct Part {
+typedef struct SymbolicTerm {
   const Poly *coefficient;
   int atom;
-} Part;
+} SymbolicTerm;
 
-typedef struct Sum {
+typedef struct SymbolicSum {
   const Poly *constant;
   int count;
-  Part *parts; // by atom, coefficients not 0
-} Sum;
+  SymbolicTerm *parts; // by atom, coefficients not 0
+} SymbolicSum;
 
 typedef enum AtomKind {
   ATOM_AXIS,
@@ -32,68 +32,74 @@ typedef enum AtomKind {
   ATOM_OPERATION, // op(operands)
 } AtomKind;
 
-typedef struct Atom {
+typedef struct SymbolicAtom {
   AtomKind kind;
   LayoutOp op;
   int operand_count;
-  const Sum *operands[MAX_OPERANDS];
+  const SymbolicSum *operands[MAX_OPERANDS];
   const Poly *divisor;
   const Poly *low, *high; // NULL: not known
-} Atom;
+} SymbolicAtom;
 
 // A box with symbolic extents and the atoms over it.
-typedef struct Box {
+typedef struct SymbolicBox {
   Polys *polys;
   int axis_count, atom_count;
-  Atom atoms[MAX_ATOMS];
-} Box;
+  SymbolicAtom atoms[MAX_ATOMS];
+} SymbolicBox;
 
 // Axis i runs over 0 .. extents[i] - 1. *axes receives the axes as sums.
-bool layout_box_init(Box *box, Polys *polys, const LayoutExpr *const *extents, int rank,
-                     const Sum **axes);
-const Sum *layout_sum_of_poly(Box *box, const Poly *p);
-const Sum *layout_sum_const(Box *box, int64_t value);
-const Sum *layout_sum_of_atom(Box *box, int atom);
+bool layout_box_init(SymbolicBox *box, Polys *polys, const LayoutExpr *const *extents, int rank,
+                     const SymbolicSum **axes);
+const SymbolicSum *layout_sum_of_poly(SymbolicBox *box, const Poly *p);
+const SymbolicSum *layout_sum_const(SymbolicBox *box, int64_t value);
+const SymbolicSum *layout_sum_of_atom(SymbolicBox *box, int atom);
 // a + b·y with a polynomial y; `layout_sum_plus` with a number.
-const Sum *layout_sum_add(Box *box, const Sum *a, const Sum *b, const Poly *y);
-const Sum *layout_sum_plus(Box *box, const Sum *a, const Sum *b, int64_t y);
-bool layout_sum_same(const Sum *a, const Sum *b);
-bool layout_sum_is_poly(const Sum *a, const Poly **value); // no atoms
+const SymbolicSum *layout_sum_add(SymbolicBox *box, const SymbolicSum *a, const SymbolicSum *b,
+                                  const Poly *y);
+const SymbolicSum *layout_sum_plus(SymbolicBox *box, const SymbolicSum *a, const SymbolicSum *b,
+                                   int64_t y);
+bool layout_sum_same(const SymbolicSum *a, const SymbolicSum *b);
+bool layout_sum_is_poly(const SymbolicSum *a, const Poly **value); // no atoms
 // The bounds as polynomials; NULL where not known.
-void layout_sum_bounds(Box *box, const Sum *a, const Poly **low, const Poly **high);
+void layout_sum_bounds(SymbolicBox *box, const SymbolicSum *a, const Poly **low, const Poly **high);
 // least <= a <= most, proved; NULL: not asked.
-bool layout_sum_within(Box *box, const Sum *a, const Poly *least, const Poly *most);
+bool layout_sum_within(SymbolicBox *box, const SymbolicSum *a, const Poly *least, const Poly *most);
 // Floored, y proved positive.
-const Sum *layout_sum_divide(Box *box, const Sum *a, const Poly *y);
-const Sum *layout_sum_modulo(Box *box, const Sum *a, const Poly *y);
+const SymbolicSum *layout_sum_divide(SymbolicBox *box, const SymbolicSum *a, const Poly *y);
+const SymbolicSum *layout_sum_modulo(SymbolicBox *box, const SymbolicSum *a, const Poly *y);
 // The atom that equals this one, added when there is none; -1: full.
-int layout_box_atom(Box *box, const Atom *atom);
+int layout_box_atom(SymbolicBox *box, const SymbolicAtom *atom);
 
 // The value of an expression where axes[i] is that of axis i.
-const Sum *layout_sum_of(Box *box, const LayoutExpr *e, const Sum *const *axes);
-const Sum *layout_sum_extreme(Box *box, LayoutOp op, const Sum *a, const Sum *b); // MIN, MAX
-const Sum *layout_sum_xor(Box *box, const Sum *a, const Sum *b);
+const SymbolicSum *layout_sum_of(SymbolicBox *box, const LayoutExpr *e,
+                                 const SymbolicSum *const *axes);
+const SymbolicSum *layout_sum_extreme(SymbolicBox *box, LayoutOp op, const SymbolicSum *a,
+                                      const SymbolicSum *b); // MIN, MAX
+const SymbolicSum *layout_sum_xor(SymbolicBox *box, const SymbolicSum *a, const SymbolicSum *b);
 // An expression with that value, or NULL.
-const LayoutExpr *layout_sum_expr(Box *box, const Sum *a);
+const LayoutExpr *layout_sum_expr(SymbolicBox *box, const SymbolicSum *a);
 
 // q·(inner mod radix) as part of a sum.
 typedef struct Residue {
   const Poly *q, *radix;
-  const Sum *inner;
+  const SymbolicSum *inner;
 } Residue;
 // `a` without the residue that the floor of part `at` belongs to; NULL where there is none.
-const Sum *layout_sum_without_residue(Box *box, const Sum *a, int at, Residue *out);
+const SymbolicSum *layout_sum_without_residue(SymbolicBox *box, const SymbolicSum *a, int at,
+                                              Residue *out);
 
 // weight · value, a part of a sum with low <= value <= high (NULL: not known).
 typedef struct SumItem {
   const Poly *weight, *low, *high;
-  const Sum *value;
+  const SymbolicSum *value;
   int atom; // which one the value is; -1: a digit
 } SumItem;
-// a = *constant + Σ items (symbolic_items.c); how many, up to MAX_PARTS, -1: does not fit.
-int layout_sum_items(Box *box, const Sum *a, SumItem *items, const Sum **constant);
+// a = *constant + Σ items (symbolic_items.c); how many, up to MAX_SYMBOLIC_TERMS, -1: does not fit.
+int layout_sum_items(SymbolicBox *box, const SymbolicSum *a, SumItem *items,
+                     const SymbolicSum **constant);
 // The items whose weights c divides, over c, and the others; how many divide.
-int layout_items_split(Box *box, const SumItem *items, int count, const Poly *c, const Sum **above,
-                       const Sum **below);
+int layout_items_split(SymbolicBox *box, const SumItem *items, int count, const Poly *c,
+                       const SymbolicSum **above, const SymbolicSum **below);
 
 #endif

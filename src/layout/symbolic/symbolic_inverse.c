@@ -4,33 +4,33 @@
 
 enum { MAX_ROUNDS = 32 };
 
-typedef struct Equation {
-  const Sum *form;  // over the logical box
-  const Sum *value; // over the physical box
-} Equation;
+typedef struct SymbolicEquation {
+  const SymbolicSum *form;  // over the logical box
+  const SymbolicSum *value; // over the physical box
+} SymbolicEquation;
 
-typedef struct Inversion {
+typedef struct SymbolicInversion {
   Polys polys;
-  Box logical, physical;
-  const Sum *axes[MAX_RANK], *places[MAX_RANK], *outputs[MAX_RANK];
-  const Sum *known[MAX_ATOMS]; // values of the logical atoms
-  Equation equations[MAX_PARTS];
+  SymbolicBox logical, physical;
+  const SymbolicSum *axes[MAX_RANK], *positions[MAX_RANK], *outputs[MAX_RANK];
+  const SymbolicSum *known[MAX_ATOMS]; // values of the logical atoms
+  SymbolicEquation equations[MAX_SYMBOLIC_TERMS];
   int equation_count;
   bool progress;
   bool assumed[MAX_ATOMS]; // the operands, in a section
-} Inversion;
+} SymbolicInversion;
 
 // Moves the constant and what is known to the other side.
-static void take_out_known(Inversion *v, Equation *e) {
+static void take_out_known(SymbolicInversion *v, SymbolicEquation *e) {
   Polys *s = &v->polys;
   const Poly *minus = layout_poly_const(s, -1), *constant = e->form->constant;
   e->value =
       layout_sum_add(&v->physical, e->value, layout_sum_of_poly(&v->physical, constant), minus);
   e->form = layout_sum_add(&v->logical, e->form, layout_sum_of_poly(&v->logical, constant), minus);
-  const Sum *form = e->form;
+  const SymbolicSum *form = e->form;
   if (!form) return;
   for (int i = 0; i < form->count && e->form && e->value; i++) {
-    const Part *part = &form->parts[i];
+    const SymbolicTerm *part = &form->parts[i];
     const Poly *negative = layout_poly_product(s, part->coefficient, minus);
     if (!v->known[part->atom]) continue;
     e->form =
@@ -39,32 +39,32 @@ static void take_out_known(Inversion *v, Equation *e) {
   }
 }
 
-static void learn(Inversion *v, int atom, const Sum *value) {
+static void learn(SymbolicInversion *v, int atom, const SymbolicSum *value) {
   if (!value || v->known[atom]) return;
   v->known[atom] = value;
   v->progress = true;
 }
 
-static void keep(Inversion *v, const Sum *form, const Sum *value) {
-  if (form && value && v->equation_count < MAX_PARTS)
-    v->equations[v->equation_count++] = (Equation){form, value};
+static void keep(SymbolicInversion *v, const SymbolicSum *form, const SymbolicSum *value) {
+  if (form && value && v->equation_count < MAX_SYMBOLIC_TERMS)
+    v->equations[v->equation_count++] = (SymbolicEquation){form, value};
 }
 
-static void learn_item(Inversion *v, const SumItem *item, const Sum *value) {
+static void learn_item(SymbolicInversion *v, const SumItem *item, const SymbolicSum *value) {
   if (item->atom >= 0) return learn(v, item->atom, value);
   keep(v, item->value, value);
 }
 
 // The items with weights above 0 and values from 0 on: what counts down is turned around, and
 // *value with it. False where bounds are missing.
-static bool turn_items(Inversion *v, SumItem *items, int count, const Sum **value) {
+static bool turn_items(SymbolicInversion *v, SumItem *items, int count, const SymbolicSum **value) {
   Polys *s = &v->polys;
   for (int i = 0; i < count; i++) {
     SumItem *item = &items[i];
     if (!item->low || !layout_poly_is_zero(item->low)) return false;
     if (layout_poly_positive(s, item->weight)) continue;
     if (!item->high || !layout_poly_nonpositive(s, item->weight)) return false;
-    const Sum *reach = layout_sum_of_poly(&v->physical, item->high);
+    const SymbolicSum *reach = layout_sum_of_poly(&v->physical, item->high);
     *value = layout_sum_add(&v->physical, *value, reach,
                             layout_poly_linear(s, item->weight, -1, item->weight, 0));
     item->weight = layout_poly_linear(s, item->weight, -1, item->weight, 0);
@@ -78,16 +78,17 @@ static bool turn_items(Inversion *v, SumItem *items, int count, const Sum **valu
 
 // Splits the equation where the weight of item `at` divides those above, and what is below stays
 // under it.
-static bool separate_at(Inversion *v, const SumItem *items, int count, int at, const Sum *value) {
+static bool separate_at(SymbolicInversion *v, const SumItem *items, int count, int at,
+                        const SymbolicSum *value) {
   Polys *s = &v->polys;
   const Poly *c = items[at].weight, *one = layout_poly_const(s, 1);
   const Poly *last = layout_poly_linear(s, c, 1, one, -1);
-  const Sum *above, *below;
+  const SymbolicSum *above, *below;
   int multiples = layout_items_split(&v->logical, items, count, c, &above, &below);
   if (layout_poly_same(c, one) || !above || !below || !last ||
       !layout_sum_within(&v->logical, below, layout_poly_const(s, 0), last))
     return false;
-  const Sum *high = layout_sum_divide(&v->physical, value, c);
+  const SymbolicSum *high = layout_sum_divide(&v->physical, value, c);
   if (!high) return false;
   if (multiples == 1)
     learn_item(v, &items[at], high);
@@ -98,9 +99,9 @@ static bool separate_at(Inversion *v, const SumItem *items, int count, int at, c
 }
 
 // form = Σ weight·item by weights.
-static bool separate(Inversion *v, const Equation *e) {
-  SumItem items[MAX_PARTS];
-  const Sum *constant, *value = e->value;
+static bool separate(SymbolicInversion *v, const SymbolicEquation *e) {
+  SumItem items[MAX_SYMBOLIC_TERMS];
+  const SymbolicSum *constant, *value = e->value;
   const Poly *p;
   int64_t c;
   int count = layout_sum_items(&v->logical, e->form, items, &constant);
@@ -115,7 +116,7 @@ static bool separate(Inversion *v, const Equation *e) {
 }
 
 // form = ±atom + y·(…) with the atom in [0, y): the atom is ±value mod y.
-static bool learn_residue(Inversion *v, const Equation *e, const Poly *y) {
+static bool learn_residue(SymbolicInversion *v, const SymbolicEquation *e, const Poly *y) {
   Polys *s = &v->polys;
   int64_t c;
   int odd = -1;
@@ -127,26 +128,27 @@ static bool learn_residue(Inversion *v, const Equation *e, const Poly *y) {
     odd = i;
   }
   if (odd < 0) return false;
-  const Part *part = &e->form->parts[odd];
+  const SymbolicTerm *part = &e->form->parts[odd];
   const Poly *last = layout_poly_linear(s, y, 1, layout_poly_const(s, 1), -1);
   if (!layout_poly_is_const(part->coefficient, &c) || (c != 1 && c != -1) || !last) return false;
-  const Sum *atom = layout_sum_of_atom(&v->logical, part->atom);
+  const SymbolicSum *atom = layout_sum_of_atom(&v->logical, part->atom);
   if (!layout_sum_within(&v->logical, atom, layout_poly_const(s, 0), last)) return false;
-  const Sum *value = layout_sum_plus(&v->physical, layout_sum_const(&v->physical, 0), e->value, c);
+  const SymbolicSum *value =
+      layout_sum_plus(&v->physical, layout_sum_const(&v->physical, 0), e->value, c);
   learn(v, part->atom, layout_sum_modulo(&v->physical, value, y));
   return true;
 }
 
-static bool learn_residues(Inversion *v, const Equation *e) {
+static bool learn_residues(SymbolicInversion *v, const SymbolicEquation *e) {
   for (int i = 0; i < e->form->count; i++) {
-    const Atom *atom = &v->logical.atoms[e->form->parts[i].atom];
+    const SymbolicAtom *atom = &v->logical.atoms[e->form->parts[i].atom];
     if (atom->kind == ATOM_FLOOR && learn_residue(v, e, atom->divisor)) return true;
   }
   return false;
 }
 
 // Digits are read before what is known is taken out, which may tear them apart.
-static void work(Inversion *v, Equation e) {
+static void work(SymbolicInversion *v, SymbolicEquation e) {
   if (e.form->count > 1 && separate(v, &e)) return;
   take_out_known(v, &e);
   if (!e.form || !e.value || !e.form->count) return;
@@ -154,14 +156,14 @@ static void work(Inversion *v, Equation e) {
   learn_residues(v, &e);
   int64_t c;
   if (e.form->count == 1 && layout_poly_is_const(e.form->parts[0].coefficient, &c) && c == -1) {
-    const Sum *zero = layout_sum_of_poly(&v->physical, e.form->constant);
+    const SymbolicSum *zero = layout_sum_of_poly(&v->physical, e.form->constant);
     return learn(v, e.form->parts[0].atom,
                  layout_sum_add(&v->physical, zero, e.value, e.form->parts[0].coefficient));
   }
-  if (v->equation_count < MAX_PARTS) v->equations[v->equation_count++] = e;
+  if (v->equation_count < MAX_SYMBOLIC_TERMS) v->equations[v->equation_count++] = e;
 }
 
-static bool axes_known(Inversion *v, int rank) {
+static bool axes_known(SymbolicInversion *v, int rank) {
   bool all = true;
   for (int i = 0; i < rank; i++) {
     if (!v->axes[i]->count)
@@ -172,38 +174,38 @@ static bool axes_known(Inversion *v, int rank) {
 }
 
 // The value of a logical sum all of whose atoms are known.
-static const Sum *known_value(Inversion *v, const Sum *form) {
-  const Sum *zero = layout_sum_const(&v->physical, 0);
-  Equation e = {form, zero};
+static const SymbolicSum *known_value(SymbolicInversion *v, const SymbolicSum *form) {
+  const SymbolicSum *zero = layout_sum_const(&v->physical, 0);
+  SymbolicEquation e = {form, zero};
   take_out_known(v, &e);
   if (!e.form || !e.value || e.form->count) return NULL;
   return layout_sum_plus(&v->physical, zero, e.value, -1);
 }
 
 // A known XOR all of whose operands but one are known gives that one.
-static void relate_xor(Inversion *v, int at) {
-  const Atom atom = v->logical.atoms[at];
-  const Sum *value = v->known[at], *open = NULL;
+static void relate_xor(SymbolicInversion *v, int at) {
+  const SymbolicAtom atom = v->logical.atoms[at];
+  const SymbolicSum *value = v->known[at], *open = NULL;
   for (int i = 0; i < atom.operand_count && value; i++) {
-    const Sum *known = known_value(v, atom.operands[i]);
+    const SymbolicSum *known = known_value(v, atom.operands[i]);
     if (!known && open) return;
     if (known)
       value = layout_sum_xor(&v->physical, value, known);
     else
       open = atom.operands[i];
   }
-  if (!value || !open || v->equation_count == MAX_PARTS) return;
+  if (!value || !open || v->equation_count == MAX_SYMBOLIC_TERMS) return;
   for (int i = 0; i < v->equation_count; i++)
     if (layout_sum_same(v->equations[i].form, open)) return;
-  v->equations[v->equation_count++] = (Equation){open, value};
+  v->equations[v->equation_count++] = (SymbolicEquation){open, value};
   v->progress = true;
 }
 
 // ⌊v/(y·z)⌋ = ⌊⌊v/y⌋/z⌋ where the inner one is known.
-static const Sum *by_finer_floor(Inversion *v, const Atom *atom) {
+static const SymbolicSum *by_finer_floor(SymbolicInversion *v, const SymbolicAtom *atom) {
   const Poly *z, *r;
   for (int i = v->logical.axis_count; i < v->logical.atom_count; i++) {
-    const Atom *finer = &v->logical.atoms[i];
+    const SymbolicAtom *finer = &v->logical.atoms[i];
     if (finer->kind != ATOM_FLOOR || !v->known[i] ||
         !layout_sum_same(finer->operands[0], atom->operands[0]))
       continue;
@@ -214,12 +216,12 @@ static const Sum *by_finer_floor(Inversion *v, const Atom *atom) {
 }
 
 // Floors of what is known are known; XORs and their operands.
-static void relate_atoms(Inversion *v) {
+static void relate_atoms(SymbolicInversion *v) {
   for (int i = v->logical.axis_count; i < v->logical.atom_count; i++) {
-    const Atom *atom = &v->logical.atoms[i];
+    const SymbolicAtom *atom = &v->logical.atoms[i];
     if (atom->kind == ATOM_XOR && v->known[i]) relate_xor(v, i);
     if (atom->kind != ATOM_FLOOR || v->known[i]) continue;
-    const Sum *value = known_value(v, atom->operands[0]);
+    const SymbolicSum *value = known_value(v, atom->operands[0]);
     value = value ? layout_sum_divide(&v->physical, value, atom->divisor) : by_finer_floor(v, atom);
     learn(v, i, value);
   }
@@ -227,10 +229,11 @@ static void relate_atoms(Inversion *v) {
 
 // e - k·unit, where both have the floor of part `at` of `unit` and that has coefficient ±1 there:
 // 10·n + F = p0 and t·n + c - 2·F = p1 give (t + 20)·n + c. Kept when fewer atoms are left.
-static bool eliminate(Inversion *v, const Equation *unit, int at, const Equation *e) {
+static bool eliminate(SymbolicInversion *v, const SymbolicEquation *unit, int at,
+                      const SymbolicEquation *e) {
   Polys *s = &v->polys;
   int64_t c;
-  const Part *part = &unit->form->parts[at];
+  const SymbolicTerm *part = &unit->form->parts[at];
   if (v->logical.atoms[part->atom].kind != ATOM_FLOOR ||
       !layout_poly_is_const(part->coefficient, &c) || (c != 1 && c != -1))
     return false;
@@ -238,17 +241,17 @@ static bool eliminate(Inversion *v, const Equation *unit, int at, const Equation
     if (e->form->parts[i].atom != part->atom) continue;
     const Poly *factor =
         layout_poly_linear(s, e->form->parts[i].coefficient, -c, layout_poly_const(s, 0), 1);
-    const Sum *form = layout_sum_add(&v->logical, e->form, unit->form, factor);
-    const Sum *value = layout_sum_add(&v->physical, e->value, unit->value, factor);
-    if (!form || !value || form->count >= e->form->count || v->equation_count == MAX_PARTS)
+    const SymbolicSum *form = layout_sum_add(&v->logical, e->form, unit->form, factor);
+    const SymbolicSum *value = layout_sum_add(&v->physical, e->value, unit->value, factor);
+    if (!form || !value || form->count >= e->form->count || v->equation_count == MAX_SYMBOLIC_TERMS)
       return false;
-    v->equations[v->equation_count++] = (Equation){form, value};
+    v->equations[v->equation_count++] = (SymbolicEquation){form, value};
     return v->progress = true;
   }
   return false;
 }
 
-static void eliminate_floors(Inversion *v) {
+static void eliminate_floors(SymbolicInversion *v) {
   int count = v->equation_count;
   for (int i = 0; i < count; i++)
     for (int j = 0; j < count; j++)
@@ -256,9 +259,9 @@ static void eliminate_floors(Inversion *v) {
         if (eliminate(v, &v->equations[i], at, &v->equations[j])) return;
 }
 
-static bool propagate(Inversion *v, int rank) {
+static bool propagate(SymbolicInversion *v, int rank) {
   for (int round = 0; round < MAX_ROUNDS; round++) {
-    Equation todo[MAX_PARTS];
+    SymbolicEquation todo[MAX_SYMBOLIC_TERMS];
     int count = v->equation_count;
     memcpy(todo, v->equations, sizeof *todo * (size_t)count);
     v->equation_count = 0;
@@ -272,16 +275,17 @@ static bool propagate(Inversion *v, int rank) {
   return false;
 }
 
-static bool start(Inversion *v, const Layout *layout) {
+static bool start(SymbolicInversion *v, const Layout *layout) {
   const IndexMap *map = layout->map;
   if (!layout_box_init(&v->logical, &v->polys, layout->shape, layout->rank, v->axes) ||
-      !layout_box_init(&v->physical, &v->polys, layout->physical, layout->physical_rank, v->places))
+      !layout_box_init(&v->physical, &v->polys, layout->physical, layout->physical_rank,
+                       v->positions))
     return false;
-  if (map->output_count > MAX_PARTS) return false;
+  if (map->output_count > MAX_SYMBOLIC_TERMS) return false;
   for (int i = 0; i < map->output_count; i++) {
     v->outputs[i] = layout_sum_of(&v->logical, map->outputs[i], v->axes);
     if (!v->outputs[i]) return false;
-    v->equations[v->equation_count++] = (Equation){v->outputs[i], v->places[i]};
+    v->equations[v->equation_count++] = (SymbolicEquation){v->outputs[i], v->positions[i]};
   }
   return true;
 }
@@ -291,8 +295,8 @@ static const LayoutExpr *either(Context *context, const LayoutExpr *a, const Lay
 }
 
 // The claims that make a place padding, as in digits.c.
-static bool padding_claims(Inversion *v, const Layout *layout, const LayoutExpr *const *inverse,
-                           const LayoutExpr **padding) {
+static bool padding_conditions(SymbolicInversion *v, const Layout *layout,
+                               const LayoutExpr *const *inverse, const LayoutExpr **padding) {
   Context *context = v->polys.context;
   Polys *s = &v->polys;
   for (int i = 0; i < layout->rank; i++) {
@@ -307,17 +311,17 @@ static bool padding_claims(Inversion *v, const Layout *layout, const LayoutExpr 
                         layout_expr(context, LAYOUT_LE, layout->shape[i], inverse[i], NULL));
   }
   for (int i = 0; i < layout->physical_rank; i++) {
-    const Sum *back = layout_sum_of(&v->physical, layout->map->outputs[i], v->known);
+    const SymbolicSum *back = layout_sum_of(&v->physical, layout->map->outputs[i], v->known);
     const LayoutExpr *e = back ? layout_sum_expr(&v->physical, back) : NULL;
     if (!e) return false;
-    if (layout_sum_same(back, v->places[i])) continue;
+    if (layout_sum_same(back, v->positions[i])) continue;
     *padding = either(context, *padding,
                       layout_expr(context, LAYOUT_NE, e, layout_axis(context, i), NULL));
   }
   return true;
 }
 
-static bool invert(Inversion *v, const Layout *layout, LayoutInverse *out) {
+static bool invert(SymbolicInversion *v, const Layout *layout, LayoutInverse *out) {
   Context *context = v->polys.context;
   const LayoutExpr *outputs[MAX_RANK], *padding = NULL;
   Str names[MAX_RANK];
@@ -327,7 +331,7 @@ static bool invert(Inversion *v, const Layout *layout, LayoutInverse *out) {
     if (!layout_sum_same(layout_sum_of(&v->logical, outputs[i], v->outputs), v->axes[i]))
       return false;
   }
-  if (!padding_claims(v, layout, outputs, &padding)) return false;
+  if (!padding_conditions(v, layout, outputs, &padding)) return false;
   for (int i = 0; i < layout->physical_rank; i++) names[i] = layout_numbered_name(context, 'p', i);
   out->map =
       index_map_new(context, layout->physical_rank, names, layout->rank, outputs, NULL, NULL, 0);
@@ -336,10 +340,10 @@ static bool invert(Inversion *v, const Layout *layout, LayoutInverse *out) {
 }
 
 // y·⌊axis/y⌋ where that floor is known, else 0.
-static const Sum *least_over_floor(Inversion *v, int axis) {
-  const Sum *zero = layout_sum_const(&v->physical, 0);
+static const SymbolicSum *least_over_floor(SymbolicInversion *v, int axis) {
+  const SymbolicSum *zero = layout_sum_const(&v->physical, 0);
   for (int i = v->logical.axis_count; i < v->logical.atom_count; i++) {
-    const Atom *atom = &v->logical.atoms[i];
+    const SymbolicAtom *atom = &v->logical.atoms[i];
     if (atom->kind == ATOM_FLOOR && v->known[i] &&
         layout_sum_same(atom->operands[0], v->axes[axis]))
       return layout_sum_add(&v->physical, zero, v->known[i], atom->divisor);
@@ -349,21 +353,21 @@ static const Sum *least_over_floor(Inversion *v, int axis) {
 
 // The operands of a minimum, maximum, & or choice that has to be `value` may all be that, as far as
 // they reach.
-static bool assume_operands(Inversion *v, int at) {
-  const Atom copy = v->logical.atoms[at], *atom = &copy;
-  const Sum *value = v->known[at];
+static bool assume_operands(SymbolicInversion *v, int at) {
+  const SymbolicAtom copy = v->logical.atoms[at], *atom = &copy;
+  const SymbolicSum *value = v->known[at];
   int first = atom->op == LAYOUT_SELECT, kept = v->equation_count;
   if (atom->kind != ATOM_OPERATION || !value || v->assumed[at]) return false;
   v->assumed[at] = true;
   if (atom->op != LAYOUT_MIN && atom->op != LAYOUT_MAX && atom->op != LAYOUT_AND && !first)
     return false;
   for (int i = first; i < atom->operand_count; i++) {
-    const Sum *operand = atom->operands[i];
+    const SymbolicSum *operand = atom->operands[i];
     const Poly *low, *high;
     if (!operand->count || known_value(v, operand)) continue;
     layout_sum_bounds(&v->logical, operand, &low, &high);
-    const Sum *most = high ? layout_sum_of_poly(&v->physical, high) : NULL;
-    const Sum *within = layout_sum_extreme(&v->physical, LAYOUT_MIN, value, most);
+    const SymbolicSum *most = high ? layout_sum_of_poly(&v->physical, high) : NULL;
+    const SymbolicSum *within = layout_sum_extreme(&v->physical, LAYOUT_MIN, value, most);
     keep(v, operand, within ? within : value);
     if (first) break;
   }
@@ -371,17 +375,19 @@ static bool assume_operands(Inversion *v, int at) {
 }
 
 // Σ weight·item = value where the weights overlap: the item of the most weight takes what it can.
-static bool assume_most(Inversion *v, const SumItem *items, int count, const Sum *value) {
+static bool assume_most(SymbolicInversion *v, const SumItem *items, int count,
+                        const SymbolicSum *value) {
   Polys *s = &v->polys;
   int at = 0;
   for (int i = 1; i < count; i++)
     if (layout_poly_positive(s, layout_poly_linear(s, items[i].weight, 1, items[at].weight, -1)))
       at = i;
   const Poly *c = items[at].weight, *minus = layout_poly_linear(s, c, -1, c, 0);
-  const Sum *most = items[at].high ? layout_sum_of_poly(&v->physical, items[at].high) : NULL;
-  const Sum *part = layout_sum_divide(&v->physical, value, c);
+  const SymbolicSum *most =
+      items[at].high ? layout_sum_of_poly(&v->physical, items[at].high) : NULL;
+  const SymbolicSum *part = layout_sum_divide(&v->physical, value, c);
   part = part ? layout_sum_extreme(&v->physical, LAYOUT_MIN, part, most) : NULL;
-  const Sum *rest = layout_sum_const(&v->logical, 0);
+  const SymbolicSum *rest = layout_sum_const(&v->logical, 0);
   for (int i = 0; i < count; i++)
     if (i != at) rest = layout_sum_add(&v->logical, rest, items[i].value, items[i].weight);
   if (!part || !rest) return false;
@@ -391,10 +397,10 @@ static bool assume_most(Inversion *v, const SumItem *items, int count, const Sum
 }
 
 // Replaces an equation of a sum whose weights overlap.
-static bool assume_equation(Inversion *v, int at) {
-  SumItem items[MAX_PARTS];
-  Equation e = v->equations[at];
-  const Sum *constant;
+static bool assume_equation(SymbolicInversion *v, int at) {
+  SumItem items[MAX_SYMBOLIC_TERMS];
+  SymbolicEquation e = v->equations[at];
+  const SymbolicSum *constant;
   take_out_known(v, &e);
   int count = e.form && e.value ? layout_sum_items(&v->logical, e.form, items, &constant) : -1;
   if (count < 2 || !turn_items(v, items, count, &e.value)) return false;
@@ -405,23 +411,23 @@ static bool assume_equation(Inversion *v, int at) {
   return true;
 }
 
-static bool is_least(const Atom *atom) {
+static bool is_least(const SymbolicAtom *atom) {
   return atom->low && layout_poly_is_zero(atom->low);
 }
 
-static bool is_at_most_zero(const Atom *atom) {
+static bool is_at_most_zero(const SymbolicAtom *atom) {
   return atom->high && layout_poly_is_zero(atom->high);
 }
 
 // The next that nothing is known of: a part of an equation is assumed to be as large as it can be,
 // a floor to be 0, an axis to be least over its floor.
-static bool assume(Inversion *v, int rank) {
+static bool assume(SymbolicInversion *v, int rank) {
   for (int i = 0; i < v->equation_count; i++)
     if (assume_equation(v, i)) return true;
   for (int i = v->logical.axis_count; i < v->logical.atom_count; i++)
     if (assume_operands(v, i)) return true;
   for (int i = v->logical.axis_count; i < v->logical.atom_count; i++) {
-    const Atom *atom = &v->logical.atoms[i];
+    const SymbolicAtom *atom = &v->logical.atoms[i];
     if (atom->kind != ATOM_FLOOR || v->known[i] || !(is_least(atom) || is_at_most_zero(atom)))
       continue;
     learn(v, i, layout_sum_const(&v->physical, 0));
@@ -429,7 +435,7 @@ static bool assume(Inversion *v, int rank) {
   }
   for (int i = 0; i < rank; i++) {
     if (v->known[i]) continue;
-    const Sum *least = least_over_floor(v, i);
+    const SymbolicSum *least = least_over_floor(v, i);
     learn(v, i, least);
     return least != NULL;
   }
@@ -437,7 +443,7 @@ static bool assume(Inversion *v, int rank) {
 }
 
 // Whether the index lies in the shape for every place, and the map sends it there.
-static bool is_section(Inversion *v, const Layout *layout) {
+static bool is_section(SymbolicInversion *v, const Layout *layout) {
   Polys *s = &v->polys;
   for (int i = 0; i < layout->rank; i++) {
     const Poly *extent = layout_poly_of(s, layout->shape[i]), *one = layout_poly_const(s, 1);
@@ -447,12 +453,12 @@ static bool is_section(Inversion *v, const Layout *layout) {
   }
   for (int i = 0; i < layout->physical_rank; i++)
     if (!layout_sum_same(layout_sum_of(&v->physical, layout->map->outputs[i], v->known),
-                         v->places[i]))
+                         v->positions[i]))
       return false;
   return true;
 }
 
-static bool find_section(Inversion *v, const Layout *layout, const LayoutExpr **section,
+static bool find_section(SymbolicInversion *v, const Layout *layout, const LayoutExpr **section,
                          bool *proved) {
   if (!start(v, layout)) return false;
   for (int guesses = 0; !propagate(v, layout->rank); guesses++)
@@ -466,7 +472,7 @@ static bool find_section(Inversion *v, const Layout *layout, const LayoutExpr **
 bool layout_symbolic_section(Context *context, const Layout *layout, const LayoutExpr **section,
                              bool *proved) {
   ArenaMark mark = arena_mark(&context->scratch);
-  Inversion inversion, *v = &inversion;
+  SymbolicInversion inversion, *v = &inversion;
   memset(v->known, 0, sizeof v->known);
   memset(v->assumed, 0, sizeof v->assumed);
   v->equation_count = 0;
@@ -478,7 +484,7 @@ bool layout_symbolic_section(Context *context, const Layout *layout, const Layou
 
 bool layout_symbolic_inverse(Context *context, const Layout *layout, LayoutInverse *out) {
   ArenaMark mark = arena_mark(&context->scratch);
-  Inversion inversion, *v = &inversion; // of its arrays only what is counted is read
+  SymbolicInversion inversion, *v = &inversion; // of its arrays only what is counted is read
   memset(v->known, 0, sizeof v->known);
   v->equation_count = 0;
   v->polys = layout_polys_new(context, layout->facts);

@@ -8,19 +8,19 @@
 enum { MAX_CUTS = 16 };
 
 // The number itself (cut 1), where the sum has it, and its floors, by ascending cuts.
-typedef struct Chain {
+typedef struct ItemChain {
   int count;
   const Poly *coefficients[MAX_CUTS], *cuts[MAX_CUTS];
-  const Sum *floors[MAX_CUTS];
+  const SymbolicSum *floors[MAX_CUTS];
   int atoms[MAX_CUTS]; // -1: the number, where that is no atom
-} Chain;
+} ItemChain;
 
-typedef struct Reading {
-  Box *box;
-  const Sum *rest; // what is not read yet
+typedef struct ItemReading {
+  SymbolicBox *box;
+  const SymbolicSum *rest; // what is not read yet
   SumItem *items;
   int count;
-} Reading;
+} ItemReading;
 
 static const Poly *exact_quotient(Polys *s, const Poly *x, const Poly *y) {
   const Poly *q, *r;
@@ -29,8 +29,8 @@ static const Poly *exact_quotient(Polys *s, const Poly *x, const Poly *y) {
 }
 
 // Keeps the cuts a chain; false where they are none.
-static bool insert(Reading *r, Chain *c, const Poly *coefficient, const Poly *cut, const Sum *value,
-                   int atom) {
+static bool insert(ItemReading *r, ItemChain *c, const Poly *coefficient, const Poly *cut,
+                   const SymbolicSum *value, int atom) {
   int at = c->count;
   if (c->count == MAX_CUTS) return false;
   while (at && !exact_quotient(r->box->polys, cut, c->cuts[at - 1])) at--;
@@ -48,14 +48,14 @@ static bool insert(Reading *r, Chain *c, const Poly *coefficient, const Poly *cu
   return true;
 }
 
-static const Poly *coefficient_of(const Sum *a, int atom) {
+static const Poly *coefficient_of(const SymbolicSum *a, int atom) {
   for (int i = 0; i < a->count; i++)
     if (a->parts[i].atom == atom) return a->parts[i].coefficient;
   return NULL;
 }
 
 // Whether the sum has all parts of the inner one; how many of them are x times those.
-static bool has_parts(Reading *r, const Sum *inner, const Poly *x, int *alike) {
+static bool has_parts(ItemReading *r, const SymbolicSum *inner, const Poly *x, int *alike) {
   Polys *s = r->box->polys;
   *alike = 0;
   for (int i = 0; i < inner->count; i++) {
@@ -67,7 +67,7 @@ static bool has_parts(Reading *r, const Sum *inner, const Poly *x, int *alike) {
 }
 
 // x where the sum has the parts of x·inner: it has no others, or the finest floor goes with them.
-static const Poly *multiple_of(Reading *r, const Sum *inner, const Chain *c) {
+static const Poly *multiple_of(ItemReading *r, const SymbolicSum *inner, const ItemChain *c) {
   Polys *s = r->box->polys;
   int alike;
   const Poly *first = inner->count ? coefficient_of(r->rest, inner->parts[0].atom) : NULL;
@@ -77,12 +77,12 @@ static const Poly *multiple_of(Reading *r, const Sum *inner, const Chain *c) {
   return x && has_parts(r, inner, x, &alike) ? x : NULL;
 }
 
-static void take(Reading *r, const Sum *part, const Poly *times) {
+static void take(ItemReading *r, const SymbolicSum *part, const Poly *times) {
   r->rest =
       layout_sum_add(r->box, r->rest, part, layout_poly_linear(r->box->polys, times, -1, times, 0));
 }
 
-static bool take_inner(Reading *r, Chain *c, const Sum *inner) {
+static bool take_inner(ItemReading *r, ItemChain *c, const SymbolicSum *inner) {
   Polys *s = r->box->polys;
   const Poly *x = multiple_of(r, inner, c);
   int64_t one;
@@ -93,8 +93,8 @@ static bool take_inner(Reading *r, Chain *c, const Sum *inner) {
   return insert(r, c, x, layout_poly_const(s, 1), inner, atom ? inner->parts[0].atom : -1);
 }
 
-static bool add_item(Reading *r, const Poly *weight, const Sum *value, int atom) {
-  if (!weight || !value || r->count == MAX_PARTS) return false;
+static bool add_item(ItemReading *r, const Poly *weight, const SymbolicSum *value, int atom) {
+  if (!weight || !value || r->count == MAX_SYMBOLIC_TERMS) return false;
   if (layout_poly_is_zero(weight)) return true;
   SumItem *item = &r->items[r->count++];
   *item = (SumItem){.weight = weight, .value = value, .atom = atom};
@@ -102,14 +102,14 @@ static bool add_item(Reading *r, const Poly *weight, const Sum *value, int atom)
   return true;
 }
 
-static bool add_chain(Reading *r, const Chain *c) {
+static bool add_chain(ItemReading *r, const ItemChain *c) {
   Polys *s = r->box->polys;
   const Poly *weight = c->coefficients[0], *zero = layout_poly_const(s, 0);
   for (int i = 0; i + 1 < c->count; i++) {
     const Poly *radix = exact_quotient(s, c->cuts[i + 1], c->cuts[i]);
     if (!radix) return false;
-    const Sum *digit = layout_sum_add(r->box, c->floors[i], c->floors[i + 1],
-                                      layout_poly_linear(s, radix, -1, zero, 0));
+    const SymbolicSum *digit = layout_sum_add(r->box, c->floors[i], c->floors[i + 1],
+                                              layout_poly_linear(s, radix, -1, zero, 0));
     int before = r->count;
     if (!add_item(r, weight, digit, -1)) return false;
     if (r->count > before) {
@@ -123,33 +123,34 @@ static bool add_chain(Reading *r, const Chain *c) {
   return add_item(r, weight, c->floors[c->count - 1], c->atoms[c->count - 1]);
 }
 
-static int find_floor(const Reading *r) {
+static int find_floor(const ItemReading *r) {
   for (int i = 0; r->rest && i < r->rest->count; i++)
     if (r->box->atoms[r->rest->parts[i].atom].kind == ATOM_FLOOR) return i;
   return -1;
 }
 
 // The digits of the number that part `at` is a floor of.
-static bool read_floors(Reading *r, int at) {
-  const Sum *inner = r->box->atoms[r->rest->parts[at].atom].operands[0], *all = r->rest;
-  Chain c = {0};
+static bool read_floors(ItemReading *r, int at) {
+  const SymbolicSum *inner = r->box->atoms[r->rest->parts[at].atom].operands[0], *all = r->rest;
+  ItemChain c = {0};
   for (int i = at; i < all->count; i++) {
-    const Part *part = &all->parts[i];
-    const Atom *atom = &r->box->atoms[part->atom];
+    const SymbolicTerm *part = &all->parts[i];
+    const SymbolicAtom *atom = &r->box->atoms[part->atom];
     if (atom->kind != ATOM_FLOOR || !layout_sum_same(atom->operands[0], inner)) continue;
-    const Sum *floor = layout_sum_of_atom(r->box, part->atom);
+    const SymbolicSum *floor = layout_sum_of_atom(r->box, part->atom);
     if (!insert(r, &c, part->coefficient, atom->divisor, floor, part->atom)) return false;
     take(r, floor, part->coefficient);
   }
   return r->rest && take_inner(r, &c, inner) && add_chain(r, &c);
 }
 
-int layout_sum_items(Box *box, const Sum *a, SumItem *items, const Sum **constant) {
-  Reading r = {.box = box, .rest = a, .items = items};
+int layout_sum_items(SymbolicBox *box, const SymbolicSum *a, SumItem *items,
+                     const SymbolicSum **constant) {
+  ItemReading r = {.box = box, .rest = a, .items = items};
   for (int at; (at = find_floor(&r)) >= 0;)
     if (!read_floors(&r, at)) return -1;
   for (int i = 0; r.rest && i < r.rest->count; i++) {
-    const Part *part = &r.rest->parts[i];
+    const SymbolicTerm *part = &r.rest->parts[i];
     if (!add_item(&r, part->coefficient, layout_sum_of_atom(box, part->atom), part->atom))
       return -1;
   }
@@ -157,13 +158,13 @@ int layout_sum_items(Box *box, const Sum *a, SumItem *items, const Sum **constan
   return r.rest ? r.count : -1;
 }
 
-int layout_items_split(Box *box, const SumItem *items, int count, const Poly *c, const Sum **above,
-                       const Sum **below) {
+int layout_items_split(SymbolicBox *box, const SumItem *items, int count, const Poly *c,
+                       const SymbolicSum **above, const SymbolicSum **below) {
   int multiples = 0;
   *above = *below = layout_sum_const(box, 0);
   for (int i = 0; i < count; i++) {
     const Poly *q = exact_quotient(box->polys, items[i].weight, c);
-    const Sum **sum = q ? above : below;
+    const SymbolicSum **sum = q ? above : below;
     *sum = layout_sum_add(box, *sum, items[i].value, q ? q : items[i].weight);
     multiples += q != NULL;
   }

@@ -14,9 +14,11 @@ static const Poly *smaller(Polys *s, const Poly *a, const Poly *b) {
   return a && b ? layout_poly_extreme(s, LAYOUT_MIN, a, b) : a ? a : b;
 }
 
-static const Sum *operation_atom(Box *box, LayoutOp op, const Sum *const *operands, int count,
-                                 const Poly *low, const Poly *high) {
-  Atom atom = {.kind = ATOM_OPERATION, .op = op, .operand_count = count, .low = low, .high = high};
+static const SymbolicSum *operation_atom(SymbolicBox *box, LayoutOp op,
+                                         const SymbolicSum *const *operands, int count,
+                                         const Poly *low, const Poly *high) {
+  SymbolicAtom atom = {
+      .kind = ATOM_OPERATION, .op = op, .operand_count = count, .low = low, .high = high};
   for (int i = 0; i < count; i++)
     if (!(atom.operands[i] = operands[i])) return NULL;
   return layout_sum_of_atom(box, layout_box_atom(box, &atom));
@@ -30,13 +32,13 @@ static int64_t mask_over(int64_t value) {
   return mask;
 }
 
-static const Poly *power(Box *box, int bit) {
+static const Poly *power(SymbolicBox *box, int bit) {
   return layout_poly_const(box->polys, (int64_t)1 << bit);
 }
 
 // Σ over runs [from, to) of ones: a mod 2^to - a mod 2^from.
-static const Sum *and_mask(Box *box, const Sum *a, int64_t mask) {
-  const Sum *sum = layout_sum_const(box, 0);
+static const SymbolicSum *and_mask(SymbolicBox *box, const SymbolicSum *a, int64_t mask) {
+  const SymbolicSum *sum = layout_sum_const(box, 0);
   for (int bit = 0; bit < 62 && mask >> bit; bit++) {
     if (!(mask >> bit & 1)) continue;
     int end = bit;
@@ -49,7 +51,7 @@ static const Sum *and_mask(Box *box, const Sum *a, int64_t mask) {
 }
 
 // The least 2^k over a constant upper bound; 0 when none is known or it may be negative.
-static int64_t reach_of(Box *box, const Sum *a) {
+static int64_t reach_of(SymbolicBox *box, const SymbolicSum *a) {
   const Poly *low, *high;
   int64_t most;
   layout_sum_bounds(box, a, &low, &high);
@@ -57,14 +59,14 @@ static int64_t reach_of(Box *box, const Sum *a) {
   return most < (int64_t)1 << 60 ? mask_over(most) + 1 : 0;
 }
 
-static int compare_sums(const Sum *a, const Sum *b) {
+static int compare_sums(const SymbolicSum *a, const SymbolicSum *b) {
   if (a->count != b->count) return a->count - b->count;
   for (int i = 0; i < a->count; i++)
     if (a->parts[i].atom != b->parts[i].atom) return a->parts[i].atom - b->parts[i].atom;
   return 0;
 }
 
-static bool constant_of(const Sum *a, int64_t *value) {
+static bool constant_of(const SymbolicSum *a, int64_t *value) {
   const Poly *p;
   return layout_sum_is_poly(a, &p) && layout_poly_is_const(p, value);
 }
@@ -72,14 +74,14 @@ static bool constant_of(const Sum *a, int64_t *value) {
 // Operands of ⊕ in [0, reach): one constant at most, and of x and reach - 1 - x the one of the less
 // constant.
 typedef struct Operands {
-  Box *box;
-  Atom *atom;
+  SymbolicBox *box;
+  SymbolicAtom *atom;
   int64_t reach, constant;
 } Operands;
 
 // Adds an operand over GF(2): a second one cancels the first; sorted. False when full.
-static bool toggle_sum(Operands *o, const Sum *operand) {
-  Atom *x = o->atom;
+static bool toggle_sum(Operands *o, const SymbolicSum *operand) {
+  SymbolicAtom *x = o->atom;
   for (int i = 0; i < x->operand_count; i++) {
     if (!layout_sum_same(x->operands[i], operand)) continue;
     x->operand_count--;
@@ -94,26 +96,26 @@ static bool toggle_sum(Operands *o, const Sum *operand) {
   return true;
 }
 
-static bool toggle(Operands *o, const Sum *operand) {
+static bool toggle(Operands *o, const SymbolicSum *operand) {
   int64_t value;
   if (!constant_of(operand, &value)) return toggle_sum(o, operand);
   o->constant ^= value;
   return true;
 }
 
-static bool is_over_half(const Operands *o, const Sum *a) {
+static bool is_over_half(const Operands *o, const SymbolicSum *a) {
   int64_t value;
   return a->count && layout_poly_is_const(a->constant, &value) && value >= o->reach / 2;
 }
 
 // a's operands where it is one XOR, else a itself.
-static bool toggle_all(Operands *o, const Sum *a) {
+static bool toggle_all(Operands *o, const SymbolicSum *a) {
   int64_t c;
   if (is_over_half(o, a)) {
     o->constant ^= o->reach - 1;
     a = layout_sum_plus(o->box, layout_sum_const(o->box, o->reach - 1), a, -1);
   }
-  const Atom *atom = a && a->count == 1 ? &o->box->atoms[a->parts[0].atom] : NULL;
+  const SymbolicAtom *atom = a && a->count == 1 ? &o->box->atoms[a->parts[0].atom] : NULL;
   if (!atom || atom->kind != ATOM_XOR || !layout_poly_is_zero(a->constant) ||
       !layout_poly_is_const(a->parts[0].coefficient, &c) || c != 1)
     return a && toggle(o, a);
@@ -123,13 +125,14 @@ static bool toggle_all(Operands *o, const Sum *a) {
 }
 
 // a ^ b for a, b in [0, reach).
-static const Sum *xor_within(Box *box, const Sum *a, const Sum *b, int64_t reach) {
+static const SymbolicSum *xor_within(SymbolicBox *box, const SymbolicSum *a, const SymbolicSum *b,
+                                     int64_t reach) {
   Polys *s = box->polys;
-  Atom x = {.kind = ATOM_XOR, .low = layout_poly_const(s, 0)};
+  SymbolicAtom x = {.kind = ATOM_XOR, .low = layout_poly_const(s, 0)};
   Operands o = {box, &x, reach, 0};
   x.high = layout_poly_const(s, reach - 1);
   if (!toggle_all(&o, a) || !toggle_all(&o, b)) return NULL;
-  const Sum *constant = layout_sum_const(box, o.constant);
+  const SymbolicSum *constant = layout_sum_const(box, o.constant);
   if (!x.operand_count) return constant;
   if (x.operand_count == 1 && !o.constant) return x.operands[0];
   if (x.operand_count == 1 && o.constant == reach - 1)
@@ -138,15 +141,16 @@ static const Sum *xor_within(Box *box, const Sum *a, const Sum *b, int64_t reach
   return layout_sum_of_atom(box, layout_box_atom(box, &x));
 }
 
-static const Sum *bitwise_const(Box *box, LayoutOp op, const Sum *a, int64_t mask) {
-  const Sum *common = and_mask(box, a, mask);
+static const SymbolicSum *bitwise_const(SymbolicBox *box, LayoutOp op, const SymbolicSum *a,
+                                        int64_t mask) {
+  const SymbolicSum *common = and_mask(box, a, mask);
   if (op == LAYOUT_AND) return common;
-  const Sum *both = layout_sum_plus(box, a, layout_sum_const(box, mask), 1);
+  const SymbolicSum *both = layout_sum_plus(box, a, layout_sum_const(box, mask), 1);
   return layout_sum_plus(box, both, common, -1);
 }
 
 // The largest power of two that divides the value, as all parts show; 1 where that is not known.
-static int64_t power_in(Box *box, const Sum *a) {
+static int64_t power_in(SymbolicBox *box, const SymbolicSum *a) {
   int64_t value, power = 1;
   if (!a->count && layout_poly_is_zero(a->constant)) return 1;
   while (power < (int64_t)1 << 40) {
@@ -163,26 +167,27 @@ static int64_t power_in(Box *box, const Sum *a) {
 }
 
 // a ^ 2ᵏ·b = 2ᵏ·(⌊a/2ᵏ⌋ ^ b) + a mod 2ᵏ
-static const Sum *xor_above(Box *box, const Sum *a, const Sum *b, int64_t power) {
+static const SymbolicSum *xor_above(SymbolicBox *box, const SymbolicSum *a, const SymbolicSum *b,
+                                    int64_t power) {
   const Poly *y = layout_poly_const(box->polys, power);
-  const Sum *high = layout_sum_divide(box, a, y);
-  const Sum *low = high ? layout_sum_plus(box, a, high, -power) : NULL;
+  const SymbolicSum *high = layout_sum_divide(box, a, y);
+  const SymbolicSum *low = high ? layout_sum_plus(box, a, high, -power) : NULL;
   return layout_sum_plus(box, low, layout_sum_xor(box, high, layout_sum_divide(box, b, y)), power);
 }
 
-static const Sum *opaque_xor(Box *box, const Sum *a, const Sum *b) {
+static const SymbolicSum *opaque_xor(SymbolicBox *box, const SymbolicSum *a, const SymbolicSum *b) {
   const Poly *low, *other, *high;
   layout_sum_bounds(box, a, &low, &high);
   layout_sum_bounds(box, b, &other, &high);
   bool positive = low && other && layout_poly_nonnegative(low) && layout_poly_nonnegative(other);
-  const Sum *operands[] = {a, b};
+  const SymbolicSum *operands[] = {a, b};
   if (compare_sums(b, a) < 0) operands[0] = b, operands[1] = a;
   if (layout_sum_same(a, b)) return layout_sum_const(box, 0);
   return operation_atom(box, LAYOUT_XOR, operands, 2,
                         positive ? layout_poly_const(box->polys, 0) : NULL, NULL);
 }
 
-const Sum *layout_sum_xor(Box *box, const Sum *a, const Sum *b) {
+const SymbolicSum *layout_sum_xor(SymbolicBox *box, const SymbolicSum *a, const SymbolicSum *b) {
   int64_t power, value;
   if (!a || !b) return NULL;
   if (constant_of(a, &value) && !value) return b;
@@ -192,64 +197,67 @@ const Sum *layout_sum_xor(Box *box, const Sum *a, const Sum *b) {
   int64_t p = reach_of(box, a), q = reach_of(box, b);
   if (!p && !q) return opaque_xor(box, a, b);
   if (!q || (p && p < q)) { // b is the one of fewer bits
-    const Sum *t = a;
+    const SymbolicSum *t = a;
     a = b;
     b = t;
     q = p;
   }
   const Poly *reach = layout_poly_const(box->polys, q);
-  const Sum *low = layout_sum_modulo(box, a, reach);
+  const SymbolicSum *low = layout_sum_modulo(box, a, reach);
   if (!low) return NULL;
-  const Sum *high = layout_sum_plus(box, a, low, -1);
+  const SymbolicSum *high = layout_sum_plus(box, a, low, -1);
   return layout_sum_plus(box, high, xor_within(box, low, b, q), 1);
 }
 
-static const Sum *sum_and(Box *box, const Sum *a, const Sum *b) {
+static const SymbolicSum *sum_and(SymbolicBox *box, const SymbolicSum *a, const SymbolicSum *b) {
   const Poly *low, *high, *other_low, *other_high;
   if (layout_sum_same(a, b)) return a;
   layout_sum_bounds(box, a, &low, &high);
   layout_sum_bounds(box, b, &other_low, &other_high);
   if (!low || !other_low || !layout_poly_nonnegative(low) || !layout_poly_nonnegative(other_low))
     return NULL;
-  const Sum *operands[] = {a, b};
+  const SymbolicSum *operands[] = {a, b};
   if (compare_sums(b, a) < 0) operands[0] = b, operands[1] = a;
   return operation_atom(box, LAYOUT_AND, operands, 2, layout_poly_const(box->polys, 0),
                         smaller(box->polys, high, other_high));
 }
 
-static const Sum *bitwise(Box *box, LayoutOp op, const Sum *a, const Sum *b) {
+static const SymbolicSum *bitwise(SymbolicBox *box, LayoutOp op, const SymbolicSum *a,
+                                  const SymbolicSum *b) {
   int64_t value;
   if (op == LAYOUT_XOR) return layout_sum_xor(box, a, b);
   if (constant_of(a, &value) && value >= 0) return bitwise_const(box, op, b, value);
   if (constant_of(b, &value) && value >= 0) return bitwise_const(box, op, a, value);
-  const Sum *common = sum_and(box, a, b);
+  const SymbolicSum *common = sum_and(box, a, b);
   if (op == LAYOUT_AND) return common;
   return layout_sum_plus(box, layout_sum_plus(box, a, b, 1), common, -1);
 }
 
 // ---- Minimum, maximum, conditions --------------------------------------------------------------
 
-const Sum *layout_sum_extreme(Box *box, LayoutOp op, const Sum *a, const Sum *b) {
+const SymbolicSum *layout_sum_extreme(SymbolicBox *box, LayoutOp op, const SymbolicSum *a,
+                                      const SymbolicSum *b) {
   const Poly *low, *high, *a_low, *a_high, *b_low, *b_high;
   Polys *s = box->polys;
-  const Sum *less = b ? layout_sum_plus(box, a, b, -1) : NULL;
+  const SymbolicSum *less = b ? layout_sum_plus(box, a, b, -1) : NULL;
   if (!less) return NULL;
   layout_sum_bounds(box, less, &low, &high);
   if (high && layout_poly_nonpositive(s, high)) return op == LAYOUT_MIN ? a : b;
   if (low && layout_poly_nonnegative(low)) return op == LAYOUT_MIN ? b : a;
   layout_sum_bounds(box, a, &a_low, &a_high);
   layout_sum_bounds(box, b, &b_low, &b_high);
-  const Sum *operands[] = {a, b};
+  const SymbolicSum *operands[] = {a, b};
   const Poly *least = a_low && b_low ? layout_poly_extreme(s, op, a_low, b_low) : NULL;
   const Poly *most = a_high && b_high ? layout_poly_extreme(s, op, a_high, b_high) : NULL;
   return operation_atom(box, op, operands, 2, least, most);
 }
 
 // Comparisons of a - b with 0.
-static const Sum *comparison(Box *box, LayoutOp op, const Sum *a, const Sum *b) {
+static const SymbolicSum *comparison(SymbolicBox *box, LayoutOp op, const SymbolicSum *a,
+                                     const SymbolicSum *b) {
   Polys *s = box->polys;
   const Poly *low, *high, *one = layout_poly_const(s, 1), *zero = layout_poly_const(s, 0);
-  const Sum *difference = layout_sum_plus(box, a, b, -1);
+  const SymbolicSum *difference = layout_sum_plus(box, a, b, -1);
   if (!difference) return NULL;
   layout_sum_bounds(box, difference, &low, &high);
   bool not_over = high && layout_poly_nonpositive(s, high),
@@ -260,11 +268,12 @@ static const Sum *comparison(Box *box, LayoutOp op, const Sum *a, const Sum *b) 
   if (op == LAYOUT_LE && (not_over || over)) return layout_sum_const(box, not_over);
   if (op == LAYOUT_EQ && (same || under || over)) return layout_sum_const(box, same);
   if (op == LAYOUT_NE && (same || under || over)) return layout_sum_const(box, !same);
-  const Sum *operands[] = {difference, layout_sum_const(box, 0)};
+  const SymbolicSum *operands[] = {difference, layout_sum_const(box, 0)};
   return operation_atom(box, op, operands, 2, zero, one);
 }
 
-static const Sum *choice(Box *box, const Sum *condition, const Sum *a, const Sum *b) {
+static const SymbolicSum *choice(SymbolicBox *box, const SymbolicSum *condition,
+                                 const SymbolicSum *a, const SymbolicSum *b) {
   const Poly *a_low, *a_high, *b_low, *b_high;
   int64_t value;
   if (layout_sum_same(a, b)) return a;
@@ -272,45 +281,48 @@ static const Sum *choice(Box *box, const Sum *condition, const Sum *a, const Sum
   layout_sum_bounds(box, a, &a_low, &a_high);
   layout_sum_bounds(box, b, &b_low, &b_high);
   const Poly *low = a_low && b_low ? smaller(box->polys, a_low, b_low) : NULL;
-  const Sum *operands[] = {condition, a, b};
+  const SymbolicSum *operands[] = {condition, a, b};
   return operation_atom(box, LAYOUT_SELECT, operands, 3, low, larger(box->polys, a_high, b_high));
 }
 
-static const Sum *truth(Box *box, LayoutOp op, const Sum *a, const Sum *b) {
+static const SymbolicSum *truth(SymbolicBox *box, LayoutOp op, const SymbolicSum *a,
+                                const SymbolicSum *b) {
   int64_t x, y;
   bool a_known = constant_of(a, &x), b_known = b && constant_of(b, &y);
   if (op == LAYOUT_NOT && a_known) return layout_sum_const(box, !x);
   if (op == LAYOUT_BOTH && ((a_known && !x) || (b_known && !y))) return layout_sum_const(box, 0);
   if (op == LAYOUT_EITHER && ((a_known && x) || (b_known && y))) return layout_sum_const(box, 1);
   if (a_known && b_known) return layout_sum_const(box, op == LAYOUT_BOTH);
-  const Sum *operands[] = {a, b};
+  const SymbolicSum *operands[] = {a, b};
   return operation_atom(box, op, operands, b ? 2 : 1, layout_poly_const(box->polys, 0),
                         layout_poly_const(box->polys, 1));
 }
 
 // ---- Expressions -------------------------------------------------------------------------------
 
-static const Sum *product(Box *box, const Sum *a, const Sum *b) {
+static const SymbolicSum *product(SymbolicBox *box, const SymbolicSum *a, const SymbolicSum *b) {
   const Poly *p;
-  const Sum *zero = layout_sum_const(box, 0);
+  const SymbolicSum *zero = layout_sum_const(box, 0);
   if (layout_sum_is_poly(b, &p)) return layout_sum_add(box, zero, a, p);
   return layout_sum_is_poly(a, &p) ? layout_sum_add(box, zero, b, p) : NULL;
 }
 
-static const Sum *shifted(Box *box, LayoutOp op, const Sum *a, const Sum *b) {
+static const SymbolicSum *shifted(SymbolicBox *box, LayoutOp op, const SymbolicSum *a,
+                                  const SymbolicSum *b) {
   int64_t bits;
   if (!constant_of(b, &bits) || bits < 0 || bits > 61) return NULL;
   if (op == LAYOUT_SHR) return layout_sum_divide(box, a, power(box, (int)bits));
   return layout_sum_add(box, layout_sum_const(box, 0), a, power(box, (int)bits));
 }
 
-static const Sum *divided(Box *box, LayoutOp op, const Sum *a, const Sum *b) {
+static const SymbolicSum *divided(SymbolicBox *box, LayoutOp op, const SymbolicSum *a,
+                                  const SymbolicSum *b) {
   const Poly *y;
   if (!layout_sum_is_poly(b, &y) || !layout_poly_positive(box->polys, y)) return NULL;
   return op == LAYOUT_DIV ? layout_sum_divide(box, a, y) : layout_sum_modulo(box, a, y);
 }
 
-static const Sum *operation(Box *box, LayoutOp op, const Sum *const *v) {
+static const SymbolicSum *operation(SymbolicBox *box, LayoutOp op, const SymbolicSum *const *v) {
   switch (op) {
   case LAYOUT_ADD: return layout_sum_plus(box, v[0], v[1], 1);
   case LAYOUT_SUB: return layout_sum_plus(box, v[0], v[1], -1);
@@ -340,8 +352,9 @@ static const Sum *operation(Box *box, LayoutOp op, const Sum *const *v) {
   return NULL;
 }
 
-const Sum *layout_sum_of(Box *box, const LayoutExpr *e, const Sum *const *axes) {
-  const Sum *v[3] = {0};
+const SymbolicSum *layout_sum_of(SymbolicBox *box, const LayoutExpr *e,
+                                 const SymbolicSum *const *axes) {
+  const SymbolicSum *v[3] = {0};
   if (e->op == LAYOUT_AXIS) return axes[e->value];
   if (!e->args[0] || e->op == LAYOUT_DIV || e->op == LAYOUT_MOD) {
     const Poly *p = layout_poly_of(box->polys, e); // of symbols alone
@@ -354,7 +367,7 @@ const Sum *layout_sum_of(Box *box, const LayoutExpr *e, const Sum *const *axes) 
 
 // ---- Back to expressions -----------------------------------------------------------------------
 
-static const LayoutExpr *xor_expr(Box *box, const Atom *atom) {
+static const LayoutExpr *xor_expr(SymbolicBox *box, const SymbolicAtom *atom) {
   const LayoutExpr *e = NULL;
   for (int i = 0; i < atom->operand_count; i++) {
     const LayoutExpr *operand = layout_sum_expr(box, atom->operands[i]);
@@ -364,8 +377,8 @@ static const LayoutExpr *xor_expr(Box *box, const Atom *atom) {
   return e;
 }
 
-static const LayoutExpr *atom_expr(Box *box, int at) {
-  const Atom atom = box->atoms[at];
+static const LayoutExpr *atom_expr(SymbolicBox *box, int at) {
+  const SymbolicAtom atom = box->atoms[at];
   Context *context = box->polys->context;
   const LayoutExpr *args[MAX_OPERANDS] = {0};
   if (atom.kind == ATOM_AXIS) return layout_axis(context, at);
@@ -378,10 +391,11 @@ static const LayoutExpr *atom_expr(Box *box, int at) {
 }
 
 // Residues are printed as such: *out receives q·(v % y) for the floor of part `at`.
-static const Sum *take_residue(Box *box, const Sum *a, int at, const LayoutExpr **out) {
+static const SymbolicSum *take_residue(SymbolicBox *box, const SymbolicSum *a, int at,
+                                       const LayoutExpr **out) {
   Polys *s = box->polys;
   Residue residue;
-  const Sum *rest = layout_sum_without_residue(box, a, at, &residue);
+  const SymbolicSum *rest = layout_sum_without_residue(box, a, at, &residue);
   if (!rest) return a;
   const LayoutExpr *value = layout_sum_expr(box, residue.inner);
   const LayoutExpr *divisor = layout_poly_expr(s, residue.radix);
@@ -394,7 +408,8 @@ static const Sum *take_residue(Box *box, const Sum *a, int at, const LayoutExpr 
 }
 
 // sum ± part, `sum` NULL is nothing; LAYOUT_SUB takes the part's negative.
-static const LayoutExpr *add_part_expr(Box *box, const LayoutExpr *sum, Part part, LayoutOp op) {
+static const LayoutExpr *add_part_expr(SymbolicBox *box, const LayoutExpr *sum, SymbolicTerm part,
+                                       LayoutOp op) {
   Polys *s = box->polys;
   const Poly *coefficient = part.coefficient;
   if (op == LAYOUT_SUB) coefficient = layout_poly_linear(s, coefficient, -1, coefficient, 0);
@@ -405,7 +420,7 @@ static const LayoutExpr *add_part_expr(Box *box, const LayoutExpr *sum, Part par
 }
 
 // What is taken away stands last: 7 - x, not x*(-1) + 7.
-const LayoutExpr *layout_sum_expr(Box *box, const Sum *a) {
+const LayoutExpr *layout_sum_expr(SymbolicBox *box, const SymbolicSum *a) {
   Context *context = box->polys->context;
   const LayoutExpr *sum = NULL;
   for (int i = a->count - 1; i >= 0; i = MIN_OF(i, a->count) - 1) a = take_residue(box, a, i, &sum);
@@ -435,11 +450,11 @@ void layout_box_simplify(Context *context, LayoutFacts facts, const LayoutExpr *
   if (is_static) return layout_exprs_simplify(context, exprs, count, extents, rank, out);
   ArenaMark mark = arena_mark(&context->scratch);
   Polys polys = layout_polys_new(context, facts);
-  Box box;
-  const Sum *axes[MAX_RANK];
+  SymbolicBox box;
+  const SymbolicSum *axes[MAX_RANK];
   bool boxed = rank <= MAX_RANK && layout_box_init(&box, &polys, shape, rank, axes);
   for (int i = 0; i < count; i++) {
-    const Sum *value = boxed ? layout_sum_of(&box, exprs[i], axes) : NULL;
+    const SymbolicSum *value = boxed ? layout_sum_of(&box, exprs[i], axes) : NULL;
     const LayoutExpr *e = value ? layout_sum_expr(&box, value) : NULL;
     out[i] = e && layout_expr_size(e) <= layout_expr_size(exprs[i]) ? e : exprs[i];
   }
