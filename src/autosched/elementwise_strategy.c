@@ -37,14 +37,14 @@ static LoopRef loop_along_memory(const AutoSched *s, const LoopRefs *loops) {
 
 // Each update for a piece of a row at once, in vectors.
 static bool vectorise_updates(AutoSched *s) {
-  enum { VECTORS_AT_ONCE = 16 }; // what the next update reads stays in the first cache
   int lanes = s->machine->vector_bytes / 4, count = 0;
   LoopRefs loops = {0};
   LoopRef order[NEST_MAX_AXES + 3], vectors, inner;
   TRY(schedule_get_loops(s->sch, s->updates, &loops));
   LoopRef last = loop_along_memory(s, &loops);
   if (!last || lanes < 2 || loops.count > NEST_MAX_AXES) return false;
-  int64_t extent = autosched_loop_extent(s, last), piece = (int64_t)lanes * VECTORS_AT_ONCE;
+  int64_t extent = autosched_loop_extent(s, last),
+          piece = (int64_t)lanes * cost_model_of(s->machine)->vectors_at_once;
   if (extent < lanes) return false;
   for (int i = 0; i < loops.count; i++)
     if (loops.items[i] != last) order[count++] = loops.items[i];

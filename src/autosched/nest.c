@@ -3,7 +3,6 @@
 #include "autosched/nest.h"
 
 #include "arith/arith.h"
-#include "base/machine.h"
 
 typedef struct Reading {
   Context *context;
@@ -74,14 +73,9 @@ static void add_read(Reading *reading, Expr *load) {
 
 static bool enter(Visitor *visitor, Expr *e) {
   Reading *reading = visitor->env;
-  OpClass class = op_table[e->op].class;
-  if (e->op == EXPR_LOAD) {
-    add_read(reading, e);
-    return false; // index arithmetic is not counted
-  }
+  if (e->op == EXPR_LOAD) add_read(reading, e);
   if (e->op == EXPR_IF_THEN_ELSE) reading->nest->conditional = true;
-  if (class == OP_ARITH || class == OP_MATH) reading->nest->operations += class == OP_MATH ? 10 : 1;
-  return true;
+  return e->op != EXPR_LOAD;
 }
 
 static bool read_axes(const Block *block, Reading *reading) {
@@ -118,6 +112,7 @@ bool nest_of_block(Context *context, const Block *block, Nest *nest) {
   }
   Visitor visitor = {.env = &reading, .enter_expr = enter};
   visit_expr(&visitor, store->as.store.value);
+  nest->count = expr_op_count(store->as.store.value);
   return reading.ok;
 }
 
@@ -206,4 +201,9 @@ double nest_buffer_bytes(const Buffer *buffer) {
   for (int d = 0; d < buffer->rank; d++)
     if (expr_as_int(buffer->shape[d], &extent)) bytes *= (double)extent;
   return bytes;
+}
+
+double nest_operations(const HostMachine *machine, const Nest *nest) {
+  return nest->count.arithmetic +
+         cost_model_of(machine)->function_operations * nest->count.functions;
 }

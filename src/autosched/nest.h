@@ -4,8 +4,8 @@
 #ifndef PLEAT_NEST_H
 #define PLEAT_NEST_H
 
-#include "base/machine.h"
-#include "ir/ir.h"
+#include "base/cost_model.h"
+#include "ir/op_count.h"
 #include "layout/layout.h"
 
 enum { NEST_MAX_AXES = 16, NEST_MAX_READS = 24, NEST_MAX_RANK = 12 };
@@ -38,7 +38,7 @@ typedef struct Nest {
   Buffer *output;
   int output_axis[NEST_MAX_RANK]; // the axis that is index d of the output
   bool conditional;               // a read stands under a condition
-  int operations;                 // arithmetic operations a point
+  OpCount count;                  // operations at each point
   double points;                  // product of all extents
 } Nest;
 
@@ -63,10 +63,10 @@ NestStep nest_step(Context *context, const Nest *nest, const NestRead *read, con
 // that whole vectors are loaded and shuffled; 0 elsewhere.
 int64_t nest_stride(const NestRead *read, const Layout *layout, int axis);
 
+// Arithmetic operations at each point; a mathematical function counts as several.
+double nest_operations(const HostMachine *machine, const Nest *nest);
 // Bytes of all elements, row-major; extents that are not known count as 1.
 double nest_buffer_bytes(const Buffer *buffer);
-
-enum { LOADS_A_CYCLE = 2 };
 
 // ---- Register tiles --------------------------------------------------------------------------
 
@@ -103,9 +103,11 @@ int tile_panel_axis(const Nest *nest, const NestRead *read, const Tile *tile, in
 // The axis of the reduction that is walked innermost, in blocks of the next: the first, or the
 // second of two where what is computed at run time is contiguous along that one alone, or is summed
 // along both and lies closer together along that one.
-int tile_innermost_axis(Context *context, const Nest *nest, const NestLayouts *layouts);
+int tile_innermost_axis(Context *context, const HostMachine *machine, const Nest *nest,
+                        const NestLayouts *layouts);
 // The largest block of the reduction axis that one tile walks before the next kernel tap.
-int64_t tile_reduction_block(const Nest *nest, int axis, const Tile *tile);
+int64_t tile_reduction_block(const HostMachine *machine, const Nest *nest, int axis,
+                             const Tile *tile);
 
 // ---- Rows: a reduction in vectors along an axis of its own -----------------------------------
 
@@ -113,8 +115,9 @@ int64_t tile_reduction_block(const Nest *nest, int axis, const Tile *tile);
 // are taken at a time: up to four vectors. -1: none.
 int rows_vector_axis(Context *context, const HostMachine *machine, const Nest *nest,
                      const NestLayouts *layouts, int *width);
-enum { ROWS_TOGETHER = 4 }; // at a time, where an operand does not move with the last of them
-int64_t rows_together(const Nest *nest);
+// How many rows are computed at a time: several where an operand does not move with the last of
+// their axes.
+int64_t rows_together(const HostMachine *machine, const Nest *nest);
 // Cycles of arithmetic and loads; below 0 when no axis can be a vector.
 double rows_cycles(Context *context, const HostMachine *machine, const Nest *nest,
                    const NestLayouts *layouts);

@@ -11,11 +11,10 @@ typedef struct Footprint { // bytes of reads that move with the vector axis alon
 
 // One row axis is cut in blocks of whole tiles, where these fit.
 static bool rows_cut(const AutoSched *s, int axis) {
-  enum { MANY_TILES = 16 };
   const Tile *tile = &s->choice->tile;
   return axis == tile->row_axis[1] && !tile->flat && tile->row_axis[0] < 0 &&
          s->nest.axes[axis].extent % tile->rows[1] == 0 &&
-         s->nest.axes[axis].extent >= MANY_TILES * tile->rows[1];
+         s->nest.axes[axis].extent >= cost_model_of(s->machine)->many_tiles * tile->rows[1];
 }
 
 static PanelPlace outer_axes(const AutoSched *s) {
@@ -92,14 +91,14 @@ static double iterations_outside(const AutoSched *s, const PanelPlace *place) {
 // memory has to take them, and the rows of a panel do not stay in the second cache until the next
 // panel, each line costs a page and what was not fetched in time.
 static double pieces_cost(const AutoSched *s, const Footprint *f, double outside) {
-  enum { CYCLES_A_LINE = 32, FAR_CACHES = 16 }; // what systems say of a third cache is often false
+  const CostModel *costs = cost_model_of(s->machine);
   const Nest *nest = &s->nest;
   double bytes = nest_buffer_bytes(nest->output), held = bytes / f->batch / outside;
   bool last = nest->output_axis[nest->output->rank - 1] == s->choice->tile.vector_axis;
   if (s->layouts.output || !last || f->panels <= 1) return 0;
-  if (bytes <= FAR_CACHES * (double)s->machine->l2_bytes) return 0;
-  if (held <= (double)s->machine->l2_bytes / 2) return 0;
-  return bytes / f->batch / (double)s->machine->line_bytes * CYCLES_A_LINE;
+  if (bytes <= costs->far_caches * (double)s->machine->l2_bytes) return 0;
+  if (held <= (double)s->machine->l2_bytes * costs->panel_rows_share) return 0;
+  return bytes / f->batch / (double)s->machine->line_bytes * costs->line_cycles;
 }
 
 // Cycles that wait for the second cache and what lies behind it. What moves with the vector axis is
@@ -107,30 +106,34 @@ static double pieces_cost(const AutoSched *s, const Footprint *f, double outside
 // do not hold it in between. A panel passes by the rows of one iteration; two iterations' rows, one
 // of them on its way out, by all panels.
 static double place_cost(const AutoSched *s, const PanelPlace *place, const Footprint *f) {
-  double l1 = (double)s->machine->l1_bytes / 2, l2 = (double)s->machine->l2_bytes * 3 / 4;
+  const CostModel *costs = cost_model_of(s->machine);
+  double l1 = (double)s->machine->l1_bytes * costs->panel_l1_share;
+  double l2 = (double)s->machine->l2_bytes * costs->panel_l2_share;
   double outside = iterations_outside(s, place), panel = f->by_panel / f->panels;
   double rows = f->by_row / outside;
   double far = f->by_panel * (f->by_panel + 2 * rows > l2 ? outside : 1);
   far += f->by_row * (rows + panel > l2 ? f->panels : 1);
   double near = f->by_panel * (panel > l1 ? f->row_tiles : outside);
   near += f->by_row * (rows > l1 ? f->panels : 1);
-  return far / (s->machine->vector_bytes * 0.3) + near / (s->machine->vector_bytes * 0.6) +
-         pieces_cost(s, f, outside);
+  return memory_cycles(s->machine, far, MEMORY_L3, MEMORY_FEED) +
+         memory_cycles(s->machine, near, MEMORY_L2, MEMORY_FEED) + pieces_cost(s, f, outside);
 }
 
 // Rows of a tile that run as one loop are cut anew in each block of their outer axis.
 static bool place_fits(const AutoSched *s, const PanelPlace *place) {
-  enum { FEWEST_TILES = 16, FEWEST_WHOLE = 5 };
+  const CostModel *costs = cost_model_of(s->machine);
   const Tile *tile = &s->choice->tile;
   int axis = place->at < place->count ? place->axes[place->at] : -1;
   if (axis >= 0 && axis == tile->row_axis[1])
     return place->inside == s->nest.axes[axis].extent ||
-           (place->inside % tile->rows[1] == 0 && place->inside >= FEWEST_WHOLE * tile->rows[1]);
+           (place->inside % tile->rows[1] == 0 &&
+            place->inside >= costs->fewest_block_tiles * tile->rows[1]);
   if (place->count && place->axes[place->count - 1] == tile->row_axis[1]) return axis >= 0;
   if (!tile->flat || place->at + 1 < place->count) return true;
   if (place->at == place->count) return false;
   return place->inside == s->nest.axes[tile->row_axis[0]].extent ||
-         place->inside * s->nest.axes[tile->row_axis[1]].extent >= FEWEST_TILES * tile->rows[1];
+         place->inside * s->nest.axes[tile->row_axis[1]].extent >=
+             costs->fewest_flat_tiles * tile->rows[1];
 }
 
 PanelPlace autosched_place_panels(const AutoSched *s) {
@@ -147,7 +150,7 @@ PanelPlace autosched_place_panels(const AutoSched *s) {
       place.inside = rows ? extent + 1 - i : i; // uncut first
       if (extent % place.inside || !place_fits(s, &place)) continue;
       double cost = place_cost(s, &place, &footprint);
-      if (best_cost >= 0 && cost >= best_cost * 0.98) continue;
+      if (best_cost >= 0 && cost >= best_cost * cost_model_of(s->machine)->tie_panels) continue;
       best = place;
       best_cost = cost;
     }

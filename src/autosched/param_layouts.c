@@ -71,10 +71,10 @@ static const Layout *packed_layout(AutoSched *s, const NestRead *read, int axis,
     int d = nest_dimension_of(nest, read, a);
     if (d < 0) continue;
     used[d] = true;
-    bool inside = tile_innermost_axis(s->context, nest, &s->layouts) == a;
+    bool inside = tile_innermost_axis(s->context, s->machine, nest, &s->layouts) == a;
     if (blocked < 0 && inside && a == nest->spatial_count && nest->axis_count > a + 1) {
       blocked = d;
-      block = tile_reduction_block(nest, a, tile);
+      block = tile_reduction_block(s->machine, nest, a, tile);
       if (block < nest->axes[a].extent) outputs[count++] = autosched_digit(s->context, d, block, 0);
     } else {
       outputs[count++] = autosched_digit(s->context, d, 0, 0);

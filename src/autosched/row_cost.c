@@ -17,11 +17,10 @@ static bool contiguous_along(Context *context, const Nest *nest, const NestLayou
 
 int rows_vector_axis(Context *context, const HostMachine *machine, const Nest *nest,
                      const NestLayouts *layouts, int *width) {
-  enum { MOST_VECTORS = 4 };
   int best = -1, lanes = machine_lanes(machine, nest->output->type);
   for (int a = nest->spatial_count; a < nest->axis_count && lanes > 1; a++) {
     if (best >= 0 && nest->axes[a].extent <= nest->axes[best].extent) continue;
-    int most = lanes * MOST_VECTORS;
+    int most = lanes * cost_model_of(machine)->most_row_vectors;
     while (most >= lanes && !contiguous_along(context, nest, layouts, a, most)) most /= 2;
     if (most < lanes) continue;
     best = a;
@@ -35,12 +34,12 @@ static int last_row_axis(const Nest *nest) {
   return rank ? nest->output_axis[rank - 1] : -1;
 }
 
-int64_t rows_together(const Nest *nest) {
+int64_t rows_together(const HostMachine *machine, const Nest *nest) {
   int axis = last_row_axis(nest);
   bool shared = false;
   for (int i = 0; i < nest->read_count && axis >= 0; i++)
     shared |= !nest_depends(&nest->reads[i], axis);
-  return shared ? MIN_OF(nest->axes[axis].extent, ROWS_TOGETHER) : 1;
+  return shared ? MIN_OF(nest->axes[axis].extent, cost_model_of(machine)->rows_together) : 1;
 }
 
 // Bytes from beyond the first cache: what does not fit it is read again in each iteration of the
@@ -58,26 +57,27 @@ static double rows_traffic(const HostMachine *machine, const Nest *nest) {
 
 double rows_cycles(Context *context, const HostMachine *machine, const Nest *nest,
                    const NestLayouts *layouts) {
-  enum { COMBINING = 14 };
+  const CostModel *costs = cost_model_of(machine);
   int width, axis = rows_vector_axis(context, machine, nest, layouts, &width);
   int last = last_row_axis(nest);
   if (axis < 0) return -1;
   double lanes = machine_lanes(machine, nest->output->type), loads = 0, outputs = 1;
   for (int i = 0; i < nest->read_count; i++)
-    loads +=
-        last < 0 || nest_depends(&nest->reads[i], last) ? 1 : 1.0 / (double)rows_together(nest);
+    loads += last < 0 || nest_depends(&nest->reads[i], last)
+                 ? 1
+                 : 1.0 / (double)rows_together(machine, nest);
   for (int a = 0; a < nest->spatial_count; a++) outputs *= (double)nest->axes[a].extent;
   double extent = (double)nest->axes[axis].extent;
   double vectors = nest->points / extent * ceil(extent / lanes);
-  double work = MAX_OF(nest->operations - machine->fma, 1) / (double)machine->fma_units;
-  double each = MAX_OF(loads / LOADS_A_CYCLE, work);
-  return vectors * each + outputs * COMBINING;
+  double work =
+      MAX_OF(nest_operations(machine, nest) - machine->fma, 1) / (double)machine->fma_units;
+  double each = MAX_OF(loads / costs->loads_a_cycle, work);
+  return vectors * each + outputs * costs->combine_cycles;
 }
 
 double rows_cost(Context *context, const HostMachine *machine, const Nest *nest,
                  const NestLayouts *layouts) {
-  enum { BYTES_A_CYCLE = 20 };
   double cycles = rows_cycles(context, machine, nest, layouts);
-  double memory = rows_traffic(machine, nest) / BYTES_A_CYCLE;
-  return cycles < 0 ? cycles : MAX_OF(cycles, memory) + 0.1 * MIN_OF(cycles, memory);
+  double memory = memory_cycles(machine, rows_traffic(machine, nest), MEMORY_L2, MEMORY_STREAM);
+  return cycles < 0 ? cycles : overlapped_cycles(machine, cycles, memory);
 }

@@ -305,7 +305,7 @@ static int64_t find_together(const Rows *r, const BlockRefs *blocks) {
   const Stmt *last = store_of(r, array_last(blocks));
   bool all_rows = reduction && r->count && r->count == last->as.store.rank;
   return all_rows && nest_of_block(r->s->context, schedule_block(r->s->sch, reduction), &nest)
-             ? rows_together(&nest)
+             ? rows_together(r->s->machine, &nest)
              : 1;
 }
 

@@ -8,13 +8,10 @@
 
 #include <math.h>
 
-// A vector gathered lane by lane: each lane is loaded, and put into the vector.
-enum { LANE_LOADS = 8 };
-enum { FMA_LATENCY = 4, UOPS_A_CYCLE = 4, MOST_ROWS = 28, FAR_CYCLES = 8 };
-
 typedef struct Search {
   Context *context;
   const HostMachine *machine;
+  const CostModel *costs;
   const Nest *nest;
   const NestLayouts *layouts;
   NestStep steps[NEST_MAX_READS];  // along the vector axis
@@ -38,8 +35,8 @@ static double loads_of(const Search *s, int read, const Tile *tile, double vecto
     if (tile->row_axis[i] >= 0 && s->depends[read][i]) loads *= rows[i];
   if (s->steps[read] == NEST_CONTIGUOUS) return loads * vectors;
   if (s->steps[read] == NEST_STRIDED && s->strides[read]) // each load is shuffled
-    return loads * vectors * (double)s->strides[read] * 2;
-  if (s->steps[read] == NEST_STRIDED) return loads * vectors * tile->lanes * LANE_LOADS;
+    return loads * vectors * (double)s->strides[read] * s->costs->shuffle_loads;
+  if (s->steps[read] == NEST_STRIDED) return loads * vectors * tile->lanes * s->costs->lane_loads;
   return loads;
 }
 
@@ -47,10 +44,7 @@ static double extent_of(const Nest *nest, int axis) {
   return axis < 0 ? 1 : (double)nest->axes[axis].extent;
 }
 
-// Few chains of multiply-adds wait for one another: 8 reach 0.87 of the peak, 12 0.95, 14 0.97.
-#define LOST_TO_CHAINS 5.0
-
-// A single vector needs a broadcast of its own for each product: 0.90 of the peak at best.
+// Is some read the same in all lanes of a tile, and another one in each of its rows?
 static bool broadcasts_rows(const Search *s) {
   for (int i = 0; i < s->nest->read_count; i++)
     if (s->steps[i] == NEST_SAME && (s->depends[i][0] || s->depends[i][1])) return true;
@@ -59,17 +53,17 @@ static bool broadcasts_rows(const Search *s) {
 
 static double iteration_cycles(const Search *s, const Tile *tile, double vectors,
                                const double rows[2]) {
+  const CostModel *c = s->costs;
   double products = vectors * rows[0] * rows[1], loads = 0;
   for (int i = 0; i < s->nest->read_count; i++) loads += loads_of(s, i, tile, vectors, rows);
   double work = products * (s->machine->fma ? 1 : 2);
   double cycles = work / s->machine->fma_units;
-  cycles = MAX_OF(cycles, loads / LOADS_A_CYCLE);
-  cycles = MAX_OF(cycles, (work + loads) / UOPS_A_CYCLE);
-  if (vectors == 1 && broadcasts_rows(s)) cycles *= 1.1;
-  // Padding along the outer rows of a tile is asked for in its innermost loop.
-  if (s->nest->conditional && rows[0] > 1 && broadcasts_rows(s)) cycles *= 1.3;
-  cycles = MAX_OF(cycles, FMA_LATENCY) + LOST_TO_CHAINS / products;
-  return cycles + FAR_CYCLES * s->far_reads;
+  cycles = MAX_OF(cycles, loads / c->loads_a_cycle);
+  cycles = MAX_OF(cycles, (work + loads) / c->uops_a_cycle);
+  if (vectors == 1 && broadcasts_rows(s)) cycles *= c->broadcast_factor;
+  if (s->nest->conditional && rows[0] > 1 && broadcasts_rows(s)) cycles *= c->condition_factor;
+  cycles = MAX_OF(cycles, c->fma_latency) + c->chain_cycles / products;
+  return cycles + c->far_cycles * s->far_reads;
 }
 
 // Bytes between neighbours along an axis; within a block of an axis that is blocked.
@@ -88,13 +82,13 @@ static int64_t step_along(Context *context, const Nest *nest, const NestLayouts 
 }
 
 static void find_far_reads(Search *s) {
-  enum { NEAR = 256 }; // bytes, of a panel: beyond, neighbours are not fetched in time
+  int64_t near = s->costs->near_bytes;
   for (int i = 0; i < s->nest->read_count; i++) {
     int first = s->nest->spatial_count, innermost = s->innermost;
     if (nest_buffer_bytes(s->nest->reads[i].buffer) <= (double)s->machine->l1_bytes) continue;
-    if (step_along(s->context, s->nest, s->layouts, i, innermost) > NEAR)
+    if (step_along(s->context, s->nest, s->layouts, i, innermost) > near)
       s->far[i] = 1;
-    else if (innermost != first && step_along(s->context, s->nest, s->layouts, i, first) > NEAR)
+    else if (innermost != first && step_along(s->context, s->nest, s->layouts, i, first) > near)
       s->far[i] = 1 / extent_of(s->nest, innermost);
   }
 }
@@ -134,7 +128,8 @@ static double total_cycles(const Search *s, const Tile *tile, const Cut *v, cons
     }
     if (count == 0) continue;
     double each = iteration_cycles(s, tile, size[0], &size[1]) * s->reductions;
-    total += count * (each + 2 * size[0] * size[1] * size[2] + 12);
+    total += count * (each + s->costs->tile_store_cycles * size[0] * size[1] * size[2] +
+                      s->costs->tile_start_cycles);
   }
   return total;
 }
@@ -167,7 +162,7 @@ static double panel_visits(const Search *s, const Tile *tile, int i, double pane
     if (a != tile->vector_axis && !nest_depends(&nest->reads[i], a))
       visits *= MAX_OF(1.0, extent_of(nest, a) / (double)rows);
   }
-  return panel > (double)s->machine->l1_bytes / 2 ? visits : 1;
+  return panel > (double)s->machine->l1_bytes * s->costs->panel_l1_share ? visits : 1;
 }
 
 // Bytes from beyond the first cache: a panel of what moves with the vector axis is read again for
@@ -183,19 +178,19 @@ static double traffic(const Search *s, const Tile *tile) {
     bool by_rows = s->depends[i][0] || s->depends[i][1];
     double again = 1;
     if (by_vector && !(s->depends[i][1])) again = panel_visits(s, tile, i, panels);
-    if (by_rows && !by_vector) again = size > (double)s->machine->l1_bytes / 2 ? panels : 1;
+    if (by_rows && !by_vector)
+      again = size > (double)s->machine->l1_bytes * s->costs->panel_l1_share ? panels : 1;
     bytes += size * again;
   }
   return bytes;
 }
 
 double tile_cost(const HostMachine *machine, const Tile *tile) {
-  // From the second cache, mostly hidden behind arithmetic: of a vector a cycle five eighths.
-  double memory = tile->bytes / (machine->vector_bytes * 0.625);
-  return MAX_OF(tile->cycles, memory) + 0.1 * MIN_OF(tile->cycles, memory);
+  return overlapped_cycles(machine, tile->cycles,
+                           memory_cycles(machine, tile->bytes, MEMORY_L2, MEMORY_FEED));
 }
 
-// Rows whose distance is a multiple of 4096 bytes share the sets of the first cache.
+// Do the rows of a tile share the sets of the first cache, and are they more than it has ways?
 static bool rows_collide(const Search *s, const Tile *tile) {
   for (int i = 0; i < s->nest->read_count; i++) {
     const NestRead *read = &s->nest->reads[i];
@@ -203,7 +198,8 @@ static bool rows_collide(const Search *s, const Tile *tile) {
     int64_t pitch = dtype_bytes(read->buffer->type), extent;
     for (int d = read->buffer->rank - 1; d >= 0; d--) {
       bool moves = tile->row_axis[1] >= 0 && read->coefficient[d][tile->row_axis[1]];
-      if (moves && pitch % 4096 == 0 && tile->rows[1] > s->machine->l1_ways - 1) return true;
+      if (moves && pitch % s->costs->set_bytes == 0 && tile->rows[1] > s->machine->l1_ways - 1)
+        return true;
       if (expr_as_int(read->buffer->shape[d], &extent)) pitch *= extent;
     }
   }
@@ -223,10 +219,9 @@ static bool rows_cut_blocks(const Search *s, const Tile *tile) {
 }
 
 // Many rows in whole tiles can be cut in blocks between them (autosched/panels.c).
-static double lost_to_rest(const Tile *tile, const Cut *rows) {
-  enum { MANY_TILES = 16 };
+static double lost_to_rest(const CostModel *costs, const Tile *tile, const Cut *rows) {
   bool alone = !tile->flat && tile->rows[0] == 1;
-  return alone && rows->rest > 0 && rows->count >= MANY_TILES ? 1.02 : 1;
+  return alone && rows->rest > 0 && rows->count >= costs->many_tiles ? costs->rest_factor : 1;
 }
 
 static void try_tile(Search *s, Tile tile) {
@@ -246,8 +241,8 @@ static void try_tile(Search *s, Tile tile) {
       others *= (double)nest->axes[a].extent;
   tile.cycles = total_cycles(s, &tile, &v, rows, others);
   tile.bytes = traffic(s, &tile);
-  double cost = tile_cost(s->machine, &tile) * lost_to_rest(&tile, &rows[1]);
-  if (s->best_cost >= 0 && cost >= s->best_cost * 0.999) return;
+  double cost = tile_cost(s->machine, &tile) * lost_to_rest(s->costs, &tile, &rows[1]);
+  if (s->best_cost >= 0 && cost >= s->best_cost * s->costs->tie_tile) return;
   s->best = tile;
   s->best_cost = cost;
 }
@@ -295,22 +290,21 @@ static void try_rows(Search *s, Tile tile) {
     most_outer = 1;
   }
   int64_t most_vectors = ceil_div(nest->axes[tile.vector_axis].extent, tile.lanes);
-  for (tile.vectors = 1; tile.vectors <= MIN_OF(most_vectors, 8); tile.vectors++) {
+  for (tile.vectors = 1; tile.vectors <= MIN_OF(most_vectors, s->costs->most_tile_vectors);
+       tile.vectors++) {
     if (!tile.padded && most_vectors % tile.vectors) continue;
     if (s->panel && s->panel % tile.vectors) continue;
     if (tile.vectors % s->written) continue;
     if (s->held % (tile.vectors * tile.lanes)) continue;
-    for (tile.rows[1] = 1; tile.rows[1] <= MIN_OF(most_inner, MOST_ROWS); tile.rows[1]++)
+    for (tile.rows[1] = 1; tile.rows[1] <= MIN_OF(most_inner, s->costs->most_tile_rows);
+         tile.rows[1]++)
       for (tile.rows[0] = 1; tile.rows[0] <= most_outer; tile.rows[0]++) {
-        if (tile.rows[0] * tile.rows[1] > MOST_ROWS) break;
+        if (tile.rows[0] * tile.rows[1] > s->costs->most_tile_rows) break;
         if (tile.rows[0] > 1 && tile.rows[1] < most_inner && !s->nest->conditional) continue;
         try_tile(s, tile);
       }
   }
 }
-
-// Longer sums read their operand so often that it had better lie in vectors.
-enum { LARGEST_WINDOW = 64 };
 
 static bool vector_axis_fits(Search *s, int axis, int lanes) {
   const Nest *nest = s->nest;
@@ -320,7 +314,7 @@ static bool vector_axis_fits(Search *s, int axis, int lanes) {
     s->steps[i] =
         packed ? NEST_CONTIGUOUS
                : nest_step(s->context, nest, &nest->reads[i], s->layouts->reads[i], axis, lanes);
-    bool window = s->reductions <= LARGEST_WINDOW;
+    bool window = s->reductions <= s->costs->largest_window;
     s->strides[i] =
         packed || !window ? 0 : nest_stride(&nest->reads[i], s->layouts->reads[i], axis);
   }
@@ -411,8 +405,9 @@ static void try_vector_axis(Search *s, int axis, int lanes) {
 
 bool tile_choose(Context *context, const HostMachine *machine, const Nest *nest,
                  const NestLayouts *layouts, Tile *tile) {
-  Search search = {context, machine, nest, layouts, .reductions = 1, .best_cost = -1};
-  search.innermost = tile_innermost_axis(context, nest, layouts);
+  Search search = {context, machine,         cost_model_of(machine), nest,
+                   layouts, .reductions = 1, .best_cost = -1};
+  search.innermost = tile_innermost_axis(context, machine, nest, layouts);
   if (nest->axis_count > nest->spatial_count) find_far_reads(&search);
   for (int a = nest->spatial_count; a < nest->axis_count; a++)
     search.reductions *= (double)nest->axes[a].extent;
@@ -425,10 +420,11 @@ bool tile_choose(Context *context, const HostMachine *machine, const Nest *nest,
 }
 
 // A sum over a long second axis along which everything lies closer than along the first.
-static bool sums_along_second(Context *context, const Nest *nest, const NestLayouts *layouts) {
-  enum { LONG = 8 }; // windows are walked with conditions, or by weights
+static bool sums_along_second(Context *context, const HostMachine *machine, const Nest *nest,
+                              const NestLayouts *layouts) {
+  int64_t shortest = cost_model_of(machine)->long_sum; // windows have conditions, or weights
   int first = nest->spatial_count;
-  if (nest->conditional || nest->axes[first + 1].extent < LONG) return false;
+  if (nest->conditional || nest->axes[first + 1].extent < shortest) return false;
   for (int i = 0; i < nest->read_count; i++)
     if (layouts->packed[i] || step_along(context, nest, layouts, i, first + 1) >
                                   step_along(context, nest, layouts, i, first))
@@ -436,10 +432,11 @@ static bool sums_along_second(Context *context, const Nest *nest, const NestLayo
   return true;
 }
 
-int tile_innermost_axis(Context *context, const Nest *nest, const NestLayouts *layouts) {
+int tile_innermost_axis(Context *context, const HostMachine *machine, const Nest *nest,
+                        const NestLayouts *layouts) {
   int first = nest->spatial_count, found = first;
   if (nest->axis_count != first + 2) return first;
-  if (sums_along_second(context, nest, layouts)) return first + 1;
+  if (sums_along_second(context, machine, nest, layouts)) return first + 1;
   for (int i = 0; i < nest->read_count; i++) {
     if (layouts->packed[i]) continue;
     if (layouts->reads[i]) return first;
@@ -466,10 +463,10 @@ int tile_panel_axis(const Nest *nest, const NestRead *read, const Tile *tile, in
   return -1;
 }
 
-int64_t tile_reduction_block(const Nest *nest, int axis, const Tile *tile) {
-  enum { LARGEST_BLOCK = 32 };
+int64_t tile_reduction_block(const HostMachine *machine, const Nest *nest, int axis,
+                             const Tile *tile) {
   int64_t extent = nest->axes[axis].extent;
-  if (extent <= LARGEST_BLOCK) return extent;
+  if (extent <= cost_model_of(machine)->largest_reduction_block) return extent;
   for (int64_t block = tile->lanes; block >= 4; block /= 2)
     if (extent % block == 0) return block;
   return tile->lanes;

@@ -206,8 +206,6 @@ static bool anchor_loops(AutoSched *s, int outer, LoopRef *spatial, int *spatial
                          &spatial[last + 1]);
 }
 
-enum { MOST_UNROLLED = 320 };
-
 static int64_t tile_products(const AutoSched *s) {
   const Tile *tile = &s->choice->tile;
   return tile->vectors * tile->rows[0] * tile->rows[1];
@@ -226,10 +224,9 @@ static bool read_in_blocks(const AutoSched *s, int axis, int64_t block) {
 // LLVM loads the vectors of all iterations that are written out before it multiplies; where they do
 // not fit beside the accumulators, those go to memory. So many products hide the end of a loop.
 static bool overfills_registers(const AutoSched *s, int64_t iterations) {
-  enum { HIDE_LOOP = 20 };
+  int enough = cost_model_of(s->machine)->loop_hiding_products;
   int64_t products = tile_products(s), vectors = s->choice->tile.vectors;
-  return products >= HIDE_LOOP &&
-         products + iterations * vectors + 1 > s->machine->vector_registers;
+  return products >= enough && products + iterations * vectors + 1 > s->machine->vector_registers;
 }
 
 // Iterations of the innermost loop that are written out. Not where one of them would run only once:
@@ -247,13 +244,14 @@ static bool order_reduction(AutoSched *s, LoopRef *reduce, int *count, LoopRef *
   const Nest *nest = &s->nest;
   int n = *count;
   *first = reduce[0];
-  if (tile_innermost_axis(s->context, nest, &s->layouts) > nest->spatial_count) {
+  if (tile_innermost_axis(s->context, s->machine, nest, &s->layouts) > nest->spatial_count) {
     LoopRef last = reduce[n - 1];
-    if (n > 1 && autosched_loop_extent(s, last) * tile_products(s) <= MOST_UNROLLED / 4)
+    if (n > 1 && autosched_loop_extent(s, last) * tile_products(s) <=
+                     cost_model_of(s->machine)->most_unrolled_second)
       return schedule_unroll(s->sch, last);
     return unroll_innermost(s, last, 2);
   }
-  int64_t block = tile_reduction_block(nest, nest->spatial_count, &s->choice->tile);
+  int64_t block = tile_reduction_block(s->machine, nest, nest->spatial_count, &s->choice->tile);
   if (n == 1 && !read_in_blocks(s, nest->spatial_count, block))
     return unroll_innermost(s, reduce[0], 2);
   LoopRef outer, inner;
@@ -266,11 +264,12 @@ static bool order_reduction(AutoSched *s, LoopRef *reduce, int *count, LoopRef *
 }
 
 static bool unroll_taps(AutoSched *s, LoopRef *reduce, int count) {
+  const CostModel *costs = cost_model_of(s->machine);
   if (count < 3) return true;
   int64_t taps = autosched_loop_extent(s, reduce[count - 2]);
   int64_t products = tile_products(s) * taps;
-  TRY(unroll_innermost(s, reduce[count - 1], products > 100 ? 1 : 2));
-  return products > MOST_UNROLLED || schedule_unroll(s->sch, reduce[count - 2]);
+  TRY(unroll_innermost(s, reduce[count - 1], products > costs->most_unrolled_taps ? 1 : 2));
+  return products > costs->most_unrolled || schedule_unroll(s->sch, reduce[count - 2]);
 }
 
 static bool finish_block(AutoSched *s, BlockRef block, int skip, int keep) {

@@ -2,6 +2,7 @@
 // Tensor programs that a user wrote: what they do with their parameters, how much they compute, and
 // their file, in which one kernel is a whole program.
 #include "driver/driver.h"
+#include "ir/op_count.h"
 
 // ---- What happens to parameters ---------------------------------------------------------------
 
@@ -63,12 +64,8 @@ typedef struct Work {
   double operations, times; // times: how often what is looked at runs
 } Work;
 
-static bool count_operation(Visitor *visitor, Expr *e) {
-  Work *work = visitor->env;
-  OpClass class = op_table[e->op].class;
-  if (dtype_is_float(e->type) && (class == OP_ARITH || class == OP_MATH))
-    work->operations += work->times * e->type.lanes;
-  return e->op != EXPR_LOAD; // indices are no work
+double expr_operations(Expr *e) {
+  return expr_op_count(e).floating;
 }
 
 static double extent_of(const Stmt *s) {
@@ -78,23 +75,15 @@ static double extent_of(const Stmt *s) {
 
 static bool enter_work(Visitor *visitor, Stmt *s) {
   Work *work = visitor->env;
-  Visitor count = {.env = work, .enter_expr = count_operation};
   if (s->kind == STMT_FOR) work->times *= extent_of(s);
-  if (s->kind == STMT_STORE) visit_expr(&count, s->as.store.value);
-  if (s->kind == STMT_LET) visit_expr(&count, s->as.let.value);
+  if (s->kind == STMT_STORE) work->operations += work->times * expr_operations(s->as.store.value);
+  if (s->kind == STMT_LET) work->operations += work->times * expr_operations(s->as.let.value);
   return true;
 }
 
 static void leave_work(Visitor *visitor, Stmt *s) {
   Work *work = visitor->env;
   if (s->kind == STMT_FOR) work->times /= extent_of(s);
-}
-
-double expr_operations(Expr *e) {
-  Work work = {0, 1};
-  Visitor visitor = {.env = &work, .enter_expr = count_operation};
-  visit_expr(&visitor, e);
-  return work.operations;
 }
 
 double prim_func_operations(const PrimFunc *func) {

@@ -6,46 +6,42 @@
 // them or not, so that chains are cut at the same stages under all plans.
 #include "plan/internal.h"
 
-enum {
-  OPERATION_BYTES = 16, // of a vector instruction, and what addresses its operands
-  FUNCTION_OPERATIONS = 10,
-  LOOP_COPIES = 2, // whole vectors, and what is left
-  MOST_NODES = 1000,
-};
+#include "ir/op_count.h"
 
-static bool add_operation(Visitor *visitor, Expr *e) {
-  double *operations = visitor->env;
-  if (e->count || e->op == EXPR_LOAD)
-    *operations += op_table[e->op].class == OP_MATH ? FUNCTION_OPERATIONS : 1;
-  return e->op != EXPR_LOAD; // addresses are not counted
+// The instructions of one value, without those that compute addresses.
+static double value_operations(const Planner *p, const Stage *stage) {
+  OpCount count = expr_op_count(stage->te->value);
+  return count.instructions + cost_model_of(p->machine)->function_operations * count.functions;
 }
 
-static double own_operations(const Stage *stage) {
+static double own_operations(const Planner *p, const Stage *stage) {
   double operations = 0;
-  Visitor visitor = {.env = &operations, .enter_expr = add_operation};
-  for (int i = 0; i < stage->member_count; i++) visit_expr(&visitor, stage->members[i]->te->value);
-  if (!stage->member_count) visit_expr(&visitor, stage->te->value);
-  return operations;
+  for (int i = 0; i < stage->member_count; i++)
+    operations += value_operations(p, stage->members[i]);
+  return stage->member_count ? operations : value_operations(p, stage);
 }
 
-// A tile's results stay in registers, and what follows is written out for each of these.
+// How often the code of a stage's results is written out: for each register of a tile, or for whole
+// vectors and for the elements left.
 static int own_copies(const Planner *p, const Stage *stage) {
   bool tile = !stage->member_count && stage_is_reduction(stage);
-  return tile ? p->machine->vector_registers : LOOP_COPIES;
+  return tile ? p->machine->vector_registers : cost_model_of(p->machine)->elementwise_copies;
 }
 
 double planner_fused_operations(const Planner *p, const Stage *stage, const StageTensor *tensor,
                                 double *most) {
   const LoopBody *body = &p->bodies[tensor->producer->index];
-  *most = (double)(INSTRUCTION_CACHE_BYTES / OPERATION_BYTES / body->copies);
-  return body->operations + own_operations(stage);
+  *most =
+      (double)(INSTRUCTION_CACHE_BYTES / cost_model_of(p->machine)->operation_bytes / body->copies);
+  return body->operations + own_operations(p, stage);
 }
 
 // A value that its reader uses several times stands there as often, in a chain of such readers more
 // often from one to the next.
 static int fused_nodes(const Planner *p, const Stage *stage, const StageTensor *tensor) {
   int inside = MAX_OF(p->bodies[tensor->producer->index].nodes, 1);
-  return expr_tree_size(stage->te->value, tensor->buffer, inside, MOST_NODES);
+  return expr_tree_size(stage->te->value, tensor->buffer, inside,
+                        cost_model_of(p->machine)->most_nodes);
 }
 
 FusionBlocker planner_fusion_blocker(const Planner *p, const Stage *reader,
@@ -60,14 +56,15 @@ FusionBlocker planner_fusion_blocker(const Planner *p, const Stage *reader,
   if (!stage_reads_in_place(reader, tensor)) return BLOCKER_INDICES;
   if (!dtype_equal(tensor->buffer->type, reader->output->buffer->type)) return BLOCKER_TYPE;
   if (planner_fused_operations(p, reader, tensor, &most) > most) return BLOCKER_BODY;
-  return fused_nodes(p, reader, tensor) < MOST_NODES ? BLOCKER_NONE : BLOCKER_SIZE;
+  return fused_nodes(p, reader, tensor) < cost_model_of(p->machine)->most_nodes ? BLOCKER_NONE
+                                                                                : BLOCKER_SIZE;
 }
 
 void planner_measure_body(Planner *p, const Stage *stage) {
   LoopBody *body = &p->bodies[stage->index];
-  *body = (LoopBody){own_operations(stage), own_copies(p, stage)};
+  *body = (LoopBody){own_operations(p, stage), own_copies(p, stage)};
   if (stage->member_count || stage_is_reduction(stage)) return; // their results are read
-  body->nodes = expr_tree_size(stage->te->value, NULL, 0, MOST_NODES);
+  body->nodes = expr_tree_size(stage->te->value, NULL, 0, cost_model_of(p->machine)->most_nodes);
   for (int i = 0; i < stage->reads.count; i++) {
     const StageTensor *tensor = stage->reads.items[i];
     if (planner_fusion_blocker(p, stage, tensor)) continue;

@@ -59,8 +59,8 @@ static const Layout *with_inner_axis(const Planner *p, const Buffer *buffer, int
 
 // Vectors of a panel: as many as tiles of some rows have, or twice that.
 static int64_t panel_vectors(const Planner *p) {
-  enum { REGISTERS_A_VECTOR = 8 };
-  return MAX_OF(p->machine->vector_registers / REGISTERS_A_VECTOR, 1);
+  return MAX_OF(p->machine->vector_registers / cost_model_of(p->machine)->registers_a_panel_vector,
+                1);
 }
 
 // [batches.., axis // width, reduced.., axis % width]: what one panel reads lies in one piece.
@@ -167,7 +167,7 @@ static void hand_back(Planner *p, const StageTensor *tensor, const Candidate *ca
 // A tensor computed at run time that is the matrix of a product, read again for every tile of rows.
 // Where the other operand is a constant, that one is packed instead.
 static void propose_panels(Planner *p, const Stage *stage) {
-  enum { SMALLEST = 1 << 16 }; // bytes; below, all of it stays in the first cache
+  double smallest = (double)cost_model_of(p->machine)->small_operand_bytes;
   Nest nest;
   if (reads_constant(stage) || !planner_nest(p, stage, &nest)) return;
   for (int i = 0; i < nest.read_count; i++) {
@@ -176,7 +176,7 @@ static void propose_panels(Planner *p, const Stage *stage) {
     int64_t width = (int64_t)lanes_of(p, read->buffer) * panel_vectors(p);
     int last = nest.output->rank ? nest.output_axis[nest.output->rank - 1] : -1;
     int d = last < 0 ? -1 : panel_dimension(&nest, read, last, &width);
-    if (!tensor || tensor->data || d < 0 || tensor_bytes_as(tensor, NULL) < SMALLEST) continue;
+    if (!tensor || tensor->data || d < 0 || tensor_bytes_as(tensor, NULL) < smallest) continue;
     bool matrix = false; // other axes of the output do not move it
     for (int a = 0; a < nest.spatial_count; a++)
       matrix |= a != last && nest.axes[a].extent > 1 && !nest_depends(read, a);
@@ -223,7 +223,8 @@ static int preferred_dimension(Planner *p, const Stage *stage, bool row_major) {
     }
     if (!tile_choose(p->context, p->machine, &nest, &layouts, &tile)) continue;
     double cost = tile_cost(p->machine, &tile);
-    if (tile.vector_axis == axis && (best < 0 || cost < best_cost * 0.99)) {
+    if (tile.vector_axis == axis &&
+        (best < 0 || cost < best_cost * cost_model_of(p->machine)->tie_axis)) {
       best = d;
       best_cost = cost;
     }

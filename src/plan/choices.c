@@ -12,11 +12,7 @@ double tensor_bytes_as(const StageTensor *tensor, const Layout *layout) {
 
 // Cycles to move bytes that come from, or go to, the level of memory that holds them all.
 double planner_move_cost(const Planner *p, double bytes) {
-  double rate = bytes <= (double)p->machine->l1_bytes   ? 48
-                : bytes <= (double)p->machine->l2_bytes ? 20
-                : bytes <= (double)p->machine->l3_bytes ? 8
-                                                        : 4;
-  return bytes / rate;
+  return memory_cycles(p->machine, bytes, memory_level(p->machine, bytes), MEMORY_STREAM);
 }
 
 int64_t integer_cost(double cycles) {
@@ -34,8 +30,8 @@ double planner_rewrite_cost(const Planner *p, const StageTensor *tensor, int fro
   const Candidate *items = p->candidates[tensor->index].items;
   double bytes =
       tensor_bytes_as(tensor, items[from].layout) + tensor_bytes_as(tensor, items[to].layout);
-  enum { CALL_CYCLES = 2000 };
-  return 3 * planner_move_cost(p, bytes) + CALL_CYCLES; // strided on one side
+  const CostModel *costs = cost_model_of(p->machine);
+  return costs->rewrite_passes * planner_move_cost(p, bytes) + costs->call_cycles;
 }
 
 static bool has_room(const Planner *p, const Stage *stage) {
@@ -99,14 +95,13 @@ static double reduction_cost(const Combination *c) {
         layouts.reads[i] = layout_read(c, j, &layouts.packed[i]);
     }
   double write = planner_move_cost(p, tensor_bytes_as(c->stage->output, layouts.output));
-  enum { SCALAR_CYCLES = 4 }; // the sums wait for one another
   double cost = rows_cost(p->context, p->machine, c->nest, &layouts);
   Tile tile;
   if (tile_choose(p->context, p->machine, c->nest, &layouts, &tile)) {
     double tiled = tile_cost(p->machine, &tile);
     if (cost < 0 || tiled < cost) cost = tiled;
   }
-  return (cost < 0 ? c->nest->points * SCALAR_CYCLES : cost) + write;
+  return (cost < 0 ? c->nest->points * cost_model_of(p->machine)->scalar_cycles : cost) + write;
 }
 
 // ---- Groups that run row by row
@@ -114,8 +109,8 @@ static double reduction_cost(const Combination *c) {
 // Written row-major; read in whatever layout, at the price of gathering where rows are not
 // contiguous in it.
 static double member_cycles(const Combination *c, const Stage *member) {
-  enum { SCALAR_CYCLES = 4, MOVES_A_CYCLE = 1 };
   const Planner *p = c->planner;
+  const CostModel *costs = cost_model_of(p->machine);
   Nest nest;
   NestLayouts layouts = {0};
   if (!planner_nest(p, member, &nest)) return 0;
@@ -128,20 +123,22 @@ static double member_cycles(const Combination *c, const Stage *member) {
   int lanes = machine_lanes(p->machine, nest.output->type), last = nest.axis_count - 1;
   if (stage_is_reduction(member)) {
     double cycles = rows_cycles(p->context, p->machine, &nest, &layouts);
-    return cycles < 0 ? nest.points * SCALAR_CYCLES : cycles;
+    return cycles < 0 ? nest.points * costs->scalar_cycles : cycles;
   }
   bool strided = last < 0;
   for (int i = 0; i < nest.read_count && !strided; i++)
     strided =
         nest_step(p->context, &nest, &nest.reads[i], layouts.reads[i], last, lanes) == NEST_STRIDED;
-  return strided ? nest.points * SCALAR_CYCLES
-                 : nest.points / lanes * (MOVES_A_CYCLE + nest.operations / 2.0);
+  return strided ? nest.points * costs->scalar_cycles
+                 : nest.points / lanes *
+                       (1 / costs->row_moves_a_cycle +
+                        nest_operations(p->machine, &nest) / costs->operations_a_cycle);
 }
 
 static double group_cost(const Combination *c) {
-  enum { CALL_CYCLES = 2000 };
   const Planner *p = c->planner;
-  double bytes = tensor_bytes_as(c->stage->output, NULL), cycles = CALL_CYCLES;
+  double bytes = tensor_bytes_as(c->stage->output, NULL),
+         cycles = cost_model_of(p->machine)->call_cycles;
   for (int i = 0; i < c->stage->reads.count; i++) {
     bool packed;
     bytes += tensor_bytes_as(c->stage->reads.items[i], layout_read(c, i, &packed));
@@ -180,7 +177,7 @@ static void combine_reads(Combination *c, int read) {
 // Loops that cannot be looked into: everything as the model has it.
 static bool only_choice(Planner *p, const Stage *stage) {
   StageChoice *choice = add_choice(p, stage);
-  choice->cost = MAX_OF(stage_iterations(stage), 0) * 4; // scalar code
+  choice->cost = MAX_OF(stage_iterations(stage), 0) * cost_model_of(p->machine)->scalar_cycles;
   for (int i = 0; i < stage->reads.count; i++)
     choice->reads[i] = ((StageTensor *)stage->reads.items[i])->data ? -1 : 0;
   for (int i = -1; i < stage->reads.count; i++)
@@ -257,9 +254,8 @@ static double stage_bytes(const Planner *p, const Stage *stage, const StageChoic
 }
 
 static double elementwise_cost(const Planner *p, const Stage *stage, const StageChoice *choice) {
-  enum { CALL_CYCLES = 2000 };
   double cycles = planner_move_cost(p, stage_bytes(p, stage, choice));
-  return choice->fused < 0 ? cycles + CALL_CYCLES : cycles;
+  return choice->fused < 0 ? cycles + cost_model_of(p->machine)->call_cycles : cycles;
 }
 
 // The kernel of both is costed by the layout that the producer writes: it has to be the output's.

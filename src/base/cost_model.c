@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// The values of the cost model; what each means, its unit and its source stand in the header.
+#include "base/cost_model.h"
+
+#include "base/base.h"
+
+static const CostModel x86_64 = {
+    .stream_bytes = {48, 20, 8, 4},
+    .feed_vectors = {2, 0.625, 0.3, 0.3},
+    .exposed_share = 0.1,
+    .panel_l1_share = 0.5,
+    .panel_l2_share = 0.75,
+    .panel_rows_share = 0.5,
+    .line_cycles = 32,
+    .far_caches = 16,
+    .far_cycles = 8,
+    .near_bytes = 256,
+    .set_bytes = 4096,
+    .small_operand_bytes = 1 << 16,
+
+    .fma_latency = 4,
+    .loads_a_cycle = 2,
+    .uops_a_cycle = 4,
+    .lane_loads = 8,
+    .shuffle_loads = 2,
+    .scalar_cycles = 4,
+    .function_operations = 10,
+    .operations_a_cycle = 2,
+
+    .call_cycles = 2000,
+    .rewrite_passes = 3,
+    .tile_start_cycles = 12,
+    .tile_store_cycles = 2,
+    .chain_cycles = 5,
+    .broadcast_factor = 1.1,
+    .condition_factor = 1.3,
+    .rest_factor = 1.02,
+    .combine_cycles = 14,
+    .row_moves_a_cycle = 1,
+
+    .tie_tile = 0.999,
+    .tie_panels = 0.98,
+    .tie_axis = 0.99,
+
+    .most_tile_rows = 28,
+    .most_tile_vectors = 8,
+    .most_row_vectors = 4,
+    .rows_together = 4,
+    .many_tiles = 16,
+    .fewest_flat_tiles = 16,
+    .fewest_block_tiles = 5,
+    .largest_window = 64,
+    .largest_reduction_block = 32,
+    .long_sum = 8,
+    .most_unrolled = 320,
+    .most_unrolled_second = 80,
+    .most_unrolled_taps = 100,
+    .loop_hiding_products = 20,
+    .vectors_at_once = 16,
+    .registers_a_panel_vector = 8,
+
+    .operation_bytes = 16,
+    .elementwise_copies = 2,
+    .most_nodes = 1000,
+};
+
+const CostModel *cost_model_of(const HostMachine *machine) {
+  (void)machine;
+  return &x86_64;
+}
+
+MemoryLevel memory_level(const HostMachine *machine, double bytes) {
+  const int64_t sizes[MEMORY_MAIN] = {machine->l1_bytes, machine->l2_bytes, machine->l3_bytes};
+  for (int level = MEMORY_L1; level < MEMORY_MAIN; level++)
+    if (bytes <= (double)sizes[level]) return (MemoryLevel)level;
+  return MEMORY_MAIN;
+}
+
+double memory_cycles(const HostMachine *machine, double bytes, MemoryLevel level, MemoryUse use) {
+  const CostModel *model = cost_model_of(machine);
+  return bytes / (use == MEMORY_STREAM ? model->stream_bytes[level]
+                                       : machine->vector_bytes * model->feed_vectors[level]);
+}
+
+double overlapped_cycles(const HostMachine *machine, double arithmetic, double memory) {
+  return MAX_OF(arithmetic, memory) +
+         cost_model_of(machine)->exposed_share * MIN_OF(arithmetic, memory);
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cost model: the numbers by which layouts, fusion and schedules are chosen, beside the
+// description of the machine (machine.h). A cost is a number of cycles of one core.
+#ifndef PLEAT_COST_MODEL_H
+#define PLEAT_COST_MODEL_H
+
+#include "base/machine.h"
+
+typedef enum MemoryLevel {
+  MEMORY_L1,
+  MEMORY_L2,
+  MEMORY_L3,
+  MEMORY_MAIN,
+  MEMORY_LEVELS
+} MemoryLevel;
+
+// Why bytes move. The rates differ because a copy waits for its reads and its writes, while loads
+// beside multiply-adds are mostly fetched before they are needed.
+typedef enum MemoryUse {
+  MEMORY_STREAM, // read or written once, in order, with little arithmetic
+  MEMORY_FEED,   // loaded for multiply-adds that run at the same time
+} MemoryUse;
+
+// Sources: [performance] is the section "What was learned" of docs/performance.md, with the kernel
+// that was measured; [uops] is uops.info, for Intel from Skylake and AMD from Zen 3 on; [estimate]
+// is a value that no measurement of its own stands behind.
+typedef struct CostModel {
+  // ---- Memory
+  // Bytes a cycle, reads and writes together; L2 20 [performance, Zen 3], the others [estimate].
+  double stream_bytes[MEMORY_LEVELS];
+  // Vectors a cycle; L1 2 [uops], L2 0.625: 20 bytes of AVX2's 32 [performance, Zen 3], L3 0.3
+  // [estimate]. Main memory has the rate of L3: systems often state a cache that a virtual machine
+  // does not have.
+  double feed_vectors[MEMORY_LEVELS];
+  // Share of the shorter of arithmetic and memory that does not overlap with the longer
+  // [estimate].
+  double exposed_share;
+  // Share of L1 that an operand may fill and still be there when it is read again [estimate].
+  double panel_l1_share;
+  // Share of L2 that rows and panels may fill likewise [performance, blocks of rows for all
+  // panels].
+  double panel_l2_share;
+  // Share of L2 in which the rows of an output stay from one panel to the next [performance,
+  // scores of 54 MB].
+  double panel_rows_share;
+  // Cycles for a line of an output that is written in short pieces of far rows [performance,
+  // scores of 54 MB].
+  double line_cycles;
+  // An output of more than so many times L2 is in main memory [estimate].
+  double far_caches;
+  // Cycles for a load further than near_bytes from the one before [performance, panels of one
+  // head's columns].
+  double far_cycles;
+  // Bytes that the prefetcher follows [performance, likewise].
+  int64_t near_bytes;
+  // Bytes from one address to the next in the same set of L1: 64 sets of 64 bytes, in Intel's
+  // cores and AMD's [vendors' optimisation manuals].
+  int64_t set_bytes;
+  // Bytes; a smaller operand is not laid out in panels, because it stays near the core [estimate].
+  int64_t small_operand_bytes;
+
+  // ---- Instructions
+  // Cycles from operands to result [uops].
+  double fma_latency;
+  // Vectors of any size [uops].
+  double loads_a_cycle;
+  // Micro-operations a cycle that a core decodes [uops, Skylake].
+  double uops_a_cycle;
+  // Loads that take as long as gathering one lane of a vector [estimate].
+  double lane_loads;
+  // Loads that take as long as loading and shuffling a vector [estimate].
+  double shuffle_loads;
+  // Cycles for one step of scalar code, whose results wait for one another (latency of an
+  // addition) [uops].
+  double scalar_cycles;
+  // Operations that a mathematical function (exp, log, ...) stands for; the polynomials of
+  // lower/expand_math.c have some ten.
+  double function_operations;
+  // Vector operations begun in a cycle by elementwise code [uops].
+  double operations_a_cycle;
+
+  // ---- Loops
+  // Cycles for starting a kernel: the call, the first misses [estimate].
+  double call_cycles;
+  // Times that a rewrite between layouts costs what a copy does, because one side is strided
+  // [estimate].
+  double rewrite_passes;
+  // Cycles from one register tile to the next, without stores [estimate].
+  double tile_start_cycles;
+  // Cycles for each vector of a tile: cleared, then stored [estimate].
+  double tile_store_cycles;
+  // Cycles lost to latency, divided by the number of independent chains of multiply-adds: 8 chains
+  // reach 0.87 of the peak, 12 reach 0.95, 14 reach 0.97 [measured].
+  double chain_cycles;
+  // Slowdown of a tile of one vector, where each product needs a broadcast of its own: 0.90 of the
+  // peak at best [measured].
+  double broadcast_factor;
+  // Slowdown where padding along a tile's outer rows is tested in its innermost loop [estimate].
+  double condition_factor;
+  // Slowdown of a long row axis that ends in a partial tile, and so is not cut in blocks between
+  // panels [performance, 12 rows of 1500].
+  double rest_factor;
+  // Cycles for adding up the lanes of a row's partial results [estimate].
+  double combine_cycles;
+  // Vectors a cycle that an elementwise member of a group moves [estimate].
+  double row_moves_a_cycle;
+
+  // ---- Ties: the later of two candidates is taken when it costs less than this share of the first
+  // Register tiles, in the order in which they are tried.
+  double tie_tile;
+  // Positions of the loop over panels, from the innermost outwards.
+  double tie_panels;
+  // Axes that a reduction prefers for its output's vectors, from the first on.
+  double tie_axis;
+
+  // ---- Limits of what is tried, and of what is written out [estimate, but where stated]
+  // Rows of a register tile; 28 accumulators of 32 registers [performance].
+  int most_tile_rows;
+  // Vectors of a register tile along its vector axis.
+  int most_tile_vectors;
+  // Vectors of partial results of a reduction along its own axis.
+  int most_row_vectors;
+  // Rows of such a reduction that share the loads of an operand.
+  int rows_together;
+  // Tiles from which on a row axis is cut in blocks between panels.
+  int many_tiles;
+  // Tiles that a block of rows has at least, when the rows run as one loop.
+  int fewest_flat_tiles;
+  // Tiles that a block of a single row axis has at least.
+  int fewest_block_tiles;
+  // Steps of a reduction up to which vectors of its operand are shuffled.
+  int largest_window;
+  // Steps of a reduction's first axis before its next kernel tap.
+  int largest_reduction_block;
+  // Extent from which on a second axis may be walked innermost.
+  int long_sum;
+  // Multiply-adds of an unrolled body.
+  int most_unrolled;
+  // Multiply-adds of an unrolled second axis of a reduction.
+  int most_unrolled_second;
+  // Multiply-adds of all taps up to which the channels are unrolled too.
+  int most_unrolled_taps;
+  // Multiply-adds that hide the end of a loop [performance, 28 products].
+  int loop_hiding_products;
+  // Vectors that an ordered update writes before the next update, which reads them from L1.
+  int vectors_at_once;
+  // Registers of the machine for each vector of a panel's width.
+  int registers_a_panel_vector;
+
+  // ---- Size of code
+  // Bytes of a vector instruction with the addresses of its operands [estimate].
+  int operation_bytes;
+  // Copies of an elementwise body: whole vectors, and the elements left.
+  int elementwise_copies;
+  // Nodes of a fused value as a tree; compilers take more than twice as long for twice as many
+  // [estimate].
+  int most_nodes;
+} CostModel;
+
+// The cost model of a machine. There is one for all levels of x86-64; what differs between them is
+// counted in vectors or taken from the description.
+const CostModel *cost_model_of(const HostMachine *machine);
+
+// The level of memory that holds so many bytes.
+MemoryLevel memory_level(const HostMachine *machine, double bytes);
+// Cycles to move bytes from or to a level of memory.
+double memory_cycles(const HostMachine *machine, double bytes, MemoryLevel level, MemoryUse use);
+// Cycles of work that needs `arithmetic` cycles and `memory` cycles, which mostly overlap.
+double overlapped_cycles(const HostMachine *machine, double arithmetic, double memory);
+
+#endif

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cost model: each field has a value, memory is slower the farther away it is, and bytes
+// are in the smallest level that holds them.
+#include "base/base.h"
+#include "base/cost_model.h"
+#include "runtime/runtime.h"
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+static void test_every_field_is_positive(void **state) {
+  HostMachine machine = machine_probe();
+  const CostModel *model = cost_model_of(&machine);
+  const double numbers[] = {model->exposed_share,      model->panel_l1_share,
+                            model->panel_l2_share,     model->panel_rows_share,
+                            model->line_cycles,        model->far_caches,
+                            model->far_cycles,         model->fma_latency,
+                            model->loads_a_cycle,      model->uops_a_cycle,
+                            model->lane_loads,         model->shuffle_loads,
+                            model->scalar_cycles,      model->function_operations,
+                            model->operations_a_cycle, model->call_cycles,
+                            model->rewrite_passes,     model->tile_start_cycles,
+                            model->tile_store_cycles,  model->chain_cycles,
+                            model->broadcast_factor,   model->condition_factor,
+                            model->rest_factor,        model->combine_cycles,
+                            model->row_moves_a_cycle,  model->tie_tile,
+                            model->tie_panels,         model->tie_axis};
+  const int64_t limits[] = {model->near_bytes,
+                            model->set_bytes,
+                            model->small_operand_bytes,
+                            model->most_tile_rows,
+                            model->most_tile_vectors,
+                            model->most_row_vectors,
+                            model->rows_together,
+                            model->many_tiles,
+                            model->fewest_flat_tiles,
+                            model->fewest_block_tiles,
+                            model->largest_window,
+                            model->largest_reduction_block,
+                            model->long_sum,
+                            model->most_unrolled,
+                            model->most_unrolled_second,
+                            model->most_unrolled_taps,
+                            model->loop_hiding_products,
+                            model->vectors_at_once,
+                            model->registers_a_panel_vector,
+                            model->operation_bytes,
+                            model->elementwise_copies,
+                            model->most_nodes};
+  for (int i = 0; i < COUNT_OF(numbers); i++)
+    if (!(numbers[i] > 0)) fail_msg("number %d is %g", i, numbers[i]);
+  for (int i = 0; i < COUNT_OF(limits); i++)
+    if (limits[i] <= 0) fail_msg("limit %d is %lld", i, (long long)limits[i]);
+  // A field that is added to the struct has to be added here.
+  size_t fields = sizeof numbers + 2 * MEMORY_LEVELS * sizeof(double) + 3 * sizeof(int64_t) +
+                  (COUNT_OF(limits) - 3) * sizeof(int);
+  assert_true(sizeof(CostModel) - fields < sizeof(double));
+}
+
+static void test_shares_and_ties_are_below_one(void **state) {
+  HostMachine machine = machine_probe();
+  const CostModel *model = cost_model_of(&machine);
+  const double shares[] = {model->exposed_share,    model->panel_l1_share, model->panel_l2_share,
+                           model->panel_rows_share, model->tie_tile,       model->tie_panels,
+                           model->tie_axis};
+  for (int i = 0; i < COUNT_OF(shares); i++) assert_true(shares[i] < 1);
+  assert_true(model->broadcast_factor >= 1 && model->condition_factor >= 1 &&
+              model->rest_factor >= 1);
+}
+
+static void test_farther_memory_is_slower(void **state) {
+  static const char *const levels[] = {"scalar", "baseline", "avx2", "avx512"};
+  for (int i = 0; i < COUNT_OF(levels); i++) {
+    HostMachine machine = machine_probe();
+    assert_true(machine_use(&machine, levels[i]));
+    for (int use = MEMORY_STREAM; use <= MEMORY_FEED; use++)
+      for (int level = MEMORY_L1; level < MEMORY_MAIN; level++) {
+        double near = memory_cycles(&machine, 1000, (MemoryLevel)level, (MemoryUse)use);
+        double far = memory_cycles(&machine, 1000, (MemoryLevel)(level + 1), (MemoryUse)use);
+        assert_true(near > 0 && near <= far);
+      }
+  }
+}
+
+static void test_level_holds_the_bytes(void **state) {
+  HostMachine machine = {.l1_bytes = 100, .l2_bytes = 1000, .l3_bytes = 0};
+  assert_int_equal(memory_level(&machine, 100), MEMORY_L1);
+  assert_int_equal(memory_level(&machine, 101), MEMORY_L2);
+  assert_int_equal(memory_level(&machine, 1001), MEMORY_MAIN);
+  machine.l3_bytes = 5000;
+  assert_int_equal(memory_level(&machine, 1001), MEMORY_L3);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_every_field_is_positive),
+      cmocka_unit_test(test_shares_and_ties_are_below_one),
+      cmocka_unit_test(test_farther_memory_is_slower),
+      cmocka_unit_test(test_level_holds_the_bytes),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
