@@ -54,17 +54,6 @@ static bool choose(LayoutFacts facts, LayoutValue *value, int64_t step) {
   return mul_fits(least, multiple, &value->value) && value->value >= fact.min;
 }
 
-const LayoutExpr *layout_instantiate(Context *context, const LayoutExpr *e,
-                                     const LayoutValue *values, int count) {
-  for (int i = 0; i < count && e->op == LAYOUT_SYMBOL; i++)
-    if (values[i].symbol == e->symbol) return layout_const(context, values[i].value);
-  if (!e->args[0]) return e;
-  const LayoutExpr *args[3] = {0};
-  for (int i = 0; i < 3 && e->args[i]; i++)
-    args[i] = layout_instantiate(context, e->args[i], values, count);
-  return layout_expr(context, e->op, args[0], args[1], args[2]);
-}
-
 bool layout_instance_at(Context *context, const Layout *layout, const LayoutValue *values,
                         int count, LayoutInstance *out) {
   const LayoutExpr *shape[MAX_RANK], *physical[MAX_RANK], *outputs[MAX_RANK];

@@ -2,7 +2,6 @@
 // Layouts: a map on a shape with its physical extents. Extents are derived so that they can be
 // foretold from the text: `e % m` spans m, `e & m` spans m + 1, `^` and `|` reach the next power
 // of two, the rest is interval arithmetic. An empty axis has the interval [0, -1].
-#include "layout/spellings/parse.h"
 #include "layout/proofs/verify.h"
 
 // ---- Interval arithmetic over static extents ---------------------------------------------------
@@ -110,18 +109,6 @@ static bool expr_interval(const LayoutExpr *e, const int64_t *extents, ExtentRan
 }
 
 // ---- Construction ------------------------------------------------------------------------------
-
-bool layout_box_strides(const int64_t *extents, int rank, int64_t *strides, int64_t *size) {
-  int64_t product = 1;
-  bool empty = false, fits = true;
-  for (int i = 0; i < rank; i++) empty |= extents[i] == 0;
-  for (int i = rank - 1; i >= 0; i--) {
-    if (strides) strides[i] = product;
-    fits = fits && mul_fits(product, extents[i], &product);
-  }
-  *size = empty ? 0 : product;
-  return fits || empty;
-}
 
 static bool all_const(const LayoutExpr *const *exprs, int count) {
   for (int i = 0; i < count; i++)
@@ -326,48 +313,4 @@ const Layout *layout_with_padding(Context *context, const Layout *layout, Layout
   return layout_new(context, layout->map, layout->shape,
                     layout->cache->extents_given ? layout->physical : NULL, layout->facts, padding,
                     (SourcePos){0});
-}
-
-// ---- Reading -----------------------------------------------------------------------------------
-
-static SourcePos whole_text(Context *context, const LayoutSource *source) {
-  SourcePos pos = source->pos;
-  if (!pos.file) pos.file = source_file_copy(context, "<layout>", source->text, source->size);
-  pos.end = pos.begin + (int32_t)source->size;
-  return pos;
-}
-
-static bool check_spelled_shape(Context *context, const Spelled *spelled,
-                                const LayoutExpr *const *shape, SourcePos pos) {
-  for (int i = 0; spelled->shape && i < spelled->map->input_count; i++)
-    if (spelled->shape[i] != shape[i])
-      return diag_error(context, pos, "axis %d has %s elements here, %s in the tensor", i,
-                        layout_expr_text(context, spelled->shape[i], NULL, 0),
-                        layout_expr_text(context, shape[i], NULL, 0));
-  if (spelled->physical_count >= 0 && spelled->physical_count != spelled->map->output_count)
-    return diag_error(context, pos, "%d physical extents for %d physical axes",
-                      spelled->physical_count, spelled->map->output_count);
-  return true;
-}
-
-const Layout *layout_parse(Context *context, const LayoutSource *source,
-                           const LayoutExpr *const *shape, int rank, LayoutFacts facts) {
-  LayoutSource with_rank = *source;
-  with_rank.rank = rank;
-  Spelled spelled;
-  if (!layout_spelling_read(context, &with_rank, shape, true, &spelled)) return NULL;
-  SourcePos pos = whole_text(context, source);
-  if (!check_spelled_shape(context, &spelled, shape, pos)) return NULL;
-  return layout_new(context, spelled.map, shape,
-                    spelled.physical_count >= 0 ? spelled.physical : NULL, facts,
-                    (LayoutPadding){0}, pos);
-}
-
-const Layout *layout_parse_static(Context *context, const char *text, const int64_t *shape,
-                                  int rank) {
-  LayoutSource source = layout_source(text, rank);
-  const LayoutExpr *extents[MAX_RANK];
-  for (int i = 0; i < MIN_OF(rank, (int)MAX_RANK); i++)
-    extents[i] = layout_const(context, shape[i]);
-  return layout_parse(context, &source, extents, rank, (LayoutFacts){0});
 }

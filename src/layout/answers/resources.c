@@ -3,12 +3,6 @@
 // and vectors of memory alone.
 #include "layout/proofs/verify.h"
 
-bool layout_is_plain(const Layout *layout) {
-  for (int i = 0; i < layout->physical_rank; i++)
-    if (layout->map->resources[i]) return false;
-  return layout->map->replica_count == 0;
-}
-
 // The physical axes on the resource, or all others, read as memory.
 static const Layout *part_of(Context *context, const Layout *layout, Str resource, bool on) {
   const LayoutExpr *outputs[MAX_RANK], *physical[MAX_RANK];

@@ -240,3 +240,36 @@ const LayoutExpr *layout_expr_substitute(Context *context, const LayoutExpr *e,
   }
   return changed ? layout_expr(context, e->op, args[0], args[1], args[2]) : e;
 }
+
+const LayoutExpr *layout_instantiate(Context *context, const LayoutExpr *e,
+                                     const LayoutValue *values, int count) {
+  for (int i = 0; i < count && e->op == LAYOUT_SYMBOL; i++)
+    if (values[i].symbol == e->symbol) return layout_const(context, values[i].value);
+  if (!e->args[0]) return e;
+  const LayoutExpr *args[3] = {0};
+  for (int i = 0; i < 3 && e->args[i]; i++)
+    args[i] = layout_instantiate(context, e->args[i], values, count);
+  return layout_expr(context, e->op, args[0], args[1], args[2]);
+}
+
+// ---- Digits of one axis ------------------------------------------------------------------------
+
+static bool positive_const(const LayoutExpr *e) {
+  return is_const(e) && e->value > 0;
+}
+
+bool layout_axis_digit(const LayoutExpr *e, LayoutAxisDigit *out) {
+  if (e->op == LAYOUT_AXIS) return *out = (LayoutAxisDigit){(int)e->value, 1, 0}, true;
+  if ((e->op != LAYOUT_DIV && e->op != LAYOUT_MOD) || !positive_const(e->args[1]) ||
+      !layout_axis_digit(e->args[0], out))
+    return false;
+  int64_t by = e->args[1]->value;
+  if (e->op == LAYOUT_MOD) {
+    if (out->modulus && out->modulus % by) return false;
+    out->modulus = by;
+    return true;
+  }
+  if (out->modulus % by || !mul_fits(out->cut, by, &out->cut)) return false;
+  out->modulus /= by;
+  return true;
+}

@@ -3,7 +3,7 @@
 // change device, warp, lane, register or memory offset, and what each digit of the tensor does.
 #include "layout/digits/form.h"
 #include "layout/points/points.h"
-#include "layout/digits/refine.h"
+#include "layout/operations/refine.h"
 #include "layout/proofs/verify.h"
 
 enum { MAX_LEVELS = 16 };

@@ -97,26 +97,6 @@ static void digit_loops(Context *context, const Layout *layout, const MemoryOrde
 
 // ---- Loops over physical axes ------------------------------------------------------------------
 
-static bool positive_const(const LayoutExpr *e) {
-  return is_const(e) && e->value > 0;
-}
-
-bool layout_axis_digit(const LayoutExpr *e, LayoutAxisDigit *out) {
-  if (e->op == LAYOUT_AXIS) return *out = (LayoutAxisDigit){(int)e->value, 1, 0}, true;
-  if ((e->op != LAYOUT_DIV && e->op != LAYOUT_MOD) || !positive_const(e->args[1]) ||
-      !layout_axis_digit(e->args[0], out))
-    return false;
-  int64_t by = e->args[1]->value;
-  if (e->op == LAYOUT_MOD) {
-    if (out->modulus && out->modulus % by) return false;
-    out->modulus = by;
-    return true;
-  }
-  if (out->modulus % by || !mul_fits(out->cut, by, &out->cut)) return false;
-  out->modulus /= by;
-  return true;
-}
-
 // Counters are the physical axes; the element is the inverse's.
 static LayoutAnswer position_loops(Context *context, const Layout *layout, const Layout *memory,
                                    LayoutLoops *out) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Slices: the layout of a box of the tensor in the same memory. Its map always exists; offset and
 // strides exist when the offset is affine on the box and nothing changes lane or device there.
-#include "layout/symbolic/poly.h"
 #include "layout/proofs/verify.h"
 
 // The box as a map from its indices to the tensor's; NULL where it is not proved to stay inside.
@@ -48,18 +47,6 @@ static const LayoutExpr *value_near_origin(Context *context, const LayoutExpr *e
   const LayoutExpr *axes[MAX_RANK];
   for (int i = 0; i < rank; i++) axes[i] = layout_const(context, i == axis);
   return layout_expr_substitute(context, e, axes, rank);
-}
-
-// a - b of expressions of symbols, as a polynomial where it is one.
-const LayoutExpr *layout_difference(Context *context, LayoutFacts facts, const LayoutExpr *a,
-                                    const LayoutExpr *b) {
-  const LayoutExpr *e = layout_binary(context, LAYOUT_SUB, a, b);
-  ArenaMark mark = arena_mark(&context->scratch);
-  Polys polys = layout_polys_new(context, facts);
-  const Poly *p = layout_poly_of(&polys, e);
-  const LayoutExpr *simple = p ? layout_poly_expr(&polys, p) : NULL;
-  arena_reset(&context->scratch, mark);
-  return simple ? simple : e;
 }
 
 // The memory offset, then the places on all other resources: what a view must know.

@@ -230,9 +230,8 @@ int64_t layout_points_needed(const int64_t *extents, int rank, const LayoutExpr 
   return most;
 }
 
-// The values of `e` in row-major order of the box. False where one is undefined.
-static bool values_of(Context *context, const PointDomain *domain, const LayoutExpr *e,
-                      int64_t *out) {
+bool layout_domain_values(Context *context, const PointDomain *domain, const LayoutExpr *e,
+                          int64_t *out) {
   ArenaMark mark = arena_mark(&context->scratch);
   Batch batch = new_batch(context, domain->rank);
   bool good = true;
@@ -248,17 +247,8 @@ static bool values_of(Context *context, const PointDomain *domain, const LayoutE
 bool layout_points_values(Context *context, const int64_t *extents, int rank, const LayoutExpr *e,
                           int64_t *out) {
   PointDomain domain;
-  return layout_points_domain(extents, rank, &domain) && values_of(context, &domain, e, out);
-}
-
-bool layout_offsets(Context *context, const Layout *layout, int64_t *out) {
-  const Layout *copies = layout_of_copies(context, layout);
-  PointDomain domain = {.extents = copies->extents, .rank = copies->rank};
-  bool found = layout_logical_size(copies, &domain.size) &&
-               values_of(context, &domain, layout_offset_expr(context, copies), out);
-  if (found)
-    LAYOUT_VERIFY(context, "list of offsets", copies, NULL, layout_verify_offsets(copies, out));
-  return found;
+  return layout_points_domain(extents, rank, &domain) &&
+         layout_domain_values(context, &domain, e, out);
 }
 
 // ---- The image of a layout ---------------------------------------------------------------------

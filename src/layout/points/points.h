@@ -28,6 +28,10 @@ LayoutAnswer layout_points_hold(Context *context, const int64_t *extents, int ra
 // How many points the largest of the claims takes for that.
 int64_t layout_points_needed(const int64_t *extents, int rank, const LayoutExpr *const *conditions,
                              int count);
+// The values of `e` in row-major order of the domain, whatever its size. False when one of them is
+// undefined.
+bool layout_domain_values(Context *context, const PointDomain *domain, const LayoutExpr *e,
+                          int64_t *out);
 // The values of `e` in row-major order; room for the points and LANES more. False when over the
 // limit or somewhere undefined.
 bool layout_points_values(Context *context, const int64_t *extents, int rank, const LayoutExpr *e,

@@ -337,3 +337,15 @@ const LayoutExpr *layout_poly_expr(Polys *s, const Poly *x) {
     }
   return sum ? sum : layout_const(s->context, 0);
 }
+
+// a - b of expressions of symbols, as a polynomial where it is one.
+const LayoutExpr *layout_difference(Context *context, LayoutFacts facts, const LayoutExpr *a,
+                                    const LayoutExpr *b) {
+  const LayoutExpr *e = layout_binary(context, LAYOUT_SUB, a, b);
+  ArenaMark mark = arena_mark(&context->scratch);
+  Polys polys = layout_polys_new(context, facts);
+  const Poly *p = layout_poly_of(&polys, e);
+  const LayoutExpr *simple = p ? layout_poly_expr(&polys, p) : NULL;
+  arena_reset(&context->scratch, mark);
+  return simple ? simple : e;
+}

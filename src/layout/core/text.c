@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Text of expressions, maps, layouts and answers. Whatever is printed as a map parses back to the
 // same map.
-#include "layout/spellings/parse.h"
+#include "layout/core/internal.h"
 
 static const int precedences[LAYOUT_OP_COUNT] = {
 #define OP(name, arguments, precedence, text) precedence,
@@ -120,16 +120,6 @@ const char *index_map_lambda(Context *context, const IndexMap *map) {
 }
 
 // ---- Layouts and answers -----------------------------------------------------------------------
-
-const char *layout_print_arrow(Context *context, const Layout *layout, const char **why) {
-  *why = NULL;
-  return index_map_text(context, layout->map);
-}
-
-const char *layout_print_lambda(Context *context, const Layout *layout, const char **why) {
-  *why = NULL;
-  return index_map_lambda(context, layout->map);
-}
 
 const char *layout_text_in(Context *context, const Layout *layout, const char *spelling) {
   Text text = text_new(&context->lasting);

@@ -3,7 +3,7 @@
 // of one axis are linearly independent, so an offset's cuts are its own; a common set of digits
 // needs all cuts of an axis to be a chain, and their union is the coarsest. Offsets with XORs are
 // refined to bits, where each is an XOR of what the bits contribute.
-#include "layout/digits/refine.h"
+#include "layout/operations/refine.h"
 #include "layout/digits/form.h"
 #include "layout/proofs/verify.h"
 
