@@ -263,6 +263,25 @@ static bool search_enter(Visitor *visitor, Expr *e) {
   return !search->found;
 }
 
+void expr_conjuncts(Context *context, Expr *condition, ExprArray *out) {
+  if (condition->op == EXPR_AND) {
+    expr_conjuncts(context, condition->args[0], out);
+    expr_conjuncts(context, condition->args[1], out);
+    return;
+  }
+  if (expr_is_true(condition)) return;
+  for (int i = 0; i < out->count; i++)
+    if (out->items[i] == condition) return;
+  array_push(&context->arena, out, condition);
+}
+
+Expr *expr_conjunction(Context *context, const ExprArray *conjuncts) {
+  Expr *result = expr_bool(context, true);
+  for (int i = 0; i < conjuncts->count; i++)
+    result = expr_and(context, result, conjuncts->items[i]);
+  return result;
+}
+
 bool expr_uses(const Expr *e, const Expr *var) {
   Search search = {var, false};
   Visitor visitor = {.env = &search, .enter_expr = search_enter};

@@ -221,7 +221,7 @@ static bool is_wrapper(const Stmt *s) {
   return s->kind == STMT_DECL_BUFFER || s->kind == STMT_ALLOCATE ||
          s->kind == STMT_ALLOCATE_CONST ||
          (s->kind == STMT_LET && expr_is_pure(s->as.let.value) &&
-          !lower_reads_memory(s->as.let.value));
+          !expr_reads_memory(s->as.let.value));
 }
 
 static void split(Forming *forming, Stmt *s, bool outermost) {

@@ -25,8 +25,8 @@ static bool is_neutral(ExprOp op, const Expr *e) {
 // `e` without the choices that make it neutral, whose conditions are pushed onto `conditions`.
 static Expr *without_choices(Context *context, ExprOp op, Expr *e, ExprArray *conditions) {
   bool choice = (e->op == EXPR_IF_THEN_ELSE || e->op == EXPR_SELECT) && e->args[0]->type.lanes == 1;
-  if (choice && is_neutral(op, e->args[2]) && !lower_reads_memory(e->args[0])) {
-    lower_conjuncts(context, e->args[0], conditions);
+  if (choice && is_neutral(op, e->args[2]) && !expr_reads_memory(e->args[0])) {
+    expr_conjuncts(context, e->args[0], conditions);
     return without_choices(context, op, e->args[1], conditions);
   }
   if (op != EXPR_ADD || (e->op != EXPR_MUL && e->op != EXPR_CAST)) return e;
@@ -47,7 +47,7 @@ static Stmt *guard_store(Rewriter *rewriter, Stmt *s) {
   if (!conditions.count) return s;
   Stmt *next = stmt_copy(rewriter->context, s);
   next->as.store.value = expr_with_args(rewriter->context, value, args);
-  return stmt_if(rewriter->context, lower_conjunction(rewriter->context, &conditions), next, NULL);
+  return stmt_if(rewriter->context, expr_conjunction(rewriter->context, &conditions), next, NULL);
 }
 
 PrimFunc *lower_guard_products(LowerState *state, PrimFunc *func) {

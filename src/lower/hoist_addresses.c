@@ -73,7 +73,7 @@ static void add_terms(Hoisting *hoisting, Expr *e, Terms *terms) {
     terms->constant = terms->constant ? expr_add(hoisting->context, terms->constant, e) : e;
     return;
   }
-  if (terms->count == MOST_TERMS || !expr_is_pure(e) || lower_reads_memory(e) ||
+  if (terms->count == MOST_TERMS || !expr_is_pure(e) || expr_reads_memory(e) ||
       depth_of(hoisting, e) == INNER) {
     terms->ok = false;
     return;

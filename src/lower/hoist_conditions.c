@@ -20,7 +20,7 @@ static bool divides_by_constants(Visitor *visitor, Expr *e) {
 }
 
 static bool is_movable(Expr *condition) {
-  bool ok = !lower_reads_memory(condition) && expr_is_pure(condition);
+  bool ok = !expr_reads_memory(condition) && expr_is_pure(condition);
   Visitor visitor = {.env = &ok, .enter_expr = divides_by_constants};
   visit_expr(&visitor, condition);
   return ok;
@@ -31,7 +31,7 @@ static bool is_plain_if(const Stmt *s) {
 }
 
 static Stmt *guarded(Context *context, const ExprArray *conditions, Stmt *body) {
-  return stmt_if(context, lower_conjunction(context, conditions), body, NULL);
+  return stmt_if(context, expr_conjunction(context, conditions), body, NULL);
 }
 
 // ---- Bounds
@@ -76,7 +76,7 @@ static Stmt *hoist_from_loop(Context *context, Stmt *loop) {
   ExprArray all = {0}, outside = {0}, inside = {0};
   Stmt *branch = loop->as.loop.body;
   Expr *var = loop->as.loop.var;
-  lower_conjuncts(context, branch->as.branch.condition, &all);
+  expr_conjuncts(context, branch->as.branch.condition, &all);
   Bounds bounds = {loop->as.loop.min, expr_add(context, loop->as.loop.min, loop->as.loop.extent)};
   Bounds original = bounds;
   for (int i = 0; i < all.count; i++) {
@@ -105,7 +105,7 @@ static Stmt *hoist_from_loop(Context *context, Stmt *loop) {
 static Stmt *hoist_from_scope(Context *context, Stmt *s) {
   ExprArray all = {0}, outside = {0}, inside = {0};
   Stmt *branch = lower_body(s);
-  lower_conjuncts(context, branch->as.branch.condition, &all);
+  expr_conjuncts(context, branch->as.branch.condition, &all);
   for (int i = 0; i < all.count; i++) {
     bool bound = s->kind == STMT_LET && expr_uses(all.items[i], s->as.let.var);
     ExprArray *place = bound || !is_movable(all.items[i]) ? &inside : &outside;
@@ -118,7 +118,7 @@ static Stmt *hoist_from_scope(Context *context, Stmt *s) {
 
 static bool has_conjunct(Context *context, const Stmt *s, const Expr *condition) {
   ExprArray all = {0};
-  lower_conjuncts(context, s->as.branch.condition, &all);
+  expr_conjuncts(context, s->as.branch.condition, &all);
   for (int i = 0; i < all.count; i++)
     if (all.items[i] == condition) return true;
   return false;
@@ -126,7 +126,7 @@ static bool has_conjunct(Context *context, const Stmt *s, const Expr *condition)
 
 static Stmt *without_conjuncts(Context *context, const Stmt *s, const ExprArray *gone) {
   ExprArray all = {0}, kept = {0};
-  lower_conjuncts(context, s->as.branch.condition, &all);
+  expr_conjuncts(context, s->as.branch.condition, &all);
   for (int i = 0; i < all.count; i++) {
     bool found = false;
     for (int k = 0; k < gone->count; k++) found |= gone->items[k] == all.items[i];
@@ -140,7 +140,7 @@ static Stmt *hoist_from_seq(Context *context, Stmt *s) {
   for (int i = 0; i < s->as.seq.count; i++)
     if (!is_plain_if(s->as.seq.items[i])) return s;
   if (s->as.seq.count == 0) return s;
-  lower_conjuncts(context, s->as.seq.items[0]->as.branch.condition, &first);
+  expr_conjuncts(context, s->as.seq.items[0]->as.branch.condition, &first);
   for (int k = 0; k < first.count; k++) {
     bool everywhere = is_movable(first.items[k]);
     for (int i = 1; i < s->as.seq.count; i++)

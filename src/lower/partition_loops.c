@@ -89,10 +89,10 @@ static bool analyze(Search *search, Atom *atom) {
 static void note_condition(Search *search, Expr *condition) {
   Context *context = search->partition->context;
   ExprArray parts = {0};
-  lower_conjuncts(context, condition, &parts);
+  expr_conjuncts(context, condition, &parts);
   for (int i = 0; i < parts.count; i++) {
     Atom atom = {.condition = parts.items[i]};
-    bool known = !expr_uses(atom.condition, search->var) || lower_reads_memory(atom.condition);
+    bool known = !expr_uses(atom.condition, search->var) || expr_reads_memory(atom.condition);
     for (int k = 0; k < search->atoms.count; k++)
       known |= search->atoms.items[k].condition == atom.condition;
     if (known || !lower_condition_form(context, atom.condition, &atom.kind, &atom.form)) continue;
@@ -109,7 +109,7 @@ static bool condition_in_expr(Visitor *visitor, Expr *e) {
   if (e->op == EXPR_LET) note_inner(visitor->env, e->args[0], NULL, NULL);
   Search *search = visitor->env;
   if (e->op != EXPR_IF_THEN_ELSE && e->op != EXPR_SELECT) return true;
-  bool guards = lower_reads_memory(e->args[1]) || lower_reads_memory(e->args[2]);
+  bool guards = expr_reads_memory(e->args[1]) || expr_reads_memory(e->args[2]);
   if (!search->lanes || (e->op == EXPR_IF_THEN_ELSE && guards)) note_condition(search, e->args[0]);
   return true;
 }

@@ -33,14 +33,9 @@ Map lower_allocation_places(Context *context, Stmt *body);
 
 // ---- Conditions ------------------------------------------------------------------------------
 
-typedef Array(Expr *) ExprArray;
-// The conjuncts of `condition`, taken apart; pushes onto `out`.
-void lower_conjuncts(Context *context, Expr *condition, ExprArray *out);
-Expr *lower_conjunction(Context *context, const ExprArray *conjuncts); // true when empty
 // An integer comparison as `form >= 0` (for EQ and NE: `form == 0`, `form != 0`). False for others.
 typedef enum ConditionKind { CONDITION_LEAST, CONDITION_EQUAL, CONDITION_DIFFERENT } ConditionKind;
 bool lower_condition_form(Context *context, Expr *condition, ConditionKind *kind, Expr **form);
-bool lower_reads_memory(Expr *e);
 
 // ---- Statements ------------------------------------------------------------------------------
 

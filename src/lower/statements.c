@@ -86,25 +86,6 @@ int64_t lower_size(Stmt *s, int64_t limit) {
 
 // ---- Conditions
 
-void lower_conjuncts(Context *context, Expr *condition, ExprArray *out) {
-  if (condition->op == EXPR_AND) {
-    lower_conjuncts(context, condition->args[0], out);
-    lower_conjuncts(context, condition->args[1], out);
-    return;
-  }
-  if (expr_is_true(condition)) return;
-  for (int i = 0; i < out->count; i++)
-    if (out->items[i] == condition) return;
-  array_push(&context->arena, out, condition);
-}
-
-Expr *lower_conjunction(Context *context, const ExprArray *conjuncts) {
-  Expr *result = expr_bool(context, true);
-  for (int i = 0; i < conjuncts->count; i++)
-    result = expr_and(context, result, conjuncts->items[i]);
-  return result;
-}
-
 bool lower_condition_form(Context *context, Expr *condition, ConditionKind *kind, Expr **form) {
   if (condition->count != 2 || !dtype_is_int(condition->args[0]->type)) return false;
   Expr *a = condition->args[0], *b = condition->args[1];
@@ -121,16 +102,4 @@ bool lower_condition_form(Context *context, Expr *condition, ConditionKind *kind
   }
   *form = expr_sub(context, a, b);
   return true;
-}
-
-static bool enter_load(Visitor *visitor, Expr *e) {
-  *(bool *)visitor->env |= e->op == EXPR_LOAD || e->op == EXPR_CALL;
-  return true;
-}
-
-bool lower_reads_memory(Expr *e) {
-  bool reads = false;
-  Visitor visitor = {.env = &reads, .enter_expr = enter_load};
-  visit_expr(&visitor, e);
-  return reads;
 }

@@ -295,7 +295,7 @@ static Stmt *chosen_lanes(Vector *vector, Stmt *s) {
   Array(Stmt *) items = {0};
   int64_t from = 0, to = vector->lanes;
   if (vector->lets) return NULL;
-  lower_conjuncts(context, s->as.branch.condition, &parts);
+  expr_conjuncts(context, s->as.branch.condition, &parts);
   for (int i = 0; i < parts.count; i++)
     if (!differs(vector, parts.items[i]))
       array_push(&context->arena, &rest, parts.items[i]);
@@ -305,7 +305,7 @@ static Stmt *chosen_lanes(Vector *vector, Stmt *s) {
     for (; to - from >= lanes; from += lanes)
       array_push(&context->arena, &items, some_lanes(vector, s->as.branch.then_body, from, lanes));
   Stmt *all = stmt_seq(context, items.items, items.count);
-  return stmt_if(context, lower_conjunction(context, &rest), all, NULL);
+  return stmt_if(context, expr_conjunction(context, &rest), all, NULL);
 }
 
 static Stmt *vector_branch(Vector *vector, Stmt *s) {

@@ -146,7 +146,7 @@ static bool covers_domain(Move *move) {
   if (!divide_predicate(schedule, &move->block, &of_domain, &of_vars))
     return refuse_move(move, "its predicate depends on its loops in a way that cannot be moved");
   Block *check = block_copy(schedule->context, move->moved);
-  check->predicate = conjunction_of(schedule->context, &of_domain);
+  check->predicate = expr_conjunction(schedule->context, &of_domain);
   const char *why = bindings_check(analyzer, check, ranges, count);
   if (!why) return true;
   return refuse_move(move,

@@ -184,10 +184,7 @@ Stmt *map_blocks(Context *context, Stmt *s, BlockMap f, void *env);
 
 // ---- Programs --------------------------------------------------------------------------------
 
-typedef Array(Expr *) ExprArray;
 Expr *conjunction(Context *context, Expr *a, Expr *b); // NULL counts as true
-void conjuncts(Arena *arena, Expr *condition, ExprArray *out);
-Expr *conjunction_of(Context *context, const ExprArray *list);
 
 int64_t const_extent(const Stmt *loop); // -1 when symbolic
 bool loop_is_plain(const Stmt *loop);   // serial, without annotations

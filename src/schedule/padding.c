@@ -72,7 +72,7 @@ static Dropping dropping_begin(Schedule *schedule, const Path *path) {
                 path_analyzer(schedule, path, path->count - 1)};
   d.bindings = bindings_of(context, d.block);
   ExprArray all = {0};
-  conjuncts(&context->arena, d.block->predicate, &all);
+  expr_conjuncts(context, d.block->predicate, &all);
   for (int i = 0; i < all.count; i++) {
     bool drop = d.block->write_count == 1 && domain_holds_without(&d, &all, i) &&
                 keeps_out_of_padding(&d, &d.block->writes[0], all.items[i]);
@@ -175,7 +175,7 @@ bool block_in_bounds(Schedule *schedule, const Path *path, const char **why) {
 static Stmt *with_predicate(const Dropping *d) {
   Context *context = d->schedule->context;
   Block *copy = block_copy(context, d->block);
-  copy->predicate = conjunction_of(context, &d->kept);
+  copy->predicate = expr_conjunction(context, &d->kept);
   return stmt_with_block(context, path_end(d->path), copy);
 }
 
@@ -232,7 +232,7 @@ static bool covers_places(const Dropping *d) {
   VarRange *ranges = arena_array(&schedule->context->arena, VarRange, count);
   for (int i = 0; i < count; i++) ranges[i] = loop_range(loops[i]);
   Block *whole = block_copy(schedule->context, block);
-  whole->predicate = conjunction_of(schedule->context, &d->kept);
+  whole->predicate = expr_conjunction(schedule->context, &d->kept);
   Analyzer *analyzer = path_analyzer(schedule, d->path, d->path->count - 1);
   return !bindings_check(analyzer, whole, ranges, count);
 }

@@ -10,22 +10,6 @@ Expr *conjunction(Context *context, Expr *a, Expr *b) {
   return b && !expr_is_true(b) ? expr_and(context, a, b) : a;
 }
 
-void conjuncts(Arena *arena, Expr *condition, ExprArray *out) {
-  if (expr_is_true(condition)) return;
-  if (condition->op == EXPR_AND) {
-    conjuncts(arena, condition->args[0], out);
-    conjuncts(arena, condition->args[1], out);
-  } else {
-    array_push(arena, out, condition);
-  }
-}
-
-Expr *conjunction_of(Context *context, const ExprArray *list) {
-  Expr *all = expr_bool(context, true);
-  for (int i = 0; i < list->count; i++) all = conjunction(context, all, list->items[i]);
-  return all;
-}
-
 bool uses_block_vars(const Expr *e, const Block *block) {
   for (int i = 0; i < block->var_count; i++)
     if (expr_uses(e, block->vars[i].var)) return true;
@@ -54,7 +38,7 @@ bool divide_predicate(Schedule *schedule, const Path *path, ExprArray *of_domain
   }
   Rewriter rewriter = {.context = context, .env = (void *)block, .expr = binding_to_var};
   ExprArray all = {0};
-  conjuncts(&context->arena, block->predicate, &all);
+  expr_conjuncts(context, block->predicate, &all);
   for (int i = 0; i < all.count; i++) {
     if (prove(analyzer, all.items[i])) {
       array_push(&context->arena, of_domain, all.items[i]);
