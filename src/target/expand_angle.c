@@ -22,8 +22,9 @@ static const double asin_tail[] = {1.6666752422e-1, 7.4953002686e-2, 4.547002599
 
 // x + x³ · tail(x²)
 static Expr *odd_polynomial(Legalizer *l, Expr *x, const double *tail, int count) {
-  Expr *square = hold(l, make(l, EXPR_MUL, x, x));
-  return make_fma(l, make(l, EXPR_MUL, square, x), make_polynomial(l, square, tail, count), x);
+  Expr *square = legal_hold(l, legal_make(l, EXPR_MUL, x, x));
+  return legal_fma(l, legal_make(l, EXPR_MUL, square, x), legal_polynomial(l, square, tail, count),
+                   x);
 }
 
 // ---- sin, cos, tan -----------------------------------------------------------------------------
@@ -35,33 +36,36 @@ typedef struct Angle {
 } Angle;
 
 static Angle angle_of(Legalizer *l, Expr *x) {
-  Expr *fits = make(l, EXPR_LT, expr_unary(l->context, EXPR_ABS, x), like_const(l, x, 0x1p20));
-  Expr *wide = hold(l, make_cast(l, f64, x)), *magic = like_const(l, wide, 0x1.8p52);
-  Expr *sum = hold(l, make_fma(l, wide, like_const(l, wide, M_2_PI), magic));
-  Expr *n = hold(l, make(l, EXPR_SUB, sum, magic));
-  Expr *r = make_fma(l, n, like_const(l, wide, -0x1.921fb544p+0), wide);
-  r = make_fma(l, n, like_const(l, wide, -0x1.0b4611a626331p-34), r);
-  r = hold(l, make_cast(l, f32, r));
-  Expr *square = hold(l, make(l, EXPR_MUL, r, r));
-  Expr *cos = make_polynomial(l, square, cos_tail, COUNT_OF(cos_tail));
-  cos = make_fma(l, make(l, EXPR_MUL, square, square), cos,
-                 make_fma(l, square, like_const(l, r, -0.5), like_const(l, r, 1)));
-  return (Angle){fits, hold(l, make_cast(l, i32, make_reinterpret(l, i64, sum))),
-                 hold(l, odd_polynomial(l, r, sin_tail, COUNT_OF(sin_tail))), hold(l, cos)};
+  Expr *fits =
+      legal_make(l, EXPR_LT, expr_unary(l->context, EXPR_ABS, x), legal_const(l, x, 0x1p20));
+  Expr *wide = legal_hold(l, legal_cast(l, f64, x)), *magic = legal_const(l, wide, 0x1.8p52);
+  Expr *sum = legal_hold(l, legal_fma(l, wide, legal_const(l, wide, M_2_PI), magic));
+  Expr *n = legal_hold(l, legal_make(l, EXPR_SUB, sum, magic));
+  Expr *r = legal_fma(l, n, legal_const(l, wide, -0x1.921fb544p+0), wide);
+  r = legal_fma(l, n, legal_const(l, wide, -0x1.0b4611a626331p-34), r);
+  r = legal_hold(l, legal_cast(l, f32, r));
+  Expr *square = legal_hold(l, legal_make(l, EXPR_MUL, r, r));
+  Expr *cos = legal_polynomial(l, square, cos_tail, COUNT_OF(cos_tail));
+  cos = legal_fma(l, legal_make(l, EXPR_MUL, square, square), cos,
+                  legal_fma(l, square, legal_const(l, r, -0.5), legal_const(l, r, 1)));
+  return (Angle){fits, legal_hold(l, legal_cast(l, i32, legal_reinterpret(l, i64, sum))),
+                 legal_hold(l, odd_polynomial(l, r, sin_tail, COUNT_OF(sin_tail))),
+                 legal_hold(l, cos)};
 }
 
 static Expr *has_bit(Legalizer *l, Expr *number, int bit) {
-  return make(l, EXPR_NE, make(l, EXPR_BIT_AND, number, like_int(l, number, bit)),
-              like_int(l, number, 0));
+  return legal_make(l, EXPR_NE, legal_make(l, EXPR_BIT_AND, number, legal_int(l, number, bit)),
+                    legal_int(l, number, 0));
 }
 
 // The sine of the angle and `quarters` right angles.
 static Expr *sine_after(Legalizer *l, Expr *e, int quarters) {
-  Angle angle = angle_of(l, hold(l, e->args[0]));
+  Angle angle = angle_of(l, legal_hold(l, e->args[0]));
   Expr *n = angle.quadrant;
-  if (quarters) n = hold(l, make(l, EXPR_ADD, n, like_int(l, n, quarters)));
-  Expr *y = hold(l, make_select(l, has_bit(l, n, 1), angle.cos, angle.sin));
-  return or_library(l, e, angle.fits, make_select(l, has_bit(l, n, 2), negate(l, y), y));
+  if (quarters) n = legal_hold(l, legal_make(l, EXPR_ADD, n, legal_int(l, n, quarters)));
+  Expr *y = legal_hold(l, legal_select(l, has_bit(l, n, 1), angle.cos, angle.sin));
+  return legal_or_library(l, e, angle.fits,
+                          legal_select(l, has_bit(l, n, 2), legal_negate(l, y), y));
 }
 
 Expr *expand_sin(Legalizer *l, Expr *e) {
@@ -73,29 +77,29 @@ Expr *expand_cos(Legalizer *l, Expr *e) {
 }
 
 Expr *expand_tan(Legalizer *l, Expr *e) {
-  Angle angle = angle_of(l, hold(l, e->args[0]));
-  Expr *odd = hold(l, has_bit(l, angle.quadrant, 1));
-  Expr *above = make_select(l, odd, negate(l, angle.cos), angle.sin);
-  Expr *below = make_select(l, odd, angle.sin, angle.cos);
-  return or_library(l, e, angle.fits, make(l, EXPR_DIV, above, below));
+  Angle angle = angle_of(l, legal_hold(l, e->args[0]));
+  Expr *odd = legal_hold(l, has_bit(l, angle.quadrant, 1));
+  Expr *above = legal_select(l, odd, legal_negate(l, angle.cos), angle.sin);
+  Expr *below = legal_select(l, odd, angle.sin, angle.cos);
+  return legal_or_library(l, e, angle.fits, legal_make(l, EXPR_DIV, above, below));
 }
 
 // ---- Their inverses ----------------------------------------------------------------------------
 
 Expr *expand_atan(Legalizer *l, Expr *e) {
-  Expr *x = hold(l, e->args[0]), *a = hold(l, expr_unary(l->context, EXPR_ABS, x));
-  Expr *one = like_const(l, x, 1), *zero = like_const(l, x, 0);
-  Expr *steep = hold(l, make(l, EXPR_GT, a, like_const(l, x, 2.414213562373095)));
-  Expr *middle = hold(l, make(l, EXPR_GT, a, like_const(l, x, 0.4142135623730950)));
-  Expr *above = make_select(l, middle, make(l, EXPR_SUB, a, one), a);
-  Expr *below = make_select(l, middle, make(l, EXPR_ADD, a, one), one);
-  above = make_select(l, steep, like_const(l, x, -1), above);
-  below = make_select(l, steep, a, below);
-  Expr *start = make_select(l, middle, like_const(l, x, M_PI_4), zero);
-  start = make_select(l, steep, like_const(l, x, M_PI_2), start);
-  Expr *t = hold(l, make(l, EXPR_DIV, above, below));
-  Expr *y = make(l, EXPR_ADD, odd_polynomial(l, t, atan_tail, COUNT_OF(atan_tail)), start);
-  return with_sign_of(l, y, x);
+  Expr *x = legal_hold(l, e->args[0]), *a = legal_hold(l, expr_unary(l->context, EXPR_ABS, x));
+  Expr *one = legal_const(l, x, 1), *zero = legal_const(l, x, 0);
+  Expr *steep = legal_hold(l, legal_make(l, EXPR_GT, a, legal_const(l, x, 2.414213562373095)));
+  Expr *middle = legal_hold(l, legal_make(l, EXPR_GT, a, legal_const(l, x, 0.4142135623730950)));
+  Expr *above = legal_select(l, middle, legal_make(l, EXPR_SUB, a, one), a);
+  Expr *below = legal_select(l, middle, legal_make(l, EXPR_ADD, a, one), one);
+  above = legal_select(l, steep, legal_const(l, x, -1), above);
+  below = legal_select(l, steep, a, below);
+  Expr *start = legal_select(l, middle, legal_const(l, x, M_PI_4), zero);
+  start = legal_select(l, steep, legal_const(l, x, M_PI_2), start);
+  Expr *t = legal_hold(l, legal_make(l, EXPR_DIV, above, below));
+  Expr *y = legal_make(l, EXPR_ADD, odd_polynomial(l, t, atan_tail, COUNT_OF(atan_tail)), start);
+  return legal_with_sign_of(l, y, x);
 }
 
 typedef struct Arc {
@@ -104,27 +108,29 @@ typedef struct Arc {
 } Arc;
 
 static Arc arc_of(Legalizer *l, Expr *x) {
-  Expr *a = hold(l, expr_unary(l->context, EXPR_ABS, x)), *half = like_const(l, x, 0.5);
-  Expr *outside = hold(l, make(l, EXPR_GT, a, half));
-  Expr *rest = make(l, EXPR_MUL, make(l, EXPR_SUB, like_const(l, x, 1), a), half);
-  Expr *t = make_select(l, outside, expr_unary(l->context, EXPR_SQRT, rest), a);
-  return (Arc){outside, hold(l, odd_polynomial(l, hold(l, t), asin_tail, COUNT_OF(asin_tail)))};
+  Expr *a = legal_hold(l, expr_unary(l->context, EXPR_ABS, x)), *half = legal_const(l, x, 0.5);
+  Expr *outside = legal_hold(l, legal_make(l, EXPR_GT, a, half));
+  Expr *rest = legal_make(l, EXPR_MUL, legal_make(l, EXPR_SUB, legal_const(l, x, 1), a), half);
+  Expr *t = legal_select(l, outside, expr_unary(l->context, EXPR_SQRT, rest), a);
+  return (Arc){outside,
+               legal_hold(l, odd_polynomial(l, legal_hold(l, t), asin_tail, COUNT_OF(asin_tail)))};
 }
 
 Expr *expand_asin(Legalizer *l, Expr *e) {
-  Expr *x = hold(l, e->args[0]);
+  Expr *x = legal_hold(l, e->args[0]);
   Arc arc = arc_of(l, x);
-  Expr *mirrored = make_fma(l, arc.asin, like_const(l, x, -2), like_const(l, x, M_PI_2));
-  return with_sign_of(l, make_select(l, arc.outside, mirrored, arc.asin), x);
+  Expr *mirrored = legal_fma(l, arc.asin, legal_const(l, x, -2), legal_const(l, x, M_PI_2));
+  return legal_with_sign_of(l, legal_select(l, arc.outside, mirrored, arc.asin), x);
 }
 
 Expr *expand_acos(Legalizer *l, Expr *e) {
-  Expr *x = hold(l, e->args[0]);
+  Expr *x = legal_hold(l, e->args[0]);
   Arc arc = arc_of(l, x);
-  Expr *negative = hold(l, make(l, EXPR_LT, x, like_const(l, x, 0)));
-  Expr *twice = hold(l, make(l, EXPR_ADD, arc.asin, arc.asin));
-  Expr *pi = like_const(l, x, M_PI);
-  Expr *outside = make_select(l, negative, make(l, EXPR_SUB, pi, twice), twice);
-  Expr *inside = make(l, EXPR_SUB, like_const(l, x, M_PI_2), with_sign_of(l, arc.asin, x));
-  return make_select(l, arc.outside, outside, inside);
+  Expr *negative = legal_hold(l, legal_make(l, EXPR_LT, x, legal_const(l, x, 0)));
+  Expr *twice = legal_hold(l, legal_make(l, EXPR_ADD, arc.asin, arc.asin));
+  Expr *pi = legal_const(l, x, M_PI);
+  Expr *outside = legal_select(l, negative, legal_make(l, EXPR_SUB, pi, twice), twice);
+  Expr *inside =
+      legal_make(l, EXPR_SUB, legal_const(l, x, M_PI_2), legal_with_sign_of(l, arc.asin, x));
+  return legal_select(l, arc.outside, outside, inside);
 }

@@ -14,18 +14,18 @@
 static const DType i32 = {TYPE_INT, 32, 1};
 static const DType f32 = {TYPE_FLOAT, 32, 1};
 
-Expr *negate(Legalizer *l, Expr *x) {
-  return make(l, EXPR_MUL, x, like_const(l, x, -1));
+Expr *legal_negate(Legalizer *l, Expr *x) {
+  return legal_make(l, EXPR_MUL, x, legal_const(l, x, -1));
 }
 
 static Expr *absolute(Legalizer *l, Expr *x) {
   return expr_unary(l->context, EXPR_ABS, x);
 }
 
-Expr *with_sign_of(Legalizer *l, Expr *magnitude, Expr *x) {
-  Expr *negative = make(l, EXPR_LT, x, like_const(l, x, 0));
-  magnitude = hold(l, magnitude);
-  return make_select(l, negative, negate(l, magnitude), magnitude);
+Expr *legal_with_sign_of(Legalizer *l, Expr *magnitude, Expr *x) {
+  Expr *negative = legal_make(l, EXPR_LT, x, legal_const(l, x, 0));
+  magnitude = legal_hold(l, magnitude);
+  return legal_select(l, negative, legal_negate(l, magnitude), magnitude);
 }
 
 // ---- Exponentials ------------------------------------------------------------------------------
@@ -33,19 +33,19 @@ Expr *with_sign_of(Legalizer *l, Expr *magnitude, Expr *x) {
 // (e^r - 1 - r) / r², and (2^f - 1) / f.
 static const double exp_tail[] = {0.4999999403953552, 0.1666652113199234, 0.04166838899254799,
                                   0.008368710055947304, 0.0013814608100801706};
-static const double exp2_tail[] = {0.6931471824645996,   0.24022647738456726,
-                                   0.055503323674201965, 0.00961843691766262,
+static const double exp2_tail[] = {0.6931471824645996,    0.24022647738456726,
+                                   0.055503323674201965,  0.00961843691766262,
                                    0.0013398875016719103, 0.0001535335904918611};
 
 // `y` times 2^n, n in [-150, 128]: in two steps, so that neither leaves the range of exponents
 // before the product does.
 static Expr *scale(Legalizer *l, Expr *y, Expr *n) {
-  Expr *half = hold(l, make(l, EXPR_SHIFT_RIGHT, n, like_int(l, n, 1)));
-  Expr *parts[] = {half, make(l, EXPR_SUB, n, half)};
+  Expr *half = legal_hold(l, legal_make(l, EXPR_SHIFT_RIGHT, n, legal_int(l, n, 1)));
+  Expr *parts[] = {half, legal_make(l, EXPR_SUB, n, half)};
   for (int i = 0; i < 2; i++) {
-    Expr *bits = make(l, EXPR_ADD, parts[i], like_int(l, n, 127));
-    bits = make(l, EXPR_SHIFT_LEFT, bits, like_int(l, n, 23));
-    y = make(l, EXPR_MUL, y, make_reinterpret(l, f32, bits));
+    Expr *bits = legal_make(l, EXPR_ADD, parts[i], legal_int(l, n, 127));
+    bits = legal_make(l, EXPR_SHIFT_LEFT, bits, legal_int(l, n, 23));
+    y = legal_make(l, EXPR_MUL, y, legal_reinterpret(l, f32, bits));
   }
   return y;
 }
@@ -57,29 +57,29 @@ typedef struct Reduced {
 } Reduced;
 
 static Reduced nearest_integer(Legalizer *l, Expr *x, double factor) {
-  Expr *magic = like_const(l, x, 0x1.8p23);
-  Expr *sum = hold(l, make_fma(l, x, like_const(l, x, factor), magic));
-  Expr *bits = make_reinterpret(l, i32, sum);
-  return (Reduced){hold(l, make(l, EXPR_SUB, sum, magic)),
-                   hold(l, make(l, EXPR_SUB, bits, like_int(l, bits, MAGIC_BITS)))};
+  Expr *magic = legal_const(l, x, 0x1.8p23);
+  Expr *sum = legal_hold(l, legal_fma(l, x, legal_const(l, x, factor), magic));
+  Expr *bits = legal_reinterpret(l, i32, sum);
+  return (Reduced){legal_hold(l, legal_make(l, EXPR_SUB, sum, magic)),
+                   legal_hold(l, legal_make(l, EXPR_SUB, bits, legal_int(l, bits, MAGIC_BITS)))};
 }
 
 static Expr *clamp(Legalizer *l, Expr *x, double low, double high) {
-  x = make(l, EXPR_MIN, x, like_const(l, x, high));
-  return hold(l, make(l, EXPR_MAX, x, like_const(l, x, low)));
+  x = legal_make(l, EXPR_MIN, x, legal_const(l, x, high));
+  return legal_hold(l, legal_make(l, EXPR_MAX, x, legal_const(l, x, low)));
 }
 
 // Below e^x = 2^-126 it is zero: denormal numbers make whatever takes them many times slower.
 static Expr *exp_of(Legalizer *l, Expr *x) {
   x = clamp(l, x, -88, 89);
-  Expr *tiny = make(l, EXPR_LT, x, like_const(l, x, -0x1.5d589ep+6));
+  Expr *tiny = legal_make(l, EXPR_LT, x, legal_const(l, x, -0x1.5d589ep+6));
   Reduced n = nearest_integer(l, x, M_LOG2E);
-  Expr *r = make_fma(l, n.whole, like_const(l, x, -0x1.63p-1), x); // ln 2 in two parts
-  r = hold(l, make_fma(l, n.whole, like_const(l, x, 0x1.bd0106p-13), r));
-  Expr *tail = make_polynomial(l, r, exp_tail, COUNT_OF(exp_tail));
-  Expr *y = make_fma(l, make(l, EXPR_MUL, r, r), tail, r);
-  y = scale(l, make(l, EXPR_ADD, y, like_const(l, x, 1)), n.integer);
-  return make_select(l, tiny, like_const(l, x, 0), y);
+  Expr *r = legal_fma(l, n.whole, legal_const(l, x, -0x1.63p-1), x); // ln 2 in two parts
+  r = legal_hold(l, legal_fma(l, n.whole, legal_const(l, x, 0x1.bd0106p-13), r));
+  Expr *tail = legal_polynomial(l, r, exp_tail, COUNT_OF(exp_tail));
+  Expr *y = legal_fma(l, legal_make(l, EXPR_MUL, r, r), tail, r);
+  y = scale(l, legal_make(l, EXPR_ADD, y, legal_const(l, x, 1)), n.integer);
+  return legal_select(l, tiny, legal_const(l, x, 0), y);
 }
 
 static Expr *expand_exp(Legalizer *l, Expr *e) {
@@ -89,98 +89,100 @@ static Expr *expand_exp(Legalizer *l, Expr *e) {
 static Expr *expand_exp2(Legalizer *l, Expr *e) {
   Expr *x = clamp(l, e->args[0], -150, 128);
   Reduced n = nearest_integer(l, x, 1);
-  Expr *f = hold(l, make(l, EXPR_SUB, x, n.whole));
-  Expr *tail = make_polynomial(l, f, exp2_tail, COUNT_OF(exp2_tail));
-  return scale(l, make_fma(l, f, tail, like_const(l, x, 1)), n.integer);
+  Expr *f = legal_hold(l, legal_make(l, EXPR_SUB, x, n.whole));
+  Expr *tail = legal_polynomial(l, f, exp2_tail, COUNT_OF(exp2_tail));
+  return scale(l, legal_fma(l, f, tail, legal_const(l, x, 1)), n.integer);
 }
 
 // From e^-|x|, which neither overflows nor loses the small values.
 static Expr *expand_sigmoid(Legalizer *l, Expr *e) {
-  Expr *x = hold(l, e->args[0]), *one = like_const(l, x, 1);
-  Expr *t = hold(l, exp_of(l, negate(l, absolute(l, x))));
-  Expr *positive = make(l, EXPR_GE, x, like_const(l, x, 0));
-  return make(l, EXPR_DIV, make_select(l, positive, one, t), make(l, EXPR_ADD, t, one));
+  Expr *x = legal_hold(l, e->args[0]), *one = legal_const(l, x, 1);
+  Expr *t = legal_hold(l, exp_of(l, legal_negate(l, absolute(l, x))));
+  Expr *positive = legal_make(l, EXPR_GE, x, legal_const(l, x, 0));
+  return legal_make(l, EXPR_DIV, legal_select(l, positive, one, t),
+                    legal_make(l, EXPR_ADD, t, one));
 }
 
 // ---- Logarithms --------------------------------------------------------------------------------
 
 // (log(1 + f) - f + f²/2) / f³
-static const double log_tail[] = {0.3333333134651184,  -0.250008225440979,  0.20001226663589478,
-                                  -0.16623355448246002, 0.1420176774263382, -0.13160210847854614,
+static const double log_tail[] = {0.3333333134651184,   -0.250008225440979,  0.20001226663589478,
+                                  -0.16623355448246002, 0.1420176774263382,  -0.13160210847854614,
                                   0.12761515378952026,  -0.07634343951940536};
 
 typedef struct Logarithm {
-  Expr *exponent;    // n as a float
-  Expr *f, *rest;    // log(1 + f) = f + rest
+  Expr *exponent; // n as a float
+  Expr *f, *rest; // log(1 + f) = f + rest
 } Logarithm;
 
 static Logarithm log_parts(Legalizer *l, Expr *x) {
-  Expr *tiny = hold(l, make(l, EXPR_LT, x, like_const(l, x, 0x1p-126)));
-  Expr *lifted = make_select(l, tiny, make(l, EXPR_MUL, x, like_const(l, x, 0x1p23)), x);
-  Expr *bits = hold(l, make_reinterpret(l, i32, lifted));
-  Expr *n = make(l, EXPR_SUB, bits, like_int(l, bits, 0x3f3504f3)); // from √½
-  n = hold(l, make(l, EXPR_SHIFT_RIGHT, n, like_int(l, n, 23)));
-  Expr *mantissa = make(l, EXPR_SUB, bits, make(l, EXPR_SHIFT_LEFT, n, like_int(l, n, 23)));
-  Expr *m = make_reinterpret(l, f32, mantissa);
-  Expr *f = hold(l, make(l, EXPR_SUB, m, like_const(l, m, 1)));
-  Expr *square = hold(l, make(l, EXPR_MUL, f, f));
-  Expr *tail = make_polynomial(l, f, log_tail, COUNT_OF(log_tail));
-  Expr *rest = make(l, EXPR_MUL, make(l, EXPR_MUL, f, square), tail);
-  rest = hold(l, make_fma(l, square, like_const(l, f, -0.5), rest));
-  n = make(l, EXPR_SUB, n, make_select(l, tiny, like_int(l, n, 23), like_int(l, n, 0)));
-  return (Logarithm){hold(l, make_cast(l, f32, n)), f, rest};
+  Expr *tiny = legal_hold(l, legal_make(l, EXPR_LT, x, legal_const(l, x, 0x1p-126)));
+  Expr *lifted = legal_select(l, tiny, legal_make(l, EXPR_MUL, x, legal_const(l, x, 0x1p23)), x);
+  Expr *bits = legal_hold(l, legal_reinterpret(l, i32, lifted));
+  Expr *n = legal_make(l, EXPR_SUB, bits, legal_int(l, bits, 0x3f3504f3)); // from √½
+  n = legal_hold(l, legal_make(l, EXPR_SHIFT_RIGHT, n, legal_int(l, n, 23)));
+  Expr *mantissa =
+      legal_make(l, EXPR_SUB, bits, legal_make(l, EXPR_SHIFT_LEFT, n, legal_int(l, n, 23)));
+  Expr *m = legal_reinterpret(l, f32, mantissa);
+  Expr *f = legal_hold(l, legal_make(l, EXPR_SUB, m, legal_const(l, m, 1)));
+  Expr *square = legal_hold(l, legal_make(l, EXPR_MUL, f, f));
+  Expr *tail = legal_polynomial(l, f, log_tail, COUNT_OF(log_tail));
+  Expr *rest = legal_make(l, EXPR_MUL, legal_make(l, EXPR_MUL, f, square), tail);
+  rest = legal_hold(l, legal_fma(l, square, legal_const(l, f, -0.5), rest));
+  n = legal_make(l, EXPR_SUB, n, legal_select(l, tiny, legal_int(l, n, 23), legal_int(l, n, 0)));
+  return (Logarithm){legal_hold(l, legal_cast(l, f32, n)), f, rest};
 }
 
 // What a logarithm is where there is none, and at the ends.
 static Expr *log_specials(Legalizer *l, Expr *x, Expr *y) {
-  Expr *infinity = like_const(l, x, INFINITY), *zero = like_const(l, x, 0);
-  Expr *end = make_select(l, make(l, EXPR_EQ, x, zero), like_const(l, x, -INFINITY),
-                          like_const(l, x, NAN));
-  y = make_select(l, make(l, EXPR_EQ, x, infinity), x, y);
-  return make_select(l, make(l, EXPR_GT, x, zero), y, end);
+  Expr *infinity = legal_const(l, x, INFINITY), *zero = legal_const(l, x, 0);
+  Expr *end = legal_select(l, legal_make(l, EXPR_EQ, x, zero), legal_const(l, x, -INFINITY),
+                           legal_const(l, x, NAN));
+  y = legal_select(l, legal_make(l, EXPR_EQ, x, infinity), x, y);
+  return legal_select(l, legal_make(l, EXPR_GT, x, zero), y, end);
 }
 
 static Expr *log_of(Legalizer *l, Expr *x) {
   Logarithm log = log_parts(l, x);
-  Expr *low = make_fma(l, log.exponent, like_const(l, x, -0x1.bd0106p-13), log.rest);
-  Expr *y = make(l, EXPR_ADD, log.f, low);
-  return log_specials(l, x, make_fma(l, log.exponent, like_const(l, x, 0x1.63p-1), y));
+  Expr *low = legal_fma(l, log.exponent, legal_const(l, x, -0x1.bd0106p-13), log.rest);
+  Expr *y = legal_make(l, EXPR_ADD, log.f, low);
+  return log_specials(l, x, legal_fma(l, log.exponent, legal_const(l, x, 0x1.63p-1), y));
 }
 
 static Expr *expand_log(Legalizer *l, Expr *e) {
-  return log_of(l, hold(l, e->args[0]));
+  return log_of(l, legal_hold(l, e->args[0]));
 }
 
 // log(1 + f) times `factor`, whose part beyond 1/8 is exact in few bits, and n times `step`.
 static Expr *log_to_base(Legalizer *l, Expr *x, double factor, double step) {
   Logarithm log = log_parts(l, x);
   double high = round(factor * 64) / 64, low = factor - high;
-  Expr *y = make(l, EXPR_MUL, log.f, like_const(l, x, low));
-  y = make_fma(l, log.rest, like_const(l, x, factor), y);
+  Expr *y = legal_make(l, EXPR_MUL, log.f, legal_const(l, x, low));
+  y = legal_fma(l, log.rest, legal_const(l, x, factor), y);
   double step_high = round(step * 4096) / 4096;
-  if (step != step_high) y = make_fma(l, log.exponent, like_const(l, x, step - step_high), y);
-  y = make_fma(l, log.f, like_const(l, x, high), y);
-  return log_specials(l, x, make_fma(l, log.exponent, like_const(l, x, step_high), y));
+  if (step != step_high) y = legal_fma(l, log.exponent, legal_const(l, x, step - step_high), y);
+  y = legal_fma(l, log.f, legal_const(l, x, high), y);
+  return log_specials(l, x, legal_fma(l, log.exponent, legal_const(l, x, step_high), y));
 }
 
 static Expr *expand_log2(Legalizer *l, Expr *e) {
-  return log_to_base(l, hold(l, e->args[0]), M_LOG2E, 1);
+  return log_to_base(l, legal_hold(l, e->args[0]), M_LOG2E, 1);
 }
 
 static Expr *expand_log10(Legalizer *l, Expr *e) {
-  return log_to_base(l, hold(l, e->args[0]), M_LOG10E, 0.30102999566398119521);
+  return log_to_base(l, legal_hold(l, e->args[0]), M_LOG10E, 0.30102999566398119521);
 }
 
 // log(u) with u = 1 + x rounded, corrected for what the rounding lost: times x / (u - 1).
 static Expr *log1p_of(Legalizer *l, Expr *x) {
-  Expr *one = like_const(l, x, 1);
-  x = hold(l, x);
-  Expr *u = hold(l, make(l, EXPR_ADD, x, one));
-  Expr *difference = hold(l, make(l, EXPR_SUB, u, one));
+  Expr *one = legal_const(l, x, 1);
+  x = legal_hold(l, x);
+  Expr *u = legal_hold(l, legal_make(l, EXPR_ADD, x, one));
+  Expr *difference = legal_hold(l, legal_make(l, EXPR_SUB, u, one));
   Expr *log = log_of(l, u);
-  Expr *y = make(l, EXPR_MUL, log, make(l, EXPR_DIV, x, difference));
-  y = make_select(l, make(l, EXPR_EQ, difference, like_const(l, x, 0)), x, y);
-  return make_select(l, make(l, EXPR_EQ, u, like_const(l, x, INFINITY)), u, y);
+  Expr *y = legal_make(l, EXPR_MUL, log, legal_make(l, EXPR_DIV, x, difference));
+  y = legal_select(l, legal_make(l, EXPR_EQ, difference, legal_const(l, x, 0)), x, y);
+  return legal_select(l, legal_make(l, EXPR_EQ, u, legal_const(l, x, INFINITY)), u, y);
 }
 
 static Expr *expand_log1p(Legalizer *l, Expr *e) {
@@ -192,36 +194,34 @@ static Expr *expand_log1p(Legalizer *l, Expr *e) {
 // (tanh √z - √z) / z^1.5, erf √z / √z - 1, and log(1 - erf x).
 static const double tanh_tail[] = {-0.3333328068256378, 0.13331441581249237, -0.05373970791697502,
                                    0.020639067515730858, -0.005704967770725489};
-static const double erf_small[] = {0.12837916709551256,   -0.37612634897232056,
-                                   0.11283695697784424,   -0.026859398931264877,
-                                   0.005201031919568777,  -0.0008142702863551676,
-                                   8.370094292331487e-05};
-static const double erf_large[] = {0.00017518753884360194, -1.1295173168182373,
-                                   -0.6333420276641846,    -0.10828547924757004,
-                                   0.025122912600636482,   -0.004172387067228556,
-                                   0.00043473593541420996, -2.1118699805811048e-05};
+static const double erf_small[] = {
+    0.12837916709551256,  -0.37612634897232056,   0.11283695697784424,  -0.026859398931264877,
+    0.005201031919568777, -0.0008142702863551676, 8.370094292331487e-05};
+static const double erf_large[] = {
+    0.00017518753884360194, -1.1295173168182373,   -0.6333420276641846,    -0.10828547924757004,
+    0.025122912600636482,   -0.004172387067228556, 0.00043473593541420996, -2.1118699805811048e-05};
 
 static Expr *expand_tanh(Legalizer *l, Expr *e) {
-  Expr *x = hold(l, e->args[0]), *a = hold(l, absolute(l, x));
-  Expr *square = hold(l, make(l, EXPR_MUL, x, x));
-  Expr *one = like_const(l, x, 1), *two = like_const(l, x, 2);
-  Expr *tail = make_polynomial(l, square, tanh_tail, COUNT_OF(tanh_tail));
-  Expr *small = make_fma(l, make(l, EXPR_MUL, square, tail), x, x);
-  Expr *power = exp_of(l, make(l, EXPR_MUL, a, two));
-  Expr *quotient = make(l, EXPR_DIV, two, make(l, EXPR_ADD, power, one));
-  Expr *large = with_sign_of(l, make(l, EXPR_SUB, one, quotient), x);
-  return make_select(l, make(l, EXPR_LT, a, like_const(l, x, 0.625)), small, large);
+  Expr *x = legal_hold(l, e->args[0]), *a = legal_hold(l, absolute(l, x));
+  Expr *square = legal_hold(l, legal_make(l, EXPR_MUL, x, x));
+  Expr *one = legal_const(l, x, 1), *two = legal_const(l, x, 2);
+  Expr *tail = legal_polynomial(l, square, tanh_tail, COUNT_OF(tanh_tail));
+  Expr *small = legal_fma(l, legal_make(l, EXPR_MUL, square, tail), x, x);
+  Expr *power = exp_of(l, legal_make(l, EXPR_MUL, a, two));
+  Expr *quotient = legal_make(l, EXPR_DIV, two, legal_make(l, EXPR_ADD, power, one));
+  Expr *large = legal_with_sign_of(l, legal_make(l, EXPR_SUB, one, quotient), x);
+  return legal_select(l, legal_make(l, EXPR_LT, a, legal_const(l, x, 0.625)), small, large);
 }
 
 static Expr *expand_erf(Legalizer *l, Expr *e) {
-  Expr *x = hold(l, e->args[0]), *a = hold(l, absolute(l, x));
-  Expr *square = hold(l, make(l, EXPR_MUL, x, x));
-  Expr *small = make_polynomial(l, square, erf_small, COUNT_OF(erf_small));
-  small = make_fma(l, small, x, x);
-  Expr *t = hold(l, make(l, EXPR_MIN, a, like_const(l, x, 3.94)));
-  Expr *rest = exp_of(l, make_polynomial(l, t, erf_large, COUNT_OF(erf_large)));
-  Expr *large = with_sign_of(l, make(l, EXPR_SUB, like_const(l, x, 1), rest), x);
-  return make_select(l, make(l, EXPR_LT, a, like_const(l, x, 0.921875)), small, large);
+  Expr *x = legal_hold(l, e->args[0]), *a = legal_hold(l, absolute(l, x));
+  Expr *square = legal_hold(l, legal_make(l, EXPR_MUL, x, x));
+  Expr *small = legal_polynomial(l, square, erf_small, COUNT_OF(erf_small));
+  small = legal_fma(l, small, x, x);
+  Expr *t = legal_hold(l, legal_make(l, EXPR_MIN, a, legal_const(l, x, 3.94)));
+  Expr *rest = exp_of(l, legal_polynomial(l, t, erf_large, COUNT_OF(erf_large)));
+  Expr *large = legal_with_sign_of(l, legal_make(l, EXPR_SUB, legal_const(l, x, 1), rest), x);
+  return legal_select(l, legal_make(l, EXPR_LT, a, legal_const(l, x, 0.921875)), small, large);
 }
 
 // ---- Hyperbolic functions and their inverses ---------------------------------------------------
@@ -235,59 +235,61 @@ typedef struct Halves { // e^|x| / 2 and e^-|x| / 2, without overflow before the
 } Halves;
 
 static Halves halves_of(Legalizer *l, Expr *magnitude) {
-  Expr *half = like_const(l, magnitude, 0.5);
-  Expr *root = hold(l, exp_of(l, make(l, EXPR_MUL, magnitude, half)));
-  Expr *grows = make(l, EXPR_MUL, make(l, EXPR_MUL, root, half), root);
-  return (Halves){grows, make(l, EXPR_DIV, half, make(l, EXPR_MUL, root, root))};
+  Expr *half = legal_const(l, magnitude, 0.5);
+  Expr *root = legal_hold(l, exp_of(l, legal_make(l, EXPR_MUL, magnitude, half)));
+  Expr *grows = legal_make(l, EXPR_MUL, legal_make(l, EXPR_MUL, root, half), root);
+  return (Halves){grows, legal_make(l, EXPR_DIV, half, legal_make(l, EXPR_MUL, root, root))};
 }
 
 static Expr *expand_sinh(Legalizer *l, Expr *e) {
-  Expr *x = hold(l, e->args[0]), *a = hold(l, absolute(l, x));
-  Expr *square = hold(l, make(l, EXPR_MUL, x, x));
-  Expr *tail = make_polynomial(l, square, sinh_tail, COUNT_OF(sinh_tail));
-  Expr *small = make_fma(l, make(l, EXPR_MUL, square, tail), x, x);
+  Expr *x = legal_hold(l, e->args[0]), *a = legal_hold(l, absolute(l, x));
+  Expr *square = legal_hold(l, legal_make(l, EXPR_MUL, x, x));
+  Expr *tail = legal_polynomial(l, square, sinh_tail, COUNT_OF(sinh_tail));
+  Expr *small = legal_fma(l, legal_make(l, EXPR_MUL, square, tail), x, x);
   Halves halves = halves_of(l, a);
-  Expr *large = with_sign_of(l, make(l, EXPR_SUB, halves.grows, halves.falls), x);
-  return make_select(l, make(l, EXPR_LT, a, like_const(l, x, 1)), small, large);
+  Expr *large = legal_with_sign_of(l, legal_make(l, EXPR_SUB, halves.grows, halves.falls), x);
+  return legal_select(l, legal_make(l, EXPR_LT, a, legal_const(l, x, 1)), small, large);
 }
 
 static Expr *expand_cosh(Legalizer *l, Expr *e) {
-  Halves halves = halves_of(l, hold(l, absolute(l, hold(l, e->args[0]))));
-  return make(l, EXPR_ADD, halves.grows, halves.falls);
+  Halves halves = halves_of(l, legal_hold(l, absolute(l, legal_hold(l, e->args[0]))));
+  return legal_make(l, EXPR_ADD, halves.grows, halves.falls);
 }
 
 #define HUGE_SQUARE 0x1p30 // from here on the 1 beside a square is lost, and squares overflow
 
 // log(1 + u), and beyond a limit log(2x) by log(1 + (x - 1)).
 static Expr *log1p_or_double(Legalizer *l, Expr *x, Expr *u) {
-  Expr *huge = hold(l, make(l, EXPR_GE, x, like_const(l, x, HUGE_SQUARE)));
-  Expr *log = log1p_of(l, make_select(l, huge, x, u)), *zero = like_const(l, x, 0);
-  return make(l, EXPR_ADD, log, make_select(l, huge, like_const(l, x, M_LN2), zero));
+  Expr *huge = legal_hold(l, legal_make(l, EXPR_GE, x, legal_const(l, x, HUGE_SQUARE)));
+  Expr *log = log1p_of(l, legal_select(l, huge, x, u)), *zero = legal_const(l, x, 0);
+  return legal_make(l, EXPR_ADD, log, legal_select(l, huge, legal_const(l, x, M_LN2), zero));
 }
 
 static Expr *expand_asinh(Legalizer *l, Expr *e) {
-  Expr *x = hold(l, e->args[0]), *a = hold(l, absolute(l, x)), *one = like_const(l, x, 1);
-  Expr *square = hold(l, make(l, EXPR_MUL, a, a));
-  Expr *root = expr_unary(l->context, EXPR_SQRT, make(l, EXPR_ADD, square, one));
-  Expr *rest = make(l, EXPR_DIV, square, make(l, EXPR_ADD, root, one));
-  return with_sign_of(l, log1p_or_double(l, a, make(l, EXPR_ADD, a, rest)), x);
+  Expr *x = legal_hold(l, e->args[0]), *a = legal_hold(l, absolute(l, x)),
+       *one = legal_const(l, x, 1);
+  Expr *square = legal_hold(l, legal_make(l, EXPR_MUL, a, a));
+  Expr *root = expr_unary(l->context, EXPR_SQRT, legal_make(l, EXPR_ADD, square, one));
+  Expr *rest = legal_make(l, EXPR_DIV, square, legal_make(l, EXPR_ADD, root, one));
+  return legal_with_sign_of(l, log1p_or_double(l, a, legal_make(l, EXPR_ADD, a, rest)), x);
 }
 
 static Expr *expand_acosh(Legalizer *l, Expr *e) {
-  Expr *x = hold(l, e->args[0]), *one = like_const(l, x, 1);
-  Expr *t = hold(l, make(l, EXPR_SUB, x, one));
-  Expr *square = make(l, EXPR_MUL, t, make(l, EXPR_ADD, t, like_const(l, x, 2)));
+  Expr *x = legal_hold(l, e->args[0]), *one = legal_const(l, x, 1);
+  Expr *t = legal_hold(l, legal_make(l, EXPR_SUB, x, one));
+  Expr *square = legal_make(l, EXPR_MUL, t, legal_make(l, EXPR_ADD, t, legal_const(l, x, 2)));
   Expr *root = expr_unary(l->context, EXPR_SQRT, square);
-  Expr *y = log1p_or_double(l, x, make(l, EXPR_ADD, t, root));
-  return make_select(l, make(l, EXPR_LT, x, one), like_const(l, x, NAN), y);
+  Expr *y = log1p_or_double(l, x, legal_make(l, EXPR_ADD, t, root));
+  return legal_select(l, legal_make(l, EXPR_LT, x, one), legal_const(l, x, NAN), y);
 }
 
 static Expr *expand_atanh(Legalizer *l, Expr *e) {
-  Expr *x = hold(l, e->args[0]), *a = hold(l, absolute(l, x)), *one = like_const(l, x, 1);
-  Expr *u = make(l, EXPR_DIV, make(l, EXPR_ADD, a, a), make(l, EXPR_SUB, one, a));
-  Expr *y = make(l, EXPR_MUL, log1p_of(l, u), like_const(l, x, 0.5));
-  y = make_select(l, make(l, EXPR_GT, a, one), like_const(l, x, NAN), y);
-  return with_sign_of(l, y, x);
+  Expr *x = legal_hold(l, e->args[0]), *a = legal_hold(l, absolute(l, x)),
+       *one = legal_const(l, x, 1);
+  Expr *u = legal_make(l, EXPR_DIV, legal_make(l, EXPR_ADD, a, a), legal_make(l, EXPR_SUB, one, a));
+  Expr *y = legal_make(l, EXPR_MUL, log1p_of(l, u), legal_const(l, x, 0.5));
+  y = legal_select(l, legal_make(l, EXPR_GT, a, one), legal_const(l, x, NAN), y);
+  return legal_with_sign_of(l, y, x);
 }
 
 static Expr *(*const expansions[EXPR_OP_COUNT])(Legalizer *, Expr *) = {

@@ -13,36 +13,36 @@ static const DType f32 = {TYPE_FLOAT, 32, 1}, f64 = {TYPE_FLOAT, 64, 1};
 
 // ---- Building ----------------------------------------------------------------------------------
 
-Expr *like_const(Legalizer *l, const Expr *like, double value) {
+Expr *legal_const(Legalizer *l, const Expr *like, double value) {
   Expr *scalar = expr_const(l->context, dtype_lanes(like->type, 1), value);
   return expr_broadcast(l->context, scalar, like->type.lanes);
 }
 
-Expr *like_int(Legalizer *l, const Expr *like, int64_t value) {
+Expr *legal_int(Legalizer *l, const Expr *like, int64_t value) {
   Expr *scalar = expr_int(l->context, dtype_lanes(like->type, 1), value);
   return expr_broadcast(l->context, scalar, like->type.lanes);
 }
 
-Expr *make_cast(Legalizer *l, DType scalar, Expr *a) {
+Expr *legal_cast(Legalizer *l, DType scalar, Expr *a) {
   return expr_cast(l->context, dtype_lanes(scalar, a->type.lanes), a);
 }
 
-Expr *make_reinterpret(Legalizer *l, DType scalar, Expr *a) {
+Expr *legal_reinterpret(Legalizer *l, DType scalar, Expr *a) {
   DType type = dtype_lanes(scalar, a->type.lanes);
   return expr_raw(l->context, EXPR_REINTERPRET, type, NULL, &a, 1);
 }
 
-Expr *make_fma(Legalizer *l, Expr *a, Expr *b, Expr *c) {
+Expr *legal_fma(Legalizer *l, Expr *a, Expr *b, Expr *c) {
   return expr_raw(l->context, EXPR_FMA, a->type, NULL, (Expr *[]){a, b, c}, 3);
 }
 
-Expr *make_polynomial(Legalizer *l, Expr *x, const double *coefficients, int count) {
-  Expr *y = like_const(l, x, coefficients[count - 1]);
-  for (int i = count - 2; i >= 0; i--) y = make_fma(l, y, x, like_const(l, x, coefficients[i]));
+Expr *legal_polynomial(Legalizer *l, Expr *x, const double *coefficients, int count) {
+  Expr *y = legal_const(l, x, coefficients[count - 1]);
+  for (int i = count - 2; i >= 0; i--) y = legal_fma(l, y, x, legal_const(l, x, coefficients[i]));
   return y;
 }
 
-Expr *hold(Legalizer *l, Expr *value) {
+Expr *legal_hold(Legalizer *l, Expr *value) {
   if (!value->count || value->op == EXPR_BROADCAST) return value;
   Held held = {expr_var(l->context, "t", value->type), value};
   array_push(&l->context->arena, &l->held, held);
@@ -79,38 +79,40 @@ static bool is_single(DType type) {
 // Rounding twice errs where the first step makes a tie. Rounded to odd (cut, and the last place set
 // where anything was cut off), a number keeps its side of every tie of a narrower format.
 static Expr *single_to_odd(Legalizer *l, Expr *x) {
-  x = hold(l, x);
-  Expr *near = hold(l, make_cast(l, f32, x)), *back = hold(l, make_cast(l, f64, near));
-  Expr *bits = hold(l, make_reinterpret(l, DTYPE(TYPE_UINT, 32), near)),
-       *one = like_int(l, bits, 1);
-  Expr *away = make(l, EXPR_GT, unary(l, EXPR_ABS, back), unary(l, EXPR_ABS, x));
-  bits = hold(l, make_select(l, away, make(l, EXPR_SUB, bits, one), bits));
-  Expr *odd = make(l, EXPR_BIT_OR, bits, one);
-  return make_reinterpret(l, f32, make_select(l, make(l, EXPR_NE, back, x), odd, bits));
+  x = legal_hold(l, x);
+  Expr *near = legal_hold(l, legal_cast(l, f32, x)),
+       *back = legal_hold(l, legal_cast(l, f64, near));
+  Expr *bits = legal_hold(l, legal_reinterpret(l, DTYPE(TYPE_UINT, 32), near)),
+       *one = legal_int(l, bits, 1);
+  Expr *away = legal_make(l, EXPR_GT, unary(l, EXPR_ABS, back), unary(l, EXPR_ABS, x));
+  bits = legal_hold(l, legal_select(l, away, legal_make(l, EXPR_SUB, bits, one), bits));
+  Expr *odd = legal_make(l, EXPR_BIT_OR, bits, one);
+  return legal_reinterpret(l, f32, legal_select(l, legal_make(l, EXPR_NE, back, x), odd, bits));
 }
 
 // The integer, or where it has more than `digits` binary digits, one of so many, rounded to odd.
 static Expr *integer_to_odd(Legalizer *l, Expr *x, int digits) {
-  x = hold(l, x);
+  x = legal_hold(l, x);
   int dropped = x->type.bits - digits;
-  Expr *limit = like_int(l, x, INT64_C(1) << digits), *places = like_int(l, x, dropped);
-  Expr *low = like_int(l, x, (INT64_C(1) << dropped) - 1);
-  Expr *odd = make(l, EXPR_ADD, make(l, EXPR_BIT_AND, x, low), low);
-  odd = make(l, EXPR_SHIFT_RIGHT, make(l, EXPR_BIT_OR, x, odd), places);
-  odd = make(l, EXPR_SHIFT_LEFT, odd, places);
-  Expr *fits = make(l, EXPR_LT, x, limit);
-  Expr *least = like_int(l, x, -(INT64_C(1) << digits));
-  if (x->type.code == TYPE_INT) fits = make(l, EXPR_AND, fits, make(l, EXPR_GT, x, least));
-  return make_select(l, fits, x, odd);
+  Expr *limit = legal_int(l, x, INT64_C(1) << digits), *places = legal_int(l, x, dropped);
+  Expr *low = legal_int(l, x, (INT64_C(1) << dropped) - 1);
+  Expr *odd = legal_make(l, EXPR_ADD, legal_make(l, EXPR_BIT_AND, x, low), low);
+  odd = legal_make(l, EXPR_SHIFT_RIGHT, legal_make(l, EXPR_BIT_OR, x, odd), places);
+  odd = legal_make(l, EXPR_SHIFT_LEFT, odd, places);
+  Expr *fits = legal_make(l, EXPR_LT, x, limit);
+  Expr *least = legal_int(l, x, -(INT64_C(1) << digits));
+  if (x->type.code == TYPE_INT)
+    fits = legal_make(l, EXPR_AND, fits, legal_make(l, EXPR_GT, x, least));
+  return legal_select(l, fits, x, odd);
 }
 
 // A float32 that any small float rounds as it would the value itself.
 static Expr *single_of(Legalizer *l, Expr *value) {
   DType type = value->type;
-  if (is_small_float(type) || type.bits < 32) return make_cast(l, f32, value);
+  if (is_small_float(type) || type.bits < 32) return legal_cast(l, f32, value);
   if (dtype_is_float(type)) return single_to_odd(l, value);
-  if (type.bits == 32) return make_cast(l, f32, integer_to_odd(l, value, 24));
-  return single_to_odd(l, make_cast(l, f64, integer_to_odd(l, value, 53)));
+  if (type.bits == 32) return legal_cast(l, f32, integer_to_odd(l, value, 24));
+  return single_to_odd(l, legal_cast(l, f64, integer_to_odd(l, value, 53)));
 }
 
 static Expr *legalize_cast(Legalizer *l, Expr *e) {
@@ -118,11 +120,11 @@ static Expr *legalize_cast(Legalizer *l, Expr *e) {
   DType from = value->type, to = e->type;
   if (is_small_float(from)) {
     if (dtype_equal(from, to)) return value;
-    if (!is_single(to)) return make_cast(l, dtype_lanes(to, 1), make_cast(l, f32, value));
+    if (!is_single(to)) return legal_cast(l, dtype_lanes(to, 1), legal_cast(l, f32, value));
     return converts_natively(l, from) ? e : expand_widen(l, value);
   }
   if (!is_small_float(to)) return e;
-  if (!is_single(from)) return make_cast(l, dtype_lanes(to, 1), single_of(l, value));
+  if (!is_single(from)) return legal_cast(l, dtype_lanes(to, 1), single_of(l, value));
   return converts_natively(l, to) ? e : expand_narrow(l, dtype_lanes(to, 1), value);
 }
 
@@ -130,10 +132,10 @@ static Expr *legalize_cast(Legalizer *l, Expr *e) {
 // the two roundings of + - * / and sqrt give what one would.)
 static Expr *in_single(Legalizer *l, Expr *e) {
   Expr *args[3];
-  for (int i = 0; i < e->count; i++) args[i] = make_cast(l, f32, e->args[i]);
+  for (int i = 0; i < e->count; i++) args[i] = legal_cast(l, f32, e->args[i]);
   DType type = dtype_is_float(e->type) ? dtype_lanes(f32, e->type.lanes) : e->type;
   Expr *wide = expr_raw(l->context, (ExprOp)e->op, type, NULL, args, e->count);
-  return dtype_is_float(e->type) ? make_cast(l, dtype_lanes(e->type, 1), wide) : wide;
+  return dtype_is_float(e->type) ? legal_cast(l, dtype_lanes(e->type, 1), wide) : wide;
 }
 
 // ---- Integers ----------------------------------------------------------------------------------
@@ -149,8 +151,8 @@ static bool is_power_of_two(const Expr *e, int *log) {
 
 // Instructions trap on the least number by -1, so no divisor is -1 that is not known to be another.
 static Expr *divisor_but_minus_one(Legalizer *l, Expr *b) {
-  Expr *is_minus_one = make(l, EXPR_EQ, b, like_int(l, b, -1));
-  return make_select(l, is_minus_one, like_int(l, b, 1), b);
+  Expr *is_minus_one = legal_make(l, EXPR_EQ, b, legal_int(l, b, -1));
+  return legal_select(l, is_minus_one, legal_int(l, b, 1), b);
 }
 
 static bool divides_safely(Legalizer *l, const Expr *e) {
@@ -163,70 +165,70 @@ static bool divides_safely(Legalizer *l, const Expr *e) {
 
 static Expr *legalize_trunc_div(Legalizer *l, Expr *e) {
   if (divides_safely(l, e)) return e;
-  Expr *a = hold(l, e->args[0]), *b = hold(l, e->args[1]);
-  Expr *quotient = make(l, EXPR_TRUNC_DIV, a, divisor_but_minus_one(l, b));
-  Expr *negated = make(l, EXPR_SUB, like_int(l, a, 0), a);
-  return make_select(l, make(l, EXPR_EQ, b, like_int(l, b, -1)), negated, quotient);
+  Expr *a = legal_hold(l, e->args[0]), *b = legal_hold(l, e->args[1]);
+  Expr *quotient = legal_make(l, EXPR_TRUNC_DIV, a, divisor_but_minus_one(l, b));
+  Expr *negated = legal_make(l, EXPR_SUB, legal_int(l, a, 0), a);
+  return legal_select(l, legal_make(l, EXPR_EQ, b, legal_int(l, b, -1)), negated, quotient);
 }
 
 // Whether the truncated quotient's remainder has the other sign than the divisor.
 static Expr *remainder_is_off(Legalizer *l, Expr *rest, Expr *divisor) {
-  Expr *zero = like_int(l, rest, 0);
-  Expr *differ = make(l, EXPR_LT, make(l, EXPR_BIT_XOR, rest, divisor), zero);
-  return make(l, EXPR_AND, make(l, EXPR_NE, rest, zero), differ);
+  Expr *zero = legal_int(l, rest, 0);
+  Expr *differ = legal_make(l, EXPR_LT, legal_make(l, EXPR_BIT_XOR, rest, divisor), zero);
+  return legal_make(l, EXPR_AND, legal_make(l, EXPR_NE, rest, zero), differ);
 }
 
 static Expr *floor_div_int(Legalizer *l, Expr *e) {
   Expr *a = e->args[0], *b = e->args[1];
   int log;
-  if (is_power_of_two(b, &log)) return make(l, EXPR_SHIFT_RIGHT, a, like_int(l, a, log));
-  if (a->type.code == TYPE_UINT) return make(l, EXPR_TRUNC_DIV, a, b);
-  a = hold(l, a), b = hold(l, b);
-  Expr *quotient = hold(l, make(l, EXPR_TRUNC_DIV, a, b));
-  Expr *rest = hold(l, make(l, EXPR_SUB, a, make(l, EXPR_MUL, quotient, b)));
-  Expr *less = make(l, EXPR_SUB, quotient, like_int(l, a, 1));
-  return make_select(l, remainder_is_off(l, rest, b), less, quotient);
+  if (is_power_of_two(b, &log)) return legal_make(l, EXPR_SHIFT_RIGHT, a, legal_int(l, a, log));
+  if (a->type.code == TYPE_UINT) return legal_make(l, EXPR_TRUNC_DIV, a, b);
+  a = legal_hold(l, a), b = legal_hold(l, b);
+  Expr *quotient = legal_hold(l, legal_make(l, EXPR_TRUNC_DIV, a, b));
+  Expr *rest = legal_hold(l, legal_make(l, EXPR_SUB, a, legal_make(l, EXPR_MUL, quotient, b)));
+  Expr *less = legal_make(l, EXPR_SUB, quotient, legal_int(l, a, 1));
+  return legal_select(l, remainder_is_off(l, rest, b), less, quotient);
 }
 
 static Expr *floor_mod_int(Legalizer *l, Expr *e) {
   Expr *a = e->args[0], *b = e->args[1];
   int log;
   if (is_power_of_two(b, &log))
-    return make(l, EXPR_BIT_AND, a, like_int(l, a, (INT64_C(1) << log) - 1));
-  if (a->type.code == TYPE_UINT) return make(l, EXPR_TRUNC_MOD, a, b);
-  a = hold(l, a), b = hold(l, b);
-  Expr *rest = hold(l, make(l, EXPR_TRUNC_MOD, a, b));
-  return make_select(l, remainder_is_off(l, rest, b), make(l, EXPR_ADD, rest, b), rest);
+    return legal_make(l, EXPR_BIT_AND, a, legal_int(l, a, (INT64_C(1) << log) - 1));
+  if (a->type.code == TYPE_UINT) return legal_make(l, EXPR_TRUNC_MOD, a, b);
+  a = legal_hold(l, a), b = legal_hold(l, b);
+  Expr *rest = legal_hold(l, legal_make(l, EXPR_TRUNC_MOD, a, b));
+  return legal_select(l, remainder_is_off(l, rest, b), legal_make(l, EXPR_ADD, rest, b), rest);
 }
 
 static Expr *legalize_abs(Legalizer *l, Expr *e) {
   Expr *a = e->args[0], *zero;
   if (dtype_is_float(e->type)) return e;
   if (e->type.code == TYPE_UINT) return a;
-  a = hold(l, a);
-  zero = like_int(l, a, 0);
-  return make_select(l, make(l, EXPR_LT, a, zero), make(l, EXPR_SUB, zero, a), a);
+  a = legal_hold(l, a);
+  zero = legal_int(l, a, 0);
+  return legal_select(l, legal_make(l, EXPR_LT, a, zero), legal_make(l, EXPR_SUB, zero, a), a);
 }
 
 // By squaring, a bit of the exponent at a time; negative exponents leave 1, -1 or 0.
 static Expr *pow_int(Legalizer *l, Expr *e) {
-  Expr *base = hold(l, e->args[0]), *exponent = hold(l, e->args[1]);
-  Expr *one = like_int(l, base, 1), *zero = like_int(l, base, 0), *result = one, *square = base;
+  Expr *base = legal_hold(l, e->args[0]), *exponent = legal_hold(l, e->args[1]);
+  Expr *one = legal_int(l, base, 1), *zero = legal_int(l, base, 0), *result = one, *square = base;
   int bits = e->type.code == TYPE_INT ? e->type.bits - 1 : e->type.bits;
-  Expr *odd = make(l, EXPR_NE, make(l, EXPR_BIT_AND, exponent, one), zero);
+  Expr *odd = legal_make(l, EXPR_NE, legal_make(l, EXPR_BIT_AND, exponent, one), zero);
   for (int i = 0; i < bits; i++) {
-    Expr *bit =
-        make(l, EXPR_BIT_AND, make(l, EXPR_SHIFT_RIGHT, exponent, like_int(l, base, i)), one);
-    Expr *product = make(l, EXPR_MUL, result, square);
-    result = hold(l, make_select(l, make(l, EXPR_NE, bit, zero), product, result));
-    square = hold(l, make(l, EXPR_MUL, square, square));
+    Expr *bit = legal_make(l, EXPR_BIT_AND,
+                           legal_make(l, EXPR_SHIFT_RIGHT, exponent, legal_int(l, base, i)), one);
+    Expr *product = legal_make(l, EXPR_MUL, result, square);
+    result = legal_hold(l, legal_select(l, legal_make(l, EXPR_NE, bit, zero), product, result));
+    square = legal_hold(l, legal_make(l, EXPR_MUL, square, square));
   }
   if (e->type.code == TYPE_UINT) return result;
-  Expr *minus = like_int(l, base, -1);
-  Expr *of_minus = make_select(l, odd, minus, one);
-  Expr *inverse = make_select(l, make(l, EXPR_EQ, base, minus), of_minus, zero);
-  inverse = make_select(l, make(l, EXPR_EQ, base, one), one, inverse);
-  return make_select(l, make(l, EXPR_LT, exponent, zero), inverse, result);
+  Expr *minus = legal_int(l, base, -1);
+  Expr *of_minus = legal_select(l, odd, minus, one);
+  Expr *inverse = legal_select(l, legal_make(l, EXPR_EQ, base, minus), of_minus, zero);
+  inverse = legal_select(l, legal_make(l, EXPR_EQ, base, one), one, inverse);
+  return legal_select(l, legal_make(l, EXPR_LT, exponent, zero), inverse, result);
 }
 
 // ---- The C library -----------------------------------------------------------------------------
@@ -265,7 +267,7 @@ static Expr *library_lanes(Legalizer *l, Expr *e) {
   DType scalar = dtype_lanes(e->type, 1);
   Str name = str_format(l->context, "%s%s", library_names[e->op], scalar.bits == 32 ? "f" : "");
   Expr **calls = arena_array(&l->context->arena, Expr *, lanes), *vectors[2];
-  for (int i = 0; i < e->count; i++) vectors[i] = hold(l, e->args[i]);
+  for (int i = 0; i < e->count; i++) vectors[i] = legal_hold(l, e->args[i]);
   for (int lane = 0; lane < lanes; lane++) {
     Expr *args[2];
     for (int i = 0; i < e->count; i++) args[i] = lane_of(l, vectors[i], lane);
@@ -279,12 +281,12 @@ static Expr *call_library(Legalizer *l, Expr *e) {
   return library_lanes(l, e);
 }
 
-Expr *or_library(Legalizer *l, Expr *e, Expr *fits, Expr *fast) {
+Expr *legal_or_library(Legalizer *l, Expr *e, Expr *fits, Expr *fast) {
   if (e->type.lanes > 1) {
     Expr *zero = expr_broadcast(l->context, expr_int(l->context, DTYPE_INT32, 0), e->type.lanes);
-    Expr *misfits = make_select(l, fits, zero, like_int(l, zero, 1));
+    Expr *misfits = legal_select(l, fits, zero, legal_int(l, zero, 1));
     Expr *most = expr_raw(l->context, EXPR_VECTOR_MAX, DTYPE_INT32, NULL, &misfits, 1);
-    fits = make(l, EXPR_EQ, most, like_int(l, most, 0));
+    fits = legal_make(l, EXPR_EQ, most, legal_int(l, most, 0));
   }
   return expr_if_then_else(l->context, fits, fast, library_lanes(l, e));
 }
@@ -297,24 +299,24 @@ static Expr *legalize_math(Legalizer *l, Expr *e) {
 }
 
 static Expr *legalize_sigmoid(Legalizer *l, Expr *e) {
-  Expr *x = e->args[0], *one = like_const(l, x, 1);
+  Expr *x = e->args[0], *one = legal_const(l, x, 1);
   if (is_single(dtype_lanes(e->type, 1))) return expand_math(l, e);
-  Expr *power = unary(l, EXPR_EXP, make(l, EXPR_MUL, x, like_const(l, x, -1)));
-  return make(l, EXPR_DIV, one, make(l, EXPR_ADD, power, one));
+  Expr *power = unary(l, EXPR_EXP, legal_make(l, EXPR_MUL, x, legal_const(l, x, -1)));
+  return legal_make(l, EXPR_DIV, one, legal_make(l, EXPR_ADD, power, one));
 }
 
 static Expr *legalize_rsqrt(Legalizer *l, Expr *e) {
-  return make(l, EXPR_DIV, like_const(l, e, 1), unary(l, EXPR_SQRT, e->args[0]));
+  return legal_make(l, EXPR_DIV, legal_const(l, e, 1), unary(l, EXPR_SQRT, e->args[0]));
 }
 
 static Expr *legalize_isnan(Legalizer *l, Expr *e) {
-  Expr *x = hold(l, e->args[0]), *args[] = {x, x}; // not folded: a NaN differs from itself
+  Expr *x = legal_hold(l, e->args[0]), *args[] = {x, x}; // not folded: a NaN differs from itself
   return expr_raw(l->context, EXPR_NE, e->type, NULL, args, 2);
 }
 
 static Expr *legalize_isinf(Legalizer *l, Expr *e) {
   Expr *a = unary(l, EXPR_ABS, e->args[0]);
-  return make(l, EXPR_EQ, a, like_const(l, a, INFINITY));
+  return legal_make(l, EXPR_EQ, a, legal_const(l, a, INFINITY));
 }
 
 // ---- Extremes
@@ -357,22 +359,22 @@ static Expr *checked(Legalizer *l, Expr *value) {
 static Expr *legalize_extreme(Legalizer *l, Expr *e) {
   Expr *a = e->args[0], *b = e->args[1], *numbers = only_numbers_of((ExprOp)e->op, b);
   if (!dtype_is_float(e->type) || map_contains(&l->checked, b)) return e;
-  if (numbers) return make(l, (ExprOp)e->op, a, checked(l, numbers));
+  if (numbers) return legal_make(l, (ExprOp)e->op, a, checked(l, numbers));
   if (!may_be_nan(b)) return e;
-  if (!may_be_nan(a)) return make(l, (ExprOp)e->op, b, a);
+  if (!may_be_nan(a)) return legal_make(l, (ExprOp)e->op, b, a);
   Expr *held = checked(l, b);
   Expr *is_nan = expr_raw(l->context, EXPR_NE, dtype_lanes(DTYPE_BOOL, b->type.lanes), NULL,
                           (Expr *[]){held, held}, 2);
-  return make_select(l, is_nan, held, make(l, (ExprOp)e->op, a, held));
+  return legal_select(l, is_nan, held, legal_make(l, (ExprOp)e->op, a, held));
 }
 
 // Halves are combined until one lane is left, as in the targets.
 static Expr *legalize_vector_extreme(Legalizer *l, Expr *e) {
   if (!dtype_is_float(e->type)) return e;
-  Expr *value = hold(l, e->args[0]);
+  Expr *value = legal_hold(l, e->args[0]);
   for (int half = value->type.lanes / 2; half > 0; half /= 2) {
     Expr *low = lanes_of(l, value, 0, half), *high = lanes_of(l, value, half, half);
-    value = hold(l, make(l, e->op == EXPR_VECTOR_MIN ? EXPR_MIN : EXPR_MAX, low, high));
+    value = legal_hold(l, legal_make(l, e->op == EXPR_VECTOR_MIN ? EXPR_MIN : EXPR_MAX, low, high));
   }
   return value;
 }
@@ -385,14 +387,14 @@ static bool constant_of(const Expr *e, double *value) {
 }
 
 static Expr *pow_float(Legalizer *l, Expr *e) {
-  Expr *x = hold(l, e->args[0]);
+  Expr *x = legal_hold(l, e->args[0]);
   double power = 0;
   if (!constant_of(e->args[1], &power)) return call_library(l, e);
   if (power == 1) return x;
-  if (power == 2) return make(l, EXPR_MUL, x, x);
-  if (power == 3) return make(l, EXPR_MUL, make(l, EXPR_MUL, x, x), x);
+  if (power == 2) return legal_make(l, EXPR_MUL, x, x);
+  if (power == 3) return legal_make(l, EXPR_MUL, legal_make(l, EXPR_MUL, x, x), x);
   if (power == 0.5) return unary(l, EXPR_SQRT, x);
-  if (power == -1) return make(l, EXPR_DIV, like_const(l, x, 1), x);
+  if (power == -1) return legal_make(l, EXPR_DIV, legal_const(l, x, 1), x);
   return call_library(l, e);
 }
 
@@ -402,66 +404,69 @@ static Expr *legalize_pow(Legalizer *l, Expr *e) {
 
 static Expr *legalize_floor_div(Legalizer *l, Expr *e) {
   if (!dtype_is_float(e->type)) return floor_div_int(l, e);
-  return unary(l, EXPR_FLOOR, make(l, EXPR_DIV, e->args[0], e->args[1]));
+  return unary(l, EXPR_FLOOR, legal_make(l, EXPR_DIV, e->args[0], e->args[1]));
 }
 
 static Expr *legalize_floor_mod(Legalizer *l, Expr *e) {
   if (!dtype_is_float(e->type)) return floor_mod_int(l, e);
-  Expr *b = hold(l, e->args[1]), *zero = like_const(l, b, 0);
-  Expr *rest = hold(l, make(l, EXPR_TRUNC_MOD, e->args[0], b));
-  Expr *differ = make(l, EXPR_NE, make(l, EXPR_LT, rest, zero), make(l, EXPR_LT, b, zero));
-  Expr *off = make(l, EXPR_AND, make(l, EXPR_NE, rest, zero), differ);
-  return make_select(l, off, make(l, EXPR_ADD, rest, b), rest);
+  Expr *b = legal_hold(l, e->args[1]), *zero = legal_const(l, b, 0);
+  Expr *rest = legal_hold(l, legal_make(l, EXPR_TRUNC_MOD, e->args[0], b));
+  Expr *differ =
+      legal_make(l, EXPR_NE, legal_make(l, EXPR_LT, rest, zero), legal_make(l, EXPR_LT, b, zero));
+  Expr *off = legal_make(l, EXPR_AND, legal_make(l, EXPR_NE, rest, zero), differ);
+  return legal_select(l, off, legal_make(l, EXPR_ADD, rest, b), rest);
 }
 
 static Expr *legalize_trunc_mod(Legalizer *l, Expr *e) {
   if (dtype_is_float(e->type)) return call_library(l, e);
   if (divides_safely(l, e)) return e;
-  Expr *b = hold(l, e->args[1]); // by 1 the rest is 0 too
-  return make(l, EXPR_TRUNC_MOD, e->args[0], divisor_but_minus_one(l, b));
+  Expr *b = legal_hold(l, e->args[1]); // by 1 the rest is 0 too
+  return legal_make(l, EXPR_TRUNC_MOD, e->args[0], divisor_but_minus_one(l, b));
 }
 
 // ---- Rounding without an instruction for it ----------------------------------------------------
 
 // From this size on every number is whole.
 static Expr *whole_limit(Legalizer *l, Expr *x) {
-  return like_const(l, x, x->type.bits == 32 ? 0x1p23 : 0x1p52);
+  return legal_const(l, x, x->type.bits == 32 ? 0x1p23 : 0x1p52);
 }
 
 static Expr *if_fractional(Legalizer *l, Expr *x, Expr *rounded) {
-  Expr *small = make(l, EXPR_LT, unary(l, EXPR_ABS, x), whole_limit(l, x));
-  return make_select(l, small, rounded, x);
+  Expr *small = legal_make(l, EXPR_LT, unary(l, EXPR_ABS, x), whole_limit(l, x));
+  return legal_select(l, small, rounded, x);
 }
 
 static Expr *truncated(Legalizer *l, Expr *x) {
   DType scalar = dtype_lanes(x->type, 1);
-  return make_cast(l, scalar, make_cast(l, DTYPE(TYPE_INT, scalar.bits), x));
+  return legal_cast(l, scalar, legal_cast(l, DTYPE(TYPE_INT, scalar.bits), x));
 }
 
 static Expr *expand_trunc(Legalizer *l, Expr *e) {
-  Expr *x = hold(l, e->args[0]);
+  Expr *x = legal_hold(l, e->args[0]);
   return if_fractional(l, x, truncated(l, x));
 }
 
 static Expr *expand_floor(Legalizer *l, Expr *e) {
-  Expr *x = hold(l, e->args[0]), *t = hold(l, truncated(l, x)), *one = like_const(l, x, 1);
-  Expr *lower = make_select(l, make(l, EXPR_GT, t, x), make(l, EXPR_SUB, t, one), t);
+  Expr *x = legal_hold(l, e->args[0]), *t = legal_hold(l, truncated(l, x)),
+       *one = legal_const(l, x, 1);
+  Expr *lower = legal_select(l, legal_make(l, EXPR_GT, t, x), legal_make(l, EXPR_SUB, t, one), t);
   return if_fractional(l, x, lower);
 }
 
 static Expr *expand_ceil(Legalizer *l, Expr *e) {
-  Expr *x = hold(l, e->args[0]), *t = hold(l, truncated(l, x)), *one = like_const(l, x, 1);
-  Expr *upper = make_select(l, make(l, EXPR_LT, t, x), make(l, EXPR_ADD, t, one), t);
+  Expr *x = legal_hold(l, e->args[0]), *t = legal_hold(l, truncated(l, x)),
+       *one = legal_const(l, x, 1);
+  Expr *upper = legal_select(l, legal_make(l, EXPR_LT, t, x), legal_make(l, EXPR_ADD, t, one), t);
   return if_fractional(l, x, upper);
 }
 
 // Adding and taking away the limit leaves the nearest whole number, halves to even.
 static Expr *expand_round(Legalizer *l, Expr *e) {
-  Expr *x = hold(l, e->args[0]), *limit = whole_limit(l, x), *zero = like_const(l, x, 0);
-  Expr *sum = make(l, EXPR_ADD, unary(l, EXPR_ABS, x), limit);
-  Expr *near = hold(l, make(l, EXPR_SUB, sum, limit));
+  Expr *x = legal_hold(l, e->args[0]), *limit = whole_limit(l, x), *zero = legal_const(l, x, 0);
+  Expr *sum = legal_make(l, EXPR_ADD, unary(l, EXPR_ABS, x), limit);
+  Expr *near = legal_hold(l, legal_make(l, EXPR_SUB, sum, limit));
   Expr *signed_near =
-      make_select(l, make(l, EXPR_LT, x, zero), make(l, EXPR_SUB, zero, near), near);
+      legal_select(l, legal_make(l, EXPR_LT, x, zero), legal_make(l, EXPR_SUB, zero, near), near);
   return if_fractional(l, x, signed_near);
 }
 
@@ -476,7 +481,8 @@ static Expr *legalize_div(Legalizer *l, Expr *e) {
   int exponent;
   bool power = fabs(frexp(divisor->as.f, &exponent)) == 0.5;
   bool small = exponent > -100 && exponent < 100;
-  return power && small ? make(l, EXPR_MUL, e->args[0], like_const(l, e, 1 / divisor->as.f)) : e;
+  return power && small ? legal_make(l, EXPR_MUL, e->args[0], legal_const(l, e, 1 / divisor->as.f))
+                        : e;
 }
 
 static const LegalizeFn rules[EXPR_OP_COUNT] = {

@@ -18,31 +18,32 @@ typedef struct Legalizer {
 } Legalizer;
 
 // A variable for `value`, which is computed once; a leaf stands for itself.
-Expr *hold(Legalizer *l, Expr *value);
+Expr *legal_hold(Legalizer *l, Expr *value);
 
 // Constants take the type of `like`, lanes included.
-Expr *like_const(Legalizer *l, const Expr *like, double value);
-Expr *like_int(Legalizer *l, const Expr *like, int64_t value);
-Expr *make_cast(Legalizer *l, DType scalar, Expr *a);        // to `scalar` with a's lanes
-Expr *make_reinterpret(Legalizer *l, DType scalar, Expr *a); // likewise
-Expr *make_fma(Legalizer *l, Expr *a, Expr *b, Expr *c);
+Expr *legal_const(Legalizer *l, const Expr *like, double value);
+Expr *legal_int(Legalizer *l, const Expr *like, int64_t value);
+Expr *legal_cast(Legalizer *l, DType scalar, Expr *a);        // to `scalar` with a's lanes
+Expr *legal_reinterpret(Legalizer *l, DType scalar, Expr *a); // likewise
+Expr *legal_fma(Legalizer *l, Expr *a, Expr *b, Expr *c);
 // ((c[n-1] * x + c[n-2]) * x + …) + c[0]
-Expr *make_polynomial(Legalizer *l, Expr *x, const double *coefficients, int count);
+Expr *legal_polynomial(Legalizer *l, Expr *x, const double *coefficients, int count);
 
-static inline Expr *make(Legalizer *l, ExprOp op, Expr *a, Expr *b) {
+static inline Expr *legal_make(Legalizer *l, ExprOp op, Expr *a, Expr *b) {
   return expr_binary(l->context, op, a, b);
 }
-static inline Expr *make_select(Legalizer *l, Expr *condition, Expr *a, Expr *b) {
+static inline Expr *legal_select(Legalizer *l, Expr *condition, Expr *a, Expr *b) {
   return expr_select(l->context, condition, a, b);
 }
 
 // `fast` where all lanes of `fits` are true, otherwise the C library's `e` lane by lane.
-Expr *or_library(Legalizer *l, Expr *e, Expr *fits, Expr *fast);
+Expr *legal_or_library(Legalizer *l, Expr *e, Expr *fits, Expr *fast);
 
 // expand_math.c: a function of a float32, or NULL when it has no expansion.
 Expr *expand_math(Legalizer *l, Expr *e);
-Expr *negate(Legalizer *l, Expr *x);
-Expr *with_sign_of(Legalizer *l, Expr *magnitude, Expr *x); // |magnitude|, negative where x is
+Expr *legal_negate(Legalizer *l, Expr *x);
+Expr *legal_with_sign_of(Legalizer *l, Expr *magnitude,
+                         Expr *x); // |magnitude|, negative where x is
 // expand_angle.c: sine, cosine, tangent and their inverses.
 Expr *expand_sin(Legalizer *l, Expr *e);
 Expr *expand_cos(Legalizer *l, Expr *e);

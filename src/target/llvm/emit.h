@@ -57,7 +57,7 @@ const char *emit_expr(Emit *emit, Expr *e);
 const char *emit_spread(Emit *emit, const char *value, DType type); // a scalar to type's lanes
 int emit_mark(const Emit *emit);            // of computed values
 void emit_forget(Emit *emit, int mark);     // those computed since
-bool expr_is_cheap(const Expr *e);          // may be computed although it is not needed
+bool emit_is_cheap(const Expr *e);          // may be computed although it is not needed
 
 // address.c
 int emit_depth(Emit *emit, const Expr *e); // loops around the innermost definition it depends on

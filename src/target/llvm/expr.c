@@ -26,7 +26,7 @@ static void remember(Emit *emit, Expr *e, const char *value) {
 }
 
 // No memory is read, nothing is called, nothing traps.
-bool expr_is_cheap(const Expr *e) {
+bool emit_is_cheap(const Expr *e) {
   switch (e->op) {
   case EXPR_LOAD:
   case EXPR_CALL:
@@ -37,7 +37,7 @@ bool expr_is_cheap(const Expr *e) {
   default: break;
   }
   for (int i = 0; i < e->count; i++)
-    if (!expr_is_cheap(e->args[i])) return false;
+    if (!emit_is_cheap(e->args[i])) return false;
   return true;
 }
 
@@ -236,7 +236,7 @@ static const char *emit_branches(Emit *emit, Expr *e, const char *condition, Exp
 }
 
 static const char *emit_if_then_else(Emit *emit, Expr *e) {
-  bool cheap = expr_is_cheap(e->args[1]) && expr_is_cheap(e->args[2]);
+  bool cheap = emit_is_cheap(e->args[1]) && emit_is_cheap(e->args[2]);
   if (cheap || e->args[0]->type.lanes > 1) return emit_select(emit, e);
   const char *condition = emit_expr(emit, e->args[0]);
   return emit_branches(emit, e, condition, e->args[1], e->args[2], NULL);
@@ -245,7 +245,7 @@ static const char *emit_if_then_else(Emit *emit, Expr *e) {
 static const char *emit_logic(Emit *emit, Expr *e) {
   bool is_and = e->op == EXPR_AND;
   const char *a = emit_expr(emit, e->args[0]);
-  if (e->type.lanes > 1 || expr_is_cheap(e->args[1]))
+  if (e->type.lanes > 1 || emit_is_cheap(e->args[1]))
     return emit_value(emit, "%s %s %s, %s", is_and ? "and" : "or", llvm_type(emit, e->type), a,
                       emit_expr(emit, e->args[1]));
   if (is_and) return emit_branches(emit, e, a, e->args[1], NULL, "false");

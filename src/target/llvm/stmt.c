@@ -204,7 +204,7 @@ static void emit_assert(Emit *emit, const Stmt *s) {
 
 static void emit_evaluate(Emit *emit, const Stmt *s) {
   int mark = emit_mark(emit);
-  if (!expr_is_cheap(s->as.evaluate)) emit_expr(emit, s->as.evaluate);
+  if (!emit_is_cheap(s->as.evaluate)) emit_expr(emit, s->as.evaluate);
   end_statement(emit, mark);
 }
 
