@@ -515,16 +515,16 @@ bool prim_func_equal(Context *context, const PrimFunc *a, const PrimFunc *b,
                      IrDifference *difference);
 bool module_equal(Context *context, const Module *a, const Module *b, IrDifference *difference);
 
-// What a function may hold at a stage of lowering; each verifier row names the stages it is for.
-typedef enum IrStage {
-  STAGE_TENSOR = 1,   // blocks, N-d buffers
-  STAGE_LOOPS = 2,    // no blocks
-  STAGE_FLAT = 4,     // buffers of one physical axis per separator group
-  STAGE_VECTOR = 8,   // no vectorised or unrolled loops
-  STAGE_LOWERED = 16, // ready for a code generator
-} IrStage;
+// The levels of lowering. Each row of the verifier names the levels at which a node is allowed.
+typedef enum IrLevel {
+  IR_LEVEL_TENSOR = 1,   // blocks, N-d buffers
+  IR_LEVEL_LOOPS = 2,    // no blocks
+  IR_LEVEL_FLAT = 4,     // buffers of one physical axis per separator group
+  IR_LEVEL_VECTOR = 8,   // no vectorised or unrolled loops
+  IR_LEVEL_LOWERED = 16, // ready for a code generator
+} IrLevel;
 // Reports each violation as a diagnostic (or as a bug, when a pass made it). True when there is
 // none.
-bool verify_prim_func(Context *context, const PrimFunc *func, IrStage stage);
+bool verify_prim_func(Context *context, const PrimFunc *func, IrLevel level);
 
 #endif

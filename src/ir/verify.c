@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verifier: the conditions that every function must meet at its stage of lowering, as tables of
+// The verifier: the conditions that every function must meet at its level of lowering, as tables of
 // checks. One walk keeps the set of variables and buffers in scope; a variable may be bound again
 // after its scope has ended, but not inside it.
 #include "ir/ir.h"
 
 enum {
   MOST_ERRORS = 20,
-  TENSOR = STAGE_TENSOR,
-  FROM_FLAT = STAGE_FLAT | STAGE_VECTOR | STAGE_LOWERED
+  TENSOR = IR_LEVEL_TENSOR,
+  FROM_FLAT = IR_LEVEL_FLAT | IR_LEVEL_VECTOR | IR_LEVEL_LOWERED
 };
-enum { BEFORE_VECTOR = STAGE_TENSOR | STAGE_LOOPS | STAGE_FLAT, ALL_STAGES = 31 };
+enum { BEFORE_VECTOR = IR_LEVEL_TENSOR | IR_LEVEL_LOOPS | IR_LEVEL_FLAT, ALL_STAGES = 31 };
 
 typedef struct Verifier {
   Context *context;
   const PrimFunc *func;
-  IrStage stage;
+  IrLevel level;
   Map variables, buffers; // those in scope map to a non-NULL value
   SourcePos pos;
   int errors;
@@ -138,7 +138,7 @@ static void check_choice(Verifier *verifier, const Expr *e) {
     report(verifier, "a choice between %s and %s", type_text(verifier, e->args[1]),
            type_text(verifier, e->args[2]));
   bool wide = e->op == EXPR_IF_THEN_ELSE && condition->type.lanes > 1;
-  if (wide && verifier->stage == STAGE_LOWERED)
+  if (wide && verifier->level == IR_LEVEL_LOWERED)
     report(verifier, "if_then_else has a condition of %s", type_text(verifier, condition));
 }
 
@@ -161,7 +161,7 @@ static void check_access(Verifier *verifier, const Buffer *buffer, Expr *const *
       report(verifier, "an index of buffer '%s' is a vector, but only the last index may be one",
              buffer->name);
   }
-  if (verifier->stage & FROM_FLAT && !is_flat(buffer))
+  if (verifier->level & FROM_FLAT && !is_flat(buffer))
     report(verifier, "buffer '%s' is not flat", buffer->name);
 }
 
@@ -276,9 +276,9 @@ static void check_condition(Verifier *verifier, const Expr *condition) {
 
 static const struct {
   LoopKind kind;
-  int stages;
+  int levels;
   const char *name;
-} loop_stages[] = {
+} loop_levels[] = {
     {LOOP_SERIAL, ALL_STAGES, "serial"},
     {LOOP_PARALLEL, ALL_STAGES, "parallel"},
     {LOOP_VECTORIZED, BEFORE_VECTOR, "vectorized"},
@@ -297,10 +297,10 @@ static void check_for(Verifier *verifier, const Stmt *s) {
       report(verifier, "the %s of loop '%s' (%s) has the type %s", i ? "extent" : "start",
              var->as.var->name, type_text(verifier, var), type_text(verifier, parts[i]));
   }
-  for (int i = 0; i < COUNT_OF(loop_stages); i++)
-    if (loop_stages[i].kind == s->as.loop.kind && !(loop_stages[i].stages & verifier->stage))
-      report(verifier, "loop '%s' is %s, which is not allowed at this stage of lowering",
-             var->as.var->name, loop_stages[i].name);
+  for (int i = 0; i < COUNT_OF(loop_levels); i++)
+    if (loop_levels[i].kind == s->as.loop.kind && !(loop_levels[i].levels & verifier->level))
+      report(verifier, "loop '%s' is %s, which is not allowed at this level of lowering",
+             var->as.var->name, loop_levels[i].name);
   define(verifier, var);
   check_body(verifier, s->as.loop.body, "a loop");
   undefine(verifier, var);
@@ -451,7 +451,7 @@ static void check_block(Verifier *verifier, const Stmt *s) {
 static const struct {
   void (*check)(Verifier *verifier, const Stmt *s);
   const char *name;
-  int stages;
+  int levels;
 } stmt_rules[] = {
     [STMT_FOR] = {check_for, "a loop", ALL_STAGES},
     [STMT_STORE] = {check_store, "a store", ALL_STAGES},
@@ -471,8 +471,8 @@ static const struct {
 static void check_stmt(Verifier *verifier, const Stmt *s) {
   SourcePos outer = verifier->pos;
   if (s->pos.file) verifier->pos = s->pos;
-  if (!(stmt_rules[s->kind].stages & verifier->stage))
-    report(verifier, "%s is not allowed at this stage of lowering", stmt_rules[s->kind].name);
+  if (!(stmt_rules[s->kind].levels & verifier->level))
+    report(verifier, "%s is not allowed at this level of lowering", stmt_rules[s->kind].name);
   stmt_rules[s->kind].check(verifier, s);
   verifier->pos = outer;
 }
@@ -492,10 +492,10 @@ static void define_params(Verifier *verifier) {
     if (func->buffers[i]) define_sizes(verifier, func->buffers[i]);
 }
 
-bool verify_prim_func(Context *context, const PrimFunc *func, IrStage stage) {
+bool verify_prim_func(Context *context, const PrimFunc *func, IrLevel level) {
   ArenaMark mark = arena_mark(&context->scratch);
   Verifier verifier = {
-      context, func, stage, map_new(&context->scratch), map_new(&context->scratch), func->pos, 0};
+      context, func, level, map_new(&context->scratch), map_new(&context->scratch), func->pos, 0};
   define_params(&verifier);
   for (int i = 0; i < func->param_count; i++)
     if (func->buffers[i]) check_buffer(&verifier, func->buffers[i]);

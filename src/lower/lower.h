@@ -2,7 +2,7 @@
 // Lowering: a tensor program (blocks, N-d buffers, annotated loops) becomes straight loops over
 // flat memory, vectors and registers, which a code generator writes down without deciding anything.
 //
-// ---- What lowered code holds (STAGE_LOWERED): the contract for targets and for the interpreter
+// ---- What lowered code holds (IR_LEVEL_LOWERED): the contract for targets and for the interpreter
 //
 // The function. `params` and `buffers` are those of the source: buffers[i] stays the N-d
 // description of a tensor argument (its type, shape and strides are what the argument checker

@@ -183,13 +183,13 @@ static bool report_needs(Context *context, const FactState *state, const LowerPa
                     pass->name, func->name, absent, breaker->name, giver);
 }
 
-// The strictest stage whose conditions these facts promise.
-static IrStage stage_of(unsigned facts) {
+// The strictest level whose conditions these facts promise.
+static IrLevel level_of(unsigned facts) {
   unsigned vector = LOWER_FACT_NO_UNROLLED | LOWER_FACT_NO_VECTORIZED;
-  if (!(facts & LOWER_FACT_NO_BLOCKS)) return STAGE_TENSOR;
-  if (!(facts & LOWER_FACT_FLAT)) return STAGE_LOOPS;
-  if ((facts & vector) != vector) return STAGE_FLAT;
-  return facts & LOWER_FACT_REGIONS ? STAGE_LOWERED : STAGE_VECTOR;
+  if (!(facts & LOWER_FACT_NO_BLOCKS)) return IR_LEVEL_TENSOR;
+  if (!(facts & LOWER_FACT_FLAT)) return IR_LEVEL_LOOPS;
+  if ((facts & vector) != vector) return IR_LEVEL_FLAT;
+  return facts & LOWER_FACT_REGIONS ? IR_LEVEL_LOWERED : IR_LEVEL_VECTOR;
 }
 
 // ---- Running
@@ -210,7 +210,7 @@ static PrimFunc *run_pass(LowerState *state, FactState *facts, const LowerPass *
   if (next && options->after) next = options->after(options->after_env, pass->name, next);
   bool ok = next != NULL;
   if (ok && is_named(options->print_after, pass->name)) print_func(state, pass, next);
-  if (ok && is_verified(state)) ok = verify_prim_func(context, next, stage_of(facts->facts));
+  if (ok && is_verified(state)) ok = verify_prim_func(context, next, level_of(facts->facts));
   if (ok && options->verify_each && next != func) ok = compare(state, pass, func, next);
   context->current_pass = outer;
   return ok ? next : NULL;

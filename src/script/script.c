@@ -75,7 +75,7 @@ static void take_function(Parser *parser, const PyNode *def) {
   if (!name_is_free(parser, def)) return;
   if (is_decorated(parser, def, DIALECT_TIR, "prim_func")) {
     PrimFunc *func = parse_prim_func(parser, def);
-    if (func && verify_prim_func(parser->context, func, STAGE_TENSOR))
+    if (func && verify_prim_func(parser->context, func, IR_LEVEL_TENSOR))
       module_add_prim(parser->module, func);
   } else if (is_decorated(parser, def, DIALECT_GRAPH, "function")) {
     GraphFunc *func = parse_graph_func(parser, def);
@@ -165,7 +165,7 @@ static void restore_order(Module *module) {
     }
 }
 
-// Mistakes of one run in the order of the text, whichever stage found them.
+// Mistakes of one run in the order of the text, whichever part of the reader found them.
 static void sort_messages(Context *context, int first) {
   Diag *diags = context->diags.items;
   for (int i = first + 1; i < context->diags.count; i++)

@@ -140,7 +140,7 @@ static inline Schedule *check_made(Context *context, const char *program, const 
     fprintf(stderr, "%s\n", check_text(context, schedule_func(schedule)));
   }
   assert_true(made);
-  if (!verify_prim_func(context, schedule_func(schedule), STAGE_TENSOR)) {
+  if (!verify_prim_func(context, schedule_func(schedule), IR_LEVEL_TENSOR)) {
     diag_print_all(context, stderr);
     fprintf(stderr, "%s\n", check_text(context, schedule_func(schedule)));
     fail();

@@ -179,24 +179,24 @@ static Stmt *block_predicate(Parts *p) {
 
 static const struct {
   Stmt *(*make)(Parts *p);
-  int stages;
+  int levels;
   const char *message; // NULL: well-formed
 } rules[] = {
     {good, 31, NULL},
     {bound_beside, 31, NULL},
     {allocated, 31, NULL},
-    {block_good, STAGE_TENSOR, NULL},
-    {vector_loop, STAGE_TENSOR | STAGE_LOOPS | STAGE_FLAT, NULL},
-    {two_axes, STAGE_TENSOR | STAGE_LOOPS, NULL},
+    {block_good, IR_LEVEL_TENSOR, NULL},
+    {vector_loop, IR_LEVEL_TENSOR | IR_LEVEL_LOOPS | IR_LEVEL_FLAT, NULL},
+    {two_axes, IR_LEVEL_TENSOR | IR_LEVEL_LOOPS, NULL},
     {undefined_variable, 31, "f: variable 'i' is used where it is not defined"},
     {own_extent, 31, "variable 'i' is used where it is not defined"},
     {bound_twice, 31, "variable 'i' is bound again inside its scope"},
     {undeclared_buffer, 31, "buffer 'B' is used where it is not declared"},
     {undeclared_load, 31, "buffer 'B' is used where it is not declared"},
     {undefined_data, 31, "the data of buffer 'B' is not defined"},
-    {wrong_rank, STAGE_TENSOR, "buffer 'A' of 2 axes has 1 indices"},
+    {wrong_rank, IR_LEVEL_TENSOR, "buffer 'A' of 2 axes has 1 indices"},
     {real_index, 31, "an index of buffer 'C' has the type float32"},
-    {vector_first, STAGE_TENSOR,
+    {vector_first, IR_LEVEL_TENSOR,
      "an index of buffer 'A' is a vector, but only the last index may be one"},
     {wrong_store, 31, "a value of type float32 is stored in 'C', which holds int32"},
     {wrong_lanes, 31, "a value of type int32x4 is stored in 'C', which holds int32"},
@@ -216,18 +216,18 @@ static const struct {
     {wide_extent, 31, "the extent of loop 'i' (int32) has the type int64"},
     {let_of_other_type, 31, "variable 'x' of type float32 is bound to a value of type int32"},
     {let_out_of_scope, 31, "variable 'x' is used where it is not defined"},
-    {vector_loop, STAGE_VECTOR | STAGE_LOWERED,
-     "is vectorized, which is not allowed at this stage of lowering"},
-    {two_axes, STAGE_FLAT | STAGE_VECTOR | STAGE_LOWERED, "buffer 'A' is not flat"},
-    {block_good, STAGE_LOOPS | STAGE_FLAT | STAGE_VECTOR | STAGE_LOWERED,
-     "a block is not allowed at this stage of lowering"},
-    {block_unbound, STAGE_TENSOR, "variable 'v' of block 'b' has no binding"},
-    {block_of_two_types, STAGE_TENSOR,
+    {vector_loop, IR_LEVEL_VECTOR | IR_LEVEL_LOWERED,
+     "is vectorized, which is not allowed at this level of lowering"},
+    {two_axes, IR_LEVEL_FLAT | IR_LEVEL_VECTOR | IR_LEVEL_LOWERED, "buffer 'A' is not flat"},
+    {block_good, IR_LEVEL_LOOPS | IR_LEVEL_FLAT | IR_LEVEL_VECTOR | IR_LEVEL_LOWERED,
+     "a block is not allowed at this level of lowering"},
+    {block_unbound, IR_LEVEL_TENSOR, "variable 'v' of block 'b' has no binding"},
+    {block_of_two_types, IR_LEVEL_TENSOR,
      "the extent of variable 'v' (int32) of block 'b' has the type"},
-    {block_predicate, STAGE_TENSOR, "variable 'v' is used where it is not defined"},
+    {block_predicate, IR_LEVEL_TENSOR, "variable 'v' is used where it is not defined"},
 };
 
-static void check_rule(int at, IrStage stage) {
+static void check_rule(int at, IrLevel level) {
   Context *context = context_new();
   Parts p = {context};
   p.a = buffer_static(context, "A", DTYPE_FLOAT32, (int64_t[]){5, 7}, 2, NULL);
@@ -238,10 +238,10 @@ static void check_rule(int at, IrStage stage) {
   Expr *params[] = {p.a->data, p.c->data, p.n};
   Buffer *buffers[] = {p.a, p.c, NULL};
   PrimFunc *func = prim_func_new(context, "f", params, buffers, 3, rules[at].make(&p));
-  bool ok = verify_prim_func(context, func, stage);
+  bool ok = verify_prim_func(context, func, level);
   const char *seen = context->diags.count ? context->diags.items[0].message : "";
   if (ok != !rules[at].message || (!ok && !strstr(seen, rules[at].message)))
-    print_message("row %d, stage %d: %s\n", at, stage, seen);
+    print_message("row %d, level %d: %s\n", at, level, seen);
   assert_int_equal(ok, !rules[at].message);
   assert_int_equal(context->error_count > 0, !ok);
   if (!ok) assert_non_null(strstr(seen, rules[at].message));
@@ -251,8 +251,8 @@ static void check_rule(int at, IrStage stage) {
 static void test_rules(void **state) {
   (void)state;
   for (int i = 0; i < COUNT_OF(rules); i++)
-    for (int stage = STAGE_TENSOR; stage <= STAGE_LOWERED; stage *= 2)
-      if (rules[i].stages & stage) check_rule(i, (IrStage)stage);
+    for (int level = IR_LEVEL_TENSOR; level <= IR_LEVEL_LOWERED; level *= 2)
+      if (rules[i].levels & level) check_rule(i, (IrLevel)level);
 }
 
 // However much is wrong, a bounded number of messages.
@@ -264,7 +264,7 @@ static void test_messages_are_bounded(void **state) {
     items[i] = stmt_evaluate(context, expr_var(context, "x", DTYPE_INT32));
   Stmt *body = stmt_seq(context, items, COUNT_OF(items));
   PrimFunc *func = prim_func_new(context, "f", NULL, NULL, 0, body);
-  assert_false(verify_prim_func(context, func, STAGE_TENSOR));
+  assert_false(verify_prim_func(context, func, IR_LEVEL_TENSOR));
   assert_in_range(context->error_count, 1, 50);
   context_free(context);
 }

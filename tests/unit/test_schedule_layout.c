@@ -303,7 +303,7 @@ static void symbolic_made(const char *steps, int64_t n) {
   if (!made) diag_print_all(context, stderr);
   assert_true(made);
   const PrimFunc *after = schedule_func(schedule);
-  assert_true(verify_prim_func(context, after, STAGE_TENSOR));
+  assert_true(verify_prim_func(context, after, IR_LEVEL_TENSOR));
   InterpSize size = {before->buffers[0]->shape[0], n};
   InterpCompare compare = {.sizes = &size, .size_count = 1, .seed = 3, .rtol = 1e-5, .atol = 1e-5};
   InterpDifference difference;
@@ -333,7 +333,7 @@ static void test_symbolic_sizes(void **state) {
   assert_true(made);
   assert_int_equal(schedule_func(schedule)->buffers[1]->rank, 3);
   assert_true(expr_is_int(schedule_func(schedule)->buffers[1]->shape[2], 4));
-  assert_true(verify_prim_func(context, schedule_func(schedule), STAGE_TENSOR));
+  assert_true(verify_prim_func(context, schedule_func(schedule), IR_LEVEL_TENSOR));
   context_free(context);
 }
 

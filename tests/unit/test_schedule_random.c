@@ -253,7 +253,7 @@ static void walk_once(uint64_t seed) {
   context->error_count = context->diags.count = 0; // what layouts say of maps that do not fit
   if (getenv("SHOW"))
     fprintf(stderr, "seed %llu\n%s", (unsigned long long)seed, schedule_trace(walk.schedule));
-  bool fine = verify_prim_func(context, schedule_func(walk.schedule), STAGE_TENSOR);
+  bool fine = verify_prim_func(context, schedule_func(walk.schedule), IR_LEVEL_TENSOR);
   if (!fine) {
     diag_print_all(context, stderr);
     fprintf(stderr, "seed %llu\n%s%s", (unsigned long long)seed, schedule_trace(walk.schedule),

@@ -92,7 +92,7 @@ static void expect_well_formed(Context *context, const Module *module) {
   bool ok = true;
   for (int i = 0; i < module->funcs.count; i++)
     if (module->funcs.items[i].prim)
-      ok &= verify_prim_func(context, module->funcs.items[i].prim, STAGE_TENSOR);
+      ok &= verify_prim_func(context, module->funcs.items[i].prim, IR_LEVEL_TENSOR);
   if (!ok) print_message("%s", messages(context));
   assert_true(ok);
 }
