@@ -149,8 +149,7 @@ bool layout_form_bits(DigitSpace *d, const DigitForm *f, BitMask *masks, uint64_
 }
 
 static const DigitForm *bit_form(DigitSpace *d, BitMask mask, int64_t weight) {
-  int index = mask.words[0] ? __builtin_ctzll(mask.words[0]) : 64 + __builtin_ctzll(mask.words[1]);
-  FormBit bit = d->bits[index];
+  FormBit bit = d->bits[mask_lowest(mask)];
   return layout_form_linear(d, layout_form_floor(d, bit.base, bit.offset, bit.cut), weight,
                             layout_form_floor(d, bit.base, bit.offset, bit.cut * 2), -2 * weight);
 }
@@ -167,7 +166,7 @@ const DigitForm *layout_form_parity(DigitSpace *d, BitMask mask, int64_t weight)
 static const DigitForm *row_form(DigitSpace *d, const BitRow *row, int64_t weight) {
   const DigitForm *f = layout_form_parity(d, row->mask, weight);
   if (!row->negated) return f;
-  return layout_form_add_const(d, layout_form_linear(d, f, -1, NULL, 0), weight);
+  return layout_form_add_const(d, layout_form_times(d, f, -1), weight);
 }
 
 static bool is_constant_row(const BitRow *row) {

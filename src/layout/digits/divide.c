@@ -236,8 +236,8 @@ static bool counts_down(const Division *v) {
 
 // ⌊F/m⌋ = -⌊(m - 1 - F)/m⌋
 static const DigitForm *divide_negated(DigitSpace *d, const DigitForm *f, int64_t m) {
-  const DigitForm *up = layout_form_add_const(d, layout_form_linear(d, f, -1, NULL, 0), m - 1);
-  return layout_form_linear(d, layout_form_divide(d, up, m), -1, NULL, 0);
+  const DigitForm *up = layout_form_add_const(d, layout_form_times(d, f, -1), m - 1);
+  return layout_form_times(d, layout_form_divide(d, up, m), -1);
 }
 
 static bool is_one_floor(const DigitForm *f) {
@@ -248,7 +248,7 @@ const DigitForm *layout_form_divide(DigitSpace *d, const DigitForm *f, int64_t m
   Bounds b;
   int64_t cut;
   if (!f || m == INT64_MIN) return NULL;
-  if (m < 0) return layout_form_divide(d, layout_form_linear(d, f, -1, NULL, 0), -m);
+  if (m < 0) return layout_form_divide(d, layout_form_times(d, f, -1), -m);
   if (m == 1) return f;
   if (is_one_floor(f) && mul_fits(f->terms[0].cut, m, &cut))
     return layout_form_floor(d, f->terms[0].base, f->terms[0].offset, cut);

@@ -65,8 +65,8 @@ static const DigitForm *choice(DigitSpace *d, const DigitForm *condition, const 
 }
 
 static const DigitForm *product(DigitSpace *d, const DigitForm *a, const DigitForm *b) {
-  if (layout_form_is_const(b)) return layout_form_linear(d, a, b->constant, NULL, 0);
-  return layout_form_is_const(a) ? layout_form_linear(d, b, a->constant, NULL, 0) : NULL;
+  if (layout_form_is_const(b)) return layout_form_times(d, a, b->constant);
+  return layout_form_is_const(a) ? layout_form_times(d, b, a->constant) : NULL;
 }
 
 static bool shift_factor(const DigitForm *b, int64_t *factor) {
@@ -111,8 +111,7 @@ const DigitForm *layout_form_operation(DigitSpace *d, LayoutOp op, const DigitFo
     return layout_form_is_const(b) && b->constant ? layout_form_divide(d, a, b->constant) : NULL;
   case LAYOUT_MOD:
     return layout_form_is_const(b) && b->constant ? layout_form_modulo(d, a, b->constant) : NULL;
-  case LAYOUT_SHL:
-    return shift_factor(b, &factor) ? layout_form_linear(d, a, factor, NULL, 0) : NULL;
+  case LAYOUT_SHL: return shift_factor(b, &factor) ? layout_form_times(d, a, factor) : NULL;
   case LAYOUT_SHR: return shift_factor(b, &factor) ? layout_form_divide(d, a, factor) : NULL;
   case LAYOUT_AND:
   case LAYOUT_XOR:
@@ -221,10 +220,6 @@ static const LayoutExpr *write_terms(FormWriter *w, const DigitForm *f) {
 // ---- XORs, in runs of neighbouring bits
 // ----------------------------------------------------------
 
-static int lowest_bit(BitMask m) {
-  return m.words[0] ? __builtin_ctzll(m.words[0]) : 64 + __builtin_ctzll(m.words[1]);
-}
-
 static void remove_bit(BitMask *m, int bit) {
   m->words[bit / 64] &= ~((uint64_t)1 << (bit % 64));
 }
@@ -233,7 +228,7 @@ static void remove_bit(BitMask *m, int bit) {
 static bool continues(const DigitSpace *d, BitMask low, BitMask high) {
   if (mask_count(low) != mask_count(high)) return false;
   while (!mask_empty(low)) {
-    int at = lowest_bit(low);
+    int at = mask_lowest(low);
     FormBit up = d->bits[at];
     bool found = false;
     up.cut *= 2;
@@ -251,8 +246,8 @@ static bool continues(const DigitSpace *d, BitMask low, BitMask high) {
 // ⊕ over the mask's bits of `bits` neighbouring bits each.
 static const LayoutExpr *write_run(FormWriter *w, BitMask mask, int bits) {
   const LayoutExpr *e = NULL;
-  for (; !mask_empty(mask); remove_bit(&mask, lowest_bit(mask))) {
-    FormBit bit = w->d->bits[lowest_bit(mask)];
+  for (; !mask_empty(mask); remove_bit(&mask, mask_lowest(mask))) {
+    FormBit bit = w->d->bits[mask_lowest(mask)];
     const LayoutExpr *part = write_floor(w, bit.base, bit.offset, bit.cut);
     if ((w->d->bases[bit.base].extent - 1 + bit.offset) / bit.cut >> bits)
       part = binary(w, LAYOUT_MOD, part, number(w, (int64_t)1 << bits));

@@ -142,6 +142,10 @@ const DigitForm *layout_form_linear(DigitSpace *d, const DigitForm *x, int64_t a
   return merge_terms(out, x, a, y, b) && merge_xors(out, x, a, y, b) ? out : NULL;
 }
 
+const DigitForm *layout_form_times(DigitSpace *d, const DigitForm *x, int64_t a) {
+  return layout_form_linear(d, x, a, NULL, 0);
+}
+
 const DigitForm *layout_form_add_const(DigitSpace *d, const DigitForm *x, int64_t value) {
   if (!x || !value) return x;
   DigitForm *out = arena_copy(d->arena, x, sizeof *x);
@@ -305,7 +309,7 @@ bool layout_form_digits(const DigitSpace *d, const DigitForm *f, Digit *digits, 
 const DigitForm *layout_form_digit(DigitSpace *d, const Digit *digit) {
   const DigitForm *low = layout_form_floor(d, digit->base, digit->offset, digit->cut);
   int64_t cut, weight;
-  if (digit->open) return layout_form_linear(d, low, digit->weight, NULL, 0);
+  if (digit->open) return layout_form_times(d, low, digit->weight);
   if (!mul_fits(digit->cut, digit->radix, &cut) || !mul_fits(-digit->weight, digit->radix, &weight))
     return NULL;
   return layout_form_linear(d, low, digit->weight,

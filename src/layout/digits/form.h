@@ -81,6 +81,7 @@ const DigitForm *layout_form_floor(DigitSpace *d, int base, int64_t offset, int6
 // a·x + b·y; y may be absent when b is 0.
 const DigitForm *layout_form_linear(DigitSpace *d, const DigitForm *x, int64_t a,
                                     const DigitForm *y, int64_t b);
+const DigitForm *layout_form_times(DigitSpace *d, const DigitForm *x, int64_t a); // a·x
 const DigitForm *layout_form_add_const(DigitSpace *d, const DigitForm *x, int64_t value);
 bool layout_form_same(const DigitForm *a, const DigitForm *b);
 // The same function; also where floors step at the same places though written differently.
@@ -126,30 +127,6 @@ const DigitForm *layout_form_apply(DigitSpace *to, const DigitSpace *from, const
 const LayoutExpr *layout_form_expr(DigitSpace *d, const DigitForm *f,
                                    const LayoutExpr *const *axes);
 
-// The inverse of the functions `outputs` (forms of `logical`) by propagation of what is known:
-// inverse[i] is axis i as a form of `physical`, whose axis j is the value of outputs[j]. False when
-// some axis does not get known. What it finds is checked, not trusted: see layout_solve_checks.
-bool layout_solve_inverse(DigitSpace *logical, DigitSpace *physical,
-                          const DigitForm *const *outputs, int count, const DigitForm **inverse);
-// The same where only some index is wanted for every place: what propagation leaves open is assumed
-// to be least.
-bool layout_solve_section(DigitSpace *logical, DigitSpace *physical,
-                          const DigitForm *const *outputs, int count, const DigitForm **section);
-// Whether inverse ∘ outputs is the identity, by normal form.
-bool layout_solve_checks(DigitSpace *logical, const DigitSpace *physical,
-                         const DigitForm *const *outputs, const DigitForm *const *inverse);
-
-// The number in [0, m) by which a, prime to m, is 1 modulo m.
-int64_t layout_inverse_modulo(int64_t a, int64_t m);
-// A part x of a sum, weight · x with 0 <= x < radix, the weight positive.
-typedef struct SumPart {
-  int64_t weight, radix;
-} SumPart;
-// The parts, by ascending weight, of the sum that has this value (sums.c). False where no rule
-// finds them; otherwise they are right where the sum is injective.
-bool layout_solve_sum(DigitSpace *d, const SumPart *parts, int count, const DigitForm *value,
-                      const DigitForm **out);
-
 static inline bool mask_empty(BitMask m) {
   return !(m.words[0] | m.words[1]);
 }
@@ -161,6 +138,12 @@ static inline BitMask mask_xor(BitMask a, BitMask b) {
 }
 static inline bool mask_same(BitMask a, BitMask b) {
   return a.words[0] == b.words[0] && a.words[1] == b.words[1];
+}
+static inline int mask_lowest(BitMask m) {
+  return m.words[0] ? __builtin_ctzll(m.words[0]) : 64 + __builtin_ctzll(m.words[1]);
+}
+static inline BitMask mask_of_bit(int bit) {
+  return bit < 64 ? (BitMask){{(uint64_t)1 << bit, 0}} : (BitMask){{0, (uint64_t)1 << (bit - 64)}};
 }
 static inline bool mask_has(BitMask m, int bit) {
   return m.words[bit / 64] >> (bit % 64) & 1;

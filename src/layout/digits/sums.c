@@ -10,7 +10,7 @@
 //
 // Where the sum is injective the last always finds x, for at most one t fits. Where the parts are
 // not free of each other more may fit; so what is found is checked by the solver, as everything is.
-#include "layout/digits/form.h"
+#include "layout/digits/solve.h"
 
 enum { MAX_TRIALS = 16, FEW_SUMS = 2048 };
 
@@ -63,7 +63,7 @@ static bool by_residue(SumSearch *s, OpenDigits *open, const DigitForm **value,
     if (modulus < s->parts[at].radix) continue;
     int64_t factor = layout_inverse_modulo(s->parts[at].weight / gcd, modulus);
     const DigitForm *scaled =
-        layout_form_linear(s->d, layout_form_divide(s->d, *value, gcd), factor, NULL, 0);
+        layout_form_times(s->d, layout_form_divide(s->d, *value, gcd), factor);
     out[at] = layout_form_modulo(s->d, scaled, modulus);
     *value = minus(s, *value, at, out[at]);
     close_part(open, i);
