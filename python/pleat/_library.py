@@ -21,7 +21,7 @@ class Undecided(PleatError):
 def _candidates():
     if os.environ.get("PLEAT_LIBRARY"):
         return [pathlib.Path(os.environ["PLEAT_LIBRARY"])]
-    checkout = HERE.parent.parent / "build"  # when the package is used where it lies
+    checkout = HERE.parent.parent / "build"  # when the package runs from a checkout
     return [HERE / "libpleat.so", checkout / "libpleat.so", pathlib.Path("libpleat.so")]
 
 

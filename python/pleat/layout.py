@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layouts: where each element of a tensor lies in memory, and exact answers about that.
+"""Layouts: where each element of a tensor is stored in memory, and exact answers about it.
 
 Extents are integers, or text of symbols ("C", "16*K") where they are symbolic; numbers in answers
 likewise. What is refused raises PleatError with the place of the mistake; a question without an
@@ -52,8 +52,8 @@ class Answer:
 
 
 class Slice(NamedTuple):
-    """The layout of a box of a tensor: its elements' places in the whole, from `offset` on, or at
-    `strides` from there; both None where the box does not lie so."""
+    """The layout of a box of a tensor: the offsets of its elements in the whole tensor, beginning at
+    `offset`, or at `strides` from there. Both are None where the box has no such description."""
     layout: "Layout"
     offset: Optional[Extent]
     strides: Optional[Tuple[Extent, ...]]
@@ -105,7 +105,7 @@ class Place(NamedTuple):
 
 
 class Move(NamedTuple):
-    """Where the digit (axis // cut) % extent lies before and after a copy; None: nowhere."""
+    """Where the digit (axis // cut) % extent is before and after a copy; None when it is in no axis."""
     axis: str
     cut: int
     extent: Extent
@@ -326,7 +326,8 @@ class Layout:
         return Answer(self._ask("is_reshape", other))
 
     def direct_sum(self, other):
-        """Both side by side: logical indices (x, y) lie at places (this(x), other(y))."""
+        """Both layouts beside each other: the logical index (x, y) has the physical index
+        (this(x), other(y))."""
         return self._made(self._ask("sum", other), other)
 
     def product(self, other, kind="blocked", filled=False):

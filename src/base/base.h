@@ -298,9 +298,9 @@ uint32_t float_encode(FloatFormat format, double value);
 // read.
 char *file_read(Context *context, Arena *arena, const char *path, size_t *size);
 // The contents of a regular file, mapped read-only for the context's lifetime; another kind of file
-// is read into memory. NULL with a diagnostic at `blame`, or at the file itself when `blame` has no
+// is read into memory. NULL with a diagnostic at `pos`, or at the file itself when `pos` has no
 // position.
-const char *file_map(Context *context, const char *path, SourcePos blame, size_t *size);
+const char *file_map(Context *context, const char *path, SourcePos pos, size_t *size);
 // Says that these bytes will hardly be read again. For bytes of a mapped file this frees their
 // memory; a later access reads the file again.
 void file_forget(Context *context, const void *data, size_t size);

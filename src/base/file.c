@@ -76,15 +76,15 @@ void file_forget(Context *context, const void *data, size_t size) {
   }
 }
 
-const char *file_map(Context *context, const char *path, SourcePos blame, size_t *size) {
+const char *file_map(Context *context, const char *path, SourcePos pos, size_t *size) {
   struct stat info;
   if (strcmp(path, "-") == 0 || (stat(path, &info) == 0 && !S_ISREG(info.st_mode)))
     return file_read(context, &context->lasting, path, size);
   int descriptor = open(path, O_RDONLY | O_CLOEXEC);
   bool ok = descriptor >= 0 && fstat(descriptor, &info) == 0;
   const char *data = ok ? map_descriptor(context, descriptor, (size_t)info.st_size) : NULL;
-  if (!data && blame.file)
-    diag_error(context, blame, "cannot open '%s': %s", path, strerror(errno));
+  if (!data && pos.file)
+    diag_error(context, pos, "cannot open '%s': %s", path, strerror(errno));
   else if (!data)
     diag_error(context, place_of(context, path), "cannot open: %s", strerror(errno));
   if (descriptor >= 0) close(descriptor);

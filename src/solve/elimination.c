@@ -88,7 +88,8 @@ static bool find_order(Eliminator *e) {
 
 // ---- Tables ------------------------------------------------------------------------------------
 
-// How far apart two neighbouring values of position i lie in the relation's table; 0 if not in it.
+// The distance in the relation's table between consecutive values of position i, or 0 when the
+// relation does not contain it.
 static int64_t stride_of(const Eliminator *e, const Relation *r, int i) {
   int64_t stride = 1;
   for (int k = r->scope_count; k-- > 0;) {

@@ -139,7 +139,8 @@ int solve_state_bound(SolveState *state, int64_t limit, int sweeps, int64_t work
 bool solve_state_guess(SolveState *state, int *choice, int64_t *cost);
 
 // Branch and bound. Finds a choice for every node with a cost below `limit` if it can: then *cost
-// is below it. Returns a proven lower bound of the state, or `limit` when nothing lies below.
+// is below it. Returns a proven lower bound of the state, or `limit` when there is no choice
+// below it.
 int64_t solve_state_search(SolveState *state, int64_t limit, int *choice, int64_t *cost, int depth);
 
 #endif

@@ -133,7 +133,7 @@ class IndexMap:
         return list(self.layout(shape, where=where).physical_shape)
 
     def map_ndarray(self, array):
-        """The array of the physical shape that holds `array`; zero where no element lies."""
+        """The array of the physical shape that holds `array`, with zeros in the padding."""
         return self.layout(array.shape).pack(array)
 
     def is_equivalent_to(self, other_map):
