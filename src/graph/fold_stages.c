@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What constants alone decide is computed while compiling.
+// Constant folding: computes the stages whose inputs are all constants while compiling.
 #include "graph/stages.h"
 
 #include "interp/interp.h"
 
 // ---- By the interpreter ------------------------------------------------------------------------
 
-// Iterations of one stage and of all, above which compiled code is to do it; and so few that no
-// code is worth its making.
+// The most iterations that the interpreter computes for one stage, and for all; more are left to
+// compiled code. A stage with at most FEW iterations is always interpreted, since code for it does
+// not pay.
 static const double MOST_OF_ONE = 4e6, MOST_OF_ALL = 12e6, FEW = 1e4;
 
 static bool all_constant(const Stage *stage) {
@@ -74,7 +75,7 @@ bool stage_graph_fold(StageGraph *s) {
 
 // ---- By compiled code --------------------------------------------------------------------------
 
-// What spreads few numbers over many places is left to its readers.
+// False for a stage that spreads few elements over many: its readers compute it.
 static bool is_constant(const Stage *stage) {
   double read = 0, written = stage_tensor_elements(stage->output);
   for (int i = 0; i < stage->reads.count; i++) {

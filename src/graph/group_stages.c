@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stages that share their rows become one stage of several members, which runs as one kernel: what
-// lies between them is never more than a row.
+// Groups stages that share their rows into one stage of several members, which runs as one kernel
+// and stores at most a row of each result between its members.
 //   m[i] = max over k of x[i, k];  e[i, k] = exp(x[i, k] - m[i]);
 //   s[i] = sum over k of e[i, k];  y[i, k] = e[i, k] / s[i]           =>  {m, e, s, y} by rows i
-// The first member is a reduction over all axes behind the rows of what it reads, or of what a
-// later member reads too (a product whose results scale rows of something else is none: that
-// would bind the layouts of both). Others read members' results at their own row only, and
-// nothing outside reads any but the last, which is as wide as the rows.
+// The first member is a reduction over all axes after the rows, of a tensor that it reads in rows
+// or that a later member reads too. (A product whose results scale rows of another tensor is
+// excluded, since a group would bind the layouts of both.) The other members read members' results
+// at their own row only. Only the last member, which is as wide as the rows, is read outside of the
+// group.
 #include "graph/stages.h"
 
 enum { MOST_MEMBERS = 16, MOST_ROW_BYTES = 256 * 1024 };
@@ -14,10 +15,10 @@ enum { MOST_MEMBERS = 16, MOST_ROW_BYTES = 256 * 1024 };
 typedef struct Grouping {
   StageGraph *graph;
   Stage *group[MOST_MEMBERS];
-  int count, rows; // leading axes that are shared
+  int count, rows; // number of leading axes that are shared
   Buffer *like;    // the first reduction's output
-  bool *behind;    // by index: depends on a member, and is none
-  bool *taken;     // by index: in some group
+  bool *behind;    // by index: depends on a member without being one
+  bool *taken;     // by index: is in a group
 } Grouping;
 
 static bool is_member(const Grouping *g, const Stage *stage) {
@@ -26,7 +27,7 @@ static bool is_member(const Grouping *g, const Stage *stage) {
   return false;
 }
 
-// Number of leading axes before those of extent 1.
+// The number of axes before the trailing axes of extent 1.
 static int leading_axes(const Buffer *buffer) {
   int count = buffer->rank;
   while (count > 0 && expr_is_int(buffer->shape[count - 1], 1)) count--;
@@ -57,7 +58,7 @@ static bool row_is_small(const Grouping *g, const Buffer *buffer) {
 typedef struct RowReads {
   const Grouping *grouping;
   const Stage *stage;
-  bool at_row, wide; // of the members' results; something wide is read at its own row
+  bool at_row, wide; // reads members' results at its own row; reads a wide one there
 } RowReads;
 
 static bool at_own_row(const RowReads *reads, const Expr *load) {
@@ -98,7 +99,8 @@ static bool is_free(const Grouping *g, const Stage *stage) {
   return row_is_small(g, stage->output->buffer);
 }
 
-// Does the stage read a member's result (*reads), and nothing that depends on one otherwise?
+// Sets *reads when the stage reads a member's result. False when it reads another stage that
+// depends on a member.
 static bool only_members(const Grouping *g, const Stage *stage, bool *reads) {
   *reads = false;
   for (int i = 0; i < stage->reads.count; i++) {
@@ -137,7 +139,7 @@ static bool used_within(const Grouping *g, const Stage *stage) {
   return !output->is_output;
 }
 
-// Leaves members out from the end until only the last is read outside.
+// Removes members from the end until only the last one is read outside of the group.
 static bool cut_end(Grouping *g) {
   for (; g->count > 1; g->count--) {
     bool closed = is_wide(g, g->group[g->count - 1]->output->buffer);
@@ -147,7 +149,7 @@ static bool cut_end(Grouping *g) {
   return false;
 }
 
-// An elementwise stage that only members read, and that reads no reduction in place.
+// True for an elementwise stage that only members read, and that reads no reduction in place.
 static bool can_precede(const Grouping *g, const Stage *stage) {
   if (g->count == MOST_MEMBERS || stage_is_reduction(stage) || !is_free(g, stage)) return false;
   if (is_member(g, stage) || !stage->output->users.count || !used_within(g, stage)) return false;
@@ -157,7 +159,7 @@ static bool can_precede(const Grouping *g, const Stage *stage) {
       return false;
   }
   if (!shares_rows(g, stage->output->buffer)) return false;
-  Grouping with = *g; // its readers must read it at their row
+  Grouping with = *g; // the members that read it must read it at their row
   with.group[with.count++] = (Stage *)stage;
   for (int i = 0; i < g->count; i++)
     if (!reads_at_row(&with, g->group[i])) return false;
@@ -189,7 +191,8 @@ static Stage *make_group(Grouping *g) {
   return stage;
 }
 
-// Something that the first member reduces is read again by another, in whatever order it lies.
+// True when another member reads a tensor that the first member reduces, whatever the order of its
+// elements.
 static bool reads_again(const Grouping *g) {
   const Stage *first = g->group[0];
   for (int i = 1; i < g->count; i++)
@@ -199,7 +202,7 @@ static bool reads_again(const Grouping *g) {
   return false;
 }
 
-// The group that begins with this reduction; NULL: it stays alone.
+// The group that begins with this reduction; NULL when the reduction is not grouped.
 static Stage *group_from(Grouping *g, int index) {
   Stage *first = g->graph->stages.items[index];
   g->like = first->output->buffer;
@@ -219,7 +222,7 @@ void stage_graph_group_rows(StageGraph *s) {
   Grouping grouping = {.graph = s,
                        .behind = arena_array(&s->context->arena, bool, count),
                        .taken = arena_array(&s->context->arena, bool, count)};
-  Stage **group_at = arena_array(&s->context->arena, Stage *, count); // by the last member
+  Stage **group_at = arena_array(&s->context->arena, Stage *, count); // by index of the last member
   for (int i = 0; i < count; i++) {
     Stage *group = group_from(&grouping, i);
     if (group) group_at[grouping.group[grouping.count - 1]->index] = group;

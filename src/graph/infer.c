@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shapes and types of a whole graph function, as a script states only some of them. What is stated
-// must be what the definitions say.
+// Infers the shapes and types of a whole graph function, of which a script states only some. A
+// stated shape or type must agree with the definition.
 #include "graph/graph.h"
 
 static bool agree(const Value *a, const Value *b) {
@@ -37,7 +37,7 @@ static bool infer_node(Context *context, Node *node) {
   return true;
 }
 
-// A node whose inputs came out wrong is passed over: its own mistake was told there.
+// Skips a node whose inputs have errors, since those are reported already.
 static bool infer_after(Context *context, Map *wrong, Node *node) {
   bool reached = true;
   for (int i = 0; i < node->input_count; i++)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stages put into the stages that read them.
+// Inlines stages into the stages that read them.
 //   views          t[i, j] = x[j, i];  y[i, j] = max(t[i, j], 0)    =>   y[i, j] = max(x[j, i], 0)
 //   intermediates  t[i] = erf(x[i]);   y[i] = x[i] * (t[i] + 1)    =>  y[i] = x[i]*(erf(x[i]) + 1)
 #include "graph/stages.h"
@@ -20,7 +20,8 @@ static Expr *inline_load(Rewriter *rewriter, Expr *e) {
   return substitute_expr(inlining->context, te->value, &vars);
 }
 
-// Axes of extent 1 stay variables: a reduction finds its own place by them.
+// Simplifies over the stage's axes. Axes of extent 1 stay variables, because a reduction identifies
+// its output element by them.
 static Expr *simplify_over(Context *context, const TeStage *te, Expr *value) {
   Analyzer *analyzer = analyzer_new(context);
   for (int i = 0; i < te->axis_count + te->reduce_count; i++)
@@ -45,7 +46,7 @@ static void set_value(StageGraph *s, Stage *stage, Expr *value) {
   stage->te = te;
 }
 
-// Into what an ordered stage starts from, and into where its updates go.
+// Inlines the stage into an ordered stage's initial value and targets.
 static void put_into_order(StageGraph *s, const Stage *stage, Stage *user) {
   TeStage *te = arena_copy(&s->context->arena, user->te, sizeof *te);
   te->indices = arena_array(&s->context->arena, Expr *, te->axis_count);
@@ -66,7 +67,7 @@ static bool searches(Visitor *visitor, Expr *e) {
   return true;
 }
 
-// Reading through this view costs divisions, or indices that are read themselves.
+// True when reading through the view costs divisions, or loads of indices.
 static bool view_searches(StageGraph *s, const Stage *view) {
   bool found = false;
   Visitor visitor = {.env = &found, .enter_expr = searches};
@@ -92,7 +93,7 @@ static bool is_view(const Stage *stage) {
   return !stage_is_reduction(stage) && stage->te->value->op == EXPR_LOAD;
 }
 
-// Views that use their axes several times multiply the size of what is put into them.
+// A view that uses its axes several times can multiply the size of its reader's expression.
 static bool grows_too_large(const Stage *view, const Stage *user, const Expr *value) {
   int apart = expr_tree_size(user->te->value, NULL, 0, INT32_MAX) +
               2 * expr_tree_size(view->te->value, NULL, 0, INT32_MAX);
@@ -100,12 +101,12 @@ static bool grows_too_large(const Stage *view, const Stage *user, const Expr *va
   return expr_tree_size(value, NULL, 0, most) >= most;
 }
 
-// An axis of the reduction that the value divides, and by what.
+// The reduction axis that the value divides, and the divisor.
 typedef struct AxisCut {
   const TeStage *te;
-  int axis; // -1: none
+  int axis; // -1: no axis
   int64_t by;
-  bool others; // other divisions
+  bool others; // there are other divisions
 } AxisCut;
 
 static bool find_cut(Visitor *visitor, Expr *e) {
@@ -125,8 +126,8 @@ static bool find_cut(Visitor *visitor, Expr *e) {
   return true;
 }
 
-// Σ over k of x[k // 64, k % 64] * w[k]  =>  Σ over h, d of x[h, d] * w[h*64 + d]. NULL where that
-// does not take all divisions away.
+// Splits the axis: Σ over k of x[k // 64, k % 64] * w[k]  =>  Σ over h, d of x[h, d] * w[h*64 + d].
+// NULL when divisions remain.
 static TeStage *with_axis_cut(Context *context, const TeStage *te, Expr *value) {
   AxisCut cut = {.te = te, .axis = -1};
   Visitor visitor = {.env = &cut, .enter_expr = find_cut};
@@ -156,8 +157,8 @@ static TeStage *with_axis_cut(Context *context, const TeStage *te, Expr *value) 
   return indices_search(next->value) ? NULL : next;
 }
 
-// The stage that reads through the view. NULL: a reduction would have to divide, or every element
-// would be searched for with too much work.
+// The reader with the view inlined. NULL when its expression would grow too large, or a reduction
+// would still divide or load indices.
 static TeStage *reading_through(StageGraph *s, const Stage *view, const Stage *user) {
   Expr *value = value_with(s, view, user);
   if (grows_too_large(view, user, value)) return NULL;
@@ -167,7 +168,7 @@ static TeStage *reading_through(StageGraph *s, const Stage *view, const Stage *u
   return stage_is_ordered(user) ? NULL : with_axis_cut(s->context, user->te, value);
 }
 
-// All readers, each reading through the view; NULL where one does not.
+// All readers with the view inlined; NULL when one of them cannot inline it.
 static TeStage **readers_through(StageGraph *s, const Stage *view) {
   const PtrArray *users = &view->output->users;
   TeStage **readers = arena_array(&s->context->arena, TeStage *, users->count);
@@ -246,7 +247,7 @@ static int reads_together(const Stage *a, const Stage *b) {
   return count;
 }
 
-// The only reader, when it reads every element where the stage computes it.
+// The only reader, when it reads each element at the index where the stage computes it.
 static Stage *reader_in_place(const Stage *stage) {
   const StageTensor *output = stage->output;
   if (stage_is_reduction(stage) || output->is_output || output->kept || output->users.count != 1)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The families of operators, and what every definition uses.
+// The table of all operators, and the functions that their definitions share.
 #include "graph/graph.h"
 #include "graph/op_types.h"
 #include "graph/ops/ops.h"
@@ -80,8 +80,8 @@ static bool knows_attr(const OpRow *row, const char *key) {
   return false;
 }
 
-// Tensors of one call have one element type, but for operators whose rows say otherwise; `where`
-// chooses by another.
+// Checks that the tensors of a call have one element type, unless the row allows several. The first
+// input of `where` is the condition and has its own type.
 static bool check_types(const OpCall *call) {
   if (call->row->mixed_types) return true;
   bool second = call->row->result.code == TYPE_VOID && call->row->result.bits;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether an operator's inputs make sense is read from its definition: each operation in it says
-// what element types it takes, each access how many elements there must be.
+// Checks the inputs of an operator by its definition: each operation states the element types that
+// it takes, and each access the number of elements that it needs.
 //   sqrt of int64 tensors: the definition has SQRT, which is for floating point only.
 //   add of float32 and int64: the definition has an ADD of two types.
 //   a bias of 7 for 8 channels: the definition reads bias[k] for k below 8.
@@ -9,7 +9,7 @@
 typedef struct Finding {
   Context *context;
   const TeStage *stage;
-  const char *problem; // the first
+  const char *problem; // the first problem found
 } Finding;
 
 static void find(Finding *finding, const char *what, DType a, DType b) {
@@ -37,8 +37,8 @@ static void check_operand(Finding *finding, const OpInfo *info, DType type) {
     find(finding, "takes numbers, got %s", type, type);
 }
 
-// An input read at an axis of the result that is longer than it: a bias of 7 for 8 channels. Under
-// conditions it may be meant so.
+// Reports a load at an axis of the result that is longer than the loaded tensor: a bias of 7 for 8
+// channels. Loads under conditions are not checked, because they may be in bounds where they run.
 static void check_bounds(Finding *finding, const Expr *load) {
   for (int d = 0; d < load->count && d < load->as.buffer->rank; d++)
     for (int i = 0; i < finding->stage->axis_count + finding->stage->reduce_count; i++) {

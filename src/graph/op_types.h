@@ -4,8 +4,8 @@
 
 #include "te/te.h"
 
-// What is wrong with the element types and extents that meet in the stages of a definition, which
-// are those from `first` on ("takes floating point, got int64"); NULL when nothing is.
+// The first problem with element types or extents in the stages of a definition, which are those
+// from `first` on ("takes floating point, got int64"); NULL when there is none.
 const char *op_problem(Context *context, const Te *te, int first);
 
 #endif

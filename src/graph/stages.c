@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graph functions as stages: building, folding of constants.
+// Graph functions as stages: building, connecting, pruning, and tensor programs of stages.
 #include "graph/stages.h"
 
 
@@ -223,7 +223,7 @@ static void mark_needed(StageTensor *tensor, bool *needed) {
 }
 
 void stage_graph_prune(StageGraph *s) {
-  stage_graph_connect(s); // numbers the stages
+  stage_graph_connect(s); // sets the stages' indices
   bool *needed = arena_array(&s->context->arena, bool, s->stages.count);
   for (int i = 0; i < s->outputs.count; i++) mark_needed(s->outputs.items[i], needed);
   int kept = 0;
@@ -251,8 +251,8 @@ static void add_param(StageGraph *s, Te *te, StageTensors *params, StageTensor *
   array_push(&s->context->arena, &te->inputs, tensor->buffer);
 }
 
-// Blocks are named by their operator, not by the user's node, so that kernels that differ in names
-// alone are equal.
+// Names the block by its operator instead of the user's node, so that kernels which would differ in
+// names only are equal.
 static TeStage *renamed(Context *context, const Stage *stage) {
   TeStage *te = arena_copy(&context->arena, stage->te, sizeof *te);
   const char *op = stage->node ? stage->node->op : "copy", *dot = strrchr(op, '.');

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sequences of their own lengths read from behind, and determinants of small matrices.
+// Operators that reverse sequences of different lengths, and determinants of small matrices.
 #include "graph/ops/ops.h"
 
 // out[t, b, …] = x[length[b] - 1 - t, b, …] while t < length[b], then x[t, b, …].
@@ -46,7 +46,8 @@ static Expr *matrix_at(const Determinant *d, int row, int column) {
   return te_at(d->call->te, d->call->inputs[0], at);
 }
 
-// Of the rows from `row` on and the columns of the set: along the first of those rows.
+// The determinant of the rows from `row` on and of the columns in the set, by expansion along the
+// first of these rows.
 static Expr *minor_of(const Determinant *d, int row, unsigned columns) {
   Context *context = d->call->context;
   Expr *sum = NULL;

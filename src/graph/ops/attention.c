@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of attention is more than products and a softmax: which keys a query sees by its position.
+// The attention mask: which keys a query may see by its position. The rest of attention is composed
+// of products and a softmax.
 #include "graph/ops/ops.h"
 
 static Expr *as_position(Context *context, Expr *axis) {
   return expr_cast(context, DTYPE_INT64, axis);
 }
 
-// Key j is within `before` behind the query's position and `after` ahead of it; -1: any number.
+// True when the key is at most `before` positions before the query and at most `after` positions
+// after it; -1 means no limit.
 static Expr *within_window(const OpCall *call, Expr *position, Expr *key) {
   Context *context = call->context;
   int64_t before = node_int(call->node, "before", -1), after = node_int(call->node, "after", -1);
@@ -21,9 +23,9 @@ static Expr *within_window(const OpCall *call, Expr *position, Expr *key) {
   return seen;
 }
 
-// out[q, k], or with the number of keys that count in each batch, out[b, 1…, q, k]: query q stands
-// at position q + offset, with these numbers at their last `queries`; what is behind them does not
-// count.
+// The mask out[q, k], where query q has the position q + offset. With an input, the number of valid
+// keys of each batch, the mask is out[b, 1…, q, k]: the queries are the last positions of the valid
+// keys, and the other keys are masked.
 static bool define_attention_mask(OpCall *call) {
   Context *context = call->context;
   Buffer *lengths = call->input_count ? call->inputs[0] : NULL;

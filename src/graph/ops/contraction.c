@@ -4,7 +4,7 @@
 
 // ---- Products of matrices
 
-// The batch axes of an operand, as a tensor of lower rank for broadcasting.
+// The batch axes of an operand as a tensor of lower rank, to broadcast them.
 static Buffer batch_of(const Buffer *b) {
   Buffer batch = *b;
   batch.rank = MAX_OF(b->rank - 2, 0);

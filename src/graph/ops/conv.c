@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolution along one to three axes, its transpose, and sums of the blocks of images.
+// Convolution along one to three axes, its transpose, and col2im (sums of the blocks of images).
 #include "graph/ops/ops.h"
 
 static const char *tap_name(int count, int i) {
@@ -18,7 +18,7 @@ static bool check_ranks(OpCall *call) {
 }
 
 typedef struct Channels {
-  int64_t groups, in, out; // of one group
+  int64_t groups, in, out; // channels of one group
 } Channels;
 
 static bool wrong_channels(OpCall *call, bool transposed, int64_t channels, int64_t groups) {
@@ -32,7 +32,7 @@ static bool wrong_channels(OpCall *call, bool transposed, int64_t channels, int6
                   groups == 1 ? "" : "; groups divide both numbers of channels");
 }
 
-// The weights are [out, in of a group, …], transposed [in, out of a group, …].
+// The weights are [out, in per group, …]; for the transpose [in, out per group, …].
 static bool channel_counts(OpCall *call, bool transposed, Channels *channels) {
   Buffer *x = call->inputs[0], *weight = call->inputs[1];
   int64_t all, per_group, others, groups = node_int(call->node, "groups", 1);
@@ -96,11 +96,12 @@ static bool define_conv(OpCall *call) {
 
 // ---- The transpose: x[n, c, …], weight[c, k/groups, …], bias[k]
 //
-// Along an axis of stride s, dilation d, padding `begin`, input i and tap t go to the output o with
-// o + begin = i*s + t*d. With g = gcd(s, d), s = g*phases and d = g*pace, an output has a sum where
-// g divides o + begin, and in it the taps t = phase + j*phases: there
+// Along an axis of stride s, dilation d, padding `begin`, input i and tap t contribute to the
+// output o with o + begin = i*s + t*d. With g = gcd(s, d), s = g*phases and d = g*pace, an output
+// is 0 unless g divides o + begin, and its taps are t = phase + j*phases, where
 //   (o + begin)/g = phase*pace + phases*q    and    i = q - j*pace.
-// So the sums by phase and q are a convolution of x along q; the output reads them where they are.
+// The sums for all phases and q are therefore a convolution of x along q, and each output reads its
+// sum.
 
 typedef struct Transposed {
   int64_t kernel, input, output, begin; // extents, padding
@@ -108,7 +109,7 @@ typedef struct Transposed {
   int64_t first, count;                 // the values of q
 } Transposed;
 
-// The x with x*pace ≡ 1 modulo phases, which have no common divisor.
+// The inverse of `pace` modulo `phases`, which have no common divisor.
 static int64_t inverse_of(int64_t pace, int64_t phases) {
   int64_t x = 1;
   while (x * (pace % phases) % phases != 1 % phases) x++;
@@ -155,8 +156,8 @@ static bool transposed_axes(OpCall *call, Transposed *axes) {
   return true;
 }
 
-// Where the axes of sums[n, group, k, (q, phase)…] stand; -1: one group, one phase.
-// So sums lie as the output does wherever padding allows.
+// The positions of the axes of sums[n, group, k, (q, phase)…]; -1: one group, one phase. With this
+// order, the sums are stored in the order of the output wherever padding allows.
 typedef struct Places {
   int space, rank, group, q[3], phase[3];
 } Places;
@@ -171,7 +172,7 @@ static Places places_of(const Transposed *t, const Channels *channels, int space
   return places;
 }
 
-// weight[c, k, (j, phase)…], zero behind the kernel's end.
+// The weights as weight[c, k, (j, phase)…], zero after the kernel's end.
 static Buffer *weight_by_phase(OpCall *call, const Transposed *t) {
   Context *context = call->context;
   Buffer *weight = call->inputs[1];
@@ -200,7 +201,7 @@ static Buffer *weight_by_phase(OpCall *call, const Transposed *t) {
                     &axes, value);
 }
 
-// The input that goes to q with tap j, and whether there is one.
+// The index of the input that contributes to q with tap j, and the condition under which it exists.
 static Expr *input_of(OpCall *call, const Transposed *t, Expr *q, Expr *j, Expr **inside) {
   Context *context = call->context;
   Expr *steps = expr_mul(context, j, expr_index(context, t->pace));
@@ -244,7 +245,7 @@ static Buffer *sums_by_phase(OpCall *call, const char *name, const Channels *cha
                    expr_mul(context, pixel, te_at(te, weight, tap)));
 }
 
-// Phase and q of an output, into `at`; *has_sum becomes whether it has any tap.
+// The phase and q of an output; *has_sum is extended by the condition that it has a tap.
 static void find_sum(Context *context, const Transposed *t, Expr *output, Expr **phase, Expr **q,
                      Expr **has_sum) {
   Expr *common = expr_index(context, t->common), *phases = expr_index(context, t->phases);
@@ -290,7 +291,7 @@ static bool define_conv_transpose(OpCall *call) {
     return false;
   int space = call->row->space;
   Places places = places_of(t, &channels, space);
-  bool in_place = places.rank == space + 2; // q is the output
+  bool in_place = places.rank == space + 2; // q is the output's index
   for (int i = 0; i < space; i++) in_place &= t[i].common == 1;
   Str name = in_place ? call->node->name : str_format(call->context, "%s_phases", call->node->name);
   Buffer *result = sums_by_phase(call, name, &channels, t, &places);
@@ -299,7 +300,7 @@ static bool define_conv_transpose(OpCall *call) {
   return true;
 }
 
-// ---- Sums of blocks: cols[n, c and tap, block] to image[n, c, …], a transpose without weights
+// ---- col2im: cols[n, c and tap, block] to image[n, c, …], a transpose without weights
 
 static bool image_axes(OpCall *call, Transposed *axes, int space) {
   int64_t strides[3], dilation[3], pads[6], image[3], block[3];

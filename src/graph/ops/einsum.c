@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of products, as an equation names their axes: "bij,bjk->bik". One reduction, so that what is
-// a contraction is scheduled as one.
+// Sums of products whose equation names their axes: "bij,bjk->bik". An equation becomes one
+// reduction, so that a contraction is scheduled as one.
 #include "graph/ops/ops.h"
 
 enum { MOST_TERMS = 16 };
 
-// Every axis has a key: a letter, or its distance from the end of the ellipsis.
+// Every axis has a key: its letter, or its distance from the end of the ellipsis.
 typedef struct Term {
   int rank;
   int keys[TE_MAX_RANK];
@@ -13,10 +13,10 @@ typedef struct Term {
 
 typedef struct Einsum {
   OpCall *call;
-  int term_count; // the operands'
+  int term_count; // number of operands
   Term terms[MOST_TERMS], output;
   Expr *extents[128], *axes[128]; // by key
-  int dots;                       // axes of the longest ellipsis
+  int dots;                       // most axes of an ellipsis
 } Einsum;
 
 enum { FIRST_DOT = 1 }; // keys of ellipsis axes, from the end; letters are larger
@@ -47,7 +47,7 @@ static bool refuse_character(const Einsum *e, char c) {
   return op_error(e->call, "'%c' in its equation is neither a letter nor one ellipsis a term", c);
 }
 
-// One term, up to `to`; `dots` axes for its ellipsis.
+// Reads one term, up to `to`; its ellipsis has `dots` axes.
 static bool read_term(Einsum *e, const char *from, const char *to, int dots, Term *term) {
   bool seen = false;
   for (const char *p = from; p < to; p++) {
@@ -94,7 +94,8 @@ static bool read_operand(Einsum *e, int i, const char *from, const char *to) {
   return true;
 }
 
-// Without an arrow: the ellipsis, then the letters that stand once, in their order.
+// The output of an equation without an arrow: the ellipsis, then the letters that occur once, in
+// alphabetical order.
 static bool implicit_output(Einsum *e) {
   int times[128] = {0};
   for (int i = 0; i < e->term_count; i++)

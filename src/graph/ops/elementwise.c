@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementwise operators: the rows of elementwise.def, and the few whose operands are not broadcast
-// in the common way.
+// Elementwise operators: the rows of elementwise.def, and those whose operands are not simply
+// broadcast.
 #include "graph/ops/ops.h"
 
 #include <math.h>
@@ -41,7 +41,7 @@ static bool define_elementwise(OpCall *call) {
   return true;
 }
 
-// Max, Min and Sum of any number of tensors; of very many, some after the others.
+// Max, Min and Sum of any number of tensors; more than MOST_TERMS are combined in several stages.
 static bool define_variadic(OpCall *call, ExprOp op) {
   enum { MOST_TERMS = 64 };
   DType type = call->inputs[0]->type;
@@ -72,7 +72,7 @@ static bool define_sum_of(OpCall *call) {
   return define_variadic(call, EXPR_ADD);
 }
 
-// Bounds come as attributes or as scalar tensors; a missing one does not bound.
+// A bound of Clip, from an attribute or a scalar tensor; NULL when there is none.
 static Expr *clip_bound(OpCall *call, int input, const char *key) {
   DType type = call->inputs[0]->type;
   Buffer *tensor = input < call->input_count ? call->inputs[input] : NULL;
@@ -125,7 +125,7 @@ static Expr *same_bits(Context *context, Expr *value, DType type) {
              : expr_raw(context, EXPR_REINTERPRET, type, NULL, &value, 1);
 }
 
-// The same bits as another type; in bool, all but 0 are true.
+// Reinterprets the bits as another type; as bool, all values but 0 become true.
 static bool define_bitcast(OpCall *call) {
   Buffer *x = call->inputs[0];
   const char *name = node_string(call->node, "dtype", "");
@@ -140,7 +140,7 @@ static bool define_bitcast(OpCall *call) {
   return true;
 }
 
-// At inference a dropout is the identity, and keeps everything.
+// At inference a dropout is the identity, and its mask is all true.
 static bool define_dropout(OpCall *call) {
   Buffer *x = call->inputs[0];
   TeAxes axes = te_axes(call->te, x->shape, x->rank), mask = te_axes(call->te, x->shape, x->rank);
@@ -153,7 +153,7 @@ static bool define_dropout(OpCall *call) {
 }
 
 #define SAME_TYPE DTYPE_VOID
-#define SECOND_TYPE DTYPE_STRING // void with a width: the type of the second operand
+#define SECOND_TYPE DTYPE_STRING // void with a width means the type of the second operand
 
 const OpRow elementwise_ops[] = {
 #define ELEMENTWISE(id, name, onnx, operands, result, attrs, expression)                           \

@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// The k largest or smallest along an axis, the first of equals first.
+// Operators that find the k largest or smallest elements along an axis, earlier elements before
+// equal later ones.
 //
-// Each element has a key: an integer that is greater where the element comes earlier, and not equal
-// to any other key. The place of an element among few is the number of greater keys. Of many, the k
-// greatest lie in the k groups whose greatest keys are greatest: these are found first, then the k
-// greatest among the elements of those groups.
+// Each element has a unique integer key, which orders elements by value and equal ones by position.
+// For a short axis, the rank of an element is the number of greater keys. For a long axis, the k
+// greatest keys are in the k groups whose maxima are greatest: these groups are found first, and
+// then the k greatest keys among their elements.
 #include "graph/ops/ops.h"
 
 typedef struct Top {
   OpCall *call;
   Buffer *x;
-  int axis, parts; // stages so far, for their names
+  int axis, parts; // number of stages so far, for their names
   bool largest;
   int64_t extent, k;
 } Top;
 
-// Keys along the axis: those of x, or of a tensor of keys. Behind `count` there are none.
+// The keys along the axis, computed from x or stored in a tensor. There are `count` keys.
 typedef struct Keys {
-  Buffer *tensor; // NULL: of x
+  Buffer *tensor; // NULL: computed from x
   int64_t count;
 } Keys;
 
-enum { LANES = 16 }; // tensors of keys are as long as whole vectors
+enum { LANES = 16 }; // tensors of keys have a multiple of this length
 
 static Expr *number(const Top *top, int64_t value) {
   return expr_int(top->call->context, DTYPE_INT64, value);
@@ -51,7 +52,7 @@ static bool has_keys(DType type) {
   return narrow && (dtype_is_float(type) || type.code == TYPE_INT || type.code == TYPE_UINT);
 }
 
-// The bits of a float in the order of its values, both zeros alike.
+// The bits of a float as an integer of the same order, where both zeros are equal.
 static Expr *ordered_bits(Context *context, Expr *value) {
   value = expr_cast(context, DTYPE_FLOAT32, value);
   Expr *none = expr_const(context, DTYPE_FLOAT32, 0);
@@ -62,7 +63,7 @@ static Expr *ordered_bits(Context *context, Expr *value) {
   return expr_select(context, expr_lt(context, bits, zero), mirrored, bits);
 }
 
-// The value above, how far the element stands from the end of the axis below.
+// The value in the upper half; in the lower half the element's distance from the end of the axis.
 static Expr *key_of_element(const Top *top, const TeAxes *axes, Expr *place) {
   Context *context = top->call->context;
   Expr *value = element_at(top, top->x, axes, place);
@@ -88,7 +89,7 @@ static Expr *key_or_least(const Top *top, const Keys *keys, const TeAxes *axes, 
   return expr_if_then_else(context, inside, key, number(top, INT64_MIN));
 }
 
-// Element i comes before element j.
+// True when element i comes before element j.
 static Expr *comes_before(const Top *top, const TeAxes *axes, Expr *i, Expr *j) {
   Context *context = top->call->context;
   Expr *a = element_at(top, top->x, axes, i), *b = element_at(top, top->x, axes, j);
@@ -97,16 +98,17 @@ static Expr *comes_before(const Top *top, const TeAxes *axes, Expr *i, Expr *j) 
   return expr_binary(context, EXPR_OR, ahead, expr_and(context, equal, expr_lt(context, i, j)));
 }
 
-// The same by keys, where there are any.
+// The same, by comparing keys when there is a tensor of them.
 static Expr *is_ahead(const Top *top, const Keys *keys, const TeAxes *axes, Expr *i, Expr *j) {
   if (!keys->tensor) return comes_before(top, axes, i, j);
   return expr_lt(top->call->context, element_at(top, keys->tensor, axes, j),
                  element_at(top, keys->tensor, axes, i));
 }
 
-// ---- Places
+// ---- Indices of the greatest
 
-// Of the k greatest: each element whose place is among the first k goes there.
+// Finds the k greatest by rank: each element whose rank is less than k stores its index at that
+// rank.
 static Buffer *places_by_rank(Top *top, Keys keys) {
   OpCall *call = top->call;
   Context *context = call->context;
@@ -138,7 +140,8 @@ static Buffer *places_by_rank(Top *top, Keys keys) {
   return stage->output;
 }
 
-// How many elements a group has: about as many candidates are left as there are groups.
+// The number of elements in a group, chosen so that about as many candidates remain as there are
+// groups.
 static int64_t group_size(const Top *top, int64_t count) {
   enum { FEW = 128, LARGEST = 64 };
   int64_t size = 1;
@@ -147,7 +150,8 @@ static int64_t group_size(const Top *top, int64_t count) {
   return size;
 }
 
-// Group g has the elements g, g + groups, …: neighbours are in neighbouring groups.
+// The maximum of each group. Group g has the elements g, g + groups, …, so neighbours are in
+// neighbouring groups.
 static Keys greatest_of_groups(Top *top, Keys keys, int64_t groups) {
   OpCall *call = top->call;
   Context *context = call->context;
@@ -162,7 +166,7 @@ static Keys greatest_of_groups(Top *top, Keys keys, int64_t groups) {
   return (Keys){te_reduce(call->te, name, DTYPE_INT64, shape, &axes, &most, key), groups};
 }
 
-// Where candidate c stands among all keys: element c // k of group chosen[c % k].
+// The index of candidate c among all keys: element c // k of group chosen[c % k].
 static Expr *place_of_candidate(const Top *top, Buffer *chosen, int64_t groups, const TeAxes *axes,
                                 Expr *c) {
   Context *context = top->call->context;
@@ -188,7 +192,7 @@ static Keys keys_of_groups(Top *top, Keys keys, Buffer *chosen, int64_t groups) 
   return (Keys){te_compute(call->te, name, DTYPE_INT64, shape, &axes, key), count};
 }
 
-// The places of the k greatest keys, in order.
+// The indices of the k greatest keys, in order.
 static Buffer *places_of_greatest(Top *top, Keys keys) {
   OpCall *call = top->call;
   Expr *shape[TE_MAX_RANK];
@@ -205,7 +209,8 @@ static Buffer *places_of_greatest(Top *top, Keys keys) {
   return te_compute(call->te, part_name(top, "places"), DTYPE_INT32, shape, &axes, place);
 }
 
-// Without keys: one after the other, each the best of those that come behind the one before.
+// Finds the k greatest without keys, one after the other: each is the best element that comes after
+// the previous one.
 static Buffer *places_by_choice(Top *top) {
   OpCall *call = top->call;
   Context *context = call->context;
@@ -235,7 +240,7 @@ static Buffer *places_by_choice(Top *top) {
 }
 
 static bool define_topk(OpCall *call) {
-  enum { CHOICE_PAYS = 50 }; // comparisons of ranks are vectors, choices are not
+  enum { CHOICE_PAYS = 50 }; // comparisons for ranks use vectors, choices do not
   Context *context = call->context;
   Top top = {.call = call, .x = call->inputs[0], .k = node_int(call->node, "k", -1)};
   top.largest = node_int(call->node, "largest", 1) != 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batch normalisation and softmax. What depends on parameters alone stands in stages of its own, so
-// that it can be computed once.
+// Batch normalisation and softmax. Computations on parameters alone are stages of their own, so
+// that they can be computed once.
 #include "graph/ops/ops.h"
 
 static Expr *channel_at(OpCall *call, Buffer *tensor, Expr *channel) {
@@ -41,7 +41,7 @@ static bool define_batch_norm(OpCall *call) {
 
 typedef struct Rows {
   bool reduced[TE_MAX_RANK];
-  Expr *shape[TE_MAX_RANK]; // extents 1 where reduced
+  Expr *shape[TE_MAX_RANK]; // 1 for the reduced axes
 } Rows;
 
 static Buffer *reduce_rows(OpCall *call, Buffer *x, const Rows *rows, const char *suffix,
@@ -56,7 +56,8 @@ static Buffer *reduce_rows(OpCall *call, Buffer *x, const Rows *rows, const char
                      : axes.at[i];
   Str name = str_format(context, "%s_%s", call->node->name, suffix);
   Expr *value = te_at(call->te, x, indices);
-  if (combine == EXPR_MAX) value = op_number_or_lowest(call, value); // the sum keeps a NaN
+  // NaN is ignored here; the sum keeps it.
+  if (combine == EXPR_MAX) value = op_number_or_lowest(call, value);
   return te_reduce(call->te, name, x->type, rows->shape, &axes, &reduction, value);
 }
 
@@ -71,7 +72,7 @@ static bool softmax_rows(OpCall *call, Rows *rows) {
   Buffer *x = call->inputs[0];
   int axis;
   if (!op_axis(call, node_int(call->node, "axis", -1), x->rank, &axis)) return false;
-  bool behind = node_int(call->node, "all_behind", 0) != 0; // axis and all after it as one
+  bool behind = node_int(call->node, "all_behind", 0) != 0; // reduces the axis and all later ones
   for (int i = 0; i < x->rank; i++) {
     rows->reduced[i] = behind ? i >= axis : i == axis;
     rows->shape[i] = rows->reduced[i] ? expr_index(call->context, 1) : x->shape[i];
@@ -84,7 +85,8 @@ static Expr *shifted(OpCall *call, Buffer *x, Buffer *highest, const Rows *rows,
   return expr_sub(call->context, te_at(call->te, x, axes->at), row_at(call, highest, rows, axes));
 }
 
-// One quotient a row, and products; of narrow floats a reciprocal would have too few digits.
+// Divides once for each row and multiplies by the quotient. Narrow floats are divided, because
+// their reciprocal would be too inexact.
 static Buffer *over_sum(OpCall *call, Buffer *e, Buffer *sum, const Rows *rows) {
   Context *context = call->context;
   bool narrow = e->type.bits < 32;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The families of operators, one file each.
+// The families of operators (one file each), and the functions that they share.
 #ifndef PLEAT_GRAPH_OPS_H
 #define PLEAT_GRAPH_OPS_H
 
@@ -34,22 +34,24 @@ typedef struct WindowAxis {
   Expr *input, *output; // extents
   int64_t kernel, stride, dilation, begin, end;
 } WindowAxis;
-// A list of `count` integers from `least` to INT32_MAX, each `otherwise` where it is absent.
+// Reads a list of `count` integers from `least` to INT32_MAX; each is `otherwise` when the list is
+// absent.
 bool op_window_attr(OpCall *call, const char *key, int64_t otherwise, int64_t least, int64_t *out,
                     int count);
-// Fills the windows of the axes 2… of `x` from the node's attributes strides, padding, dilation,
-// auto_pad, ceil_mode; each window's kernel is set before.
+// Sets the windows of the axes 2… of `x` from the node's attributes strides, padding, dilation,
+// auto_pad and ceil_mode. The caller has set each window's kernel.
 bool op_windows(OpCall *call, Buffer *x, WindowAxis *windows, int count);
-// Where the windows at `at` have `taps`: into `indices`; whether that is within the tensor.
+// The input indices of the windows at `at` and their taps; returns the condition that they are
+// within the tensor.
 Expr *op_window_indices(OpCall *call, const WindowAxis *windows, int count, Expr *const *at,
                         Expr *const *taps, Expr **indices);
-// x at (n, c, windows…), or `outside` where a window reaches past the tensor.
+// x at (n, c, windows…), or `outside` where a window is beyond the tensor.
 Expr *op_window_at(OpCall *call, Buffer *x, Expr *n, Expr *c, const WindowAxis *windows, int count,
                    Expr *const *at, Expr *const *taps, Expr *outside);
 
-// An element of an index tensor as a position on an axis: from the end where it is negative, the
-// nearest where it is outside.
+// An element of an index tensor as an index of an axis: a negative one counts from the end, and one
+// outside of the axis becomes the nearest inside.
 Expr *op_position(Context *context, Expr *index, Expr *extent);
-bool op_check_indices(OpCall *call, int input); // are integers
+bool op_check_indices(OpCall *call, int input); // checks that input `input` has integers
 
 #endif

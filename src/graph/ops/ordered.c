@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators whose elements are written in an order: scattering, running sums, places of what is not
-// zero. An index outside of its axis changes nothing; a negative one counts from the end.
+// Operators that write their elements in an order: scattering, running sums, and the indices of
+// nonzero elements. An index outside of its axis changes no element; a negative index counts from
+// the end.
 #include "graph/ops/ops.h"
 
 static Expr *update_axis(OpCall *call, TeUpdates *updates, const char *name, Expr *extent) {
@@ -27,7 +28,7 @@ typedef struct Scatter {
   TeAxes axes;
   TeUpdates updates;
   Expr *targets[TE_MAX_RANK];
-  Expr *inside; // the targets are
+  Expr *inside; // true when the targets are inside
 } Scatter;
 
 static Scatter scatter_begin(OpCall *call) {
@@ -87,7 +88,7 @@ static bool takes_updates(OpCall *call, Buffer *updates) {
                   dtype_name(call->context, call->inputs[0]->type));
 }
 
-// out[i… with indices[i…] on the axis] = updates[i…]
+// out[i… with indices[i…] on the axis] = updates[i…]; the other elements are those of x.
 static bool define_scatter_elements(OpCall *call) {
   Buffer *x = call->inputs[0], *by = call->inputs[1], *updates = call->inputs[2];
   int axis;
@@ -146,7 +147,7 @@ static bool define_scatter_nd(OpCall *call) {
   return scatter_end(&s, te_at(call->te, updates, from));
 }
 
-// out[b, …, begin[b] + u, …] = updates[b, …, u, …], around the end where it is circular.
+// out[b, …, begin[b] + u, …] = updates[b, …, u, …]; a circular cache continues at its start.
 static bool define_cache_update(OpCall *call) {
   Context *context = call->context;
   Buffer *x = call->inputs[0], *updates = call->inputs[1];
@@ -178,7 +179,7 @@ static bool define_cache_update(OpCall *call) {
 
 // ---- Running sums and products
 
-// y[i] = y[i-1] + x[i]; exclusive y[i] = y[i-1] + x[i-1]; from the end when reverse.
+// y[i] = y[i-1] + x[i]; exclusive y[i] = y[i-1] + x[i-1]; with `reverse` from the end.
 static bool define_running(OpCall *call, ExprOp combine, double neutral) {
   Context *context = call->context;
   Buffer *x = call->inputs[0];
@@ -216,9 +217,9 @@ static bool define_cumprod(OpCall *call) {
   return define_running(call, EXPR_MUL, 1);
 }
 
-// ---- Places of what is not zero
+// ---- Indices of nonzero elements
 
-// The indices of an element by its row-major number.
+// The indices of the element with this row-major number.
 static void indices_of(Context *context, const Buffer *x, Expr *number, Expr **at) {
   for (int i = x->rank - 1; i >= 0; i--) {
     at[i] = i ? expr_floor_mod(context, number, x->shape[i]) : number;
@@ -234,7 +235,7 @@ static Expr *is_something(OpCall *call, Expr *number) {
                      expr_const(call->context, x->type, 0));
 }
 
-// How many elements up to each are not 0.
+// For each element, the number of nonzero elements up to it.
 static Buffer *running_count(OpCall *call, Expr *elements) {
   Context *context = call->context;
   Expr *zero = expr_int(context, DTYPE_INT32, 0), *one = expr_int(context, DTYPE_INT32, 1);
@@ -252,7 +253,7 @@ static Buffer *running_count(OpCall *call, Expr *elements) {
   return stage->output;
 }
 
-// The numbers of the elements that are not 0, of which there are `count`.
+// The row-major numbers of the `count` nonzero elements.
 static Buffer *numbers_of_something(OpCall *call, Expr *elements, Expr *count) {
   Context *context = call->context;
   Buffer *running = running_count(call, elements);
@@ -272,7 +273,7 @@ static Buffer *numbers_of_something(OpCall *call, Expr *elements, Expr *count) {
   return stage->output;
 }
 
-// out[d, n] = index on axis d of the n-th element, in row-major order, that is not 0. There are
+// out[d, n] is the index on axis d of the n-th nonzero element in row-major order. There are
 // 'count' of them.
 static bool define_nonzero(OpCall *call) {
   Context *context = call->context;

@@ -4,7 +4,7 @@
 
 // ---- Windows
 
-// As the user's model calls it.
+// The attribute's name in the user's model.
 static const char *attr_name(const OpCall *call, const char *key) {
   static const char *const names[][2] = {{"pool_size", "kernel_shape"}, {"padding", "pads"}};
   for (int i = 0; call->node->user_op && i < COUNT_OF(names); i++)
@@ -28,7 +28,8 @@ static int64_t reach(const WindowAxis *w) {
   return (w->kernel - 1) * w->dilation + 1;
 }
 
-// SAME pads so that output = ceil(input / stride); the odd one goes behind (upper) or in front.
+// SAME padding, where output = ceil(input / stride). An odd element is added at the end (upper) or
+// the start.
 static bool pad_same(OpCall *call, WindowAxis *w, bool upper) {
   int64_t extent;
   if (!expr_as_int(w->input, &extent))
@@ -73,7 +74,8 @@ static bool set_output(OpCall *call, WindowAxis *w, bool ceiling) {
     return op_error(call, "a window of %lld does not fit %lld places padded by %lld and %lld",
                     (long long)reach(w), (long long)extent, (long long)w->begin, (long long)w->end);
   int64_t steps = ceiling ? ceil_div(span, w->stride) : span / w->stride;
-  if (ceiling && steps * w->stride >= extent + w->begin) steps--; // it must start inside
+  // It must start inside of the input.
+  if (ceiling && steps * w->stride >= extent + w->begin) steps--;
   w->output = expr_index(context, steps + 1);
   return true;
 }
@@ -101,7 +103,7 @@ static Expr *window_index(Context *context, const WindowAxis *w, Expr *at, Expr 
   return expr_sub(context, expr_add(context, start, step), expr_index(context, w->begin));
 }
 
-// Whether the window may reach past the end: unknown extents count as "may".
+// True when the window may extend beyond the end, also when an extent is unknown.
 static bool passes_end(const WindowAxis *w) {
   int64_t input, output;
   if (!expr_as_int(w->input, &input) || !expr_as_int(w->output, &output)) return w->end > 0;
@@ -134,7 +136,7 @@ Expr *op_window_at(OpCall *call, Buffer *x, Expr *n, Expr *c, const WindowAxis *
 
 typedef struct Pool {
   WindowAxis windows[TE_MAX_RANK];
-  int count; // spatial axes
+  int count; // number of spatial axes
   Expr *shape[TE_MAX_RANK];
 } Pool;
 
@@ -174,7 +176,7 @@ static Buffer *pool_reduce(OpCall *call, Pool *pool, const char *name, ExprOp co
   return te_reduce(call->te, name, x->type, pool->shape, &axes, &reduction, value);
 }
 
-// ---- The largest, and where it is
+// ---- Max pooling, and the indices of the maxima
 
 static DType place_type(const Buffer *x) {
   int64_t space = 1, extent;
@@ -183,8 +185,8 @@ static DType place_type(const Buffer *x) {
   return space > INT32_MAX ? DTYPE_INT64 : DTYPE_INT32;
 }
 
-// The first place in a window, counted in row-major order within [n, c], that has its largest; the
-// first of all where that is not a number.
+// The first index, counted in row-major order within [n, c], of a window's maximum. Of a window
+// whose maximum is NaN, the window's first index.
 static Buffer *first_places(OpCall *call, Pool *pool, Buffer *largest) {
   Context *context = call->context;
   Buffer *x = call->inputs[0];
@@ -210,7 +212,7 @@ static Buffer *first_places(OpCall *call, Pool *pool, Buffer *largest) {
                    &axes, &reduction, value);
 }
 
-// The place counted in column-major order instead.
+// The index counted in column-major order instead.
 static Expr *by_columns(Context *context, const Buffer *x, Expr *place) {
   Expr *result = expr_const(context, place->type, 0);
   for (int i = x->rank - 1; i >= 2; i--) {
@@ -237,12 +239,12 @@ static Buffer *places(OpCall *call, Pool *pool, Buffer *largest) {
                     expr_add(context, expr_cast(context, DTYPE_INT64, channel), at));
 }
 
-// The second result, where it is asked for: the places, counted over the whole tensor.
+// The second result, when it is requested, has the indices counted over the whole tensor.
 static bool define_max_pool(OpCall *call) {
   Pool pool;
   if (!pool_setup(call, &pool)) return false;
   Expr *lowest = op_lowest(call->context, call->inputs[0]->type);
-  // What is not a number is passed over, as the standard's reference and ONNX Runtime do.
+  // NaN is ignored, as in the standard's reference and in ONNX Runtime.
   Buffer *largest =
       pool_reduce(call, &pool, call->node->name, EXPR_MAX, lowest, op_number_or_lowest);
   op_output(call, largest);
@@ -257,7 +259,7 @@ static Expr *ceil_quotient(Context *context, Expr *a, int64_t b) {
                         expr_index(context, b));
 }
 
-// How many taps of the window at `at` count: those inside the tensor, or inside its padding too.
+// The number of taps of the window at `at` that are inside of the tensor, or also in its padding.
 static Expr *taps_counted(Context *context, const WindowAxis *w, Expr *at, bool with_padding) {
   Expr *start = window_index(context, w, at, expr_index(context, 0));
   int64_t before = with_padding ? w->begin : 0, behind = with_padding ? w->end : 0;
@@ -281,7 +283,7 @@ static bool define_avg_pool(OpCall *call) {
   TeAxes axes = te_axes(call->te, pool.shape, x->rank);
   Expr *count = NULL;
   int64_t window = 1;
-  bool whole = true; // every window has all its taps
+  bool whole = true; // true when every window has all its taps
   for (int i = 0; i < pool.count; i++) {
     const WindowAxis *w = &pool.windows[i];
     Expr *taps = taps_counted(context, w, axes.at[i + 2], with_padding);
@@ -296,7 +298,7 @@ static bool define_avg_pool(OpCall *call) {
   return true;
 }
 
-// |x|^p, and its inverse of a sum.
+// |x|^p, and the p-th root of a sum.
 static Expr *power_of(OpCall *call, Expr *x) {
   Context *context = call->context;
   int64_t p = node_int(call->node, "p", 2);
@@ -332,7 +334,7 @@ static bool define_lp_pool(OpCall *call) {
   return true;
 }
 
-// ---- Pooling over everything
+// ---- Global pooling
 
 static Buffer *reduce_space(OpCall *call, const char *name, ExprOp combine, Expr *init,
                             OfElement of) {
@@ -383,7 +385,7 @@ static bool define_global_lp_pool(OpCall *call) {
   return true;
 }
 
-// ---- Over neighbouring channels: x / (bias + alpha/size * Σ x²)^beta
+// ---- Local response normalisation over channels: x / (bias + alpha/size * Σ x²)^beta
 
 static bool define_lrn(OpCall *call) {
   Context *context = call->context;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers on a grid: q = round(x / scale) + zero point within the range of a narrow type, and back.
-// Scale and zero point are one for the tensor, one for each index of an axis, or one for each block
-// of an axis. Computed in float32; halves round to even.
+// Quantisation: q = round(x / scale) + zero point, saturated to the range of a narrow type, and its
+// inverse. There is one scale and zero point for the tensor, for each index of an axis, or for each
+// block of an axis. Values are computed in float32; halves round to even.
 #include "graph/ops/ops.h"
 
 typedef struct Grid {
   OpCall *call;
-  Buffer *scale, *zero; // zero NULL: 0
+  Buffer *scale, *zero; // zero NULL: the zero point is 0
   int axis;
-  int64_t block; // of the axis that share one number; 0: not in blocks
+  int64_t block; // elements of the axis with one scale; 0: no blocks
 } Grid;
 
 static bool same_extent(const Expr *a, const Expr *b) {
@@ -56,7 +56,7 @@ static bool grid_of(OpCall *call, Grid *grid) {
                   grid->axis);
 }
 
-// The scale or zero point for an index of the tensor.
+// The scale or zero point of an element of the tensor.
 static Expr *parameter_at(const Grid *grid, Buffer *parameter, const TeAxes *axes) {
   Context *context = grid->call->context;
   Expr *first = expr_index(context, 0), *along = axes->at[grid->axis], *at[TE_MAX_RANK];
@@ -72,7 +72,7 @@ static bool type_of(const OpCall *call, const char *otherwise, DType *type) {
   return dtype_parse(name, strlen(name), type) || op_error(call, "unknown type '%s'", name);
 }
 
-// The largest number of a small float, in both directions.
+// Clamps to the largest finite number of a small float type, in both directions.
 static Expr *saturated(Context *context, Expr *value, DType type) {
   double most = float_decode(*dtype_small_float(type), float_beyond(*dtype_small_float(type)) - 1);
   value = expr_max(context, value, expr_const(context, value->type, -most));
@@ -87,7 +87,7 @@ static Expr *within(Context *context, Expr *value, DType type) {
   return expr_min(context, value, expr_const(context, value->type, most));
 }
 
-// x / scale, rounded on the way to `precision` where the node asks for that.
+// x / scale, rounded to `precision` when the node states it.
 static bool quotient(const Grid *grid, Expr *x, Expr *scale, Expr **value) {
   Context *context = grid->call->context;
   DType precision = DTYPE_FLOAT32;

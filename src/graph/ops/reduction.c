@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions over named axes.
+// Reductions over axes that attributes name, and argmax.
 #include "graph/ops/ops.h"
 
 static bool reduced_axes(OpCall *call, bool *reduced) {
@@ -17,7 +17,7 @@ static bool reduced_axes(OpCall *call, bool *reduced) {
   return true;
 }
 
-// The reduction of body(x) over the node's axes; *elements is how many are combined.
+// Reduces body(x) over the node's axes; *elements is the number of elements that are combined.
 static Buffer *reduce(OpCall *call, const char *name, ExprOp combine, Expr *init,
                       Expr *(*body)(Context *context, Expr *x), Expr **elements) {
   Context *context = call->context;
@@ -106,9 +106,10 @@ static bool define_mean(OpCall *call) {
   return true;
 }
 
-// ---- Places
+// ---- Argmax and argmin
 
-// The place of the largest (or smallest) along an axis: the first of those that equal it.
+// The index of the maximum (or minimum) along an axis; of several equal ones the first, or the last
+// on request.
 static bool define_place_of(OpCall *call, ExprOp combine, Expr *init) {
   Context *context = call->context;
   Buffer *x = call->inputs[0];
@@ -121,7 +122,7 @@ static bool define_place_of(OpCall *call, ExprOp combine, Expr *init) {
   for (int i = 0; i < x->rank; i++)
     if (i != axis || keep) shape[rank++] = i == axis ? expr_index(context, 1) : x->shape[i];
   Buffer *best = NULL;
-  for (int pass = 0; pass < 2; pass++) { // the value, then where it is
+  for (int pass = 0; pass < 2; pass++) { // the value, then its index
     TeAxes axes = te_axes(call->te, shape, rank);
     TeReduction r = {.combine = pass == 0 ? combine : last ? EXPR_MAX : EXPR_MIN, .init = init};
     if (pass) r.init = last ? op_lowest(context, DTYPE_INT64) : op_highest(context, DTYPE_INT64);
@@ -131,7 +132,7 @@ static bool define_place_of(OpCall *call, ExprOp combine, Expr *init) {
     Expr *value = te_at(call->te, x, at);
     if (pass) {
       Expr *hit = expr_binary(context, EXPR_EQ, value, te_at(call->te, best, axes.at));
-      if (dtype_is_float(x->type)) // a NaN counts as the largest and the smallest
+      if (dtype_is_float(x->type)) // NaN is the maximum and the minimum
         hit = expr_binary(context, EXPR_OR, hit, expr_binary(context, EXPR_NE, value, value));
       value = expr_select(context, hit, expr_cast(context, DTYPE_INT64, at[axis]), r.init);
     }

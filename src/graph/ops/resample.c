@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums over a few elements of each axis, which tables name with their weights: interpolation.
+// Interpolation: weighted sums over a few elements of each axis, whose indices and weights are in
+// tables.
 #include "graph/ops/ops.h"
 
 static bool check_table(OpCall *call, const Buffer *indices, const Buffer *weights) {
@@ -36,7 +37,7 @@ static bool resampled_axes(OpCall *call, int *axes, int *count) {
   return true;
 }
 
-// out[…, o, …] = Σ weights[o, t] * x[…, indices[o, t], …], over the taps t of all axes named.
+// out[…, o, …] = Σ weights[o, t] * x[…, indices[o, t], …], over the taps t of all the node's axes.
 static bool define_resample(OpCall *call) {
   Context *context = call->context;
   Buffer *x = call->inputs[0];

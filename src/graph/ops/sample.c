@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements at places that are computed while the program runs, between the elements of a tensor:
-// each axis has, for each place, the indices of its neighbours and their weights, as stages of
-// their own, and a value is the sum over the neighbours of all axes.
+// Samples a tensor at coordinates that are computed at run time and need not be integers. For each
+// axis, stages compute the indices and weights of each sample's neighbours; a sample is the
+// weighted sum over the neighbours of all axes.
 #include "graph/ops/ops.h"
 
 enum { MOST_SPACE = 3 };
 
 typedef struct Sampler {
   OpCall *call;
-  int space; // axes that are sampled
-  int taps;  // neighbours along one: 1 nearest, 2 linear, 4 cubic
+  int space; // number of sampled axes
+  int taps;  // neighbours on an axis: 1 nearest, 2 linear, 4 cubic
   const char *padding;
   bool align;
   DType type; // of coordinates
   Expr *extents[MOST_SPACE];
 } Sampler;
 
-// Along one axis: indices[place…, tap] and weights[place…, tap].
+// The neighbours on one axis: indices[sample…, tap] and weights[sample…, tap].
 typedef struct Neighbours {
   Buffer *indices, *weights;
 } Neighbours;
@@ -37,9 +37,10 @@ static Expr *extent_as_number(const Sampler *s, int axis) {
   return expr_cast(s->call->context, s->type, s->extents[axis]);
 }
 
-// ---- Places -----------------------------------------------------------------------------------
+// ---- Coordinates ------------------------------------------------------------------------------
 
-// From [-1, 1] to elements: of the centres of the outermost ones, or of their edges.
+// Maps [-1, 1] to element coordinates, with the ends at the centres of the outermost elements
+// (align) or at their edges.
 static Expr *denormalised(const Sampler *s, int axis, Expr *x) {
   Expr *extent = extent_as_number(s, axis), *one = number(s, 1), *half = number(s, 0.5);
   Expr *moved = binary(s, EXPR_ADD, x, one);
@@ -49,7 +50,7 @@ static Expr *denormalised(const Sampler *s, int axis, Expr *x) {
   return binary(s, EXPR_MUL, whole, half);
 }
 
-// Back and forth between the first and the last element, or their edges.
+// Reflects a coordinate between the first and the last element (align), or between their edges.
 static Expr *reflected(const Sampler *s, int axis, Expr *x) {
   Expr *low = number(s, s->align ? 0 : -0.5);
   Expr *range = extent_as_number(s, axis);
@@ -61,8 +62,8 @@ static Expr *reflected(const Sampler *s, int axis, Expr *x) {
   return binary(s, EXPR_ADD, low, binary(s, EXPR_MIN, rest, binary(s, EXPR_SUB, period, rest)));
 }
 
-// What is outside of the tensor comes in; where each neighbour does so itself, far enough for all
-// of them to be outside.
+// Moves a coordinate inside of the tensor. For paddings that apply to each neighbour, it only
+// limits the coordinate to a range that is wide enough for all neighbours to be outside.
 static Expr *brought_in(const Sampler *s, int axis, Expr *x) {
   Context *context = s->call->context;
   Expr *extent = extent_as_number(s, axis), *last = binary(s, EXPR_SUB, extent, number(s, 1));
@@ -86,7 +87,7 @@ static Expr *index_of_tap(const Sampler *s, Expr *place, Expr *tap) {
   return expr_add(context, below, expr_add(context, expr_cast(context, DTYPE_INT32, tap), from));
 }
 
-// The element that stands for index `i`: itself where it is inside.
+// The index that replaces index `i`, which is `i` itself when it is inside.
 static Expr *inside_index(const Sampler *s, int axis, Expr *i) {
   Context *context = s->call->context;
   Expr *extent = expr_cast(context, DTYPE_INT32, s->extents[axis]), *one = expr_index(context, 1);
@@ -100,7 +101,7 @@ static Expr *inside_index(const Sampler *s, int axis, Expr *i) {
   return expr_max(context, expr_min(context, i, last), zero);
 }
 
-// Keys' cubic convolution with a = -3/4, or the linear hat, at a distance.
+// The weight at a distance: Keys' cubic convolution with a = -3/4, or linear interpolation.
 static Expr *weight_at(const Sampler *s, Expr *distance) {
   Context *context = s->call->context;
   Expr *x = expr_unary(context, EXPR_ABS, distance), *one = number(s, 1);
@@ -125,7 +126,7 @@ static Expr *weight_of_tap(const Sampler *s, int axis, Expr *place, Expr *index)
   return expr_select(context, inside, weight, number(s, 0));
 }
 
-// `place` computes the place along `axis`, in elements, at axes[0 … rank).
+// Computes a sample's coordinate along `axis`, in elements, for the sample at axes[0 … rank).
 typedef Expr *(*PlaceOf)(const Sampler *s, int axis, Expr *const *axes);
 
 static Neighbours neighbours_along(const Sampler *s, int axis, Expr *const *shape, int rank,
@@ -150,7 +151,8 @@ static Neighbours neighbours_along(const Sampler *s, int axis, Expr *const *shap
   return (Neighbours){results[0], results[1]};
 }
 
-// The product of weights, and the indices of x into at[0 … space), for places at `axes` and taps.
+// The product of the weights for a sample (`axes`) and taps; sets at[0 … space) to the indices of
+// x.
 static Expr *tap_at(const Sampler *s, const Neighbours *along, Expr *const *axes, int rank,
                     Expr *const *taps, Expr **at) {
   Expr *weight = NULL, *place[TE_MAX_RANK];
@@ -170,7 +172,7 @@ static void tap_axes(const Sampler *s, TeReduction *sum, Expr **taps) {
                              expr_index(s->call->context, s->taps));
 }
 
-// Coordinates are float32 at least.
+// Coordinates have at least the precision of float32.
 static DType coordinate_type(DType type) {
   return dtype_is_float(type) && type.bits == 64 ? DTYPE_FLOAT64 : DTYPE_FLOAT32;
 }
@@ -283,7 +285,7 @@ static bool define_affine_grid(OpCall *call) {
 
 // ---- RoiAlign: means (or maxima) of samples in each bin of regions of x[n, c, h, w] ------------
 
-// Along one axis of the regions: place of sample `i` of bin `b`, in elements.
+// The coordinate along one axis of sample `i` of bin `b` in a region, in elements.
 static Expr *place_in_region(const Sampler *s, int axis, Expr *const *axes) {
   OpCall *call = s->call;
   Context *context = call->context;
@@ -307,7 +309,7 @@ static Expr *place_in_region(const Sampler *s, int axis, Expr *const *axes) {
   return binary(s, EXPR_ADD, binary(s, EXPR_ADD, ends[0], start), sample);
 }
 
-// Up to an element outside, the nearest counts; beyond, nothing does.
+// A sample up to one element outside takes the nearest element; one further outside is 0.
 static Neighbours region_neighbours(Sampler *s, int axis, Expr *const *shape) {
   OpCall *call = s->call;
   Context *context = call->context;
@@ -408,7 +410,7 @@ typedef struct Deformed {
 } Deformed;
 
 static Expr *place_of_tap(const Sampler *s, int axis, Expr *const *axes) {
-  OpCall *call = s->call; // n, offset group, tap h, tap w, h, w
+  OpCall *call = s->call; // axes: n, offset group, tap h, tap w, h, w
   Context *context = call->context;
   Buffer *weight = call->inputs[1];
   int64_t strides[2] = {1, 1}, dilation[2] = {1, 1}, pads[4] = {0};
@@ -466,8 +468,8 @@ static bool deformed_shapes(OpCall *call, Deformed *d) {
          op_error(call, "the bias must have rank 1");
 }
 
-// pixels[n, h, w, tap h, tap w, group of offsets, c], times the mask: the channels of one place are
-// neighbours, and what one output sums up lies in one piece.
+// pixels[n, h, w, tap h, tap w, group of offsets, c], times the mask. In this order the channels of
+// one pixel are consecutive, and so are the elements that one output sums up.
 static Buffer *moved_pixels(OpCall *call, const Deformed *d) {
   Context *context = call->context;
   Buffer *x = call->inputs[0], *weight = call->inputs[1];

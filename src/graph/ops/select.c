@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that choose elements: by position (slices, splits, repetitions, triangles) and by
-// indices that are known only when the program runs. Such an index counts from the end where it is
-// negative; one outside of its axis takes the nearest element, so that no memory is read that is
-// not there.
+// Operators that select elements: by position (slices, splits, repetitions, triangles), and by
+// indices that are known only at run time. A negative index counts from the end. An index outside
+// of its axis selects the nearest element, so that no memory outside of the tensor is read.
 #include "graph/ops/ops.h"
 #include "interp/interp.h"
 
@@ -17,7 +16,8 @@ typedef struct Range {
   int64_t begin, step, count;
 } Range;
 
-// Begin and end as Python's slices have them: from the end where negative, then within the axis.
+// The begin and end of a Python slice: negative ones count from the end, and both are clamped to
+// the axis.
 static Range range_of(int64_t begin, int64_t end, int64_t step, int64_t extent) {
   int64_t low = step > 0 ? 0 : -1, high = step > 0 ? extent : extent - 1;
   if (begin < 0) begin += extent;
@@ -71,7 +71,7 @@ static bool define_strided_slice(OpCall *call) {
   return true;
 }
 
-// The sizes of the parts: as said, or as equal as their number allows, the last being smaller.
+// The sizes of the parts: the stated ones, or equal ones of which the last may be smaller.
 static bool split_sizes(OpCall *call, int axis, int64_t *sizes, int *parts) {
   int64_t extent, sum = 0;
   if (!static_extent(call, call->inputs[0], axis, &extent)) return false;
@@ -112,7 +112,7 @@ static bool define_split(OpCall *call) {
   return true;
 }
 
-// To the common shape of the input and 'shape'.
+// Broadcasts the input to its common shape with 'shape'.
 static bool define_broadcast_to(OpCall *call) {
   Context *context = call->context;
   Buffer *x = call->inputs[0], wanted = {0};
@@ -156,7 +156,7 @@ static bool define_tile(OpCall *call) {
   return true;
 }
 
-// One side of the k-th diagonal of the last two axes; zero on the other.
+// Keeps the elements on one side of the k-th diagonal of the last two axes; the others are zero.
 static bool define_triangle(OpCall *call, bool upper) {
   Context *context = call->context;
   Buffer *x = call->inputs[0];
@@ -196,7 +196,7 @@ bool op_check_indices(OpCall *call, int input) {
                                         dtype_name(call->context, type));
 }
 
-// From an axis without elements nothing can be chosen.
+// An axis without elements has none to choose, so the result must be empty too.
 static bool can_choose(OpCall *call, const Expr *extent, Expr *const *shape, int rank) {
   bool some = true;
   for (int i = 0; i < rank; i++) some &= !expr_is_int(shape[i], 0);
@@ -204,7 +204,7 @@ static bool can_choose(OpCall *call, const Expr *extent, Expr *const *shape, int
          op_error(call, "chooses from an axis without elements");
 }
 
-// Of indices that are constants; others are moved to the nearest element when they are read.
+// Checks constant indices; others are moved to the nearest element when they are read.
 static bool known_indices_fit(OpCall *call, const Expr *extent, int axis) {
   const Value *by = call->node->inputs[1];
   const ConstData *data = by ? by->data : NULL;
@@ -300,7 +300,7 @@ static bool define_gather_nd(OpCall *call) {
   return true;
 }
 
-// out[…, d, …] = values[1] where indices[…] is d, else values[0].
+// out[…, d, …] = values[1] where indices[…] is d, otherwise values[0].
 static bool define_one_hot(OpCall *call) {
   Context *context = call->context;
   Buffer *by = call->inputs[0], *values = call->inputs[1];

@@ -29,7 +29,7 @@ static void split_index(Context *context, Expr *flat, Expr *const *shape, Span s
   }
 }
 
-// Cuts both shapes into the smallest spans of equal products, so that each input index depends on
+// Splits both shapes into the smallest spans of equal products, so that each input index depends on
 // as few output axes as possible.
 static void map_reshape(Context *context, Expr *const *to, int to_rank, Expr *const *at,
                         Expr *const *from, int from_rank, Expr **indices) {
@@ -78,7 +78,7 @@ static Expr *elements_of(Context *context, Expr *const *shape, int rank) {
   return count;
 }
 
-// 0 copies the input's extent (unless allow_zero), -1 is what is left.
+// 0 copies the input's extent (unless allow_zero); -1 is the extent that the other axes leave.
 static bool define_reshape(OpCall *call) {
   Context *context = call->context;
   Buffer *x = call->inputs[0];
@@ -226,8 +226,8 @@ static Buffer *concat_pieces(OpCall *call, Buffer *const *pieces, int count, int
   return te_compute(call->te, call->node->name, pieces[0]->type, shape, &axes, value);
 }
 
-// Each piece is a loop of its own. Very many are put together in two steps or more, of which those
-// of equal shapes are one kernel.
+// Each piece is a loop. More than MOST_PIECES pieces are concatenated in several steps, in which
+// steps of equal shapes share a kernel.
 static bool define_concat(OpCall *call) {
   enum { MOST_PIECES = 64 };
   int axis, count = call->input_count;
@@ -244,7 +244,7 @@ static bool define_concat(OpCall *call) {
   return true;
 }
 
-// Where an index outside [0, extent) takes its value from; NULL for the constant mode.
+// The index that an index outside of [0, extent) is replaced by, in the modes other than constant.
 static Expr *outside_index(Context *context, const char *mode, Expr *index, Expr *extent) {
   Expr *zero = expr_int(context, index->type, 0), *one = expr_int(context, index->type, 1);
   Expr *last = expr_sub(context, extent, one);
@@ -255,7 +255,7 @@ static Expr *outside_index(Context *context, const char *mode, Expr *index, Expr
   return expr_min(context, phase, expr_sub(context, period, phase));
 }
 
-// Negative pads take elements away, before others are added.
+// Negative pads remove elements before positive ones add some.
 static bool padded_index(OpCall *call, const char *mode, Expr *extent, const int64_t *pads,
                          Expr *at, Expr **index, Expr **inside) {
   Context *context = call->context;

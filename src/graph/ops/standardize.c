@@ -7,10 +7,10 @@
 typedef struct Statistics {
   OpCall *call;
   Buffer *x;
-  DType type; // in which is computed
+  DType type; // the type of the computation
   bool reduced[TE_MAX_RANK];
-  Expr *shape[TE_MAX_RANK]; // extents 1 where reduced
-  Expr *elements;           // how many are reduced, in `type`
+  Expr *shape[TE_MAX_RANK]; // 1 for the reduced axes
+  Expr *elements;           // number of reduced elements, in `type`
 } Statistics;
 
 static Statistics statistics_begin(OpCall *call, const bool *reduced) {
@@ -31,7 +31,7 @@ static Expr *element(const Statistics *s, Expr *const *at) {
   return expr_cast(s->call->context, s->type, te_at(s->call->te, s->x, at));
 }
 
-// A statistic at an index of x.
+// The element of a statistic for an index of x.
 static Expr *statistic_at(const Statistics *s, Buffer *statistic, Expr *const *at) {
   Expr *indices[TE_MAX_RANK];
   for (int i = 0; i < s->x->rank; i++)
@@ -64,7 +64,7 @@ static Buffer *sum_of(const Statistics *s, Buffer *mean, int power, const char *
   return te_reduce(call->te, part_name(s, part), s->type, s->shape, &axes, &sum, value);
 }
 
-// f(statistic), of the statistics' shape.
+// The mean: a sum divided by the number of elements, in the statistics' shape.
 static Buffer *mean_of(const Statistics *s, Buffer *sum, const char *part) {
   TeAxes axes = te_axes(s->call->te, s->shape, s->x->rank);
   Expr *value =
@@ -85,7 +85,7 @@ static Buffer *inverse_deviation(const Statistics *s, Buffer *squares) {
 
 typedef Expr *(*ParameterAt)(OpCall *call, Buffer *parameter, const TeAxes *axes);
 
-// (x - mean) * inverse, times and plus the parameters that are there (inputs 1 and 2).
+// (x - mean) * inverse, times the scale and plus the bias when they are given (inputs 1 and 2).
 static void finish(const Statistics *s, Buffer *mean, Buffer *inverse, ParameterAt at) {
   OpCall *call = s->call;
   Context *context = call->context;
@@ -102,7 +102,7 @@ static void finish(const Statistics *s, Buffer *mean, Buffer *inverse, Parameter
 
 // ---- The operators
 
-// The axis and all behind it.
+// Selects the axis and all later ones.
 static bool axes_behind(OpCall *call, bool *reduced) {
   int axis, rank = call->inputs[0]->rank;
   if (!op_axis(call, node_int(call->node, "axis", -1), rank, &axis)) return false;
