@@ -149,7 +149,7 @@ bool op_infer(Context *context, Node *node) {
   }
   OpCall call = {context, te, node, op_find(node->op), 0, NULL};
   if (node->output_count > te->outputs.count)
-    return op_error(&call, "has %d outputs, %d are asked for", te->outputs.count,
+    return op_error(&call, "has %d outputs, but %d are requested", te->outputs.count,
                     node->output_count);
   return true;
 }

@@ -125,7 +125,7 @@ static bool add_node(Building *b, const Node *node) {
     if (node->inputs[i]) inputs[i] = value_tensor(b, node->inputs[i])->buffer;
   int first_stage = b->te->stages.count, first_output = b->te->outputs.count;
   if (node->kind != NODE_OP)
-    return diag_error(context, node->pos, "a call of a tensor program cannot be taken apart");
+    return diag_error(context, node->pos, "a call of a tensor program cannot be split into stages");
   if (!op_define(context, b->te, node, inputs)) return false;
   for (int i = first_stage; i < b->te->stages.count; i++)
     add_stage(b, b->te->stages.items[i], node);

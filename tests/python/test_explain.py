@@ -73,7 +73,7 @@ WRONG = [
     ("Gather", (1, 4), [integers("i", [-5])], {"axis": 1}, "its index -5 is outside of axis 1"),
     ("LSTM", (3, 1, 4), [weight("w", 1, 20, 3), weight("r", 1, 20, 5)], {"hidden_size": 5},
      "'w' must have the shape [1, 20, 4]"),
-    ("Squeeze", (1, 4), [integers("a", [1])], {}, "axis 1 of [1, 4] has not the extent 1"),
+    ("Squeeze", (1, 4), [integers("a", [1])], {}, "axis 1 of [1, 4] does not have the extent 1"),
 ]
 
 

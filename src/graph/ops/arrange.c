@@ -11,7 +11,7 @@ static bool define_reverse_sequence(OpCall *call) {
       !op_axis(call, node_int(call->node, "batch_axis", 1), x->rank, &batch) ||
       !op_axis(call, node_int(call->node, "time_axis", 0), x->rank, &time))
     return false;
-  if (batch == time) return op_error(call, "its two axes are one");
+  if (batch == time) return op_error(call, "its time axis and its batch axis are the same");
   if (lengths->rank != 1 || lengths->shape[0] != x->shape[batch])
     return op_error(call, "takes one length for each batch");
   TeAxes axes = te_axes(call->te, x->shape, x->rank);

@@ -27,7 +27,7 @@ static Expr *operand_at(OpCall *call, Buffer *b, const TeAxes *axes, int batch_r
 static bool define_matmul(OpCall *call) {
   Context *context = call->context;
   Buffer *a = call->inputs[0], *b = call->inputs[1];
-  if (!a->rank || !b->rank) return op_error(call, "takes tensors of rank 1 and more");
+  if (!a->rank || !b->rank) return op_error(call, "takes tensors of rank 1 or more");
   Expr *k = a->shape[a->rank - 1], *k_of_b = b->shape[b->rank - (b->rank > 1 ? 2 : 1)];
   if (k != k_of_b && !(k->op == EXPR_INT && k_of_b->op == EXPR_INT && k->as.i == k_of_b->as.i))
     return op_error(call, "the inner extents differ: %lld and %lld",

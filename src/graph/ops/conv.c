@@ -142,8 +142,9 @@ static bool transposed_axes(OpCall *call, Transposed *axes) {
         !expr_as_int(call->inputs[1]->shape[i + 2], &t->kernel))
       return op_error(call, "the extents of image and kernel must be constants");
     if (t->input < 1 || t->kernel < 1 || t->input > INT32_MAX || t->kernel > INT32_MAX / 2)
-      return op_error(call, "axis %d of %lld elements, a kernel of %lld", i + 2,
-                      (long long)t->input, (long long)t->kernel);
+      return op_error(call,
+                      "axis %d has %lld elements and a kernel of %lld, which are not supported",
+                      i + 2, (long long)t->input, (long long)t->kernel);
     int64_t most, reach;
     bool fits = mul_fits(t->input - 1, strides[i], &most) &&
                 mul_fits(t->kernel - 1, dilation[i], &reach) && add_fits(most, reach, &most);
@@ -314,7 +315,7 @@ static bool image_axes(OpCall *call, Transposed *axes, int space) {
     int64_t reach = (block[i] - 1) * dilation[i] + 1; // both factors below 2^31
     int64_t span = image[i] + pads[i] + pads[i + space] - reach;
     if (span < 0 || strides[i] * dilation[i] > INT32_MAX)
-      return op_error(call, "a block of %lld does not fit %lld places padded by %lld and %lld",
+      return op_error(call, "a block of %lld does not fit %lld elements padded by %lld and %lld",
                       (long long)reach, (long long)image[i], (long long)pads[i],
                       (long long)pads[i + space]);
     axes[i] = (Transposed){

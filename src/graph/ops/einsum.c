@@ -109,7 +109,8 @@ static bool implicit_output(Einsum *e) {
 static bool check_output(Einsum *e) {
   for (int d = 0; d < e->output.rank; d++) {
     int key = e->output.keys[d];
-    if (!e->extents[key]) return op_error(e->call, "its result has '%c', no operand has", key);
+    if (!e->extents[key])
+      return op_error(e->call, "its result has '%c', which no operand has", key);
     for (int k = 0; k < d; k++)
       if (e->output.keys[k] == key) return op_error(e->call, "its result has '%c' twice", key);
   }

@@ -13,7 +13,7 @@ static bool define_batch_norm(OpCall *call) {
   Te *te = call->te;
   Buffer *x = call->inputs[0], *scale = call->inputs[1], *bias = call->inputs[2];
   Buffer *mean = call->inputs[3], *variance = call->inputs[4];
-  if (x->rank < 2) return op_error(call, "takes a tensor of rank 2 and more, got %d", x->rank);
+  if (x->rank < 2) return op_error(call, "takes a tensor of rank 2 or more, got %d", x->rank);
   for (int i = 1; i < 5; i++)
     if (call->inputs[i]->rank != 1 || call->inputs[i]->shape[0] != x->shape[1])
       return op_error(call, "'%s' must have one number per channel, which are axis 1 of '%s'",

@@ -156,7 +156,7 @@ static bool define_cache_update(OpCall *call) {
   if (!takes_updates(call, updates) || (begin && !op_check_indices(call, 2)) ||
       !op_axis(call, node_int(call->node, "axis", -2), x->rank, &axis))
     return false;
-  if (axis == 0) return op_error(call, "axis 0 is that of the batches");
+  if (axis == 0) return op_error(call, "axis 0 is the batch axis and cannot be updated");
   if (updates->rank != x->rank || (begin && (begin->rank != 1 || begin->shape[0] != x->shape[0])))
     return op_error(call, "takes updates of rank %d and one begin for each batch", x->rank);
   Scatter s = scatter_begin(call);
@@ -279,11 +279,11 @@ static bool define_nonzero(OpCall *call) {
   Context *context = call->context;
   Buffer *x = call->inputs[0];
   int64_t count = node_int(call->node, "count", -1), elements = 1, extent;
-  if (x->rank < 1) return op_error(call, "takes a tensor of rank 1 and more");
+  if (x->rank < 1) return op_error(call, "takes a tensor of rank 1 or more");
   for (int i = 0; i < x->rank; i++)
     if (!expr_as_int(x->shape[i], &extent) || !mul_fits(elements, extent, &elements) ||
         elements > INT32_MAX)
-      return op_error(call, "takes fewer than 2^31 elements, as many as are known");
+      return op_error(call, "takes fewer than 2^31 elements, and their number must be known");
   if (count < 0 || count > elements)
     return op_error(call, "'count' is %lld of %lld elements", (long long)count,
                     (long long)elements);

@@ -71,7 +71,7 @@ static bool set_output(OpCall *call, WindowAxis *w, bool ceiling) {
   }
   if (!add_fits(extent, w->begin + w->end - reach(w), &span)) span = -1;
   if (span < 0)
-    return op_error(call, "a window of %lld does not fit %lld places padded by %lld and %lld",
+    return op_error(call, "a window of %lld does not fit %lld elements padded by %lld and %lld",
                     (long long)reach(w), (long long)extent, (long long)w->begin, (long long)w->end);
   int64_t steps = ceiling ? ceil_div(span, w->stride) : span / w->stride;
   // It must start inside of the input.
@@ -355,7 +355,7 @@ static Buffer *reduce_space(OpCall *call, const char *name, ExprOp combine, Expr
 static bool define_global_avg_pool(OpCall *call) {
   Context *context = call->context;
   Buffer *x = call->inputs[0];
-  if (x->rank < 2) return op_error(call, "takes a tensor of rank 2 and more, got %d", x->rank);
+  if (x->rank < 2) return op_error(call, "takes a tensor of rank 2 or more, got %d", x->rank);
   Buffer *sum = reduce_space(call, str_format(context, "%s_sum", call->node->name), EXPR_ADD,
                              expr_const(context, x->type, 0), NULL);
   Expr *count = expr_index(context, 1);
@@ -369,7 +369,7 @@ static bool define_global_avg_pool(OpCall *call) {
 
 static bool define_global_max_pool(OpCall *call) {
   Buffer *x = call->inputs[0];
-  if (x->rank < 2) return op_error(call, "takes a tensor of rank 2 and more, got %d", x->rank);
+  if (x->rank < 2) return op_error(call, "takes a tensor of rank 2 or more, got %d", x->rank);
   op_output(call, reduce_space(call, call->node->name, EXPR_MAX, op_lowest(call->context, x->type),
                                NULL));
   return true;
@@ -377,7 +377,7 @@ static bool define_global_max_pool(OpCall *call) {
 
 static bool define_global_lp_pool(OpCall *call) {
   Buffer *x = call->inputs[0];
-  if (x->rank < 2) return op_error(call, "takes a tensor of rank 2 and more, got %d", x->rank);
+  if (x->rank < 2) return op_error(call, "takes a tensor of rank 2 or more, got %d", x->rank);
   if (!check_norm(call)) return false;
   Str name = str_format(call->context, "%s_sum", call->node->name);
   Expr *zero = expr_const(call->context, x->type, 0);
@@ -391,7 +391,7 @@ static bool define_lrn(OpCall *call) {
   Context *context = call->context;
   Buffer *x = call->inputs[0];
   int64_t size = node_int(call->node, "size", 0);
-  if (x->rank < 2) return op_error(call, "takes a tensor of rank 2 and more, got %d", x->rank);
+  if (x->rank < 2) return op_error(call, "takes a tensor of rank 2 or more, got %d", x->rank);
   if (size < 1 || size > INT32_MAX)
     return op_error(call, "'size' is %lld, expected 1 or more", (long long)size);
   TeAxes axes = te_axes(call->te, x->shape, x->rank);

@@ -347,7 +347,8 @@ static bool check_regions(OpCall *call, int64_t *sizes, int64_t *samples) {
   if (strcmp(mode, "avg") != 0 && strcmp(mode, "max") != 0)
     return op_error(call, "mode '%s' is not one of avg, max", mode);
   if (sizes[0] < 1 || sizes[1] < 1 || sizes[0] > INT32_MAX || sizes[1] > INT32_MAX)
-    return op_error(call, "a result of %lldx%lld", (long long)sizes[0], (long long)sizes[1]);
+    return op_error(call, "the result would have %lldx%lld elements, which are not supported",
+                    (long long)sizes[0], (long long)sizes[1]);
   if (*samples < 1 || *samples > INT32_MAX)
     return op_error(call,
                     "sampling_ratio %lld is not supported: a number of samples that follows "

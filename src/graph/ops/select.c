@@ -160,7 +160,7 @@ static bool define_tile(OpCall *call) {
 static bool define_triangle(OpCall *call, bool upper) {
   Context *context = call->context;
   Buffer *x = call->inputs[0];
-  if (x->rank < 2) return op_error(call, "takes a tensor of rank 2 and more, got %d", x->rank);
+  if (x->rank < 2) return op_error(call, "takes a tensor of rank 2 or more, got %d", x->rank);
   TeAxes axes = te_axes(call->te, x->shape, x->rank);
   Expr *row = axes.at[x->rank - 2], *column = axes.at[x->rank - 1];
   Expr *diagonal = expr_add(context, row, expr_index(context, node_int(call->node, "k", 0)));

@@ -146,7 +146,7 @@ static bool define_squeeze(OpCall *call) {
   for (int i = 0; i < x->rank; i++) {
     bool one = expr_is_int(x->shape[i], 1);
     if (marked[i] && !one)
-      return op_error(call, "axis %d of %s has not the extent 1", i,
+      return op_error(call, "axis %d of %s does not have the extent 1", i,
                       extents_text(call->context, x->shape, x->rank));
     if (count ? !marked[i] : !one) shape[rank++] = x->shape[i];
   }

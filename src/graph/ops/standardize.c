@@ -151,7 +151,7 @@ static Expr *channel_parameter(OpCall *call, Buffer *parameter, const TeAxes *ax
 
 static bool parameters_per_channel(OpCall *call) {
   Buffer *x = call->inputs[0];
-  if (x->rank < 3) return op_error(call, "takes a tensor of rank 3 and more, got %d", x->rank);
+  if (x->rank < 3) return op_error(call, "takes a tensor of rank 3 or more, got %d", x->rank);
   for (int i = 1; i < call->input_count; i++)
     if (call->inputs[i] && (call->inputs[i]->rank != 1 || call->inputs[i]->shape[0] != x->shape[1]))
       return op_error(call, "'%s' must have one number per channel, which are axis 1 of '%s'",
