@@ -59,6 +59,23 @@ static bool inline_others(AutoSched *s, const BlockRefs *blocks) {
   return true;
 }
 
+static bool widen(Visitor *visitor, Expr *e) {
+  DType *widest = visitor->env;
+  bool value = e->op == EXPR_LOAD || dtype_is_float(e->type);
+  if (value && dtype_bytes(e->type) > dtype_bytes(*widest)) *widest = e->type;
+  return e->op != EXPR_LOAD;
+}
+
+int autosched_lanes(const AutoSched *s, BlockRef block) {
+  const Stmt *body = schedule_block(s->sch, block)->body;
+  DType widest = {.code = TYPE_FLOAT, .bits = 32, .lanes = 1};
+  if (body->kind != STMT_STORE) return machine_lanes(s->machine, widest);
+  widest = body->as.store.buffer->type;
+  Visitor visitor = {.env = &widest, .enter_expr = widen};
+  visit_expr(&visitor, body->as.store.value);
+  return machine_lanes(s->machine, widest);
+}
+
 int64_t autosched_loop_extent(const AutoSched *s, LoopRef loop) {
   int64_t extent = 0;
   expr_as_int(schedule_loop(s->sch, loop)->as.loop.extent, &extent);

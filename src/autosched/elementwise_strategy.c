@@ -8,7 +8,7 @@ static bool vectorise_last(AutoSched *s, BlockRef block) {
   TRY(schedule_get_loops(s->sch, block, &loops));
   if (loops.count == 0) return true;
   LoopRef last = array_last(&loops), outer = NULL, inner = last;
-  int lanes = s->machine->vector_bytes / 4; // 1 where only scalars are wanted
+  int lanes = autosched_lanes(s, block);
   int64_t extent = autosched_loop_extent(s, last);
   if (lanes > 1 && extent > lanes) TRY(autosched_split(s, last, lanes, &outer, &inner));
   if (lanes > 1 && extent >= lanes) {
@@ -37,7 +37,7 @@ static LoopRef loop_along_memory(const AutoSched *s, const LoopRefs *loops) {
 
 // Each update for a piece of a row at once, in vectors.
 static bool vectorise_updates(AutoSched *s) {
-  int lanes = s->machine->vector_bytes / 4, count = 0;
+  int lanes = autosched_lanes(s, s->updates), count = 0;
   LoopRefs loops = {0};
   LoopRef order[NEST_MAX_AXES + 3], vectors, inner;
   TRY(schedule_get_loops(s->sch, s->updates, &loops));

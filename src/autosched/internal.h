@@ -30,6 +30,8 @@ typedef struct AutoSched {
 
 bool autosched_blocks(AutoSched *s, BlockRefs *blocks); // of the function, in order
 bool autosched_reduces(const AutoSched *s, BlockRef block);
+// Elements of a vector, for the widest values that a block loads, stores or computes as floats.
+int autosched_lanes(const AutoSched *s, BlockRef block);
 int64_t autosched_loop_extent(const AutoSched *s, LoopRef loop);
 // Splits `loop` by `size`; a whole loop becomes the inner part, with a unit loop outside.
 bool autosched_split(AutoSched *s, LoopRef loop, int64_t size, LoopRef *outer, LoopRef *inner);

@@ -175,11 +175,11 @@ static bool vector_loop(Rows *r, LoopRef loop) {
 }
 
 // Whole vectors, and what is left in smaller ones.
-static bool vectorise_elements(Rows *r, const LoopRefs *loops, int shared) {
+static bool vectorise_elements(Rows *r, BlockRef block, const LoopRefs *loops, int shared) {
   AutoSched *s = r->s;
   if (loops->count == shared) return true;
   LoopRef last = array_last(loops), outer;
-  int lanes = s->machine->vector_bytes / 4;
+  int lanes = autosched_lanes(s, block);
   int64_t extent = autosched_loop_extent(s, last);
   if (extent > lanes) {
     TRY(autosched_split(s, last, lanes, &outer, &last));
@@ -249,7 +249,7 @@ static bool vectorise(Rows *r, const RowBlock *item, int shared, int lanes_at) {
   LoopRefs loops = {0};
   TRY(schedule_get_loops(r->s->sch, item->block, &loops));
   switch (item->role) {
-  case ROW_ELEMENTS: return vectorise_elements(r, &loops, shared);
+  case ROW_ELEMENTS: return vectorise_elements(r, item->block, &loops, shared);
   case ROW_PARTIAL: return vectorise_partial(r, item->block, &loops, shared);
   case ROW_COMBINED: return vectorise_combined(r, item->block, &loops, shared, lanes_at);
   }

@@ -448,7 +448,11 @@ int tile_innermost_axis(Context *context, const HostMachine *machine, const Nest
   return found;
 }
 
+// The level "scalar" describes vectors of one float32; no type has vectors there.
+enum { SCALAR_BYTES = 4 };
+
 int machine_lanes(const HostMachine *machine, DType type) {
+  if (machine->vector_bytes <= SCALAR_BYTES) return 1;
   return MAX_OF(machine->vector_bytes / MAX_OF(dtype_bytes(type), 1), 1);
 }
 
