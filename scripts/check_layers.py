@@ -11,8 +11,10 @@ LAYERS = ("base solve layout ir arith interp script te schedule autosched graph 
 # The layout algebra has layers of its own. Its public header, layout/layout.h, is open to all.
 SUBLAYERS = {"layout": "core check points digits symbolic isl answers spellings operations proofs"
                        .split()}
-# The hooks of builds that check each answer include a header above them, and so does layout_parse.
-EXCEPTIONS = {"proofs/verify.h", "spellings/parse.h"}
+# The hooks of builds that check each answer include a header of a later folder.
+EXCEPTIONS = {"proofs/verify.h"}
+# Sub-folders of which the others may include one header alone, X/X.h.
+ONE_HEADER = "core check points digits symbolic isl answers spellings operations".split()
 # What compiled code needs to run must never reach into the compiler.
 ALLOWED = {"runtime": {"base", "runtime"}, "layout": {"base", "layout"}, "solve": {"base", "solve"},
            "query": {"base", "layout", "runtime", "explain", "query"}}
@@ -38,8 +40,12 @@ def sublayer_problem(path, included):
         return None
     if parts[1] not in order:
         return f"'{layer}/{parts[1]}/' is not a layer of '{layer}'"
-    allowed = order[:order.index(path.parts[2]) + 1] if len(path.parts) > 3 else order[:1]
-    return None if parts[1] in allowed else f"'{path.parent}' may not include '{included}'"
+    own = path.parts[2] if len(path.parts) > 3 else order[0]
+    if parts[1] not in order[:order.index(own) + 1]:
+        return f"'{path.parent}' may not include '{included}'"
+    if parts[1] != own and parts[1] in ONE_HEADER and parts[2] != parts[1] + ".h":
+        return f"'{included}' is private to its folder; include '{layer}/{parts[1]}/{parts[1]}.h'"
+    return None
 
 
 def check_includes(path, layer, text):

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The digits level against brute force: forms of random expressions have the expression's values
 // and bounds that hold, and are printed as expressions of the same value.
-#include "layout/digits/form.h"
+#include "layout/digits/digits.h"
 #include "context_support.h"
 
 #include <stdlib.h>

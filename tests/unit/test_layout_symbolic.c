@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layouts of symbolic extents: known cases, and random ones whose answers are held against
 // instances.
-#include "layout/core/internal.h"
+#include "layout/answers/answers.h"
 #include "context_support.h"
 
 #include <stdlib.h>

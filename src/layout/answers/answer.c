@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The questions. Each tries the digits, then the points; answers about one layout are kept.
+#include "layout/answers/answers.h"
+#include "layout/digits/digits.h"
 #include "layout/isl/isl.h"
-#include "layout/answers/components.h"
 #include "layout/points/points.h"
 #include "layout/proofs/verify.h"
+#include "layout/symbolic/symbolic.h"
 
 const char *layout_level_name(LayoutLevel level) {
   static const char *const names[] = {
@@ -57,8 +59,8 @@ typedef LayoutAnswer (*DecideLayout)(Context *context, const Layout *layout);
 static LayoutAnswer from_isl(Context *context, const Layout *layout, IslAnswer said,
                              DecideLayout question) {
   LayoutInstance instance;
-  if (said.proof == VERDICT_YES) return yes(LAYOUT_ISL);
-  if (said.proof != VERDICT_NO) return not_by_isl(context, &said);
+  if (said.verdict == VERDICT_YES) return yes(LAYOUT_ISL);
+  if (said.verdict != VERDICT_NO) return not_by_isl(context, &said);
   if (layout->is_static || !layout_instance_at(context, layout, said.values, said.count, &instance))
     return symbolic();
   LayoutAnswer answer = question(context, instance.layout);
@@ -149,8 +151,8 @@ static LayoutAnswer maps_equal_symbolic(Context *context, const Layout *a, const
     if (answer.verdict == VERDICT_NO) return answer;
   }
   IslAnswer said = layout_isl_maps_equal(context, a, b->outputs);
-  if (said.proof == VERDICT_YES) return yes(LAYOUT_ISL);
-  if (said.proof != VERDICT_NO) return not_by_isl(context, &said);
+  if (said.verdict == VERDICT_YES) return yes(LAYOUT_ISL);
+  if (said.verdict != VERDICT_NO) return not_by_isl(context, &said);
   if (!layout_instance_at(context, a, said.values, said.count, &instance)) return symbolic();
   return maps_equal_at(context, &instance, b);
 }
@@ -179,7 +181,7 @@ static LayoutAnswer maps_equal(Context *context, const Layout *a, const IndexMap
   if (proof == VERDICT_YES) return yes(LAYOUT_DIGITS);
   if (proof == VERDICT_NO) return no_at(context, witness, NULL, a->rank);
   if (layout_points_needed(a->extents, a->rank, conditions, count) > FEW_POINTS &&
-      layout_isl_maps_equal(context, a, b->outputs).proof == VERDICT_YES)
+      layout_isl_maps_equal(context, a, b->outputs).verdict == VERDICT_YES)
     return yes(LAYOUT_ISL);
   return layout_points_hold(context, a->extents, a->rank, conditions, count);
 }
@@ -312,7 +314,7 @@ static LayoutAnswer injective(Context *context, const Layout *layout) {
   if (components)
     return layout_components_all(context, layout, components, layout_is_injective, false);
   if (!layout->is_static) return instances_or_isl(context, layout, layout_is_injective);
-  if (!has_few_points(layout) && layout_isl_injective(context, layout).proof == VERDICT_YES)
+  if (!has_few_points(layout) && layout_isl_injective(context, layout).verdict == VERDICT_YES)
     return yes(LAYOUT_ISL);
   return injective_by_points(context, layout);
 }
@@ -379,7 +381,7 @@ static LayoutAnswer onto(Context *context, const Layout *layout) {
     return yes(LAYOUT_DIGITS);
   const LayoutComponents *components = layout_components(context, layout);
   if (components) return layout_components_all(context, layout, components, layout_is_onto, true);
-  if (!has_few_points(layout) && layout_isl_onto(context, layout).proof == VERDICT_YES)
+  if (!has_few_points(layout) && layout_isl_onto(context, layout).verdict == VERDICT_YES)
     return yes(LAYOUT_ISL);
   LayoutAnswer answer = onto_by_points(context, layout, positions);
   if (answer.verdict == VERDICT_UNDECIDED && elements < positions)

@@ -7,7 +7,7 @@
 //
 // injective, onto: all are. Inverse: side by side; a place is padding where one of them says so.
 // The image is the product of the images.
-#include "layout/answers/components.h"
+#include "layout/answers/answers.h"
 
 // ---- Falling apart -----------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@
 //
 //   max(x%5, 1), x//5    first to reach: 1 0 1 1 1, again and again
 //                        N//5*4 + min(N%5, 1) + max(N%5 - 2, 0)
-#include "layout/answers/components.h"
+#include "layout/answers/answers.h"
 
 #include <stdlib.h>
 

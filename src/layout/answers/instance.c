@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Instances of symbolic layouts: a claim that fails on one is refuted.
-#include "layout/core/internal.h"
+#include "layout/answers/answers.h"
 
 enum { MAX_SYMBOLS = 16, LEAST = MAX_INSTANCES - 2, FAR = MAX_INSTANCES - 1 };
 static const int64_t MOST_REACH = (int64_t)1 << 20;

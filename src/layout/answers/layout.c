@@ -2,7 +2,9 @@
 // Layouts: a map on a shape with its physical extents. Extents are derived so that they can be
 // foretold from the text: `e % m` spans m, `e & m` spans m + 1, `^` and `|` reach the next power
 // of two, the rest is interval arithmetic. An empty axis has the interval [0, -1].
+#include "layout/answers/answers.h"
 #include "layout/proofs/verify.h"
+#include "layout/symbolic/symbolic.h"
 
 // ---- Interval arithmetic over static extents ---------------------------------------------------
 

@@ -7,6 +7,7 @@
 //   inverse            its logical part
 //   equal              copy by copy; or places = base(element) + one set of steps, set against set;
 //                      or all sets of places
+#include "layout/answers/answers.h"
 #include "layout/points/points.h"
 #include "layout/proofs/verify.h"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layouts whose physical axes lie on several resources: the part on one of them, and the strides
 // and vectors of memory alone.
+#include "layout/answers/answers.h"
 #include "layout/proofs/verify.h"
 
 // The physical axes on the resource, or all others, read as memory.

@@ -2,8 +2,10 @@
 // Strides and vector widths of any map from the forms: each is an equation between the offset and
 // itself a step (or a place in the vector) further on, decided on the box of the indices that have
 // one. So XORs, offsets and derived bases are exact at any extent, and symbols are carried.
-#include "layout/digits/form.h"
+#include "layout/answers/answers.h"
+#include "layout/digits/digits.h"
 #include "layout/proofs/verify.h"
+#include "layout/symbolic/symbolic.h"
 
 static const LayoutExpr *add(Context *context, const LayoutExpr *a, const LayoutExpr *b) {
   return layout_binary(context, LAYOUT_ADD, a, b);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Consed expressions over logical axes and symbols: building, substitution, evaluation.
-#include "layout/core/internal.h"
+#include "layout/core/core.h"
 
 static const struct {
   const char *text;

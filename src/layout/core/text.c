@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Text of expressions, maps, layouts and answers. Whatever is printed as a map parses back to the
 // same map.
-#include "layout/core/internal.h"
+#include "layout/core/core.h"
 
 static const int precedences[LAYOUT_OP_COUNT] = {
 #define OP(name, arguments, precedence, text) precedence,

@@ -3,7 +3,7 @@
 // a pair are digits of the axes in places that do not overlap, they agree exactly when the digits
 // in each place are equal; so digits fall into classes of equal ones, and the product of the
 // classes' least radices is the count. Axes must be whole numbers of their digits.
-#include "layout/digits/form.h"
+#include "layout/digits/digits.h"
 
 enum { MAX_PIECES = 256 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Questions answered at the digits level. What is claimed is proved by normal forms or shown by an
 // index that was evaluated; everything else is left to the points.
+#include "layout/digits/digits.h"
 #include "layout/digits/solve.h"
 #include "layout/points/points.h"
 #include "layout/proofs/verify.h"

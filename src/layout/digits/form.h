@@ -9,7 +9,7 @@
 #ifndef PLEAT_LAYOUT_FORM_H
 #define PLEAT_LAYOUT_FORM_H
 
-#include "layout/core/internal.h"
+#include "layout/core/core.h"
 
 enum { MAX_BITS = 128, MAX_DIGITS = 96, MAX_BASES = 256, WORD = 62 };
 

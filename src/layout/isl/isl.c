@@ -271,14 +271,14 @@ static void sample_values(Relations *r, __isl_take isl_set *failing, IslAnswer *
     isl_val_free(v);
   }
   isl_point_free(point);
-  if (good) *out = (IslAnswer){.proof = VERDICT_NO, .values = values, .count = r->symbol_count};
+  if (good) *out = (IslAnswer){.verdict = VERDICT_NO, .values = values, .count = r->symbol_count};
 }
 
 // Whether `failing` is empty.
 static IslAnswer holds_unless(Relations *r, __isl_take isl_set *failing) {
-  IslAnswer out = {.proof = VERDICT_UNDECIDED};
+  IslAnswer out = {.verdict = VERDICT_UNDECIDED};
   isl_bool empty = isl_set_is_empty(failing);
-  if (empty == isl_bool_true) out.proof = VERDICT_YES;
+  if (empty == isl_bool_true) out.verdict = VERDICT_YES;
   if (empty == isl_bool_false) return sample_values(r, failing, &out), out;
   isl_set_free(failing);
   return out;
@@ -290,7 +290,7 @@ static IslAnswer ask(Context *context, const Layout *layout, const LayoutExpr *c
                      Asking asking) {
   Relations r;
   if (!relations_init(&r, context, layout, other))
-    return (IslAnswer){.proof = VERDICT_UNDECIDED, .why = "too many symbols for isl"};
+    return (IslAnswer){.verdict = VERDICT_UNDECIDED, .why = "too many symbols for isl"};
   IslAnswer answer = asking(&r, layout, other);
   answer.why = isl_ctx_last_error(r.ctx) == isl_error_quota
                    ? "isl was stopped after its operations were used up"
@@ -301,11 +301,11 @@ static IslAnswer ask(Context *context, const Layout *layout, const LayoutExpr *c
 
 static IslAnswer injective(Relations *r, const Layout *layout, const LayoutExpr *const *other) {
   isl_map *map = map_of(r, layout, layout->map->outputs);
-  if (!map) return (IslAnswer){.proof = VERDICT_UNDECIDED};
+  if (!map) return (IslAnswer){.verdict = VERDICT_UNDECIDED};
   isl_bool yes = isl_map_is_injective(map);
   if (yes == isl_bool_true || yes == isl_bool_error) {
     isl_map_free(map);
-    return (IslAnswer){.proof = yes == isl_bool_true ? VERDICT_YES : VERDICT_UNDECIDED};
+    return (IslAnswer){.verdict = yes == isl_bool_true ? VERDICT_YES : VERDICT_UNDECIDED};
   }
   isl_map *back = isl_map_reverse(isl_map_copy(map)); // which may change what it takes in place
   isl_map *same = isl_map_apply_range(map, back);
@@ -317,14 +317,14 @@ static IslAnswer onto(Relations *r, const Layout *layout, const LayoutExpr *cons
   isl_map *map = map_of(r, layout, layout->map->outputs);
   isl_set *positions =
       map ? box_set(r, layout->facts, layout->physical, layout->physical_rank) : NULL;
-  if (!positions) return isl_map_free(map), (IslAnswer){.proof = VERDICT_UNDECIDED};
+  if (!positions) return isl_map_free(map), (IslAnswer){.verdict = VERDICT_UNDECIDED};
   return holds_unless(r, isl_set_subtract(positions, isl_map_range(map)));
 }
 
 static IslAnswer equal(Relations *r, const Layout *layout, const LayoutExpr *const *other) {
   isl_map *a = map_of(r, layout, layout->map->outputs);
   isl_map *b = a ? map_of(r, layout, other) : NULL;
-  if (!b) return isl_map_free(a), (IslAnswer){.proof = VERDICT_UNDECIDED};
+  if (!b) return isl_map_free(a), (IslAnswer){.verdict = VERDICT_UNDECIDED};
   return holds_unless(r, isl_map_domain(isl_map_subtract(a, b)));
 }
 

@@ -2,7 +2,7 @@
 // In place of isl.c where the library is not there: nothing is decided.
 #include "layout/isl/isl.h"
 
-static const IslAnswer none = {.proof = VERDICT_UNDECIDED, .why = "Pleat is built without isl"};
+static const IslAnswer none = {.verdict = VERDICT_UNDECIDED, .why = "Pleat is built without isl"};
 
 IslAnswer layout_isl_injective(Context *context, const Layout *layout) {
   (void)context;

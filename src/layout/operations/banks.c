@@ -2,7 +2,8 @@
 // Bank conflicts. A bank serves one word at a time to all lanes that want it; lanes that want
 // different words of one bank wait for each other. Lanes are served in phases of as many as can get
 // full width at once (as NVIDIA's shared memory does: 32 lanes of 4 bytes, 16 of 8, 8 of 16).
-#include "layout/operations/banks.h"
+#include "layout/operations/operations.h"
+#include "layout/answers/answers.h"
 #include "layout/points/points.h"
 #include "layout/proofs/verify.h"
 

@@ -12,7 +12,8 @@
 // forbidden vectors are a union of proper subspaces, one for each access. Two of these never cover
 // V: for two accesses both bounds are met always. With more, v is found by Gauss on equations
 // h(v) = 1, one functional h of each forbidden subspace's annihilator, with backtracking.
-#include "layout/operations/banks.h"
+#include "layout/operations/operations.h"
+#include "layout/answers/answers.h"
 #include "layout/points/points.h"
 #include "layout/proofs/verify.h"
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The copy of a tensor from one layout to another as a plan by resource: which elements have to
 // change device, warp, lane, register or memory offset, and what each digit of the tensor does.
-#include "layout/digits/form.h"
+#include "layout/operations/operations.h"
+#include "layout/answers/answers.h"
+#include "layout/digits/digits.h"
 #include "layout/points/points.h"
-#include "layout/operations/refine.h"
 #include "layout/proofs/verify.h"
+#include "layout/symbolic/symbolic.h"
 
 enum { MAX_LEVELS = 16 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which lines, pages and places a box of indices touches: by walking the digits of the offset in
 // memory order (span.c), else by listing the offsets.
-#include "layout/points/points.h"
 #include "layout/operations/memory_order.h"
+#include "layout/points/points.h"
 #include "layout/proofs/verify.h"
 
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #ifndef PLEAT_LAYOUT_MEMORY_ORDER_H
 #define PLEAT_LAYOUT_MEMORY_ORDER_H
 
-#include "layout/digits/form.h"
+#include "layout/digits/digits.h"
 
 enum { MAX_ORDERED_AXES = 16 };
 

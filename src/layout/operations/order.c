@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory in sequence: the loop nest that walks it, and whether a layout is a blocking, a
 // permutation, or a reshape of another.
-#include "layout/answers/components.h"
-#include "layout/points/points.h"
 #include "layout/operations/memory_order.h"
+#include "layout/operations/operations.h"
+#include "layout/answers/answers.h"
+#include "layout/points/points.h"
 #include "layout/proofs/verify.h"
+#include "layout/symbolic/symbolic.h"
 
 // ---- Loops over digits -------------------------------------------------------------------------
 

@@ -3,7 +3,9 @@
 // of CuTe's layouts (Cecka, "CuTe Layout Representation and Algebra"), for index maps: offsets may
 // have padding, XORs, resources; axes are an ordered list instead of nested modes.
 #include "layout/operations/memory_order.h"
+#include "layout/answers/answers.h"
 #include "layout/proofs/verify.h"
+#include "layout/symbolic/symbolic.h"
 
 // ---- Joining two layouts -----------------------------------------------------------------------
 

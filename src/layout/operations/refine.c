@@ -3,9 +3,11 @@
 // of one axis are linearly independent, so an offset's cuts are its own; a common set of digits
 // needs all cuts of an axis to be a chain, and their union is the coarsest. Offsets with XORs are
 // refined to bits, where each is an XOR of what the bits contribute.
-#include "layout/operations/refine.h"
-#include "layout/digits/form.h"
+#include "layout/operations/operations.h"
+#include "layout/answers/answers.h"
+#include "layout/digits/digits.h"
 #include "layout/proofs/verify.h"
+#include "layout/symbolic/symbolic.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Slices: the layout of a box of the tensor in the same memory. Its map always exists; offset and
 // strides exist when the offset is affine on the box and nothing changes lane or device there.
+#include "layout/answers/answers.h"
 #include "layout/proofs/verify.h"
+#include "layout/symbolic/symbolic.h"
 
 // The box as a map from its indices to the tensor's; NULL where it is not proved to stay inside.
 static const IndexMap *box_map(Context *context, const Layout *layout, const LayoutExpr *const *low,

@@ -3,8 +3,8 @@
 // lane an offset is a polynomial; where its coefficients other than the constant are multiples of a
 // row of banks, the constant alone says the bank, and a difference that is proved not to be 0 says
 // that two words are distinct.
-#include "layout/operations/banks.h"
-#include "layout/symbolic/poly.h"
+#include "layout/operations/operations.h"
+#include "layout/symbolic/symbolic.h"
 
 enum { MAX_WANTS = 4096 };
 

@@ -3,7 +3,7 @@
 #ifndef PLEAT_LAYOUT_POINTS_H
 #define PLEAT_LAYOUT_POINTS_H
 
-#include "layout/core/internal.h"
+#include "layout/core/core.h"
 
 enum { LANES = 256 };
 static const int64_t POINT_LIMIT = (int64_t)1 << 22;
@@ -21,11 +21,11 @@ const int64_t *layout_points_index(Context *context, const int64_t *extents, int
                                    int64_t ordinal);
 LayoutAnswer layout_points_over_limit(Context *context, const int64_t *extents, int rank);
 
-// Whether all claims (truth values) hold at every point of the box. Only axes that a claim reads
-// are walked for it.
+// Whether all conditions (truth values) hold at every point of the box. Each condition is evaluated
+// on the box of the axes that it reads.
 LayoutAnswer layout_points_hold(Context *context, const int64_t *extents, int rank,
                                 const LayoutExpr *const *conditions, int count);
-// How many points the largest of the claims takes for that.
+// The number of points of the largest of these boxes.
 int64_t layout_points_needed(const int64_t *extents, int rank, const LayoutExpr *const *conditions,
                              int count);
 // The values of `e` in row-major order of the domain, whatever its size. False when one of them is
@@ -37,8 +37,8 @@ bool layout_domain_values(Context *context, const PointDomain *domain, const Lay
 bool layout_points_values(Context *context, const int64_t *extents, int rank, const LayoutExpr *e,
                           int64_t *out);
 
-// Distinct places, a colliding pair of ordinals (first < 0: none), the first place not reached
-// (the number of places when all are).
+// The number of distinct physical indices, the ordinals of two colliding elements (first < 0: there
+// are none), and the first offset that no element has (the physical size when each has one).
 typedef struct PointImage {
   int64_t count, first, second, missing;
 } PointImage;

@@ -8,6 +8,8 @@
 // that choose the group (with the bits that choose the place within a unit) and those that choose
 // the wave. Lanes that want the word of another are shown to, and stand back.
 #include "layout/proofs/equations.h"
+#include "layout/answers/answers.h"
+#include "layout/operations/operations.h"
 #include "layout/points/points.h"
 
 typedef struct WaveStep { // lanes whose numbers differ by `lanes` want words that differ by `words`

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Certificates of answers, written after the fact: which claim (goal.h) an answer makes.
 #include "layout/proofs/equations.h"
-#include "layout/answers/components.h"
+#include "layout/proofs/verify.h"
+#include "layout/answers/answers.h"
 
 enum { POINTS_LIMIT = 1 << 22 };
 

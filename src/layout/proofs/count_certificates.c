@@ -3,6 +3,7 @@
 // places of a flat layout hold an element (`onto yes except`). So many as runs begin are more when
 // each number and the next one are counted. The checker lists the points.
 #include "layout/proofs/equations.h"
+#include "layout/answers/answers.h"
 #include "layout/points/points.h"
 
 enum { MOST_POINTS = 1 << 18 }; // beyond, finding the certificate takes seconds

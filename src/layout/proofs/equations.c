@@ -2,8 +2,8 @@
 // Certificates of answers that are equations between maps: what was answered, on the box that it is
 // about, is what the layout makes of it. Shown as those of certificate.c are.
 #include "layout/proofs/equations.h"
-
 #include "layout/points/points.h"
+
 
 enum { POINTS = 1 << 22 };
 

@@ -3,7 +3,7 @@
 #ifndef PLEAT_LAYOUT_EQUATIONS_H
 #define PLEAT_LAYOUT_EQUATIONS_H
 
-#include "layout/operations/banks.h"
+#include "layout/operations/operations.h"
 #include "layout/proofs/goal.h"
 
 typedef struct EqualityGoal {

@@ -2,6 +2,7 @@
 // Certificates about sets of places: the copies of elements, the words that lanes want. What is
 // said of a set is written as a truth value of each of its members.
 #include "layout/proofs/equations.h"
+#include "layout/operations/operations.h"
 
 enum { MAX_COPIES = 64 };
 

@@ -2,9 +2,9 @@
 // Claims with what shows them: a proof found by src/layout/proof*.c, the witness, or "by points".
 // What the checker does not accept is not given out. docs/layouts.md has the text form.
 #include "layout/proofs/goal.h"
-
-#include "layout/check/check.h"
 #include "layout/proofs/proof_lower.h"
+#include "layout/check/check.h"
+
 
 enum { MAX_SPLITS = 6, MAX_WORK = 20000 };
 

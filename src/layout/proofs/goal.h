@@ -4,7 +4,7 @@
 #ifndef PLEAT_LAYOUT_GOAL_H
 #define PLEAT_LAYOUT_GOAL_H
 
-#include "layout/core/internal.h"
+#include "layout/core/core.h"
 
 typedef enum GoalKind { GOAL_EQUAL, GOAL_INJECTIVE, GOAL_ONTO, GOAL_INVERSE } GoalKind;
 

@@ -6,7 +6,7 @@
 #ifndef PLEAT_LAYOUT_PROOF_H
 #define PLEAT_LAYOUT_PROOF_H
 
-#include "layout/digits/form.h"
+#include "layout/digits/digits.h"
 
 enum { PROOF_DEGREE = 6, TRIVIAL = -1, UNPROVED = -2 };
 

@@ -2,8 +2,9 @@
 // Builds that verify check every answer about small layouts: by its certificate where it has one,
 // by all points where it is a count, on instances where the extents are symbolic.
 #include "config.h"
-#include "layout/operations/banks.h"
 #include "layout/proofs/verify.h"
+#include "layout/answers/answers.h"
+#include "layout/operations/operations.h"
 
 #include <stdlib.h>
 

@@ -4,7 +4,8 @@
 #ifndef PLEAT_LAYOUT_VERIFY_H
 #define PLEAT_LAYOUT_VERIFY_H
 
-#include "layout/core/internal.h"
+#include "layout/core/core.h"
+#include "layout/answers/answers.h"
 
 // Our fault when the checker does not accept a certificate of the
 // answer, or, of symbolic extents without one, when an instance is answered otherwise.
@@ -82,4 +83,6 @@ void layout_verify_composed(Context *context, const IndexMap *outer, const Index
 void layout_verify_simplified(Context *context, const LayoutExpr *e, const LayoutExpr *simple,
                               const int64_t *extents, int rank);
 
+// Whether a certificate shows that there is an index for every place (certificate.c).
+bool layout_section_is_shown(Context *context, const Layout *layout);
 #endif

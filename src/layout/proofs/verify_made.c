@@ -2,6 +2,7 @@
 // Builds that verify check what is made of layouts, at every point, by the definition over numbers:
 // where the parts put the element. Of symbolic extents, on instances.
 #include "layout/proofs/verify.h"
+#include "layout/answers/answers.h"
 
 enum { MAX_HELD = 1 << 16, MAP_POINTS = 16 };
 

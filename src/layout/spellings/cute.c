@@ -9,7 +9,7 @@
 //
 //   (swizzle o offset o layout)(c) = swizzle(offset + layout(c))
 //   swizzle(x) = x ^ ((x & Y) >> S), Y the B bits from bit M + S on (S < 0: from bit M, upwards)
-#include "layout/spellings/parse.h"
+#include "layout/spellings/spellings.h"
 
 #include <ctype.h>
 

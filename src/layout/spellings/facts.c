@@ -4,7 +4,7 @@
 // brought to one symbol, `a*s + b >= 0` or `(a*s + b) % m == 0`, and narrows that symbol's fact.
 #include <ctype.h>
 
-#include "layout/spellings/parse.h"
+#include "layout/spellings/spellings.h"
 
 // ---- Extents -----------------------------------------------------------------------------------
 

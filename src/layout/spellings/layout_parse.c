@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads layouts: a map in any spelling on a shape. Prints the two spellings of index maps.
-#include "layout/spellings/parse.h"
+#include "layout/spellings/spellings.h"
 
 static SourcePos whole_text(Context *context, const LayoutSource *source) {
   SourcePos pos = source->pos;

@@ -7,7 +7,7 @@
 // tells copies apart: it is a bit of the replica axis. Elimination keeps for each vector the
 // hardware bits it is a sum of, so that unit vectors, reduced, give the inverse, and dependent ones
 // the kernel. `offset` is memory, other names are resources.
-#include "layout/spellings/parse.h"
+#include "layout/spellings/spellings.h"
 
 #include <ctype.h>
 

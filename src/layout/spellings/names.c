@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Named axes (`NCHW16c`, `NHWC of NCHW`) and oneDNN tags (`aBcd16b`), which print the same way: the
 // order of the logical axes, and blocks that nest from left to right.
-#include "layout/spellings/parse.h"
+#include "layout/spellings/spellings.h"
 
 #include <ctype.h>
 
@@ -259,7 +259,7 @@ const char *index_map_name(Context *context, const IndexMap *map, const char *or
 }
 
 // The outputs as parts, as written or else in normal form.
-static bool layout_components(Context *context, const Layout *layout, AxisNamePart *parts) {
+static bool components_of(Context *context, const Layout *layout, AxisNamePart *parts) {
   for (int i = 0; i < layout->physical_rank; i++) {
     const LayoutExpr *e = layout->map->outputs[i];
     if (read_part(e, &parts[i])) continue;
@@ -279,7 +279,7 @@ static bool named_parts(Context *context, const Layout *layout, AxisNamePart *pa
     *why = "named axes have no axis separators";
   else if (!layout->rank)
     *why = "a scalar has no axes to name";
-  else if (!layout_components(context, layout, parts))
+  else if (!components_of(context, layout, parts))
     *why = "its physical axes are not whole axes and nested blocks of them";
   return !*why;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Index maps as text: the arrow form and Python lambdas.
-#include "layout/spellings/parse.h"
+#include "layout/spellings/spellings.h"
 
 #include <ctype.h>
 

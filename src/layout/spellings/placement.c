@@ -4,8 +4,8 @@
 //
 //   (i//4)*32 + i%4 + 4*j  on 8 x 8  =>  i: digits of radix 2 (cut 4, weight 32), 4 (cut 1, 1)
 //                                        j: one digit of radix 8, weight 4
-#include "layout/digits/form.h"
-#include "layout/spellings/parse.h"
+#include "layout/spellings/spellings.h"
+#include "layout/digits/digits.h"
 
 typedef struct Cuts { // of one axis, ascending; the first is 1
   int64_t at[MAX_DIGITS];

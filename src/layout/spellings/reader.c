@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cursor and the expression grammar that all spellings share.
-#include "layout/spellings/parse.h"
+#include "layout/spellings/spellings.h"
 
 #include <ctype.h>
 

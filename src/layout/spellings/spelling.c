@@ -2,7 +2,8 @@
 // The spellings: one row each. Which one a text is in, reading it, and printing a layout in one of
 // them: what a printer gives is read back and must be an equal layout, so a printer need not prove
 // anything.
-#include "layout/spellings/parse.h"
+#include "layout/spellings/spellings.h"
+#include "layout/answers/answers.h"
 #include "layout/proofs/verify.h"
 
 #include <ctype.h>

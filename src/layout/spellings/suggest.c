@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The nearest text that is a layout: small edits about the place of an error, nearest first, each
 // tried in a context of its own.
-#include "layout/spellings/parse.h"
+#include "layout/spellings/spellings.h"
 
 #include <ctype.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Swizzles of offsets: CuTe writes `Swizzle<B,M,S>`, TVM `ComposeLayout(M, B, S, ...)`.
-#include "layout/digits/form.h"
-#include "layout/spellings/parse.h"
+#include "layout/spellings/spellings.h"
+#include "layout/digits/digits.h"
 
 bool layout_swizzle_check(LayoutReader *r, const char *from, const XorSwizzle *s) {
   int64_t reach = s->shift < 0 ? -s->shift : s->shift;

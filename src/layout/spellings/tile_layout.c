@@ -11,7 +11,7 @@
 // ComposeLayout(M, B, S, tile) is swizzle(tile(x)), the swizzle of swizzle_spelling.c with B bits
 // from bit M on and shift S, or -S where `swizzle_inner=False`. SwizzleLayout(M, B, S) is that of
 // the row-major number itself.
-#include "layout/spellings/parse.h"
+#include "layout/spellings/spellings.h"
 
 #include <ctype.h>
 

@@ -2,7 +2,7 @@
 // PyTorch's strided tensors: `size=(2, 3, 4) stride=(12, 4, 1) storage_offset=5`, as printed by
 // hand, by `x.size()` and `x.stride()`, and as arguments of `torch.empty_strided` and
 // `torch.as_strided`. Places are offsets in the storage.
-#include "layout/spellings/parse.h"
+#include "layout/spellings/spellings.h"
 
 typedef struct Numbers {
   int64_t items[MAX_RANK];

@@ -6,7 +6,7 @@
 // d%t after all others. The next tile cuts the axes of the tile before. `*` joins an axis with the
 // next one. Places are row-major over all axes so made, each rounded up. `L(n)` rounds their number
 // up to a multiple of n; what has it is one memory axis.
-#include "layout/spellings/parse.h"
+#include "layout/spellings/spellings.h"
 
 #include <ctype.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Polynomials with 64-bit coefficients in at most 16 variables of degree at most 15.
-#include "layout/symbolic/poly.h"
+#include "layout/symbolic/symbolic.h"
 
 Polys layout_polys_new(Context *context, LayoutFacts facts) {
   return (Polys){.context = context, .arena = &context->scratch, .facts = facts};

@@ -5,7 +5,7 @@
 #ifndef PLEAT_LAYOUT_POLY_H
 #define PLEAT_LAYOUT_POLY_H
 
-#include "layout/core/internal.h"
+#include "layout/core/core.h"
 
 enum { MAX_VARIABLES = 16 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums over symbolic boxes: arithmetic, bounds, floored division.
-#include "layout/symbolic/symbolic.h"
+#include "layout/symbolic/sums.h"
 
 // ---- Sums --------------------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The inverse of a symbolic map by propagation, as solve.c does it for static ones.
-#include "layout/symbolic/symbolic.h"
+#include "layout/symbolic/sums.h"
 
 enum { MAX_ROUNDS = 32 };
 

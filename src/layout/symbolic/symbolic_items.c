@@ -3,7 +3,7 @@
 // are read as its digits.
 //
 //   i + 4 - 8·⌊i/4⌋ + 16·⌊i/8⌋   =>   4 + (i mod 4) - 4·(⌊i/4⌋ mod 2) + 8·⌊i/8⌋
-#include "layout/symbolic/symbolic.h"
+#include "layout/symbolic/sums.h"
 
 enum { MAX_CUTS = 16 };
 

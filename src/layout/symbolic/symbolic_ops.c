@@ -2,7 +2,8 @@
 // From expressions to sums over a symbolic box, and back. Bitwise operations with constants are
 // digits (x & 12 = x mod 16 - x mod 4); XOR of two sums goes to the low bits of both; what the
 // bounds do not decide is an atom.
-#include "layout/symbolic/symbolic.h"
+#include "layout/symbolic/sums.h"
+#include "layout/digits/digits.h"
 
 // ---- Bounds of operations ----------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 #ifndef PLEAT_LAYOUT_SPELLINGS_H
 #define PLEAT_LAYOUT_SPELLINGS_H
 
-#include "layout/core/internal.h"
+#include "layout/core/core.h"
 
 enum { MAX_NESTING = 100, MAX_NODES = 4000 };
 

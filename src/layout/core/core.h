@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the other folders of src/layout use of core: expressions, maps, and what a layout remembers.
+#ifndef PLEAT_LAYOUT_CORE_H
+#define PLEAT_LAYOUT_CORE_H
+
+#include "layout/layout.h"
+
+enum { MAX_RANK = 64, MAX_TREE = 1 << 16 };
+
+// The tables in which a context keeps consed expressions, maps and layouts.
+typedef struct LayoutTable {
+  const LayoutExpr **exprs; // open addressing
+  int expr_count, expr_slots;
+  Map maps, layouts; // from hashes to chains
+  uint32_t next_id;
+  bool verifying;   // an answer is being checked: the answers that the check needs are not
+  int64_t verified; // points looked at, or as much work
+} LayoutTable;
+LayoutTable *layout_table_new(Context *context);
+static inline LayoutTable *layout_table(Context *context) {
+  return context->layouts ? context->layouts : layout_table_new(context);
+}
+
+// Questions about one layout whose answers its cache keeps.
+typedef enum CachedQuestion {
+  CACHED_IDENTITY,
+  CACHED_INJECTIVE,
+  CACHED_ONTO,
+  CACHED_PADDING,
+  CACHED_INVERSE,
+  CACHED_COUNT
+} CachedQuestion;
+
+typedef struct LayoutCache {
+  const Layout *next; // in the chain of its hash
+  bool extents_given; // the physical extents were not derived
+  bool known[CACHED_COUNT];
+  LayoutAnswer answers[CACHED_COUNT];
+  LayoutInverse inverse;
+  bool inverse_sought; // isl and the piecewise search were tried
+  int64_t padding_count;
+  const LayoutExpr *offset;
+  const Layout *copies;                      // layout_of_copies
+  int64_t *vector_widths;                    // by axis; 0: not asked so far
+  const struct LayoutComponents *components; // NULL: not sought so far
+} LayoutCache;
+
+// The number of logical and replica axes: the box of the map's outputs has them all.
+static inline int layout_box_rank(const Layout *layout) {
+  return layout->rank + layout->map->replica_count;
+}
+
+static inline bool is_const(const LayoutExpr *e) {
+  return e->op == LAYOUT_CONST;
+}
+
+static inline const LayoutExpr *layout_binary(Context *context, LayoutOp op, const LayoutExpr *a,
+                                              const LayoutExpr *b) {
+  return layout_expr(context, op, a, b, NULL);
+}
+static inline const LayoutExpr *layout_by(Context *context, LayoutOp op, const LayoutExpr *a,
+                                          int64_t b) {
+  return layout_expr(context, op, a, layout_const(context, b), NULL);
+}
+
+// An answer without witness.
+static inline LayoutAnswer layout_answer_of(Verdict verdict, LayoutLevel level,
+                                            const char *reason) {
+  return (LayoutAnswer){.verdict = verdict, .level = level, .reason = reason};
+}
+// Whether the layout is known to have no elements.
+static inline bool layout_is_empty(const Layout *layout) {
+  int64_t size;
+  return layout_logical_size(layout, &size) && size == 0;
+}
+
+// The name of a numbered axis: p0, p1, …
+Str layout_numbered_name(Context *context, char letter, int number);
+// `spelling` with " in [...]" after it, which says the physical extents.
+const char *layout_text_in(Context *context, const Layout *layout, const char *spelling);
+// The number of nodes of the expression as a tree, at most UINT32_MAX.
+uint32_t layout_expr_size(const LayoutExpr *e);
+// The axes that the expression reads, as a bit set.
+uint64_t layout_axes_read(const LayoutExpr *e);
+// Whether every output has at most MAX_TREE nodes.
+bool layout_map_is_small(const IndexMap *map);
+
+// The value of one operation on values; false on division by zero, bad shift or overflow.
+bool layout_op_value(LayoutOp op, int64_t a, int64_t b, int64_t c, int64_t *out);
+
+// The row-major strides of the box (`strides` may be NULL) and its size. False when the size does
+// not fit 64 bits.
+bool layout_box_strides(const int64_t *extents, int rank, int64_t *strides, int64_t *size);
+
+// The largest divisor of `value` (of 0: every number is one) up to `limit`, found by small ones:
+// pairs with a factor up to 2^16 are tried.
+int64_t layout_largest_divisor(int64_t value, int64_t limit);
+
+// `e` with these values for symbols.
+const LayoutExpr *layout_instantiate(Context *context, const LayoutExpr *e,
+                                     const LayoutValue *values, int count);
+
+// Whether all physical axes are in memory and there are no replica axes.
+bool layout_is_plain(const Layout *layout);
+
+// (axis // cut) % modulus, where modulus 0 means that there is none. The expression must have this
+// form, or nest such forms.
+typedef struct LayoutAxisDigit {
+  int axis;
+  int64_t cut, modulus;
+} LayoutAxisDigit;
+bool layout_axis_digit(const LayoutExpr *e, LayoutAxisDigit *out);
+
+#endif

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// What later folders use of the digits level: questions about static layouts without empty axes.
+// Each function says what it proves, and leaves the rest to the enumeration of points.
+#ifndef PLEAT_LAYOUT_DIGITS_H
+#define PLEAT_LAYOUT_DIGITS_H
+
+#include "layout/digits/form.h"
+
+// Whether the maps agree on the box; NO sets the witness index.
+Verdict layout_digits_maps_equal(Context *context, const int64_t *extents, int rank,
+                                 const LayoutExpr *const *a, const LayoutExpr *const *b, int count,
+                                 int64_t *witness);
+// layout_expr_simplify of several expressions over one box.
+void layout_exprs_simplify(Context *context, const LayoutExpr *const *exprs, int count,
+                           const int64_t *extents, int rank, const LayoutExpr **out);
+// Whether every output stays within [0, extent).
+bool layout_digits_inside(Context *context, const Layout *layout);
+// The inverse and its padding predicate. They are checked by normal form, or, when `most` allows
+// it, at all points; *level says which.
+bool layout_digits_inverse(Context *context, const Layout *layout, LayoutLevel most,
+                           LayoutInverse *out, LayoutLevel *level);
+// For each physical index some logical index that is stored there, as expressions of the physical
+// axes; `section` may be NULL.
+bool layout_digits_section(Context *context, const Layout *layout, const LayoutExpr **section);
+// Two logical indices with one physical index, sought where the floors of the forms step.
+bool layout_digits_collision(Context *context, const Layout *layout, int64_t *a, int64_t *b);
+// The strides and the vector width from the form of the offset; false where it does not decide.
+bool layout_digits_strides(Context *context, const Layout *layout, int64_t *strides,
+                           bool *has_stride);
+bool layout_digits_vector_width(Context *context, const Layout *layout, int axis, int64_t *width);
+// The number of points of the box at which pairs[2k] = pairs[2k + 1] for all k < count
+// (count_equal.c). False where the digits do not tell.
+bool layout_count_agreements(Context *context, const int64_t *box, int rank,
+                             const LayoutExpr *const *pairs, int count, int64_t *out);
+
+#endif

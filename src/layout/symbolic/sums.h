@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layouts of symbolic extents: sums `p + Σ pᵢ·atomᵢ` whose coefficients are polynomials over the
+// symbols. Atoms are axes, floors, and operations that are kept whole: equal to themselves when
+// their operands are equal, and with what bounds are known. Proves "yes" only; "no" needs an
+// instance (instance.c). NULL stands for "not carried" and flows on.
+//
+//   (h·W + w) // W  =>  h       since w is in [0, W - 1]
+//   c // 16, c % 16             with the atom ⌊c/16⌋ and c - 16·⌊c/16⌋
+//   j ^ (i % 8)                 8·⌊j/8⌋ + X with the atom X = (j % 8) ^ (i % 8)
+#ifndef PLEAT_LAYOUT_SUMS_H
+#define PLEAT_LAYOUT_SUMS_H
+
+#include "layout/symbolic/symbolic.h"
+
+enum { MAX_ATOMS = 96, MAX_SYMBOLIC_TERMS = 64, MAX_OPERANDS = 8 };
+
+typedef struct SymbolicTerm {
+  const Poly *coefficient;
+  int atom;
+} SymbolicTerm;
+
+typedef struct SymbolicSum {
+  const Poly *constant;
+  int count;
+  SymbolicTerm *parts; // by atom, coefficients not 0
+} SymbolicSum;
+
+typedef enum AtomKind {
+  ATOM_AXIS,
+  ATOM_FLOOR,     // ⌊operand/divisor⌋
+  ATOM_XOR,       // of operands in [0, 2ᵏ)
+  ATOM_OPERATION, // op(operands)
+} AtomKind;
+
+typedef struct SymbolicAtom {
+  AtomKind kind;
+  LayoutOp op;
+  int operand_count;
+  const SymbolicSum *operands[MAX_OPERANDS];
+  const Poly *divisor;
+  const Poly *low, *high; // NULL: not known
+} SymbolicAtom;
+
+// A box with symbolic extents and the atoms over it.
+typedef struct SymbolicBox {
+  Polys *polys;
+  int axis_count, atom_count;
+  SymbolicAtom atoms[MAX_ATOMS];
+} SymbolicBox;
+
+// Axis i runs over 0 .. extents[i] - 1. *axes receives the axes as sums.
+bool layout_box_init(SymbolicBox *box, Polys *polys, const LayoutExpr *const *extents, int rank,
+                     const SymbolicSum **axes);
+const SymbolicSum *layout_sum_of_poly(SymbolicBox *box, const Poly *p);
+const SymbolicSum *layout_sum_const(SymbolicBox *box, int64_t value);
+const SymbolicSum *layout_sum_of_atom(SymbolicBox *box, int atom);
+// a + b·y with a polynomial y; `layout_sum_plus` with a number.
+const SymbolicSum *layout_sum_add(SymbolicBox *box, const SymbolicSum *a, const SymbolicSum *b,
+                                  const Poly *y);
+const SymbolicSum *layout_sum_plus(SymbolicBox *box, const SymbolicSum *a, const SymbolicSum *b,
+                                   int64_t y);
+bool layout_sum_same(const SymbolicSum *a, const SymbolicSum *b);
+bool layout_sum_is_poly(const SymbolicSum *a, const Poly **value); // no atoms
+// The bounds as polynomials; NULL where not known.
+void layout_sum_bounds(SymbolicBox *box, const SymbolicSum *a, const Poly **low, const Poly **high);
+// least <= a <= most, proved; NULL: not asked.
+bool layout_sum_within(SymbolicBox *box, const SymbolicSum *a, const Poly *least, const Poly *most);
+// Floored, y proved positive.
+const SymbolicSum *layout_sum_divide(SymbolicBox *box, const SymbolicSum *a, const Poly *y);
+const SymbolicSum *layout_sum_modulo(SymbolicBox *box, const SymbolicSum *a, const Poly *y);
+// The atom that equals this one, added when there is none; -1: full.
+int layout_box_atom(SymbolicBox *box, const SymbolicAtom *atom);
+
+// The value of an expression where axes[i] is that of axis i.
+const SymbolicSum *layout_sum_of(SymbolicBox *box, const LayoutExpr *e,
+                                 const SymbolicSum *const *axes);
+const SymbolicSum *layout_sum_extreme(SymbolicBox *box, LayoutOp op, const SymbolicSum *a,
+                                      const SymbolicSum *b); // MIN, MAX
+const SymbolicSum *layout_sum_xor(SymbolicBox *box, const SymbolicSum *a, const SymbolicSum *b);
+// An expression with that value, or NULL.
+const LayoutExpr *layout_sum_expr(SymbolicBox *box, const SymbolicSum *a);
+
+// q·(inner mod radix) as part of a sum.
+typedef struct Residue {
+  const Poly *q, *radix;
+  const SymbolicSum *inner;
+} Residue;
+// `a` without the residue that the floor of part `at` belongs to; NULL where there is none.
+const SymbolicSum *layout_sum_without_residue(SymbolicBox *box, const SymbolicSum *a, int at,
+                                              Residue *out);
+
+// weight · value, a part of a sum with low <= value <= high (NULL: not known).
+typedef struct SumItem {
+  const Poly *weight, *low, *high;
+  const SymbolicSum *value;
+  int atom; // which one the value is; -1: a digit
+} SumItem;
+// a = *constant + Σ items (symbolic_items.c); how many, up to MAX_SYMBOLIC_TERMS, -1: does not fit.
+int layout_sum_items(SymbolicBox *box, const SymbolicSum *a, SumItem *items,
+                     const SymbolicSum **constant);
+// The items whose weights c divides, over c, and the others; how many divide.
+int layout_items_split(SymbolicBox *box, const SumItem *items, int count, const Poly *c,
+                       const SymbolicSum **above, const SymbolicSum **below);
+
+#endif
