@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+// Sets of features of x86-64 that come together in practice. Code for a level runs on every machine
+// of that level or above. What a target's tools are told of a level stands in the target's row.
 typedef enum CpuLevel { CPU_BASELINE, CPU_AVX2, CPU_AVX512 } CpuLevel;
 
 // The size of a core's instruction cache. The value is that of most current processors.
@@ -18,8 +20,6 @@ enum { MOST_SHUFFLED_STRIDE = 4 };
 typedef struct HostMachine {
   CpuLevel level;
   const char *level_name; // "baseline", "avx2", "avx512": the names of `--cpu`
-  const char *features;   // LLVM's spelling of the level's features; "" for the baseline
-  const char *march;      // the level's options for a C compiler: "-mavx2 -mfma"
   char processor[64];     // the processor's name for itself; "" if unknown
   int vector_bytes, vector_registers;
   int fma_units;             // vector multiply-adds begun while two vectors are loaded. A guess:

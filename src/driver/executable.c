@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 typedef struct StepRegion {
-  TargetFunction function;
+  TargetRegion code;
   int64_t extent;
 } StepRegion;
 
@@ -32,8 +32,8 @@ static bool find_regions(Executable *e, Step *step, const LowerKernel *kernel) {
   step->regions = arena_array(&context->arena, StepRegion, kernel->region_count);
   for (int i = 0; i < kernel->region_count; i++) {
     const LowerRegion *region = &kernel->regions[i];
-    step->regions[i].function = target_code_function(e->code, region->name);
-    if (!step->regions[i].function) bug(context, "no code for '%s'", region->name);
+    step->regions[i].code = target_code_region(e->code, region->name);
+    if (!step->regions[i].code.handle) bug(context, "no code for '%s'", region->name);
     if (!expr_as_int(region->extent, &step->regions[i].extent))
       return diag_error(context, kernel->func->pos, "'%s' has a size that is not known",
                         region->name);
@@ -170,7 +170,7 @@ static void bind_arguments(Executable *e, Tensor *const *inputs, Tensor *const *
 static void run_step(const Executable *e, int number, ThreadPool *pool, OnSpan on_span, void *env) {
   const Step *step = &e->steps[number];
   for (int i = 0; i < step->region_count; i++) {
-    RegionRun run = {step->regions[i].function, step->args, number, i, on_span, env};
+    RegionRun run = {step->regions[i].code, step->args, number, i, on_span, env};
     region_run(&run, pool, step->regions[i].extent);
   }
 }

@@ -26,7 +26,7 @@ KernelCode *kernel_code_of_lowered(Context *context, PrimFunc *const *lowered, i
   code->code = target_load(context, row, &unit, &target);
   for (int i = 0; code->code && i < count; i++)
     for (int k = 0; k < code->kernels[i]->region_count; k++)
-      if (!target_code_function(code->code, code->kernels[i]->regions[k].name))
+      if (!target_code_region(code->code, code->kernels[i]->regions[k].name).handle)
         bug(context, "no code for '%s'", code->kernels[i]->regions[k].name);
   return code->code ? code : NULL;
 }
@@ -130,12 +130,8 @@ bool kernel_code_spans(KernelCode *code, int number, ThreadPool *pool, const Int
   int64_t workspace = ok ? size_of(&call, kernel->workspace_bytes) : 0;
   if (workspace) ok = (call.pointers[n] = memory_alloc((size_t)workspace)) != NULL;
   for (int i = 0; ok && i < kernel->region_count; i++) {
-    RegionRun run = {target_code_function(code->code, kernel->regions[i].name),
-                     call.pointers,
-                     0,
-                     i,
-                     on_span,
-                     env};
+    RegionRun run = {
+        target_code_region(code->code, kernel->regions[i].name), call.pointers, 0, i, on_span, env};
     region_run(&run, pool, size_of(&call, kernel->regions[i].extent));
   }
   if (workspace) memory_free(call.pointers[n]);

@@ -289,12 +289,12 @@ Program *program_plan(Context *context, const GraphFunc *graph, const CompileOpt
   return p;
 }
 
-// Where kernels are only to be run, and the target can take them one by one.
+// Where kernels are only to be run, and the target is done with each once it is added.
 static bool begin_loading(Program *p) {
   const TargetRow *target = p->options.target ? p->options.target : target_for_running();
   TargetOptions options = {&p->options.machine, &p->target_report, p->target_reports,
                            p->options.quick};
-  if (!p->options.run_only || !target->load_begin) return true;
+  if (!p->options.run_only || target->keeps_kernels) return true;
   p->loading = target_load_begin(p->context, target, p->name, &options);
   return p->loading != NULL;
 }

@@ -6,10 +6,10 @@
 #include "driver/driver.h"
 
 typedef struct RegionRun {
-  TargetFunction function;
+  TargetRegion code;
   void *const *args;
-  int step, region;
-  OnSpan on_span; // NULL: no spans are reported
+  int step, region; // their numbers, for spans
+  OnSpan on_span;   // NULL: no spans are reported
   void *env;
 } RegionRun;
 

@@ -10,19 +10,12 @@ typedef struct LevelRow {
   const char *name, *other_name;
   int vector_bytes, vector_registers, fma_units;
   bool fma;
-  const char *features, *march;
 } LevelRow;
 
 static const LevelRow levels[] = {
-    [CPU_BASELINE] = {"baseline", "sse2", 16, 16, 1, false, "", ""},
-    [CPU_AVX2] = {"avx2", "avx2", 32, 16, 2, true,
-                  "+avx,+avx2,+fma,+f16c,+bmi,+bmi2,+popcnt,+lzcnt",
-                  "-mavx2 -mfma -mf16c -mbmi -mbmi2 -mpopcnt -mlzcnt"},
-    [CPU_AVX512] = {"avx512", "avx512", 64, 32, 2, true,
-                    "+avx,+avx2,+fma,+f16c,+bmi,+bmi2,+popcnt,+lzcnt,"
-                    "+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl",
-                    "-mavx2 -mfma -mf16c -mbmi -mbmi2 -mpopcnt -mlzcnt -mavx512f -mavx512bw "
-                    "-mavx512cd -mavx512dq -mavx512vl"},
+    [CPU_BASELINE] = {"baseline", "sse2", 16, 16, 1, false},
+    [CPU_AVX2] = {"avx2", "avx2", 32, 16, 2, true},
+    [CPU_AVX512] = {"avx512", "avx512", 64, 32, 2, true},
 };
 
 #if defined(__x86_64__)
@@ -81,8 +74,6 @@ static void use_level(HostMachine *machine, CpuLevel level) {
   const LevelRow *row = &levels[level];
   machine->level = level;
   machine->level_name = row->name;
-  machine->features = row->features;
-  machine->march = row->march;
   machine->vector_bytes = row->vector_bytes;
   machine->vector_registers = row->vector_registers;
   machine->fma_units = row->fma_units;

@@ -5,9 +5,18 @@
 
 #include "target/target.h"
 
+// A region's code on a CPU.
+typedef void (*TargetFunction)(void *const *args, int64_t begin, int64_t end);
+
 struct TargetCode { // a target's own struct begins with this
-  void *(*find)(TargetCode *code, const char *name); // NULL when there is no such region
+  // A handle of the region `name`, or NULL when there is no such region.
+  void *(*find)(TargetCode *code, const char *name);
   void (*free)(TargetCode *code);
+  // Runs a chunk of a region; threads call it at the same time. NULL: the handle is the address of
+  // a TargetFunction.
+  void (*run)(TargetCode *code, void *handle, void *const *args, int64_t begin, int64_t end);
+  // `run` is given all iterations of a region at once, by one thread, and shares them out itself.
+  bool whole;
 };
 
 struct TargetLoading { // likewise

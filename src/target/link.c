@@ -31,18 +31,16 @@ static void add_all(Command *command, Arena *arena, const char *words) {
     add(command, word);
 }
 
-static Command command_for(Arena *arena, const char *input, const char *kind,
-                           const HostMachine *machine, const char *output) {
+static Command command_for(Arena *arena, const char *input, const char *kind, const char *flags,
+                           const char *output) {
   const char *cc = getenv("CC");
   Command command = {.count = 0};
   add_all(&command, arena, cc && *cc ? cc : "cc");
   add_all(&command, arena, "-shared -fPIC");
-  const char *flags = getenv("CFLAGS");
+  const char *users = getenv("CFLAGS");
   if (!strcmp(kind, ".c")) add_all(&command, arena, "-std=gnu11 -O2 -fno-math-errno -w");
-  if (!strcmp(kind, ".c") && flags) add_all(&command, arena, flags);
-  if (!strcmp(kind, ".c") && machine) add_all(&command, arena, machine->march);
-  if (!strcmp(kind, ".c") && machine && machine->level == CPU_AVX512)
-    add(&command, "-mprefer-vector-width=512");
+  if (!strcmp(kind, ".c") && users) add_all(&command, arena, users);
+  if (!strcmp(kind, ".c")) add_all(&command, arena, flags);
   add(&command, "-o");
   add(&command, output);
   add(&command, input);
@@ -60,13 +58,13 @@ static int run_command(const Command *command) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
-static bool link_in_folder(Context *context, const Text *bytes, const char *kind,
-                           const HostMachine *machine, const char *folder, const char *path) {
+static bool link_in_folder(Context *context, const Text *bytes, const char *kind, const char *flags,
+                           const char *folder, const char *path) {
   Arena *arena = &context->scratch;
   const char *input = arena_printf(arena, "%s/unit%s", folder, kind);
   const char *output = arena_printf(arena, "%s/unit.so", folder);
   bool done = file_write(context, input, bytes->data, bytes->size);
-  Command command = command_for(arena, input, kind, machine, output);
+  Command command = command_for(arena, input, kind, flags, output);
   int status = done ? run_command(&command) : 1;
   if (done && status < 0) fail(context, path, "no compiler: `cc` (or $CC) cannot be started");
   if (done && status > 0) fail(context, path, "the C compiler failed; what it said is above");
@@ -86,11 +84,11 @@ char *link_folder(Context *context) {
   return NULL;
 }
 
-bool link_shared(Context *context, const Text *bytes, const char *kind, const HostMachine *machine,
+bool link_shared(Context *context, const Text *bytes, const char *kind, const char *flags,
                  const char *path) {
   char *folder = link_folder(context);
   if (!folder) return false;
-  bool done = link_in_folder(context, bytes, kind, machine, folder, path);
+  bool done = link_in_folder(context, bytes, kind, flags, folder, path);
   rmdir(folder);
   return done;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of targets, and what is the same for all of them.
+// The table of targets, and what is the same for all of them: writing files, and making code for
+// this process kernel by kernel.
 #include "target/target.h"
 
 #include "config.h"
@@ -13,13 +14,53 @@
 static const char *const c_endings[] = {".c", NULL};
 static const char *const llvm_endings[] = {".o", ".s", ".ll", ".so", NULL};
 
-const TargetRow target_table[] = {
-    {"llvm", "native code by LLVM: run now, .o, .s, .ll, .so", llvm_endings, llvm_emit, NULL,
-     llvm_load_begin, llvm_load_add, llvm_load_finish, llvm_write_program},
-    {"c", "C11 for GCC and Clang: run now through a compiler, .c", c_endings, c_target_emit,
-     c_target_load, NULL, NULL, NULL, target_write_c},
-    {NULL},
+// ---- Processor levels, as the tools of each target spell them
+
+static const char *const c_flags[] = {
+    [CPU_BASELINE] = "",
+    [CPU_AVX2] = "-mavx2 -mfma -mf16c -mbmi -mbmi2 -mpopcnt -mlzcnt",
+    [CPU_AVX512] = "-mavx2 -mfma -mf16c -mbmi -mbmi2 -mpopcnt -mlzcnt -mavx512f -mavx512bw "
+                   "-mavx512cd -mavx512dq -mavx512vl",
 };
+
+static const char *const llvm_flags[] = {
+    [CPU_BASELINE] = "",
+    [CPU_AVX2] = "+avx,+avx2,+fma,+f16c,+bmi,+bmi2,+popcnt,+lzcnt",
+    [CPU_AVX512] = "+avx,+avx2,+fma,+f16c,+bmi,+bmi2,+popcnt,+lzcnt,"
+                   "+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl",
+};
+
+// ---- The table
+
+const TargetRow target_table[] = {
+    {.name = "llvm",
+     .summary = "native code by LLVM: run now, .o, .s, .ll, .so",
+     .endings = llvm_endings,
+     .level_flags = llvm_flags,
+     .emit = llvm_emit,
+     .load_begin = llvm_load_begin,
+     .load_add = llvm_load_add,
+     .load_finish = llvm_load_finish,
+     .write_program = llvm_write_program},
+    {.name = "c",
+     .summary = "C11 for GCC and Clang: run now through a compiler, .c",
+     .endings = c_endings,
+     .level_flags = c_flags,
+     .emit = c_target_emit,
+     .load_begin = c_load_begin,
+     .load_add = c_load_add,
+     .load_finish = c_load_finish,
+     .keeps_kernels = true,
+     .write_program = target_write_c},
+    {.name = NULL},
+};
+
+const char *target_level_flags(const TargetRow *target, const HostMachine *machine) {
+  CpuLevel level = machine ? machine->level : CPU_BASELINE;
+  return target->level_flags ? target->level_flags[level] : "";
+}
+
+// ---- Reports
 
 static const char *const count_names[TARGET_COUNT_KINDS] = {
     [TARGET_GATHERS] = "vector accesses taken lane by lane",
@@ -37,6 +78,8 @@ void target_report_kernel(const TargetOptions *options, int number, const Target
     options->kernels[number].counts[i] += after->counts[i] - before->counts[i];
 }
 
+// ---- Finding a row
+
 const TargetRow *target_find(const char *name) {
   for (const TargetRow *row = target_table; row->name; row++)
     if (!strcmp(row->name, name)) return row;
@@ -45,7 +88,7 @@ const TargetRow *target_find(const char *name) {
 
 static const char *ending_of(const TargetRow *row, const char *path) {
   size_t size = strlen(path);
-  for (int i = 0; row->endings[i]; i++) {
+  for (int i = 0; row->endings && row->endings[i]; i++) {
     size_t length = strlen(row->endings[i]);
     if (size > length && !strcmp(path + size - length, row->endings[i])) return row->endings[i];
   }
@@ -61,6 +104,8 @@ const TargetRow *target_for_file(const char *path) {
     if (ending_of(row, path)) return row;
   return NULL;
 }
+
+// ---- Files
 
 static double seconds_now(void) {
   struct timespec now;
@@ -78,7 +123,7 @@ static bool write_file(Context *context, const TargetRow *target, const TargetUn
   bool shared = !strcmp(ending, ".so");
   Text bytes = text_new(&context->scratch);
   if (!target->emit(context, unit, options, shared ? ".o" : ending, &bytes)) return false;
-  if (shared) return link_shared(context, &bytes, ".o", options->machine, path);
+  if (shared) return link_shared(context, &bytes, ".o", "", path);
   return file_write(context, path, bytes.data, bytes.size);
 }
 
@@ -86,7 +131,7 @@ bool target_write_file(Context *context, const TargetRow *target, const TargetUn
                        const TargetOptions *options, const char *path) {
   static const TargetOptions none;
   const char *ending = ending_of(target, path);
-  if (!ending)
+  if (!ending || !target->emit)
     return diag_error(context, (SourcePos){NULL}, "%s: target %s writes no such file", path,
                       target->name);
   ArenaMark mark = arena_mark(&context->scratch);
@@ -103,14 +148,24 @@ bool target_write_program(Context *context, const TargetRow *target, const Targe
   if (!target) target = target_for_file(path);
   if (!target || !ending_of(target, path))
     return diag_error(context, (SourcePos){NULL}, "%s: no target writes such a file", path);
+  if (!target->write_program)
+    return diag_error(context, (SourcePos){NULL}, "%s: target %s writes no programs", path,
+                      target->name);
   double start = seconds_now();
   bool done = target->write_program(context, program, options, path);
   add_time(&options->target, start);
   return done;
 }
 
+// ---- Code for this process
+
 TargetLoading *target_load_begin(Context *context, const TargetRow *target, const char *name,
                                  const TargetOptions *options) {
+  if (!target->load_begin) {
+    diag_error(context, (SourcePos){NULL}, "target %s cannot run code in this process",
+               target->name);
+    return NULL;
+  }
   TargetLoading *loading = target->load_begin(context, name, options);
   if (!loading) return NULL;
   loading->context = context;
@@ -130,51 +185,50 @@ bool target_load_add(TargetLoading *loading, LowerKernel *kernel) {
 }
 
 TargetCode *target_load_finish(TargetLoading *loading) {
+  Arena *scratch = &loading->context->scratch;
+  ArenaMark mark = arena_mark(scratch);
   double start = seconds_now();
   TargetCode *code = loading->target->load_finish(loading);
   add_time(&loading->options, start);
-  return code;
-}
-
-static TargetCode *load_one_by_one(Context *context, const TargetRow *target,
-                                   const TargetUnit *unit, const TargetOptions *options) {
-  TargetLoading *loading = target_load_begin(context, target, unit->name, options);
-  for (int i = 0; loading && i < unit->kernel_count; i++)
-    if (!target_load_add(loading, unit->kernels[i])) return NULL;
-  return loading ? target_load_finish(loading) : NULL;
-}
-
-static TargetCode *load_at_once(Context *context, const TargetRow *target, const TargetUnit *unit,
-                                const TargetOptions *options) {
-  ArenaMark mark = arena_mark(&context->scratch);
-  double start = seconds_now();
-  TargetCode *code = target->load(context, unit, options);
-  add_time(options, start);
-  arena_reset(&context->scratch, mark);
+  arena_reset(scratch, mark);
   return code;
 }
 
 TargetCode *target_load(Context *context, const TargetRow *target, const TargetUnit *unit,
                         const TargetOptions *options) {
   static const TargetOptions none;
-  if (!options) options = &none;
-  if (target->load_begin) return load_one_by_one(context, target, unit, options);
-  if (target->load) return load_at_once(context, target, unit, options);
-  diag_error(context, (SourcePos){NULL}, "target %s cannot run code in this process", target->name);
-  return NULL;
+  TargetLoading *loading =
+      target_load_begin(context, target, unit->name, options ? options : &none);
+  for (int i = 0; loading && i < unit->kernel_count; i++)
+    if (!target_load_add(loading, unit->kernels[i])) return NULL;
+  return loading ? target_load_finish(loading) : NULL;
 }
 
-TargetFunction target_code_function(TargetCode *code, const char *name) {
+TargetRegion target_code_region(TargetCode *code, const char *name) {
+  return (TargetRegion){code, code->find(code, name)};
+}
+
+void target_region_run(const TargetRegion *region, void *const *args, int64_t begin, int64_t end) {
+  TargetCode *code = region->code;
   union { // a data pointer as a function pointer, as POSIX allows
     void *data;
-    TargetFunction function;
-  } found = {code->find(code, name)};
-  return found.function;
+    TargetFunction call;
+  } function = {region->handle};
+  if (code->run)
+    code->run(code, region->handle, args, begin, end);
+  else
+    function.call(args, begin, end);
+}
+
+bool target_region_is_whole(const TargetRegion *region) {
+  return region->code->whole;
 }
 
 void target_code_free(TargetCode *code) {
   if (code) code->free(code);
 }
+
+// ---- For code generators
 
 TargetFeatures target_features(const HostMachine *machine) {
   bool vectors = machine && machine->level >= CPU_AVX2;

@@ -4,16 +4,17 @@
 // shared: it rewrites what hardware has no instruction for (exp, bfloat16, floored division, …)
 // into what it has, so that no target computes anything its own way.
 //
-// Each region of a kernel becomes a function
+// Each region of a kernel becomes code of its own that runs one chunk of the region. On a CPU that
+// is a C function
 //     void NAME(void *const *args, int64_t begin, int64_t end)
-// that runs one chunk of the region.
+// and a target whose code is called in another way brings a function that calls it (code.h).
+//
+// To add a target: copy src/target/template/, which the tests build, and add a row to target_table.
 #ifndef PLEAT_TARGET_H
 #define PLEAT_TARGET_H
 
 #include "base/machine.h"
 #include "lower/lower.h"
-
-typedef void (*TargetFunction)(void *const *args, int64_t begin, int64_t end);
 
 // What code generation did not do well; every compile prints what is not 0.
 typedef enum TargetCount {
@@ -30,7 +31,7 @@ typedef struct TargetReport {
 } TargetReport;
 
 typedef struct TargetOptions {
-  const HostMachine *machine; // level, features, vector width; NULL: the baseline
+  const HostMachine *machine; // level, vector width; NULL: the baseline
   TargetReport *report;       // may be NULL; is added to
   TargetReport *kernels;      // may be NULL: of each kernel of the unit alone, are added to
   bool quick; // code is made with as little work as the target can do, and runs slower
@@ -96,18 +97,26 @@ typedef struct TargetCode TargetCode;
 // Code in the making, to which kernels are added one by one.
 typedef struct TargetLoading TargetLoading;
 
+// What is known about a target. Rows leave out what they do not have: it is NULL or false.
 typedef struct TargetRow {
   const char *name, *summary;
-  const char *const *endings; // of files it can write, NULL-terminated: ".o", ".s"
-  // The file's bytes in *out; false with a diagnostic.
+  // The endings of the files that it writes, NULL-terminated: ".o", ".s". NULL: it writes no files.
+  const char *const *endings;
+  // What the target's tools are told about the processor, by CpuLevel. NULL: nothing; so for a
+  // target that is no CPU.
+  const char *const *level_flags;
+  // The bytes of a file with kernels, in *out; false with a diagnostic. NULL: it writes no such
+  // file.
   bool (*emit)(Context *context, const TargetUnit *unit, const TargetOptions *options,
                const char *ending, Text *out);
-  // Code for this process: of all kernels at once, or of one after the other; NULL where the target
-  // cannot do it so.
-  TargetCode *(*load)(Context *context, const TargetUnit *unit, const TargetOptions *options);
+  // Code for this process, to which kernels are added one by one; all three are NULL where the
+  // target cannot run code in this process. NULL or false with a diagnostic.
   TargetLoading *(*load_begin)(Context *context, const char *name, const TargetOptions *options);
   bool (*load_add)(TargetLoading *loading, LowerKernel *kernel);
   TargetCode *(*load_finish)(TargetLoading *loading);
+  // Kernels that were added must stay until load_finish. False: load_add is done with its kernel.
+  bool keeps_kernels;
+  // Writes a whole program at `path`, false with a diagnostic. NULL: it writes no programs.
   bool (*write_program)(Context *context, const TargetProgram *program,
                         const TargetProgramOptions *options, const char *path);
 } TargetRow;
@@ -117,6 +126,8 @@ const TargetRow *target_for_file(const char *path); // by ending; NULL when none
 
 // What code for this process is made with: LLVM, or in builds without it the system's C compiler.
 const TargetRow *target_for_running(void);
+// The flags of the machine's level, "" where there are none. `machine` may be NULL.
+const char *target_level_flags(const TargetRow *target, const HostMachine *machine);
 
 // Writes the file whole or not at all. False with a diagnostic.
 bool target_write_file(Context *context, const TargetRow *target, const TargetUnit *unit,
@@ -124,14 +135,25 @@ bool target_write_file(Context *context, const TargetRow *target, const TargetUn
 // Code for this process; NULL with a diagnostic.
 TargetCode *target_load(Context *context, const TargetRow *target, const TargetUnit *unit,
                         const TargetOptions *options);
-// Kernel by kernel, where the target can: a kernel that was added is not needed any more. What is
-// not finished goes with the context, from whose `lasting` it is. NULL, false with a diagnostic.
+// Kernel by kernel: a kernel that was added is not needed any more, unless the target
+// keeps_kernels. A loading that is not finished is freed with the context, from whose `lasting` it
+// is. NULL, false with a diagnostic.
 TargetLoading *target_load_begin(Context *context, const TargetRow *target, const char *name,
                                  const TargetOptions *options);
 bool target_load_add(TargetLoading *loading, LowerKernel *kernel);
 TargetCode *target_load_finish(TargetLoading *loading);
-TargetFunction target_code_function(TargetCode *code, const char *name); // NULL when there is none
 void target_code_free(TargetCode *code);
+
+// The code of one region, found by name; `handle` is NULL when there is none.
+typedef struct TargetRegion {
+  TargetCode *code;
+  void *handle;
+} TargetRegion;
+TargetRegion target_code_region(TargetCode *code, const char *name);
+// Runs the iterations begin <= i < end. `args` are addresses in this process, as lower.h has them.
+void target_region_run(const TargetRegion *region, void *const *args, int64_t begin, int64_t end);
+// The target runs the iterations in parallel by itself, so it is to be given all of them at once.
+bool target_region_is_whole(const TargetRegion *region);
 
 // A program by the path's ending, or by `target` if that is not NULL: native code or C, with a
 // header NAME.h and, where asked for, NAME.weights beside it. Native code has NAME_run as the C

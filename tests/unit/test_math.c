@@ -108,8 +108,8 @@ static void check_level(Context *context, const char *level, const float *in, fl
   assert_non_null(code);
   assert_int_equal(report.counts[TARGET_CALLS], 0);
   for (int i = 0; i < COUNT_OF(functions); i++) {
-    TargetFunction function = target_code_function(code, op_table[functions[i].op].name);
-    function((void *[]){out, (void *)in}, 0, 1);
+    TargetRegion region = target_code_region(code, op_table[functions[i].op].name);
+    target_region_run(&region, (void *[]){out, (void *)in}, 0, 1);
     check_function(&functions[i], in, out, count, level);
   }
   target_code_free(code);

@@ -81,7 +81,7 @@ static void *compile(Fixture *f, const char *compiler, const char *flags) {
   snprintf(library, sizeof library, "%s/%s.so", f->folder, compiler);
   snprintf(command, sizeof command,
            "%s -std=gnu11 -O2 %s %s -Wall -Wextra -Werror -shared -fPIC -o %s %s/digits.c -lm",
-           compiler, f->machine.march, flags, library, f->folder);
+           compiler, target_level_flags(target_find("c"), &f->machine), flags, library, f->folder);
   if (system(command)) fail_msg("%s", command);
   void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE); // OpenMP threads stay
   if (!handle) fail_msg("%s", dlerror());

@@ -180,8 +180,8 @@ static void test_functions_of_one_text(void **state) {
   assert_non_null(code);
   for (int i = 0; i < ROWS; i++)
     for (int k = 0; k < ROWS; k++)
-      assert_true((target_code_function(code, rows[i].name) ==
-                   target_code_function(code, rows[k].name)) == (rows[i].op == rows[k].op));
+      assert_true((target_code_region(code, rows[i].name).handle ==
+                   target_code_region(code, rows[k].name).handle) == (rows[i].op == rows[k].op));
   target_code_free(code);
 }
 

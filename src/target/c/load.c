@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C target's code in this process: compiled to a shared library in a temporary folder, opened,
-// and its file removed.
+// The C target's code in this process: all kernels are compiled to a shared library in a temporary
+// folder, which is opened, and whose file is removed.
 #include "target/c/rows.h"
 #include "target/code.h"
 #include "target/link.h"
@@ -26,7 +26,7 @@ static void free_code(TargetCode *code) {
 static TargetCode *open_library(Context *context, const char *path) {
   CCode *code = calloc(1, sizeof *code);
   if (!code) return NULL;
-  code->code = (TargetCode){find_function, free_code};
+  code->code = (TargetCode){.find = find_function, .free = free_code};
   code->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (code->library) return &code->code;
   diag_error(context, (SourcePos){NULL}, "%s", dlerror());
@@ -34,13 +34,43 @@ static TargetCode *open_library(Context *context, const char *path) {
   return NULL;
 }
 
-TargetCode *c_target_load(Context *context, const TargetUnit *unit, const TargetOptions *options) {
+// The kernels are kept, and compiled together: a compiler's start takes longer than a kernel.
+typedef struct CLoading {
+  TargetLoading loading; // first
+  Str name;
+  PtrArray kernels; // LowerKernel *
+} CLoading;
+
+TargetLoading *c_load_begin(Context *context, const char *name, const TargetOptions *options) {
+  (void)options;
+  CLoading *loading = arena_new(&context->lasting, CLoading);
+  loading->name = str_intern(context, name);
+  return &loading->loading;
+}
+
+bool c_load_add(TargetLoading *generic, LowerKernel *kernel) {
+  CLoading *loading = (CLoading *)generic;
+  array_push(&generic->context->lasting, &loading->kernels, kernel);
+  return true;
+}
+
+static const char *compiler_flags(Context *context, const TargetLoading *loading) {
+  const HostMachine *machine = loading->options.machine;
+  const char *flags = target_level_flags(loading->target, machine);
+  bool wide = machine && machine->level == CPU_AVX512;
+  return wide ? arena_printf(&context->scratch, "%s -mprefer-vector-width=512", flags) : flags;
+}
+
+TargetCode *c_load_finish(TargetLoading *generic) {
+  const CLoading *loading = (const CLoading *)generic;
+  Context *context = generic->context;
+  TargetUnit unit = {loading->name, (LowerKernel **)loading->kernels.items, loading->kernels.count};
   Text source = text_new(&context->scratch);
   char *folder = link_folder(context);
-  if (!folder || !c_target_emit(context, unit, options, ".c", &source)) return NULL;
+  if (!folder || !c_target_emit(context, &unit, &generic->options, ".c", &source)) return NULL;
   const char *path = arena_printf(&context->scratch, "%s/code.so", folder);
   TargetCode *code = NULL;
-  if (link_shared(context, &source, ".c", options->machine, path))
+  if (link_shared(context, &source, ".c", compiler_flags(context, generic), path))
     code = open_library(context, path);
   unlink(path);
   rmdir(folder);

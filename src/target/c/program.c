@@ -27,7 +27,7 @@ static ProgramHeader header_of(Writing *w) {
       arena_printf(w->arena,
                    "// %s, as C without dependencies. Compile for the machine it was made for:\n"
                    "//   cc -std=gnu11 -O2 %s%s -c %s.c\n// with GCC 12, Clang 14, or later.\n",
-                   w->program->unit.name, machine ? machine->march : "",
+                   w->program->unit.name, target_level_flags(target_find("c"), machine),
                    w->options->openmp ? " -fopenmp" : "", source);
   const char *weights =
       w->options->weights_beside ? arena_printf(w->arena, "%s.weights", source) : NULL;

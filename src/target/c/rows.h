@@ -8,6 +8,8 @@
 bool c_target_emit(Context *context, const TargetUnit *unit, const TargetOptions *options,
                    const char *ending, Text *out);
 // By the system's C compiler and the dynamic linker: for tests, and where LLVM is missing.
-TargetCode *c_target_load(Context *context, const TargetUnit *unit, const TargetOptions *options);
+TargetLoading *c_load_begin(Context *context, const char *name, const TargetOptions *options);
+bool c_load_add(TargetLoading *loading, LowerKernel *kernel);
+TargetCode *c_load_finish(TargetLoading *loading);
 
 #endif

@@ -16,7 +16,7 @@ static const char passes[] =
 
 typedef struct Job {
   const LlvmApi *api;
-  const char *features; // of the processor, as LLVM names them
+  const char *features; // of the processor, as LLVM names them: its row's level_flags
   bool quick;
   const char *text;
   LlvmOutput output;
@@ -29,7 +29,7 @@ typedef struct Job {
 } Job;
 
 static const char *features_of(const TargetOptions *options) {
-  return options->machine ? options->machine->features : "";
+  return target_level_flags(target_find("llvm"), options->machine);
 }
 
 static void fail(Job *job, const char *what, const char *why) {

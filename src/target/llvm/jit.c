@@ -193,7 +193,7 @@ TargetCode *llvm_load_finish(TargetLoading *generic) {
   LlvmLoading *loading = (LlvmLoading *)generic;
   LlvmCode *llvm = calloc(1, sizeof *llvm);
   if (!llvm) return NULL;
-  llvm->code = (TargetCode){find_function, free_code};
+  llvm->code = (TargetCode){.find = find_function, .free = free_code};
   llvm->api = loading->api;
   if (keep_aliases(loading, llvm) && link_all(generic->context, loading, llvm)) return &llvm->code;
   free_code(&llvm->code);

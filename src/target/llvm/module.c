@@ -20,7 +20,7 @@ static const char *attributes(const LlvmModule *module) {
                       "\"target-features\"=\"%s\" \"prefer-vector-width\"=\"%d\" "
                       "\"min-legal-vector-width\"=\"%d\" \"no-trapping-math\"=\"true\" }\n",
                       tune[machine ? machine->level : CPU_BASELINE],
-                      machine ? machine->features : "", width, width);
+                      target_level_flags(target_find("llvm"), machine), width, width);
 }
 
 static Emit emit_new(LlvmModule *module) {

@@ -59,7 +59,7 @@ static bool write_code(Context *context, const LlvmProgram *whole,
   Text bytes = text_new(&context->scratch);
   LlvmOutput output = shared ? LLVM_OUTPUT_OBJECT : llvm_output_of(ending);
   if (!llvm_compile(context, api, unit->name, text, &options->target, output, &bytes)) return false;
-  if (shared) return link_shared(context, &bytes, ".o", options->target.machine, path);
+  if (shared) return link_shared(context, &bytes, ".o", "", path);
   return file_write(context, path, bytes.data, bytes.size);
 }
 
