@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matching the arguments of a call to a signature.
+// Matches the arguments of a call to a signature, as Python does.
 #include "script/python.h"
 
 typedef struct Parameter {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements of constant contents, by type, and the lists of numbers that scripts write for them.
+// Reads and writes the elements of constants by type, and reads the lists of numbers that scripts
+// give.
 #include "script/const_data.h"
 
 #include "script/parser.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Python's tokens with indentation. The stream always balances: a bracket that a definition on a
-// later line shows to be unclosed is reported and closed, and every INDENT gets its DEDENT.
+// The lexer: Python's tokens with indentation. The stream of tokens is always balanced: a bracket
+// is reported and closed when a definition on a later line shows that it is unclosed, and every
+// INDENT gets its DEDENT.
 #include "script/python.h"
 
 #include <ctype.h>
@@ -142,7 +143,7 @@ static void escape(Lexer *lexer, Text *out) {
   }
 }
 
-// After the prefix. False when the string does not end (reported).
+// Reads a string after its prefix. A string that does not end is reported.
 static void string(Lexer *lexer, int32_t begin, bool raw) {
   int quote = peek(lexer, 0);
   bool triple = peek(lexer, 1) == quote && peek(lexer, 2) == quote;
@@ -154,7 +155,7 @@ static void string(Lexer *lexer, int32_t begin, bool raw) {
       add_error(lexer, begin, "this string is never closed");
       if (c >= 0) return;
       diag_error(lexer->context, range(lexer, begin, begin + 1), "this string is never closed");
-      array_last(&lexer->tokens).text = NULL; // told
+      array_last(&lexer->tokens).text = NULL; // reported here
       return;
     }
     if (c == quote && (!triple || (peek(lexer, 1) == quote && peek(lexer, 2) == quote))) break;
@@ -173,7 +174,8 @@ static void string(Lexer *lexer, int32_t begin, bool raw) {
   add(lexer, TOKEN_STRING, begin)->text = str_intern(lexer->context, text_string(&text));
 }
 
-// The number of characters of a string prefix (r, b, u, f in any mix) before a quote, or -1.
+// The number of characters of a string prefix (a mix of r, b, u and f) before a quote; -1 when
+// there is no string.
 static int string_prefix(const Lexer *lexer, bool *raw) {
   *raw = false;
   for (int n = 0; n <= 2; n++) {
@@ -237,8 +239,8 @@ static int32_t line_end(const Lexer *lexer, int32_t at) {
   return at;
 }
 
-// The innermost open bracket is never closed: reading starts again after the line it stands on, as
-// if it were closed there. The parser meets a mistake that was told here.
+// Reports the innermost open bracket as unclosed, and continues after its line as if it were closed
+// there. The error token tells the parser that the mistake is reported.
 static void close_brackets(Lexer *lexer) {
   if (!lexer->bracket_count) return;
   Token open = lexer->brackets[MIN_OF(lexer->bracket_count, MOST_BRACKETS) - 1];
@@ -285,8 +287,8 @@ static bool is_blank(int c) {
   return c == ' ' || c == '\t' || c == '\r' || c == '\f';
 }
 
-// At the start of a line: measures its indentation; blank lines and comments give no token. The
-// first line may be indented: it sets the margin.
+// Measures the indentation at the start of a line. Blank lines and comments give no token. The
+// first line may be indented; its indentation is the margin.
 static void line_start(Lexer *lexer) {
   int column = 0;
   for (; is_blank(peek(lexer, 0)); lexer->at++)
@@ -362,7 +364,7 @@ TokenArray py_tokens(Context *context, Arena *arena, const SourceFile *file) {
   line_start(lexer);
   do {
     while (lexer->at < lexer->size) next(lexer);
-    close_brackets(lexer); // may go back
+    close_brackets(lexer); // may move `at` back
   } while (lexer->at < lexer->size);
   finish(lexer);
   return lexer->tokens;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names in force while a script is read, and the dialects' aliases.
+// The names that are visible while a script is read, and the aliases of the dialects.
 #include "script/parser.h"
 
 static Str dotted_rest(Parser *parser, const PyNode *node, Dialect dialect) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks: `with T.block("name"):` and what may stand in its heading. The function itself has a
-// heading too: its implicit root block.
+// Blocks: `with T.block("name"):` and the statements of its heading. A function has a heading too,
+// that of its implicit root block.
 #include "arith/arith.h"
 #include "script/parse_stmt.h"
 
@@ -122,7 +122,7 @@ static bool regions(Parser *parser, const PyNode *call, Region **out, int *count
   return true;
 }
 
-// Where only reads or only writes are stated, the other is found in the body.
+// When a block states only its reads or only its writes, finds the others in its body.
 static void find_other_regions(Parser *parser, const BlockBuilder *builder, Block *block) {
   bool one_sided = builder->states_reads != builder->states_writes;
   if (!one_sided || parser->context->error_count != parser->errors_before) return;
@@ -194,7 +194,7 @@ static int param_index(const Parser *parser, const Expr *var) {
   return -1;
 }
 
-// The parameter is the buffer from here on. A second buffer over it is an alias of the first.
+// Makes the buffer the parameter's. A second buffer of the same parameter is an alias of the first.
 static void match_param(Parser *parser, Sequence *sequence, const PyNode *node, Expr *handle,
                         Buffer *buffer) {
   int index = param_index(parser, handle);

@@ -41,7 +41,7 @@ Expr *parse_difference(Parser *parser, Expr *start, Expr *stop) {
   return expr_sub(parser->context, stop, start);
 }
 
-// Start and extent of one axis of a slice; whole where a bound is left out.
+// The start and extent of one axis of a slice; the whole axis where a bound is omitted.
 static bool slice_bounds(Parser *parser, const PyNode *slice, Expr *whole, Expr **min,
                          Expr **extent) {
   Operand start = {expr_int(parser->context, whole->type, 0), true}, stop = {whole, false};
@@ -125,7 +125,7 @@ bool parse_region(Parser *parser, const PyNode *node, Region *out) {
 
 // ---- Declarations
 
-// An extent: an expression, or a string that names a variable (made where it is new).
+// An extent: an expression, or a string that names a variable, which is made when it is new.
 static Expr *extent_value(Parser *parser, const PyNode *node) {
   if (node->kind != PY_STRING) {
     Expr *e = parse_value(parser, node);
@@ -203,7 +203,7 @@ static bool parse_data(Parser *parser, const PyNode *node, Buffer *buffer) {
   if (data->type.code != TYPE_HANDLE || data->op != EXPR_VAR)
     return REPORT(parser, node, "expected a data variable, such as A.data");
   buffer->data = data;
-  if (!data->as.var->scope) { // a handle seen first here: it points to this buffer's elements
+  if (!data->as.var->scope) { // the handle is new: it points to this buffer's elements
     data->as.var->scope = buffer->scope;
     data->as.var->pointee = dtype_lanes(buffer->type, 1);
   }
@@ -257,7 +257,7 @@ static Buffer *buffer_of(Parser *parser, const PyNode *node, Str name, PyNode **
   return buffer;
 }
 
-// T.Buffer[(30, 64), "float32"], of the source documents' time.
+// T.Buffer[(30, 64), "float32"], an older spelling.
 static Buffer *buffer_of_subscript(Parser *parser, const PyNode *node, Str name) {
   PyNode *args[FIELD_COUNT] = {NULL};
   args[AT_SHAPE] = node->items[1];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls in expressions: T.<name>(…). Operations of one type come from the table of operations; what
-// has a form of its own is a row of `rules` here.
+// Calls in expressions: T.<name>(…). Operations whose operands have one type come from the table of
+// operations; calls of another form are rows of `rules` here.
 #include "script/parser.h"
 
 #include <math.h>
@@ -83,7 +83,7 @@ static Operand typed_literal(Parser *parser, const PyNode *node, Operand value, 
   return nothing;
 }
 
-// T.float32(x): a constant of that type, or a cast. Without an argument: a new variable.
+// T.float32(x) is a constant of that type, or a cast; without an argument it is a new variable.
 static Operand type_call(Parser *parser, const PyNode *call, DType type) {
   PyNode *args[1];
   if (!py_arguments(parser->context, call, "value?", args, NULL)) return nothing;
@@ -376,7 +376,7 @@ static const CallRule rules[] = {
     {"dyn", new_var},
 };
 
-// Names beside those of the table of operations.
+// Names that are accepted beside those of the table of operations.
 static const struct {
   const char *name;
   ExprOp op;
@@ -426,7 +426,7 @@ static Operand fused_multiply_add(Parser *parser, const PyNode *call, Operand *a
   return raw(parser, EXPR_FMA, args[0].e->type, (Expr *[]){args[0].e, args[1].e, args[2].e}, 3);
 }
 
-// An operation of the table, its operands of one type.
+// An operation of the table; its operands are converted to one type.
 static Operand operation(Parser *parser, const PyNode *call, ExprOp op) {
   int arity = op_table[op].arity;
   if (op_table[op].class == OP_VECTOR) return vector_reduction(parser, call, op);
@@ -460,7 +460,7 @@ static const char *known_call(Parser *parser, const char *word) {
   return parser_suggestion(parser, word, names.items, names.count);
 }
 
-// min, max and abs of Python itself.
+// The name of Python's own min, max or abs; NULL for another callee.
 static const char *builtin_name(const PyNode *callee) {
   static const char *const names[] = {"min", "max", "abs"};
   if (callee->kind != PY_NAME) return NULL;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expressions: literals, names, operators, loads. Nodes are built as they are written, without
-// folding; only arithmetic among Python's own numbers is done here, as Python would do it. Operands
-// of different types are brought together: a literal takes the other's type, a scalar is spread
-// beside a vector, integers and floats widen, an integer beside a float is cast.
+// Expressions: literals, names, operators and loads. Nodes are built as they are written, without
+// folding; only arithmetic among Python's own numbers is computed, as Python would do it. Operands
+// of different types are converted to one: a literal takes the other operand's type, a scalar is
+// broadcast to a vector's lanes, integers and floats are widened, and an integer with a float is
+// cast.
 #include "script/parser.h"
 
 static const Operand nothing = {NULL, false};
@@ -24,7 +25,7 @@ static bool literal_fits(int64_t value, DType type) {
   return value < span && value >= (type.code == TYPE_INT ? -span : 0);
 }
 
-// A literal that meets nothing: int32 (int64 if it is large), float32.
+// The default type of a literal: int32 (int64 if it is large) or float32.
 static Expr *settled(Parser *parser, Operand operand) {
   bool is_real = operand.e && operand.is_literal && operand.e->op == EXPR_FLOAT;
   return is_real ? expr_float(parser->context, DTYPE_FLOAT32, operand.e->as.f) : operand.e;
@@ -128,7 +129,8 @@ static bool literal_arithmetic(ExprOp op, int64_t a, int64_t b, int64_t *out) {
   }
 }
 
-// Python computes this before any tensor program sees it.
+// Computes an operation on literals, since Python would compute it before any tensor program sees
+// it.
 static Operand fold_literals(Parser *parser, const PyNode *node, ExprOp op, Operand a, Operand b) {
   bool divides = op == EXPR_DIV || op == EXPR_FLOOR_DIV || op == EXPR_FLOOR_MOD;
   if (divides && number_of(b.e) == 0) {
@@ -326,7 +328,7 @@ Operand parse_operand(Parser *parser, const PyNode *node) {
   return nothing;
 }
 
-// ---- Small things that calls take
+// ---- Arguments of calls
 
 bool parse_int(Parser *parser, const PyNode *node, const char *what, int64_t *out) {
   Expr *e = parse_value(parser, node);

@@ -66,14 +66,15 @@ static void param(Parser *parser, const PyNode *node) {
     parser_bind(parser, node->text, BOUND_NOTHING);
 }
 
-// ---- Leading declarations of variables: `n = T.int64()`, which parameters may name
+// ---- Declarations of variables that precede the body and may be used by parameters: `n =
+// T.int64()`
 
 static bool is_declaration(Parser *parser, const PyNode *node) {
   return node->kind == PY_ASSIGN && node->items[0]->kind == PY_NAME &&
          parse_is_variable(parser, node->items[1]);
 }
 
-// The number of leading statements that were taken.
+// Returns the number of leading statements that are declarations.
 static int declarations(Parser *parser, const PyNode *suite) {
   int count = 0;
   Sequence none = {0};

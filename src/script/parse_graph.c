@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graph functions: @R.function. Positional arguments of an operator are tensors (None where one is
-// absent, a tuple for several), keyword arguments are its attributes. Operators are not checked
-// here: their table is a later layer.
+// Graph functions: @R.function. The positional arguments of an operator are tensors (None for an
+// absent one, a tuple for several), and its keyword arguments are attributes. Operators are not
+// checked here, because their table is in a higher layer.
 #include "script/const_data.h"
 #include "script/parse_stmt.h"
 
@@ -25,7 +25,8 @@ static void bind_new_names(Parser *parser, const PyNode *node) {
     if (node->items[i]) bind_new_names(parser, node->items[i]);
 }
 
-// "h" or "2 * h" in quotes: variables that are new are made. Mistakes inside are told of the whole.
+// An extent in quotes, "h" or "2 * h". New variables are made. A mistake inside is reported for the
+// whole string.
 static Expr *quoted_extent(Parser *parser, const PyNode *node) {
   Context *context = parser->context;
   int diags = context->diags.count, errors = context->error_count;
@@ -64,7 +65,7 @@ static bool tensor_type(Parser *parser, const PyNode *node, Value *value) {
   PyNode *args[4];
   Str member = parser_called(parser, node, DIALECT_GRAPH);
   bool is_short = node->kind == PY_CALL && node->items[0]->kind == PY_NAME;
-  if (is_short) member = node->items[0]->text; // Tensor(…), in the planning proposal's time
+  if (is_short) member = node->items[0]->text; // Tensor(…), an older spelling
   if (!member || strcmp(member, "Tensor"))
     return REPORT(parser, node, "expected a type such as R.Tensor((1, 3), \"float32\")");
   if (!py_arguments(parser->context, node, "shape? dtype? vdevice? ndim?", args, NULL))
@@ -86,8 +87,8 @@ static Value *value_of_type(Parser *parser, const PyNode *node, const PyNode *ty
   return !type || tensor_type(parser, type, value) ? value : NULL;
 }
 
-// ---- Constants: R.const([1.0, 2.0], "float32"); R.const("name", R.Tensor(…)) for contents kept
-// elsewhere
+// ---- Constants: R.const([1.0, 2.0], "float32"), and R.const("name", R.Tensor(…)) for one whose
+// contents are kept outside of the script
 
 static Value *outside_constant(Parser *parser, const PyNode *name, const PyNode *type) {
   Value *like = type ? value_of_type(parser, name, type, name->text) : NULL;
@@ -197,7 +198,7 @@ static PrimFunc *callee(Parser *parser, const PyNode *node) {
 }
 
 static bool output_types(Parser *parser, const PyNode *info, const PyNode *dtype, Node *node) {
-  bool is_shape = info->kind == PY_TUPLE && dtype; // the spelling of the planning proposal
+  bool is_shape = info->kind == PY_TUPLE && dtype; // an older spelling
   if (is_shape) {
     Value *value = node->outputs[0];
     return parse_dtype(parser, dtype, &value->type) && tensor_shape(parser, info, value);
@@ -208,7 +209,8 @@ static bool output_types(Parser *parser, const PyNode *info, const PyNode *dtype
   return true;
 }
 
-// Where both are known, a tensor is what the program's parameter says.
+// Checks that a tensor has the rank, type and extents of the program's parameter, where both are
+// known.
 static bool fits_param(Parser *parser, const PyNode *node, const Value *value, const Buffer *buffer,
                        int at) {
   if (!value || !buffer || value->rank < 0) return true;
@@ -242,12 +244,12 @@ static bool fits_program(Parser *parser, const PyNode *call, const Node *node) {
   return true;
 }
 
-// R.call_tir(cls.f, (x, y), out_sinfo=R.Tensor(…)); further keywords are attributes.
+// R.call_tir(cls.f, (x, y), out_sinfo=R.Tensor(…)); other keywords are attributes.
 static Node *call_tir(GraphParser *graph, const PyNode *call) {
   Parser *parser = graph->parser;
   PyNode *parts[4] = {NULL};
   static const char *const names[] = {"func", "args", "out_sinfo", "dtype"};
-  static const char newer_name[] = "out_ty"; // of out_sinfo
+  static const char newer_name[] = "out_ty"; // the newer name of out_sinfo
   Node *node = node_new(parser->context, NODE_CALL_TIR, NULL, "call_tir", NULL, 0, 0);
   for (int i = 1; i < call->count; i++) {
     PyNode *item = call->items[i];
@@ -308,7 +310,7 @@ static void grow_outputs(Context *context, Node *node, int count) {
   node->output_count = MAX_OF(node->output_count, count);
 }
 
-// lv[1]: of an operator with several outputs.
+// lv[1], one result of an operator with several outputs.
 static Value *item_of_tuple(GraphParser *graph, const PyNode *node) {
   Parser *parser = graph->parser;
   int64_t at;
@@ -364,7 +366,7 @@ static void assign_several(GraphParser *graph, const PyNode *target, const PyNod
 
 static bool annotated_tensor(Parser *parser, const PyNode *annotation, Value *value);
 
-// R.Tuple(R.Tensor(…), …): the operator has that many outputs.
+// R.Tuple(R.Tensor(…), …): the operator has as many outputs.
 static bool annotated_tuple(Parser *parser, const PyNode *annotation, Value *value) {
   if (annotation->count - 1 > MOST_OUTPUTS || annotation->count < 2)
     return REPORT(parser, annotation, "expected 1 to %d tensors", MOST_OUTPUTS);
@@ -411,7 +413,7 @@ static void assign_tensor(GraphParser *graph, const PyNode *target, const PyNode
   if (annotation && value->producer) annotated_tensor(parser, annotation, value);
 }
 
-// x: R.Tensor(…), of a tensor that is there already
+// x: R.Tensor(…) states the type of a tensor that is defined already.
 static void declare_tensor(GraphParser *graph, const PyNode *node) {
   Value *value =
       node->items[0]->kind == PY_NAME ? named_tensor(graph->parser, node->items[0]) : NULL;

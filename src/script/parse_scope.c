@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Statements with a scope, in both spellings: `with T.attr(…):` over an indented suite, and bare
-// or assigned over the rest of the suite.
+// Statements with a scope, in both spellings: `with T.attr(…):` with an indented suite; and as a
+// statement or assignment whose scope is the rest of the suite.
 #include "script/parse_stmt.h"
 
 Stmt *stmt_assert(Parser *parser, Expr *condition, Expr *message, Stmt *body) {
@@ -12,7 +12,7 @@ Stmt *stmt_assert(Parser *parser, Expr *condition, Expr *message, Stmt *body) {
   return s;
 }
 
-// What a scope makes: a statement and the place of its body. `target` may be NULL.
+// The statement of a scope, and the address of its body. `target` may be NULL.
 typedef struct Scope {
   Stmt *stmt, **hole;
 } Scope;
@@ -112,7 +112,7 @@ static bool is_empty_or_absent(const PyNode *node) {
   return !node || (node->kind == PY_DICT && !node->count);
 }
 
-// What an allocation may have elsewhere and not here.
+// Rejects the arguments of an allocation that TVM has and Pleat does not support.
 static bool check_plain(Parser *parser, const PyNode *condition, const PyNode *annotations) {
   if (condition && (condition->kind != PY_BOOL || !condition->i))
     return REPORT(parser, condition, "an allocation under a condition is not supported");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Statements. A suite becomes a sequence; a statement whose scope is the rest of its suite
-// (`x = …`, T.attr(…), T.decl_buffer(…)) stays open until the suite ends.
+// Statements. A suite becomes a sequence. A statement whose scope is the rest of its suite (`x =
+// …`, T.attr(…), T.decl_buffer(…)) stays open until the suite ends.
 #include "script/parse_stmt.h"
 
 enum { MOST_DEPTH = 1000 };
@@ -152,7 +152,8 @@ static Stmt *single_loop(Parser *parser, const PyNode *node, const LoopForm *for
   return loop->as.loop.thread ? loop : NULL;
 }
 
-// The innermost of the loops of `for i, j in T.grid(30, 64)`, the outermost in *outer.
+// Makes the loops of `for i, j in T.grid(30, 64)`; returns the innermost, and the outermost in
+// *outer.
 static Stmt *grid_loops(Parser *parser, const PyNode *node, Stmt **outer) {
   const PyNode *target = node->items[0], *iterator = node->items[1];
   int count = iterator->count - 1;
@@ -367,7 +368,7 @@ static void annotated_statement(Parser *parser, Sequence *sequence, const PyNode
 
 static void expression_statement(Parser *parser, Sequence *sequence, const PyNode *node) {
   const PyNode *value = node->items[0];
-  if (value->kind == PY_STRING) return; // a comment
+  if (value->kind == PY_STRING) return; // a string alone is a comment
   Str member = parser_called(parser, value, DIALECT_TIR);
   if (member && parse_statement_call(parser, sequence, node, member)) return;
   Expr *e = parse_value(parser, value);

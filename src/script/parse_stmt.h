@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared by the files that read statements.
+// The interface between the files that read statements.
 #ifndef PLEAT_SCRIPT_PARSE_STMT_H
 #define PLEAT_SCRIPT_PARSE_STMT_H
 
 #include "script/parser.h"
 
-// A statement whose body is the rest of the suite, to be put into *hole.
+// A statement whose body is the rest of the suite, which will be stored in *hole.
 typedef struct OpenStmt {
   Stmt *stmt, **hole;
   int first;
@@ -22,23 +22,23 @@ void parse_statement(Parser *parser, Sequence *sequence, const PyNode *node);
 Stmt *parse_store(Parser *parser, const PyNode *node, Buffer *buffer, Expr **indices,
                   Operand value);
 bool parse_is_variable(Parser *parser, const PyNode *value); // T.int64() or T.var(…)
-// stop - start where it can be read off: constants, or stop written as start + extent.
+// stop - start when it is evident: both are constants, or stop is written as start + extent.
 Expr *parse_difference(Parser *parser, Expr *start, Expr *stop);
 Stmt *stmt_assert(Parser *parser, Expr *condition, Expr *message, Stmt *body);
 
-// Calls that are statements, alone, assigned to names, or after `with` (parse_block.c,
-// parse_scope.c). False when `member` is not such a call.
+// Reads a call that is a statement: alone, assigned to names, or after `with` (parse_block.c,
+// parse_scope.c). False when `member` is not the name of one.
 bool parse_statement_call(Parser *parser, Sequence *sequence, const PyNode *node, Str member);
 bool parse_assigned_call(Parser *parser, Sequence *sequence, const PyNode *node, Str member);
 void parse_with(Parser *parser, Sequence *sequence, const PyNode *node);
 
-// Rows of the tables of such calls. `node` is the whole statement, `call` the call in it.
+// A row of the tables of these calls. `node` is the whole statement, `call` the call in it.
 typedef struct StatementCall {
   const char *name;
   void (*parse)(Parser *parser, Sequence *sequence, const PyNode *node, const PyNode *call);
 } StatementCall;
 extern const StatementCall block_statements[], block_assignments[]; // ended by a NULL name
-// The block of `with T.block("name"):`.
+// Reads the block of `with T.block("name"):`.
 void parse_block(Parser *parser, Sequence *sequence, const PyNode *node, const PyNode *call,
                  const PyNode *suite);
 void parse_init(Parser *parser, const PyNode *node, const PyNode *suite);

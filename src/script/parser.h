@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared by the files that give the Python tree its meaning. Every function here reports what is
-// wrong as a diagnostic and returns NULL (or false); callers pass that on in silence, so each
-// mistake is told once.
+// The interface between the files that turn the Python tree into a module. Every function reports a
+// mistake as a diagnostic and returns NULL (or false); its callers return without another report,
+// so that each mistake is reported once.
 #ifndef PLEAT_SCRIPT_PARSER_H
 #define PLEAT_SCRIPT_PARSER_H
 
@@ -12,7 +12,7 @@
 typedef enum Dialect { DIALECT_NONE, DIALECT_TIR, DIALECT_GRAPH, DIALECT_MODULE } Dialect;
 
 typedef enum BindingKind {
-  BOUND_NOTHING, // its definition was wrong: uses are not reported again
+  BOUND_NOTHING, // its definition was wrong: uses are not reported
   BOUND_EXPR,
   BOUND_BUFFER,
   BOUND_VALUE,
@@ -22,14 +22,14 @@ typedef struct Binding {
   Str name;
   BindingKind kind;
   Expr *expr;
-  bool is_literal;    // of BOUND_EXPR: a Python number, which takes the type of what it meets
+  bool is_literal;    // of BOUND_EXPR: a Python number, which takes the type of its context
   Expr *min, *extent; // of BOUND_EXPR that is a loop's variable
   Buffer *buffer;
   Value *value;
-  int hidden; // the binding this one hides, as index + 1
+  int hidden; // the binding that this one hides, as index + 1
 } Binding;
 
-// The block whose heading (axes, regions, allocations) may be written at this place.
+// The block whose heading (axes, regions, allocations) may be written at the current position.
 typedef struct BlockBuilder {
   Array(BlockVar) vars;
   Array(Region) reads, writes;
@@ -49,12 +49,12 @@ typedef struct Parser {
   Map dialects; // alias to Dialect
   Str class_name;
   Array(Binding) bindings;
-  Map names;           // name to index + 1 of its binding in force
+  Map names;           // name to the index + 1 of its visible binding
   BlockBuilder *block; // NULL inside loops and branches
   int depth;
-  int errors_before; // of the context when reading began
+  int errors_before; // the context's count before reading began
   bool has_blocks;
-  Array(Buffer *) matched; // of the function: per parameter
+  Array(Buffer *) matched; // the function's buffer of each parameter
   Array(Expr *) params;
   Attrs func_attrs;
 } Parser;
@@ -63,16 +63,17 @@ typedef struct Parser {
 
 // ---- Names (names.c)
 
-// The member of a dialect's alias that `node` names: "axis.spatial" for T.axis.spatial; else NULL.
+// The member of a dialect that `node` names, such as "axis.spatial" for T.axis.spatial; otherwise
+// NULL.
 Str parser_member(Parser *parser, const PyNode *node, Dialect dialect);
 Str parser_called(Parser *parser, const PyNode *node, Dialect dialect); // of a call's callee
 Binding *parser_bind(Parser *parser, Str name, BindingKind kind);
 void parser_bind_expr(Parser *parser, Str name, Expr *e);
 void parser_bind_buffer(Parser *parser, Str name, Buffer *buffer);
-// Binds every name in a target (a name, tuples of names) to nothing.
+// Binds every name in a target (a name, or tuples of names) to BOUND_NOTHING.
 void parser_bind_nothing(Parser *parser, const PyNode *target);
 Binding *parser_find(Parser *parser, Str name);
-Binding *parser_lookup(Parser *parser, const PyNode *name); // reports what is not defined
+Binding *parser_lookup(Parser *parser, const PyNode *name); // reports an undefined name
 int parser_mark(const Parser *parser);
 void parser_reset(Parser *parser, int mark);
 // "; did you mean 'x'?" or "".
@@ -83,9 +84,10 @@ const char *parser_suggest_bound(Parser *parser, const char *word);
 
 // ---- Expressions (parse_expr.c, parse_call.c)
 
-// An expression under construction: `is_literal` for Python's own numbers, which have no type yet.
+// An expression under construction; `is_literal` marks Python's own numbers, which have no type
+// yet.
 typedef struct Operand {
-  Expr *e; // NULL: a mistake, already reported
+  Expr *e; // NULL: a mistake that is reported already
   bool is_literal;
 } Operand;
 
@@ -107,20 +109,20 @@ bool parse_attributes(Parser *parser, const PyNode *node, Attrs *attrs); // a di
 // ---- Buffers (parse_buffer.c)
 
 Buffer *parse_buffer_name(Parser *parser, const PyNode *node);
-// A[i, j:j + 4] as indices (Ramps for slices); `out` has room for the buffer's rank.
+// The indices of A[i, j:j + 4], with Ramps for slices; `out` must have room for the buffer's rank.
 Expr **parse_indices(Parser *parser, const PyNode *node, Buffer *buffer);
 bool parse_region(Parser *parser, const PyNode *node, Region *out);
 bool parse_shape(Parser *parser, const PyNode *node, Expr ***out, int *rank);
-// T.Buffer(…), T.alloc_buffer(…), T.decl_buffer(…), T.match_buffer(source, …), or T.Buffer[…].
-// Arguments follow `first` ones that the caller reads. `data` NULL: a data variable of its own.
+// T.Buffer(…), T.alloc_buffer(…), T.decl_buffer(…), T.match_buffer(source, …), or T.Buffer[…]. The
+// source is returned in *source. A buffer without `data` gets its own data variable.
 Buffer *parse_buffer(Parser *parser, const PyNode *node, Str name, PyNode **source);
 
 // ---- Statements and functions
 
 Stmt *parse_suite(Parser *parser, const PyNode *suite);
-Stmt *parse_body(Parser *parser, const PyNode *suite); // in the names of the caller's scope
+Stmt *parse_body(Parser *parser, const PyNode *suite); // in the scope of the caller's names
 Stmt *block_builder_finish(Parser *parser, BlockBuilder *builder, Str name, Stmt *body);
-// `data` a list (of lists) of numbers: flattened, `extents` NULL for its own shape.
+// A list (of lists) of numbers as constant data, flattened. `extents` NULL: the shape of the list.
 ConstData *parse_const_data(Parser *parser, const PyNode *data, const PyNode *dtype,
                             const PyNode *extents);
 PrimFunc *parse_prim_func(Parser *parser, const PyNode *def);

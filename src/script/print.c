@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The entry points of printing.
+// The entry points of printing: modules, functions and expressions as TVMScript.
 #include "script/printer.h"
 
 static void finish_line(Printer *printer) {
@@ -24,7 +24,7 @@ void script_print_stmt(Context *context, const Stmt *s, Text *out, const ScriptO
   Text text = text_new(out->arena);
   Printer printer = printer_new(context, &text, options);
   print_stmt(&printer, s, true);
-  text_puts(out, text.size ? text_string(&text) + 1 : "pass"); // without the first line's end
+  text_puts(out, text.size ? text_string(&text) + 1 : "pass"); // without the newline at the start
   text_puts(out, "\n");
 }
 
@@ -54,7 +54,7 @@ const char *script_buffer_text(Context *context, const Buffer *buffer) {
   return result;
 }
 
-// TVM prints its imports as comments, and reads no others.
+// Prints the imports of the dialects as comments, as TVM does; TVM reads no other imports.
 static void print_imports(const Module *module, Text *out, bool newer) {
   bool has_graph = false, is_class = module->name && *module->name;
   for (int i = 0; i < module->funcs.count; i++) has_graph |= module->funcs.items[i].graph != NULL;

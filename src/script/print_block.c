@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Printing the heading of blocks, and tensor programs.
+// Prints the headings of blocks, and tensor programs.
 #include "script/printer.h"
 
 // ---- Axes
 
-// The loop that the variable runs over one to one, or NULL.
+// The loop that binds the variable one to one, or NULL.
 static const Stmt *trivial_loop(const Printer *printer, const BlockVar *var) {
   const Stmt *loop = map_find(&printer->loops, var->binding);
   bool same = loop && loop->as.loop.min == var->min && loop->as.loop.extent == var->extent &&
@@ -53,7 +53,8 @@ static void print_axes(Printer *printer, const Block *block) {
   for (int i = 0; i < block->var_count;) {
     int count = 0;
     while (i + count < block->var_count && trivial_loop(printer, &block->vars[i + count])) count++;
-    if (count == 1 && block->var_count > 1) count = 0; // reads better among others
+    // A single remap reads worse than T.axis.spatial.
+    if (count == 1 && block->var_count > 1) count = 0;
     printer_line(printer);
     if (count)
       print_remap(printer, &block->vars[i], count);
@@ -139,7 +140,7 @@ void print_block_heading(Printer *printer, const Block *block) {
   print_body(printer, block->init);
 }
 
-// ---- Variables that a buffer's description brings along
+// ---- Variables in the description of a buffer
 
 typedef struct FreeVars {
   Printer *printer;
@@ -214,7 +215,7 @@ static bool found_block(Visitor *visitor, Stmt *s) {
   return true;
 }
 
-// The root block may be left out where reading brings it back.
+// The root block, if it may be omitted because the parser adds it again; otherwise NULL.
 static const Block *implicit_root(const Stmt *body) {
   if (body->kind != STMT_BLOCK) return NULL;
   const Block *root = body->as.block;

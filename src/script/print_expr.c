@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Printing expressions, attributes and declarations of buffers, so that they parse back to the same
-// nodes: constants other than int32 carry their type.
+// Prints expressions, attributes and declarations of buffers so that they parse back to the same
+// nodes. Constants other than int32 are printed with their type.
 #include "script/const_data.h"
 #include "script/printer.h"
 
@@ -24,8 +24,8 @@ void print_string(Printer *printer, const char *s) {
 
 // ---- Constants
 
-// The shortest digits that give the same number again when read as `type`, always with a point or
-// an exponent.
+// Prints the fewest digits that give the same number when they are read as `type`, always with a
+// point or an exponent.
 static void print_real(Printer *printer, double value, DType type) {
   char digits[40];
   bool is_single = type.code == TYPE_FLOAT && type.bits == 32;
@@ -93,7 +93,7 @@ static void print_tuple(Printer *printer, const Expr *e) {
 void print_sum(Printer *printer, Expr *start, Expr *extent) {
   Context *context = printer->context;
   bool constant = start->op == EXPR_INT && extent->op == EXPR_INT;
-  Expr *sum = expr_is_int(start, 0) ? extent // as parse_difference reads it
+  Expr *sum = expr_is_int(start, 0) ? extent // parse_difference computes the same
               : constant
                   ? expr_int(context, extent->type,
                              (int64_t)((uint64_t)start->as.i + (uint64_t)extent->as.i))
@@ -111,7 +111,7 @@ void print_stop(Printer *printer, Expr *start, Expr *extent) {
     print_sum(printer, start, extent);
 }
 
-// A vector of neighbours as a slice.
+// Prints consecutive indices as a slice; false when the index is no such vector.
 static bool print_slice(Printer *printer, const Expr *index) {
   if (index->op != EXPR_RAMP || !expr_is_int(index->args[1], 1)) return false;
   if (!dtype_equal(index->args[0]->type, index->args[1]->type)) return false;
@@ -132,7 +132,7 @@ static void print_load(Printer *printer, const Expr *e) {
   text_puts(printer->out, "]");
 }
 
-// ---- Calls of their own form
+// ---- Calls with their own form
 
 static void print_cast(Printer *printer, const Expr *e) {
   text_printf(printer->out, "T.%s(\"%s\", ", e->op == EXPR_CAST ? "Cast" : "reinterpret",
@@ -171,7 +171,8 @@ static void print_outside(Printer *printer, const Expr *e) {
 
 // ---- Operators
 
-// Arithmetic on two bare numbers would be computed by Python; the first carries its type then.
+// Prints the first operand. Python would compute an operation on two plain numbers, so the first
+// one is then printed with its type.
 static void first_operand(Printer *printer, const Expr *e, int least) {
   const Expr *a = e->args[0], *b = e->count > 1 ? e->args[1] : NULL;
   bool bare = b && a->op == EXPR_INT && b->op == EXPR_INT && op_table[e->op].class == OP_ARITH;
@@ -240,7 +241,7 @@ void print_expr(Printer *printer, const Expr *e) {
     print_call(printer, e);
 }
 
-// ---- Attributes: numbers bare, whatever their width
+// ---- Attributes: numbers without their type
 
 void print_attribute_value(Printer *printer, const Expr *e) {
   if (e->op == EXPR_INT && !dtype_is_bool(e->type)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Printing graph functions. Constants are written out, whole; those without contents (kept by
-// whoever gave them) by name.
+// Prints graph functions. Constants are printed with all their contents; a constant whose contents
+// are outside of the script is printed by its name.
 #include "script/const_data.h"
 #include "script/printer.h"
 
@@ -91,7 +91,7 @@ static void print_call_tir(Printer *printer, const Node *node, const Module *mod
   print_node_attrs(printer, node, true);
 }
 
-// The name that stands for all outputs; their own names are given below it.
+// Prints the name for all outputs, and below it the outputs' own names.
 static Str print_targets(Printer *printer, const Node *node) {
   Text *out = printer->out;
   if (node->output_count == 1) {
@@ -121,7 +121,7 @@ static void print_items(Printer *printer, const Node *node, Str tuple) {
   }
 }
 
-// Operators that take their inputs as one tuple.
+// True for operators that take their inputs as one tuple.
 static bool takes_tuple(const Node *node) {
   return !strcmp(node->op, "concat");
 }
@@ -137,7 +137,7 @@ static void print_operator(Printer *printer, const Node *node) {
 static void print_node(Printer *printer, const Node *node, const Module *module) {
   printer_line(printer);
   Text call = text_new(printer->arena), *out = printer->out;
-  printer->out = &call; // in terms of the names before
+  printer->out = &call; // uses the names before this node
   if (node->kind == NODE_CALL_TIR)
     print_call_tir(printer, node, module);
   else
@@ -156,8 +156,8 @@ static bool define_var(Visitor *visitor, Expr *e) {
   return true;
 }
 
-// Variables of a parameter's shape are first seen here; single ones come first, so that compound
-// extents find them when the text is read.
+// Prints definitions of the variables in a parameter's shape. Extents that are a single variable
+// come first, because compound extents need their variables when the text is read.
 static void define_shape_vars(Printer *printer, const Value *value) {
   Visitor visitor = {.env = printer, .enter_expr = define_var};
   for (int i = 0; i < value->rank; i++) visit_expr(&visitor, value->shape[i]);

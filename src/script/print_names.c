@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names for printing: valid in Python, unique among those visible.
+// Names for printing, which are valid in Python and unique among the visible names.
 #include "script/printer.h"
 
 #include <ctype.h>
@@ -26,7 +26,7 @@ int printer_column(const Printer *printer) {
   return (int)(printer->out->size - at);
 }
 
-// Parameters go on below the first one where the line would pass the margin.
+// Prints a parameter, on a new line below the first one when the line would pass the margin.
 void print_parameter(Printer *printer, int column, bool is_first, const char *text) {
   enum { MARGIN = 98 };
   if (!is_first) text_puts(printer->out, ",");
@@ -52,7 +52,7 @@ static bool is_reserved(const char *name) {
 }
 
 Str printer_valid_name(Printer *printer, const char *name) {
-  Arena *scratch = &printer->context->scratch; // not where the interned name will lie
+  Arena *scratch = &printer->context->scratch; // the interned name is not in scratch memory
   ArenaMark mark = arena_mark(scratch);
   char *copy = arena_printf(scratch, "%s%s%s", isdigit((unsigned char)*name) || !*name ? "v" : "",
                             name, is_reserved(name) ? "_" : "");
@@ -91,7 +91,7 @@ bool printer_knows(const Printer *printer, const void *object) {
   return map_find(&printer->names, object);
 }
 
-// What is used without a definition keeps the name it gets to the end.
+// The name of an object. An object without a definition keeps its first name until the end.
 Str printer_name(Printer *printer, const void *object, Str otherwise) {
   Str name = map_find(&printer->names, object);
   if (name) return name;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Printing statements. What has a scope is written bare where its scope is the rest of the lines
-// around it, and as `with` otherwise.
+// Prints statements. A statement with a scope is printed without `with` when its scope is the rest
+// of the surrounding lines.
 #include "script/printer.h"
 
 static void body_lines(Printer *printer, const Stmt *s) {
@@ -43,7 +43,8 @@ static bool is_plain_loop(const Stmt *s) {
          expr_is_int(s->as.loop.min, 0);
 }
 
-// How many plain loops stand directly inside one another from `s` on, their extents independent.
+// The number of plain, directly nested loops from `s` on whose extents do not depend on one
+// another.
 static int grid_depth(const Stmt *s) {
   int depth = 0;
   for (const Stmt *inner = s; is_plain_loop(inner); inner = inner->as.loop.body, depth++)
@@ -159,7 +160,7 @@ static void print_evaluate(Printer *printer, const Stmt *s, bool is_last) {
 
 // ---- Scopes
 
-// After the scope's text: the rest of these lines, or an indented suite.
+// Prints the body after the scope's text: as the rest of these lines, or as an indented suite.
 static void scope_body(Printer *printer, const Stmt *body, bool is_bare) {
   if (is_bare) {
     body_lines(printer, body);
@@ -178,7 +179,7 @@ static void print_let(Printer *printer, const Stmt *s, bool is_last) {
     print_expr(printer, value);
     text_printf(out, ") as %s", printer_define(printer, var, var->as.var->name));
   } else {
-    // The value is in terms of the names before; its text comes after the name.
+    // The value uses the names before the definition, but its text comes after the new name.
     Text text = text_new(printer->arena);
     printer->out = &text;
     print_expr(printer, value);
@@ -218,7 +219,8 @@ static void print_attr(Printer *printer, const Stmt *s, bool is_last) {
   scope_body(printer, s->as.attr.body, is_last);
 }
 
-// `name = call` or `with call as name`; the call's text was written with the names before.
+// `name = call` or `with call as name`; the text of the call is printed already, with earlier
+// names.
 static void named_scope(Printer *printer, Text *call, Str name, const Stmt *body, bool is_last) {
   if (is_last)
     text_printf(printer->out, "%s = %s", name, text_string(call));
@@ -243,7 +245,7 @@ static void print_declare(Printer *printer, const Stmt *s, bool is_last) {
   if (!is_last) printer_reset(printer, mark);
 }
 
-// Storage and the one buffer that fills it exactly.
+// True for an allocation whose body declares one buffer of exactly its size.
 static bool is_simple_allocation(const Stmt *s) {
   const Stmt *body = s->as.allocate.body;
   if (body->kind != STMT_DECL_BUFFER) return false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared by the printing files: text with indentation, and names that are unique where they are
-// visible.
+// The interface between the printing files: text with indentation, and names that are unique where
+// they are visible.
 #ifndef PLEAT_SCRIPT_PRINTER_H
 #define PLEAT_SCRIPT_PRINTER_H
 
@@ -10,7 +10,7 @@
 typedef struct Named {
   const void *object; // Expr* of a variable, Buffer*, Value*
   Str name;
-  Expr *data; // of a buffer: the data variable that is written `name.data` from here on
+  Expr *data; // of a buffer: the data variable that is printed as `name.data`
 } Named;
 
 typedef struct Printer {
@@ -20,18 +20,18 @@ typedef struct Printer {
   ScriptOptions options;
   int indent;
   Map names;  // object to its name
-  Map used;   // names in force
-  Map owners; // data variable to the buffer it is written through
+  Map used;   // names that are visible
+  Map owners; // data variable to the buffer that it is printed with
   Map loops;  // loop variable to its Stmt
   Array(Named) visible;
 } Printer;
 
 Printer printer_new(Context *context, Text *out, const ScriptOptions *options);
-int printer_column(const Printer *printer);                 // characters on the line so far
-Str printer_valid_name(Printer *printer, const char *name); // as Python allows
+int printer_column(const Printer *printer);                 // number of characters on the line
+Str printer_valid_name(Printer *printer, const char *name); // a valid name of Python
 void print_parameter(Printer *printer, int column, bool is_first, const char *text);
 void printer_line(Printer *printer); // starts a line at the indentation
-Str printer_define(Printer *printer, const void *object, Str name); // until its scope is left
+Str printer_define(Printer *printer, const void *object, Str name); // until its scope ends
 Str printer_define_buffer(Printer *printer, const Buffer *buffer);
 Str printer_name(Printer *printer, const void *object, Str otherwise);
 bool printer_knows(const Printer *printer, const void *object);
@@ -40,19 +40,21 @@ void printer_reset(Printer *printer, int mark);
 
 void print_string(Printer *printer, const char *s);
 void print_expr(Printer *printer, const Expr *e);
-void print_sum(Printer *printer, Expr *start, Expr *extent); // start + extent, constants added up
-// The end of a range, from which reading finds the same extent again.
+// Start + extent, with constants added up.
+void print_sum(Printer *printer, Expr *start, Expr *extent);
+// Prints the end of a range so that the parser finds the same extent.
 void print_stop(Printer *printer, Expr *start, Expr *extent);
 void print_attribute_value(Printer *printer, const Expr *e);
 void print_attributes(Printer *printer, const Attrs *attrs, const char *without);
-// "(30, 64), "float32", scope=…": the arguments of a declaration. `data` NULL leaves it out.
+// Prints the arguments of a declaration, "(30, 64), "float32", scope=…". `data` NULL omits the
+// data.
 void print_buffer_arguments(Printer *printer, const Buffer *buffer, const Expr *data);
-void print_const_data(Printer *printer, const ConstData *data); // as a flat list
-void print_body(Printer *printer, const Stmt *s);               // one level deeper
+void print_const_data(Printer *printer, const ConstData *data); // as one flat list
+void print_body(Printer *printer, const Stmt *s);               // indented by one level
 void print_stmt(Printer *printer, const Stmt *s, bool is_last);
 void print_block_heading(Printer *printer, const Block *block);
 void print_allocations(Printer *printer, const Block *block);
-// `n = T.int64()` for the variables of buffers that nothing defines yet.
+// Prints `n = T.int64()` for each variable of the buffer that is not defined yet.
 void print_free_vars(Printer *printer, const Buffer *buffer);
 void print_prim_func(Printer *printer, const PrimFunc *func);
 void print_graph_func(Printer *printer, const GraphFunc *func, const Module *module);

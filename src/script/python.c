@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parser of the Python subset: expressions by precedence climbing. Each function has its grammar
-// rule above it. A mistake is reported once and NULL returned; statements recover at their end.
+// The parser of the Python subset: expressions, by precedence climbing. Each function has its
+// grammar rule above it. A mistake is reported once and gives NULL; the parser continues after the
+// statement.
 #include "script/python_parser.h"
 
 enum { MOST_DEPTH = 1000, MOST_NESTING = 400 };
@@ -140,7 +141,7 @@ static bool is_keyword(const Token *token) {
   return false;
 }
 
-// item ("," item)* ","?  up to `close`, which is taken. `has_comma` says whether there was one.
+// item ("," item)* ","?  up to and including `close`. `has_comma` is set when there is a comma.
 static bool items_until(PyParser *parser, const char *close, PyNode *(*item)(PyParser *),
                         PtrArray *out, bool *has_comma) {
   while (!py_at(parser, close)) {

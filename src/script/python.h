@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of Python's grammar that TVMScript and schedule scripts use, as a tree. It knows nothing
-// of tensor programs: src/script/parse_*.c and the reader of schedules give it meaning.
+// The part of Python's grammar that TVMScript and schedule scripts use, as a tree. It is
+// independent of tensor programs: src/script/parse_*.c and src/schedule/replay.c interpret the
+// tree.
 #ifndef PLEAT_SCRIPT_PYTHON_H
 #define PLEAT_SCRIPT_PYTHON_H
 
 #include "base/base.h"
 
-// What stands in `items` (NULL where optional and absent) and `text` of each kind.
+// The contents of `items` (NULL for an absent optional one) and `text` for each kind.
 typedef enum PyKind {
   // Expressions.
   PY_NAME,        // text
@@ -51,7 +52,7 @@ typedef struct PyNode PyNode;
 struct PyNode {
   PyKind kind;
   int count;
-  int depth; // of the tree below: limited, so that walking it needs no care
+  int depth; // height of the tree, limited so that recursion is safe
   bool parenthesized;
   SourcePos pos;
   Str text;
@@ -62,17 +63,17 @@ struct PyNode {
   PyNode **items;
 };
 
-// PY_STATEMENTS: every statement must be of the grammar above (schedule scripts).
-// PY_DEFINITIONS: at the outermost level and in classes that are kept, keeps imports, simple
-// statements it can read and definitions decorated with `prim_func`, `function` or `ir_module`;
-// skips all other Python.
+// PY_STATEMENTS: every statement must follow the grammar above (schedule scripts). PY_DEFINITIONS:
+// at the outermost level and in classes that are kept, keeps imports, simple statements that can be
+// read, and definitions decorated with `prim_func`, `function` or `ir_module`; other Python is
+// skipped.
 typedef enum PyMode { PY_STATEMENTS, PY_DEFINITIONS } PyMode;
 
-// The file as a PY_SUITE in `arena`, with what could be read; mistakes are reported as diagnostics.
+// The file as a PY_SUITE in `arena`, with the statements that could be read. Mistakes are reported.
 PyNode *py_parse_file(Context *context, Arena *arena, const SourceFile *file, PyMode mode);
-// The one expression that is the file (a lambda, a call). NULL after reporting a mistake.
+// The expression that the file consists of (a lambda, a call). NULL after reporting a mistake.
 PyNode *py_parse_expression(Context *context, Arena *arena, const SourceFile *file);
-// "T.axis.spatial" for attributes of names, NULL for anything else. Interned.
+// The dotted name of a name or attribute, "T.axis.spatial" (interned); NULL for any other node.
 Str py_dotted_name(Context *context, const PyNode *node);
 const char *py_kind_name(PyKind kind); // "a call", for messages
 
@@ -80,9 +81,9 @@ const char *py_kind_name(PyKind kind); // "a call", for messages
 
 enum { PY_MOST_ARGUMENTS = 16 };
 
-// Matches a call's arguments to a signature such as "shape dtype? data? *rest": names in order, `?`
-// for those that may be left out (NULL in `out`), a last `*name` for any number of further
-// positional ones, which start at call->items[*rest]. False after reporting what does not fit.
+// Matches a call's arguments to a signature such as "shape dtype? data? *rest": names in order,
+// where `?` marks an optional one (NULL in `out`), and a last `*name` takes any number of further
+// positional arguments, which start at call->items[*rest]. False after reporting a mismatch.
 bool py_arguments(Context *context, const PyNode *call, const char *signature, PyNode **out,
                   int *rest);
 
@@ -98,7 +99,7 @@ typedef enum TokenKind {
   TOKEN_FLOAT,
   TOKEN_STRING, // text is the value
   TOKEN_OPERATOR,
-  TOKEN_ERROR, // text: what is wrong, told where the parser meets it; NULL: told already
+  TOKEN_ERROR, // text: the mistake, for the parser to report; NULL: reported
 } TokenKind;
 
 typedef struct Token {
@@ -112,7 +113,7 @@ typedef struct Token {
 } Token;
 typedef Array(Token) TokenArray;
 
-// All tokens of the file, the last being TOKEN_END. Brackets and indentation are made to balance.
+// All tokens of the file; the last is TOKEN_END. Brackets and indentation are always balanced.
 TokenArray py_tokens(Context *context, Arena *arena, const SourceFile *file);
 
 #endif

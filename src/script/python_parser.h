@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared by the files of the Python parser: the stream of tokens and what they are read with.
+// The interface between the files of the Python parser: the stream of tokens and the functions that
+// read it.
 #ifndef PLEAT_SCRIPT_PYTHON_PARSER_H
 #define PLEAT_SCRIPT_PYTHON_PARSER_H
 
@@ -12,18 +13,18 @@ typedef struct PyParser {
   PyMode mode;
   TokenArray tokens;
   int at, nesting;
-  bool quiet; // reading what may be other Python: mistakes are not reported
+  bool quiet; // the text may be other Python: report nothing
 } PyParser;
 
 PyParser py_parser_new(Context *context, Arena *arena, const SourceFile *file, PyMode mode);
 const Token *py_token(const PyParser *parser);
 bool py_at_kind(const PyParser *parser, TokenKind kind);
-bool py_at(const PyParser *parser, const char *text); // a name or operator spelled so
+bool py_at(const PyParser *parser, const char *text); // the token is this name or operator
 void py_advance(PyParser *parser);
 bool py_accept(PyParser *parser, const char *text);
 bool py_expect(PyParser *parser, const char *text);
-PyNode *py_expected(PyParser *parser, const char *what); // reports; NULL
-// A node from `begin` to the token read last. NULL (reported) when the tree becomes too deep.
+PyNode *py_expected(PyParser *parser, const char *what); // reports a mistake; NULL
+// A node from `begin` to the last token read. NULL after a report when the tree becomes too deep.
 PyNode *py_node(PyParser *parser, PyKind kind, int32_t begin, PyNode *const *items, int count);
 PyNode *py_expression(PyParser *parser);
 PyNode *py_expressions(PyParser *parser);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parser of the Python subset: statements, and the skipping of Python that is not for us.
+// The parser of the Python subset: statements, and skipping other Python.
 #include "script/python_parser.h"
 
 enum { MOST_SUITES = 100 };
@@ -17,7 +17,7 @@ static void skip_suite(PyParser *parser) {
   } while (depth > 0 && !py_at_kind(parser, TOKEN_END));
 }
 
-// Over the rest of the statement that began at token `start`, and the indented lines below it.
+// Skips the rest of the statement that began at token `start`, and the indented lines below it.
 static void skip_statement(PyParser *parser, int start) {
   bool at_next = parser->at > start && parser->tokens.items[parser->at - 1].kind == TOKEN_NEWLINE;
   if (at_next && !py_at_kind(parser, TOKEN_INDENT)) return;
@@ -79,8 +79,8 @@ static PyNode *suite(PyParser *parser, bool is_level) {
   return py_node(parser, PY_SUITE, begin, (PyNode **)items.items, items.count);
 }
 
-// A statement whose heading stands and whose suite could not be read still counts: its own mistake
-// is reported, and the lines below it are skipped by the caller.
+// A statement with a heading and a suite. If the suite has no lines that can be read, its mistake
+// is reported and the caller skips the lines below.
 static PyNode *compound(PyParser *parser, PyKind kind, int32_t begin, PtrArray *items) {
   PyNode *body = suite(parser, false);
   if (!body) return NULL;
@@ -196,7 +196,7 @@ static PyNode *def_statement(PyParser *parser, PyNode *decorators) {
   PyNode *node = py_node(parser, PY_DEF, begin, parts, 4);
   if (!node) return NULL;
   node->text = name;
-  node->pos.end = end; // the heading is what messages underline
+  node->pos.end = end; // messages underline the heading
   return node;
 }
 
@@ -259,7 +259,7 @@ static PyNode *dotted(PyParser *parser) {
   return node;
 }
 
-// One imported name: PY_KEYWORD of the local name with the whole dotted name below.
+// One imported name: a PY_KEYWORD with the local name, and the whole dotted name below it.
 static PyNode *import_alias(PyParser *parser, Str module) {
   int32_t begin = py_token(parser)->begin;
   if (py_accept(parser, "*")) return py_node(parser, PY_PASS, begin, NULL, 0);
@@ -417,7 +417,7 @@ static PyNode *wanted_definition(PyParser *parser) {
   return node;
 }
 
-// A simple statement if it can be read, NULL if it is none of ours (then skipped).
+// A simple statement, or NULL when it is other Python, which is skipped.
 static PyNode *possible_statement(PyParser *parser) {
   int start = parser->at;
   parser->quiet = true;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a file to a module: imports, captured numbers, the class or the functions that stand alone.
+// Reads a file into a module: imports, numbers that functions capture, and the class or the
+// functions outside of a class.
 #include "script/parser.h"
 
 // ---- Imports
@@ -103,7 +104,8 @@ static void take_items(Parser *parser, const PyNode *suite, PyKind kind) {
   }
 }
 
-// Tensor programs first: graph functions call them, wherever they stand.
+// Reads tensor programs first, because graph functions may call programs that come later in the
+// file.
 static void take_functions(Parser *parser, const PyNode *suite) {
   for (int pass = 0; pass < 2; pass++)
     for (int i = 0; i < suite->count; i++) {
@@ -152,7 +154,7 @@ static void take_file(Parser *parser, const PyNode *suite) {
   take_functions(parser, suite);
 }
 
-// Functions as they stand in the file, though tensor programs were read first.
+// Restores the functions' order in the file, since tensor programs were read first.
 static void restore_order(Module *module) {
   for (int i = 1; i < module->funcs.count; i++)
     for (int k = i; k > 0; k--) {
@@ -165,7 +167,7 @@ static void restore_order(Module *module) {
     }
 }
 
-// Mistakes of one run in the order of the text, whichever part of the reader found them.
+// Sorts the diagnostics from `first` on by their position in the text.
 static void sort_messages(Context *context, int first) {
   Diag *diags = context->diags.items;
   for (int i = first + 1; i < context->diags.count; i++)

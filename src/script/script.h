@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TVMScript: text to module and back. What is printed parses back to an equal module.
+// TVMScript: reads text into a module and prints modules as text. Printed text parses back to an
+// equal module.
 #ifndef PLEAT_SCRIPT_H
 #define PLEAT_SCRIPT_H
 
@@ -7,16 +8,17 @@
 #include "script/python.h"
 
 typedef struct ScriptOptions {
-  bool newer;      // the names of 2026: T.sblock, tirx
+  bool newer;      // the names of TVM in 2026: T.sblock, tirx
   bool no_imports; // leave out the lines that import the dialects
 } ScriptOptions;
 
-// The module in `file`: the class marked @I.ir_module, or the marked functions that stand alone
+// The module in `file`: the class marked @I.ir_module, or the marked functions outside of a class
 // (then the module has no name). Both generations of names are read, under the aliases that the
-// file imports. NULL after reporting when something is wrong; all mistakes of the file are told.
+// file imports. All mistakes in the file are reported; NULL when there are any.
 Module *script_parse(Context *context, const SourceFile *file);
 
-// `options` may be NULL. Functions, statements and expressions are printed with unique names.
+// Prints the module; `options` may be NULL. Names of functions, statements and expressions are
+// unique.
 void script_print_module(Context *context, const Module *module, Text *out,
                          const ScriptOptions *options);
 void script_print_prim_func(Context *context, const PrimFunc *func, Text *out,
