@@ -6,14 +6,14 @@
 
 static BlockBuilder *heading(Parser *parser, const PyNode *node) {
   if (parser->block) return parser->block;
-  REPORT(parser, node, "this belongs directly into a block, not into its loops or branches");
+  REPORT(parser, node, "this must be directly in a block, not in its loops or branches");
   return NULL;
 }
 
 static BlockBuilder *block_heading(Parser *parser, const PyNode *node) {
   BlockBuilder *block = heading(parser, node);
   if (!block || !block->is_function) return block;
-  REPORT(parser, node, "this belongs into a block (with T.block(\"name\"):)");
+  REPORT(parser, node, "this must be in a block (with T.block(\"name\"):)");
   return NULL;
 }
 
@@ -57,7 +57,7 @@ static void axis(Parser *parser, const PyNode *node, const PyNode *call, IterKin
   bool ok = py_arguments(parser->context, call, "dom binding dtype?", args, NULL) && block;
   var.binding = ok ? parse_value(parser, args[1]) : NULL;
   if (var.binding && !dtype_is_int(var.binding->type)) {
-    REPORT(parser, args[1], "a block variable is bound to an integer");
+    REPORT(parser, args[1], "a block variable must be bound to an integer");
     var.binding = NULL;
   }
   if (var.binding && domain(parser, args[0], var.binding->type, &var.min, &var.extent))
@@ -160,7 +160,7 @@ static void where(Parser *parser, Sequence *sequence, const PyNode *node, const 
   BlockBuilder *block = block_heading(parser, node);
   if (!block || !py_arguments(parser->context, call, "predicate", args, NULL)) return;
   if (block->predicate)
-    REPORT(parser, node, "this block has a predicate already; join them with `and`");
+    REPORT(parser, node, "this block has a predicate already; combine them with `and`");
   block->predicate = parse_condition(parser, args[0]);
 }
 

@@ -27,7 +27,7 @@ static bool rank_agrees(Parser *parser, const PyNode *node, const Buffer *buffer
 static Expr *index_value(Parser *parser, const PyNode *node) {
   Expr *e = parse_value(parser, node);
   if (!e || dtype_is_int(e->type) || dtype_is_bool(e->type)) return e;
-  REPORT(parser, node, "an index is an integer, saw %s", parser_type_name(parser, e->type));
+  REPORT(parser, node, "an index must be an integer, saw %s", parser_type_name(parser, e->type));
   return NULL;
 }
 
@@ -66,7 +66,8 @@ static Expr *slice_ramp(Parser *parser, const PyNode *slice, Expr *whole) {
     return expr_raw(parser->context, EXPR_RAMP, dtype_lanes(min->type, (int)lanes), NULL,
                     (Expr *[]){min, stride}, 2);
   }
-  REPORT(parser, slice, "a vector's slice has 2 to 4096 elements, a constant: write i:i + 4");
+  REPORT(parser, slice,
+         "a slice as a vector must have a constant number of elements, 2 to 4096: write i:i + 4");
   return NULL;
 }
 
@@ -180,7 +181,8 @@ static bool parse_separators(Parser *parser, const PyNode *node, Buffer *buffer)
   for (int i = 0; i < node->count; i++, last = axis) {
     if (!parse_int(parser, node->items[i], "the number of an axis", &axis)) return false;
     if (axis < 0 || axis > buffer->rank || axis < last)
-      return REPORT(parser, node->items[i], "axis separators ascend from 0 to the number of axes");
+      return REPORT(parser, node->items[i],
+                    "axis separators must ascend from 0 to the number of axes");
     separators[i] = (int)axis;
   }
   buffer->separators = separators;
@@ -194,7 +196,7 @@ static bool parse_small_int(Parser *parser, const PyNode *node, const char *what
   if (!parse_int(parser, node, what, &value)) return false;
   *out = (int)value;
   if (value >= -1 && value <= 1 << 20) return true;
-  return REPORT(parser, node, "%lld is no %s", (long long)value, what);
+  return REPORT(parser, node, "%lld is not a valid %s", (long long)value, what);
 }
 
 static bool parse_data(Parser *parser, const PyNode *node, Buffer *buffer) {

@@ -134,7 +134,7 @@ static Operand limit(Parser *parser, const PyNode *call, bool is_largest) {
   uint64_t all = ~(uint64_t)0 >> (64 - type.bits + is_signed);
   int64_t value = is_largest ? (int64_t)all : is_signed ? -(int64_t)all - 1 : 0;
   if (dtype_is_int(type)) return typed(expr_int(parser->context, type, value));
-  REPORT(parser, args[0], "expected a type of numbers");
+  REPORT(parser, args[0], "expected a numeric type");
   return nothing;
 }
 

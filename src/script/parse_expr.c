@@ -102,7 +102,7 @@ bool parse_same_type(Parser *parser, const PyNode *node, Operand *a, Operand *b)
   a->is_literal = b->is_literal = false;
   if (!a->e || !b->e) return false;
   if (same_element(parser, &a->e, &b->e) && same_lanes(parser, &a->e, &b->e)) return true;
-  return REPORT(parser, node, "operands of types %s and %s do not go together; cast one",
+  return REPORT(parser, node, "operands of types %s and %s cannot be combined; cast one",
                 parser_type_name(parser, a->e->type), parser_type_name(parser, b->e->type));
 }
 

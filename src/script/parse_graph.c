@@ -53,7 +53,7 @@ static bool tensor_shape(Parser *parser, const PyNode *node, Value *value) {
     Expr *e = item->kind == PY_STRING ? quoted_extent(parser, item) : parse_value(parser, item);
     int64_t extent;
     if (!e) return false;
-    if (!dtype_is_int(e->type)) return REPORT(parser, item, "an extent is an integer");
+    if (!dtype_is_int(e->type)) return REPORT(parser, item, "an extent must be an integer");
     if (expr_as_int(e, &extent) && extent < 0)
       return REPORT(parser, item, "extent %lld is negative", (long long)extent);
     value->shape[i] = e;
@@ -104,7 +104,7 @@ static Value *outside_constant(Parser *parser, const PyNode *name, const PyNode 
     value->pos = name->pos;
     return value;
   }
-  REPORT(parser, type, "a constant has constant extents");
+  REPORT(parser, type, "a constant must have constant extents");
   return NULL;
 }
 

@@ -106,7 +106,7 @@ static Expr *loop_extent(Parser *parser, const PyNode *node, Operand extent) {
   bool is_number = extent.is_literal && extent.e->op == EXPR_INT;
   Expr *e = is_number ? extent.e : operand_as(parser, node, extent, DTYPE_INT32);
   if (!e || (dtype_is_int(e->type) && e->type.lanes == 1)) return e;
-  REPORT(parser, node, "the extent of a loop is an integer, saw %s",
+  REPORT(parser, node, "the extent of a loop must be an integer, saw %s",
          parser_type_name(parser, e->type));
   return NULL;
 }
