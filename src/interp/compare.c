@@ -70,16 +70,16 @@ bool interp_param_shape(Context *context, const PrimFunc *func, int param, const
 
 // ---- Arguments --------------------------------------------------------------------------------
 
-typedef struct Comparison {
+typedef struct ResultComparison {
   Context *context;
   Arena *arena;
   const PrimFunc *a, *b;
   const InterpCompare *options;
   InterpTensor *args_a, *args_b; // the same values; args_b in b's layouts
   int count;
-} Comparison;
+} ResultComparison;
 
-static bool make_scalar(Comparison *c, int i, InterpTensor *arg) {
+static bool make_scalar(ResultComparison *c, int i, InterpTensor *arg) {
   const Expr *var = c->a->params[i];
   int64_t value = 1;
   size_of_var(var, c->options->sizes, c->options->size_count, &value);
@@ -89,7 +89,7 @@ static bool make_scalar(Comparison *c, int i, InterpTensor *arg) {
 }
 
 // The strides of an argument. The gaps that strides leave are filled and compared like elements.
-static bool param_strides(Comparison *c, const Buffer *buffer, InterpTensor *arg) {
+static bool param_strides(ResultComparison *c, const Buffer *buffer, InterpTensor *arg) {
   int64_t *strides = arena_array(c->arena, int64_t, buffer->rank);
   arg->strides = buffer->strides ? strides : NULL;
   for (int i = 0; buffer->strides && i < buffer->rank; i++)
@@ -100,7 +100,7 @@ static bool param_strides(Comparison *c, const Buffer *buffer, InterpTensor *arg
   return true;
 }
 
-static bool make_argument(Comparison *c, int i, InterpTensor *arg) {
+static bool make_argument(ResultComparison *c, int i, InterpTensor *arg) {
   const Buffer *buffer = c->a->buffers ? c->a->buffers[i] : NULL;
   const InterpCompare *options = c->options;
   if (!buffer) return make_scalar(c, i, arg);
@@ -121,7 +121,7 @@ static bool make_argument(Comparison *c, int i, InterpTensor *arg) {
   return true;
 }
 
-static InterpTensor copy_argument(Comparison *c, int i) {
+static InterpTensor copy_argument(ResultComparison *c, int i) {
   const InterpTensor *from = &c->args_a[i];
   if (c->options->pack && from->rank) return c->options->pack(c->options->env, c->arena, i, from);
   InterpTensor copy = *from;
@@ -131,7 +131,7 @@ static InterpTensor copy_argument(Comparison *c, int i) {
   return copy;
 }
 
-static bool make_arguments(Comparison *c) {
+static bool make_arguments(ResultComparison *c) {
   c->count = c->a->param_count;
   c->args_a = arena_array(c->arena, InterpTensor, c->count);
   c->args_b = arena_array(c->arena, InterpTensor, c->count);
@@ -142,7 +142,7 @@ static bool make_arguments(Comparison *c) {
   return true;
 }
 
-static bool run_both(Comparison *c) {
+static bool run_both(ResultComparison *c) {
   const InterpCompare *o = c->options;
   if (!interp_run(c->context, o->module_a, c->a, c->args_a, c->count, &o->options)) return false;
   if (o->run_b) return o->run_b(o->env, c->args_b, c->count);
@@ -181,7 +181,7 @@ static double largest(DType type, const char *data, int64_t count) {
   return result;
 }
 
-static void compare_argument(Comparison *c, int param, InterpDifference *difference) {
+static void compare_argument(ResultComparison *c, int param, InterpDifference *difference) {
   const InterpTensor *expected = &c->args_a[param];
   InterpTensor actual = c->args_b[param];
   DType type = dtype_lanes(expected->type, 1);
@@ -201,7 +201,7 @@ static void compare_argument(Comparison *c, int param, InterpDifference *differe
 bool interp_compare(Context *context, const PrimFunc *a, const PrimFunc *b,
                     const InterpCompare *compare, InterpDifference *difference) {
   ArenaMark mark = arena_mark(&context->scratch);
-  Comparison comparison = {context, &context->scratch, a, b, compare};
+  ResultComparison comparison = {context, &context->scratch, a, b, compare};
   *difference = (InterpDifference){0};
   bool done = make_arguments(&comparison) && run_both(&comparison);
   for (int i = 0; done && i < comparison.count; i++) compare_argument(&comparison, i, difference);

@@ -9,16 +9,16 @@
 // ---- Arithmetic -------------------------------------------------------------------------------
 
 #define EACH_LANE(...)                                                                             \
-  Value *out = machine->frame + node->out;                                                         \
+  InterpScalar *out = machine->frame + node->out;                                                  \
   DType type = node->type;                                                                         \
   for (int lane = 0; lane < node->lanes; lane++) __VA_ARGS__;                                      \
   (void)type;
 
-// Defines a function of two operands' lanes. FIELD is the member of Value that is read; RESULT is
-// the statement that stores the result.
+// Defines a function of two operands' lanes. FIELD is the member of InterpScalar that is read;
+// RESULT is the statement that stores the result.
 #define BINARY(name, FIELD, RESULT)                                                                \
-  static void name(Machine *machine, const Node *node) {                                           \
-    const Value *left = operand(machine, node, 0), *right = operand(machine, node, 1);             \
+  static void name(Machine *machine, const InterpNode *node) {                                     \
+    const InterpScalar *left = operand(machine, node, 0), *right = operand(machine, node, 1);      \
     EACH_LANE({                                                                                    \
       __typeof__(left->FIELD) a = left[lane].FIELD, b = right[lane].FIELD;                         \
       RESULT;                                                                                      \
@@ -107,76 +107,77 @@ TEST(float_ge, f, >=)
 
 // ---- Logic and choice -------------------------------------------------------------------------
 
-static void short_cut(Machine *machine, const Node *node, int64_t decides) {
-  Value *out = machine->frame + node->out;
+static void short_cut(Machine *machine, const InterpNode *node, int64_t decides) {
+  InterpScalar *out = machine->frame + node->out;
   if (node->lanes == 1) {
     out->i = operand(machine, node, 0)->i;
     if (out->i != decides) out->i = operand(machine, node, 1)->i;
     return;
   }
-  const Value *a = operand(machine, node, 0), *b = operand(machine, node, 1);
+  const InterpScalar *a = operand(machine, node, 0), *b = operand(machine, node, 1);
   for (int lane = 0; lane < node->lanes; lane++)
     out[lane].i = a[lane].i == decides ? decides : b[lane].i;
 }
 
-static void logic_and(Machine *machine, const Node *node) {
+static void logic_and(Machine *machine, const InterpNode *node) {
   short_cut(machine, node, 0);
 }
 
-static void logic_or(Machine *machine, const Node *node) {
+static void logic_or(Machine *machine, const InterpNode *node) {
   short_cut(machine, node, 1);
 }
 
-static void logic_not(Machine *machine, const Node *node) {
-  const Value *a = operand(machine, node, 0);
+static void logic_not(Machine *machine, const InterpNode *node) {
+  const InterpScalar *a = operand(machine, node, 0);
   EACH_LANE(out[lane].i = !a[lane].i)
 }
 
-static void int_not(Machine *machine, const Node *node) {
-  const Value *a = operand(machine, node, 0);
+static void int_not(Machine *machine, const InterpNode *node) {
+  const InterpScalar *a = operand(machine, node, 0);
   EACH_LANE(out[lane].i = number_wrap(type, ~a[lane].i))
 }
 
-static void select_lanes(Machine *machine, const Node *node) {
-  const Value *c = operand(machine, node, 0);
-  const Value *a = operand(machine, node, 1), *b = operand(machine, node, 2);
+static void select_lanes(Machine *machine, const InterpNode *node) {
+  const InterpScalar *c = operand(machine, node, 0);
+  const InterpScalar *a = operand(machine, node, 1), *b = operand(machine, node, 2);
   int step = node->args[0]->lanes == 1 ? 0 : 1;
   EACH_LANE(out[lane] = c[lane * step].i ? a[lane] : b[lane])
 }
 
 // Evaluates one branch of a vector choice under a mask of the lanes that take it.
-static const Value *branch_lanes(Machine *machine, const Node *node, const Value *condition,
-                                 bool taken, Value *mask) {
-  const Value *outer = machine->mask;
+static const InterpScalar *branch_lanes(Machine *machine, const InterpNode *node,
+                                        const InterpScalar *condition, bool taken,
+                                        InterpScalar *mask) {
+  const InterpScalar *outer = machine->mask;
   bool any = false;
   for (int lane = 0; lane < node->lanes; lane++) {
     mask[lane].i = (condition[lane].i != 0) == taken && (!outer || outer[lane].i);
     any |= mask[lane].i;
   }
-  const Node *branch = node->args[taken ? 1 : 2];
+  const InterpNode *branch = node->args[taken ? 1 : 2];
   if (!any) return machine->frame + branch->out;
   machine->mask = mask;
-  const Value *value = node_value(machine, branch);
+  const InterpScalar *value = node_value(machine, branch);
   machine->mask = outer;
   return value;
 }
 
-static void choose_lanes(Machine *machine, const Node *node) {
+static void choose_lanes(Machine *machine, const InterpNode *node) {
   ArenaMark mark = arena_mark(machine->arena);
-  Value *mask = arena_array(machine->arena, Value, node->lanes);
-  const Value *c = operand(machine, node, 0);
-  const Value *a = branch_lanes(machine, node, c, true, mask);
-  const Value *b = branch_lanes(machine, node, c, false, mask);
+  InterpScalar *mask = arena_array(machine->arena, InterpScalar, node->lanes);
+  const InterpScalar *c = operand(machine, node, 0);
+  const InterpScalar *a = branch_lanes(machine, node, c, true, mask);
+  const InterpScalar *b = branch_lanes(machine, node, c, false, mask);
   EACH_LANE(out[lane] = c[lane].i ? a[lane] : b[lane])
   arena_reset(machine->arena, mark);
 }
 
-static void if_then_else(Machine *machine, const Node *node) {
+static void if_then_else(Machine *machine, const InterpNode *node) {
   if (node->args[0]->lanes > 1) {
     choose_lanes(machine, node);
     return;
   }
-  const Value *value = operand(machine, node, operand(machine, node, 0)->i ? 1 : 2);
+  const InterpScalar *value = operand(machine, node, operand(machine, node, 0)->i ? 1 : 2);
   EACH_LANE(out[lane] = value[lane])
 }
 
@@ -188,8 +189,8 @@ static int64_t to_int(double value) {
   return value < -0x1p63 ? INT64_MIN : (int64_t)value;
 }
 
-static void cast_int_int(Machine *machine, const Node *node) {
-  const Value *a = operand(machine, node, 0);
+static void cast_int_int(Machine *machine, const InterpNode *node) {
+  const InterpScalar *a = operand(machine, node, 0);
   EACH_LANE(out[lane].i = number_wrap(type, a[lane].i))
 }
 
@@ -212,28 +213,28 @@ static double uint_to_float(DType type, uint64_t value) {
   return number_round(type, (double)value);
 }
 
-static void cast_int_float(Machine *machine, const Node *node) {
-  const Value *a = operand(machine, node, 0);
+static void cast_int_float(Machine *machine, const InterpNode *node) {
+  const InterpScalar *a = operand(machine, node, 0);
   EACH_LANE(out[lane].f = int_to_float(type, a[lane].i))
 }
 
-static void cast_uint_float(Machine *machine, const Node *node) {
-  const Value *a = operand(machine, node, 0);
+static void cast_uint_float(Machine *machine, const InterpNode *node) {
+  const InterpScalar *a = operand(machine, node, 0);
   EACH_LANE(out[lane].f = uint_to_float(type, a[lane].u))
 }
 
-static void cast_float_float(Machine *machine, const Node *node) {
-  const Value *a = operand(machine, node, 0);
+static void cast_float_float(Machine *machine, const InterpNode *node) {
+  const InterpScalar *a = operand(machine, node, 0);
   EACH_LANE(out[lane].f = number_round(type, a[lane].f))
 }
 
-static void cast_float_int(Machine *machine, const Node *node) {
-  const Value *a = operand(machine, node, 0);
+static void cast_float_int(Machine *machine, const InterpNode *node) {
+  const InterpScalar *a = operand(machine, node, 0);
   EACH_LANE(out[lane].i = number_wrap(type, to_int(a[lane].f)))
 }
 
-static void cast_float_bool(Machine *machine, const Node *node) {
-  const Value *a = operand(machine, node, 0);
+static void cast_float_bool(Machine *machine, const InterpNode *node) {
+  const InterpScalar *a = operand(machine, node, 0);
   EACH_LANE(out[lane].i = a[lane].f != 0)
 }
 
@@ -245,20 +246,24 @@ static EvalFn cast_function(DType from, DType to) {
   return cast_int_int;
 }
 
-static void reinterpret(Machine *machine, const Node *node) {
-  const Value *a = operand(machine, node, 0);
-  const Node *from = node->args[0];
+static void reinterpret(Machine *machine, const InterpNode *node) {
+  const InterpScalar *a = operand(machine, node, 0);
+  const InterpNode *from = node->args[0];
   ArenaMark mark = arena_mark(machine->arena);
   int from_bytes = dtype_bytes(from->type), to_bytes = dtype_bytes(node->type);
   int bytes = MAX_OF(from_bytes * from->lanes, to_bytes * node->lanes);
   uint8_t *bits = arena_alloc(machine->arena, (size_t)bytes);
   for (int i = 0; i < from->lanes; i++)
-    if (dtype_is_float(from->type)) number_store(from->type, bits + i * from_bytes, a[i].f);
-    else number_store_int(from->type, bits + i * from_bytes, a[i].i);
+    if (dtype_is_float(from->type))
+      number_store(from->type, bits + i * from_bytes, a[i].f);
+    else
+      number_store_int(from->type, bits + i * from_bytes, a[i].i);
   EACH_LANE({
     const void *place = bits + lane * to_bytes;
-    if (dtype_is_float(type)) out[lane].f = number_load(type, place);
-    else out[lane].i = number_load_int(type, place);
+    if (dtype_is_float(type))
+      out[lane].f = number_load(type, place);
+    else
+      out[lane].i = number_load_int(type, place);
   })
   arena_reset(machine->arena, mark);
 }
@@ -266,17 +271,17 @@ static void reinterpret(Machine *machine, const Node *node) {
 // ---- Vectors ----------------------------------------------------------------------------------
 
 // Evaluates without the mask an operand whose lanes do not correspond to the result's lanes.
-static const Value *operand_unmasked(Machine *machine, const Node *node, int i) {
-  const Value *mask = machine->mask;
+static const InterpScalar *operand_unmasked(Machine *machine, const InterpNode *node, int i) {
+  const InterpScalar *mask = machine->mask;
   machine->mask = NULL;
-  const Value *value = operand(machine, node, i);
+  const InterpScalar *value = operand(machine, node, i);
   machine->mask = mask;
   return value;
 }
 
-static void ramp(Machine *machine, const Node *node) {
-  const Value *base = operand_unmasked(machine, node, 0);
-  const Value *stride = operand_unmasked(machine, node, 1);
+static void ramp(Machine *machine, const InterpNode *node) {
+  const InterpScalar *base = operand_unmasked(machine, node, 0);
+  const InterpScalar *stride = operand_unmasked(machine, node, 1);
   int inner = node->args[0]->lanes; // in a ramp of vectors, the base's lanes vary fastest
   EACH_LANE({
     uint64_t steps = (uint64_t)(lane / inner);
@@ -284,29 +289,29 @@ static void ramp(Machine *machine, const Node *node) {
   })
 }
 
-static void broadcast(Machine *machine, const Node *node) {
-  const Value *value = operand_unmasked(machine, node, 0);
+static void broadcast(Machine *machine, const InterpNode *node) {
+  const InterpScalar *value = operand_unmasked(machine, node, 0);
   int inner = node->args[0]->lanes;
   EACH_LANE(out[lane] = value[lane % inner])
 }
 
-static Value lane_of(const Machine *machine, const Node *node, int number) {
+static InterpScalar lane_of(const Machine *machine, const InterpNode *node, int number) {
   int i = 0;
   for (; number >= node->args[i]->lanes; i++) number -= node->args[i]->lanes;
   return machine->frame[node->args[i]->out + number];
 }
 
-static void shuffle(Machine *machine, const Node *node) {
+static void shuffle(Machine *machine, const InterpNode *node) {
   for (int i = 0; i < node->count; i++) operand_unmasked(machine, node, i);
   EACH_LANE(out[lane] = lane_of(machine, node, node->as.lane_numbers[lane]))
 }
 
 #define REDUCE(name, FIELD, STEP, FINISH)                                                          \
-  static void name(Machine *machine, const Node *node) {                                           \
-    const Value *x = operand_unmasked(machine, node, 0);                                           \
+  static void name(Machine *machine, const InterpNode *node) {                                     \
+    const InterpScalar *x = operand_unmasked(machine, node, 0);                                    \
     DType type = node->type;                                                                       \
     (void)type;                                                                                    \
-    Value sum = x[0];                                                                              \
+    InterpScalar sum = x[0];                                                                       \
     for (int lane = 1; lane < node->args[0]->lanes; lane++) {                                      \
       __typeof__(x->FIELD) a = sum.FIELD, b = x[lane].FIELD;                                       \
       sum.FIELD = STEP;                                                                            \
@@ -335,43 +340,45 @@ static double sigmoid(double x) {
   return 1 / (1 + exp(-x));
 }
 
-static void math_function(Machine *machine, const Node *node) {
-  const Value *a = operand(machine, node, 0);
+static void math_function(Machine *machine, const InterpNode *node) {
+  const InterpScalar *a = operand(machine, node, 0);
   EACH_LANE(out[lane].f = number_round(type, node->as.math(a[lane].f)))
 }
 
-static void float_fma(Machine *machine, const Node *node) {
-  const Value *a = operand(machine, node, 0), *b = operand(machine, node, 1);
-  const Value *c = operand(machine, node, 2);
+static void float_fma(Machine *machine, const InterpNode *node) {
+  const InterpScalar *a = operand(machine, node, 0), *b = operand(machine, node, 1);
+  const InterpScalar *c = operand(machine, node, 2);
   bool single = node->type.code == TYPE_FLOAT && node->type.bits == 32;
   EACH_LANE({
     double x = a[lane].f, y = b[lane].f, z = c[lane].f;
-    if (single) out[lane].f = fmaf((float)x, (float)y, (float)z);
-    else out[lane].f = number_round(type, fma(x, y, z));
+    if (single)
+      out[lane].f = fmaf((float)x, (float)y, (float)z);
+    else
+      out[lane].f = number_round(type, fma(x, y, z));
   })
 }
 
-static void int_abs(Machine *machine, const Node *node) {
-  const Value *a = operand(machine, node, 0);
+static void int_abs(Machine *machine, const InterpNode *node) {
+  const InterpScalar *a = operand(machine, node, 0);
   EACH_LANE(out[lane].i = number_wrap(type, a[lane].i < 0 ? (int64_t)(0 - a[lane].u) : a[lane].i))
 }
 
-static void uint_abs(Machine *machine, const Node *node) {
-  const Value *a = operand(machine, node, 0);
+static void uint_abs(Machine *machine, const InterpNode *node) {
+  const InterpScalar *a = operand(machine, node, 0);
   EACH_LANE(out[lane] = a[lane])
 }
 
-static void float_is_nan(Machine *machine, const Node *node) {
-  const Value *a = operand(machine, node, 0);
+static void float_is_nan(Machine *machine, const InterpNode *node) {
+  const InterpScalar *a = operand(machine, node, 0);
   EACH_LANE(out[lane].i = isnan(a[lane].f) != 0)
 }
 
-static void float_is_inf(Machine *machine, const Node *node) {
-  const Value *a = operand(machine, node, 0);
+static void float_is_inf(Machine *machine, const InterpNode *node) {
+  const InterpScalar *a = operand(machine, node, 0);
   EACH_LANE(out[lane].i = isinf(a[lane].f) != 0)
 }
 
-static void nothing(Machine *machine, const Node *node) {
+static void nothing(Machine *machine, const InterpNode *node) {
   machine->frame[node->out].i = 0;
 }
 
@@ -455,7 +462,7 @@ static const EvalRow rows[EXPR_OP_COUNT] = {
 
 // Selects the function by the first operand's type. For a choice that operand is the condition, and
 // its row has one function for all types.
-EvalFn eval_function(const Expr *e, Node *node) {
+EvalFn eval_function(const Expr *e, InterpNode *node) {
   if (e->op == EXPR_CAST) return cast_function(e->args[0]->type, e->type);
   if (e->op == EXPR_SHUFFLE) return shuffle;
   if (!e->count) return NULL;

@@ -3,7 +3,7 @@
 // block or allocation that makes it, and is new each time.
 #include "interp/exec.h"
 
-static void run(Machine *machine, const Step *step) {
+static void run(Machine *machine, const InterpStep *step) {
   step->run(machine, step);
 }
 
@@ -13,7 +13,7 @@ static void count_step(Machine *machine) {
                  (long long)machine->options.max_steps);
 }
 
-void run_for(Machine *machine, const Step *step) {
+void run_for(Machine *machine, const InterpStep *step) {
   machine->stmt = step->stmt;
   int64_t min = node_value(machine, step->as.loop.min)->i;
   int64_t extent = node_value(machine, step->as.loop.extent)->i;
@@ -24,23 +24,23 @@ void run_for(Machine *machine, const Step *step) {
   }
 }
 
-void run_let(Machine *machine, const Step *step) {
+void run_let(Machine *machine, const InterpStep *step) {
   machine->stmt = step->stmt;
-  const Node *node = step->as.let.value;
-  const Value *value = node_value(machine, node);
+  const InterpNode *node = step->as.let.value;
+  const InterpScalar *value = node_value(machine, node);
   int width = node->type.code == TYPE_HANDLE ? 2 * node->lanes : node->lanes;
-  memmove(machine->frame + step->as.let.var, value, sizeof(Value) * (size_t)width);
+  memmove(machine->frame + step->as.let.var, value, sizeof(InterpScalar) * (size_t)width);
   run(machine, step->as.let.body);
 }
 
-void run_if(Machine *machine, const Step *step) {
+void run_if(Machine *machine, const InterpStep *step) {
   machine->stmt = step->stmt;
   bool holds = node_value(machine, step->as.branch.condition)->i;
-  const Step *taken = holds ? step->as.branch.then_body : step->as.branch.else_body;
+  const InterpStep *taken = holds ? step->as.branch.then_body : step->as.branch.else_body;
   if (taken) run(machine, taken);
 }
 
-void run_while(Machine *machine, const Step *step) {
+void run_while(Machine *machine, const InterpStep *step) {
   for (;;) {
     machine->stmt = step->stmt;
     if (!node_value(machine, step->as.branch.condition)->i) return;
@@ -49,7 +49,7 @@ void run_while(Machine *machine, const Step *step) {
   }
 }
 
-void run_assert(Machine *machine, const Step *step) {
+void run_assert(Machine *machine, const InterpStep *step) {
   machine->stmt = step->stmt;
   const Expr *message = step->stmt->as.check.message;
   if (!node_value(machine, step->as.branch.condition)->i)
@@ -58,31 +58,31 @@ void run_assert(Machine *machine, const Step *step) {
   if (step->as.branch.then_body) run(machine, step->as.branch.then_body);
 }
 
-void run_evaluate(Machine *machine, const Step *step) {
+void run_evaluate(Machine *machine, const InterpStep *step) {
   machine->stmt = step->stmt;
   node_value(machine, step->as.evaluate);
 }
 
-void run_seq(Machine *machine, const Step *step) {
+void run_seq(Machine *machine, const InterpStep *step) {
   for (int i = 0; i < step->as.seq.count; i++) run(machine, step->as.seq.items[i]);
 }
 
-void run_body(Machine *machine, const Step *step) {
+void run_body(Machine *machine, const InterpStep *step) {
   run(machine, step->as.body);
 }
 
 // ---- Storage ----------------------------------------------------------------------------------
 
-typedef struct Scope {
+typedef struct FrameScope {
   ArenaMark mark;
   int64_t bytes;
-} Scope;
+} FrameScope;
 
-static Scope scope_enter(Machine *machine) {
-  return (Scope){arena_mark(machine->arena), machine->bytes};
+static FrameScope scope_enter(Machine *machine) {
+  return (FrameScope){arena_mark(machine->arena), machine->bytes};
 }
 
-static void scope_leave(Machine *machine, Scope scope) {
+static void scope_leave(Machine *machine, FrameScope scope) {
   arena_reset(machine->arena, scope.mark);
   machine->bytes = scope.bytes;
 }
@@ -117,21 +117,21 @@ static int64_t element_span(Machine *machine, const BoundBuffer *buffer) {
 static void make_storage(Machine *machine, const BoundBuffer *buffer) {
   int64_t bytes = (int64_t)dtype_bytes(buffer->type) * buffer->type.lanes;
   if (!mul_fits(bytes, element_span(machine, buffer), &bytes)) bytes = INT64_MAX;
-  Value *handle = machine->frame + buffer->data;
+  InterpScalar *handle = machine->frame + buffer->data;
   handle[0].storage = storage_new(machine, buffer->name, buffer->type, bytes);
   handle[1].i = 0;
 }
 
-void run_allocate(Machine *machine, const Step *step) {
-  Scope scope = scope_enter(machine);
+void run_allocate(Machine *machine, const InterpStep *step) {
+  FrameScope scope = scope_enter(machine);
   machine->stmt = step->stmt;
   make_storage(machine, &step->as.allocate.buffer);
   run(machine, step->as.allocate.body);
   scope_leave(machine, scope);
 }
 
-void run_constant(Machine *machine, const Step *step) {
-  Value *handle = machine->frame + step->as.constant.data;
+void run_constant(Machine *machine, const InterpStep *step) {
+  InterpScalar *handle = machine->frame + step->as.constant.data;
   handle[0].storage = step->as.constant.storage;
   handle[1].i = 0;
   run(machine, step->as.constant.body);
@@ -163,7 +163,7 @@ static void set_slot(Machine *machine, int slot, int64_t value) {
 // those of the source's last axes. A view with an offset variable has the data of the source and is
 // offset instead.
 static void bind_match(Machine *machine, const BoundMatch *match) {
-  const Access *source = &match->source;
+  const InterpAccess *source = &match->source;
   for (int i = 0; i < source->rank; i++) {
     node_value(machine, source->indices[i]);
     node_value(machine, source->shape[i]);
@@ -173,8 +173,8 @@ static void bind_match(Machine *machine, const BoundMatch *match) {
   if (source->offset) node_value(machine, source->offset);
   int64_t size = (int64_t)source->element_bytes * source->element_lanes;
   int64_t address = access_address(machine, source, 0, false);
-  const Value *from = machine->frame + source->data;
-  Value *view = machine->frame + match->data;
+  const InterpScalar *from = machine->frame + source->data;
+  InterpScalar *view = machine->frame + match->data;
   view[0] = from[0];
   view[1].i = match->offset_slot >= 0 ? from[1].i : address;
   set_slot(machine, match->offset_slot, (address - from[1].i) / size);
@@ -186,11 +186,11 @@ static void bind_match(Machine *machine, const BoundMatch *match) {
   }
 }
 
-void run_block(Machine *machine, const Step *step) {
+void run_block(Machine *machine, const InterpStep *step) {
   const BlockStep *block = step->as.block;
   machine->stmt = step->stmt;
   if (block->predicate && !node_value(machine, block->predicate)->i) return;
-  Scope scope = scope_enter(machine);
+  FrameScope scope = scope_enter(machine);
   bind_vars(machine, block);
   for (int i = 0; i < block->alloc_count; i++) make_storage(machine, &block->allocs[i]);
   for (int i = 0; i < block->match_count; i++) bind_match(machine, &block->matches[i]);
@@ -203,20 +203,20 @@ void run_block(Machine *machine, const Step *step) {
 
 enum { MAX_CALL_DEPTH = 200, MAX_EXTERN_ARGS = 16 };
 
-void eval_call(Machine *machine, const Node *node) {
-  const Program *program = node->as.callee;
+void eval_call(Machine *machine, const InterpNode *node) {
+  const InterpProgram *program = node->as.callee;
   if (++machine->depth > MAX_CALL_DEPTH)
     machine_fail(machine, "calls nest deeper than %d", MAX_CALL_DEPTH);
-  Scope scope = scope_enter(machine);
+  FrameScope scope = scope_enter(machine);
   const Stmt *caller = machine->stmt;
-  Value *frame = arena_copy(machine->arena, program->image,
-                            sizeof(Value) * (size_t)MAX_OF(program->frame_size, 1));
+  InterpScalar *frame = arena_copy(machine->arena, program->image,
+                                   sizeof(InterpScalar) * (size_t)MAX_OF(program->frame_size, 1));
   for (int i = 0; i < node->count; i++) {
-    const Value *value = operand(machine, node, i);
+    const InterpScalar *value = operand(machine, node, i);
     int width = node->args[i]->type.code == TYPE_HANDLE ? 2 : node->args[i]->lanes;
-    memcpy(frame + program->params[i].slot, value, sizeof(Value) * (size_t)width);
+    memcpy(frame + program->params[i].slot, value, sizeof(InterpScalar) * (size_t)width);
   }
-  Value *outer = machine->frame;
+  InterpScalar *outer = machine->frame;
   machine->frame = frame;
   run(machine, program->body);
   machine->frame = outer;
@@ -226,14 +226,16 @@ void eval_call(Machine *machine, const Node *node) {
   machine->frame[node->out].i = 0;
 }
 
-void eval_extern(Machine *machine, const Node *node) {
+void eval_extern(Machine *machine, const InterpNode *node) {
   InterpValue args[MAX_EXTERN_ARGS];
   if (node->count > MAX_EXTERN_ARGS)
     machine_fail(machine, "the call has more than %d arguments", MAX_EXTERN_ARGS);
   for (int i = 0; i < node->count; i++) args[i].i = operand(machine, node, i)->i;
   const InterpExtern *function = node->as.function;
   InterpValue result = function->call(function->env, args, node->count);
-  Value *out = machine->frame + node->out;
-  if (dtype_is_float(node->type)) out->f = number_round(node->type, result.f);
-  else out->i = number_wrap(node->type, result.i);
+  InterpScalar *out = machine->frame + node->out;
+  if (dtype_is_float(node->type))
+    out->f = number_round(node->type, result.f);
+  else
+    out->i = number_wrap(node->type, result.i);
 }

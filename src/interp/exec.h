@@ -5,16 +5,16 @@
 
 #include "interp/program.h"
 
-void run_for(Machine *machine, const Step *step);
-void run_let(Machine *machine, const Step *step);
-void run_if(Machine *machine, const Step *step);
-void run_while(Machine *machine, const Step *step);
-void run_assert(Machine *machine, const Step *step);
-void run_evaluate(Machine *machine, const Step *step);
-void run_seq(Machine *machine, const Step *step);
-void run_allocate(Machine *machine, const Step *step);
-void run_constant(Machine *machine, const Step *step);
-void run_body(Machine *machine, const Step *step);
-void run_block(Machine *machine, const Step *step);
+void run_for(Machine *machine, const InterpStep *step);
+void run_let(Machine *machine, const InterpStep *step);
+void run_if(Machine *machine, const InterpStep *step);
+void run_while(Machine *machine, const InterpStep *step);
+void run_assert(Machine *machine, const InterpStep *step);
+void run_evaluate(Machine *machine, const InterpStep *step);
+void run_seq(Machine *machine, const InterpStep *step);
+void run_allocate(Machine *machine, const InterpStep *step);
+void run_constant(Machine *machine, const InterpStep *step);
+void run_body(Machine *machine, const InterpStep *step);
+void run_block(Machine *machine, const InterpStep *step);
 
 #endif

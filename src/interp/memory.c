@@ -2,12 +2,12 @@
 // Memory of the interpreter: the storage of data variables, and accesses that check every bound.
 #include "interp/program.h"
 
-Storage *storage_new(Machine *machine, Str name, DType type, int64_t bytes) {
+InterpStorage *storage_new(Machine *machine, Str name, DType type, int64_t bytes) {
   size_t limit = machine->options.max_bytes ? machine->options.max_bytes : (size_t)4 << 30;
   if (bytes < 0 || (size_t)bytes > limit || (size_t)(machine->bytes + bytes) > limit)
     machine_fail(machine, "%s would take %lld bytes: more than the %zu allowed", name,
                  (long long)bytes, limit);
-  Storage *storage = arena_new(machine->arena, Storage);
+  InterpStorage *storage = arena_new(machine->arena, InterpStorage);
   storage->name = name;
   storage->bytes = bytes;
   storage->data = arena_alloc(machine->arena, (size_t)MAX_OF(bytes, 1));
@@ -20,11 +20,11 @@ Storage *storage_new(Machine *machine, Str name, DType type, int64_t bytes) {
   return storage;
 }
 
-static int64_t lane_index(const Machine *machine, const Node *index, int lane) {
+static int64_t lane_index(const Machine *machine, const InterpNode *index, int lane) {
   return machine->frame[index->out + (index->lanes == 1 ? 0 : lane)].i;
 }
 
-static const char *index_list(Machine *machine, Node *const *nodes, int rank, int lane) {
+static const char *index_list(Machine *machine, InterpNode *const *nodes, int rank, int lane) {
   Text text = text_new(machine->arena);
   text_puts(&text, "[");
   for (int i = 0; i < rank; i++)
@@ -33,7 +33,7 @@ static const char *index_list(Machine *machine, Node *const *nodes, int rank, in
   return text_string(&text);
 }
 
-NO_RETURN static void fail_outside(Machine *machine, const Access *access, int lane) {
+NO_RETURN static void fail_outside(Machine *machine, const InterpAccess *access, int lane) {
   machine_fail(machine, "%s%s is outside of %s%s", access->buffer->name,
                index_list(machine, access->indices, access->rank, lane), access->buffer->name,
                index_list(machine, access->shape, access->rank, 0));
@@ -41,7 +41,7 @@ NO_RETURN static void fail_outside(Machine *machine, const Access *access, int l
 
 // The distance in bytes from the start of the storage to the element at this lane's indices.
 // Indices, shape, strides and offset are evaluated already.
-int64_t access_address(Machine *machine, const Access *access, int lane, bool check) {
+int64_t access_address(Machine *machine, const InterpAccess *access, int lane, bool check) {
   int64_t element = access->offset ? machine->frame[access->offset->out].i : 0;
   for (int i = 0; i < access->rank; i++) {
     int64_t index = lane_index(machine, access->indices[i], lane);
@@ -49,7 +49,7 @@ int64_t access_address(Machine *machine, const Access *access, int lane, bool ch
     if (check && (index < 0 || index >= extent)) fail_outside(machine, access, lane);
     element += index * machine->frame[access->strides[i]->out].i;
   }
-  const Value *handle = machine->frame + access->data;
+  const InterpScalar *handle = machine->frame + access->data;
   int64_t size = (int64_t)access->element_bytes * access->element_lanes;
   int64_t address = handle[1].i + element * size;
   if (check && (address < 0 || address + size > handle[0].storage->bytes))
@@ -60,7 +60,7 @@ int64_t access_address(Machine *machine, const Access *access, int lane, bool ch
 }
 
 // Evaluates indices, shape, strides and offset; returns the number of lanes of the indices.
-static int access_prepare(Machine *machine, const Access *access) {
+static int access_prepare(Machine *machine, const InterpAccess *access) {
   int lanes = 1;
   for (int i = 0; i < access->rank; i++) {
     node_value(machine, access->indices[i]);
@@ -72,56 +72,62 @@ static int access_prepare(Machine *machine, const Access *access) {
   return lanes;
 }
 
-static void check_written(Machine *machine, const Access *access, const Storage *storage,
-                          int64_t address, int lane) {
+static void check_written(Machine *machine, const InterpAccess *access,
+                          const InterpStorage *storage, int64_t address, int lane) {
   if (!storage->written || storage->written[address]) return;
   machine_fail(machine, "%s%s is read before it is written", access->buffer->name,
                index_list(machine, access->indices, access->rank, lane));
 }
 
-static void load_element(Machine *machine, const Access *access, DType type, int lane, Value *out) {
+static void load_element(Machine *machine, const InterpAccess *access, DType type, int lane,
+                         InterpScalar *out) {
   int64_t address = access_address(machine, access, lane, true);
-  const Storage *storage = machine->frame[access->data].storage;
+  const InterpStorage *storage = machine->frame[access->data].storage;
   for (int i = 0; i < access->element_lanes; i++, address += access->element_bytes) {
     check_written(machine, access, storage, address, lane);
-    if (dtype_is_float(type)) out[i].f = number_load(type, storage->data + address);
-    else out[i].i = number_load_int(type, storage->data + address);
+    if (dtype_is_float(type))
+      out[i].f = number_load(type, storage->data + address);
+    else
+      out[i].i = number_load_int(type, storage->data + address);
   }
 }
 
-void eval_load(Machine *machine, const Node *node) {
-  const Access *access = node->as.access;
+void eval_load(Machine *machine, const InterpNode *node) {
+  const InterpAccess *access = node->as.access;
   int lanes = access_prepare(machine, access), each = access->element_lanes;
-  Value *out = machine->frame + node->out;
+  InterpScalar *out = machine->frame + node->out;
   for (int lane = 0; lane < lanes; lane++)
     if (lanes == 1 || lane_counts(machine, lane * each))
       load_element(machine, access, node->type, lane, out + lane * each);
 }
 
-void eval_address_of(Machine *machine, const Node *node) {
+void eval_address_of(Machine *machine, const InterpNode *node) {
   access_prepare(machine, node->as.access);
-  Value *out = machine->frame + node->out;
+  InterpScalar *out = machine->frame + node->out;
   out[0] = machine->frame[node->as.access->data];
   out[1].i = access_address(machine, node->as.access, 0, false);
 }
 
-static void store_element(Machine *machine, const Access *access, int lane, const Value *value) {
+static void store_element(Machine *machine, const InterpAccess *access, int lane,
+                          const InterpScalar *value) {
   int64_t address = access_address(machine, access, lane, true);
   DType type = dtype_lanes(access->buffer->type, 1);
-  Storage *storage = machine->frame[access->data].storage;
+  InterpStorage *storage = machine->frame[access->data].storage;
   if (storage->constant)
     machine_fail(machine, "%s is constant and cannot be stored to", access->buffer->name);
   for (int i = 0; i < access->element_lanes; i++, address += access->element_bytes) {
-    if (dtype_is_float(type)) number_store(type, storage->data + address, value[i].f);
-    else number_store_int(type, storage->data + address, value[i].i);
+    if (dtype_is_float(type))
+      number_store(type, storage->data + address, value[i].f);
+    else
+      number_store_int(type, storage->data + address, value[i].i);
     if (storage->written) memset(storage->written + address, 1, (size_t)access->element_bytes);
   }
 }
 
-void run_store(Machine *machine, const Step *step) {
-  const Access *access = step->as.store.access;
+void run_store(Machine *machine, const InterpStep *step) {
+  const InterpAccess *access = step->as.store.access;
   machine->stmt = step->stmt;
-  const Value *value = node_value(machine, step->as.store.value);
+  const InterpScalar *value = node_value(machine, step->as.store.value);
   int lanes = access_prepare(machine, access), each = access->element_lanes;
   int spread = step->as.store.value->lanes == 1 ? 0 : each; // a scalar goes to every lane
   for (int lane = 0; lane < lanes; lane++)

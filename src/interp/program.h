@@ -9,47 +9,47 @@
 
 #include <setjmp.h>
 
-typedef struct Storage {
+typedef struct InterpStorage {
   Str name;
   uint8_t *data;
   int64_t bytes;
   uint8_t *written; // one for each byte, or NULL when reads are not checked
   bool constant;    // stores are errors
-} Storage;
+} InterpStorage;
 
-typedef union Value {
+typedef union InterpScalar {
   int64_t i;
   uint64_t u;
   double f;
   const char *s;
-  Storage *storage;
-} Value;
+  InterpStorage *storage;
+} InterpScalar;
 
 typedef struct Machine Machine;
-typedef struct Node Node;
-typedef struct Step Step;
-typedef struct Program Program;
-typedef void (*EvalFn)(Machine *machine, const Node *node);
+typedef struct InterpNode InterpNode;
+typedef struct InterpStep InterpStep;
+typedef struct InterpProgram InterpProgram;
+typedef void (*EvalFn)(Machine *machine, const InterpNode *node);
 
 // The operands of a LOAD, a store or an address.
-typedef struct Access {
+typedef struct InterpAccess {
   const Buffer *buffer;
   int data; // the handle's slot
   int rank;
-  Node **indices, **shape, **strides, *offset;
+  InterpNode **indices, **shape, **strides, *offset;
   int element_bytes, element_lanes;
-} Access;
+} InterpAccess;
 
-struct Node {
+struct InterpNode {
   EvalFn eval; // NULL: the value is already in its slot
   int out, lanes;
   int count;
-  Node **args;
+  InterpNode **args;
   DType type; // of one lane
   union {
     double (*math)(double);
-    Access *access;
-    Program *callee;
+    InterpAccess *access;
+    InterpProgram *callee;
     const InterpExtern *function;
     int *lane_numbers; // SHUFFLE
   } as;
@@ -61,22 +61,22 @@ typedef struct BoundBuffer { // storage that is made on entry to a block or an a
   int data;
   DType type;
   int rank;
-  Node **extents, **strides, *offset; // strides NULL: compact
+  InterpNode **extents, **strides, *offset; // strides NULL: compact
 } BoundBuffer;
 
 typedef struct BoundMatch { // a view that is made on entry to a block
   const Buffer *buffer;
   int data;
-  Access source; // at the least index of the region
-  int rank;      // of the view
-  Node **extents;                    // of the region; one for each axis of the source
-  int offset_slot;                   // slot of the view's offset variable, or -1
-  int *shape_slots, *stride_slots;   // -1 for a shape or stride that is no variable
+  InterpAccess source;             // at the least index of the region
+  int rank;                        // of the view
+  InterpNode **extents;            // of the region; one for each axis of the source
+  int offset_slot;                 // slot of the view's offset variable, or -1
+  int *shape_slots, *stride_slots; // -1 for a shape or stride that is no variable
 } BoundMatch;
 
 typedef struct BoundVar {
   int slot;
-  Node *value, *min; // min: for reduction variables only, else NULL
+  InterpNode *value, *min; // min: for reduction variables only, else NULL
 } BoundVar;
 
 typedef struct BlockStep {
@@ -84,48 +84,48 @@ typedef struct BlockStep {
   BoundVar *vars;
   BoundBuffer *allocs;
   BoundMatch *matches;
-  Node *predicate;
-  Step *init, *body;
+  InterpNode *predicate;
+  InterpStep *init, *body;
 } BlockStep;
 
-struct Step {
-  void (*run)(Machine *machine, const Step *step);
+struct InterpStep {
+  void (*run)(Machine *machine, const InterpStep *step);
   const Stmt *stmt;
   union {
     struct {
       int var;
-      Node *min, *extent;
-      Step *body;
+      InterpNode *min, *extent;
+      InterpStep *body;
     } loop;
     struct {
-      Access *access;
-      Node *value;
+      InterpAccess *access;
+      InterpNode *value;
     } store;
     struct {
       int var;
-      Node *value;
-      Step *body;
+      InterpNode *value;
+      InterpStep *body;
     } let;
     struct {
-      Node *condition;
-      Step *then_body, *else_body; // else_body or both may be NULL
+      InterpNode *condition;
+      InterpStep *then_body, *else_body; // else_body or both may be NULL
     } branch;
     struct {
       BoundBuffer buffer;
-      Step *body;
+      InterpStep *body;
     } allocate;
     struct {
       int data;
-      Storage *storage;
-      Step *body;
+      InterpStorage *storage;
+      InterpStep *body;
     } constant;
     struct {
-      Step **items;
+      InterpStep **items;
       int count;
     } seq;
     BlockStep *block;
-    Node *evaluate;
-    Step *body;
+    InterpNode *evaluate;
+    InterpStep *body;
   } as;
 };
 
@@ -133,16 +133,16 @@ typedef struct BoundParam {
   int slot;
   const Buffer *buffer; // NULL: a scalar or a bare handle
   DType type;
-  Node **shape, **strides, *offset; // strides NULL: compact
+  InterpNode **shape, **strides, *offset; // strides NULL: compact
 } BoundParam;
 
-struct Program {
+struct InterpProgram {
   const PrimFunc *func;
   int frame_size;
-  Value *image; // a new frame, with the constants in their slots
+  InterpScalar *image; // a new frame, with the constants in their slots
   int param_count;
   BoundParam *params;
-  Step *body;
+  InterpStep *body;
 };
 
 struct Machine {
@@ -150,10 +150,10 @@ struct Machine {
   const Module *module;
   InterpOptions options;
   Arena *arena; // of the run: programs, then frames and storage as scopes nest
-  Map programs; // PrimFunc* to Program*
-  Value *frame;
-  const Value *mask; // lanes that are computed in a branch of a vector if_then_else; or NULL
-  const Stmt *stmt;  // the innermost statement, for positions
+  Map programs; // PrimFunc* to InterpProgram*
+  InterpScalar *frame;
+  const InterpScalar *mask; // lanes that are computed in a branch of a vector if_then_else; or NULL
+  const Stmt *stmt;         // the innermost statement, for positions
   int64_t steps;
   int64_t bytes; // bytes that are allocated now
   int depth;     // of nested calls
@@ -162,26 +162,26 @@ struct Machine {
 
 // resolve.c. The program of `func` and of all functions that it calls; jumps to machine->failed on
 // an error.
-Program *program_resolve(Machine *machine, const PrimFunc *func);
+InterpProgram *program_resolve(Machine *machine, const PrimFunc *func);
 // eval.c. The evaluator of e's operation for its types, or NULL; may set node->as.
-EvalFn eval_function(const Expr *e, Node *node);
+EvalFn eval_function(const Expr *e, InterpNode *node);
 // memory.c
-Storage *storage_new(Machine *machine, Str name, DType type, int64_t bytes);
-int64_t access_address(Machine *machine, const Access *access, int lane, bool check);
-void eval_load(Machine *machine, const Node *node);
-void eval_address_of(Machine *machine, const Node *node);
+InterpStorage *storage_new(Machine *machine, Str name, DType type, int64_t bytes);
+int64_t access_address(Machine *machine, const InterpAccess *access, int lane, bool check);
+void eval_load(Machine *machine, const InterpNode *node);
+void eval_address_of(Machine *machine, const InterpNode *node);
 // exec.c. Calls a function of the module, or an extern.
-void eval_call(Machine *machine, const Node *node);
-void eval_extern(Machine *machine, const Node *node);
-void run_store(Machine *machine, const Step *step);
+void eval_call(Machine *machine, const InterpNode *node);
+void eval_extern(Machine *machine, const InterpNode *node);
+void run_store(Machine *machine, const InterpStep *step);
 // Ends the run with a diagnostic at the current statement.
 NO_RETURN void machine_fail(Machine *machine, const char *format, ...) PRINTF_LIKE(2, 3);
 
-static inline const Value *node_value(Machine *machine, const Node *node) {
+static inline const InterpScalar *node_value(Machine *machine, const InterpNode *node) {
   if (node->eval) node->eval(machine, node);
   return machine->frame + node->out;
 }
-static inline const Value *operand(Machine *machine, const Node *node, int i) {
+static inline const InterpScalar *operand(Machine *machine, const InterpNode *node, int i) {
   return node_value(machine, node->args[i]);
 }
 static inline bool lane_counts(const Machine *machine, int lane) {

@@ -36,21 +36,24 @@ bool slot_is_bound(Resolver *resolver, const Expr *var) {
   return map_contains(&resolver->slots, var);
 }
 
-static Node *node_new(Resolver *resolver, const Expr *e) {
-  Node *node = arena_new(resolver->arena, Node);
+static InterpNode *node_new(Resolver *resolver, const Expr *e) {
+  InterpNode *node = arena_new(resolver->arena, InterpNode);
   node->lanes = e->type.lanes;
   node->type = dtype_lanes(e->type, 1);
   return node;
 }
 
-static void constant_value(const Expr *e, Value *value) {
-  if (e->op == EXPR_FLOAT) value->f = number_round(e->type, e->as.f);
-  else if (e->op == EXPR_STRING) value->s = e->as.s;
-  else value->i = number_wrap(e->type, e->as.i);
+static void constant_value(const Expr *e, InterpScalar *value) {
+  if (e->op == EXPR_FLOAT)
+    value->f = number_round(e->type, e->as.f);
+  else if (e->op == EXPR_STRING)
+    value->s = e->as.s;
+  else
+    value->i = number_wrap(e->type, e->as.i);
 }
 
-static Node *resolve_constant(Resolver *resolver, const Expr *e) {
-  Node *node = map_find(&resolver->constants, e);
+static InterpNode *resolve_constant(Resolver *resolver, const Expr *e) {
+  InterpNode *node = map_find(&resolver->constants, e);
   if (node) return node;
   node = node_new(resolver, e);
   node->out = slot_new(resolver, 1);
@@ -61,20 +64,20 @@ static Node *resolve_constant(Resolver *resolver, const Expr *e) {
   return node;
 }
 
-static Node *resolve_var(Resolver *resolver, const Expr *e) {
-  Node *node = node_new(resolver, e);
+static InterpNode *resolve_var(Resolver *resolver, const Expr *e) {
+  InterpNode *node = node_new(resolver, e);
   node->out = slot_of(resolver, e);
   return node;
 }
 
-Node **resolve_list(Resolver *resolver, Expr *const *exprs, int count) {
-  Node **nodes = arena_array(resolver->arena, Node *, count);
+InterpNode **resolve_list(Resolver *resolver, Expr *const *exprs, int count) {
+  InterpNode **nodes = arena_array(resolver->arena, InterpNode *, count);
   for (int i = 0; i < count; i++) nodes[i] = resolve_expr(resolver, exprs[i]);
   return nodes;
 }
 
-Access *resolve_access(Resolver *resolver, Buffer *buffer, Expr *const *indices, int rank) {
-  Access *access = arena_new(resolver->arena, Access);
+InterpAccess *resolve_access(Resolver *resolver, Buffer *buffer, Expr *const *indices, int rank) {
+  InterpAccess *access = arena_new(resolver->arena, InterpAccess);
   if (rank != buffer->rank)
     machine_fail(resolver->machine, "%s has %d axes, the access %d", buffer->name, buffer->rank,
                  rank);
@@ -93,16 +96,16 @@ Access *resolve_access(Resolver *resolver, Buffer *buffer, Expr *const *indices,
   return access;
 }
 
-static Node *resolve_load(Resolver *resolver, const Expr *e) {
-  Node *node = node_new(resolver, e);
+static InterpNode *resolve_load(Resolver *resolver, const Expr *e) {
+  InterpNode *node = node_new(resolver, e);
   node->as.access = resolve_access(resolver, e->as.buffer, e->args, e->count);
   node->eval = eval_load;
   node->out = slot_new(resolver, node->lanes);
   return node;
 }
 
-static Node *resolve_address(Resolver *resolver, const Expr *e) {
-  Node *node = node_new(resolver, e);
+static InterpNode *resolve_address(Resolver *resolver, const Expr *e) {
+  InterpNode *node = node_new(resolver, e);
   const Expr *load = e->args[0];
   node->as.access = resolve_access(resolver, load->as.buffer, load->args, load->count);
   node->eval = eval_address_of;
@@ -110,19 +113,20 @@ static Node *resolve_address(Resolver *resolver, const Expr *e) {
   return node;
 }
 
-static void run_let(Machine *machine, const Node *node) {
-  const Value *value = operand(machine, node, 0);
-  memmove(machine->frame + node->args[2]->out, value, sizeof(Value) * (size_t)node->args[2]->lanes);
-  const Value *body = operand(machine, node, 1);
+static void run_let(Machine *machine, const InterpNode *node) {
+  const InterpScalar *value = operand(machine, node, 0);
+  memmove(machine->frame + node->args[2]->out, value,
+          sizeof(InterpScalar) * (size_t)node->args[2]->lanes);
+  const InterpScalar *body = operand(machine, node, 1);
   size_t width = (size_t)type_width(dtype_lanes(node->type, node->lanes));
-  memmove(machine->frame + node->out, body, sizeof(Value) * width);
+  memmove(machine->frame + node->out, body, sizeof(InterpScalar) * width);
 }
 
 // The operands are the value, the body, and the variable's slot, whose lanes are its width.
-static Node *resolve_let(Resolver *resolver, const Expr *e) {
-  Node *node = node_new(resolver, e), *var = arena_new(resolver->arena, Node);
+static InterpNode *resolve_let(Resolver *resolver, const Expr *e) {
+  InterpNode *node = node_new(resolver, e), *var = arena_new(resolver->arena, InterpNode);
   node->count = 3;
-  node->args = arena_array(resolver->arena, Node *, 3);
+  node->args = arena_array(resolver->arena, InterpNode *, 3);
   node->args[0] = resolve_expr(resolver, e->args[1]);
   var->out = slot_bind(resolver, e->args[0]);
   var->lanes = type_width(e->args[0]->type);
@@ -133,8 +137,8 @@ static Node *resolve_let(Resolver *resolver, const Expr *e) {
   return node;
 }
 
-static Node *resolve_shuffle(Resolver *resolver, const Expr *e) {
-  Node *node = node_new(resolver, e);
+static InterpNode *resolve_shuffle(Resolver *resolver, const Expr *e) {
+  InterpNode *node = node_new(resolver, e);
   const Expr *vectors = e->args[0], *lanes = e->args[1];
   node->count = vectors->count;
   node->args = resolve_list(resolver, vectors->args, vectors->count);
@@ -166,9 +170,9 @@ static const PrimFunc *find_function(const Module *module, const char *name) {
   return NULL;
 }
 
-static Node *resolve_call(Resolver *resolver, const Expr *e) {
+static InterpNode *resolve_call(Resolver *resolver, const Expr *e) {
   Machine *machine = resolver->machine;
-  Node *node = node_new(resolver, e);
+  InterpNode *node = node_new(resolver, e);
   node->count = e->count;
   node->args = resolve_list(resolver, e->args, e->count);
   const PrimFunc *func = find_function(machine->module, e->as.s);
@@ -188,8 +192,8 @@ static Node *resolve_call(Resolver *resolver, const Expr *e) {
   return node;
 }
 
-static Node *resolve_plain(Resolver *resolver, const Expr *e) {
-  Node *node = node_new(resolver, e);
+static InterpNode *resolve_plain(Resolver *resolver, const Expr *e) {
+  InterpNode *node = node_new(resolver, e);
   node->count = e->op == EXPR_PREFETCH ? 0 : e->count; // a prefetch has no effect
   node->args = resolve_list(resolver, e->args, node->count);
   node->eval = eval_function(e, node);
@@ -200,7 +204,7 @@ static Node *resolve_plain(Resolver *resolver, const Expr *e) {
   return node;
 }
 
-Node *resolve_expr(Resolver *resolver, const Expr *e) {
+InterpNode *resolve_expr(Resolver *resolver, const Expr *e) {
   switch (e->op) {
   case EXPR_INT:
   case EXPR_FLOAT:
@@ -238,21 +242,20 @@ static void resolve_param(Resolver *resolver, const PrimFunc *func, int i, Bound
   if (buffer->offset) param->offset = resolve_expr(resolver, buffer->offset);
 }
 
-static void resolve_params(Resolver *resolver, const PrimFunc *func, Program *program) {
+static void resolve_params(Resolver *resolver, const PrimFunc *func, InterpProgram *program) {
   for (int i = 0; i < func->param_count; i++) {
     slot_bind(resolver, func->params[i]);
     if (func->buffers && func->buffers[i]) bind_shape_vars(resolver, func->buffers[i]);
   }
   program->param_count = func->param_count;
   program->params = arena_array(resolver->arena, BoundParam, func->param_count);
-  for (int i = 0; i < func->param_count; i++)
-    resolve_param(resolver, func, i, &program->params[i]);
+  for (int i = 0; i < func->param_count; i++) resolve_param(resolver, func, i, &program->params[i]);
 }
 
-Program *program_resolve(Machine *machine, const PrimFunc *func) {
-  Program *program = map_find(&machine->programs, func);
+InterpProgram *program_resolve(Machine *machine, const PrimFunc *func) {
+  InterpProgram *program = map_find(&machine->programs, func);
   if (program) return program;
-  program = arena_new(machine->arena, Program);
+  program = arena_new(machine->arena, InterpProgram);
   map_put(&machine->programs, func, program);
   Resolver resolver = {machine, machine->arena, map_new(machine->arena), map_new(machine->arena),
                        map_new(machine->arena)};
@@ -261,7 +264,7 @@ Program *program_resolve(Machine *machine, const PrimFunc *func) {
   resolve_params(&resolver, func, program);
   program->body = resolve_stmt(&resolver, func->body);
   program->frame_size = resolver.frame_size;
-  program->image = arena_array(machine->arena, Value, resolver.frame_size);
+  program->image = arena_array(machine->arena, InterpScalar, resolver.frame_size);
   for (int i = 0; i < resolver.image.count; i++)
     program->image[resolver.image.items[i].slot] = resolver.image.items[i].value;
   machine->stmt = caller;

@@ -7,14 +7,14 @@
 
 typedef struct Constant {
   int slot;
-  Value value;
+  InterpScalar value;
 } Constant;
 
 typedef struct Resolver {
   Machine *machine;
   Arena *arena;
   Map slots;     // variable to its slot + 1
-  Map constants; // Expr* to Node*
+  Map constants; // Expr* to InterpNode*
   Map views;     // Buffer* of a view with its source's data variable, to its own slot + 1
   Array(Constant) image;
   int frame_size;
@@ -25,9 +25,9 @@ int slot_bind(Resolver *resolver, const Expr *var); // the variable's slot, made
 void slot_share(Resolver *resolver, const Expr *var, int slot);
 int slot_of(Resolver *resolver, const Expr *var); // fails when the variable is not bound
 bool slot_is_bound(Resolver *resolver, const Expr *var);
-Node *resolve_expr(Resolver *resolver, const Expr *e);
-Node **resolve_list(Resolver *resolver, Expr *const *exprs, int count);
-Access *resolve_access(Resolver *resolver, Buffer *buffer, Expr *const *indices, int rank);
-Step *resolve_stmt(Resolver *resolver, const Stmt *s);
+InterpNode *resolve_expr(Resolver *resolver, const Expr *e);
+InterpNode **resolve_list(Resolver *resolver, Expr *const *exprs, int count);
+InterpAccess *resolve_access(Resolver *resolver, Buffer *buffer, Expr *const *indices, int rank);
+InterpStep *resolve_stmt(Resolver *resolver, const Stmt *s);
 
 #endif

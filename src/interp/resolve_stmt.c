@@ -5,16 +5,16 @@
 
 #include "interp/exec.h"
 
-static Step *step_new(Resolver *resolver, const Stmt *s,
-                      void (*run)(Machine *machine, const Step *step)) {
-  Step *step = arena_new(resolver->arena, Step);
+static InterpStep *step_new(Resolver *resolver, const Stmt *s,
+                            void (*run)(Machine *machine, const InterpStep *step)) {
+  InterpStep *step = arena_new(resolver->arena, InterpStep);
   step->run = run;
   step->stmt = s;
   return step;
 }
 
-static Step *resolve_for(Resolver *resolver, const Stmt *s) {
-  Step *step = step_new(resolver, s, run_for);
+static InterpStep *resolve_for(Resolver *resolver, const Stmt *s) {
+  InterpStep *step = step_new(resolver, s, run_for);
   step->as.loop.min = resolve_expr(resolver, s->as.loop.min);
   step->as.loop.extent = resolve_expr(resolver, s->as.loop.extent);
   step->as.loop.var = slot_bind(resolver, s->as.loop.var);
@@ -22,11 +22,11 @@ static Step *resolve_for(Resolver *resolver, const Stmt *s) {
   return step;
 }
 
-static Step *resolve_store(Resolver *resolver, const Stmt *s) {
-  Step *step = step_new(resolver, s, run_store);
+static InterpStep *resolve_store(Resolver *resolver, const Stmt *s) {
+  InterpStep *step = step_new(resolver, s, run_store);
   Buffer *buffer = s->as.store.buffer;
   step->as.store.value = resolve_expr(resolver, s->as.store.value);
-  Access *access = resolve_access(resolver, buffer, s->as.store.indices, s->as.store.rank);
+  InterpAccess *access = resolve_access(resolver, buffer, s->as.store.indices, s->as.store.rank);
   step->as.store.access = access;
   int lanes = 1;
   for (int i = 0; i < access->rank; i++) lanes = MAX_OF(lanes, access->indices[i]->lanes);
@@ -39,16 +39,16 @@ static Step *resolve_store(Resolver *resolver, const Stmt *s) {
   return step;
 }
 
-static Step *resolve_let(Resolver *resolver, const Stmt *s) {
-  Step *step = step_new(resolver, s, run_let);
+static InterpStep *resolve_let(Resolver *resolver, const Stmt *s) {
+  InterpStep *step = step_new(resolver, s, run_let);
   step->as.let.value = resolve_expr(resolver, s->as.let.value);
   step->as.let.var = slot_bind(resolver, s->as.let.var);
   step->as.let.body = resolve_stmt(resolver, s->as.let.body);
   return step;
 }
 
-static Step *resolve_if(Resolver *resolver, const Stmt *s) {
-  Step *step = step_new(resolver, s, run_if);
+static InterpStep *resolve_if(Resolver *resolver, const Stmt *s) {
+  InterpStep *step = step_new(resolver, s, run_if);
   step->as.branch.condition = resolve_expr(resolver, s->as.branch.condition);
   step->as.branch.then_body = resolve_stmt(resolver, s->as.branch.then_body);
   if (s->as.branch.else_body)
@@ -56,37 +56,37 @@ static Step *resolve_if(Resolver *resolver, const Stmt *s) {
   return step;
 }
 
-static Step *resolve_while(Resolver *resolver, const Stmt *s) {
-  Step *step = step_new(resolver, s, run_while);
+static InterpStep *resolve_while(Resolver *resolver, const Stmt *s) {
+  InterpStep *step = step_new(resolver, s, run_while);
   step->as.branch.condition = resolve_expr(resolver, s->as.repeat.condition);
   step->as.branch.then_body = resolve_stmt(resolver, s->as.repeat.body);
   return step;
 }
 
-static Step *resolve_assert(Resolver *resolver, const Stmt *s) {
-  Step *step = step_new(resolver, s, run_assert);
+static InterpStep *resolve_assert(Resolver *resolver, const Stmt *s) {
+  InterpStep *step = step_new(resolver, s, run_assert);
   step->as.branch.condition = resolve_expr(resolver, s->as.check.condition);
   if (s->as.check.body) step->as.branch.then_body = resolve_stmt(resolver, s->as.check.body);
   return step;
 }
 
-static Step *resolve_evaluate(Resolver *resolver, const Stmt *s) {
-  Step *step = step_new(resolver, s, run_evaluate);
+static InterpStep *resolve_evaluate(Resolver *resolver, const Stmt *s) {
+  InterpStep *step = step_new(resolver, s, run_evaluate);
   step->as.evaluate = resolve_expr(resolver, s->as.evaluate);
   return step;
 }
 
-static Step *resolve_seq(Resolver *resolver, const Stmt *s) {
-  Step *step = step_new(resolver, s, run_seq);
+static InterpStep *resolve_seq(Resolver *resolver, const Stmt *s) {
+  InterpStep *step = step_new(resolver, s, run_seq);
   step->as.seq.count = s->as.seq.count;
-  step->as.seq.items = arena_array(resolver->arena, Step *, s->as.seq.count);
+  step->as.seq.items = arena_array(resolver->arena, InterpStep *, s->as.seq.count);
   for (int i = 0; i < s->as.seq.count; i++)
     step->as.seq.items[i] = resolve_stmt(resolver, s->as.seq.items[i]);
   return step;
 }
 
-static Step *resolve_allocate(Resolver *resolver, const Stmt *s) {
-  Step *step = step_new(resolver, s, run_allocate);
+static InterpStep *resolve_allocate(Resolver *resolver, const Stmt *s) {
+  InterpStep *step = step_new(resolver, s, run_allocate);
   BoundBuffer *buffer = &step->as.allocate.buffer;
   buffer->extents = resolve_list(resolver, s->as.allocate.extents, s->as.allocate.rank);
   buffer->name = s->as.allocate.var->as.var->name;
@@ -97,10 +97,10 @@ static Step *resolve_allocate(Resolver *resolver, const Stmt *s) {
   return step;
 }
 
-static Step *resolve_constant(Resolver *resolver, const Stmt *s) {
-  Step *step = step_new(resolver, s, run_constant);
+static InterpStep *resolve_constant(Resolver *resolver, const Stmt *s) {
+  InterpStep *step = step_new(resolver, s, run_constant);
   const ConstData *data = s->as.allocate_const.data;
-  Storage *storage = arena_new(resolver->arena, Storage);
+  InterpStorage *storage = arena_new(resolver->arena, InterpStorage);
   storage->name = data->name ? data->name : "constant";
   storage->bytes = (int64_t)data->bytes;
   storage->data = (uint8_t *)data->data;
@@ -111,18 +111,18 @@ static Step *resolve_constant(Resolver *resolver, const Stmt *s) {
   return step;
 }
 
-static Step *resolve_body(Resolver *resolver, const Stmt *s, const Stmt *body) {
-  Step *step = step_new(resolver, s, run_body);
+static InterpStep *resolve_body(Resolver *resolver, const Stmt *s, const Stmt *body) {
+  InterpStep *step = step_new(resolver, s, run_body);
   step->as.body = resolve_stmt(resolver, body);
   return step;
 }
 
-static Step *resolve_declare(Resolver *resolver, const Stmt *s) {
+static InterpStep *resolve_declare(Resolver *resolver, const Stmt *s) {
   slot_of(resolver, s->as.declare.buffer->data);
   return resolve_body(resolver, s, s->as.declare.body);
 }
 
-static Step *resolve_attr(Resolver *resolver, const Stmt *s) {
+static InterpStep *resolve_attr(Resolver *resolver, const Stmt *s) {
   return resolve_body(resolver, s, s->as.attr.body);
 }
 
@@ -159,7 +159,8 @@ static int free_slot(Resolver *resolver, const Expr *e) {
 static void resolve_match(Resolver *resolver, const MatchBuffer *match, BoundMatch *bound) {
   const Buffer *view = match->buffer;
   const Region *source = &match->source;
-  Access *access = resolve_access(resolver, source->buffer, source->min, source->buffer->rank);
+  InterpAccess *access =
+      resolve_access(resolver, source->buffer, source->min, source->buffer->rank);
   bound->buffer = view;
   bound->source = *access;
   bound->rank = view->rank;
@@ -179,8 +180,8 @@ static void resolve_match(Resolver *resolver, const MatchBuffer *match, BoundMat
   bound->offset_slot = free_slot(resolver, view->offset);
 }
 
-static Step *resolve_block(Resolver *resolver, const Stmt *s) {
-  Step *step = step_new(resolver, s, run_block);
+static InterpStep *resolve_block(Resolver *resolver, const Stmt *s) {
+  InterpStep *step = step_new(resolver, s, run_block);
   const Block *block = s->as.block;
   BlockStep *bound = step->as.block = arena_new(resolver->arena, BlockStep);
   if (block->predicate && !expr_is_true(block->predicate))
@@ -199,7 +200,7 @@ static Step *resolve_block(Resolver *resolver, const Stmt *s) {
   return step;
 }
 
-static Step *(*const resolvers[])(Resolver *, const Stmt *) = {
+static InterpStep *(*const resolvers[])(Resolver *, const Stmt *) = {
     [STMT_FOR] = resolve_for,
     [STMT_STORE] = resolve_store,
     [STMT_LET] = resolve_let,
@@ -215,7 +216,7 @@ static Step *(*const resolvers[])(Resolver *, const Stmt *) = {
     [STMT_ATTR] = resolve_attr,
 };
 
-Step *resolve_stmt(Resolver *resolver, const Stmt *s) {
+InterpStep *resolve_stmt(Resolver *resolver, const Stmt *s) {
   resolver->machine->stmt = s;
   return resolvers[s->kind](resolver, s);
 }

@@ -16,8 +16,10 @@ int64_t interp_tensor_bytes(const InterpTensor *tensor) {
   int64_t span = 1, size = (int64_t)dtype_bytes(tensor->type) * tensor->type.lanes;
   for (int i = 0; i < tensor->rank; i++) {
     if (!tensor->shape[i]) return 0;
-    if (tensor->strides) span += (tensor->shape[i] - 1) * tensor->strides[i];
-    else span *= tensor->shape[i];
+    if (tensor->strides)
+      span += (tensor->shape[i] - 1) * tensor->strides[i];
+    else
+      span *= tensor->shape[i];
   }
   return span * size;
 }
@@ -28,14 +30,14 @@ static int64_t element_count(const InterpTensor *tensor) {
   return count;
 }
 
-typedef struct Binding {
+typedef struct BufferBinding {
   Machine *machine;
   const PrimFunc *func;
-  const Program *program;
+  const InterpProgram *program;
   const InterpTensor *args;
   int count;
   BitSet known; // slots that have a value
-} Binding;
+} BufferBinding;
 
 static int64_t tensor_stride(const InterpTensor *tensor, int axis) {
   if (tensor->strides) return tensor->strides[axis];
@@ -44,7 +46,7 @@ static int64_t tensor_stride(const InterpTensor *tensor, int axis) {
   return stride;
 }
 
-static void learn(Binding *binding, const Expr *e, const Node *node, int64_t value) {
+static void learn(BufferBinding *binding, const Expr *e, const InterpNode *node, int64_t value) {
   if (e->op != EXPR_VAR || bit_set_has(&binding->known, node->out)) return;
   binding->machine->frame[node->out].i = value;
   bit_set_add(&binding->known, node->out);
@@ -52,7 +54,7 @@ static void learn(Binding *binding, const Expr *e, const Node *node, int64_t val
 
 // Learns the variables that are alone in an extent, a stride or an offset from the argument's value
 // there.
-static void learn_sizes(Binding *binding, const BoundParam *param, const InterpTensor *arg) {
+static void learn_sizes(BufferBinding *binding, const BoundParam *param, const InterpTensor *arg) {
   const Buffer *buffer = param->buffer;
   for (int i = 0; i < buffer->rank && arg->rank == buffer->rank; i++) {
     learn(binding, buffer->shape[i], param->shape[i], arg->shape[i]);
@@ -62,7 +64,7 @@ static void learn_sizes(Binding *binding, const BoundParam *param, const InterpT
   if (buffer->offset) learn(binding, buffer->offset, param->offset, 0);
 }
 
-static void bind_scalar(Binding *binding, int i) {
+static void bind_scalar(BufferBinding *binding, int i) {
   const BoundParam *param = &binding->program->params[i];
   const InterpTensor *arg = &binding->args[i];
   Machine *machine = binding->machine;
@@ -71,26 +73,28 @@ static void bind_scalar(Binding *binding, int i) {
   if (!dtype_equal(arg->type, param->type) || arg->rank)
     machine_fail(machine, "argument %d must be a scalar of %s", i,
                  dtype_name(machine->context, param->type));
-  Value *value = machine->frame + param->slot;
-  if (dtype_is_float(param->type)) value->f = number_load(param->type, arg->data);
-  else value->i = number_load_int(param->type, arg->data);
+  InterpScalar *value = machine->frame + param->slot;
+  if (dtype_is_float(param->type))
+    value->f = number_load(param->type, arg->data);
+  else
+    value->i = number_load_int(param->type, arg->data);
   bit_set_add(&binding->known, param->slot);
 }
 
-static void bind_storage(Binding *binding, int i) {
+static void bind_storage(BufferBinding *binding, int i) {
   const BoundParam *param = &binding->program->params[i];
   const InterpTensor *arg = &binding->args[i];
   Machine *machine = binding->machine;
-  Storage *storage = arena_new(machine->arena, Storage);
+  InterpStorage *storage = arena_new(machine->arena, InterpStorage);
   storage->name = param->buffer->name;
   storage->data = arg->data;
   storage->bytes = interp_tensor_bytes(arg);
-  Value *handle = machine->frame + param->slot;
+  InterpScalar *handle = machine->frame + param->slot;
   handle[0].storage = storage;
   handle[1].i = 0;
 }
 
-static void check_type_rank(Binding *binding, int i) {
+static void check_type_rank(BufferBinding *binding, int i) {
   const Buffer *buffer = binding->program->params[i].buffer;
   const InterpTensor *arg = &binding->args[i];
   Context *context = binding->machine->context;
@@ -102,7 +106,7 @@ static void check_type_rank(Binding *binding, int i) {
                  buffer->rank, arg->rank);
 }
 
-static void check_shape(Binding *binding, int i) {
+static void check_shape(BufferBinding *binding, int i) {
   const BoundParam *param = &binding->program->params[i];
   const InterpTensor *arg = &binding->args[i];
   Machine *machine = binding->machine;
@@ -120,8 +124,8 @@ static void check_shape(Binding *binding, int i) {
 }
 
 // A caller may leave out trailing scalar parameters whose values the tensors' sizes give.
-static void check_count(Binding *binding) {
-  const Program *program = binding->program;
+static void check_count(BufferBinding *binding) {
+  const InterpProgram *program = binding->program;
   bool fits = binding->count <= program->param_count;
   for (int i = binding->count; fits && i < program->param_count; i++)
     fits = !program->params[i].buffer && bit_set_has(&binding->known, program->params[i].slot);
@@ -130,15 +134,16 @@ static void check_count(Binding *binding) {
                  program->param_count, binding->count);
 }
 
-static void bind_args(Binding *binding) {
-  const Program *program = binding->program;
+static void bind_args(BufferBinding *binding) {
+  const InterpProgram *program = binding->program;
   int count = MIN_OF(binding->count, program->param_count);
   for (int i = 0; i < count; i++)
-    if (program->params[i].buffer) check_type_rank(binding, i);
-    else bind_scalar(binding, i);
-  for (int i = 0; i < count; i++)
     if (program->params[i].buffer)
-      learn_sizes(binding, &program->params[i], &binding->args[i]);
+      check_type_rank(binding, i);
+    else
+      bind_scalar(binding, i);
+  for (int i = 0; i < count; i++)
+    if (program->params[i].buffer) learn_sizes(binding, &program->params[i], &binding->args[i]);
   check_count(binding);
   for (int i = 0; i < count; i++) {
     if (!program->params[i].buffer) continue;
@@ -149,11 +154,11 @@ static void bind_args(Binding *binding) {
 
 static void run_function(Machine *machine, const PrimFunc *func, const InterpTensor *args,
                          int count) {
-  const Program *program = program_resolve(machine, func);
-  Binding binding = {machine, func, program, args, count};
+  const InterpProgram *program = program_resolve(machine, func);
+  BufferBinding binding = {machine, func, program, args, count};
   binding.known = bit_set_new(machine->arena, program->frame_size);
   machine->frame = arena_copy(machine->arena, program->image,
-                              sizeof(Value) * (size_t)MAX_OF(program->frame_size, 1));
+                              sizeof(InterpScalar) * (size_t)MAX_OF(program->frame_size, 1));
   bind_args(&binding);
   program->body->run(machine, program->body);
 }

@@ -252,13 +252,13 @@ bool expr_is_true(const Expr *e) {
   return dtype_is_bool(e->type) && expr_is_int(e, 1);
 }
 
-typedef struct Search {
+typedef struct VariableSearch {
   const Expr *wanted;
   bool found;
-} Search;
+} VariableSearch;
 
 static bool search_enter(Visitor *visitor, Expr *e) {
-  Search *search = visitor->env;
+  VariableSearch *search = visitor->env;
   search->found |= e == search->wanted;
   return !search->found;
 }
@@ -283,7 +283,7 @@ Expr *expr_conjunction(Context *context, const ExprArray *conjuncts) {
 }
 
 bool expr_uses(const Expr *e, const Expr *var) {
-  Search search = {var, false};
+  VariableSearch search = {var, false};
   Visitor visitor = {.env = &search, .enter_expr = search_enter};
   visit_expr(&visitor, (Expr *)e);
   return search.found;

@@ -424,12 +424,12 @@ Stmt *stmt_renew(Context *context, Stmt *s) {
 
 // ---- Uses -------------------------------------------------------------------------------------
 
-typedef struct Use {
+typedef struct VariableUse {
   const Expr *var;
   bool found;
-} Use;
+} VariableUse;
 
-static void use_in_buffer(Use *use, const Buffer *b) {
+static void use_in_buffer(VariableUse *use, const Buffer *b) {
   use->found |= b->data == use->var || expr_uses(b->offset, use->var);
   for (int i = 0; i < b->rank; i++) {
     use->found |= expr_uses(b->shape[i], use->var);
@@ -438,14 +438,14 @@ static void use_in_buffer(Use *use, const Buffer *b) {
 }
 
 static bool use_in_expr(Visitor *visitor, Expr *e) {
-  Use *use = visitor->env;
+  VariableUse *use = visitor->env;
   if (e->op == EXPR_LOAD) use_in_buffer(use, e->as.buffer);
   use->found |= e == use->var;
   return !use->found;
 }
 
 static bool use_in_stmt(Visitor *visitor, Stmt *s) {
-  Use *use = visitor->env;
+  VariableUse *use = visitor->env;
   if (s->kind == STMT_STORE) use_in_buffer(use, s->as.store.buffer);
   if (s->kind == STMT_DECL_BUFFER) use_in_buffer(use, s->as.declare.buffer);
   if (s->kind == STMT_BLOCK) {
@@ -457,7 +457,7 @@ static bool use_in_stmt(Visitor *visitor, Stmt *s) {
 }
 
 bool stmt_uses(Stmt *s, const Expr *var) {
-  Use use = {var, false};
+  VariableUse use = {var, false};
   visit_stmt(&(Visitor){.env = &use, .enter_expr = use_in_expr, .enter_stmt = use_in_stmt}, s);
   return use.found;
 }

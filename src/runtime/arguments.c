@@ -2,15 +2,16 @@
 // Checks the arguments of a compiled function, and says in one sentence which was wrong and how.
 #include "runtime/runtime.h"
 
-typedef struct Report {
+typedef struct ArgumentReport {
   const char *function;
   char *message;
   size_t size;
-} Report;
+} ArgumentReport;
 
-static bool wrong(Report *report, int argument, const ArgumentSpec *spec, const char *format, ...)
-    PRINTF_LIKE(4, 5);
-static bool wrong(Report *report, int argument, const ArgumentSpec *spec, const char *format, ...) {
+static bool wrong(ArgumentReport *report, int argument, const ArgumentSpec *spec,
+                  const char *format, ...) PRINTF_LIKE(4, 5);
+static bool wrong(ArgumentReport *report, int argument, const ArgumentSpec *spec,
+                  const char *format, ...) {
   int n = snprintf(report->message, report->size, "argument %d '%s' of '%s': ", argument,
                    spec->name, report->function);
   if (n < 0 || (size_t)n >= report->size) return false;
@@ -21,7 +22,8 @@ static bool wrong(Report *report, int argument, const ArgumentSpec *spec, const 
   return false;
 }
 
-static bool check_shape(Report *report, int i, const ArgumentSpec *spec, const Tensor *tensor) {
+static bool check_shape(ArgumentReport *report, int i, const ArgumentSpec *spec,
+                        const Tensor *tensor) {
   for (int axis = 0; axis < spec->rank; axis++)
     if (spec->shape[axis] >= 0 && tensor->shape[axis] != spec->shape[axis])
       return wrong(report, i, spec, "axis %d has extent %lld, expected %lld", axis,
@@ -29,7 +31,8 @@ static bool check_shape(Report *report, int i, const ArgumentSpec *spec, const T
   return true;
 }
 
-static bool check_strides(Report *report, int i, const ArgumentSpec *spec, const Tensor *tensor) {
+static bool check_strides(ArgumentReport *report, int i, const ArgumentSpec *spec,
+                          const Tensor *tensor) {
   if (!spec->strides)
     return tensor_is_compact(tensor) || wrong(report, i, spec,
                                               "its strides leave gaps or permute "
@@ -46,7 +49,8 @@ static bool check_strides(Report *report, int i, const ArgumentSpec *spec, const
   return true;
 }
 
-static bool check_one(Report *report, int i, const ArgumentSpec *spec, const Tensor *tensor) {
+static bool check_one(ArgumentReport *report, int i, const ArgumentSpec *spec,
+                      const Tensor *tensor) {
   if (!tensor || !tensor->data) return wrong(report, i, spec, "is missing");
   if (tensor->device_type != 1)
     return wrong(report, i, spec, "lies on device type %d, expected the processor's memory (1)",
@@ -61,7 +65,7 @@ static bool check_one(Report *report, int i, const ArgumentSpec *spec, const Ten
 
 bool arguments_check(const char *function, const ArgumentSpec *specs, int expected,
                      Tensor *const *tensors, int given, char *message, size_t message_size) {
-  Report report = {function, message, message_size};
+  ArgumentReport report = {function, message, message_size};
   if (given != expected) {
     snprintf(message, message_size, "'%s' takes %d arguments, not %d", function, expected, given);
     return false;

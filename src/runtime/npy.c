@@ -27,31 +27,31 @@ typedef struct Header {
   int64_t shape[TENSOR_MAX_RANK];
 } Header;
 
-typedef struct Reader {
+typedef struct NpyReader {
   Context *context;
   SourcePos pos;
   const char *at, *end; // what is left of the header
   Header header;
   int keys;
-} Reader;
+} NpyReader;
 
-static void skip_space(Reader *r) {
+static void skip_space(NpyReader *r) {
   while (r->at < r->end && isspace((unsigned char)*r->at)) r->at++;
 }
 
-static bool accept(Reader *r, char c) {
+static bool accept(NpyReader *r, char c) {
   skip_space(r);
   if (r->at == r->end || *r->at != c) return false;
   r->at++;
   return true;
 }
 
-static bool expect(Reader *r, char c) {
+static bool expect(NpyReader *r, char c) {
   return accept(r, c) || diag_error(r->context, r->pos, "expected '%c' in the header", c);
 }
 
 // string = "'" ... "'" | '"' ... '"'
-static bool read_string(Reader *r, const char **text, int *size) {
+static bool read_string(NpyReader *r, const char **text, int *size) {
   skip_space(r);
   char quote = r->at < r->end ? *r->at : 0;
   if (quote != '\'' && quote != '"')
@@ -64,7 +64,7 @@ static bool read_string(Reader *r, const char **text, int *size) {
   return true;
 }
 
-static bool read_type(Reader *r) {
+static bool read_type(NpyReader *r) {
   const char *text;
   int size;
   if (!read_string(r, &text, &size)) return false;
@@ -78,7 +78,7 @@ static bool read_type(Reader *r) {
   return diag_error(r->context, r->pos, "element type '%.*s' is not supported", size, text);
 }
 
-static bool read_order(Reader *r) {
+static bool read_order(NpyReader *r) {
   skip_space(r);
   static const char *const words[] = {"False", "True"};
   for (int i = 0; i < 2; i++) {
@@ -91,7 +91,7 @@ static bool read_order(Reader *r) {
   return diag_error(r->context, r->pos, "'fortran_order' is neither True nor False");
 }
 
-static bool read_extent(Reader *r, int64_t *extent) {
+static bool read_extent(NpyReader *r, int64_t *extent) {
   skip_space(r);
   if (r->at == r->end || !isdigit((unsigned char)*r->at))
     return diag_error(r->context, r->pos, "expected an extent in 'shape'");
@@ -104,7 +104,7 @@ static bool read_extent(Reader *r, int64_t *extent) {
 }
 
 // shape = "(" [extent {"," extent} [","]] ")"
-static bool read_shape(Reader *r) {
+static bool read_shape(NpyReader *r) {
   if (!expect(r, '(')) return false;
   while (!accept(r, ')')) {
     if (r->header.rank == TENSOR_MAX_RANK)
@@ -117,10 +117,10 @@ static bool read_shape(Reader *r) {
   return true;
 }
 
-static bool read_entry(Reader *r) {
+static bool read_entry(NpyReader *r) {
   static const struct {
     const char *name;
-    bool (*read)(Reader *r);
+    bool (*read)(NpyReader *r);
   } entries[] = {{"descr", read_type}, {"fortran_order", read_order}, {"shape", read_shape}};
   const char *key;
   int size;
@@ -135,7 +135,7 @@ static bool read_entry(Reader *r) {
 }
 
 // header = "{" {string ":" value [","]} "}"
-static bool read_header(Reader *r) {
+static bool read_header(NpyReader *r) {
   if (!expect(r, '{')) return false;
   while (!accept(r, '}')) {
     if (!read_entry(r)) return false;
@@ -146,7 +146,7 @@ static bool read_header(Reader *r) {
 }
 
 // Finds the header's text; the elements follow it.
-static bool find_header(Reader *r, const char *data, size_t size) {
+static bool find_header(NpyReader *r, const char *data, size_t size) {
   if (size < 10 || memcmp(data, magic, sizeof magic) != 0)
     return diag_error(r->context, r->pos, "is not a .npy file");
   unsigned char version = (unsigned char)data[6];
@@ -196,7 +196,7 @@ static bool count_bytes(const Header *header, int64_t *bytes) {
 }
 
 Tensor *npy_parse(Context *context, const char *name, const void *data, size_t size) {
-  Reader r = {.context = context, .pos = {.file = source_file_new(context, name, NULL, 0)}};
+  NpyReader r = {.context = context, .pos = {.file = source_file_new(context, name, NULL, 0)}};
   if (!find_header(&r, data, size) || !read_header(&r)) return NULL;
   int64_t bytes;
   size_t left = size - (size_t)(r.end - (const char *)data);

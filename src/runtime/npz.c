@@ -15,19 +15,19 @@ static SourcePos place_of(Context *context, const char *path) {
 
 // ---- Reading ---------------------------------------------------------------------------------
 
-typedef struct Reader {
+typedef struct NpzReader {
   Context *context;
   SourcePos pos;
   unzFile archive;
   char member[LONGEST_MEMBER_NAME + 1];
-} Reader;
+} NpzReader;
 
-static bool bad_member(Reader *r, const char *what) {
+static bool bad_member(NpzReader *r, const char *what) {
   return diag_error(r->context, r->pos, "member '%s' %s", r->member, what);
 }
 
 // The member's bytes, unpacked, in scratch. What the archive claims about sizes is not believed.
-static bool read_member(Reader *r, Text *data) {
+static bool read_member(NpzReader *r, Text *data) {
   if (unzGetCurrentFileInfo64(r->archive, NULL, r->member, LONGEST_MEMBER_NAME, NULL, 0, NULL, 0) !=
       UNZ_OK)
     return bad_member(r, "has a damaged entry");
@@ -41,7 +41,7 @@ static bool read_member(Reader *r, Text *data) {
   return whole || bad_member(r, "is damaged");
 }
 
-static bool read_array(Reader *r, NamedTensorArray *out) {
+static bool read_array(NpzReader *r, NamedTensorArray *out) {
   ArenaMark mark = arena_mark(&r->context->scratch);
   Text data = text_new(&r->context->scratch);
   Tensor *tensor = NULL;
@@ -59,7 +59,7 @@ static bool read_array(Reader *r, NamedTensorArray *out) {
 }
 
 bool npz_read(Context *context, const char *path, NamedTensorArray *out) {
-  Reader r = {.context = context, .pos = place_of(context, path), .archive = unzOpen64(path)};
+  NpzReader r = {.context = context, .pos = place_of(context, path), .archive = unzOpen64(path)};
   if (!r.archive) return diag_error(context, r.pos, "cannot be read as a .npz archive");
   int first = out->count, state = unzGoToFirstFile(r.archive);
   bool ok = true;

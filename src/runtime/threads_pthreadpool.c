@@ -24,11 +24,11 @@ struct ThreadPool {
   int penalty;      // how many the next stall brings
 };
 
-typedef struct Loop {
+typedef struct ThreadLoop {
   ParallelBody body;
   void *env;
   atomic_llong last_piece_ns;
-} Loop;
+} ThreadLoop;
 
 ThreadPool *thread_pool_new(int threads) {
   ThreadPool *pool = calloc(1, sizeof *pool);
@@ -49,12 +49,12 @@ int thread_pool_size(const ThreadPool *pool) {
 }
 
 static void run_piece(void *arg, size_t begin, size_t count) {
-  Loop *loop = arg;
+  ThreadLoop *loop = arg;
   loop->body(loop->env, (int64_t)begin, (int64_t)(begin + count));
   atomic_store_explicit(&loop->last_piece_ns, clock_now_ns(), memory_order_relaxed);
 }
 
-static void watch_for_stalls(ThreadPool *pool, const Loop *loop) {
+static void watch_for_stalls(ThreadPool *pool, const ThreadLoop *loop) {
   if (pool->sleepy_loops) {
     pool->sleepy_loops--;
     return;
@@ -72,7 +72,7 @@ void thread_pool_run(void *arg, ParallelBody body, void *env, int64_t count) {
     body(env, 0, count);
     return;
   }
-  Loop loop = {.body = body, .env = env};
+  ThreadLoop loop = {.body = body, .env = env};
   int64_t piece = ceil_div(count, (int64_t)threads * PIECES_A_THREAD);
   pthreadpool_parallelize_1d_tile_1d(pool->inner, run_piece, &loop, (size_t)count, (size_t)piece,
                                      pool->sleepy_loops ? PTHREADPOOL_FLAG_YIELD_WORKERS : 0);

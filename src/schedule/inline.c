@@ -114,17 +114,17 @@ static bool variables_at(Context *context, const Block *block, Expr *const *indi
 
 // ---- Rewriting consumers -----------------------------------------------------------------------
 
-typedef struct Inlining {
+typedef struct BlockInlining {
   Context *context;
   const Block *block;
   const Buffer *buffer;
   bool too_large; // a reader's expression would become too large
-} Inlining;
+} BlockInlining;
 
 enum { MOST_NODES = 1 << 16 };
 
 static Expr *inline_load(Rewriter *rewriter, Expr *e) {
-  Inlining *env = rewriter->env;
+  BlockInlining *env = rewriter->env;
   if (e->op != EXPR_LOAD || e->as.buffer != env->buffer) return e;
   Map values;
   if (!variables_at(env->context, env->block, e->args, &values)) bug(env->context, "inlining");
@@ -132,7 +132,7 @@ static Expr *inline_load(Rewriter *rewriter, Expr *e) {
 }
 
 static Stmt *inline_block(Rewriter *rewriter, Stmt *s) {
-  Inlining *env = rewriter->env;
+  BlockInlining *env = rewriter->env;
   if (s->kind == STMT_STORE)
     env->too_large |= expr_tree_size(s->as.store.value, NULL, 0, MOST_NODES) == MOST_NODES;
   if (s->kind != STMT_BLOCK || !block_touches(s->as.block, env->buffer, false)) return s;
@@ -212,7 +212,7 @@ bool step_compute_inline(Schedule *schedule, StepCall *call) {
   if (storage_is_opaque(schedule, buffer, &why)) return refuse_block(schedule, at, why);
   related_blocks(schedule, &path, true, &readers);
 
-  Inlining env = {context, block, buffer, false};
+  BlockInlining env = {context, block, buffer, false};
   Rewriter rewriter = {.context = context, .env = &env, .expr = inline_load, .stmt = inline_block};
   Stmt *body = path_replace(context, &path, path.count - 1, NULL);
   body = rewrite_stmt(&rewriter, without_allocation(context, body, buffer));

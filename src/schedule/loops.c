@@ -195,14 +195,14 @@ bool step_fuse(Schedule *schedule, StepCall *call) {
 
 // ---- Reorder ---------------------------------------------------------------------------------
 
-typedef struct Order {
+typedef struct LoopOrder {
   int top, bottom; // depths of the outermost and innermost loop that move
   Stmt **loops;    // by depth, from top
-} Order;
+} LoopOrder;
 
-static bool find_order(Schedule *schedule, const StepValue *loops, Path *path, Order *order) {
+static bool find_order(Schedule *schedule, const StepValue *loops, Path *path, LoopOrder *order) {
   int count = loops->as.list.count;
-  *order = (Order){-1, -1, NULL};
+  *order = (LoopOrder){-1, -1, NULL};
   for (int i = 0; i < count; i++) { // the path to the innermost of the loops
     Path other;
     if (!find_loop(schedule, loops->as.list.items[i].as.loop, &other)) return false;
@@ -240,7 +240,7 @@ static bool is_named(const StepValue *loops, const Stmt *loop) {
 }
 
 static void place_loops(Schedule *schedule, const StepValue *loops, const Path *path,
-                        Order *order) {
+                        LoopOrder *order) {
   int next = 0, count = order->bottom - order->top + 1;
   order->loops = arena_array(&schedule->context->arena, Stmt *, count);
   for (int i = 0; i < count; i++) {
@@ -252,7 +252,7 @@ static void place_loops(Schedule *schedule, const StepValue *loops, const Path *
   }
 }
 
-static bool extents_allow(Schedule *schedule, const Order *order) {
+static bool extents_allow(Schedule *schedule, const LoopOrder *order) {
   int count = order->bottom - order->top + 1;
   for (int i = 0; i < count; i++)
     for (int k = i; k < count; k++)
@@ -268,7 +268,7 @@ bool step_reorder(Schedule *schedule, StepCall *call) {
   const StepValue *loops = &call->args[0];
   if (!loops->as.list.count) return refuse(schedule, schedule->func->pos, "no loops were given");
   Path path;
-  Order order;
+  LoopOrder order;
   const char *why = NULL;
   if (!find_order(schedule, loops, &path, &order)) return false;
   place_loops(schedule, loops, &path, &order);

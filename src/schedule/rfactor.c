@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-typedef struct Factor {
+typedef struct ReductionFactor {
   Schedule *schedule;
   Path path; // to the block
   const Block *block;
@@ -17,7 +17,7 @@ typedef struct Factor {
   ReductionUpdate update;
   Buffer *target, *partial;
   ExprArray inner; // the reduction's other loops
-} Factor;
+} ReductionFactor;
 
 static Expr *neutral_of(Context *context, ExprOp op, DType type) {
   bool floats = dtype_is_float(type);
@@ -42,7 +42,7 @@ static bool uses_loop(const Block *block, IterKind kind, const Expr *var) {
   return false;
 }
 
-static bool check_factor(Factor *f, Stmt **loops, int count) {
+static bool check_factor(ReductionFactor *f, Stmt **loops, int count) {
   Schedule *schedule = f->schedule;
   const Block *block = f->block;
   Context *context = schedule->context;
@@ -84,7 +84,7 @@ static bool check_factor(Factor *f, Stmt **loops, int count) {
   return true;
 }
 
-static void make_partial(Factor *f) {
+static void make_partial(ReductionFactor *f) {
   Context *context = f->schedule->context;
   int rank = f->target->rank + 1;
   Expr **shape = arena_array(&context->arena, Expr *, rank);
@@ -94,7 +94,7 @@ static void make_partial(Factor *f) {
                           f->target->type, shape, rank, "global");
 }
 
-static Expr **partial_indices(Factor *f, Expr *const *indices, Expr *at) {
+static Expr **partial_indices(ReductionFactor *f, Expr *const *indices, Expr *at) {
   int rank = f->partial->rank;
   Expr **out = arena_array(&f->schedule->context->arena, Expr *, rank);
   for (int d = 0; d < rank; d++) out[d] = d == f->axis ? at : indices[d < f->axis ? d : d - 1];
@@ -103,7 +103,7 @@ static Expr **partial_indices(Factor *f, Expr *const *indices, Expr *at) {
 
 // The block that computes the partial results: the factored loop is a spatial variable, and each
 // other loop of the reduction is a reduction variable.
-static Stmt *partial_block(Factor *f, Str name) {
+static Stmt *partial_block(ReductionFactor *f, Str name) {
   Context *context = f->schedule->context;
   const Block *block = f->block;
   Block *copy = block_copy(context, block);
@@ -143,7 +143,7 @@ static Stmt *partial_block(Factor *f, Str name) {
 
 // The condition under which a partial result is initialised: the predicate with the reduction's
 // other loops at their start. NULL when a partial result might be updated without an init.
-static Expr *started(Factor *f) {
+static Expr *started(ReductionFactor *f) {
   Context *context = f->schedule->context;
   Map first = map_new(&context->arena);
   for (int i = 0; i < f->inner.count; i++)
@@ -155,7 +155,7 @@ static Expr *started(Factor *f) {
 }
 
 // The nest of C = op(C, R[…]) over the block's spatial domain and the new axis.
-static Stmt *final_nest(Factor *f, Expr *condition) {
+static Stmt *final_nest(ReductionFactor *f, Expr *condition) {
   Context *context = f->schedule->context;
   const Block *block = f->block;
   Block *copy = block_copy(context, block);
@@ -200,7 +200,8 @@ static Stmt *final_nest(Factor *f, Expr *condition) {
 }
 
 // True when the condition uses loops of the old nest, so that the new nest cannot have it.
-static bool names_old_loops(const Factor *f, const Expr *condition, Stmt **loops, int count) {
+static bool names_old_loops(const ReductionFactor *f, const Expr *condition, Stmt **loops,
+                            int count) {
   for (int i = 0; i < count; i++)
     if (loops[i] != f->loop && expr_uses(condition, loops[i]->as.loop.var)) return true;
   return false;
@@ -208,7 +209,7 @@ static bool names_old_loops(const Factor *f, const Expr *condition, Stmt **loops
 
 bool step_rfactor(Schedule *schedule, StepCall *call) {
   Context *context = schedule->context;
-  Factor f = {.schedule = schedule, .axis = (int)call->args[1].as.i};
+  ReductionFactor f = {.schedule = schedule, .axis = (int)call->args[1].as.i};
   Path loop;
   if (!find_loop(schedule, call->args[0].as.loop, &loop)) return false;
   f.loop = path_end(&loop);

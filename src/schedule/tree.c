@@ -65,15 +65,15 @@ static bool is_loop(const Stmt *s, const void *what) {
   return s->kind == STMT_FOR && s->as.loop.var == what;
 }
 
-typedef struct Search {
+typedef struct BlockSearch {
   Arena *arena;
   Match match;
   const void *what;
   StmtArray items;
   Array(int) child;
-} Search;
+} BlockSearch;
 
-static bool search(Search *state, Stmt *s) {
+static bool search(BlockSearch *state, Stmt *s) {
   if (!s) return false;
   array_push(state->arena, &state->items, s);
   if (state->match(s, state->what)) return true;
@@ -88,7 +88,7 @@ static bool search(Search *state, Stmt *s) {
 }
 
 static bool path_find(const Schedule *schedule, Match match, const void *what, Path *out) {
-  Search state = {.arena = &schedule->context->arena, .match = match, .what = what};
+  BlockSearch state = {.arena = &schedule->context->arena, .match = match, .what = what};
   if (!what || !search(&state, schedule->func->body)) return false;
   *out = (Path){state.items.items, state.child.items, state.items.count};
   return true;
