@@ -22,6 +22,18 @@ bool layout_digits_inverse(Context *context, const Layout *layout, LayoutLevel m
 // For each physical index some logical index that is stored there, as expressions of the physical
 // axes; `section` may be NULL.
 bool layout_digits_section(Context *context, const Layout *layout, const LayoutExpr **section);
+// What was found of a map's inverse, and what is proved of it (inverse.c).
+typedef struct InverseCandidate {
+  const LayoutExpr *indices[MAX_RANK];   // axis i as an expression of the physical indices
+  const LayoutExpr *back[MAX_RANK];      // output i of the map at these, where misses[i]
+  bool below[MAX_RANK], above[MAX_RANK]; // indices[i] may be negative, or not less than the extent
+  bool misses[MAX_RANK];                 // output i at these may not be physical index i
+} InverseCandidate;
+// The inverse with its padding: the physical indices at which one of the flags comes true.
+LayoutInverse layout_inverse_of(Context *context, const Layout *layout,
+                                const InverseCandidate *candidate);
+// Whether no flag is set, so that the map sends some index to every physical index.
+bool layout_is_section(const Layout *layout, const InverseCandidate *candidate);
 // Two logical indices with one physical index, sought where the floors of the forms step.
 bool layout_digits_collision(Context *context, const Layout *layout, int64_t *a, int64_t *b);
 // The strides and the vector width from the form of the offset; false where it does not decide.

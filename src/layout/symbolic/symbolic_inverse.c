@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The inverse of a symbolic map by propagation, as solve.c does it for static ones.
+#include "layout/digits/digits.h"
 #include "layout/symbolic/sums.h"
 
 enum { MAX_ROUNDS = 32 };
@@ -13,6 +14,7 @@ typedef struct SymbolicInversion {
   Polys polys;
   SymbolicBox logical, physical;
   const SymbolicSum *axes[MAX_RANK], *positions[MAX_RANK], *outputs[MAX_RANK];
+  const SymbolicSum *back[MAX_RANK];   // outputs ∘ inverse
   const SymbolicSum *known[MAX_ATOMS]; // values of the logical atoms
   SymbolicEquation equations[MAX_SYMBOLIC_TERMS];
   int equation_count;
@@ -290,52 +292,45 @@ static bool start(SymbolicInversion *v, const Layout *layout) {
   return true;
 }
 
-static const LayoutExpr *either(Context *context, const LayoutExpr *a, const LayoutExpr *b) {
-  return a ? layout_expr(context, LAYOUT_EITHER, a, b, NULL) : b;
-}
-
-// The claims that make a place padding, as in digits.c.
-static bool padding_conditions(SymbolicInversion *v, const Layout *layout,
-                               const LayoutExpr *const *inverse, const LayoutExpr **padding) {
-  Context *context = v->polys.context;
+// What normal forms prove of the values found for the axes.
+static void judge(SymbolicInversion *v, const Layout *layout, InverseCandidate *c) {
   Polys *s = &v->polys;
   for (int i = 0; i < layout->rank; i++) {
-    const Poly *extent = layout_poly_of(s, layout->shape[i]), *zero = layout_poly_const(s, 0);
-    const Poly *last = layout_poly_linear(s, extent, 1, layout_poly_const(s, 1), -1);
-    if (!layout_sum_within(&v->physical, v->known[i], zero, NULL))
-      *padding =
-          either(context, *padding,
-                 layout_expr(context, LAYOUT_LT, inverse[i], layout_const(context, 0), NULL));
-    if (!last || !layout_sum_within(&v->physical, v->known[i], NULL, last))
-      *padding = either(context, *padding,
-                        layout_expr(context, LAYOUT_LE, layout->shape[i], inverse[i], NULL));
+    const Poly *last =
+        layout_poly_linear(s, layout_poly_of(s, layout->shape[i]), 1, layout_poly_const(s, 1), -1);
+    c->below[i] = !layout_sum_within(&v->physical, v->known[i], layout_poly_const(s, 0), NULL);
+    c->above[i] = !last || !layout_sum_within(&v->physical, v->known[i], NULL, last);
   }
   for (int i = 0; i < layout->physical_rank; i++) {
-    const SymbolicSum *back = layout_sum_of(&v->physical, layout->map->outputs[i], v->known);
-    const LayoutExpr *e = back ? layout_sum_expr(&v->physical, back) : NULL;
-    if (!e) return false;
-    if (layout_sum_same(back, v->positions[i])) continue;
-    *padding = either(context, *padding,
-                      layout_expr(context, LAYOUT_NE, e, layout_axis(context, i), NULL));
+    v->back[i] = layout_sum_of(&v->physical, layout->map->outputs[i], v->known);
+    c->misses[i] = !layout_sum_same(v->back[i], v->positions[i]);
   }
+}
+
+// The values found for the axes, as expressions.
+static bool write_indices(SymbolicInversion *v, const Layout *layout, const LayoutExpr **indices) {
+  for (int i = 0; i < layout->rank; i++)
+    if (!(indices[i] = layout_sum_expr(&v->physical, v->known[i]))) return false;
+  return true;
+}
+
+// Whether inverse ∘ map is the identity, by normal form.
+static bool is_inverse(SymbolicInversion *v, const Layout *layout,
+                       const LayoutExpr *const *inverse) {
+  for (int i = 0; i < layout->rank; i++)
+    if (!layout_sum_same(layout_sum_of(&v->logical, inverse[i], v->outputs), v->axes[i]))
+      return false;
   return true;
 }
 
 static bool invert(SymbolicInversion *v, const Layout *layout, LayoutInverse *out) {
-  Context *context = v->polys.context;
-  const LayoutExpr *outputs[MAX_RANK], *padding = NULL;
-  Str names[MAX_RANK];
+  InverseCandidate c;
   if (!start(v, layout) || !propagate(v, layout->rank)) return false;
-  for (int i = 0; i < layout->rank; i++) {
-    if (!(outputs[i] = layout_sum_expr(&v->physical, v->known[i]))) return false;
-    if (!layout_sum_same(layout_sum_of(&v->logical, outputs[i], v->outputs), v->axes[i]))
-      return false;
-  }
-  if (!padding_conditions(v, layout, outputs, &padding)) return false;
-  for (int i = 0; i < layout->physical_rank; i++) names[i] = layout_numbered_name(context, 'p', i);
-  out->map =
-      index_map_new(context, layout->physical_rank, names, layout->rank, outputs, NULL, NULL, 0);
-  out->padding = padding;
+  if (!write_indices(v, layout, c.indices) || !is_inverse(v, layout, c.indices)) return false;
+  judge(v, layout, &c);
+  for (int i = 0; i < layout->physical_rank; i++)
+    if (!v->back[i] || !(c.back[i] = layout_sum_expr(&v->physical, v->back[i]))) return false;
+  *out = layout_inverse_of(v->polys.context, layout, &c);
   return true;
 }
 
@@ -442,30 +437,15 @@ static bool assume(SymbolicInversion *v, int rank) {
   return false;
 }
 
-// Whether the index lies in the shape for every place, and the map sends it there.
-static bool is_section(SymbolicInversion *v, const Layout *layout) {
-  Polys *s = &v->polys;
-  for (int i = 0; i < layout->rank; i++) {
-    const Poly *extent = layout_poly_of(s, layout->shape[i]), *one = layout_poly_const(s, 1);
-    const Poly *last = extent ? layout_poly_linear(s, extent, 1, one, -1) : NULL;
-    if (!last || !layout_sum_within(&v->physical, v->known[i], layout_poly_const(s, 0), last))
-      return false;
-  }
-  for (int i = 0; i < layout->physical_rank; i++)
-    if (!layout_sum_same(layout_sum_of(&v->physical, layout->map->outputs[i], v->known),
-                         v->positions[i]))
-      return false;
-  return true;
-}
-
 static bool find_section(SymbolicInversion *v, const Layout *layout, const LayoutExpr **section,
                          bool *proved) {
+  InverseCandidate c;
   if (!start(v, layout)) return false;
   for (int guesses = 0; !propagate(v, layout->rank); guesses++)
     if (guesses == MAX_ROUNDS || !assume(v, layout->rank)) return false;
-  for (int i = 0; i < layout->rank; i++)
-    if (!(section[i] = layout_sum_expr(&v->physical, v->known[i]))) return false;
-  *proved = is_section(v, layout);
+  if (!write_indices(v, layout, section)) return false;
+  judge(v, layout, &c);
+  *proved = layout_is_section(layout, &c);
   return true;
 }
 
