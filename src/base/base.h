@@ -267,8 +267,16 @@ int64_t gcd_of(int64_t a, int64_t b);
 static inline bool add_fits(int64_t a, int64_t b, int64_t *out) {
   return !__builtin_add_overflow(a, b, out);
 }
+static inline bool sub_fits(int64_t a, int64_t b, int64_t *out) {
+  return !__builtin_sub_overflow(a, b, out);
+}
 static inline bool mul_fits(int64_t a, int64_t b, int64_t *out) {
   return !__builtin_mul_overflow(a, b, out);
+}
+static inline bool floor_div_fits(int64_t a, int64_t b, int64_t *out) {
+  if (b == 0 || (b == -1 && a == INT64_MIN)) return false;
+  *out = floor_div(a, b);
+  return true;
 }
 
 // The nearest of `names` to `word` by edit distance, or NULL when none is close.

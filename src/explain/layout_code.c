@@ -16,16 +16,15 @@ typedef struct Code {
 
 // ---- Expressions ------------------------------------------------------------------------------
 
-// C's precedence of binary operations; larger binds less.
 static const struct {
-  LayoutOp op;
+  int rank;
   const char *text;
-  int precedence;
-} rows[] = {
-    {LAYOUT_MUL, "*", 1}, {LAYOUT_DIV, "/", 1},  {LAYOUT_MOD, "%", 1},   {LAYOUT_ADD, "+", 2},
-    {LAYOUT_SUB, "-", 2}, {LAYOUT_SHL, "<<", 3}, {LAYOUT_SHR, ">>", 3},  {LAYOUT_LT, "<", 4},
-    {LAYOUT_LE, "<=", 4}, {LAYOUT_EQ, "==", 5},  {LAYOUT_NE, "!=", 5},   {LAYOUT_AND, "&", 6},
-    {LAYOUT_XOR, "^", 7}, {LAYOUT_OR, "|", 8},   {LAYOUT_BOTH, "&&", 9}, {LAYOUT_EITHER, "||", 10},
+} rows[LAYOUT_OP_COUNT] = {
+#define OP(name, arguments, precedence, text, class, commutes, neutral, value, goal_rank, goal,    \
+           c_rank, c_text, ...)                                                                    \
+  {c_rank, c_text},
+#include "layout/core/ops.def"
+#undef OP
 };
 
 static bool may_be_negative(const LayoutExpr *e) {
@@ -71,14 +70,11 @@ static const char *c_text(Code *c, const LayoutExpr *e, int limit) {
   if ((e->op == LAYOUT_DIV || e->op == LAYOUT_MOD) &&
       (may_be_negative(e->args[0]) || may_be_negative(e->args[1])))
     return call_text(c, e);
-  for (int i = 0; i < COUNT_OF(rows); i++) {
-    if (rows[i].op != e->op) continue;
-    int own = rows[i].precedence, inner = own > 2 ? 1 : own;
-    const char *text = arena_printf(arena, "%s %s %s", c_text(c, e->args[0], inner), rows[i].text,
-                                    c_text(c, e->args[1], own > 2 ? 1 : own - 1));
-    return own > limit ? arena_printf(arena, "(%s)", text) : text;
-  }
-  return choice_text(c, e);
+  int own = rows[e->op].rank;
+  if (!own) return choice_text(c, e);
+  const char *text = arena_printf(arena, "%s %s %s", c_text(c, e->args[0], own > 2 ? 1 : own),
+                                  rows[e->op].text, c_text(c, e->args[1], own > 2 ? 1 : own - 1));
+  return own > limit ? arena_printf(arena, "(%s)", text) : text;
 }
 
 // ---- Names ------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@
 // ---- Expressions: what physical indices are made of ------------------------------------------
 
 typedef enum LayoutOp {
-#define OP(name, arguments, precedence, text) LAYOUT_##name,
+#define OP(name, ...) LAYOUT_##name,
 #include "layout/core/ops.def"
 #undef OP
   LAYOUT_OP_COUNT

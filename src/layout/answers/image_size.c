@@ -56,26 +56,27 @@ static bool tail_of(const Image *image, const LayoutExpr *e, int64_t *index, Tai
 
 static bool tail_by_const(const LayoutExpr *e, int64_t c, Tail *out) {
   int64_t reach = 1;
-  switch ((int)e->op) {
-  case LAYOUT_MUL:
+  switch (layout_op_class(e->op)) {
+  case LAYOUT_OP_PRODUCT:
     if (c > MAX_WORK || c < -MAX_WORK) return false;
     out->step *= c;
     return out->step > -MAX_WORK && out->step < MAX_WORK;
-  case LAYOUT_DIV:
+  case LAYOUT_OP_QUOTIENT:
     if (c <= 0 || !whole_steps(out, c)) return false;
-    out->step /= c;
+    out->step = e->op == LAYOUT_DIV ? out->step / c : 0;
     return true;
-  case LAYOUT_MOD:
-    if (c <= 0 || !whole_steps(out, c)) return false;
-    out->step = 0;
-    return true;
-  case LAYOUT_AND:
-  case LAYOUT_XOR:
-  case LAYOUT_OR:
+  case LAYOUT_OP_BITS:
     while (reach <= c && reach < MAX_WORK) reach *= 2;
     if (c < 0 || reach <= c || !whole_steps(out, reach)) return false;
     if (e->op == LAYOUT_AND) out->step = 0;
     return true;
+  case LAYOUT_OP_LEAF:
+  case LAYOUT_OP_LINEAR:
+  case LAYOUT_OP_SHIFT:
+  case LAYOUT_OP_EXTREME:
+  case LAYOUT_OP_COMPARISON:
+  case LAYOUT_OP_LOGIC:
+  case LAYOUT_OP_CHOICE: break;
   }
   return false;
 }

@@ -3,7 +3,7 @@
 #ifndef PLEAT_LAYOUT_CORE_H
 #define PLEAT_LAYOUT_CORE_H
 
-#include "layout/layout.h"
+#include "layout/core/ops.h"
 
 enum { MAX_RANK = 64, MAX_TREE = 1 << 16 };
 
@@ -84,9 +84,6 @@ uint32_t layout_expr_size(const LayoutExpr *e);
 uint64_t layout_axes_read(const LayoutExpr *e);
 // Whether every output has at most MAX_TREE nodes.
 bool layout_map_is_small(const IndexMap *map);
-
-// The value of one operation on values; false on division by zero, bad shift or overflow.
-bool layout_op_value(LayoutOp op, int64_t a, int64_t b, int64_t c, int64_t *out);
 
 // The row-major strides of the box (`strides` may be NULL) and its size. False when the size does
 // not fit 64 bits.

@@ -2,23 +2,6 @@
 // Consed expressions over logical axes and symbols: building, substitution, evaluation.
 #include "layout/core/core.h"
 
-static const struct {
-  const char *text;
-  int arguments;
-} op_rows[LAYOUT_OP_COUNT] = {
-#define OP(name, arguments, precedence, text) {text, arguments},
-#include "layout/core/ops.def"
-#undef OP
-};
-
-const char *layout_op_text(LayoutOp op) {
-  return op_rows[op].text;
-}
-
-int layout_op_arguments(LayoutOp op) {
-  return op_rows[op].arguments;
-}
-
 LayoutTable *layout_table_new(Context *context) {
   LayoutTable *table = context->layouts = arena_new(&context->lasting, LayoutTable);
   table->maps = map_new(&context->lasting);
@@ -111,47 +94,6 @@ const LayoutExpr *layout_symbol(Context *context, Str name) {
 
 // ---- Values ------------------------------------------------------------------------------------
 
-static bool shift_value(bool left, int64_t a, int64_t b, int64_t *out) {
-  if (b < 0 || b > 62) return false;
-  if (left) return mul_fits(a, (int64_t)1 << b, out);
-  *out = a >> b;
-  return true;
-}
-
-bool layout_op_value(LayoutOp op, int64_t a, int64_t b, int64_t c, int64_t *out) {
-  switch (op) {
-  case LAYOUT_ADD: return add_fits(a, b, out);
-  case LAYOUT_SUB: return !__builtin_sub_overflow(a, b, out);
-  case LAYOUT_MUL: return mul_fits(a, b, out);
-  case LAYOUT_DIV:
-    if (b == 0 || (b == -1 && a == INT64_MIN)) return false;
-    return *out = floor_div(a, b), true;
-  case LAYOUT_MOD:
-    if (b == 0) return false;
-    return *out = floor_mod(a, b), true;
-  case LAYOUT_SHL: return shift_value(true, a, b, out);
-  case LAYOUT_SHR: return shift_value(false, a, b, out);
-  case LAYOUT_AND: return *out = a & b, true;
-  case LAYOUT_XOR: return *out = a ^ b, true;
-  case LAYOUT_OR: return *out = a | b, true;
-  case LAYOUT_MIN: return *out = MIN_OF(a, b), true;
-  case LAYOUT_MAX: return *out = MAX_OF(a, b), true;
-  case LAYOUT_LT: return *out = a < b, true;
-  case LAYOUT_LE: return *out = a <= b, true;
-  case LAYOUT_EQ: return *out = a == b, true;
-  case LAYOUT_NE: return *out = a != b, true;
-  case LAYOUT_NOT: return *out = !a, true;
-  case LAYOUT_BOTH: return *out = a && b, true;
-  case LAYOUT_EITHER: return *out = a || b, true;
-  case LAYOUT_SELECT: return *out = a ? b : c, true;
-  case LAYOUT_CONST:
-  case LAYOUT_AXIS:
-  case LAYOUT_SYMBOL:
-  case LAYOUT_OP_COUNT: break;
-  }
-  return false;
-}
-
 static bool symbol_value(Str name, const LayoutValue *values, int count, int64_t *out) {
   for (int i = 0; i < count; i++)
     if (values[i].symbol == name) return *out = values[i].value, true;
@@ -171,37 +113,17 @@ bool layout_expr_value(const LayoutExpr *e, const int64_t *index, const LayoutVa
 
 // ---- Building ----------------------------------------------------------------------------------
 
-// The neutral elements: `a op value` is a.
-static bool is_neutral(LayoutOp op, int64_t value) {
-  switch ((int)op) {
-  case LAYOUT_ADD:
-  case LAYOUT_SUB:
-  case LAYOUT_SHL:
-  case LAYOUT_SHR:
-  case LAYOUT_XOR:
-  case LAYOUT_OR: return value == 0;
-  case LAYOUT_MUL:
-  case LAYOUT_DIV: return value == 1;
-  case LAYOUT_BOTH: return value != 0;
-  case LAYOUT_EITHER: return value == 0;
-  }
-  return false;
-}
-
-static bool commutes(LayoutOp op) {
-  return op == LAYOUT_ADD || op == LAYOUT_MUL || op == LAYOUT_XOR || op == LAYOUT_OR;
-}
-
 // Truth operands: only comparisons and their combinations may be dropped to unchanged.
 static bool is_truth(const LayoutExpr *e) {
-  return e->op >= LAYOUT_LT && e->op <= LAYOUT_EITHER;
+  LayoutOpClass class = layout_op_class(e->op);
+  return class == LAYOUT_OP_COMPARISON || class == LAYOUT_OP_LOGIC;
 }
 
 static const LayoutExpr *fold_truth(Context *context, LayoutOp op, const LayoutExpr *a,
                                     const LayoutExpr *b) {
   if (is_const(a) && is_truth(b)) return fold_truth(context, op, b, a);
   if (!is_const(b) || !is_truth(a)) return NULL;
-  if (is_neutral(op, b->value)) return a;
+  if (layout_op_is_neutral(op, b->value)) return a;
   return layout_const(context, op == LAYOUT_EITHER);
 }
 
@@ -214,8 +136,9 @@ static const LayoutExpr *fold(Context *context, LayoutOp op, const LayoutExpr *a
   if (op == LAYOUT_BOTH || op == LAYOUT_EITHER) return fold_truth(context, op, a, b);
   if (op == LAYOUT_SELECT && is_const(a)) return a->value ? b : c;
   if ((op == LAYOUT_MIN || op == LAYOUT_MAX) && a == b) return a;
-  if (b && is_const(b) && is_neutral(op, b->value)) return a;
-  if (b && is_const(a) && commutes(op) && is_neutral(op, a->value)) return b;
+  if (b && is_const(b) && layout_op_is_neutral(op, b->value)) return a;
+  if (b && is_const(a) && layout_op_rows[op].commutes && layout_op_is_neutral(op, a->value))
+    return b;
   if (op == LAYOUT_MOD && is_const(b) && b->value == 1) return layout_const(context, 0);
   if (op == LAYOUT_MUL && is_const(b) && b->value == 0) return b;
   if (op == LAYOUT_MUL && is_const(a) && a->value == 0) return a;

@@ -3,12 +3,6 @@
 // same map.
 #include "layout/core/core.h"
 
-static const int precedences[LAYOUT_OP_COUNT] = {
-#define OP(name, arguments, precedence, text) precedence,
-#include "layout/core/ops.def"
-#undef OP
-};
-
 typedef struct ExprPrinter {
   Text *out;
   const Str *names;
@@ -36,7 +30,7 @@ static void put_operation(ExprPrinter *p, const LayoutExpr *e, int precedence) {
     put_expr(p, e->args[0], precedence);
     return;
   }
-  bool comparison = precedence == 8;
+  bool comparison = layout_op_class(e->op) == LAYOUT_OP_COMPARISON;
   put_expr(p, e->args[0], precedence - comparison);
   text_printf(p->out, is_tight(e->op) ? "%s" : " %s ", layout_op_text(e->op));
   put_expr(p, e->args[1], precedence - 1);
@@ -55,7 +49,7 @@ static void put_leaf(ExprPrinter *p, const LayoutExpr *e) {
 
 // Operations that bind less than `limit` get parentheses.
 static void put_expr(ExprPrinter *p, const LayoutExpr *e, int limit) {
-  int precedence = precedences[e->op];
+  int precedence = layout_op_rows[e->op].precedence;
   bool negative = e->op == LAYOUT_CONST && e->value < 0;
   if (negative && limit < 99) {
     text_printf(p->out, "(%lld)", (long long)e->value);

@@ -100,36 +100,33 @@ static const DigitForm *truth(DigitSpace *d, LayoutOp op, const DigitForm *a, co
   return opaque(d, op, (const DigitForm *[3]){a, b}, (Bounds){0, 1});
 }
 
+static const DigitForm *shifted(DigitSpace *d, LayoutOp op, const DigitForm *a,
+                                const DigitForm *b) {
+  int64_t factor;
+  if (!shift_factor(b, &factor)) return NULL;
+  return op == LAYOUT_SHL ? layout_form_times(d, a, factor) : layout_form_divide(d, a, factor);
+}
+
+static const DigitForm *quotient(DigitSpace *d, LayoutOp op, const DigitForm *a,
+                                 const DigitForm *b) {
+  if (!layout_form_is_const(b) || !b->constant) return NULL;
+  return op == LAYOUT_DIV ? layout_form_divide(d, a, b->constant)
+                          : layout_form_modulo(d, a, b->constant);
+}
+
 const DigitForm *layout_form_operation(DigitSpace *d, LayoutOp op, const DigitForm *a,
                                        const DigitForm *b, const DigitForm *c) {
-  int64_t factor;
-  switch (op) {
-  case LAYOUT_ADD: return layout_form_linear(d, a, 1, b, 1);
-  case LAYOUT_SUB: return layout_form_linear(d, a, 1, b, -1);
-  case LAYOUT_MUL: return product(d, a, b);
-  case LAYOUT_DIV:
-    return layout_form_is_const(b) && b->constant ? layout_form_divide(d, a, b->constant) : NULL;
-  case LAYOUT_MOD:
-    return layout_form_is_const(b) && b->constant ? layout_form_modulo(d, a, b->constant) : NULL;
-  case LAYOUT_SHL: return shift_factor(b, &factor) ? layout_form_times(d, a, factor) : NULL;
-  case LAYOUT_SHR: return shift_factor(b, &factor) ? layout_form_divide(d, a, factor) : NULL;
-  case LAYOUT_AND:
-  case LAYOUT_XOR:
-  case LAYOUT_OR: return bitwise(d, op, a, b);
-  case LAYOUT_MIN:
-  case LAYOUT_MAX: return extreme(d, op, a, b);
-  case LAYOUT_LT:
-  case LAYOUT_LE:
-  case LAYOUT_EQ:
-  case LAYOUT_NE: return comparison(d, op, a, b);
-  case LAYOUT_NOT:
-  case LAYOUT_BOTH:
-  case LAYOUT_EITHER: return truth(d, op, a, b);
-  case LAYOUT_SELECT: return choice(d, a, b, c);
-  case LAYOUT_CONST:
-  case LAYOUT_AXIS:
-  case LAYOUT_SYMBOL:
-  case LAYOUT_OP_COUNT: break;
+  switch (layout_op_class(op)) {
+  case LAYOUT_OP_LINEAR: return layout_form_linear(d, a, 1, b, op == LAYOUT_ADD ? 1 : -1);
+  case LAYOUT_OP_PRODUCT: return product(d, a, b);
+  case LAYOUT_OP_QUOTIENT: return quotient(d, op, a, b);
+  case LAYOUT_OP_SHIFT: return shifted(d, op, a, b);
+  case LAYOUT_OP_BITS: return bitwise(d, op, a, b);
+  case LAYOUT_OP_EXTREME: return extreme(d, op, a, b);
+  case LAYOUT_OP_COMPARISON: return comparison(d, op, a, b);
+  case LAYOUT_OP_LOGIC: return truth(d, op, a, b);
+  case LAYOUT_OP_CHOICE: return choice(d, a, b, c);
+  case LAYOUT_OP_LEAF: break;
   }
   return NULL;
 }

@@ -141,25 +141,18 @@ static __isl_give isl_pw_aff *truth(__isl_take isl_set *set) {
   return isl_set_indicator_function(set);
 }
 
+// The operation on functions that it takes.
 static __isl_give isl_pw_aff *combined(LayoutOp op, __isl_take isl_pw_aff *a,
-                                       __isl_take isl_pw_aff *b) {
-  switch ((int)op) {
-  case LAYOUT_ADD: return isl_pw_aff_add(a, b);
-  case LAYOUT_SUB: return isl_pw_aff_sub(a, b);
-  case LAYOUT_MUL: return isl_pw_aff_mul(a, b);
-  case LAYOUT_MIN: return isl_pw_aff_min(a, b);
-  case LAYOUT_MAX: return isl_pw_aff_max(a, b);
-  case LAYOUT_LT: return truth(isl_pw_aff_lt_set(a, b));
-  case LAYOUT_LE: return truth(isl_pw_aff_le_set(a, b));
-  case LAYOUT_EQ: return truth(isl_pw_aff_eq_set(a, b));
-  case LAYOUT_NE: return truth(isl_pw_aff_ne_set(a, b));
-  case LAYOUT_BOTH:
-    return truth(isl_set_intersect(isl_pw_aff_non_zero_set(a), isl_pw_aff_non_zero_set(b)));
-  case LAYOUT_EITHER:
-    return truth(isl_set_union(isl_pw_aff_non_zero_set(a), isl_pw_aff_non_zero_set(b)));
+                                       __isl_take isl_pw_aff *b, __isl_take isl_pw_aff *c) {
+  switch (op) {
+#define OP(name, arguments, precedence, text, class, commutes, neutral, value, goal_rank, goal,    \
+           c_rank, c_text, isl)                                                                    \
+  case LAYOUT_##name:                                                                              \
+    return isl;
+#include "layout/core/ops.def"
+#undef OP
+  case LAYOUT_OP_COUNT: break;
   }
-  isl_pw_aff_free(a);
-  isl_pw_aff_free(b);
   return NULL;
 }
 
@@ -173,29 +166,34 @@ static __isl_give isl_pw_aff *by_constant(Relations *r, __isl_keep isl_space *sp
   return divided(e->op == LAYOUT_SHR ? LAYOUT_DIV : e->op, a, d);
 }
 
+static __isl_give isl_pw_aff *leaf_value(Relations *r, __isl_keep isl_space *space,
+                                         const LayoutExpr *e) {
+  if (e->op == LAYOUT_CONST) return number(space, e->value);
+  if (e->op == LAYOUT_AXIS) return variable(space, isl_dim_set, (int)e->value);
+  return symbol_value(r, space, e->symbol);
+}
+
 static __isl_give isl_pw_aff *value_of(Relations *r, __isl_keep isl_space *space,
                                        const LayoutExpr *e) {
   isl_pw_aff *v[3] = {NULL};
-  switch ((int)e->op) {
-  case LAYOUT_CONST: return number(space, e->value);
-  case LAYOUT_AXIS: return variable(space, isl_dim_set, (int)e->value);
-  case LAYOUT_SYMBOL: return symbol_value(r, space, e->symbol);
-  case LAYOUT_DIV:
-  case LAYOUT_MOD:
-  case LAYOUT_SHL:
-  case LAYOUT_SHR: return by_constant(r, space, e);
-  case LAYOUT_AND:
-  case LAYOUT_OR:
-  case LAYOUT_XOR: return bitwise(r, space, e);
+  switch (layout_op_class(e->op)) {
+  case LAYOUT_OP_LEAF: return leaf_value(r, space, e);
+  case LAYOUT_OP_QUOTIENT:
+  case LAYOUT_OP_SHIFT: return by_constant(r, space, e);
+  case LAYOUT_OP_BITS: return bitwise(r, space, e);
+  case LAYOUT_OP_LINEAR:
+  case LAYOUT_OP_PRODUCT:
+  case LAYOUT_OP_EXTREME:
+  case LAYOUT_OP_COMPARISON:
+  case LAYOUT_OP_LOGIC:
+  case LAYOUT_OP_CHOICE: break;
   }
   for (int i = 0; i < 3 && e->args[i]; i++)
     if (!(v[i] = value_of(r, space, e->args[i]))) {
       for (int j = 0; j < i; j++) isl_pw_aff_free(v[j]);
       return NULL;
     }
-  if (e->op == LAYOUT_SELECT) return isl_pw_aff_cond(v[0], v[1], v[2]);
-  if (e->op == LAYOUT_NOT) return truth(isl_pw_aff_zero_set(v[0]));
-  return combined(e->op, v[0], v[1]);
+  return combined(e->op, v[0], v[1], v[2]);
 }
 
 // ---- Sets and maps -----------------------------------------------------------------------------

@@ -19,31 +19,24 @@ static int power_of_two(int64_t value) {
   return value > 0 && (value & (value - 1)) == 0 ? __builtin_ctzll((uint64_t)value) : -1;
 }
 
-#define EACH_LANE(statement)                                                                       \
-  for (int i = 0; i < n; i++) {                                                                    \
-    statement;                                                                                     \
-  }                                                                                                \
-  return
-
-// Operations worth a loop of their own; the others go point by point.
-static void lanes_operation(LayoutOp op, const int64_t *a, const int64_t *b, const int64_t *c,
-                            int64_t *out, bool *undefined, int n) {
-  switch ((int)op) {
-  case LAYOUT_ADD: EACH_LANE(undefined[i] |= __builtin_add_overflow(a[i], b[i], &out[i]));
-  case LAYOUT_SUB: EACH_LANE(undefined[i] |= __builtin_sub_overflow(a[i], b[i], &out[i]));
-  case LAYOUT_MUL: EACH_LANE(undefined[i] |= __builtin_mul_overflow(a[i], b[i], &out[i]));
-  case LAYOUT_XOR: EACH_LANE(out[i] = a[i] ^ b[i]);
-  case LAYOUT_AND: EACH_LANE(out[i] = a[i] & b[i]);
-  case LAYOUT_OR: EACH_LANE(out[i] = a[i] | b[i]);
-  case LAYOUT_MIN: EACH_LANE(out[i] = MIN_OF(a[i], b[i]));
-  case LAYOUT_MAX: EACH_LANE(out[i] = MAX_OF(a[i], b[i]));
-  case LAYOUT_LT: EACH_LANE(out[i] = a[i] < b[i]);
-  case LAYOUT_LE: EACH_LANE(out[i] = a[i] <= b[i]);
-  case LAYOUT_EQ: EACH_LANE(out[i] = a[i] == b[i]);
-  case LAYOUT_NE: EACH_LANE(out[i] = a[i] != b[i]);
-  case LAYOUT_SELECT: EACH_LANE(out[i] = a[i] ? b[i] : c[i]);
+// The operation on each lane, one loop for each row of the table. `args` holds three arrays; those
+// after the operation's arguments are not used.
+static void lanes_operation(LayoutOp op, const int64_t *const *args, int64_t *outs, bool *undefined,
+                            int n) {
+  switch (op) {
+#define OP(name, arguments, precedence, text, class, commutes, neutral, value, ...)                \
+  case LAYOUT_##name:                                                                              \
+    for (int i = 0; i < n; i++) {                                                                  \
+      const int64_t a = args[0][i], b = args[1][i], c = args[2][i];                                \
+      int64_t *out = &outs[i];                                                                     \
+      (void)a, (void)b, (void)c, (void)out;                                                        \
+      undefined[i] |= !(value);                                                                    \
+    }                                                                                              \
+    return;
+#include "layout/core/ops.def"
+#undef OP
+  case LAYOUT_OP_COUNT: return;
   }
-  EACH_LANE(undefined[i] |= !layout_op_value(op, a[i], b ? b[i] : 0, c ? c[i] : 0, &out[i]));
 }
 
 // ⌊a/value⌋ with reciprocal ⌊2⁶⁴/value⌋ + 1, which is exact for both below 2³².
@@ -81,7 +74,11 @@ static void eval_lanes(const Batch *batch, const LayoutExpr *e, int64_t *out) {
   }
   ArenaMark mark = arena_mark(scratch);
   int64_t *args[3] = {0};
-  for (int i = 0; i < 3 && e->args[i]; i++) {
+  for (int i = 0; i < 3; i++) {
+    if (!e->args[i]) {
+      args[i] = args[0];
+      continue;
+    }
     if (i == 1 && is_const(e->args[1]) &&
         lanes_by_constant(e->op, args[0], e->args[1]->value, out, batch->count)) {
       arena_reset(scratch, mark);
@@ -90,7 +87,7 @@ static void eval_lanes(const Batch *batch, const LayoutExpr *e, int64_t *out) {
     args[i] = arena_take(scratch, sizeof *out * LANES);
     eval_lanes(batch, e->args[i], args[i]);
   }
-  lanes_operation(e->op, args[0], args[1], args[2], out, batch->undefined, batch->count);
+  lanes_operation(e->op, (const int64_t *const *)args, out, batch->undefined, batch->count);
   arena_reset(scratch, mark);
 }
 

@@ -70,32 +70,15 @@ typedef struct GoalWriter {
   bool failed;
 } GoalWriter;
 
-// a, b, c stand for the arguments, k for two to the power of b. Arguments that bind closer than
-// `rank` need no parentheses.
 static const struct Pattern {
-  const char *text;
   int rank;
+  const char *text;
 } patterns[LAYOUT_OP_COUNT] = {
-    [LAYOUT_ADD] = {"a + b", 6},
-    [LAYOUT_SUB] = {"a - b", 6},
-    [LAYOUT_MUL] = {"a * b", 7},
-    [LAYOUT_DIV] = {"a // b", 7},
-    [LAYOUT_MOD] = {"a % b", 7},
-    [LAYOUT_AND] = {"a & b", 5},
-    [LAYOUT_XOR] = {"a ^ b", 4},
-    [LAYOUT_OR] = {"a | b", 3},
-    [LAYOUT_LE] = {"a <= b", 2},
-    [LAYOUT_EQ] = {"a == b", 2},
-    [LAYOUT_SHL] = {"a * k", 0},
-    [LAYOUT_SHR] = {"a // k", 0},
-    [LAYOUT_MIN] = {"a <= b ? a : b", 0},
-    [LAYOUT_MAX] = {"a <= b ? b : a", 0},
-    [LAYOUT_LT] = {"a + 1 <= b", 0},
-    [LAYOUT_NE] = {"( a == b ) == 0", 0},
-    [LAYOUT_NOT] = {"a == 0", 0},
-    [LAYOUT_BOTH] = {"a ? ( b ? 1 : 0 ) : 0", 0},
-    [LAYOUT_EITHER] = {"a ? 1 : ( b ? 1 : 0 )", 0},
-    [LAYOUT_SELECT] = {"a ? b : c", 0},
+#define OP(name, arguments, precedence, text, class, commutes, neutral, value, goal_rank, goal,    \
+           ...)                                                                                    \
+  {goal_rank, goal},
+#include "layout/core/ops.def"
+#undef OP
 };
 
 static void put(GoalWriter *w, const LayoutExpr *e, int limit);

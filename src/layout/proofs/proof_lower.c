@@ -446,29 +446,33 @@ static LoweredValue leaf(ProofLowering *w, const LayoutExpr *e) {
   return nothing;
 }
 
+static LoweredValue shifted(ProofLowering *w, LayoutOp op, LoweredValue a, LoweredValue b) {
+  LoweredValue power = power_of_two(w, b);
+  return op == LAYOUT_SHL ? linear(w, LAYOUT_MUL, a, power) : divide(w, a, power);
+}
+
+static LoweredValue operation(ProofLowering *w, LayoutOp op, LoweredValue a, LoweredValue b) {
+  switch (layout_op_class(op)) {
+  case LAYOUT_OP_LINEAR:
+  case LAYOUT_OP_PRODUCT: return linear(w, op, a, b);
+  case LAYOUT_OP_QUOTIENT: return op == LAYOUT_DIV ? divide(w, a, b) : modulo(w, a, b);
+  case LAYOUT_OP_SHIFT: return shifted(w, op, a, b);
+  case LAYOUT_OP_BITS: return bitwise(w, op, a, b);
+  case LAYOUT_OP_COMPARISON: return compare(w, op, a, b);
+  case LAYOUT_OP_EXTREME: return least_or_most(w, op, a, b);
+  case LAYOUT_OP_LEAF:
+  case LAYOUT_OP_LOGIC:
+  case LAYOUT_OP_CHOICE: break;
+  }
+  return nothing;
+}
+
 LoweredValue proof_lower_expr(ProofLowering *w, const LayoutExpr *e) {
   LoweredValue v[3] = {{0}};
-  bool lazy = e->op == LAYOUT_SELECT || e->op == LAYOUT_NOT || e->op == LAYOUT_BOTH ||
-              e->op == LAYOUT_EITHER;
-  if (!e->args[0]) return leaf(w, e);
-  if (lazy) return choose(w, e);
+  LayoutOpClass class = layout_op_class(e->op);
+  if (class == LAYOUT_OP_LEAF) return leaf(w, e);
+  if (class == LAYOUT_OP_LOGIC || class == LAYOUT_OP_CHOICE) return choose(w, e);
   for (int i = 0; i < 3 && e->args[i]; i++)
     if (!(v[i] = proof_lower_expr(w, e->args[i])).p) return nothing;
-  switch (e->op) {
-  case LAYOUT_ADD:
-  case LAYOUT_SUB:
-  case LAYOUT_MUL: return linear(w, e->op, v[0], v[1]);
-  case LAYOUT_DIV: return divide(w, v[0], v[1]);
-  case LAYOUT_MOD: return modulo(w, v[0], v[1]);
-  case LAYOUT_SHL: return linear(w, LAYOUT_MUL, v[0], power_of_two(w, v[1]));
-  case LAYOUT_SHR: return divide(w, v[0], power_of_two(w, v[1]));
-  case LAYOUT_AND:
-  case LAYOUT_XOR:
-  case LAYOUT_OR: return bitwise(w, e->op, v[0], v[1]);
-  case LAYOUT_LT:
-  case LAYOUT_LE:
-  case LAYOUT_EQ:
-  case LAYOUT_NE: return compare(w, e->op, v[0], v[1]);
-  default: return least_or_most(w, e->op, v[0], v[1]);
-  }
+  return operation(w, e->op, v[0], v[1]);
 }

@@ -198,21 +198,6 @@ bool layout_reader_check_rank(LayoutReader *r, int rank) {
 
 // ---- Expressions -------------------------------------------------------------------------------
 
-// Binary operations, longest text first; the precedence as in ops.def, larger binds less.
-static const struct {
-  const char *text;
-  LayoutOp op;
-  int precedence;
-  bool swapped;
-} binary_rows[] = {
-    {"<<", LAYOUT_SHL, 4, false}, {">>", LAYOUT_SHR, 4, false},    {"<=", LAYOUT_LE, 8, false},
-    {">=", LAYOUT_LE, 8, true},   {"==", LAYOUT_EQ, 8, false},     {"!=", LAYOUT_NE, 8, false},
-    {"//", LAYOUT_DIV, 2, false}, {"<", LAYOUT_LT, 8, false},      {">", LAYOUT_LT, 8, true},
-    {"+", LAYOUT_ADD, 3, false},  {"-", LAYOUT_SUB, 3, false},     {"*", LAYOUT_MUL, 2, false},
-    {"%", LAYOUT_MOD, 2, false},  {"&", LAYOUT_AND, 5, false},     {"^", LAYOUT_XOR, 6, false},
-    {"|", LAYOUT_OR, 7, false},   {"and", LAYOUT_BOTH, 10, false}, {"or", LAYOUT_EITHER, 11, false},
-};
-
 static const struct {
   const char *name;
   LayoutOp op;
@@ -415,42 +400,56 @@ static const LayoutExpr *parse_unary(LayoutReader *r) {
 }
 
 static const LayoutExpr *parse_not(LayoutReader *r) {
-  return parse_level(r, 9);
+  return parse_level(r, layout_op_rows[LAYOUT_NOT].precedence);
 }
 
-static int binary_row(LayoutReader *r, int precedence) {
-  if (r->at + 1 < r->end && r->at[0] == '-' && r->at[1] == '>') return -1;
-  if (precedence == 7 && r->no_bar) return -1;
-  for (int i = 0; i < COUNT_OF(binary_rows); i++)
-    if (binary_rows[i].precedence == precedence && layout_reader_accept(r, binary_rows[i].text))
-      return i;
-  return -1;
+// The longest operator of this precedence that stands here, or LAYOUT_OP_COUNT. *swapped: the
+// operator is `>` or `>=`, which is `<` or `<=` of the arguments in the other order.
+static LayoutOp binary_op(LayoutReader *r, int precedence, bool *swapped) {
+  const char *begin = r->at, *end = begin;
+  LayoutOp op = LAYOUT_OP_COUNT;
+  *swapped = false;
+  if (begin + 1 < r->end && begin[0] == '-' && begin[1] == '>') return op;
+  if (precedence == layout_op_rows[LAYOUT_OR].precedence && r->no_bar) return op;
+  for (int i = 0; i < LAYOUT_OP_COUNT; i++, r->at = begin) {
+    const LayoutOpRow *row = &layout_op_rows[i];
+    if (row->precedence != precedence || row->arguments != 2) continue;
+    if (layout_reader_accept(r, row->text) && r->at > end) op = (LayoutOp)i, end = r->at;
+  }
+  r->at = end;
+  if (op != LAYOUT_OP_COUNT || precedence != layout_op_rows[LAYOUT_LT].precedence) return op;
+  *swapped = true;
+  return layout_reader_accept(r, ">=")  ? LAYOUT_LE
+         : layout_reader_accept(r, ">") ? LAYOUT_LT
+                                        : LAYOUT_OP_COUNT;
 }
 
-// level(p) := level(p - 1) (op level(p - 1))*, comparisons not chained; level 9 is "not"
+// level(p) := level(p - 1) (op level(p - 1))*, comparisons are not chained; "not" has its own level
 static const LayoutExpr *parse_level(LayoutReader *r, int precedence) {
-  if (precedence < 2) return nested(r, parse_unary, PLAIN);
+  if (precedence < layout_op_rows[LAYOUT_MUL].precedence) return nested(r, parse_unary, PLAIN);
   layout_reader_space(r);
   const char *from = r->at;
-  if (precedence == 9 && layout_reader_accept(r, "not"))
+  if (precedence == layout_op_rows[LAYOUT_NOT].precedence && layout_reader_accept(r, "not"))
     return make(r, from, LAYOUT_NOT, nested(r, parse_not, PLAIN), NULL, NULL);
   const LayoutExpr *left = parse_level(r, precedence - 1);
-  for (int row; left && (layout_reader_space(r), row = binary_row(r, precedence)) >= 0;) {
+  bool swapped;
+  for (LayoutOp op; left && (layout_reader_space(r), op = binary_op(r, precedence, &swapped),
+                                                     op != LAYOUT_OP_COUNT);) {
     const LayoutExpr *right = parse_level(r, precedence - 1);
-    bool swapped = binary_rows[row].swapped;
-    left = make(r, from, binary_rows[row].op, swapped ? right : left, swapped ? left : right, NULL);
-    if (precedence == 8) break;
+    left = make(r, from, op, swapped ? right : left, swapped ? left : right, NULL);
+    if (layout_op_class(op) == LAYOUT_OP_COMPARISON) break;
   }
   return left;
 }
 
-// ternary := level(11) ["if" level(11) "else" ternary]
+// ternary := or ["if" or "else" ternary], `or` being the level of "or"
 static const LayoutExpr *parse_ternary_inner(LayoutReader *r) {
   layout_reader_space(r);
   const char *from = r->at;
-  const LayoutExpr *yes = parse_level(r, 11);
+  int lowest = layout_op_rows[LAYOUT_EITHER].precedence;
+  const LayoutExpr *yes = parse_level(r, lowest);
   if (!yes || !layout_reader_accept(r, "if")) return yes;
-  const LayoutExpr *condition = parse_level(r, 11);
+  const LayoutExpr *condition = parse_level(r, lowest);
   if (!condition || !layout_reader_expect(r, "else")) return NULL;
   return make(r, from, LAYOUT_SELECT, condition, yes,
               nested(r, parse_ternary_inner, PRINTS_NESTED));

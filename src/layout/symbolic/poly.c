@@ -269,16 +269,20 @@ const Poly *layout_poly_of(Polys *s, const LayoutExpr *e) {
   if (e->op == LAYOUT_AXIS || !e->args[1]) return NULL;
   const Poly *a = layout_poly_of(s, e->args[0]), *b = layout_poly_of(s, e->args[1]);
   if (!a || !b) return NULL;
-  switch ((int)e->op) {
-  case LAYOUT_ADD: return layout_poly_linear(s, a, 1, b, 1);
-  case LAYOUT_SUB: return layout_poly_linear(s, a, 1, b, -1);
-  case LAYOUT_MUL: return layout_poly_product(s, a, b);
-  case LAYOUT_DIV: return layout_poly_positive(s, b) ? layout_poly_floor(s, a, b) : NULL;
-  case LAYOUT_MOD:
+  switch (layout_op_class(e->op)) {
+  case LAYOUT_OP_LINEAR: return layout_poly_linear(s, a, 1, b, e->op == LAYOUT_ADD ? 1 : -1);
+  case LAYOUT_OP_PRODUCT: return layout_poly_product(s, a, b);
+  case LAYOUT_OP_QUOTIENT:
     if (!layout_poly_positive(s, b)) return NULL;
+    if (e->op == LAYOUT_DIV) return layout_poly_floor(s, a, b);
     return layout_poly_linear(s, a, 1, layout_poly_product(s, layout_poly_floor(s, a, b), b), -1);
-  case LAYOUT_MIN:
-  case LAYOUT_MAX: return layout_poly_extreme(s, e->op, a, b);
+  case LAYOUT_OP_EXTREME: return layout_poly_extreme(s, e->op, a, b);
+  case LAYOUT_OP_LEAF:
+  case LAYOUT_OP_SHIFT:
+  case LAYOUT_OP_BITS:
+  case LAYOUT_OP_COMPARISON:
+  case LAYOUT_OP_LOGIC:
+  case LAYOUT_OP_CHOICE: break;
   }
   return NULL;
 }

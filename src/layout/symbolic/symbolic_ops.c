@@ -324,31 +324,17 @@ static const SymbolicSum *divided(SymbolicBox *box, LayoutOp op, const SymbolicS
 }
 
 static const SymbolicSum *operation(SymbolicBox *box, LayoutOp op, const SymbolicSum *const *v) {
-  switch (op) {
-  case LAYOUT_ADD: return layout_sum_plus(box, v[0], v[1], 1);
-  case LAYOUT_SUB: return layout_sum_plus(box, v[0], v[1], -1);
-  case LAYOUT_MUL: return product(box, v[0], v[1]);
-  case LAYOUT_DIV:
-  case LAYOUT_MOD: return divided(box, op, v[0], v[1]);
-  case LAYOUT_SHL:
-  case LAYOUT_SHR: return shifted(box, op, v[0], v[1]);
-  case LAYOUT_AND:
-  case LAYOUT_XOR:
-  case LAYOUT_OR: return bitwise(box, op, v[0], v[1]);
-  case LAYOUT_MIN:
-  case LAYOUT_MAX: return layout_sum_extreme(box, op, v[0], v[1]);
-  case LAYOUT_LT:
-  case LAYOUT_LE:
-  case LAYOUT_EQ:
-  case LAYOUT_NE: return comparison(box, op, v[0], v[1]);
-  case LAYOUT_NOT:
-  case LAYOUT_BOTH:
-  case LAYOUT_EITHER: return truth(box, op, v[0], v[1]);
-  case LAYOUT_SELECT: return choice(box, v[0], v[1], v[2]);
-  case LAYOUT_CONST:
-  case LAYOUT_AXIS:
-  case LAYOUT_SYMBOL:
-  case LAYOUT_OP_COUNT: break;
+  switch (layout_op_class(op)) {
+  case LAYOUT_OP_LINEAR: return layout_sum_plus(box, v[0], v[1], op == LAYOUT_ADD ? 1 : -1);
+  case LAYOUT_OP_PRODUCT: return product(box, v[0], v[1]);
+  case LAYOUT_OP_QUOTIENT: return divided(box, op, v[0], v[1]);
+  case LAYOUT_OP_SHIFT: return shifted(box, op, v[0], v[1]);
+  case LAYOUT_OP_BITS: return bitwise(box, op, v[0], v[1]);
+  case LAYOUT_OP_EXTREME: return layout_sum_extreme(box, op, v[0], v[1]);
+  case LAYOUT_OP_COMPARISON: return comparison(box, op, v[0], v[1]);
+  case LAYOUT_OP_LOGIC: return truth(box, op, v[0], v[1]);
+  case LAYOUT_OP_CHOICE: return choice(box, v[0], v[1], v[2]);
+  case LAYOUT_OP_LEAF: break;
   }
   return NULL;
 }
