@@ -133,11 +133,11 @@ static Digit move_symbols(Check *check, Digit d) {
   return d;
 }
 
-typedef struct Place {
+typedef struct WeightedDigit {
   const Form *weight, *extent;
-} Place;
+} WeightedDigit;
 
-static bool find_places(Check *check, const Form *f, Place *places, int *count,
+static bool find_places(Check *check, const Form *f, WeightedDigit *places, int *count,
                         const Form **constant) {
   Analyzer *analyzer = check->analyzer;
   const Digits *digits = form_digits(analyzer, f);
@@ -156,7 +156,7 @@ static bool find_places(Check *check, const Form *f, Place *places, int *count,
       weight = form_scale(analyzer, weight, -1);
     }
     if (!*constant || !weight) return false;
-    places[i] = (Place){weight, extent};
+    places[i] = (WeightedDigit){weight, extent};
   }
   return true;
 }
@@ -164,7 +164,7 @@ static bool find_places(Check *check, const Form *f, Place *places, int *count,
 // The number of values of f when f is a mixed-radix number that starts at 0; NULL otherwise.
 static const Form *number_extent(Check *check, const Form *f) {
   Analyzer *analyzer = check->analyzer;
-  Place places[LONGEST_FORM];
+  WeightedDigit places[LONGEST_FORM];
   const Form *constant, *next = form_const(analyzer, f->type, 1);
   int count;
   int64_t zero;

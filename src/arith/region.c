@@ -55,11 +55,11 @@ bool linear_form(Context *context, Expr *e, Expr *const *vars, int count, int64_
 
 // The values are in [low, high], which are free of running variables; NULL: unknown. `exact`: both
 // ends are taken. `step`: values are low plus multiples of it; `dense`: every such value is taken.
-typedef struct Span {
+typedef struct RegionSpan {
   const Form *low, *high;
   bool exact, dense;
   int64_t step;
-} Span;
+} RegionSpan;
 
 typedef struct Running {
   Analyzer *analyzer;
@@ -68,7 +68,7 @@ typedef struct Running {
   int depth;
 } Running;
 
-static const Span no_span = {NULL, NULL, false, false, 1};
+static const RegionSpan no_span = {NULL, NULL, false, false, 1};
 enum { MOST_DEPTH = 12 };
 
 static bool runs_in(const Running *run, const Expr *e) {
@@ -83,30 +83,30 @@ static bool runs_in_form(const Running *run, const Form *f) {
   return false;
 }
 
-static Span span_of(Running *run, const Form *f);
+static RegionSpan span_of(Running *run, const Form *f);
 
-static Span span_point(const Form *f) {
-  return (Span){f, f, true, true, 1};
+static RegionSpan span_point(const Form *f) {
+  return (RegionSpan){f, f, true, true, 1};
 }
 
-static Span span_constant(Running *run, DType type, Bounds b) {
+static RegionSpan span_constant(Running *run, DType type, Bounds b) {
   if (b.low == NO_LOW || b.high == NO_HIGH || b.low > b.high) return no_span;
-  return (Span){form_const(run->analyzer, type, b.low), form_const(run->analyzer, type, b.high),
-                false, false, 1};
+  return (RegionSpan){form_const(run->analyzer, type, b.low),
+                      form_const(run->analyzer, type, b.high), false, false, 1};
 }
 
-static bool span_width(Running *run, const Span *s, int64_t *width) {
+static bool span_width(Running *run, const RegionSpan *s, int64_t *width) {
   return s->low && s->high && form_is_const(form_sub(run->analyzer, s->high, s->low), width);
 }
 
-static Span span_scale(Running *run, Span s, int64_t factor) {
+static RegionSpan span_scale(Running *run, RegionSpan s, int64_t factor) {
   const Form *low = form_scale(run->analyzer, factor > 0 ? s.low : s.high, factor);
   const Form *high = form_scale(run->analyzer, factor > 0 ? s.high : s.low, factor);
   if (!mul_fits(s.step, factor > 0 ? factor : -factor, &s.step)) return no_span;
-  return (Span){low, high, s.exact, s.dense, s.step};
+  return (RegionSpan){low, high, s.exact, s.dense, s.step};
 }
 
-static Span span_of_atom(Running *run, DType type, Expr *atom) {
+static RegionSpan span_of_atom(Running *run, DType type, Expr *atom) {
   Analyzer *analyzer = run->analyzer;
   Fact *fact = info_of(analyzer, atom)->fact;
   if (atom->op == EXPR_VAR && fact && fact->kind == FACT_RANGE) {
@@ -115,9 +115,9 @@ static Span span_of_atom(Running *run, DType type, Expr *atom) {
     if (!first && b.low != NO_LOW) first = form_const(analyzer, type, b.low);
     if (!last && b.high != NO_HIGH) last = form_const(analyzer, type, b.high);
     if (!first || !last) return no_span;
-    Span from = span_of(run, first), to = span_of(run, last);
+    RegionSpan from = span_of(run, first), to = span_of(run, last);
     bool plain = !runs_in_form(run, first) && !runs_in_form(run, last) && fact->divisor <= 1;
-    return (Span){from.low, to.high, plain, plain, 1};
+    return (RegionSpan){from.low, to.high, plain, plain, 1};
   }
   return span_constant(run, type, atom_bounds(analyzer, atom));
 }
@@ -132,23 +132,23 @@ static int64_t cells_spanned(Running *run, const Form *low, int64_t width, int64
   return floor_div(residue + width, cut);
 }
 
-static Span span_divide(Running *run, Span s, int64_t cut) {
+static RegionSpan span_divide(Running *run, RegionSpan s, int64_t cut) {
   int64_t width;
   if (cut == 1) return s;
   const Form *low = form_divide(run->analyzer, s.low, cut);
   if (!low || !span_width(run, &s, &width) || width > INT64_MAX - cut) {
     const Form *high = form_divide(run->analyzer, s.high, cut);
-    return (Span){low, high, s.exact, s.exact && s.dense && s.step == 1, 1};
+    return (RegionSpan){low, high, s.exact, s.exact && s.dense && s.step == 1, 1};
   }
   const Form *high = form_sub(run->analyzer, form_divide(run->analyzer, s.high, cut), low);
   int64_t cells = cells_spanned(run, s.low, width, cut), found;
   bool exact = form_is_const(high, &found);
   if (exact) cells = found;
-  return (Span){low, form_add_const(run->analyzer, low, cells), s.exact && exact,
-                s.exact && exact && s.dense && s.step <= cut, 1};
+  return (RegionSpan){low, form_add_const(run->analyzer, low, cells), s.exact && exact,
+                      s.exact && exact && s.dense && s.step <= cut, 1};
 }
 
-static Span span_modulo(Running *run, DType type, Span s, int64_t radix) {
+static RegionSpan span_modulo(Running *run, DType type, RegionSpan s, int64_t radix) {
   Analyzer *analyzer = run->analyzer;
   int64_t width;
   if (radix == 0) return s;
@@ -157,14 +157,15 @@ static Span span_modulo(Running *run, DType type, Span s, int64_t radix) {
         form_add_scaled(analyzer, s.low, form_divide(analyzer, s.low, radix), -radix);
     Bounds b = form_bounds(analyzer, rest);
     if (b.high != NO_HIGH && b.high + width < radix)
-      return (Span){rest, form_add_const(analyzer, rest, width), s.exact, s.dense, s.step};
+      return (RegionSpan){rest, form_add_const(analyzer, rest, width), s.exact, s.dense, s.step};
   }
   bool all = s.dense && s.step == 1 && span_width(run, &s, &width) && width >= radix - 1;
-  return (Span){form_const(analyzer, type, 0), form_const(analyzer, type, radix - 1), all, all, 1};
+  return (RegionSpan){form_const(analyzer, type, 0), form_const(analyzer, type, radix - 1), all,
+                      all, 1};
 }
 
 // Multiplies by a product of symbols that do not run and have a known sign.
-static Span span_times(Running *run, Span s, Expr *cofactor) {
+static RegionSpan span_times(Running *run, RegionSpan s, Expr *cofactor) {
   Analyzer *analyzer = run->analyzer;
   const Form *factor = form_of(analyzer, cofactor);
   if (runs_in(run, cofactor) || !s.low || !s.high) return no_span;
@@ -172,17 +173,17 @@ static Span span_times(Running *run, Span s, Expr *cofactor) {
   if (!positive && !form_nonnegative(analyzer, form_scale(analyzer, factor, -1))) return no_span;
   const Form *low = form_mul(analyzer, positive ? s.low : s.high, factor);
   const Form *high = form_mul(analyzer, positive ? s.high : s.low, factor);
-  return (Span){low, high, s.exact, false, 1};
+  return (RegionSpan){low, high, s.exact, false, 1};
 }
 
-static Span span_of_digit(Running *run, DType type, const Digit *d) {
-  Span s = span_of(run, form_typed(run->analyzer, form_of(run->analyzer, d->base), type));
+static RegionSpan span_of_digit(Running *run, DType type, const Digit *d) {
+  RegionSpan s = span_of(run, form_typed(run->analyzer, form_of(run->analyzer, d->base), type));
   if (s.low && s.high) s = span_modulo(run, type, span_divide(run, s, d->cut), d->radix);
   return s;
 }
 
 // For a product with one running factor, such as n*i, multiplies the factor's span by the others.
-static Span span_of_product(Running *run, DType type, Expr *atom) {
+static RegionSpan span_of_product(Running *run, DType type, Expr *atom) {
   enum { MOST_FACTORS = 8 };
   Expr *factors[MOST_FACTORS];
   int count = product_factors(atom, factors, MOST_FACTORS), at = -1;
@@ -191,14 +192,14 @@ static Span span_of_product(Running *run, DType type, Expr *atom) {
   if (at < 0) return span_constant(run, type, atom_bounds(run->analyzer, atom));
   Expr *mover = factors[at];
   factors[at] = factors[count - 1];
-  Span s = span_of(run, form_typed(run->analyzer, form_of(run->analyzer, mover), type));
+  RegionSpan s = span_of(run, form_typed(run->analyzer, form_of(run->analyzer, mover), type));
   return span_times(run, s, product_of(run->analyzer, factors, count - 1));
 }
 
-static Span span_of_extreme(Running *run, DType type, Expr *atom) {
+static RegionSpan span_of_extreme(Running *run, DType type, Expr *atom) {
   Analyzer *analyzer = run->analyzer;
-  Span a = span_of(run, form_typed(analyzer, form_of(analyzer, atom->args[0]), type));
-  Span b = span_of(run, form_typed(analyzer, form_of(analyzer, atom->args[1]), type));
+  RegionSpan a = span_of(run, form_typed(analyzer, form_of(analyzer, atom->args[0]), type));
+  RegionSpan b = span_of(run, form_typed(analyzer, form_of(analyzer, atom->args[1]), type));
   bool smallest = atom->op == EXPR_MIN;
   const Form *low[2] = {a.low, b.low}, *high[2] = {a.high, b.high};
   if (!a.low || !b.low || !a.high || !b.high) return no_span;
@@ -206,21 +207,22 @@ static Span span_of_extreme(Running *run, DType type, Expr *atom) {
   Expr *p = form_expr(analyzer, high[0]), *q = form_expr(analyzer, high[1]);
   if (!x || !y || !p || !q) return no_span;
   ExprOp op = smallest ? EXPR_MIN : EXPR_MAX;
-  return (Span){simple_form(analyzer, expr_binary(analyzer->context, op, x, y)),
-                simple_form(analyzer, expr_binary(analyzer->context, op, p, q)), false, false, 1};
+  return (RegionSpan){simple_form(analyzer, expr_binary(analyzer->context, op, x, y)),
+                      simple_form(analyzer, expr_binary(analyzer->context, op, p, q)), false, false,
+                      1};
 }
 
-static Span span_of_plain(Running *run, DType type, Expr *atom) {
+static RegionSpan span_of_plain(Running *run, DType type, Expr *atom) {
   if (atom->op == EXPR_MUL) return span_of_product(run, type, atom);
   if (atom->op == EXPR_MIN || atom->op == EXPR_MAX) return span_of_extreme(run, type, atom);
   return span_of_atom(run, type, atom);
 }
 
-static Span span_add(Running *run, Span a, Span b) {
+static RegionSpan span_add(Running *run, RegionSpan a, RegionSpan b) {
   Analyzer *analyzer = run->analyzer;
   if (!a.low || !a.high || !b.low || !b.high) return no_span;
-  Span sum = {form_add(analyzer, a.low, b.low), form_add(analyzer, a.high, b.high),
-              a.exact && b.exact, false, 1};
+  RegionSpan sum = {form_add(analyzer, a.low, b.low), form_add(analyzer, a.high, b.high),
+                    a.exact && b.exact, false, 1};
   int64_t wa, wb;
   bool known = span_width(run, &a, &wa) && span_width(run, &b, &wb);
   if (known && wa == 0)
@@ -228,7 +230,7 @@ static Span span_add(Running *run, Span a, Span b) {
   else if (known && wb == 0)
     sum.dense = a.dense, sum.step = a.step;
   else if (known) {
-    const Span *fine = a.step <= b.step ? &a : &b, *coarse = a.step <= b.step ? &b : &a;
+    const RegionSpan *fine = a.step <= b.step ? &a : &b, *coarse = a.step <= b.step ? &b : &a;
     int64_t reach = (fine == &a ? wa : wb) + fine->step;
     sum.step = fine->step;
     sum.dense = a.dense && b.dense && coarse->step % fine->step == 0 && coarse->step <= reach;
@@ -237,7 +239,7 @@ static Span span_add(Running *run, Span a, Span b) {
 }
 
 // Adds up the digits' spans. The sum is exact only for one digit, since all digits have one base.
-static Span span_of_group(Running *run, DType type, const Group *group) {
+static RegionSpan span_of_group(Running *run, DType type, const Group *group) {
   Analyzer *analyzer = run->analyzer;
   const Form *base = form_of(analyzer, group->base);
   bool plain = group->count == 1 && group->cuts[0] == 1;
@@ -248,7 +250,7 @@ static Span span_of_group(Running *run, DType type, const Group *group) {
   one->count = 1;
   one->items[0] = *group;
   one->items[0].cofactor = NULL;
-  Span span = no_span;
+  RegionSpan span = no_span;
   bool alone = true; // the base consists of running variables
   for (int i = 0; i < base->count; i++) {
     Fact *fact = info_of(analyzer, base->terms[i].atom)->fact;
@@ -262,7 +264,7 @@ static Span span_of_group(Running *run, DType type, const Group *group) {
     const Digits *digits = groups_digits(analyzer, one);
     for (int i = 0; i < digits->count; i++) {
       const Digit *d = &digits->items[i];
-      Span part = span_scale(run, span_of_digit(run, type, d), d->coef);
+      RegionSpan part = span_scale(run, span_of_digit(run, type, d), d->coef);
       span = span_add(run, span, part);
       span.exact &= digits->count == 1;
       span.dense &= digits->count == 1;
@@ -294,8 +296,8 @@ static bool groups_independent(const Running *run, const Groups *groups) {
   return true;
 }
 
-static Span sum_of_groups(Running *run, const Form *f, const Groups *groups) {
-  Span moving[LONGEST_FORM * 2];
+static RegionSpan sum_of_groups(Running *run, const Form *f, const Groups *groups) {
+  RegionSpan moving[LONGEST_FORM * 2];
   int count = 0;
   const Form *still = form_const(run->analyzer, f->type, groups->constant);
   for (int i = 0; i < groups->count; i++) {
@@ -305,7 +307,7 @@ static Span sum_of_groups(Running *run, const Form *f, const Groups *groups) {
     else
       still = form_add(run->analyzer, still, group_form(run->analyzer, f->type, g));
   }
-  Span sum = span_point(still);
+  RegionSpan sum = span_point(still);
   for (bool added = true; added;) { // finer steps first, so that dense sums are found
     int best = -1;
     for (int i = 0; i < count; i++)
@@ -319,11 +321,11 @@ static Span sum_of_groups(Running *run, const Form *f, const Groups *groups) {
   return sum;
 }
 
-static Span span_of(Running *run, const Form *f) {
+static RegionSpan span_of(Running *run, const Form *f) {
   if (!f || run->depth > MOST_DEPTH) return no_span;
   if (!runs_in_form(run, f)) return span_point(f);
   run->depth++;
-  Span span = sum_of_groups(run, f, form_groups(run->analyzer, f));
+  RegionSpan span = sum_of_groups(run, f, form_groups(run->analyzer, f));
   run->depth--;
   if (!span.low || !span.high || runs_in_form(run, span.low) || runs_in_form(run, span.high))
     return no_span;
@@ -333,7 +335,7 @@ static Span span_of(Running *run, const Form *f) {
 // ---- Regions of indices
 
 // Narrows constant ends by assumptions on the whole index, such as 1 <= i*2 + j.
-static void draw_in(Running *run, const Form *f, Span *span) {
+static void draw_in(Running *run, const Form *f, RegionSpan *span) {
   Analyzer *analyzer = run->analyzer;
   int64_t low, high, k;
   if (!analyzer->sign_count || !form_is_const(span->low, &low) || !form_is_const(span->high, &high))
@@ -346,8 +348,8 @@ static void draw_in(Running *run, const Form *f, Span *span) {
     if (form_is_const(form_add(analyzer, fact->form, f), &k)) high = MIN_OF(high, k);
   }
   if (low > high || (low == old_low && high == old_high)) return;
-  *span = (Span){form_const(analyzer, f->type, low), form_const(analyzer, f->type, high), false,
-                 false, 1};
+  *span = (RegionSpan){form_const(analyzer, f->type, low), form_const(analyzer, f->type, high),
+                       false, false, 1};
 }
 
 // True when only one index uses the variable, and no condition does.
@@ -375,7 +377,7 @@ void index_region_of_bound(Analyzer *analyzer, Expr *const *indices, int rank, c
       continue;
     }
     const Form *f = simple_form(analyzer, indices[i]);
-    Span span = is_index_type(indices[i]->type) ? span_of(&run, f) : no_span;
+    RegionSpan span = is_index_type(indices[i]->type) ? span_of(&run, f) : no_span;
     if (span.low) draw_in(&run, f, &span);
     const Form *size = form_add_const(analyzer, form_sub(analyzer, span.high, span.low), 1);
     Expr *from = form_expr(analyzer, span.low), *count = form_expr(analyzer, size);

@@ -22,7 +22,7 @@ static const struct {
 
 static const Option help_option = {"help", 'h', OPTION_FLAG, NULL, "this text", 0};
 
-typedef struct Reader {
+typedef struct OptionReader {
   Cli *cli;
   void *options;
   bool *help;
@@ -30,7 +30,7 @@ typedef struct Reader {
   int count, next;
   bool ok;
   const char *bare; // an option that was given without its optional value
-} Reader;
+} OptionReader;
 
 // One option in force: its row and the struct that its offset counts from.
 typedef struct Target {
@@ -38,8 +38,8 @@ typedef struct Target {
   void *base;
 } Target;
 
-static bool misuse(Reader *reader, const char *format, ...) PRINTF_LIKE(2, 3);
-static bool misuse(Reader *reader, const char *format, ...) {
+static bool misuse(OptionReader *reader, const char *format, ...) PRINTF_LIKE(2, 3);
+static bool misuse(OptionReader *reader, const char *format, ...) {
   va_list args;
   va_start(args, format);
   const char *message = arena_vprintf(&reader->cli->context->arena, format, args);
@@ -54,7 +54,7 @@ static bool is_named(const Option *option, const char *word, size_t length) {
 }
 
 // The options of the command, of which there is an i-th; false past the last.
-static bool target_at(const Reader *reader, int i, Target *target) {
+static bool target_at(const OptionReader *reader, int i, Target *target) {
   const Command *command = reader->cli->command;
   if (i < command->option_count) {
     *target = (Target){&command->options[i], reader->options};
@@ -70,7 +70,7 @@ static bool target_at(const Reader *reader, int i, Target *target) {
   return i == command->option_count + taken;
 }
 
-static const char *nearest_option(const Reader *reader, const char *word) {
+static const char *nearest_option(const OptionReader *reader, const char *word) {
   const char *names[128];
   int count = 0;
   Target target;
@@ -79,7 +79,7 @@ static const char *nearest_option(const Reader *reader, const char *word) {
   return nearest_name(word + strspn(word, "-"), names, count);
 }
 
-static bool find_option(Reader *reader, const char *word, size_t length, Target *target) {
+static bool find_option(OptionReader *reader, const char *word, size_t length, Target *target) {
   for (int i = 0; target_at(reader, i, target); i++)
     if (is_named(target->option, word, length)) return true;
   const char *nearest = nearest_option(reader, word);
@@ -96,7 +96,8 @@ static bool is_choice(const char *choices, const char *text) {
   return false;
 }
 
-static bool store_int(Reader *reader, const Option *option, const char *text, int64_t *place) {
+static bool store_int(OptionReader *reader, const Option *option, const char *text,
+                      int64_t *place) {
   char *end;
   errno = 0;
   long long value = strtoll(text, &end, 10);
@@ -106,7 +107,8 @@ static bool store_int(Reader *reader, const Option *option, const char *text, in
   return true;
 }
 
-static bool store_number(Reader *reader, const Option *option, const char *text, double *place) {
+static bool store_number(OptionReader *reader, const Option *option, const char *text,
+                         double *place) {
   char *end;
   double value = strtod(text, &end);
   if (*end || end == text || !(value >= 0))
@@ -115,7 +117,7 @@ static bool store_number(Reader *reader, const Option *option, const char *text,
   return true;
 }
 
-static bool store(Reader *reader, Target target, const char *text) {
+static bool store(OptionReader *reader, Target target, const char *text) {
   const Option *option = target.option;
   void *place = (char *)target.base + option->offset;
   if (option->kind != OPTION_FLAG && !is_choice(option->value, text))
@@ -133,7 +135,7 @@ static bool store(Reader *reader, Target target, const char *text) {
   return false;
 }
 
-static bool read_option(Reader *reader, const char *word) {
+static bool read_option(OptionReader *reader, const char *word) {
   const char *equals = word[1] == '-' ? strchr(word, '=') : NULL;
   size_t length = equals ? (size_t)(equals - word) : strlen(word);
   Target target;
@@ -152,7 +154,7 @@ static bool read_option(Reader *reader, const char *word) {
   return store(reader, target, reader->arguments[reader->next++]);
 }
 
-static void read_all(Reader *reader) {
+static void read_all(OptionReader *reader) {
   bool only_inputs = false;
   while (reader->next < reader->count) {
     const char *word = reader->arguments[reader->next++];
@@ -166,7 +168,7 @@ static void read_all(Reader *reader) {
 }
 
 bool options_parse(Cli *cli, const char *const *arguments, int count, void *options, bool *help) {
-  Reader reader = {cli, options, help, arguments, count, .ok = true};
+  OptionReader reader = {cli, options, help, arguments, count, .ok = true};
   read_all(&reader);
   const Command *command = cli->command;
   if (*help) return true;
@@ -199,7 +201,7 @@ static void print_option(const Option *option, FILE *out) {
 
 void command_help(const Command *command, FILE *out) {
   Cli cli = {.command = command};
-  Reader reader = {.cli = &cli};
+  OptionReader reader = {.cli = &cli};
   Target target;
   fprintf(out, "usage: pleat %s %s [OPTIONS]\n\n%s\n\n", command->name, command->arguments,
           command->summary);

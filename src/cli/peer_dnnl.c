@@ -92,13 +92,13 @@ static const struct {
 };
 
 // One operand: its sizes, the desc it is given in, the one that the primitive works on.
-typedef struct Operand {
+typedef struct DnnlOperand {
   int rank, arg, query;
   Dims dims;
   const void *given;
   void *memory; // in `given`
   bool constant;
-} Operand;
+} DnnlOperand;
 
 enum { MOST_STEPS = 4 };
 typedef struct Way { // what one run executes
@@ -115,7 +115,7 @@ struct Peer {
   int generation;
   const char *name;
   void *engine, *stream;
-  Operand operands[3]; // source, weights, destination
+  DnnlOperand operands[3]; // source, weights, destination
   Way ways[2], *way;
   Tensor output;
   Dims strides, dilates, before, after;
@@ -170,7 +170,7 @@ static bool went_well(Peer *p, int status) {
 
 // ---- Descriptions -------------------------------------------------------------------------------
 
-static const void *desc_of(Peer *p, const Operand *o, bool any) {
+static const void *desc_of(Peer *p, const DnnlOperand *o, bool any) {
   Dims strides = {0};
   int64_t stride = 1;
   for (int i = o->rank - 1; i >= 0; stride *= o->dims[i--]) strides[i] = stride;
@@ -231,7 +231,7 @@ static void *rewrite_of(Peer *p, const void *from, const void *to) {
 
 // The memory that the primitive reads an operand from; rewritten now when it is constant, and else
 // by a step of each run.
-static void *input_memory(Peer *p, Way *way, const Operand *o, const void *wanted) {
+static void *input_memory(Peer *p, Way *way, const DnnlOperand *o, const void *wanted) {
   if (p->lib.desc_equal(o->given, wanted)) return o->memory;
   void *memory = memory_of(p, wanted, DNNL_ALLOCATE), *rewrite = rewrite_of(p, o->given, wanted);
   Arg args[] = {{DNNL_ARG_SRC, o->memory}, {DNNL_ARG_DST, memory}};
@@ -246,7 +246,7 @@ static void *input_memory(Peer *p, Way *way, const Operand *o, const void *wante
 }
 
 static bool make_way(Peer *p, Way *way, bool own_layouts) {
-  const Operand *o = p->operands;
+  const DnnlOperand *o = p->operands;
   *way = (Way){.name = own_layouts ? "in its own layouts" : "row-major"};
   const void *descs[3];
   for (int i = 0; i < 3; i++) descs[i] = desc_of(p, &o[i], own_layouts || o[i].constant);
@@ -289,7 +289,7 @@ static void read_windows(Peer *p, const Node *node) {
 }
 
 // Weights of groups have an axis for them: [groups, out, in, …].
-static void split_groups(Operand *weights, int64_t groups) {
+static void split_groups(DnnlOperand *weights, int64_t groups) {
   if (groups == 1) return;
   memmove(weights->dims + 1, weights->dims, sizeof(int64_t) * (size_t)weights->rank);
   weights->rank++;
@@ -297,7 +297,7 @@ static void split_groups(Operand *weights, int64_t groups) {
   weights->dims[1] /= groups;
 }
 
-static bool set_operand(Peer *p, Operand *o, const Value *value, void *data) {
+static bool set_operand(Peer *p, DnnlOperand *o, const Value *value, void *data) {
   if (value->rank + 1 > DNNL_DIMS || !value_static_shape(value, o->dims)) return false;
   o->rank = value->rank;
   o->constant = value->data != NULL;
@@ -319,7 +319,7 @@ static bool read_operator(Peer *p, const Session *s) {
     void *data = value->data ? (void *)value->data->data
                  : i < 2     ? tensor_data(s->inputs[given++])
                              : p->output.data;
-    p->operands[i] = (Operand){.arg = args[i], .query = queries[i]};
+    p->operands[i] = (DnnlOperand){.arg = args[i], .query = queries[i]};
     if (!set_operand(p, &p->operands[i], value, data)) return false;
   }
   if (p->conv) read_windows(p, node);
@@ -351,7 +351,7 @@ static bool begin(Peer *p) {
   if (went_well(p, p->lib.engine_create(&p->engine, DNNL_CPU, 0)))
     went_well(p, p->lib.stream_create(&p->stream, p->engine, DNNL_STREAM_DEFAULT));
   for (int i = 0; i < 3 && !p->failed; i++) {
-    Operand *o = &p->operands[i];
+    DnnlOperand *o = &p->operands[i];
     o->given = desc_of(p, o, false);
     if (o->given) o->memory = memory_of(p, o->given, o->memory);
   }

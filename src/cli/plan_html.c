@@ -59,13 +59,13 @@ static void chip(Page *p, const StageTensor *tensor, const Layout *layout) {
 
 // ---- Arcs -------------------------------------------------------------------------------------
 
-typedef struct Arc {
+typedef struct EdgeArc {
   int from, to; // kernels; -1: an input of the graph
   const StageTensor *tensor;
   const Layout *layout;
   int lane;
-} Arc;
-typedef Array(Arc) Arcs;
+} EdgeArc;
+typedef Array(EdgeArc) Arcs;
 
 static bool same_layout(const Layout *a, const Layout *b) {
   return a == b || (a && b && a->map == b->map);
@@ -83,7 +83,7 @@ static int writer_of(const Plan *plan, const StageTensor *tensor, const Layout *
 }
 
 // The lane nearest to the table in which no earlier arc stands in the way.
-static int free_lane(const Arcs *arcs, const Arc *arc) {
+static int free_lane(const Arcs *arcs, const EdgeArc *arc) {
   for (int lane = 0; lane < MOST_LANES - 1; lane++) {
     bool taken = false;
     for (int i = 0; i < arcs->count; i++)
@@ -102,7 +102,7 @@ static Arcs find_arcs(Page *p) {
     for (int j = 0; j + 1 < kernel->params.count; j++) {
       const StageTensor *tensor = kernel->params.items[j];
       if (tensor->data) continue;
-      Arc arc = {.to = i, .tensor = tensor, .layout = kernel->choice.layouts[j]};
+      EdgeArc arc = {.to = i, .tensor = tensor, .layout = kernel->choice.layouts[j]};
       arc.from = writer_of(plan, tensor, arc.layout, i);
       arc.lane = arc.from == i - 1 ? 0 : free_lane(&arcs, &arc);
       array_push(&p->view->cli->context->arena, &arcs, arc);
@@ -111,7 +111,7 @@ static Arcs find_arcs(Page *p) {
   return arcs;
 }
 
-static void draw_arc(Page *p, const Arc *arc, int width) {
+static void draw_arc(Page *p, const EdgeArc *arc, int width) {
   int y0 = HEAD + arc->from * ROW + ROW / 2, y1 = HEAD + arc->to * ROW + ROW / 2;
   int x = width - 8 - (arc->lane + 1) * LANE;
   if (arc->from < 0) y0 = y1 - ROW / 2 + 2;

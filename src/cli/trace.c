@@ -13,15 +13,15 @@
 
 enum { MOST_SPANS = 1 << 19, MOST_THREADS_SEEN = 1024 };
 
-typedef struct Span {
+typedef struct TraceSpan {
   ChunkSpan chunk;
   int call, thread;
-} Span;
+} TraceSpan;
 
 struct Trace {
   Session *session;
   pthread_mutex_t lock;
-  Span *spans;
+  TraceSpan *spans;
   int count, capacity, calls;
   bool full; // later calls are not recorded
   pid_t threads[MOST_THREADS_SEEN];
@@ -56,7 +56,8 @@ static int thread_number(Trace *trace) {
 static bool make_room(Trace *trace) {
   if (trace->count < trace->capacity) return true;
   int wanted = MAX_OF(1024, 2 * trace->capacity);
-  Span *spans = wanted <= MOST_SPANS ? realloc(trace->spans, sizeof *spans * (size_t)wanted) : NULL;
+  TraceSpan *spans =
+      wanted <= MOST_SPANS ? realloc(trace->spans, sizeof *spans * (size_t)wanted) : NULL;
   if (!spans) return false;
   trace->spans = spans;
   trace->capacity = wanted;
@@ -67,7 +68,7 @@ static void record(void *env, const ChunkSpan *span) {
   Trace *trace = env;
   pthread_mutex_lock(&trace->lock);
   if (make_room(trace))
-    trace->spans[trace->count++] = (Span){*span, trace->calls, thread_number(trace)};
+    trace->spans[trace->count++] = (TraceSpan){*span, trace->calls, thread_number(trace)};
   else
     trace->full = true;
   pthread_mutex_unlock(&trace->lock);
@@ -89,17 +90,17 @@ bool trace_call(Trace *trace) {
 
 // ---- Events -------------------------------------------------------------------------------------
 
-typedef struct Writing {
+typedef struct TraceWriter {
   Trace *trace;
   json_t *events;
-} Writing;
+} TraceWriter;
 
-static double microseconds(const Writing *w, int64_t ns) {
+static double microseconds(const TraceWriter *w, int64_t ns) {
   return (double)(ns - w->trace->session->start_ns) * 1e-3;
 }
 
-static void add_event(Writing *w, const char *category, const char *name, int thread, int64_t from,
-                      int64_t to, json_t *args) {
+static void add_event(TraceWriter *w, const char *category, const char *name, int thread,
+                      int64_t from, int64_t to, json_t *args) {
   json_t *event = json_pack("{s:s, s:s, s:s, s:i, s:i, s:f, s:f}", "ph", "X", "cat", category,
                             "name", name, "pid", 1, "tid", thread, "ts", microseconds(w, from),
                             "dur", (double)(to - from) * 1e-3);
@@ -107,12 +108,12 @@ static void add_event(Writing *w, const char *category, const char *name, int th
   json_array_append_new(w->events, event);
 }
 
-static void add_name(Writing *w, const char *what, int thread, const char *name) {
+static void add_name(TraceWriter *w, const char *what, int thread, const char *name) {
   json_array_append_new(w->events, json_pack("{s:s, s:s, s:i, s:i, s:{s:s}}", "ph", "M", "name",
                                              what, "pid", 1, "tid", thread, "args", "name", name));
 }
 
-static void add_names(Writing *w) {
+static void add_names(TraceWriter *w) {
   Arena *arena = &w->trace->session->cli->context->arena;
   add_name(w, "process_name", 0, w->trace->session->cli->inputs.items[0]);
   add_name(w, "thread_name", 0, "caller");
@@ -145,7 +146,7 @@ static json_t *kernel_facts(const Session *s, int step, int64_t ns) {
 // The spans from `first` on that belong to one step (-1: to any) of one call: where they end, and
 // the time they take.
 static int group_end(const Trace *trace, int first, int step, int64_t *from, int64_t *to) {
-  const Span *spans = trace->spans;
+  const TraceSpan *spans = trace->spans;
   int i = first;
   *from = spans[first].chunk.start_ns;
   *to = spans[first].chunk.end_ns;
@@ -157,7 +158,7 @@ static int group_end(const Trace *trace, int first, int step, int64_t *from, int
   return i;
 }
 
-static void add_piece(Writing *w, const Span *span, const char *name) {
+static void add_piece(TraceWriter *w, const TraceSpan *span, const char *name) {
   const ChunkSpan *chunk = &span->chunk;
   add_event(w, "tasks", name, span->thread, chunk->start_ns, chunk->end_ns,
             json_pack("{s:i, s:I, s:I}", "phase", chunk->region, "first", (json_int_t)chunk->begin,
@@ -165,7 +166,7 @@ static void add_piece(Writing *w, const Span *span, const char *name) {
 }
 
 // Returns where the kernel's spans end.
-static int add_kernel(Writing *w, int first) {
+static int add_kernel(TraceWriter *w, int first) {
   const Session *s = w->trace->session;
   int step = w->trace->spans[first].chunk.step;
   const char *name = step_name(s, step);
@@ -176,7 +177,7 @@ static int add_kernel(Writing *w, int first) {
   return end;
 }
 
-static int add_call(Writing *w, int first) {
+static int add_call(TraceWriter *w, int first) {
   Arena *arena = &w->trace->session->cli->context->arena;
   int64_t from, to;
   int end = group_end(w->trace, first, -1, &from, &to);
@@ -189,7 +190,7 @@ static int add_call(Writing *w, int first) {
 bool trace_write(Trace *trace, const char *path) {
   const Session *s = trace->session;
   Context *context = s->cli->context;
-  Writing w = {trace, json_array()};
+  TraceWriter w = {trace, json_array()};
   add_names(&w);
   add_event(&w, "compile", "compile", 0, s->start_ns,
             s->start_ns + (int64_t)(s->code_seconds * 1e9), NULL);

@@ -13,7 +13,7 @@ enum {
   OWNERS_LIMIT = 1 << 20,
 };
 
-typedef struct View {
+typedef struct PictureView {
   Context *context;
   Arena *arena;
   const Layout *layout;
@@ -22,7 +22,7 @@ typedef struct View {
   int64_t *owners; // place to the ordinal of its element, -1 none; NULL: ask for each
   int axis;        // that colours memory
   bool spread;     // some physical axis is on another resource
-} View;
+} PictureView;
 
 // ---- Elements and places ----------------------------------------------------------------------
 
@@ -32,7 +32,7 @@ static int64_t copies_of(const IndexMap *map) {
   return copies;
 }
 
-static bool place_of(const View *v, const int64_t *index, int64_t copy, int64_t *place) {
+static bool place_of(const PictureView *v, const int64_t *index, int64_t copy, int64_t *place) {
   int64_t replica[MAX_AXES], physical[MAX_AXES];
   const IndexMap *map = v->layout->map;
   layout_index_at(map->replicas, map->replica_count, copy, replica);
@@ -41,7 +41,7 @@ static bool place_of(const View *v, const int64_t *index, int64_t copy, int64_t 
   return true;
 }
 
-static void find_owners(View *v) {
+static void find_owners(PictureView *v) {
   int64_t copies = copies_of(v->layout->map), index[MAX_AXES], place;
   if (v->places > OWNERS_LIMIT || v->elements > OWNERS_LIMIT / copies) return;
   v->owners = arena_array(v->arena, int64_t, v->places + 1);
@@ -53,7 +53,7 @@ static void find_owners(View *v) {
     }
 }
 
-static bool owner_of(const View *v, int64_t place, int64_t *index) {
+static bool owner_of(const PictureView *v, int64_t place, int64_t *index) {
   const Layout *layout = v->layout;
   if (!v->owners) return layout_at_offset(v->context, layout, place, index).verdict == VERDICT_YES;
   if (v->owners[place] < 0) return false;
@@ -64,7 +64,7 @@ static bool owner_of(const View *v, int64_t place, int64_t *index) {
 // ---- Texts ------------------------------------------------------------------------------------
 
 // "3,1,2": axes of one element are left out.
-static const char *short_index(const View *v, const int64_t *index) {
+static const char *short_index(const PictureView *v, const int64_t *index) {
   Text text = text_new(v->arena);
   for (int i = 0; i < v->layout->rank; i++)
     if (v->layout->extents[i] != 1)
@@ -72,7 +72,7 @@ static const char *short_index(const View *v, const int64_t *index) {
   return text.size ? text_string(&text) : "0";
 }
 
-static const char *long_index(const View *v, const int64_t *index) {
+static const char *long_index(const PictureView *v, const int64_t *index) {
   Text text = text_new(v->arena);
   for (int i = 0; i < v->layout->rank; i++)
     text_printf(&text, "%s%s=%lld", i ? ", " : "", v->layout->map->inputs[i], (long long)index[i]);
@@ -104,7 +104,7 @@ static int resources_of(const Layout *layout, Str *resources) {
 }
 
 // "offset 37", or "lane 5, register 1".
-static const char *place_text(const View *v, int64_t place, bool brief) {
+static const char *place_text(const PictureView *v, int64_t place, bool brief) {
   const Layout *layout = v->layout;
   if (!v->spread) return arena_printf(v->arena, brief ? "%lld" : "offset %lld", (long long)place);
   int64_t physical[MAX_AXES], extent;
@@ -123,18 +123,18 @@ static const char *place_text(const View *v, int64_t place, bool brief) {
   return text_string(&text);
 }
 
-static int64_t line_of(const View *v, int64_t place) {
+static int64_t line_of(const PictureView *v, int64_t place) {
   return v->spread ? 0 : place * v->options.element_bits / 8 / v->options.line_bytes;
 }
 
-static int64_t bank_of(const View *v, int64_t place) {
+static int64_t bank_of(const PictureView *v, int64_t place) {
   return place * v->options.element_bits / 8 / v->options.bank_bytes % v->options.bank_count;
 }
 
 // ---- Squares ----------------------------------------------------------------------------------
 
 // Colours of a place: its bank, its place on the first resource, or how far it lies in memory.
-static void colour_place(const View *v, int64_t place, PictureCell *cell) {
+static void colour_place(const PictureView *v, int64_t place, PictureCell *cell) {
   int64_t physical[MAX_AXES], extent;
   cell->shade = v->places > 1 ? (double)place / (double)(v->places - 1) : 0;
   if (v->spread) {
@@ -150,7 +150,7 @@ static void colour_place(const View *v, int64_t place, PictureCell *cell) {
   }
 }
 
-static PictureCell element_cell(const View *v, const int64_t *index) {
+static PictureCell element_cell(const PictureView *v, const int64_t *index) {
   PictureCell cell = {.text = "?", .more = "?", .shade = 0};
   int64_t place, physical[MAX_AXES];
   if (!place_of(v, index, 0, &place)) return cell;
@@ -168,7 +168,7 @@ static PictureCell element_cell(const View *v, const int64_t *index) {
   return cell;
 }
 
-static PictureCell place_cell(const View *v, int64_t place) {
+static PictureCell place_cell(const PictureView *v, int64_t place) {
   int64_t index[MAX_AXES] = {0};
   PictureCell cell = {.shade = -1, .group = line_of(v, place)};
   cell.padding = !owner_of(v, place, index);
@@ -181,17 +181,17 @@ static PictureCell place_cell(const View *v, int64_t place) {
 
 // ---- Panels -----------------------------------------------------------------------------------
 
-static int64_t most(const View *v, int64_t wanted, int64_t limit) {
+static int64_t most(const PictureView *v, int64_t wanted, int64_t limit) {
   return MIN_OF(wanted, v->options.all ? (int64_t)MOST_ALL : limit);
 }
 
-static const char *const *numbers(const View *v, int count, int64_t step) {
+static const char *const *numbers(const PictureView *v, int count, int64_t step) {
   const char **names = arena_array(v->arena, const char *, count + 1);
   for (int i = 0; i < count; i++) names[i] = arena_printf(v->arena, "%lld", (long long)(i * step));
   return names;
 }
 
-static const char *slice_title(const View *v, const int64_t *index, int axes) {
+static const char *slice_title(const PictureView *v, const int64_t *index, int axes) {
   Text text = text_new(v->arena);
   for (int i = 0; i < axes; i++)
     if (v->layout->extents[i] != 1)
@@ -200,7 +200,7 @@ static const char *slice_title(const View *v, const int64_t *index, int axes) {
   return text.size ? text_string(&text) : NULL;
 }
 
-static PicturePanel slice_panel(const View *v, int64_t *index, int rows, int columns) {
+static PicturePanel slice_panel(const PictureView *v, int64_t *index, int rows, int columns) {
   int rank = v->layout->rank;
   PictureCell *cells = arena_array(v->arena, PictureCell, (int64_t)rows * columns + 1);
   for (int r = 0; r < rows; r++)
@@ -217,14 +217,14 @@ static PicturePanel slice_panel(const View *v, int64_t *index, int rows, int col
                         .cells = cells};
 }
 
-static const char *left_out(const View *v, int64_t shown, int64_t all, const char *what) {
+static const char *left_out(const PictureView *v, int64_t shown, int64_t all, const char *what) {
   if (shown == all) return NULL;
   return arena_printf(v->arena, "%lld of %lld %s are shown; --all shows the rest", (long long)shown,
                       (long long)all, what);
 }
 
 // "squares are elements: rows h, columns w"
-static const char *logical_heading(const View *v) {
+static const char *logical_heading(const PictureView *v) {
   const IndexMap *map = v->layout->map;
   int rank = v->layout->rank;
   if (rank == 0) return "logical tensor: one element";
@@ -233,7 +233,7 @@ static const char *logical_heading(const View *v) {
                       map->inputs[rank - 1]);
 }
 
-static const char *logical_legend(const View *v) {
+static const char *logical_legend(const PictureView *v) {
   Str resources[MAX_AXES];
   if (v->spread) {
     resources_of(v->layout, resources);
@@ -263,7 +263,7 @@ static void stretch(const PicturePanel *panels, int count) {
     }
 }
 
-static void add_logical(const View *v, Picture *out) {
+static void add_logical(const PictureView *v, Picture *out) {
   int rank = v->layout->rank;
   const int64_t *extents = v->layout->extents;
   int64_t all_rows = rank > 1 ? extents[rank - 2] : 1, all_columns = rank ? extents[rank - 1] : 1;
@@ -287,14 +287,14 @@ static void add_logical(const View *v, Picture *out) {
 }
 
 // Places beside each other in a row of the memory panel.
-static int64_t row_width(const View *v) {
+static int64_t row_width(const PictureView *v) {
   int64_t bytes =
       v->options.bank_count ? v->options.bank_count * v->options.bank_bytes : v->options.line_bytes;
   int64_t width = bytes * 8 / v->options.element_bits;
   return MIN_OF(MAX_OF(width, (int64_t)1), (int64_t)MOST_COLUMNS);
 }
 
-static void add_memory(const View *v, Picture *out) {
+static void add_memory(const PictureView *v, Picture *out) {
   int64_t width = MIN_OF(row_width(v), MAX_OF(v->places, (int64_t)1));
   int64_t all_rows = ceil_div(v->places, width);
   int rows = (int)most(v, all_rows, MOST_ROWS), columns = (int)width;
@@ -324,15 +324,15 @@ static void add_memory(const View *v, Picture *out) {
 // ---- Other resources --------------------------------------------------------------------------
 
 // Rows are the first resource (lanes), columns all others.
-typedef struct Spread {
+typedef struct AxisSpread {
   Str resources[MAX_AXES];
   int count;
   int64_t rows, columns;
-} Spread;
+} AxisSpread;
 
-static Spread spread_of(const View *v) {
+static AxisSpread spread_of(const PictureView *v) {
   int64_t zeros[MAX_AXES] = {0}, extent;
-  Spread spread = {.rows = 1, .columns = 1};
+  AxisSpread spread = {.rows = 1, .columns = 1};
   spread.count = resources_of(v->layout, spread.resources);
   for (int i = 0; i < spread.count; i++) {
     index_on(v->layout, spread.resources[i], zeros, &extent);
@@ -341,8 +341,8 @@ static Spread spread_of(const View *v) {
   return spread;
 }
 
-static void spread_position(const View *v, const Spread *spread, int64_t place, int64_t *row,
-                            int64_t *column) {
+static void spread_position(const PictureView *v, const AxisSpread *spread, int64_t place,
+                            int64_t *row, int64_t *column) {
   int64_t physical[MAX_AXES], extent;
   layout_index_at(v->layout->physical_extents, v->layout->physical_rank, place, physical);
   *column = 0;
@@ -353,8 +353,8 @@ static void spread_position(const View *v, const Spread *spread, int64_t place, 
   }
 }
 
-static void add_spread(const View *v, Picture *out) {
-  Spread spread = spread_of(v);
+static void add_spread(const PictureView *v, Picture *out) {
+  AxisSpread spread = spread_of(v);
   int rows = (int)most(v, spread.rows, MOST_ROWS),
       columns = (int)most(v, spread.columns, MOST_ROWS);
   PictureCell *cells = arena_array(v->arena, PictureCell, (int64_t)rows * columns + 1);
@@ -384,7 +384,7 @@ static void add_spread(const View *v, Picture *out) {
 // ---- The whole --------------------------------------------------------------------------------
 
 // The axis with the widest vector; else the last that has more than one element.
-static int fastest_axis(const View *v) {
+static int fastest_axis(const PictureView *v) {
   int best = -1;
   int64_t width = 0;
   for (int i = v->layout->rank - 1; i >= 0; i--) {
@@ -396,7 +396,7 @@ static int fastest_axis(const View *v) {
   return best;
 }
 
-static const char *extents_text(const View *v, const int64_t *extents, int rank) {
+static const char *extents_text(const PictureView *v, const int64_t *extents, int rank) {
   Text text = text_new(v->arena);
   for (int i = 0; i < rank; i++) text_printf(&text, "%s%lld", i ? "x" : "", (long long)extents[i]);
   return rank ? text_string(&text) : "rank 0";
@@ -404,7 +404,8 @@ static const char *extents_text(const View *v, const int64_t *extents, int rank)
 
 bool layout_picture(Context *context, const Layout *layout, const PictureOptions *options,
                     Picture *out) {
-  View v = {.context = context, .arena = &context->arena, .layout = layout, .options = *options};
+  PictureView v = {
+      .context = context, .arena = &context->arena, .layout = layout, .options = *options};
   *out = (Picture){0};
   if (!layout_logical_size(layout, &v.elements) || !layout_physical_size(layout, &v.places))
     return diag_error(context, (SourcePos){0}, "a picture needs numbers for all extents");

@@ -11,26 +11,26 @@ typedef struct Svg {
   double y, width;
 } Svg;
 
-typedef struct Colour {
+typedef struct SvgColour {
   double r, g, b;
-} Colour;
+} SvgColour;
 
 // A ramp that is even to the eye and reads in grey too: from dark blue over green to yellow.
-static Colour ramp(double t) {
-  static const Colour stops[] = {{68, 56, 134}, {52, 104, 152}, {33, 146, 140},
-                                 {93, 186, 98}, {178, 212, 52}, {250, 226, 70}};
+static SvgColour ramp(double t) {
+  static const SvgColour stops[] = {{68, 56, 134}, {52, 104, 152}, {33, 146, 140},
+                                    {93, 186, 98}, {178, 212, 52}, {250, 226, 70}};
   double at = t * (COUNT_OF(stops) - 1);
   int i = (int)at;
   if (i >= COUNT_OF(stops) - 1) return stops[COUNT_OF(stops) - 1];
   double f = at - i;
-  return (Colour){stops[i].r + f * (stops[i + 1].r - stops[i].r),
-                  stops[i].g + f * (stops[i + 1].g - stops[i].g),
-                  stops[i].b + f * (stops[i + 1].b - stops[i].b)};
+  return (SvgColour){stops[i].r + f * (stops[i + 1].r - stops[i].r),
+                     stops[i].g + f * (stops[i + 1].g - stops[i].g),
+                     stops[i].b + f * (stops[i + 1].b - stops[i].b)};
 }
 
 // Sixteen light colours that neighbours can be told apart by; then they repeat.
-static Colour category(int n) {
-  static const Colour colours[] = {
+static SvgColour category(int n) {
+  static const SvgColour colours[] = {
       {166, 206, 227}, {253, 205, 140}, {178, 223, 138}, {251, 180, 174},
       {202, 178, 214}, {255, 237, 160}, {141, 211, 199}, {244, 165, 205},
       {128, 177, 211}, {230, 171, 90},  {140, 190, 110}, {240, 140, 130},
@@ -38,7 +38,7 @@ static Colour category(int n) {
   return colours[n % COUNT_OF(colours)];
 }
 
-static bool is_dark(Colour c) {
+static bool is_dark(SvgColour c) {
   return 0.3 * c.r + 0.59 * c.g + 0.11 * c.b < 140;
 }
 
@@ -72,7 +72,7 @@ static void put_cell(Svg *svg, const Frame *frame, int row, int column) {
   const PictureCell *cell = &frame->panel->cells[row * frame->panel->columns + column];
   if (!cell->text) return; // past the last place
   double x = frame->x + column * frame->size, y = frame->y + row * frame->height;
-  Colour c = cell->shade < 0 ? category(cell->category) : ramp(cell->shade);
+  SvgColour c = cell->shade < 0 ? category(cell->category) : ramp(cell->shade);
   text_printf(&svg->body, "<path class=\"s\" d=\"M%g %gh%gv%gh-%gz\" fill=\"", x, y, frame->size,
               frame->height, frame->size);
   if (cell->padding)

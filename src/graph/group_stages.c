@@ -12,16 +12,16 @@
 
 enum { MOST_MEMBERS = 16, MOST_ROW_BYTES = 256 * 1024 };
 
-typedef struct Grouping {
+typedef struct StageGrouping {
   StageGraph *graph;
   Stage *group[MOST_MEMBERS];
   int count, rows; // number of leading axes that are shared
   Buffer *like;    // the first reduction's output
   bool *behind;    // by index: depends on a member without being one
   bool *taken;     // by index: is in a group
-} Grouping;
+} StageGrouping;
 
-static bool is_member(const Grouping *g, const Stage *stage) {
+static bool is_member(const StageGrouping *g, const Stage *stage) {
   for (int i = 0; i < g->count; i++)
     if (g->group[i] == stage) return true;
   return false;
@@ -34,18 +34,18 @@ static int leading_axes(const Buffer *buffer) {
   return count;
 }
 
-static bool shares_rows(const Grouping *g, const Buffer *buffer) {
+static bool shares_rows(const StageGrouping *g, const Buffer *buffer) {
   if (buffer->rank != g->like->rank) return false;
   for (int d = 0; d < g->rows; d++)
     if (buffer->shape[d] != g->like->shape[d]) return false;
   return true;
 }
 
-static bool is_wide(const Grouping *g, const Buffer *buffer) {
+static bool is_wide(const StageGrouping *g, const Buffer *buffer) {
   return leading_axes(buffer) > g->rows;
 }
 
-static bool row_is_small(const Grouping *g, const Buffer *buffer) {
+static bool row_is_small(const StageGrouping *g, const Buffer *buffer) {
   int64_t bytes = dtype_bytes(buffer->type), extent;
   for (int d = g->rows; d < buffer->rank; d++) {
     if (!expr_as_int(buffer->shape[d], &extent)) return false;
@@ -56,13 +56,13 @@ static bool row_is_small(const Grouping *g, const Buffer *buffer) {
 }
 
 typedef struct RowReads {
-  const Grouping *grouping;
+  const StageGrouping *grouping;
   const Stage *stage;
   bool at_row, wide; // reads members' results at its own row; reads a wide one there
 } RowReads;
 
 static bool at_own_row(const RowReads *reads, const Expr *load) {
-  const Grouping *g = reads->grouping;
+  const StageGrouping *g = reads->grouping;
   for (int d = 0; d < g->rows; d++)
     if (load->args[d] != reads->stage->te->indices[d] && !expr_is_int(g->like->shape[d], 1))
       return false;
@@ -71,7 +71,7 @@ static bool at_own_row(const RowReads *reads, const Expr *load) {
 
 static bool check_read(Visitor *visitor, Expr *e) {
   RowReads *reads = visitor->env;
-  const Grouping *g = reads->grouping;
+  const StageGrouping *g = reads->grouping;
   if (e->op != EXPR_LOAD || e->as.buffer == reads->stage->te->output) return true;
   const Buffer *buffer = e->as.buffer;
   if (shares_rows(g, buffer) && is_wide(g, buffer)) reads->wide |= at_own_row(reads, e);
@@ -81,18 +81,18 @@ static bool check_read(Visitor *visitor, Expr *e) {
   return true;
 }
 
-static RowReads read_rows(const Grouping *g, const Stage *stage) {
+static RowReads read_rows(const StageGrouping *g, const Stage *stage) {
   RowReads reads = {g, stage, .at_row = true};
   Visitor visitor = {.env = &reads, .enter_expr = check_read};
   visit_expr(&visitor, stage->te->value);
   return reads;
 }
 
-static bool reads_at_row(const Grouping *g, const Stage *stage) {
+static bool reads_at_row(const StageGrouping *g, const Stage *stage) {
   return read_rows(g, stage).at_row;
 }
 
-static bool is_free(const Grouping *g, const Stage *stage) {
+static bool is_free(const StageGrouping *g, const Stage *stage) {
   if (g->taken[stage->index] || stage->output->kept || stage_is_ordered(stage)) return false;
   for (int i = 0; i < stage->reads.count; i++)
     if (((const StageTensor *)stage->reads.items[i])->kept) return false;
@@ -101,7 +101,7 @@ static bool is_free(const Grouping *g, const Stage *stage) {
 
 // Sets *reads when the stage reads a member's result. False when it reads another stage that
 // depends on a member.
-static bool only_members(const Grouping *g, const Stage *stage, bool *reads) {
+static bool only_members(const StageGrouping *g, const Stage *stage, bool *reads) {
   *reads = false;
   for (int i = 0; i < stage->reads.count; i++) {
     const Stage *producer = ((const StageTensor *)stage->reads.items[i])->producer;
@@ -112,14 +112,14 @@ static bool only_members(const Grouping *g, const Stage *stage, bool *reads) {
   return true;
 }
 
-static bool can_follow(const Grouping *g, const Stage *stage) {
+static bool can_follow(const StageGrouping *g, const Stage *stage) {
   const Buffer *output = stage->output->buffer;
   if (g->count == MOST_MEMBERS || !is_free(g, stage) || !shares_rows(g, output)) return false;
   if (stage_is_reduction(stage) && is_wide(g, output)) return false;
   return reads_at_row(g, stage);
 }
 
-static void grow(Grouping *g, int from) {
+static void grow(StageGrouping *g, int from) {
   const StageGraph *graph = g->graph;
   memset(g->behind, 0, sizeof *g->behind * (size_t)graph->stages.count);
   for (int i = from; i < graph->stages.count; i++) {
@@ -132,7 +132,7 @@ static void grow(Grouping *g, int from) {
   }
 }
 
-static bool used_within(const Grouping *g, const Stage *stage) {
+static bool used_within(const StageGrouping *g, const Stage *stage) {
   const StageTensor *output = stage->output;
   for (int i = 0; i < output->users.count; i++)
     if (!is_member(g, output->users.items[i])) return false;
@@ -140,7 +140,7 @@ static bool used_within(const Grouping *g, const Stage *stage) {
 }
 
 // Removes members from the end until only the last one is read outside of the group.
-static bool cut_end(Grouping *g) {
+static bool cut_end(StageGrouping *g) {
   for (; g->count > 1; g->count--) {
     bool closed = is_wide(g, g->group[g->count - 1]->output->buffer);
     for (int i = 0; i + 1 < g->count; i++) closed &= used_within(g, g->group[i]);
@@ -150,7 +150,7 @@ static bool cut_end(Grouping *g) {
 }
 
 // True for an elementwise stage that only members read, and that reads no reduction in place.
-static bool can_precede(const Grouping *g, const Stage *stage) {
+static bool can_precede(const StageGrouping *g, const Stage *stage) {
   if (g->count == MOST_MEMBERS || stage_is_reduction(stage) || !is_free(g, stage)) return false;
   if (is_member(g, stage) || !stage->output->users.count || !used_within(g, stage)) return false;
   for (int i = 0; i < stage->reads.count; i++) {
@@ -159,14 +159,14 @@ static bool can_precede(const Grouping *g, const Stage *stage) {
       return false;
   }
   if (!shares_rows(g, stage->output->buffer)) return false;
-  Grouping with = *g; // the members that read it must read it at their row
+  StageGrouping with = *g; // the members that read it must read it at their row
   with.group[with.count++] = (Stage *)stage;
   for (int i = 0; i < g->count; i++)
     if (!reads_at_row(&with, g->group[i])) return false;
   return true;
 }
 
-static void add_before(Grouping *g, int from) {
+static void add_before(StageGrouping *g, int from) {
   for (int i = from - 1; i >= 0; i--) {
     Stage *stage = g->graph->stages.items[i];
     if (!can_precede(g, stage)) continue;
@@ -176,7 +176,7 @@ static void add_before(Grouping *g, int from) {
   }
 }
 
-static Stage *make_group(Grouping *g) {
+static Stage *make_group(StageGrouping *g) {
   Arena *arena = &g->graph->context->arena;
   const Stage *last = g->group[g->count - 1];
   Stage *stage = arena_copy(arena, last, sizeof *last);
@@ -193,7 +193,7 @@ static Stage *make_group(Grouping *g) {
 
 // True when another member reads a tensor that the first member reduces, whatever the order of its
 // elements.
-static bool reads_again(const Grouping *g) {
+static bool reads_again(const StageGrouping *g) {
   const Stage *first = g->group[0];
   for (int i = 1; i < g->count; i++)
     for (int a = 0; a < first->reads.count; a++)
@@ -203,7 +203,7 @@ static bool reads_again(const Grouping *g) {
 }
 
 // The group that begins with this reduction; NULL when the reduction is not grouped.
-static Stage *group_from(Grouping *g, int index) {
+static Stage *group_from(StageGrouping *g, int index) {
   Stage *first = g->graph->stages.items[index];
   g->like = first->output->buffer;
   g->rows = leading_axes(g->like);
@@ -219,9 +219,9 @@ static Stage *group_from(Grouping *g, int index) {
 void stage_graph_group_rows(StageGraph *s) {
   int count = s->stages.count;
   stage_graph_connect(s);
-  Grouping grouping = {.graph = s,
-                       .behind = arena_array(&s->context->arena, bool, count),
-                       .taken = arena_array(&s->context->arena, bool, count)};
+  StageGrouping grouping = {.graph = s,
+                            .behind = arena_array(&s->context->arena, bool, count),
+                            .taken = arena_array(&s->context->arena, bool, count)};
   Stage **group_at = arena_array(&s->context->arena, Stage *, count); // by index of the last member
   for (int i = 0; i < count; i++) {
     Stage *group = group_from(&grouping, i);

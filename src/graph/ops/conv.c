@@ -159,12 +159,12 @@ static bool transposed_axes(OpCall *call, Transposed *axes) {
 
 // The positions of the axes of sums[n, group, k, (q, phase)…]; -1: one group, one phase. With this
 // order, the sums are stored in the order of the output wherever padding allows.
-typedef struct Places {
+typedef struct SumAxes {
   int space, rank, group, q[3], phase[3];
-} Places;
+} SumAxes;
 
-static Places places_of(const Transposed *t, const Channels *channels, int space) {
-  Places places = {.space = space, .rank = 2};
+static SumAxes places_of(const Transposed *t, const Channels *channels, int space) {
+  SumAxes places = {.space = space, .rank = 2};
   places.group = channels->groups > 1 ? places.rank++ - 1 : -1;
   for (int i = 0; i < space; i++) {
     places.q[i] = places.rank++;
@@ -177,7 +177,7 @@ static Places places_of(const Transposed *t, const Channels *channels, int space
 static Buffer *weight_by_phase(OpCall *call, const Transposed *t) {
   Context *context = call->context;
   Buffer *weight = call->inputs[1];
-  Places places = places_of(t, &(Channels){.groups = 1}, call->row->space);
+  SumAxes places = places_of(t, &(Channels){.groups = 1}, call->row->space);
   if (places.rank == weight->rank) return weight;
   Expr *shape[TE_MAX_RANK] = {weight->shape[0], weight->shape[1]}, *at[TE_MAX_RANK];
   for (int i = 0; i < places.space; i++) {
@@ -216,7 +216,7 @@ static Expr *input_of(OpCall *call, const Transposed *t, Expr *q, Expr *j, Expr 
 }
 
 static Buffer *sums_by_phase(OpCall *call, const char *name, const Channels *channels,
-                             const Transposed *t, const Places *places) {
+                             const Transposed *t, const SumAxes *places) {
   Context *context = call->context;
   Te *te = call->te;
   Buffer *x = call->inputs[0], *weight = weight_by_phase(call, t);
@@ -264,7 +264,7 @@ static void find_sum(Context *context, const Transposed *t, Expr *output, Expr *
 }
 
 static Buffer *place_sums(OpCall *call, Buffer *sums, const Channels *channels, const Transposed *t,
-                          const Places *places) {
+                          const SumAxes *places) {
   Context *context = call->context;
   Expr *shape[TE_MAX_RANK] = {sums->shape[0]}, *has_sum = expr_bool(context, true), *phase;
   shape[1] = expr_index(context, channels->groups * channels->out);
@@ -291,7 +291,7 @@ static bool define_conv_transpose(OpCall *call) {
   if (!check_ranks(call) || !channel_counts(call, true, &channels) || !transposed_axes(call, t))
     return false;
   int space = call->row->space;
-  Places places = places_of(t, &channels, space);
+  SumAxes places = places_of(t, &channels, space);
   bool in_place = places.rank == space + 2; // q is the output's index
   for (int i = 0; i < space; i++) in_place &= t[i].common == 1;
   Str name = in_place ? call->node->name : str_format(call->context, "%s_phases", call->node->name);
@@ -341,7 +341,7 @@ static bool check_blocks(OpCall *call, const Transposed *t, int space, Channels 
 }
 
 static Buffer *sums_of_blocks(OpCall *call, const char *name, const Channels *channels,
-                              const Transposed *t, const Places *places) {
+                              const Transposed *t, const SumAxes *places) {
   Context *context = call->context;
   Buffer *x = call->inputs[0];
   Expr *shape[TE_MAX_RANK] = {x->shape[0], expr_index(context, channels->out)};
@@ -377,7 +377,7 @@ static bool define_col2im(OpCall *call) {
     return op_error(call, "takes [n, channels, blocks], got rank %d", call->inputs[0]->rank);
   if (space < 1) return op_error(call, "'image_shape' needs one to three integers");
   if (!image_axes(call, t, space) || !check_blocks(call, t, space, &channels)) return false;
-  Places places = places_of(t, &channels, space);
+  SumAxes places = places_of(t, &channels, space);
   Str name = str_format(call->context, "%s_phases", call->node->name);
   Buffer *sums = sums_of_blocks(call, name, &channels, t, &places);
   op_output(call, place_sums(call, sums, &channels, t, &places));

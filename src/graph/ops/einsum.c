@@ -6,28 +6,28 @@
 enum { MOST_TERMS = 16 };
 
 // Every axis has a key: its letter, or its distance from the end of the ellipsis.
-typedef struct Term {
+typedef struct EinsumTerm {
   int rank;
   int keys[TE_MAX_RANK];
-} Term;
+} EinsumTerm;
 
 typedef struct Einsum {
   OpCall *call;
   int term_count; // number of operands
-  Term terms[MOST_TERMS], output;
+  EinsumTerm terms[MOST_TERMS], output;
   Expr *extents[128], *axes[128]; // by key
   int dots;                       // most axes of an ellipsis
 } Einsum;
 
 enum { FIRST_DOT = 1 }; // keys of ellipsis axes, from the end; letters are larger
 
-static bool push_key(Einsum *e, Term *term, int key) {
+static bool push_key(Einsum *e, EinsumTerm *term, int key) {
   if (term->rank == TE_MAX_RANK) return op_error(e->call, "a term has too many axes");
   term->keys[term->rank++] = key;
   return true;
 }
 
-static bool push_dots(Einsum *e, Term *term, int count) {
+static bool push_dots(Einsum *e, EinsumTerm *term, int count) {
   for (int i = count - 1; i >= 0; i--)
     if (!push_key(e, term, FIRST_DOT + i)) return false;
   return true;
@@ -48,7 +48,7 @@ static bool refuse_character(const Einsum *e, char c) {
 }
 
 // Reads one term, up to `to`; its ellipsis has `dots` axes.
-static bool read_term(Einsum *e, const char *from, const char *to, int dots, Term *term) {
+static bool read_term(Einsum *e, const char *from, const char *to, int dots, EinsumTerm *term) {
   bool seen = false;
   for (const char *p = from; p < to; p++) {
     if (*p == ' ') continue;
@@ -78,7 +78,7 @@ static bool meet(Einsum *e, int key, Expr *extent) {
 
 static bool read_operand(Einsum *e, int i, const char *from, const char *to) {
   const Buffer *x = e->call->inputs[i];
-  Term *term = &e->terms[i];
+  EinsumTerm *term = &e->terms[i];
   const char *dots = strstr(from, "...");
   int spread = x->rank - letters_in(from, to);
   bool has_dots = dots && dots < to;

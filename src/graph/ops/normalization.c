@@ -39,12 +39,12 @@ static bool define_batch_norm(OpCall *call) {
 
 // ---- Softmax
 
-typedef struct Rows {
+typedef struct SoftmaxRows {
   bool reduced[TE_MAX_RANK];
   Expr *shape[TE_MAX_RANK]; // 1 for the reduced axes
-} Rows;
+} SoftmaxRows;
 
-static Buffer *reduce_rows(OpCall *call, Buffer *x, const Rows *rows, const char *suffix,
+static Buffer *reduce_rows(OpCall *call, Buffer *x, const SoftmaxRows *rows, const char *suffix,
                            ExprOp combine, Expr *init) {
   Context *context = call->context;
   TeAxes axes = te_axes(call->te, rows->shape, x->rank);
@@ -61,14 +61,14 @@ static Buffer *reduce_rows(OpCall *call, Buffer *x, const Rows *rows, const char
   return te_reduce(call->te, name, x->type, rows->shape, &axes, &reduction, value);
 }
 
-static Expr *row_at(OpCall *call, Buffer *row, const Rows *rows, const TeAxes *axes) {
+static Expr *row_at(OpCall *call, Buffer *row, const SoftmaxRows *rows, const TeAxes *axes) {
   Expr *indices[TE_MAX_RANK];
   for (int i = 0; i < axes->rank; i++)
     indices[i] = rows->reduced[i] ? expr_index(call->context, 0) : axes->at[i];
   return te_at(call->te, row, indices);
 }
 
-static bool softmax_rows(OpCall *call, Rows *rows) {
+static bool softmax_rows(OpCall *call, SoftmaxRows *rows) {
   Buffer *x = call->inputs[0];
   int axis;
   if (!op_axis(call, node_int(call->node, "axis", -1), x->rank, &axis)) return false;
@@ -80,14 +80,14 @@ static bool softmax_rows(OpCall *call, Rows *rows) {
   return true;
 }
 
-static Expr *shifted(OpCall *call, Buffer *x, Buffer *highest, const Rows *rows,
+static Expr *shifted(OpCall *call, Buffer *x, Buffer *highest, const SoftmaxRows *rows,
                      const TeAxes *axes) {
   return expr_sub(call->context, te_at(call->te, x, axes->at), row_at(call, highest, rows, axes));
 }
 
 // Divides once for each row and multiplies by the quotient. Narrow floats are divided, because
 // their reciprocal would be too inexact.
-static Buffer *over_sum(OpCall *call, Buffer *e, Buffer *sum, const Rows *rows) {
+static Buffer *over_sum(OpCall *call, Buffer *e, Buffer *sum, const SoftmaxRows *rows) {
   Context *context = call->context;
   bool narrow = e->type.bits < 32;
   if (!narrow) {
@@ -106,7 +106,7 @@ static Buffer *over_sum(OpCall *call, Buffer *e, Buffer *sum, const Rows *rows) 
 static bool define_softmax(OpCall *call) {
   Context *context = call->context;
   Buffer *x = call->inputs[0];
-  Rows rows;
+  SoftmaxRows rows;
   if (!softmax_rows(call, &rows)) return false;
   Buffer *highest = reduce_rows(call, x, &rows, "max", EXPR_MAX, op_lowest(context, x->type));
   TeAxes at = te_axes(call->te, x->shape, x->rank);
@@ -121,7 +121,7 @@ static bool define_softmax(OpCall *call) {
 static bool define_log_softmax(OpCall *call) {
   Context *context = call->context;
   Buffer *x = call->inputs[0];
-  Rows rows;
+  SoftmaxRows rows;
   if (!softmax_rows(call, &rows)) return false;
   Buffer *highest = reduce_rows(call, x, &rows, "max", EXPR_MAX, op_lowest(context, x->type));
   TeAxes at = te_axes(call->te, x->shape, x->rank), to = te_axes(call->te, x->shape, x->rank);

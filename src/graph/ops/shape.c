@@ -4,25 +4,26 @@
 
 // ---- Reshapes: the same elements in row-major order
 
-typedef struct Span { // axes [from, to) of one shape
+typedef struct SliceRange { // axes [from, to) of one shape
   int from, to;
-} Span;
+} SliceRange;
 
-static bool static_product(Expr *const *shape, Span span, int64_t *product) {
+static bool static_product(Expr *const *shape, SliceRange span, int64_t *product) {
   *product = 1;
   for (int i = span.from; i < span.to; i++)
     if (shape[i]->op != EXPR_INT || !mul_fits(*product, shape[i]->as.i, product)) return false;
   return true;
 }
 
-static Expr *fuse_axes(Context *context, Expr *const *at, Expr *const *shape, Span span) {
+static Expr *fuse_axes(Context *context, Expr *const *at, Expr *const *shape, SliceRange span) {
   Expr *flat = expr_index(context, 0);
   for (int i = span.from; i < span.to; i++)
     flat = expr_add(context, expr_mul(context, flat, shape[i]), at[i]);
   return flat;
 }
 
-static void split_index(Context *context, Expr *flat, Expr *const *shape, Span span, Expr **out) {
+static void split_index(Context *context, Expr *flat, Expr *const *shape, SliceRange span,
+                        Expr **out) {
   for (int i = span.to - 1; i >= span.from; i--) {
     out[i] = i == span.from ? flat : expr_floor_mod(context, flat, shape[i]);
     flat = expr_floor_div(context, flat, shape[i]);
@@ -33,7 +34,7 @@ static void split_index(Context *context, Expr *flat, Expr *const *shape, Span s
 // as few output axes as possible.
 static void map_reshape(Context *context, Expr *const *to, int to_rank, Expr *const *at,
                         Expr *const *from, int from_rank, Expr **indices) {
-  Span out = {0, 0}, in = {0, 0};
+  SliceRange out = {0, 0}, in = {0, 0};
   while (in.to < from_rank || out.to < to_rank) {
     int64_t a = 1, b = 1;
     if (in.to < from_rank) in.to++;
@@ -61,8 +62,8 @@ static bool reshape_to(OpCall *call, Expr *const *shape, int rank) {
   Buffer *x = call->inputs[0];
   Expr *indices[TE_MAX_RANK];
   int64_t a, b;
-  if (static_product(x->shape, (Span){0, x->rank}, &a) &&
-      static_product(shape, (Span){0, rank}, &b) && a != b)
+  if (static_product(x->shape, (SliceRange){0, x->rank}, &a) &&
+      static_product(shape, (SliceRange){0, rank}, &b) && a != b)
     return op_error(call, "%lld elements do not fit the shape %s of %lld", (long long)a,
                     extents_text(call->context, shape, rank), (long long)b);
   TeAxes axes = te_axes(call->te, shape, rank);
