@@ -4,7 +4,7 @@
 // front of the messages that hold them are written anew. Entries of an earlier such run are left
 // out.
 #include "frontend/onnx/import.h"
-#include "frontend/onnx/pieces.h"
+#include "frontend/onnx/proto_write.h"
 
 #include <stdlib.h>
 

@@ -2,7 +2,7 @@
 // A part of a model: the nodes that lead to one value, going back a number of nodes at most. Values
 // whose shapes are known become inputs where the part is cut; constants come along.
 #include "frontend/onnx/import.h"
-#include "frontend/onnx/pieces.h"
+#include "frontend/onnx/proto_write.h"
 
 typedef struct Extraction {
   Context *context;

@@ -184,7 +184,7 @@ Value *import_element(Import *import, Value *value, int axis, int64_t at);
 // Tensors of one shape along a new axis.
 Value *import_stack(Import *import, Value *const *values, int count, int axis);
 
-// choosers.c: operators of their own, for the table of operators.c.
+// indexing.c: operators of their own, for the table of operators.c.
 void import_arg(Import *import);
 void import_cumsum(Import *import);
 void import_depth_to_space(Import *import);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A message to be written: views of a mapped file and of new bytes. What is kept of a model,
 // weights first, goes byte by byte from the old file to the new one and is not decoded.
-#ifndef PLEAT_FRONTEND_ONNX_PIECES_H
-#define PLEAT_FRONTEND_ONNX_PIECES_H
+#ifndef PLEAT_FRONTEND_ONNX_PROTO_WRITE_H
+#define PLEAT_FRONTEND_ONNX_PROTO_WRITE_H
 
 #include "frontend/onnx/onnx_proto.h"
 

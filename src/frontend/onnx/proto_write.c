@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages in the encoding of protobuf, put together from pieces.
-#include "frontend/onnx/pieces.h"
+#include "frontend/onnx/proto_write.h"
 
 #include <limits.h>
 
