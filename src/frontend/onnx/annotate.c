@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Notes into the metadata of a model: a copy of the file with entries added to the messages of the
-// graph's nodes, of those in bodies of If, Loop and Scan, and of the model. Only the lengths in
-// front of the messages that hold them are written anew. Entries of an earlier such run are left
-// out.
+// Writes notes into the metadata of a model: a copy of the file with entries added to the messages
+// of the graph's nodes, of the nodes in bodies of If, Loop and Scan, and of the model. All other
+// bytes are copied, except the lengths of the enclosing messages. Entries of an earlier run are
+// left out.
 #include "frontend/onnx/import.h"
 #include "frontend/onnx/proto_write.h"
 
 #include <stdlib.h>
 
-// Newer versions of onnx.proto than the installed one have the field of nodes too.
+// The installed onnx.proto may be older than this field of nodes.
 enum { MODEL_METADATA = 14, NODE_METADATA = 9 };
 
-// A graph whose nodes come next in the file.
+// A list of nodes that is being copied.
 typedef struct Level {
   const OnnxNodes *nodes;
   int node, attribute; // the next ones
-  PtrArray paths;      // Str: in front of the names that the import gave its nodes
+  PtrArray paths;      // Str: prefixes of the names that the import gave its nodes
   bool is_body;
 } Level;
 
 typedef struct Annotator {
   Context *context;
   const OnnxNotes *notes;
-  Map uses; // of a node's name (Str): the node, or the annotator itself when several have it
+  Map uses; // of a node's name (Str): the node; the annotator itself when several nodes have it
   Level *level;
 } Annotator;
 
@@ -46,7 +46,8 @@ static bool is_own_note(Annotator *a, OnnxBytes entry) {
          strncmp(pair.key, ONNX_NOTE_PREFIX, strlen(ONNX_NOTE_PREFIX)) == 0;
 }
 
-// A message with one kind of the messages in it made anew, and without own entries in `metadata`.
+// How to rewrite a message: one kind of its submessages is made anew, and its own entries in
+// `metadata` are left out.
 typedef struct Edit {
   uint32_t field, metadata; // 0: none
   Pieces (*remake)(Annotator *a, OnnxBytes message);
@@ -73,8 +74,8 @@ static void add_known(Annotator *a, PtrArray *known, void *item) {
   if (item) array_push(&a->context->arena, known, item);
 }
 
-// By name where no other node has it: a node may become several operators, of which the one that
-// writes its result is only the last.
+// The notes of a node: by its name if no other node has it, otherwise by its outputs. One node may
+// become several operators, of which only the last writes the node's result.
 static const OnnxNoteList *notes_of(Annotator *a, const OnnxNode *node) {
   const Level *level = a->level;
   Str name = onnx_node_name(node);
@@ -91,8 +92,8 @@ static const OnnxNoteList *notes_of(Annotator *a, const OnnxNode *node) {
 
 // ---- Bodies -------------------------------------------------------------------------------------
 
-// "loop/0/", "loop/1/", and "scan/0/2/", as far as something is known of nodes in them. The names
-// of a body's nodes may begin with numbers, too.
+// Adds the paths "loop/0/", "loop/1/" and "scan/0/2/" for which the notes have nodes. The name of a
+// node in a body may begin with a number too.
 static void add_steps(Annotator *a, Str node, PtrArray *paths) {
   Map seen = map_new(&a->context->arena);
   size_t length = strlen(node);
@@ -199,7 +200,7 @@ static const OnnxTensor *external_in_attribute(const OnnxAttribute *attribute) {
   return found;
 }
 
-// The first tensor whose data lie in another file; NULL: none.
+// The first tensor whose data is in another file; NULL: none.
 static const OnnxTensor *external_in_graph(const OnnxGraph *graph) {
   const OnnxTensor *found = external_in(&graph->initializer);
   for (int i = 0; i < graph->node.count && !found; i++)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX operators that arrange elements, or make them from positions alone.
+// ONNX operators that rearrange elements or compute them from positions, and Unique.
 #include "frontend/onnx/compose.h"
 
 #include "graph/graph.h"
@@ -11,7 +11,7 @@ static void import_reverse_sequence(Import *import) {
   import_result(import, 0, import_add(import, node));
 }
 
-// 1 on a diagonal of as many rows and columns as the input has.
+// A matrix of the input's shape with 1 on one diagonal.
 static void import_eye_like(Import *import) {
   Value *x = import_input(import, 0);
   int32_t code = (int32_t)import_int(import, "dtype", 0);
@@ -37,11 +37,11 @@ static void import_eye_like(Import *import) {
   import_result(import, 0, compose_constant(import, type, shape, 2, numbers));
 }
 
-// ---- What is known: each value once -----------------------------------------------------------
+// ---- Unique elements of known data ------------------------------------------------------------
 
-typedef struct Slices { // of known data along an axis, or its elements
+typedef struct Slices { // of known data along an axis, or its single elements
   const ConstData *data;
-  int64_t count, before, after, axis_extent; // `after` elements in a row, `before` times
+  int64_t count, before, after, axis_extent; // a slice is `before` runs of `after` elements
 } Slices;
 
 static int compare_slices(const Slices *s, int64_t a, int64_t b) {
@@ -56,10 +56,11 @@ static int compare_slices(const Slices *s, int64_t a, int64_t b) {
 }
 
 typedef struct Uniques {
-  int64_t count, *first, *of, *times; // first slice of each; of each slice its unique; how often
+  // For each: first slice; for each slice its unique; number of times.
+  int64_t count, *first, *of, *times;
 } Uniques;
 
-// In order of appearance, or of value: inserted where it belongs.
+// The unique slices in order of appearance, or sorted by value (by insertion).
 static Uniques uniques_of(Context *context, const Slices *s, bool sorted) {
   Arena *arena = &context->arena;
   Uniques u = {0, arena_array(arena, int64_t, s->count), arena_array(arena, int64_t, s->count),

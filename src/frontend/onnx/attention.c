@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention and rotary embedding, of products, masks and softmax. Heads that share keys are an axis
-// of their own, so that no key is repeated; narrow floats are computed in float32.
+// Attention and rotary embedding, composed of products, masks and softmax. Query heads that share a
+// key head form an axis of their own, so that keys are not repeated. Narrow floats are computed in
+// float32.
 #include "frontend/onnx/compose.h"
 
 #include "graph/graph.h"
@@ -13,11 +14,11 @@ typedef struct Attention {
   int64_t batch, heads, kv_heads, queries, keys, past, size, value_size;
   DType type, wide;
   Value *query, *key, *value; // [batch, heads, sequence, size]
-  Value *masked;              // where nothing may be seen; NULL: nowhere
-  Value *bias;                // to be added; NULL: nothing
+  Value *masked;              // where a query may not see a key; NULL: nowhere
+  Value *bias;                // added to the scores; NULL: none
 } Attention;
 
-// Heads of their own for each group of queries that share a key: [batch, kv heads, group, …].
+// True when several query heads share a key head; the shape is then [batch, kv heads, group, …].
 static bool is_grouped(const Attention *a) {
   return a->heads != a->kv_heads;
 }
@@ -51,7 +52,7 @@ static bool check_heads(Attention *a) {
   return true;
 }
 
-// The past before what is new, along the sequence.
+// The past followed by the new values, along the sequence.
 static Value *with_past(Attention *a, int past, Value *now) {
   Value *values[] = {import_input(a->import, past), now};
   if (!values[0] || !now) return now;
@@ -94,7 +95,7 @@ static Value *either(Attention *a, Value *x, Value *y) {
   return !x ? y : compose_binary(a->import, "logical_or", x, y);
 }
 
-// By positions: causal, windows, and keys that are only padding.
+// Adds the masks by positions: causal, windows, and keys that are padding.
 static bool mask_positions(Attention *a) {
   Import *import = a->import;
   Value *lengths = import_input(import, 6), *seen;
@@ -115,7 +116,8 @@ static bool mask_positions(Attention *a) {
   return a->masked != NULL;
 }
 
-// [batch, heads, queries, keys], all but the last axes as they may be left out, by groups of heads.
+// The mask as [batch, heads, queries, keys] (leading axes may be missing), split into groups of
+// heads.
 static Value *grouped_mask(Attention *a, Value *mask) {
   int64_t shape[TE_MAX_RANK];
   int rank = mask->rank, n = 0;
@@ -198,7 +200,7 @@ static Value *softmax(Import *import, Value *x) {
   return import_add(import, node);
 }
 
-// Queries that see nothing get nothing, where a softmax has no answer.
+// A softmax in which a row without any visible key is 0, where the softmax alone would be NaN.
 static Value *masked_softmax(Import *import, Value *x) {
   if (!x) return NULL;
   int64_t last = x->rank - 1;
@@ -253,9 +255,9 @@ static void import_attention(Import *import) {
     import_result(import, 3, compose_cast(import, ungrouped(&a, steps[mode]), a.type));
 }
 
-// ---- Attention with bodies --------------------------------------------------------------------
+// ---- Attention with bodies as attributes ------------------------------------------------------
 
-// What a body of the node makes of the scores or probabilities, which keep shape and type.
+// The scores or probabilities after a body of the node, which must keep their shape and type.
 static Value *modified(Attention *a, const char *attribute, Value *x, DType type) {
   Import *import = a->import;
   if (!x || !import_has(import, attribute)) return x;
@@ -319,8 +321,8 @@ static bool rotary_sizes(Rotary *r) {
                        (long long)r->size);
 }
 
-// A table of angles for each batch and position, to be read by all heads: [b, 1, s, half] or, of
-// rank 3, [b, s, 1, half].
+// A table of angles for each batch and position, shaped so that all heads read it: [b, 1, s, half],
+// or for inputs of rank 3 [b, s, 1, half].
 static Value *angles(Rotary *r, int input) {
   Import *import = r->import;
   Value *table = import->inputs[input], *positions = import_input(import, 3);
@@ -335,7 +337,8 @@ static Value *angles(Rotary *r, int input) {
   return import_reshape(import, table, r->flat ? by_place : by_head, 4);
 }
 
-// The two halves of what is rotated, neighbours or one behind the other.
+// One of the two halves that are rotated: every second element when interleaved, otherwise
+// consecutive elements.
 static Value *half_of(Rotary *r, Value *x, int which) {
   return r->interleaved ? compose_slice(r->import, x, 3, which, 2 * r->half, 2)
                         : compose_slice(r->import, x, 3, which * r->half, (which + 1) * r->half, 1);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The attributes of a node: checked against what its row knows, then read without further ado.
+// The attributes of a node: checked against the node's row once, so that reading them needs no
+// checks.
 #include "frontend/onnx/import.h"
 
 typedef struct KindRow {
@@ -27,7 +28,7 @@ const OnnxAttribute *import_attribute(const Import *import, const char *name) {
   return NULL;
 }
 
-// Where "name:" stands in the row's list; NULL when it is not there.
+// The position of "name:" in the row's list; NULL when the list lacks it.
 static const char *find_declared(const char *declared, const char *name) {
   size_t n = strlen(name);
   for (const char *p = declared; p && *p; p = strchr(p, ' '), p = p ? p + 1 : NULL)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators put together from those of src/graph.
+// Short functions that add one operator of src/graph, for ONNX operators composed of several.
 #include "frontend/onnx/compose.h"
 
 #include "graph/graph.h"

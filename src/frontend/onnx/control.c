@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// If, Loop, Scan and SequenceMap. There is no control flow behind the import: what is known decides
-// here, steps are written out one behind the other (kernels that are equal but for their operands
-// are compiled once), and where a condition is computed at run time, both ways are computed and one
-// is chosen.
+// If, Loop, Scan and SequenceMap. The graph after the import has no control flow. A condition that
+// is known decides at import; steps are unrolled (kernels that are equal except for their operands
+// are compiled once); and for a condition that is computed at run time, both results are computed
+// and one is selected.
 #include "frontend/onnx/compose.h"
 
 #include "graph/graph.h"
@@ -29,8 +29,8 @@ static const OnnxGraph *body_of(Import *import, const char *attribute) {
   return NULL;
 }
 
-// Imports a body under the names "node/label/…", its inputs being `inputs`. Its outputs; false when
-// one could not be made.
+// Imports a body under the names "node/label/…" with `inputs` as its inputs. Returns its outputs;
+// false when one of them failed.
 static bool import_body(Import *import, const OnnxGraph *body, const char *label,
                         const Values *inputs, Values *outputs) {
   Importer *importer = import->importer;
@@ -73,7 +73,7 @@ static bool check_results(Import *import, int count) {
                        count);
 }
 
-// `condition` has one element; a where it is true, otherwise b.
+// Selects a where the single element of `condition` is true, otherwise b.
 static Value *chosen(Import *import, Value *condition, Value *a, Value *b) {
   return a == b ? a : compose_choose(import, compose_reshape(import, condition, NULL, 0), a, b);
 }
@@ -133,14 +133,14 @@ void import_if(Import *import) {
 typedef struct Loop {
   Import *import;
   const OnnxGraph *body;
-  int64_t trips; // at most
+  int64_t trips; // the most
   int carried, collected;
-  Values inputs;   // of the body: number of the step, condition, what is carried
-  Value *active;   // whether the step is still to be done, where only the run can know; NULL
-  PtrArray *steps; // for each collected result, its values
+  Values inputs;   // of the body: the step's number, the condition, the carried values
+  Value *active;   // whether the step runs, when this is known at run time only; or NULL
+  PtrArray *steps; // for each collected result its values
 } Loop;
 
-// A constant for an input of the body, of rank 1 where it is declared so.
+// A constant for an input of the body, with rank 1 when it is declared so.
 static Value *single(Loop *loop, int input, DType type, int64_t value) {
   const OnnxType *declared = loop->body->input.items[input].type;
   const OnnxTensorType *tensor = declared ? declared->tensor_type : NULL;
@@ -172,7 +172,7 @@ static bool loop_starts(Loop *loop, bool *runs) {
   return true;
 }
 
-// What the step makes of the condition: known to end the loop, or something for `active`.
+// Takes the condition that a step computed: if it is known it sets *runs, otherwise loop->active.
 static bool loop_continues(Loop *loop, Value *condition, bool *runs) {
   Import *import = loop->import;
   if (!check_condition(import, condition)) return false;
@@ -187,7 +187,7 @@ static bool loop_continues(Loop *loop, Value *condition, bool *runs) {
   return condition != NULL;
 }
 
-// A step that may have to be left undone can only be bounded, and can collect nothing.
+// A step that may be inactive needs a known number of trips, and cannot collect results.
 static bool check_active(Loop *loop) {
   Import *import = loop->import;
   if (!loop->active) return true;
@@ -226,7 +226,7 @@ static bool loop_step(Loop *loop, int64_t step, bool *runs) {
          check_active(loop);
 }
 
-// What was collected in no step at all: the body's declaration says of what shape it would be.
+// The collected result of no steps. Its shape is what the body declares for one step.
 static Value *nothing_collected(Loop *loop, int i) {
   Import *import = loop->import;
   const OnnxValue *declared = &loop->body->output.items[1 + loop->carried + i];
@@ -296,7 +296,7 @@ enum { MOST_SCANNED = 64 };
 typedef struct Scan {
   Import *import;
   const OnnxGraph *body;
-  int first; // of the node's inputs, behind the lengths of sequences that it had up to opset 8
+  int first; // index of its first state input, which up to opset 8 followed the lengths
   int states, scanned, collected;
   int64_t length;
   int64_t axes[MOST_SCANNED], out_axes[MOST_SCANNED];
@@ -378,8 +378,8 @@ static bool scan_step(Scan *scan, Value *const *sequences, const char *label, in
   return true;
 }
 
-// All steps over one set of sequences: states and collected results. `label` is in front of the
-// number of the step.
+// Runs all steps over one set of sequences; the results are the states and the collected values.
+// `label` is the prefix of the step's number.
 static bool scan_all(Scan *scan, Value *const *states, Value *const *sequences, const char *label,
                      Values *results) {
   Import *import = scan->import;
@@ -406,7 +406,7 @@ static bool scan_all(Scan *scan, Value *const *states, Value *const *sequences, 
   return true;
 }
 
-// Up to opset 8 the first axis of everything was a batch, and each of it is scanned alone.
+// Up to opset 8 the first axis of every input is a batch, whose elements are scanned one by one.
 static void scan_batch(Scan *scan) {
   Import *import = scan->import;
   Arena *arena = &import->context->arena;
@@ -453,7 +453,7 @@ void import_scan(Import *import) {
 
 // ---- SequenceMap ------------------------------------------------------------------------------
 
-// The body's inputs at element `at`: of sequences that element, tensors as they are.
+// The body's inputs for element `at`: that element of each sequence, and each tensor as it is.
 static bool map_inputs(Import *import, int at, int length, Values *inputs) {
   *inputs = values_new(import, import->input_count);
   for (int i = 0; i < import->input_count; i++) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a model can end when what is behind cannot be compiled: tensors that were imported and are
-// read by nodes that were not, such as boxes and scores in front of a choice among them.
+// Suggests tensors at which a model could end when its later nodes cannot be compiled. These are
+// tensors that were imported and that nodes which failed read, such as the boxes and scores before
+// a selection among them.
 #include "frontend/onnx/import.h"
 
 #include "graph/graph.h"
@@ -8,7 +9,7 @@
 typedef struct Cut {
   Importer *importer;
   Map seen;
-  PtrArray names; // Str, of the tensors to end with
+  PtrArray names; // Str: the tensors to end with
 } Cut;
 
 static bool is_behind(const Importer *importer, const OnnxNode *node) {
@@ -17,7 +18,7 @@ static bool is_behind(const Importer *importer, const OnnxNode *node) {
   return false;
 }
 
-// What is computed when the model runs; its inputs and what is known need no computing.
+// Adds a tensor that is computed at run time; inputs and known values are left out.
 static void end_with(Cut *cut, Str name) {
   const Value *value = scope_value(cut->importer->scope, name);
   if (!value || !value->producer || value_is_list(value) || map_contains(&cut->seen, name)) return;

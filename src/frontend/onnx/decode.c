@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Protocol buffers to structs, driven by the descriptors that nanopb generates from onnx.proto:
-// they say of each field its number, its kind and its place in the struct; nanopb reads tags and
-// numbers. Bytes are never copied. Memory taken is in proportion to the bytes read.
+// Decodes protocol buffers into structs. The descriptors that nanopb generates from onnx.proto give
+// the number, kind and offset of each field; nanopb reads tags and numbers. Bytes are never copied,
+// and the memory taken is proportional to the bytes read.
 #include "frontend/onnx/onnx_proto.h"
 
 #include <pb_common.h>
@@ -9,12 +9,12 @@
 
 typedef struct Decoder {
   Context *context;
-  const char *problem; // the first
-  const uint8_t *at;   // where
+  const char *problem; // the first problem found
+  const uint8_t *at;   // its position
   int depth;
 } Decoder;
 
-typedef Array(uint8_t) AnyArray; // every Array looks like this
+typedef Array(uint8_t) AnyArray; // all Arrays have this layout
 
 static const struct {
   const pb_msgdesc_t *type;
@@ -76,7 +76,7 @@ static bool decode_submessage(Decoder *decoder, const pb_field_iter_t *field, On
   void *message = NULL;
   if (PB_HTYPE(field->type) == PB_HTYPE_REPEATED) {
     message = place(decoder, field, size);
-  } else { // what occurs again is merged
+  } else { // a field that occurs again is merged
     void **slot = field->pData;
     if (!*slot) *slot = arena_alloc(&decoder->context->arena, size);
     message = *slot;
@@ -95,7 +95,7 @@ static bool decode_number(const pb_field_iter_t *field, pb_istream_t *stream, vo
   case PB_LTYPE_FIXED64: return pb_decode_fixed64(stream, to);
   default:
     if (!pb_decode_varint(stream, &value)) return false;
-    memcpy(to, &value, size); // little-endian: the low half of what is shorter
+    memcpy(to, &value, size); // little-endian: the low half holds the narrower value
     return true;
   }
 }
@@ -129,8 +129,8 @@ static bool decode_bytes(Decoder *decoder, const pb_field_iter_t *field, OnnxByt
   return true;
 }
 
-// A repeated number may come packed or alone, a view of bytes as either; text and messages only
-// with their length in front.
+// A repeated number may be packed or single, and a view of bytes accepts both. Text and messages
+// must be length-delimited.
 static bool wire_type_fits(const pb_field_iter_t *field, pb_wire_type_t wire) {
   bool repeated = PB_HTYPE(field->type) == PB_HTYPE_REPEATED;
   switch (PB_LTYPE(field->type)) {
@@ -155,7 +155,8 @@ static bool decode_field(Decoder *decoder, const pb_field_iter_t *field, pb_wire
   }
 }
 
-// Moves past the payload of a field whose tag was read; *payload views it, without its length.
+// Moves past the payload of a field whose tag was read. *payload is a view of it without its
+// length.
 static bool take_payload(pb_istream_t *stream, const uint8_t *end, pb_wire_type_t wire,
                          OnnxBytes *payload) {
   uint64_t length = 0;
@@ -184,7 +185,7 @@ const char *onnx_next_field(OnnxBytes *message, OnnxField *field) {
   return NULL;
 }
 
-// Text that is absent reads as "".
+// Sets absent text fields to "".
 static void fill_absent_text(Decoder *decoder, const pb_msgdesc_t *type, void *message) {
   pb_field_iter_t field;
   if (!pb_field_iter_begin(&field, type, message)) return;
@@ -223,7 +224,7 @@ bool onnx_decode(Context *context, const pb_msgdesc_t *type, OnnxBytes bytes, vo
 
 // ---- Files ------------------------------------------------------------------------------------
 
-enum { LARGEST_FILE = 0x7fffffff }; // of a protocol buffer
+enum { LARGEST_FILE = 0x7fffffff }; // a limit of protocol buffers
 
 static OnnxBytes map_whole(Context *context, const char *path) {
   OnnxBytes bytes = {0};

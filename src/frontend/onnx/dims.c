@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shapes of inputs. Free dimensions have names, or are sums and products of names ("2*batch",
-// "length + 1"); their sizes come from --dim, or from the shape that was given for an input.
+// The shapes of inputs. Free dimensions have names, or are expressions of names ("2*batch", "length
+// + 1"). Their sizes come from --dim, or from the shape that the user gave for an input.
 #include "frontend/onnx/import.h"
 
 #include <ctype.h>
@@ -8,7 +8,7 @@
 
 // ---- Shapes that the user gave ----------------------------------------------------------------
 
-// "name=value" in the options: the part behind "=", NULL when there is none for this name.
+// The text after "=" of "name=value" in the options; NULL when there is none for this name.
 static const char *given_in(const char *const *list, int count, Str name) {
   size_t n = strlen(name);
   for (int i = 0; n && i < count; i++)
@@ -47,7 +47,7 @@ bool importer_was_said(const Importer *importer, Str name, const char *word) {
   return given && strcmp(given, word) == 0;
 }
 
-// "1x3x224x224" or "1,3,224,224"; false when it is not that.
+// Parses "1x3x224x224" or "1,3,224,224"; false for other text.
 static bool parse_shape(Context *context, const char *s, IntArray *shape) {
   *shape = (IntArray){0};
   while (*s) {
@@ -60,7 +60,7 @@ static bool parse_shape(Context *context, const char *s, IntArray *shape) {
   return true;
 }
 
-// Of what is optional, as those of what it may hold.
+// The declared dimensions; for an optional value those of its element. NULL when there are none.
 static OnnxDims *declared_dims(const OnnxValue *value) {
   const OnnxType *type = value->type;
   if (type && type->optional_type) type = type->optional_type->elem_type;
@@ -68,8 +68,8 @@ static OnnxDims *declared_dims(const OnnxValue *value) {
   return &type->tensor_type->shape->dim;
 }
 
-// Can `name` be part of the input, and `value` be said of it? "x[0]=2x3", "x=empty" of a sequence,
-// "x=none" of what is optional.
+// True when `name` may be part of the input with this `value`: "x[0]=2x3", "x=empty" for a
+// sequence, "x=none" for an optional value.
 static bool is_of_list(const OnnxValue *input, Str name, const char *value) {
   const OnnxType *type = input->type;
   size_t n = strlen(input->name);
@@ -112,7 +112,7 @@ typedef struct Reader {
   const char *at;
   int depth;
   bool failed;
-  Str missing;      // the first name without a size
+  Str missing;      // the first name that has no size
   OnnxNames *names; // collects all names; may be NULL
 } Reader;
 
@@ -201,7 +201,8 @@ static int64_t read_sum(Reader *r) {
   return value;
 }
 
-// Is the text an expression? *value is what it comes to; *missing a name that has no size.
+// Evaluates the text; false when it is not an expression. *missing is a name without a size, or
+// NULL.
 static bool evaluate(const Importer *importer, const char *text, int64_t *value, Str *missing,
                      OnnxNames *names) {
   Reader reader = {.importer = importer, .at = text, .names = names};
@@ -211,7 +212,7 @@ static bool evaluate(const Importer *importer, const char *text, int64_t *value,
   return !reader.failed && !*reader.at;
 }
 
-// ---- What was given ---------------------------------------------------------------------------
+// ---- Shapes and sizes from the options --------------------------------------------------------
 
 typedef struct Names {
   OnnxNames inputs, dims;
@@ -260,7 +261,7 @@ static void set_size(Importer *importer, Str name, int64_t size) {
   map_put(&importer->dims, name, place);
 }
 
-// Takes in one "name=…" of --input-shape (is_shape) or --dim.
+// Takes one "name=…" of --input-shape (is_shape) or --dim.
 static void take_given(Importer *importer, const char *given, const Names *names, bool is_shape) {
   Context *context = importer->context;
   const char *equals = strrchr(given, '=');
@@ -287,7 +288,7 @@ static void take_given(Importer *importer, const char *given, const Names *names
   }
 }
 
-// An input whose shape was given says what its free dimensions are.
+// Sets the free dimensions of an input from the shape that the user gave for it.
 static void take_from_input(Importer *importer, const OnnxValue *input) {
   Context *context = importer->context;
   const char *given = given_shape(importer, input->name);
@@ -333,7 +334,7 @@ static const char *declared_text(Context *context, const OnnxDims *dims) {
   return text_string(&text);
 }
 
-// "x=1x3x224x224": what to type for an input, free dimensions as 1.
+// An example of what the user can type for an input, "x=1x3x224x224", with free dimensions as 1.
 static const char *example_shape(Context *context, const OnnxValue *input, const OnnxDims *dims) {
   Text text = text_new(&context->arena);
   text_printf(&text, "%s=", input->name);
@@ -343,7 +344,7 @@ static const char *example_shape(Context *context, const OnnxValue *input, const
   return text_string(&text);
 }
 
-// Were these names asked for before? They are from now on.
+// True when earlier messages have asked for all of these names; marks them as asked for.
 static bool was_asked(Importer *importer, const OnnxNames *names) {
   bool asked = true;
   for (int i = 0; i < names->count; i++) {
@@ -353,8 +354,8 @@ static bool was_asked(Importer *importer, const OnnxNames *names) {
   return asked;
 }
 
-// All that is free in an input, and what to type; nothing where another input's message asks for
-// the same.
+// Reports the free dimensions of an input and the options that set them, unless the message of
+// another input has asked for the same names.
 static bool refuse_free(Importer *importer, const OnnxValue *input, const OnnxDims *dims,
                         const IntArray *axes, const OnnxNames *names, bool all_named) {
   Context *context = importer->context;
@@ -374,8 +375,8 @@ static bool refuse_free(Importer *importer, const OnnxValue *input, const OnnxDi
       example_shape(context, input, dims));
 }
 
-// Resolves a dimension, or notes that it is free, and the first name that it lacks. False with a
-// diagnostic when it is wrong.
+// Resolves a dimension, or sets *is_free and the first name without a size. False with a diagnostic
+// when the dimension is invalid.
 static bool resolve_dim(Importer *importer, const OnnxValue *input, const OnnxDims *dims, int axis,
                         int64_t *value, bool *is_free, Str *missing) {
   Context *context = importer->context;
@@ -395,7 +396,7 @@ static bool resolve_dim(Importer *importer, const OnnxValue *input, const OnnxDi
                     stated ? "is negative:" : "would be", (long long)*value);
 }
 
-// Gives the names of an input that are free the sizes to assume, as if the user had.
+// Gives the free names of an input the sizes to assume, as if the user had given them.
 static bool assume_names(Importer *importer, const OnnxValue *input, const OnnxDims *dims) {
   for (int i = 0; i < dims->count; i++) {
     int64_t value, assumed = i ? importer->options->assumed_size : 1;
@@ -406,12 +407,12 @@ static bool assume_names(Importer *importer, const OnnxValue *input, const OnnxD
     set_size(importer, missing, assumed);
     text_printf(&importer->assumed, "%s--dim %s=%lld", importer->assumed.size ? " " : "", missing,
                 (long long)assumed);
-    i--; // an expression may lack several
+    i--; // again: an expression may have several free names
   }
   return true;
 }
 
-// Free axes without a name.
+// Gives free axes without a name the sizes to assume.
 static void assume_axes(Importer *importer, const OnnxValue *input, const IntArray *axes,
                         IntArray *shape) {
   for (int i = 0; i < axes->count; i++)

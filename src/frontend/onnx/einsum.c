@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Einsum of more than two operands, as products of two: after each, what neither a later operand
-// nor the result names is summed.
+// Einsum of more than two operands, as a chain of products of two. After each product, an axis that
+// neither a later operand nor the result has is summed.
 #include "frontend/onnx/import.h"
 
 #include "graph/graph.h"
@@ -14,7 +14,7 @@ static bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-// Without spaces.
+// The text without spaces.
 static Str squeezed(Context *context, const char *from, size_t size) {
   Text text = text_new(&context->arena);
   for (size_t i = 0; i < size; i++)
@@ -60,7 +60,7 @@ static bool needed_later(const Terms *terms, int next, char letter) {
   return needed;
 }
 
-// What the product of `a` and `b` keeps for the operands from `next` on and for the result.
+// The axes of the product of `a` and `b` that the operands from `next` on or the result have.
 static Str kept(Context *context, const Terms *terms, Str a, Str b, int next) {
   Text text = text_new(&context->arena);
   if (strstr(a, "...") || strstr(b, "...")) text_puts(&text, "...");
@@ -71,7 +71,7 @@ static Str kept(Context *context, const Terms *terms, Str a, Str b, int next) {
   return str_intern(context, text_string(&text));
 }
 
-// One einsum of one or two operands.
+// Adds an einsum of one or two operands.
 static Value *einsum(Import *import, Value *const *operands, int count, Str equation) {
   for (int i = 0; i < count; i++)
     if (!operands[i]) return NULL;

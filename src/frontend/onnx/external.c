@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights beside the model. Their file must lie in the model's folder, or below, once symbolic
-// links and ".." are resolved; each file is mapped once.
+// Weights in files beside the model. Such a file must be in the model's folder or below it after
+// symbolic links and ".." are resolved. Each file is mapped once.
 #include "frontend/onnx/onnx_proto.h"
 
 #include <errno.h>
@@ -52,7 +52,7 @@ static bool is_inside(const char *folder, const char *path) {
   return strncmp(folder, path, n) == 0 && path[n] == '/';
 }
 
-// The resolved path of `location`; NULL with a diagnostic when there is no such file in the folder.
+// The resolved path of `location`; NULL with a diagnostic when the folder has no such file.
 static Str resolve(OnnxFile *file, const OnnxTensor *tensor, const char *location, SourcePos pos) {
   Context *context = file->context;
   char *folder = onnx_folder_of(&context->arena, file->path);

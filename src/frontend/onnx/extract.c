@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A part of a model: the nodes that lead to one value, going back a number of nodes at most. Values
-// whose shapes are known become inputs where the part is cut; constants come along.
+// Extracts a part of a model: the nodes that lead to one value, up to a number of steps back.
+// Values at the boundary whose shapes are known become inputs; constants are included.
 #include "frontend/onnx/import.h"
 #include "frontend/onnx/proto_write.h"
 
@@ -9,10 +9,10 @@ typedef struct Extraction {
   OnnxFile *file;
   const OnnxGraph *graph;
   const OnnxPart *part;
-  Map producers, constants; // name (Str) to OnnxNode *, to what holds its value
-  Map reached;              // names that were asked for
-  bool *kept;               // per node
-  OnnxNames frontier;       // names asked for in the present step
+  Map producers, constants; // name (Str) to OnnxNode *; to the graph
+  Map reached;              // names that the part needs
+  bool *kept;               // for each node
+  OnnxNames frontier;       // names to be resolved in the present step
 } Extraction;
 
 static void note_constants(Extraction *x) {
@@ -32,7 +32,7 @@ static void note_producers(Extraction *x) {
   }
 }
 
-// A value that the part may take from outside: computed when the model runs.
+// A value that the part may take as an input: one that is computed at run time, or NULL.
 static const Value *outside_value(const Extraction *x, Str name) {
   const Value *value = map_find(x->part->values, name);
   return value && !value->data ? value : NULL;
@@ -53,7 +53,7 @@ static void keep_node(Extraction *x, const OnnxNode *node, OnnxNames *next) {
   for (int i = 0; i < needs.count; i++) ask(x, next, needs.items[i]);
 }
 
-// One step back. What cannot come from outside does not count as a step.
+// Takes one step back. In the last step, values that cannot be inputs are followed further.
 static void step_back(Extraction *x, bool last) {
   OnnxNames next = {0};
   for (int i = 0; i < x->frontier.count; i++) {
@@ -88,7 +88,7 @@ static void list_inputs(Extraction *x, OnnxPartFound *found) {
 
 // ---- Writing ----------------------------------------------------------------------------------
 
-// ValueInfoProto: a name and a type of static shape.
+// A ValueInfoProto: a name and a type with a static shape.
 static Pieces value_info(Context *context, Str name, const Value *value) {
   Pieces shape = {0}, tensor = {0}, type = {0}, info = {0};
   int64_t *extents = arena_array(&context->arena, int64_t, value->rank + 1);
@@ -107,7 +107,7 @@ static Pieces value_info(Context *context, Str name, const Value *value) {
   return info;
 }
 
-// TensorProto: two elements of fewer than 8 bits in a byte.
+// A TensorProto. Two elements of fewer than 8 bits share a byte.
 static Pieces tensor_message(Context *context, Str name, DType type, const int64_t *dims, int rank,
                              const void *data, size_t bytes) {
   Pieces tensor = {0};
@@ -126,7 +126,7 @@ static Pieces tensor_message(Context *context, Str name, DType type, const int64
   return tensor;
 }
 
-// What lies in another file comes into this one.
+// Adds an initializer; data in another file is copied into this one.
 static bool add_initializer(Extraction *x, Pieces *graph, const OnnxTensor *tensor,
                             OnnxBytes whole) {
   if (!map_contains(&x->reached, tensor->name)) return true;

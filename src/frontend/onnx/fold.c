@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known at import: shapes, and what exporters compute from them (Shape, Gather, Concat …
-// into Reshape). Sources of such numbers are read here; what is computed from small constants is
-// computed by the interpreter from the operator's definition.
+// Values that are known at import: shapes, and the numbers that exporters compute from them (Shape,
+// Gather, Concat … into Reshape). The operators that introduce such numbers are evaluated here;
+// operators on small constants are evaluated by the interpreter from their definitions.
 #include "frontend/onnx/import.h"
 #include "graph/graph.h"
 #include "interp/interp.h"
@@ -12,7 +12,7 @@ enum { MOST_VALUES = 4096, MOST_DIMS = 64 };
 
 typedef struct Ints {
   DType type;
-  int rank; // 0 or 1
+  int rank; // rank: 0 or 1
   int64_t count;
   int64_t values[MOST_DIMS];
 } Ints;
@@ -62,7 +62,7 @@ static bool fold_constant_of_shape(Import *import) {
   return true;
 }
 
-// start, start + delta, … before limit.
+// The numbers start, start + delta, … before limit.
 static bool fold_range(Import *import) {
   ConstData *ends[3];
   double v[3];
@@ -105,7 +105,7 @@ bool import_fold(Import *import) {
   return false;
 }
 
-// ---- By definition ----------------------------------------------------------------------------
+// ---- Evaluation by definition -----------------------------------------------------------------
 
 static bool is_small(const Value *value) {
   int64_t bytes = value_static_bytes(value);
@@ -149,9 +149,9 @@ bool import_compute(Import *import, Node *node) {
   return true;
 }
 
-// ---- From what inputs are going to hold -------------------------------------------------------
+// ---- Evaluation from values that the user gave for inputs --------------------------------------
 
-enum { MOST_STEPS = 256 }; // one after the other
+enum { MOST_STEPS = 256 }; // the longest chain of nodes
 
 static ConstData *bound_value(const Importer *importer, Str name) {
   for (int i = 0; i < importer->options->value_count; i++)
@@ -162,7 +162,7 @@ static ConstData *bound_value(const Importer *importer, Str name) {
 
 static ConstData *follow(Import *import, Value *value, int steps);
 
-// What gives the value, of what follows for its own inputs. Its results are kept.
+// Evaluates a node from the values that follow for its inputs, and stores its results.
 static void follow_node(Import *import, const Node *node, int steps) {
   Arena *arena = &import->context->arena;
   Node known = *node;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that the model defines: every call is expanded, in a scope of its own that sees only
-// the function's inputs. Names of what is inside begin with the names of the calls around it:
+// Functions that the model defines. Every call is expanded in a scope of its own, which sees only
+// the function's inputs. The name of a node inside begins with the names of the surrounding calls:
 // "outer_call/inner_call/node".
 #include "frontend/onnx/import.h"
 
@@ -19,7 +19,7 @@ const OnnxFunction *importer_function(const Importer *importer, const OnnxNode *
   return NULL;
 }
 
-// ---- What a node takes from the call ----------------------------------------------------------
+// ---- Attributes that refer to the call --------------------------------------------------------
 
 static bool depends_on_call(const Scope *scope, const OnnxNode *node) {
   if (!scope->function) return false;
@@ -31,7 +31,8 @@ static bool depends_on_call(const Scope *scope, const OnnxNode *node) {
   return depends;
 }
 
-// An attribute that refers to one which neither call nor function gives is not there.
+// Adds an attribute. One that refers to an attribute which neither call nor function gives is
+// absent.
 static void add_attribute(Importer *importer, OnnxNode *node, const OnnxAttribute *attribute) {
   Arena *arena = &importer->context->arena;
   if (!*attribute->ref_attr_name) {
@@ -110,7 +111,7 @@ static int64_t opset_of(const OnnxFunction *function, int64_t otherwise) {
   return otherwise;
 }
 
-// An input of the call under its name in the function.
+// Gives an input of the call its name in the function.
 static void pass_input(Import *import, Scope *scope, Str name, Str given) {
   const Scope *around = import->importer->scope;
   Value *value = *given ? scope_value(around, given) : NULL;

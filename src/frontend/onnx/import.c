@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model to a graph function: what the graph takes and holds (inputs.c), its nodes (node.c) in an
-// order in which they can be computed (order.c), what it gives. Nothing stops at the first
-// problem: results that could not be made are "poisoned", and their users only looked at for what
-// can be said without them.
+// Imports a model as a graph function: its inputs and constants (inputs.c), its nodes (node.c) in
+// an order of computation (order.c), and its outputs. The import continues after a problem: a
+// result that failed is "poisoned", and nodes that read it are checked only as far as possible
+// without it.
 #include "frontend/onnx/import.h"
 
 #include "graph/graph.h"
@@ -12,7 +12,7 @@
 static bool find_opset(Importer *importer) {
   OnnxModel *model = importer->model;
   int64_t opset = model->ir_version < 3 ? 1 : 0; // before there were versions
-  bool others = false;                           // only operators that are not the standard's
+  bool others = false;                           // the model has only operators of other domains
   for (int i = 0; i < model->opset_import.count; i++) {
     const OnnxOpset *import = &model->opset_import.items[i];
     bool standard = !*import->domain || strcmp(import->domain, "ai.onnx") == 0;
@@ -43,7 +43,8 @@ static const char *declared_text(Context *context, const OnnxDims *dims) {
   return text_string(&text);
 }
 
-// What the model says of a value against what was computed; free dimensions agree with anything.
+// Checks a value against the type and shape that the model declares; a free dimension fits any
+// extent.
 static void check_declared(Importer *importer, const OnnxValue *declared) {
   Context *context = importer->context;
   const Value *value = scope_value(importer->scope, declared->name);
@@ -74,7 +75,7 @@ static bool is_among(const PtrArray *outputs, const Value *value) {
   return false;
 }
 
-// A result must be a value of its own, under its own name.
+// A value that is an output of its own, with its own name: a copy of the value when necessary.
 static Value *own_value(Importer *importer, Value *value, Str name, const PtrArray *outputs) {
   if (value->producer && !is_among(outputs, value)) {
     value->name = name;
@@ -87,7 +88,7 @@ static Value *own_value(Importer *importer, Value *value, Str name, const PtrArr
   return node->outputs[0];
 }
 
-// What is given back of a value: a list gives its tensors as "name[0]", "name[1]" and so on.
+// Adds a value to the outputs. A list gives its tensors as "name[0]", "name[1]" and so on.
 static void give_back(Importer *importer, Value *value, Str name, PtrArray *outputs) {
   Context *context = importer->context;
   if (!value_is_list(value)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX operators that choose or move elements, and normalisations: what of them differs from the
+// ONNX operators that select or move elements, and normalisations, where they differ from the
 // operators of src/graph.
 #include "frontend/onnx/import.h"
 
@@ -55,7 +55,7 @@ void import_split(Import *import) {
   for (int i = 0; i < parts; i++) import_result(import, i, made ? node->outputs[i] : NULL);
 }
 
-// An operator of one tensor and a list of integers that must be known.
+// Adds an operator of one tensor and a list of integers that must be known.
 static void with_list(Import *import, const char *op, const char *key) {
   IntArray values;
   if (!import_constant_ints(import, 1, &values)) return;
@@ -71,7 +71,7 @@ void import_tile(Import *import) {
   with_list(import, "tile", "repeats");
 }
 
-// One integer of input `i`, which must be known; `otherwise` where it is absent.
+// Reads one integer from input `i`, which must be known; `otherwise` when the input is absent.
 static bool known_integer(Import *import, int i, int64_t otherwise, int64_t *out) {
   *out = otherwise;
   if (!import_input(import, i)) return true;
@@ -100,7 +100,7 @@ void import_cumsum(Import *import) {
   import_result(import, 0, import_add(import, node));
 }
 
-// ---- Places -----------------------------------------------------------------------------------
+// ---- Argmax, running sums, one-hot, hardmax ---------------------------------------------------
 
 void import_arg(Import *import) {
   Node *node = import_begin(import, op_find_onnx(import->node->op_type)->name, import->inputs, 1);
@@ -119,7 +119,7 @@ static Value *one_hot(Import *import, Value *indices, Value *values, int64_t dep
   return import_add(import, node);
 }
 
-// Indices may be floats; values are [off, on].
+// OneHot: indices may be floats; the values are [off, on].
 void import_one_hot(Import *import) {
   int64_t depth;
   Value *indices = import_input(import, 0);
@@ -130,8 +130,8 @@ void import_one_hot(Import *import) {
       one_hot(import, indices, import_input(import, 2), depth, import_int(import, "axis", -1)));
 }
 
-// 1 at the first of the largest along the axis, 0 elsewhere. Up to opset 12 the axis and all behind
-// it are one.
+// Hardmax: 1 at the first maximum along the axis, and 0 elsewhere. Up to opset 12 the axis and all
+// later ones are flattened into one.
 void import_hardmax(Import *import) {
   Value *x = import_input(import, 0);
   bool old = import_opset(import) < 13;
@@ -153,7 +153,7 @@ void import_hardmax(Import *import) {
   import_result(import, 0, old ? import_reshape(import, hot, whole, x->rank) : hot);
 }
 
-// ---- Blocks of space to channels and back -----------------------------------------------------
+// ---- SpaceToDepth and DepthToSpace ------------------------------------------------------------
 
 static Value *permuted(Import *import, Value *x, const int64_t *perm, int rank) {
   if (!x) return NULL;
@@ -208,7 +208,7 @@ void import_space_to_depth(Import *import) {
 
 // ---- Normalisations ---------------------------------------------------------------------------
 
-// stash_type, the type of the statistics, is float32 or wider here anyway.
+// stash_type needs no code, because statistics are computed in float32 or wider anyway.
 void import_layer_norm(Import *import) {
   bool rms = strcmp(import->node->op_type, "RMSNormalization") == 0;
   Node *node = import_begin(import, rms ? "nn.rms_norm" : "nn.layer_norm", import->inputs,
@@ -222,8 +222,8 @@ void import_layer_norm(Import *import) {
   for (int i = 0; i < outputs; i++) import_result(import, i, made ? node->outputs[i] : NULL);
 }
 
-// Instance normalisation of [n, groups, elements], then scale and bias: up to opset 20 one number a
-// group, later one a channel.
+// Instance normalisation of [n, groups, elements], then scale and bias: one number for each group
+// up to opset 20, and for each channel later.
 void import_group_norm(Import *import) {
   Value *x = import_input(import, 0), *y, *affine[2];
   int64_t groups = import_int(import, "num_groups", 0), whole[TE_MAX_RANK], elements = 1;
@@ -259,7 +259,7 @@ static Value *mean_over(Import *import, Value *x, IntArray axes) {
   return import_add(import, node);
 }
 
-// (x - mean) / (deviation + 1e-9)
+// Computes (x - mean) / (deviation + 1e-9).
 void import_mean_variance_norm(Import *import) {
   IntArray axes = import_ints(import, "axes");
   static const int64_t images[] = {0, 2, 3};
@@ -274,7 +274,7 @@ void import_mean_variance_norm(Import *import) {
   import_result(import, 0, below ? import_op(import, "divide", centred, below) : NULL);
 }
 
-// Divided by the norm along an axis; what has none stays zero.
+// Divides by the norm along an axis; elements with the norm 0 stay 0.
 void import_lp_norm(Import *import) {
   Value *x = import_input(import, 0);
   int64_t p = import_int(import, "p", 2), axis = import_int(import, "axis", -1);

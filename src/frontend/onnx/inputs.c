@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the graph takes and holds: inputs become parameters; initializers become constants whose
-// data stay in the mapped file.
+// The graph's parameters and constants: inputs become parameters, and initializers become constants
+// whose data stays in the mapped file.
 #include "frontend/onnx/import.h"
 #include "te/te.h"
 
@@ -20,7 +20,7 @@ static bool resolve_type(Importer *importer, const OnnxValue *input, DType *type
                     input->name, onnx_type_name(code), code, onnx_type_advice(code));
 }
 
-// One tensor that the graph takes.
+// Adds a parameter for a tensor.
 static Value *tensor_parameter(Importer *importer, const OnnxValue *input, PtrArray *params) {
   Context *context = importer->context;
   IntArray shape;
@@ -39,7 +39,8 @@ static Value *tensor_parameter(Importer *importer, const OnnxValue *input, PtrAr
 
 static Value *import_parameter(Importer *importer, const OnnxValue *input, PtrArray *params);
 
-// The tensors of a sequence are parameters "name[0]", "name[1]" and so on: as many as were given.
+// Adds the tensors of a sequence as parameters "name[0]", "name[1]" and so on, as many as were
+// given.
 static Value *sequence_parameter(Importer *importer, const OnnxValue *input, PtrArray *params) {
   Context *context = importer->context;
   const OnnxType *type = input->type->sequence_type->elem_type;
@@ -128,7 +129,8 @@ static void import_sparse(Importer *importer, const OnnxSparseTensor *tensor) {
                 onnx_sparse_data(importer->file, tensor, importer_pos(importer, NULL)));
 }
 
-// An input of the same name as an initializer has it as its default: it is a constant.
+// Adds an input. When an initializer has the same name, it is the input's default, and the input
+// becomes a constant.
 static void import_input_value(Importer *importer, const OnnxValue *input, const Map *constants,
                                PtrArray *params) {
   if (map_contains(constants, input->name) || !name_is_new(importer, input->name, "input")) return;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a model says of its own errors: losses over classes, of log-probabilities or of scores.
+// Losses over classes, from log-probabilities (NegativeLogLikelihoodLoss) or scores
+// (SoftmaxCrossEntropyLoss).
 #include "frontend/onnx/compose.h"
 
 #include "graph/graph.h"
@@ -7,7 +8,7 @@
 typedef struct Loss {
   Import *import;
   Value *scores, *target, *weight; // [n, classes, …], [n, …], [classes] or NULL
-  Value *ignored;                  // where nothing is lost; NULL: nowhere
+  Value *ignored;                  // samples that do not count; NULL: none
 } Loss;
 
 static bool loss_shapes(Loss *l) {
@@ -27,7 +28,7 @@ static Value *without_ignored(Loss *l, Value *x) {
   return compose_choose(l->import, l->ignored, import_scalar(l->import, x, 0), x);
 }
 
-// What the sample's class weighs.
+// The weight of each sample: its class's weight.
 static Value *sample_weights(Loss *l) {
   Value *weights;
   if (l->weight) {
@@ -60,7 +61,7 @@ static Value *total(Loss *l, Value *x) {
   return compose_reduce(l->import, "sum", x, NULL, 0, false);
 }
 
-// The mean is over what the samples weigh.
+// The loss. A mean divides by the sum of the samples' weights.
 static Value *loss_of(Loss *l) {
   Import *import = l->import;
   const char *reduction = import_text(import, "reduction", "mean");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One ONNX node: found in a table, its attributes and inputs checked, then built from operators of
-// src/graph. An operator with a row in operators.c goes its own way; one that only the operator
-// table knows is taken as it is.
+// Imports one ONNX node: finds its row, checks its attributes and inputs, and adds operators of
+// src/graph. An operator with a row in operators.c is imported by that row's function; an operator
+// that only the operator table names is added directly.
 #include "frontend/onnx/import.h"
 
 #include "graph/graph.h"
@@ -60,7 +60,7 @@ ConstData *import_known(Import *import, int i) {
   return value ? import_follow(import, value) : NULL;
 }
 
-// import_sources of what is refused since it is not known.
+// import_sources for a value that is refused because it is not known.
 static const char *late_sources(Import *import, Value *value) {
   const char *sources = import_sources(import, value);
   import->importer->known_late |= sources != NULL;
@@ -83,7 +83,8 @@ ConstData *import_constant(Import *import, int i) {
   return NULL;
 }
 
-// Many nodes of a model have this to say: alike, so that it is said once.
+// Many nodes of one model may have this message, so its text is the same for all, and it is printed
+// once.
 ConstData *import_counted(Import *import, int i) {
   Value *value = import_input(import, i);
   ConstData *data = import_known(import, i);
@@ -255,7 +256,8 @@ static Value *joined(Import *import, Value *const *values, int count, int axis) 
   return import_add(import, node);
 }
 
-// Groups of groups: kernels with few operands, most of them equal.
+// Joins values in groups of groups, so that each kernel has few operands and most kernels are
+// equal.
 static Value *joined_by_groups(Import *import, Value **values, int count, int axis) {
   enum { GROUP = 16 };
   while (count > 1) {
@@ -314,7 +316,7 @@ static bool is_onnx_domain(Str domain) {
   return !*domain || strcmp(domain, "ai.onnx") == 0;
 }
 
-// "alpha fmod" to "alpha:float fmod:int".
+// Turns "alpha fmod" into "alpha:float fmod:int".
 static const char *attributes_of(Context *context, const char *names) {
   static const char *const others[] = {
       "approximate:string",  "axis:int",         "batch_dims:int", "detect_negative:int",
@@ -330,7 +332,7 @@ static const char *attributes_of(Context *context, const char *names) {
   return text_string(&text);
 }
 
-// Its own row, or one made from the operator table's.
+// The node's own row, or one made from the operator table's row.
 static const OnnxRow *row_of(Import *import) {
   const OnnxNode *node = import->node;
   bool standard = is_onnx_domain(node->domain);
@@ -358,7 +360,7 @@ static const OnnxRow *row_of(Import *import) {
   return row;
 }
 
-// Collects the inputs. False when one could not be made, or the number is wrong.
+// Collects the inputs. False when one of them failed, or their number is wrong.
 static bool collect_inputs(Import *import) {
   const OnnxRow *row = import->row;
   const OnnxNames *names = &import->node->input;
@@ -398,7 +400,7 @@ static void set_attribute(Import *import, Node *node, const OnnxAttribute *attri
     node_set_float(context, node, attribute->name, (double)attribute->f);
 }
 
-// An operator that means the same in ONNX and in src/graph, attributes included.
+// Adds an operator that means the same in ONNX and in src/graph, with its attributes.
 static void import_as_it_is(Import *import) {
   const OpRow *row = op_find_onnx(import->node->op_type);
   Node *node = import_begin(import, row->name, import->inputs, import->input_count);
@@ -419,7 +421,7 @@ Str importer_name(const Importer *importer, const OnnxNode *node) {
   return str_format(importer->context, "%s%s", importer->scope->path, onnx_node_name(node));
 }
 
-// Attributes and inputs as the newer opsets have them.
+// Checks attributes and inputs after their conversion to the newer opsets.
 static bool check_node(Import *import) {
   const OnnxNode *given = import->node;
   import->node = older_node(import, given);

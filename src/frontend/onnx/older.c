@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forms of operators up to opset 6, brought to those that came after: attributes that are gone, or
-// became something else, and the broadcasting of one operand from a stated axis on.
+// Converts operators of opsets up to 6 to their later forms: attributes that were removed or
+// replaced, and broadcasting of an operand from a stated axis on.
 #include "frontend/onnx/import.h"
 #include "te/te.h"
 
 typedef struct OlderRow {
   const char *operators; // with spaces around each
-  int before;            // the opset from which on the form is another
-  const char *dropped;   // attributes that say nothing any more, once `fix` has looked at them
-  // Looks at the node as it was given, and changes the inputs. May be NULL.
+  int before;            // the first opset with the later form
+  const char *dropped;   // attributes without a meaning after `fix` has used them
+  // Reads the node as it was given and changes the inputs. May be NULL.
   bool (*fix)(Import *import, const OnnxNode *given);
 } OlderRow;
 
@@ -20,7 +20,7 @@ static const OnnxAttribute *find(const OnnxNode *node, const char *name) {
 
 // ---- Values -----------------------------------------------------------------------------------
 
-// `value` with axes of 1 behind its own, `count` in all.
+// Appends axes of extent 1 to `value` until it has `count` axes.
 static bool widen(Import *import, Value **value, int64_t count) {
   int64_t shape[TE_MAX_RANK];
   if (count > TE_MAX_RANK) return import_refuse(import, "its operands do not broadcast");
@@ -28,7 +28,7 @@ static bool widen(Import *import, Value **value, int64_t count) {
   return (*value = import_reshape(import, *value, shape, (int)count)) != NULL;
 }
 
-// With broadcast, the second operand's axes are those of the first from `axis` on.
+// With the attribute broadcast, the second operand's axes are the first operand's from `axis` on.
 static bool fix_broadcast(Import *import, const OnnxNode *given) {
   const OnnxAttribute *broadcast = find(given, "broadcast"), *axis = find(given, "axis");
   if (!broadcast || !broadcast->i || !axis) return true;
@@ -40,7 +40,7 @@ static bool fix_broadcast(Import *import, const OnnxNode *given) {
   return widen(import, &import->inputs[1], rank - at);
 }
 
-// A slope for each channel.
+// The slope has one element for each channel.
 static bool fix_prelu(Import *import, const OnnxNode *given) {
   (void)given;
   const Value *x = import_input(import, 0), *slope = import_input(import, 1);
@@ -84,7 +84,7 @@ static bool is_dropped(const OlderRow *row, Str name) {
          (at && (at == dropped || at[-1] == ' ') && (at[n] == ' ' || !at[n]));
 }
 
-// The element type was the name of its code: "FLOAT".
+// The element type was given by name, such as "FLOAT"; it becomes a number.
 static void number_type(Context *context, OnnxAttribute *to) {
   enum { MOST_TYPES = 32 };
   Str name = str_intern_n(context, (const char *)to->s.data, to->s.size);

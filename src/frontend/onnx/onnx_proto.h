@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX files as plain C structs: OnnxModel, OnnxGraph, OnnxNode … (fields as in onnx.proto; see
-// onnx.options for their types). Absent text is "". Everything lives as long as the context; the
+// ONNX files as C structs: OnnxModel, OnnxGraph, OnnxNode … with the fields of onnx.proto (see
+// onnx.options for their types). Absent text is "". The structs live as long as the context; the
 // file stays mapped, and tensors point into it.
 #ifndef PLEAT_FRONTEND_ONNX_PROTO_H
 #define PLEAT_FRONTEND_ONNX_PROTO_H
@@ -14,52 +14,54 @@ typedef struct OnnxFile {
   Context *context;
   SourceFile *source;
   const char *path;
-  OnnxBytes bytes;  // the whole
-  OnnxModel *model; // has a graph; NULL when the file holds a single tensor
+  OnnxBytes bytes;  // of the whole file
+  OnnxModel *model; // has a graph; NULL for the file of a single tensor
   OnnxTensor *tensor;
-  Map mapped; // external data: path (Str) to OnnxBytes
+  Map mapped; // files of external data: path (Str) to OnnxBytes
 } OnnxFile;
 
-// NULL with a located diagnostic for what cannot be read, is truncated, nests too deep, or is not
-// ONNX.
+// Opens a model; NULL with a located diagnostic when it cannot be read, is truncated, nests too
+// deep, or is not ONNX.
 OnnxFile *onnx_model_open(Context *context, const char *path);
-// The same of a model in memory, called `path` in messages; external data lie in that folder. The
-// bytes are not copied. {NULL, 0} gives NULL.
+// The same for a model in memory, called `path` in messages; its external data is in that folder.
+// The bytes are not copied. {NULL, 0} gives NULL.
 OnnxFile *onnx_model_decode(Context *context, const char *path, OnnxBytes bytes);
-OnnxFile *onnx_tensor_open(Context *context, const char *path); // a TensorProto alone: input_0.pb
-OnnxFile *onnx_file_open(Context *context, const char *path);   // its bytes; may be empty
+// A single TensorProto, such as input_0.pb.
+OnnxFile *onnx_tensor_open(Context *context, const char *path);
+OnnxFile *onnx_file_open(Context *context, const char *path); // only its bytes, which may be empty
 
-// A message of type `messages` (a generated onnx_*_msg) from memory into `message`, which is
-// zeroed. What is wrong goes to *problem, its place in bytes from the start to *at.
+// Decodes a message of type `type` (a generated onnx_*_msg) into `message`, which is zeroed. False
+// with the problem in *problem and its byte offset in *at.
 bool onnx_decode(Context *context, const pb_msgdesc_t *type, OnnxBytes bytes, void *message,
                  const char **problem, size_t *at);
 
-// A field of a message as it stands in the file.
+// A field of a message in the file.
 typedef struct OnnxField {
   uint32_t number;
   int wire;                 // its wire type
-  OnnxBytes payload, whole; // without and with tag and length
+  OnnxBytes payload, whole; // without tag and length; with them
 } OnnxField;
-// Takes the first field from *message, which is not empty. NULL, or what is wrong, at field->whole.
+// Takes the first field from *message, which is not empty. NULL, or the problem, which is at
+// field->whole.
 const char *onnx_next_field(OnnxBytes *message, OnnxField *field);
 
-// The folder of a file by its path alone; "." when the path names none.
+// The folder part of a path; "." when there is none.
 char *onnx_folder_of(Arena *arena, const char *path);
 
-// The values of a tensor: row-major, little-endian, one value in dtype_bytes(type) bytes, data not
-// necessarily aligned. They stay in the mapped file unless they are encoded there. NULL with a
-// diagnostic at `pos` when dims and data disagree, or external data cannot be had.
+// The values of a tensor: row-major, little-endian, dtype_bytes(type) bytes each, not necessarily
+// aligned. They stay in the mapped file unless they are encoded there. NULL with a diagnostic at
+// `pos` when dims and data disagree, or external data is unavailable.
 ConstData *onnx_tensor_data(OnnxFile *file, const OnnxTensor *tensor, SourcePos pos);
-// The same of a sparse tensor, made dense.
+// The values of a sparse tensor in dense form.
 ConstData *onnx_sparse_data(OnnxFile *file, const OnnxSparseTensor *tensor, SourcePos pos);
-// The bytes of a tensor whose data lie in another file, `size` of them as its dims say.
-// {NULL} with a diagnostic when they are missing or outside the folder of the model.
+// The `size` bytes of a tensor whose data is in another file. {NULL} with a diagnostic when they
+// are missing or outside of the model's folder.
 OnnxBytes onnx_external_data(OnnxFile *file, const OnnxTensor *tensor, size_t size, SourcePos pos);
 
-// The element type of an ONNX type code, false when Pleat has none. The name is for messages.
+// The element type of an ONNX type code, false when Pleat has none. The names are for messages.
 bool onnx_dtype(int32_t code, DType *type);
 const char *onnx_type_name(int32_t code);
-const char *onnx_type_advice(int32_t code); // what to do about one that Pleat has not
-int32_t onnx_type_code(DType type);         // 0 when ONNX has none
+const char *onnx_type_advice(int32_t code); // advice for a type that Pleat lacks
+int32_t onnx_type_code(DType type);         // 0 when ONNX lacks it
 
 #endif

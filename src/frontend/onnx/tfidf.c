@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TfIdfVectorizer: how often each of the known n-grams stands in a row of integers. Each position
-// is compared with each n-gram of a size, all at once, and what agrees is counted.
+// TfIdfVectorizer: counts how often each known n-gram occurs in a row of integers. All positions
+// are compared with all n-grams of one size at once, and the matches are summed.
 #include "frontend/onnx/compose.h"
 
 #include "graph/graph.h"
@@ -9,16 +9,16 @@ enum { MOST_GRAM_SIZE = 64, MOST_SKIPPED = 1024, MOST_COLUMNS = 1 << 24 };
 
 typedef struct Grams {
   Import *import;
-  int64_t batch, length; // of what is looked at
+  int64_t batch, length; // of the input
   Value *rows;           // [batch, length, 1]
-  IntArray pool, starts; // of all n-grams, one behind the other; where each size begins
-  IntArray columns;      // of the result, of all n-grams
-  IntArray counted;      // the columns of those that are counted
+  IntArray pool, starts; // of all n-grams, consecutively; where each size begins
+  IntArray columns;      // of the result; one for each n-gram
+  IntArray counted;      // the columns of the n-grams that are counted
   int64_t width;         // of the result
-  PtrArray counts;       // of each size: [batch, n-grams]
+  PtrArray counts;       // for each size [batch, n-grams]
 } Grams;
 
-// ---- What is given ----------------------------------------------------------------------------
+// ---- Attributes and input ---------------------------------------------------------------------
 
 static bool take_pool(Grams *g) {
   Import *import = g->import;
@@ -67,14 +67,14 @@ static bool take_rows(Grams *g) {
 
 // ---- Counting ---------------------------------------------------------------------------------
 
-// Item `k` of all n-grams of size `n`: [n-grams].
+// Item `k` of all n-grams of size `n`, as [n-grams].
 static Value *items_of(Grams *g, int n, int64_t grams, int k) {
   int64_t *items = arena_array(&g->import->context->arena, int64_t, (int)grams);
   for (int64_t i = 0; i < grams; i++) items[i] = g->pool.items[g->starts.items[n - 1] + i * n + k];
   return import_const(g->import, DTYPE_INT64, &grams, 1, items);
 }
 
-// How often each n-gram of size `n` stands in a row, `apart` from item to item.
+// Counts the occurrences of n-grams of size `n` whose items are `apart` positions from one another.
 static Value *counted_apart(Grams *g, int n, int64_t grams, int64_t apart) {
   Import *import = g->import;
   static const int64_t positions = 1;
@@ -89,7 +89,8 @@ static Value *counted_apart(Grams *g, int n, int64_t grams, int64_t apart) {
                         false);
 }
 
-// What stands alone is not further apart. A size for which rows are too short is not counted.
+// Counts one size for all distances between items, from 1 to `skipped` + 1; an n-gram of one item
+// has only the distance 1. A size for which the rows are too short is not counted.
 static bool count_size(Grams *g, int n, int64_t grams, const int64_t *columns, int64_t skipped) {
   Import *import = g->import;
   Value *sum = NULL;
@@ -106,7 +107,7 @@ static bool count_size(Grams *g, int n, int64_t grams, const int64_t *columns, i
   return true;
 }
 
-// All sizes that are asked for, in the order of the pool.
+// Counts all sizes that the node asks for, in the order of the pool.
 static bool count_all(Grams *g) {
   Import *import = g->import;
   int64_t least = import_int(import, "min_gram_length", 1);
@@ -127,8 +128,8 @@ static bool count_all(Grams *g) {
 
 // ---- Columns ----------------------------------------------------------------------------------
 
-// For each column the n-gram that is counted there, of several the `round`-th; where there is none,
-// the place behind them all. Is there any in this round?
+// For each column, the index of the `round`-th n-gram that is counted there, or of the column of
+// zeros when there is none. False when no column has one in this round.
 static bool grams_of_columns(Grams *g, int round, int64_t *places) {
   Arena *arena = &g->import->context->arena;
   int *seen = arena_array(arena, int, (int)g->width);
@@ -143,7 +144,8 @@ static bool grams_of_columns(Grams *g, int round, int64_t *places) {
   return any;
 }
 
-// A column of zeros stands behind the counts, for columns without an n-gram.
+// Adds up the counts of each column. A column of zeros after the counts serves the columns without
+// an n-gram.
 static Value *by_columns(Grams *g) {
   Import *import = g->import;
   double *zeros = arena_array(&import->context->arena, double, (int)g->batch);
@@ -164,7 +166,7 @@ static Value *by_columns(Grams *g) {
   return sum;
 }
 
-// By its mode: counts, or whether there is any, times the weight of the column.
+// Applies the mode: the counts, or 1 where they are positive, and the weights of the columns.
 static Value *weighed(Grams *g, Value *counts) {
   Import *import = g->import;
   const char *mode = import_text(import, "mode", "");
