@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Copies onnx.proto, adding the fields that releases after the installed one gave to messages:
-models that have them are read whatever release is installed.
+"""Copies onnx.proto and adds the fields that later releases have, so that models with these fields
+are read whichever release is installed.
     newer_fields.py INPUT OUTPUT"""
 import re
 import sys

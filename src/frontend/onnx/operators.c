@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX operators that are not simply an operator of src/graph: inputs that became attributes (or
-// the other way round) between opsets, defaults that differ, forms that are written with others.
+// ONNX operators that differ from the operators of src/graph: inputs that became attributes (or the
+// reverse) between opsets, other defaults, and operators composed of several. The end of the file
+// has the table of rows.
 #include "frontend/onnx/compose.h"
 
 #include "graph/graph.h"
@@ -21,8 +22,8 @@ static void import_gemm(Import *import) {
 
 // ---- Elementwise ------------------------------------------------------------------------------
 
-// The type of the result is that of the base; where the exponent's is wider in kind, the power is
-// taken in it.
+// The result has the base's type. A float exponent of an integer base makes the computation one of
+// floats.
 static void import_pow(Import *import) {
   Value *base = import_input(import, 0), *exponent = import_input(import, 1);
   DType type = base->type;
@@ -60,7 +61,8 @@ static void import_clip(Import *import) {
   import_result(import, 0, import_add(import, node));
 }
 
-// To eight bits, what is too large becomes the largest there is, unless the node says otherwise.
+// Casts to floats of up to eight bits saturate: a value that is too large becomes the largest
+// number, unless the node says otherwise.
 static Value *saturated(Import *import, Value *value, DType type) {
   const FloatFormat *format =
       dtype_is_float(type) && type.bits <= 8 ? dtype_small_float(type) : NULL;
@@ -116,8 +118,7 @@ static void import_identity(Import *import) {
   import_result(import, 0, import_input(import, 0));
 }
 
-// At inference and where nothing is dropped, the identity; the mask that goes with it keeps
-// everything.
+// A dropout at inference, or with the ratio 0, is the identity, and its mask is all true.
 static void import_dropout(Import *import) {
   Value *x = import_input(import, 0);
   if (import_input(import, 2)) {
@@ -151,7 +152,8 @@ static Value *moving(Import *import, int input, Value *now) {
   return compose_binary(import, "add", old, compose_number(import, "multiply", now, 1 - momentum));
 }
 
-// Of each channel over all that is here; and what is carried on for inference.
+// Normalises by the mean and variance of each channel over the batch and the image, and gives the
+// new moving averages.
 static void batch_norm_training(Import *import) {
   Value *x = import->inputs[0];
   int64_t axes[TE_MAX_RANK], shape[TE_MAX_RANK];
@@ -198,7 +200,7 @@ static void import_batch_norm(Import *import) {
   }
 }
 
-// Up to opset 12 the axis and all behind it are one, and 1 is the default.
+// Up to opset 12 the axis and all later ones are flattened into one, and the default axis is 1.
 static void import_softmax(Import *import) {
   bool old = import_opset(import) < 13;
   int64_t axis = import_int(import, "axis", old ? 1 : -1);
@@ -221,7 +223,7 @@ static Value *reduce(Import *import, const char *op, Value *x, IntArray axes, bo
   return import_add(import, node);
 }
 
-// log(sum(exp(x))) = m + log(sum(exp(x - m))), m the largest.
+// log(sum(exp(x))) = m + log(sum(exp(x - m))) with m the maximum.
 static Value *reduce_log_sum_exp(Import *import, Value *x, IntArray axes, bool keep) {
   Value *most = reduce(import, "max", x, axes, true);
   Value *shifted = most ? import_op(import, "subtract", x, most) : NULL;
@@ -251,7 +253,7 @@ static void import_reduce(Import *import) {
 
 // ---- Shapes -----------------------------------------------------------------------------------
 
-// A reshape of a constant is a constant: the operator only finds the shape.
+// Reshapes a constant into a constant; the operator only finds the shape.
 static void finish_reshape(Import *import, Node *node) {
   Value *x = node->inputs[0];
   int64_t shape[TE_MAX_RANK];
@@ -317,7 +319,7 @@ static void import_concat(Import *import) {
   import_result(import, 0, import_add(import, node));
 }
 
-// Pads are for the axes of input 3, where that is given; here for all.
+// Pads are given for the axes of input 3 (all axes without it); extends them to all axes.
 static bool spread_pads(Import *import, IntArray *pads, int rank) {
   IntArray axes, all = {0};
   if (!import_input(import, 3))
@@ -386,7 +388,7 @@ static void import_constant_node(Import *import) {
   import_result(import, 0, value);
 }
 
-// What fold.c could not compute.
+// Refuses an operator that fold.c could not evaluate.
 static void import_only_folded(Import *import) {
   import_refuse(import, "only supported on shapes and other integers that are known at import");
 }

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps of training, of domain ai.onnx.preview.training: new values of tensors by their gradients.
-// Inputs are the rate, the number of steps so far, then all tensors, all gradients, and all of each
-// state that is carried along; results are the tensors and the states.
+// The optimizers of the domain ai.onnx.preview.training, which compute new values of tensors from
+// their gradients. The inputs are the rate, the number of steps so far, then all tensors, all
+// gradients, and all tensors of each state; the results are the tensors and the states.
 #include "frontend/onnx/compose.h"
 
 #include "graph/graph.h"
 
 typedef struct Step {
   Import *import;
-  int count;            // of tensors
-  Value *x, *gradient;  // the one that is at hand, with what its size costs added
-  Value *rate, *number; // scalars of its type
+  int count;            // number of tensors
+  Value *x, *gradient;  // the current tensor, with regularisation in its gradient
+  Value *rate, *number; // scalars of the current tensor's type
 } Step;
 
-// `kinds` of tensors: values, gradients, states. False with a diagnostic.
+// Begins a step whose inputs are `kinds` tensors each: value, gradient, states. False with a
+// diagnostic.
 static bool step_begin(Step *step, Import *import, int kinds) {
   int given = import->input_count - 2;
   *step = (Step){.import = import, .count = given / kinds};
@@ -64,7 +65,7 @@ static void give(Step *step, int kind, int i, Value *value) {
   import_result(step->import, kind * step->count + i, value);
 }
 
-// old * share + new * other, a moving average where they come to 1.
+// old * share + new * other; a moving average when the factors add up to 1.
 static Value *blended(Step *step, Value *old, double share, Value *new, double other) {
   return both(step, "add", number(step, "multiply", old, share),
               number(step, "multiply", new, other));
@@ -88,7 +89,7 @@ static void import_adagrad(Import *import) {
   }
 }
 
-// 1 - share ^ number: what is still missing of a moving average that began with nothing.
+// 1 - share ^ number: the bias correction of a moving average that started with 0.
 static Value *weight_so_far(Step *step, double share) {
   Value *power = both(step, "power", import_scalar(step->import, step->x, share), step->number);
   return number(step, "add", number(step, "multiply", power, -1), 1);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// An order in which the nodes of a graph can be computed. Files are meant to be in such an order
-// and then keep it; otherwise every node comes after those it needs. A cycle is named.
+// Finds an order in which the nodes of a graph can be computed. A file that is in such an order, as
+// it should be, keeps its order; otherwise each node comes after its producers. A cycle is reported
+// with its names.
 #include "frontend/onnx/import.h"
 
 enum { MOST_NAMED = 8 };
@@ -8,9 +9,9 @@ enum { MOST_NAMED = 8 };
 typedef struct Order {
   Importer *importer;
   const OnnxNodes *nodes;
-  OnnxNames *needs; // per node: the names it reads, its bodies' from around them included
+  OnnxNames *needs; // for each node, with the names that its bodies read outside
   Map producers;    // name (Str) to OnnxNode *
-  int *waiting;     // per node: inputs whose producer has not come yet
+  int *waiting;     // for each node the number of producers that are not placed yet
 } Order;
 
 Str onnx_node_name(const OnnxNode *node) {
@@ -46,7 +47,7 @@ static void note_names(Map *own, const OnnxGraph *graph) {
       map_put(own, graph->node.items[i].output.items[k], graph);
 }
 
-// The names that a body reads and does not have itself.
+// Collects the names that a body reads and does not define.
 static void collect_graph(Arena *arena, const OnnxGraph *graph, OnnxNames *names) {
   Map own = map_new(arena);
   OnnxNames read = {0};
@@ -69,7 +70,8 @@ static bool is_given(const Importer *importer, Str name) {
   return scope_has(importer->scope, name);
 }
 
-// Names of a body may hide those around it.
+// True when the name is defined in the present scope; a body may hide names of the surrounding
+// scopes.
 static bool is_own(const Importer *importer, Str name) {
   const Scope *scope = importer->scope;
   return map_contains(&scope->values, name) || map_contains(&scope->poisoned, name) ||
@@ -90,8 +92,8 @@ static void check_output(Order *order, OnnxNode *node, Str name) {
     map_put(&order->producers, name, node);
 }
 
-// A name that is like the missing one: "; did you mean 'x'?", or nothing. Looking for it compares
-// all names, so where much is missing only the first ones are told.
+// "; did you mean 'x'?" with a name similar to the missing one, or "". The search compares all
+// names, so it stops after MOST_ERRORS errors.
 static const char *suggestion(const Order *order, Str name) {
   enum { MOST_ERRORS = 10 };
   Arena *arena = &order->importer->context->arena;
@@ -115,7 +117,8 @@ static void check_input(Order *order, OnnxNode *node, Str name) {
   scope_poison(importer, name);
 }
 
-// Every result has one producer and no other value its name; every input comes from somewhere.
+// Checks that every result has one producer and a name of its own, and that every input has a
+// producer.
 static void check_names(Order *order) {
   for (int i = 0; i < order->nodes->count; i++) {
     OnnxNode *node = &order->nodes->items[i];
@@ -136,7 +139,7 @@ static bool is_in_order(const Order *order) {
   return true;
 }
 
-// A node that `at` waits for and that waits itself.
+// The first node that `at` waits for and that waits itself.
 static int waiting_for(const Order *order, int at) {
   for (int k = 0; k < order->needs[at].count; k++) {
     int producer = producer_of(order, order->needs[at].items[k]);
@@ -145,7 +148,7 @@ static int waiting_for(const Order *order, int at) {
   bug(order->importer->context, "node %d waits for nothing", at);
 }
 
-// Whoever waits, waits for somebody who waits: following them far enough ends on a cycle.
+// Each waiting node waits for another waiting node, so following them must end on a cycle.
 static void report_cycle(Order *order) {
   Context *context = order->importer->context;
   int at = 0, count = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages in the encoding of protobuf, put together from pieces.
+// Writes messages in the encoding of protobuf as lists of pieces.
 #include "frontend/onnx/proto_write.h"
 
 #include <limits.h>

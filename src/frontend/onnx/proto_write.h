@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A message to be written: views of a mapped file and of new bytes. What is kept of a model,
-// weights first, goes byte by byte from the old file to the new one and is not decoded.
+// A protobuf message to be written: a list of views of a mapped file and of new bytes. The parts of
+// a model that are kept, weights above all, are copied from the old file without decoding.
 #ifndef PLEAT_FRONTEND_ONNX_PROTO_WRITE_H
 #define PLEAT_FRONTEND_ONNX_PROTO_WRITE_H
 
@@ -12,12 +12,13 @@ typedef struct Pieces {
 } Pieces;
 
 void pieces_add(Context *context, Pieces *to, OnnxBytes bytes);
-// A field that holds a message.
+// Adds a field that is a message.
 void pieces_add_message(Context *context, Pieces *to, uint32_t field, const Pieces *message);
 void pieces_add_text(Context *context, Pieces *to, uint32_t field, const char *text);
 void pieces_add_bytes(Context *context, Pieces *to, uint32_t field, OnnxBytes bytes);
 void pieces_add_number(Context *context, Pieces *to, uint32_t field, int64_t value);
-// The file at `path`, whole or not at all. False with a diagnostic, such as that it is too large.
+// Writes the file at `path`, completely or not at all. False with a diagnostic, for example when it
+// is too large.
 bool pieces_write(Context *context, const char *path, const Pieces *message);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX operators on quantised numbers. Products are taken of integers less their zero points, in
-// int32, which is exact; scaling back and rounding is the operator that quantises.
+// ONNX operators on quantised numbers. Products are computed exactly, in int32, from integers minus
+// their zero points; the operator that quantises then scales and rounds.
 #include "frontend/onnx/import.h"
 
 #include "graph/graph.h"
@@ -28,7 +28,7 @@ static Node *begin_on_grid(Import *import, const char *op) {
   return node;
 }
 
-// The type is that of the zero point, or the attribute's, or uint8.
+// The result type is that of the zero point, or the attribute's, or uint8.
 static void import_quantize(Import *import) {
   Node *node = begin_on_grid(import, "quantize");
   Value *zero = import_input(import, 2);
@@ -49,8 +49,8 @@ static void import_dequantize(Import *import) {
 
 // ---- Products of integers ---------------------------------------------------------------------
 
-// One number for each index of `axis`, of a tensor of rank `rank`; one for all, or of full rank,
-// stays as it is.
+// Reshapes one number for each index of `axis` so that it broadcasts to a tensor of rank `rank`. A
+// single number, or a tensor of full rank, stays as it is.
 static Value *along(Import *import, Value *value, int axis, int rank) {
   int64_t shape[TE_MAX_RANK];
   if (!value || value->rank != 1) return value;
@@ -67,7 +67,7 @@ static Value *less_zero(Import *import, Value *x, Value *zero, int axis) {
   return zero ? import_op(import, "subtract", wide, zero) : NULL;
 }
 
-// Left operands have numbers for their rows, right ones for their columns.
+// Left operands have one number for each row, right operands one for each column.
 static Value *product(Import *import, Value *a, Value *zero_a, Value *b, Value *zero_b) {
   a = less_zero(import, a, zero_a, MAX_OF(a->rank - 2, 0));
   b = less_zero(import, b, zero_b, b->rank - 1);
@@ -86,7 +86,7 @@ static void import_matmul_integer(Import *import) {
                         import_input(import, 3)));
 }
 
-// Padding is 0 after the zero point is taken away.
+// Padding is 0 after the zero point is subtracted.
 static void import_conv_integer(Import *import) {
   Value *inputs[] = {import->inputs[0], import->inputs[1]};
   if (!convolved(import, inputs, import_input(import, 2), import_input(import, 3))) return;
@@ -127,13 +127,14 @@ static void import_qlinear_conv(Import *import) {
                 requantized(import, sum, along(import, in[1], 0, 1), scale, in[6], in[7]));
 }
 
-// ---- The grid of what is there ----------------------------------------------------------------
+// ---- Dynamic quantisation ---------------------------------------------------------------------
 
 static Value *reduced(Import *import, const char *op, Value *x) {
   return import_add(import, import_begin(import, op, &x, 1));
 }
 
-// From the smallest to the largest value, 0 included, in 255 steps; of zeros alone, steps of 1.
+// The scale divides the range from the minimum to the maximum, 0 included, into 255 steps; for
+// zeros only it is 1.
 static void import_dynamic_quantize(Import *import) {
   Value *x = import->inputs[0], *low = reduced(import, "min", x), *high = reduced(import, "max", x);
   if (!low || !high) return;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// RNN, GRU, LSTM: one step's definition, written out for every step and direction. What the steps
-// take from the input is one product for all of them:
+// RNN, GRU and LSTM: the definition of one step, unrolled for every step and direction. The part of
+// the gates that depends on the input is one product for all steps,
 //   x[steps, batch, in] W' + b  ->  gates[steps, batch, gates * hidden]
-// and a step adds h R' to its part of that. Where sequences end before the last step, a state that
-// is past its end stays, and the output is 0; so the reverse direction, which begins at the last
-// step, starts each sequence at its own end.
+// to which each step adds h R'. After the end of a shorter sequence, the state is kept and the
+// output is 0. The reverse direction begins at the last step, so it starts each sequence at its own
+// end.
 #include "frontend/onnx/import.h"
 
 #include "graph/graph.h"
@@ -13,7 +13,7 @@ enum { MOST_STATES = 2, MOST_ACTIVATIONS = 3, MOST_GATES = 4 };
 
 typedef struct Activation {
   const char *name; // in ONNX
-  const char *op;   // of src/graph; "" for those that are written with others
+  const char *op;   // in src/graph; "" when it is composed of others
   bool has_alpha, has_beta;
   double alpha, beta;
 } Activation;
@@ -34,22 +34,22 @@ static const Activation activations[] = {
 
 typedef struct Cell Cell;
 
-// One direction of one node.
+// One direction of a node.
 typedef struct Steps {
   Import *import;
   const Cell *cell;
   int64_t length, batch, inputs, hidden;
   Value *x;       // [length * batch, inputs]
-  Value *lengths; // of the sequences, [batch]; NULL: all as long as the input
+  Value *lengths; // of the sequences, [batch]; NULL: all have the input's length
   Activation functions[MOST_ACTIVATIONS];
-  double clip; // 0: none
+  double clip; // 0: no clipping
   Value *weight, *recurrent, *bias, *recurrent_bias;
-  Value *of_gates, *of_candidate; // rows of `recurrent` of a GRU whose gate is reset before
-  Value *peepholes[3];            // [hidden] each, NULL without
+  Value *of_gates, *of_candidate; // parts of `recurrent` of a GRU that resets before the product
+  Value *peepholes[3];            // [hidden] each, or NULL
   Value *one;
 } Steps;
 
-// What a step makes of its part of the gates and of the states, in place.
+// Computes a step from its part of the gates and the states, which it updates in place.
 typedef bool (*StepFunction)(Steps *steps, Value *gates, Value **states);
 
 struct Cell {
@@ -96,12 +96,12 @@ static Value *activated(Steps *s, int function, Value *x) {
   return import_add(s->import, node);
 }
 
-// clip(x) through one of the functions.
+// The function of clip(x).
 static Value *gate(Steps *s, int function, Value *x) {
   return activated(s, function, clipped(s, x));
 }
 
-// a + b rows', rows of shape [n, hidden].
+// a + b rows', where `rows` has the shape [n, hidden].
 static Value *plus_product(Steps *s, Value *a, Value *b, Value *rows) {
   if (!b || !rows) return NULL;
   Node *node = import_begin(s->import, "gemm", (Value *[]){b, rows, a}, a ? 3 : 2);
@@ -121,7 +121,7 @@ static bool split(Steps *s, Value *x, int parts, Value **out) {
   return true;
 }
 
-// b + t (a - b): a where t is 1.
+// b + t (a - b), which is a for t = 1.
 static Value *between(Steps *s, Value *t, Value *a, Value *b) {
   Value *apart = a && b ? import_op(s->import, "subtract", a, b) : NULL;
   return add(s, b, multiply(s, t, apart));
@@ -129,7 +129,7 @@ static Value *between(Steps *s, Value *t, Value *a, Value *b) {
 
 // ---- Parts of weights -------------------------------------------------------------------------
 
-// Rows [begin, begin + count) of axis 0; of a constant, in place.
+// Rows [begin, begin + count) of axis 0; those of a constant are used in place.
 static Value *rows_of(Import *import, Value *value, int64_t begin, int64_t count) {
   int64_t shape[TE_MAX_RANK], end = begin + count, axis = 0;
   if (!value) return NULL;
@@ -147,7 +147,7 @@ static Value *rows_of(Import *import, Value *value, int64_t begin, int64_t count
   return import_add(import, node);
 }
 
-// One of axis 0, which goes.
+// One index of axis 0, which is removed.
 static Value *row_of(Import *import, Value *value, int64_t at) {
   int64_t shape[TE_MAX_RANK];
   Value *row = rows_of(import, value, at, 1);
@@ -223,7 +223,8 @@ static double next_of(const OnnxAttribute *list, int *at, double otherwise) {
   return list && *at < list->floats.count ? (double)list->floats.items[(*at)++] : otherwise;
 }
 
-// The functions of all directions; alphas and betas are for those that take some, in order.
+// Reads the functions of all directions. Alphas and betas are for the functions that have them, in
+// order.
 static bool read_activations(Import *import, const Cell *cell, int directions,
                              Activation *functions) {
   const OnnxAttribute *names = import_attribute(import, "activations");
@@ -302,7 +303,7 @@ static Value *transposed(Import *import, Value *value, const int64_t *perm) {
   return import_add(import, node);
 }
 
-// Lengths that are known to be all of the input are none.
+// The lengths, or NULL when all are known to be the input's length.
 static Value *lengths_of(Import *import, int64_t steps) {
   Value *lengths = import_input(import, 4);
   ConstData *known = import_known(import, 4);
@@ -335,7 +336,8 @@ static Value *flat_input(Steps *s, bool batch_first) {
   return import_reshape(s->import, x, shape, 2);
 }
 
-// Both biases meet in the product of the input, unless the gate is reset after the second.
+// Adds both biases to the product of the input, except for a GRU that resets after the recurrent
+// bias.
 static bool take_biases(Steps *s, int direction) {
   Import *import = s->import;
   int64_t rows = s->cell->gates * s->hidden;
@@ -363,7 +365,7 @@ static bool take_weights(Steps *s, int direction) {
   return s->weight && s->recurrent && take_biases(s, direction);
 }
 
-// What was given, or zeros; [batch, hidden].
+// The first state [batch, hidden]: the given one, or zeros.
 static Value *first_state(Steps *s, int number, int direction, bool batch_first) {
   Import *import = s->import;
   Value *given = import_input(import, 5 + number);
@@ -375,7 +377,7 @@ static Value *first_state(Steps *s, int number, int direction, bool batch_first)
 
 // ---- The steps --------------------------------------------------------------------------------
 
-// Is a step within each sequence? [batch, 1]; NULL where all are.
+// [batch, 1], true for the sequences that have this step; NULL when all have.
 static Value *mask_of(Steps *s, int64_t step) {
   int64_t shape[] = {s->batch, 1};
   if (!s->lengths) return NULL;
@@ -404,7 +406,8 @@ static bool run_step(Steps *s, Value *gates, int64_t step, Value **states, Value
   return *output != NULL;
 }
 
-// All steps of a direction: the outputs as [length, 1, batch, hidden], and the last states.
+// Runs all steps of a direction. Returns the outputs as [length, 1, batch, hidden], and the last
+// states in `states`.
 static Value *run_direction(Steps *s, int direction, bool reverse, bool batch_first,
                             Value **states) {
   Import *import = s->import;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resize and Upsample: where each element of the result comes from is known at import, so that an
-// axis becomes a table of indices (nearest), or of indices and weights.
+// Resize and Upsample. The source of each element of the result is known at import, so that an axis
+// becomes a table of indices (nearest), or of indices and weights.
 #include "frontend/onnx/import.h"
 
 #include "graph/graph.h"
@@ -15,24 +15,24 @@ typedef struct Resize {
   Kernel kernel;
   const char *coordinates, *rounding, *policy;
   bool antialias, exclude_outside;
-  double a;                    // of the cubic
-  double scales[TE_MAX_RANK];  // per axis of the input
+  double a;                    // the cubic's parameter
+  double scales[TE_MAX_RANK];  // for each axis of the input
   int64_t sizes[TE_MAX_RANK];  // of the result
-  double roi[2 * TE_MAX_RANK]; // begin, then end, as parts of the input
+  double roi[2 * TE_MAX_RANK]; // begins, then ends, as fractions of the input
   bool resized[TE_MAX_RANK];
 } Resize;
 
-// One axis: where each element of the result comes from.
+// For one axis, the sources of each element of the result.
 typedef struct Table {
   int64_t count, taps;
   int32_t *indices; // [count, taps]
   double *weights;
-  bool *outside; // beyond the input: the extrapolated value
+  bool *outside; // outside of the input: the extrapolated value
 } Table;
 
 // ---- Coordinates and weights ------------------------------------------------------------------
 
-// Which place of the input, of fractional elements, element `at` of the result has its value from.
+// The coordinate in the input, in elements, of element `at` of the result.
 static double place_of(const Resize *r, int axis, double at, bool *outside) {
   const char *mode = r->coordinates;
   double input = (double)import_dim(import_input(r->import, 0), axis), scale = r->scales[axis];
@@ -67,7 +67,7 @@ static double nearest_of(const Resize *r, int axis, double place) {
                                                        : below + (part > 0.5);
 }
 
-// Keys' cubic convolution at a distance.
+// The weight of Keys' cubic convolution at a distance.
 static double cubic_weight(double a, double x) {
   x = fabs(x);
   if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
@@ -78,7 +78,8 @@ static double weight_at(const Resize *r, double distance) {
   return r->kernel == CUBIC ? cubic_weight(r->a, distance) : fmax(0, 1 - fabs(distance));
 }
 
-// How much wider than for enlarging the kernel is: it takes in all that becomes one element.
+// The factor by which the kernel is compressed: with antialiasing, a smaller result averages all
+// elements that become one.
 static double shrinking(const Resize *r, int axis) {
   return r->antialias ? fmin(r->scales[axis], 1) : 1;
 }
@@ -162,7 +163,7 @@ static Value *choose(Import *import, Value *x, const Table *table, int64_t axis)
   return import_add(import, node);
 }
 
-// The extrapolated value wherever an axis leaves the input.
+// Sets the extrapolated value where an axis is outside of the input.
 static Value *extrapolated(Resize *r, Value *y, const Table *table, int axis) {
   if (!y || !table->outside) return y;
   int64_t shape[TE_MAX_RANK];
@@ -173,8 +174,8 @@ static Value *extrapolated(Resize *r, Value *y, const Table *table, int axis) {
   return import_add(r->import, import_begin(r->import, "where", inputs, 3));
 }
 
-// Axes in the order in which the tensors between them are smallest: those that shrink from the
-// outermost, which is quick; then the others from the innermost.
+// Orders the axes so that intermediate tensors are small: shrinking axes from the outermost, which
+// is fast, then growing axes from the innermost.
 static int resize_order(const Resize *r, int rank, int64_t *order) {
   int count = 0;
   for (int i = 0; i < rank; i++)
@@ -184,7 +185,8 @@ static int resize_order(const Resize *r, int rank, int64_t *order) {
   return count;
 }
 
-// Axes of so few taps that one sum over all of them costs no more than one after the other.
+// The number of axes to sum together: those whose taps together are so few that separate sums would
+// not be cheaper.
 static int joined_axes(const Table *tables, const int64_t *order, int count) {
   enum { MOST_TAPS = 1 };
   int64_t taps = tables[order[0]].taps;
@@ -214,7 +216,7 @@ static Value *build(Resize *r) {
   return import_cast(import, y, x->type);
 }
 
-// ---- What the node says -----------------------------------------------------------------------
+// ---- Attributes and inputs --------------------------------------------------------------------
 
 static bool read_modes(Resize *r) {
   static const char *const kernels[] = {"nearest", "linear", "cubic"};
@@ -245,7 +247,7 @@ static bool read_modes(Resize *r) {
                                      known & 1 ? r->rounding : r->coordinates);
 }
 
-// The numbers of an optional input; *count is 0 when it is absent or empty.
+// Reads the numbers of an optional input; *count is 0 when it is absent or empty.
 static bool known_numbers(Import *import, int i, double *out, int *count) {
   *count = 0;
   if (!import_input(import, i)) return true;
@@ -270,7 +272,7 @@ static bool attribute_scales(Import *import, double *out, int *count) {
 
 static bool set_scale(Resize *r, int axis, double scale) {
   int64_t extent = import_dim(import_input(r->import, 0), axis);
-  float size = (float)extent * (float)scale; // as the standard's shape inference has it
+  float size = (float)extent * (float)scale; // like the standard's shape inference
   if (!(scale > 0) || !(size < (float)INT32_MAX))
     return import_refuse(r->import, "the scale of axis %d is %g", axis, scale);
   r->scales[axis] = scale;
@@ -286,7 +288,8 @@ static bool set_size(Resize *r, int axis, double size) {
   return true;
 }
 
-// One scale for all axes that are resized, so that the result fits the sizes, or covers them.
+// Uses one scale for all resized axes, so that the result is not larger, or not smaller, than the
+// sizes.
 static void keep_aspect_ratio(Resize *r, const int64_t *axes, int count) {
   bool smallest = strcmp(r->policy, "not_larger") == 0;
   double scale = r->scales[axes[0]];

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX operators that take elements at places which are computed, or from the middle of axes.
+// ONNX operators that sample at computed coordinates, and CenterCropPad.
 #include "frontend/onnx/import.h"
 
 #include "graph/graph.h"
 
-// Up to opset 19 linear and cubic are those of two axes.
+// Up to opset 19 "linear" and "cubic" are named for two axes.
 static void import_grid_sample(Import *import) {
   const char *mode = import_text(import, "mode", "linear");
   if (strcmp(mode, "bilinear") == 0) mode = "linear";
@@ -38,7 +38,7 @@ static void import_affine_grid(Import *import) {
   import_result(import, 0, import_add(import, node));
 }
 
-// Up to opset 15 places are not moved by half an element.
+// Up to opset 15 coordinates are not moved by half an element.
 static void import_roi_align(Import *import) {
   static const char *const keys[] = {"output_height", "output_width", "sampling_ratio"};
   bool old = import->importer->result->opset < 16;
@@ -70,7 +70,8 @@ static void import_deform_conv(Import *import) {
   import_result(import, 0, import_add(import, node));
 }
 
-// The middle of what is larger, zeros around what is smaller; an odd one is behind.
+// Crops larger axes to their middle, and pads smaller ones with zeros on both sides; an odd zero is
+// at the end.
 static void import_center_crop_pad(Import *import) {
   Value *x = import_input(import, 0);
   IntArray shape, axes = import_ints(import, "axes");

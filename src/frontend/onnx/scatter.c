@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX operators whose elements are written in an order, and choices of the largest or of what is
-// not zero. How many of those there are must be known when the model is imported.
+// ONNX operators that write elements in an order, and selections of the largest or the nonzero
+// elements, whose number must be known at import.
 #include "frontend/onnx/import.h"
 
 #include "graph/graph.h"
@@ -56,9 +56,9 @@ static void import_topk(Import *import) {
   for (int i = 0; i < 2; i++) import_result(import, i, made ? node->outputs[i] : NULL);
 }
 
-// ---- What is not zero -------------------------------------------------------------------------
+// ---- Nonzero elements -------------------------------------------------------------------------
 
-// How many elements of the input are not 0: counted where it is known. Else -1 after a diagnostic.
+// Counts the input's nonzero elements when it is known; otherwise -1 after a diagnostic.
 static int64_t count_nonzero(Import *import, int input) {
   ConstData *data = import_counted(import, input);
   if (!data) return -1;
@@ -78,8 +78,8 @@ static void import_nonzero(Import *import) {
   import_result(import, 0, nonzero(import, import->inputs[0], count_nonzero(import, 0)));
 }
 
-// What the condition holds of, along an axis or of all elements in order; of what the condition is
-// too short for, nothing.
+// Selects the slices along an axis, or all elements in order, for which the condition is true.
+// Elements after the end of a shorter condition are not selected.
 static void import_compress(Import *import) {
   Value *x = import_input(import, 0), *condition = import_input(import, 1);
   bool flat = !import_has(import, "axis");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names that nodes see: of the graph, of bodies (with those around them), of functions. What is
-// expanded is bounded in depth and in number, whatever a model asks for.
+// The names that nodes see: those of the graph, of bodies (with the surrounding names), and of
+// functions. Expansion is limited in depth and in the number of nodes, whatever a model asks for.
 #include "frontend/onnx/import.h"
 
 enum { MOST_DEPTH = 100, MOST_EXPANDED = 40000 };
@@ -22,7 +22,7 @@ Scope *scope_new(Importer *importer, Str path) {
   return scope;
 }
 
-// The innermost scope that knows the name; NULL: none does.
+// The innermost scope that has the name; NULL: none has.
 static const Scope *scope_of(const Scope *scope, Str name) {
   while (scope && !map_contains(&scope->values, name) && !map_contains(&scope->poisoned, name) &&
          !map_contains(&scope->absent, name))
@@ -44,7 +44,7 @@ bool scope_is_absent(const Scope *scope, Str name) {
   return scope && map_contains(&scope->absent, name);
 }
 
-// What has a name in the graph keeps it: any other is another name for the same value.
+// A value with a name of the graph keeps that name; further names refer to the same value.
 void scope_give(Importer *importer, Str name, Value *value) {
   Scope *scope = importer->scope;
   if (!map_contains(&importer->named, value))

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sequences and optional values are known at import: a sequence is a list of values, which may be
-// sequences themselves, and what is optional is there or not. Behind the import there are tensors
-// only: what the graph takes and gives is the list's tensors, as "name[0]", "name[1]" and so on. A
-// list is a Value without rank or elements; what it holds is kept beside it.
+// Sequences and optional values, which are known at import: a sequence is a list of values, which
+// may be sequences, and an optional value is present or absent. After the import there are only
+// tensors: the graph's inputs and outputs are the tensors of the list, named "name[0]", "name[1]"
+// and so on. A list is represented by a Value without rank or elements; its contents are in
+// importer->lists.
 #include "frontend/onnx/import.h"
 
 #include "graph/graph.h"
 
 typedef struct List {
-  bool is_nothing; // an optional value that is not there
+  bool is_nothing; // an absent optional value
   PtrArray items;  // Value *
 } List;
 
@@ -57,7 +58,7 @@ const PtrArray *import_sequence(Import *import, int i) {
   return NULL;
 }
 
-// A tensor, not a list.
+// A tensor input; NULL with a diagnostic for a list.
 static Value *tensor_input(Import *import, int i) {
   Value *value = import_input(import, i);
   if (!value_is_list(value)) return value;
@@ -65,7 +66,8 @@ static Value *tensor_input(Import *import, int i) {
   return NULL;
 }
 
-// A position of input `i`, from -count to count (excluded unless `end`); `count` when absent.
+// Reads the position in input `i`, from -count to count (excluded unless `end`); `count` when the
+// input is absent.
 static bool read_position(Import *import, int i, int count, bool end, int *position) {
   *position = count;
   if (!import_input(import, i)) return true;
@@ -99,7 +101,7 @@ static void import_erase(Import *import) {
   const PtrArray *from = import_sequence(import, 0);
   int at;
   if (!from || !read_position(import, 1, from->count, false, &at)) return;
-  if (!import_input(import, 1)) at = from->count - 1; // the last
+  if (!import_input(import, 1)) at = from->count - 1; // by default the last one
   if (!from->count) {
     import_refuse(import, "its sequence is empty");
     return;
@@ -125,7 +127,8 @@ static void import_length(Import *import) {
   import_result(import, 0, import_const(import, DTYPE_INT64, NULL, 0, length));
 }
 
-// The sizes of the parts of an axis: as listed, or all of one size but for the last.
+// The sizes of the parts of an axis: the listed ones, or equal ones of which the last may be
+// smaller.
 static bool part_sizes(Import *import, int64_t extent, IntArray *sizes) {
   ConstData *given = import_input(import, 1) ? import_constant(import, 1) : NULL;
   int64_t each = 1;

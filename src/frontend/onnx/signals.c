@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX operators on signals. A discrete Fourier transform is a product with a constant matrix: its
-// rows are the numbers of the signal (real and imaginary parts side by side), its columns those of
+// ONNX operators on signals. A discrete Fourier transform is a product with a constant matrix,
+// whose rows are the numbers of the signal (real and imaginary parts alternate), and whose columns
+// are those of the spectrum. Windows and the matrix of mel weights are constants.
 // the spectrum. Windows and the matrix of mel weights are constants.
 #include "frontend/onnx/compose.h"
 
@@ -8,9 +9,9 @@
 
 #include <math.h>
 
-enum { LARGEST_MATRIX = 1 << 26 }; // numbers
+enum { LARGEST_MATRIX = 1 << 26 }; // in numbers
 
-// One number of an input that must be known; `otherwise` where it is absent.
+// Reads one number from an input that must be known; `otherwise` when it is absent.
 static bool known_number(Import *import, int i, double otherwise, double *out) {
   *out = otherwise;
   if (!import_input(import, i)) return true;
@@ -24,11 +25,11 @@ static bool known_number(Import *import, int i, double otherwise, double *out) {
 
 typedef struct Transform {
   int64_t length;                                 // of the transform
-  int64_t rows, row_parts, columns, column_parts; // parts: 1 real, 2 real and imaginary
-  bool inverse, half_rows; // the rows are half of a spectrum whose other half mirrors it
+  int64_t rows, row_parts, columns, column_parts; // parts: 1 is real, 2 real and imaginary
+  bool inverse, half_rows;                        // half_rows: the other half mirrors the rows
 } Transform;
 
-// e^(∓2πi·row·column/length), where it takes part of a row to part of a column.
+// The factor e^(∓2πi·row·column/length), from one part of a row to one part of a column.
 static double coefficient(const Transform *t, int64_t row, int row_part, int64_t column,
                           int column_part) {
   double angle = 2 * M_PI * (double)(row * column % t->length) / (double)t->length;
@@ -53,14 +54,14 @@ static Value *matrix_of(Import *import, const Transform *t, DType type) {
   return compose_constant(import, type, shape, 2, numbers);
 }
 
-// The axis to the last but one place, or from there back.
+// The permutation that moves the axis to the last position but one; it is its own inverse.
 static void swap_axis(int rank, int axis, int64_t *axes) {
   for (int i = 0; i < rank; i++) axes[i] = i;
   axes[axis] = rank - 2;
   axes[rank - 2] = axis;
 }
 
-// `x` [..., axis, ..., parts] transformed along the axis.
+// Transforms `x` [..., axis, ..., parts] along the axis.
 static Value *transformed(Import *import, Value *x, int axis, const Transform *t) {
   int64_t axes[TE_MAX_RANK], shape[TE_MAX_RANK];
   if (!x) return NULL;
@@ -117,7 +118,7 @@ static void import_dft(Import *import) {
   import_result(import, 0, transformed(import, x, (int)axis, &t));
 }
 
-// [batch, samples, parts] to [batch, frames, frame, parts].
+// Cuts [batch, samples, parts] into [batch, frames, frame, parts].
 static Value *frames_of(Import *import, Value *x, int64_t count, int64_t step, int64_t length) {
   int64_t shape[] = {count, length};
   double *places = arena_array(&import->context->arena, double, count *length);
@@ -166,7 +167,7 @@ static bool type_attribute(Import *import, const char *key, DType *type) {
                        onnx_type_advice(code));
 }
 
-// a - b·cos(2πn/N) + c·cos(4πn/N); N is the size, one less when it is not periodic.
+// a - b·cos(2πn/N) + c·cos(4πn/N), where N is the size, minus 1 when the window is not periodic.
 static void import_window(Import *import) {
   static const struct {
     const char *name;
@@ -203,7 +204,7 @@ static double hertz_of(double mel) {
   return 700 * (pow(10, mel / 2595) - 1);
 }
 
-// A triangle over [low, high] with its top at the centre, in column `bin`.
+// Adds a triangle over [low, high] with its top at the centre, in column `bin`.
 static void add_triangle(double *weights, int64_t bins, int64_t bin, const int64_t *edges,
                          int64_t rows) {
   int64_t low = edges[0], centre = edges[1], high = edges[2];

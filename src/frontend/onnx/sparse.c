@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sparse tensors, made dense: values, and where they are, in order, as linear places or as indices
-// (a row for each value).
+// Converts sparse tensors to dense ones. A sparse tensor has values and their positions in
+// ascending order, as row-major numbers or as one row of indices for each value.
 #include "frontend/onnx/onnx_proto.h"
 #include "interp/interp.h"
 
-enum { MOST_BYTES = 1 << 30 }; // a few bytes of a file can ask for any number
+enum { MOST_BYTES = 1 << 30 }; // limits the memory that a small file can ask for
 
 typedef struct Sparse {
   Context *context;
@@ -12,7 +12,7 @@ typedef struct Sparse {
   const char *name;
   const IntArray *dims;
   ConstData *values, *indices;
-  int64_t count, bytes; // of the whole
+  int64_t count, bytes; // of the dense tensor
 } Sparse;
 
 static bool check_dims(Sparse *s) {
@@ -45,7 +45,7 @@ static bool check_indices(Sparse *s) {
              s->name, s->dims->count);
 }
 
-// The linear place of value `i`; -1: outside.
+// The row-major number of value `i`; -1 when it is outside of the tensor.
 static int64_t place_of(const Sparse *s, int64_t i) {
   const char *data = s->indices->data;
   int64_t place = 0, index;

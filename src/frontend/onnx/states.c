@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX operators that carry a state along a sequence, and give it for the next: linear attention,
-// written out step by step, and causal convolutions. Narrow floats are computed in float32.
+// ONNX operators that carry a state along a sequence and return it for the next call: linear
+// attention, unrolled step by step, and causal convolutions. Narrow floats are computed in float32.
 #include "frontend/onnx/compose.h"
 
 #include "graph/graph.h"
@@ -17,7 +17,7 @@ typedef struct Linear {
   Value *query, *key, *value, *decay, *beta; // [batch, steps, kv heads, …]
 } Linear;
 
-// [batch, steps, …] in float32 (or wider), with these extents behind.
+// Reshapes to [batch, steps, heads, rows, columns] in float32 or wider.
 static Value *by_steps(Linear *l, Value *x, int64_t heads, int64_t rows, int64_t columns) {
   int64_t shape[] = {l->batch, l->steps, heads, rows, columns};
   return compose_reshape(l->import, compose_cast(l->import, x, l->wide), shape, 5);
@@ -87,7 +87,8 @@ static Value *at_step(Linear *l, Value *x, int64_t step) {
   return x ? import_element(l->import, x, 1, step) : NULL;
 }
 
-// [batch, kv heads, key size, value size]: what is kept, and the outer product of key and news.
+// The next state [batch, kv heads, key size, value size]: the part that is kept, plus the outer
+// product of the key and the update.
 static Value *next_state(Linear *l, Value *state, int64_t step) {
   Import *import = l->import;
   static const int64_t swapped[] = {0, 1, 3, 2};
@@ -133,7 +134,7 @@ static Value *activated(Import *import, Value *x) {
   return NULL;
 }
 
-// Each channel by itself, with what came before in front.
+// Convolves each channel by itself, with the past before the input.
 static void import_causal_conv(Import *import) {
   Value *x = import->inputs[0], *weight = import->inputs[1], *past = import_input(import, 3);
   if (x->rank != 3 || weight->rank != 3 || import_dim(weight, 0) != import_dim(x, 1) ||

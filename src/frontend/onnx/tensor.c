@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// The values of ONNX tensors. raw_data, external data and float_data are used where they lie in the
-// mapped file; what is packed in other ways (varints, several values in a byte) is decoded.
+// The values of ONNX tensors. raw_data, external data and float_data are used in the mapped file;
+// values in other encodings (varints, several values in a byte) are decoded.
 #include "frontend/onnx/onnx_proto.h"
 
 #include <pb_decode.h>
 
-// Which field of a TensorProto holds the values when raw_data does not.
+// The field of a TensorProto that has the values when raw_data is absent.
 typedef enum TypedField { IN_NONE, IN_FLOAT, IN_INT32, IN_INT64, IN_DOUBLE, IN_UINT64 } TypedField;
 
 typedef struct TypeRow {
   const char *name;
-  DType type; // void: Pleat has none
+  DType type; // void: Pleat has no such type
   TypedField field;
-  int raw_bits; // of a value in raw_data
+  int raw_bits; // bits of a value in raw_data
 } TypeRow;
 
 static const TypeRow type_rows[] = {
-    // by TensorProto.DataType
+    // The rows are indexed by TensorProto.DataType.
     [0] = {"undefined"},
     [1] = {"float", {TYPE_FLOAT, 32, 1}, IN_FLOAT, 32},
     [2] = {"uint8", {TYPE_UINT, 8, 1}, IN_INT32, 8},
@@ -80,7 +80,7 @@ int32_t onnx_type_code(DType type) {
 
 // ---- Size -------------------------------------------------------------------------------------
 
-enum { LARGEST_BYTES_LOG2 = 47 }; // no process addresses more
+enum { LARGEST_BYTES_LOG2 = 47 }; // no process addresses more bytes
 
 static const char *dims_text(Context *context, const OnnxTensor *tensor) {
   Text text = text_new(&context->arena);
@@ -148,7 +148,8 @@ static bool varint_fits(DType type, int64_t value) {
   return low <= value && value <= high;
 }
 
-// `count` varints as values of `type`; NULL when they are not that many, or one does not fit.
+// Decodes `count` varints as values of `type`; NULL when their number differs, or a value does not
+// fit.
 static uint8_t *decode_varints(Context *context, OnnxBytes bytes, DType type, int64_t count) {
   if ((uint64_t)count > bytes.size) return NULL;
   size_t width = value_bytes(type);
@@ -162,7 +163,7 @@ static uint8_t *decode_varints(Context *context, OnnxBytes bytes, DType type, in
   return stream.bytes_left == 0 ? values : NULL;
 }
 
-// Values of two or four bits, the low bits of a byte first; a byte each in memory.
+// Unpacks values of two or four bits, the low bits of a byte first, into one byte each.
 static OnnxBytes unpack(Context *context, const uint8_t *packed, DType type, int64_t count) {
   uint8_t *values = arena_alloc(&context->arena, (size_t)count);
   int each = 8 / type.bits, all = (1 << type.bits) - 1;
@@ -173,7 +174,7 @@ static OnnxBytes unpack(Context *context, const uint8_t *packed, DType type, int
   return (OnnxBytes){values, (size_t)count};
 }
 
-// ---- Where the values are ---------------------------------------------------------------------
+// ---- The bytes of the values ------------------------------------------------------------------
 
 static OnnxBytes typed_values(OnnxFile *file, const OnnxTensor *tensor, const TypeRow *row,
                               int64_t count, SourcePos pos) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of test data: a TensorProto, or for inputs and outputs that are no tensors a SequenceProto
-// or OptionalProto (onnx.proto's data.proto), whose fields have the same numbers. What they hold is
-// taken apart into tensors, under the names that the import gives them.
+// Files of test data: a TensorProto, or for inputs and outputs that are lists a SequenceProto or
+// OptionalProto (onnx.proto's data.proto), whose field numbers are the same. The contents are split
+// into tensors with the names that the import gives them.
 #include "frontend/onnx/onnx_proto.h"
 #include "frontend/onnx/onnx.h"
 
@@ -52,7 +52,7 @@ static bool read_tensor(Reading *r, Str name, OnnxBytes bytes) {
 
 static bool read_held(Reading *r, Str name, const OnnxType *type, OnnxBytes message);
 
-// Its elements, or the one value.
+// Reads the elements of a sequence, or the value of an optional.
 static bool read_items(Reading *r, Str name, const OnnxType *type, OnnxBytes message) {
   bool sequence = type->sequence_type != NULL;
   const OnnxType *item_type =

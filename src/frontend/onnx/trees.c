@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Of domain ai.onnx.ml: features that are chosen or made 0 and 1, and ensembles of trees. All trees
-// go down one level at a time, for all rows at once: a node is a number, what it compares and where
-// it leads are tables that are read at these numbers. Leaves stand behind the nodes and lead to
-// themselves.
+// Operators of the domain ai.onnx.ml: selecting and binarising features, and ensembles of decision
+// trees. All trees descend one level at a time, for all rows at once: a node is a number, and
+// tables that are indexed by it hold its feature, its threshold and its two successors. Leaves are
+// numbered after the nodes, and each leaf is its own successor.
 #include "frontend/onnx/compose.h"
 
 #include "graph/graph.h"
@@ -14,12 +14,12 @@ enum { MOST_LEVELS = 256, MOST_MEMBERS = 1 << 20 };
 
 typedef enum Mode { MODE_LEQ, MODE_LT, MODE_GTE, MODE_GT, MODE_EQ, MODE_NEQ, MODE_MEMBER } Mode;
 
-// Of nodes and leaves: what is read there at each level.
+// The tables, with one entry for each node and leaf.
 typedef struct Tables {
   Value *yes, *no, *features, *splits, *members;
-  Value *of_mode[MODE_MEMBER + 1]; // not 0 for nodes of it; NULL: none is
-  Value *tracks;                   // not 0 for nodes that hold for NaN; NULL: none does
-  int modes;                       // how many there are
+  Value *of_mode[MODE_MEMBER + 1]; // nonzero for nodes of the mode; NULL: no node has it
+  Value *tracks;                   // nonzero for nodes whose condition holds for NaN; NULL: none
+  int modes;                       // number of modes that occur
 } Tables;
 
 typedef struct Trees {
@@ -42,7 +42,7 @@ static bool tensor_attribute(Trees *t, const char *name, ConstData **data) {
   return *data != NULL;
 }
 
-// A list of as many integers as there are nodes, each from 0 and below `end`.
+// Reads a list of one integer for each node, in [0, end).
 static bool node_list(Trees *t, const char *name, int64_t end, IntArray *list) {
   *list = import_ints(t->import, name);
   if (list->count != t->nodes)
@@ -55,8 +55,8 @@ static bool node_list(Trees *t, const char *name, int64_t end, IntArray *list) {
   return true;
 }
 
-// Where nodes lead if their condition holds, or does not: numbers of nodes and, behind them, of
-// leaves.
+// The successors of nodes when the condition holds, or does not: nodes, or leaves (numbered after
+// the nodes).
 static bool branches(Trees *t, const char *ids, const char *leafs, int64_t **to) {
   IntArray where, is_leaf;
   if (!node_list(t, ids, MAX_OF(t->nodes, t->leaves), &where) || !node_list(t, leafs, 2, &is_leaf))
@@ -131,7 +131,7 @@ static bool take_trees(Trees *t, IntArray *roots) {
   return count_levels(t, roots);
 }
 
-// ---- Going down -------------------------------------------------------------------------------
+// ---- Descending the trees ---------------------------------------------------------------------
 
 static Value *read_at(Trees *t, Value *table, Value *at) {
   return compose_binary(t->import, "take", table, at);
@@ -146,7 +146,8 @@ static Value *either(Trees *t, Value *a, Value *b) {
   return a ? compose_binary(t->import, "logical_or", a, b) : b;
 }
 
-// 1 for nodes of a mode, or those of the attribute's list; 0 for others.
+// A table that is 1 for nodes of a mode, or for nodes that the attribute's list marks, and 0 for
+// others.
 static Value *marks(Trees *t, const IntArray *list, int mode) {
   int64_t *marked = arena_array(&t->import->context->arena, int64_t, (int)(t->nodes + t->leaves));
   for (int64_t i = 0; i < t->nodes; i++)
@@ -164,8 +165,9 @@ static bool has_mode(const Trees *t, int mode) {
   return has;
 }
 
-// Members of the sets of all nodes, one behind the other, a NaN behind each: a table of as many
-// columns as the largest set has, filled up with NaN, which equals nothing.
+// The members of the nodes' sets. The attribute lists them consecutively, with a NaN after each
+// set; the table has as many columns as the largest set, and fills shorter rows with NaN, which is
+// equal to no value.
 static Value *member_table(Trees *t) {
   Import *import = t->import;
   ConstData *given;
@@ -225,7 +227,7 @@ static Value *is_member(Trees *t, Value *at, Value *value) {
   return compose_number(t->import, "not_equal", any, 0);
 }
 
-// Where the condition of the node holds that each row and tree is at; at leaves either way.
+// The condition of each row's present node in each tree. At leaves the result does not matter.
 static Value *holds(Trees *t, Value *at, Value *value) {
   static const char *const ops[] = {"less_equal", "less",  "greater_equal",
                                     "greater",    "equal", "not_equal"};
@@ -246,7 +248,7 @@ static Value *holds(Trees *t, Value *at, Value *value) {
   return either(t, all, missing);
 }
 
-// The leaf that each tree leads each row to, counted behind the nodes: [rows, trees].
+// The leaf of each row in each tree, numbered after the nodes: [rows, trees].
 static Value *leaves_of(Trees *t, const IntArray *roots) {
   Import *import = t->import;
   int64_t shape[] = {t->rows, t->count};
@@ -266,9 +268,9 @@ static Value *leaves_of(Trees *t, const IntArray *roots) {
   return at;
 }
 
-// ---- What the leaves say ----------------------------------------------------------------------
+// ---- Combining the leaves ---------------------------------------------------------------------
 
-// Weights of the trees' leaves, those of one target together.
+// Combines the weights of the trees' leaves for each target.
 static Value *aggregated(Trees *t, Value *at) {
   static const char *const ops[] = {"sum", "sum", "min", "max"};
   Import *import = t->import;
@@ -328,7 +330,7 @@ static void import_tree_ensemble(Import *import) {
 
 // ---- Features ---------------------------------------------------------------------------------
 
-// Those of the last axis that the second input names.
+// Selects the elements of the last axis whose indices the second input has.
 static void import_array_feature_extractor(Import *import) {
   Value *x = import->inputs[0], *at = import->inputs[1];
   int64_t count = 1;

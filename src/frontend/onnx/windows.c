@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX operators over windows: convolutions, their transposes, pools.
+// ONNX operators over windows: convolutions, their transposes, pools and MaxUnpool.
 #include "frontend/onnx/import.h"
 
 #include "graph/graph.h"
@@ -15,7 +15,7 @@ static void set_windows(Import *import, Node *node) {
     node_set_string(import->context, node, "auto_pad", automatic);
 }
 
-// The operator for so many axes: "nn.conv%dd" to "nn.conv2d".
+// The operator for a tensor of this rank: "nn.conv%dd" becomes "nn.conv2d".
 static const char *op_of_rank(Import *import, const char *format, int rank) {
   if (rank >= 3 && rank <= 5) return str_format(import->context, format, rank - 2);
   import_refuse(import, "of rank %d is not supported, only of [n, c] and one to three axes", rank);
@@ -53,7 +53,8 @@ static void import_conv(Import *import) {
   import_result(import, 0, import_add(import, node));
 }
 
-// A list of one integer an axis, or of `otherwise`. False after a diagnostic.
+// Reads a list of one integer for each axis, all `otherwise` when it is absent. False after a
+// diagnostic.
 static bool list_of(Import *import, const char *key, int count, int64_t otherwise, int64_t *out) {
   IntArray given = import_ints(import, key);
   if (given.count && given.count != count)
@@ -67,8 +68,9 @@ static bool list_of(Import *import, const char *key, int count, int64_t otherwis
   return true;
 }
 
-// Padding of a transpose. From its output_shape, or from auto_pad: what the whole would be too
-// large by, the odd one in front but for SAME_UPPER; where it is too small, the rest is behind.
+// The padding of a transposed convolution. With output_shape or auto_pad, it removes the excess of
+// the full result; an odd element is removed at the start, or for SAME_UPPER at the end. A full
+// result that is too small is extended at the end.
 static bool transposed_padding(Import *import, int space, int64_t *pads) {
   int64_t strides[3], dilations[3], more[3], wanted[3];
   const Value *x = import_input(import, 0), *weight = import_input(import, 1);
@@ -150,9 +152,9 @@ static void import_col2im(Import *import) {
   import_result(import, 0, import_add(import, node));
 }
 
-// ---- Back to where maxima were ----------------------------------------------------------------
+// ---- MaxUnpool --------------------------------------------------------------------------------
 
-// The shape that the pool had its input of, as far as its windows say.
+// The shape of the pool's input, as far as the windows determine it.
 static bool unpooled_shape(Import *import, int64_t *shape, int64_t *elements) {
   const Value *x = import_input(import, 0);
   int space = x->rank - 2;
@@ -181,7 +183,7 @@ static Value *flat(Import *import, Value *value) {
   return import_reshape(import, value, &count, 1);
 }
 
-// Places count over the whole tensor; an output_shape that is larger has zeros behind.
+// Indices count over the whole tensor; a larger output_shape adds zeros at the end.
 static void import_max_unpool(Import *import) {
   Value *x = import_input(import, 0), *result;
   int64_t shape[5], elements, pads[10] = {0};
