@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// CuTe's layouts: `shape:stride`, whose modes are the logical axes and may nest, the first part of
-// a nested mode running fastest; and a swizzle after it, `Swizzle<B,M,S> o offset o shape:stride`.
-// Places are offsets on one memory axis.
+// CuTe's layouts: `shape:stride`, whose modes are the logical axes and may nest, where the first
+// leaf of a nested mode runs fastest; a swizzle may follow, `Swizzle<B,M,S> o offset o
+// shape:stride`. Values are offsets on one memory axis.
 //
-// Strides `s@p` are those of coordinates (tensors of coordinates, as TMA has): `(4,8):(1@1,2@0)` is
-// (i, j) -> (2*j, i), and `1@1@0` is the number 1 of the tuple that is number 0. Each number of the
-// coordinate is a physical axis; where it begins may stand before, `ArithTuple(0,5) o (4,8):...`.
+// A stride `s@p` belongs to a layout of coordinates (the tensors of coordinates that TMA has):
+// `(4,8):(1@1,2@0)` is (i, j) -> (2*j, i), and `1@1@0` is number 1 of the tuple that is number 0.
+// Each number of the coordinate is a physical axis. The first coordinate may be written before the
+// layout, `ArithTuple(0,5) o (4,8):...`.
 //
 //   (swizzle o offset o layout)(c) = swizzle(offset + layout(c))
 //   swizzle(x) = x ^ ((x & Y) >> S), Y the B bits from bit M + S on (S < 0: from bit M, upwards)
@@ -15,12 +16,12 @@
 
 enum { MAX_DEPTH = 8 };
 
-// Which number of a nested coordinate, from the outside in; depth 0: an offset in memory.
+// The path to a number of a nested coordinate, from the outside in. Depth 0 is an offset in memory.
 typedef struct TuplePath {
   int depth, at[MAX_DEPTH];
 } TuplePath;
 
-// A nested tuple of numbers, flattened: leaves in order, and the leaf at which each mode ends.
+// A nested tuple of numbers, flattened: its leaves in order, and the leaf at which each mode ends.
 typedef struct CuteTuple {
   int64_t leaves[MAX_RANK];
   TuplePath paths[MAX_RANK]; // of strides
@@ -28,7 +29,7 @@ typedef struct CuteTuple {
   const char *from;
 } CuteTuple;
 
-// The numbers of a coordinate, in order, and where they begin.
+// The numbers of a coordinate, in order, and the value of each at the origin.
 typedef struct Coordinate {
   TuplePath paths[MAX_RANK];
   int64_t start[MAX_RANK];
@@ -109,8 +110,8 @@ static bool same_path(const TuplePath *a, const TuplePath *b) {
   return a->depth == b->depth && !memcmp(a->at, b->at, sizeof(int) * (size_t)a->depth);
 }
 
-// What an axis adds to one number of the coordinate. Its index runs through its leaves, the first
-// fastest.
+// The amount that an axis adds to one number of the coordinate. The axis' index is cut into digits
+// by its leaves, the first leaf fastest.
 static const LayoutExpr *mode_offset(LayoutReader *r, const CuteTuple *shape,
                                      const CuteTuple *strides, const TuplePath *path, int axis,
                                      int64_t *extent) {
@@ -188,7 +189,8 @@ static bool add_number(LayoutReader *r, Coordinate *c, const TuplePath *path, in
   return true;
 }
 
-// The numbers below `path`, of which `said` has some: those between, which nothing feeds, are 0.
+// The numbers below `path`. `said` has some of them; the numbers between, which no stride feeds,
+// are 0.
 static bool add_numbers(LayoutReader *r, const Coordinate *said, const TuplePath *path,
                         Coordinate *out) {
   int last = -1, exact = -1;
@@ -212,7 +214,7 @@ static bool add_numbers(LayoutReader *r, const Coordinate *said, const TuplePath
   return true;
 }
 
-// start := number | "(" [start ("," start)*] ")", its numbers those below `path`
+// start := number | "(" [start ("," start)*] ")", whose numbers are those below `path`
 static bool read_start(LayoutReader *r, const TuplePath *path, Coordinate *said) {
   int64_t value;
   char close = layout_reader_open(r);
@@ -229,7 +231,8 @@ static bool read_start(LayoutReader *r, const TuplePath *path, Coordinate *said)
   return !r->failed;
 }
 
-// Adds what strides feed and puts all in order. A coordinate of no tuple is an offset in memory.
+// Adds the numbers that strides feed and sorts all. A coordinate of no tuple is an offset in
+// memory.
 static bool find_coordinate(LayoutReader *r, const CuteTuple *strides, Coordinate *said,
                             Coordinate *out) {
   for (int i = 0; i < strides->leaf_count; i++) {
@@ -312,7 +315,7 @@ static void put_stride(Text *text, const LayoutPlacement *p, const AxisDigit *g)
   if (p->output_count > 1 && g->weights[fed]) text_printf(text, "@%d", fed);
 }
 
-// The modes of one kind of number: radices, or weights. Least significant digit first.
+// Prints the modes with the radices or with the weights of their digits, least significant first.
 static void put_modes(Text *text, const Layout *layout, const LayoutPlacement *p, bool strides) {
   text_puts(text, layout->rank == 1 && p->digit_count < 2 ? "" : "(");
   for (int axis = 0, end = 0; axis < layout->rank; axis++) {
@@ -341,13 +344,13 @@ static const char *shape_stride(Context *context, const Layout *layout, const La
   return text_string(&text);
 }
 
-// A layout without elements: any strides.
+// A layout without elements may have any strides.
 static LayoutPlacement no_digits(Context *context, int outputs) {
   return (LayoutPlacement){.output_count = outputs,
                            .constants = arena_array(&context->scratch, int64_t, outputs)};
 }
 
-// Whether digits say how many numbers a coordinate has, and all begin at 0.
+// Whether the digits tell how many numbers a coordinate has, and all numbers are 0 at the origin.
 static bool begins_at_0(const LayoutPlacement *p) {
   bool fed = false;
   for (int i = 0; i < p->digit_count; i++) fed |= p->digits[i].weights[p->output_count - 1] != 0;

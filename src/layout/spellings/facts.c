@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What users write about extents: shapes, and conditions on their symbols. A condition that says
-// what a symbol is (`C == 16*K`) becomes a definition and stands for it everywhere; every other is
-// brought to one symbol, `a*s + b >= 0` or `(a*s + b) % m == 0`, and narrows that symbol's fact.
+// Reads the shapes that users write, and conditions on their symbols. A condition that gives the
+// value of a symbol (`C == 16*K`) becomes a definition, which replaces the symbol everywhere. Every
+// other condition is brought to one symbol, `a*s + b >= 0` or `(a*s + b) % m == 0`, and narrows
+// that symbol's fact.
 #include <ctype.h>
 
 #include "layout/spellings/spellings.h"
@@ -31,7 +32,7 @@ static bool add_extent(LayoutReader *r, Extents *extents, const LayoutExpr *e) {
   return true;
 }
 
-// shape := extent ("x" extent)*, an extent being a number or a name
+// shape := extent ("x" extent)*; an extent is a number or a name
 static bool read_crossed(LayoutReader *r, Extents *extents) {
   const char *end = r->end;
   for (const char *from = r->at; from <= end; from = r->end + 1) {
@@ -99,7 +100,7 @@ typedef struct LinearCondition {
 } LinearCondition;
 
 typedef struct ConditionReader {
-  LayoutReader *reader; // of the condition at hand
+  LayoutReader *reader; // reads the condition that is added
   const LayoutExpr *exprs[MAX_CONDITIONS];
   LayoutReader readers[MAX_CONDITIONS];
   int count;
@@ -150,7 +151,7 @@ static bool add(LinearCondition *x, const LinearCondition *y) {
   return true;
 }
 
-// False for what is not linear in one symbol.
+// False for an expression that is not linear in one symbol.
 static bool linear_of(const LayoutExpr *e, LinearCondition *out) {
   LinearCondition right;
   if (e->op == LAYOUT_CONST) return *out = (LinearCondition){NULL, 0, e->value}, true;
@@ -181,7 +182,7 @@ static bool satisfiable(const LayoutFact *fact) {
          (!fact->max || least <= fact->max);
 }
 
-// x >= 0
+// Requires x >= 0.
 static bool take_bound(ConditionReader *c, const LinearCondition *x) {
   if (!x->symbol) return x->constant >= 0 ? true : never_holds(c);
   int i = fact_of(c, x->symbol);
@@ -200,7 +201,7 @@ static bool take_bound(ConditionReader *c, const LinearCondition *x) {
   return satisfiable(fact) ? true : never_holds(c);
 }
 
-// x is a multiple of `modulus`
+// Requires x to be a multiple of `modulus`.
 static bool take_multiple(ConditionReader *c, const LinearCondition *x, int64_t modulus) {
   if (modulus <= 0) return refuse(c, "the divisor is not positive");
   if (floor_mod(x->constant, modulus) && !x->symbol) return never_holds(c);

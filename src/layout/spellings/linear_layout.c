@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bases over GF(2), as Triton's linear layouts print them: for each bit of a hardware index the
-// logical index it stands for, `register: [[0, 1]], lane: [[0, 2], [1, 0]], warp: [], block: []`.
-// They map places to elements: the exclusive or of the bases of the bits that are set.
+// Triton's linear layouts, as Triton prints them: bases over GF(2). For each bit of a hardware
+// index they have the logical index that it stands for, `register: [[0, 1]], lane: [[0, 2], [1,
+// 0]], warp: [], block: []`. They map hardware indices to elements: the element is the exclusive or
+// of the bases of the bits that are set.
 //
-// The layout is the inverse. A bit whose basis is a combination of those before it (0 for one)
-// tells copies apart: it is a bit of the replica axis. Elimination keeps for each vector the
-// hardware bits it is a sum of, so that unit vectors, reduced, give the inverse, and dependent ones
-// the kernel. `offset` is memory, other names are resources.
+// The layout is the inverse of that map. A bit whose basis is a combination of the bases before it
+// (0, for example) distinguishes copies: it is a bit of the replica axis. Gaussian elimination
+// keeps for each vector the hardware bits whose sum it is, so that unit vectors, reduced, give the
+// inverse, and dependent vectors give the kernel. The name `offset` is memory, other names are
+// resources.
 #include "layout/spellings/spellings.h"
 
 #include <ctype.h>
@@ -15,23 +17,23 @@ enum { BITS = 62 };
 
 typedef struct BitPosition { // one hardware axis
   Str name;
-  int first, count; // its bits
+  int first, count; // the range of its bits
 } BitPosition;
 
 typedef struct LinearLayout {
   BitPosition positions[MAX_RANK];
-  int position_count, bit_count, rank; // rank -1: not known yet
-  int64_t values[BITS][MAX_RANK];      // of each hardware bit the logical index
-  int sizes[MAX_RANK];                 // bits of the logical axes; -1: not said
+  int position_count, bit_count, rank; // rank -1: not known so far
+  int64_t values[BITS][MAX_RANK];      // the logical index of each hardware bit
+  int sizes[MAX_RANK];                 // the bits of each logical axis; -1: not given
 } LinearLayout;
 
-// A vector reduced against others: its bits, and what it is a sum of.
+// A vector reduced against others: its bits, and the vectors whose sum it is.
 typedef struct BitVector {
   uint64_t bits, tag;
 } BitVector;
 
 typedef struct Echelon {
-  BitVector rows[64]; // by their highest bit; 0: none
+  BitVector rows[64]; // by their highest bit; 0 where there is none
   int count;
 } Echelon;
 
@@ -79,7 +81,8 @@ static bool add_position(LayoutReader *r, LinearLayout *b, const char *from, Str
   return true;
 }
 
-// basis := "[" or "(" [number ("," number)*] close; another bit of the last place
+// basis := "[" or "(" [number ("," number)*] close; it belongs to one more bit of the last hardware
+// index
 static bool read_basis(LayoutReader *r, LinearLayout *b) {
   layout_reader_space(r);
   const char *from = r->at;
@@ -112,7 +115,7 @@ static bool read_list(LayoutReader *r, LinearLayout *b) {
   return !r->failed;
 }
 
-// The long form: `lane=1 -> (0, 1)`, a line each bit, its number being the bit's value.
+// The long form has one line for each bit, `lane=1 -> (0, 1)`, where the number is the bit's value.
 static bool read_line(LayoutReader *r, LinearLayout *b, const char *from) {
   int64_t value;
   if (!layout_reader_number(r, &value)) return false;
@@ -211,10 +214,10 @@ static bool read_text(LayoutReader *r, LinearLayout *b) {
 // ---- The inverse -------------------------------------------------------------------------------
 
 typedef struct LinearInverse {
-  int first[MAX_RANK + 1]; // of each logical axis its first bit, among all
-  uint64_t columns[BITS];  // of each hardware bit the logical bits
-  uint64_t elements[BITS]; // of each logical bit the hardware bits it sets
-  uint64_t copies[BITS];   // of each replica bit, likewise
+  int first[MAX_RANK + 1]; // the first bit of each logical axis, among all bits
+  uint64_t columns[BITS];  // the logical bits of each hardware bit
+  uint64_t elements[BITS]; // the hardware bits that each logical bit sets
+  uint64_t copies[BITS];   // the hardware bits that each replica bit sets
   int copy_count;
 } LinearInverse;
 
@@ -271,7 +274,7 @@ static const LayoutExpr *bit_of(Context *context, int axis, int bit) {
   return layout_by(context, LAYOUT_MOD, e, 2);
 }
 
-// Hardware bit `at` as an exclusive or of logical bits and bits of the replica axis.
+// Hardware bit `at`, as an exclusive or of logical bits and bits of the replica axis.
 static const LayoutExpr *position_bit(Context *context, const LinearLayout *b,
                                       const LinearInverse *v, int at) {
   const LayoutExpr *e = layout_const(context, 0);
@@ -328,9 +331,10 @@ bool layout_read_linear_layout(LayoutReader *r, Spelled *out) {
 
 // ---- Printing ----------------------------------------------------------------------------------
 
-// A layout as vectors of place bits: of each bit of its axes, logical ones first.
+// A layout as vectors of physical bits, one for each bit of its axes, the logical axes first.
 typedef struct LinearMap {
-  int axis_bits[MAX_RANK], position_bits[MAX_RANK], first[MAX_RANK + 1]; // first: of the places
+  int axis_bits[MAX_RANK], position_bits[MAX_RANK];
+  int first[MAX_RANK + 1]; // the first bit of each physical axis
   uint64_t vectors[BITS];
   int bit_count, logical_count;
 } LinearMap;
@@ -374,7 +378,7 @@ static bool read_vectors(const Layout *layout, LinearMap *l) {
   return true;
 }
 
-// The map that the vectors make; the layout's own when it is linear.
+// The map that the vectors make. It is the layout's own when that is linear.
 static const IndexMap *linear_map(Context *context, const Layout *layout, const LinearMap *l) {
   const LayoutExpr *outputs[MAX_RANK];
   for (int i = 0; i < layout->physical_rank; i++) {
@@ -393,8 +397,8 @@ static const IndexMap *linear_map(Context *context, const Layout *layout, const 
   return index_map_with_outputs(context, layout->map, outputs);
 }
 
-// Of each place bit the logical bits it stands for; a reason when places are not just one
-// element's.
+// The logical bits that each physical bit stands for. Gives a reason when some physical index holds
+// no element, or several.
 static const char *find_bases(const Layout *layout, const LinearMap *l, uint64_t *bases) {
   Echelon e = {0};
   int positions = l->first[layout->physical_rank];

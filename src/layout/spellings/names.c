@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Named axes (`NCHW16c`, `NHWC of NCHW`) and oneDNN tags (`aBcd16b`), which print the same way: the
-// order of the logical axes, and blocks that nest from left to right.
+// Named axes (`NCHW16c`, `NHWC of NCHW`) and oneDNN tags (`aBcd16b`). Both write the order of the
+// logical axes, and blocks that nest from left to right.
 #include "layout/spellings/spellings.h"
 
 #include <ctype.h>
 
 // ---- Named axes and tags -----------------------------------------------------------------------
 
-// One letter of the name: the whole axis (factor 0) or a block of it.
+// One letter of the name stands for the whole axis (factor 0) or for a block of it.
 typedef struct NamePart {
   int letter; // 0 .. 25
   bool upper;
@@ -18,7 +18,7 @@ typedef struct NamePart {
 typedef struct AxisName {
   NamePart parts[MAX_RANK];
   int count;
-  bool is_tag; // letters are a, b, c, …: oneDNN's, whose order is the alphabet
+  bool is_tag; // a tag of oneDNN: its letters are a, b, c, … in the order of the axes
 } AxisName;
 
 static bool read_parts(LayoutReader *r, AxisName *name) {
@@ -98,7 +98,7 @@ static bool check_part(LayoutReader *r, const AxisName *name, int at) {
   return true;
 }
 
-// Orders used when the letters are just those.
+// The orders that are used when the letters of a name are exactly these.
 static const char *const usual_orders[] = {"NCHW",  "NCW",   "NCDHW", "OIHW", "OIW",
                                            "OIDHW", "GOIHW", "GOIW",  "HWC",  "HW"};
 
@@ -109,7 +109,7 @@ static bool order_repeats(const char *order) {
   return false;
 }
 
-// Letters of the logical axes, in order.
+// The letters of the logical axes, in order.
 static bool logical_order(LayoutReader *r, const AxisName *name, int *letters) {
   const char *order = r->order;
   int count = 0;
@@ -127,7 +127,8 @@ static bool logical_order(LayoutReader *r, const AxisName *name, int *letters) {
   return true;
 }
 
-// Product of the block sizes of the part's axis that stand after it (or all of them, for a primal).
+// The product of the block sizes of the axis that follow this letter (of all its block sizes, for
+// the letter of the whole axis).
 static bool inner_size(const AxisName *name, int at, int64_t *size) {
   *size = 1;
   for (int i = name->parts[at].factor ? at + 1 : 0; i < name->count; i++)
@@ -146,7 +147,7 @@ static const LayoutExpr *part_expr(LayoutReader *r, const AxisName *name, int at
   return layout_by(context, LAYOUT_MOD, e, name->parts[at].factor);
 }
 
-// Named axes may say their order: `NHWC16c of NCHW`.
+// Named axes may give the order of the logical axes: `NHWC16c of NCHW`.
 static bool read_order(LayoutReader *r) {
   const char *word;
   int size;
@@ -183,7 +184,7 @@ bool layout_read_named(LayoutReader *r, Spelled *out) {
 
 // ---- Printing ----------------------------------------------------------------------------------
 
-// One output read as `(axis // cut) % factor`; factor 0: no `%`.
+// One output, read as `(axis // cut) % factor`; factor 0 means that there is no `%`.
 typedef struct AxisNamePart {
   int axis;
   int64_t cut, factor;
@@ -203,7 +204,8 @@ static bool read_part(const LayoutExpr *e, AxisNamePart *part) {
   return e->op == LAYOUT_AXIS;
 }
 
-// Whether the blocks of every axis are nested left to right and its primal covers just them.
+// Whether the blocks of every axis nest from left to right and the axis' own letter covers exactly
+// them.
 static bool parts_nest(const AxisNamePart *parts, int count, int rank) {
   for (int axis = 0; axis < rank; axis++) {
     int64_t size = 1;
@@ -258,7 +260,7 @@ const char *index_map_name(Context *context, const IndexMap *map, const char *or
   return parts_text(context, parts, map->output_count, letters);
 }
 
-// The outputs as parts, as written or else in normal form.
+// The letters of the outputs, as they are written or else in normal form.
 static bool components_of(Context *context, const Layout *layout, AxisNamePart *parts) {
   for (int i = 0; i < layout->physical_rank; i++) {
     const LayoutExpr *e = layout->map->outputs[i];
@@ -284,7 +286,7 @@ static bool named_parts(Context *context, const Layout *layout, AxisNamePart *pa
   return !*why;
 }
 
-// The order is written where reading would take another one.
+// The order is written where a reader would assume another one.
 const char *layout_print_named(Context *context, const Layout *layout, const char **why) {
   AxisNamePart parts[MAX_RANK];
   char letters[MAX_RANK + 1] = {0};

@@ -71,7 +71,8 @@ static bool insert_star_axes(LayoutReader *r, const char *from) {
   return true;
 }
 
-// The `=2` of a replica axis, which is the last name; `must`: after `;`, where all are.
+// Reads the `=2` of a replica axis, which is the last name. It is required (`must`) after `;`,
+// where all axes are replica axes.
 static bool parse_copies(LayoutReader *r, const char *from, bool must) {
   const char *end = r->at;
   Str name = r->names[r->axis_count - 1];
@@ -170,7 +171,7 @@ static bool at_stop(LayoutReader *r, const char *stop) {
   return extents;
 }
 
-// entries := [entry ("," entry)* [","]] stop; in arrow form `|` is a separator beside the commas
+// entries := [entry ("," entry)* [","]] stop; in arrow form `|` separates entries as commas do
 static bool parse_entries(LayoutReader *r, Outputs *out, const char *stop, bool arrow) {
   bool comma = true; // whether an entry may begin
   while (!at_stop(r, stop)) {
@@ -187,7 +188,8 @@ static bool parse_entries(LayoutReader *r, Outputs *out, const char *stop, bool 
   return true;
 }
 
-// Whether the text from here is one parenthesised tuple: "(a, b)" or "()", not "(a + b) // 2".
+// Whether the rest of the text is one parenthesised tuple: "(a, b)" or "()", but not "(a + b) //
+// 2".
 static bool is_tuple(LayoutReader *r) {
   int depth = 0;
   bool comma = false, empty = true;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads outputs as placements: every axis cut into digits, every output a sum of weighted digits.
-// Most spellings of other systems say just that.
+// Reads outputs as placements: every axis is cut into digits, and every output is a sum of weighted
+// digits. Most spellings of other systems describe placements.
 //
 //   (i//4)*32 + i%4 + 4*j  on 8 x 8  =>  i: digits of radix 2 (cut 4, weight 32), 4 (cut 1, 1)
 //                                        j: one digit of radix 8, weight 4
 #include "layout/spellings/spellings.h"
 #include "layout/digits/digits.h"
 
-typedef struct Cuts { // of one axis, ascending; the first is 1
+typedef struct Cuts { // the cuts of one axis, ascending; the first is 1
   int64_t at[MAX_DIGITS];
   int count;
 } Cuts;
@@ -37,7 +37,7 @@ static bool refuse(PlacementReader *r, const char *why) {
   return false;
 }
 
-// The digits of one output, and where they begin and end on their axes.
+// Reads the digits of one output, and the cuts at which they begin and end on their axes.
 static bool read_output(PlacementReader *r, int output, const LayoutExpr *e, int64_t *constant) {
   const DigitForm *f = layout_form_of(&r->d, e);
   if (!f) return refuse(r, "an index is no sum of digits");
@@ -60,7 +60,7 @@ static bool read_output(PlacementReader *r, int output, const LayoutExpr *e, int
   return true;
 }
 
-// Whether the cuts of an axis are a chain that ends in its extent.
+// Whether each cut of an axis divides the next one, and the last one is the extent.
 static bool cuts_nest(PlacementReader *r, int axis) {
   const Cuts *cuts = &r->cuts[axis];
   for (int i = 0; i < cuts->count; i++) {
@@ -72,7 +72,7 @@ static bool cuts_nest(PlacementReader *r, int axis) {
   return true;
 }
 
-// What one digit [cut, cut * radix) adds to an output.
+// The weight of the digit [cut, cut * radix) in an output.
 static int64_t weight_of(const PlacementReader *r, int output, int axis, int64_t cut) {
   for (int i = 0; i < r->counts[output]; i++) {
     const Digit *g = &r->digits[output][i];

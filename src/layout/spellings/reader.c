@@ -19,7 +19,7 @@ LayoutReader layout_reader_new(Context *context, const LayoutSource *source,
                         .definition_count = source->definition_count};
 }
 
-// Where [from, to) stands in the text's file; a text of its own becomes one.
+// The position of [from, to) in the text's file. A text that comes from no file becomes a file.
 static SourcePos pos_of(LayoutReader *r, const char *from, const char *to) {
   size_t size = (size_t)(r->end - r->text);
   if (!r->base.file) r->base.file = source_file_copy(r->context, "<layout>", r->text, size);
@@ -72,7 +72,7 @@ static bool is_word(char c) {
   return isalnum((unsigned char)c) || c == '_';
 }
 
-// `#ttg.linear<` and `#(u32)`, which are no comments.
+// Whether this is `#ttg.linear<` or `#(u32)`, which do not begin a comment.
 static bool is_attribute(const LayoutReader *r) {
   const char *p = r->at + 1;
   if (p < r->end && *p == '(') return true;
@@ -270,7 +270,7 @@ static const LayoutExpr *parse_arguments(LayoutReader *r, const char *from, int 
     if (count && layout_reader_accept(r, ")")) break;
     if (count == 3) break;
     if (!(arg = parse_ternary(r))) return NULL;
-    if (count == 2 && (op == LAYOUT_MIN || op == LAYOUT_MAX)) // of any number
+    if (count == 2 && (op == LAYOUT_MIN || op == LAYOUT_MAX)) // takes any number of arguments
       args[0] = make(r, from, op, args[0], args[1], NULL), args[1] = arg;
     else
       args[count++] = arg;
@@ -347,7 +347,8 @@ static bool skip_module(LayoutReader *r, const char **from, int *size) {
   return true;
 }
 
-// What a call of `name` has in parentheses, or, NULL, plain ones. `|` is an operator there.
+// Reads the parentheses of a call of `name`, or plain ones when it is NULL. `|` is an operator
+// there.
 static const LayoutExpr *parse_enclosed(LayoutReader *r, const char *name, int size) {
   bool no_bar = r->no_bar;
   r->no_bar = false;
@@ -373,7 +374,8 @@ static const LayoutExpr *parse_primary(LayoutReader *r) {
   return NULL;
 }
 
-// What prints with parentheses that it was read without costs more, so that it can be read again.
+// Counts an expression that is printed with parentheses where it was read without them as more
+// nodes, so that the printed text can be read again.
 enum { PLAIN = 1, PRINTS_NESTED = 2 };
 
 static const LayoutExpr *nested(LayoutReader *r, const LayoutExpr *(*parse)(LayoutReader *),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The spellings: one row each. Which one a text is in, reading it, and printing a layout in one of
-// them: what a printer gives is read back and must be an equal layout, so a printer need not prove
-// anything.
+// The table of spellings, one row each: finds the spelling of a text, reads it, and prints a layout
+// in a spelling. The text that a printer gives is read back and must be an equal layout, so that a
+// printer does not have to prove anything.
 #include "layout/spellings/spellings.h"
 #include "layout/answers/answers.h"
 #include "layout/proofs/verify.h"
@@ -29,7 +29,8 @@ static bool is_lambda(LayoutReader *r) {
   return layout_reader_accept(r, "lambda");
 }
 
-// "name: [", "name = [", or a line of the long form; all of it may stand in an attribute.
+// Whether the text is "name: [", "name = [", or a line of the long form. All of it may be written
+// in an attribute.
 static bool is_bases(LayoutReader *r) {
   const char *word;
   int size;
@@ -86,7 +87,7 @@ static bool is_torch(LayoutReader *r) {
 static bool is_cute(LayoutReader *r) {
   static const char *const words[] = {"Swizzle", "Sw", "ArithTuple"};
   char c = next(r);
-  if (isdigit((unsigned char)c)) { // "12:3"; not a block, "4n"
+  if (isdigit((unsigned char)c)) { // "12:3", but not the block "4n"
     while (r->at < r->end && isdigit((unsigned char)*r->at)) r->at++;
     return r->at == r->end || !isalpha((unsigned char)*r->at);
   }
@@ -139,7 +140,7 @@ static const SpellingRow rows[LAYOUT_SPELLING_COUNT] = {
                                      is_shards, layout_read_tile_layout, layout_print_tile_layout},
 };
 
-// The order in which texts are tried; the last one takes all.
+// The order in which spellings are tried; the last one accepts every text.
 static const LayoutSpelling tried[] = {
     LAYOUT_SPELLING_LAMBDA,      LAYOUT_SPELLING_LINEAR_LAYOUT, LAYOUT_SPELLING_INDEX_MAP,
     LAYOUT_SPELLING_TILE_LAYOUT, LAYOUT_SPELLING_CUTE,          LAYOUT_SPELLING_TORCH,
@@ -176,7 +177,7 @@ bool layout_spelling_find(const char *name, LayoutSpelling *out) {
 static LayoutSpelling spelling_at(const LayoutReader *r) {
   for (int i = 0; i + 1 < COUNT_OF(tried); i++) {
     LayoutReader ahead = *r;
-    ahead.failed = true; // only looks
+    ahead.failed = true; // a look ahead, which reports nothing
     if (rows[tried[i]].looks(&ahead)) return tried[i];
   }
   return LAYOUT_SPELLING_NAMED;
@@ -187,7 +188,7 @@ LayoutSpelling layout_spelling_of(Context *context, const LayoutSource *source) 
   layout_reader_space(&r);
   LayoutSpelling spelling = spelling_at(&r);
   if (spelling != LAYOUT_SPELLING_NAMED || r.at == r.end) return spelling;
-  uint32_t letters = 0; // of whole axes: those of tags are a, b, c, …
+  uint32_t letters = 0; // the letters of whole axes; in tags they are a, b, c, …
   const char *p = r.at;
   for (; p < r.end && isalnum((unsigned char)*p); p++)
     if (isalpha((unsigned char)*p) && (p == r.at || !isdigit((unsigned char)p[-1])))
@@ -277,7 +278,7 @@ const IndexMap *index_map_parse(Context *context, const LayoutSource *source) {
   return layout_spelling_read(context, source, NULL, false, &spelled) ? spelled.map : NULL;
 }
 
-// ---- Shapes that nobody gave -------------------------------------------------------------------
+// ---- Shapes of texts without one ---------------------------------------------------------------
 
 static bool is_taken(Str name, const Str *axes, int axis_count, const LayoutExpr *const *extents,
                      int extent_count) {
@@ -316,7 +317,7 @@ const LayoutExpr *const *layout_shape_of(Context *context, const LayoutSource *s
   LayoutSource any = *source;
   Spelled spelled;
   any.rank = -1;
-  any.symbols = true; // what is none is found when the text is read on the shape
+  any.symbols = true; // a wrong name is reported when the text is read on the shape
   int diags = context->diags.count;
   if (!layout_spelling_read(context, &any, NULL, true, &spelled)) return NULL;
   context->diags.count = diags;
@@ -367,8 +368,7 @@ const char *layout_one_memory_axis(Context *context, const Layout *layout, const
   return str_format(context, "%s has one memory axis, not %d", who, layout->physical_rank);
 }
 
-// Whether the text, read on the layout's shape, is an equal layout; *same says whether but for the
-// physical extents.
+// Whether the text, read on the layout's shape, is an equal layout, which *same says too.
 static bool reads_back(Context *context, const Layout *layout, const char *text, bool *same) {
   LayoutSource source = layout_source(text, layout->rank);
   source.symbols = !layout->is_static;
@@ -380,7 +380,8 @@ static bool reads_back(Context *context, const Layout *layout, const char *text,
   return *same;
 }
 
-// As printed, or with the physical extents said outright.
+// The text as printed, or with the physical extents after it where that is needed; NULL where
+// neither reads back.
 static const char *checked(Context *context, const Layout *layout, const char *text) {
   bool same;
   if (reads_back(context, layout, text, &same)) return text;
@@ -388,7 +389,7 @@ static const char *checked(Context *context, const Layout *layout, const char *t
   return reads_back(context, layout, text, &same) ? text : NULL;
 }
 
-// What a spelling of one memory axis can say after all.
+// The flattened layout in a spelling of one memory axis, which cannot say the layout itself.
 static const char *flat_hint(Context *context, const Layout *layout, LayoutSpelling spelling) {
   const char *why;
   if (!layout->is_static || !layout_is_plain(layout) || layout->map->separator_count ||

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The nearest text that is a layout: small edits about the place of an error, nearest first, each
-// tried in a context of its own.
+// Finds the nearest text that is a layout: tries small edits near an error, nearest first, each in
+// a context of its own.
 #include "layout/spellings/spellings.h"
 
 #include <ctype.h>
@@ -42,7 +42,8 @@ static bool try_edit(SuggestionSearch *s, size_t at, size_t removed, const char 
   return s->found;
 }
 
-// Letters for blocks: those of a tag's blocked axes; the axes that are mostly blocked; all others.
+// Letters for blocks, in the order in which they are tried: those of a tag's blocked axes, of the
+// axes that are blocked most often, and all others.
 static int letters_to_try(const LayoutSource *source, char *letters) {
   bool seen[128] = {false}, lower = false;
   int count = 0;
@@ -76,7 +77,7 @@ static void try_letters(SuggestionSearch *s) {
     }
 }
 
-// What closes all that is open at the end of the text.
+// The characters that close all that is open at the end of the text.
 static void try_closing(SuggestionSearch *s) {
   char open[MOST_TEXT + 1], closers[MOST_TEXT + 1] = {0};
   int depth = 0;
@@ -103,7 +104,7 @@ static void try_deletions(SuggestionSearch *s) {
   for (size_t at = s->from; at-- > before;) try_edit(s, at, s->from - at, "");
 }
 
-// Names: another letter, or a size for a block that has none.
+// Edits of names: another letter, or a size for a block that has none.
 static void try_names(SuggestionSearch *s) {
   const char *text = s->source->text;
   try_letters(s);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Swizzles of offsets: CuTe writes `Swizzle<B,M,S>`, TVM `ComposeLayout(M, B, S, ...)`.
+// Swizzles of offsets, which CuTe writes `Swizzle<B,M,S>` and TVM `ComposeLayout(M, B, S, ...)`.
 #include "layout/spellings/spellings.h"
 #include "layout/digits/digits.h"
 
@@ -25,7 +25,7 @@ const LayoutExpr *layout_swizzled(Context *context, const XorSwizzle *s, const L
   return layout_binary(context, LAYOUT_XOR, e, bits);
 }
 
-// The bits that exclusive ors change: from *low on, *bits of them. False when there are none.
+// The range of bits that exclusive ors change: *bits bits from *low on. False when it is empty.
 static bool changed_bits(Context *context, const Layout *layout, int *low, int *bits) {
   DigitSpace d = layout_digits_new(context, layout->extents, layout_box_rank(layout));
   const DigitForm *f = layout_form_of(&d, layout->map->outputs[0]);

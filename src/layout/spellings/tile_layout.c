@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shards, replicas and an offset over named axes, as in TVM's TileLayout:
-// `S[(8, 4, 2) : (4@lane, 1@lane, 1)] + R[2 : 1@device] + 5@warp`; and its swizzles of memory,
+// TVM's TileLayout, which has shards, replicas and an offset over named axes:
+// `S[(8, 4, 2) : (4@lane, 1@lane, 1)] + R[2 : 1@device] + 5@warp`; and TVM's swizzles of memory,
 // `ComposeLayout(3, 3, 3, TileLayout(S[(8, 64) : (64, 1)]))`.
 //
-// The row-major number of an element is cut into digits of the shards' extents, the last one least
-// significant; each digit times its stride goes to the axis that is named (none: memory). Each
-// replica adds all multiples of its stride. So a layout fits every shape of as many elements.
-// Physical axes are in the order in which their names appear.
+// The row-major number of an element is cut into digits by the extents of the shards, of which the
+// last is the least significant. Each digit times its stride is added to the named axis (without a
+// name, to memory). Each replica adds all multiples of its stride. So a layout fits every shape
+// with the same number of elements. Physical axes are in the order in which their names appear.
 //
-// ComposeLayout(M, B, S, tile) is swizzle(tile(x)), the swizzle of swizzle_spelling.c with B bits
-// from bit M on and shift S, or -S where `swizzle_inner=False`. SwizzleLayout(M, B, S) is that of
-// the row-major number itself.
+// ComposeLayout(M, B, S, tile) is swizzle(tile(x)) with the swizzle of swizzle_spelling.c that has
+// B bits from bit M on and shift S, or -S where `swizzle_inner=False`. SwizzleLayout(M, B, S) is
+// the swizzle of the row-major number itself.
 #include "layout/spellings/spellings.h"
 
 #include <ctype.h>
@@ -33,7 +33,7 @@ typedef struct TileLayout {
   int axis_count;
   bool has_shards, has_replicas;
   XorSwizzle swizzle;
-  const char *from; // of the shards
+  const char *from; // the text of the shards
 } TileLayout;
 
 // ---- Reading -----------------------------------------------------------------------------------
@@ -47,7 +47,7 @@ static bool find_axis(LayoutReader *r, TileLayout *s, Str name, int *out) {
   return true;
 }
 
-// step := number ["@" name] | name; modules, `T.`, may stand before names
+// step := number ["@" name] | name; modules, `T.`, may precede names
 static bool read_step(LayoutReader *r, TileLayout *s, IterStep *out) {
   Str name = NULL;
   layout_reader_space(r);
@@ -100,7 +100,7 @@ static bool read_steps(LayoutReader *r, TileLayout *s, IterPieces *p) {
                               count == 1 ? "" : "s", p->count);
 }
 
-// Without strides: row-major in memory.
+// The strides of pieces without any: row-major in memory.
 static bool default_steps(LayoutReader *r, TileLayout *s, IterPieces *p) {
   int64_t stride = 1;
   for (int i = p->count - 1; i >= 0; i--) {
@@ -167,7 +167,7 @@ static bool read_terms(LayoutReader *r, TileLayout *s) {
 
 // ---- Objects -----------------------------------------------------------------------------------
 
-// Whether the object is next, after any modules; its name and parenthesis are read then.
+// Whether the object is next, after any modules. If so, reads its name and parenthesis.
 static bool opens(LayoutReader *r, const char *object) {
   LayoutReader ahead = *r;
   while (layout_reader_module(&ahead)) continue;
@@ -184,12 +184,12 @@ static bool read_tile(LayoutReader *r, TileLayout *s) {
   return layout_reader_expect(r, ")");
 }
 
-// The arguments of a swizzle, in order; of SwizzleLayout without the tile.
+// The arguments of a swizzle, in order. SwizzleLayout has no tile.
 enum { PER_ELEMENT, SWIZZLE_LEN, ATOM_LEN, TILE, SWIZZLE_INNER, ARGUMENTS };
 static const char *const argument_names[ARGUMENTS] = {"per_element", "swizzle_len", "atom_len",
                                                       "tile_layout", "swizzle_inner"};
 
-// [name "="]: which argument follows; `next` without a name.
+// Reads [name "="] and gives the argument that follows: `next` where there is no name.
 static bool read_keyword(LayoutReader *r, int next, int *out) {
   LayoutReader ahead = *r;
   const char *word;
@@ -276,7 +276,8 @@ static const LayoutExpr *row_major(LayoutReader *r, int rank) {
   return flat;
 }
 
-// The digits of the shards where the tensor's shape is another one: of its row-major number.
+// The digits of the shards as digits of the row-major number, where the tensor's shape differs from
+// the shards' extents.
 static bool cut_shape(LayoutReader *r, const TileLayout *s, const LayoutExpr **digits) {
   Context *context = r->context;
   const IterPieces *p = &s->shards;
@@ -325,7 +326,7 @@ static const IndexMap *sharded_map(LayoutReader *r, const TileLayout *s,
                               s->axes, NULL, 0);
 }
 
-// The digits of the shards for the tensor's shape; without a shape the shards are the axes.
+// The digits of the shards for the tensor's shape. Without a shape the shards are the axes.
 static bool find_digits(LayoutReader *r, const TileLayout *s, int rank, const LayoutExpr **digits,
                         Spelled *out) {
   const LayoutExpr *shape[MAX_RANK];
@@ -356,7 +357,7 @@ bool layout_read_tile_layout(LayoutReader *r, Spelled *out) {
 
 // ---- Printing ----------------------------------------------------------------------------------
 
-// The one output that a digit feeds; 0 when none. -1: several.
+// The one output that a digit feeds: 0 when it feeds none, -1 when it feeds several.
 static int fed_output(const LayoutPlacement *p, const AxisDigit *g) {
   int fed = -2;
   for (int i = 0; i < p->output_count; i++)
@@ -400,7 +401,7 @@ static void put_pieces(Text *text, const char *kind, const IndexMap *map, const 
   text_puts(text, "]");
 }
 
-// How many axes, in order, the digits name first.
+// The number of axes that the digits name in order, from the first one on.
 static bool named_in_order(const LayoutPlacement *p) {
   int named = 0;
   for (int i = 0; i < p->digit_count; i++) {
@@ -436,7 +437,7 @@ static const char *sharding_text(Context *context, const Layout *layout, const L
   return text_string(&text);
 }
 
-// A tensor without elements: its extents, strides of 0.
+// A tensor without elements is written with its extents and strides of 0.
 static LayoutPlacement empty_placement(Context *context, const Layout *layout) {
   Arena *scratch = &context->scratch;
   int rank = layout->rank, outputs = layout->physical_rank;
@@ -447,7 +448,7 @@ static LayoutPlacement empty_placement(Context *context, const Layout *layout) {
   return p;
 }
 
-// A swizzle of memory; NULL when it is none.
+// The layout as a swizzle of memory; NULL when it is not one.
 static const char *composed_text(Context *context, const Layout *layout) {
   XorSwizzle s;
   LayoutPlacement p;

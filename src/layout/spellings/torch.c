@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// PyTorch's strided tensors: `size=(2, 3, 4) stride=(12, 4, 1) storage_offset=5`, as printed by
-// hand, by `x.size()` and `x.stride()`, and as arguments of `torch.empty_strided` and
-// `torch.as_strided`. Places are offsets in the storage.
+// PyTorch's strided tensors: `size=(2, 3, 4) stride=(12, 4, 1) storage_offset=5`, as people write
+// them, as `x.size()` and `x.stride()` print them, and as arguments of `torch.empty_strided` and
+// `torch.as_strided`. Physical indices are offsets in the storage.
 #include "layout/spellings/spellings.h"
 
 typedef struct Numbers {
@@ -11,7 +11,7 @@ typedef struct Numbers {
 } Numbers;
 
 typedef struct Strided {
-  Numbers size, stride, offset; // offset: one number
+  Numbers size, stride, offset; // offset has one number
 } Strided;
 
 // ---- Reading -----------------------------------------------------------------------------------
@@ -162,7 +162,7 @@ static void put_tuple(Text *text, const int64_t *items, int count) {
   text_puts(text, count == 1 ? ",)" : ")");
 }
 
-// One stride an axis; the offset at the origin.
+// Prints one stride for each axis, and the offset at the origin.
 static bool find_strides(Context *context, const Layout *layout, int64_t *strides, int64_t *start,
                          const char **why) {
   int64_t size;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// XLA's layouts: `{1,0:T(8,128)(2,1)}`, the axes from the one whose neighbours lie closest to the
-// one whose lie farthest, then tiles. A shape may stand before, `f32[2,3]{1,0}`.
+// XLA's layouts: `{1,0:T(8,128)(2,1)}` has the axes from minor to major (the axis whose neighbours
+// are closest in memory first), then tiles. A shape may precede it, `f32[2,3]{1,0}`.
 //
-// A tile of n numbers cuts the last n axes so far: every axis d becomes d//t where it stood, and
-// d%t after all others. The next tile cuts the axes of the tile before. `*` joins an axis with the
-// next one. Places are row-major over all axes so made, each rounded up. `L(n)` rounds their number
-// up to a multiple of n; what has it is one memory axis.
+// A tile of n numbers cuts the last n axes: an axis d becomes d//t in its old position, and d%t
+// after all others. The next tile cuts the axes of the tile before it. `*` merges an axis with the
+// next one. Offsets are row-major over the resulting axes, each rounded up. `L(n)` rounds their
+// number up to a multiple of n; a layout with it has one memory axis.
 #include "layout/spellings/spellings.h"
 
 #include <ctype.h>
@@ -19,11 +19,11 @@ typedef struct XlaTile {
 } XlaTile;
 
 typedef struct XlaTiling {
-  int order[MAX_RANK]; // logical axes, farthest first
+  int order[MAX_RANK]; // logical axes, the major one first
   int rank;
   XlaTile tiles[MAX_TILES];
   int tile_count;
-  int64_t tail; // L: what divides the number of places; 0: not said
+  int64_t tail; // the n of L(n), which divides the physical size; 0: not given
 } XlaTiling;
 
 // ---- The map -----------------------------------------------------------------------------------
@@ -33,7 +33,7 @@ typedef struct XlaAxes {
   int count;
 } XlaAxes;
 
-// The `*` of a tile: axes joined, so that those left are as many as its numbers.
+// Applies the `*` of a tile: merges axes, so that as many are left as the tile has numbers.
 static bool join_axes(Context *context, XlaAxes *axes, XlaTile *tile) {
   int begin = axes->count - tile->count, to = begin, kept = 0;
   for (int i = 0; i < tile->count; i++) {
@@ -75,7 +75,7 @@ static bool apply_tile(Context *context, XlaAxes *axes, XlaTile tile) {
   return true;
 }
 
-// False when a joined axis has no known extent.
+// False when a merged axis has no known extent.
 static bool tiled_axes(Context *context, const XlaTiling *tiling, const LayoutExpr *const *shape,
                        XlaAxes *out) {
   *out = (XlaAxes){.count = tiling->rank};
@@ -92,8 +92,8 @@ static const IndexMap *axes_map(Context *context, const XlaAxes *axes, int rank)
   return index_map_new(context, rank, NULL, axes->count, axes->exprs, NULL, NULL, 0);
 }
 
-// A tile of a tile of 1 leaves an index of 0 with an extent of its own, which must be said; what is
-// rounded up as a whole has to be, too.
+// Whether the physical extents must be given: a tile of a tile of 1 leaves an index of 0 whose
+// extent is another one, and `L` rounds the whole up.
 static void say_extents(Context *context, const XlaAxes *axes, bool say, Spelled *out) {
   for (int i = 0; i < axes->count; i++) {
     if (!axes->extents[i]) return;
@@ -108,7 +108,7 @@ static void say_extents(Context *context, const XlaAxes *axes, bool say, Spelled
 
 // ---- Reading -----------------------------------------------------------------------------------
 
-// extent := ["<="] number: of a dynamic axis the bound, for which memory is laid out
+// extent := ["<="] number; of a dynamic axis it is the bound, for which memory is laid out
 static bool read_extent(LayoutReader *r, int64_t *out) {
   layout_reader_accept(r, "<=");
   layout_reader_space(r);
@@ -139,7 +139,7 @@ static bool read_shape(LayoutReader *r, Spelled *out, int *rank) {
   return !r->failed;
 }
 
-// order := [number ("," number)*], a permutation of the axes, closest first
+// order := [number ("," number)*], a permutation of the axes, minor to major
 static bool read_order(LayoutReader *r, XlaTiling *tiling) {
   bool seen[MAX_RANK] = {false};
   int closest[MAX_RANK];
@@ -190,8 +190,8 @@ static bool read_tile(LayoutReader *r, XlaTiling *tiling, int axes) {
   return true;
 }
 
-// A word with something in parentheses after it that says nothing of the number of an element's
-// place, or, refused, means that elements have none.
+// A word with parentheses after it that does not change the offset of an element, or that is
+// refused because it means that elements have no offset.
 typedef struct XlaProperty {
   const char *word, *means;
   bool refused;
@@ -208,13 +208,13 @@ static const XlaProperty properties[] = {
     {"*", "is the type of the pointers" SPARSE, true},
 };
 
-// "(" number ")"
+// Reads "(" number ")".
 static bool read_count(LayoutReader *r, int64_t *out) {
   return layout_reader_expect(r, "(") && layout_reader_number(r, out) &&
          layout_reader_expect(r, ")");
 }
 
-// "(" … ")"
+// Skips "(" … ")".
 static bool skip_parentheses(LayoutReader *r) {
   int depth = 1;
   if (!layout_reader_expect(r, "(")) return false;
@@ -290,7 +290,7 @@ static bool read_part(LayoutReader *r, XlaTiling *tiling) {
   return layout_reader_accept(r, "L") ? read_tail(r, tiling) : read_property(r);
 }
 
-// The places of all axes as one, whose extent `tail` divides.
+// All physical axes as one, whose extent `tail` divides.
 static bool flatten(LayoutReader *r, const XlaTiling *tiling, const char *from, XlaAxes *axes) {
   Context *context = r->context;
   const LayoutExpr *flat = layout_const(context, 0), *size = layout_const(context, 1);
@@ -342,7 +342,7 @@ bool layout_read_xla(LayoutReader *r, Spelled *out) {
 
 // ---- Printing ----------------------------------------------------------------------------------
 
-// The extent of an axis before a tile of `size` made it `extent`: said by the text where the tile
+// The extent of an axis before a tile of `size` made it `extent`. The text tells it where the tile
 // does not divide it, as in x%2//4, or where it was cut by 1.
 static int64_t extent_before(const LayoutExpr *e, int64_t extent, int64_t size) {
   const LayoutExpr *inner = e->op == LAYOUT_DIV ? e->args[0] : e;
@@ -353,7 +353,7 @@ static int64_t extent_before(const LayoutExpr *e, int64_t extent, int64_t size) 
   return mul_fits(extent, size, &extent) ? extent : 0;
 }
 
-// Undoes the last tile of `count` numbers: its sizes are the last extents.
+// Reverts the last tile of `count` numbers, whose sizes are the last extents.
 static bool undo_tile(const IndexMap *map, int64_t *left, int *axes, int count, XlaTile *tile) {
   int begin = *axes - 2 * count;
   if (begin < 0) return false;
@@ -367,7 +367,7 @@ static bool undo_tile(const IndexMap *map, int64_t *left, int *axes, int count, 
   return true;
 }
 
-// The tiles whose numbers are counts[0], counts[1], …, from the physical extents.
+// The tiles with counts[0], counts[1], … numbers, from the physical extents.
 static bool guess_tiles(const Layout *layout, const int *counts, int tiles, XlaTiling *out) {
   int64_t left[MAX_RANK];
   int axes = layout->physical_rank;
@@ -396,14 +396,14 @@ static const char *tiling_text(Context *context, const XlaTiling *tiling) {
   return text_string(&text);
 }
 
-// The axis of `//`, or of the whole: physical axis i of an untiled or tiled layout starts with it.
+// The logical axis with which physical axis i of a layout begins, whole or as the operand of `//`.
 static int leading_axis(const LayoutExpr *e) {
   while (e->op == LAYOUT_DIV || e->op == LAYOUT_MOD) e = e->args[0];
   return e->op == LAYOUT_AXIS ? (int)e->value : -1;
 }
 
-// The order of the axes from the first physical axes; those of one element, which may have become
-// 0, take the places left over.
+// The order of the axes, from the first physical axes. Axes of one element, whose index may have
+// become 0, take the positions that are left.
 static bool read_axes(Context *context, const Layout *layout, XlaTiling *out) {
   bool seen[MAX_RANK] = {false};
   out->rank = layout->rank;
@@ -422,7 +422,7 @@ static bool read_axes(Context *context, const Layout *layout, XlaTiling *out) {
   return true;
 }
 
-// Tries all ways to share `left` numbers among tiles, those of more numbers first.
+// Tries all ways to divide `left` numbers among tiles, tiles with more numbers first.
 static bool share_numbers(Context *context, const Layout *layout, int left, int *counts, int tiles,
                           XlaTiling *out) {
   if (!left) {
@@ -451,8 +451,8 @@ static int heavier(const void *a, const void *b) {
   return (x < y) - (x > y);
 }
 
-// The layout whose axes one memory axis was made of: its digits, the heaviest first, after the axes
-// of one element. NULL where digits leave gaps.
+// The layout whose physical axes are the digits of the one memory axis, by descending weight, after
+// the axes of one element. NULL where the digits leave gaps.
 static const Layout *unflattened(Context *context, const Layout *layout) {
   const char *why;
   LayoutPlacement p;
