@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The isl level: maps that are quasi-affine but not digits (skews, windows, lattices, `min`), on
-// static and on symbolic extents, as Presburger relations. isl is exact, so its "yes" stands; its
-// "no" is given as values of the symbols, at which the other levels find the witness. Work is
-// limited by a count of operations; beyond it, and for what is not quasi-affine (XOR of two
-// variables, products of symbols), nothing is decided.
+// The isl level decides questions about maps that are quasi-affine but have no digits (skews,
+// windows, lattices, `min`), on static and on symbolic extents, as Presburger relations. isl is
+// exact, so a verdict of yes is final. With a verdict of no come values of the symbols, at which
+// the other levels find the witness. The work is limited by a count of operations; beyond it, and
+// for maps that are not quasi-affine (XOR of two variables, products of symbols), the answer is
+// undecided.
 #include <isl/aff.h>
 #include <isl/ast.h>
 #include <isl/ast_build.h>
@@ -102,7 +103,7 @@ static __isl_give isl_pw_aff *divided(LayoutOp op, __isl_take isl_pw_aff *a, int
   return isl_pw_aff_floor(isl_pw_aff_scale_down_val(a, divisor));
 }
 
-// Σ over runs [from, to) of ones in the mask: a mod 2^to - a mod 2^from.
+// a & mask, as Σ (a mod 2^to - a mod 2^from) over the runs [from, to) of ones in the mask.
 static __isl_give isl_pw_aff *masked(__isl_take isl_pw_aff *a, __isl_keep isl_space *space,
                                      int64_t mask) {
   isl_pw_aff *sum = number(space, 0);
@@ -118,7 +119,8 @@ static __isl_give isl_pw_aff *masked(__isl_take isl_pw_aff *a, __isl_keep isl_sp
   return sum;
 }
 
-// With a constant that is not negative: a & m; a | m = a + m - (a & m); a ^ m = a + m - 2(a & m).
+// Bitwise operations with a constant m >= 0: a & m; a | m = a + m - (a & m); a ^ m = a + m -
+// 2(a & m).
 static __isl_give isl_pw_aff *bitwise(Relations *r, __isl_keep isl_space *space,
                                       const LayoutExpr *e) {
   const LayoutExpr *a = e->args[0], *b = e->args[1];
@@ -219,7 +221,7 @@ static __isl_give isl_set *within_facts(Relations *r, LayoutFacts facts, __isl_t
   return set;
 }
 
-// 0 <= x_i < extents[i], the symbols as the facts say.
+// The set 0 <= x_i < extents[i], for symbols that satisfy the facts.
 static __isl_give isl_set *box_set(Relations *r, LayoutFacts facts,
                                    const LayoutExpr *const *extents, int rank) {
   isl_space *space = set_space(r, rank);
@@ -253,7 +255,7 @@ static __isl_give isl_map *map_of(Relations *r, const Layout *layout,
 
 // ---- Answers -----------------------------------------------------------------------------------
 
-// Values of the symbols for which the set has points.
+// Values of the symbols for which the set is not empty.
 static void sample_values(Relations *r, __isl_take isl_set *failing, IslAnswer *out) {
   isl_point *point = isl_set_sample_point(isl_set_params(failing));
   if (!point || isl_point_is_void(point) != isl_bool_false) {
@@ -305,7 +307,7 @@ static IslAnswer injective(Relations *r, const Layout *layout, const LayoutExpr 
     isl_map_free(map);
     return (IslAnswer){.verdict = yes == isl_bool_true ? VERDICT_YES : VERDICT_UNDECIDED};
   }
-  isl_map *back = isl_map_reverse(isl_map_copy(map)); // which may change what it takes in place
+  isl_map *back = isl_map_reverse(isl_map_copy(map)); // isl may change its argument in place
   isl_map *same = isl_map_apply_range(map, back);
   isl_map *identity = isl_map_identity(isl_map_get_space(same));
   return holds_unless(r, isl_map_domain(isl_map_subtract(same, identity)));
@@ -381,7 +383,7 @@ static const LayoutExpr *operation_expr(Context *context, __isl_keep isl_ast_exp
   return NULL;
 }
 
-// Physical axes are called ".0", ".1", …, which no symbol is.
+// Physical axes are called ".0", ".1", …, which are not names of symbols.
 static const LayoutExpr *name_expr(Context *context, __isl_keep isl_ast_expr *e) {
   isl_id *id = isl_ast_expr_id_get_id(e);
   const char *name = isl_id_get_name(id);
@@ -411,7 +413,7 @@ static __isl_give isl_id *position_id(Relations *r, int axis) {
   return isl_id_alloc(r->ctx, str_format(r->context, ".%d", axis), NULL);
 }
 
-// The axes of a set become parameters, for isl prints expressions of those.
+// Makes the axes of a set parameters, because isl prints expressions of parameters.
 static __isl_give isl_set *as_params(Relations *r, __isl_take isl_set *set) {
   isl_size size = isl_set_dim(set, isl_dim_set);
   if (size < 0) return isl_set_free(set);
@@ -438,7 +440,7 @@ static const LayoutExpr *taken_expr(Context *context, __isl_take isl_ast_expr *e
   return out;
 }
 
-// Where a place is none of the image: NULL in *out when there is no such place.
+// The condition that a physical index is not in the image; *out is NULL when every one is.
 static bool padding_expr(Relations *r, __isl_keep isl_ast_build *build, __isl_take isl_set *padding,
                          const LayoutExpr **out) {
   *out = NULL;
@@ -449,7 +451,7 @@ static bool padding_expr(Relations *r, __isl_keep isl_ast_build *build, __isl_ta
   return *out != NULL;
 }
 
-// map is injective: its reverse is a function.
+// The inverse of a map that is injective, so that its reverse is a function.
 static bool invert(Relations *r, const Layout *layout, __isl_take isl_map *map,
                    LayoutInverse *out) {
   const LayoutExpr *outputs[MAX_RANK];

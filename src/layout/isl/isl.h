@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The isl level. Without the library (isl_none.c) it decides nothing.
+// The isl level. Without the library (isl_none.c), every answer is undecided.
 #ifndef PLEAT_LAYOUT_ISL_H
 #define PLEAT_LAYOUT_ISL_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// In place of isl.c where the library is not there: nothing is decided.
+// Replaces isl.c in builds without the library: every answer is undecided.
 #include "layout/isl/isl.h"
 
 static const IslAnswer none = {.verdict = VERDICT_UNDECIDED, .why = "Pleat is built without isl"};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bank conflicts. A bank serves one word at a time to all lanes that want it; lanes that want
-// different words of one bank wait for each other. Lanes are served in phases of as many as can get
-// full width at once (as NVIDIA's shared memory does: 32 lanes of 4 bytes, 16 of 8, 8 of 16).
+// Counts bank conflicts. A bank serves one word at a time to all lanes that request it; lanes that
+// request different words of one bank wait for each other. Lanes are served in phases, each of as
+// many lanes as a full row of banks can serve (as in NVIDIA's shared memory: 32 lanes of 4 bytes,
+// 16 of 8, 8 of 16).
 #include "layout/operations/operations.h"
 #include "layout/answers/answers.h"
 #include "layout/points/points.h"
@@ -25,7 +26,7 @@ const IndexMap *layout_run_lanes(Context *context, int rank, const int64_t *star
 
 // ---- One access --------------------------------------------------------------------------------
 
-typedef struct WordRequest { // a word that a lane wants
+typedef struct WordRequest { // a word that a lane requests
   int64_t bank, word, lane;
 } WordRequest;
 
@@ -38,11 +39,11 @@ static int compare_wants(const void *a, const void *b) {
 
 typedef struct BankAccess {
   LayoutBanks banks;
-  int64_t width, phase; // bits a lane wants; lanes in a phase
+  int64_t width, phase; // the bits that a lane requests; the lanes of a phase
   int64_t lanes;
   WordRequest *wants;
   LayoutConflicts *out;
-  int64_t first, second; // ordinals of two lanes in conflict; -1: none
+  int64_t first, second; // ordinals of two lanes in conflict; -1 where there are none
 } BankAccess;
 
 static int64_t collect_wants(BankAccess *a, const int64_t *offsets, int64_t begin, int64_t end) {
@@ -56,7 +57,7 @@ static int64_t collect_wants(BankAccess *a, const int64_t *offsets, int64_t begi
   return count;
 }
 
-// The lanes begin .. end - 1 at once.
+// Serves the lanes begin .. end - 1 at once.
 static void serve(BankAccess *a, const int64_t *offsets, int64_t begin, int64_t end,
                   int64_t ordinal) {
   int64_t count = collect_wants(a, offsets, begin, end), in_bank = 0, degree = 0;
@@ -85,8 +86,8 @@ static void serve_all(BankAccess *a, const int64_t *offsets, int64_t positions) 
 
 // ---- Positions ---------------------------------------------------------------------------------
 
-// Whether the offset at (position, lane) is that of the position alone joined by `op` with that of
-// the lane alone, less the origin's.
+// Whether the offset at (position, lane) is the position's own combined by `op` with the lane's
+// own, less the offset of the origin.
 bool layout_access_separates(Context *context, const Layout *at, LayoutOp op) {
   const LayoutExpr *e = at->map->outputs[0], *first[MAX_RANK] = {0}, *still[MAX_RANK] = {0};
   int lane = at->rank - 1;
@@ -101,7 +102,7 @@ bool layout_access_separates(Context *context, const Layout *at, LayoutOp op) {
          VERDICT_YES;
 }
 
-// Whether all positions begin on a multiple of `unit` offsets from the origin's.
+// Whether the offset of every position differs from the origin's by a multiple of `unit`.
 static bool positions_aligned(Context *context, const Layout *at, int64_t unit) {
   const LayoutExpr *axes[MAX_RANK] = {0}, *still[MAX_RANK];
   const LayoutExpr *zero = layout_const(context, 0), *by = layout_const(context, unit);
@@ -121,8 +122,8 @@ static bool is_power_of_two(int64_t v) {
   return v > 0 && (v & (v - 1)) == 0;
 }
 
-// Whether every position has the conflicts of the first: words move by a constant number of words,
-// or all their numbers' bits are XORed with constants.
+// Whether every position has the conflicts of the first one: the words of a position are those of
+// the first moved by a constant number of words, or their numbers are XORed with a constant.
 static bool positions_alike(Context *context, const Layout *at, const BankAccess *a) {
   int64_t word = a->banks.bank_bytes * 8, unit = word / gcd_of(word, a->banks.element_bits);
   if (layout_access_separates(context, at, LAYOUT_ADD) && positions_aligned(context, at, unit))
@@ -146,7 +147,7 @@ static const char *access_problem(const Layout *layout, const LayoutAccess *acce
   return NULL;
 }
 
-// offset ∘ lanes on the box of positions and lanes; NULL with a reason.
+// The composition offset ∘ lanes on the box of positions and lanes; NULL with a reason.
 const Layout *layout_access_offsets(Context *context, const Layout *layout,
                                     const LayoutAccess *access, LayoutBanks banks,
                                     const char **reason) {
@@ -248,7 +249,7 @@ static LayoutAnswer bank_conflicts(Context *context, const Layout *layout,
   return result;
 }
 
-// Positions times pairs of lanes that are served together.
+// Whether the positions times the pairs of lanes that are served together are few.
 static bool few_pairs(const LayoutAccess *access, LayoutBanks banks) {
   int64_t pairs = layout_access_phase(access, banks) * layout_access_width(access, banks);
   for (int i = 0; i < access->lanes->input_count && pairs < 1 << 16; i++)
@@ -263,7 +264,8 @@ typedef struct Found {
   const LayoutConflicts *conflicts;
 } Found;
 
-// What holds for all values of the symbols has no lanes to show for an instance.
+// Checks an answer. An answer for all values of the symbols has no two lanes as witnesses, so there
+// is no certificate of it for an instance.
 static bool is_conflict(Context *context, const Layout *layout, const Layout *none,
                         const LayoutInstance *at, const void *answer) {
   const Found *f = answer;

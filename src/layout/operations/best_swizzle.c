@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // The linear swizzle with the fewest bank conflicts, solved over GF(2).
 //
-// Offsets are vectors of bits. Units (the widest that stays together: a bank's word or a lane's
-// vector) have the numbers V = GF(2)^m; a swizzle gives them new numbers, whose low b bits say the
-// group of banks. What matters of it is the kernel K of those b bits, of dimension m - b: lanes
-// whose units differ by U (a subspace, where the access is linear) want |U ∩ K| = 2^dim words of a
-// bank. Since codim K = b, dim(U ∩ K) >= max(0, dim U - b): the bound.
+// Offsets are vectors of bits. Units (the widest aligned blocks that a swizzle keeps whole: a
+// bank's word or a lane's vector) have numbers in V = GF(2)^m; a swizzle gives them new numbers,
+// whose low b bits are the number of the group of banks. Only the kernel K of those b bits, of
+// dimension m - b, matters: lanes whose units differ by U (a subspace, where the access is linear)
+// request |U ∩ K| = 2^dim words of a bank. Since codim K = b, dim(U ∩ K) >= max(0, dim U - b): the
+// bound.
 //
 // K is built vector by vector. One more vector v of K keeps an access at its bound exactly when v
 // is outside of U + K, or the bound has room; U + K has dimension b + dim K < m there, so the
 // forbidden vectors are a union of proper subspaces, one for each access. Two of these never cover
-// V: for two accesses both bounds are met always. With more, v is found by Gauss on equations
-// h(v) = 1, one functional h of each forbidden subspace's annihilator, with backtracking.
+// V, so for two accesses both bounds are always met. With more accesses, v is found by Gaussian
+// elimination on equations h(v) = 1, with one functional h of the annihilator of each forbidden
+// subspace, and backtracking.
 #include "layout/operations/operations.h"
 #include "layout/answers/answers.h"
 #include "layout/points/points.h"
@@ -35,7 +37,7 @@ static uint64_t reduced(const BitSpace *s, uint64_t v) {
   return v;
 }
 
-// False when v is in it already.
+// Adds v to the subspace. False when the subspace has it already.
 static bool space_add(BitSpace *s, uint64_t v) {
   v = reduced(s, v);
   if (!v) return false;
@@ -56,8 +58,8 @@ static int dim_of_meet(const BitSpace *a, const BitSpace *b) {
   return a->count + b->count - space_sum(a, b).count;
 }
 
-// The functionals on GF(2)^bits (as masks) that vanish on it: for each bit that leads no row, that
-// bit and the leads of the rows that contain it.
+// The functionals on GF(2)^bits (as masks) that vanish on the subspace: for each bit that leads no
+// row, that bit and the leading bits of the rows that contain it.
 static BitSpace annihilator(const BitSpace *s, int bits) {
   uint64_t leads = 0;
   BitSpace out = {.count = 0};
@@ -82,7 +84,7 @@ typedef struct Problem {
   int tries;
 } Problem;
 
-// Equations h(v) = 1 in echelon form: mask and right side.
+// Equations h(v) = 1 in echelon form, each a mask and a right side.
 typedef struct BitEquations {
   uint64_t masks[MAX_ACCESSES + 1];
   bool ones[MAX_ACCESSES + 1];
@@ -124,7 +126,7 @@ static bool take(Problem *p, uint64_t v) {
 }
 
 // Chooses, for each access from number `at` on whose bound is used up, a functional that keeps v
-// out of what it forbids; past the last one, one that keeps v out of K.
+// out of the subspace that the access forbids; past the last access, one that keeps v out of K.
 static bool choose(Problem *p, int at, const BitEquations *e) {
   while (at < p->count && dim_of_meet(&p->steps[at], &p->kernel) < p->slack[at]) at++;
   if (at >= p->count && e->count) return take(p, solution(e));
@@ -144,9 +146,9 @@ static bool extend(Problem *p) {
   return p->kernel.count == p->bits - p->bank_bits || choose(p, 0, &none);
 }
 
-// K with dim(U ∩ K) <= slack for every access; its annihilator goes to *banks. Where it can be, the
-// low b bits of V, a row of all banks, meet K in 0 only: then the bank bits are themselves XORed
-// with higher ones.
+// Finds K with dim(U ∩ K) <= slack for every access; *banks receives its annihilator. Where that is
+// possible, the low b bits of V, a row of all banks, meet K in 0 only; then the bank bits keep
+// their positions and are XORed with higher bits.
 static bool find_kernel(Problem *p, BitSpace *banks) {
   BitSpace row = {.count = 0};
   for (int i = 0; i < p->bank_bits; i++) space_add(&row, (uint64_t)1 << i);
@@ -169,7 +171,8 @@ typedef struct SwizzleSolver {
   LayoutBanks banks;
   int count;
   int unit_bits, bank_bits, offset_bits; // log2 of the elements of a unit; b; m + unit_bits
-  uint64_t directions[MAX_ACCESSES][MAX_OFFSET_BITS]; // of the lanes of a phase, in elements
+  // The steps between the lanes of a phase, in elements.
+  uint64_t directions[MAX_ACCESSES][MAX_OFFSET_BITS];
   int direction_count[MAX_ACCESSES], granule_bits[MAX_ACCESSES];
   int64_t phases[MAX_ACCESSES], weight[MAX_ACCESSES];
   Problem problem;
@@ -179,7 +182,7 @@ static int log_of(int64_t v) {
   return v > 0 && !(v & (v - 1)) ? __builtin_ctzll((uint64_t)v) : -1;
 }
 
-// The steps of the lanes within a phase, where they are linear and all phases alike.
+// The steps of the lanes within a phase. False where they are not linear or differ between phases.
 static const char *read_directions(SwizzleSolver *s, int k, const Layout *at, int64_t phase,
                                    int64_t aligned) {
   int64_t lanes = at->extents[at->rank - 1], box[MAX_RANK], total;
@@ -223,7 +226,7 @@ static const char *read_access(SwizzleSolver *s, int k, const Layout *layout,
   return read_directions(s, k, at, layout_access_phase(access, s->banks), vector);
 }
 
-// The steps between units that leave the place within the unit: numbers of lanes' units.
+// The steps between the units of lanes, as numbers of units.
 static BitSpace unit_steps(const SwizzleSolver *s, int k) {
   int above = s->offset_bits - s->unit_bits;
   BitSpace all = {.count = 0}, out = {.count = 0};
@@ -260,7 +263,7 @@ static const char *pose(SwizzleSolver *s) {
 
 // ---- Swizzles as bank functionals --------------------------------------------------------------
 
-// dim(U ∩ K): the steps of the access, less the rank of the functionals on them.
+// dim(U ∩ K): the number of steps of the access, less the rank of the functionals on them.
 static int conflict_dim(const BitSpace *steps, const BitSpace *banks) {
   BitSpace image = {.count = 0};
   for (int i = 0; i < steps->count; i++) {
@@ -300,7 +303,7 @@ static BitSpace swizzle_banks(int bank_bits, int b, int m, int s) {
   return banks;
 }
 
-// The first Swizzle<b, m, s> of at most that cost: fewest bits, then lowest.
+// The first Swizzle<b, m, s> of at most that cost, by the number of bits, then by their position.
 static bool find_named(const SwizzleSolver *s, int64_t cost, BitSpace *banks, LayoutSwizzle *out) {
   int bank_bits = s->bank_bits;
   for (int b = 0; b <= bank_bits; b++)
@@ -321,7 +324,7 @@ static bool find_named(const SwizzleSolver *s, int64_t cost, BitSpace *banks, La
 
 // ---- The matrix --------------------------------------------------------------------------------
 
-// Rows in which each has a pivot bit of its own, low ones first.
+// The rows, reduced so that each has a pivot bit of its own, low bits first.
 static void pivot_rows(BitSpace *banks, int *pivots, int bits) {
   int done = 0;
   for (int bit = 0; bit < bits && done < banks->count; bit++) {
@@ -338,8 +341,8 @@ static void pivot_rows(BitSpace *banks, int *pivots, int bits) {
   }
 }
 
-// The whole map: a bank bit goes where its pivot is; where that is no bank, it changes places with
-// the bank bit that it drives out. All other bits stay.
+// The whole map: each functional of the banks becomes the row of its pivot's bit. Where that is no
+// bank bit, it is swapped with the bank bit that it replaces. All other bits stay.
 static void matrix_of(BitSpace banks, int bits, uint64_t *rows) {
   int pivots[64], at = 0;
   uint64_t taken = 0;
@@ -363,7 +366,8 @@ static const LayoutExpr *masked(Context *context, const LayoutExpr *o, int shift
   return layout_by(context, LAYOUT_AND, e, mask);
 }
 
-// o ^ the bits of the matrix off its diagonal (or missing on it), one diagonal at a time.
+// The map as an expression: o XORed with the bits of the matrix that differ from the identity's,
+// one diagonal at a time.
 static const LayoutExpr *matrix_expr(Context *context, const uint64_t *rows, int bits,
                                      const LayoutExpr *o) {
   const LayoutExpr *sum = o;
@@ -413,7 +417,7 @@ static void finish(SwizzleSolver *s, const Layout *layout, BitSpace banks, Layou
 
 // ---- Accesses whose bounds cannot all be met ---------------------------------------------------
 
-// All b-dimensional spaces of functionals as reduced rows, up to a limit.
+// An enumeration of all b-dimensional spaces of functionals, as reduced rows, up to a limit.
 typedef struct Exhaustion {
   const SwizzleSolver *s;
   BitSpace banks, best;
@@ -424,7 +428,7 @@ typedef struct Exhaustion {
 
 enum { MAX_SEEN = 1 << 18 };
 
-// Rows from number `row` on, `pivot` the least bit that may be its pivot.
+// Chooses the rows from number `row` on, where `pivot` is the least bit that may be its pivot.
 static void try_rows(Exhaustion *x, int row, int pivot) {
   if (row == x->s->bank_bits) {
     int64_t cost = ++x->seen > MAX_SEEN ? INT64_MAX : cost_of(x->s, &x->banks);
@@ -443,7 +447,7 @@ static void try_rows(Exhaustion *x, int row, int pivot) {
   }
 }
 
-// The cheapest of all; false when they are too many to try.
+// Finds the cheapest of all spaces. False when they are too many to try.
 static bool exhaust(const SwizzleSolver *s, BitSpace *best) {
   Exhaustion x = {.s = s, .best_cost = INT64_MAX, .banks.count = s->bank_bits};
   if (s->problem.bits > 24) return false;
@@ -457,7 +461,7 @@ static bool exhaust(const SwizzleSolver *s, BitSpace *best) {
   return true;
 }
 
-// With ever more slack, a step at a time for the access that it costs least.
+// Searches with increasing slack, which grows by one at a time for the access where it costs least.
 static void relax(SwizzleSolver *s, BitSpace *banks) {
   for (int64_t rounds = 0; !find_kernel(&s->problem, banks); rounds++) {
     int at = 0;
@@ -493,8 +497,8 @@ static bool meets_bounds(const LayoutSwizzle *swizzle, int count) {
   return all;
 }
 
-// The waves that each access was said to take are those that it takes; where they are as few as can
-// be, that is shown.
+// Checks an answer: each access takes the waves that were computed, and where every access meets
+// its bound, the certificate is accepted.
 static bool waves_are_right(Context *context, const LayoutSwizzle *swizzle, LayoutBanks banks,
                             const LayoutAccess *accesses, int count) {
   for (int k = 0; k < count; k++) {

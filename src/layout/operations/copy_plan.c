@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The copy of a tensor from one layout to another as a plan by resource: which elements have to
-// change device, warp, lane, register or memory offset, and what each digit of the tensor does.
+// Plans the copy of a tensor from one layout to another by resource: counts the elements that have
+// to change device, warp, lane, register or memory offset, and gives the move of each digit of the
+// tensor.
 #include "layout/operations/operations.h"
 #include "layout/answers/answers.h"
 #include "layout/digits/digits.h"
@@ -35,7 +36,8 @@ static bool add_level(CopyPlanner *p, Str resource) {
   return true;
 }
 
-// Those named, outermost first; then others as they appear; then memory.
+// Collects the levels: the named resources, outermost first, then others as they appear, then
+// memory.
 static bool find_levels(CopyPlanner *p, const Str *order, int order_count) {
   bool good = true;
   for (int i = 0; i < order_count; i++) good = good && add_level(p, order[i]);
@@ -49,8 +51,8 @@ static bool find_levels(CopyPlanner *p, const Str *order, int order_count) {
 
 // ---- Axes that need not be enumerated ----------------------------------------------------------
 
-// What functions depend on along one axis: on ⌊x/grain⌋ (0: not at all), and with a period (0:
-// none).
+// Describes how functions depend on one axis: only on ⌊x/grain⌋ (grain 0: not at all), and with a
+// period (0 where there is none).
 typedef struct Grain {
   int64_t grain, period;
 } Grain;
@@ -64,7 +66,7 @@ static void note_cut(Grain *axis, int64_t cut, int64_t period) {
   if (axis->period && !lcm_into(&axis->period, period)) axis->period = 0;
 }
 
-// Whether the floors along an axis add up to nothing over one period.
+// Whether the floors along an axis add up to 0 over one period.
 static bool returns(const DigitForm *f, int axis, int64_t period) {
   int64_t sum = 0, part;
   for (int i = 0; i < f->count; i++) {
@@ -95,8 +97,8 @@ static bool note_form(const DigitSpace *d, const DigitForm *f, Grain *axes) {
   return true;
 }
 
-// A smaller box on which the same functions take the same values, each *weight times: axis i of
-// the box is axis i of the smaller one times grain[i].
+// Finds a smaller box on which the same functions take the same values, each *weight times as often
+// on the large one: axis i of the large box is axis i of the small one times grain[i].
 static void shrink(Context *context, const LayoutExpr *const *exprs, int count, int kept,
                    int64_t *box, int rank, int64_t *grain, int64_t *weight) {
   ArenaMark mark = arena_mark(&context->scratch);
@@ -107,7 +109,7 @@ static void shrink(Context *context, const LayoutExpr *const *exprs, int count, 
   for (int i = 0; i < rank; i++) axes[i] = (Grain){0, 1};
   for (int i = 0; i < count && good; i++)
     good = (forms[i] = layout_form_of(&d, exprs[i])) && note_form(&d, forms[i], axes);
-  for (int i = 0; i < count && good; i++) // periods have grown since
+  for (int i = 0; i < count && good; i++) // other forms have enlarged the periods
     for (int k = 0; k < rank; k++)
       if (axes[k].period && !returns(forms[i], k, axes[k].period)) axes[k].period = 0;
   arena_reset(&context->scratch, mark);
@@ -127,10 +129,10 @@ static void shrink(Context *context, const LayoutExpr *const *exprs, int count, 
 // ---- Counting ----------------------------------------------------------------------------------
 
 typedef struct Counting {
-  const LayoutExpr *exprs[2 * MAX_LEVELS]; // from, to for each level that both have
+  const LayoutExpr *exprs[2 * MAX_LEVELS]; // the offsets in `from` and `to` on each common level
   int level[MAX_LEVELS], count;
   int64_t box[MAX_RANK];
-  int rank, kept; // axes of `to` (elements and their copies); then the copies of `from`
+  int rank, kept; // kept: the axes of `to` (elements and their copies); then the copies of `from`
 } Counting;
 
 static const LayoutExpr *part_offset(Context *context, const Layout *layout, Str resource) {
@@ -145,7 +147,8 @@ static bool never_changes(Context *context, const Counting *c, const LayoutExpr 
   return layout_digits_maps_equal(context, c->box, c->rank, &from, &to, 1, witness) == VERDICT_YES;
 }
 
-// The box of (element, copy of `to`, copy of `from`) and the places on each common level over it.
+// Makes the box of (element, copy of `to`, copy of `from`) and the offsets on each common level
+// over it.
 static bool lay_out(CopyPlanner *p, int elements, Counting *c) {
   const LayoutExpr *axes[MAX_RANK];
   int sources = p->from->rank - elements;
@@ -169,7 +172,7 @@ static bool lay_out(CopyPlanner *p, int elements, Counting *c) {
   return true;
 }
 
-// first[n]: the first common level on which point n changes its place; c->count: none.
+// first[n] becomes the first common level on which point n changes its offset, or c->count.
 static bool first_changes(Context *context, Counting *c, int64_t size, uint8_t *first) {
   int64_t *from = arena_array(&context->scratch, int64_t, size + LANES);
   int64_t *to = arena_array(&context->scratch, int64_t, size + LANES);
@@ -197,7 +200,8 @@ static bool use_grains(Context *context, Counting *c, int64_t *weight) {
   return true;
 }
 
-// What the levels of `c` say of every point, on the box without the axes that they need not.
+// Counts the elements of each level of `c` point by point, on the box without the axes that do not
+// matter.
 static LayoutAnswer count_levels(CopyPlanner *p, Counting c, LayoutCopyPlan *out) {
   Context *context = p->context;
   int64_t weight = 1, sources = 1;
@@ -210,7 +214,7 @@ static LayoutAnswer count_levels(CopyPlanner *p, Counting c, LayoutCopyPlan *out
   if (!first_changes(context, &c, domain.size, first))
     return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, "the map has no value somewhere");
   for (int64_t n = 0; n < domain.size; n += sources) {
-    int nearest = 0; // the copy of `from` that changes only innermost
+    int nearest = 0; // the level of the copy of `from` that changes furthest inside
     for (int64_t s = 0; s < sources; s++) nearest = MAX_OF(nearest, first[n + s]);
     if (nearest == c.count)
       out->still += weight;
@@ -221,7 +225,8 @@ static LayoutAnswer count_levels(CopyPlanner *p, Counting c, LayoutCopyPlan *out
                         .level = weight > 1 ? LAYOUT_DIGITS : LAYOUT_POINTS};
 }
 
-// By digits, where `from` has no copies: agree[k] points keep their place on the first k levels.
+// Counts by digits, where `from` has no copies: agree[k] points keep their offset on the first k
+// levels.
 static bool count_by_digits(CopyPlanner *p, const Counting *c, LayoutCopyPlan *out) {
   int64_t agree[MAX_LEVELS + 1] = {out->copies};
   if (c->rank != c->kept || out->copies == 0) return false;
@@ -232,7 +237,7 @@ static bool count_by_digits(CopyPlanner *p, const Counting *c, LayoutCopyPlan *o
   return true;
 }
 
-// All levels, or as many of the outer ones as can be counted.
+// Counts the elements of all levels, or of as many of the outer ones as possible.
 static LayoutAnswer count_elements(CopyPlanner *p, int elements, LayoutCopyPlan *out) {
   Counting c = {.count = 0};
   if (!layout_logical_size(p->to, &out->copies))
@@ -250,7 +255,7 @@ static LayoutAnswer count_elements(CopyPlanner *p, int elements, LayoutCopyPlan 
   return answer;
 }
 
-// Whether only one of the layouts has the resource, with more than one place.
+// Whether only one of the layouts has the resource, with more than one index on it.
 static bool is_one_sided(const CopyPlanner *p, const LayoutCopyLevel *level) {
   int64_t positions;
   if (level->in_from && level->in_to) return false;
@@ -260,8 +265,8 @@ static bool is_one_sided(const CopyPlanner *p, const LayoutCopyLevel *level) {
          positions != 1;
 }
 
-// What is loaded or stored: the copies that no resource further out sends elsewhere. Then none
-// stays where it is.
+// Counts loads and stores: the copies that change on no resource further out. Where there are any,
+// no copy keeps its physical index.
 static void count_loads_and_stores(CopyPlanner *p, LayoutCopyPlan *out) {
   int64_t left = out->copies;
   for (int i = 0; i < p->count; i++) {
@@ -308,7 +313,7 @@ static LayoutAnswer find_moves(CopyPlanner *p, const Layout *from, const Layout 
   const Layout *parts[2 * MAX_LEVELS];
   LayoutRefinement refinement;
   if (p->count == 0)
-    return layout_answer_of(VERDICT_YES, LAYOUT_DIGITS, NULL); // of rank 0: one place
+    return layout_answer_of(VERDICT_YES, LAYOUT_DIGITS, NULL); // rank 0 has one element
   for (int k = 0; k < p->count; k++) {
     parts[k] = first_copy(p->context, from, p->levels[k].resource);
     parts[p->count + k] = first_copy(p->context, to, p->levels[k].resource);

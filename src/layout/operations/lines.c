@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which lines, pages and places a box of indices touches: by walking the digits of the offset in
-// memory order (span.c), else by listing the offsets.
+// Finds the lines, pages and offsets that a box of indices touches: by visiting the digits of the
+// offset in memory order (span.c), or else by listing the offsets.
 #include "layout/operations/memory_order.h"
 #include "layout/points/points.h"
 #include "layout/proofs/verify.h"
 
 #include <stdlib.h>
 
-// The part in memory, replica axes as axes.
+// The part of the layout in memory, with replica axes as logical axes.
 static const Layout *memory_of(Context *context, const Layout *layout) {
   return layout_on_resource(context, layout_of_copies(context, layout), NULL);
 }
 
-// A box of the logical axes (NULL: all) with the replica axes whole.
+// A box of the logical axes (NULL: all of them) with the whole replica axes.
 typedef struct LineBox {
   int64_t low[MAX_RANK], extent[MAX_RANK];
 } LineBox;
@@ -144,7 +144,7 @@ LayoutAnswer layout_lines(Context *context, const Layout *layout, const int64_t 
   return result;
 }
 
-// The gaps between runs of places that are used.
+// The gaps between runs of offsets that are used.
 static void gaps(const LayoutRuns *used, const LineSpan *span, int64_t positions, int wanted,
                  LayoutRun *runs, LayoutRuns *out) {
   int64_t next = 0;

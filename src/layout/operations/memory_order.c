@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The digits of an offset over a box, in the order in which memory has them. A bit of memory that
-// is an XOR of bits can be one of them when all but one of these (the pivot) have higher places in
-// memory: then it is the pivot's digit, turned around by the parity of the others.
+// Finds the digits of an offset over a box, in the order in which memory has them. A bit of memory
+// that is an XOR of bits can be one of them when all but one of these bits (the pivot) have higher
+// weights in memory: then it is the pivot's digit, inverted by the parity of the others.
 #include "layout/operations/memory_order.h"
 
 #include <stdlib.h>
@@ -13,13 +13,13 @@ static int64_t digit_at(const Digit *g, int64_t y) {
   return g->open ? y / g->cut : y / g->cut % g->radix;
 }
 
-typedef struct DigitRange { // of y, by base
+typedef struct DigitRange { // the range of y, for each base
   int64_t low, high;
   bool used;
-  int64_t offset, next; // `next`: the cut that the next digit of the axis must have; 0: any
+  int64_t offset, next; // next: the cut that the next digit of the axis must have, 0 for any
 } DigitRange;
 
-// Whether every digit above this one is the same at both ends.
+// Whether every digit above this one is the same at both ends of the range.
 static bool is_top(const Digit *g, const DigitRange *r) {
   return g->open || r->low / g->cut / g->radix == r->high / g->cut / g->radix;
 }
@@ -34,7 +34,7 @@ static bool add_digit(MemoryOrder *walk, const Digit *g, DigitRange *r) {
   }
   MemoryDigit *out = &walk->digits[walk->count];
   int64_t fixed = r->low / g->cut, first = digit_at(g, r->low), last = digit_at(g, r->high);
-  if (fixed == r->high / g->cut) // the same for the whole range
+  if (fixed == r->high / g->cut) // the digit does not vary
     return mul_fits(g->weight, first, &fixed) && add_fits(walk->start, fixed, &walk->start);
   if (r->next && r->next != g->cut) return false;
   bool top = is_top(g, r), down = g->weight < 0;
@@ -57,7 +57,7 @@ static bool add_digit(MemoryOrder *walk, const Digit *g, DigitRange *r) {
 
 // ---- XORs --------------------------------------------------------------------------------------
 
-typedef struct Raw { // a digit on its way to the walk; or memory's bit that is xors[parity]
+typedef struct Raw { // a digit of the form, or the bit of memory that is xors[parity]
   Digit g;
   int parity; // -1: none
   bool pivot; // g is its pivot
@@ -84,7 +84,7 @@ static bool base_has_xors(const Raws *r, int base) {
   return false;
 }
 
-// A digit as it is, or bit by bit where its base takes part in XORs.
+// Adds a digit as it is, or bit by bit where its base takes part in XORs.
 static bool add_split(Raws *r, const Digit *g) {
   int64_t last = r->d->bases[g->base].extent - 1 + g->offset;
   int64_t values = g->open ? last / g->cut + 1 : g->radix;
@@ -122,7 +122,8 @@ static void sort_raws(Raws *r) {
   }
 }
 
-// The only bit of the XOR at `at` that varies and has no higher place; false: there are several.
+// Finds the only bit of the XOR at `at` that varies and has no higher weight in memory. False when
+// there are several.
 static bool find_pivot(Raws *r, int at) {
   Raw *raw = &r->items[at];
   for (int k = 0; k < r->d->bit_count; k++) {
@@ -141,8 +142,7 @@ static bool find_pivot(Raws *r, int at) {
   return true;
 }
 
-// All digits of the form, XORs with their pivots, by base and ascending cut; bits of memory without
-// a pivot last.
+// Sorts by base and ascending cut, an XOR as its pivot; bits of memory without a pivot are last.
 static int compare_raws(const void *a, const void *b) {
   const Raw *x = a, *y = b;
   bool x_free = x->parity >= 0 && !x->pivot, y_free = y->parity >= 0 && !y->pivot;
@@ -168,8 +168,8 @@ static bool collect_raws(Raws *r) {
   return true;
 }
 
-// Parities before any digit is visited: of the bits that do not vary, turned where the XOR counts
-// against the offset; and which digits change them.
+// Sets the parities before any digit is visited, which come from the bits that do not vary and are
+// inverted where the coefficient of the XOR is negative, and the digits that change each parity.
 static bool connect(const Raws *r, MemoryOrder *walk) {
   walk->parity_count = r->f->xor_count;
   for (int i = 0; i < r->f->xor_count; i++) {
@@ -196,7 +196,7 @@ static bool connect(const Raws *r, MemoryOrder *walk) {
   return true;
 }
 
-// ---- The walk ----------------------------------------------------------------------------------
+// ---- Memory order ------------------------------------------------------------------------------
 
 static bool all_topped(const MemoryOrder *walk, const DigitRange *ranges) {
   for (int i = 0; i < walk->count; i++)
@@ -204,7 +204,7 @@ static bool all_topped(const MemoryOrder *walk, const DigitRange *ranges) {
   return true;
 }
 
-// By descending weight; digits come in by base and ascending cut.
+// Inserts a digit by descending weight; the digits come by base and ascending cut.
 static void sort_digits(MemoryOrder *walk) {
   int ranks[MAX_RANK] = {0};
   for (int i = 0; i < walk->count; i++)

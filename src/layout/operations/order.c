@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory in sequence: the loop nest that walks it, and whether a layout is a blocking, a
-// permutation, or a reshape of another.
+// Memory order: the loop nest that visits the elements by ascending offset, and the questions
+// whether a layout is a blocking, a permutation, or a reshape of another.
 #include "layout/operations/memory_order.h"
 #include "layout/operations/operations.h"
 #include "layout/answers/answers.h"
@@ -23,7 +23,7 @@ static bool walk_all(Context *context, const Layout *memory, MemoryOrder *walk) 
   return walk_offset(context, memory, layout_offset_expr(context, memory), walk);
 }
 
-// Whether the digits tell every index of every axis apart.
+// Whether the digits distinguish all indices of every axis.
 static bool walk_is_complete(const MemoryOrder *walk, const Layout *memory) {
   bool found[MAX_RANK] = {false};
   for (int i = 0; i < walk->count; i++)
@@ -37,7 +37,7 @@ static const LayoutExpr *and_also(Context *context, const LayoutExpr *a, const L
   return a ? layout_binary(context, LAYOUT_BOTH, a, b) : b;
 }
 
-// `sum` and the counters of the axis that run up, or less those that run down.
+// `sum` plus the counters of the axis that count up, or minus those that count down.
 static const LayoutExpr *add_counters(Context *context, const MemoryOrder *walk, int axis,
                                       bool down, const LayoutExpr *sum) {
   for (int i = 0; i < walk->count; i++) {
@@ -49,8 +49,8 @@ static const LayoutExpr *add_counters(Context *context, const MemoryOrder *walk,
   return sum;
 }
 
-// Index along `axis` as a sum of the counters of its digits: Σ cut · (d - d at the range's low
-// end), and what keeps it in the shape.
+// The index along `axis` as a sum of the counters of its digits, Σ cut · (d - d at the low end of
+// the range), and the condition that it is within the shape.
 static const LayoutExpr *axis_index(Context *context, const MemoryOrder *walk, int axis,
                                     int64_t extent, const LayoutExpr **guard) {
   int64_t constant = 0, low = 0, high = 0;
@@ -99,7 +99,7 @@ static void digit_loops(Context *context, const Layout *layout, const MemoryOrde
 
 // ---- Loops over physical axes ------------------------------------------------------------------
 
-// Counters are the physical axes; the element is the inverse's.
+// Loops whose counters are the physical axes; the inverse gives the element.
 static LayoutAnswer position_loops(Context *context, const Layout *layout, const Layout *memory,
                                    LayoutLoops *out) {
   LayoutInverse inverse;
@@ -162,8 +162,9 @@ LayoutAnswer layout_loop_order(Context *context, const Layout *layout, LayoutLoo
 
 // ---- Blockings ---------------------------------------------------------------------------------
 
-// The digits of a walk as blocks that fill memory: no shift, no turn, and each extent what the
-// next weight leaves. Only the top digit of an axis may be padded.
+// The digits of a memory order as blocks that fill memory: no digit is shifted or inverted, and
+// each extent is the quotient of two neighbouring weights. Only the top digit of an axis may be
+// padded.
 static const char *blocks_of_walk(Context *context, const Layout *layout, const MemoryOrder *walk,
                                   LayoutBlocking *out) {
   LayoutBlock *blocks = arena_array(&context->lasting, LayoutBlock, walk->count);
@@ -191,8 +192,9 @@ static const char *blocks_of_walk(Context *context, const Layout *layout, const 
 static const char too_uneven[] = "an axis is too uneven to be read off";
 static const char no_digits[] = "the offset is no sum of digits of the axes";
 
-// The floors Σ a·⌊x/c⌋ of the offset along one axis from its values: every function that is 0 at 0
-// has one such form, whose coefficient at c is the step there less those of the divisors of c.
+// The offset along one axis as Σ a·⌊x/c⌋, from its values: every function that is 0 at 0 has
+// exactly one such form, whose coefficient at c is the step at c less the coefficients of the
+// divisors of c.
 static const LayoutExpr *floors_along(Context *context, const Layout *at, int axis,
                                       const char **why) {
   enum { MAX_FLOORS = 64 };
@@ -227,7 +229,7 @@ static const Layout *flat(Context *context, const Layout *memory, const LayoutEx
   return layout_try(context, map, memory->shape, &size, memory->facts);
 }
 
-// Σ over the places `at` of what an element adds to the offset, where no other part reads its axes.
+// The sum that the physical axes of one component add to the offset.
 static const LayoutExpr *part_offset(Context *context, const Layout *memory,
                                      const LayoutComponent *part) {
   const LayoutExpr *sum = layout_const(context, 0);
@@ -242,7 +244,8 @@ static const LayoutExpr *part_offset(Context *context, const Layout *memory,
   return sum;
 }
 
-// Whether the offset, `at`'s only index, is the sum: part by part, the axes of the others being 0.
+// Whether the offset, the only output of `at`, is the sum. Each component is checked alone, with
+// the axes of the others at 0.
 static LayoutAnswer is_sum_of_floors(Context *context, const Layout *memory, const Layout *at,
                                      const LayoutExpr *sum) {
   const LayoutComponents *parts = layout_components(context, memory);
@@ -267,7 +270,7 @@ static LayoutAnswer is_sum_of_floors(Context *context, const Layout *memory, con
   return layout_maps_equal(context, split, index_map_with_outputs(context, map, sums));
 }
 
-// The only sum of floors of single axes that the offset may be; NULL: *why.
+// The only sum of floors of single axes that the offset can be; NULL with the reason in *why.
 static const LayoutExpr *candidate_sum(Context *context, const Layout *memory, const Layout *at,
                                        const char **why) {
   int64_t zeros[MAX_RANK] = {0}, origin;
@@ -297,7 +300,7 @@ LayoutAnswer layout_by_floors(Context *context, const Layout *memory, const Layo
   return answer;
 }
 
-// Where the text is no sum of digits: the only one that it may be is looked at first.
+// Decides where the text is no sum of digits, by the only sum that it can be.
 static LayoutAnswer blocking_by_floors(Context *context, const Layout *memory,
                                        LayoutBlocking *out) {
   const Layout *at = flat(context, memory, layout_offset_expr(context, memory));
@@ -330,7 +333,8 @@ static LayoutAnswer static_blocking(Context *context, const Layout *memory, Layo
   return layout_answer_of(reason ? VERDICT_NO : VERDICT_YES, LAYOUT_DIGITS, reason);
 }
 
-// Each physical axis a digit of one logical axis, the digits of an axis a chain.
+// Reads a blocking in which each physical axis is a digit of one logical axis, and each cut of an
+// axis is a multiple of the one before.
 static const char *blocks_of_text(Context *context, const Layout *layout, LayoutBlocking *out) {
   LayoutBlock *blocks = arena_array(&context->lasting, LayoutBlock, layout->physical_rank);
   LayoutAxisDigit digits[MAX_RANK];
@@ -374,7 +378,7 @@ static LayoutAnswer permutation_of(Context *context, const Layout *layout) {
   return layout_is_permutation(context, layout, order);
 }
 
-// "no" where it is so at some values, otherwise undecided for this reason.
+// NO where the answer is no at some values of the symbols, otherwise undecided for this reason.
 static LayoutAnswer no_instance(Context *context, const Layout *layout, DecideInstance *question,
                                 const char *reason) {
   for (int i = 0; i < MAX_INSTANCES; i++) {

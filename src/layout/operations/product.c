@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layouts made of layouts: direct sums, products, complements, tilings, left division. The algebra
-// of CuTe's layouts (Cecka, "CuTe Layout Representation and Algebra"), for index maps: offsets may
-// have padding, XORs, resources; axes are an ordered list instead of nested modes.
+// Makes layouts from layouts: direct sums, products, complements, tilings, left division. This is
+// the algebra of CuTe's layouts (Cecka, "CuTe Layout Representation and Algebra") for index maps:
+// layouts may have padding, XORs and resources, and axes are an ordered list instead of nested
+// modes.
 #include "layout/operations/memory_order.h"
 #include "layout/answers/answers.h"
 #include "layout/proofs/verify.h"
 #include "layout/symbolic/symbolic.h"
 
-// ---- Joining two layouts -----------------------------------------------------------------------
+// ---- Combining two layouts ---------------------------------------------------------------------
 
-// Facts of both; about one symbol both hold.
+// The facts of both layouts. Where both have a fact about one symbol, both hold.
 static LayoutFacts both_facts(Context *context, LayoutFacts a, LayoutFacts b) {
   LayoutFact *items = arena_array(&context->lasting, LayoutFact, a.count + b.count);
   int count = a.count;
@@ -31,10 +32,11 @@ static LayoutFacts both_facts(Context *context, LayoutFacts a, LayoutFacts b) {
   return (LayoutFacts){items, count};
 }
 
-// Two layouts over common logical axes: the physical axes of `first`, then those of `second`.
+// Two layouts over common logical axes. The result has the physical axes of `first`, then those of
+// `second`.
 typedef struct Joint {
   const Layout *first, *second;
-  const LayoutExpr *first_axes[MAX_RANK], *second_axes[MAX_RANK]; // their logical axes
+  const LayoutExpr *first_axes[MAX_RANK], *second_axes[MAX_RANK]; // the logical axes of each
   const LayoutExpr *shape[MAX_RANK];
   Str names[MAX_RANK];
   int rank;
@@ -91,7 +93,7 @@ static const Layout *join(Context *context, Joint *j) {
                     both_facts(context, j->first->facts, j->second->facts));
 }
 
-// The axes of `layout` as the joint's axes from its present rank on.
+// Appends the axes of `layout` to those of the result.
 static void append_axes(Context *context, Joint *j, const Layout *layout, const LayoutExpr **axes) {
   for (int i = 0; i < layout->rank && j->rank < MAX_RANK; i++) {
     axes[i] = layout_axis(context, j->rank);
@@ -210,7 +212,8 @@ LayoutAnswer layout_complement(Context *context, const Layout *layout, const Lay
               : layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, "no bounds are known");
 }
 
-// The offset of a complement at a number: its axes are the digits of it, the first the lowest.
+// The offset of a complement at a number, whose digits are the complement's axes, the first axis
+// being the least significant.
 static const LayoutExpr *at_number(Context *context, const Layout *complement,
                                    const LayoutExpr *n) {
   const LayoutExpr *axes[MAX_RANK], *below = layout_const(context, 1);
@@ -261,7 +264,7 @@ LayoutAnswer layout_product_filled(Context *context, const Layout *tile, const L
 // ---- Tilings -----------------------------------------------------------------------------------
 
 typedef struct AxisTiling {
-  const LayoutExpr *axes[MAX_RANK]; // of the tensor, from the new ones
+  const LayoutExpr *axes[MAX_RANK]; // the tensor's axes, as expressions of the new ones
   const LayoutExpr *shape[MAX_RANK];
   Str names[MAX_RANK];
   int rank;
@@ -278,7 +281,7 @@ static const LayoutExpr *append_part(Context *context, AxisTiling *t, const Layo
   return layout_expr_substitute(context, layout_offset_expr(context, part), axes, part->rank);
 }
 
-// Axis i becomes the tile's axes and those of the rest; their places must fill it exactly.
+// Axis i becomes the tile's axes and those of the rest, whose offsets must fill it exactly.
 static LayoutAnswer tile_axis(Context *context, const Layout *layout, int i, const Layout *tiler,
                               AxisTiling *t, const Layout **rest_out) {
   const Layout *rest;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The common refinement: the coarsest digits of the axes of which several offsets are sums. Floors
-// of one axis are linearly independent, so an offset's cuts are its own; a common set of digits
-// needs all cuts of an axis to be a chain, and their union is the coarsest. Offsets with XORs are
-// refined to bits, where each is an XOR of what the bits contribute.
+// of one axis are linearly independent, so the cuts of an offset are determined by it. A common set
+// of digits exists when, of all cuts of an axis, each divides the next one; their union is the
+// coarsest. Offsets with XORs are refined to bits, where each offset is an XOR of the values that
+// the bits contribute.
 #include "layout/operations/operations.h"
 #include "layout/answers/answers.h"
 #include "layout/digits/digits.h"
@@ -53,7 +54,8 @@ static bool static_floors(Floors *f, const Layout *part, int which) {
   return good;
 }
 
-// Also where the text has XORs or fused bases that come to nothing. *none: it is no such sum.
+// The floors of an offset, also where the text has XORs, or floors of sums of axes, that cancel.
+// *none says that the offset is proved to be no sum of floors of single axes.
 static bool any_floors(Floors *f, const Layout *part, int which, bool *none) {
   const Layout *sums;
   int before = f->count;
@@ -64,8 +66,8 @@ static bool any_floors(Floors *f, const Layout *part, int which, bool *none) {
   return sums && static_floors(f, sums, which);
 }
 
-// From the text: (axis // cut) % modulus at a weight is weight·⌊axis/cut⌋ - weight·modulus·
-// ⌊axis/(cut·modulus)⌋.
+// Reads the floors from the text: (axis // cut) % modulus with a weight is weight·⌊axis/cut⌋ -
+// weight·modulus·⌊axis/(cut·modulus)⌋.
 static bool text_floors(Floors *f, const Layout *part, int which) {
   Context *context = f->context;
   const LayoutExpr *weight = layout_const(context, 1);
@@ -162,7 +164,7 @@ static const LayoutExpr *bit_of(Context *context, int axis, int64_t cut) {
   return layout_by(context, LAYOUT_MOD, e, 2);
 }
 
-// Whether an offset is its value at the origin XORed with what each bit contributes.
+// Whether an offset is its value at the origin XORed with the weight of each bit that is set.
 static bool is_bitwise(Context *context, const Layout *part, const FactorChain *bits, int k) {
   int64_t origin, zeros[MAX_RANK] = {0};
   const LayoutExpr *offset = layout_offset_expr(context, part), *sum;

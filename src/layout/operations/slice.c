@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slices: the layout of a box of the tensor in the same memory. Its map always exists; offset and
-// strides exist when the offset is affine on the box and nothing changes lane or device there.
+// Slices: the layout of a box of the tensor in the same memory. The layout always exists; the
+// offset and strides exist when the offset is affine on the box and the box is on one lane, device,
+// …. Reshapes: the layout of the same tensor with another logical shape.
 #include "layout/answers/answers.h"
 #include "layout/proofs/verify.h"
 #include "layout/symbolic/symbolic.h"
 
-// The box as a map from its indices to the tensor's; NULL where it is not proved to stay inside.
+// The map from indices of the box to those of the tensor; NULL where it is not proved to stay in
+// the shape.
 static const IndexMap *box_map(Context *context, const Layout *layout, const LayoutExpr *const *low,
                                const LayoutExpr *const *extent, const int64_t *step) {
   const LayoutExpr *axes[MAX_RANK];
@@ -43,7 +45,7 @@ static const Layout *box_layout(Context *context, const Layout *layout, const In
 
 // ---- Offset and strides ------------------------------------------------------------------------
 
-// e at the origin, one step along `axis` (-1: none).
+// The value of e one step along `axis` from the origin, or, with axis -1, at the origin.
 static const LayoutExpr *value_near_origin(Context *context, const LayoutExpr *e, int rank,
                                            int axis) {
   const LayoutExpr *axes[MAX_RANK];
@@ -51,7 +53,7 @@ static const LayoutExpr *value_near_origin(Context *context, const LayoutExpr *e
   return layout_expr_substitute(context, e, axes, rank);
 }
 
-// The memory offset, then the places on all other resources: what a view must know.
+// The layout whose outputs are the memory offset and the indices on all other resources.
 static const Layout *view_of(Context *context, const Layout *slice) {
   const LayoutExpr *outputs[MAX_RANK], *physical[MAX_RANK];
   const Layout *memory = layout_on_resource(context, slice, NULL);
@@ -176,8 +178,8 @@ static const Layout *with_outputs(Context *context, const Layout *layout,
   return layout_try(context, map, shape, layout->physical, layout->facts);
 }
 
-// `axes` of the layout's own box in terms of those of `box`, which begins with the new shape. Not
-// everything that is simpler is proved to stay in the physical shape.
+// The layout with its axes replaced by `axes`, expressions of the axes of `box`, which begins with
+// the new shape. The simplified map is taken only where it is proved to stay in the physical shape.
 static const Layout *reshaped(Context *context, const Layout *layout, const LayoutExpr *const *box,
                               int rank, const LayoutExpr *const *axes) {
   const LayoutExpr *outputs[MAX_RANK], *simple[MAX_RANK];

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counting what a box touches, in memory order. The lines of a sub-nest have a summary (first,
-// last, count, runs) that depends on its start only modulo the line, and on how the digits visited
-// so far compare with the ends of their axes' ranges. Memory order makes neighbours share one line
-// at most, so their summaries merge; repetitions are merged by doubling.
+// Counts the lines that a box touches, in memory order. The lines of a sub-nest have a summary
+// (first, last, count, runs) that depends on the start of the nest only modulo the line, and on how
+// the digits visited so far compare with the ends of their axes' ranges. In memory order,
+// neighbours share at most one line, so their summaries merge; repetitions are merged by doubling.
 #include "layout/operations/memory_order.h"
 
 enum { MAX_STEPS = 1 << 22, SETTLED = 100 };
 
-// For each slot how the digits visited so far compare with those of the ends of its range: 0 equal,
-// ±rank of the most significant digit that differs, SETTLED when nothing later can matter.
+// For each slot, how the digits visited so far compare with those of the ends of its range: 0 where
+// they are equal, ±rank of the most significant digit that differs, SETTLED when no later digit can
+// matter.
 typedef struct SpanState {
   int8_t low[MAX_ORDERED_AXES], high[MAX_ORDERED_AXES];
-  uint64_t parities; // of the XORs still to come
+  uint64_t parities; // the parities of the XORs that were not visited
 } SpanState;
 
 typedef struct SpanMemo {
@@ -27,8 +28,9 @@ typedef struct SpanCounter {
   LineUnits lines;
   Arena *arena;
   Map memos;
-  // Ranks up to which a slot's digits are the least (largest) ones at the end of its range: these
-  // never decide. Of the others the highest rank still to come, by level.
+  // The ranks up to which a slot's digits are the least (largest) possible ones at the end of its
+  // range, so that these never decide; and, by level, the highest rank of the other digits that was
+  // not visited.
   int8_t idle_low[MAX_ORDERED_AXES], idle_high[MAX_ORDERED_AXES];
   int8_t unvisited_low[MAX_DIGITS + 1][MAX_ORDERED_AXES];
   int8_t unvisited_high[MAX_DIGITS + 1][MAX_ORDERED_AXES];
@@ -57,7 +59,8 @@ static void note(int8_t *state, int64_t d, int64_t end, int rank) {
   if (rank > (*state < 0 ? -*state : *state)) *state = differs;
 }
 
-// Whether an index can still be on the right side (`sign` 1: not below, -1: not above) of an end.
+// Whether an index can still be on the right side of an end: not below it with `sign` 1, not above
+// it with -1.
 static bool settle(int8_t *state, int sign, int unvisited) {
   if (*state == SETTLED) return true;
   int differs = *state < 0 ? -*state : *state;
@@ -78,7 +81,8 @@ static bool enter(const SpanCounter *w, SpanState *s, int level, int64_t d) {
          settle(&s->high[g->slot], -1, w->unvisited_high[level + 1][g->slot]);
 }
 
-// Values of a digit after which the state is the same: from t up to *end, in memory order.
+// The range of values of a digit, from t up to *end in memory order, after which the state is the
+// same.
 static void next_class(const SpanState *s, const MemoryDigit *g, int64_t t, int64_t *end) {
   int64_t ends[2] = {g->first, g->last};
   *end = g->parity < 0 && !g->feeds ? g->high - g->low : t;
@@ -93,19 +97,19 @@ static void next_class(const SpanState *s, const MemoryDigit *g, int64_t t, int6
   }
 }
 
-// Places of a digit: t < count_of.
+// The number of values that t of a digit can take.
 static int64_t count_of(const MemoryDigit *g) {
   return g->parity < 0 ? g->high - g->low + 1 : 2;
 }
 
-// The digit whose place is t; -1: none is there.
+// The value of the digit at t; -1 where there is none.
 static int64_t value_at(const SpanState *s, const MemoryDigit *g, int64_t t) {
   if (g->parity < 0) return g->down ? g->high - t : g->low + t;
   int64_t d = t ^ (int64_t)(s->parities >> g->parity & 1);
   return d < g->low || d > g->high ? -1 : d;
 }
 
-// The state after place t of a digit; false where no index of the box is there.
+// The state after a digit at t; false where no index of the box has it.
 static bool enter_position(const SpanCounter *w, SpanState *s, int level, int64_t t) {
   int64_t d = value_at(s, &w->walk->digits[level], t);
   return d >= 0 && enter(w, s, level, d);
@@ -115,7 +119,7 @@ static bool enter_position(const SpanCounter *w, SpanState *s, int level, int64_
 
 static LineSpan span_of(SpanCounter *w, int level, const SpanState *s, int64_t at);
 
-// n copies of what lies below `level`, `step` units apart, from unit `at` >= 0 on.
+// The summary of n copies of the nest below `level`, `step` units apart, from unit `at` >= 0 on.
 static LineSpan copies(SpanCounter *w, int level, const SpanState *s, int64_t at, int64_t step,
                        int64_t n) {
   int64_t line = w->lines.line, period = line / gcd_of(line, step % line);
@@ -151,8 +155,8 @@ static LineSpan nest_span(SpanCounter *w, int level, const SpanState *s, int64_t
   return sum;
 }
 
-// Where the axis of a pivot cannot leave its range any more, and the pivot changes no parity, its
-// bit of memory takes both values below whatever its parity is.
+// The state without the parities that do not matter: where the axis of a pivot can no longer leave
+// its range, and the pivot changes no parity, its bit of memory takes both values with any parity.
 static SpanState without_idle_parities(const SpanCounter *w, int level, const SpanState *s) {
   SpanState out = *s;
   for (int i = level; i < w->walk->count && out.parities; i++) {
@@ -197,7 +201,7 @@ static void emit_run(SpanCounter *w, LineSpan s) {
   else if (w->run_count < w->room)
     w->runs[w->run_count++] = (LayoutRun){s.first, s.last - s.first + 1};
   else
-    w->room = 0; // the last one is complete
+    w->room = 0; // the last run is complete
 }
 
 static void emit_nest(SpanCounter *w, int level, const SpanState *s, int64_t at);
@@ -228,7 +232,7 @@ static void emit_nest(SpanCounter *w, int level, const SpanState *s, int64_t at)
 
 // ---- The question ------------------------------------------------------------------------------
 
-// Digits of an axis come here by rank.
+// The digits of an axis come by rank.
 static void find_idle(SpanCounter *w) {
   for (int rank = 1; rank <= w->walk->count; rank++)
     for (int i = 0; i < w->walk->count; i++) {
@@ -262,7 +266,7 @@ static SpanState first_state(SpanCounter *w) {
   return s;
 }
 
-// Whether every unit that occurs fits.
+// Whether the number of every unit fits 64 bits.
 static bool fits(const MemoryOrder *walk, LineUnits lines) {
   int64_t reach, part;
   if (!mul_fits(walk->start, lines.element, &reach) || !add_fits(reach, lines.base, &reach) ||

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bank conflicts on symbolic extents, for all values of the symbols at once. Relative to the first
-// lane an offset is a polynomial; where its coefficients other than the constant are multiples of a
-// row of banks, the constant alone says the bank, and a difference that is proved not to be 0 says
-// that two words are distinct.
+// Counts bank conflicts on symbolic extents, for all values of the symbols at once. Relative to the
+// first lane an offset is a polynomial. Where its coefficients other than the constant are
+// multiples of a row of banks, the constant alone determines the bank, and two words are distinct
+// where their difference is proved to differ from 0.
 #include "layout/operations/operations.h"
 #include "layout/symbolic/symbolic.h"
 
@@ -17,7 +17,7 @@ typedef struct Symbolic {
   Polys polys;
   LayoutBanks banks;
   int64_t width, phase, lanes;
-  const LayoutExpr *offset; // of the memory, over the logical axes
+  const LayoutExpr *offset; // in memory, over the logical axes
   const LayoutAccess *access;
   SymbolicRequest wants[MAX_WANTS];
   int count;
@@ -26,7 +26,7 @@ typedef struct Symbolic {
   const char *problem;
 } Symbolic;
 
-// p = by·row + rest with a constant rest. False where a coefficient is no multiple.
+// p = by·row + rest with a constant rest. False where a coefficient is no multiple of `by`.
 static bool split_row(Symbolic *s, const Poly *p, int64_t by, const Poly **row, int64_t *rest) {
   Poly *quotient = arena_new(s->polys.arena, Poly);
   quotient->terms = arena_array(s->polys.arena, PolyTerm, p->count);
@@ -45,7 +45,7 @@ static bool split_row(Symbolic *s, const Poly *p, int64_t by, const Poly **row, 
   return true;
 }
 
-// The first bit that a lane wants.
+// The first bit that a lane requests.
 static const Poly *first_bit(Symbolic *s, int64_t ordinal) {
   const LayoutExpr *axes[MAX_RANK];
   int64_t index[MAX_RANK], at[MAX_RANK];
@@ -76,7 +76,7 @@ static bool add_wants(Symbolic *s, const Poly *base, int64_t base_rest, int64_t 
   return true;
 }
 
-// Whether two wants are of one word, of two, or it is not known.
+// Whether two requests are for the same word.
 static Verdict same_word(Symbolic *s, const SymbolicRequest *a, const SymbolicRequest *b) {
   const Poly *rows =
       layout_poly_linear(&s->polys, a->row, s->banks.bank_count, b->row, -s->banks.bank_count);
@@ -93,7 +93,8 @@ static Verdict same_word(Symbolic *s, const SymbolicRequest *a, const SymbolicRe
   return apart ? VERDICT_NO : VERDICT_UNDECIDED;
 }
 
-// The distinct words among the wants of one bank, from number `at` on, which are struck out.
+// The number of distinct words among the requests for one bank, from number `at` on. Removes these
+// requests.
 static bool count_bank(Symbolic *s, int at, bool *done, int64_t *words) {
   int kept[MAX_WANTS], count = 0;
   int64_t bank = floor_mod(s->wants[at].word, s->banks.bank_count);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inverses read off the points, of static maps that the forms cannot invert. The elements in the
-// order of their places fall into runs `first + step·((place - start)//gap)`, which comparisons
-// tell apart:
+// Finds inverses from all points, for static maps that the forms cannot invert. The elements in the
+// order of their offsets form runs `first + step·((offset - start)//gap)`, which comparisons
+// distinguish:
 //
 //   b -> max(b*5, 3), b < 4, at 3, 5, 10, 15  =>  select(p < 10, (p - 3)//2, (p - 10)//5 + 2)
 #include "layout/points/points.h"
 
 #include <stdlib.h>
 
-enum { MAX_PIECES_SIZE = 1 << 14 }; // fit for a certificate
+enum { MAX_PIECES_SIZE = 1 << 14 }; // the largest expression that a certificate takes
 
 typedef struct IndexRun {
-  int64_t start, gap, first, step, count; // places start + i·gap, elements first + i·step
+  int64_t start, gap, first, step, count; // offsets start + i·gap, elements first + i·step
 } IndexRun;
 
 typedef struct RunTable {
@@ -19,7 +19,7 @@ typedef struct RunTable {
   const IndexRun *runs;
   int count;
   int64_t positions;
-  const LayoutExpr *position; // the number of the place
+  const LayoutExpr *position; // the offset, over the physical axes
 } RunTable;
 
 // ---- Runs --------------------------------------------------------------------------------------
@@ -33,7 +33,7 @@ static int compare_positions(const void *a, const void *b) {
   return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-// The elements by ascending place. NULL where two share one.
+// The elements by ascending offset. NULL where two share one.
 static const PointPosition *sorted_positions(Context *context, const int64_t *offsets,
                                              int64_t count, int64_t positions) {
   Arena *scratch = &context->scratch;
@@ -61,7 +61,7 @@ static bool continues(const IndexRun *run, const PointPosition *p) {
          p->ordinal == run->first + run->count * run->step;
 }
 
-// -1: more than `most`.
+// Finds the runs and gives their number; -1 where there are more than `most`.
 static int find_runs(const PointPosition *positions, int64_t count, IndexRun *runs, int most) {
   int found = 0;
   for (int64_t i = 0; i < count;) {
@@ -80,7 +80,7 @@ static int find_runs(const PointPosition *positions, int64_t count, IndexRun *ru
 
 // ---- Expressions -------------------------------------------------------------------------------
 
-// i of the place start + i·gap.
+// The number i of the offset start + i·gap.
 static const LayoutExpr *number_in_run(const RunTable *t, const IndexRun *run) {
   const LayoutExpr *e = layout_by(t->context, LAYOUT_SUB, t->position, run->start);
   return layout_by(t->context, LAYOUT_DIV, e, run->gap);
@@ -97,7 +97,7 @@ static const LayoutExpr *either(Context *context, const LayoutExpr *a, const Lay
   return a ? layout_binary(context, LAYOUT_EITHER, a, b) : b;
 }
 
-// Of the places from this run on to the next.
+// The padding condition for the offsets from this run up to the next.
 static const LayoutExpr *padding_in(const RunTable *t, int at) {
   Context *c = t->context;
   const IndexRun *run = &t->runs[at];
@@ -115,7 +115,7 @@ static const LayoutExpr *padding_in(const RunTable *t, int at) {
   return none ? none : layout_const(c, 0);
 }
 
-// What is said of each run, by the run that a place belongs to, for runs from `low` to `high`.
+// The expression of the run that an offset belongs to, among the runs from `low` to `high`.
 static const LayoutExpr *select_run(const RunTable *t, int low, int high,
                                     const LayoutExpr *(*of_run)(const RunTable *t, int at)) {
   if (high - low == 1) return of_run(t, low);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The last level: enumeration of the static domain, a batch of points at a time. Exact; refuses
-// domains over a limit.
+// The last level: enumerates the static domain, a batch of points at a time. It is exact, and
+// refuses domains over a limit.
 #include "layout/points/points.h"
 #include "layout/proofs/verify.h"
 
@@ -170,8 +170,7 @@ static LayoutAnswer hold_on(Context *context, const PointDomain *domain,
   return (LayoutAnswer){.verdict = VERDICT_YES, .level = LAYOUT_POINTS};
 }
 
-// Claims that read the same axes, on the box of those: the others are 0. Takes them out of
-// *claims.
+// Conditions that read the same axes, on the box of those axes, with the others at 0.
 typedef struct ConditionGroup {
   const LayoutExpr **conditions;
   int count;
@@ -281,7 +280,7 @@ static void image_by_sorting(Arena *scratch, const int64_t *offsets, int64_t cou
   image_of_sorted(positions, count, image);
 }
 
-// The same pair as by sorting: the first two on the least place that has two.
+// Finds the same pair as sorting does: the first two elements at the least offset that has two.
 static void image_by_marking(Arena *scratch, const int64_t *offsets, int64_t count,
                              int64_t positions, PointImage *image) {
   int32_t *owners = arena_array(scratch, int32_t, positions); // ordinal + 1

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Enumeration of static domains.
+// The points level: enumeration of static domains.
 #ifndef PLEAT_LAYOUT_POINTS_H
 #define PLEAT_LAYOUT_POINTS_H
 
