@@ -222,7 +222,7 @@ static bool keeps_external(const OnnxFile *file, const char *output) {
   const OnnxTensor *tensor = external_in_graph(file->model->graph);
   if (!tensor || same_folder(file->context, file->path, output)) return true;
   return diag_error(file->context, (SourcePos){.file = file->source},
-                    "cannot be written as '%s': the data of '%s' lie in a file beside the model; "
+                    "cannot be written as '%s': the data of '%s' is in a file beside the model; "
                     "write it to the model's folder",
                     output, tensor->name);
 }

@@ -68,7 +68,7 @@ static bool take_inputs(Attention *a) {
   Value **in = import->inputs;
   if (!check_heads(a)) return false;
   if (!import_input(import, 4) != !import_input(import, 5))
-    return import_refuse(import, "past_key and past_value go together");
+    return import_refuse(import, "past_key and past_value must be given together");
   if (import_input(import, 4) && import_input(import, 6))
     return import_refuse(import, "takes either a past or the lengths of keys, not both");
   a->past = import_input(import, 4) ? import_dim(in[4], 2) : 0;
@@ -218,7 +218,7 @@ static Value *probabilities(Attention *a, Value *scores) {
   int32_t code = (int32_t)import_int(import, "softmax_precision", 0);
   DType type = a->wide;
   if (code && (!onnx_dtype(code, &type) || !dtype_is_float(type))) {
-    import_refuse(import, "softmax_precision %d is no type for it", code);
+    import_refuse(import, "softmax_precision %d is not a supported type", code);
     return NULL;
   }
   if (type.bits < 32) type = a->wide;
@@ -281,7 +281,7 @@ static void import_flex_attention(Import *import) {
   if (!take_inputs(&a)) return;
   DType type = a.wide;
   if (code && (!onnx_dtype(code, &type) || !dtype_is_float(type))) {
-    import_refuse(import, "softmax_precision %d is no type for it", code);
+    import_refuse(import, "softmax_precision %d is not a supported type", code);
     return;
   }
   if (type.bits > a.wide.bits) a.wide = type;

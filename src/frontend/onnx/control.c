@@ -240,7 +240,7 @@ static Value *nothing_collected(Loop *loop, int i) {
     known = tensor->shape->dim.items[d].has_dim_value && shape[d + 1] >= 0;
   }
   if (known) return import_const(import, type, shape, tensor->shape->dim.count + 1, "");
-  import_refuse(import, "takes no step, and its body does not say of what shape '%s' is",
+  import_refuse(import, "has no steps, and its body does not say of what shape '%s' is",
                 declared->name);
   return NULL;
 }
@@ -250,7 +250,7 @@ static Value *collected(Loop *loop, int i) {
   if (!steps->count) return nothing_collected(loop, i);
   for (int k = 0; k < steps->count; k++)
     if (!import_same_form(steps->items[0], steps->items[k])) {
-      import_refuse(loop->import, "its result '%s' has not the same shape in every step",
+      import_refuse(loop->import, "its result '%s' does not have the same shape in every step",
                     loop->body->output.items[1 + loop->carried + i].name);
       return NULL;
     }
@@ -353,7 +353,7 @@ static bool scan_length(Scan *scan, Value *const *sequences) {
                            (long long)scan->length, (long long)length);
     scan->length = length;
   }
-  return scan->length > 0 || import_refuse(scan->import, "takes no step");
+  return scan->length > 0 || import_refuse(scan->import, "has no steps");
 }
 
 static bool scan_step(Scan *scan, Value *const *sequences, const char *label, int64_t step,
@@ -372,7 +372,7 @@ static bool scan_step(Scan *scan, Value *const *sequences, const char *label, in
     collected[i][at] = outputs.items[scan->states + i];
     if (!import_same_form(collected[i][at],
                           collected[i][scan->out_reverse[i] ? scan->length - 1 : 0]))
-      return import_refuse(scan->import, "its result %d has not the same shape in every step",
+      return import_refuse(scan->import, "its result %d does not have the same shape in every step",
                            scan->states + i);
   }
   return true;

@@ -52,8 +52,8 @@ static void check_declared(Importer *importer, const OnnxValue *declared) {
   DType type;
   if (!value || !tensor) return;
   if (value_is_list(value)) {
-    diag_error(context, value->pos, "'%s' is declared as a tensor but is a sequence or nothing",
-               declared->name);
+    diag_error(context, value->pos,
+               "'%s' is declared as a tensor but is a sequence or an absent value", declared->name);
     return;
   }
   if (tensor->elem_type && onnx_dtype(tensor->elem_type, &type) && !dtype_equal(type, value->type))

@@ -23,7 +23,7 @@ void import_slice(Import *import) {
       !import_list(import, 4, "steps", &steps, &has_steps))
     return;
   if (!has_starts || !has_ends) {
-    import_refuse(import, "where it starts and ends is missing");
+    import_refuse(import, "its starts and ends are missing");
     return;
   }
   Node *node = import_begin(import, "strided_slice", import->inputs, 1);

@@ -11,7 +11,7 @@ static bool resolve_type(Importer *importer, const OnnxValue *input, DType *type
   if (!input->type || !input->type->tensor_type)
     return diag_error(importer->context, pos,
                       "input '%s' is not a tensor, nor a sequence of tensors or an optional one: "
-                      "others are not supported; take what it holds as tensors",
+                      "others are not supported; use its contents as tensors",
                       input->name);
   int32_t code = input->type->tensor_type->elem_type;
   return onnx_dtype(code, type) ||

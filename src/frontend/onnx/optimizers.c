@@ -20,7 +20,7 @@ static bool step_begin(Step *step, Import *import, int kinds) {
   *step = (Step){.import = import, .count = given / kinds};
   if (given < kinds || given % kinds)
     return import_refuse(import,
-                         "has %d inputs behind the rate and the step, expected %d for each "
+                         "has %d inputs after the rate and the step, expected %d for each "
                          "tensor",
                          given, kinds);
   for (int i = 0; i < given; i++)

@@ -285,7 +285,7 @@ static bool check_inputs(const Steps *s, int directions, bool batch_first) {
   const Cell *cell = s->cell;
   int64_t d = directions, rows = cell->gates * s->hidden;
   int64_t state[] = {d, s->batch, s->hidden}, state_first[] = {s->batch, d, s->hidden};
-  bool ok = s->length > 0 || import_refuse(import, "takes no step");
+  bool ok = s->length > 0 || import_refuse(import, "has no steps");
   ok = ok && check_shape(import, 1, (int64_t[]){d, rows, s->inputs}, 3);
   ok = ok && check_shape(import, 2, (int64_t[]){d, rows, s->hidden}, 3);
   ok = ok && check_shape(import, 3, (int64_t[]){d, 2 * rows}, 2);

@@ -63,7 +63,7 @@ bool scope_expand(Import *import, int count) {
     return import_refuse(import, "bodies and functions nest deeper than %d", MOST_DEPTH);
   if (count > MOST_EXPANDED - importer->expanded)
     return import_refuse(import,
-                         "bodies and functions come to more than %d nodes when every step is "
+                         "bodies and functions expand to more than %d nodes when every step is "
                          "written out, which is not supported: take fewer steps",
                          MOST_EXPANDED);
   importer->expanded += count;

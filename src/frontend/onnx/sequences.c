@@ -138,7 +138,7 @@ static bool part_sizes(Import *import, int64_t extent, IntArray *sizes) {
   if (given && given->rank == 1) return import_constant_ints(import, 1, sizes);
   if (given) each = const_int(given, 0);
   if (each < 1 || ceil_div(extent, each) > MOST_PARTS)
-    return import_refuse(import, "comes to more than %d parts", MOST_PARTS);
+    return import_refuse(import, "would have more than %d parts", MOST_PARTS);
   for (int64_t at = 0; at < extent; at += each)
     array_push(&import->context->arena, sizes, MIN_OF(each, extent - at));
   return true;

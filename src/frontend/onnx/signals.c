@@ -149,7 +149,7 @@ static void import_stft(Import *import) {
   Value *frames = frames_of(import, x, count, (int64_t)step, t.length);
   if (window && frames) {
     if (import_dim(window, 0) != t.length) {
-      import_refuse(import, "its window has not the length of a frame");
+      import_refuse(import, "its window must have the length of a frame");
       return;
     }
     window = import_reshape(import, window, (const int64_t[]){t.length, 1}, 2);

@@ -40,7 +40,7 @@ static bool check_indices(Sparse *s) {
   return fits ||
          diag_error(
              s->context, s->pos,
-             "sparse tensor '%s': its indices are not one int64 place, or one row of %d, for "
+             "sparse tensor '%s': its indices are not one int64 number, or one row of %d, for "
              "each of its values",
              s->name, s->dims->count);
 }
@@ -67,7 +67,7 @@ static ConstData *dense(Sparse *s) {
   for (int64_t i = 0; i < s->values->shape[0]; i++) {
     int64_t place = place_of(s, i);
     if (place < 0) {
-      diag_error(s->context, s->pos, "sparse tensor '%s': value %lld lies outside of it", s->name,
+      diag_error(s->context, s->pos, "sparse tensor '%s': value %lld is outside of it", s->name,
                  (long long)i);
       return NULL;
     }

@@ -145,7 +145,7 @@ static void import_causal_conv(Import *import) {
   int64_t before = import_dim(weight, 2) - 1, length = import_dim(x, 2) + before;
   Value *parts[] = {past, x};
   if (past && (past->rank != 3 || import_dim(past, 2) != before)) {
-    import_refuse(import, "its past has not the size of the weights less one");
+    import_refuse(import, "its past must have one element less than the weights");
     return;
   }
   Value *all = past ? compose_concat(import, parts, 2, 2) : compose_pad(import, x, 2, before, 0, 0);

@@ -26,7 +26,7 @@ static bool take_pool(Grams *g) {
   g->starts = import_ints(import, "ngram_counts");
   g->columns = import_ints(import, "ngram_indexes");
   if (import_has(import, "pool_strings"))
-    return import_refuse(import, "text cannot be computed with: number the words outside of the "
+    return import_refuse(import, "text is not supported: number the words outside of the "
                                  "model and use pool_int64s");
   int64_t end = g->pool.count, grams = 0;
   for (int n = g->starts.count; n-- > 0; end = g->starts.items[n]) {
@@ -39,7 +39,7 @@ static bool take_pool(Grams *g) {
     grams += held / (n + 1);
   }
   if (grams != g->columns.count)
-    return import_refuse(import, "has %lld n-grams, but %d places for them", (long long)grams,
+    return import_refuse(import, "has %lld n-grams, but %d columns for them", (long long)grams,
                          g->columns.count);
   if (!grams) return import_refuse(import, "attribute 'pool_int64s' is empty");
   for (int i = 0; i < g->columns.count; i++) {
@@ -114,7 +114,8 @@ static bool count_all(Grams *g) {
   int64_t most = import_int(import, "max_gram_length", g->starts.count);
   int64_t skipped = import_int(import, "max_skip_count", 0), at = 0;
   if (least < 1 || most < least || skipped < 0 || skipped > MOST_SKIPPED)
-    return import_refuse(import, "n-grams of %lld to %lld items, %lld skipped, are none",
+    return import_refuse(import,
+                         "n-grams of %lld to %lld items with %lld skipped are not supported",
                          (long long)least, (long long)most, (long long)skipped);
   for (int n = 1; n <= g->starts.count; n++) {
     int64_t end = n < g->starts.count ? g->starts.items[n] : g->pool.count;

@@ -64,7 +64,7 @@ static bool branches(Trees *t, const char *ids, const char *leafs, int64_t **to)
   *to = arena_array(&t->import->context->arena, int64_t, (int)(t->nodes + t->leaves));
   for (int i = 0; i < t->nodes; i++) {
     if (where.items[i] >= (is_leaf.items[i] ? t->leaves : t->nodes))
-      return import_refuse(t->import, "attribute '%s' leads to %lld, which is not there", ids,
+      return import_refuse(t->import, "attribute '%s' refers to %lld, which does not exist", ids,
                            (long long)where.items[i]);
     (*to)[i] = where.items[i] + (is_leaf.items[i] ? t->nodes : 0);
   }
@@ -78,8 +78,7 @@ static bool count_levels(Trees *t, const IntArray *roots) {
   for (int i = 0; i < roots->count; i++) here[roots->items[i]] = true;
   for (bool any = true; any; here = below) {
     if (t->levels++ == MOST_LEVELS)
-      return import_refuse(t->import, "its trees are deeper than %d, or lead back to themselves",
-                           MOST_LEVELS);
+      return import_refuse(t->import, "its trees are deeper than %d, or have a cycle", MOST_LEVELS);
     below = arena_array(arena, bool, (int)t->nodes);
     any = false;
     for (int64_t i = 0; i < t->nodes; i++)
@@ -107,7 +106,7 @@ static bool take_numbers(Trees *t) {
                          "its nodes, splits and leaves do not fit its input and each other");
   for (int64_t i = 0; i < t->nodes; i++)
     if (const_int(t->modes, i) < MODE_LEQ || const_int(t->modes, i) > MODE_MEMBER)
-      return import_refuse(import, "node %lld has mode %lld, which is none", (long long)i,
+      return import_refuse(import, "node %lld has mode %lld, which does not exist", (long long)i,
                            (long long)const_int(t->modes, i));
   return true;
 }
@@ -119,7 +118,7 @@ static bool take_trees(Trees *t, IntArray *roots) {
   t->count = roots->count;
   for (int i = 0; i < roots->count; i++)
     if (roots->items[i] < 0 || roots->items[i] >= t->nodes)
-      return import_refuse(import, "tree %d begins at node %lld, which is not there", i,
+      return import_refuse(import, "tree %d begins at node %lld, which does not exist", i,
                            (long long)roots->items[i]);
   if (!t->count) return import_refuse(import, "has no tree");
   if (!node_list(t, "nodes_featureids", import_dim(t->x, 1), &features) ||
