@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the allocations of blocks go: to the innermost loop or block that holds all accesses and
-// carries no value of the memory from one iteration to the next.
+// Finds where convert_blocks allocates the buffers of blocks: in the innermost loop or block that
+// holds all accesses to the buffer and over whose iterations no value stays in the memory.
 //
 //   B allocated by the root; written and read under `for i`, summed over `for k` inside of it
 //   → inside `for i`, outside of `for k`
 //
-// Values are carried by: loops in bindings of reduction and opaque variables of a block that writes
-// the memory; vectorised loops (one place for all lanes); the loops of a block's own body; and any
-// loop in whose body some of what is read was not written.
+// A value stays in memory from one iteration to the next in these loops: those in the bindings of
+// reduction and opaque variables of a block that writes the memory; vectorised loops, since all
+// lanes share one memory; the loops of a block's own body; and any loop whose body reads an element
+// that it did not write before.
 #include "lower/pass.h"
 
 typedef struct Place {
@@ -45,7 +46,7 @@ static bool is_carried(const Placement *placement, int loop_at, int depth, bool 
   return false;
 }
 
-// How deep on the current path memory allocated at depth `owner` may live.
+// The largest depth on the current path to which the allocation may move from depth `owner`.
 static int deepest_place(const Placement *placement, int owner, bool is_write) {
   int depth = MAX_OF(placement->block_depth, owner);
   for (int i = owner; i < depth; i++)
@@ -85,7 +86,7 @@ static void enter_block(Placement *placement, Block *block) {
             substitute_expr(placement->context, block->vars[i].binding, &placement->vars));
   for (int i = 0; i < block->alloc_count; i++)
     map_put(&placement->owners, block->allocs[i]->data, (intptr_t)placement->path.count + 1);
-  for (int i = 0; i < block->match_count; i++) // the view's accesses are the source's
+  for (int i = 0; i < block->match_count; i++) // an access to the view is one to the source
     note_access(placement, block->matches[i].source.buffer->data, true);
 }
 
@@ -94,7 +95,7 @@ static void place_in(Placement *placement, Visitor *visitor, Stmt *s);
 static bool place_children(Visitor *visitor, Stmt *s) {
   Placement *placement = visitor->env;
   if (s->kind == STMT_STORE) note_access(placement, s->as.store.buffer->data, true);
-  if (s->kind == STMT_DECL_BUFFER) // another name needs the memory where it is made
+  if (s->kind == STMT_DECL_BUFFER) // the memory must exist where it gets another name
     note_access(placement, s->as.declare.buffer->data, true);
   if (s->kind != STMT_FOR && s->kind != STMT_BLOCK) return true;
   place_in(placement, visitor, s);
@@ -152,7 +153,7 @@ typedef struct Collection {
   Map inside;
 } Collection;
 
-// Buffers that nobody accesses have no place and vanish.
+// A buffer that is not accessed has no Place, and its allocation is dropped.
 static bool collect_allocations(Visitor *visitor, Stmt *s) {
   Collection *env = visitor->env;
   if (s->kind != STMT_BLOCK) return true;

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Offsets in one arena for tensors with known lifetimes, in two ways; the smallest arena wins.
+// Gives tensors with known lifetimes offsets in one arena. Two methods run, and the smaller arena
+// is taken. The problem is dynamic storage allocation, which is NP-hard (Garey and Johnson, SR2).
 //
-// In orders: each item goes to the lowest gap between those placed before it that are alive with
-// it; what decides the size is the order of placing. A few orders are tried, and in each the items
-// that came out on top are moved to the front and placing is repeated ("squeaky wheel"
-// optimisation).
+// Placing in an order: each item gets the lowest gap between the items placed before it that are
+// alive at the same time. The size of the arena depends on the order. A few orders are tried; in
+// each, the items that ended at the top are moved to the front and the placing is repeated
+// ("squeaky wheel" optimisation, Joslin and Clements 1999).
 //
-// In time, within a size that is given: each item goes into the smallest gap between those alive
-// when it begins, to that end of the gap whose neighbour lives longer (the arena's ends live for
-// ever), so that what is short-lived does not cut what will be free. Chains of any length fit the
-// largest live sum so: every other item lies at the bottom, the others at the top.
+// Placing in time, within a given size: when an item begins, it gets the smallest gap between the
+// items that are alive, at the end of the gap whose neighbour lives longer (the ends of the arena
+// live for ever). So items that live long stay together, and the free memory stays in one piece. A
+// chain of any length fits the largest sum of live items: every other item is at the bottom, and
+// the others are at the top.
 //
 //   step    0 1 2 3           offset
 //   a (64)  ■ ■               0 ..64      a and c never live together: they share
@@ -19,7 +21,7 @@
 
 #include <stdlib.h>
 
-enum { SLOW_ORDERS_UP_TO = 2000, ROUNDS = 12 }; // more items: one order, one round
+enum { SLOW_ORDERS_UP_TO = 2000, ROUNDS = 12 }; // with more items: one order, one round
 enum { SIZES_IN_TIME = 8 };                     // tried between the bound and the best so far
 
 typedef struct Place {
@@ -27,7 +29,7 @@ typedef struct Place {
   int64_t size;
   int64_t pressure; // the largest live sum while the item is alive
   int64_t offset;
-  int index, blame; // how often it was on top
+  int index, tops; // how often its end was the size of the arena
 } Place;
 
 typedef int Order(const void *a, const void *b);
@@ -38,7 +40,7 @@ static int sign(int64_t a, int64_t b) {
 
 static int by_size(const void *a, const void *b) {
   const Place *p = a, *q = b;
-  int c = sign(q->blame, p->blame);
+  int c = sign(q->tops, p->tops);
   if (!c) c = sign(q->size, p->size);
   if (!c) c = sign(p->item->first, q->item->first);
   return c ? c : sign(p->index, q->index);
@@ -46,21 +48,21 @@ static int by_size(const void *a, const void *b) {
 
 static int by_pressure(const void *a, const void *b) {
   const Place *p = a, *q = b;
-  int c = sign(q->blame, p->blame);
+  int c = sign(q->tops, p->tops);
   if (!c) c = sign(q->pressure, p->pressure);
   return c ? c : by_size(a, b);
 }
 
 static int by_start(const void *a, const void *b) {
   const Place *p = a, *q = b;
-  int c = sign(q->blame, p->blame);
+  int c = sign(q->tops, p->tops);
   if (!c) c = sign(p->item->first, q->item->first);
   return c ? c : by_size(a, b);
 }
 
 static int by_duration(const void *a, const void *b) {
   const Place *p = a, *q = b;
-  int c = sign(q->blame, p->blame);
+  int c = sign(q->tops, p->tops);
   if (!c) c = sign(q->item->last - q->item->first, p->item->last - p->item->first);
   return c ? c : by_size(a, b);
 }
@@ -69,7 +71,7 @@ static int64_t round_up(int64_t value, int64_t alignment) {
   return alignment > 1 ? ceil_div(value, alignment) * alignment : value;
 }
 
-// Live bytes at each step; false when a sum does not fit.
+// Sums up the live bytes at each step; false when a sum does not fit int64.
 static bool live_sums(const ArenaItem *items, int count, int64_t *sums, int steps) {
   memset(sums, 0, sizeof *sums * (size_t)steps);
   for (int i = 0; i < count; i++)
@@ -82,7 +84,7 @@ static bool alive_together(const Place *a, const Place *b) {
   return a->item->first <= b->item->last && b->item->first <= a->item->last;
 }
 
-// The lowest offset for `place` beside `placed`, which are sorted by offset.
+// Gives `place` the lowest offset that `placed`, which are sorted by offset, leave free.
 static bool lowest_gap(Place *place, Place *const *placed, int count) {
   int64_t at = 0, end;
   for (int i = 0; i < count; i++) {
@@ -145,14 +147,14 @@ static void try_order(Planner *planner, Order *order) {
   if (size < 0) return;
   if (planner->best < 0 || size < planner->best) keep_offsets(planner, size);
   for (int i = 0; i < planner->count; i++)
-    if (places[i].offset + places[i].size == size) places[i].blame++;
+    if (places[i].offset + places[i].size == size) places[i].tops++;
 }
 
 static void try_orders(Planner *planner) {
   Order *const orders[] = {by_size, by_pressure, by_duration, by_start};
   bool small = planner->count <= SLOW_ORDERS_UP_TO;
   for (int k = 0; k < (small ? COUNT_OF(orders) : 1); k++) {
-    for (int i = 0; i < planner->count; i++) planner->places[i].blame = 0;
+    for (int i = 0; i < planner->count; i++) planner->places[i].tops = 0;
     for (int round = 0; round < (small ? ROUNDS : 1) && planner->best != planner->bound; round++)
       try_order(planner, orders[k]);
   }
@@ -160,11 +162,11 @@ static void try_orders(Planner *planner) {
 
 // ---- In time
 
-// Where an item may lie: between two neighbours, or the arena's ends (NULL).
+// Free memory between two neighbours, or between one and an end of the arena (NULL).
 typedef struct Gap {
   int64_t begin, end;
   const Place *below, *above;
-  int at; // among the live
+  int at; // the index of `above` in the live items
 } Gap;
 
 static int without_dead(Place **live, int count, int now) {
@@ -195,7 +197,7 @@ static int64_t offset_in(const Gap *gap, const Place *place) {
   return upwards ? top - (alignment > 1 ? top % alignment : 0) : gap->begin;
 }
 
-// Whether all places fit `size`; they are sorted by their beginnings.
+// Whether all items fit `size`. `places` are sorted by the steps at which they begin.
 static bool place_in_time(Place *places, Place **live, int count, int64_t size) {
   int alive = 0;
   for (int i = 0; i < count; i++) {
@@ -217,7 +219,7 @@ static bool place_in_time(Place *places, Place **live, int count, int64_t size) 
 static void try_time(Planner *planner) {
   Place *places = planner->places;
   int64_t least = planner->bound;
-  for (int i = 0; i < planner->count; i++) places[i].blame = 0;
+  for (int i = 0; i < planner->count; i++) places[i].tops = 0;
   qsort(places, (size_t)planner->count, sizeof *places, by_start);
   for (int k = 0; k < SIZES_IN_TIME && least < planner->best; k++) {
     int64_t size = k ? least + (planner->best - least) / 2 : least;

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// An allocation inside of loops shrinks to the box that is accessed there; indices are shifted.
+// Shrinks an allocation inside of loops to the box that is accessed there, and shifts the indices.
 //
 //   for io in range(5):                           for io in range(5):
 //     B = allocate(50, 8)                     →     B = allocate(10, 8)
 //     for ii, j: B[io * 10 + ii, j] = ...           for ii, j: B[ii, j] = ...
 //
-// An axis keeps its extent where the box has no smaller constant extent. Memory with several
-// descriptions (aliases), strides, or whose address is taken stays as it is.
+// The box is the union of the regions that the statements access (arith/region.c). An axis keeps
+// its extent where the box has no smaller constant extent. Memory that several buffers share, that
+// has strides, or whose address is taken stays as it is.
 #include "lower/pass.h"
 
 typedef struct Compaction {
   Context *context;
   Analyzer *analyzer;
   Map moved; // Buffer* → Shift*
-  Map users; // data variable → how many buffers are over it, and uses as a value
+  Map users; // data variable → how many buffers it has, and how often it is a value
 } Compaction;
 
 typedef struct Shift {
@@ -42,7 +43,7 @@ static bool count_in_stmt(Visitor *visitor, Stmt *s) {
   return true;
 }
 
-// The buffer declared directly below, when it is the only way to the memory.
+// The buffer declared directly below, when no other one accesses the memory; otherwise NULL.
 static Buffer *sole_buffer(const Compaction *compaction, const Stmt *allocate) {
   const Stmt *below = allocate->as.allocate.body;
   if (below->kind != STMT_DECL_BUFFER) return NULL;

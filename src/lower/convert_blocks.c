@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks become loops: variables are replaced by their bindings, predicates and inits become ifs,
-// views (match_buffer) become accesses of their source, and each allocation of a block goes to the
-// innermost loop or block that holds all its accesses.
+// Turns blocks into loops: variables are replaced by their bindings, predicates and inits become
+// ifs, accesses of views (match_buffer) become accesses of their source, and each allocation of a
+// block goes to the innermost loop or block that may hold it.
 //
 //   with T.block("root"):                         for i in range(30):
 //     B = T.alloc_buffer((30,))                     B = allocate(30)
-//     for i, k in T.grid(30, 7):                    for k in range(7):
-//       with T.block("sum"):                →         if k == 0:
-//         vi, vk = T.axis.remap("SR", [i, k])           B[i] = 0
-//         with T.init(): B[vi] = 0                    B[i] = B[i] + A[i, k]
-//         B[vi] = B[vi] + A[vi, vk]                 C[i] = B[i] * 2
-//     for i in range(30): ...                     (had both been computed under one loop i)
+//     for i in range(30):                           for k in range(7):
+//       for k in range(7):                            if k == 0:
+//         with T.block("sum"):              →           B[i] = 0
+//           vi, vk = T.axis.remap("SR", [i, k])       B[i] = B[i] + A[i, k]
+//           with T.init(): B[vi] = 0                C[i] = B[i] * 2
+//           B[vi] = B[vi] + A[vi, vk]
+//       C[i] = B[i] * 2
 //
-// What carries values from one iteration to the next, and so keeps an allocation outside, stands in
-// allocation_places.c.
+// allocation_places.c finds the places of the allocations.
 #include "lower/pass.h"
 
 // ---- Views
 
-// Axes of `source` that the view's axes stand for, from the right; the others have extent 1.
+// The axes of the source that the view's axes stand for, counted from the right. The region of the
+// source has extent 1 along the other ones; false with a diagnostic when it has not.
 static bool view_axes(Context *context, const MatchBuffer *match, int *axes) {
   int extra = match->source.buffer->rank - match->buffer->rank;
   for (int i = 0; i < extra; i++)
@@ -35,7 +36,8 @@ static void bind_if_var(Map *vars, Expr *var, Expr *value) {
   if (var && var->op == EXPR_VAR && !map_contains(vars, var)) map_put(vars, var, value);
 }
 
-// Variables that the view's description introduces: extents, strides, offset, data.
+// Gives values to the variables that the view's description introduces: extents, strides, offset
+// and data.
 static void bind_view_vars(Context *context, const MatchBuffer *match, const int *axes, Map *vars) {
   const Buffer *view = match->buffer, *source = match->source.buffer;
   Expr **strides = arena_array(&context->arena, Expr *, source->rank);
@@ -107,7 +109,7 @@ static Stmt *resolve_view(Context *context, const MatchBuffer *match, Stmt *body
 
 typedef struct Conversion {
   Context *context;
-  Map inside; // loop or block (of the source) → PtrArray* of buffers to allocate in it
+  Map inside; // loop or block before the conversion → PtrArray* of buffers to allocate in it
 } Conversion;
 
 static Expr *init_condition(Context *context, const Block *block) {
@@ -129,7 +131,7 @@ static Stmt *bind_vars(Context *context, const Block *block, Stmt *body) {
   return substitute_stmt(context, body, &vars, NULL);
 }
 
-// `block` has children without blocks.
+// The statement for a block whose children hold no blocks any more.
 static Stmt *convert_block(Context *context, const Block *block) {
   Stmt *body = block->body;
   if (block->init) {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Floored division and modulo become what processors have, where that is the same:
+// Replaces floored division and modulo by operations that processors have, where the result is the
+// same:
 //
 //   i // 7 → truncdiv(i, 7)   where 0 ≤ i is known        i // 8 → shift_right(i, 3)
 //   i % 7  → truncmod(i, 7)                               i % 8  → bitwise_and(i, 7)
 //
-// Powers of two need no bounds: an arithmetic shift is a floored division. What stays floored is
-// for the target to compute.
+// A power of two needs no bounds, since an arithmetic shift is a floored division. Otherwise the
+// bounds of the dividend and the divisor must be known (arith/bounds.c). The targets compute the
+// floored divisions that are left.
 #include "lower/pass.h"
 
 typedef struct Divisions {
@@ -54,7 +56,7 @@ static Stmt *keep_stmt(Rewriter *rewriter, Stmt *s) {
   return s;
 }
 
-// The statement's own expressions, under the facts that hold where it stands.
+// Rewrites the statement's own expressions under the facts that hold at the statement.
 static Stmt *divide_in(Divisions *env, Stmt *s) {
   Context *context = env->state->context;
   ArenaMark mark = arena_mark(&context->scratch);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// N-d accesses become accesses of flat memory: one axis for each group between axis separators,
-// strides and offsets multiplied out.
+// Replaces N-d accesses by accesses of flat memory with one axis for each group of axes between
+// separators. Strides and offsets are multiplied out.
 //
 //   A: T.Buffer((4, 3, 8), strides=(32, 8, 1), offset=2)     A_1 = decl_buffer((122,), data=A.data)
 //   A[i, j, k]                                           →   A_1[i * 32 + j * 8 + k + 2]
 //
-// The flat buffer lies over the same data variable, so that aliases stay aliases. Parameters keep
+// The flat buffer has the same data variable, so that aliases stay aliases. Parameters keep
 // their N-d description, and their flat buffers are declared at the top of the body. Index
 // arithmetic is int64 where the memory has 2³¹ elements or more, or an unknown number of them.
 // Buffers that an earlier run of the pass made are flat and stay as they are.
@@ -13,8 +13,8 @@
 
 typedef struct Flat {
   Buffer *buffer;
-  Expr **strides; // of each axis within its group
-  bool wide;      // int64 arithmetic
+  Expr **strides; // in elements of the group, one for each axis
+  bool wide;      // indices are int64
 } Flat;
 
 typedef struct Flattening {
@@ -38,7 +38,7 @@ static int group_end(const Buffer *b, int group) {
   return group == b->separator_count ? b->rank : b->separators[group];
 }
 
-// int64 arithmetic down to variables and loads.
+// `e` in int64; every operation of it down to its variables and loads is int64 as well.
 static Expr *widened(Context *context, Expr *e) {
   if (!dtype_is_int(e->type)) return e;
   if (e->count == 2 && op_table[e->op].class == OP_ARITH)
@@ -46,7 +46,7 @@ static Expr *widened(Context *context, Expr *e) {
   return expr_cast(context, dtype_lanes(DTYPE_INT64, e->type.lanes), e);
 }
 
-// Strides of compact, row-major memory within each group.
+// The strides of contiguous, row-major memory within each group.
 static void compact_strides(Context *context, const Buffer *b, Expr **strides, bool wide) {
   for (int g = 0; g <= b->separator_count; g++) {
     Expr *stride = expr_int(context, wide ? DTYPE_INT64 : DTYPE_INT32, 1);
@@ -57,7 +57,7 @@ static void compact_strides(Context *context, const Buffer *b, Expr **strides, b
   }
 }
 
-// Elements of a group, the offset included: one past the last that an access may reach.
+// The size of a group including the offset: one more than the largest index of an access.
 static Expr *group_size(Context *context, const Buffer *b, const Flat *flat, int group) {
   int begin = group_begin(b, group), end = group_end(b, group);
   Expr *size = expr_int(context, DTYPE_INT32, 1);
@@ -72,7 +72,7 @@ static Expr *group_size(Context *context, const Buffer *b, const Flat *flat, int
   return group == b->separator_count && b->offset ? expr_add(context, size, b->offset) : size;
 }
 
-// Are there 2³¹ elements or more, or not known how many?
+// Whether there are 2³¹ elements or more, or an unknown number of them.
 static bool needs_wide(const Buffer *b) {
   int64_t size = 1, offset = 0, extent, stride;
   if (b->offset && !expr_as_int(b->offset, &offset)) return true;
@@ -114,7 +114,7 @@ static const Flat *flat_of(Flattening *flattening, Buffer *b) {
   return flat ? flat : make_flat(flattening, b);
 }
 
-// One index per group.
+// The flat indices of an access, one per group.
 static Expr **flat_indices(Flattening *flattening, Buffer *b, Expr *const *indices) {
   Context *context = flattening->context;
   const Flat *flat = flat_of(flattening, b);
@@ -131,7 +131,7 @@ static Expr **flat_indices(Flattening *flattening, Buffer *b, Expr *const *indic
   return result;
 }
 
-// A load may come here twice: alone, and as what is left of an expression around it.
+// A load that is flat already comes here when the expression around it folds to the load.
 static Expr *flatten_load(Rewriter *rewriter, Expr *e) {
   Flattening *flattening = rewriter->env;
   if (e->op != EXPR_LOAD || map_contains(&flattening->origins, e->as.buffer)) return e;
@@ -156,7 +156,7 @@ static Stmt *flatten_store(Flattening *flattening, Stmt *s) {
   return next;
 }
 
-// Does the buffer declared below fill the allocation exactly?
+// Whether the buffer declared below has the shape and type of the allocation.
 static bool fills_allocation(const Flattening *flattening, const Stmt *s) {
   const Stmt *below = s->as.allocate.body;
   if (below->kind != STMT_DECL_BUFFER) return false;
@@ -169,7 +169,8 @@ static bool fills_allocation(const Flattening *flattening, const Stmt *s) {
   return same;
 }
 
-// The allocation takes the extents of the buffer declared over it, or their product.
+// The allocation gets the shape of the flat buffer that fills it; otherwise one axis with the
+// product of its extents.
 static Stmt *flatten_allocate(Flattening *flattening, Stmt *s) {
   Context *context = flattening->context;
   Stmt *below = s->as.allocate.body;

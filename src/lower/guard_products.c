@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// An accumulation that padding makes neutral is left out instead of computed:
+// Leaves out an accumulation that padding makes neutral:
 //
 //   B[i] = B[i] + T.if_then_else(c, X[j], 0) * W[k]   →   if c: B[i] = B[i] + X[j] * W[k]
 //   B[i] = T.max(B[i], T.if_then_else(c, X[j], -inf)) →   if c: B[i] = T.max(B[i], X[j])
 //
-// so that later passes can turn the condition into loop bounds. Zero times a weight counts as zero
-// also where the weight is infinite or NaN: padding is no product. Conditions that read memory
-// stay.
+// Later passes can turn the condition into loop bounds. A product with padding counts as zero also
+// where the other factor is infinite or NaN. Conditions that read memory or that differ between
+// lanes stay where they are.
 #include "lower/pass.h"
 
 #include <math.h>
 
-// Is `e` neutral for accumulation by `op`?
+// Whether accumulating `e` by `op` changes nothing.
 static bool is_neutral(ExprOp op, const Expr *e) {
   if (e->op == EXPR_BROADCAST) e = e->args[0];
   if (op == EXPR_ADD) return (e->op == EXPR_FLOAT && e->as.f == 0) || expr_is_int(e, 0);
@@ -22,7 +22,7 @@ static bool is_neutral(ExprOp op, const Expr *e) {
   return e->as.i == (op == EXPR_MAX ? -most - 1 : most);
 }
 
-// `e` without the choices that make it neutral, whose conditions are pushed onto `conditions`.
+// `e` without the choices that may make it neutral; their conditions are pushed onto `conditions`.
 static Expr *without_choices(Context *context, ExprOp op, Expr *e, ExprArray *conditions) {
   bool choice = (e->op == EXPR_IF_THEN_ELSE || e->op == EXPR_SELECT) && e->args[0]->type.lanes == 1;
   if (choice && is_neutral(op, e->args[2]) && !expr_reads_memory(e->args[0])) {

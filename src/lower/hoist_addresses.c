@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of index expressions that do not change in a loop are computed outside of it, once for all
-// accesses that share them:
+// Computes the parts of index expressions that do not change in a loop outside of it, once for all
+// accesses that share them (loop-invariant code motion, for addresses only):
 //
 //   for i in range(30):                        for i in range(30):
 //     for k in range(16):                        X_at = i * 896
@@ -8,18 +8,19 @@
 //       a1[0] = a1[0] + X[i * 896 + k]             a0[0] = a0[0] + X[X_at + k - 16]
 //                                                  a1[0] = a1[0] + X[X_at + k]
 //
-// A compiler would find this too; there are thousands of such statements in an unrolled kernel, and
-// most of its time would go into them. An index is taken as a sum; terms are grouped by the
-// innermost loop (or let) they depend on, and each prefix of the groups gets a variable there. It
-// has 64 bits: a sum that left its own type would be outside. The constant stays at the access, and
-// so do terms that read memory.
+// A compiler finds this too, but an unrolled kernel holds thousands of such statements, and the
+// compiler would spend most of its time on them. The terms of the sum that an index is are grouped
+// by the innermost loop (or let) that they depend on, and each prefix of the groups gets a variable
+// there. The variable has 64 bits; a sum that does not fit its own type would be an index outside
+// of the buffer. The constant stays at the access. An index with a term that reads memory stays as
+// it is.
 #include "lower/pass.h"
 
 enum { FEWEST_OPERATIONS = 3, MOST_TERMS = 32, INNER = INT32_MAX };
 
 typedef struct Scope {
   Expr *var;
-  Map sums;      // a sum → its variable here
+  Map sums;      // a sum → its variable in this scope
   PtrArray vars; // in order of creation
   PtrArray values;
 } Scope;
@@ -28,8 +29,8 @@ typedef struct Hoisting {
   Context *context;
   Array(Scope *) scopes; // [0]: the region; then loops and lets from the outside in
   Map depths;            // variable → depth of its scope + 1
-  Map inner;             // variables that expressions bind: what uses them stays
-  const char *name;      // of the buffer whose index is at hand
+  Map inner;             // variables that expressions bind; an index that uses one stays
+  const char *name;      // of the buffer whose index is hoisted
 } Hoisting;
 
 typedef struct Terms {
@@ -115,7 +116,7 @@ static Expr *variable_for(Hoisting *hoisting, int depth, Expr *sum) {
   return var;
 }
 
-// The terms of one depth added to `sum`; *plain when each is a variable as it is.
+// `sum` with the terms of one depth added; *plain: each of these terms is a variable.
 static Expr *add_depth(Hoisting *hoisting, const Terms *terms, int depth, Expr *sum, bool *plain) {
   *plain = true;
   for (int i = 0; i < terms->count; i++) {
@@ -127,7 +128,8 @@ static Expr *add_depth(Hoisting *hoisting, const Terms *terms, int depth, Expr *
   return sum;
 }
 
-// What changes with every iteration by one is added at the access, where it is an address mode.
+// A term that is a variable is added at the access, where the address mode of an instruction adds
+// it.
 static Expr *hoisted(Hoisting *hoisting, Expr *e) {
   Terms terms = {.ok = true};
   if (!dtype_is_int(e->type) || e->type.lanes > 1 || operations(e) < FEWEST_OPERATIONS) return e;

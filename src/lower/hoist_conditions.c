@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conditions go to where they are decided first, and become loop bounds where they can:
+// Moves conditions outward to where they are decided, and makes loop bounds of them:
 //
 //   for h in range(56):                          for h in range(56):
 //     for kh in range(3):                          for kh in range(max(0, 1 - h), min(3, 57 - h)):
 //       for ci in range(16):                  →      for ci in range(16):
 //         if 0 <= h + kh - 1 < 56: body                body
 //
-// A conjunct leaves a loop, let or declaration that it does not depend on, and a sequence all of
-// whose items have it. Conditions that read memory, or divide by what may be 0, do not move. Bounds
-// of vectorised and unrolled loops stay constants; those of parallel loops are left alone.
+// A conjunct leaves a loop, let or declaration on which it does not depend, and a sequence in which
+// every item has it. Conditions that read memory, or that divide by a number which may be 0, do not
+// move. The bounds of vectorised and unrolled loops stay constants; those of parallel loops do not
+// change.
 #include "lower/pass.h"
 
 static bool divides_by_constants(Visitor *visitor, Expr *e) {
@@ -37,10 +38,10 @@ static Stmt *guarded(Context *context, const ExprArray *conditions, Stmt *body) 
 // ---- Bounds
 
 typedef struct Bounds {
-  Expr *low, *end; // of the variable, end excluded
+  Expr *low, *end; // the variable is at least low and less than end
 } Bounds;
 
-// Narrows `bounds` by `condition` on `var`; false when that needs more than a linear form.
+// Narrows `bounds` of `var` by a condition that is linear in it; false for any other condition.
 static bool narrow(Context *context, Expr *condition, Expr *var, Bounds *bounds) {
   ConditionKind kind;
   Expr *form, *base;
@@ -101,7 +102,7 @@ static Stmt *hoist_from_loop(Context *context, Stmt *loop) {
   return guarded(context, &outside, next);
 }
 
-// LET, ALLOCATE, DECL_BUFFER, ATTR.
+// For a LET, ALLOCATE, DECL_BUFFER or ATTR around an if.
 static Stmt *hoist_from_scope(Context *context, Stmt *s) {
   ExprArray all = {0}, outside = {0}, inside = {0};
   Stmt *branch = lower_body(s);

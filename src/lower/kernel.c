@@ -25,7 +25,7 @@ typedef struct Symbols {
   Context *context;
   Map known; // variable → true
   Array(LowerArg) args;
-  LowerArg next; // where the expression at hand stands
+  LowerArg next; // describes the place of the visited expression
 } Symbols;
 
 static bool enter_symbol(Visitor *visitor, Expr *e) {
@@ -40,7 +40,7 @@ static bool enter_symbol(Visitor *visitor, Expr *e) {
   return true;
 }
 
-// A size that is a variable by itself is taken from there; only such sizes bind.
+// A symbolic size gets its value from an extent, stride or offset that is the variable alone.
 static void find_symbols(Symbols *symbols, const PrimFunc *func) {
   Visitor visitor = {.env = symbols, .enter_expr = enter_symbol};
   for (int i = 0; i < func->param_count; i++) {
@@ -133,7 +133,8 @@ static ArenaItem slot_item(const Cutting *cutting, const Stmt *slot, int64_t byt
   return item;
 }
 
-// Slots of constant size share by lifetime; the others lie behind them, one after the other.
+// Slots of constant size share memory when their lifetimes allow it. The other slots come after
+// them, one after the other.
 static void plan_workspace(Cutting *cutting) {
   Context *context = cutting->context;
   LowerKernel *kernel = cutting->kernel;

@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lowering: a tensor program (blocks, N-d buffers, annotated loops) becomes straight loops over
-// flat memory, vectors and registers, which a code generator writes down without deciding anything.
+// Lowering turns a tensor program (blocks, N-d buffers, annotated loops) into plain loops over flat
+// memory, vectors and registers, which a code generator writes down without deciding anything.
 //
-// ---- What lowered code holds (IR_LEVEL_LOWERED): the contract for targets and for the interpreter
+// ---- Lowered code (IR_LEVEL_LOWERED): the contract for targets and for the interpreter
 //
 // The function. `params` and `buffers` are those of the source: buffers[i] stays the N-d
-// description of a tensor argument (its type, shape and strides are what the argument checker
-// compares). The body never accesses it but a flat buffer over the same data variable, declared by
-// a DECL_BUFFER at the top. Symbolic sizes of the parameters (n of `A: T.Buffer((n, 4))`) stand
-// free in the body and are bound by the caller (`lower_kernel_new` lists them). Memory of different
-// parameters and allocations does not overlap (targets may say noalias/restrict).
+// description of a tensor argument, whose type, shape and strides the argument checker compares.
+// The body accesses a flat buffer with the same data variable instead, which a DECL_BUFFER at the
+// top declares. Symbolic sizes of the parameters (n of `A: T.Buffer((n, 4))`) are free in the body
+// and bound by the caller (`lower_kernel_new` lists them). Memory of different parameters and
+// allocations does not overlap (targets may say noalias/restrict).
 //
-// The body is, from the outside: DECL_BUFFER, ALLOCATE_CONST, LET of what reads no memory, and
-// ALLOCATE of workspace, nested; then ATTR LOWER_REGIONS_ATTR around one region or a SEQ of
+// The body is, from the outside: DECL_BUFFER, ALLOCATE_CONST, LET of values that read no memory,
+// and ALLOCATE of workspace, nested; then ATTR LOWER_REGIONS_ATTR around one region or a SEQ of
 // regions. A *parallel region* is a LOOP_PARALLEL from 0, whose iterations are independent; a
 // serial region is serial statements, which count as one iteration. No LOOP_PARALLEL stands
 // anywhere else. The interpreter runs this body as it is. A code generator asks `lower_kernel_new`
 // for the same thing cut up: for each region one function that runs a *chunk* of it, the iterations
 // begin ≤ i < end that one thread takes,
 //     void NAME(void *const *args, int64_t begin, int64_t end)
-// with a body that is ready to be written down, and the offsets of the workspace. args[i] is, for
-// LowerKernel.args[i] (the parameters, then the symbolic sizes), the address of the data (tensor)
-// or of the value in its own type (scalar, symbolic size); args[arg_count] is the workspace,
-// 64-byte aligned, if there is one.
+// whose body is ready to be written down, and the offsets of the workspace. args[i] belongs to
+// LowerKernel.args[i] (the parameters, then the symbolic sizes). It is the address of the data of a
+// tensor, and of the value of a scalar or symbolic size in its own type. args[arg_count] is the
+// workspace, if there is one, aligned to 64 bytes.
 //
 // Statements inside a region:
-//   FOR        LOOP_SERIAL only; min and extent of the variable's type; an extent below 0 runs no
-//              iteration. `annotations` may hold "pleat.unroll" = n: a hint to unroll by n, no more
+//   FOR        LOOP_SERIAL only; min and extent have the variable's type; an extent below 0 runs no
+//              iteration. `annotations` may hold "pleat.unroll" = n, a hint to unroll by n
 //   STORE      one index per axis of a flat buffer: 1, or the number of axis separators + 1
 //   LET, IF, WHILE, EVALUATE, SEQ; conditions are scalar
 //   ASSERT     a condition that the caller must keep; a target may leave it out
@@ -42,15 +42,15 @@
 //   - STRING is only the message of an ASSERT, TUPLE only within SHUFFLE, ADDRESS_OF only within
 //     PREFETCH and CALL;
 //   - indices are int32 or int64. On a buffer of scalars a vector access has the index
-//     RAMP(base, 1, lanes): `lanes` neighbours, aligned to one element only; any other vector of
-//     integers gathers or scatters lane by lane (lanes of a scatter are different places);
+//     RAMP(base, 1, lanes): `lanes` consecutive elements, aligned to one element only; any other
+//     vector of integers gathers or scatters lane by lane (the lanes of a scatter differ);
 //   - lanes are powers of two up to LOWER_MAX_LANES; IF_THEN_ELSE and AND/OR with more lanes do not
 //     short-cut, and IF_THEN_ELSE has a scalar condition (with lanes it is SELECT);
-//   - `x // c` and `x % c` are floored; where both are known not to be negative they have become
-//     TRUNC_DIV and TRUNC_MOD, and a power of two SHIFT_RIGHT and BIT_AND;
+//   - `x // c` and `x % c` are floored; where both operands are known to be at least 0 they have
+//     become TRUNC_DIV and TRUNC_MOD, and by a power of two SHIFT_RIGHT and BIT_AND;
 //   - bool in memory takes a byte, 0 or 1.
-// `func->origins` maps a flat Buffer to the logical Buffer it came from, and a flat LOAD (for a
-// STORE: the LOAD of the same place), as it was right after flattening, to the logical LOAD.
+// `func->origins` maps a flat Buffer to the logical Buffer it came from, and a flat LOAD as it was
+// right after flattening to the logical LOAD. For a STORE it maps the LOAD with the same indices.
 #ifndef PLEAT_LOWER_H
 #define PLEAT_LOWER_H
 
@@ -66,7 +66,7 @@ enum {
 
 // ---- Running ---------------------------------------------------------------------------------
 
-// What lowering did and did not do; every compile prints the second kind.
+// Counts of the things that lowering did and did not do; every compile prints the second kind.
 typedef enum LowerCount {
   LOWER_VECTORIZED,      // vector loops that became vectors
   LOWER_SCALARIZED,      // vector loops that became scalar loops, in whole or in part
@@ -97,12 +97,12 @@ typedef struct LowerOptions {
   const char *print_after; // a pass, or "all": the function as TVMScript goes to `print_to`
   const char *stop_after;  // a pass
   FILE *print_to;          // NULL: standard error
-  bool verify;             // the verifier after each pass, also in builds that do not by default
+  bool verify;             // verify after each pass also in builds that do not by default
   bool verify_each;        // run before and after each pass on random inputs and compare
   uint64_t seed;           // of those inputs
-  int partition_budget;    // statements partitioning may add to a function; 0: those of a cache
+  int partition_budget;    // statements that partitioning may add to a function; 0: a cache of them
   LowerReport *report;     // may be NULL; is added to
-  // What it returns goes on in place of what the pass made; NULL: nothing is called.
+  // Called after each pass; its result replaces the result of the pass. May be NULL.
   PrimFunc *(*after)(void *env, const char *pass, PrimFunc *func);
   void *after_env;
 } LowerOptions;
@@ -120,7 +120,7 @@ typedef struct LowerState {
 } LowerState;
 void lower_note(LowerState *state, LowerCount kind, const char *format, ...) PRINTF_LIKE(3, 4);
 
-// What may hold of a function between passes. All of it can be seen in the function.
+// Facts that may hold of a function between passes. All of them can be seen in the function.
 enum LowerFact {
   LOWER_FACT_NO_BLOCKS = 1,     // loops, ifs and allocations in place of blocks
   LOWER_FACT_FLAT = 2,          // accessed buffers have one axis per separator group and no strides
@@ -157,7 +157,7 @@ const LowerOrder *lower_order_broken(void);
 PrimFunc *lower_run_passes(Context *context, PrimFunc *func, const char *const *names, int count,
                            const LowerOptions *options);
 
-// How many statements `s` becomes when its unrolled loops are unrolled; stops counting at `limit`.
+// The number of statements that `s` becomes when its unrolled loops are written out, up to `limit`.
 int64_t lower_size(Stmt *s, int64_t limit);
 
 // ---- A lowered function, cut up for a code generator ------------------------------------------
@@ -168,15 +168,15 @@ typedef struct LowerArg {
   LowerArgKind kind;
   Str name;
   Expr *var;      // the data variable (a handle), or the scalar variable
-  Buffer *buffer; // of a tensor: the N-d description
-  // Of a symbol: tensor argument `tensor` gives its value, as extent `axis` of its shape, as stride
-  // `axis`, or as element offset.
+  Buffer *buffer; // the N-d description of a tensor
+  // The value of a symbol is that of tensor argument `tensor`: extent `axis` of its shape, stride
+  // `axis`, or its element offset.
   enum { LOWER_FROM_SHAPE, LOWER_FROM_STRIDE, LOWER_FROM_OFFSET } from;
   int tensor, axis;
 } LowerArg;
 
 typedef struct LowerSlot { // a piece of the workspace
-  Expr *data;              // its data variable: args[arg_count] + offset bytes
+  Expr *data;              // the data variable, which is args[arg_count] + offset bytes
   Expr *offset, *bytes;    // int64, over scalar parameters; offset is a multiple of 64
 } LowerSlot;
 
@@ -204,7 +204,7 @@ LowerKernel *lower_kernel_new(Context *context, PrimFunc *lowered);
 typedef struct ArenaItem {
   int64_t bytes, alignment;
   int first, last;
-  int64_t offset; // result
+  int64_t offset; // the result
 } ArenaItem;
 // Gives each item an offset so that items alive at the same step do not overlap; returns the size
 // of the arena (-1 when it does not fit int64). *bound (may be NULL): the largest sum of live

@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops are cut where conditions on their variable become constant, so that the long middle part
-// has none, and borders and tails get code of their own:
+// Cuts loops where conditions on their variable become constant, so that the long middle part has
+// no conditions, and borders and tails get code of their own:
 //
 //   for wo in range(5):                            for wo in range(4):
 //     for wi in T.unroll(10):                        for wi in T.unroll(10): body
 //       if wo * 10 + wi < 49: body          →      for wi in T.unroll(10):
 //                                                    if 40 + wi < 49: body   (for unrolling)
 //
-// A condition takes part when it is linear in the variable, with the variables of loops inside of
-// it replaced by their worst values: where it then still holds, it holds for all of them. A loop
-// becomes at most three loops (before, middle, after); one of at most three iterations without a
-// middle is taken apart. Where a condition on a parallel loop, or one that is not linear in the
-// loop's variable, is linear in the inner ones, the body is doubled instead: one version under the
-// worst case without the conditions, one with them. Copies are made while the function stays in its
-// budget: what the instruction cache does not hold is no quicker for having no conditions, and it
-// takes its time to compile.
+// A condition takes part when it is linear in the loop's variable. The variables of the loops
+// inside are replaced by their worst values: where the condition then holds, it holds for all of
+// their iterations. A loop becomes at most three loops (before, middle, after); one of at most
+// three iterations that has no middle becomes a sequence of its iterations. Where the condition is
+// on a parallel loop, or is linear in the inner variables only, the body is copied instead: one
+// version runs where the worst case holds and has no conditions, the other one keeps them. This is
+// the loop partitioning of TVM (src/tir/transforms/loop_partition.cc) and Halide
+// (src/PartitionLoops.cpp).
+//
+// Copies are made while the function stays within a budget of statements, the size of the
+// instruction cache: code that the cache does not hold gains no time, and takes long to compile.
 #include "base/machine.h"
 #include "lower/pass.h"
 
@@ -27,7 +30,7 @@ enum {
 typedef struct Partition {
   LowerState *state;
   Context *context;
-  Analyzer *analyzer; // loops around the current one
+  Analyzer *analyzer; // knows the loops around the current one
   int64_t budget;     // statements that may still be added
 } Partition;
 
@@ -38,17 +41,17 @@ typedef struct Atom {
   Expr *form;
   int64_t low, high; // what the inner variables add to `rest`
   Expr *rest;        // the form without the inner variables
-  int64_t factor;    // of the loop's variable in `rest`, which is factor * var + base
-  Expr *base;        // NULL: not linear in the variable
+  int64_t factor;    // `rest` is factor * var + base, with the loop's variable var
+  Expr *base;        // NULL when `rest` is not linear in the variable
 } Atom;
 
 typedef struct Search {
   Partition *partition;
   Expr *var;
-  Array(VarRange) inner; // variables bound below the loop; min NULL for lets
+  Array(VarRange) inner; // variables bound inside the loop; min is NULL for lets
   Array(Atom) atoms;
-  bool wide;  // there are vectorised or unrolled loops: conditions are dear
-  bool lanes; // the loop itself is vectorised: choices between values are cheap
+  bool wide;  // the loop holds vectorised or unrolled loops, in which conditions cost much
+  bool lanes; // the loop itself is vectorised, so choices between values cost little
 } Search;
 
 // ---- Finding conditions
@@ -168,7 +171,8 @@ static void middle_of_least(Context *context, const Atom *atom, Middle *middle) 
   map_put(&middle->decided, atom->condition, expr_bool(context, true));
 }
 
-// `form == 0` can hold for first ≤ var ≤ last only; those at an end of the loop are cut off.
+// `form == 0` can hold for first ≤ var ≤ last only. Where these are at an end of the loop, the
+// middle goes without them.
 static void middle_of_equal(Context *context, const Atom *atom, int64_t begin, int64_t end,
                             Middle *middle) {
   int64_t base, c = atom->factor, low = atom->low, high = atom->high;
@@ -221,7 +225,7 @@ static Stmt *decided(Context *context, Stmt *s, Map *values) {
   return rewrite_stmt(&rewriter, s);
 }
 
-// The loop over [low, end) only, as a new statement.
+// A new loop that runs low ≤ var < end only. `values` (may be NULL) decides conditions in it.
 static Stmt *range_of(Partition *partition, const Stmt *loop, Expr *low, Expr *end, Map *values) {
   Context *context = partition->context;
   Stmt *part = stmt_copy(context, loop);
@@ -264,7 +268,7 @@ static Stmt *iterations_apart(Partition *partition, Stmt *loop, int64_t count) {
 static Stmt *three_ranges(Partition *partition, Stmt *loop, Middle *middle) {
   Context *context = partition->context;
   Expr *min = loop->as.loop.min, *end = expr_add(context, min, loop->as.loop.extent);
-  // Cut points that are not constants may lie outside of the loop, and cross.
+  // Cut points that are not constants may be outside of the loop, or in the wrong order.
   Expr *low = middle->low == min ? min : expr_min(context, middle->low, end);
   Expr *high = middle->end == end ? end : expr_max(context, middle->end, low);
   if (low != min) low = simplify(partition->analyzer, low);
@@ -277,13 +281,13 @@ static Stmt *three_ranges(Partition *partition, Stmt *loop, Middle *middle) {
     bool constant = is_constant_range(cuts[i], cuts[i + 1], &length);
     if (cuts[i] == cuts[i + 1] || (constant && length <= 0)) continue;
     Stmt *part = range_of(partition, loop, cuts[i], cuts[i + 1], i == 1 ? &middle->decided : NULL);
-    bool done = part->kind == STMT_FOR && (i == 1 || !constant); // no second cut of this loop
+    bool done = part->kind == STMT_FOR && (i == 1 || !constant); // this loop is not cut again
     items[count++] = done ? partition_body(partition, part) : partition_stmt(partition, part);
   }
   return stmt_seq(context, items, count);
 }
 
-// NULL: there is nothing to cut.
+// The parts of the loop, or NULL when it is not cut.
 static Stmt *cut(Partition *partition, const Search *search, Stmt *loop) {
   Middle middle = find_middle(partition, search, loop);
   Expr *end = expr_add(partition->context, loop->as.loop.min, loop->as.loop.extent);

@@ -167,7 +167,7 @@ static void check_order(Context *context) {
     bug(context, "%s does not run before %s: %s", order->before, order->after, order->because);
 }
 
-// What a pass needs, checked for a list of passes that a user gives.
+// Checks the needs of a pass in a list that a user gives.
 static bool report_needs(Context *context, const FactState *state, const LowerPass *pass,
                          const PrimFunc *func) {
   unsigned missing = pass->needs & ~state->facts, first;

@@ -23,27 +23,30 @@ PrimFunc *lower_simplify(LowerState *state, PrimFunc *func);
 
 // ---- The table -------------------------------------------------------------------------------
 
-// "has blocks": what a function without the first of `facts` has; *first becomes that fact.
+// Describes a function without one of `facts`, such as "has blocks"; *first becomes that fact, the
+// first in the order of the passes.
 const char *lower_fact_absent(unsigned facts, unsigned *first);
 const LowerPass *lower_pass_giving(unsigned fact); // the first one in the table
 
-// Buffers to allocate directly inside of each loop and block of a body with blocks: Stmt* to
-// PtrArray* of Buffer*.
+// The buffers that convert_blocks allocates directly inside of each loop and block, as a map from
+// Stmt* to PtrArray* of Buffer*.
 Map lower_allocation_places(Context *context, Stmt *body);
 
 // ---- Conditions ------------------------------------------------------------------------------
 
-// An integer comparison as `form >= 0` (for EQ and NE: `form == 0`, `form != 0`). False for others.
+// Writes an integer comparison as `form >= 0` (LEAST), `form == 0` or `form != 0`. False for any
+// other condition.
 typedef enum ConditionKind { CONDITION_LEAST, CONDITION_EQUAL, CONDITION_DIFFERENT } ConditionKind;
 bool lower_condition_form(Context *context, Expr *condition, ConditionKind *kind, Expr **form);
 
 // ---- Statements ------------------------------------------------------------------------------
 
-Stmt *lower_with_body(Context *context, const Stmt *s,
-                      Stmt *body);                         // FOR, LET, ALLOCATE, DECL, ATTR
-Stmt *lower_body(const Stmt *s);                           // of the same kinds; NULL for others
-bool lower_loads_stored(const Expr *e, const Stmt *store); // the very place that `store` writes
-Buffer *lower_keep_buffer(Rewriter *rewriter, Buffer *b);  // for rewriters that leave buffers alone
+// The body of a FOR, LET, ALLOCATE, ALLOCATE_CONST, DECL_BUFFER or ATTR; NULL for another
+// statement.
+Stmt *lower_body(const Stmt *s);
+Stmt *lower_with_body(Context *context, const Stmt *s, Stmt *body); // for the same statements
+bool lower_loads_stored(const Expr *e, const Stmt *store); // loads the element that `store` writes
+Buffer *lower_keep_buffer(Rewriter *rewriter, Buffer *b);  // for rewriters that change no buffers
 // substitute_stmt of one variable.
 Stmt *lower_substitute(Context *context, Stmt *s, Expr *var, Expr *value);
 bool lower_is_regions(const Stmt *s); // the ATTR around the regions of a lowered body

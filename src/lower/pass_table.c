@@ -79,7 +79,8 @@ const LowerPass lower_passes[] = {
     {.name = NULL},
 };
 
-// What `needs` says already is not repeated here: these orders are not needed for a correct result.
+// These orders are for a good result. The orders that a correct result depends on follow from
+// `needs`.
 const LowerOrder lower_orders[] = {
     {"simplify_loops", "compact_buffers",
      "the box of the accesses to a buffer is computed from their indices as they stand"},

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Local buffers whose indices are all constant become one buffer of one element for each element or
-// vector that is accessed as a whole, which targets keep in registers.
+// Replaces a local buffer whose indices are all constant by registers: one buffer of one element
+// for each element or vector that is accessed as a whole (scalar replacement of aggregates).
 //
 //   acc = allocate(32, scope="local")           acc_0, acc_1 = allocate(1, "float32x16", "local")
 //   acc[T.Ramp(0, 1, 16)] = ...           →     acc_0[0] = ...
 //   acc[T.Ramp(16, 1, 16)] = ...                acc_1[0] = ...
 //   C[...] = acc[T.Ramp(16, 1, 8)]              C[...] = shuffle(acc_1[0], lanes 0 to 7)
 //
-// A buffer stays in memory, and is reported, when two accesses overlap and neither holds the other,
-// an index is not constant, the address is taken, or there are more than MOST_REGISTERS pieces.
+// A buffer stays in memory and is reported when two accesses overlap and neither contains the
+// other, an index is not constant, the address is taken, or it has more than MOST_REGISTERS pieces.
 #include "lower/pass.h"
 
 #include <stdlib.h>
@@ -24,10 +24,10 @@ typedef struct Piece {
 typedef struct Candidate {
   Buffer *buffer;
   int64_t size;
-  const char *obstacle;  // why it stays in memory; NULL: it does not
-  Array(Piece) accesses; // all that occur, once each
+  const char *obstacle;  // why the buffer stays in memory; NULL when it becomes registers
+  Array(Piece) accesses; // each distinct access once
   Array(Piece) pieces;
-  int *owner; // by element: its piece + 1; 0: none
+  int *owner; // for each element, the index of its piece + 1; 0 without a piece
 } Candidate;
 
 typedef struct Promotion {
@@ -119,7 +119,7 @@ static int by_place(const void *a, const void *b) {
   return (p->first > q->first) - (p->first < q->first);
 }
 
-// Widest accesses first: each is a new piece or lies in one.
+// Takes the widest accesses first; each of them is a new piece or is contained in one.
 static void find_pieces(Promotion *promotion, Candidate *candidate) {
   if (!candidate->accesses.count) return;
   qsort(candidate->accesses.items, (size_t)candidate->accesses.count, sizeof(Piece), by_width);
@@ -135,7 +135,7 @@ static void find_pieces(Promotion *promotion, Candidate *candidate) {
   if (candidate->pieces.count > MOST_REGISTERS) candidate->obstacle = "it is too large";
 }
 
-// Pieces in the order of their elements, each with a buffer.
+// Sorts the pieces by their elements and makes a buffer for each.
 static void make_buffers(Promotion *promotion, Candidate *candidate) {
   Context *context = promotion->context;
   int64_t one = 1;
@@ -166,7 +166,8 @@ static void settle(LowerState *state, Promotion *promotion, Candidate *candidate
 
 // ---- Rewriting
 
-// The piece that an access lies in, and where in it; NULL where the buffer stays in memory.
+// The piece that contains an access, which begins at element *at of it; NULL when the buffer stays
+// in memory.
 static const Piece *piece_of(const Promotion *promotion, const Buffer *buffer, const Expr *index,
                              int *at, int *lanes) {
   const Candidate *candidate = map_find(&promotion->candidates, buffer);
@@ -182,7 +183,7 @@ static Expr *whole(Context *context, const Piece *piece) {
   return expr_load(context, piece->buffer, &zero, 1);
 }
 
-// Lane numbers first, first + 1, … of the vectors one after the other.
+// A vector of the `n` lanes `lanes` of the vectors, whose lanes are counted one after the other.
 static Expr *shuffle(Context *context, Expr *const *vectors, int count, const int *lanes, int n) {
   Expr *numbers[LOWER_MAX_LANES];
   for (int i = 0; i < n; i++) numbers[i] = expr_int(context, DTYPE_INT32, lanes[i]);
@@ -201,7 +202,7 @@ static Expr *promote_load(Rewriter *rewriter, Expr *e) {
   return shuffle(rewriter->context, &value, 1, numbers, lanes);
 }
 
-// A store of part of a piece keeps the other lanes.
+// A store to a part of a piece keeps the other lanes.
 static Stmt *promote_store(Rewriter *rewriter, Stmt *s) {
   Context *context = rewriter->context;
   int at, lanes, numbers[LOWER_MAX_LANES];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small questions about statements and conditions that several passes ask.
+// Questions about statements and conditions, and small changes to them, that several passes share.
 #include "lower/pass.h"
 
 // ---- Statements with one body

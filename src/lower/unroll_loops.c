@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unrolled loops of constant extent are written out.
+// Writes unrolled loops of constant extent out.
 //
 //   for m in T.unroll(2): acc[m] = acc[m] + x[m]   →   acc[0] = acc[0] + x[0]
 //                                                      acc[1] = acc[1] + x[1]
 //
-// What is bound inside is renewed in each copy. A loop that would become more than MOST_STATEMENTS,
-// or whose extent is not constant, becomes a serial loop with a hint, and is reported.
+// Variables and buffers that are bound inside the loop are renewed in each copy. A loop that would
+// become more than MOST_STATEMENTS, or whose extent is not constant, becomes a serial loop with a
+// hint and is reported.
 #include "lower/pass.h"
 
 enum { MOST_STATEMENTS = 16384 };
@@ -22,7 +23,7 @@ static Stmt *as_serial(LowerState *state, Stmt *s, const char *why) {
   return next;
 }
 
-// The children are unrolled already, so the body's size is what one copy takes.
+// The loops inside are unrolled before, so one copy has the size of the body.
 static Stmt *unroll(Rewriter *rewriter, Stmt *s) {
   LowerState *state = rewriter->env;
   Context *context = rewriter->context;

@@ -1,26 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vectorised loops of constant extent become vectors; their buffers are flat already.
+// Turns vectorised loops of constant extent into vector operations on flat buffers.
 //
 //   for v in T.vectorized(16): C[i * 16 + v] = A[i * 16 + v] * B[0]
 //     →  C[T.Ramp(i * 16, 1, 16)] = A[T.Ramp(i * 16, 1, 16)] * T.Broadcast(B[0], 16)
 //
-// An extent that is no power of two is taken in pieces (10 = 8 + 2), and so are the lanes for which
-// a condition holds, where these are neighbours and known. Of what a lane cannot do as a vector,
-// the smallest statement becomes a scalar loop over the lanes, and is counted: any other condition
-// that differs between lanes and guards a store to memory that others may share, or a load that is
-// not proved to stay inside; calls; loops whose bounds differ between lanes. Sums, minima and
-// maxima over the lanes of one place become one vector operation and a reduction of its lanes.
+// An extent that is not a power of two is cut into pieces (10 = 8 + 2). So are the lanes for which
+// a condition holds, where they are known and consecutive. Sums, minima and maxima over all lanes
+// into one element become one vector operation and a reduction of its lanes.
+//
+// A statement that cannot be a vector becomes a scalar loop over the lanes and is counted; the
+// smallest such statement is taken. These are: a condition that differs between lanes around a
+// store to memory which other threads may access, or around a load that is not proved to be inside
+// its buffer; calls; and loops whose bounds differ between lanes.
 #include "lower/pass.h"
 
 typedef struct Vector {
   LowerState *state;
   Context *context;
   Analyzer *analyzer;
-  Expr *var, *first; // the loop's variable; its value in lane 0
+  Expr *var, *first; // the loop's variable, and its value in lane 0
   int lanes;
   Map values;  // variables that differ between lanes → their vectors
   int lets;    // LET statements around that differ between lanes
-  bool failed; // the expression at hand cannot be a vector
+  bool failed; // the current expression cannot be a vector
 } Vector;
 
 // ---- Expressions
@@ -33,7 +35,8 @@ static bool differs(const Vector *vector, Expr *e) {
   return false;
 }
 
-// Does every lane's index lie in the buffer, whatever conditions stand around?
+// Whether the index of every lane is inside the buffer, also where the conditions around the access
+// do not hold.
 static bool stays_inside(Vector *vector, Expr *e) {
   int64_t low, high, size;
   for (int i = 0; i < e->count; i++)
@@ -58,7 +61,7 @@ static bool enter_unsafe(Visitor *visitor, Expr *e) {
   return safety->safe;
 }
 
-// May `e` be computed where its condition does not hold?
+// Whether `e` may be computed where its condition does not hold.
 static bool is_safe(Vector *vector, Expr *e) {
   Safety safety = {vector, true};
   Visitor visitor = {.env = &safety, .enter_expr = enter_unsafe};
@@ -66,7 +69,7 @@ static bool is_safe(Vector *vector, Expr *e) {
   return safety.safe;
 }
 
-// An index as base + stride * lane, where it is so.
+// An index of the form base + stride * lane as a ramp; NULL for any other index.
 static Expr *ramp_of(Vector *vector, Expr *index) {
   Expr *base;
   int64_t stride;
@@ -136,7 +139,7 @@ static Expr *spread(Vector *vector, Expr *e) {
   return e->type.lanes == 1 ? expr_broadcast(vector->context, e, vector->lanes) : e;
 }
 
-// Scalar operands beside vectors are spread by the builders, except in calls of many operands.
+// The builders broadcast a scalar operand beside a vector, except in calls of many operands.
 static Expr *vector_operands(Vector *vector, Expr *e) {
   Context *context = vector->context;
   const OpInfo *info = &op_table[e->op];
@@ -155,7 +158,7 @@ static Expr *vector_operands(Vector *vector, Expr *e) {
   return expr_with_args(context, e, args);
 }
 
-// A scalar where all lanes agree, else a vector of `lanes` times as many lanes.
+// `e` in all lanes: itself when they agree, otherwise a vector with `lanes` times as many lanes.
 static Expr *vector_of(Vector *vector, Expr *e) {
   if (vector->failed || !differs(vector, e)) return e;
   Expr *known = map_find(&vector->values, e);
@@ -231,8 +234,8 @@ static bool is_local(const Buffer *buffer) {
   return strcmp(buffer->scope, "local") == 0;
 }
 
-// A store under a condition that differs between lanes: what is not chosen keeps its value, which
-// only memory of this thread's own may be written back.
+// A store under a condition that differs between lanes, to memory that only this thread accesses:
+// the other lanes are loaded and stored back.
 static Stmt *masked_store(Vector *vector, Expr *condition, Stmt *s) {
   if (s->kind != STMT_STORE || s->as.store.rank != 1 || !is_local(s->as.store.buffer)) return NULL;
   Context *context = vector->context;
@@ -245,7 +248,8 @@ static Stmt *masked_store(Vector *vector, Expr *condition, Stmt *s) {
 
 // ---- A condition that holds for neighbouring lanes
 
-// Narrows lanes *from to *to by one condition; false where it has another form.
+// Narrows the lanes *from ≤ lane < *to by a condition that is linear in the variable; false for any
+// other condition.
 static bool narrow_lanes(Vector *vector, Expr *condition, int64_t *from, int64_t *to) {
   Context *context = vector->context;
   ConditionKind kind;
@@ -266,7 +270,7 @@ static bool narrow_lanes(Vector *vector, Expr *condition, int64_t *from, int64_t
 
 static Stmt *vector_or_scalar(Vector *vector, Stmt *s);
 
-// `s` in `lanes` lanes from `from` on.
+// `s` in `lanes` lanes, the first of which is lane `from`.
 static Stmt *some_lanes(Vector *vector, Stmt *s, int64_t from, int lanes) {
   Context *context = vector->context;
   Expr *one = expr_int(context, vector->var->type, 1);
@@ -288,7 +292,7 @@ static Stmt *some_lanes(Vector *vector, Stmt *s, int64_t from, int lanes) {
   return result;
 }
 
-// The lanes where the condition holds, in pieces of powers of two.
+// The statement of an if in the lanes where its condition holds, in pieces of powers of two.
 static Stmt *chosen_lanes(Vector *vector, Stmt *s) {
   Context *context = vector->context;
   ExprArray parts = {0}, rest = {0};
@@ -345,7 +349,7 @@ static Stmt *vector_inner_loop(Vector *vector, Stmt *s) {
   return body ? lower_with_body(vector->context, s, body) : NULL;
 }
 
-// A prefetch of neighbours is one of the first lane's address.
+// A prefetch is done for the first lane; the other lanes are in the same cache line or close to it.
 static Stmt *vector_evaluate(Vector *vector, Stmt *s) {
   Expr *e = s->as.evaluate;
   if (!differs(vector, e)) return expr_is_pure(e) || e->op == EXPR_PREFETCH ? s : NULL;
@@ -363,7 +367,7 @@ static Stmt *scalar_loop(Vector *vector, Stmt *s) {
                   expr_int(context, lane->type, vector->lanes), LOOP_SERIAL, body);
 }
 
-// A scalar loop can stand for `s` only where no vector of an outer let is needed in it.
+// A scalar loop may replace a statement only when no let around it became a vector.
 static bool may_be_scalar(const Vector *vector) {
   return vector->lets == 0;
 }
@@ -406,12 +410,12 @@ static Stmt *vector_stmt(Vector *vector, Stmt *s) {
   return NULL;
 }
 
-// ---- One place for all lanes
+// ---- One element for all lanes
 
 typedef struct LaneSearch {
   Vector *vector;
   int stores;
-  bool shared; // a store of all lanes to one place
+  bool shared; // all lanes of a store write one element
 } LaneSearch;
 
 static bool enter_store(Visitor *visitor, Stmt *s) {
@@ -425,7 +429,8 @@ static bool enter_store(Visitor *visitor, Stmt *s) {
   return true;
 }
 
-// Statements that hand values on through one place for all lanes must run lane after lane.
+// Whether a statement may read what another one wrote to an element that all lanes share. Such
+// statements must run lane after lane.
 static bool hands_on(Vector *vector, Stmt *body) {
   LaneSearch search = {vector, 0, false};
   Visitor visitor = {.env = &search, .enter_stmt = enter_store};
@@ -440,7 +445,7 @@ typedef struct Vectorization {
   Analyzer *analyzer;
 } Vectorization;
 
-// `lanes` iterations of the body from `first` on.
+// `lanes` iterations of the body, which begin with `first`.
 static Stmt *piece(Vectorization *env, Stmt *loop, Expr *first, int lanes) {
   Context *context = env->state->context;
   Expr *var = loop->as.loop.var;
@@ -471,7 +476,7 @@ static Stmt *serial(Vectorization *env, Stmt *loop, const char *why) {
   return next;
 }
 
-// Whole vectors of the most lanes in a loop, then what is left in powers of two.
+// A loop over vectors of the most lanes, then the iterations that are left in powers of two.
 static Stmt *in_pieces(Vectorization *env, Stmt *loop, int64_t extent) {
   Context *context = env->state->context;
   DType type = loop->as.loop.var->type;

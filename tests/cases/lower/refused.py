@@ -1,4 +1,5 @@
-# What a pass needs and no pass before it gave is named, with the pass that gives it.
+# A pass that needs a fact which the function lacks is refused; the message names the fact and the pass
+# that gives it.
 # RUN 2: pleat opt %s --print-ir-after flattn
 # RUN 1: pleat opt %s --pass vectorise_loops
 # RUN 1: pleat opt %s --pass vectorize_loops

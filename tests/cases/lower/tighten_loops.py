@@ -1,4 +1,4 @@
-# What partitioning leaves of a condition becomes a bound of the inner loop.
+# A condition that is left after partitioning becomes a bound of the inner loop.
 # RUN: pleat opt %s --pass partition_loops
 # RUN: pleat opt %s --pass partition_loops,tighten_loops --verify-each
 from tvm.script import tir as T
