@@ -96,7 +96,7 @@ def test_grams_of_one_column():
     ({"mode": "many"}, "attribute 'mode' is 'many'"),
     ({"ngram_counts": [0, 3]}, "does not divide the pool: size 2 begins at 3"),
     ({"ngram_counts": [2, 0]}, "does not divide the pool"),
-    ({"ngram_indexes": [0, 1]}, "3 n-grams, but 2 places"),
+    ({"ngram_indexes": [0, 1]}, "3 n-grams, but 2 columns"),
     ({"ngram_indexes": [0, 1, -1]}, "attribute 'ngram_indexes' has -1"),
     ({"min_gram_length": 3}, "n-grams of 3 to 2 items"),
     ({"mode": "IDF", "weights": [1.0]}, "1 weights for 3 columns"),
