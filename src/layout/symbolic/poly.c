@@ -54,7 +54,7 @@ bool layout_poly_nonnegative(const Poly *x) {
 }
 
 bool layout_poly_nonpositive(Polys *s, const Poly *x) {
-  return layout_poly_nonnegative(layout_poly_linear(s, x, -1, x, 0));
+  return layout_poly_nonnegative(layout_poly_times(s, x, -1));
 }
 
 bool layout_poly_is_zero(const Poly *x) {
@@ -91,6 +91,14 @@ const Poly *layout_poly_linear(Polys *s, const Poly *x, int64_t a, const Poly *y
     out->count += term->coefficient != 0;
   }
   return out;
+}
+
+const Poly *layout_poly_times(Polys *s, const Poly *x, int64_t a) {
+  return layout_poly_linear(s, x, a, x, 0);
+}
+
+const Poly *layout_poly_plus(Polys *s, const Poly *x, int64_t value) {
+  return layout_poly_linear(s, x, 1, layout_poly_const(s, 1), value);
 }
 
 // Exponents add; false where one passes 15.
@@ -175,6 +183,12 @@ void layout_poly_divide(Polys *s, const Poly *x, const Poly *y, const Poly **q, 
   }
 }
 
+const Poly *layout_poly_exact(Polys *s, const Poly *x, const Poly *y) {
+  const Poly *q, *r;
+  layout_poly_divide(s, x, y, &q, &r);
+  return q && r && layout_poly_is_zero(r) ? q : NULL;
+}
+
 // ---- Variables ---------------------------------------------------------------------------------
 
 // The polynomial of a variable for `e`, which is multiple · (t + start).
@@ -203,14 +217,10 @@ static const Poly *symbol_poly(Polys *s, const LayoutExpr *e) {
   return variable(s, e, 1, 1);
 }
 
-static const Poly *add_const(Polys *s, const Poly *x, int64_t value) {
-  return layout_poly_linear(s, x, 1, layout_poly_const(s, 1), value);
-}
-
 // 0 <= x < y, proved.
 static bool within(Polys *s, const Poly *x, const Poly *y) {
   return layout_poly_nonnegative(x) &&
-         layout_poly_nonnegative(add_const(s, layout_poly_linear(s, y, 1, x, -1), -1));
+         layout_poly_nonnegative(layout_poly_plus(s, layout_poly_linear(s, y, 1, x, -1), -1));
 }
 
 static int64_t least_value(const Poly *x) {
@@ -230,7 +240,7 @@ static const Poly *floor_variable(Polys *s, const Poly *r, const Poly *y) {
   const LayoutExpr *e = layout_poly_expr(s, above), *divisor = layout_poly_expr(s, y);
   if (!e || !divisor) return NULL;
   const LayoutExpr *floor = layout_expr(s->context, LAYOUT_DIV, e, divisor, NULL);
-  return add_const(s, variable(s, floor, 1, 1 - whole), whole - 1);
+  return layout_poly_plus(s, variable(s, floor, 1, 1 - whole), whole - 1);
 }
 
 const Poly *layout_poly_floor(Polys *s, const Poly *x, const Poly *y) {
@@ -238,7 +248,7 @@ const Poly *layout_poly_floor(Polys *s, const Poly *x, const Poly *y) {
   layout_poly_divide(s, x, y, &q, &r);
   if (!q || !r) return NULL;
   if (within(s, r, y)) return q;
-  if (within(s, layout_poly_linear(s, r, 1, y, 1), y)) return add_const(s, q, -1);
+  if (within(s, layout_poly_linear(s, r, 1, y, 1), y)) return layout_poly_plus(s, q, -1);
   if (!layout_poly_nonnegative(r)) return NULL;
   return layout_poly_linear(s, q, 1, floor_variable(s, r, y), 1);
 }
@@ -260,7 +270,7 @@ const Poly *layout_poly_extreme(Polys *s, LayoutOp op, const Poly *a, const Poly
 }
 
 bool layout_poly_positive(Polys *s, const Poly *x) {
-  return layout_poly_nonnegative(add_const(s, x, -1));
+  return layout_poly_nonnegative(layout_poly_plus(s, x, -1));
 }
 
 const Poly *layout_poly_of(Polys *s, const LayoutExpr *e) {

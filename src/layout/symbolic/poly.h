@@ -35,6 +35,8 @@ Polys layout_polys_new(Context *context, LayoutFacts facts);
 const Poly *layout_poly_const(Polys *s, int64_t value);
 // a·x + b·y
 const Poly *layout_poly_linear(Polys *s, const Poly *x, int64_t a, const Poly *y, int64_t b);
+const Poly *layout_poly_times(Polys *s, const Poly *x, int64_t a); // a·x
+const Poly *layout_poly_plus(Polys *s, const Poly *x, int64_t value);
 const Poly *layout_poly_product(Polys *s, const Poly *x, const Poly *y);
 bool layout_poly_same(const Poly *x, const Poly *y);
 bool layout_poly_is_const(const Poly *x, int64_t *value);
@@ -47,6 +49,8 @@ bool layout_poly_positive(Polys *s, const Poly *x);
 const Poly *layout_poly_extreme(Polys *s, LayoutOp op, const Poly *a, const Poly *b);
 // x = q·y + r by the leading monomials; r need not lie in [0, y).
 void layout_poly_divide(Polys *s, const Poly *x, const Poly *y, const Poly **q, const Poly **r);
+// x/y where y divides x, otherwise NULL.
+const Poly *layout_poly_exact(Polys *s, const Poly *x, const Poly *y);
 // ⌊x/y⌋ for y > 0: with a variable of its own where it does not divide.
 const Poly *layout_poly_floor(Polys *s, const Poly *x, const Poly *y);
 // Of an expression of symbols alone.

@@ -22,7 +22,7 @@ typedef struct SymbolicTerm {
 typedef struct SymbolicSum {
   const Poly *constant;
   int count;
-  SymbolicTerm *parts; // by atom, coefficients not 0
+  SymbolicTerm *terms; // by atom, coefficients not 0
 } SymbolicSum;
 
 typedef enum AtomKind {
@@ -59,8 +59,15 @@ const SymbolicSum *layout_sum_add(SymbolicBox *box, const SymbolicSum *a, const 
                                   const Poly *y);
 const SymbolicSum *layout_sum_plus(SymbolicBox *box, const SymbolicSum *a, const SymbolicSum *b,
                                    int64_t y);
+const SymbolicSum *layout_sum_subtract(SymbolicBox *box, const SymbolicSum *a, const SymbolicSum *b,
+                                       const Poly *y); // a - b·y
+const SymbolicSum *layout_sum_offset(SymbolicBox *box, const SymbolicSum *a,
+                                     const Poly *p); // a + p
 bool layout_sum_same(const SymbolicSum *a, const SymbolicSum *b);
 bool layout_sum_is_poly(const SymbolicSum *a, const Poly **value); // no atoms
+// The atom of `atom + constant`; -1 where the sum has another form, or no constant is wanted and
+// there is one.
+int layout_sum_atom(const SymbolicSum *a, bool with_constant);
 // The bounds as polynomials; NULL where not known.
 void layout_sum_bounds(SymbolicBox *box, const SymbolicSum *a, const Poly **low, const Poly **high);
 // least <= a <= most, proved; NULL: not asked.
@@ -85,11 +92,11 @@ typedef struct Residue {
   const Poly *q, *radix;
   const SymbolicSum *inner;
 } Residue;
-// `a` without the residue that the floor of part `at` belongs to; NULL where there is none.
+// `a` without the residue that the floor of term `at` belongs to; NULL where there is none.
 const SymbolicSum *layout_sum_without_residue(SymbolicBox *box, const SymbolicSum *a, int at,
                                               Residue *out);
 
-// weight · value, a part of a sum with low <= value <= high (NULL: not known).
+// weight · value in a sum, with low <= value <= high (NULL: not known).
 typedef struct SumItem {
   const Poly *weight, *low, *high;
   const SymbolicSum *value;

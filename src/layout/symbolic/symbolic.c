@@ -7,7 +7,7 @@
 static SymbolicSum *new_sum(SymbolicBox *box, const Poly *constant, int count) {
   if (!constant) return NULL;
   SymbolicSum *sum =
-      arena_take(box->polys->arena, sizeof *sum + sizeof *sum->parts * (size_t)count);
+      arena_take(box->polys->arena, sizeof *sum + sizeof *sum->terms * (size_t)count);
   *sum = (SymbolicSum){constant, 0, (SymbolicTerm *)(sum + 1)};
   return sum;
 }
@@ -23,7 +23,7 @@ const SymbolicSum *layout_sum_const(SymbolicBox *box, int64_t value) {
 const SymbolicSum *layout_sum_of_atom(SymbolicBox *box, int atom) {
   if (atom < 0) return NULL;
   SymbolicSum *sum = new_sum(box, layout_poly_const(box->polys, 0), 1);
-  sum->parts[sum->count++] = (SymbolicTerm){layout_poly_const(box->polys, 1), atom};
+  sum->terms[sum->count++] = (SymbolicTerm){layout_poly_const(box->polys, 1), atom};
   return sum;
 }
 
@@ -37,15 +37,15 @@ const SymbolicSum *layout_sum_add(SymbolicBox *box, const SymbolicSum *a, const 
       new_sum(box, layout_poly_linear(s, a->constant, 1, layout_poly_product(s, b->constant, y), 1),
               a->count + b->count);
   for (int i = 0, j = 0; out && (i < a->count || j < b->count);) {
-    bool left = i < a->count && (j == b->count || a->parts[i].atom <= b->parts[j].atom);
-    bool right = j < b->count && (i == a->count || b->parts[j].atom <= a->parts[i].atom);
-    int atom = left ? a->parts[i].atom : b->parts[j].atom;
-    const Poly *p = left ? a->parts[i++].coefficient : zero;
-    const Poly *q = right ? layout_poly_product(s, b->parts[j++].coefficient, y) : zero;
+    bool left = i < a->count && (j == b->count || a->terms[i].atom <= b->terms[j].atom);
+    bool right = j < b->count && (i == a->count || b->terms[j].atom <= a->terms[i].atom);
+    int atom = left ? a->terms[i].atom : b->terms[j].atom;
+    const Poly *p = left ? a->terms[i++].coefficient : zero;
+    const Poly *q = right ? layout_poly_product(s, b->terms[j++].coefficient, y) : zero;
     const Poly *coefficient = layout_poly_linear(s, p, 1, q, 1);
     if (!coefficient) return NULL;
     if (!layout_poly_is_zero(coefficient))
-      out->parts[out->count++] = (SymbolicTerm){coefficient, atom};
+      out->terms[out->count++] = (SymbolicTerm){coefficient, atom};
   }
   return out;
 }
@@ -55,11 +55,20 @@ const SymbolicSum *layout_sum_plus(SymbolicBox *box, const SymbolicSum *a, const
   return layout_sum_add(box, a, b, layout_poly_const(box->polys, y));
 }
 
+const SymbolicSum *layout_sum_subtract(SymbolicBox *box, const SymbolicSum *a, const SymbolicSum *b,
+                                       const Poly *y) {
+  return y ? layout_sum_add(box, a, b, layout_poly_times(box->polys, y, -1)) : NULL;
+}
+
+const SymbolicSum *layout_sum_offset(SymbolicBox *box, const SymbolicSum *a, const Poly *p) {
+  return layout_sum_plus(box, a, layout_sum_of_poly(box, p), 1);
+}
+
 bool layout_sum_same(const SymbolicSum *a, const SymbolicSum *b) {
   if (!a || !b || a->count != b->count || !layout_poly_same(a->constant, b->constant)) return false;
   for (int i = 0; i < a->count; i++)
-    if (a->parts[i].atom != b->parts[i].atom ||
-        !layout_poly_same(a->parts[i].coefficient, b->parts[i].coefficient))
+    if (a->terms[i].atom != b->terms[i].atom ||
+        !layout_poly_same(a->terms[i].coefficient, b->terms[i].coefficient))
       return false;
   return true;
 }
@@ -68,6 +77,12 @@ bool layout_sum_is_poly(const SymbolicSum *a, const Poly **value) {
   if (!a || a->count) return false;
   *value = a->constant;
   return true;
+}
+
+int layout_sum_atom(const SymbolicSum *a, bool with_constant) {
+  int64_t c;
+  bool one = a && a->count == 1 && layout_poly_is_const(a->terms[0].coefficient, &c) && c == 1;
+  return one && (with_constant || layout_poly_is_zero(a->constant)) ? a->terms[0].atom : -1;
 }
 
 static bool atom_same(const SymbolicAtom *a, const SymbolicAtom *b) {
@@ -88,19 +103,17 @@ int layout_box_atom(SymbolicBox *box, const SymbolicAtom *atom) {
 
 // ---- Bounds ------------------------------------------------------------------------------------
 
-// a - q·(inner mod radix), with ⌊inner/radix⌋ the floor of part `at`; NULL where a does not contain
+// a - q·(inner mod radix), with ⌊inner/radix⌋ the floor of term `at`; NULL where a does not contain
 // that.
 static const SymbolicSum *without(SymbolicBox *box, const SymbolicSum *a, int at,
                                   const SymbolicSum *inner, const Poly *radix, Residue *out) {
   Polys *s = box->polys;
-  const Poly *r, *minus = layout_poly_const(s, -1);
-  *out = (Residue){.radix = radix, .inner = inner};
-  layout_poly_divide(s, layout_poly_product(s, a->parts[at].coefficient, minus), radix, &out->q,
-                     &r);
-  if (!out->q || !r || !layout_poly_is_zero(r)) return NULL;
-  const SymbolicSum *rest = layout_sum_add(box, a, inner, layout_poly_product(s, out->q, minus));
-  rest = layout_sum_add(box, rest, layout_sum_of_atom(box, a->parts[at].atom),
-                        layout_poly_product(s, out->q, radix));
+  const Poly *q = layout_poly_exact(s, layout_poly_times(s, a->terms[at].coefficient, -1), radix);
+  *out = (Residue){q, radix, inner};
+  if (!q) return NULL;
+  const SymbolicSum *rest = layout_sum_subtract(box, a, inner, q);
+  rest = layout_sum_add(box, rest, layout_sum_of_atom(box, a->terms[at].atom),
+                        layout_poly_product(s, q, radix));
   bool smaller = rest && inner->count && rest->count + inner->count + 1 == a->count;
   return smaller ? rest : NULL;
 }
@@ -108,18 +121,16 @@ static const SymbolicSum *without(SymbolicBox *box, const SymbolicSum *a, int at
 // The residue is of v in ⌊v/y⌋, or of ⌊v/y'⌋ where y' divides y.
 const SymbolicSum *layout_sum_without_residue(SymbolicBox *box, const SymbolicSum *a, int at,
                                               Residue *out) {
-  const SymbolicAtom *atom = &box->atoms[a->parts[at].atom];
+  const SymbolicAtom *atom = &box->atoms[a->terms[at].atom];
   if (atom->kind != ATOM_FLOOR) return NULL;
   const SymbolicSum *rest = without(box, a, at, atom->operands[0], atom->divisor, out);
   for (int i = 0; i < a->count && !rest; i++) {
-    const SymbolicAtom *finer = &box->atoms[a->parts[i].atom];
-    const Poly *radix, *r;
+    const SymbolicAtom *finer = &box->atoms[a->terms[i].atom];
     if (i == at || finer->kind != ATOM_FLOOR ||
         !layout_sum_same(finer->operands[0], atom->operands[0]))
       continue;
-    layout_poly_divide(box->polys, atom->divisor, finer->divisor, &radix, &r);
-    if (radix && r && layout_poly_is_zero(r))
-      rest = without(box, a, at, layout_sum_of_atom(box, a->parts[i].atom), radix, out);
+    const Poly *radix = layout_poly_exact(box->polys, atom->divisor, finer->divisor);
+    if (radix) rest = without(box, a, at, layout_sum_of_atom(box, a->terms[i].atom), radix, out);
   }
   return rest;
 }
@@ -144,57 +155,44 @@ typedef enum FloorBounds {
 static void bounds(SymbolicBox *box, const SymbolicSum *a, FloorBounds how, const Poly **low,
                    const Poly **high);
 
-// *low, *high += the bounds of part i.
-static void add_part(SymbolicBox *box, const SymbolicTerm *part, FloorBounds how, const Poly **low,
+// *low, *high += the bounds of the term.
+static void add_term(SymbolicBox *box, const SymbolicTerm *term, FloorBounds how, const Poly **low,
                      const Poly **high) {
   Polys *s = box->polys;
-  const SymbolicAtom *atom = &box->atoms[part->atom];
-  const Poly *q, *r, *least, *most, *one = layout_poly_const(s, 1);
-  if (how == BY_FLOOR || atom->kind != ATOM_FLOOR)
-    return widen(s, part->coefficient, atom->low, atom->high, low, high);
-  layout_poly_divide(s, part->coefficient, atom->divisor, &q, &r);
-  if (!q || !r || !layout_poly_is_zero(r))
-    return widen(s, part->coefficient, atom->low, atom->high, low, high);
+  const SymbolicAtom *atom = &box->atoms[term->atom];
+  const Poly *least, *most;
+  const Poly *q = how == BY_PRODUCT && atom->kind == ATOM_FLOOR
+                      ? layout_poly_exact(s, term->coefficient, atom->divisor)
+                      : NULL;
+  if (!q) return widen(s, term->coefficient, atom->low, atom->high, low, high);
   bounds(box, atom->operands[0], how, &least, &most);
-  if (least)
-    least = layout_poly_linear(s, layout_poly_linear(s, least, 1, atom->divisor, -1), 1, one, 1);
+  least = layout_poly_plus(s, layout_poly_linear(s, least, 1, atom->divisor, -1), 1);
   widen(s, q, least, most, low, high);
 }
 
 static void bounds(SymbolicBox *box, const SymbolicSum *a, FloorBounds how, const Poly **low,
                    const Poly **high) {
   Polys *s = box->polys;
-  const Poly *zero = layout_poly_const(s, 0), *one = layout_poly_const(s, 1);
   Residue residue;
   for (int i = 0; i < a->count && a->count > 1; i++) {
     const SymbolicSum *rest = layout_sum_without_residue(box, a, i, &residue);
     if (!rest) continue;
     bounds(box, rest, how, low, high);
-    widen(s, residue.q, zero, layout_poly_linear(s, residue.radix, 1, one, -1), low, high);
+    widen(s, residue.q, layout_poly_const(s, 0), layout_poly_plus(s, residue.radix, -1), low, high);
     return;
   }
   *low = *high = a->constant;
-  for (int i = 0; i < a->count; i++) add_part(box, &a->parts[i], how, low, high);
-}
-
-static void floor_bounds(SymbolicBox *box, const SymbolicSum *a, const Poly **low,
-                         const Poly **high) {
-  bounds(box, a, BY_FLOOR, low, high);
-}
-
-static void product_bounds(SymbolicBox *box, const SymbolicSum *a, const Poly **low,
-                           const Poly **high) {
-  bounds(box, a, BY_PRODUCT, low, high);
+  for (int i = 0; i < a->count; i++) add_term(box, &a->terms[i], how, low, high);
 }
 
 void layout_sum_bounds(SymbolicBox *box, const SymbolicSum *a, const Poly **low,
                        const Poly **high) {
-  floor_bounds(box, a, low, high);
+  bounds(box, a, BY_FLOOR, low, high);
 }
 
 static bool has_floor(const SymbolicBox *box, const SymbolicSum *a) {
   for (int i = 0; i < a->count; i++)
-    if (box->atoms[a->parts[i].atom].kind == ATOM_FLOOR) return true;
+    if (box->atoms[a->terms[i].atom].kind == ATOM_FLOOR) return true;
   return false;
 }
 
@@ -213,10 +211,15 @@ static void digit_bounds(SymbolicBox *box, const SymbolicSum *a, const Poly **lo
     widen(box->polys, items[i].weight, items[i].low, items[i].high, low, high);
 }
 
+static void product_bounds(SymbolicBox *box, const SymbolicSum *a, const Poly **low,
+                           const Poly **high) {
+  bounds(box, a, BY_PRODUCT, low, high);
+}
+
 bool layout_sum_within(SymbolicBox *box, const SymbolicSum *a, const Poly *least,
                        const Poly *most) {
   static void (*const ways[])(SymbolicBox *, const SymbolicSum *, const Poly **,
-                              const Poly **) = {floor_bounds, product_bounds, digit_bounds};
+                              const Poly **) = {layout_sum_bounds, product_bounds, digit_bounds};
   const Poly *low, *high;
   Polys *s = box->polys;
   bool above = !least, below = !most;
@@ -234,10 +237,8 @@ bool layout_sum_within(SymbolicBox *box, const SymbolicSum *a, const Poly *least
 // ⌊(⌊v/y'⌋ + k)/y⌋ = ⌊(v + k·y')/(y'·y)⌋
 static void merge_floors(SymbolicBox *box, const SymbolicSum **value, const Poly **divisor) {
   Polys *s = box->polys;
-  int64_t c;
-  while ((*value)->count == 1 && layout_poly_is_const((*value)->parts[0].coefficient, &c) &&
-         c == 1) {
-    const SymbolicAtom *atom = &box->atoms[(*value)->parts[0].atom];
+  for (int at; (at = layout_sum_atom(*value, true)) >= 0;) {
+    const SymbolicAtom *atom = &box->atoms[at];
     if (atom->kind != ATOM_FLOOR) return;
     const Poly *product = layout_poly_product(s, *divisor, atom->divisor);
     const SymbolicSum *moved = layout_sum_add(
@@ -264,20 +265,20 @@ static const SymbolicSum *floor_sum(SymbolicBox *box, const SymbolicSum *value,
 static void split_poly(Polys *s, const Poly *x, const Poly *y, bool toward_zero, const Poly **q,
                        const Poly **r) {
   bool negative = toward_zero && x && x->count && x->terms[0].coefficient < 0;
-  if (negative) x = layout_poly_linear(s, x, -1, x, 0);
+  if (negative) x = layout_poly_times(s, x, -1);
   layout_poly_divide(s, x, y, q, r);
   if (!negative || !*q || !*r) return;
-  *q = layout_poly_linear(s, *q, -1, *q, 0);
-  *r = layout_poly_linear(s, *r, -1, *r, 0);
+  *q = layout_poly_times(s, *q, -1);
+  *r = layout_poly_times(s, *r, -1);
 }
 
-static void append_part(SymbolicSum *sum, const Poly *coefficient, int atom) {
+static void append_term(SymbolicSum *sum, const Poly *coefficient, int atom) {
   if (!layout_poly_is_zero(coefficient))
-    sum->parts[sum->count++] = (SymbolicTerm){coefficient, atom};
+    sum->terms[sum->count++] = (SymbolicTerm){coefficient, atom};
 }
 
-// a = y·q + r, part by part.
-static bool split_parts(SymbolicBox *box, const SymbolicSum *a, const Poly *y, bool toward_zero,
+// a = y·q + r, term by term.
+static bool split_terms(SymbolicBox *box, const SymbolicSum *a, const Poly *y, bool toward_zero,
                         const SymbolicSum **q, const SymbolicSum **r) {
   Polys *s = box->polys;
   const Poly *whole, *rest;
@@ -285,10 +286,10 @@ static bool split_parts(SymbolicBox *box, const SymbolicSum *a, const Poly *y, b
   SymbolicSum *wholes = new_sum(box, whole, a->count), *rests = new_sum(box, rest, a->count);
   if (!wholes || !rests) return false;
   for (int i = 0; i < a->count; i++) {
-    split_poly(s, a->parts[i].coefficient, y, toward_zero, &whole, &rest);
+    split_poly(s, a->terms[i].coefficient, y, toward_zero, &whole, &rest);
     if (!whole || !rest) return false;
-    append_part(wholes, whole, a->parts[i].atom);
-    append_part(rests, rest, a->parts[i].atom);
+    append_term(wholes, whole, a->terms[i].atom);
+    append_term(rests, rest, a->terms[i].atom);
   }
   *q = wholes;
   *r = rests;
@@ -301,7 +302,7 @@ static const SymbolicSum *quotient(SymbolicBox *box, const SymbolicSum *q, const
   static const int shifts[] = {0, -1, 1};
   Polys *s = box->polys;
   if (!r->count && layout_poly_is_zero(r->constant)) return q;
-  const Poly *one = layout_poly_const(s, 1), *last = layout_poly_linear(s, y, 1, one, -1);
+  const Poly *one = layout_poly_const(s, 1), *last = layout_poly_plus(s, y, -1);
   for (size_t i = 0; i < COUNT_OF(shifts) && last; i++) {
     const Poly *from = layout_poly_linear(s, y, shifts[i], one, 0);
     const Poly *to = layout_poly_linear(s, last, 1, y, shifts[i]);
@@ -313,12 +314,12 @@ static const SymbolicSum *quotient(SymbolicBox *box, const SymbolicSum *q, const
 
 // ⌊⊕ operands / 2ʲ⌋ = ⊕ ⌊operand / 2ʲ⌋
 static const SymbolicSum *divide_xor(SymbolicBox *box, const SymbolicSum *a, const Poly *y) {
-  int64_t c, value;
-  if (a->count != 1 || !layout_poly_is_zero(a->constant)) return NULL;
-  const SymbolicAtom atom = box->atoms[a->parts[0].atom];
-  if (atom.kind != ATOM_XOR || !layout_poly_is_const(a->parts[0].coefficient, &c) || c != 1 ||
-      !layout_poly_is_const(y, &value) || value & (value - 1))
+  int64_t value;
+  int at = layout_sum_atom(a, false);
+  if (at < 0 || box->atoms[at].kind != ATOM_XOR || !layout_poly_is_const(y, &value) ||
+      value & (value - 1))
     return NULL;
+  const SymbolicAtom atom = box->atoms[at];
   const SymbolicSum *out = layout_sum_const(box, 0);
   for (int i = 0; i < atom.operand_count; i++)
     out = layout_sum_xor(box, out, layout_sum_divide(box, atom.operands[i], y));
@@ -329,13 +330,11 @@ static const SymbolicSum *divide_xor(SymbolicBox *box, const SymbolicSum *a, con
 static const SymbolicSum *divide_by_factor(SymbolicBox *box, const SymbolicSum *a, const Poly *y) {
   Polys *s = box->polys;
   for (int i = 0; i < a->count; i++) {
-    const Poly *g = a->parts[i].coefficient, *m, *left;
+    const Poly *g = a->terms[i].coefficient, *m;
     const SymbolicSum *q, *r;
     int64_t c;
     if ((layout_poly_is_const(g, &c) && c == 1) || !layout_poly_positive(s, g)) continue;
-    layout_poly_divide(s, y, g, &m, &left);
-    if (!m || !left || !layout_poly_is_zero(left) || !split_parts(box, a, g, false, &q, &r))
-      continue;
+    if (!(m = layout_poly_exact(s, y, g)) || !split_terms(box, a, g, false, &q, &r)) continue;
     const SymbolicSum *v = quotient(box, q, r, g);
     if (v) return layout_sum_divide(box, v, m);
   }
@@ -352,23 +351,23 @@ static const SymbolicSum *divide_digits(SymbolicBox *box, const SymbolicSum *a, 
   layout_poly_divide(box->polys, constant->constant, y, &q, &r);
   layout_items_split(box, items, count, y, &above, &below);
   if (!q || !r || !above || !below) return NULL;
-  above = layout_sum_plus(box, above, layout_sum_of_poly(box, q), 1);
-  below = layout_sum_plus(box, below, layout_sum_of_poly(box, r), 1);
+  above = layout_sum_offset(box, above, q);
+  below = layout_sum_offset(box, below, r);
   return above && below ? quotient(box, above, below, y) : NULL;
 }
 
 static bool has_negative(const SymbolicSum *a) {
   for (int i = 0; i < a->count; i++)
-    if (a->parts[i].coefficient->terms[0].coefficient < 0) return true;
+    if (a->terms[i].coefficient->terms[0].coefficient < 0) return true;
   return false;
 }
 
 const SymbolicSum *layout_sum_divide(SymbolicBox *box, const SymbolicSum *a, const Poly *y) {
   const SymbolicSum *q, *r, *exact;
-  if (!a || !y || !split_parts(box, a, y, true, &q, &r)) return NULL;
+  if (!a || !y || !split_terms(box, a, y, true, &q, &r)) return NULL;
   const SymbolicSum *whole = q, *rest = r;
   if ((exact = quotient(box, q, r, y))) return exact;
-  if (has_negative(a) && split_parts(box, a, y, false, &q, &r) && (exact = quotient(box, q, r, y)))
+  if (has_negative(a) && split_terms(box, a, y, false, &q, &r) && (exact = quotient(box, q, r, y)))
     return exact;
   if ((exact = divide_digits(box, a, y))) return exact;
   const SymbolicSum *top = divide_xor(box, rest, y);
@@ -378,7 +377,7 @@ const SymbolicSum *layout_sum_divide(SymbolicBox *box, const SymbolicSum *a, con
 
 const SymbolicSum *layout_sum_modulo(SymbolicBox *box, const SymbolicSum *a, const Poly *y) {
   const SymbolicSum *q = layout_sum_divide(box, a, y);
-  return q ? layout_sum_add(box, a, q, layout_poly_linear(box->polys, y, -1, y, 0)) : NULL;
+  return layout_sum_subtract(box, a, q, y);
 }
 
 // ---- Boxes -------------------------------------------------------------------------------------
@@ -390,10 +389,10 @@ bool layout_box_init(SymbolicBox *box, Polys *polys, const LayoutExpr *const *ex
   if (rank > MAX_ATOMS / 2) return false;
   for (int i = 0; i < rank; i++) {
     const Poly *extent = layout_poly_of(polys, extents[i]);
-    const Poly *one = layout_poly_const(polys, 1), *zero = layout_poly_const(polys, 0);
     if (!extent) return false;
-    const Poly *last = layout_poly_linear(polys, extent, 1, one, -1);
-    box->atoms[i] = (SymbolicAtom){.kind = ATOM_AXIS, .low = zero, .high = last};
+    const Poly *last = layout_poly_plus(polys, extent, -1);
+    box->atoms[i] =
+        (SymbolicAtom){.kind = ATOM_AXIS, .low = layout_poly_const(polys, 0), .high = last};
     axes[i] =
         last && layout_poly_is_zero(last) ? layout_sum_const(box, 0) : layout_sum_of_atom(box, i);
   }

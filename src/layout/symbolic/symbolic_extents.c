@@ -71,8 +71,7 @@ static SymbolicRange operation_interval(SymbolicBox *box, const LayoutExpr *e) {
     if (!positive) return none;
     return (SymbolicRange){a.low ? layout_poly_floor(s, a.low, b.low) : NULL,
                            a.high ? layout_poly_floor(s, a.high, b.low) : NULL};
-  case LAYOUT_MOD:
-    return positive ? (SymbolicRange){zero, layout_poly_linear(s, b.low, 1, one, -1)} : none;
+  case LAYOUT_MOD: return positive ? (SymbolicRange){zero, layout_poly_plus(s, b.low, -1)} : none;
   case LAYOUT_MIN:
   case LAYOUT_MAX:
     return (SymbolicRange){extreme(s, e->op, a.low, b.low), extreme(s, e->op, a.high, b.high)};
@@ -108,18 +107,17 @@ static bool proves_inside(SymbolicBox *box, const LayoutExpr *e, const LayoutExp
   const Poly *size = layout_poly_of(s, extent), *zero = layout_poly_const(s, 0);
   const SymbolicSum *sum = layout_sum_of(box, e, axes);
   if (!size || !sum) return false;
-  const Poly *last = layout_poly_linear(s, size, 1, layout_poly_const(s, 1), -1);
+  const Poly *last = layout_poly_plus(s, size, -1);
   return last && layout_sum_within(box, sum, zero, last);
 }
 
 static int derive(SymbolicBox *box, const Layout *layout, const LayoutExpr *const *given,
                   const LayoutExpr **physical, const SymbolicSum *const *axes) {
   Polys *s = box->polys;
-  const Poly *one = layout_poly_const(s, 1);
   for (int i = 0; i < layout->physical_rank; i++) {
     const LayoutExpr *e = layout->map->outputs[i];
     SymbolicRange range = interval_of(box, e);
-    const Poly *size = range.high ? layout_poly_linear(s, range.high, 1, one, 1) : NULL;
+    const Poly *size = layout_poly_plus(s, range.high, 1);
     physical[i] = given ? given[i] : size ? layout_poly_expr(s, size) : NULL;
     if (!physical[i]) return i;
     bool inside = range.low && layout_poly_nonnegative(range.low) && size &&

@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inverse of a symbolic map by propagation, as solve.c does it for static ones.
+// Inverses and sections of layouts of symbolic extents, by propagation of what is known, as solve.c
+// finds them for static ones. Equations `sum over logical axes = sum over physical axes` start as
+// `output j = p_j`; each round takes the known atoms out of them and separates the rest by weights,
+// until every axis is known. What is found is proved by normal form.
+//
+//   p0 = c//16, p1 = c - 16·(c//16)       =>   c = 16·p0 + p1
+//   p0 = h·W + w with w < W               =>   h = p0//W, w = p0 - W·(p0//W)
 #include "layout/digits/digits.h"
 #include "layout/symbolic/sums.h"
 
@@ -19,25 +25,33 @@ typedef struct SymbolicInversion {
   SymbolicEquation equations[MAX_SYMBOLIC_TERMS];
   int equation_count;
   bool progress;
-  bool assumed[MAX_ATOMS]; // the operands, in a section
+  bool assumed[MAX_ATOMS]; // assumptions about their operands were made, in a section
 } SymbolicInversion;
 
-// Moves the constant and what is known to the other side.
+// ---- Equations ----------------------------------------------------------------------------------
+
+// a - b·y over the physical box.
+static const SymbolicSum *minus(SymbolicInversion *v, const SymbolicSum *a, const SymbolicSum *b,
+                                const Poly *y) {
+  return layout_sum_subtract(&v->physical, a, b, y);
+}
+
+static const SymbolicSum *minus_poly(SymbolicInversion *v, const SymbolicSum *a, const Poly *p) {
+  return layout_sum_offset(&v->physical, a, layout_poly_times(&v->polys, p, -1));
+}
+
+// Moves the constant and the known atoms to the other side.
 static void take_out_known(SymbolicInversion *v, SymbolicEquation *e) {
-  Polys *s = &v->polys;
-  const Poly *minus = layout_poly_const(s, -1), *constant = e->form->constant;
-  e->value =
-      layout_sum_add(&v->physical, e->value, layout_sum_of_poly(&v->physical, constant), minus);
-  e->form = layout_sum_add(&v->logical, e->form, layout_sum_of_poly(&v->logical, constant), minus);
+  SymbolicBox *l = &v->logical;
+  e->value = minus_poly(v, e->value, e->form->constant);
+  e->form = layout_sum_offset(l, e->form, layout_poly_times(&v->polys, e->form->constant, -1));
   const SymbolicSum *form = e->form;
   if (!form) return;
   for (int i = 0; i < form->count && e->form && e->value; i++) {
-    const SymbolicTerm *part = &form->parts[i];
-    const Poly *negative = layout_poly_product(s, part->coefficient, minus);
-    if (!v->known[part->atom]) continue;
-    e->form =
-        layout_sum_add(&v->logical, e->form, layout_sum_of_atom(&v->logical, part->atom), negative);
-    e->value = layout_sum_add(&v->physical, e->value, v->known[part->atom], negative);
+    const SymbolicTerm *t = &form->terms[i];
+    if (!v->known[t->atom]) continue;
+    e->form = layout_sum_subtract(l, e->form, layout_sum_of_atom(l, t->atom), t->coefficient);
+    e->value = minus(v, e->value, v->known[t->atom], t->coefficient);
   }
 }
 
@@ -47,9 +61,10 @@ static void learn(SymbolicInversion *v, int atom, const SymbolicSum *value) {
   v->progress = true;
 }
 
-static void keep(SymbolicInversion *v, const SymbolicSum *form, const SymbolicSum *value) {
-  if (form && value && v->equation_count < MAX_SYMBOLIC_TERMS)
-    v->equations[v->equation_count++] = (SymbolicEquation){form, value};
+static bool keep(SymbolicInversion *v, const SymbolicSum *form, const SymbolicSum *value) {
+  if (!form || !value || v->equation_count == MAX_SYMBOLIC_TERMS) return false;
+  v->equations[v->equation_count++] = (SymbolicEquation){form, value};
+  return true;
 }
 
 static void learn_item(SymbolicInversion *v, const SumItem *item, const SymbolicSum *value) {
@@ -57,37 +72,47 @@ static void learn_item(SymbolicInversion *v, const SumItem *item, const Symbolic
   keep(v, item->value, value);
 }
 
-// The items with weights above 0 and values from 0 on: what counts down is turned around, and
-// *value with it. False where bounds are missing.
-static bool turn_items(SymbolicInversion *v, SumItem *items, int count, const SymbolicSum **value) {
+// ---- Separating by weights ----------------------------------------------------------------------
+
+// Turns the item around where its weight is negative, so that weights are positive and values
+// begin at 0; *value moves with it. False where bounds are missing.
+static bool turn_item(SymbolicInversion *v, SumItem *item, const SymbolicSum **value) {
   Polys *s = &v->polys;
-  for (int i = 0; i < count; i++) {
-    SumItem *item = &items[i];
-    if (!item->low || !layout_poly_is_zero(item->low)) return false;
-    if (layout_poly_positive(s, item->weight)) continue;
-    if (!item->high || !layout_poly_nonpositive(s, item->weight)) return false;
-    const SymbolicSum *reach = layout_sum_of_poly(&v->physical, item->high);
-    *value = layout_sum_add(&v->physical, *value, reach,
-                            layout_poly_linear(s, item->weight, -1, item->weight, 0));
-    item->weight = layout_poly_linear(s, item->weight, -1, item->weight, 0);
-    item->value =
-        layout_sum_plus(&v->logical, layout_sum_of_poly(&v->logical, item->high), item->value, -1);
-    item->atom = -1;
-    if (!item->weight || !item->value || !*value) return false;
-  }
+  if (!item->low || !layout_poly_is_zero(item->low)) return false;
+  if (layout_poly_positive(s, item->weight)) return true;
+  if (!item->high || !layout_poly_nonpositive(s, item->weight)) return false;
+  *value = minus(v, *value, layout_sum_of_poly(&v->physical, item->high), item->weight);
+  item->weight = layout_poly_times(s, item->weight, -1);
+  item->value =
+      layout_sum_plus(&v->logical, layout_sum_of_poly(&v->logical, item->high), item->value, -1);
+  item->atom = -1;
+  return item->weight && item->value && *value;
+}
+
+// The items of an equation, and the value of their sum.
+static int read_items(SymbolicInversion *v, const SymbolicEquation *e, SumItem *items,
+                      const SymbolicSum **value) {
+  const SymbolicSum *constant;
+  int count = layout_sum_items(&v->logical, e->form, items, &constant);
+  *value = count < 0 ? NULL : minus_poly(v, e->value, constant->constant);
+  return *value ? count : -1;
+}
+
+static bool turn_items(SymbolicInversion *v, SumItem *items, int count, const SymbolicSum **value) {
+  for (int i = 0; i < count; i++)
+    if (!turn_item(v, &items[i], value)) return false;
   return true;
 }
 
-// Splits the equation where the weight of item `at` divides those above, and what is below stays
-// under it.
+// Splits the equation where the weight of item `at` divides those above, and the sum of the others
+// stays under it.
 static bool separate_at(SymbolicInversion *v, const SumItem *items, int count, int at,
                         const SymbolicSum *value) {
   Polys *s = &v->polys;
-  const Poly *c = items[at].weight, *one = layout_poly_const(s, 1);
-  const Poly *last = layout_poly_linear(s, c, 1, one, -1);
+  const Poly *c = items[at].weight, *last = layout_poly_plus(s, c, -1);
   const SymbolicSum *above, *below;
   int multiples = layout_items_split(&v->logical, items, count, c, &above, &below);
-  if (layout_poly_same(c, one) || !above || !below || !last ||
+  if (!last || layout_poly_is_zero(last) || !above || !below ||
       !layout_sum_within(&v->logical, below, layout_poly_const(s, 0), last))
     return false;
   const SymbolicSum *high = layout_sum_divide(&v->physical, value, c);
@@ -100,56 +125,57 @@ static bool separate_at(SymbolicInversion *v, const SumItem *items, int count, i
   return true;
 }
 
-// form = Σ weight·item by weights.
+// Reads the equation as Σ weight·item = value, and splits it by the weights.
 static bool separate(SymbolicInversion *v, const SymbolicEquation *e) {
   SumItem items[MAX_SYMBOLIC_TERMS];
-  const SymbolicSum *constant, *value = e->value;
-  const Poly *p;
+  const SymbolicSum *value;
   int64_t c;
-  int count = layout_sum_items(&v->logical, e->form, items, &constant);
-  if (count < 1 || !layout_sum_is_poly(constant, &p)) return false;
-  value = layout_sum_plus(&v->physical, value, layout_sum_of_poly(&v->physical, p), -1);
+  int count = read_items(v, e, items, &value);
+  if (count < 1) return false;
   if (count == 1 && items[0].atom >= 0 && layout_poly_is_const(items[0].weight, &c) && c == 1)
     return learn(v, items[0].atom, value), true;
-  if (!value || !turn_items(v, items, count, &value)) return false;
+  if (!turn_items(v, items, count, &value)) return false;
   for (int i = 0; i < count; i++)
     if (separate_at(v, items, count, i, value)) return true;
   return false;
+}
+
+// The only term of the sum whose coefficient y does not divide; NULL where there are others.
+static const SymbolicTerm *odd_term(SymbolicInversion *v, const SymbolicSum *a, const Poly *y) {
+  const SymbolicTerm *odd = NULL;
+  for (int i = 0; i < a->count; i++) {
+    if (layout_poly_exact(&v->polys, a->terms[i].coefficient, y)) continue;
+    if (odd) return NULL;
+    odd = &a->terms[i];
+  }
+  return odd;
 }
 
 // form = ±atom + y·(…) with the atom in [0, y): the atom is ±value mod y.
 static bool learn_residue(SymbolicInversion *v, const SymbolicEquation *e, const Poly *y) {
   Polys *s = &v->polys;
   int64_t c;
-  int odd = -1;
-  for (int i = 0; i < e->form->count; i++) {
-    const Poly *q, *r;
-    layout_poly_divide(s, e->form->parts[i].coefficient, y, &q, &r);
-    if (q && r && layout_poly_is_zero(r)) continue;
-    if (odd >= 0) return false;
-    odd = i;
-  }
-  if (odd < 0) return false;
-  const SymbolicTerm *part = &e->form->parts[odd];
-  const Poly *last = layout_poly_linear(s, y, 1, layout_poly_const(s, 1), -1);
-  if (!layout_poly_is_const(part->coefficient, &c) || (c != 1 && c != -1) || !last) return false;
-  const SymbolicSum *atom = layout_sum_of_atom(&v->logical, part->atom);
-  if (!layout_sum_within(&v->logical, atom, layout_poly_const(s, 0), last)) return false;
+  const SymbolicTerm *odd = odd_term(v, e->form, y);
+  const Poly *last = layout_poly_plus(s, y, -1);
+  if (!odd || !layout_poly_is_const(odd->coefficient, &c) || (c != 1 && c != -1) || !last ||
+      !layout_sum_within(&v->logical, layout_sum_of_atom(&v->logical, odd->atom),
+                         layout_poly_const(s, 0), last))
+    return false;
   const SymbolicSum *value =
       layout_sum_plus(&v->physical, layout_sum_const(&v->physical, 0), e->value, c);
-  learn(v, part->atom, layout_sum_modulo(&v->physical, value, y));
+  learn(v, odd->atom, layout_sum_modulo(&v->physical, value, y));
   return true;
 }
 
 static bool learn_residues(SymbolicInversion *v, const SymbolicEquation *e) {
   for (int i = 0; i < e->form->count; i++) {
-    const SymbolicAtom *atom = &v->logical.atoms[e->form->parts[i].atom];
+    const SymbolicAtom *atom = &v->logical.atoms[e->form->terms[i].atom];
     if (atom->kind == ATOM_FLOOR && learn_residue(v, e, atom->divisor)) return true;
   }
   return false;
 }
 
-// Digits are read before what is known is taken out, which may tear them apart.
+// Digits are read before known atoms are taken out, which may leave a part of a digit.
 static void work(SymbolicInversion *v, SymbolicEquation e) {
   if (e.form->count > 1 && separate(v, &e)) return;
   take_out_known(v, &e);
@@ -157,12 +183,11 @@ static void work(SymbolicInversion *v, SymbolicEquation e) {
   if (separate(v, &e)) return;
   learn_residues(v, &e);
   int64_t c;
-  if (e.form->count == 1 && layout_poly_is_const(e.form->parts[0].coefficient, &c) && c == -1) {
-    const SymbolicSum *zero = layout_sum_of_poly(&v->physical, e.form->constant);
-    return learn(v, e.form->parts[0].atom,
-                 layout_sum_add(&v->physical, zero, e.value, e.form->parts[0].coefficient));
+  if (e.form->count == 1 && layout_poly_is_const(e.form->terms[0].coefficient, &c) && c == -1) {
+    const SymbolicSum *constant = layout_sum_of_poly(&v->physical, e.form->constant);
+    return learn(v, e.form->terms[0].atom, layout_sum_plus(&v->physical, constant, e.value, -1));
   }
-  if (v->equation_count < MAX_SYMBOLIC_TERMS) v->equations[v->equation_count++] = e;
+  keep(v, e.form, e.value);
 }
 
 static bool axes_known(SymbolicInversion *v, int rank) {
@@ -184,6 +209,12 @@ static const SymbolicSum *known_value(SymbolicInversion *v, const SymbolicSum *f
   return layout_sum_plus(&v->physical, zero, e.value, -1);
 }
 
+static bool has_equation(const SymbolicInversion *v, const SymbolicSum *form) {
+  for (int i = 0; i < v->equation_count; i++)
+    if (layout_sum_same(v->equations[i].form, form)) return true;
+  return false;
+}
+
 // A known XOR all of whose operands but one are known gives that one.
 static void relate_xor(SymbolicInversion *v, int at) {
   const SymbolicAtom atom = v->logical.atoms[at];
@@ -196,23 +227,18 @@ static void relate_xor(SymbolicInversion *v, int at) {
     else
       open = atom.operands[i];
   }
-  if (!value || !open || v->equation_count == MAX_SYMBOLIC_TERMS) return;
-  for (int i = 0; i < v->equation_count; i++)
-    if (layout_sum_same(v->equations[i].form, open)) return;
-  v->equations[v->equation_count++] = (SymbolicEquation){open, value};
-  v->progress = true;
+  if (open && !has_equation(v, open) && keep(v, open, value)) v->progress = true;
 }
 
 // ⌊v/(y·z)⌋ = ⌊⌊v/y⌋/z⌋ where the inner one is known.
 static const SymbolicSum *by_finer_floor(SymbolicInversion *v, const SymbolicAtom *atom) {
-  const Poly *z, *r;
   for (int i = v->logical.axis_count; i < v->logical.atom_count; i++) {
     const SymbolicAtom *finer = &v->logical.atoms[i];
     if (finer->kind != ATOM_FLOOR || !v->known[i] ||
         !layout_sum_same(finer->operands[0], atom->operands[0]))
       continue;
-    layout_poly_divide(&v->polys, atom->divisor, finer->divisor, &z, &r);
-    if (z && r && layout_poly_is_zero(r)) return layout_sum_divide(&v->physical, v->known[i], z);
+    const Poly *z = layout_poly_exact(&v->polys, atom->divisor, finer->divisor);
+    if (z) return layout_sum_divide(&v->physical, v->known[i], z);
   }
   return NULL;
 }
@@ -229,26 +255,22 @@ static void relate_atoms(SymbolicInversion *v) {
   }
 }
 
-// e - k·unit, where both have the floor of part `at` of `unit` and that has coefficient ±1 there:
+// e - k·unit, where both have the floor of term `at` of `unit`, which has the coefficient ±1 there:
 // 10·n + F = p0 and t·n + c - 2·F = p1 give (t + 20)·n + c. Kept when fewer atoms are left.
 static bool eliminate(SymbolicInversion *v, const SymbolicEquation *unit, int at,
                       const SymbolicEquation *e) {
-  Polys *s = &v->polys;
   int64_t c;
-  const SymbolicTerm *part = &unit->form->parts[at];
-  if (v->logical.atoms[part->atom].kind != ATOM_FLOOR ||
-      !layout_poly_is_const(part->coefficient, &c) || (c != 1 && c != -1))
+  const SymbolicTerm *t = &unit->form->terms[at];
+  if (v->logical.atoms[t->atom].kind != ATOM_FLOOR || !layout_poly_is_const(t->coefficient, &c) ||
+      (c != 1 && c != -1))
     return false;
   for (int i = 0; i < e->form->count; i++) {
-    if (e->form->parts[i].atom != part->atom) continue;
-    const Poly *factor =
-        layout_poly_linear(s, e->form->parts[i].coefficient, -c, layout_poly_const(s, 0), 1);
-    const SymbolicSum *form = layout_sum_add(&v->logical, e->form, unit->form, factor);
-    const SymbolicSum *value = layout_sum_add(&v->physical, e->value, unit->value, factor);
-    if (!form || !value || form->count >= e->form->count || v->equation_count == MAX_SYMBOLIC_TERMS)
-      return false;
-    v->equations[v->equation_count++] = (SymbolicEquation){form, value};
-    return v->progress = true;
+    if (e->form->terms[i].atom != t->atom) continue;
+    const Poly *k = layout_poly_times(&v->polys, e->form->terms[i].coefficient, c);
+    const SymbolicSum *form = layout_sum_subtract(&v->logical, e->form, unit->form, k);
+    if (!form || form->count >= e->form->count) return false;
+    v->progress = keep(v, form, minus(v, e->value, unit->value, k));
+    return v->progress;
   }
   return false;
 }
@@ -279,6 +301,8 @@ static bool propagate(SymbolicInversion *v, int rank) {
 
 static bool start(SymbolicInversion *v, const Layout *layout) {
   const IndexMap *map = layout->map;
+  v->equation_count = 0;
+  memset(v->known, 0, sizeof v->known);
   if (!layout_box_init(&v->logical, &v->polys, layout->shape, layout->rank, v->axes) ||
       !layout_box_init(&v->physical, &v->polys, layout->physical, layout->physical_rank,
                        v->positions))
@@ -287,10 +311,12 @@ static bool start(SymbolicInversion *v, const Layout *layout) {
   for (int i = 0; i < map->output_count; i++) {
     v->outputs[i] = layout_sum_of(&v->logical, map->outputs[i], v->axes);
     if (!v->outputs[i]) return false;
-    v->equations[v->equation_count++] = (SymbolicEquation){v->outputs[i], v->positions[i]};
+    keep(v, v->outputs[i], v->positions[i]);
   }
   return true;
 }
+
+// ---- Proving ------------------------------------------------------------------------------------
 
 // What normal forms prove of the values found for the axes.
 static void judge(SymbolicInversion *v, const Layout *layout, InverseCandidate *c) {
@@ -334,6 +360,8 @@ static bool invert(SymbolicInversion *v, const Layout *layout, LayoutInverse *ou
   return true;
 }
 
+// ---- Assumptions of sections --------------------------------------------------------------------
+
 // y·⌊axis/y⌋ where that floor is known, else 0.
 static const SymbolicSum *least_over_floor(SymbolicInversion *v, int axis) {
   const SymbolicSum *zero = layout_sum_const(&v->physical, 0);
@@ -346,25 +374,28 @@ static const SymbolicSum *least_over_floor(SymbolicInversion *v, int axis) {
   return zero;
 }
 
-// The operands of a minimum, maximum, & or choice that has to be `value` may all be that, as far as
-// they reach.
+static bool may_share_value(LayoutOp op) {
+  return op == LAYOUT_MIN || op == LAYOUT_MAX || op == LAYOUT_AND || op == LAYOUT_SELECT;
+}
+
+// Assumes that the operands of a minimum, maximum or &, or one choice of a select, have the value
+// of the whole, as far as they reach.
 static bool assume_operands(SymbolicInversion *v, int at) {
-  const SymbolicAtom copy = v->logical.atoms[at], *atom = &copy;
+  const SymbolicAtom atom = v->logical.atoms[at];
   const SymbolicSum *value = v->known[at];
-  int first = atom->op == LAYOUT_SELECT, kept = v->equation_count;
-  if (atom->kind != ATOM_OPERATION || !value || v->assumed[at]) return false;
+  bool select = atom.op == LAYOUT_SELECT;
+  int kept = v->equation_count;
+  if (atom.kind != ATOM_OPERATION || !value || v->assumed[at]) return false;
   v->assumed[at] = true;
-  if (atom->op != LAYOUT_MIN && atom->op != LAYOUT_MAX && atom->op != LAYOUT_AND && !first)
-    return false;
-  for (int i = first; i < atom->operand_count; i++) {
-    const SymbolicSum *operand = atom->operands[i];
+  for (int i = select; i < atom.operand_count && may_share_value(atom.op); i++) {
+    const SymbolicSum *operand = atom.operands[i];
     const Poly *low, *high;
     if (!operand->count || known_value(v, operand)) continue;
     layout_sum_bounds(&v->logical, operand, &low, &high);
     const SymbolicSum *most = high ? layout_sum_of_poly(&v->physical, high) : NULL;
     const SymbolicSum *within = layout_sum_extreme(&v->physical, LAYOUT_MIN, value, most);
     keep(v, operand, within ? within : value);
-    if (first) break;
+    if (select) break;
   }
   return v->equation_count > kept;
 }
@@ -377,7 +408,7 @@ static bool assume_most(SymbolicInversion *v, const SumItem *items, int count,
   for (int i = 1; i < count; i++)
     if (layout_poly_positive(s, layout_poly_linear(s, items[i].weight, 1, items[at].weight, -1)))
       at = i;
-  const Poly *c = items[at].weight, *minus = layout_poly_linear(s, c, -1, c, 0);
+  const Poly *c = items[at].weight;
   const SymbolicSum *most =
       items[at].high ? layout_sum_of_poly(&v->physical, items[at].high) : NULL;
   const SymbolicSum *part = layout_sum_divide(&v->physical, value, c);
@@ -387,7 +418,7 @@ static bool assume_most(SymbolicInversion *v, const SumItem *items, int count,
     if (i != at) rest = layout_sum_add(&v->logical, rest, items[i].value, items[i].weight);
   if (!part || !rest) return false;
   learn_item(v, &items[at], part);
-  keep(v, rest, layout_sum_add(&v->physical, value, part, minus));
+  keep(v, rest, minus(v, value, part, c));
   return true;
 }
 
@@ -395,27 +426,23 @@ static bool assume_most(SymbolicInversion *v, const SumItem *items, int count,
 static bool assume_equation(SymbolicInversion *v, int at) {
   SumItem items[MAX_SYMBOLIC_TERMS];
   SymbolicEquation e = v->equations[at];
-  const SymbolicSum *constant;
+  const SymbolicSum *value;
   take_out_known(v, &e);
-  int count = e.form && e.value ? layout_sum_items(&v->logical, e.form, items, &constant) : -1;
-  if (count < 2 || !turn_items(v, items, count, &e.value)) return false;
-  e.value = layout_sum_plus(&v->physical, e.value,
-                            layout_sum_of_poly(&v->physical, constant->constant), -1);
-  if (!e.value || !assume_most(v, items, count, e.value)) return false;
+  int count = e.form && e.value ? read_items(v, &e, items, &value) : -1;
+  if (count < 2 || !turn_items(v, items, count, &value) || !assume_most(v, items, count, value))
+    return false;
   v->equations[at] = v->equations[--v->equation_count];
   return true;
 }
 
-static bool is_least(const SymbolicAtom *atom) {
-  return atom->low && layout_poly_is_zero(atom->low);
+// Whether 0 is a bound of the atom.
+static bool may_be_zero(const SymbolicAtom *atom) {
+  return (atom->low && layout_poly_is_zero(atom->low)) ||
+         (atom->high && layout_poly_is_zero(atom->high));
 }
 
-static bool is_at_most_zero(const SymbolicAtom *atom) {
-  return atom->high && layout_poly_is_zero(atom->high);
-}
-
-// The next that nothing is known of: a part of an equation is assumed to be as large as it can be,
-// a floor to be 0, an axis to be least over its floor.
+// Assumes a value of something that is not known yet: that the item of the most weight in an
+// equation is as large as it can be, that a floor is 0, or that an axis is least over its floor.
 static bool assume(SymbolicInversion *v, int rank) {
   for (int i = 0; i < v->equation_count; i++)
     if (assume_equation(v, i)) return true;
@@ -423,8 +450,7 @@ static bool assume(SymbolicInversion *v, int rank) {
     if (assume_operands(v, i)) return true;
   for (int i = v->logical.axis_count; i < v->logical.atom_count; i++) {
     const SymbolicAtom *atom = &v->logical.atoms[i];
-    if (atom->kind != ATOM_FLOOR || v->known[i] || !(is_least(atom) || is_at_most_zero(atom)))
-      continue;
+    if (atom->kind != ATOM_FLOOR || v->known[i] || !may_be_zero(atom)) continue;
     learn(v, i, layout_sum_const(&v->physical, 0));
     return true;
   }
@@ -437,9 +463,12 @@ static bool assume(SymbolicInversion *v, int rank) {
   return false;
 }
 
+// ---- Questions ---------------------------------------------------------------------------------
+
 static bool find_section(SymbolicInversion *v, const Layout *layout, const LayoutExpr **section,
                          bool *proved) {
   InverseCandidate c;
+  memset(v->assumed, 0, sizeof v->assumed);
   if (!start(v, layout)) return false;
   for (int guesses = 0; !propagate(v, layout->rank); guesses++)
     if (guesses == MAX_ROUNDS || !assume(v, layout->rank)) return false;
@@ -452,23 +481,18 @@ static bool find_section(SymbolicInversion *v, const Layout *layout, const Layou
 bool layout_symbolic_section(Context *context, const Layout *layout, const LayoutExpr **section,
                              bool *proved) {
   ArenaMark mark = arena_mark(&context->scratch);
-  SymbolicInversion inversion, *v = &inversion;
-  memset(v->known, 0, sizeof v->known);
-  memset(v->assumed, 0, sizeof v->assumed);
-  v->equation_count = 0;
-  v->polys = layout_polys_new(context, layout->facts);
-  bool found = find_section(v, layout, section, proved);
+  SymbolicInversion v; // of its arrays only the counted elements are read
+  v.polys = layout_polys_new(context, layout->facts);
+  bool found = find_section(&v, layout, section, proved);
   arena_reset(&context->scratch, mark);
   return found;
 }
 
 bool layout_symbolic_inverse(Context *context, const Layout *layout, LayoutInverse *out) {
   ArenaMark mark = arena_mark(&context->scratch);
-  SymbolicInversion inversion, *v = &inversion; // of its arrays only what is counted is read
-  memset(v->known, 0, sizeof v->known);
-  v->equation_count = 0;
-  v->polys = layout_polys_new(context, layout->facts);
-  bool found = invert(v, layout, out);
+  SymbolicInversion v;
+  v.polys = layout_polys_new(context, layout->facts);
+  bool found = invert(&v, layout, out);
   arena_reset(&context->scratch, mark);
   return found;
 }

@@ -7,139 +7,125 @@
 
 enum { MAX_CUTS = 16 };
 
+typedef struct ChainLink { // coefficient · ⌊number/cut⌋, a term of the sum
+  const Poly *coefficient, *cut;
+  const SymbolicSum *floor;
+  int atom; // -1: the floor is no atom
+} ChainLink;
+
 // The number itself (cut 1), where the sum has it, and its floors, by ascending cuts.
 typedef struct ItemChain {
   int count;
-  const Poly *coefficients[MAX_CUTS], *cuts[MAX_CUTS];
-  const SymbolicSum *floors[MAX_CUTS];
-  int atoms[MAX_CUTS]; // -1: the number, where that is no atom
+  ChainLink links[MAX_CUTS];
 } ItemChain;
 
 typedef struct ItemReading {
   SymbolicBox *box;
-  const SymbolicSum *rest; // what is not read yet
+  const SymbolicSum *rest; // the terms that are not read yet
   SumItem *items;
   int count;
 } ItemReading;
 
-static const Poly *exact_quotient(Polys *s, const Poly *x, const Poly *y) {
-  const Poly *q, *r;
-  layout_poly_divide(s, x, y, &q, &r);
-  return q && r && layout_poly_is_zero(r) ? q : NULL;
-}
-
-// Keeps the cuts a chain; false where they are none.
-static bool insert(ItemReading *r, ItemChain *c, const Poly *coefficient, const Poly *cut,
-                   const SymbolicSum *value, int atom) {
+// Keeps the cuts ascending, each a multiple of the one before. False where that cannot be.
+static bool insert(ItemReading *r, ItemChain *c, ChainLink link) {
+  Polys *s = r->box->polys;
   int at = c->count;
   if (c->count == MAX_CUTS) return false;
-  while (at && !exact_quotient(r->box->polys, cut, c->cuts[at - 1])) at--;
-  if (at < c->count && !exact_quotient(r->box->polys, c->cuts[at], cut)) return false;
-  for (int i = c->count++; i > at; i--) {
-    c->coefficients[i] = c->coefficients[i - 1];
-    c->cuts[i] = c->cuts[i - 1];
-    c->floors[i] = c->floors[i - 1];
-    c->atoms[i] = c->atoms[i - 1];
-  }
-  c->coefficients[at] = coefficient;
-  c->cuts[at] = cut;
-  c->floors[at] = value;
-  c->atoms[at] = atom;
+  while (at && !layout_poly_exact(s, link.cut, c->links[at - 1].cut)) at--;
+  if (at < c->count && !layout_poly_exact(s, c->links[at].cut, link.cut)) return false;
+  for (int i = c->count++; i > at; i--) c->links[i] = c->links[i - 1];
+  c->links[at] = link;
   return true;
 }
 
 static const Poly *coefficient_of(const SymbolicSum *a, int atom) {
   for (int i = 0; i < a->count; i++)
-    if (a->parts[i].atom == atom) return a->parts[i].coefficient;
+    if (a->terms[i].atom == atom) return a->terms[i].coefficient;
   return NULL;
 }
 
-// Whether the sum has all parts of the inner one; how many of them are x times those.
-static bool has_parts(ItemReading *r, const SymbolicSum *inner, const Poly *x, int *alike) {
+// Whether the sum has all atoms of the inner one; in how many of them it has x times its terms.
+static bool has_terms(ItemReading *r, const SymbolicSum *inner, const Poly *x, int *alike) {
   Polys *s = r->box->polys;
   *alike = 0;
   for (int i = 0; i < inner->count; i++) {
-    const Poly *c = coefficient_of(r->rest, inner->parts[i].atom);
+    const Poly *c = coefficient_of(r->rest, inner->terms[i].atom);
     if (!c) return false;
-    *alike += layout_poly_same(layout_poly_product(s, x, inner->parts[i].coefficient), c);
+    *alike += layout_poly_same(layout_poly_product(s, x, inner->terms[i].coefficient), c);
   }
   return *alike > 0;
 }
 
-// x where the sum has the parts of x·inner: it has no others, or the finest floor goes with them.
-static const Poly *multiple_of(ItemReading *r, const SymbolicSum *inner, const ItemChain *c) {
+// x where the sum contains x·inner: all of its terms are there, or the finest floor has the
+// coefficient that goes with it.
+static const Poly *multiple_of(ItemReading *r, const SymbolicSum *inner, const ChainLink *finest) {
   Polys *s = r->box->polys;
   int alike;
-  const Poly *first = inner->count ? coefficient_of(r->rest, inner->parts[0].atom) : NULL;
-  const Poly *x = first ? exact_quotient(s, first, inner->parts[0].coefficient) : NULL;
-  if (x && has_parts(r, inner, x, &alike) && alike == inner->count) return x;
-  x = exact_quotient(s, layout_poly_linear(s, c->coefficients[0], -1, c->cuts[0], 0), c->cuts[0]);
-  return x && has_parts(r, inner, x, &alike) ? x : NULL;
-}
-
-static void take(ItemReading *r, const SymbolicSum *part, const Poly *times) {
-  r->rest =
-      layout_sum_add(r->box, r->rest, part, layout_poly_linear(r->box->polys, times, -1, times, 0));
+  const Poly *first = inner->count ? coefficient_of(r->rest, inner->terms[0].atom) : NULL;
+  const Poly *x = layout_poly_exact(s, first, inner->count ? inner->terms[0].coefficient : NULL);
+  if (x && has_terms(r, inner, x, &alike) && alike == inner->count) return x;
+  x = layout_poly_exact(s, layout_poly_times(s, finest->coefficient, -1), finest->cut);
+  return x && has_terms(r, inner, x, &alike) ? x : NULL;
 }
 
 static bool take_inner(ItemReading *r, ItemChain *c, const SymbolicSum *inner) {
-  Polys *s = r->box->polys;
-  const Poly *x = multiple_of(r, inner, c);
-  int64_t one;
+  const Poly *x = multiple_of(r, inner, &c->links[0]);
   if (!x) return true;
-  take(r, inner, x);
-  bool atom = inner->count == 1 && layout_poly_is_zero(inner->constant) &&
-              layout_poly_is_const(inner->parts[0].coefficient, &one) && one == 1;
-  return insert(r, c, x, layout_poly_const(s, 1), inner, atom ? inner->parts[0].atom : -1);
+  r->rest = layout_sum_subtract(r->box, r->rest, inner, x);
+  const Poly *one = layout_poly_const(r->box->polys, 1);
+  return insert(r, c, (ChainLink){x, one, inner, layout_sum_atom(inner, false)});
 }
 
-static bool add_item(ItemReading *r, const Poly *weight, const SymbolicSum *value, int atom) {
-  if (!weight || !value || r->count == MAX_SYMBOLIC_TERMS) return false;
-  if (layout_poly_is_zero(weight)) return true;
-  SumItem *item = &r->items[r->count++];
-  *item = (SumItem){.weight = weight, .value = value, .atom = atom};
-  layout_sum_bounds(r->box, value, &item->low, &item->high);
+static bool add_item(ItemReading *r, SumItem item) {
+  if (!item.weight || !item.value || r->count == MAX_SYMBOLIC_TERMS) return false;
+  if (layout_poly_is_zero(item.weight)) return true;
+  if (!item.low) layout_sum_bounds(r->box, item.value, &item.low, &item.high);
+  r->items[r->count++] = item;
   return true;
 }
 
+static bool add_digit(ItemReading *r, const Poly *weight, const ChainLink *low,
+                      const ChainLink *high, const Poly *radix) {
+  Polys *s = r->box->polys;
+  const SymbolicSum *digit = layout_sum_subtract(r->box, low->floor, high->floor, radix);
+  return add_item(
+      r, (SumItem){weight, layout_poly_const(s, 0), layout_poly_plus(s, radix, -1), digit, -1});
+}
+
+// The digits' weights follow from the coefficients: wᵢ = aᵢ + rᵢ₋₁wᵢ₋₁.
 static bool add_chain(ItemReading *r, const ItemChain *c) {
   Polys *s = r->box->polys;
-  const Poly *weight = c->coefficients[0], *zero = layout_poly_const(s, 0);
-  for (int i = 0; i + 1 < c->count; i++) {
-    const Poly *radix = exact_quotient(s, c->cuts[i + 1], c->cuts[i]);
-    if (!radix) return false;
-    const SymbolicSum *digit = layout_sum_add(r->box, c->floors[i], c->floors[i + 1],
-                                              layout_poly_linear(s, radix, -1, zero, 0));
-    int before = r->count;
-    if (!add_item(r, weight, digit, -1)) return false;
-    if (r->count > before) {
-      r->items[before].low = zero;
-      r->items[before].high = layout_poly_linear(s, radix, 1, layout_poly_const(s, 1), -1);
-    }
+  const ChainLink *link = c->links, *last = &c->links[c->count - 1];
+  const Poly *weight = link->coefficient;
+  for (; link < last; link++) {
+    const Poly *radix = layout_poly_exact(s, link[1].cut, link->cut);
+    if (!radix || !add_digit(r, weight, link, link + 1, radix)) return false;
     weight =
-        layout_poly_linear(s, layout_poly_product(s, radix, weight), 1, c->coefficients[i + 1], 1);
+        layout_poly_linear(s, layout_poly_product(s, radix, weight), 1, link[1].coefficient, 1);
     if (!weight) return false;
   }
-  return add_item(r, weight, c->floors[c->count - 1], c->atoms[c->count - 1]);
+  return add_item(r, (SumItem){.weight = weight, .value = last->floor, .atom = last->atom});
 }
 
 static int find_floor(const ItemReading *r) {
   for (int i = 0; r->rest && i < r->rest->count; i++)
-    if (r->box->atoms[r->rest->parts[i].atom].kind == ATOM_FLOOR) return i;
+    if (r->box->atoms[r->rest->terms[i].atom].kind == ATOM_FLOOR) return i;
   return -1;
 }
 
-// The digits of the number that part `at` is a floor of.
+// Reads the digits of the number that term `at` is a floor of.
 static bool read_floors(ItemReading *r, int at) {
-  const SymbolicSum *inner = r->box->atoms[r->rest->parts[at].atom].operands[0], *all = r->rest;
-  ItemChain c = {0};
+  const SymbolicSum *inner = r->box->atoms[r->rest->terms[at].atom].operands[0], *all = r->rest;
+  ItemChain c;
+  c.count = 0;
   for (int i = at; i < all->count; i++) {
-    const SymbolicTerm *part = &all->parts[i];
-    const SymbolicAtom *atom = &r->box->atoms[part->atom];
+    const SymbolicTerm *term = &all->terms[i];
+    const SymbolicAtom *atom = &r->box->atoms[term->atom];
     if (atom->kind != ATOM_FLOOR || !layout_sum_same(atom->operands[0], inner)) continue;
-    const SymbolicSum *floor = layout_sum_of_atom(r->box, part->atom);
-    if (!insert(r, &c, part->coefficient, atom->divisor, floor, part->atom)) return false;
-    take(r, floor, part->coefficient);
+    const SymbolicSum *floor = layout_sum_of_atom(r->box, term->atom);
+    if (!insert(r, &c, (ChainLink){term->coefficient, atom->divisor, floor, term->atom}))
+      return false;
+    r->rest = layout_sum_subtract(r->box, r->rest, floor, term->coefficient);
   }
   return r->rest && take_inner(r, &c, inner) && add_chain(r, &c);
 }
@@ -150,8 +136,10 @@ int layout_sum_items(SymbolicBox *box, const SymbolicSum *a, SumItem *items,
   for (int at; (at = find_floor(&r)) >= 0;)
     if (!read_floors(&r, at)) return -1;
   for (int i = 0; r.rest && i < r.rest->count; i++) {
-    const SymbolicTerm *part = &r.rest->parts[i];
-    if (!add_item(&r, part->coefficient, layout_sum_of_atom(box, part->atom), part->atom))
+    int atom = r.rest->terms[i].atom;
+    if (!add_item(&r, (SumItem){.weight = r.rest->terms[i].coefficient,
+                                .value = layout_sum_of_atom(box, atom),
+                                .atom = atom}))
       return -1;
   }
   *constant = r.rest ? layout_sum_of_poly(box, r.rest->constant) : NULL;
@@ -163,7 +151,7 @@ int layout_items_split(SymbolicBox *box, const SumItem *items, int count, const 
   int multiples = 0;
   *above = *below = layout_sum_const(box, 0);
   for (int i = 0; i < count; i++) {
-    const Poly *q = exact_quotient(box->polys, items[i].weight, c);
+    const Poly *q = layout_poly_exact(box->polys, items[i].weight, c);
     const SymbolicSum **sum = q ? above : below;
     *sum = layout_sum_add(box, *sum, items[i].value, q ? q : items[i].weight);
     multiples += q != NULL;

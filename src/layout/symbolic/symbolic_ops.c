@@ -63,7 +63,7 @@ static int64_t reach_of(SymbolicBox *box, const SymbolicSum *a) {
 static int compare_sums(const SymbolicSum *a, const SymbolicSum *b) {
   if (a->count != b->count) return a->count - b->count;
   for (int i = 0; i < a->count; i++)
-    if (a->parts[i].atom != b->parts[i].atom) return a->parts[i].atom - b->parts[i].atom;
+    if (a->terms[i].atom != b->terms[i].atom) return a->terms[i].atom - b->terms[i].atom;
   return 0;
 }
 
@@ -111,15 +111,13 @@ static bool is_over_half(const Operands *o, const SymbolicSum *a) {
 
 // a's operands where it is one XOR, else a itself.
 static bool toggle_all(Operands *o, const SymbolicSum *a) {
-  int64_t c;
   if (is_over_half(o, a)) {
     o->constant ^= o->reach - 1;
     a = layout_sum_plus(o->box, layout_sum_const(o->box, o->reach - 1), a, -1);
   }
-  const SymbolicAtom *atom = a && a->count == 1 ? &o->box->atoms[a->parts[0].atom] : NULL;
-  if (!atom || atom->kind != ATOM_XOR || !layout_poly_is_zero(a->constant) ||
-      !layout_poly_is_const(a->parts[0].coefficient, &c) || c != 1)
-    return a && toggle(o, a);
+  int at = layout_sum_atom(a, false);
+  const SymbolicAtom *atom = at < 0 ? NULL : &o->box->atoms[at];
+  if (!atom || atom->kind != ATOM_XOR) return a && toggle(o, a);
   for (int i = 0; i < atom->operand_count; i++)
     if (!toggle(o, atom->operands[i])) return false;
   return true;
@@ -152,17 +150,15 @@ static const SymbolicSum *bitwise_const(SymbolicBox *box, LayoutOp op, const Sym
 
 // The largest power of two that divides the value, as all parts show; 1 where that is not known.
 static int64_t power_in(SymbolicBox *box, const SymbolicSum *a) {
-  int64_t value, power = 1;
+  Polys *s = box->polys;
+  int64_t power = 1;
   if (!a->count && layout_poly_is_zero(a->constant)) return 1;
-  while (power < (int64_t)1 << 40) {
-    const Poly *q, *r, *next = layout_poly_const(box->polys, 2 * power);
-    layout_poly_divide(box->polys, a->constant, next, &q, &r);
-    if (!r || !layout_poly_is_const(r, &value) || value) return power;
-    for (int i = 0; i < a->count; i++) {
-      layout_poly_divide(box->polys, a->parts[i].coefficient, next, &q, &r);
-      if (!r || !layout_poly_is_const(r, &value) || value) return power;
-    }
-    power *= 2;
+  for (; power < (int64_t)1 << 40; power *= 2) {
+    const Poly *next = layout_poly_const(s, 2 * power);
+    bool divides = layout_poly_exact(s, a->constant, next);
+    for (int i = 0; i < a->count && divides; i++)
+      divides = layout_poly_exact(s, a->terms[i].coefficient, next);
+    if (!divides) break;
   }
   return power;
 }
@@ -263,7 +259,7 @@ static const SymbolicSum *comparison(SymbolicBox *box, LayoutOp op, const Symbol
   layout_sum_bounds(box, difference, &low, &high);
   bool not_over = high && layout_poly_nonpositive(s, high),
        not_under = layout_poly_nonnegative(low);
-  bool under = high && layout_poly_nonpositive(s, layout_poly_linear(s, high, 1, one, 1));
+  bool under = high && layout_poly_nonpositive(s, layout_poly_plus(s, high, 1));
   bool over = low && layout_poly_positive(s, low), same = not_over && not_under;
   if (op == LAYOUT_LT && (under || not_under)) return layout_sum_const(box, under);
   if (op == LAYOUT_LE && (not_over || over)) return layout_sum_const(box, not_over);
@@ -399,7 +395,7 @@ static const LayoutExpr *add_part_expr(SymbolicBox *box, const LayoutExpr *sum, 
                                        LayoutOp op) {
   Polys *s = box->polys;
   const Poly *coefficient = part.coefficient;
-  if (op == LAYOUT_SUB) coefficient = layout_poly_linear(s, coefficient, -1, coefficient, 0);
+  if (op == LAYOUT_SUB) coefficient = layout_poly_times(s, coefficient, -1);
   const LayoutExpr *factor = layout_poly_expr(s, coefficient), *e = atom_expr(box, part.atom);
   if (!factor || !e) return NULL;
   e = layout_expr(s->context, LAYOUT_MUL, e, factor, NULL);
@@ -412,15 +408,15 @@ const LayoutExpr *layout_sum_expr(SymbolicBox *box, const SymbolicSum *a) {
   const LayoutExpr *sum = NULL;
   for (int i = a->count - 1; i >= 0; i = MIN_OF(i, a->count) - 1) a = take_residue(box, a, i, &sum);
   for (int i = 0; i < a->count; i++)
-    if (!layout_poly_nonpositive(box->polys, a->parts[i].coefficient) &&
-        !(sum = add_part_expr(box, sum, a->parts[i], LAYOUT_ADD)))
+    if (!layout_poly_nonpositive(box->polys, a->terms[i].coefficient) &&
+        !(sum = add_part_expr(box, sum, a->terms[i], LAYOUT_ADD)))
       return NULL;
   const LayoutExpr *constant = layout_poly_expr(box->polys, a->constant);
   if (!constant) return NULL;
   sum = sum ? layout_expr(context, LAYOUT_ADD, sum, constant, NULL) : constant;
   for (int i = 0; i < a->count; i++)
-    if (layout_poly_nonpositive(box->polys, a->parts[i].coefficient) &&
-        !(sum = add_part_expr(box, sum, a->parts[i], LAYOUT_SUB)))
+    if (layout_poly_nonpositive(box->polys, a->terms[i].coefficient) &&
+        !(sum = add_part_expr(box, sum, a->terms[i], LAYOUT_SUB)))
       return NULL;
   return sum;
 }
