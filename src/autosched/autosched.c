@@ -117,27 +117,32 @@ static bool try_quietly(AutoSched *s, bool (*steps)(AutoSched *s), const char **
   return made;
 }
 
-typedef enum Strategy { STRATEGY_TILE, STRATEGY_ROWS } Strategy;
-
-// Finds the strategies that a function with reductions may take, the cheapest first; returns how
-// many.
-static int find_strategies(AutoSched *s, Strategy *strategies) {
-  strategies[0] = STRATEGY_ROWS;
-  if (s->reductions != 1) return s->reductions > 1;
-  if (!nest_of_block(s->context, schedule_block(s->sch, s->anchor), &s->nest)) return 0;
-  autosched_find_layouts(s);
-  double rows = rows_cost(s->context, s->machine, &s->nest, &s->layouts);
-  if (!tile_choose(s->context, s->machine, &s->nest, &s->layouts, &s->tile)) return rows >= 0;
-  bool first = rows >= 0 && rows < tile_cost(s->machine, &s->tile);
-  strategies[first] = STRATEGY_TILE;
-  strategies[!first] = STRATEGY_ROWS;
-  return 1 + (rows >= 0);
+// What the planner paid for is what is built: both have the same nest and the same layouts.
+static void check_planned(AutoSched *s) {
+  for (int i = 0; i < s->planned->count; i++) {
+    const Strategy *strategy = &s->planned->items[i];
+    double cost = strategy_cost(s->context, s->machine, &s->nest, &s->layouts, strategy);
+    if (cost != strategy->cost)
+      bug(s->context, "'%s' was planned with %g cycles and is built with %g", s->func->name,
+          strategy->cost, cost);
+  }
 }
 
-static bool use_strategy(AutoSched *s, Strategy strategy, const char **refusal) {
-  s->choice->tiled = strategy == STRATEGY_TILE;
-  if (s->choice->tiled) s->choice->tile = s->tile;
-  return try_quietly(s, strategy == STRATEGY_TILE ? autosched_tiled : autosched_rows, refusal);
+// Finds the strategies that a function with reductions may take.
+static Strategies find_strategies(AutoSched *s) {
+  Strategies rows = {.count = s->reductions > 1, .items = {{.kind = STRATEGY_ROWS}}};
+  if (s->reductions != 1) return rows;
+  if (!nest_of_block(s->context, schedule_block(s->sch, s->anchor), &s->nest)) return rows;
+  autosched_find_layouts(s);
+  if (!s->planned) return strategies_of(s->context, s->machine, &s->nest, &s->layouts);
+  check_planned(s);
+  return *s->planned;
+}
+
+static bool use_strategy(AutoSched *s, const Strategy *strategy, const char **refusal) {
+  s->choice->tiled = strategy->kind == STRATEGY_TILE;
+  if (s->choice->tiled) s->choice->tile = strategy->tile;
+  return try_quietly(s, s->choice->tiled ? autosched_tiled : autosched_rows, refusal);
 }
 
 // Does the kernel compute no element? Its code is never slow then.
@@ -149,15 +154,13 @@ static bool is_empty(const PrimFunc *func) {
 }
 
 bool autosched_kernel(Context *context, const HostMachine *machine, PrimFunc *func,
-                      const KernelParam *params, KernelChoice *choice) {
-  AutoSched s = {
-      .context = context, .machine = machine, .func = func, .params = params, .choice = choice};
+                      const KernelParam *params, const Strategies *planned, KernelChoice *choice) {
+  AutoSched s = {context, machine, .func = func, params, planned, choice};
   const char *refusal = NULL;
-  Strategy strategies[2];
   TRY(begin(&s));
-  int count = find_strategies(&s, strategies);
-  for (int i = 0; i < count; i++) {
-    if (use_strategy(&s, strategies[i], &refusal)) return true;
+  Strategies strategies = find_strategies(&s);
+  for (int i = 0; i < strategies.count; i++) {
+    if (use_strategy(&s, &strategies.items[i], &refusal)) return true;
     TRY(begin(&s));
   }
   if (!try_quietly(&s, autosched_elementwise, &refusal)) { // too large to be proved independent

@@ -21,11 +21,37 @@ typedef struct KernelChoice {
   const char *slow; // why the kernel is not vectorised; NULL when it is
 } KernelChoice;
 
+// ---- How a reduction is computed
+
+typedef enum StrategyKind {
+  STRATEGY_TILE, // in register tiles
+  STRATEGY_ROWS, // row by row, in vectors along an axis of its own
+} StrategyKind;
+
+typedef struct Strategy {
+  StrategyKind kind;
+  double cost; // cycles, as predicted
+  Tile tile;   // STRATEGY_TILE
+} Strategy;
+
+typedef struct Strategies {
+  int count; // 0: scalar code
+  Strategy items[2];
+} Strategies;
+
+// The strategies by which a reduction can be computed when its tensors have these layouts, the
+// cheapest first.
+Strategies strategies_of(Context *context, const HostMachine *machine, const Nest *nest,
+                         const NestLayouts *layouts);
+
+// ---- Kernels
+
 // Schedules the blocks of `func`: at most one reduction (the anchor) with elementwise blocks around
-// it, or several reductions with rows in common.
+// it, or several reductions with rows in common. `planned` has the strategies by which the planner
+// costed the anchor, which are used as they are; NULL: they are searched for.
 // False with diagnostics when a step that must be possible was refused.
 bool autosched_kernel(Context *context, const HostMachine *machine, PrimFunc *func,
-                      const KernelParam *params, KernelChoice *choice);
+                      const KernelParam *params, const Strategies *planned, KernelChoice *choice);
 
 // The same for a function as a user wrote it, when it says only what to compute: blocks at their
 // own serial loops. False, without diagnostics, when it has a schedule of its own or no strategy

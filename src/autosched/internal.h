@@ -11,13 +11,13 @@ typedef struct AutoSched {
   Schedule *sch;
   PrimFunc *func;
   const KernelParam *params;
+  const Strategies *planned; // NULL: none
   KernelChoice *choice;
   BlockRef anchor, tail; // the reduction (NULL without) and the block that writes the output
   BlockRef updates;      // ordered updates of the elements that the tail sets; NULL without
   int reductions;        // how many blocks are reductions; the anchor is the last of them
   Nest nest;             // of the anchor before any layout was changed
   NestLayouts layouts;
-  Tile tile;           // the cheapest
   const char *refusal; // of the tile, where no step says it
 } AutoSched;
 
@@ -35,6 +35,12 @@ int autosched_lanes(const AutoSched *s, BlockRef block);
 int64_t autosched_loop_extent(const AutoSched *s, LoopRef loop);
 // Splits `loop` by `size`; a whole loop becomes the inner part, with a unit loop outside.
 bool autosched_split(AutoSched *s, LoopRef loop, int64_t size, LoopRef *outer, LoopRef *inner);
+
+// ---- strategies.c
+
+// The cost of one strategy; below 0 where it does not apply.
+double strategy_cost(Context *context, const HostMachine *machine, const Nest *nest,
+                     const NestLayouts *layouts, const Strategy *strategy);
 
 // ---- param_layouts.c
 

@@ -95,6 +95,10 @@ int machine_lanes(const HostMachine *machine, DType type);
 // The cheapest tile by the model; false when no axis can be a vector axis.
 bool tile_choose(Context *context, const HostMachine *machine, const Nest *nest,
                  const NestLayouts *layouts, Tile *tile);
+// Predicts tile->cycles and tile->bytes of a tile that was chosen; false where it does not fit the
+// nest.
+bool tile_predict(Context *context, const HostMachine *machine, const Nest *nest,
+                  const NestLayouts *layouts, Tile *tile);
 // Cycles and traffic together, as one number of cycles.
 double tile_cost(const HostMachine *machine, const Tile *tile);
 // The axis whose tiles cut a packed constant into panels, and their width: the vector axis, or else

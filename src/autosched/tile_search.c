@@ -224,24 +224,31 @@ static double lost_to_rest(const CostModel *costs, const Tile *tile, const Cut *
   return alone && rows->rest > 0 && rows->count >= costs->many_tiles ? costs->rest_factor : 1;
 }
 
-static void try_tile(Search *s, Tile tile) {
+// Sets the tile's cycles and bytes, and returns its inner rows.
+static Cut predict(const Search *s, Tile *tile) {
   const Nest *nest = s->nest;
-  if (registers_needed(s, &tile) > s->machine->vector_registers) return;
-  if (rows_collide(s, &tile) || rows_cut_blocks(s, &tile)) return;
-  Cut v = cut_of((double)ceil_div(nest->axes[tile.vector_axis].extent, tile.lanes), tile.vectors);
-  double inner = extent_of(nest, tile.row_axis[1]), outer = extent_of(nest, tile.row_axis[0]);
-  if (tile.flat) {
+  Cut v =
+      cut_of((double)ceil_div(nest->axes[tile->vector_axis].extent, tile->lanes), tile->vectors);
+  double inner = extent_of(nest, tile->row_axis[1]), outer = extent_of(nest, tile->row_axis[0]);
+  if (tile->flat) {
     inner *= outer;
     outer = 1;
   }
-  Cut rows[2] = {cut_of(outer, (double)tile.rows[0]), cut_of(inner, (double)tile.rows[1])};
+  Cut rows[2] = {cut_of(outer, (double)tile->rows[0]), cut_of(inner, (double)tile->rows[1])};
   double others = 1;
   for (int a = 0; a < nest->spatial_count; a++)
-    if (a != tile.vector_axis && a != tile.row_axis[0] && a != tile.row_axis[1])
+    if (a != tile->vector_axis && a != tile->row_axis[0] && a != tile->row_axis[1])
       others *= (double)nest->axes[a].extent;
-  tile.cycles = total_cycles(s, &tile, &v, rows, others);
-  tile.bytes = traffic(s, &tile);
-  double cost = tile_cost(s->machine, &tile) * lost_to_rest(s->costs, &tile, &rows[1]);
+  tile->cycles = total_cycles(s, tile, &v, rows, others);
+  tile->bytes = traffic(s, tile);
+  return rows[1];
+}
+
+static void try_tile(Search *s, Tile tile) {
+  if (registers_needed(s, &tile) > s->machine->vector_registers) return;
+  if (rows_collide(s, &tile) || rows_cut_blocks(s, &tile)) return;
+  Cut rows = predict(s, &tile);
+  double cost = tile_cost(s->machine, &tile) * lost_to_rest(s->costs, &tile, &rows);
   if (s->best_cost >= 0 && cost >= s->best_cost * s->costs->tie_tile) return;
   s->best = tile;
   s->best_cost = cost;
@@ -276,13 +283,19 @@ static bool rows_fuse(const Search *s, int outer, int inner) {
   return false;
 }
 
-static void try_rows(Search *s, Tile tile) {
+// Sets what the search knows of the tile's row axes.
+static void look_at_rows(Search *s, Tile *tile) {
   const Nest *nest = s->nest;
   for (int i = 0; i < nest->read_count; i++)
     for (int r = 0; r < 2; r++)
-      s->depends[i][r] = tile.row_axis[r] >= 0 && nest_depends(&nest->reads[i], tile.row_axis[r]);
-  tile.flat = rows_fuse(s, tile.row_axis[0], tile.row_axis[1]);
-  s->far_reads = count_far_reads(s, &tile);
+      s->depends[i][r] = tile->row_axis[r] >= 0 && nest_depends(&nest->reads[i], tile->row_axis[r]);
+  tile->flat = rows_fuse(s, tile->row_axis[0], tile->row_axis[1]);
+  s->far_reads = count_far_reads(s, tile);
+}
+
+static void try_rows(Search *s, Tile tile) {
+  const Nest *nest = s->nest;
+  look_at_rows(s, &tile);
   int64_t most_inner = (int64_t)extent_of(nest, tile.row_axis[1]);
   int64_t most_outer = (int64_t)extent_of(nest, tile.row_axis[0]);
   if (tile.flat) {
@@ -380,15 +393,23 @@ static int64_t values_held(const Search *s, int axis) {
   return held;
 }
 
-static void try_vector_axis(Search *s, int axis, int lanes) {
-  const Nest *nest = s->nest;
-  if (!vector_axis_fits(s, axis, lanes) || !output_contiguous(s, axis, lanes)) return;
-  Tile tile = {.vector_axis = axis, .lanes = lanes, .rows = {1, 1}, .row_axis = {-1, -1}};
-  tile.padded = reads_padded(s, axis, lanes);
-  if (!tile.padded && nest->axes[axis].extent % lanes) return; // lanes would read past the end
+// Sets what the search knows of the tile's vector axis; false where it cannot be one.
+static bool look_at_vectors(Search *s, Tile *tile) {
+  int axis = tile->vector_axis, lanes = tile->lanes;
+  if (!vector_axis_fits(s, axis, lanes) || !output_contiguous(s, axis, lanes)) return false;
+  tile->padded = reads_padded(s, axis, lanes);
+  // Without padding, lanes would read past the end.
+  if (!tile->padded && s->nest->axes[axis].extent % lanes) return false;
   s->panel = panel_vectors(s, axis, lanes);
   s->written = output_vectors(s, axis, lanes);
   s->held = values_held(s, axis);
+  return true;
+}
+
+static void try_vector_axis(Search *s, int axis, int lanes) {
+  const Nest *nest = s->nest;
+  Tile tile = {.vector_axis = axis, .lanes = lanes, .rows = {1, 1}, .row_axis = {-1, -1}};
+  if (!look_at_vectors(s, &tile)) return;
   try_rows(s, tile);
   for (int inner = nest->spatial_count - 1; inner >= 0; inner--) {
     if (inner == axis || nest->axes[inner].extent == 1) continue;
@@ -403,20 +424,35 @@ static void try_vector_axis(Search *s, int axis, int lanes) {
   }
 }
 
-bool tile_choose(Context *context, const HostMachine *machine, const Nest *nest,
-                 const NestLayouts *layouts, Tile *tile) {
+static Search search_of(Context *context, const HostMachine *machine, const Nest *nest,
+                        const NestLayouts *layouts) {
   Search search = {context, machine,         cost_model_of(machine), nest,
                    layouts, .reductions = 1, .best_cost = -1};
   search.innermost = tile_innermost_axis(context, machine, nest, layouts);
   if (nest->axis_count > nest->spatial_count) find_far_reads(&search);
   for (int a = nest->spatial_count; a < nest->axis_count; a++)
     search.reductions *= (double)nest->axes[a].extent;
+  return search;
+}
+
+bool tile_choose(Context *context, const HostMachine *machine, const Nest *nest,
+                 const NestLayouts *layouts, Tile *tile) {
+  Search search = search_of(context, machine, nest, layouts);
   int most = machine_lanes(machine, nest->output->type);
   for (int a = nest->spatial_count - 1; a >= 0; a--)
     for (int lanes = most; lanes >= MAX_OF(most / 4, MIN_OF(most, 2)); lanes /= 2)
       try_vector_axis(&search, a, lanes);
   *tile = search.best;
   return search.best_cost >= 0;
+}
+
+bool tile_predict(Context *context, const HostMachine *machine, const Nest *nest,
+                  const NestLayouts *layouts, Tile *tile) {
+  Search search = search_of(context, machine, nest, layouts);
+  if (tile->vector_axis >= nest->spatial_count || !look_at_vectors(&search, tile)) return false;
+  look_at_rows(&search, tile);
+  predict(&search, tile);
+  return true;
 }
 
 // A sum over a long second axis along which everything lies closer than along the first.

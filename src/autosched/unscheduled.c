@@ -48,7 +48,7 @@ bool autosched_unscheduled(Context *context, const HostMachine *machine, PrimFun
   if (*why_not) return false;
   int diags = context->diags.count, errors = context->error_count;
   KernelParam *params = arena_array(&context->arena, KernelParam, func->param_count);
-  if (autosched_kernel(context, machine, func, params, choice)) return true;
+  if (autosched_kernel(context, machine, func, params, NULL, choice)) return true;
   *why_not = context->diags.count > diags ? context->diags.items[diags].message
                                           : "the model finds no schedule";
   context->diags.count = diags; // no mistake of the user's

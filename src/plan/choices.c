@@ -84,7 +84,7 @@ static const Layout *layout_read(const Combination *c, int read, bool *packed) {
   return p->candidates[tensor->index].items[c->choice.reads[read]].layout;
 }
 
-static double reduction_cost(const Combination *c) {
+static double reduction_cost(const Combination *c, StageChoice *choice) {
   NestLayouts layouts = {0};
   Planner *p = c->planner;
   layouts.output = p->candidates[c->stage->output->index].items[c->choice.output].layout;
@@ -95,13 +95,10 @@ static double reduction_cost(const Combination *c) {
         layouts.reads[i] = layout_read(c, j, &layouts.packed[i]);
     }
   double write = planner_move_cost(p, tensor_bytes_as(c->stage->output, layouts.output));
-  double cost = rows_cost(p->context, p->machine, c->nest, &layouts);
-  Tile tile;
-  if (tile_choose(p->context, p->machine, c->nest, &layouts, &tile)) {
-    double tiled = tile_cost(p->machine, &tile);
-    if (cost < 0 || tiled < cost) cost = tiled;
-  }
-  return (cost < 0 ? c->nest->points * cost_model_of(p->machine)->scalar_cycles : cost) + write;
+  Strategies found = strategies_of(p->context, p->machine, c->nest, &layouts);
+  choice->strategies = arena_copy(&p->context->arena, &found, sizeof found);
+  double scalar = c->nest->points * cost_model_of(p->machine)->scalar_cycles;
+  return (found.count ? found.items[0].cost : scalar) + write;
 }
 
 // ---- Groups that run row by row
@@ -149,8 +146,8 @@ static double group_cost(const Combination *c) {
 
 // ---- All that reads in any combination of layouts
 
-static double combination_cost(const Combination *c) {
-  return c->stage->member_count ? group_cost(c) : reduction_cost(c);
+static double combination_cost(const Combination *c, StageChoice *choice) {
+  return c->stage->member_count ? group_cost(c) : reduction_cost(c, choice);
 }
 
 static void combine_reads(Combination *c, int read) {
@@ -161,7 +158,7 @@ static void combine_reads(Combination *c, int read) {
     StageChoice *choice = add_choice(p, c->stage);
     choice->output = c->choice.output;
     memcpy(choice->reads, c->choice.reads, sizeof *choice->reads * (size_t)reads);
-    choice->cost = combination_cost(c);
+    choice->cost = combination_cost(c, choice);
     return;
   }
   const StageTensor *tensor = c->stage->reads.items[read];

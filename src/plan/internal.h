@@ -29,6 +29,7 @@ typedef struct StageChoice {
   int *reads;  // per entry of stage->reads; -1: a constant, laid out at will
   int fused;   // entry of stage->reads whose producer it is fused with; -1: none
   double cost; // cycles
+  const Strategies *strategies; // by which a reduction was costed; NULL: it has none
 } StageChoice;
 
 typedef struct StageChoices {

@@ -127,7 +127,11 @@ static void add_kernel(Grouping *g, const PtrArray *stages) {
                                     ? (constraint ? constraint->layout : NULL)
                                     : param_layout(g, kernel->stages, kernel->stage_count, tensor);
   }
-  for (int i = 0; i < kernel->stage_count; i++) kernel->cost += chosen(g, kernel->stages[i])->cost;
+  for (int i = 0; i < kernel->stage_count; i++) {
+    const StageChoice *choice = chosen(g, kernel->stages[i]);
+    kernel->cost += choice->cost;
+    if (choice->strategies) kernel->strategies = choice->strategies;
+  }
   array_push(&context->arena, &g->plan->kernels, kernel);
   add_rewrites_of(g, array_last(&kernel->params));
 }

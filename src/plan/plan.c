@@ -176,7 +176,7 @@ bool plan_schedule_kernel(Plan *plan, int number) {
   kernel->same_as = find_same(plan, number);
   if (kernel->same_as < 0)
     return autosched_kernel(plan->context, plan->machine, kernel->func, kernel->layouts,
-                           &kernel->choice);
+                            kernel->strategies, &kernel->choice);
   kernel->choice = plan->kernels.items[kernel->same_as]->choice;
   return true;
 }

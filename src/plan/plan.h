@@ -48,6 +48,7 @@ typedef struct PlanKernel {
   KernelParam *layouts; // per parameter
   bool is_rewrite;
   double cost;         // cycles, as planned
+  const Strategies *strategies; // by which its reduction was costed; NULL: it has none, or rows
   int same_as;         // an earlier kernel of the same structure whose code serves; -1: none
   KernelChoice choice; // set by plan_schedule
 } PlanKernel;

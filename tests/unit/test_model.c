@@ -112,7 +112,7 @@ static void check_kernel(Kernel *k, const char *cpu, bool print) {
   float *expected =
       arena_copy(&k->context->arena, k->data[last], (size_t)count_of(k, last) * sizeof(float));
   KernelChoice choice;
-  if (!autosched_kernel(k->context, &machine, k->func, k->params, &choice)) {
+  if (!autosched_kernel(k->context, &machine, k->func, k->params, NULL, &choice)) {
     Text text = text_new(&k->context->arena);
     script_print_prim_func(k->context, schedule_func(choice.schedule), &text, NULL);
     fprintf(stderr, "%s\n%s\n", schedule_trace(choice.schedule), text_string(&text));
@@ -309,7 +309,7 @@ static void check_rows(const char *program, int rows, int columns, const char *c
   HostMachine machine = machine_probe();
   assert_true(machine_use(&machine, cpu)); // the interpreter runs what this processor cannot
   KernelChoice choice;
-  assert_true(autosched_kernel(context, &machine, k.func, k.params, &choice));
+  assert_true(autosched_kernel(context, &machine, k.func, k.params, NULL, &choice));
   if (columns >= 4 && choice.slow)
     fail_msg("%d rows of %d: %s\n%s", rows, columns, choice.slow, text);
   context_free(context);
