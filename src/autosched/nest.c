@@ -8,42 +8,45 @@ typedef struct Reading {
   Context *context;
   Nest *nest;
   Expr *vars[NEST_MAX_AXES];
+  NestRead reads[NEST_MAX_READS];
   bool ok;
 } Reading;
 
-typedef struct Held {
-  Expr *axis, *by, *blocks; // axis // by, and what stands for it
-  bool several;
-} Held;
+typedef struct Quotient {
+  Expr *axis, *by; // axis // by
+  Expr *groups;    // the variable that stands for it
+  bool several;    // another quotient occurs too
+} Quotient;
 
-static Expr *take_held(Rewriter *rewriter, Expr *e) {
-  Held *held = rewriter->env;
+static Expr *take_quotient(Rewriter *rewriter, Expr *e) {
+  Quotient *quotient = rewriter->env;
   if (e->op != EXPR_FLOOR_DIV || e->args[0]->op != EXPR_VAR || e->args[1]->op != EXPR_INT) return e;
-  held->several |= held->axis && (held->axis != e->args[0] || held->by != e->args[1]);
-  held->axis = e->args[0];
-  held->by = e->args[1];
-  if (!held->blocks) held->blocks = expr_var(rewriter->context, "blocks", e->type);
-  return held->blocks;
+  quotient->several |=
+      quotient->axis && (quotient->axis != e->args[0] || quotient->by != e->args[1]);
+  quotient->axis = e->args[0];
+  quotient->by = e->args[1];
+  if (!quotient->groups) quotient->groups = expr_var(rewriter->context, "groups", e->type);
+  return quotient->groups;
 }
 
 // The form of an index in which one axis occurs divided by a constant, and not otherwise.
-static bool held_form(Reading *reading, NestRead *read, int d, Expr **base) {
+static bool grouped_form(Reading *reading, NestRead *read, int d, Expr **base) {
   Nest *nest = reading->nest;
-  Held held = {0};
-  Rewriter rewriter = {.context = reading->context, .env = &held, .expr = take_held};
+  Quotient quotient = {0};
+  Rewriter rewriter = {.context = reading->context, .env = &quotient, .expr = take_quotient};
   Expr *index = rewrite_expr(&rewriter, read->indices[d]), *vars[NEST_MAX_AXES + 1];
   int64_t coefficients[NEST_MAX_AXES + 1];
   int count = nest->axis_count;
-  if (!held.axis || held.several || held.by->as.i < 1) return false;
+  if (!quotient.axis || quotient.several || quotient.by->as.i < 1) return false;
   memcpy(vars, reading->vars, sizeof *vars * (size_t)count);
-  vars[count] = held.blocks;
+  vars[count] = quotient.groups;
   if (!linear_form(reading->context, index, vars, count + 1, coefficients, base)) return false;
   for (int a = 0; a < nest->spatial_count; a++) {
-    if (held.axis != vars[a] || coefficients[a]) continue;
+    if (quotient.axis != vars[a] || coefficients[a]) continue;
     memcpy(read->coefficient[d], coefficients, sizeof *coefficients * (size_t)count);
-    read->held_axis[d] = a;
-    read->held[d] = held.by->as.i;
-    read->held_step[d] = coefficients[count];
+    read->group_axis[d] = a;
+    read->group_size[d] = quotient.by->as.i;
+    read->group_step[d] = coefficients[count];
     return true;
   }
   return false;
@@ -52,19 +55,19 @@ static bool held_form(Reading *reading, NestRead *read, int d, Expr **base) {
 static void add_read(Reading *reading, Expr *load) {
   Nest *nest = reading->nest;
   for (int i = 0; i < nest->read_count; i++)
-    if (nest->reads[i].indices == load->args) return;
+    if (reading->reads[i].indices == load->args) return;
   if (load->as.buffer == nest->output) return;
-  if (nest->read_count == NEST_MAX_READS || load->count > NEST_MAX_RANK) {
+  if (nest->read_count == NEST_MAX_READS || load->count > TE_MAX_RANK) {
     reading->ok = false;
     return;
   }
-  NestRead *read = &nest->reads[nest->read_count++];
+  NestRead *read = &reading->reads[nest->read_count++];
   *read = (NestRead){.buffer = load->as.buffer, .indices = load->args};
   for (int d = 0; d < load->count; d++) {
     Expr *base;
     read->linear[d] = linear_form(reading->context, load->args[d], reading->vars, nest->axis_count,
                                   read->coefficient[d], &base) ||
-                      held_form(reading, read, d, &base);
+                      grouped_form(reading, read, d, &base);
     if (read->linear[d] && !expr_as_int(base, &read->base[d])) read->base[d] = 1;
     for (int a = 0; a < nest->axis_count && !read->linear[d]; a++)
       read->uses[d][a] = expr_uses(load->args[d], nest->axes[a].var);
@@ -103,7 +106,7 @@ bool nest_of_block(Context *context, const Block *block, Nest *nest) {
   if (block->body->kind != STMT_STORE || !read_axes(block, &reading)) return false;
   const Stmt *store = block->body;
   nest->output = store->as.store.buffer;
-  if (store->as.store.rank > NEST_MAX_RANK) return false;
+  if (store->as.store.rank > TE_MAX_RANK) return false;
   for (int d = 0; d < store->as.store.rank; d++) {
     nest->output_axis[d] = -1;
     for (int a = 0; a < nest->spatial_count; a++)
@@ -113,12 +116,14 @@ bool nest_of_block(Context *context, const Block *block, Nest *nest) {
   Visitor visitor = {.env = &reading, .enter_expr = enter};
   visit_expr(&visitor, store->as.store.value);
   nest->count = expr_op_count(store->as.store.value);
+  nest->reads =
+      arena_copy(&context->arena, reading.reads, sizeof *nest->reads * (size_t)nest->read_count);
   return reading.ok;
 }
 
 bool nest_moves(const NestRead *read, int d, int axis) {
   if (!read->linear[d]) return read->uses[d][axis];
-  return read->coefficient[d][axis] || (read->held[d] && read->held_axis[d] == axis);
+  return read->coefficient[d][axis] || (read->group_size[d] && read->group_axis[d] == axis);
 }
 
 bool nest_depends(const NestRead *read, int axis) {
@@ -156,7 +161,7 @@ int64_t nest_block(const Layout *layout, int d) {
 static bool aligned_along(const Nest *nest, const NestRead *read, int d, int axis, int lanes) {
   for (int a = 0; a < nest->axis_count; a++)
     if (a != axis && read->coefficient[d][a] % lanes) return false;
-  if (read->held[d] && read->held_step[d] % lanes) return false;
+  if (read->group_size[d] && read->group_step[d] % lanes) return false;
   return read->base[d] % lanes == 0;
 }
 
@@ -166,7 +171,8 @@ NestStep nest_step(Context *context, const Nest *nest, const NestRead *read, con
   for (int d = 0; d < read->buffer->rank; d++) {
     if (!nest_moves(read, d, axis)) continue;
     if (!read->linear[d]) return NEST_STRIDED;
-    if (read->held[d] && read->held_axis[d] == axis && read->held[d] % lanes == 0) continue;
+    if (read->group_size[d] && read->group_axis[d] == axis && read->group_size[d] % lanes == 0)
+      continue;
     if (moved >= 0 || read->coefficient[d][axis] != 1) return NEST_STRIDED;
     moved = d;
   }
@@ -176,8 +182,8 @@ NestStep nest_step(Context *context, const Nest *nest, const NestRead *read, con
       if (!expr_is_int(read->buffer->shape[d], 1)) return NEST_STRIDED;
     return NEST_CONTIGUOUS;
   }
-  int64_t strides[NEST_MAX_RANK];
-  bool has[NEST_MAX_RANK] = {false};
+  int64_t strides[TE_MAX_RANK];
+  bool has[TE_MAX_RANK] = {false};
   layout_strides(context, layout, strides, has);
   if (has[moved] && strides[moved] == 1) return NEST_CONTIGUOUS; // aligned or not
   bool wide =
@@ -191,8 +197,8 @@ int64_t nest_stride(const NestRead *read, const Layout *layout, int axis) {
     if (nest_moves(read, d, axis)) return 0;
   if (layout || last < 0 || !read->linear[last]) return 0;
   int64_t stride = read->coefficient[last][axis];
-  bool held = read->held[last] && read->held_axis[last] == axis;
-  return stride > 1 && stride <= MOST_SHUFFLED_STRIDE && !held ? stride : 0;
+  bool grouped = read->group_size[last] && read->group_axis[last] == axis;
+  return stride > 1 && stride <= MOST_SHUFFLED_STRIDE && !grouped ? stride : 0;
 }
 
 double nest_buffer_bytes(const Buffer *buffer) {

@@ -7,8 +7,9 @@
 #include "base/cost_model.h"
 #include "ir/op_count.h"
 #include "layout/layout.h"
+#include "te/te.h"
 
-enum { NEST_MAX_AXES = 16, NEST_MAX_READS = 24, NEST_MAX_RANK = 12 };
+enum { NEST_MAX_AXES = 16, NEST_MAX_READS = 24 };
 
 typedef struct NestAxis {
   Expr *var;
@@ -20,26 +21,26 @@ typedef struct NestRead {
   Buffer *buffer;
   Expr *const *indices;
   // where linear[d], index d = base + Σ coefficient[d][a] * axis a
-  int64_t coefficient[NEST_MAX_RANK][NEST_MAX_AXES];
-  int64_t base[NEST_MAX_RANK]; // 1 where it is not known
-  bool linear[NEST_MAX_RANK];
-  bool uses[NEST_MAX_RANK][NEST_MAX_AXES]; // of those that are not: the axes in them
-  // + held_step[d] * (axis held_axis[d] // held[d]), where held[d] > 0: the channel of a group
-  // moves with each group of outputs only
-  int held_axis[NEST_MAX_RANK];
-  int64_t held[NEST_MAX_RANK], held_step[NEST_MAX_RANK];
+  int64_t coefficient[TE_MAX_RANK][NEST_MAX_AXES];
+  int64_t base[TE_MAX_RANK]; // 1 where it is not known
+  bool linear[TE_MAX_RANK];
+  bool uses[TE_MAX_RANK][NEST_MAX_AXES]; // of those that are not: the axes in them
+  // A grouped index has group_step[d] * (axis group_axis[d] // group_size[d]) more, where
+  // group_size[d] > 0: the input channel of a grouped convolution moves with groups of outputs.
+  int group_axis[TE_MAX_RANK];
+  int64_t group_size[TE_MAX_RANK], group_step[TE_MAX_RANK];
 } NestRead;
 
 typedef struct Nest {
   int axis_count, spatial_count; // spatial axes first
   NestAxis axes[NEST_MAX_AXES];
   int read_count;
-  NestRead reads[NEST_MAX_READS];
+  NestRead *reads; // read_count of them
   Buffer *output;
-  int output_axis[NEST_MAX_RANK]; // the axis that is index d of the output
-  bool conditional;               // a read stands under a condition
-  OpCount count;                  // operations at each point
-  double points;                  // product of all extents
+  int output_axis[TE_MAX_RANK]; // the axis that is index d of the output
+  bool conditional;             // a read stands under a condition
+  OpCount count;                // operations at each point
+  double points;                // product of all extents
 } Nest;
 
 // False when an extent is symbolic, or the block is not one store at its own spatial variables.

@@ -47,7 +47,7 @@ const LayoutExpr *autosched_digit(Context *context, int d, int64_t cut, int64_t 
 
 static const Layout *layout_on(Context *context, const Buffer *buffer, int count,
                                const LayoutExpr *const *outputs) {
-  int64_t shape[NEST_MAX_RANK];
+  int64_t shape[TE_MAX_RANK];
   if (!buffer_static_shape(buffer, shape)) return NULL;
   const IndexMap *map = index_map_new(context, buffer->rank, NULL, count, outputs, NULL, NULL, 0);
   const Layout *layout = layout_static(context, map, shape, buffer->pos);
@@ -60,9 +60,9 @@ static const Layout *layout_on(Context *context, const Buffer *buffer, int count
 static const Layout *packed_layout(AutoSched *s, const NestRead *read, int axis, int64_t width) {
   const Nest *nest = &s->nest;
   const Tile *tile = &s->choice->tile;
-  const LayoutExpr *outputs[2 * NEST_MAX_RANK];
+  const LayoutExpr *outputs[2 * TE_MAX_RANK];
   int count = 0, panel = nest_dimension_of(nest, read, axis);
-  bool used[NEST_MAX_RANK] = {false};
+  bool used[TE_MAX_RANK] = {false};
   int64_t block = 0;
   int blocked = -1;
   outputs[count++] = autosched_digit(s->context, panel, width, 0);
@@ -92,7 +92,7 @@ static const Layout *packed_layout(AutoSched *s, const NestRead *read, int axis,
 // A constant of the epilogue that moves with the vector axis: padded to whole vectors.
 static const Layout *padded_vector(AutoSched *s, const Buffer *buffer, int lanes) {
   int last = buffer->rank - 1;
-  const LayoutExpr *outputs[NEST_MAX_RANK + 1];
+  const LayoutExpr *outputs[TE_MAX_RANK + 1];
   for (int d = 0; d < last; d++) outputs[d] = autosched_digit(s->context, d, 0, 0);
   outputs[last] = autosched_digit(s->context, last, lanes, 0);
   outputs[last + 1] = autosched_digit(s->context, last, 0, lanes);

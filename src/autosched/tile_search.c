@@ -18,7 +18,7 @@ typedef struct Search {
   int64_t strides[NEST_MAX_READS]; // of few elements, likewise; 0: none
   int64_t panel;                   // vectors side by side in a read laid out in panels; 0: any
   int64_t written;                 // vectors side by side in a block of the output
-  int64_t held;                    // values along the vector axis that share what is read; 0: any
+  int64_t group;                   // values along the vector axis that share what is read; 0: any
   bool depends[NEST_MAX_READS][2]; // on the row axes
   double reductions;
   int innermost;              // axis of the reduction
@@ -70,8 +70,8 @@ static double iteration_cycles(const Search *s, const Tile *tile, double vectors
 static int64_t step_along(Context *context, const Nest *nest, const NestLayouts *layouts, int i,
                           int axis) {
   const NestRead *read = &nest->reads[i];
-  int64_t strides[NEST_MAX_RANK], pitch = 1, extent, step = 0;
-  bool has[NEST_MAX_RANK];
+  int64_t strides[TE_MAX_RANK], pitch = 1, extent, step = 0;
+  bool has[TE_MAX_RANK];
   if (layouts->reads[i]) layout_strides(context, layouts->reads[i], strides, has);
   for (int d = read->buffer->rank - 1; d >= 0; d--) {
     int64_t stride = !layouts->reads[i] ? pitch : has[d] ? strides[d] : 1;
@@ -141,10 +141,10 @@ static bool moves_in_tile(const Search *s, int read, const Tile *tile) {
 
 static int registers_needed(const Search *s, const Tile *tile) {
   int64_t accumulators = tile->vectors * tile->rows[0] * tile->rows[1];
-  int held = 0; // vectors that stay while the rows are walked
+  int kept = 0; // vectors that stay in registers while the rows are walked
   for (int i = 0; i < s->nest->read_count; i++)
-    if (s->steps[i] == NEST_CONTIGUOUS && !moves_in_tile(s, i, tile)) held += tile->vectors;
-  return (int)(accumulators + MAX_OF(held, 1) + 1);
+    if (s->steps[i] == NEST_CONTIGUOUS && !moves_in_tile(s, i, tile)) kept += tile->vectors;
+  return (int)(accumulators + MAX_OF(kept, 1) + 1);
 }
 
 // How often a panel of read `i`, which moves with the vector axis, is read: once where it stays in
@@ -308,7 +308,7 @@ static void try_rows(Search *s, Tile tile) {
     if (!tile.padded && most_vectors % tile.vectors) continue;
     if (s->panel && s->panel % tile.vectors) continue;
     if (tile.vectors % s->written) continue;
-    if (s->held % (tile.vectors * tile.lanes)) continue;
+    if (s->group % (tile.vectors * tile.lanes)) continue;
     for (tile.rows[1] = 1; tile.rows[1] <= MIN_OF(most_inner, s->costs->most_tile_rows);
          tile.rows[1]++)
       for (tile.rows[0] = 1; tile.rows[0] <= most_outer; tile.rows[0]++) {
@@ -340,8 +340,8 @@ static bool output_contiguous(const Search *s, int axis, int lanes) {
   for (int d = 0; d < nest->output->rank; d++) {
     if (nest->output_axis[d] != axis) continue;
     if (s->layouts->output) {
-      int64_t strides[NEST_MAX_RANK];
-      bool has[NEST_MAX_RANK];
+      int64_t strides[TE_MAX_RANK];
+      bool has[TE_MAX_RANK];
       layout_strides(s->context, s->layouts->output, strides, has);
       return (has[d] && strides[d] == 1) || nest_block(s->layouts->output, d) % lanes == 0;
     }
@@ -383,14 +383,15 @@ static int64_t panel_vectors(const Search *s, int axis, int lanes) {
   return panel;
 }
 
-static int64_t values_held(const Search *s, int axis) {
-  int64_t held = 0;
+static int64_t values_in_group(const Search *s, int axis) {
+  int64_t group = 0;
   for (int i = 0; i < s->nest->read_count; i++) {
     const NestRead *read = &s->nest->reads[i];
     for (int d = 0; d < read->buffer->rank && s->steps[i] == NEST_SAME; d++)
-      if (read->held[d] && read->held_axis[d] == axis) held = gcd_of(held, read->held[d]);
+      if (read->group_size[d] && read->group_axis[d] == axis)
+        group = gcd_of(group, read->group_size[d]);
   }
-  return held;
+  return group;
 }
 
 // Sets what the search knows of the tile's vector axis; false where it cannot be one.
@@ -402,7 +403,7 @@ static bool look_at_vectors(Search *s, Tile *tile) {
   if (!tile->padded && s->nest->axes[axis].extent % lanes) return false;
   s->panel = panel_vectors(s, axis, lanes);
   s->written = output_vectors(s, axis, lanes);
-  s->held = values_held(s, axis);
+  s->group = values_in_group(s, axis);
   return true;
 }
 

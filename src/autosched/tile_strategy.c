@@ -18,7 +18,7 @@ static const LayoutExpr *fused_axes(AutoSched *s, int outer, int inner) {
 static bool lay_out_accumulators(AutoSched *s) {
   const Nest *nest = &s->nest;
   const Tile *tile = &s->choice->tile;
-  const LayoutExpr *outputs[NEST_MAX_RANK + 1];
+  const LayoutExpr *outputs[TE_MAX_RANK + 1];
   int rank = nest->output->rank, count = 0, last = -1;
   for (int d = 0; d < rank; d++) {
     int axis = nest->output_axis[d];

@@ -7,11 +7,19 @@ static int lanes_of(const Planner *p, const Buffer *buffer) {
   return machine_lanes(p->machine, buffer->type);
 }
 
-bool planner_nest(const Planner *p, const Stage *stage, Nest *nest) {
-  if (stage_is_ordered(stage)) return false;
+static Nest *read_nest(const Planner *p, const Stage *stage) {
+  Nest *nest = arena_new(&p->context->arena, Nest);
   Stmt *s = te_stage_stmt(p->context, stage->te);
   while (s->kind == STMT_FOR) s = s->as.loop.body;
-  return nest_of_block(p->context, s->as.block, nest);
+  return nest_of_block(p->context, s->as.block, nest) ? nest : NULL;
+}
+
+const Nest *planner_nest(const Planner *p, const Stage *stage) {
+  if (stage_is_ordered(stage)) return NULL;
+  Nest *nest = map_find(p->nests, stage);
+  if (!nest) nest = read_nest(p, stage);
+  if (nest) map_put(p->nests, stage, nest);
+  return nest;
 }
 
 // ---- Layouts
@@ -148,7 +156,7 @@ static int panel_dimension(const Nest *nest, const NestRead *read, int axis, int
   for (int a = 0; a < nest->axis_count && found >= 0; a++)
     if (a != axis) *width = gcd_of(*width, read->coefficient[found][a]);
   if (found >= 0) *width = gcd_of(*width, read->base[found]);
-  if (found >= 0 && read->held[found]) *width = gcd_of(*width, read->held_step[found]);
+  if (found >= 0 && read->group_size[found]) *width = gcd_of(*width, read->group_step[found]);
   return *width % 8 ? -1 : found;
 }
 
@@ -168,19 +176,19 @@ static void hand_back(Planner *p, const StageTensor *tensor, const Candidate *ca
 // Where the other operand is a constant, that one is packed instead.
 static void propose_panels(Planner *p, const Stage *stage) {
   double smallest = (double)cost_model_of(p->machine)->small_operand_bytes;
-  Nest nest;
-  if (reads_constant(stage) || !planner_nest(p, stage, &nest)) return;
-  for (int i = 0; i < nest.read_count; i++) {
-    const NestRead *read = &nest.reads[i];
+  const Nest *nest = reads_constant(stage) ? NULL : planner_nest(p, stage);
+  if (!nest) return;
+  for (int i = 0; i < nest->read_count; i++) {
+    const NestRead *read = &nest->reads[i];
     const StageTensor *tensor = stage_tensor_of(p->stages, read->buffer);
     int64_t width = (int64_t)lanes_of(p, read->buffer) * panel_vectors(p);
-    int last = nest.output->rank ? nest.output_axis[nest.output->rank - 1] : -1;
-    int d = last < 0 ? -1 : panel_dimension(&nest, read, last, &width);
+    int last = nest->output->rank ? nest->output_axis[nest->output->rank - 1] : -1;
+    int d = last < 0 ? -1 : panel_dimension(nest, read, last, &width);
     if (!tensor || tensor->data || d < 0 || tensor_bytes_as(tensor, NULL) < smallest) continue;
     bool matrix = false; // other axes of the output do not move it
-    for (int a = 0; a < nest.spatial_count; a++)
-      matrix |= a != last && nest.axes[a].extent > 1 && !nest_depends(read, a);
-    const Layout *layout = matrix ? in_panels(p, &nest, read, d, width) : NULL;
+    for (int a = 0; a < nest->spatial_count; a++)
+      matrix |= a != last && nest->axes[a].extent > 1 && !nest_depends(read, a);
+    const Layout *layout = matrix ? in_panels(p, nest, read, d, width) : NULL;
     if (!layout) continue;
     Candidate candidate = {layout, d, width, .panels = true};
     candidates_add(&p->candidates[tensor->index], candidate);
@@ -191,37 +199,37 @@ static void propose_panels(Planner *p, const Stage *stage) {
 // What comes row-major from outside may be read with the axis innermost that the reduction walks
 // first, as channels of an image.
 static void propose_reads(Planner *p, const Stage *stage) {
-  Nest nest;
-  if (!planner_nest(p, stage, &nest) || nest.axis_count == nest.spatial_count) return;
-  for (int i = 0; i < nest.read_count; i++) {
-    const StageTensor *tensor = stage_tensor_of(p->stages, nest.reads[i].buffer);
+  const Nest *nest = planner_nest(p, stage);
+  if (!nest || nest->axis_count == nest->spatial_count) return;
+  for (int i = 0; i < nest->read_count; i++) {
+    const StageTensor *tensor = stage_tensor_of(p->stages, nest->reads[i].buffer);
     if (tensor && !tensor->data && p->candidates[tensor->index].count == 1)
-      propose(p, tensor, nest_dimension_of(&nest, &nest.reads[i], nest.spatial_count), 0, false);
+      propose(p, tensor, nest_dimension_of(nest, &nest->reads[i], nest->spatial_count), 0, false);
   }
 }
 
 // The dimension of the output along which the model would vectorise, with what is computed at run
 // time laid out for that, or row-major.
 static int preferred_dimension(Planner *p, const Stage *stage, bool row_major) {
-  Nest nest;
+  const Nest *nest = planner_nest(p, stage);
   Tile tile;
-  if (!planner_nest(p, stage, &nest)) return -1;
+  if (!nest) return -1;
   int best = -1;
   double best_cost = 0;
-  for (int d = 0; d < nest.output->rank; d++) {
-    int axis = nest.output_axis[d], lanes = lanes_of(p, nest.output);
-    const Layout *output = axis < 0 ? NULL : with_inner_axis(p, nest.output, d, lanes);
+  for (int d = 0; d < nest->output->rank; d++) {
+    int axis = nest->output_axis[d], lanes = lanes_of(p, nest->output);
+    const Layout *output = axis < 0 ? NULL : with_inner_axis(p, nest->output, d, lanes);
     if (!output) continue;
     NestLayouts layouts = {.output = output};
-    for (int i = 0; i < nest.read_count; i++) {
-      const Buffer *buffer = nest.reads[i].buffer;
-      int along = nest_dimension_of(&nest, &nest.reads[i], axis);
+    for (int i = 0; i < nest->read_count; i++) {
+      const Buffer *buffer = nest->reads[i].buffer;
+      int along = nest_dimension_of(nest, &nest->reads[i], axis);
       const StageTensor *tensor = stage_tensor_of(p->stages, buffer);
       bool stays = row_major && tensor && !tensor->data;
       if (along >= 0 && !stays)
         layouts.reads[i] = with_inner_axis(p, buffer, along, lanes_of(p, buffer));
     }
-    if (!tile_choose(p->context, p->machine, &nest, &layouts, &tile)) continue;
+    if (!tile_choose(p->context, p->machine, nest, &layouts, &tile)) continue;
     double cost = tile_cost(p->machine, &tile);
     if (tile.vector_axis == axis &&
         (best < 0 || cost < best_cost * cost_model_of(p->machine)->tie_axis)) {

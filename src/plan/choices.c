@@ -108,28 +108,28 @@ static double reduction_cost(const Combination *c, StageChoice *choice) {
 static double member_cycles(const Combination *c, const Stage *member) {
   const Planner *p = c->planner;
   const CostModel *costs = cost_model_of(p->machine);
-  Nest nest;
   NestLayouts layouts = {0};
-  if (!planner_nest(p, member, &nest)) return 0;
-  for (int i = 0; i < nest.read_count; i++)
+  const Nest *nest = planner_nest(p, member);
+  if (!nest) return 0;
+  for (int i = 0; i < nest->read_count; i++)
     for (int j = 0; j < c->stage->reads.count; j++) {
       bool packed;
       const StageTensor *tensor = c->stage->reads.items[j];
-      if (tensor->buffer == nest.reads[i].buffer) layouts.reads[i] = layout_read(c, j, &packed);
+      if (tensor->buffer == nest->reads[i].buffer) layouts.reads[i] = layout_read(c, j, &packed);
     }
-  int lanes = machine_lanes(p->machine, nest.output->type), last = nest.axis_count - 1;
+  int lanes = machine_lanes(p->machine, nest->output->type), last = nest->axis_count - 1;
   if (stage_is_reduction(member)) {
-    double cycles = rows_cycles(p->context, p->machine, &nest, &layouts);
-    return cycles < 0 ? nest.points * costs->scalar_cycles : cycles;
+    double cycles = rows_cycles(p->context, p->machine, nest, &layouts);
+    return cycles < 0 ? nest->points * costs->scalar_cycles : cycles;
   }
   bool strided = last < 0;
-  for (int i = 0; i < nest.read_count && !strided; i++)
+  for (int i = 0; i < nest->read_count && !strided; i++)
     strided =
-        nest_step(p->context, &nest, &nest.reads[i], layouts.reads[i], last, lanes) == NEST_STRIDED;
-  return strided ? nest.points * costs->scalar_cycles
-                 : nest.points / lanes *
+        nest_step(p->context, nest, &nest->reads[i], layouts.reads[i], last, lanes) == NEST_STRIDED;
+  return strided ? nest->points * costs->scalar_cycles
+                 : nest->points / lanes *
                        (1 / costs->row_moves_a_cycle +
-                        nest_operations(p->machine, &nest) / costs->operations_a_cycle);
+                        nest_operations(p->machine, nest) / costs->operations_a_cycle);
 }
 
 static double group_cost(const Combination *c) {
@@ -186,10 +186,10 @@ static bool only_choice(Planner *p, const Stage *stage) {
 }
 
 static bool reduction_choices(Planner *p, const Stage *stage) {
-  Nest nest;
-  if (!planner_nest(p, stage, &nest)) return only_choice(p, stage);
+  const Nest *nest = planner_nest(p, stage);
+  if (!nest) return only_choice(p, stage);
   int *reads = arena_array(&p->context->arena, int, stage->reads.count);
-  Combination c = {p, stage, &nest, {.fused = -1, .reads = reads}};
+  Combination c = {p, stage, nest, {.fused = -1, .reads = reads}};
   int outputs = p->candidates[stage->output->index].count, only = only_candidate(p, stage, -1);
   for (c.choice.output = 0; c.choice.output < outputs; c.choice.output++)
     if (only < 0 || c.choice.output == only) combine_reads(&c, 0);

@@ -61,6 +61,7 @@ struct Planner {
   Candidates *candidates;             // by tensor->index
   StageChoices *choices;              // by stage->index
   LoopBody *bodies;                   // by stage->index
+  Map *nests;                         // by stage: those that planner_nest has read
   bool row_major;                     // stages take nothing else
   int *given;                         // by tensor->index: the candidate in which the caller has it
   Array(StageConstraint) stage_constraints;
@@ -78,8 +79,8 @@ void planner_find_candidates(Planner *planner, bool proposals);
 int candidates_add(Candidates *candidates, Candidate candidate); // its number; -1: no room
 bool candidate_like(const Candidate *a, const Candidate *b);
 Candidate planner_candidate_of(const Planner *planner, const Buffer *buffer, const Layout *layout);
-// The stage's loops; false where they are not one store with static extents.
-bool planner_nest(const Planner *planner, const Stage *stage, Nest *nest);
+// The stage's loops, read once; NULL where they are not one store with static extents.
+const Nest *planner_nest(const Planner *planner, const Stage *stage);
 
 // constraints.c: before candidates are proposed. False with diagnostics.
 bool planner_apply_constraints(Planner *planner);

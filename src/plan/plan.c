@@ -40,6 +40,8 @@ static Planner *prepare(StageGraph *stages, const PlanOptions *options,
   *p = (Planner){.context = context, .stages = stages, .machine = options->machine};
   p->constraints = constraints;
   p->candidates = arena_array(&context->arena, Candidates, stages->tensors.count);
+  p->nests = arena_new(&context->arena, Map);
+  *p->nests = map_new(&context->arena);
   p->given = arena_array(&context->arena, int, stages->tensors.count);
   for (int i = 0; i < stages->tensors.count; i++)
     p->candidates[i] = (Candidates){.count = 1, .items = {{.axis = CANDIDATE_ROWS}}};

@@ -19,7 +19,7 @@ typedef struct Kernel {
   KernelParam params[MOST_PARAMS];
   void *data[MOST_PARAMS];   // row-major
   void *packed[MOST_PARAMS]; // as laid out
-  int64_t shape[MOST_PARAMS][NEST_MAX_RANK];
+  int64_t shape[MOST_PARAMS][TE_MAX_RANK];
 } Kernel;
 
 static int64_t count_of(const Kernel *k, int param) {
@@ -53,7 +53,7 @@ static InterpTensor laid_out(Kernel *k, const KernelChoice *choice, int param) {
   layout_pack(k->context, layout, dtype_bytes(buffer->type), k->data[param], k->packed[param]);
   if (layout->padding.kind == LAYOUT_PADDING_ANY) { // poison: nobody may rely on it
     for (int64_t i = 0; i < size; i++) {
-      int64_t index[NEST_MAX_RANK];
+      int64_t index[TE_MAX_RANK];
       if (layout_at_offset(k->context, layout, i, index).verdict == VERDICT_NO)
         ((float *)k->packed[param])[i] = NAN;
     }
@@ -75,7 +75,7 @@ static float result_at(const Kernel *k, const KernelChoice *choice, int param, c
 static void compare(const Kernel *k, const KernelChoice *choice, const float *expected,
                     const char *what) {
   int param = k->func->param_count - 1, rank = k->func->buffers[param]->rank;
-  int64_t index[NEST_MAX_RANK] = {0};
+  int64_t index[TE_MAX_RANK] = {0};
   for (int64_t i = 0; i < count_of(k, param); i++) {
     float got = result_at(k, choice, param, index, i);
     if (!(fabsf(got - expected[i]) <= 1e-4f * fmaxf(1, fabsf(expected[i]))))
@@ -139,7 +139,7 @@ static void check_kernel(Kernel *k, const char *cpu, bool print) {
 }
 
 static Value *value_of(Context *context, const char *name, const int64_t *shape, int rank) {
-  Expr *extents[NEST_MAX_RANK];
+  Expr *extents[TE_MAX_RANK];
   for (int i = 0; i < rank; i++) extents[i] = expr_index(context, shape[i]);
   return value_new(context, name, DTYPE_FLOAT32, extents, rank);
 }
@@ -163,7 +163,7 @@ static Node *conv_node(Context *context, const Conv *v) {
 }
 
 static const Layout *laid(Context *context, PrimFunc *func, int param, const char *spelling) {
-  int64_t shape[NEST_MAX_RANK];
+  int64_t shape[TE_MAX_RANK];
   if (!spelling) return NULL;
   buffer_static_shape(func->buffers[param], shape);
   const Layout *layout = layout_parse_static(context, spelling, shape, func->buffers[param]->rank);
