@@ -95,7 +95,7 @@ static bool fits_in(Analyzer *analyzer, const Form *f) {
 // (B // d + y) // c is (B + d*y) // (d*c).
 static const Form *divide_nested(Analyzer *analyzer, const Form *f, int64_t c) {
   Expr *base = NULL;
-  int64_t cut, joined;
+  int64_t cut, product;
   int at = -1;
   for (int i = 0; i < f->count; i++)
     if (split_division(f->terms[i].atom, &base, &cut)) at = at == -1 ? i : -2;
@@ -103,9 +103,9 @@ static const Form *divide_nested(Analyzer *analyzer, const Form *f, int64_t c) {
   split_division(f->terms[at].atom, &base, &cut);
   const Form *others = form_sub(analyzer, f, form_term(analyzer, f->type, 1, f->terms[at].atom));
   const Form *sum = form_add_scaled(analyzer, form_of(analyzer, base), others, cut);
-  if (!sum || !mul_fits(cut, c, &joined)) return NULL;
+  if (!sum || !mul_fits(cut, c, &product)) return NULL;
   if (others->count && !fits_in(analyzer, sum)) return NULL;
-  return form_divide(analyzer, form_typed(analyzer, sum, f->type), joined);
+  return form_divide(analyzer, form_typed(analyzer, sum, f->type), product);
 }
 
 static const Form *division_atom(Analyzer *analyzer, const Form *f, int64_t c) {

@@ -232,11 +232,11 @@ Expr *floor_atom(Analyzer *analyzer, Expr *base, int64_t cut) {
 static const Form *read_division(Analyzer *analyzer, DType type, Expr *a, int64_t c) {
   const Form *f = form_of(analyzer, a);
   Expr *base = a;
-  int64_t cut, joined = c;
+  int64_t cut, product = c;
   if (form_is_unit(f) && split_division(f->terms[0].atom, &base, &cut) &&
-      !mul_fits(cut, c, &joined))
-    base = a, joined = c;
-  return form_term(analyzer, type, 1, floor_atom(analyzer, base, joined));
+      !mul_fits(cut, c, &product))
+    base = a, product = c;
+  return form_term(analyzer, type, 1, floor_atom(analyzer, base, product));
 }
 
 static const Form *read_divided(Analyzer *analyzer, Expr *e) {

@@ -594,7 +594,7 @@ bool is_private_below(Schedule *schedule, const Path *path, int depth, const Buf
 
 // ---- The checks ------------------------------------------------------------------------------
 
-static const char *blame(const Chain *chain, const Storage *storage) {
+static const char *reason_of(const Chain *chain, const Storage *storage) {
   const Access *first = NULL;
   for (int i = 0; i < storage->accesses.count && !first; i++)
     if (storage->accesses.items[i].write) first = &storage->accesses.items[i];
@@ -631,7 +631,7 @@ bool loops_independent(Schedule *schedule, const Path *path, int depth, unsigned
     if (tells_iterations(&chain, &all.items[i], &used) && used) continue;
     if ((allow & ALLOW_PRIVATE) && is_private(&chain, &all.items[i])) continue;
     if ((allow & ALLOW_COMBINING) && only_combines(&chain, &all.items[i], &used)) continue;
-    *why = blame(&chain, &all.items[i]);
+    *why = reason_of(&chain, &all.items[i]);
     return false;
   }
   return true;
@@ -674,7 +674,7 @@ bool order_is_free(Schedule *schedule, const Path *path, int top, int bottom,
       continue;
     if (is_private(&chain, storage) || is_always_the_same(&chain, storage, &all)) continue;
     if (boxes_part(&chain, storage, used) && !order_matters(&chain, new_order, used)) continue;
-    *why = blame(&chain, storage);
+    *why = reason_of(&chain, storage);
     return false;
   }
   return true;

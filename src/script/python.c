@@ -272,8 +272,8 @@ static PyNode *strings(PyParser *parser) {
   Text text = text_new(parser->arena);
   for (; py_at_kind(parser, TOKEN_STRING); py_advance(parser))
     text_puts(&text, py_token(parser)->text);
-  Str joined = str_intern(parser->context, text_string(&text));
-  return node_text(parser, PY_STRING, begin, joined, NULL, 0);
+  Str whole = str_intern(parser->context, text_string(&text));
+  return node_text(parser, PY_STRING, begin, whole, NULL, 0);
 }
 
 static PyNode *number(PyParser *parser) {

@@ -249,21 +249,21 @@ Value *import_element(Import *import, Value *value, int axis, int64_t at) {
   return import_add(import, node);
 }
 
-static Value *joined(Import *import, Value *const *values, int count, int axis) {
+static Value *concatenated(Import *import, Value *const *values, int count, int axis) {
   if (count == 1) return values[0];
   Node *node = import_begin(import, "concat", values, count);
   node_set_int(import->context, node, "axis", axis);
   return import_add(import, node);
 }
 
-// Joins values in groups of groups, so that each kernel has few operands and most kernels are
+// Concatenates values in groups of groups, so that each kernel has few operands and most kernels are
 // equal.
-static Value *joined_by_groups(Import *import, Value **values, int count, int axis) {
+static Value *concatenated_in_groups(Import *import, Value **values, int count, int axis) {
   enum { GROUP = 16 };
   while (count > 1) {
     int groups = 0;
     for (int i = 0; i < count; i += GROUP) {
-      Value *group = joined(import, values + i, MIN_OF(GROUP, count - i), axis);
+      Value *group = concatenated(import, values + i, MIN_OF(GROUP, count - i), axis);
       if (!group) return NULL;
       values[groups++] = group;
     }
@@ -286,7 +286,7 @@ Value *import_stack(Import *import, Value *const *values, int count, int axis) {
       shape[d] = d == axis ? 1 : import_dim(values[i], d < axis ? d : d - 1);
     if (!(parts[i] = import_reshape(import, values[i], shape, rank))) return NULL;
   }
-  return joined_by_groups(import, parts, count, axis);
+  return concatenated_in_groups(import, parts, count, axis);
 }
 
 // ---- One node ---------------------------------------------------------------------------------

@@ -187,13 +187,13 @@ static int resize_order(const Resize *r, int rank, int64_t *order) {
 
 // The number of axes to sum together: those whose taps together are so few that separate sums would
 // not be cheaper.
-static int joined_axes(const Table *tables, const int64_t *order, int count) {
+static int merged_axes(const Table *tables, const int64_t *order, int count) {
   enum { MOST_TAPS = 1 };
   int64_t taps = tables[order[0]].taps;
-  int joined = 1;
-  while (joined < count && taps * tables[order[joined]].taps <= MOST_TAPS)
-    taps *= tables[order[joined++]].taps;
-  return joined;
+  int merged = 1;
+  while (merged < count && taps * tables[order[merged]].taps <= MOST_TAPS)
+    taps *= tables[order[merged++]].taps;
+  return merged;
 }
 
 static Value *build(Resize *r) {
@@ -207,9 +207,9 @@ static Value *build(Resize *r) {
     for (int i = 0; i < count; i++) y = choose(import, y, &tables[order[i]], order[i]);
   } else if (count) {
     if (!dtype_is_float(x->type)) y = import_cast(import, y, DTYPE_FLOAT32);
-    for (int i = 0, joined; i < count; i += joined) {
-      joined = joined_axes(tables, order + i, count - i);
-      y = resample(import, y, tables, order + i, joined);
+    for (int i = 0, merged; i < count; i += merged) {
+      merged = merged_axes(tables, order + i, count - i);
+      y = resample(import, y, tables, order + i, merged);
     }
   }
   for (int i = 0; i < count; i++) y = extrapolated(r, y, &tables[order[i]], (int)order[i]);
