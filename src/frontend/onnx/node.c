@@ -256,8 +256,8 @@ static Value *concatenated(Import *import, Value *const *values, int count, int 
   return import_add(import, node);
 }
 
-// Concatenates values in groups of groups, so that each kernel has few operands and most kernels are
-// equal.
+// Concatenates values in groups of groups, so that each kernel has few operands and most kernels
+// are equal.
 static Value *concatenated_in_groups(Import *import, Value **values, int count, int axis) {
   enum { GROUP = 16 };
   while (count > 1) {
