@@ -13,8 +13,8 @@ static int64_t add_end(int64_t a, int64_t b, int64_t infinity) {
   return sum;
 }
 
-static Bounds bounds_add(Bounds a, Bounds b) {
-  return (Bounds){add_end(a.low, b.low, NO_LOW), add_end(a.high, b.high, NO_HIGH)};
+static Interval bounds_add(Interval a, Interval b) {
+  return (Interval){add_end(a.low, b.low, NO_LOW), add_end(a.high, b.high, NO_HIGH)};
 }
 
 static bool infinite(int64_t x) {
@@ -29,10 +29,10 @@ static int64_t mul_end(int64_t a, int64_t b) {
   return product;
 }
 
-static Bounds bounds_mul(Bounds a, Bounds b) {
+static Interval bounds_mul(Interval a, Interval b) {
   int64_t ends[] = {mul_end(a.low, b.low), mul_end(a.low, b.high), mul_end(a.high, b.low),
                     mul_end(a.high, b.high)};
-  Bounds r = {ends[0], ends[0]};
+  Interval r = {ends[0], ends[0]};
   for (int i = 1; i < 4; i++) {
     r.low = MIN_OF(r.low, ends[i]);
     r.high = MAX_OF(r.high, ends[i]);
@@ -40,37 +40,29 @@ static Bounds bounds_mul(Bounds a, Bounds b) {
   return r;
 }
 
-static Bounds bounds_scale(Bounds a, int64_t factor) {
-  return bounds_mul(a, (Bounds){factor, factor});
+static Interval bounds_scale(Interval a, int64_t factor) {
+  return bounds_mul(a, (Interval){factor, factor});
 }
 
-Bounds bounds_join(Bounds a, Bounds b) {
-  return (Bounds){MIN_OF(a.low, b.low), MAX_OF(a.high, b.high)};
+static Interval bounds_divide(Interval a, int64_t cut) {
+  return (Interval){a.low == NO_LOW ? NO_LOW : floor_div(a.low, cut),
+                    a.high == NO_HIGH ? NO_HIGH : floor_div(a.high, cut)};
 }
 
-static Bounds bounds_meet(Bounds a, Bounds b) {
-  return (Bounds){MAX_OF(a.low, b.low), MIN_OF(a.high, b.high)};
-}
+static const Interval unbounded = {NO_LOW, NO_HIGH};
 
-static Bounds bounds_divide(Bounds a, int64_t cut) {
-  return (Bounds){a.low == NO_LOW ? NO_LOW : floor_div(a.low, cut),
-                  a.high == NO_HIGH ? NO_HIGH : floor_div(a.high, cut)};
-}
-
-static const Bounds unbounded = {NO_LOW, NO_HIGH};
-
-Bounds type_bounds(DType t) {
-  if (t.code == TYPE_BOOL) return (Bounds){0, 1};
-  if (t.code == TYPE_UINT && t.bits <= 32) return (Bounds){0, ((int64_t)1 << t.bits) - 1};
-  if (t.code == TYPE_UINT) return (Bounds){0, NO_HIGH};
+Interval type_bounds(DType t) {
+  if (t.code == TYPE_BOOL) return (Interval){0, 1};
+  if (t.code == TYPE_UINT && t.bits <= 32) return (Interval){0, ((int64_t)1 << t.bits) - 1};
+  if (t.code == TYPE_UINT) return (Interval){0, NO_HIGH};
   if (t.code == TYPE_INT && t.bits < 32)
-    return (Bounds){-((int64_t)1 << (t.bits - 1)), ((int64_t)1 << (t.bits - 1)) - 1};
+    return (Interval){-((int64_t)1 << (t.bits - 1)), ((int64_t)1 << (t.bits - 1)) - 1};
   return unbounded;
 }
 
 // ---- A mixed-radix number of one base
 
-static Bounds expr_bounds(Analyzer *analyzer, Expr *e) {
+static Interval expr_bounds(Analyzer *analyzer, Expr *e) {
   return form_bounds(analyzer, form_of(analyzer, e));
 }
 
@@ -129,7 +121,7 @@ enum { SOME_CELLS = 2 };
 
 // As radix_max where an end of x may be infinite. The largest value is then met within SOME_CELLS
 // multiples of the top cut from the finite end.
-static int64_t open_max(const Radix *radix, Bounds x) {
+static int64_t open_max(const Radix *radix, Interval x) {
   int top = radix->count - 1;
   int64_t c = radix->cuts[top], weight = radix->weights[top];
   const int64_t far = (int64_t)1 << 61;
@@ -137,34 +129,34 @@ static int64_t open_max(const Radix *radix, Bounds x) {
   if (c > far || (x.low != NO_LOW && llabs(x.low) > far) ||
       (x.high != NO_HIGH && llabs(x.high) > far))
     return NO_HIGH;
-  if (x.low == NO_LOW && x.high == NO_HIGH) x = (Bounds){0, c - 1};
+  if (x.low == NO_LOW && x.high == NO_HIGH) x = (Interval){0, c - 1};
   if (x.high == NO_HIGH) x.high = (floor_div(x.low, c) + SOME_CELLS) * c - 1;
   if (x.low == NO_LOW) x.low = (floor_div(x.high, c) - SOME_CELLS + 1) * c;
   return x.low > x.high ? NO_HIGH : radix_max(radix, top, x.low, x.high);
 }
 
-static Bounds radix_bounds(Radix *radix, Bounds x) {
+static Interval radix_bounds(Radix *radix, Interval x) {
   int64_t high = open_max(radix, x);
   for (int i = 0; i < radix->count; i++) radix->weights[i] = -radix->weights[i];
   int64_t low = open_max(radix, x);
-  return (Bounds){low == NO_HIGH ? NO_LOW : -low, high};
+  return (Interval){low == NO_HIGH ? NO_LOW : -low, high};
 }
 
 // For cuts that do not divide one another: tries all values of x when they are few.
-static bool points_bounds(const Group *group, Bounds x, Bounds *out) {
+static bool points_bounds(const Group *group, Interval x, Interval *out) {
   enum { FEW = 256 };
   int64_t size;
-  if (x.low == NO_LOW || x.high == NO_HIGH || x.low > x.high ||
-      __builtin_sub_overflow(x.high, x.low, &size) || size > FEW)
+  if (x.low == NO_LOW || x.high == NO_HIGH || x.low > x.high || !sub_fits(x.high, x.low, &size) ||
+      size > FEW)
     return false;
-  *out = (Bounds){NO_HIGH, NO_LOW};
+  *out = (Interval){NO_HIGH, NO_LOW};
   for (int64_t v = x.low; v <= x.high; v++) {
-    Bounds sum = {0, 0};
+    Interval sum = {0, 0};
     for (int i = 0; i < group->count; i++) {
       int64_t floor = floor_div(v, group->cuts[i]);
-      sum = bounds_add(sum, bounds_scale((Bounds){floor, floor}, group->coefs[i]));
+      sum = bounds_add(sum, bounds_scale((Interval){floor, floor}, group->coefs[i]));
     }
-    *out = bounds_join(*out, sum);
+    *out = interval_hull(*out, sum);
   }
   return true;
 }
@@ -184,18 +176,18 @@ static int64_t known_places(Analyzer *analyzer, Expr *base, Radix *radix) {
   return sum;
 }
 
-Bounds group_bounds(Analyzer *analyzer, const Group *group) {
-  Bounds x = group->count == 1 && group->cuts[0] == 1 ? atom_bounds(analyzer, group->base)
-                                                      : expr_bounds(analyzer, group->base);
+Interval group_bounds(Analyzer *analyzer, const Group *group) {
+  Interval x = group->count == 1 && group->cuts[0] == 1 ? atom_bounds(analyzer, group->base)
+                                                        : expr_bounds(analyzer, group->base);
   Radix radix;
-  Bounds result;
+  Interval result;
   if (group->count == 1)
     result = bounds_scale(bounds_divide(x, group->cuts[0]), group->coefs[0]);
   else if (radix_of(group, &radix)) {
     int64_t known = known_places(analyzer, group->base, &radix);
-    result = bounds_add(radix_bounds(&radix, x), (Bounds){known, known});
+    result = bounds_add(radix_bounds(&radix, x), (Interval){known, known});
   } else if (!points_bounds(group, x, &result)) {
-    result = (Bounds){0, 0};
+    result = (Interval){0, 0};
     for (int i = 0; i < group->count; i++)
       result = bounds_add(result, bounds_scale(bounds_divide(x, group->cuts[i]), group->coefs[i]));
   }
@@ -210,9 +202,9 @@ static bool has_digits(const Form *f) {
   return false;
 }
 
-Bounds form_bounds(Analyzer *analyzer, const Form *f) {
+Interval form_bounds(Analyzer *analyzer, const Form *f) {
   if (!f) return unbounded;
-  Bounds sum = {f->constant, f->constant};
+  Interval sum = {f->constant, f->constant};
   if (!has_digits(f)) {
     for (int i = 0; i < f->count; i++)
       sum =
@@ -221,7 +213,7 @@ Bounds form_bounds(Analyzer *analyzer, const Form *f) {
   }
   PassingMark mark = passing_mark(analyzer);
   const Groups *groups = form_groups(analyzer, f);
-  sum = (Bounds){groups->constant, groups->constant};
+  sum = (Interval){groups->constant, groups->constant};
   for (int i = 0; i < groups->count; i++)
     sum = bounds_add(sum, group_bounds(analyzer, &groups->items[i]));
   passing_reset(analyzer, mark);
@@ -230,101 +222,97 @@ Bounds form_bounds(Analyzer *analyzer, const Form *f) {
 
 // ---- Atoms
 
-static Bounds operand_bounds(Analyzer *analyzer, Expr *e, int i) {
+static Interval operand_bounds(Analyzer *analyzer, Expr *e, int i) {
   return expr_bounds(analyzer, e->args[i]);
 }
 
-static Bounds product_bounds(Analyzer *analyzer, Expr *e) {
-  Bounds a = operand_bounds(analyzer, e, 0), b = operand_bounds(analyzer, e, 1);
-  Bounds product = bounds_mul(a, b);
+static Interval product_bounds(Analyzer *analyzer, Expr *e) {
+  Interval a = operand_bounds(analyzer, e, 0), b = operand_bounds(analyzer, e, 1);
+  Interval product = bounds_mul(a, b);
   if (e->args[0] == e->args[1]) product.low = MAX_OF(product.low, 0);
   return product;
 }
 
-static Bounds min_bounds(Analyzer *analyzer, Expr *e) {
-  Bounds a = operand_bounds(analyzer, e, 0), b = operand_bounds(analyzer, e, 1);
-  return (Bounds){MIN_OF(a.low, b.low), MIN_OF(a.high, b.high)};
+static Interval min_bounds(Analyzer *analyzer, Expr *e) {
+  return interval_min(operand_bounds(analyzer, e, 0), operand_bounds(analyzer, e, 1));
 }
 
-static Bounds max_bounds(Analyzer *analyzer, Expr *e) {
-  Bounds a = operand_bounds(analyzer, e, 0), b = operand_bounds(analyzer, e, 1);
-  return (Bounds){MAX_OF(a.low, b.low), MAX_OF(a.high, b.high)};
+static Interval max_bounds(Analyzer *analyzer, Expr *e) {
+  return interval_max(operand_bounds(analyzer, e, 0), operand_bounds(analyzer, e, 1));
 }
 
-static Bounds choice_bounds(Analyzer *analyzer, Expr *e) {
-  return bounds_join(operand_bounds(analyzer, e, 1), operand_bounds(analyzer, e, 2));
+static Interval choice_bounds(Analyzer *analyzer, Expr *e) {
+  return interval_hull(operand_bounds(analyzer, e, 1), operand_bounds(analyzer, e, 2));
 }
 
 // The bounds of a quotient by a divisor that is not constant.
-static Bounds quotient_bounds(Analyzer *analyzer, Expr *e) {
-  Bounds a = operand_bounds(analyzer, e, 0), b = operand_bounds(analyzer, e, 1);
+static Interval quotient_bounds(Analyzer *analyzer, Expr *e) {
+  Interval a = operand_bounds(analyzer, e, 0), b = operand_bounds(analyzer, e, 1);
   if (b.low < 1) return unbounded;
-  Bounds by_least = bounds_divide(a, b.low);
-  Bounds by_most = b.high == NO_HIGH ? (Bounds){a.low < 0 ? -1 : 0, a.high < 0 ? -1 : 0}
-                                     : bounds_divide(a, b.high);
-  return bounds_join(by_least, by_most);
+  Interval by_least = bounds_divide(a, b.low);
+  Interval by_most = b.high == NO_HIGH ? (Interval){a.low < 0 ? -1 : 0, a.high < 0 ? -1 : 0}
+                                       : bounds_divide(a, b.high);
+  return interval_hull(by_least, by_most);
 }
 
-static Bounds rest_bounds(Analyzer *analyzer, Expr *e) {
-  Bounds a = operand_bounds(analyzer, e, 0), b = operand_bounds(analyzer, e, 1);
+static Interval rest_bounds(Analyzer *analyzer, Expr *e) {
+  Interval a = operand_bounds(analyzer, e, 0), b = operand_bounds(analyzer, e, 1);
   if (b.low < 1) return unbounded;
   int64_t high = b.high == NO_HIGH ? NO_HIGH : b.high - 1;
-  return (Bounds){0, a.low >= 0 ? MIN_OF(high, a.high) : high};
+  return (Interval){0, a.low >= 0 ? MIN_OF(high, a.high) : high};
 }
 
 // For truncated division too, where it equals floored division: for operands that are not negative.
-static Bounds truncated_bounds(Analyzer *analyzer, Expr *e) {
+static Interval truncated_bounds(Analyzer *analyzer, Expr *e) {
   return operand_bounds(analyzer, e, 0).low >= 0 ? quotient_bounds(analyzer, e) : unbounded;
 }
 
-static Bounds truncated_rest_bounds(Analyzer *analyzer, Expr *e) {
+static Interval truncated_rest_bounds(Analyzer *analyzer, Expr *e) {
   return operand_bounds(analyzer, e, 0).low >= 0 ? rest_bounds(analyzer, e) : unbounded;
 }
 
-static Bounds cast_bounds(Analyzer *analyzer, Expr *e) {
+static Interval cast_bounds(Analyzer *analyzer, Expr *e) {
   DType from = e->args[0]->type;
   if (!is_index_type(e->type) || dtype_is_float(from) || from.lanes != 1) return unbounded;
-  Bounds inner = is_index_type(from) ? operand_bounds(analyzer, e, 0) : type_bounds(from);
-  Bounds fits = e->type.bits == 32 ? (Bounds){INT32_MIN, INT32_MAX} : unbounded;
+  Interval inner = is_index_type(from) ? operand_bounds(analyzer, e, 0) : type_bounds(from);
+  Interval fits = e->type.bits == 32 ? (Interval){INT32_MIN, INT32_MAX} : unbounded;
   bool kept = inner.low >= fits.low && inner.high <= fits.high;
   return kept && from.code != TYPE_HANDLE ? inner : unbounded;
 }
 
-static Bounds mask_bounds(Analyzer *analyzer, Expr *e) {
-  Bounds a = operand_bounds(analyzer, e, 0), b = operand_bounds(analyzer, e, 1);
+static Interval mask_bounds(Analyzer *analyzer, Expr *e) {
+  Interval a = operand_bounds(analyzer, e, 0), b = operand_bounds(analyzer, e, 1);
   if (a.low < 0 && b.low < 0) return unbounded;
-  return (Bounds){0, MIN_OF(a.low >= 0 ? a.high : NO_HIGH, b.low >= 0 ? b.high : NO_HIGH)};
+  return (Interval){0, MIN_OF(a.low >= 0 ? a.high : NO_HIGH, b.low >= 0 ? b.high : NO_HIGH)};
 }
 
-static Bounds bits_bounds(Analyzer *analyzer, Expr *e) { // or, xor
-  Bounds a = operand_bounds(analyzer, e, 0), b = operand_bounds(analyzer, e, 1);
+static Interval bits_bounds(Analyzer *analyzer, Expr *e) { // or, xor
+  Interval a = operand_bounds(analyzer, e, 0), b = operand_bounds(analyzer, e, 1);
   if (a.low < 0 || b.low < 0) return unbounded;
-  int64_t high = MAX_OF(a.high, b.high);
-  while (high & (high + 1)) high |= high >> 1;
-  return (Bounds){0, high};
+  return (Interval){0, mask_over(MAX_OF(a.high, b.high))};
 }
 
-static Bounds shift_right_bounds(Analyzer *analyzer, Expr *e) {
-  Bounds a = operand_bounds(analyzer, e, 0);
-  return (Bounds){MIN_OF(a.low, 0), MAX_OF(a.high, -1)};
+static Interval shift_right_bounds(Analyzer *analyzer, Expr *e) {
+  Interval a = operand_bounds(analyzer, e, 0);
+  return (Interval){MIN_OF(a.low, 0), MAX_OF(a.high, -1)};
 }
 
-static Bounds abs_bounds(Analyzer *analyzer, Expr *e) {
-  Bounds a = operand_bounds(analyzer, e, 0);
+static Interval abs_bounds(Analyzer *analyzer, Expr *e) {
+  Interval a = operand_bounds(analyzer, e, 0);
   int64_t most =
       MAX_OF(a.low == NO_LOW ? NO_HIGH : llabs(a.low), a.high == NO_HIGH ? NO_HIGH : llabs(a.high));
-  return (Bounds){a.low > 0 ? a.low : 0, most};
+  return (Interval){a.low > 0 ? a.low : 0, most};
 }
 
-static Bounds let_bounds(Analyzer *analyzer, Expr *e) {
+static Interval let_bounds(Analyzer *analyzer, Expr *e) {
   int mark = analyzer_mark(analyzer);
   analyzer_bind_value(analyzer, e->args[0], e->args[1]);
-  Bounds bounds = operand_bounds(analyzer, e, 2);
+  Interval bounds = operand_bounds(analyzer, e, 2);
   analyzer_reset(analyzer, mark);
   return bounds;
 }
 
-static Bounds (*const bounds_table[EXPR_OP_COUNT])(Analyzer *, Expr *) = {
+static Interval (*const bounds_table[EXPR_OP_COUNT])(Analyzer *, Expr *) = {
     [EXPR_MUL] = product_bounds,
     [EXPR_MIN] = min_bounds,
     [EXPR_MAX] = max_bounds,
@@ -343,20 +331,20 @@ static Bounds (*const bounds_table[EXPR_OP_COUNT])(Analyzer *, Expr *) = {
     [EXPR_LET] = let_bounds,
 };
 
-static Bounds shape_bounds(Analyzer *analyzer, Expr *atom) {
+static Interval shape_bounds(Analyzer *analyzer, Expr *atom) {
   if (!is_index_type(atom->type) || !bounds_table[atom->op]) return unbounded;
   return bounds_table[atom->op](analyzer, atom);
 }
 
-Bounds atom_bounds(Analyzer *analyzer, Expr *atom) {
+Interval atom_bounds(Analyzer *analyzer, Expr *atom) {
   Info *info = info_of(analyzer, atom);
   if (stamp_holds(analyzer, info->bounds_at)) return info->bounds;
   Fact *fact = info->fact;
   if (!fact) info->seen_serial = analyzer->serial;
   info->bounds = unbounded; // the answer for an atom that occurs in its own facts
   info->bounds_at = stamp_now(analyzer);
-  Bounds bounds = shape_bounds(analyzer, atom);
-  if (fact && fact->kind == FACT_RANGE) bounds = bounds_meet(bounds, fact->bounds);
+  Interval bounds = shape_bounds(analyzer, atom);
+  if (fact && fact->kind == FACT_RANGE) bounds = interval_meet(bounds, fact->bounds);
   if (fact && fact->kind == FACT_VALUE) bounds = form_bounds(analyzer, fact->form);
   info->bounds = bounds;
   info->bounds_at = stamp_now(analyzer);
@@ -366,7 +354,7 @@ Bounds atom_bounds(Analyzer *analyzer, Expr *atom) {
 bool const_bounds(Analyzer *analyzer, Expr *e, int64_t *low, int64_t *high) {
   if (!is_index_type(e->type)) return false;
   analyzer_enter(analyzer);
-  Bounds bounds = form_bounds(analyzer, simple_form(analyzer, e));
+  Interval bounds = form_bounds(analyzer, simple_form(analyzer, e));
   analyzer_leave(analyzer);
   *low = bounds.low;
   *high = bounds.high;
@@ -380,7 +368,7 @@ static void atom_modular(Analyzer *analyzer, Expr *atom, int64_t *divisor, int64
 // Combines the residues of two values: finds one that both meet.
 static void modular_join(int64_t *divisor, int64_t *rest, int64_t d, int64_t r) {
   int64_t apart;
-  if (__builtin_sub_overflow(*rest, r, &apart) || apart == INT64_MIN) apart = 1;
+  if (!sub_fits(*rest, r, &apart) || apart == INT64_MIN) apart = 1;
   *divisor = gcd_of(gcd_of(*divisor, d), apart);
   if (*divisor) *rest = floor_mod(*rest, *divisor);
 }

@@ -52,7 +52,7 @@ static const Form *drop_low_digits(Analyzer *analyzer, const Form *f) {
       const Form *part = digit_form(analyzer, f->type, d, whole ? d->coef / g : d->coef);
       *(whole ? &high : &low) = form_add(analyzer, whole ? high : low, part);
     }
-    Bounds b = form_bounds(analyzer, low);
+    Interval b = form_bounds(analyzer, low);
     if (!high || b.low == NO_LOW || b.high == NO_HIGH) continue;
     if (floor_div(b.low, g) == floor_div(b.high, g))
       return form_add_const(analyzer, high, floor_div(b.low, g));

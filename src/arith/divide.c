@@ -7,7 +7,7 @@
 
 // Finds the q with q*c <= every value < (q+1)*c.
 static bool within_cell(Analyzer *analyzer, const Form *f, int64_t c, int64_t *q) {
-  Bounds b = form_bounds(analyzer, f);
+  Interval b = form_bounds(analyzer, f);
   if (b.low == NO_LOW || b.high == NO_HIGH) return false;
   *q = floor_div(b.low, c);
   return *q == floor_div(b.high, c);
@@ -87,7 +87,7 @@ static const Form *divide_reduced(Analyzer *analyzer, const Form *f, int64_t c) 
 }
 
 static bool fits_in(Analyzer *analyzer, const Form *f) {
-  Bounds b = form_bounds(analyzer, f);
+  Interval b = form_bounds(analyzer, f);
   if (f && f->type.bits == 32) return b.low >= INT32_MIN && b.high <= INT32_MAX;
   return b.low != NO_LOW && b.high != NO_HIGH;
 }

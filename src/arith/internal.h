@@ -7,6 +7,7 @@
 #define PLEAT_ARITH_INTERNAL_H
 
 #include "arith/arith.h"
+#include "base/interval.h"
 
 // ---- Forms -----------------------------------------------------------------------------------
 
@@ -86,19 +87,16 @@ const Form *digit_form(Analyzer *analyzer, DType type, const Digit *digit, int64
 
 // ---- Facts -----------------------------------------------------------------------------------
 
-// Bounds, where the ends of int64_t stand for infinities.
+// The ends of the intervals that stand for infinities.
 #define NO_LOW INT64_MIN
 #define NO_HIGH INT64_MAX
-typedef struct Bounds {
-  int64_t low, high;
-} Bounds;
 
 typedef enum FactKind { FACT_RANGE, FACT_VALUE, FACT_SIGN, FACT_TRUTH, FACT_FENCE } FactKind;
 typedef struct Fact Fact;
 struct Fact {
   FactKind kind;
   Expr *atom;               // RANGE, VALUE: the subject; TRUTH: a condition
-  Bounds bounds;            // RANGE
+  Interval bounds;          // RANGE
   const Form *first, *last; // RANGE: symbolic and inclusive, NULL when unknown
   int64_t divisor, rest;    // RANGE: atom == rest (mod divisor)
   bool kept;                // RANGE: never replaced by its value
@@ -121,7 +119,7 @@ typedef struct Info {
   Stamp simple_at, bounds_at, modular_at, known_at;
   const Form *simple; // for an index expression
   Expr *simple_expr;
-  Bounds bounds;
+  Interval bounds;
   int64_t divisor, rest;
   uint32_t seen_serial; // serial when it was met without a fact
   enum { PARTIAL_UNKNOWN, PARTIAL_NO, PARTIAL_YES } partial; // see is_partial
@@ -177,11 +175,10 @@ void analyzer_fence(Analyzer *analyzer);             // hides all earlier result
 void assume_sign(Analyzer *analyzer, const Form *f); // f >= 0
 void assume_truth(Analyzer *analyzer, Expr *condition, bool truth);
 
-Bounds bounds_join(Bounds a, Bounds b);
-Bounds atom_bounds(Analyzer *analyzer, Expr *atom);
-Bounds form_bounds(Analyzer *analyzer, const Form *f);
-Bounds group_bounds(Analyzer *analyzer, const Group *group);
-Bounds type_bounds(DType t);
+Interval atom_bounds(Analyzer *analyzer, Expr *atom);
+Interval form_bounds(Analyzer *analyzer, const Form *f);
+Interval group_bounds(Analyzer *analyzer, const Group *group);
+Interval type_bounds(DType t);
 void form_modular(Analyzer *analyzer, const Form *f, int64_t *divisor, int64_t *rest);
 
 // index_region for variables whose ranges are bound already.

@@ -172,7 +172,7 @@ static bool by_rests(Analyzer *analyzer, const Form *f, int effort) {
 
 static bool nonnegative(Analyzer *analyzer, const Form *f, int effort) {
   if (!f || analyzer->steps-- <= 0) return false;
-  Bounds b = form_bounds(analyzer, f);
+  Interval b = form_bounds(analyzer, f);
   if (b.low >= 0) return true;
   if (b.high < 0 || effort <= 0 || f->count == 0) return false;
   if (analyzer->sign_count && by_signs(analyzer, f, effort)) return true;

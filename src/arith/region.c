@@ -89,7 +89,7 @@ static RegionSpan span_point(const Form *f) {
   return (RegionSpan){f, f, true, true, 1};
 }
 
-static RegionSpan span_constant(Running *run, DType type, Bounds b) {
+static RegionSpan span_constant(Running *run, DType type, Interval b) {
   if (b.low == NO_LOW || b.high == NO_HIGH || b.low > b.high) return no_span;
   return (RegionSpan){form_const(run->analyzer, type, b.low),
                       form_const(run->analyzer, type, b.high), false, false, 1};
@@ -111,7 +111,7 @@ static RegionSpan span_of_atom(Running *run, DType type, Expr *atom) {
   Fact *fact = info_of(analyzer, atom)->fact;
   if (atom->op == EXPR_VAR && fact && fact->kind == FACT_RANGE) {
     const Form *first = fact->first ? fact->first : NULL, *last = fact->last ? fact->last : NULL;
-    Bounds b = fact->bounds;
+    Interval b = fact->bounds;
     if (!first && b.low != NO_LOW) first = form_const(analyzer, type, b.low);
     if (!last && b.high != NO_HIGH) last = form_const(analyzer, type, b.high);
     if (!first || !last) return no_span;
@@ -155,7 +155,7 @@ static RegionSpan span_modulo(Running *run, DType type, RegionSpan s, int64_t ra
   if (span_width(run, &s, &width) && width < radix) {
     const Form *rest =
         form_add_scaled(analyzer, s.low, form_divide(analyzer, s.low, radix), -radix);
-    Bounds b = form_bounds(analyzer, rest);
+    Interval b = form_bounds(analyzer, rest);
     if (b.high != NO_HIGH && b.high + width < radix)
       return (RegionSpan){rest, form_add_const(analyzer, rest, width), s.exact, s.dense, s.step};
   }

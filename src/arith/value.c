@@ -4,10 +4,6 @@
 
 typedef bool (*Operation)(int64_t a, int64_t b, int64_t *out);
 
-static bool subtract(int64_t a, int64_t b, int64_t *out) {
-  return !__builtin_sub_overflow(a, b, out);
-}
-
 static bool divides(int64_t a, int64_t b) {
   return b != 0 && !(a == INT64_MIN && b == -1);
 }
@@ -40,7 +36,7 @@ OPERATION(shift_right, b >= 0 && b < 64, a >> b)
 
 static const Operation operations[EXPR_OP_COUNT] = {
     [EXPR_ADD] = add_fits,
-    [EXPR_SUB] = subtract,
+    [EXPR_SUB] = sub_fits,
     [EXPR_MUL] = mul_fits,
     [EXPR_FLOOR_DIV] = floor_quotient,
     [EXPR_FLOOR_MOD] = floor_rest,

@@ -51,7 +51,7 @@ static bool fold_int(ExprOp op, DType type, int64_t a, int64_t b, int64_t *out) 
   bool is_unsigned = type.code == TYPE_UINT && type.bits == 64;
   switch (op) {
   case EXPR_ADD: return add_fits(a, b, out);
-  case EXPR_SUB: return !__builtin_sub_overflow(a, b, out);
+  case EXPR_SUB: return sub_fits(a, b, out);
   case EXPR_MUL: return mul_fits(a, b, out);
   case EXPR_MIN: *out = MIN_OF(a, b); return !is_unsigned;
   case EXPR_MAX: *out = MAX_OF(a, b); return !is_unsigned;

@@ -57,7 +57,7 @@ static void check_form(const LayoutExpr *e, const int64_t *extents, int axes, in
   ArenaMark mark = arena_mark(&context->scratch);
   DigitSpace d = layout_digits_new(context, extents, axes);
   const DigitForm *f = layout_form_of(&d, e);
-  Bounds bounds;
+  Interval bounds;
   if (f && layout_form_bounds(&d, f, &bounds)) {
     const LayoutExpr *back = layout_form_expr(&d, f, NULL);
     int64_t index[MAX_RANK] = {0}, want, got;

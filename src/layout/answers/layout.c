@@ -8,106 +8,30 @@
 
 // ---- Interval arithmetic over static extents ---------------------------------------------------
 
-typedef struct ExtentRange {
-  int64_t low, high;
-} ExtentRange;
-
-// Extremes over the corners; ends stay in order by a positive constant, as empty intervals need.
-static bool corners(LayoutOp op, ExtentRange a, ExtentRange b, ExtentRange *out) {
-  int64_t v[4];
-  if (b.low == b.high && b.low > 0)
-    return layout_op_value(op, a.low, b.low, 0, &out->low) &&
-           layout_op_value(op, a.high, b.low, 0, &out->high);
-  if (!layout_op_value(op, a.low, b.low, 0, &v[0]) || !layout_op_value(op, a.low, b.high, 0, &v[1]))
-    return false;
-  if (!layout_op_value(op, a.high, b.low, 0, &v[2]) ||
-      !layout_op_value(op, a.high, b.high, 0, &v[3]))
-    return false;
-  *out = (ExtentRange){MIN_OF(MIN_OF(v[0], v[1]), MIN_OF(v[2], v[3])),
-                       MAX_OF(MAX_OF(v[0], v[1]), MAX_OF(v[2], v[3]))};
-  return true;
-}
-
-// The least 2^k - 1 that is at least `value`.
-static int64_t mask_over(int64_t value) {
-  int64_t mask = 0;
-  while (mask < value) mask = mask * 2 + 1;
-  return mask;
-}
-
-static bool bits_interval(LayoutOp op, ExtentRange a, ExtentRange b, ExtentRange *out) {
-  bool a_negative = a.low < 0, b_negative = b.low < 0;
-  int64_t reach = mask_over(MAX_OF(MAX_OF(a.high, b.high), -1 - MIN_OF(a.low, b.low)));
-  *out = (ExtentRange){a_negative || b_negative ? -1 - reach : 0, reach};
-  if (op != LAYOUT_AND) return true;
-  if (!b_negative)
-    *out = (ExtentRange){0, a_negative ? b.high : MIN_OF(a.high, b.high)};
-  else if (!a_negative)
-    *out = (ExtentRange){0, a.high};
-  return true;
-}
-
 // Why an interval is not known: the operation that has none.
 typedef struct Doubt {
   const LayoutExpr *at;
   const char *why;
 } Doubt;
 
-static bool operation_interval(const LayoutExpr *e, ExtentRange a, ExtentRange b, ExtentRange *out,
-                               Doubt *doubt) {
-  switch (e->op) {
-  case LAYOUT_ADD:
-    return corners(e->op, (ExtentRange){a.low, a.low}, (ExtentRange){b.low, b.low}, out) &&
-           add_fits(a.high, b.high, &out->high);
-  case LAYOUT_SUB:
-    return !__builtin_sub_overflow(a.low, b.high, &out->low) &&
-           !__builtin_sub_overflow(a.high, b.low, &out->high);
-  case LAYOUT_DIV:
-    if (b.low <= 0 && b.high >= 0) return *doubt = (Doubt){e, "its divisor may be 0"}, false;
-    return corners(e->op, a, b, out);
-  case LAYOUT_MOD:
-    if (b.low <= 0) return *doubt = (Doubt){e, "its divisor may be 0 or less"}, false;
-    return *out = (ExtentRange){0, b.high - 1}, true;
-  case LAYOUT_MUL:
-  case LAYOUT_SHL:
-  case LAYOUT_SHR: return corners(e->op, a, b, out);
-  case LAYOUT_AND:
-    if (is_const(e->args[1]) && b.low >= 0) return *out = (ExtentRange){0, b.high}, true;
-    return bits_interval(e->op, a, b, out);
-  case LAYOUT_XOR:
-  case LAYOUT_OR: return bits_interval(e->op, a, b, out);
-  case LAYOUT_MIN: return *out = (ExtentRange){MIN_OF(a.low, b.low), MIN_OF(a.high, b.high)}, true;
-  case LAYOUT_MAX: return *out = (ExtentRange){MAX_OF(a.low, b.low), MAX_OF(a.high, b.high)}, true;
-  case LAYOUT_LT:
-  case LAYOUT_LE:
-  case LAYOUT_EQ:
-  case LAYOUT_NE:
-  case LAYOUT_NOT:
-  case LAYOUT_BOTH:
-  case LAYOUT_EITHER: return *out = (ExtentRange){0, 1}, true;
-  case LAYOUT_SELECT:
-  case LAYOUT_CONST:
-  case LAYOUT_AXIS:
-  case LAYOUT_SYMBOL:
-  case LAYOUT_OP_COUNT: break;
-  }
-  return false;
+static const char *why_no_interval(LayoutOp op, Interval b) {
+  if (op == LAYOUT_DIV && b.low <= 0 && b.high >= 0) return "its divisor may be 0";
+  if (op == LAYOUT_MOD && b.low <= 0) return "its divisor may be 0 or less";
+  return "it does not fit 64 bits";
 }
 
-static bool expr_interval(const LayoutExpr *e, const int64_t *extents, ExtentRange *out,
+static bool expr_interval(const LayoutExpr *e, const int64_t *extents, Interval *out,
                           Doubt *doubt) {
-  if (is_const(e)) return *out = (ExtentRange){e->value, e->value}, true;
-  if (e->op == LAYOUT_AXIS) return *out = (ExtentRange){0, extents[e->value] - 1}, true;
+  if (is_const(e)) return *out = (Interval){e->value, e->value}, true;
+  if (e->op == LAYOUT_AXIS) return *out = (Interval){0, extents[e->value] - 1}, true;
   if (e->op == LAYOUT_SYMBOL) return *doubt = (Doubt){e, "it has no value here"}, false;
-  ExtentRange v[3] = {0};
+  Interval v[3] = {0};
   for (int i = 0; i < 3 && e->args[i]; i++)
     if (!expr_interval(e->args[i], extents, &v[i], doubt)) return false;
-  if (e->op != LAYOUT_SELECT) {
-    *doubt = (Doubt){e, "it does not fit 64 bits"};
-    return operation_interval(e, v[0], v[1], out, doubt);
-  }
-  *out = (ExtentRange){MIN_OF(v[1].low, v[2].low), MAX_OF(v[1].high, v[2].high)};
-  return true;
+  if (e->op == LAYOUT_AND && is_const(e->args[1]) && v[1].low >= 0)
+    return *out = (Interval){0, v[1].high}, true;
+  if (layout_op_interval(e->op, v[0], v[1], v[2], out)) return true;
+  return *doubt = (Doubt){e, why_no_interval(e->op, v[1])}, false;
 }
 
 // ---- Construction ------------------------------------------------------------------------------
@@ -143,7 +67,7 @@ static bool derive_static(Context *context, const Layout *layout, const int64_t 
                           int64_t *physical, bool *proved, SourcePos pos) {
   const IndexMap *map = layout->map;
   for (int i = 0; i < map->output_count; i++) {
-    ExtentRange range;
+    Interval range;
     Doubt doubt = {map->outputs[i], "it does not fit 64 bits"};
     bool known =
         expr_interval(map->outputs[i], layout->extents, &range, &doubt) && range.high < INT64_MAX;

@@ -28,7 +28,7 @@ Verdict layout_forms_stride(Context *context, const Layout *layout, const Layout
   if (!layout_expr_value(offset, index, NULL, 0, &first)) return VERDICT_UNDECIDED;
   index[axis] = 1;
   if (--extents[axis] < 1 || !layout_expr_value(offset, index, NULL, 0, &second) ||
-      __builtin_sub_overflow(second, first, stride))
+      !sub_fits(second, first, stride))
     return VERDICT_UNDECIDED;
   const LayoutExpr *next = add(context, layout_axis(context, axis), layout_const(context, 1));
   const LayoutExpr *moved = with_axis(context, offset, axis, next);

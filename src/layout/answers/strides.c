@@ -22,7 +22,7 @@ static bool step_at_origin(const LayoutExpr *offset, int axis, int64_t *out) {
   int64_t index[MAX_RANK] = {0}, a, b;
   if (!layout_expr_value(offset, index, NULL, 0, &a)) return false;
   index[axis] = 1;
-  return layout_expr_value(offset, index, NULL, 0, &b) && !__builtin_sub_overflow(b, a, out);
+  return layout_expr_value(offset, index, NULL, 0, &b) && sub_fits(b, a, out);
 }
 
 // Steps of `axis` between neighbours, `inner` being the row-major step of the domain.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operations of layout expressions: the table's columns as data, and the values on numbers.
+// The operations of layout expressions: the table's columns as data, the values on numbers, and the
+// intervals of the values on intervals.
 #include "layout/core/ops.h"
 
 const LayoutOpRow layout_op_rows[LAYOUT_OP_COUNT] = {
@@ -37,6 +38,55 @@ bool layout_op_is_neutral(LayoutOp op, int64_t b) {
 #include "layout/core/ops.def"
 #undef OP
   case LAYOUT_OP_COUNT: break;
+  }
+  return false;
+}
+
+// ---- Intervals ---------------------------------------------------------------------------------
+
+// Extremes over the corners; ends stay in order by a positive constant, as empty intervals need.
+static bool corners(LayoutOp op, Interval a, Interval b, Interval *out) {
+  int64_t v[4];
+  if (b.low == b.high && b.low > 0)
+    return layout_op_value(op, a.low, b.low, 0, &out->low) &&
+           layout_op_value(op, a.high, b.low, 0, &out->high);
+  if (!layout_op_value(op, a.low, b.low, 0, &v[0]) || !layout_op_value(op, a.low, b.high, 0, &v[1]))
+    return false;
+  if (!layout_op_value(op, a.high, b.low, 0, &v[2]) ||
+      !layout_op_value(op, a.high, b.high, 0, &v[3]))
+    return false;
+  *out = (Interval){MIN_OF(MIN_OF(v[0], v[1]), MIN_OF(v[2], v[3])),
+                    MAX_OF(MAX_OF(v[0], v[1]), MAX_OF(v[2], v[3]))};
+  return true;
+}
+
+static bool quotient_interval(LayoutOp op, Interval a, Interval b, Interval *out) {
+  if (op == LAYOUT_MOD) return b.low > 0 && (*out = (Interval){0, b.high - 1}, true);
+  return (b.low > 0 || b.high < 0) && corners(op, a, b, out);
+}
+
+static Interval bits_interval(LayoutOp op, Interval a, Interval b) {
+  int64_t reach = mask_over(MAX_OF(MAX_OF(a.high, b.high), -1 - MIN_OF(a.low, b.low)));
+  if (op == LAYOUT_AND && b.low >= 0)
+    return (Interval){0, a.low < 0 ? b.high : MIN_OF(a.high, b.high)};
+  if (op == LAYOUT_AND && a.low >= 0) return (Interval){0, a.high};
+  return (Interval){a.low < 0 || b.low < 0 ? -1 - reach : 0, reach};
+}
+
+bool layout_op_interval(LayoutOp op, Interval a, Interval b, Interval c, Interval *out) {
+  switch (layout_op_class(op)) {
+  case LAYOUT_OP_LINEAR:
+    return op == LAYOUT_ADD ? interval_add_fits(a, b, out) : interval_sub_fits(a, b, out);
+  case LAYOUT_OP_QUOTIENT: return quotient_interval(op, a, b, out);
+  case LAYOUT_OP_PRODUCT:
+  case LAYOUT_OP_SHIFT: return corners(op, a, b, out);
+  case LAYOUT_OP_BITS: return *out = bits_interval(op, a, b), true;
+  case LAYOUT_OP_EXTREME:
+    return *out = op == LAYOUT_MIN ? interval_min(a, b) : interval_max(a, b), true;
+  case LAYOUT_OP_COMPARISON:
+  case LAYOUT_OP_LOGIC: return *out = (Interval){0, 1}, true;
+  case LAYOUT_OP_CHOICE: return *out = interval_hull(b, c), true;
+  case LAYOUT_OP_LEAF: break;
   }
   return false;
 }

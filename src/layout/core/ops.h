@@ -4,6 +4,7 @@
 #ifndef PLEAT_LAYOUT_CORE_OPS_H
 #define PLEAT_LAYOUT_CORE_OPS_H
 
+#include "base/interval.h"
 #include "layout/layout.h"
 
 // The operations that a solver decides by one rule. A switch over classes names all of them, so
@@ -37,5 +38,8 @@ static inline LayoutOpClass layout_op_class(LayoutOp op) {
 bool layout_op_is_neutral(LayoutOp op, int64_t b);
 // The value of one operation on values; false on division by zero, bad shift or overflow.
 bool layout_op_value(LayoutOp op, int64_t a, int64_t b, int64_t c, int64_t *out);
+// An interval of the values of one operation on values in these intervals. False where a value may
+// not exist or an end does not fit 64 bits. `a % b` has all of [0, b) whatever `a` is.
+bool layout_op_interval(LayoutOp op, Interval a, Interval b, Interval c, Interval *out);
 
 #endif

@@ -120,7 +120,7 @@ static bool floor_rows(DigitSpace *d, const DigitForm *f, int64_t high, BitRow *
 
 // Rows of any form that is not negative; of a derived base where its parts overlap.
 static bool form_rows(DigitSpace *d, const DigitForm *f, BitRow *rows) {
-  Bounds b;
+  Interval b;
   if (!layout_form_bounds(d, f, &b) || b.low < 0 || bit_length(b.high) >= WORD) return false;
   if (placed_rows(d, f, rows)) return true;
   memset(rows, 0, sizeof *rows * WORD);

@@ -73,7 +73,7 @@ bool layout_digits_inside(Context *context, const Layout *layout) {
   DigitSpace d = layout_digits_new(context, layout->extents, layout_box_rank(layout));
   bool inside = true;
   for (int i = 0; i < layout->physical_rank && inside; i++) {
-    Bounds b;
+    Interval b;
     const DigitForm *f = layout_form_of(&d, layout->map->outputs[i]);
     inside =
         f && layout_form_bounds(&d, f, &b) && b.low >= 0 && b.high < layout->physical_extents[i];

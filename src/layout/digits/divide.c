@@ -74,7 +74,7 @@ static const DigitForm *divide_evenly(Division *v, const DigitForm *f, bool floo
   v->floored = floored;
   for (int i = 0; i < v->count; i++) split_digit(v, v->digits[i], &q, &r);
   split_xors(v, f, &q, &r);
-  Bounds b;
+  Interval b;
   if (!q || !r || !layout_form_bounds(v->d, r, &b) || floor_div(b.low, m) != floor_div(b.high, m))
     return NULL;
   return layout_form_add_const(v->d, q, floor_div(b.low, m));
@@ -170,9 +170,9 @@ static const DigitForm *floor_of(DigitSpace *d, const DigitForm *f, int64_t m) {
       return NULL;
     return layout_form_floor(d, t->base, offset, cut);
   }
-  Bounds b;
+  Interval b;
   int64_t extent;
-  if (!layout_form_bounds(d, f, &b) || __builtin_sub_overflow(b.high, b.low, &extent) ||
+  if (!layout_form_bounds(d, f, &b) || !sub_fits(b.high, b.low, &extent) ||
       extent > INT64_MAX / 4 || !add_fits(constant, b.low, &offset))
     return NULL;
   int base = layout_base_of_form(d, layout_form_add_const(d, f, -b.low), extent + 1);
@@ -245,7 +245,7 @@ static bool is_one_floor(const DigitForm *f) {
 }
 
 const DigitForm *layout_form_divide(DigitSpace *d, const DigitForm *f, int64_t m) {
-  Bounds b;
+  Interval b;
   int64_t cut;
   if (!f || m == INT64_MIN) return NULL;
   if (m < 0) return layout_form_divide(d, layout_form_times(d, f, -1), -m);

@@ -6,9 +6,9 @@
 
 // An operation the digits do not know: a base of its own, equal when operation and arguments are.
 static const DigitForm *opaque(DigitSpace *d, LayoutOp op, const DigitForm *const *args,
-                               Bounds range) {
+                               Interval range) {
   int64_t extent;
-  if (__builtin_sub_overflow(range.high, range.low, &extent) || extent > INT64_MAX / 4) return NULL;
+  if (!sub_fits(range.high, range.low, &extent) || extent > INT64_MAX / 4) return NULL;
   int base = -1;
   for (int i = d->axis_count; i < d->base_count && base < 0; i++) {
     bool same = d->bases[i].kind == BASE_OPAQUE && d->bases[i].op == op;
@@ -27,41 +27,39 @@ static const DigitForm *opaque(DigitSpace *d, LayoutOp op, const DigitForm *cons
 
 static const DigitForm *extreme(DigitSpace *d, LayoutOp op, const DigitForm *a,
                                 const DigitForm *b) {
-  Bounds x, y, difference;
+  Interval x, y, difference;
   const DigitForm *less = layout_form_linear(d, a, 1, b, -1);
   if (!less || !layout_form_bounds(d, less, &difference)) return NULL;
   if (difference.high <= 0) return op == LAYOUT_MIN ? a : b;
   if (difference.low >= 0) return op == LAYOUT_MIN ? b : a;
   if (!layout_form_bounds(d, a, &x) || !layout_form_bounds(d, b, &y)) return NULL;
-  Bounds range = op == LAYOUT_MIN ? (Bounds){MIN_OF(x.low, y.low), MIN_OF(x.high, y.high)}
-                                  : (Bounds){MAX_OF(x.low, y.low), MAX_OF(x.high, y.high)};
-  return opaque(d, op, (const DigitForm *[3]){a, b}, range);
+  return opaque(d, op, (const DigitForm *[3]){a, b},
+                op == LAYOUT_MIN ? interval_min(x, y) : interval_max(x, y));
 }
 
 // Comparisons of a - b with 0.
 static const DigitForm *comparison(DigitSpace *d, LayoutOp op, const DigitForm *a,
                                    const DigitForm *b) {
   const DigitForm *difference = layout_form_linear(d, a, 1, b, -1);
-  Bounds r;
+  Interval r;
   if (!difference || !layout_form_bounds(d, difference, &r)) return NULL;
   bool apart = r.low > 0 || r.high < 0, zero = r.low == 0 && r.high == 0;
   if (op == LAYOUT_LT && (r.high < 0 || r.low >= 0)) return layout_form_const(d, r.high < 0);
   if (op == LAYOUT_LE && (r.high <= 0 || r.low > 0)) return layout_form_const(d, r.high <= 0);
   if (op == LAYOUT_EQ && (apart || zero)) return layout_form_const(d, zero);
   if (op == LAYOUT_NE && (apart || zero)) return layout_form_const(d, apart);
-  return opaque(d, op, (const DigitForm *[3]){difference}, (Bounds){0, 1});
+  return opaque(d, op, (const DigitForm *[3]){difference}, (Interval){0, 1});
 }
 
 static const DigitForm *choice(DigitSpace *d, const DigitForm *condition, const DigitForm *a,
                                const DigitForm *b) {
-  Bounds c, x, y;
+  Interval c, x, y;
   if (layout_form_same(a, b)) return a;
   if (!layout_form_bounds(d, condition, &c)) return NULL;
   if (c.low > 0 || c.high < 0) return a;
   if (c.low == 0 && c.high == 0) return b;
   if (!layout_form_bounds(d, a, &x) || !layout_form_bounds(d, b, &y)) return NULL;
-  return opaque(d, LAYOUT_SELECT, (const DigitForm *[3]){condition, a, b},
-                (Bounds){MIN_OF(x.low, y.low), MAX_OF(x.high, y.high)});
+  return opaque(d, LAYOUT_SELECT, (const DigitForm *[3]){condition, a, b}, interval_hull(x, y));
 }
 
 static const DigitForm *product(DigitSpace *d, const DigitForm *a, const DigitForm *b) {
@@ -77,18 +75,17 @@ static bool shift_factor(const DigitForm *b, int64_t *factor) {
 
 static const DigitForm *bitwise(DigitSpace *d, LayoutOp op, const DigitForm *a,
                                 const DigitForm *b) {
-  Bounds x, y;
+  Interval x, y;
   if (layout_form_same(a, b)) return op == LAYOUT_XOR ? layout_form_const(d, 0) : a;
   const DigitForm *f = layout_form_bitwise(d, op, a, b);
   if (f || !layout_form_bounds(d, a, &x) || !layout_form_bounds(d, b, &y) || x.low < 0 || y.low < 0)
     return f;
-  int64_t reach = 0;
-  while (reach < MAX_OF(x.high, y.high)) reach = reach * 2 + 1;
-  return opaque(d, op, (const DigitForm *[3]){a, b}, (Bounds){0, reach});
+  return opaque(d, op, (const DigitForm *[3]){a, b},
+                (Interval){0, mask_over(MAX_OF(x.high, y.high))});
 }
 
 static const DigitForm *truth(DigitSpace *d, LayoutOp op, const DigitForm *a, const DigitForm *b) {
-  Bounds x, y = {0, 0};
+  Interval x, y = {0, 0};
   if (!layout_form_bounds(d, a, &x) || (b && !layout_form_bounds(d, b, &y))) return NULL;
   bool a_true = x.low > 0, a_false = x.low == 0 && x.high == 0;
   bool b_true = y.low > 0, b_false = y.low == 0 && y.high == 0;
@@ -97,7 +94,7 @@ static const DigitForm *truth(DigitSpace *d, LayoutOp op, const DigitForm *a, co
   if (op == LAYOUT_EITHER && (a_true || b_true)) return layout_form_const(d, 1);
   if (op == LAYOUT_BOTH && a_true && b_true) return layout_form_const(d, 1);
   if (op == LAYOUT_EITHER && a_false && b_false) return layout_form_const(d, 0);
-  return opaque(d, op, (const DigitForm *[3]){a, b}, (Bounds){0, 1});
+  return opaque(d, op, (const DigitForm *[3]){a, b}, (Interval){0, 1});
 }
 
 static const DigitForm *shifted(DigitSpace *d, LayoutOp op, const DigitForm *a,

@@ -318,29 +318,28 @@ const DigitForm *layout_form_digit(DigitSpace *d, const Digit *digit) {
 
 // ---- Bounds ------------------------------------------------------------------------------------
 
-static bool add_bounds(Bounds *sum, int64_t low, int64_t high) {
-  return add_fits(sum->low, low, &sum->low) && add_fits(sum->high, high, &sum->high);
-}
-
-static bool widen(Bounds *b, int64_t weight, int64_t last) {
+static bool widen(Interval *b, int64_t weight, int64_t last) {
   int64_t end;
-  return mul_fits(weight, last, &end) && add_bounds(b, MIN_OF(end, 0), MAX_OF(end, 0));
+  return mul_fits(weight, last, &end) &&
+         interval_add_fits(*b, (Interval){MIN_OF(end, 0), MAX_OF(end, 0)}, b);
 }
 
 // Exact bounds of one chain, from the lowest digit up. Since every offset is less than its cut the
 // lowest value has the digits 0; `tight` is the range of the digits so far where all above equal
 // those of the highest value, `loose` where they do not.
-static bool chain_bounds(const DigitSpace *d, const Digit *digits, int n, Bounds *out) {
+static bool chain_bounds(const DigitSpace *d, const Digit *digits, int n, Interval *out) {
   int64_t last = d->bases[digits[0].base].extent - 1 + digits[0].offset, at_last;
-  Bounds loose = {0, 0}, tight = {0, 0};
+  Interval loose = {0, 0}, tight = {0, 0};
   for (int i = 0; i < n; i++) {
     int64_t high = last / digits[i].cut, w = digits[i].weight;
     if (!digits[i].open) high %= digits[i].radix;
-    Bounds less = loose;
-    if (!mul_fits(w, high, &at_last) || !add_bounds(&tight, at_last, at_last)) return false;
+    Interval less = loose;
+    if (!mul_fits(w, high, &at_last) ||
+        !interval_add_fits(tight, (Interval){at_last, at_last}, &tight))
+      return false;
     if (high > 0) {
       if (!widen(&less, w, high - 1)) return false;
-      tight = (Bounds){MIN_OF(tight.low, less.low), MAX_OF(tight.high, less.high)};
+      tight = interval_hull(tight, less);
     }
     if (!widen(&loose, w, digits[i].radix - 1)) return false;
   }
@@ -349,8 +348,8 @@ static bool chain_bounds(const DigitSpace *d, const Digit *digits, int n, Bounds
 }
 
 // Cuts that are no chain: term by term.
-static bool loose_bounds(const DigitSpace *d, const FormTerm *terms, int n, Bounds *out) {
-  *out = (Bounds){0, 0};
+static bool loose_bounds(const DigitSpace *d, const FormTerm *terms, int n, Interval *out) {
+  *out = (Interval){0, 0};
   for (int i = 0; i < n; i++) {
     int64_t last = d->bases[terms[i].base].extent - 1 + terms[i].offset;
     if (!widen(out, terms[i].coefficient, last / terms[i].cut)) return false;
@@ -358,31 +357,30 @@ static bool loose_bounds(const DigitSpace *d, const FormTerm *terms, int n, Boun
   return true;
 }
 
-static bool group_bounds(const DigitSpace *d, const FormTerm *terms, int n, Bounds *out) {
+static bool group_bounds(const DigitSpace *d, const FormTerm *terms, int n, Interval *out) {
   Digit digits[MAX_DIGITS];
   if (n == 1 || n > MAX_DIGITS || !group_digits(d, terms, n, digits))
     return loose_bounds(d, terms, n, out);
   return chain_bounds(d, digits, n, out);
 }
 
-static bool sum_of_bounds(const DigitSpace *d, const DigitForm *f, Bounds *out) {
-  *out = (Bounds){f->constant, f->constant};
+static bool sum_of_bounds(const DigitSpace *d, const DigitForm *f, Interval *out) {
+  *out = (Interval){f->constant, f->constant};
   for (int begin = 0, end; begin < f->count; begin = end) {
-    Bounds group;
+    Interval group;
     end = group_end(f, begin);
     if (!group_bounds(d, &f->terms[begin], end - begin, &group)) return false;
-    if (!add_bounds(out, group.low, group.high)) return false;
+    if (!interval_add_fits(*out, group, out)) return false;
   }
   for (int i = 0; i < f->xor_count; i++)
     if (!widen(out, f->xors[i].coefficient, 1)) return false;
   return true;
 }
 
-bool layout_form_bounds(DigitSpace *d, const DigitForm *f, Bounds *out) {
+bool layout_form_bounds(DigitSpace *d, const DigitForm *f, Interval *out) {
   const DigitForm *grouped = regroup_bases(d, f), *joined = regroup_offsets(d, grouped);
-  Bounds other;
+  Interval other;
   if (!sum_of_bounds(d, grouped, out)) return false;
-  if (joined != grouped && sum_of_bounds(d, joined, &other))
-    *out = (Bounds){MAX_OF(out->low, other.low), MIN_OF(out->high, other.high)};
+  if (joined != grouped && sum_of_bounds(d, joined, &other)) *out = interval_meet(*out, other);
   return true;
 }

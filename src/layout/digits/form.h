@@ -62,10 +62,6 @@ typedef struct DigitSpace {
   FormBit *bits;
 } DigitSpace;
 
-typedef struct Bounds {
-  int64_t low, high;
-} Bounds;
-
 // weight · (⌊(base + offset)/cut⌋ mod radix); open: the top of its base, where mod does nothing.
 typedef struct Digit {
   int64_t weight, offset, cut, radix;
@@ -88,7 +84,7 @@ bool layout_form_same(const DigitForm *a, const DigitForm *b);
 bool layout_form_equal(DigitSpace *d, const DigitForm *a, const DigitForm *b);
 bool layout_form_is_const(const DigitForm *f);
 // Valid bounds; exact for one chain of cuts on each base and offset. False on overflow.
-bool layout_form_bounds(DigitSpace *d, const DigitForm *f, Bounds *out);
+bool layout_form_bounds(DigitSpace *d, const DigitForm *f, Interval *out);
 // The form with derived bases in place of their parts where it has floors of them, and with one
 // offset for each base where that is possible, so that floors read as digits of one number. Not
 // canonical, offsets may reach their cut: for reading only.

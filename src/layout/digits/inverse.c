@@ -68,7 +68,7 @@ static bool judge(DigitInversion *v) {
   DigitSpace *p = &v->physical;
   InverseCandidate *c = &v->candidate;
   for (int i = 0; i < v->layout->rank; i++) {
-    Bounds b;
+    Interval b;
     if (!layout_form_bounds(p, v->inverse[i], &b)) return false;
     c->below[i] = b.low < 0;
     c->above[i] = b.high >= v->layout->extents[i];

@@ -14,7 +14,7 @@ enum { MAX_ROUNDS = 64 };
 // XORs, its least value, for its parts to read as bits. False when it does not fit.
 static bool prepare(DigitSolver *s, DigitEquation *e) {
   const DigitForm *form = layout_form_regroup(s->logical, e->form);
-  Bounds b = {form->constant, 0};
+  Interval b = {form->constant, 0};
   if (form->xor_count && !layout_form_bounds(s->logical, form, &b)) return false;
   e->value = layout_form_add_const(s->physical, e->value, -b.low);
   e->form = layout_form_add_const(s->logical, form, -b.low);

@@ -77,7 +77,7 @@ static const DigitForm *without_known_bits(DigitSolver *s, const DigitForm *form
 // Where the parts of a form occupy separate bits, the known bits of its XORs can be XORed away from
 // the whole: f ^ Y = f without the known bits, Y = Σ weight·(known bit).
 void solver_take_out_bits(DigitSolver *s, DigitEquation *e) {
-  Bounds reach;
+  Interval reach;
   const DigitForm *taken, *rest = without_known_bits(s, e->form, &taken);
   if (!rest || !taken || rest == e->form || !layout_form_is_placed(s->logical, e->form)) return;
   const DigitForm *known = solver_value(s, taken);

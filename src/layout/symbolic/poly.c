@@ -148,8 +148,7 @@ static void divide_by_term(Polys *s, const Poly *x, PolyTerm y, const Poly **q, 
     PolyTerm t = x->terms[i];
     bool divides = monomial_divides(y.monomial, t.monomial);
     int64_t whole = divides ? floor_div(t.coefficient, y.coefficient) : 0, taken, rest;
-    if (!mul_fits(whole, y.coefficient, &taken) ||
-        __builtin_sub_overflow(t.coefficient, taken, &rest)) {
+    if (!mul_fits(whole, y.coefficient, &taken) || !sub_fits(t.coefficient, taken, &rest)) {
       *q = *r = NULL;
       return;
     }

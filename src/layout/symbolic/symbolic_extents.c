@@ -7,11 +7,13 @@ typedef struct SymbolicRange {
   const Poly *low, *high;
 } SymbolicRange;
 
+static const SymbolicRange unknown = {NULL, NULL};
+
 static SymbolicRange interval_of(SymbolicBox *box, const LayoutExpr *e);
 
 static SymbolicRange interval_product(Polys *s, SymbolicRange a, const Poly *c) {
   bool up = layout_poly_nonnegative(c);
-  if (!up && !layout_poly_nonpositive(s, c)) return (SymbolicRange){NULL, NULL};
+  if (!up && !layout_poly_nonpositive(s, c)) return unknown;
   const Poly *x = layout_poly_product(s, a.low, c), *y = layout_poly_product(s, a.high, c);
   return up ? (SymbolicRange){x, y} : (SymbolicRange){y, x};
 }
@@ -20,76 +22,74 @@ static const Poly *extreme(Polys *s, LayoutOp op, const Poly *a, const Poly *b) 
   return a && b ? layout_poly_extreme(s, op, a, b) : NULL;
 }
 
+static SymbolicRange interval_floor(Polys *s, SymbolicRange a, const Poly *divisor) {
+  return (SymbolicRange){a.low ? layout_poly_floor(s, a.low, divisor) : NULL,
+                         a.high ? layout_poly_floor(s, a.high, divisor) : NULL};
+}
+
 static SymbolicRange shifted(Polys *s, LayoutOp op, SymbolicRange a, SymbolicRange b) {
   int64_t bits;
   if (!layout_poly_same(b.low, b.high) || !layout_poly_is_const(b.low, &bits) || bits < 0 ||
       bits > 61)
-    return (SymbolicRange){NULL, NULL};
+    return unknown;
   const Poly *factor = layout_poly_const(s, (int64_t)1 << bits);
-  if (op == LAYOUT_SHL) return interval_product(s, a, factor);
-  return (SymbolicRange){a.low ? layout_poly_floor(s, a.low, factor) : NULL,
-                         a.high ? layout_poly_floor(s, a.high, factor) : NULL};
+  return op == LAYOUT_SHL ? interval_product(s, a, factor) : interval_floor(s, a, factor);
 }
 
-// Of what is not negative. `^` and `|` on symbolic extents reach no power of two that can be said.
+static SymbolicRange product(Polys *s, SymbolicRange a, SymbolicRange b) {
+  if (layout_poly_same(b.low, b.high)) return interval_product(s, a, b.low);
+  return layout_poly_same(a.low, a.high) ? interval_product(s, b, a.low) : unknown;
+}
+
+// `e % m` spans m whatever e is.
+static SymbolicRange quotient(Polys *s, LayoutOp op, SymbolicRange a, SymbolicRange b) {
+  if (!layout_poly_same(b.low, b.high) || !layout_poly_positive(s, b.low)) return unknown;
+  if (op == LAYOUT_DIV) return interval_floor(s, a, b.low);
+  return (SymbolicRange){layout_poly_const(s, 0), layout_poly_plus(s, b.low, -1)};
+}
+
+// For intervals without negative numbers. `^` and `|` on symbolic extents have no known end.
 static SymbolicRange bits_interval(Polys *s, LayoutOp op, SymbolicRange a, SymbolicRange b) {
-  int64_t x, y, mask = 0;
+  int64_t x, y;
   const Poly *zero = layout_poly_const(s, 0);
-  if (!layout_poly_nonnegative(a.low) || !layout_poly_nonnegative(b.low))
-    return (SymbolicRange){NULL, NULL};
+  if (!layout_poly_nonnegative(a.low) || !layout_poly_nonnegative(b.low)) return unknown;
   if (op == LAYOUT_AND) return (SymbolicRange){zero, extreme(s, LAYOUT_MIN, a.high, b.high)};
   if (!layout_poly_is_const(a.high, &x) || !layout_poly_is_const(b.high, &y))
     return (SymbolicRange){zero, NULL};
-  while (mask < MAX_OF(x, y)) mask = mask * 2 + 1;
-  return (SymbolicRange){zero, layout_poly_const(s, mask)};
+  return (SymbolicRange){zero, layout_poly_const(s, mask_over(MAX_OF(x, y)))};
 }
 
-// Interval arithmetic on the text: `e % m` spans m whatever e is.
+// The rules of layout_op_interval, as far as they can be told for polynomials.
 static SymbolicRange operation_interval(SymbolicBox *box, const LayoutExpr *e) {
   Polys *s = box->polys;
-  SymbolicRange none = {NULL, NULL}, a = interval_of(box, e->args[0]);
-  const Poly *zero = layout_poly_const(s, 0), *one = layout_poly_const(s, 1);
-  if (e->op == LAYOUT_NOT) return (SymbolicRange){zero, one};
-  if (e->op == LAYOUT_SELECT) {
-    SymbolicRange x = interval_of(box, e->args[1]), y = interval_of(box, e->args[2]);
-    return (SymbolicRange){extreme(s, LAYOUT_MIN, x.low, y.low),
-                           extreme(s, LAYOUT_MAX, x.high, y.high)};
+  SymbolicRange v[3] = {{NULL, NULL}}, *a = &v[0], *b = &v[1], *c = &v[2];
+  LayoutOpClass class = layout_op_class(e->op);
+  if (class == LAYOUT_OP_COMPARISON || class == LAYOUT_OP_LOGIC)
+    return (SymbolicRange){layout_poly_const(s, 0), layout_poly_const(s, 1)};
+  for (int i = class == LAYOUT_OP_CHOICE; i < 3 && e->args[i]; i++)
+    v[i] = interval_of(box, e->args[i]);
+  if (e->op == LAYOUT_AND && is_const(e->args[1]) && e->args[1]->value >= 0)
+    return (SymbolicRange){layout_poly_const(s, 0), b->high};
+  switch (class) {
+  case LAYOUT_OP_LINEAR: {
+    bool add = e->op == LAYOUT_ADD;
+    return (SymbolicRange){layout_poly_linear(s, a->low, 1, add ? b->low : b->high, add ? 1 : -1),
+                           layout_poly_linear(s, a->high, 1, add ? b->high : b->low, add ? 1 : -1)};
   }
-  SymbolicRange b = interval_of(box, e->args[1]);
-  bool fixed = layout_poly_same(b.low, b.high), positive = fixed && layout_poly_positive(s, b.low);
-  switch ((int)e->op) {
-  case LAYOUT_ADD:
-    return (SymbolicRange){layout_poly_linear(s, a.low, 1, b.low, 1),
-                           layout_poly_linear(s, a.high, 1, b.high, 1)};
-  case LAYOUT_SUB:
-    return (SymbolicRange){layout_poly_linear(s, a.low, 1, b.high, -1),
-                           layout_poly_linear(s, a.high, 1, b.low, -1)};
-  case LAYOUT_MUL:
-    if (fixed) return interval_product(s, a, b.low);
-    return layout_poly_same(a.low, a.high) ? interval_product(s, b, a.low) : none;
-  case LAYOUT_DIV:
-    if (!positive) return none;
-    return (SymbolicRange){a.low ? layout_poly_floor(s, a.low, b.low) : NULL,
-                           a.high ? layout_poly_floor(s, a.high, b.low) : NULL};
-  case LAYOUT_MOD: return positive ? (SymbolicRange){zero, layout_poly_plus(s, b.low, -1)} : none;
-  case LAYOUT_MIN:
-  case LAYOUT_MAX:
-    return (SymbolicRange){extreme(s, e->op, a.low, b.low), extreme(s, e->op, a.high, b.high)};
-  case LAYOUT_SHL:
-  case LAYOUT_SHR: return shifted(s, e->op, a, b);
-  case LAYOUT_AND:
-    if (is_const(e->args[1]) && e->args[1]->value >= 0) return (SymbolicRange){zero, b.high};
-    return bits_interval(s, e->op, a, b);
-  case LAYOUT_XOR:
-  case LAYOUT_OR: return bits_interval(s, e->op, a, b);
-  case LAYOUT_LT:
-  case LAYOUT_LE:
-  case LAYOUT_EQ:
-  case LAYOUT_NE:
-  case LAYOUT_BOTH:
-  case LAYOUT_EITHER: return (SymbolicRange){zero, one};
+  case LAYOUT_OP_PRODUCT: return product(s, *a, *b);
+  case LAYOUT_OP_QUOTIENT: return quotient(s, e->op, *a, *b);
+  case LAYOUT_OP_SHIFT: return shifted(s, e->op, *a, *b);
+  case LAYOUT_OP_BITS: return bits_interval(s, e->op, *a, *b);
+  case LAYOUT_OP_EXTREME:
+    return (SymbolicRange){extreme(s, e->op, a->low, b->low), extreme(s, e->op, a->high, b->high)};
+  case LAYOUT_OP_CHOICE:
+    return (SymbolicRange){extreme(s, LAYOUT_MIN, b->low, c->low),
+                           extreme(s, LAYOUT_MAX, b->high, c->high)};
+  case LAYOUT_OP_LEAF:
+  case LAYOUT_OP_COMPARISON:
+  case LAYOUT_OP_LOGIC: break;
   }
-  return none;
+  return unknown;
 }
 
 static SymbolicRange interval_of(SymbolicBox *box, const LayoutExpr *e) {

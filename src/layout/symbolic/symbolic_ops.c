@@ -27,12 +27,6 @@ static const SymbolicSum *operation_atom(SymbolicBox *box, LayoutOp op,
 
 // ---- Bits --------------------------------------------------------------------------------------
 
-static int64_t mask_over(int64_t value) {
-  int64_t mask = 0;
-  while (mask < value) mask = mask * 2 + 1;
-  return mask;
-}
-
 static const Poly *power(SymbolicBox *box, int bit) {
   return layout_poly_const(box->polys, (int64_t)1 << bit);
 }
