@@ -204,12 +204,12 @@ void diag_print_all(Context *context, FILE *out);
 typedef enum FailureKind { FAILURE_NONE, FAILURE_BUG, FAILURE_MEMORY } FailureKind;
 
 struct Context {
-  Arena arena;   // lives as long as the context, or its branch: expressions, statements, modules
+  Arena arena; // lives as long as the context, or its arena scope: expressions, statements, modules
   Arena lasting; // lives as long as the context: strings, diagnostics, layouts
   Arena scratch; // take a mark, use, reset
   struct Interner *strings;
   struct ExprTable *exprs;       // owned by src/ir
-  struct ExprTable *exprs_below; // of the context before it branched; read only
+  struct ExprTable *exprs_below; // of the context outside the scope; read only
   struct LayoutTable *layouts;   // owned by src/layout
   Array(Diag) diags;
   int error_count;
@@ -221,7 +221,7 @@ struct Context {
   int64_t fail_after;       // allocation fault injection for tests: fails when it reaches 0
   size_t memory_limit;      // the most bytes of all arenas together; 0: no limit
   struct Release *releases; // from context_at_free, latest first
-  struct Branch *branch;    // NULL: the context has not branched
+  struct ArenaScope *scope; // the innermost; NULL: none
   struct Mapping *mappings; // the mapped files
 };
 
@@ -231,13 +231,14 @@ void context_free(Context *context);
 // false, and context->failure and failure_message describe the failure.
 bool context_protect(Context *context, void (*body)(void *arg), void *arg);
 uint32_t context_next_id(Context *context);
-// Begins a branch, which lasts until context_rejoin frees it as a whole. All memory from `arena`
-// and all new expressions belong to the branch. Older objects can be read, and two equal
-// expressions are still one pointer, but an older object must not point into the branch: results
-// that have to survive are copied to `lasting`. Branches nest; a failure that reaches
-// context_protect rejoins the branches that began inside it.
-void context_branch(Context *context);
-void context_rejoin(Context *context);
+// Begins an arena scope, which lasts until context_scope_discard frees it as a whole. All memory
+// that `arena` hands out and all new expressions belong to the scope. Older objects can be read,
+// and two equal expressions are still one pointer, but an older object must not point into the
+// scope: results that have to survive are copied to `lasting`, and expressions are made again after
+// the scope. Scopes nest; a failure that reaches context_protect discards the scopes that began
+// inside it.
+void context_scope_begin(Context *context);
+void context_scope_discard(Context *context);
 // context_free calls release(arg) before it frees the arenas, for the latest entry first.
 void context_at_free(Context *context, void (*release)(void *arg), void *arg);
 // Reports a fault of Pleat's own, which no input may cause. Jumps to the API edge, or aborts when

@@ -14,11 +14,11 @@ typedef struct Release {
   struct Release *next;
 } Release;
 
-typedef struct Branch {
-  Arena arena; // the context's `arena` before the branch
+typedef struct ArenaScope {
+  Arena arena; // the context's `arena` before the scope began
   struct ExprTable *exprs, *exprs_below;
-  struct Branch *outer;
-} Branch;
+  struct ArenaScope *outer;
+} ArenaScope;
 
 void context_at_free(Context *context, void (*release)(void *arg), void *arg) {
   Release *entry = arena_new(&context->lasting, Release);
@@ -44,47 +44,47 @@ Context *context_new(void) {
 void context_free(Context *context) {
   if (!context) return;
   for (Release *r = context->releases; r; r = r->next) r->release(r->arg);
-  while (context->branch) context_rejoin(context);
+  while (context->scope) context_scope_discard(context);
   arena_free(&context->scratch);
   arena_free(&context->arena);
   arena_free(&context->lasting);
   free(context);
 }
 
-void context_branch(Context *context) {
-  Branch *branch = arena_new(&context->lasting, Branch);
-  *branch = (Branch){context->arena, context->exprs, context->exprs_below, context->branch};
+void context_scope_begin(Context *context) {
+  ArenaScope *scope = arena_new(&context->lasting, ArenaScope);
+  *scope = (ArenaScope){context->arena, context->exprs, context->exprs_below, context->scope};
   arena_init(&context->arena, context);
   if (context->exprs) context->exprs_below = context->exprs;
   context->exprs = NULL;
-  context->branch = branch;
+  context->scope = scope;
 }
 
-void context_rejoin(Context *context) {
-  Branch *branch = context->branch;
+void context_scope_discard(Context *context) {
+  ArenaScope *scope = context->scope;
   arena_free(&context->arena);
-  context->arena = branch->arena;
-  context->exprs = branch->exprs;
-  context->exprs_below = branch->exprs_below;
-  context->branch = branch->outer;
+  context->arena = scope->arena;
+  context->exprs = scope->exprs;
+  context->exprs_below = scope->exprs_below;
+  context->scope = scope->outer;
 }
 
 size_t context_used_bytes(const Context *context) {
   size_t bytes =
       context->arena.used_bytes + context->lasting.used_bytes + context->scratch.used_bytes;
-  for (const Branch *b = context->branch; b; b = b->outer) bytes += b->arena.used_bytes;
+  for (const ArenaScope *s = context->scope; s; s = s->outer) bytes += s->arena.used_bytes;
   return bytes;
 }
 
 bool context_protect(Context *context, void (*body)(void *arg), void *arg) {
   jmp_buf edge;
   jmp_buf *volatile outer = context->edge;
-  Branch *volatile branch = context->branch;
+  ArenaScope *volatile scope = context->scope;
   context->failure = FAILURE_NONE;
   context->edge = &edge;
   if (setjmp(edge) == 0) body(arg);
   context->edge = outer;
-  while (context->branch != branch) context_rejoin(context);
+  while (context->scope != scope) context_scope_discard(context);
   return context->failure == FAILURE_NONE;
 }
 

@@ -59,7 +59,7 @@ typedef struct Checking {
   double largest;
   const char *largest_at, *differs_at; // names of values
   const Value *differs;                // that a kernel wrote
-  const char *blame;                   // what made the difference; NULL: not known
+  const char *cause;                   // the part that made the difference; NULL: unknown
   Difference difference;
 } Checking;
 
@@ -166,8 +166,8 @@ static bool report(Checking *s, const Value *value, int step, const char *refere
              value->name, index_text(s, value, d->index), d->actual, d->expected, reference,
              (long long)d->mismatches, (long long)d->count, allowed(s),
              step >= 0 ? "\nall before it agree; it is written by " : "",
-             step >= 0 ? kernel_text(s, step) : "", s->blame ? "\nthe difference comes from " : "",
-             s->blame ? s->blame : "");
+             step >= 0 ? kernel_text(s, step) : "", s->cause ? "\nthe difference comes from " : "",
+             s->cause ? s->cause : "");
   return false;
 }
 
@@ -201,7 +201,7 @@ static bool check_step(void *env, int step) {
   arena_reset(&context->scratch, mark);
   if (note_result(s, tensor->value, agrees, &difference)) return true;
   s->differs = tensor->value;
-  s->blame = executable_blame(s->executable, step, expected, &s->options->tolerance);
+  s->cause = miscompile_locate(s->executable, step, expected, &s->options->tolerance);
   return report(s, tensor->value, step, reference_name(s));
 }
 
@@ -286,7 +286,7 @@ static int show_json(Checking *s, bool agrees) {
     difference =
         json_pack("{s:s, s:I, s:f, s:f, s:I, s:I, s:s?}", "tensor", s->differs_at, "index",
                   (json_int_t)d->index, "expected", d->expected, "actual", d->actual, "elements",
-                  (json_int_t)d->count, "differ", (json_int_t)d->mismatches, "made_by", s->blame);
+                  (json_int_t)d->count, "differ", (json_int_t)d->mismatches, "made_by", s->cause);
   json_print(s->cli, json_pack("{s:b, s:i, s:i, s:f, s:s, s:o}", "agrees", agrees, "compared",
                                s->compared, "sets", s->sets, "largest_relative_difference",
                                s->largest, "tolerance", allowed(s), "difference", difference));

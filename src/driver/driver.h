@@ -16,9 +16,10 @@ typedef struct CompileOptions {
   const PlanConstraints *constraints; // NULL: none
   LowerOptions lower;                 // hooks: print, stop, verify
   const TargetRow *target;            // of code for this process; NULL: target_for_running()
-  bool run_only; // program_build is followed by one executable_new, and of kernels no more is asked
-                 // than that: their schedules and lowered functions are given up one by one
-  bool quick;    // TargetOptions.quick, for what runs in this process
+  // program_build is followed by one executable_new, and no other function reads the kernels: their
+  // schedules and lowered functions are discarded one by one (driver/program.c).
+  bool run_only;
+  bool quick; // TargetOptions.quick, for what runs in this process
   void (*progress)(void *env, const char *what, int done, int all); // may be NULL
   void *progress_env;
 } CompileOptions;
@@ -57,7 +58,7 @@ typedef struct ProgramSlot {
 
 typedef struct ProgramStep {
   PlanKernel *plan;
-  int kernel;        // in Program.kernels; of those given up, only names and numbers are left
+  int kernel;        // in Program.kernels, which holds summaries of discarded kernels
   int *slots;        // one per parameter of the kernel
   int64_t workspace; // in the arena
 } ProgramStep;
@@ -75,7 +76,7 @@ typedef struct Program {
   int64_t weight_bytes, original_weight_bytes;
   LowerReport *lower_reports;   // by number of the kernel
   TargetReport *target_reports; // the same; filled where code is made
-  TargetLoading *loading;       // what was given up is compiled here; NULL: nothing was
+  TargetLoading *loading;       // compiles kernels that are discarded; NULL: none is
   TargetReport target_report;   // of that
   double plan_seconds, schedule_seconds, lower_seconds;
   int nodes_folded;

@@ -57,11 +57,11 @@ bool program_fold(Context *context, StageGraph *graph, const CompileOptions *opt
   // For this machine and no user's hooks, whatever is compiled for.
   f.options = (CompileOptions){.machine = machine_probe(), .quick = true};
   if (options->progress) options->progress(options->progress_env, "constants", 0, f.stages.count);
-  context_branch(context);
+  context_scope_begin(context);
   make_functions(&f);
   KernelCode *code = kernel_code_new(context, f.funcs, f.func_count, &f.options, NULL);
   bool done = code && run_all(&f, code);
   kernel_code_free(code);
-  context_rejoin(context);
+  context_scope_discard(context);
   return done;
 }

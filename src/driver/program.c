@@ -64,7 +64,7 @@ static void place_weights(Program *p) {
   }
 }
 
-// What shares the arena, and where each one's offset goes.
+// The tensors and workspaces that share the arena, and where the offset of each is stored.
 typedef struct ArenaRequest {
   ArenaItem *items;
   int64_t **offsets;
@@ -136,7 +136,7 @@ static LowerKernel *lower_planned(Program *p, const PlanKernel *kernel) {
   return result;
 }
 
-// *lowered: NULL where an earlier kernel's code serves.
+// Schedules and lowers one kernel. *lowered is NULL where the code of an earlier kernel serves.
 static bool make_kernel(Program *p, int number, LowerKernel **lowered) {
   PlanKernel *kernel = p->plan->kernels.items[number];
   int64_t start = clock_now_ns();
@@ -150,28 +150,45 @@ static bool make_kernel(Program *p, int number, LowerKernel **lowered) {
   return *lowered != NULL;
 }
 
-// What is left of a kernel that was given up: what running it takes. *numbers get the extents of
-// the regions and the bytes of workspace, since expressions do not last.
-static LowerKernel *kernel_outline(Program *p, const LowerKernel *kernel, int64_t **numbers) {
+// ---- Kernels that are only run
+//
+// With CompileOptions.run_only, a kernel is made in an arena scope and discarded as soon as the
+// target has compiled it. make_and_summarize follows this order:
+//
+//   context_scope_begin      the schedule and the lowered function go to the scope
+//   make_kernel              schedules and lowers the kernel
+//   choice_to_lasting        copies the parts of kernel->choice that are read later to `lasting`
+//   summarize_kernel         copies names and sizes, which running the kernel needs, to `lasting`
+//   target_load_add          the target reads the lowered function and keeps no pointer into it
+//   context_scope_discard    frees the scope
+//   summary_set_sizes        makes the expressions of the sizes anew, outside the scope
+//
+// Afterwards kernel->choice has no schedule, and Program.kernels holds the summary, whose `func` is
+// NULL.
+
+// The kernel summary of a lowered kernel, without its expressions: *sizes get the extents of its
+// regions, then the bytes of its workspace. NULL with a diagnostic when a size is not static.
+static LowerKernel *summarize_kernel(Program *p, const LowerKernel *kernel, int64_t **sizes) {
   Arena *arena = &p->context->lasting;
-  LowerKernel *outline = arena_new(arena, LowerKernel);
-  outline->arg_count = kernel->arg_count;
-  outline->region_count = kernel->region_count;
-  outline->regions = arena_array(arena, LowerRegion, kernel->region_count);
-  *numbers = arena_array(arena, int64_t, kernel->region_count + 1);
-  expr_as_int(kernel->workspace_bytes, &(*numbers)[kernel->region_count]);
+  LowerKernel *summary = arena_new(arena, LowerKernel);
+  summary->arg_count = kernel->arg_count;
+  summary->region_count = kernel->region_count;
+  summary->regions = arena_array(arena, LowerRegion, kernel->region_count);
+  *sizes = arena_array(arena, int64_t, kernel->region_count + 1);
+  expr_as_int(kernel->workspace_bytes, &(*sizes)[kernel->region_count]);
   for (int i = 0; i < kernel->region_count; i++) {
-    outline->regions[i].name = kernel->regions[i].name;
-    if (!expr_as_int(kernel->regions[i].extent, &(*numbers)[i])) {
+    summary->regions[i].name = kernel->regions[i].name;
+    if (!expr_as_int(kernel->regions[i].extent, &(*sizes)[i])) {
       diag_error(p->context, kernel->func->pos, "'%s' has a size that is not known",
                  kernel->regions[i].name);
       return NULL;
     }
   }
-  return outline;
+  return summary;
 }
 
-static void keep_choice(Context *context, PlanKernel *kernel) {
+// Copies the parts of the choice that are read later out of the scope.
+static void choice_to_lasting(Context *context, PlanKernel *kernel) {
   KernelChoice *choice = &kernel->choice;
   size_t bytes = sizeof(Layout *) * (size_t)kernel->params.count;
   choice->schedule = NULL;
@@ -188,27 +205,28 @@ static void add_step(Program *p, PlanKernel *kernel, int number) {
   array_push(&p->context->arena, &p->steps, step);
 }
 
-static void outline_numbers(Context *context, LowerKernel *outline, const int64_t *numbers) {
-  for (int i = 0; i < outline->region_count; i++)
-    outline->regions[i].extent = expr_int(context, DTYPE_INT64, numbers[i]);
-  outline->workspace_bytes = expr_int(context, DTYPE_INT64, numbers[outline->region_count]);
+static void summary_set_sizes(Context *context, LowerKernel *summary, const int64_t *sizes) {
+  for (int i = 0; i < summary->region_count; i++)
+    summary->regions[i].extent = expr_int(context, DTYPE_INT64, sizes[i]);
+  summary->workspace_bytes = expr_int(context, DTYPE_INT64, sizes[summary->region_count]);
 }
 
-// Makes a kernel in a branch of the context, hands it to the compiler, and lets the branch go.
-static bool make_and_let_go(Program *p, int number, LowerKernel **outline) {
+// Makes a kernel in an arena scope and hands it to the target; *summary is what remains of it, or
+// NULL when the code of an earlier kernel serves.
+static bool make_and_summarize(Program *p, int number, LowerKernel **summary) {
   PlanKernel *kernel = p->plan->kernels.items[number];
   LowerKernel *lowered;
-  int64_t *numbers = NULL;
-  *outline = NULL;
-  context_branch(p->context);
+  int64_t *sizes = NULL;
+  *summary = NULL;
+  context_scope_begin(p->context);
   bool done = make_kernel(p, number, &lowered);
   if (done && kernel->same_as < 0) {
-    keep_choice(p->context, kernel);
-    *outline = kernel_outline(p, lowered, &numbers);
-    done = *outline && target_load_add(p->loading, lowered);
+    choice_to_lasting(p->context, kernel);
+    *summary = summarize_kernel(p, lowered, &sizes);
+    done = *summary && target_load_add(p->loading, lowered);
   }
-  context_rejoin(p->context);
-  if (done && *outline) outline_numbers(p->context, *outline, numbers);
+  context_scope_discard(p->context);
+  if (done && *summary) summary_set_sizes(p->context, *summary, sizes);
   return done;
 }
 
@@ -220,7 +238,7 @@ static bool make_all(Program *p) {
     PlanKernel *kernel = plan->kernels.items[i];
     LowerKernel *made;
     report_progress(p, "lowering", i, plan->kernels.count);
-    if (!(p->loading ? make_and_let_go : make_kernel)(p, i, &made)) return false;
+    if (!(p->loading ? make_and_summarize : make_kernel)(p, i, &made)) return false;
     number[i] = made ? p->kernels.count : number[kernel->same_as];
     if (made) array_push(&context->arena, &p->kernels, made);
     add_step(p, kernel, number[i]);
@@ -243,7 +261,7 @@ static bool check_static(Context *context, const StageGraph *stages) {
   return true;
 }
 
-// Tensors whose layout was asked for stay tensors.
+// Tensors with a layout constraint stay in memory: they are not inlined into their readers.
 static void keep_constrained(StageGraph *stages, const PlanConstraints *constraints) {
   for (int i = 0; i < stages->tensors.count; i++) {
     StageTensor *tensor = stages->tensors.items[i];
@@ -289,7 +307,7 @@ Program *program_plan(Context *context, const GraphFunc *graph, const CompileOpt
   return p;
 }
 
-// Where kernels are only to be run, and the target is done with each once it is added.
+// With run_only, begins to load code kernel by kernel, if the target keeps no lowered kernels.
 static bool begin_loading(Program *p) {
   const TargetRow *target = p->options.target ? p->options.target : target_for_running();
   TargetOptions options = {&p->options.machine, &p->target_report, p->target_reports,

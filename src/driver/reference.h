@@ -46,11 +46,11 @@ typedef struct Difference {
 bool values_agree(DType type, const void *expected, const void *actual, int64_t count,
                   const Tolerance *tolerance, Difference *difference);
 
-// Which part of the compiler made the result of a step differ from `expected` (row-major) by more
-// than `tolerance`, "the pass vectorize_loops". What the usual tolerance allows is called rounding,
-// from the part on that first rounds otherwise; a part is wrong by more than that. To be called
-// during executable_trace, behind the step. The interpreter runs the kernel up to six times.
-const char *executable_blame(Executable *executable, int step, const void *expected,
-                             const Tolerance *tolerance);
+// Names the part of the compiler that made the result of a step differ from `expected` (row-major)
+// by more than `tolerance`, such as "the pass vectorize_loops". A difference within the usual
+// tolerance is called rounding, and the part is the first one that rounds differently. Must be
+// called during executable_trace, after the step. The interpreter runs the kernel up to six times.
+const char *miscompile_locate(Executable *executable, int step, const void *expected,
+                              const Tolerance *tolerance);
 
 #endif

@@ -191,7 +191,7 @@ void stage_graph_inline_views(StageGraph *s) {
       if (stage_is_ordered(user)) put_into_order(s, stage, user);
       stage_graph_reread(s, user);
     }
-    stage_graph_let_go(s, stage);
+    stage_graph_detach(s, stage);
   }
   stage_graph_prune(s);
 }
@@ -271,7 +271,7 @@ void stage_graph_inline_intermediates(StageGraph *s) {
       array_push(&s->context->arena, &stage->parts, user->parts.items[k]);
     user->parts = stage->parts;
     stage_graph_reread(s, user);
-    stage_graph_let_go(s, stage);
+    stage_graph_detach(s, stage);
   }
   stage_graph_prune(s);
 }

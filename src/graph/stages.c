@@ -75,7 +75,7 @@ void stage_graph_connect(StageGraph *s) {
   }
 }
 
-void stage_graph_let_go(StageGraph *s, Stage *stage) {
+void stage_graph_detach(StageGraph *s, Stage *stage) {
   for (int i = 0; i < stage->reads.count; i++) {
     PtrArray *users = &((StageTensor *)stage->reads.items[i])->users;
     int kept = 0;
@@ -86,7 +86,7 @@ void stage_graph_let_go(StageGraph *s, Stage *stage) {
 }
 
 void stage_graph_reread(StageGraph *s, Stage *stage) {
-  stage_graph_let_go(s, stage);
+  stage_graph_detach(s, stage);
   find_reads(s, stage);
 }
 

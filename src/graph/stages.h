@@ -78,7 +78,7 @@ void stage_graph_connect(StageGraph *stages);
 // The same for one stage whose value has changed (it becomes the last user of the tensors that it
 // reads), and for one that no stage reads any more.
 void stage_graph_reread(StageGraph *stages, Stage *stage);
-void stage_graph_let_go(StageGraph *stages, Stage *stage);
+void stage_graph_detach(StageGraph *stages, Stage *stage);
 // Removes the stages that no output needs, and sets the indices.
 void stage_graph_prune(StageGraph *stages);
 

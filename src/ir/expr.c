@@ -35,7 +35,7 @@ struct ExprTable {
   Expr **slots;
   size_t count, capacity; // a power of two
   const struct ExprTable
-      *below; // the table of the context before it branched: searched, never changed
+      *below; // the table of the context outside the arena scope: searched, never changed
 };
 
 static uint64_t payload_bits(uint16_t op, const Expr *e) {

@@ -88,25 +88,25 @@ static void test_failures_return_to_the_edge(void **state) {
   context_free(context);
 }
 
-static void fail_in_a_branch(void *arg) {
-  context_branch(arg);
-  context_branch(arg);
-  diag_error(arg, (SourcePos){NULL}, "found in a branch of %s", str_intern(arg, "the tree"));
+static void fail_in_a_scope(void *arg) {
+  context_scope_begin(arg);
+  context_scope_begin(arg);
+  diag_error(arg, (SourcePos){NULL}, "found in a scope of %s", str_intern(arg, "the tree"));
   allocate_much(arg);
 }
 
-// Memory that branches take counts, and goes with them; what is said in them stays.
-static void test_failures_end_branches(void **state) {
+// Memory of scopes counts and is freed with them; diagnostics that were reported in them stay.
+static void test_failures_discard_scopes(void **state) {
   (void)state;
   Context *context = context_new();
   context->memory_limit = 1 << 20;
   for (int i = 0; i < 3; i++) {
-    assert_false(context_protect(context, fail_in_a_branch, context));
+    assert_false(context_protect(context, fail_in_a_scope, context));
     assert_int_equal(context->failure, FAILURE_MEMORY);
-    assert_null(context->branch);
-    assert_string_equal(context->diags.items[i].message, "found in a branch of the tree");
+    assert_null(context->scope);
+    assert_string_equal(context->diags.items[i].message, "found in a scope of the tree");
   }
-  context_branch(context); // freed with the context
+  context_scope_begin(context); // freed with the context
   allocate_much((context->memory_limit = 0, context));
   context_free(context);
 }
@@ -186,7 +186,7 @@ int main(void) {
       cmocka_unit_test(test_floored_division),
       cmocka_unit_test(test_diagnostic_shows_the_line),
       cmocka_unit_test(test_failures_return_to_the_edge),
-      cmocka_unit_test(test_failures_end_branches),
+      cmocka_unit_test(test_failures_discard_scopes),
       cmocka_unit_test(test_reset_gives_zeroed_memory),
       cmocka_unit_test(test_nearest_name),
       cmocka_unit_test(test_small_floats_round_trip),

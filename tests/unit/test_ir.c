@@ -19,24 +19,24 @@ static void test_equal_expressions_are_one_node(void **state) {
   context_free(context);
 }
 
-// What was there before is found from a branch; what is new there is gone after it.
-static void test_branches_share_what_was_before(void **state) {
+// Older expressions are found inside a scope; those that are made in it are gone after it.
+static void test_scopes_share_older_expressions(void **state) {
   (void)state;
   Context *context = context_new();
   Expr *x = expr_var(context, "x", DTYPE_INT32), *three = expr_int(context, DTYPE_INT32, 3);
   Expr *sum = expr_add(context, x, three);
   size_t before = context->arena.used_bytes;
   for (int round = 0; round < 3; round++) {
-    context_branch(context);
+    context_scope_begin(context);
     assert_ptr_equal(expr_add(context, x, expr_int(context, DTYPE_INT32, 3)), sum);
     Expr *inner = expr_mul(context, sum, expr_int(context, DTYPE_INT32, 5));
-    context_branch(context);
+    context_scope_begin(context);
     assert_ptr_equal(expr_mul(context, sum, expr_int(context, DTYPE_INT32, 5)), inner);
     assert_ptr_equal(expr_add(context, x, three), sum);
     for (int i = 0; i < 10000; i++) expr_mul(context, inner, expr_int(context, DTYPE_INT32, i));
-    context_rejoin(context);
+    context_scope_discard(context);
     assert_ptr_equal(expr_mul(context, sum, expr_int(context, DTYPE_INT32, 5)), inner);
-    context_rejoin(context);
+    context_scope_discard(context);
   }
   assert_int_equal(context->arena.used_bytes, before);
   assert_ptr_equal(expr_add(context, x, three), sum);
@@ -145,7 +145,7 @@ static void test_type_names_round_trip(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_equal_expressions_are_one_node),
-      cmocka_unit_test(test_branches_share_what_was_before),
+      cmocka_unit_test(test_scopes_share_older_expressions),
       cmocka_unit_test(test_constants_fold_as_python_does),
       cmocka_unit_test(test_identities_and_vectors),
       cmocka_unit_test(test_mixed_integer_types_meet),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What made a result wrong is found: a fault is put behind one pass after another, and the blame
+// Miscompiles are located: a fault is put behind one pass after another, and the cause
 // must name that pass; without one, results are right.
 #include "driver/reference.h"
 #include "frontend/onnx/onnx.h"
@@ -31,7 +31,7 @@ typedef struct Watch {
   Executable *executable;
   Reference *reference;
   const Tolerance *tolerance;
-  const char *blame; // of the first step that is wrong
+  const char *cause; // of the first step that is wrong
   int steps;
 } Watch;
 
@@ -57,7 +57,7 @@ static bool after_step(void *env, int step) {
   free(logical);
   if (agrees) return true;
   assert_true(difference.index >= 0 && difference.mismatches > 0);
-  watch->blame = executable_blame(watch->executable, step, expected, watch->tolerance);
+  watch->cause = miscompile_locate(watch->executable, step, expected, watch->tolerance);
   return false;
 }
 
@@ -67,7 +67,7 @@ static Tensor *tensor_for(const Value *value) {
   return tensor_new((ElementType){ELEMENT_FLOAT, 32, 1}, shape, value->rank);
 }
 
-static char *blamed(const char *pass, const Tolerance *tolerance, int *steps) {
+static char *located(const char *pass, const Tolerance *tolerance, int *steps) {
   Context *context = context_new();
   const char *path = SOURCE_ROOT "/examples/digits/digits.onnx";
   const GraphFunc *graph = onnx_import(context, path, NULL)->graph;
@@ -84,19 +84,19 @@ static char *blamed(const char *pass, const Tolerance *tolerance, int *steps) {
   assert_true(reference_begin(context, graph, &input, false, &options, &reference));
   Watch watch = {executable, &reference, tolerance};
   executable_trace(executable, NULL, &input, &output, after_step, &watch);
-  char *blame = watch.blame ? strdup(watch.blame) : NULL;
+  char *cause = watch.cause ? strdup(watch.cause) : NULL;
   *steps = watch.steps;
   tensor_free(input);
   tensor_free(output);
   reference_end(&reference);
   executable_free(executable);
   context_free(context);
-  return blame;
+  return cause;
 }
 
 static void test_no_fault(void **state) {
   int steps;
-  assert_null(blamed(NULL, &TOLERANCE_DEFAULT, &steps));
+  assert_null(located(NULL, &TOLERANCE_DEFAULT, &steps));
   assert_true(steps > 10);
 }
 
@@ -105,10 +105,10 @@ static const Tolerance exact = {0, 0, 0};
 // That is not the fault of the pass that first rounds otherwise.
 static void test_rounding(void **state) {
   int steps;
-  char *blame = blamed(NULL, &exact, &steps);
-  assert_non_null(blame);
-  assert_memory_equal(blame, "rounding: ", 10);
-  free(blame);
+  char *cause = located(NULL, &exact, &steps);
+  assert_non_null(cause);
+  assert_memory_equal(cause, "rounding: ", 10);
+  free(cause);
 }
 
 // Also where sums that are rounded otherwise count as differences.
@@ -118,12 +118,12 @@ static void test_passes(void **state) {
     if (i % 5 && !last) continue;
     int steps;
     const Tolerance *tolerance = i % 2 ? &exact : &TOLERANCE_DEFAULT;
-    char *blame = blamed(lower_passes[i].name, tolerance, &steps), wanted[80];
+    char *cause = located(lower_passes[i].name, tolerance, &steps), wanted[80];
     snprintf(wanted, sizeof wanted, "the pass %s", lower_passes[i].name);
-    assert_non_null(blame);
-    assert_string_equal(blame, wanted);
+    assert_non_null(cause);
+    assert_string_equal(cause, wanted);
     assert_int_equal(steps, 1);
-    free(blame);
+    free(cause);
   }
 }
 

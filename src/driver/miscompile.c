@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Locates a miscompile: finds the part of the compiler that made the result of a kernel wrong. The
+// interpreter runs the kernel as each part left it, on the inputs that the step itself read. The
+// passes are searched by bisection, which assumes that a result stays wrong once it is. Sums in
+// another order, fused multiply-adds and vector functions round differently from the definitions; a
+// difference within the usual tolerance is therefore reported as rounding, not as a miscompile.
+#include "driver/reference.h"
+
+typedef struct Miscompile {
+  Executable *executable;
+  const Program *program;
+  const PlanKernel *step;
+  int number;
+  const void *expected; // row-major
+  const Tolerance *tolerance;
+  bool strict; // differences within the usual tolerance count too
+} Miscompile;
+
+static InterpTensor flat(Context *context, DType type, void *data, int64_t bytes) {
+  int64_t *shape = arena_array(&context->scratch, int64_t, 1);
+  shape[0] = bytes / dtype_bytes(type);
+  return (InterpTensor){.type = type, .rank = 1, .shape = shape, .data = data};
+}
+
+// The arguments of the step, in the layouts of its parameters or row-major; the result's memory is
+// fresh.
+static InterpTensor *arguments(const Miscompile *m, bool physical) {
+  Context *context = m->program->context;
+  int count = m->step->params.count;
+  InterpTensor *args = arena_array(&context->scratch, InterpTensor, count);
+  for (int i = 0; i < count; i++) {
+    DType type = m->step->params.items[i]->buffer->type;
+    const Layout *layout = m->step->choice.layouts[i];
+    const void *given = executable_argument(m->executable, m->number, i);
+    int64_t bytes = plan_bytes(m->step->params.items[i], physical ? layout : NULL);
+    void *data = arena_alloc(&context->scratch, (size_t)bytes + 64);
+    if (i + 1 < count && layout && !physical)
+      layout_unpack(context, layout, dtype_bytes(type), given, data);
+    else if (i + 1 < count)
+      memcpy(data, given, (size_t)bytes);
+    args[i] = flat(context, type, data, bytes);
+  }
+  return args;
+}
+
+static bool agrees(const Miscompile *m, const void *result, const Tolerance *tolerance,
+                   Difference *difference) {
+  const StageTensor *tensor = array_last(&m->step->params);
+  DType type = tensor->buffer->type;
+  int64_t count = plan_bytes(tensor, NULL) / dtype_bytes(type);
+  return values_agree(type, m->expected, result, count, tolerance, difference);
+}
+
+static const void *row_major(const Miscompile *m, const void *result) {
+  int last = m->step->params.count - 1;
+  const StageTensor *tensor = m->step->params.items[last];
+  const Layout *layout = m->step->choice.layouts[last];
+  if (!layout) return result;
+  Context *context = m->program->context;
+  void *logical = arena_alloc(&context->scratch, (size_t)plan_bytes(tensor, NULL) + 64);
+  layout_unpack(context, layout, dtype_bytes(tensor->buffer->type), result, logical);
+  return logical;
+}
+
+// True when the interpreter's result of `func` is right.
+static bool is_right(const Miscompile *m, const PrimFunc *func, bool physical) {
+  Context *context = m->program->context;
+  ArenaMark mark = arena_mark(&context->scratch);
+  int last = m->step->params.count - 1;
+  InterpTensor *args = arguments(m, physical);
+  const InterpOptions options = {.flat_args = true};
+  bool right = interp_run(context, NULL, func, args, last + 1, &options);
+  const void *result = physical ? row_major(m, args[last].data) : args[last].data;
+  Difference difference;
+  right = right && (agrees(m, result, m->tolerance, &difference) ||
+                    (!m->strict && agrees(m, result, &TOLERANCE_DEFAULT, &difference)));
+  arena_reset(&context->scratch, mark);
+  return right;
+}
+
+static PrimFunc *lowered_until(const Miscompile *m, int pass) {
+  LowerOptions options = m->program->options.lower;
+  options.report = NULL;
+  options.print_after = NULL;
+  options.stop_after = lower_passes[pass].name;
+  return lower_prim_func(m->program->context, schedule_func(m->step->choice.schedule), &options);
+}
+
+static const char *faulty_pass(const Miscompile *m) {
+  int right = -1, wrong = 0;
+  while (lower_passes[wrong].name) wrong++;
+  int end = wrong;
+  while (wrong - right > 1) {
+    int middle = (right + wrong) / 2;
+    PrimFunc *func = lowered_until(m, middle);
+    if (func && is_right(m, func, true))
+      right = middle;
+    else
+      wrong = middle;
+  }
+  Context *context = m->program->context;
+  if (wrong < end) return str_format(context, "the pass %s", lower_passes[wrong].name);
+  const TargetRow *target = m->program->options.target;
+  return str_format(context, "the code generator %s",
+                    (target ? target : target_for_running())->name);
+}
+
+static const char *faulty_part(const Miscompile *m) {
+  if (!is_right(m, m->step->func, false)) return "the stages of the graph (folding, merging)";
+  if (!is_right(m, schedule_func(m->step->choice.schedule), true))
+    return "its schedule (plan --schedules prints the steps)";
+  return faulty_pass(m);
+}
+
+const char *miscompile_locate(Executable *executable, int step, const void *expected,
+                              const Tolerance *tolerance) {
+  const Program *program = executable_program(executable);
+  const PlanKernel *kernel = program->steps.items[step].plan;
+  Miscompile m = {executable, program, kernel, step, expected, tolerance, .strict = true};
+  Difference difference;
+  Context *context = program->context;
+  ArenaMark mark = arena_mark(&context->scratch);
+  const void *actual =
+      row_major(&m, executable_argument(executable, step, kernel->params.count - 1));
+  m.strict = agrees(&m, actual, &TOLERANCE_DEFAULT, &difference);
+  if (m.strict) agrees(&m, actual, tolerance, &difference);
+  arena_reset(&context->scratch, mark);
+  const char *part = faulty_part(&m);
+  if (!m.strict || difference.ulp < 0) return part;
+  return str_format(context,
+                    "rounding: sums in another order, or fused products, from %s on; %lld ulp "
+                    "there, %.2g of the largest element, which is usual",
+                    part, (long long)difference.ulp, difference.largest);
+}
