@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layouts that fall apart: axes and places that have nothing to do with each other are layouts of
-// their own, side by side. What is asked of the whole is asked of each part, and the answers are
-// put together:
+// The components of a layout: logical and physical axes that have no connection with the others are
+// a layout of their own. A question about the whole is asked of each component, and the answers are
+// combined:
 //
 //   a, b, c -> min(c, 7), b%3, a + 3, b//3     =>   a -> a + 3    b -> b%3, b//3    c -> min(c, 7)
 //
-// injective, onto: all are. Inverse: side by side; a place is padding where one of them says so.
-// The image is the product of the images.
+// A layout is injective, or onto, when all components are. The inverse has the outputs of all
+// inverses, and a physical index is padding where it is padding in one component. The image is the
+// product of the images.
 #include "layout/answers/answers.h"
 
-// ---- Falling apart -----------------------------------------------------------------------------
+// ---- Components --------------------------------------------------------------------------------
 
-// Union-find over the axes, then the places.
+// Union-find over the logical axes, then the physical axes.
 typedef struct AxisGroups {
   int parent[2 * MAX_RANK], count;
 } AxisGroups;
@@ -35,7 +36,7 @@ static AxisGroups groups_of(const Layout *layout) {
   return g;
 }
 
-// Its axes and places in order, as a layout of their own.
+// The axes of one component, in order, as a layout of their own.
 static bool make_part(Context *context, const Layout *layout, AxisGroups *g, int root,
                       LayoutComponent *component) {
   const LayoutExpr *axes[MAX_RANK] = {0}, *shape[MAX_RANK], *physical[MAX_RANK], *outputs[MAX_RANK];
@@ -78,7 +79,7 @@ const LayoutComponents *layout_components(Context *context, const Layout *layout
   return cache->components = components;
 }
 
-// ---- Yes or no ---------------------------------------------------------------------------------
+// ---- Verdicts ----------------------------------------------------------------------------------
 
 static const int64_t *widened(Context *context, const int64_t *index, const int *at, int count,
                               int rank) {
@@ -95,8 +96,8 @@ static bool has_points(const Layout *layout, bool positions) {
   return true;
 }
 
-// A "no" of a part is one of the whole, where the other parts have an index (a place) to go with
-// it: their first.
+// Turns the verdict of no for a component into one for the whole. Its witness is completed by the
+// first index of the other components, where these have one.
 static bool widen_no(Context *context, const Layout *layout, const LayoutComponent *component,
                      bool positions, LayoutAnswer *no) {
   const Layout *at = layout;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many places hold an element, where one axis is symbolic and the map does not read the symbol:
-// as a function of the extent N. Each output is f(x + T) = f(x) + S from some x on, which is read
-// off its text; so whether x is the first to reach its place is periodic from some x on, too, and
-// that is counted.
+// Counts the physical indices that hold an element, where one axis is symbolic and the map does not
+// read the symbol, as a function of the extent N. Each output satisfies f(x + T) = f(x) + S from
+// some x on, which its text tells; so whether x is the first to reach its physical index is
+// periodic from some x on, too, and one period is counted.
 //
-//   max(x%5, 1), x//5    first to reach: 1 0 1 1 1, again and again
+//   max(x%5, 1), x//5    first to reach: 1 0 1 1 1, repeated
 //                        N//5*4 + min(N%5, 1) + max(N%5 - 2, 0)
 #include "layout/answers/answers.h"
 
@@ -20,10 +20,10 @@ typedef struct Tail {
 typedef struct Image {
   Context *context;
   const Layout *layout;
-  int axis;                // the symbolic one
-  int64_t fixed[MAX_RANK]; // extents of the others, 1 of `axis`
+  int axis;                // the symbolic axis
+  int64_t fixed[MAX_RANK]; // the extents of the other axes, and 1 for `axis`
   int64_t fixed_size;
-  Tail tail; // of all outputs; `step` is that of output `moving`, which is 0 where none moves
+  Tail tail; // common to all outputs; `step` is that of output `moving`, 0 where none moves
   int moving;
 } Image;
 
@@ -47,7 +47,7 @@ static bool common_period(Tail *a, Tail *b) {
   return set_period(a, period) && set_period(b, period);
 }
 
-// The period in which what is added is a multiple of m.
+// Extends the period so that its step is a multiple of m.
 static bool whole_steps(Tail *t, int64_t m) {
   return set_period(t, t->period * (m / gcd_of(t->step, m)));
 }
@@ -81,13 +81,13 @@ static bool tail_by_const(const LayoutExpr *e, int64_t c, Tail *out) {
   return false;
 }
 
-// Of min and max: which of the two it is, from some x on.
+// min and max are one of their arguments from some x on.
 static bool tail_of_extreme(const Image *image, const LayoutExpr *e, int64_t *index, Tail a, Tail b,
                             Tail *out) {
   int64_t start = MAX_OF(a.start, b.start), apart = a.step - b.step, most = 0;
   *out = (Tail){start, a.period, a.step};
   if (!apart) return true;
-  bool ahead = (apart > 0) == (e->op == LAYOUT_MAX); // a is taken in the end
+  bool ahead = (apart > 0) == (e->op == LAYOUT_MAX); // the result is a from some x on
   for (int64_t x = start; x < start + a.period; x++) {
     int64_t p = value_at(image, e->args[0], index, x), q = value_at(image, e->args[1], index, x);
     if (p == INT64_MIN || q == INT64_MIN) return false;
@@ -124,7 +124,7 @@ static bool tail_of(const Image *image, const LayoutExpr *e, int64_t *index, Tai
   return true;
 }
 
-// All outputs at all indices of the other axes, which have to move alike.
+// The tail of all outputs at all indices of the other axes, which must have the same step.
 static bool find_tail(Image *image) {
   const Layout *layout = image->layout;
   Tail *each = arena_array(&image->context->scratch, Tail, layout->physical_rank);
@@ -152,11 +152,12 @@ static bool find_tail(Image *image) {
   return true;
 }
 
-// ---- First to reach a place --------------------------------------------------------------------
+// ---- First to reach a physical index -----------------------------------------------------------
 
-// From here on the first elements to reach a place repeat. With no step nothing new comes after a
-// period. Else what an element shares its place with lies no more periods before it than the
-// values of a period, and those before the start, are apart.
+// The x from which on the elements that are the first to reach a physical index repeat. Without a
+// step, no new index is reached after one period. Otherwise two elements that share a physical
+// index are at most so many periods apart as the values of one period, and those before the start,
+// differ.
 static int64_t repeats_from(const Image *image) {
   const Tail *t = &image->tail;
   if (!t->step) return t->start + t->period;
@@ -187,7 +188,7 @@ static int compare_reached(const void *a, const void *b) {
   return (p->x > q->x) - (p->x < q->x);
 }
 
-// *first[x]: how many places x is the first to reach, for x < count.
+// first[x] receives the number of physical indices that x is the first to reach, for x < count.
 static bool find_first(const Image *image, int64_t count, int64_t *first) {
   const Layout *layout = image->layout;
   Arena *scratch = &image->context->scratch;
@@ -210,8 +211,9 @@ static bool find_first(const Image *image, int64_t count, int64_t *first) {
 
 // ---- As an expression --------------------------------------------------------------------------
 
-// Σ first[x], x from `from` to below `from + n`, n being `e` and at most `count`: where the numbers
-// change it goes on with another slope. `over`: e may be more than count. NULL: too many changes.
+// The sum of first[x] for from <= x < from + n, where n is `e`, at most `count`: a function of n
+// that is linear between changes of the numbers. With `over`, e may be more than count. NULL where
+// there are too many changes.
 static const LayoutExpr *sum_of_first(Context *context, const int64_t *first, int64_t count,
                                       const LayoutExpr *e, bool over) {
   const LayoutExpr *sum = layout_const(context, 0);

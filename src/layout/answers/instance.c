@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Instances of symbolic layouts: a claim that fails on one is refuted.
+// Instances of symbolic layouts. A property of all instances is refuted by one that does not have
+// it.
 #include "layout/answers/answers.h"
 
 enum { MAX_SYMBOLS = 16, LEAST = MAX_INSTANCES - 2, FAR = MAX_INSTANCES - 1 };
 static const int64_t MOST_REACH = (int64_t)1 << 20;
 
-// Steps above the least value a symbol may have, in multiples, up to the largest that it may have;
-// different for each symbol. Then one instance that has the least of all, and one of long axes.
+// The values of symbols, in multiples above the least value that a symbol may have and up to the
+// largest, different for each symbol. Two more instances have the least value of every symbol, and
+// long axes.
 static const int64_t steps[LEAST] = {0, 1, 2, 4, 6, 10, 16, 3, 5, 12, 17, 40};
 
 static int64_t step_of(int which, int symbol) {
@@ -75,8 +77,8 @@ bool layout_instance_at(Context *context, const Layout *layout, const LayoutValu
   return out->layout != NULL;
 }
 
-// An axis that is longer than this shows what the numbers in an expression do to it: `x//7 & 255`
-// begins again at 1792.
+// A length of an axis beyond which the expression repeats as far as its constants tell: `x//7 &
+// 255` begins again at 1792.
 static int64_t reach_of(const LayoutExpr *e) {
   int64_t most = 1, own = 1;
   for (int i = 0; i < 3 && e->args[i]; i++) most = MAX_OF(most, reach_of(e->args[i]));
@@ -87,7 +89,7 @@ static int64_t reach_of(const LayoutExpr *e) {
   return mul_fits(most, own, &most) ? MIN_OF(most, MOST_REACH) : MOST_REACH;
 }
 
-// All symbols beyond what the numbers of the layout reach.
+// Chooses every symbol beyond the reach of the constants in the layout.
 static bool choose_far(const Layout *layout, LayoutValue *values, int count) {
   int64_t reach = 1;
   for (int i = 0; i < layout->physical_rank; i++) {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layouts: a map on a shape with its physical extents. Extents are derived so that they can be
-// foretold from the text: `e % m` spans m, `e & m` spans m + 1, `^` and `|` reach the next power
-// of two, the rest is interval arithmetic. An empty axis has the interval [0, -1].
+// Makes layouts: a map on a shape with its physical extents. The rules by which extents are derived
+// let a reader predict them from the text: `e % m` spans m, `e & m` spans m + 1, `^` and `|` reach
+// the next power of two, the rest is interval arithmetic. An empty axis has the interval [0, -1].
 #include "layout/answers/answers.h"
 #include "layout/proofs/verify.h"
 #include "layout/symbolic/symbolic.h"
 
 // ---- Interval arithmetic over static extents ---------------------------------------------------
 
-// Why an interval is not known: the operation that has none.
+// The operation for which no interval is known, and the reason.
 typedef struct Doubt {
   const LayoutExpr *at;
   const char *why;
@@ -62,7 +62,7 @@ static const char *output_text(Context *context, const IndexMap *map, int i) {
   return expr_text(context, map, map->outputs[i]);
 }
 
-// Derived physical extents of a static layout. *proved: no index leaves them.
+// Derives the physical extents of a static layout. *proved says whether no index leaves them.
 static bool derive_static(Context *context, const Layout *layout, const int64_t *given,
                           int64_t *physical, bool *proved, SourcePos pos) {
   const IndexMap *map = layout->map;

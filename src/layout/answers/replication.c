@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layouts with replica axes. The layout of the copies has them as logical axes; what is asked of
-// places is asked of it, and what is asked of elements follows:
+// Layouts with replica axes. The layout of the copies has them as logical axes. Questions about
+// physical indices are asked of it, and the answers about elements follow:
 //
 //   onto, padding      the same
-//   injective          when the copies are; otherwise no two copies of *different* elements meet
+//   injective          when the copies are, or when no copies of two *different* elements share a
+//                      physical index
 //   inverse            its logical part
-//   equal              copy by copy; or places = base(element) + one set of steps, set against set;
-//                      or all sets of places
+//   equal              copy by copy; or, where the physical indices are base(element) + a set of
+//                      steps, base by base and set by set; or all sets of physical indices
 #include "layout/answers/answers.h"
 #include "layout/points/points.h"
 #include "layout/proofs/verify.h"
@@ -29,7 +30,7 @@ static const Layout *build(Context *context, const Layout *model, const IndexMap
   return layout;
 }
 
-// The layout without logical axis `axis`, which is taken at 0.
+// The layout without logical axis `axis`, whose index becomes 0.
 static const Layout *without_axis(Context *context, const Layout *layout, int axis) {
   const LayoutExpr *axes[MAX_RANK], *outputs[MAX_RANK], *shape[MAX_RANK];
   Str names[MAX_RANK];
@@ -48,7 +49,7 @@ static const Layout *without_axis(Context *context, const Layout *layout, int ax
   return build(context, layout, map, shape);
 }
 
-// Whether the places do not depend on an axis.
+// Whether the physical indices do not depend on an axis.
 static bool is_idle(Context *context, const Layout *layout, int axis) {
   const LayoutExpr *axes[MAX_RANK] = {0}, *outputs[MAX_RANK];
   axes[axis] = layout_const(context, 0);
@@ -60,8 +61,8 @@ static bool is_idle(Context *context, const Layout *layout, int axis) {
 
 // ---- Copies as a set of steps from each element -------------------------------------------------
 
-// Places = base(element) + steps, where the first step is 0 and no other is before it in
-// lexicographic order, none twice.
+// The physical indices of an element as base(element) + steps. The steps are distinct and sorted in
+// lexicographic order; the first one is 0.
 typedef struct ReplicaSteps {
   const Layout *base;
   int64_t *steps; // [count][width]
@@ -106,7 +107,7 @@ static int compare_rows(const void *a, const void *b) {
   return compare_numbers(x->values, y->values, x->width);
 }
 
-// Places of element 0, one row a copy. False where the places depend on symbols.
+// The physical indices of element 0, one row for each copy. False where they depend on symbols.
 static bool read_rows(Context *context, const Layout *copies, int rank, int64_t count,
                       ReplicaRow *rows) {
   int64_t index[MAX_RANK] = {0};
@@ -123,7 +124,7 @@ static bool read_rows(Context *context, const Layout *copies, int rank, int64_t 
   return true;
 }
 
-// The base puts each element at its first copy.
+// Makes the base, which maps each element to the physical index of its first copy.
 static const Layout *base_layout(Context *context, const Layout *copies, int rank,
                                  const int64_t *first) {
   const LayoutExpr *outputs[MAX_RANK];
@@ -167,7 +168,7 @@ static bool is_progression(const ReplicaSteps *s) {
   return true;
 }
 
-// base(element) + v·r with one replica axis r, as the layout of its copies.
+// The layout of the copies of base(element) + v·r, with one replica axis r.
 static const Layout *progression(Context *context, const Layout *copies, int rank,
                                  const ReplicaSteps *s) {
   const LayoutExpr *outputs[MAX_RANK], *shape[MAX_RANK];
@@ -184,7 +185,8 @@ static const Layout *progression(Context *context, const Layout *copies, int ran
   return build(context, copies, map, shape);
 }
 
-// Replica axes that put copies of an element in one place, as r + s, become one that does not.
+// Replaces replica axes under which copies of an element share a physical index, as in r + s, by
+// one replica axis under which they do not.
 static const Layout *without_overlap(Context *context, const Layout *copies, int rank) {
   int64_t size, count = 1;
   for (int i = rank; i < copies->rank; i++)
@@ -227,7 +229,7 @@ static int compare_copies(const void *a, const void *b) {
   return (x->element > y->element) - (x->element < y->element);
 }
 
-// Copies of different elements in one place, point by point.
+// Searches for copies of different elements at one physical index, point by point.
 static LayoutAnswer injective_by_points(Context *context, const Layout *layout,
                                         const Layout *copies) {
   PointDomain domain;
@@ -264,7 +266,7 @@ static LayoutAnswer injective(Context *context, const Layout *layout, const Layo
   return layout_answer_of(VERDICT_UNDECIDED, LAYOUT_DIGITS, "copies of one element share a place");
 }
 
-// The inverse of the copies gives the element, and which copy it is.
+// The inverse of the copies gives the element and the index of its copy; only the element is kept.
 static LayoutAnswer inverse(Context *context, const Layout *layout, const Layout *copies) {
   LayoutInverse both;
   LayoutAnswer answer = layout_inverse(context, copies, &both);
@@ -326,14 +328,14 @@ static LayoutAnswer steps_equal(Context *context, const Layout *layout, const Re
   return layout_maps_equal(context, a->base, b->base->map);
 }
 
-// ---- Equality: all sets of places --------------------------------------------------------------
+// ---- Equality: all sets of physical indices ----------------------------------------------------
 
 static int compare_offsets(const void *a, const void *b) {
   int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
   return (x > y) - (x < y);
 }
 
-// Sorted places of element number `element`, none twice.
+// The distinct offsets of element number `element`, sorted.
 static int64_t positions_of(const int64_t *offsets, int64_t element, int64_t copies, int64_t *out) {
   int64_t count = 0;
   memcpy(out, offsets + element * copies, sizeof *out * (size_t)copies);

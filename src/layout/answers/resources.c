@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layouts whose physical axes lie on several resources: the part on one of them, and the strides
-// and vectors of memory alone.
+// Layouts whose physical axes are on several resources: the part on one of them, and the strides
+// and vector widths in memory.
 #include "layout/answers/answers.h"
 #include "layout/proofs/verify.h"
 
-// The physical axes on the resource, or all others, read as memory.
+// The layout of the physical axes on the resource, or of all others, read as memory.
 static const Layout *part_of(Context *context, const Layout *layout, Str resource, bool on) {
   const LayoutExpr *outputs[MAX_RANK], *physical[MAX_RANK];
   const IndexMap *map = layout->map;
@@ -34,7 +34,7 @@ const Layout *layout_on_resource(Context *context, const Layout *layout, Str res
   return made;
 }
 
-// A step on an axis has a stride where it stays on its lane, register, ….
+// An axis has a stride in memory where a step along it stays on one lane, register, ….
 void layout_memory_strides(Context *context, const Layout *layout, int64_t *strides,
                            bool *has_stride) {
   int64_t in_memory[MAX_RANK], elsewhere[MAX_RANK];
@@ -49,7 +49,7 @@ void layout_memory_strides(Context *context, const Layout *layout, int64_t *stri
   }
 }
 
-// Whether the layout's places are the same for all indices of an aligned group of `width`.
+// Whether all elements of every aligned group of `width` along the axis have one physical index.
 static bool constant_on_groups(Context *context, const Layout *layout, int axis, int64_t width) {
   const LayoutExpr *axes[MAX_RANK] = {0}, *outputs[MAX_RANK], *by = layout_const(context, width);
   const LayoutExpr *group = layout_binary(context, LAYOUT_DIV, layout_axis(context, axis), by);

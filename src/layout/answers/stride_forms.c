@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strides and vector widths of any map from the forms: each is an equation between the offset and
-// itself a step (or a place in the vector) further on, decided on the box of the indices that have
-// one. So XORs, offsets and derived bases are exact at any extent, and symbols are carried.
+// Strides and vector widths of any map, from the forms. Each is an equation between the offset and
+// the offset one step (or several, within a vector) further on, decided on the box of the indices
+// for which that exists. So XORs, shifts and derived bases are exact at any extent, and symbols are
+// supported.
 #include "layout/answers/answers.h"
 #include "layout/digits/digits.h"
 #include "layout/proofs/verify.h"
@@ -43,12 +44,12 @@ typedef struct StrideRun {
   const Layout *layout;
   const LayoutExpr *e; // the offset
   int axis;
-  int64_t gcd; // what every width divides: the places where runs break, and the offsets there
+  int64_t gcd; // every width divides it: of the indices where runs end, and the offsets there
   int64_t index[MAX_RANK];
 } StrideRun;
 
-// e(start + v) = e(start) + v, and w divides e(start), for `count` groups of w elements along the
-// axis, the last of them or the only one of `length`. v is the axis after all others.
+// Whether e(start + v) = e(start) + v, and w divides e(start), for `count` groups along the axis
+// with `length` elements each. v is an axis after all others.
 static Verdict groups_hold(StrideRun *r, int64_t w, const LayoutExpr *start, int64_t count,
                            int64_t length) {
   Context *context = r->context;
@@ -65,7 +66,7 @@ static Verdict groups_hold(StrideRun *r, int64_t w, const LayoutExpr *start, int
   return layout_digits_maps_equal(context, extents, rank + 1, left, right, 2, r->index);
 }
 
-// VERDICT_NO: r->index is an element that shows it.
+// Whether w is a width. With VERDICT_NO, r->index is an element that refutes it.
 static Verdict width_holds(StrideRun *r, int64_t w) {
   Context *context = r->context;
   int64_t extent = r->layout->extents[r->axis], groups = extent / w, rest = extent % w;
@@ -93,11 +94,11 @@ static bool continues(StrideRun *r, int64_t from, int64_t x, int64_t w) {
   return w ? difference % w == 0 : difference == 0;
 }
 
-// Takes a width that is refuted at x out of the gcd: by the offset at 0, or by a place where a run
-// breaks, between one that continues the run and one that does not.
+// Removes a width that is refuted at x from the gcd, by the offset at 0, or by an index where a run
+// ends, found by bisection between an index that continues the run and one that does not.
 static void learn(StrideRun *r, int64_t w, int64_t x) {
   int64_t low = x - x % w, high = x, modulus = 0, value = 0;
-  if (continues(r, low, high, 0)) { // the group begins where it should not
+  if (continues(r, low, high, 0)) { // the offset at which the group begins is not aligned
     offset_at(r, 0, &value);
     r->gcd = gcd_of(r->gcd, value);
     if (value % w) return;
@@ -116,8 +117,8 @@ static void learn(StrideRun *r, int64_t w, int64_t x) {
   r->gcd = gcd_of(gcd_of(r->gcd, high), value);
 }
 
-// Widths are the divisors of one gcd, up to the extent. The largest that is still possible is
-// tried; what refutes it makes the gcd smaller.
+// The widths are the divisors of a gcd, up to the extent. The largest one that is possible is
+// tried; an index that refutes it makes the gcd smaller.
 bool layout_forms_vector_width(Context *context, const Layout *layout, const LayoutExpr *offset,
                                int axis, int64_t *width) {
   StrideRun r = {.context = context, .layout = layout, .e = offset, .axis = axis};
@@ -136,7 +137,7 @@ bool layout_forms_vector_width(Context *context, const Layout *layout, const Lay
 
 // ---- Symbolic extents --------------------------------------------------------------------------
 
-// A layout of one physical axis with the given offset; NULL where it is not carried.
+// A layout of one physical axis with the given offset; NULL where it is not proved to be one.
 static const Layout *flat(Context *context, const Layout *layout, const LayoutExpr *const *shape,
                           int rank, const LayoutExpr *offset) {
   const LayoutExpr *size = layout_const(context, 1);
@@ -146,7 +147,8 @@ static const Layout *flat(Context *context, const Layout *layout, const LayoutEx
   return layout_try(context, map, shape, &size, layout->facts);
 }
 
-// Whether groups of w elements lie as a vector, also those past the end that the last one begins.
+// Whether groups of w elements are vectors, including the elements of the last group that are past
+// the end of the axis.
 static bool symbolic_width_holds(Context *context, const Layout *layout, const LayoutExpr *e,
                                  int axis, int64_t w) {
   const LayoutExpr *shape[MAX_RANK], *by = layout_const(context, w), *size = by;
@@ -169,7 +171,7 @@ static bool symbolic_width_holds(Context *context, const Layout *layout, const L
   return at && layout_symbolic_equal(context, at, want);
 }
 
-// The widest that is proved; instances say what it can be at most.
+// The widest vector that is proved; the widths of instances bound it.
 int64_t layout_symbolic_vector_width(Context *context, const Layout *layout, int axis) {
   int64_t gcd = 0;
   if (layout->rank == MAX_RANK || !layout_is_plain(layout)) return 1;

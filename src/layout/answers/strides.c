@@ -17,7 +17,7 @@ static const int64_t *domain_offsets(Context *context, const Layout *layout, int
   return layout_points_values(context, layout->extents, layout->rank, e, offsets) ? offsets : NULL;
 }
 
-// The step of the text itself at the origin, for an axis of one element.
+// The step of the expression at the origin, for an axis of one element.
 static bool step_at_origin(const LayoutExpr *offset, int axis, int64_t *out) {
   int64_t index[MAX_RANK] = {0}, a, b;
   if (!layout_expr_value(offset, index, NULL, 0, &a)) return false;
@@ -25,7 +25,8 @@ static bool step_at_origin(const LayoutExpr *offset, int axis, int64_t *out) {
   return layout_expr_value(offset, index, NULL, 0, &b) && sub_fits(b, a, out);
 }
 
-// Steps of `axis` between neighbours, `inner` being the row-major step of the domain.
+// The step between all neighbours along an axis, whose row-major step in the domain is `inner`.
+// False where the steps differ.
 static bool constant_step(const int64_t *offsets, int64_t size, int64_t extent, int64_t inner,
                           int64_t *out) {
   bool first = true;
@@ -55,7 +56,8 @@ static void strides_by_points(Context *context, const Layout *layout, int64_t *s
   arena_reset(&context->scratch, mark);
 }
 
-// Axis by axis from the forms; the points decide what is left, where there are few enough.
+// Finds the strides from the forms, axis by axis. Where the forms do not decide, all points are
+// enumerated if they are few enough.
 static void strides_by_forms(Context *context, const Layout *layout, int64_t *strides,
                              bool *has_stride) {
   const LayoutExpr *offset = layout_offset_expr(context, layout);
@@ -90,8 +92,8 @@ static void find_strides(Context *context, const Layout *layout, int64_t *stride
       has_stride[i] = step_at_origin(layout_offset_expr(context, layout), i, &strides[i]);
 }
 
-// gcd of the places where runs of consecutive elements begin: of the index along the axis, and of
-// the offset there. 0: one run from offset 0.
+// The gcd of the indices along the axis where runs of consecutive elements begin, and of the
+// offsets there. It is 0 for one run from offset 0.
 static int64_t run_gcd(const int64_t *offsets, int64_t size, int64_t extent, int64_t inner) {
   int64_t gcd = 0;
   for (int64_t i = 0; i < size && gcd != 1; i++) {

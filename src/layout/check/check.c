@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Accepts or rejects certificates of answers about layouts; docs/layouts.md has the text form and
-// why each step is sound. Stands on the C library alone. All it believes is integers, polynomials,
-// floors `0 <= u - m·⌊u/m⌋ < m`, and that facts "... >= 0" add up with multipliers that are not
-// negative and may be divided by g > 0 and rounded up. It searches for nothing.
+// the reason why each step is sound. The file needs only the C library. It relies on integers,
+// polynomials, floors `0 <= u - m·⌊u/m⌋ < m`, and the rule that facts "... >= 0" may be added with
+// multipliers >= 0, divided by g > 0 and rounded up. It does not search.
 #include "layout/check/check.h"
 
 #include <setjmp.h>
@@ -21,9 +21,9 @@ enum {
   LET = 8,
   POSITION = 16,
   SHAPE = 32
-};                                                         // of names; atoms: SYMBOL
-enum { BACK = 64, PADDING = 128, EXCEPT = 256, BY = 512 }; // what else lines of claims begin with
-typedef enum NodePart { EXTENT, VALUE, OTHER, AT, ALSO, PARTS } NodePart; // AT, ALSO: of witnesses
+};                                                         // kinds of names; an atom is a SYMBOL
+enum { BACK = 64, PADDING = 128, EXCEPT = 256, BY = 512 }; // other first words of a claim's lines
+typedef enum NodePart { EXTENT, VALUE, OTHER, AT, ALSO, PARTS } NodePart; // AT, ALSO: witnesses
 typedef struct CheckTerm {
   Wide k;
   uint16_t v[DEGREE + 1]; // variables from 1 on, descending, then 0; parameters are the first ones
@@ -31,7 +31,7 @@ typedef struct CheckTerm {
 typedef struct CheckPoly { // k + Σ t
   Wide k;
   int n;
-  CheckTerm *t; // in one order, no k is 0
+  CheckTerm *t; // sorted, no k is 0
 } CheckPoly;
 typedef struct CheckNode {
   char op; // the first letter of one of `operators`, '#' a number, 'x' a name
@@ -59,7 +59,7 @@ typedef struct Checker {
   size_t length, used;
   void **blocks; // of memory
   int line, depth, parameters, variables;
-  int bound; // kinds of names that have a value: all is about AXIS, POSITION or the symbols alone
+  int bound; // the kinds of names that have a value now: AXIS, POSITION, or SYMBOL alone
   Goal claim;
   bool yes, section;
   CheckName *names;
@@ -88,7 +88,7 @@ static void next_word(Checker *c) {
   for (c->at += c->length; *c->at == ' ' || *c->at == '\n'; c->at++) c->line += *c->at == '\n';
   c->length = strcspn(c->at, " \n");
 }
-static int pass(Checker *c, const char *words) { // which of them is next; -1: none
+static int pass(Checker *c, const char *words) { // the number of the word that is next, or -1
   for (int i = 0; *words; i++) {
     size_t n = strcspn(words, " ");
     if (n == c->length && !strncmp(words, c->at, n)) return next_word(c), i;
@@ -116,7 +116,7 @@ static CheckName *read_name(Checker *c, int kinds, bool declared) {
   return n;
 }
 static const char *const operators[] = {"?", "<= ==", "|", "^", "&", "+ -", "* // %", NULL};
-// With operators of this rank on, where names of these kinds may be.
+// Reads an expression with the operators from this rank on and with names of these kinds.
 static CheckNode *read_expression(Checker *c, int rank, int kinds) {
   CheckNode *left = take(c, sizeof *left), *e;
   char *end = NULL;
@@ -188,7 +188,7 @@ static CheckPoly variable(Checker *c) {
   return add(c, number(0), 1, (CheckPoly){0, 1, &(CheckTerm){1, {(uint16_t)c->variables}}});
 }
 
-// ---- Values of expressions, by what is known
+// ---- Values of expressions, by the known facts
 static void add_fact(Checker *c, CheckFact fact) {
   CheckFact *f = take(c, sizeof *f);
   *f = fact;
@@ -249,7 +249,7 @@ static CheckPoly operation(Checker *c, char op, CheckPoly a, CheckPoly b) {
   }
 }
 static CheckPoly value(Checker *c, const CheckNode *e);
-static bool truth(Checker *c, const CheckNode *e) { // false where there is none
+static bool truth(Checker *c, const CheckNode *e) { // false for NULL
   CheckPoly p = e ? value(c, e) : number(0);
   require(c, !p.n, "a truth value is not decided");
   return p.k != 0;
@@ -277,22 +277,23 @@ static bool is_inside(Checker *c, const CheckName *n, CheckPoly x) {
   CheckPoly last = room(c, number(0), value(c, n->part[EXTENT]));
   return at_most(c, number(0), x) && at_most(c, x, last);
 }
-static bool agree(Checker *c, int kinds) { // with the other layout; with what is bound
+// Whether the values agree with those of the other layout, or with those that are bound.
+static bool agree(Checker *c, int kinds) {
   bool good = true, other = c->claim == EQUAL;
   EACH (n, c, kinds)
     good = good && equal(c, value(c, n->part[VALUE]), other ? value(c, n->part[OTHER]) : n->poly);
   return good;
 }
-// The claim, of the index or place that is bound now: that the layouts agree; that the way there
-// and back leads here, without leaving the box where that is claimed too.
+// Whether the claim holds for the index or the physical index that is bound now: the layouts agree;
+// or the map and the inverse lead back to it, and, where the claim says so, stay within the box.
 static bool holds(Checker *c) {
   bool there = c->bound & POSITION, good = true;
   bool stays = there || (c->yes && (c->claim > INJECTIVE || c->except));
-  if (is_known(c, number(-1))) return true; // there is none
+  if (is_known(c, number(-1))) return true; // the facts are contradictory
   if (c->claim == EQUAL) return agree(c, POSITION);
   if (there && truth(c, c->padding)) return true;
   EACH (n, c, there ? AXIS | COPY : POSITION) {
-    CheckPoly away = value_of(c, n); // which has to exist
+    CheckPoly away = value_of(c, n); // rejects a value that does not exist
     good = good && (!stays || is_inside(c, n, away));
   }
   return good && agree(c, there ? POSITION : AXIS) &&
@@ -305,7 +306,7 @@ static void bind_witness(Checker *c, int kinds, NodePart which) {
     require(c, !n->poly.n && is_inside(c, n, n->poly), "not a witness");
   }
 }
-static CheckPoly product(Checker *c, int kinds) { // of the extents
+static CheckPoly product(Checker *c, int kinds) { // the product of the extents
   CheckPoly p = number(1);
   EACH (n, c, kinds) p = multiply(c, p, value(c, n->part[EXTENT]));
   EACH (n, c, kinds) require(c, is_known(c, value(c, n->part[EXTENT])), "an extent may be below 0");
@@ -321,7 +322,7 @@ static void step_floor(Checker *c) {
   CheckPoly rest = add(c, u, -1, multiply(c, m, q)), over = room(c, rest, m);
   require(c, is_positive_sum(c, room(c, number(0), m)), "a divisor may be below 1");
   require(c, atom || (is_known(c, rest) && is_known(c, over)), "the rest is not bounded");
-  // of what is not below 0, as m is above it: not below 0 either, so that it is a parameter
+  // the floor of u >= 0 by m > 0 is >= 0, so that it is a parameter
   c->parameters += atom && c->parameters + 1 == c->variables && is_positive_sum(c, u);
   add_fact(c, (CheckFact){.p = rest});
   add_fact(c, (CheckFact){.p = over});
@@ -344,9 +345,9 @@ static void step_fact(Checker *c) {
 }
 static void steps(Checker *c, const char *end);
 static void prove(Checker *c, const char *end);
-static void show(Checker *c, CheckPoly assumption, const char *end) { // the claim, where it is >= 0
+static void show(Checker *c, CheckPoly assumption, const char *end) { // the claim, if it is >= 0
   CheckFact *before = c->facts;
-  bool symbols = c->bound == SYMBOL; // a case of them: all of it is shown there
+  bool symbols = c->bound == SYMBOL; // a case of the symbols: the whole proof is given there
   add_fact(c, (CheckFact){.p = assumption});
   (symbols ? prove : steps)(c, end);
   require(c, symbols || holds(c), "the claim does not hold");
@@ -358,15 +359,15 @@ static void step_split(Checker *c) { // split E … else … end: one case has E
   require(c, c->depth++ < MAX_DEPTH, "too deep");
   show(c, e, "else");
   show(c, add(c, number(-1), -1, e), "end");
-  add_fact(c, (CheckFact){.p = number(-1)}); // nothing is left to show
+  add_fact(c, (CheckFact){.p = number(-1)}); // both cases are shown
   c->depth--;
 }
 static void steps(Checker *c, const char *end) {
   static void (*const take_step[])(Checker *) = {step_floor, step_fact, step_split};
   while (!eat(c, end)) take_step[read_word(c, "floor fact split")](c);
 }
-static void show_all(Checker *c, int kinds, const char *end) { // of all points of the box
-  CheckFact *before = c->facts; // a box without points proves nothing about another
+static void show_all(Checker *c, int kinds, const char *end) { // for all points of the box
+  CheckFact *before = c->facts; // facts about this box must not be used for another
   c->bound = SYMBOL | kinds;
   EACH (n, c, kinds) {
     add_fact(c, (CheckFact){.p = n->poly = variable(c)});
@@ -391,16 +392,16 @@ static void by_proof(Checker *c) {
   prove(c, "qed");
   EACH (n, c, COPY) require(c, c->claim != ONTO, "copies may share a place");
   bind_witness(c, c->yes ? 0 : POSITION, AT);
-  require(c, c->yes || !holds(c), "the place is reached"); // the only index there is not there
+  require(c, c->yes || !holds(c), "the place is reached"); // its only candidate is elsewhere
 }
-static void by_section(Checker *c) { // an index for each place
+static void by_section(Checker *c) { // a logical index for each physical index
   require(c, c->claim == ONTO && c->yes && !c->padding, "not a claim for this");
   c->section = true;
   prove(c, "qed");
 }
 
 // ---- Witnesses and points
-static void by_witness(Checker *c) { // of no: an index where maps differ, two that share a place
+static void by_witness(Checker *c) { // refutes: maps differ at an index, or two indices collide
   bool apart = false;
   require(c, !c->yes && c->claim <= INJECTIVE, "not a claim for this");
   if (c->claim == EQUAL && !agree(c, SHAPE)) return;
@@ -412,7 +413,7 @@ static void by_witness(Checker *c) { // of no: an index where maps differ, two t
   EACH (n, c, AXIS) apart = apart || !same(value(c, n->part[AT]), n->poly);
   require(c, apart, "the indices are the same");
 }
-static void by_count(Checker *c) { // fewer elements than places
+static void by_count(Checker *c) { // there are fewer elements than physical indices
   require(c, c->claim == ONTO && !c->yes, "not a claim for this");
   CheckPoly missing = room(c, product(c, AXIS | COPY), product(c, POSITION));
   require(c, is_known(c, missing), "there are enough elements");
@@ -439,7 +440,7 @@ static void by_points(Checker *c) {
   CheckPoly n = product(c, AXIS | COPY), positions = product(c, to), left = positions;
   bool few = !n.n && !positions.n && n.k <= MAX_POINTS && positions.k <= 4 * MAX_POINTS;
   require(c, few && agree(c, SHAPE) && (c->yes || c->claim == ONTO), "not a claim for this");
-  int32_t *held = take(c, sizeof *held * (size_t)positions.k); // elements from 1 on
+  int32_t *held = take(c, sizeof *held * (size_t)positions.k); // element numbers from 1 on
   for (Wide i = 0; i < n.k; i++) {
     bind_point(c, AXIS | COPY, i);
     require(c, c->claim == INJECTIVE || c->claim == ONTO || holds(c), "the claim does not hold");

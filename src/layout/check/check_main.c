@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// pleat-check < FILE: checks one certificate. 0 accepted, 1 not. Needs no other part of Pleat.
+// pleat-check < FILE checks one certificate. Its exit status is 0 when it accepts the certificate,
+// else 1. It needs no other part of Pleat.
 #include "layout/check/check.h"
 
 #include <stdio.h>

@@ -41,11 +41,11 @@ static void table_grow(Context *context, LayoutTable *table) {
     if (old[i]) table->exprs[find_slot(table, old[i])] = old[i];
 }
 
-// A consed expression, with its nodes counted as often as they occur (up to a limit).
+// A consed expression with its size as a tree, in which shared nodes count as often as they occur.
 typedef struct ExprNode {
   LayoutExpr e;
   uint32_t size;
-  uint64_t axes; // that it reads
+  uint64_t axes; // the axes that it reads, as a bit set
 } ExprNode;
 
 uint64_t layout_axes_read(const LayoutExpr *e) {
@@ -113,7 +113,7 @@ bool layout_expr_value(const LayoutExpr *e, const int64_t *index, const LayoutVa
 
 // ---- Building ----------------------------------------------------------------------------------
 
-// Truth operands: only comparisons and their combinations may be dropped to unchanged.
+// Whether the value is 0 or 1: only such operands of `and` and `or` may replace the result.
 static bool is_truth(const LayoutExpr *e) {
   LayoutOpClass class = layout_op_class(e->op);
   return class == LAYOUT_OP_COMPARISON || class == LAYOUT_OP_LOGIC;

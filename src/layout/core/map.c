@@ -35,7 +35,7 @@ static bool consed_same(const IndexMap *a, const IndexMap *b) {
                  (size_t)(a->input_count + a->replica_count) * sizeof *a->inputs);
 }
 
-// Maps of one hash.
+// A list of the maps that have one hash.
 typedef struct MapNode {
   IndexMap map;
   struct MapNode *next;
@@ -127,7 +127,7 @@ const IndexMap *index_map_identity(Context *context, int rank) {
   return index_map_new(context, rank, NULL, rank, axes, NULL, NULL, 0);
 }
 
-// A name for a replica axis of a composition: `name`, or where that is taken with a number.
+// A name for a replica axis of a composition: `name`, with a number after it where it is taken.
 static Str free_name(Context *context, Str name, const Str *names, int count) {
   Str made = name;
   for (int i = 0, tries = 1; i < count; i++)

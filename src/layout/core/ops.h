@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of operations (ops.def) for the solvers: what does not depend on how they represent
-// values.
+// The table of operations (ops.def) for the solvers: the properties of operations that do not
+// depend on how a solver represents values.
 #ifndef PLEAT_LAYOUT_CORE_OPS_H
 #define PLEAT_LAYOUT_CORE_OPS_H
 

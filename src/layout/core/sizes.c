@@ -29,7 +29,7 @@ int layout_group_count(const Layout *layout) {
   return layout->map->separator_count + 1;
 }
 
-// Physical axes [begin, end) of group g.
+// The physical axes [begin, end) of group g.
 static void group_range(const IndexMap *map, int g, int *begin, int *end) {
   *begin = g ? map->separators[g - 1] : 0;
   *end = g < map->separator_count ? map->separators[g] : map->output_count;
@@ -39,7 +39,8 @@ static const LayoutExpr *times(Context *context, const LayoutExpr *a, const Layo
   return layout_binary(context, LAYOUT_MUL, a, b);
 }
 
-// Σ output_i · Π extents after i, over the axes [begin, end); *size their product.
+// The row-major index over the axes [begin, end), Σ output_i · Π extents after i. *size receives
+// the product of their extents.
 static const LayoutExpr *flat_index(Context *context, const Layout *layout, int begin, int end,
                                     const LayoutExpr **size) {
   const LayoutExpr *sum = NULL;
@@ -94,8 +95,6 @@ bool layout_offset(const Layout *layout, const int64_t *index, int64_t *offset) 
   return true;
 }
 
-// The largest divisor of `value` (0: of everything) up to `limit`, which must be found by small
-// ones: pairs with a factor up to 2^16 are tried.
 int64_t layout_largest_divisor(int64_t value, int64_t limit) {
   if (value == 0) return limit;
   int64_t best = 1;

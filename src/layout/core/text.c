@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text of expressions, maps, layouts and answers. Whatever is printed as a map parses back to the
-// same map.
+// The text of expressions, maps, layouts and answers. The text of a map parses back to the same
+// map.
 #include "layout/core/core.h"
 
 typedef struct ExprPrinter {
@@ -47,7 +47,7 @@ static void put_leaf(ExprPrinter *p, const LayoutExpr *e) {
     text_printf(p->out, "i%lld", (long long)e->value);
 }
 
-// Operations that bind less than `limit` get parentheses.
+// Prints an expression; operations that bind less than `limit` get parentheses.
 static void put_expr(ExprPrinter *p, const LayoutExpr *e, int limit) {
   int precedence = layout_op_rows[e->op].precedence;
   bool negative = e->op == LAYOUT_CONST && e->value < 0;
@@ -82,7 +82,7 @@ static void put_outputs(Text *text, const IndexMap *map, const char *separator, 
   }
 }
 
-// Replica axes are `r=2`, in arrow form after a semicolon.
+// Prints the axes. Replica axes are `r=2`, which in arrow form follow a semicolon.
 static void put_inputs(Text *text, const IndexMap *map, const char *before_replicas) {
   for (int i = 0; i < map->input_count; i++)
     text_printf(text, "%s%s", i ? ", " : "", map->inputs[i]);
