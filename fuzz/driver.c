@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a fuzz target without libFuzzer: on every file of a corpus folder, then on a number of
-// mutants of them, the same ones each time. `driver FOLDER COUNT [SEED]`, or `driver FILE` for one
-// input. What makes the target fail is written to standard error.
+// Runs a fuzz target without libFuzzer: on every file of a corpus folder, and then on a number of
+// mutants of these files, which are the same in every run. `driver FOLDER COUNT [SEED]`, or `driver
+// FILE` for one input. An input that makes the target fail is written to standard error.
 #include <dirent.h>
 #include <signal.h>
 #include <stdbool.h>

@@ -39,7 +39,7 @@ bool layout_input_read(Context *context, const uint8_t *data, size_t size, Layou
     size -= (size_t)(line + 1 - text);
     text = line + 1;
   }
-  out->text = malloc(size ? size : 1); // its own block: sanitizers see its end
+  out->text = malloc(size ? size : 1); // a block of its own, whose end sanitizers check
   out->size = size;
   memcpy((char *)out->text, text, size);
   return true;

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every question about any layout: an answer, and on small ones the right answer.
+// Asks every question about any layout: each must get an answer, which on small layouts must be
+// right.
 #include "layout_input.h"
 
 #include <stdlib.h>
 
 enum { MOST_POINTS = 2048, MOST_POSITIONS = 1 << 16, BETWEEN = 1 << 14 };
 
-// What is true, by enumeration of the copies.
+// The right answers, by enumeration of the copies.
 typedef struct Truth {
   int64_t elements, copies, positions, padding;
-  int64_t *owner; // of each place the element + 1; 0: padding
+  int64_t *owner; // for each position its element + 1; 0: padding
   bool injective;
 } Truth;
 
@@ -137,7 +138,7 @@ static void ask_memory(Context *context, const Layout *layout) {
   layout_bank_conflicts(context, layout, &access, (LayoutBanks){32, 4, 32}, &conflicts);
 }
 
-// A box within the shape, from a number: halves, single rows, steps.
+// A box within the shape that depends on a number: halves, single rows, steps.
 static void ask_box(Context *context, const Layout *layout, int64_t number) {
   const LayoutExpr *low[64], *extent[64];
   int64_t step[64], first[64], size[64];
@@ -186,7 +187,7 @@ static void ask_positions(Context *context, const Layout *layout) {
   if (flat) layout_is_reshape(context, flat, layout);
 }
 
-// All that is asked of two layouts of one tensor.
+// Asks the questions about two layouts of one tensor.
 static void ask_pair(Context *context, const Layout *a, const Layout *b) {
   LayoutInverse inverse;
   LayoutRefinement refinement;
@@ -210,7 +211,7 @@ static void ask_pair(Context *context, const Layout *a, const Layout *b) {
   if (a->rank == b->physical_rank) index_map_compose(context, a->map, b->map);
 }
 
-// The layout of the second line, or row-major.
+// The layout on the second line, or the row-major layout.
 static const Layout *other_of(LayoutInput *input, const Layout *layout, const char *line) {
   LayoutSource source = {
       .text = line, .size = line ? (size_t)(input->text + input->size - line) : 0, .symbols = true};
@@ -242,7 +243,7 @@ static void ask(Context *context, const Layout *layout) {
   ask_positions(context, layout);
 }
 
-static bool is_slow(const Layout *layout) { // enumerated, and asked of smaller ones
+static bool is_slow(const Layout *layout) { // larger ones would take too long to enumerate
   int64_t points;
   if (!layout->is_static) return false;
   if (!layout_logical_size(layout, &points)) return true;
@@ -251,7 +252,8 @@ static bool is_slow(const Layout *layout) { // enumerated, and asked of smaller 
   return points > BETWEEN && points <= 1 << 22;
 }
 
-// The tensor's shape, a layout of it, and perhaps another on a line of its own.
+// Checks an input: the tensor's shape, a layout of it, and optionally a second layout on its own
+// line.
 static void check(LayoutInput *input) {
   Truth t = {.copies = 1};
   const char *line = input->size ? memchr(input->text, '\n', input->size) : NULL;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any text read as a layout: it is refused with a diagnostic inside the text, or it prints in every
-// spelling to texts that are the same layout.
+// Reads any text as a layout. It must be rejected with a diagnostic inside of the text, or print in
+// every spelling as a text that is the same layout.
 #include "layout_input.h"
 
 static void check_refused(const LayoutInput *input) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Model files with damage, through import, planning, lowering, code, and, where that is little
-// work, a run. Every one has a process of its own, and ten seconds and 2 GB.
+// Runs damaged model files through import, planning, lowering, code generation, and, when that is
+// little work, a run. Each model has a process of its own, with limits of ten seconds and 2 GB.
 //   onnx_models FOLDER COUNT [SEED [KEEP]]   the models of a folder, then COUNT mutants of them;
 //                                            what fails is written into the folder KEEP
 //   onnx_models FILE                         one model, in this process
-// Mutants change the tree of fields and are ONNX as far as protobuf goes, or lose bytes of the
+// A mutant changes the tree of fields, so that protobuf still reads it, or lacks some bytes of the
 // file.
 #include "driver/driver.h"
 #include "frontend/onnx/onnx.h"
@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #if defined(__SANITIZE_ADDRESS__)
-enum { LIMIT_ADDRESSES = 0 }; // shadow memory is terabytes
+enum { LIMIT_ADDRESSES = 0 }; // a sanitizer's shadow memory takes terabytes
 #else
 enum { LIMIT_ADDRESSES = 1 };
 #endif
@@ -83,7 +83,7 @@ static void try_model(void *arg) {
   if (program->weight_bytes < FEW_BYTES && program->arena_bytes < FEW_BYTES) run_program(program);
 }
 
-// Whether the model met no fault: it was taken, or refused with a diagnostic.
+// True when the model caused no fault: it was compiled, or rejected with a diagnostic.
 static bool model_is_handled(const char *path) {
   Trial trial = {context_new(), path};
   trial.context->memory_limit = MEMORY;
@@ -101,7 +101,7 @@ static bool run_apart(const char *path) {
     if (LIMIT_ADDRESSES) setrlimit(RLIMIT_AS, &memory);
     setrlimit(RLIMIT_CORE, &core);
     setrlimit(RLIMIT_CPU, &(struct rlimit){SECONDS, SECONDS});
-    alarm(20 * SECONDS); // of a machine that has other things to do
+    alarm(20 * SECONDS); // of real time, on a busy machine
     _exit(model_is_handled(path) ? 0 : EXIT_FAULT);
   }
   int status = 0;
@@ -119,7 +119,7 @@ typedef Array(Field) Fields;
 struct Field {
   uint32_t number;
   int wire;
-  OnnxBytes payload; // of numbers: as they are encoded
+  OnnxBytes payload; // of a number: its encoding
   bool is_message;
   Fields parts;
 };
@@ -127,7 +127,7 @@ struct Field {
 typedef struct Mutator {
   Arena *arena;
   uint64_t seed;
-  PtrArray all; // of the tree: Field *
+  PtrArray all; // all fields of the tree: Field *
 } Mutator;
 
 static size_t below(Mutator *m, size_t n) {
@@ -135,7 +135,8 @@ static size_t below(Mutator *m, size_t n) {
   return n ? (size_t)(m->seed >> 33) % n : 0;
 }
 
-// What parses as fields is taken for a message; that text may do so too only makes worse mutants.
+// Treats bytes that parse as fields as a message. Text that happens to parse only makes worse
+// mutants.
 static bool read_fields(Arena *arena, OnnxBytes bytes, int depth, Fields *fields) {
   *fields = (Fields){0};
   while (bytes.size) {
@@ -206,14 +207,15 @@ static void change_bytes(Mutator *m, Field *field) {
   field->payload = (OnnxBytes){bytes, size};
 }
 
-// Another field of the same number and kind, such as another name, node or attribute.
+// Replaces the field by another of the same number and kind, such as another name, node or
+// attribute.
 static void take_other(Mutator *m, Field *field) {
   for (int tries = 0; tries < 20; tries++) {
     const Field *other = m->all.items[below(m, (size_t)m->all.count)];
     if (other == field || other->wire != field->wire || other->is_message != field->is_message)
       continue;
     if (other->number != field->number && tries < 15) continue;
-    if (other->is_message) { // bytes: a field may come to lie within itself
+    if (other->is_message) { // as bytes, since a field must not contain itself
       Text text = text_new(m->arena);
       put_fields(m->arena, &text, &other->parts);
       field->payload = (OnnxBytes){(const uint8_t *)text.data, text.size};
@@ -285,7 +287,7 @@ static void add_file(Corpus *corpus, const char *path) {
   if (data) corpus->files[corpus->count++] = (OnnxBytes){(uint8_t *)data, size};
 }
 
-// Its files, and the model.onnx of its folders, in the order of their names.
+// Adds the folder's files, and the model.onnx of its folders, in the order of their names.
 static void add_folder(Corpus *corpus, const char *folder) {
   struct dirent **entries;
   Arena *arena = &corpus->context->arena;

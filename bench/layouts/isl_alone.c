@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The questions of layoutbench asked of isl alone: each layout is written as a map in isl's text
-// (XOR, & and | by their bits), isl reads it, and isl's own tests on maps answer. Prints one JSON
-// object a query.
+// Asks isl alone the questions of layoutbench. Each layout is written as a map in isl's notation
+// (XOR, & and
+// bit by bit), isl parses it, and isl's own operations on maps answer. Prints one JSON object for
+// each query.
 //
-// What is timed: the tests alone, in processor time; writing and reading the maps come before, as
-// parsing does for Pleat. Each query runs in a process of its own, which ends after LIMIT_SECONDS
-// of processor time for all of it, or when it needs more than LIMIT_MEMORY.
+// The measured processor time is that of the operations alone; writing and parsing the maps is not
+// measured, nor is parsing for Pleat. Each query has a process of its own, which ends after
+// LIMIT_SECONDS of processor time in total, or when it needs more than LIMIT_MEMORY.
 #include <isl/aff.h>
 #include <isl/map.h>
 #include <isl/options.h>
@@ -38,21 +39,21 @@ typedef struct Question {
   Str symbols[MAX_SYMBOLS];
   int symbol_count;
   isl_map *a_map, *b_map;
-  isl_map *made;          // the map that inverse, divide and compose ask for
-  isl_set *a_box, *b_box; // of the physical extents; NULL where isl cannot say them
-  isl_map *same;          // every index to itself
+  isl_map *made;          // the result of inverse, divide or compose
+  isl_set *a_box, *b_box; // of the physical extents; NULL when isl cannot express them
+  isl_map *same;          // the identity
 } Question;
 
 // ---- Writing expressions -----------------------------------------------------------------------
 
-// The least 2^n - 1 that is not below.
+// The least 2^n - 1 that is at least v.
 static int64_t ones(int64_t v) {
   int64_t out = 0;
   while (out < v) out = 2 * out + 1;
   return out;
 }
 
-// The most that an expression without negative values can be, or -1.
+// An upper bound of an expression without negative values, or -1.
 static int64_t most(const Layout *layout, const LayoutExpr *e) {
   int64_t v[3] = {0};
   if (e->op == LAYOUT_CONST) return e->value;
@@ -161,7 +162,7 @@ static void write_by_constant(Writer *w, const LayoutExpr *e) {
   text_printf(w->text, ")%s%lld)", sign, (long long)d);
 }
 
-// isl reads only a number first.
+// isl accepts a number only as the first factor.
 static void write_product(Writer *w, const LayoutExpr *e) {
   const LayoutExpr *a = e->args[0], *b = e->args[1];
   bool swapped = b->op == LAYOUT_CONST;
@@ -277,7 +278,7 @@ static isl_set *read_box(const Question *q, const Layout *layout) {
   return w.failed ? NULL : isl_set_read_from_str(q->isl, text_string(&text));
 }
 
-// ---- Asking ------------------------------------------------------------------------------------
+// ---- Questions ---------------------------------------------------------------------------------
 
 static isl_bool ask_injective(Question *q) {
   return isl_map_is_injective(q->a_map);
@@ -306,7 +307,7 @@ static isl_bool ask_identity(Question *q) {
   return yes == isl_bool_true ? isl_map_is_equal(q->a_map, q->same) : yes;
 }
 
-// The map as pieces of closed forms, where `of` is injective.
+// The map in closed forms, when `of` is injective.
 static isl_bool ask_form(Question *q, isl_map *of, isl_map *then) {
   isl_bool yes = isl_map_is_injective(of);
   if (yes != isl_bool_true) return yes;
@@ -331,7 +332,7 @@ static isl_bool ask_compose(Question *q) {
 static const struct Operation {
   const char *name;
   isl_bool (*ask)(Question *q);
-  bool boxes; // the physical extents are needed
+  bool boxes; // the operation needs the physical extents
 } operations[] = {
     {"bijective", ask_bijective, true}, {"compose", ask_compose, false},
     {"divide", ask_divide, false},      {"equal", ask_equal, true},
@@ -339,9 +340,9 @@ static const struct Operation {
     {"inverse", ask_inverse, false},    {"onto", ask_onto, true},
 };
 
-// ---- Judging -----------------------------------------------------------------------------------
+// ---- Comparison with the right answers ---------------------------------------------------------
 
-// The one point of the numbers, at the values of the symbols; none for null.
+// The set of the one point with these numbers, for the symbols' values; empty for null.
 static isl_set *read_point(const Question *q, const json_t *values, const json_t *numbers,
                            int rank) {
   Text text = text_new(&q->context->arena);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks the layout algebra the questions of a file (make_queries.py) and holds its answers against
-// their truths. Prints one JSON object a query, or tables.
+// Asks the layout algebra the questions of a file (see make_queries.py) and compares its answers
+// with the right ones. Prints one JSON object for each query, or tables.
 //
-// What is timed: the question alone, in processor time of the one thread. Each is asked several
-// times, each time in a new context with its layouts parsed before the clock starts, so that no
-// answer, form or inverse is known; the median counts.
+// The measured time is the processor time of the question alone, in one thread. Each question is
+// asked several times, each time in a new context whose layouts are parsed before, so that no
+// answer, form or inverse is cached. The median counts.
 #include <inttypes.h>
 #include <malloc.h>
 #include <stdio.h>
@@ -20,22 +20,22 @@ typedef struct Query {
   Context *context;
   const json_t *fields, *truth;
   const Layout *a, *b;
-  LayoutInverse map; // of inverse and divide
+  LayoutInverse map; // result of inverse and divide
   LayoutAnswer answer;
   int64_t number;
   int64_t numbers[MAX_AXES];
   bool known[MAX_AXES];
-  const Layout *made; // of compose
+  const Layout *made; // result of compose
 } Query;
 
 typedef struct Result {
   Outcome outcome;
-  int level; // -1: the layouts were refused
+  int level; // -1: the layouts were rejected
   double ns;
   char reason[300];
 } Result;
 
-// ---- Asking -----------------------------------------------------------------------------------
+// ---- Questions --------------------------------------------------------------------------------
 
 static const LayoutAnswer done = {.verdict = VERDICT_YES, .level = LAYOUT_DIGITS};
 
@@ -101,7 +101,7 @@ static void ask_compose(Query *q) {
   if (!q->made) q->answer = (LayoutAnswer){VERDICT_UNDECIDED, LAYOUT_DIGITS, "refused"};
 }
 
-// ---- Judging ----------------------------------------------------------------------------------
+// ---- Comparison with the right answers --------------------------------------------------------
 
 static Outcome judge_verdict(Query *q) {
   const char *truth = json_string_value(json_object_get(q->truth, "answer"));
@@ -124,7 +124,7 @@ static Outcome judge_logical(Query *q) {
   return memcmp(index, q->numbers, sizeof *index * (size_t)count) == 0 ? RIGHT : WRONG;
 }
 
-// A number that may have been given up on where the truth is none, or more than 1.
+// A number may be missing when the right answer has none, or several.
 static Outcome judge_strides(Query *q) {
   for (int i = 0; i < q->a->rank; i++) {
     const json_t *want = json_array_get(q->truth, (size_t)i);
@@ -152,7 +152,7 @@ static int read_values(Query *q, const json_t *object, LayoutValue *out) {
   return count;
 }
 
-typedef struct Sampled { // a map with the places where it has no value
+typedef struct Sampled { // a map, and the positions where it has no value
   const LayoutExpr *const *outputs;
   int count;
   const LayoutExpr *padding;

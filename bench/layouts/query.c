@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the layouts of a query of make_queries.py, and the clock; for the programs of this folder.
+// Reads the layouts of a query of make_queries.py, and the clock, for the programs of this folder.
 #include "query.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@ double now_ns(void) {
   return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-// The least time between two readings: the clock of a thread is a system call.
+// The least time between two readings, since reading a thread's clock is a system call.
 static double reading_ns(void) {
   double least = INFINITY;
   for (int i = 0; i < CLOCK_READINGS; i++) {
@@ -31,7 +31,7 @@ double ns_since(double start) {
   return fmax(ns - reading, 0);
 }
 
-// "C % 16 == 0", "C >= 17", "C <= 40"
+// Reads facts such as "C % 16 == 0", "C >= 17" and "C <= 40".
 static LayoutFacts read_facts(Context *context, const json_t *where) {
   LayoutFact *facts = arena_array(&context->arena, LayoutFact, MAX_WHERE);
   int count = 0;

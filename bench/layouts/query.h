@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading the queries of queries.jsonl, for the programs of this folder.
+// Reads the queries of queries.jsonl, for the programs of this folder.
 #ifndef PLEAT_BENCH_QUERY_H
 #define PLEAT_BENCH_QUERY_H
 
@@ -10,7 +10,7 @@
 enum { MAX_AXES = 64 };
 
 double now_ns(void); // processor time of this thread
-// Since a reading, less what a reading takes.
+// The time since a reading, minus the time that a reading takes.
 double ns_since(double start);
 // {"layout", "shape", "where"}; NULL after a diagnostic.
 const Layout *read_layout(Context *context, const json_t *object);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For the tests of src/arith: the value of an integer expression, its text, random expressions.
+// Support for the tests of src/arith: values of integer expressions, their text, and random
+// expressions.
 #ifndef PLEAT_TESTS_ARITH_SUPPORT_H
 #define PLEAT_TESTS_ARITH_SUPPORT_H
 
@@ -13,13 +14,13 @@
 
 enum { MOST_VARS = 8 };
 
-// Variables and their present values; lane numbers vectors.
+// Variables and their present values; `lane` selects the lane of vectors.
 typedef struct World {
   Context *context;
   int count;
   Expr *vars[MOST_VARS];
   int64_t low[MOST_VARS], extent[MOST_VARS], value[MOST_VARS];
-  bool undefined; // a division by zero was met
+  bool undefined; // a division by zero occurred
   int lane;
 } World;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The context of a test: a new one for each, by TEST(name).
+// Gives each test a context of its own: TEST(name).
 #ifndef PLEAT_CONTEXT_SUPPORT_H
 #define PLEAT_CONTEXT_SUPPORT_H
 
@@ -21,7 +21,7 @@ static inline int tear_down(void **state) {
   return 0;
 }
 
-// A fresh one, so that tables stay small.
+// Replaces the context by a new one, so that tables stay small.
 static inline void renew_context(void) {
   context_free(context);
   context = context_new();

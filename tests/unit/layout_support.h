@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random small layouts for the tests of the layout algebra: splits, fusions, reorderings, offsets,
-// reversals and XORs of the axes, now and then spoiled so that they overlap or collide.
+// reversals and XORs of the axes; some are spoiled so that they overlap or are not injective.
 #ifndef PLEAT_LAYOUT_SUPPORT_H
 #define PLEAT_LAYOUT_SUPPORT_H
 
@@ -28,7 +28,7 @@ static const LayoutExpr *number(int64_t value) {
 
 // ---- Random maps -------------------------------------------------------------------------------
 
-// A physical axis under construction and how far it reaches.
+// A physical axis under construction and its extent.
 typedef struct Part {
   const LayoutExpr *e;
   int64_t extent;
@@ -89,7 +89,7 @@ static void step(Parts *p) {
   }
 }
 
-// Now and then something that is not injective, or overlaps.
+// Sometimes makes the layout overlap or not injective.
 static void spoil(Parts *p) {
   int at = random_below(p->count), other = random_below(p->count);
   Part *part = &p->items[at];

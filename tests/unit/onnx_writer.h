@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of ONNX import share: a writer of protocol buffers, a folder for one test, and
-// small models put together from it.
+// Support for the tests of the ONNX import: a writer of protocol buffers, a folder for one test,
+// and a writer of small models from text.
 #ifndef PLEAT_TESTS_ONNX_WRITER_H
 #define PLEAT_TESTS_ONNX_WRITER_H
 
@@ -42,7 +42,7 @@ static inline void put_float(Text *out, int field, float value) {
   text_append(out, (const char *)&value, sizeof value);
 }
 
-// ---- The world of one test --------------------------------------------------------------------
+// ---- The folder and context of one test -------------------------------------------------------
 
 typedef struct World {
   Context *context;
@@ -86,14 +86,14 @@ static inline void assert_one_error(Context *context, const char *words) {
 //   opset 13                      (17 when absent)
 //   in x float 1x3xN              an input; N is a free dimension, "none" for no shape
 //   out y [float 1x3]             an output, with or without a type
-//   info h float 1x3              what the model says of a value
+//   info h float 1x3              the type that the model declares for a value
 //   zeros w float 2x3             an initializer
 //   ints s 1,-1                   an initializer of int64, rank 1
-//   sparse w 2x3 1,5              a sparse one of float: 1, 2, … at these places
+//   sparse w 2x3 1,5              a sparse one of float: 1, 2, … at these row-major numbers
 //   sparse w 2x3 0,1,1,2 rows     the same, a row of indices for each
 //   node Conv conv1 x,w y a=1 b=0.5 c=[1,2] d='same'   a node: operator, name, inputs, outputs
 //   node f@my.domain:o1 call x y                        of a domain, and of an overload
-//   graph g … end                 what lies between is a graph of its own, an attribute's "@g"
+//   graph g … end                 statements of a graph of its own, for an attribute "@g"
 //   function f x,w y a,b … end    a function of domain "my.domain": inputs, outputs, attributes;
 //                                 in it "overload o1", "uses 13" (its opset), "default a=0.5", and
 //                                 attributes "$a/1" that refer to one of AttributeType 1
@@ -105,7 +105,7 @@ typedef struct ModelText {
   Arena *arena;
   Text graph, file;
   int64_t opset;
-  Text around; // of the graph or function that is being written
+  Text around; // the rest of the enclosing graph or function
   const char *name;
   bool is_function;
   int graph_count;
@@ -313,7 +313,7 @@ static inline void model_statement(ModelText *model, char *statement) {
     model_value(model, 12, words[1], count > 2 ? words[2] : "", count > 3 ? words[3] : "none");
 }
 
-// Writes the model that `text` describes; its path.
+// Writes the model that `text` describes and returns its path.
 static inline const char *world_model(World *world, const char *text) {
   Arena *arena = &world->context->arena;
   ModelText model = {

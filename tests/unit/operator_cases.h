@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of every operator that is not elementwise and not a reduction (those two families have
-// cases made from their rows): the shapes of its inputs, and attributes as TVMScript writes them.
+// Calls of every operator except the elementwise operators and the reductions (the tests make cases
+// for these from their rows): the shapes of the inputs, and the attributes as in TVMScript.
 //   "1x13x7x5 4:int64@-3~2"   two tensors; the second is int64 with values from -3 to 2
 //   "-" is a tensor of rank 0
 #ifndef PLEAT_TESTS_OPERATOR_CASES_H
@@ -8,7 +8,7 @@
 
 typedef struct OperatorCase {
   const char *op, *inputs, *attrs;
-  int results; // 0: one
+  int results; // 0: one result
 } OperatorCase;
 
 static const OperatorCase operator_cases[] = {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random tensor programs as TVMScript: element types of every kind, one to four axes of awkward
-// extents, one of them symbolic at times; stages over blocks and over plain loops, split,
-// reordered, vectorised, unrolled and parallel; reductions, guards, gathers, aliases, views,
-// updates in place.
+// Random tensor programs as TVMScript: element types of every kind, and one to four axes with
+// awkward extents, of which one may be symbolic; stages with blocks and with plain loops, which are
+// split, reordered, vectorised, unrolled and parallel; reductions, guards, gathers, aliases, views
+// and updates in place.
 //
-// What they compute is fixed to the last bit wherever code generators may choose how (they may
-// contract a*b + c): values are multiples of 1/8 at first, and the generator counts the bits of
-// every expression, multiplying only where the product is exact. Programs that end in a function
-// such as exp say so with a tolerance.
+// The programs' results are determined to the last bit even though code generators may contract a*b
+// + c: values begin as multiples of 1/8, and the generator counts the bits of every expression and
+// multiplies only where the product is exact. A program that ends in a function such as exp has a
+// tolerance.
 #ifndef PLEAT_TESTS_RANDOM_PROGRAM_H
 #define PLEAT_TESTS_RANDOM_PROGRAM_H
 
@@ -29,19 +29,19 @@ static const ElementKind element_kinds[] = {
     {"uint32", 'u', 32, 32},  {"uint64", 'u', 64, 64},  {"bool", 'b', 8, 1},
 };
 
-// An expression's text, and for floating values how many bits stand before and behind the point.
+// An expression's text, and for a float the numbers of bits before and after the point.
 typedef struct Term {
   const char *text;
   const ElementKind *type;
   int whole, fraction;
 } Term;
-enum { ROUNDED = 1000 }; // the fraction of what was rounded
+enum { ROUNDED = 1000 }; // the fraction bits of a rounded value
 
 typedef struct RandomTensor {
   const char *name;
   const ElementKind *type;
   int rank;
-  bool spread[PROGRAM_AXES]; // extent 1 where the program has more
+  bool spread[PROGRAM_AXES]; // extent 1 where the program's axis is longer
   int whole, fraction;
 } RandomTensor;
 
@@ -64,9 +64,9 @@ typedef struct RandomProgram {
   int loop_count;
   RandomTensor readable[PROGRAM_TENSORS];
   int readable_count;
-  int same_axis; // axis at which `fused` is read only where it is written; -1: none
+  int same_axis; // axis at which `fused` is read only at the index where it is written; -1: none
   int stage_count;
-  double rtol;      // 0: to the last bit
+  double rtol;      // 0: exact to the last bit
   const char *text; // result
 } RandomProgram;
 
@@ -94,10 +94,10 @@ static inline void rp_line(RandomProgram *p, int depth, const char *line) {
   text_puts(&p->body, "\n");
 }
 
-// ---- Places -----------------------------------------------------------------------------------
+// ---- Indices ----------------------------------------------------------------------------------
 
-// An index along an axis, within its extent whatever the loops' values. *guard gets a condition
-// where it is within only under that.
+// An index along an axis that is within its extent for all values of the loops. If it is within
+// only under a condition, *guard gets that condition.
 static inline const char *rp_index(RandomProgram *p, int axis, const char **guard) {
   const char *v = RP("v%c", rp_letter(p, axis)), *extent = p->extent_text[axis];
   int shift = 1 + rp_below(p, 4), step = 1 + rp_below(p, 3);
@@ -144,7 +144,7 @@ static inline Term rp_constant(RandomProgram *p, const ElementKind *type) {
                 type};
 }
 
-// A conversion that keeps clear of what is unspecified: numbers outside of an integer's range.
+// A cast that avoids unspecified results: it clamps numbers outside of an integer's range.
 static inline Term rp_cast(RandomProgram *p, Term x, const ElementKind *to) {
   const char *text = x.text, *from = x.type->name;
   if (!strcmp(from, to->name)) return x;
@@ -281,7 +281,7 @@ static inline void rp_add_loop(RandomProgram *p, int axis, int part) {
   p->loops[p->loop_count++] = (RandomLoop){axis, part, extent, size};
 }
 
-// Splits some axes from `first` on, and puts the loops into a random order.
+// Splits some axes from `first` on, and orders the loops randomly.
 static inline void rp_make_loops(RandomProgram *p, int first) {
   static const int factors[] = {2, 3, 4, 5, 8, 16};
   p->loop_count = 0;
@@ -300,7 +300,8 @@ static inline void rp_make_loops(RandomProgram *p, int first) {
   }
 }
 
-// *copies: of the body, by unrolling; few, for compilers take their time for each.
+// Multiplies *copies by the copies of the body that unrolling makes; they are few, because
+// compilers need time for each.
 static inline const char *rp_loop_kind(RandomProgram *p, const RandomLoop *loop, bool outermost,
                                        bool *vectorized, int *copies) {
   bool spatial = loop->axis < p->axes;
@@ -312,7 +313,7 @@ static inline const char *rp_loop_kind(RandomProgram *p, const RandomLoop *loop,
   return "T.unroll";
 }
 
-// Opens the loops at `depth`; the depth inside.
+// Opens the loops at `depth` and returns the depth of their body.
 static inline int rp_open_loops(RandomProgram *p, int depth, bool outermost) {
   bool vectorized = false;
   int copies = 1;
@@ -375,7 +376,7 @@ static inline void rp_elementwise(RandomProgram *p, RandomTensor *to, int depth,
   rp_store(p, depth, to, rp_value(p, to).text);
 }
 
-// A second value for every element, made from the first.
+// Computes a second value for every element from the first.
 static inline void rp_update(RandomProgram *p, RandomTensor *to, int depth) {
   rp_make_loops(p, 0);
   depth = rp_open_block(p, rp_open_loops(p, depth, true));
@@ -432,7 +433,7 @@ static inline void rp_reduction(RandomProgram *p, RandomTensor *to, int depth) {
   p->reductions = 0;
 }
 
-// Loops without a block: definitions, conditions, two stores.
+// Loops without a block: definitions, conditions and two stores.
 static inline void rp_plain(RandomProgram *p, RandomTensor *to, int depth) {
   rp_make_loops(p, 0);
   depth = rp_open_loops(p, depth, true);
@@ -452,7 +453,7 @@ static inline void rp_plain(RandomProgram *p, RandomTensor *to, int depth) {
   rp_store(p, depth + 1, to, rp_value(p, to).text);
 }
 
-// Through another name of the same memory, flat, or rows of a view.
+// Stores through another name of the same memory: flat, or rows of a view.
 static inline void rp_alias(RandomProgram *p, RandomTensor *to, int depth) {
   const char *count = p->extent_text[0], *flat = "vi";
   for (int a = 1; a < p->axes; a++) {
@@ -514,7 +515,7 @@ static inline void rp_stage(RandomProgram *p, RandomTensor *to) {
   if (rp_chance(p, 15)) rp_update(p, to, 2);
 }
 
-// Two stages in one loop over the first axis: the first's values are used only there.
+// Two stages in one loop over the first axis, where the first stage's values are used only inside.
 static inline void rp_nest(RandomProgram *p, RandomTensor *inner, RandomTensor *to) {
   static const char *const kinds[] = {"range", "T.parallel", "T.unroll"};
   int kind = rp_below(p, p->symbolic || p->extents[0] > 8 ? 2 : 3);
@@ -527,7 +528,7 @@ static inline void rp_nest(RandomProgram *p, RandomTensor *inner, RandomTensor *
   p->same_axis = -1;
 }
 
-// ---- The whole --------------------------------------------------------------------------------
+// ---- The program ------------------------------------------------------------------------------
 
 static inline const char *rp_shape(RandomProgram *p, const RandomTensor *tensor) {
   const char *shape = "(";
@@ -541,7 +542,7 @@ static inline RandomTensor rp_tensor(RandomProgram *p, const char *name) {
   return tensor;
 }
 
-// Ends in a function that is computed to a few units in the last place.
+// Ends in a function whose results differ by a few units in the last place.
 static inline void rp_function(RandomProgram *p, RandomTensor *from, RandomTensor *to) {
   static const char *const functions[] = {"exp", "tanh", "sigmoid", "erf", "sin", "log1p"};
   to->type = &element_kinds[rp_below(p, 6)];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs schedules written as text on programs written as text, and holds the results against the
-// reference interpreter: parameters whose layout was transformed are packed and unpacked.
+// Runs schedules given as text on programs given as text, and compares the results with the
+// reference interpreter. Parameters whose layout was transformed are packed and unpacked.
 #ifndef PLEAT_TEST_SCHEDULE_CHECK_H
 #define PLEAT_TEST_SCHEDULE_CHECK_H
 
@@ -31,7 +31,7 @@ static inline const char *check_text(Context *context, const PrimFunc *func) {
 }
 
 typedef struct CheckPack {
-  const PrimFunc *func; // whose parameters are physical
+  const PrimFunc *func; // the function with physical parameters
 } CheckPack;
 
 static inline const Layout *check_layout(void *env, int param) {
@@ -57,7 +57,7 @@ static inline InterpTensor check_pack(void *env, Arena *arena, int param,
   size_t size = (size_t)dtype_bytes(logical->type);
   out.data = arena_alloc(arena, size * (size_t)places);
   bool constant = layout->padding.kind == LAYOUT_PADDING_CONSTANT;
-  for (int64_t i = 0; i < places; i++) // what may be anything is the worst there is
+  for (int64_t i = 0; i < places; i++) // padding with any content gets the worst values
     number_store(logical->type, (char *)out.data + size * (size_t)i,
                  constant ? layout->padding.value : NAN);
   do {
@@ -86,8 +86,8 @@ static inline void check_unpack(void *env, int param, const InterpTensor *physic
   } while (check_next(index, layout->extents, layout->rank));
 }
 
-// The two do the same on random inputs. `strict`: nothing is read that was not written, not even to
-// be thrown away.
+// Checks that both functions give the same results on random inputs. `strict`: no element may be
+// read before it is written, even if its value is discarded.
 static inline void check_same_meaning(Context *context, const PrimFunc *before,
                                       const PrimFunc *after, bool strict) {
   CheckPack pack = {after};
@@ -113,7 +113,7 @@ static inline bool check_replay(Schedule *schedule, const char *steps) {
   return schedule_replay(schedule, source_file_new(context, "steps.py", steps, strlen(steps)));
 }
 
-// The trace makes an equal function out of the original.
+// Checks that replaying the trace on the original function gives an equal function.
 static inline void check_trace(Context *context, PrimFunc *before, const Schedule *schedule) {
   const char *trace = schedule_trace(schedule);
   Schedule *again = schedule_new(context, before);
@@ -130,7 +130,8 @@ static inline void check_trace(Context *context, PrimFunc *before, const Schedul
   assert_string_equal(trace, schedule_trace(again));
 }
 
-// The steps are made, the program means the same, is well formed, and the trace replays.
+// Checks that the steps are made, that the program computes the same and is well formed, and that
+// the trace replays.
 static inline Schedule *check_made(Context *context, const char *program, const char *steps) {
   PrimFunc *before = check_parse(context, program);
   Schedule *schedule = schedule_new(context, before);
@@ -151,7 +152,7 @@ static inline Schedule *check_made(Context *context, const char *program, const 
   return schedule;
 }
 
-// The last step is refused with a message that holds `message`, and changes nothing.
+// Checks that the last step is refused with a message that contains `message`, and changes nothing.
 static inline void check_refused(const char *program, const char *steps, const char *message) {
   Context *context = context_new();
   PrimFunc *before = check_parse(context, program);

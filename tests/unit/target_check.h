@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions through every target at every level of the processor, against the interpreter.
+// Runs functions by every target at every level of the processor, and compares with the
+// interpreter.
 #ifndef PLEAT_TESTS_TARGET_CHECK_H
 #define PLEAT_TESTS_TARGET_CHECK_H
 
@@ -13,7 +14,7 @@
 typedef struct TargetCase {
   PrimFunc *func, *lowered;
   InterpCompare compare; // tolerances, sizes, seed, fill
-  const char *what;      // printed when it fails
+  const char *what;      // printed when the case fails
 } TargetCase;
 typedef Array(TargetCase) TargetCases;
 
@@ -31,7 +32,7 @@ static inline bool run_compiled(void *env, const InterpTensor *args, int count) 
   return kernel_code_run(run->code, run->number, run->pool, args);
 }
 
-// How many of the cases fail on one target and level; each is printed.
+// The number of cases that fail on one target and level; each failure is printed.
 static inline int target_check_level(Context *context, const TargetCases *cases,
                                      const CompileOptions *options, ThreadPool *pool) {
   PrimFunc **lowered = arena_array(&context->arena, PrimFunc *, cases->count);
@@ -58,7 +59,8 @@ static inline int target_check_level(Context *context, const TargetCases *cases,
   return failures;
 }
 
-// On which targets and levels: bit i of `levels` is target_levels[i]; NULL: all targets.
+// The targets and levels to run on: bit i of `levels` is target_levels[i]; target NULL: all
+// targets.
 typedef struct TargetPlaces {
   const char *target;
   unsigned levels;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models through the public header alone, as a program that links libpleat sees it.
+// Uses models through the public header alone, as a program that links libpleat does.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

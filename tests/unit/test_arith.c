@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Simplification and proofs against every value of small ranges.
+// Compares simplification and proofs with the values at all points of small ranges.
 #include "arith_support.h"
 
 #include "arith/rules.h"

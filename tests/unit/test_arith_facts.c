@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Simplification and proofs under symbolic ranges and assumptions: nothing is ever proved that does
-// not hold at every allowed point, and what schedules produce is proved.
+// Simplification and proofs under symbolic ranges and assumptions: a statement that is proved must
+// hold at every allowed point, and the statements that schedules need must be proved.
 #include "arith_support.h"
 
 #ifndef FUZZ_ROUNDS

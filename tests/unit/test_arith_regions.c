@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Boxes of indices, regions of statements, bindings of blocks and simplified statements.
+// Tests boxes of indices, regions of statements, bindings of blocks, and simplified statements.
 #include "arith_support.h"
 
 #define I(n) expr_index(c, (n))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random statements: simplified ones leave the same memory, and every access lies in the regions
-// found.
+// Random statements: a simplified one must leave the same memory, and every access must be inside
+// the regions found.
 #include "arith_support.h"
 
 enum { SIZE = 64, MOST_LOOPS = 4 };

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Tests arenas, maps, strings, integers, small floats and diagnostics, and the return of failures
+// to the API edge.
 #include "base/base.h"
 
 #include <math.h>

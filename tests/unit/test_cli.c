@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Tests the command line's options, their messages, help, numbers and tables.
 #include "cli/cli.h"
 
 #include <stdlib.h>

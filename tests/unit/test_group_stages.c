@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which stages run row by row as one, and which must not.
+// Tests which stages are grouped to run row by row, and which must not be.
 #include "graph/stages.h"
 #include "script/script.h"
 

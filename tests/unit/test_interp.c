@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Tests the interpreter: results, errors of programs, and the comparison of two programs.
 #include "interp/interp.h"
 #include "context_support.h"
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Tests expressions, their types and folding, rewriting, and branches of a context.
 #include "ir/graph.h"
 
 #include <setjmp.h>

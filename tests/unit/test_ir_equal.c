@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Structural equality: what counts, what does not, and where the first difference is told to be.
+// Structural equality: which differences count, which do not, and where the first one is reported.
 #include "script/script.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verifier: each rule refuses what breaks it, and nothing else is said.
+// The verifier: each rule rejects what violates it and accepts everything else.
 #include "ir/ir.h"
 
 #include <stdlib.h>

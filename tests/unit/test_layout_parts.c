@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layouts that fall apart: large ones whose parts decide them, and random ones of small parts, all
-// questions against every element.
+// Layouts with independent components: large ones that their components decide, and random ones
+// with small components, with all questions compared with an enumeration.
 #include "layout_support.h"
 
 static const Layout *layout_of(const char *map, const int64_t *shape, int rank) {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Tests the planning of arenas: allocations with disjoint lifetimes share memory, allocations that
+// are alive together do not overlap, and the size is near the lower bound.
 #include "lower/lower.h"
 
 #include <stdlib.h>

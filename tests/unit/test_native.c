@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model as native files: a shared library with weights inside or beside, serial or with threads,
-// gives what the program gives in this process, and two compiles give the same bytes.
+// Compiles a model to native files: a shared library with the weights inside or in a file, serial
+// or with threads. Its results must be those of the program in this process, and two compilations
+// must give the same bytes.
 #include "driver/driver.h"
 #include "frontend/onnx/onnx.h"
 

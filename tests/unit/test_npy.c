@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Tests reading and writing of .npy files and .npz archives, damaged ones included.
 #include "config.h"
 #include "runtime/runtime.h"
 

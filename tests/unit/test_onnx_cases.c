@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operator cases that come with ONNX, imported and run by the reference interpreter, one node
-// after the other. Prints a table of what passed, what is not supported, what failed.
+// Imports the operator cases that come with ONNX, and runs them by the reference interpreter, one
+// node after the other. Prints a table of the cases that passed, are unsupported, or failed.
 //   test_onnx_cases                 the cases of Debian's libonnx-testdata
 //   test_onnx_cases FOLDER [NAME]   those of another folder; with NAME, only cases whose name
 //                                   has it, and their diagnostics

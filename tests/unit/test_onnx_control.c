@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of a model, If, Loop, Scan and recurrent operators: the numbers that they give, what is
-// refused and where it is said to be, and that the steps of a loop share their kernels.
+// Functions of a model, If, Loop, Scan and recurrent operators: their results, the messages and
+// positions of refusals, and that the steps of a loop share their kernels.
 #include "driver/reference.h"
 #include "frontend/onnx/onnx.h"
 #include "graph/graph.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models to graph functions: what the forms of different opsets become, what is refused and how.
+// Imports models as graph functions: the forms of different opsets, and refusals with their
+// messages.
 #include "frontend/onnx/onnx.h"
 #include "graph/graph.h"
 #include "onnx_writer.h"

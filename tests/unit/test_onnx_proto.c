@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading ONNX files: messages, tensor values, external data, and everything that can be wrong with
-// them. The files are written here, byte by byte.
+// Reads ONNX files: messages, tensor values, external data, and all kinds of damage. The tests
+// write the files byte by byte.
 #include "frontend/onnx/onnx_proto.h"
 #include "onnx_writer.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every row of the operator table, as the tensor program that its definition gives and as a planned
-// graph of one node: compiled by every target for every level of the processor, the answer must be
-// the interpreter's of the definition. An operator without a case fails.
+// Every row of the operator table, as the tensor program of its definition and as a planned graph
+// of one node: compiled by every target for every level of the processor, its results must be those
+// of the interpreter on the definition. An operator without a case fails.
 //   PLEAT_OPERATOR=NAME    only that one, and everywhere; without it each case takes turns
 #include "graph/graph.h"
 #include "operator_cases.h"

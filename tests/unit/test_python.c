@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Python subset: trees of expressions and statements, what is skipped, matching of arguments.
+// The Python subset: trees of expressions and statements, skipped code, and matching of arguments.
 #include "script/python.h"
 
 #include <stdlib.h>

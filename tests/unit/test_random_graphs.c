@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random small graphs — convolutions, pools, products, elementwise work with residuals, views,
-// joins, normalisations, odd channel counts — planned, compiled and run at every level of the
-// processor with one and two threads, against the interpreter's answer of the unplanned graph. A
-// run on NaN goes first: whoever reads padding or memory of an earlier run shows it. Half of the
-// graphs are asked for in random layouts: of what operators read and write, of inputs and outputs.
+// Random small graphs (convolutions, pools, products, elementwise operators with residuals, views,
+// concatenations, normalisations, odd channel counts), which are planned, compiled and run at every
+// level of the processor with one and two threads. The results must be those of the interpreter on
+// the unplanned graph. A first run with NaN inputs reveals reads of padding or of an earlier run's
+// memory. Half of the graphs are compiled with random layouts for operands of operators and for the
+// graph's inputs and outputs.
 //   PLEAT_RANDOM=FIRST:COUNT         other graphs than the fixed ones, each at every level
 //   PLEAT_RANDOM=FIRST:COUNT:once    each at one level; 15 of 16 with quick code
 #include "driver/driver.h"

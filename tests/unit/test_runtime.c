@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Tests the runtime: the machine's description, tensors and arguments, random numbers, threads and
+// memory.
 #include "runtime/runtime.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Schedule steps one by one, on small programs: what they make means the same and replays from its
-// trace; what they refuse says why.
+// Tests schedule steps one by one, on small programs: a step that is made must keep the results and
+// replay from its trace; a step that is refused must say why.
 #include "schedule_check.h"
 
 #define HEAD "from pleat.script import tir as T\n@T.prim_func\n"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// transform_layout and what goes with it: all accesses and aliases, physical iteration, padding and
-// its content, predicates, separators. Padding that may hold anything holds NaN here.
+// Tests transform_layout and the steps related to it: accesses and aliases, physical iteration,
+// padding and its content, predicates, and separators. Padding with any content has NaN here.
 #include "schedule_check.h"
 
 #define HEAD "from pleat.script import tir as T\n@T.prim_func\n"

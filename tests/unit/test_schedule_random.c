@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random sequences of steps on small programs: whatever was not refused means the same, is well
-// formed, and replays from its trace. Every kind of step must get through at times.
+// Random sequences of steps on small programs: steps that are made must keep the results, give a
+// well-formed program, and replay from the trace. Every kind of step must be made in some sequence.
 #include "schedule_check.h"
 
 #define HEAD "from pleat.script import tir as T\n@T.prim_func\n"

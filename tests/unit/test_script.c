@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// TVMScript: every case of tests/cases/script reads, prints as stored, and what is printed reads
-// back to an equal module; wrong ones give the stored messages; damaged text never does worse.
+// TVMScript: every case of tests/cases/script parses and prints as stored, and the printed text
+// parses back to an equal module. Wrong scripts give the stored messages, and damaged text never
+// crashes the parser.
 #include "lower/lower.h"
 #include "lower/pass.h"
 #include "script/script.h"

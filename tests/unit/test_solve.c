@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Tests the solver of src/solve on small and random problems against enumeration.
 #include "solve/pbqp.h"
 
 #include <math.h>

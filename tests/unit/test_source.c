@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole models as C source: compiled without a warning by every compiler that is here, run, and
-// compared with the same program run in the process.
+// Emits whole models as C source, compiles it without warnings by every compiler on this machine,
+// runs it, and compares the results with the same program run in this process.
 #include "driver/driver.h"
 #include "frontend/onnx/onnx.h"
 

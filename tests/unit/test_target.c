@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every target and every processor level this machine has, against the interpreter.
+// Runs every target at every processor level of this machine, and compares with the interpreter.
 #include "target_check.h"
 #include "context_support.h"
 
