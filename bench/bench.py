@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Pleat beside its peers, in the same run on the same machine.
+"""Compares Pleat with its peers, in the same run on the same machine.
 
-Prints one table: what was run, Pleat's time, each peer's, and Pleat's speed as a share of the better
-peer's; time to the first result; memory of the process, of weights, and of the arena, and how many
-times the largest sum of live tensors that is; then the geometric mean, and for the slowest models the
-kernels that lose the most. Rounds of the contestants alternate, and the best median of each counts,
-so that other work on the machine disturbs all alike. Nothing here fails: figures are for reading.
+Prints one table: the model, Pleat's time, each peer's time, and Pleat's speed as a share of the
+better peer's; the time to the first result; the memory of the process, of weights, and of the
+arena, the last also as a multiple of the largest sum of live tensors; then the geometric mean, and
+for the slowest models the kernels that lose the most. Rounds of the programs alternate, and the
+best median of each counts, so that other work on the machine disturbs all alike. No figure makes
+the script fail.
 
     bench.py                     everything
-    bench.py --only bert         models whose name has this
-    bench.py --small             the models at a reduced size, to see whether all works
+    bench.py --only bert         models whose name contains this
+    bench.py --small             the models at a reduced size, as a check
 """
 import argparse
 import collections

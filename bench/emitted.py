@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the emitted C of a model, built as a shared library, by what its header says."""
+"""Runs the emitted C of a model, built as a shared library, through the functions of its header."""
 import ctypes
 import re
 import statistics

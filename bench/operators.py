@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Operators alone, Pleat beside ONNX Runtime in this process on one thread.
+"""Compares single operators of Pleat and ONNX Runtime, in this process on one thread.
 
-Each case is a model of one operator at a size that networks have. Both run by turns, and the minimum
-of each counts, so that other work on the machine disturbs both alike. The ratio is Pleat's speed as a
-share of ONNX Runtime's; the slowest come last. Times are less what either takes for a model that
-negates one number, which is mostly Python. Nothing here fails: figures are for reading.
+Each case is a model of one operator at a size that networks have. Both run alternately, and the
+minimum of each counts, so that other work on the machine disturbs both alike. The ratio is Pleat's
+speed as a share of ONNX Runtime's; the slowest come last. From each time, the time of a model that
+negates one number is subtracted, which is mostly Python. No figure makes the script fail.
 
     operators.py                 everything
-    operators.py --only pool     cases whose name has this
+    operators.py --only pool     cases whose name contains this
     operators.py --save DIR      the models, for `pleat run --profile`
 """
 import argparse
@@ -600,7 +600,7 @@ def bound(session, feeds):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", default="", help="cases whose name has this")
+    parser.add_argument("--only", default="", help="cases whose name contains this")
     parser.add_argument("--cpu", help="the level of processor")
     parser.add_argument("--seconds", type=float, default=SECONDS)
     parser.add_argument("--save", help="a folder for the models")

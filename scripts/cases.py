@@ -9,9 +9,9 @@ A case is any file there that holds lines such as
 
 `RUN` expects exit status 0, `RUN 1` status 1. Lines run in order, through the shell, in the case's
 own folder; `pleat` is the command under test, %s the case's file, %t an empty folder, %r the root
-of the project. What they print together on standard output must equal the file beside the case
-named after it with `.out` (nothing, where there is none), and standard error the one with `.err`.
-A `RUN` line of `pleat opt` must print what parses back: it is read again, and must print the same.
+of the project. Their standard output together must equal the file beside the case with the case's
+name and `.out` (it must be empty without such a file), and their standard error the file with
+`.err`. The output of a `pleat opt` line must parse back: it is read again, and must print the same.
 
     scripts/cases.py --pleat build/pleat [--bless] [part of a case's path ...]
 """

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks what holds for every source file: folders include only those before them in the order of
-layers, files stay under 1,500 lines, lines under 100 columns, and each names its licence."""
+"""Checks every source file: a folder includes only folders before it in the order of layers, a file
+has at most 1,500 lines and at most 100 columns, and each names its licence."""
 import pathlib
 import re
 import sys
 
 LAYERS = ("base solve layout ir arith interp script te schedule autosched graph plan lower target "
           "runtime frontend explain query driver cli api").split()
-# The layout algebra has layers of its own. Its public header, layout/layout.h, is open to all.
+# The layout algebra has layers of its own. Every layer may include its public header,
+# layout/layout.h.
 SUBLAYERS = {"layout": "core check points digits symbolic isl answers spellings operations proofs"
                        .split()}
 # The hooks of builds that check each answer include a header of a later folder. Of the table of
@@ -16,7 +17,7 @@ SUBLAYERS = {"layout": "core check points digits symbolic isl answers spellings 
 EXCEPTIONS = {"proofs/verify.h", "core/ops.def"}
 # Sub-folders of which the others may include one header alone, X/X.h.
 ONE_HEADER = "core check points digits symbolic isl answers spellings operations".split()
-# What compiled code needs to run must never reach into the compiler.
+# The files that compiled code needs to run must not include the compiler.
 ALLOWED = {"runtime": {"base", "runtime"}, "layout": {"base", "layout"}, "solve": {"base", "solve"},
            "query": {"base", "layout", "runtime", "explain", "query"}}
 MOST_LINES, MANY_LINES, MOST_COLUMNS = 1500, 1000, 100
@@ -60,7 +61,7 @@ def check_includes(path, layer, text):
 
 
 def check_lifetime(path, layer, text):
-    """Layouts are found again by whoever asks later: what they know may not be in a branch."""
+    """Layouts are cached for the context's lifetime, so their memory must not end with a scope."""
     for number, line in enumerate(text.splitlines(), 1):
         if layer == "layout" and "context->arena" in line:
             yield f"{path}:{number}: layouts live in context->lasting, not in context->arena"
@@ -71,7 +72,7 @@ def check_form(path, text):
     if path.suffix not in TABLES and len(lines) > MOST_LINES:
         yield f"{path}: {len(lines)} lines, more than {MOST_LINES}"
     elif path.suffix not in TABLES and len(lines) > MANY_LINES:
-        print(f"{path}: {len(lines)} lines: is there a second idea in it?", file=sys.stderr)
+        print(f"{path}: {len(lines)} lines: could it be split?", file=sys.stderr)
     if not any("SPDX-License-Identifier: Apache-2.0" in line for line in lines[:3]):
         yield f"{path}: no line 'SPDX-License-Identifier: Apache-2.0' at the top"
     if path.suffix in {".c", ".h"}:

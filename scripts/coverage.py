@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs ONNX's own backend tests over pleat.backend, and writes what passed as docs/coverage.md.
 
-    scripts/coverage.py                  run all; status 1 when a case is wrong or crashes, or one
-                                         that docs/coverage.md has as passed does not pass. That
-                                         more passes than the page says is told, and no mistake
+    scripts/coverage.py                  run all; status 1 when a case is wrong or crashes, or when
+                                         one fails that docs/coverage.md lists as passed. Cases
+                                         that newly pass are only reported
     scripts/coverage.py --write          run all and write docs/coverage.md
     scripts/coverage.py --only conv -v   the cases whose name has 'conv', each with its outcome
 
 The cases are those of the installed package onnx, run by its onnx.backend.test.BackendTest. They
-run in processes of their own: one that crashes or hangs is a result like any other. Needs the
-packages onnx and ml_dtypes, and PLEAT_LIBRARY or build/libpleat.so.
+run in processes of their own, so that a case which crashes or hangs is a result like any other.
+Needs the packages onnx and ml_dtypes, and PLEAT_LIBRARY or build/libpleat.so.
 """
 import argparse
 import collections

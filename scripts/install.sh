@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Installs the packages that are missing, and no others.
+# Installs the missing packages.
 #   scripts/install.sh              the Debian packages of the list below
 #   scripts/install.sh --python DIR also the Python packages of tests and benches, into DIR
 set -eu

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of a function in processes of their own: one that crashes or hangs is an outcome, and the
-rest is done all the same. A process does many calls, so that each costs little."""
+"""Calls a function in processes of their own, so that a call which crashes or hangs has an outcome
+and the other calls are still made. A process makes many calls, so that each costs little."""
 import collections
 import json
 import os

@@ -38,8 +38,9 @@ def unit_tests(build):
 
 
 def run_unit(name, command, build):
-    """(passed, failed) of one executable, run in the build folder as Meson does. One that is not of
-    cmocka is one test, and what it prints (a table) is shown; status 77 says it could not run."""
+    """(passed, failed) of one executable, run in the build folder as Meson does. An executable
+    without cmocka counts as one test, and its output (a table) is shown; status 77 says it could
+    not run."""
     environment = dict(os.environ, CMOCKA_MESSAGE_OUTPUT="TAP", **SANITIZER)
     try:
         done = subprocess.run(command, env=environment, cwd=build, capture_output=True, text=True,

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How the time of a question grows with the number of digits (2 to 60) and with the extent (2^3 to
-2^60): a table, and with --svg a plot."""
+"""Measures how the time of a question grows with the number of digits (2 to 60) and with the extent
+(2^3 to 2^60). Prints a table, and with --svg writes a plot."""
 import argparse
 import json
 import math

@@ -5,11 +5,12 @@
     {"id", "family", "op", "a": {"layout", "shape", "where"?}, "b"?, "at"?, "truth"}
 
 The fields before "truth" are those of `pleat layout --batch`. The truth is computed here with
-numpy, from the map's Python text at every point, by nothing of Pleat's. With symbols it is taken
-from instances: a claim that fails on one is "no", and what holds on all of them was built to hold.
-Truths of maps are samples: [place, index or null on padding], with the symbols' values.
+numpy, by evaluating the map's Python text at every point, without any code of Pleat. With symbols
+it is taken from instances: a statement that fails on one is "no", and one that holds on all of them
+holds by construction. Truths of maps are samples: [position, index or null on padding], with the
+symbols' values.
 
-Same seed, same bytes."""
+The same seed gives the same bytes."""
 import ast
 import functools
 import itertools

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The questions of layoutbench asked of other tools.
+"""Asks other tools the questions of layoutbench.
 
     peers.py sample QUERIES --count 200 --seed 1   a sample of the queries, one JSON object a line
     peers.py points SAMPLE                         plain enumeration in NumPy
     peers.py tvm SAMPLE                            TVM's IndexMap and analyzer, where installed
 
 points and tvm print {"id", "peer", "outcome", "ns"} a line; the outcome is right, undecided, wrong
-or "cannot say". What is timed: the question alone, in processor time, once, with the layouts read
-before the clock starts; of points also the evaluation of the map at every point."""
+or "cannot say". The measured processor time is that of the question alone, once, with the
+layouts read before; for points it includes the evaluation of the map at every point."""
 import argparse
 import json
 import pathlib

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of what layoutbench printed: decided, right, wrong, median and p99, by family and level."""
+"""Prints tables of layoutbench's results by family and level: decided, right, wrong, median, p99."""
 import argparse
 import collections
 import json
