@@ -169,8 +169,8 @@ class Instance:
     def vector(self, axis):
         grid = np.moveaxis(self.offset.reshape(self.shape), axis, 0)
         n, best = self.shape[axis], 1
-        joined = np.all(np.diff(grid, axis=0).reshape(n - 1, -1) == 1, axis=1) if n > 1 else []
-        breaks = math.gcd(*[x for x in range(1, n) if not joined[x - 1]])
+        adjacent = np.all(np.diff(grid, axis=0).reshape(n - 1, -1) == 1, axis=1) if n > 1 else []
+        breaks = math.gcd(*[x for x in range(1, n) if not adjacent[x - 1]])
         for w in range(2, n + 1):
             if breaks % w == 0 and np.all(grid[::w] % w == 0):
                 best = w

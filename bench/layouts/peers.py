@@ -70,7 +70,7 @@ def logical(instance, offset):
 
 
 def table_of(b, results):
-    """Whether b is injective, and what lies at each of its places."""
+    """Whether b is injective, and the element at each physical index."""
     if not b.injective():
         return "no", None
     table = dict(zip(b.offset.tolist(), results.T.tolist()))

@@ -350,8 +350,8 @@ def yolo(b):
         sizes = b.constant(name + ".anchors", np.array(anchors).reshape(1, 3, 1, 1, 2))
         centre = b("Mul", b("Add", b("Sigmoid", centre), grid), b.scalar(stride))
         extent = b("Mul", b("Exp", extent), sizes)
-        joined = b("Concat", centre, extent, b("Sigmoid", scores), axis=4)
-        return b.reshape(joined, 1, 3 * size * size, 5 + kinds)
+        boxes = b("Concat", centre, extent, b("Sigmoid", scores), axis=4)
+        return b.reshape(boxes, 1, 3 * size * size, 5 + kinds)
 
     boxes, up = [], None
     for i, x in enumerate(features):

@@ -246,7 +246,7 @@ const char *layout_code(Context *context, const Layout *layout, const char *name
   text_puts(&out, "// Elements of memory that the layout takes.\n");
   put_signature(&c, "int64_t", "places", list(&c, "int64_t ", false));
   put_unused(&c, size, false);
-  text_printf(&out, "  return %s;\n}\n\n// Where an element lies.\n", c_text(&c, size, 99));
+  text_printf(&out, "  return %s;\n}\n\n// The offset of an element.\n", c_text(&c, size, 99));
   put_signature(&c, "int64_t", "offset", list(&c, "int64_t ", true));
   put_unused(&c, offset, true);
   text_printf(&out, "  return %s;\n}\n\n", c_text(&c, offset, 99));

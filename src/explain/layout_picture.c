@@ -133,7 +133,7 @@ static int64_t bank_of(const PictureView *v, int64_t place) {
 
 // ---- Squares ----------------------------------------------------------------------------------
 
-// Colours of a place: its bank, its place on the first resource, or how far it lies in memory.
+// The colour of a physical index: its bank, its index on the first resource, or its offset.
 static void colour_place(const PictureView *v, int64_t place, PictureCell *cell) {
   int64_t physical[MAX_AXES], extent;
   cell->shade = v->places > 1 ? (double)place / (double)(v->places - 1) : 0;
@@ -237,7 +237,7 @@ static const char *logical_legend(const PictureView *v) {
   Str resources[MAX_AXES];
   if (v->spread) {
     resources_of(v->layout, resources);
-    return arena_printf(v->arena, "in a square: where it lies; colour: %s",
+    return arena_printf(v->arena, "in a square: its physical index; colour: %s",
                         resources[0] ? resources[0] : "memory");
   }
   if (v->options.bank_count)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pictures in a terminal: squares are numbers on coloured ground, or plain numbers, padding `..`;
-// panels stand side by side while they fit.
+// panels stand beside each other while they fit.
 #include "explain/explain.h"
 
 enum { WIDTH = 100 };

@@ -53,7 +53,7 @@ static bool check_one(ArgumentReport *report, int i, const ArgumentSpec *spec,
                       const Tensor *tensor) {
   if (!tensor || !tensor->data) return wrong(report, i, spec, "is missing");
   if (tensor->device_type != 1)
-    return wrong(report, i, spec, "lies on device type %d, expected the processor's memory (1)",
+    return wrong(report, i, spec, "is on device type %d, expected the processor's memory (1)",
                  tensor->device_type);
   if (!element_type_equal(tensor->type, spec->type))
     return wrong(report, i, spec, "has element type %s, expected %s",

@@ -32,9 +32,9 @@ static CpuLevel level_here(void) {
   return avx2 && avx512 ? CPU_AVX512 : avx2 ? CPU_AVX2 : CPU_BASELINE;
 }
 
-// Of the third level, as those who share it with this core have it: the system's own figure may be
-// that of the whole package, of which a virtual machine has a part. AMD has the first leaf, Intel
-// the second, in one format.
+// The size of the third-level cache that this core shares. The operating system may report the size
+// of the whole package, of which a virtual machine has only a part, so CPUID is asked. AMD has the
+// first leaf and Intel the second, in one format.
 static int64_t shared_cache_bytes(void) {
   static const unsigned leaves[] = {0x8000001d, 4};
   unsigned a, b, c, d;

@@ -174,7 +174,7 @@ static void swap_bytes(Tensor *tensor) {
     }
 }
 
-// Copies the elements, which lie by columns where the header says so, into rows.
+// Copies the elements into row-major order; they are column-major where the header says so.
 static void take_elements(Tensor *to, const Header *header, const void *data) {
   Tensor from = *to;
   int64_t strides[TENSOR_MAX_RANK], step = 1;

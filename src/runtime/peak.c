@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The multiply-adds that a core does when everything lies in registers: twelve independent chains,
+// The multiply-adds of a core when all operands are in registers: twelve independent chains,
 // enough to fill two units through their latency, and fewer than the registers of any level.
 #include "runtime/runtime.h"
 

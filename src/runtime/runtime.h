@@ -10,7 +10,7 @@
 
 // ---- The machine -----------------------------------------------------------------------------
 
-// What this machine has, found by asking the processor and the system; takes microseconds.
+// Describes this machine from what the processor and the system report; takes microseconds.
 HostMachine machine_probe(void);
 // A machine of `level` ("avx512", "avx2", "baseline", "sse2", or "scalar": no vectors, for portable
 // C) with these caches, whether or not it is this one: for code that runs elsewhere. False when
@@ -113,7 +113,7 @@ void *tensor_element(const Tensor *tensor, int64_t i);
 // Equal shapes and types; any strides on either side.
 void tensor_copy(Tensor *to, const Tensor *from);
 
-// What a compiled function expects of one argument.
+// The requirements of a compiled function on one argument.
 typedef struct ArgumentSpec {
   const char *name;
   ElementType type;
@@ -126,7 +126,7 @@ typedef struct ArgumentSpec {
 bool arguments_check(const char *function, const ArgumentSpec *specs, int expected,
                      Tensor *const *tensors, int given, char *message, size_t message_size);
 
-// Deterministic: the same seed, type and shape give the same elements on every machine. Floats lie
+// Deterministic: the same seed, type and shape give the same elements on every machine. Floats are
 // in [-1, 1), integers in their type's range within [-100, 100], unsigned ones in [0, 100].
 void tensor_fill_random(Tensor *tensor, uint64_t seed);
 

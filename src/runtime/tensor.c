@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-// What tensor_new hands out: the tensor first, so that tensor_free finds the rest.
+// The block that tensor_new allocates. The tensor stands first, so that tensor_free finds the rest.
 typedef struct OwnedTensor {
   Tensor tensor;
   int64_t shape[TENSOR_MAX_RANK];

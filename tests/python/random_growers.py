@@ -20,7 +20,7 @@ def floats(g, rank=None, least=1, exact=False):
 # ---- Elementwise ------------------------------------------------------------------------------
 
 def grow_bounded(g):
-    """Functions of what lies between -0.75 and 0.75."""
+    """Functions of values between -0.75 and 0.75."""
     x = floats(g, least=0)
     g.take("Sin", [x], x)
     small = g.take("Mul", [g.values[-1], g.constant(np.float32(0.75))], x)
@@ -518,7 +518,7 @@ def grow_resize(g):
     mode = g.pick(["nearest", "linear", "cubic"])
     coordinates = g.pick(["half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"])
     scales = [1, 1, *(g.pick([1, 2, 3, 0.5, 1.5] if mode != "nearest" else [1, 2, 4]) for _ in "hw")]
-    if mode == "nearest":  # what lies exactly between is rounded as the text says
+    if mode == "nearest":  # a value halfway between two is rounded as the text says
         coordinates = "asymmetric"
     shape = [int(np.floor(e * s)) for e, s in zip(x.shape, scales)]
     whole = all(e * s == size for e, s, size in zip(x.shape, scales, shape))
@@ -549,7 +549,7 @@ def grow_turned(g):
     if g.opset < 20:
         return
     aligned = g.below(2)
-    out = [1 + aligned + g.below(5), 2 + g.below(5)]  # where a single aligned line lies, nobody says
+    out = [1 + aligned + g.below(5), 2 + g.below(5)]  # the standard leaves the position of a single aligned line open
     theta = g.constant(g.rng.uniform(-1, 1, (n, 2, 3)).astype(np.float32))
     grid = g.take("AffineGrid", [theta, g.ints(n, c, *out)], x, [n, *out, 2], hidden=True,
                   align_corners=aligned)

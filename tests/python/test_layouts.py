@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Layouts that the user asks for: results stay those of ONNX Runtime, the graph's inputs and outputs
-lie as they were asked to, and padding that the caller fills with anything does no harm."""
+have the requested layouts, and padding that the caller fills with anything does no harm."""
 import ctypes
 import json
 import subprocess
@@ -166,7 +166,7 @@ def test_rewrites_are_shared(tmp_path):
 
 
 def test_branches_in_two_layouts_join(tmp_path):
-    """A residual sum whose sides lie differently, and neither can adapt."""
+    """A residual sum whose operands have different layouts, neither of which can change."""
     b = Builder(x=[2, 9, 5, 7])
     y = b.conv("x", 9, 21)
     total = b("Add", b.conv(y, 21, 21), y)

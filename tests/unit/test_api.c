@@ -190,7 +190,7 @@ static void test_layouts_of_the_caller(void **state) {
   assert_int_equal(output->rank, 2);
   assert_int_equal(output->shape[0], DIGIT_COUNT);
   assert_int_equal(output->shape[1], 1);
-  assert_true(input->shape[2] == 1 && input->shape[3] == 1); // the image lies the same
+  assert_true(input->shape[2] == 1 && input->shape[3] == 1); // the image has the same layout
   classify(model, turned);
   for (int i = 0; i < DIGIT_COUNT; i++) assert_float_equal(turned[i], expected[i], 1e-5f);
   pleat_model_free(model);

@@ -67,7 +67,7 @@ static void test_window(void **state) {
   context_free(c);
 }
 
-// Every value lies in the box; an exact box has no other.
+// Every value is in the box; an exact box has no other.
 static void test_random_boxes(void **state) {
   (void)state;
   World w = world_new();
@@ -297,7 +297,7 @@ static void test_statements_become_small(void **state) {
   context_free(c);
 }
 
-// What is read from memory may change in the body: such a condition is no fact there.
+// A value read from memory may change in the body, so a condition on it is no fact there.
 static void test_memory_is_no_fact(void **state) {
   (void)state;
   World w = world_new();

@@ -53,7 +53,7 @@ static void test_norm_is_one(void **state) {
   const char *params = X ", s: R.Tensor((19,), \"float32\"), b: R.Tensor((19,), \"float32\")";
   expect(params, LINE "y = R.nn.layer_norm(x, s, b, axis=-1)\n" END("y"), "5");
   expect(params, LINE "y = R.nn.rms_norm(x, s, axis=-1)\n" END("y"), "3");
-  // Rows that do not lie in a row.
+  // Rows that are not contiguous.
   expect("x: R.Tensor((2, 19, 7), \"float32\"), s: R.Tensor((19,), \"float32\"), "
          "b: R.Tensor((19,), \"float32\")",
          LINE "t = R.permute_dims(x, axes=[0, 2, 1])\n" LINE
@@ -71,7 +71,7 @@ static void test_others_stay(void **state) {
   expect(X, LINE "y = R.max(x, axis=[-1], keepdims=True)\n" END("y"), "1");
   expect(X ", w: R.Tensor((19, 4), \"float32\")",
          LINE "p = R.matmul(x, w)\n" LINE "y = R.nn.relu(p)\n" END("y"), "1 1");
-  // What follows reads every row's result, not its own.
+  // The next stage reads the results of all rows, not only of its own.
   expect("x: R.Tensor((5, 5), \"float32\")",
          LINE "m = R.max(x, axis=[-1], keepdims=True)\n" LINE
               "t = R.permute_dims(m, axes=[1, 0])\n" LINE "y = R.subtract(x, t)\n" END("y"),

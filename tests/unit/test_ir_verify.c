@@ -7,7 +7,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-// What the broken programs are made of: f(A: float32[5, 7], C: int32[5], n: int32).
+// The parts of the broken programs: f(A: float32[5, 7], C: int32[5], n: int32).
 typedef struct Parts {
   Context *context;
   Buffer *a, *c;

@@ -17,7 +17,7 @@ static const char *print(Context *context, const Module *module) {
   return text_string(&text);
 }
 
-// What is printed of a function parses back to an equal one.
+// A printed function parses back to an equal one.
 static void check_round_trip(Context *context, PrimFunc *func) {
   Module *module = module_new(context, "");
   module_add_prim(module, func);

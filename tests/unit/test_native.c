@@ -144,8 +144,8 @@ static void test_the_header_compiles(void **state) {
   for (int i = 0; i < COUNT_OF(names); i++) assert_int_equal(unlink(path_in(f, names[i])), 0);
 }
 
-// Of a program that is only to be run, kernels are given up, and what they compute is the same to
-// the bit.
+// The kernels of a program that is only run are discarded after their code is made; its results are
+// the same to the bit.
 static void test_running_only(void **state) {
   Fixture *f = *state;
   CompileOptions options = f->program->options;

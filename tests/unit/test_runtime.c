@@ -261,7 +261,7 @@ static void test_arguments_are_checked(void **state) {
   call = good_call();
   call->b.device_type = 2;
   expect_message(call, 2,
-                 "argument 1 'B' of 'f': lies on device type 2, expected the processor's "
+                 "argument 1 'B' of 'f': is on device type 2, expected the processor's "
                  "memory (1)");
 }
 

@@ -121,7 +121,7 @@ static void test_stored_cases(void **state) {
   context_free(context);
 }
 
-// What every pass makes of the cases is printed and read again, too.
+// The result of every pass on the cases is printed and read again, too.
 static void test_lowered_programs_read_back(void **state) {
   (void)state;
   Context *outer = context_new();
@@ -200,7 +200,7 @@ static void test_large_constants_are_whole(void **state) {
   context_free(context);
 }
 
-// What is told in messages: parts of programs, with the names they have.
+// Parts of programs are printed for messages, with the names they have in the program.
 static void test_parts_print_alone(void **state) {
   (void)state;
   Context *context = context_new();

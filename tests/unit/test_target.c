@@ -187,8 +187,8 @@ static void test_functions_of_one_text(void **state) {
 
 // ---- Conversions -------------------------------------------------------------------------------
 
-// Numbers of `from` beside those halfway between two of `to`, closer than what lies between them
-// (a float32) can tell; `unit` is a power of two.
+// Numbers of `from` that differ from the midpoint of two numbers of `to` by less than a float32 can
+// represent; `unit` is a power of two.
 static Expr *beside_ties(Expr *k, DType from, DType to, double unit) {
   int digits = dtype_small_float(to)->mantissa_bits + 1, lanes = k->type.lanes;
   DType type = dtype_lanes(from, lanes);

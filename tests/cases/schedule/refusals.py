@@ -1,4 +1,4 @@
-# What steps say when they are refused: the step, what could not be proved, a way out.
+# A refused step names the step, what could not be proved, and a way out.
 # RUN 1: pleat opt %s --schedule refusals_1.steps
 # RUN 1: pleat opt %s --schedule refusals_2.steps
 # RUN 1: pleat opt %s --schedule refusals_3.steps

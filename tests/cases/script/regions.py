@@ -31,7 +31,7 @@ def half(A: T.Buffer((13, 7), "float32"), B: T.Buffer((13, 7), "float32"),
                 C[vi, j] = A[vi, j - 1] + A[vi, j + 1]
 
 
-# What is read through a view is read of its source; what a block allocates is its own affair.
+# A read through a view is a read of its source; a buffer that a block allocates is not in its regions.
 @T.prim_func
 def view(A: T.Buffer((7, 5), "float32"), B: T.Buffer((7, 5), "float32")):
     for i in range(7):
