@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bitwise operations on forms, over GF(2): each bit of a form is a set of bits of its bases to be
-// XORed, perhaps negated.
+// Bitwise operations on forms, for the normal form and the inverse. Each bit of a form is a row
+// over GF(2): a set of bits of its bases that are XORed, perhaps negated. XOR adds rows; & and |
+// take one operand's row where the other's is constant or equal.
 #include "layout/digits/form.h"
 
 typedef struct BitRow {
@@ -24,8 +25,8 @@ static bool set_row(BitRow *rows, int at, BitMask mask, bool negated) {
   return true;
 }
 
-// Row `at` becomes one bit, whose offset matters modulo twice its cut: past the cut it negates. A
-// bit that cannot vary on its base is a constant.
+// Sets row `at` to one bit. The bit's offset matters modulo twice its cut only, and an offset past
+// the cut negates it. A bit that cannot vary on its base is a constant.
 static bool set_bit_row(DigitSpace *d, BitRow *rows, int at, FormBit bit, bool negated) {
   BitMask mask = {{0, 0}};
   bit.offset %= 2 * bit.cut;
@@ -49,7 +50,8 @@ static int bit_length(int64_t value) {
   return value <= 0 ? 0 : 64 - __builtin_clzll((uint64_t)value);
 }
 
-// -w·x = w·(r - x) - w·r with r all ones: the weight, *negated, and the constant that is left.
+// Makes the weight positive by -w·x = w·(r - x) - w·r with r all ones: *negated says so, and the
+// constant takes up -w·r.
 static bool positive_weight(int64_t *weight, int64_t ones, bool *negated, int64_t *constant) {
   int64_t moved;
   *negated = *weight < 0;
@@ -59,7 +61,7 @@ static bool positive_weight(int64_t *weight, int64_t ones, bool *negated, int64_
   return add_fits(*constant, moved, constant);
 }
 
-// A digit times Σ 2ˢ is one copy of it at each s, as long as no two of them share a row.
+// A digit times Σ 2ˢ occupies the rows from each s on. False where two parts share a row.
 static bool digit_rows(DigitSpace *d, const Digit *digit, BitRow *rows, int64_t *constant) {
   int bits = bit_length(digit->radix - 1);
   int64_t weight = digit->weight;
@@ -92,7 +94,7 @@ static bool constant_rows(int64_t constant, BitRow *rows) {
   return true;
 }
 
-// Rows of a form whose parts occupy separate bits.
+// The rows of a form. False where its parts do not occupy separate bits.
 static bool placed_rows(DigitSpace *d, const DigitForm *f, BitRow *rows) {
   Digit digits[MAX_DIGITS];
   int count;
@@ -106,7 +108,7 @@ static bool placed_rows(DigitSpace *d, const DigitForm *f, BitRow *rows) {
   return constant_rows(constant, rows);
 }
 
-// ⌊(B + o)/c⌋ + k = ⌊(B + o + k·c)/c⌋.
+// The rows of one floor and a constant, by ⌊(B + o)/c⌋ + k = ⌊(B + o + k·c)/c⌋.
 static bool floor_rows(DigitSpace *d, const DigitForm *f, int64_t high, BitRow *rows) {
   if (f->count != 1 || f->xor_count || f->terms[0].coefficient != 1) return false;
   const FormTerm *t = &f->terms[0];
@@ -118,7 +120,8 @@ static bool floor_rows(DigitSpace *d, const DigitForm *f, int64_t high, BitRow *
   return digit_rows(d, &whole, rows, &(int64_t){0});
 }
 
-// Rows of any form that is not negative; of a derived base where its parts overlap.
+// The rows of any form that is not negative. Where its parts overlap they are the bits of a derived
+// base.
 static bool form_rows(DigitSpace *d, const DigitForm *f, BitRow *rows) {
   Interval b;
   if (!layout_form_bounds(d, f, &b) || b.low < 0 || bit_length(b.high) >= WORD) return false;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// At how many points of a box several pairs of functions agree, by digits. Where both functions of
-// a pair are digits of the axes in places that do not overlap, they agree exactly when the digits
-// in each place are equal; so digits fall into classes of equal ones, and the product of the
-// classes' least radices is the count. Axes must be whole numbers of their digits.
+// Counts the points of a box at which several pairs of functions agree, for plans of copies. Where
+// both functions of a pair are sums of digits of the axes with weights that do not overlap, they
+// agree exactly when the digits of equal weight are equal. So the digits fall into classes of equal
+// ones, which a union-find collects, and the count is the product of the least radix in each class.
+// The extent of an axis must be the product of the radices of its digits.
 #include "layout/digits/digits.h"
 
 enum { MAX_PIECES = 256 };
@@ -35,7 +36,7 @@ static bool add_pieces(Agreement *a, DigitSpace *d, const LayoutExpr *e, int whi
   return true;
 }
 
-// Splits piece `at` after `low` values; false where that does not divide it.
+// Splits piece `at` into a digit of radix `low` and the rest; false where `low` does not divide it.
 static bool split(Agreement *a, int at, int64_t low) {
   AgreementDigit *p = &a->pieces[at];
   if (p->radix % low || a->count == MAX_PIECES) return false;
@@ -51,7 +52,7 @@ static bool crosses(int64_t from, int64_t radix, int64_t b) {
 }
 
 // Cuts pieces where other pieces of the axis are cut, and at the weights of the other function of
-// the pair, until nothing changes. False where a cut does not divide a piece.
+// the pair, until no piece changes. False where a cut does not divide a piece.
 static bool refine(Agreement *a) {
   for (int at = 0; at < a->count; at++)
     for (int other = 0; other < a->count; other++) {
@@ -73,8 +74,8 @@ static bool refine(Agreement *a) {
   return true;
 }
 
-// Whether each weight of a function exceeds what all lower pieces of either function of the pair
-// reach, so that the two agree only place by place.
+// Whether each weight of a function exceeds the largest sum of all lower pieces, in both functions
+// of the pair, so that the two agree only where the pieces of each weight do.
 static bool positions_separate(const Agreement *a) {
   for (int at = 0; at < a->count; at++) {
     int64_t reach[2] = {0, 0}, part;
@@ -92,7 +93,7 @@ static bool positions_separate(const Agreement *a) {
   return true;
 }
 
-// Whether the digits of each axis are a chain that divides it: then they are independent.
+// Whether the cuts of each axis divide one another and its extent: then its digits are independent.
 static bool axes_divide(const Agreement *a, const int64_t *box) {
   for (int i = 0; i < a->count; i++) {
     const AgreementDigit *p = &a->pieces[i];
@@ -117,8 +118,8 @@ static void unite(int *parents, int i, int j) {
   parents[MAX_OF(i, j)] = MIN_OF(i, j);
 }
 
-// The classes of equal digits: the same digit of an axis, and what shares a place in a pair. A
-// digit whose place is empty in the other function is 0.
+// Finds the classes of equal digits. Two pieces are equal when they are the same digit of an axis,
+// or have the same weight in a pair. A digit whose weight the other function lacks is 0.
 static void classify(const Agreement *a, int *parents, bool *zero) {
   for (int i = 0; i < a->count; i++) parents[i] = i;
   for (int i = 0; i < a->count; i++) {
@@ -135,7 +136,8 @@ static void classify(const Agreement *a, int *parents, bool *zero) {
   }
 }
 
-// Points: of each class its least radix (1 where it is 0), of what no piece has all.
+// The product of the least radix of each class, which is 1 where the digit is 0, and of the parts
+// of the extents that no piece covers.
 static bool count_points(const Agreement *a, const int64_t *box, int rank, int64_t *out) {
   int parents[MAX_PIECES];
   bool zero[MAX_PIECES] = {false};

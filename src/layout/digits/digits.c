@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Questions answered at the digits level. What is claimed is proved by normal forms or shown by an
-// index that was evaluated; everything else is left to the points.
+// Questions about static layouts that normal forms answer: equality, bounds, simplification,
+// collisions, strides and vectors. A yes is proved by normal form and a no is shown by an index
+// that was evaluated; everything else is left to the enumeration of points.
 #include "layout/digits/digits.h"
 #include "layout/proofs/verify.h"
 
@@ -8,7 +9,7 @@
 
 typedef bool (*IndexTest)(const int64_t *index, void *data);
 
-// Tries the origin, the last index, and on each axis the places where a floor of `f` steps.
+// Tries the origin, the last index, and on each axis the indices at which a floor of `f` steps.
 static bool try_breakpoints(const DigitSpace *d, const DigitForm *f, int64_t *index, IndexTest test,
                             void *data) {
   size_t size = sizeof *index * (size_t)d->axis_count;
@@ -153,7 +154,7 @@ bool layout_digits_collision(Context *context, const Layout *layout, int64_t *a,
 
 // ---- Strides and vectors -----------------------------------------------------------------------
 
-// The base of `axis` in a form of plain floors. False when other kinds take part.
+// Whether the form has floors of axes only, with offset 0.
 static bool is_plain(const DigitSpace *d, const DigitForm *f) {
   for (int i = 0; i < f->count; i++)
     if (d->bases[f->terms[i].base].kind != BASE_AXIS || f->terms[i].offset) return false;
@@ -187,8 +188,9 @@ bool layout_digits_strides(Context *context, const Layout *layout, int64_t *stri
   return plain;
 }
 
-// Runs along the axis break at multiples of its other cuts; there every other coefficient must be
-// a multiple of the width.
+// The number that every vector width divides, by the form of the offset. Consecutive elements along
+// the axis have consecutive offsets except at multiples of its other cuts; these cuts and every
+// other coefficient must be multiples of the width.
 static int64_t plain_run(const DigitForm *f, int axis) {
   int64_t gcd = f->constant;
   bool unit = false;

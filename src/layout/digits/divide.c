@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Floored division of forms by constants.
+// Floored division of forms by constants, for the normal form (docs/layouts.md, Division).
 //
 // F // m is Q when F = m·Q + R with 0 <= R < m by the bounds. Digits split at m give Q and R:
 //   (16·n + x) // 4, x < 16   =>   4·n + x//4, the rest x % 4
@@ -9,12 +9,12 @@
 //   (x + 3) // 4              =>   ⌊(x + 3)/4⌋
 #include "layout/digits/form.h"
 
-// The parts of F while it is divided.
+// The state of the division of a form F.
 typedef struct Division {
   DigitSpace *d;
   int64_t divisor;
   bool floored;
-  Digit digits[MAX_DIGITS]; // F's, where it has chains
+  Digit digits[MAX_DIGITS]; // of F, where its cuts are chains
   int count;
 } Division;
 
@@ -22,14 +22,15 @@ static void add_to(DigitSpace *d, const DigitForm **sum, const DigitForm *f) {
   *sum = layout_form_linear(d, *sum, 1, f, 1);
 }
 
-// w = divisor·whole + rest, the rest of w's sign, or not negative when `floored`.
+// w = divisor·whole + rest. The rest has the sign of w, or is not negative when `floored`.
 static int64_t split_weight(const Division *v, int64_t w, int64_t *rest) {
   int64_t whole = v->floored ? floor_div(w, v->divisor) : w / v->divisor;
   *rest = w - whole * v->divisor;
   return whole;
 }
 
-// w·digit with |w| dividing the divisor m: the digit is cut at m/|w| where it can be.
+// Cuts w·digit at m/|w|, where |w| divides the divisor m. False where the digit cannot be cut
+// there.
 static bool cut_digit(Division *v, const Digit *digit, const DigitForm **q, const DigitForm **r) {
   int64_t sign = digit->weight < 0 ? -1 : 1, at = v->divisor / (sign * digit->weight);
   Digit low = *digit, high = *digit;
@@ -66,7 +67,7 @@ static void split_xors(Division *v, const DigitForm *f, const DigitForm **q, con
   }
 }
 
-// Digits cut one by one. NULL when the rest does not stay within one multiple of the divisor.
+// Cuts digit by digit. NULL when the rest does not stay within one multiple of the divisor.
 static const DigitForm *divide_evenly(Division *v, const DigitForm *f, bool floored) {
   int64_t m = v->divisor;
   const DigitForm *q = layout_form_const(v->d, floor_div(f->constant, m));
@@ -112,8 +113,8 @@ static int64_t dense_end(const Digit *run, int count) {
   return next;
 }
 
-// The uneven digits, and those that continue them densely; the others' part of the quotient is
-// added to *q.
+// Collects the digits that the divisor does not divide, and those that continue them densely. The
+// quotient of the others is added to *q.
 static int fused_run(Division *v, Digit *run, const DigitForm **q) {
   int count = 0;
   bool taken[MAX_DIGITS] = {false};
@@ -155,7 +156,7 @@ static const DigitForm *form_exact_quotient(DigitSpace *d, const DigitForm *f, i
   return out;
 }
 
-// ⌊f / m⌋ as one floor of a base: f's own when f is one floor, else that of f.
+// ⌊f / m⌋ as one floor: of f's base when f is one floor, otherwise of a base for f.
 static const DigitForm *floor_of(DigitSpace *d, const DigitForm *f, int64_t m) {
   int64_t g = form_gcd(f, m), constant, offset, cut;
   f = form_exact_quotient(d, f, g);
@@ -198,8 +199,8 @@ static const DigitForm *even_terms(DigitSpace *d, const DigitForm *f, int64_t m,
   return even;
 }
 
-// What divides apart, the rest as one floor. `single`: only whole terms, and where that rest is one
-// term, as in (x%3 + 1)//3 = ⌊(x + 1)/3⌋ - ⌊x/3⌋.
+// Divides the even part term by term, and the rest as one floor. With `single` only whole terms are
+// even, and the rest must be one term, as in (x%3 + 1)//3 = ⌊(x + 1)/3⌋ - ⌊x/3⌋.
 static const DigitForm *divide_terms(DigitSpace *d, const DigitForm *f, int64_t m, bool single) {
   const DigitForm *even = even_terms(d, f, m, single), *odd = layout_form_linear(d, f, 1, even, -1);
   if (!odd || (single && (odd->count != 1 || odd->xor_count))) return NULL;
@@ -220,7 +221,7 @@ static const DigitForm *divide_fused(Division *v, const DigitForm *f) {
   return layout_form_linear(v->d, q, 1, floor_of(v->d, fused, v->divisor), 1);
 }
 
-// Whether the uneven digit of the largest weight counts down.
+// Whether the weight of largest size that the divisor does not divide is negative.
 static bool counts_down(const Division *v) {
   int64_t largest = 0, sign = 0;
   for (int i = 0; i < v->count; i++) {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// From expressions to forms, and back.
+// From expressions to forms, operation by operation, and back. Forms are written as digits, the
+// largest weight first, and runs of neighbouring XORs as one XOR of digits.
 #include "layout/digits/form.h"
 
 // ---- Expression to form ------------------------------------------------------------------------
 
-// An operation the digits do not know: a base of its own, equal when operation and arguments are.
+// An operation that forms cannot express: a base of its own, which equals another one when the
+// operation and the arguments are the same.
 static const DigitForm *opaque(DigitSpace *d, LayoutOp op, const DigitForm *const *args,
                                Interval range) {
   int64_t extent;
@@ -37,7 +39,7 @@ static const DigitForm *extreme(DigitSpace *d, LayoutOp op, const DigitForm *a,
                 op == LAYOUT_MIN ? interval_min(x, y) : interval_max(x, y));
 }
 
-// Comparisons of a - b with 0.
+// The comparison of a - b with 0.
 static const DigitForm *comparison(DigitSpace *d, LayoutOp op, const DigitForm *a,
                                    const DigitForm *b) {
   const DigitForm *difference = layout_form_linear(d, a, 1, b, -1);
@@ -142,7 +144,7 @@ const DigitForm *layout_form_of(DigitSpace *d, const LayoutExpr *e) {
 typedef struct FormWriter {
   DigitSpace *d;
   const LayoutExpr *const *axes;
-  int64_t constant; // of the form that is written, until it stands
+  int64_t constant; // of the form that is written; 0 once the text contains it
 } FormWriter;
 
 static const LayoutExpr *write_form(FormWriter *w, const DigitForm *f);
@@ -186,7 +188,8 @@ static const LayoutExpr *add(FormWriter *w, const LayoutExpr *sum, const LayoutE
   return binary(w, negative ? LAYOUT_SUB : LAYOUT_ADD, sum, part);
 }
 
-// Digits largest weight first; terms as they stand where the cuts are no chain.
+// Writes the digits, the largest weight first, or the terms as they are where their cuts are no
+// chain.
 static const LayoutExpr *write_terms(FormWriter *w, const DigitForm *f) {
   Digit digits[MAX_DIGITS];
   int count;
@@ -211,8 +214,7 @@ static const LayoutExpr *write_terms(FormWriter *w, const DigitForm *f) {
   return sum;
 }
 
-// ---- XORs, in runs of neighbouring bits
-// ----------------------------------------------------------
+// ---- XORs, in runs of neighbouring bits --------------------------------------------------------
 
 static void remove_bit(BitMask *m, int bit) {
   m->words[bit / 64] &= ~((uint64_t)1 << (bit % 64));
@@ -237,7 +239,7 @@ static bool continues(const DigitSpace *d, BitMask low, BitMask high) {
   return mask_empty(high);
 }
 
-// ⊕ over the mask's bits of `bits` neighbouring bits each.
+// The XOR, over the bits in the mask, of the `bits` neighbouring bits that begin with each.
 static const LayoutExpr *write_run(FormWriter *w, BitMask mask, int bits) {
   const LayoutExpr *e = NULL;
   for (; !mask_empty(mask); remove_bit(&mask, mask_lowest(mask))) {
@@ -268,7 +270,7 @@ static bool is_continued(const FormWriter *w, const DigitForm *f, const bool *do
   return false;
 }
 
-// The run of neighbouring bits that begins with XOR number `at`.
+// Adds the run of neighbouring bits that begins with XOR number `at`.
 static const LayoutExpr *add_run(FormWriter *w, const DigitForm *f, bool *done, int at,
                                  const LayoutExpr *sum) {
   int bits = 1, next = at;

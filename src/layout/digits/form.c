@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forms: building, adding, comparing, bounds, and their reading as digits.
+// Forms: building, adding and comparing them, their bounds, and reading them as digits. For every
+// question that normal forms answer; docs/layouts.md has the proofs.
 #include "layout/digits/form.h"
 
 DigitSpace layout_digits_new(Context *context, const int64_t *extents, int axis_count) {
@@ -17,7 +18,7 @@ DigitSpace layout_digits_new(Context *context, const int64_t *extents, int axis_
 
 // ---- Building ----------------------------------------------------------------------------------
 
-// Room for so many terms and XORs behind the form itself.
+// A form with room for so many terms and XORs behind it.
 static DigitForm *new_form(DigitSpace *d, int64_t constant, int terms, int xors) {
   size_t behind = sizeof(FormTerm) * (size_t)terms;
   DigitForm *f = arena_take(d->arena, sizeof *f + behind + sizeof(FormXor) * (size_t)xors);
@@ -43,8 +44,8 @@ bool layout_form_is_const(const DigitForm *f) {
   return !f->count && !f->xor_count;
 }
 
-// A floor that steps only once on its base has many spellings; this picks one. Only for
-// comparisons, since it hides the digit.
+// Picks one of the many spellings that a floor has which steps only once on its base. For
+// comparisons only, since the result does not show the digit.
 static void canonical_step(int64_t extent, int64_t *offset, int64_t *cut) {
   int64_t step = *cut - *offset;
   if (*offset == 0 || extent - 1 + *offset >= 2 * *cut) return;
@@ -197,7 +198,7 @@ static int group_end(const DigitForm *f, int begin) {
   return end;
 }
 
-// Terms of one base and offset with cuts c1 | c2 | …: Σ aᵢFᵢ = Σ wᵢdᵢ with
+// Reads the terms of one base and offset with cuts c1 | c2 | … as digits: Σ aᵢFᵢ = Σ wᵢdᵢ with
 // dᵢ = Fᵢ - rᵢFᵢ₊₁, so wᵢ = aᵢ + rᵢ₋₁wᵢ₋₁.
 static bool group_digits(const DigitSpace *d, const FormTerm *terms, int n, Digit *out) {
   int64_t last = d->bases[terms[0].base].extent - 1 + terms[0].offset;
@@ -221,8 +222,8 @@ static int find_term(const DigitForm *f, const FormTerm *like) {
   return -1;
 }
 
-// f - q·B + q·⌊B/1⌋ for a derived base B all of whose terms f contains q times: then B's floors
-// read as digits of B. NULL when it does not.
+// f - q·B + q·⌊B/1⌋ for a derived base B of which f contains every term q times: then the floors of
+// B read as digits of B. NULL when f does not contain them.
 static const DigitForm *regroup_base(DigitSpace *d, const DigitForm *f, int base) {
   const DigitForm *b = d->bases[base].args[0];
   if (!b->count || b->xor_count) return NULL;
@@ -256,7 +257,8 @@ static int64_t other_offset(const DigitForm *f, int at) {
   return offset;
 }
 
-// ⌊(x + p)/c⌋ = ⌊(x + o)/c⌋ - (o - p)/c where c | o - p: joins the digits of x + o.
+// Rewrites floors of x + p as floors of x + o by ⌊(x + p)/c⌋ = ⌊(x + o)/c⌋ - (o - p)/c where c
+// divides o - p, so that they read as digits of x + o.
 static const DigitForm *regroup_offsets(DigitSpace *d, const DigitForm *f) {
   const DigitForm *out = f;
   bool any = false;
@@ -324,9 +326,9 @@ static bool widen(Interval *b, int64_t weight, int64_t last) {
          interval_add_fits(*b, (Interval){MIN_OF(end, 0), MAX_OF(end, 0)}, b);
 }
 
-// Exact bounds of one chain, from the lowest digit up. Since every offset is less than its cut the
-// lowest value has the digits 0; `tight` is the range of the digits so far where all above equal
-// those of the highest value, `loose` where they do not.
+// The exact bounds of one chain, from the lowest digit up. Since every offset is less than its cut,
+// the digits of the lowest value are 0. `tight` is the range of the digits so far where all digits
+// above them equal those of the highest value, `loose` is their range otherwise.
 static bool chain_bounds(const DigitSpace *d, const Digit *digits, int n, Interval *out) {
   int64_t last = d->bases[digits[0].base].extent - 1 + digits[0].offset, at_last;
   Interval loose = {0, 0}, tight = {0, 0};
@@ -347,7 +349,7 @@ static bool chain_bounds(const DigitSpace *d, const Digit *digits, int n, Interv
   return true;
 }
 
-// Cuts that are no chain: term by term.
+// Bounds term by term, for cuts that are no chain.
 static bool loose_bounds(const DigitSpace *d, const FormTerm *terms, int n, Interval *out) {
   *out = (Interval){0, 0};
   for (int i = 0; i < n; i++) {

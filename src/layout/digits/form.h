@@ -5,7 +5,7 @@
 // Bases take the values 0 .. extent - 1, so every floor with 0 <= o < c is 0 at its base's 0.
 // Invariants of a form: terms sorted by base, offset, cut, no zero coefficients, no floor that is
 // constant on its base, no cut 1 on a derived base (its form stands instead), XORs of at least two
-// bits. A NULL form means: the digits do not carry this.
+// bits. NULL stands for a form that the level cannot express; functions pass it on.
 #ifndef PLEAT_LAYOUT_FORM_H
 #define PLEAT_LAYOUT_FORM_H
 
@@ -37,7 +37,7 @@ typedef struct DigitForm {
 typedef enum BaseKind {
   BASE_AXIS,   // an axis of the box
   BASE_FORM,   // a form that floors were taken of: its value is the form
-  BASE_OPAQUE, // an operation the digits do not know, on forms: its value is op(forms) - low
+  BASE_OPAQUE, // an operation that forms cannot express: its value is op(forms) - low
 } BaseKind;
 
 typedef struct FormBase {
@@ -62,7 +62,8 @@ typedef struct DigitSpace {
   FormBit *bits;
 } DigitSpace;
 
-// weight · (⌊(base + offset)/cut⌋ mod radix); open: the top of its base, where mod does nothing.
+// weight · (⌊(base + offset)/cut⌋ mod radix). An open digit is the top one of its base, whose value
+// stays below the radix.
 typedef struct Digit {
   int64_t weight, offset, cut, radix;
   int base;
@@ -80,19 +81,20 @@ const DigitForm *layout_form_linear(DigitSpace *d, const DigitForm *x, int64_t a
 const DigitForm *layout_form_times(DigitSpace *d, const DigitForm *x, int64_t a); // a·x
 const DigitForm *layout_form_add_const(DigitSpace *d, const DigitForm *x, int64_t value);
 bool layout_form_same(const DigitForm *a, const DigitForm *b);
-// The same function; also where floors step at the same places though written differently.
+// Whether they are the same function, also where equal floors are written differently.
 bool layout_form_equal(DigitSpace *d, const DigitForm *a, const DigitForm *b);
 bool layout_form_is_const(const DigitForm *f);
 // Valid bounds; exact for one chain of cuts on each base and offset. False on overflow.
 bool layout_form_bounds(DigitSpace *d, const DigitForm *f, Interval *out);
-// The form with derived bases in place of their parts where it has floors of them, and with one
-// offset for each base where that is possible, so that floors read as digits of one number. Not
-// canonical, offsets may reach their cut: for reading only.
+// The form with derived bases in place of their terms where it has floors of them, and with one
+// offset for each base where that is possible, so that floors read as digits of one number. The
+// result is for reading only: it is not canonical, and offsets may reach their cut.
 const DigitForm *layout_form_regroup(DigitSpace *d, const DigitForm *f);
 // The terms as digits. False when the cuts of some base and offset are no chain, or overflow.
 bool layout_form_digits(const DigitSpace *d, const DigitForm *f, Digit *digits, int *count);
 const DigitForm *layout_form_digit(DigitSpace *d, const Digit *digit);
-// The base whose value is `f` (bounds [0, extent)): an existing one when there is one. -1: full.
+// The base whose value is `f`, which has the bounds [0, extent): an existing one, or a new one. -1
+// when there is no room.
 int layout_base_of_form(DigitSpace *d, const DigitForm *f, int64_t extent);
 
 int layout_base_add(DigitSpace *d, FormBase base); // -1: full
@@ -104,7 +106,7 @@ const DigitForm *layout_form_bitwise(DigitSpace *d, LayoutOp op, const DigitForm
                                      const DigitForm *b); // & | ^
 // weight · (⊕ of the bits in the mask)
 const DigitForm *layout_form_parity(DigitSpace *d, BitMask mask, int64_t weight);
-// Whether the parts of the form occupy separate bits.
+// Whether the terms and XORs of the form occupy separate bits: then the form is placed.
 bool layout_form_is_placed(DigitSpace *d, const DigitForm *f);
 // Bit i of the form, i < WORD, is the XOR of the bits in masks[i], negated where bit i of *negated
 // is set. False where it is not placed.
@@ -115,8 +117,8 @@ const DigitForm *layout_form_of(DigitSpace *d, const LayoutExpr *e);
 // One operation on forms; b and c as the operation has them.
 const DigitForm *layout_form_operation(DigitSpace *d, LayoutOp op, const DigitForm *a,
                                        const DigitForm *b, const DigitForm *c);
-// A form of `from` with axis i replaced by axes[i], which are forms of `to`. An axis that is NULL
-// is not carried.
+// A form of `from` with axis i replaced by axes[i], which are forms of `to`. NULL where the form
+// reads an axis that is NULL.
 const DigitForm *layout_form_apply(DigitSpace *to, const DigitSpace *from, const DigitForm *f,
                                    const DigitForm *const *axes);
 // An expression with that value; axes[i] stands for axis i (NULL: itself).

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of a sum of weighted digits, Σ w·x = p with 0 <= x < radix, as forms of p. In this
-// order:
+// Inverts one sum of weighted digits, Σ w·x = p with 0 <= x < radix, for the propagation of
+// solve.c: each x as a form of p. The rules, in this order:
 //
-// by size     those below stay under the gcd g of the weights above: their sum is p mod g.
+// by size     The parts below stay under the gcd g of the weights above: their sum is p mod g.
 // by residue  v divides every weight but w, gcd(v, w) = 1, v >= radix: x = p·w⁻¹ mod v.
 //             2·x + 3·y = p on 3 x 2  =>  x = 2·p mod 3, y = p mod 2
 // by trial    x is the t at which p - w·t is a sum of the others, Σ t·[p - w·t is one].
 //             4·i + 5·a + 11·b = p on 4 x 2 x 2  =>  a = [p - 5 is 4·i + 11·b for some i, b]
 //
-// Where the sum is injective the last always finds x, for at most one t fits. Where the parts are
-// not free of each other more may fit; so what is found is checked by the solver, as everything is.
+// Where the sum is injective, the last rule always finds x, for at most one t fits. Where the parts
+// depend on each other several t may fit, so the solver checks the result, as it does every other.
 #include "layout/digits/solve.h"
 
 enum { MAX_TRIALS = 16, FEW_SUMS = 2048 };
@@ -17,10 +17,10 @@ enum { MAX_TRIALS = 16, FEW_SUMS = 2048 };
 typedef struct SumSearch {
   DigitSpace *d;
   const SumPart *parts;
-  int trials; // left
+  int trials; // that may still be made
 } SumSearch;
 
-// The parts not known yet, by ascending weight.
+// The parts that are not known yet, by ascending weight.
 typedef struct OpenDigits {
   int at[MAX_DIGITS], count;
 } OpenDigits;
@@ -152,13 +152,13 @@ static bool solve(SumSearch *s, OpenDigits open, const DigitForm *value, const D
 
 // ---- Sums that are not injective ---------------------------------------------------------------
 
-// v·(w/g) = w·(v/g), both within their radices.
+// Whether two parts alone have two equal sums: v·(w/g) = w·(v/g), both within their radices.
 static bool pair_collides(const SumPart *a, const SumPart *b) {
   int64_t gcd = gcd_of(a->weight, b->weight);
   return b->weight / gcd < a->radix && a->weight / gcd < b->radix;
 }
 
-// The sums of all parts as bits of `reached`; false when one comes twice.
+// Marks the sums of all choices of the parts in `reached`; false when a sum comes twice.
 static bool mark_sums(const SumPart *parts, int count, int64_t sum, uint64_t *reached) {
   if (!count) {
     uint64_t bit = (uint64_t)1 << (sum % 64), *word = &reached[sum / 64];
@@ -171,7 +171,8 @@ static bool mark_sums(const SumPart *parts, int count, int64_t sum, uint64_t *re
   return true;
 }
 
-// Whether two choices of the parts are found to have the same sum; small ones are all tried.
+// Whether two choices of the parts are found to have the same sum. All choices are tried where the
+// sums are small.
 static bool collides(const SumPart *parts, int count) {
   uint64_t reached[FEW_SUMS / 64] = {0};
   int64_t reach = 0, choices = 1, most;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Polynomials with 64-bit coefficients in at most 16 variables of degree at most 15.
+// Polynomials with 64-bit coefficients in at most 16 variables of degree at most 15, for extents
+// that are expressions of symbols. Floors, minima and maxima that no rule decides become variables.
 #include "layout/symbolic/symbolic.h"
 
 Polys layout_polys_new(Context *context, LayoutFacts facts) {
@@ -101,7 +102,7 @@ const Poly *layout_poly_plus(Polys *s, const Poly *x, int64_t value) {
   return layout_poly_linear(s, x, 1, layout_poly_const(s, 1), value);
 }
 
-// Exponents add; false where one passes 15.
+// Adds the exponents; false where one of them passes 15.
 static bool monomial_product(uint64_t a, uint64_t b, uint64_t *out) {
   for (int i = 0; a && b && i < MAX_VARIABLES; i++)
     if ((a >> 4 * i & 15) + (b >> 4 * i & 15) > 15) return false;
@@ -229,7 +230,7 @@ static int64_t least_value(const Poly *x) {
 static const Poly *unshift(Polys *s, const Poly *x);
 
 // ⌊r/y⌋ = v + whole - 1 with a variable v = ⌊(r + y)/y⌋ - whole, which is at least 1 - whole where
-// r >= 0. Its text has a rest in [0, y) beside the symbols: (H + 3)//4, not (H - 9)//4.
+// r >= 0. The constant in its text is in [0, y): (H + 3)//4, not (H - 9)//4.
 static const Poly *floor_variable(Polys *s, const Poly *r, const Poly *y) {
   const Poly *above = layout_poly_linear(s, r, 1, y, 1);
   const Poly *plain = above ? unshift(s, above) : NULL;
@@ -252,7 +253,8 @@ const Poly *layout_poly_floor(Polys *s, const Poly *x, const Poly *y) {
   return layout_poly_linear(s, q, 1, floor_variable(s, r, y), 1);
 }
 
-// Undecided between two that are not negative: a variable of its own, least at all t = 0.
+// The minimum or maximum of two polynomials that are not negative, as a variable of its own, whose
+// least value is that where all t are 0.
 static const Poly *extreme_variable(Polys *s, LayoutOp op, const Poly *a, const Poly *b) {
   if (!layout_poly_nonnegative(a) || !layout_poly_nonnegative(b)) return NULL;
   const LayoutExpr *x = layout_poly_expr(s, a), *y = layout_poly_expr(s, b);
@@ -298,7 +300,7 @@ const Poly *layout_poly_of(Polys *s, const LayoutExpr *e) {
 
 // ---- Back to expressions -----------------------------------------------------------------------
 
-// x with every t replaced by u - start, so that u = e/multiple.
+// x with every t replaced by u - start, where u = e/multiple.
 static const Poly *unshift(Polys *s, const Poly *x) {
   const Poly *sum = layout_poly_const(s, 0);
   for (int i = 0; i < x->count && sum; i++) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layouts of symbolic extents: sums `p + Σ pᵢ·atomᵢ` whose coefficients are polynomials over the
-// symbols. Atoms are axes, floors, and operations that are kept whole: equal to themselves when
-// their operands are equal, and with what bounds are known. Proves "yes" only; "no" needs an
-// instance (instance.c). NULL stands for "not carried" and flows on.
+// The normal form of expressions over boxes of symbolic extents: sums `p + Σ pᵢ·atomᵢ` whose
+// coefficients are polynomials over the symbols. Atoms are axes, floors, and operations that are
+// kept whole; an atom equals another when the operation and the operands are the same. A yes is
+// proved for all values of the symbols; a no needs an instance (instance.c). NULL stands for a sum
+// that the level cannot express; functions pass it on.
 //
 //   (h·W + w) // W  =>  h       since w is in [0, W - 1]
 //   c // 16, c % 16             with the atom ⌊c/16⌋ and c - 16·⌊c/16⌋
@@ -54,7 +55,7 @@ bool layout_box_init(SymbolicBox *box, Polys *polys, const LayoutExpr *const *ex
 const SymbolicSum *layout_sum_of_poly(SymbolicBox *box, const Poly *p);
 const SymbolicSum *layout_sum_const(SymbolicBox *box, int64_t value);
 const SymbolicSum *layout_sum_of_atom(SymbolicBox *box, int atom);
-// a + b·y with a polynomial y; `layout_sum_plus` with a number.
+// a + b·y, with a polynomial y here and with a number in layout_sum_plus.
 const SymbolicSum *layout_sum_add(SymbolicBox *box, const SymbolicSum *a, const SymbolicSum *b,
                                   const Poly *y);
 const SymbolicSum *layout_sum_plus(SymbolicBox *box, const SymbolicSum *a, const SymbolicSum *b,
@@ -68,17 +69,18 @@ bool layout_sum_is_poly(const SymbolicSum *a, const Poly **value); // no atoms
 // The atom of `atom + constant`; -1 where the sum has another form, or no constant is wanted and
 // there is one.
 int layout_sum_atom(const SymbolicSum *a, bool with_constant);
-// The bounds as polynomials; NULL where not known.
+// The bounds as polynomials; NULL where they are not known.
 void layout_sum_bounds(SymbolicBox *box, const SymbolicSum *a, const Poly **low, const Poly **high);
-// least <= a <= most, proved; NULL: not asked.
+// Whether least <= a <= most is proved; a bound that is NULL is not asked for.
 bool layout_sum_within(SymbolicBox *box, const SymbolicSum *a, const Poly *least, const Poly *most);
-// Floored, y proved positive.
+// Floored quotient and remainder. The caller has proved that y is positive.
 const SymbolicSum *layout_sum_divide(SymbolicBox *box, const SymbolicSum *a, const Poly *y);
 const SymbolicSum *layout_sum_modulo(SymbolicBox *box, const SymbolicSum *a, const Poly *y);
-// The atom that equals this one, added when there is none; -1: full.
+// The number of the atom that equals this one, which is added when there is none. -1 when there is
+// no room.
 int layout_box_atom(SymbolicBox *box, const SymbolicAtom *atom);
 
-// The value of an expression where axes[i] is that of axis i.
+// The value of an expression where axes[i] is the value of axis i.
 const SymbolicSum *layout_sum_of(SymbolicBox *box, const LayoutExpr *e,
                                  const SymbolicSum *const *axes);
 const SymbolicSum *layout_sum_extreme(SymbolicBox *box, LayoutOp op, const SymbolicSum *a,
@@ -92,7 +94,7 @@ typedef struct Residue {
   const Poly *q, *radix;
   const SymbolicSum *inner;
 } Residue;
-// `a` without the residue that the floor of term `at` belongs to; NULL where there is none.
+// `a` without the residue that contains the floor of term `at`; NULL where there is none.
 const SymbolicSum *layout_sum_without_residue(SymbolicBox *box, const SymbolicSum *a, int at,
                                               Residue *out);
 
@@ -100,12 +102,14 @@ const SymbolicSum *layout_sum_without_residue(SymbolicBox *box, const SymbolicSu
 typedef struct SumItem {
   const Poly *weight, *low, *high;
   const SymbolicSum *value;
-  int atom; // which one the value is; -1: a digit
+  int atom; // the number of the atom that the value is; -1: the value is a digit
 } SumItem;
-// a = *constant + Σ items (symbolic_items.c); how many, up to MAX_SYMBOLIC_TERMS, -1: does not fit.
+// Reads a = *constant + Σ items (symbolic_items.c). The number of items, at most
+// MAX_SYMBOLIC_TERMS, or -1 when they do not fit.
 int layout_sum_items(SymbolicBox *box, const SymbolicSum *a, SumItem *items,
                      const SymbolicSum **constant);
-// The items whose weights c divides, over c, and the others; how many divide.
+// The sum of the items whose weights c divides, over c, and that of the others. The number of items
+// whose weights c divides.
 int layout_items_split(SymbolicBox *box, const SumItem *items, int count, const Poly *c,
                        const SymbolicSum **above, const SymbolicSum **below);
 

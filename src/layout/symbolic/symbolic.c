@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums over symbolic boxes: arithmetic, bounds, floored division.
+// Sums over symbolic boxes: their arithmetic, their bounds, and floored division by polynomials,
+// for all questions about layouts of symbolic extents. Division follows digits/divide.c: a = y·q +
+// r, and q is the quotient where the bounds of r are within one multiple of y.
 #include "layout/symbolic/sums.h"
 
 // ---- Sums --------------------------------------------------------------------------------------
@@ -103,8 +105,8 @@ int layout_box_atom(SymbolicBox *box, const SymbolicAtom *atom) {
 
 // ---- Bounds ------------------------------------------------------------------------------------
 
-// a - q·(inner mod radix), with ⌊inner/radix⌋ the floor of term `at`; NULL where a does not contain
-// that.
+// a - q·(inner mod radix), where ⌊inner/radix⌋ is the floor of term `at`. NULL where a does not
+// contain this residue.
 static const SymbolicSum *without(SymbolicBox *box, const SymbolicSum *a, int at,
                                   const SymbolicSum *inner, const Poly *radix, Residue *out) {
   Polys *s = box->polys;
@@ -118,7 +120,7 @@ static const SymbolicSum *without(SymbolicBox *box, const SymbolicSum *a, int at
   return smaller ? rest : NULL;
 }
 
-// The residue is of v in ⌊v/y⌋, or of ⌊v/y'⌋ where y' divides y.
+// Tries the residues of which ⌊v/y⌋ is the floor: those of v, and of ⌊v/y'⌋ where y' divides y.
 const SymbolicSum *layout_sum_without_residue(SymbolicBox *box, const SymbolicSum *a, int at,
                                               Residue *out) {
   const SymbolicAtom *atom = &box->atoms[a->terms[at].atom];
@@ -139,7 +141,7 @@ static const Poly *add_product(Polys *s, const Poly *sum, const Poly *a, const P
   return sum && b ? layout_poly_linear(s, sum, 1, layout_poly_product(s, a, b), 1) : NULL;
 }
 
-// *low + c·[least, most]; NULL where not known.
+// Adds c·[least, most] to [*low, *high]; bounds that are not known are NULL.
 static void widen(Polys *s, const Poly *c, const Poly *least, const Poly *most, const Poly **low,
                   const Poly **high) {
   bool up = layout_poly_nonnegative(c), down = !up && layout_poly_nonpositive(s, c);
@@ -155,7 +157,7 @@ typedef enum FloorBounds {
 static void bounds(SymbolicBox *box, const SymbolicSum *a, FloorBounds how, const Poly **low,
                    const Poly **high);
 
-// *low, *high += the bounds of the term.
+// Adds the bounds of the term to *low and *high.
 static void add_term(SymbolicBox *box, const SymbolicTerm *term, FloorBounds how, const Poly **low,
                      const Poly **high) {
   Polys *s = box->polys;
@@ -200,7 +202,7 @@ static bool at_least(Polys *s, const Poly *x, const Poly *least) {
   return x && layout_poly_nonnegative(layout_poly_linear(s, x, 1, least, -1));
 }
 
-// The bounds of digits, each on its own.
+// The sum of the bounds of the digits.
 static void digit_bounds(SymbolicBox *box, const SymbolicSum *a, const Poly **low,
                          const Poly **high) {
   SumItem items[MAX_SYMBOLIC_TERMS];
@@ -261,7 +263,7 @@ static const SymbolicSum *floor_sum(SymbolicBox *box, const SymbolicSum *value,
   return layout_sum_of_atom(box, layout_box_atom(box, &atom));
 }
 
-// x = y·q + r: the rest not negative, or with `toward_zero` of x's sign.
+// x = y·q + r. The rest is not negative, or with `toward_zero` has the sign of x.
 static void split_poly(Polys *s, const Poly *x, const Poly *y, bool toward_zero, const Poly **q,
                        const Poly **r) {
   bool negative = toward_zero && x && x->count && x->terms[0].coefficient < 0;
@@ -296,7 +298,7 @@ static bool split_terms(SymbolicBox *box, const SymbolicSum *a, const Poly *y, b
   return true;
 }
 
-// q - 1, q or q + 1 where r lies in [-y, 0), [0, y) or [y, 2y).
+// q - 1, q or q + 1 where r is proved to be in [-y, 0), [0, y) or [y, 2y).
 static const SymbolicSum *quotient(SymbolicBox *box, const SymbolicSum *q, const SymbolicSum *r,
                                    const Poly *y) {
   static const int shifts[] = {0, -1, 1};
@@ -341,7 +343,7 @@ static const SymbolicSum *divide_by_factor(SymbolicBox *box, const SymbolicSum *
   return NULL;
 }
 
-// By digits: those whose weights y divides, where the others stay below it.
+// The quotient of the digits whose weights y divides, where the sum of the others stays below y.
 static const SymbolicSum *divide_digits(SymbolicBox *box, const SymbolicSum *a, const Poly *y) {
   SumItem items[MAX_SYMBOLIC_TERMS];
   const SymbolicSum *constant, *above, *below;

@@ -243,7 +243,7 @@ static const SymbolicSum *by_finer_floor(SymbolicInversion *v, const SymbolicAto
   return NULL;
 }
 
-// Floors of what is known are known; XORs and their operands.
+// Learns floors of known sums, and gets equations for the operands of known XORs.
 static void relate_atoms(SymbolicInversion *v) {
   for (int i = v->logical.axis_count; i < v->logical.atom_count; i++) {
     const SymbolicAtom *atom = &v->logical.atoms[i];
@@ -318,7 +318,7 @@ static bool start(SymbolicInversion *v, const Layout *layout) {
 
 // ---- Proving ------------------------------------------------------------------------------------
 
-// What normal forms prove of the values found for the axes.
+// Judges by normal forms the values that were found for the axes.
 static void judge(SymbolicInversion *v, const Layout *layout, InverseCandidate *c) {
   Polys *s = &v->polys;
   for (int i = 0; i < layout->rank; i++) {
@@ -362,7 +362,7 @@ static bool invert(SymbolicInversion *v, const Layout *layout, LayoutInverse *ou
 
 // ---- Assumptions of sections --------------------------------------------------------------------
 
-// y·⌊axis/y⌋ where that floor is known, else 0.
+// y·⌊axis/y⌋ where that floor is known, otherwise 0.
 static const SymbolicSum *least_over_floor(SymbolicInversion *v, int axis) {
   const SymbolicSum *zero = layout_sum_const(&v->physical, 0);
   for (int i = v->logical.axis_count; i < v->logical.atom_count; i++) {
@@ -400,7 +400,8 @@ static bool assume_operands(SymbolicInversion *v, int at) {
   return v->equation_count > kept;
 }
 
-// Σ weight·item = value where the weights overlap: the item of the most weight takes what it can.
+// For Σ weight·item = value with overlapping weights: assumes that the item of the most weight is
+// as large as it can be.
 static bool assume_most(SymbolicInversion *v, const SumItem *items, int count,
                         const SymbolicSum *value) {
   Polys *s = &v->polys;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums over symbolic boxes as weighted digits: floors of one number by cuts that divide one another
-// are read as its digits.
+// Sums over symbolic boxes as weighted digits, for division and inversion: floors of one number by
+// cuts that divide one another are read as its digits.
 //
 //   i + 4 - 8·⌊i/4⌋ + 16·⌊i/8⌋   =>   4 + (i mod 4) - 4·(⌊i/4⌋ mod 2) + 8·⌊i/8⌋
 #include "layout/symbolic/sums.h"
@@ -13,7 +13,8 @@ typedef struct ChainLink { // coefficient · ⌊number/cut⌋, a term of the sum
   int atom; // -1: the floor is no atom
 } ChainLink;
 
-// The number itself (cut 1), where the sum has it, and its floors, by ascending cuts.
+// The floors of one number by ascending cuts, and the number itself, as cut 1, where the sum has
+// it.
 typedef struct ItemChain {
   int count;
   ChainLink links[MAX_CUTS];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// From expressions to sums over a symbolic box, and back. Bitwise operations with constants are
-// digits (x & 12 = x mod 16 - x mod 4); XOR of two sums goes to the low bits of both; what the
-// bounds do not decide is an atom.
+// From expressions to sums over a symbolic box, operation by operation, and back. Bitwise
+// operations with constants become digits (x & 12 = x mod 16 - x mod 4), the XOR of two sums
+// becomes one of their low bits, and an operation that the bounds do not decide becomes an atom.
 #include "layout/symbolic/sums.h"
 #include "layout/digits/digits.h"
 
@@ -31,7 +31,7 @@ static const Poly *power(SymbolicBox *box, int bit) {
   return layout_poly_const(box->polys, (int64_t)1 << bit);
 }
 
-// Σ over runs [from, to) of ones: a mod 2^to - a mod 2^from.
+// a & mask, as the sum of a mod 2^to - a mod 2^from over the runs [from, to) of ones in the mask.
 static const SymbolicSum *and_mask(SymbolicBox *box, const SymbolicSum *a, int64_t mask) {
   const SymbolicSum *sum = layout_sum_const(box, 0);
   for (int bit = 0; bit < 62 && mask >> bit; bit++) {
@@ -45,7 +45,7 @@ static const SymbolicSum *and_mask(SymbolicBox *box, const SymbolicSum *a, int64
   return sum;
 }
 
-// The least 2^k over a constant upper bound; 0 when none is known or it may be negative.
+// The least 2^k above a constant upper bound of a; 0 when none is known, or a may be negative.
 static int64_t reach_of(SymbolicBox *box, const SymbolicSum *a) {
   const Poly *low, *high;
   int64_t most;
@@ -66,15 +66,16 @@ static bool constant_of(const SymbolicSum *a, int64_t *value) {
   return layout_sum_is_poly(a, &p) && layout_poly_is_const(p, value);
 }
 
-// Operands of ⊕ in [0, reach): one constant at most, and of x and reach - 1 - x the one of the less
-// constant.
+// The operands of an XOR, all in [0, reach). Their constants are collected in one, and of x and
+// reach - 1 - x the one with the smaller constant is an operand.
 typedef struct Operands {
   SymbolicBox *box;
   SymbolicAtom *atom;
   int64_t reach, constant;
 } Operands;
 
-// Adds an operand over GF(2): a second one cancels the first; sorted. False when full.
+// Adds an operand over GF(2), where a second equal one cancels the first; operands are sorted.
+// False when there is no room.
 static bool toggle_sum(Operands *o, const SymbolicSum *operand) {
   SymbolicAtom *x = o->atom;
   for (int i = 0; i < x->operand_count; i++) {
@@ -103,7 +104,7 @@ static bool is_over_half(const Operands *o, const SymbolicSum *a) {
   return a->count && layout_poly_is_const(a->constant, &value) && value >= o->reach / 2;
 }
 
-// a's operands where it is one XOR, else a itself.
+// Adds the operands of a where it is one XOR, otherwise a itself.
 static bool toggle_all(Operands *o, const SymbolicSum *a) {
   if (is_over_half(o, a)) {
     o->constant ^= o->reach - 1;
@@ -142,7 +143,7 @@ static const SymbolicSum *bitwise_const(SymbolicBox *box, LayoutOp op, const Sym
   return layout_sum_plus(box, both, common, -1);
 }
 
-// The largest power of two that divides the value, as all parts show; 1 where that is not known.
+// The largest power of two that divides the constant and all coefficients.
 static int64_t power_in(SymbolicBox *box, const SymbolicSum *a) {
   Polys *s = box->polys;
   int64_t power = 1;
@@ -243,7 +244,7 @@ const SymbolicSum *layout_sum_extreme(SymbolicBox *box, LayoutOp op, const Symbo
   return operation_atom(box, op, operands, 2, least, most);
 }
 
-// Comparisons of a - b with 0.
+// The comparison of a - b with 0.
 static const SymbolicSum *comparison(SymbolicBox *box, LayoutOp op, const SymbolicSum *a,
                                      const SymbolicSum *b) {
   Polys *s = box->polys;
@@ -367,7 +368,8 @@ static const LayoutExpr *atom_expr(SymbolicBox *box, int at) {
   return divisor ? layout_expr(context, LAYOUT_DIV, args[0], divisor, NULL) : NULL;
 }
 
-// Residues are printed as such: *out receives q·(v % y) for the floor of part `at`.
+// Takes the residue that contains the floor of term `at` out of the sum, and adds its text,
+// q·(v % y), to *out.
 static const SymbolicSum *take_residue(SymbolicBox *box, const SymbolicSum *a, int at,
                                        const LayoutExpr **out) {
   Polys *s = box->polys;
@@ -384,33 +386,33 @@ static const SymbolicSum *take_residue(SymbolicBox *box, const SymbolicSum *a, i
   return rest;
 }
 
-// sum ± part, `sum` NULL is nothing; LAYOUT_SUB takes the part's negative.
-static const LayoutExpr *add_part_expr(SymbolicBox *box, const LayoutExpr *sum, SymbolicTerm part,
+// sum ± term, where a sum that is NULL is empty and LAYOUT_SUB takes the negative of the term.
+static const LayoutExpr *add_term_expr(SymbolicBox *box, const LayoutExpr *sum, SymbolicTerm term,
                                        LayoutOp op) {
   Polys *s = box->polys;
-  const Poly *coefficient = part.coefficient;
+  const Poly *coefficient = term.coefficient;
   if (op == LAYOUT_SUB) coefficient = layout_poly_times(s, coefficient, -1);
-  const LayoutExpr *factor = layout_poly_expr(s, coefficient), *e = atom_expr(box, part.atom);
+  const LayoutExpr *factor = layout_poly_expr(s, coefficient), *e = atom_expr(box, term.atom);
   if (!factor || !e) return NULL;
   e = layout_expr(s->context, LAYOUT_MUL, e, factor, NULL);
   return sum ? layout_expr(s->context, op, sum, e, NULL) : e;
 }
 
-// What is taken away stands last: 7 - x, not x*(-1) + 7.
+// Negative terms are written last: 7 - x, not x*(-1) + 7.
 const LayoutExpr *layout_sum_expr(SymbolicBox *box, const SymbolicSum *a) {
   Context *context = box->polys->context;
   const LayoutExpr *sum = NULL;
   for (int i = a->count - 1; i >= 0; i = MIN_OF(i, a->count) - 1) a = take_residue(box, a, i, &sum);
   for (int i = 0; i < a->count; i++)
     if (!layout_poly_nonpositive(box->polys, a->terms[i].coefficient) &&
-        !(sum = add_part_expr(box, sum, a->terms[i], LAYOUT_ADD)))
+        !(sum = add_term_expr(box, sum, a->terms[i], LAYOUT_ADD)))
       return NULL;
   const LayoutExpr *constant = layout_poly_expr(box->polys, a->constant);
   if (!constant) return NULL;
   sum = sum ? layout_expr(context, LAYOUT_ADD, sum, constant, NULL) : constant;
   for (int i = 0; i < a->count; i++)
     if (layout_poly_nonpositive(box->polys, a->terms[i].coefficient) &&
-        !(sum = add_part_expr(box, sum, a->terms[i], LAYOUT_SUB)))
+        !(sum = add_term_expr(box, sum, a->terms[i], LAYOUT_SUB)))
       return NULL;
   return sum;
 }
