@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sine, cosine, tangent of a float32 and their inverses as polynomials (those of Cephes), for any
-// number of lanes.
-//     sin x    x = n·π/2 + r, |r| <= π/4, in double; beyond 2^20 the C library
+// Computes sine, cosine and tangent of a float32, and their inverses, as polynomials for any number
+// of lanes. The polynomials are those of Cephes (Moshier); the reduction is that of Cody and Waite.
+//     sin x    x = n·π/2 + r, |r| <= π/4, in double; the C library computes it beyond 2^20
 //     atan x   = π/2 - atan 1/x  above tan 3π/8,  π/4 + atan (x-1)/(x+1)  above tan π/8
 //     asin x   = π/2 - 2 asin √((1-x)/2)  above ½
 #include "target/legalize.h"
@@ -30,9 +30,9 @@ static Expr *odd_polynomial(Legalizer *l, Expr *x, const double *tail, int count
 // ---- sin, cos, tan -----------------------------------------------------------------------------
 
 typedef struct Angle {
-  Expr *fits;      // few enough turns for the digits of π at hand
+  Expr *fits;      // whether n is small enough for the digits of π that are stored
   Expr *quadrant;  // n
-  Expr *sin, *cos; // of r
+  Expr *sin, *cos; // the sine and the cosine of r
 } Angle;
 
 static Angle angle_of(Legalizer *l, Expr *x) {
@@ -58,7 +58,7 @@ static Expr *has_bit(Legalizer *l, Expr *number, int bit) {
                     legal_int(l, number, 0));
 }
 
-// The sine of the angle and `quarters` right angles.
+// The sine of the angle plus `quarters` right angles.
 static Expr *sine_after(Legalizer *l, Expr *e, int quarters) {
   Angle angle = angle_of(l, legal_hold(l, e->args[0]));
   Expr *n = angle.quadrant;
@@ -103,8 +103,8 @@ Expr *expand_atan(Legalizer *l, Expr *e) {
 }
 
 typedef struct Arc {
-  Expr *outside; // |x| above ½: asin is that of √((1 - |x|) / 2)
-  Expr *asin;    // of |x|, or of that root
+  Expr *outside; // whether |x| is above ½, where the arcsine of √((1 - |x|) / 2) is computed
+  Expr *asin;    // the arcsine of |x| or of that root
 } Arc;
 
 static Arc arc_of(Legalizer *l, Expr *x) {

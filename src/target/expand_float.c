@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small floats from and to float32 by integer arithmetic, for all formats at once. With m bits of
-// mantissa and the bias b, the code of a number, read as an integer and shifted left by 23 - m, is
-// the code of a float32 that is 2^(b - 127) times the number, subnormals included.
+// Converts small floats from and to float32 by integer arithmetic, for all formats at once. With m
+// bits of mantissa and the bias b, the code of a number, read as an integer and shifted left by
+// 23 - m, is the code of a float32 that is 2^(b - 127) times the number. This holds for subnormal
+// numbers too.
 #include "target/legalize.h"
 
 #include <math.h>
@@ -43,7 +44,8 @@ Expr *expand_widen(Legalizer *l, Expr *value) {
   return legal_reinterpret(l, f32, magnitude);
 }
 
-// Rounded to the nearest by adding half of the last place, one less where it is even already.
+// Rounds to the nearest code by adding half of the last place, or one less when the last place is
+// even already.
 static Expr *narrow_normal(Legalizer *l, FloatFormat format, Expr *bits) {
   int dropped = 23 - format.mantissa_bits;
   Expr *odd = legal_make(l, EXPR_SHIFT_RIGHT, bits, legal_int(l, bits, dropped));
@@ -55,7 +57,7 @@ static Expr *narrow_normal(Legalizer *l, FloatFormat format, Expr *bits) {
   return legal_make(l, EXPR_SUB, rounded, legal_int(l, bits, shift));
 }
 
-// Adding a power of two whose last place is that of the subnormals makes the hardware round.
+// The hardware rounds a subnormal number when a power of two with the same last place is added.
 static Expr *narrow_subnormal(Legalizer *l, FloatFormat format, Expr *absolute) {
   double magic = ldexp(1, 23 + 1 - float_bias(format) - format.mantissa_bits);
   Expr *sum = legal_make(l, EXPR_ADD, absolute, legal_const(l, absolute, magic));
@@ -72,7 +74,7 @@ Expr *expand_narrow(Legalizer *l, DType scalar, Expr *value) {
   Expr *bits = legal_hold(l, legal_make(l, EXPR_BIT_AND, all, legal_int(l, all, 0x7fffffff)));
   Expr *code = narrow_normal(l, format, bits);
   if (float_bias(format) != 127) {
-    int64_t smallest = (int64_t)(127 + 1 - float_bias(format)) << 23; // of the normal numbers
+    int64_t smallest = (int64_t)(127 + 1 - float_bias(format)) << 23; // the smallest normal number
     Expr *small = legal_make(l, EXPR_LT, bits, legal_int(l, bits, smallest));
     Expr *absolute = legal_reinterpret(l, f32, bits);
     code = legal_select(l, small, narrow_subnormal(l, format, absolute), code);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of a float32 as polynomials, for any number of lanes, without branches and without a
-// call. Each is reduced to a short interval where a polynomial of least greatest error (Remez)
-// stands for it; the largest errors, measured over all arguments, are in tests/unit/test_math.c.
+// Computes functions of a float32 as polynomials, for any number of lanes, without branches and
+// without calls. The argument is reduced to a short interval, in which a polynomial with the least
+// greatest error (Remez) approximates the function. tests/unit/test_math.c holds the largest
+// errors, which are measured over all arguments. The reductions are those of Cody and Waite.
 //     exp x   = 2^n · e^r                  r = x - n·ln 2, |r| <= ln 2 / 2
 //     log x   = n·ln 2 + log(1 + f)        x = 2^n · (1 + f), 1 + f in [√½, √2)
 //     tanh x  = 1 - 2 / (e^2x + 1)         a polynomial in x² below 0.625
@@ -50,7 +51,8 @@ static Expr *scale(Legalizer *l, Expr *y, Expr *n) {
   return y;
 }
 
-enum { MAGIC_BITS = 0x4b400000 }; // of 1.5 · 2^23: a sum with it has the integer in its last bits
+// The bits of 1.5 · 2^23: a sum with it holds the integer in its last bits.
+enum { MAGIC_BITS = 0x4b400000 };
 
 typedef struct Reduced {
   Expr *whole, *integer; // n as a float and as an integer
@@ -69,7 +71,7 @@ static Expr *clamp(Legalizer *l, Expr *x, double low, double high) {
   return legal_hold(l, legal_make(l, EXPR_MAX, x, legal_const(l, x, low)));
 }
 
-// Below e^x = 2^-126 it is zero: denormal numbers make whatever takes them many times slower.
+// The result is zero below 2^-126: operations on denormal numbers are many times slower.
 static Expr *exp_of(Legalizer *l, Expr *x) {
   x = clamp(l, x, -88, 89);
   Expr *tiny = legal_make(l, EXPR_LT, x, legal_const(l, x, -0x1.5d589ep+6));
@@ -94,7 +96,7 @@ static Expr *expand_exp2(Legalizer *l, Expr *e) {
   return scale(l, legal_fma(l, f, tail, legal_const(l, x, 1)), n.integer);
 }
 
-// From e^-|x|, which neither overflows nor loses the small values.
+// Computed from e^-|x|, which does not overflow and keeps the small values.
 static Expr *expand_sigmoid(Legalizer *l, Expr *e) {
   Expr *x = legal_hold(l, e->args[0]), *one = legal_const(l, x, 1);
   Expr *t = legal_hold(l, exp_of(l, legal_negate(l, absolute(l, x))));
@@ -133,7 +135,7 @@ static Logarithm log_parts(Legalizer *l, Expr *x) {
   return (Logarithm){legal_hold(l, legal_cast(l, f32, n)), f, rest};
 }
 
-// What a logarithm is where there is none, and at the ends.
+// The values of a logarithm at 0 and infinity, and NaN below 0.
 static Expr *log_specials(Legalizer *l, Expr *x, Expr *y) {
   Expr *infinity = legal_const(l, x, INFINITY), *zero = legal_const(l, x, 0);
   Expr *end = legal_select(l, legal_make(l, EXPR_EQ, x, zero), legal_const(l, x, -INFINITY),
@@ -153,7 +155,8 @@ static Expr *expand_log(Legalizer *l, Expr *e) {
   return log_of(l, legal_hold(l, e->args[0]));
 }
 
-// log(1 + f) times `factor`, whose part beyond 1/8 is exact in few bits, and n times `step`.
+// log(1 + f) times `factor` plus n times `step`. The part of `factor` beyond 1/8 is exact in few
+// bits.
 static Expr *log_to_base(Legalizer *l, Expr *x, double factor, double step) {
   Logarithm log = log_parts(l, x);
   double high = round(factor * 64) / 64, low = factor - high;
@@ -173,7 +176,7 @@ static Expr *expand_log10(Legalizer *l, Expr *e) {
   return log_to_base(l, legal_hold(l, e->args[0]), M_LOG10E, 0.30102999566398119521);
 }
 
-// log(u) with u = 1 + x rounded, corrected for what the rounding lost: times x / (u - 1).
+// log(u), where u is 1 + x rounded; the factor x / (u - 1) corrects the error of the rounding.
 static Expr *log1p_of(Legalizer *l, Expr *x) {
   Expr *one = legal_const(l, x, 1);
   x = legal_hold(l, x);
@@ -230,7 +233,7 @@ static Expr *expand_erf(Legalizer *l, Expr *e) {
 static const double sinh_tail[] = {0.16666667163372040, 0.0083333337679505348,
                                    0.00019840151071548462, 2.7661785e-06};
 
-typedef struct Halves { // e^|x| / 2 and e^-|x| / 2, without overflow before theirs
+typedef struct Halves { // e^|x| / 2 and e^-|x| / 2, which overflow only where their values do
   Expr *grows, *falls;
 } Halves;
 
@@ -256,9 +259,9 @@ static Expr *expand_cosh(Legalizer *l, Expr *e) {
   return legal_make(l, EXPR_ADD, halves.grows, halves.falls);
 }
 
-#define HUGE_SQUARE 0x1p30 // from here on the 1 beside a square is lost, and squares overflow
+#define HUGE_SQUARE 0x1p30 // from here on x² + 1 rounds to x², which may overflow
 
-// log(1 + u), and beyond a limit log(2x) by log(1 + (x - 1)).
+// log(1 + u), and beyond a limit log(2x), which is computed as log 2 + log(1 + (x - 1)).
 static Expr *log1p_or_double(Legalizer *l, Expr *x, Expr *u) {
   Expr *huge = legal_hold(l, legal_make(l, EXPR_GE, x, legal_const(l, x, HUGE_SQUARE)));
   Expr *log = log1p_of(l, legal_select(l, huge, x, u)), *zero = legal_const(l, x, 0);

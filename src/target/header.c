@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a program's header says: its tensors and their sizes, the arena, the functions.
+// Writes the header of a program: its tensors and their sizes, the arena, and the functions.
 #include "target/header.h"
 
 #include <ctype.h>

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C header of a whole program, the same whichever target wrote its code.
+// The C header of a whole program, which is the same for every target that wrote the code.
 #ifndef PLEAT_TARGET_HEADER_H
 #define PLEAT_TARGET_HEADER_H
 
 #include "target/target.h"
 
 typedef struct ProgramHeader {
-  const char *name;         // prefix of the functions; in capitals, of the constants
-  const char *title;        // lines of comment: what the code is
-  const char *returns;      // what NAME_run returns, as a sentence
-  const char *weights_file; // NULL: weights are in the code
-  bool threads;             // there is NAME_run_parallel too
+  const char *name;         // prefix of the functions, and in capitals of the constants
+  const char *title;        // lines of comment that describe the code
+  const char *returns;      // a sentence that says what NAME_run returns
+  const char *weights_file; // NULL when the weights are in the code
+  bool threads;             // the code has NAME_run_parallel
 } ProgramHeader;
 
 void target_header(Context *context, const TargetProgram *program, const ProgramHeader *header,

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rewriting what hardware does not compute into what it does, before any target sees it. Bottom-up,
-// one node at a time; a node keeps its type, and what replaces it is legalized in turn:
+// Replaces operations that hardware does not have by operations that it has, for all targets. The
+// rewriting goes bottom-up, one node at a time. A node keeps its type, and its replacement is
+// legalized in turn:
 //     a + b : float16   ->   cast<float16>(cast<float32>(a) + cast<float32>(b))
 //     a // b : int32    ->   truncdiv and a correction
 //     exp(x) : float32  ->   a polynomial (expand_math.c)
-//     sin(x)            ->   a call of the C library for each lane
+//     exp(x) : float64  ->   a call of the C library for each lane
 #include "target/legalize.h"
 
 #include <math.h>
@@ -49,7 +50,7 @@ Expr *legal_hold(Legalizer *l, Expr *value) {
   return held.var;
 }
 
-// The LETs of what was held since `mark`, the first one outermost.
+// `body` inside LETs of the values that were held since `mark`; the first one is outermost.
 static Expr *release(Legalizer *l, int mark, Expr *body) {
   while (l->held.count > mark) {
     Held held = l->held.items[--l->held.count];
@@ -76,8 +77,9 @@ static bool is_single(DType type) {
   return type.code == TYPE_FLOAT && type.bits == 32;
 }
 
-// Rounding twice errs where the first step makes a tie. Rounded to odd (cut, and the last place set
-// where anything was cut off), a number keeps its side of every tie of a narrower format.
+// Rounding twice gives a wrong result where the first step makes a tie. Rounding to odd cuts a
+// number and sets the last place if any digit was lost, so the number stays on its side of every
+// tie of a narrower format (Boldo and Melquiond 2008).
 static Expr *single_to_odd(Legalizer *l, Expr *x) {
   x = legal_hold(l, x);
   Expr *near = legal_hold(l, legal_cast(l, f32, x)),
@@ -90,7 +92,7 @@ static Expr *single_to_odd(Legalizer *l, Expr *x) {
   return legal_reinterpret(l, f32, legal_select(l, legal_make(l, EXPR_NE, back, x), odd, bits));
 }
 
-// The integer, or where it has more than `digits` binary digits, one of so many, rounded to odd.
+// The integer rounded to odd to `digits` binary digits, or as it is if it has no more than these.
 static Expr *integer_to_odd(Legalizer *l, Expr *x, int digits) {
   x = legal_hold(l, x);
   int dropped = x->type.bits - digits;
@@ -106,7 +108,7 @@ static Expr *integer_to_odd(Legalizer *l, Expr *x, int digits) {
   return legal_select(l, fits, x, odd);
 }
 
-// A float32 that any small float rounds as it would the value itself.
+// A float32 that rounds to the same small float, of any format, as the value itself.
 static Expr *single_of(Legalizer *l, Expr *value) {
   DType type = value->type;
   if (is_small_float(type) || type.bits < 32) return legal_cast(l, f32, value);
@@ -128,8 +130,9 @@ static Expr *legalize_cast(Legalizer *l, Expr *e) {
   return converts_natively(l, to) ? e : expand_narrow(l, dtype_lanes(to, 1), value);
 }
 
-// The operation on float32, rounded back. (float32 has more than twice the bits and two more, so
-// the two roundings of + - * / and sqrt give what one would.)
+// The operation on float32, rounded back. float32 has at least two bits more than twice the bits of
+// the small format, so the two roundings of + - * / and sqrt give the result of one (Figueroa
+// 1995).
 static Expr *in_single(Legalizer *l, Expr *e) {
   Expr *args[3];
   for (int i = 0; i < e->count; i++) args[i] = legal_cast(l, f32, e->args[i]);
@@ -149,7 +152,8 @@ static bool is_power_of_two(const Expr *e, int *log) {
   return true;
 }
 
-// Instructions trap on the least number by -1, so no divisor is -1 that is not known to be another.
+// Division instructions trap on the least number divided by -1, so a divisor that may be -1 is
+// replaced by 1 where it is.
 static Expr *divisor_but_minus_one(Legalizer *l, Expr *b) {
   Expr *is_minus_one = legal_make(l, EXPR_EQ, b, legal_int(l, b, -1));
   return legal_select(l, is_minus_one, legal_int(l, b, 1), b);
@@ -171,7 +175,7 @@ static Expr *legalize_trunc_div(Legalizer *l, Expr *e) {
   return legal_select(l, legal_make(l, EXPR_EQ, b, legal_int(l, b, -1)), negated, quotient);
 }
 
-// Whether the truncated quotient's remainder has the other sign than the divisor.
+// Whether the remainder of the truncated quotient is not 0 and its sign is not that of the divisor.
 static Expr *remainder_is_off(Legalizer *l, Expr *rest, Expr *divisor) {
   Expr *zero = legal_int(l, rest, 0);
   Expr *differ = legal_make(l, EXPR_LT, legal_make(l, EXPR_BIT_XOR, rest, divisor), zero);
@@ -210,7 +214,8 @@ static Expr *legalize_abs(Legalizer *l, Expr *e) {
   return legal_select(l, legal_make(l, EXPR_LT, a, zero), legal_make(l, EXPR_SUB, zero, a), a);
 }
 
-// By squaring, a bit of the exponent at a time; negative exponents leave 1, -1 or 0.
+// Computes the power by squaring, one bit of the exponent at a time. A negative exponent gives 1,
+// -1 or 0.
 static Expr *pow_int(Legalizer *l, Expr *e) {
   Expr *base = legal_hold(l, e->args[0]), *exponent = legal_hold(l, e->args[1]);
   Expr *one = legal_int(l, base, 1), *zero = legal_int(l, base, 0), *result = one, *square = base;
@@ -310,7 +315,7 @@ static Expr *legalize_rsqrt(Legalizer *l, Expr *e) {
 }
 
 static Expr *legalize_isnan(Legalizer *l, Expr *e) {
-  Expr *x = legal_hold(l, e->args[0]), *args[] = {x, x}; // not folded: a NaN differs from itself
+  Expr *x = legal_hold(l, e->args[0]), *args[] = {x, x}; // expr_raw does not fold x != x
   return expr_raw(l->context, EXPR_NE, e->type, NULL, args, 2);
 }
 
@@ -321,7 +326,7 @@ static Expr *legalize_isinf(Legalizer *l, Expr *e) {
 
 // ---- Extremes
 
-// What an ordered comparison holds of is a number.
+// Whether `condition` is an ordered comparison with `e`: where it holds, `e` is not NaN.
 static bool shows_number(const Expr *condition, const Expr *e) {
   bool ordered = op_table[condition->op].class == OP_COMPARE && condition->op != EXPR_NE;
   return ordered && (condition->args[0] == e || condition->args[1] == e);
@@ -336,7 +341,8 @@ static bool may_be_nan(const Expr *e) {
          (!shows_number(e->args[0], e->args[1]) && may_be_nan(e->args[1]));
 }
 
-// x of `x > -inf ? x : -inf` (`x < inf ? x : inf` where the least is wanted); else NULL.
+// The x of an expression `x > -inf ? x : -inf`, or `x < inf ? x : inf` for the least; otherwise
+// NULL.
 static Expr *only_numbers_of(ExprOp op, const Expr *e) {
   if (e->op != EXPR_SELECT || e->args[0]->op != (op == EXPR_MAX ? EXPR_GT : EXPR_LT)) return NULL;
   Expr *x = e->args[1], *limit = e->args[2];
@@ -348,7 +354,7 @@ static Expr *only_numbers_of(ExprOp op, const Expr *e) {
              : NULL;
 }
 
-// Takes `value` as hardware does, which keeps a NaN of the first operand alone.
+// The extreme of two values as hardware computes it, which keeps a NaN of the first operand only.
 static Expr *checked(Legalizer *l, Expr *value) {
   Expr *held = expr_var(l->context, "t", value->type);
   map_put(&l->checked, held, held);
@@ -368,7 +374,7 @@ static Expr *legalize_extreme(Legalizer *l, Expr *e) {
   return legal_select(l, is_nan, held, legal_make(l, (ExprOp)e->op, a, held));
 }
 
-// Halves are combined until one lane is left, as in the targets.
+// Combines the two halves of the vector until one lane is left, as the targets do.
 static Expr *legalize_vector_extreme(Legalizer *l, Expr *e) {
   if (!dtype_is_float(e->type)) return e;
   Expr *value = legal_hold(l, e->args[0]);
@@ -420,13 +426,13 @@ static Expr *legalize_floor_mod(Legalizer *l, Expr *e) {
 static Expr *legalize_trunc_mod(Legalizer *l, Expr *e) {
   if (dtype_is_float(e->type)) return call_library(l, e);
   if (divides_safely(l, e)) return e;
-  Expr *b = legal_hold(l, e->args[1]); // by 1 the rest is 0 too
+  Expr *b = legal_hold(l, e->args[1]); // a remainder by 1 is 0, and so is one by -1
   return legal_make(l, EXPR_TRUNC_MOD, e->args[0], divisor_but_minus_one(l, b));
 }
 
 // ---- Rounding without an instruction for it ----------------------------------------------------
 
-// From this size on every number is whole.
+// Every number of at least this size is whole.
 static Expr *whole_limit(Legalizer *l, Expr *x) {
   return legal_const(l, x, x->type.bits == 32 ? 0x1p23 : 0x1p52);
 }
@@ -460,7 +466,7 @@ static Expr *expand_ceil(Legalizer *l, Expr *e) {
   return if_fractional(l, x, upper);
 }
 
-// Adding and taking away the limit leaves the nearest whole number, halves to even.
+// Adding the limit and subtracting it again leaves the nearest whole number, with halves to even.
 static Expr *expand_round(Legalizer *l, Expr *e) {
   Expr *x = legal_hold(l, e->args[0]), *limit = whole_limit(l, x), *zero = legal_const(l, x, 0);
   Expr *sum = legal_make(l, EXPR_ADD, unary(l, EXPR_ABS, x), limit);
@@ -474,7 +480,7 @@ static Expr *expand_round(Legalizer *l, Expr *e) {
 
 typedef Expr *(*LegalizeFn)(Legalizer *, Expr *);
 
-// x / 2^n is x * 2^-n, to the last bit.
+// x / 2^n equals x * 2^-n to the last bit.
 static Expr *legalize_div(Legalizer *l, Expr *e) {
   const Expr *divisor = e->args[1]->op == EXPR_BROADCAST ? e->args[1]->args[0] : e->args[1];
   if (divisor->op != EXPR_FLOAT || e->type.bits < 32) return e;
@@ -530,7 +536,7 @@ static const LegalizeFn rounding_rules[EXPR_OP_COUNT] = {
     [EXPR_ROUND] = expand_round,
 };
 
-// Computes with its operands' values, rather than handing them on.
+// Whether the operation computes with the values of its operands instead of passing them on.
 static bool computes(const Expr *e) {
   switch (op_table[e->op].class) {
   case OP_ARITH:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parts of legalizing share: short names for building expressions of one vector type.
+// Shared by the parts of legalizing: short names for building expressions of one vector type.
 #ifndef PLEAT_TARGET_LEGALIZE_H
 #define PLEAT_TARGET_LEGALIZE_H
 
@@ -13,17 +13,17 @@ typedef struct Legalizer {
   Context *context;
   const TargetFeatures *features;
   TargetReport *report;
-  Array(Held) held; // by the node that is being expanded: become LETs around the result
-  Map checked;      // variables that a MIN or MAX takes after their NaNs have been seen to
+  Array(Held) held; // values of the node that is being expanded, which become LETs around it
+  Map checked;      // variables whose NaNs are handled before a MIN or MAX takes them
 } Legalizer;
 
-// A variable for `value`, which is computed once; a leaf stands for itself.
+// A variable for `value`, which is then computed once; a leaf is returned as it is.
 Expr *legal_hold(Legalizer *l, Expr *value);
 
-// Constants take the type of `like`, lanes included.
+// Constants with the type of `like` and its lanes.
 Expr *legal_const(Legalizer *l, const Expr *like, double value);
 Expr *legal_int(Legalizer *l, const Expr *like, int64_t value);
-Expr *legal_cast(Legalizer *l, DType scalar, Expr *a);        // to `scalar` with a's lanes
+Expr *legal_cast(Legalizer *l, DType scalar, Expr *a);        // to `scalar` with the lanes of a
 Expr *legal_reinterpret(Legalizer *l, DType scalar, Expr *a); // likewise
 Expr *legal_fma(Legalizer *l, Expr *a, Expr *b, Expr *c);
 // ((c[n-1] * x + c[n-2]) * x + …) + c[0]
@@ -36,14 +36,15 @@ static inline Expr *legal_select(Legalizer *l, Expr *condition, Expr *a, Expr *b
   return expr_select(l->context, condition, a, b);
 }
 
-// `fast` where all lanes of `fits` are true, otherwise the C library's `e` lane by lane.
+// `fast` where all lanes of `fits` are true; otherwise calls of the C library for `e`, lane by
+// lane.
 Expr *legal_or_library(Legalizer *l, Expr *e, Expr *fits, Expr *fast);
 
 // expand_math.c: a function of a float32, or NULL when it has no expansion.
 Expr *expand_math(Legalizer *l, Expr *e);
 Expr *legal_negate(Legalizer *l, Expr *x);
 Expr *legal_with_sign_of(Legalizer *l, Expr *magnitude,
-                         Expr *x); // |magnitude|, negative where x is
+                         Expr *x); // |magnitude| with the sign of x
 // expand_angle.c: sine, cosine, tangent and their inverses.
 Expr *expand_sin(Legalizer *l, Expr *e);
 Expr *expand_cos(Legalizer *l, Expr *e);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared libraries: the input goes to a temporary folder, the compiler's output is read back and
-// written as every output is.
+// Makes shared libraries by the system's C compiler. The input is written to a temporary folder;
+// the compiler's output is read back and written in one piece, as every output is.
 #include "target/link.h"
 
 #include <spawn.h>
@@ -48,7 +48,7 @@ static Command command_for(Arena *arena, const char *input, const char *kind, co
   return command;
 }
 
-// The exit status; -1 when it cannot be started.
+// The exit status of the command, or -1 when it cannot be started.
 static int run_command(const Command *command) {
   pid_t child;
   int status;

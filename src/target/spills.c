@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looking for what must not be in an inner loop: vectors that do not fit the registers. A loop is a
-// label and a later jump back to it; an innermost one has no other loop between the two. Reads
-// assembly as LLVM and gcc print it for x86-64 (AT&T syntax).
+// Counts the instructions in inner loops that move vectors to or from the stack, which show that
+// the vectors of a loop do not fit the registers. A loop is a label and a later jump back to it; an
+// innermost loop has no other one between the two. The input is assembly as LLVM and GCC print it
+// for x86-64 (AT&T syntax).
 #include "target/target.h"
 
 #include <ctype.h>
@@ -37,7 +38,7 @@ static bool has(Line line, const char *word) {
   return memmem(line.text, (size_t)line.size, word, strlen(word)) != NULL;
 }
 
-// The label that this line jumps to, or NULL.
+// The label to which this line jumps, or NULL.
 static const char *jump_target(Line line, int *size) {
   int at = 0;
   while (at < line.size && isspace((unsigned char)line.text[at])) at++;
@@ -50,7 +51,7 @@ static const char *jump_target(Line line, int *size) {
   return *size && label[0] == '.' ? label : NULL;
 }
 
-// The line of the label that line `jump` goes back to, or -1.
+// The line of the label to which line `jump` goes back, or -1.
 static int loop_begin(const Lines *lines, int jump) {
   int size;
   const char *label = jump_target(lines->items[jump], &size);
@@ -73,7 +74,8 @@ int target_count_spills(const char *assembly) {
   int spills = 0, last_begin = -1;
   for (int i = 0; i < lines.count; i++) {
     int begin = loop_begin(&lines, i);
-    if (begin < 0 || begin <= last_begin) continue; // no loop, or around one already seen
+    if (begin < 0 || begin <= last_begin)
+      continue; // not a loop, or one around a loop that was counted
     last_begin = begin;
     for (int k = begin; k <= i; k++) spills += is_vector_stack_move(lines.items[k]);
   }

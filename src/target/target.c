@@ -117,7 +117,7 @@ static void add_time(const TargetOptions *options, double start) {
   if (options->report) options->report->seconds += seconds_now() - start;
 }
 
-// A shared library is an object file that the system's linker has seen.
+// A shared library is made of an object file by the system's linker.
 static bool write_file(Context *context, const TargetRow *target, const TargetUnit *unit,
                        const TargetOptions *options, const char *ending, const char *path) {
   bool shared = !strcmp(ending, ".so");

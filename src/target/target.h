@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Code generators, behind one table. A target takes lowered kernels (lower/lower.h has the
-// contract) and writes a file, or makes code that can be called at once. `target_legalize` is
-// shared: it rewrites what hardware has no instruction for (exp, bfloat16, floored division, …)
-// into what it has, so that no target computes anything its own way.
+// contract) and writes a file, or makes code that can be called at once. All targets share
+// `target_legalize`, which replaces operations that hardware does not have (exp, bfloat16, floored
+// division) by operations that it has, so that every target computes them in the same way.
 //
 // Each region of a kernel becomes code of its own that runs one chunk of the region. On a CPU that
 // is a C function
@@ -16,28 +16,28 @@
 #include "base/machine.h"
 #include "lower/lower.h"
 
-// What code generation did not do well; every compile prints what is not 0.
+// Counts of things that are slow in the generated code; every compile prints those that are not 0.
 typedef enum TargetCount {
   TARGET_GATHERS,     // vector loads and stores taken lane by lane
   TARGET_CALLS,       // vector functions computed lane by lane with calls of the C library
-  TARGET_UNFUSED_FMA, // multiply-adds in two roundings for want of an instruction
+  TARGET_UNFUSED_FMA, // multiply-adds in two roundings, without an instruction for them
   TARGET_COUNT_KINDS,
 } TargetCount;
 const char *target_count_name(TargetCount kind);
 
 typedef struct TargetReport {
   int counts[TARGET_COUNT_KINDS];
-  double seconds; // of code generation
+  double seconds; // that code generation took
 } TargetReport;
 
 typedef struct TargetOptions {
   const HostMachine *machine; // level, vector width; NULL: the baseline
-  TargetReport *report;       // may be NULL; is added to
-  TargetReport *kernels;      // may be NULL: of each kernel of the unit alone, are added to
-  bool quick; // code is made with as little work as the target can do, and runs slower
+  TargetReport *report;       // counts are added to it; may be NULL
+  TargetReport *kernels;      // one for each kernel of the unit, likewise; may be NULL
+  bool quick;                 // generate code in little time, which may then run slower
 } TargetOptions;
 
-// What one file or one piece of code in memory holds. Names of regions differ from one another.
+// The kernels of one file or of one piece of code in memory. The names of their regions differ.
 typedef struct TargetUnit {
   Str name;
   LowerKernel **kernels;
@@ -59,24 +59,24 @@ typedef struct TargetArgument {
   int64_t offset;
 } TargetArgument;
 
-typedef struct TargetStep { // a kernel is run
+typedef struct TargetStep { // runs a kernel
   int kernel;
   const TargetArgument *arguments; // one per argument of the kernel; tensors only
   int64_t workspace;               // bytes into the arena
   const char *comment;             // one line; may be NULL
 } TargetStep;
 
-typedef struct TargetTensor { // as it lies in memory
+typedef struct TargetTensor { // as it is in memory
   Str name;
   DType type;
   int rank;
   const int64_t *shape;
-  const char *layout; // of the logical tensor, "NHWC of [1, 3, 8, 8]"; NULL: row-major
+  const char *layout; // how the logical tensor is stored: "NHWC of [1, 3, 8, 8]"; NULL: row-major
 } TargetTensor;
 
 typedef struct TargetProgram {
   TargetUnit unit;
-  const char *const *names; // per kernel: what its functions shall be called; may be NULL
+  const char *const *names; // for each kernel, the name for its functions; may be NULL
   const TargetTensor *inputs, *outputs;
   int input_count, output_count;
   const TargetStep *steps;
@@ -88,22 +88,22 @@ typedef struct TargetProgram {
 
 typedef struct TargetProgramOptions {
   TargetOptions target;
-  bool weights_beside; // in a file NAME.weights that the user loads, instead of in the source
-  bool openmp;         // parallel regions in threads, where the compiler is asked to (-fopenmp)
+  bool weights_beside; // put the weights into a file NAME.weights that the user loads
+  bool openmp;         // run parallel regions in threads when compiled with -fopenmp
 } TargetProgramOptions;
 
-// Code in memory: owned by the caller, not by the context; thread-safe to call.
+// Code in memory. The caller owns it, not the context, and threads may call it at the same time.
 typedef struct TargetCode TargetCode;
-// Code in the making, to which kernels are added one by one.
+// Code that is being made, to which kernels are added one by one.
 typedef struct TargetLoading TargetLoading;
 
-// What is known about a target. Rows leave out what they do not have: it is NULL or false.
+// A target. A row leaves out the fields that it does not have, which are then NULL or false.
 typedef struct TargetRow {
   const char *name, *summary;
   // The endings of the files that it writes, NULL-terminated: ".o", ".s". NULL: it writes no files.
   const char *const *endings;
-  // What the target's tools are told about the processor, by CpuLevel. NULL: nothing; so for a
-  // target that is no CPU.
+  // The flags for the target's tools that select a processor level, by CpuLevel. NULL: there are
+  // none, as for a target that is no CPU.
   const char *const *level_flags;
   // The bytes of a file with kernels, in *out; false with a diagnostic. NULL: it writes no such
   // file.
@@ -124,7 +124,7 @@ extern const TargetRow target_table[];              // ends with a NULL name
 const TargetRow *target_find(const char *name);     // NULL when there is none
 const TargetRow *target_for_file(const char *path); // by ending; NULL when none writes it
 
-// What code for this process is made with: LLVM, or in builds without it the system's C compiler.
+// The target for code in this process: llvm, or c in builds without LLVM.
 const TargetRow *target_for_running(void);
 // The flags of the machine's level, "" where there are none. `machine` may be NULL.
 const char *target_level_flags(const TargetRow *target, const HostMachine *machine);
@@ -155,37 +155,39 @@ void target_region_run(const TargetRegion *region, void *const *args, int64_t be
 // The target runs the iterations in parallel by itself, so it is to be given all of them at once.
 bool target_region_is_whole(const TargetRegion *region);
 
-// A program by the path's ending, or by `target` if that is not NULL: native code or C, with a
-// header NAME.h and, where asked for, NAME.weights beside it. Native code has NAME_run as the C
-// has, and NAME_run_parallel for threads. False with a diagnostic.
+// Writes a whole program by `target`, or if that is NULL by the target for the path's ending:
+// native code or C, with a header NAME.h and, if requested, a file NAME.weights. Both have a
+// function NAME_run; native code also has NAME_run_parallel for threads. False with a diagnostic.
 bool target_write_program(Context *context, const TargetRow *target, const TargetProgram *program,
                           const TargetProgramOptions *options, const char *path);
-// Adds what came to `after` since `before` to the report of kernel `number`, where it is wanted.
+// Adds the counts of `after` minus those of `before` to options->kernels[number], if there is one.
 void target_report_kernel(const TargetOptions *options, int number, const TargetReport *before,
                           const TargetReport *after);
-// C source at `path` (NAME.c), its header NAME.h and, where asked for, NAME.weights, beside one
-// another. The header is the manual. False with a diagnostic.
+// Writes C source to `path` (NAME.c), its header NAME.h, which is the manual, and if requested
+// NAME.weights. False with a diagnostic.
 bool target_write_c(Context *context, const TargetProgram *program,
                     const TargetProgramOptions *options, const char *path);
 
-// Instructions in the innermost loops of a text in assembly that move vectors to or from the stack.
+// The number of instructions in innermost loops of the assembly that move vectors to or from the
+// stack.
 int target_count_spills(const char *assembly);
 
 // ---- For code generators -----------------------------------------------------------------------
 
-// What a machine of this level computes by itself.
+// Operations that a machine of a level has instructions for.
 typedef struct TargetFeatures {
   bool fma, half_conversion, rounding; // multiply-add; float16 to float32; floor, ceil, …
   int vector_bytes;
 } TargetFeatures;
 TargetFeatures target_features(const HostMachine *machine);
 
-// `s` with only these operations left, on int, uint, bool, float32 and float64 (float16 only as the
-// operand or result of a CAST from or to float32 where there is half_conversion; other small
-// floats only loaded, stored, REINTERPRETed): constants, VAR, CAST, REINTERPRET, ADD, SUB, MUL,
-// float DIV, TRUNC_DIV and TRUNC_MOD of integers, MIN, MAX, comparisons, logic, bits, SELECT,
-// IF_THEN_ELSE, LET, memory, vectors, FMA, SQRT, float ABS, FLOOR, CEIL, TRUNC and ROUND where
-// there is `rounding`, CALL and PREFETCH. The C library's functions are CALL_PURE of scalars.
+// `s` with only the following operations, on int, uint, bool, float32 and float64. A float16 is
+// only the operand or result of a CAST from or to float32, where there is half_conversion; other
+// small floats are only loaded, stored and REINTERPRETed. The operations are constants, VAR, CAST,
+// REINTERPRET, ADD, SUB, MUL, float DIV, TRUNC_DIV and TRUNC_MOD of integers, MIN, MAX,
+// comparisons, logic, bits, SELECT, IF_THEN_ELSE, LET, memory, vectors, FMA, SQRT, float ABS,
+// FLOOR, CEIL, TRUNC and ROUND where there is `rounding`, CALL and PREFETCH. The C library's
+// functions are CALL_PURE of scalars.
 Stmt *target_legalize(Context *context, Stmt *s, const TargetFeatures *features,
                       TargetReport *report);
 

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing lowered and legalized code down as C11 with the vector extensions of GCC and Clang.
+// Writes lowered and legalized code down as C11 with the vector extensions of GCC and Clang.
 #ifndef PLEAT_TARGET_C_EMIT_H
 #define PLEAT_TARGET_C_EMIT_H
 
 #include "target/target.h"
 
-// A file under construction.
+// A file that is being written.
 typedef struct CModule {
   Context *context;
   Arena *arena;
-  Text types, macros; // of vectors that are used, each once
+  Text types, macros; // for the vectors that are used, each once
   Text constants, declarations, functions;
   Map defined; // interned names in `types`, `macros`, `declarations`
   Map names;   // of the file's functions and constants
   int next_constant;
-  bool with_entries; // functions that take `args` beside those with plain parameters
-  bool comments;     // logical accesses above statements
+  bool with_entries; // also write functions that take `args`
+  bool comments;     // write logical accesses above statements
   TargetFeatures features;
   TargetReport *report;
 } CModule;
 
-// How tightly the text of a value holds together, as in C's grammar.
+// The precedence of the text of a value in C's grammar.
 typedef enum CPrecedence {
   C_CONDITIONAL,
   C_OR,
@@ -43,7 +43,7 @@ typedef struct CValue {
   CPrecedence precedence; // C_NAME: a name or a constant, which may be written twice
 } CValue;
 
-// A function under construction.
+// A function that is being written.
 typedef struct CEmit {
   CModule *module;
   Context *context;
@@ -56,9 +56,9 @@ typedef struct CEmit {
   Map pointees;      // data variables: what the name points to, as text
   Map registers;     // data variables of registers: their names
   Map uses;          // expressions of the current statement: how often they occur
-  Map values;        // those that have a name
-  PtrArray computed; // the keys of `values`, to be forgotten
-  bool in_index;     // arithmetic that cannot overflow
+  Map values;        // expressions of the statement that have a name
+  PtrArray computed; // the keys of `values`, for c_forget
+  bool in_index;     // the arithmetic cannot overflow
 } CEmit;
 
 // text.c
@@ -67,7 +67,7 @@ const char *c_memory_type(CModule *module, DType type); // where it differs: boo
 const char *c_unaligned_type(CModule *module, DType memory_type); // a vector at any address
 DType c_bits_type(DType type);  // signed integers of the same bits and lanes
 DType c_mask_type(DType type);  // of a vector of bools: 32 bits a lane, 0 or −1
-DType c_value_type(DType type); // what stands for it: small floats are their bits, masks for bools
+DType c_value_type(DType type); // as C represents it: small floats by their bits, bools by masks
 const char *c_name(CEmit *emit, const char *preferred); // a new name in the function
 const char *c_global_name(CModule *module, const char *preferred);
 const char *c_identifier(Arena *arena, const char *preferred);
@@ -78,7 +78,7 @@ bool c_define(CModule *module, const char *name); // true the first time
 
 // expr.c
 CValue c_expr(CEmit *emit, Expr *e);
-const char *c_text(CEmit *emit, Expr *e); // on its own
+const char *c_text(CEmit *emit, Expr *e); // without parentheses around it
 CValue c_value(CPrecedence precedence, const char *text);
 CValue c_format(CEmit *emit, CPrecedence precedence, const char *format, ...) PRINTF_LIKE(3, 4);
 const char *c_operand(CEmit *emit, CValue value, CPrecedence at_least); // parenthesised if needed
@@ -108,7 +108,7 @@ void c_store(CEmit *emit, const Stmt *s);
 void c_stmt(CEmit *emit, const Stmt *s);
 
 // module.c
-typedef struct CFunction { // a region: void name(what it uses, begin, end)
+typedef struct CFunction { // of a region: void name(its arguments, begin, end)
   const char *name;
   const LowerKernel *kernel;
   const LowerRegion *region;
@@ -118,11 +118,12 @@ typedef struct CFunction { // a region: void name(what it uses, begin, end)
 } CFunction;
 CModule c_module_new(Context *context, const TargetOptions *options);
 CEmit c_emit_new(CModule *module, const PrimFunc *func);
-// Adds the functions of a kernel, named as wished (NULL: by its regions); region_count are filled.
+// Adds the functions of a kernel, named as preferred (NULL: as its regions), and fills functions[i]
+// for each region.
 void c_module_add(CModule *module, const LowerKernel *kernel, const char *preferred,
                   CFunction *functions);
-// Arguments of a call, each followed by ", ". from[i]: the address of argument i of the kernel as
-// text, the last one of the workspace (a char *).
+// The arguments of a call, each followed by ", ". from[i] is the address of argument i of the
+// kernel as text; the last one is that of the workspace (a char *).
 const char *c_arguments(CEmit *emit, const CFunction *function, const char *const *from);
 bool c_uses(CModule *module, Stmt *body, Expr *var);
 void c_module_text(CModule *module, Text *out); // all but the head comment

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expressions as C, one table row an operation. What occurs more than once in a statement gets a
-// name in front of it; a value that is computed only under a condition gets an `if` when it needs
-// such names. Integers wrap: arithmetic on them goes through unsigned types, except in indices,
-// which stay inside their buffers.
+// Writes expressions as C, by a table with a row for each operation. An expression that occurs more
+// than once in a statement gets a name before the statement; a value that is computed only under a
+// condition gets an `if` when it needs such names. Integers wrap, so arithmetic on them goes
+// through unsigned types, except in indices, which stay inside their buffers.
 #include "target/c/emit.h"
 
 #include "interp/interp.h"
@@ -13,7 +13,7 @@ typedef struct OperatorRow {
   const char *spelling;
   CPrecedence precedence;
   bool wraps;                           // can leave the range of integers
-  CValue (*emit)(CEmit *emit, Expr *e); // instead
+  CValue (*emit)(CEmit *emit, Expr *e); // writes it in place of the columns above
 } OperatorRow;
 
 // ---- Values ------------------------------------------------------------------------------------
@@ -98,7 +98,7 @@ static CValue float_constant(CEmit *emit, DType type, double value) {
   return c_format(emit, *digits == '-' ? C_UNARY : C_NAME, "%s%s%s", digits, point, end);
 }
 
-// Small floats are their bits.
+// Small floats are represented by their bits.
 static CValue small_constant(CEmit *emit, DType type, double value) {
   DType bits = c_bits_type(type);
   return int_constant(emit, bits, number_wrap(bits, (int64_t)number_bits(type, value)));
@@ -128,7 +128,7 @@ CValue c_wrapped(CEmit *emit, DType type, CValue value) {
     if (type.lanes > 1) return value;
     return c_format(emit, C_UNARY, "(%s)%s", name, c_operand(emit, value, C_UNARY));
   }
-  int shift = 8 - type.bits; // of int4: its sign bit becomes that of the byte
+  int shift = 8 - type.bits; // moves the sign bit of an int4 to that of the byte
   return c_format(emit, C_SHIFT, "(%s)(%s << %d) >> %d", name, c_operand(emit, value, C_POSTFIX),
                   shift, shift);
 }
@@ -191,7 +191,7 @@ static CValue emit_fma(CEmit *emit, Expr *e) {
                   c_operand(emit, b, C_UNARY), c_operand(emit, c, C_UNARY));
 }
 
-// A function of the C library, lane by lane.
+// Calls a function of the C library, lane by lane.
 static CValue by_lane(CEmit *emit, Expr *e, const char *function) {
   CValue a = c_expr(emit, e->args[0]);
   const char *end = e->type.bits == 64 ? "" : "f";
@@ -241,7 +241,7 @@ static CValue emit_not(CEmit *emit, Expr *e) {
 
 // ---- Choice ------------------------------------------------------------------------------------
 
-typedef struct Branch { // a value that is computed only when it is wanted
+typedef struct Branch { // a value that is computed only under a condition
   CValue value;
   Text lines;
 } Branch;
@@ -252,7 +252,7 @@ static Branch branch_of(CEmit *emit, Expr *e) {
   emit->body = text_new(emit->arena);
   emit->depth++;
   Branch branch = {.value = c_expr(emit, e)};
-  if (e->op == EXPR_LOAD && e->type.lanes > 1) // both sides of ?: are of one type
+  if (e->op == EXPR_LOAD && e->type.lanes > 1) // both sides of ?: have one type
     branch.value = c_format(emit, C_UNARY, "(%s)%s", c_type(emit->module, e->type),
                             c_operand(emit, branch.value, C_UNARY));
   emit->depth--;
@@ -408,7 +408,7 @@ static const OperatorRow rows[EXPR_OP_COUNT] = {
     [EXPR_ROUND] = {.emit = emit_round},
 };
 
-// What compilers warn about is parenthesised although C's grammar does not ask for it.
+// Parentheses that C's grammar does not need and that avoid a warning of the compilers.
 static const char *left_of(CEmit *emit, const OperatorRow *row, CValue value) {
   CPrecedence own = row->precedence;
   bool chain = (own == C_SUM || own == C_PRODUCT) && value.precedence == own;
@@ -424,7 +424,7 @@ static const char *right_of(CEmit *emit, const OperatorRow *row, CValue value) {
   return chain ? value.text : c_operand(emit, value, C_UNARY);
 }
 
-// A vector operation takes a scalar beside a vector; C spreads it.
+// A vector operation may take a scalar and a vector, and C broadcasts the scalar.
 static CValue side_of(CEmit *emit, const Expr *other, Expr *e) {
   bool plain = e->type.bits >= 32 && !dtype_is_bool(e->type) && e->type.code != TYPE_UINT;
   bool scalar = e->op == EXPR_BROADCAST && e->args[0]->type.lanes == 1 && plain;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C target's code in this process: all kernels are compiled to a shared library in a temporary
-// folder, which is opened, and whose file is removed.
+// Makes the C target's code for this process: all kernels are compiled to a shared library in a
+// temporary folder, which is opened, and the file is removed.
 #include "target/c/rows.h"
 #include "target/code.h"
 #include "target/link.h"
@@ -34,7 +34,7 @@ static TargetCode *open_library(Context *context, const char *path) {
   return NULL;
 }
 
-// The kernels are kept, and compiled together: a compiler's start takes longer than a kernel.
+// The kernels are kept and compiled together, since starting a compiler takes longer than a kernel.
 typedef struct CLoading {
   TargetLoading loading; // first
   Str name;

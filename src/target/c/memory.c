@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loads and stores. Registers are variables; vectors of neighbours are loaded through a type that
-// may stand at any address; everything else goes lane by lane.
+// Writes loads and stores. Registers are variables; consecutive elements are loaded as a vector
+// through a type without alignment; every other access goes lane by lane.
 #include "target/c/emit.h"
 
 static Expr *flat_index(CEmit *emit, const Buffer *buffer, Expr *const *indices, int rank) {
@@ -10,10 +10,10 @@ static Expr *flat_index(CEmit *emit, const Buffer *buffer, Expr *const *indices,
   return index;
 }
 
-// The data of the buffer as a pointer to its elements.
+// The buffer's data as a pointer to its elements.
 static const char *data_of(CEmit *emit, const Buffer *buffer) {
   const char *name = map_find(&emit->vars, buffer->data);
-  if (!name) bug(emit->context, "%s lies over no memory", buffer->name);
+  if (!name) bug(emit->context, "%s has no memory", buffer->name);
   const char *element = c_memory_type(emit->module, buffer->type);
   const char *pointee = map_find(&emit->pointees, buffer->data);
   if (!strcmp(pointee, element)) return name;
@@ -24,7 +24,7 @@ static bool is_register(CEmit *emit, const Buffer *buffer) {
   return map_find(&emit->registers, buffer->data) != NULL;
 }
 
-// The lanes of an access are neighbours: a ramp of step 1 from a scalar.
+// Whether the lanes of an access are consecutive: a ramp of step 1 from a scalar.
 static bool is_contiguous(const Expr *index) {
   return index->op == EXPR_RAMP && index->args[0]->type.lanes == 1 &&
          expr_is_int(index->args[1], 1);
@@ -34,7 +34,8 @@ static const char *element_at(CEmit *emit, const Buffer *buffer, const char *ind
   return arena_printf(emit->arena, "%s[%s]", data_of(emit, buffer), index);
 }
 
-// The place of a whole access: a scalar, an element of vectors, or neighbours as one vector.
+// The lvalue of a whole access: a scalar, an element that is a vector, or consecutive elements as
+// one vector.
 static const char *place_of(CEmit *emit, const Buffer *buffer, Expr *index, int lanes) {
   if (lanes == 1) return element_at(emit, buffer, c_index(emit, index).text);
   const char *first = c_index(emit, index->args[0]).text;
@@ -42,7 +43,7 @@ static const char *place_of(CEmit *emit, const Buffer *buffer, Expr *index, int 
   return arena_printf(emit->arena, "*(%s *)&%s", type, element_at(emit, buffer, first));
 }
 
-// The index of one lane: of a ramp by arithmetic, of anything else from the vector.
+// The index of one lane, which a ramp gives by arithmetic and another vector as one of its lanes.
 static const char *lane_index(CEmit *emit, Expr *index, int lane, const char *vector) {
   if (vector) return arena_printf(emit->arena, "%s[%d]", vector, lane);
   Expr *step = expr_int(emit->context, index->args[1]->type, lane);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels as C functions. The function of a region takes what it uses as plain parameters that do
-// not overlap; in a file that other code calls through pointers, an entry takes them from `args`:
+// Writes kernels as C functions. The function of a region takes the arguments that it uses as plain
+// parameters, which do not overlap. In a file that other code calls through pointers, an entry
+// takes them from `args`:
 //     static void f_task(float *restrict C, const float *restrict A, int64_t begin, int64_t end)
 //     void f(void *const *args, int64_t begin, int64_t end)
 #include "target/c/rows.h"
@@ -22,7 +23,8 @@ CModule c_module_new(Context *context, const TargetOptions *options) {
   CModule module = {
       .context = context, .arena = arena, .features = target_features(options->machine)};
   module.report = options->report ? options->report : arena_new(arena, TargetReport);
-  module.features.half_conversion = module.features.rounding = false; // no vector form in C
+  // C has no vector form of these.
+  module.features.half_conversion = module.features.rounding = false;
   module.types = text_new(arena);
   module.macros = text_new(arena);
   module.constants = text_new(arena);
@@ -45,14 +47,14 @@ CEmit c_emit_new(CModule *module, const PrimFunc *func) {
   emit.registers = map_new(emit.arena);
   emit.uses = map_new(emit.arena);
   emit.values = map_new(emit.arena);
-  for (int i = 0; i < module->names.count; i++) // no local name hides one of the file
+  for (int i = 0; i < module->names.count; i++) // a local name hides none of the file's
     map_set(&emit.names, module->names.entries[i].key, (void *)1);
   return emit;
 }
 
 // ---- What a region uses -------------------------------------------------------------------------
 
-typedef struct Use { // of data variables and scalars
+typedef struct Use { // data variables and scalars of a region
   Map used, written;
 } Use;
 
@@ -64,7 +66,7 @@ static bool note_stmt(Visitor *visitor, Stmt *s) {
   return true;
 }
 
-// What a called function gets the address of may be written.
+// A called function may write to memory whose address it gets.
 static bool note_expr(Visitor *visitor, Expr *e) {
   Use *use = visitor->env;
   if (e->op == EXPR_VAR) map_put(&use->used, e, (intptr_t)1);
@@ -148,8 +150,8 @@ static CFunction function_of(CModule *module, const LowerKernel *kernel, const L
   return function;
 }
 
-// "(const float *)FROM, …": the arguments of a call. from[i] is an address as text, of argument i,
-// or after those of the workspace.
+// The arguments of a call: "(const float *)FROM, …". from[i] is the address of argument i as text;
+// the last one is that of the workspace.
 const char *c_arguments(CEmit *emit, const CFunction *function, const char *const *from) {
   Text text = text_new(emit->arena);
   const LowerKernel *kernel = function->kernel;
@@ -170,7 +172,7 @@ const char *c_arguments(CEmit *emit, const CFunction *function, const char *cons
 
 // ---- Functions ---------------------------------------------------------------------------------
 
-// An offset of the workspace may depend on scalars, which the entry knows by their places.
+// An offset in the workspace may depend on scalars, which the entry reads from `args`.
 static void name_scalars_by_place(CEmit *emit, const LowerKernel *kernel) {
   for (int i = 0; i < kernel->arg_count; i++) {
     const LowerArg *arg = &kernel->args[i];
@@ -194,7 +196,7 @@ static void add_entry(CModule *module, const CFunction *function) {
               function->name, c_arguments(&entry, function, from));
 }
 
-// What the tensors are, as memory holds them.
+// Writes the type and shape of each tensor in memory as a comment.
 static void comment_buffers(CModule *module, const CFunction *function) {
   const LowerKernel *kernel = function->kernel;
   for (int i = 0; i < function->param_count && module->comments; i++) {
@@ -243,7 +245,7 @@ void c_module_text(CModule *module, Text *out) {
   const Text *parts[] = {&module->types, &module->macros, &module->declarations, &module->constants,
                          &module->functions};
   text_puts(out, prelude);
-  // Clang otherwise cuts vectors of 64 bytes in two on processors where it prefers 32.
+  // Without this, Clang cuts vectors of 64 bytes in two on processors where it prefers 32 bytes.
   bool wide = module->features.vector_bytes > 32;
   if (wide)
     text_puts(out, "\n#if defined(__clang__) && defined(__x86_64__)\n"

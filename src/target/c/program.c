@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole program as C: kernels, weights, and a function that runs the steps in order. It allocates
-// nothing: inputs, outputs and one arena are given by the caller.
+// Writes a whole program as C: kernels, weights, and a function that runs the steps in order. The
+// code allocates no memory: the caller gives inputs, outputs and one arena.
 #include "target/c/emit.h"
 #include "target/header.h"
 

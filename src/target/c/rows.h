@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the table of targets takes from the C target.
+// The hooks of the C target for the table of targets.
 #ifndef PLEAT_TARGET_C_ROWS_H
 #define PLEAT_TARGET_C_ROWS_H
 
@@ -7,7 +7,8 @@
 
 bool c_target_emit(Context *context, const TargetUnit *unit, const TargetOptions *options,
                    const char *ending, Text *out);
-// By the system's C compiler and the dynamic linker: for tests, and where LLVM is missing.
+// Code for this process by the system's C compiler and the dynamic linker, for tests and for builds
+// without LLVM.
 TargetLoading *c_load_begin(Context *context, const char *name, const TargetOptions *options);
 bool c_load_add(TargetLoading *loading, LowerKernel *kernel);
 TargetCode *c_load_finish(TargetLoading *loading);

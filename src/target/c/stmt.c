@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Statements as C. Registers become variables, and a store carries the logical access it came from:
+// Writes statements as C. Registers become variables, and above a store stands the logical access
+// it came from:
 //     // C[n, k, h, w] = ... A[n, c, h, w] ...
 #include "target/c/emit.h"
 
@@ -123,7 +124,7 @@ static void emit_if(CEmit *emit, const Stmt *s) {
   c_line(emit, "}");
 }
 
-typedef struct Wanted { // is `var` needed as a value, and not only to say a place or a count?
+typedef struct Wanted { // whether `var` is needed as a value, and not only in indices and bounds
   Expr *var;
   bool as_value;
 } Wanted;
@@ -163,7 +164,7 @@ static bool wanted_stmt(Visitor *visitor, Stmt *s) {
   return true;
 }
 
-// Arithmetic for places stays inside their type, so it need not wrap.
+// Arithmetic for indices stays inside its type, so it need not wrap.
 static bool only_index(Stmt *body, Expr *var) {
   Wanted wanted = {.var = var};
   Visitor visitor = {.env = &wanted, .enter_expr = wanted_expr, .enter_stmt = wanted_stmt};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Types, names and lines of emitted C. A vector type is defined when it is first used:
+// Writes types, names and lines of C. A vector type is defined when it is first used:
 //     typedef float f32x16 __attribute__((vector_size(64)));
 //     typedef float f32x16u __attribute__((vector_size(64), aligned(4), may_alias));
 #include "target/c/emit.h"
@@ -30,7 +30,7 @@ const char *c_identifier(Arena *arena, const char *preferred) {
   return *name ? name : "v";
 }
 
-// A name none in the map has, `preferred` or `preferred_2`, …
+// A name that is not in the map: `preferred`, or `preferred_2` and so on.
 static const char *unique_name(Context *context, Arena *arena, Map *names, const char *preferred) {
   if (!names->count)
     for (int i = 0; i < COUNT_OF(taken); i++)

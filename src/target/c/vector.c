@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vectors: lanes, ramps, choices, shuffles, reductions. A vector of bools is a mask of 32 bits a
-// lane, which is what comparing float32 gives; other widths are converted, and compilers see
-// through that.
+// Writes vector operations as C: lanes, ramps, choices, shuffles, reductions. A vector of bools is
+// a mask of 32 bits a lane, which is the result of comparing float32; masks of other widths are
+// converted, and compilers remove the conversion.
 #include "target/c/emit.h"
 
 static const char *vector_macro(CEmit *emit, DType type, const char *what) {
@@ -66,7 +66,7 @@ CValue c_vector_select(CEmit *emit, DType type, const char *mask, CValue a, CVal
                   c_operand(emit, b, C_UNARY), wide);
 }
 
-typedef struct ExtremeRow { // an instruction that GCC does not find by itself
+typedef struct ExtremeRow { // an instruction that GCC does not choose by itself
   int bits, lanes;
   const char *when, *call; // of min or max, a and b
 } ExtremeRow;
@@ -170,7 +170,7 @@ static CValue combine(CEmit *emit, ExprOp op, DType type, const char *a, const c
   return c_format(emit, C_CONDITIONAL, "%s %s %s ? %s : %s", b, least ? "<" : ">", a, b, a);
 }
 
-// Halves are combined until one lane is left: a tree, so a float sum rounds as a tree does.
+// Combines the two halves until one lane is left, so a float sum rounds like the sum of a tree.
 CValue c_reduction(CEmit *emit, Expr *e) {
   DType type = e->args[0]->type;
   CValue value = c_expr(emit, e->args[0]);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Addresses, loads and stores. An index is taken apart into a sum of products with constants, and
-// its terms are added to the pointer from the outermost loop to the innermost, constants last:
+// Writes addresses, loads and stores. An index is taken apart into a sum of products with
+// constants, and its terms are added to the pointer from the outermost loop to the innermost,
+// constants last:
 //     A[i*64 + k + 3]   ->   p1 = &A[i*64];  p2 = &p1[k];  p3 = &p2[3]
-// so that what does not change in a loop is computed before it, and the constant becomes part of
-// the instruction. All of it in 64 bits: an index that left its own type would be outside.
+// So a part that does not change in a loop is computed before the loop, and the constant becomes
+// part of the instruction. All of it has 64 bits: an index that does not fit its own type would be
+// outside of the buffer.
 #include "target/llvm/emit.h"
 
 enum { MAX_TERMS = 64, INNERMOST = 1 << 20 };
@@ -61,7 +63,7 @@ static void collect(Emit *emit, Sum *sum, Expr *e, int64_t factor) {
 }
 
 static Expr **wide_key(Expr *e) {
-  return (Expr **)((char *)e + 1); // beside the expression's own entry
+  return (Expr **)((char *)e + 1); // a key next to the expression's own
 }
 
 static const char *widen(Emit *emit, Expr *e) {
@@ -91,7 +93,7 @@ static const char *emit_scaled(Emit *emit, const Term *term) {
   return emit_value(emit, "mul nsw i64 %s, %lld", value, (long long)term->factor);
 }
 
-// The sum of terms first..last-1.
+// The sum of the terms first ≤ i < last.
 static const char *emit_terms(Emit *emit, const Sum *sum, int first, int last) {
   const char *total = emit_scaled(emit, &sum->terms[first]);
   for (int i = first + 1; i < last; i++)
@@ -126,11 +128,11 @@ static const char *sum_pointer(Emit *emit, const char *pointer, const char *type
 
 static const char *data_pointer(Emit *emit, const Buffer *buffer) {
   const char *pointer = map_find(&emit->data, buffer->data);
-  if (!pointer) bug(emit->context, "%s lies over no memory", buffer->name);
+  if (!pointer) bug(emit->context, "%s has no memory", buffer->name);
   return pointer;
 }
 
-// Axes of a flat buffer (more than one with separators) as one index.
+// The indices of a flat buffer as one; there are several where it has separators.
 static Expr *flat_index(Emit *emit, const Buffer *buffer, Expr *const *indices, int rank) {
   Expr *index = indices[0];
   for (int i = 1; i < rank; i++)
@@ -149,7 +151,7 @@ const char *emit_pointer(Emit *emit, Buffer *buffer, Expr *const *indices, int r
 static int alignment_of(const Buffer *buffer, int lanes) {
   int bytes = dtype_bytes(dtype_lanes(buffer->type, 1));
   if (strcmp(buffer->scope, "local") || lanes != buffer->type.lanes) return bytes;
-  return MIN_OF(bytes * lanes, 64); // of allocas, which are aligned to 64
+  return MIN_OF(bytes * lanes, 64); // an alloca is aligned to 64
 }
 
 static const char *load_value(Emit *emit, DType type, const char *pointer, int alignment) {
@@ -170,7 +172,7 @@ static void store_value(Emit *emit, DType type, const char *value, const char *p
   emit_line(emit, "store %s %s, ptr %s, align %d", memory, value, pointer, alignment);
 }
 
-// The lanes of an access are neighbours: one axis, a ramp of step 1 from a scalar.
+// Whether the lanes of an access are consecutive: one axis, a ramp of step 1 from a scalar.
 static bool is_contiguous(Expr *const *indices, int rank) {
   for (int i = 0; i + 1 < rank; i++)
     if (indices[i]->type.lanes > 1) return false;
@@ -190,13 +192,14 @@ static const char *contiguous_pointer(Emit *emit, Buffer *buffer, Expr *const *i
   return emit_pointer(emit, buffer, scalars, rank);
 }
 
-// Lanes at one distance, from a scalar.
+// Whether the lanes of an access have one distance: a ramp from a scalar.
 static bool is_regular(const Expr *index, int64_t *stride) {
   return index->op == EXPR_RAMP && index->args[0]->type.lanes == 1 &&
          expr_as_int(index->args[1], stride);
 }
 
-// A lane of a vector index: of a ramp by arithmetic, of anything else from the vector.
+// A lane of a vector index, which a ramp gives by arithmetic and another vector as one of its
+// lanes.
 static const char *lane_pointer(Emit *emit, Buffer *buffer, Expr *index, int lane) {
   const char *pointer = data_pointer(emit, buffer), *type = llvm_memory_type(emit, buffer->type);
   int64_t stride;
@@ -213,7 +216,7 @@ static const char *lane_pointer(Emit *emit, Buffer *buffer, Expr *index, int lan
   return step_pointer(emit, pointer, type, wide);
 }
 
-// By one instruction, where the processor has it for the element and any indices.
+// Gathers by one instruction, if the processor has one for the element type and any indices.
 static bool gathers_at_once(const Emit *emit, DType type, const Expr *index) {
   int64_t stride;
   bool wide = type.bits >= 32 && type.lanes == index->type.lanes;
@@ -241,8 +244,8 @@ static const char *gather_at_once(Emit *emit, Expr *e, Expr *index) {
                     text_string(&all), text);
 }
 
-// Each vector from the first lane that is missing, the last one so that it ends with the last lane:
-// what lies between the lanes is memory of the buffer.
+// Loads whole vectors, each from the first lane that is missing; the last vector ends with the last
+// lane. The memory between the lanes belongs to the buffer.
 static const char *load_strided(Emit *emit, Expr *e, Expr *index, int64_t stride) {
   DType type = e->type, scalar = dtype_lanes(type, 1);
   const char *result = "poison", *text = llvm_type(emit, type);

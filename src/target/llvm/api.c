@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opening LLVM. The table of its functions is the process's, made once and then only read. LLVM's
-// answer to a fatal error is to end the process; here it comes back to llvm_protect instead, by a
+// Opens LLVM. The process has one table of its functions, which is made once and then only read.
+// LLVM ends the process after a fatal error; here control returns to llvm_protect instead, by a
 // jump over frames whose memory is lost.
 #include "target/llvm/api.h"
 
@@ -13,7 +13,7 @@
 
 static struct {
   LlvmApi api;
-  const char *why; // it could not be opened
+  const char *why; // why it could not be opened
 } library;
 
 static _Thread_local struct {
@@ -64,7 +64,7 @@ const LlvmApi *llvm_api(const char **why) {
   return library.why ? NULL : &library.api;
 }
 
-// Code and constants are as the file has them: they come back when they are touched.
+// The pages of code and constants are those of the file, so they are read again when they are used.
 static int forget_segments(struct dl_phdr_info *info, size_t size, void *address) {
   (void)size;
   bool is_it = false;

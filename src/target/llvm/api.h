@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// LLVM's C interface, opened when code is made: the library is large and nothing links it.
+// LLVM's C interface. The library is opened when code is made: it is large, and nothing links to
+// it.
 #ifndef PLEAT_TARGET_LLVM_API_H
 #define PLEAT_TARGET_LLVM_API_H
 
@@ -65,15 +66,15 @@ typedef struct LlvmApi {
 #undef X
 } LlvmApi;
 
-// The functions, or NULL with *why: the library is not there or not the right one. Opened once a
-// process.
+// The functions, or NULL with *why when the library is missing or is another version. The library
+// is opened once a process.
 const LlvmApi *llvm_api(const char **why);
 
-// Gives back the memory that holds the library's code and constants until it is used again. After
-// compiling, while weights and tensors are about to come.
+// Gives back the memory that holds the library's code and constants until they are used again.
+// Called after compiling, before weights and tensors take memory.
 void llvm_forget_pages(void);
 
-// Runs body(arg); false when LLVM met what it calls a fatal error, described in `message`.
+// Runs body(arg); false when LLVM met a fatal error, which `message` describes.
 bool llvm_protect(void (*body)(void *arg), void *arg, char *message, size_t message_size);
 
 #endif

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiling a module's text. The passes are few, and run once: registers from allocas, common
-// subexpressions, what is invariant out of loops, unrolling of what has a symbolic extent. No pass
-// vectorises or unrolls by its own judgement: the schedule has decided, and a second opinion spills
-// its register tiles. Each compilation has an LLVM context of its own, so several may run at once.
+// Compiles the text of a module. Few passes run, each once: registers from allocas, common
+// subexpressions, loop-invariant code motion, and unrolling of loops with symbolic extents. No pass
+// vectorises or unrolls by its own judgement, since the schedule has decided, and another decision
+// would spill its register tiles. Each compilation has an LLVM context of its own, so several may
+// run at the same time.
 #include "target/llvm/compile.h"
 
 #include <malloc.h>
@@ -16,16 +17,16 @@ static const char passes[] =
 
 typedef struct Job {
   const LlvmApi *api;
-  const char *features; // of the processor, as LLVM names them: its row's level_flags
+  const char *features; // the processor's, from the row's level_flags
   bool quick;
   const char *text;
   LlvmOutput output;
-  LLVMMemoryBufferRef code; // the result, except for text
+  LLVMMemoryBufferRef code; // the result, unless it is text
   char *printed;            // the result as text
   LLVMContextRef context;
   LLVMModuleRef module;
   LLVMTargetMachineRef machine_ref;
-  char message[512]; // empty: no error
+  char message[512]; // empty without an error
 } Job;
 
 static const char *features_of(const TargetOptions *options) {
@@ -119,7 +120,7 @@ static void clean_up(Job *job) {
   if (job->context) job->api->ContextDispose(job->context);
 }
 
-// After a fatal error LLVM's own state is unknown, and what it held is given up.
+// After a fatal error LLVM's own state is unknown, and the memory that it held is lost.
 static void *run_job(void *arg) {
   Job *job = arg;
   char why[400];
@@ -168,12 +169,12 @@ struct LlvmCrew {
   pthread_cond_t changed;
   pthread_t threads[LLVM_MAX_THREADS];
   int thread_count, limit;
-  CrewJob *first, **last, *next; // in order; `next` is the first that nobody has taken
-  int waiting;                   // jobs that nobody has taken
+  CrewJob *first, **last, *next; // in order; `next` is the first that no thread has taken
+  int waiting;                   // jobs that no thread has taken
   bool closed;
 };
 
-// Behind long texts LLVM leaves much memory free that other threads cannot use.
+// After a long text LLVM leaves much free memory that other threads cannot use.
 enum { LONG_TEXT = 128 << 10 };
 
 static void run_crew_job(CrewJob *own) {
@@ -214,7 +215,7 @@ static void close_crew(LlvmCrew *crew) {
   crew->thread_count = 0;
 }
 
-// Also after a compilation that was given up half-way.
+// Called also after a compilation that was stopped half-way.
 static void release_crew(void *arg) {
   LlvmCrew *crew = arg;
   close_crew(crew);

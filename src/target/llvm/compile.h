@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From LLVM text to bytes: the passes, and the code generator.
+// Makes bytes of LLVM text: runs LLVM's passes and its code generator.
 #ifndef PLEAT_TARGET_LLVM_COMPILE_H
 #define PLEAT_TARGET_LLVM_COMPILE_H
 
@@ -9,22 +9,23 @@
 
 typedef enum LlvmOutput { LLVM_OUTPUT_TEXT, LLVM_OUTPUT_ASSEMBLY, LLVM_OUTPUT_OBJECT } LlvmOutput;
 
-// One thread lowers, and takes a third as long as LLVM: more would wait.
+// One thread lowers, in a third of the time that LLVM takes for the same kernel, so more threads
+// would wait for it.
 enum { LLVM_MAX_THREADS = 4 };
 
-LlvmOutput llvm_output_of(const char *ending); // of a file; an object for what is none of them
-// Text of LLVM after the passes, as assembly, or as an object file, in *out. `name` is for
-// messages. False with a diagnostic.
+LlvmOutput llvm_output_of(const char *ending); // of a file; an object for an unknown ending
+// Compiles `text` into *out: text of LLVM after the passes, assembly, or an object file. `name` is
+// for messages. False with a diagnostic.
 bool llvm_compile(Context *context, const LlvmApi *api, const char *name, const char *text,
                   const TargetOptions *options, LlvmOutput output, Text *out);
 
-// A crew compiles texts to object files in threads of its own while its owner makes more of them.
+// A crew compiles texts to object files in threads of its own while its owner makes more texts.
 typedef struct LlvmCrew LlvmCrew;
 LlvmCrew *llvm_crew_new(Context *context, const LlvmApi *api, const TargetOptions *options);
-// Hands over a copy of `text`; waits while as many texts lie ready as there are threads.
+// Hands over a copy of `text`. Waits while as many texts are ready as there are threads.
 void llvm_crew_add(Context *context, LlvmCrew *crew, const char *text);
-// Waits for all and gives each object, in the order of the texts, to `use`, which owns it from then
-// on. False with a diagnostic. What the compiler held goes back to the system.
+// Waits for all texts and gives each object, in the order of the texts, to `use`, which then owns
+// it. False with a diagnostic. The compiler's memory goes back to the system.
 typedef bool (*LlvmObject)(void *env, LLVMMemoryBufferRef object);
 bool llvm_crew_finish(Context *context, LlvmCrew *crew, const char *name, LlvmObject use,
                       void *env);

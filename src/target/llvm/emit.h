@@ -1,49 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing lowered and legalized code down as LLVM's textual IR. Text is parsed in microseconds, can
+// Writes lowered and legalized code down as LLVM's textual IR. Text is parsed in microseconds, can
 // be read, and needs no part of the library until it is compiled.
 #ifndef PLEAT_TARGET_LLVM_EMIT_H
 #define PLEAT_TARGET_LLVM_EMIT_H
 
 #include "target/llvm/program.h"
 
-// A module under construction.
+// A module that is being written.
 typedef struct LlvmModule {
   Context *context;
   Arena *arena;
-  Text globals;   // constants
+  Text globals; // constants
   Text functions;
   Text declarations, metadata;
-  Map declared;   // names in `declarations`
-  int next;       // constants and metadata
+  Map declared; // names in `declarations`
+  int next;     // constants and metadata
   const HostMachine *machine;
   TargetFeatures features;
   TargetReport *report;
   bool local; // the functions of regions are seen in this module only
 } LlvmModule;
 
-// A function under construction. A value is known by its name as text, without type: "%v12", "7".
+// A function that is being written. A value is its name as text, without the type: "%v12", "7".
 typedef struct Emit {
   LlvmModule *module;
   Context *context;
   Arena *arena;
-  Text entry, body; // allocas; then code
-  int next;         // names and labels
+  Text entry, body;  // allocas; then code
+  int next;          // names and labels
   const char *block; // label of the current one
   Map values;        // expressions computed in the current statement
-  PtrArray computed; // the keys of `values`, to be forgotten
+  PtrArray computed; // the keys of `values`, for emit_forget
   Map vars;          // variables: their values
-  Map wide, shifts;  // loop variables: an i64, and how much they are more than that
+  Map wide, shifts;  // loop variables: an i64, and the constant that is added to it
   Map depths;        // variables: number of loops around
   Map data;          // data variables: pointers
   int depth;
 } Emit;
 
 // text.c. Types, constants, instructions.
-const char *llvm_type(Emit *emit, DType type);        // of a value in a register
-const char *llvm_memory_type(Emit *emit, DType type); // where it differs: bool, int4
+const char *llvm_type(Emit *emit, DType type);                    // of a value in a register
+const char *llvm_memory_type(Emit *emit, DType type);             // where it differs: bool, int4
 const char *llvm_constant(Emit *emit, DType type, const Expr *e); // of one lane: "7", "0x3FF…"
 const char *llvm_zero(DType type);
-// "  %vN = …": the new name. `emit_line` has no result.
+// Writes "  %vN = …" and returns the new name; `emit_line` writes a line without a result.
 const char *emit_value(Emit *emit, const char *format, ...) PRINTF_LIKE(2, 3);
 void emit_line(Emit *emit, const char *format, ...) PRINTF_LIKE(2, 3);
 int emit_label_number(Emit *emit);
@@ -55,12 +55,12 @@ void emit_declare(Emit *emit, const char *name, const char *format, ...) PRINTF_
 // expr.c
 const char *emit_expr(Emit *emit, Expr *e);
 const char *emit_spread(Emit *emit, const char *value, DType type); // a scalar to type's lanes
-int emit_mark(const Emit *emit);            // of computed values
-void emit_forget(Emit *emit, int mark);     // those computed since
-bool emit_is_cheap(const Expr *e);          // may be computed although it is not needed
+int emit_mark(const Emit *emit);                                    // the number of computed values
+void emit_forget(Emit *emit, int mark); // the values that were computed since
+bool emit_is_cheap(const Expr *e);      // may be computed although it is not needed
 
 // address.c
-int emit_depth(Emit *emit, const Expr *e); // loops around the innermost definition it depends on
+int emit_depth(Emit *emit, const Expr *e);   // loops around the innermost definition it depends on
 const char *emit_index(Emit *emit, Expr *e); // an integer scalar as i64
 const char *emit_pointer(Emit *emit, Buffer *buffer, Expr *const *indices, int rank);
 const char *emit_load(Emit *emit, Expr *e);
@@ -80,9 +80,9 @@ void emit_stmt(Emit *emit, const Stmt *s);
 // entry.c
 void llvm_add_program(Emit *emit, const LlvmProgram *whole);
 
-// module.c. The unit, and the program's own functions unless `whole` is NULL, as text in the
-// scratch arena.
-const char *llvm_module_text(Context *context, const TargetUnit *unit,
-                             const TargetOptions *options, const LlvmProgram *whole);
+// module.c. The text of the unit in the scratch arena, with the program's own functions unless
+// `whole` is NULL.
+const char *llvm_module_text(Context *context, const TargetUnit *unit, const TargetOptions *options,
+                             const LlvmProgram *whole);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program's functions as LLVM's text: its steps one after the other, each with an array of
-// pointers. NAME_run is what the C target writes, in the caller's thread; NAME_run_parallel hands
-// the chunks of each region to the caller's threads.
+// Writes a program's functions as LLVM's text: its steps one after the other, each with an array of
+// pointers. NAME_run runs in the caller's thread, like the function of the C target;
+// NAME_run_parallel hands the chunks of each region to the caller's threads.
 #include "target/llvm/emit.h"
 
 static void add_bytes(Text *out, const char *name, const void *data, size_t size) {
@@ -50,7 +50,7 @@ static const char *place_pointer(Emit *emit, const TargetArgument *argument, con
   return offset_from(emit, "%arena", argument->offset);
 }
 
-// By the caller's threads when there are some and there is more than one iteration.
+// Runs a region by the caller's threads if there are some and it has more than one iteration.
 static void call_region(Emit *emit, const char *name, int64_t count, const char *args) {
   int number = emit_label_number(emit);
   long long n = (long long)count;

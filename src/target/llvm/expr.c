@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expressions as LLVM instructions. One table row an operation; a function only where one
-// instruction does not say it. Within a statement equal expressions are computed once.
+// Writes expressions as LLVM instructions, by a table with a row for each operation; a row has a
+// function where one instruction is not enough. Equal expressions in a statement are computed once.
 #include "target/llvm/emit.h"
 
 typedef struct InstructionRow {
-  const char *ints, *uints, *floats;        // by the type of the first operand; uints NULL: as ints
-  const char *(*emit)(Emit *emit, Expr *e); // instead of an instruction
+  const char *ints, *uints,
+      *floats; // by the type of the first operand; uints NULL: the same as ints
+  const char *(*emit)(Emit *emit, Expr *e); // in place of an instruction
 } InstructionRow;
 
 // ---- What was computed -------------------------------------------------------------------------
@@ -25,7 +26,7 @@ static void remember(Emit *emit, Expr *e, const char *value) {
   array_push(emit->arena, &emit->computed, (void *)e);
 }
 
-// No memory is read, nothing is called, nothing traps.
+// Whether `e` reads no memory, calls no function and cannot trap.
 bool emit_is_cheap(const Expr *e) {
   switch (e->op) {
   case EXPR_LOAD:
@@ -88,8 +89,8 @@ static const char *suffix(Emit *emit, DType type) {
   return type.lanes == 1 ? scalar : arena_printf(emit->arena, "v%d%s", type.lanes, scalar);
 }
 
-// LLVM would compare a widened number as what it was, in float16, lane by lane where the machine
-// has no such comparison: the fence hides where it comes from.
+// LLVM would compare a number that was widened from float16 in float16 again, lane by lane if the
+// processor has no such comparison. The fence hides where the number comes from.
 static const char *emit_fence(Emit *emit, DType type, const char *value) {
   const char *name = llvm_type(emit, type);
   const char *function = arena_printf(emit->arena, "llvm.arithmetic.fence.%s", suffix(emit, type));
@@ -97,7 +98,7 @@ static const char *emit_fence(Emit *emit, DType type, const char *value) {
   return emit_value(emit, "call %s @%s(%s %s)", name, function, name, value);
 }
 
-// float16 from and to float32; its bits are an i16 everywhere else.
+// Converts float16 from and to float32; everywhere else a float16 is an i16 with its bits.
 static const char *emit_half_cast(Emit *emit, Expr *e, bool widens) {
   const char *value = emit_expr(emit, e->args[0]), *single, *half, *bits;
   single = llvm_type(emit, widens ? e->type : e->args[0]->type);
@@ -137,8 +138,8 @@ static const char *emit_reinterpret(Emit *emit, Expr *e) {
 
 // ---- Arithmetic --------------------------------------------------------------------------------
 
-// The second operand where it is less (more), else the first: a NaN of the first is kept, and this
-// is what x86 does in one instruction.
+// The second operand where it is less (more), otherwise the first, so that a NaN of the first is
+// kept. One instruction of x86 does this.
 static const char *emit_extreme(Emit *emit, Expr *e) {
   bool least = e->op == EXPR_MIN;
   const char *a = emit_expr(emit, e->args[0]), *b = emit_expr(emit, e->args[1]);
@@ -212,8 +213,8 @@ static const char *emit_select(Emit *emit, Expr *e) {
                     condition, type, a, type, b);
 }
 
-// `then_value` where the condition holds; otherwise `else_value`, each computed in a block of its
-// own, or (else_value NULL) the constant `otherwise`.
+// `then_value` where the condition holds and otherwise `else_value`, each computed in a block of
+// its own. With else_value NULL the constant `otherwise` takes its place.
 static const char *emit_branches(Emit *emit, Expr *e, const char *condition, Expr *then_value,
                                  Expr *else_value, const char *otherwise) {
   int number = emit_label_number(emit), mark = emit_mark(emit);

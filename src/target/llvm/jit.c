@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Code in this process: an object file, linked in memory. The JIT's IR layer is not used; what runs
-// is what `.o` would hold. Kernels whose texts differ in nothing but their own names share one.
+// Makes code for this process: an object file that is linked in memory. The JIT's IR layer is not
+// used, so the code is that of the `.o`. Kernels whose texts differ in their own names only share
+// one object.
 #include "target/llvm/compile.h"
 #include "target/code.h"
 
@@ -30,7 +31,7 @@ static const char *name_of_code(const LlvmCode *code, const char *name) {
   return found ? found->same_as : name;
 }
 
-// True when there is no error; otherwise a diagnostic.
+// True without an error; otherwise false with a diagnostic.
 static bool check(Context *context, const LlvmApi *api, LLVMErrorRef error) {
   if (!error) return true;
   char *why = api->GetErrorMessage(error);
@@ -60,7 +61,7 @@ static void free_code(TargetCode *code) {
   free(llvm);
 }
 
-// Functions of the C library are found in this process.
+// Makes the functions of the C library in this process visible to the code.
 static bool add_process_symbols(Context *context, LlvmCode *llvm, LLVMOrcJITDylibRef library) {
   const LlvmApi *api = llvm->api;
   LLVMOrcDefinitionGeneratorRef generator = NULL;
@@ -83,22 +84,22 @@ static bool link_object(void *env, LLVMMemoryBufferRef object) {
   return check(l->context, api, api->OrcLLJITAddObjectFile(l->llvm->jit, l->library, object));
 }
 
-// What is kept of a text: 128 bits of it, and the names of its regions.
+// The record of a text: a hash of 128 bits, and the names of its regions.
 typedef struct Seen {
   uint64_t bits[2];
   Str *regions;
   int region_count;
 } Seen;
 
-// Each kernel is compiled by itself: its text and what LLVM makes of it are gone before the last
-// one's exist.
+// Each kernel is compiled by itself, so that its text and LLVM's memory for it are free before the
+// last kernel is compiled.
 typedef struct LlvmLoading {
   TargetLoading loading; // first
   const LlvmApi *api;
   LlvmCrew *crew;
   Str name;
   int count; // kernels added
-  Map seen;  // by the first half of the bits
+  Map seen;  // by the first half of the hash
   Array(Alias) aliases;
 } LlvmLoading;
 
@@ -117,13 +118,13 @@ TargetLoading *llvm_load_begin(Context *context, const char *name, const TargetO
   return &loading->loading;
 }
 
-// Whether `text` stands at the name of one of the kernel's functions: its own name, perhaps with a
-// number or an ending.
+// Whether `text` begins with the name of one of the kernel's functions: the kernel's name, which a
+// number or an ending may follow.
 static bool is_own_name(const char *text, const char *name, size_t length) {
   return text[0] == '@' && !strncmp(text + 1, name, length) && strchr("(._", text[1 + length]);
 }
 
-// Of the text without the kernel's own name.
+// The hash of the text without the kernel's own name.
 static void text_bits(const char *text, const char *name, uint64_t bits[2]) {
   size_t length = strlen(name);
   bits[0] = 0xcbf29ce484222325u, bits[1] = 0x9ae16a3b2f90404fu;
@@ -134,7 +135,7 @@ static void text_bits(const char *text, const char *name, uint64_t bits[2]) {
   }
 }
 
-// The earlier kernel of this text; NULL: it is the first.
+// The earlier kernel with the same text, or NULL when this is the first.
 static const Seen *seen_before(LlvmLoading *loading, const LowerKernel *kernel, const char *text) {
   Context *context = loading->loading.context;
   Seen own = {.region_count = kernel->region_count};

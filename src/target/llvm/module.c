@@ -37,7 +37,7 @@ static Emit emit_new(LlvmModule *module) {
   return emit;
 }
 
-// Tensor parameter or piece of the workspace number `i`, of the wrapper and of the body.
+// Passes a tensor or a piece of the workspace, parameter number `i`, from the wrapper to the body.
 static void pass_pointer(Emit *wrapper, Emit *body, Parameters *parameters, const Expr *data,
                          const char *pointer, int i) {
   const char *name = arena_printf(body->arena, "%%p%d", i);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole program as a file that LLVM writes, with a header, and its weights inside or beside it.
+// Writes a whole program as a file by LLVM, with a header, and its weights inside of the file or in
+// another one.
 #include "target/llvm/program.h"
 
 #include "target/header.h"
@@ -9,9 +10,10 @@
 #include <ctype.h>
 #include <unistd.h>
 
-enum { WEIGHTS_IN_TEXT = 1 << 14 }; // bytes; more are read by the assembler
+enum { WEIGHTS_IN_TEXT = 1 << 14 }; // in bytes; larger weights are read by the assembler
 
-// ---- What can be written -----------------------------------------------------------------------
+// ---- Programs that can be written
+// -----------------------------------------------------------------------
 
 static bool check_kernel(Context *context, const LowerKernel *kernel) {
   int64_t ignored;
@@ -63,7 +65,7 @@ static bool write_code(Context *context, const LlvmProgram *whole,
   return file_write(context, path, bytes.data, bytes.size);
 }
 
-// Many weights go by way of a temporary file, which the assembler reads.
+// Large weights are written to a temporary file, which the assembler reads.
 static bool write_with_weights(Context *context, LlvmProgram *whole,
                                const TargetProgramOptions *options, const char *ending,
                                const char *path) {

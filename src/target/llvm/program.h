@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole program for LLVM: what its entry needs beside the kernels.
+// A whole program for LLVM: the kernels, and the values that the entry needs.
 #ifndef PLEAT_TARGET_LLVM_PROGRAM_H
 #define PLEAT_TARGET_LLVM_PROGRAM_H
 
@@ -8,8 +8,8 @@
 typedef struct LlvmProgram {
   const TargetProgram *program;
   const char *name;         // prefix of its functions
-  bool weights_beside;      // handed over by the caller
-  const char *weights_file; // to be taken in by the assembler; NULL: written into the text
+  bool weights_beside;      // the caller hands them over
+  const char *weights_file; // read by the assembler; NULL when the weights are in the text
 } LlvmProgram;
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the table of targets takes from the LLVM target, whether LLVM is there or not.
+// The hooks of the LLVM target for the table of targets, in builds with and without LLVM.
 #ifndef PLEAT_TARGET_LLVM_ROWS_H
 #define PLEAT_TARGET_LLVM_ROWS_H
 

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Statements as LLVM's blocks. A loop counts in 64 bits and tests at its end:
+// Writes statements as LLVM's blocks. A loop counts in 64 bits and tests at its end:
 //     head:  i = phi [min, before], [next, latch] … next = i + 1; br (next < end), head, exit
-// One of constant extent whose schedule asks for unrolling is written out here, its last iterations
-// behind it: LLVM's unroller takes longer to find out how often it runs than all other passes.
+// A loop of constant extent whose schedule asks for unrolling is written out here, with its last
+// iterations after it: LLVM's unroller takes longer to find the trip count than all other passes.
 #include "target/llvm/emit.h"
 
 #include <stdlib.h>
 
-enum { MOST_WRITTEN = 1024 }; // statements of the written out iterations of a loop
+enum { MOST_WRITTEN = 1024 }; // statements of a loop that is written out
 
 static void end_statement(Emit *emit, int mark) {
   emit_forget(emit, mark);
 }
 
-// The variable is `shift` more than `wide`.
+// Binds the variable to `wide` + `shift`.
 static void bind_loop_var(Emit *emit, Expr *var, const char *wide, int64_t shift) {
   bool narrow = var->type.bits < 64;
   map_put(&emit->wide, var, wide);
@@ -26,7 +26,7 @@ static void bind_loop_var(Emit *emit, Expr *var, const char *wide, int64_t shift
   map_put(&emit->vars, var, value);
 }
 
-// What the loop's branch says to the unroller: as often as asked, and not otherwise.
+// Metadata of the loop's branch that tells the unroller how often to unroll.
 static const char *loop_metadata(Emit *emit, int64_t count) {
   int number = emit->module->next++;
   Text *text = &emit->module->metadata;
@@ -38,7 +38,7 @@ static const char *loop_metadata(Emit *emit, int64_t count) {
   return arena_printf(emit->arena, "!%d", number);
 }
 
-// Where it ends, `rest` iterations before its extent does.
+// The end of the loop less its last `rest` iterations.
 static const char *loop_end(Emit *emit, const Stmt *s, const char *min, int64_t rest) {
   Context *context = emit->context;
   Expr *extent = expr_sub(context, expr_cast(context, DTYPE_INT64, s->as.loop.extent),
@@ -48,7 +48,7 @@ static const char *loop_end(Emit *emit, const Stmt *s, const char *min, int64_t 
   return emit_index(emit, expr_add(context, from, extent));
 }
 
-// `count` iterations from `base` on, one after the other.
+// Writes `count` iterations, which begin with `base`, one after the other.
 static void emit_iterations(Emit *emit, const Stmt *s, const char *base, int64_t count) {
   int64_t first = base[0] == '%' ? 0 : strtoll(base, NULL, 10);
   for (int64_t k = 0; k < count; k++) {
@@ -61,14 +61,15 @@ static void emit_iterations(Emit *emit, const Stmt *s, const char *base, int64_t
   }
 }
 
-// How a loop goes: `step` iterations written out at a time, and what LLVM is to unroll.
+// The form of a loop: `step` iterations are written out, and LLVM unrolls the result by `unroll`.
 typedef struct LoopForm {
   int64_t step, unroll;
-  bool guarded; // it may run no iteration
+  bool guarded; // the loop may run no iteration
 } LoopForm;
 
-// LLVM's strength reduction would rewrite thousands of addresses that are good as they are, for a
-// third of all its time. It leaves alone what it cannot see through; the unroller has to.
+// LLVM's strength reduction would rewrite thousands of addresses that need no change and take a
+// third of the time of compiling. The empty assembly statement hides the counter from it. The
+// unroller has to see the counter, so a loop that it unrolls goes without.
 static void step_counter(Emit *emit, const char *i, const LoopForm *form) {
   const char *sum = form->unroll > 1 ? "next" : "sum";
   emit_line(emit, "%s.%s = add nuw nsw i64 %s, %lld", i, sum, i, (long long)form->step);
@@ -85,7 +86,7 @@ static void emit_loop(Emit *emit, const Stmt *s, const char *min, const char *en
   } else {
     emit_line(emit, "br label %%head%d", number);
   }
-  // The body goes to a text of its own: its last block is named in the loop's phi.
+  // The body goes to a text of its own, since the loop's phi names the last block of it.
   Text outer = emit->body;
   emit->body = text_new(emit->arena);
   emit->block = arena_printf(emit->arena, "%%head%d", number);
@@ -101,7 +102,7 @@ static void emit_loop(Emit *emit, const Stmt *s, const char *min, const char *en
   emit_label(emit, "exit", number);
 }
 
-// A loop whose extent changes from one time to the next is at a border, and short.
+// A loop whose extent changes between its runs is at a border, and short.
 static LoopForm loop_form(Emit *emit, const Stmt *s) {
   int64_t extent, count = attrs_int(&s->as.loop.annotations, "pleat.unroll", 1);
   if (!expr_as_int(s->as.loop.extent, &extent))

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Types, constants and instructions as text.
+// Writes types, constants and instructions as LLVM's text.
 #include "target/llvm/emit.h"
 
 #include "interp/interp.h"
 
-// Small floats are their bits: only conversions (emit_cast) know what they mean. LLVM computes what
-// merely moves a half, such as a shuffle, through calls where the processor has no such type.
+// Small floats are represented by their bits, and only conversions (emit_cast) know their values.
+// With LLVM's own type, an operation that only moves a half, such as a shuffle, becomes calls where
+// the processor does not have the type.
 static const char *scalar_type(Emit *emit, DType type) {
   switch ((TypeCode)type.code) {
   case TYPE_VOID: return "void";
@@ -45,7 +46,8 @@ const char *llvm_zero(DType type) {
   return type.code == TYPE_FLOAT && type.bits > 16 ? "0.0" : "0";
 }
 
-// A float's text is the bits of the double of the same value; a small one's are its own.
+// The text of a float is the bits of the double with the same value; a small float has its own
+// bits.
 static const char *float_constant(Emit *emit, DType type, double value) {
   if (type.bits <= 16)
     return arena_printf(emit->arena, "%llu", (unsigned long long)number_bits(type, value));

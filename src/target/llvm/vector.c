@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vectors: lanes, ramps, shuffles, reductions.
+// Writes vector operations as LLVM instructions: lanes, ramps, shuffles, reductions.
 #include "target/llvm/emit.h"
 
 const char *emit_lane(Emit *emit, const char *value, DType type, int lane) {
@@ -31,13 +31,13 @@ const char *emit_ramp(Emit *emit, Expr *e) {
     return emit_value(emit, "add %s %s, %s", vector, base,
                       lane_numbers(emit, scalar, lanes, 0, stride));
   const char *step = emit_spread(emit, emit_expr(emit, e->args[1]), e->type);
-  const char *offset = emit_value(emit, "mul %s %s, %s", vector, step,
-                                  lane_numbers(emit, scalar, lanes, 0, 1));
+  const char *offset =
+      emit_value(emit, "mul %s %s, %s", vector, step, lane_numbers(emit, scalar, lanes, 0, 1));
   return emit_value(emit, "add %s %s, %s", vector, base, offset);
 }
 
-// Lanes of one or two vectors of the same width are one instruction; the rest goes lane by lane,
-// which LLVM puts together again.
+// A shuffle of one vector, or of two of the same width, is one instruction. Any other one goes lane
+// by lane, and LLVM combines the lanes.
 static const char *shuffle_pair(Emit *emit, Expr *e) {
   Expr *const *vectors = e->args[0]->args;
   const char *type = llvm_type(emit, vectors[0]->type);
@@ -95,7 +95,7 @@ static const char *half_of(Emit *emit, const char *value, DType type, bool upper
                     lane_numbers(emit, "i32", half, upper ? half : 0, 1));
 }
 
-// Halves are combined until one lane is left: a tree, so a float sum rounds as a tree does.
+// Combines the two halves until one lane is left, so a float sum rounds like the sum of a tree.
 const char *emit_reduction(Emit *emit, Expr *e) {
   DType type = e->args[0]->type;
   const char *value = emit_expr(emit, e->args[0]);
