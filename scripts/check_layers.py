@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Checks every source file: a folder includes only folders before it in the order of layers, a file
-has at most 1,500 lines and at most 100 columns, and each names its licence."""
+has at most 1,500 lines and at most 100 columns, and each names its licence, and no two types share a name."""
 import pathlib
 import re
 import sys
@@ -20,6 +20,9 @@ ONE_HEADER = "core check points digits symbolic isl answers spellings operations
 # The files that compiled code needs to run must not include the compiler.
 ALLOWED = {"runtime": {"base", "runtime"}, "layout": {"base", "layout"}, "solve": {"base", "solve"},
            "query": {"base", "layout", "runtime", "explain", "query"}}
+# Type names with two definitions. Of the two thread pools one is built. The others
+# in src/layout are to get names of their own.
+SHARED_TYPES = {"ThreadPool", "Goal", "Wide"}
 MOST_LINES, MANY_LINES, MOST_COLUMNS = 1500, 1000, 100
 TABLES = {".def"}
 SOURCES = {".c", ".h", ".def", ".py", ".sh", ".build"}
@@ -67,6 +70,36 @@ def check_lifetime(path, layer, text):
             yield f"{path}:{number}: layouts live in context->lasting, not in context->arena"
 
 
+def types_of(text):
+    """The names of the types that a C file defines; forward declarations are not definitions."""
+    text = re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.DOTALL)
+    names = set(re.findall(r"^(?:struct|union|enum) (\w+) \{", text, re.MULTILINE))
+    for match in re.finditer(r"^typedef\b[^{;]*(\{[^{}\n]*\}|\{.*?^\})?[^;]*;", text,
+                             re.MULTILINE | re.DOTALL):
+        definition = re.sub(r"\{.*\}", "{}", match[0][:-1], flags=re.DOTALL)
+        definition = re.sub(r"__attribute__\(\(.*\)\)", "", definition).strip()
+        if re.fullmatch(r"typedef (?:struct|union|enum) (\w+) \1", definition):
+            continue
+        name = (re.search(r"\(\*(\w+)\)\s*\(", definition) or
+                re.search(r"(\w+)\s*(?:\[[^]]*\]\s*)*$", definition) or
+                re.search(r"(\w+)\s*\([^()]*\)$", definition))
+        if name:
+            names.add(name[1])
+    return names
+
+
+def check_type_names(root, paths):
+    """Each type name of src/ has one definition; src/layout may still share the listed ones."""
+    places = {}
+    for path in paths:
+        if path.parts[0] == "src" and path.suffix in {".c", ".h"}:
+            for name in types_of((root / path).read_text(encoding="utf-8")):
+                places.setdefault(name, []).append(path)
+    for name, found in sorted(places.items()):
+        if len(found) > 1 and name not in SHARED_TYPES:
+            yield f"{found[1]}: the type '{name}' has the name of one in {found[0]}"
+
+
 def check_form(path, text):
     lines = text.splitlines()
     if path.suffix not in TABLES and len(lines) > MOST_LINES:
@@ -102,6 +135,7 @@ def main():
             else:
                 problems += check_includes(path, path.parts[1], text)
                 problems += check_lifetime(path, path.parts[1], text)
+    problems += check_type_names(root, sources(root))
     print(*problems, sep="\n", end="\n" if problems else "")
     print(f"layers: {count} files, {len(problems)} problems")
     return 1 if problems else 0

@@ -275,7 +275,7 @@ static int solvable_term(Analyzer *analyzer, const Form *f) {
 // x - c * (x // c) == r gives the residue of x modulo c.
 static bool assume_rest(Analyzer *analyzer, const Form *f) {
   const Digits *digits = form_digits(analyzer, f);
-  const Digit *d = &digits->items[0];
+  const ArithDigit *d = &digits->items[0];
   if (digits->count != 1 || d->cut != 1 || !d->radix || d->cofactor) return false;
   if (d->coef == -1) return assume_rest(analyzer, form_scale(analyzer, f, -1));
   if (d->coef != 1 || form_of(analyzer, d->base)->terms[0].atom != d->base) return false;

@@ -102,7 +102,7 @@ static Source *digit_source(Check *check, Expr *base) {
 }
 
 // The number of values that a digit takes; NULL when it does not take all of them equally often.
-static const Form *digit_extent(Check *check, const Source *source, const Digit *d) {
+static const Form *digit_extent(Check *check, const Source *source, const ArithDigit *d) {
   Analyzer *analyzer = check->analyzer;
   if (d->radix) return form_const(analyzer, source->extent->type, d->radix);
   if (d->cut == 1) return source->extent;
@@ -111,7 +111,7 @@ static const Form *digit_extent(Check *check, const Source *source, const Digit 
   return whole ? count : NULL;
 }
 
-static bool use_digit(Check *check, Source *source, const Digit *d) {
+static bool use_digit(Check *check, Source *source, const ArithDigit *d) {
   if (source->use_count == MOST_USES) return false;
   source->uses[source->use_count].cut = d->cut;
   source->uses[source->use_count++].radix = d->radix;
@@ -119,7 +119,7 @@ static bool use_digit(Check *check, Source *source, const Digit *d) {
 }
 
 // Reads m * io with a loop io as the digit io with the weight m.
-static Digit move_symbols(Check *check, Digit d) {
+static ArithDigit move_symbols(Check *check, ArithDigit d) {
   enum { MOST_FACTORS = 8 };
   Expr *factors[MOST_FACTORS];
   if (d.base->op != EXPR_MUL || d.cut != 1 || d.radix || d.cofactor) return d;
@@ -144,7 +144,7 @@ static bool find_places(Check *check, const Form *f, WeightedDigit *places, int 
   *constant = form_const(analyzer, f->type, digits->constant);
   *count = digits->count;
   for (int i = 0; i < digits->count; i++) {
-    const Digit moved = move_symbols(check, digits->items[i]), *d = &moved;
+    const ArithDigit moved = move_symbols(check, digits->items[i]), *d = &moved;
     Source *source = digit_source(check, d->base);
     const Form *extent = source ? digit_extent(check, source, d) : NULL;
     if (!extent || !use_digit(check, source, d)) return false;

@@ -47,7 +47,7 @@ static const Form *drop_low_digits(Analyzer *analyzer, const Form *f) {
     const Form *high = form_const(analyzer, f->type, floor_div(digits->constant, g));
     const Form *low = form_const(analyzer, f->type, floor_mod(digits->constant, g));
     for (int i = 0; i < digits->count; i++) {
-      const Digit *d = &digits->items[i];
+      const ArithDigit *d = &digits->items[i];
       bool whole = d->coef % g == 0;
       const Form *part = digit_form(analyzer, f->type, d, whole ? d->coef / g : d->coef);
       *(whole ? &high : &low) = form_add(analyzer, whole ? high : low, part);
@@ -78,7 +78,7 @@ static const Form *side_of(Analyzer *analyzer, const Form *f, int sign) {
   const Digits *digits = form_digits(analyzer, f);
   const Form *side = form_const(analyzer, f->type, 0);
   for (int i = 0; i < digits->count; i++) {
-    const Digit *d = &digits->items[i];
+    const ArithDigit *d = &digits->items[i];
     if ((d->coef > 0) == (sign > 0))
       side = form_add(analyzer, side, digit_form(analyzer, f->type, d, d->coef * sign));
   }

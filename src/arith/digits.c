@@ -186,7 +186,7 @@ static void group_digits(const Group *group, Digits *digits) {
     int64_t radix = j < 0 ? 0 : group->cuts[j] / group->cuts[i];
     if (j >= 0) coefs[j] += radix * coefs[i];
     digits->items[digits->count++] =
-        (Digit){coefs[i], group->cuts[i], radix, group->cofactor, group->base};
+        (ArithDigit){coefs[i], group->cuts[i], radix, group->cofactor, group->base};
   }
 }
 
@@ -197,19 +197,20 @@ const Digits *form_digits(Analyzer *analyzer, const Form *f) {
 const Digits *groups_digits(Analyzer *analyzer, const Groups *groups) {
   int most = 0;
   for (int i = 0; i < groups->count; i++) most += groups->items[i].count;
-  Digits *digits = passing_alloc(analyzer, sizeof(Digits) + sizeof(Digit) * (size_t)most);
+  Digits *digits = passing_alloc(analyzer, sizeof(Digits) + sizeof(ArithDigit) * (size_t)most);
   digits->count = 0;
   digits->constant = groups->constant;
   for (int i = 0; i < groups->count; i++) group_digits(&groups->items[i], digits);
   return digits;
 }
 
-static const Form *floor_form(Analyzer *analyzer, DType type, const Digit *digit, int64_t cut) {
+static const Form *floor_form(Analyzer *analyzer, DType type, const ArithDigit *digit,
+                              int64_t cut) {
   if (cut == 1) return form_typed(analyzer, form_of(analyzer, digit->base), type);
   return form_term(analyzer, type, 1, floor_atom(analyzer, digit->base, cut));
 }
 
-const Form *digit_form(Analyzer *analyzer, DType type, const Digit *digit, int64_t coef) {
+const Form *digit_form(Analyzer *analyzer, DType type, const ArithDigit *digit, int64_t coef) {
   const Form *f = floor_form(analyzer, type, digit, digit->cut);
   int64_t next;
   if (digit->radix) {

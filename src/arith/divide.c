@@ -22,7 +22,7 @@ static Parts split_digits(Analyzer *analyzer, const Form *f, const Digits *digit
   Parts parts = {form_const(analyzer, f->type, floor_div(digits->constant, c)),
                  form_const(analyzer, f->type, floor_mod(digits->constant, c))};
   for (int i = 0; i < digits->count; i++) {
-    const Digit *d = &digits->items[i];
+    const ArithDigit *d = &digits->items[i];
     bool whole = d->coef % c == 0;
     const Form *part = digit_form(analyzer, f->type, d, whole ? d->coef / c : d->coef);
     if (whole)

@@ -302,7 +302,7 @@ static Expr *int_of(Context *context, DType type, int64_t value) {
   return expr_int(context, type, value);
 }
 
-static Item write_digit(Analyzer *analyzer, DType type, const Digit *digit) {
+static Item write_digit(Analyzer *analyzer, DType type, const ArithDigit *digit) {
   Context *context = analyzer->context;
   Expr *e = digit->base;
   if (digit->cut > 1) e = floor_atom(analyzer, e, digit->cut);
@@ -351,7 +351,7 @@ static Expr *write_sum(Analyzer *analyzer, DType type, Item *items, int count, i
 static bool constants_fit(DType type, const Digits *digits) {
   bool fit = fits_type(type, digits->constant) && digits->constant != INT64_MIN;
   for (int i = 0; i < digits->count; i++) {
-    const Digit *d = &digits->items[i];
+    const ArithDigit *d = &digits->items[i];
     fit &= fits_type(type, d->coef) && fits_type(type, d->cut) && fits_type(type, d->radix);
   }
   return fit;

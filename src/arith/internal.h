@@ -72,18 +72,18 @@ typedef struct Groups {
 const Groups *form_groups(Analyzer *analyzer, const Form *f);
 
 // coef * cofactor * ((base // cut) % radix); radix 0 means no modulo.
-typedef struct Digit {
+typedef struct ArithDigit {
   int64_t coef, cut, radix;
   Expr *cofactor, *base;
-} Digit;
+} ArithDigit;
 typedef struct Digits {
   int64_t constant;
   int count;
-  Digit items[];
+  ArithDigit items[];
 } Digits;
 const Digits *form_digits(Analyzer *analyzer, const Form *f);
 const Digits *groups_digits(Analyzer *analyzer, const Groups *groups);
-const Form *digit_form(Analyzer *analyzer, DType type, const Digit *digit, int64_t coef);
+const Form *digit_form(Analyzer *analyzer, DType type, const ArithDigit *digit, int64_t coef);
 
 // ---- Facts -----------------------------------------------------------------------------------
 

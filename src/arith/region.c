@@ -176,7 +176,7 @@ static RegionSpan span_times(Running *run, RegionSpan s, Expr *cofactor) {
   return (RegionSpan){low, high, s.exact, false, 1};
 }
 
-static RegionSpan span_of_digit(Running *run, DType type, const Digit *d) {
+static RegionSpan span_of_digit(Running *run, DType type, const ArithDigit *d) {
   RegionSpan s = span_of(run, form_typed(run->analyzer, form_of(run->analyzer, d->base), type));
   if (s.low && s.high) s = span_modulo(run, type, span_divide(run, s, d->cut), d->radix);
   return s;
@@ -263,7 +263,7 @@ static RegionSpan span_of_group(Running *run, DType type, const Group *group) {
     span = span_point(form_const(analyzer, type, 0));
     const Digits *digits = groups_digits(analyzer, one);
     for (int i = 0; i < digits->count; i++) {
-      const Digit *d = &digits->items[i];
+      const ArithDigit *d = &digits->items[i];
       RegionSpan part = span_scale(run, span_of_digit(run, type, d), d->coef);
       span = span_add(run, span, part);
       span.exact &= digits->count == 1;
@@ -276,7 +276,7 @@ static RegionSpan span_of_group(Running *run, DType type, const Group *group) {
 static const Form *group_form(Analyzer *analyzer, DType type, const Group *group) {
   const Form *sum = form_const(analyzer, type, 0);
   for (int i = 0; i < group->count; i++) {
-    Digit d = {group->coefs[i], group->cuts[i], 0, group->cofactor, group->base};
+    ArithDigit d = {group->coefs[i], group->cuts[i], 0, group->cofactor, group->base};
     sum = form_add(analyzer, sum, digit_form(analyzer, type, &d, d.coef));
   }
   return sum;

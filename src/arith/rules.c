@@ -63,26 +63,26 @@ static const char *const rule_texts[] = {
 
 // ---- Matching
 
-typedef struct Match {
+typedef struct RuleMatch {
   Expr *slots[RULE_SLOTS];
-} Match;
+} RuleMatch;
 
-static bool match(const Pattern *p, Expr *e, Match *m);
+static bool match(const Pattern *p, Expr *e, RuleMatch *m);
 
-static bool match_args(const Pattern *p, Expr *e, Match *m, bool swapped) {
+static bool match_args(const Pattern *p, Expr *e, RuleMatch *m, bool swapped) {
   for (int i = 0; i < e->count; i++)
     if (!match(p->args[swapped ? e->count - 1 - i : i], e->args[i], m)) return false;
   return true;
 }
 
-static bool match(const Pattern *p, Expr *e, Match *m) {
+static bool match(const Pattern *p, Expr *e, RuleMatch *m) {
   if (p->op == PATTERN_NUMBER) return expr_is_int(e, p->number);
   if (p->op == PATTERN_SLOT) {
     if (!m->slots[p->slot]) m->slots[p->slot] = e;
     return m->slots[p->slot] == e;
   }
   if (p->op != e->op) return false;
-  Match before = *m;
+  RuleMatch before = *m;
   if (match_args(p, e, m, false)) return true;
   *m = before;
   if (!(op_table[e->op].flags & OP_COMMUTES)) return false;
@@ -97,7 +97,7 @@ static ExprOp op_of(const Pattern *p) {
   return (ExprOp)p->op;
 }
 
-static Expr *build(Context *context, const Pattern *p, const Match *m, DType type) {
+static Expr *build(Context *context, const Pattern *p, const RuleMatch *m, DType type) {
   if (p->op == PATTERN_SLOT) return m->slots[p->slot];
   if (p->op == PATTERN_NUMBER) return expr_int(context, type, p->number);
   Expr *args[3];
@@ -135,7 +135,7 @@ static bool may_apply(const Rule *rule, const Expr *e) {
   return choice && op_table[rule->left->args[0]->op % EXPR_OP_COUNT].class != OP_COMPARE;
 }
 
-static bool guard_holds(Analyzer *analyzer, const Rule *rule, const Match *m, DType type) {
+static bool guard_holds(Analyzer *analyzer, const Rule *rule, const RuleMatch *m, DType type) {
   if (!rule->guard) return true;
   if (type.lanes > 1) return false;
   return prove(analyzer, build(analyzer->context, rule->guard, m, type));
@@ -144,7 +144,7 @@ static bool guard_holds(Analyzer *analyzer, const Rule *rule, const Match *m, DT
 Expr *rules_apply(Analyzer *analyzer, Expr *e) {
   for (int i = 0; i < COUNT_OF(rules); i++) {
     const Rule *rule = &rules[i];
-    Match m = {0};
+    RuleMatch m = {0};
     if (rule->left->op != e->op || !may_apply(rule, e) || !match(rule->left, e, &m)) continue;
     if (!expr_is_pure(e)) return e;
     DType type = e->args[0]->type;

@@ -137,7 +137,7 @@ static const Form *simple_mask(Analyzer *analyzer, Expr *e) {
   return form_add_scaled(analyzer, a, form_divide(analyzer, a, power), -power);
 }
 
-static bool same_digit(const Digit *a, const Digit *b) {
+static bool same_digit(const ArithDigit *a, const ArithDigit *b) {
   return a->coef == b->coef && a->cut == b->cut && a->radix == b->radix && a->base == b->base &&
          a->cofactor == b->cofactor;
 }

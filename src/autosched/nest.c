@@ -4,13 +4,13 @@
 
 #include "arith/arith.h"
 
-typedef struct Reading {
+typedef struct NestReading {
   Context *context;
   Nest *nest;
   Expr *vars[NEST_MAX_AXES];
   NestRead reads[NEST_MAX_READS];
   bool ok;
-} Reading;
+} NestReading;
 
 typedef struct Quotient {
   Expr *axis, *by; // axis // by
@@ -30,7 +30,7 @@ static Expr *take_quotient(Rewriter *rewriter, Expr *e) {
 }
 
 // The form of an index in which one axis occurs divided by a constant, and not otherwise.
-static bool grouped_form(Reading *reading, NestRead *read, int d, Expr **base) {
+static bool grouped_form(NestReading *reading, NestRead *read, int d, Expr **base) {
   Nest *nest = reading->nest;
   Quotient quotient = {0};
   Rewriter rewriter = {.context = reading->context, .env = &quotient, .expr = take_quotient};
@@ -52,7 +52,7 @@ static bool grouped_form(Reading *reading, NestRead *read, int d, Expr **base) {
   return false;
 }
 
-static void add_read(Reading *reading, Expr *load) {
+static void add_read(NestReading *reading, Expr *load) {
   Nest *nest = reading->nest;
   for (int i = 0; i < nest->read_count; i++)
     if (reading->reads[i].indices == load->args) return;
@@ -75,13 +75,13 @@ static void add_read(Reading *reading, Expr *load) {
 }
 
 static bool enter(Visitor *visitor, Expr *e) {
-  Reading *reading = visitor->env;
+  NestReading *reading = visitor->env;
   if (e->op == EXPR_LOAD) add_read(reading, e);
   if (e->op == EXPR_IF_THEN_ELSE) reading->nest->conditional = true;
   return e->op != EXPR_LOAD;
 }
 
-static bool read_axes(const Block *block, Reading *reading) {
+static bool read_axes(const Block *block, NestReading *reading) {
   Nest *nest = reading->nest;
   nest->points = 1;
   if (block->var_count > NEST_MAX_AXES) return false;
@@ -102,7 +102,7 @@ static bool read_axes(const Block *block, Reading *reading) {
 
 bool nest_of_block(Context *context, const Block *block, Nest *nest) {
   *nest = (Nest){0};
-  Reading reading = {.context = context, .nest = nest, .ok = true};
+  NestReading reading = {.context = context, .nest = nest, .ok = true};
   if (block->body->kind != STMT_STORE || !read_axes(block, &reading)) return false;
   const Stmt *store = block->body;
   nest->output = store->as.store.buffer;

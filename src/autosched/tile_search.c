@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-typedef struct Search {
+typedef struct TileSearch {
   Context *context;
   const HostMachine *machine;
   const CostModel *costs;
@@ -26,9 +26,9 @@ typedef struct Search {
   double far_reads;           // of all reads, for the tile at hand
   Tile best;
   double best_cost;
-} Search;
+} TileSearch;
 
-static double loads_of(const Search *s, int read, const Tile *tile, double vectors,
+static double loads_of(const TileSearch *s, int read, const Tile *tile, double vectors,
                        const double rows[2]) {
   double loads = 1;
   for (int i = 0; i < 2; i++)
@@ -45,13 +45,13 @@ static double extent_of(const Nest *nest, int axis) {
 }
 
 // Is some read the same in all lanes of a tile, and another one in each of its rows?
-static bool broadcasts_rows(const Search *s) {
+static bool broadcasts_rows(const TileSearch *s) {
   for (int i = 0; i < s->nest->read_count; i++)
     if (s->steps[i] == NEST_SAME && (s->depends[i][0] || s->depends[i][1])) return true;
   return false;
 }
 
-static double iteration_cycles(const Search *s, const Tile *tile, double vectors,
+static double iteration_cycles(const TileSearch *s, const Tile *tile, double vectors,
                                const double rows[2]) {
   const CostModel *c = s->costs;
   double products = vectors * rows[0] * rows[1], loads = 0;
@@ -81,7 +81,7 @@ static int64_t step_along(Context *context, const Nest *nest, const NestLayouts 
   return step * dtype_bytes(read->buffer->type);
 }
 
-static void find_far_reads(Search *s) {
+static void find_far_reads(TileSearch *s) {
   int64_t near = s->costs->near_bytes;
   for (int i = 0; i < s->nest->read_count; i++) {
     int first = s->nest->spatial_count, innermost = s->innermost;
@@ -93,7 +93,7 @@ static void find_far_reads(Search *s) {
   }
 }
 
-static double count_far_reads(const Search *s, const Tile *tile) {
+static double count_far_reads(const TileSearch *s, const Tile *tile) {
   double count = 0;
   for (int i = 0; i < s->nest->read_count; i++) {
     bool packed =
@@ -104,22 +104,22 @@ static double count_far_reads(const Search *s, const Tile *tile) {
   return count;
 }
 
-typedef struct Cut { // an axis cut in tiles: `count` whole ones and a last one of `rest`
+typedef struct TileCut { // an axis cut in tiles: `count` whole ones and a last one of `rest`
   double size, count, rest;
-} Cut;
+} TileCut;
 
-static Cut cut_of(double extent, double size) {
+static TileCut cut_of(double extent, double size) {
   size = MIN_OF(size, extent);
   double count = (double)(int64_t)(extent / size);
-  return (Cut){size, count, extent - count * size};
+  return (TileCut){size, count, extent - count * size};
 }
 
 // All tiles, whole and partial.
-static double total_cycles(const Search *s, const Tile *tile, const Cut *v, const Cut rows[2],
-                           double others) {
+static double total_cycles(const TileSearch *s, const Tile *tile, const TileCut *v,
+                           const TileCut rows[2], double others) {
   double total = 0;
   for (int mask = 0; mask < 8; mask++) {
-    const Cut *cuts[3] = {v, &rows[0], &rows[1]};
+    const TileCut *cuts[3] = {v, &rows[0], &rows[1]};
     double size[3], count = others;
     for (int i = 0; i < 3; i++) {
       bool partial = mask >> i & 1;
@@ -135,11 +135,11 @@ static double total_cycles(const Search *s, const Tile *tile, const Cut *v, cons
 }
 
 // One row of an axis does not walk it.
-static bool moves_in_tile(const Search *s, int read, const Tile *tile) {
+static bool moves_in_tile(const TileSearch *s, int read, const Tile *tile) {
   return (tile->rows[0] > 1 && s->depends[read][0]) || (tile->rows[1] > 1 && s->depends[read][1]);
 }
 
-static int registers_needed(const Search *s, const Tile *tile) {
+static int registers_needed(const TileSearch *s, const Tile *tile) {
   int64_t accumulators = tile->vectors * tile->rows[0] * tile->rows[1];
   int kept = 0; // vectors that stay in registers while the rows are walked
   for (int i = 0; i < s->nest->read_count; i++)
@@ -149,7 +149,7 @@ static int registers_needed(const Search *s, const Tile *tile) {
 
 // How often a panel of read `i`, which moves with the vector axis, is read: once where it stays in
 // the first cache while the tiles of rows are walked that it does not move with.
-static double panel_visits(const Search *s, const Tile *tile, int i, double panels) {
+static double panel_visits(const TileSearch *s, const Tile *tile, int i, double panels) {
   const Nest *nest = s->nest;
   double panel = nest_buffer_bytes(nest->reads[i].buffer) / panels, visits = 1;
   for (int a = 0; a < nest->spatial_count; a++)
@@ -167,7 +167,7 @@ static double panel_visits(const Search *s, const Tile *tile, int i, double pane
 
 // Bytes from beyond the first cache: a panel of what moves with the vector axis is read again for
 // each tile of rows when it does not stay there; what moves with the rows, once per panel.
-static double traffic(const Search *s, const Tile *tile) {
+static double traffic(const TileSearch *s, const Tile *tile) {
   const Nest *nest = s->nest;
   double panels = extent_of(nest, tile->vector_axis) / (tile->vectors * tile->lanes);
   double bytes = 0;
@@ -191,7 +191,7 @@ double tile_cost(const HostMachine *machine, const Tile *tile) {
 }
 
 // Do the rows of a tile share the sets of the first cache, and are they more than it has ways?
-static bool rows_collide(const Search *s, const Tile *tile) {
+static bool rows_collide(const TileSearch *s, const Tile *tile) {
   for (int i = 0; i < s->nest->read_count; i++) {
     const NestRead *read = &s->nest->reads[i];
     if (s->layouts->reads[i] || s->layouts->packed[i]) continue;
@@ -207,7 +207,7 @@ static bool rows_collide(const Search *s, const Tile *tile) {
 }
 
 // Rows that begin anywhere in the blocks in which an operand lies have addresses of their own.
-static bool rows_cut_blocks(const Search *s, const Tile *tile) {
+static bool rows_cut_blocks(const TileSearch *s, const Tile *tile) {
   for (int i = 0; i < s->nest->read_count; i++)
     for (int r = 0; r < 2; r++) {
       if (tile->row_axis[r] < 0 || !s->layouts->reads[i] || s->layouts->packed[i]) continue;
@@ -219,22 +219,22 @@ static bool rows_cut_blocks(const Search *s, const Tile *tile) {
 }
 
 // Many rows in whole tiles can be cut in blocks between them (autosched/panels.c).
-static double lost_to_rest(const CostModel *costs, const Tile *tile, const Cut *rows) {
+static double lost_to_rest(const CostModel *costs, const Tile *tile, const TileCut *rows) {
   bool alone = !tile->flat && tile->rows[0] == 1;
   return alone && rows->rest > 0 && rows->count >= costs->many_tiles ? costs->rest_factor : 1;
 }
 
 // Sets the tile's cycles and bytes, and returns its inner rows.
-static Cut predict(const Search *s, Tile *tile) {
+static TileCut predict(const TileSearch *s, Tile *tile) {
   const Nest *nest = s->nest;
-  Cut v =
+  TileCut v =
       cut_of((double)ceil_div(nest->axes[tile->vector_axis].extent, tile->lanes), tile->vectors);
   double inner = extent_of(nest, tile->row_axis[1]), outer = extent_of(nest, tile->row_axis[0]);
   if (tile->flat) {
     inner *= outer;
     outer = 1;
   }
-  Cut rows[2] = {cut_of(outer, (double)tile->rows[0]), cut_of(inner, (double)tile->rows[1])};
+  TileCut rows[2] = {cut_of(outer, (double)tile->rows[0]), cut_of(inner, (double)tile->rows[1])};
   double others = 1;
   for (int a = 0; a < nest->spatial_count; a++)
     if (a != tile->vector_axis && a != tile->row_axis[0] && a != tile->row_axis[1])
@@ -244,10 +244,10 @@ static Cut predict(const Search *s, Tile *tile) {
   return rows[1];
 }
 
-static void try_tile(Search *s, Tile tile) {
+static void try_tile(TileSearch *s, Tile tile) {
   if (registers_needed(s, &tile) > s->machine->vector_registers) return;
   if (rows_collide(s, &tile) || rows_cut_blocks(s, &tile)) return;
-  Cut rows = predict(s, &tile);
+  TileCut rows = predict(s, &tile);
   double cost = tile_cost(s->machine, &tile) * lost_to_rest(s->costs, &tile, &rows);
   if (s->best_cost >= 0 && cost >= s->best_cost * s->costs->tie_tile) return;
   s->best = tile;
@@ -266,7 +266,7 @@ static bool lie_together(const Layout *layout, int outer, int inner) {
 
 // Every access that moves with the two row axes moves through whole neighbouring dimensions that
 // lie behind one another, so that the two loops may run as one.
-static bool rows_fuse(const Search *s, int outer, int inner) {
+static bool rows_fuse(const TileSearch *s, int outer, int inner) {
   const Nest *nest = s->nest;
   if (outer < 0 || inner < 0 || nest->conditional) return false;
   for (int i = 0; i < nest->read_count; i++) {
@@ -284,7 +284,7 @@ static bool rows_fuse(const Search *s, int outer, int inner) {
 }
 
 // Sets what the search knows of the tile's row axes.
-static void look_at_rows(Search *s, Tile *tile) {
+static void look_at_rows(TileSearch *s, Tile *tile) {
   const Nest *nest = s->nest;
   for (int i = 0; i < nest->read_count; i++)
     for (int r = 0; r < 2; r++)
@@ -293,7 +293,7 @@ static void look_at_rows(Search *s, Tile *tile) {
   s->far_reads = count_far_reads(s, tile);
 }
 
-static void try_rows(Search *s, Tile tile) {
+static void try_rows(TileSearch *s, Tile tile) {
   const Nest *nest = s->nest;
   look_at_rows(s, &tile);
   int64_t most_inner = (int64_t)extent_of(nest, tile.row_axis[1]);
@@ -319,7 +319,7 @@ static void try_rows(Search *s, Tile tile) {
   }
 }
 
-static bool vector_axis_fits(Search *s, int axis, int lanes) {
+static bool vector_axis_fits(TileSearch *s, int axis, int lanes) {
   const Nest *nest = s->nest;
   if (nest->axes[axis].extent < 2) return false;
   for (int i = 0; i < nest->read_count; i++) {
@@ -335,7 +335,7 @@ static bool vector_axis_fits(Search *s, int axis, int lanes) {
 }
 
 // What storing costs when the output is not contiguous along the vector axis.
-static bool output_contiguous(const Search *s, int axis, int lanes) {
+static bool output_contiguous(const TileSearch *s, int axis, int lanes) {
   const Nest *nest = s->nest;
   for (int d = 0; d < nest->output->rank; d++) {
     if (nest->output_axis[d] != axis) continue;
@@ -353,7 +353,7 @@ static bool output_contiguous(const Search *s, int axis, int lanes) {
 }
 
 // Every read that moves along the vector axis lies in whole vectors, padding included.
-static bool reads_padded(const Search *s, int axis, int lanes) {
+static bool reads_padded(const TileSearch *s, int axis, int lanes) {
   for (int i = 0; i < s->nest->read_count; i++) {
     const NestRead *read = &s->nest->reads[i];
     if (s->steps[i] == NEST_SAME || s->layouts->packed[i]) continue;
@@ -365,14 +365,14 @@ static bool reads_padded(const Search *s, int axis, int lanes) {
 }
 
 // Of the output's blocks along the vector axis, in vectors: a tile writes whole ones.
-static int64_t output_vectors(const Search *s, int axis, int lanes) {
+static int64_t output_vectors(const TileSearch *s, int axis, int lanes) {
   const Nest *nest = s->nest;
   for (int d = 0; d < nest->output->rank; d++)
     if (nest->output_axis[d] == axis) return MAX_OF(nest_block(s->layouts->output, d) / lanes, 1);
   return 1;
 }
 
-static int64_t panel_vectors(const Search *s, int axis, int lanes) {
+static int64_t panel_vectors(const TileSearch *s, int axis, int lanes) {
   int64_t panel = 0;
   for (int i = 0; i < s->nest->read_count; i++) {
     int d = nest_dimension_of(s->nest, &s->nest->reads[i], axis);
@@ -383,7 +383,7 @@ static int64_t panel_vectors(const Search *s, int axis, int lanes) {
   return panel;
 }
 
-static int64_t values_in_group(const Search *s, int axis) {
+static int64_t values_in_group(const TileSearch *s, int axis) {
   int64_t group = 0;
   for (int i = 0; i < s->nest->read_count; i++) {
     const NestRead *read = &s->nest->reads[i];
@@ -395,7 +395,7 @@ static int64_t values_in_group(const Search *s, int axis) {
 }
 
 // Sets what the search knows of the tile's vector axis; false where it cannot be one.
-static bool look_at_vectors(Search *s, Tile *tile) {
+static bool look_at_vectors(TileSearch *s, Tile *tile) {
   int axis = tile->vector_axis, lanes = tile->lanes;
   if (!vector_axis_fits(s, axis, lanes) || !output_contiguous(s, axis, lanes)) return false;
   tile->padded = reads_padded(s, axis, lanes);
@@ -407,7 +407,7 @@ static bool look_at_vectors(Search *s, Tile *tile) {
   return true;
 }
 
-static void try_vector_axis(Search *s, int axis, int lanes) {
+static void try_vector_axis(TileSearch *s, int axis, int lanes) {
   const Nest *nest = s->nest;
   Tile tile = {.vector_axis = axis, .lanes = lanes, .rows = {1, 1}, .row_axis = {-1, -1}};
   if (!look_at_vectors(s, &tile)) return;
@@ -425,10 +425,10 @@ static void try_vector_axis(Search *s, int axis, int lanes) {
   }
 }
 
-static Search search_of(Context *context, const HostMachine *machine, const Nest *nest,
-                        const NestLayouts *layouts) {
-  Search search = {context, machine,         cost_model_of(machine), nest,
-                   layouts, .reductions = 1, .best_cost = -1};
+static TileSearch search_of(Context *context, const HostMachine *machine, const Nest *nest,
+                            const NestLayouts *layouts) {
+  TileSearch search = {context, machine,         cost_model_of(machine), nest,
+                       layouts, .reductions = 1, .best_cost = -1};
   search.innermost = tile_innermost_axis(context, machine, nest, layouts);
   if (nest->axis_count > nest->spatial_count) find_far_reads(&search);
   for (int a = nest->spatial_count; a < nest->axis_count; a++)
@@ -438,7 +438,7 @@ static Search search_of(Context *context, const HostMachine *machine, const Nest
 
 bool tile_choose(Context *context, const HostMachine *machine, const Nest *nest,
                  const NestLayouts *layouts, Tile *tile) {
-  Search search = search_of(context, machine, nest, layouts);
+  TileSearch search = search_of(context, machine, nest, layouts);
   int most = machine_lanes(machine, nest->output->type);
   for (int a = nest->spatial_count - 1; a >= 0; a--)
     for (int lanes = most; lanes >= MAX_OF(most / 4, MIN_OF(most, 2)); lanes /= 2)
@@ -449,7 +449,7 @@ bool tile_choose(Context *context, const HostMachine *machine, const Nest *nest,
 
 bool tile_predict(Context *context, const HostMachine *machine, const Nest *nest,
                   const NestLayouts *layouts, Tile *tile) {
-  Search search = search_of(context, machine, nest, layouts);
+  TileSearch search = search_of(context, machine, nest, layouts);
   if (tile->vector_axis >= nest->spatial_count || !look_at_vectors(&search, tile)) return false;
   look_at_rows(&search, tile);
   predict(&search, tile);

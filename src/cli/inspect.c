@@ -19,25 +19,25 @@ typedef struct Placed {
   double share; // of the predicted time: its part of the kernel's, by operations
 } Placed;
 
-typedef struct Listing {
+typedef struct Inspection {
   Cli *cli;
   const GraphFunc *graph;
   Plan *plan;
   Map tensors; // Value to StageTensor
   Map placed;  // Node to Placed
   Map places;  // Node to NodeKernels
-} Listing;
+} Inspection;
 
 // ---- Looking up -------------------------------------------------------------------------------
 
-static Placed *placed_of(Listing *v, const Node *node) {
+static Placed *placed_of(Inspection *v, const Node *node) {
   Placed *placed = map_find(&v->placed, node);
   if (!placed) map_put(&v->placed, node, placed = arena_new(&v->cli->context->arena, Placed));
   return placed;
 }
 
 // A kernel's part of the whole is that of its operators, by their operations.
-static void share_time(Listing *v) {
+static void share_time(Inspection *v) {
   int kernels = v->plan->kernels.count;
   double *all = arena_array(&v->cli->context->arena, double, kernels);
   for (int i = 0; i < v->placed.count; i++) {
@@ -51,7 +51,7 @@ static void share_time(Listing *v) {
   }
 }
 
-static void collect(Listing *v) {
+static void collect(Inspection *v) {
   StageGraph *stages = v->plan->stages;
   v->tensors = map_new(&v->cli->context->arena);
   v->placed = map_new(&v->cli->context->arena);
@@ -73,11 +73,11 @@ static void collect(Listing *v) {
 }
 
 // "kernel:3"; of a node without: "read-by:4,7", "constant", "unused".
-static const char *place_text(const Listing *v, const Node *node) {
+static const char *place_text(const Inspection *v, const Node *node) {
   return node_kernels_text(&v->cli->context->arena, map_find(&v->places, node));
 }
 
-static const char *layout_of(const Listing *v, const Placed *placed, const Value *value) {
+static const char *layout_of(const Inspection *v, const Placed *placed, const Value *value) {
   const StageTensor *tensor = map_find(&v->tensors, value);
   for (int i = 0; placed->kernel && tensor && i < placed->kernel->params.count; i++)
     if (placed->kernel->params.items[i] == tensor)
@@ -87,7 +87,7 @@ static const char *layout_of(const Listing *v, const Placed *placed, const Value
 
 // ---- A line -----------------------------------------------------------------------------------
 
-static const char *shape_text(const Listing *v, const Value *value) {
+static const char *shape_text(const Inspection *v, const Value *value) {
   Text text = text_new(&v->cli->context->arena);
   for (int i = 0; i < value->rank; i++) {
     int64_t extent;
@@ -101,7 +101,7 @@ static const char *shape_text(const Listing *v, const Value *value) {
 }
 
 // "[1x8x8x3]".
-static const char *physical_text(const Listing *v, const Layout *layout) {
+static const char *physical_text(const Inspection *v, const Layout *layout) {
   Text text = text_new(&v->cli->context->arena);
   for (int i = 0; i < layout->physical_rank; i++)
     text_printf(&text, "%s%lld", i ? "x" : "[", (long long)layout->physical_extents[i]);
@@ -109,13 +109,13 @@ static const char *physical_text(const Listing *v, const Layout *layout) {
   return text_string(&text);
 }
 
-typedef const char *(*Describe)(const Listing *v, const Placed *placed, const Value *value);
+typedef const char *(*Describe)(const Inspection *v, const Placed *placed, const Value *value);
 
-static const char *describe_shape(const Listing *v, const Placed *placed, const Value *value) {
+static const char *describe_shape(const Inspection *v, const Placed *placed, const Value *value) {
   return shape_text(v, value);
 }
 
-static const char *signature_text(const Listing *v, const Node *node, const Placed *placed,
+static const char *signature_text(const Inspection *v, const Node *node, const Placed *placed,
                                   Describe describe) {
   Text text = text_new(&v->cli->context->arena);
   for (int i = 0; i < node->input_count; i++)
@@ -136,7 +136,7 @@ static int64_t node_bytes(const Node *node) {
   return bytes;
 }
 
-static void print_line(Listing *v, Table *table, const Node *node) {
+static void print_line(Inspection *v, Table *table, const Node *node) {
   Context *context = v->cli->context;
   const Placed *placed = placed_of(v, node);
   table_cell(table, "%s", node->name ? node->name : "-");
@@ -151,7 +151,7 @@ static void print_line(Listing *v, Table *table, const Node *node) {
 }
 
 // An input or output of the graph, with the physical shape where it is not the logical one.
-static void print_boundary_value(Listing *v, Table *table, const Value *value, const char *what,
+static void print_boundary_value(Inspection *v, Table *table, const Value *value, const char *what,
                                  const StageTensor *tensor, const Layout *layout) {
   Context *context = v->cli->context;
   const char *name = plan_layout_name(context, tensor, layout);
@@ -168,7 +168,7 @@ static void print_boundary_value(Listing *v, Table *table, const Value *value, c
 }
 
 // A change of layout that is done at each run.
-static void print_rewrite(Listing *v, Table *table, const PlanKernel *kernel, int number) {
+static void print_rewrite(Inspection *v, Table *table, const PlanKernel *kernel, int number) {
   Context *context = v->cli->context;
   const StageTensor *tensor = kernel->params.items[0];
   const Layout *from = kernel->layouts[0].layout, *to = kernel->layouts[1].layout;
@@ -184,13 +184,13 @@ static void print_rewrite(Listing *v, Table *table, const PlanKernel *kernel, in
   table_cell(table, "kernel:%d", number + 1);
 }
 
-static void print_rewrites(Listing *v, Table *table) {
+static void print_rewrites(Inspection *v, Table *table) {
   for (int i = 0; i < v->plan->kernels.count; i++)
     if (v->plan->kernels.items[i]->is_rewrite)
       print_rewrite(v, table, v->plan->kernels.items[i], i);
 }
 
-static void print_boundary(Listing *v, Table *table, bool outputs) {
+static void print_boundary(Inspection *v, Table *table, bool outputs) {
   const StageGraph *stages = v->plan->stages;
   int count = outputs ? v->graph->output_count : v->graph->param_count;
   for (int i = 0; i < count; i++) {
@@ -201,7 +201,7 @@ static void print_boundary(Listing *v, Table *table, bool outputs) {
   }
 }
 
-static void print_text(Listing *v) {
+static void print_text(Inspection *v) {
   static const char *const heads[] = {"#name", "operator",   "shapes", "type",  "layouts",
                                       "bytes", "operations", "time",   "kernel"};
   Table table = table_new(&v->cli->context->arena, "lllllrrrl");
@@ -215,7 +215,7 @@ static void print_text(Listing *v) {
 
 // ---- As JSON ----------------------------------------------------------------------------------
 
-static json_t *value_json(const Listing *v, const Placed *placed, const Value *value) {
+static json_t *value_json(const Inspection *v, const Placed *placed, const Value *value) {
   json_t *shape = json_array();
   for (int i = 0; i < value->rank; i++) {
     int64_t extent = -1;
@@ -227,7 +227,7 @@ static json_t *value_json(const Listing *v, const Placed *placed, const Value *v
                    layout_of(v, placed, value));
 }
 
-static json_t *node_json(Listing *v, const Node *node) {
+static json_t *node_json(Inspection *v, const Node *node) {
   const Placed *placed = placed_of(v, node);
   json_t *inputs = json_array(), *outputs = json_array();
   for (int i = 0; i < node->input_count; i++)
@@ -241,7 +241,7 @@ static json_t *node_json(Listing *v, const Node *node) {
                    place_text(v, node));
 }
 
-static json_t *boundary_json(const Listing *v, bool outputs) {
+static json_t *boundary_json(const Inspection *v, bool outputs) {
   json_t *list = json_array();
   int count = outputs ? v->graph->output_count : v->graph->param_count;
   for (int i = 0; i < count; i++) {
@@ -260,7 +260,7 @@ static json_t *boundary_json(const Listing *v, bool outputs) {
   return list;
 }
 
-static int show_json(Listing *v) {
+static int show_json(Inspection *v) {
   json_t *list = json_array();
   for (int i = 0; i < v->graph->nodes.count; i++)
     json_array_append_new(list, node_json(v, v->graph->nodes.items[i]));
@@ -270,7 +270,7 @@ static int show_json(Listing *v) {
 
 static int run(Cli *cli, void *given) {
   const ModelOptions *model = given;
-  Listing v = {.cli = cli, .graph = model_load(cli, cli->inputs.items[0], model)};
+  Inspection v = {.cli = cli, .graph = model_load(cli, cli->inputs.items[0], model)};
   Program *program = v.graph ? model_plan(cli, v.graph, model) : NULL;
   if (!program) return STATUS_BAD;
   v.plan = program->plan;

@@ -39,7 +39,8 @@ static bool is_spread(const Layout *layout) {
   return false;
 }
 
-// ---- Steps ------------------------------------------------------------------------------------
+// ---- Steps
+// ----------------------------------------------------------------------------------------
 
 // The offset of an index on one axis, the others at 0.
 static const LayoutExpr *offset_on_axis(LayoutView *view, int axis, int64_t x) {
@@ -66,12 +67,12 @@ static const char *symbolic_step(LayoutView *view, int axis) {
 }
 
 // Steps along an axis, each of some indices: "1 (then 784 after 16)".
-typedef struct Steps {
+typedef struct AxisSteps {
   int64_t after[MOST_STEPS], step[MOST_STEPS];
   int count;
-} Steps;
+} AxisSteps;
 
-static int64_t steps_to(const Steps *steps, int64_t x) {
+static int64_t steps_to(const AxisSteps *steps, int64_t x) {
   int64_t offset = 0;
   for (int i = steps->count - 1; i >= 0; x %= steps->after[i--])
     offset += x / steps->after[i] * steps->step[i];
@@ -79,7 +80,7 @@ static int64_t steps_to(const Steps *steps, int64_t x) {
 }
 
 // The offset moved by `offset` at x. False when no steps do that.
-static bool take_offset(Steps *steps, int64_t x, int64_t offset) {
+static bool take_offset(AxisSteps *steps, int64_t x, int64_t offset) {
   if (steps->count && steps_to(steps, x) == offset) return true;
   if (steps->count == MOST_STEPS || (steps->count && x % steps->after[steps->count - 1]))
     return false;
@@ -88,7 +89,7 @@ static bool take_offset(Steps *steps, int64_t x, int64_t offset) {
   return true;
 }
 
-static const char *steps_text(Context *context, const Steps *steps) {
+static const char *steps_text(Context *context, const AxisSteps *steps) {
   Text text = text_new(&context->arena);
   text_printf(&text, "%" PRId64, steps->step[0]);
   for (int i = 1; i < steps->count; i++)
@@ -101,7 +102,7 @@ static const char *steps_text(Context *context, const Steps *steps) {
 // "c 1 (then 784 after 16)": steps of the offset along one axis, the others at 0.
 static const char *varying_step(LayoutView *view, int axis) {
   const Layout *layout = view->operand.layout;
-  Steps steps = {0};
+  AxisSteps steps = {0};
   int64_t index[MOST_AXES] = {0}, start, offset;
   if (!layout->is_static) return symbolic_step(view, axis);
   int64_t most = MIN_OF(layout->extents[axis], (int64_t)STEPS_TRIED);

@@ -7,19 +7,19 @@
 #include "driver/driver.h"
 #include "graph/graph.h"
 
-typedef struct Reading {
+typedef struct ConstraintReading {
   Context *context;
   const GraphFunc *graph;
   const ConstraintTexts *texts;
   const SourceFile *file; // one text, named after its list
   PlanConstraints *constraints;
-} Reading;
+} ConstraintReading;
 
-static SourcePos place(const Reading *r, size_t begin, size_t end) {
+static SourcePos place(const ConstraintReading *r, size_t begin, size_t end) {
   return (SourcePos){.file = r->file, .begin = (int32_t)begin, .end = (int32_t)end};
 }
 
-static void begin(Reading *r, const ConstraintTextList *list, const char *text) {
+static void begin(ConstraintReading *r, const ConstraintTextList *list, const char *text) {
   r->file = source_file_new(r->context, list->name, text, strlen(text));
 }
 
@@ -52,7 +52,7 @@ static const char *order_of(const char *text, size_t size) {
 }
 
 // The option's text from `from` to `to` as a layout of `value`. *layout is NULL for row-major.
-static bool read_layout(const Reading *r, size_t from, size_t to, const Value *value,
+static bool read_layout(const ConstraintReading *r, size_t from, size_t to, const Value *value,
                         const Layout **layout) {
   Context *context = r->context;
   int64_t shape[TENSOR_MAX_RANK];
@@ -74,14 +74,16 @@ static bool read_layout(const Reading *r, size_t from, size_t to, const Value *v
   return true;
 }
 
-static bool add_constraint(Reading *r, PlanConstraint constraint, size_t from, size_t to) {
+static bool add_constraint(ConstraintReading *r, PlanConstraint constraint, size_t from,
+                           size_t to) {
   if (!read_layout(r, from, to, constraint.value, &constraint.layout)) return false;
   constraint.pos = place(r, from, to);
   array_push(&r->context->arena, &r->constraints->items, constraint);
   return true;
 }
 
-// ---- Names ------------------------------------------------------------------------------------
+// ---- OperandNames
+// ------------------------------------------------------------------------------------
 
 static bool is_word(const char *name, const char *text, size_t length) {
   return name && strlen(name) == length && !strncmp(name, text, length);
@@ -97,16 +99,17 @@ static bool node_is(const Node *node, const char *text, size_t length, bool *by_
          (row && is_word(row->onnx, text, length));
 }
 
-static bool names_nodes(const Reading *r, const char *text, size_t length) {
+static bool names_nodes(const ConstraintReading *r, const char *text, size_t length) {
   bool by_name;
   for (int i = 0; i < r->graph->nodes.count; i++)
     if (node_is(r->graph->nodes.items[i], text, length, &by_name)) return true;
   return false;
 }
 
-typedef Array(const char *) Names;
+typedef Array(const char *) OperandNames;
 
-static bool unknown(const Reading *r, size_t length, const char *what, const Names *names) {
+static bool unknown(const ConstraintReading *r, size_t length, const char *what,
+                    const OperandNames *names) {
   Context *context = r->context;
   const char *word = str_intern_n(context, r->file->text, length);
   const char *nearest = nearest_name(word, names->items, names->count);
@@ -114,7 +117,7 @@ static bool unknown(const Reading *r, size_t length, const char *what, const Nam
                     nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
 }
 
-static void add_node_names(const Reading *r, Names *names) {
+static void add_node_names(const ConstraintReading *r, OperandNames *names) {
   Arena *arena = &r->context->arena;
   for (int i = 0; i < r->graph->nodes.count; i++) {
     const Node *node = r->graph->nodes.items[i];
@@ -124,8 +127,8 @@ static void add_node_names(const Reading *r, Names *names) {
   }
 }
 
-static bool unknown_operator(const Reading *r, size_t length) {
-  Names names = {0};
+static bool unknown_operator(const ConstraintReading *r, size_t length) {
+  OperandNames names = {0};
   add_node_names(r, &names);
   return unknown(r, length, "operator", &names);
 }
@@ -167,7 +170,8 @@ static size_t operand_end(const char *text, size_t from) {
   return strlen(text);
 }
 
-static bool constrain_operand(Reading *r, size_t name, const char *word, size_t begin, size_t end) {
+static bool constrain_operand(ConstraintReading *r, size_t name, const char *word, size_t begin,
+                              size_t end) {
   bool found = false, by_name, output;
   size_t length = word_length(word);
   for (int i = 0; i < r->graph->nodes.count; i++) {
@@ -188,7 +192,7 @@ static bool constrain_operand(Reading *r, size_t name, const char *word, size_t 
                              (int)length, word);
 }
 
-static bool constrain_operands(Reading *r, size_t name) {
+static bool constrain_operands(ConstraintReading *r, size_t name) {
   const char *text = r->file->text;
   for (size_t at = name + 1, end;; at = end + 1) {
     size_t equals = at + word_length(text + at);
@@ -202,8 +206,8 @@ static bool constrain_operands(Reading *r, size_t name) {
 }
 
 // All that is computed at run time and has as many axes as the layout takes.
-static bool constrain_node(Reading *r, const Node *node, bool by_name, size_t from, int rank,
-                           bool *found) {
+static bool constrain_node(ConstraintReading *r, const Node *node, bool by_name, size_t from,
+                           int rank, bool *found) {
   size_t to = r->file->size;
   PlanConstraint constraint = {.node = node, .named = by_name};
   for (int i = 0; i < node->input_count; i++) {
@@ -222,7 +226,7 @@ static bool constrain_node(Reading *r, const Node *node, bool by_name, size_t fr
   return true;
 }
 
-static int rank_taken(const Reading *r, size_t name, size_t from) {
+static int rank_taken(const ConstraintReading *r, size_t name, size_t from) {
   bool by_name;
   int rank = -1;
   for (int i = r->graph->nodes.count - 1; i >= 0; i--) // only `*indices` leaves it open
@@ -237,7 +241,7 @@ static int rank_taken(const Reading *r, size_t name, size_t from) {
   return map ? map->input_count : -1;
 }
 
-static bool constrain_all(Reading *r, size_t name, size_t from) {
+static bool constrain_all(ConstraintReading *r, size_t name, size_t from) {
   bool found = false, by_name;
   int rank = rank_taken(r, name, from);
   if (rank < 0) return false;
@@ -252,7 +256,7 @@ static bool constrain_all(Reading *r, size_t name, size_t from) {
                     "'%.*s' reads and writes no tensor of %d axes", (int)name, r->file->text, rank);
 }
 
-static bool read_desired(Reading *r, const char *text) {
+static bool read_desired(ConstraintReading *r, const char *text) {
   begin(r, &r->texts->desired, text);
   size_t first = strcspn(text, "=:");
   for (size_t end = first; text[end]; end += 1 + strcspn(text + end + 1, "=:"))
@@ -278,7 +282,7 @@ static const Value *value_named(const GraphFunc *graph, const char *name) {
   return NULL;
 }
 
-static void keep_node(Reading *r, const Node *node, bool by_name) {
+static void keep_node(ConstraintReading *r, const Node *node, bool by_name) {
   Arena *arena = &r->context->arena;
   PlanConstraint constraint = {.node = node, .named = by_name, .pos = place(r, 0, r->file->size)};
   for (int i = 0; i < node->input_count; i++) {
@@ -293,7 +297,7 @@ static void keep_node(Reading *r, const Node *node, bool by_name) {
   }
 }
 
-static bool read_keep(Reading *r, const char *name) {
+static bool read_keep(ConstraintReading *r, const char *name) {
   begin(r, &r->texts->keep, name);
   bool found = false, by_name;
   const Value *value = value_named(r->graph, name);
@@ -309,7 +313,7 @@ static bool read_keep(Reading *r, const char *name) {
     keep_node(r, node, by_name);
   }
   if (found) return true;
-  Names names = {0};
+  OperandNames names = {0};
   add_node_names(r, &names);
   for (int i = 0; i < r->graph->nodes.count; i++)
     for (int k = 0; k < r->graph->nodes.items[i]->output_count; k++)
@@ -320,11 +324,11 @@ static bool read_keep(Reading *r, const char *name) {
 
 // ---- Of inputs and outputs: NAME=LAYOUT --------------------------------------------------------
 
-static bool read_boundary(Reading *r, const ConstraintTextList *list, const char *what,
+static bool read_boundary(ConstraintReading *r, const ConstraintTextList *list, const char *what,
                           const char *text, Value *const *values, int count,
                           PlanConstraint *constraints) {
   begin(r, list, text);
-  Names names = {0};
+  OperandNames names = {0};
   for (int i = 0; i < count; i++) {
     size_t n = strlen(values[i]->name);
     array_push(&r->context->arena, &names, (const char *)values[i]->name);
@@ -348,7 +352,7 @@ static bool keeps_all(const ConstraintTextList *keep) {
   return false;
 }
 
-static bool read_policy(const Reading *r, PlanPolicy *policy) {
+static bool read_policy(const ConstraintReading *r, PlanPolicy *policy) {
   static const char *const names[] = {[PLAN_OPTIMAL] = "optimal",
                                       [PLAN_NONE] = "none",
                                       [PLAN_FORWARD] = "forward",
@@ -372,7 +376,7 @@ bool constraint_texts_read(Context *context, const GraphFunc *graph, const Const
   *constraints =
       (PlanConstraints){.inputs = arena_array(arena, PlanConstraint, graph->param_count + 1),
                         .outputs = arena_array(arena, PlanConstraint, graph->output_count + 1)};
-  Reading r = {context, graph, texts, NULL, constraints};
+  ConstraintReading r = {context, graph, texts, NULL, constraints};
   bool ok = read_policy(&r, &options->policy);
   for (int i = 0; i < texts->desired.count; i++) ok &= read_desired(&r, texts->desired.items[i]);
   for (int i = 0; i < texts->keep.count; i++)

@@ -9,24 +9,24 @@ typedef struct StepRegion {
   int64_t extent;
 } StepRegion;
 
-typedef struct Step {
+typedef struct ExecutableStep {
   StepRegion *regions;
   int region_count;
   void **args; // parameters, then the workspace
   int arg_count;
-} Step;
+} ExecutableStep;
 
 struct Executable {
   Program *program;
   TargetCode *code;
   char *weights, *arena;
-  Step *steps;
+  ExecutableStep *steps;
   ArgumentSpec *specs; // inputs, then outputs
 };
 
 // ---- Making
 
-static bool find_regions(Executable *e, Step *step, const LowerKernel *kernel) {
+static bool find_regions(Executable *e, ExecutableStep *step, const LowerKernel *kernel) {
   Context *context = e->program->context;
   step->region_count = kernel->region_count;
   step->regions = arena_array(&context->arena, StepRegion, kernel->region_count);
@@ -53,11 +53,11 @@ static void *slot_place(const Executable *e, const ProgramSlot *slot) {
 
 static bool make_steps(Executable *e) {
   Program *p = e->program;
-  e->steps = arena_array(&p->context->arena, Step, p->steps.count);
+  e->steps = arena_array(&p->context->arena, ExecutableStep, p->steps.count);
   for (int i = 0; i < p->steps.count; i++) {
     const ProgramStep *from = &p->steps.items[i];
     const LowerKernel *kernel = p->kernels.items[from->kernel];
-    Step *step = &e->steps[i];
+    ExecutableStep *step = &e->steps[i];
     step->arg_count = kernel->arg_count;
     step->args = arena_array(&p->context->arena, void *, kernel->arg_count + 1);
     for (int j = 0; j < from->plan->params.count; j++)
@@ -168,7 +168,7 @@ static void bind_arguments(Executable *e, Tensor *const *inputs, Tensor *const *
 }
 
 static void run_step(const Executable *e, int number, ThreadPool *pool, OnSpan on_span, void *env) {
-  const Step *step = &e->steps[number];
+  const ExecutableStep *step = &e->steps[number];
   for (int i = 0; i < step->region_count; i++) {
     RegionRun run = {step->regions[i].code, step->args, number, i, on_span, env};
     region_run(&run, pool, step->regions[i].extent);

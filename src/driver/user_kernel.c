@@ -6,14 +6,14 @@
 
 // ---- What happens to parameters ---------------------------------------------------------------
 
-typedef struct Access {
+typedef struct ParamAccess {
   const PrimFunc *func;
   uint8_t *flags;
   Map views;           // data variable of a matched buffer to that of its source
   const Expr *reduced; // data variable that the block with an init around writes: read as it wrote
-} Access;
+} ParamAccess;
 
-static void mark(Access *access, const Expr *data, unsigned flags) {
+static void mark(ParamAccess *access, const Expr *data, unsigned flags) {
   for (const Expr *next; (next = map_find(&access->views, data));) data = next;
   for (int i = 0; i < access->func->param_count; i++)
     if (access->func->buffers[i] && access->func->buffers[i]->data == data)
@@ -21,7 +21,7 @@ static void mark(Access *access, const Expr *data, unsigned flags) {
 }
 
 static bool see_expr(Visitor *visitor, Expr *e) {
-  Access *access = visitor->env;
+  ParamAccess *access = visitor->env;
   if (e->op == EXPR_LOAD && e->as.buffer->data != access->reduced)
     mark(access, e->as.buffer->data, PARAM_READ);
   if (e->op == EXPR_ADDRESS_OF)
@@ -32,7 +32,7 @@ static bool see_expr(Visitor *visitor, Expr *e) {
 }
 
 static bool see_stmt(Visitor *visitor, Stmt *s) {
-  Access *access = visitor->env;
+  ParamAccess *access = visitor->env;
   if (s->kind == STMT_STORE) mark(access, s->as.store.buffer->data, PARAM_WRITTEN);
   if (s->kind != STMT_BLOCK) return true;
   const Block *block = s->as.block;
@@ -46,13 +46,13 @@ static bool see_stmt(Visitor *visitor, Stmt *s) {
 }
 
 static void leave_stmt(Visitor *visitor, Stmt *s) {
-  Access *access = visitor->env;
+  ParamAccess *access = visitor->env;
   if (s->kind == STMT_BLOCK) access->reduced = NULL;
 }
 
 const uint8_t *prim_func_access(Context *context, const PrimFunc *func) {
-  Access access = {func, arena_array(&context->arena, uint8_t, func->param_count),
-                   map_new(&context->arena), NULL};
+  ParamAccess access = {func, arena_array(&context->arena, uint8_t, func->param_count),
+                        map_new(&context->arena), NULL};
   Visitor visitor = {&access, see_expr, NULL, see_stmt, leave_stmt};
   visit_stmt(&visitor, func->body);
   return access.flags;

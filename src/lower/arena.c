@@ -24,22 +24,22 @@
 enum { SLOW_ORDERS_UP_TO = 2000, ROUNDS = 12 }; // with more items: one order, one round
 enum { SIZES_IN_TIME = 8 };                     // tried between the bound and the best so far
 
-typedef struct Place {
+typedef struct ArenaPlace {
   const ArenaItem *item;
   int64_t size;
   int64_t pressure; // the largest live sum while the item is alive
   int64_t offset;
   int index, tops; // how often its end was the size of the arena
-} Place;
+} ArenaPlace;
 
-typedef int Order(const void *a, const void *b);
+typedef int PlacementOrder(const void *a, const void *b);
 
 static int sign(int64_t a, int64_t b) {
   return (a > b) - (a < b);
 }
 
 static int by_size(const void *a, const void *b) {
-  const Place *p = a, *q = b;
+  const ArenaPlace *p = a, *q = b;
   int c = sign(q->tops, p->tops);
   if (!c) c = sign(q->size, p->size);
   if (!c) c = sign(p->item->first, q->item->first);
@@ -47,21 +47,21 @@ static int by_size(const void *a, const void *b) {
 }
 
 static int by_pressure(const void *a, const void *b) {
-  const Place *p = a, *q = b;
+  const ArenaPlace *p = a, *q = b;
   int c = sign(q->tops, p->tops);
   if (!c) c = sign(q->pressure, p->pressure);
   return c ? c : by_size(a, b);
 }
 
 static int by_start(const void *a, const void *b) {
-  const Place *p = a, *q = b;
+  const ArenaPlace *p = a, *q = b;
   int c = sign(q->tops, p->tops);
   if (!c) c = sign(p->item->first, q->item->first);
   return c ? c : by_size(a, b);
 }
 
 static int by_duration(const void *a, const void *b) {
-  const Place *p = a, *q = b;
+  const ArenaPlace *p = a, *q = b;
   int c = sign(q->tops, p->tops);
   if (!c) c = sign(q->item->last - q->item->first, p->item->last - p->item->first);
   return c ? c : by_size(a, b);
@@ -80,15 +80,15 @@ static bool live_sums(const ArenaItem *items, int count, int64_t *sums, int step
   return true;
 }
 
-static bool alive_together(const Place *a, const Place *b) {
+static bool alive_together(const ArenaPlace *a, const ArenaPlace *b) {
   return a->item->first <= b->item->last && b->item->first <= a->item->last;
 }
 
 // Gives `place` the lowest offset that `placed`, which are sorted by offset, leave free.
-static bool lowest_gap(Place *place, Place *const *placed, int count) {
+static bool lowest_gap(ArenaPlace *place, ArenaPlace *const *placed, int count) {
   int64_t at = 0, end;
   for (int i = 0; i < count; i++) {
-    const Place *other = placed[i];
+    const ArenaPlace *other = placed[i];
     if (other->size == 0 || !alive_together(place, other)) continue;
     if (!add_fits(at, place->size, &end)) return false;
     if (end <= other->offset) break;
@@ -98,14 +98,15 @@ static bool lowest_gap(Place *place, Place *const *placed, int count) {
   return add_fits(at, place->size + 4096, &end);
 }
 
-static void insert_sorted(Place **placed, int count, Place *place) {
+static void insert_sorted(ArenaPlace **placed, int count, ArenaPlace *place) {
   int at = count;
   while (at > 0 && placed[at - 1]->offset > place->offset) at--;
   memmove(placed + at + 1, placed + at, sizeof *placed * (size_t)(count - at));
   placed[at] = place;
 }
 
-static int64_t place_all(Place *places, Place **placed, int count, Order *order) {
+static int64_t place_all(ArenaPlace *places, ArenaPlace **placed, int count,
+                         PlacementOrder *order) {
   int64_t size = 0;
   qsort(places, (size_t)count, sizeof *places, order);
   for (int i = 0; i < count; i++) {
@@ -128,21 +129,21 @@ static int64_t largest(const int64_t *sums, int first, int last) {
   return most;
 }
 
-typedef struct Planner {
+typedef struct ArenaPlanner {
   ArenaItem *items;
   int count;
-  Place *places, **placed;
+  ArenaPlace *places, **placed;
   int64_t bound, best;
-} Planner;
+} ArenaPlanner;
 
-static void keep_offsets(Planner *planner, int64_t size) {
+static void keep_offsets(ArenaPlanner *planner, int64_t size) {
   planner->best = size;
   for (int i = 0; i < planner->count; i++)
     planner->items[planner->places[i].index].offset = planner->places[i].offset;
 }
 
-static void try_order(Planner *planner, Order *order) {
-  Place *places = planner->places;
+static void try_order(ArenaPlanner *planner, PlacementOrder *order) {
+  ArenaPlace *places = planner->places;
   int64_t size = place_all(places, planner->placed, planner->count, order);
   if (size < 0) return;
   if (planner->best < 0 || size < planner->best) keep_offsets(planner, size);
@@ -150,8 +151,8 @@ static void try_order(Planner *planner, Order *order) {
     if (places[i].offset + places[i].size == size) places[i].tops++;
 }
 
-static void try_orders(Planner *planner) {
-  Order *const orders[] = {by_size, by_pressure, by_duration, by_start};
+static void try_orders(ArenaPlanner *planner) {
+  PlacementOrder *const orders[] = {by_size, by_pressure, by_duration, by_start};
   bool small = planner->count <= SLOW_ORDERS_UP_TO;
   for (int k = 0; k < (small ? COUNT_OF(orders) : 1); k++) {
     for (int i = 0; i < planner->count; i++) planner->places[i].tops = 0;
@@ -165,23 +166,23 @@ static void try_orders(Planner *planner) {
 // Free memory between two neighbours, or between one and an end of the arena (NULL).
 typedef struct Gap {
   int64_t begin, end;
-  const Place *below, *above;
+  const ArenaPlace *below, *above;
   int at; // the index of `above` in the live items
 } Gap;
 
-static int without_dead(Place **live, int count, int now) {
+static int without_dead(ArenaPlace **live, int count, int now) {
   int kept = 0;
   for (int i = 0; i < count; i++)
     if (live[i]->item->last >= now) live[kept++] = live[i];
   return kept;
 }
 
-static bool smallest_gap(Place *const *live, int count, const Place *place, int64_t size,
+static bool smallest_gap(ArenaPlace *const *live, int count, const ArenaPlace *place, int64_t size,
                          Gap *best) {
   bool found = false;
   int64_t begin = 0;
   for (int i = 0; i <= count; i++) {
-    const Place *below = i ? live[i - 1] : NULL, *above = i < count ? live[i] : NULL;
+    const ArenaPlace *below = i ? live[i - 1] : NULL, *above = i < count ? live[i] : NULL;
     if (below) begin = round_up(below->offset + below->size, place->item->alignment);
     int64_t end = above ? above->offset : size;
     if (end - begin < place->size || (found && end - begin >= best->end - best->begin)) continue;
@@ -191,17 +192,17 @@ static bool smallest_gap(Place *const *live, int count, const Place *place, int6
   return found;
 }
 
-static int64_t offset_in(const Gap *gap, const Place *place) {
+static int64_t offset_in(const Gap *gap, const ArenaPlace *place) {
   int64_t alignment = place->item->alignment, top = gap->end - place->size;
   bool upwards = gap->below && (!gap->above || gap->above->item->last > gap->below->item->last);
   return upwards ? top - (alignment > 1 ? top % alignment : 0) : gap->begin;
 }
 
 // Whether all items fit `size`. `places` are sorted by the steps at which they begin.
-static bool place_in_time(Place *places, Place **live, int count, int64_t size) {
+static bool place_in_time(ArenaPlace *places, ArenaPlace **live, int count, int64_t size) {
   int alive = 0;
   for (int i = 0; i < count; i++) {
-    Place *place = &places[i];
+    ArenaPlace *place = &places[i];
     Gap gap;
     if (i && place->item->first != places[i - 1].item->first)
       alive = without_dead(live, alive, place->item->first);
@@ -216,8 +217,8 @@ static bool place_in_time(Place *places, Place **live, int count, int64_t size) 
   return true;
 }
 
-static void try_time(Planner *planner) {
-  Place *places = planner->places;
+static void try_time(ArenaPlanner *planner) {
+  ArenaPlace *places = planner->places;
   int64_t least = planner->bound;
   for (int i = 0; i < planner->count; i++) places[i].tops = 0;
   qsort(places, (size_t)planner->count, sizeof *places, by_start);
@@ -234,16 +235,16 @@ int64_t arena_plan(Context *context, ArenaItem *items, int count, int64_t *bound
   ArenaMark mark = arena_mark(&context->scratch);
   int steps = last_step(items, count) + 1;
   int64_t *sums = arena_array(&context->scratch, int64_t, steps);
-  Place *places = arena_array(&context->scratch, Place, count);
-  Place **placed = arena_array(&context->scratch, Place *, count + 1);
+  ArenaPlace *places = arena_array(&context->scratch, ArenaPlace, count);
+  ArenaPlace **placed = arena_array(&context->scratch, ArenaPlace *, count + 1);
   int64_t size = -1;
   if (live_sums(items, count, sums, steps)) {
     for (int i = 0; i < count; i++)
-      places[i] =
-          (Place){&items[i], items[i].bytes, largest(sums, items[i].first, items[i].last), 0, i, 0};
+      places[i] = (ArenaPlace){
+          &items[i], items[i].bytes, largest(sums, items[i].first, items[i].last), 0, i, 0};
     int64_t most = largest(sums, 0, steps - 1);
     if (bound) *bound = most;
-    Planner planner = {items, count, places, placed, most, -1};
+    ArenaPlanner planner = {items, count, places, placed, most, -1};
     try_orders(&planner);
     try_time(&planner);
     size = planner.best;

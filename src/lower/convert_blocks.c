@@ -53,12 +53,12 @@ static void bind_view_vars(Context *context, const MatchBuffer *match, const int
   bind_if_var(vars, view->data, source->data);
 }
 
-typedef struct View {
+typedef struct BlockView {
   const MatchBuffer *match;
   const int *axes;
-} View;
+} BlockView;
 
-static Expr **source_indices(Context *context, const View *view, Expr *const *indices) {
+static Expr **source_indices(Context *context, const BlockView *view, Expr *const *indices) {
   const Region *source = &view->match->source;
   Expr **result = arena_array(&context->arena, Expr *, source->buffer->rank);
   for (int i = 0; i < source->buffer->rank; i++) result[i] = source->min[i];
@@ -68,7 +68,7 @@ static Expr **source_indices(Context *context, const View *view, Expr *const *in
 }
 
 static Expr *view_load(Rewriter *rewriter, Expr *e) {
-  const View *view = rewriter->env;
+  const BlockView *view = rewriter->env;
   if (e->op != EXPR_LOAD || e->as.buffer != view->match->buffer) return e;
   Buffer *source = view->match->source.buffer;
   return expr_load(rewriter->context, source, source_indices(rewriter->context, view, e->args),
@@ -76,7 +76,7 @@ static Expr *view_load(Rewriter *rewriter, Expr *e) {
 }
 
 static Stmt *view_store(Rewriter *rewriter, Stmt *s) {
-  const View *view = rewriter->env;
+  const BlockView *view = rewriter->env;
   if (s->kind != STMT_STORE || s->as.store.buffer != view->match->buffer) return s;
   Stmt *next = stmt_copy(rewriter->context, s);
   next->as.store.buffer = view->match->source.buffer;
@@ -93,7 +93,7 @@ static Stmt *resolve_view(Context *context, const MatchBuffer *match, Stmt *body
                match->buffer->name, match->source.buffer->name);
     return body;
   }
-  View view = {match, axes};
+  BlockView view = {match, axes};
   Rewriter rewriter = {.context = context,
                        .env = &view,
                        .expr = view_load,

@@ -18,28 +18,28 @@
 
 enum { FEWEST_OPERATIONS = 3, MOST_TERMS = 32, INNER = INT32_MAX };
 
-typedef struct Scope {
+typedef struct AddressScope {
   Expr *var;
   Map sums;      // a sum → its variable in this scope
   PtrArray vars; // in order of creation
   PtrArray values;
-} Scope;
+} AddressScope;
 
 typedef struct Hoisting {
   Context *context;
-  Array(Scope *) scopes; // [0]: the region; then loops and lets from the outside in
+  Array(AddressScope *) scopes; // [0]: the region; then loops and lets from the outside in
   Map depths;            // variable → depth of its scope + 1
   Map inner;             // variables that expressions bind; an index that uses one stays
   const char *name;      // of the buffer whose index is hoisted
 } Hoisting;
 
-typedef struct Terms {
+typedef struct AddressTerms {
   Expr *items[MOST_TERMS];
   int depth[MOST_TERMS];
   int count;
   Expr *constant; // may be NULL
   bool ok;
-} Terms;
+} AddressTerms;
 
 // ---- An index as terms
 
@@ -58,7 +58,7 @@ static int depth_of(const Hoisting *hoisting, Expr *e) {
   return depth;
 }
 
-static void add_terms(Hoisting *hoisting, Expr *e, Terms *terms) {
+static void add_terms(Hoisting *hoisting, Expr *e, AddressTerms *terms) {
   if (e->op == EXPR_ADD) {
     add_terms(hoisting, e->args[0], terms);
     add_terms(hoisting, e->args[1], terms);
@@ -104,7 +104,7 @@ static bool is_plain(const Expr *e) {
 
 static Expr *variable_for(Hoisting *hoisting, int depth, Expr *sum) {
   Context *context = hoisting->context;
-  Scope *scope = hoisting->scopes.items[depth];
+  AddressScope *scope = hoisting->scopes.items[depth];
   if (is_plain(sum)) return sum;
   Expr *var = map_find(&scope->sums, sum);
   if (var) return var;
@@ -117,7 +117,8 @@ static Expr *variable_for(Hoisting *hoisting, int depth, Expr *sum) {
 }
 
 // `sum` with the terms of one depth added; *plain: each of these terms is a variable.
-static Expr *add_depth(Hoisting *hoisting, const Terms *terms, int depth, Expr *sum, bool *plain) {
+static Expr *add_depth(Hoisting *hoisting, const AddressTerms *terms, int depth, Expr *sum,
+                       bool *plain) {
   *plain = true;
   for (int i = 0; i < terms->count; i++) {
     if (terms->depth[i] != depth) continue;
@@ -131,7 +132,7 @@ static Expr *add_depth(Hoisting *hoisting, const Terms *terms, int depth, Expr *
 // A term that is a variable is added at the access, where the address mode of an instruction adds
 // it.
 static Expr *hoisted(Hoisting *hoisting, Expr *e) {
-  Terms terms = {.ok = true};
+  AddressTerms terms = {.ok = true};
   if (!dtype_is_int(e->type) || e->type.lanes > 1 || operations(e) < FEWEST_OPERATIONS) return e;
   add_terms(hoisting, e, &terms);
   if (!terms.ok || !terms.count) return e;
@@ -163,14 +164,14 @@ static Expr *hoist_load(Rewriter *rewriter, Expr *e) {
 
 static void push_scope(Hoisting *hoisting, Expr *var) {
   Context *context = hoisting->context;
-  Scope *scope = arena_new(&context->arena, Scope);
-  *scope = (Scope){.var = var, .sums = map_new(&context->arena)};
+  AddressScope *scope = arena_new(&context->arena, AddressScope);
+  *scope = (AddressScope){.var = var, .sums = map_new(&context->arena)};
   if (var) map_put(&hoisting->depths, var, (intptr_t)hoisting->scopes.count + 1);
   array_push(&context->arena, &hoisting->scopes, scope);
 }
 
 static Stmt *pop_scope(Hoisting *hoisting, Stmt *body) {
-  Scope *scope = hoisting->scopes.items[--hoisting->scopes.count];
+  AddressScope *scope = hoisting->scopes.items[--hoisting->scopes.count];
   for (int i = scope->vars.count - 1; i >= 0; i--)
     body = stmt_let(hoisting->context, scope->vars.items[i], scope->values.items[i], body);
   return body;

@@ -35,14 +35,14 @@ static Stmt *guarded(Context *context, const ExprArray *conditions, Stmt *body) 
   return stmt_if(context, expr_conjunction(context, conditions), body, NULL);
 }
 
-// ---- Bounds
+// ---- ConditionBounds
 
-typedef struct Bounds {
+typedef struct ConditionBounds {
   Expr *low, *end; // the variable is at least low and less than end
-} Bounds;
+} ConditionBounds;
 
 // Narrows `bounds` of `var` by a condition that is linear in it; false for any other condition.
-static bool narrow(Context *context, Expr *condition, Expr *var, Bounds *bounds) {
+static bool narrow(Context *context, Expr *condition, Expr *var, ConditionBounds *bounds) {
   ConditionKind kind;
   Expr *form, *base;
   int64_t c;
@@ -65,7 +65,7 @@ static bool narrow(Context *context, Expr *condition, Expr *var, Bounds *bounds)
   return true;
 }
 
-static bool may_narrow(const Stmt *loop, const Bounds *bounds) {
+static bool may_narrow(const Stmt *loop, const ConditionBounds *bounds) {
   if (loop->as.loop.kind == LOOP_SERIAL) return true;
   bool constant = loop->as.loop.kind == LOOP_VECTORIZED || loop->as.loop.kind == LOOP_UNROLLED;
   return constant && bounds->low->op == EXPR_INT && bounds->end->op == EXPR_INT;
@@ -78,10 +78,11 @@ static Stmt *hoist_from_loop(Context *context, Stmt *loop) {
   Stmt *branch = loop->as.loop.body;
   Expr *var = loop->as.loop.var;
   expr_conjuncts(context, branch->as.branch.condition, &all);
-  Bounds bounds = {loop->as.loop.min, expr_add(context, loop->as.loop.min, loop->as.loop.extent)};
-  Bounds original = bounds;
+  ConditionBounds bounds = {loop->as.loop.min,
+                            expr_add(context, loop->as.loop.min, loop->as.loop.extent)};
+  ConditionBounds original = bounds;
   for (int i = 0; i < all.count; i++) {
-    Bounds tried = bounds;
+    ConditionBounds tried = bounds;
     bool movable = is_movable(all.items[i]);
     if (movable && !expr_uses(all.items[i], var))
       array_push(&context->arena, &outside, all.items[i]);

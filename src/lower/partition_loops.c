@@ -45,18 +45,18 @@ typedef struct Atom {
   Expr *base;        // NULL when `rest` is not linear in the variable
 } Atom;
 
-typedef struct Search {
+typedef struct SplitSearch {
   Partition *partition;
   Expr *var;
   Array(VarRange) inner; // variables bound inside the loop; min is NULL for lets
   Array(Atom) atoms;
   bool wide;  // the loop holds vectorised or unrolled loops, in which conditions cost much
   bool lanes; // the loop itself is vectorised, so choices between values cost little
-} Search;
+} SplitSearch;
 
 // ---- Finding conditions
 
-static bool inner_bounds(Search *search, Atom *atom, const int64_t *factors) {
+static bool inner_bounds(SplitSearch *search, Atom *atom, const int64_t *factors) {
   Analyzer *analyzer = search->partition->analyzer;
   for (int i = 0; i < search->inner.count; i++) {
     int64_t low, high, unused, most, a, b;
@@ -74,7 +74,7 @@ static bool inner_bounds(Search *search, Atom *atom, const int64_t *factors) {
   return true;
 }
 
-static bool analyze(Search *search, Atom *atom) {
+static bool analyze(SplitSearch *search, Atom *atom) {
   Context *context = search->partition->context;
   int count = search->inner.count;
   Expr **vars = arena_array(&context->arena, Expr *, count + 1);
@@ -89,7 +89,7 @@ static bool analyze(Search *search, Atom *atom) {
   return true;
 }
 
-static void note_condition(Search *search, Expr *condition) {
+static void note_condition(SplitSearch *search, Expr *condition) {
   Context *context = search->partition->context;
   ExprArray parts = {0};
   expr_conjuncts(context, condition, &parts);
@@ -103,14 +103,14 @@ static void note_condition(Search *search, Expr *condition) {
   }
 }
 
-static void note_inner(Search *search, Expr *var, Expr *min, Expr *extent) {
+static void note_inner(SplitSearch *search, Expr *var, Expr *min, Expr *extent) {
   VarRange range = {var, min, extent};
   array_push(&search->partition->context->arena, &search->inner, range);
 }
 
 static bool condition_in_expr(Visitor *visitor, Expr *e) {
   if (e->op == EXPR_LET) note_inner(visitor->env, e->args[0], NULL, NULL);
-  Search *search = visitor->env;
+  SplitSearch *search = visitor->env;
   if (e->op != EXPR_IF_THEN_ELSE && e->op != EXPR_SELECT) return true;
   bool guards = expr_reads_memory(e->args[1]) || expr_reads_memory(e->args[2]);
   if (!search->lanes || (e->op == EXPR_IF_THEN_ELSE && guards)) note_condition(search, e->args[0]);
@@ -118,7 +118,7 @@ static bool condition_in_expr(Visitor *visitor, Expr *e) {
 }
 
 static bool condition_in_stmt(Visitor *visitor, Stmt *s) {
-  Search *search = visitor->env;
+  SplitSearch *search = visitor->env;
   if (s->kind == STMT_IF) note_condition(search, s->as.branch.condition);
   if (s->kind == STMT_LET) note_inner(search, s->as.let.var, NULL, NULL);
   if (s->kind != STMT_FOR) return true;
@@ -133,10 +133,10 @@ static bool condition_in_stmt(Visitor *visitor, Stmt *s) {
   return false;
 }
 
-static Search find_conditions(Partition *partition, Stmt *loop) {
-  Search search = {.partition = partition,
-                   .var = loop->as.loop.var,
-                   .lanes = loop->as.loop.kind == LOOP_VECTORIZED};
+static SplitSearch find_conditions(Partition *partition, Stmt *loop) {
+  SplitSearch search = {.partition = partition,
+                        .var = loop->as.loop.var,
+                        .lanes = loop->as.loop.kind == LOOP_VECTORIZED};
   Visitor visitor = {
       .env = &search, .enter_expr = condition_in_expr, .enter_stmt = condition_in_stmt};
   int mark = analyzer_mark(partition->analyzer);
@@ -190,7 +190,7 @@ static void middle_of_equal(Context *context, const Atom *atom, int64_t begin, i
   map_put(&middle->decided, atom->condition, value);
 }
 
-static Middle find_middle(Partition *partition, const Search *search, const Stmt *loop) {
+static Middle find_middle(Partition *partition, const SplitSearch *search, const Stmt *loop) {
   Context *context = partition->context;
   Expr *min = loop->as.loop.min, *end = expr_add(context, min, loop->as.loop.extent);
   Middle middle = {min, end, map_new(&context->arena)};
@@ -288,7 +288,7 @@ static Stmt *three_ranges(Partition *partition, Stmt *loop, Middle *middle) {
 }
 
 // The parts of the loop, or NULL when it is not cut.
-static Stmt *cut(Partition *partition, const Search *search, Stmt *loop) {
+static Stmt *cut(Partition *partition, const SplitSearch *search, Stmt *loop) {
   Middle middle = find_middle(partition, search, loop);
   Expr *end = expr_add(partition->context, loop->as.loop.min, loop->as.loop.extent);
   Str name = loop->as.loop.var->as.var->name;
@@ -311,7 +311,7 @@ static Stmt *cut(Partition *partition, const Search *search, Stmt *loop) {
 
 // ---- Two versions of a body
 
-static Stmt *two_versions(Partition *partition, const Search *search, Stmt *loop) {
+static Stmt *two_versions(Partition *partition, const SplitSearch *search, Stmt *loop) {
   Context *context = partition->context;
   Expr *all = expr_bool(context, true);
   Map values = map_new(&context->arena);
@@ -344,7 +344,7 @@ static Stmt *partition_body(Partition *partition, Stmt *loop) {
 static Stmt *partition_loop(Partition *partition, Stmt *s) {
   LoopKind kind = s->as.loop.kind;
   if (kind != LOOP_UNROLLED && kind != LOOP_THREAD) {
-    Search search = find_conditions(partition, s);
+    SplitSearch search = find_conditions(partition, s);
     Stmt *next = kind != LOOP_PARALLEL && search.atoms.count ? cut(partition, &search, s) : NULL;
     if (next) return next;
     if (search.atoms.count && search.wide) next = two_versions(partition, &search, s);

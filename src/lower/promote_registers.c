@@ -21,19 +21,19 @@ typedef struct Piece {
   Buffer *buffer;
 } Piece;
 
-typedef struct Candidate {
+typedef struct RegisterCandidate {
   Buffer *buffer;
   int64_t size;
   const char *obstacle;  // why the buffer stays in memory; NULL when it becomes registers
   Array(Piece) accesses; // each distinct access once
   Array(Piece) pieces;
   int *owner; // for each element, the index of its piece + 1; 0 without a piece
-} Candidate;
+} RegisterCandidate;
 
 typedef struct Promotion {
   Context *context;
-  Map candidates; // Buffer* → Candidate*
-  Map by_data;    // data variable → Candidate*
+  Map candidates; // Buffer* → RegisterCandidate*
+  Map by_data;    // data variable → RegisterCandidate*
 } Promotion;
 
 // ---- Candidates
@@ -47,8 +47,9 @@ static bool enter_allocate(Visitor *visitor, Stmt *s) {
   if (buffer->data != s->as.allocate.var || strcmp(buffer->scope, "local")) return true;
   if (buffer->rank != 1 || buffer->type.lanes != 1) return true;
   if (!expr_as_int(buffer->shape[0], &size) || size > MOST_ELEMENTS || size < 1) return true;
-  Candidate *candidate = arena_new(arena, Candidate);
-  *candidate = (Candidate){.buffer = buffer, .size = size, .owner = arena_array(arena, int, size)};
+  RegisterCandidate *candidate = arena_new(arena, RegisterCandidate);
+  *candidate =
+      (RegisterCandidate){.buffer = buffer, .size = size, .owner = arena_array(arena, int, size)};
   map_put(&promotion->candidates, buffer, candidate);
   map_put(&promotion->by_data, buffer->data, candidate);
   return true;
@@ -63,7 +64,7 @@ static bool constant_piece(const Expr *index, int64_t *first, int *lanes) {
          expr_as_int(index->args[0], first);
 }
 
-static void note_access(Promotion *promotion, Candidate *candidate, const Expr *index) {
+static void note_access(Promotion *promotion, RegisterCandidate *candidate, const Expr *index) {
   Piece access = {0};
   if (candidate->obstacle) return;
   if (!constant_piece(index, &access.first, &access.lanes)) {
@@ -84,7 +85,7 @@ static void note_access(Promotion *promotion, Candidate *candidate, const Expr *
 
 static bool access_in_expr(Visitor *visitor, Expr *e) {
   Promotion *promotion = visitor->env;
-  Candidate *candidate = NULL;
+  RegisterCandidate *candidate = NULL;
   if (e->op == EXPR_LOAD && (candidate = map_find(&promotion->candidates, e->as.buffer)))
     note_access(promotion, candidate, e->args[0]);
   else if (e->op == EXPR_LOAD && (candidate = map_find(&promotion->by_data, e->as.buffer->data)))
@@ -100,7 +101,7 @@ static bool access_in_expr(Visitor *visitor, Expr *e) {
 static bool access_in_stmt(Visitor *visitor, Stmt *s) {
   Promotion *promotion = visitor->env;
   if (s->kind != STMT_STORE) return true;
-  Candidate *candidate = map_find(&promotion->candidates, s->as.store.buffer);
+  RegisterCandidate *candidate = map_find(&promotion->candidates, s->as.store.buffer);
   if (candidate)
     note_access(promotion, candidate, s->as.store.indices[0]);
   else if ((candidate = map_find(&promotion->by_data, s->as.store.buffer->data)))
@@ -120,7 +121,7 @@ static int by_place(const void *a, const void *b) {
 }
 
 // Takes the widest accesses first; each of them is a new piece or is contained in one.
-static void find_pieces(Promotion *promotion, Candidate *candidate) {
+static void find_pieces(Promotion *promotion, RegisterCandidate *candidate) {
   if (!candidate->accesses.count) return;
   qsort(candidate->accesses.items, (size_t)candidate->accesses.count, sizeof(Piece), by_width);
   for (int i = 0; i < candidate->accesses.count && !candidate->obstacle; i++) {
@@ -136,7 +137,7 @@ static void find_pieces(Promotion *promotion, Candidate *candidate) {
 }
 
 // Sorts the pieces by their elements and makes a buffer for each.
-static void make_buffers(Promotion *promotion, Candidate *candidate) {
+static void make_buffers(Promotion *promotion, RegisterCandidate *candidate) {
   Context *context = promotion->context;
   int64_t one = 1;
   int count = candidate->pieces.count;
@@ -153,7 +154,7 @@ static void make_buffers(Promotion *promotion, Candidate *candidate) {
   }
 }
 
-static void settle(LowerState *state, Promotion *promotion, Candidate *candidate) {
+static void settle(LowerState *state, Promotion *promotion, RegisterCandidate *candidate) {
   find_pieces(promotion, candidate);
   if (candidate->obstacle) {
     lower_note(state, LOWER_NOT_REGISTERS, "buffer %s stays in memory: %s", candidate->buffer->name,
@@ -170,7 +171,7 @@ static void settle(LowerState *state, Promotion *promotion, Candidate *candidate
 // in memory.
 static const Piece *piece_of(const Promotion *promotion, const Buffer *buffer, const Expr *index,
                              int *at, int *lanes) {
-  const Candidate *candidate = map_find(&promotion->candidates, buffer);
+  const RegisterCandidate *candidate = map_find(&promotion->candidates, buffer);
   int64_t first;
   if (!candidate || candidate->obstacle || !constant_piece(index, &first, lanes)) return NULL;
   const Piece *piece = &candidate->pieces.items[candidate->owner[first] - 1];
@@ -224,7 +225,7 @@ static Stmt *promote_store(Rewriter *rewriter, Stmt *s) {
 static Stmt *promote_stmt(Rewriter *rewriter, Stmt *s) {
   const Promotion *promotion = rewriter->env;
   if (s->kind == STMT_STORE) return promote_store(rewriter, s);
-  const Candidate *candidate =
+  const RegisterCandidate *candidate =
       s->kind == STMT_ALLOCATE ? map_find(&promotion->by_data, s->as.allocate.var) : NULL;
   if (!candidate || candidate->obstacle) return s;
   Stmt *body = s->as.allocate.body->as.declare.body;

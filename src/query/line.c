@@ -5,7 +5,7 @@
 
 #include "query/query.h"
 
-typedef struct Line {
+typedef struct RequestLine {
   Context *context;
   const char *text;
   size_t size;
@@ -13,7 +13,7 @@ typedef struct Line {
   json_t *fields, *out; // owned
   QueryReply reply;
   bool answered, certificates;
-} Line;
+} RequestLine;
 
 // ---- Errors -----------------------------------------------------------------------------------
 
@@ -30,7 +30,7 @@ static json_t *diag_json(const Diag *diag) {
 }
 
 // The first error; whatever else was found stands in its "notes".
-static json_t *diags_json(const Line *line) {
+static json_t *diags_json(const RequestLine *line) {
   json_t *first = NULL, *notes = NULL;
   for (int i = 0; i < line->context->diags.count; i++) {
     json_t *object = diag_json(&line->context->diags.items[i]);
@@ -44,7 +44,7 @@ static json_t *diags_json(const Line *line) {
   return first ? first : json_pack("{s:s}", "message", "no answer");
 }
 
-static void set_error(Line *line, json_t *error) {
+static void set_error(RequestLine *line, json_t *error) {
   json_object_set_new(error, "line", json_integer(line->number));
   json_object_set_new(line->out, "error", error);
 }
@@ -52,7 +52,7 @@ static void set_error(Line *line, json_t *error) {
 // ---- A line -----------------------------------------------------------------------------------
 
 // The id of a line that is not JSON as a whole.
-static json_t *find_id(const Line *line) {
+static json_t *find_id(const RequestLine *line) {
   static const char key[] = "\"id\":";
   const char *at = memmem(line->text, line->size, key, sizeof key - 1);
   if (!at) return NULL;
@@ -61,7 +61,7 @@ static json_t *find_id(const Line *line) {
   return json_loadb(at, rest, JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK, NULL);
 }
 
-static void read_fields(Line *line) {
+static void read_fields(RequestLine *line) {
   json_error_t error;
   size_t flags = JSON_REJECT_DUPLICATES | JSON_DECODE_ANY;
   line->fields = json_loadb(line->text, line->size, flags, &error);
@@ -73,11 +73,11 @@ static void read_fields(Line *line) {
 }
 
 static void answer_body(void *arg) {
-  Line *line = arg;
+  RequestLine *line = arg;
   line->answered = query_answer(line->context, line->fields, line->certificates, &line->reply);
 }
 
-static void answer_line(Line *line) {
+static void answer_line(RequestLine *line) {
   line->out = json_object();
   read_fields(line);
   if (!line->fields) return;
@@ -90,11 +90,11 @@ static void answer_line(Line *line) {
 }
 
 char *query_line(const char *text, size_t size, int64_t number, bool certificates, bool *answered) {
-  Line line = {.context = context_new(),
-               .text = text,
-               .size = size,
-               .number = number,
-               .certificates = certificates};
+  RequestLine line = {.context = context_new(),
+                      .text = text,
+                      .size = size,
+                      .number = number,
+                      .certificates = certificates};
   *answered = false;
   if (!line.context) return NULL;
   answer_line(&line);

@@ -44,7 +44,7 @@ static const json_t *field_of(const json_t *object, const char *key) {
 
 // ---- Layouts ----------------------------------------------------------------------------------
 
-typedef struct Operand {
+typedef struct RequestOperand {
   Context *context;
   const json_t *object;
   const char *name;
@@ -53,9 +53,9 @@ typedef struct Operand {
   LayoutSource source; // of the spelling
   const LayoutExpr *const *shape, *const *physical;
   int rank, physical_count; // physical_count -1: not given
-} Operand;
+} RequestOperand;
 
-static LayoutSource source_of(Operand *o, const char *field, const char *text) {
+static LayoutSource source_of(RequestOperand *o, const char *field, const char *text) {
   text = arena_copy(&o->context->arena, text, strlen(text) + 1); // errors outlive the object
   LayoutSource source = layout_source(text, -1);
   source.pos = field_pos(o->context, field, text, source.size);
@@ -64,7 +64,7 @@ static LayoutSource source_of(Operand *o, const char *field, const char *text) {
   return source;
 }
 
-static bool read_conditions(Operand *o) {
+static bool read_conditions(RequestOperand *o) {
   const json_t *where = field_of(o->object, "where");
   const char *field = sub_field(o->context, o->name, "where");
   int count = json_is_string(where) ? 1 : (int)json_array_size(where);
@@ -82,7 +82,7 @@ static bool read_conditions(Operand *o) {
   return layout_conditions_parse(o->context, sources, count, &o->out->conditions);
 }
 
-static const LayoutExpr *read_extent(Operand *o, const char *field, const json_t *item) {
+static const LayoutExpr *read_extent(RequestOperand *o, const char *field, const json_t *item) {
   if (json_is_integer(item)) return layout_const(o->context, json_integer_value(item));
   if (!json_is_string(item)) {
     query_field_error(o->context, field, "expected an integer or a name, not %s", kind_of(item));
@@ -94,7 +94,7 @@ static const LayoutExpr *read_extent(Operand *o, const char *field, const json_t
 }
 
 // A list of extents, or one text such as "1x30x7x7".
-static const LayoutExpr *const *read_shape(Operand *o, const char *key, int *count) {
+static const LayoutExpr *const *read_shape(RequestOperand *o, const char *key, int *count) {
   Arena *arena = &o->context->arena;
   const json_t *value = field_of(o->object, key);
   const char *field = sub_field(o->context, o->name, key);
@@ -121,7 +121,7 @@ static const LayoutExpr *const *read_shape(Operand *o, const char *key, int *cou
   return extents;
 }
 
-static bool read_source(Operand *o) {
+static bool read_source(RequestOperand *o) {
   const json_t *text = field_of(o->object, "layout"), *order = field_of(o->object, "order");
   const char *field = sub_field(o->context, o->name, "layout");
   if (!json_is_string(text))
@@ -136,7 +136,7 @@ static bool read_source(Operand *o) {
 }
 
 // The shape that the spelling says; else that of the layout it stands beside; else symbols.
-static bool find_shape(Operand *o) {
+static bool find_shape(RequestOperand *o) {
   bool said, alone = !field_of(o->object, "where");
   if (!(o->shape = layout_shape_of(o->context, &o->source, &o->rank, &said))) return false;
   if (said || !o->like) return true;
@@ -146,7 +146,7 @@ static bool find_shape(Operand *o) {
   return true;
 }
 
-static bool check_extents(Operand *o, const char *key, const LayoutExpr *const *extents,
+static bool check_extents(RequestOperand *o, const char *key, const LayoutExpr *const *extents,
                           int count) {
   const char *field = sub_field(o->context, o->name, key);
   for (int i = 0; i < count; i++)
@@ -163,7 +163,7 @@ static bool check_extents(Operand *o, const char *key, const LayoutExpr *const *
                            layout_expr_text(o->context, extents[bad], NULL, 0), text_string(&text));
 }
 
-static bool read_shapes(Operand *o) {
+static bool read_shapes(RequestOperand *o) {
   bool given = field_of(o->object, "shape") != NULL;
   if (given && !(o->shape = read_shape(o, "shape", &o->rank))) return false;
   if (!given && !find_shape(o)) return false;
@@ -180,7 +180,7 @@ static bool read_shapes(Operand *o) {
   return true;
 }
 
-static bool read_padding(Operand *o, LayoutPadding *padding) {
+static bool read_padding(RequestOperand *o, LayoutPadding *padding) {
   const json_t *value = field_of(o->object, "padding");
   const char *word = json_string_value(value);
   *padding = (LayoutPadding){0};
@@ -195,7 +195,7 @@ static bool read_padding(Operand *o, LayoutPadding *padding) {
   return true;
 }
 
-static bool check_keys(Operand *o) {
+static bool check_keys(RequestOperand *o) {
   static const char *const known[] = {"layout", "shape", "physical", "where", "order", "padding"};
   const char *key;
   json_t *value;
@@ -211,7 +211,7 @@ static bool check_keys(Operand *o) {
   return true;
 }
 
-static bool build(Operand *o) {
+static bool build(RequestOperand *o) {
   Context *context = o->context;
   LayoutSource source = o->source;
   LayoutPadding padding;
@@ -235,7 +235,7 @@ static bool build(Operand *o) {
 
 bool query_operand_read(Context *context, const json_t *object, const char *name,
                         const QueryOperand *like, QueryOperand *out) {
-  Operand o = {.context = context, .object = object, .name = name, .like = like, .out = out};
+  RequestOperand o = {.context = context, .object = object, .name = name, .like = like, .out = out};
   *out = (QueryOperand){0};
   if (!json_is_object(object))
     return query_field_error(context, name, "expected an object with \"layout\"%s%s",
@@ -282,7 +282,8 @@ bool query_integers(QueryRequest *request, const char *field, IntArray *out) {
 
 const LayoutExpr *const *query_extents(QueryRequest *request, const char *field, int *count) {
   QueryOperand operand = {.conditions = request->a.conditions};
-  Operand o = {.context = request->context, .object = request->fields, .name = "", .out = &operand};
+  RequestOperand o = {
+      .context = request->context, .object = request->fields, .name = "", .out = &operand};
   return read_shape(&o, field, count);
 }
 

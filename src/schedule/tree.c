@@ -53,7 +53,7 @@ Stmt *stmt_with_child(Context *context, const Stmt *s, int i, Stmt *child) {
 
 // ---- Paths -----------------------------------------------------------------------------------
 
-typedef bool (*Match)(const Stmt *s, const void *what);
+typedef bool (*StmtMatch)(const Stmt *s, const void *what);
 
 static bool is_stmt(const Stmt *s, const void *what) {
   return s == what;
@@ -67,7 +67,7 @@ static bool is_loop(const Stmt *s, const void *what) {
 
 typedef struct BlockSearch {
   Arena *arena;
-  Match match;
+  StmtMatch match;
   const void *what;
   StmtArray items;
   Array(int) child;
@@ -87,7 +87,7 @@ static bool search(BlockSearch *state, Stmt *s) {
   return false;
 }
 
-static bool path_find(const Schedule *schedule, Match match, const void *what, Path *out) {
+static bool path_find(const Schedule *schedule, StmtMatch match, const void *what, Path *out) {
   BlockSearch state = {.arena = &schedule->context->arena, .match = match, .what = what};
   if (!what || !search(&state, schedule->func->body)) return false;
   *out = (Path){state.items.items, state.child.items, state.items.count};

@@ -53,13 +53,13 @@ Stmt *parse_suite(Parser *parser, const PyNode *suite) {
 
 // ---- Loops
 
-typedef struct LoopForm {
+typedef struct LoopSyntax {
   const char *name;
   LoopKind kind;
   bool is_thread, is_grid;
-} LoopForm;
+} LoopSyntax;
 
-static const LoopForm loop_forms[] = {
+static const LoopSyntax loop_forms[] = {
     {"serial", LOOP_SERIAL},
     {"parallel", LOOP_PARALLEL},
     {"vectorized", LOOP_VECTORIZED},
@@ -68,8 +68,8 @@ static const LoopForm loop_forms[] = {
     {"grid", LOOP_SERIAL, .is_grid = true},
 };
 
-static const LoopForm *loop_form(Parser *parser, const PyNode *iterator) {
-  static const LoopForm range = {"range", LOOP_SERIAL};
+static const LoopSyntax *loop_form(Parser *parser, const PyNode *iterator) {
+  static const LoopSyntax range = {"range", LOOP_SERIAL};
   if (iterator->kind == PY_CALL && iterator->items[0]->kind == PY_NAME &&
       !strcmp(iterator->items[0]->text, "range"))
     return &range;
@@ -127,7 +127,7 @@ static bool loop_bounds(Parser *parser, const PyNode *first, const PyNode *secon
   return *extent != NULL;
 }
 
-static Stmt *single_loop(Parser *parser, const PyNode *node, const LoopForm *form) {
+static Stmt *single_loop(Parser *parser, const PyNode *node, const LoopSyntax *form) {
   const PyNode *iterator = node->items[1];
   PyNode *args[4];
   const char *signature =
@@ -186,7 +186,7 @@ static Stmt *grid_loops(Parser *parser, const PyNode *node, Stmt **outer) {
 
 static void for_statement(Parser *parser, Sequence *sequence, const PyNode *node) {
   int mark = parser_mark(parser);
-  const LoopForm *form = loop_form(parser, node->items[1]);
+  const LoopSyntax *form = loop_form(parser, node->items[1]);
   Stmt *outer = NULL, *inner = NULL;
   if (form && form->is_grid)
     inner = grid_loops(parser, node, &outer);

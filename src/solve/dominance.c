@@ -53,14 +53,15 @@ bool solve_state_filter(SolveState *state) {
 
 // ---- Dominance ---------------------------------------------------------------------------------
 
-typedef struct Lines { // of one edge: a line for each class of the node, over the far classes left
+typedef struct
+    CostLines { // of one edge: a line for each class of the node, over the far classes left
   SolveEdgeView view;
   int *used, count;
-} Lines;
+} CostLines;
 
-static Lines lines_of(SolveState *state, const SolveEdge *edge, int node) {
+static CostLines lines_of(SolveState *state, const SolveEdge *edge, int node) {
   Arena *arena = state->solver->arena;
-  Lines lines = {.view = solve_edge_view(edge, node)};
+  CostLines lines = {.view = solve_edge_view(edge, node)};
   const SolveNode *far = &state->nodes[lines.view.other];
   lines.used = arena_array(arena, int, lines.view.other_count);
   bool *seen = arena_array(arena, bool, lines.view.other_count);
@@ -73,7 +74,7 @@ static Lines lines_of(SolveState *state, const SolveEdge *edge, int node) {
 }
 
 // max_y (edge(w, y) − edge(v, y)) over the y that allow v; infinite when one of them forbids w.
-static int64_t worst_change(const Lines *lines, int w, int v) {
+static int64_t worst_change(const CostLines *lines, int w, int v) {
   const SolveEdgeView *view = &lines->view;
   int64_t shift = view->mine_shift ? view->mine_shift[w] - view->mine_shift[v] : 0;
   int class_w = view->mine_class[w], class_v = view->mine_class[v];
@@ -91,7 +92,7 @@ static int64_t worst_change(const Lines *lines, int w, int v) {
   return worst + shift;
 }
 
-static bool dominates(const SolveNode *n, const Lines *lines, int line_count, int w, int v) {
+static bool dominates(const SolveNode *n, const CostLines *lines, int line_count, int w, int v) {
   int64_t change = n->cost[w] - n->cost[v];
   for (int i = 0; i < line_count; i++) {
     int64_t worst = worst_change(&lines[i], w, v);
@@ -102,7 +103,7 @@ static bool dominates(const SolveNode *n, const Lines *lines, int line_count, in
   return change <= 0;
 }
 
-static bool dominated(const SolveNode *n, const Lines *lines, int line_count, int v) {
+static bool dominated(const SolveNode *n, const CostLines *lines, int line_count, int v) {
   for (int i = 0; i < n->count; i++)
     if (n->value[i] != v && dominates(n, lines, line_count, n->value[i], v)) return true;
   return false;
@@ -114,7 +115,7 @@ static bool dominate_node(SolveState *state, int node) {
   if (degree > DOMINANCE_MAX_DEGREE) return false;
   Arena *arena = state->solver->arena;
   ArenaMark mark = arena_mark(arena);
-  Lines *lines = arena_array(arena, Lines, degree + 1);
+  CostLines *lines = arena_array(arena, CostLines, degree + 1);
   int64_t entries = 0;
   for (int i = 0; i < degree; i++) {
     lines[i] = lines_of(state, &state->edges.items[n->edges.items[i]], node);

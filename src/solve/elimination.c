@@ -105,14 +105,14 @@ static bool relation_has(const Relation *r, int i) {
   return false;
 }
 
-typedef struct Term { // a relation in the product over a bucket
+typedef struct ProductTerm { // a relation in the product over a bucket
   const int64_t *cost;
   int64_t stride[MAX_SCOPE]; // per scope entry of the bucket, then the node's own
   int64_t at;
-} Term;
+} ProductTerm;
 
 // sum[x] for the node's values at the scope's values that the terms stand at.
-static int64_t least_over(const Term *terms, int term_count, int own, const int64_t *base,
+static int64_t least_over(const ProductTerm *terms, int term_count, int own, const int64_t *base,
                           int count) {
   int64_t best = PBQP_INFINITY;
   for (int x = 0; x < count; x++) {
@@ -125,7 +125,7 @@ static int64_t least_over(const Term *terms, int term_count, int own, const int6
 }
 
 // Steps to the next combination of values of the scope, the last one fastest.
-static void next_values(const Eliminator *e, const Bucket *b, Term *terms, int term_count,
+static void next_values(const Eliminator *e, const Bucket *b, ProductTerm *terms, int term_count,
                         int *at) {
   for (int k = b->scope_count; k-- > 0;) {
     int count = values_of(e, b->scope[k]);
@@ -137,14 +137,14 @@ static void next_values(const Eliminator *e, const Bucket *b, Term *terms, int t
   }
 }
 
-static int collect_terms(Eliminator *e, const Bucket *b, Term *terms) {
+static int collect_terms(Eliminator *e, const Bucket *b, ProductTerm *terms) {
   int count = 0;
   for (int i = 0; i < e->relations.count; i++) {
     Relation *r = &e->relations.items[i];
     if (r->used || !relation_has(r, b->node)) continue;
     r->used = true;
-    Term *term = &terms[count++];
-    *term = (Term){.cost = r->cost};
+    ProductTerm *term = &terms[count++];
+    *term = (ProductTerm){.cost = r->cost};
     for (int k = 0; k < b->scope_count; k++) term->stride[k] = stride_of(e, r, b->scope[k]);
     term->stride[b->scope_count] = stride_of(e, r, b->node);
   }
@@ -158,15 +158,15 @@ static int64_t *base_costs(const Eliminator *e, int i) {
   return base;
 }
 
-typedef struct Step { // what choosing the node's value needs later
-  Term *terms;
+typedef struct ChoiceStep { // what choosing the node's value needs later
+  ProductTerm *terms;
   int term_count;
   int64_t *base;
-} Step;
+} ChoiceStep;
 
-static Step run_bucket(Eliminator *e, const Bucket *b) {
-  Step step = {.base = base_costs(e, b->node)};
-  step.terms = arena_array(e->arena, Term, e->relations.count);
+static ChoiceStep run_bucket(Eliminator *e, const Bucket *b) {
+  ChoiceStep step = {.base = base_costs(e, b->node)};
+  step.terms = arena_array(e->arena, ProductTerm, e->relations.count);
   step.term_count = collect_terms(e, b, step.terms);
   int64_t *cost = arena_array(e->arena, int64_t, b->entries);
   int at[MAX_SCOPE] = {0}, values = values_of(e, b->node);
@@ -181,7 +181,8 @@ static Step run_bucket(Eliminator *e, const Bucket *b) {
   return step;
 }
 
-static void choose_value(const Eliminator *e, const Bucket *b, const Step *step, int *position) {
+static void choose_value(const Eliminator *e, const Bucket *b, const ChoiceStep *step,
+                         int *position) {
   int64_t best = INT64_MAX;
   for (int x = 0; x < values_of(e, b->node); x++) {
     int64_t sum = step->base[x];
@@ -238,7 +239,7 @@ static void start(Eliminator *e, int *position_of) {
 
 static int64_t eliminate_all(Eliminator *e, int *choice) {
   int64_t cost = e->state->constant;
-  Step *steps = arena_array(e->arena, Step, e->count);
+  ChoiceStep *steps = arena_array(e->arena, ChoiceStep, e->count);
   for (int i = 0; i < e->count; i++) {
     steps[i] = run_bucket(e, &e->buckets[i]);
     if (!e->buckets[i].scope_count) cost = cost_add(cost, array_last(&e->relations).cost[0]);

@@ -7,21 +7,21 @@
 
 enum { MAX_DEPTH = 400, ROOT_SWEEPS = 2000, BRANCH_SWEEPS = 12 };
 
-typedef struct Search {
+typedef struct SolveSearch {
   SolveState *state;
   int *choice, *trial; // of the state's nodes
   int64_t limit;       // a plan must cost less; *cost once one was found
   int64_t *cost;
   int64_t open; // least bound of what was left open
   int depth;
-} Search;
+} SolveSearch;
 
-static bool above(const Search *s, int64_t bound) {
+static bool above(const SolveSearch *s, int64_t bound) {
   return bound > s->limit - s->state->step || cost_infinite(bound);
 }
 
 // `trial` holds a choice for all nodes that are left in the state.
-static void accept(Search *s, int64_t cost) {
+static void accept(SolveSearch *s, int64_t cost) {
   if (cost >= s->limit || cost_infinite(cost)) return;
   solve_state_restore(s->state, s->trial);
   memcpy(s->choice, s->trial, sizeof(int) * (size_t)s->state->node_count);
@@ -55,7 +55,8 @@ static int find_parts(SolveState *state, int *part) {
 }
 
 // Solves part number `number` alone; adds to *bound and *cost.
-static void search_part(Search *s, const int *part, int number, int64_t *bound, int64_t *cost) {
+static void search_part(SolveSearch *s, const int *part, int number, int64_t *bound,
+                        int64_t *cost) {
   SolveState *state = s->state;
   Arena *arena = state->solver->arena;
   ArenaMark mark = arena_mark(arena);
@@ -72,7 +73,7 @@ static void search_part(Search *s, const int *part, int number, int64_t *bound, 
   arena_reset(arena, mark);
 }
 
-static bool search_parts(Search *s) {
+static bool search_parts(SolveSearch *s) {
   Arena *arena = s->state->solver->arena;
   ArenaMark mark = arena_mark(arena);
   int *part = arena_array(arena, int, s->state->node_count);
@@ -116,7 +117,7 @@ static int branch_node(SolveState *state, int *value) {
   return best;
 }
 
-static void branch(Search *s) {
+static void branch(SolveSearch *s) {
   SolveState *state = s->state;
   Arena *arena = state->solver->arena;
   int value = 0, node = branch_node(state, &value);
@@ -145,12 +146,12 @@ static void branch(Search *s) {
 
 // ---- One round ---------------------------------------------------------------------------------
 
-static void guess(Search *s) {
+static void guess(SolveSearch *s) {
   int64_t cost;
   if (solve_state_guess(s->state, s->trial, &cost)) accept(s, cost);
 }
 
-static bool shrink(Search *s) {
+static bool shrink(SolveSearch *s) {
   SolveState *state = s->state;
   do {
     if (!solve_state_reduce(state) || !solve_state_filter(state) || !solve_state_reduce(state))
@@ -161,7 +162,7 @@ static bool shrink(Search *s) {
 
 typedef enum Round { ROUND_DONE, ROUND_SMALLER, ROUND_STUCK } Round;
 
-static Round bound_round(Search *s, bool first) {
+static Round bound_round(SolveSearch *s, bool first) {
   SolveState *state = s->state;
   SolveRun *solver = state->solver;
   bool root = s->depth == 0 && first;
@@ -182,7 +183,7 @@ static Round bound_round(Search *s, bool first) {
   return dropped ? ROUND_SMALLER : ROUND_STUCK;
 }
 
-static Round one_round(Search *s, bool first) {
+static Round one_round(SolveSearch *s, bool first) {
   SolveState *state = s->state;
   if (!shrink(s)) return ROUND_DONE;
   int64_t cost;
@@ -202,12 +203,12 @@ int64_t solve_state_search(SolveState *state, int64_t limit, int *choice, int64_
                            int depth) {
   Arena *arena = state->solver->arena;
   ArenaMark mark = arena_mark(arena);
-  Search s = {.state = state,
-              .choice = choice,
-              .limit = limit,
-              .cost = cost,
-              .open = PBQP_INFINITY,
-              .depth = depth};
+  SolveSearch s = {.state = state,
+                   .choice = choice,
+                   .limit = limit,
+                   .cost = cost,
+                   .open = PBQP_INFINITY,
+                   .depth = depth};
   s.trial = arena_array(arena, int, state->node_count);
   Round round = one_round(&s, true);
   while (round != ROUND_DONE) {

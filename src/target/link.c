@@ -12,29 +12,29 @@ extern char **environ;
 
 enum { MAX_ARGUMENTS = 64 };
 
-typedef struct Command {
+typedef struct LinkCommand {
   const char *words[MAX_ARGUMENTS];
   int count;
-} Command;
+} LinkCommand;
 
 static bool fail(Context *context, const char *path, const char *why) {
   return diag_error(context, (SourcePos){NULL}, "%s: %s", path, why);
 }
 
-static void add(Command *command, const char *word) {
+static void add(LinkCommand *command, const char *word) {
   if (command->count + 1 < MAX_ARGUMENTS) command->words[command->count++] = word;
 }
 
-static void add_all(Command *command, Arena *arena, const char *words) {
+static void add_all(LinkCommand *command, Arena *arena, const char *words) {
   char *copy = arena_printf(arena, "%s", words), *rest = NULL;
   for (char *word = strtok_r(copy, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
     add(command, word);
 }
 
-static Command command_for(Arena *arena, const char *input, const char *kind, const char *flags,
-                           const char *output) {
+static LinkCommand command_for(Arena *arena, const char *input, const char *kind, const char *flags,
+                               const char *output) {
   const char *cc = getenv("CC");
-  Command command = {.count = 0};
+  LinkCommand command = {.count = 0};
   add_all(&command, arena, cc && *cc ? cc : "cc");
   add_all(&command, arena, "-shared -fPIC");
   const char *users = getenv("CFLAGS");
@@ -49,7 +49,7 @@ static Command command_for(Arena *arena, const char *input, const char *kind, co
 }
 
 // The exit status of the command, or -1 when it cannot be started.
-static int run_command(const Command *command) {
+static int run_command(const LinkCommand *command) {
   pid_t child;
   int status;
   if (posix_spawnp(&child, command->words[0], NULL, NULL, (char *const *)command->words, environ))
@@ -64,7 +64,7 @@ static bool link_in_folder(Context *context, const Text *bytes, const char *kind
   const char *input = arena_printf(arena, "%s/unit%s", folder, kind);
   const char *output = arena_printf(arena, "%s/unit.so", folder);
   bool done = file_write(context, input, bytes->data, bytes->size);
-  Command command = command_for(arena, input, kind, flags, output);
+  LinkCommand command = command_for(arena, input, kind, flags, output);
   int status = done ? run_command(&command) : 1;
   if (done && status < 0) fail(context, path, "no compiler: `cc` (or $CC) cannot be started");
   if (done && status > 0) fail(context, path, "the C compiler failed; what it said is above");

@@ -8,38 +8,39 @@
 #include <ctype.h>
 #include <stdlib.h>
 
-typedef struct Line {
+typedef struct AssemblyLine {
   const char *text;
   int size;
-} Line;
+} AssemblyLine;
 
-typedef struct Lines {
-  Line *items;
+typedef struct AssemblyLines {
+  AssemblyLine *items;
   int count;
-} Lines;
+} AssemblyLines;
 
-static Lines split(const char *assembly) {
-  Lines lines = {NULL};
+static AssemblyLines split(const char *assembly) {
+  AssemblyLines lines = {NULL};
   int capacity = 0;
   for (const char *at = assembly; *at;) {
     int size = (int)strcspn(at, "\n");
     if (lines.count == capacity) {
-      Line *more = realloc(lines.items, sizeof(Line) * (size_t)(capacity = 2 * capacity + 64));
+      AssemblyLine *more =
+          realloc(lines.items, sizeof(AssemblyLine) * (size_t)(capacity = 2 * capacity + 64));
       if (!more) break;
       lines.items = more;
     }
-    lines.items[lines.count++] = (Line){at, size};
+    lines.items[lines.count++] = (AssemblyLine){at, size};
     at += size + (at[size] == '\n');
   }
   return lines;
 }
 
-static bool has(Line line, const char *word) {
+static bool has(AssemblyLine line, const char *word) {
   return memmem(line.text, (size_t)line.size, word, strlen(word)) != NULL;
 }
 
 // The label to which this line jumps, or NULL.
-static const char *jump_target(Line line, int *size) {
+static const char *jump_target(AssemblyLine line, int *size) {
   int at = 0;
   while (at < line.size && isspace((unsigned char)line.text[at])) at++;
   if (at == line.size || line.text[at] != 'j') return NULL;
@@ -52,11 +53,11 @@ static const char *jump_target(Line line, int *size) {
 }
 
 // The line of the label to which line `jump` goes back, or -1.
-static int loop_begin(const Lines *lines, int jump) {
+static int loop_begin(const AssemblyLines *lines, int jump) {
   int size;
   const char *label = jump_target(lines->items[jump], &size);
   for (int i = label ? jump - 1 : -1; i >= 0; i--) {
-    Line line = lines->items[i];
+    AssemblyLine line = lines->items[i];
     if (line.size > size && line.text[size] == ':' && !memcmp(line.text, label, (size_t)size))
       return i;
     if (has(line, ".cfi_startproc")) return -1;
@@ -64,13 +65,13 @@ static int loop_begin(const Lines *lines, int jump) {
   return -1;
 }
 
-static bool is_vector_stack_move(Line line) {
+static bool is_vector_stack_move(AssemblyLine line) {
   bool vector = has(line, "%xmm") || has(line, "%ymm") || has(line, "%zmm");
   return vector && has(line, "(%rsp");
 }
 
 int target_count_spills(const char *assembly) {
-  Lines lines = split(assembly);
+  AssemblyLines lines = split(assembly);
   int spills = 0, last_begin = -1;
   for (int i = 0; i < lines.count; i++) {
     int begin = loop_begin(&lines, i);

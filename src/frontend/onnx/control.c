@@ -7,16 +7,16 @@
 
 #include "graph/graph.h"
 
-typedef struct Values {
+typedef struct BranchValues {
   Value **items;
   int count;
-} Values;
+} BranchValues;
 
-static Values values_new(Import *import, int count) {
-  return (Values){arena_array(&import->context->arena, Value *, count), count};
+static BranchValues values_new(Import *import, int count) {
+  return (BranchValues){arena_array(&import->context->arena, Value *, count), count};
 }
 
-static void set_results(Import *import, const Values *values) {
+static void set_results(Import *import, const BranchValues *values) {
   for (int i = 0; i < values->count; i++) import_result(import, i, values->items[i]);
 }
 
@@ -32,11 +32,12 @@ static const OnnxGraph *body_of(Import *import, const char *attribute) {
 // Imports a body under the names "node/label/…" with `inputs` as its inputs. Returns its outputs;
 // false when one of them failed.
 static bool import_body(Import *import, const OnnxGraph *body, const char *label,
-                        const Values *inputs, Values *outputs) {
+                        const BranchValues *inputs, BranchValues *outputs) {
   Importer *importer = import->importer;
-  Scope *around = importer->scope;
+  ImportScope *around = importer->scope;
   if (!scope_expand(import, body->node.count + 1)) return false;
-  Scope *scope = scope_new(importer, str_format(import->context, "%s/%s/", import->name, label));
+  ImportScope *scope =
+      scope_new(importer, str_format(import->context, "%s/%s/", import->name, label));
   scope->outer = around;
   importer->scope = scope;
   for (int i = 0; i < inputs->count; i++)
@@ -62,7 +63,7 @@ static bool check_body(Import *import, const OnnxGraph *body, int inputs, int le
 
 Value *import_body_result(Import *import, const char *attribute, Value *value) {
   const OnnxGraph *body = body_of(import, attribute);
-  Values inputs = {&value, 1}, outputs;
+  BranchValues inputs = {&value, 1}, outputs;
   if (!body || !value || !check_body(import, body, 1, 1)) return NULL;
   return import_body(import, body, attribute, &inputs, &outputs) ? outputs.items[0] : NULL;
 }
@@ -93,7 +94,7 @@ static void warn_of_both(Import *import, const char *what) {
 // ---- If ---------------------------------------------------------------------------------------
 
 static void import_both(Import *import, const OnnxGraph *yes, const OnnxGraph *no) {
-  Values none = {0}, a, b;
+  BranchValues none = {0}, a, b;
   Value *condition = import_input(import, 0);
   bool made = import_body(import, yes, "then", &none, &a);
   if (!import_body(import, no, "else", &none, &b) || !made) return;
@@ -112,7 +113,7 @@ static void import_both(Import *import, const OnnxGraph *yes, const OnnxGraph *n
 }
 
 void import_if(Import *import) {
-  Values none = {0}, results;
+  BranchValues none = {0}, results;
   const OnnxGraph *yes = body_of(import, "then_branch"), *no = body_of(import, "else_branch");
   if (!yes || !no || !check_condition(import, import_input(import, 0))) return;
   if (!check_body(import, yes, 0, import->node->output.count) ||
@@ -135,7 +136,7 @@ typedef struct Loop {
   const OnnxGraph *body;
   int64_t trips; // the most
   int carried, collected;
-  Values inputs;   // of the body: the step's number, the condition, the carried values
+  BranchValues inputs; // of the body: the step's number, the condition, the carried values
   Value *active;   // whether the step runs, when this is known at run time only; or NULL
   PtrArray *steps; // for each collected result its values
 } Loop;
@@ -197,7 +198,7 @@ static bool check_active(Loop *loop) {
                        "trip count that is known and without results that are collected");
 }
 
-static bool carry(Loop *loop, const Value *active, const Values *outputs) {
+static bool carry(Loop *loop, const Value *active, const BranchValues *outputs) {
   Import *import = loop->import;
   for (int i = 0; i < loop->carried; i++) {
     Value **state = &loop->inputs.items[i + 2], *value = outputs->items[i + 1];
@@ -216,7 +217,7 @@ static bool carry(Loop *loop, const Value *active, const Values *outputs) {
 
 static bool loop_step(Loop *loop, int64_t step, bool *runs) {
   Import *import = loop->import;
-  Values outputs;
+  BranchValues outputs;
   const Value *active = loop->active;
   loop->inputs.items[0] = single(loop, 0, DTYPE_INT64, step);
   loop->inputs.items[1] = single(loop, 1, DTYPE_BOOL, 1);
@@ -357,8 +358,8 @@ static bool scan_length(Scan *scan, Value *const *sequences) {
 }
 
 static bool scan_step(Scan *scan, Value *const *sequences, const char *label, int64_t step,
-                      Values *inputs, Value ***collected) {
-  Values outputs;
+                      BranchValues *inputs, Value ***collected) {
+  BranchValues outputs;
   for (int i = 0; i < scan->scanned; i++) {
     int64_t at = scan->reverse[i] ? scan->length - 1 - step : step;
     inputs->items[scan->states + i] =
@@ -381,10 +382,10 @@ static bool scan_step(Scan *scan, Value *const *sequences, const char *label, in
 // Runs all steps over one set of sequences; the results are the states and the collected values.
 // `label` is the prefix of the step's number.
 static bool scan_all(Scan *scan, Value *const *states, Value *const *sequences, const char *label,
-                     Values *results) {
+                     BranchValues *results) {
   Import *import = scan->import;
   Arena *arena = &import->context->arena;
-  Values inputs = values_new(import, scan->states + scan->scanned);
+  BranchValues inputs = values_new(import, scan->states + scan->scanned);
   Value ***collected = arena_array(arena, Value **, scan->collected);
   *results = values_new(import, scan->states + scan->collected);
   if (!scan_length(scan, sequences)) return false;
@@ -423,7 +424,7 @@ static void scan_batch(Scan *scan) {
   }
   Value **results = arena_array(arena, Value *, (int)batch * scan->body->output.count);
   for (int b = 0; b < batch; b++) {
-    Values one = values_new(import, all), made;
+    BranchValues one = values_new(import, all), made;
     for (int i = 0; i < all; i++) {
       Value *value = import_input(import, scan->first + i);
       if (!value->rank || import_dim(value, 0) != batch) {
@@ -443,7 +444,7 @@ static void scan_batch(Scan *scan) {
 void import_scan(Import *import) {
   bool batched = import_opset(import) < 9;
   Scan scan = {.import = import, .body = body_of(import, "body")};
-  Values results;
+  BranchValues results;
   if (!scan.body || !scan_begin(&scan, batched)) return;
   if (batched)
     scan_batch(&scan);
@@ -454,7 +455,7 @@ void import_scan(Import *import) {
 // ---- SequenceMap ------------------------------------------------------------------------------
 
 // The body's inputs for element `at`: that element of each sequence, and each tensor as it is.
-static bool map_inputs(Import *import, int at, int length, Values *inputs) {
+static bool map_inputs(Import *import, int at, int length, BranchValues *inputs) {
   *inputs = values_new(import, import->input_count);
   for (int i = 0; i < import->input_count; i++) {
     Value *value = import_input(import, i);
@@ -478,7 +479,7 @@ void import_sequence_map(Import *import) {
     return;
   Value **results = arena_array(arena, Value *, first->count * body->output.count);
   for (int at = 0; at < first->count; at++) {
-    Values inputs, outputs;
+    BranchValues inputs, outputs;
     if (!map_inputs(import, at, first->count, &inputs) ||
         !import_body(import, body, arena_printf(arena, "%d", at), &inputs, &outputs))
       return;

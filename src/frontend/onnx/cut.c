@@ -6,11 +6,11 @@
 
 #include "graph/graph.h"
 
-typedef struct Cut {
+typedef struct SubgraphCut {
   Importer *importer;
   Map seen;
   PtrArray names; // Str: the tensors to end with
-} Cut;
+} SubgraphCut;
 
 static bool is_behind(const Importer *importer, const OnnxNode *node) {
   for (int i = 0; i < node->output.count; i++)
@@ -19,14 +19,14 @@ static bool is_behind(const Importer *importer, const OnnxNode *node) {
 }
 
 // Adds a tensor that is computed at run time; inputs and known values are left out.
-static void end_with(Cut *cut, Str name) {
+static void end_with(SubgraphCut *cut, Str name) {
   const Value *value = scope_value(cut->importer->scope, name);
   if (!value || !value->producer || value_is_list(value) || map_contains(&cut->seen, name)) return;
   map_put(&cut->seen, name, value);
   array_push(&cut->importer->context->arena, &cut->names, (void *)(uintptr_t)name);
 }
 
-static const char *tensors_text(const Cut *cut) {
+static const char *tensors_text(const SubgraphCut *cut) {
   enum { SHOWN = 12 };
   Context *context = cut->importer->context;
   Text text = text_new(&context->arena);
@@ -42,7 +42,7 @@ static const char *tensors_text(const Cut *cut) {
 void importer_tell_cut(Importer *importer) {
   Arena *arena = &importer->context->arena;
   const OnnxGraph *graph = importer->model->graph;
-  Cut cut = {.importer = importer, .seen = map_new(arena)};
+  SubgraphCut cut = {.importer = importer, .seen = map_new(arena)};
   int before = graph->node.count;
   for (int i = 0; i < graph->node.count; i++) {
     OnnxNames needs = {0};

@@ -214,11 +214,11 @@ static bool evaluate(const Importer *importer, const char *text, int64_t *value,
 
 // ---- Shapes and sizes from the options --------------------------------------------------------
 
-typedef struct Names {
+typedef struct DimNames {
   OnnxNames inputs, dims;
-} Names;
+} DimNames;
 
-static void collect_dim(Importer *importer, Str dim, Names *names) {
+static void collect_dim(Importer *importer, Str dim, DimNames *names) {
   int64_t value;
   Str missing;
   OnnxNames parts = {0};
@@ -229,8 +229,8 @@ static void collect_dim(Importer *importer, Str dim, Names *names) {
       array_push(&importer->context->arena, &names->dims, parts.items[i]);
 }
 
-static Names names_of(Importer *importer) {
-  Names names = {0};
+static DimNames names_of(Importer *importer) {
+  DimNames names = {0};
   OnnxValues *inputs = &importer->model->graph->input;
   for (int i = 0; i < inputs->count; i++) {
     OnnxDims *dims = declared_dims(&inputs->items[i]);
@@ -262,7 +262,8 @@ static void set_size(Importer *importer, Str name, int64_t size) {
 }
 
 // Takes one "name=…" of --input-shape (is_shape) or --dim.
-static void take_given(Importer *importer, const char *given, const Names *names, bool is_shape) {
+static void take_given(Importer *importer, const char *given, const DimNames *names,
+                       bool is_shape) {
   Context *context = importer->context;
   const char *equals = strrchr(given, '=');
   Str name = str_intern_n(context, given, equals ? (size_t)(equals - given) : strlen(given));
@@ -309,7 +310,7 @@ static void take_from_input(Importer *importer, const OnnxValue *input) {
 void importer_dims(Importer *importer) {
   const OnnxOptions *options = importer->options;
   OnnxValues *inputs = &importer->model->graph->input;
-  Names names = names_of(importer);
+  DimNames names = names_of(importer);
   for (int i = 0; i < options->dim_count; i++)
     take_given(importer, options->dims[i], &names, false);
   for (int i = 0; i < options->shape_count; i++)

@@ -5,10 +5,10 @@
 
 #include "graph/graph.h"
 
-typedef struct Terms {
+typedef struct EinsumTerms {
   Str operands[64], result;
   int count;
-} Terms;
+} EinsumTerms;
 
 static bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -22,14 +22,14 @@ static Str squeezed(Context *context, const char *from, size_t size) {
   return str_intern(context, text_string(&text));
 }
 
-static int times(const Terms *terms, char letter) {
+static int times(const EinsumTerms *terms, char letter) {
   int count = 0;
   for (int i = 0; i < terms->count; i++)
     for (const char *p = terms->operands[i]; *p; p++) count += *p == letter;
   return count;
 }
 
-static Str implicit_result(Context *context, const Terms *terms) {
+static Str implicit_result(Context *context, const EinsumTerms *terms) {
   Text text = text_new(&context->arena);
   for (int i = 0; i < terms->count; i++)
     if (strstr(terms->operands[i], "...") && !text.size) text_puts(&text, "...");
@@ -38,7 +38,7 @@ static Str implicit_result(Context *context, const Terms *terms) {
   return str_intern(context, text_string(&text));
 }
 
-static bool split_equation(Import *import, Terms *terms) {
+static bool split_equation(Import *import, EinsumTerms *terms) {
   const char *equation = import_text(import, "equation", ""), *arrow = strstr(equation, "->");
   size_t size = arrow ? (size_t)(arrow - equation) : strlen(equation);
   for (size_t from = 0, to; from <= size; from = to + 1) {
@@ -54,14 +54,14 @@ static bool split_equation(Import *import, Terms *terms) {
                        import->input_count);
 }
 
-static bool needed_later(const Terms *terms, int next, char letter) {
+static bool needed_later(const EinsumTerms *terms, int next, char letter) {
   bool needed = strchr(terms->result, letter) != NULL;
   for (int i = next; i < terms->count; i++) needed |= strchr(terms->operands[i], letter) != NULL;
   return needed;
 }
 
 // The axes of the product of `a` and `b` that the operands from `next` on or the result have.
-static Str kept(Context *context, const Terms *terms, Str a, Str b, int next) {
+static Str kept(Context *context, const EinsumTerms *terms, Str a, Str b, int next) {
   Text text = text_new(&context->arena);
   if (strstr(a, "...") || strstr(b, "...")) text_puts(&text, "...");
   for (int i = 0; i < 2; i++)
@@ -82,7 +82,7 @@ static Value *einsum(Import *import, Value *const *operands, int count, Str equa
 
 static void import_einsum(Import *import) {
   Context *context = import->context;
-  Terms *terms = arena_new(&context->arena, Terms);
+  EinsumTerms *terms = arena_new(&context->arena, EinsumTerms);
   if (!split_equation(import, terms)) return;
   Value *value = import->inputs[0];
   Str term = terms->operands[0];

@@ -21,7 +21,7 @@ const OnnxFunction *importer_function(const Importer *importer, const OnnxNode *
 
 // ---- Attributes that refer to the call --------------------------------------------------------
 
-static bool depends_on_call(const Scope *scope, const OnnxNode *node) {
+static bool depends_on_call(const ImportScope *scope, const OnnxNode *node) {
   if (!scope->function) return false;
   bool depends = false;
   for (int i = 0; i < node->attribute.count; i++)
@@ -63,7 +63,7 @@ const OnnxNode *function_node(Importer *importer, const OnnxNode *node) {
 
 // ---- A call -----------------------------------------------------------------------------------
 
-static bool is_called_already(const Scope *scope, const OnnxFunction *function) {
+static bool is_called_already(const ImportScope *scope, const OnnxFunction *function) {
   for (; scope; scope = scope->caller)
     if (scope->function == function) return true;
   return false;
@@ -112,8 +112,8 @@ static int64_t opset_of(const OnnxFunction *function, int64_t otherwise) {
 }
 
 // Gives an input of the call its name in the function.
-static void pass_input(Import *import, Scope *scope, Str name, Str given) {
-  const Scope *around = import->importer->scope;
+static void pass_input(Import *import, ImportScope *scope, Str name, Str given) {
+  const ImportScope *around = import->importer->scope;
   Value *value = *given ? scope_value(around, given) : NULL;
   if (value)
     map_put(&scope->values, name, value);
@@ -121,9 +121,10 @@ static void pass_input(Import *import, Scope *scope, Str name, Str given) {
     map_put(*given ? &scope->poisoned : &scope->absent, name, import);
 }
 
-static Scope *scope_of_call(Import *import, const OnnxFunction *function) {
+static ImportScope *scope_of_call(Import *import, const OnnxFunction *function) {
   const OnnxNames *given = &import->node->input;
-  Scope *scope = scope_new(import->importer, str_format(import->context, "%s/", import->name));
+  ImportScope *scope =
+      scope_new(import->importer, str_format(import->context, "%s/", import->name));
   scope->function = function;
   scope->attributes = attributes_of(import, function);
   scope->opset = opset_of(function, scope->opset);
@@ -134,7 +135,7 @@ static Scope *scope_of_call(Import *import, const OnnxFunction *function) {
 
 void import_call(Import *import, const OnnxFunction *function) {
   if (!check_call(import, function) || !scope_expand(import, function->node.count + 1)) return;
-  Scope *scope = scope_of_call(import, function);
+  ImportScope *scope = scope_of_call(import, function);
   if (!scope_nodes(import->importer, scope, &function->node)) return;
   for (int i = 0; i < import->node->output.count; i++) {
     Str name = function->output.items[i];

@@ -26,10 +26,10 @@ bool onnx_domain_has_rows(const char *domain);
 
 // The names that a list of nodes sees. A body of If, Loop or Scan also sees the names around it; a
 // function sees only its own.
-typedef struct Scope Scope;
-struct Scope {
-  Scope *outer;                 // its names are visible too; NULL for the graph and functions
-  const Scope *caller;          // the scope of the expanded node; NULL for the graph
+typedef struct ImportScope ImportScope;
+struct ImportScope {
+  ImportScope *outer;           // its names are visible too; NULL for the graph and functions
+  const ImportScope *caller;    // the scope of the expanded node; NULL for the graph
   const OnnxFunction *function; // the innermost function that is expanded; NULL outside
   const Map *attributes;        // of the function: name (Str) to OnnxAttribute *
   Str path;                     // prefix of the names of its nodes: "", "call/", "loop/3/"
@@ -52,7 +52,7 @@ typedef struct Importer {
   const OnnxOptions *options;
   OnnxImport *result;
   GraphFunc *graph;
-  Scope *scope;
+  ImportScope *scope;
   Map dims;        // sizes of free dimensions: name (Str) to int64_t *
   Map asked;       // names that a message has asked for
   Text assumed;    // options for the sizes that were assumed: see OnnxOptions.assumed_size
@@ -76,18 +76,18 @@ struct Import {
 };
 
 // scope.c: names.
-Scope *scope_new(Importer *importer,
-                 Str path); // within the present one, whose names it does not see
-Value *scope_value(const Scope *scope, Str name); // NULL: unknown, poisoned or absent
-bool scope_has(const Scope *scope, Str name);     // true also for poisoned and absent names
-bool scope_is_absent(const Scope *scope, Str name);
+ImportScope *scope_new(Importer *importer,
+                       Str path); // within the present one, whose names it does not see
+Value *scope_value(const ImportScope *scope, Str name); // NULL: unknown, poisoned or absent
+bool scope_has(const ImportScope *scope, Str name);     // true also for poisoned and absent names
+bool scope_is_absent(const ImportScope *scope, Str name);
 void scope_give(Importer *importer, Str name, Value *value); // in the present scope
 void scope_poison(Importer *importer, Str name);
 // Counts `count` more nodes that the expansion of a node adds. False with a diagnostic when there
 // are too many, or the nesting is too deep.
 bool scope_expand(Import *import, int count);
 // Imports a list of nodes in `scope`. False when they have a cycle.
-bool scope_nodes(Importer *importer, Scope *scope, const OnnxNodes *nodes);
+bool scope_nodes(Importer *importer, ImportScope *scope, const OnnxNodes *nodes);
 
 // dims.c: reads the sizes that the user gave; and finds the shape of an input with them, false with
 // a diagnostic that says which options to give.

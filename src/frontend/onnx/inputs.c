@@ -102,7 +102,7 @@ bool importer_size_ok(Importer *importer, const Value *value) {
 }
 
 static bool name_is_new(Importer *importer, Str name, const char *what) {
-  const Scope *scope = importer->scope;
+  const ImportScope *scope = importer->scope;
   if (!map_contains(&scope->values, name) && !map_contains(&scope->poisoned, name)) return true;
   return diag_error(importer->context, importer_pos(importer, NULL),
                     "the name '%s' of an %s is that of another input or initializer", name, what);

@@ -6,18 +6,18 @@
 
 #include "graph/graph.h"
 
-typedef struct Step {
+typedef struct OptimizerStep {
   Import *import;
   int count;            // number of tensors
   Value *x, *gradient;  // the current tensor, with regularisation in its gradient
   Value *rate, *number; // scalars of the current tensor's type
-} Step;
+} OptimizerStep;
 
 // Begins a step whose inputs are `kinds` tensors each: value, gradient, states. False with a
 // diagnostic.
-static bool step_begin(Step *step, Import *import, int kinds) {
+static bool step_begin(OptimizerStep *step, Import *import, int kinds) {
   int given = import->input_count - 2;
-  *step = (Step){.import = import, .count = given / kinds};
+  *step = (OptimizerStep){.import = import, .count = given / kinds};
   if (given < kinds || given % kinds)
     return import_refuse(import,
                          "has %d inputs after the rate and the step, expected %d for each "
@@ -34,24 +34,24 @@ static bool step_begin(Step *step, Import *import, int kinds) {
   return true;
 }
 
-static Value *number(Step *step, const char *op, Value *a, double b) {
+static Value *number(OptimizerStep *step, const char *op, Value *a, double b) {
   return compose_number(step->import, op, a, b);
 }
 
-static Value *both(Step *step, const char *op, Value *a, Value *b) {
+static Value *both(OptimizerStep *step, const char *op, Value *a, Value *b) {
   return compose_binary(step->import, op, a, b);
 }
 
-static Value *of_kind(const Step *step, int kind, int i) {
+static Value *of_kind(const OptimizerStep *step, int kind, int i) {
   return step->import->inputs[2 + kind * step->count + i];
 }
 
-static Value *scalar(Step *step, int input) {
+static Value *scalar(OptimizerStep *step, int input) {
   Value *value = compose_cast(step->import, step->import->inputs[input], step->x->type);
   return compose_reshape(step->import, value, NULL, 0);
 }
 
-static void step_take(Step *step, int i) {
+static void step_take(OptimizerStep *step, int i) {
   double norm = import_float(step->import, "norm_coefficient", 0);
   step->x = of_kind(step, 0, i);
   step->gradient = of_kind(step, 1, i);
@@ -61,18 +61,18 @@ static void step_take(Step *step, int i) {
   step->number = scalar(step, 1);
 }
 
-static void give(Step *step, int kind, int i, Value *value) {
+static void give(OptimizerStep *step, int kind, int i, Value *value) {
   import_result(step->import, kind * step->count + i, value);
 }
 
 // old * share + new * other; a moving average when the factors add up to 1.
-static Value *blended(Step *step, Value *old, double share, Value *new, double other) {
+static Value *blended(OptimizerStep *step, Value *old, double share, Value *new, double other) {
   return both(step, "add", number(step, "multiply", old, share),
               number(step, "multiply", new, other));
 }
 
 static void import_adagrad(Import *import) {
-  Step step;
+  OptimizerStep step;
   double decay = import_float(import, "decay_factor", 0);
   double epsilon = import_float(import, "epsilon", 1e-6F);
   if (!step_begin(&step, import, 3)) return;
@@ -90,12 +90,12 @@ static void import_adagrad(Import *import) {
 }
 
 // 1 - share ^ number: the bias correction of a moving average that started with 0.
-static Value *weight_so_far(Step *step, double share) {
+static Value *weight_so_far(OptimizerStep *step, double share) {
   Value *power = both(step, "power", import_scalar(step->import, step->x, share), step->number);
   return number(step, "add", number(step, "multiply", power, -1), 1);
 }
 
-static Value *adam_rate(Step *step, double alpha, double beta) {
+static Value *adam_rate(OptimizerStep *step, double alpha, double beta) {
   Import *import = step->import;
   Value *upper = compose_unary(import, "sqrt", weight_so_far(step, beta));
   Value *later =
@@ -104,7 +104,7 @@ static Value *adam_rate(Step *step, double alpha, double beta) {
 }
 
 static void import_adam(Import *import) {
-  Step step;
+  OptimizerStep step;
   double alpha = import_float(import, "alpha", 0.9F), beta = import_float(import, "beta", 0.999F);
   double epsilon = import_float(import, "epsilon", 1e-6F);
   double norm_after = import_float(import, "norm_coefficient_post", 0);
@@ -126,7 +126,7 @@ static void import_adam(Import *import) {
 }
 
 static void import_momentum(Import *import) {
-  Step step;
+  OptimizerStep step;
   const char *mode = import_text(import, "mode", "");
   double alpha = import_float(import, "alpha", 0), beta = import_float(import, "beta", 0);
   bool nesterov = strcmp(mode, "nesterov") == 0;

@@ -6,19 +6,19 @@
 
 enum { MOST_NAMED = 8 };
 
-typedef struct Order {
+typedef struct NodeOrder {
   Importer *importer;
   const OnnxNodes *nodes;
   OnnxNames *needs; // for each node, with the names that its bodies read outside
   Map producers;    // name (Str) to OnnxNode *
   int *waiting;     // for each node the number of producers that are not placed yet
-} Order;
+} NodeOrder;
 
 Str onnx_node_name(const OnnxNode *node) {
   return *node->name ? node->name : node->output.count ? node->output.items[0] : node->op_type;
 }
 
-static int producer_of(const Order *order, Str name) {
+static int producer_of(const NodeOrder *order, Str name) {
   OnnxNode *producer = *name ? map_find(&order->producers, name) : NULL;
   return producer ? (int)(producer - order->nodes->items) : -1;
 }
@@ -59,7 +59,7 @@ static void collect_graph(Arena *arena, const OnnxGraph *graph, OnnxNames *names
     if (!map_contains(&own, read.items[i])) array_push(arena, names, read.items[i]);
 }
 
-static void collect_needs(Order *order) {
+static void collect_needs(NodeOrder *order) {
   Arena *arena = &order->importer->context->arena;
   order->needs = arena_array(arena, OnnxNames, order->nodes->count);
   for (int i = 0; i < order->nodes->count; i++)
@@ -73,12 +73,12 @@ static bool is_given(const Importer *importer, Str name) {
 // True when the name is defined in the present scope; a body may hide names of the surrounding
 // scopes.
 static bool is_own(const Importer *importer, Str name) {
-  const Scope *scope = importer->scope;
+  const ImportScope *scope = importer->scope;
   return map_contains(&scope->values, name) || map_contains(&scope->poisoned, name) ||
          map_contains(&scope->absent, name);
 }
 
-static void check_output(Order *order, OnnxNode *node, Str name) {
+static void check_output(NodeOrder *order, OnnxNode *node, Str name) {
   Importer *importer = order->importer;
   const OnnxNode *other = map_find(&order->producers, name);
   SourcePos pos = importer_pos(importer, importer_name(importer, node));
@@ -94,7 +94,7 @@ static void check_output(Order *order, OnnxNode *node, Str name) {
 
 // "; did you mean 'x'?" with a name similar to the missing one, or "". The search compares all
 // names, so it stops after MOST_ERRORS errors.
-static const char *suggestion(const Order *order, Str name) {
+static const char *suggestion(const NodeOrder *order, Str name) {
   enum { MOST_ERRORS = 10 };
   Arena *arena = &order->importer->context->arena;
   if (order->importer->context->error_count >= MOST_ERRORS) return "";
@@ -107,7 +107,7 @@ static const char *suggestion(const Order *order, Str name) {
   return nearest ? arena_printf(arena, "; did you mean '%s'?", nearest) : "";
 }
 
-static void check_input(Order *order, OnnxNode *node, Str name) {
+static void check_input(NodeOrder *order, OnnxNode *node, Str name) {
   Importer *importer = order->importer;
   if (producer_of(order, name) >= 0 || is_given(importer, name)) return;
   diag_error(importer->context, importer_pos(importer, importer_name(importer, node)),
@@ -119,7 +119,7 @@ static void check_input(Order *order, OnnxNode *node, Str name) {
 
 // Checks that every result has one producer and a name of its own, and that every input has a
 // producer.
-static void check_names(Order *order) {
+static void check_names(NodeOrder *order) {
   for (int i = 0; i < order->nodes->count; i++) {
     OnnxNode *node = &order->nodes->items[i];
     for (int k = 0; k < node->output.count; k++)
@@ -132,7 +132,7 @@ static void check_names(Order *order) {
   }
 }
 
-static bool is_in_order(const Order *order) {
+static bool is_in_order(const NodeOrder *order) {
   for (int i = 0; i < order->nodes->count; i++)
     for (int k = 0; k < order->needs[i].count; k++)
       if (producer_of(order, order->needs[i].items[k]) >= i) return false;
@@ -140,7 +140,7 @@ static bool is_in_order(const Order *order) {
 }
 
 // The first node that `at` waits for and that waits itself.
-static int waiting_for(const Order *order, int at) {
+static int waiting_for(const NodeOrder *order, int at) {
   for (int k = 0; k < order->needs[at].count; k++) {
     int producer = producer_of(order, order->needs[at].items[k]);
     if (producer >= 0 && order->waiting[producer]) return producer;
@@ -149,7 +149,7 @@ static int waiting_for(const Order *order, int at) {
 }
 
 // Each waiting node waits for another waiting node, so following them must end on a cycle.
-static void report_cycle(Order *order) {
+static void report_cycle(NodeOrder *order) {
   Context *context = order->importer->context;
   int at = 0, count = 0;
   while (!order->waiting[at]) at++;
@@ -168,7 +168,7 @@ static void report_cycle(Order *order) {
       onnx_node_name(&order->nodes->items[start]));
 }
 
-static void count_waiting(Order *order, IntArray *users) {
+static void count_waiting(NodeOrder *order, IntArray *users) {
   for (int i = 0; i < order->nodes->count; i++) {
     for (int k = 0; k < order->needs[i].count; k++) {
       int producer = producer_of(order, order->needs[i].items[k]);
@@ -179,7 +179,7 @@ static void count_waiting(Order *order, IntArray *users) {
   }
 }
 
-static IntArray sorted(Order *order) {
+static IntArray sorted(NodeOrder *order) {
   Arena *arena = &order->importer->context->arena;
   IntArray result = {0};
   IntArray *users = arena_array(arena, IntArray, order->nodes->count);
@@ -198,7 +198,7 @@ static IntArray sorted(Order *order) {
 }
 
 IntArray importer_order(Importer *importer, const OnnxNodes *nodes) {
-  Order order = {
+  NodeOrder order = {
       .importer = importer, .nodes = nodes, .producers = map_new(&importer->context->arena)};
   IntArray result = {0};
   collect_needs(&order);

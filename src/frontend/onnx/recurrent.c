@@ -35,7 +35,7 @@ static const Activation activations[] = {
 typedef struct Cell Cell;
 
 // One direction of a node.
-typedef struct Steps {
+typedef struct CellSteps {
   Import *import;
   const Cell *cell;
   int64_t length, batch, inputs, hidden;
@@ -47,10 +47,10 @@ typedef struct Steps {
   Value *of_gates, *of_candidate; // parts of `recurrent` of a GRU that resets before the product
   Value *peepholes[3];            // [hidden] each, or NULL
   Value *one;
-} Steps;
+} CellSteps;
 
 // Computes a step from its part of the gates and the states, which it updates in place.
-typedef bool (*StepFunction)(Steps *steps, Value *gates, Value **states);
+typedef bool (*StepFunction)(CellSteps *steps, Value *gates, Value **states);
 
 struct Cell {
   const char *name;
@@ -61,19 +61,19 @@ struct Cell {
 
 // ---- Arithmetic -------------------------------------------------------------------------------
 
-static Value *add(Steps *s, Value *a, Value *b) {
+static Value *add(CellSteps *s, Value *a, Value *b) {
   return b ? import_op(s->import, "add", a, b) : NULL;
 }
 
-static Value *multiply(Steps *s, Value *a, Value *b) {
+static Value *multiply(CellSteps *s, Value *a, Value *b) {
   return b ? import_op(s->import, "multiply", a, b) : NULL;
 }
 
-static Value *scaled(Steps *s, Value *x, double factor) {
+static Value *scaled(CellSteps *s, Value *x, double factor) {
   return x && factor != 1 ? multiply(s, x, import_scalar(s->import, x, factor)) : x;
 }
 
-static Value *clipped(Steps *s, Value *x) {
+static Value *clipped(CellSteps *s, Value *x) {
   if (!x || s->clip <= 0) return x;
   Node *node = import_begin(s->import, "clip", &x, 1);
   node_set_float(s->import->context, node, "min", -s->clip);
@@ -81,7 +81,7 @@ static Value *clipped(Steps *s, Value *x) {
   return import_add(s->import, node);
 }
 
-static Value *activated(Steps *s, int function, Value *x) {
+static Value *activated(CellSteps *s, int function, Value *x) {
   const Activation *f = &s->functions[function];
   Context *context = s->import->context;
   if (!x) return NULL;
@@ -97,19 +97,19 @@ static Value *activated(Steps *s, int function, Value *x) {
 }
 
 // The function of clip(x).
-static Value *gate(Steps *s, int function, Value *x) {
+static Value *gate(CellSteps *s, int function, Value *x) {
   return activated(s, function, clipped(s, x));
 }
 
 // a + b rows', where `rows` has the shape [n, hidden].
-static Value *plus_product(Steps *s, Value *a, Value *b, Value *rows) {
+static Value *plus_product(CellSteps *s, Value *a, Value *b, Value *rows) {
   if (!b || !rows) return NULL;
   Node *node = import_begin(s->import, "gemm", (Value *[]){b, rows, a}, a ? 3 : 2);
   node_set_int(s->import->context, node, "transpose_b", 1);
   return import_add(s->import, node);
 }
 
-static bool split(Steps *s, Value *x, int parts, Value **out) {
+static bool split(CellSteps *s, Value *x, int parts, Value **out) {
   if (!x) return false;
   Node *node = import_begin(s->import, "split", &x, 1);
   node->output_count = parts;
@@ -122,7 +122,7 @@ static bool split(Steps *s, Value *x, int parts, Value **out) {
 }
 
 // b + t (a - b), which is a for t = 1.
-static Value *between(Steps *s, Value *t, Value *a, Value *b) {
+static Value *between(CellSteps *s, Value *t, Value *a, Value *b) {
   Value *apart = a && b ? import_op(s->import, "subtract", a, b) : NULL;
   return add(s, b, multiply(s, t, apart));
 }
@@ -157,13 +157,13 @@ static Value *row_of(Import *import, Value *value, int64_t at) {
 
 // ---- The cells --------------------------------------------------------------------------------
 
-static bool step_rnn(Steps *s, Value *gates, Value **states) {
+static bool step_rnn(CellSteps *s, Value *gates, Value **states) {
   states[0] = gate(s, 0, plus_product(s, gates, states[0], s->recurrent));
   return states[0] != NULL;
 }
 
 // Gates z and r, then the candidate; h' = candidate + z (h - candidate).
-static bool step_gru(Steps *s, Value *gates, Value **states) {
+static bool step_gru(CellSteps *s, Value *gates, Value **states) {
   Value *h = states[0], *parts[3], *both[2], *products[3], *candidate;
   if (import_int(s->import, "linear_before_reset", 0)) {
     Value *product = plus_product(s, s->recurrent_bias, h, s->recurrent);
@@ -183,12 +183,12 @@ static bool step_gru(Steps *s, Value *gates, Value **states) {
   return states[0] != NULL;
 }
 
-static Value *with_peephole(Steps *s, Value *x, int i, Value *state) {
+static Value *with_peephole(CellSteps *s, Value *x, int i, Value *state) {
   return s->peepholes[i] ? add(s, x, multiply(s, s->peepholes[i], state)) : x;
 }
 
 // Gates i, o, f and the candidate c.
-static bool step_lstm(Steps *s, Value *gates, Value **states) {
+static bool step_lstm(CellSteps *s, Value *gates, Value **states) {
   Value *parts[4], *c = states[1];
   if (!split(s, plus_product(s, gates, states[0], s->recurrent), 4, parts)) return false;
   Value *in = gate(s, 0, with_peephole(s, parts[0], 0, c)), *keep;
@@ -280,7 +280,7 @@ static bool check_shape(Import *import, int input, const int64_t *shape, int ran
                                value->name, text_string(&text));
 }
 
-static bool check_inputs(const Steps *s, int directions, bool batch_first) {
+static bool check_inputs(const CellSteps *s, int directions, bool batch_first) {
   Import *import = s->import;
   const Cell *cell = s->cell;
   int64_t d = directions, rows = cell->gates * s->hidden;
@@ -312,7 +312,7 @@ static Value *lengths_of(Import *import, int64_t steps) {
   return full ? NULL : lengths;
 }
 
-static bool read_sizes(Steps *s, bool batch_first) {
+static bool read_sizes(CellSteps *s, bool batch_first) {
   Import *import = s->import;
   Value *x = import_input(import, 0), *r = import_input(import, 2);
   if (x->rank != 3 || r->rank != 3)
@@ -329,7 +329,7 @@ static bool read_sizes(Steps *s, bool batch_first) {
   return true;
 }
 
-static Value *flat_input(Steps *s, bool batch_first) {
+static Value *flat_input(CellSteps *s, bool batch_first) {
   Value *x = import_input(s->import, 0);
   if (batch_first) x = transposed(s->import, x, (int64_t[]){1, 0, 2});
   int64_t shape[] = {s->length * s->batch, s->inputs};
@@ -338,7 +338,7 @@ static Value *flat_input(Steps *s, bool batch_first) {
 
 // Adds both biases to the product of the input, except for a GRU that resets after the recurrent
 // bias.
-static bool take_biases(Steps *s, int direction) {
+static bool take_biases(CellSteps *s, int direction) {
   Import *import = s->import;
   int64_t rows = s->cell->gates * s->hidden;
   Value *both = row_of(import, import_input(import, 3), direction);
@@ -350,7 +350,7 @@ static bool take_biases(Steps *s, int direction) {
   return s->bias != NULL;
 }
 
-static bool take_weights(Steps *s, int direction) {
+static bool take_weights(CellSteps *s, int direction) {
   Import *import = s->import;
   s->weight = row_of(import, import_input(import, 1), direction);
   s->recurrent = row_of(import, import_input(import, 2), direction);
@@ -366,7 +366,7 @@ static bool take_weights(Steps *s, int direction) {
 }
 
 // The first state [batch, hidden]: the given one, or zeros.
-static Value *first_state(Steps *s, int number, int direction, bool batch_first) {
+static Value *first_state(CellSteps *s, int number, int direction, bool batch_first) {
   Import *import = s->import;
   Value *given = import_input(import, 5 + number);
   int64_t shape[] = {s->batch, s->hidden};
@@ -378,21 +378,21 @@ static Value *first_state(Steps *s, int number, int direction, bool batch_first)
 // ---- The steps --------------------------------------------------------------------------------
 
 // [batch, 1], true for the sequences that have this step; NULL when all have.
-static Value *mask_of(Steps *s, int64_t step) {
+static Value *mask_of(CellSteps *s, int64_t step) {
   int64_t shape[] = {s->batch, 1};
   if (!s->lengths) return NULL;
   Value *at = import_scalar(s->import, s->lengths, (double)step);
   return import_reshape(s->import, import_op(s->import, "less", at, s->lengths), shape, 2);
 }
 
-static Value *masked(Steps *s, Value *mask, Value *inside, Value *outside) {
+static Value *masked(CellSteps *s, Value *mask, Value *inside, Value *outside) {
   if (!s->lengths || !inside) return inside;
   if (!mask || !outside) return NULL;
   return import_add(s->import,
                     import_begin(s->import, "where", (Value *[]){mask, inside, outside}, 3));
 }
 
-static bool run_step(Steps *s, Value *gates, int64_t step, Value **states, Value **output) {
+static bool run_step(CellSteps *s, Value *gates, int64_t step, Value **states, Value **output) {
   Value *before[MOST_STATES], *mask = mask_of(s, step);
   memcpy(before, states, sizeof before);
   Value *part = import_element(s->import, gates, 0, step);
@@ -408,7 +408,7 @@ static bool run_step(Steps *s, Value *gates, int64_t step, Value **states, Value
 
 // Runs all steps of a direction. Returns the outputs as [length, 1, batch, hidden], and the last
 // states in `states`.
-static Value *run_direction(Steps *s, int direction, bool reverse, bool batch_first,
+static Value *run_direction(CellSteps *s, int direction, bool reverse, bool batch_first,
                             Value **states) {
   Import *import = s->import;
   int64_t shape[] = {s->length, s->batch, s->cell->gates * s->hidden};
@@ -442,7 +442,7 @@ typedef struct Results {
   Value *outputs[2], *states[2][MOST_STATES];
 } Results;
 
-static void set_results(Steps *s, Results *results, int directions, bool batch_first) {
+static void set_results(CellSteps *s, Results *results, int directions, bool batch_first) {
   Import *import = s->import;
   if (import_wants_output(import, 0)) {
     Value *all = beside(import, results->outputs, directions, 1);
@@ -464,7 +464,7 @@ static const Cell *cell_named(const char *name) {
 
 void import_recurrent(Import *import) {
   const Cell *cell = cell_named(import->node->op_type);
-  Steps steps = {.import = import, .cell = cell, .clip = import_float(import, "clip", 0)};
+  CellSteps steps = {.import = import, .cell = cell, .clip = import_float(import, "clip", 0)};
   Activation functions[2 * MOST_ACTIVATIONS];
   bool batch_first = import_int(import, "layout", 0) != 0;
   Direction direction = FORWARD;

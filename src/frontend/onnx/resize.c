@@ -8,11 +8,11 @@
 
 #include <math.h>
 
-typedef enum Kernel { NEAREST, LINEAR, CUBIC } Kernel;
+typedef enum ResizeKernel { NEAREST, LINEAR, CUBIC } ResizeKernel;
 
 typedef struct Resize {
   Import *import;
-  Kernel kernel;
+  ResizeKernel kernel;
   const char *coordinates, *rounding, *policy;
   bool antialias, exclude_outside;
   double a;                    // the cubic's parameter
@@ -23,12 +23,12 @@ typedef struct Resize {
 } Resize;
 
 // For one axis, the sources of each element of the result.
-typedef struct Table {
+typedef struct TapTable {
   int64_t count, taps;
   int32_t *indices; // [count, taps]
   double *weights;
   bool *outside; // outside of the input: the extrapolated value
-} Table;
+} TapTable;
 
 // ---- Coordinates and weights ------------------------------------------------------------------
 
@@ -109,10 +109,10 @@ static void fill_row(const Resize *r, int axis, double place, int32_t *indices, 
   for (int64_t t = 0; relative && sum != 0 && t < taps; t++) weights[t] /= sum;
 }
 
-static void make_table(const Resize *r, int axis, Table *table) {
+static void make_table(const Resize *r, int axis, TapTable *table) {
   Arena *arena = &r->import->context->arena;
   int64_t extent = import_dim(import_input(r->import, 0), axis);
-  *table = (Table){.count = r->sizes[axis], .taps = taps_of(r, axis)};
+  *table = (TapTable){.count = r->sizes[axis], .taps = taps_of(r, axis)};
   size_t all = (size_t)(table->count * table->taps);
   table->indices = arena_alloc(arena, all * sizeof(int32_t) + 1);
   table->weights = arena_alloc(arena, all * sizeof(double) + 1);
@@ -130,19 +130,19 @@ static void make_table(const Resize *r, int axis, Table *table) {
 
 // ---- Building ---------------------------------------------------------------------------------
 
-static Value *indices_of(Import *import, const Table *table, int rank) {
+static Value *indices_of(Import *import, const TapTable *table, int rank) {
   return import_const(import, DTYPE_INT32, (int64_t[]){table->count, table->taps}, rank,
                       table->indices);
 }
 
-static Value *weights_of(Import *import, const Table *table, DType type) {
+static Value *weights_of(Import *import, const TapTable *table, DType type) {
   int64_t count = table->count * table->taps, bytes = dtype_bytes(type);
   char *data = arena_alloc(&import->context->arena, (size_t)(count * bytes) + 1);
   for (int64_t i = 0; i < count; i++) number_store(type, data + i * bytes, table->weights[i]);
   return import_const(import, type, (int64_t[]){table->count, table->taps}, 2, data);
 }
 
-static Value *resample(Import *import, Value *x, const Table *tables, const int64_t *axes,
+static Value *resample(Import *import, Value *x, const TapTable *tables, const int64_t *axes,
                        int count) {
   Value *inputs[1 + 2 * TE_MAX_RANK] = {x};
   if (!x) return NULL;
@@ -155,7 +155,7 @@ static Value *resample(Import *import, Value *x, const Table *tables, const int6
   return import_add(import, node);
 }
 
-static Value *choose(Import *import, Value *x, const Table *table, int64_t axis) {
+static Value *choose(Import *import, Value *x, const TapTable *table, int64_t axis) {
   if (!x) return NULL;
   Value *inputs[] = {x, indices_of(import, table, 1)};
   Node *node = import_begin(import, "take", inputs, 2);
@@ -164,7 +164,7 @@ static Value *choose(Import *import, Value *x, const Table *table, int64_t axis)
 }
 
 // Sets the extrapolated value where an axis is outside of the input.
-static Value *extrapolated(Resize *r, Value *y, const Table *table, int axis) {
+static Value *extrapolated(Resize *r, Value *y, const TapTable *table, int axis) {
   if (!y || !table->outside) return y;
   int64_t shape[TE_MAX_RANK];
   for (int i = 0; i < y->rank; i++) shape[i] = i == axis ? table->count : 1;
@@ -187,7 +187,7 @@ static int resize_order(const Resize *r, int rank, int64_t *order) {
 
 // The number of axes to sum together: those whose taps together are so few that separate sums would
 // not be cheaper.
-static int merged_axes(const Table *tables, const int64_t *order, int count) {
+static int merged_axes(const TapTable *tables, const int64_t *order, int count) {
   enum { MOST_TAPS = 1 };
   int64_t taps = tables[order[0]].taps;
   int merged = 1;
@@ -199,7 +199,7 @@ static int merged_axes(const Table *tables, const int64_t *order, int count) {
 static Value *build(Resize *r) {
   Import *import = r->import;
   Value *x = import_input(import, 0), *y = x;
-  Table tables[TE_MAX_RANK];
+  TapTable tables[TE_MAX_RANK];
   int64_t order[TE_MAX_RANK];
   int count = resize_order(r, x->rank, order);
   for (int i = 0; i < count; i++) make_table(r, (int)order[i], &tables[order[i]]);
@@ -239,7 +239,7 @@ static bool read_modes(Resize *r) {
   while (kernel < COUNT_OF(kernels) && strcmp(kernels[kernel], mode) != 0) kernel++;
   if (kernel == COUNT_OF(kernels))
     return import_refuse(import, "mode '%s' is not one of nearest, linear, cubic", mode);
-  r->kernel = (Kernel)kernel;
+  r->kernel = (ResizeKernel)kernel;
   for (int i = 0; i < COUNT_OF(coordinates); i++) known |= !strcmp(coordinates[i], r->coordinates);
   for (int i = 0; i < COUNT_OF(roundings); i++) known |= 2 * !strcmp(roundings[i], r->rounding);
   return known == 3 || import_refuse(import, "%s '%s' is not supported",

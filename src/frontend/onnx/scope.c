@@ -5,15 +5,15 @@
 
 enum { MOST_DEPTH = 100, MOST_EXPANDED = 40000 };
 
-Scope *scope_new(Importer *importer, Str path) {
+ImportScope *scope_new(Importer *importer, Str path) {
   Arena *arena = &importer->context->arena;
-  const Scope *around = importer->scope;
-  Scope *scope = arena_new(arena, Scope);
-  *scope = (Scope){.caller = around,
-                   .path = path,
-                   .values = map_new(arena),
-                   .poisoned = map_new(arena),
-                   .absent = map_new(arena)};
+  const ImportScope *around = importer->scope;
+  ImportScope *scope = arena_new(arena, ImportScope);
+  *scope = (ImportScope){.caller = around,
+                         .path = path,
+                         .values = map_new(arena),
+                         .poisoned = map_new(arena),
+                         .absent = map_new(arena)};
   if (!around) return scope;
   scope->function = around->function;
   scope->attributes = around->attributes;
@@ -23,30 +23,30 @@ Scope *scope_new(Importer *importer, Str path) {
 }
 
 // The innermost scope that has the name; NULL: none has.
-static const Scope *scope_of(const Scope *scope, Str name) {
+static const ImportScope *scope_of(const ImportScope *scope, Str name) {
   while (scope && !map_contains(&scope->values, name) && !map_contains(&scope->poisoned, name) &&
          !map_contains(&scope->absent, name))
     scope = scope->outer;
   return scope;
 }
 
-Value *scope_value(const Scope *scope, Str name) {
+Value *scope_value(const ImportScope *scope, Str name) {
   scope = scope_of(scope, name);
   return scope ? map_find(&scope->values, name) : NULL;
 }
 
-bool scope_has(const Scope *scope, Str name) {
+bool scope_has(const ImportScope *scope, Str name) {
   return scope_of(scope, name) != NULL;
 }
 
-bool scope_is_absent(const Scope *scope, Str name) {
+bool scope_is_absent(const ImportScope *scope, Str name) {
   scope = scope_of(scope, name);
   return scope && map_contains(&scope->absent, name);
 }
 
 // A value with a name of the graph keeps that name; further names refer to the same value.
 void scope_give(Importer *importer, Str name, Value *value) {
-  Scope *scope = importer->scope;
+  ImportScope *scope = importer->scope;
   if (!map_contains(&importer->named, value))
     value->name = str_format(importer->context, "%s%s", scope->path, name);
   if (!scope->caller) map_put(&importer->named, value, name);
@@ -70,8 +70,8 @@ bool scope_expand(Import *import, int count) {
   return true;
 }
 
-bool scope_nodes(Importer *importer, Scope *scope, const OnnxNodes *nodes) {
-  Scope *around = importer->scope;
+bool scope_nodes(Importer *importer, ImportScope *scope, const OnnxNodes *nodes) {
+  ImportScope *around = importer->scope;
   importer->scope = scope;
   IntArray order = importer_order(importer, nodes);
   for (int i = 0; i < order.count; i++) importer_node(importer, &nodes->items[order.items[i]]);

@@ -7,11 +7,11 @@
 
 enum { TENSOR_FIELD = 3, SEQUENCE_FIELD = 5, OPTIONAL_FIELD = 7, FIRST_FIELD = TENSOR_FIELD };
 
-typedef struct Reading {
+typedef struct ValueReading {
   Context *context;
   OnnxFile *file;
   OnnxHeld *held;
-} Reading;
+} ValueReading;
 
 int onnx_boundary_values(Context *context, const char *path, bool outputs,
                          OnnxBoundaryValue **boundary) {
@@ -24,11 +24,11 @@ int onnx_boundary_values(Context *context, const char *path, bool outputs,
   return values->count;
 }
 
-static SourcePos pos_of(const Reading *r) {
+static SourcePos pos_of(const ValueReading *r) {
   return (SourcePos){.file = r->file->source};
 }
 
-static void add_shape(Reading *r, Str name, const ConstData *data) {
+static void add_shape(ValueReading *r, Str name, const ConstData *data) {
   Arena *arena = &r->context->arena;
   Text text = text_new(arena);
   text_printf(&text, "%s=", name);
@@ -37,7 +37,7 @@ static void add_shape(Reading *r, Str name, const ConstData *data) {
   array_push(arena, &r->held->shapes, text_string(&text));
 }
 
-static bool read_tensor(Reading *r, Str name, OnnxBytes bytes) {
+static bool read_tensor(ValueReading *r, Str name, OnnxBytes bytes) {
   OnnxTensor *tensor = arena_new(&r->context->arena, OnnxTensor);
   const char *problem;
   size_t at;
@@ -50,10 +50,10 @@ static bool read_tensor(Reading *r, Str name, OnnxBytes bytes) {
   return true;
 }
 
-static bool read_held(Reading *r, Str name, const OnnxType *type, OnnxBytes message);
+static bool read_held(ValueReading *r, Str name, const OnnxType *type, OnnxBytes message);
 
 // Reads the elements of a sequence, or the value of an optional.
-static bool read_items(Reading *r, Str name, const OnnxType *type, OnnxBytes message) {
+static bool read_items(ValueReading *r, Str name, const OnnxType *type, OnnxBytes message) {
   bool sequence = type->sequence_type != NULL;
   const OnnxType *item_type =
       sequence ? type->sequence_type->elem_type : type->optional_type->elem_type;
@@ -80,7 +80,7 @@ static bool is_list(const OnnxType *type) {
   return type && (type->sequence_type || type->optional_type);
 }
 
-static bool read_held(Reading *r, Str name, const OnnxType *type, OnnxBytes message) {
+static bool read_held(ValueReading *r, Str name, const OnnxType *type, OnnxBytes message) {
   return is_list(type) ? read_items(r, name, type, message) : read_tensor(r, name, message);
 }
 
@@ -91,7 +91,7 @@ ConstData *onnx_read_tensor(Context *context, const char *path) {
 
 bool onnx_read_boundary_value(Context *context, const char *path, const OnnxBoundaryValue *value,
                               OnnxHeld *held) {
-  Reading r = {context, NULL, held};
+  ValueReading r = {context, NULL, held};
   if (is_list(value->type)) {
     r.file = onnx_file_open(context, path);
     return r.file && read_items(&r, value->name, value->type, r.file->bytes);

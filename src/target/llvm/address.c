@@ -10,14 +10,14 @@
 
 enum { MAX_TERMS = 64, INNERMOST = 1 << 20 };
 
-typedef struct Term {
+typedef struct AddressTerm {
   Expr *e;
   int64_t factor;
   int depth;
-} Term;
+} AddressTerm;
 
 typedef struct Sum {
-  Term terms[MAX_TERMS];
+  AddressTerm terms[MAX_TERMS];
   int count;
   int64_t constant;
 } Sum;
@@ -37,7 +37,7 @@ static void add_term(Emit *emit, Sum *sum, Expr *e, int64_t factor) {
       return;
     }
   if (sum->count == MAX_TERMS) bug(emit->context, "an index of more than %d terms", MAX_TERMS);
-  Term term = {e, factor, emit_depth(emit, e)};
+  AddressTerm term = {e, factor, emit_depth(emit, e)};
   int at = sum->count++;
   for (; at > 0 && sum->terms[at - 1].depth > term.depth; at--) sum->terms[at] = sum->terms[at - 1];
   sum->terms[at] = term;
@@ -87,7 +87,7 @@ static const char *emit_term(Emit *emit, Expr *e) {
   return value;
 }
 
-static const char *emit_scaled(Emit *emit, const Term *term) {
+static const char *emit_scaled(Emit *emit, const AddressTerm *term) {
   const char *value = emit_term(emit, term->e);
   if (term->factor == 1) return value;
   return emit_value(emit, "mul nsw i64 %s, %lld", value, (long long)term->factor);
