@@ -113,8 +113,12 @@ static void print_rows(const View *v) {
 const char *view_gap(const View *v) {
   const Plan *plan = v->plan;
   if (plan->optimal) return "optimal (gap 0)";
+  Arena *arena = &v->cli->context->arena;
+  const char *left_out = plan_left_out(arena, plan);
   double gap = plan->cost > 0 ? 100 * (plan->cost - plan->lower_bound) / plan->cost : 0;
-  return arena_printf(&v->cli->context->arena, "at most %.1f %% above the best plan", fmax(gap, 0));
+  const char *best = left_out ? "best of those looked at" : "best plan";
+  if (gap > 0) best = arena_printf(arena, "at most %.1f %% above the %s", gap, best);
+  return left_out ? arena_printf(arena, "%s (%s)", best, left_out) : best;
 }
 
 // What the policies make of the same choices, beside the best.
@@ -381,12 +385,16 @@ static int show_json(const View *v) {
                                       "reason", r->because, "bytes", (json_int_t)r->bytes, "when",
                                       r->folded ? "folded" : "run", "cost", r->cost));
     }
-  return json_print(
-      v->cli, json_pack("{s:o, s:f, s:f, s:f, s:f, s:f, s:f, s:b, s:i, s:o}", "rewrites", list,
-                        "cost", plan->cost, "cost_unplanned", plan->cost_unplanned, "cost_optimal",
-                        plan->cost_optimal, "cost_forward", plan->cost_forward, "cost_backward",
-                        plan->cost_backward, "lower_bound", plan->lower_bound, "optimal",
-                        plan->optimal, "kernels", plan->kernels.count, "joins", fusion_json(v)));
+  return json_print(v->cli,
+                    json_pack("{s:o, s:f, s:f, s:f, s:f, s:f, s:f, s:b, s:I, s:I, s:I, s:i, s:o}",
+                              "rewrites", list, "cost", plan->cost, "cost_unplanned",
+                              plan->cost_unplanned, "cost_optimal", plan->cost_optimal,
+                              "cost_forward", plan->cost_forward, "cost_backward",
+                              plan->cost_backward, "lower_bound", plan->lower_bound, "optimal",
+                              plan->optimal, "choices", (json_int_t)plan->limits.choices,
+                              "choices_left_out", (json_int_t)plan->limits.choices_left_out,
+                              "layouts_left_out", (json_int_t)plan->limits.layouts_left_out,
+                              "kernels", plan->kernels.count, "joins", fusion_json(v)));
 }
 
 static int run(Cli *cli, void *given) {

@@ -111,8 +111,12 @@ static int layout_count(const Program *p) {
 static const char *gap_text(const Program *p) {
   const Plan *plan = p->plan;
   if (plan->optimal) return "optimal";
-  return arena_printf(&p->context->arena, "lower bound %.1f %% away",
-                      100 * (plan->cost - plan->lower_bound) / plan->cost);
+  Arena *arena = &p->context->arena;
+  double gap = plan->cost > 0 ? 100 * (plan->cost - plan->lower_bound) / plan->cost : 0;
+  const char *bound = arena_printf(arena, "lower bound %.1f %% away", gap);
+  const char *left_out = plan_left_out(arena, plan);
+  if (!left_out) return bound;
+  return arena_printf(arena, "%s, %s", gap > 0 ? bound : "best of those looked at", left_out);
 }
 
 static void show_plan(const Program *p) {

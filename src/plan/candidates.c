@@ -91,15 +91,22 @@ static const Layout *in_panels(const Planner *p, const Nest *nest, const NestRea
 
 // ---- Candidates
 
-int candidates_add(Candidates *c, Candidate candidate) {
-  if (c->frozen || c->count == PLAN_MAX_LAYOUTS) return -1;
-  c->items[c->count] = candidate;
-  return c->count++;
-}
-
 bool candidate_like(const Candidate *a, const Candidate *b) {
   if (a->axis != b->axis || a->block != b->block || a->panels != b->panels) return false;
   return a->axis != CANDIDATE_OTHER || index_map_same(a->layout->map, b->layout->map);
+}
+
+int candidates_add(const Planner *p, const StageTensor *tensor, Candidate candidate) {
+  Candidates *c = &p->candidates[tensor->index];
+  if (c->frozen) return -1;
+  if (c->count < p->most_layouts) {
+    c->items[c->count] = candidate;
+    return c->count++;
+  }
+  for (int i = 0; i < c->count; i++)
+    if (candidate_like(&c->items[i], &candidate)) return -1;
+  c->left_out++;
+  return -1;
 }
 
 // A layout that the user named, under the names that the planner gives axes.
@@ -132,7 +139,7 @@ static void propose(Planner *p, const StageTensor *tensor, int axis, int64_t blo
   for (int i = 1; i < c->count; i++)
     if (candidate_like(&c->items[i], &candidate)) return;
   candidate.layout = with_inner_axis(p, tensor->buffer, axis, block);
-  if (candidate.layout) candidates_add(c, candidate);
+  if (candidate.layout) candidates_add(p, tensor, candidate);
 }
 
 static bool reads_constant(const Stage *stage) {
@@ -167,7 +174,7 @@ static void hand_back(Planner *p, const StageTensor *tensor, const Candidate *ca
   for (int i = 0; i < stage->reads.count; i++) {
     const StageTensor *from = stage->reads.items[i];
     if (!from->producer || from->users.count != 1 || !stage_reads_in_place(stage, from)) continue;
-    candidates_add(&p->candidates[from->index], *candidate);
+    candidates_add(p, from, *candidate);
     hand_back(p, from, candidate);
   }
 }
@@ -191,7 +198,7 @@ static void propose_panels(Planner *p, const Stage *stage) {
     const Layout *layout = matrix ? in_panels(p, nest, read, d, width) : NULL;
     if (!layout) continue;
     Candidate candidate = {layout, d, width, .panels = true};
-    candidates_add(&p->candidates[tensor->index], candidate);
+    candidates_add(p, tensor, candidate);
     hand_back(p, tensor, &candidate);
   }
 }
@@ -247,7 +254,7 @@ static void hand_on_other(Planner *p, const Stage *stage, const StageTensor *fro
   if (!stage_reads_in_place(stage, from)) return;
   for (int i = 1; i < c->count; i++)
     if (candidate_like(&c->items[i], candidate)) return;
-  candidates_add(c, *candidate);
+  candidates_add(p, stage->output, *candidate);
 }
 
 // A reduction gets them too: what is best for it alone need not be for its neighbours. Without

@@ -35,16 +35,14 @@ double planner_rewrite_cost(const Planner *p, const StageTensor *tensor, int fro
 }
 
 static bool has_room(const Planner *p, const Stage *stage) {
-  return p->choices[stage->index].count < PLAN_MAX_CHOICES;
+  return p->choices[stage->index].count < p->most_choices;
 }
 
 static StageChoice *add_choice(Planner *p, const Stage *stage) {
   StageChoices *choices = &p->choices[stage->index];
-  if (!has_room(p, stage)) return NULL;
-  StageChoice *choice = &choices->items[choices->count++];
   int *reads = arena_array(&p->context->arena, int, stage->reads.count);
-  *choice = (StageChoice){.fused = -1, .reads = reads};
-  return choice;
+  array_push(&p->context->arena, choices, ((StageChoice){.fused = -1, .reads = reads}));
+  return &array_last(choices);
 }
 
 // The candidate of `tensor` that lies as candidate `like` of another tensor of the same rank.
@@ -150,6 +148,13 @@ static double combination_cost(const Combination *c, StageChoice *choice) {
   return c->stage->member_count ? group_cost(c) : reduction_cost(c, choice);
 }
 
+// How many layouts of a read are combined with those of the others.
+static int layouts_combined(const Combination *c, int read) {
+  const StageTensor *tensor = c->stage->reads.items[read];
+  bool one = tensor->data || only_candidate(c->planner, c->stage, read) >= 0;
+  return one ? 1 : c->planner->candidates[tensor->index].count;
+}
+
 static void combine_reads(Combination *c, int read) {
   Planner *p = c->planner;
   int reads = c->stage->reads.count;
@@ -169,6 +174,18 @@ static void combine_reads(Combination *c, int read) {
     c->choice.reads[read] = tensor->data ? -1 : i;
     combine_reads(c, read + 1);
   }
+}
+
+// All combinations of the reads' layouts, as far as there is room for them.
+static void combine_all(Combination *c) {
+  const double most = 1e15;
+  Planner *p = c->planner;
+  double all = 1;
+  for (int i = 0; i < c->stage->reads.count; i++) all = MIN_OF(all * layouts_combined(c, i), most);
+  int before = p->choices[c->stage->index].count;
+  combine_reads(c, 0);
+  int64_t left_out = (int64_t)all - (p->choices[c->stage->index].count - before);
+  p->choices_left_out = MIN_OF(p->choices_left_out + left_out, (int64_t)most);
 }
 
 // Loops that cannot be looked into: everything as the model has it.
@@ -192,14 +209,14 @@ static bool reduction_choices(Planner *p, const Stage *stage) {
   Combination c = {p, stage, nest, {.fused = -1, .reads = reads}};
   int outputs = p->candidates[stage->output->index].count, only = only_candidate(p, stage, -1);
   for (c.choice.output = 0; c.choice.output < outputs; c.choice.output++)
-    if (only < 0 || c.choice.output == only) combine_reads(&c, 0);
+    if (only < 0 || c.choice.output == only) combine_all(&c);
   return true;
 }
 
 static bool group_choices(Planner *p, const Stage *stage) {
   int *reads = arena_array(&p->context->arena, int, stage->reads.count);
   Combination c = {p, stage, NULL, {.fused = -1, .reads = reads}};
-  combine_reads(&c, 0);
+  combine_all(&c);
   return only_candidate(p, stage, -1) <= 0 ||
          planner_refuses(p, stage, "its rows are written as they are");
 }
@@ -292,8 +309,11 @@ static bool elementwise_choices(Planner *p, const Stage *stage) {
     if (cut && only == output) return refuse_cut(p, stage, cut);
     for (int fused = -1; fused < stage->reads.count && !cut; fused++) {
       if (fused >= 0 && !can_join_as(p, stage, stage->reads.items[fused], output)) continue;
+      if (!has_room(p, stage)) {
+        p->choices_left_out++;
+        continue;
+      }
       StageChoice *choice = add_choice(p, stage);
-      if (!choice) return true;
       choice->output = output;
       choice->fused = fused;
       set_reads(p, stage, choice);

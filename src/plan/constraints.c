@@ -29,7 +29,7 @@ static int requested_candidate(Planner *p, const StageTensor *tensor,
   }
   Candidates *c = &p->candidates[tensor->index];
   bool frozen = c->frozen;
-  number = candidates_add(c, planner_candidate_of(p, tensor->buffer, constraint->layout));
+  number = candidates_add(p, tensor, planner_candidate_of(p, tensor->buffer, constraint->layout));
   if (number < 0)
     diag_error(p->context, constraint->pos,
                frozen ? "'%s' is to keep its layout (--keep-layout)"

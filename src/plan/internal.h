@@ -5,7 +5,9 @@
 
 #include "plan/plan.h"
 
-enum { PLAN_MAX_LAYOUTS = PLAN_MAX_ALTERNATIVES, PLAN_MAX_CHOICES = 64 };
+// Networks have up to 6 layouts of a tensor and 36 choices of an operator. A tensor of n layouts
+// with several users has n * 2^(n-1) states, so that few more can be taken.
+enum { PLAN_MAX_LAYOUTS = PLAN_MAX_ALTERNATIVES, PLAN_MAX_CHOICES = 1024 };
 
 // A layout that a tensor may have, and its form, by which layouts of different tensors are alike.
 typedef struct Candidate {
@@ -21,6 +23,7 @@ typedef struct Candidates {
   int count;
   Candidate items[PLAN_MAX_LAYOUTS]; // the first is row-major
   bool frozen;                       // no others are let in
+  int left_out;                      // those for which there was no room
 } Candidates;
 
 // One feasible way to run a stage: numbers of candidates.
@@ -32,10 +35,7 @@ typedef struct StageChoice {
   const Strategies *strategies; // by which a reduction was costed; NULL: it has none
 } StageChoice;
 
-typedef struct StageChoices {
-  int count;
-  StageChoice items[PLAN_MAX_CHOICES];
-} StageChoices;
+typedef Array(StageChoice) StageChoices;
 
 // A constraint applied to the stages: how `stage` reads entry `read` of its reads, or (-1) writes.
 typedef struct StageConstraint {
@@ -63,6 +63,8 @@ struct Planner {
   LoopBody *bodies;                   // by stage->index
   Map *nests;                         // by stage: those that planner_nest has read
   bool row_major;                     // stages take nothing else
+  int most_choices, most_layouts;     // of a stage, and of a tensor
+  int64_t choices_left_out;
   int *given;                         // by tensor->index: the candidate in which the caller has it
   Array(StageConstraint) stage_constraints;
 };
@@ -76,7 +78,8 @@ typedef struct Assignment {
 
 // candidates.c
 void planner_find_candidates(Planner *planner, bool proposals);
-int candidates_add(Candidates *candidates, Candidate candidate); // its number; -1: no room
+// Its number; -1 where no others are let in, or (counted) where there is no room.
+int candidates_add(const Planner *planner, const StageTensor *tensor, Candidate candidate);
 bool candidate_like(const Candidate *a, const Candidate *b);
 Candidate planner_candidate_of(const Planner *planner, const Buffer *buffer, const Layout *layout);
 // The stage's loops, read once; NULL where they are not one store with static extents.

@@ -39,6 +39,9 @@ static Planner *prepare(StageGraph *stages, const PlanOptions *options,
   Planner *p = arena_new(&context->arena, Planner);
   *p = (Planner){.context = context, .stages = stages, .machine = options->machine};
   p->constraints = constraints;
+  p->most_choices = options->most_choices > 0 ? options->most_choices : PLAN_MAX_CHOICES;
+  p->most_layouts = options->most_layouts > 0 ? MIN_OF(options->most_layouts, PLAN_MAX_LAYOUTS)
+                                              : PLAN_MAX_LAYOUTS;
   p->candidates = arena_array(&context->arena, Candidates, stages->tensors.count);
   p->nests = arena_new(&context->arena, Map);
   *p->nests = map_new(&context->arena);
@@ -65,12 +68,22 @@ static Assignment assign(const Planner *planner, const PlanOptions *options, dou
   return planner_solve(planner, seconds, NULL, 0);
 }
 
+static PlanLimits limits_of(const Planner *p) {
+  PlanLimits limits = {.choices_left_out = p->choices_left_out};
+  for (int i = 0; i < p->stages->stages.count; i++) limits.choices += p->choices[i].count;
+  for (int i = 0; i < p->stages->tensors.count; i++)
+    limits.layouts_left_out += p->candidates[i].left_out;
+  return limits;
+}
+
 static void note_costs(Plan *plan, const PlanOptions *options, double seconds,
                        const Assignment *taken, const Assignment *unplanned) {
   plan->cost_unplanned = (double)unplanned->cost;
   plan->cost = (double)taken->cost;
   plan->lower_bound = (double)taken->bound;
-  plan->optimal = taken->optimal;
+  plan->limits = limits_of(plan->planner);
+  plan->optimal =
+      taken->optimal && !plan->limits.choices_left_out && !plan->limits.layouts_left_out;
   if (options->policy == PLAN_NONE) return;
   plan->cost_optimal = plan->cost;
   if (options->policy != PLAN_OPTIMAL) {
@@ -80,6 +93,18 @@ static void note_costs(Plan *plan, const PlanOptions *options, double seconds,
   }
   plan->cost_forward = (double)planner_forward(plan->planner).cost;
   plan->cost_backward = (double)planner_backward(plan->planner).cost;
+}
+
+const char *plan_left_out(Arena *arena, const Plan *plan) {
+  const PlanLimits *limits = &plan->limits;
+  long long choices = limits->choices_left_out, all = limits->choices + choices;
+  long long layouts = limits->layouts_left_out;
+  if (!choices && !layouts) return NULL;
+  const char *of_choices = arena_printf(arena, "%lld choices of %lld", choices, all);
+  const char *of_layouts = arena_printf(arena, "%lld layout%s", layouts, layouts == 1 ? "" : "s");
+  if (choices && layouts)
+    return arena_printf(arena, "%s and %s were not looked at", of_choices, of_layouts);
+  return arena_printf(arena, "%s were not looked at", choices ? of_choices : of_layouts);
 }
 
 Plan *plan_graph(StageGraph *stages, const PlanOptions *options) {

@@ -36,7 +36,17 @@ typedef struct PlanOptions {
   PlanPolicy policy;
   double seconds;                     // for the solver; 0: 2
   const PlanConstraints *constraints; // NULL: none
+  int most_choices, most_layouts;     // looked at for an operator and for a tensor; 0: 1024 and 10,
+                                      // which is the most for layouts
 } PlanOptions;
+
+// Counts what the limits of PlanOptions left out. A plan made of fewer choices than exist is not
+// called optimal.
+typedef struct PlanLimits {
+  int64_t choices;          // ways to run an operator that were looked at, over all operators
+  int64_t choices_left_out; // those that were not
+  int64_t layouts_left_out; // candidates of tensors that were not taken up
+} PlanLimits;
 
 // One run of compiled code: a group of fused stages, or a rewrite of one tensor.
 typedef struct PlanKernel {
@@ -76,9 +86,11 @@ typedef struct Plan {
   const HostMachine *machine;
   Array(PlanKernel *) kernels; // in the order in which they run
   Array(PlanRewrite) rewrites;
-  double cost, cost_unplanned, lower_bound;         // cycles
+  double cost, cost_unplanned; // cycles
+  double lower_bound;          // of all plans of the choices that were looked at
   double cost_optimal, cost_forward, cost_backward; // of the policies; 0 where layouts are not free
-  bool optimal;
+  bool optimal; // proved: lower_bound is reached, and nothing was left out
+  PlanLimits limits;
   const PlanConstraints *constraints; // as given
   Planner *planner;                   // what was chosen from, and what was: for plan_alternatives
   const int *choice;
@@ -86,6 +98,8 @@ typedef struct Plan {
 
 // NULL with diagnostics when what was asked for cannot be had.
 Plan *plan_graph(StageGraph *stages, const PlanOptions *options);
+// "12 choices of 76 and 1 layout were not looked at"; NULL where nothing was left out.
+const char *plan_left_out(Arena *arena, const Plan *plan);
 // How the caller has input or output `number` of the graph; NULL: row-major.
 const Layout *plan_input_layout(const Plan *plan, int number);
 const Layout *plan_output_layout(const Plan *plan, int number);
@@ -97,7 +111,7 @@ typedef struct PlanAlternative {
   double cost; // cycles of the whole plan
   bool chosen; // it is written so in the plan
 } PlanAlternative;
-enum { PLAN_MAX_ALTERNATIVES = 8 };
+enum { PLAN_MAX_ALTERNATIVES = 10 };
 // Each layout that the tensor may have; how many. None for constants.
 int plan_alternatives(const Plan *plan, const StageTensor *tensor, PlanAlternative *items);
 // Finds the schedule of every kernel; kernels of one structure share it. Adds the folded rewrites

@@ -23,7 +23,7 @@ typedef struct Solving {
 
 static void add_stage_variable(Solving *s, const Stage *stage) {
   const StageChoices *choices = &s->planner->choices[stage->index];
-  int64_t costs[PLAN_MAX_CHOICES];
+  int64_t *costs = arena_array(&s->planner->context->scratch, int64_t, choices->count);
   for (int i = 0; i < choices->count; i++) {
     bool allowed = stage->output != s->forced || choices->items[i].output == s->number;
     costs[i] = allowed ? integer_cost(choices->items[i].cost) : PBQP_INFINITY;

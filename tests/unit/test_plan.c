@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans through the planner's own interface: what limits leave out is said, and the register tile
+// that was costed is the one that is built.
+#include "plan/plan.h"
+#include "runtime/runtime.h"
+#include "script/script.h"
+
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static Plan *planned(Context *context, const char *text, const PlanOptions *options) {
+  SourceFile *file = source_file_new(context, "graph.py", text, strlen(text));
+  Module *module = script_parse(context, file);
+  bool ok = module && graph_infer(context, module->funcs.items[0].graph);
+  StageGraph *stages = ok ? stage_graph_new(context, module->funcs.items[0].graph) : NULL;
+  if (stages) {
+    stage_graph_prune(stages);
+    stage_graph_inline_views(stages);
+    stage_graph_inline_intermediates(stages);
+    stage_graph_group_rows(stages);
+  }
+  Plan *plan = stages ? plan_graph(stages, options) : NULL;
+  if (!plan || !plan_schedule(plan)) {
+    diag_print_all(context, stderr);
+    fail_msg("%s", text);
+  }
+  return plan;
+}
+
+static const char *residual(Context *context, int batch, int channels, int between, int size) {
+  return arena_printf(&context->arena,
+                      "from pleat.script import relax as R\n"
+                      "@R.function\n"
+                      "def main(x: R.Tensor((%d, %d, %d, %d), \"float32\"),\n"
+                      "         w: R.Tensor((%d, %d, 1, 1), \"float32\"),\n"
+                      "         v: R.Tensor((%d, %d, 3, 3), \"float32\")):\n"
+                      "    with R.dataflow():\n"
+                      "        a = R.nn.conv2d(x, w)\n"
+                      "        b = R.nn.relu(a)\n"
+                      "        c = R.nn.conv2d(b, v, padding=[1, 1, 1, 1])\n"
+                      "        d = R.add(c, x)\n"
+                      "        y = R.nn.relu(d)\n"
+                      "        R.output(y)\n"
+                      "    return y\n",
+                      batch, channels, size, size, between, channels, channels, between);
+}
+
+static const char *product(Context *context, int rows, int columns, int depth) {
+  return arena_printf(&context->arena,
+                      "from pleat.script import relax as R\n"
+                      "@R.function\n"
+                      "def main(x: R.Tensor((%d, %d), \"float32\"),\n"
+                      "         w: R.Tensor((%d, %d), \"float32\")):\n"
+                      "    with R.dataflow():\n"
+                      "        p = R.matmul(x, w)\n"
+                      "        y = R.nn.relu(p)\n"
+                      "        R.output(y)\n"
+                      "    return y\n",
+                      rows, depth, depth, columns);
+}
+
+// ---- Limits
+
+static void test_nothing_is_left_out(void **state) {
+  Context *context = context_new();
+  HostMachine machine = machine_probe();
+  PlanOptions options = {.machine = &machine};
+  Plan *plan = planned(context, residual(context, 1, 32, 48, 14), &options);
+  assert_true(plan->optimal);
+  assert_null(plan_left_out(&context->arena, plan));
+  assert_true(plan->limits.choices > 0);
+  context_free(context);
+}
+
+static void test_choices_left_out_are_counted(void **state) {
+  Context *context = context_new();
+  HostMachine machine = machine_probe();
+  PlanOptions options = {.machine = &machine};
+  Plan *best = planned(context, residual(context, 1, 32, 48, 14), &options);
+  options.most_choices = 2;
+  Plan *plan = planned(context, residual(context, 1, 32, 48, 14), &options);
+  assert_false(plan->optimal);
+  assert_int_equal(plan->limits.choices + plan->limits.choices_left_out, best->limits.choices);
+  assert_true(plan->limits.choices_left_out > 0);
+  assert_true(plan->cost >= best->cost);
+  assert_string_equal(plan_left_out(&context->arena, plan),
+                      arena_printf(&context->arena, "%lld choices of %lld were not looked at",
+                                   (long long)plan->limits.choices_left_out,
+                                   (long long)best->limits.choices));
+  context_free(context);
+}
+
+static void test_layouts_left_out_are_counted(void **state) {
+  Context *context = context_new();
+  HostMachine machine = machine_probe();
+  PlanOptions options = {.machine = &machine, .most_layouts = 1};
+  Plan *plan = planned(context, residual(context, 1, 32, 48, 14), &options);
+  assert_false(plan->optimal);
+  assert_true(plan->limits.layouts_left_out > 0);
+  assert_true(plan->cost == plan->cost_unplanned); // row-major is all that is left
+  context_free(context);
+}
+
+// ---- Tiles
+
+static uint64_t random_state = 5;
+static int random_below(int n) {
+  random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+  return (int)((random_state >> 33) % (uint64_t)n);
+}
+
+static int check_tiles(const Plan *plan) {
+  int tiles = 0;
+  for (int i = 0; i < plan->kernels.count; i++) {
+    const PlanKernel *kernel = plan->kernels.items[i];
+    if (!kernel->strategies || !kernel->strategies->count) continue;
+    const Strategy *first = &kernel->strategies->items[0];
+    assert_true(kernel->choice.tiled == (first->kind == STRATEGY_TILE));
+    if (!kernel->choice.tiled) continue;
+    const Tile *built = &kernel->choice.tile, *costed = &first->tile;
+    assert_int_equal(built->vector_axis, costed->vector_axis);
+    assert_int_equal(built->lanes, costed->lanes);
+    assert_int_equal(built->vectors, costed->vectors);
+    for (int r = 0; r < 2; r++) {
+      assert_int_equal(built->row_axis[r], costed->row_axis[r]);
+      assert_int_equal(built->rows[r], costed->rows[r]);
+    }
+    tiles++;
+  }
+  return tiles;
+}
+
+// The auto-scheduler itself stops where its prediction of a tile is not the planned one.
+static void test_the_costed_tile_is_built(void **state) {
+  static const char *const levels[] = {"baseline", "avx2", "avx512"};
+  int tiles = 0;
+  for (int i = 0; i < 60; i++) {
+    Context *context = context_new();
+    HostMachine machine = machine_probe();
+    assert_true(machine_use(&machine, levels[i % COUNT_OF(levels)]));
+    PlanOptions options = {.machine = &machine};
+    const char *text = i % 2 ? product(context, 1 + random_below(40), 8 * (1 + random_below(9)),
+                                       1 + random_below(300))
+                             : residual(context, 1 + random_below(2), 8 * (1 + random_below(5)),
+                                        1 + random_below(40), 1 + random_below(20));
+    tiles += check_tiles(planned(context, text, &options));
+    context_free(context);
+  }
+  if (tiles <= 40) fail_msg("%d tiles", tiles);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_nothing_is_left_out),
+      cmocka_unit_test(test_choices_left_out_are_counted),
+      cmocka_unit_test(test_layouts_left_out_are_counted),
+      cmocka_unit_test(test_the_costed_tile_is_built),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
