@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The values of the cost model; what each means, its unit and its source stand in the header.
+// The values of the cost model. The header has the meaning, the unit and the source of each.
 #include "base/cost_model.h"
 
 #include "base/base.h"

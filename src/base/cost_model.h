@@ -23,7 +23,7 @@ typedef enum MemoryUse {
 
 // Sources: [performance] is the section "What was learned" of docs/performance.md, with the kernel
 // that was measured; [uops] is uops.info, for Intel from Skylake and AMD from Zen 3 on; [estimate]
-// is a value that no measurement of its own stands behind.
+// is a value that is not measured on its own.
 typedef struct CostModel {
   // ---- Memory
   // Bytes a cycle, reads and writes together; L2 20 [performance, Zen 3], the others [estimate].
@@ -37,8 +37,8 @@ typedef struct CostModel {
   double exposed_share;
   // Share of L1 that an operand may fill and still be there when it is read again [estimate].
   double panel_l1_share;
-  // Share of L2 that rows and panels may fill likewise [performance, blocks of rows for all
-  // panels].
+  // Share of L2 that rows and panels may fill and still be there when they are read again
+  // [performance, blocks of rows for all panels].
   double panel_l2_share;
   // Share of L2 in which the rows of an output stay from one panel to the next [performance,
   // scores of 54 MB].
@@ -46,12 +46,12 @@ typedef struct CostModel {
   // Cycles for a line of an output that is written in short pieces of far rows [performance,
   // scores of 54 MB].
   double line_cycles;
-  // An output of more than so many times L2 is in main memory [estimate].
+  // An output of more than this multiple of L2 is in main memory [estimate].
   double far_caches;
   // Cycles for a load further than near_bytes from the one before [performance, panels of one
   // head's columns].
   double far_cycles;
-  // Bytes that the prefetcher follows [performance, likewise].
+  // Bytes that the prefetcher follows [performance, panels of one head's columns].
   int64_t near_bytes;
   // Bytes from one address to the next in the same set of L1: 64 sets of 64 bytes, in Intel's
   // cores and AMD's [vendors' optimisation manuals].
@@ -73,8 +73,8 @@ typedef struct CostModel {
   // Cycles for one step of scalar code, whose results wait for one another (latency of an
   // addition) [uops].
   double scalar_cycles;
-  // Operations that a mathematical function (exp, log, ...) stands for; the polynomials of
-  // lower/expand_math.c have some ten.
+  // Operations that a mathematical function (exp, log, ...) counts as; the polynomials of
+  // lower/expand_math.c have about ten.
   double function_operations;
   // Vector operations begun in a cycle by elementwise code [uops].
   double operations_a_cycle;
@@ -82,7 +82,7 @@ typedef struct CostModel {
   // ---- Loops
   // Cycles for starting a kernel: the call, the first misses [estimate].
   double call_cycles;
-  // Times that a rewrite between layouts costs what a copy does, because one side is strided
+  // Cost of a rewrite between layouts as a multiple of a copy's, because one side is strided
   // [estimate].
   double rewrite_passes;
   // Cycles from one register tile to the next, without stores [estimate].
@@ -113,7 +113,7 @@ typedef struct CostModel {
   // Axes that a reduction prefers for its output's vectors, from the first on.
   double tie_axis;
 
-  // ---- Limits of what is tried, and of what is written out [estimate, but where stated]
+  // ---- Limits of the candidates that are tried, and of unrolling [estimate, except where stated]
   // Rows of a register tile; 28 accumulators of 32 registers [performance].
   int most_tile_rows;
   // Vectors of a register tile along its vector axis.
@@ -157,8 +157,8 @@ typedef struct CostModel {
   int most_nodes;
 } CostModel;
 
-// The cost model of a machine. There is one for all levels of x86-64; what differs between them is
-// counted in vectors or taken from the description.
+// The cost model of a machine. There is one for all levels of x86-64: properties that differ
+// between the levels are counted in vectors or taken from the description.
 const CostModel *cost_model_of(const HostMachine *machine);
 
 // The level of memory that holds so many bytes.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Closed intervals of 64-bit integers, which bound values: the layout algebra reads them as they
-// are, src/arith takes the ends of int64_t for infinities. An empty interval ends before it begins.
+// Closed intervals of 64-bit integers, which bound values. The layout algebra uses the ends as they
+// are; src/arith treats the limits of int64_t as infinities. In an empty interval, high < low.
 #ifndef PLEAT_INTERVAL_H
 #define PLEAT_INTERVAL_H
 
@@ -23,7 +23,7 @@ static inline Interval interval_min(Interval a, Interval b) {
 static inline Interval interval_max(Interval a, Interval b) {
   return (Interval){MAX_OF(a.low, b.low), MAX_OF(a.high, b.high)};
 }
-// True and *out set when both ends fit.
+// True when both ends fit; then *out is the result.
 static inline bool interval_add_fits(Interval a, Interval b, Interval *out) {
   return add_fits(a.low, b.low, &out->low) && add_fits(a.high, b.high, &out->high);
 }
@@ -34,7 +34,8 @@ static inline bool interval_sub_fits(Interval a, Interval b, Interval *out) {
   return true;
 }
 
-// The least 2^k - 1 that is at least `value`: what the bits of numbers up to `value` reach.
+// The least 2^k - 1 that is at least `value`: the upper bound of `or` and `xor` of numbers up to
+// `value`.
 static inline int64_t mask_over(int64_t value) {
   return value <= 0 ? 0 : (int64_t)(UINT64_MAX >> __builtin_clzll((uint64_t)value));
 }

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 // Sets of features of x86-64 that come together in practice. Code for a level runs on every machine
-// of that level or above. What a target's tools are told of a level stands in the target's row.
+// of that level or above. A target's row has the names of the levels for its tools.
 typedef enum CpuLevel { CPU_BASELINE, CPU_AVX2, CPU_AVX512 } CpuLevel;
 
 // The size of a core's instruction cache. The value is that of most current processors.

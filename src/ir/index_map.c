@@ -168,17 +168,17 @@ const IndexMap *index_map_from_exprs(Context *context, Expr *const *vars, int va
 
 // ---- Inverses
 
-bool layout_inverse_exprs(Context *context, const Layout *layout, Expr *const *places,
+bool layout_inverse_exprs(Context *context, const Layout *layout, Expr *const *physical,
                           const Map *symbols, Expr **indices, Expr **holds, LayoutAnswer *answer) {
   LayoutInverse inverse;
   LayoutAnswer found = layout_inverse(context, layout, &inverse);
   if (answer) *answer = found;
   if (found.verdict != VERDICT_YES) return false;
-  if (!index_map_apply_exprs(context, inverse.map, places, symbols, indices)) return false;
+  if (!index_map_apply_exprs(context, inverse.map, physical, symbols, indices)) return false;
   *holds = expr_bool(context, true);
   if (!inverse.padding) return true;
   Expr *padding =
-      expr_from_layout(context, inverse.padding, places, layout->physical_rank, symbols);
+      expr_from_layout(context, inverse.padding, physical, layout->physical_rank, symbols);
   if (!padding) return false;
   *holds = expr_unary(context, EXPR_NOT, as_condition(context, padding));
   return true;

@@ -24,10 +24,10 @@ bool index_map_apply_exprs(Context *context, const IndexMap *map, Expr *const *i
 // returns NULL for one of `exprs`.
 const IndexMap *index_map_from_exprs(Context *context, Expr *const *vars, int var_count,
                                      Expr *const *exprs, int count, bool symbols);
-// The logical indices at the physical indices `places` of an injective layout, and the condition
+// The logical indices at the indices `physical` of an injective layout, and the condition
 // under which an element is stored there (the constant true when the layout has no padding). False
 // when the layout has no inverse; then *answer (may be NULL) says why.
-bool layout_inverse_exprs(Context *context, const Layout *layout, Expr *const *places,
+bool layout_inverse_exprs(Context *context, const Layout *layout, Expr *const *physical,
                           const Map *symbols, Expr **indices, Expr **holds, LayoutAnswer *answer);
 
 #endif

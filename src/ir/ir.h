@@ -201,8 +201,8 @@ bool expr_is_true(const Expr *e);
 int expr_tree_size(const Expr *e, const Buffer *buffer, int inside, int most);
 bool expr_uses(const Expr *e, const Expr *var);
 typedef Array(Expr *) ExprArray;
-// Takes a condition apart into its conjuncts and pushes those onto `out` that it does not hold yet;
-// the constant true has none.
+// Splits a condition into its conjuncts and pushes those that `out` does not have yet; the constant
+// true has none.
 void expr_conjuncts(Context *context, Expr *condition, ExprArray *out);
 Expr *expr_conjunction(Context *context, const ExprArray *conjuncts); // true when empty
 // Looks also in the buffers that `s` reads, writes, declares, matches or allocates.

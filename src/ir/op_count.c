@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counting the operations of an expression.
+// Counts the operations of an expression.
 #include "ir/op_count.h"
 
 static bool count_node(Visitor *visitor, Expr *e) {
