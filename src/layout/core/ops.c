@@ -90,3 +90,16 @@ bool layout_op_interval(LayoutOp op, Interval a, Interval b, Interval c, Interva
   }
   return false;
 }
+
+static int64_t sign_of(int64_t value) {
+  return (value > 0) - (value < 0);
+}
+
+bool layout_op_truth(LayoutOp op, Interval a, Interval b, int64_t *out) {
+  int64_t value;
+  layout_op_value(op, sign_of(a.low), sign_of(b.low), 0, out);
+  for (int64_t x = sign_of(a.low); x <= sign_of(a.high); x++)
+    for (int64_t y = sign_of(b.low); y <= sign_of(b.high); y++)
+      if (!layout_op_value(op, x, y, 0, &value) || value != *out) return false;
+  return true;
+}

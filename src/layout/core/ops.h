@@ -42,4 +42,8 @@ bool layout_op_value(LayoutOp op, int64_t a, int64_t b, int64_t c, int64_t *out)
 // not exist or an end does not fit 64 bits. `a % b` has all of [0, b) whatever `a` is.
 bool layout_op_interval(LayoutOp op, Interval a, Interval b, Interval c, Interval *out);
 
+// Whether one operation, a comparison or a logical one, has one truth value for all values in these
+// intervals, which is *out. It only depends on their signs.
+bool layout_op_truth(LayoutOp op, Interval a, Interval b, int64_t *out);
+
 #endif

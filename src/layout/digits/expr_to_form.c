@@ -44,22 +44,19 @@ static const DigitForm *comparison(DigitSpace *d, LayoutOp op, const DigitForm *
                                    const DigitForm *b) {
   const DigitForm *difference = layout_form_linear(d, a, 1, b, -1);
   Interval r;
+  int64_t truth;
   if (!difference || !layout_form_bounds(d, difference, &r)) return NULL;
-  bool apart = r.low > 0 || r.high < 0, zero = r.low == 0 && r.high == 0;
-  if (op == LAYOUT_LT && (r.high < 0 || r.low >= 0)) return layout_form_const(d, r.high < 0);
-  if (op == LAYOUT_LE && (r.high <= 0 || r.low > 0)) return layout_form_const(d, r.high <= 0);
-  if (op == LAYOUT_EQ && (apart || zero)) return layout_form_const(d, zero);
-  if (op == LAYOUT_NE && (apart || zero)) return layout_form_const(d, apart);
+  if (layout_op_truth(op, r, (Interval){0, 0}, &truth)) return layout_form_const(d, truth);
   return opaque(d, op, (const DigitForm *[3]){difference}, (Interval){0, 1});
 }
 
 static const DigitForm *choice(DigitSpace *d, const DigitForm *condition, const DigitForm *a,
                                const DigitForm *b) {
   Interval c, x, y;
+  int64_t truth;
   if (layout_form_same(a, b)) return a;
   if (!layout_form_bounds(d, condition, &c)) return NULL;
-  if (c.low > 0 || c.high < 0) return a;
-  if (c.low == 0 && c.high == 0) return b;
+  if (layout_op_truth(LAYOUT_NE, c, (Interval){0, 0}, &truth)) return truth ? a : b;
   if (!layout_form_bounds(d, a, &x) || !layout_form_bounds(d, b, &y)) return NULL;
   return opaque(d, LAYOUT_SELECT, (const DigitForm *[3]){condition, a, b}, interval_hull(x, y));
 }
@@ -86,16 +83,11 @@ static const DigitForm *bitwise(DigitSpace *d, LayoutOp op, const DigitForm *a,
                 (Interval){0, mask_over(MAX_OF(x.high, y.high))});
 }
 
-static const DigitForm *truth(DigitSpace *d, LayoutOp op, const DigitForm *a, const DigitForm *b) {
+static const DigitForm *logic(DigitSpace *d, LayoutOp op, const DigitForm *a, const DigitForm *b) {
   Interval x, y = {0, 0};
+  int64_t truth;
   if (!layout_form_bounds(d, a, &x) || (b && !layout_form_bounds(d, b, &y))) return NULL;
-  bool a_true = x.low > 0, a_false = x.low == 0 && x.high == 0;
-  bool b_true = y.low > 0, b_false = y.low == 0 && y.high == 0;
-  if (op == LAYOUT_NOT && (a_true || a_false)) return layout_form_const(d, a_false);
-  if (op == LAYOUT_BOTH && (a_false || b_false)) return layout_form_const(d, 0);
-  if (op == LAYOUT_EITHER && (a_true || b_true)) return layout_form_const(d, 1);
-  if (op == LAYOUT_BOTH && a_true && b_true) return layout_form_const(d, 1);
-  if (op == LAYOUT_EITHER && a_false && b_false) return layout_form_const(d, 0);
+  if (layout_op_truth(op, x, y, &truth)) return layout_form_const(d, truth);
   return opaque(d, op, (const DigitForm *[3]){a, b}, (Interval){0, 1});
 }
 
@@ -123,7 +115,7 @@ const DigitForm *layout_form_operation(DigitSpace *d, LayoutOp op, const DigitFo
   case LAYOUT_OP_BITS: return bitwise(d, op, a, b);
   case LAYOUT_OP_EXTREME: return extreme(d, op, a, b);
   case LAYOUT_OP_COMPARISON: return comparison(d, op, a, b);
-  case LAYOUT_OP_LOGIC: return truth(d, op, a, b);
+  case LAYOUT_OP_LOGIC: return logic(d, op, a, b);
   case LAYOUT_OP_CHOICE: return choice(d, a, b, c);
   case LAYOUT_OP_LEAF: break;
   }

@@ -227,15 +227,30 @@ static const SymbolicSum *bitwise(SymbolicBox *box, LayoutOp op, const SymbolicS
 
 // ---- Minimum, maximum, conditions --------------------------------------------------------------
 
+// The signs that the bounds of a sum leave possible, within [-1, 1].
+static Interval signs_of(SymbolicBox *box, const SymbolicSum *a) {
+  Polys *s = box->polys;
+  const Poly *low, *high;
+  layout_sum_bounds(box, a, &low, &high);
+  bool up = low && layout_poly_positive(s, low);
+  bool down = high && layout_poly_nonpositive(s, layout_poly_plus(s, high, 1));
+  return (Interval){up                             ? 1
+                    : layout_poly_nonnegative(low) ? 0
+                                                   : -1,
+                    down                                       ? -1
+                    : high && layout_poly_nonpositive(s, high) ? 0
+                                                               : 1};
+}
+
 const SymbolicSum *layout_sum_extreme(SymbolicBox *box, LayoutOp op, const SymbolicSum *a,
                                       const SymbolicSum *b) {
-  const Poly *low, *high, *a_low, *a_high, *b_low, *b_high;
+  const Poly *a_low, *a_high, *b_low, *b_high;
   Polys *s = box->polys;
   const SymbolicSum *less = b ? layout_sum_plus(box, a, b, -1) : NULL;
   if (!less) return NULL;
-  layout_sum_bounds(box, less, &low, &high);
-  if (high && layout_poly_nonpositive(s, high)) return op == LAYOUT_MIN ? a : b;
-  if (low && layout_poly_nonnegative(low)) return op == LAYOUT_MIN ? b : a;
+  Interval signs = signs_of(box, less);
+  if (signs.high <= 0) return op == LAYOUT_MIN ? a : b;
+  if (signs.low >= 0) return op == LAYOUT_MIN ? b : a;
   layout_sum_bounds(box, a, &a_low, &a_high);
   layout_sum_bounds(box, b, &b_low, &b_high);
   const SymbolicSum *operands[] = {a, b};
@@ -244,50 +259,37 @@ const SymbolicSum *layout_sum_extreme(SymbolicBox *box, LayoutOp op, const Symbo
   return operation_atom(box, op, operands, 2, least, most);
 }
 
+// The truth value of an operation that has one whatever the signs are, otherwise an atom.
+static const SymbolicSum *decide(SymbolicBox *box, LayoutOp op, const SymbolicSum *a,
+                                 const SymbolicSum *b) {
+  int64_t truth;
+  Interval zero = {0, 0};
+  if (layout_op_truth(op, signs_of(box, a), b ? signs_of(box, b) : zero, &truth))
+    return layout_sum_const(box, truth);
+  const SymbolicSum *operands[] = {a, b};
+  return operation_atom(box, op, operands, b ? 2 : 1, layout_poly_const(box->polys, 0),
+                        layout_poly_const(box->polys, 1));
+}
+
 // The comparison of a - b with 0.
 static const SymbolicSum *comparison(SymbolicBox *box, LayoutOp op, const SymbolicSum *a,
                                      const SymbolicSum *b) {
-  Polys *s = box->polys;
-  const Poly *low, *high, *one = layout_poly_const(s, 1), *zero = layout_poly_const(s, 0);
   const SymbolicSum *difference = layout_sum_plus(box, a, b, -1);
-  if (!difference) return NULL;
-  layout_sum_bounds(box, difference, &low, &high);
-  bool not_over = high && layout_poly_nonpositive(s, high),
-       not_under = layout_poly_nonnegative(low);
-  bool under = high && layout_poly_nonpositive(s, layout_poly_plus(s, high, 1));
-  bool over = low && layout_poly_positive(s, low), same = not_over && not_under;
-  if (op == LAYOUT_LT && (under || not_under)) return layout_sum_const(box, under);
-  if (op == LAYOUT_LE && (not_over || over)) return layout_sum_const(box, not_over);
-  if (op == LAYOUT_EQ && (same || under || over)) return layout_sum_const(box, same);
-  if (op == LAYOUT_NE && (same || under || over)) return layout_sum_const(box, !same);
-  const SymbolicSum *operands[] = {difference, layout_sum_const(box, 0)};
-  return operation_atom(box, op, operands, 2, zero, one);
+  return difference ? decide(box, op, difference, layout_sum_const(box, 0)) : NULL;
 }
 
 static const SymbolicSum *choice(SymbolicBox *box, const SymbolicSum *condition,
                                  const SymbolicSum *a, const SymbolicSum *b) {
   const Poly *a_low, *a_high, *b_low, *b_high;
-  int64_t value;
+  int64_t truth;
   if (layout_sum_same(a, b)) return a;
-  if (constant_of(condition, &value)) return value ? a : b;
+  if (layout_op_truth(LAYOUT_NE, signs_of(box, condition), (Interval){0, 0}, &truth))
+    return truth ? a : b;
   layout_sum_bounds(box, a, &a_low, &a_high);
   layout_sum_bounds(box, b, &b_low, &b_high);
   const Poly *low = a_low && b_low ? smaller(box->polys, a_low, b_low) : NULL;
   const SymbolicSum *operands[] = {condition, a, b};
   return operation_atom(box, LAYOUT_SELECT, operands, 3, low, larger(box->polys, a_high, b_high));
-}
-
-static const SymbolicSum *truth(SymbolicBox *box, LayoutOp op, const SymbolicSum *a,
-                                const SymbolicSum *b) {
-  int64_t x, y;
-  bool a_known = constant_of(a, &x), b_known = b && constant_of(b, &y);
-  if (op == LAYOUT_NOT && a_known) return layout_sum_const(box, !x);
-  if (op == LAYOUT_BOTH && ((a_known && !x) || (b_known && !y))) return layout_sum_const(box, 0);
-  if (op == LAYOUT_EITHER && ((a_known && x) || (b_known && y))) return layout_sum_const(box, 1);
-  if (a_known && b_known) return layout_sum_const(box, op == LAYOUT_BOTH);
-  const SymbolicSum *operands[] = {a, b};
-  return operation_atom(box, op, operands, b ? 2 : 1, layout_poly_const(box->polys, 0),
-                        layout_poly_const(box->polys, 1));
 }
 
 // ---- Expressions -------------------------------------------------------------------------------
@@ -323,7 +325,7 @@ static const SymbolicSum *operation(SymbolicBox *box, LayoutOp op, const Symboli
   case LAYOUT_OP_BITS: return bitwise(box, op, v[0], v[1]);
   case LAYOUT_OP_EXTREME: return layout_sum_extreme(box, op, v[0], v[1]);
   case LAYOUT_OP_COMPARISON: return comparison(box, op, v[0], v[1]);
-  case LAYOUT_OP_LOGIC: return truth(box, op, v[0], v[1]);
+  case LAYOUT_OP_LOGIC: return decide(box, op, v[0], v[1]);
   case LAYOUT_OP_CHOICE: return choice(box, v[0], v[1], v[2]);
   case LAYOUT_OP_LEAF: break;
   }
