@@ -194,7 +194,7 @@ static void ask_pair(Context *context, const Layout *a, const Layout *b) {
   LayoutCopyPlan plan;
   const Layout *out, *tilers[64] = {b};
   LayoutAnswer answer = layout_equal(context, a, b);
-  layout_certificate(context, LAYOUT_ASK_EQUAL, a, b, &answer);
+  layout_certificate(context, &(LayoutQuestion){LAYOUT_ASK_EQUAL, a, b}, &answer);
   if (a->rank == b->rank) answer = layout_maps_equal(context, a, b->map);
   layout_divide(context, a, b, &inverse);
   layout_divide_left(context, a, b, &inverse);

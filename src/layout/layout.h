@@ -304,46 +304,6 @@ LayoutAnswer layout_divide(Context *context, const Layout *a, const Layout *b, L
 void layout_divide_simplify(Context *context, const Layout *a, const Layout *b,
                             LayoutInverse *quotient);
 
-// ---- Certificates ----------------------------------------------------------------------------
-
-typedef enum LayoutAsk {
-  LAYOUT_ASK_EQUAL, // layout_equal(a, b)
-  LAYOUT_ASK_IDENTITY,
-  LAYOUT_ASK_INJECTIVE,
-  LAYOUT_ASK_ONTO,
-  LAYOUT_ASK_BIJECTIVE,
-  LAYOUT_ASK_INVERSE,
-  LAYOUT_ASK_PADDING, // layout_padding_count
-} LayoutAsk;
-
-// A text from which anyone can check the answer without Pleat, by the few rules in docs/layouts.md
-// (layout/check.h is one who does). Found over again, so the question itself does not pay for it.
-// `b` is NULL but for LAYOUT_ASK_EQUAL. NULL: the answer is undecided, or no text was found that
-// the checker accepts.
-const char *layout_certificate(Context *context, LayoutAsk question, const Layout *a,
-                               const Layout *b, const LayoutAnswer *answer);
-
-// The same of further answers, each the answer as it was given; NULL also for parts of one that are
-// no yes. layout_maps_equal(a, b):
-const char *layout_map_certificate(Context *context, const Layout *a, const IndexMap *b,
-                                   const LayoutAnswer *answer);
-// That `made` is outer after inner.
-const char *layout_compose_certificate(Context *context, const Layout *outer, const Layout *inner,
-                                       const Layout *made);
-const char *layout_divide_certificate(Context *context, const Layout *a, const Layout *b,
-                                      const LayoutInverse *quotient);
-const char *layout_divide_left_certificate(Context *context, const Layout *a, const Layout *b,
-                                           const LayoutInverse *quotient);
-// The offset (over all physical axes) of an index, its first copy.
-const char *layout_offset_certificate(Context *context, const Layout *layout, const int64_t *index,
-                                      const LayoutExpr *offset);
-// Memory strides along those axes where strides[i] is not NULL.
-const char *layout_strides_certificate(Context *context, const Layout *layout,
-                                       const LayoutExpr *const *strides);
-// That the vector is so wide, and on static extents an index where twice as wide a one breaks.
-const char *layout_vector_certificate(Context *context, const Layout *layout, int axis,
-                                      int64_t width);
-
 // `e` on the box 0 .. extents[i] - 1 of its axes, in normal form: equal values, and often simpler
 // (`(16*a + b)//16` with b < 16 is a). `e` itself where the digits do not carry it.
 const LayoutExpr *layout_expr_simplify(Context *context, const LayoutExpr *e,
@@ -412,13 +372,6 @@ const Layout *layout_simplified(Context *context, const Layout *layout);
 // carries an index of a.
 LayoutAnswer layout_is_reshape(Context *context, const Layout *a, const Layout *b);
 
-// layout_slice, its layout, and its strides where it has them; layout_is_reshape.
-const char *layout_slice_certificate(Context *context, const Layout *layout,
-                                     const LayoutExpr *const *low, const int64_t *step,
-                                     const LayoutSlice *slice);
-const char *layout_reshape_certificate(Context *context, const Layout *a, const Layout *b,
-                                       const LayoutAnswer *answer);
-
 // ---- Memory in sequence ----------------------------------------------------------------------
 
 typedef struct LayoutLoop {
@@ -458,12 +411,6 @@ LayoutAnswer layout_is_permutation(Context *context, const Layout *layout, int *
 // the axis has one element. "no" carries an index from which the step is another.
 LayoutAnswer layout_stride(Context *context, const Layout *layout, int axis,
                            const LayoutExpr **stride);
-
-// Of a yes.
-const char *layout_blocking_certificate(Context *context, const Layout *layout,
-                                        const LayoutBlocking *found);
-const char *layout_permutation_certificate(Context *context, const Layout *layout,
-                                           const int *order);
 
 // ---- Sums, products, tilings, divisions ------------------------------------------------------
 // Made layouts have no separators; names of axes that meet get a number. NULL (*out NULL): more
@@ -516,10 +463,6 @@ typedef struct LayoutRefinement {
 // both are XORs). NO: their cuts are no chain, as 4 and 6 are none.
 LayoutAnswer layout_refine(Context *context, const Layout *a, const Layout *b,
                            LayoutRefinement *out);
-
-// Of a yes: the offsets are those sums.
-const char *layout_refine_certificate(Context *context, const Layout *a, const Layout *b,
-                                      const LayoutRefinement *found);
 
 // ---- Copies between layouts ------------------------------------------------------------------
 
@@ -588,14 +531,6 @@ LayoutAnswer layout_lines(Context *context, const Layout *layout, const int64_t 
 LayoutAnswer layout_padding_runs(Context *context, const Layout *layout, int wanted,
                                  LayoutRuns *out);
 
-// How many lines and runs of them a box touches, as layout_lines said with at least one run wanted;
-// how many places are padding, in how many runs. NULL beyond what the checker can list.
-const char *layout_lines_certificate(Context *context, const Layout *layout, const int64_t *low,
-                                     const int64_t *extent, LayoutLineSize size,
-                                     const LayoutRuns *runs);
-const char *layout_padding_runs_certificate(Context *context, const Layout *layout,
-                                            const LayoutRuns *runs);
-
 // ---- Bank conflicts --------------------------------------------------------------------------
 
 // Elements of `element_bits` lie densely from an address that is a multiple of a whole row of banks
@@ -631,11 +566,6 @@ LayoutAnswer layout_bank_conflicts(Context *context, const Layout *layout,
                                    const LayoutAccess *access, LayoutBanks banks,
                                    LayoutConflicts *out);
 
-// That there are no conflicts, or two lanes that have one; not how many.
-const char *layout_conflicts_certificate(Context *context, const Layout *layout,
-                                         const LayoutAccess *access, LayoutBanks banks,
-                                         const LayoutAnswer *answer);
-
 // A linear bijection of offsets over GF(2): bit i of the new offset is the parity of the old one's
 // bits in rows[i], for i < bits; higher bits stay.
 typedef struct LayoutSwizzle {
@@ -656,11 +586,77 @@ typedef struct LayoutSwizzle {
 LayoutAnswer layout_best_swizzle(Context *context, const Layout *layout, LayoutBanks banks,
                                  const LayoutAccess *accesses, int count, LayoutSwizzle *out);
 
-// That the swizzle is a bijection, and a timetable of each access: one word of a bank in a wave, no
-// bank idle while there is more than one wave, so that no bijection of the units is better. NULL
-// where an access does not meet its bound: then the swizzle is the best of all that were tried.
-const char *layout_swizzle_certificate(Context *context, LayoutBanks banks,
-                                       const LayoutAccess *accesses, int count,
-                                       const LayoutSwizzle *swizzle);
+// ---- Questions as values, and certificates -----------------------------------------------------
+
+typedef enum LayoutAsk {
+  LAYOUT_ASK_EQUAL,        // layout_equal(a, b)
+  LAYOUT_ASK_SAME_MAP,     // layout_maps_equal(a, map)
+  LAYOUT_ASK_IDENTITY,     // layout_is_identity(a)
+  LAYOUT_ASK_INJECTIVE,    // layout_is_injective(a)
+  LAYOUT_ASK_ONTO,         // layout_is_onto(a)
+  LAYOUT_ASK_BIJECTIVE,    // layout_is_bijective(a)
+  LAYOUT_ASK_INVERSE,      // layout_inverse(a): inverse
+  LAYOUT_ASK_PADDING,      // layout_padding_expr(a): value
+  LAYOUT_ASK_COMPOSE,      // a after b: made
+  LAYOUT_ASK_DIVIDE,       // layout_divide(a, b): inverse
+  LAYOUT_ASK_DIVIDE_LEFT,  // layout_divide_left(a, b): inverse
+  LAYOUT_ASK_OFFSET,       // the offset of a's element (its first copy) at `index`: value
+  LAYOUT_ASK_AT_OFFSET,    // layout_at_offset(a, value): index
+  LAYOUT_ASK_STRIDES,      // layout_stride(a) along the axes whose strides[i] is not NULL
+  LAYOUT_ASK_VECTOR,       // layout_vector_width(a) along the axes whose widths[i] is not 0
+  LAYOUT_ASK_SLICE,        // layout_slice(a, low, extent, step): slice
+  LAYOUT_ASK_RESHAPE,      // layout_is_reshape(a, b)
+  LAYOUT_ASK_LOOP_ORDER,   // layout_loop_order(a): loops
+  LAYOUT_ASK_BLOCKING,     // layout_is_blocking(a): blocking
+  LAYOUT_ASK_PERMUTATION,  // layout_is_permutation(a): order
+  LAYOUT_ASK_REFINE,       // layout_refine(a, b): refinement
+  LAYOUT_ASK_LINES,        // layout_lines(a, first, counts, size): runs
+  LAYOUT_ASK_PADDING_RUNS, // layout_padding_runs(a): runs
+  LAYOUT_ASK_CONFLICTS,    // layout_bank_conflicts(a, accesses, banks): conflicts
+  LAYOUT_ASK_SWIZZLE,      // layout_best_swizzle(a, banks, accesses, access_count): swizzle
+  LAYOUT_ASK_COUNT
+} LayoutAsk;
+
+// A question with its operands and, once it is answered, with what was found. Members that the
+// question does not have are 0.
+typedef struct LayoutQuestion {
+  LayoutAsk ask;
+  const Layout *a, *b;
+  const IndexMap *map;
+  const int64_t *index;
+  const LayoutExpr *const *low, *const *extent;
+  const int64_t *step;
+  const int64_t *first, *counts; // of a box
+  LayoutLineSize size;
+  LayoutBanks banks;
+  const LayoutAccess *accesses;
+  int access_count;
+  union {
+    LayoutInverse inverse;
+    const Layout *made;
+    const LayoutExpr *value;
+    const LayoutExpr *const *strides;
+    const int64_t *widths;
+    LayoutSlice slice;
+    LayoutLoops loops;
+    LayoutBlocking blocking;
+    const int *order;
+    LayoutRefinement refinement;
+    LayoutRuns runs;
+    LayoutConflicts conflicts;
+    LayoutSwizzle swizzle;
+  };
+} LayoutQuestion;
+
+// Asks one of the questions EQUAL to PADDING, and keeps what is found in it.
+LayoutAnswer layout_ask(Context *context, LayoutQuestion *question);
+
+// A text from which the answer can be checked without Pleat, by the few rules in docs/layouts.md
+// (layout/check/check.h is one program that does so). It is found when it is asked for, so that
+// the question itself does not pay for it. What was found may be left out of the questions INVERSE
+// and PADDING. NULL: the answer is undecided, the question has no certificates for such layouts
+// (docs/layouts.md lists what they show), or no text was found that the checker accepts.
+const char *layout_certificate(Context *context, const LayoutQuestion *question,
+                               const LayoutAnswer *answer);
 
 #endif

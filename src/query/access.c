@@ -198,8 +198,8 @@ bool query_run_slice(QueryRequest *r, QueryReply *reply) {
   QUERY_ASK(reply,
             layout_slice(r->context, r->a.layout, ranges.low, ranges.extent, ranges.step, &slice));
   if (!slice.layout) return query_reply_verdict(reply);
-  QUERY_CERTIFY(r, reply,
-                layout_slice_certificate(r->context, r->a.layout, ranges.low, ranges.step, &slice));
+  QUERY_CERTIFY(r, reply, LAYOUT_ASK_SLICE, r->a.layout, .low = ranges.low, .extent = ranges.extent,
+                .step = ranges.step, .slice = slice);
   reply->answer = json_string(layout_text(r->context, slice.layout));
   query_reply_more(reply, "shape",
                    json_expressions(r->context, slice.layout->shape, slice.layout->rank));
@@ -244,7 +244,8 @@ bool query_run_lines(QueryRequest *r, QueryReply *reply) {
   }
   QUERY_ASK(reply, layout_lines(r->context, layout, low, extent, size, RUNS_SHOWN, &runs));
   if (reply->proof.verdict != VERDICT_YES) return query_reply_verdict(reply);
-  QUERY_CERTIFY(r, reply, layout_lines_certificate(r->context, layout, low, extent, size, &runs));
+  QUERY_CERTIFY(r, reply, LAYOUT_ASK_LINES, layout, .first = low, .counts = extent, .size = size,
+                .runs = runs);
   return runs_reply(reply, &runs);
 }
 
@@ -252,7 +253,7 @@ bool query_run_padding_runs(QueryRequest *r, QueryReply *reply) {
   LayoutRuns runs = {0};
   QUERY_ASK(reply, layout_padding_runs(r->context, r->a.layout, RUNS_SHOWN, &runs));
   if (reply->proof.verdict != VERDICT_YES) return query_reply_verdict(reply);
-  QUERY_CERTIFY(r, reply, layout_padding_runs_certificate(r->context, r->a.layout, &runs));
+  QUERY_CERTIFY(r, reply, LAYOUT_ASK_PADDING_RUNS, r->a.layout, .runs = runs);
   return runs_reply(reply, &runs);
 }
 
@@ -373,9 +374,8 @@ bool query_run_conflicts(QueryRequest *r, QueryReply *reply) {
   if (!read_banks(r, &banks) || !one_access(r, "read", json_object_get(r->fields, "read"), &access))
     return false;
   QUERY_ASK(reply, layout_bank_conflicts(r->context, r->a.layout, &access, banks, &found));
-  QUERY_CERTIFY(
-      r, reply,
-      layout_conflicts_certificate(r->context, r->a.layout, &access, banks, &reply->proof));
+  QUERY_CERTIFY(r, reply, LAYOUT_ASK_CONFLICTS, r->a.layout, .accesses = &access, .access_count = 1,
+                .banks = banks);
   if (reply->proof.verdict == VERDICT_UNDECIDED) return query_reply_verdict(reply);
   reply->answer = json_integer(found.degree);
   query_reply_more(reply, "waves", json_integer(found.waves));
@@ -401,7 +401,8 @@ bool query_run_swizzle(QueryRequest *r, QueryReply *reply) {
   }
   QUERY_ASK(reply, layout_best_swizzle(r->context, r->a.layout, banks, accesses, count, &found));
   if (!found.map) return query_reply_verdict(reply);
-  QUERY_CERTIFY(r, reply, layout_swizzle_certificate(r->context, banks, accesses, count, &found));
+  QUERY_CERTIFY(r, reply, LAYOUT_ASK_SWIZZLE, r->a.layout, .accesses = accesses,
+                .access_count = count, .banks = banks, .swizzle = found);
   reply->answer = json_string(layout_text(r->context, found.layout));
   query_reply_more(reply, "optimal", json_boolean(reply->proof.verdict == VERDICT_YES));
   query_reply_more(reply, "swizzle",
@@ -418,10 +419,7 @@ bool query_run_swizzle(QueryRequest *r, QueryReply *reply) {
 bool query_run_loop_order(QueryRequest *r, QueryReply *reply) {
   LayoutLoops loops = {0};
   QUERY_ASK(reply, layout_loop_order(r->context, r->a.layout, &loops));
-  if (reply->proof.verdict == VERDICT_NO && reply->proof.witness2)
-    QUERY_CERTIFY(
-        r, reply,
-        layout_certificate(r->context, LAYOUT_ASK_INJECTIVE, r->a.layout, NULL, &reply->proof));
+  QUERY_CERTIFY(r, reply, LAYOUT_ASK_LOOP_ORDER, r->a.layout);
   if (reply->proof.verdict != VERDICT_YES) return query_reply_verdict(reply);
   reply->answer = json_array();
   for (int i = 0; i < loops.count; i++) {
@@ -445,7 +443,7 @@ bool query_run_blocking(QueryRequest *r, QueryReply *reply) {
   LayoutBlocking found = {0};
   QUERY_ASK(reply, layout_is_blocking(r->context, r->a.layout, &found));
   if (reply->proof.verdict != VERDICT_YES) return query_reply_verdict(reply);
-  QUERY_CERTIFY(r, reply, layout_blocking_certificate(r->context, r->a.layout, &found));
+  QUERY_CERTIFY(r, reply, LAYOUT_ASK_BLOCKING, r->a.layout, .blocking = found);
   reply->answer = json_array();
   for (int i = 0; i < found.count; i++)
     json_array_append_new(reply->answer,
@@ -460,7 +458,7 @@ bool query_run_permutation(QueryRequest *r, QueryReply *reply) {
   int *order = arena_array(&r->context->arena, int, r->a.layout->rank + 1);
   QUERY_ASK(reply, layout_is_permutation(r->context, r->a.layout, order));
   if (reply->proof.verdict != VERDICT_YES) return query_reply_verdict(reply);
-  QUERY_CERTIFY(r, reply, layout_permutation_certificate(r->context, r->a.layout, order));
+  QUERY_CERTIFY(r, reply, LAYOUT_ASK_PERMUTATION, r->a.layout, .order = order);
   reply->answer = json_array();
   for (int i = 0; i < r->a.layout->rank; i++)
     json_array_append_new(reply->answer, json_integer(order[i]));
@@ -469,8 +467,7 @@ bool query_run_permutation(QueryRequest *r, QueryReply *reply) {
 
 bool query_run_is_reshape(QueryRequest *r, QueryReply *reply) {
   QUERY_ASK(reply, layout_is_reshape(r->context, r->a.layout, r->b.layout));
-  QUERY_CERTIFY(r, reply,
-                layout_reshape_certificate(r->context, r->a.layout, r->b.layout, &reply->proof));
+  QUERY_CERTIFY(r, reply, LAYOUT_ASK_RESHAPE, r->a.layout, r->b.layout);
   if (reply->proof.verdict != VERDICT_YES) return query_reply_verdict(reply);
   return reply->answer = json_string("yes"), true;
 }
@@ -489,7 +486,7 @@ bool query_run_reshape(QueryRequest *r, QueryReply *reply) {
                                           : fixed ? "it has another number of elements"
                                                   : "not proved to have as many elements"};
   if (!made) return query_reply_verdict(reply);
-  QUERY_CERTIFY(r, reply, layout_reshape_certificate(r->context, made, r->a.layout, &reply->proof));
+  QUERY_CERTIFY(r, reply, LAYOUT_ASK_RESHAPE, made, r->a.layout);
   reply->answer = json_string(layout_text(r->context, made));
   query_reply_more(reply, "shape", json_expressions(r->context, shape, count));
   return true;

@@ -62,8 +62,7 @@ bool query_run_left_divide(QueryRequest *r, QueryReply *reply) {
   LayoutInverse map = {0};
   QUERY_ASK(reply, layout_divide_left(r->context, r->a.layout, r->b.layout, &map));
   if (reply->proof.verdict != VERDICT_YES) return query_reply_verdict(reply);
-  QUERY_CERTIFY(r, reply,
-                layout_divide_left_certificate(r->context, r->a.layout, r->b.layout, &map));
+  QUERY_CERTIFY(r, reply, LAYOUT_ASK_DIVIDE_LEFT, r->a.layout, r->b.layout, .inverse = map);
   reply->answer = json_string(index_map_text(r->context, map.map));
   query_reply_more(reply, "padding", json_condition(r->context, map.map, map.padding));
   query_reply_more(reply, "shape",
@@ -75,7 +74,7 @@ bool query_run_refine(QueryRequest *r, QueryReply *reply) {
   LayoutRefinement found = {0};
   QUERY_ASK(reply, layout_refine(r->context, r->a.layout, r->b.layout, &found));
   if (reply->proof.verdict != VERDICT_YES) return query_reply_verdict(reply);
-  QUERY_CERTIFY(r, reply, layout_refine_certificate(r->context, r->a.layout, r->b.layout, &found));
+  QUERY_CERTIFY(r, reply, LAYOUT_ASK_REFINE, r->a.layout, r->b.layout, .refinement = found);
   reply->answer = json_array();
   for (int i = 0; i < found.count; i++) {
     const LayoutFactor *factor = &found.factors[i];

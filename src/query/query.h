@@ -84,11 +84,12 @@ void query_reply_set(const QueryReply *reply, json_t *object);
     (reply)->ns = clock_now_ns() - start_ns;                                                       \
   } while (0)
 
-// `reply->certificate = certificate`, where one is wanted and the answer is no "unknown".
-#define QUERY_CERTIFY(request, reply, text)                                                        \
+// `reply->certificate`, where one is wanted, of the question that has these members.
+#define QUERY_CERTIFY(request, reply, ...)                                                         \
   do {                                                                                             \
-    if ((request)->certificates && (reply)->proof.verdict != VERDICT_UNDECIDED)                    \
-      (reply)->certificate = (text);                                                               \
+    if ((request)->certificates)                                                                   \
+      (reply)->certificate =                                                                       \
+          layout_certificate((request)->context, &(LayoutQuestion){__VA_ARGS__}, &(reply)->proof); \
   } while (0)
 
 // Questions about boxes, lanes and loops (layout_access.c).

@@ -33,8 +33,7 @@ static bool run_equal(QueryRequest *r, QueryReply *reply) {
 
 static bool run_same_map(QueryRequest *r, QueryReply *reply) {
   QUERY_ASK(reply, layout_maps_equal(r->context, r->a.layout, r->b.layout->map));
-  QUERY_CERTIFY(r, reply,
-                layout_map_certificate(r->context, r->a.layout, r->b.layout->map, &reply->proof));
+  QUERY_CERTIFY(r, reply, LAYOUT_ASK_SAME_MAP, r->a.layout, .map = r->b.layout->map);
   return verdict_reply(reply);
 }
 
@@ -89,14 +88,11 @@ static bool run_divide(QueryRequest *r, QueryReply *reply) {
   if (!same_shape(r->a.layout, r->b.layout))
     return query_field_error(r->context, "b.shape", "not the shape of \"a\"");
   QUERY_ASK(reply, layout_divide(r->context, r->a.layout, r->b.layout, &inverse));
-  if (reply->proof.verdict == VERDICT_NO && reply->proof.witness2)
-    QUERY_CERTIFY(
-        r, reply,
-        layout_certificate(r->context, LAYOUT_ASK_INJECTIVE, r->b.layout, NULL, &reply->proof));
+  if (reply->proof.verdict == VERDICT_NO)
+    QUERY_CERTIFY(r, reply, LAYOUT_ASK_DIVIDE, r->a.layout, r->b.layout);
   if (reply->proof.verdict != VERDICT_YES) return verdict_reply(reply);
   layout_divide_simplify(r->context, r->a.layout, r->b.layout, &inverse);
-  QUERY_CERTIFY(r, reply,
-                layout_divide_certificate(r->context, r->a.layout, r->b.layout, &inverse));
+  QUERY_CERTIFY(r, reply, LAYOUT_ASK_DIVIDE, r->a.layout, r->b.layout, .inverse = inverse);
   return inverse_reply(r->context, reply, &inverse, r->b.layout);
 }
 
@@ -123,7 +119,7 @@ static bool run_compose(QueryRequest *r, QueryReply *reply) {
   reply->proof = ANSWERED;
   if (!made) return false;
   made = layout_simplified(r->context, made);
-  QUERY_CERTIFY(r, reply, layout_compose_certificate(r->context, a, b, made));
+  QUERY_CERTIFY(r, reply, LAYOUT_ASK_COMPOSE, a, b, .made = made);
   reply->answer = json_string(layout_text(r->context, made));
   query_reply_more(reply, "shape", json_expressions(r->context, made->shape, made->rank));
   query_reply_more(reply, "physical",
@@ -183,24 +179,11 @@ static bool run_offset(QueryRequest *r, QueryReply *reply) {
   if (e) e = expression_at(r->context, e, &index);
   reply->ns = clock_now_ns() - start_ns;
   reply->proof = ANSWERED;
-  QUERY_CERTIFY(r, reply,
-                layout_offset_certificate(r->context, a, index.items,
-                                          found ? layout_const(r->context, offset) : e));
+  QUERY_CERTIFY(r, reply, LAYOUT_ASK_OFFSET, a, .index = index.items,
+                .value = found ? layout_const(r->context, offset) : e);
   reply->answer = found ? json_integer(offset) : json_expression(r->context, e);
   query_reply_more(reply, "place", place_json(r->context, a, &index));
   return true;
-}
-
-// Of padding: the place is not reached.
-static const char *logical_certificate(QueryRequest *r, const QueryReply *reply, int64_t offset,
-                                       const int64_t *index) {
-  const Layout *a = r->a.layout;
-  int64_t *place = arena_array(&r->context->arena, int64_t, a->physical_rank + 1);
-  if (reply->proof.verdict == VERDICT_YES)
-    return layout_offset_certificate(r->context, a, index, layout_const(r->context, offset));
-  layout_index_at(a->physical_extents, a->physical_rank, offset, place);
-  LayoutAnswer answer = {.verdict = VERDICT_NO, .witness = place, .witness_rank = a->physical_rank};
-  return layout_certificate(r->context, LAYOUT_ASK_ONTO, a, NULL, &answer);
 }
 
 static bool run_logical(QueryRequest *r, QueryReply *reply) {
@@ -211,7 +194,8 @@ static bool run_logical(QueryRequest *r, QueryReply *reply) {
     return query_field_error(r->context, "at", "%" PRId64 " is not one of the places", offset);
   int64_t *index = arena_array(&r->context->arena, int64_t, a->rank + 1);
   QUERY_ASK(reply, layout_at_offset(r->context, a, offset, index));
-  QUERY_CERTIFY(r, reply, logical_certificate(r, reply, offset, index));
+  QUERY_CERTIFY(r, reply, LAYOUT_ASK_AT_OFFSET, a, .index = index,
+                .value = layout_const(r->context, offset));
   if (reply->proof.verdict == VERDICT_NO) return reply->answer = json_null(), true;
   return value_reply(reply, json_integers(index, a->rank));
 }
@@ -254,25 +238,12 @@ static bool run_strides(QueryRequest *r, QueryReply *reply) {
     if (answer.verdict == VERDICT_UNDECIDED) reply->proof.reason = answer.reason;
   }
   reply->ns = clock_now_ns() - start_ns;
-  QUERY_CERTIFY(r, reply, layout_strides_certificate(r->context, a, strides));
+  QUERY_CERTIFY(r, reply, LAYOUT_ASK_STRIDES, a, .strides = strides);
   reply->answer = json_array();
   for (int i = 0; i < a->rank; i++)
     json_array_append_new(reply->answer,
                           strides[i] ? json_expression(r->context, strides[i]) : json_null());
   return true;
-}
-
-// That they are so wide, axis after axis, and on static extents not twice as wide.
-static const char *vectors_certificate(QueryRequest *r, const int64_t *widths) {
-  Text text = text_new(&r->context->arena);
-  for (int i = 0; i < r->a.layout->rank; i++) {
-    bool wider = r->a.layout->is_static && r->a.layout->extents[i] > 1;
-    if (!widths[i] || (widths[i] == 1 && !wider)) continue;
-    const char *one = layout_vector_certificate(r->context, r->a.layout, i, widths[i]);
-    if (!one) return NULL;
-    text_puts(&text, one);
-  }
-  return text.size ? text_string(&text) : NULL;
 }
 
 static bool run_vector(QueryRequest *r, QueryReply *reply) {
@@ -288,7 +259,7 @@ static bool run_vector(QueryRequest *r, QueryReply *reply) {
     if (axis < 0 || axis == i) widths[i] = layout_vector_width(r->context, a, i);
   reply->ns = clock_now_ns() - start_ns;
   reply->proof = ANSWERED;
-  QUERY_CERTIFY(r, reply, vectors_certificate(r, widths));
+  QUERY_CERTIFY(r, reply, LAYOUT_ASK_VECTOR, a, .widths = widths);
   reply->answer = axis < 0 ? json_integers(widths, a->rank) : json_integer(widths[axis]);
   return true;
 }

@@ -340,8 +340,9 @@ static void certify(const QueryRequest *request, QueryReply *reply) {
   };
   for (int i = 0; i < COUNT_OF(rows); i++)
     if (strcmp(rows[i].name, request->operation->name) == 0)
-      reply->certificate = layout_certificate(request->context, rows[i].question, request->a.layout,
-                                              request->b.layout, &reply->proof);
+      reply->certificate = layout_certificate(
+          request->context,
+          &(LayoutQuestion){rows[i].question, request->a.layout, request->b.layout}, &reply->proof);
 }
 
 bool query_answer(Context *context, const json_t *fields, bool certificate, QueryReply *reply) {

@@ -235,7 +235,10 @@ static void test_symbolic_instances(void **state) {
 static void check_swizzle_certificate(const LayoutSwizzle *out, LayoutBanks banks,
                                       const LayoutAccess *accesses, int count, bool met) {
   int line;
-  const char *text = layout_swizzle_certificate(context, banks, accesses, count, out);
+  LayoutQuestion question = {LAYOUT_ASK_SWIZZLE,   out->layout,           .banks = banks,
+                             .accesses = accesses, .access_count = count, .swizzle = *out};
+  LayoutAnswer yes = {.verdict = VERDICT_YES};
+  const char *text = layout_certificate(context, &question, &yes);
   assert_int_equal(text != NULL, met);
   if (text) assert_null(layout_check(text, &line));
 }

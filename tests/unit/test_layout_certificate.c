@@ -10,18 +10,7 @@ static const LayoutAsk questions[] = {LAYOUT_ASK_IDENTITY, LAYOUT_ASK_INJECTIVE,
 static int asked, proofs, points, witnesses, counts;
 
 static LayoutAnswer ask(LayoutAsk question, const Layout *layout) {
-  LayoutInverse inverse;
-  int64_t count;
-  switch (question) {
-  case LAYOUT_ASK_IDENTITY: return layout_is_identity(context, layout);
-  case LAYOUT_ASK_INJECTIVE: return layout_is_injective(context, layout);
-  case LAYOUT_ASK_ONTO: return layout_is_onto(context, layout);
-  case LAYOUT_ASK_BIJECTIVE: return layout_is_bijective(context, layout);
-  case LAYOUT_ASK_INVERSE: return layout_inverse(context, layout, &inverse);
-  case LAYOUT_ASK_PADDING: return layout_padding_count(context, layout, &count);
-  case LAYOUT_ASK_EQUAL: break;
-  }
-  return layout_equal(context, layout, layout);
+  return layout_ask(context, &(LayoutQuestion){question, layout, layout});
 }
 
 static void count_way(const char *text) {
@@ -39,7 +28,7 @@ static void expect_accepted(const char *text) {
 
 static const char *certificate(LayoutAsk question, const Layout *a, const Layout *b,
                                const LayoutAnswer *answer) {
-  const char *text = layout_certificate(context, question, a, b, answer);
+  const char *text = layout_certificate(context, &(LayoutQuestion){question, a, b}, answer);
   asked++;
   if (!text) fail_msg("no certificate of question %d on %s", question, layout_text(context, a));
   expect_accepted(text);
@@ -445,10 +434,19 @@ static void test_large_layouts(void **state) {
 
 static int equations;
 
-static void is_shown(const char *what, const Layout *a, const char *text) {
-  if (!text) fail_msg("no certificate: %s of %s", what, layout_text(context, a));
+static const LayoutAnswer yes = {.verdict = VERDICT_YES};
+
+static const char *text_of(const LayoutQuestion *question, const LayoutAnswer *answer) {
+  return layout_certificate(context, question, answer);
+}
+
+static const char *is_shown(const LayoutQuestion *question, const LayoutAnswer *answer) {
+  const char *text = text_of(question, answer);
+  if (!text)
+    fail_msg("no certificate: question %d of %s", question->ask, layout_text(context, question->a));
   expect_accepted(text);
   equations++;
+  return text;
 }
 
 static void show_steps(const Layout *a) {
@@ -458,19 +456,22 @@ static void show_steps(const Layout *a) {
     LayoutAnswer answer = layout_stride(context, a, i, &strides[i]);
     any |= answer.verdict == VERDICT_YES;
     int64_t width = layout_vector_width(context, a, i);
-    const char *text = layout_vector_certificate(context, a, i, width);
-    is_shown("vector", a, text);
+    int64_t widths[8] = {0};
+    widths[i] = width;
+    LayoutQuestion vector = {LAYOUT_ASK_VECTOR, a, .widths = widths};
+    if (width == 1 && a->extents[i] < 2) continue;
+    const char *text = is_shown(&vector, &yes);
     assert_true(2 * width > a->extents[i] || strstr(text, "claim equal no"));
-    if (2 * width <= a->extents[i])
-      assert_null(layout_vector_certificate(context, a, i, 2 * width));
+    widths[i] = 2 * width;
+    if (2 * width <= a->extents[i]) assert_null(text_of(&vector, &yes));
   }
-  if (any) is_shown("strides", a, layout_strides_certificate(context, a, strides));
+  if (any) is_shown(&(LayoutQuestion){LAYOUT_ASK_STRIDES, a, .strides = strides}, &yes);
 }
 
 static void show_box(const Layout *a) {
   const LayoutExpr *low[8], *extent[8];
   int64_t step[8];
-  LayoutSlice slice;
+  LayoutQuestion slice = {LAYOUT_ASK_SLICE, a, .low = low, .extent = extent, .step = step};
   for (int i = 0; i < a->rank; i++) {
     int64_t first = random_below((int)a->extents[i]),
             size = 1 + random_below((int)(a->extents[i] - first));
@@ -478,8 +479,12 @@ static void show_box(const Layout *a) {
     low[i] = layout_const(context, first);
     extent[i] = layout_const(context, (size + step[i] - 1) / step[i]);
   }
-  layout_slice(context, a, low, extent, step, &slice);
-  is_shown("slice", a, layout_slice_certificate(context, a, low, step, &slice));
+  LayoutAnswer answer = layout_slice(context, a, low, extent, step, &slice.slice);
+  is_shown(&slice, &answer);
+}
+
+static void show_yes(LayoutQuestion question, LayoutAnswer answer) {
+  if (answer.verdict == VERDICT_YES) is_shown(&question, &answer);
 }
 
 static void show_pair(const Layout *a, const Layout *b) {
@@ -489,20 +494,20 @@ static void show_pair(const Layout *a, const Layout *b) {
   LayoutAnswer answer = layout_maps_equal(context, a, b->map);
   int order[8];
   if (a->physical_rank == b->physical_rank)
-    is_shown("same map", a, layout_map_certificate(context, a, b->map, &answer));
-  if (layout_divide(context, a, b, &map).verdict == VERDICT_YES)
-    is_shown("divide", a, layout_divide_certificate(context, a, b, &map));
-  if (layout_divide_left(context, a, b, &map).verdict == VERDICT_YES)
-    is_shown("divide left", a, layout_divide_left_certificate(context, a, b, &map));
-  if (layout_refine(context, a, b, &refinement).verdict == VERDICT_YES)
-    is_shown("refine", a, layout_refine_certificate(context, a, b, &refinement));
-  if (layout_is_blocking(context, a, &blocking).verdict == VERDICT_YES)
-    is_shown("blocking", a, layout_blocking_certificate(context, a, &blocking));
-  if (layout_is_permutation(context, a, order).verdict == VERDICT_YES)
-    is_shown("permutation", a, layout_permutation_certificate(context, a, order));
+    is_shown(&(LayoutQuestion){LAYOUT_ASK_SAME_MAP, a, .map = b->map}, &answer);
+  answer = layout_divide(context, a, b, &map);
+  show_yes((LayoutQuestion){LAYOUT_ASK_DIVIDE, a, b, .inverse = map}, answer);
+  answer = layout_divide_left(context, a, b, &map);
+  show_yes((LayoutQuestion){LAYOUT_ASK_DIVIDE_LEFT, a, b, .inverse = map}, answer);
+  answer = layout_refine(context, a, b, &refinement);
+  show_yes((LayoutQuestion){LAYOUT_ASK_REFINE, a, b, .refinement = refinement}, answer);
+  answer = layout_is_blocking(context, a, &blocking);
+  show_yes((LayoutQuestion){LAYOUT_ASK_BLOCKING, a, .blocking = blocking}, answer);
+  answer = layout_is_permutation(context, a, order);
+  show_yes((LayoutQuestion){LAYOUT_ASK_PERMUTATION, a, .order = order}, answer);
   answer = layout_is_reshape(context, a, b);
   if (answer.verdict == VERDICT_YES || answer.witness)
-    is_shown("reshape", a, layout_reshape_certificate(context, a, b, &answer));
+    is_shown(&(LayoutQuestion){LAYOUT_ASK_RESHAPE, a, b}, &answer);
 }
 
 static void show_lanes(const Layout *a) {
@@ -513,7 +518,9 @@ static void show_lanes(const Layout *a) {
   LayoutBanks banks = {8 << random_below(4), 4, 4 << random_below(4)};
   LayoutAnswer answer = layout_bank_conflicts(context, a, &access, banks, &found);
   if (answer.verdict != VERDICT_UNDECIDED)
-    is_shown("conflicts", a, layout_conflicts_certificate(context, a, &access, banks, &answer));
+    is_shown(&(LayoutQuestion){LAYOUT_ASK_CONFLICTS, a, .accesses = &access, .access_count = 1,
+                               .banks = banks},
+             &answer);
 }
 
 static void test_equations(void **state) {
@@ -528,9 +535,10 @@ static void test_equations(void **state) {
     for (int j = 0; j < rank; j++) index[j] = random_below((int)shape[j]);
     int64_t offset;
     assert_true(layout_offset(a, index, &offset));
-    is_shown("offset", a,
-             layout_offset_certificate(context, a, index, layout_const(context, offset)));
-    assert_null(layout_offset_certificate(context, a, index, layout_const(context, offset + 1)));
+    LayoutQuestion at = {LAYOUT_ASK_OFFSET, a, .index = index, .value = number(offset)};
+    is_shown(&at, &yes);
+    at.value = number(offset + 1);
+    assert_null(text_of(&at, &yes));
     show_steps(a);
     show_box(a);
     show_lanes(a);

@@ -79,9 +79,11 @@ static void check_lines(const Layout *layout) {
   check_runs(&out, 1, MAX_UNITS);
   assert_true(out.shown == wanted || out.shown == out.run_count);
   if (!out.shown || random_below(8)) return;
-  is_accepted(layout_lines_certificate(context, layout, low, extent, size, &out));
-  out.total += random_below(2) ? 1 : -1;
-  assert_null(layout_lines_certificate(context, layout, low, extent, size, &out));
+  LayoutQuestion lines = {
+      LAYOUT_ASK_LINES, layout, .first = low, .counts = extent, .size = size, .runs = out};
+  is_accepted(layout_certificate(context, &lines, &a));
+  lines.runs.total += random_below(2) ? 1 : -1;
+  assert_null(layout_certificate(context, &lines, &a));
 }
 
 static void check_padding(const Layout *layout, int64_t positions) {
@@ -93,9 +95,11 @@ static void check_padding(const Layout *layout, int64_t positions) {
   check_runs(&out, 0, positions);
   assert_true(out.shown == wanted || out.shown == out.run_count);
   if (random_below(4)) return;
-  is_accepted(layout_padding_runs_certificate(context, layout, &out));
-  out.run_count++;
-  assert_null(layout_padding_runs_certificate(context, layout, &out));
+  LayoutQuestion runs = {LAYOUT_ASK_PADDING_RUNS, layout, .runs = out};
+  LayoutAnswer yes = {.verdict = VERDICT_YES};
+  is_accepted(layout_certificate(context, &runs, &yes));
+  runs.runs.run_count++;
+  assert_null(layout_certificate(context, &runs, &yes));
 }
 
 static void test_random_boxes(void **state) {

@@ -218,7 +218,7 @@ static void test_sections(void **state) {
     if (answer.verdict != VERDICT_YES || answer.level != LAYOUT_DIGITS)
       fail_msg("%s: %s by %s", rows[i].map, layout_answer_text(context, &answer),
                layout_level_name(answer.level));
-    if (!layout_certificate(context, LAYOUT_ASK_ONTO, layout, NULL, &answer))
+    if (!layout_certificate(context, &(LayoutQuestion){LAYOUT_ASK_ONTO, layout}, &answer))
       fail_msg("%s: no certificate", rows[i].map);
     check_instances(layout);
   }

@@ -4,7 +4,7 @@
 #include "layout/digits/digits.h"
 #include "layout/isl/isl.h"
 #include "layout/points/points.h"
-#include "layout/proofs/verify.h"
+#include "layout/proofs/goal.h"
 #include "layout/symbolic/symbolic.h"
 
 const char *layout_level_name(LayoutLevel level) {
@@ -186,24 +186,10 @@ static LayoutAnswer maps_equal(Context *context, const Layout *a, const IndexMap
   return layout_points_hold(context, a->extents, a->rank, conditions, count);
 }
 
-// A yes about symbolic extents.
-static void verify_same_map(Context *context, const Layout *a, const IndexMap *b) {
-  if (a->is_static || a->map->replica_count || !layout_verify_open(context)) return;
-  const Layout *other = layout_try(context, b, a->shape, a->physical, a->facts);
-  if (other)
-    layout_verify_made(context, &(LayoutMade){.what = "map",
-                                              .locate = layout_locate_same,
-                                              .layout = a,
-                                              .parts = {other},
-                                              .part_count = 1});
-}
-
 LayoutAnswer layout_maps_equal(Context *context, const Layout *a, const IndexMap *b) {
   LayoutAnswer answer = maps_equal(context, a, b);
-  if (answer.verdict == VERDICT_YES) verify_same_map(context, a, b);
-  bool shown = answer.verdict == VERDICT_YES || (answer.verdict == VERDICT_NO && answer.witness);
-  if (shown && !a->map->replica_count && !b->replica_count && layout_map_is_plain(b))
-    LAYOUT_VERIFY(context, "map", a, NULL, layout_map_certificate(context, a, b, &answer));
+  if (!a->map->replica_count && !b->replica_count)
+    LAYOUT_ANSWERED(context, &answer, LAYOUT_ASK_SAME_MAP, a, .map = b);
   return answer;
 }
 
@@ -262,7 +248,7 @@ static LayoutAnswer equal(Context *context, const Layout *a, const Layout *b) {
 
 LayoutAnswer layout_equal(Context *context, const Layout *a, const Layout *b) {
   LayoutAnswer answer = equal(context, a, b);
-  layout_verify_answer(context, LAYOUT_ASK_EQUAL, a, b, &answer);
+  LAYOUT_ANSWERED(context, &answer, LAYOUT_ASK_EQUAL, a, b);
   return answer;
 }
 
@@ -292,12 +278,30 @@ static LayoutAnswer injective_by_points(Context *context, const Layout *layout) 
 
 static LayoutAnswer ask(Context *context, const Layout *layout, CachedQuestion question);
 
+// Whether a proof is found, and accepted by the checker, that the section of the layout is one.
+static bool section_is_shown(Context *context, const Layout *layout) {
+  const LayoutExpr *section[MAX_RANK];
+  if (layout->rank > MAX_RANK || !layout_section(context, layout, section)) return false;
+  ArenaMark mark = arena_mark(&context->scratch);
+  Goal *goal = arena_new(&context->scratch, Goal);
+  *goal = (Goal){.kind = GOAL_ONTO, .yes = true, .section = true, .facts = layout->facts};
+  goal->except = layout_const(context, 0);
+  for (int i = 0; i < layout->rank; i++)
+    goal_add(&goal->axes,
+             (GoalName){layout_numbered_name(context, 'i', i), layout->shape[i], section[i], NULL});
+  for (int i = 0; i < layout->physical_rank; i++)
+    goal_add(&goal->positions, (GoalName){layout_numbered_name(context, 'p', i),
+                                          layout->physical[i], layout->map->outputs[i], NULL});
+  bool shown = goal_prepare(goal) && goal_certificate(context, goal, 0);
+  arena_reset(&context->scratch, mark);
+  return shown;
+}
+
 static LayoutAnswer instances_or_isl(Context *context, const Layout *layout,
                                      DecideLayout question) {
   LayoutAnswer answer = ask_instances(context, layout, question);
   if (answer.verdict != VERDICT_UNDECIDED) return answer;
-  if (question == layout_is_onto && layout_section_is_shown(context, layout))
-    return yes(LAYOUT_DIGITS);
+  if (question == layout_is_onto && section_is_shown(context, layout)) return yes(LAYOUT_DIGITS);
   IslAnswer said = question == layout_is_onto ? layout_isl_onto(context, layout)
                                               : layout_isl_injective(context, layout);
   return from_isl(context, layout, said, question);
@@ -465,11 +469,22 @@ static LayoutAnswer (*const question_rows[CACHED_COUNT])(Context *, const Layout
     [CACHED_PADDING] = padding,   [CACHED_INVERSE] = inverse,
 };
 
-static const LayoutAsk question_asks[CACHED_COUNT] = {
-    [CACHED_IDENTITY] = LAYOUT_ASK_IDENTITY, [CACHED_INJECTIVE] = LAYOUT_ASK_INJECTIVE,
-    [CACHED_ONTO] = LAYOUT_ASK_ONTO,         [CACHED_PADDING] = LAYOUT_ASK_PADDING,
-    [CACHED_INVERSE] = LAYOUT_ASK_INVERSE,
-};
+static void answered(Context *context, const Layout *layout, CachedQuestion question) {
+  const LayoutAnswer *answer = &layout->cache->answers[question];
+  switch (question) {
+  case CACHED_IDENTITY: LAYOUT_ANSWERED(context, answer, LAYOUT_ASK_IDENTITY, layout); break;
+  case CACHED_INJECTIVE: LAYOUT_ANSWERED(context, answer, LAYOUT_ASK_INJECTIVE, layout); break;
+  case CACHED_ONTO: LAYOUT_ANSWERED(context, answer, LAYOUT_ASK_ONTO, layout); break;
+  case CACHED_PADDING:
+    LAYOUT_ANSWERED(context, answer, LAYOUT_ASK_PADDING, layout,
+                    .value = layout_const(context, layout->cache->padding_count));
+    break;
+  case CACHED_INVERSE:
+    LAYOUT_ANSWERED(context, answer, LAYOUT_ASK_INVERSE, layout, .inverse = layout->cache->inverse);
+    break;
+  case CACHED_COUNT: break;
+  }
+}
 
 static LayoutAnswer ask(Context *context, const Layout *layout, CachedQuestion question) {
   LayoutCache *cache = layout->cache;
@@ -478,9 +493,7 @@ static LayoutAnswer ask(Context *context, const Layout *layout, CachedQuestion q
                                    ? layout_copies_answer(context, layout, question)
                                    : question_rows[question](context, layout);
     cache->known[question] = true;
-    layout_verify_answer(context, question_asks[question], layout, NULL, &cache->answers[question]);
-    if (question == CACHED_INVERSE && cache->answers[question].verdict == VERDICT_YES)
-      layout_verify_inverse(context, layout, &cache->inverse);
+    answered(context, layout, question);
   }
   return cache->answers[question];
 }
@@ -511,7 +524,7 @@ static LayoutAnswer bijective(Context *context, const Layout *layout) {
 
 LayoutAnswer layout_is_bijective(Context *context, const Layout *layout) {
   LayoutAnswer answer = bijective(context, layout);
-  layout_verify_answer(context, LAYOUT_ASK_BIJECTIVE, layout, NULL, &answer);
+  LAYOUT_ANSWERED(context, &answer, LAYOUT_ASK_BIJECTIVE, layout);
   return answer;
 }
 
@@ -585,22 +598,14 @@ LayoutAnswer layout_inverse(Context *context, const Layout *layout, LayoutInvers
     answer = yes(LAYOUT_POINTS);
   if (answer.verdict != VERDICT_YES) return answer;
   *out = layout->cache->inverse;
-  layout_verify_inverse(context, layout, out);
-  return layout->cache->answers[CACHED_INVERSE] = answer;
-}
-
-static bool counts_padding(Context *context, const Layout *layout, const Layout *none,
-                           const LayoutInstance *at, const void *answer) {
-  int64_t count, claimed;
-  (void)none;
-  return layout_padding_count(context, layout, &count).verdict != VERDICT_YES ||
-         (layout_expr_value(answer, NULL, at->values, at->count, &claimed) && claimed == count);
+  layout->cache->answers[CACHED_INVERSE] = answer;
+  answered(context, layout, CACHED_INVERSE);
+  return answer;
 }
 
 LayoutAnswer layout_padding_expr(Context *context, const Layout *layout, const LayoutExpr **out) {
   LayoutAnswer answer = padding_expr(context, layout, out);
-  if (answer.verdict == VERDICT_YES)
-    layout_verify_result(context, "padding count", layout, NULL, counts_padding, *out);
+  LAYOUT_ANSWERED(context, &answer, LAYOUT_ASK_PADDING, layout, .value = *out);
   return answer;
 }
 
@@ -618,10 +623,7 @@ static LayoutAnswer divide(Context *context, const Layout *a, const Layout *b, L
 
 LayoutAnswer layout_divide(Context *context, const Layout *a, const Layout *b, LayoutInverse *out) {
   LayoutAnswer answer = divide(context, a, b, out);
-  if (answer.verdict != VERDICT_YES) return answer;
-  layout_verify_divided(context, a, b, out, false);
-  if (!a->map->replica_count && !b->map->replica_count)
-    LAYOUT_VERIFY(context, "quotient", a, b, layout_divide_certificate(context, a, b, out));
+  LAYOUT_ANSWERED(context, &answer, LAYOUT_ASK_DIVIDE, a, b, .inverse = *out);
   return answer;
 }
 
@@ -635,7 +637,8 @@ void layout_divide_simplify(Context *context, const Layout *a, const Layout *b,
   layout_box_simplify(context, b->facts, box, b->physical_rank + map->replica_count, map->outputs,
                       map->output_count, outputs);
   quotient->map = index_map_with_outputs(context, map, outputs);
-  layout_verify_divided(context, a, b, quotient, false);
+  LayoutAnswer yes = layout_answer_of(VERDICT_YES, LAYOUT_DIGITS, NULL);
+  LAYOUT_ANSWERED(context, &yes, LAYOUT_ASK_DIVIDE, a, b, .inverse = *quotient);
 }
 
 static LayoutAnswer search_offset(Context *context, const Layout *layout, int64_t offset,
@@ -676,28 +679,28 @@ static LayoutAnswer at_offset(Context *context, const Layout *layout, int64_t of
   return yes(LAYOUT_DIGITS);
 }
 
-// Of an offset: the index has it, or nothing reaches its place.
-static bool is_at_offset(Context *context, const Layout *layout, int64_t offset,
-                         const int64_t *index, const LayoutAnswer *answer) {
-  int64_t position[MAX_RANK], rest = offset;
-  bool copies = layout->map->replica_count > 0;
-  if (answer->verdict == VERDICT_YES && !copies)
-    return layout_offset_certificate(context, layout, index, layout_const(context, offset));
-  for (int i = layout->physical_rank - 1; i >= 0; rest /= layout->physical_extents[i--])
-    position[i] = rest % layout->physical_extents[i];
-  if (copies)
-    return layout_verify_position(layout, position, answer->verdict == VERDICT_YES ? index : NULL);
-  LayoutAnswer no = no_at(context, position, NULL, layout->physical_rank);
-  return layout_certificate(context, LAYOUT_ASK_ONTO, layout, NULL, &no);
-}
-
 LayoutAnswer layout_at_offset(Context *context, const Layout *layout, int64_t offset,
                               int64_t *index) {
   int64_t positions;
   LayoutAnswer answer = at_offset(context, layout, offset, index);
-  bool there = layout_physical_size(layout, &positions) && offset >= 0 && offset < positions;
-  if (there && answer.verdict != VERDICT_UNDECIDED)
-    LAYOUT_VERIFY(context, "index at an offset", layout, NULL,
-                  is_at_offset(context, layout, offset, index, &answer));
+  if (layout_physical_size(layout, &positions) && offset >= 0 && offset < positions)
+    LAYOUT_ANSWERED(context, &answer, LAYOUT_ASK_AT_OFFSET, layout, .index = index,
+                    .value = layout_const(context, offset));
   return answer;
+}
+
+// ---- By name -----------------------------------------------------------------------------------
+
+LayoutAnswer layout_ask(Context *context, LayoutQuestion *q) {
+  static LayoutDecider *const rows[LAYOUT_ASK_COUNT] = {
+      [LAYOUT_ASK_IDENTITY] = layout_is_identity,
+      [LAYOUT_ASK_INJECTIVE] = layout_is_injective,
+      [LAYOUT_ASK_ONTO] = layout_is_onto,
+      [LAYOUT_ASK_BIJECTIVE] = layout_is_bijective,
+  };
+  if (q->ask == LAYOUT_ASK_EQUAL) return layout_equal(context, q->a, q->b);
+  if (q->ask == LAYOUT_ASK_SAME_MAP) return layout_maps_equal(context, q->a, q->map);
+  if (q->ask == LAYOUT_ASK_INVERSE) return layout_inverse(context, q->a, &q->inverse);
+  if (q->ask == LAYOUT_ASK_PADDING) return layout_padding_expr(context, q->a, &q->value);
+  return rows[q->ask](context, q->a);
 }

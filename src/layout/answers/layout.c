@@ -3,7 +3,7 @@
 // let a reader predict them from the text: `e % m` spans m, `e & m` spans m + 1, `^` and `|` reach
 // the next power of two, the rest is interval arithmetic. An empty axis has the interval [0, -1].
 #include "layout/answers/answers.h"
-#include "layout/proofs/verify.h"
+#include "layout/certificates/verify.h"
 #include "layout/symbolic/symbolic.h"
 
 // ---- Interval arithmetic over static extents ---------------------------------------------------

@@ -2,7 +2,7 @@
 // Layouts whose physical axes are on several resources: the part on one of them, and the strides
 // and vector widths in memory.
 #include "layout/answers/answers.h"
-#include "layout/proofs/verify.h"
+#include "layout/certificates/verify.h"
 
 // The layout of the physical axes on the resource, or of all others, read as memory.
 static const Layout *part_of(Context *context, const Layout *layout, Str resource, bool on) {

@@ -5,7 +5,6 @@
 // supported.
 #include "layout/answers/answers.h"
 #include "layout/digits/digits.h"
-#include "layout/proofs/verify.h"
 #include "layout/symbolic/symbolic.h"
 
 static const LayoutExpr *add(Context *context, const LayoutExpr *a, const LayoutExpr *b) {
@@ -219,9 +218,7 @@ LayoutAnswer layout_stride(Context *context, const Layout *layout, int axis,
   if (answer.verdict == VERDICT_YES) *stride = step;
   const LayoutExpr *strides[MAX_RANK] = {0};
   strides[axis] = *stride;
-  if (*stride)
-    LAYOUT_VERIFY(context, "stride", layout, NULL,
-                  layout_strides_certificate(context, layout, strides));
+  LAYOUT_ANSWERED(context, &answer, LAYOUT_ASK_STRIDES, layout, .strides = strides);
   if (answer.verdict == VERDICT_NO) answer.reason = "the step from there on is another than from 0";
   return answer;
 }

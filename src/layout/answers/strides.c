@@ -3,7 +3,6 @@
 #include "layout/answers/answers.h"
 #include "layout/digits/digits.h"
 #include "layout/points/points.h"
-#include "layout/proofs/verify.h"
 
 // ---- Strides and vectors -----------------------------------------------------------------------
 
@@ -118,16 +117,12 @@ static int64_t vector_by_points(Context *context, const Layout *layout, int axis
 
 void layout_strides(Context *context, const Layout *layout, int64_t *strides, bool *has_stride) {
   const LayoutExpr *found[MAX_RANK] = {0};
-  bool any = false;
+  LayoutAnswer yes = layout_answer_of(VERDICT_YES, LAYOUT_DIGITS, NULL);
   find_strides(context, layout, strides, has_stride);
   for (int i = 0; i < layout->rank; i++)
-    if (layout->is_static && has_stride[i] && layout->extents[i] > 1) {
+    if (layout->is_static && has_stride[i] && layout->extents[i] > 1)
       found[i] = layout_const(context, strides[i]);
-      any = true;
-    }
-  if (any)
-    LAYOUT_VERIFY(context, "strides", layout, NULL,
-                  layout_strides_certificate(context, layout, found));
+  LAYOUT_ANSWERED(context, &yes, LAYOUT_ASK_STRIDES, layout, .strides = found);
 }
 
 static int64_t vector_width(Context *context, const Layout *layout, int axis) {
@@ -144,31 +139,17 @@ static int64_t vector_width(Context *context, const Layout *layout, int axis) {
   return widths[axis] = MAX_OF(widths[axis], vector_by_points(context, layout, axis));
 }
 
-typedef struct VectorRun {
-  int axis;
-  int64_t width;
-} VectorRun;
-
-static bool is_vector(Context *context, const Layout *layout, const Layout *none,
-                      const LayoutInstance *at, const void *answer) {
-  const VectorRun *v = answer;
-  (void)none, (void)at;
-  return layout_vector_certificate(context, layout, v->axis, v->width);
-}
-
 int64_t layout_vector_width(Context *context, const Layout *layout, int axis) {
-  VectorRun found = {axis, vector_width(context, layout, axis)};
-  if (found.width > 1)
-    layout_verify_result(context, "vector width", layout, NULL, is_vector, &found);
-  return found.width;
+  int64_t widths[MAX_RANK] = {0}, width = vector_width(context, layout, axis);
+  LayoutAnswer yes = layout_answer_of(VERDICT_YES, LAYOUT_DIGITS, NULL);
+  widths[axis] = width;
+  if (width > 1) LAYOUT_ANSWERED(context, &yes, LAYOUT_ASK_VECTOR, layout, .widths = widths);
+  return width;
 }
 
 bool layout_offsets(Context *context, const Layout *layout, int64_t *out) {
   const Layout *copies = layout_of_copies(context, layout);
   PointDomain domain = {.extents = copies->extents, .rank = copies->rank};
-  bool found = layout_logical_size(copies, &domain.size) &&
-               layout_domain_values(context, &domain, layout_offset_expr(context, copies), out);
-  if (found)
-    LAYOUT_VERIFY(context, "list of offsets", copies, NULL, layout_verify_offsets(copies, out));
-  return found;
+  return layout_logical_size(copies, &domain.size) &&
+         layout_domain_values(context, &domain, layout_offset_expr(context, copies), out);
 }

@@ -3,6 +3,7 @@
 #ifndef PLEAT_LAYOUT_CORE_H
 #define PLEAT_LAYOUT_CORE_H
 
+#include "config.h"
 #include "layout/core/ops.h"
 
 enum { MAX_RANK = 64, MAX_TREE = 1 << 16 };
@@ -68,6 +69,15 @@ static inline LayoutAnswer layout_answer_of(Verdict verdict, LayoutLevel level,
                                             const char *reason) {
   return (LayoutAnswer){.verdict = verdict, .level = level, .reason = reason};
 }
+// In builds that verify: our fault when the checker of certificates does not accept the answer to a
+// question about small layouts, or about small instances of symbolic ones (certificates/verify.c).
+void layout_verify(Context *context, const LayoutQuestion *question, const LayoutAnswer *answer);
+// Every answer of a question that has certificates passes here, with the question's members.
+#define LAYOUT_ANSWERED(context, answer, ...)                                                      \
+  do {                                                                                             \
+    if (PLEAT_VERIFY_EACH) layout_verify(context, &(LayoutQuestion){__VA_ARGS__}, answer);         \
+  } while (0)
+
 // Whether the layout is known to have no elements.
 static inline bool layout_is_empty(const Layout *layout) {
   int64_t size;

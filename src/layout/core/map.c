@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Index maps: consing, identity, composition, application to a point.
-#include "layout/proofs/verify.h"
+#include "layout/certificates/verify.h"
 
 static uint64_t map_hash(const IndexMap *map) {
   uint64_t h = hash_mix((uint64_t)map->input_count, (uint64_t)map->output_count);

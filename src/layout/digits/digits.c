@@ -3,7 +3,7 @@
 // collisions, strides and vectors. A yes is proved by normal form and a no is shown by an index
 // that was evaluated; everything else is left to the enumeration of points.
 #include "layout/digits/digits.h"
-#include "layout/proofs/verify.h"
+#include "layout/certificates/verify.h"
 
 // ---- Equality ----------------------------------------------------------------------------------
 

@@ -6,7 +6,6 @@
 #include "layout/operations/operations.h"
 #include "layout/answers/answers.h"
 #include "layout/points/points.h"
-#include "layout/proofs/verify.h"
 
 #include <stdlib.h>
 
@@ -249,39 +248,11 @@ static LayoutAnswer bank_conflicts(Context *context, const Layout *layout,
   return result;
 }
 
-// Whether the positions times the pairs of lanes that are served together are few.
-static bool few_pairs(const LayoutAccess *access, LayoutBanks banks) {
-  int64_t pairs = layout_access_phase(access, banks) * layout_access_width(access, banks);
-  for (int i = 0; i < access->lanes->input_count && pairs < 1 << 16; i++)
-    pairs *= MAX_OF(access->extents[i], (int64_t)1);
-  return pairs < 1 << 16;
-}
-
-typedef struct Found {
-  const LayoutAccess *access;
-  LayoutBanks banks;
-  const LayoutAnswer *answer;
-  const LayoutConflicts *conflicts;
-} Found;
-
-// Checks an answer. An answer for all values of the symbols has no two lanes as witnesses, so there
-// is no certificate of it for an instance.
-static bool is_conflict(Context *context, const Layout *layout, const Layout *none,
-                        const LayoutInstance *at, const void *answer) {
-  const Found *f = answer;
-  (void)none;
-  return layout_verify_conflicts(context, layout, f->access, f->banks, f->conflicts) &&
-         (at->count ||
-          layout_conflicts_certificate(context, layout, f->access, f->banks, f->answer));
-}
-
 LayoutAnswer layout_bank_conflicts(Context *context, const Layout *layout,
                                    const LayoutAccess *access, LayoutBanks banks,
                                    LayoutConflicts *out) {
   LayoutAnswer answer = bank_conflicts(context, layout, access, banks, out);
-  Found found = {access, banks, &answer, out};
-  if (answer.verdict != VERDICT_UNDECIDED && layout_map_is_plain(access->lanes) &&
-      few_pairs(access, banks))
-    layout_verify_result(context, "bank conflicts", layout, NULL, is_conflict, &found);
+  LAYOUT_ANSWERED(context, &answer, LAYOUT_ASK_CONFLICTS, layout, .accesses = access,
+                  .access_count = 1, .banks = banks, .conflicts = *out);
   return answer;
 }

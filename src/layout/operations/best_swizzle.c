@@ -17,7 +17,6 @@
 #include "layout/operations/operations.h"
 #include "layout/answers/answers.h"
 #include "layout/points/points.h"
-#include "layout/proofs/verify.h"
 
 enum { MAX_OFFSET_BITS = 62, MAX_ACCESSES = 8, MAX_TRIES = 20000 };
 
@@ -491,26 +490,6 @@ static LayoutAnswer solve(SwizzleSolver *s, const Layout *layout, LayoutSwizzle 
   return answer;
 }
 
-static bool meets_bounds(const LayoutSwizzle *swizzle, int count) {
-  bool all = swizzle->layout != NULL;
-  for (int k = 0; k < count; k++) all = all && swizzle->waves[k] == swizzle->bound[k];
-  return all;
-}
-
-// Checks an answer: each access takes the waves that were computed, and where every access meets
-// its bound, the certificate is accepted.
-static bool waves_are_right(Context *context, const LayoutSwizzle *swizzle, LayoutBanks banks,
-                            const LayoutAccess *accesses, int count) {
-  for (int k = 0; k < count; k++) {
-    LayoutConflicts conflicts;
-    LayoutAnswer answer =
-        layout_bank_conflicts(context, swizzle->layout, &accesses[k], banks, &conflicts);
-    if (answer.verdict != VERDICT_UNDECIDED && conflicts.waves != swizzle->waves[k]) return false;
-  }
-  return !meets_bounds(swizzle, count) ||
-         layout_swizzle_certificate(context, banks, accesses, count, swizzle);
-}
-
 LayoutAnswer layout_best_swizzle(Context *context, const Layout *layout, LayoutBanks banks,
                                  const LayoutAccess *accesses, int count, LayoutSwizzle *out) {
   LayoutAnswer answer = {.verdict = VERDICT_UNDECIDED};
@@ -527,8 +506,7 @@ LayoutAnswer layout_best_swizzle(Context *context, const Layout *layout, LayoutB
   if (!answer.reason) answer.reason = pose(s);
   if (!answer.reason) answer = solve(s, layout, out);
   arena_reset(&context->scratch, mark);
-  if (out->map)
-    LAYOUT_VERIFY(context, "waves of a swizzle", layout, NULL,
-                  waves_are_right(context, out, banks, accesses, count));
+  LAYOUT_ANSWERED(context, &answer, LAYOUT_ASK_SWIZZLE, layout, .banks = banks,
+                  .accesses = accesses, .access_count = count, .swizzle = *out);
   return answer;
 }

@@ -6,7 +6,6 @@
 #include "layout/answers/answers.h"
 #include "layout/digits/digits.h"
 #include "layout/points/points.h"
-#include "layout/proofs/verify.h"
 #include "layout/symbolic/symbolic.h"
 
 enum { MAX_LEVELS = 16 };
@@ -373,7 +372,5 @@ LayoutAnswer layout_copy_plan(Context *context, const Layout *from, const Layout
     p.levels[i].bytes = bytes_of(p.levels[i].elements, element_bits);
   out->levels = arena_copy(&context->lasting, p.levels, sizeof *p.levels * (size_t)p.count);
   out->level_count = p.count;
-  if (answer.verdict == VERDICT_YES && out->counted && p.from == from && p.to == to)
-    LAYOUT_VERIFY(context, "copy plan", from, to, layout_verify_still(context, from, to, out));
   return answer;
 }

@@ -3,7 +3,6 @@
 // offset in memory order (span.c), or else by listing the offsets.
 #include "layout/operations/memory_order.h"
 #include "layout/points/points.h"
-#include "layout/proofs/verify.h"
 
 #include <stdlib.h>
 
@@ -138,9 +137,8 @@ static LayoutAnswer lines_of(Context *context, const Layout *layout, const int64
 LayoutAnswer layout_lines(Context *context, const Layout *layout, const int64_t *low,
                           const int64_t *extent, LayoutLineSize size, int wanted, LayoutRuns *out) {
   LayoutAnswer result = lines_of(context, layout, low, extent, size, wanted, out);
-  if (result.verdict == VERDICT_YES)
-    LAYOUT_VERIFY(context, "lines", layout, NULL,
-                  layout_verify_lines(context, layout, low, extent, size, out));
+  LAYOUT_ANSWERED(context, &result, LAYOUT_ASK_LINES, layout, .first = low, .counts = extent,
+                  .size = size, .runs = *out);
   return result;
 }
 
@@ -181,7 +179,6 @@ static LayoutAnswer padding_runs(Context *context, const Layout *layout, int wan
 LayoutAnswer layout_padding_runs(Context *context, const Layout *layout, int wanted,
                                  LayoutRuns *out) {
   LayoutAnswer result = padding_runs(context, layout, wanted, out);
-  if (result.verdict == VERDICT_YES)
-    LAYOUT_VERIFY(context, "padding", layout, NULL, layout_verify_padding(context, layout, out));
+  LAYOUT_ANSWERED(context, &result, LAYOUT_ASK_PADDING_RUNS, layout, .runs = *out);
   return result;
 }

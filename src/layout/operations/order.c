@@ -5,7 +5,6 @@
 #include "layout/operations/operations.h"
 #include "layout/answers/answers.h"
 #include "layout/points/points.h"
-#include "layout/proofs/verify.h"
 #include "layout/symbolic/symbolic.h"
 
 // ---- Loops over digits -------------------------------------------------------------------------
@@ -134,30 +133,8 @@ static LayoutAnswer loop_order(Context *context, const Layout *layout, LayoutLoo
   return position_loops(context, layout, memory, out);
 }
 
-static bool is_loop_order(Context *context, const Layout *layout, const Layout *none,
-                          const LayoutInstance *at, const void *answer) {
-  LayoutLoops one = *(const LayoutLoops *)answer;
-  const LayoutExpr *outputs[MAX_RANK];
-  LayoutLoop *loops = arena_array(&context->lasting, LayoutLoop, one.count);
-  (void)none;
-  for (int i = 0; i < one.count; i++) {
-    loops[i] = one.loops[i];
-    loops[i].extent = layout_instantiate(context, loops[i].extent, at->values, at->count);
-    if (!is_const(loops[i].extent)) return false;
-  }
-  for (int i = 0; i < one.index->output_count; i++)
-    outputs[i] = layout_instantiate(context, one.index->outputs[i], at->values, at->count);
-  one.loops = loops;
-  one.index = index_map_with_outputs(context, one.index, outputs);
-  if (one.guard) one.guard = layout_instantiate(context, one.guard, at->values, at->count);
-  return layout_verify_loops(context, layout, &one);
-}
-
 LayoutAnswer layout_loop_order(Context *context, const Layout *layout, LayoutLoops *out) {
-  LayoutAnswer answer = loop_order(context, layout, out);
-  if (answer.verdict == VERDICT_YES)
-    layout_verify_result(context, "loop order", layout, NULL, is_loop_order, out);
-  return answer;
+  return loop_order(context, layout, out);
 }
 
 // ---- Blockings ---------------------------------------------------------------------------------
@@ -407,23 +384,9 @@ static LayoutAnswer blocking(Context *context, const Layout *layout, LayoutBlock
   return symbolic_blocking(context, layout, out);
 }
 
-static bool is_blocking(Context *context, const Layout *layout, const Layout *none,
-                        const LayoutInstance *at, const void *answer) {
-  LayoutBlocking one = *(const LayoutBlocking *)answer;
-  LayoutBlock *blocks = arena_array(&context->lasting, LayoutBlock, one.count);
-  (void)none;
-  for (int i = 0; i < one.count; i++) {
-    blocks[i] = one.blocks[i];
-    blocks[i].extent = layout_instantiate(context, blocks[i].extent, at->values, at->count);
-  }
-  one.blocks = blocks;
-  return layout_blocking_certificate(context, layout, &one);
-}
-
 LayoutAnswer layout_is_blocking(Context *context, const Layout *layout, LayoutBlocking *out) {
   LayoutAnswer answer = blocking(context, layout, out);
-  if (answer.verdict == VERDICT_YES)
-    layout_verify_result(context, "blocking", layout, NULL, is_blocking, out);
+  LAYOUT_ANSWERED(context, &answer, LAYOUT_ASK_BLOCKING, layout, .blocking = *out);
   return answer;
 }
 
@@ -453,16 +416,9 @@ static LayoutAnswer permutation(Context *context, const Layout *layout, int *ord
   return answer;
 }
 
-static bool is_permutation(Context *context, const Layout *layout, const Layout *none,
-                           const LayoutInstance *at, const void *order) {
-  (void)none, (void)at;
-  return layout_permutation_certificate(context, layout, order);
-}
-
 LayoutAnswer layout_is_permutation(Context *context, const Layout *layout, int *order) {
   LayoutAnswer answer = permutation(context, layout, order);
-  if (answer.verdict == VERDICT_YES)
-    layout_verify_result(context, "permutation", layout, NULL, is_permutation, order);
+  LAYOUT_ANSWERED(context, &answer, LAYOUT_ASK_PERMUTATION, layout, .order = order);
   return answer;
 }
 
@@ -486,7 +442,6 @@ static LayoutAnswer is_reshape(Context *context, const Layout *a, const Layout *
 
 LayoutAnswer layout_is_reshape(Context *context, const Layout *a, const Layout *b) {
   LayoutAnswer answer = is_reshape(context, a, b);
-  if (answer.verdict == VERDICT_YES || answer.witness)
-    LAYOUT_VERIFY(context, "reshape", a, b, layout_reshape_certificate(context, a, b, &answer));
+  LAYOUT_ANSWERED(context, &answer, LAYOUT_ASK_RESHAPE, a, b);
   return answer;
 }

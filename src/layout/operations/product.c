@@ -5,7 +5,7 @@
 // modes.
 #include "layout/operations/memory_order.h"
 #include "layout/answers/answers.h"
-#include "layout/proofs/verify.h"
+#include "layout/certificates/verify.h"
 #include "layout/symbolic/symbolic.h"
 
 // ---- Combining two layouts ---------------------------------------------------------------------
@@ -375,10 +375,6 @@ static LayoutAnswer divide_left(Context *context, const Layout *a, const Layout 
 LayoutAnswer layout_divide_left(Context *context, const Layout *a, const Layout *b,
                                 LayoutInverse *out) {
   LayoutAnswer answer = divide_left(context, a, b, out);
-  if (answer.verdict != VERDICT_YES) return answer;
-  layout_verify_divided(context, a, b, out, true);
-  if (!a->map->replica_count)
-    LAYOUT_VERIFY(context, "left quotient", a, b,
-                  layout_divide_left_certificate(context, a, b, out));
+  LAYOUT_ANSWERED(context, &answer, LAYOUT_ASK_DIVIDE_LEFT, a, b, .inverse = *out);
   return answer;
 }

@@ -7,7 +7,6 @@
 #include "layout/operations/operations.h"
 #include "layout/answers/answers.h"
 #include "layout/digits/digits.h"
-#include "layout/proofs/verify.h"
 #include "layout/symbolic/symbolic.h"
 
 #include <stdlib.h>
@@ -273,26 +272,9 @@ static LayoutAnswer refine(Context *context, const Layout *a, const Layout *b,
   return layout_refine_all(context, parts, 2, out);
 }
 
-static bool is_refinement(Context *context, const Layout *a, const Layout *b,
-                          const LayoutInstance *at, const void *answer) {
-  LayoutRefinement one = *(const LayoutRefinement *)answer;
-  LayoutFactor *factors = arena_array(&context->lasting, LayoutFactor, one.count);
-  for (int i = 0; i < one.count; i++) {
-    const LayoutExpr **weights = arena_array(&context->lasting, const LayoutExpr *, 2);
-    factors[i] = one.factors[i];
-    factors[i].extent = layout_instantiate(context, factors[i].extent, at->values, at->count);
-    for (int k = 0; k < 2; k++)
-      weights[k] = layout_instantiate(context, factors[i].weights[k], at->values, at->count);
-    factors[i].weights = weights;
-  }
-  one.factors = factors;
-  return layout_refine_certificate(context, a, b, &one);
-}
-
 LayoutAnswer layout_refine(Context *context, const Layout *a, const Layout *b,
                            LayoutRefinement *out) {
   LayoutAnswer answer = refine(context, a, b, out);
-  if (answer.verdict == VERDICT_YES)
-    layout_verify_result(context, "refinement", a, b, is_refinement, out);
+  LAYOUT_ANSWERED(context, &answer, LAYOUT_ASK_REFINE, a, b, .refinement = *out);
   return answer;
 }

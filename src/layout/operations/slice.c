@@ -3,7 +3,7 @@
 // offset and strides exist when the offset is affine on the box and the box is on one lane, device,
 // …. Reshapes: the layout of the same tensor with another logical shape.
 #include "layout/answers/answers.h"
-#include "layout/proofs/verify.h"
+#include "layout/certificates/verify.h"
 #include "layout/symbolic/symbolic.h"
 
 // The map from indices of the box to those of the tensor; NULL where it is not proved to stay in
@@ -162,9 +162,8 @@ LayoutAnswer layout_slice(Context *context, const Layout *layout, const LayoutEx
                                             .low = low,
                                             .step = step});
   LayoutAnswer answer = view_answer(context, out);
-  LAYOUT_VERIFY(context, "slice", layout, NULL,
-                !out->layout->is_static ||
-                    layout_slice_certificate(context, layout, low, step, out));
+  LAYOUT_ANSWERED(context, &answer, LAYOUT_ASK_SLICE, layout, .low = low, .extent = extent,
+                  .step = step, .slice = *out);
   return answer;
 }
 

@@ -2,7 +2,6 @@
 // The last level: enumerates the static domain, a batch of points at a time. It is exact, and
 // refuses domains over a limit.
 #include "layout/points/points.h"
-#include "layout/proofs/verify.h"
 
 #include <stdlib.h>
 

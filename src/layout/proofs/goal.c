@@ -5,7 +5,6 @@
 #include "layout/proofs/proof_lower.h"
 #include "layout/check/check.h"
 
-
 enum { MAX_SPLITS = 6, MAX_WORK = 20000 };
 
 typedef struct Proving {
@@ -304,8 +303,8 @@ const char *goal_certificate(Context *context, const Goal *goal, int64_t points)
   if (!goal->yes && !goal->at) return accepted(context, goal, "count", "");
   bool reversible =
       goal->kind == GOAL_EQUAL || goal->axes.count == goal->copy_count || goal->axes.items[0].value;
-  const char *text = reversible && !goal->instance_count ? by_proof(context, goal) : NULL;
-  if (text || !few_points(&goal->axes, points) || !few_points(&goal->positions, 4 * points))
-    return text;
-  return accepted(context, goal, "points", "");
+  bool few = few_points(&goal->axes, points) && few_points(&goal->positions, 4 * points);
+  const char *text = few && goal->points_first ? accepted(context, goal, "points", "") : NULL;
+  if (!text && reversible && !goal->instance_count) text = by_proof(context, goal);
+  return text || !few || goal->points_first ? text : accepted(context, goal, "points", "");
 }

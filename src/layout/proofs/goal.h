@@ -29,8 +29,9 @@ typedef struct Goal {
   const LayoutValue *instance;
   int instance_count;
   GoalNames axes, lets, positions, shapes;
-  bool section;                       // of "onto": `value` of an axis is some index of the place
-  int copy_count;                     // how many of the axes, the last ones, are copies
+  bool points_first; // the points of small boxes are tried before a proof is sought
+  bool section;      // of "onto": `value` of an axis is some index of the place
+  int copy_count;    // how many of the axes, the last ones, are copies
   const LayoutExpr *padding, *except; // over places; number of places without element
   const int64_t *at, *also;           // witnesses, of axes or (GOAL_ONTO) of places
   LayoutFact symbols[MAX_RANK];       // those that occur; goal_prepare

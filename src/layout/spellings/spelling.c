@@ -4,7 +4,7 @@
 // printer does not have to prove anything.
 #include "layout/spellings/spellings.h"
 #include "layout/answers/answers.h"
-#include "layout/proofs/verify.h"
+#include "layout/certificates/verify.h"
 
 #include <ctype.h>
 

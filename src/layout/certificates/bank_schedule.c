@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Certificates of swizzles under which every access meets its bound: timetables.
+// Certificates of swizzles under which every access meets its bound: bank schedules.
 //
-// A timetable serves each word that lanes want in one wave of its phase. Two claims are a proof:
+// A bank schedule serves each word that lanes want in one wave of its phase. Two goals are a proof:
 //   no two words are served by one group of banks in one wave, so that many waves are enough;
 //   every group is busy in every wave, so that no fewer are, for any bijection of the units.
 // The lanes of a phase are bits, words are linear in them: a basis of the words splits into bits
 // that choose the group (with the bits that choose the place within a unit) and those that choose
 // the wave. Lanes that want the word of another are shown to, and stand back.
-#include "layout/proofs/equations.h"
-#include "layout/answers/answers.h"
+#include "layout/certificates/certificate.h"
 #include "layout/operations/operations.h"
 #include "layout/points/points.h"
 
@@ -151,12 +150,12 @@ static const LayoutExpr *wanted_by(const BankSchedule *t, const LayoutExpr *lane
   return layout_expr_substitute(t->context, t->at->map->outputs[0], axes, t->at->rank);
 }
 
-// ---- Claims ------------------------------------------------------------------------------------
+// ---- Goals ------------------------------------------------------------------------------------
 
 // (positions …, phase, word x < 2^words) -> (positions …, phase, place in the unit, group, wave)
 static const Layout *table_layout(const BankSchedule *t, int words, bool within) {
   Context *context = t->context;
-  const LayoutExpr *shape[MAX_RANK], *physical[MAX_RANK], *indices[MAX_RANK];
+  const LayoutExpr *shape[MAX_RANK], *physical[MAX_RANK], *places[MAX_RANK];
   int positions = t->at->rank - 1, count = positions + 1, inside = t->unit_bits - t->granule_bits;
   const LayoutExpr *phase = layout_axis(context, positions);
   const LayoutExpr *x = layout_axis(context, positions + 1);
@@ -165,117 +164,113 @@ static const Layout *table_layout(const BankSchedule *t, int words, bool within)
   shape[positions + 1] = layout_const(context, (int64_t)1 << words);
   for (int i = 0; i <= positions; i++) {
     physical[i] = shape[i];
-    indices[i] = layout_axis(context, i);
+    places[i] = layout_axis(context, i);
   }
   const LayoutExpr *first = layout_by(context, LAYOUT_MUL, phase, t->phase);
   const LayoutExpr *offset = wanted_by(t, layout_binary(context, LAYOUT_ADD, first, lane_of(t, x)));
   if (within && inside) {
     physical[count] = layout_const(context, (int64_t)1 << inside);
-    indices[count++] = bits_of(context, offset, t->granule_bits, inside);
+    places[count++] = bits_of(context, offset, t->granule_bits, inside);
   }
   physical[count] = layout_const(context, (int64_t)1 << t->bank_bits);
-  indices[count++] = bits_of(context, offset, t->unit_bits, t->bank_bits);
+  places[count++] = bits_of(context, offset, t->unit_bits, t->bank_bits);
   physical[count] = layout_const(context, (int64_t)1 << __builtin_popcountll(t->later));
-  indices[count++] = wave_of(t, x);
-  const IndexMap *map = index_map_new(context, positions + 2, NULL, count, indices, NULL, NULL, 0);
+  places[count++] = wave_of(t, x);
+  const IndexMap *map = index_map_new(context, positions + 2, NULL, count, places, NULL, NULL, 0);
   return layout_try(context, map, shape, physical, (LayoutFacts){0});
 }
 
-static const char *table_certificate(const BankSchedule *t, const Layout *table) {
-  int64_t indices, words;
-  if (!table || !layout_physical_size(table, &indices) || !layout_logical_size(table, &words))
-    return NULL;
-  bool full = indices == words;
-  LayoutAnswer answer =
-      full ? layout_is_bijective(t->context, table) : layout_is_injective(t->context, table);
-  if (answer.verdict != VERDICT_YES) return NULL;
-  return layout_certificate(t->context, full ? LAYOUT_ASK_BIJECTIVE : LAYOUT_ASK_INJECTIVE, table,
-                            NULL, &answer);
+// Injective, or bijective where the layout is as large as its physical shape.
+static bool show_one_to_one(Certificate *c, const Layout *layout) {
+  int64_t places, elements;
+  if (!layout || !layout_physical_size(layout, &places) || !layout_logical_size(layout, &elements))
+    return false;
+  LayoutQuestion q = {places == elements ? LAYOUT_ASK_BIJECTIVE : LAYOUT_ASK_INJECTIVE, layout};
+  LayoutAnswer answer = layout_ask(c->context, &q);
+  return answer.verdict == VERDICT_YES && certificate_add(c, &q, &answer);
 }
 
-// That lanes want the words of those that the table serves.
-static const char *same_certificate(const BankSchedule *t) {
+// Every lane reads the word of the lane that the table serves in its place.
+static bool show_same_words(Certificate *c, const BankSchedule *t) {
   const LayoutExpr *axes[2 * MAX_RANK];
-  EqualityGoal e = equality_begin(t->context, t->at->facts);
-  equality_box(&e, t->at, axes);
+  goal_begin(c, GOAL_EQUAL, t->at->facts);
+  goal_box(c, t->at, axes);
   const LayoutExpr *lane = axes[t->at->rank - 1], *served = lane;
   for (int i = 0; i < t->same_count; i++) {
     const LayoutExpr *bit = bit_of(t->context, lane, log_of((int64_t)t->same[i]));
-    served = equality_op(&e, LAYOUT_XOR, served,
-                         layout_by(t->context, LAYOUT_MUL, bit, (int64_t)t->same[i]));
+    served =
+        goal_op(c, LAYOUT_XOR, served, layout_by(t->context, LAYOUT_MUL, bit, (int64_t)t->same[i]));
   }
-  const LayoutExpr *word = equality_number(&e, (int64_t)1 << t->granule_bits);
-  equality_pair(&e, "word", 0, equality_op(&e, LAYOUT_DIV, wanted_by(t, lane), word),
-                equality_op(&e, LAYOUT_DIV, wanted_by(t, served), word));
-  return equality_finish(&e);
+  const LayoutExpr *word = goal_number(c, (int64_t)1 << t->granule_bits);
+  goal_pair(c, "word", 0, goal_op(c, LAYOUT_DIV, wanted_by(t, lane), word),
+            goal_op(c, LAYOUT_DIV, wanted_by(t, served), word));
+  return goal_show(c);
 }
 
-// That the words of a table without places in the unit are at one.
-static const char *unit_certificate(const BankSchedule *t) {
+// The words of a table without indices in the unit all have one index in the unit.
+static bool show_same_index(Certificate *c, const BankSchedule *t) {
   const LayoutExpr *axes[2 * MAX_RANK];
   const Layout *table = table_layout(t, t->whole, false);
-  if (!table) return NULL;
-  EqualityGoal e = equality_begin(t->context, t->at->facts);
-  equality_box(&e, table, axes);
+  if (!table) return false;
+  goal_begin(c, GOAL_EQUAL, t->at->facts);
+  goal_box(c, table, axes);
   const LayoutExpr *first = layout_by(t->context, LAYOUT_MUL, axes[table->rank - 2], t->phase);
-  const LayoutExpr *lane = equality_op(&e, LAYOUT_ADD, first, lane_of(t, axes[table->rank - 1]));
+  const LayoutExpr *lane = goal_op(c, LAYOUT_ADD, first, lane_of(t, axes[table->rank - 1]));
   int inside = t->unit_bits - t->granule_bits;
-  equality_pair(&e, "place", 0, bits_of(t->context, wanted_by(t, lane), t->granule_bits, inside),
-                bits_of(t->context, wanted_by(t, first), t->granule_bits, inside));
-  return equality_finish(&e);
+  goal_pair(c, "place", 0, bits_of(t->context, wanted_by(t, lane), t->granule_bits, inside),
+            bits_of(t->context, wanted_by(t, first), t->granule_bits, inside));
+  return goal_show(c);
 }
 
-static const char *access_certificate(BankSchedule *t) {
-  if (!read_steps(t) || t->at->rank + 3 > MAX_RANK) return NULL;
-  const char *text = table_certificate(t, table_layout(t, t->count, true));
-  if (t->same_count) text = certificate_pair(t->context, same_certificate(t), text);
-  if (!t->later || t->unit_bits == t->granule_bits) return text;
-  text = certificate_pair(t->context, text, unit_certificate(t));
-  return certificate_pair(t->context, text, table_certificate(t, table_layout(t, t->whole, false)));
+static bool show_access(Certificate *c, BankSchedule *t) {
+  if (!t->at || !read_steps(t) || t->at->rank + 3 > MAX_RANK) return false;
+  if (t->same_count && !show_same_words(c, t)) return false;
+  if (!show_one_to_one(c, table_layout(t, t->count, true))) return false;
+  return !t->later || t->unit_bits == t->granule_bits ||
+         (show_same_index(c, t) && show_one_to_one(c, table_layout(t, t->whole, false)));
 }
 
-// That the swizzle is a bijection of its 2^bits offsets which keeps units whole and in order.
-static const char *map_certificate(Context *context, const LayoutSwizzle *swizzle, int unit_bits) {
-  const LayoutExpr *size = layout_const(context, (int64_t)1 << swizzle->bits), *axes[1];
+// The swizzle is a bijection of its 2^bits offsets, which keeps units whole and in order.
+static bool show_map(Certificate *c, const LayoutSwizzle *swizzle, int unit_bits) {
+  const LayoutExpr *size = goal_number(c, (int64_t)1 << swizzle->bits), *axes[1];
   const LayoutExpr *map = swizzle->map->outputs[0];
-  const Layout *block = layout_try(context, swizzle->map, &size, &size, (LayoutFacts){0});
-  if (!block) return NULL;
-  LayoutAnswer answer = layout_is_bijective(context, block);
-  if (answer.verdict != VERDICT_YES) return NULL;
-  const char *text = layout_certificate(context, LAYOUT_ASK_BIJECTIVE, block, NULL, &answer);
-  if (!unit_bits) return text;
-  EqualityGoal e = equality_begin(context, (LayoutFacts){0});
-  equality_box(&e, block, axes);
-  const LayoutExpr *inside = bits_of(context, axes[0], 0, unit_bits);
-  const LayoutExpr *first = equality_op(&e, LAYOUT_SUB, axes[0], inside);
-  equality_pair(&e, "p", 0, map,
-                equality_op(&e, LAYOUT_ADD, equality_at(&e, map, &first, 1), inside));
-  return certificate_pair(context, text, equality_finish(&e));
+  const Layout *block = layout_try(c->context, swizzle->map, &size, &size, (LayoutFacts){0});
+  if (!show_one_to_one(c, block)) return false;
+  if (!unit_bits) return true;
+  goal_begin(c, GOAL_EQUAL, (LayoutFacts){0});
+  goal_box(c, block, axes);
+  const LayoutExpr *place = bits_of(c->context, axes[0], 0, unit_bits);
+  const LayoutExpr *first = goal_op(c, LAYOUT_SUB, axes[0], place);
+  goal_pair(c, "p", 0, map, goal_op(c, LAYOUT_ADD, goal_at(c, map, &first, 1), place));
+  return goal_show(c);
 }
 
-const char *layout_swizzle_certificate(Context *context, LayoutBanks banks,
-                                       const LayoutAccess *accesses, int count,
-                                       const LayoutSwizzle *swizzle) {
-  const char *problem, *text;
+// The swizzle is a bijection, and every access has a bank schedule that meets its bound. There is
+// no certificate where an access does not meet it: the swizzle is the best of all that were tried.
+bool swizzle_certificate(Certificate *c, const LayoutQuestion *q, const LayoutAnswer *answer) {
+  const LayoutSwizzle *swizzle = &q->swizzle;
+  const char *problem;
   int unit_bits = 0, granules[64];
-  if (!swizzle->layout || count > 64) return NULL;
-  for (int k = 0; k < count; k++) {
-    int64_t granule = MAX_OF(layout_access_width(&accesses[k], banks), banks.bank_bytes * 8);
+  LayoutBanks banks = q->banks;
+  if (!swizzle->layout || q->access_count > 64) return false;
+  for (int k = 0; k < q->access_count; k++) {
+    int64_t granule = MAX_OF(layout_access_width(&q->accesses[k], banks), banks.bank_bytes * 8);
     granules[k] = log_of(granule / banks.element_bits);
     unit_bits = MAX_OF(unit_bits, granules[k]);
-    if (swizzle->waves[k] != swizzle->bound[k]) return NULL;
+    if (swizzle->waves[k] != swizzle->bound[k]) return false;
   }
   int64_t row = banks.bank_count * banks.bank_bytes * 8 / banks.element_bits;
-  text = map_certificate(context, swizzle, unit_bits);
-  for (int k = 0; k < count && text; k++) {
+  bool shown = show_map(c, swizzle, unit_bits);
+  for (int k = 0; k < q->access_count && shown; k++) {
+    const LayoutAccess *access = &q->accesses[k];
     BankSchedule t = {
-        .context = context,
-        .at = layout_access_offsets(context, swizzle->layout, &accesses[k], banks, &problem),
-        .phase = layout_access_phase(&accesses[k], banks),
+        .context = c->context,
+        .at = layout_access_offsets(c->context, swizzle->layout, access, banks, &problem),
+        .phase = layout_access_phase(access, banks),
         .unit_bits = unit_bits,
         .granule_bits = granules[k],
         .bank_bits = MAX_OF(log_of(row) - unit_bits, 0)};
-    text = t.at ? certificate_pair(context, text, access_certificate(&t)) : NULL;
+    shown = show_access(c, &t);
   }
-  return text;
+  return shown;
 }

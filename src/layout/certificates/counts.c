@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Certificates of counts: how many different numbers an expression takes on a box is how many
-// places of a flat layout hold an element (`onto yes except`). So many as runs begin are more when
-// each number and the next one are counted. The checker lists the points.
-#include "layout/proofs/equations.h"
-#include "layout/answers/answers.h"
+// Goals about counts. The number of different values of an expression on a box is the number of
+// offsets of a flat layout that have an element (`onto yes except`). If each value and the next one
+// are counted, the count grows by the number of runs of values. The checker lists the points.
+#include "layout/certificates/certificate.h"
 #include "layout/points/points.h"
 
 enum { MOST_POINTS = 1 << 18 }; // beyond, finding the certificate takes seconds
 
 typedef struct Count {
   Context *context;
+  Certificate *certificate;
   int64_t extents[MAX_RANK];
   int rank;
   int64_t limit; // numbers are 0 .. limit - 1
@@ -20,19 +20,19 @@ static const LayoutExpr *add_axis(Count *c, int64_t extent) {
   return layout_axis(c->context, c->rank++);
 }
 
-// That `value` takes `count` different numbers.
-static const char *count_certificate(const Count *c, const LayoutExpr *value, int64_t count) {
+// `value` takes `count` different numbers.
+static bool show_count(Count *c, const LayoutExpr *value, int64_t count) {
   const LayoutExpr *shape[MAX_RANK], *limit = layout_const(c->context, c->limit);
   PointDomain domain;
-  int64_t rest;
-  if (!layout_points_domain(c->extents, c->rank, &domain) || domain.size > MOST_POINTS) return NULL;
+  if (!layout_points_domain(c->extents, c->rank, &domain) || domain.size > MOST_POINTS)
+    return false;
   for (int i = 0; i < c->rank; i++) shape[i] = layout_const(c->context, c->extents[i]);
   const IndexMap *map = index_map_new(c->context, c->rank, NULL, 1, &value, NULL, NULL, 0);
-  const Layout *numbers = layout_try(c->context, map, shape, &limit, (LayoutFacts){0});
-  if (!numbers) return NULL;
-  LayoutAnswer answer = layout_padding_count(c->context, numbers, &rest);
-  if (answer.verdict != VERDICT_YES || c->limit - rest != count) return NULL;
-  return layout_certificate(c->context, LAYOUT_ASK_PADDING, numbers, NULL, &answer);
+  LayoutQuestion padding = {LAYOUT_ASK_PADDING,
+                            layout_try(c->context, map, shape, &limit, (LayoutFacts){0}),
+                            .value = layout_const(c->context, c->limit - count)};
+  LayoutAnswer yes = layout_answer_of(VERDICT_YES, LAYOUT_POINTS, NULL);
+  return padding.a && certificate_add(c->certificate, &padding, &yes);
 }
 
 // The memory offset of the element (each copy) at an index of the box, its axes being the first of
@@ -68,46 +68,44 @@ static const LayoutExpr *line_of(Count *c, const LayoutExpr *offset, LayoutLineS
   return layout_binary(context, LAYOUT_MIN, at, layout_by(context, LAYOUT_DIV, end, line));
 }
 
-const char *layout_lines_certificate(Context *context, const Layout *layout, const int64_t *low,
-                                     const int64_t *extent, LayoutLineSize size,
-                                     const LayoutRuns *runs) {
-  if (!layout->is_static || !runs->shown) return NULL;
-  const Layout *memory = memory_of(context, layout);
+bool lines_certificate(Certificate *certificate, const LayoutQuestion *q,
+                       const LayoutAnswer *answer) {
+  Context *context = certificate->context;
+  const LayoutRuns *runs = &q->runs;
+  if (!q->a->is_static || !runs->shown) return false;
+  const Layout *memory = memory_of(context, q->a);
   const LayoutRun *last = &runs->runs[runs->shown - 1];
-  int64_t positions, first = runs->runs[0].first;
-  Count c = {.context = context, .limit = last->first + last->count - first};
-  if (!layout_physical_size(memory, &positions)) return NULL;
-  if (runs->shown < runs->run_count && !mul_fits(positions, size.element_bits, &positions))
-    return NULL;
+  int64_t places, first = runs->runs[0].first;
+  Count c = {context, certificate, .limit = last->first + last->count - first};
+  if (!layout_physical_size(memory, &places)) return false;
+  if (runs->shown < runs->run_count && !mul_fits(places, q->size.element_bits, &places))
+    return false;
   if (runs->shown < runs->run_count)
-    c.limit = (positions / 8 + size.base_bytes) / size.line_bytes + 1 - first;
-  const LayoutExpr *offset = boxed_offset(&c, memory, layout->rank, low, extent);
-  if (!offset) return NULL;
-  const LayoutExpr *line = line_of(&c, offset, size, first);
-  const char *text = count_certificate(&c, line, runs->total);
+    c.limit = (places / 8 + q->size.base_bytes) / q->size.line_bytes + 1 - first;
+  const LayoutExpr *offset = boxed_offset(&c, memory, q->a->rank, q->first, q->counts);
+  if (!offset) return false;
+  const LayoutExpr *line = line_of(&c, offset, q->size, first);
+  if (!show_count(&c, line, runs->total)) return false;
   c.limit++;
   line = layout_binary(context, LAYOUT_ADD, line, add_axis(&c, 2));
-  if (!text) return NULL;
-  return certificate_pair(context, text,
-                          count_certificate(&c, line, runs->total + runs->run_count));
+  return show_count(&c, line, runs->total + runs->run_count);
 }
 
-// What is used, what follows it, and 0: of these are as many not used as runs of padding begin.
-const char *layout_padding_runs_certificate(Context *context, const Layout *layout,
-                                            const LayoutRuns *runs) {
-  if (!layout->is_static) return NULL;
-  const Layout *memory = memory_of(context, layout);
-  Count c = {.context = context};
-  if (!layout_physical_size(memory, &c.limit) || layout_is_empty(memory)) return NULL;
+// Counts the offsets that have an element, and then these, the next ones, and 0: as many more are
+// counted as there are runs of padding.
+bool padding_runs_certificate(Certificate *certificate, const LayoutQuestion *q,
+                              const LayoutAnswer *answer) {
+  Context *context = certificate->context;
+  if (!q->a->is_static) return false;
+  const Layout *memory = memory_of(context, q->a);
+  Count c = {context, certificate};
+  if (!layout_physical_size(memory, &c.limit) || layout_is_empty(memory)) return false;
   const LayoutExpr *offset = boxed_offset(&c, memory, 0, NULL, NULL);
-  if (!offset) return NULL;
-  const char *text = count_certificate(&c, offset, c.limit - runs->total);
+  if (!offset || !show_count(&c, offset, c.limit - q->runs.total)) return false;
   const LayoutExpr *which = add_axis(&c, 3), *end = layout_const(context, c.limit - 1);
   const LayoutExpr *next = layout_binary(context, LAYOUT_ADD, offset, which);
   next = layout_binary(context, LAYOUT_MIN, next, end);
   next = layout_expr(context, LAYOUT_SELECT, layout_by(context, LAYOUT_LT, which, 2), next,
                      layout_const(context, 0));
-  if (!text) return NULL;
-  return certificate_pair(context, text,
-                          count_certificate(&c, next, c.limit - runs->total + runs->run_count));
+  return show_count(&c, next, c.limit - q->runs.total + q->runs.run_count);
 }

@@ -1,10 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 // Builds that verify check what is made of layouts, at every point, by the definition over numbers:
 // where the parts put the element. Of symbolic extents, on instances.
-#include "layout/proofs/verify.h"
+#include "layout/certificates/verify.h"
 #include "layout/answers/answers.h"
 
-enum { MAX_HELD = 1 << 16, MAP_POINTS = 16 };
+enum { MAX_HELD = 1 << 16, MAP_POINTS = 16, MAX_POINTS = 1 << 12, MAX_WORK = 1 << 20 };
+
+// ---- When --------------------------------------------------------------------------------------
+
+static int64_t work_of(const Layout *layout) {
+  int64_t points = 1;
+  bool fits = layout->is_static;
+  for (int i = 0; i < layout_box_rank(layout) && fits; i++)
+    fits = mul_fits(points, MAX_OF(layout->shape[i]->value, (int64_t)0), &points) &&
+           points <= MAX_POINTS;
+  return fits ? points : -1;
+}
+
+bool layout_verify_open(Context *context) {
+  LayoutTable *table = PLEAT_VERIFY_EACH ? layout_table(context) : NULL;
+  return table && !table->verifying && table->verified <= MAX_WORK;
+}
+
+static bool layout_verify_begin(Context *context, const Layout *a, const Layout *b) {
+  if (!layout_verify_open(context)) return false;
+  LayoutTable *table = layout_table(context);
+  int64_t work = work_of(a), more = b ? work_of(b) : 0;
+  if (work < 0 || more < 0) return false;
+  table->verified += work + more;
+  return table->verifying = true;
+}
+
+static void layout_verify_end(Context *context, const char *what, const Layout *a, bool good) {
+  layout_table(context)->verifying = false;
+  if (!good) bug(context, "the %s of %s is not confirmed", what, layout_text(context, a));
+}
+
+#define LAYOUT_VERIFY(context, what, a, b, good)                                                   \
+  do {                                                                                             \
+    if (layout_verify_begin(context, a, b)) layout_verify_end(context, what, a, good);             \
+  } while (0)
 
 // ---- Where elements lie by definition ----------------------------------------------------------
 
@@ -220,7 +255,7 @@ static bool copies_within(const Layout *a, const Layout *b, int rank) {
   return true;
 }
 
-bool layout_verify_same_positions(const Layout *a, const Layout *b) {
+static bool same_positions(const Layout *a, const Layout *b) {
   int rank = MIN_OF(a->rank, b->rank);
   return a->physical_rank == b->physical_rank && copies_within(a, b, rank) &&
          copies_within(b, a, rank);
@@ -236,119 +271,8 @@ void layout_verify_copies(Context *context, const Layout *layout, const Layout *
              !layout_instance_at(context, copies, x.values, x.count, &y))
       continue;
     LAYOUT_VERIFY(context, "layout of the copies", x.layout, y.layout,
-                  layout_verify_same_positions(x.layout, y.layout));
+                  same_positions(x.layout, y.layout));
   }
-}
-
-bool layout_verify_position(const Layout *layout, const int64_t *position, const int64_t *index) {
-  int64_t other[MAX_RANK], at[MAX_RANK], size = box_size(layout);
-  if (index) return has_copy(layout, index, position);
-  for (int64_t n = 0; n < size; n++) {
-    box_at(layout, n, other);
-    if (!index_map_apply_copy(layout->map, other, other + layout->rank, at) ||
-        !memcmp(at, position, sizeof *at * (size_t)layout->physical_rank))
-      return false;
-  }
-  return true;
-}
-
-bool layout_verify_offsets(const Layout *layout, const int64_t *offsets) {
-  int64_t index[MAX_RANK], at[MAX_RANK], size = box_size(layout);
-  for (int64_t n = 0; n < size; n++) {
-    box_at(layout, n, index);
-    if (!index_map_apply(layout->map, index, at) ||
-        offsets[n] != layout_ordinal_of(layout->physical_extents, layout->physical_rank, at))
-      return false;
-  }
-  return true;
-}
-
-// ---- Quotients ---------------------------------------------------------------------------------
-
-static bool is_padding_at(const LayoutExpr *padding, const int64_t *index) {
-  int64_t value = 0;
-  return padding && layout_expr_value(padding, index, NULL, 0, &value) && value;
-}
-
-// Whether q leads from the places of every element under b, copy by copy, to those under a, and all
-// other places are padding.
-static bool is_quotient(Context *context, const Layout *a, const Layout *b,
-                        const LayoutInverse *q) {
-  int64_t x[MAX_RANK], p[2 * MAX_RANK], copy[MAX_RANK], want[MAX_RANK], seen[MAX_RANK];
-  int64_t size = box_size(b), positions, copies = 1;
-  if (!layout_physical_size(b, &positions)) return false;
-  bool *reached = arena_array(&context->lasting, bool, positions + 1);
-  for (int i = 0; i < a->map->replica_count; i++) copies *= a->map->replicas[i];
-  for (int64_t n = 0; n < size; n++) {
-    box_at(b, n, x);
-    if (!index_map_apply_copy(b->map, x, x + b->rank, p) || is_padding_at(q->padding, p))
-      return false;
-    reached[layout_ordinal_of(b->physical_extents, b->physical_rank, p)] = true;
-    for (int64_t k = 0; k < copies; k++) {
-      box_at(a, k, copy);
-      if (!index_map_apply_copy(a->map, x, copy + a->rank, want) ||
-          !index_map_apply_copy(q->map, p, copy + a->rank, seen) ||
-          memcmp(want, seen, sizeof *want * (size_t)a->physical_rank))
-        return false;
-    }
-  }
-  for (int64_t n = 0; n < positions; n++) {
-    layout_index_at(b->physical_extents, b->physical_rank, n, p);
-    if (!reached[n] && !is_padding_at(q->padding, p)) return false;
-  }
-  return true;
-}
-
-// Whether q leads from every index of b, which has no copies, to one that a has at that place.
-static bool is_left_quotient(const Layout *a, const Layout *b, const LayoutInverse *q) {
-  int64_t x[MAX_RANK], p[MAX_RANK], y[MAX_RANK], size = box_size(b);
-  for (int64_t n = 0; n < size; n++) {
-    box_at(b, n, x);
-    if (!index_map_apply(b->map, x, p)) return false;
-    bool padding = is_padding_at(q->padding, x);
-    if (!padding && !index_map_apply(q->map, x, y)) return false;
-    for (int i = 0; i < a->rank && !padding; i++)
-      if (y[i] < 0 || y[i] >= a->extents[i]) return false;
-    if (!layout_verify_position(a, p, padding ? NULL : y)) return false;
-  }
-  return true;
-}
-
-static LayoutInverse quotient_at(Context *context, const LayoutInverse *q,
-                                 const LayoutInstance *at) {
-  const LayoutExpr *outputs[MAX_RANK];
-  for (int i = 0; i < q->map->output_count; i++)
-    outputs[i] = layout_instantiate(context, q->map->outputs[i], at->values, at->count);
-  LayoutInverse one = {.map = index_map_with_outputs(context, q->map, outputs)};
-  if (q->padding) one.padding = layout_instantiate(context, q->padding, at->values, at->count);
-  return one;
-}
-
-void layout_verify_divided(Context *context, const Layout *a, const Layout *b,
-                           const LayoutInverse *quotient, bool left) {
-  LayoutInstance x = {.layout = a}, y = {.layout = b};
-  LayoutInverse one = *quotient;
-  if (!layout_verify_open(context)) return;
-  for (int i = 0; i < (a->is_static && b->is_static ? 1 : 3); i++) {
-    if (!a->is_static || !b->is_static) {
-      if (!layout_instance(context, b->is_static ? a : b, i, b->is_static ? &x : &y)) continue;
-      const LayoutInstance *given = b->is_static ? &x : &y;
-      if (!layout_instance_at(context, b->is_static ? b : a, given->values, given->count,
-                              b->is_static ? &y : &x))
-        continue;
-      one = quotient_at(context, quotient, &y);
-    }
-    LAYOUT_VERIFY(context, left ? "left quotient" : "quotient", x.layout, y.layout,
-                  left ? is_left_quotient(x.layout, y.layout, &one)
-                       : is_quotient(context, x.layout, y.layout, &one));
-  }
-}
-
-void layout_verify_inverse(Context *context, const Layout *layout, const LayoutInverse *inverse) {
-  if (!layout_verify_open(context)) return;
-  const IndexMap *same = index_map_identity(context, layout->rank);
-  const Layout *index = layout_try(context, same, layout->shape, NULL, layout->facts);
-  if (index) layout_verify_divided(context, index, layout, inverse, false);
 }
 
 // ---- Complements -------------------------------------------------------------------------------
@@ -421,7 +345,7 @@ static bool has_values(const LayoutExpr *e, const LayoutInstance *at) {
 
 void layout_verify_inside(Context *context, const Layout *layout) {
   LayoutInstance box = {.layout = layout};
-  if (!layout_verify_open(context) || !layout_map_is_plain(layout->map)) return;
+  if (!layout_verify_open(context) || !layout_map_is_small(layout->map)) return;
   const IndexMap *same = index_map_identity(context, layout->rank);
   if (layout->map == same) return;
   const Layout *shape =
@@ -454,7 +378,7 @@ static bool is_composed(const IndexMap *outer, const IndexMap *inner, const Inde
 
 void layout_verify_composed(Context *context, const IndexMap *outer, const IndexMap *inner,
                             const IndexMap *made) {
-  if (layout_verify_open(context) && layout_map_is_plain(made) && !is_composed(outer, inner, made))
+  if (layout_verify_open(context) && layout_map_is_small(made) && !is_composed(outer, inner, made))
     bug(context, "%s is not a composed map", index_map_text(context, made));
 }
 
