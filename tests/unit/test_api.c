@@ -73,7 +73,7 @@ static void test_a_file_and_its_bytes_give_the_same(void **state) {
   float probabilities[2][DIGIT_COUNT];
   for (int i = 0; i < 2; i++) {
     PleatModel *model = compiled(&requests[i]);
-    if (i) memset(bytes, 0xff, size); // they are not needed any more
+    if (i) memset(bytes, 0xff, size); // the import does not need the bytes any more
     classify(model, probabilities[i]);
     pleat_model_free(model);
   }
@@ -206,7 +206,7 @@ static void test_layouts_of_the_caller(void **state) {
 
 static void test_fields_of_a_later_header_are_zeros(void **state) {
   PleatRequest request = {.size = offsetof(PleatRequest, threads), .path = DIGITS};
-  request.threads = -1; // not looked at
+  request.threads = -1; // is ignored
   pleat_model_free(compiled(&request));
 }
 

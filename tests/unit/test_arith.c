@@ -121,7 +121,7 @@ static void test_each_rule(void **state) {
   context_free(w.context);
 }
 
-// Work does not double with each level of shared operands or conditions.
+// The work must not double with each level of shared operands or conditions.
 static void test_shared_operands(void **state) {
   (void)state;
   World w = world_new();

@@ -66,7 +66,7 @@ static Expr *symbolic_condition(World *w, uint64_t *seed, int depth) {
                      symbolic_expr(w, seed, depth));
 }
 
-// Fails unless `same` has e's value wherever `given` holds; `proved` claims e != 0 there.
+// Fails unless `same` has e's value wherever `given` holds; `proved` says that e != 0 there.
 static void check_everywhere(World *w, Expr *e, Expr *same, Expr *given, bool proved) {
   world_first(w);
   do {
@@ -237,7 +237,7 @@ static void test_padding_conditions(void **state) {
   context_free(c);
 }
 
-// Bounds of digits of independent variables are not only outer bounds.
+// The bounds of digits of independent variables are exact.
 static void test_bounds_are_exact(void **state) {
   (void)state;
   uint64_t seed = 8128;
@@ -275,7 +275,7 @@ static void test_bounds_are_exact(void **state) {
   }
 }
 
-// Numbers near the ends of 64 bits: nothing wraps.
+// Numbers near the ends of 64 bits must not wrap around.
 static void test_large_numbers(void **state) {
   (void)state;
   World w = world_new();

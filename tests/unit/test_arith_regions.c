@@ -297,7 +297,7 @@ static void test_statements_become_small(void **state) {
   context_free(c);
 }
 
-// A value read from memory may change in the body, so a condition on it is no fact there.
+// A value read from memory may change in the body, so a condition on it is not assumed there.
 static void test_memory_is_no_fact(void **state) {
   (void)state;
   World w = world_new();

@@ -9,7 +9,7 @@ enum { SIZE = 64, MOST_LOOPS = 4 };
 #define STATEMENT_ROUNDS 1500
 #endif
 
-// Memory of one integer buffer, and what was touched.
+// The memory of one integer buffer, and the elements that were accessed.
 typedef struct Machine {
   Context *context;
   Buffer *buffer;
@@ -203,7 +203,7 @@ static Maker maker_new(uint64_t seed) {
   return maker;
 }
 
-// Binds i and j to loops around.
+// Binds i and j to surrounding loops.
 static Stmt *with_loops(Maker *maker, Stmt *s) {
   Context *c = maker->w.context;
   for (int i = 1; i >= 0; i--)
@@ -249,7 +249,7 @@ static bool other_var(Visitor *visitor, Expr *e) {
   return true;
 }
 
-// Regions speak of i and j alone.
+// Checks that the regions depend on i and j only.
 static void check_free(World *w, const RegionArray *regions) {
   FreeCheck check = {w, false};
   Visitor visitor = {.env = &check, .enter_expr = other_var};
@@ -260,8 +260,8 @@ static void check_free(World *w, const RegionArray *regions) {
   assert_false(check.other);
 }
 
-// With i and j free: for each of their values. An index that is loaded takes the whole buffer, so
-// here nothing is loaded to index with and all of memory is left out of account.
+// Checks the regions for each value of the free i and j. The region of a loaded index is the whole
+// buffer, so these statements have no loaded indices.
 static void test_accesses_lie_in_regions(void **state) {
   (void)state;
   for (int n = 0; n < STATEMENT_ROUNDS; n++) {

@@ -97,7 +97,7 @@ static void fail_in_a_scope(void *arg) {
   allocate_much(arg);
 }
 
-// Memory of scopes counts and is freed with them; diagnostics that were reported in them stay.
+// A scope's memory counts towards the limit and is freed with the scope; its diagnostics stay.
 static void test_failures_discard_scopes(void **state) {
   (void)state;
   Context *context = context_new();

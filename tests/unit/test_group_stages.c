@@ -76,7 +76,7 @@ static void test_others_stay(void **state) {
          LINE "m = R.max(x, axis=[-1], keepdims=True)\n" LINE
               "t = R.permute_dims(m, axes=[1, 0])\n" LINE "y = R.subtract(x, t)\n" END("y"),
          "1 1");
-  // The product does not pass over the rows that it scales.
+  // The product does not reduce over the rows that it scales.
   expect("x: R.Tensor((1, 6, 5, 7), \"float32\"), a: R.Tensor((1, 4, 1, 1), \"float32\"), "
          "w: R.Tensor((6, 4, 1, 1), \"float32\")",
          LINE "s = R.nn.conv2d(a, w)\n" LINE "y = R.multiply(x, s)\n" END("y"), "1 1");

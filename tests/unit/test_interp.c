@@ -403,7 +403,7 @@ static __int128 wide_op(ExprOp op, __int128 a, __int128 b) {
   }
 }
 
-// Against 128-bit arithmetic, at the ends of every integer type.
+// Compares with 128-bit arithmetic at the ends of every integer type.
 static void test_integers_wrap_in_their_type(void **state) {
   (void)state;
   const ExprOp ops[] = {EXPR_ADD,       EXPR_SUB,       EXPR_MUL,      EXPR_TRUNC_DIV,
@@ -491,7 +491,7 @@ static void test_casts(void **state) {
   assert_true(evaluate_float(single) == (double)(float)large);
 }
 
-// Every operation of the table that computes a value from scalars has a meaning for its types.
+// Every operation of the table that computes a value from scalars is implemented for its types.
 static void test_every_operation_has_a_meaning(void **state) {
   (void)state;
   for (int op = EXPR_ADD; op < EXPR_OP_COUNT; op++) {

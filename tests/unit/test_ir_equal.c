@@ -27,12 +27,12 @@ typedef struct Pair {
 } Pair;
 
 static const Pair pairs[] = {
-    // Names do not count.
+    // Names are not compared.
     {PROGRAM(AB, "    for i, j in T.grid(5, 7):\n        B[i, j] = A[i, j]\n"),
      PROGRAM("X: T.Buffer((5, 7), \"float32\"), Y: T.Buffer((5, 7), \"float32\")",
              "    for j, i in T.grid(5, 7):\n        Y[j, i] = X[j, i]\n"),
      NULL, 0},
-    // But who is who does.
+    // But each variable must correspond to one variable.
     {PROGRAM(AB, "    for i, j in T.grid(5, 7):\n        B[i, j] = A[i, j]\n"),
      PROGRAM(AB, "    for i, j in T.grid(5, 7):\n        A[i, j] = B[i, j]\n"),
      "buffer of the store: 'B' and 'A'", 4},
@@ -71,7 +71,7 @@ static const Pair pairs[] = {
      PROGRAM("a: T.handle",
              "    n = T.int64()\n    m = T.int64()\n    A = T.match_buffer(a, (n, m), \"int8\")\n"),
      "extent of a buffer: n and m", 0},
-    // Attributes: order and widths do not count.
+    // The order of attributes and the widths of their numbers are not compared.
     {PROGRAM("n: T.int32", "    T.func_attr({\"a\": 1, \"b\": [\"x\", 2.5]})\n"),
      PROGRAM("n: T.int32",
              "    T.func_attr({\"b\": [\"x\", T.float32(2.5)], \"a\": T.int64(1)})\n"),
@@ -80,7 +80,7 @@ static const Pair pairs[] = {
      PROGRAM("n: T.int32", "    T.func_attr({\"a\": 2})\n"), "attribute 'a': 1 and 2", 2},
     {PROGRAM("n: T.int32", "    T.func_attr({\"a\": 1})\n"), PROGRAM("n: T.int32", "    pass\n"),
      "attribute 'a': only the first has it", 2},
-    // Constants are told apart by type and by bits.
+    // Constants differ by type and by bits.
     {PROGRAM(AB, "    B[0, 0] = T.float32(\"nan\")\n"),
      PROGRAM(AB, "    B[0, 0] = T.float32(\"nan\")\n"), NULL, 0},
     {PROGRAM(AB, "    B[0, 0] = T.float32(0.0)\n"), PROGRAM(AB, "    B[0, 0] = T.float32(-0.0)\n"),

@@ -255,7 +255,7 @@ static void test_rules(void **state) {
       if (rules[i].levels & level) check_rule(i, (IrLevel)level);
 }
 
-// However much is wrong, a bounded number of messages.
+// The number of messages is bounded, however many mistakes there are.
 static void test_messages_are_bounded(void **state) {
   (void)state;
   Context *context = context_new();

@@ -187,7 +187,7 @@ static void test_symbolic_conflicts(void **state) {
                    VERDICT_YES);
 }
 
-// What is said for all values holds for some of them.
+// An answer for all values of the symbols must hold for instances.
 static void test_symbolic_instances(void **state) {
   (void)state;
   static const char *const texts[] = {"i, j -> i, j", "i, j -> j, i", "i, j -> i//8, j, i%8",

@@ -73,7 +73,7 @@ static bool may_hold(const char *text) {
   return !wrong || (strstr(text, "claim injective") && !strcmp(wrong, "the map leaves its box"));
 }
 
-// What is claimed, by enumeration alone. Where the claim is a "no", its "yes" must fail.
+// Decides the goal by enumeration alone. A goal with the verdict no holds when its yes fails.
 static bool is_true(const char *text) {
   const char *claim = strstr(text, "claim "), *by = strstr(text, "\nby ");
   const char *line = strchr(claim, '\n');

@@ -152,7 +152,7 @@ static void test_lines_of_large(void **state) {
   LayoutAnswer a =
       layout_lines(context, matrix, low, extent, (LayoutLineSize){32, 4096, 0}, 1, &out);
   assert_int_equal(a.level, LAYOUT_DIGITS);
-  // 20 bytes straddle a page where the first lies in its last 16 bytes: at 17 + r(2^20 + 3) floats,
+  // 20 bytes straddle a page when the first is among its last 16 bytes: at 17 + r(2^20 + 3) floats,
   // that is 3r + 17 mod 1024 in 1020 .. 1023, four of 1,024 rows, since 3 is odd.
   assert_int_equal(out.total, (1 << 20) + (1 << 20) / 256);
   a = layout_lines(context, matrix, NULL, NULL, (LayoutLineSize){32, 4096, 0}, 1, &out);

@@ -599,7 +599,7 @@ static void test_too_many_axes(void **state) {
   }
 }
 
-// What XLA says beside the layout is named, not dropped in silence.
+// The parts of XLA's text that are not the layout are reported when they are left out.
 static void test_left_out(void **state) {
   (void)state;
   const Layout *layout = layout_parse_static(context, "{1,0:T(2,2)S(1)}", (int64_t[]){3, 4}, 2);

@@ -242,7 +242,7 @@ static void test_xors_equal(void **state) {
   }
 }
 
-// What is left undecided says why.
+// An undecided answer has a reason.
 static void test_reasons(void **state) {
   (void)state;
   const Layout *layout =

@@ -127,7 +127,7 @@ static void test_passes_have_cases(void **state) {
   }
 }
 
-// Each reason names two passes of the table, and they stand in that order.
+// Each reason names two passes of the table, in that order.
 static void test_orders_are_kept(void **state) {
   (void)state;
   assert_null(lower_order_broken());
@@ -329,7 +329,7 @@ static void test_convolution_has_no_conditions_left(void **state) {
 
 static void test_regions_and_workspace(void **state) {
   (void)state;
-  // Two parallel loops with a tensor between them, and one that shares its place.
+  // Two parallel loops with a tensor between them, and one that shares its memory.
   Lowered lowered = lower_text("@T.prim_func\n"
                                "def f(A: T.Buffer((7, 3000), \"float32\"),\n"
                                "      B: T.Buffer((7, 3000), \"float32\")):\n"
@@ -427,7 +427,7 @@ static void test_views_and_aliases(void **state) {
   done(&lowered);
 }
 
-// The allocation stands around the declaration of its other name.
+// The allocation encloses the declaration of its other name.
 static void test_alias_of_an_allocation(void **state) {
   (void)state;
   Lowered lowered =
@@ -448,7 +448,7 @@ static void test_alias_of_an_allocation(void **state) {
   done(&lowered);
 }
 
-// A definition that cannot be a vector, for its use cannot: all of it runs lane by lane.
+// A definition whose use cannot be a vector cannot be one either, and runs lane by lane.
 static void test_definition_that_stays_scalar(void **state) {
   (void)state;
   Lowered lowered =
@@ -461,7 +461,7 @@ static void test_definition_that_stays_scalar(void **state) {
   done(&lowered);
 }
 
-// Select computes both values: what its condition says of k is no excuse to read A[k].
+// Select computes both values, so its condition on k does not permit to read A[k] outside.
 static void test_select_reads_both_sides(void **state) {
   (void)state;
   Lowered lowered = lower_text("@T.prim_func\n"

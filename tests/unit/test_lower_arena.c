@@ -57,7 +57,7 @@ static void test_networks_stay_near_the_bound(void **state) {
   context_free(context);
 }
 
-// More items than orders are tried for: each lives with the next, and now and then far beyond.
+// Too many items to try orders: each is alive with the next one, and some live much longer.
 static void test_long_chains_reach_the_bound(void **state) {
   enum { COUNT = 3000 };
   (void)state;
@@ -74,7 +74,7 @@ static void test_long_chains_reach_the_bound(void **state) {
   context_free(context);
 }
 
-// Beginnings and lengths at random: no more than a tenth above the largest live sum.
+// Random beginnings and lengths: the size is at most a tenth above the largest sum of live items.
 static void test_random_intervals_stay_near_the_bound(void **state) {
   (void)state;
   Context *context = context_new();

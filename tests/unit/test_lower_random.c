@@ -56,7 +56,7 @@ static void check_lowered_twice(uint64_t seed) {
   context_free(context);
 }
 
-// Forgets a refusal by what a pass needs; any other diagnostic is left.
+// Removes the diagnostic of a pass whose needs are not met; other diagnostics stay.
 static void forget_refusal(Context *context) {
   bool refusal = context->diags.count == 1 &&
                  strstr(context->diags.items[0].message, " cannot run on ") != NULL;

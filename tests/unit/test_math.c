@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-enum { LANES = 16, STEP = 4099 }; // a prime: every place of the mantissa is met
+enum { LANES = 16, STEP = 4099 }; // a prime, so that every bit of the mantissa varies
 
 static double sigmoid(double x) {
   return 1 / (1 + exp(-x));
@@ -67,8 +67,8 @@ static LowerKernel *kernel_of(Context *context, PrimFunc *func) {
   return kernel;
 }
 
-// The distance in float32's last places at the exact value; infinite beside what is special. Zero
-// may stand for what is below the normal numbers.
+// The distance in units of float32's last place at the exact value; infinite for a wrong special
+// value. Zero is accepted for subnormal numbers.
 static double ulps(double exact, float actual) {
   float rounded = (float)exact;
   if (actual == 0 && fabs(exact) < 0x1p-126) return 0;

@@ -18,7 +18,7 @@ typedef struct Kernel {
   PrimFunc *func;
   KernelParam params[MOST_PARAMS];
   void *data[MOST_PARAMS];   // row-major
-  void *packed[MOST_PARAMS]; // as laid out
+  void *packed[MOST_PARAMS]; // in its layout
   int64_t shape[MOST_PARAMS][TE_MAX_RANK];
 } Kernel;
 
@@ -51,7 +51,7 @@ static InterpTensor laid_out(Kernel *k, const KernelChoice *choice, int param) {
   assert_true(layout_physical_size(layout, &size));
   k->packed[param] = arena_alloc(&k->context->arena, (size_t)size * 8);
   layout_pack(k->context, layout, dtype_bytes(buffer->type), k->data[param], k->packed[param]);
-  if (layout->padding.kind == LAYOUT_PADDING_ANY) { // poison: nobody may rely on it
+  if (layout->padding.kind == LAYOUT_PADDING_ANY) { // poison, since its content is undefined
     for (int64_t i = 0; i < size; i++) {
       int64_t index[TE_MAX_RANK];
       if (layout_at_offset(k->context, layout, i, index).verdict == VERDICT_NO)
@@ -102,7 +102,7 @@ static void run_and_compare(Kernel *k, KernelChoice *choice, PrimFunc *func, con
 
 static void check_kernel(Kernel *k, const char *cpu, bool print) {
   HostMachine machine = machine_probe();
-  assert_true(machine_use(&machine, cpu)); // the interpreter runs what this processor cannot
+  assert_true(machine_use(&machine, cpu)); // the interpreter needs no such processor
   fill(k);
   int last = k->func->param_count - 1;
   InterpTensor args[MOST_PARAMS];
@@ -307,7 +307,7 @@ static void check_rows(const char *program, int rows, int columns, const char *c
   Kernel k = {.context = context, .func = module->funcs.items[0].prim};
   check_kernel(&k, cpu, getenv("PLEAT_TEST_PRINT") != NULL);
   HostMachine machine = machine_probe();
-  assert_true(machine_use(&machine, cpu)); // the interpreter runs what this processor cannot
+  assert_true(machine_use(&machine, cpu)); // the interpreter needs no such processor
   KernelChoice choice;
   assert_true(autosched_kernel(context, &machine, k.func, k.params, NULL, &choice));
   if (columns >= 4 && choice.slow)

@@ -162,7 +162,7 @@ static void test_running_only(void **state) {
                       sizeof(float) * (size_t)tensor_count(output));
   tensor_free(output);
   executable_free(executable);
-  // One that is given up before it is made:
+  // A compilation that is cancelled:
   assert_non_null(program_build(f->context, f->program->graph, &options));
 }
 
@@ -183,7 +183,7 @@ static void test_writing_is_deterministic(void **state) {
   unlink(path_in(f, "a.h"));
 }
 
-// The most memory that the process ever had, in bytes, or since `again`; 0: not told here.
+// The most memory that the process ever had, in bytes, or since `again`; 0: unknown on this system.
 static int64_t peak_memory(bool again) {
   char line[256];
   long long kib = 0;
@@ -195,7 +195,7 @@ static int64_t peak_memory(bool again) {
   return kib * 1024;
 }
 
-// A constant of a mapped file, some MiB and no whole number of pages, from an odd address.
+// A constant of a mapped file, of several MiB and not a whole number of pages, from an odd address.
 static void test_constants_are_not_in_memory_twice(void **state) {
   Fixture *f = *state;
   enum { ROWS = 1031, COLUMNS = 8191, HEAD = 13, BYTES = ROWS * COLUMNS * 4 };

@@ -30,7 +30,7 @@ static void remove_path(const char *path) {
   char folder[4096];
   snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
   unlink(path);
-  assert_int_equal(rmdir(folder), 0); // nothing else was left in it
+  assert_int_equal(rmdir(folder), 0); // no other file is left in it
 }
 
 static Tensor *numbered(const char *type_name, const int64_t *shape, int rank) {

@@ -20,7 +20,7 @@ static const char *const folders[] = {
     "/usr/share/libonnx-testdata/data/simple",
 };
 
-// (pytorch-converted takes the interpreter long, and half of it is of opset 6.)
+// (The interpreter needs long for pytorch-converted, half of which is of opset 6.)
 static const struct {
   const char *name, *why;
 } left_out[] = {
@@ -29,7 +29,7 @@ static const struct {
     {"test_adam_multiple", "wrong in itself"},
 };
 
-// Operators of which every case must pass, but for those named in `excused`.
+// Operators whose cases must all pass, except those named in `excused`.
 static const char *const complete[] = {
     "Abs",
     "Acos",
@@ -247,7 +247,7 @@ static bool run_graph(Context *context, const GraphFunc *graph, const OnnxBindin
   return true;
 }
 
-// Sums of float32 are as wrong as their largest element makes them.
+// The error of a sum of float32 is relative to its largest element.
 static bool close_enough(DType type, double expected, double got, double largest) {
   if (isnan(expected) || isnan(got)) return isnan(expected) && isnan(got);
   if (expected == got) return true;
@@ -364,7 +364,7 @@ static bool must_pass(const char *operator, const char * name) {
   return false;
 }
 
-// The operator of a case of one node; of others "(several)".
+// The operator of a case with one node; otherwise "(several)".
 static const char *operator_of(Context *context, const char *path) {
   Context *probe = context_new();
   OnnxFile *file = onnx_model_open(probe, arena_printf(&probe->arena, "%s/model.onnx", path));
@@ -419,7 +419,7 @@ static Outcome judge(const char *path, bool verbose) {
   return c.outcome;
 }
 
-// How many cases of a folder did not do as they must; -1 without the folder.
+// The number of cases of a folder with an unexpected outcome; -1 without the folder.
 static int run_folder(Context *context, Map *rows, const char *folder, const char *part) {
   struct dirent **entries;
   int count = scandir(folder, &entries, is_case, alphasort), bad = 0;

@@ -301,7 +301,7 @@ static void test_refused(void **state) {
   }
 }
 
-// Each function calls the next one twice: what it comes to has no bound but ours.
+// Each function calls the next one twice, so only our limit bounds the expansion.
 static void test_expansion_is_bounded(void **state) {
   (void)state;
   World world = world_new();
@@ -327,7 +327,7 @@ static Tensor *result_tensor(Context *context, const Value *value) {
   return tensor_new(type, shape, value->rank);
 }
 
-// A model's compiled code against its definitions.
+// Compares a model's compiled code with its definitions.
 static void check_target(const char *model, const TargetRow *target) {
   World world = world_new();
   Context *context = world.context;
@@ -392,7 +392,7 @@ static int kernels_of(const char *model) {
   return count;
 }
 
-// Twice the steps are no more code: they differ in operands alone.
+// Twice as many steps need no more code, since their kernels differ in operands only.
 static void test_steps_share_kernels(void **state) {
   (void)state;
   static const char *const models[] = {

@@ -75,7 +75,7 @@ static const Good good[] = {
     // nodes out of order are put in order
     {"in x float 2; node Abs b h y; node Neg a x h; out y", NULL,
      "h[2] = negative(x[2]); y[2] = abs(h[2])"},
-    // attributes go along; the name decides
+    // attributes are kept; the name decides
     {"in x float 2; node LeakyRelu l x y alpha=0.25; out y", NULL,
      "y[2] = nn.leakyrelu(x[2]) alpha=0.25"},
     {"in x float 2; node IsInf l x y detect_negative=0; out y bool 2", NULL,
@@ -109,7 +109,7 @@ static const Good good[] = {
      "y[2,1] = sum(x[2,3]) axis=[-1] keepdims=1"},
     {"in x float 2x3; node ReduceMean s x y axes=[0] keepdims=0; out y", NULL,
      "y[3] = mean(x[2,3]) axis=[0]"},
-    // softmax over the axis, or over all behind it
+    // softmax over the axis, or over all later ones too
     {"in x float 2x3x5; node Softmax s x y; out y", NULL, "y[2,3,5] = nn.softmax(x[2,3,5]) axis=2"},
     {"opset 11; in x float 2x3x5; node Softmax s x y; out y", NULL,
      "y[2,3,5] = nn.softmax(x[2,3,5]) axis=1 all_behind=1"},
@@ -475,7 +475,7 @@ static void test_models_that_are_refused(void **state) {
   }
 }
 
-// All that is not supported in one run, and nothing about what only follows from it.
+// One run reports every unsupported node, but not the nodes that only depend on it.
 static void test_every_problem_is_listed(void **state) {
   (void)state;
   World world = world_new();

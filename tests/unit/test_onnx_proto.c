@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// A tensor alone, written to a file and opened.
+// Writes a single tensor to a file and opens it.
 static OnnxFile *open_tensor(World *world, const Text *tensor) {
   return onnx_tensor_open(world->context,
                           world_write(world, "tensor.pb", tensor->data, tensor->size));

@@ -93,13 +93,13 @@ static bool has_attr(const OpRow *row, const char *key) {
   return row->attrs && strstr(row->attrs, key);
 }
 
-// Divisors are not 0; what a shape says of the others is enough.
+// Divisors must not be 0; other inputs need no range.
 static const char *divisor_range(const OpRow *row) {
   bool divides = !strcmp(row->name, "divide") || !strcmp(row->name, "mod");
   return divides ? "@1~8" : "";
 }
 
-// `where` chooses by a tensor of bool.
+// The condition of `where` is a tensor of bool.
 static const char *first_type(const OpRow *row) {
   return row->result.code == TYPE_VOID && row->result.bits ? ":bool" : "";
 }
@@ -127,7 +127,7 @@ static const char *const cast_attrs[] = {
     "dtype=\"float16\"",         "dtype=\"bfloat16\"",    "dtype=\"float64\"",
     "dtype=\"float8_e4m3fnuz\"", "dtype=\"float4_e2m1\"", "dtype=\"int2\""};
 
-// Case `number` of an operator; false behind the last.
+// Case `number` of an operator; false after the last one.
 static bool find_case(Context *context, const OpRow *row, int number, OperatorCase *out) {
   if (row->body) return number < 3 ? elementwise_case(context, row, number, out), true : false;
   if (has_attr(row, "keepdims")) return number < 3 ? reduction_case(row, number, out), true : false;
@@ -168,7 +168,7 @@ static void add_definition(Turns *turns, const Definition *d, bool everywhere) {
   turns->next++;
 }
 
-// The types the definition takes: it says no to the others.
+// The element types that the definition accepts.
 static int add_case(Turns *turns, const OperatorCase *c, bool everywhere) {
   int taken = 0;
   for (int t = 0; t < COUNT_OF(all_types); t++) {
@@ -211,7 +211,7 @@ static void test_definitions(void **state) {
 }
 
 int main(void) {
-  setenv("CFLAGS", "-O0", 0); // of the C target: here it is judged, not the compiler
+  setenv("CFLAGS", "-O0", 0); // for the C target: this tests its code, not the compiler
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_definitions)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,7 +62,7 @@ static Node *call(Growth *g, const char *op, Value *const *inputs, int count) {
   return node_new(g->context, NODE_OP, op, name, inputs, count, 1);
 }
 
-// Takes a node in if its definition accepts it and its result is of a bearable size.
+// Adds the node if its definition accepts it and its result is not too large.
 static void take(Growth *g, Node *node) {
   Context *context = g->context;
   int64_t shape[TE_MAX_RANK], count = 1;
@@ -104,7 +104,7 @@ static void grow_unary(Growth *g, Value *x) {
   take(g, call(g, ops[below(g, COUNT_OF(ops))], &x, 1));
 }
 
-// With an earlier tensor that broadcasts, or a constant of one number a channel.
+// Combines the tensor with an earlier one that broadcasts, or a constant of one number a channel.
 static void grow_binary(Growth *g, Value *x) {
   static const char *const ops[] = {"add", "add", "multiply", "subtract", "maximum"};
   Value *other = g->values[below(g, g->count)];
@@ -211,7 +211,8 @@ static void grow_rows(Growth *g, Value *x) {
   int64_t count = extent(x, which == 2 ? 1 : x->rank - 1);
   Value *inputs[] = {x, constant(g, &count, 1, 0.5, 1.5), constant(g, &count, 1, -0.5, 0.5)};
   Node *node = call(g, ops[which], inputs, which == 1 ? 2 : 1 + 2 * below(g, 2));
-  node_set_float(g->context, node, "epsilon", 0.5); // rows of equal elements would be noise
+  node_set_float(g->context, node, "epsilon",
+                 0.5); // else rows of equal elements give rounding noise
   take(g, node);
 }
 
@@ -239,7 +240,7 @@ static void grow_reduction(Growth *g, Value *x) {
   take(g, node);
 }
 
-// Running sums, or elements put to places that are known only when the graph runs.
+// Running sums, or elements scattered to indices that are computed at run time.
 static void grow_ordered(Growth *g, Value *x) {
   static const char *const ways[] = {"none", "add", "max"};
   if (!x->rank) return;
@@ -365,7 +366,7 @@ typedef struct Run {
   bool once;
   const PlanConstraints *constraints;
   Tensor *inputs[2], *outputs[2]; // row-major
-  Tensor *given[2], *results[2];  // as the program has them
+  Tensor *given[2], *results[2];  // in the program's layouts
 } Run;
 
 typedef struct Tally {
@@ -410,7 +411,7 @@ static void fill_inputs(Run *run, bool with_nan) {
   }
 }
 
-// The inputs as the program has them; padding holds NaN.
+// The inputs in the program's layouts, with NaN in the padding.
 static void give_inputs(Run *run, const Plan *plan) {
   for (int i = 0; i < run->graph->param_count; i++) {
     const Layout *layout = plan_input_layout(plan, i);
@@ -447,7 +448,7 @@ static bool run_once(Run *run, Executable *executable, ThreadPool *pool, bool wi
   return true;
 }
 
-// What is asked for may be refused, with a reason; then the graph is built without.
+// A requested layout may be refused with a reason; the graph is then built without the requests.
 static Program *build(Run *run, CompileOptions *options, Tally *tally) {
   Program *program = program_build(run->context, run->graph, options);
   if (program || !options->constraints || !run->context->error_count) return program;

@@ -47,8 +47,8 @@ static int check_programs(uint64_t first, uint64_t count, int step, const Target
   return failures;
 }
 
-// Compilers take their time, so each program runs at one level of each target; with a choice of
-// programs, each runs everywhere.
+// Compilers are slow, so each program runs at one level of each target; programs that are chosen by
+// PLEAT_RANDOM run at every level.
 static void test_random_programs(void **state) {
   (void)state;
   enum { PROGRAMS = 240, BATCH = 50 };
@@ -72,7 +72,7 @@ static void test_random_programs(void **state) {
 }
 
 int main(void) {
-  setenv("CFLAGS", "-O0", 0); // of the C target: here it is judged, not the compiler
+  setenv("CFLAGS", "-O0", 0); // for the C target: this tests its code, not the compiler
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_programs)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -118,7 +118,7 @@ static void test_reorder(void **state) {
   made(copy, "i, j = sch.get_loops('B')\nf = sch.fuse(i, j)\n"
              "a, b = sch.split(f, factors=[None, 4])\nsch.reorder(b, a)\n");
   refused(scan, "i, j = sch.get_loops('A')\nsch.reorder(j, i)\n", "may access the same element");
-  // Part of the output and part of the reduction in one loop: its parts cannot change places.
+  // One loop is part of the output and part of the reduction: its factors cannot be reordered.
   refused(matmul,
           "i, j, k = sch.get_loops('C')\nf = sch.fuse(j, k)\n"
           "a, b = sch.split(f, factors=[None, 5])\nsch.reorder(b, a)\n",
@@ -128,7 +128,7 @@ static void test_reorder(void **state) {
           "not nested");
 }
 
-// A split that does not divide: only its predicate keeps two blocks of rows apart.
+// A split that does not divide: only its predicate separates two blocks of rows.
 static void test_cut_numbers(void **state) {
   (void)state;
   made(copy, "i, j = sch.get_loops('B')\ni0, i1 = sch.split(i, factors=[None, 5])\n"

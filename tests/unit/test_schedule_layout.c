@@ -56,7 +56,7 @@ static void test_every_access_is_mapped(void **state) {
                   "sch.transform_layout('conv', ('write', 0), lambda n, c, h, w: [n, h, w, c])\n");
 }
 
-// The layout itself is not printed: the physical program is whole without it.
+// The layout itself is not printed: the physical program is complete without it.
 static void test_printed_is_equal(void **state) {
   (void)state;
   Context *context = context_new();
@@ -115,7 +115,7 @@ static void test_the_writer_iterates_physically(void **state) {
   // So does one whose update names a variable of extent 1 by its value.
   schedule = check_made(context, unit_batch, "sch.transform_layout('C', ('write', 0), 'NCHW4c')\n");
   assert_int_equal(loop_count(schedule, "C"), 6);
-  // Where it was scheduled before, its loops stay and only its accesses change.
+  // A block that was scheduled before keeps its loops, and only its accesses change.
   schedule =
       check_made(context, copy,
                  "i, j = sch.get_loops('B')\nsch.split(j, factors=[None, 4])\n"
@@ -139,7 +139,7 @@ static void test_padding_predicates_drop(void **state) {
        "sch.reorder(n, o, h, w0, c, w1, p)\nsch.reverse_compute_at('relu', w0)\n"
        "sch.vectorize(p)\nsch.unroll(w1)\nsch.decompose_reduction('conv', c)\n"
        "sch.set_scope('conv', 0, 'local')\nsch.parallel(o)\n");
-  // A block that keeps its predicate takes it along.
+  // A block that keeps its predicate has it on the new loops too.
   made(pointwise,
        "sch.transform_layout('conv', ('write', 0), 'NCHW4c')\n"
        "sch.transform_layout('relu', ('write', 0), 'NCHW4c')\n"
@@ -164,14 +164,14 @@ static void test_padding_predicates_drop(void **state) {
 static void test_padding_content(void **state) {
   (void)state;
   Context *context = context_new();
-  // The consumer reads padding that holds zeros: its own predicate goes.
+  // The consumer reads padding with zeros, so its own predicate is removed.
   made(pointwise, "sch.transform_layout('conv', ('write', 0), 'NCHW4c', pad_value=0.0)\n");
   Schedule *schedule = check_made(
       context, copy,
       "sch.transform_layout('B', ('write', 0), lambda i, j: [i // 4, j, i % 4], pad_value=-1)\n");
   const Layout *layout = schedule_func(schedule)->buffers[1]->layout;
   assert_int_equal(layout->padding.kind, LAYOUT_PADDING_CONSTANT);
-  // Run it: the padding really holds it.
+  // The run must store that value in the padding.
   float a[210], b[8 * 7 * 4];
   for (int i = 0; i < 210; i++) a[i] = (float)i;
   for (int i = 0; i < COUNT_OF(b); i++) b[i] = NAN;
@@ -190,7 +190,7 @@ static void test_padding_content(void **state) {
                 "sch.transform_layout('B', ('write', 0), lambda i, j: [i // 4, j, i % 4], "
                 "pad_value=0)\n",
                 "does not iterate over it");
-  // The block runs over more than the buffer's places: what is beyond is no padding.
+  // The block runs over more points than the buffer has: points beyond it are not padding.
   check_refused(copy,
                 "sch.transform_block_layout('B', lambda i, j: [i // 16, j, i % 16])\n"
                 "sch.transform_layout('B', ('write', 0), lambda i, j: [i // 3, j, i % 3])\n"
@@ -204,7 +204,7 @@ static void test_padding_content(void **state) {
   context_free(context);
 }
 
-// A copy between the writer and memory carries the content of the padding along.
+// A copy between the writer and memory keeps the content of the padding.
 static void test_padding_content_through_a_cache(void **state) {
   (void)state;
   Context *context = context_new();

@@ -180,13 +180,13 @@ static bool try_rfactor(Walk *walk) {
   return schedule_rfactor(walk->schedule, some_loop(walk), 0, NULL);
 }
 static bool try_predicate(Walk *walk) {
-  Context *context = schedule_context(walk->schedule); // what it needs comes together rarely
+  Context *context = schedule_context(walk->schedule); // its conditions are rarely met by chance
   schedule_compute_inline(walk->schedule, str_intern(context, "P"));
   if (walk->loops.count)
     schedule_decompose_reduction(walk->schedule, walk->block, walk->loops.items[0], NULL);
   return schedule_predicate_reduction(walk->schedule, walk->block);
 }
-// All buffers of a block's rank in one layout with padding, then out of the predicate.
+// Puts all buffers of a block's rank into one layout with padding, then drops the predicate.
 static bool try_drop(Walk *walk) {
   Block *block = schedule_block(walk->schedule, walk->block);
   int rank = block->writes[0].buffer->rank;
@@ -250,7 +250,7 @@ static void walk_once(uint64_t seed) {
     through[t] += tries[t].run(&walk);
   }
   schedule_quiet(walk.schedule, false);
-  context->error_count = context->diags.count = 0; // what layouts say of maps that do not fit
+  context->error_count = context->diags.count = 0; // reports of maps that do not fit
   if (getenv("SHOW"))
     fprintf(stderr, "seed %llu\n%s", (unsigned long long)seed, schedule_trace(walk.schedule));
   bool fine = verify_prim_func(context, schedule_func(walk.schedule), IR_LEVEL_TENSOR);

@@ -174,7 +174,7 @@ static void test_any_names_print_as_python(void **state) {
   context_free(context);
 }
 
-// As many numbers as a constant has are printed, and none may be lost.
+// All numbers of a constant are printed, and none may be lost.
 static void test_large_constants_are_whole(void **state) {
   (void)state;
   enum { COUNT = 1031 };
@@ -316,7 +316,7 @@ static void test_damaged_text_is_refused_with_messages(void **state) {
   context_free(outer);
 }
 
-// Text repeated so often that something must give; never the stack.
+// Text that is repeated very often must meet a limit instead of overflowing the stack.
 static void expect_refused(const char *before, const char *piece, const char *after, int times,
                            const char *message) {
   Context *context = context_new();
@@ -355,7 +355,7 @@ static void test_depth_is_limited(void **state) {
   context_free(context);
 }
 
-// Long, but not deep: fine.
+// Long text that is not nested deeply is accepted.
 static void test_length_is_not_limited(void **state) {
   (void)state;
   Context *context = context_new();

@@ -69,7 +69,7 @@ static void add_pair(int a, int b, int most, int infinite_percent) {
     matrix[i] = random_cost(most, infinite_percent);
 }
 
-// As layouts have it: 0 where classes agree, a price where not, now and then forbidden.
+// Costs like those of layouts: 0 for equal classes, otherwise a price, sometimes forbidden.
 static void add_layout_pair(int a, int b, int most, int infinite_percent) {
   int64_t *matrix = new_pair(a, b);
   int price = 1 + random_below(most);
@@ -218,7 +218,7 @@ static void test_against_brute_force(void **state) {
   assert_true(without > 100);
 }
 
-// Two ways that share little: bucket elimination, and the search without it.
+// Compares two methods that share little code: bucket elimination, and the search without it.
 static void test_search_against_elimination(void **state) {
   (void)state;
   int branched = 0;
@@ -235,7 +235,7 @@ static void test_search_against_elimination(void **state) {
   assert_true(branched > 50);
 }
 
-// Little work: whatever was found, the bound holds.
+// With a small limit of work, the bound must still hold.
 static void test_bounds_hold_at_any_limit(void **state) {
   (void)state;
   static const double seconds[] = {0, 1e-6, 1e-5, 1e-4};
@@ -400,7 +400,7 @@ static void test_chain_of_100000(void **state) {
   assert_true(s.optimal && s.core_variables == 0);
 }
 
-// Blocks of a network: two convolutions and an addition with what came in; sometimes the shortcut
+// Blocks of a network: two convolutions and an addition with their input; sometimes the shortcut
 // passes a convolution.
 static void test_residual_of_30000(void **state) {
   (void)state;

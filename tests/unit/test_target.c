@@ -47,7 +47,7 @@ static Expr *where_low_bits_are_zero(Expr *x, int64_t bits, double value, Expr *
   return expr_select(context, zero, expr_const(context, x->type, value), other);
 }
 
-// Divisors are not 0; where there are signs some are -1, and dividends the least number.
+// Divisors are not 0. For signed types some are -1, and some dividends are the least number.
 static void make_divisible(Expr **args) {
   DType type = args[0]->type;
   if (type.code == TYPE_UINT) {
@@ -94,7 +94,7 @@ static bool is_scalar_op(const OpInfo *info) {
          info->class == OP_MATH || info->class == OP_LOGIC;
 }
 
-// Compilers take their time: each function runs at two levels of LLVM and at one of the C target.
+// Compilers are slow, so each function runs at two levels of LLVM and at one of the C target.
 enum { TURNS = 4 };
 
 typedef struct Turns {
@@ -126,7 +126,7 @@ static void add_type(Turns *turns, DType type, double rtol) {
     bool floats = dtype_is_float(type), is_bool = dtype_is_bool(type);
     if (!is_scalar_op(info) || (info->class == OP_LOGIC) != is_bool) continue;
     if (info->flags & (floats ? OP_INTS : OP_FLOATS)) continue;
-    if (op == EXPR_POW && !floats && type.bits > 16) continue; // long to compile, nothing new
+    if (op == EXPR_POW && !floats && type.bits > 16) continue; // compiles long and tests no more
     add_func(turns, op_func((ExprOp)op, type, 16), rtol);      // and one by one at the end
   }
 }
@@ -229,7 +229,7 @@ static PrimFunc *cast_func(DType from, DType to, double unit) {
   return func_of(name, &out, 1, stmt_seq(context, parts, 2));
 }
 
-// All of them round once.
+// All of them must round once.
 static void test_conversions_round_once(void **state) {
   (void)state;
   Turns turns = {.next = 0};
@@ -266,7 +266,7 @@ static void test_spills_are_counted_in_inner_loops(void **state) {
 }
 
 int main(void) {
-  setenv("CFLAGS", "-O0", 0); // of the C target: here it is judged, not the compiler
+  setenv("CFLAGS", "-O0", 0); // for the C target: this tests its code, not the compiler
   const struct CMUnitTest tests[] = {
       TEST(test_operations_on_floats),
       TEST(test_operations_on_integers),

@@ -78,8 +78,8 @@ static double weight_at(const Resize *r, double distance) {
   return r->kernel == CUBIC ? cubic_weight(r->a, distance) : fmax(0, 1 - fabs(distance));
 }
 
-// The factor by which the kernel is compressed: with antialiasing, a smaller result averages all
-// elements that become one.
+// The factor of distances within the kernel. With antialiasing, a smaller result has a kernel that
+// covers all elements that become one.
 static double shrinking(const Resize *r, int axis) {
   return r->antialias ? fmin(r->scales[axis], 1) : 1;
 }
