@@ -24,7 +24,8 @@ static bool vectorise_last(AutoSched *s, BlockRef block) {
   return schedule_parallel(s->sch, all);
 }
 
-// The loop that walks the elements of the output side by side, where the updates keep them apart.
+// The loop along which the output is contiguous, where the updates of its iterations are
+// independent; NULL otherwise.
 static LoopRef loop_along_memory(const AutoSched *s, const LoopRefs *loops) {
   const Block *block = schedule_block(s->sch, s->updates);
   const Stmt *store = block->body;
@@ -35,7 +36,7 @@ static LoopRef loop_along_memory(const AutoSched *s, const LoopRefs *loops) {
   return NULL;
 }
 
-// Each update for a piece of a row at once, in vectors.
+// Makes each update for a piece of a row at once, in vectors.
 static bool vectorise_updates(AutoSched *s) {
   int lanes = autosched_lanes(s, s->updates), count = 0;
   LoopRefs loops = {0};
@@ -65,7 +66,8 @@ static bool vectorise_updates(AutoSched *s) {
   return true;
 }
 
-// Axes that the updates keep apart run in parallel; the updates of one stay in order.
+// Runs axes along which updates are independent in parallel; the updates of one element stay in
+// order.
 static void schedule_updates(AutoSched *s) {
   LoopRefs loops = {0};
   Schedule *before = schedule_copy(s->sch);
@@ -80,7 +82,7 @@ static void schedule_updates(AutoSched *s) {
 bool autosched_elementwise(AutoSched *s) {
   TRY(autosched_lay_out_params(s));
   if (s->tail) {
-    schedule_drop_padding_predicate(s->sch, s->tail); // stays where it must
+    schedule_drop_padding_predicate(s->sch, s->tail); // the predicate may stay
   }
   if (s->anchor) {
     s->choice->slow = "no axis of the reduction can be a vector";

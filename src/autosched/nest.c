@@ -29,7 +29,7 @@ static Expr *take_quotient(Rewriter *rewriter, Expr *e) {
   return quotient->groups;
 }
 
-// The form of an index in which one axis occurs divided by a constant, and not otherwise.
+// Finds the linear form of an index in which one axis occurs only divided by a constant.
 static bool grouped_form(NestReading *reading, NestRead *read, int d, Expr **base) {
   Nest *nest = reading->nest;
   Quotient quotient = {0};
@@ -157,7 +157,8 @@ int64_t nest_block(const Layout *layout, int d) {
   return digit ? e->args[1]->value : 1;
 }
 
-// Do `lanes` neighbours along the axis, from a multiple of them on, begin at a multiple of them?
+// Do `lanes` consecutive values of the axis, from a multiple of `lanes` on, start at a multiple of
+// `lanes` in dimension `d`?
 static bool aligned_along(const Nest *nest, const NestRead *read, int d, int axis, int lanes) {
   for (int a = 0; a < nest->axis_count; a++)
     if (a != axis && read->coefficient[d][a] % lanes) return false;

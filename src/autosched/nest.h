@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a model of the machine reads off a block's loops: its axes, its accesses as linear forms of
-// them, and a register tile chosen from these and from the layouts, never from an operator's name.
+// A block's loops as the cost model sees them: the axes, the accesses as linear forms of the axes,
+// and the register tiles and rows by which a reduction can be computed. All of it is read from the
+// block and the layouts, and does not depend on the operator's name.
 #ifndef PLEAT_NEST_H
 #define PLEAT_NEST_H
 
@@ -20,11 +21,11 @@ typedef struct NestAxis {
 typedef struct NestRead {
   Buffer *buffer;
   Expr *const *indices;
-  // where linear[d], index d = base + Σ coefficient[d][a] * axis a
+  // Where linear[d], index d is base[d] + Σ coefficient[d][a] * axis a.
   int64_t coefficient[TE_MAX_RANK][NEST_MAX_AXES];
   int64_t base[TE_MAX_RANK]; // 1 where it is not known
   bool linear[TE_MAX_RANK];
-  bool uses[TE_MAX_RANK][NEST_MAX_AXES]; // of those that are not: the axes in them
+  bool uses[TE_MAX_RANK][NEST_MAX_AXES]; // where not linear: index d uses the axis
   // A grouped index has group_step[d] * (axis group_axis[d] // group_size[d]) more, where
   // group_size[d] > 0: the input channel of a grouped convolution moves with groups of outputs.
   int group_axis[TE_MAX_RANK];
@@ -46,12 +47,12 @@ typedef struct Nest {
 // False when an extent is symbolic, or the block is not one store at its own spatial variables.
 bool nest_of_block(Context *context, const Block *block, Nest *nest);
 bool nest_depends(const NestRead *read, int axis);
-bool nest_moves(const NestRead *read, int d, int axis); // index d does
-// The one dimension of the read that is `axis` itself (coefficient 1, nothing else); -1 without.
+bool nest_moves(const NestRead *read, int d, int axis); // does index d depend on the axis?
+// The only dimension of the read that uses `axis`, where its index is `axis` itself; -1 otherwise.
 int nest_dimension_of(const Nest *nest, const NestRead *read, int axis);
 
-// How many values of logical axis `d` lie side by side in whole blocks, padding included: m for a
-// layout whose innermost physical axis is d % m; 1 otherwise.
+// How many consecutive values of logical axis `d` are contiguous in whole blocks, padding included:
+// m for a layout whose innermost physical axis is d % m; 1 otherwise.
 int64_t nest_block(const Layout *layout, int d);
 
 // How an access behaves when `axis` takes `lanes` neighbouring values.
@@ -60,8 +61,8 @@ typedef enum NestStep { NEST_SAME, NEST_CONTIGUOUS, NEST_STRIDED } NestStep;
 NestStep nest_step(Context *context, const Nest *nest, const NestRead *read, const Layout *layout,
                    int axis, int lanes);
 
-// Elements between neighbours along the axis in a row-major operand, where few lie between them, so
-// that whole vectors are loaded and shuffled; 0 elsewhere.
+// The stride in elements along the axis in a row-major operand, where it is above 1 and so small
+// that whole vectors are loaded and shuffled; 0 otherwise.
 int64_t nest_stride(const NestRead *read, const Layout *layout, int axis);
 
 // Arithmetic operations at each point; a mathematical function counts as several.
@@ -93,7 +94,7 @@ typedef struct NestLayouts {
 
 // Elements in a vector of the machine, at least 1.
 int machine_lanes(const HostMachine *machine, DType type);
-// The cheapest tile by the model; false when no axis can be a vector axis.
+// The cheapest tile by the cost model; false when no axis can be a vector axis.
 bool tile_choose(Context *context, const HostMachine *machine, const Nest *nest,
                  const NestLayouts *layouts, Tile *tile);
 // Predicts tile->cycles and tile->bytes of a tile that was chosen; false where it does not fit the
@@ -103,11 +104,11 @@ bool tile_predict(Context *context, const HostMachine *machine, const Nest *nest
 // Cycles and traffic together, as one number of cycles.
 double tile_cost(const HostMachine *machine, const Tile *tile);
 // The axis whose tiles cut a packed constant into panels, and their width: the vector axis, or else
-// a row axis that moves through it. -1: the constant stays as it is.
+// a row axis that moves through it. -1: the constant keeps its layout.
 int tile_panel_axis(const Nest *nest, const NestRead *read, const Tile *tile, int64_t *width);
 // The axis of the reduction that is walked innermost, in blocks of the next: the first, or the
-// second of two where what is computed at run time is contiguous along that one alone, or is summed
-// along both and lies closer together along that one.
+// second of two, where the operands that are computed at run time are contiguous along the second
+// alone, or have a smaller stride along the second of two long axes.
 int tile_innermost_axis(Context *context, const HostMachine *machine, const Nest *nest,
                         const NestLayouts *layouts);
 // The largest block of the reduction axis that one tile walks before the next kernel tap.
@@ -116,17 +117,17 @@ int64_t tile_reduction_block(const HostMachine *machine, const Nest *nest, int a
 
 // ---- Rows: a reduction in vectors along an axis of its own -----------------------------------
 
-// The longest axis of the reduction along which all that moves is contiguous, and how many values
-// are taken at a time: up to four vectors. -1: none.
+// The longest axis of the reduction along which every operand that moves is contiguous, and how
+// many values are taken at a time, which is up to four vectors. -1: none.
 int rows_vector_axis(Context *context, const HostMachine *machine, const Nest *nest,
                      const NestLayouts *layouts, int *width);
 // How many rows are computed at a time: several where an operand does not move with the last of
 // their axes.
 int64_t rows_together(const HostMachine *machine, const Nest *nest);
-// Cycles of arithmetic and loads; below 0 when no axis can be a vector.
+// The cycles of arithmetic and loads; below 0 when no axis can be a vector.
 double rows_cycles(Context *context, const HostMachine *machine, const Nest *nest,
                    const NestLayouts *layouts);
-// Cycles and traffic as one number, likewise.
+// The cycles and the traffic as one number of cycles; below 0 likewise.
 double rows_cost(Context *context, const HostMachine *machine, const Nest *nest,
                  const NestLayouts *layouts);
 

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order of the loops outside a register tile: whether all rows are walked for one panel of the
-// vector axis, all panels for one row, or all panels for a block of rows. What is decided is how
-// often each cache has to give what again.
+// Chooses the order of the loops outside a register tile: all rows for one panel of the vector
+// axis, all panels for one row, or all panels for a block of rows. The order decides how often each
+// operand is read again from which cache.
 #include "autosched/internal.h"
 
-typedef struct Footprint { // bytes of reads that move with the vector axis alone, or not with it
+// Bytes of reads that move with the vector axis alone (by_panel), or with the rows alone (by_row).
+typedef struct Footprint {
   double by_panel, by_row, panels, row_tiles;
-  double batch; // as often all of this, of other places
+  double batch; // how often all of this occurs, each time for other elements
 } Footprint;
 
-// One row axis is cut in blocks of whole tiles, where these fit.
+// Can a single row axis be cut in blocks of whole tiles?
 static bool rows_cut(const AutoSched *s, int axis) {
   const Tile *tile = &s->choice->tile;
   return axis == tile->row_axis[1] && !tile->flat && tile->row_axis[0] < 0 &&
@@ -29,7 +30,7 @@ static PanelPlace outer_axes(const AutoSched *s) {
   return place;
 }
 
-// All reads move along the axis: each of its iterations has rows and panels of its own.
+// Do all reads move along the axis, so that each of its iterations has rows and panels of its own?
 static bool is_batch(const AutoSched *s, int axis) {
   const Nest *nest = &s->nest;
   const Tile *tile = &s->choice->tile;
@@ -77,7 +78,7 @@ static Footprint footprint_of(const AutoSched *s, const PanelPlace *place) {
   return f;
 }
 
-// How often what stands inside the panels is walked, in one iteration of the batch.
+// How often the loops inside the panels run, in one iteration of the batch.
 static double iterations_outside(const AutoSched *s, const PanelPlace *place) {
   double outside = 1;
   for (int i = 0; i < place->at; i++)
@@ -87,9 +88,9 @@ static double iterations_outside(const AutoSched *s, const PanelPlace *place) {
   return outside;
 }
 
-// A panel writes a short piece of each row of an output in which rows follow one another. Where
-// memory has to take them, and the rows of a panel do not stay in the second cache until the next
-// panel, each line costs a page and what was not fetched in time.
+// A panel writes a short piece of each row of a row-major output. Where the output is in main
+// memory, and the rows of a panel do not stay in the second cache until the next panel, each line
+// costs a page walk and a cache miss that no prefetch hides.
 static double pieces_cost(const AutoSched *s, const Footprint *f, double outside) {
   const CostModel *costs = cost_model_of(s->machine);
   const Nest *nest = &s->nest;
@@ -101,10 +102,11 @@ static double pieces_cost(const AutoSched *s, const Footprint *f, double outside
   return bytes / f->batch / (double)s->machine->line_bytes * costs->line_cycles;
 }
 
-// Cycles that wait for the second cache and what lies behind it. What moves with the vector axis is
-// read once for each iteration outside the panels, the rest once for each panel, where the caches
-// do not hold it in between. A panel passes by the rows of one iteration; two iterations' rows, one
-// of them on its way out, by all panels.
+// The cycles that wait for the second cache and the levels beyond it. Operands that move with the
+// vector axis are read once for each iteration outside the panels, the others once for each panel,
+// unless a cache holds them in between. Between two uses of a panel, the rows of one iteration pass
+// through the cache; between two uses of all panels, the rows of two iterations, because those of
+// the iteration before are still there.
 static double place_cost(const AutoSched *s, const PanelPlace *place, const Footprint *f) {
   const CostModel *costs = cost_model_of(s->machine);
   double l1 = (double)s->machine->l1_bytes * costs->panel_l1_share;
@@ -119,7 +121,8 @@ static double place_cost(const AutoSched *s, const PanelPlace *place, const Foot
          memory_cycles(s->machine, near, MEMORY_L2, MEMORY_FEED) + pieces_cost(s, f, outside);
 }
 
-// Rows of a tile that run as one loop are cut anew in each block of their outer axis.
+// Are the blocks that the panels cut long enough? Rows of a tile that run as one loop are cut anew
+// in each block of their outer axis.
 static bool place_fits(const AutoSched *s, const PanelPlace *place) {
   const CostModel *costs = cost_model_of(s->machine);
   const Tile *tile = &s->choice->tile;
@@ -140,14 +143,14 @@ PanelPlace autosched_place_panels(const AutoSched *s) {
   PanelPlace place = outer_axes(s), best = place;
   Footprint footprint = footprint_of(s, &place);
   double best_cost = -1;
-  int first = 0; // behind the batch
+  int first = 0; // after the axes of the batch
   for (int i = 0; i < place.count; i++)
     if (is_batch(s, place.axes[i]) && s->nest.axes[place.axes[i]].extent > 1) first = i + 1;
   for (place.at = place.count; place.at >= first; place.at--) {
     int64_t extent = place.at < place.count ? s->nest.axes[place.axes[place.at]].extent : 1;
     bool rows = place.at < place.count && place.axes[place.at] == s->choice->tile.row_axis[1];
     for (int64_t i = 1; i <= extent; i++) {
-      place.inside = rows ? extent + 1 - i : i; // uncut first
+      place.inside = rows ? extent + 1 - i : i; // the whole axis first
       if (extent % place.inside || !place_fits(s, &place)) continue;
       double cost = place_cost(s, &place, &footprint);
       if (best_cost >= 0 && cost >= best_cost * cost_model_of(s->machine)->tie_panels) continue;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layouts of a kernel's parameters, applied as schedule steps: those that the planner gave, and
-// for constants of a tiled kernel the order in which its loops read them.
+// Applies the layouts of a kernel's parameters as schedule steps: the layouts that the planner
+// gave, and for constants of a tiled kernel the order in which its loops read them.
 #include "autosched/internal.h"
 
 static int param_of(const AutoSched *s, const Buffer *buffer) {
@@ -55,8 +55,8 @@ static const Layout *layout_on(Context *context, const Buffer *buffer, int count
                 : NULL;
 }
 
-// A constant operand of the anchor, in the order in which the loops read it: panel, then the
-// reduction from outside to inside, then the values of one panel side by side.
+// The layout of a constant operand of the anchor in the order in which the loops read it: the
+// panel, then the reduction from outside to inside, then the values of one panel.
 static const Layout *packed_layout(AutoSched *s, const NestRead *read, int axis, int64_t width) {
   const Nest *nest = &s->nest;
   const Tile *tile = &s->choice->tile;
@@ -89,7 +89,8 @@ static const Layout *packed_layout(AutoSched *s, const NestRead *read, int axis,
   return layout_on(s->context, read->buffer, count, outputs);
 }
 
-// A constant of the epilogue that moves with the vector axis: padded to whole vectors.
+// The layout of a constant of the epilogue that moves with the vector axis: padded to whole
+// vectors.
 static const Layout *padded_vector(AutoSched *s, const Buffer *buffer, int lanes) {
   int last = buffer->rank - 1;
   const LayoutExpr *outputs[TE_MAX_RANK + 1];

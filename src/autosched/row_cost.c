@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a reduction costs that runs in vectors along an axis of its own, row by row.
+// The cost of a reduction that runs in vectors along an axis of its own, row by row.
 #include "autosched/nest.h"
 
 #include <math.h>
@@ -42,8 +42,8 @@ int64_t rows_together(const HostMachine *machine, const Nest *nest) {
   return shared ? MIN_OF(nest->axes[axis].extent, cost_model_of(machine)->rows_together) : 1;
 }
 
-// Bytes from beyond the first cache: what does not fit it is read again in each iteration of the
-// axes around the outermost that moves it.
+// Bytes from beyond the first cache: an operand that does not fit the first cache is read again in
+// each iteration of the axes outside the outermost axis that moves it.
 static double rows_traffic(const HostMachine *machine, const Nest *nest) {
   double bytes = 0;
   for (int i = 0; i < nest->read_count; i++) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels whose blocks share their outer axes, computed row by row: all blocks of a row one after
-// the other, so that what lies between them stays in the first cache or in registers. Reductions
-// run along their own contiguous axis, in vectors of partial results that are combined at the end
-// of the row: floats are summed in another order than they were written.
+// The schedule of kernels whose blocks share their outer axes, row by row: all blocks of a row run
+// one after the other, so that the tensors between them stay in the first cache or in registers.
+// Reductions run along their own contiguous axis, in vectors of partial results that are combined
+// at the end of the row: floats are summed in another order than they were written.
 //
 //   for i, k: M[i] = max(M[i], X[i, k])         for i in parallel:
 //   for i, k: S[i] += exp(X[i, k] - M[i])   =>    for k0: for l in vector: P[l] = max(P[l], X[..])
@@ -10,8 +10,8 @@
 //                                                 … S likewise …
 //                                                 for k0: for l in vector: Y[i, k0*16 + l] = …
 //
-// Needs blocks at their own loops. The rows of a kernel of one reduction are taken a few at a time,
-// so that operands that do not move with them are loaded once.
+// The blocks have to be at their own loops. The rows of a kernel of one reduction are taken a few
+// at a time, so that operands that do not move with them are loaded once.
 #include "autosched/internal.h"
 
 typedef enum RowRole {
@@ -117,7 +117,8 @@ static void layouts_of(const Rows *r, const Nest *nest, NestLayouts *layouts) {
         layouts->reads[i] = s->params[k].layout;
 }
 
-// The block's variable that becomes lanes, *width at a time; *nest is its nest. NULL: none.
+// The variable of the block that becomes lanes, *width at a time, and the block's nest; NULL where
+// there is none.
 static const NestAxis *lanes_axis(const Rows *r, BlockRef block, Nest *nest, int *width) {
   const AutoSched *s = r->s;
   NestLayouts layouts;
@@ -174,7 +175,7 @@ static bool vector_loop(Rows *r, LoopRef loop) {
   return extent < 2 || schedule_vectorize(r->s->sch, loop);
 }
 
-// Whole vectors, and what is left in smaller ones.
+// Splits the last loop in whole vectors; the elements left run in a loop of their own.
 static bool vectorise_elements(Rows *r, BlockRef block, const LoopRefs *loops, int shared) {
   AutoSched *s = r->s;
   if (loops->count == shared) return true;
@@ -188,7 +189,7 @@ static bool vectorise_elements(Rows *r, BlockRef block, const LoopRefs *loops, i
   return vector_loop(r, last);
 }
 
-// … | other axes, the reduction, rows, lanes
+// Order of the loops: shared ones | other axes, the reduction, rows, lanes.
 static bool vectorise_partial(Rows *r, BlockRef block, const LoopRefs *loops, int shared) {
   AutoSched *s = r->s;
   const Block *b = schedule_block(s->sch, block);
@@ -215,7 +216,7 @@ static bool vectorise_partial(Rows *r, BlockRef block, const LoopRefs *loops, in
   return vector_loop(r, array_last(&of_init));
 }
 
-// … | rows, the reduction: its contiguous axis last
+// Order of the loops: shared ones | rows, the reduction with its contiguous axis last.
 static bool vectorise_combined(Rows *r, BlockRef block, const LoopRefs *loops, int shared,
                                int lanes_at) {
   AutoSched *s = r->s;
@@ -234,7 +235,7 @@ static bool vectorise_combined(Rows *r, BlockRef block, const LoopRefs *loops, i
   return vector_loop(r, first[lanes_at]);
 }
 
-// Where among the block's loops in a row its lanes are.
+// The position of the lanes among the loops that the block has in a row.
 static int lanes_loop(const Rows *r, BlockRef block) {
   Nest nest;
   int width;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Choosing a register tile. Cycles of one innermost iteration are the largest of what multiply-
-// adds, loads, decoding and latency need; every tile size within the registers is tried, tails
-// included. The structure (few vectors times many rows, one broadcast a row) is that of the classic
-// outer product kernels (Goto and van de Geijn, "Anatomy of high-performance matrix
-// multiplication").
+// Chooses a register tile. The cycles of one innermost iteration are the largest of those that
+// multiply-adds, loads, decoding and latency need; every tile size within the registers is tried,
+// and partial tiles are counted. The structure (few vectors times many rows, one broadcast a row)
+// is that of the classic outer product kernels (Goto and van de Geijn, "Anatomy of high-performance
+// matrix multiplication").
 #include "autosched/nest.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@ typedef struct TileSearch {
   const Nest *nest;
   const NestLayouts *layouts;
   NestStep steps[NEST_MAX_READS];  // along the vector axis
-  int64_t strides[NEST_MAX_READS]; // of few elements, likewise; 0: none
+  int64_t strides[NEST_MAX_READS]; // small ones, likewise; 0: none
   int64_t panel;                   // vectors side by side in a read laid out in panels; 0: any
   int64_t written;                 // vectors side by side in a block of the output
   int64_t group;                   // values along the vector axis that share what is read; 0: any
@@ -44,7 +44,7 @@ static double extent_of(const Nest *nest, int axis) {
   return axis < 0 ? 1 : (double)nest->axes[axis].extent;
 }
 
-// Is some read the same in all lanes of a tile, and another one in each of its rows?
+// Does some read have one value for all lanes of a tile, and another value for each of its rows?
 static bool broadcasts_rows(const TileSearch *s) {
   for (int i = 0; i < s->nest->read_count; i++)
     if (s->steps[i] == NEST_SAME && (s->depends[i][0] || s->depends[i][1])) return true;
@@ -66,7 +66,7 @@ static double iteration_cycles(const TileSearch *s, const Tile *tile, double vec
   return cycles + c->far_cycles * s->far_reads;
 }
 
-// Bytes between neighbours along an axis; within a block of an axis that is blocked.
+// The stride along an axis in bytes; within a block where the axis is blocked.
 static int64_t step_along(Context *context, const Nest *nest, const NestLayouts *layouts, int i,
                           int axis) {
   const NestRead *read = &nest->reads[i];
@@ -114,7 +114,7 @@ static TileCut cut_of(double extent, double size) {
   return (TileCut){size, count, extent - count * size};
 }
 
-// All tiles, whole and partial.
+// The cycles of all tiles, whole and partial.
 static double total_cycles(const TileSearch *s, const Tile *tile, const TileCut *v,
                            const TileCut rows[2], double others) {
   double total = 0;
@@ -134,7 +134,7 @@ static double total_cycles(const TileSearch *s, const Tile *tile, const TileCut 
   return total;
 }
 
-// One row of an axis does not walk it.
+// Does the read move within the tile? An axis with one row in the tile does not move it.
 static bool moves_in_tile(const TileSearch *s, int read, const Tile *tile) {
   return (tile->rows[0] > 1 && s->depends[read][0]) || (tile->rows[1] > 1 && s->depends[read][1]);
 }
@@ -147,8 +147,8 @@ static int registers_needed(const TileSearch *s, const Tile *tile) {
   return (int)(accumulators + MAX_OF(kept, 1) + 1);
 }
 
-// How often a panel of read `i`, which moves with the vector axis, is read: once where it stays in
-// the first cache while the tiles of rows are walked that it does not move with.
+// How often a panel of read `i`, which moves with the vector axis, is read. It is read once where
+// it stays in the first cache while the loops run over the tiles of rows that do not move it.
 static double panel_visits(const TileSearch *s, const Tile *tile, int i, double panels) {
   const Nest *nest = s->nest;
   double panel = nest_buffer_bytes(nest->reads[i].buffer) / panels, visits = 1;
@@ -165,8 +165,9 @@ static double panel_visits(const TileSearch *s, const Tile *tile, int i, double 
   return panel > (double)s->machine->l1_bytes * s->costs->panel_l1_share ? visits : 1;
 }
 
-// Bytes from beyond the first cache: a panel of what moves with the vector axis is read again for
-// each tile of rows when it does not stay there; what moves with the rows, once per panel.
+// Bytes from beyond the first cache. A panel of an operand that moves with the vector axis is read
+// again for each tile of rows unless it stays in the cache; an operand that moves with the rows,
+// once for each panel.
 static double traffic(const TileSearch *s, const Tile *tile) {
   const Nest *nest = s->nest;
   double panels = extent_of(nest, tile->vector_axis) / (tile->vectors * tile->lanes);
@@ -206,7 +207,8 @@ static bool rows_collide(const TileSearch *s, const Tile *tile) {
   return false;
 }
 
-// Rows that begin anywhere in the blocks in which an operand lies have addresses of their own.
+// Do the rows of a tile start within the blocks of an operand's layout? Each row then needs an
+// address of its own.
 static bool rows_cut_blocks(const TileSearch *s, const Tile *tile) {
   for (int i = 0; i < s->nest->read_count; i++)
     for (int r = 0; r < 2; r++) {
@@ -218,7 +220,8 @@ static bool rows_cut_blocks(const TileSearch *s, const Tile *tile) {
   return false;
 }
 
-// Many rows in whole tiles can be cut in blocks between them (autosched/panels.c).
+// The factor by which a tile is slower that leaves a rest of many rows: only whole tiles can be cut
+// in blocks between panels (autosched/panels.c).
 static double lost_to_rest(const CostModel *costs, const Tile *tile, const TileCut *rows) {
   bool alone = !tile->flat && tile->rows[0] == 1;
   return alone && rows->rest > 0 && rows->count >= costs->many_tiles ? costs->rest_factor : 1;
@@ -254,7 +257,7 @@ static void try_tile(TileSearch *s, Tile tile) {
   s->best_cost = cost;
 }
 
-// Are two dimensions whole neighbours in memory, outermost first?
+// Are two dimensions consecutive in the layout and whole, outermost first?
 static bool lie_together(const Layout *layout, int outer, int inner) {
   if (!layout) return inner == outer + 1;
   const LayoutExpr *const *outputs = layout->map->outputs;
@@ -264,8 +267,8 @@ static bool lie_together(const Layout *layout, int outer, int inner) {
   return false;
 }
 
-// Every access that moves with the two row axes moves through whole neighbouring dimensions that
-// lie behind one another, so that the two loops may run as one.
+// Does every access that moves with the two row axes use them as two whole, consecutive dimensions,
+// so that the two loops may run as one?
 static bool rows_fuse(const TileSearch *s, int outer, int inner) {
   const Nest *nest = s->nest;
   if (outer < 0 || inner < 0 || nest->conditional) return false;
@@ -334,7 +337,7 @@ static bool vector_axis_fits(TileSearch *s, int axis, int lanes) {
   return true;
 }
 
-// What storing costs when the output is not contiguous along the vector axis.
+// Is the output contiguous along the vector axis, or blocked by whole vectors?
 static bool output_contiguous(const TileSearch *s, int axis, int lanes) {
   const Nest *nest = s->nest;
   for (int d = 0; d < nest->output->rank; d++) {
@@ -352,7 +355,7 @@ static bool output_contiguous(const TileSearch *s, int axis, int lanes) {
   return false;
 }
 
-// Every read that moves along the vector axis lies in whole vectors, padding included.
+// Is every read that moves along the vector axis stored in whole vectors, padding included?
 static bool reads_padded(const TileSearch *s, int axis, int lanes) {
   for (int i = 0; i < s->nest->read_count; i++) {
     const NestRead *read = &s->nest->reads[i];
@@ -364,7 +367,7 @@ static bool reads_padded(const TileSearch *s, int axis, int lanes) {
   return true;
 }
 
-// Of the output's blocks along the vector axis, in vectors: a tile writes whole ones.
+// The size of the output's blocks along the vector axis, in vectors: a tile writes whole blocks.
 static int64_t output_vectors(const TileSearch *s, int axis, int lanes) {
   const Nest *nest = s->nest;
   for (int d = 0; d < nest->output->rank; d++)
@@ -456,7 +459,8 @@ bool tile_predict(Context *context, const HostMachine *machine, const Nest *nest
   return true;
 }
 
-// A sum over a long second axis along which everything lies closer than along the first.
+// Is it a sum over a long second axis along which every operand has a smaller stride than along the
+// first?
 static bool sums_along_second(Context *context, const HostMachine *machine, const Nest *nest,
                               const NestLayouts *layouts) {
   int64_t shortest = cost_model_of(machine)->long_sum; // windows have conditions, or weights

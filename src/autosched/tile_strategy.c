@@ -4,7 +4,7 @@
 // that follows (the epilogue).
 #include "autosched/internal.h"
 
-// Two axes that run as one loop: outer * extent of inner + inner.
+// The expression of two axes that run as one loop: outer * extent of inner + inner.
 static const LayoutExpr *fused_axes(AutoSched *s, int outer, int inner) {
   Context *context = s->context;
   const NestAxis *axis = &s->nest.axes[s->choice->tile.row_axis[1]];
@@ -13,7 +13,7 @@ static const LayoutExpr *fused_axes(AutoSched *s, int outer, int inner) {
   return layout_expr(context, LAYOUT_ADD, scaled, layout_axis(context, inner), NULL);
 }
 
-// The accumulators, vector axis innermost: all other axes, then the vector axis. Rows that run as
+// Lays the accumulators out with the vector axis innermost, after all other axes. Rows that run as
 // one loop are one axis, so that a tile of them is a box.
 static bool lay_out_accumulators(AutoSched *s) {
   const Nest *nest = &s->nest;
@@ -42,14 +42,14 @@ typedef struct TileLoops {
   LoopRef vector;
 } TileLoops;
 
-// The loops of the tail, one for each physical axis of the output in order, told apart by the
-// logical axis that each walks.
+// The loops of the tail, one for each physical axis of the output, by the logical axis of each.
 typedef struct TailLoops {
   LoopRef of_axis[NEST_MAX_AXES]; // whole loop, or the blocks of the vector axis
   LoopRef lanes;                  // within a block of the vector axis; NULL when not blocked
 } TailLoops;
 
-// -1: an output of extent 1, or (*other) no digit of one axis.
+// The axis of the nest that a physical dimension of the output walks; -1 where it has extent 1, or
+// (*other) where it is not a part of one axis.
 static int logical_axis_of(const Layout *layout, const Nest *nest, int physical, bool *inner,
                            bool *other) {
   *inner = *other = false;
@@ -86,8 +86,9 @@ static bool find_tail_loops(AutoSched *s, TailLoops *tail) {
   return true;
 }
 
-// Where the output lies in blocks of several vectors, vectors[0] are blocks and vectors[1] those in
-// one; otherwise all of them are vectors[1].
+// Splits the vector axis into panels, vectors and lanes. Where the output has blocks of several
+// vectors, vectors[0] walks the blocks and vectors[1] the vectors in one; otherwise vectors[1]
+// walks all of them.
 static bool split_vector_axis(AutoSched *s, TailLoops *tail, LoopRef *panels, LoopRef vectors[2]) {
   const Tile *tile = &s->choice->tile;
   LoopRef loop = tail->of_axis[tile->vector_axis];
@@ -106,7 +107,7 @@ static bool split_vector_axis(AutoSched *s, TailLoops *tail, LoopRef *panels, Lo
   return true;
 }
 
-// Cuts the axis in which the panels stand; *outside is the loop around them, or NULL.
+// Cuts the axis before which the panels stand; *outside is the loop around them, or NULL.
 static bool cut_for_panels(AutoSched *s, TailLoops *tail, const PanelPlace *place,
                            LoopRef *outside) {
   *outside = NULL;
@@ -126,13 +127,13 @@ static bool fuse_flat_rows(AutoSched *s, TailLoops *tail) {
   return true;
 }
 
-// The tail writes along `axis` what the anchor has one value of: a gate over an image. That value
-// is computed before the loop.
+// Does the tail write many elements along `axis` where the anchor has one value (a gate over an
+// image)? That value is computed before the loop.
 static bool spreads(const AutoSched *s, LoopRef loop, int axis) {
   return s->nest.axes[axis].extent == 1 && autosched_loop_extent(s, loop) > 1;
 }
 
-// Where some axis spreads, the panels are what runs in parallel.
+// Where an axis spreads, the loop over panels is the outermost, so that it runs in parallel.
 static PanelPlace place_in_tail(const AutoSched *s, const TailLoops *tail) {
   PanelPlace place = autosched_place_panels(s);
   for (int i = 0; i < place.count; i++) {
@@ -144,8 +145,8 @@ static PanelPlace place_in_tail(const AutoSched *s, const TailLoops *tail) {
   return place;
 }
 
-// outer loops … | spread, rows, vectors, lanes. Panels of the vector axis stand before the tiles of
-// rows.
+// Order of the tail's loops: outer loops | spread axes, rows, vectors, lanes. The loop over panels
+// of the vector axis stands before the tiles of rows.
 static bool tile_tail(AutoSched *s, TileLoops *out) {
   const Tile *tile = &s->choice->tile;
   TailLoops tail;
@@ -186,8 +187,8 @@ static bool tile_tail(AutoSched *s, TileLoops *out) {
   return tile->lanes == 1 || schedule_vectorize(s->sch, tail.lanes);
 }
 
-// The anchor's loops below the tile: its accumulators' axes, the vector axis in two, then its
-// reductions.
+// The anchor's loops below the tile: the axes of its accumulators, with the vector axis in two,
+// then those of its reduction.
 static bool anchor_loops(AutoSched *s, int outer, LoopRef *spatial, int *spatial_count,
                          LoopRef *reduce, int *reduce_count) {
   LoopRefs loops = {0};
@@ -211,7 +212,7 @@ static int64_t tile_products(const AutoSched *s) {
   return tile->vectors * tile->rows[0] * tile->rows[1];
 }
 
-// An operand that is not packed lies in blocks of the axis, whose values are read one by one.
+// Does an operand that is not packed have blocks of the axis, whose values are read one by one?
 static bool read_in_blocks(const AutoSched *s, int axis, int64_t block) {
   for (int i = 0; i < s->nest.read_count; i++) {
     const Layout *layout = s->layouts.packed[i] ? NULL : s->layouts.reads[i];
@@ -221,16 +222,17 @@ static bool read_in_blocks(const AutoSched *s, int axis, int64_t block) {
   return false;
 }
 
-// LLVM loads the vectors of all iterations that are written out before it multiplies; where they do
-// not fit beside the accumulators, those go to memory. So many products hide the end of a loop.
+// Would unrolling so many iterations spill accumulators? LLVM loads the vectors of all unrolled
+// iterations before it multiplies, and spills accumulators where those do not fit. A tile of many
+// products hides the end of the loop without unrolling.
 static bool overfills_registers(const AutoSched *s, int64_t iterations) {
   int enough = cost_model_of(s->machine)->loop_hiding_products;
   int64_t products = tile_products(s), vectors = s->choice->tile.vectors;
   return products >= enough && products + iterations * vectors + 1 > s->machine->vector_registers;
 }
 
-// Iterations of the innermost loop that are written out. Not where one of them would run only once:
-// its products would be the same each time, and kept in memory from before the loop.
+// Unrolls the innermost loop by `most`, but not where the rest of the loop would run only once:
+// LLVM would compute the products of that rest before the loop and keep them in memory.
 static bool unroll_innermost(AutoSched *s, LoopRef loop, int64_t most) {
   int64_t extent = autosched_loop_extent(s, loop);
   if (overfills_registers(s, most)) most = 1;
@@ -238,8 +240,9 @@ static bool unroll_innermost(AutoSched *s, LoopRef loop, int64_t most) {
   return schedule_annotate(s->sch, NULL, loop, "pleat.unroll", expr_index(s->context, step));
 }
 
-// Reduction order: blocks of the first axis, the other axes, within the block. The innermost but
-// one loop (kernel columns) is unrolled, so that conditions on it become constants.
+// Orders the loops of the reduction: blocks of the first axis, the other axes, the elements of a
+// block. The loop outside the innermost one (kernel columns) is unrolled, so that conditions on it
+// become constants.
 static bool order_reduction(AutoSched *s, LoopRef *reduce, int *count, LoopRef *first) {
   const Nest *nest = &s->nest;
   int n = *count;
@@ -302,7 +305,8 @@ static bool schedule_reduction(AutoSched *s, const TileLoops *loops) {
   return finish_block(s, s->anchor, loops->outer_count + reduce_count, spatial_count);
 }
 
-// Outer loops run in parallel as far as they are whole; the last two keep their tails apart.
+// Runs the outer loops but the last in parallel; the last is partitioned, so that partial tiles
+// have code of their own.
 static bool parallelise(AutoSched *s, TileLoops *loops) {
   int count = loops->outer_count, fused = MAX_OF(1, count - 1);
   for (int i = fused; i < count; i++) TRY(schedule_loop_partition(s->sch, loops->outer[i]));
@@ -311,7 +315,7 @@ static bool parallelise(AutoSched *s, TileLoops *loops) {
   return schedule_parallel(s->sch, all);
 }
 
-// Where it cannot be proved harmless the conditions stay.
+// A condition stays where dropping it cannot be proved harmless.
 static void drop_predicates(AutoSched *s) {
   schedule_drop_padding_predicate(s->sch, s->tail);
   schedule_drop_padding_predicate(s->sch, s->anchor);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that say what to compute and not in which order: blocks at their own loops, all serial,
-// nothing split, cached or annotated. The model may schedule those; others stay as their author
-// wrote them.
+// Schedules a user's function that says only what to compute: its blocks are at their own loops,
+// all serial, with no loop split and no tensor cached or annotated. Other functions stay as their
+// author wrote them.
 #include "autosched/autosched.h"
 
 typedef struct Look {
@@ -34,7 +34,7 @@ static bool enter(Visitor *visitor, Stmt *s) {
   return !look->found;
 }
 
-// NULL when the function has no schedule.
+// The first sign of a schedule in the function; NULL without.
 static const char *sign_of_schedule(const PrimFunc *func) {
   Look look = {0};
   Visitor visitor = {.env = &look, .enter_stmt = enter};
@@ -50,8 +50,8 @@ bool autosched_unscheduled(Context *context, const HostMachine *machine, PrimFun
   KernelParam *params = arena_array(&context->arena, KernelParam, func->param_count);
   if (autosched_kernel(context, machine, func, params, NULL, choice)) return true;
   *why_not = context->diags.count > diags ? context->diags.items[diags].message
-                                          : "the model finds no schedule";
-  context->diags.count = diags; // no mistake of the user's
+                                          : "the auto-scheduler finds no schedule";
+  context->diags.count = diags; // a refusal is not an error of the user
   context->error_count = errors;
   return false;
 }

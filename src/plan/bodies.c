@@ -36,8 +36,8 @@ double planner_fused_operations(const Planner *p, const Stage *stage, const Stag
   return body->operations + own_operations(p, stage);
 }
 
-// A value that its reader uses several times stands there as often, in a chain of such readers more
-// often from one to the next.
+// A value that its reader uses several times is repeated in the reader's expression, and so the
+// size grows with each such reader in a chain.
 static int fused_nodes(const Planner *p, const Stage *stage, const StageTensor *tensor) {
   int inside = MAX_OF(p->bodies[tensor->producer->index].nodes, 1);
   return expr_tree_size(stage->te->value, tensor->buffer, inside,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which layouts a tensor may have. A reduction proposes the axis that the model would make its
-// vector axis if layouts were free; what only moves or combines elements hands proposals on.
+// The layouts that a tensor may have. A reduction proposes the axis that the auto-scheduler would
+// make its vector axis if layouts were free; stages that move or combine elements hand proposals
+// on.
 #include "plan/internal.h"
 
 static int lanes_of(const Planner *p, const Buffer *buffer) {
@@ -28,7 +29,7 @@ static const LayoutExpr *axis_part(Context *context, int axis, LayoutOp op, int6
   return layout_expr(context, op, layout_axis(context, axis), layout_const(context, by), NULL);
 }
 
-// Axes are called alike in all layouts, so that equal maps are the same map.
+// Axes have the same names in all layouts, so that equal maps are the same map.
 static const IndexMap *map_of_outputs(Context *context, int rank, int count,
                                       const LayoutExpr *const *outputs) {
   static const char *const usual[TE_MAX_RANK + 1] = {[3] = "NCW", [4] = "NCHW", [5] = "NCDHW"};
@@ -49,7 +50,7 @@ static const Layout *layout_of_outputs(const Planner *p, const Buffer *buffer, i
                 : NULL;
 }
 
-// [.., axis // block, .., axis % block], or (block 0) the axis moved to the end.
+// The layout [.., axis // block, .., axis % block], or (block 0) the axis moved to the end.
 static const Layout *with_inner_axis(const Planner *p, const Buffer *buffer, int axis,
                                      int64_t block) {
   const LayoutExpr *outputs[TE_MAX_RANK + 1];
@@ -65,13 +66,13 @@ static const Layout *with_inner_axis(const Planner *p, const Buffer *buffer, int
   return layout_of_outputs(p, buffer, count, outputs);
 }
 
-// Vectors of a panel: as many as tiles of some rows have, or twice that.
+// The vectors of a panel: as many as a tile of several rows has, or twice as many.
 static int64_t panel_vectors(const Planner *p) {
   return MAX_OF(p->machine->vector_registers / cost_model_of(p->machine)->registers_a_panel_vector,
                 1);
 }
 
-// [batches.., axis // width, reduced.., axis % width]: what one panel reads lies in one piece.
+// The layout [batches.., axis // width, reduced.., axis % width]: one panel is contiguous.
 static const Layout *in_panels(const Planner *p, const Nest *nest, const NestRead *read, int axis,
                                int64_t width) {
   const LayoutExpr *outputs[TE_MAX_RANK + 1];
@@ -148,9 +149,9 @@ static bool reads_constant(const Stage *stage) {
   return false;
 }
 
-// The dimension of a read along which `axis` moves, where panels of `width` hold its values side by
-// side: it is the axis, or the axis at offsets that are multiples of the width (made smaller until
-// they are; the columns of one head of many). -1: none.
+// The dimension of a read along which `axis` moves and which panels of `width` can hold: its index
+// is the axis, or the axis at offsets that are multiples of the width, as for the columns of one
+// head of many; the width is made smaller until they are. -1: none.
 static int panel_dimension(const Nest *nest, const NestRead *read, int axis, int64_t *width) {
   int whole = nest_dimension_of(nest, read, axis), found = -1;
   if (whole >= 0) return whole;
@@ -167,7 +168,7 @@ static int panel_dimension(const Nest *nest, const NestRead *read, int axis, int
   return *width % 8 ? -1 : found;
 }
 
-// What elementwise work at the end of a reduction is read in, the reduction may write.
+// Where elementwise stages after a reduction are read in a layout, the reduction may write it.
 static void hand_back(Planner *p, const StageTensor *tensor, const Candidate *candidate) {
   const Stage *stage = tensor->producer;
   if (!stage || stage->member_count || stage_is_reduction(stage)) return;
@@ -179,8 +180,8 @@ static void hand_back(Planner *p, const StageTensor *tensor, const Candidate *ca
   }
 }
 
-// A tensor computed at run time that is the matrix of a product, read again for every tile of rows.
-// Where the other operand is a constant, that one is packed instead.
+// Proposes panels for a tensor that is computed at run time and is the matrix of a product, which
+// is read again for every tile of rows. A constant operand is packed without a proposal.
 static void propose_panels(Planner *p, const Stage *stage) {
   double smallest = (double)cost_model_of(p->machine)->small_operand_bytes;
   const Nest *nest = reads_constant(stage) ? NULL : planner_nest(p, stage);
@@ -203,8 +204,8 @@ static void propose_panels(Planner *p, const Stage *stage) {
   }
 }
 
-// What comes row-major from outside may be read with the axis innermost that the reduction walks
-// first, as channels of an image.
+// A row-major tensor may be read with that axis innermost which the reduction walks first, such as
+// the channels of an image.
 static void propose_reads(Planner *p, const Stage *stage) {
   const Nest *nest = planner_nest(p, stage);
   if (!nest || nest->axis_count == nest->spatial_count) return;
@@ -215,8 +216,8 @@ static void propose_reads(Planner *p, const Stage *stage) {
   }
 }
 
-// The dimension of the output along which the model would vectorise, with what is computed at run
-// time laid out for that, or row-major.
+// The dimension of the output along which the auto-scheduler would vectorise, with the operands
+// that are computed at run time laid out for that, or row-major.
 static int preferred_dimension(Planner *p, const Stage *stage, bool row_major) {
   const Nest *nest = planner_nest(p, stage);
   Tile tile;
@@ -247,7 +248,7 @@ static int preferred_dimension(Planner *p, const Stage *stage, bool row_major) {
   return best;
 }
 
-// A map that has no usual form goes on to tensors of the same shape.
+// Hands a map that has no usual form on to a tensor of the same shape.
 static void hand_on_other(Planner *p, const Stage *stage, const StageTensor *from,
                           const Candidate *candidate) {
   Candidates *c = &p->candidates[stage->output->index];
@@ -257,8 +258,9 @@ static void hand_on_other(Planner *p, const Stage *stage, const StageTensor *fro
   candidates_add(p, stage->output, *candidate);
 }
 
-// A reduction gets them too: what is best for it alone need not be for its neighbours. Without
-// proposals, those that the user named.
+// Hands the candidates of a stage's reads on to its output, to that of a reduction too: the layout
+// that is best for the reduction alone need not be best beside its neighbours. With only_requested,
+// those that the user named.
 static void hand_on(Planner *p, const Stage *stage, bool only_requested) {
   for (int i = 0; i < stage->reads.count; i++) {
     const StageTensor *from = stage->reads.items[i];
@@ -278,7 +280,7 @@ void planner_find_candidates(Planner *p, bool proposals) {
   for (int i = 0; i < p->stages->stages.count; i++) {
     const Stage *stage = p->stages->stages.items[i];
     bool reduction = stage_is_reduction(stage);
-    if (stage->member_count) continue; // written row by row
+    if (stage->member_count) continue; // groups are written row-major
     if (!reduction || !proposals) {
       hand_on(p, stage, !proposals);
       continue;
@@ -286,7 +288,7 @@ void planner_find_candidates(Planner *p, bool proposals) {
     propose_reads(p, stage);
     int rank = stage->output->buffer->rank;
     for (int row_major = 0; row_major < 2 && rank > 2; row_major++) {
-      // Of images by constants: the operand need not be had as the output would like it best.
+      // For images by constants, the operand need not have the layout that suits the output best.
       if (row_major && (rank == 3 || !reads_constant(stage))) break;
       int preferred = preferred_dimension(p, stage, row_major);
       propose(p, stage->output, preferred, lanes_of(p, stage->output->buffer), false);

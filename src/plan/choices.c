@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The feasible ways to run each stage, and what they cost in cycles of this machine.
+// The feasible ways to run each stage, and their costs in cycles of this machine.
 #include "plan/internal.h"
 
 double tensor_bytes_as(const StageTensor *tensor, const Layout *layout) {
@@ -45,8 +45,8 @@ static StageChoice *add_choice(Planner *p, const Stage *stage) {
   return &array_last(choices);
 }
 
-// The candidate of `tensor` that lies as candidate `like` of another tensor of the same rank.
-// Row-major when it has none.
+// The candidate of `tensor` that is laid out like candidate `like` of another tensor of the same
+// rank. Row-major when it has none.
 static int candidate_as(const Planner *p, const StageTensor *tensor, const StageTensor *other,
                         int like) {
   const Candidates *c = &p->candidates[tensor->index], *o = &p->candidates[other->index];
@@ -101,8 +101,8 @@ static double reduction_cost(const Combination *c, StageChoice *choice) {
 
 // ---- Groups that run row by row
 
-// Written row-major; read in whatever layout, at the price of gathering where rows are not
-// contiguous in it.
+// The cycles of one member of a group. A group is written row-major, and read in any layout; where
+// rows are not contiguous in that, their elements are gathered.
 static double member_cycles(const Combination *c, const Stage *member) {
   const Planner *p = c->planner;
   const CostModel *costs = cost_model_of(p->machine);
@@ -142,7 +142,7 @@ static double group_cost(const Combination *c) {
   return MAX_OF(cycles, planner_move_cost(p, bytes));
 }
 
-// ---- All that reads in any combination of layouts
+// ---- Stages that read in any combination of layouts
 
 static double combination_cost(const Combination *c, StageChoice *choice) {
   return c->stage->member_count ? group_cost(c) : reduction_cost(c, choice);
@@ -188,7 +188,7 @@ static void combine_all(Combination *c) {
   p->choices_left_out = MIN_OF(p->choices_left_out + left_out, (int64_t)most);
 }
 
-// Loops that cannot be looked into: everything as the model has it.
+// The only choice of a stage whose loops cannot be analysed: every tensor row-major.
 static bool only_choice(Planner *p, const Stage *stage) {
   StageChoice *choice = add_choice(p, stage);
   choice->cost = MAX_OF(stage_iterations(stage), 0) * cost_model_of(p->machine)->scalar_cycles;
@@ -223,12 +223,13 @@ static bool group_choices(Planner *p, const Stage *stage) {
 
 // ---- Stages without a reduction
 
-// Blocks must not be cut: along a blocked axis every piece begins at a block. Decided by the
-// conditions of the value: comparisons of that axis with a number that is no multiple of the block.
+// Finds a condition that would cut a block: along a blocked axis every piece of a concatenation has
+// to start at a block. Such a condition compares that axis with a number that is no multiple of the
+// block.
 typedef struct CutSearch {
   const Expr *axis;
   int64_t block;
-  const Expr *cuts; // the condition; NULL: none does
+  const Expr *cuts; // the condition; NULL where no block is cut
 } CutSearch;
 
 static bool find_cut(Visitor *visitor, Expr *e) {
@@ -272,7 +273,8 @@ static double elementwise_cost(const Planner *p, const Stage *stage, const Stage
   return choice->fused < 0 ? cycles + cost_model_of(p->machine)->call_cycles : cycles;
 }
 
-// The kernel of both is costed by the layout that the producer writes: it has to be the output's.
+// Can the stage be fused with the producer of a tensor? A fused kernel is costed by the layout that
+// the producer writes, which therefore has to be the output's.
 static bool can_join_as(const Planner *p, const Stage *stage, const StageTensor *tensor,
                         int output) {
   if (planner_fusion_blocker(p, stage, tensor)) return false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From choices to what runs: groups of stages that run as one kernel, and the rewrites between
-// them, each right behind what writes its tensor.
+// Makes kernels from choices: the groups of stages that run as one kernel, and the rewrites between
+// them, each directly after the kernel that writes its tensor.
 #include "plan/internal.h"
 
 typedef struct Grouping {
@@ -65,8 +65,8 @@ static const char *read_because(const Grouping *g, const Stage *user, const Stag
                     plan_layout_name(context, tensor, layout_number(g, tensor, from)));
 }
 
-// The rewrites of a tensor, right after it was written: for each layout that a user outside its
-// group wants, once.
+// Adds the rewrites of a tensor directly after its kernel, one for each layout that is read outside
+// its group.
 static void add_rewrites_of(Grouping *g, StageTensor *tensor) {
   int from = planner_written(g->planner, g->choice, tensor), given;
   unsigned done = 1u << from;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The problem that is solved: one variable per stage; for a tensor with several users, an input or
-// an output, one more variable that says in which layout it is written and in which it exists, so
-// that one rewrite serves every user that wants it.
+// States the planning problem for the solver: one variable for each stage, and one for each tensor
+// with several users, each input and each output, which says in which layout the tensor is written
+// and in which layouts it exists, so that one rewrite serves every user of a layout.
 #include "plan/internal.h"
 #include "solve/pbqp.h"
 
@@ -35,7 +35,7 @@ static int state_count(const Candidates *c) {
   return c->count * (1 << (c->count - 1));
 }
 
-// State number i: `written` and the other candidates that exist beside it.
+// State number `i`: the candidate that is written, and the others that exist beside it.
 static TensorState state_at(const Candidates *c, int i) {
   int written = i >> (c->count - 1), others = i & ((1 << (c->count - 1)) - 1);
   unsigned low = (unsigned)others & ((1u << written) - 1);
@@ -99,7 +99,8 @@ static void edge_read(Solving *s, const StageTensor *tensor, const Stage *user) 
   pbqp_edge(s->problem, s->tensor_variable[tensor->index], s->stage_variable[user->index], matrix);
 }
 
-// Producer and only user: a rewrite where layouts differ, and no rewrite when the two are fused.
+// Adds the edge between a producer and its only user: a rewrite where layouts differ, and no
+// rewrite when the two are fused.
 static void edge_direct(Solving *s, const StageTensor *tensor, const Stage *user) {
   const StageChoices *from = &s->planner->choices[tensor->producer->index];
   const StageChoices *to = &s->planner->choices[user->index];
