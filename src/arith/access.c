@@ -35,7 +35,7 @@ static Region whole_region(Walk *walk, Buffer *buffer) {
 static Expr *const *free_outside(Walk *walk, Buffer *buffer, Expr *const *indices) {
   if (!walk->bound || walk->vars.count) return indices;
   Expr **result = arena_array(walk->analyzer->arena, Expr *, buffer->rank + 1);
-  for (int i = 0; i < buffer->rank; i++) result[i] = simplify(walk->analyzer, indices[i]);
+  for (int i = 0; i < buffer->rank; i++) result[i] = analyzer_simplify(walk->analyzer, indices[i]);
   return result;
 }
 

@@ -62,7 +62,7 @@ void analyzer_leave(Analyzer *analyzer) {
   analyzer->used = 0;
 }
 
-Info *info_of(Analyzer *analyzer, Expr *e) {
+Info *analyzer_info(Analyzer *analyzer, Expr *e) {
   Info *info = map_find(&analyzer->infos, e);
   if (info) return info;
   info = arena_new(analyzer->arena, Info);
@@ -96,7 +96,7 @@ void analyzer_reset(Analyzer *analyzer, int mark) {
     analyzer->serials.count--;
     analyzer->barrier = fact->barrier;
     count_fact(analyzer, fact, -1);
-    if (fact->atom) info_of(analyzer, fact->atom)->fact = fact->shadowed;
+    if (fact->atom) analyzer_info(analyzer, fact->atom)->fact = fact->shadowed;
   }
 }
 
@@ -121,7 +121,7 @@ static void push_fact(Analyzer *analyzer, Fact fact) {
   kept->barrier = analyzer->barrier;
   bool fresh = false;
   if (kept->atom) {
-    Info *info = info_of(analyzer, kept->atom);
+    Info *info = analyzer_info(analyzer, kept->atom);
     fresh = kept->atom->op == EXPR_VAR && !info->fact && !info->seen_serial;
     kept->shadowed = info->fact;
     info->fact = kept;
@@ -141,7 +141,7 @@ static const Fact no_range = {.kind = FACT_RANGE, .bounds = {NO_LOW, NO_HIGH}, .
 
 // A copy of the known range of the atom, for the caller to narrow.
 static Fact range_of(Analyzer *analyzer, Expr *atom) {
-  Fact *fact = info_of(analyzer, atom)->fact;
+  Fact *fact = analyzer_info(analyzer, atom)->fact;
   Fact copy = fact && fact->kind == FACT_RANGE ? *fact : no_range;
   copy.atom = atom;
   return copy;
@@ -162,7 +162,7 @@ static void bind_range(Analyzer *analyzer, Expr *var, const Form *first, const F
   fact.last = unless_const(last);
   push_fact(analyzer, fact);
   const Form *steps = form_sub(analyzer, last, first);
-  if (unless_const(steps)) assume_sign(analyzer, steps); // else the loop does not run
+  if (unless_const(steps)) analyzer_assume_sign(analyzer, steps); // else the loop does not run
 }
 
 static void bind_form(Analyzer *analyzer, Expr *atom, const Form *value) {
@@ -170,10 +170,10 @@ static void bind_form(Analyzer *analyzer, Expr *atom, const Form *value) {
 }
 
 void analyzer_bind(Analyzer *analyzer, Expr *var, Expr *min, Expr *extent) {
-  if (!is_index_type(var->type)) return;
+  if (!dtype_is_index(var->type)) return;
   analyzer_enter(analyzer);
-  const Form *first = simple_form(analyzer, min);
-  const Form *count = simple_form(analyzer, extent);
+  const Form *first = form_of_simplified(analyzer, min);
+  const Form *count = form_of_simplified(analyzer, extent);
   if (count->count == 0 && count->constant == 1)
     bind_form(analyzer, var, form_typed(analyzer, first, var->type));
   else
@@ -183,10 +183,10 @@ void analyzer_bind(Analyzer *analyzer, Expr *var, Expr *min, Expr *extent) {
 }
 
 void analyzer_bind_kept(Analyzer *analyzer, Expr *var, Expr *min, Expr *extent) {
-  if (!is_index_type(var->type)) return;
+  if (!dtype_is_index(var->type)) return;
   analyzer_enter(analyzer);
-  const Form *first = simple_form(analyzer, min);
-  const Form *end = form_add(analyzer, first, simple_form(analyzer, extent));
+  const Form *first = form_of_simplified(analyzer, min);
+  const Form *end = form_add(analyzer, first, form_of_simplified(analyzer, extent));
   bind_range(analyzer, var, first, form_add_const(analyzer, end, -1), true);
   analyzer_leave(analyzer);
 }
@@ -215,9 +215,9 @@ static void bind_range_of(Analyzer *analyzer, Expr *var, Expr *value, const Form
 }
 
 void analyzer_bind_value(Analyzer *analyzer, Expr *var, Expr *value) {
-  if (!is_index_type(var->type) || !is_index_type(value->type)) return;
+  if (!dtype_is_index(var->type) || !dtype_is_index(value->type)) return;
   analyzer_enter(analyzer);
-  const Form *form = simple_form(analyzer, value);
+  const Form *form = form_of_simplified(analyzer, value);
   if (expr_reads_memory(value))
     bind_range_of(analyzer, var, value, form);
   else
@@ -226,9 +226,9 @@ void analyzer_bind_value(Analyzer *analyzer, Expr *var, Expr *value) {
 }
 
 void analyzer_bind_named(Analyzer *analyzer, Expr *var, Expr *value) {
-  if (!is_index_type(var->type) || !is_index_type(value->type)) return;
+  if (!dtype_is_index(var->type) || !dtype_is_index(value->type)) return;
   analyzer_enter(analyzer);
-  bind_range_of(analyzer, var, value, simple_form(analyzer, value));
+  bind_range_of(analyzer, var, value, form_of_simplified(analyzer, value));
   analyzer_leave(analyzer);
 }
 
@@ -246,14 +246,14 @@ static void narrow(Analyzer *analyzer, const Form *f) {
   push_fact(analyzer, fact);
 }
 
-void assume_sign(Analyzer *analyzer, const Form *f) {
+void analyzer_assume_sign(Analyzer *analyzer, const Form *f) {
   if (!f || f->count == 0) return;
-  Fact *known = info_of(analyzer, f->terms[0].atom)->fact;
+  Fact *known = analyzer_info(analyzer, f->terms[0].atom)->fact;
   if (f->count == 1 && (!known || known->kind == FACT_RANGE)) narrow(analyzer, f);
   push_fact(analyzer, (Fact){.kind = FACT_SIGN, .form = f});
 }
 
-void assume_truth(Analyzer *analyzer, Expr *condition, bool truth) {
+void analyzer_assume_truth(Analyzer *analyzer, Expr *condition, bool truth) {
   push_fact(analyzer, (Fact){.kind = FACT_TRUTH, .atom = condition, .truth = truth});
 }
 
@@ -264,7 +264,7 @@ static int solvable_term(Analyzer *analyzer, const Form *f) {
   for (int i = 0; i < f->count; i++) {
     const Term *t = &f->terms[i];
     bool unit = (t->coef == 1 || t->coef == -1) && t->atom->op == EXPR_VAR;
-    Fact *known = unit ? info_of(analyzer, t->atom)->fact : NULL;
+    Fact *known = unit ? analyzer_info(analyzer, t->atom)->fact : NULL;
     if (!unit || (known && known->kind != FACT_RANGE)) continue;
     const Form *others = form_add_scaled(analyzer, f, form_of(analyzer, t->atom), -t->coef);
     if (others && !form_uses(others, t->atom)) best = i;
@@ -297,8 +297,8 @@ static void assume_zero(Analyzer *analyzer, const Form *f) {
     return;
   }
   assume_rest(analyzer, f);
-  assume_sign(analyzer, f);
-  assume_sign(analyzer, form_scale(analyzer, f, -1));
+  analyzer_assume_sign(analyzer, f);
+  analyzer_assume_sign(analyzer, form_scale(analyzer, f, -1));
 }
 
 static void assume_comparison(Analyzer *analyzer, Expr *condition) {
@@ -307,10 +307,10 @@ static void assume_comparison(Analyzer *analyzer, Expr *condition) {
     if (condition->op == EXPR_EQ)
       assume_zero(analyzer, f);
     else
-      assume_sign(analyzer, f);
+      analyzer_assume_sign(analyzer, f);
     return;
   }
-  assume_truth(analyzer, condition, true);
+  analyzer_assume_truth(analyzer, condition, true);
 }
 
 static void assume_one(Analyzer *analyzer, Expr *condition) {
@@ -319,12 +319,12 @@ static void assume_one(Analyzer *analyzer, Expr *condition) {
     assume_one(analyzer, condition->args[1]);
     return;
   }
-  condition = simplify(analyzer, condition);
+  condition = analyzer_simplify(analyzer, condition);
   if (condition->op == EXPR_INT) return;
   if (condition->op == EXPR_AND)
     assume_one(analyzer, condition);
   else if (condition->op == EXPR_NOT)
-    assume_truth(analyzer, condition->args[0], false);
+    analyzer_assume_truth(analyzer, condition->args[0], false);
   else
     assume_comparison(analyzer, condition);
 }

@@ -22,21 +22,23 @@ void analyzer_bind_value(Analyzer *analyzer, Expr *var, Expr *value);
 // Assumes a condition that holds in this scope. A conjunction is split into its parts.
 void analyzer_assume(Analyzer *analyzer, Expr *condition);
 
-Expr *simplify(Analyzer *analyzer, Expr *e); // equal in value, not larger; canonical for sums
-Expr *simplify_deep(Analyzer *analyzer,
-                    Expr *e);                    // to a fixed point, proving guards
-bool prove(Analyzer *analyzer, Expr *condition); // true only when it holds for all allowed values
-bool prove_equal(Analyzer *analyzer, Expr *a, Expr *b);
+Expr *analyzer_simplify(Analyzer *analyzer,
+                        Expr *e); // equal in value, not larger; canonical for sums
+Expr *analyzer_simplify_deep(Analyzer *analyzer,
+                             Expr *e); // to a fixed point, proving guards
+bool analyzer_prove(Analyzer *analyzer,
+                    Expr *condition); // true only when it holds for all allowed values
+bool analyzer_prove_equal(Analyzer *analyzer, Expr *a, Expr *b);
 // Inclusive constant bounds; false when there are none. They are exact for sums of digits of
 // independent variables, and an outer bound otherwise.
-bool const_bounds(Analyzer *analyzer, Expr *e, int64_t *low, int64_t *high);
+bool analyzer_const_bounds(Analyzer *analyzer, Expr *e, int64_t *low, int64_t *high);
 // Finds e ≡ *rest (mod *divisor) with the largest divisor known; divisor 0 says that e is the
 // constant *rest.
 void modular_form(Analyzer *analyzer, Expr *e, int64_t *divisor, int64_t *rest);
 // Simplifies a whole statement under the facts of its loops, blocks, lets and conditions.
 // Conditions that are proved, loops of one iteration and dead branches are removed.
-Stmt *simplify_stmt(Context *context, Stmt *s);
-Stmt *simplify_stmt_under(Analyzer *analyzer, Stmt *s); // under the surrounding facts too
+Stmt *arith_simplify_stmt(Context *context, Stmt *s);
+Stmt *analyzer_simplify_stmt(Analyzer *analyzer, Stmt *s); // under the surrounding facts too
 
 // The value of an integer or boolean expression where each vars[i] is values[i]. False when the
 // value is not known: the expression has another variable, memory, a call, a float, a vector, a

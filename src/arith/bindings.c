@@ -93,7 +93,7 @@ static Source *digit_source(Check *check, Expr *base) {
   Source *source = find_source(check, base);
   if (source) return source;
   const Form *f = form_of(check->analyzer, base);
-  if (f->count == 1 && f->terms[0].atom == strip_widening(base)) return NULL;
+  if (f->count == 1 && f->terms[0].atom == expr_strip_widening(base)) return NULL;
   const Form *extent = number_extent(check, f);
   if (!extent || check->source_count == MOST_SOURCES) return NULL;
   source = &check->sources[check->source_count++];
@@ -221,9 +221,9 @@ static bool check_sources(Check *check) {
 static bool check_var(Check *check, const BlockVar *v) {
   Analyzer *analyzer = check->analyzer;
   const char *name = v->var->as.var->name;
-  const Form *wanted = simple_form(analyzer, v->extent);
-  const Form *f =
-      form_sub(analyzer, simple_form(analyzer, v->binding), simple_form(analyzer, v->min));
+  const Form *wanted = form_of_simplified(analyzer, v->extent);
+  const Form *f = form_sub(analyzer, form_of_simplified(analyzer, v->binding),
+                           form_of_simplified(analyzer, v->min));
   const Form *extent = f ? number_extent(check, f) : NULL;
   if (!extent) return refuse(check, "the binding of %s is not a fused or split loop", name);
   extent = cut_extent(check, f, extent);
@@ -239,10 +239,10 @@ static void add_loops(Check *check, const VarRange *loops, int count) {
   Analyzer *analyzer = check->analyzer;
   for (int i = 0; i < count; i++) {
     analyzer_bind(analyzer, loops[i].var, loops[i].min, loops[i].extent);
-    const Form *extent = simple_form(analyzer, loops[i].extent);
+    const Form *extent = form_of_simplified(analyzer, loops[i].extent);
     int64_t constant;
     if (form_is_const(extent, &constant) && constant == 1) continue;
-    const Form *min = simple_form(analyzer, loops[i].min);
+    const Form *min = form_of_simplified(analyzer, loops[i].min);
     bool from_zero = form_is_const(min, &constant) && constant == 0;
     if (!from_zero || check->source_count == MOST_SOURCES / 2) {
       refuse(check, "loop %s does not begin at 0", loops[i].var->as.var->name);
@@ -262,7 +262,7 @@ static void cut_loops(Check *check) {
 static bool check_numbers(Check *check, const Block *block, const VarRange *loops, int count) {
   add_loops(check, loops, count);
   if (check->reason) return false;
-  if (!gather_clauses(check, simplify(check->analyzer, block->predicate))) return false;
+  if (!gather_clauses(check, analyzer_simplify(check->analyzer, block->predicate))) return false;
   cut_loops(check);
   for (int i = 0; i < block->var_count; i++)
     if (!check_var(check, &block->vars[i])) return false;
@@ -280,8 +280,8 @@ typedef struct Box {
 
 static bool box_axis(Box *box, Analyzer *analyzer, Expr *min, Expr *extent) {
   int64_t *low = &box->min[box->rank], *count = &box->extent[box->rank];
-  if (!form_is_const(simple_form(analyzer, min), low) ||
-      !form_is_const(simple_form(analyzer, extent), count) || *count < 0)
+  if (!form_is_const(form_of_simplified(analyzer, min), low) ||
+      !form_is_const(form_of_simplified(analyzer, extent), count) || *count < 0)
     return false;
   box->rank++;
   return mul_fits(box->size, *count, &box->size) && box->size <= MOST_POINTS;

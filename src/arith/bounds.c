@@ -176,7 +176,7 @@ static int64_t known_places(Analyzer *analyzer, Expr *base, Radix *radix) {
   return sum;
 }
 
-Interval group_bounds(Analyzer *analyzer, const Group *group) {
+Interval form_group_bounds(Analyzer *analyzer, const Group *group) {
   Interval x = group->count == 1 && group->cuts[0] == 1 ? atom_bounds(analyzer, group->base)
                                                         : expr_bounds(analyzer, group->base);
   Radix radix;
@@ -215,7 +215,7 @@ Interval form_bounds(Analyzer *analyzer, const Form *f) {
   const Groups *groups = form_groups(analyzer, f);
   sum = (Interval){groups->constant, groups->constant};
   for (int i = 0; i < groups->count; i++)
-    sum = bounds_add(sum, group_bounds(analyzer, &groups->items[i]));
+    sum = bounds_add(sum, form_group_bounds(analyzer, &groups->items[i]));
   passing_reset(analyzer, mark);
   return sum;
 }
@@ -273,8 +273,8 @@ static Interval truncated_rest_bounds(Analyzer *analyzer, Expr *e) {
 
 static Interval cast_bounds(Analyzer *analyzer, Expr *e) {
   DType from = e->args[0]->type;
-  if (!is_index_type(e->type) || dtype_is_float(from) || from.lanes != 1) return unbounded;
-  Interval inner = is_index_type(from) ? operand_bounds(analyzer, e, 0) : type_bounds(from);
+  if (!dtype_is_index(e->type) || dtype_is_float(from) || from.lanes != 1) return unbounded;
+  Interval inner = dtype_is_index(from) ? operand_bounds(analyzer, e, 0) : type_bounds(from);
   Interval fits = e->type.bits == 32 ? (Interval){INT32_MIN, INT32_MAX} : unbounded;
   bool kept = inner.low >= fits.low && inner.high <= fits.high;
   return kept && from.code != TYPE_HANDLE ? inner : unbounded;
@@ -332,12 +332,12 @@ static Interval (*const bounds_table[EXPR_OP_COUNT])(Analyzer *, Expr *) = {
 };
 
 static Interval shape_bounds(Analyzer *analyzer, Expr *atom) {
-  if (!is_index_type(atom->type) || !bounds_table[atom->op]) return unbounded;
+  if (!dtype_is_index(atom->type) || !bounds_table[atom->op]) return unbounded;
   return bounds_table[atom->op](analyzer, atom);
 }
 
 Interval atom_bounds(Analyzer *analyzer, Expr *atom) {
-  Info *info = info_of(analyzer, atom);
+  Info *info = analyzer_info(analyzer, atom);
   if (stamp_holds(analyzer, info->bounds_at)) return info->bounds;
   Fact *fact = info->fact;
   if (!fact) info->seen_serial = analyzer->serial;
@@ -351,10 +351,10 @@ Interval atom_bounds(Analyzer *analyzer, Expr *atom) {
   return bounds;
 }
 
-bool const_bounds(Analyzer *analyzer, Expr *e, int64_t *low, int64_t *high) {
-  if (!is_index_type(e->type)) return false;
+bool analyzer_const_bounds(Analyzer *analyzer, Expr *e, int64_t *low, int64_t *high) {
+  if (!dtype_is_index(e->type)) return false;
   analyzer_enter(analyzer);
-  Interval bounds = form_bounds(analyzer, simple_form(analyzer, e));
+  Interval bounds = form_bounds(analyzer, form_of_simplified(analyzer, e));
   analyzer_leave(analyzer);
   *low = bounds.low;
   *high = bounds.high;
@@ -396,7 +396,7 @@ static void product_modular(Analyzer *analyzer, Expr *atom, int64_t *divisor, in
 }
 
 static void find_modular(Analyzer *analyzer, Expr *atom, int64_t *divisor, int64_t *rest) {
-  Fact *fact = info_of(analyzer, atom)->fact;
+  Fact *fact = analyzer_info(analyzer, atom)->fact;
   *divisor = 1, *rest = 0;
   if (fact && fact->kind == FACT_VALUE)
     form_modular(analyzer, fact->form, divisor, rest);
@@ -411,7 +411,7 @@ static void find_modular(Analyzer *analyzer, Expr *atom, int64_t *divisor, int64
 }
 
 static void atom_modular(Analyzer *analyzer, Expr *atom, int64_t *divisor, int64_t *rest) {
-  Info *info = info_of(analyzer, atom);
+  Info *info = analyzer_info(analyzer, atom);
   if (!stamp_holds(analyzer, info->modular_at)) {
     if (!info->fact) info->seen_serial = analyzer->serial;
     int64_t d, r;
@@ -439,8 +439,8 @@ void form_modular(Analyzer *analyzer, const Form *f, int64_t *divisor, int64_t *
 
 void modular_form(Analyzer *analyzer, Expr *e, int64_t *divisor, int64_t *rest) {
   *divisor = 1, *rest = 0;
-  if (!is_index_type(e->type)) return;
+  if (!dtype_is_index(e->type)) return;
   analyzer_enter(analyzer);
-  form_modular(analyzer, simple_form(analyzer, e), divisor, rest);
+  form_modular(analyzer, form_of_simplified(analyzer, e), divisor, rest);
   analyzer_leave(analyzer);
 }

@@ -11,8 +11,9 @@
 
 bool comparison_form(Analyzer *analyzer, Expr *e, const Form **out) {
   if (op_table[e->op].class != OP_COMPARE) return false;
-  if (!is_index_type(e->args[0]->type) || !is_index_type(e->args[1]->type)) return false;
-  const Form *a = simple_form(analyzer, e->args[0]), *b = simple_form(analyzer, e->args[1]);
+  if (!dtype_is_index(e->args[0]->type) || !dtype_is_index(e->args[1]->type)) return false;
+  const Form *a = form_of_simplified(analyzer, e->args[0]),
+             *b = form_of_simplified(analyzer, e->args[1]);
   bool greater = e->op == EXPR_GT || e->op == EXPR_GE;
   bool strict = e->op == EXPR_GT || e->op == EXPR_LT;
   const Form *f = greater ? form_sub(analyzer, a, b) : form_sub(analyzer, b, a);
@@ -64,7 +65,7 @@ static const Form *drop_low_digits(Analyzer *analyzer, const Form *f) {
 static const Form *drop_floor(Analyzer *analyzer, const Form *f) {
   Expr *base;
   int64_t cut, k;
-  if (f->count != 1 || !split_division(f->terms[0].atom, &base, &cut)) return f;
+  if (f->count != 1 || !form_split_division(f->terms[0].atom, &base, &cut)) return f;
   int64_t coef = f->terms[0].coef;
   if ((coef != 1 && coef != -1) || !mul_fits(f->constant, cut, &k)) return f;
   if (coef < 0 && !add_fits(k, cut - 1, &k)) return f;
@@ -241,7 +242,7 @@ static Expr *simplify_under(Analyzer *analyzer, Expr *e, Expr *given, bool truth
   int mark = analyzer_mark(analyzer);
   analyzer->assumed++;
   analyzer_assume(analyzer, truth ? given : expr_unary(analyzer->context, EXPR_NOT, given));
-  Expr *r = simplify(analyzer, e);
+  Expr *r = analyzer_simplify(analyzer, e);
   analyzer->assumed--;
   analyzer_reset(analyzer, mark);
   return r;
@@ -255,15 +256,15 @@ static Expr *simplify_mutually(Analyzer *analyzer, Expr *e) {
 }
 
 static Expr *known_truth(Analyzer *analyzer, Expr *e) {
-  Fact *fact = analyzer->truth_count ? info_of(analyzer, e)->fact : NULL;
+  Fact *fact = analyzer->truth_count ? analyzer_info(analyzer, e)->fact : NULL;
   if (fact && fact->kind == FACT_TRUTH) return verdict_expr(analyzer, fact->truth);
   Expr *opposite = analyzer->truth_count ? expr_unary(analyzer->context, EXPR_NOT, e) : e;
-  fact = opposite != e ? info_of(analyzer, opposite)->fact : NULL;
+  fact = opposite != e ? analyzer_info(analyzer, opposite)->fact : NULL;
   if (fact && fact->kind == FACT_TRUTH) return verdict_expr(analyzer, !fact->truth);
   return e;
 }
 
-Expr *simplify_condition(Analyzer *analyzer, Expr *e) {
+Expr *analyzer_simplify_condition(Analyzer *analyzer, Expr *e) {
   if (op_table[e->op].class == OP_COMPARE) e = simplify_comparison(analyzer, e);
   if (e->op == EXPR_AND || e->op == EXPR_OR) e = simplify_parts(analyzer, e);
   if (analyzer->deep && e->type.lanes == 1 && (e->op == EXPR_AND || e->op == EXPR_OR))

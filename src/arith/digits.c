@@ -20,12 +20,12 @@ enum { MOST_FACTORS = 8 };
 // Finds the division by a constant inside an atom; false when there is none.
 static bool find_key(Analyzer *analyzer, Expr *atom, Key *key) {
   *key = (Key){0};
-  if (split_division(atom, &key->base, &key->cut)) return true;
+  if (form_split_division(atom, &key->base, &key->cut)) return true;
   if (atom->op != EXPR_MUL) return false;
   Expr *factors[MOST_FACTORS];
   int count = product_factors(atom, factors, MOST_FACTORS);
   for (int i = 0; i < count; i++) {
-    if (!split_division(factors[i], &key->base, &key->cut)) continue;
+    if (!form_split_division(factors[i], &key->base, &key->cut)) continue;
     factors[i] = factors[count - 1];
     key->cofactor = product_of(analyzer, factors, count - 1);
     return true;
@@ -207,7 +207,7 @@ const Digits *groups_digits(Analyzer *analyzer, const Groups *groups) {
 static const Form *floor_form(Analyzer *analyzer, DType type, const ArithDigit *digit,
                               int64_t cut) {
   if (cut == 1) return form_typed(analyzer, form_of(analyzer, digit->base), type);
-  return form_term(analyzer, type, 1, floor_atom(analyzer, digit->base, cut));
+  return form_term(analyzer, type, 1, form_floor_atom(analyzer, digit->base, cut));
 }
 
 const Form *digit_form(Analyzer *analyzer, DType type, const ArithDigit *digit, int64_t coef) {

@@ -98,9 +98,9 @@ static const Form *divide_nested(Analyzer *analyzer, const Form *f, int64_t c) {
   int64_t cut, product;
   int at = -1;
   for (int i = 0; i < f->count; i++)
-    if (split_division(f->terms[i].atom, &base, &cut)) at = at == -1 ? i : -2;
+    if (form_split_division(f->terms[i].atom, &base, &cut)) at = at == -1 ? i : -2;
   if (at < 0 || f->terms[at].coef != 1) return NULL;
-  split_division(f->terms[at].atom, &base, &cut);
+  form_split_division(f->terms[at].atom, &base, &cut);
   const Form *others = form_sub(analyzer, f, form_term(analyzer, f->type, 1, f->terms[at].atom));
   const Form *sum = form_add_scaled(analyzer, form_of(analyzer, base), others, cut);
   if (!sum || !mul_fits(cut, c, &product)) return NULL;
@@ -111,7 +111,7 @@ static const Form *divide_nested(Analyzer *analyzer, const Form *f, int64_t c) {
 static const Form *division_atom(Analyzer *analyzer, const Form *f, int64_t c) {
   Expr *base = form_expr(analyzer, f);
   if (!base || (f->type.bits == 32 && c > INT32_MAX)) return NULL;
-  return form_term(analyzer, f->type, 1, floor_atom(analyzer, base, c));
+  return form_term(analyzer, f->type, 1, form_floor_atom(analyzer, base, c));
 }
 
 // When f == r (mod g) for a divisor g of c, subtracting r from f keeps f // c.

@@ -5,20 +5,20 @@
 
 #include <stdlib.h>
 
-bool is_index_type(DType t) {
+bool dtype_is_index(DType t) {
   return t.code == TYPE_INT && t.bits >= 32 && t.lanes == 1;
 }
 
-Expr *strip_widening(Expr *e) {
-  while (e->op == EXPR_CAST && is_index_type(e->type) && is_index_type(e->args[0]->type) &&
+Expr *expr_strip_widening(Expr *e) {
+  while (e->op == EXPR_CAST && dtype_is_index(e->type) && dtype_is_index(e->args[0]->type) &&
          e->type.bits >= e->args[0]->type.bits)
     e = e->args[0];
   return e;
 }
 
-bool split_division(Expr *atom, Expr **base, int64_t *cut) {
+bool form_split_division(Expr *atom, Expr **base, int64_t *cut) {
   if (atom->op != EXPR_FLOOR_DIV || !expr_as_int(atom->args[1], cut) || *cut <= 1) return false;
-  *base = strip_widening(atom->args[0]);
+  *base = expr_strip_widening(atom->args[0]);
   return true;
 }
 
@@ -29,7 +29,7 @@ static bool fits_type(DType type, int64_t value) {
 // ---- Products of atoms
 
 static int gather_factors(Expr *atom, Expr **factors, int count, int most) {
-  atom = strip_widening(atom);
+  atom = expr_strip_widening(atom);
   if (atom->op != EXPR_MUL) {
     if (count >= most) return most + 1;
     factors[count] = atom;
@@ -219,11 +219,11 @@ bool form_uses(const Form *f, const Expr *var) {
 // ---- Reading
 
 static const Form *read_atom(Analyzer *analyzer, Expr *e) {
-  return form_term(analyzer, e->type, 1, strip_widening(e));
+  return form_term(analyzer, e->type, 1, expr_strip_widening(e));
 }
 
-Expr *floor_atom(Analyzer *analyzer, Expr *base, int64_t cut) {
-  base = strip_widening(base);
+Expr *form_floor_atom(Analyzer *analyzer, Expr *base, int64_t cut) {
+  base = expr_strip_widening(base);
   if (!fits_type(base->type, cut)) base = expr_cast(analyzer->context, DTYPE_INT64, base);
   return expr_floor_div(analyzer->context, base, expr_int(analyzer->context, base->type, cut));
 }
@@ -233,10 +233,10 @@ static const Form *read_division(Analyzer *analyzer, DType type, Expr *a, int64_
   const Form *f = form_of(analyzer, a);
   Expr *base = a;
   int64_t cut, product = c;
-  if (form_is_unit(f) && split_division(f->terms[0].atom, &base, &cut) &&
+  if (form_is_unit(f) && form_split_division(f->terms[0].atom, &base, &cut) &&
       !mul_fits(cut, c, &product))
     base = a, product = c;
-  return form_term(analyzer, type, 1, floor_atom(analyzer, base, product));
+  return form_term(analyzer, type, 1, form_floor_atom(analyzer, base, product));
 }
 
 static const Form *read_divided(Analyzer *analyzer, Expr *e) {
@@ -253,9 +253,9 @@ static const Form *read_modulo(Analyzer *analyzer, Expr *e) {
 }
 
 static const Form *read(Analyzer *analyzer, Expr *e) {
-  Expr *inner = strip_widening(e);
+  Expr *inner = expr_strip_widening(e);
   if (inner != e) return form_typed(analyzer, form_of(analyzer, inner), e->type);
-  if (!is_index_type(e->type)) return NULL;
+  if (!dtype_is_index(e->type)) return NULL;
   switch (e->op) {
   case EXPR_INT: return e->as.i == INT64_MIN ? NULL : form_const(analyzer, e->type, e->as.i);
   case EXPR_ADD:
@@ -271,7 +271,7 @@ static const Form *read(Analyzer *analyzer, Expr *e) {
 }
 
 const Form *form_of(Analyzer *analyzer, Expr *e) {
-  Info *info = info_of(analyzer, e);
+  Info *info = analyzer_info(analyzer, e);
   if (!info->form) {
     const Form *f = read(analyzer, e);
     info->form = form_keep(analyzer, f ? f : read_atom(analyzer, e));
@@ -305,7 +305,7 @@ static Expr *int_of(Context *context, DType type, int64_t value) {
 static Item write_digit(Analyzer *analyzer, DType type, const ArithDigit *digit) {
   Context *context = analyzer->context;
   Expr *e = digit->base;
-  if (digit->cut > 1) e = floor_atom(analyzer, e, digit->cut);
+  if (digit->cut > 1) e = form_floor_atom(analyzer, e, digit->cut);
   if (digit->radix && !fits_type(e->type, digit->radix)) e = expr_cast(context, DTYPE_INT64, e);
   if (digit->radix) e = expr_floor_mod(context, e, int_of(context, e->type, digit->radix));
   int degree = 1;
@@ -367,7 +367,7 @@ Expr *form_expr(Analyzer *analyzer, const Form *f) {
     items[i] = write_digit(analyzer, f->type, &digits->items[i]);
   qsort(items, (size_t)digits->count, sizeof *items, item_compare);
   Expr *e = write_sum(analyzer, f->type, items, digits->count, digits->constant);
-  Info *info = info_of(analyzer, e);
+  Info *info = analyzer_info(analyzer, e);
   if (!info->form) info->form = form_keep(analyzer, f);
   return e;
 }

@@ -49,10 +49,10 @@ const Form *form_of(Analyzer *analyzer, Expr *e);
 // The canonical expression of a form, NULL when its constants do not fit its type.
 Expr *form_expr(Analyzer *analyzer, const Form *f);
 
-bool is_index_type(DType t); // signed scalar of 32 bits or more: arithmetic that must not overflow
-Expr *strip_widening(Expr *e);                                 // removes casts to wider index types
-bool split_division(Expr *atom, Expr **base, int64_t *cut);    // B // c with a constant c > 1
-Expr *floor_atom(Analyzer *analyzer, Expr *base, int64_t cut); // base // cut, as in forms
+bool dtype_is_index(DType t); // signed scalar of 32 bits or more: arithmetic that must not overflow
+Expr *expr_strip_widening(Expr *e); // removes casts to wider index types
+bool form_split_division(Expr *atom, Expr **base, int64_t *cut);    // B // c with a constant c > 1
+Expr *form_floor_atom(Analyzer *analyzer, Expr *base, int64_t cut); // base // cut, as in forms
 int product_factors(Expr *atom, Expr **factors, int most);     // 0: more than `most`
 Expr *product_of(Analyzer *analyzer, Expr **factors, int count); // sorts; 1 factor: itself
 
@@ -168,16 +168,16 @@ PassingMark passing_mark(const Analyzer *analyzer);
 void passing_reset(Analyzer *analyzer, PassingMark mark); // frees memory taken since
 void analyzer_enter(Analyzer *analyzer);                  // around each function of arith.h
 void analyzer_leave(Analyzer *analyzer);
-Info *info_of(Analyzer *analyzer, Expr *e);
+Info *analyzer_info(Analyzer *analyzer, Expr *e);
 bool stamp_holds(const Analyzer *analyzer, Stamp stamp);
 Stamp stamp_now(const Analyzer *analyzer);
 void analyzer_fence(Analyzer *analyzer);             // hides all earlier results
-void assume_sign(Analyzer *analyzer, const Form *f); // f >= 0
-void assume_truth(Analyzer *analyzer, Expr *condition, bool truth);
+void analyzer_assume_sign(Analyzer *analyzer, const Form *f); // f >= 0
+void analyzer_assume_truth(Analyzer *analyzer, Expr *condition, bool truth);
 
 Interval atom_bounds(Analyzer *analyzer, Expr *atom);
 Interval form_bounds(Analyzer *analyzer, const Form *f);
-Interval group_bounds(Analyzer *analyzer, const Group *group);
+Interval form_group_bounds(Analyzer *analyzer, const Group *group);
 Interval type_bounds(DType t);
 void form_modular(Analyzer *analyzer, const Form *f, int64_t *divisor, int64_t *rest);
 
@@ -187,7 +187,7 @@ void index_region_of_bound(Analyzer *analyzer, Expr *const *indices, int rank, c
 
 // ---- Simplification ---------------------------------------------------------------------------
 
-const Form *simple_form(Analyzer *analyzer, Expr *e); // of an index expression, with facts
+const Form *form_of_simplified(Analyzer *analyzer, Expr *e); // of an index expression, with facts
 const Form *form_divide(Analyzer *analyzer, const Form *f, int64_t divisor);        // divisor > 0
 const Form *form_divide_by(Analyzer *analyzer, const Form *f, const Form *divisor); // or NULL
 bool form_split_by_factor(Analyzer *analyzer, const Form *f, const Form *divisor, const Form **high,
@@ -196,8 +196,10 @@ bool form_split_by_factor(Analyzer *analyzer, const Form *f, const Form *divisor
 // is 0.
 const Form *form_divide_out(Analyzer *analyzer, const Form *f, const Form *divisor,
                             const Form **rest);
-Expr *simplify_condition(Analyzer *analyzer, Expr *e); // compare and logic; operands are simplified
-Expr *simplify_vector(Analyzer *analyzer, Expr *e);    // one level; itself when nothing applies
+Expr *analyzer_simplify_condition(Analyzer *analyzer,
+                                  Expr *e); // compare and logic; operands are simplified
+Expr *analyzer_simplify_vector(Analyzer *analyzer,
+                               Expr *e);        // one level; itself when nothing applies
 Expr *rules_apply(Analyzer *analyzer, Expr *e); // one step at the root; itself when none applies
 
 // The nesting of conditions whose branches are simplified under them. The limit is low because an

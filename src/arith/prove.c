@@ -83,7 +83,7 @@ static Fact *latest_range(Analyzer *analyzer, const Form *f) {
   for (int i = analyzer->facts.count - 1; i >= 0; i--) {
     Fact *fact = analyzer->facts.items[i];
     bool symbolic = fact->kind == FACT_RANGE && (fact->first || fact->last);
-    if (!symbolic || info_of(analyzer, fact->atom)->fact != fact) continue;
+    if (!symbolic || analyzer_info(analyzer, fact->atom)->fact != fact) continue;
     if (form_uses(f, fact->atom)) return fact;
   }
   return NULL;
@@ -144,7 +144,7 @@ static bool by_floors(Analyzer *analyzer, const Form *f, int effort) {
     Term t = f->terms[i];
     Expr *base;
     int64_t cut;
-    if (!split_division(t.atom, &base, &cut)) continue;
+    if (!form_split_division(t.atom, &base, &cut)) continue;
     const Form *others = form_sub(analyzer, f, form_term(analyzer, f->type, t.coef, t.atom));
     const Form *least = form_of(analyzer, base);
     if (t.coef > 0) least = form_add_const(analyzer, least, 1 - cut);
@@ -219,7 +219,7 @@ Verdict form_zero(Analyzer *analyzer, const Form *f) {
 static bool prove_side(Analyzer *analyzer, Expr *given, bool truth, Expr *wanted) {
   int mark = analyzer_mark(analyzer);
   analyzer_assume(analyzer, truth ? given : expr_unary(analyzer->context, EXPR_NOT, given));
-  bool proved = prove(analyzer, wanted);
+  bool proved = analyzer_prove(analyzer, wanted);
   analyzer_reset(analyzer, mark);
   return proved;
 }
@@ -239,12 +239,12 @@ static bool prove_comparison(Analyzer *analyzer, Expr *condition) {
 }
 
 static bool prove_condition(Analyzer *analyzer, Expr *condition) {
-  condition = simplify(analyzer, condition);
+  condition = analyzer_simplify(analyzer, condition);
   if (expr_is_true(condition)) return true;
   if (!dtype_is_bool(condition->type) || condition->type.lanes != 1) return false;
   Expr *const *args = condition->args;
   switch (condition->op) {
-  case EXPR_AND: return prove(analyzer, args[0]) && prove(analyzer, args[1]);
+  case EXPR_AND: return analyzer_prove(analyzer, args[0]) && analyzer_prove(analyzer, args[1]);
   case EXPR_OR:
     return prove_side(analyzer, args[0], false, args[1]) ||
            prove_side(analyzer, args[1], false, args[0]);
@@ -256,19 +256,20 @@ static bool prove_condition(Analyzer *analyzer, Expr *condition) {
   }
 }
 
-bool prove(Analyzer *analyzer, Expr *condition) {
+bool analyzer_prove(Analyzer *analyzer, Expr *condition) {
   analyzer_enter(analyzer);
   bool proved = prove_condition(analyzer, condition);
   analyzer_leave(analyzer);
   return proved;
 }
 
-bool prove_equal(Analyzer *analyzer, Expr *a, Expr *b) {
+bool analyzer_prove_equal(Analyzer *analyzer, Expr *a, Expr *b) {
   if (a == b) return true;
-  if (!is_index_type(a->type) || !is_index_type(b->type))
-    return dtype_equal(a->type, b->type) && simplify(analyzer, a) == simplify(analyzer, b);
+  if (!dtype_is_index(a->type) || !dtype_is_index(b->type))
+    return dtype_equal(a->type, b->type) &&
+           analyzer_simplify(analyzer, a) == analyzer_simplify(analyzer, b);
   analyzer_enter(analyzer);
-  const Form *x = simple_form(analyzer, a), *y = simple_form(analyzer, b);
+  const Form *x = form_of_simplified(analyzer, a), *y = form_of_simplified(analyzer, b);
   bool outer = analyzer->proving;
   analyzer->proving = true;
   bool equal = form_zero(analyzer, form_sub(analyzer, x, y)) == VERDICT_YES;

@@ -24,7 +24,7 @@ static bool uses_any(const Expr *e, Expr *const *vars, int count) {
 
 static bool find_linear(Analyzer *analyzer, Expr *e, Expr *const *vars, int count,
                         int64_t *coefficients, Expr **base) {
-  const Form *f = simple_form(analyzer, e);
+  const Form *f = form_of_simplified(analyzer, e);
   const Form *rest = form_const(analyzer, f->type, f->constant);
   for (int i = 0; i < count; i++) coefficients[i] = 0;
   for (int i = 0; i < f->count; i++) {
@@ -43,7 +43,7 @@ static bool find_linear(Analyzer *analyzer, Expr *e, Expr *const *vars, int coun
 
 bool linear_form(Context *context, Expr *e, Expr *const *vars, int count, int64_t *coefficients,
                  Expr **base) {
-  if (!is_index_type(e->type)) return false;
+  if (!dtype_is_index(e->type)) return false;
   ArenaMark mark = arena_mark(&context->scratch);
   Analyzer *analyzer = analyzer_new_in(context, &context->scratch);
   bool linear = find_linear(analyzer, e, vars, count, coefficients, base);
@@ -108,7 +108,7 @@ static RegionSpan span_scale(Running *run, RegionSpan s, int64_t factor) {
 
 static RegionSpan span_of_atom(Running *run, DType type, Expr *atom) {
   Analyzer *analyzer = run->analyzer;
-  Fact *fact = info_of(analyzer, atom)->fact;
+  Fact *fact = analyzer_info(analyzer, atom)->fact;
   if (atom->op == EXPR_VAR && fact && fact->kind == FACT_RANGE) {
     const Form *first = fact->first ? fact->first : NULL, *last = fact->last ? fact->last : NULL;
     Interval b = fact->bounds;
@@ -207,9 +207,9 @@ static RegionSpan span_of_extreme(Running *run, DType type, Expr *atom) {
   Expr *p = form_expr(analyzer, high[0]), *q = form_expr(analyzer, high[1]);
   if (!x || !y || !p || !q) return no_span;
   ExprOp op = smallest ? EXPR_MIN : EXPR_MAX;
-  return (RegionSpan){simple_form(analyzer, expr_binary(analyzer->context, op, x, y)),
-                      simple_form(analyzer, expr_binary(analyzer->context, op, p, q)), false, false,
-                      1};
+  return (RegionSpan){form_of_simplified(analyzer, expr_binary(analyzer->context, op, x, y)),
+                      form_of_simplified(analyzer, expr_binary(analyzer->context, op, p, q)), false,
+                      false, 1};
 }
 
 static RegionSpan span_of_plain(Running *run, DType type, Expr *atom) {
@@ -253,12 +253,12 @@ static RegionSpan span_of_group(Running *run, DType type, const Group *group) {
   RegionSpan span = no_span;
   bool alone = true; // the base consists of running variables
   for (int i = 0; i < base->count; i++) {
-    Fact *fact = info_of(analyzer, base->terms[i].atom)->fact;
+    Fact *fact = analyzer_info(analyzer, base->terms[i].atom)->fact;
     alone &= base->terms[i].atom->op == EXPR_VAR && runs_in(run, base->terms[i].atom) && fact &&
              fact->kind == FACT_RANGE && !fact->first && !fact->last;
   }
   if (alone && group->count > 1)
-    span = span_constant(run, type, group_bounds(analyzer, &one->items[0]));
+    span = span_constant(run, type, form_group_bounds(analyzer, &one->items[0]));
   if (!span.low) {
     span = span_point(form_const(analyzer, type, 0));
     const Digits *digits = groups_digits(analyzer, one);
@@ -376,8 +376,8 @@ void index_region_of_bound(Analyzer *analyzer, Expr *const *indices, int rank, c
       extent[i] = expr_int(analyzer->context, indices[i]->type, 1);
       continue;
     }
-    const Form *f = simple_form(analyzer, indices[i]);
-    RegionSpan span = is_index_type(indices[i]->type) ? span_of(&run, f) : no_span;
+    const Form *f = form_of_simplified(analyzer, indices[i]);
+    RegionSpan span = dtype_is_index(indices[i]->type) ? span_of(&run, f) : no_span;
     if (span.low) draw_in(&run, f, &span);
     const Form *size = form_add_const(analyzer, form_sub(analyzer, span.high, span.low), 1);
     Expr *from = form_expr(analyzer, span.low), *count = form_expr(analyzer, size);
@@ -412,8 +412,10 @@ Region region_union(Analyzer *analyzer, const Region *a, const Region *b) {
     bool same = a->min[i] == b->min[i] && a->extent[i] == b->extent[i];
     Expr *end =
         same ? NULL : expr_max(context, region_end(context, a, i), region_end(context, b, i));
-    r.min[i] = same ? a->min[i] : simplify(analyzer, expr_min(context, a->min[i], b->min[i]));
-    r.extent[i] = same ? a->extent[i] : simplify(analyzer, expr_sub(context, end, r.min[i]));
+    r.min[i] =
+        same ? a->min[i] : analyzer_simplify(analyzer, expr_min(context, a->min[i], b->min[i]));
+    r.extent[i] =
+        same ? a->extent[i] : analyzer_simplify(analyzer, expr_sub(context, end, r.min[i]));
   }
   return r;
 }
@@ -425,7 +427,7 @@ bool region_covers(Analyzer *analyzer, const Region *outer, const Region *inner)
     Expr *below = expr_binary(context, EXPR_LE, outer->min[i], inner->min[i]);
     Expr *above =
         expr_binary(context, EXPR_LE, region_end(context, inner, i), region_end(context, outer, i));
-    if (!prove(analyzer, below) || !prove(analyzer, above)) return false;
+    if (!analyzer_prove(analyzer, below) || !analyzer_prove(analyzer, above)) return false;
   }
   return true;
 }

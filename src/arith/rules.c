@@ -138,7 +138,7 @@ static bool may_apply(const Rule *rule, const Expr *e) {
 static bool guard_holds(Analyzer *analyzer, const Rule *rule, const RuleMatch *m, DType type) {
   if (!rule->guard) return true;
   if (type.lanes > 1) return false;
-  return prove(analyzer, build(analyzer->context, rule->guard, m, type));
+  return analyzer_prove(analyzer, build(analyzer->context, rule->guard, m, type));
 }
 
 Expr *rules_apply(Analyzer *analyzer, Expr *e) {

@@ -7,7 +7,7 @@
 // ---- Shared by the handlers
 
 static const Form *simple_arg(Analyzer *analyzer, Expr *e, int i) {
-  return simple_form(analyzer, e->args[i]);
+  return form_of_simplified(analyzer, e->args[i]);
 }
 
 enum { LOCAL_OPERANDS = 8 };
@@ -17,7 +17,7 @@ static Expr *rebuild(Analyzer *analyzer, Expr *e) {
   Expr **args = e->count <= LOCAL_OPERANDS ? local : passing_array(analyzer, Expr *, e->count);
   bool changed = false;
   for (int i = 0; i < e->count; i++) {
-    args[i] = simplify(analyzer, e->args[i]);
+    args[i] = analyzer_simplify(analyzer, e->args[i]);
     changed |= args[i] != e->args[i];
   }
   return changed ? expr_with_args(analyzer->context, e, args) : e;
@@ -27,12 +27,12 @@ static Expr *rebuild(Analyzer *analyzer, Expr *e) {
 static const Form *form_or_rule(Analyzer *analyzer, Expr *e) {
   if (e->count == 0 || e->op == EXPR_ADD || e->op == EXPR_SUB) return form_of(analyzer, e);
   Expr *other = rules_apply(analyzer, e);
-  return other == e ? form_of(analyzer, e) : simple_form(analyzer, other);
+  return other == e ? form_of(analyzer, e) : form_of_simplified(analyzer, other);
 }
 
 static const Form *opaque(Analyzer *analyzer, Expr *e) {
   Expr *r = rebuild(analyzer, e);
-  return is_index_type(r->type) ? form_or_rule(analyzer, r) : NULL;
+  return dtype_is_index(r->type) ? form_or_rule(analyzer, r) : NULL;
 }
 
 // ---- Handlers: the simplified form of e, or NULL when e has to be opaque
@@ -40,7 +40,7 @@ static const Form *opaque(Analyzer *analyzer, Expr *e) {
 typedef const Form *(*Handler)(Analyzer *, Expr *);
 
 static const Form *simple_var(Analyzer *analyzer, Expr *e) {
-  Info *info = info_of(analyzer, e);
+  Info *info = analyzer_info(analyzer, e);
   Fact *fact = info->fact;
   if (!fact) info->seen_serial = analyzer->serial;
   if (fact && fact->kind == FACT_VALUE) return fact->form;
@@ -81,7 +81,7 @@ static const Form *divide_high(Analyzer *analyzer, Expr *e, const Form *divisor,
                                const Form *low, const Form *over) {
   Expr *x = form_expr(analyzer, high), *y = form_expr(analyzer, over);
   if (!x || !y) return NULL;
-  const Form *inner = simple_form(analyzer, expr_binary(analyzer->context, e->op, x, y));
+  const Form *inner = form_of_simplified(analyzer, expr_binary(analyzer->context, e->op, x, y));
   if (e->op == EXPR_FLOOR_DIV) return inner;
   const Form *g = form_divide_by(analyzer, divisor, over);
   return g ? form_add(analyzer, form_mul(analyzer, inner, g), low) : NULL;
@@ -113,7 +113,7 @@ static const Form *simple_division(Analyzer *analyzer, Expr *e) {
 
 static const Form *simple_cast(Analyzer *analyzer, Expr *e) {
   DType from = e->args[0]->type;
-  if (!is_index_type(from)) return NULL;
+  if (!dtype_is_index(from)) return NULL;
   const Form *a = simple_arg(analyzer, e, 0);
   if (from.bits <= e->type.bits) return form_typed(analyzer, a, e->type);
   bool fits = a->count == 0 && a->constant >= INT32_MIN && a->constant <= INT32_MAX;
@@ -197,11 +197,11 @@ static const Form *simple_extreme(Analyzer *analyzer, Expr *e) {
 
 static Expr *simplify_given(Analyzer *analyzer, Expr *e, Expr *condition, bool truth) {
   if (e->count == 0 || condition->type.lanes > 1 || analyzer->assumed >= MOST_ASSUMED)
-    return simplify(analyzer, e);
+    return analyzer_simplify(analyzer, e);
   int mark = analyzer_mark(analyzer);
   analyzer->assumed++;
   analyzer_assume(analyzer, truth ? condition : expr_unary(analyzer->context, EXPR_NOT, condition));
-  Expr *r = simplify(analyzer, e);
+  Expr *r = analyzer_simplify(analyzer, e);
   analyzer->assumed--;
   analyzer_reset(analyzer, mark);
   return r;
@@ -210,7 +210,7 @@ static Expr *simplify_given(Analyzer *analyzer, Expr *e, Expr *condition, bool t
 // May e be undefined for some values of its operands? Memoised, because operands are shared.
 static bool is_partial(Analyzer *analyzer, Expr *e) {
   if (!e->count) return false;
-  Info *info = info_of(analyzer, e);
+  Info *info = analyzer_info(analyzer, e);
   if (info->partial != PARTIAL_UNKNOWN) return info->partial == PARTIAL_YES;
   bool divides = e->op == EXPR_FLOOR_DIV || e->op == EXPR_FLOOR_MOD || e->op == EXPR_TRUNC_DIV ||
                  e->op == EXPR_TRUNC_MOD;
@@ -224,14 +224,14 @@ static bool is_partial(Analyzer *analyzer, Expr *e) {
 // stays inside its buffer) where the condition is false, so it is simplified without the condition.
 static Expr *simplify_value(Analyzer *analyzer, Expr *choice, int number, Expr *condition) {
   Expr *e = choice->args[number];
-  if (choice->op == EXPR_SELECT && is_partial(analyzer, e)) return simplify(analyzer, e);
+  if (choice->op == EXPR_SELECT && is_partial(analyzer, e)) return analyzer_simplify(analyzer, e);
   return simplify_given(analyzer, e, condition, number == 1);
 }
 
 static Expr *simplify_choice(Analyzer *analyzer, Expr *e) {
-  Expr *condition = simplify(analyzer, e->args[0]);
+  Expr *condition = analyzer_simplify(analyzer, e->args[0]);
   int64_t value;
-  if (expr_as_int(condition, &value)) return simplify(analyzer, e->args[value ? 1 : 2]);
+  if (expr_as_int(condition, &value)) return analyzer_simplify(analyzer, e->args[value ? 1 : 2]);
   Expr *args[] = {condition, simplify_value(analyzer, e, 1, condition),
                   simplify_value(analyzer, e, 2, condition)};
   Expr *r = expr_with_args(analyzer->context, e, args);
@@ -240,9 +240,9 @@ static Expr *simplify_choice(Analyzer *analyzer, Expr *e) {
 
 static Expr *simplify_let(Analyzer *analyzer, Expr *e) {
   int mark = analyzer_mark(analyzer);
-  Expr *value = simplify(analyzer, e->args[1]);
+  Expr *value = analyzer_simplify(analyzer, e->args[1]);
   analyzer_bind_value(analyzer, e->args[0], value);
-  Expr *body = simplify(analyzer, e->args[2]);
+  Expr *body = analyzer_simplify(analyzer, e->args[2]);
   analyzer_reset(analyzer, mark);
   if (!expr_uses(body, e->args[0]) && expr_is_pure(value)) return body;
   return expr_let(analyzer->context, e->args[0], value, body);
@@ -250,12 +250,12 @@ static Expr *simplify_let(Analyzer *analyzer, Expr *e) {
 
 static const Form *simple_choice(Analyzer *analyzer, Expr *e) {
   Expr *r = simplify_choice(analyzer, e);
-  return r->op == e->op ? form_of(analyzer, r) : simple_form(analyzer, r);
+  return r->op == e->op ? form_of(analyzer, r) : form_of_simplified(analyzer, r);
 }
 
 static const Form *simple_let(Analyzer *analyzer, Expr *e) {
   Expr *r = simplify_let(analyzer, e);
-  return r->op == EXPR_LET ? form_of(analyzer, r) : simple_form(analyzer, r);
+  return r->op == EXPR_LET ? form_of(analyzer, r) : form_of_simplified(analyzer, r);
 }
 
 // ---- The driver of integer expressions
@@ -266,7 +266,7 @@ static const Form *undo_divisions(Analyzer *analyzer, const Form *f) {
     Term t = f->terms[i];
     Expr *base;
     int64_t cut, divisor, rest;
-    if (!split_division(t.atom, &base, &cut) || t.coef % cut) continue;
+    if (!form_split_division(t.atom, &base, &cut) || t.coef % cut) continue;
     const Form *b = form_of(analyzer, base);
     form_modular(analyzer, b, &divisor, &rest);
     if (divisor % cut) continue;
@@ -297,12 +297,12 @@ static const Handler handlers[EXPR_OP_COUNT] = {
     [EXPR_LET] = simple_let,
 };
 
-const Form *simple_form(Analyzer *analyzer, Expr *e) {
-  Info *info = info_of(analyzer, e);
+const Form *form_of_simplified(Analyzer *analyzer, Expr *e) {
+  Info *info = analyzer_info(analyzer, e);
   if (stamp_holds(analyzer, info->simple_at)) return info->simple;
   const Form *f = NULL;
-  if (is_index_type(e->type) && handlers[e->op]) f = handlers[e->op](analyzer, e);
-  if (!f && is_index_type(e->type)) f = opaque(analyzer, e);
+  if (dtype_is_index(e->type) && handlers[e->op]) f = handlers[e->op](analyzer, e);
+  if (!f && dtype_is_index(e->type)) f = opaque(analyzer, e);
   if (!f) f = form_of(analyzer, e);
   if (analyzer->divisor_count) f = undo_divisions(analyzer, f);
   info->simple = form_keep(analyzer, f);
@@ -312,8 +312,8 @@ const Form *simple_form(Analyzer *analyzer, Expr *e) {
 }
 
 static Expr *simplify_index(Analyzer *analyzer, Expr *e) {
-  const Form *f = simple_form(analyzer, e);
-  Info *info = info_of(analyzer, e);
+  const Form *f = form_of_simplified(analyzer, e);
+  Info *info = analyzer_info(analyzer, e);
   if (info->simple_expr) return info->simple_expr;
   Expr *r = form_expr(analyzer, form_typed(analyzer, f, e->type));
   if (!r) r = rebuild(analyzer, e);
@@ -329,21 +329,21 @@ static Expr *simplify_other(Analyzer *analyzer, Expr *e) {
   if (e->op == EXPR_LET) return simplify_let(analyzer, e);
   Expr *r = rebuild(analyzer, e);
   if (r->type.lanes > 1) {
-    Expr *vector = simplify_vector(analyzer, r);
+    Expr *vector = analyzer_simplify_vector(analyzer, r);
     if (vector != r) return vector;
   }
   class = op_table[r->op].class;
   if (class == OP_COMPARE || (class == OP_LOGIC && r->op != EXPR_NOT))
-    return simplify_condition(analyzer, r);
+    return analyzer_simplify_condition(analyzer, r);
   Expr *other = dtype_is_float(r->type) ? r : rules_apply(analyzer, r);
-  if (other != r) return simplify(analyzer, other);
-  return dtype_is_bool(r->type) ? simplify_condition(analyzer, r) : r;
+  if (other != r) return analyzer_simplify(analyzer, other);
+  return dtype_is_bool(r->type) ? analyzer_simplify_condition(analyzer, r) : r;
 }
 
 static Expr *simplify_any(Analyzer *analyzer, Expr *e) {
-  if (is_index_type(e->type)) return simplify_index(analyzer, e);
+  if (dtype_is_index(e->type)) return simplify_index(analyzer, e);
   if (e->count == 0 && !dtype_is_bool(e->type)) return e;
-  Info *info = info_of(analyzer, e);
+  Info *info = analyzer_info(analyzer, e);
   if (stamp_holds(analyzer, info->known_at)) return info->simple_expr;
   Expr *r = simplify_other(analyzer, e);
   info->simple_expr = r;
@@ -351,21 +351,21 @@ static Expr *simplify_any(Analyzer *analyzer, Expr *e) {
   return r;
 }
 
-Expr *simplify(Analyzer *analyzer, Expr *e) {
+Expr *analyzer_simplify(Analyzer *analyzer, Expr *e) {
   analyzer_enter(analyzer);
   Expr *r = simplify_any(analyzer, e);
   analyzer_leave(analyzer);
   return r;
 }
 
-Expr *simplify_deep(Analyzer *analyzer, Expr *e) {
+Expr *analyzer_simplify_deep(Analyzer *analyzer, Expr *e) {
   enum { MOST_ROUNDS = 8 };
   bool outer = analyzer->deep;
   int mark = analyzer_mark(analyzer);
   analyzer->deep = true;
   analyzer_fence(analyzer);
   for (int i = 0; i < MOST_ROUNDS; i++) {
-    Expr *r = simplify(analyzer, e);
+    Expr *r = analyzer_simplify(analyzer, e);
     if (r == e) break;
     e = r;
   }

@@ -16,14 +16,14 @@ typedef struct Pass {
 static Stmt *pass_stmt(Pass *pass, Stmt *s);
 
 static Expr *pass_expr(Pass *pass, Expr *e) {
-  return e ? simplify(pass->analyzer, e) : NULL;
+  return e ? analyzer_simplify(pass->analyzer, e) : NULL;
 }
 
 // Returns `items` itself when no item changes.
 static Expr **pass_exprs(Pass *pass, Expr **items, int count) {
   Expr **result = items;
   for (int i = 0; i < count; i++) {
-    Expr *e = simplify(pass->analyzer, items[i]);
+    Expr *e = analyzer_simplify(pass->analyzer, items[i]);
     if (e == items[i]) continue;
     if (result == items)
       result = arena_copy(&pass->context->arena, items, sizeof *items * (size_t)count);
@@ -143,7 +143,7 @@ static Stmt *pass_repeat(Pass *pass, Stmt *s) {
 static bool is_small(Expr *e) {
   if (expr_reads_memory(e)) return false;
   if (e->count == 0) return true;
-  return e->count == 2 && is_index_type(e->type) && e->args[0]->count == 0 &&
+  return e->count == 2 && dtype_is_index(e->type) && e->args[0]->count == 0 &&
          e->args[1]->op == EXPR_INT;
 }
 
@@ -286,14 +286,14 @@ static Stmt *pass_stmt(Pass *pass, Stmt *s) {
   return r;
 }
 
-Stmt *simplify_stmt_under(Analyzer *analyzer, Stmt *s) {
+Stmt *analyzer_simplify_stmt(Analyzer *analyzer, Stmt *s) {
   Pass pass = {analyzer->context, analyzer};
   return pass_stmt(&pass, s);
 }
 
-Stmt *simplify_stmt(Context *context, Stmt *s) {
+Stmt *arith_simplify_stmt(Context *context, Stmt *s) {
   ArenaMark mark = arena_mark(&context->scratch);
-  Stmt *r = simplify_stmt_under(analyzer_new_in(context, &context->scratch), s);
+  Stmt *r = analyzer_simplify_stmt(analyzer_new_in(context, &context->scratch), s);
   arena_reset(&context->scratch, mark);
   return r;
 }

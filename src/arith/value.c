@@ -77,7 +77,7 @@ static bool var_value(const Point *point, const Expr *e, int64_t *out) {
 }
 
 static bool cast_value(const Point *point, const Expr *e, int64_t *out) {
-  bool widens = is_index_type(e->type) || dtype_is_bool(e->type);
+  bool widens = dtype_is_index(e->type) || dtype_is_bool(e->type);
   if (!widens || !value_at(point, e->args[0], out)) return false;
   if (dtype_is_bool(e->type)) *out = *out != 0;
   return e->type.bits == 64 || (*out >= INT32_MIN && *out <= INT32_MAX);

@@ -27,9 +27,9 @@ static bool even_of(Expr *e, Even *out) {
 }
 
 static Expr *vector_of(Analyzer *analyzer, Expr *base, Expr *stride, int lanes) {
-  base = simplify(analyzer, base);
+  base = analyzer_simplify(analyzer, base);
   if (!stride) return expr_broadcast(analyzer->context, base, lanes);
-  return expr_ramp(analyzer->context, base, simplify(analyzer, stride), lanes);
+  return expr_ramp(analyzer->context, base, analyzer_simplify(analyzer, stride), lanes);
 }
 
 // The least and the largest lane.
@@ -66,7 +66,8 @@ static bool in_one_cell(Analyzer *analyzer, const Even *a, Expr *c) {
   if (!a->has_step) return false;
   lane_ends(analyzer, a, &least, &most);
   Context *context = analyzer->context;
-  return prove_equal(analyzer, expr_floor_div(context, least, c), expr_floor_div(context, most, c));
+  return analyzer_prove_equal(analyzer, expr_floor_div(context, least, c),
+                              expr_floor_div(context, most, c));
 }
 
 static Expr *divided_vector(Analyzer *analyzer, Expr *e, const Even *a, const Even *b) {
@@ -89,7 +90,8 @@ static Expr *compared_vector(Analyzer *analyzer, Expr *e, const Even *a, const E
   Context *context = analyzer->context;
   if (!a->stride && !b->stride)
     return expr_broadcast(
-        context, simplify(analyzer, expr_binary(context, e->op, a->base, b->base)), a->lanes);
+        context, analyzer_simplify(analyzer, expr_binary(context, e->op, a->base, b->base)),
+        a->lanes);
   if (!a->has_step || !b->has_step) return e;
   Expr *first = expr_binary(context, e->op, a->base, b->base);
   int last = a->lanes - 1;
@@ -99,9 +101,10 @@ static Expr *compared_vector(Analyzer *analyzer, Expr *e, const Even *a, const E
   if (e->op == EXPR_EQ || e->op == EXPR_NE) return e;
   // The difference of two even vectors is even, so a comparison that holds in both end lanes holds
   // in all.
-  if (prove(analyzer, first) && prove(analyzer, final)) return expr_int(context, e->type, 1);
-  if (prove(analyzer, expr_unary(context, EXPR_NOT, first)) &&
-      prove(analyzer, expr_unary(context, EXPR_NOT, final)))
+  if (analyzer_prove(analyzer, first) && analyzer_prove(analyzer, final))
+    return expr_int(context, e->type, 1);
+  if (analyzer_prove(analyzer, expr_unary(context, EXPR_NOT, first)) &&
+      analyzer_prove(analyzer, expr_unary(context, EXPR_NOT, final)))
     return expr_int(context, e->type, 0);
   return e;
 }
@@ -139,7 +142,7 @@ static const VectorRule vector_table[EXPR_OP_COUNT] = {
     [EXPR_NE] = compared_vector,
 };
 
-Expr *simplify_vector(Analyzer *analyzer, Expr *e) {
+Expr *analyzer_simplify_vector(Analyzer *analyzer, Expr *e) {
   if (e->op == EXPR_CAST) return cast_vector(analyzer, e);
   if (!vector_table[e->op] || e->count != 2) return e;
   DType type = e->args[0]->type;

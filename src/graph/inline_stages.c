@@ -27,7 +27,7 @@ static Expr *simplify_over(Context *context, const TeStage *te, Expr *value) {
   for (int i = 0; i < te->axis_count + te->reduce_count; i++)
     if (!expr_is_int(te->axes[i].extent, 1))
       analyzer_bind(analyzer, te->axes[i].var, te->axes[i].min, te->axes[i].extent);
-  return simplify_deep(analyzer, value);
+  return analyzer_simplify_deep(analyzer, value);
 }
 
 static Expr *expr_with(StageGraph *s, const Stage *stage, const Stage *user, Expr *e) {

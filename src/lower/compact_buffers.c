@@ -76,7 +76,7 @@ static bool shrink_axis(Compaction *compaction, const Buffer *buffer, const Regi
   int64_t low, high, whole;
   *extent = buffer->shape[axis];
   *min = expr_int(compaction->context, box->min[axis]->type, 0);
-  if (!const_bounds(compaction->analyzer, box->extent[axis], &low, &high)) return false;
+  if (!analyzer_const_bounds(compaction->analyzer, box->extent[axis], &low, &high)) return false;
   if (high < 1 || (expr_as_int(*extent, &whole) && high >= whole)) return false;
   *extent = expr_int(compaction->context, (*extent)->type, high);
   *min = box->min[axis];

@@ -22,13 +22,13 @@ static bool is_never_negative(Analyzer *analyzer, Expr *e) {
   if (e->op == EXPR_RAMP)
     return expr_as_int(e->args[1], &stride) && stride >= 0 &&
            is_never_negative(analyzer, e->args[0]);
-  return e->type.lanes == 1 && const_bounds(analyzer, e, &low, &high) && low >= 0;
+  return e->type.lanes == 1 && analyzer_const_bounds(analyzer, e, &low, &high) && low >= 0;
 }
 
 static bool is_positive(Analyzer *analyzer, Expr *e) {
   int64_t low, high;
   if (e->op == EXPR_BROADCAST) e = e->args[0];
-  return e->type.lanes == 1 && const_bounds(analyzer, e, &low, &high) && low > 0;
+  return e->type.lanes == 1 && analyzer_const_bounds(analyzer, e, &low, &high) && low > 0;
 }
 
 static int log2_of(int64_t value) {

@@ -64,8 +64,8 @@ static bool inner_bounds(SplitSearch *search, Atom *atom, const int64_t *factors
     if (!factors[i]) continue;
     if (!range->min) return false;
     Expr *last = expr_add(search->partition->context, range->min, range->extent);
-    if (!const_bounds(analyzer, range->min, &low, &unused)) return false;
-    if (!const_bounds(analyzer, last, &unused, &most)) return false;
+    if (!analyzer_const_bounds(analyzer, range->min, &low, &unused)) return false;
+    if (!analyzer_const_bounds(analyzer, last, &unused, &most)) return false;
     high = most - 1;
     if (!mul_fits(factors[i], low, &a) || !mul_fits(factors[i], high, &b)) return false;
     if (!add_fits(atom->low, MIN_OF(a, b), &atom->low)) return false;
@@ -83,7 +83,7 @@ static bool analyze(SplitSearch *search, Atom *atom) {
   atom->low = atom->high = 0;
   if (!linear_form(context, atom->form, vars, count, factors, &atom->rest)) return false;
   if (!inner_bounds(search, atom, factors)) return false;
-  atom->rest = simplify(search->partition->analyzer, atom->rest);
+  atom->rest = analyzer_simplify(search->partition->analyzer, atom->rest);
   if (!linear_form(context, atom->rest, &search->var, 1, &atom->factor, &atom->base))
     atom->base = NULL;
   return true;
@@ -233,7 +233,7 @@ static Stmt *range_of(Partition *partition, const Stmt *loop, Expr *low, Expr *e
   Expr *extent = expr_sub(context, end, low);
   part->as.loop.extent = expr_cast(context, loop->as.loop.var->type, extent);
   if (values) part->as.loop.body = decided(context, part->as.loop.body, values);
-  return simplify_stmt(context, stmt_renew(context, part));
+  return arith_simplify_stmt(context, stmt_renew(context, part));
 }
 
 static bool spend(Partition *partition, const Stmt *s, int copies, const char *name) {
@@ -271,8 +271,8 @@ static Stmt *three_ranges(Partition *partition, Stmt *loop, Middle *middle) {
   // Cut points that are not constants may be outside of the loop, or in the wrong order.
   Expr *low = middle->low == min ? min : expr_min(context, middle->low, end);
   Expr *high = middle->end == end ? end : expr_max(context, middle->end, low);
-  if (low != min) low = simplify(partition->analyzer, low);
-  if (high != end) high = simplify(partition->analyzer, high);
+  if (low != min) low = analyzer_simplify(partition->analyzer, low);
+  if (high != end) high = analyzer_simplify(partition->analyzer, high);
   Expr *cuts[] = {min, low, high, end};
   Stmt *items[3];
   int count = 0;
@@ -325,7 +325,7 @@ static Stmt *two_versions(Partition *partition, const SplitSearch *search, Stmt 
     map_put(&values, atom->condition, expr_bool(context, true));
   }
   if (!values.count || !spend(partition, loop, 1, loop->as.loop.var->as.var->name)) return NULL;
-  Stmt *fast = simplify_stmt(context, decided(context, loop->as.loop.body, &values));
+  Stmt *fast = arith_simplify_stmt(context, decided(context, loop->as.loop.body, &values));
   Stmt *slow = stmt_renew(context, loop->as.loop.body);
   partition->state->report->counts[LOWER_PARTITIONED]++;
   return lower_with_body(context, loop, stmt_if(context, all, fast, slow));

@@ -11,7 +11,7 @@
 #include <time.h>
 
 PrimFunc *lower_simplify(LowerState *state, PrimFunc *func) {
-  Stmt *body = simplify_stmt(state->context, func->body);
+  Stmt *body = arith_simplify_stmt(state->context, func->body);
   return body == func->body ? func : prim_func_with_body(state->context, func, body);
 }
 

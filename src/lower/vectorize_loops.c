@@ -41,7 +41,8 @@ static bool stays_inside(Vector *vector, Expr *e) {
   int64_t low, high, size;
   for (int i = 0; i < e->count; i++)
     if (!expr_as_int(e->as.buffer->shape[i], &size) ||
-        !const_bounds(vector->analyzer, e->args[i], &low, &high) || low < 0 || high >= size)
+        !analyzer_const_bounds(vector->analyzer, e->args[i], &low, &high) || low < 0 ||
+        high >= size)
       return false;
   return true;
 }
@@ -86,7 +87,7 @@ static Expr *index_vector(Vector *vector, Expr *index) {
   if (!differs(vector, index)) return index;
   Expr *ramp = ramp_of(vector, index);
   if (ramp) return ramp;
-  index = simplify(vector->analyzer, index);
+  index = analyzer_simplify(vector->analyzer, index);
   if (!differs(vector, index)) return index;
   ramp = ramp_of(vector, index);
   return ramp ? ramp : vector_of(vector, index);
@@ -260,7 +261,7 @@ static bool narrow_lanes(Vector *vector, Expr *condition, int64_t *from, int64_t
     return false;
   Expr *first = expr_cast(context, base->type, vector->first);
   base = expr_add(context, base, expr_mul(context, first, expr_int(context, base->type, c)));
-  if (!expr_as_int(simplify(vector->analyzer, base), &k)) return false;
+  if (!expr_as_int(analyzer_simplify(vector->analyzer, base), &k)) return false;
   if (c > 0 || kind == CONDITION_EQUAL)
     *from = MAX_OF(*from, c > 0 ? ceil_div(-k, c) : ceil_div(k, -c));
   if (c < 0 || kind == CONDITION_EQUAL)

@@ -23,8 +23,8 @@ static bool known_scope(Schedule *schedule, const Stmt *at, const char *scope) {
   for (int i = 0; i < COUNT_OF(scopes); i++)
     if (strcmp(scope, scopes[i]) == 0) return true;
   const char *near = nearest_name(scope, scopes, COUNT_OF(scopes));
-  return refuse(schedule, at->pos, "'%s' is not a memory scope%s%s%s", scope,
-                near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+  return schedule_refuse(schedule, at->pos, "'%s' is not a memory scope%s%s%s", scope,
+                         near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
 static Buffer *buffer_of(Schedule *schedule, const Stmt *at, bool write, int64_t index) {
@@ -32,26 +32,26 @@ static Buffer *buffer_of(Schedule *schedule, const Stmt *at, bool write, int64_t
   StepValue items[2] = {value_string(str_intern(context, write ? "write" : "read")),
                         value_int(index)};
   StepValue slot = {VALUE_LIST, {.list = {items, 2}}};
-  return find_slot(schedule, at, &slot);
+  return schedule_find_slot(schedule, at, &slot);
 }
 
 bool step_set_scope(Schedule *schedule, StepCall *call) {
   Context *context = schedule->context;
   Path path;
-  if (!find_block(schedule, call->args[0].as.block, &path)) return false;
+  if (!schedule_find_block(schedule, call->args[0].as.block, &path)) return false;
   Stmt *at = path_end(&path);
   Str scope = call->args[2].as.s;
   Buffer *buffer = buffer_of(schedule, at, true, call->args[1].as.i);
   if (!buffer || !known_scope(schedule, at, scope)) return false;
-  if (is_parameter(schedule, buffer))
-    return refuse(schedule, at->pos,
-                  "'%s' is a parameter, whose memory is the caller's; use cache_write",
-                  buffer->name);
+  if (buffer_is_parameter(schedule, buffer))
+    return schedule_refuse(schedule, at->pos,
+                           "'%s' is a parameter, whose memory is the caller's; use cache_write",
+                           buffer->name);
   ScopeChange to = {context, scope,
                     expr_data_var(context, buffer->data->as.var->name, buffer->type, scope)};
   Map vars = map_new(&context->arena);
   map_put(&vars, buffer->data, to.data);
-  replace_storage(schedule, buffer, change_scope, &to, &vars);
+  schedule_replace_storage(schedule, buffer, change_scope, &to, &vars);
   return true;
 }
 
@@ -84,7 +84,7 @@ static Stmt *copy_nest(Schedule *schedule, Str name, Buffer *to, Buffer *from, E
     Analyzer *analyzer = analyzer_new(context);
     for (int d = 0; d < rank; d++)
       analyzer_bind(analyzer, loops[d], expr_index(context, 0), extent[d]);
-    block->predicate = simplify(analyzer, expr_unary(context, EXPR_NOT, padding));
+    block->predicate = analyzer_simplify(analyzer, expr_unary(context, EXPR_NOT, padding));
   }
   Stmt *s = stmt_block(context, block_with_regions(context, block));
   if (!s->as.block->predicate) s->as.block->predicate = expr_bool(context, true);
@@ -141,16 +141,16 @@ typedef struct Caching {
 
 static bool caching_begin(Schedule *schedule, StepCall *call, bool write, Caching *c) {
   const char *who;
-  if (!find_block(schedule, call->args[0].as.block, &c->path)) return false;
+  if (!schedule_find_block(schedule, call->args[0].as.block, &c->path)) return false;
   c->at = path_end(&c->path);
   c->scope = call->args[2].as.s;
   c->buffer = buffer_of(schedule, c->at, write, call->args[1].as.i);
   if (!c->buffer || !known_scope(schedule, c->at, c->scope)) return false;
   if (path_scope(&c->path, c->path.count - 1) < 0)
-    return refuse(schedule, c->at->pos, "the root block itself %s no buffer",
-                  write ? "writes" : "reads");
+    return schedule_refuse(schedule, c->at->pos, "the root block itself %s no buffer",
+                           write ? "writes" : "reads");
   if (storage_is_opaque(schedule, c->buffer, &who))
-    return refuse(schedule, c->at->pos, "'%s' cannot be cached: %s", c->buffer->name, who);
+    return schedule_refuse(schedule, c->at->pos, "'%s' cannot be cached: %s", c->buffer->name, who);
   c->top = nest_depth(&c->path, c->path.count - 1);
   return true;
 }
@@ -184,7 +184,7 @@ static bool is_complete_writer(Schedule *schedule, const Path *path, int top,
     for (int k = 0; k < count; k++) ranges[k] = loop_range(loops[k]);
     Analyzer *analyzer = path_analyzer(schedule, &at, at.count - 1);
     return !bindings_check(analyzer, block, ranges, count) &&
-           writes_whole_domain(schedule, block, analyzer);
+           block_writes_whole_domain(schedule, block, analyzer);
   }
   return false;
 }
@@ -196,20 +196,21 @@ bool step_cache_write(Schedule *schedule, StepCall *call) {
   if (!caching_begin(schedule, call, true, &c)) return false;
   Buffer *buffer = c.buffer;
   if (touched_outside(schedule, &c.path, c.top, buffer, true, &who))
-    return refuse(schedule, c.at->pos, "'%s' is also written by block '%s' in another nest",
-                  buffer->name, who);
+    return schedule_refuse(schedule, c.at->pos,
+                           "'%s' is also written by block '%s' in another nest", buffer->name, who);
   if (!is_complete_writer(schedule, &c.path, c.top, buffer))
-    return refuse(schedule, c.at->pos,
-                  "the nest of block '%s' is not proved to write all of '%s', and the copy would "
-                  "overwrite the other elements",
-                  c.at->as.block->name, buffer->name);
+    return schedule_refuse(
+        schedule, c.at->pos,
+        "the nest of block '%s' is not proved to write all of '%s', and the copy would "
+        "overwrite the other elements",
+        c.at->as.block->name, buffer->name);
   Buffer *local = cached_buffer(schedule, buffer, c.scope);
   Stmt *kept = with_copy(schedule, c.path.items[c.top], &c, local);
   Expr **zero = arena_array(&context->arena, Expr *, buffer->rank);
   for (int d = 0; d < buffer->rank; d++) zero[d] = expr_index(context, 0);
-  Str name = unique_block_name(schedule, buffer->name);
+  Str name = schedule_unique_name(schedule, buffer->name);
   Stmt *nest = copy_nest(schedule, name, buffer, local, zero, buffer->shape);
-  place_beside(schedule, &c.path, c.top, kept, nest, true, local);
+  path_place_beside(schedule, &c.path, c.top, kept, nest, true, local);
   step_result(schedule, call, value_block(name));
   return true;
 }
@@ -220,23 +221,23 @@ static bool region_read(Schedule *schedule, Caching *c, Region *read) {
   Analyzer *analyzer = path_analyzer(schedule, &c->path, c->top);
   AccessArray accesses = {0};
   bool any = false;
-  accesses_below(schedule, analyzer, c->path.items[c->top], &accesses);
+  stmt_accesses_below(schedule, analyzer, c->path.items[c->top], &accesses);
   for (int i = 0; i < accesses.count; i++) {
     Access *a = &accesses.items[i];
     if (!buffers_alias(a->buffer, c->buffer)) continue;
     if (a->write)
-      return refuse(schedule, c->at->pos, "block '%s' writes '%s' in the same nest", a->block->name,
-                    c->buffer->name);
+      return schedule_refuse(schedule, c->at->pos, "block '%s' writes '%s' in the same nest",
+                             a->block->name, c->buffer->name);
     if (a->block != c->at->as.block) continue;
     Region region = {c->buffer, a->min, a->extent};
     *read = any ? region_union(analyzer, read, &region) : region;
     any = true;
   }
-  if (!any) return refuse(schedule, c->at->pos, "'%s' is not read", c->buffer->name);
+  if (!any) return schedule_refuse(schedule, c->at->pos, "'%s' is not read", c->buffer->name);
   for (int d = 0; d < c->buffer->rank; d++) {
     Expr *zero = expr_index(context, 0), *end = expr_add(context, read->min[d], read->extent[d]);
-    if (prove(analyzer, expr_binary(context, EXPR_GE, read->min[d], zero)) &&
-        prove(analyzer, expr_binary(context, EXPR_LE, end, c->buffer->shape[d])))
+    if (analyzer_prove(analyzer, expr_binary(context, EXPR_GE, read->min[d], zero)) &&
+        analyzer_prove(analyzer, expr_binary(context, EXPR_LE, end, c->buffer->shape[d])))
       continue;
     read->min[d] = zero;
     read->extent[d] = c->buffer->shape[d];
@@ -253,9 +254,9 @@ bool step_cache_read(Schedule *schedule, StepCall *call) {
   Stmt *kept = with_copy(schedule, c.at, &c, local);
   for (int i = c.path.count - 2; i >= c.top; i--)
     kept = stmt_with_child(context, c.path.items[i], c.path.child[i], kept);
-  Str name = unique_block_name(schedule, local->name);
+  Str name = schedule_unique_name(schedule, local->name);
   Stmt *nest = copy_nest(schedule, name, local, c.buffer, read.min, read.extent);
-  place_beside(schedule, &c.path, c.top, kept, nest, false, local);
+  path_place_beside(schedule, &c.path, c.top, kept, nest, false, local);
   step_result(schedule, call, value_block(name));
   return true;
 }

@@ -59,11 +59,11 @@ static Stmt *new_nest(Move *move, Expr *condition) {
     if (w->whole) continue;
     Expr *low = expr_binary(context, EXPR_GE, v->binding, v->min);
     Expr *high = expr_lt(context, v->binding, expr_add(context, v->min, v->extent));
-    if (!prove(move->analyzer, low)) condition = conjunction(context, condition, low);
-    if (!prove(move->analyzer, high)) condition = conjunction(context, condition, high);
+    if (!analyzer_prove(move->analyzer, low)) condition = condition_and(context, condition, low);
+    if (!analyzer_prove(move->analyzer, high)) condition = condition_and(context, condition, high);
   }
   analyzer_reset(move->analyzer, mark);
-  copy->predicate = conjunction(context, NULL, condition);
+  copy->predicate = condition_and(context, NULL, condition);
   Stmt *s = stmt_with_block(context, path_end(&move->block), copy);
   for (int i = copy->var_count - 1; i >= 0; i--)
     if (loops[i]) {
@@ -79,24 +79,24 @@ static Stmt *moved_nest(Move *move, const char **why) {
   Context *context = move->schedule->context;
   ExprArray of_domain = {0}, carried = {0};
   *why = "its predicate depends on its loops in a way that cannot be moved";
-  if (!divide_predicate(move->schedule, &move->block, &of_domain, &carried)) return NULL;
+  if (!predicate_divide(move->schedule, &move->block, &of_domain, &carried)) return NULL;
   Stmt *s = new_nest(move, NULL);
   StmtArray blocks = {0};
   blocks_at(&context->arena, s, &blocks);
   Block *block = blocks.items[0]->as.block; // was made here, so it may be changed
   Map bindings = bindings_of(context, block);
   for (int i = 0; i < carried.count; i++)
-    block->predicate = conjunction(context, block->predicate,
-                                   substitute_expr(context, carried.items[i], &bindings));
+    block->predicate = condition_and(context, block->predicate,
+                                     substitute_expr(context, carried.items[i], &bindings));
   return s;
 }
 
 // ---- Common conditions -------------------------------------------------------------------------
 
 static bool refuse_move(Move *move, const char *why) {
-  return refuse(move->schedule, path_end(&move->block)->pos,
-                "block '%s' cannot move under loop '%s': %s", move->moved->name,
-                path_end(&move->loop)->as.loop.var->as.var->name, why);
+  return schedule_refuse(move->schedule, path_end(&move->block)->pos,
+                         "block '%s' cannot move under loop '%s': %s", move->moved->name,
+                         path_end(&move->loop)->as.loop.var->as.var->name, why);
 }
 
 static int order_of(const StmtArray *blocks, const Block *block) {
@@ -114,8 +114,8 @@ static bool is_below(const Path *path, const Stmt *loop) {
 static bool move_begin(Schedule *schedule, StepCall *call, Move *move) {
   *move = (Move){.schedule = schedule,
                  .keep_unit_loops = call->args[2].kind == VALUE_BOOL && call->args[2].as.i};
-  if (!find_block(schedule, call->args[0].as.block, &move->block) ||
-      !find_loop(schedule, call->args[1].as.loop, &move->loop))
+  if (!schedule_find_block(schedule, call->args[0].as.block, &move->block) ||
+      !schedule_find_loop(schedule, call->args[1].as.loop, &move->loop))
     return false;
   move->moved = path_end(&move->block)->as.block;
   move->analyzer = path_analyzer(schedule, &move->loop, move->loop.count);
@@ -143,7 +143,7 @@ static bool covers_domain(Move *move) {
   Analyzer *analyzer = path_analyzer(schedule, &move->block, move->block.count - 1);
   for (int i = 0; i < count; i++) ranges[i] = loop_range(loops[i]);
   ExprArray of_domain = {0}, of_vars = {0};
-  if (!divide_predicate(schedule, &move->block, &of_domain, &of_vars))
+  if (!predicate_divide(schedule, &move->block, &of_domain, &of_vars))
     return refuse_move(move, "its predicate depends on its loops in a way that cannot be moved");
   Block *check = block_copy(schedule->context, move->moved);
   check->predicate = expr_conjunction(schedule->context, &of_domain);
@@ -218,10 +218,10 @@ static bool finish_move(Move *move, Stmt *nest, int at) {
 
 // The window of axis `d` of a region, with a constant extent where a bound is known.
 static Window window_of(Move *move, const Region *region, int d) {
-  Window w = {false, simplify(move->analyzer, region->min[d]),
-              simplify(move->analyzer, region->extent[d])};
+  Window w = {false, analyzer_simplify(move->analyzer, region->min[d]),
+              analyzer_simplify(move->analyzer, region->extent[d])};
   int64_t low, high;
-  if (w.extent->op != EXPR_INT && const_bounds(move->analyzer, w.extent, &low, &high))
+  if (w.extent->op != EXPR_INT && analyzer_const_bounds(move->analyzer, w.extent, &low, &high))
     w.extent = expr_index(move->schedule->context, high);
   return w;
 }
@@ -292,7 +292,7 @@ bool step_compute_at(Schedule *schedule, StepCall *call) {
   if (block->write_count != 1) return refuse_move(&move, "it does not write exactly one buffer");
   const char *why;
   int first;
-  if (is_parameter(schedule, block->writes[0].buffer))
+  if (buffer_is_parameter(schedule, block->writes[0].buffer))
     return refuse_move(&move, "it writes a parameter of the function");
   if (!is_whole_computation(&move, &blocks) || !check_producer(&move, &blocks, &first) ||
       !covers_domain(&move))
@@ -300,7 +300,7 @@ bool step_compute_at(Schedule *schedule, StepCall *call) {
   if (storage_is_opaque(schedule, block->writes[0].buffer, &why)) return refuse_move(&move, why);
   AccessArray accesses = {0};
   Stmt *body = path_end(&move.loop)->as.loop.body;
-  accesses_below(schedule, move.analyzer, body, &accesses);
+  stmt_accesses_below(schedule, move.analyzer, body, &accesses);
   Region needed;
   if (!needed_regions(&move, &accesses, block->writes[0].buffer, &needed))
     return refuse_move(&move, "no element of it is read there");
@@ -322,7 +322,7 @@ static bool completes_below(Move *move, const Buffer *buffer) {
   while (top < loop->count && loop->items[top]->kind != STMT_FOR) top++;
   for (int i = top; i < loop->count; i++)
     if (loop->items[i]->kind != STMT_FOR && loop->items[i]->kind != STMT_SEQ) return false;
-  return writes_tell_iterations(move->schedule, loop, top, buffer);
+  return path_writes_tell_iterations(move->schedule, loop, top, buffer);
 }
 
 typedef enum Written { WRITTEN_NOTHING, WRITTEN_BOX, WRITTEN_PARTS } Written;
@@ -345,7 +345,7 @@ static Written written_region(Move *move, const AccessArray *accesses, const Buf
     Region region = {a->buffer, a->min, a->extent};
     full = a->write && a->buffer == buffer && a->exact &&
            region_covers(move->analyzer, &region, out) &&
-           writes_whole_domain(move->schedule, a->block, move->analyzer);
+           block_writes_whole_domain(move->schedule, a->block, move->analyzer);
   }
   return !any ? WRITTEN_NOTHING : full ? WRITTEN_BOX : WRITTEN_PARTS;
 }
@@ -353,9 +353,10 @@ static Written written_region(Move *move, const AccessArray *accesses, const Buf
 static bool is_whole_axis(Move *move, const Region *region, int d) {
   Context *context = move->schedule->context;
   Expr *end = expr_add(context, region->min[d], region->extent[d]);
-  return prove(move->analyzer,
-               expr_binary(context, EXPR_LE, region->min[d], expr_index(context, 0))) &&
-         prove(move->analyzer, expr_binary(context, EXPR_GE, end, region->buffer->shape[d]));
+  return analyzer_prove(move->analyzer,
+                        expr_binary(context, EXPR_LE, region->min[d], expr_index(context, 0))) &&
+         analyzer_prove(move->analyzer,
+                        expr_binary(context, EXPR_GE, end, region->buffer->shape[d]));
 }
 
 static int variable_at(const Block *block, const Expr *index) {
@@ -378,7 +379,7 @@ static bool consumer_windows(Move *move, const Region *read, const Region *writt
                                       "it does not read by one of its variables",
                                       d, read->buffer->name));
     const BlockVar *v = &move->moved->vars[i];
-    if (reads_conditionally(move->moved, read->buffer))
+    if (block_reads_conditionally(move->moved, read->buffer))
       return refuse_move(move, arena_printf(arena,
                                             "it reads '%s' under a condition, so not each of its "
                                             "points reads a completed element",
@@ -390,7 +391,8 @@ static bool consumer_windows(Move *move, const Region *read, const Region *writt
                                             d, read->buffer->name));
     Window next = window_of(move, written, d);
     Window *w = &move->windows[i];
-    if (!w->whole && (!prove_equal(move->analyzer, w->min, next.min) || w->extent != next.extent))
+    if (!w->whole &&
+        (!analyzer_prove_equal(move->analyzer, w->min, next.min) || w->extent != next.extent))
       return refuse_move(move, "its producers complete different parts there");
     *w = next;
   }
@@ -408,7 +410,7 @@ static bool check_consumer(Move *move, const StmtArray *blocks, int *last_produc
     Path path;
     path_to_block(schedule, other->name, &path);
     bool below = is_below(&path, path_end(&move->loop));
-    bool before_loop = !below && i < here && precedes(&path, &move->loop);
+    bool before_loop = !below && i < here && path_precedes(&path, &move->loop);
     for (int k = 0; k < move->moved->read_count; k++) {
       if (!block_touches(other, move->moved->reads[k].buffer, true)) continue;
       if (!below && !before_loop)
@@ -442,7 +444,7 @@ bool step_reverse_compute_at(Schedule *schedule, StepCall *call) {
     return false;
   AccessArray accesses = {0};
   Stmt *body = path_end(&move.loop)->as.loop.body;
-  accesses_below(schedule, move.analyzer, body, &accesses);
+  stmt_accesses_below(schedule, move.analyzer, body, &accesses);
   for (int i = 0; i < block->read_count; i++) {
     Region written;
     Written found = written_region(&move, &accesses, block->reads[i].buffer, &written);

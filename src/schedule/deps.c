@@ -45,7 +45,8 @@ static void add_access(Gather *gather, Block *block, const Region *region, bool 
       arena_copy(&context->arena, gather->loops.items, sizeof(VarRange) * (size_t)inner),
       inner};
   for (int d = 0; d < rank; d++)
-    points[d] = simplify(gather->analyzer, substitute_expr(context, region->min[d], bindings));
+    points[d] =
+        analyzer_simplify(gather->analyzer, substitute_expr(context, region->min[d], bindings));
   index_region(gather->analyzer, points, rank, gather->loops.items, gather->loops.count, access.min,
                access.extent, &access.exact);
   for (int d = 0; d < rank; d++) {
@@ -59,7 +60,8 @@ static void add_access(Gather *gather, Block *block, const Region *region, bool 
       continue;
     }
     Expr *more = expr_sub(context, extent, expr_index(context, 1));
-    access.extent[d] = simplify(gather->analyzer, expr_add(context, access.extent[d], more));
+    access.extent[d] =
+        analyzer_simplify(gather->analyzer, expr_add(context, access.extent[d], more));
   }
   array_push(&context->arena, gather->out, access);
 }
@@ -89,7 +91,7 @@ static void gather_accesses(Gather *gather, Stmt *s) {
   analyzer_reset(gather->analyzer, mark);
 }
 
-void accesses_below(Schedule *schedule, Analyzer *analyzer, Stmt *s, AccessArray *out) {
+void stmt_accesses_below(Schedule *schedule, Analyzer *analyzer, Stmt *s, AccessArray *out) {
   Gather gather = {schedule, analyzer, out, {0}};
   gather_accesses(&gather, s);
 }
@@ -134,7 +136,8 @@ static const LayoutExpr *axis_extent(const Injection *q, Expr *var, int64_t *low
   Context *context = q->schedule->context;
   int64_t high;
   *low = 0;
-  if (const_bounds(q->analyzer, var, low, &high)) return layout_const(context, high - *low + 1);
+  if (analyzer_const_bounds(q->analyzer, var, low, &high))
+    return layout_const(context, high - *low + 1);
   for (int i = 0; i < q->loop_count; i++)
     if (q->loops[i].var == var && expr_is_int(q->loops[i].min, 0))
       return layout_from_expr(context, q->loops[i].extent, NULL, 0, true);
@@ -146,15 +149,16 @@ static const LayoutExpr *axis_output(const Injection *q, Expr *id, const Map *sh
                                      const VarList *axes) {
   Context *context = q->schedule->context;
   int64_t low = 0, high;
-  bool positive = prove(q->analyzer, expr_binary(context, EXPR_GE, id, expr_index(context, 0)));
-  if (!positive && !const_bounds(q->analyzer, id, &low, &high)) return NULL;
+  bool positive =
+      analyzer_prove(q->analyzer, expr_binary(context, EXPR_GE, id, expr_index(context, 0)));
+  if (!positive && !analyzer_const_bounds(q->analyzer, id, &low, &high)) return NULL;
   id = substitute_expr(context, id, shift);
   if (low < 0) id = expr_add(context, id, expr_index(context, -low));
   return layout_from_expr(context, id, axes->vars.items, axes->vars.count, false);
 }
 
 static LayoutFacts size_facts_of(const Schedule *schedule) {
-  Map sizes = size_symbols(schedule);
+  Map sizes = schedule_size_symbols(schedule);
   LayoutFact *facts = arena_array(&schedule->context->arena, LayoutFact, sizes.count);
   for (int i = 0; i < sizes.count; i++)
     facts[i] = (LayoutFact){(Str)(uintptr_t)sizes.entries[i].key, 1, INT32_MAX, 1};
@@ -238,17 +242,19 @@ static Expr *box_id(Schedule *schedule, Analyzer *analyzer, const Storage *stora
   for (int i = 0; i < storage->accesses.count; i++) {
     const Access *a = &storage->accesses.items[i];
     int64_t delta, extent;
-    Expr *difference = simplify(analyzer, expr_sub(context, a->min[axis], first->min[axis]));
+    Expr *difference =
+        analyzer_simplify(analyzer, expr_sub(context, a->min[axis], first->min[axis]));
     if (!expr_as_int(difference, &delta) || !expr_as_int(a->extent[axis], &extent)) return NULL;
     low = MIN_OF(low, delta);
     high = MAX_OF(high, delta + extent);
   }
   int64_t width = high - low, divisor, rest;
-  Expr *start = simplify(analyzer, expr_add(context, first->min[axis], expr_index(context, low)));
+  Expr *start =
+      analyzer_simplify(analyzer, expr_add(context, first->min[axis], expr_index(context, low)));
   if (width <= 1) return start;
   modular_form(analyzer, start, &divisor, &rest);
   if (divisor % width) return NULL;
-  return simplify(analyzer, expr_floor_div(context, start, expr_index(context, width)));
+  return analyzer_simplify(analyzer, expr_floor_div(context, start, expr_index(context, width)));
 }
 
 typedef struct Chain {
@@ -352,7 +358,7 @@ static void cut_number(Injection *q, Expr *number, Expr *end) {
   Expr *zero = expr_index(context, 0), **ids = arena_array(&context->arena, Expr *, q->id_count);
   CutNumber cut = {number, expr_var(context, "number", number->type)};
   int count = number->op == EXPR_VAR ? 0 : loops_of_number(q, &cut);
-  if (!count || !prove(q->analyzer, expr_binary(context, EXPR_GE, number, zero))) return;
+  if (!count || !analyzer_prove(q->analyzer, expr_binary(context, EXPR_GE, number, zero))) return;
   for (int k = 0; k < q->id_count; k++) {
     Rewriter rewriter = {.context = context, .env = &cut, .expr = put_number};
     ids[k] = rewrite_expr(&rewriter, q->ids[k]);
@@ -442,7 +448,7 @@ int storage_uses(Stmt *s, const Buffer *buffer) {
   return count.uses;
 }
 
-bool is_parameter(const Schedule *schedule, const Buffer *buffer) {
+bool buffer_is_parameter(const Schedule *schedule, const Buffer *buffer) {
   PrimFunc *func = schedule->func;
   for (int i = 0; i < func->param_count; i++)
     if (func->buffers[i] && buffers_alias(func->buffers[i], buffer)) return true;
@@ -459,7 +465,7 @@ bool index_is_axis(const Block *block, const Expr *index, const Expr *extent) {
 }
 
 // A predicate may exclude points outside of the block's domain and padding, but no other point.
-bool writes_whole_domain(Schedule *schedule, const Block *block, Analyzer *analyzer) {
+bool block_writes_whole_domain(Schedule *schedule, const Block *block, Analyzer *analyzer) {
   Context *context = schedule->context;
   if (expr_is_true(block->predicate)) return true;
   if (block->write_count != 1) return false;
@@ -478,7 +484,7 @@ bool writes_whole_domain(Schedule *schedule, const Block *block, Analyzer *analy
   if (padding)
     analyzer_assume(analyzer,
                     expr_unary(context, EXPR_NOT, substitute_expr(context, padding, &bindings)));
-  bool whole = prove(analyzer, block->predicate);
+  bool whole = analyzer_prove(analyzer, block->predicate);
   analyzer_reset(analyzer, mark);
   return whole;
 }
@@ -490,7 +496,7 @@ static bool covered_before(const Chain *chain, const Storage *storage, int read)
     const Access *w = &storage->accesses.items[i];
     Region outer = {w->buffer, w->min, w->extent};
     if (w->write && w->exact && w->block != r->block &&
-        writes_whole_domain(chain->schedule, w->block, chain->analyzer) &&
+        block_writes_whole_domain(chain->schedule, w->block, chain->analyzer) &&
         region_covers(chain->analyzer, &outer, &inner))
       return true;
   }
@@ -499,7 +505,7 @@ static bool covered_before(const Chain *chain, const Storage *storage, int read)
 
 static bool is_private(const Chain *chain, const Storage *storage) {
   Schedule *schedule = chain->schedule;
-  if (storage->mixed || is_parameter(schedule, storage->buffer)) return false;
+  if (storage->mixed || buffer_is_parameter(schedule, storage->buffer)) return false;
   if (storage_uses(schedule->func->body, storage->buffer) !=
       storage_uses(chain->body, storage->buffer))
     return false;
@@ -555,11 +561,11 @@ static bool reduction_starts_first(const Chain *chain, const Block *block, const
       if (used[k] && expr_uses(block->vars[i].binding, chain->loops[k]->as.loop.var)) return false;
     // With the chain at its first iteration, the binding has its minimum.
     Expr *least = expr_binary(context, EXPR_LE, first, block->vars[i].binding);
-    if (!prove(chain->analyzer, least)) return false;
+    if (!analyzer_prove(chain->analyzer, least)) return false;
   }
   q.loops = arena_array(&context->arena, VarRange, chain->count);
   for (int k = 0; k < chain->count; k++)
-    if (!used[k] && const_extent(chain->loops[k]) != 1)
+    if (!used[k] && loop_const_extent(chain->loops[k]) != 1)
       q.loops[q.loop_count++] = loop_range(chain->loops[k]);
   return is_injective(&q);
 }
@@ -579,11 +585,12 @@ static Chain chain_make(Schedule *schedule, const Path *path, int top, int botto
                  .count = bottom - top + 1,
                  .loops = path->items + top,
                  .body = path->items[bottom]->as.loop.body};
-  accesses_below(schedule, chain.analyzer, chain.body, &chain.accesses);
+  stmt_accesses_below(schedule, chain.analyzer, chain.body, &chain.accesses);
   return chain;
 }
 
-bool is_private_below(Schedule *schedule, const Path *path, int depth, const Buffer *buffer) {
+bool buffer_is_private_below(Schedule *schedule, const Path *path, int depth,
+                             const Buffer *buffer) {
   Chain chain = chain_make(schedule, path, depth, depth);
   StorageArray all = {0};
   by_storage(schedule->context, &chain.accesses, &all);
@@ -616,9 +623,9 @@ static bool only_combines(const Chain *chain, const Storage *storage, const bool
 
 bool loops_independent(Schedule *schedule, const Path *path, int depth, unsigned allow,
                        const char **why) {
-  int64_t trips = const_extent(path->items[depth]);
+  int64_t trips = loop_const_extent(path->items[depth]);
   if (trips == 0 || trips == 1) return true;
-  if (has_loose_stores(path->items[depth]->as.loop.body)) {
+  if (stmt_has_loose_stores(path->items[depth]->as.loop.body)) {
     *why = "there are statements outside of blocks below it";
     return false;
   }
@@ -648,7 +655,8 @@ static bool order_matters(const Chain *chain, Stmt *const *new_order, const bool
   for (int i = 0; i < chain->count; i++)
     for (int k = i + 1; k < chain->count; k++) {
       if (used[i] || used[k]) continue;
-      if (const_extent(chain->loops[i]) == 1 || const_extent(chain->loops[k]) == 1) continue;
+      if (loop_const_extent(chain->loops[i]) == 1 || loop_const_extent(chain->loops[k]) == 1)
+        continue;
       if (place_in(new_order, chain->count, chain->loops[i]) >
           place_in(new_order, chain->count, chain->loops[k]))
         return true;
@@ -656,10 +664,10 @@ static bool order_matters(const Chain *chain, Stmt *const *new_order, const bool
   return false;
 }
 
-bool order_is_free(Schedule *schedule, const Path *path, int top, int bottom,
-                   Stmt *const *new_order, const char **why) {
+bool path_order_is_free(Schedule *schedule, const Path *path, int top, int bottom,
+                        Stmt *const *new_order, const char **why) {
   Chain chain = chain_make(schedule, path, top, bottom);
-  if (has_loose_stores(chain.body)) {
+  if (stmt_has_loose_stores(chain.body)) {
     *why = "there are statements outside of blocks below them";
     return false;
   }
@@ -680,7 +688,7 @@ bool order_is_free(Schedule *schedule, const Path *path, int top, int bottom,
   return true;
 }
 
-bool order_survives(const Path *path, const char **why) {
+bool path_order_survives(const Path *path, const char **why) {
   const Block *block = path_end(path)->as.block;
   ReductionUpdate update;
   if (block_is_function(block)) return true;
@@ -696,7 +704,8 @@ bool order_survives(const Path *path, const char **why) {
   return true;
 }
 
-bool writes_tell_iterations(Schedule *schedule, const Path *path, int top, const Buffer *buffer) {
+bool path_writes_tell_iterations(Schedule *schedule, const Path *path, int top,
+                                 const Buffer *buffer) {
   Context *context = schedule->context;
   Chain chain = {.schedule = schedule,
                  .analyzer = path_analyzer(schedule, path, path->count),
@@ -706,7 +715,7 @@ bool writes_tell_iterations(Schedule *schedule, const Path *path, int top, const
   for (int i = top; i < path->count; i++)
     if (path->items[i]->kind == STMT_FOR) loops[chain.count++] = path->items[i];
   chain.loops = loops;
-  accesses_below(schedule, chain.analyzer, chain.body, &chain.accesses);
+  stmt_accesses_below(schedule, chain.analyzer, chain.body, &chain.accesses);
   Storage storage = {.buffer = (Buffer *)buffer};
   for (int i = 0; i < chain.accesses.count; i++) {
     const Access *a = &chain.accesses.items[i];
@@ -717,6 +726,6 @@ bool writes_tell_iterations(Schedule *schedule, const Path *path, int top, const
   bool *used = arena_array(&context->arena, bool, chain.count);
   if (!tells_iterations(&chain, &storage, used)) return false;
   for (int i = 0; i < chain.count; i++)
-    if (!used[i] && const_extent(chain.loops[i]) != 1) return false;
+    if (!used[i] && loop_const_extent(chain.loops[i]) != 1) return false;
   return true;
 }

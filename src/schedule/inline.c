@@ -48,7 +48,8 @@ static bool input_is_settled(Schedule *schedule, const StmtArray *blocks, const 
     Path path;
     path_to_block(schedule, writer->name, &path);
     int shared = common_loop(first, &path);
-    if (i < limit && (shared < 0 || is_private_below(schedule, first, shared, carried))) continue;
+    if (i < limit && (shared < 0 || buffer_is_private_below(schedule, first, shared, carried)))
+      continue;
     *why = arena_printf(arena, "block '%s' writes '%s', which it reads", writer->name, input->name);
     return false;
   }
@@ -160,14 +161,15 @@ static Stmt *remove_alloc(Rewriter *rewriter, Stmt *s) {
   return s;
 }
 
-Stmt *without_allocation(Context *context, Stmt *body, const Buffer *buffer) {
+Stmt *stmt_without_allocation(Context *context, Stmt *body, const Buffer *buffer) {
   Removal env = {context, buffer};
   Rewriter rewriter = {.context = context, .env = &env, .stmt = remove_alloc};
   return rewrite_stmt(&rewriter, body);
 }
 
 static bool refuse_block(Schedule *schedule, const Stmt *at, const char *why) {
-  return refuse(schedule, at->pos, "block '%s' cannot be inlined: %s", at->as.block->name, why);
+  return schedule_refuse(schedule, at->pos, "block '%s' cannot be inlined: %s", at->as.block->name,
+                         why);
 }
 
 static bool check_inputs(Schedule *schedule, const StmtArray *blocks, const Path *path,
@@ -194,7 +196,7 @@ bool step_compute_inline(Schedule *schedule, StepCall *call) {
   Context *context = schedule->context;
   Path path;
   const char *why;
-  if (!find_block(schedule, call->args[0].as.block, &path)) return false;
+  if (!schedule_find_block(schedule, call->args[0].as.block, &path)) return false;
   Stmt *at = path_end(&path);
   const Block *block = at->as.block;
   if (!is_pointwise(schedule, at, &why)) return refuse_block(schedule, at, why);
@@ -210,12 +212,12 @@ bool step_compute_inline(Schedule *schedule, StepCall *call) {
       !check_inputs(schedule, &blocks, &path, buffer, &why))
     return refuse_block(schedule, at, why);
   if (storage_is_opaque(schedule, buffer, &why)) return refuse_block(schedule, at, why);
-  related_blocks(schedule, &path, true, &readers);
+  blocks_related(schedule, &path, true, &readers);
 
   BlockInlining env = {context, block, buffer, false};
   Rewriter rewriter = {.context = context, .env = &env, .expr = inline_load, .stmt = inline_block};
   Stmt *body = path_replace(context, &path, path.count - 1, NULL);
-  body = rewrite_stmt(&rewriter, without_allocation(context, body, buffer));
+  body = rewrite_stmt(&rewriter, stmt_without_allocation(context, body, buffer));
   schedule_set_body(schedule, body);
   if (env.too_large)
     return refuse_block(schedule, at,
@@ -248,7 +250,8 @@ typedef struct FindIndices {
 static bool find_indices(Visitor *visitor, Expr *e) {
   FindIndices *find = visitor->env;
   if (e->op != EXPR_LOAD || e->as.buffer != find->buffer) return true;
-  find->several |= find->load && !same_place(find->block, find->load->args, e->args, e->count);
+  find->several |=
+      find->load && !block_same_element(find->block, find->load->args, e->args, e->count);
   find->load = e;
   return true;
 }
@@ -278,8 +281,8 @@ static bool find_producer(Backward *b, const StmtArray *blocks, const char **why
 static Expr *in_domain(Context *context, Analyzer *analyzer, const BlockVar *v, Expr *value) {
   Expr *low = expr_binary(context, EXPR_GE, value, v->min);
   Expr *high = expr_lt(context, value, expr_add(context, v->min, v->extent));
-  Expr *all = prove(analyzer, low) ? NULL : low;
-  return prove(analyzer, high) ? all : conjunction(context, all, high);
+  Expr *all = analyzer_prove(analyzer, low) ? NULL : low;
+  return analyzer_prove(analyzer, high) ? all : condition_and(context, all, high);
 }
 
 // Solves for the consumer's variables: its read indices must equal the producer's store indices.
@@ -287,7 +290,7 @@ static bool solve_backward(Backward *b, const char **why) {
   Context *context = b->schedule->context;
   const Stmt *store = b->into->body;
   Analyzer *analyzer = analyzer_new(context);
-  bind_domain(analyzer, b->into);
+  block_bind_domain(analyzer, b->into);
   b->values = map_new(&context->arena);
   for (int d = 0; d < store->as.store.rank; d++) {
     Expr *index = b->indices[d], *place = store->as.store.indices[d];
@@ -295,13 +298,13 @@ static bool solve_backward(Backward *b, const char **why) {
       map_put(&b->values, index, place);
       continue;
     }
-    if (uses_block_vars(index, b->block) && !map_contains(&b->values, index)) {
+    if (expr_uses_block_vars(index, b->block) && !map_contains(&b->values, index)) {
       *why = "it does not read by one variable for each axis; transform_block_layout may change "
              "that";
       return false;
     }
     Expr *same = expr_binary(context, EXPR_EQ, place, substitute_expr(context, index, &b->values));
-    if (!prove(analyzer, same)) b->condition = conjunction(context, b->condition, same);
+    if (!analyzer_prove(analyzer, same)) b->condition = condition_and(context, b->condition, same);
   }
   for (int i = 0; i < b->block->var_count; i++) {
     const BlockVar *v = &b->block->vars[i];
@@ -313,7 +316,7 @@ static bool solve_backward(Backward *b, const char **why) {
     if (!value)
       map_put(&b->values, v->var, v->min);
     else
-      b->condition = conjunction(context, b->condition, in_domain(context, analyzer, v, value));
+      b->condition = condition_and(context, b->condition, in_domain(context, analyzer, v, value));
   }
   return true;
 }
@@ -323,10 +326,10 @@ static bool move_predicate(Backward *b, const char **why) {
   Context *context = b->schedule->context;
   ExprArray of_domain = {0}, of_vars = {0};
   *why = "its predicate depends on its loops in a way that cannot be moved";
-  if (!divide_predicate(b->schedule, &b->consumer, &of_domain, &of_vars)) return false;
+  if (!predicate_divide(b->schedule, &b->consumer, &of_domain, &of_vars)) return false;
   for (int i = 0; i < of_vars.count; i++)
-    b->condition =
-        conjunction(context, b->condition, substitute_expr(context, of_vars.items[i], &b->values));
+    b->condition = condition_and(context, b->condition,
+                                 substitute_expr(context, of_vars.items[i], &b->values));
   return true;
 }
 
@@ -385,12 +388,12 @@ static Stmt *backward_block(Backward *b) {
                           substitute_expr(context, shape, &fill));
   copy->body->pos = store->pos;
   Analyzer *analyzer = analyzer_new(context);
-  bind_domain(analyzer, copy);
-  copy->body = simplify_indices(context, analyzer, copy->body);
+  block_bind_domain(analyzer, copy);
+  copy->body = stmt_simplify_indices(context, analyzer, copy->body);
   Map bindings = bindings_of(context, copy);
   if (b->condition)
     copy->predicate =
-        conjunction(context, copy->predicate, substitute_expr(context, b->condition, &bindings));
+        condition_and(context, copy->predicate, substitute_expr(context, b->condition, &bindings));
   return stmt_with_block(context, path_end(&b->producer), block_with_regions(context, copy));
 }
 
@@ -398,7 +401,7 @@ bool step_reverse_compute_inline(Schedule *schedule, StepCall *call) {
   Context *context = schedule->context;
   Backward b = {.schedule = schedule};
   const char *why;
-  if (!find_block(schedule, call->args[0].as.block, &b.consumer)) return false;
+  if (!schedule_find_block(schedule, call->args[0].as.block, &b.consumer)) return false;
   Stmt *at = path_end(&b.consumer);
   b.block = at->as.block;
   StmtArray blocks = {0};
@@ -416,7 +419,7 @@ bool step_reverse_compute_inline(Schedule *schedule, StepCall *call) {
   visit_expr(&visitor, b.block->body->as.store.value);
   if (!find.load || find.several)
     return refuse_block(schedule, at, "it reads several elements of its producer's buffer");
-  if (reads_conditionally(b.block, b.buffer))
+  if (block_reads_conditionally(b.block, b.buffer))
     return refuse_block(
         schedule, at,
         "it reads its producer's buffer under a condition, so not each of its points "
@@ -430,6 +433,6 @@ bool step_reverse_compute_inline(Schedule *schedule, StepCall *call) {
   schedule_set_body(schedule, path_replace(context, &b.consumer, b.consumer.count - 1, NULL));
   path_to_block(schedule, b.into->name, &producer);
   Stmt *body = path_replace(context, &producer, producer.count - 1, backward_block(&b));
-  schedule_set_body(schedule, without_allocation(context, body, b.buffer));
+  schedule_set_body(schedule, stmt_without_allocation(context, body, b.buffer));
   return true;
 }

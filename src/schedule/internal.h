@@ -122,7 +122,7 @@ bool step_run(Schedule *schedule, StepId id, const StepValue *args, int count, S
 void step_result(Schedule *schedule, StepCall *call, StepValue value);
 // Reports why the running step is refused; always false. The message begins with the step's name;
 // its position is `pos` unless schedule_at set one.
-bool refuse(Schedule *schedule, SourcePos pos, const char *format, ...) PRINTF_LIKE(3, 4);
+bool schedule_refuse(Schedule *schedule, SourcePos pos, const char *format, ...) PRINTF_LIKE(3, 4);
 
 // ---- Paths -----------------------------------------------------------------------------------
 
@@ -144,8 +144,8 @@ bool path_to_stmt(const Schedule *schedule, const Stmt *s, Path *out);
 bool path_to_block(const Schedule *schedule, BlockRef block, Path *out);
 bool path_to_loop(const Schedule *schedule, LoopRef loop, Path *out);
 // The same; when it is not found, they refuse with a message that suggests a similar name.
-bool find_block(Schedule *schedule, BlockRef block, Path *out);
-bool find_loop(Schedule *schedule, LoopRef loop, Path *out);
+bool schedule_find_block(Schedule *schedule, BlockRef block, Path *out);
+bool schedule_find_loop(Schedule *schedule, LoopRef loop, Path *out);
 // The function's body with items[depth] replaced. A replacement that is NULL or an empty sequence
 // removes the statement, and also the loops and conditions that become empty.
 Stmt *path_replace(Context *context, const Path *path, int depth, Stmt *replacement);
@@ -155,15 +155,15 @@ int path_scope(const Path *path, int depth);
 int path_loops(Schedule *schedule, const Path *path, int depth, Stmt ***loops);
 // True when, within one iteration of the common loops, the last statement of `a` runs before that
 // of `b`.
-bool precedes(const Path *a, const Path *b);
+bool path_precedes(const Path *a, const Path *b);
 void schedule_set_body(Schedule *schedule, Stmt *body);
 
 // Replaces items[depth]. When it is an item of a sequence, a replacement that is a sequence is
 // flattened into it.
-void replace_joined(Schedule *schedule, const Path *path, int depth, Stmt *replacement);
+void path_replace_flat(Schedule *schedule, const Path *path, int depth, Stmt *replacement);
 // Replaces items[depth] by `kept` with `nest` before or after it; their scope allocates `buffer`.
-void place_beside(Schedule *schedule, const Path *path, int depth, Stmt *kept, Stmt *nest,
-                  bool after, Buffer *buffer);
+void path_place_beside(Schedule *schedule, const Path *path, int depth, Stmt *kept, Stmt *nest,
+                       bool after, Buffer *buffer);
 
 // The blocks directly below `s` (not those inside of other blocks), in order. If `s` is a block,
 // the blocks directly inside of it.
@@ -174,19 +174,19 @@ void blocks_at(Arena *arena, Stmt *s, StmtArray *out); // the same, or just `s` 
 void blocks_all(Arena *arena, Stmt *s, StmtArray *out);
 // The same, but only the blocks without inner blocks.
 void blocks_innermost(Arena *arena, Stmt *s, StmtArray *out);
-bool has_loose_stores(Stmt *s); // stores, calls etc. below `s` that are in no block
-Str unique_block_name(const Schedule *schedule, const char *name);
+bool stmt_has_loose_stores(Stmt *s); // stores, calls etc. below `s` that are in no block
+Str schedule_unique_name(const Schedule *schedule, const char *name);
 Stmt *block_stmt(const Schedule *schedule, BlockRef block);
 
 // Rebuilds `s` with f applied to every block directly below (not to those inside of these).
 typedef Stmt *(*BlockMap)(void *env, Stmt *block);
-Stmt *map_blocks(Context *context, Stmt *s, BlockMap f, void *env);
+Stmt *stmt_map_blocks(Context *context, Stmt *s, BlockMap f, void *env);
 
 // ---- Programs --------------------------------------------------------------------------------
 
-Expr *conjunction(Context *context, Expr *a, Expr *b); // NULL counts as true
+Expr *condition_and(Context *context, Expr *a, Expr *b); // NULL counts as true
 
-int64_t const_extent(const Stmt *loop); // -1 when symbolic
+int64_t loop_const_extent(const Stmt *loop); // -1 when symbolic
 bool loop_is_plain(const Stmt *loop);   // serial, without annotations
 VarRange loop_range(const Stmt *loop);
 Stmt *loop_like(Context *context, const Stmt *loop, Expr *var, Expr *min, Expr *extent,
@@ -194,12 +194,12 @@ Stmt *loop_like(Context *context, const Stmt *loop, Expr *var, Expr *min, Expr *
 // An analyzer with the facts that hold at items[depth]: of loops, block variables, lets and
 // conditions above it.
 Analyzer *path_analyzer(Schedule *schedule, const Path *path, int depth);
-void bind_domain(Analyzer *analyzer, const Block *block);
+void block_bind_domain(Analyzer *analyzer, const Block *block);
 
 // Splits a block's predicate into the conditions that follow from the domains of its variables
 // (they keep split loops in range) and the others, rewritten over the variables. False when one
 // cannot be rewritten.
-bool divide_predicate(Schedule *schedule, const Path *path, ExprArray *of_domain,
+bool predicate_divide(Schedule *schedule, const Path *path, ExprArray *of_domain,
                       ExprArray *of_vars);
 Map bindings_of(Context *context, const Block *block); // block variables to their bindings
 // A copy of the block with the reads and writes that its body has. The reads of a reduction with an
@@ -209,9 +209,9 @@ Stmt *stmt_with_block(Context *context, const Stmt *s, Block *block);
 // Loads from it or an alias, or has its data pointer.
 bool expr_reads(Expr *e, const Buffer *buffer);
 // True when the block may skip a read of the buffer, because the read is under a condition.
-bool reads_conditionally(const Block *block, const Buffer *buffer);
+bool block_reads_conditionally(const Block *block, const Buffer *buffer);
 // The consumers or producers of the path's block in its scope, in order.
-void related_blocks(Schedule *schedule, const Path *path, bool consumers, StmtArray *out);
+void blocks_related(Schedule *schedule, const Path *path, bool consumers, StmtArray *out);
 
 // The update `target = target op term`, under `condition` (NULL: always). The term does not read
 // the target.
@@ -220,7 +220,7 @@ typedef struct ReductionUpdate {
   Expr *target, *term, *condition;
 } ReductionUpdate;
 // True for equal indices, where a variable of extent 1 is equal to its value.
-bool same_place(const Block *block, Expr *const *a, Expr *const *b, int rank);
+bool block_same_element(const Block *block, Expr *const *a, Expr *const *b, int rank);
 bool reduction_update(const Block *block, ReductionUpdate *out);
 
 // ---- Dependences -----------------------------------------------------------------------------
@@ -239,28 +239,29 @@ typedef struct Access {
 typedef Array(Access) AccessArray;
 // All accesses of the blocks below `s`, over all iterations of the loops between. The analyzer has
 // the facts of the loops above `s`.
-void accesses_below(Schedule *schedule, Analyzer *analyzer, Stmt *s, AccessArray *out);
+void stmt_accesses_below(Schedule *schedule, Analyzer *analyzer, Stmt *s, AccessArray *out);
 
 // The number of accesses below `s` to a buffer's storage, and of other uses of its data pointer.
 int storage_uses(Stmt *s, const Buffer *buffer);
 // True when the index is a variable that takes exactly the values 0 … extent - 1, or 0 for an
 // extent of 1.
 bool index_is_axis(const Block *block, const Expr *index, const Expr *extent);
-bool is_parameter(const Schedule *schedule, const Buffer *buffer);
+bool buffer_is_parameter(const Schedule *schedule, const Buffer *buffer);
 // True when the block, run over its domain, writes every element that a program may read: its
 // predicate excludes only points outside of the domain and padding. The analyzer has the facts of
 // the surrounding loops.
-bool writes_whole_domain(Schedule *schedule, const Block *block, Analyzer *analyzer);
+bool block_writes_whole_domain(Schedule *schedule, const Block *block, Analyzer *analyzer);
 // The condition under which these physical indices are padding; NULL: never, or unknown.
 Expr *padding_condition(Schedule *schedule, const Buffer *buffer, Expr *const *indices);
 
 // True when the buffer is filled and used within one iteration of the loop items[depth], and
 // nowhere else.
-bool is_private_below(Schedule *schedule, const Path *path, int depth, const Buffer *buffer);
+bool buffer_is_private_below(Schedule *schedule, const Path *path, int depth, const Buffer *buffer);
 
 // True when no two iterations of the loops from items[top] to the end of the path write the same
 // element of the buffer below the last loop.
-bool writes_tell_iterations(Schedule *schedule, const Path *path, int top, const Buffer *buffer);
+bool path_writes_tell_iterations(Schedule *schedule, const Path *path, int top,
+                                 const Buffer *buffer);
 
 // True when the loops' iterations may run in any order (loops_independent), or in the given new
 // order of the loops (order_is_free). False with *why, the reason.
@@ -270,12 +271,12 @@ enum {
 };
 bool loops_independent(Schedule *schedule, const Path *path, int depth, unsigned allow,
                        const char **why);
-bool order_is_free(Schedule *schedule, const Path *path, int top, int bottom,
-                   Stmt *const *new_order, const char **why);
+bool path_order_is_free(Schedule *schedule, const Path *path, int top, int bottom,
+                        Stmt *const *new_order, const char **why);
 
 // True when the block's instances may run in any order in which each element's init stays before
 // its updates. False with *why.
-bool order_survives(const Path *path, const char **why);
+bool path_order_survives(const Path *path, const char **why);
 
 // ---- Rebinding a block to new loops ----------------------------------------------------------
 
@@ -304,27 +305,27 @@ bool remake_by_map(Remake *remake, const Layout *layout, const char **why);
 Stmt *remake_block(const Remake *remake); // to replace path->items[depth]
 bool layout_expr_uses(const LayoutExpr *e, const LayoutExpr *part);
 // Simplifies the indices and conditions below `s` under the analyzer's facts.
-Stmt *simplify_indices(Context *context, Analyzer *analyzer, Stmt *s);
+Stmt *stmt_simplify_indices(Context *context, Analyzer *analyzer, Stmt *s);
 
 // ---- Buffers ---------------------------------------------------------------------------------
 
 // The sizes in the parameters' shapes: from their names (Str) to their variables.
-Map size_symbols(const Schedule *schedule);
+Map schedule_size_symbols(const Schedule *schedule);
 // The buffer of a block that a SLOT names; NULL after a refusal.
-Buffer *find_slot(Schedule *schedule, const Stmt *at, const StepValue *slot);
-void replace_buffers(Schedule *schedule, const Map *buffers, const Map *vars);
+Buffer *schedule_find_slot(Schedule *schedule, const Stmt *at, const StepValue *slot);
+void schedule_replace_buffers(Schedule *schedule, const Map *buffers, const Map *vars);
 // Replaces every alias of a buffer's storage by a changed copy, in the whole function.
-void replace_storage(Schedule *schedule, const Buffer *buffer, void (*change)(void *env, Buffer *b),
-                     void *env, const Map *vars);
+void schedule_replace_storage(Schedule *schedule, const Buffer *buffer,
+                              void (*change)(void *env, Buffer *b), void *env, const Map *vars);
 // True when the storage has aliases or uses other than accesses; *why says which.
 bool storage_is_opaque(Schedule *schedule, const Buffer *buffer, const char **why);
-Stmt *without_allocation(Context *context, Stmt *body, const Buffer *buffer);
+Stmt *stmt_without_allocation(Context *context, Stmt *body, const Buffer *buffer);
 bool block_touches(const Block *block, const Buffer *buffer, bool write);
-bool uses_block_vars(const Expr *e, const Block *block);
+bool expr_uses_block_vars(const Expr *e, const Block *block);
 // True when all accesses of the block are proved to be inside of their buffers.
 bool block_in_bounds(Schedule *schedule, const Path *path, const char **why);
 // States the content of a buffer's padding, and makes the block that writes the buffer write that
 // content.
-bool set_padding(Schedule *schedule, SourcePos pos, Buffer *buffer, LayoutPadding padding);
+bool buffer_set_padding(Schedule *schedule, SourcePos pos, Buffer *buffer, LayoutPadding padding);
 
 #endif

@@ -14,20 +14,22 @@ static bool make_kind(Schedule *schedule, StepCall *call, LoopKind kind, unsigne
                       Str thread) {
   Path path;
   const char *why = NULL;
-  if (!find_loop(schedule, call->args[0].as.loop, &path)) return false;
+  if (!schedule_find_loop(schedule, call->args[0].as.loop, &path)) return false;
   Stmt *loop = path_end(&path);
   const char *name = loop->as.loop.var->as.var->name;
   if (kind != LOOP_THREAD && loop->as.loop.kind == LOOP_THREAD)
-    return refuse(schedule, loop->pos, "loop '%s' is bound to a thread", name);
-  if (kind == LOOP_VECTORIZED && const_extent(loop) < 0)
-    return refuse(schedule, loop->pos,
-                  "loop '%s' has a symbolic extent; split it by the number of lanes first", name);
+    return schedule_refuse(schedule, loop->pos, "loop '%s' is bound to a thread", name);
+  if (kind == LOOP_VECTORIZED && loop_const_extent(loop) < 0)
+    return schedule_refuse(schedule, loop->pos,
+                           "loop '%s' has a symbolic extent; split it by the number of lanes first",
+                           name);
   if (kind != LOOP_UNROLLED && !loops_independent(schedule, &path, path.count - 1, allow, &why))
-    return refuse(schedule, loop->pos,
-                  "iterations of loop '%s' are not proved to be independent: %s%s", name, why,
-                  kind == LOOP_VECTORIZED
-                      ? "; a reduction can be vectorized after decompose_reduction or rfactor"
-                      : "");
+    return schedule_refuse(
+        schedule, loop->pos, "iterations of loop '%s' are not proved to be independent: %s%s", name,
+        why,
+        kind == LOOP_VECTORIZED
+            ? "; a reduction can be vectorized after decompose_reduction or rfactor"
+            : "");
   return set_kind(schedule, &path, kind, thread);
 }
 
@@ -50,8 +52,8 @@ bool step_bind(Schedule *schedule, StepCall *call) {
     if (strcmp(threads[i], thread) == 0)
       return make_kind(schedule, call, LOOP_THREAD, ALLOW_PRIVATE, thread);
   const char *near = nearest_name(thread, threads, COUNT_OF(threads));
-  return refuse(schedule, schedule->func->pos, "'%s' is not a thread axis%s%s%s", thread,
-                near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+  return schedule_refuse(schedule, schedule->func->pos, "'%s' is not a thread axis%s%s%s", thread,
+                         near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
 // ---- Annotations -----------------------------------------------------------------------------
@@ -73,8 +75,8 @@ static Expr *value_expr(Context *context, const StepValue *value) {
 }
 
 static bool find_target(Schedule *schedule, const StepValue *target, Path *path) {
-  return target->kind == VALUE_LOOP ? find_loop(schedule, target->as.loop, path)
-                                    : find_block(schedule, target->as.block, path);
+  return target->kind == VALUE_LOOP ? schedule_find_loop(schedule, target->as.loop, path)
+                                    : schedule_find_block(schedule, target->as.block, path);
 }
 
 // Sets an annotation, or removes it when value is NULL.
@@ -85,7 +87,7 @@ static bool set_annotation(Schedule *schedule, const Path *path, Str key, Expr *
   Attrs *attrs =
       copy->kind == STMT_BLOCK ? &copy->as.block->annotations : &copy->as.loop.annotations;
   if (!value && !attrs_get(attrs, key))
-    return refuse(schedule, copy->pos, "there is no annotation '%s'", key);
+    return schedule_refuse(schedule, copy->pos, "there is no annotation '%s'", key);
   *attrs = value ? attrs_with(&context->arena, *attrs, key, value)
                  : attrs_without(&context->arena, *attrs, key);
   schedule_set_body(schedule, path_replace(context, path, path->count - 1, copy));
@@ -97,9 +99,9 @@ bool step_annotate(Schedule *schedule, StepCall *call) {
   if (!find_target(schedule, &call->args[0], &path)) return false;
   Expr *value = value_expr(schedule->context, &call->args[2]);
   if (!value)
-    return refuse(schedule, path_end(&path)->pos,
-                  "the value of '%s' is not a number, a string or a list of these",
-                  call->args[1].as.s);
+    return schedule_refuse(schedule, path_end(&path)->pos,
+                           "the value of '%s' is not a number, a string or a list of these",
+                           call->args[1].as.s);
   return set_annotation(schedule, &path, call->args[1].as.s, value);
 }
 
@@ -111,7 +113,7 @@ bool step_unannotate(Schedule *schedule, StepCall *call) {
 
 bool step_loop_partition(Schedule *schedule, StepCall *call) {
   Path path;
-  if (!find_loop(schedule, call->args[0].as.loop, &path)) return false;
+  if (!schedule_find_loop(schedule, call->args[0].as.loop, &path)) return false;
   Context *context = schedule->context;
   return set_annotation(schedule, &path, str_intern(context, "pleat.partition"),
                         expr_bool(context, true));

@@ -24,21 +24,22 @@ static bool split_factors(Split *split, const StepValue *factors) {
   const char *name = split->loop->as.loop.var->as.var->name;
   split->count = factors->as.list.count;
   if (!split->count)
-    return refuse(schedule, split->loop->pos, "loop '%s': no factors were given", name);
+    return schedule_refuse(schedule, split->loop->pos, "loop '%s': no factors were given", name);
   split->extents = arena_array(&context->arena, Expr *, split->count);
   for (int i = 0; i < split->count; i++) {
     const StepValue *f = &factors->as.list.items[i];
     bool none = f->kind == VALUE_NONE || (f->kind == VALUE_INT && f->as.i == -1);
     if (none && open >= 0)
-      return refuse(schedule, split->loop->pos, "loop '%s': only one factor may be None", name);
+      return schedule_refuse(schedule, split->loop->pos, "loop '%s': only one factor may be None",
+                             name);
     if (none) {
       open = i;
       continue;
     }
     if (f->kind != VALUE_INT || f->as.i < 1 || !mul_fits(product, f->as.i, &product))
-      return refuse(schedule, split->loop->pos,
-                    "loop '%s': factor %d is not a positive integer, or the factors are too large",
-                    name, i);
+      return schedule_refuse(
+          schedule, split->loop->pos,
+          "loop '%s': factor %d is not a positive integer, or the factors are too large", name, i);
     split->extents[i] = expr_int(context, split->loop->as.loop.var->type, f->as.i);
   }
   Expr *extent = split->loop->as.loop.extent, *all = expr_int(context, extent->type, product);
@@ -54,31 +55,34 @@ static bool split_covers(Split *split, Analyzer *analyzer) {
   Context *context = split->schedule->context;
   Expr *extent = split->loop->as.loop.extent, *product = expr_int(context, extent->type, 1);
   for (int i = 0; i < split->count; i++) product = expr_mul(context, product, split->extents[i]);
-  if (prove_equal(analyzer, product, extent)) return true;
+  if (analyzer_prove_equal(analyzer, product, extent)) return true;
   int64_t have, want;
   bool fixed = expr_as_int(product, &have) && expr_as_int(extent, &want);
   bool rounded_up = false; // the open factor was rounded up, so it covers the extent
   for (int i = 0; i < split->count; i++) rounded_up |= !fixed && split->extents[i]->op != EXPR_INT;
   split->in_range = expr_lt(context, split->value, extent);
   if (rounded_up || (fixed && have >= want)) return true;
-  if (!fixed && prove(analyzer, expr_binary(context, EXPR_GE, product, extent))) return true;
+  if (!fixed && analyzer_prove(analyzer, expr_binary(context, EXPR_GE, product, extent)))
+    return true;
   const char *name = split->loop->as.loop.var->as.var->name;
   if (!fixed)
-    return refuse(split->schedule, split->loop->pos,
-                  "loop '%s' has a symbolic extent, which the factors are not proved to reach; "
-                  "leave one factor None",
-                  name);
-  return refuse(split->schedule, split->loop->pos,
-                "the factors make %lld iterations of the %lld of loop '%s'; leave one None, or "
-                "choose larger ones",
-                (long long)have, (long long)want, name);
+    return schedule_refuse(
+        split->schedule, split->loop->pos,
+        "loop '%s' has a symbolic extent, which the factors are not proved to reach; "
+        "leave one factor None",
+        name);
+  return schedule_refuse(
+      split->schedule, split->loop->pos,
+      "the factors make %lld iterations of the %lld of loop '%s'; leave one None, or "
+      "choose larger ones",
+      (long long)have, (long long)want, name);
 }
 
 static Stmt *block_also_where(void *env, Stmt *s) {
   Split *split = env;
   Context *context = split->schedule->context;
   Block *copy = block_copy(context, s->as.block);
-  copy->predicate = conjunction(context, copy->predicate, split->in_range);
+  copy->predicate = condition_and(context, copy->predicate, split->in_range);
   return stmt_with_block(context, s, copy);
 }
 
@@ -90,21 +94,21 @@ static Stmt *split_body(Split *split) {
   map_put(&vars, split->loop->as.loop.var, value);
   Stmt *body = substitute_stmt(context, split->loop->as.loop.body, &vars, NULL);
   if (!split->in_range) return body;
-  if (has_loose_stores(body)) return stmt_if(context, split->in_range, body, NULL);
-  return map_blocks(context, body, block_also_where, split);
+  if (stmt_has_loose_stores(body)) return stmt_if(context, split->in_range, body, NULL);
+  return stmt_map_blocks(context, body, block_also_where, split);
 }
 
 static bool refuse_decorated(Schedule *schedule, const Stmt *loop) {
-  return refuse(schedule, loop->pos, "loop '%s' is already %s; do this step before",
-                loop->as.loop.var->as.var->name,
-                loop->as.loop.kind == LOOP_SERIAL ? "annotated"
-                                                  : "parallel, vectorized, unrolled "
-                                                    "or bound");
+  return schedule_refuse(schedule, loop->pos, "loop '%s' is already %s; do this step before",
+                         loop->as.loop.var->as.var->name,
+                         loop->as.loop.kind == LOOP_SERIAL ? "annotated"
+                                                           : "parallel, vectorized, unrolled "
+                                                             "or bound");
 }
 
 bool step_split(Schedule *schedule, StepCall *call) {
   Path path;
-  if (!find_loop(schedule, call->args[0].as.loop, &path)) return false;
+  if (!schedule_find_loop(schedule, call->args[0].as.loop, &path)) return false;
   Context *context = schedule->context;
   Split split = {schedule, path_end(&path)};
   if (!loop_is_plain(split.loop)) return refuse_decorated(schedule, split.loop);
@@ -137,21 +141,21 @@ static bool extent_uses(const Stmt *loop, const Expr *var) {
 
 static bool check_neighbours(Schedule *schedule, const StepValue *loops, Path *path) {
   int count = loops->as.list.count;
-  if (!find_loop(schedule, loops->as.list.items[count - 1].as.loop, path)) return false;
+  if (!schedule_find_loop(schedule, loops->as.list.items[count - 1].as.loop, path)) return false;
   int top = path->count - count;
   for (int i = 0; i < count; i++) {
     Stmt *loop = top < 0 ? NULL : path->items[top + i];
     LoopRef want = loops->as.list.items[i].as.loop;
     if (!loop || loop->kind != STMT_FOR || loop->as.loop.var != want)
-      return refuse(schedule, path_end(path)->pos,
-                    "loop '%s' is not directly around the next; reorder them first, "
-                    "outermost first",
-                    want->as.var->name);
+      return schedule_refuse(schedule, path_end(path)->pos,
+                             "loop '%s' is not directly around the next; reorder them first, "
+                             "outermost first",
+                             want->as.var->name);
     if (!loop_is_plain(loop)) return refuse_decorated(schedule, loop);
     for (int k = 0; k < i; k++)
       if (extent_uses(loop, path->items[top + k]->as.loop.var))
-        return refuse(schedule, loop->pos, "the extent of loop '%s' depends on loop '%s'",
-                      loop_name(loop), loop_name(path->items[top + k]));
+        return schedule_refuse(schedule, loop->pos, "the extent of loop '%s' depends on loop '%s'",
+                               loop_name(loop), loop_name(path->items[top + k]));
   }
   return true;
 }
@@ -160,7 +164,7 @@ bool step_fuse(Schedule *schedule, StepCall *call) {
   Context *context = schedule->context;
   StepValue *loops = &call->args[0];
   int count = loops->as.list.count;
-  if (!count) return refuse(schedule, schedule->func->pos, "no loops were given");
+  if (!count) return schedule_refuse(schedule, schedule->func->pos, "no loops were given");
   Path path;
   if (!check_neighbours(schedule, loops, &path)) return false;
   int top = path.count - count;
@@ -175,7 +179,7 @@ bool step_fuse(Schedule *schedule, StepCall *call) {
   Expr *extent = expr_int(context, type, 1);
   Map vars = map_new(&context->arena);
   int first = 0; // the outermost loop with several iterations
-  while (first < count - 1 && const_extent(path.items[top + first]) == 1) first++;
+  while (first < count - 1 && loop_const_extent(path.items[top + first]) == 1) first++;
   for (int i = count - 1; i >= 0; i--) {
     Stmt *loop = path.items[top + i];
     Expr *digit = i < first    ? expr_int(context, type, 0)
@@ -205,7 +209,7 @@ static bool find_order(Schedule *schedule, const StepValue *loops, Path *path, L
   *order = (LoopOrder){-1, -1, NULL};
   for (int i = 0; i < count; i++) { // the path to the innermost of the loops
     Path other;
-    if (!find_loop(schedule, loops->as.list.items[i].as.loop, &other)) return false;
+    if (!schedule_find_loop(schedule, loops->as.list.items[i].as.loop, &other)) return false;
     if (other.count > order->bottom + 1) {
       order->bottom = other.count - 1;
       *path = other;
@@ -217,19 +221,19 @@ static bool find_order(Schedule *schedule, const StepValue *loops, Path *path, L
     for (int k = 0; k <= order->bottom; k++)
       if (path->items[k]->kind == STMT_FOR && path->items[k]->as.loop.var == var) depth = k;
     if (depth < 0)
-      return refuse(schedule, path_end(path)->pos, "loops '%s' and '%s' are not nested",
-                    var->as.var->name, loop_name(path_end(path)));
+      return schedule_refuse(schedule, path_end(path)->pos, "loops '%s' and '%s' are not nested",
+                             var->as.var->name, loop_name(path_end(path)));
     for (int k = 0; k < i; k++)
       if (loops->as.list.items[k].as.loop == var)
-        return refuse(schedule, path->items[depth]->pos, "loop '%s' is given twice",
-                      var->as.var->name);
+        return schedule_refuse(schedule, path->items[depth]->pos, "loop '%s' is given twice",
+                               var->as.var->name);
     if (order->top < 0 || depth < order->top) order->top = depth;
   }
   for (int k = order->top; k <= order->bottom; k++)
     if (path->items[k]->kind != STMT_FOR)
-      return refuse(schedule, path->items[k]->pos,
-                    "between loops '%s' and '%s' there are other statements",
-                    loop_name(path->items[order->top]), loop_name(path->items[order->bottom]));
+      return schedule_refuse(
+          schedule, path->items[k]->pos, "between loops '%s' and '%s' there are other statements",
+          loop_name(path->items[order->top]), loop_name(path->items[order->bottom]));
   return true;
 }
 
@@ -257,26 +261,29 @@ static bool extents_allow(Schedule *schedule, const LoopOrder *order) {
   for (int i = 0; i < count; i++)
     for (int k = i; k < count; k++)
       if (extent_uses(order->loops[i], order->loops[k]->as.loop.var))
-        return refuse(schedule, order->loops[i]->pos,
-                      "the extent of loop '%s' depends on loop '%s', which would be inside it",
-                      loop_name(order->loops[i]), loop_name(order->loops[k]));
+        return schedule_refuse(
+            schedule, order->loops[i]->pos,
+            "the extent of loop '%s' depends on loop '%s', which would be inside it",
+            loop_name(order->loops[i]), loop_name(order->loops[k]));
   return true;
 }
 
 bool step_reorder(Schedule *schedule, StepCall *call) {
   Context *context = schedule->context;
   const StepValue *loops = &call->args[0];
-  if (!loops->as.list.count) return refuse(schedule, schedule->func->pos, "no loops were given");
+  if (!loops->as.list.count)
+    return schedule_refuse(schedule, schedule->func->pos, "no loops were given");
   Path path;
   LoopOrder order;
   const char *why = NULL;
   if (!find_order(schedule, loops, &path, &order)) return false;
   place_loops(schedule, loops, &path, &order);
   if (!extents_allow(schedule, &order)) return false;
-  if (!order_is_free(schedule, &path, order.top, order.bottom, order.loops, &why))
-    return refuse(schedule, path.items[order.top]->pos,
-                  "loops '%s' to '%s' are not proved to allow another order: %s",
-                  loop_name(path.items[order.top]), loop_name(path.items[order.bottom]), why);
+  if (!path_order_is_free(schedule, &path, order.top, order.bottom, order.loops, &why))
+    return schedule_refuse(schedule, path.items[order.top]->pos,
+                           "loops '%s' to '%s' are not proved to allow another order: %s",
+                           loop_name(path.items[order.top]), loop_name(path.items[order.bottom]),
+                           why);
   Stmt *s = path.items[order.bottom]->as.loop.body;
   for (int i = order.bottom - order.top; i >= 0; i--)
     s = stmt_with_child(context, order.loops[i], 0, s);
@@ -290,10 +297,11 @@ bool step_add_unit_loop(Schedule *schedule, StepCall *call) {
   Context *context = schedule->context;
   Path path;
   const StepValue *target = &call->args[0];
-  bool found = target->kind == VALUE_LOOP ? find_loop(schedule, target->as.loop, &path)
-                                          : find_block(schedule, target->as.block, &path);
+  bool found = target->kind == VALUE_LOOP ? schedule_find_loop(schedule, target->as.loop, &path)
+                                          : schedule_find_block(schedule, target->as.block, &path);
   if (!found) return false;
-  if (path.count == 1) return refuse(schedule, schedule->func->pos, "the root block has no loops");
+  if (path.count == 1)
+    return schedule_refuse(schedule, schedule->func->pos, "the root block has no loops");
   Expr *var = expr_var(context, "u", DTYPE_INT32);
   Stmt *s = stmt_for(context, var, expr_index(context, 0), expr_index(context, 1), LOOP_SERIAL,
                      path_end(&path));

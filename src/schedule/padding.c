@@ -9,7 +9,7 @@ Expr *padding_condition(Schedule *schedule, const Buffer *buffer, Expr *const *i
   Context *context = schedule->context;
   const Layout *layout = buffer->layout;
   if (!layout) return NULL;
-  Map symbols = size_symbols(schedule);
+  Map symbols = schedule_size_symbols(schedule);
   Expr **logical = arena_array(&context->arena, Expr *, layout->rank), *holds;
   if (!layout_inverse_exprs(context, layout, indices, &symbols, logical, &holds, NULL)) return NULL;
   return expr_is_true(holds) ? NULL : expr_unary(context, EXPR_NOT, holds);
@@ -34,15 +34,15 @@ static bool keeps_out_of_padding(Dropping *d, const Region *write, Expr *conditi
   if (!padding) return false;
   int mark = analyzer_mark(d->analyzer);
   analyzer_assume(d->analyzer, expr_unary(context, EXPR_NOT, condition));
-  bool proved = prove(d->analyzer, substitute_expr(context, padding, &d->bindings));
+  bool proved = analyzer_prove(d->analyzer, substitute_expr(context, padding, &d->bindings));
   analyzer_reset(d->analyzer, mark);
   return proved;
 }
 
 static bool is_between(Dropping *d, Expr *value, Expr *low, Expr *end) {
   Context *context = d->schedule->context;
-  return prove(d->analyzer, expr_binary(context, EXPR_GE, value, low)) &&
-         prove(d->analyzer, expr_lt(context, value, end));
+  return analyzer_prove(d->analyzer, expr_binary(context, EXPR_GE, value, low)) &&
+         analyzer_prove(d->analyzer, expr_lt(context, value, end));
 }
 
 // True when, without the condition, the block's variables stay in their domains and its writes in
@@ -98,8 +98,9 @@ typedef struct BoundsCheck {
 static bool index_in_bounds(BoundsCheck *check, Expr *index, Expr *extent) {
   Context *context = check->schedule->context;
   index = substitute_expr(context, index, check->bindings);
-  return prove(check->analyzer, expr_binary(context, EXPR_GE, index, expr_index(context, 0))) &&
-         prove(check->analyzer, expr_lt(context, index, extent));
+  return analyzer_prove(check->analyzer,
+                        expr_binary(context, EXPR_GE, index, expr_index(context, 0))) &&
+         analyzer_prove(check->analyzer, expr_lt(context, index, extent));
 }
 
 static void check_access(BoundsCheck *check, const Buffer *buffer, Expr *const *indices) {
@@ -186,29 +187,31 @@ static bool content_is_any(const Buffer *buffer) {
 bool step_drop_padding_predicate(Schedule *schedule, StepCall *call) {
   Context *context = schedule->context;
   Path path;
-  if (!find_block(schedule, call->args[0].as.block, &path)) return false;
+  if (!schedule_find_block(schedule, call->args[0].as.block, &path)) return false;
   Stmt *at = path_end(&path);
   const Block *block = at->as.block;
   if (expr_is_true(block->predicate))
-    return refuse(schedule, at->pos, "block '%s' has no predicate", block->name);
+    return schedule_refuse(schedule, at->pos, "block '%s' has no predicate", block->name);
   Dropping d = dropping_begin(schedule, &path);
   if (!d.dropped.count)
-    return refuse(schedule, at->pos,
-                  "no condition of block '%s' is proved to keep it only out of padding",
-                  block->name);
+    return schedule_refuse(schedule, at->pos,
+                           "no condition of block '%s' is proved to keep it only out of padding",
+                           block->name);
   const Buffer *written = block->writes[0].buffer;
   if (!content_is_any(written))
-    return refuse(schedule, at->pos,
-                  "the padding of '%s' has stated content, which block '%s' would overwrite",
-                  written->name, block->name);
+    return schedule_refuse(
+        schedule, at->pos,
+        "the padding of '%s' has stated content, which block '%s' would overwrite", written->name,
+        block->name);
   BoundsCheck check = {schedule, d.analyzer, &d.bindings, NULL};
   if (block->init) check_stmt(&check, block->init);
   check_stmt(&check, block->body);
   if (check.why)
-    return refuse(schedule, at->pos,
-                  "block '%s' cannot run in the padding of '%s': %s; pad that buffer as well, or "
-                  "keep the predicate",
-                  block->name, written->name, check.why);
+    return schedule_refuse(
+        schedule, at->pos,
+        "block '%s' cannot run in the padding of '%s': %s; pad that buffer as well, or "
+        "keep the predicate",
+        block->name, written->name, check.why);
   schedule_set_body(schedule, path_replace(context, &path, path.count - 1, with_predicate(&d)));
   return true;
 }
@@ -247,8 +250,8 @@ static bool write_padding(Dropping *d, double value) {
       !covers_places(d))
     return false;
   Analyzer *analyzer = analyzer_new(context);
-  bind_domain(analyzer, block);
-  Expr *valid = simplify(analyzer, expr_unary(context, EXPR_NOT, padding));
+  block_bind_domain(analyzer, block);
+  Expr *valid = analyzer_simplify(analyzer, expr_unary(context, EXPR_NOT, padding));
   Expr *constant = expr_const(context, block->writes[0].buffer->type, value);
   Stmt *s = with_predicate(d);
   Block *copy = s->as.block;
@@ -286,17 +289,18 @@ static bool fill_by_writers(Schedule *schedule, SourcePos pos, Buffer *buffer, d
     path_to_block(schedule, block->name, &path);
     Dropping d = dropping_begin(schedule, &path);
     if (writers++ || d.kept.count || !d.dropped.count || !write_padding(&d, value))
-      return refuse(schedule, pos,
-                    "the padding of '%s' cannot be made to hold %g: block '%s' does not iterate "
-                    "over it; transform the layout before its loops are changed, or leave the "
-                    "content open",
-                    buffer->name, value, block->name);
+      return schedule_refuse(
+          schedule, pos,
+          "the padding of '%s' cannot be made to hold %g: block '%s' does not iterate "
+          "over it; transform the layout before its loops are changed, or leave the "
+          "content open",
+          buffer->name, value, block->name);
   }
-  if (writers || is_parameter(schedule, buffer)) return true;
-  return refuse(schedule, pos, "no block writes '%s'", buffer->name);
+  if (writers || buffer_is_parameter(schedule, buffer)) return true;
+  return schedule_refuse(schedule, pos, "no block writes '%s'", buffer->name);
 }
 
-bool set_padding(Schedule *schedule, SourcePos pos, Buffer *buffer, LayoutPadding padding) {
+bool buffer_set_padding(Schedule *schedule, SourcePos pos, Buffer *buffer, LayoutPadding padding) {
   Expr **origin = arena_array(&schedule->context->arena, Expr *, buffer->rank);
   for (int i = 0; i < buffer->rank; i++) origin[i] = expr_var(schedule->context, "p", DTYPE_INT32);
   bool has_padding = padding_condition(schedule, buffer, origin) != NULL;
@@ -304,22 +308,23 @@ bool set_padding(Schedule *schedule, SourcePos pos, Buffer *buffer, LayoutPaddin
       !fill_by_writers(schedule, pos, buffer, padding.value))
     return false;
   NewLayout to = {padding, schedule->context};
-  replace_storage(schedule, buffer, change_padding, &to, NULL);
+  schedule_replace_storage(schedule, buffer, change_padding, &to, NULL);
   return true;
 }
 
 bool step_pad_value(Schedule *schedule, StepCall *call) {
   Path path;
-  if (!find_block(schedule, call->args[0].as.block, &path)) return false;
+  if (!schedule_find_block(schedule, call->args[0].as.block, &path)) return false;
   Stmt *at = path_end(&path);
-  Buffer *buffer = find_slot(schedule, at, &call->args[1]);
+  Buffer *buffer = schedule_find_slot(schedule, at, &call->args[1]);
   if (!buffer) return false;
   if (!buffer->layout)
-    return refuse(schedule, at->pos, "'%s' has no padding: its layout was not transformed",
-                  buffer->name);
+    return schedule_refuse(schedule, at->pos, "'%s' has no padding: its layout was not transformed",
+                           buffer->name);
   const StepValue *value = &call->args[2];
   double number = value->kind == VALUE_INT ? (double)value->as.i : value->as.f;
-  return set_padding(schedule, at->pos, buffer, (LayoutPadding){LAYOUT_PADDING_CONSTANT, number});
+  return buffer_set_padding(schedule, at->pos, buffer,
+                            (LayoutPadding){LAYOUT_PADDING_CONSTANT, number});
 }
 
 // ---- predicate_reduction -----------------------------------------------------------------------
@@ -399,29 +404,33 @@ static bool take_guard(Context *context, Expr *e, Guarded *out) {
 bool step_predicate_reduction(Schedule *schedule, StepCall *call) {
   Context *context = schedule->context;
   Path path;
-  if (!find_block(schedule, call->args[0].as.block, &path)) return false;
+  if (!schedule_find_block(schedule, call->args[0].as.block, &path)) return false;
   Stmt *at = path_end(&path);
   const Block *block = at->as.block;
   ReductionUpdate update;
   Guarded guarded;
   if (block->init)
-    return refuse(schedule, at->pos,
-                  "block '%s' has an init, which must not be skipped; decompose_reduction first",
-                  block->name);
+    return schedule_refuse(
+        schedule, at->pos,
+        "block '%s' has an init, which must not be skipped; decompose_reduction first",
+        block->name);
   if (!reduction_update(block, &update) || update.condition)
-    return refuse(schedule, at->pos, "block '%s' is not a reduction of one term", block->name);
+    return schedule_refuse(schedule, at->pos, "block '%s' is not a reduction of one term",
+                           block->name);
   if (!take_guard(context, update.term, &guarded))
-    return refuse(schedule, at->pos, "the term of block '%s' has no condition", block->name);
+    return schedule_refuse(schedule, at->pos, "the term of block '%s' has no condition",
+                           block->name);
   if (!is_neutral(guarded.rest, update.op))
-    return refuse(schedule, at->pos,
-                  "where the condition of block '%s' does not hold, the update is not proved to "
-                  "change nothing",
-                  block->name);
+    return schedule_refuse(
+        schedule, at->pos,
+        "where the condition of block '%s' does not hold, the update is not proved to "
+        "change nothing",
+        block->name);
   Map bindings = bindings_of(context, block);
   Block *copy = block_copy(context, block);
   Expr *condition = substitute_expr(context, guarded.condition, &bindings);
   Analyzer *analyzer = path_analyzer(schedule, &path, path.count - 1);
-  copy->predicate = conjunction(context, copy->predicate, simplify(analyzer, condition));
+  copy->predicate = condition_and(context, copy->predicate, analyzer_simplify(analyzer, condition));
   Expr *value = expr_binary(context, update.op, update.target, guarded.inside);
   copy->body = stmt_store(context, block->body->as.store.buffer, block->body->as.store.indices,
                           block->body->as.store.rank, value);

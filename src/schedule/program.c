@@ -5,12 +5,12 @@
 
 // ---- Conditions ------------------------------------------------------------------------------
 
-Expr *conjunction(Context *context, Expr *a, Expr *b) {
+Expr *condition_and(Context *context, Expr *a, Expr *b) {
   if (!a || expr_is_true(a)) return b ? b : expr_bool(context, true);
   return b && !expr_is_true(b) ? expr_and(context, a, b) : a;
 }
 
-bool uses_block_vars(const Expr *e, const Block *block) {
+bool expr_uses_block_vars(const Expr *e, const Block *block) {
   for (int i = 0; i < block->var_count; i++)
     if (expr_uses(e, block->vars[i].var)) return true;
   return false;
@@ -25,7 +25,7 @@ static Expr *binding_to_var(Rewriter *rewriter, Expr *e) {
   return e;
 }
 
-bool divide_predicate(Schedule *schedule, const Path *path, ExprArray *of_domain,
+bool predicate_divide(Schedule *schedule, const Path *path, ExprArray *of_domain,
                       ExprArray *of_vars) {
   Context *context = schedule->context;
   const Block *block = path_end(path)->as.block;
@@ -40,7 +40,7 @@ bool divide_predicate(Schedule *schedule, const Path *path, ExprArray *of_domain
   ExprArray all = {0};
   expr_conjuncts(context, block->predicate, &all);
   for (int i = 0; i < all.count; i++) {
-    if (prove(analyzer, all.items[i])) {
+    if (analyzer_prove(analyzer, all.items[i])) {
       array_push(&context->arena, of_domain, all.items[i]);
       continue;
     }
@@ -55,7 +55,7 @@ bool divide_predicate(Schedule *schedule, const Path *path, ExprArray *of_domain
 
 // ---- Loops -----------------------------------------------------------------------------------
 
-int64_t const_extent(const Stmt *loop) {
+int64_t loop_const_extent(const Stmt *loop) {
   int64_t extent;
   return expr_as_int(loop->as.loop.extent, &extent) ? extent : -1;
 }
@@ -68,7 +68,7 @@ VarRange loop_range(const Stmt *loop) {
   return (VarRange){loop->as.loop.var, loop->as.loop.min, loop->as.loop.extent};
 }
 
-void bind_domain(Analyzer *analyzer, const Block *block) {
+void block_bind_domain(Analyzer *analyzer, const Block *block) {
   for (int i = 0; i < block->var_count; i++)
     analyzer_bind_kept(analyzer, block->vars[i].var, block->vars[i].min, block->vars[i].extent);
 }
@@ -79,7 +79,7 @@ Analyzer *path_analyzer(Schedule *schedule, const Path *path, int depth) {
     Stmt *s = path->items[i];
     if (s->kind == STMT_FOR)
       analyzer_bind(analyzer, s->as.loop.var, s->as.loop.min, s->as.loop.extent);
-    if (s->kind == STMT_BLOCK) bind_domain(analyzer, s->as.block);
+    if (s->kind == STMT_BLOCK) block_bind_domain(analyzer, s->as.block);
     if (s->kind == STMT_LET) analyzer_bind_value(analyzer, s->as.let.var, s->as.let.value);
     if (s->kind == STMT_IF && path->child[i] == 0)
       analyzer_assume(analyzer, s->as.branch.condition);
@@ -115,7 +115,7 @@ static bool same_storage(const Region *a, const Region *writes, int count) {
 Block *block_with_regions(Context *context, Block *b) {
   RegionArray reads = {0}, writes = {0};
   Analyzer *analyzer = analyzer_new(context);
-  bind_domain(analyzer, b);
+  block_bind_domain(analyzer, b);
   block_regions(analyzer, b, &reads, &writes);
   Block *copy = block_copy(context, b);
   copy->reads = arena_array(&context->arena, Region, reads.count);
@@ -177,7 +177,7 @@ static bool search_stores(Visitor *visitor, Stmt *s) {
   return true;
 }
 
-bool reads_conditionally(const Block *block, const Buffer *buffer) {
+bool block_reads_conditionally(const Block *block, const Buffer *buffer) {
   GuardSearch find = {buffer, 0, false};
   Visitor visitor = {.env = &find, .enter_stmt = search_stores};
   visit_stmt(&visitor, block->body);
@@ -211,7 +211,7 @@ static bool same_index(const Block *block, const Expr *a, const Expr *b) {
   return a == b;
 }
 
-bool same_place(const Block *block, Expr *const *a, Expr *const *b, int rank) {
+bool block_same_element(const Block *block, Expr *const *a, Expr *const *b, int rank) {
   for (int i = 0; i < rank; i++)
     if (!same_index(block, a[i], b[i])) return false;
   return true;
@@ -220,7 +220,7 @@ bool same_place(const Block *block, Expr *const *a, Expr *const *b, int rank) {
 static bool is_target(const Block *block, const Expr *e) {
   const Stmt *store = block->body;
   return e->op == EXPR_LOAD && e->as.buffer == store->as.store.buffer &&
-         same_place(block, e->args, store->as.store.indices, store->as.store.rank);
+         block_same_element(block, e->args, store->as.store.indices, store->as.store.rank);
 }
 
 static bool update_parts(const Block *block, Expr *value, ReductionUpdate *out) {

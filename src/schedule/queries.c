@@ -4,14 +4,14 @@
 
 bool step_get_block(Schedule *schedule, StepCall *call) {
   Path path;
-  if (!find_block(schedule, call->args[0].as.s, &path)) return false;
+  if (!schedule_find_block(schedule, call->args[0].as.s, &path)) return false;
   step_result(schedule, call, value_block(path_end(&path)->as.block->name));
   return true;
 }
 
 bool step_get_loops(Schedule *schedule, StepCall *call) {
   Path path;
-  if (!find_block(schedule, call->args[0].as.block, &path)) return false;
+  if (!schedule_find_block(schedule, call->args[0].as.block, &path)) return false;
   Stmt **loops;
   int count = path_loops(schedule, &path, path.count - 1, &loops);
   for (int i = 0; i < count; i++) step_result(schedule, call, value_loop(loops[i]->as.loop.var));
@@ -26,8 +26,8 @@ static void result_blocks(Schedule *schedule, StepCall *call, const StmtArray *b
 bool step_get_child_blocks(Schedule *schedule, StepCall *call) {
   Path path;
   const StepValue *target = &call->args[0];
-  bool found = target->kind == VALUE_LOOP ? find_loop(schedule, target->as.loop, &path)
-                                          : find_block(schedule, target->as.block, &path);
+  bool found = target->kind == VALUE_LOOP ? schedule_find_loop(schedule, target->as.loop, &path)
+                                          : schedule_find_block(schedule, target->as.block, &path);
   if (!found) return false;
   StmtArray blocks = {0};
   blocks_below(&schedule->context->arena, path_end(&path), &blocks);
@@ -42,7 +42,7 @@ static bool regions_meet(const Region *a, int a_count, const Region *b, int b_co
   return false;
 }
 
-void related_blocks(Schedule *schedule, const Path *path, bool consumers, StmtArray *out) {
+void blocks_related(Schedule *schedule, const Path *path, bool consumers, StmtArray *out) {
   Block *block = path_end(path)->as.block;
   int scope = path_scope(path, path->count - 1);
   StmtArray all = {0};
@@ -60,9 +60,9 @@ void related_blocks(Schedule *schedule, const Path *path, bool consumers, StmtAr
 
 static bool get_related(Schedule *schedule, StepCall *call, bool consumers) {
   Path path;
-  if (!find_block(schedule, call->args[0].as.block, &path)) return false;
+  if (!schedule_find_block(schedule, call->args[0].as.block, &path)) return false;
   StmtArray blocks = {0};
-  related_blocks(schedule, &path, consumers, &blocks);
+  blocks_related(schedule, &path, consumers, &blocks);
   result_blocks(schedule, call, &blocks);
   return true;
 }

@@ -110,9 +110,9 @@ typedef struct Indices {
 
 static Expr *simplify_load(Rewriter *rewriter, Expr *e) {
   Indices *env = rewriter->env;
-  if (e->op != EXPR_LOAD) return dtype_is_bool(e->type) ? simplify(env->analyzer, e) : e;
+  if (e->op != EXPR_LOAD) return dtype_is_bool(e->type) ? analyzer_simplify(env->analyzer, e) : e;
   Expr **indices = arena_array(&rewriter->context->arena, Expr *, e->count);
-  for (int i = 0; i < e->count; i++) indices[i] = simplify(env->analyzer, e->args[i]);
+  for (int i = 0; i < e->count; i++) indices[i] = analyzer_simplify(env->analyzer, e->args[i]);
   return expr_load(rewriter->context, e->as.buffer, indices, e->count);
 }
 
@@ -122,11 +122,11 @@ static Stmt *simplify_store(Rewriter *rewriter, Stmt *s) {
   Stmt *copy = stmt_copy(rewriter->context, s);
   copy->as.store.indices = arena_array(&rewriter->context->arena, Expr *, s->as.store.rank);
   for (int i = 0; i < s->as.store.rank; i++)
-    copy->as.store.indices[i] = simplify(env->analyzer, s->as.store.indices[i]);
+    copy->as.store.indices[i] = analyzer_simplify(env->analyzer, s->as.store.indices[i]);
   return copy;
 }
 
-Stmt *simplify_indices(Context *context, Analyzer *analyzer, Stmt *s) {
+Stmt *stmt_simplify_indices(Context *context, Analyzer *analyzer, Stmt *s) {
   Indices env = {analyzer};
   Rewriter rewriter = {
       .context = context, .env = &env, .expr = simplify_load, .stmt = simplify_store};
@@ -195,18 +195,18 @@ Stmt *remake_block(const Remake *remake) {
   for (int k = 0; k < remake->count; k++)
     map_put(&vars, remake->block->vars[remake->chosen[k]].var, remake->logical[k]);
   Analyzer *analyzer = analyzer_new(context);
-  bind_domain(analyzer, copy);
+  block_bind_domain(analyzer, copy);
   copy->init = copy->init ? substitute_stmt(context, copy->init, &vars, NULL) : NULL;
-  copy->init = simplify_indices(context, analyzer, copy->init);
+  copy->init = stmt_simplify_indices(context, analyzer, copy->init);
   copy->body =
-      simplify_indices(context, analyzer, substitute_stmt(context, copy->body, &vars, NULL));
+      stmt_simplify_indices(context, analyzer, substitute_stmt(context, copy->body, &vars, NULL));
   copy->predicate = substitute_expr(context, copy->predicate, &values);
   if (!expr_is_true(remake->valid)) {
     Map to_loops = map_new(&context->arena);
     for (int i = 0; i < remake->new_count; i++)
       map_put(&to_loops, remake->new_vars[i], remake->new_loops[i]);
     copy->predicate =
-        conjunction(context, copy->predicate, substitute_expr(context, remake->valid, &to_loops));
+        condition_and(context, copy->predicate, substitute_expr(context, remake->valid, &to_loops));
   }
   Stmt *s = stmt_with_block(context, path_end(remake->path), block_with_regions(context, copy));
   return remake_loops(remake, s);
@@ -243,7 +243,7 @@ bool layout_expr_uses(const LayoutExpr *e, const LayoutExpr *part) {
 bool remake_by_map(Remake *remake, const Layout *layout, const char **why) {
   Context *context = remake->schedule->context;
   LayoutAnswer answer;
-  Map symbols = size_symbols(remake->schedule);
+  Map symbols = schedule_size_symbols(remake->schedule);
   remake_names(remake, layout->map);
   remake->logical = arena_array(&context->arena, Expr *, remake->count);
   if (!layout_inverse_exprs(context, layout, remake->new_vars, &symbols, remake->logical,
@@ -259,47 +259,49 @@ bool remake_by_map(Remake *remake, const Layout *layout, const char **why) {
   for (int i = 0; i < remake->new_count; i++)
     analyzer_bind(analyzer, remake->new_vars[i], expr_index(context, 0), remake->extents[i]);
   for (int k = 0; k < remake->count; k++)
-    remake->logical[k] = simplify(analyzer, remake->logical[k]);
-  remake->valid = simplify(analyzer, remake->valid);
+    remake->logical[k] = analyzer_simplify(analyzer, remake->logical[k]);
+  remake->valid = analyzer_simplify(analyzer, remake->valid);
   return true;
 }
 
 bool step_transform_block_layout(Schedule *schedule, StepCall *call) {
   Context *context = schedule->context;
   Path path;
-  if (!find_block(schedule, call->args[0].as.block, &path)) return false;
+  if (!schedule_find_block(schedule, call->args[0].as.block, &path)) return false;
   const Block *block = path_end(&path)->as.block;
   const IndexMap *map = call->args[1].as.map;
   SourcePos pos = path_end(&path)->pos;
   int count = block->var_count;
   if (map->input_count != count)
-    return refuse(schedule, pos, "the map takes %d axes, block '%s' has %d variables",
-                  map->input_count, block->name, count);
+    return schedule_refuse(schedule, pos, "the map takes %d axes, block '%s' has %d variables",
+                           map->input_count, block->name, count);
   int *all = arena_array(&context->arena, int, count);
   int64_t *shape = arena_array(&context->arena, int64_t, count);
   for (int i = 0; i < count; i++) {
     all[i] = i;
     if (!expr_as_int(block->vars[i].extent, &shape[i]))
-      return refuse(schedule, pos, "variable '%s' of block '%s' has a symbolic extent",
-                    block->vars[i].var->as.var->name, block->name);
+      return schedule_refuse(schedule, pos, "variable '%s' of block '%s' has a symbolic extent",
+                             block->vars[i].var->as.var->name, block->name);
   }
   Remake remake;
   const char *why = NULL;
   if (!remake_begin(schedule, &path, all, count, &remake, &why))
-    return refuse(schedule, pos,
-                  "block '%s' cannot be bound to new loops: %s; do this step before its loops "
-                  "are split or fused",
-                  block->name, why);
+    return schedule_refuse(
+        schedule, pos,
+        "block '%s' cannot be bound to new loops: %s; do this step before its loops "
+        "are split or fused",
+        block->name, why);
   const Layout *layout = layout_static(context, map, shape, schedule->pos);
-  if (!layout) return refuse(schedule, pos, "the map does not fit block '%s'", block->name);
+  if (!layout)
+    return schedule_refuse(schedule, pos, "the map does not fit block '%s'", block->name);
   if (!kinds_of_outputs(&remake, map))
-    return refuse(schedule, pos, "the map mixes spatial and reduction variables of block '%s'",
-                  block->name);
+    return schedule_refuse(
+        schedule, pos, "the map mixes spatial and reduction variables of block '%s'", block->name);
   if (!remake_by_map(&remake, layout, &why))
-    return refuse(schedule, pos, "block '%s': %s", block->name, why);
+    return schedule_refuse(schedule, pos, "block '%s': %s", block->name, why);
   Stmt *s = remake_block(&remake);
-  if (!order_survives(&path, &why))
-    return refuse(schedule, pos, "block '%s': %s", block->name, why);
+  if (!path_order_survives(&path, &why))
+    return schedule_refuse(schedule, pos, "block '%s': %s", block->name, why);
   schedule_set_body(schedule, path_replace(context, &path, remake.depth, s));
   return true;
 }

@@ -25,21 +25,22 @@ static bool check_decompose(Decompose *d) {
   Schedule *schedule = d->schedule;
   const Block *block = d->block;
   SourcePos pos = path_end(&d->path)->pos;
-  if (!block->init) return refuse(schedule, pos, "block '%s' has no init", block->name);
+  if (!block->init) return schedule_refuse(schedule, pos, "block '%s' has no init", block->name);
   for (int i = path_scope(&d->path, d->path.count - 1) + 1; i < d->path.count - 1; i++) {
     Stmt *s = d->path.items[i];
     if (s->kind != STMT_FOR) continue;
     const char *name = s->as.loop.var->as.var->name;
     bool reduces = feeds(block, s->as.loop.var, true);
-    if (i < d->depth && reduces && const_extent(s) != 1)
-      return refuse(schedule, s->pos,
-                    "loop '%s' outside of it belongs to the reduction; the init goes before the "
-                    "outermost loop of the reduction",
-                    name);
+    if (i < d->depth && reduces && loop_const_extent(s) != 1)
+      return schedule_refuse(
+          schedule, s->pos,
+          "loop '%s' outside of it belongs to the reduction; the init goes before the "
+          "outermost loop of the reduction",
+          name);
     if (i >= d->depth && reduces && feeds(block, s->as.loop.var, false))
-      return refuse(schedule, s->pos,
-                    "loop '%s' is used by spatial and reduction variables of block '%s'", name,
-                    block->name);
+      return schedule_refuse(schedule, s->pos,
+                             "loop '%s' is used by spatial and reduction variables of block '%s'",
+                             name, block->name);
   }
   return true;
 }
@@ -54,8 +55,9 @@ static bool alone_below(Decompose *d) {
     for (int k = 0; k < d->block->write_count; k++) {
       const Buffer *buffer = d->block->writes[k].buffer;
       if (block_touches(other, buffer, true) || block_touches(other, buffer, false))
-        return refuse(d->schedule, blocks.items[i]->pos, "block '%s' below that loop uses '%s' too",
-                      other->name, buffer->name);
+        return schedule_refuse(d->schedule, blocks.items[i]->pos,
+                               "block '%s' below that loop uses '%s' too", other->name,
+                               buffer->name);
     }
   }
   return true;
@@ -106,24 +108,25 @@ bool step_decompose_reduction(Schedule *schedule, StepCall *call) {
   Context *context = schedule->context;
   Decompose d = {schedule};
   Path loop;
-  if (!find_block(schedule, call->args[0].as.block, &d.path) ||
-      !find_loop(schedule, call->args[1].as.loop, &loop))
+  if (!schedule_find_block(schedule, call->args[0].as.block, &d.path) ||
+      !schedule_find_loop(schedule, call->args[1].as.loop, &loop))
     return false;
   d.block = path_end(&d.path)->as.block;
   d.depth = loop.count - 1;
   if (d.depth >= d.path.count - 1 || d.path.items[d.depth] != path_end(&loop) ||
       path_scope(&d.path, d.path.count - 1) > d.depth)
-    return refuse(schedule, path_end(&loop)->pos, "loop '%s' is not around block '%s'",
-                  path_end(&loop)->as.loop.var->as.var->name, d.block->name);
+    return schedule_refuse(schedule, path_end(&loop)->pos, "loop '%s' is not around block '%s'",
+                           path_end(&loop)->as.loop.var->as.var->name, d.block->name);
   if (!check_decompose(&d) || !alone_below(&d)) return false;
-  Str name = unique_block_name(schedule, arena_printf(&context->arena, "%s_init", d.block->name));
+  Str name =
+      schedule_unique_name(schedule, arena_printf(&context->arena, "%s_init", d.block->name));
   Stmt *init = init_nest(&d, name);
   Block *update = block_copy(context, d.block);
   update->init = NULL;
   Stmt *s = stmt_with_block(context, path_end(&d.path), block_with_regions(context, update));
   for (int i = d.path.count - 2; i >= d.depth; i--)
     s = stmt_with_child(context, d.path.items[i], d.path.child[i], s);
-  replace_joined(schedule, &d.path, d.depth, stmt_seq(context, (Stmt *[]){init, s}, 2));
+  path_replace_flat(schedule, &d.path, d.depth, stmt_seq(context, (Stmt *[]){init, s}, 2));
   step_result(schedule, call, value_block(name));
   return true;
 }

@@ -49,38 +49,41 @@ static bool check_factor(ReductionFactor *f, Stmt **loops, int count) {
   SourcePos pos = path_end(&f->path)->pos;
   if (!block->init || block->init->kind != STMT_STORE || block->write_count != 1 ||
       !reduction_update(block, &f->update) || f->update.condition)
-    return refuse(schedule, pos, "block '%s' is not a reduction of one term with an init",
-                  block->name);
+    return schedule_refuse(schedule, pos, "block '%s' is not a reduction of one term with an init",
+                           block->name);
   f->target = block->writes[0].buffer;
   if (!neutral_of(context, f->update.op, f->target->type))
-    return refuse(schedule, pos, "the operation of block '%s' has no neutral element", block->name);
+    return schedule_refuse(schedule, pos, "the operation of block '%s' has no neutral element",
+                           block->name);
   if (!uses_loop(block, ITER_REDUCTION, f->loop->as.loop.var) ||
       uses_loop(block, ITER_SPATIAL, f->loop->as.loop.var))
-    return refuse(schedule, f->loop->pos, "loop '%s' is not one of the reduction of block '%s'",
-                  f->loop->as.loop.var->as.var->name, block->name);
+    return schedule_refuse(schedule, f->loop->pos,
+                           "loop '%s' is not one of the reduction of block '%s'",
+                           f->loop->as.loop.var->as.var->name, block->name);
   if (f->axis < 0 || f->axis > f->target->rank)
-    return refuse(schedule, pos, "the partial results of '%s' have axes 0 to %d", f->target->name,
-                  f->target->rank);
+    return schedule_refuse(schedule, pos, "the partial results of '%s' have axes 0 to %d",
+                           f->target->name, f->target->rank);
   VarRange *ranges = arena_array(&context->arena, VarRange, count);
   for (int i = 0; i < count; i++) {
     Expr *var = loops[i]->as.loop.var;
     ranges[i] = loop_range(loops[i]);
     if (loops[i] == f->loop || !uses_loop(block, ITER_REDUCTION, var)) continue;
     if (uses_loop(block, ITER_SPATIAL, var))
-      return refuse(schedule, loops[i]->pos,
-                    "loop '%s' is used by spatial and by reduction variables", var->as.var->name);
+      return schedule_refuse(schedule, loops[i]->pos,
+                             "loop '%s' is used by spatial and by reduction variables",
+                             var->as.var->name);
     array_push(&context->arena, &f->inner, var);
   }
   Analyzer *analyzer = path_analyzer(schedule, &f->path, f->path.count - 1);
   const char *why = bindings_check(analyzer, block, ranges, count);
   if (why)
-    return refuse(schedule, pos,
-                  "the loops of block '%s' are not proved to run over its domain: %s", block->name,
-                  why);
+    return schedule_refuse(schedule, pos,
+                           "the loops of block '%s' are not proved to run over its domain: %s",
+                           block->name, why);
   for (int d = 0; d < f->target->rank; d++)
     if (block->writes[0].min[d]->op != EXPR_VAR && block->writes[0].min[d]->op != EXPR_INT)
-      return refuse(schedule, pos, "block '%s' does not write '%s' by its variables", block->name,
-                    f->target->name);
+      return schedule_refuse(schedule, pos, "block '%s' does not write '%s' by its variables",
+                             block->name, f->target->name);
   return true;
 }
 
@@ -151,7 +154,7 @@ static Expr *started(ReductionFactor *f) {
   Analyzer *analyzer = path_analyzer(f->schedule, &f->path, f->path.count - 1);
   Expr *condition = substitute_expr(context, f->block->predicate, &first);
   analyzer_assume(analyzer, f->block->predicate);
-  return prove(analyzer, condition) ? condition : NULL;
+  return analyzer_prove(analyzer, condition) ? condition : NULL;
 }
 
 // The nest of C = op(C, R[…]) over the block's spatial domain and the new axis.
@@ -211,40 +214,43 @@ bool step_rfactor(Schedule *schedule, StepCall *call) {
   Context *context = schedule->context;
   ReductionFactor f = {.schedule = schedule, .axis = (int)call->args[1].as.i};
   Path loop;
-  if (!find_loop(schedule, call->args[0].as.loop, &loop)) return false;
+  if (!schedule_find_loop(schedule, call->args[0].as.loop, &loop)) return false;
   f.loop = path_end(&loop);
   StmtArray blocks = {0};
   blocks_below(&context->arena, f.loop, &blocks);
-  if (blocks.count != 1 || has_loose_stores(f.loop))
-    return refuse(schedule, f.loop->pos, "loop '%s' must have exactly one block below it",
-                  f.loop->as.loop.var->as.var->name);
+  if (blocks.count != 1 || stmt_has_loose_stores(f.loop))
+    return schedule_refuse(schedule, f.loop->pos, "loop '%s' must have exactly one block below it",
+                           f.loop->as.loop.var->as.var->name);
   path_to_block(schedule, blocks.items[0]->as.block->name, &f.path);
   f.block = blocks.items[0]->as.block;
   Stmt **loops;
   int count = path_loops(schedule, &f.path, f.path.count - 1, &loops);
   int top = f.path.count - 1 - count;
   if (top <= path_scope(&f.path, f.path.count - 1) || f.path.items[top] != loops[0])
-    return refuse(schedule, f.loop->pos,
-                  "other statements share the loops of block '%s'; do this step before blocks are "
-                  "moved there",
-                  f.block->name);
+    return schedule_refuse(
+        schedule, f.loop->pos,
+        "other statements share the loops of block '%s'; do this step before blocks are "
+        "moved there",
+        f.block->name);
   if (!check_factor(&f, loops, count)) return false;
   Expr *condition = started(&f);
   // A condition on spatial loops only restricts them to the domain, which the new nest runs over.
   if (condition && !expr_is_true(condition) && !expr_uses(condition, f.loop->as.loop.var) &&
-      writes_whole_domain(schedule, f.block, path_analyzer(schedule, &f.path, f.path.count - 1)))
+      block_writes_whole_domain(schedule, f.block,
+                                path_analyzer(schedule, &f.path, f.path.count - 1)))
     condition = expr_bool(context, true);
   if (!condition || names_old_loops(&f, condition, loops, count))
-    return refuse(schedule, f.loop->pos,
-                  "the predicate of block '%s' is not proved to leave each partial result a start; "
-                  "split with factors that divide the extent",
-                  f.block->name);
+    return schedule_refuse(
+        schedule, f.loop->pos,
+        "the predicate of block '%s' is not proved to leave each partial result a start; "
+        "split with factors that divide the extent",
+        f.block->name);
   make_partial(&f);
-  Str name = unique_block_name(schedule, arena_printf(&context->arena, "%s_rf", f.block->name));
+  Str name = schedule_unique_name(schedule, arena_printf(&context->arena, "%s_rf", f.block->name));
   Stmt *kept = partial_block(&f, name);
   for (int i = f.path.count - 2; i >= top; i--)
     kept = stmt_with_child(context, f.path.items[i], f.path.child[i], kept);
-  place_beside(schedule, &f.path, top, kept, final_nest(&f, condition), true, f.partial);
+  path_place_beside(schedule, &f.path, top, kept, final_nest(&f, condition), true, f.partial);
   step_result(schedule, call, value_block(name));
   return true;
 }

@@ -90,7 +90,7 @@ const char *schedule_refusal(const Schedule *schedule) {
   return schedule->refusal;
 }
 
-bool refuse(Schedule *schedule, SourcePos pos, const char *format, ...) {
+bool schedule_refuse(Schedule *schedule, SourcePos pos, const char *format, ...) {
   Context *context = schedule->context;
   va_list args;
   va_start(args, format);

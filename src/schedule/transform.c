@@ -17,13 +17,13 @@ static Buffer *buffer_named(const Block *block, Str name) {
   return NULL;
 }
 
-Buffer *find_slot(Schedule *schedule, const Stmt *at, const StepValue *slot) {
+Buffer *schedule_find_slot(Schedule *schedule, const Stmt *at, const StepValue *slot) {
   const Block *block = at->as.block;
   if (slot->kind == VALUE_STRING) {
     Buffer *buffer = buffer_named(block, slot->as.s);
     if (!buffer)
-      refuse(schedule, at->pos, "block '%s' neither reads nor writes '%s'", block->name,
-             slot->as.s);
+      schedule_refuse(schedule, at->pos, "block '%s' neither reads nor writes '%s'", block->name,
+                      slot->as.s);
     return buffer;
   }
   const StepValue *items = slot->as.list.items;
@@ -31,17 +31,17 @@ Buffer *find_slot(Schedule *schedule, const Stmt *at, const StepValue *slot) {
                 items[0].kind == VALUE_STRING && items[1].kind == VALUE_INT;
   bool write = formed && strcmp(items[0].as.s, "write") == 0;
   if (!formed || (!write && strcmp(items[0].as.s, "read") != 0)) {
-    refuse(schedule, at->pos,
-           "the buffer is given as (\"read\", index), (\"write\", index) or by "
-           "its name");
+    schedule_refuse(schedule, at->pos,
+                    "the buffer is given as (\"read\", index), (\"write\", index) or by "
+                    "its name");
     return NULL;
   }
   int count = write ? block->write_count : block->read_count;
   int64_t index = items[1].as.i;
   if (index >= 0 && index < count)
     return write ? block->writes[index].buffer : block->reads[index].buffer;
-  refuse(schedule, at->pos, "block '%s' has %d %s buffers; there is no number %lld", block->name,
-         count, write ? "written" : "read", (long long)index);
+  schedule_refuse(schedule, at->pos, "block '%s' has %d %s buffers; there is no number %lld",
+                  block->name, count, write ? "written" : "read", (long long)index);
   return NULL;
 }
 
@@ -119,19 +119,20 @@ bool storage_is_opaque(Schedule *schedule, const Buffer *buffer, const char **wh
 static bool check_aliases(Schedule *schedule, const Stmt *at, const Aliases *aliases) {
   const Buffer *buffer = aliases->buffer;
   if (aliases->opaque)
-    return refuse(schedule, at->pos, "the layout of '%s' cannot change: %s", buffer->name,
-                  aliases->opaque);
+    return schedule_refuse(schedule, at->pos, "the layout of '%s' cannot change: %s", buffer->name,
+                           aliases->opaque);
   for (int i = 0; i < aliases->found.count; i++)
     if (!same_description(aliases->found.items[i], buffer))
-      return refuse(
+      return schedule_refuse(
           schedule, at->pos,
           "the layout of '%s' cannot change: '%s' shares its memory and has another shape, "
           "type or offset, and aliases change together",
           buffer->name, aliases->found.items[i]->name);
   if (buffer->strides || !expr_is_int(buffer->offset, 0))
-    return refuse(schedule, at->pos,
-                  "the layout of '%s' cannot change: its strides or offset are given from outside",
-                  buffer->name);
+    return schedule_refuse(
+        schedule, at->pos,
+        "the layout of '%s' cannot change: its strides or offset are given from outside",
+        buffer->name);
   return true;
 }
 
@@ -163,39 +164,41 @@ static bool refuse_collision(Schedule *schedule, const Stmt *at, const Buffer *b
                              const Layout *layout, const LayoutAnswer *answer) {
   Context *context = schedule->context;
   if (answer->verdict != VERDICT_NO || !answer->witness || !answer->witness2)
-    return refuse(schedule, at->pos,
-                  "the index map is not proved injective on the shape of '%s': %s", buffer->name,
-                  answer->reason ? answer->reason : "no proof was found");
+    return schedule_refuse(schedule, at->pos,
+                           "the index map is not proved injective on the shape of '%s': %s",
+                           buffer->name, answer->reason ? answer->reason : "no proof was found");
   const char *first = point_text(context, answer->witness, answer->witness_rank);
   const char *second = point_text(context, answer->witness2, answer->witness_rank);
   int64_t *place = arena_array(&context->arena, int64_t, layout->physical_rank);
   bool known = index_map_apply(layout->map, answer->witness, place);
-  return refuse(schedule, at->pos,
-                "index map is not injective on the shape of '%s'\n%s[%s] and %s[%s] would both be "
-                "stored at [%s]",
-                buffer->name, buffer->name, first, buffer->name, second,
-                known ? point_text(context, place, layout->physical_rank) : "?");
+  return schedule_refuse(
+      schedule, at->pos,
+      "index map is not injective on the shape of '%s'\n%s[%s] and %s[%s] would both be "
+      "stored at [%s]",
+      buffer->name, buffer->name, first, buffer->name, second,
+      known ? point_text(context, place, layout->physical_rank) : "?");
 }
 
 static const Layout *layout_on_buffer(Schedule *schedule, const Stmt *at, const Buffer *buffer,
                                       const IndexMap *map) {
   Context *context = schedule->context;
   if (map->input_count != buffer->rank) {
-    refuse(schedule, at->pos, "the map takes %d axes, '%s' has %d", map->input_count, buffer->name,
-           buffer->rank);
+    schedule_refuse(schedule, at->pos, "the map takes %d axes, '%s' has %d", map->input_count,
+                    buffer->name, buffer->rank);
     return NULL;
   }
   const LayoutExpr **shape = shape_of(context, buffer);
   for (int i = 0; i < buffer->rank; i++)
     if (!shape[i]) {
-      refuse(schedule, at->pos, "the extent of axis %d of '%s' is too complex", i, buffer->name);
+      schedule_refuse(schedule, at->pos, "the extent of axis %d of '%s' is too complex", i,
+                      buffer->name);
       return NULL;
     }
   LayoutPadding any = {LAYOUT_PADDING_ANY, 0};
   const Layout *layout = layout_new(context, map, shape, NULL, size_facts(context, buffer), any,
                                     schedule->pos.file ? schedule->pos : at->pos);
   if (!layout) {
-    refuse(schedule, at->pos, "the map does not fit the shape of '%s'", buffer->name);
+    schedule_refuse(schedule, at->pos, "the map does not fit the shape of '%s'", buffer->name);
     return NULL;
   }
   LayoutAnswer answer = layout_is_injective(context, layout);
@@ -222,7 +225,7 @@ static bool name_size(Visitor *visitor, Expr *e) {
   return true;
 }
 
-Map size_symbols(const Schedule *schedule) {
+Map schedule_size_symbols(const Schedule *schedule) {
   Map names = map_new(&schedule->context->arena);
   Visitor visitor = {.env = &names, .enter_expr = name_size};
   PrimFunc *func = schedule->func;
@@ -236,7 +239,7 @@ static Buffer *physical_buffer(Schedule *schedule, const Buffer *buffer, const L
                                LayoutPadding padding) {
   Context *context = schedule->context;
   Buffer *copy = buffer_copy(context, buffer);
-  Map symbols = size_symbols(schedule);
+  Map symbols = schedule_size_symbols(schedule);
   copy->rank = on_buffer->physical_rank;
   copy->shape = arena_array(&context->arena, Expr *, copy->rank);
   for (int i = 0; i < copy->rank; i++)
@@ -288,9 +291,9 @@ static Stmt *relayout_block(Relayout *relayout, Stmt *s) {
   }
   if (!touches) return stmt_with_block(context, s, copy);
   Analyzer *analyzer = analyzer_new(context);
-  bind_domain(analyzer, copy);
-  copy->init = simplify_indices(context, analyzer, copy->init);
-  copy->body = simplify_indices(context, analyzer, copy->body);
+  block_bind_domain(analyzer, copy);
+  copy->init = stmt_simplify_indices(context, analyzer, copy->init);
+  copy->body = stmt_simplify_indices(context, analyzer, copy->body);
   return stmt_with_block(context, s, block_with_regions(context, copy));
 }
 
@@ -379,7 +382,7 @@ typedef struct Pointwise {
 static bool at_from(Pointwise *env, Expr *const *indices) {
   bool same = true;
   for (int i = 0; i < env->buffer->rank; i++)
-    same &= simplify(env->analyzer, indices[i]) == env->from[i];
+    same &= analyzer_simplify(env->analyzer, indices[i]) == env->from[i];
   env->elsewhere |= !same;
   return same && env->new_vars;
 }
@@ -428,7 +431,8 @@ static void remake_writer(Schedule *schedule, BlockRef name, const Layout *on_bu
     const BlockVar *v = &remake.block->vars[i];
     analyzer_bind(env.analyzer, v->var, v->min, v->extent);
   }
-  for (int i = 0; i < physical->rank; i++) env.from[i] = simplify(env.analyzer, env.from[i]);
+  for (int i = 0; i < physical->rank; i++)
+    env.from[i] = analyzer_simplify(env.analyzer, env.from[i]);
   Block *copy = block_copy(context, remake.block);
   env.new_vars = remake.new_vars;
   copy->init = pointwise(&env, copy->init);
@@ -468,7 +472,7 @@ static bool padding_of(Schedule *schedule, const Stmt *at, const StepValue *valu
     return true;
   }
   if (value->kind != VALUE_INT && value->kind != VALUE_FLOAT)
-    return refuse(schedule, at->pos, "pad_value is a number or None");
+    return schedule_refuse(schedule, at->pos, "pad_value is a number or None");
   out->kind = LAYOUT_PADDING_CONSTANT;
   out->value = value->kind == VALUE_INT ? (double)value->as.i : value->as.f;
   return true;
@@ -477,9 +481,9 @@ static bool padding_of(Schedule *schedule, const Stmt *at, const StepValue *valu
 bool step_transform_layout(Schedule *schedule, StepCall *call) {
   Context *context = schedule->context;
   Path path;
-  if (!find_block(schedule, call->args[0].as.block, &path)) return false;
+  if (!schedule_find_block(schedule, call->args[0].as.block, &path)) return false;
   Stmt *at = path_end(&path);
-  Buffer *buffer = find_slot(schedule, at, &call->args[1]);
+  Buffer *buffer = schedule_find_slot(schedule, at, &call->args[1]);
   LayoutPadding padding;
   if (!buffer || !padding_of(schedule, at, &call->args[3], &padding)) return false;
   Aliases aliases = aliases_of(schedule, buffer);
@@ -500,13 +504,13 @@ bool step_transform_layout(Schedule *schedule, StepCall *call) {
   for (int i = 0; i < writers.count; i++)
     remake_writer(schedule, writers.items[i].name, on_buffer, writers.items[i].chosen, physical);
   if (padding.kind == LAYOUT_PADDING_ANY) return true;
-  return set_padding(schedule, at->pos, physical, padding);
+  return buffer_set_padding(schedule, at->pos, physical, padding);
 }
 
 // ---- Axis separators -------------------------------------------------------------------------
 
 // Replaces buffers by others of the same rank in the whole function.
-void replace_buffers(Schedule *schedule, const Map *buffers, const Map *vars) {
+void schedule_replace_buffers(Schedule *schedule, const Map *buffers, const Map *vars) {
   Context *context = schedule->context;
   PrimFunc *func = prim_func_with_body(
       context, schedule->func, substitute_stmt(context, schedule->func->body, vars, buffers));
@@ -519,8 +523,8 @@ void replace_buffers(Schedule *schedule, const Map *buffers, const Map *vars) {
   schedule->func = func;
 }
 
-void replace_storage(Schedule *schedule, const Buffer *buffer, void (*change)(void *env, Buffer *b),
-                     void *env, const Map *vars) {
+void schedule_replace_storage(Schedule *schedule, const Buffer *buffer,
+                              void (*change)(void *env, Buffer *b), void *env, const Map *vars) {
   Aliases aliases = aliases_of(schedule, buffer);
   Map buffers = map_new(&schedule->context->arena);
   for (int i = 0; i < aliases.found.count; i++) {
@@ -528,7 +532,7 @@ void replace_storage(Schedule *schedule, const Buffer *buffer, void (*change)(vo
     change(env, copy);
     map_put(&buffers, aliases.found.items[i], copy);
   }
-  replace_buffers(schedule, &buffers, vars);
+  schedule_replace_buffers(schedule, &buffers, vars);
 }
 
 typedef struct Separators {
@@ -545,9 +549,9 @@ static void change_separators(void *env, Buffer *b) {
 bool step_set_axis_separator(Schedule *schedule, StepCall *call) {
   Context *context = schedule->context;
   Path path;
-  if (!find_block(schedule, call->args[0].as.block, &path)) return false;
+  if (!schedule_find_block(schedule, call->args[0].as.block, &path)) return false;
   Stmt *at = path_end(&path);
-  Buffer *buffer = find_slot(schedule, at, &call->args[1]);
+  Buffer *buffer = schedule_find_slot(schedule, at, &call->args[1]);
   if (!buffer) return false;
   Aliases aliases = aliases_of(schedule, buffer);
   if (!check_aliases(schedule, at, &aliases)) return false;
@@ -557,11 +561,11 @@ bool step_set_axis_separator(Schedule *schedule, StepCall *call) {
     const StepValue *v = &call->args[2].as.list.items[i];
     int64_t low = i ? separators.items[i - 1] + 1 : 1;
     if (v->kind != VALUE_INT || v->as.i < low || v->as.i >= buffer->rank)
-      return refuse(schedule, at->pos,
-                    "axis separators of '%s' must ascend and be between 1 and %d", buffer->name,
-                    buffer->rank - 1);
+      return schedule_refuse(schedule, at->pos,
+                             "axis separators of '%s' must ascend and be between 1 and %d",
+                             buffer->name, buffer->rank - 1);
     separators.items[i] = (int)v->as.i;
   }
-  replace_storage(schedule, buffer, change_separators, &separators, NULL);
+  schedule_replace_storage(schedule, buffer, change_separators, &separators, NULL);
   return true;
 }

@@ -117,22 +117,23 @@ static const char *name_near(Schedule *schedule, const char *name) {
   return nearest_name(name, (const char *const *)names.items, names.count);
 }
 
-bool find_block(Schedule *schedule, BlockRef block, Path *out) {
+bool schedule_find_block(Schedule *schedule, BlockRef block, Path *out) {
   if (path_to_block(schedule, block, out)) return true;
   SourcePos pos = schedule->func->pos;
-  if (!block) return refuse(schedule, pos, "no block was given");
+  if (!block) return schedule_refuse(schedule, pos, "no block was given");
   const char *near = name_near(schedule, block);
-  return refuse(schedule, pos, "the function has no block '%s'%s%s%s", block,
-                near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+  return schedule_refuse(schedule, pos, "the function has no block '%s'%s%s%s", block,
+                         near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
-bool find_loop(Schedule *schedule, LoopRef loop, Path *out) {
+bool schedule_find_loop(Schedule *schedule, LoopRef loop, Path *out) {
   if (path_to_loop(schedule, loop, out)) return true;
-  if (!loop) return refuse(schedule, schedule->func->pos, "no loop was given");
-  return refuse(schedule, schedule->func->pos,
-                "loop '%s' is no longer in the function: an earlier step replaced it; take the "
-                "loops again with get_loops",
-                loop->as.var->name);
+  if (!loop) return schedule_refuse(schedule, schedule->func->pos, "no loop was given");
+  return schedule_refuse(
+      schedule, schedule->func->pos,
+      "loop '%s' is no longer in the function: an earlier step replaced it; take the "
+      "loops again with get_loops",
+      loop->as.var->name);
 }
 
 // ---- Replacing -------------------------------------------------------------------------------
@@ -180,7 +181,7 @@ int path_scope(const Path *path, int depth) {
   return -1;
 }
 
-bool precedes(const Path *a, const Path *b) {
+bool path_precedes(const Path *a, const Path *b) {
   for (int i = 0; i + 1 < a->count && i + 1 < b->count && a->items[i] == b->items[i]; i++)
     if (a->child[i] != b->child[i]) return a->child[i] < b->child[i];
   return false;
@@ -231,16 +232,16 @@ void blocks_innermost(Arena *arena, Stmt *s, StmtArray *out) {
   }
 }
 
-bool has_loose_stores(Stmt *s) {
+bool stmt_has_loose_stores(Stmt *s) {
   if (!s || s->kind == STMT_BLOCK) return false;
   if (s->kind == STMT_STORE || s->kind == STMT_EVALUATE) return true;
   int count = stmt_child_count(s);
   for (int i = 0; i < count; i++)
-    if (has_loose_stores(stmt_child(s, i))) return true;
+    if (stmt_has_loose_stores(stmt_child(s, i))) return true;
   return false;
 }
 
-Str unique_block_name(const Schedule *schedule, const char *name) {
+Str schedule_unique_name(const Schedule *schedule, const char *name) {
   Context *context = schedule->context;
   Path path;
   Str candidate = str_intern(context, name);
@@ -264,7 +265,7 @@ static Stmt *map_one(Rewriter *rewriter, Stmt *s) {
   return s->kind == STMT_BLOCK ? mapping->map(mapping->env, s) : NULL;
 }
 
-Stmt *map_blocks(Context *context, Stmt *s, BlockMap f, void *env) {
+Stmt *stmt_map_blocks(Context *context, Stmt *s, BlockMap f, void *env) {
   BlockMapping mapping = {f, env};
   Rewriter rewriter = {.context = context, .env = &mapping, .enter_stmt = map_one};
   return rewrite_stmt(&rewriter, s);
@@ -272,7 +273,7 @@ Stmt *map_blocks(Context *context, Stmt *s, BlockMap f, void *env) {
 
 // ---- New nests beside old ones ---------------------------------------------------------------
 
-void replace_joined(Schedule *schedule, const Path *path, int depth, Stmt *replacement) {
+void path_replace_flat(Schedule *schedule, const Path *path, int depth, Stmt *replacement) {
   Context *context = schedule->context;
   if (depth && path->items[depth - 1]->kind == STMT_SEQ) {
     Stmt *seq = path->items[depth - 1];
@@ -293,12 +294,12 @@ static Stmt *add_alloc(Context *context, const Stmt *s, Buffer *buffer) {
   return stmt_with_block(context, s, copy);
 }
 
-void place_beside(Schedule *schedule, const Path *path, int depth, Stmt *kept, Stmt *nest,
-                  bool after, Buffer *buffer) {
+void path_place_beside(Schedule *schedule, const Path *path, int depth, Stmt *kept, Stmt *nest,
+                       bool after, Buffer *buffer) {
   Context *context = schedule->context;
   Stmt *pair[2] = {after ? kept : nest, after ? nest : kept};
   BlockRef scope = path->items[path_scope(path, depth)]->as.block->name;
-  replace_joined(schedule, path, depth, stmt_seq(context, pair, 2));
+  path_replace_flat(schedule, path, depth, stmt_seq(context, pair, 2));
   Path root;
   path_to_block(schedule, scope, &root);
   Stmt *with = add_alloc(context, path_end(&root), buffer);

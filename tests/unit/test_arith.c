@@ -5,7 +5,7 @@
 #include "arith/rules.h"
 
 static void expect(World *w, Analyzer *a, Expr *e, Expr *wanted) {
-  Expr *got = simplify(a, e);
+  Expr *got = analyzer_simplify(a, e);
   if (got != wanted)
     fail_msg("%s => %s, not %s", expr_text(w, e), expr_text(w, got), expr_text(w, wanted));
 }
@@ -64,9 +64,9 @@ static void test_random_expressions_keep_their_value(void **state) {
     for (int n = 0; n < 3000; n++) {
       bool condition = pick(&seed, 4) == 0;
       Expr *e = condition ? random_condition(&w, &seed, 3) : random_expr(&w, &seed, 4);
-      Expr *s = n % 5 == 0 ? simplify_deep(a, e) : simplify(a, e);
+      Expr *s = n % 5 == 0 ? analyzer_simplify_deep(a, e) : analyzer_simplify(a, e);
       int64_t low = 0, high = 0, divisor, rest;
-      bool bounded = !condition && const_bounds(a, e, &low, &high);
+      bool bounded = !condition && analyzer_const_bounds(a, e, &low, &high);
       modular_form(a, e, &divisor, &rest);
       world_first(&w);
       do {
@@ -133,8 +133,8 @@ static void test_shared_operands(void **state) {
     e = expr_select(c, condition, OVER(ADD(e, I(3)), I(2)), TIMES(e, I(1)));
     all = expr_and(c, all, condition);
   }
-  simplify(a, e);
-  simplify_deep(a, all);
+  analyzer_simplify(a, e);
+  analyzer_simplify_deep(a, all);
   Expr *sum = I(0);
   for (int i = 0; i < 30; i++) {
     Expr *v = expr_var(c, "v", DTYPE_INT32), *u = expr_var(c, "u", DTYPE_INT32);
@@ -142,7 +142,7 @@ static void test_shared_operands(void **state) {
     analyzer_assume(a, CMP(LE, u, ADD(v, sum)));
     sum = ADD(sum, ADD(v, u));
   }
-  assert_false(prove(a, CMP(LT, sum, I(1000))));
+  assert_false(analyzer_prove(a, CMP(LT, sum, I(1000))));
   context_free(c);
 }
 

@@ -92,8 +92,9 @@ static void test_random_symbolic(void **state) {
   for (int n = 0; n < FUZZ_ROUNDS; n++) {
     bool condition = pick(&seed, 3) == 0;
     Expr *e = condition ? symbolic_condition(&w, &seed, 2) : symbolic_expr(&w, &seed, 3);
-    bool proved = condition && prove(a, e);
-    check_everywhere(&w, e, pick(&seed, 4) ? simplify(a, e) : simplify_deep(a, e), NULL, proved);
+    bool proved = condition && analyzer_prove(a, e);
+    check_everywhere(&w, e, pick(&seed, 4) ? analyzer_simplify(a, e) : analyzer_simplify_deep(a, e),
+                     NULL, proved);
   }
   context_free(w.context);
 }
@@ -107,14 +108,14 @@ static void test_random_assumptions(void **state) {
     Expr *given =
         pick(&seed, 2) ? symbolic_condition(&w, &seed, 1) : random_condition(&w, &seed, 2);
     Expr *e = pick(&seed, 2) ? symbolic_condition(&w, &seed, 2) : random_condition(&w, &seed, 2);
-    Expr *before = simplify(a, e);
+    Expr *before = analyzer_simplify(a, e);
     int mark = analyzer_mark(a);
     analyzer_assume(a, given);
-    bool proved = prove(a, e);
-    Expr *s = simplify(a, e);
+    bool proved = analyzer_prove(a, e);
+    Expr *s = analyzer_simplify(a, e);
     analyzer_reset(a, mark);
     check_everywhere(&w, e, s, given, proved);
-    assert_ptr_equal(simplify(a, e), before);
+    assert_ptr_equal(analyzer_simplify(a, e), before);
   }
   context_free(w.context);
 }
@@ -157,7 +158,7 @@ static void test_random_symbolic_boxes(void **state) {
 }
 
 static void expect_proof(World *w, Analyzer *a, Expr *condition, bool wanted) {
-  if (prove(a, condition) != wanted)
+  if (analyzer_prove(a, condition) != wanted)
     fail_msg("%s is %sproved", expr_text(w, condition), wanted ? "not " : "");
 }
 
@@ -177,17 +178,20 @@ static void test_symbolic_proofs(void **state) {
   expect_proof(&w, a, LESS(row, TIMES(n, m)), true);
   expect_proof(&w, a, LESS(row, expr_sub(c, TIMES(n, m), I(1))), false);
   expect_proof(&w, a, LE(I(0), row), true);
-  assert_ptr_equal(simplify(a, OVER(row, m)), i);
-  assert_ptr_equal(simplify(a, REST(row, m)), j);
-  assert_ptr_not_equal(simplify(a, OVER(row, n)), i);
+  assert_ptr_equal(analyzer_simplify(a, OVER(row, m)), i);
+  assert_ptr_equal(analyzer_simplify(a, REST(row, m)), j);
+  assert_ptr_not_equal(analyzer_simplify(a, OVER(row, n)), i);
   Expr *p = expr_var(c, "p", DTYPE_INT32), *q = expr_var(c, "q", DTYPE_INT32);
   Expr *cell = ADD(TIMES(ADD(TIMES(p, n), q), m), j), *area = TIMES(n, m);
-  assert_ptr_equal(simplify(a, OVER(cell, area)), simplify(a, ADD(p, OVER(q, n))));
-  assert_ptr_equal(simplify(a, REST(cell, area)), simplify(a, ADD(TIMES(REST(q, n), m), j)));
-  assert_ptr_equal(simplify(a, ADD(TIMES(OVER(q, n), n), REST(q, n))), q);
-  assert_ptr_equal(simplify(a, LESS(OVER(q, I(7)), I(3))), simplify(a, LESS(q, I(21))));
-  assert_ptr_equal(simplify(a, ADD(TIMES(OVER(row, I(16)), I(16)), REST(row, I(16)))),
-                   simplify(a, row));
+  assert_ptr_equal(analyzer_simplify(a, OVER(cell, area)),
+                   analyzer_simplify(a, ADD(p, OVER(q, n))));
+  assert_ptr_equal(analyzer_simplify(a, REST(cell, area)),
+                   analyzer_simplify(a, ADD(TIMES(REST(q, n), m), j)));
+  assert_ptr_equal(analyzer_simplify(a, ADD(TIMES(OVER(q, n), n), REST(q, n))), q);
+  assert_ptr_equal(analyzer_simplify(a, LESS(OVER(q, I(7)), I(3))),
+                   analyzer_simplify(a, LESS(q, I(21))));
+  assert_ptr_equal(analyzer_simplify(a, ADD(TIMES(OVER(row, I(16)), I(16)), REST(row, I(16)))),
+                   analyzer_simplify(a, row));
   analyzer_bind(a, io, I(0), OVER(ADD(n, I(15)), I(16)));
   analyzer_bind(a, ii, I(0), I(16));
   Expr *tile = ADD(TIMES(io, I(16)), ii);
@@ -206,8 +210,8 @@ static void test_symbolic_proofs(void **state) {
   expect_proof(&w, a, expr_binary(c, EXPR_NE, ADD(n, I(1)), TIMES(m, I(2))), true);
   expect_proof(&w, a, expr_binary(c, EXPR_NE, ADD(n, I(2)), TIMES(m, I(2))), false);
   expect_proof(&w, a, LESS(tile, n), true);
-  assert_ptr_equal(simplify(a, TIMES(OVER(n, I(16)), I(16))), n);
-  assert_ptr_equal(simplify(a, REST(ADD(TIMES(n, m), I(35)), I(16))), I(3));
+  assert_ptr_equal(analyzer_simplify(a, TIMES(OVER(n, I(16)), I(16))), n);
+  assert_ptr_equal(analyzer_simplify(a, REST(ADD(TIMES(n, m), I(35)), I(16))), I(3));
   context_free(c);
 }
 
@@ -261,7 +265,7 @@ static void test_bounds_are_exact(void **state) {
       }
     }
     int64_t low, high, least = INT64_MAX, most = INT64_MIN;
-    assert_true(const_bounds(a, e, &low, &high));
+    assert_true(analyzer_const_bounds(a, e, &low, &high));
     world_first(&w);
     do {
       int64_t v = eval(&w, e);
@@ -287,9 +291,9 @@ static void test_large_numbers(void **state) {
   analyzer_bind(a, y, zero, big);
   int64_t low, high;
   Expr *sum = ADD(TIMES(x, expr_int(c, DTYPE_INT64, 3)), TIMES(y, expr_int(c, DTYPE_INT64, 3)));
-  assert_false(const_bounds(a, sum, &low, &high));
-  assert_false(prove(a, LESS(sum, expr_int(c, DTYPE_INT64, INT64_MAX))));
-  assert_true(prove(a, LE(zero, sum)));
+  assert_false(analyzer_const_bounds(a, sum, &low, &high));
+  assert_false(analyzer_prove(a, LESS(sum, expr_int(c, DTYPE_INT64, INT64_MAX))));
+  assert_true(analyzer_prove(a, LE(zero, sum)));
   Expr *most = expr_int(c, DTYPE_INT64, INT64_MAX), *least = expr_int(c, DTYPE_INT64, INT64_MIN);
   Expr *odd[] = {TIMES(x, most),
                  TIMES(x, least),
@@ -300,16 +304,16 @@ static void test_large_numbers(void **state) {
                  expr_min(c, ADD(x, least), y),
                  expr_sub(c, least, x)};
   for (int i = 0; i < COUNT_OF(odd); i++) {
-    Expr *s = simplify(a, odd[i]);
-    prove(a, LE(s, most));
+    Expr *s = analyzer_simplify(a, odd[i]);
+    analyzer_prove(a, LE(s, most));
     int64_t d, r;
     modular_form(a, s, &d, &r);
-    const_bounds(a, s, &low, &high);
+    analyzer_const_bounds(a, s, &low, &high);
     assert_true(dtype_equal(s->type, DTYPE_INT64));
   }
   Expr *u = expr_var(c, "u", DTYPE_INT32);
   Expr *huge = TIMES(TIMES(u, I(1 << 20)), I(1 << 20)); // 2**40 is no int32
-  assert_true(dtype_equal(simplify(a, huge)->type, DTYPE_INT32));
+  assert_true(dtype_equal(analyzer_simplify(a, huge)->type, DTYPE_INT32));
   context_free(c);
 }
 

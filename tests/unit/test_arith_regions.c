@@ -53,7 +53,7 @@ static void test_window(void **state) {
   assert_false(exact);
   index = OVER(ADD(oh, s), I(4));
   index_region(a, &index, 1, vars, 2, &min, &extent, &exact);
-  expect_same(&w, min, simplify(a, OVER(ADD(TIMES(oho, I(4)), s), I(4))));
+  expect_same(&w, min, analyzer_simplify(a, OVER(ADD(TIMES(oho, I(4)), s), I(4))));
   expect_same(&w, extent, I(2));
   index = OVER(oh, I(4));
   index_region(a, &index, 1, vars, 2, &min, &extent, &exact);
@@ -281,7 +281,7 @@ static void test_statements_become_small(void **state) {
   Stmt *s = stmt_if(c, LESS(I(-1), io), store, NULL);
   s = stmt_for(c, k, I(0), I(1), LOOP_SERIAL, stmt_if(c, LESS(fused, I(100)), s, NULL));
   s = stmt_for(c, io, I(0), I(7), LOOP_SERIAL, stmt_for(c, ii, I(0), I(16), LOOP_PARALLEL, s));
-  Stmt *r = simplify_stmt(c, s);
+  Stmt *r = arith_simplify_stmt(c, s);
   Stmt *branch = r->as.loop.body->as.loop.body;
   assert_int_equal(branch->kind, STMT_IF);
   expect_same(&w, branch->as.branch.condition, LESS(fused, I(100)));
@@ -289,11 +289,11 @@ static void test_statements_become_small(void **state) {
   assert_int_equal(inner->kind, STMT_STORE);
   expect_same(&w, inner->as.store.indices[0], fused);
   expect_same(&w, inner->as.store.value->args[0], io);
-  assert_ptr_equal(simplify_stmt(c, r), r);
+  assert_ptr_equal(arith_simplify_stmt(c, r), r);
   Stmt *never = stmt_if(c, LESS(fused, I(0)), store, NULL);
   never =
       stmt_for(c, io, I(0), I(7), LOOP_SERIAL, stmt_for(c, ii, I(0), I(16), LOOP_SERIAL, never));
-  assert_true(stmt_is_nothing(simplify_stmt(c, never)));
+  assert_true(stmt_is_nothing(arith_simplify_stmt(c, never)));
   context_free(c);
 }
 
@@ -307,7 +307,7 @@ static void test_memory_is_no_fact(void **state) {
   Stmt *again = stmt_if(c, LESS(I(0), load), stmt_store(c, f, &zero, 1, I(7)), NULL);
   Stmt *both[] = {stmt_store(c, f, &zero, 1, I(0)), again};
   Stmt *s = stmt_if(c, LESS(I(0), load), stmt_seq(c, both, 2), NULL);
-  Stmt *r = simplify_stmt(c, s);
+  Stmt *r = arith_simplify_stmt(c, s);
   assert_int_equal(r->as.branch.then_body->as.seq.items[1]->kind, STMT_IF);
   context_free(c);
 }
@@ -345,15 +345,16 @@ static void test_vectors(void **state) {
   world_bind(&w, a);
   Expr *eight = expr_broadcast(c, I(8), 8);
   Expr *aligned = expr_ramp(c, TIMES(i, I(8)), I(1), 8), *loose = expr_ramp(c, i, I(1), 8);
-  expect_same(&w, simplify(a, OVER(aligned, eight)), expr_broadcast(c, i, 8));
-  expect_same(&w, simplify(a, REST(aligned, eight)), expr_ramp(c, I(0), I(1), 8));
-  expect_same(&w, simplify(a, REST(loose, eight)), REST(loose, eight));
+  expect_same(&w, analyzer_simplify(a, OVER(aligned, eight)), expr_broadcast(c, i, 8));
+  expect_same(&w, analyzer_simplify(a, REST(aligned, eight)), expr_ramp(c, I(0), I(1), 8));
+  expect_same(&w, analyzer_simplify(a, REST(loose, eight)), REST(loose, eight));
   Expr *sum = ADD(aligned, expr_ramp(c, j, I(3), 8));
-  expect_same(&w, simplify(a, sum), expr_ramp(c, ADD(TIMES(i, I(8)), j), I(4), 8));
+  expect_same(&w, analyzer_simplify(a, sum), expr_ramp(c, ADD(TIMES(i, I(8)), j), I(4), 8));
   Expr *end = expr_broadcast(c, I(16), 8);
-  expect_same(&w, simplify(a, LESS(loose, end)), expr_int(c, dtype_lanes(DTYPE_BOOL, 8), 1));
-  expect_same(&w, simplify(a, LESS(aligned, end)), LESS(aligned, end));
-  expect_same(&w, simplify(a, expr_min(c, loose, end)), loose);
+  expect_same(&w, analyzer_simplify(a, LESS(loose, end)),
+              expr_int(c, dtype_lanes(DTYPE_BOOL, 8), 1));
+  expect_same(&w, analyzer_simplify(a, LESS(aligned, end)), LESS(aligned, end));
+  expect_same(&w, analyzer_simplify(a, expr_min(c, loose, end)), loose);
   uint64_t seed = 3;
   for (int n = 0; n < 2000; n++) {
     Expr *x = expr_ramp(c, random_expr(&w, &seed, 2), I((int64_t)pick(&seed, 7) - 3), 4);
@@ -362,7 +363,7 @@ static void test_vectors(void **state) {
     static const ExprOp ops[] = {EXPR_ADD, EXPR_SUB, EXPR_MUL, EXPR_FLOOR_DIV, EXPR_FLOOR_MOD,
                                  EXPR_MIN, EXPR_MAX, EXPR_LT,  EXPR_LE,        EXPR_GT,
                                  EXPR_GE,  EXPR_EQ,  EXPR_NE};
-    Expr *e = expr_binary(c, ops[pick(&seed, COUNT_OF(ops))], x, y), *s = simplify(a, e);
+    Expr *e = expr_binary(c, ops[pick(&seed, COUNT_OF(ops))], x, y), *s = analyzer_simplify(a, e);
     world_first(&w);
     do {
       for (w.lane = 0; w.lane < 4; w.lane++) {
@@ -388,14 +389,14 @@ static void test_index_maps(void **state) {
   const IndexMap *map = index_map_parse(c, &source);
   Expr *in[] = {ADD(TIMES(co, I(4)), ci), h}, *out[3], *back[2], *holds;
   assert_true(index_map_apply_exprs(c, map, in, NULL, out));
-  for (int i = 0; i < COUNT_OF(out); i++) out[i] = simplify(a, out[i]);
+  for (int i = 0; i < COUNT_OF(out); i++) out[i] = analyzer_simplify(a, out[i]);
   expect_same(&w, out[0], co);
   expect_same(&w, out[1], h);
   expect_same(&w, out[2], ci);
   const Layout *layout = layout_static(c, map, (int64_t[]){18, 7}, (SourcePos){0});
   assert_true(layout_inverse_exprs(c, layout, out, NULL, back, &holds, NULL));
-  expect_same(&w, simplify(a, back[0]), in[0]);
-  expect_same(&w, simplify(a, holds), simplify(a, LESS(in[0], I(18))));
+  expect_same(&w, analyzer_simplify(a, back[0]), in[0]);
+  expect_same(&w, analyzer_simplify(a, holds), analyzer_simplify(a, LESS(in[0], I(18))));
   uint64_t seed = 11;
   int converted = 0;
   for (int n = 0; n < 500; n++) {

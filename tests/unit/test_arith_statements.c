@@ -218,7 +218,7 @@ static void test_simplified_statements_do_the_same(void **state) {
   for (int n = 0; n < STATEMENT_ROUNDS; n++) {
     Maker maker = maker_new((uint64_t)n * 77777 + 5);
     Context *c = maker.w.context;
-    Stmt *s = with_loops(&maker, make_stmt(&maker, 4)), *r = simplify_stmt(c, s);
+    Stmt *s = with_loops(&maker, make_stmt(&maker, 4)), *r = arith_simplify_stmt(c, s);
     Machine before = machine_new(c, maker.buffer), after = machine_new(c, maker.buffer);
     machine_run(&before, s);
     machine_run(&after, r);
