@@ -5,6 +5,7 @@
 
 #include "config.h"
 #include "layout/core/ops.h"
+#include "layout/core/poly.h"
 
 enum { MAX_RANK = 64, MAX_TREE = 1 << 16 };
 

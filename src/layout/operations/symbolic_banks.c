@@ -28,21 +28,9 @@ typedef struct Symbolic {
 
 // p = by·row + rest with a constant rest. False where a coefficient is no multiple of `by`.
 static bool split_row(Symbolic *s, const Poly *p, int64_t by, const Poly **row, int64_t *rest) {
-  Poly *quotient = arena_new(s->polys.arena, Poly);
-  quotient->terms = arena_array(s->polys.arena, PolyTerm, p->count);
-  *rest = 0;
-  for (int i = 0; i < p->count; i++) {
-    PolyTerm t = p->terms[i];
-    if (t.monomial == 0) {
-      *rest = t.coefficient;
-      continue;
-    }
-    if (t.coefficient % by) return false;
-    t.coefficient /= by;
-    quotient->terms[quotient->count++] = t;
-  }
-  *row = quotient;
-  return true;
+  *rest = poly_constant(p);
+  *row = poly_exact(s->polys.arena, layout_poly_plus(&s->polys, p, -*rest), by);
+  return *row != NULL;
 }
 
 // The first bit that a lane requests.
@@ -85,11 +73,10 @@ static Verdict same_word(Symbolic *s, const SymbolicRequest *a, const SymbolicRe
   const Poly *difference = layout_poly_linear(&s->polys, rows, 1, word, 1);
   int64_t value;
   if (!difference) return VERDICT_UNDECIDED;
-  if (layout_poly_is_const(difference, &value)) return value ? VERDICT_NO : VERDICT_YES;
+  if (poly_is_const(difference, &value)) return value ? VERDICT_NO : VERDICT_YES;
   const Poly *above = layout_poly_linear(&s->polys, difference, 1, one, -1);
   const Poly *below = layout_poly_linear(&s->polys, difference, -1, one, -1);
-  bool apart =
-      (above && layout_poly_nonnegative(above)) || (below && layout_poly_nonnegative(below));
+  bool apart = (above && poly_nonnegative(above)) || (below && poly_nonnegative(below));
   return apart ? VERDICT_NO : VERDICT_UNDECIDED;
 }
 

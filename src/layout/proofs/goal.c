@@ -14,20 +14,20 @@ typedef struct Proving {
   DigitSpace digits;
   ProofLowering walk;
   LoweredSymbol symbols[MAX_RANK];
-  const ProofPoly *box[GOAL_NAMES]; // the atoms of the axes, or of the places
+  const Poly *box[GOAL_NAMES]; // the atoms of the axes, or of the places
   LoweredValue now[2 * GOAL_NAMES];
   ProofMark before; // what is about the symbols alone
 } Proving;
 
 // ---- What is to be shown -----------------------------------------------------------------------
 
-static bool show_equal(Prover *s, const ProofPoly *a, const ProofPoly *b) {
-  return proof_same(a, b) || (proof_need(s, proof_linear(s, a, 1, b, -1)) &&
-                              proof_need(s, proof_linear(s, b, 1, a, -1)));
+static bool show_equal(Prover *s, const Poly *a, const Poly *b) {
+  return poly_same(a, b) || (proof_need(s, proof_linear(s, a, 1, b, -1)) &&
+                             proof_need(s, proof_linear(s, b, 1, a, -1)));
 }
 
-static bool show_inside(Prover *s, const ProofPoly *p, const ProofPoly *extent) {
-  const ProofPoly *last = proof_linear(s, extent, 1, proof_const(s, 1), -1);
+static bool show_inside(Prover *s, const Poly *p, const Poly *extent) {
+  const Poly *last = proof_linear(s, extent, 1, proof_const(s, 1), -1);
   return proof_need(s, p) && proof_need(s, proof_linear(s, last, 1, p, -1));
 }
 
@@ -74,7 +74,7 @@ static bool show_back(Proving *c, const GoalNames *names, int count) {
 
 static bool is_false(LoweredValue v) {
   int64_t k;
-  return v.p && proof_is_const(v.p, &k) && !k;
+  return v.p && poly_is_const(v.p, &k) && !k;
 }
 
 // The way back leads to the index, the map stays in its box, no index is on a padding place.
@@ -114,7 +114,7 @@ typedef bool Show(Proving *c);
 static bool show_with_cases(Proving *c, Show *show, int depth);
 
 // The proof where p >= 0.
-static bool show_case(Proving *c, Show *show, int depth, const ProofPoly *p, const char *line,
+static bool show_case(Proving *c, Show *show, int depth, const Poly *p, const char *line,
                       ProofNesting nesting) {
   Prover *s = &c->prover;
   ProofMark mark = proof_mark(s);
@@ -137,8 +137,8 @@ static bool show_with_cases(Proving *c, Show *show, int depth) {
   Prover *s = &c->prover;
   s->wanted = NULL;
   if (show(c)) return true;
-  const ProofPoly *p = s->wanted, *absurd = proof_const(s, -1);
-  const ProofPoly *other = proof_linear(s, absurd, 1, p, -1);
+  const Poly *p = s->wanted, *absurd = proof_const(s, -1);
+  const Poly *other = proof_linear(s, absurd, 1, p, -1);
   if (depth && proof_need(s, absurd)) return show_nothing(c);
   if (!other || depth == MAX_SPLITS) return false;
   const char *line = arena_printf(s->arena, "split %s", proof_text(s, p));
@@ -158,11 +158,11 @@ static void begin_symbols(Proving *c) {
   for (int i = 0; i < goal->symbol_count; i++) {
     LayoutFact f = goal->symbols[i];
     const char *name = arena_printf(s->arena, "%s'", f.symbol);
-    const ProofPoly *t = proof_variable(s, proof_add_variable(s, name, true));
+    const Poly *t = proof_variable(s, proof_add_variable(s, name, true));
     int64_t value;
     bool known = goal_instance(goal, f.symbol, &value);
-    const ProofPoly *p = known ? proof_const(s, value)
-                               : proof_linear(s, t, f.multiple, proof_const(s, goal_least(f)), 1);
+    const Poly *p = known ? proof_const(s, value)
+                          : proof_linear(s, t, f.multiple, proof_const(s, goal_least(f)), 1);
     c->symbols[i] = (LoweredSymbol){f.symbol, p};
     proof_line(s, NULL, 0, 2, NEST_NONE);
     if (f.max <= 0 || !p) continue;

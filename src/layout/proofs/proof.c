@@ -8,16 +8,16 @@ int proof_add_variable(Prover *s, const char *name, bool parameter) {
   return s->variables.count - 1;
 }
 
-int proof_assume(Prover *s, const ProofPoly *p) {
+int proof_assume(Prover *s, const Poly *p) {
   array_push(s->arena, &s->facts, ((ProofFact){.p = p, .number = -1}));
   return s->facts.count - 1;
 }
 
-static const ProofPoly *below(Prover *s, const ProofPoly *p) {
+static const Poly *below(Prover *s, const Poly *p) {
   return proof_linear(s, p, 1, proof_const(s, 1), -1);
 }
 
-void proof_add_range(Prover *s, const ProofPoly *p, const ProofPoly *extent) {
+void proof_add_range(Prover *s, const Poly *p, const Poly *extent) {
   proof_assume(s, p);
   proof_assume(s, proof_linear(s, below(s, extent), 1, p, -1));
 }
@@ -50,7 +50,7 @@ static int add_fact(Prover *s, ProofFact fact) {
 // ---- Atoms -------------------------------------------------------------------------------------
 
 // goal >= 0 by the sum of two facts, divided.
-static void add_sum(Prover *s, const ProofPoly *goal, int a, int b, int64_t over) {
+static void add_sum(Prover *s, const Poly *goal, int a, int b, int64_t over) {
   ProofMultiplier *by = arena_array(s->arena, ProofMultiplier, 2);
   by[0] = (ProofMultiplier){proof_const(s, 1), a};
   by[1] = (ProofMultiplier){proof_const(s, 1), b};
@@ -59,8 +59,7 @@ static void add_sum(Prover *s, const ProofPoly *goal, int a, int b, int64_t over
 
 // 0 <= ⌊u/m⌋ - r·⌊u/(r·m)⌋ <= r - 1
 static void add_digit(Prover *s, int fine, int coarse, int64_t m, int64_t r) {
-  const ProofPoly *digit =
-      proof_linear(s, proof_variable(s, fine), 1, proof_variable(s, coarse), -r);
+  const Poly *digit = proof_linear(s, proof_variable(s, fine), 1, proof_variable(s, coarse), -r);
   int low = s->variables.items[fine].facts, other = s->variables.items[coarse].facts;
   add_sum(s, digit, low + 1, other, m);
   add_sum(s, proof_linear(s, proof_const(s, r - 1), 1, digit, -1), low, other + 1, m);
@@ -68,32 +67,31 @@ static void add_digit(Prover *s, int fine, int coarse, int64_t m, int64_t r) {
 
 static void add_digits(Prover *s, int at) {
   int64_t m, n;
-  if (!proof_is_const(s->variables.items[at].m, &m)) return;
+  if (!poly_is_const(s->variables.items[at].m, &m)) return;
   for (int i = 0; i < at; i++) {
     const ProofVariable *v = &s->variables.items[i];
-    if (v->dead || !v->u || !proof_is_const(v->m, &n) ||
-        !proof_same(v->u, s->variables.items[at].u))
+    if (v->dead || !v->u || !poly_is_const(v->m, &n) || !poly_same(v->u, s->variables.items[at].u))
       continue;
     if (n > m && n % m == 0) add_digit(s, at, i, m, n / m);
     if (m > n && m % n == 0) add_digit(s, i, at, n, m / n);
   }
 }
 
-const ProofPoly *proof_quotient(const Prover *s, const ProofPoly *u, const ProofPoly *m) {
+const Poly *proof_quotient(const Prover *s, const Poly *u, const Poly *m) {
   for (int i = s->quotients.count - 1; i >= 0; i--)
-    if (proof_same(s->quotients.items[i].u, u) && proof_same(s->quotients.items[i].m, m))
+    if (poly_same(s->quotients.items[i].u, u) && poly_same(s->quotients.items[i].m, m))
       return s->quotients.items[i].value;
   return NULL;
 }
 
-const ProofPoly *proof_atom(Prover *s, const ProofPoly *u, const ProofPoly *m) {
-  const ProofPoly *found = u && m ? proof_quotient(s, u, m) : NULL;
+const Poly *proof_atom(Prover *s, const Poly *u, const Poly *m) {
+  const Poly *found = u && m ? proof_quotient(s, u, m) : NULL;
   if (found || !u || !m || !proof_is_positive(s, below(s, m)) || s->variables.count > 2000)
     return found;
   int at = proof_add_variable(s, arena_printf(s->arena, "q%d", s->variables.count), false);
   ProofVariable *v = &s->variables.items[at];
-  const ProofPoly *q = proof_variable(s, at), *product = proof_product(s, m, q);
-  const ProofPoly *rest = proof_linear(s, u, 1, product, -1);
+  const Poly *q = proof_variable(s, at), *product = proof_product(s, m, q);
+  const Poly *rest = proof_linear(s, u, 1, product, -1);
   if (!rest) return NULL;
   v->u = u;
   v->m = m;
@@ -109,19 +107,19 @@ const ProofPoly *proof_atom(Prover *s, const ProofPoly *u, const ProofPoly *m) {
 
 // ---- Facts -------------------------------------------------------------------------------------
 
-static int find_fact(const Prover *s, const ProofPoly *p) {
+static int find_fact(const Prover *s, const Poly *p) {
   for (int i = s->facts.count - 1; i >= 0; i--)
-    if (!s->facts.items[i].dead && proof_same(s->facts.items[i].p, p)) return i;
+    if (!s->facts.items[i].dead && poly_same(s->facts.items[i].p, p)) return i;
   return UNPROVED;
 }
 
 // Of floors by symbols: m·p > -m for the divisor m of one of them.
-static bool search_over(Prover *s, const ProofPoly *p, ProofFact *out) {
-  for (int i = 0; i < p->n; i++)
-    for (int d = 0; d < PROOF_DEGREE && p->t[i].v[d]; d++) {
-      const ProofPoly *m = s->variables.items[p->t[i].v[d] - 1].m, *goal;
+static bool search_over(Prover *s, const Poly *p, ProofFact *out) {
+  for (int i = p->count - 1; i >= 0; i--)
+    for (int d = 0; d < POLY_DEGREE && p->terms[i].v[d]; d++) {
+      const Poly *m = s->variables.items[p->terms[i].v[d] - 1].m, *goal;
       int64_t k;
-      if (!m || proof_is_const(m, &k)) continue;
+      if (!m || poly_is_const(m, &k)) continue;
       goal = proof_linear(s, proof_product(s, m, p), 1, below(s, m), 1);
       out->over_also = m;
       if (goal && proof_search(s, goal, out)) return true;
@@ -129,7 +127,7 @@ static bool search_over(Prover *s, const ProofPoly *p, ProofFact *out) {
   return false;
 }
 
-int proof_show(Prover *s, const ProofPoly *p) {
+int proof_show(Prover *s, const Poly *p) {
   if (!p) return UNPROVED;
   if (proof_is_positive(s, p)) return TRIVIAL;
   int found = find_fact(s, p);
@@ -140,19 +138,19 @@ int proof_show(Prover *s, const ProofPoly *p) {
   return search_over(s, p, &fact) ? add_fact(s, fact) : UNPROVED;
 }
 
-bool proof_need(Prover *s, const ProofPoly *p) {
+bool proof_need(Prover *s, const Poly *p) {
   int fact = proof_show(s, p);
   if (fact >= 0) s->facts.items[fact].needed = true;
   return fact != UNPROVED;
 }
 
-bool proof_value(Prover *s, const ProofPoly *u, const ProofPoly *m, const ProofPoly *q) {
+bool proof_value(Prover *s, const Poly *u, const Poly *m, const Poly *q) {
   if (!u || !m || !q) return false;
-  const ProofPoly *known = proof_quotient(s, u, m);
-  const ProofPoly *rest = proof_linear(s, u, 1, proof_product(s, m, q), -1);
-  if (known) return proof_same(known, q);
+  const Poly *known = proof_quotient(s, u, m);
+  const Poly *rest = proof_linear(s, u, 1, proof_product(s, m, q), -1);
+  if (known) return poly_same(known, q);
   if (!rest || !proof_is_positive(s, below(s, m))) return false;
-  const ProofPoly *room = proof_linear(s, below(s, m), 1, rest, -1);
+  const Poly *room = proof_linear(s, below(s, m), 1, rest, -1);
   if (proof_show(s, rest) == UNPROVED || proof_show(s, room) == UNPROVED) return false;
   proof_need(s, rest);
   proof_need(s, room);

@@ -10,40 +10,30 @@
 
 enum { PROOF_DEGREE = 6, TRIVIAL = -1, UNPROVED = -2 };
 
-typedef struct ProofTerm {
-  int64_t k;
-  uint16_t v[PROOF_DEGREE]; // variables + 1, descending, then zeros
-} ProofTerm;
-
-typedef struct ProofPoly {
-  int n;
-  ProofTerm *t; // ascending in v, no k is 0
-} ProofPoly;
-
 typedef struct ProofMultiplier {
-  const ProofPoly *factor;
+  const Poly *factor;
   int fact;
 } ProofMultiplier;
 
 typedef struct ProofFact {
-  const ProofPoly *p;  // >= 0
+  const Poly *p;       // >= 0
   ProofMultiplier *by; // NULL: given by an atom, a box or an assumption
   int by_count, number;
   int64_t over;
-  const ProofPoly *over_also; // a factor of the divisor; NULL: 1
-  bool needed, dead;          // dead: of a case that is closed
-  bool of_case;               // what a case begins with
+  const Poly *over_also; // a factor of the divisor; NULL: 1
+  bool needed, dead;     // dead: of a case that is closed
+  bool of_case;          // what a case begins with
 } ProofFact;
 
 typedef struct ProofVariable {
   const char *name;
   bool parameter, dead;
-  const ProofPoly *u, *m; // of the atom ⌊u/m⌋; NULL: an axis or a parameter
-  int facts;              // the first of its two
+  const Poly *u, *m; // of the atom ⌊u/m⌋; NULL: an axis or a parameter
+  int facts;         // the first of its two
 } ProofVariable;
 
 typedef struct ProofQuotient { // ⌊u/m⌋ = value
-  const ProofPoly *u, *m, *value;
+  const Poly *u, *m, *value;
 } ProofQuotient;
 
 // One line of the certificate.
@@ -68,33 +58,40 @@ typedef struct Prover {
   Array(ProofFact) facts;
   Array(ProofQuotient) quotients;
   Array(ProofStep) steps;
-  const ProofPoly *wanted; // a comparison `wanted >= 0` that a case distinction should decide
-  int work;                // left before the search is given up
+  const Poly *wanted; // a comparison `wanted >= 0` that a case distinction should decide
+  int work;           // left before the search is given up
 } Prover;
 
 // ---- Polynomials (proof_poly.c)
-const ProofPoly *proof_const(Prover *s, int64_t k);
-const ProofPoly *proof_variable(Prover *s, int variable);
-const ProofPoly *proof_linear(Prover *s, const ProofPoly *a, int64_t x, const ProofPoly *b,
-                              int64_t y); // x·a + y·b
-const ProofPoly *proof_product(Prover *s, const ProofPoly *a, const ProofPoly *b);
-bool proof_same(const ProofPoly *a, const ProofPoly *b);
-bool proof_is_const(const ProofPoly *p, int64_t *k);
-bool proof_is_of_parameters(const Prover *s, const ProofPoly *p);
-bool proof_is_of_symbols(const Prover *s, const ProofPoly *p); // of parameters and their floors
+static inline const Poly *proof_const(Prover *s, int64_t k) {
+  return poly_const(s->arena, k);
+}
+static inline const Poly *proof_variable(Prover *s, int variable) {
+  return poly_variable(s->arena, variable);
+}
+static inline const Poly *proof_linear(Prover *s, const Poly *a, int64_t x, const Poly *b,
+                                       int64_t y) { // x·a + y·b
+  return poly_linear(s->arena, a, x, b, y);
+}
+static inline const Poly *proof_product(Prover *s, const Poly *a, const Poly *b) {
+  return poly_product(s->arena, a, b, PROOF_DEGREE);
+}
+bool proof_is_of_parameters(const Prover *s, const Poly *p);
+bool proof_is_of_symbols(const Prover *s, const Poly *p); // of parameters and their floors
 // A sum of products of parameters with coefficients above 0.
-bool proof_is_positive(const Prover *s, const ProofPoly *p);
+bool proof_is_positive(const Prover *s, const Poly *p);
 // a = q·m + r by the leading term of m, coefficients rounded down or (`truncate`) towards 0.
-bool proof_split(Prover *s, const ProofPoly *a, const ProofPoly *m, bool truncate,
-                 const ProofPoly **q, const ProofPoly **r);
-const ProofPoly *proof_exact(Prover *s, const ProofPoly *p,
-                             int64_t divisor); // NULL: does not divide
-const char *proof_text(Prover *s, const ProofPoly *p);
+bool proof_split(Prover *s, const Poly *a, const Poly *m, bool truncate, const Poly **q,
+                 const Poly **r);
+static inline const Poly *proof_exact(Prover *s, const Poly *p, int64_t divisor) {
+  return poly_exact(s->arena, p, divisor); // NULL: does not divide
+}
+const char *proof_text(Prover *s, const Poly *p);
 
 // ---- Facts and atoms (proof.c)
 int proof_add_variable(Prover *s, const char *name, bool parameter);
-int proof_assume(Prover *s, const ProofPoly *p); // a fact without a line of its own
-void proof_add_range(Prover *s, const ProofPoly *p, const ProofPoly *extent); // 0 <= p < extent
+int proof_assume(Prover *s, const Poly *p); // a fact without a line of its own
+void proof_add_range(Prover *s, const Poly *p, const Poly *extent); // 0 <= p < extent
 // A line as it stands, which gives the last `gives` facts and `skips` without use. NULL: no line
 // (the claim gave them).
 void proof_line(Prover *s, const char *text, int gives, int skips, ProofNesting nesting);
@@ -102,16 +99,16 @@ void proof_line(Prover *s, const char *text, int gives, int skips, ProofNesting 
 ProofMark proof_mark(const Prover *s);
 void proof_close(Prover *s, ProofMark mark);
 // The atom ⌊u/m⌋, an existing one when there is one. NULL: m may be below 1.
-const ProofPoly *proof_atom(Prover *s, const ProofPoly *u, const ProofPoly *m);
+const Poly *proof_atom(Prover *s, const Poly *u, const Poly *m);
 // A fact p >= 0: TRIVIAL, its number, or UNPROVED.
-int proof_show(Prover *s, const ProofPoly *p);
-bool proof_need(Prover *s, const ProofPoly *p); // shown, and part of the certificate
-const ProofPoly *proof_quotient(const Prover *s, const ProofPoly *u, const ProofPoly *m);
+int proof_show(Prover *s, const Poly *p);
+bool proof_need(Prover *s, const Poly *p); // shown, and part of the certificate
+const Poly *proof_quotient(const Prover *s, const Poly *u, const Poly *m);
 // Says that ⌊u/m⌋ is q, when it can be shown.
-bool proof_value(Prover *s, const ProofPoly *u, const ProofPoly *m, const ProofPoly *q);
+bool proof_value(Prover *s, const Poly *u, const Poly *m, const Poly *q);
 const char *proof_print(Prover *s); // all lines that are needed
 
 // ---- Search (proof_search.c): multipliers of facts with Σ λ·fact <= g·goal + g - 1.
-bool proof_search(Prover *s, const ProofPoly *goal, ProofFact *out);
+bool proof_search(Prover *s, const Poly *goal, ProofFact *out);
 
 #endif

@@ -8,25 +8,25 @@ enum { MOST_FLOORS = 6 };
 
 static const LoweredValue nothing = {0};
 
-static LoweredValue value_of(const ProofPoly *p, const DigitForm *f) {
+static LoweredValue value_of(const Poly *p, const DigitForm *f) {
   return p ? (LoweredValue){p, f} : nothing;
 }
 
 // ---- Forms -------------------------------------------------------------------------------------
 
-static const ProofPoly *base_poly(ProofLowering *w, int base) {
+static const Poly *base_poly(ProofLowering *w, int base) {
   const FormBase *b = &w->d->bases[base];
   if (b->kind == BASE_AXIS) return w->axes[b->axis];
   return b->kind == BASE_FORM ? proof_lower_form(w, b->args[0]) : NULL;
 }
 
-static const ProofPoly *floor_poly(ProofLowering *w, int base, int64_t offset, int64_t cut) {
+static const Poly *floor_poly(ProofLowering *w, int base, int64_t offset, int64_t cut) {
   Prover *s = w->s;
-  const ProofPoly *u = base_poly(w, base);
+  const Poly *u = base_poly(w, base);
   if (u) u = proof_linear(s, u, 1, proof_const(s, offset), 1);
   if (!u || cut == 1) return u;
   int before = s->variables.count;
-  const ProofPoly *q = proof_atom(s, u, proof_const(s, cut));
+  const Poly *q = proof_atom(s, u, proof_const(s, cut));
   if (q && s->variables.count > before) {
     int64_t last = w->d->bases[base].extent - 1;
     proof_show(s, q);
@@ -35,9 +35,9 @@ static const ProofPoly *floor_poly(ProofLowering *w, int base, int64_t offset, i
   return q;
 }
 
-static const ProofPoly *parity_poly(ProofLowering *w, BitMask mask) {
+static const Poly *parity_poly(ProofLowering *w, BitMask mask) {
   Prover *s = w->s;
-  const ProofPoly *sum = proof_const(s, 0);
+  const Poly *sum = proof_const(s, 0);
   for (int i = 0; i < w->d->bit_count; i++) {
     if (!mask_has(mask, i)) continue;
     FormBit b = w->d->bits[i];
@@ -48,10 +48,10 @@ static const ProofPoly *parity_poly(ProofLowering *w, BitMask mask) {
   return proof_linear(s, sum, 1, proof_atom(s, sum, proof_const(s, 2)), -2);
 }
 
-const ProofPoly *proof_lower_form(ProofLowering *w, const DigitForm *f) {
+const Poly *proof_lower_form(ProofLowering *w, const DigitForm *f) {
   Prover *s = w->s;
   if (!f || !w->d) return NULL;
-  const ProofPoly *sum = proof_const(s, f->constant);
+  const Poly *sum = proof_const(s, f->constant);
   for (int i = 0; i < f->count; i++)
     sum = proof_linear(s, sum, 1,
                        floor_poly(w, f->terms[i].base, f->terms[i].offset, f->terms[i].cut),
@@ -64,56 +64,55 @@ const ProofPoly *proof_lower_form(ProofLowering *w, const DigitForm *f) {
 // ---- Quotients ---------------------------------------------------------------------------------
 
 // One of bound - 1 - atom, bound - atom is not negative.
-static bool show_below(ProofLowering *w, const ProofPoly *atom, const ProofPoly *bound) {
+static bool show_below(ProofLowering *w, const Poly *atom, const Poly *bound) {
   Prover *s = w->s;
-  const ProofPoly *room = proof_linear(s, bound, 1, atom, -1);
+  const Poly *room = proof_linear(s, bound, 1, atom, -1);
   return proof_show(s, proof_linear(s, room, 1, proof_const(s, 1), -1)) != UNPROVED ||
          proof_show(s, room) != UNPROVED;
 }
 
 // Quotients of the extents by m.
-static void show_below_extents(ProofLowering *w, const ProofPoly *m, const ProofPoly *atom) {
+static void show_below_extents(ProofLowering *w, const Poly *m, const Poly *atom) {
   Prover *s = w->s;
   for (int i = 0; i < s->quotients.count; i++) {
     const ProofQuotient *q = &s->quotients.items[i];
-    if (proof_same(q->m, m) && proof_is_of_symbols(s, q->value) && !proof_same(q->value, atom) &&
+    if (poly_same(q->m, m) && proof_is_of_symbols(s, q->value) && !poly_same(q->value, atom) &&
         show_below(w, atom, q->value))
       return;
   }
 }
 
 // A new atom ⌊u/m⌋ of symbolic extents: what is at most `last` has a quotient of at most ⌊last/m⌋.
-static void show_last(ProofLowering *w, const ProofPoly *u, const ProofPoly *m,
-                      const ProofPoly *atom) {
+static void show_last(ProofLowering *w, const Poly *u, const Poly *m, const Poly *atom) {
   Prover *s = w->s;
-  const ProofPoly *q, *r;
+  const Poly *q, *r;
   bool found = false;
   if (proof_is_of_symbols(s, u)) return;
   proof_show(s, atom);
   for (int i = s->facts.count - 1; i >= 0; i--) {
     const ProofFact *fact = &s->facts.items[i];
-    const ProofPoly *last = fact->dead ? NULL : proof_linear(s, fact->p, 1, u, 1);
+    const Poly *last = fact->dead ? NULL : proof_linear(s, fact->p, 1, u, 1);
     if (!last || !proof_is_of_symbols(s, last) || !proof_split(s, last, m, true, &q, &r)) continue;
     found |= show_below(w, atom, q);
   }
   if (!found) show_below_extents(w, m, atom);
 }
 
-static bool shares_variable(const ProofPoly *a, const ProofPoly *b) {
-  for (int i = 0; i < a->n; i++)
-    for (int j = 0; j < b->n; j++)
-      if (a->t[i].v[0] && a->t[i].v[0] == b->t[j].v[0]) return true;
+static bool shares_variable(const Poly *a, const Poly *b) {
+  for (int i = 0; i < a->count; i++)
+    for (int j = 0; j < b->count; j++)
+      if (a->terms[i].v[0] && a->terms[i].v[0] == b->terms[j].v[0]) return true;
   return false;
 }
 
 // ⌊u/m⌋ by a floor of another number by m: the same one, or what counts down, -a or -a - 1.
-static const ProofPoly *other_floor(ProofLowering *w, const ProofPoly *u, const ProofPoly *m) {
+static const Poly *other_floor(ProofLowering *w, const Poly *u, const Poly *m) {
   Prover *s = w->s;
   for (int i = s->variables.count - 1, left = MOST_FLOORS; i >= 0 && left; i--) {
     const ProofVariable v = s->variables.items[i];
-    if (v.dead || !v.u || !proof_same(v.m, m) || !shares_variable(v.u, u)) continue;
-    const ProofPoly *same = proof_variable(s, i), *down = proof_linear(s, same, -1, same, 0);
-    const ProofPoly *below = proof_linear(s, down, 1, proof_const(s, 1), -1);
+    if (v.dead || !v.u || !poly_same(v.m, m) || !shares_variable(v.u, u)) continue;
+    const Poly *same = proof_variable(s, i), *down = proof_linear(s, same, -1, same, 0);
+    const Poly *below = proof_linear(s, down, 1, proof_const(s, 1), -1);
     if (proof_value(s, u, m, same)) return same;
     if (proof_value(s, u, m, down)) return down;
     if (proof_value(s, u, m, below)) return below;
@@ -122,11 +121,11 @@ static const ProofPoly *other_floor(ProofLowering *w, const ProofPoly *u, const 
   return NULL;
 }
 
-static const ProofPoly *floor_atom(ProofLowering *w, const ProofPoly *u, const ProofPoly *m) {
-  const ProofPoly *other = w->d || proof_quotient(w->s, u, m) ? NULL : other_floor(w, u, m);
+static const Poly *floor_atom(ProofLowering *w, const Poly *u, const Poly *m) {
+  const Poly *other = w->d || proof_quotient(w->s, u, m) ? NULL : other_floor(w, u, m);
   if (other) return other;
   int before = w->s->variables.count;
-  const ProofPoly *atom = proof_atom(w->s, u, m);
+  const Poly *atom = proof_atom(w->s, u, m);
   if (atom && !w->d && w->s->variables.count > before) show_last(w, u, m, atom);
   return atom;
 }
@@ -134,36 +133,36 @@ static const ProofPoly *floor_atom(ProofLowering *w, const ProofPoly *u, const P
 static LoweredValue divide(ProofLowering *w, LoweredValue a, LoweredValue b);
 
 // ⌊u/m⌋ as q + shift, or by a floor of the rest of u.
-static const ProofPoly *divide_terms(ProofLowering *w, const ProofPoly *u, const ProofPoly *m,
-                                     bool truncate) {
+static const Poly *divide_terms(ProofLowering *w, const Poly *u, const Poly *m, bool truncate) {
   Prover *s = w->s;
-  const ProofPoly *q, *r;
+  const Poly *q, *r;
   if (!proof_split(s, u, m, truncate, &q, &r)) return NULL;
   for (int64_t shift = 0; shift >= -1; shift--) {
-    const ProofPoly *shifted = proof_linear(s, q, 1, proof_const(s, shift), 1);
+    const Poly *shifted = proof_linear(s, q, 1, proof_const(s, shift), 1);
     if (proof_value(s, u, m, shifted)) return shifted;
   }
   if (!truncate) return NULL;
-  const ProofPoly *atom =
-      proof_same(r, u) ? floor_atom(w, r, m) : divide(w, value_of(r, NULL), value_of(m, NULL)).p;
+  const Poly *atom =
+      poly_same(r, u) ? floor_atom(w, r, m) : divide(w, value_of(r, NULL), value_of(m, NULL)).p;
   if (atom) proof_show(s, atom);
   q = proof_linear(s, q, 1, atom, 1);
   return proof_value(s, u, m, q) ? q : NULL;
 }
 
 // Of an atom ⌊v/y⌋: ⌊⌊v/y⌋/m⌋ = ⌊v/(y·m)⌋.
-static const ProofPoly *divide_floor(ProofLowering *w, const ProofPoly *u, const ProofPoly *m) {
+static const Poly *divide_floor(ProofLowering *w, const Poly *u, const Poly *m) {
   Prover *s = w->s;
-  if (u->n != 1 || u->t[0].k != 1 || !u->t[0].v[0] || u->t[0].v[1]) return NULL;
-  ProofVariable v = s->variables.items[u->t[0].v[0] - 1];
-  const ProofPoly *divisor = v.u ? proof_product(s, v.m, m) : NULL;
-  const ProofPoly *q = divisor ? floor_atom(w, v.u, divisor) : NULL;
+  const PolyTerm *only = u->terms;
+  if (u->count != 1 || only->coefficient != 1 || !only->v[0] || only->v[1]) return NULL;
+  ProofVariable v = s->variables.items[only->v[0] - 1];
+  const Poly *divisor = v.u ? proof_product(s, v.m, m) : NULL;
+  const Poly *q = divisor ? floor_atom(w, v.u, divisor) : NULL;
   return q && proof_value(s, u, m, q) ? q : NULL;
 }
 
-static const LoweredBits *known_bits(const ProofLowering *w, const ProofPoly *p) {
+static const LoweredBits *known_bits(const ProofLowering *w, const Poly *p) {
   for (int i = 0; i < w->known.count; i++)
-    if (proof_same(w->known.items[i].of, p)) return &w->known.items[i];
+    if (poly_same(w->known.items[i].of, p)) return &w->known.items[i];
   return NULL;
 }
 
@@ -176,22 +175,22 @@ static LoweredBits high_bits(ProofLowering *w, const LoweredBits *all, int64_t d
     high.of = proof_linear(s, high.of, 1, all->bits[i], (int64_t)1 << high.n);
     high.bits[high.n++] = all->bits[i];
   }
-  if (k > all->n && all->rest->n) return (LoweredBits){0};
+  if (k > all->n && all->rest->count) return (LoweredBits){0};
   high.of = proof_linear(s, high.of, 1, all->rest, (int64_t)1 << high.n);
   return high;
 }
 
 // By 2^k, of a value whose bits are known beside a multiple of 2^k.
-static const ProofPoly *divide_bits(ProofLowering *w, const ProofPoly *u, const ProofPoly *m) {
+static const Poly *divide_bits(ProofLowering *w, const Poly *u, const Poly *m) {
   Prover *s = w->s;
   int64_t divisor;
-  if (!proof_is_const(m, &divisor) || divisor & (divisor - 1)) return NULL;
+  if (!poly_is_const(m, &divisor) || divisor & (divisor - 1)) return NULL;
   for (int i = w->known.count - 1; i >= 0; i--) {
     const LoweredBits *all = &w->known.items[i];
-    const ProofPoly *multiple = proof_exact(s, proof_linear(s, u, 1, all->of, -1), divisor);
+    const Poly *multiple = proof_exact(s, proof_linear(s, u, 1, all->of, -1), divisor);
     if (!multiple) continue;
     LoweredBits high = high_bits(w, all, divisor);
-    const ProofPoly *q = proof_linear(s, multiple, 1, high.of, 1);
+    const Poly *q = proof_linear(s, multiple, 1, high.of, 1);
     if (!q || !proof_value(s, u, m, q)) continue;
     array_push(s->arena, &w->known, high);
     return q;
@@ -200,15 +199,14 @@ static const ProofPoly *divide_bits(ProofLowering *w, const ProofPoly *u, const 
 }
 
 // ⌊u/m⌋ = ⌊⌊u/y⌋/(m/y)⌋ where the inner quotient is known.
-static const ProofPoly *divide_again(ProofLowering *w, const ProofPoly *u, const ProofPoly *m) {
+static const Poly *divide_again(ProofLowering *w, const Poly *u, const Poly *m) {
   Prover *s = w->s;
   int64_t x, y;
-  for (int i = s->quotients.count - 1; i >= 0 && proof_is_const(m, &x); i--) {
+  for (int i = s->quotients.count - 1; i >= 0 && poly_is_const(m, &x); i--) {
     const ProofQuotient k = s->quotients.items[i];
-    bool divides = proof_is_const(k.m, &y) && y > 1 && y < x && x % y == 0;
-    if (!divides || !proof_same(k.u, u)) continue;
-    const ProofPoly *q =
-        divide(w, value_of(k.value, NULL), value_of(proof_const(s, x / y), NULL)).p;
+    bool divides = poly_is_const(k.m, &y) && y > 1 && y < x && x % y == 0;
+    if (!divides || !poly_same(k.u, u)) continue;
+    const Poly *q = divide(w, value_of(k.value, NULL), value_of(proof_const(s, x / y), NULL)).p;
     if (q && proof_value(s, u, m, q)) return q;
   }
   return NULL;
@@ -220,11 +218,11 @@ static LoweredValue divide(ProofLowering *w, LoweredValue a, LoweredValue b) {
   const DigitForm *f =
       w->d && a.f && b.f ? layout_form_operation(w->d, LAYOUT_DIV, a.f, b.f, NULL) : NULL;
   if (!a.p || !b.p) return nothing;
-  bool by_const = proof_is_const(b.p, &y);
+  bool by_const = poly_is_const(b.p, &y);
   if (by_const && y == 1) return a;
-  if (by_const && y > 0 && proof_is_const(a.p, &x))
+  if (by_const && y > 0 && poly_is_const(a.p, &x))
     return value_of(proof_const(s, floor_div(x, y)), f);
-  const ProofPoly *q = proof_quotient(s, a.p, b.p), *guess;
+  const Poly *q = proof_quotient(s, a.p, b.p), *guess;
   if (q) return value_of(q, f);
   if ((guess = proof_lower_form(w, f)) && proof_value(s, a.p, b.p, guess))
     return value_of(guess, f);
@@ -248,40 +246,38 @@ static LoweredValue modulo(ProofLowering *w, LoweredValue a, LoweredValue b) {
 enum { MOST_BITS = 40, MOST_BITS_BY_HALVES = 16 };
 
 // By its form, or where that is not known, by a floor of its own.
-static const ProofPoly *half(ProofLowering *w, const ProofPoly *p, const DigitForm *whole,
-                             int64_t divisor) {
+static const Poly *half(ProofLowering *w, const Poly *p, const DigitForm *whole, int64_t divisor) {
   Prover *s = w->s;
-  const ProofPoly *two = proof_const(s, 2), *known = proof_quotient(s, p, two);
+  const Poly *two = proof_const(s, 2), *known = proof_quotient(s, p, two);
   int64_t k;
-  if (proof_is_const(p, &k)) return proof_const(s, k >> 1);
+  if (poly_is_const(p, &k)) return proof_const(s, k >> 1);
   if (known) return known;
   if (!w->d) {
-    const ProofPoly *none = proof_const(s, 0);
+    const Poly *none = proof_const(s, 0);
     return proof_value(s, p, two, none) ? none
                                         : divide(w, value_of(p, NULL), value_of(two, NULL)).p;
   }
-  const ProofPoly *guess =
-      whole ? proof_lower_form(w, layout_form_divide(w->d, whole, divisor)) : NULL;
+  const Poly *guess = whole ? proof_lower_form(w, layout_form_divide(w->d, whole, divisor)) : NULL;
   if (guess && proof_value(s, p, two, guess)) return guess;
   return divide(w, value_of(p, NULL), value_of(two, NULL)).p;
 }
 
-static bool is_short(ProofLowering *w, const ProofPoly *p) {
+static bool is_short(ProofLowering *w, const Poly *p) {
   Prover *s = w->s;
-  const ProofPoly *most = proof_const(s, ((int64_t)1 << MOST_BITS_BY_HALVES) - 1);
+  const Poly *most = proof_const(s, ((int64_t)1 << MOST_BITS_BY_HALVES) - 1);
   return proof_show(s, p) != UNPROVED && proof_show(s, proof_linear(s, most, 1, p, -1)) != UNPROVED;
 }
 
-static bool is_zero(const ProofPoly *p) {
-  return !p->n;
+static bool is_zero(const Poly *p) {
+  return !p->count;
 }
 
 // Up to `most` bits, by halves: those that are known, else those that its form says.
 static bool bits_of(ProofLowering *w, LoweredValue a, int most, LoweredBits *out) {
-  const ProofPoly *halves[64];
+  const Poly *halves[64];
   *out = (LoweredBits){.of = a.p, .rest = a.p};
   while (out->n < most && !is_zero(out->rest)) {
-    const ProofPoly *next = half(w, out->rest, a.f, (int64_t)2 << out->n);
+    const Poly *next = half(w, out->rest, a.f, (int64_t)2 << out->n);
     if (!next) return false;
     halves[out->n] = out->rest;
     out->bits[out->n] = proof_linear(w->s, out->rest, 1, next, -2);
@@ -299,7 +295,7 @@ static bool bits_of(ProofLowering *w, LoweredValue a, int most, LoweredBits *out
 static bool all_bits_of(ProofLowering *w, LoweredValue a, LoweredBits *out) {
   int64_t k;
   const LoweredBits *known = known_bits(w, a.p);
-  bool few = proof_is_const(a.p, &k) ? k >= 0 : w->d || known || is_short(w, a.p);
+  bool few = poly_is_const(a.p, &k) ? k >= 0 : w->d || known || is_short(w, a.p);
   return few && bits_of(w, a, MOST_BITS, out) && is_zero(out->rest);
 }
 
@@ -312,47 +308,47 @@ static bool bits_of_both(ProofLowering *w, LoweredValue a, LoweredValue b, Lower
 }
 
 // What the form says of bit k.
-static const ProofPoly *bit_of(ProofLowering *w, const DigitForm *f, int k) {
+static const Poly *bit_of(ProofLowering *w, const DigitForm *f, int k) {
   const DigitForm *low = k ? layout_form_divide(w->d, f, (int64_t)1 << k) : f;
   const DigitForm *high = layout_form_divide(w->d, f, (int64_t)2 << k);
   return proof_linear(w->s, proof_lower_form(w, low), 1, proof_lower_form(w, high), -2);
 }
 
 // ⌊sum/2⌋ of two bits: what is left may be another one, as in a ^ b ^ b.
-static const ProofPoly *both_by_bits(ProofLowering *w, const ProofPoly *sum) {
+static const Poly *both_by_bits(ProofLowering *w, const Poly *sum) {
   Prover *s = w->s;
-  const ProofPoly *two = proof_const(s, 2);
+  const Poly *two = proof_const(s, 2);
   for (int i = w->bits.count - 1; i >= 0; i--) {
-    const ProofPoly *rest = proof_linear(s, sum, 1, w->bits.items[i], -1);
-    const ProofPoly *guess = proof_exact(s, rest, 2);
+    const Poly *rest = proof_linear(s, sum, 1, w->bits.items[i], -1);
+    const Poly *guess = proof_exact(s, rest, 2);
     if (guess && proof_value(s, sum, two, guess)) return guess;
   }
   return divide(w, value_of(sum, NULL), value_of(two, NULL)).p;
 }
 
 // ⌊(x + y)/2⌋ of two bits, where `bit` may be the result's.
-static const ProofPoly *both_bits(ProofLowering *w, LayoutOp op, const ProofPoly *x,
-                                  const ProofPoly *y, const ProofPoly *bit) {
+static const Poly *both_bits(ProofLowering *w, LayoutOp op, const Poly *x, const Poly *y,
+                             const Poly *bit) {
   Prover *s = w->s;
   int64_t k;
-  if (proof_is_const(x, &k)) return k ? y : x;
-  if (proof_is_const(y, &k)) return k ? x : y;
-  const ProofPoly *sum = proof_linear(s, x, 1, y, 1), *two = proof_const(s, 2);
-  const ProofPoly *known = proof_quotient(s, sum, two);
+  if (poly_is_const(x, &k)) return k ? y : x;
+  if (poly_is_const(y, &k)) return k ? x : y;
+  const Poly *sum = proof_linear(s, x, 1, y, 1), *two = proof_const(s, 2);
+  const Poly *known = proof_quotient(s, sum, two);
   if (known) return known;
-  if (proof_same(x, y) && proof_value(s, sum, two, x)) return x;
+  if (poly_same(x, y) && proof_value(s, sum, two, x)) return x;
   if (!w->d) return both_by_bits(w, sum);
-  const ProofPoly *guess = op == LAYOUT_AND ? bit : proof_linear(s, sum, 1, bit, -1);
+  const Poly *guess = op == LAYOUT_AND ? bit : proof_linear(s, sum, 1, bit, -1);
   if (op == LAYOUT_XOR) guess = proof_exact(s, guess, 2);
   if (proof_value(s, sum, two, guess)) return guess;
   return proof_atom(s, sum, two);
 }
 
 // The bit of x op y by what both have in common.
-static const ProofPoly *result_bit(ProofLowering *w, LayoutOp op, const ProofPoly *x,
-                                   const ProofPoly *y, const ProofPoly *common) {
+static const Poly *result_bit(ProofLowering *w, LayoutOp op, const Poly *x, const Poly *y,
+                              const Poly *common) {
   if (op == LAYOUT_AND) return common;
-  const ProofPoly *sum = proof_linear(w->s, x, 1, y, 1);
+  const Poly *sum = proof_linear(w->s, x, 1, y, 1);
   return proof_linear(w->s, sum, 1, common, op == LAYOUT_XOR ? -2 : -1);
 }
 
@@ -361,14 +357,13 @@ static LoweredValue bitwise(ProofLowering *w, LayoutOp op, LoweredValue a, Lower
   LoweredBits x, y, result = {.of = proof_const(s, 0), .rest = proof_const(s, 0)};
   if (!a.p || !b.p) return nothing;
   const DigitForm *f = w->d && a.f && b.f ? layout_form_operation(w->d, op, a.f, b.f, NULL) : NULL;
-  const ProofPoly *none = proof_const(s, 0);
-  if (proof_same(a.p, b.p)) return value_of(op == LAYOUT_XOR ? none : a.p, f);
+  const Poly *none = proof_const(s, 0);
+  if (poly_same(a.p, b.p)) return value_of(op == LAYOUT_XOR ? none : a.p, f);
   if (!bits_of_both(w, a, b, &x, &y)) return nothing;
   for (int i = 0; i < x.n || i < y.n; i++) {
-    const ProofPoly *left = i < x.n ? x.bits[i] : none, *right = i < y.n ? y.bits[i] : none;
+    const Poly *left = i < x.n ? x.bits[i] : none, *right = i < y.n ? y.bits[i] : none;
     bool both = i < x.n && i < y.n;
-    const ProofPoly *common =
-        both ? both_bits(w, op, left, right, f ? bit_of(w, f, i) : NULL) : none;
+    const Poly *common = both ? both_bits(w, op, left, right, f ? bit_of(w, f, i) : NULL) : none;
     result.bits[result.n++] = result_bit(w, op, left, right, common);
     result.of = proof_linear(s, result.of, 1, result.bits[i], (int64_t)1 << i);
   }
@@ -383,17 +378,17 @@ static LoweredValue bitwise(ProofLowering *w, LayoutOp op, LoweredValue a, Lower
 // Whether a <= b: 1, 0, or -1 where it is wanted first.
 static int is_less(ProofLowering *w, LoweredValue a, LoweredValue b) {
   Prover *s = w->s;
-  const ProofPoly *room = proof_linear(s, b.p, 1, a.p, -1);
+  const Poly *room = proof_linear(s, b.p, 1, a.p, -1);
   if (!room) return -1;
   if (proof_need(s, room)) return 1;
-  const ProofPoly *excess = proof_linear(s, proof_const(s, -1), 1, room, -1);
+  const Poly *excess = proof_linear(s, proof_const(s, -1), 1, room, -1);
   if (excess && proof_need(s, excess)) return 0;
   if (!s->wanted) s->wanted = room;
   return -1;
 }
 
 static LoweredValue truth_value(ProofLowering *w, int truth) {
-  const ProofPoly *p = truth < 0 ? NULL : proof_const(w->s, truth);
+  const Poly *p = truth < 0 ? NULL : proof_const(w->s, truth);
   return value_of(p, p && w->d ? layout_form_const(w->d, truth) : NULL);
 }
 
@@ -408,12 +403,12 @@ static LoweredValue compare(ProofLowering *w, LayoutOp op, LoweredValue a, Lower
 static LoweredValue choose(ProofLowering *w, const LayoutExpr *e) {
   LoweredValue a = proof_lower_expr(w, e->args[0]);
   int64_t truth;
-  if (!a.p || !proof_is_const(a.p, &truth)) return nothing;
+  if (!a.p || !poly_is_const(a.p, &truth)) return nothing;
   if (e->op == LAYOUT_SELECT) return proof_lower_expr(w, e->args[truth ? 1 : 2]);
   if (e->op == LAYOUT_NOT || !truth == (e->op == LAYOUT_BOTH))
     return truth_value(w, truth ? e->op != LAYOUT_NOT : e->op == LAYOUT_NOT);
   LoweredValue b = proof_lower_expr(w, e->args[1]);
-  if (!b.p || !proof_is_const(b.p, &truth)) return nothing;
+  if (!b.p || !poly_is_const(b.p, &truth)) return nothing;
   return truth_value(w, truth != 0);
 }
 
@@ -432,7 +427,7 @@ static LoweredValue linear(ProofLowering *w, LayoutOp op, LoweredValue a, Lowere
 
 static LoweredValue power_of_two(ProofLowering *w, LoweredValue shift) {
   int64_t k;
-  if (!proof_is_const(shift.p, &k) || k < 0 || k > 61) return nothing;
+  if (!poly_is_const(shift.p, &k) || k < 0 || k > 61) return nothing;
   return value_of(proof_const(w->s, (int64_t)1 << k),
                   w->d ? layout_form_const(w->d, (int64_t)1 << k) : NULL);
 }

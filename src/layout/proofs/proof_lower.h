@@ -6,36 +6,36 @@
 #include "layout/proofs/proof.h"
 
 typedef struct LoweredValue {
-  const ProofPoly *p; // NULL: not carried
+  const Poly *p;      // NULL: not carried
   const DigitForm *f; // its normal form, a hint; may be NULL
 } LoweredValue;
 
 typedef struct LoweredSymbol {
   Str symbol;
-  const ProofPoly *p;
+  const Poly *p;
 } LoweredSymbol;
 
 // The low bits of a value, lowest first, each a polynomial that is 0 or 1, and what is left over
 // 2^n.
 typedef struct LoweredBits {
-  const ProofPoly *of, *rest;
-  const ProofPoly *bits[64];
+  const Poly *of, *rest;
+  const Poly *bits[64];
   int n;
 } LoweredBits;
 
 typedef struct ProofLowering {
   Prover *s;
   DigitSpace *d;           // NULL: extents are symbolic
-  const ProofPoly **axes;  // the axes of the box that d has
+  const Poly **axes;       // the axes of the box that d has
   const LoweredValue *now; // what the axes of expressions stand for
   const LoweredSymbol *symbols;
   int symbol_count;
   // Where no form says them: the bits of results of ^, & and |, and all bits there are.
   Array(LoweredBits) known;
-  Array(const ProofPoly *) bits;
+  Array(const Poly *) bits;
 } ProofLowering;
 
 LoweredValue proof_lower_expr(ProofLowering *w, const LayoutExpr *e);
-const ProofPoly *proof_lower_form(ProofLowering *w, const DigitForm *f);
+const Poly *proof_lower_form(ProofLowering *w, const DigitForm *f);
 
 #endif

@@ -13,14 +13,14 @@ typedef struct Rational {
 } Rational;
 
 typedef struct Column {
-  const ProofPoly *p, *factor; // factor · fact; fact < 0: the factor itself
+  const Poly *p, *factor; // factor · fact; fact < 0: the factor itself
   int fact;
 } Column;
 
 typedef struct LinearProgram {
   Prover *s;
-  const ProofPoly *goal;
-  ProofTerm rows[MAX_ROWS];
+  const Poly *goal;
+  PolyTerm rows[MAX_ROWS];
   Column columns[MAX_COLUMNS];
   int row_count, column_count, width;
   Rational *cells; // row_count + 2 rows: the constraints, the cost, the infeasibility
@@ -68,75 +68,75 @@ static bool less(Rational a, Rational b) {
 
 // ---- What takes part ---------------------------------------------------------------------------
 
-static void mark_variables(const Prover *s, const ProofPoly *p, bool *marks) {
-  for (int i = 0; i < p->n; i++)
-    for (int d = 0; d < PROOF_DEGREE && p->t[i].v[d]; d++) marks[p->t[i].v[d] - 1] = true;
-  (void)s;
+static void mark_variables(const Poly *p, bool *marks) {
+  for (int i = 0; i < p->count; i++)
+    for (int d = 0; d < POLY_DEGREE && p->terms[i].v[d]; d++) marks[p->terms[i].v[d] - 1] = true;
 }
 
 // The variables of the goal and of open cases, and those that their floors are taken of; all
 // parameters where asked for.
-static bool *relevant(Prover *s, const ProofPoly *goal, bool parameters) {
+static bool *relevant(Prover *s, const Poly *goal, bool parameters) {
   bool *marks = arena_array(s->arena, bool, s->variables.count);
-  mark_variables(s, goal, marks);
+  mark_variables(goal, marks);
   for (int i = 0; i < s->variables.count; i++)
     marks[i] |= parameters && s->variables.items[i].parameter;
   for (int i = 0; i < s->facts.count; i++)
     if (s->facts.items[i].of_case && !s->facts.items[i].dead)
-      mark_variables(s, s->facts.items[i].p, marks);
+      mark_variables(s->facts.items[i].p, marks);
   for (int i = s->variables.count - 1; i >= 0; i--) {
     const ProofVariable *v = &s->variables.items[i];
-    if (marks[i] && v->u) mark_variables(s, v->u, marks);
-    if (marks[i] && v->u) mark_variables(s, v->m, marks);
+    if (marks[i] && v->u) mark_variables(v->u, marks);
+    if (marks[i] && v->u) mark_variables(v->m, marks);
   }
   return marks;
 }
 
-static bool has_only(const ProofPoly *p, const bool *marks) {
-  for (int i = 0; i < p->n; i++)
-    for (int d = 0; d < PROOF_DEGREE && p->t[i].v[d]; d++)
-      if (!marks[p->t[i].v[d] - 1]) return false;
+static bool has_only(const Poly *p, const bool *marks) {
+  for (int i = 0; i < p->count; i++)
+    for (int d = 0; d < POLY_DEGREE && p->terms[i].v[d]; d++)
+      if (!marks[p->terms[i].v[d] - 1]) return false;
   return true;
 }
 
-static int row_of(LinearProgram *p, const ProofTerm *t) {
+static int row_of(LinearProgram *p, const PolyTerm *t) {
   for (int i = 0; i < p->row_count; i++)
-    if (!memcmp(p->rows[i].v, t->v, sizeof t->v)) return i;
+    if (!monomial_compare(&p->rows[i], t)) return i;
   if (p->row_count == MAX_ROWS) return -1;
   p->rows[p->row_count] = *t;
   return p->row_count++;
 }
 
-static bool add_rows(LinearProgram *p, const ProofPoly *poly) {
-  for (int i = 0; i < poly->n; i++)
-    if (poly->t[i].v[0] && row_of(p, &poly->t[i]) < 0) return false;
+static bool add_rows(LinearProgram *p, const Poly *poly) {
+  for (int i = poly->count - 1; i >= 0; i--)
+    if (poly->terms[i].v[0] && row_of(p, &poly->terms[i]) < 0) return false;
   return true;
 }
 
-static bool add_column(LinearProgram *p, const ProofPoly *poly, const ProofPoly *factor, int fact) {
+static bool add_column(LinearProgram *p, const Poly *poly, const Poly *factor, int fact) {
   if (!poly || p->column_count == MAX_COLUMNS || !add_rows(p, poly)) return false;
   p->columns[p->column_count++] = (Column){poly, factor, fact};
   return true;
 }
 
 // Monomials of parameters that occur in coefficients of the goal and of the facts, as multipliers.
-static int multipliers(LinearProgram *p, const bool *marks, const ProofPoly **out, int limit) {
+static int multipliers(LinearProgram *p, const bool *marks, const Poly **out, int limit) {
   Prover *s = p->s;
   int n = 0;
   out[n++] = proof_const(s, 1);
   for (int i = -1; i < s->facts.count; i++) {
-    const ProofPoly *q = i < 0 ? p->goal : s->facts.items[i].p;
+    const Poly *q = i < 0 ? p->goal : s->facts.items[i].p;
     if ((i >= 0 && s->facts.items[i].dead) || !has_only(q, marks)) continue;
-    for (int j = 0; j < q->n; j++) {
-      ProofTerm part = {.k = 1};
+    for (int j = q->count - 1; j >= 0; j--) {
+      PolyTerm part = {.coefficient = 1};
       int degree = 0;
-      for (int d = 0; d < PROOF_DEGREE && q->t[j].v[d]; d++)
-        if (s->variables.items[q->t[j].v[d] - 1].parameter) part.v[degree++] = q->t[j].v[d];
-      ProofPoly candidate = {1, &part};
-      bool found = !degree || degree > 3;
-      for (int k = 0; k < n && !found; k++) found = proof_same(out[k], &candidate);
+      for (int d = 0; d < POLY_DEGREE && q->terms[j].v[d]; d++)
+        if (s->variables.items[q->terms[j].v[d] - 1].parameter) part.v[degree++] = q->terms[j].v[d];
+      if (!degree || degree > 3) continue;
+      const Poly *candidate = poly_of_term(s->arena, part);
+      bool found = false;
+      for (int k = 0; k < n && !found; k++) found = poly_same(out[k], candidate);
       if (found || n == limit) continue;
-      out[n++] = proof_linear(s, &candidate, 1, proof_const(s, 0), 0);
+      out[n++] = candidate;
     }
   }
   return n;
@@ -144,7 +144,7 @@ static int multipliers(LinearProgram *p, const bool *marks, const ProofPoly **ou
 
 static bool build(LinearProgram *p, bool parameters) {
   Prover *s = p->s;
-  const ProofPoly *factors[24];
+  const Poly *factors[24];
   const bool *marks = relevant(s, p->goal, parameters);
   int n = multipliers(p, marks, factors, COUNT_OF(factors));
   if (!add_rows(p, p->goal)) return false;
@@ -155,13 +155,10 @@ static bool build(LinearProgram *p, bool parameters) {
         return false;
   }
   for (int i = 0; i < p->row_count; i++) { // products of parameters are not negative
-    ProofPoly power = {1, &p->rows[i]};
-    ProofTerm unit = p->rows[i];
-    unit.k = 1;
-    power.t = &unit;
-    if (!proof_is_positive(s, &power)) continue;
-    const ProofPoly *copy = proof_linear(s, &power, 1, proof_const(s, 0), 0);
-    if (!add_column(p, copy, copy, -1)) return false;
+    PolyTerm unit = p->rows[i];
+    unit.coefficient = 1;
+    const Poly *power = poly_of_term(s->arena, unit);
+    if (proof_is_positive(s, power) && !add_column(p, power, power, -1)) return false;
   }
   return true;
 }
@@ -179,9 +176,9 @@ static void fill(LinearProgram *p) {
   p->cells = arena_array(&p->arena, Rational, (rows + 2) * p->width);
   for (int i = 0; i < (rows + 2) * p->width; i++) p->cells[i] = (Rational){0, 1};
   for (int j = 0; j <= columns; j++) {
-    const ProofPoly *q = j < columns ? p->columns[j].p : p->goal;
-    for (int i = 0; i < q->n; i++)
-      cell(p, q->t[i].v[0] ? row_of(p, &q->t[i]) : rows, j)->n = q->t[i].k;
+    const Poly *q = j < columns ? p->columns[j].p : p->goal;
+    for (int i = 0; i < q->count; i++)
+      cell(p, q->terms[i].v[0] ? row_of(p, &q->terms[i]) : rows, j)->n = q->terms[i].coefficient;
   }
   for (int i = 0; i < rows; i++) {
     bool negate = cell(p, i, columns)->n < 0;
@@ -257,7 +254,7 @@ static Outcome minimise(LinearProgram *p, int objective, int *ray) {
 static bool add_multiplier(LinearProgram *p, ProofFact *out, const Column *column, Wide k) {
   if (k < 0 || k > INT64_MAX) return false;
   if (!k || column->fact < 0) return true;
-  const ProofPoly *factor = proof_linear(p->s, column->factor, (int64_t)k, proof_const(p->s, 0), 0);
+  const Poly *factor = proof_linear(p->s, column->factor, (int64_t)k, proof_const(p->s, 0), 0);
   for (int i = 0; i < out->by_count && factor; i++)
     if (out->by[i].fact == column->fact) {
       out->by[i].factor = proof_linear(p->s, out->by[i].factor, 1, factor, 1);
@@ -301,14 +298,14 @@ static bool solve(LinearProgram *p, ProofFact *out) {
 // Whether a parameter is known to be at most something.
 static bool has_upper_bound(const Prover *s) {
   for (int i = 0; i < s->facts.count; i++) {
-    const ProofPoly *p = s->facts.items[i].p;
+    const Poly *p = s->facts.items[i].p;
     if (p && !s->facts.items[i].dead && proof_is_of_parameters(s, p) && !proof_is_positive(s, p))
       return true;
   }
   return false;
 }
 
-static bool search(Prover *s, const ProofPoly *goal, bool parameters, ProofFact *out) {
+static bool search(Prover *s, const Poly *goal, bool parameters, ProofFact *out) {
   if (s->work <= 0) return false;
   LinearProgram *p = arena_new(s->arena, LinearProgram);
   p->s = s;
@@ -320,7 +317,7 @@ static bool search(Prover *s, const ProofPoly *goal, bool parameters, ProofFact 
   return found;
 }
 
-bool proof_search(Prover *s, const ProofPoly *goal, ProofFact *out) {
+bool proof_search(Prover *s, const Poly *goal, ProofFact *out) {
   ProofFact fact = *out;
   if (search(s, goal, false, out)) return true;
   *out = fact;

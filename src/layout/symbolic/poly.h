@@ -9,21 +9,10 @@
 
 enum { MAX_VARIABLES = 16 };
 
-typedef struct PolyTerm {
-  uint64_t monomial; // four bits of exponent for each variable
-  int64_t coefficient;
-} PolyTerm;
-
-typedef struct Poly {
-  int count;
-  PolyTerm *terms; // monomials descending, coefficients not 0
-} Poly;
-
 typedef struct Polys {
   Context *context;
   Arena *arena; // scratch
   LayoutFacts facts;
-  const Poly *small[3]; // -1, 0, 1
   int variable_count;
   struct {
     const LayoutExpr *e; // what the variable comes from: e = multiple · (t + start)
@@ -32,23 +21,34 @@ typedef struct Polys {
 } Polys;
 
 Polys layout_polys_new(Context *context, LayoutFacts facts);
-const Poly *layout_poly_const(Polys *s, int64_t value);
+static inline const Poly *layout_poly_const(Polys *s, int64_t value) {
+  return poly_const(s->arena, value);
+}
 // a·x + b·y
-const Poly *layout_poly_linear(Polys *s, const Poly *x, int64_t a, const Poly *y, int64_t b);
-const Poly *layout_poly_times(Polys *s, const Poly *x, int64_t a); // a·x
-const Poly *layout_poly_plus(Polys *s, const Poly *x, int64_t value);
-const Poly *layout_poly_product(Polys *s, const Poly *x, const Poly *y);
-bool layout_poly_same(const Poly *x, const Poly *y);
-bool layout_poly_is_const(const Poly *x, int64_t *value);
-bool layout_poly_is_zero(const Poly *x);
-// Whether it is proved for all values of the symbols; false says nothing.
-bool layout_poly_nonnegative(const Poly *x);
+static inline const Poly *layout_poly_linear(Polys *s, const Poly *x, int64_t a, const Poly *y,
+                                             int64_t b) {
+  return poly_linear(s->arena, x, a, y, b);
+}
+// a·x
+static inline const Poly *layout_poly_times(Polys *s, const Poly *x, int64_t a) {
+  return poly_linear(s->arena, x, a, x, 0);
+}
+static inline const Poly *layout_poly_plus(Polys *s, const Poly *x, int64_t value) {
+  return poly_linear(s->arena, x, 1, poly_const(s->arena, 1), value);
+}
+static inline const Poly *layout_poly_product(Polys *s, const Poly *x, const Poly *y) {
+  return poly_product(s->arena, x, y, POLY_DEGREE);
+}
+// x = q·y + r as in poly_divide.
+static inline void layout_poly_divide(Polys *s, const Poly *x, const Poly *y, const Poly **q,
+                                      const Poly **r) {
+  poly_divide(s->arena, x, y, q, r);
+}
+// Whether it is proved for all values of the symbols, as by poly_nonnegative; false says nothing.
 bool layout_poly_nonpositive(Polys *s, const Poly *x);
 bool layout_poly_positive(Polys *s, const Poly *x);
 // min(a, b) or max(a, b), by a variable of its own where they cannot be compared.
 const Poly *layout_poly_extreme(Polys *s, LayoutOp op, const Poly *a, const Poly *b);
-// x = q·y + r by the leading monomials; r need not lie in [0, y).
-void layout_poly_divide(Polys *s, const Poly *x, const Poly *y, const Poly **q, const Poly **r);
 // x/y where y divides x, otherwise NULL.
 const Poly *layout_poly_exact(Polys *s, const Poly *x, const Poly *y);
 // ⌊x/y⌋ for y > 0, with a variable of its own where y does not divide x.

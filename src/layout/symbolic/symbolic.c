@@ -32,7 +32,7 @@ const SymbolicSum *layout_sum_of_atom(SymbolicBox *box, int atom) {
 const SymbolicSum *layout_sum_add(SymbolicBox *box, const SymbolicSum *a, const SymbolicSum *b,
                                   const Poly *y) {
   if (!a || !b || !y) return NULL;
-  if (!y->count || (!b->count && layout_poly_is_zero(b->constant))) return a;
+  if (!y->count || (!b->count && poly_is_zero(b->constant))) return a;
   Polys *s = box->polys;
   const Poly *zero = layout_poly_const(s, 0);
   SymbolicSum *out =
@@ -46,7 +46,7 @@ const SymbolicSum *layout_sum_add(SymbolicBox *box, const SymbolicSum *a, const 
     const Poly *q = right ? layout_poly_product(s, b->terms[j++].coefficient, y) : zero;
     const Poly *coefficient = layout_poly_linear(s, p, 1, q, 1);
     if (!coefficient) return NULL;
-    if (!layout_poly_is_zero(coefficient))
+    if (!poly_is_zero(coefficient))
       out->terms[out->count++] = (SymbolicTerm){coefficient, atom};
   }
   return out;
@@ -67,10 +67,10 @@ const SymbolicSum *layout_sum_offset(SymbolicBox *box, const SymbolicSum *a, con
 }
 
 bool layout_sum_same(const SymbolicSum *a, const SymbolicSum *b) {
-  if (!a || !b || a->count != b->count || !layout_poly_same(a->constant, b->constant)) return false;
+  if (!a || !b || a->count != b->count || !poly_same(a->constant, b->constant)) return false;
   for (int i = 0; i < a->count; i++)
     if (a->terms[i].atom != b->terms[i].atom ||
-        !layout_poly_same(a->terms[i].coefficient, b->terms[i].coefficient))
+        !poly_same(a->terms[i].coefficient, b->terms[i].coefficient))
       return false;
   return true;
 }
@@ -83,13 +83,13 @@ bool layout_sum_is_poly(const SymbolicSum *a, const Poly **value) {
 
 int layout_sum_atom(const SymbolicSum *a, bool with_constant) {
   int64_t c;
-  bool one = a && a->count == 1 && layout_poly_is_const(a->terms[0].coefficient, &c) && c == 1;
-  return one && (with_constant || layout_poly_is_zero(a->constant)) ? a->terms[0].atom : -1;
+  bool one = a && a->count == 1 && poly_is_const(a->terms[0].coefficient, &c) && c == 1;
+  return one && (with_constant || poly_is_zero(a->constant)) ? a->terms[0].atom : -1;
 }
 
 static bool atom_same(const SymbolicAtom *a, const SymbolicAtom *b) {
   if (a->kind != b->kind || a->op != b->op || a->operand_count != b->operand_count) return false;
-  if (a->divisor && !layout_poly_same(a->divisor, b->divisor)) return false;
+  if (a->divisor && !poly_same(a->divisor, b->divisor)) return false;
   for (int i = 0; i < a->operand_count; i++)
     if (!layout_sum_same(a->operands[i], b->operands[i])) return false;
   return true;
@@ -144,7 +144,7 @@ static const Poly *add_product(Polys *s, const Poly *sum, const Poly *a, const P
 // Adds c·[least, most] to [*low, *high]; bounds that are not known are NULL.
 static void widen(Polys *s, const Poly *c, const Poly *least, const Poly *most, const Poly **low,
                   const Poly **high) {
-  bool up = layout_poly_nonnegative(c), down = !up && layout_poly_nonpositive(s, c);
+  bool up = poly_nonnegative(c), down = !up && layout_poly_nonpositive(s, c);
   *low = add_product(s, *low, c, up ? least : down ? most : NULL);
   *high = add_product(s, *high, c, up ? most : down ? least : NULL);
 }
@@ -199,7 +199,7 @@ static bool has_floor(const SymbolicBox *box, const SymbolicSum *a) {
 }
 
 static bool at_least(Polys *s, const Poly *x, const Poly *least) {
-  return x && layout_poly_nonnegative(layout_poly_linear(s, x, 1, least, -1));
+  return x && poly_nonnegative(layout_poly_linear(s, x, 1, least, -1));
 }
 
 // The sum of the bounds of the digits.
@@ -275,7 +275,7 @@ static void split_poly(Polys *s, const Poly *x, const Poly *y, bool toward_zero,
 }
 
 static void append_term(SymbolicSum *sum, const Poly *coefficient, int atom) {
-  if (!layout_poly_is_zero(coefficient))
+  if (!poly_is_zero(coefficient))
     sum->terms[sum->count++] = (SymbolicTerm){coefficient, atom};
 }
 
@@ -303,7 +303,7 @@ static const SymbolicSum *quotient(SymbolicBox *box, const SymbolicSum *q, const
                                    const Poly *y) {
   static const int shifts[] = {0, -1, 1};
   Polys *s = box->polys;
-  if (!r->count && layout_poly_is_zero(r->constant)) return q;
+  if (!r->count && poly_is_zero(r->constant)) return q;
   const Poly *one = layout_poly_const(s, 1), *last = layout_poly_plus(s, y, -1);
   for (size_t i = 0; i < COUNT_OF(shifts) && last; i++) {
     const Poly *from = layout_poly_linear(s, y, shifts[i], one, 0);
@@ -318,7 +318,7 @@ static const SymbolicSum *quotient(SymbolicBox *box, const SymbolicSum *q, const
 static const SymbolicSum *divide_xor(SymbolicBox *box, const SymbolicSum *a, const Poly *y) {
   int64_t value;
   int at = layout_sum_atom(a, false);
-  if (at < 0 || box->atoms[at].kind != ATOM_XOR || !layout_poly_is_const(y, &value) ||
+  if (at < 0 || box->atoms[at].kind != ATOM_XOR || !poly_is_const(y, &value) ||
       value & (value - 1))
     return NULL;
   const SymbolicAtom atom = box->atoms[at];
@@ -335,7 +335,7 @@ static const SymbolicSum *divide_by_factor(SymbolicBox *box, const SymbolicSum *
     const Poly *g = a->terms[i].coefficient, *m;
     const SymbolicSum *q, *r;
     int64_t c;
-    if ((layout_poly_is_const(g, &c) && c == 1) || !layout_poly_positive(s, g)) continue;
+    if ((poly_is_const(g, &c) && c == 1) || !layout_poly_positive(s, g)) continue;
     if (!(m = layout_poly_exact(s, y, g)) || !split_terms(box, a, g, false, &q, &r)) continue;
     const SymbolicSum *v = quotient(box, q, r, g);
     if (v) return layout_sum_divide(box, v, m);
@@ -396,7 +396,7 @@ bool layout_box_init(SymbolicBox *box, Polys *polys, const LayoutExpr *const *ex
     box->atoms[i] =
         (SymbolicAtom){.kind = ATOM_AXIS, .low = layout_poly_const(polys, 0), .high = last};
     axes[i] =
-        last && layout_poly_is_zero(last) ? layout_sum_const(box, 0) : layout_sum_of_atom(box, i);
+        last && poly_is_zero(last) ? layout_sum_const(box, 0) : layout_sum_of_atom(box, i);
   }
   return true;
 }
@@ -420,7 +420,7 @@ bool layout_symbolic_same_extent(Context *context, LayoutFacts facts, const Layo
   if (a == b) return true;
   ArenaMark mark = arena_mark(&context->scratch);
   Polys polys = layout_polys_new(context, facts);
-  bool same = layout_poly_same(layout_poly_of(&polys, a), layout_poly_of(&polys, b));
+  bool same = poly_same(layout_poly_of(&polys, a), layout_poly_of(&polys, b));
   arena_reset(&context->scratch, mark);
   return same;
 }

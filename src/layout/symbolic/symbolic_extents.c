@@ -12,7 +12,7 @@ static const SymbolicRange unknown = {NULL, NULL};
 static SymbolicRange interval_of(SymbolicBox *box, const LayoutExpr *e);
 
 static SymbolicRange interval_product(Polys *s, SymbolicRange a, const Poly *c) {
-  bool up = layout_poly_nonnegative(c);
+  bool up = poly_nonnegative(c);
   if (!up && !layout_poly_nonpositive(s, c)) return unknown;
   const Poly *x = layout_poly_product(s, a.low, c), *y = layout_poly_product(s, a.high, c);
   return up ? (SymbolicRange){x, y} : (SymbolicRange){y, x};
@@ -29,7 +29,7 @@ static SymbolicRange interval_floor(Polys *s, SymbolicRange a, const Poly *divis
 
 static SymbolicRange shifted(Polys *s, LayoutOp op, SymbolicRange a, SymbolicRange b) {
   int64_t bits;
-  if (!layout_poly_same(b.low, b.high) || !layout_poly_is_const(b.low, &bits) || bits < 0 ||
+  if (!poly_same(b.low, b.high) || !poly_is_const(b.low, &bits) || bits < 0 ||
       bits > 61)
     return unknown;
   const Poly *factor = layout_poly_const(s, (int64_t)1 << bits);
@@ -37,13 +37,13 @@ static SymbolicRange shifted(Polys *s, LayoutOp op, SymbolicRange a, SymbolicRan
 }
 
 static SymbolicRange product(Polys *s, SymbolicRange a, SymbolicRange b) {
-  if (layout_poly_same(b.low, b.high)) return interval_product(s, a, b.low);
-  return layout_poly_same(a.low, a.high) ? interval_product(s, b, a.low) : unknown;
+  if (poly_same(b.low, b.high)) return interval_product(s, a, b.low);
+  return poly_same(a.low, a.high) ? interval_product(s, b, a.low) : unknown;
 }
 
 // `e % m` spans m whatever e is.
 static SymbolicRange quotient(Polys *s, LayoutOp op, SymbolicRange a, SymbolicRange b) {
-  if (!layout_poly_same(b.low, b.high) || !layout_poly_positive(s, b.low)) return unknown;
+  if (!poly_same(b.low, b.high) || !layout_poly_positive(s, b.low)) return unknown;
   if (op == LAYOUT_DIV) return interval_floor(s, a, b.low);
   return (SymbolicRange){layout_poly_const(s, 0), layout_poly_plus(s, b.low, -1)};
 }
@@ -52,9 +52,9 @@ static SymbolicRange quotient(Polys *s, LayoutOp op, SymbolicRange a, SymbolicRa
 static SymbolicRange bits_interval(Polys *s, LayoutOp op, SymbolicRange a, SymbolicRange b) {
   int64_t x, y;
   const Poly *zero = layout_poly_const(s, 0);
-  if (!layout_poly_nonnegative(a.low) || !layout_poly_nonnegative(b.low)) return unknown;
+  if (!poly_nonnegative(a.low) || !poly_nonnegative(b.low)) return unknown;
   if (op == LAYOUT_AND) return (SymbolicRange){zero, extreme(s, LAYOUT_MIN, a.high, b.high)};
-  if (!layout_poly_is_const(a.high, &x) || !layout_poly_is_const(b.high, &y))
+  if (!poly_is_const(a.high, &x) || !poly_is_const(b.high, &y))
     return (SymbolicRange){zero, NULL};
   return (SymbolicRange){zero, layout_poly_const(s, mask_over(MAX_OF(x, y)))};
 }
@@ -120,8 +120,8 @@ static int derive(SymbolicBox *box, const Layout *layout, const LayoutExpr *cons
     const Poly *size = layout_poly_plus(s, range.high, 1);
     physical[i] = given ? given[i] : size ? layout_poly_expr(s, size) : NULL;
     if (!physical[i]) return i;
-    bool inside = range.low && layout_poly_nonnegative(range.low) && size &&
-                  layout_poly_same(layout_poly_of(s, physical[i]), size);
+    bool inside = range.low && poly_nonnegative(range.low) && size &&
+                  poly_same(layout_poly_of(s, physical[i]), size);
     if (!inside && !proves_inside(box, e, physical[i], axes)) return i;
   }
   return -1;

@@ -78,7 +78,7 @@ static void learn_item(SymbolicInversion *v, const SumItem *item, const Symbolic
 // begin at 0; *value moves with it. False where bounds are missing.
 static bool turn_item(SymbolicInversion *v, SumItem *item, const SymbolicSum **value) {
   Polys *s = &v->polys;
-  if (!item->low || !layout_poly_is_zero(item->low)) return false;
+  if (!item->low || !poly_is_zero(item->low)) return false;
   if (layout_poly_positive(s, item->weight)) return true;
   if (!item->high || !layout_poly_nonpositive(s, item->weight)) return false;
   *value = minus(v, *value, layout_sum_of_poly(&v->physical, item->high), item->weight);
@@ -112,7 +112,7 @@ static bool separate_at(SymbolicInversion *v, const SumItem *items, int count, i
   const Poly *c = items[at].weight, *last = layout_poly_plus(s, c, -1);
   const SymbolicSum *above, *below;
   int multiples = layout_items_split(&v->logical, items, count, c, &above, &below);
-  if (!last || layout_poly_is_zero(last) || !above || !below ||
+  if (!last || poly_is_zero(last) || !above || !below ||
       !layout_sum_within(&v->logical, below, layout_poly_const(s, 0), last))
     return false;
   const SymbolicSum *high = layout_sum_divide(&v->physical, value, c);
@@ -132,7 +132,7 @@ static bool separate(SymbolicInversion *v, const SymbolicEquation *e) {
   int64_t c;
   int count = read_items(v, e, items, &value);
   if (count < 1) return false;
-  if (count == 1 && items[0].atom >= 0 && layout_poly_is_const(items[0].weight, &c) && c == 1)
+  if (count == 1 && items[0].atom >= 0 && poly_is_const(items[0].weight, &c) && c == 1)
     return learn(v, items[0].atom, value), true;
   if (!turn_items(v, items, count, &value)) return false;
   for (int i = 0; i < count; i++)
@@ -157,7 +157,7 @@ static bool learn_residue(SymbolicInversion *v, const SymbolicEquation *e, const
   int64_t c;
   const SymbolicTerm *odd = odd_term(v, e->form, y);
   const Poly *last = layout_poly_plus(s, y, -1);
-  if (!odd || !layout_poly_is_const(odd->coefficient, &c) || (c != 1 && c != -1) || !last ||
+  if (!odd || !poly_is_const(odd->coefficient, &c) || (c != 1 && c != -1) || !last ||
       !layout_sum_within(&v->logical, layout_sum_of_atom(&v->logical, odd->atom),
                          layout_poly_const(s, 0), last))
     return false;
@@ -183,7 +183,7 @@ static void work(SymbolicInversion *v, SymbolicEquation e) {
   if (separate(v, &e)) return;
   learn_residues(v, &e);
   int64_t c;
-  if (e.form->count == 1 && layout_poly_is_const(e.form->terms[0].coefficient, &c) && c == -1) {
+  if (e.form->count == 1 && poly_is_const(e.form->terms[0].coefficient, &c) && c == -1) {
     const SymbolicSum *constant = layout_sum_of_poly(&v->physical, e.form->constant);
     return learn(v, e.form->terms[0].atom, layout_sum_plus(&v->physical, constant, e.value, -1));
   }
@@ -261,7 +261,7 @@ static bool eliminate(SymbolicInversion *v, const SymbolicEquation *unit, int at
                       const SymbolicEquation *e) {
   int64_t c;
   const SymbolicTerm *t = &unit->form->terms[at];
-  if (v->logical.atoms[t->atom].kind != ATOM_FLOOR || !layout_poly_is_const(t->coefficient, &c) ||
+  if (v->logical.atoms[t->atom].kind != ATOM_FLOOR || !poly_is_const(t->coefficient, &c) ||
       (c != 1 && c != -1))
     return false;
   for (int i = 0; i < e->form->count; i++) {
@@ -438,8 +438,8 @@ static bool assume_equation(SymbolicInversion *v, int at) {
 
 // Whether 0 is a bound of the atom.
 static bool may_be_zero(const SymbolicAtom *atom) {
-  return (atom->low && layout_poly_is_zero(atom->low)) ||
-         (atom->high && layout_poly_is_zero(atom->high));
+  return (atom->low && poly_is_zero(atom->low)) ||
+         (atom->high && poly_is_zero(atom->high));
 }
 
 // Assumes a value of something that is not known yet: that the item of the most weight in an

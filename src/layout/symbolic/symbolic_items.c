@@ -52,7 +52,7 @@ static bool has_terms(ItemReading *r, const SymbolicSum *inner, const Poly *x, i
   for (int i = 0; i < inner->count; i++) {
     const Poly *c = coefficient_of(r->rest, inner->terms[i].atom);
     if (!c) return false;
-    *alike += layout_poly_same(layout_poly_product(s, x, inner->terms[i].coefficient), c);
+    *alike += poly_same(layout_poly_product(s, x, inner->terms[i].coefficient), c);
   }
   return *alike > 0;
 }
@@ -79,7 +79,7 @@ static bool take_inner(ItemReading *r, ItemChain *c, const SymbolicSum *inner) {
 
 static bool add_item(ItemReading *r, SumItem item) {
   if (!item.weight || !item.value || r->count == MAX_SYMBOLIC_TERMS) return false;
-  if (layout_poly_is_zero(item.weight)) return true;
+  if (poly_is_zero(item.weight)) return true;
   if (!item.low) layout_sum_bounds(r->box, item.value, &item.low, &item.high);
   r->items[r->count++] = item;
   return true;

@@ -50,7 +50,7 @@ static int64_t reach_of(SymbolicBox *box, const SymbolicSum *a) {
   const Poly *low, *high;
   int64_t most;
   layout_sum_bounds(box, a, &low, &high);
-  if (!low || !layout_poly_nonnegative(low) || !layout_poly_is_const(high, &most)) return 0;
+  if (!low || !poly_nonnegative(low) || !poly_is_const(high, &most)) return 0;
   return most < (int64_t)1 << 60 ? mask_over(most) + 1 : 0;
 }
 
@@ -63,7 +63,7 @@ static int compare_sums(const SymbolicSum *a, const SymbolicSum *b) {
 
 static bool constant_of(const SymbolicSum *a, int64_t *value) {
   const Poly *p;
-  return layout_sum_is_poly(a, &p) && layout_poly_is_const(p, value);
+  return layout_sum_is_poly(a, &p) && poly_is_const(p, value);
 }
 
 // The operands of an XOR, all in [0, reach). Their constants are collected in one, and of x and
@@ -101,7 +101,7 @@ static bool toggle(Operands *o, const SymbolicSum *operand) {
 
 static bool is_over_half(const Operands *o, const SymbolicSum *a) {
   int64_t value;
-  return a->count && layout_poly_is_const(a->constant, &value) && value >= o->reach / 2;
+  return a->count && poly_is_const(a->constant, &value) && value >= o->reach / 2;
 }
 
 // Adds the operands of a where it is one XOR, otherwise a itself.
@@ -147,7 +147,7 @@ static const SymbolicSum *bitwise_const(SymbolicBox *box, LayoutOp op, const Sym
 static int64_t power_in(SymbolicBox *box, const SymbolicSum *a) {
   Polys *s = box->polys;
   int64_t power = 1;
-  if (!a->count && layout_poly_is_zero(a->constant)) return 1;
+  if (!a->count && poly_is_zero(a->constant)) return 1;
   for (; power < (int64_t)1 << 40; power *= 2) {
     const Poly *next = layout_poly_const(s, 2 * power);
     bool divides = layout_poly_exact(s, a->constant, next);
@@ -171,7 +171,7 @@ static const SymbolicSum *opaque_xor(SymbolicBox *box, const SymbolicSum *a, con
   const Poly *low, *other, *high;
   layout_sum_bounds(box, a, &low, &high);
   layout_sum_bounds(box, b, &other, &high);
-  bool positive = low && other && layout_poly_nonnegative(low) && layout_poly_nonnegative(other);
+  bool positive = low && other && poly_nonnegative(low) && poly_nonnegative(other);
   const SymbolicSum *operands[] = {a, b};
   if (compare_sums(b, a) < 0) operands[0] = b, operands[1] = a;
   if (layout_sum_same(a, b)) return layout_sum_const(box, 0);
@@ -206,7 +206,7 @@ static const SymbolicSum *sum_and(SymbolicBox *box, const SymbolicSum *a, const 
   if (layout_sum_same(a, b)) return a;
   layout_sum_bounds(box, a, &low, &high);
   layout_sum_bounds(box, b, &other_low, &other_high);
-  if (!low || !other_low || !layout_poly_nonnegative(low) || !layout_poly_nonnegative(other_low))
+  if (!low || !other_low || !poly_nonnegative(low) || !poly_nonnegative(other_low))
     return NULL;
   const SymbolicSum *operands[] = {a, b};
   if (compare_sums(b, a) < 0) operands[0] = b, operands[1] = a;
@@ -235,7 +235,7 @@ static Interval signs_of(SymbolicBox *box, const SymbolicSum *a) {
   bool up = low && layout_poly_positive(s, low);
   bool down = high && layout_poly_nonpositive(s, layout_poly_plus(s, high, 1));
   return (Interval){up                             ? 1
-                    : layout_poly_nonnegative(low) ? 0
+                    : poly_nonnegative(low) ? 0
                                                    : -1,
                     down                                       ? -1
                     : high && layout_poly_nonpositive(s, high) ? 0
