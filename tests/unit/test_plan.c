@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans through the planner's own interface: what limits leave out is said, and the register tile
+// Plans through the planner's own interface: plans count the choices that limits leave out, vectors
+// hold as many elements as the type allows, and the register tile
 // that was costed is the one that is built.
 #include "plan/plan.h"
 #include "runtime/runtime.h"
@@ -152,12 +153,53 @@ static void test_the_costed_tile_is_built(void **state) {
   if (tiles <= 40) fail_msg("%d tiles", tiles);
 }
 
+// ---- Vectors
+
+static void test_vectors_hold_elements_of_the_type(void **state) {
+  static const struct {
+    const char *type, *level, *steps;
+  } rows[] = {{"int8", "avx2", "factors=[None, 32]"},    {"float16", "avx2", "factors=[None, 16]"},
+              {"float32", "avx2", "factors=[None, 8]"},  {"float64", "avx2", "factors=[None, 4]"},
+              {"int64", "avx512", "factors=[None, 8]"},  {"uint8", "avx512", "factors=[None, 64]"},
+              {"int16", "baseline", "factors=[None, 8]"}};
+  for (int i = 0; i < COUNT_OF(rows); i++) {
+    Context *context = context_new();
+    HostMachine machine = machine_probe();
+    assert_true(machine_use(&machine, rows[i].level));
+    PlanOptions options = {.machine = &machine};
+    const char *text = arena_printf(&context->arena,
+                                    "from pleat.script import relax as R\n"
+                                    "@R.function\n"
+                                    "def main(x: R.Tensor((3, 200), \"%s\")):\n"
+                                    "    with R.dataflow():\n"
+                                    "        y = R.add(x, x)\n"
+                                    "        R.output(y)\n"
+                                    "    return y\n",
+                                    rows[i].type);
+    const Plan *plan = planned(context, text, &options);
+    const char *steps = schedule_trace(plan->kernels.items[0]->choice.schedule);
+    if (!strstr(steps, rows[i].steps))
+      fail_msg("%s on %s:\n%s", rows[i].type, rows[i].level, steps);
+    context_free(context);
+  }
+}
+
+// The level "scalar" has no vectors of any type.
+static void test_scalar_code_has_no_vectors(void **state) {
+  HostMachine machine = machine_probe();
+  assert_true(machine_use(&machine, "scalar"));
+  assert_int_equal(machine_lanes(&machine, DTYPE(TYPE_INT, 8)), 1);
+  assert_int_equal(machine_lanes(&machine, DTYPE_FLOAT32), 1);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_nothing_is_left_out),
       cmocka_unit_test(test_choices_left_out_are_counted),
       cmocka_unit_test(test_layouts_left_out_are_counted),
       cmocka_unit_test(test_the_costed_tile_is_built),
+      cmocka_unit_test(test_vectors_hold_elements_of_the_type),
+      cmocka_unit_test(test_scalar_code_has_no_vectors),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
