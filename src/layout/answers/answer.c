@@ -144,7 +144,7 @@ static LayoutAnswer maps_equal_at(Context *context, const LayoutInstance *at, co
 
 static LayoutAnswer maps_equal_symbolic(Context *context, const Layout *a, const IndexMap *b) {
   LayoutInstance instance;
-  if (layout_symbolic_equal(context, a, b->outputs)) return yes(LAYOUT_DIGITS);
+  if (layout_symbolic_maps_equal(context, a, b->outputs)) return yes(LAYOUT_DIGITS);
   for (int i = 0; i < MAX_INSTANCES; i++) {
     if (!layout_instance(context, a, i, &instance)) continue;
     LayoutAnswer answer = maps_equal_at(context, &instance, b);
@@ -634,8 +634,8 @@ void layout_divide_simplify(Context *context, const Layout *a, const Layout *b,
   memcpy(box, b->physical, sizeof *box * (size_t)b->physical_rank);
   for (int i = 0; i < map->replica_count; i++)
     box[b->physical_rank + i] = layout_const(context, map->replicas[i]);
-  layout_box_simplify(context, b->facts, box, b->physical_rank + map->replica_count, map->outputs,
-                      map->output_count, outputs);
+  layout_symbolic_simplify(context, b->facts, box, b->physical_rank + map->replica_count,
+                           map->outputs, map->output_count, outputs);
   quotient->map = index_map_with_outputs(context, map, outputs);
   LayoutAnswer yes = layout_answer_of(VERDICT_YES, LAYOUT_DIGITS, NULL);
   LAYOUT_ANSWERED(context, &yes, LAYOUT_ASK_DIVIDE, a, b, .inverse = *quotient);

@@ -167,7 +167,7 @@ static bool symbolic_width_holds(Context *context, const Layout *layout, const L
   have[1] = layout_binary(context, LAYOUT_MOD, first, by);
   const IndexMap *map = index_map_new(context, rank + 1, NULL, 2, have, NULL, NULL, 0);
   const Layout *at = layout_try(context, map, shape, physical, layout->facts);
-  return at && layout_symbolic_equal(context, at, want);
+  return at && layout_symbolic_maps_equal(context, at, want);
 }
 
 // The widest vector that is proved; the widths of instances bound it.
@@ -208,7 +208,7 @@ LayoutAnswer layout_stride(Context *context, const Layout *layout, int axis,
   first = layout_expr_substitute(context, e, origin, layout->rank);
   origin[axis] = one;
   const LayoutExpr *second = layout_expr_substitute(context, e, origin, layout->rank);
-  const LayoutExpr *step = layout_difference(context, layout->facts, second, first);
+  const LayoutExpr *step = layout_symbolic_difference(context, layout->facts, second, first);
   const LayoutExpr *next =
       with_axis(context, e, axis, add(context, layout_axis(context, axis), one));
   const Layout *moved = flat(context, layout, shape, layout->rank, next);

@@ -164,8 +164,8 @@ static bool count_points(const Agreement *a, const int64_t *box, int rank, int64
   return mul_fits(*out, free, out);
 }
 
-bool layout_count_agreements(Context *context, const int64_t *box, int rank,
-                             const LayoutExpr *const *pairs, int count, int64_t *out) {
+bool layout_digits_agreements(Context *context, const int64_t *box, int rank,
+                              const LayoutExpr *const *pairs, int count, int64_t *out) {
   ArenaMark mark = arena_mark(&context->scratch);
   Agreement *a = arena_new(&context->scratch, Agreement);
   DigitSpace d = layout_digits_new(context, box, rank);

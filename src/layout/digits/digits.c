@@ -83,8 +83,8 @@ bool layout_digits_inside(Context *context, const Layout *layout) {
   return inside;
 }
 
-void layout_exprs_simplify(Context *context, const LayoutExpr *const *exprs, int count,
-                           const int64_t *extents, int rank, const LayoutExpr **out) {
+void layout_digits_simplify(Context *context, const LayoutExpr *const *exprs, int count,
+                            const int64_t *extents, int rank, const LayoutExpr **out) {
   ArenaMark mark = arena_mark(&context->scratch);
   DigitSpace d = {0};
   bool empty = false;
@@ -103,7 +103,7 @@ void layout_exprs_simplify(Context *context, const LayoutExpr *const *exprs, int
 const LayoutExpr *layout_expr_simplify(Context *context, const LayoutExpr *e,
                                        const int64_t *extents, int rank) {
   const LayoutExpr *out;
-  layout_exprs_simplify(context, &e, 1, extents, rank, &out);
+  layout_digits_simplify(context, &e, 1, extents, rank, &out);
   return out;
 }
 

@@ -11,8 +11,8 @@ Verdict layout_digits_maps_equal(Context *context, const int64_t *extents, int r
                                  const LayoutExpr *const *a, const LayoutExpr *const *b, int count,
                                  int64_t *witness);
 // layout_expr_simplify of several expressions over one box.
-void layout_exprs_simplify(Context *context, const LayoutExpr *const *exprs, int count,
-                           const int64_t *extents, int rank, const LayoutExpr **out);
+void layout_digits_simplify(Context *context, const LayoutExpr *const *exprs, int count,
+                            const int64_t *extents, int rank, const LayoutExpr **out);
 // Whether every output stays within [0, extent).
 bool layout_digits_inside(Context *context, const Layout *layout);
 // The inverse and its padding predicate. They are checked by normal form, or, when `most` allows
@@ -30,10 +30,10 @@ typedef struct InverseCandidate {
   bool misses[MAX_RANK];                 // output i at these may not be physical index i
 } InverseCandidate;
 // The inverse with its padding: the physical indices at which one of the flags comes true.
-LayoutInverse layout_inverse_of(Context *context, const Layout *layout,
-                                const InverseCandidate *candidate);
+LayoutInverse layout_candidate_inverse(Context *context, const Layout *layout,
+                                       const InverseCandidate *candidate);
 // Whether no flag is set, so that the map sends some index to every physical index.
-bool layout_is_section(const Layout *layout, const InverseCandidate *candidate);
+bool layout_candidate_is_section(const Layout *layout, const InverseCandidate *candidate);
 // Two logical indices with one physical index, sought where the floors of the forms step.
 bool layout_digits_collision(Context *context, const Layout *layout, int64_t *a, int64_t *b);
 // The strides and the vector width from the form of the offset; false where it does not decide.
@@ -42,7 +42,7 @@ bool layout_digits_strides(Context *context, const Layout *layout, int64_t *stri
 bool layout_digits_vector_width(Context *context, const Layout *layout, int axis, int64_t *width);
 // The number of points of the box at which pairs[2k] = pairs[2k + 1] for all k < count
 // (count_equal.c). False where the digits do not tell.
-bool layout_count_agreements(Context *context, const int64_t *box, int rank,
-                             const LayoutExpr *const *pairs, int count, int64_t *out);
+bool layout_digits_agreements(Context *context, const int64_t *box, int rank,
+                              const LayoutExpr *const *pairs, int count, int64_t *out);
 
 #endif

@@ -13,7 +13,8 @@ static void add_condition(Context *context, const LayoutExpr **any, LayoutOp op,
   *any = *any ? layout_binary(context, LAYOUT_EITHER, *any, condition) : condition;
 }
 
-LayoutInverse layout_inverse_of(Context *context, const Layout *layout, const InverseCandidate *c) {
+LayoutInverse layout_candidate_inverse(Context *context, const Layout *layout,
+                                       const InverseCandidate *c) {
   Str names[MAX_RANK];
   int rank = layout->rank, count = layout->physical_rank;
   const LayoutExpr *padding = NULL, *zero = layout_const(context, 0);
@@ -30,7 +31,7 @@ LayoutInverse layout_inverse_of(Context *context, const Layout *layout, const In
                          padding};
 }
 
-bool layout_is_section(const Layout *layout, const InverseCandidate *c) {
+bool layout_candidate_is_section(const Layout *layout, const InverseCandidate *c) {
   bool holds = true;
   for (int i = 0; i < layout->rank; i++) holds = holds && !c->below[i] && !c->above[i];
   for (int i = 0; i < layout->physical_rank; i++) holds = holds && !c->misses[i];
@@ -123,7 +124,7 @@ static bool invert(DigitInversion *v, LayoutLevel most, LayoutInverse *out, Layo
   if (!proved && (most != LAYOUT_POINTS || !holds_on_points(v))) return false;
   if (!judge(v)) return false;
   write_misses(v);
-  *out = layout_inverse_of(v->context, v->layout, &v->candidate);
+  *out = layout_candidate_inverse(v->context, v->layout, &v->candidate);
   return true;
 }
 
@@ -139,7 +140,7 @@ bool layout_digits_inverse(Context *context, const Layout *layout, LayoutLevel m
 bool layout_digits_section(Context *context, const Layout *layout, const LayoutExpr **section) {
   ArenaMark mark = arena_mark(&context->scratch);
   DigitInversion *v = solve(context, layout, layout_solve_section);
-  bool found = v && judge(v) && layout_is_section(layout, &v->candidate);
+  bool found = v && judge(v) && layout_candidate_is_section(layout, &v->candidate);
   if (found && section) {
     write_indices(v);
     memcpy(section, v->candidate.indices, sizeof *section * (size_t)layout->rank);

@@ -23,8 +23,8 @@ int64_t layout_inverse_modulo(int64_t a, int64_t m);
 typedef struct SumPart {
   int64_t weight, radix;
 } SumPart;
-// The parts, by ascending weight, of the sum that has this value (sums.c). False where no rule
-// finds them; what is found is right where the sum is injective.
+// The parts, by ascending weight, of the sum that has this value (solve_sums.c). False where no
+// rule finds them; what is found is right where the sum is injective.
 bool layout_solve_sum(DigitSpace *d, const SumPart *parts, int count, const DigitForm *value,
                       const DigitForm **out);
 
@@ -75,6 +75,6 @@ bool solver_learn_bits(DigitSolver *s, const DigitEquation *e); // every bit as 
 
 // solve_items.c. False, with nothing learned, where the rule does not apply.
 bool solver_separate(DigitSolver *s, const DigitEquation *e);  // by weights that do not overlap
-bool solver_learn_sum(DigitSolver *s, const DigitEquation *e); // weights that overlap: sums.c
+bool solver_learn_sum(DigitSolver *s, const DigitEquation *e); // weights that overlap: solve_sums.c
 
 #endif

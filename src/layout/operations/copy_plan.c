@@ -230,7 +230,8 @@ static bool count_by_digits(CopyPlanner *p, const Counting *c, LayoutCopyPlan *o
   int64_t agree[MAX_LEVELS + 1] = {out->copies};
   if (c->rank != c->kept || out->copies == 0) return false;
   for (int k = 1; k <= c->count; k++)
-    if (!layout_count_agreements(p->context, c->box, c->rank, c->exprs, k, &agree[k])) return false;
+    if (!layout_digits_agreements(p->context, c->box, c->rank, c->exprs, k, &agree[k]))
+      return false;
   for (int k = 0; k < c->count; k++) p->levels[c->level[k]].elements = agree[k] - agree[k + 1];
   out->still = agree[c->count];
   return true;

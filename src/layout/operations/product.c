@@ -361,8 +361,8 @@ static LayoutAnswer divide_left(Context *context, const Layout *a, const Layout 
   LayoutAnswer answer = layout_inverse(context, a, &inverse);
   if (answer.verdict != VERDICT_YES) return answer;
   const IndexMap *map = index_map_compose(context, inverse.map, b->map);
-  layout_box_simplify(context, b->facts, b->shape, b->rank, map->outputs, map->output_count,
-                      outputs);
+  layout_symbolic_simplify(context, b->facts, b->shape, b->rank, map->outputs, map->output_count,
+                           outputs);
   out->map = index_map_with_outputs(context, map, outputs);
   if (!inverse.padding) return answer;
   const LayoutExpr *padding =

@@ -93,7 +93,7 @@ static int compare_floors(const void *a, const void *b) {
 }
 
 static const LayoutExpr *polynomial(const Floors *f, const LayoutExpr *e) {
-  return layout_difference(f->context, f->facts, e, layout_const(f->context, 0));
+  return layout_symbolic_difference(f->context, f->facts, e, layout_const(f->context, 0));
 }
 
 typedef struct FactorChain {

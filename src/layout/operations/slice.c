@@ -79,13 +79,13 @@ static const LayoutExpr *affine(Context *context, const Layout *view, LayoutSlic
   const LayoutExpr **strides = arena_array(&context->lasting, const LayoutExpr *, view->rank);
   const LayoutExpr *zero = layout_const(context, 0);
   sum = value_near_origin(context, e, view->rank, -1);
-  sum = out->offset = layout_difference(context, view->facts, sum, zero);
+  sum = out->offset = layout_symbolic_difference(context, view->facts, sum, zero);
   for (int i = 0; i < view->rank; i++) {
     bool moves = !is_const(view->shape[i]) || view->shape[i]->value > 1;
     strides[i] = zero;
     if (moves)
-      strides[i] = layout_difference(context, view->facts,
-                                     value_near_origin(context, e, view->rank, i), out->offset);
+      strides[i] = layout_symbolic_difference(
+          context, view->facts, value_near_origin(context, e, view->rank, i), out->offset);
     const LayoutExpr *part =
         layout_binary(context, LAYOUT_MUL, layout_axis(context, i), strides[i]);
     sum = layout_binary(context, LAYOUT_ADD, sum, part);
@@ -186,8 +186,8 @@ static const Layout *reshaped(Context *context, const Layout *layout, const Layo
   for (int i = 0; i < count; i++)
     outputs[i] =
         layout_expr_substitute(context, layout->map->outputs[i], axes, layout_box_rank(layout));
-  layout_box_simplify(context, layout->facts, box, rank + layout->map->replica_count, outputs,
-                      count, simple);
+  layout_symbolic_simplify(context, layout->facts, box, rank + layout->map->replica_count, outputs,
+                           count, simple);
   const Layout *made = with_outputs(context, layout, box, rank, simple);
   return made ? made : with_outputs(context, layout, box, rank, outputs);
 }
@@ -214,8 +214,8 @@ const Layout *layout_reshape(Context *context, const Layout *layout, const Layou
     box[rank + i] = layout->shape[layout->rank + i];
   }
   if (!layout_symbolic_same_extent(context, layout->facts, own, size)) return NULL;
-  layout_box_simplify(context, layout->facts, box, rank + copies, axes, layout->rank + copies,
-                      simple);
+  layout_symbolic_simplify(context, layout->facts, box, rank + copies, axes, layout->rank + copies,
+                           simple);
   const Layout *made = reshaped(context, layout, box, rank, simple);
   if (!made) made = reshaped(context, layout, box, rank, axes);
   layout_verify_made(context, &(LayoutMade){.what = "reshaped layout",
@@ -229,8 +229,8 @@ const Layout *layout_reshape(Context *context, const Layout *layout, const Layou
 const Layout *layout_simplified(Context *context, const Layout *layout) {
   const LayoutExpr *outputs[MAX_RANK];
   if (layout_box_rank(layout) > MAX_RANK) return layout;
-  layout_box_simplify(context, layout->facts, layout->shape, layout_box_rank(layout),
-                      layout->map->outputs, layout->physical_rank, outputs);
+  layout_symbolic_simplify(context, layout->facts, layout->shape, layout_box_rank(layout),
+                           layout->map->outputs, layout->physical_rank, outputs);
   const IndexMap *map = index_map_with_outputs(context, layout->map, outputs);
   const Layout *made =
       map == layout->map ? layout

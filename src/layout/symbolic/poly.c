@@ -177,8 +177,8 @@ const LayoutExpr *layout_poly_expr(Polys *s, const Poly *x) {
 }
 
 // a - b of expressions of symbols, as a polynomial where it is one.
-const LayoutExpr *layout_difference(Context *context, LayoutFacts facts, const LayoutExpr *a,
-                                    const LayoutExpr *b) {
+const LayoutExpr *layout_symbolic_difference(Context *context, LayoutFacts facts,
+                                             const LayoutExpr *a, const LayoutExpr *b) {
   const LayoutExpr *e = layout_binary(context, LAYOUT_SUB, a, b);
   ArenaMark mark = arena_mark(&context->scratch);
   Polys polys = layout_polys_new(context, facts);

@@ -104,13 +104,13 @@ typedef struct SumItem {
   const SymbolicSum *value;
   int atom; // the number of the atom that the value is; -1: the value is a digit
 } SumItem;
-// Reads a = *constant + Σ items (symbolic_items.c). The number of items, at most
+// Reads a = *constant + Σ items (items.c). The number of items, at most
 // MAX_SYMBOLIC_TERMS, or -1 when they do not fit.
 int layout_sum_items(SymbolicBox *box, const SymbolicSum *a, SumItem *items,
                      const SymbolicSum **constant);
 // The sum of the items whose weights c divides, over c, and that of the others. The number of items
 // whose weights c divides.
-int layout_items_split(SymbolicBox *box, const SumItem *items, int count, const Poly *c,
-                       const SymbolicSum **above, const SymbolicSum **below);
+int layout_sum_split_items(SymbolicBox *box, const SumItem *items, int count, const Poly *c,
+                           const SymbolicSum **above, const SymbolicSum **below);
 
 #endif

@@ -7,13 +7,14 @@
 #include "layout/symbolic/poly.h"
 
 // Whether the outputs of the layout equal `other` on its shape.
-bool layout_symbolic_equal(Context *context, const Layout *layout, const LayoutExpr *const *other);
+bool layout_symbolic_maps_equal(Context *context, const Layout *layout,
+                                const LayoutExpr *const *other);
 bool layout_symbolic_same_extent(Context *context, LayoutFacts facts, const LayoutExpr *a,
                                  const LayoutExpr *b);
 // Expressions over a box, simpler where that is found; `out` may be `exprs`.
-void layout_box_simplify(Context *context, LayoutFacts facts, const LayoutExpr *const *shape,
-                         int rank, const LayoutExpr *const *exprs, int count,
-                         const LayoutExpr **out);
+void layout_symbolic_simplify(Context *context, LayoutFacts facts, const LayoutExpr *const *shape,
+                              int rank, const LayoutExpr *const *exprs, int count,
+                              const LayoutExpr **out);
 bool layout_symbolic_inverse(Context *context, const Layout *layout, LayoutInverse *out);
 // For each physical index a candidate for a logical index that is stored there; *proved says
 // whether it always is.
@@ -25,7 +26,7 @@ int layout_symbolic_extents(Context *context, const Layout *layout, const Layout
                             const LayoutExpr **physical);
 
 // a - b of expressions of symbols, as a polynomial where it is one.
-const LayoutExpr *layout_difference(Context *context, LayoutFacts facts, const LayoutExpr *a,
-                                    const LayoutExpr *b);
+const LayoutExpr *layout_symbolic_difference(Context *context, LayoutFacts facts,
+                                             const LayoutExpr *a, const LayoutExpr *b);
 
 #endif

@@ -147,8 +147,8 @@ int layout_sum_items(SymbolicBox *box, const SymbolicSum *a, SumItem *items,
   return r.rest ? r.count : -1;
 }
 
-int layout_items_split(SymbolicBox *box, const SumItem *items, int count, const Poly *c,
-                       const SymbolicSum **above, const SymbolicSum **below) {
+int layout_sum_split_items(SymbolicBox *box, const SumItem *items, int count, const Poly *c,
+                           const SymbolicSum **above, const SymbolicSum **below) {
   int multiples = 0;
   *above = *below = layout_sum_const(box, 0);
   for (int i = 0; i < count; i++) {

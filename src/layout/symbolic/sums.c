@@ -351,7 +351,7 @@ static const SymbolicSum *divide_digits(SymbolicBox *box, const SymbolicSum *a, 
   if (count < 1) return NULL;
   const Poly *q, *r;
   layout_poly_divide(box->polys, constant->constant, y, &q, &r);
-  layout_items_split(box, items, count, y, &above, &below);
+  layout_sum_split_items(box, items, count, y, &above, &below);
   if (!q || !r || !above || !below) return NULL;
   above = layout_sum_offset(box, above, q);
   below = layout_sum_offset(box, below, r);
@@ -401,7 +401,8 @@ bool layout_box_init(SymbolicBox *box, Polys *polys, const LayoutExpr *const *ex
   return true;
 }
 
-bool layout_symbolic_equal(Context *context, const Layout *layout, const LayoutExpr *const *other) {
+bool layout_symbolic_maps_equal(Context *context, const Layout *layout,
+                                const LayoutExpr *const *other) {
   ArenaMark mark = arena_mark(&context->scratch);
   Polys polys = layout_polys_new(context, layout->facts);
   SymbolicBox one, *box = &one;

@@ -111,7 +111,7 @@ static bool separate_at(SymbolicInversion *v, const SumItem *items, int count, i
   Polys *s = &v->polys;
   const Poly *c = items[at].weight, *last = layout_poly_plus(s, c, -1);
   const SymbolicSum *above, *below;
-  int multiples = layout_items_split(&v->logical, items, count, c, &above, &below);
+  int multiples = layout_sum_split_items(&v->logical, items, count, c, &above, &below);
   if (!last || poly_is_zero(last) || !above || !below ||
       !layout_sum_within(&v->logical, below, layout_poly_const(s, 0), last))
     return false;
@@ -356,7 +356,7 @@ static bool invert(SymbolicInversion *v, const Layout *layout, LayoutInverse *ou
   judge(v, layout, &c);
   for (int i = 0; i < layout->physical_rank; i++)
     if (!v->back[i] || !(c.back[i] = layout_sum_expr(&v->physical, v->back[i]))) return false;
-  *out = layout_inverse_of(v->polys.context, layout, &c);
+  *out = layout_candidate_inverse(v->polys.context, layout, &c);
   return true;
 }
 
@@ -475,7 +475,7 @@ static bool find_section(SymbolicInversion *v, const Layout *layout, const Layou
     if (guesses == MAX_ROUNDS || !assume(v, layout->rank)) return false;
   if (!write_indices(v, layout, section)) return false;
   judge(v, layout, &c);
-  *proved = layout_is_section(layout, &c);
+  *proved = layout_candidate_is_section(layout, &c);
   return true;
 }
 

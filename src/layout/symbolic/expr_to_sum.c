@@ -419,16 +419,16 @@ const LayoutExpr *layout_sum_expr(SymbolicBox *box, const SymbolicSum *a) {
   return sum;
 }
 
-void layout_box_simplify(Context *context, LayoutFacts facts, const LayoutExpr *const *shape,
-                         int rank, const LayoutExpr *const *exprs, int count,
-                         const LayoutExpr **out) {
+void layout_symbolic_simplify(Context *context, LayoutFacts facts, const LayoutExpr *const *shape,
+                              int rank, const LayoutExpr *const *exprs, int count,
+                              const LayoutExpr **out) {
   int64_t extents[MAX_RANK];
   bool is_static = rank <= MAX_RANK;
   for (int i = 0; i < rank && is_static; i++) {
     is_static = is_const(shape[i]);
     extents[i] = shape[i]->value;
   }
-  if (is_static) return layout_exprs_simplify(context, exprs, count, extents, rank, out);
+  if (is_static) return layout_digits_simplify(context, exprs, count, extents, rank, out);
   ArenaMark mark = arena_mark(&context->scratch);
   Polys polys = layout_polys_new(context, facts);
   SymbolicBox box;
