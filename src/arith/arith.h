@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Analysis of the integer expressions inside a program, for all passes: simplification, bounds,
 // proofs, linear forms, and the regions of buffers that statements access. The analysis is exact or
-// says that it is not: "true" from `prove` is a proof.
+// says that it is not: "true" from `analyzer_prove` is a proof.
 #ifndef PLEAT_ARITH_H
 #define PLEAT_ARITH_H
 
